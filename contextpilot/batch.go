@@ -1,0 +1,229 @@
+package contextpilot
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/ragpilot/ragpilot/internal/tree"
+)
+
+// Batch is an offline plan. Plans are in input order; Order is the order in which to run them; Groups are runs of
+// Order that share a prefix.
+type Batch struct {
+	Plans  []Plan
+	Order  []int
+	Groups [][]int
+}
+
+// PlanBatch plans many requests of one scope together (ContextPilot's offline mode, §7.1): it orders them with
+// the policy's batch algorithm if it has one, otherwise one by one in input order, and schedules them so that
+// requests that share a prefix run next to each other. Requests of one session keep their order. Requests that
+// continue a conversation (Prior is set) share with nobody; they keep retrieval order.
+//
+// The index is left as Plan on each request in Order would leave it. The batch algorithm runs without any lock,
+// on what the batch holds; its time and memory are the policy's (contextpilot: O(n²)). A cancelled ctx returns its
+// error, and nothing is recorded. An error wrapping ErrBadRequest names the request that cannot be planned.
+func (p *Pilot) PlanBatch(ctx context.Context, reqs []Request) (Batch, error) {
+	if err := checkBatch(reqs); err != nil {
+		return Batch{}, err
+	}
+	began := p.cfg.Now()
+	drafts := make([]*draft, len(reqs))
+	var heads, rest []int // requests that begin a prompt, and those that continue one
+	for i := range reqs {
+		if err := ctx.Err(); err != nil {
+			return Batch{}, err
+		}
+		drafts[i] = p.prepareOne(&reqs[i])
+		if len(drafts[i].start) > 0 || drafts[i].plan.Fault != nil {
+			rest = append(rest, i)
+		} else {
+			heads = append(heads, i)
+		}
+	}
+	b := Batch{Plans: make([]Plan, len(reqs))}
+	groups, err := p.orderBatch(ctx, drafts, heads)
+	if ctx.Err() != nil {
+		return Batch{}, ctx.Err()
+	}
+	if err != nil { // as in Plan: retrieval order, and the fault is told
+		for _, i := range heads {
+			drafts[i].plain(p.cfg.Dedup)
+			drafts[i].plan.Fault = err
+		}
+		groups = [][]int{heads}
+	}
+	for _, i := range rest {
+		groups = append(groups, []int{i})
+	}
+	b.Order, b.Groups = keepTurns(reqs, groups)
+	for _, i := range b.Order {
+		p.commit(drafts[i], &reqs[i])
+		p.done(drafts[i], began)
+		b.Plans[i] = drafts[i].plan
+	}
+	return b, nil
+}
+
+func checkBatch(reqs []Request) error {
+	seen := make(map[string]int, len(reqs))
+	for i := range reqs {
+		if reqs[i].Scope != reqs[0].Scope {
+			return fmt.Errorf("%w: request %d: Scope %+v, but request 0 has %+v", ErrBadRequest, i, reqs[i].Scope, reqs[0].Scope)
+		}
+		if id := reqs[i].ID; id != "" {
+			if j, twice := seen[id]; twice {
+				return fmt.Errorf("%w: request %d: ID %q is that of request %d", ErrBadRequest, i, id, j)
+			}
+			seen[id] = i
+		}
+	}
+	return nil
+}
+
+// prepareOne runs the stages before the order; a fault is kept in the plan.
+func (p *Pilot) prepareOne(req *Request) *draft {
+	d := p.draft(req)
+	var s *session
+	if req.Session != "" {
+		s = p.sessions.get(sessionID{req.Scope.Tenant, req.Session}, p.cfg.Now())
+		s.mu.Lock()
+		defer s.mu.Unlock()
+	}
+	if err := p.prepare(d, req, s); err != nil {
+		d.plain(p.cfg.Dedup)
+		d.plan.Fault = err
+	}
+	d.order = slices.Clone(d.place)
+	return d
+}
+
+// orderBatch orders and schedules the drafts at heads with a policy of its own. An error is a fault of the
+// reorder stage, or ctx's.
+func (p *Pilot) orderBatch(ctx context.Context, drafts []*draft, heads []int) (groups [][]int, err error) {
+	err = p.guard(stageReorder, func() error {
+		policy := p.cfg.NewPolicy()
+		qs := make([]Query, len(heads))
+		index := tree.New(0, 0, nil)
+		for i, h := range heads {
+			qs[i] = Query{Request: drafts[h].plan.RequestID, Blocks: drafts[h].query(nil), Tree: View{index}, From: Root}
+		}
+		var orders [][]int
+		var schedule []int
+		if b, ok := policy.(BatchPolicy); ok {
+			orders, schedule, groups, err = b.OrderBatch(ctx, qs)
+		} else {
+			orders, schedule, groups, err = oneByOne(ctx, policy, index, qs)
+		}
+		if err != nil {
+			return err
+		}
+		var seen []bool
+		if !permutation(schedule, len(heads), &seen) || len(orders) != len(heads) || !slices.Equal(slices.Concat(groups...), schedule) {
+			return fmt.Errorf("policy %s: schedule %v, groups %v of %d requests", policy.Name(), schedule, groups, len(heads))
+		}
+		for i, h := range heads {
+			if !permutation(orders[i], len(drafts[h].place), &seen) {
+				return fmt.Errorf("policy %s: order %v of %d blocks", policy.Name(), orders[i], len(drafts[h].place))
+			}
+			drafts[h].setOrder(orders[i])
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	for _, g := range groups {
+		for i, s := range g {
+			g[i] = heads[s]
+		}
+	}
+	return groups, nil
+}
+
+// oneByOne plans in input order, as Plan would, and runs the result depth first.
+func oneByOne(ctx context.Context, policy Policy, index *tree.Tree, qs []Query) (orders [][]int, schedule []int, groups [][]int, err error) {
+	keys := make([][]Key, len(qs))
+	learner, _ := policy.(Learner)
+	for i, q := range qs {
+		if err := ctx.Err(); err != nil {
+			return nil, nil, nil, err
+		}
+		order := policy.Order(nil, q)
+		var path []tree.Elem
+		for _, j := range order {
+			keys[i] = append(keys[i], q.Blocks[j].Key)
+			path = append(path, tree.Elem{Key: uint64(q.Blocks[j].Key), Tokens: int32(q.Blocks[j].Tokens)})
+		}
+		if len(path) > 0 {
+			index.Insert(q.Request, "", path)
+		}
+		if learner != nil {
+			learner.Sent(q.Request, q, order)
+		}
+		orders = append(orders, order)
+	}
+	schedule, groups = depthFirst(keys)
+	return orders, schedule, groups, nil
+}
+
+// keepTurns moves a request that would run before an earlier one of its session to right behind that one.
+func keepTurns(reqs []Request, groups [][]int) (order []int, out [][]int) {
+	turns := map[string][]int{} // session → its requests that have not run, in input order
+	for i := range reqs {
+		if s := reqs[i].Session; s != "" {
+			turns[s] = append(turns[s], i)
+		}
+	}
+	waiting := map[int]bool{}
+	for _, g := range groups {
+		var run []int
+		for _, i := range g {
+			s := reqs[i].Session
+			if s == "" {
+				run = append(run, i)
+				continue
+			}
+			waiting[i] = true
+			for len(turns[s]) > 0 && waiting[turns[s][0]] {
+				run = append(run, turns[s][0])
+				turns[s] = turns[s][1:]
+			}
+		}
+		if len(run) > 0 {
+			order = append(order, run...)
+			out = append(out, run)
+		}
+	}
+	return order, out
+}
+
+// commit records a batch's draft: notes, index, session.
+func (p *Pilot) commit(d *draft, req *Request) {
+	if d.plan.Fault == nil {
+		if err := p.guard(stageAnnotate, func() error { return p.annotate(d) }); err != nil {
+			d.plain(p.cfg.Dedup)
+			d.plan.Fault = err
+		}
+	}
+	if d.plan.Fault != nil {
+		d.items()
+	}
+	var s *session
+	if req.Session != "" {
+		s = p.sessions.get(sessionID{req.Scope.Tenant, req.Session}, p.cfg.Now())
+		s.mu.Lock()
+		defer s.mu.Unlock()
+	}
+	sc := p.scope(req.Scope, p.cfg.Now())
+	p.replace(sc, s, req.ID)
+	sc.mu.Lock()
+	path := p.insert(sc, d, req.Session)
+	sc.mu.Unlock()
+	d.plan.Turn = 1
+	if s != nil {
+		s.record(d.plan.RequestID, d.sent(), path)
+		d.plan.Turn = s.count
+	}
+}

@@ -1,0 +1,121 @@
+package contextpilot
+
+import (
+	"fmt"
+	"time"
+)
+
+// Config configures a [Pilot]. The zero value is the recommended setup; New copies it.
+type Config struct {
+	// Policy names the order policy, see [PolicyNames]. Empty: [DefaultPolicy].
+	Policy string
+	// NewPolicy makes a policy of your own; it wins over Policy and is called once for each scope.
+	NewPolicy func() Policy
+	// Dedup says which blocks of earlier turns become references.
+	Dedup Dedup
+	// Notes words the order and location notes, and switches them.
+	Notes Notes
+	// Tokenizer counts tokens of blocks that come without a count; nil: [Estimate].
+	Tokenizer Tokenizer
+	// BlockSize is the engine's cache block in tokens: a prefix shorter than one block is not reused. 0: 16.
+	BlockSize int
+	// Capacity is the number of tokens that the engine's cache holds, as far as known. With it the index drops
+	// the least recently used blocks as an LRU engine would; 0: only events shrink the index (and MaxRequests).
+	Capacity int
+	// MaxRequests bounds the live requests of a scope, the oldest go first. 0: 1,000,000; negative: no bound.
+	MaxRequests int
+	// MaxScopes bounds the scopes; the least recently used goes, with its index. 0: 64.
+	MaxScopes int
+	// MaxSessions bounds the conversations remembered, least recently used first. 0: 100,000.
+	MaxSessions int
+	// SessionTTL is how long an idle conversation is remembered. 0: 24 hours.
+	SessionTTL time.Duration
+	// Recorder receives measurements; nil: none.
+	Recorder Recorder
+	// Now is the clock; nil: time.Now.
+	Now func() time.Time
+}
+
+// Dedup says when a block counts as shown.
+type Dedup uint8
+
+const (
+	// DedupContent replaces a block if its text was shown before, under whatever ID; the reference names the
+	// block that was shown. The default.
+	DedupContent Dedup = iota
+	// DedupID replaces a block only if it was shown under the same ID with the same text.
+	DedupID
+	// DedupOff sends every block in full.
+	DedupOff
+)
+
+// Recorder receives measurements. Methods are called after the pilot's locks are released, concurrently, and
+// must be cheap.
+type Recorder interface {
+	// Planned is called once for every plan with the time it took.
+	Planned(scope Scope, p *Plan, took time.Duration)
+	// Observed is called once for every event; applied is false if its request was not known.
+	Observed(ev Event, applied bool)
+}
+
+// limits that are not worth a setting; each has a counter in Stats.
+const (
+	maxShown = 4096 // blocks remembered per conversation, oldest turns go first
+	maxTurns = 1024 // turns remembered per conversation
+	maxPath  = 8192 // blocks of a conversation's prompt that the index follows
+	maxHeld  = 256  // plans waiting in Hold for Claim
+)
+
+func (c Config) withDefaults() (Config, error) {
+	if c.NewPolicy == nil {
+		name := c.Policy
+		if name == "" {
+			name = DefaultPolicy
+		}
+		if _, err := NewPolicy(name); err != nil {
+			return c, fmt.Errorf("%w: Policy: %w", ErrBadConfig, err)
+		}
+		c.NewPolicy = func() Policy {
+			p, _ := NewPolicy(name)
+			return p
+		}
+	} else if c.NewPolicy() == nil {
+		return c, fmt.Errorf("%w: NewPolicy returned nil", ErrBadConfig)
+	}
+	if c.Dedup > DedupOff {
+		return c, fmt.Errorf("%w: Dedup %d", ErrBadConfig, c.Dedup)
+	}
+	for _, f := range []struct {
+		name  string
+		value int
+	}{{"BlockSize", c.BlockSize}, {"Capacity", c.Capacity}, {"MaxScopes", c.MaxScopes}, {"MaxSessions", c.MaxSessions}, {"SessionTTL", int(c.SessionTTL)}} {
+		if f.value < 0 {
+			return c, fmt.Errorf("%w: %s %d is negative", ErrBadConfig, f.name, f.value)
+		}
+	}
+	var err error
+	if c.Notes, err = c.Notes.withDefaults(); err != nil {
+		return c, err
+	}
+	if c.Tokenizer == nil {
+		c.Tokenizer = Estimate{}
+	}
+	c.BlockSize = or(c.BlockSize, 16)
+	c.MaxRequests = max(or(c.MaxRequests, 1_000_000), 0)
+	c.MaxScopes = or(c.MaxScopes, 64)
+	c.MaxSessions = or(c.MaxSessions, 100_000)
+	if c.SessionTTL == 0 {
+		c.SessionTTL = 24 * time.Hour
+	}
+	if c.Now == nil {
+		c.Now = time.Now
+	}
+	return c, nil
+}
+
+func or(v, def int) int {
+	if v == 0 {
+		return def
+	}
+	return v
+}

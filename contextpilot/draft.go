@@ -1,0 +1,107 @@
+package contextpilot
+
+import (
+	"slices"
+
+	"github.com/zeebo/xxh3"
+
+	"github.com/ragpilot/ragpilot/internal/tree"
+)
+
+// draft is a request on its way through the stages.
+type draft struct {
+	plan  Plan
+	ids   []identified // by index into Request.Blocks
+	place []int        // blocks to be sent in full, in retrieval order
+	order []int        // place in the order to send
+	refs  []Item
+	start []tree.Elem // path in front of this turn's blocks
+	// what each label names in the messages that are being sent
+	visible map[string][]content
+	head    int   // Request.HeadTokens
+	extra   int32 // tokens behind the blocks
+	tokens  []int32
+}
+
+// identified is a block with its names.
+type identified struct {
+	id, label string
+	key       Key
+	content   content
+	mark      content // equal marks are the same block for de-duplication
+}
+
+// identify gives every block its identity; the result is indexed like blocks.
+func identify(blocks []Block, dedup Dedup) []identified {
+	ids := make([]identified, len(blocks))
+	for i, b := range blocks {
+		c := contentOf(b.Text)
+		if b.Text == "" {
+			c = xxh3.HashString128("\x00" + b.ID) // only an ID is known: no other block has the same content
+		}
+		id := b.ID
+		label := labelOf(id, c)
+		if id == "" {
+			id = label
+		}
+		mark := c
+		if dedup != DedupContent {
+			mark = xxh3.HashString128Seed(id, c.Lo^c.Hi)
+		}
+		ids[i] = identified{id: id, label: label, key: keyOf(id, c), content: c, mark: mark}
+	}
+	return ids
+}
+
+// query is what the policy is asked about the blocks in place.
+func (d *draft) query(dst []Candidate) []Candidate {
+	for _, i := range d.place {
+		b := &d.plan.blocks[i]
+		dst = append(dst, Candidate{Key: d.ids[i].key, ID: d.ids[i].id, Tokens: int(d.tokens[i]), Score: b.Score})
+	}
+	return dst
+}
+
+// path is the whole prompt in blocks, with one step of the request's own at the end for question and answer.
+func (d *draft) path() []tree.Elem {
+	p := make([]tree.Elem, 0, len(d.start)+len(d.order)+1)
+	p = append(p, d.start...)
+	for _, i := range d.order {
+		p = append(p, tree.Elem{Key: uint64(d.ids[i].key), Tokens: d.tokens[i]})
+	}
+	return append(p, tree.Elem{Key: xxh3.HashStringSeed(d.plan.RequestID, tailSeed), Tokens: d.extra})
+}
+
+const tailSeed = 0x7461696c
+
+// plain makes the draft retrieval order: every block in full, nothing told beside.
+func (d *draft) plain(dedup Dedup) {
+	d.refs, d.plan.Notes = nil, nil
+	d.plan.LeftOut = nil
+	d.place = identity(d.place[:0], len(d.plan.blocks))
+	d.order = slices.Clone(d.place)
+	if len(d.ids) != len(d.plan.blocks) {
+		d.ids = identify(d.plan.blocks, dedup)
+	}
+	if len(d.tokens) != len(d.plan.blocks) {
+		d.tokens = make([]int32, len(d.plan.blocks))
+	}
+}
+
+// items writes the order and the references into the plan.
+func (d *draft) items() {
+	d.plan.Items = make([]Item, 0, len(d.order)+len(d.refs))
+	for _, i := range d.order {
+		d.plan.Items = append(d.plan.Items, Item{Index: i, Label: d.ids[i].label})
+	}
+	d.plan.Items = append(d.plan.Items, d.refs...)
+}
+
+// sent returns the blocks that are sent in full.
+func (d *draft) sent() []identified {
+	out := make([]identified, len(d.order))
+	for i, j := range d.order {
+		out[i] = d.ids[j]
+	}
+	return out
+}

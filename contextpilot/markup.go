@@ -1,0 +1,147 @@
+package contextpilot
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/zeebo/xxh3"
+)
+
+// The markup in which blocks stand in a prompt:
+//
+//	<doc LABEL>
+//	text
+//	</doc>
+//
+// A text that itself contains "<doc" or "</doc", in any case, is fenced: the opening tag carries a word that does
+// not occur in the text, and only the closing tag with that word ends the block. So a block is always sent
+// unchanged, its bytes depend on the block alone, and nothing in it can end it, open another block, or stand
+// outside as a reference.
+const (
+	openTag  = "<doc "
+	closeTag = "</doc"
+	fenceKey = " fence="
+)
+
+// appendBlock appends the rendered block.
+func appendBlock(dst []byte, label, text string) []byte {
+	f := fence(text)
+	dst = append(dst, openTag...)
+	dst = append(dst, label...)
+	if f != "" {
+		dst = append(dst, fenceKey...)
+		dst = append(dst, f...)
+	}
+	dst = append(dst, ">\n"...)
+	dst = append(dst, text...)
+	dst = append(dst, "\n</doc"...)
+	if f != "" {
+		dst = append(dst, ' ')
+		dst = append(dst, f...)
+	}
+	return append(dst, ">\n"...)
+}
+
+// fence returns "" for a text without markup, otherwise a word made from the text that does not occur in it.
+func fence(text string) string {
+	if !hasMarkup(text) {
+		return ""
+	}
+	h := xxh3.HashString(text)
+	for {
+		f := strconv.FormatUint(h, 36)
+		if !strings.Contains(text, f) {
+			return f
+		}
+		h = h*0x9E3779B97F4A7C15 + 1
+	}
+}
+
+// hasMarkup looks for "<doc" and "</doc" in any case.
+func hasMarkup(text string) bool {
+	for {
+		i := strings.IndexByte(text, '<')
+		if i < 0 {
+			return false
+		}
+		text = strings.TrimPrefix(text[i+1:], "/")
+		if len(text) >= 3 && strings.EqualFold(text[:3], "doc") {
+			return true
+		}
+	}
+}
+
+// region is a rendered block found in a text; text[start:end] runs from the opening to the closing tag, without
+// the line feed behind it.
+type region struct {
+	label      string
+	text       string
+	start, end int
+}
+
+// scanBlocks calls yield for every rendered block that stands in text, outside of other blocks, from left to
+// right, until yield returns false. Markup that is not closed is passed over.
+func scanBlocks(text string, yield func(region) bool) {
+	for at := 0; ; {
+		i := strings.Index(text[at:], openTag)
+		if i < 0 {
+			return
+		}
+		at += i
+		r, ok := parseBlock(text, at)
+		if !ok {
+			at += len(openTag)
+			continue
+		}
+		if !yield(r) {
+			return
+		}
+		at = r.end
+	}
+}
+
+// parseBlock reads the block that opens at text[at:].
+func parseBlock(text string, at int) (region, bool) {
+	head := text[at+len(openTag):]
+	eol := strings.IndexByte(head[:min(len(head), maxLabel+256)], '\n')
+	if eol < 1 || head[eol-1] != '>' {
+		return region{}, false
+	}
+	label, f, _ := strings.Cut(head[:eol-1], fenceKey)
+	if label == "" || strings.ContainsAny(label, " <>") || strings.ContainsAny(f, " <>") {
+		return region{}, false
+	}
+	body := at + len(openTag) + eol + 1
+	end := closeTag + ">"
+	if f != "" {
+		end = closeTag + " " + f + ">"
+	}
+	n := strings.Index(text[body-1:], "\n"+end)
+	if n < 0 {
+		return region{}, false
+	}
+	stop := body - 1 + n
+	r := region{label: label, start: at, end: stop + 1 + len(end)}
+	if stop >= body { // an empty text shares its line feed with the opening tag only in foreign markup
+		r.text = text[body:stop]
+	}
+	return r, true
+}
+
+// visibleIn returns the blocks that stand in the texts: what each label is the name of.
+func visibleIn(texts []string) map[string][]content {
+	var set map[string][]content
+	for _, t := range texts {
+		scanBlocks(t, func(r region) bool {
+			if set == nil {
+				set = map[string][]content{}
+			}
+			if c := contentOf(r.text); !slices.Contains(set[r.label], c) {
+				set[r.label] = append(set[r.label], c)
+			}
+			return true
+		})
+	}
+	return set
+}

@@ -1,0 +1,87 @@
+package contextpilot
+
+// Observe applies what engines report and returns how many events concerned a live request. Unknown requests are
+// counted and ignored. Gone and Shrunk cost O(h) for a path of h blocks.
+//
+// An eviction never touches de-duplication, which looks at the messages being sent and not at the cache: a
+// reference to an evicted block is slower, not wrong.
+func (p *Pilot) Observe(events ...Event) (applied int) {
+	for _, ev := range events {
+		ok := p.observe(ev)
+		if ok {
+			applied++
+		}
+		p.stats.observed(ev, ok)
+		if p.cfg.Recorder != nil {
+			p.cfg.Recorder.Observed(ev, ok)
+		}
+	}
+	return applied
+}
+
+// Sink returns Observe for an engine that serves one scope and does not know it: the scope is filled in.
+func (p *Pilot) Sink(scope Scope) func(events ...Event) {
+	return func(events ...Event) {
+		for _, ev := range events {
+			ev.Scope = scope
+			p.Observe(ev)
+		}
+	}
+}
+
+func (p *Pilot) observe(ev Event) bool {
+	sc := p.findScope(ev.Scope)
+	if sc == nil {
+		return false
+	}
+	switch ev.Kind {
+	case Served:
+		return p.served(sc, ev)
+	case Shrunk:
+		sc.mu.Lock()
+		defer sc.mu.Unlock()
+		// Tokens counts from the beginning of the prompt, the index from behind the head.
+		return sc.tree.Shrink(ev.Request, ev.Tokens-max(sc.head, 0))
+	case Gone:
+		return p.gone(sc, ev)
+	case Cleared:
+		sc.mu.Lock()
+		defer sc.mu.Unlock()
+		sc.clear()
+		return true
+	}
+	return false
+}
+
+func (p *Pilot) served(sc *scope, ev Event) bool {
+	sc.mu.Lock()
+	owner, _, _ := sc.tree.Owner(ev.Request)
+	fresh, ok := sc.tree.Serve(ev.Request)
+	if fresh && ev.Output > 0 {
+		sc.tree.Extend(ev.Request, ev.Output)
+	}
+	sc.mu.Unlock()
+	if fresh && owner != "" && ev.Output > 0 {
+		if s := p.sessions.find(sessionID{ev.Scope.Tenant, owner}); s != nil {
+			s.mu.Lock()
+			s.answered(ev.Request, ev.Output)
+			s.mu.Unlock()
+		}
+	}
+	return ok
+}
+
+func (p *Pilot) gone(sc *scope, ev Event) bool {
+	sc.mu.Lock()
+	owner, served, ok := sc.tree.Owner(ev.Request)
+	sc.tree.Remove(ev.Request)
+	sc.mu.Unlock()
+	if ok && !served && owner != "" {
+		if s := p.sessions.find(sessionID{ev.Scope.Tenant, owner}); s != nil {
+			s.mu.Lock()
+			s.takeBack(ev.Request)
+			s.mu.Unlock()
+		}
+	}
+	return ok
+}

@@ -1,0 +1,203 @@
+package contextpilot
+
+import (
+	"crypto/rand"
+	"encoding/hex"
+	"fmt"
+	"slices"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/ragpilot/ragpilot/internal/tree"
+)
+
+// Pilot plans requests and keeps the index of what engines hold. It is safe for concurrent use, does no I/O and
+// starts no goroutines.
+//
+// Locks are taken in this order: a session's, then a scope's; the tables' own locks are taken last and held only
+// for a look-up. Two turns of one session wait for each other; different sessions meet only in their scope.
+type Pilot struct {
+	cfg      Config
+	sessions *sessions
+	held     handoff
+	stats    counters
+	prefix   string // of assigned request IDs
+	next     atomic.Uint64
+	inject   func(stage string) error // fault injection, tests only
+
+	mu     sync.RWMutex
+	scopes map[Scope]*scope
+}
+
+// New returns a Pilot. Errors wrap ErrBadConfig and name the field and the value.
+func New(cfg Config) (*Pilot, error) {
+	cfg, err := cfg.withDefaults()
+	if err != nil {
+		return nil, err
+	}
+	var b [4]byte
+	_, _ = rand.Read(b[:]) // never fails (crypto/rand)
+	return &Pilot{
+		cfg: cfg, sessions: newSessions(cfg.MaxSessions, cfg.SessionTTL),
+		prefix: "rp-" + hex.EncodeToString(b[:]) + "-", scopes: map[Scope]*scope{},
+	}, nil
+}
+
+// Plan lays out a request and records it as in flight, so that the next one can share with it. It always returns
+// a usable plan: a fault in a stage gives retrieval order with every block in full. Time: hashing the texts,
+// then O(k) to O(k·w) by policy; the scope's lock is held for ordering and insertion only.
+func (p *Pilot) Plan(req Request) Plan {
+	began := p.cfg.Now()
+	d := p.draft(&req)
+	var s *session
+	owner := ""
+	if req.Session != "" {
+		s = p.sessions.get(sessionID{req.Scope.Tenant, req.Session}, began)
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		owner = req.Session
+	}
+	sc := p.scope(req.Scope, began)
+	p.replace(sc, s, req.ID)
+	d.plan.Turn = 1
+	if s != nil {
+		d.plan.Turn = s.count + 1
+	}
+	err := p.prepare(d, &req, s)
+	var path []tree.Elem
+	if err == nil {
+		sc.mu.Lock()
+		err = p.guard(stageReorder, func() error { return sc.reorder(d) })
+		sc.mu.Unlock()
+	}
+	if err == nil {
+		err = p.guard(stageAnnotate, func() error { return p.annotate(d) })
+	}
+	if err != nil {
+		d.plain(p.cfg.Dedup)
+		d.items()
+		d.plan.Fault = err
+	}
+	sc.mu.Lock()
+	path = p.insert(sc, d, owner)
+	sc.mu.Unlock()
+	if s != nil {
+		s.record(d.plan.RequestID, d.sent(), path)
+	}
+	p.done(d, began)
+	return d.plan
+}
+
+func (p *Pilot) draft(req *Request) *draft {
+	id := req.ID
+	if id == "" {
+		id = p.prefix + strconv.FormatUint(p.next.Add(1), 36)
+	}
+	return &draft{
+		plan: Plan{RequestID: id, Session: req.Session, Scope: req.Scope, blocks: slices.Clone(req.Blocks)},
+		head: max(req.HeadTokens, 0),
+	}
+}
+
+// prepare runs the stages that come before the order. s, if not nil, is locked.
+func (p *Pilot) prepare(d *draft, req *Request, s *session) error {
+	if err := p.guard(stageIndex, func() error { return p.index(d, req, s) }); err != nil {
+		return err
+	}
+	if err := p.guard(stageDedup, func() error { return p.dedup(d, s) }); err != nil {
+		return err
+	}
+	d.budget(req.Budget)
+	return nil
+}
+
+// insert records the draft in the index. Should the index itself fail, it is dropped: what is known of the cache
+// is lost, the plan is not.
+func (p *Pilot) insert(sc *scope, d *draft, owner string) (path []tree.Elem) {
+	d.plan.Policy = sc.policy.Name()
+	err := p.guard(stageIndex, func() error {
+		path = sc.insert(d, owner)
+		return nil
+	})
+	if err != nil {
+		sc.build(&p.cfg)
+		d.plan.Prefix = Prefix{}
+	}
+	return path
+}
+
+func (p *Pilot) done(d *draft, began time.Time) {
+	p.stats.planned(&d.plan)
+	if p.cfg.Recorder != nil {
+		p.cfg.Recorder.Planned(d.plan.Scope, &d.plan, p.cfg.Now().Sub(began))
+	}
+}
+
+// replace takes an earlier plan of the same request ID back, if it is live and was not served. s is locked.
+func (p *Pilot) replace(sc *scope, s *session, id string) {
+	if id == "" {
+		return
+	}
+	sc.mu.Lock()
+	_, served, ok := sc.tree.Owner(id)
+	if ok && !served {
+		sc.tree.Remove(id)
+	}
+	sc.mu.Unlock()
+	if ok && !served && s != nil {
+		s.takeBack(id)
+	}
+}
+
+// scope returns the index of a cache, making it if it is new; the least recently used goes if there are too many.
+func (p *Pilot) scope(id Scope, now time.Time) *scope {
+	p.mu.RLock()
+	sc := p.scopes[id]
+	p.mu.RUnlock()
+	if sc != nil && now.Sub(sc.lastUse()) < time.Second {
+		return sc
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if sc = p.scopes[id]; sc == nil {
+		sc = newScope(&p.cfg)
+		p.scopes[id] = sc
+		for len(p.scopes) > p.cfg.MaxScopes {
+			p.dropScope(id)
+		}
+	}
+	sc.used.Store(now.UnixNano())
+	return sc
+}
+
+// dropScope forgets the least recently used scope other than keep. p.mu is held.
+func (p *Pilot) dropScope(keep Scope) {
+	var oldest Scope
+	found := false
+	for id, sc := range p.scopes {
+		if id != keep && (!found || sc.used.Load() < p.scopes[oldest].used.Load()) {
+			oldest, found = id, true
+		}
+	}
+	delete(p.scopes, oldest)
+	p.stats.scopesDropped.Add(1)
+}
+
+func (p *Pilot) findScope(id Scope) *scope {
+	p.mu.RLock()
+	defer p.mu.RUnlock()
+	return p.scopes[id]
+}
+
+// EndSession forgets a conversation. Its prompts stay in the index: they are still in the engine's cache.
+func (p *Pilot) EndSession(scope Scope, id string) (known bool) {
+	return p.sessions.end(sessionID{scope.Tenant, id})
+}
+
+// String says what the pilot holds, for logs.
+func (p *Pilot) String() string {
+	st := p.Stats()
+	return fmt.Sprintf("contextpilot.Pilot{%d plans, %d live requests, %d sessions, %d faults}", st.Plans, st.LiveRequests, st.Sessions, st.Faults())
+}

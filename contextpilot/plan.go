@@ -1,0 +1,226 @@
+package contextpilot
+
+import (
+	"fmt"
+	"strings"
+)
+
+// Plan tells how to lay out one request. It is always usable: after a fault it is retrieval order and Fault says
+// why. Every block of the request is in Items or in LeftOut, exactly once. A Plan is a value of its own; it
+// shares nothing with the Pilot but the texts of the blocks.
+type Plan struct {
+	// RequestID goes to the engine with the prompt; events name it.
+	RequestID string
+	Session   string
+	Scope     Scope
+	// Turn is the number of this request in its session, from 1; 1 without a session.
+	Turn int
+	// Policy is the name of the policy that chose the order.
+	Policy string
+	// Items are the blocks in prompt order: those sent in full, then references.
+	Items []Item
+	// LeftOut names the blocks that are not in the prompt, and why.
+	LeftOut []LeftOut
+	// Notes are what the model is told beside the blocks, each one line.
+	Notes []Note
+	// Prefix is what the engine is expected to hold already.
+	Prefix Prefix
+	// Fault is set if a stage failed; it wraps ErrFault. It is for logs and counters: the plan is usable.
+	Fault error
+
+	blocks        []Block
+	afterQuestion bool
+}
+
+// Item is one block in its place.
+type Item struct {
+	Index int    // into Request.Blocks; the retriever's rank is Index + 1
+	Label string // the name under which the model sees the block
+	Ref   *Ref   // nil: sent in full
+}
+
+// Ref points to where a block was shown before, in the messages that are being sent.
+type Ref struct {
+	Label     string // the name it was shown under; not the block's own if the same text came under another ID
+	Turn      int
+	RequestID string
+}
+
+// LeftOut is a retrieved block that is not in the prompt.
+type LeftOut struct {
+	Index  int
+	Reason Reason
+	// Same is the index of the block that this one repeats, for Duplicate.
+	Same int
+}
+
+// Reason says why a block was left out.
+type Reason uint8
+
+const (
+	// Duplicate: the request lists the same block twice.
+	Duplicate Reason = iota + 1
+	// OverBudget: it did not fit Request.Budget.
+	OverBudget
+)
+
+// String returns the reason in words.
+func (r Reason) String() string {
+	switch r {
+	case Duplicate:
+		return "duplicate"
+	case OverBudget:
+		return "over budget"
+	}
+	return fmt.Sprintf("Reason(%d)", uint8(r))
+}
+
+// NoteKind tells notes apart.
+type NoteKind uint8
+
+// The two annotations of ContextPilot §5.3 and §6.
+const (
+	OrderNote NoteKind = iota + 1
+	LocationNote
+)
+
+// Note is one line for the model. A location note belongs to the reference Items[Item].
+type Note struct {
+	Kind NoteKind
+	Item int
+	Text string
+}
+
+// Prefix is what a prompt is expected to find in the engine's cache.
+type Prefix struct {
+	Blocks int // leading blocks of this turn that are resident
+	Tokens int // resident prompt tokens, history included, in whole engine blocks
+}
+
+// Citation is the block behind a label.
+type Citation struct {
+	Block Block
+	Index int // into Request.Blocks
+	Rank  int // the retriever's rank, from 1
+	Ref   *Ref
+}
+
+// Hint returns the order note, or "".
+func (p *Plan) Hint() string {
+	for _, n := range p.Notes {
+		if n.Kind == OrderNote {
+			return n.Text
+		}
+	}
+	return ""
+}
+
+// RenderItem returns item i as it stands in the prompt, with its line feed: the block in full, or the location
+// note in place of it. The bytes of a block depend on the block alone.
+func (p *Plan) RenderItem(i int) string {
+	it := p.Items[i]
+	if it.Ref == nil {
+		b := p.blocks[it.Index]
+		return string(appendBlock(make([]byte, 0, len(b.Text)+2*len(it.Label)+32), it.Label, b.Text))
+	}
+	for _, n := range p.Notes {
+		if n.Kind == LocationNote && n.Item == i {
+			return n.Text + "\n"
+		}
+	}
+	return ""
+}
+
+// Context returns all items, rendered in prompt order.
+func (p *Plan) Context() string {
+	var b strings.Builder
+	for i := range p.Items {
+		b.WriteString(p.RenderItem(i))
+	}
+	return b.String()
+}
+
+// Prompt returns the whole turn: the context, then the order note and the question in the configured order.
+func (p *Plan) Prompt(question string) string {
+	ctx, hint := p.Context(), p.Hint()
+	if hint == "" {
+		return ctx + question
+	}
+	if p.afterQuestion {
+		return ctx + question + "\n" + hint
+	}
+	return ctx + hint + "\n" + question
+}
+
+// Cite returns the retrieved block behind a label: the block's own, or, for a reference, the one it was shown under.
+func (p *Plan) Cite(label string) (Citation, bool) {
+	for _, it := range p.Items {
+		if it.Label == label || it.Ref != nil && it.Ref.Label == label {
+			return Citation{Block: p.blocks[it.Index], Index: it.Index, Rank: it.Index + 1, Ref: it.Ref}, true
+		}
+	}
+	return Citation{}, false
+}
+
+// Block returns Request.Blocks[i].
+func (p *Plan) Block(i int) Block { return p.blocks[i] }
+
+// Len returns the number of blocks that were retrieved.
+func (p *Plan) Len() int { return len(p.blocks) }
+
+// Reordered tells whether the blocks sent in full are in another order than retrieved.
+func (p *Plan) Reordered() bool {
+	last := -1
+	for _, it := range p.Items {
+		if it.Ref != nil {
+			continue
+		}
+		if it.Index < last {
+			return true
+		}
+		last = it.Index
+	}
+	return false
+}
+
+// Explain says in a few lines what was done and why; for people, not for parsing.
+func (p *Plan) Explain() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "request %s, session %q turn %d, policy %s\n", p.RequestID, p.Session, p.Turn, p.Policy)
+	b.WriteString("retrieved:")
+	for i := range p.blocks {
+		fmt.Fprintf(&b, " %d:%s", i+1, p.labelOf(i))
+	}
+	b.WriteString("\nsent:")
+	for i, it := range p.Items {
+		if it.Ref != nil {
+			continue
+		}
+		mark := ""
+		if i < p.Prefix.Blocks {
+			mark = "*"
+		}
+		fmt.Fprintf(&b, " %d:%s%s", it.Index+1, it.Label, mark)
+	}
+	fmt.Fprintf(&b, "\nexpected in cache: %d blocks (*) of this turn, %d tokens with what stands before them\n", p.Prefix.Blocks, p.Prefix.Tokens)
+	for _, it := range p.Items {
+		if it.Ref != nil {
+			fmt.Fprintf(&b, "reference: %d:%s was shown as [%s] in turn %d (%s)\n", it.Index+1, it.Label, it.Ref.Label, it.Ref.Turn, it.Ref.RequestID)
+		}
+	}
+	for _, l := range p.LeftOut {
+		fmt.Fprintf(&b, "left out: %d:%s, %s\n", l.Index+1, p.labelOf(l.Index), l.Reason)
+	}
+	if p.Fault != nil {
+		fmt.Fprintf(&b, "fault: %v; retrieval order\n", p.Fault)
+	}
+	return b.String()
+}
+
+func (p *Plan) labelOf(i int) string {
+	b := p.blocks[i]
+	if b.ID != "" {
+		return labelOf(b.ID, content{})
+	}
+	return labelOf("", contentOf(b.Text))
+}

@@ -1,0 +1,152 @@
+package contextpilot
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/ragpilot/ragpilot/internal/tree"
+)
+
+// Policy chooses the order in which blocks are sent. Each scope has its own instance, called with the scope's
+// lock held: a Policy needs no lock, and must not block, log, or keep what it is given.
+type Policy interface {
+	// Name is the name in plans, tables and metrics.
+	Name() string
+	// Order appends to dst the indexes 0…len(q.Blocks)−1 in the order to send. Anything but a permutation is a
+	// fault, and the blocks go out as retrieved.
+	Order(dst []int, q Query) []int
+}
+
+// Learner is implemented by a Policy that wants to know what became of its orders.
+type Learner interface {
+	// Sent is called once for each planned request with its blocks in the order that was sent, after Order.
+	Sent(request string, q Query, order []int)
+	// Gone is called when a request leaves the index. Requests that Sent never named may be among them.
+	Gone(request string)
+}
+
+// BatchPolicy is implemented by a Policy that orders many requests better together than one by one.
+type BatchPolicy interface {
+	// OrderBatch returns for each query the order of its blocks, the order in which to run the queries, and groups
+	// of queries that share a prefix (a partition of the execution order).
+	OrderBatch(ctx context.Context, qs []Query) (orders [][]int, schedule []int, groups [][]int, err error)
+}
+
+// Query is what a Policy is asked: the blocks of one request that are to be placed, in retrieval order, each once.
+type Query struct {
+	Request string
+	Blocks  []Candidate
+	// Tree is what the engine is believed to hold, From the node behind which the blocks will stand.
+	Tree View
+	From Node
+}
+
+// Continued tells that the blocks stand behind a conversation's history, where no other request's prompt leads.
+func (q Query) Continued() bool { return q.From != Root }
+
+// Candidate is a block to be placed.
+type Candidate struct {
+	Key    Key
+	ID     string
+	Tokens int
+	Score  float64
+}
+
+// Node is a place in the index: a sequence of blocks that was sent. Root is the beginning of the prompt.
+type Node = tree.Node
+
+// Root is the beginning of every prompt of a scope.
+const Root = tree.Root
+
+// NoNode is the From of a conversation's turn whose history is not in the index.
+const NoNode Node = -1
+
+// View is the read side of a scope's index, valid during the call it is given to.
+type View struct{ t *tree.Tree }
+
+// Child returns the node of block k behind n. O(1).
+func (v View) Child(n Node, k Key) (Node, bool) {
+	if n == NoNode {
+		return NoNode, false
+	}
+	return v.t.Child(n, uint64(k))
+}
+
+// Children appends to dst the nodes behind n. The nodes of requests' ends, which hold no block, are among them.
+func (v View) Children(dst []Node, n Node) []Node {
+	if n == NoNode {
+		return dst
+	}
+	return append(dst, v.t.Children(n)...)
+}
+
+// Key returns the block that n ends with.
+func (v View) Key(n Node) Key { return Key(v.t.Key(n)) }
+
+// Tokens returns the number of tokens from the root to the end of n.
+func (v View) Tokens(n Node) int { return v.t.Depth(n) }
+
+// DefaultPolicy is the policy of the zero Config.
+const DefaultPolicy = "contextpilot"
+
+// policies is the table of built-in policies; it is never changed.
+func policies() []struct {
+	name string
+	make func() Policy
+} {
+	return []struct {
+		name string
+		make func() Policy
+	}{
+		{"retrieval", func() Policy { return retrieval{} }},
+		{"sorted", func() Policy { return sorted{} }},
+		{"frequency", func() Policy { return newFrequency() }},
+		{"recency", func() Policy { return newRecency() }},
+		{"random", func() Policy { return random{} }},
+		{"knowledge-tree", func() Policy { return knowledgeTree{} }},
+		{"contextpilot", func() Policy { return newClustered() }},
+	}
+}
+
+// PolicyNames returns the names of the built-in policies.
+func PolicyNames() []string {
+	var names []string
+	for _, p := range policies() {
+		names = append(names, p.name)
+	}
+	return names
+}
+
+// NewPolicy returns a fresh instance of a built-in policy; the error wraps ErrUnknownPolicy and lists the names.
+func NewPolicy(name string) (Policy, error) {
+	for _, p := range policies() {
+		if p.name == name {
+			return p.make(), nil
+		}
+	}
+	return nil, fmt.Errorf("%w %q: want one of %v", ErrUnknownPolicy, name, PolicyNames())
+}
+
+// permutation tells whether order holds 0…n−1 once each. seen is scratch.
+func permutation(order []int, n int, seen *[]bool) bool {
+	if len(order) != n {
+		return false
+	}
+	*seen = append((*seen)[:0], make([]bool, n)...)
+	for _, i := range order {
+		if i < 0 || i >= n || (*seen)[i] {
+			return false
+		}
+		(*seen)[i] = true
+	}
+	return true
+}
+
+func identity(dst []int, n int) []int {
+	dst = slices.Grow(dst, n)
+	for i := range n {
+		dst = append(dst, i)
+	}
+	return dst
+}

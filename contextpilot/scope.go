@@ -1,0 +1,95 @@
+package contextpilot
+
+import (
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/ragpilot/ragpilot/internal/tree"
+)
+
+// scope is the index of one cache, guarded by mu.
+type scope struct {
+	mu     sync.Mutex
+	tree   *tree.Tree
+	policy Policy
+	head   int // tokens in front of every prompt; −1: no request yet, so it is not resident
+	block  int // engine block in tokens
+
+	order []int // scratch
+	seen  []bool
+	cands []Candidate
+
+	used atomic.Int64 // nanoseconds, for the table of scopes
+}
+
+func newScope(cfg *Config) *scope {
+	sc := &scope{block: cfg.BlockSize}
+	sc.build(cfg)
+	return sc
+}
+
+// build starts with an empty index and a new policy.
+func (sc *scope) build(cfg *Config) {
+	sc.policy, sc.head = cfg.NewPolicy(), -1
+	forgot := func(string) {}
+	if l, ok := sc.policy.(Learner); ok {
+		forgot = l.Gone
+	}
+	sc.tree = tree.New(cfg.Capacity, cfg.MaxRequests, forgot)
+}
+
+func (sc *scope) lastUse() time.Time { return time.Unix(0, sc.used.Load()) }
+
+// query is valid until the next call.
+func (sc *scope) query(d *draft) Query {
+	sc.cands = d.query(sc.cands[:0])
+	q := Query{Request: d.plan.RequestID, Blocks: sc.cands, Tree: View{sc.tree}, From: Root}
+	if len(d.start) > 0 {
+		n, steps := sc.tree.Walk(d.start)
+		if q.From = n; steps < len(d.start) {
+			q.From = NoNode
+		}
+	}
+	return q
+}
+
+// insert records the draft's path as in flight and fills in what is expected to be resident.
+func (sc *scope) insert(d *draft, owner string) []tree.Elem {
+	path := d.path()
+	if l, ok := sc.policy.(Learner); ok {
+		sc.tree.Remove(d.plan.RequestID) // tells the policy before it learns the new order
+		l.Sent(d.plan.RequestID, sc.query(d), sc.positions(d))
+	}
+	steps, resident := sc.tree.Insert(d.plan.RequestID, owner, path)
+	tokens := resident
+	if sc.head >= 0 {
+		tokens += d.head
+	}
+	sc.head = d.head
+	tokens -= tokens % sc.block // shorter than a block is not reused at all
+	d.plan.Prefix = Prefix{Tokens: tokens}
+	if tokens > 0 {
+		d.plan.Prefix.Blocks = min(max(steps-len(d.start), 0), len(d.order))
+	}
+	return path
+}
+
+// positions returns the draft's order as positions in its place list, valid until the next call.
+func (sc *scope) positions(d *draft) []int {
+	at := make(map[int]int, len(d.place))
+	for p, i := range d.place {
+		at[i] = p
+	}
+	sc.order = sc.order[:0]
+	for _, i := range d.order {
+		sc.order = append(sc.order, at[i])
+	}
+	return sc.order
+}
+
+// clear forgets everything that was resident.
+func (sc *scope) clear() {
+	sc.tree.Clear()
+	sc.head = -1
+}

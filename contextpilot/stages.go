@@ -1,0 +1,157 @@
+package contextpilot
+
+import (
+	"fmt"
+	"slices"
+)
+
+// Stages in the order they run. The blocks that a conversation has shown are taken out first, so that a policy
+// orders only what is sent.
+const (
+	stageIndex    = "index"
+	stageDedup    = "dedup"
+	stageReorder  = "reorder"
+	stageAnnotate = "annotate"
+)
+
+// guard runs one stage; an error or a panic in it becomes a fault of that stage, which is counted.
+func (p *Pilot) guard(stage string, f func() error) (err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			err = fmt.Errorf("panic: %v", r)
+		}
+		if err != nil {
+			p.stats.fault(stage)
+			err = fmt.Errorf("%w: %s: %w", ErrFault, stage, err)
+		}
+	}()
+	if p.inject != nil {
+		if err := p.inject(stage); err != nil {
+			return err
+		}
+	}
+	return f()
+}
+
+// index gives blocks their identity, leaves out repeats and what exceeds the budget, and finds out what stands
+// in front of them. s may be nil.
+func (p *Pilot) index(d *draft, req *Request, s *session) error {
+	d.ids = identify(d.plan.blocks, p.cfg.Dedup)
+	d.tokens = make([]int32, len(d.plan.blocks))
+	for i, b := range d.plan.blocks {
+		n := b.Tokens
+		if n <= 0 {
+			n = p.cfg.Tokenizer.Count(b.Text)
+		}
+		d.tokens[i] = int32(max(n, 0))
+	}
+	d.extra = int32(p.cfg.Tokenizer.Count(req.Query))
+	if s != nil {
+		h := s.look(req.Prior, p.cfg.Tokenizer.Count)
+		d.start, d.visible = h.start, h.visible
+	} else if len(req.Prior) > 0 {
+		d.start = append(d.start, unseen(req.Prior, p.cfg.Tokenizer.Count))
+	}
+	d.place = d.place[:0]
+	for i := range d.plan.blocks {
+		if j := d.repeated(i); j >= 0 {
+			d.plan.LeftOut = append(d.plan.LeftOut, LeftOut{Index: i, Reason: Duplicate, Same: j})
+			continue
+		}
+		d.place = append(d.place, i)
+	}
+	return nil
+}
+
+// repeated returns the index of an earlier block of the request that is the same block, or −1.
+func (d *draft) repeated(i int) int {
+	for _, j := range d.place {
+		if d.ids[i].mark == d.ids[j].mark {
+			return j
+		}
+	}
+	return -1
+}
+
+// dedup turns blocks that the messages already show into references. A label that names two texts in the
+// messages would point nowhere in particular: such a block is sent again.
+func (p *Pilot) dedup(d *draft, s *session) error {
+	if s == nil || p.cfg.Dedup == DedupOff || len(s.shown) == 0 {
+		return nil
+	}
+	d.place = slices.DeleteFunc(d.place, func(i int) bool {
+		b, ok := s.shown[d.ids[i].mark]
+		if !ok || len(d.visible[b.label]) != 1 {
+			return false
+		}
+		d.refs = append(d.refs, Item{Index: i, Label: d.ids[i].label, Ref: &Ref{Label: b.label, Turn: b.turn, RequestID: b.request}})
+		return true
+	})
+	return nil
+}
+
+// budget leaves out blocks that do not fit, going down the ranks.
+func (d *draft) budget(limit int) {
+	if limit <= 0 {
+		return
+	}
+	used := 0
+	d.place = slices.DeleteFunc(d.place, func(i int) bool {
+		if used+int(d.tokens[i]) > limit {
+			d.plan.LeftOut = append(d.plan.LeftOut, LeftOut{Index: i, Reason: OverBudget})
+			return true
+		}
+		used += int(d.tokens[i])
+		return false
+	})
+}
+
+// reorder asks the policy. The scope's lock is held.
+func (sc *scope) reorder(d *draft) error {
+	q := sc.query(d)
+	sc.order = sc.policy.Order(sc.order[:0], q)
+	if !permutation(sc.order, len(d.place), &sc.seen) {
+		return fmt.Errorf("policy %s: order %v of %d blocks", sc.policy.Name(), sc.order, len(d.place))
+	}
+	d.setOrder(sc.order)
+	return nil
+}
+
+// setOrder takes the policy's order, which is of positions in place.
+func (d *draft) setOrder(order []int) {
+	d.order = make([]int, len(order))
+	for i, j := range order {
+		d.order[i] = d.place[j]
+	}
+}
+
+// annotate adds the notes.
+func (p *Pilot) annotate(d *draft) error {
+	n := p.cfg.Notes
+	d.plan.Notes = nil
+	d.items()
+	if !n.NoLocation {
+		for i, it := range d.plan.Items {
+			if it.Ref != nil {
+				d.plan.Notes = append(d.plan.Notes, Note{Kind: LocationNote, Item: i, Text: n.location(*it.Ref)})
+			}
+		}
+	}
+	if !n.NoOrder && d.plan.Reordered() {
+		ranked := slices.Clone(d.plan.Items)
+		slices.SortFunc(ranked, func(a, b Item) int { return a.Index - b.Index })
+		labels := make([]string, len(ranked))
+		for i, it := range ranked {
+			labels[i] = it.Label
+			if it.Ref != nil {
+				labels[i] = it.Ref.Label
+			}
+		}
+		d.plan.Notes = append(d.plan.Notes, Note{Kind: OrderNote, Text: n.order(labels)})
+	}
+	d.plan.afterQuestion = n.AfterQuestion
+	for _, note := range d.plan.Notes {
+		d.extra += int32(p.cfg.Tokenizer.Count(note.Text))
+	}
+	return nil
+}

@@ -1,0 +1,108 @@
+package contextpilot
+
+import (
+	"maps"
+	"sync"
+	"sync/atomic"
+)
+
+// Stats counts what a Pilot has done since New and what it holds now.
+type Stats struct {
+	Plans          int64
+	BlocksSent     int64 // in full
+	BlocksRef      int64 // as references
+	BlocksLeftOut  int64
+	Reordered      int64 // plans whose order is not the retriever's
+	PrefixExpected int64 // tokens, sum of Plan.Prefix
+	PrefixReported int64 // tokens, sum of Served events
+	FaultsByStage  map[string]int64
+	Events         int64
+	EventsUnknown  int64 // for requests that were not live
+	// Bounded tables: what they hold, and what went because they were full or old.
+	Scopes, ScopesDropped     int64
+	LiveRequests, Nodes       int64
+	IndexTokens               int64
+	Sessions, SessionsDropped int64
+	Held, HeldDropped         int64
+}
+
+// Faults is the sum over the stages.
+func (s Stats) Faults() (n int64) {
+	for _, f := range s.FaultsByStage {
+		n += f
+	}
+	return n
+}
+
+type counters struct {
+	plans, sent, refs, leftOut, reordered atomic.Int64
+	expected, reported                    atomic.Int64
+	events, unknown                       atomic.Int64
+	scopesDropped                         atomic.Int64
+	mu                                    sync.Mutex
+	faults                                map[string]int64
+}
+
+func (c *counters) fault(stage string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.faults == nil {
+		c.faults = map[string]int64{}
+	}
+	c.faults[stage]++
+}
+
+func (c *counters) planned(p *Plan) {
+	c.plans.Add(1)
+	refs := 0
+	for _, it := range p.Items {
+		if it.Ref != nil {
+			refs++
+		}
+	}
+	c.refs.Add(int64(refs))
+	c.sent.Add(int64(len(p.Items) - refs))
+	c.leftOut.Add(int64(len(p.LeftOut)))
+	c.expected.Add(int64(p.Prefix.Tokens))
+	if p.Reordered() {
+		c.reordered.Add(1)
+	}
+}
+
+func (c *counters) observed(ev Event, applied bool) {
+	c.events.Add(1)
+	if !applied {
+		c.unknown.Add(1)
+	}
+	if ev.Kind == Served {
+		c.reported.Add(int64(ev.Tokens))
+	}
+}
+
+// Stats returns the counters; it takes each scope's lock for a moment.
+func (p *Pilot) Stats() Stats {
+	c := &p.stats
+	s := Stats{
+		Plans: c.plans.Load(), BlocksSent: c.sent.Load(), BlocksRef: c.refs.Load(), BlocksLeftOut: c.leftOut.Load(),
+		Reordered: c.reordered.Load(), PrefixExpected: c.expected.Load(), PrefixReported: c.reported.Load(),
+		Events: c.events.Load(), EventsUnknown: c.unknown.Load(), ScopesDropped: c.scopesDropped.Load(),
+	}
+	c.mu.Lock()
+	s.FaultsByStage = maps.Clone(c.faults)
+	c.mu.Unlock()
+	live, dropped := p.sessions.stats()
+	s.Sessions, s.SessionsDropped = int64(live), int64(dropped)
+	held, heldDropped := p.held.stats()
+	s.Held, s.HeldDropped = int64(held), int64(heldDropped)
+	p.mu.RLock()
+	defer p.mu.RUnlock()
+	s.Scopes = int64(len(p.scopes))
+	for _, sc := range p.scopes {
+		sc.mu.Lock()
+		s.LiveRequests += int64(sc.tree.Len())
+		s.Nodes += int64(sc.tree.Nodes())
+		s.IndexTokens += int64(sc.tree.Tokens())
+		sc.mu.Unlock()
+	}
+	return s
+}

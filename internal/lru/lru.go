@@ -1,0 +1,57 @@
+// Package lru is a map of bounded size that forgets what was least recently used.
+package lru
+
+import "container/list"
+
+// Cache maps K to V. Not safe for concurrent use.
+type Cache[K comparable, V any] struct {
+	limit int
+	order *list.List // of entry[K, V], most recently used first
+	at    map[K]*list.Element
+}
+
+type entry[K comparable, V any] struct {
+	key   K
+	value V
+}
+
+// New returns a Cache of at most limit entries (at least 1).
+func New[K comparable, V any](limit int) *Cache[K, V] {
+	return &Cache[K, V]{limit: max(limit, 1), order: list.New(), at: map[K]*list.Element{}}
+}
+
+// Len returns the number of entries.
+func (c *Cache[K, V]) Len() int { return len(c.at) }
+
+// Get returns the value of key and marks it as used.
+func (c *Cache[K, V]) Get(key K) (value V, ok bool) {
+	e, ok := c.at[key]
+	if !ok {
+		return value, false
+	}
+	c.order.MoveToFront(e)
+	return e.Value.(entry[K, V]).value, true
+}
+
+// Put sets the value of key and marks it as used; the least recently used entry goes if there are too many.
+func (c *Cache[K, V]) Put(key K, value V) {
+	if e, ok := c.at[key]; ok {
+		e.Value = entry[K, V]{key, value}
+		c.order.MoveToFront(e)
+		return
+	}
+	c.at[key] = c.order.PushFront(entry[K, V]{key, value})
+	if len(c.at) > c.limit {
+		last := c.order.Back()
+		c.order.Remove(last)
+		delete(c.at, last.Value.(entry[K, V]).key)
+	}
+}
+
+// Delete removes key.
+func (c *Cache[K, V]) Delete(key K) {
+	if e, ok := c.at[key]; ok {
+		c.order.Remove(e)
+		delete(c.at, key)
+	}
+}
