@@ -1,0 +1,79 @@
+package engines
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"time"
+
+	"github.com/ragpilot/ragpilot/contextpilot"
+)
+
+// Role names who speaks in a [Message].
+type Role string
+
+// The roles that chat engines know.
+const (
+	System    Role = "system"
+	User      Role = "user"
+	Assistant Role = "assistant"
+)
+
+// Message is one entry of a chat.
+type Message struct {
+	Role    Role
+	Content string
+}
+
+// Request is one call of an engine.
+type Request struct {
+	// ID is the request ID that the pilot planned with. Empty: the engine chooses one.
+	ID string
+	// Model is the served model's name; empty: the engine's default.
+	Model string
+	// Messages is the whole chat, oldest first.
+	Messages []Message
+	// MaxTokens bounds the answer; 0: the engine's default.
+	MaxTokens int
+	// Temperature is left to the engine when nil.
+	Temperature *float64
+	// Extra holds further members of the request body, which win over those set by the engine package.
+	Extra map[string]json.RawMessage
+	// Header holds further HTTP headers; engines without HTTP ignore it.
+	Header http.Header
+}
+
+// Usage is what an engine reports of one answer.
+type Usage struct {
+	PromptTokens int
+	OutputTokens int
+	// CachedTokens is the part of PromptTokens that was read from the prefix cache.
+	CachedTokens int
+	// CachedKnown tells a reported 0 from a count that the engine does not give.
+	CachedKnown bool
+}
+
+// Response is a finished answer.
+type Response struct {
+	ID     string // the request's ID
+	Text   string
+	Finish string // the engine's finish reason, for example "stop" or "length"
+	Usage  Usage
+	// TTFT is the time from the call to the first piece of the answer, Total to its end. A simulator reports
+	// modelled times and does not wait.
+	TTFT, Total time.Duration
+}
+
+// Engine generates answers. Implementations are safe for concurrent use.
+type Engine interface {
+	// Name says what answers, for tables and logs; a simulator says that it is one.
+	Name() string
+	// Generate runs one request. Each piece of the answer is given to onText (which may be nil) as it arrives,
+	// never twice; an error from onText cancels the request and is returned. An error after the first piece
+	// wraps [ErrInterrupted], and the Response then holds what had arrived.
+	Generate(ctx context.Context, req Request, onText func(piece string) error) (Response, error)
+	// Subscribe registers sink for what the engine reports about its cache: Shrunk, Gone and Cleared, and Served
+	// when an answer is complete. Sinks are called one event batch at a time, in order, and must not block.
+	// The returned function ends the subscription. An engine that cannot report evictions only reports Served.
+	Subscribe(sink func(events ...contextpilot.Event)) (cancel func())
+}
