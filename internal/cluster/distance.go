@@ -1,5 +1,7 @@
 package cluster
 
+import "slices"
+
 // Doc is a context block as a small dense integer.
 type Doc int32
 
@@ -73,12 +75,7 @@ func eq1(shared, longest, gap int, alpha float64) float64 {
 // repeatedLater tells whether c[i] stands in c again behind i. Contexts are short, so looking is cheaper than
 // a table.
 func repeatedLater(c []Doc, i int) bool {
-	for _, x := range c[i+1:] {
-		if x == c[i] {
-			return true
-		}
-	}
-	return false
+	return slices.Contains(c[i+1:], c[i])
 }
 
 func abs(x int) int {
