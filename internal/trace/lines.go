@@ -1,0 +1,131 @@
+package trace
+
+import (
+	"bufio"
+	"bytes"
+	"compress/gzip"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"unicode/utf8"
+)
+
+// lines gives the lines of a file one at a time and puts "name:line: " in front of errors. It never asks the
+// underlying reader for more once it holds a whole line, so that a caller on a pipe can answer line i before
+// line i+1 exists.
+type lines struct {
+	name string
+	r    *bufio.Reader
+	n    int    // number of the line given last, from 1
+	buf  []byte // holds a line longer than r's buffer
+	err  error  // sticky
+	own  []io.Closer
+}
+
+const bufferBytes = 64 << 10
+
+func newLines(r io.Reader, name string) *lines {
+	return &lines{name: name, r: bufio.NewReaderSize(r, bufferBytes)}
+}
+
+// openLines opens path: "-" is standard input, which close leaves open, and ".gz" files are unpacked.
+func openLines(path string) (*lines, error) {
+	if path == "-" {
+		return newLines(os.Stdin, "standard input"), nil
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err // names the path already
+	}
+	if !strings.HasSuffix(path, ".gz") {
+		l := newLines(f, path)
+		l.own = []io.Closer{f}
+		return l, nil
+	}
+	z, err := gzip.NewReader(f)
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("%s: not a gzip file: %w", path, err), f.Close())
+	}
+	l := newLines(z, path)
+	l.own = []io.Closer{z, f}
+	return l, nil
+}
+
+func (l *lines) close() error {
+	var err error
+	for _, c := range l.own {
+		err = errors.Join(err, c.Close())
+	}
+	l.own = nil
+	if l.err == nil {
+		l.err = fmt.Errorf("%s: read after close", l.name)
+	}
+	return err
+}
+
+// next returns the next line that is not blank, without white space around it, valid until the next call; io.EOF
+// at the end. Any error is final.
+func (l *lines) next() ([]byte, error) {
+	for l.err == nil {
+		raw, err := l.whole()
+		if len(raw) > 0 || err == nil {
+			l.n++
+		}
+		if err != nil && !errors.Is(err, io.EOF) {
+			l.n = max(l.n, 1)
+			return nil, l.fail(err)
+		}
+		if line := bytes.TrimSpace(raw); len(line) > 0 {
+			if !utf8.Valid(line) {
+				return nil, l.fail(errors.New("line is not valid UTF-8"))
+			}
+			if l.n == 1 && bytes.HasPrefix(line, []byte("\xef\xbb\xbf")) {
+				return nil, l.fail(errors.New("file starts with a byte order mark, want plain UTF-8"))
+			}
+			return line, nil
+		}
+		l.err = err
+	}
+	return nil, l.err
+}
+
+// whole reads up to and including the next line end, however far away it is.
+func (l *lines) whole() ([]byte, error) {
+	l.buf = l.buf[:0]
+	for {
+		part, err := l.r.ReadSlice('\n')
+		if len(l.buf) == 0 && !errors.Is(err, bufio.ErrBufferFull) {
+			return part, err // the usual case, no copy
+		}
+		l.buf = append(l.buf, part...)
+		if !errors.Is(err, bufio.ErrBufferFull) {
+			return l.buf, err
+		}
+	}
+}
+
+// fail makes err, with the place it happened at, the reader's final error.
+func (l *lines) fail(err error) error {
+	l.err = fmt.Errorf("%s:%d: %w", l.name, l.n, err)
+	return l.err
+}
+
+// nextObject reads the object on the next line and lets parse check it.
+func nextObject[T any](l *lines, parse func(object) (T, error)) (T, error) {
+	var zero T
+	line, err := l.next()
+	if err != nil {
+		return zero, err
+	}
+	o, err := parseObject(line)
+	if err != nil {
+		return zero, l.fail(err)
+	}
+	v, err := parse(o)
+	if err != nil {
+		return zero, l.fail(err)
+	}
+	return v, nil
+}
