@@ -1,0 +1,194 @@
+package sim
+
+import "github.com/ragpilot/ragpilot/contextpilot"
+
+// prompt is one request on its way through the cache.
+type prompt struct {
+	id     string
+	chain  chain // keys of the prompt and behind it of the answer
+	tokens int   // of the prompt
+	answer int   // tokens of the answer
+
+	// Set when admitted.
+	blocks   []int32 // the blocks it pins, first to last; none if it was too large
+	hits     int     // how many of them were read from the cache
+	last     int32   // node of the prompt's last full block
+	epoch    int     // of the cache at the time
+	seen     *seen   // nil: not followed
+	oversize bool
+}
+
+// full returns the number of the prompt's full blocks.
+func (p *prompt) full() int { return p.tokens / p.chain.blockTokens }
+
+// kv returns the number of tokens in the cache after output tokens were generated: all but the last one, whose KV entry
+// a model would only compute with the next.
+func (p *prompt) kv(output int) int { return max(0, p.tokens+output-1) }
+
+// size returns the number of blocks for the prompt and its answer. That the prompt alone may need more than kv says only
+// happens with an empty answer and blocks of one token.
+func (p *prompt) size() int { return max(p.full(), blocksFor(p.kv(p.answer), p.chain.blockTokens)) }
+
+// cache is a prefix cache; all of it is guarded by the engine's lock.
+type cache struct {
+	blockTokens int
+	remember    int
+	pool        pool
+	index       index
+	tracker     tracker
+	epoch       int     // number of resets
+	lost        []int32 // nodes whose last block was taken during the current admission
+	evicted     int     // blocks that lost their key to another request
+}
+
+func newCache(o Options) cache {
+	limit := 0
+	if o.CapacityTokens > 0 {
+		limit = blocksFor(o.CapacityTokens, o.BlockTokens)
+	}
+	return cache{
+		blockTokens: o.BlockTokens, remember: o.Remember,
+		pool: newPool(limit), index: newIndex(), tracker: newTracker(),
+	}
+}
+
+func blocksFor(tokens, blockTokens int) int { return (tokens + blockTokens - 1) / blockTokens }
+
+// fits tells whether the prompt with its answer would fit the empty cache.
+func (c *cache) fits(p *prompt) bool { return c.pool.limit == 0 || p.size() <= c.pool.limit }
+
+// hits appends to blocks those that the prompt would read from the cache. The last prompt token is never read, because
+// the engine needs its output to go on.
+func (c *cache) hits(p *prompt, blocks []int32) []int32 {
+	for _, k := range p.chain.keys[:max(0, p.tokens-1)/c.blockTokens] {
+		n, ok := c.index.at[k]
+		if !ok {
+			break
+		}
+		blocks = append(blocks, c.index.nodes[n].oldest)
+	}
+	return blocks
+}
+
+// admit gives the prompt all blocks that it and its answer need, and makes the prompt's blocks visible to others. It
+// returns false, having changed nothing, if too few blocks are free. What was evicted is added to events.
+func (c *cache) admit(p *prompt, events []contextpilot.Event) ([]contextpilot.Event, bool) {
+	p.blocks = c.hits(p, p.blocks[:0])
+	p.hits = len(p.blocks)
+	need := p.size() - p.hits
+	idle := 0
+	for _, b := range p.blocks {
+		if c.pool.blocks[b].users == 0 {
+			idle++
+		}
+	}
+	if need > c.pool.free()-idle {
+		return events, false
+	}
+	p.last, p.epoch, p.seen = root, c.epoch, nil
+	c.tracker.replace(&c.index, p.id)
+	for _, b := range p.blocks {
+		c.pool.pin(b)
+		p.last = c.pool.blocks[b].node
+	}
+	for range need {
+		b := c.pool.take()
+		if c.pool.blocks[b].node != none {
+			c.drop(b)
+		}
+		c.pool.blocks[b].users = 1
+		p.blocks = append(p.blocks, b)
+	}
+	p.last = c.name(p, p.hits, p.full(), p.last)
+	for _, n := range c.lost {
+		if c.index.nodes[n].oldest == none { // this prompt may just have computed it again
+			c.tracker.evicted(&c.index, n)
+		}
+	}
+	c.lost = c.lost[:0]
+	events = c.tracker.report(&c.index, events, c.blockTokens)
+	if c.pool.limit > 0 && p.full() > 0 {
+		p.seen = c.tracker.start(&c.index, p.id, p.last)
+	}
+	return events, true
+}
+
+// bypass is admit for a prompt that does not fit the empty cache.
+func (c *cache) bypass(p *prompt) {
+	p.blocks, p.hits, p.epoch, p.seen = p.blocks[:0], 0, c.epoch, nil
+	c.tracker.replace(&c.index, p.id)
+}
+
+// release unpins the prompt's blocks after output tokens of the answer were generated, and caches these too.
+func (c *cache) release(p *prompt, output int, events []contextpilot.Event) []contextpilot.Event {
+	if p.oversize || p.epoch != c.epoch {
+		c.pool.unpin(p.blocks)
+		if p.full() > 0 {
+			events = append(events, contextpilot.Event{Kind: contextpilot.Gone, Request: p.id})
+		}
+		return events
+	}
+	c.name(p, p.full(), p.kv(output)/c.blockTokens, p.last)
+	c.pool.unpin(p.blocks)
+	if p.seen == nil {
+		return events
+	}
+	if old := c.tracker.finish(p.seen, c.remember); old != nil {
+		c.tracker.forget(&c.index, old)
+		events = append(events, contextpilot.Event{Kind: contextpilot.Gone, Request: old.id})
+	}
+	return events
+}
+
+// name gives the prompt's blocks from and up to to, which are full now, their keys; last is the node before them. It
+// returns the last block's node.
+func (c *cache) name(p *prompt, from, to int, last int32) int32 {
+	for i := from; i < to; i++ {
+		last = c.index.add(p.chain.keys[i], last)
+		if c.pool.limit == 0 && c.index.nodes[last].oldest != none {
+			continue // a copy can only matter once the first block is evicted
+		}
+		c.hold(last, p.blocks[i])
+	}
+	return last
+}
+
+// hold makes block b the newest that holds node n's key.
+func (c *cache) hold(n, b int32) {
+	d, x := &c.index.nodes[n], &c.pool.blocks[b]
+	x.node, x.older, x.newer = n, d.newest, none
+	if d.newest == none {
+		d.oldest = b
+	} else {
+		c.pool.blocks[d.newest].newer = b
+	}
+	d.newest = b
+}
+
+// drop takes the key off block b. The node stays, without a block if this was the last, until the end of the admission.
+func (c *cache) drop(b int32) {
+	x := &c.pool.blocks[b]
+	d := &c.index.nodes[x.node]
+	if x.older == none {
+		d.oldest = x.newer
+	} else {
+		c.pool.blocks[x.older].newer = x.newer
+	}
+	if x.newer == none {
+		d.newest = x.older
+	} else {
+		c.pool.blocks[x.newer].older = x.older
+	}
+	if d.oldest == none {
+		c.lost = append(c.lost, x.node)
+	}
+	x.node, x.older, x.newer = none, none, none
+	c.evicted++
+}
+
+// reset empties the cache. Blocks of running requests stay pinned, but are worth nothing any more.
+func (c *cache) reset() {
+	c.pool.strip()
+	c.index, c.tracker = newIndex(), newTracker()
+	c.epoch++
+}
