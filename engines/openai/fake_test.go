@@ -1,0 +1,197 @@
+package openai_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+
+	"go.uber.org/goleak"
+
+	"github.com/ragpilot/ragpilot/engines"
+	"github.com/ragpilot/ragpilot/engines/openai"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// fake is a stand-in for an inference server: no model, only scripted answers. It records what it was asked.
+type fake struct {
+	URL string
+
+	mu    sync.Mutex
+	asked []asked // guarded by mu
+}
+
+// asked is one request that the fake got.
+type asked struct {
+	path   string
+	header http.Header
+	body   map[string]json.RawMessage
+}
+
+// script answers the n-th request, from 0.
+type script func(w http.ResponseWriter, r *http.Request, n int)
+
+// startFake starts a fake server and an engine that uses it. change may adapt the engine's configuration.
+func startFake(t testing.TB, s script, change func(*openai.Config)) (*fake, *openai.Engine) {
+	t.Helper()
+	f := &fake{}
+	server := httptest.NewServer(f.handler(s))
+	t.Cleanup(server.Close)
+	f.URL = server.URL
+	config := openai.Config{BaseURL: server.URL + "/v1", Model: "fake-model", RetryWait: 1, MaxRetryWait: 1}
+	if change != nil {
+		change(&config)
+	}
+	return f, newEngine(t, config)
+}
+
+func newEngine(t testing.TB, config openai.Config) *openai.Engine {
+	t.Helper()
+	engine, err := openai.New(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = engine.Close() })
+	return engine
+}
+
+func (f *fake) handler(s script) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		raw, err := io.ReadAll(r.Body)
+		if err != nil {
+			return
+		}
+		a := asked{path: r.URL.Path, header: r.Header.Clone()}
+		if err := json.Unmarshal(raw, &a.body); err != nil {
+			http.Error(w, "the body is not JSON", http.StatusBadRequest)
+			return
+		}
+		f.mu.Lock()
+		n := len(f.asked)
+		f.asked = append(f.asked, a)
+		f.mu.Unlock()
+		s(w, r, n)
+	})
+}
+
+func (f *fake) requests() []asked {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return append([]asked(nil), f.asked...)
+}
+
+// streams answers with the events, one data line each, then [DONE].
+func streams(events ...string) script {
+	return func(w http.ResponseWriter, _ *http.Request, _ int) {
+		send(w, events...)
+		send(w, "[DONE]")
+	}
+}
+
+// send writes events and lets them go.
+func send(w http.ResponseWriter, events ...string) {
+	w.Header().Set("Content-Type", "text/event-stream")
+	for _, e := range events {
+		fmt.Fprintf(w, "data: %s\n\n", e)
+	}
+	w.(http.Flusher).Flush()
+}
+
+// answers sends a fixed body.
+func answers(status int, contentType, body string) script {
+	return func(w http.ResponseWriter, _ *http.Request, _ int) {
+		w.Header().Set("Content-Type", contentType)
+		w.WriteHeader(status)
+		_, _ = io.WriteString(w, body)
+	}
+}
+
+// piece is a chunk with text.
+func piece(text string) string {
+	quoted, _ := json.Marshal(text)
+	return `{"id":"chatcmpl-fake","object":"chat.completion.chunk","choices":[{"index":0,"delta":{"content":` + string(quoted) + `},"finish_reason":null}]}`
+}
+
+// Chunks that end an answer.
+const (
+	stop  = `{"id":"chatcmpl-fake","choices":[{"index":0,"delta":{},"finish_reason":"stop"}]}`
+	usage = `{"id":"chatcmpl-fake","choices":[],"usage":{"prompt_tokens":20,"completion_tokens":2,"prompt_tokens_details":{"cached_tokens":16}}}`
+)
+
+// question is an ordinary request.
+func question(id string) engines.Request {
+	return engines.Request{ID: id, Messages: []engines.Message{{Role: engines.User, Content: "Why?"}}}
+}
+
+// network is an in-memory network, so that tests under testing/synctest wait on nothing outside their bubble.
+type network struct {
+	conns  chan net.Conn
+	closed chan struct{}
+	once   sync.Once
+}
+
+func newNetwork() *network {
+	return &network{conns: make(chan net.Conn), closed: make(chan struct{})}
+}
+
+func (n *network) Accept() (net.Conn, error) {
+	select {
+	case c := <-n.conns:
+		return c, nil
+	case <-n.closed:
+		return nil, net.ErrClosed
+	}
+}
+
+func (n *network) Close() error {
+	n.once.Do(func() { close(n.closed) })
+	return nil
+}
+
+func (n *network) Addr() net.Addr { return &net.UnixAddr{Name: "memory"} }
+
+func (n *network) dial(ctx context.Context, _, _ string) (net.Conn, error) {
+	client, server := net.Pipe()
+	select {
+	case n.conns <- server:
+		return client, nil
+	case <-n.closed:
+		return nil, &net.OpError{Op: "dial", Err: net.ErrClosed}
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+// inMemory starts a fake on a network of its own. The returned function ends everything that was started; it must
+// run before the bubble ends.
+func inMemory(t *testing.T, s script, change func(*openai.Config)) (*fake, *openai.Engine, func()) {
+	t.Helper()
+	f := &fake{URL: "http://fake"}
+	n := newNetwork()
+	server := &http.Server{Handler: f.handler(s)}
+	go func() { _ = server.Serve(n) }()
+	transport := &http.Transport{DialContext: n.dial}
+	config := openai.Config{BaseURL: f.URL, HTTPClient: &http.Client{Transport: transport}}
+	if change != nil {
+		change(&config)
+	}
+	return f, newEngine(t, config), func() {
+		transport.CloseIdleConnections()
+		_ = server.Close()
+	}
+}
+
+// collect returns a callback that joins the pieces.
+func collect(b *strings.Builder) func(string) error {
+	return func(piece string) error {
+		b.WriteString(piece)
+		return nil
+	}
+}

@@ -1,0 +1,133 @@
+package openai
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+)
+
+// answer collects one answer while it arrives. It is used by the goroutine of one Generate call.
+type answer struct {
+	onText func(piece string) error
+	now    func() time.Time
+	limit  int // bytes of text
+
+	id      string
+	text    strings.Builder
+	first   time.Time // of the first piece; zero: none yet
+	finish  string
+	counts  counts
+	refused error // what onText returned
+}
+
+// readStream reads events until the answer is complete: [DONE], or the end of the stream after a finish reason.
+// Usage follows the finish reason, so reading goes on after it, but no fault costs the answer from there on.
+func (a *answer) readStream(ctx context.Context, events *eventReader) error {
+	for {
+		done, err := a.readEvent(events)
+		if ctx.Err() != nil && !isTimeout(context.Cause(ctx)) {
+			// Events that are already buffered must not outlive a cancellation made in onText.
+			if err == nil && !done {
+				err = ctx.Err()
+			}
+			return err
+		}
+		switch {
+		case done:
+			return nil
+		case err == nil:
+		case a.refused == nil && a.finish != "":
+			return nil
+		case errors.Is(err, io.EOF):
+			return errors.New("the stream ended without a finish reason")
+		default:
+			return err
+		}
+	}
+}
+
+// readEvent takes over the next event; done says that it was the last one.
+func (a *answer) readEvent(events *eventReader) (done bool, err error) {
+	e, err := events.next()
+	if err != nil {
+		return false, err
+	}
+	data := bytes.TrimSpace(e.data)
+	if len(data) == 0 {
+		return false, nil
+	}
+	if string(data) == "[DONE]" {
+		return true, nil
+	}
+	d, err := a.decode(e.name, data)
+	if err != nil {
+		return false, err
+	}
+	return false, a.add(d)
+}
+
+// readWhole reads an answer that came as one JSON object of at most limit bytes.
+func (a *answer) readWhole(r io.Reader, limit int) error {
+	data, err := io.ReadAll(io.LimitReader(r, int64(limit)+1))
+	if err != nil {
+		return err
+	}
+	if len(data) > limit {
+		return fmt.Errorf("answer of more than %d bytes", limit)
+	}
+	d, err := a.decode("", data)
+	if err != nil {
+		return err
+	}
+	return a.add(d)
+}
+
+// decode reads one chunk; an error that the server reports in it is returned as one.
+func (a *answer) decode(event string, data []byte) (delta, error) {
+	d, err := decodeChunk(data)
+	if event == "error" && (err != nil || d.reported == nil) {
+		return delta{}, &StatusError{Message: errorMessage(data, "")}
+	}
+	if err != nil {
+		return delta{}, err
+	}
+	if d.reported != nil {
+		return delta{}, d.reported
+	}
+	return d, nil
+}
+
+// add takes over a chunk and gives its text to the caller, once.
+func (a *answer) add(d delta) error {
+	if a.id == "" {
+		a.id = d.id
+	}
+	if d.finish != "" {
+		a.finish = d.finish
+	}
+	a.counts.merge(d.counts)
+	if d.text == "" {
+		return nil
+	}
+	if a.text.Len()+len(d.text) > a.limit {
+		return fmt.Errorf("answer's text is longer than %d bytes", a.limit)
+	}
+	if a.first.IsZero() {
+		a.first = a.now()
+	}
+	a.text.WriteString(d.text)
+	if a.onText == nil {
+		return nil
+	}
+	a.refused = a.onText(d.text)
+	return a.refused
+}
+
+func isTimeout(err error) bool {
+	var timeout *timeoutError
+	return errors.As(err, &timeout)
+}
