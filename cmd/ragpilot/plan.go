@@ -1,0 +1,116 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+
+	"github.com/spf13/cobra"
+
+	"github.com/ragpilot/ragpilot/contextpilot"
+	"github.com/ragpilot/ragpilot/internal/replay"
+	"github.com/ragpilot/ragpilot/internal/trace"
+)
+
+func newPlan() *cobra.Command {
+	var f traceFlags
+	var policy string
+	var offline bool
+	cmd := &cobra.Command{
+		Use:   "plan --trace T --blocks B",
+		Short: "Plan a trace: one JSON line per request in execution order",
+		Long: "Plan reads recorded retrieval and writes how each request would be sent, one JSON line per request:\n" +
+			`{"id","session","turn","docs","refs","hint"}` + "\n\n" +
+			"Online (the default) line i depends on the first i lines of the trace only, and is written before line i+1\n" +
+			"is read. With --offline all requests are planned together and may run in another order.",
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			set, err := f.settings(policy)
+			if err != nil {
+				return err
+			}
+			if set.Capacity, err = tokenCount("--capacity", f.capacity); err != nil {
+				return err
+			}
+			blocks, err := trace.LoadBlocks(f.blocks)
+			if err != nil {
+				return err
+			}
+			planner, err := replay.NewPlanner(set, blocks)
+			if err != nil {
+				return fmt.Errorf("--policy: %w", err)
+			}
+			r, err := trace.Open(f.trace, blocks)
+			if err != nil {
+				return err
+			}
+			defer r.Close()
+			w := trace.NewWriter(cmd.OutOrStdout())
+			if offline {
+				return planOffline(cmd.Context(), planner, r, w)
+			}
+			return planOnline(cmd.Context(), planner, r, w)
+		},
+	}
+	flags := cmd.Flags()
+	f.register(flags)
+	flags.StringVar(&policy, "policy", contextpilot.DefaultPolicy, fmt.Sprintf("order `POLICY`: %v", contextpilot.PolicyNames()))
+	flags.BoolVar(&offline, "offline", false, "plan all requests together")
+	flags.StringVar(&f.capacity, "capacity", "unlimited", "index capacity in `TOKENS`")
+	return cmd
+}
+
+// planOnline writes each line before it reads the next.
+func planOnline(ctx context.Context, planner *replay.Planner, r *trace.Reader, w *trace.Writer) error {
+	for {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		q, err := r.Next()
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		if err := w.WritePlan(planner.Plan(q)); err != nil {
+			return fmt.Errorf("write plan: %w", err)
+		}
+		planner.Answered(q)
+	}
+}
+
+// planOffline reads everything before it writes anything.
+func planOffline(ctx context.Context, planner *replay.Planner, r *trace.Reader, w *trace.Writer) error {
+	var all []trace.Request
+	for q, err := range r.All() {
+		if err != nil {
+			return err
+		}
+		all = append(all, q)
+	}
+	lines, err := planner.PlanAll(ctx, all)
+	if err != nil {
+		return err
+	}
+	for _, line := range lines {
+		if err := w.WritePlan(line); err != nil {
+			return fmt.Errorf("write plan: %w", err)
+		}
+	}
+	return nil
+}
+
+// tokenCount reads a number of tokens; 0 stands for unlimited.
+func tokenCount(flag, value string) (int, error) {
+	if value == "unlimited" {
+		return 0, nil
+	}
+	n, err := strconv.Atoi(value)
+	if err != nil || n < 0 {
+		return 0, fmt.Errorf("%s %q: want a number of tokens or unlimited", flag, value)
+	}
+	return n, nil
+}

@@ -1,0 +1,180 @@
+package main
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/ragpilot/ragpilot/contextpilot"
+	"github.com/ragpilot/ragpilot/engines"
+	"github.com/ragpilot/ragpilot/engines/openai"
+	"github.com/ragpilot/ragpilot/engines/sim"
+	"github.com/ragpilot/ragpilot/internal/replay"
+	"github.com/ragpilot/ragpilot/internal/trace"
+)
+
+type replayFlags struct {
+	traceFlags
+	policies      []string
+	offline, json bool
+	engine        string
+	model, apiKey string
+	maxTokens     int
+}
+
+func newReplay() *cobra.Command {
+	var f replayFlags
+	cmd := &cobra.Command{
+		Use:   "replay --trace T --blocks B --policy P[,P…]",
+		Short: "Run a trace through an engine, policies side by side",
+		Long: "Replay plans a trace and sends it, one request at a time, to the simulator or to a real engine, once for each\n" +
+			"policy, and compares what was read from the prefix cache. The simulator keeps a real block-hash prefix cache;\n" +
+			"its times are a model. Every policy starts with an empty cache: a fresh simulator, or a first prompt line of\n" +
+			"its own on a real engine. Later turns resend the recorded answers.",
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return f.run(cmd.Context(), cmd.OutOrStdout()) },
+	}
+	flags := cmd.Flags()
+	f.register(flags)
+	flags.StringSliceVar(&f.policies, "policy", []string{"retrieval", contextpilot.DefaultPolicy}, fmt.Sprintf("`POLICIES` to compare: %v", contextpilot.PolicyNames()))
+	flags.BoolVar(&f.offline, "offline", false, "plan all requests together")
+	flags.BoolVar(&f.json, "json", false, "one JSON line per policy instead of a table")
+	flags.StringVar(&f.engine, "engine", "sim", "`sim|URL`: the simulator, or the base URL of an OpenAI-compatible engine")
+	flags.StringVar(&f.capacity, "capacity", "unlimited", "simulator's cache: `TOKENS`, or a share of the trace such as 20%")
+	flags.StringVar(&f.model, "model", "", "`MODEL` to ask a real engine for")
+	flags.StringVar(&f.apiKey, "api-key", "", "`KEY` for a real engine")
+	flags.IntVar(&f.maxTokens, "max-tokens", 1, "length of the answers asked of a real engine")
+	return cmd
+}
+
+func (f *replayFlags) run(ctx context.Context, out io.Writer) error {
+	set, err := f.settings("")
+	if err != nil {
+		return err
+	}
+	for _, p := range f.policies {
+		if _, err := contextpilot.NewPolicy(p); err != nil {
+			return fmt.Errorf("--policy: %w", err)
+		}
+	}
+	trc, blocks, err := trace.Load(f.trace, f.blocks)
+	if err != nil {
+		return err
+	}
+	cut(trc, set.K)
+	capacity, err := trace.CapacityTokens(f.capacity, trc, blocks, set.History)
+	if err != nil {
+		return fmt.Errorf("--capacity: %w", err)
+	}
+	table := newReplayTable(out, f.json)
+	for _, policy := range f.policies {
+		set.Policy = policy
+		job := replay.Job{Settings: set, Offline: f.offline, Model: f.model}
+		if job.Engine, err = f.newEngine(trc, capacity); err != nil {
+			return err
+		}
+		if job.Exact = f.engine == "sim"; !job.Exact {
+			job.MaxTokens = f.maxTokens
+			job.Salt = "Run " + nonce() + "."
+		}
+		res, err := replay.Run(ctx, job, trc, blocks)
+		if err != nil {
+			return err
+		}
+		if err := table.row(job.Engine.Name(), res); err != nil {
+			return err
+		}
+	}
+	return table.flush()
+}
+
+func (f *replayFlags) newEngine(trc []trace.Request, capacity int) (engines.Engine, error) {
+	if f.engine != "sim" {
+		e, err := openai.New(openai.Config{BaseURL: f.engine, Model: f.model, APIKey: f.apiKey})
+		if err != nil {
+			return nil, fmt.Errorf("--engine: %w", err)
+		}
+		return e, nil
+	}
+	answers := make(map[string]string, len(trc))
+	for _, q := range trc {
+		answers[q.ID] = trace.Answer(q)
+	}
+	return sim.New(sim.Options{
+		CapacityTokens: capacity,
+		Reply:          func(req engines.Request) string { return answers[req.ID] },
+	}), nil
+}
+
+func cut(trc []trace.Request, k int) {
+	for i := range trc {
+		if k > 0 && k < len(trc[i].Docs) {
+			trc[i].Docs = trc[i].Docs[:k]
+		}
+	}
+}
+
+func nonce() string {
+	var b [6]byte
+	_, _ = rand.Read(b[:]) // never fails (crypto/rand)
+	return hex.EncodeToString(b[:])
+}
+
+// replayTable writes one row per policy, as text or as JSON.
+type replayTable struct {
+	text    *tabwriter.Writer
+	json    *json.Encoder
+	started bool
+}
+
+func newReplayTable(out io.Writer, asJSON bool) *replayTable {
+	t := &replayTable{}
+	if asJSON {
+		t.json = json.NewEncoder(out)
+	} else {
+		t.text = tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
+	}
+	return t
+}
+
+func (t *replayTable) row(engine string, r replay.Result) error {
+	if t.json != nil {
+		return t.json.Encode(map[string]any{
+			"engine": engine, "policy": r.Policy, "requests": r.Requests, "prompt_tokens": r.PromptTokens,
+			"cached_tokens": r.CachedTokens, "cached_known": r.CachedKnown, "computed_tokens": r.Computed(),
+			"hit_ratio": r.HitRatio(), "doc_saved_ratio": r.DocSaved(), "doc_saved_known": r.DocTokens > 0,
+			"ttft_p50_ms": millis(r.Quantile(0.5)), "ttft_p95_ms": millis(r.Quantile(0.95)),
+		})
+	}
+	if !t.started {
+		t.started = true
+		fmt.Fprintf(t.text, "engine: %s\n", engine)
+		fmt.Fprintln(t.text, strings.Join([]string{"policy", "hit ratio", "doc saved", "computed tokens", "TTFT p50 ms", "TTFT p95 ms"}, "\t")+"\t")
+	}
+	hit, saved, computed := "?", "?", "?"
+	if r.CachedKnown {
+		hit, computed = fmt.Sprintf("%.4f", r.HitRatio()), fmt.Sprint(r.Computed())
+		if r.DocTokens > 0 {
+			saved = fmt.Sprintf("%.4f", r.DocSaved())
+		}
+	}
+	_, err := fmt.Fprintf(t.text, "%s\t%s\t%s\t%s\t%.1f\t%.1f\t\n", r.Policy, hit, saved, computed, millis(r.Quantile(0.5)), millis(r.Quantile(0.95)))
+	return err
+}
+
+func (t *replayTable) flush() error {
+	if t.text == nil {
+		return nil
+	}
+	return t.text.Flush()
+}
+
+func millis(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }

@@ -1,0 +1,160 @@
+// Package replay runs recorded retrieval through a pilot and, if asked, through an engine: what `ragpilot plan`
+// and `ragpilot replay` do.
+package replay
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/ragpilot/ragpilot/contextpilot"
+	"github.com/ragpilot/ragpilot/internal/lru"
+	"github.com/ragpilot/ragpilot/internal/tokens"
+	"github.com/ragpilot/ragpilot/internal/trace"
+)
+
+// Settings say how a trace is planned.
+type Settings struct {
+	Policy   string
+	Dedup    bool // blocks shown earlier in the session become references
+	History  bool // each turn resends the conversation; without it every request is a first turn
+	Hint     bool // tell the model the retriever's order when it is not the order sent
+	K        int  // use the first K documents of each request; 0: all
+	Capacity int  // index capacity in tokens; 0: unlimited
+}
+
+// maxSessions bounds the conversations whose history is kept.
+const maxSessions = 100_000
+
+// Planner plans the requests of one trace. Not safe for concurrent use.
+type Planner struct {
+	set    Settings
+	pilot  *contextpilot.Pilot
+	blocks *trace.Blocks
+	head   int
+	known  map[string]known             // block ID → what rendering it gave
+	talks  *lru.Cache[string, []string] // session → texts sent and received so far
+}
+
+type known struct {
+	text   string // rendered
+	tokens int
+}
+
+// NewPlanner returns a Planner; an unknown policy is an error that lists the known ones.
+func NewPlanner(set Settings, blocks *trace.Blocks) (*Planner, error) {
+	cfg := contextpilot.Config{Policy: set.Policy, Dedup: contextpilot.DedupOff, Capacity: set.Capacity, MaxRequests: -1, MaxSessions: maxSessions}
+	if set.Dedup {
+		cfg.Dedup = contextpilot.DedupID // a plan file names a reference by the ID that was shown
+	}
+	cfg.Notes.NoOrder = !set.Hint
+	pilot, err := contextpilot.New(cfg)
+	if err != nil {
+		return nil, err
+	}
+	return &Planner{
+		set: set, pilot: pilot, blocks: blocks, head: tokens.Count(trace.System),
+		known: map[string]known{}, talks: lru.New[string, []string](maxSessions),
+	}, nil
+}
+
+// Pilot gives access to the pilot, for its statistics and for engines' events.
+func (p *Planner) Pilot() *contextpilot.Pilot { return p.pilot }
+
+// Plan plans the next request of the trace. Answered must follow before the next turn of its session.
+func (p *Planner) Plan(q trace.Request) trace.Plan {
+	plan := p.pilot.Plan(p.request(q))
+	return p.record(q, &plan)
+}
+
+// Answered tells that the request reached the engine and that the recorded answer follows its prompt.
+func (p *Planner) Answered(q trace.Request) {
+	p.pilot.Observe(contextpilot.Event{Kind: contextpilot.Served, Request: q.ID, Output: tokens.Count(trace.Answer(q))})
+}
+
+// PlanAll plans a whole trace offline and returns the plans in execution order. First turns are planned as one
+// batch; the later turns of a session follow its first turn at once, since only they can reuse its history.
+func (p *Planner) PlanAll(ctx context.Context, trc []trace.Request) ([]trace.Plan, error) {
+	var first []int
+	later := map[string][]int{}
+	seen := map[string]bool{}
+	for i, q := range trc {
+		if p.set.History && seen[q.Session] {
+			later[q.Session] = append(later[q.Session], i)
+			continue
+		}
+		seen[q.Session] = true
+		first = append(first, i)
+	}
+	reqs := make([]contextpilot.Request, len(first))
+	for i, k := range first {
+		reqs[i] = p.request(trc[k])
+	}
+	batch, err := p.pilot.PlanBatch(ctx, reqs)
+	if err != nil {
+		return nil, fmt.Errorf("plan %d requests: %w", len(reqs), err)
+	}
+	var out []trace.Plan
+	for _, i := range batch.Order {
+		q := trc[first[i]]
+		out = append(out, p.record(q, &batch.Plans[i]))
+		p.Answered(q)
+		for _, k := range later[q.Session] {
+			out = append(out, p.Plan(trc[k]))
+			p.Answered(trc[k])
+		}
+	}
+	return out, nil
+}
+
+func (p *Planner) request(q trace.Request) contextpilot.Request {
+	docs := q.Docs
+	if p.set.K > 0 && p.set.K < len(docs) {
+		docs = docs[:p.set.K]
+	}
+	req := contextpilot.Request{ID: q.ID, Query: q.Query, HeadTokens: p.head, Session: q.Session, Blocks: make([]contextpilot.Block, len(docs))}
+	for i, id := range docs {
+		text, _ := p.blocks.Text(id)
+		req.Blocks[i] = contextpilot.Block{ID: id, Text: text, Tokens: p.lookup(id).tokens}
+	}
+	if p.set.History {
+		req.Prior, _ = p.talks.Get(q.Session)
+	}
+	return req
+}
+
+func (p *Planner) lookup(id string) known {
+	k, ok := p.known[id]
+	if !ok {
+		text, _ := p.blocks.Text(id)
+		k = known{tokens: tokens.Count(trace.Doc(id, text))}
+		p.known[id] = k
+	}
+	return k
+}
+
+// record turns a plan into a line of a plan file and adds the turn to its session's history.
+func (p *Planner) record(q trace.Request, plan *contextpilot.Plan) trace.Plan {
+	line := trace.Plan{ID: q.ID, Session: q.Session, Turn: q.Turn, Docs: []string{}, Refs: []string{}, Hint: plan.Hint()}
+	var said []string
+	for i, it := range plan.Items {
+		id := plan.Block(it.Index).ID
+		if it.Ref != nil {
+			line.Refs = append(line.Refs, id)
+			said = append(said, plan.RenderItem(i))
+			continue
+		}
+		line.Docs = append(line.Docs, id)
+		k := p.lookup(id)
+		if k.text == "" {
+			k.text = plan.RenderItem(i)
+			p.known[id] = k
+		}
+		said = append(said, k.text)
+	}
+	if p.set.History {
+		talk, _ := p.talks.Get(q.Session)
+		talk = append(talk, said...)
+		p.talks.Put(q.Session, append(talk, line.Hint, trace.Question(q.Query), trace.Answer(q)))
+	}
+	return line
+}
