@@ -1,0 +1,29 @@
+#!/usr/bin/env bash
+# Runs every fuzz target for FUZZTIME (5s), one after the other, and starts none after FUZZ_TOTAL seconds (240).
+# A failing input is written to the package's testdata/fuzz: commit it with the fix.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+list=$(go test -list '^Fuzz' ./...)
+targets=$(awk '/^Fuzz/ { names[++n] = $1 } /^ok/ { for (i = 1; i <= n; i++) print $2, names[i]; n = 0 }' <<<"$list")
+ran=0 failed=0 left=0 start=$SECONDS
+while read -r pkg name; do
+	[[ -n $pkg ]] || continue
+	if ((SECONDS - start >= ${FUZZ_TOTAL:-240})); then
+		echo "not run: $name in $pkg (the ${FUZZ_TOTAL:-240} s for fuzzing are used up)"
+		left=$((left + 1))
+		continue
+	fi
+	echo "$pkg $name"
+	# Minimizing inputs that are merely new would eat the time.
+	if out=$(go test -run '^$' -fuzz "^$name\$" -fuzztime "${FUZZTIME:-5s}" -fuzzminimizetime 5x "$pkg" 2>&1 </dev/null); then
+		tail -n 3 <<<"$out"
+	else
+		echo "$out"
+		failed=$((failed + 1))
+	fi
+	ran=$((ran + 1))
+done <<<"$targets"
+echo "fuzzed $ran targets, $failed failed, $left not run"
+((failed == 0)) || exit 1
+((ran > 0)) || { echo "no fuzz target found" && exit 1; }

@@ -1,0 +1,39 @@
+#!/usr/bin/env bash
+# Proves that the direction of imports is enforced: forbidden imports in a copy of the tree must be reported by
+# depguard. Then lists what the core really depends on.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+bin=$(.ci/tools.sh)
+tmp=$(mktemp -d)
+trap 'rm -rf "$tmp"' EXIT
+git ls-files -z -co --exclude-standard | tar --null --ignore-failed-read -cf - -T - 2>/dev/null | tar -xf - -C "$tmp"
+module=$(go list -m)
+
+# expect <folder> <package> <import>: a file in folder that imports it is reported.
+expect() {
+	local file=$tmp/$1/zz_forbidden.go out
+	printf 'package %s\n\nimport _ "%s"\n' "$2" "$3" >"$file"
+	out=$(cd "$tmp" && "$bin/golangci-lint" run --enable-only depguard --max-same-issues 0 "./$1" 2>&1) || true
+	rm "$file"
+	if ! grep -q "zz_forbidden.go.*$3.*(depguard)" <<<"$out"; then
+		printf 'not reported: %s importing %s\n%s\n' "$1" "$3" "$out"
+		return 1
+	fi
+	echo "reported as it should be: $1 importing $3"
+}
+expect contextpilot contextpilot github.com/tmc/langchaingo/schema
+expect contextpilot contextpilot github.com/blevesearch/bleve/v2
+expect engines engines "$module/retriever/bleve"
+expect engines engines github.com/tmc/langchaingo/schema
+expect retriever/bleve bleve "$module/engines"
+expect retriever/bleve bleve github.com/spf13/cobra
+
+# The hash module brings one of its own.
+foreign=$(go list -deps -f '{{if not .Standard}}{{.ImportPath}}{{end}}' ./contextpilot |
+	grep -vE "^($module/(contextpilot|internal)(/|\$)|github.com/zeebo/xxh3\$|github.com/klauspost/cpuid/v2\$)" || true)
+if [[ -n $foreign ]]; then
+	printf 'contextpilot depends on:\n%s\n' "$foreign"
+	exit 1
+fi
+echo "contextpilot depends on the standard library, our own packages and xxh3 only"

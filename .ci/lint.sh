@@ -1,0 +1,12 @@
+#!/usr/bin/env bash
+# golangci-lint with .golangci.yml: linters, formatters, and the direction of imports.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+bin=$(.ci/tools.sh)
+if ! out=$("$bin/golangci-lint" config verify 2>&1); then
+	echo "$out"
+	if grep -q 'invalid elements' <<<"$out"; then exit 1; fi
+	echo "not run: check of .golangci.yml against its schema (see above)"
+fi
+"$bin/golangci-lint" run ./...

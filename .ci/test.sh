@@ -1,0 +1,32 @@
+#!/usr/bin/env bash
+# All tests with the race detector and coverage, then again with the invariant checks compiled in.
+# Where ../shared exists, tests that need it must run: they fail instead of skipping, and a skip that names it fails here.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+tmp=$(mktemp -d)
+trap 'rm -rf "$tmp"' EXIT
+go build -C .ci/tools -o "$tmp/testreport" ./testreport
+
+forbid=""
+if [[ -d ../shared ]]; then
+	export RAGPILOT_REQUIRE_SHARED=1
+	forbid="../shared"
+fi
+race=(-race)
+export CGO_ENABLED=1
+if ! command -v "$(go env CC)" >/dev/null; then
+	echo "not run: race detector (no C compiler $(go env CC)); tests run without it"
+	race=() CGO_ENABLED=0
+fi
+
+# The status of go test is in its output: testreport fails where a test, a build or the run itself failed.
+run() { go test -json -timeout 10m "$@" 2>"$tmp/stderr" | "$tmp/testreport" -forbid-skip "$forbid" || { cat "$tmp/stderr" && return 1; }; }
+
+run "${race[@]}" -coverprofile "$tmp/cover" ./...
+go tool cover -func "$tmp/cover" | awk '/^total:/ { print "coverage: " $NF " of statements" }'
+
+if git grep -q --untracked '^//go:build invariants' -- '*.go'; then
+	echo "with -tags invariants:"
+	run -tags invariants ./contextpilot/... ./internal/...
+fi

@@ -1,0 +1,40 @@
+.DEFAULT_GOAL := help
+.PHONY: help demo build test race lint bench bench-compare golden fuzz examples check
+GO ?= go
+REF ?= HEAD
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+demo: ## show on the built-in simulator what reordering saves
+	@$(GO) run ./cmd/ragpilot demo
+
+build: ## build bin/ragpilot, without cgo
+	CGO_ENABLED=0 $(GO) build -trimpath -o bin/ ./cmd/ragpilot
+
+test: ## run all tests; needs no C compiler
+	CGO_ENABLED=0 $(GO) test ./...
+
+race: ## run all tests with the race detector; needs a C compiler
+	CGO_ENABLED=1 $(GO) test -race ./...
+
+lint: ## run golangci-lint in its pinned version
+	@.ci/lint.sh
+
+bench: ## run all benchmarks
+	$(GO) test -run '^$$' -bench . -benchmem ./...
+
+bench-compare: ## compare the benchmarks with another commit: make bench-compare REF=main PKG=./internal/tree
+	@.ci/bench-compare.sh $(REF) $(PKG)
+
+golden: ## rewrite the golden files; read the diff before committing it
+	@.ci/golden.sh
+
+fuzz: ## run every fuzz target for a few seconds
+	@.ci/fuzz.sh
+
+examples: ## run every program under examples/
+	@.ci/examples.sh
+
+check: ## everything that must pass before a change goes in
+	@.ci/run
