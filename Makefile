@@ -1,5 +1,5 @@
 .DEFAULT_GOAL := help
-.PHONY: help demo build test race lint bench bench-compare golden fuzz examples check
+.PHONY: help demo build test race lint bench bench-compare results golden fuzz examples check
 GO ?= go
 REF ?= HEAD
 
@@ -26,6 +26,9 @@ bench: ## run all benchmarks
 
 bench-compare: ## compare the benchmarks with another commit: make bench-compare REF=main PKG=./internal/tree
 	@.ci/bench-compare.sh $(REF) $(PKG)
+
+results: ## judge all policies on the open traces and write the table of docs/results.md
+	.ci/judge.sh --write
 
 golden: ## rewrite the golden files; read the diff before committing it
 	@.ci/golden.sh

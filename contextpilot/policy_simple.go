@@ -53,7 +53,10 @@ func newFrequency() *frequency { return &frequency{count: map[Key]uint32{}} }
 func (*frequency) Name() string { return "frequency" }
 
 func (f *frequency) Order(dst []int, q Query) []int {
-	return orderBy(dst, q, func(a, b int) int { return cmp.Compare(f.count[q.Blocks[b].Key], f.count[q.Blocks[a].Key]) })
+	return orderBy(dst, q, func(a, b int) int {
+		x, y := &q.Blocks[a], &q.Blocks[b]
+		return cmp.Or(cmp.Compare(f.count[y.Key], f.count[x.Key]), cmp.Compare(x.ID, y.ID))
+	})
 }
 
 // Sent counts the request's blocks. A full table forgets half of every count, and blocks that are left with none.

@@ -2,8 +2,6 @@ package sim_test
 
 import (
 	"encoding/json"
-	"errors"
-	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -13,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/ragpilot/ragpilot/engines/sim"
+	"github.com/ragpilot/ragpilot/internal/sharedtest"
 	"github.com/ragpilot/ragpilot/internal/trace"
 )
 
@@ -123,10 +122,7 @@ func TestJudge(t *testing.T) {
 	if testing.Short() {
 		t.Skip("replays whole traces twice; TestSynthetic covers a small one")
 	}
-	shared := filepath.Join(repositoryRoot(t), "..", "shared")
-	if _, err := os.Stat(filepath.Join(shared, "eval", "prefixcache.py")); errors.Is(err, fs.ErrNotExist) {
-		t.Skip("no ../shared/eval/prefixcache.py beside the repository; TestSynthetic covers a small trace without it")
-	}
+	judge := sharedtest.Path(t, "eval", "prefixcache.py") // TestSynthetic covers a small trace without it
 	python, err := exec.LookPath("python3")
 	if err != nil {
 		t.Skip("python3 is needed to run the judge; TestSynthetic covers a small trace without it")
@@ -142,11 +138,8 @@ func TestJudge(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel() // most of the time goes into Python
-			tracePath := filepath.Join(shared, "traces", tt.folder, "trace.jsonl")
-			blocksPath := filepath.Join(shared, "traces", tt.folder, "blocks.jsonl")
-			if _, err := os.Stat(tracePath); errors.Is(err, fs.ErrNotExist) {
-				t.Skipf("no trace %s beside the repository", tt.folder)
-			}
+			tracePath := sharedtest.Path(t, "traces", tt.folder, "trace.jsonl")
+			blocksPath := sharedtest.Path(t, "traces", tt.folder, "blocks.jsonl")
 			requests, blocks, err := trace.Load(tracePath, blocksPath)
 			if err != nil {
 				t.Fatal(err)
@@ -158,7 +151,7 @@ func TestJudge(t *testing.T) {
 				planPath = filepath.Join(t.TempDir(), "plan.jsonl")
 				writePlan(t, planPath, plan)
 			}
-			cmd := exec.CommandContext(t.Context(), python, "-B", "-c", driver, filepath.Join(shared, "eval"), tracePath, blocksPath, planPath)
+			cmd := exec.CommandContext(t.Context(), python, "-B", "-c", driver, filepath.Dir(judge), tracePath, blocksPath, planPath)
 			cmd.Stderr = os.Stderr
 			raw, err := cmd.Output()
 			if err != nil {
@@ -220,23 +213,5 @@ func writePlan(t *testing.T, path string, plan []trace.Plan) {
 	}
 	if diff := cmp.Diff(plan[len(plan)-1].Refs, again[len(plan)-1].Refs); diff != "" {
 		t.Fatalf("plan read again (-want +got):\n%s", diff)
-	}
-}
-
-func repositoryRoot(t *testing.T) string {
-	t.Helper()
-	dir, err := os.Getwd()
-	if err != nil {
-		t.Fatal(err)
-	}
-	for {
-		if _, err := os.Stat(filepath.Join(dir, "go.mod")); err == nil {
-			return dir
-		}
-		parent := filepath.Dir(dir)
-		if parent == dir {
-			t.Fatal("no go.mod above the test")
-		}
-		dir = parent
 	}
 }

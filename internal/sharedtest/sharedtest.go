@@ -1,0 +1,41 @@
+// Package sharedtest finds the material that stands beside the repository and is not part of it: recorded traces
+// and the independent judge of plans. Tests that need it say so when they skip.
+package sharedtest
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+)
+
+// Traces are the names of the open traces.
+func Traces() []string { return []string{"multihop-2wiki", "memory-locomo-k100", "chat-mtragun"} }
+
+// Path returns ../shared/elem... as seen from the repository's root. If it is not there the test is skipped, or
+// fails if RAGPILOT_REQUIRE_SHARED is 1.
+func Path(t testing.TB, elem ...string) string {
+	t.Helper()
+	dir, err := os.Getwd()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for {
+		if _, err := os.Stat(filepath.Join(dir, "go.mod")); err == nil {
+			break
+		}
+		up := filepath.Dir(dir)
+		if up == dir {
+			t.Fatal("no go.mod above the working directory")
+		}
+		dir = up
+	}
+	path := filepath.Join(append([]string{dir, "..", "shared"}, elem...)...)
+	if _, err := os.Stat(path); err != nil {
+		name := filepath.ToSlash(filepath.Join(append([]string{"../shared"}, elem...)...))
+		if os.Getenv("RAGPILOT_REQUIRE_SHARED") == "1" {
+			t.Fatalf("%s is missing", name)
+		}
+		t.Skipf("needs %s beside the repository", name)
+	}
+	return path
+}
