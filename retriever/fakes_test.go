@@ -1,0 +1,57 @@
+package retriever_test
+
+import (
+	"context"
+	"slices"
+	"testing"
+
+	"github.com/tmc/langchaingo/schema"
+
+	"github.com/ragpilot/ragpilot/contextpilot"
+)
+
+// literal finds the same documents for every question.
+type literal []schema.Document
+
+func (l literal) GetRelevantDocuments(context.Context, string) ([]schema.Document, error) {
+	return slices.Clone(l), nil
+}
+
+// failing cannot be asked.
+type failing struct{ err error }
+
+func (f failing) GetRelevantDocuments(context.Context, string) ([]schema.Document, error) {
+	return []schema.Document{{PageContent: "half a result"}}, f.err
+}
+
+// doc is a document with an ID.
+func doc(id, text string) schema.Document {
+	return schema.Document{PageContent: text, Metadata: map[string]any{"id": id}, Score: 0.5}
+}
+
+func newPilot(t testing.TB, cfg contextpilot.Config) *contextpilot.Pilot {
+	t.Helper()
+	pilot, err := contextpilot.New(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return pilot
+}
+
+func get(ctx context.Context, t testing.TB, r schema.Retriever) []schema.Document {
+	t.Helper()
+	docs, err := r.GetRelevantDocuments(ctx, "a question")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return docs
+}
+
+// texts returns the documents' texts.
+func texts(docs []schema.Document) []string {
+	out := make([]string, len(docs))
+	for i, d := range docs {
+		out[i] = d.PageContent
+	}
+	return out
+}

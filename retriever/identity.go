@@ -1,0 +1,60 @@
+package retriever
+
+import (
+	"math"
+	"reflect"
+	"strconv"
+
+	"github.com/tmc/langchaingo/schema"
+
+	"github.com/ragpilot/ragpilot/contextpilot"
+)
+
+// blocks returns the documents as the core knows them. An ID that stands for more than one text is not used.
+func blocks(docs []schema.Document, keys []string) []contextpilot.Block {
+	out := make([]contextpilot.Block, len(docs))
+	first := make(map[string]string, len(docs)) // ID → text
+	twoTexts := map[string]bool{}
+	for i, d := range docs {
+		id := idOf(d.Metadata, keys)
+		out[i] = contextpilot.Block{ID: id, Text: d.PageContent, Score: float64(d.Score)}
+		if text, seen := first[id]; seen && text != d.PageContent {
+			twoTexts[id] = true
+		}
+		first[id] = d.PageContent
+	}
+	for i := range out {
+		if twoTexts[out[i].ID] {
+			out[i].ID = ""
+		}
+	}
+	return out
+}
+
+// idOf returns the first of the keys' values that can be an ID, or "".
+func idOf(metadata map[string]any, keys []string) string {
+	for _, k := range keys {
+		if id := idFrom(metadata[k]); id != "" {
+			return id
+		}
+	}
+	return ""
+}
+
+// idFrom formats strings and numbers, named types included. Stores that keep metadata as JSON give whole numbers
+// as floats; they must have the same ID as the integers they were.
+func idFrom(value any) string {
+	switch v := reflect.ValueOf(value); v.Kind() {
+	case reflect.String: // json.Number is one
+		return v.String()
+	case reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64:
+		return strconv.FormatInt(v.Int(), 10)
+	case reflect.Uint, reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64, reflect.Uintptr:
+		return strconv.FormatUint(v.Uint(), 10)
+	case reflect.Float32, reflect.Float64:
+		if f := v.Float(); !math.IsNaN(f) && !math.IsInf(f, 0) {
+			return strconv.FormatFloat(f, 'f', -1, v.Type().Bits())
+		}
+	}
+	return ""
+}

@@ -1,0 +1,89 @@
+package retriever
+
+import (
+	"slices"
+
+	"github.com/tmc/langchaingo/callbacks"
+
+	"github.com/ragpilot/ragpilot/contextpilot"
+)
+
+// Option changes what [Wrap] does.
+type Option interface{ apply(*settings) }
+
+type option func(*settings)
+
+func (f option) apply(s *settings) { f(s) }
+
+type settings struct {
+	scope      contextpilot.Scope
+	idKeys     []string
+	headTokens int
+	budget     int
+	handler    callbacks.Handler
+	plans      func(contextpilot.Plan)
+	noHint     bool
+}
+
+func newSettings(opts []Option) settings {
+	s := settings{
+		idKeys:  []string{"id", "_id", "doc_id"},
+		handler: callbacks.SimpleHandler{},
+		plans:   func(contextpilot.Plan) {},
+	}
+	for _, o := range opts {
+		o.apply(&s)
+	}
+	return s
+}
+
+// WithScope says which cache the prompts go to. The default is the zero Scope.
+func WithScope(scope contextpilot.Scope) Option {
+	return option(func(s *settings) { s.scope = scope })
+}
+
+// WithIDKeys names the metadata keys that may hold a document's ID; the first one with a non-empty string or a
+// number counts. The default is "id", "_id", "doc_id". A document without an ID is identified by its text, and so
+// are documents of one result that share an ID but not the text, such as chunks that name the file they are from:
+// an ID that several blocks bear cannot be cited. WithIDKeys() without keys always uses the text.
+func WithIDKeys(keys ...string) Option {
+	keys = slices.Clone(keys)
+	return option(func(s *settings) { s.idKeys = keys })
+}
+
+// WithHeadTokens says how many tokens stand in front of the documents in every prompt of the scope: system prompt
+// and instruction. It makes predictions exact and changes nothing else. Give the model wrapper the same number.
+func WithHeadTokens(n int) Option {
+	return option(func(s *settings) { s.headTokens = n })
+}
+
+// WithBudget bounds the tokens of the documents of one request; those of the lowest rank that do not fit are left
+// out. 0, the default, means no limit. If nothing fits, the result is empty.
+func WithBudget(tokens int) Option {
+	return option(func(s *settings) { s.budget = tokens })
+}
+
+// WithCallbacks sets the handler whose HandleRetrieverStart and HandleRetrieverEnd are called around each retrieval;
+// the end, with the planned documents, only if it succeeded. A handler of the inner retriever is called as well.
+func WithCallbacks(handler callbacks.Handler) Option {
+	return option(func(s *settings) {
+		if handler != nil {
+			s.handler = handler
+		}
+	})
+}
+
+// WithPlans has f called with each plan, before the documents are returned and by the goroutine that retrieves.
+func WithPlans(f func(contextpilot.Plan)) Option {
+	return option(func(s *settings) {
+		if f != nil {
+			s.plans = f
+		}
+	})
+}
+
+// WithoutHint leaves the order hint out of the last document, for prompts that have another place for it
+// ([WithPlans] gives the plan, and with it [contextpilot.Plan.Hint]) or none.
+func WithoutHint() Option {
+	return option(func(s *settings) { s.noHint = true })
+}

@@ -1,0 +1,56 @@
+package retriever
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/tmc/langchaingo/schema"
+
+	"github.com/ragpilot/ragpilot/contextpilot"
+)
+
+// wrapped is inner behind a pilot.
+type wrapped struct {
+	settings
+	pilot *contextpilot.Pilot
+	inner schema.Retriever
+}
+
+var _ schema.Retriever = (*wrapped)(nil)
+
+// Wrap returns a retriever that asks inner and gives its documents as the pilot lays them out; see the package's
+// documentation. It is safe for concurrent use if inner is. The conversation is that of the context, see
+// [contextpilot.WithConversation]. The documents of inner are not changed, only copied.
+func Wrap(pilot *contextpilot.Pilot, inner schema.Retriever, opts ...Option) schema.Retriever {
+	return &wrapped{settings: newSettings(opts), pilot: pilot, inner: inner}
+}
+
+// GetRelevantDocuments plans what inner finds. An error of inner is returned wrapped; nothing else fails.
+func (w *wrapped) GetRelevantDocuments(ctx context.Context, query string) ([]schema.Document, error) {
+	w.handler.HandleRetrieverStart(ctx, query)
+	found, err := w.inner.GetRelevantDocuments(ctx, query)
+	if err != nil {
+		return nil, fmt.Errorf("retriever: %w", err)
+	}
+	docs := found
+	if len(found) > 0 {
+		docs = w.planned(ctx, query, found)
+	}
+	w.handler.HandleRetrieverEnd(ctx, query, docs)
+	return docs, nil
+}
+
+func (w *wrapped) planned(ctx context.Context, query string, found []schema.Document) []schema.Document {
+	// The session is left to the model wrapper, which plans the request anew with the messages that it sends. Planned
+	// here, where no message is in sight, it would count as a conversation that resends nothing, and all that was
+	// shown so far would be forgotten.
+	plan := w.pilot.Plan(contextpilot.Request{
+		Scope: w.scope, Query: query, Blocks: blocks(found, w.idKeys), HeadTokens: w.headTokens, Budget: w.budget,
+	})
+	plan.Session = contextpilot.ConversationFrom(ctx)
+	w.plans(plan)
+	if len(plan.Items) > 0 { // without blocks there is nothing to find it by
+		w.pilot.Hold(plan)
+	}
+	return documents(&plan, found, w.noHint)
+}

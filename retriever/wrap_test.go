@@ -1,0 +1,183 @@
+package retriever_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/tmc/langchaingo/callbacks"
+	"github.com/tmc/langchaingo/schema"
+	"pgregory.net/rapid"
+
+	"github.com/ragpilot/ragpilot/contextpilot"
+	"github.com/ragpilot/ragpilot/retriever"
+)
+
+func TestDocumentsAreRenderedInPlanOrder(t *testing.T) {
+	pilot := newPilot(t, contextpilot.Config{Policy: "sorted"})
+	inner := literal{doc("b", "Beta."), doc("a", "Alpha.")}
+	docs := get(context.Background(), t, retriever.Wrap(pilot, inner))
+	want := []schema.Document{
+		{
+			PageContent: "<doc a>\nAlpha.\n</doc>",
+			Metadata: map[string]any{
+				"id": "a", "ragpilot.rank": 2, "ragpilot.block_id": "a", "ragpilot.label": "a", "ragpilot.text": "Alpha.",
+			},
+			Score: 0.5,
+		},
+		{
+			PageContent: "<doc b>\nBeta.\n</doc>\n" +
+				"Please read the context in the following priority order: [b] > [a] and answer the question.",
+			Metadata: map[string]any{
+				"id": "b", "ragpilot.rank": 1, "ragpilot.block_id": "b", "ragpilot.label": "b", "ragpilot.text": "Beta.",
+			},
+			Score: 0.5,
+		},
+	}
+	if diff := cmp.Diff(want, docs); diff != "" {
+		t.Error(diff)
+	}
+	if diff := cmp.Diff(literal{doc("b", "Beta."), doc("a", "Alpha.")}, inner); diff != "" {
+		t.Errorf("the inner documents were changed: %s", diff)
+	}
+	if held := pilot.Stats().Held; held != 1 {
+		t.Errorf("%d plans held, want 1", held)
+	}
+}
+
+func TestWithoutHint(t *testing.T) {
+	pilot := newPilot(t, contextpilot.Config{Policy: "sorted"})
+	var hint string
+	r := retriever.Wrap(pilot, literal{doc("b", "Beta."), doc("a", "Alpha.")}, retriever.WithoutHint(),
+		retriever.WithPlans(func(p contextpilot.Plan) { hint = p.Hint() }))
+	docs := get(context.Background(), t, r)
+	if want := "<doc b>\nBeta.\n</doc>"; docs[1].PageContent != want {
+		t.Errorf("last document %q, want %q", docs[1].PageContent, want)
+	}
+	if !strings.Contains(hint, "[b] > [a]") {
+		t.Errorf("the observed plan has the hint %q", hint)
+	}
+}
+
+// Bleve gives equal scores in any order, and so do vector stores: once a prompt is in the cache, the same documents in
+// another order must give the same bytes.
+func TestPermutedResultsGiveEqualBytes(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		n := rapid.IntRange(1, 8).Draw(rt, "n")
+		docs := make(literal, n)
+		for i := range docs {
+			id := string(rune('a' + i))
+			docs[i] = doc(id, "Text of "+id)
+		}
+		pilot := newPilot(t, contextpilot.Config{})
+		served := contextpilot.Event{Kind: contextpilot.Served}
+		observe := retriever.WithPlans(func(p contextpilot.Plan) { served.Request = p.RequestID })
+		blocks := func(docs literal) []string {
+			got := texts(get(context.Background(), t, retriever.Wrap(pilot, docs, observe, retriever.WithoutHint())))
+			pilot.Observe(served)
+			return got
+		}
+		first := blocks(docs)
+		again := blocks(rapid.Permutation(slices.Clone(docs)).Draw(rt, "order"))
+		if diff := cmp.Diff(first, again); diff != "" {
+			rt.Fatal(diff)
+		}
+	})
+}
+
+func TestInnerErrorIsReturned(t *testing.T) {
+	gone := errors.New("store gone")
+	h := &handler{}
+	pilot := newPilot(t, contextpilot.Config{})
+	r := retriever.Wrap(pilot, failing{gone}, retriever.WithCallbacks(h))
+	docs, err := r.GetRelevantDocuments(context.Background(), "q")
+	if !errors.Is(err, gone) || docs != nil {
+		t.Errorf("got %v, %v, want no documents and an error wrapping %v", docs, err, gone)
+	}
+	if want := []string{"start q"}; !slices.Equal(h.calls, want) {
+		t.Errorf("callbacks %q, want %q", h.calls, want)
+	}
+	if plans := pilot.Stats().Plans; plans != 0 {
+		t.Errorf("%d plans", plans)
+	}
+}
+
+func TestEmptyResultStaysEmpty(t *testing.T) {
+	h := &handler{}
+	pilot := newPilot(t, contextpilot.Config{})
+	docs := get(context.Background(), t, retriever.Wrap(pilot, literal{}, retriever.WithCallbacks(h)))
+	if len(docs) != 0 || pilot.Stats().Plans != 0 {
+		t.Errorf("%d documents, %d plans, want none", len(docs), pilot.Stats().Plans)
+	}
+	if want := []string{"start a question", "end a question 0"}; !slices.Equal(h.calls, want) {
+		t.Errorf("callbacks %q, want %q", h.calls, want)
+	}
+}
+
+// panicking is a tokenizer that fails: planning cannot even begin.
+type panicking struct{}
+
+func (panicking) Count(string) int { panic("no vocabulary") }
+
+func TestFaultOfPlanningGivesRetrievalOrder(t *testing.T) {
+	pilot := newPilot(t, contextpilot.Config{Policy: "sorted", Tokenizer: panicking{}})
+	var fault error
+	r := retriever.Wrap(pilot, literal{doc("b", "Beta."), doc("a", "Alpha."), doc("b", "Beta.")},
+		retriever.WithPlans(func(p contextpilot.Plan) { fault = p.Fault }))
+	docs := get(context.Background(), t, r)
+	want := []string{"<doc b>\nBeta.\n</doc>", "<doc a>\nAlpha.\n</doc>", "<doc b>\nBeta.\n</doc>"}
+	if diff := cmp.Diff(want, texts(docs)); diff != "" {
+		t.Error(diff)
+	}
+	if !errors.Is(fault, contextpilot.ErrFault) {
+		t.Errorf("fault %v", fault)
+	}
+}
+
+func TestPlanIsForContextAndScope(t *testing.T) {
+	pilot := newPilot(t, contextpilot.Config{})
+	scope := contextpilot.Scope{Model: "m", Tenant: "t"}
+	var plan contextpilot.Plan
+	r := retriever.Wrap(pilot, literal{doc("a", "Alpha.")}, retriever.WithScope(scope),
+		retriever.WithPlans(func(p contextpilot.Plan) { plan = p }))
+	docs := get(contextpilot.WithConversation(context.Background(), "thread"), t, r)
+	if plan.Session != "thread" || plan.Scope != scope {
+		t.Errorf("planned for session %q, scope %+v", plan.Session, plan.Scope)
+	}
+	if _, _, _, ok := pilot.Claim("another thread", docs[0].PageContent); ok {
+		t.Error("another conversation could claim the plan")
+	}
+	if got, _, _, ok := pilot.Claim("thread", docs[0].PageContent); !ok || got.RequestID != plan.RequestID {
+		t.Errorf("claimed %q, %v, want %q", got.RequestID, ok, plan.RequestID)
+	}
+}
+
+// handler writes down what it is told.
+type handler struct {
+	callbacks.SimpleHandler
+	calls []string
+}
+
+func (h *handler) HandleRetrieverStart(_ context.Context, query string) {
+	h.calls = append(h.calls, "start "+query)
+}
+
+func (h *handler) HandleRetrieverEnd(_ context.Context, query string, docs []schema.Document) {
+	h.calls = append(h.calls, "end "+query+" "+string(rune('0'+len(docs))))
+}
+
+func TestPrompt(t *testing.T) {
+	got, err := retriever.QAPrompt().Format(map[string]any{
+		"context": "<doc a>\nIf x < 1 & y > 2, \"stop\".\n</doc>", "question": "When to stop?",
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	head, question, ok := strings.Cut(got, "<doc a>\nIf x < 1 & y > 2, \"stop\".\n</doc>")
+	if !ok || !strings.Contains(head, "[label]") || !strings.Contains(question, "Question: When to stop?") {
+		t.Errorf("prompt:\n%s", got)
+	}
+}
