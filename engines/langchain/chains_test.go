@@ -1,0 +1,195 @@
+package langchain_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/tmc/langchaingo/chains"
+	"github.com/tmc/langchaingo/llms"
+	"github.com/tmc/langchaingo/memory"
+	"github.com/tmc/langchaingo/schema"
+
+	"github.com/ragpilot/ragpilot/contextpilot"
+	"github.com/ragpilot/ragpilot/engines/langchain"
+	"github.com/ragpilot/ragpilot/retriever"
+)
+
+// From its second turn on the chain asks the model to rephrase the question before it retrieves. Only the request
+// with documents is a planned one, and since no earlier document is resent, none may be referred to.
+func TestConversationalChain(t *testing.T) {
+	pilot, inner := newPilot(t, contextpilot.Config{}), &recorder{}
+	var plans []string
+	r := retriever.Wrap(pilot, machines(), retriever.WithPlans(func(p contextpilot.Plan) { plans = append(plans, p.RequestID) }))
+	inner.do = func(context.Context, llms.CallOptions) (*llms.ContentResponse, error) {
+		return answer("How do pump and valve differ?", nil), nil
+	}
+	qa := chains.NewConversationalRetrievalQAFromLLM(langchain.Wrap(pilot, inner), r, memory.NewConversationBuffer())
+	for _, question := range []string{"Compare pump and valve", "And the other way round?", "And now?"} {
+		if _, err := chains.Run(in("thread"), qa, question); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if len(inner.calls) != 5 || len(plans) != 3 {
+		t.Fatalf("%d requests, %d plans, want 1 + 2 + 2 requests and 3 plans", len(inner.calls), len(plans))
+	}
+	for i, want := range []string{plans[0], "", plans[1], "", plans[2]} {
+		call := inner.calls[i]
+		if call.id != want {
+			t.Errorf("request %d has ID %q, want %q", i+1, call.id, want)
+		}
+		text := textOf(call.messages[0])
+		if blocks := strings.Count(text, "<doc "); (want == "") != (blocks == 0) || blocks != 0 && blocks != 2 {
+			t.Errorf("request %d has %d blocks", i+1, blocks)
+		}
+		if strings.Contains(text, "previous conversation") {
+			t.Errorf("request %d refers to what is not in it:\n%s", i+1, text)
+		}
+	}
+	if st := pilot.Stats(); st.BlocksRef != 0 || st.LiveRequests != 3 || st.EventsUnknown != 0 || st.Held != 0 {
+		t.Errorf("%+v", st)
+	}
+}
+
+func TestRetrievalChainAfterAReorderedRetrieval(t *testing.T) {
+	pilot, inner := newPilot(t, contextpilot.Config{}), &recorder{}
+	found := literal{}
+	for _, name := range []string{"pump", "valve", "motor"} {
+		found = append(found, machines()[name])
+	}
+	qa := chains.NewRetrievalQAFromLLM(langchain.Wrap(pilot, inner), retriever.Wrap(pilot, &found))
+	qa.ReturnSourceDocuments = true
+	var head string
+	for i, order := range [][]int{{0, 1, 2}, {2, 0, 1}, {1, 2, 0}, {2, 1, 0}} {
+		all := machines()
+		for j, k := range order {
+			found[j] = all[[]string{"pump", "valve", "motor"}[k]]
+		}
+		out, err := chains.Call(context.Background(), qa, map[string]any{"query": "Why?"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		text := textOf(inner.last().messages[0])
+		blocks := text[:strings.LastIndex(text, "</doc>")]
+		if i == 0 {
+			head = blocks
+		}
+		if blocks != head {
+			t.Errorf("order %v gives\n%s\nwant\n%s", order, blocks, head)
+		}
+		for j, d := range retriever.Sources(out["source_documents"].([]schema.Document)) {
+			if d.PageContent != found[j].PageContent {
+				t.Errorf("order %v: source %d is %q", order, j, d.PageContent)
+			}
+		}
+	}
+}
+
+// literal finds the same documents for every question.
+type literal []schema.Document
+
+func (l *literal) GetRelevantDocuments(context.Context, string) ([]schema.Document, error) {
+	return *l, nil
+}
+
+// Chains that send one document at a time get no plan, and nothing breaks.
+func TestChainsWithOneDocumentARequest(t *testing.T) {
+	for _, chain := range []struct {
+		name string
+		make func(llms.Model) chains.Chain
+	}{
+		{"refine", func(m llms.Model) chains.Chain { return chains.LoadRefineQA(m) }},
+		{"map reduce", func(m llms.Model) chains.Chain { return chains.LoadMapReduceQA(m) }},
+	} {
+		t.Run(chain.name, func(t *testing.T) {
+			pilot, inner := newPilot(t, contextpilot.Config{}), &recorder{}
+			qa := chains.NewRetrievalQA(chain.make(langchain.Wrap(pilot, inner)), retriever.Wrap(pilot, machines()))
+			if _, err := chains.Run(in("s"), qa, "Compare pump and valve"); err != nil {
+				t.Fatal(err)
+			}
+			for i, call := range inner.calls {
+				if call.id != "" {
+					t.Errorf("request %d is tied to %q", i+1, call.id)
+				}
+			}
+		})
+	}
+}
+
+func TestFailedChainIsTakenBack(t *testing.T) {
+	broken := errors.New("broken")
+	pilot := newPilot(t, contextpilot.Config{})
+	inner := &recorder{do: func(context.Context, llms.CallOptions) (*llms.ContentResponse, error) { return nil, broken }}
+	qa := chains.NewRetrievalQAFromLLM(langchain.Wrap(pilot, inner), retriever.Wrap(pilot, machines()))
+	_, err := chains.Run(in("s"), qa, "Compare pump and valve")
+	if !errors.Is(err, broken) {
+		t.Errorf("error %v", err)
+	}
+	if st := pilot.Stats(); st.LiveRequests != 0 || st.Held != 0 || st.EventsUnknown != 0 {
+		t.Errorf("%+v", st)
+	}
+}
+
+// Conversations share one retriever and one model. Each finds its own plan, also where several ask for the same
+// documents at the same time.
+func TestConcurrentConversations(t *testing.T) {
+	pilot, inner := newPilot(t, contextpilot.Config{}), &recorder{}
+	var mu sync.Mutex
+	owner := map[string]string{} // request → session
+	r := retriever.Wrap(pilot, machines(), retriever.WithPlans(func(p contextpilot.Plan) {
+		mu.Lock()
+		defer mu.Unlock()
+		owner[p.RequestID] = p.Session
+	}))
+	inner.do = func(ctx context.Context, _ llms.CallOptions) (*llms.ContentResponse, error) {
+		mu.Lock()
+		defer mu.Unlock()
+		if id, session := langchain.RequestID(ctx), contextpilot.ConversationFrom(ctx); owner[id] != session {
+			t.Errorf("conversation %q got the plan %q of %q", session, id, owner[id])
+		} else {
+			delete(owner, id)
+		}
+		return answer("Yes.", nil), nil
+	}
+	qa := chains.NewRetrievalQAFromLLM(langchain.Wrap(pilot, inner), r)
+	var wg sync.WaitGroup
+	const conversations, turns = 8, 20
+	for i := range conversations {
+		wg.Go(func() {
+			ctx := in(fmt.Sprintf("thread-%d", i))
+			for turn := range turns {
+				question := []string{"pump valve", "valve motor pump", "motor"}[turn%3]
+				if _, err := chains.Run(ctx, qa, question); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	if len(inner.calls) != conversations*turns || len(owner) != 0 {
+		t.Errorf("%d requests, %d plans were not sent", len(inner.calls), len(owner))
+	}
+	if st := pilot.Stats(); st.LiveRequests != conversations*turns || st.Held != 0 || st.BlocksRef != 0 || st.Faults() != 0 {
+		t.Errorf("%+v", st)
+	}
+}
+
+// Chats that resend their history run at the same time; what one shows is never referred to by another.
+func TestConcurrentChats(t *testing.T) {
+	pilot := newPilot(t, contextpilot.Config{})
+	var wg sync.WaitGroup
+	for i := range 6 {
+		wg.Go(func() {
+			inner := &recorder{}
+			c := newChat(t, fmt.Sprintf("chat-%d", i), pilot, inner)
+			for _, q := range []string{"pump and valve", "motor, pump?", "valve, motor", "all: pump valve motor"} {
+				c.ask(q)
+				checkReferences(t, inner.last().messages)
+			}
+		})
+	}
+	wg.Wait()
+}

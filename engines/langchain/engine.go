@@ -1,0 +1,107 @@
+package langchain
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/tmc/langchaingo/llms"
+
+	"github.com/ragpilot/ragpilot/engines"
+)
+
+// ModelOption changes what [Model] does.
+type ModelOption interface{ applyModel(*engineModel) }
+
+type modelOption func(*engineModel)
+
+func (f modelOption) applyModel(m *engineModel) { f(m) }
+
+// WithModelName sets the served model's name for calls that do not choose one.
+func WithModelName(name string) ModelOption {
+	return modelOption(func(m *engineModel) { m.name = name })
+}
+
+// WithMaxTokens bounds the answers of calls that do not set a bound.
+func WithMaxTokens(n int) ModelOption {
+	return modelOption(func(m *engineModel) { m.maxTokens = n })
+}
+
+// engineModel is an engine as langchaingo sees it.
+type engineModel struct {
+	engine    engines.Engine
+	name      string
+	maxTokens int
+}
+
+var _ llms.Model = (*engineModel)(nil)
+
+// Model returns the engine as a model. Roles: system, human and AI; several text parts of a message are joined by line
+// feeds. The request's ID is the one that [Wrap] puts into the context, otherwise the engine's own. The usage is
+// in GenerationInfo under the names of langchaingo's OpenAI client: PromptTokens, CompletionTokens, TotalTokens
+// and, if the engine reports it, PromptCachedTokens; RequestID is there as well.
+//
+// What an engine cannot take is an error that names it and wraps [errors.ErrUnsupported]: images and other parts that
+// are not text, tool messages, tools, and more than one answer. Options for lengths in characters and metadata are ignored,
+// as the OpenAI client of langchaingo does.
+func Model(engine engines.Engine, opts ...ModelOption) llms.Model {
+	m := &engineModel{engine: engine}
+	for _, o := range opts {
+		o.applyModel(m)
+	}
+	return m
+}
+
+// Call sends a single prompt.
+func (m *engineModel) Call(ctx context.Context, prompt string, options ...llms.CallOption) (string, error) {
+	return llms.GenerateFromSinglePrompt(ctx, m, prompt, options...)
+}
+
+// GenerateContent runs one request. With a streaming function the answer is streamed to it.
+func (m *engineModel) GenerateContent(
+	ctx context.Context, messages []llms.MessageContent, options ...llms.CallOption,
+) (*llms.ContentResponse, error) {
+	req, o, err := m.request(messages, options)
+	if err != nil {
+		return nil, fmt.Errorf("langchain: %w", err)
+	}
+	req.ID = RequestID(ctx)
+	response, err := m.engine.Generate(ctx, req, streamTo(ctx, &o))
+	if err != nil {
+		return nil, fmt.Errorf("langchain: %w", err)
+	}
+	u := response.Usage
+	info := map[string]any{
+		"RequestID": response.ID, "PromptTokens": u.PromptTokens, "CompletionTokens": u.OutputTokens,
+		"TotalTokens": u.PromptTokens + u.OutputTokens,
+	}
+	if u.CachedKnown {
+		info["PromptCachedTokens"] = u.CachedTokens
+	}
+	return &llms.ContentResponse{Choices: []*llms.ContentChoice{
+		{Content: response.Text, StopReason: response.Finish, GenerationInfo: info},
+	}}, nil
+}
+
+// streamTo returns what an engine is to call with each piece, or nil.
+func streamTo(ctx context.Context, o *llms.CallOptions) func(piece string) error {
+	plain, reasoning := o.StreamingFunc, o.StreamingReasoningFunc
+	if plain == nil && reasoning == nil {
+		return nil
+	}
+	return func(piece string) error {
+		if plain != nil {
+			if err := plain(ctx, []byte(piece)); err != nil {
+				return err
+			}
+		}
+		if reasoning != nil {
+			return reasoning(ctx, nil, []byte(piece))
+		}
+		return nil
+	}
+}
+
+func unsupported(format string, args ...any) error {
+	return fmt.Errorf("%w by engines: %s", errors.ErrUnsupported, fmt.Sprintf(format, args...))
+}

@@ -1,0 +1,72 @@
+package langchain
+
+import (
+	"context"
+
+	"github.com/ragpilot/ragpilot/contextpilot"
+)
+
+// Option changes what [Wrap] does.
+type Option interface{ apply(*settings) }
+
+type option func(*settings)
+
+func (f option) apply(s *settings) { f(s) }
+
+type settings struct {
+	scope      *contextpilot.Scope // nil: that of the plan
+	headTokens int
+	noHint     bool
+	withID     func(ctx context.Context, id string) context.Context
+	plans      func(contextpilot.Plan)
+}
+
+func newSettings(opts []Option) settings {
+	s := settings{
+		withID: func(ctx context.Context, _ string) context.Context { return ctx },
+		plans:  func(contextpilot.Plan) {},
+	}
+	for _, o := range opts {
+		o.apply(&s)
+	}
+	return s
+}
+
+// WithScope says which cache the model has, where the retriever cannot know: with several models or replicas behind one
+// retriever. A plan for another scope is taken back there, made again for this one, and the prompt rewritten to it.
+func WithScope(scope contextpilot.Scope) Option {
+	return option(func(s *settings) { s.scope = &scope })
+}
+
+// WithHeadTokens says how many tokens stand in front of the blocks in every prompt of the scope. Give the same
+// number as to the retriever.
+func WithHeadTokens(n int) Option {
+	return option(func(s *settings) { s.headTokens = n })
+}
+
+// WithoutHint leaves the order hint out where the wrapper rewrites a prompt whose blocks came without one. A hint that
+// the retriever placed is kept up to date in any case, and one that the prompt left out is never added.
+func WithoutHint() Option {
+	return option(func(s *settings) { s.noHint = true })
+}
+
+// WithRequestID has f put the request ID into the context of the inner model's call, for clients that read it from
+// there under a key of their own. It is only called for requests that are tied to a plan. [RequestID] and [Transport]
+// work without it.
+func WithRequestID(f func(ctx context.Context, id string) context.Context) Option {
+	return option(func(s *settings) {
+		if f != nil {
+			s.withID = f
+		}
+	})
+}
+
+// WithPlans has f called with the plan whose rendering is sent, just before it is. Where the wrapper planned
+// anew, blocks over the retriever's budget are missing from it, so that its ranks may differ from the retriever's.
+func WithPlans(f func(contextpilot.Plan)) Option {
+	return option(func(s *settings) {
+		if f != nil {
+			s.plans = f
+		}
+	})
+}

@@ -1,0 +1,99 @@
+package langchain
+
+import (
+	"strings"
+
+	"github.com/ragpilot/ragpilot/contextpilot"
+)
+
+// span is the part of a text in which a plan's blocks stand, with what its author put between and around them.
+type span struct {
+	before, after string
+	gaps          []string // between the blocks; nil: they do not stand there as they are rendered
+	hint          hintPlace
+	oldHint       string
+}
+
+// hintPlace says where the plan's order hint stands.
+type hintPlace uint8
+
+const (
+	hintNone   hintPlace = iota // the plan has none
+	hintBehind                  // on the line behind the blocks, where retriever.Wrap puts it; part of the span
+	hintApart                   // elsewhere, or left out
+)
+
+// newSpan takes a text apart. text[start:end] runs from the first to the last block.
+func newSpan(text string, plan *contextpilot.Plan, start, end int) span {
+	s := span{before: text[:start], after: text[end:], oldHint: plan.Hint()}
+	if s.oldHint != "" {
+		s.hint = hintApart
+		if rest, ok := strings.CutPrefix(s.after, "\n"+s.oldHint); ok {
+			s.hint, s.after = hintBehind, rest
+		}
+	}
+	gaps := make([]string, 0, len(plan.Items))
+	rest := text[start:end]
+	for i := range plan.Items {
+		gap, behind, ok := strings.Cut(rest, rendered(plan, i))
+		if !ok || i == 0 && gap != "" {
+			return s
+		}
+		if i > 0 {
+			gaps = append(gaps, gap)
+		}
+		rest = behind
+	}
+	s.gaps = gaps
+	return s
+}
+
+// known tells whether the span can be rewritten.
+func (s *span) known() bool { return s.gaps != nil }
+
+// rewrite returns the text with another plan of the same blocks, or of some of them, in the span. Blocks sent in full
+// stand between the gaps that stood between the old ones, from the first on; references follow on lines of their own.
+func (s *span) rewrite(plan *contextpilot.Plan, noHint bool) string {
+	var b strings.Builder
+	line := func(text string) {
+		if b.Len() > 0 {
+			b.WriteByte('\n')
+		}
+		b.WriteString(text)
+	}
+	for i, it := range plan.Items {
+		text := rendered(plan, i)
+		switch {
+		case it.Ref != nil && text != "": // "" if the pilot is configured not to note locations
+			line(text)
+		case it.Ref == nil:
+			if i > 0 {
+				b.WriteString(s.gap(i - 1))
+			}
+			b.WriteString(text)
+		}
+	}
+	before, after, hint := s.before, s.after, plan.Hint()
+	switch {
+	case s.hint == hintApart:
+		before = strings.ReplaceAll(before, s.oldHint, hint)
+		after = strings.ReplaceAll(after, s.oldHint, hint)
+	case hint != "" && (s.hint == hintBehind || !noHint):
+		line(hint)
+	}
+	return before + b.String() + after
+}
+
+// gap returns what stands between blocks i and i+1. After a fault a plan sends what it would have left out, so that
+// there may be more blocks than stood in the text.
+func (s *span) gap(i int) string {
+	if i < len(s.gaps) {
+		return s.gaps[i]
+	}
+	return "\n\n"
+}
+
+// rendered returns item i without the line feed behind it.
+func rendered(plan *contextpilot.Plan, i int) string {
+	return strings.TrimSuffix(plan.RenderItem(i), "\n")
+}

@@ -1,0 +1,76 @@
+package langchain
+
+import (
+	"context"
+
+	"github.com/tmc/langchaingo/llms"
+
+	"github.com/ragpilot/ragpilot/contextpilot"
+)
+
+// model is inner behind a pilot.
+type model struct {
+	settings
+	pilot *contextpilot.Pilot
+	inner llms.Model
+	sent  *rewrites
+}
+
+// reasoningModel is a model whose inner model says whether it reasons; only it has the method, so that callers who ask
+// for the method get inner's answer.
+type reasoningModel struct {
+	*model
+	supports func() bool
+}
+
+var (
+	_ llms.Model          = (*model)(nil)
+	_ llms.ReasoningModel = reasoningModel{}
+)
+
+// Wrap returns a model that calls inner and keeps the pilot informed; see the package's documentation. Its
+// messages and options reach inner unchanged but for the text of planned blocks. It is safe for concurrent use if inner
+// is, and implements [llms.ReasoningModel] if inner does.
+func Wrap(pilot *contextpilot.Pilot, inner llms.Model, opts ...Option) llms.Model {
+	m := &model{settings: newSettings(opts), pilot: pilot, inner: inner, sent: newRewrites()}
+	if r, ok := inner.(interface{ SupportsReasoning() bool }); ok {
+		return reasoningModel{m, r.SupportsReasoning}
+	}
+	return m
+}
+
+// SupportsReasoning returns inner's answer.
+func (m reasoningModel) SupportsReasoning() bool { return m.supports() }
+
+// Call sends a single prompt.
+func (m *model) Call(ctx context.Context, prompt string, options ...llms.CallOption) (string, error) {
+	return llms.GenerateFromSinglePrompt(ctx, m, prompt, options...)
+}
+
+// GenerateContent calls inner, with the request's plan worked into the messages if there is one.
+func (m *model) GenerateContent(
+	ctx context.Context, messages []llms.MessageContent, options ...llms.CallOption,
+) (response *llms.ContentResponse, err error) {
+	t := m.read(contextpilot.ConversationFrom(ctx), messages)
+	c, ok := m.claim(t)
+	if !ok {
+		return m.inner.GenerateContent(ctx, t.messages, options...)
+	}
+	plan := m.settle(t, &c)
+	m.plans(plan)
+	ctx = m.withID(withRequestID(ctx, plan.RequestID), plan.RequestID)
+	var w watch
+	options = w.options(options)
+	returned := false
+	defer func() { // also when inner panics: nobody else would take the request back
+		ev := outcome(response, err, returned, w.streamed.Load())
+		ev.Scope, ev.Request = plan.Scope, plan.RequestID
+		m.pilot.Observe(ev)
+		if ev.Kind == contextpilot.Served {
+			m.sent.remember(c.at)
+		}
+	}()
+	response, err = m.inner.GenerateContent(ctx, t.messages, options...)
+	returned = true
+	return response, err
+}
