@@ -35,6 +35,6 @@ func newRoot() *cobra.Command {
 			return flagsFromEnv(cmd.Flags(), os.LookupEnv)
 		},
 	}
-	root.AddCommand(newPlan(), newReplay(), newVersion())
+	root.AddCommand(newDemo(), newPlan(), newReplay(), newVersion())
 	return root
 }

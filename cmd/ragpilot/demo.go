@@ -1,0 +1,199 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/ragpilot/ragpilot/contextpilot"
+	"github.com/ragpilot/ragpilot/docs"
+	"github.com/ragpilot/ragpilot/engines"
+	"github.com/ragpilot/ragpilot/engines/openai"
+	"github.com/ragpilot/ragpilot/internal/demo"
+	"github.com/ragpilot/ragpilot/retriever/bleve"
+)
+
+// demoFlags are what the command line says.
+type demoFlags struct {
+	docs, script, policy, capacity string
+	k, maxTokens                   int
+	engine, model, apiKey          string
+	out                            string
+}
+
+func newDemo() *cobra.Command {
+	var f demoFlags
+	cmd := &cobra.Command{
+		Use:   "demo",
+		Short: "Run a chat over real documents without and with ragpilot, and show the saving",
+		Long: "Demo lets several users ask questions in turn, retrieves once for each question, and sends the same blocks twice:\n" +
+			"as retrieved and in full, and planned by ragpilot. Without flags the documents are ragpilot's own documentation\n" +
+			"and the engine is a simulator with a real prefix cache and a made-up clock. A table goes to standard output, a\n" +
+			"picture to a file.",
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return f.run(cmd) },
+	}
+	flags := cmd.Flags()
+	flags.StringVar(&f.docs, "docs", "", "folder of text and Markdown files in place of the built-in documentation: `DIR`")
+	flags.StringVar(&f.script, "script", "", "questions in place of the built-in ones: `FILE` with lines {\"user\",\"turn\",\"question\"}")
+	flags.StringVar(&f.policy, "policy", contextpilot.DefaultPolicy, fmt.Sprintf("order `POLICY`: %v", contextpilot.PolicyNames()))
+	flags.IntVar(&f.k, "k", 8, "retrieve `N` blocks for each question")
+	flags.StringVar(&f.capacity, "capacity", "unlimited", "the simulator's cache in `TOKENS`")
+	flags.StringVar(&f.engine, "engine", "sim", "`sim|URL`: the simulator, or the base URL of an OpenAI-compatible engine")
+	flags.StringVar(&f.model, "model", "", "`MODEL` to ask a real engine for")
+	flags.StringVar(&f.apiKey, "api-key", "", "`KEY` for a real engine")
+	flags.IntVar(&f.maxTokens, "max-tokens", 64, "length of a real engine's answers in `TOKENS`")
+	flags.StringVar(&f.out, "out", "ragpilot-demo.html", "picture `FILE`; empty: none")
+	return cmd
+}
+
+func (f *demoFlags) run(cmd *cobra.Command) error {
+	began := time.Now()
+	if _, err := contextpilot.NewPolicy(f.policy); err != nil {
+		return fmt.Errorf("--policy: %w", err)
+	}
+	if f.k < 1 {
+		return fmt.Errorf("--k %d: want at least 1", f.k)
+	}
+	if f.out != "" { // better now than after an hour with a real engine
+		if _, err := os.Stat(filepath.Dir(f.out)); err != nil {
+			return fmt.Errorf("--out: %w", err)
+		}
+	}
+	config := demo.Config{Policy: f.policy, K: f.k}
+	closeEngine, err := f.choose(cmd, &config)
+	if err != nil {
+		return err
+	}
+	defer closeEngine()
+	index, err := f.index(cmd.Context())
+	if err != nil {
+		return err
+	}
+	defer index.Close()
+	config.Search = index.Search
+	if config.Script, err = f.questions(cmd.Context()); err != nil {
+		return err
+	}
+	result, err := demo.Run(cmd.Context(), config)
+	if err != nil {
+		return err
+	}
+	if f.out != "" {
+		if err := writePage(f.out, result); err != nil {
+			return fmt.Errorf("--out: %w", err)
+		}
+	}
+	if err := demo.WriteTable(cmd.OutOrStdout(), result); err != nil {
+		return fmt.Errorf("write table: %w", err)
+	}
+	if f.out != "" {
+		fmt.Fprintf(cmd.ErrOrStderr(), "picture: %s\n", f.out)
+	}
+	fmt.Fprintf(cmd.ErrOrStderr(), "done in %.1f s\n", time.Since(began).Seconds())
+	return nil
+}
+
+// choose sets up the engine: the simulator, or the one at --engine.
+func (f *demoFlags) choose(cmd *cobra.Command, c *demo.Config) (closeEngine func(), err error) {
+	if f.engine == "sim" {
+		capacity, err := tokenCount("--capacity", f.capacity)
+		if err != nil {
+			return nil, err
+		}
+		c.Tokenizer = demo.SimTokenizer{}
+		c.NewEngine = func() (engines.Engine, error) { return demo.NewSimulator(capacity), nil }
+		return func() {}, nil
+	}
+	if f.capacity != "unlimited" {
+		return nil, errors.New("--capacity is the simulator's; an engine at --engine has its own")
+	}
+	if f.maxTokens < 1 {
+		return nil, fmt.Errorf("--max-tokens %d: want at least 1", f.maxTokens)
+	}
+	engine, err := openai.New(openai.Config{BaseURL: f.engine, Model: f.model, APIKey: f.apiKey})
+	if err != nil {
+		return nil, fmt.Errorf("--engine: %w", err)
+	}
+	tokenizer, err := engine.Tokenizer(openai.TokenizerConfig{})
+	if err != nil {
+		return nil, err
+	}
+	temperature := 0.0
+	c.Tokenizer, c.Temperature, c.MaxTokens = tokenizer, &temperature, f.maxTokens
+	c.NewEngine = func() (engines.Engine, error) { return engine, nil }
+	c.Tag = "demo" + strconv.FormatInt(time.Now().UnixNano(), 36)
+	c.Progress = func(side, request string) { fmt.Fprintf(cmd.ErrOrStderr(), "%s ragpilot: %s\n", side, request) }
+	return func() { _ = engine.Close() }, nil // its error is always nil
+}
+
+func (f *demoFlags) index(ctx context.Context) (*bleve.Index, error) {
+	if f.docs == "" {
+		return bleve.New(docs.FS, bleve.Options{Exclude: demo.NotPages()})
+	}
+	index, err := bleve.Open(ctx, bleve.Options{Dir: f.docs})
+	if err != nil {
+		return nil, fmt.Errorf("--docs: %w", err)
+	}
+	return index, nil
+}
+
+// questions reads --script, or makes questions from --docs, or takes the built-in ones.
+func (f *demoFlags) questions(ctx context.Context) (demo.Script, error) {
+	if f.script != "" {
+		file, err := os.Open(f.script)
+		if err != nil {
+			return nil, fmt.Errorf("--script: %w", err)
+		}
+		defer file.Close()
+		s, err := demo.ReadScript(file, f.script)
+		if err != nil {
+			return nil, fmt.Errorf("--script: %w", err)
+		}
+		return s, nil
+	}
+	if f.docs == "" {
+		return demo.DefaultScript()
+	}
+	root, err := os.OpenRoot(f.docs)
+	if err != nil {
+		return nil, fmt.Errorf("--docs: %w", err)
+	}
+	defer root.Close()
+	s, err := demo.Derive(ctx, root.FS())
+	if err != nil {
+		return nil, fmt.Errorf("--docs %s: %w", f.docs, err)
+	}
+	return s, nil
+}
+
+// writePage writes the picture beside its place and moves it there, so that no half of one is ever found.
+func writePage(name string, r *demo.Result) (err error) {
+	file, err := os.CreateTemp(filepath.Dir(name), ".ragpilot-demo-*")
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, ignoreMissing(os.Remove(file.Name())))
+		}
+	}()
+	if err := errors.Join(demo.WritePage(file, r), file.Chmod(0o644), file.Close()); err != nil {
+		return err
+	}
+	return os.Rename(file.Name(), name)
+}
+
+func ignoreMissing(err error) error {
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return err
+}

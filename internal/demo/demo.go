@@ -1,0 +1,102 @@
+package demo
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/ragpilot/ragpilot/contextpilot"
+	"github.com/ragpilot/ragpilot/engines"
+)
+
+// Config says what is run. What has no default is needed.
+type Config struct {
+	Script Script
+	// Search returns the K best blocks for a question, best first. It is asked once for each question.
+	Search func(ctx context.Context, question string, k int) ([]contextpilot.Block, error)
+	K      int
+	// Policy names the order policy of the side with a pilot.
+	Policy string
+	// NewEngine returns the engine of one side; it is called twice. Two engines that share a cache need a Tag.
+	NewEngine func() (engines.Engine, error)
+	// Tokenizer counts tokens for the pilot.
+	Tokenizer contextpilot.Tokenizer
+	// Tag, if not empty, makes the prompts and request IDs of this run and of each of its sides differ from all
+	// others, from the first token on: on an engine that is already running, the second side would otherwise find
+	// what the first has left in the cache.
+	Tag string
+	// MaxTokens bounds each answer; 0: the engine's default.
+	MaxTokens int
+	// Temperature is passed to the engine.
+	Temperature *float64
+	// Progress, if not nil, is told before each request which side and which request it is.
+	Progress func(side, request string)
+}
+
+// System is the message in front of every conversation.
+const System = "You are a careful assistant. Answer the question from the documents in the conversation. " +
+	"Name the documents you used. Say so if the documents do not hold the answer. Keep the answer short."
+
+// retrieved is a question with what was found for it.
+type retrieved struct {
+	Turn
+	blocks []contextpilot.Block
+}
+
+// Run retrieves once for each question and runs the chat without and with a pilot, one request after the other.
+// Any error ends it, and there is no result then: a part of a chat proves nothing.
+func Run(ctx context.Context, c Config) (*Result, error) {
+	questions, err := c.retrieve(ctx)
+	if err != nil {
+		return nil, err
+	}
+	r := &Result{K: c.K, Policy: c.Policy, System: System}
+	r.catalog(questions)
+	for _, side := range []struct {
+		name  string
+		pilot contextpilot.Config
+		out   *[]Sent
+	}{
+		// Without: the blocks as retrieved and in full, every turn. A pilot that may do nothing renders them, so that
+		// both sides have the same markup.
+		{"without", contextpilot.Config{Policy: "retrieval", Dedup: contextpilot.DedupOff}, &r.Without},
+		{"with", contextpilot.Config{Policy: c.Policy}, &r.With},
+	} {
+		side.pilot.Tokenizer = c.Tokenizer
+		a, err := newArm(c, side.name, side.pilot)
+		if err != nil {
+			return nil, err
+		}
+		*side.out, err = a.run(ctx, questions)
+		if err != nil {
+			return nil, fmt.Errorf("%s ragpilot: %w", side.name, err)
+		}
+		r.Engine = a.engine.Name()
+	}
+	if err := r.check(); err != nil {
+		return nil, err
+	}
+	return r, nil
+}
+
+func (c Config) retrieve(ctx context.Context) ([]retrieved, error) {
+	if len(c.Script) == 0 {
+		return nil, errors.New("the script has no questions")
+	}
+	if c.K < 1 {
+		return nil, fmt.Errorf("k = %d, want at least 1", c.K)
+	}
+	var out []retrieved
+	for _, t := range c.Script {
+		blocks, err := c.Search(ctx, t.Question, c.K)
+		if err != nil {
+			return nil, fmt.Errorf("retrieve for %s: %w", t.ID(), err)
+		}
+		out = append(out, retrieved{t, blocks})
+	}
+	return out, nil
+}
+
+// NotPages are the files of the documentation's folder that the demonstration does not read: tables of figures,
+// which change with every measurement and answer no question in words.
+func NotPages() []string { return []string{"results.md"} }

@@ -1,0 +1,135 @@
+package demo
+
+import (
+	"bufio"
+	"bytes"
+	_ "embed"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"unicode"
+)
+
+// Turn is one question of a user.
+type Turn struct {
+	User     string `json:"user"`
+	Turn     int    `json:"turn"` // in the user's conversation, from 1
+	Question string `json:"question"`
+}
+
+// ID names the turn in requests, tables and pictures.
+func (t Turn) ID() string { return fmt.Sprintf("%s-%d", t.User, t.Turn) }
+
+// Script is a chat of several users, in the order in which the questions are asked.
+type Script []Turn
+
+//go:embed script.jsonl
+var defaultScript []byte
+
+// DefaultScript returns the committed script about the project's documentation.
+func DefaultScript() (Script, error) {
+	return ReadScript(bytes.NewReader(defaultScript), "script.jsonl")
+}
+
+// Bounds of a script file. A line is one question; a larger one is something else.
+const (
+	maxScriptLine  = 64 << 10
+	maxScriptTurns = 10_000
+	maxUser        = 32
+)
+
+// ReadScript reads one JSON object in each line: {"user","turn","question"}. The turns of a user must count up
+// from 1. An error names the file, the line and the member that is wrong.
+func ReadScript(r io.Reader, name string) (Script, error) {
+	var s Script
+	last := map[string]int{}
+	lines := bufio.NewScanner(r)
+	lines.Buffer(nil, maxScriptLine)
+	n := 0
+	for lines.Scan() {
+		n++
+		line := bytes.TrimSpace(lines.Bytes())
+		if len(line) == 0 {
+			continue
+		}
+		t, err := parseTurn(line)
+		if err == nil && t.Turn != last[t.User]+1 {
+			err = fmt.Errorf(`"turn" is %d, want %d: the turns of user %q must count up from 1`, t.Turn, last[t.User]+1, t.User)
+		}
+		if err == nil && len(s) == maxScriptTurns {
+			err = fmt.Errorf("more than %d questions", maxScriptTurns)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("%s, line %d: %w", name, n, err)
+		}
+		last[t.User] = t.Turn
+		s = append(s, t)
+	}
+	if err := lines.Err(); err != nil {
+		if errors.Is(err, bufio.ErrTooLong) {
+			err = fmt.Errorf("longer than %d bytes", maxScriptLine)
+		}
+		return nil, fmt.Errorf("%s, line %d: %w", name, n+1, err)
+	}
+	if len(s) == 0 {
+		return nil, fmt.Errorf("%s: no question in it", name)
+	}
+	return s, nil
+}
+
+func parseTurn(line []byte) (Turn, error) {
+	var members map[string]json.RawMessage
+	if err := json.Unmarshal(line, &members); err != nil {
+		if syntax, ok := errors.AsType[*json.SyntaxError](err); ok {
+			return Turn{}, fmt.Errorf("broken JSON at byte %d: %w", syntax.Offset, err)
+		}
+		return Turn{}, errors.New(`want a JSON object {"user","turn","question"}`)
+	}
+	var t Turn
+	fields := []struct {
+		name, want string
+		value      any
+	}{{"user", "a string", &t.User}, {"turn", "a whole number", &t.Turn}, {"question", "a string", &t.Question}}
+	for _, f := range fields {
+		raw, ok := members[f.name]
+		if !ok {
+			return t, fmt.Errorf("%q is missing", f.name)
+		}
+		if err := json.Unmarshal(raw, f.value); err != nil || string(raw) == "null" {
+			return t, fmt.Errorf("%q is %s, want %s", f.name, raw, f.want)
+		}
+		delete(members, f.name)
+	}
+	for name := range members {
+		return t, fmt.Errorf("%q is no member of a script's line", name)
+	}
+	return t, t.check()
+}
+
+// check looks at what a table and a search must be able to rely on.
+func (t Turn) check() error {
+	switch {
+	case strings.TrimSpace(t.User) == "":
+		return errors.New(`"user" is empty`)
+	case len(t.User) > maxUser:
+		return fmt.Errorf(`"user" is longer than %d bytes`, maxUser)
+	case strings.ContainsFunc(t.User, func(r rune) bool { return !unicode.IsGraphic(r) || unicode.IsSpace(r) }):
+		return fmt.Errorf(`"user" is %q, want no spaces and control characters`, t.User)
+	case strings.TrimSpace(t.Question) == "":
+		return errors.New(`"question" is empty`)
+	}
+	return nil
+}
+
+// Users returns the users in order of their first question.
+func (s Script) Users() []string {
+	var users []string
+	for _, t := range s {
+		if t.Turn == 1 {
+			users = append(users, t.User)
+		}
+	}
+	return users
+}
