@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Runs every program under examples/. Where output.txt stands beside it, the output must be that.
+# Runs every program under examples/. Where expected.txt stands beside it, the output must be that.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -9,8 +9,8 @@ for main in examples/*/main.go; do
 	dir=${main%/main.go}
 	echo "== $dir"
 	out=$(go run "./$dir" </dev/null)
-	if [[ -f $dir/output.txt ]]; then
-		diff "$dir/output.txt" - <<<"$out"
+	if [[ -f $dir/expected.txt ]]; then
+		diff "$dir/expected.txt" - <<<"$out"
 	else
 		echo "$out"
 	fi
