@@ -44,8 +44,9 @@ func (t *Tree) nearest(n NodeID, c []Doc) (best NodeID, shared int, level bool) 
 	p := &t.nodes[n]
 	best = None
 	var bd float64
-	same := true
+	same, tried := true, 0
 	try := func(k NodeID) {
+		tried++
 		d, s := t.pos.distance(t.nodes[k].docs, len(c), t.opt.Alpha)
 		if s == 0 {
 			same = false
@@ -72,9 +73,9 @@ func (t *Tree) nearest(n NodeID, c []Doc) (best NodeID, shared int, level bool) 
 		}
 	} else {
 		t.candidates(n, c, try)
-		same = false // of so many children some share nothing; not worth looking
 	}
-	return best, shared, same && len(p.kids) > 1
+	// A child that was not tried shares nothing, or is further.
+	return best, shared, same && tried == len(p.kids) && tried > 1
 }
 
 // prefer breaks a tie of two equally distant children.

@@ -42,6 +42,7 @@ type Tree struct {
 	maxReqs  int
 	tokens   int // resident, all nodes
 	count    int // live nodes without the root
+	dropped  int // requests that capacity or maxReqs cost
 	forgot   func(id string)
 	// Least recently used order of nodes, kept only with a capacity. A parent is never older than its child, so
 	// the last node is always a leaf.
@@ -100,6 +101,9 @@ func (t *Tree) Len() int { return len(t.byID) }
 // Nodes returns the number of nodes without the root.
 func (t *Tree) Nodes() int { return t.count }
 
+// Dropped returns how many requests have left the index for its capacity or for their number.
+func (t *Tree) Dropped() int { return t.dropped }
+
 // Tokens returns the number of tokens that all nodes hold.
 func (t *Tree) Tokens() int { return t.tokens }
 
@@ -156,6 +160,7 @@ func (t *Tree) Insert(id, owner string, path []Elem) (steps, resident int) {
 	t.fit()
 	for t.maxReqs > 0 && len(t.byID) > t.maxReqs {
 		t.removeRequest(t.oldest)
+		t.dropped++
 	}
 	return steps, resident
 }
@@ -233,6 +238,7 @@ func (t *Tree) dropLeaf(n Node) {
 		t.detach(r)
 		if parent == Root {
 			t.forget(r)
+			t.dropped++
 		} else {
 			t.attach(r, parent)
 		}

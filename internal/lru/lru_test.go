@@ -1,0 +1,53 @@
+package lru_test
+
+import (
+	"slices"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/ragpilot/ragpilot/internal/lru"
+)
+
+// The model is a list of keys, last used at the end.
+func TestAgainstModel(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		limit := rapid.IntRange(-1, 4).Draw(t, "limit")
+		c := lru.New[int, string](limit)
+		var keys []int
+		values := map[int]string{}
+		drop := func(k int) { keys = slices.DeleteFunc(keys, func(x int) bool { return x == k }) }
+		key := func(t *rapid.T) int { return rapid.IntRange(0, 6).Draw(t, "key") }
+		t.Repeat(map[string]func(*rapid.T){
+			"put": func(t *rapid.T) {
+				k, v := key(t), rapid.String().Draw(t, "value")
+				c.Put(k, v)
+				drop(k)
+				keys = append(keys, k)
+				values[k] = v
+				keys = keys[max(0, len(keys)-max(limit, 1)):]
+			},
+			"get": func(t *rapid.T) {
+				k := key(t)
+				v, ok := c.Get(k)
+				if want := slices.Contains(keys, k); ok != want || ok && v != values[k] || !ok && v != "" {
+					t.Fatalf("key %d: %q %v, want %q %v", k, v, ok, values[k], want)
+				}
+				if ok {
+					drop(k)
+					keys = append(keys, k)
+				}
+			},
+			"delete": func(t *rapid.T) {
+				k := key(t)
+				c.Delete(k)
+				drop(k)
+			},
+			"": func(t *rapid.T) {
+				if c.Len() != len(keys) {
+					t.Fatalf("%d entries, want %v", c.Len(), keys)
+				}
+			},
+		})
+	})
+}

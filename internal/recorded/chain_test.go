@@ -1,0 +1,94 @@
+package recorded_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/ragpilot/ragpilot/internal/recorded"
+)
+
+func add(t *testing.T, c *recorded.Chains[string], id, parent string, docs ...string) recorded.Deduped[string] {
+	t.Helper()
+	out, err := c.Add(id, parent, docs, "{doc_id}@{turn_number} of {source_request}")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+func TestChain(t *testing.T) {
+	c := recorded.NewChains[string](10)
+	check(t, "first turn is new", true, add(t, c, "1", "", "a", "b").IsNew)
+	check(t, "second turn", recorded.Deduped[string]{
+		New: []string{"c"}, Overlapping: []string{"b"}, Hints: []string{"b@1 of 1"}, Sources: map[string]string{"b": "1"},
+	}, add(t, c, "2", "1", "c", "b"))
+	third := add(t, c, "3", "2", "c", "a", "d")
+	check(t, "third turn: sources", map[string]string{"c": "2", "a": "1"}, third.Sources)
+	check(t, "third turn: hints", []string{"c@2 of 2", "a@1 of 1"}, third.Hints)
+	other := add(t, c, "4", "1", "c", "a")
+	check(t, "a branch does not see its sister", []string{"c"}, other.New)
+	check(t, "an unknown parent begins a conversation", true, add(t, c, "5", "nobody", "a").IsNew)
+}
+
+// IDs come from clients: they may name themselves, each other, or a later turn as parent.
+func TestChainCycles(t *testing.T) {
+	c := recorded.NewChains[string](10)
+	add(t, c, "1", "1", "a")
+	check(t, "its own parent", []string{"a"}, add(t, c, "1", "1", "a", "b").Overlapping)
+	add(t, c, "x", "y", "a")
+	add(t, c, "y", "x", "b")
+	add(t, c, "x", "y", "c")
+	out := add(t, c, "z", "x", "a", "b", "c")
+	check(t, "the walk ends, and every doc is told once", 3, len(out.New)+len(out.Overlapping))
+	check(t, "the parent's own docs are known", "x", out.Sources["c"])
+}
+
+func TestChainLimit(t *testing.T) {
+	c := recorded.NewChains[string](3)
+	parent := ""
+	for i := range 50 {
+		id := fmt.Sprint(i)
+		add(t, c, id, parent, "doc"+id)
+		parent = id
+	}
+	out := add(t, c, "last", "49", "doc49", "doc48", "doc47", "doc46", "doc0")
+	check(t, "the last three turns are remembered", []string{"doc49", "doc48", "doc47"}, out.Overlapping)
+	check(t, "no less than one turn", []string{"a"}, func() []string {
+		c := recorded.NewChains[string](-5)
+		add(t, c, "1", "", "a")
+		return add(t, c, "2", "1", "a").Overlapping
+	}())
+}
+
+func TestChainTemplates(t *testing.T) {
+	for _, c := range []struct{ template, want, err string }{
+		{"", "Please refer to [Doc a] from the previous conversation turn.", ""},
+		{"see {doc_id}", "see a", ""},
+		{"{source_request}/{turn_number}/{doc_id}", "1/1/a", ""},
+		{"no placeholder", "no placeholder", ""},
+		{"open {doc_id", "open {doc_id", ""},
+		{"{doc}", "", "{doc}"},
+		{"{doc_id} {0}", "", "{0}"},
+		{"{}", "", "{}"},
+		{"{doc_id!r}", "", "{doc_id!r}"},
+	} {
+		x := recorded.NewChains[string](4)
+		add(t, x, "1", "", "a")
+		out, err := x.Add("2", "1", []string{"a"}, c.template)
+		if c.err != "" {
+			if err == nil || !strings.Contains(err.Error(), "hint_template") || !strings.Contains(err.Error(), c.err) {
+				t.Errorf("%q: error %v, want one about %s", c.template, err, c.err)
+			}
+			check(t, c.template+": nothing is recorded", true, add(t, x, "3", "2", "a").IsNew)
+			continue
+		}
+		if err != nil || out.Hints[0] != c.want {
+			t.Errorf("%q: %q, %v, want %q", c.template, out.Hints, err, c.want)
+		}
+	}
+	// A doc that looks like a placeholder is no placeholder.
+	x := recorded.NewChains[string](4)
+	add(t, x, "1", "", "{turn_number}")
+	check(t, "hint", []string{"{turn_number}@1 of 1"}, add(t, x, "2", "1", "{turn_number}").Hints)
+}
