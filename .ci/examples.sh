@@ -8,11 +8,10 @@ for main in examples/*/main.go; do
 	[[ -f $main ]] || { echo "no examples" && exit 1; }
 	dir=${main%/main.go}
 	echo "== $dir"
-	out=$(go run "./$dir" </dev/null)
 	if [[ -f $dir/expected.txt ]]; then
-		diff "$dir/expected.txt" - <<<"$out"
+		go run "./$dir" </dev/null | diff "$dir/expected.txt" -
 	else
-		echo "$out"
+		go run "./$dir" </dev/null
 	fi
 	ran=$((ran + 1))
 done

@@ -87,7 +87,9 @@ func (p *Pilot) prepareOne(req *Request) *draft {
 	d := p.draft(req)
 	var s *session
 	if req.Session != "" {
-		s = p.sessions.get(sessionID{req.Scope.Tenant, req.Session}, p.cfg.Now())
+		s = p.sessions.find(sessionID{req.Scope.Tenant, req.Session}) // a new one is made by commit
+	}
+	if s != nil {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 	}
@@ -116,6 +118,9 @@ func (p *Pilot) orderBatch(ctx context.Context, drafts []*draft, heads []int) (g
 		} else {
 			orders, schedule, groups, err = oneByOne(ctx, policy, index, qs)
 		}
+		if ctx.Err() != nil {
+			return nil //nolint:nilerr // a cancelled batch is no fault of the policy's; the caller looks at ctx
+		}
 		if err != nil {
 			return err
 		}
@@ -131,7 +136,7 @@ func (p *Pilot) orderBatch(ctx context.Context, drafts []*draft, heads []int) (g
 		}
 		return nil
 	})
-	if err != nil {
+	if err != nil || ctx.Err() != nil {
 		return nil, err
 	}
 	for _, g := range groups {
@@ -223,7 +228,7 @@ func (p *Pilot) commit(d *draft, req *Request) {
 	sc.mu.Unlock()
 	d.plan.Turn = 1
 	if s != nil {
-		s.record(d.plan.RequestID, d.sent(), path)
+		p.stats.turnsDropped.Add(int64(s.record(d.plan.RequestID, d.sent(), d.left, path)))
 		d.plan.Turn = s.count
 	}
 }

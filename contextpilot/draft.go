@@ -16,8 +16,9 @@ type draft struct {
 	order []int        // place in the order to send
 	refs  []Item
 	start []tree.Elem // path in front of this turn's blocks
-	// what each label names in the messages that are being sent
+	// as in history
 	visible map[string][]content
+	left    map[content]shownBlock
 	head    int   // Request.HeadTokens
 	extra   int32 // tokens behind the blocks
 	tokens  []int32
@@ -37,7 +38,7 @@ func identify(blocks []Block, dedup Dedup) []identified {
 	for i, b := range blocks {
 		c := contentOf(b.Text)
 		if b.Text == "" {
-			c = xxh3.HashString128("\x00" + b.ID) // only an ID is known: no other block has the same content
+			c = xxh3.HashString128Seed(b.ID, emptySeed) // only an ID is known: no other block has the same content
 		}
 		id := b.ID
 		label := labelOf(id, c)
@@ -56,7 +57,7 @@ func identify(blocks []Block, dedup Dedup) []identified {
 // query is what the policy is asked about the blocks in place.
 func (d *draft) query(dst []Candidate) []Candidate {
 	for _, i := range d.place {
-		b := &d.plan.blocks[i]
+		b := &d.plan.req.Blocks[i]
 		dst = append(dst, Candidate{Key: d.ids[i].key, ID: d.ids[i].id, Tokens: int(d.tokens[i]), Score: b.Score})
 	}
 	return dst
@@ -78,13 +79,13 @@ const tailSeed = 0x7461696c
 func (d *draft) plain(dedup Dedup) {
 	d.refs, d.plan.Notes = nil, nil
 	d.plan.LeftOut = nil
-	d.place = identity(d.place[:0], len(d.plan.blocks))
+	d.place = identity(d.place[:0], len(d.plan.req.Blocks))
 	d.order = slices.Clone(d.place)
-	if len(d.ids) != len(d.plan.blocks) {
-		d.ids = identify(d.plan.blocks, dedup)
+	if len(d.ids) != len(d.plan.req.Blocks) {
+		d.ids = identify(d.plan.req.Blocks, dedup)
 	}
-	if len(d.tokens) != len(d.plan.blocks) {
-		d.tokens = make([]int32, len(d.plan.blocks))
+	if len(d.tokens) != len(d.plan.req.Blocks) {
+		d.tokens = make([]int32, len(d.plan.req.Blocks))
 	}
 }
 

@@ -24,9 +24,10 @@ func (p *Pilot) Hold(plan Plan) {
 	}
 }
 
-// Claim returns the oldest held plan of the session whose blocks stand in text, all of them and in the plan's
-// order, and stops holding it and older plans of that session with the same blocks. start and end are where they
-// stand in text, from the first to the last block.
+// Claim returns a held plan of the session whose blocks stand in text, all of them and in the plan's order, and
+// stops holding it. start and end are where they stand in text, from the first to the last block. Of several such
+// plans it is the oldest if session is empty, as each of them may be on its way to a model. A conversation has one
+// turn at a time: there it is the newest, and the older ones are taken back.
 func (p *Pilot) Claim(session, text string) (plan Plan, start, end int, ok bool) {
 	var found []region
 	scanBlocks(text, func(r region) bool {
@@ -36,22 +37,31 @@ func (p *Pilot) Claim(session, text string) (plan Plan, start, end int, ok bool)
 	if len(found) == 0 {
 		return Plan{}, 0, 0, false
 	}
-	h := &p.held
+	plans := p.held.take(session, found)
+	if len(plans) == 0 {
+		return Plan{}, 0, 0, false
+	}
+	last := len(plans) - 1
+	for i := range plans[:last] {
+		p.Observe(Event{Kind: Gone, Scope: plans[i].Scope, Request: plans[i].RequestID})
+	}
+	plan = plans[last]
+	at := standsIn(&plan, found)
+	return plan, found[at].start, found[at+len(plan.Items)-1].end, true
+}
+
+// take stops holding the plans that Claim is about, oldest first: one without a session, all with one.
+func (h *handoff) take(session string, found []region) (plans []Plan) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	for i := range h.plans {
-		c := &h.plans[i]
-		if c.Session != session {
-			continue
+	h.plans = slices.DeleteFunc(h.plans, func(c Plan) bool {
+		if c.Session != session || session == "" && len(plans) > 0 || standsIn(&c, found) < 0 {
+			return false
 		}
-		if at := standsIn(c, found); at >= 0 {
-			plan = *c
-			last := at + len(plan.Items) - 1
-			h.plans = slices.Delete(h.plans, i, i+1)
-			return plan, found[at].start, found[last].end, true
-		}
-	}
-	return Plan{}, 0, 0, false
+		plans = append(plans, c)
+		return true
+	})
+	return plans
 }
 
 // standsIn returns where in found the plan's blocks begin, as one run, or −1.
@@ -60,7 +70,7 @@ func standsIn(p *Plan, found []region) int {
 	for at := 0; n > 0 && at+n <= len(found); at++ {
 		same := true
 		for i, it := range p.Items {
-			if it.Ref != nil || it.Label != found[at+i].label || p.blocks[it.Index].Text != found[at+i].text {
+			if it.Ref != nil || it.Label != found[at+i].label || p.req.Blocks[it.Index].Text != found[at+i].text {
 				same = false
 				break
 			}

@@ -22,6 +22,12 @@ func keyOf(id string, c content) Key {
 	return Key(xxh3.HashStringSeed(id, c.Lo^c.Hi))
 }
 
+// Seeds that keep apart what would hash alike: an ID and a text of the same bytes, an ID that stands for its text.
+const (
+	labelSeed = 0x6c6162656c
+	emptySeed = 0x656d707479
+)
+
 // maxLabel is the length in bytes up to which an ID is its own label.
 const maxLabel = 64
 
@@ -44,7 +50,7 @@ func labelOf(id string, c content) string {
 			b.WriteRune(r)
 		}
 	}
-	return b.String() + "~" + hashHex(xxh3.HashString128(id))
+	return b.String() + "~" + hashHex(xxh3.HashString128Seed(id, labelSeed))
 }
 
 func hashHex(c content) string {

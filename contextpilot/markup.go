@@ -81,16 +81,20 @@ type region struct {
 }
 
 // scanBlocks calls yield for every rendered block that stands in text, outside of other blocks, from left to
-// right, until yield returns false. Markup that is not closed is passed over.
+// right, until yield returns false. Markup that is not closed is passed over. Linear in the text's length.
 func scanBlocks(text string, yield func(region) bool) {
+	var closings map[string]int // where the last closing tag of each word is; made when one is first missed
 	for at := 0; ; {
 		i := strings.Index(text[at:], openTag)
 		if i < 0 {
 			return
 		}
 		at += i
-		r, ok := parseBlock(text, at)
+		r, missed, ok := parseBlock(text, at, closings)
 		if !ok {
+			if missed && closings == nil {
+				closings = lastClosings(text)
+			}
 			at += len(openTag)
 			continue
 		}
@@ -101,32 +105,59 @@ func scanBlocks(text string, yield func(region) bool) {
 	}
 }
 
-// parseBlock reads the block that opens at text[at:].
-func parseBlock(text string, at int) (region, bool) {
+// lastClosings returns where the last closing tag of each fence word begins in text.
+func lastClosings(text string) map[string]int {
+	last := map[string]int{}
+	for at := 0; ; {
+		i := strings.Index(text[at:], "\n"+closeTag)
+		if i < 0 {
+			return last
+		}
+		tag := at + i
+		at = tag + 1 + len(closeTag)
+		rest := text[at:min(len(text), at+maxHead)]
+		switch end := strings.IndexByte(rest, '>'); {
+		case end == 0:
+			last[""] = tag
+		case end > 1 && rest[0] == ' ':
+			last[rest[1:end]] = tag
+		}
+	}
+}
+
+// maxHead is the length in bytes up to which an opening tag is read.
+const maxHead = maxLabel + 256
+
+// parseBlock reads the block that opens at text[at:]. Missed tells that its closing tag was looked for in vain;
+// with closings, if not nil, that is known without looking.
+func parseBlock(text string, at int, closings map[string]int) (r region, missed, ok bool) {
 	head := text[at+len(openTag):]
-	eol := strings.IndexByte(head[:min(len(head), maxLabel+256)], '\n')
+	eol := strings.IndexByte(head[:min(len(head), maxHead)], '\n')
 	if eol < 1 || head[eol-1] != '>' {
-		return region{}, false
+		return region{}, false, false
 	}
 	label, f, _ := strings.Cut(head[:eol-1], fenceKey)
 	if label == "" || strings.ContainsAny(label, " <>") || strings.ContainsAny(f, " <>") {
-		return region{}, false
+		return region{}, false, false
 	}
 	body := at + len(openTag) + eol + 1
 	end := closeTag + ">"
 	if f != "" {
 		end = closeTag + " " + f + ">"
 	}
+	if last, found := closings[f]; closings != nil && (!found || last < body-1) {
+		return region{}, true, false
+	}
 	n := strings.Index(text[body-1:], "\n"+end)
 	if n < 0 {
-		return region{}, false
+		return region{}, true, false
 	}
 	stop := body - 1 + n
-	r := region{label: label, start: at, end: stop + 1 + len(end)}
+	r = region{label: label, start: at, end: stop + 1 + len(end)}
 	if stop >= body { // an empty text shares its line feed with the opening tag only in foreign markup
 		r.text = text[body:stop]
 	}
-	return r, true
+	return r, false, true
 }
 
 // visibleIn returns the blocks that stand in the texts: what each label is the name of.

@@ -42,7 +42,7 @@ func (n Notes) withDefaults() (Notes, error) {
 
 // placeholders checks that a template uses the known placeholders only, and the first of them at least once.
 func placeholders(field, template string, known ...string) error {
-	if strings.ContainsAny(template, "\n\r") || hasMarkup(template) {
+	if strings.ContainsAny(template, "\n\r") || hasMarkup(template) || opensMarkup(template) {
 		return fmt.Errorf("%w: %s %q: must be one line without block markup", ErrBadConfig, field, template)
 	}
 	if !strings.Contains(template, "{"+known[0]+"}") {
@@ -56,6 +56,17 @@ func placeholders(field, template string, known ...string) error {
 		return fmt.Errorf("%w: %s %q: unknown placeholder at %q", ErrBadConfig, field, template, rest[i:])
 	}
 	return nil
+}
+
+// opensMarkup looks for the beginning of a tag that a placeholder's value could complete, as in "</d{label}".
+func opensMarkup(template string) bool {
+	for _, s := range strings.Split(template, "<")[1:] {
+		head, _, found := strings.Cut(strings.TrimPrefix(s, "/"), "{")
+		if found && len(head) < 3 && strings.EqualFold(head, "doc"[:len(head)]) {
+			return true
+		}
+	}
+	return false
 }
 
 func (n Notes) order(labels []string) string {

@@ -7,11 +7,11 @@ package contextpilot
 // reference to an evicted block is slower, not wrong.
 func (p *Pilot) Observe(events ...Event) (applied int) {
 	for _, ev := range events {
-		ok := p.observe(ev)
+		ok, fresh := p.observe(ev)
 		if ok {
 			applied++
 		}
-		p.stats.observed(ev, ok)
+		p.stats.observed(ev, ok, fresh)
 		if p.cfg.Recorder != nil {
 			p.cfg.Recorder.Observed(ev, ok)
 		}
@@ -29,10 +29,12 @@ func (p *Pilot) Sink(scope Scope) func(events ...Event) {
 	}
 }
 
-func (p *Pilot) observe(ev Event) bool {
+// observe tells whether the event was applied, and whether it told something new: an answer may be reported by the
+// engine and by a wrapper around it.
+func (p *Pilot) observe(ev Event) (ok, fresh bool) {
 	sc := p.findScope(ev.Scope)
 	if sc == nil {
-		return false
+		return false, false
 	}
 	switch ev.Kind {
 	case Served:
@@ -41,24 +43,26 @@ func (p *Pilot) observe(ev Event) bool {
 		sc.mu.Lock()
 		defer sc.mu.Unlock()
 		// Tokens counts from the beginning of the prompt, the index from behind the head.
-		return sc.tree.Shrink(ev.Request, ev.Tokens-max(sc.head, 0))
+		ok = sc.tree.Shrink(ev.Request, ev.Tokens-max(sc.head, 0))
+		return ok, ok
 	case Gone:
-		return p.gone(sc, ev)
+		ok = p.gone(sc, ev)
+		return ok, ok
 	case Cleared:
 		sc.mu.Lock()
 		defer sc.mu.Unlock()
 		sc.clear()
-		return true
+		return true, true
 	}
-	return false
+	return false, false
 }
 
-func (p *Pilot) served(sc *scope, ev Event) bool {
+func (p *Pilot) served(sc *scope, ev Event) (ok, fresh bool) {
 	sc.mu.Lock()
 	owner, _, _ := sc.tree.Owner(ev.Request)
-	fresh, ok := sc.tree.Serve(ev.Request)
+	fresh, ok = sc.tree.Serve(ev.Request)
 	if fresh && ev.Output > 0 {
-		sc.tree.Extend(ev.Request, ev.Output)
+		sc.tree.Extend(ev.Request, int(tokenCount(ev.Output)))
 	}
 	sc.mu.Unlock()
 	if fresh && owner != "" && ev.Output > 0 {
@@ -68,7 +72,7 @@ func (p *Pilot) served(sc *scope, ev Event) bool {
 			s.mu.Unlock()
 		}
 	}
-	return ok
+	return ok, fresh
 }
 
 func (p *Pilot) gone(sc *scope, ev Event) bool {

@@ -51,6 +51,13 @@ func New(cfg Config) (*Pilot, error) {
 func (p *Pilot) Plan(req Request) Plan {
 	began := p.cfg.Now()
 	d := p.draft(&req)
+	p.plan(d, &req, began)
+	p.done(d, began)
+	return d.plan
+}
+
+// plan runs the stages and records the draft, with the session's lock held.
+func (p *Pilot) plan(d *draft, req *Request, began time.Time) {
 	var s *session
 	owner := ""
 	if req.Session != "" {
@@ -65,7 +72,7 @@ func (p *Pilot) Plan(req Request) Plan {
 	if s != nil {
 		d.plan.Turn = s.count + 1
 	}
-	err := p.prepare(d, &req, s)
+	err := p.prepare(d, req, s)
 	var path []tree.Elem
 	if err == nil {
 		sc.mu.Lock()
@@ -84,10 +91,8 @@ func (p *Pilot) Plan(req Request) Plan {
 	path = p.insert(sc, d, owner)
 	sc.mu.Unlock()
 	if s != nil {
-		s.record(d.plan.RequestID, d.sent(), path)
+		p.stats.turnsDropped.Add(int64(s.record(d.plan.RequestID, d.sent(), d.left, path)))
 	}
-	p.done(d, began)
-	return d.plan
 }
 
 func (p *Pilot) draft(req *Request) *draft {
@@ -95,8 +100,10 @@ func (p *Pilot) draft(req *Request) *draft {
 	if id == "" {
 		id = p.prefix + strconv.FormatUint(p.next.Add(1), 36)
 	}
+	kept := *req
+	kept.ID, kept.Blocks, kept.Prior = id, slices.Clone(req.Blocks), nil
 	return &draft{
-		plan: Plan{RequestID: id, Session: req.Session, Scope: req.Scope, blocks: slices.Clone(req.Blocks)},
+		plan: Plan{RequestID: id, Session: req.Session, Scope: req.Scope, req: kept},
 		head: max(req.HeadTokens, 0),
 	}
 }
@@ -116,13 +123,13 @@ func (p *Pilot) prepare(d *draft, req *Request, s *session) error {
 // insert records the draft in the index. Should the index itself fail, it is dropped: what is known of the cache
 // is lost, the plan is not.
 func (p *Pilot) insert(sc *scope, d *draft, owner string) (path []tree.Elem) {
-	d.plan.Policy = sc.policy.Name()
+	d.plan.Policy = sc.name
 	err := p.guard(stageIndex, func() error {
 		path = sc.insert(d, owner)
 		return nil
 	})
 	if err != nil {
-		sc.build(&p.cfg)
+		sc.build(p)
 		d.plan.Prefix = Prefix{}
 	}
 	return path
@@ -162,7 +169,7 @@ func (p *Pilot) scope(id Scope, now time.Time) *scope {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if sc = p.scopes[id]; sc == nil {
-		sc = newScope(&p.cfg)
+		sc = newScope(p)
 		p.scopes[id] = sc
 		for len(p.scopes) > p.cfg.MaxScopes {
 			p.dropScope(id)

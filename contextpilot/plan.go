@@ -2,6 +2,7 @@ package contextpilot
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -28,7 +29,7 @@ type Plan struct {
 	// Fault is set if a stage failed; it wraps ErrFault. It is for logs and counters: the plan is usable.
 	Fault error
 
-	blocks        []Block
+	req           Request // without Prior
 	afterQuestion bool
 }
 
@@ -120,7 +121,7 @@ func (p *Plan) Hint() string {
 func (p *Plan) RenderItem(i int) string {
 	it := p.Items[i]
 	if it.Ref == nil {
-		b := p.blocks[it.Index]
+		b := p.req.Blocks[it.Index]
 		return string(appendBlock(make([]byte, 0, len(b.Text)+2*len(it.Label)+32), it.Label, b.Text))
 	}
 	for _, n := range p.Notes {
@@ -156,17 +157,25 @@ func (p *Plan) Prompt(question string) string {
 func (p *Plan) Cite(label string) (Citation, bool) {
 	for _, it := range p.Items {
 		if it.Label == label || it.Ref != nil && it.Ref.Label == label {
-			return Citation{Block: p.blocks[it.Index], Index: it.Index, Rank: it.Index + 1, Ref: it.Ref}, true
+			return Citation{Block: p.req.Blocks[it.Index], Index: it.Index, Rank: it.Index + 1, Ref: it.Ref}, true
 		}
 	}
 	return Citation{}, false
 }
 
+// Request returns the request that was planned, with its assigned ID and without Prior: what is needed to plan it
+// again for another place.
+func (p *Plan) Request() Request {
+	req := p.req
+	req.Blocks = slices.Clone(req.Blocks)
+	return req
+}
+
 // Block returns Request.Blocks[i].
-func (p *Plan) Block(i int) Block { return p.blocks[i] }
+func (p *Plan) Block(i int) Block { return p.req.Blocks[i] }
 
 // Len returns the number of blocks that were retrieved.
-func (p *Plan) Len() int { return len(p.blocks) }
+func (p *Plan) Len() int { return len(p.req.Blocks) }
 
 // Reordered tells whether the blocks sent in full are in another order than retrieved.
 func (p *Plan) Reordered() bool {
@@ -188,7 +197,7 @@ func (p *Plan) Explain() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "request %s, session %q turn %d, policy %s\n", p.RequestID, p.Session, p.Turn, p.Policy)
 	b.WriteString("retrieved:")
-	for i := range p.blocks {
+	for i := range p.req.Blocks {
 		fmt.Fprintf(&b, " %d:%s", i+1, p.labelOf(i))
 	}
 	b.WriteString("\nsent:")
@@ -218,7 +227,7 @@ func (p *Plan) Explain() string {
 }
 
 func (p *Plan) labelOf(i int) string {
-	b := p.blocks[i]
+	b := p.req.Blocks[i]
 	if b.ID != "" {
 		return labelOf(b.ID, content{})
 	}

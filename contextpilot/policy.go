@@ -111,9 +111,10 @@ func policies() []struct {
 
 // PolicyNames returns the names of the built-in policies.
 func PolicyNames() []string {
-	var names []string
-	for _, p := range policies() {
-		names = append(names, p.name)
+	table := policies()
+	names := make([]string, len(table))
+	for i, p := range table {
+		names[i] = p.name
 	}
 	return names
 }

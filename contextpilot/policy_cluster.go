@@ -43,10 +43,13 @@ func newClustered() *clustered {
 
 func (*clustered) Name() string { return "contextpilot" }
 
-// less orders a shared prefix by block ID: by number if both are numbers, as the paper's examples, else by bytes.
+// less orders a shared prefix by block ID: numbers first, by value as in the paper's examples, others by bytes.
 func (c *clustered) less(a, b cluster.Doc) bool {
 	x, y := c.blocks[a].id, c.blocks[b].id
-	if number(x) && number(y) && len(x) != len(y) {
+	switch n := number(x); {
+	case n != number(y):
+		return n
+	case n && len(x) != len(y):
 		return len(x) < len(y)
 	}
 	return x < y

@@ -1,6 +1,7 @@
 package contextpilot
 
 import (
+	"errors"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -13,8 +14,9 @@ type scope struct {
 	mu     sync.Mutex
 	tree   *tree.Tree
 	policy Policy
-	head   int // tokens in front of every prompt; −1: no request yet, so it is not resident
-	block  int // engine block in tokens
+	name   string // the policy's
+	head   int    // tokens in front of every prompt; −1: no request yet, so it is not resident
+	block  int    // engine block in tokens
 
 	order []int // scratch
 	seen  []bool
@@ -23,20 +25,39 @@ type scope struct {
 	used atomic.Int64 // nanoseconds, for the table of scopes
 }
 
-func newScope(cfg *Config) *scope {
-	sc := &scope{block: cfg.BlockSize}
-	sc.build(cfg)
+func newScope(p *Pilot) *scope {
+	sc := &scope{block: p.cfg.BlockSize}
+	sc.build(p)
 	return sc
 }
 
-// build starts with an empty index and a new policy.
-func (sc *scope) build(cfg *Config) {
-	sc.policy, sc.head = cfg.NewPolicy(), -1
+// build starts with an empty index and a new policy. A policy that fails to learn that a request is gone is a
+// fault of the index stage; the request is gone nevertheless.
+func (sc *scope) build(p *Pilot) {
+	sc.policy, sc.name = p.newPolicy()
+	sc.head = -1
 	forgot := func(string) {}
 	if l, ok := sc.policy.(Learner); ok {
-		forgot = l.Gone
+		forgot = func(id string) {
+			_ = p.guard(stageIndex, func() error { l.Gone(id); return nil })
+		}
 	}
-	sc.tree = tree.New(cfg.Capacity, cfg.MaxRequests, forgot)
+	sc.tree = tree.New(p.cfg.Capacity, p.cfg.MaxRequests, forgot)
+}
+
+// newPolicy makes a scope's policy. One that cannot be made is a fault, and retrieval order takes its place.
+func (p *Pilot) newPolicy() (policy Policy, name string) {
+	err := p.guard(stageReorder, func() error {
+		if policy = p.cfg.NewPolicy(); policy == nil {
+			return errors.New("NewPolicy returned nil")
+		}
+		name = policy.Name()
+		return nil
+	})
+	if err != nil {
+		return retrieval{}, retrieval{}.Name()
+	}
+	return policy, name
 }
 
 func (sc *scope) lastUse() time.Time { return time.Unix(0, sc.used.Load()) }

@@ -1,6 +1,7 @@
 package contextpilot
 
 import (
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -18,7 +19,13 @@ type session struct {
 	count int                    // turns ever planned
 	shown map[content]shownBlock // by mark
 	path  []tree.Elem            // the whole prompt so far, in blocks; empty: nothing to continue
-	undo  []tree.Elem            // path before the last turn
+	undo  before                 // what the last turn changed besides
+}
+
+// before is what a turn replaced or forgot, to be put back if it is taken back.
+type before struct {
+	path []tree.Elem
+	left map[content]shownBlock
 }
 
 type turn struct {
@@ -36,25 +43,27 @@ type shownBlock struct {
 
 // history is what a turn finds in front of its blocks.
 type history struct {
-	start   []tree.Elem // path from the root to where this turn's blocks begin
-	visible map[string][]content
+	start   []tree.Elem            // path from the root to where this turn's blocks begin
+	visible map[string][]content   // what each label names in the messages that are being sent
+	left    map[content]shownBlock // remembered as shown, but not in the messages any more
 }
 
-// look compares what is remembered with what is really being sent. What has left the messages is forgotten; the
-// prompt continues the remembered path only if all of it is still there.
+// look compares what is remembered with what is really being sent, and changes nothing. The prompt continues the
+// remembered path only if all that was shown is still there.
 func (s *session) look(prior []string, tokens func(string) int) history {
 	h := history{visible: visibleIn(prior)}
-	whole := true
 	for mark, b := range s.shown {
-		if !slices.Contains(h.visible[b.label], b.content) {
-			delete(s.shown, mark)
-			whole = false
+		if slices.Contains(h.visible[b.label], b.content) {
+			continue
 		}
+		if h.left == nil {
+			h.left = map[content]shownBlock{}
+		}
+		h.left[mark] = b
 	}
 	switch {
 	case len(prior) == 0:
-		s.path = nil
-	case whole && len(s.path) > 0:
+	case len(h.left) == 0 && len(s.path) > 0:
 		h.start = s.path
 	default: // a history that the index has not seen: nothing can be shared behind it
 		h.start = []tree.Elem{unseen(prior, tokens)}
@@ -67,14 +76,18 @@ func unseen(prior []string, tokens func(string) int) tree.Elem {
 	e := tree.Elem{}
 	for _, t := range prior {
 		e.Key = xxh3.HashStringSeed(t, e.Key+1)
-		e.Tokens += int32(tokens(t))
+		e.Tokens += tokenCount(tokens(t))
 	}
 	return e
 }
 
-// record notes a planned turn: the blocks it sends in full, and its path.
-func (s *session) record(request string, sent []identified, path []tree.Elem) {
+// record notes a planned turn: the blocks it sends in full, those that had left the messages, and its path.
+// It returns how many old turns were forgotten for their number.
+func (s *session) record(request string, sent []identified, left map[content]shownBlock, path []tree.Elem) (dropped int) {
 	s.count++
+	for mark := range left {
+		delete(s.shown, mark)
+	}
 	t := turn{request: request}
 	for _, b := range sent {
 		if _, again := s.shown[b.mark]; again {
@@ -84,13 +97,15 @@ func (s *session) record(request string, sent []identified, path []tree.Elem) {
 		t.blocks = append(t.blocks, b.mark)
 	}
 	s.turns = append(s.turns, t)
-	s.undo, s.path = s.path, path
+	s.undo, s.path = before{s.path, left}, path
 	if len(path) > maxPath {
 		s.path = nil // the next turn starts as if its history were unknown
 	}
 	for len(s.turns) > 1 && (len(s.shown) > maxShown || len(s.turns) > maxTurns) {
 		s.drop(0)
+		dropped++
 	}
+	return dropped
 }
 
 // drop forgets turn i of s.turns and what it showed.
@@ -101,15 +116,19 @@ func (s *session) drop(i int) {
 	s.turns = slices.Delete(s.turns, i, i+1)
 }
 
-// takeBack undoes a turn that was never sent. The last turn's path is undone too, and its number is given again.
+// takeBack undoes a turn that was never sent, as if it had never been planned; of a turn that others have followed
+// only what it showed is undone.
 func (s *session) takeBack(request string) {
 	i := slices.IndexFunc(s.turns, func(t turn) bool { return t.request == request })
 	if i < 0 {
 		return
 	}
 	if i == len(s.turns)-1 {
-		s.path, s.undo = s.undo, nil
 		s.count--
+		s.drop(i)
+		maps.Copy(s.shown, s.undo.left)
+		s.path, s.undo = s.undo.path, before{}
+		return
 	}
 	s.drop(i)
 }
@@ -121,7 +140,7 @@ func (s *session) answered(request string, output int) {
 		return
 	}
 	s.path = slices.Clone(s.path)
-	s.path[len(s.path)-1].Tokens += int32(output)
+	s.path[len(s.path)-1].Tokens += tokenCount(output)
 }
 
 // sessions is the table of conversations, bounded by number and age.

@@ -36,24 +36,24 @@ func (p *Pilot) guard(stage string, f func() error) (err error) {
 // index gives blocks their identity, leaves out repeats and what exceeds the budget, and finds out what stands
 // in front of them. s may be nil.
 func (p *Pilot) index(d *draft, req *Request, s *session) error {
-	d.ids = identify(d.plan.blocks, p.cfg.Dedup)
-	d.tokens = make([]int32, len(d.plan.blocks))
-	for i, b := range d.plan.blocks {
+	d.ids = identify(d.plan.req.Blocks, p.cfg.Dedup)
+	d.tokens = make([]int32, len(d.plan.req.Blocks))
+	for i, b := range d.plan.req.Blocks {
 		n := b.Tokens
 		if n <= 0 {
 			n = p.cfg.Tokenizer.Count(b.Text)
 		}
-		d.tokens[i] = int32(max(n, 0))
+		d.tokens[i] = tokenCount(n)
 	}
-	d.extra = int32(p.cfg.Tokenizer.Count(req.Query))
+	d.extra = tokenCount(p.cfg.Tokenizer.Count(req.Query))
 	if s != nil {
 		h := s.look(req.Prior, p.cfg.Tokenizer.Count)
-		d.start, d.visible = h.start, h.visible
+		d.start, d.visible, d.left = h.start, h.visible, h.left
 	} else if len(req.Prior) > 0 {
 		d.start = append(d.start, unseen(req.Prior, p.cfg.Tokenizer.Count))
 	}
 	d.place = d.place[:0]
-	for i := range d.plan.blocks {
+	for i := range d.plan.req.Blocks {
 		if j := d.repeated(i); j >= 0 {
 			d.plan.LeftOut = append(d.plan.LeftOut, LeftOut{Index: i, Reason: Duplicate, Same: j})
 			continue
@@ -74,20 +74,26 @@ func (d *draft) repeated(i int) int {
 }
 
 // dedup turns blocks that the messages already show into references. A label that names two texts in the
-// messages would point nowhere in particular: such a block is sent again.
+// messages, or another text in this request, would point nowhere in particular: such a block is sent again.
 func (p *Pilot) dedup(d *draft, s *session) error {
 	if s == nil || p.cfg.Dedup == DedupOff || len(s.shown) == 0 {
 		return nil
 	}
 	d.place = slices.DeleteFunc(d.place, func(i int) bool {
 		b, ok := s.shown[d.ids[i].mark]
-		if !ok || len(d.visible[b.label]) != 1 {
+		_, left := d.left[d.ids[i].mark]
+		if !ok || left || len(d.visible[b.label]) != 1 || d.named(b.label, b.content) {
 			return false
 		}
 		d.refs = append(d.refs, Item{Index: i, Label: d.ids[i].label, Ref: &Ref{Label: b.label, Turn: b.turn, RequestID: b.request}})
 		return true
 	})
 	return nil
+}
+
+// named tells whether the request has a block of that label with another text.
+func (d *draft) named(label string, c content) bool {
+	return slices.ContainsFunc(d.ids, func(x identified) bool { return x.label == label && x.content != c })
 }
 
 // budget leaves out blocks that do not fit, going down the ranks.
@@ -111,7 +117,7 @@ func (sc *scope) reorder(d *draft) error {
 	q := sc.query(d)
 	sc.order = sc.policy.Order(sc.order[:0], q)
 	if !permutation(sc.order, len(d.place), &sc.seen) {
-		return fmt.Errorf("policy %s: order %v of %d blocks", sc.policy.Name(), sc.order, len(d.place))
+		return fmt.Errorf("policy %s: order %v of %d blocks", sc.name, sc.order, len(d.place))
 	}
 	d.setOrder(sc.order)
 	return nil
@@ -151,7 +157,7 @@ func (p *Pilot) annotate(d *draft) error {
 	}
 	d.plan.afterQuestion = n.AfterQuestion
 	for _, note := range d.plan.Notes {
-		d.extra += int32(p.cfg.Tokenizer.Count(note.Text))
+		d.extra += tokenCount(p.cfg.Tokenizer.Count(note.Text))
 	}
 	return nil
 }

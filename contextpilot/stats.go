@@ -14,7 +14,7 @@ type Stats struct {
 	BlocksLeftOut  int64
 	Reordered      int64 // plans whose order is not the retriever's
 	PrefixExpected int64 // tokens, sum of Plan.Prefix
-	PrefixReported int64 // tokens, sum of Served events
+	PrefixReported int64 // tokens, sum of the first Served event of each request
 	FaultsByStage  map[string]int64
 	Events         int64
 	EventsUnknown  int64 // for requests that were not live
@@ -22,6 +22,8 @@ type Stats struct {
 	Scopes, ScopesDropped     int64
 	LiveRequests, Nodes       int64
 	IndexTokens               int64
+	RequestsDropped           int64 // for Capacity or MaxRequests
+	TurnsDropped              int64 // of conversations too long to be remembered whole
 	Sessions, SessionsDropped int64
 	Held, HeldDropped         int64
 }
@@ -38,7 +40,7 @@ type counters struct {
 	plans, sent, refs, leftOut, reordered atomic.Int64
 	expected, reported                    atomic.Int64
 	events, unknown                       atomic.Int64
-	scopesDropped                         atomic.Int64
+	scopesDropped, turnsDropped           atomic.Int64
 	mu                                    sync.Mutex
 	faults                                map[string]int64
 }
@@ -69,12 +71,12 @@ func (c *counters) planned(p *Plan) {
 	}
 }
 
-func (c *counters) observed(ev Event, applied bool) {
+func (c *counters) observed(ev Event, applied, fresh bool) {
 	c.events.Add(1)
 	if !applied {
 		c.unknown.Add(1)
 	}
-	if ev.Kind == Served {
+	if ev.Kind == Served && fresh {
 		c.reported.Add(int64(ev.Tokens))
 	}
 }
@@ -85,7 +87,7 @@ func (p *Pilot) Stats() Stats {
 	s := Stats{
 		Plans: c.plans.Load(), BlocksSent: c.sent.Load(), BlocksRef: c.refs.Load(), BlocksLeftOut: c.leftOut.Load(),
 		Reordered: c.reordered.Load(), PrefixExpected: c.expected.Load(), PrefixReported: c.reported.Load(),
-		Events: c.events.Load(), EventsUnknown: c.unknown.Load(), ScopesDropped: c.scopesDropped.Load(),
+		Events: c.events.Load(), EventsUnknown: c.unknown.Load(), ScopesDropped: c.scopesDropped.Load(), TurnsDropped: c.turnsDropped.Load(),
 	}
 	c.mu.Lock()
 	s.FaultsByStage = maps.Clone(c.faults)
@@ -102,6 +104,7 @@ func (p *Pilot) Stats() Stats {
 		s.LiveRequests += int64(sc.tree.Len())
 		s.Nodes += int64(sc.tree.Nodes())
 		s.IndexTokens += int64(sc.tree.Tokens())
+		s.RequestsDropped += int64(sc.tree.Dropped())
 		sc.mu.Unlock()
 	}
 	return s

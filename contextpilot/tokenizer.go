@@ -14,3 +14,10 @@ type Estimate struct{}
 
 // Count returns the estimated number of tokens of text.
 func (Estimate) Count(text string) int { return (len(text) + 3) / 4 }
+
+// maxTokens bounds the length of one text or answer: what claims to be longer counts as this, so that sums do not
+// wrap around.
+const maxTokens = 1 << 20
+
+// tokenCount makes a number that a caller, a tokenizer or an engine has given usable.
+func tokenCount(n int) int32 { return int32(min(max(n, 0), maxTokens)) }

@@ -273,7 +273,7 @@ func TestBudgetHolds(t *testing.T) {
 	pilot := newPilot(t, contextpilot.Config{})
 	var sent contextpilot.Plan
 	r := retriever.Wrap(pilot, machines(), retriever.WithBudget(250), retriever.WithHeadTokens(32))
-	m := langchain.Wrap(pilot, inner, langchain.WithHeadTokens(32), langchain.WithPlans(func(p contextpilot.Plan) { sent = p }))
+	m := langchain.Wrap(pilot, inner, langchain.WithPlans(func(p contextpilot.Plan) { sent = p }))
 	var messages []llms.MessageContent
 	for _, question := range []string{"pump", "pump valve motor"} {
 		docs, err := r.GetRelevantDocuments(in("s"), question)

@@ -49,22 +49,22 @@ func (m *model) replan(t *turn, c *claimed) (contextpilot.Plan, string) {
 	shown := t.session != "" && slices.ContainsFunc(t.prior, func(s string) bool { return strings.Contains(s, "<doc ") })
 	switch {
 	case c.span.known() && (moved || shown):
-		plan := m.pilot.Plan(m.request(t, c, scope, retrieved(&c.plan)))
+		plan := m.pilot.Plan(m.again(t, c, scope, retrieved(&c.plan)))
 		return plan, c.span.rewrite(&plan, m.noHint)
 	case moved || t.session != "" || len(t.prior) > 0:
 		// The text stays, only its place in the index and the session is put right: the blocks are given in the order
 		// in which they stand, so that the policy, asked about the same state, keeps it.
-		_ = m.pilot.Plan(m.request(t, c, scope, inPlace(&c.plan)))
+		_ = m.pilot.Plan(m.again(t, c, scope, inPlace(&c.plan)))
 		c.plan.Scope = scope
 	}
 	return c.plan, c.at.text
 }
 
-func (m *model) request(t *turn, c *claimed, scope contextpilot.Scope, blocks []contextpilot.Block) contextpilot.Request {
-	return contextpilot.Request{
-		ID: c.plan.RequestID, Session: t.session, Scope: scope, Query: c.span.after,
-		Blocks: blocks, Prior: t.prior, HeadTokens: m.headTokens,
-	}
+// again is the claimed request, to be planned for where it really stands, with those of its blocks that the text has.
+func (m *model) again(t *turn, c *claimed, scope contextpilot.Scope, blocks []contextpilot.Block) contextpilot.Request {
+	req := c.plan.Request()
+	req.Session, req.Scope, req.Prior, req.Blocks, req.Budget = t.session, scope, t.prior, blocks, 0
+	return req
 }
 
 // retrieved returns the plan's blocks in the retriever's order, without those over the budget.

@@ -14,11 +14,10 @@ type option func(*settings)
 func (f option) apply(s *settings) { f(s) }
 
 type settings struct {
-	scope      *contextpilot.Scope // nil: that of the plan
-	headTokens int
-	noHint     bool
-	withID     func(ctx context.Context, id string) context.Context
-	plans      func(contextpilot.Plan)
+	scope  *contextpilot.Scope // nil: that of the plan
+	noHint bool
+	withID func(ctx context.Context, id string) context.Context
+	plans  func(contextpilot.Plan)
 }
 
 func newSettings(opts []Option) settings {
@@ -36,12 +35,6 @@ func newSettings(opts []Option) settings {
 // retriever. A plan for another scope is taken back there, made again for this one, and the prompt rewritten to it.
 func WithScope(scope contextpilot.Scope) Option {
 	return option(func(s *settings) { s.scope = &scope })
-}
-
-// WithHeadTokens says how many tokens stand in front of the blocks in every prompt of the scope. Give the same
-// number as to the retriever.
-func WithHeadTokens(n int) Option {
-	return option(func(s *settings) { s.headTokens = n })
 }
 
 // WithoutHint leaves the order hint out where the wrapper rewrites a prompt whose blocks came without one. A hint that

@@ -1,0 +1,197 @@
+package contextpilot_test
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/ragpilot/ragpilot/contextpilot"
+)
+
+// chat is a client as they are written: it keeps its messages, or the last few, and sends them with each turn.
+type chat struct {
+	pilot    *contextpilot.Pilot
+	check    *checker
+	session  string
+	window   int // messages resent, 0: all
+	bounded  bool
+	messages []string
+	shown    map[string]int // labels of blocks that reached the engine in full, with the turn
+	turn     int
+	next     int
+	refs     int
+}
+
+func newChat(t *rapid.T, p *contextpilot.Pilot, cfg contextpilot.Config, session string) *chat {
+	return &chat{
+		pilot: p, check: newChecker(cfg), session: session, shown: map[string]int{},
+		bounded: cfg.Capacity > 0, window: rapid.SampledFrom([]int{0, 0, 2, 4}).Draw(t, "window"),
+	}
+}
+
+func (c *chat) prior() []string {
+	if c.window == 0 {
+		return slices.Clone(c.messages)
+	}
+	return slices.Clone(c.messages[max(0, len(c.messages)-c.window):])
+}
+
+func (c *chat) plan(t *rapid.T, id string, bs []contextpilot.Block) contextpilot.Plan {
+	req := contextpilot.Request{ID: id, Session: c.session, Blocks: bs, Query: "question", Prior: c.prior()}
+	p := c.pilot.Plan(req)
+	if err := c.check.check(req, p); err != nil {
+		t.Fatalf("%v\nmessages %q\n%s", err, req.Prior, p.Explain())
+	}
+	c.complete(t, req, p)
+	// A turn is taken back through the index: one that the index could not hold keeps its number.
+	if p.Turn != c.turn+1 && !c.bounded {
+		t.Fatalf("turn %d, want %d", p.Turn, c.turn+1)
+	}
+	return p
+}
+
+// complete: a block is a reference exactly if an earlier turn showed it and the messages did ever since.
+func (c *chat) complete(t *rapid.T, req contextpilot.Request, p contextpilot.Plan) {
+	visible := map[string]bool{}
+	for _, m := range req.Prior {
+		for _, b := range readMessage(m) {
+			visible[b.Label] = true
+		}
+	}
+	maps.DeleteFunc(c.shown, func(label string, _ int) bool { return !visible[label] }) // forgotten, even if it comes back
+	for _, it := range p.Items {
+		label := it.Label
+		turn, was := c.shown[label]
+		want := was && c.check.dedup != contextpilot.DedupOff
+		if got := it.Ref != nil; got != want {
+			t.Fatalf("block %q: reference %v, want %v (shown in turn %d)\n%s", label, got, want, turn, p.Explain())
+		}
+		if it.Ref == nil {
+			continue
+		}
+		c.refs++
+		// A block that left the window and was sent again was shown last in the later turn.
+		if it.Ref.Turn != turn {
+			t.Fatalf("block %q: reference to turn %d, want %d", label, it.Ref.Turn, turn)
+		}
+	}
+}
+
+// answered keeps the turn.
+func (c *chat) answered(t *rapid.T, p contextpilot.Plan) {
+	c.turn++
+	for _, it := range p.Items {
+		if it.Ref == nil {
+			c.shown[it.Label] = p.Turn
+		}
+	}
+	c.messages = append(c.messages, p.Prompt("question"), fmt.Sprint("answer ", c.turn))
+	if rapid.Bool().Draw(t, "reported") {
+		c.pilot.Observe(contextpilot.Event{Kind: contextpilot.Served, Request: p.RequestID, Tokens: p.Prefix.Tokens, Output: 9})
+	}
+}
+
+func (c *chat) Turn(t *rapid.T) {
+	c.next++
+	id := fmt.Sprint(c.session, c.next)
+	ids := rapid.SliceOfNDistinct(rapid.SampledFrom([]string{"a", "b", "c", "d", "e", "f"}), 0, 4, rapid.ID).Draw(t, "blocks")
+	before := maps.Clone(c.shown)
+	p := c.plan(t, id, blocks(ids...))
+	refused := func() {
+		if c.pilot.Observe(contextpilot.Event{Kind: contextpilot.Gone, Request: id}) > 0 {
+			c.shown = before // taken back, with what it had forgotten
+		}
+	}
+	switch rapid.IntRange(0, 5).Draw(t, "outcome") {
+	case 0: // the engine refused it: taken back, and the user asks something else
+		refused()
+	case 1: // tried again under its ID
+		c.answered(t, c.plan(t, id, blocks(ids...)))
+	case 2: // tried again under another ID
+		refused()
+		c.answered(t, c.plan(t, id+"'", blocks(ids...)))
+	default:
+		c.answered(t, p)
+	}
+}
+
+// Evict: what the engine's cache does must not change what is said.
+func (c *chat) Evict(t *rapid.T) {
+	if c.next == 0 {
+		return
+	}
+	id := fmt.Sprint(c.session, rapid.IntRange(1, c.next).Draw(t, "which"))
+	ev := []contextpilot.Event{{Kind: contextpilot.Served, Request: id}} // an unserved Gone would take the turn back
+	switch rapid.IntRange(0, 2).Draw(t, "how") {
+	case 0:
+		ev = append(ev, contextpilot.Event{Kind: contextpilot.Gone, Request: id})
+	case 1:
+		ev = append(ev, contextpilot.Event{Kind: contextpilot.Shrunk, Request: id, Tokens: rapid.IntRange(0, 100).Draw(t, "tokens")})
+	case 2:
+		ev = []contextpilot.Event{{Kind: contextpilot.Cleared}}
+	}
+	c.pilot.Observe(ev...)
+}
+
+// Edit: the user deletes a question and its answer.
+func (c *chat) Edit(t *rapid.T) {
+	if n := len(c.messages) / 2; n > 0 && rapid.IntRange(0, 3).Draw(t, "really") == 0 {
+		i := 2 * rapid.IntRange(0, n-1).Draw(t, "turn")
+		c.messages = slices.Delete(c.messages, i, i+2)
+	}
+}
+
+func TestChat(t *testing.T) {
+	total := 0
+	rapid.Check(t, func(t *rapid.T) {
+		cfg := contextpilot.Config{
+			Policy:   rapid.SampledFrom(contextpilot.PolicyNames()).Draw(t, "policy"),
+			Dedup:    rapid.SampledFrom([]contextpilot.Dedup{contextpilot.DedupContent, contextpilot.DedupID, contextpilot.DedupOff}).Draw(t, "dedup"),
+			Capacity: rapid.SampledFrom([]int{0, 200}).Draw(t, "capacity"),
+		}
+		p, err := contextpilot.New(cfg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		a, b := newChat(t, p, cfg, "a"), newChat(t, p, cfg, "b")
+		t.Repeat(map[string]func(*rapid.T){
+			"turn a": a.Turn, "turn b": b.Turn, "turn of a again": a.Turn, "evict": a.Evict, "edit": a.Edit,
+			"": func(t *rapid.T) {
+				if err := p.Check(); err != nil {
+					t.Fatal(err)
+				}
+			},
+		})
+		total += a.refs + b.refs
+	})
+	if total < 100 {
+		t.Errorf("only %d references: the model does not test them", total)
+	}
+}
+
+// The example of the model, step by step: out of the window means sent again.
+func TestWindow(t *testing.T) {
+	p := newPilot(t, contextpilot.Config{})
+	ask := func(id string, prior []string, ids ...string) contextpilot.Plan {
+		return p.Plan(contextpilot.Request{ID: id, Session: "s", Blocks: blocks(ids...), Prior: prior})
+	}
+	one := ask("1", nil, "a", "b")
+	messages := []string{one.Prompt("q"), "answer"}
+	two := ask("2", messages, "b", "c")
+	equal(t, "turn 2", "c; b", sent(two)+"; "+refs(two))
+	messages = append(messages, two.Prompt("q"), "answer")
+	three := ask("3", messages[2:], "a", "b", "c")
+	equal(t, "turn 3, without the first turn's messages", "a b; c", sent(three)+"; "+refs(three))
+	four := ask("4", nil, "a", "c")
+	equal(t, "turn 4, alone", "a c; ", sent(four)+"; "+refs(four))
+	five := ask("5", append(messages, three.Prompt("q")), "a", "b", "c")
+	equal(t, "turn 5: all is back, but only turn 4 is remembered", 5, five.Turn)
+	if err := newChecker(contextpilot.Config{}).references(contextpilot.Request{
+		Session: "s", Blocks: blocks("a", "b", "c"), Prior: append(messages, three.Prompt("q")),
+	}, five); err != nil {
+		t.Error(err)
+	}
+}

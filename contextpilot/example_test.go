@@ -1,0 +1,125 @@
+package contextpilot_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/ragpilot/ragpilot/contextpilot"
+)
+
+func passages(ids ...string) []contextpilot.Block {
+	var out []contextpilot.Block
+	for _, id := range ids {
+		out = append(out, contextpilot.Block{ID: id, Text: "What " + id + " says."})
+	}
+	return out
+}
+
+func labels(p contextpilot.Plan) string {
+	var out []string
+	for _, it := range p.Items {
+		if it.Ref != nil {
+			out = append(out, "see "+it.Ref.Label)
+			continue
+		}
+		out = append(out, it.Label)
+	}
+	return strings.Join(out, ", ")
+}
+
+// Two requests that share blocks: the second is laid out to begin as the first one did.
+func Example() {
+	pilot, err := contextpilot.New(contextpilot.Config{})
+	if err != nil {
+		panic(err)
+	}
+	first := pilot.Plan(contextpilot.Request{Blocks: passages("intro", "setup", "faq")})
+	second := pilot.Plan(contextpilot.Request{Blocks: passages("limits", "setup", "intro")})
+	fmt.Println(labels(first))
+	fmt.Println(labels(second))
+	fmt.Println(second.Hint())
+	// Output:
+	// intro, setup, faq
+	// intro, setup, limits
+	// Please read the context in the following priority order: [limits] > [setup] > [intro] and answer the question.
+}
+
+// A conversation: what the resent messages show already is referred to.
+func ExamplePilot_Plan_multiTurn() {
+	pilot, err := contextpilot.New(contextpilot.Config{})
+	if err != nil {
+		panic(err)
+	}
+	var messages []string // as the client sends them, without the system prompt
+	ask := func(question string, blocks []contextpilot.Block) {
+		plan := pilot.Plan(contextpilot.Request{Session: "ana", Query: question, Blocks: blocks, Prior: messages})
+		prompt := plan.Prompt(question)
+		fmt.Printf("%s\n\n", prompt)
+		messages = append(messages, prompt, "(the answer)")
+	}
+	ask("How do I install it?", passages("setup"))
+	ask("And on Windows?", passages("setup", "windows"))
+	// Output:
+	// <doc setup>
+	// What setup says.
+	// </doc>
+	// How do I install it?
+	//
+	// <doc windows>
+	// What windows says.
+	// </doc>
+	// Please refer to [setup] in the previous conversation.
+	// And on Windows?
+}
+
+// Requests that are known beforehand are ordered and scheduled together. These are the contexts of ContextPilot's
+// Fig. 5.
+func ExamplePilot_PlanBatch() {
+	pilot, err := contextpilot.New(contextpilot.Config{Policy: "contextpilot"})
+	if err != nil {
+		panic(err)
+	}
+	batch, err := pilot.PlanBatch(context.Background(), []contextpilot.Request{
+		{ID: "C3", Blocks: passages("4", "1", "0")},
+		{ID: "C1", Blocks: passages("2", "1", "3")},
+		{ID: "C2", Blocks: passages("2", "6", "1")},
+	})
+	if err != nil {
+		panic(err)
+	}
+	for _, i := range batch.Order {
+		fmt.Println(batch.Plans[i].RequestID, labels(batch.Plans[i]))
+	}
+	// Output:
+	// C1 1, 2, 3
+	// C2 1, 2, 6
+	// C3 1, 4, 0
+}
+
+// shortFirst sends short blocks first. A policy needs no lock: each scope has its own.
+type shortFirst struct{}
+
+func (shortFirst) Name() string { return "short-first" }
+
+func (shortFirst) Order(dst []int, q contextpilot.Query) []int {
+	at := len(dst)
+	for i := range q.Blocks {
+		dst = append(dst, i)
+	}
+	slices.SortStableFunc(dst[at:], func(a, b int) int { return q.Blocks[a].Tokens - q.Blocks[b].Tokens })
+	return dst
+}
+
+func ExamplePolicy() {
+	pilot, err := contextpilot.New(contextpilot.Config{NewPolicy: func() contextpilot.Policy { return shortFirst{} }})
+	if err != nil {
+		panic(err)
+	}
+	plan := pilot.Plan(contextpilot.Request{Blocks: []contextpilot.Block{
+		{ID: "long", Tokens: 300}, {ID: "short", Tokens: 20}, {ID: "middle", Tokens: 90},
+	}})
+	fmt.Println(plan.Policy+":", labels(plan))
+	// Output: short-first: short, middle, long
+}

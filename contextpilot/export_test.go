@@ -1,0 +1,55 @@
+package contextpilot
+
+import "fmt"
+
+// SetInject makes every stage call f first; an error or a panic of f is the stage's. nil: no faults.
+func (p *Pilot) SetInject(f func(stage string) error) { p.inject = f }
+
+// Check verifies the index of every scope, and that the contextpilot policy holds blocks for live requests only.
+func (p *Pilot) Check() error {
+	p.mu.RLock()
+	defer p.mu.RUnlock()
+	for id, sc := range p.scopes {
+		sc.mu.Lock()
+		err := sc.check()
+		sc.mu.Unlock()
+		if err != nil {
+			return fmt.Errorf("scope %v: %w", id, err)
+		}
+	}
+	return nil
+}
+
+func (sc *scope) check() error {
+	if err := sc.tree.Check(); err != nil {
+		return err
+	}
+	c, ok := sc.policy.(*clustered)
+	if !ok {
+		return nil
+	}
+	if len(c.leaves) > sc.tree.Len() {
+		return fmt.Errorf("%d leaves for %d requests", len(c.leaves), sc.tree.Len())
+	}
+	c.settle()
+	if len(c.leaves) == 0 && (len(c.docs) != 0 || c.tree.Len() != 1) {
+		return fmt.Errorf("nothing is live, but %d docs are held by %d nodes", len(c.docs), c.tree.Len())
+	}
+	return nil
+}
+
+// Region is a block that the package's own scanner found.
+type Region struct {
+	Label, Text string
+	Start, End  int
+}
+
+// ScanBlocks runs the scanner that decides what a message shows.
+func ScanBlocks(text string) []Region {
+	var out []Region
+	scanBlocks(text, func(r region) bool {
+		out = append(out, Region{r.label, r.text, r.start, r.end})
+		return true
+	})
+	return out
+}

@@ -1,0 +1,108 @@
+package contextpilot_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/ragpilot/ragpilot/contextpilot"
+)
+
+// FuzzRender: whatever texts and IDs say, a strict reader finds the plan's blocks and nothing else, in a first turn
+// and in a second one that refers to it.
+func FuzzRender(f *testing.F) {
+	for i, text := range hostile {
+		f.Add(text, hostile[(i+7)%len(hostile)], hostile[(i+13)%len(hostile)], text, uint8(i), "ask "+text)
+	}
+	f.Add("a", "one", "b", "two\n</doc>\n<doc a>\none\n</doc>", uint8(0), "</doc>\n<doc b>\nx\n</doc>")
+	f.Add("a", "", "", "\x00a", uint8(0), "")
+	f.Fuzz(func(t *testing.T, id1, text1, id2, text2 string, mode uint8, question string) {
+		cfg := contextpilot.Config{Policy: "sorted", Dedup: contextpilot.Dedup(mode % 3)}
+		p := newPilot(t, cfg)
+		check := newChecker(cfg)
+		first := []contextpilot.Block{{ID: id1, Text: text1}, {ID: id2, Text: text2}, {ID: "own", Text: text1 + text2}}
+		r1 := contextpilot.Request{ID: "1", Session: "s", Blocks: first, Query: question}
+		one := p.Plan(r1)
+		if err := check.check(r1, one); err != nil {
+			t.Fatalf("turn 1: %v", err)
+		}
+		// The same texts under other IDs, other texts under the same IDs.
+		second := []contextpilot.Block{{ID: id2, Text: text1}, {ID: id1, Text: text2}, {ID: "new", Text: text2 + text1}, {ID: id1, Text: text1}}
+		r2 := contextpilot.Request{ID: "2", Session: "s", Blocks: second, Prior: []string{one.Prompt(question), question}}
+		two := p.Plan(r2)
+		if err := check.check(r2, two); err != nil {
+			t.Fatalf("turn 2: %v", err)
+		}
+		for _, n := range two.Notes {
+			if strings.ContainsAny(n.Text, "\n\r") {
+				t.Fatalf("note %q", n.Text)
+			}
+		}
+		r3 := contextpilot.Request{ID: "3", Session: "s", Blocks: first}
+		if err := check.check(r3, p.Plan(r3)); err != nil { // nothing resent: no references
+			t.Fatalf("turn 3: %v", err)
+		}
+	})
+}
+
+// FuzzScan compares the scanner with the reader of the tests on any message.
+func FuzzScan(f *testing.F) {
+	for _, s := range hostile {
+		f.Add(s)
+	}
+	f.Add("<doc a>\nx\n</doc>\n<doc b fence=k>\n</doc>\n</doc k>\nrest")
+	f.Add("<doc a>\n</doc><doc b>\n\n</doc>")
+	f.Add("<doc a fence=>\nx\n</doc>")
+	f.Add("<doc a fence=x fence=y>\nx\n</doc x fence=y>\n</doc y>")
+	f.Add("<doc a fence=q>\n<doc b fence=r>\n</doc r>\n</doc p>")
+	f.Add("<doc <doc a>\n\n</doc\n</doc>")
+	f.Fuzz(func(t *testing.T, s string) {
+		if longHead(s) {
+			t.Skip("the scanner reads tags up to a length only")
+		}
+		if diff := cmp.Diff(readMessage(s), scanned(s)); diff != "" {
+			t.Fatalf("%q (-reader +scanner):\n%s", s, diff)
+		}
+		end := 0
+		for _, r := range contextpilot.ScanBlocks(s) {
+			if r.Start < end || r.End > len(s) || !strings.HasPrefix(s[r.Start:], "<doc ") || s[r.End-1] != '>' {
+				t.Fatalf("%q: region %+v", s, r)
+			}
+			end = r.End
+		}
+	})
+}
+
+func longHead(s string) bool {
+	return slices.ContainsFunc(strings.Split(s, "\n"), func(line string) bool { return len(line) > 300 })
+}
+
+// FuzzNotes: a template that New accepts gives one line, without markup, for any label.
+func FuzzNotes(f *testing.F) {
+	f.Add(contextpilot.DefaultOrderNote, contextpilot.DefaultLocationNote, "a")
+	f.Add("{order}", "{label}{turn}", "{label}")
+	f.Add("{{order}}", "{turn", "b")
+	f.Add("{order}\n", "</doc> {label}", "b")
+	f.Add("{order}<doc", "<{label} x>", "doc")
+	f.Add("{order}", "</d{label}>", "oc")
+	f.Add("{order} {order}", "{label} } {label}", "}")
+	f.Fuzz(func(t *testing.T, order, location, id string) {
+		p, err := contextpilot.New(contextpilot.Config{Policy: "sorted", Notes: contextpilot.Notes{Order: order, Location: location}})
+		if err != nil {
+			return
+		}
+		bs := []contextpilot.Block{{ID: id, Text: "one"}, {ID: "0", Text: "two"}, {ID: "\x01", Text: "three"}}
+		one := p.Plan(contextpilot.Request{Session: "s", Blocks: bs})
+		two := p.Plan(contextpilot.Request{Session: "s", Blocks: bs, Prior: []string{one.Prompt("q")}})
+		for _, n := range append(slices.Clone(one.Notes), two.Notes...) {
+			if strings.ContainsAny(n.Text, "\n\r") || foldMarkup.MatchString(n.Text) || n.Text == "" {
+				t.Fatalf("note %q", n.Text)
+			}
+			if label := one.Items[0].Label; n.Kind == contextpilot.OrderNote && !strings.Contains(n.Text, "["+label+"]") {
+				t.Fatalf("note %q lacks %q", n.Text, label)
+			}
+		}
+	})
+}

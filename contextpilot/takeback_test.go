@@ -1,0 +1,99 @@
+package contextpilot_test
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/ragpilot/ragpilot/contextpilot"
+)
+
+func texts(ids ...string) []contextpilot.Block {
+	var out []contextpilot.Block
+	for _, id := range ids {
+		out = append(out, contextpilot.Block{ID: id, Text: "All about " + id + "."})
+	}
+	return out
+}
+
+// TestTakeBack: a turn that never reached the engine leaves no trace in its conversation, whatever it was planned
+// with: planned once more, the next turn is what it would have been.
+func TestTakeBack(t *testing.T) {
+	for _, wrong := range []string{"nothing resent", "history of another chat"} {
+		t.Run(wrong, func(t *testing.T) {
+			p := newPilot(t, contextpilot.Config{})
+			first := p.Plan(contextpilot.Request{ID: "1", Session: "s", Blocks: texts("a", "b")})
+			prior := []string{first.Prompt("?"), "answer"}
+			p.Observe(contextpilot.Event{Kind: contextpilot.Served, Request: "1", Output: 10})
+
+			failed := contextpilot.Request{ID: "2", Session: "s", Blocks: texts("a", "c")}
+			if wrong != "nothing resent" {
+				failed.Prior = []string{"something else"}
+			}
+			p.Plan(failed)
+			p.Observe(contextpilot.Event{Kind: contextpilot.Gone, Request: "2"})
+
+			got := p.Plan(contextpilot.Request{ID: "2", Session: "s", Blocks: texts("a", "c"), Prior: prior})
+			q := newPilot(t, contextpilot.Config{})
+			q.Plan(contextpilot.Request{ID: "1", Session: "s", Blocks: texts("a", "b")})
+			q.Observe(contextpilot.Event{Kind: contextpilot.Served, Request: "1", Output: 10})
+			want := q.Plan(contextpilot.Request{ID: "2", Session: "s", Blocks: texts("a", "c"), Prior: prior})
+			if diff := cmp.Diff(want.Explain(), got.Explain()); diff != "" {
+				t.Errorf("(-never planned +taken back):\n%s", diff)
+			}
+			if len(got.Items) != 2 || got.Items[1].Ref == nil || got.Turn != 2 {
+				t.Errorf("turn %d, items %+v: want a reference to a", got.Turn, got.Items)
+			}
+		})
+	}
+}
+
+// TestServedTwice: an answer that the engine and a wrapper both report counts once.
+func TestServedTwice(t *testing.T) {
+	p := newPilot(t, contextpilot.Config{})
+	p.Plan(contextpilot.Request{ID: "1", Blocks: texts("a")})
+	served := contextpilot.Event{Kind: contextpilot.Served, Request: "1", Tokens: 64, Output: 5}
+	if n := p.Observe(served, served); n != 2 {
+		t.Errorf("applied %d", n)
+	}
+	if st := p.Stats(); st.PrefixReported != 64 || st.Events != 2 {
+		t.Errorf("%d tokens reported in %d events", st.PrefixReported, st.Events)
+	}
+}
+
+// TestClaimOfConversation: a retrieval that was planned and never sent does not shadow the one that is.
+func TestClaimOfConversation(t *testing.T) {
+	for _, session := range []string{"s", ""} {
+		p := newPilot(t, contextpilot.Config{})
+		var text string
+		for _, id := range []string{"abandoned", "sent"} {
+			plan := p.Plan(contextpilot.Request{ID: id, Blocks: texts("a", "b")})
+			plan.Session = session
+			text = plan.Context()
+			p.Hold(plan)
+		}
+		want, held, live := "sent", int64(0), int64(1)
+		if session == "" { // two callers with the same blocks: each gets one
+			want, held, live = "abandoned", 1, 2
+		}
+		got, start, end, ok := p.Claim(session, "Documents:\n"+text+"Question")
+		if !ok || got.RequestID != want || start != len("Documents:\n") || end != len("Documents:\n"+text)-1 {
+			t.Errorf("session %q: claimed %q at %d to %d", session, got.RequestID, start, end)
+		}
+		if st := p.Stats(); st.Held != held || st.LiveRequests != live {
+			t.Errorf("session %q: %d held, %d live", session, st.Held, st.LiveRequests)
+		}
+	}
+}
+
+// TestPlanRequest: what was planned can be planned again from the plan alone.
+func TestPlanRequest(t *testing.T) {
+	p := newPilot(t, contextpilot.Config{})
+	req := contextpilot.Request{Session: "s", Query: "why?", Blocks: texts("a", "b"), Prior: []string{"x"}, HeadTokens: 3, Budget: 100}
+	plan := p.Plan(req)
+	want := req
+	want.ID, want.Prior = plan.RequestID, nil
+	if diff := cmp.Diff(want, plan.Request()); diff != "" {
+		t.Errorf("(-planned +kept):\n%s", diff)
+	}
+}
