@@ -138,7 +138,7 @@ func BenchmarkPlanBatch(b *testing.B) {
 	}
 }
 
-// Gone is timed with the plan that it takes away; compare with BenchmarkPlan, whose plans drive out old ones, too.
+// Planning the requests that go is not timed.
 func BenchmarkObserveGone(b *testing.B) {
 	for _, live := range []int{1_000, 10_000} {
 		sets := contexts(live+1000, 15)

@@ -9,7 +9,8 @@ import (
 type Config struct {
 	// Policy names the order policy, see [PolicyNames]. Empty: [DefaultPolicy].
 	Policy string
-	// NewPolicy makes a policy of your own; it wins over Policy and is called once for each scope.
+	// NewPolicy makes a policy of your own; it wins over Policy. It must return a fresh instance each time: it is
+	// called by New to check it, for each scope, and for each PlanBatch, which uses its instance outside of any lock.
 	NewPolicy func() Policy
 	// Dedup says which blocks of earlier turns become references.
 	Dedup Dedup
@@ -45,7 +46,7 @@ const (
 	DedupContent Dedup = iota
 	// DedupID replaces a block only if it was shown under the same ID with the same text.
 	DedupID
-	// DedupOff sends every block in full.
+	// DedupOff makes no references. Repeats within one request are left out in any case.
 	DedupOff
 )
 

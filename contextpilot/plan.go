@@ -26,7 +26,8 @@ type Plan struct {
 	Notes []Note
 	// Prefix is what the engine is expected to hold already.
 	Prefix Prefix
-	// Fault is set if a stage failed; it wraps ErrFault. It is for logs and counters: the plan is usable.
+	// Fault is set if a stage failed; it wraps ErrFault. It is for logs and counters: the plan is usable, every block
+	// is in it in full and in retrieval order, repeats and what exceeds Request.Budget included.
 	Fault error
 
 	req           Request // without Prior

@@ -78,7 +78,7 @@ func (sc *scope) query(d *draft) Query {
 // insert records the draft's path as in flight and fills in what is expected to be resident.
 func (sc *scope) insert(d *draft, owner string) []tree.Elem {
 	path := d.path()
-	if l, ok := sc.policy.(Learner); ok {
+	if l, ok := sc.policy.(Learner); ok && d.plan.Fault == nil {
 		sc.tree.Remove(d.plan.RequestID) // tells the policy before it learns the new order
 		l.Sent(d.plan.RequestID, sc.query(d), sc.positions(d))
 	}

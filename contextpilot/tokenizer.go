@@ -9,7 +9,7 @@ type Tokenizer interface {
 
 // Estimate is the Tokenizer used when none is configured: one token for every four bytes, rounded up.
 // That is within about a quarter of a BPE vocabulary's count for prose in most scripts, and costs nothing.
-// An estimate only moves predictions; it never decides whether a block is sent.
+// An estimate moves predictions, and what fits into Request.Budget; nothing else depends on it.
 type Estimate struct{}
 
 // Count returns the estimated number of tokens of text.

@@ -45,8 +45,9 @@ func Example() {
 	pilot, _ := contextpilot.New(contextpilot.Config{})
 	llm := langchain.Wrap(pilot, langchain.Model(engine))
 	qa := chains.NewRetrievalQAFromLLM(llm, retriever.Wrap(pilot, index.Retriever(2)))
+	ctx := contextpilot.WithConversation(context.Background(), "thread-7")
 	for _, question := range []string{"When is the pump checked?", "How does the motor drive the pump?"} {
-		answer, err := chains.Run(context.Background(), qa, question)
+		answer, err := chains.Run(ctx, qa, question)
 		if err != nil {
 			log.Fatal(err)
 		}
