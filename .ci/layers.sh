@@ -37,3 +37,12 @@ if [[ -n $foreign ]]; then
 	exit 1
 fi
 echo "contextpilot depends on the standard library, our own packages and xxh3 only"
+
+# Every package that others can import explains itself and shows its use.
+for dir in $(go list -f '{{if and (ne .Name "main") .GoFiles}}{{.Dir}}{{end}}' ./... | grep -v /internal); do
+	if [[ ! -f $dir/doc.go ]] || ! grep -qs '^func Example' "$dir"/*_test.go; then
+		echo "${dir#"$PWD"/} lacks doc.go or an Example"
+		exit 1
+	fi
+done
+echo "every public package has doc.go and an Example"
