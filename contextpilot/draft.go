@@ -17,7 +17,7 @@ type draft struct {
 	refs  []Item
 	start []tree.Elem // path in front of this turn's blocks
 	// as in history
-	visible map[string][]content
+	visible map[string][]string
 	left    map[content]shownBlock
 	head    int   // Request.HeadTokens
 	extra   int32 // tokens behind the blocks
@@ -37,16 +37,13 @@ func identify(blocks []Block, dedup Dedup) []identified {
 	ids := make([]identified, len(blocks))
 	for i, b := range blocks {
 		c := contentOf(b.Text)
-		if b.Text == "" {
-			c = xxh3.HashString128Seed(b.ID, emptySeed) // only an ID is known: no other block has the same content
-		}
 		id := b.ID
 		label := labelOf(id, c)
 		if id == "" {
 			id = label
 		}
 		mark := c
-		if dedup != DedupContent {
+		if dedup != DedupContent || b.Text == "" { // without a text only an ID is known
 			mark = xxh3.HashString128Seed(id, c.Lo^c.Hi)
 		}
 		ids[i] = identified{id: id, label: label, key: keyOf(id, c), content: c, mark: mark}

@@ -13,7 +13,8 @@ import (
 // text has changed under its ID is another block. Two blocks with one Key would only mislead a prediction.
 type Key uint64
 
-// content identifies a text, whatever ID it comes under. Equal contents are treated as equal texts.
+// content stands for a text, whatever ID it comes under. Before a block is left out because its text is there already,
+// the texts themselves are compared.
 type content = xxh3.Uint128
 
 func contentOf(text string) content { return xxh3.HashString128(text) }
@@ -22,11 +23,8 @@ func keyOf(id string, c content) Key {
 	return Key(xxh3.HashStringSeed(id, c.Lo^c.Hi))
 }
 
-// Seeds that keep apart what would hash alike: an ID and a text of the same bytes, an ID that stands for its text.
-const (
-	labelSeed = 0x6c6162656c
-	emptySeed = 0x656d707479
-)
+// labelSeed keeps apart an ID and a text of the same bytes.
+const labelSeed = 0x6c6162656c
 
 // maxLabel is the length in bytes up to which an ID is its own label.
 const maxLabel = 64

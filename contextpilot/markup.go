@@ -160,16 +160,16 @@ func parseBlock(text string, at int, closings map[string]int) (r region, missed,
 	return r, false, true
 }
 
-// visibleIn returns the blocks that stand in the texts: what each label is the name of.
-func visibleIn(texts []string) map[string][]content {
-	var set map[string][]content
+// visibleIn returns the blocks that stand in the texts: the different texts that each label is the name of.
+func visibleIn(texts []string) map[string][]string {
+	var set map[string][]string
 	for _, t := range texts {
 		scanBlocks(t, func(r region) bool {
 			if set == nil {
-				set = map[string][]content{}
+				set = map[string][]string{}
 			}
-			if c := contentOf(r.text); !slices.Contains(set[r.label], c) {
-				set[r.label] = append(set[r.label], c)
+			if !slices.Contains(set[r.label], r.text) {
+				set[r.label] = append(set[r.label], r.text)
 			}
 			return true
 		})

@@ -155,6 +155,7 @@ func (p *Plan) Prompt(question string) string {
 }
 
 // Cite returns the retrieved block behind a label: the block's own, or, for a reference, the one it was shown under.
+// If one request has two texts under one ID, they share a label, and it is the first in prompt order.
 func (p *Plan) Cite(label string) (Citation, bool) {
 	for _, it := range p.Items {
 		if it.Label == label || it.Ref != nil && it.Ref.Label == label {

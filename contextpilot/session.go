@@ -43,7 +43,7 @@ type shownBlock struct {
 // history is what a turn finds in front of its blocks.
 type history struct {
 	start   []tree.Elem            // path from the root to where this turn's blocks begin
-	visible map[string][]content   // what each label names in the messages that are being sent
+	visible map[string][]string    // the texts that each label names in the messages that are being sent
 	left    map[content]shownBlock // remembered as shown, but not in the messages any more
 }
 
@@ -52,7 +52,7 @@ type history struct {
 func (s *session) look(prior []string, tokens func(string) int) history {
 	h := history{visible: visibleIn(prior)}
 	for mark, b := range s.shown {
-		if slices.Contains(h.visible[b.label], b.content) {
+		if slices.ContainsFunc(h.visible[b.label], func(text string) bool { return contentOf(text) == b.content }) {
 			continue
 		}
 		if h.left == nil {
@@ -110,7 +110,9 @@ func (s *session) record(request string, sent []identified, left map[content]sho
 // drop forgets turn i of s.turns and what it showed.
 func (s *session) drop(i int) {
 	for _, mark := range s.turns[i].blocks {
-		delete(s.shown, mark)
+		if s.shown[mark].request == s.turns[i].request { // else a later turn has shown it again
+			delete(s.shown, mark)
+		}
 	}
 	s.turns = slices.Delete(s.turns, i, i+1)
 }

@@ -66,7 +66,7 @@ func (p *Pilot) index(d *draft, req *Request, s *session) error {
 // repeated returns the index of an earlier block of the request that is the same block, or −1.
 func (d *draft) repeated(i int) int {
 	for _, j := range d.place {
-		if d.ids[i].mark == d.ids[j].mark {
+		if d.ids[i].mark == d.ids[j].mark && d.plan.req.Blocks[i].Text == d.plan.req.Blocks[j].Text {
 			return j
 		}
 	}
@@ -82,7 +82,8 @@ func (p *Pilot) dedup(d *draft, s *session) error {
 	d.place = slices.DeleteFunc(d.place, func(i int) bool {
 		b, ok := s.shown[d.ids[i].mark]
 		_, left := d.left[d.ids[i].mark]
-		if !ok || left || len(d.visible[b.label]) != 1 || d.named(b.label, b.content) {
+		texts := d.visible[b.label]
+		if !ok || left || len(texts) != 1 || texts[0] != d.plan.req.Blocks[i].Text || d.named(b.label, b.content) {
 			return false
 		}
 		d.refs = append(d.refs, Item{Index: i, Label: d.ids[i].label, Ref: &Ref{Label: b.label, Turn: b.turn, RequestID: b.request}})

@@ -48,6 +48,32 @@ func TestTakeBack(t *testing.T) {
 	}
 }
 
+// TestEmptyText: a block of which only the ID is known is referenced like others, and only under its ID.
+func TestEmptyText(t *testing.T) {
+	p := newPilot(t, contextpilot.Config{})
+	first := p.Plan(contextpilot.Request{Session: "s", Blocks: []contextpilot.Block{{ID: "a"}, {ID: "b"}}})
+	if len(first.Items) != 2 {
+		t.Fatal(first.Explain())
+	}
+	got := p.Plan(contextpilot.Request{Session: "s", Prior: []string{first.Prompt("?")}, Blocks: []contextpilot.Block{{ID: "c"}, {ID: "a"}}})
+	if len(got.Items) != 2 || got.Items[0].Ref != nil || got.Items[1].Ref == nil || got.Items[1].Ref.Label != "a" {
+		t.Error(got.Explain())
+	}
+}
+
+// TestShownAgain: a block that left the messages, was sent again and still stands there stays known when the turn that
+// showed it first is forgotten or taken back.
+func TestShownAgain(t *testing.T) {
+	p := newPilot(t, contextpilot.Config{})
+	p.Plan(contextpilot.Request{ID: "1", Session: "s", Blocks: texts("a")})
+	second := p.Plan(contextpilot.Request{ID: "2", Session: "s", Blocks: texts("a"), Prior: []string{"a summary"}})
+	p.Observe(contextpilot.Event{Kind: contextpilot.Gone, Request: "1"}) // never served: what it showed is undone
+	third := p.Plan(contextpilot.Request{ID: "3", Session: "s", Blocks: texts("a"), Prior: []string{"a summary", second.Prompt("?")}})
+	if len(third.Items) != 1 || third.Items[0].Ref == nil || third.Items[0].Ref.RequestID != "2" {
+		t.Error(third.Explain())
+	}
+}
+
 // TestServedTwice: an answer that the engine and a wrapper both report counts once.
 func TestServedTwice(t *testing.T) {
 	p := newPilot(t, contextpilot.Config{})
