@@ -39,13 +39,21 @@ func generate(t testing.TB, seed uint64, requests, k int) ([]trace.Request, *tra
 	var sessions []*open
 	for len(out) < requests {
 		if len(sessions) < 5 {
-			sessions = append(sessions, &open{id: fmt.Sprintf("s%d", len(out)), left: 1 + rnd.IntN(4), topic: rnd.IntN(10)})
+			id := fmt.Sprintf("s%d", len(out))
+			if len(out) == 0 {
+				id = "" // an ID like others
+			}
+			sessions = append(sessions, &open{id: id, left: 2 + rnd.IntN(3), topic: rnd.IntN(10)})
 		}
 		i := rnd.IntN(len(sessions))
 		s := sessions[i]
 		s.turn++
 		s.left--
-		q := trace.Request{ID: fmt.Sprintf("q%d", len(out)), Session: s.id, Turn: s.turn, Query: fmt.Sprintf("what of %d in %s?", s.topic, s.id)}
+		id := fmt.Sprintf("q%d", len(out))
+		if len(out) == 1 {
+			id = ""
+		}
+		q := trace.Request{ID: id, Session: s.id, Turn: s.turn, Query: fmt.Sprintf("what of %d in %s?", s.topic, s.id)}
 		if rnd.IntN(3) > 0 {
 			q.Answer = fmt.Sprintf("It is %d.", rnd.IntN(5))
 		}

@@ -68,7 +68,7 @@ func (p *Planner) Plan(q trace.Request) trace.Plan {
 
 // Answered tells that the request reached the engine and that the recorded answer follows its prompt.
 func (p *Planner) Answered(q trace.Request) {
-	p.pilot.Observe(contextpilot.Event{Kind: contextpilot.Served, Request: q.ID, Output: tokens.Count(trace.Answer(q))})
+	p.pilot.Observe(contextpilot.Event{Kind: contextpilot.Served, Request: RequestID(q), Output: tokens.Count(trace.Answer(q))})
 }
 
 // PlanAll plans a whole trace offline and returns the plans in execution order. First turns are planned as one
@@ -106,12 +106,16 @@ func (p *Planner) PlanAll(ctx context.Context, trc []trace.Request) ([]trace.Pla
 	return out, nil
 }
 
+// RequestID is the ID under which a request of a trace is planned and sent. IDs and sessions of a trace may be empty,
+// which means something else to a pilot.
+func RequestID(q trace.Request) string { return "r" + q.ID }
+
 func (p *Planner) request(q trace.Request) contextpilot.Request {
 	docs := q.Docs
 	if p.set.K > 0 && p.set.K < len(docs) {
 		docs = docs[:p.set.K]
 	}
-	req := contextpilot.Request{ID: q.ID, Query: q.Query, HeadTokens: p.head, Session: q.Session, Blocks: make([]contextpilot.Block, len(docs))}
+	req := contextpilot.Request{ID: RequestID(q), Query: q.Query, HeadTokens: p.head, Session: "s" + q.Session, Blocks: make([]contextpilot.Block, len(docs))}
 	for i, id := range docs {
 		text, _ := p.blocks.Text(id)
 		req.Blocks[i] = contextpilot.Block{ID: id, Text: text, Tokens: p.lookup(id).tokens}

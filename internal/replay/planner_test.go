@@ -120,7 +120,7 @@ func TestRun(t *testing.T) {
 	trc, blocks := generate(t, 5, 200, 12)
 	answers := map[string]string{}
 	for _, q := range trc {
-		answers[q.ID] = trace.Answer(q)
+		answers[replay.RequestID(q)] = trace.Answer(q)
 	}
 	run := func(t *testing.T, policy string, capacity int, offline bool) replay.Result {
 		t.Helper()
@@ -154,7 +154,7 @@ func TestRunStopsWithTheEngine(t *testing.T) {
 	_, err := replay.Run(context.Background(), replay.Job{
 		Settings: replay.Settings{Policy: "retrieval", History: true},
 		Engine: sim.New(sim.Options{Fault: func(r engines.Request) *sim.Fault {
-			if r.ID == "q7" {
+			if r.ID == "rq7" {
 				return &sim.Fault{After: 2, Err: broken}
 			}
 			return nil

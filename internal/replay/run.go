@@ -130,7 +130,7 @@ func (r *runner) send(ctx context.Context, q trace.Request, p trace.Plan) error 
 	}
 	talk = append(talk, engines.Message{Role: engines.User, Content: text})
 	resp, err := r.job.Engine.Generate(ctx, engines.Request{
-		ID: q.ID, Model: r.job.Model, Messages: talk, MaxTokens: r.job.MaxTokens,
+		ID: RequestID(q), Model: r.job.Model, Messages: talk, MaxTokens: r.job.MaxTokens,
 	}, nil)
 	if err != nil {
 		return fmt.Errorf("request %s of policy %s: %w", q.ID, r.job.Settings.Policy, err)

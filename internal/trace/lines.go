@@ -30,26 +30,36 @@ func newLines(r io.Reader, name string) *lines {
 	return &lines{name: name, r: bufio.NewReaderSize(r, bufferBytes)}
 }
 
-// openLines opens path: "-" is standard input, which close leaves open, and ".gz" files are unpacked.
+// openLines opens path: "-" is standard input, which close leaves open. What begins as a gzip file is unpacked, and
+// what is called ".gz" must be one. It waits for the first two bytes.
 func openLines(path string) (*lines, error) {
 	if path == "-" {
-		return newLines(os.Stdin, "standard input"), nil
+		return unpackedLines(os.Stdin, "standard input", false)
 	}
 	f, err := os.Open(path)
 	if err != nil {
 		return nil, err // names the path already
 	}
-	if !strings.HasSuffix(path, ".gz") {
-		l := newLines(f, path)
-		l.own = []io.Closer{f}
-		return l, nil
-	}
-	z, err := gzip.NewReader(f)
+	l, err := unpackedLines(f, path, strings.HasSuffix(path, ".gz"))
 	if err != nil {
-		return nil, errors.Join(fmt.Errorf("%s: not a gzip file: %w", path, err), f.Close())
+		return nil, errors.Join(err, f.Close())
 	}
-	l := newLines(z, path)
-	l.own = []io.Closer{z, f}
+	l.own = append(l.own, f)
+	return l, nil
+}
+
+// unpackedLines reads r, through gzip if it begins so; packed: it has to.
+func unpackedLines(r io.Reader, name string, packed bool) (*lines, error) {
+	b := bufio.NewReaderSize(r, bufferBytes)
+	if magic, _ := b.Peek(2); !packed && string(magic) != "\x1f\x8b" {
+		return &lines{name: name, r: b}, nil
+	}
+	z, err := gzip.NewReader(b)
+	if err != nil {
+		return nil, fmt.Errorf("%s: not a gzip file: %w", name, err)
+	}
+	l := newLines(z, name)
+	l.own = []io.Closer{z}
 	return l, nil
 }
 
