@@ -23,9 +23,9 @@ import (
 // demoFlags are what the command line says.
 type demoFlags struct {
 	docs, script, policy, capacity string
-	k, maxTokens                   int
-	engine, model, apiKey          string
+	k                              int
 	out                            string
+	engineFlags
 }
 
 func newDemo() *cobra.Command {
@@ -46,10 +46,7 @@ func newDemo() *cobra.Command {
 	flags.StringVar(&f.policy, "policy", contextpilot.DefaultPolicy, fmt.Sprintf("order `POLICY`: %v", contextpilot.PolicyNames()))
 	flags.IntVar(&f.k, "k", 8, "retrieve `N` blocks for each question")
 	flags.StringVar(&f.capacity, "capacity", "unlimited", "the simulator's cache in `TOKENS`")
-	flags.StringVar(&f.engine, "engine", "sim", "`sim|URL`: the simulator, or the base URL of an OpenAI-compatible engine")
-	flags.StringVar(&f.model, "model", "", "`MODEL` to ask a real engine for")
-	flags.StringVar(&f.apiKey, "api-key", "", "`KEY` for a real engine")
-	flags.IntVar(&f.maxTokens, "max-tokens", 64, "length of a real engine's answers in `TOKENS`")
+	f.register(flags, 64)
 	flags.StringVar(&f.out, "out", "ragpilot-demo.html", "picture `FILE`; empty: none")
 	return cmd
 }
@@ -103,7 +100,7 @@ func (f *demoFlags) run(cmd *cobra.Command) error {
 
 // choose sets up the engine: the simulator, or the one at --engine.
 func (f *demoFlags) choose(cmd *cobra.Command, c *demo.Config) (closeEngine func(), err error) {
-	if f.engine == "sim" {
+	if f.simulated() {
 		capacity, err := tokenCount("--capacity", f.capacity)
 		if err != nil {
 			return nil, err
@@ -115,12 +112,9 @@ func (f *demoFlags) choose(cmd *cobra.Command, c *demo.Config) (closeEngine func
 	if f.capacity != "unlimited" {
 		return nil, errors.New("--capacity is the simulator's; an engine at --engine has its own")
 	}
-	if f.maxTokens < 1 {
-		return nil, fmt.Errorf("--max-tokens %d: want at least 1", f.maxTokens)
-	}
-	engine, err := openai.New(openai.Config{BaseURL: f.engine, Model: f.model, APIKey: f.apiKey})
+	engine, err := f.open()
 	if err != nil {
-		return nil, fmt.Errorf("--engine: %w", err)
+		return nil, err
 	}
 	tokenizer, err := engine.Tokenizer(openai.TokenizerConfig{})
 	if err != nil {

@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"bytes"
+	"compress/gzip"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -95,6 +96,9 @@ func TestBadInput(t *testing.T) {
 		{"block twice", []string{"plan", "--trace", trc, "--blocks", write(t, "b.jsonl", someBlocks+someBlocks)}, []string{"b.jsonl", "4", `"a"`}},
 		{"unknown block", []string{"plan", "--trace", write(t, "t.jsonl", `{"id":"1","query":"?","docs":["z"]}`), "--blocks", blocks}, []string{"t.jsonl", `"z"`}},
 		{"unknown policy", []string{"plan", "--trace", trc, "--blocks", blocks, "--policy", "zebra"}, []string{"--policy", `"zebra"`, "contextpilot"}},
+		{"empty policy", []string{"plan", "--trace", trc, "--blocks", blocks, "--policy", ""}, []string{"--policy", `""`, "contextpilot"}},
+		{"replay: no policy", []string{"replay", "--trace", trc, "--blocks", blocks, "--policy", ""}, []string{"--policy", `""`, "contextpilot"}},
+		{"replay: bad ID place", []string{"replay", "--trace", trc, "--blocks", blocks, "--engine", refused, "--request-id", "body"}, []string{"--request-id", `"body"`, "header"}},
 		{"bad switch", []string{"plan", "--trace", trc, "--blocks", blocks, "--dedup", "maybe"}, []string{"--dedup", `"maybe"`, "on"}},
 		{"bad capacity", []string{"plan", "--trace", trc, "--blocks", blocks, "--capacity", "lots"}, []string{"--capacity", `"lots"`}},
 		{"bad k", []string{"plan", "--trace", trc, "--blocks", blocks, "--k", "-2"}, []string{"--k", "-2"}},
@@ -176,6 +180,23 @@ func TestPipe(t *testing.T) {
 	}
 	if err := cmd.Wait(); err != nil {
 		t.Error(err)
+	}
+}
+
+// TestPackedPipe: standard input may be packed.
+func TestPackedPipe(t *testing.T) {
+	var packed bytes.Buffer
+	z := gzip.NewWriter(&packed)
+	if _, err := io.WriteString(z, someTrace); err != nil {
+		t.Fatal(err)
+	}
+	if err := z.Close(); err != nil {
+		t.Fatal(err)
+	}
+	cmd := command(t.Context(), "plan", "--trace", "-", "--blocks", write(t, "b.jsonl", someBlocks))
+	cmd.Stdin = &packed
+	if out, err := cmd.Output(); err != nil || bytes.Count(out, []byte("\n")) != 3 {
+		t.Errorf("%v\n%s", err, out)
 	}
 }
 

@@ -15,7 +15,6 @@ import (
 
 	"github.com/ragpilot/ragpilot/contextpilot"
 	"github.com/ragpilot/ragpilot/engines"
-	"github.com/ragpilot/ragpilot/engines/openai"
 	"github.com/ragpilot/ragpilot/engines/sim"
 	"github.com/ragpilot/ragpilot/internal/replay"
 	"github.com/ragpilot/ragpilot/internal/trace"
@@ -23,11 +22,9 @@ import (
 
 type replayFlags struct {
 	traceFlags
+	engineFlags
 	policies      []string
 	offline, json bool
-	engine        string
-	model, apiKey string
-	maxTokens     int
 }
 
 func newReplay() *cobra.Command {
@@ -43,20 +40,17 @@ func newReplay() *cobra.Command {
 		RunE: func(cmd *cobra.Command, _ []string) error { return f.run(cmd.Context(), cmd.OutOrStdout()) },
 	}
 	flags := cmd.Flags()
-	f.register(flags)
+	f.traceFlags.register(flags)
+	f.engineFlags.register(flags, 1)
 	flags.StringSliceVar(&f.policies, "policy", []string{"retrieval", contextpilot.DefaultPolicy}, fmt.Sprintf("`POLICIES` to compare: %v", contextpilot.PolicyNames()))
 	flags.BoolVar(&f.offline, "offline", false, "plan all requests together")
 	flags.BoolVar(&f.json, "json", false, "one JSON line per policy instead of a table")
-	flags.StringVar(&f.engine, "engine", "sim", "`sim|URL`: the simulator, or the base URL of an OpenAI-compatible engine")
 	flags.StringVar(&f.capacity, "capacity", "unlimited", "simulator's cache: `TOKENS`, or a share of the trace such as 20%")
-	flags.StringVar(&f.model, "model", "", "`MODEL` to ask a real engine for")
-	flags.StringVar(&f.apiKey, "api-key", "", "`KEY` for a real engine")
-	flags.IntVar(&f.maxTokens, "max-tokens", 1, "length of the answers asked of a real engine")
 	return cmd
 }
 
 func (f *replayFlags) run(ctx context.Context, out io.Writer) error {
-	set, err := f.settings("")
+	set, err := f.settings(strings.Join(f.policies, ","))
 	if err != nil {
 		return err
 	}
@@ -81,7 +75,7 @@ func (f *replayFlags) run(ctx context.Context, out io.Writer) error {
 		if job.Engine, err = f.newEngine(trc, capacity); err != nil {
 			return err
 		}
-		if job.Exact = f.engine == "sim"; !job.Exact {
+		if job.Exact = f.simulated(); !job.Exact {
 			job.MaxTokens = f.maxTokens
 			job.Salt = "Run " + nonce() + "."
 		}
@@ -97,16 +91,12 @@ func (f *replayFlags) run(ctx context.Context, out io.Writer) error {
 }
 
 func (f *replayFlags) newEngine(trc []trace.Request, capacity int) (engines.Engine, error) {
-	if f.engine != "sim" {
-		e, err := openai.New(openai.Config{BaseURL: f.engine, Model: f.model, APIKey: f.apiKey})
-		if err != nil {
-			return nil, fmt.Errorf("--engine: %w", err)
-		}
-		return e, nil
+	if !f.simulated() {
+		return f.open()
 	}
 	answers := make(map[string]string, len(trc))
 	for _, q := range trc {
-		answers[q.ID] = trace.Answer(q)
+		answers[replay.RequestID(q)] = trace.Answer(q)
 	}
 	return sim.New(sim.Options{
 		CapacityTokens: capacity,

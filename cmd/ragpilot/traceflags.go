@@ -5,6 +5,7 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"github.com/ragpilot/ragpilot/contextpilot"
 	"github.com/ragpilot/ragpilot/internal/replay"
 )
 
@@ -36,6 +37,9 @@ func (f *traceFlags) settings(policy string) (replay.Settings, error) {
 	}
 	if f.trace == "-" && f.blocks == "-" {
 		return s, fmt.Errorf("--trace and --blocks: only one can be standard input")
+	}
+	if policy == "" {
+		return s, fmt.Errorf("--policy %q: want one of %v", policy, contextpilot.PolicyNames())
 	}
 	if f.k < 0 {
 		return s, fmt.Errorf("--k %d: must not be negative", f.k)
