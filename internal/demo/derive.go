@@ -18,16 +18,16 @@ const (
 	derivedTurns = 4
 )
 
-// ErrTooFewDocuments: a folder has not enough in it to make a script of.
-var ErrTooFewDocuments = errors.New("too few documents")
+// ErrNoDocuments: a folder has no text to make a script of.
+var ErrNoDocuments = errors.New("no documents")
 
 // maxDerivedFile is how much of a file is looked at for headings.
 const maxDerivedFile = 1 << 20
 
 // Derive makes a script from the headings, or the first lines of paragraphs, of a folder's documents: each user
-// follows one document over four turns. It depends on the files alone. A folder without four documents of four
-// sections each is an error that wraps [ErrTooFewDocuments]. Text files are those that retriever/bleve reads by
-// default.
+// follows one document over four turns. In a small folder users share documents and ask about the same sections in
+// other words. It depends on the files alone. A folder without text is an error that wraps [ErrNoDocuments]. Text files
+// are those that retriever/bleve reads by default.
 func Derive(ctx context.Context, fsys fs.FS) (Script, error) {
 	var docs []document
 	files := 0
@@ -44,7 +44,7 @@ func Derive(ctx context.Context, fsys fs.FS) (Script, error) {
 		}
 		files++
 		d, err := readDocument(fsys, name)
-		if err == nil && len(d.sections) >= derivedTurns {
+		if err == nil && len(d.sections) > 0 {
 			docs = append(docs, d)
 		}
 		return err
@@ -52,9 +52,15 @@ func Derive(ctx context.Context, fsys fs.FS) (Script, error) {
 	if err != nil {
 		return nil, err
 	}
-	if len(docs) < derivedUsers {
-		return nil, fmt.Errorf("%w: %d of %d text files have %d headings or paragraphs, want at least %d such files (*.md, *.markdown, *.txt); or give questions with a script",
-			ErrTooFewDocuments, len(docs), files, derivedTurns, derivedUsers)
+	if len(docs) == 0 {
+		return nil, fmt.Errorf("%w: %d files (*.md, *.markdown, *.txt), none with a heading or a paragraph to ask about; or give questions with a script",
+			ErrNoDocuments, files)
+	}
+	slices.SortStableFunc(docs, func(a, b document) int { // documents with enough sections first
+		return min(len(b.sections), derivedTurns) - min(len(a.sections), derivedTurns)
+	})
+	if full := slices.IndexFunc(docs, func(d document) bool { return len(d.sections) < derivedTurns }); full >= derivedUsers {
+		docs = docs[:full]
 	}
 	return derived(docs), nil
 }
@@ -72,10 +78,14 @@ func derived(docs []document) Script {
 		for user := range derivedUsers {
 			d := docs[user*len(docs)/derivedUsers]
 			section := d.sections[turn*len(d.sections)/derivedTurns]
-			s = append(s, Turn{
-				User: fmt.Sprintf("user%d", user+1), Turn: turn + 1,
-				Question: fmt.Sprintf(derivedQuestions()[turn], d.title, section),
-			})
+			question := fmt.Sprintf(derivedQuestions()[turn], d.title, section)
+			for _, opening := range []string{"Please: ", "I was wondering: ", "One more thing: "} { // others share the document
+				if !slices.ContainsFunc(s, func(t Turn) bool { return t.Question == question }) {
+					break
+				}
+				question = opening + fmt.Sprintf(derivedQuestions()[turn], d.title, section)
+			}
+			s = append(s, Turn{User: fmt.Sprintf("user%d", user+1), Turn: turn + 1, Question: question})
 		}
 	}
 	return s

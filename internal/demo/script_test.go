@@ -104,9 +104,34 @@ func TestDerivePlainText(t *testing.T) {
 	}
 }
 
-func TestDeriveTooFew(t *testing.T) {
-	_, err := demo.Derive(context.Background(), folder(3))
-	if !errors.Is(err, demo.ErrTooFewDocuments) || !strings.Contains(err.Error(), "3 of 4 text files") || !strings.Contains(err.Error(), "at least 4") {
+// A small folder gives a whole script, too: users share documents and no question is asked twice.
+func TestDeriveSmall(t *testing.T) {
+	for name, fsys := range map[string]fstest.MapFS{
+		"one line":       {"a.txt": {Data: []byte("Only this.")}},
+		"five pages":     {"a.md": shortPage("A"), "b.md": shortPage("B"), "c.md": shortPage("C"), "d.md": shortPage("D"), "e.md": shortPage("E")},
+		"two, one empty": {"a.md": shortPage("A"), "b.md": {}},
+	} {
+		s, err := demo.Derive(context.Background(), fsys)
+		if err != nil || len(s) != 16 {
+			t.Errorf("%s: %d questions, error %v", name, len(s), err)
+		}
+		asked := map[string]bool{}
+		for _, q := range s {
+			if asked[q.Question] {
+				t.Errorf("%s: asked twice: %s", name, q.Question)
+			}
+			asked[q.Question] = true
+		}
+	}
+}
+
+func shortPage(title string) *fstest.MapFile {
+	return &fstest.MapFile{Data: []byte("# " + title + "\n\nThe first paragraph.\n\nThe second one.\n")}
+}
+
+func TestDeriveNothing(t *testing.T) {
+	_, err := demo.Derive(context.Background(), fstest.MapFS{"a.txt": {}, "b.bin": {Data: []byte("text")}})
+	if !errors.Is(err, demo.ErrNoDocuments) || !strings.Contains(err.Error(), "1 files") {
 		t.Errorf("error %v", err)
 	}
 	ended, cancel := context.WithCancel(context.Background())
