@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# All tests with the race detector and coverage, then again with the invariant checks compiled in.
+# All tests with the race detector and coverage.
 # Where ../shared exists, tests that need it must run: they fail instead of skipping, and a skip that names it fails here.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -25,8 +25,3 @@ run() { go test -json -timeout 10m "$@" 2>"$tmp/stderr" | "$tmp/testreport" -for
 
 run "${race[@]}" -coverprofile "$tmp/cover" ./...
 go tool cover -func "$tmp/cover" | awk '/^total:/ { print "coverage: " $NF " of statements" }'
-
-if git grep -q --untracked '^//go:build invariants' -- '*.go'; then
-	echo "with -tags invariants:"
-	run -tags invariants ./contextpilot/... ./internal/...
-fi
