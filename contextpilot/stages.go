@@ -33,8 +33,7 @@ func (p *Pilot) guard(stage string, f func() error) (err error) {
 	return f()
 }
 
-// index gives blocks their identity, leaves out repeats and what exceeds the budget, and finds out what stands
-// in front of them. s may be nil.
+// index gives blocks their identity, leaves out repeats, and finds out what stands in front of them. s may be nil.
 func (p *Pilot) index(d *draft, req *Request, s *session) error {
 	d.ids = identify(d.plan.req.Blocks, p.cfg.Dedup)
 	d.tokens = make([]int32, len(d.plan.req.Blocks))
