@@ -78,7 +78,7 @@ func (v View) Children(dst []Node, n Node) []Node {
 	if n == NoNode {
 		return dst
 	}
-	return append(dst, v.t.Children(n)...)
+	return v.t.Children(dst, n)
 }
 
 // Key returns the block that n ends with.

@@ -1,58 +1,106 @@
 package tree
 
-import "fmt"
+import (
+	"fmt"
+	"slices"
+)
 
 // Check verifies what must always hold and returns the first thing that does not. For tests.
 func (t *Tree) Check() error {
-	tokens, count := 0, 0
-	ends := map[int32]Node{}
-	var walk func(n Node) error
-	walk = func(n Node) error {
-		x := &t.nodes[n]
-		for r := x.reqs; r != none; r = t.reqs[r].next {
-			ends[r] = n
-			if t.reqs[r].end != n {
-				return fmt.Errorf("request %q is listed at node %d but ends at %d", t.reqs[r].id, n, t.reqs[r].end)
-			}
-		}
-		if n != Root {
-			tokens, count = tokens+int(x.tokens), count+1
-			if x.reqs == none && len(x.kids) == 0 {
-				return fmt.Errorf("node %d is used by nobody", n)
-			}
-		}
-		for _, k := range x.kids {
-			c := &t.nodes[k]
-			if c.parent != n || c.depth != x.depth+c.tokens {
-				return fmt.Errorf("node %d: parent %d, depth %d below %d", k, c.parent, c.depth, x.depth)
-			}
-			if got, ok := t.Child(n, c.key); !ok || got != k {
-				return fmt.Errorf("node %d: key %x leads to %d", n, c.key, got)
-			}
-			if err := walk(k); err != nil {
-				return err
-			}
-		}
-		return nil
-	}
-	if err := walk(Root); err != nil {
+	c := checker{t: t, ends: map[int32]Node{}}
+	if err := c.walk(Root); err != nil {
 		return err
 	}
-	if tokens != t.tokens || count != t.count {
-		return fmt.Errorf("%d tokens in %d nodes, counted %d in %d", t.tokens, t.count, tokens, count)
+	if c.tokens != t.tokens || c.count != t.count {
+		return fmt.Errorf("%d tokens in %d nodes, counted %d in %d", t.tokens, t.count, c.tokens, c.count)
 	}
-	if t.nodes[Root].reqs != none {
-		return fmt.Errorf("request %q ends at the root", t.reqs[t.nodes[Root].reqs].id)
+	if c.inTable != t.byKey.n {
+		return fmt.Errorf("%d children in the table, counted %d", t.byKey.n, c.inTable)
 	}
-	for id, r := range t.byID {
-		if n, ok := ends[r]; !ok || t.reqs[r].id != id {
-			return fmt.Errorf("request %q (ends at %d) is not in the tree", id, n)
-		}
+	if first := t.nodes.at(0); first.parent != none || *t.ends(Root) < 0 {
+		return fmt.Errorf("a request or a parent (%d) of the root", first.parent)
 	}
-	if len(ends) != len(t.byID) {
-		return fmt.Errorf("%d requests in the tree, %d by ID", len(ends), len(t.byID))
+	if err := t.checkRequests(c.ends); err != nil {
+		return err
 	}
 	return t.checkLRU()
+}
+
+// checker walks the tree and counts.
+type checker struct {
+	t                      *Tree
+	tokens, count, inTable int
+	ends                   map[int32]Node // of requests
+}
+
+func (c *checker) walk(n Node) error {
+	t, x := c.t, c.t.node(n)
+	for r, prev := -*t.ends(n), int32(0); r != 0; r, prev = t.reqs.at(r).next, r {
+		c.ends[r] = n
+		if y := t.reqs.at(r); y.end != n || y.prev != prev {
+			return fmt.Errorf("request %q is listed at node %d but ends at %d", y.id, n, y.end)
+		}
+	}
+	if n != Root && x.first == 0 {
+		return fmt.Errorf("node %d is used by nobody", n)
+	}
+	kids := t.Children(nil, n)
+	if len(kids) != t.Fanout(n) {
+		return fmt.Errorf("node %d has %d children, counted %d", n, t.Fanout(n), len(kids))
+	}
+	if marked := x.fan&inTable != 0; marked {
+		c.inTable += len(kids)
+		if len(kids) <= wide/2 {
+			return fmt.Errorf("node %d has %d children in the table", n, len(kids))
+		}
+	} else if len(kids) > wide {
+		return fmt.Errorf("node %d has %d children out of the table", n, len(kids))
+	}
+	for i, k := range kids {
+		y := t.node(k)
+		if y.parent != n || y.depth < x.depth {
+			return fmt.Errorf("node %d: parent %d, depth %d below %d", k, y.parent, y.depth, x.depth)
+		}
+		if before := kids[(i+len(kids)-1)%len(kids)]; y.prev != int32(before) {
+			return fmt.Errorf("node %d: behind %d, not %d", k, y.prev, before)
+		}
+		if got, ok := t.Child(n, y.key); !ok || got != k {
+			return fmt.Errorf("node %d: key %x leads to %d", n, y.key, got)
+		}
+		c.tokens, c.count = c.tokens+int(y.depth-x.depth), c.count+1
+		if err := c.walk(k); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// checkRequests compares the requests by end with those by ID and by age.
+func (t *Tree) checkRequests(ends map[int32]Node) error {
+	older, count := int32(0), 0
+	uses := map[int32]int32{}
+	for r := t.oldest; r != 0; r = t.reqs.at(r).newer {
+		x := t.reqs.at(r)
+		if _, ok := ends[r]; !ok || t.find(x.id) != r || x.older != older {
+			return fmt.Errorf("request %q (ends at %d) is not in the tree", x.id, x.end)
+		}
+		older = r
+		count++
+		uses[int32(x.owner&^served)]++
+	}
+	if older != t.newest || count != len(ends) || count != t.Len() {
+		return fmt.Errorf("%d requests in the tree, %d by ID, %d by age", len(ends), t.Len(), count)
+	}
+	delete(uses, 0)
+	for o, n := range uses {
+		if x := t.owners.at(o); x.name == "" || x.uses != n {
+			return fmt.Errorf("owner %q of %d requests is used by %d", x.name, n, x.uses)
+		}
+	}
+	if len(uses) != t.byName.n {
+		return fmt.Errorf("%d owners, %d by name", len(uses), t.byName.n)
+	}
+	return nil
 }
 
 func (t *Tree) checkLRU() error {
@@ -63,16 +111,24 @@ func (t *Tree) checkLRU() error {
 		return fmt.Errorf("%d tokens in a capacity of %d", t.tokens, t.capacity)
 	}
 	age := map[Node]int{}
-	for n := t.first; n != none; n = t.nodes[n].next {
+	for _, n := range slices.Backward(t.byAge()) {
 		age[n] = len(age)
 	}
 	if len(age) != t.count {
 		return fmt.Errorf("%d nodes in LRU order, %d live", len(age), t.count)
 	}
 	for n, a := range age {
-		if p := t.nodes[n].parent; p != Root && age[p] > a {
+		if p := t.node(n).parent; p != Root && age[p] > a {
 			return fmt.Errorf("node %d is younger than its parent %d", n, p)
 		}
 	}
 	return nil
+}
+
+// byAge lists the nodes, the least recently used first.
+func (t *Tree) byAge() (nodes []Node) {
+	for c := t.lru.at(0).newer; c != 0; c = t.lru.at(c).newer {
+		nodes = append(nodes, Node(c))
+	}
+	return nodes
 }

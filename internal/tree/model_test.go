@@ -187,7 +187,11 @@ func image(t *tree.Tree) map[string]int {
 	out := map[string]int{}
 	var walk func(n tree.Node, name string)
 	walk = func(n tree.Node, name string) {
-		for _, k := range t.Children(n) {
+		kids := t.Children(nil, n)
+		if len(kids) != t.Fanout(n) {
+			panic(fmt.Sprintf("%q has %d children, Fanout says %d", name, len(kids), t.Fanout(n)))
+		}
+		for _, k := range kids {
 			name := fmt.Sprintf("%s/%d", name, t.Key(k))
 			out[name] = t.Depth(k) - t.Depth(n)
 			walk(k, name)
@@ -206,7 +210,7 @@ func drawPath(t *rapid.T) []tree.Elem {
 	return out
 }
 
-// requests that the model test uses; enough for a node with a map of its children.
+// requests that the model test uses; enough for a node whose children are found by table.
 const requests = 30
 
 func TestAgainstModel(t *testing.T) {
@@ -227,7 +231,7 @@ func TestAgainstModel(t *testing.T) {
 		type pair [2]any
 		t.Repeat(map[string]func(*rapid.T){
 			"insert": func(t *rapid.T) {
-				id, owner, path := id(t), rapid.SampledFrom([]string{"", "o"}).Draw(t, "owner"), drawPath(t)
+				id, owner, path := id(t), rapid.SampledFrom([]string{"", "o", "p"}).Draw(t, "owner"), drawPath(t)
 				if wide {
 					path[0] = tree.Elem{Key: rapid.Uint64Range(1, 40).Draw(t, "one of many"), Tokens: 1}
 				}
@@ -316,7 +320,7 @@ func TestInsertRemove(t *testing.T) {
 	})
 }
 
-// A node with many children keeps a map of them.
+// The children of a node that has many are found by table.
 func TestWideNode(t *testing.T) {
 	x := tree.New(0, 0, nil)
 	path := func(i int) []tree.Elem { return []tree.Elem{{Key: 7, Tokens: 1}, {Key: uint64(i), Tokens: 2}} }
@@ -338,6 +342,68 @@ func TestWideNode(t *testing.T) {
 			x.Insert(fmt.Sprint(i), "", path(i))
 			if err := x.Check(); err != nil {
 				t.Fatal(err)
+			}
+		}
+	}
+}
+
+// Children come in the order of their arrival, newest first, however many there are and were.
+func TestChildrenOrder(t *testing.T) {
+	x := tree.New(0, 0, nil)
+	path := func(k uint64) []tree.Elem { return []tree.Elem{{Key: 7, Tokens: 1}, {Key: k, Tokens: 2}} }
+	want := []uint64{}
+	same := func(what string) {
+		t.Helper()
+		n, _ := x.Child(tree.Root, 7)
+		got := []uint64{}
+		for _, c := range x.Children(nil, n) {
+			got = append(got, x.Key(c))
+		}
+		if diff := cmp.Diff(want, got); diff != "" || x.Fanout(n) != len(want) {
+			t.Fatalf("%s: fanout %d (-want +got):\n%s", what, x.Fanout(n), diff)
+		}
+	}
+	x.Insert("stays", "", path(0)[:1])
+	for round := range uint64(3) {
+		for k := range uint64(20) {
+			x.Insert(fmt.Sprint(k), "", path(100*round+k))
+			want = slices.Insert(want, 0, 100*round+k)
+			same("insert")
+		}
+		for i := range uint64(20) {
+			k := i * 7 % 20
+			x.Remove(fmt.Sprint(k))
+			want = slices.DeleteFunc(want, func(x uint64) bool { return x == 100*round+k })
+			same("remove")
+		}
+	}
+}
+
+// An index of several pages, emptied in another order than it was filled, and filled again.
+func TestManyNodes(t *testing.T) {
+	const n = 1_000
+	for _, capacity := range []int{0, 1 << 30} {
+		x := tree.New(capacity, 0, nil)
+		ps := paths(n, 5)
+		for range 2 {
+			for i, p := range ps {
+				x.Insert(fmt.Sprint(i), fmt.Sprint("owner", i), p)
+			}
+			if err := x.Check(); err != nil {
+				t.Fatal(err)
+			}
+			for i, p := range ps {
+				if _, steps := x.Walk(p); steps != len(p) {
+					t.Fatalf("%d steps of path %d, want %d", steps, i, len(p))
+				}
+			}
+			for i := range n {
+				if !x.Remove(fmt.Sprint(i * 7 % n)) {
+					t.Fatalf("request %d is unknown", i*7%n)
+				}
+			}
+			if err := x.Check(); err != nil || x.Nodes() != 0 || x.Tokens() != 0 || x.Len() != 0 {
+				t.Fatalf("%d nodes, %d tokens, %d requests: %v", x.Nodes(), x.Tokens(), x.Len(), err)
 			}
 		}
 	}

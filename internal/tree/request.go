@@ -3,74 +3,74 @@ package tree
 type request struct {
 	id           string
 	end          Node
-	prev, next   int32 // requests that end at the same node
-	older, newer int32 // order of arrival
-	owner        string
-	served       bool
+	prev, next   int32  // requests that end at the same node; 0: none
+	older, newer int32  // order of arrival
+	owner        uint32 // number of the owner, and the bit served
 }
 
+// served marks a request that was answered.
+const served = 1 << 31
+
 // Len returns the number of live requests.
-func (t *Tree) Len() int { return len(t.byID) }
+func (t *Tree) Len() int { return t.byID.n }
 
 // Dropped returns how many requests have left the index for its capacity or for their number.
 func (t *Tree) Dropped() int { return t.dropped }
 
 // Resident returns the number of tokens of the request's path that are still in the index.
 func (t *Tree) Resident(id string) (tokens int, ok bool) {
-	r, ok := t.byID[id]
-	if !ok {
+	r := t.find(id)
+	if r == 0 {
 		return 0, false
 	}
-	return t.Depth(t.reqs[r].end), true
+	return t.Depth(t.reqs.at(r).end), true
 }
 
 // Serve marks the request as answered and tells whether it is live and was not marked before.
 func (t *Tree) Serve(id string) (fresh, ok bool) {
-	r, ok := t.byID[id]
-	if !ok {
-		return false, false
+	if r := t.find(id); r != 0 {
+		x := t.reqs.at(r)
+		fresh, ok = x.owner&served == 0, true
+		x.owner |= served
 	}
-	fresh = !t.reqs[r].served
-	t.reqs[r].served = true
-	return fresh, true
+	t.shadow.serve(t, id, fresh, ok)
+	return fresh, ok
 }
 
 // Owner returns what Insert was given as owner, and whether the request was marked by Serve.
-func (t *Tree) Owner(id string) (owner string, served, ok bool) {
-	r, ok := t.byID[id]
-	if !ok {
+func (t *Tree) Owner(id string) (owner string, answered, ok bool) {
+	r := t.find(id)
+	if r == 0 {
 		return "", false, false
 	}
-	return t.reqs[r].owner, t.reqs[r].served, true
+	x := t.reqs.at(r)
+	return t.owners.at(int32(x.owner &^ served)).name, x.owner&served != 0, true
 }
 
 // Extend lengthens the last block of the request's path by tokens, if nothing follows it.
 func (t *Tree) Extend(id string, tokens int) {
-	r, ok := t.byID[id]
-	if !ok {
-		return
+	if r := t.find(id); r != 0 {
+		if n := t.node(t.reqs.at(r).end); n.fan == 0 {
+			n.depth += int32(tokens)
+			t.tokens += tokens
+			t.fit()
+		}
 	}
-	n := &t.nodes[t.reqs[r].end]
-	if len(n.kids) > 0 {
-		return
-	}
-	n.tokens += int32(tokens)
-	n.depth += int32(tokens)
-	t.tokens += tokens
-	t.fit()
+	t.shadow.extend(t, id, tokens)
 }
 
 // Remove takes a request out: O(h) nodes, none of which another request uses.
 func (t *Tree) Remove(id string) bool {
-	r, ok := t.byID[id]
-	if ok {
-		t.removeRequest(r)
+	r := t.find(id)
+	if r != 0 {
+		t.remove(r)
 	}
-	return ok
+	t.shadow.remove(t, id, r != 0)
+	return r != 0
 }
 
-func (t *Tree) removeRequest(r int32) {
-	end := t.reqs[r].end
+func (t *Tree) remove(r int32) {
+	end := t.reqs.at(r).end
 	t.detach(r)
 	t.forget(r)
 	t.prune(end)
@@ -79,14 +79,19 @@ func (t *Tree) removeRequest(r int32) {
 // Shrink makes the request end at the last node of its path that lies within tokens; what only it used behind
 // that is removed. Nothing left: as Remove.
 func (t *Tree) Shrink(id string, tokens int) bool {
-	r, ok := t.byID[id]
-	if !ok {
-		return false
+	r := t.find(id)
+	if r != 0 {
+		t.shorten(r, tokens)
 	}
-	end := t.reqs[r].end
+	t.shadow.shrink(t, id, tokens, r != 0)
+	return r != 0
+}
+
+func (t *Tree) shorten(r int32, tokens int) {
+	end := t.reqs.at(r).end
 	to := end
 	for to != Root && t.Depth(to) > tokens {
-		to = t.nodes[to].parent
+		to = t.node(to).parent
 	}
 	t.detach(r)
 	if to == Root {
@@ -95,74 +100,77 @@ func (t *Tree) Shrink(id string, tokens int) bool {
 		t.attach(r, to)
 	}
 	t.prune(end)
-	return true
 }
 
 // prune removes n and what is above it as long as nobody uses it.
 func (t *Tree) prune(n Node) {
-	for n != Root && t.nodes[n].reqs == none && len(t.nodes[n].kids) == 0 {
-		parent := t.nodes[n].parent
+	for n != Root && t.node(n).first == 0 {
+		parent := t.node(n).parent
 		t.cut(n)
 		n = parent
 	}
 }
 
-func (t *Tree) newRequest(id string) int32 {
-	var r int32
-	if k := len(t.freeReq); k > 0 {
-		r = t.freeReq[k-1]
-		t.freeReq = t.freeReq[:k-1]
-	} else {
-		r = int32(len(t.reqs))
-		t.reqs = append(t.reqs, request{})
+// find returns the number of a live request, or 0.
+func (t *Tree) find(id string) int32 {
+	h := t.hash(id)
+	r, at := t.byID.first(h)
+	for r != 0 && t.reqs.at(r).id != id {
+		r, at = t.byID.next(h, at)
 	}
-	t.reqs[r] = request{id: id, prev: none, next: none, older: t.newest, newer: none}
-	if t.newest != none {
-		t.reqs[t.newest].newer = r
+	return r
+}
+
+func (t *Tree) newRequest(id, owner string) int32 {
+	r := t.reqs.take()
+	*t.reqs.at(r) = request{id: id, older: t.newest, owner: uint32(t.useOwner(owner))}
+	if t.newest != 0 {
+		t.reqs.at(t.newest).newer = r
 	} else {
 		t.oldest = r
 	}
 	t.newest = r
-	t.byID[id] = r
+	t.byID.add(t.hash(id), r)
 	return r
 }
 
 func (t *Tree) forget(r int32) {
-	x := &t.reqs[r]
-	if x.older != none {
-		t.reqs[x.older].newer = x.newer
+	x := t.reqs.at(r)
+	if x.older != 0 {
+		t.reqs.at(x.older).newer = x.newer
 	} else {
 		t.oldest = x.newer
 	}
-	if x.newer != none {
-		t.reqs[x.newer].older = x.older
+	if x.newer != 0 {
+		t.reqs.at(x.newer).older = x.older
 	} else {
 		t.newest = x.older
 	}
-	delete(t.byID, x.id)
-	t.forgot(x.id)
-	*x = request{prev: none, next: none, older: none, newer: none}
-	t.freeReq = append(t.freeReq, r)
+	id := x.id
+	t.byID.remove(t.hash(id), r)
+	t.releaseOwner(int32(x.owner &^ served))
+	t.reqs.give(r)
+	t.forgot(id)
 }
 
 func (t *Tree) attach(r int32, n Node) {
-	x, e := &t.reqs[r], &t.nodes[n]
-	x.end, x.prev, x.next = n, none, e.reqs
-	if e.reqs != none {
-		t.reqs[e.reqs].prev = r
+	x, first := t.reqs.at(r), t.ends(n)
+	x.end, x.prev, x.next = n, 0, -*first
+	if x.next != 0 {
+		t.reqs.at(x.next).prev = r
 	}
-	e.reqs = r
+	*first = -r
 }
 
 func (t *Tree) detach(r int32) {
-	x := &t.reqs[r]
-	if x.prev != none {
-		t.reqs[x.prev].next = x.next
+	x := t.reqs.at(r)
+	if x.prev != 0 {
+		t.reqs.at(x.prev).next = x.next
 	} else {
-		t.nodes[x.end].reqs = x.next
+		*t.ends(x.end) = -x.next
 	}
-	if x.next != none {
-		t.reqs[x.next].prev = x.prev
+	if x.next != 0 {
+		t.reqs.at(x.next).prev = x.prev
 	}
-	x.prev, x.next = none, none
+	x.prev, x.next = 0, 0
 }

@@ -6,9 +6,15 @@
 // With a capacity, the least recently used leaf nodes are dropped as an LRU engine would drop them: requests
 // that ended there then end one block earlier.
 //
-// Nodes live in one slice and name each other by index, so that a large index costs the garbage collector
-// little. Not safe for concurrent use.
+// Nodes, requests and owners lie in pages and name each other by number: a node takes 32 bytes and costs the garbage
+// collector nothing. Not safe for concurrent use.
 package tree
+
+import (
+	"hash/maphash"
+	"math/bits"
+	"math/rand/v2"
+)
 
 // Node names a node; [Root] is the empty prefix. IDs of removed nodes are used again.
 type Node int32
@@ -16,10 +22,7 @@ type Node int32
 // Root is the empty prefix.
 const Root Node = 0
 
-const none = -1
-
-// wide is the number of children from which a node keeps a map of them.
-const wide = 12
+const none Node = -1
 
 // Elem is one step of a path: a block's key and its length in tokens.
 type Elem struct {
@@ -29,11 +32,16 @@ type Elem struct {
 
 // Tree is the index. The zero value is not usable; see [New].
 type Tree struct {
-	nodes    []node
-	freeNode []Node
-	reqs     []request
-	freeReq  []int32
-	byID     map[string]int32
+	nodes  pool[node]
+	byKey  table // children of wide nodes
+	reqs   pool[request]
+	byID   table
+	owners pool[owner]
+	byName table
+	lru    pool[recency] // by number of node, with a capacity only
+
+	shadow shadow // what should be in the index, with the build tag invariants
+
 	oldest   int32 // requests in order of arrival
 	newest   int32
 	capacity int // tokens, 0: unlimited
@@ -42,22 +50,28 @@ type Tree struct {
 	count    int // live nodes without the root
 	dropped  int // requests that capacity or maxReqs cost
 	forgot   func(id string)
-	// Least recently used order of nodes, kept only with a capacity. A parent is never older than its child, so
-	// the last node is always a leaf.
-	first, last Node
+	strings  maphash.Seed
+	numbers  [2]uint64 // seed
 }
 
+// node is one of a doubly linked list of siblings, newest first. The list goes on into that of the requests that end
+// at the parent: in first, or in next of the last child, > 0 is a child, < 0 minus the first request, 0 nothing.
 type node struct {
 	key        uint64
-	tokens     int32
 	depth      int32 // tokens from the root to the end of this block
 	parent     Node
-	slot       int32 // position among the parent's kids
-	reqs       int32 // first request that ends here
-	prev, next Node  // LRU neighbours
-	kids       []Node
-	byKey      map[uint64]Node // wide nodes only
+	first      int32
+	next, prev int32  // siblings; prev of the newest is the oldest
+	fan        uint32 // number of children, and the bit inTable
 }
+
+const (
+	// inTable marks a node whose children are found by table: those of other nodes are looked at one by one. Most
+	// nodes have one child, and cost no slot.
+	inTable = 1 << 31
+	// wide is the number of children above which a node is marked; at half of it the mark is taken away.
+	wide = 6
+)
 
 // New returns an empty index that holds at most capacity tokens (0: no limit) and maxRequests requests (0: no
 // limit; the oldest go first).
@@ -66,22 +80,32 @@ func New(capacity, maxRequests int, forgot func(id string)) *Tree {
 	if forgot == nil {
 		forgot = func(string) {}
 	}
-	t := &Tree{capacity: capacity, maxReqs: maxRequests, forgot: forgot}
-	t.Clear()
+	t := &Tree{
+		capacity: capacity, maxReqs: maxRequests, forgot: forgot,
+		strings: maphash.MakeSeed(), numbers: [2]uint64{rand.Uint64(), rand.Uint64()},
+	}
+	t.clear()
 	return t
 }
 
 // Clear forgets everything.
 func (t *Tree) Clear() {
-	for id := range t.byID {
-		t.forgot(id)
+	for r := t.oldest; r != 0; r = t.reqs.at(r).newer {
+		t.forgot(t.reqs.at(r).id)
 	}
-	t.nodes = []node{{parent: none, reqs: none, prev: none, next: none}}
-	t.freeNode, t.reqs, t.freeReq = nil, nil, nil
-	t.byID = map[string]int32{}
-	t.oldest, t.newest = none, none
-	t.first, t.last = none, none
+	t.clear()
+	t.shadow.clear(t)
+}
+
+func (t *Tree) clear() {
+	t.nodes, t.reqs, t.owners = newPool[node](), newPool[request](), newPool[owner]()
+	t.byKey, t.byID, t.byName = table{}, table{}, table{}
+	t.nodes.at(0).parent = none
+	t.oldest, t.newest = 0, 0
 	t.tokens, t.count = 0, 0
+	if t.capacity > 0 {
+		t.lru = newPool[recency]()
+	}
 }
 
 // Nodes returns the number of nodes without the root.
@@ -91,25 +115,40 @@ func (t *Tree) Nodes() int { return t.count }
 func (t *Tree) Tokens() int { return t.tokens }
 
 // Depth returns the number of tokens from the root to the end of n.
-func (t *Tree) Depth(n Node) int { return int(t.nodes[n].depth) }
+func (t *Tree) Depth(n Node) int { return int(t.node(n).depth) }
 
 // Key returns the key of n's block.
-func (t *Tree) Key(n Node) uint64 { return t.nodes[n].key }
+func (t *Tree) Key(n Node) uint64 { return t.node(n).key }
 
-// Children returns n's children; the slice belongs to the tree.
-func (t *Tree) Children(n Node) []Node { return t.nodes[n].kids }
+// Fanout returns the number of n's children. O(1).
+func (t *Tree) Fanout(n Node) int { return int(t.node(n).fan &^ inTable) }
+
+// Children appends n's children to dst, the newest first.
+func (t *Tree) Children(dst []Node, n Node) []Node {
+	for c := t.node(n).first; c > 0; c = t.nodes.at(c).next {
+		dst = append(dst, Node(c))
+	}
+	return dst
+}
 
 // Child returns the child of n with the given key. O(1).
 func (t *Tree) Child(n Node, key uint64) (Node, bool) {
-	p := &t.nodes[n]
-	if p.byKey != nil {
-		c, ok := p.byKey[key]
-		return c, ok
-	}
-	for _, c := range p.kids {
-		if t.nodes[c].key == key {
-			return c, true
+	x := t.node(n)
+	if x.fan&inTable != 0 {
+		h := t.edge(n, key)
+		for c, at := t.byKey.first(h); c != 0; c, at = t.byKey.next(h, at) {
+			if y := t.nodes.at(c); y.key == key && y.parent == n {
+				return Node(c), true
+			}
 		}
+		return none, false
+	}
+	for c := x.first; c > 0; {
+		y := t.nodes.at(c)
+		if y.key == key {
+			return Node(c), true
+		}
+		c = y.next
 	}
 	return none, false
 }
@@ -130,69 +169,97 @@ func (t *Tree) Walk(path []Elem) (n Node, steps int) {
 // were there before. owner is kept for [Tree.Owner]. A live request of the same ID is removed first.
 // O(len(path)) and the removals that capacity or maxRequests ask for.
 func (t *Tree) Insert(id, owner string, path []Elem) (steps, resident int) {
-	t.Remove(id)
+	if r := t.find(id); r != 0 {
+		t.remove(r)
+	}
 	n, steps := t.Walk(path)
 	resident = t.Depth(n)
 	for _, e := range path[steps:] {
 		n = t.grow(n, e)
 	}
-	r := t.newRequest(id)
-	t.reqs[r].owner = owner
-	t.attach(r, n)
-	t.Touch(n)
+	t.attach(t.newRequest(id, owner), n)
+	t.touch(n)
 	t.fit()
-	for t.maxReqs > 0 && len(t.byID) > t.maxReqs {
-		t.removeRequest(t.oldest)
+	for t.maxReqs > 0 && t.Len() > t.maxReqs {
+		t.remove(t.oldest)
 		t.dropped++
 	}
+	t.shadow.insert(t, id, owner, path, steps, resident)
 	return steps, resident
 }
 
+func (t *Tree) node(n Node) *node { return t.nodes.at(int32(n)) }
+
+// edge hashes what a child is found by.
+func (t *Tree) edge(parent Node, key uint64) uint32 {
+	hi, lo := bits.Mul64(key^t.numbers[0], uint64(parent)^t.numbers[1])
+	return uint32((hi ^ lo) >> 32)
+}
+
+func (t *Tree) hash(s string) uint32 { return uint32(maphash.String(t.strings, s) >> 32) }
+
+// ends returns the place of n's first request, negative, or 0 if none ends there.
+func (t *Tree) ends(n Node) *int32 {
+	x := t.node(n)
+	if x.first <= 0 {
+		return &x.first
+	}
+	return &t.nodes.at(t.nodes.at(x.first).prev).next
+}
+
 func (t *Tree) grow(parent Node, e Elem) Node {
-	fresh := node{
-		key: e.Key, tokens: e.Tokens, depth: t.nodes[parent].depth + e.Tokens,
-		parent: parent, reqs: none, prev: none, next: none,
+	c := t.nodes.take()
+	p := t.node(parent)
+	x := node{key: e.Key, depth: p.depth + e.Tokens, parent: parent, next: p.first, prev: c}
+	if p.first > 0 {
+		newest := t.nodes.at(p.first)
+		x.prev, newest.prev = newest.prev, c
 	}
-	var c Node
-	if k := len(t.freeNode); k > 0 {
-		c = t.freeNode[k-1]
-		t.freeNode = t.freeNode[:k-1]
-		t.nodes[c] = fresh
-	} else {
-		c = Node(len(t.nodes))
-		t.nodes = append(t.nodes, fresh)
-	}
-	p := &t.nodes[parent]
-	t.nodes[c].slot = int32(len(p.kids))
-	p.kids = append(p.kids, c)
+	*t.nodes.at(c) = x
+	p.first = c
+	p.fan++
 	switch {
-	case p.byKey != nil:
-		p.byKey[e.Key] = c
-	case len(p.kids) > wide:
-		p.byKey = make(map[uint64]Node, 2*len(p.kids))
-		for _, k := range p.kids {
-			p.byKey[t.nodes[k].key] = k
+	case p.fan&inTable != 0:
+		t.byKey.add(t.edge(parent, e.Key), c)
+	case p.fan > wide:
+		p.fan |= inTable
+		for k := p.first; k > 0; k = t.nodes.at(k).next {
+			t.byKey.add(t.edge(parent, t.nodes.at(k).key), k)
 		}
 	}
 	t.tokens += int(e.Tokens)
 	t.count++
-	return c
+	return Node(c)
 }
 
 // cut removes a node that has neither children nor requests.
 func (t *Tree) cut(n Node) {
-	x := &t.nodes[n]
-	p := &t.nodes[x.parent]
-	end := len(p.kids) - 1
-	moved := p.kids[end]
-	p.kids[x.slot], t.nodes[moved].slot = moved, x.slot
-	p.kids = p.kids[:end]
-	if p.byKey != nil {
-		delete(p.byKey, x.key)
+	c := int32(n)
+	x := t.nodes.at(c)
+	p := t.node(x.parent)
+	if p.first == c {
+		p.first = x.next
+	} else {
+		t.nodes.at(x.prev).next = x.next
 	}
-	t.unlink(n)
-	t.tokens -= int(x.tokens)
+	switch {
+	case x.next > 0:
+		t.nodes.at(x.next).prev = x.prev
+	case p.first > 0:
+		t.nodes.at(p.first).prev = x.prev
+	}
+	p.fan--
+	if p.fan&inTable != 0 {
+		t.byKey.remove(t.edge(x.parent, x.key), c)
+		if p.fan&^inTable == wide/2 {
+			p.fan &^= inTable
+			for k := p.first; k > 0; k = t.nodes.at(k).next {
+				t.byKey.remove(t.edge(x.parent, t.nodes.at(k).key), k)
+			}
+		}
+	}
+	t.tokens -= int(x.depth - p.depth)
 	t.count--
-	*x = node{parent: none, reqs: none, prev: none, next: none}
-	t.freeNode = append(t.freeNode, n)
+	t.unlink(c)
+	t.nodes.give(c)
 }
