@@ -6,7 +6,7 @@
 // With a capacity, the least recently used leaf nodes are dropped as an LRU engine would drop them: requests
 // that ended there then end one block earlier.
 //
-// Nodes, requests and owners lie in pages and name each other by number: a node takes 32 bytes and costs the garbage
+// Nodes, requests and owners lie in pages and name each other by number: a node takes 36 bytes and costs the garbage
 // collector nothing. Not safe for concurrent use.
 package tree
 
@@ -39,6 +39,8 @@ type Tree struct {
 	owners pool[owner]
 	byName table
 	lru    pool[recency] // by number of node, with a capacity only
+	stamps pool[stamp]   // by number of node
+	clock  uint32
 
 	shadow shadow // what should be in the index, with the build tag invariants
 
@@ -103,6 +105,7 @@ func (t *Tree) clear() {
 	t.nodes.at(0).parent = none
 	t.oldest, t.newest = 0, 0
 	t.tokens, t.count = 0, 0
+	t.stamps = newPool[stamp]()
 	if t.capacity > 0 {
 		t.lru = newPool[recency]()
 	}
@@ -179,6 +182,7 @@ func (t *Tree) Insert(id, owner string, path []Elem) (steps, resident int) {
 	}
 	t.attach(t.newRequest(id, owner), n)
 	t.touch(n)
+	t.stamp(n)
 	t.fit()
 	for t.maxReqs > 0 && t.Len() > t.maxReqs {
 		t.remove(t.oldest)
