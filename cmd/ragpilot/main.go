@@ -35,6 +35,6 @@ func newRoot() *cobra.Command {
 			return flagsFromEnv(cmd.Flags(), os.LookupEnv)
 		},
 	}
-	root.AddCommand(newDemo(), newPlan(), newReplay(), newVersion())
+	root.AddCommand(newBounds(), newDemo(), newPlan(), newReplay(), newTrace(), newVersion())
 	return root
 }
