@@ -1,0 +1,105 @@
+package foresight
+
+import "slices"
+
+// Window is the number of requests that a [History] remembers.
+const Window = 1 << 14
+
+// Block is one block of a request, in retrieval order.
+type Block struct {
+	Key    uint64
+	Tokens int
+	Score  float64 // breaks ties
+}
+
+// History is what is remembered of earlier requests. See [New].
+type History struct {
+	ids     map[uint64]int32 // block key → its number
+	blocks  []block          // by number
+	at      []int32          // by number: position + 1 in the request in hand
+	free    []int32          // numbers of forgotten blocks
+	ring    []record         // request n stands at n % Window
+	count   uint32           // requests remembered so far
+	credit  [len(rules)]float64
+	waiting [][]uint64 // requests that are known to follow, by keys
+	out     Outlook    // scratch of the request in hand
+	shared  []int32    // scratch: ring place → tokens shared with the request in hand
+	touched []int32    // scratch: ring places with shared tokens
+}
+
+// block is what is known of a block while a remembered request has it.
+type block struct {
+	key  uint64
+	uses []uint32 // requests that have it, oldest first
+}
+
+// record is one remembered request.
+type record struct {
+	blocks []int32  // in retrieval order
+	orders []uint16 // positions: the orders of all rules, one behind the other; nil if none were made
+}
+
+// New returns an empty History.
+func New() *History { return &History{ids: map[uint64]int32{}} }
+
+// Len returns the number of remembered requests.
+func (h *History) Len() int { return min(int(h.count), Window) }
+
+// Remember adds the request of the last [History.Look], with the orders that [Outlook.Arrange] made for it, if it did.
+// The oldest request is forgotten if there are too many. Amortised O(k).
+func (h *History) Remember() {
+	o := &h.out
+	if len(o.blocks) == 0 {
+		return
+	}
+	place := h.count % Window
+	if int(place) == len(h.ring) {
+		h.ring = append(h.ring, record{})
+		h.shared = append(h.shared, 0)
+	} else {
+		h.forget(&h.ring[place])
+	}
+	r := &h.ring[place]
+	r.blocks, r.orders = make([]int32, len(o.blocks)), slices.Clone(o.orders)
+	for i, b := range o.blocks {
+		d, ok := h.ids[b.Key]
+		if !ok {
+			d = h.number(b.Key)
+		}
+		h.blocks[d].uses = append(h.blocks[d].uses, h.count)
+		r.blocks[i] = d
+	}
+	h.count++
+	o.reset()
+}
+
+func (h *History) number(key uint64) int32 {
+	d := int32(len(h.blocks))
+	if n := len(h.free); n > 0 {
+		d = h.free[n-1]
+		h.free = h.free[:n-1]
+	} else {
+		h.blocks = append(h.blocks, block{})
+		h.at = append(h.at, 0)
+	}
+	h.blocks[d] = block{key: key}
+	h.ids[key] = d
+	return d
+}
+
+// forget takes the oldest request out.
+func (h *History) forget(r *record) {
+	for _, d := range r.blocks {
+		b := &h.blocks[d]
+		if b.uses = b.uses[1:]; len(b.uses) == 0 {
+			delete(h.ids, b.key)
+			*b = block{}
+			h.free = append(h.free, d)
+		}
+	}
+}
+
+// Await tells which requests are known to follow, by the keys of their blocks in retrieval order. Until the next
+// call they are neighbours of every request that shares a block with them, of more weight than remembered ones.
+// requests is kept.
+func (h *History) Await(requests [][]uint64) { h.waiting = requests }
