@@ -67,7 +67,7 @@ func (sc *scope) query(d *draft) Query {
 	sc.cands = d.query(sc.cands[:0])
 	q := Query{Request: d.plan.RequestID, Blocks: sc.cands, Tree: View{sc.tree}, From: Root}
 	if len(d.start) > 0 {
-		n, steps := sc.tree.Walk(d.start)
+		n, steps, _ := sc.tree.Walk(d.start)
 		if q.From = n; steps < len(d.start) {
 			q.From = NoNode
 		}

@@ -82,7 +82,7 @@ func BenchmarkWalk(b *testing.B) {
 		x := loaded(ps)
 		i := 0
 		for b.Loop() {
-			if _, steps := x.Walk(ps[i%live]); steps != k+1 {
+			if _, steps, _ := x.Walk(ps[i%live]); steps != k+1 {
 				b.Fatalf("%d steps of %d", steps, k+1)
 			}
 			i += 7919 // a prime: the next path lies elsewhere

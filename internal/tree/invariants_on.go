@@ -65,17 +65,27 @@ func (s *shadow) insert(t *Tree, id, owner string, path []Elem, steps, resident 
 	for _, e := range path {
 		r.path += key(e.Key)
 	}
-	s.reqs = append(s.reqs, r)
 	found, tokens := 0, 0
 	for i, e := range path {
 		at := r.path[:keyBytes*(i+1)]
 		if b := s.blocks[at]; b != nil {
-			found, tokens = found+1, tokens+b.tokens
+			tokens += b.tokens
+			if s.leaf(at) && b.tokens < int(e.Tokens) { // in part
+				for _, x := range slices.Clone(s.reqs) {
+					if x.path == at {
+						s.cut(x, parentOf(at))
+					}
+				}
+				s.blocks[at] = &shadowBlock{tokens: int(e.Tokens)}
+			} else {
+				found++
+			}
 		} else {
 			s.blocks[at] = &shadowBlock{tokens: int(e.Tokens)}
 		}
 		s.blocks[at].uses++
 	}
+	s.reqs = append(s.reqs, r)
 	s.use(r.path)
 	s.fit(t.capacity)
 	for t.maxReqs > 0 && len(s.reqs) > t.maxReqs {
@@ -102,12 +112,27 @@ func (s *shadow) shrink(t *Tree, id string, tokens int, ok bool) {
 	if r == nil {
 		return
 	}
-	end := r.path
+	end, next := r.path, ""
 	for end != "" && s.depth(end) > tokens {
-		end = parentOf(end)
+		end, next = parentOf(end), end
 	}
-	s.cut(r, end)
+	if next != "" && s.depth(end) < tokens && s.blocks[next].uses == 1 {
+		s.cut(r, next)
+		s.blocks[next].tokens = tokens - s.depth(end)
+	} else {
+		s.cut(r, end)
+	}
 	s.changed(t)
+}
+
+// leaf tells that nothing is resident behind a path.
+func (s *shadow) leaf(path string) bool {
+	for at := range s.blocks {
+		if parentOf(at) == path {
+			return false
+		}
+	}
+	return true
 }
 
 func (s *shadow) extend(t *Tree, id string, tokens int) {
@@ -115,10 +140,8 @@ func (s *shadow) extend(t *Tree, id string, tokens int) {
 	if r == nil {
 		return
 	}
-	for at := range s.blocks {
-		if parentOf(at) == r.path {
-			return
-		}
+	if !s.leaf(r.path) {
+		return
 	}
 	s.blocks[r.path].tokens += tokens
 	s.fit(t.capacity)

@@ -50,12 +50,8 @@ func (t *Tree) fit() {
 func (t *Tree) dropLeaf(n Node) {
 	parent := t.node(n).parent
 	for r := -*t.ends(n); r != 0; r = -*t.ends(n) {
-		t.detach(r)
-		if parent == Root {
-			t.forget(r)
+		if !t.end(r, parent) {
 			t.dropped++
-		} else {
-			t.attach(r, parent)
 		}
 	}
 	t.cut(n)

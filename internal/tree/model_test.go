@@ -82,7 +82,16 @@ func (m *model) insert(id, owner string, path []tree.Elem) (steps, resident int)
 	m.remove(id)
 	names := prefixes(path)
 	for steps < len(names) && m.has(names[steps]) {
-		resident += m.tokens[names[steps]]
+		n := names[steps]
+		resident += m.tokens[n]
+		if m.leaf(n) && m.tokens[n] < int(path[steps].Tokens) { // there in part
+			for _, r := range slices.Clone(m.reqs) {
+				if r.path[len(r.path)-1] == n {
+					m.shorten(r, len(r.path)-1)
+				}
+			}
+			break
+		}
 		steps++
 	}
 	for i, n := range names[steps:] {
@@ -95,6 +104,15 @@ func (m *model) insert(id, owner string, path []tree.Elem) (steps, resident int)
 		m.remove(m.reqs[0].id)
 	}
 	return steps, resident
+}
+
+func (m *model) leaf(name string) bool {
+	for n := range m.tokens {
+		if parent(n) == name {
+			return false
+		}
+	}
+	return true
 }
 
 func (m *model) has(name string) bool { _, ok := m.tokens[name]; return ok }
@@ -152,6 +170,17 @@ func (m *model) shrink(id string, tokens int) bool {
 		n++
 	}
 	// What lies within counts from the end: an end without tokens at the border stays.
+	if n < len(r.path) && sum < tokens {
+		part, others := r.path[n], false
+		for _, x := range m.reqs {
+			others = others || x != r && slices.Contains(x.path, part)
+		}
+		if !others {
+			m.shorten(r, n+1)
+			m.tokens[part] = tokens - sum
+			return true
+		}
+	}
 	m.shorten(r, n)
 	return true
 }
@@ -162,10 +191,8 @@ func (m *model) extend(id string, tokens int) {
 		return
 	}
 	end := r.path[len(r.path)-1]
-	for n := range m.tokens {
-		if parent(n) == end {
-			return
-		}
+	if !m.leaf(end) {
+		return
 	}
 	m.tokens[end] += tokens
 	m.fit()
@@ -260,7 +287,7 @@ func TestAgainstModel(t *testing.T) {
 			},
 			"touch": func(t *rapid.T) {
 				path := drawPath(t)
-				n, steps := x.Walk(path)
+				n, steps, _ := x.Walk(path)
 				x.Touch(n)
 				m.touch(prefixes(path)[:steps])
 			},
@@ -336,7 +363,7 @@ func TestWideNode(t *testing.T) {
 			if i%3 == 0 && round == 0 {
 				want = 1
 			}
-			if _, steps := x.Walk(path(i)); steps != want {
+			if _, steps, _ := x.Walk(path(i)); steps != want {
 				t.Errorf("round %d: %d steps of path %d, want %d", round, steps, i, want)
 			}
 			x.Insert(fmt.Sprint(i), "", path(i))
@@ -393,7 +420,7 @@ func TestManyNodes(t *testing.T) {
 				t.Fatal(err)
 			}
 			for i, p := range ps {
-				if _, steps := x.Walk(p); steps != len(p) {
+				if _, steps, _ := x.Walk(p); steps != len(p) {
 					t.Fatalf("%d steps of path %d, want %d", steps, i, len(p))
 				}
 			}

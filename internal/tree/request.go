@@ -73,11 +73,11 @@ func (t *Tree) remove(r int32) {
 	end := t.reqs.at(r).end
 	t.detach(r)
 	t.forget(r)
-	t.prune(end)
+	t.prune(end, Root)
 }
 
-// Shrink makes the request end at the last node of its path that lies within tokens; what only it used behind
-// that is removed. Nothing left: as Remove.
+// Shrink tells that only the first tokens of the request's path are resident. What only it used behind them is
+// removed; a block that they end in stays in part, unless other requests use it. Nothing left: as Remove.
 func (t *Tree) Shrink(id string, tokens int) bool {
 	r := t.find(id)
 	if r != 0 {
@@ -89,22 +89,40 @@ func (t *Tree) Shrink(id string, tokens int) bool {
 
 func (t *Tree) shorten(r int32, tokens int) {
 	end := t.reqs.at(r).end
-	to := end
+	to, cut := end, none // the last node that lies within tokens, and the one behind it
 	for to != Root && t.Depth(to) > tokens {
-		to = t.node(to).parent
+		to, cut = t.node(to).parent, to
 	}
-	t.detach(r)
-	if to == Root {
-		t.forget(r)
-	} else {
-		t.attach(r, to)
+	if cut != none && t.Depth(to) < tokens {
+		t.detach(r)
+		t.prune(end, cut)
+		if x := t.node(cut); x.first == 0 {
+			t.tokens -= int(x.depth) - tokens
+			x.depth = int32(tokens)
+			t.attach(r, cut)
+			return
+		}
+		t.attach(r, cut)
+		end = cut // others use it
 	}
-	t.prune(end)
+	t.end(r, to)
+	t.prune(end, Root)
 }
 
-// prune removes n and what is above it as long as nobody uses it.
-func (t *Tree) prune(n Node) {
-	for n != Root && t.node(n).first == 0 {
+// end makes a request end at another node; at the root it is forgotten.
+func (t *Tree) end(r int32, n Node) (live bool) {
+	t.detach(r)
+	if n == Root {
+		t.forget(r)
+		return false
+	}
+	t.attach(r, n)
+	return true
+}
+
+// prune removes n and what is above it, up to the node to, as long as nobody uses it.
+func (t *Tree) prune(n, to Node) {
+	for n != to && t.node(n).first == 0 {
 		parent := t.node(n).parent
 		t.cut(n)
 		n = parent

@@ -12,7 +12,7 @@ func TestAgeAndTier(t *testing.T) {
 	}
 	node := func(keys ...uint64) Node {
 		t.Helper()
-		n, steps := tr.Walk(path(keys...))
+		n, steps, _ := tr.Walk(path(keys...))
 		if steps != len(keys) {
 			t.Fatalf("%v is not in the tree", keys)
 		}

@@ -156,28 +156,42 @@ func (t *Tree) Child(n Node, key uint64) (Node, bool) {
 	return none, false
 }
 
-// Walk follows path from the root and returns the last node that exists and how many steps it took.
-func (t *Tree) Walk(path []Elem) (n Node, steps int) {
+// Walk follows path from the root and returns the last node that is there in full, how many steps it took, and how
+// many tokens of the path are resident: those of a block that is there in part are among them.
+func (t *Tree) Walk(path []Elem) (n Node, steps, resident int) {
 	for i, e := range path {
 		c, ok := t.Child(n, e.Key)
 		if !ok {
-			return n, i
+			return n, i, t.Depth(n)
+		}
+		if t.partial(c, e) {
+			return n, i, t.Depth(c)
 		}
 		n = c
 	}
-	return n, len(path)
+	return n, len(path), t.Depth(n)
+}
+
+// partial tells whether only the beginning of the block that c stands for is resident, see [Tree.Shrink].
+func (t *Tree) partial(c Node, e Elem) bool {
+	x := t.node(c)
+	return x.fan == 0 && x.depth-t.node(x.parent).depth < e.Tokens
 }
 
 // Insert adds a request that sent path, which must not be empty, and returns how many steps and tokens of it
-// were there before. owner is kept for [Tree.Owner]. A live request of the same ID is removed first.
+// were there before, as [Tree.Walk] does. owner is kept for [Tree.Owner]. A live request of the same ID is removed first.
 // O(len(path)) and the removals that capacity or maxRequests ask for.
 func (t *Tree) Insert(id, owner string, path []Elem) (steps, resident int) {
 	if r := t.find(id); r != 0 {
 		t.remove(r)
 	}
-	n, steps := t.Walk(path)
-	resident = t.Depth(n)
-	for _, e := range path[steps:] {
+	n, steps, resident := t.Walk(path)
+	rest := path[steps:]
+	if resident > t.Depth(n) {
+		n = t.complete(n, rest[0])
+		rest = rest[1:]
+	}
+	for _, e := range rest {
 		n = t.grow(n, e)
 	}
 	t.attach(t.newRequest(id, owner), n)
@@ -209,6 +223,20 @@ func (t *Tree) ends(n Node) *int32 {
 		return &x.first
 	}
 	return &t.nodes.at(t.nodes.at(x.first).prev).next
+}
+
+// complete returns the child of n that stands for e, which is there in part, and makes it whole. Requests that end
+// in it end before it from now on: the rest is another's, and may go without a word about them.
+func (t *Tree) complete(n Node, e Elem) Node {
+	c, _ := t.Child(n, e.Key)
+	for r := -*t.ends(c); r != 0; r = -*t.ends(c) {
+		t.end(r, n)
+	}
+	x := t.node(c)
+	full := t.node(n).depth + e.Tokens
+	t.tokens += int(full - x.depth)
+	x.depth = full
+	return c
 }
 
 func (t *Tree) grow(parent Node, e Elem) Node {
