@@ -16,6 +16,29 @@ type Batch struct {
 	Groups [][]int
 }
 
+// Lanes cuts Order into n runs of about equal length, to be executed side by side: requests that run at the same
+// time cannot reuse each other's prompts, and in a depth-first order neighbours are those that could. A session is
+// never cut: its requests stay in one lane, in order. Fewer than n lanes if there are fewer requests; n < 1 counts as 1.
+func (b *Batch) Lanes(n int) [][]int {
+	n = max(min(n, len(b.Order)), 1)
+	lanes := make([][]int, 0, n)
+	lane := map[string]int{} // session → its lane
+	for i, r := range b.Order {
+		at := i * n / len(b.Order)
+		for len(lanes) <= at {
+			lanes = append(lanes, nil)
+		}
+		if s := b.Plans[r].Session; s != "" {
+			if l, ok := lane[s]; ok {
+				at = l
+			}
+			lane[s] = at
+		}
+		lanes[at] = append(lanes[at], r)
+	}
+	return lanes
+}
+
 // PlanBatch plans many requests of one scope together (ContextPilot's offline mode, §7.1): it orders them with
 // the policy's batch algorithm if it has one, otherwise one by one in input order, and schedules them so that
 // requests that share a prefix run next to each other. Requests of one session keep their order. Requests that
@@ -109,7 +132,7 @@ func (p *Pilot) orderBatch(ctx context.Context, drafts []*draft, heads []int) (g
 		qs := make([]Query, len(heads))
 		index := tree.New(0, 0, nil)
 		for i, h := range heads {
-			qs[i] = Query{Request: drafts[h].plan.RequestID, Blocks: drafts[h].query(nil), Tree: View{index}, From: Root}
+			qs[i] = Query{Request: drafts[h].plan.RequestID, Blocks: drafts[h].query(nil), Tree: View{t: index}, From: Root, gate: drafts[h].gate}
 		}
 		var orders [][]int
 		var schedule []int
@@ -129,8 +152,8 @@ func (p *Pilot) orderBatch(ctx context.Context, drafts []*draft, heads []int) (g
 			return fmt.Errorf("policy %s: schedule %v, groups %v of %d requests", policy.Name(), schedule, groups, len(heads))
 		}
 		for i, h := range heads {
-			if !permutation(orders[i], len(drafts[h].place), &seen) {
-				return fmt.Errorf("policy %s: order %v of %d blocks", policy.Name(), orders[i], len(drafts[h].place))
+			if !permutation(orders[i], len(drafts[h].free), &seen) {
+				return fmt.Errorf("policy %s: order %v of %d blocks", policy.Name(), orders[i], len(drafts[h].free))
 			}
 			drafts[h].setOrder(orders[i])
 		}
@@ -206,8 +229,15 @@ func keepTurns(reqs []Request, groups [][]int) (order []int, out [][]int) {
 
 // commit records a batch's draft: notes, index, session.
 func (p *Pilot) commit(d *draft, req *Request) {
+	sc := p.scope(req.Scope, p.cfg.Now())
 	if d.plan.Fault == nil {
-		if err := p.guard(stageAnnotate, func() error { return p.annotate(d) }); err != nil {
+		err := p.guard(stageAnnotate, func() error {
+			sc.mu.Lock()
+			sc.foretell(d)
+			sc.mu.Unlock()
+			return p.annotate(d)
+		})
+		if err != nil {
 			d.plain(p.cfg.Dedup)
 			d.plan.Fault = err
 		}
@@ -221,7 +251,6 @@ func (p *Pilot) commit(d *draft, req *Request) {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 	}
-	sc := p.scope(req.Scope, p.cfg.Now())
 	p.replace(sc, s, req.ID)
 	sc.mu.Lock()
 	path := p.insert(sc, d, req.Session)

@@ -14,6 +14,8 @@ type Config struct {
 	NewPolicy func() Policy
 	// Dedup says which blocks of earlier turns become references.
 	Dedup Dedup
+	// Limits bound how far an order may depart from the retriever's.
+	Limits Limits
 	// Notes words the order and location notes, and switches them.
 	Notes Notes
 	// Tokenizer counts tokens of blocks that come without a count; nil: [Estimate].
@@ -23,6 +25,10 @@ type Config struct {
 	// Capacity is the number of tokens that the engine's cache holds, as far as known. With it the index drops
 	// the least recently used blocks as an LRU engine would; 0: only events shrink the index (and MaxRequests).
 	Capacity int
+	// LoadCost is what it costs to load one token's cache entries from a tier (as named by events), with the cost of
+	// computing the token as 1. The engine's own memory costs 0; a tier that is not listed costs 1, so that nothing
+	// in it is worth having. At most 14 tiers, 0 ≤ cost ≤ 1.
+	LoadCost map[string]float64
 	// MaxRequests bounds the live requests of a scope, the oldest go first. 0: 1,000,000; negative: no bound.
 	MaxRequests int
 	// MaxScopes bounds the scopes; the least recently used goes, with its index. 0: 64.
@@ -93,6 +99,12 @@ func (c Config) withDefaults() (Config, error) {
 		if f.value < 0 {
 			return c, fmt.Errorf("%w: %s %d is negative", ErrBadConfig, f.name, f.value)
 		}
+	}
+	if err := checkTiers(c.LoadCost); err != nil {
+		return c, err
+	}
+	if err := c.Limits.check(); err != nil {
+		return c, err
 	}
 	var err error
 	if c.Notes, err = c.Notes.withDefaults(); err != nil {

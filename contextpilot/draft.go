@@ -2,6 +2,7 @@ package contextpilot
 
 import (
 	"slices"
+	"strings"
 
 	"github.com/zeebo/xxh3"
 
@@ -15,13 +16,18 @@ type draft struct {
 	place []int        // blocks to be sent in full, in retrieval order
 	order []int        // place in the order to send
 	refs  []Item
-	start []tree.Elem // path in front of this turn's blocks
+	// place is split into blocks in front, those that the policy orders, and blocks at the end, see Limits.
+	pinned, free, last []int
+	gate               gate
+	start              []tree.Elem // path in front of this turn's blocks
 	// as in history
 	visible map[string][]string
 	left    map[content]shownBlock
-	head    int   // Request.HeadTokens
-	extra   int32 // tokens behind the blocks
+	head    int         // Request.HeadTokens
+	tail    []tree.Elem // notes and question, see closeWith
+	rest    int32       // tokens of their end, which is the request's own
 	tokens  []int32
+	gain    int // prompt tokens read from the cache that retrieval order would not find
 }
 
 // identified is a block with its names.
@@ -51,26 +57,49 @@ func identify(blocks []Block, dedup Dedup) []identified {
 	return ids
 }
 
-// query is what the policy is asked about the blocks in place.
+// query is what the policy is asked about the blocks that it may order.
 func (d *draft) query(dst []Candidate) []Candidate {
-	for _, i := range d.place {
+	for _, i := range d.free {
 		b := &d.plan.req.Blocks[i]
 		dst = append(dst, Candidate{Key: d.ids[i].key, ID: d.ids[i].id, Tokens: int(d.tokens[i]), Score: b.Score})
 	}
 	return dst
 }
 
-// path is the whole prompt in blocks, with one step of the request's own at the end for question and answer.
+// path is the whole prompt: blocks, notes and question, and a step of the request's own at the end for the answer.
 func (d *draft) path() []tree.Elem {
-	p := make([]tree.Elem, 0, len(d.start)+len(d.order)+1)
+	p := make([]tree.Elem, 0, len(d.start)+len(d.order)+len(d.tail)+1)
 	p = append(p, d.start...)
 	for _, i := range d.order {
 		p = append(p, tree.Elem{Key: uint64(d.ids[i].key), Tokens: d.tokens[i]})
 	}
-	return append(p, tree.Elem{Key: xxh3.HashStringSeed(d.plan.RequestID, tailSeed), Tokens: d.extra})
+	p = append(p, d.tail...)
+	return append(p, tree.Elem{Key: xxh3.HashStringSeed(d.plan.RequestID, tailSeed), Tokens: d.rest})
 }
 
-const tailSeed = 0x7461696c
+// closeWith sets what stands behind the blocks: equal questions behind equal blocks share their tokens, too. They are
+// followed in pieces of about one engine block; what is less than a piece is taken to be the request's own.
+func (d *draft) closeWith(text string, count func(string) int) {
+	d.tail = d.tail[:0]
+	for len(text) > pieceBytes {
+		end := strings.IndexAny(text[pieceBytes:], " \n")
+		if end < 0 {
+			break
+		}
+		piece := text[:pieceBytes+end]
+		d.tail = append(d.tail, tree.Elem{Key: xxh3.HashStringSeed(piece, pieceSeed), Tokens: tokenCount(count(piece))})
+		text = text[len(piece):]
+	}
+	d.rest = tokenCount(count(text))
+}
+
+// pieceBytes is the least length of a piece of text, about 16 tokens.
+const pieceBytes = 64
+
+const (
+	tailSeed  = 0x7461696c
+	pieceSeed = 0x70696563
+)
 
 // plain makes the draft retrieval order: every block in full, nothing told beside.
 func (d *draft) plain(dedup Dedup) {

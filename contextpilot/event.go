@@ -17,6 +17,9 @@ const (
 	Gone
 	// Cleared: the engine dropped its whole cache. Request is ignored.
 	Cleared
+	// Moved: what the request's prompt holds behind its first Tokens tokens lies in Tier now, from where the engine
+	// loads it when it is sent again.
+	Moved
 )
 
 // String returns the kind in lower case.
@@ -30,6 +33,8 @@ func (k EventKind) String() string {
 		return "gone"
 	case Cleared:
 		return "cleared"
+	case Moved:
+		return "moved"
 	}
 	return fmt.Sprintf("EventKind(%d)", uint8(k))
 }
@@ -39,6 +44,7 @@ type Event struct {
 	Kind    EventKind
 	Scope   Scope
 	Request string // request ID as in [Plan.RequestID]
-	Tokens  int    // Served: prompt tokens read from cache; Shrunk: prompt tokens still resident
+	Tokens  int    // Served: prompt tokens read from cache; Shrunk: prompt tokens still resident; Moved: those that stay
 	Output  int    // Served: tokens generated, which the engine caches behind the prompt
+	Tier    string // Moved: name of the tier, see Config.LoadCost; "" is the engine's own memory
 }

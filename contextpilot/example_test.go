@@ -12,7 +12,7 @@ import (
 func passages(ids ...string) []contextpilot.Block {
 	var out []contextpilot.Block
 	for _, id := range ids {
-		out = append(out, contextpilot.Block{ID: id, Text: "What " + id + " says."})
+		out = append(out, contextpilot.Block{ID: id, Text: "What " + id + " says.", Tokens: 120})
 	}
 	return out
 }
@@ -39,11 +39,11 @@ func Example() {
 	second := pilot.Plan(contextpilot.Request{Blocks: passages("limits", "setup", "intro")})
 	fmt.Println(labels(first))
 	fmt.Println(labels(second))
-	fmt.Println(second.Hint())
+	fmt.Println(second.Prefix.Blocks, "blocks are expected in the engine's cache")
 	// Output:
 	// intro, setup, faq
 	// intro, setup, limits
-	// Please read the context in the following priority order: [limits] > [setup] > [intro] and answer the question.
+	// 2 blocks are expected in the engine's cache
 }
 
 // A conversation: what the resent messages show already is referred to.

@@ -24,7 +24,14 @@ func (p *Plan) Explain() string {
 		}
 		fmt.Fprintf(&b, " %d:%s%s", it.Index+1, it.Label, mark)
 	}
-	fmt.Fprintf(&b, "\nexpected in cache: %d blocks (*) of this turn, %d tokens with what stands before them\n", p.Prefix.Blocks, p.Prefix.Tokens)
+	fmt.Fprintf(&b, "\nexpected in cache: %d blocks (*) of this turn, %d tokens with what stands before them; as retrieved: %d tokens\n",
+		p.Prefix.Blocks, p.Prefix.Tokens, p.Why.Plain)
+	p.Why.explain(&b)
+	if hint := p.Hint(); hint != "" {
+		fmt.Fprintf(&b, "told to the model: %s\n", hint)
+	} else if p.Reordered() {
+		b.WriteString("told to the model: nothing about the order (it would cost more than the order saves now, or is switched off)\n")
+	}
 	for _, it := range p.Items {
 		if it.Ref != nil {
 			fmt.Fprintf(&b, "reference: %d:%s was shown as [%s] in turn %d (%s)\n", it.Index+1, it.Label, it.Ref.Label, it.Ref.Turn, it.Ref.RequestID)

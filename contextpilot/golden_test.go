@@ -104,7 +104,7 @@ func TestPaperNewContexts(t *testing.T) {
 }
 
 func TestPaperOrderNote(t *testing.T) {
-	p := newPilot(t, contextpilot.Config{Policy: "contextpilot"})
+	p := newPilot(t, contextpilot.Config{Policy: "contextpilot", Notes: contextpilot.Notes{Hint: contextpilot.HintFull, AlwaysHint: true}})
 	batch := []contextpilot.Request{
 		{ID: "C1", Blocks: blocks("Doc.2", "Doc.1", "Doc.3")},
 		{ID: "C2", Blocks: blocks("Doc.2", "Doc.6", "Doc.1")},

@@ -2,27 +2,53 @@ package contextpilot
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 )
 
-// Default wordings, after ContextPilot §5.3 and §6.
+// Default wordings. The full order note and the location note are those of ContextPilot §5.3 and §6.
 const (
 	DefaultOrderNote    = "Please read the context in the following priority order: {order} and answer the question."
+	DefaultTopNote      = "Most relevant first: {order}."
 	DefaultLocationNote = "Please refer to [{label}] in the previous conversation."
+)
+
+// DefaultTop is the number of blocks that a top note names.
+const DefaultTop = 5
+
+// Hint says what the order note tells of the retriever's ranking.
+type Hint uint8
+
+const (
+	// HintTop names the best blocks only, see Notes.Top. The default.
+	HintTop Hint = iota
+	// HintFull names all blocks, as in ContextPilot §5.3. With many blocks it costs more than the order gains.
+	HintFull
+	// HintDisplaced names the blocks, of the best, that stand further back than the retriever ranked them.
+	HintDisplaced
+	// HintNone tells nothing.
+	HintNone
 )
 
 // Notes words what is told to the model beside the blocks. Notes stand behind the blocks, so that they never
 // break a shared prefix. The zero value is the default.
 type Notes struct {
-	// Order tells the retriever's ranking when the blocks are sent in another order; {order} stands for the
-	// labels, best first: "[a] > [b]". Empty: DefaultOrderNote.
-	Order string
+	// Hint chooses the form of the order note, which is added when the blocks are sent in another order than
+	// retrieved and the request is expected to save more tokens by that than the note costs.
+	Hint Hint
+	// Top is the number of blocks that HintTop and HintDisplaced name at most. 0: DefaultTop.
+	Top int
+	// AlwaysHint adds the order note whether it pays or not.
+	AlwaysHint bool
+	// Order words HintFull and TopOrder the other forms; {order} stands for the labels, best first: "[a] > [b]".
+	// Empty: DefaultOrderNote, DefaultTopNote.
+	Order, TopOrder string
 	// Location stands for a block that was shown in an earlier turn; {label} is the name it was shown under and
 	// {turn} the number of that turn. Empty: DefaultLocationNote.
 	Location string
-	// NoOrder and NoLocation leave a note out; a block whose location note is left out is still listed in the plan.
-	NoOrder, NoLocation bool
+	// NoLocation leaves the location notes out; the blocks are still listed in the plan.
+	NoLocation bool
 	// AfterQuestion puts the order note behind the question instead of before it.
 	AfterQuestion bool
 }
@@ -31,10 +57,23 @@ func (n Notes) withDefaults() (Notes, error) {
 	if n.Order == "" {
 		n.Order = DefaultOrderNote
 	}
+	if n.TopOrder == "" {
+		n.TopOrder = DefaultTopNote
+	}
 	if n.Location == "" {
 		n.Location = DefaultLocationNote
 	}
+	if n.Hint > HintNone {
+		return n, fmt.Errorf("%w: Notes.Hint %d", ErrBadConfig, n.Hint)
+	}
+	if n.Top < 0 {
+		return n, fmt.Errorf("%w: Notes.Top %d is negative", ErrBadConfig, n.Top)
+	}
+	n.Top = or(n.Top, DefaultTop)
 	if err := placeholders("Notes.Order", n.Order, "order"); err != nil {
+		return n, err
+	}
+	if err := placeholders("Notes.TopOrder", n.TopOrder, "order"); err != nil {
 		return n, err
 	}
 	return n, placeholders("Notes.Location", n.Location, "label", "turn")
@@ -69,17 +108,38 @@ func opensMarkup(template string) bool {
 	return false
 }
 
-func (n Notes) order(labels []string) string {
+// hint returns the order note of a draft with items, "" if there is nothing to tell.
+func (n Notes) hint(d *draft) string {
+	if n.Hint == HintNone || !d.plan.Reordered() {
+		return ""
+	}
+	ranked := slices.Clone(d.plan.Items)
+	slices.SortFunc(ranked, func(a, b Item) int { return a.Index - b.Index })
+	template := n.Order
+	if n.Hint != HintFull {
+		template = n.TopOrder
+		ranked = ranked[:min(len(ranked), n.Top)]
+	}
 	var b strings.Builder
-	for i, l := range labels {
-		if i > 0 {
+	for rank, it := range ranked {
+		if n.Hint == HintDisplaced && slices.IndexFunc(d.plan.Items, func(x Item) bool { return x.Index == it.Index }) <= rank {
+			continue
+		}
+		if b.Len() > 0 {
 			b.WriteString(" > ")
 		}
+		label := it.Label
+		if it.Ref != nil {
+			label = it.Ref.Label
+		}
 		b.WriteByte('[')
-		b.WriteString(l)
+		b.WriteString(label)
 		b.WriteByte(']')
 	}
-	return strings.ReplaceAll(n.Order, "{order}", b.String())
+	if b.Len() == 0 {
+		return ""
+	}
+	return strings.ReplaceAll(template, "{order}", b.String())
 }
 
 func (n Notes) location(r Ref) string {

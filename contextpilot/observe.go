@@ -45,6 +45,11 @@ func (p *Pilot) observe(ev Event) (ok, fresh bool) {
 		// Tokens counts from the beginning of the prompt, the index from behind the head.
 		ok = sc.tree.Shrink(ev.Request, ev.Tokens-max(sc.head, 0))
 		return ok, ok
+	case Moved:
+		sc.mu.Lock()
+		defer sc.mu.Unlock()
+		ok = sc.tree.Move(ev.Request, ev.Tokens-max(sc.head, 0), p.tiers.number(ev.Tier))
+		return ok, ok
 	case Gone:
 		ok = p.gone(sc, ev)
 		return ok, ok

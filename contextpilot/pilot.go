@@ -23,6 +23,7 @@ type Pilot struct {
 	sessions *sessions
 	held     handoff
 	stats    counters
+	tiers    *tiers
 	prefix   string // of assigned request IDs
 	next     atomic.Uint64
 	inject   func(stage string) error // fault injection, tests only
@@ -41,7 +42,7 @@ func New(cfg Config) (*Pilot, error) {
 	_, _ = rand.Read(b[:]) // never fails (crypto/rand)
 	return &Pilot{
 		cfg: cfg, sessions: newSessions(cfg.MaxSessions, cfg.SessionTTL),
-		prefix: "rp-" + hex.EncodeToString(b[:]) + "-", scopes: map[Scope]*scope{},
+		prefix: "rp-" + hex.EncodeToString(b[:]) + "-", scopes: map[Scope]*scope{}, tiers: newTiers(cfg.LoadCost),
 	}, nil
 }
 
@@ -117,6 +118,7 @@ func (p *Pilot) prepare(d *draft, req *Request, s *session) error {
 		return err
 	}
 	d.budget(req.Budget)
+	p.cfg.Limits.split(d)
 	return nil
 }
 

@@ -26,6 +26,8 @@ type Plan struct {
 	Notes []Note
 	// Prefix is what the engine is expected to hold already.
 	Prefix Prefix
+	// Why tells how the order came about.
+	Why Why
 	// Fault is set if a stage failed; it wraps ErrFault. It is for logs and counters: the plan is usable, every block
 	// is in it in full and in retrieval order, repeats and what exceeds Request.Budget included.
 	Fault error
@@ -144,14 +146,31 @@ func (p *Plan) Context() string {
 
 // Prompt returns the whole turn: the context, then the order note and the question in the configured order.
 func (p *Plan) Prompt(question string) string {
-	ctx, hint := p.Context(), p.Hint()
-	if hint == "" {
-		return ctx + question
+	return p.Context() + p.ending(question)
+}
+
+// ending is the question with the order note.
+func (p *Plan) ending(question string) string {
+	hint := p.Hint()
+	switch {
+	case hint == "":
+		return question
+	case p.afterQuestion:
+		return question + "\n" + hint
 	}
-	if p.afterQuestion {
-		return ctx + question + "\n" + hint
+	return hint + "\n" + question
+}
+
+// closing returns what stands behind the blocks: references, order note and question, in the order of the prompt.
+func (p *Plan) closing() string {
+	var b strings.Builder
+	for i, it := range p.Items {
+		if it.Ref != nil {
+			b.WriteString(p.RenderItem(i))
+		}
 	}
-	return ctx + hint + "\n" + question
+	b.WriteString(p.ending(p.req.Query))
+	return b.String()
 }
 
 // Cite returns the retrieved block behind a label: the block's own, or, for a reference, the one it was shown under.

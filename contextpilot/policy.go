@@ -40,10 +40,13 @@ type Query struct {
 	// Tree is what the engine is believed to hold, From the node behind which the blocks will stand.
 	Tree View
 	From Node
+
+	continued bool
+	gate      gate
 }
 
 // Continued tells that the blocks stand behind a conversation's history, where no other request's prompt leads.
-func (q Query) Continued() bool { return q.From != Root }
+func (q Query) Continued() bool { return q.continued }
 
 // Candidate is a block to be placed.
 type Candidate struct {
@@ -63,7 +66,10 @@ const Root = tree.Root
 const NoNode Node = -1
 
 // View is the read side of a scope's index, valid during the call it is given to.
-type View struct{ t *tree.Tree }
+type View struct {
+	t     *tree.Tree
+	tiers *tiers
+}
 
 // Child returns the node of block k behind n. O(1).
 func (v View) Child(n Node, k Key) (Node, bool) {
@@ -81,6 +87,25 @@ func (v View) Children(dst []Node, n Node) []Node {
 	return v.t.Children(dst, n)
 }
 
+// Fanout returns the number of nodes behind n that hold a block or a request's end. O(1).
+func (v View) Fanout(n Node) int {
+	if n == NoNode {
+		return 0
+	}
+	return v.t.Fanout(n)
+}
+
+// Age returns the number of requests that were sent since n last was.
+func (v View) Age(n Node) int { return v.t.Age(n) }
+
+// LoadCost returns what it costs to load a token of n's block into the engine's memory, with computing it as 1.
+func (v View) LoadCost(n Node) float64 {
+	if v.tiers == nil {
+		return 0
+	}
+	return v.tiers.costs[v.t.Tier(n)]
+}
+
 // Key returns the block that n ends with.
 func (v View) Key(n Node) Key { return Key(v.t.Key(n)) }
 
@@ -88,7 +113,7 @@ func (v View) Key(n Node) Key { return Key(v.t.Key(n)) }
 func (v View) Tokens(n Node) int { return v.t.Depth(n) }
 
 // DefaultPolicy is the policy of the zero Config.
-const DefaultPolicy = "contextpilot"
+const DefaultPolicy = "best"
 
 // policies is the table of built-in policies; it is never changed.
 func policies() []struct {
@@ -106,6 +131,8 @@ func policies() []struct {
 		{"random", func() Policy { return random{} }},
 		{"knowledge-tree", func() Policy { return knowledgeTree{} }},
 		{"contextpilot", func() Policy { return newClustered() }},
+		{"best", func() Policy { return NewBest(BestOptions{}) }},
+		{"oracle", func() Policy { return &oracle{} }},
 	}
 }
 

@@ -203,7 +203,7 @@ func TestPolicyIsTold(t *testing.T) {
 	p.Observe(contextpilot.Event{Kind: contextpilot.Gone, Request: "1"}, contextpilot.Event{Kind: contextpilot.Gone, Request: "1"})
 	equal(t, "calls", []string{
 		"order 1 [a b] continued=false depth=0", "sent 1 [a b] [1 0]",
-		"order 2 [c d] continued=true depth=87", "sent 2 [c d] [1 0]", // behind b, a (64) and the first turn's note (23)
+		"order 2 [c d] continued=true depth=64", "sent 2 [c d] [1 0]", // behind b and a
 		"order 3 [c] continued=true depth=-1", "sent 3 [c] [0]",
 		"gone 3", "order 3 [e] continued=false depth=0", "sent 3 [e] [0]",
 		"gone 1",

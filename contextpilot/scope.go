@@ -17,8 +17,11 @@ type scope struct {
 	name   string // the policy's
 	head   int    // tokens in front of every prompt; −1: no request yet, so it is not resident
 	block  int    // engine block in tokens
+	tiers  *tiers
 
-	order []int // scratch
+	path  []tree.Elem // scratch
+	order []int
+	at    []int
 	seen  []bool
 	cands []Candidate
 
@@ -26,7 +29,7 @@ type scope struct {
 }
 
 func newScope(p *Pilot) *scope {
-	sc := &scope{block: p.cfg.BlockSize}
+	sc := &scope{block: p.cfg.BlockSize, tiers: p.tiers}
 	sc.build(p)
 	return sc
 }
@@ -65,14 +68,45 @@ func (sc *scope) lastUse() time.Time { return time.Unix(0, sc.used.Load()) }
 // query is valid until the next call.
 func (sc *scope) query(d *draft) Query {
 	sc.cands = d.query(sc.cands[:0])
-	q := Query{Request: d.plan.RequestID, Blocks: sc.cands, Tree: View{sc.tree}, From: Root}
-	if len(d.start) > 0 {
-		n, steps, _ := sc.tree.Walk(d.start)
-		if q.From = n; steps < len(d.start) {
+	q := Query{
+		Request: d.plan.RequestID, Blocks: sc.cands, Tree: View{t: sc.tree, tiers: sc.tiers}, From: Root,
+		continued: len(d.start) > 0, gate: d.gate,
+	}
+	if len(d.start)+len(d.pinned) > 0 {
+		front := sc.front(d, d.pinned)
+		n, steps, _ := sc.tree.Walk(front)
+		if q.From = n; steps < len(front) {
 			q.From = NoNode
 		}
 	}
 	return q
+}
+
+// front returns the path of a prompt that goes on with these blocks behind what precedes them; valid until the next
+// call.
+func (sc *scope) front(d *draft, blocks []int) []tree.Elem {
+	sc.path = append(sc.path[:0], d.start...)
+	for _, i := range blocks {
+		sc.path = append(sc.path, tree.Elem{Key: uint64(d.ids[i].key), Tokens: d.tokens[i]})
+	}
+	return sc.path
+}
+
+// resident returns the number of prompt tokens in whole engine blocks that are expected to be in the cache if the
+// draft's blocks are sent in this order.
+func (sc *scope) resident(d *draft, order []int) int {
+	if sc.head < 0 {
+		return 0
+	}
+	_, _, tokens := sc.tree.Walk(sc.front(d, order))
+	tokens += d.head
+	return tokens - tokens%sc.block
+}
+
+// foretell fills in what the order gains over retrieval order.
+func (sc *scope) foretell(d *draft) {
+	d.plan.Why.Plain = sc.resident(d, d.place)
+	d.gain = sc.resident(d, d.order) - d.plan.Why.Plain
 }
 
 // insert records the draft's path as in flight and fills in what is expected to be resident.
@@ -96,15 +130,16 @@ func (sc *scope) insert(d *draft, owner string) []tree.Elem {
 	return path
 }
 
-// positions returns the draft's order as positions in its place list, valid until the next call.
+// positions returns the order of the blocks that the policy placed, as positions in its query; valid until the
+// next call.
 func (sc *scope) positions(d *draft) []int {
-	at := make(map[int]int, len(d.place))
-	for p, i := range d.place {
-		at[i] = p
+	sc.at = append(sc.at[:0], make([]int, len(d.plan.req.Blocks))...)
+	for p, i := range d.free {
+		sc.at[i] = p
 	}
 	sc.order = sc.order[:0]
-	for _, i := range d.order {
-		sc.order = append(sc.order, at[i])
+	for _, i := range d.order[len(d.pinned) : len(d.order)-len(d.last)] {
+		sc.order = append(sc.order, sc.at[i])
 	}
 	return sc.order
 }

@@ -44,7 +44,7 @@ func (p *Pilot) index(d *draft, req *Request, s *session) error {
 		}
 		d.tokens[i] = tokenCount(n)
 	}
-	d.extra = tokenCount(p.cfg.Tokenizer.Count(req.Query))
+	d.closeWith(req.Query, p.cfg.Tokenizer.Count)
 	if s != nil {
 		h := s.look(req.Prior, p.cfg.Tokenizer.Count)
 		d.start, d.visible, d.left = h.start, h.visible, h.left
@@ -116,22 +116,30 @@ func (d *draft) budget(limit int) {
 func (sc *scope) reorder(d *draft) error {
 	q := sc.query(d)
 	sc.order = sc.policy.Order(sc.order[:0], q)
-	if !permutation(sc.order, len(d.place), &sc.seen) {
-		return fmt.Errorf("policy %s: order %v of %d blocks", sc.name, sc.order, len(d.place))
+	if !permutation(sc.order, len(d.free), &sc.seen) {
+		return fmt.Errorf("policy %s: order %v of %d blocks", sc.name, sc.order, len(d.free))
+	}
+	if r, ok := sc.policy.(reasoner); ok {
+		d.plan.Why = r.Why()
 	}
 	d.setOrder(sc.order)
+	sc.foretell(d)
 	return nil
 }
 
-// setOrder takes the policy's order, which is of positions in place.
+// setOrder takes the policy's order, which is of positions in free; it is corrected where it breaks a limit.
 func (d *draft) setOrder(order []int) {
-	d.order = make([]int, len(order))
-	for i, j := range order {
-		d.order[i] = d.place[j]
+	d.gate.keep(order)
+	d.order = make([]int, 0, len(d.place))
+	d.order = append(d.order, d.pinned...)
+	for _, j := range order {
+		d.order = append(d.order, d.free[j])
 	}
+	d.order = append(d.order, d.last...)
 }
 
-// annotate adds the notes.
+// annotate adds the notes. The order note costs tokens now, while the order may pay later only: it is added if what
+// this request is expected to read from the cache, beyond what retrieval order would, exceeds it.
 func (p *Pilot) annotate(d *draft) error {
 	n := p.cfg.Notes
 	d.plan.Notes = nil
@@ -143,21 +151,14 @@ func (p *Pilot) annotate(d *draft) error {
 			}
 		}
 	}
-	if !n.NoOrder && d.plan.Reordered() {
-		ranked := slices.Clone(d.plan.Items)
-		slices.SortFunc(ranked, func(a, b Item) int { return a.Index - b.Index })
-		labels := make([]string, len(ranked))
-		for i, it := range ranked {
-			labels[i] = it.Label
-			if it.Ref != nil {
-				labels[i] = it.Ref.Label
-			}
-		}
-		d.plan.Notes = append(d.plan.Notes, Note{Kind: OrderNote, Text: n.order(labels)})
-	}
 	d.plan.afterQuestion = n.AfterQuestion
-	for _, note := range d.plan.Notes {
-		d.extra += tokenCount(p.cfg.Tokenizer.Count(note.Text))
+	if text := n.hint(d); text != "" {
+		if n.AlwaysHint || d.gain > p.cfg.Tokenizer.Count(text) {
+			d.plan.Notes = append(d.plan.Notes, Note{Kind: OrderNote, Text: text})
+		}
+	}
+	if len(d.plan.Notes) > 0 {
+		d.closeWith(d.plan.closing(), p.cfg.Tokenizer.Count)
 	}
 	return nil
 }

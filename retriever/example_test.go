@@ -62,7 +62,6 @@ func Example() {
 	// <doc c>
 	// Motors drive pumps.
 	// </doc>
-	// Please read the context in the following priority order: [c] > [a] > [b] and answer the question.
 }
 
 // A chain that returns its source documents returns those that were sent; Sources gives back what was retrieved. The

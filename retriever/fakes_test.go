@@ -31,6 +31,9 @@ func doc(id, text string) schema.Document {
 
 func newPilot(t testing.TB, cfg contextpilot.Config) *contextpilot.Pilot {
 	t.Helper()
+	if cfg.Notes.Hint == contextpilot.HintTop {
+		cfg.Notes.Hint, cfg.Notes.AlwaysHint = contextpilot.HintFull, true // short texts would not earn a note
+	}
 	pilot, err := contextpilot.New(cfg)
 	if err != nil {
 		t.Fatal(err)

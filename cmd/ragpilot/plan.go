@@ -16,8 +16,9 @@ import (
 
 func newPlan() *cobra.Command {
 	var f traceFlags
-	var policy string
+	var policy, explain string
 	var offline bool
+	var concurrency int
 	cmd := &cobra.Command{
 		Use:   "plan --trace T --blocks B",
 		Short: "Plan a trace: one JSON line per request in execution order",
@@ -42,24 +43,64 @@ func newPlan() *cobra.Command {
 			if err != nil {
 				return fmt.Errorf("--policy: %w", err)
 			}
+			if concurrency < 1 || concurrency > 1 && !offline {
+				return fmt.Errorf("--concurrency %d: want 1 or more, and more than 1 only with --offline", concurrency)
+			}
 			r, err := trace.Open(f.trace, blocks)
 			if err != nil {
 				return err
 			}
 			defer r.Close()
-			w := trace.NewWriter(cmd.OutOrStdout())
-			if offline {
-				return planOffline(cmd.Context(), planner, r, w)
+			out := cmd.OutOrStdout()
+			var told *explained
+			if cmd.Flags().Changed("explain") {
+				told = &explained{id: explain, out: out}
+				planner.Explain = told.plan
+				out = io.Discard
 			}
-			return planOnline(cmd.Context(), planner, r, w)
+			w := trace.NewWriter(out)
+			if offline {
+				err = planOffline(cmd.Context(), planner, r, w, concurrency)
+			} else {
+				err = planOnline(cmd.Context(), planner, r, w)
+			}
+			return errors.Join(err, told.err())
 		},
 	}
 	flags := cmd.Flags()
 	f.register(flags)
 	flags.StringVar(&policy, "policy", contextpilot.DefaultPolicy, fmt.Sprintf("order `POLICY`: %v", contextpilot.PolicyNames()))
 	flags.BoolVar(&offline, "offline", false, "plan all requests together")
+	flags.IntVar(&concurrency, "concurrency", 1, "with --offline: `N` requests run side by side, so that none of them should share with another")
+	flags.StringVar(&explain, "explain", "", "instead of plans, print why request `ID` is sent as it is")
 	flags.StringVar(&f.capacity, "capacity", "unlimited", "index capacity in `TOKENS`")
 	return cmd
+}
+
+// explained prints why one request is sent as it is.
+type explained struct {
+	id    string
+	out   io.Writer
+	found bool
+	wrote error
+}
+
+func (e *explained) plan(q trace.Request, p *contextpilot.Plan) {
+	if q.ID == e.id && !e.found {
+		e.found = true
+		_, e.wrote = io.WriteString(e.out, p.Explain())
+	}
+}
+
+// err tells what went wrong; nil for nil.
+func (e *explained) err() error {
+	if e == nil {
+		return nil
+	}
+	if !e.found {
+		return fmt.Errorf("--explain %q: no such request in the trace", e.id)
+	}
+	return e.wrote
 }
 
 // planOnline writes each line before it reads the next.
@@ -83,7 +124,7 @@ func planOnline(ctx context.Context, planner *replay.Planner, r *trace.Reader, w
 }
 
 // planOffline reads everything before it writes anything.
-func planOffline(ctx context.Context, planner *replay.Planner, r *trace.Reader, w *trace.Writer) error {
+func planOffline(ctx context.Context, planner *replay.Planner, r *trace.Reader, w *trace.Writer, concurrency int) error {
 	var all []trace.Request
 	for q, err := range r.All() {
 		if err != nil {
@@ -91,7 +132,7 @@ func planOffline(ctx context.Context, planner *replay.Planner, r *trace.Reader, 
 		}
 		all = append(all, q)
 	}
-	lines, err := planner.PlanAll(ctx, all)
+	lines, err := planner.PlanAll(ctx, all, concurrency)
 	if err != nil {
 		return err
 	}

@@ -2,6 +2,8 @@ package main
 
 import (
 	"fmt"
+	"strconv"
+	"strings"
 
 	"github.com/spf13/pflag"
 
@@ -15,6 +17,9 @@ type traceFlags struct {
 	dedup, history, hint string
 	capacity             string
 	k                    int
+	alwaysHint           bool
+	limits               contextpilot.Limits
+	group                string
 }
 
 func (f *traceFlags) register(flags *pflag.FlagSet) {
@@ -22,7 +27,12 @@ func (f *traceFlags) register(flags *pflag.FlagSet) {
 	flags.StringVar(&f.blocks, "blocks", "", "blocks `FILE` (JSON lines, may end in .gz)")
 	flags.StringVar(&f.dedup, "dedup", "on", "replace blocks shown earlier in the session by references: `on|off`")
 	flags.StringVar(&f.history, "history", "full", "what each turn resends: `full|none`")
-	flags.StringVar(&f.hint, "hint", "auto", "tell the retriever's order when it is not the order sent: `auto|off`")
+	flags.StringVar(&f.hint, "hint", "auto", "tell the model the retriever's order, where that costs less than the order sent saves: `auto|full|top-N|displaced-only|none`")
+	flags.BoolVar(&f.alwaysHint, "hint-always", false, "tell it whether it pays or not")
+	flags.IntVar(&f.limits.MaxDisplacement, "max-displacement", 0, "no block stands more than `N` places from its rank (0: no limit)")
+	flags.IntVar(&f.limits.Pin, "pin", 0, "the first `N` documents stay in front")
+	flags.IntVar(&f.limits.KeepTopAtEnd, "keep-top-at-end", 0, "the first `N` documents go to the end, the best one last")
+	flags.StringVar(&f.group, "group", "", "documents whose IDs are equal up to the last `SEPARATOR`, with a number behind it, stay in the order of these numbers")
 	flags.IntVar(&f.k, "k", 0, "use the first `N` documents of each request (0: all)")
 }
 
@@ -51,8 +61,48 @@ func (f *traceFlags) settings(policy string) (replay.Settings, error) {
 	if s.History, err = oneOf("--history", f.history, "full", "none"); err != nil {
 		return s, err
 	}
-	s.Hint, err = oneOf("--hint", f.hint, "auto", "off")
-	return s, err
+	if s.Notes.Hint, s.Notes.Top, err = hintForm(f.hint); err != nil {
+		return s, err
+	}
+	s.Notes.AlwaysHint = f.alwaysHint
+	s.Limits = f.limits
+	if f.group != "" {
+		s.Limits.Group = func(b contextpilot.Block) (document string, place int) { return numbered(b.ID, f.group) }
+	}
+	return s, nil
+}
+
+// hintForm reads --hint; top is 0 for the default number.
+func hintForm(value string) (form contextpilot.Hint, top int, err error) {
+	switch value {
+	case "auto":
+		return contextpilot.HintTop, 0, nil
+	case "full":
+		return contextpilot.HintFull, 0, nil
+	case "displaced-only":
+		return contextpilot.HintDisplaced, 0, nil
+	case "none", "off":
+		return contextpilot.HintNone, 0, nil
+	}
+	if n, ok := strings.CutPrefix(value, "top-"); ok {
+		if top, err := strconv.Atoi(n); err == nil && top > 0 {
+			return contextpilot.HintTop, top, nil
+		}
+	}
+	return 0, 0, fmt.Errorf("--hint %q: want auto, full, top-N, displaced-only or none", value)
+}
+
+// numbered splits an ID at the last separator; an ID without a number behind it is a document of its own.
+func numbered(id, separator string) (document string, place int) {
+	at := strings.LastIndex(id, separator)
+	if at < 0 {
+		return id, 0
+	}
+	n, err := strconv.Atoi(id[at+len(separator):])
+	if err != nil {
+		return id, 0
+	}
+	return id[:at], n
 }
 
 // oneOf tells whether the value is yes; anything but yes and no is an error.

@@ -17,9 +17,10 @@ type Settings struct {
 	Policy   string
 	Dedup    bool // blocks shown earlier in the session become references
 	History  bool // each turn resends the conversation; without it every request is a first turn
-	Hint     bool // tell the model the retriever's order when it is not the order sent
 	K        int  // use the first K documents of each request; 0: all
 	Capacity int  // index capacity in tokens; 0: unlimited
+	Notes    contextpilot.Notes
+	Limits   contextpilot.Limits
 }
 
 // maxSessions bounds the conversations whose history is kept.
@@ -27,6 +28,9 @@ const maxSessions = 100_000
 
 // Planner plans the requests of one trace. Not safe for concurrent use.
 type Planner struct {
+	// Explain, if not nil, is called with every plan.
+	Explain func(trace.Request, *contextpilot.Plan)
+
 	set    Settings
 	pilot  *contextpilot.Pilot
 	blocks *trace.Blocks
@@ -42,11 +46,14 @@ type known struct {
 
 // NewPlanner returns a Planner; an unknown policy is an error that lists the known ones.
 func NewPlanner(set Settings, blocks *trace.Blocks) (*Planner, error) {
-	cfg := contextpilot.Config{Policy: set.Policy, Dedup: contextpilot.DedupOff, Capacity: set.Capacity, MaxRequests: -1, MaxSessions: maxSessions}
+	cfg := contextpilot.Config{
+		Policy: set.Policy, Dedup: contextpilot.DedupOff, Capacity: set.Capacity, MaxRequests: -1, MaxSessions: maxSessions,
+		Notes: set.Notes, Limits: set.Limits, Tokenizer: exact{},
+	}
+	cfg.Notes.Location = reference
 	if set.Dedup {
 		cfg.Dedup = contextpilot.DedupID // a plan file names a reference by the ID that was shown
 	}
-	cfg.Notes.NoOrder = !set.Hint
 	pilot, err := contextpilot.New(cfg)
 	if err != nil {
 		return nil, err
@@ -57,12 +64,21 @@ func NewPlanner(set Settings, blocks *trace.Blocks) (*Planner, error) {
 	}, nil
 }
 
+// reference is a location note of as many tokens as a reference in a trace's prompt has, see trace.Prompts.
+const reference = "[doc {label} see above]"
+
+// exact counts tokens as the simulator and the judge of plans do.
+type exact struct{}
+
+func (exact) Count(text string) int { return tokens.Count(text) }
+
 // Pilot gives access to the pilot, for its statistics and for engines' events.
 func (p *Planner) Pilot() *contextpilot.Pilot { return p.pilot }
 
 // Plan plans the next request of the trace. Answered must follow before the next turn of its session.
 func (p *Planner) Plan(q trace.Request) trace.Plan {
 	plan := p.pilot.Plan(p.request(q))
+	p.explain(q, &plan)
 	return p.record(q, &plan)
 }
 
@@ -72,8 +88,9 @@ func (p *Planner) Answered(q trace.Request) {
 }
 
 // PlanAll plans a whole trace offline and returns the plans in execution order. First turns are planned as one
-// batch; the later turns of a session follow its first turn at once, since only they can reuse its history.
-func (p *Planner) PlanAll(ctx context.Context, trc []trace.Request) ([]trace.Plan, error) {
+// batch; the later turns of a session follow its first turn at once, since only they can reuse its history. With
+// concurrency n > 1 the schedule is cut into n lanes, and every n plans in a row are one of each lane.
+func (p *Planner) PlanAll(ctx context.Context, trc []trace.Request, concurrency int) ([]trace.Plan, error) {
 	var first []int
 	later := map[string][]int{}
 	seen := map[string]bool{}
@@ -93,17 +110,41 @@ func (p *Planner) PlanAll(ctx context.Context, trc []trace.Request) ([]trace.Pla
 	if err != nil {
 		return nil, fmt.Errorf("plan %d requests: %w", len(reqs), err)
 	}
-	var out []trace.Plan
-	for _, i := range batch.Order {
-		q := trc[first[i]]
-		out = append(out, p.record(q, &batch.Plans[i]))
-		p.Answered(q)
-		for _, k := range later[q.Session] {
-			out = append(out, p.Plan(trc[k]))
-			p.Answered(trc[k])
+	lanes := batch.Lanes(concurrency)
+	lines := make([][]trace.Plan, len(lanes))
+	for l, lane := range lanes {
+		for _, i := range lane {
+			q := trc[first[i]]
+			p.explain(q, &batch.Plans[i])
+			lines[l] = append(lines[l], p.record(q, &batch.Plans[i]))
+			p.Answered(q)
+			for _, k := range later[q.Session] {
+				lines[l] = append(lines[l], p.Plan(trc[k]))
+				p.Answered(trc[k])
+			}
 		}
 	}
-	return out, nil
+	return interleave(lines), nil
+}
+
+// interleave takes one line of each lane after the other.
+func interleave(lanes [][]trace.Plan) (out []trace.Plan) {
+	for i, more := 0, true; more; i++ {
+		more = false
+		for _, lane := range lanes {
+			if i < len(lane) {
+				out = append(out, lane[i])
+				more = true
+			}
+		}
+	}
+	return out
+}
+
+func (p *Planner) explain(q trace.Request, plan *contextpilot.Plan) {
+	if p.Explain != nil {
+		p.Explain(q, plan)
+	}
 }
 
 // RequestID is the ID under which a request of a trace is planned and sent. IDs and sessions of a trace may be empty,
@@ -115,7 +156,7 @@ func (p *Planner) request(q trace.Request) contextpilot.Request {
 	if p.set.K > 0 && p.set.K < len(docs) {
 		docs = docs[:p.set.K]
 	}
-	req := contextpilot.Request{ID: RequestID(q), Query: q.Query, HeadTokens: p.head, Session: "s" + q.Session, Blocks: make([]contextpilot.Block, len(docs))}
+	req := contextpilot.Request{ID: RequestID(q), Query: trace.Question(q.Query), HeadTokens: p.head, Session: "s" + q.Session, Blocks: make([]contextpilot.Block, len(docs))}
 	for i, id := range docs {
 		text, _ := p.blocks.Text(id)
 		req.Blocks[i] = contextpilot.Block{ID: id, Text: text, Tokens: p.lookup(id).tokens}

@@ -35,7 +35,10 @@ func everySetting(t *testing.T, f func(t *testing.T, set replay.Settings)) {
 		for _, history := range []bool{true, false} {
 			for _, dedup := range []bool{true, false} {
 				for _, capacity := range []int{0, 3000} {
-					set := replay.Settings{Policy: policy, History: history, Dedup: dedup, Hint: dedup, Capacity: capacity}
+					set := replay.Settings{Policy: policy, History: history, Dedup: dedup, Capacity: capacity}
+					if !dedup {
+						set.Notes.Hint = contextpilot.HintNone
+					}
 					t.Run(fmt.Sprintf("%s/history=%t/dedup=%t/capacity=%d", policy, history, dedup, capacity), func(t *testing.T) { f(t, set) })
 				}
 			}
@@ -53,7 +56,7 @@ func TestPlansAreValid(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		plan, err := p.PlanAll(context.Background(), trc)
+		plan, err := p.PlanAll(context.Background(), trc, 1)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -90,13 +93,13 @@ func TestReferencesAndHints(t *testing.T) {
 		}
 		return refs, hints
 	}
-	if refs, hints := count(replay.Settings{Policy: "contextpilot", History: true, Dedup: true, Hint: true}); refs == 0 || hints == 0 {
+	if refs, hints := count(replay.Settings{Policy: "contextpilot", History: true, Dedup: true}); refs == 0 || hints == 0 {
 		t.Errorf("%d references, %d hints", refs, hints)
 	}
-	if refs, hints := count(replay.Settings{Policy: "contextpilot", History: true}); refs != 0 || hints != 0 {
+	if refs, hints := count(replay.Settings{Policy: "contextpilot", History: true, Notes: contextpilot.Notes{Hint: contextpilot.HintNone}}); refs != 0 || hints != 0 {
 		t.Errorf("off: %d references, %d hints", refs, hints)
 	}
-	if refs, hints := count(replay.Settings{Policy: "retrieval", Dedup: true, Hint: true}); refs != 0 || hints != 0 {
+	if refs, hints := count(replay.Settings{Policy: "retrieval", Dedup: true}); refs != 0 || hints != 0 {
 		t.Errorf("without history, in retrieval order: %d references, %d hints", refs, hints)
 	}
 }
@@ -125,7 +128,7 @@ func TestRun(t *testing.T) {
 	run := func(t *testing.T, policy string, capacity int, offline bool) replay.Result {
 		t.Helper()
 		res, err := replay.Run(context.Background(), replay.Job{
-			Settings: replay.Settings{Policy: policy, History: true, Dedup: true, Hint: true},
+			Settings: replay.Settings{Policy: policy, History: true, Dedup: true},
 			Offline:  offline, Exact: true,
 			Engine: sim.New(sim.Options{CapacityTokens: capacity, Reply: func(r engines.Request) string { return answers[r.ID] }}),
 		}, trc, blocks)

@@ -88,7 +88,7 @@ func Run(ctx context.Context, job Job, trc []trace.Request, blocks *trace.Blocks
 		}
 		return r.res, nil
 	}
-	plans, err := planner.PlanAll(ctx, trc)
+	plans, err := planner.PlanAll(ctx, trc, 1)
 	if err != nil {
 		return Result{}, err
 	}

@@ -25,7 +25,7 @@ func TestOpenTraces(t *testing.T) {
 			}
 			for _, policy := range contextpilot.PolicyNames() {
 				t.Run(policy, func(t *testing.T) {
-					set := replay.Settings{Policy: policy, History: true, Dedup: true, Hint: true}
+					set := replay.Settings{Policy: policy, History: true, Dedup: true}
 					whole := planOnline(t, set, trc, blocks)
 					if err := validate(trc, whole, true, true); err != nil {
 						t.Errorf("online: %v", err)
@@ -39,7 +39,7 @@ func TestOpenTraces(t *testing.T) {
 					if err != nil {
 						t.Fatal(err)
 					}
-					offline, err := p.PlanAll(context.Background(), trc)
+					offline, err := p.PlanAll(context.Background(), trc, 1)
 					if err != nil {
 						t.Fatal(err)
 					}

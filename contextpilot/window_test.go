@@ -1,0 +1,84 @@
+package contextpilot_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/ragpilot/ragpilot/contextpilot"
+)
+
+// together calls Plan for all requests at once, in order, and returns the plans.
+func together(t *testing.T, w *contextpilot.Window, reqs []contextpilot.Request) []contextpilot.Plan {
+	t.Helper()
+	plans := make([]contextpilot.Plan, len(reqs))
+	var wg sync.WaitGroup
+	for i, r := range reqs {
+		wg.Go(func() {
+			p, err := w.Plan(context.Background(), r)
+			if err != nil {
+				t.Error(err)
+			}
+			plans[i] = p
+		})
+	}
+	wg.Wait()
+	return plans
+}
+
+func TestWindowPlansEverythingOnce(t *testing.T) {
+	p := newPilot(t, contextpilot.Config{})
+	w := contextpilot.NewWindow(p, time.Millisecond, 8)
+	var reqs []contextpilot.Request
+	for i := range 50 {
+		reqs = append(reqs, contextpilot.Request{ID: fmt.Sprint(i), Scope: contextpilot.Scope{Model: fmt.Sprint(i % 2)}, Blocks: blocks("a", fmt.Sprint("b", i%5), "c")})
+	}
+	for i, plan := range together(t, w, reqs) {
+		if plan.RequestID != reqs[i].ID || len(plan.Items) != 3 || plan.Fault != nil {
+			t.Errorf("request %d got plan %s: %s", i, plan.RequestID, plan.Explain())
+		}
+	}
+	equal(t, "plans", 50, int(p.Stats().Plans))
+}
+
+// Four requests share b and c, which none of them could know: planned together, they put them in front.
+func TestWindowKnowsWhatFollows(t *testing.T) {
+	p := newPilot(t, contextpilot.Config{})
+	w := contextpilot.NewWindow(p, time.Minute, 4)
+	var reqs []contextpilot.Request
+	for i := range 4 {
+		reqs = append(reqs, contextpilot.Request{Blocks: big(fmt.Sprint("own", i), "b", fmt.Sprint("other", i), "c")})
+	}
+	shared := 0
+	for _, plan := range together(t, w, reqs) {
+		if first := plan.Block(plan.Items[0].Index).ID + plan.Block(plan.Items[1].Index).ID; first == "bc" || first == "cb" {
+			shared++
+		}
+	}
+	equal(t, "requests that begin with the blocks they share", 4, shared)
+}
+
+func TestWindowOfACancelledCaller(t *testing.T) {
+	p := newPilot(t, contextpilot.Config{})
+	w := contextpilot.NewWindow(p, time.Minute, 64)
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error)
+	go func() {
+		_, err := w.Plan(ctx, contextpilot.Request{ID: "gone", Blocks: blocks("a")})
+		done <- err
+	}()
+	cancel()
+	if err := <-done; !errors.Is(err, context.Canceled) {
+		t.Errorf("error %v", err)
+	}
+	if _, err := w.Plan(ctx, contextpilot.Request{}); !errors.Is(err, context.Canceled) {
+		t.Errorf("a context that has ended: error %v", err)
+	}
+	w = contextpilot.NewWindow(p, 0, 1) // the next one does not wait for anybody
+	if plan, err := w.Plan(context.Background(), contextpilot.Request{ID: "next", Blocks: blocks("a")}); err != nil || plan.RequestID != "next" {
+		t.Errorf("%v, %v", plan.RequestID, err)
+	}
+}
