@@ -154,13 +154,13 @@ func TestNetGain(t *testing.T) {
 		p.Plan(contextpilot.Request{Blocks: first})
 		return p.Plan(contextpilot.Request{Blocks: second})
 	}
-	const note = "Most relevant first: [x] > [b] > [a]."
+	const note = "Relevance: [x] > [b] > [a]."
 	cost := contextpilot.Estimate{}.Count(note)
 	equal(t, "saves as much as it costs", "", h(plan(cost/2, contextpilot.Notes{})))
 	equal(t, "saves more", note, h(plan(cost/2+1, contextpilot.Notes{})))
 	equal(t, "always", note, h(plan(1, contextpilot.Notes{AlwaysHint: true})))
 	equal(t, "never", "", h(plan(1000, contextpilot.Notes{Hint: contextpilot.HintNone, AlwaysHint: true})))
-	equal(t, "top", "Most relevant first: [x] > [b].", h(plan(1000, contextpilot.Notes{Top: 2})))
+	equal(t, "top", "Relevance: [x] > [b].", h(plan(1000, contextpilot.Notes{Top: 2})))
 	equal(t, "displaced", "Best: [x]", h(plan(1000, contextpilot.Notes{Hint: contextpilot.HintDisplaced, TopOrder: "Best: {order}"})))
 	equal(t, "full", strings.ReplaceAll(contextpilot.DefaultOrderNote, "{order}", "[x] > [b] > [a]"), h(plan(1000, contextpilot.Notes{Hint: contextpilot.HintFull, Top: 1})))
 }
@@ -174,7 +174,7 @@ func TestExplainTellsWhy(t *testing.T) {
 	text := plan.Explain()
 	for _, want := range []string{
 		"request two", "policy best", "1:a", "as retrieved: 0 tokens", "candidates: 4 nodes", "longest resident path has 300 tokens",
-		"chosen path: 3 blocks, 300 tokens", "told to the model: Most relevant first: [c] > [x] > [b] > [a].",
+		"chosen path: 3 blocks, 300 tokens", "told to the model: Relevance: [c] > [x] > [b].",
 	} {
 		if !strings.Contains(text, strings.ReplaceAll(want, "1:a", "4:a*")) {
 			t.Errorf("no %q in\n%s", want, text)

@@ -10,12 +10,12 @@ import (
 // Default wordings. The full order note and the location note are those of ContextPilot §5.3 and §6.
 const (
 	DefaultOrderNote    = "Please read the context in the following priority order: {order} and answer the question."
-	DefaultTopNote      = "Most relevant first: {order}."
+	DefaultTopNote      = "Relevance: {order}."
 	DefaultLocationNote = "Please refer to [{label}] in the previous conversation."
 )
 
 // DefaultTop is the number of blocks that a top note names.
-const DefaultTop = 5
+const DefaultTop = 3
 
 // Hint says what the order note tells of the retriever's ranking.
 type Hint uint8

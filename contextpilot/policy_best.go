@@ -220,8 +220,12 @@ const young = 50
 // longer it was not sent, as the engine's cache, whose size is not known, may have dropped it. Each doubling of the
 // age costs the same, as if all orders of magnitude were equally likely sizes.
 func (v View) worth(n Node, aging float64) float64 {
-	w := 1 - v.LoadCost(n)
-	if age := v.Age(n); aging > 0 && age > 0 {
+	age, tier := v.t.Recent(n)
+	w := 1.0
+	if tier != 0 {
+		w = 1 - v.LoadCost(n)
+	}
+	if aging > 0 && age > 0 {
 		w *= max(1-aging*doublings(age), minWorth)
 	}
 	return w

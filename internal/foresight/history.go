@@ -35,8 +35,8 @@ type block struct {
 
 // record is one remembered request.
 type record struct {
-	blocks []int32  // in retrieval order
-	orders []uint16 // positions: the orders of all rules, one behind the other; nil if none were made
+	blocks []int32 // in retrieval order
+	orders []uint8 // positions: the orders of all rules, one behind the other; nil if none were made
 }
 
 // New returns an empty History.

@@ -6,11 +6,11 @@ import (
 )
 
 const (
-	// near is the number of neighbours. More than 16 change nothing on any workload tried.
-	near = 16
+	// near is the number of neighbours. More than 12 change nothing on any workload tried.
+	near = 12
 	// looked bounds the uses of one block that are looked at, newest first, and lookedAll those of all blocks: what
 	// everybody has tells little about who is near.
-	looked    = 256
+	looked    = 128
 	lookedAll = 1 << 14
 	// sharp is how fast the weight of a neighbour falls with the tokens by which it shares less than the nearest, in
 	// mean blocks, when a path is weighed.
@@ -34,7 +34,7 @@ type Outlook struct {
 	lack   [][]float64 // by neighbour and position: 1 if it lacks the block, less the better it ranks the block
 	weight []float64   // of neighbours on a path
 	total  float64
-	orders []uint16       // of all rules
+	orders []uint8        // of all rules
 	met    []int32        // scratch
 	at     map[uint64]int // position + 1 of a block, if requests are awaited
 	work   arrange

@@ -10,14 +10,15 @@ const (
 	// margin is how much of lacking it a low rank of a block is in a neighbour: 0 for the neighbour's first block,
 	// margin for its last. Blocks at the end of a retriever's list come and go.
 	margin = 0.3
-	// maxArranged bounds the blocks that are arranged behind the path; further ones follow as retrieved.
+	// maxArranged bounds the blocks that are arranged behind the path; further ones follow as retrieved. Rules are not
+	// credited for requests of more blocks.
 	maxArranged = 256
 )
 
 // rule is a way to arrange blocks for the futures.
 type rule struct {
 	name string
-	// beta is how fast the weight of a neighbour falls with each mean block that it lacks; 0: see nested.
+	// beta is how fast the weight of a neighbour falls with each mean block that it lacks: 1 or 0.5; 0: see nested.
 	beta float64
 	// rank is added for the last rank, and proportionally less for better ones.
 	rank float64
@@ -35,8 +36,9 @@ type arrange struct {
 	rest    []int // positions behind the path
 	left    []int
 	level   []int
-	cost    []float64
-	ease    []float64 // exp(cost)
+	size    []float64 // tokens, in mean blocks
+	grow    []float64 // exp(size)
+	ease    []float64 // exp(beta × size)
 	bulk    []float64 // 1 / √tokens: what stands in front of others must be worth it
 	score   []float64
 	weight  []float64
@@ -71,9 +73,10 @@ func (o *Outlook) Arrange(dst, path []int) (order []int, rule string) {
 	rest := w.rest
 	tail := rest[min(len(rest), maxArranged):]
 	w.rest = rest[:len(rest)-len(tail)]
-	learn := k <= math.MaxUint16
+	learn := k <= math.MaxUint8+1
 	o.orders = o.orders[:0]
 	from := len(dst)
+	o.prepare()
 	for v, r := range rules {
 		if r.beta == 0 {
 			o.nested(path)
@@ -86,7 +89,7 @@ func (o *Outlook) Arrange(dst, path []int) (order []int, rule string) {
 		if learn {
 			for _, part := range [][]int{path, w.ordered, tail} {
 				for _, i := range part {
-					o.orders = append(o.orders, uint16(i))
+					o.orders = append(o.orders, uint8(i))
 				}
 			}
 		}
@@ -95,17 +98,28 @@ func (o *Outlook) Arrange(dst, path []int) (order []int, rule string) {
 	return dst, rules[lead].name
 }
 
+// prepare fills in what all rules use.
+func (o *Outlook) prepare() {
+	w := &o.work
+	mean := float64(max(o.tokens, 1)) / float64(len(o.blocks))
+	w.size, w.grow, w.bulk = w.size[:0], w.grow[:0], w.bulk[:0]
+	for _, b := range o.blocks {
+		t := float64(max(b.Tokens, 1)) / mean
+		w.size = append(w.size, t)
+		w.grow = append(w.grow, math.Exp(t))
+		w.bulk = append(w.bulk, 1/math.Sqrt(t))
+	}
+}
+
 // soft takes blocks away one at a time, first the one that the likely futures lack most; what goes first stands
 // last. As blocks go, neighbours that lacked them come nearer.
 func (o *Outlook) soft(r rule) {
 	k, w := len(o.blocks), &o.work
-	mean := float64(max(o.tokens, 1)) / float64(k)
-	w.cost, w.ease, w.bulk = w.cost[:0], w.ease[:0], w.bulk[:0]
-	for _, b := range o.blocks {
-		t := float64(max(b.Tokens, 1)) / mean
-		w.cost = append(w.cost, r.beta*t)
-		w.ease = append(w.ease, math.Exp(r.beta*t))
-		w.bulk = append(w.bulk, 1/math.Sqrt(t))
+	w.ease = append(w.ease[:0], w.grow...)
+	if r.beta == 0.5 {
+		for i := range w.ease {
+			w.ease[i] = math.Sqrt(w.ease[i])
+		}
 	}
 	w.weight = w.weight[:0]
 	best := math.Inf(-1)
@@ -116,7 +130,7 @@ func (o *Outlook) soft(r rule) {
 		}
 		for i := range k {
 			if o.holds[i]>>x&1 == 0 {
-				e -= w.cost[i]
+				e -= r.beta * w.size[i]
 			}
 		}
 		w.weight = append(w.weight, e)

@@ -20,6 +20,12 @@ func (t *Tree) Age(n Node) int {
 // Tier returns where n's cache entries lie.
 func (t *Tree) Tier(n Node) uint8 { return uint8(*t.stamps.at(int32(n)) >> clockBits) }
 
+// Recent returns Age and Tier.
+func (t *Tree) Recent(n Node) (age int, tier uint8) {
+	s := *t.stamps.at(int32(n))
+	return int((t.clock - uint32(s)) & clockMask), uint8(s >> clockBits)
+}
+
 // stamp notes that n and all above it were sent now; what lay in another tier is loaded by that.
 func (t *Tree) stamp(n Node) {
 	t.clock = (t.clock + 1) & clockMask
