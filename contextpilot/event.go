@@ -9,7 +9,7 @@ const (
 	// Served: the engine has answered the request. Tokens is the number of prompt tokens it took from its
 	// cache (as reported in its usage), Output the number of tokens it generated; both may be 0 if unknown.
 	Served EventKind = iota + 1
-	// Shrunk: of the request's prompt only the first Tokens tokens are still resident.
+	// Shrunk: of the request's prompt, and the answer behind it, only the first Tokens tokens are still resident.
 	Shrunk
 	// Gone: nothing of the request's own prompt is resident any more. For a request that was never Served it
 	// means that the request did not reach the engine: it is taken back as if it had never been planned, and
@@ -44,7 +44,7 @@ type Event struct {
 	Kind    EventKind
 	Scope   Scope
 	Request string // request ID as in [Plan.RequestID]
-	Tokens  int    // Served: prompt tokens read from cache; Shrunk: prompt tokens still resident; Moved: those that stay
+	Tokens  int    // Served: prompt tokens read from cache; Shrunk: tokens of prompt and answer still resident; Moved: those that stay
 	Output  int    // Served: tokens generated, which the engine caches behind the prompt
 	Tier    string // Moved: name of the tier, see Config.LoadCost; "" is the engine's own memory
 }
