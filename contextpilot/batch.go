@@ -85,6 +85,7 @@ func (p *Pilot) PlanBatch(ctx context.Context, reqs []Request) (Batch, error) {
 		p.commit(drafts[i], &reqs[i])
 		p.done(drafts[i], began)
 		b.Plans[i] = drafts[i].plan
+		drafts[i] = nil // no longer needed, and large
 	}
 	return b, nil
 }

@@ -8,7 +8,7 @@ import (
 
 // maxPostings bounds how many entries of posting lists are read to find one node's partner. Beyond it the longest
 // lists are left out, and only the candidates of the others are compared in full.
-const maxPostings = 4096
+const maxPostings = 1024
 
 // checked bounds how many of these candidates are compared.
 const checked = 32
@@ -19,7 +19,7 @@ type agglomerator struct {
 	weight []int64
 	sets   [][]int32 // by node: its set, until it is joined
 	inv    [][]int32 // by block: nodes that hold it; gone ones are dropped on the way
-	share  []int64   // by node, scratch: zero between looks
+	share  []int64   // by node, scratch: zero between looks; below zero: the node is gone
 	heap   []pair
 	gone   []int32 // nodes dissolved into their parents
 	near   []int32
@@ -101,7 +101,7 @@ func (g *agglomerator) sweep(d int32) int {
 	l := g.inv[d]
 	k := 0
 	for _, y := range l {
-		if g.sets[y] != nil {
+		if g.share[y] >= 0 {
 			l[k] = y
 			k++
 		}
@@ -118,15 +118,16 @@ func (g *agglomerator) join(f *forest, a, b int32) {
 	}
 	m := a
 	if len(inA) == 0 && !f.leaf(a) { // a gives up nothing: b joins its children
-		g.sets[a], g.sets[b] = both, nil
+		g.sets[a] = both
 	} else {
 		m = f.alloc()
 		g.sets = append(g.sets, both)
-		g.sets[a], g.sets[b] = nil, nil
+		g.end(a)
 		f.own(a, inA)
 		f.link(a, m)
 		g.add(m)
 	}
+	g.end(b)
 	f.own(b, inB)
 	if len(inB) > 0 || f.leaf(b) {
 		f.link(b, m)
@@ -139,6 +140,9 @@ func (g *agglomerator) join(f *forest, a, b int32) {
 	}
 	g.look(m)
 }
+
+// end takes a node out that was joined.
+func (g *agglomerator) end(x int32) { g.sets[x], g.share[x] = nil, -1 }
 
 // divide tells what only a, only b and both hold. All are sorted; a and b are overwritten.
 func divide(a, b []int32) (inA, inB, both []int32) {
@@ -190,7 +194,8 @@ func (g *agglomerator) look(x int32) {
 		l := g.inv[d]
 		k := 0
 		for _, y := range l {
-			if g.sets[y] == nil {
+			s := g.share[y]
+			if s < 0 {
 				continue
 			}
 			l[k] = y
@@ -198,10 +203,10 @@ func (g *agglomerator) look(x int32) {
 			if y == x {
 				continue
 			}
-			if g.share[y] == 0 {
+			if s == 0 {
 				g.near = append(g.near, y)
 			}
-			g.share[y] += w
+			g.share[y] = s + w
 		}
 		g.inv[d] = l[:k]
 	}

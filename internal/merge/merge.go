@@ -8,8 +8,8 @@ import (
 // Options say how much work a plan is worth. The zero value is the recommended setup.
 type Options struct {
 	// Effort bounds the local search: steps for each block of a distinct set, a step being a node or a block looked
-	// at. 0: 8 for each block of a mean set, within 100 and 500, since deeper tries take longer to settle; that is
-	// about twice the time of planning without local search. Below 0: no local search.
+	// at. 0: 8 for each block of a mean set, within 100 and 500, since deeper tries take longer to settle, but less for
+	// very many blocks: at most 60 million steps in all, or 20 a block. Below 0: no local search.
 	Effort int
 	// Deadline ends the local search early. The plan then depends on the machine's speed. Zero: none.
 	Deadline time.Time
@@ -19,6 +19,12 @@ type Options struct {
 	// [DefaultPartition].
 	Partition int
 }
+
+// Bounds of the default effort: steps in all, and steps a block.
+const (
+	mostEffort  = 60_000_000
+	leastEffort = 20
+)
 
 // DefaultPartition is the number of requests planned as one whole by the zero [Options].
 const DefaultPartition = 100_000

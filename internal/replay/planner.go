@@ -79,7 +79,7 @@ func (p *Planner) Pilot() *contextpilot.Pilot { return p.pilot }
 func (p *Planner) Plan(q trace.Request) trace.Plan {
 	plan := p.pilot.Plan(p.request(q))
 	p.explain(q, &plan)
-	return p.record(q, &plan)
+	return p.record(q, &plan, p.set.History)
 }
 
 // Answered tells that the request reached the engine and that the recorded answer follows its prompt.
@@ -93,18 +93,21 @@ func (p *Planner) Answered(q trace.Request) {
 func (p *Planner) PlanAll(ctx context.Context, trc []trace.Request, concurrency int) ([]trace.Plan, error) {
 	var first []int
 	later := map[string][]int{}
-	seen := map[string]bool{}
+	turns := map[string]int{}
 	for i, q := range trc {
-		if p.set.History && seen[q.Session] {
+		turns[q.Session]++
+		if p.set.History && turns[q.Session] > 1 {
 			later[q.Session] = append(later[q.Session], i)
 			continue
 		}
-		seen[q.Session] = true
 		first = append(first, i)
 	}
 	reqs := make([]contextpilot.Request, len(first))
 	for i, k := range first {
 		reqs[i] = p.request(trc[k])
+		if turns[trc[k].Session] == 1 {
+			reqs[i].Session = "" // nothing to remember
+		}
 	}
 	batch, err := p.pilot.PlanBatch(ctx, reqs)
 	if err != nil {
@@ -116,7 +119,7 @@ func (p *Planner) PlanAll(ctx context.Context, trc []trace.Request, concurrency 
 		for _, i := range lane {
 			q := trc[first[i]]
 			p.explain(q, &batch.Plans[i])
-			lines[l] = append(lines[l], p.record(q, &batch.Plans[i]))
+			lines[l] = append(lines[l], p.record(q, &batch.Plans[i], len(later[q.Session]) > 0))
 			p.Answered(q)
 			for _, k := range later[q.Session] {
 				lines[l] = append(lines[l], p.Plan(trc[k]))
@@ -177,8 +180,8 @@ func (p *Planner) lookup(id string) known {
 	return k
 }
 
-// record turns a plan into a line of a plan file and adds the turn to its session's history.
-func (p *Planner) record(q trace.Request, plan *contextpilot.Plan) trace.Plan {
+// record turns a plan into a line of a plan file and, if more turns may follow, adds the turn to its session's history.
+func (p *Planner) record(q trace.Request, plan *contextpilot.Plan, more bool) trace.Plan {
 	line := trace.Plan{ID: q.ID, Session: q.Session, Turn: q.Turn, Docs: []string{}, Refs: []string{}, Hint: plan.Hint()}
 	var said []string
 	for i, it := range plan.Items {
@@ -189,6 +192,9 @@ func (p *Planner) record(q trace.Request, plan *contextpilot.Plan) trace.Plan {
 			continue
 		}
 		line.Docs = append(line.Docs, id)
+		if !more {
+			continue
+		}
 		k := p.lookup(id)
 		if k.text == "" {
 			k.text = plan.RenderItem(i)
@@ -196,7 +202,7 @@ func (p *Planner) record(q trace.Request, plan *contextpilot.Plan) trace.Plan {
 		}
 		said = append(said, k.text)
 	}
-	if p.set.History {
+	if more {
 		talk, _ := p.talks.Get(q.Session)
 		talk = append(talk, said...)
 		p.talks.Put(q.Session, append(talk, line.Hint, trace.Question(q.Query), trace.Answer(q)))
