@@ -275,7 +275,7 @@ func (g *agglomerator) compare(x int32, rest int64) (best int32, most int64) {
 		if s > most || s == most && y < best {
 			best, most = y, s
 		}
-		if tried++; tried >= checked*8 {
+		if tried++; tried >= checked*2 {
 			break
 		}
 	}
