@@ -132,12 +132,13 @@ func (c *clustered) Sent(request string, q Query, order []int) {
 	c.settle()
 }
 
-// Gone removes the request's leaf: O(h).
+// Gone removes the request's leaf: O(h). What the last search found may go with it.
 func (c *clustered) Gone(request string) {
 	leaf, ok := c.leaves[request]
 	if !ok {
 		return
 	}
+	c.settle()
 	delete(c.leaves, request)
 	c.tree.Remove(leaf)
 }

@@ -247,3 +247,19 @@ func TestBatchOfEveryPolicy(t *testing.T) {
 		}
 	})
 }
+
+// A served request that is planned again leaves the index between its order and its insertion; a policy must not
+// insert it at a place that went with it.
+func TestPlannedAgain(t *testing.T) {
+	for _, policy := range contextpilot.PolicyNames() {
+		p := newPilot(t, contextpilot.Config{Policy: policy, MaxRequests: 1})
+		for range 3 {
+			p.Plan(contextpilot.Request{ID: "r", Blocks: blocks("b", "c")})
+			p.Observe(contextpilot.Event{Kind: contextpilot.Served, Request: "r"})
+		}
+		p.Plan(contextpilot.Request{ID: "other"})
+		if err := p.Check(); err != nil {
+			t.Errorf("%s: %v", policy, err)
+		}
+	}
+}
