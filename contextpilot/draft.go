@@ -27,7 +27,8 @@ type draft struct {
 	tail    []tree.Elem // notes and question, see closeWith
 	rest    int32       // tokens of their end, which is the request's own
 	tokens  []int32
-	gain    int // prompt tokens read from the cache that retrieval order would not find
+	prompt  []tree.Elem // the whole, see path
+	gain    int         // prompt tokens read from the cache that retrieval order would not find
 }
 
 // identified is a block with its names.
@@ -38,9 +39,18 @@ type identified struct {
 	mark      content // equal marks are the same block for de-duplication
 }
 
-// identify gives every block its identity; the result is indexed like blocks.
-func identify(blocks []Block, dedup Dedup) []identified {
-	ids := make([]identified, len(blocks))
+// recycle makes the draft ready for another request, keeping what it has allocated that no plan refers to.
+func (d *draft) recycle() {
+	clear(d.ids)
+	*d = draft{
+		ids: d.ids[:0], place: d.place[:0], order: d.order[:0], tokens: d.tokens[:0],
+		tail: d.tail[:0], prompt: d.prompt[:0],
+	}
+}
+
+// identify gives every block its identity, in the array of ids; the result is indexed like blocks.
+func identify(ids []identified, blocks []Block, dedup Dedup) []identified {
+	ids = slices.Grow(ids[:0], len(blocks))[:len(blocks)]
 	for i, b := range blocks {
 		c := contentOf(b.Text)
 		id := b.ID
@@ -67,14 +77,16 @@ func (d *draft) query(dst []Candidate) []Candidate {
 }
 
 // path is the whole prompt: blocks, notes and question, and a step of the request's own at the end for the answer.
+// It is valid as long as the draft.
 func (d *draft) path() []tree.Elem {
-	p := make([]tree.Elem, 0, len(d.start)+len(d.order)+len(d.tail)+1)
+	p := slices.Grow(d.prompt[:0], len(d.start)+len(d.order)+len(d.tail)+1)
 	p = append(p, d.start...)
 	for _, i := range d.order {
 		p = append(p, tree.Elem{Key: uint64(d.ids[i].key), Tokens: d.tokens[i]})
 	}
 	p = append(p, d.tail...)
-	return append(p, tree.Elem{Key: xxh3.HashStringSeed(d.plan.RequestID, tailSeed), Tokens: d.rest})
+	d.prompt = append(p, tree.Elem{Key: xxh3.HashStringSeed(d.plan.RequestID, tailSeed), Tokens: d.rest})
+	return d.prompt
 }
 
 // closeWith sets what stands behind the blocks: equal questions behind equal blocks share their tokens, too. They are
@@ -106,12 +118,13 @@ func (d *draft) plain(dedup Dedup) {
 	d.refs, d.plan.Notes = nil, nil
 	d.plan.LeftOut = nil
 	d.place = identity(d.place[:0], len(d.plan.req.Blocks))
-	d.order = slices.Clone(d.place)
+	d.order = append(d.order[:0], d.place...)
 	if len(d.ids) != len(d.plan.req.Blocks) {
-		d.ids = identify(d.plan.req.Blocks, dedup)
+		d.ids = identify(d.ids, d.plan.req.Blocks, dedup)
 	}
 	if len(d.tokens) != len(d.plan.req.Blocks) {
-		d.tokens = make([]int32, len(d.plan.req.Blocks))
+		d.tokens = slices.Grow(d.tokens[:0], len(d.plan.req.Blocks))[:len(d.plan.req.Blocks)]
+		clear(d.tokens)
 	}
 }
 

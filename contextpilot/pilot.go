@@ -24,7 +24,8 @@ type Pilot struct {
 	held     handoff
 	stats    counters
 	tiers    *tiers
-	prefix   string // of assigned request IDs
+	drafts   sync.Pool // of *draft
+	prefix   string    // of assigned request IDs
 	next     atomic.Uint64
 	inject   func(stage string) error // fault injection, tests only
 
@@ -54,7 +55,10 @@ func (p *Pilot) Plan(req Request) Plan {
 	d := p.draft(&req)
 	p.plan(d, &req, began)
 	p.done(d, began)
-	return d.plan
+	plan := d.plan
+	d.recycle()
+	p.drafts.Put(d)
+	return plan
 }
 
 // plan runs the stages and records the draft, with the session's lock held.
@@ -92,7 +96,7 @@ func (p *Pilot) plan(d *draft, req *Request, began time.Time) {
 	path = p.insert(sc, d, owner)
 	sc.mu.Unlock()
 	if s != nil {
-		p.stats.turnsDropped.Add(int64(s.record(d.plan.RequestID, d.sent(), d.left, path)))
+		p.stats.turnsDropped.Add(int64(s.record(d.plan.RequestID, d.sent(), d.left, slices.Clone(path))))
 	}
 }
 
@@ -103,10 +107,13 @@ func (p *Pilot) draft(req *Request) *draft {
 	}
 	kept := *req
 	kept.ID, kept.Blocks, kept.Prior = id, slices.Clone(req.Blocks), nil
-	return &draft{
-		plan: Plan{RequestID: id, Session: req.Session, Scope: req.Scope, req: kept},
-		head: max(req.HeadTokens, 0),
+	d, _ := p.drafts.Get().(*draft)
+	if d == nil {
+		d = new(draft)
 	}
+	d.plan = Plan{RequestID: id, Session: req.Session, Scope: req.Scope, req: kept}
+	d.head = max(req.HeadTokens, 0)
+	return d
 }
 
 // prepare runs the stages that come before the order. s, if not nil, is locked.

@@ -35,8 +35,8 @@ func (p *Pilot) guard(stage string, f func() error) (err error) {
 
 // index gives blocks their identity, leaves out repeats, and finds out what stands in front of them. s may be nil.
 func (p *Pilot) index(d *draft, req *Request, s *session) error {
-	d.ids = identify(d.plan.req.Blocks, p.cfg.Dedup)
-	d.tokens = make([]int32, len(d.plan.req.Blocks))
+	d.ids = identify(d.ids, d.plan.req.Blocks, p.cfg.Dedup)
+	d.tokens = slices.Grow(d.tokens[:0], len(d.ids))[:len(d.ids)]
 	for i, b := range d.plan.req.Blocks {
 		n := b.Tokens
 		if n <= 0 {
@@ -130,8 +130,7 @@ func (sc *scope) reorder(d *draft) error {
 // setOrder takes the policy's order, which is of positions in free; it is corrected where it breaks a limit.
 func (d *draft) setOrder(order []int) {
 	d.gate.keep(order)
-	d.order = make([]int, 0, len(d.place))
-	d.order = append(d.order, d.pinned...)
+	d.order = append(d.order[:0], d.pinned...)
 	for _, j := range order {
 		d.order = append(d.order, d.free[j])
 	}

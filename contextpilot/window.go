@@ -96,7 +96,7 @@ func (p *Pilot) planTogether(reqs []Request) []Plan {
 	plans := make([]Plan, len(reqs))
 	keys := make([][]uint64, len(reqs))
 	for i := range reqs {
-		for _, x := range identify(reqs[i].Blocks, p.cfg.Dedup) {
+		for _, x := range identify(nil, reqs[i].Blocks, p.cfg.Dedup) {
 			keys[i] = append(keys[i], uint64(x.key))
 		}
 	}

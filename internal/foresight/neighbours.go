@@ -6,11 +6,11 @@ import (
 )
 
 const (
-	// near is the number of neighbours. More than 12 change nothing on any workload tried.
-	near = 12
+	// near is the number of neighbours. More change nothing, within noise, on any workload tried.
+	near = 8
 	// looked bounds the uses of one block that are looked at, newest first, and lookedAll those of all blocks: what
 	// everybody has tells little about who is near.
-	looked    = 128
+	looked    = 64
 	lookedAll = 1 << 14
 	// sharp is how fast the weight of a neighbour falls with the tokens by which it shares less than the nearest, in
 	// mean blocks, when a path is weighed.
