@@ -16,6 +16,7 @@ import (
 	"github.com/ragpilot/ragpilot/contextpilot"
 	"github.com/ragpilot/ragpilot/engines"
 	"github.com/ragpilot/ragpilot/engines/sim"
+	"github.com/ragpilot/ragpilot/internal/load"
 	"github.com/ragpilot/ragpilot/internal/replay"
 	"github.com/ragpilot/ragpilot/internal/trace"
 )
@@ -23,6 +24,7 @@ import (
 type replayFlags struct {
 	traceFlags
 	engineFlags
+	load          loadFlags
 	policies      []string
 	offline, json bool
 }
@@ -35,13 +37,23 @@ func newReplay() *cobra.Command {
 		Long: "Replay plans a trace and sends it, one request at a time, to the simulator or to a real engine, once for each\n" +
 			"policy, and compares what was read from the prefix cache. The simulator keeps a real block-hash prefix cache;\n" +
 			"its times are a model. Every policy starts with an empty cache: a fresh simulator, or a first prompt line of\n" +
-			"its own on a real engine. Later turns resend the recorded answers.",
+			"its own on a real engine. Later turns resend the recorded answers.\n\n" +
+			"With --arrivals, conversations begin by a clock or by a number of users and wait for each other: in virtual time\n" +
+			"on the simulator, in real time on a real engine. Reported are times to the first and the last token, output\n" +
+			"tokens per second and hit ratios, and with --find-rate the rate that each policy sustains.",
 		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return f.run(cmd.Context(), cmd.OutOrStdout()) },
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			arrivals, err := f.load.check(cmd.Flags())
+			if err != nil {
+				return err
+			}
+			return f.run(cmd.Context(), cmd.OutOrStdout(), arrivals)
+		},
 	}
 	flags := cmd.Flags()
 	f.traceFlags.register(flags)
 	f.engineFlags.register(flags, 1)
+	f.load.register(flags)
 	flags.StringSliceVar(&f.policies, "policy", []string{"retrieval", contextpilot.DefaultPolicy}, fmt.Sprintf("`POLICIES` to compare: %v", contextpilot.PolicyNames()))
 	flags.BoolVar(&f.offline, "offline", false, "plan all requests together")
 	flags.BoolVar(&f.json, "json", false, "one JSON line per policy instead of a table")
@@ -49,7 +61,7 @@ func newReplay() *cobra.Command {
 	return cmd
 }
 
-func (f *replayFlags) run(ctx context.Context, out io.Writer) error {
+func (f *replayFlags) run(ctx context.Context, out io.Writer, arrivals []load.Arrivals) error {
 	set, err := f.settings(strings.Join(f.policies, ","))
 	if err != nil {
 		return err
@@ -64,6 +76,9 @@ func (f *replayFlags) run(ctx context.Context, out io.Writer) error {
 		return err
 	}
 	cut(trc, set.K)
+	if len(arrivals) > 0 {
+		return f.runLoad(ctx, out, load.Job{Settings: set, Trace: trc, Blocks: blocks}, arrivals)
+	}
 	capacity, err := trace.CapacityTokens(f.capacity, trc, blocks, set.History)
 	if err != nil {
 		return fmt.Errorf("--capacity: %w", err)

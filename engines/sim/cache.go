@@ -12,7 +12,8 @@ type prompt struct {
 	// Set when admitted.
 	blocks   []int32 // the blocks it pins, first to last; none if it was too large
 	hits     int     // how many of them were read from the cache
-	last     int32   // node of the prompt's last full block
+	computed int     // tokens of the prompt that are in the cache or being computed; all of them once prefill is over
+	last     int32   // node of the last full block among the computed
 	epoch    int     // of the cache at the time
 	seen     *seen   // nil: not followed
 	oversize bool
@@ -70,9 +71,10 @@ func (c *cache) hits(p *prompt, blocks []int32) []int32 {
 	return blocks
 }
 
-// admit gives the prompt all blocks that it and its answer need, and makes the prompt's blocks visible to others. It
-// returns false, having changed nothing, if too few blocks are free. What was evicted is added to events.
-func (c *cache) admit(p *prompt, events []contextpilot.Event) ([]contextpilot.Event, bool) {
+// admit gives the prompt all blocks that it and its answer need, and makes its first blocks visible to others: those
+// read from the cache and those that at most budget further tokens fill. It returns false, having changed nothing, if
+// too few blocks are free. What was evicted is added to events.
+func (c *cache) admit(p *prompt, budget int, events []contextpilot.Event) ([]contextpilot.Event, bool) {
 	p.blocks = c.hits(p, p.blocks[:0])
 	p.hits = len(p.blocks)
 	need := p.size() - p.hits
@@ -99,7 +101,8 @@ func (c *cache) admit(p *prompt, events []contextpilot.Event) ([]contextpilot.Ev
 		c.pool.blocks[b].users = 1
 		p.blocks = append(p.blocks, b)
 	}
-	p.last = c.name(p, p.hits, p.full(), p.last)
+	p.computed = p.cached() + min(budget, p.tokens-p.cached())
+	p.last = c.name(p, p.hits, p.computed/c.blockTokens, p.last)
 	for _, n := range c.lost {
 		if c.index.nodes[n].oldest == none { // this prompt may just have computed it again
 			c.tracker.evicted(&c.index, n)
@@ -113,9 +116,22 @@ func (c *cache) admit(p *prompt, events []contextpilot.Event) ([]contextpilot.Ev
 	return events, true
 }
 
+// compute makes the blocks visible to others that the next n tokens of an admitted prompt fill.
+func (c *cache) compute(p *prompt, n int) {
+	from := p.computed / c.blockTokens
+	p.computed += n
+	if p.oversize || p.epoch != c.epoch {
+		return
+	}
+	p.last = c.name(p, from, p.computed/c.blockTokens, p.last)
+	if p.seen != nil && c.tracker.byID[p.id] == p.seen {
+		p.seen.moveTo(&c.index, p.last)
+	}
+}
+
 // bypass is admit for a prompt that does not fit the empty cache.
 func (c *cache) bypass(p *prompt) {
-	p.blocks, p.hits, p.epoch, p.seen = p.blocks[:0], 0, c.epoch, nil
+	p.blocks, p.hits, p.computed, p.epoch, p.seen = p.blocks[:0], 0, 0, c.epoch, nil
 	c.tracker.replace(&c.index, p.id)
 }
 
@@ -128,10 +144,13 @@ func (c *cache) release(p *prompt, output int, events []contextpilot.Event) []co
 		}
 		return events
 	}
-	c.name(p, p.full(), p.kv(output)/c.blockTokens, p.last)
+	last := c.name(p, p.full(), p.kv(output)/c.blockTokens, p.last)
 	c.pool.unpin(p.blocks)
 	if p.seen == nil {
 		return events
+	}
+	if c.tracker.byID[p.id] == p.seen {
+		p.seen.moveTo(&c.index, last) // the answer is followed, too
 	}
 	if old := c.tracker.finish(p.seen, c.remember); old != nil {
 		c.tracker.forget(&c.index, old)

@@ -13,6 +13,9 @@
 //	response, err := engine.Generate(ctx, request, nil)
 //	fmt.Println(response.Usage.CachedTokens, response.TTFT)
 //
+// [Server] is the same cache behind a scheduler, in virtual time: requests wait for each other and share the engine's
+// steps, whose times follow a [StepCost]. Package internal/load replays traces on it.
+//
 // # What a prompt is
 //
 // A request's prompt is the concatenation of the tokens of its messages' contents, cut as package internal/tokens
@@ -24,7 +27,7 @@
 // # What it reports
 //
 // Subscribers are told what a real engine's eviction messages say, already per request: Shrunk or Gone when
-// blocks of a finished request's prompt were evicted, Served when an answer is complete, Cleared on Reset. A
+// blocks of a finished request's prompt or answer were evicted, Served when an answer is complete, Cleared on Reset. A
 // request that became resident again because another request computed the same blocks is not reported: what was
 // told stays a lower bound. A request that left nothing in the cache (too large for it, or overtaken by Reset) is Gone
 // right after it was Served. A request whose answer broke off is not Served, but its prompt is in the cache and its

@@ -137,15 +137,19 @@ func (e *Engine) prompt(req engines.Request, answer string) *prompt {
 	if p == nil {
 		p = new(prompt)
 	}
+	p.fill(req, answer, e.options.BlockTokens)
+	return p
+}
+
+func (p *prompt) fill(req engines.Request, answer string, blockTokens int) {
 	p.id = req.ID
-	p.chain.reset(e.options.BlockTokens)
+	p.chain.reset(blockTokens)
 	for _, m := range req.Messages {
 		p.chain.add(m.Content)
 	}
 	p.tokens = p.chain.tokens
 	p.chain.add(answer)
 	p.answer = p.chain.tokens - p.tokens
-	return p
 }
 
 // cached returns how many tokens of an admitted prompt were read from the cache.

@@ -13,7 +13,28 @@ func (e *Engine) Slots() int {
 func (e *Engine) CheckIdle() error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	p := &e.cache.pool
+	return e.cache.checkIdle()
+}
+
+// CheckIdle is that of [Engine].
+func (s *Server) CheckIdle() error { return s.cache.checkIdle() }
+
+// CheckRunning returns an error if more requests run than may, or more tokens are computed in the step under way.
+func (s *Server) CheckRunning() error {
+	tokens := 0
+	if s.busy {
+		for _, j := range s.batch {
+			tokens += max(j.chunk, 1)
+		}
+	}
+	if tokens > s.options.BatchTokens || len(s.running) > s.options.MaxRunning {
+		return fmt.Errorf("%d tokens in the step, %d requests running", tokens, len(s.running))
+	}
+	return nil
+}
+
+func (c *cache) checkIdle() error {
+	p := &c.pool
 	times := make([]int, len(p.blocks))
 	for _, b := range p.bare {
 		times[b]++
@@ -37,8 +58,8 @@ func (e *Engine) CheckIdle() error {
 	if queued != p.queued {
 		return fmt.Errorf("%d blocks in the queue, counted %d", queued, p.queued)
 	}
-	if in := len(e.cache.index.nodes) - 1 - len(e.cache.index.spare); in != len(e.cache.index.at) {
-		return fmt.Errorf("%d nodes in use, %d keys", in, len(e.cache.index.at))
+	if in := len(c.index.nodes) - 1 - len(c.index.spare); in != len(c.index.at) {
+		return fmt.Errorf("%d nodes in use, %d keys", in, len(c.index.at))
 	}
 	return nil
 }

@@ -2,6 +2,7 @@ package sim
 
 import (
 	"context"
+	"math"
 	"slices"
 
 	"github.com/ragpilot/ragpilot/contextpilot"
@@ -87,7 +88,7 @@ func (e *Engine) admitQueued() {
 }
 
 func (e *Engine) admit(p *prompt) bool {
-	events, ok := e.cache.admit(p, e.events[:0])
+	events, ok := e.cache.admit(p, math.MaxInt, e.events[:0])
 	e.put(events)
 	if ok {
 		e.count(p)

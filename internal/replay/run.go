@@ -73,12 +73,9 @@ func Run(ctx context.Context, job Job, trc []trace.Request, blocks *trace.Blocks
 	if err != nil {
 		return Result{}, err
 	}
-	r := runner{job: job, blocks: blocks, planner: planner, talks: map[string][]engines.Message{}, lengths: map[string]int{}, left: map[string]int{}}
+	r := runner{job: job, planner: planner, talks: NewTalks(trc, blocks, job.Settings.History, job.Salt), lengths: map[string]int{}}
 	r.res = Result{Policy: job.Settings.Policy, CachedKnown: true}
 	defer job.Engine.Subscribe(planner.Pilot().Sink(contextpilot.Scope{}))()
-	for _, q := range trc {
-		r.left[q.Session]++
-	}
 	if !job.Offline {
 		for _, q := range trc {
 			if err := r.send(ctx, q, planner.Plan(q)); err != nil {
@@ -106,29 +103,21 @@ func Run(ctx context.Context, job Job, trc []trace.Request, blocks *trace.Blocks
 
 type runner struct {
 	job     Job
-	blocks  *trace.Blocks
 	planner *Planner
 	res     Result
-	talks   map[string][]engines.Message // session → messages so far
-	lengths map[string]int               // session → their tokens
-	left    map[string]int               // session → turns to come
+	talks   *Talks
+	lengths map[string]int // session → tokens of its messages so far
 }
 
 func (r *runner) send(ctx context.Context, q trace.Request, p trace.Plan) error {
-	text, err := trace.Prompts{Blocks: r.blocks}.User(q, p)
+	talk, err := r.talks.Ask(q, p)
 	if err != nil {
 		return err
 	}
-	talk := r.talks[q.Session]
-	if talk == nil || !r.job.Settings.History {
-		head := trace.System
-		if r.job.Salt != "" {
-			head = r.job.Salt + "\n" + head
-		}
-		talk = []engines.Message{{Role: engines.System, Content: head}}
-		r.lengths[q.Session] = tokens.Count(head)
+	before := len(talk) - 1
+	if before == 1 {
+		r.lengths[q.Session] = tokens.Count(talk[0].Content)
 	}
-	talk = append(talk, engines.Message{Role: engines.User, Content: text})
 	resp, err := r.job.Engine.Generate(ctx, engines.Request{
 		ID: RequestID(q), Model: r.job.Model, Messages: talk, MaxTokens: r.job.MaxTokens,
 	}, nil)
@@ -136,14 +125,7 @@ func (r *runner) send(ctx context.Context, q trace.Request, p trace.Plan) error 
 		return fmt.Errorf("request %s of policy %s: %w", q.ID, r.job.Settings.Policy, err)
 	}
 	r.account(q, p, resp)
-	if r.left[q.Session]--; r.left[q.Session] == 0 || !r.job.Settings.History {
-		delete(r.talks, q.Session)
-		delete(r.lengths, q.Session)
-		return nil
-	}
-	answer := trace.Answer(q)
-	r.talks[q.Session] = append(talk, engines.Message{Role: engines.Assistant, Content: answer})
-	r.lengths[q.Session] += tokens.Count(text) + tokens.Count(answer)
+	r.lengths[q.Session] += tokens.Count(talk[before].Content) + tokens.Count(trace.Answer(q))
 	return nil
 }
 

@@ -1,0 +1,302 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/spf13/pflag"
+
+	"github.com/ragpilot/ragpilot/engines"
+	"github.com/ragpilot/ragpilot/internal/load"
+	"github.com/ragpilot/ragpilot/internal/trace"
+)
+
+// loadFlags are the flags of replay under load.
+type loadFlags struct {
+	arrivals, engineModel, plot       string
+	sessions, requests, seeds         int
+	batchTokens, maxRunning           int
+	think, slo                        time.Duration
+	findRate, ignoreEOS, maxTokensSet bool
+}
+
+func (f *loadFlags) register(flags *pflag.FlagSet) {
+	flags.StringVar(&f.arrivals, "arrivals", "", "replay under load: `KIND` poisson:RATE, bursts:RATE,SIZE or closed:USERS; RATE (conversations begun per second) and USERS may be lists")
+	flags.IntVar(&f.sessions, "sessions", 0, "under load: use the first `N` conversations of the trace (0: all)")
+	flags.IntVar(&f.requests, "requests", 0, "under load: use the first `N` requests of the trace (0: all)")
+	flags.DurationVar(&f.think, "think", 0, "under load: mean `TIME` between an answer and its user's next request")
+	flags.IntVar(&f.seeds, "seeds", 1, "under load: `N` runs of each point with other arrival times; reported are means and their 95 % t-intervals")
+	flags.StringVar(&f.engineModel, "engine-model", "h100", "under load: how fast the simulated engine is: `h100|cpu-tiny|FILE.json`")
+	flags.IntVar(&f.batchTokens, "batch-tokens", 0, "under load: `TOKENS` that a step of the simulated engine computes at most (0: the engine model's)")
+	flags.IntVar(&f.maxRunning, "max-running", 0, "under load: `N` requests that the simulated engine runs at a time at most (0: the engine model's)")
+	flags.BoolVar(&f.findRate, "find-rate", false, "under load: look for the largest rate at which the 95th percentile of the time to the first token is at most --slo, from the given rate on")
+	flags.DurationVar(&f.slo, "slo", 2*time.Second, "under load: the bound of --find-rate, a `TIME`")
+	flags.StringVar(&f.plot, "plot", "", "under load: write ttft.svg, output.svg and hits.svg into this `DIR`")
+	flags.BoolVar(&f.ignoreEOS, "ignore-eos", false, "under load: ask a real engine (vLLM, SGLang) not to end answers early")
+}
+
+// names are the flags that need --arrivals.
+func (*loadFlags) names() []string {
+	return []string{"sessions", "requests", "think", "seeds", "engine-model", "batch-tokens", "max-running", "find-rate", "slo", "plot", "ignore-eos"}
+}
+
+// check tells what is wrong with the flags, and returns the arrivals, none: no load.
+func (f *loadFlags) check(flags *pflag.FlagSet) ([]load.Arrivals, error) {
+	if f.arrivals == "" {
+		for _, name := range f.names() {
+			if flags.Changed(name) {
+				return nil, fmt.Errorf("--%s %s: only with --arrivals", name, flags.Lookup(name).Value)
+			}
+		}
+		return nil, nil
+	}
+	if flags.Changed("offline") {
+		return nil, errors.New("--offline: not with --arrivals, under load every request is planned when it arrives")
+	}
+	arrivals, err := load.Parse(f.arrivals)
+	if err != nil {
+		return nil, fmt.Errorf("--arrivals %w", err)
+	}
+	for _, x := range []struct {
+		flag       string
+		value, min int
+	}{{"sessions", f.sessions, 0}, {"requests", f.requests, 0}, {"seeds", f.seeds, 1}, {"batch-tokens", f.batchTokens, 0}, {"max-running", f.maxRunning, 0}} {
+		if x.value < x.min {
+			return nil, fmt.Errorf("--%s %d: want at least %d", x.flag, x.value, x.min)
+		}
+	}
+	if f.think < 0 {
+		return nil, fmt.Errorf("--think %v: must not be negative", f.think)
+	}
+	if f.slo <= 0 {
+		return nil, fmt.Errorf("--slo %v: want more than 0", f.slo)
+	}
+	switch {
+	case f.findRate && arrivals[0].Kind == load.Closed:
+		return nil, fmt.Errorf("--find-rate: --arrivals %s has no rate, want poisson or bursts", f.arrivals)
+	case f.findRate && len(arrivals) > 1:
+		return nil, fmt.Errorf("--find-rate: --arrivals %s has several rates, want the one to start from", f.arrivals)
+	case f.findRate && f.plot != "":
+		return nil, fmt.Errorf("--plot %s: not with --find-rate", f.plot)
+	}
+	f.maxTokensSet = flags.Changed("max-tokens")
+	return arrivals, nil
+}
+
+// loader runs jobs for the command.
+type loader struct {
+	flags    *replayFlags
+	job      load.Job // without policy, arrivals and seed
+	capacity int
+	engine   engines.Engine // nil: simulated
+	model    load.EngineModel
+	name     string
+}
+
+// runLoad replays under load.
+func (f *replayFlags) runLoad(ctx context.Context, out io.Writer, job load.Job, arrivals []load.Arrivals) error {
+	l := loader{flags: f, job: job}
+	l.job.Trace = firsts(job.Trace, f.load.sessions, f.load.requests)
+	l.job.Think = f.load.think
+	if f.load.maxTokensSet {
+		if f.maxTokens < 1 {
+			return fmt.Errorf("--max-tokens %d: want at least 1", f.maxTokens)
+		}
+		l.job.MaxTokens = f.maxTokens
+	}
+	if err := l.open(); err != nil {
+		return err
+	}
+	if f.load.plot != "" {
+		if err := os.MkdirAll(f.load.plot, 0o755); err != nil {
+			return fmt.Errorf("--plot: %w", err)
+		}
+	}
+	if f.load.findRate {
+		return l.findRates(ctx, out, arrivals[0])
+	}
+	points, err := l.points(ctx, arrivals)
+	if err != nil {
+		return err
+	}
+	if f.load.plot != "" {
+		for _, p := range load.Plots(points) {
+			if err := os.WriteFile(filepath.Join(f.load.plot, p.Name), p.SVG, 0o644); err != nil {
+				return fmt.Errorf("--plot: %w", err)
+			}
+		}
+	}
+	if f.json {
+		return encode(out, points)
+	}
+	return printPoints(out, l.name, points)
+}
+
+// open makes the engine, or the model of one.
+func (l *loader) open() error {
+	f := l.flags
+	if !f.simulated() {
+		engine, err := f.open()
+		if err != nil {
+			return err
+		}
+		l.engine, l.name, l.job.Model = engine, engine.Name(), f.model
+		if f.load.ignoreEOS {
+			l.job.Extra = map[string]json.RawMessage{"ignore_eos": json.RawMessage("true")}
+		}
+		return nil
+	}
+	var err error
+	if l.model, err = load.ReadModel(f.load.engineModel); err != nil {
+		return fmt.Errorf("--engine-model %w", err)
+	}
+	if f.load.batchTokens > 0 {
+		l.model.BatchTokens = f.load.batchTokens
+	}
+	if f.load.maxRunning > 0 {
+		l.model.MaxRunning = f.load.maxRunning
+	}
+	if l.capacity, err = trace.CapacityTokens(f.capacity, l.job.Trace, l.job.Blocks, l.job.Settings.History); err != nil {
+		return fmt.Errorf("--capacity: %w", err)
+	}
+	cache := "unlimited cache"
+	if l.capacity > 0 {
+		cache = fmt.Sprintf("cache of %d tokens", l.capacity)
+	}
+	l.name = fmt.Sprintf("simulator in virtual time, %s (%s), %s", l.model.Name, l.model.Origin, cache)
+	return nil
+}
+
+func (l *loader) run(ctx context.Context, policy string, a load.Arrivals, seed int) (load.Run, error) {
+	job := l.job
+	job.Settings.Policy, job.Arrivals, job.Seed = policy, a, uint64(seed)
+	if l.engine != nil {
+		job.Salt = "Run " + nonce() + "."
+		return job.Drive(ctx, l.engine)
+	}
+	return job.Simulate(ctx, l.model.Server(l.capacity, load.Replies(job.Trace, job.MaxTokens)))
+}
+
+// eachSeed calls f for each seed: in virtual time several at once, on a real engine one after the other.
+func (l *loader) eachSeed(f func(seed int) error) error {
+	seeds, workers := l.flags.load.seeds, 1
+	if l.engine == nil {
+		workers = min(runtime.GOMAXPROCS(0), seeds)
+	}
+	faults := make([]error, seeds)
+	var group sync.WaitGroup
+	for w := range workers {
+		group.Go(func() {
+			for seed := w; seed < seeds; seed += workers {
+				if faults[seed] = f(seed); faults[seed] != nil {
+					return
+				}
+			}
+		})
+	}
+	group.Wait()
+	for _, err := range faults {
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (l *loader) points(ctx context.Context, arrivals []load.Arrivals) ([]load.Point, error) {
+	var out []load.Point
+	for _, a := range arrivals {
+		var first []load.Run
+		for _, policy := range l.flags.policies {
+			runs := make([]load.Run, l.flags.load.seeds)
+			err := l.eachSeed(func(seed int) (err error) {
+				runs[seed], err = l.run(ctx, policy, a, seed+1)
+				return err
+			})
+			if err != nil {
+				return nil, err
+			}
+			if first == nil {
+				first = runs
+			}
+			p := load.Summarise(runs, first)
+			p.Engine, p.Simulated, p.Think = l.name, l.engine == nil, l.job.Think.String()
+			out = append(out, p)
+		}
+	}
+	return out, nil
+}
+
+func (l *loader) findRates(ctx context.Context, out io.Writer, start load.Arrivals) error {
+	var found []load.Sustained
+	for _, policy := range l.flags.policies {
+		rates := make([]float64, l.flags.load.seeds)
+		err := l.eachSeed(func(seed int) (err error) {
+			from := start.Rate
+			if len(found) > 0 {
+				from = found[0].Rates[seed] // a good guess
+			}
+			rates[seed], err = load.FindRate(from, l.flags.load.slo, func(rate float64) (load.Run, error) {
+				a := start
+				a.Rate = rate
+				return l.run(ctx, policy, a, seed+1)
+			})
+			return err
+		})
+		if err != nil {
+			return fmt.Errorf("--find-rate: policy %s: %w", policy, err)
+		}
+		first := rates
+		against := policy
+		if len(found) > 0 {
+			first, against = found[0].Rates, found[0].Policy
+		}
+		s := load.Sustain(policy, l.flags.load.slo, rates, against, first)
+		s.Arrivals, s.Engine = string(start.Kind), l.name
+		found = append(found, s)
+	}
+	if l.flags.json {
+		return encode(out, found)
+	}
+	return printSustained(out, l.name, l.flags.load.slo, found)
+}
+
+// firsts returns the requests of the first conversations, and of these the first ones, 0: all.
+func firsts(trc []trace.Request, sessions, requests int) []trace.Request {
+	if sessions > 0 {
+		seen := map[string]bool{}
+		trc = slices.DeleteFunc(slices.Clone(trc), func(q trace.Request) bool {
+			if !seen[q.Session] && len(seen) == sessions {
+				return true
+			}
+			seen[q.Session] = true
+			return false
+		})
+	}
+	if requests > 0 && requests < len(trc) {
+		trc = trc[:requests]
+	}
+	return trc
+}
+
+func encode[T any](out io.Writer, lines []T) error {
+	enc := json.NewEncoder(out)
+	for _, x := range lines {
+		if err := enc.Encode(x); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func title(columns ...string) string { return strings.Join(columns, "\t") + "\t" }

@@ -1,0 +1,257 @@
+package sim
+
+import (
+	"cmp"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/ragpilot/ragpilot/contextpilot"
+	"github.com/ragpilot/ragpilot/engines"
+)
+
+// Defaults of [ServerOptions], those of vLLM 0.32.0's server on H100 and H200 GPUs.
+const (
+	DefaultBatchTokens = 8192
+	DefaultMaxRunning  = 1024
+)
+
+// ServerOptions configures a [Server].
+type ServerOptions struct {
+	// Options are those of the cache and of the answers. Fault and Cost are not used.
+	Options
+	// BatchTokens is the number of tokens that one step computes at most, those of decoding sequences included; 0 or
+	// less: [DefaultBatchTokens].
+	BatchTokens int
+	// MaxRunning is the number of requests that run at a time at most; 0 or less: [DefaultMaxRunning].
+	MaxRunning int
+	// StepCost is how long steps take. With the zero value everything happens at once.
+	StepCost StepCost
+}
+
+// Served is a request that a [Server] has answered.
+type Served struct {
+	ID     string
+	At     time.Duration // when it was submitted
+	Queued time.Duration // when it was in the queue
+	First  time.Duration // when its first token, or its empty answer, was there
+	Done   time.Duration // when its last token was
+	Usage  engines.Usage
+}
+
+// Server is a simulated inference server in virtual time: requests wait, are computed together, and slow each other
+// down, as in vLLM's V1 scheduler. It has the cache of [Engine].
+//
+// A step computes at most BatchTokens tokens. Running requests come first, in the order of their admission: one token
+// for each that decodes, as much of its prompt as there is budget for one that does not yet. Then waiting requests are
+// admitted, first come first served, while there is budget, a free place, and room in the cache for the whole prompt
+// and its answer. A prompt's blocks can be read by others from the step on in which they are computed, by requests
+// that are admitted later in the same step too. The step in which the rest of a prompt is computed yields the
+// first token.
+//
+// Unlike vLLM it reserves room for the answer at admission, so it never preempts a running request, and requests that do not
+// fit the empty cache are computed without it. Next and Step drive it:
+//
+//	for at, ok := server.Next(); ok; at, ok = server.Next() {
+//		... submit what arrives until at, then
+//		for _, s := range server.Step() { ... }
+//	}
+//
+// Not safe for concurrent use. It never waits and starts no goroutines.
+type Server struct {
+	options ServerOptions
+	cache   cache
+	outbox  outbox
+	stats   Stats
+	work    Work // so far
+
+	now     time.Duration
+	waiting []*job // by queued, then by order of submission
+	running []*job // by admission
+	batch   []*job // of the step under way, part of running
+	ends    time.Duration
+	busy    bool // a step is under way
+	last    int  // number of the last request without an ID
+}
+
+// job is one request in a [Server].
+type job struct {
+	prompt prompt
+	served Served
+	output int // tokens generated
+	chunk  int // tokens of the prompt in the step under way; 0: it decodes
+}
+
+func (j *job) complete() bool {
+	return j.prompt.computed == j.prompt.tokens && j.served.First >= 0 && j.output == j.prompt.answer
+}
+
+// NewServer returns a Server with an empty cache at time 0.
+func NewServer(options ServerOptions) *Server {
+	options.Options = options.withDefaults()
+	if options.BatchTokens <= 0 {
+		options.BatchTokens = DefaultBatchTokens
+	}
+	if options.MaxRunning <= 0 {
+		options.MaxRunning = DefaultMaxRunning
+	}
+	return &Server{options: options, cache: newCache(options.Options)}
+}
+
+// Subscribe registers a sink for what happens to the cache, see the package's documentation. It is called by Step.
+func (s *Server) Subscribe(sink func(events ...contextpilot.Event)) (cancel func()) {
+	return s.outbox.subscribe(sink)
+}
+
+// Submit sends a request at a time that must not be before that of an earlier Submit or Step; if it is, it counts
+// as sent at the time of these. The prompt is tokenised and hashed, O(its length).
+func (s *Server) Submit(at time.Duration, req engines.Request) {
+	s.now = max(s.now, at)
+	if req.ID == "" {
+		s.last++
+		req.ID = "sim-" + strconv.Itoa(s.last)
+	}
+	text, _ := truncate(s.options.Reply(req), req.MaxTokens)
+	j := &job{}
+	j.prompt.fill(req, text, s.options.BlockTokens)
+	queued := s.now + s.options.StepCost.Delay(j.prompt.tokens)
+	j.served = Served{ID: req.ID, At: s.now, Queued: queued, First: -1}
+	i, _ := slices.BinarySearchFunc(s.waiting, queued, func(w *job, t time.Duration) int {
+		return cmp.Or(cmp.Compare(w.served.Queued, t), -1) // behind those of the same time
+	})
+	s.waiting = slices.Insert(s.waiting, i, j)
+}
+
+// Next returns when the server does something next, and false if it has nothing to do. It begins steps lazily: requests
+// submitted before Step is called at that time may still be part of the step.
+func (s *Server) Next() (at time.Duration, ok bool) {
+	switch {
+	case s.busy:
+		return s.ends, true
+	case len(s.running) > 0:
+		return s.now, true
+	case len(s.waiting) > 0:
+		return max(s.now, s.waiting[0].served.Queued), true
+	}
+	return 0, false
+}
+
+// Step does what Next announced, the beginning of a step or its end, and returns the requests answered by it.
+func (s *Server) Step() []Served {
+	at, ok := s.Next()
+	if !ok {
+		return nil
+	}
+	s.now = at
+	var done []Served
+	if s.busy {
+		done = s.end()
+	} else {
+		s.begin()
+	}
+	s.outbox.deliver()
+	return done
+}
+
+// Stats returns the counts so far.
+func (s *Server) Stats() Stats {
+	c := s.stats
+	c.EvictedBlocks, c.ResidentBlocks, c.CapacityBlocks = s.cache.evicted, len(s.cache.index.at), s.cache.pool.limit
+	c.Running, c.Waiting, c.Followed = len(s.running), len(s.waiting), len(s.cache.tracker.byID)
+	return c
+}
+
+// Work returns what the steps so far computed, the one under way included.
+func (s *Server) Work() Work { return s.work }
+
+func (s *Server) begin() {
+	w := Work{Steps: 1}
+	budget := s.options.BatchTokens
+	s.batch = s.batch[:0]
+	for _, j := range s.running {
+		if budget == 0 {
+			break
+		}
+		if left := j.prompt.tokens - j.prompt.computed; left > 0 {
+			j.chunk = min(left, budget)
+			w.prefill(j.prompt.computed, j.chunk)
+			s.cache.compute(&j.prompt, j.chunk)
+			budget -= j.chunk
+		} else {
+			j.chunk = 0
+			w.decode(j.prompt.tokens + j.output)
+			budget--
+		}
+		s.batch = append(s.batch, j)
+	}
+	for budget > 0 && len(s.running) < s.options.MaxRunning && len(s.waiting) > 0 && s.waiting[0].served.Queued <= s.now {
+		j := s.waiting[0]
+		if !s.admit(j, budget) {
+			break
+		}
+		s.waiting = slices.Delete(s.waiting, 0, 1)
+		j.chunk = j.prompt.computed - j.prompt.cached()
+		w.prefill(j.prompt.cached(), j.chunk)
+		budget -= j.chunk
+		s.running, s.batch = append(s.running, j), append(s.batch, j)
+	}
+	s.work.add(w)
+	s.busy, s.ends = true, s.now+s.options.StepCost.Duration(w)
+}
+
+func (s *Server) admit(j *job, budget int) bool {
+	p := &j.prompt
+	if p.oversize = !s.cache.fits(p); p.oversize {
+		s.cache.bypass(p)
+		s.cache.compute(p, min(budget, p.tokens))
+		s.stats.Oversize++
+	} else {
+		events, ok := s.cache.admit(p, budget, nil)
+		if !ok {
+			return false
+		}
+		s.put(events)
+	}
+	s.stats.Requests++
+	s.stats.PromptTokens += p.tokens
+	s.stats.HitTokens += p.cached()
+	return true
+}
+
+func (s *Server) end() []Served {
+	s.busy = false
+	var done []Served
+	for _, j := range s.batch {
+		p := &j.prompt
+		if p.computed < p.tokens {
+			continue
+		}
+		if j.served.First < 0 {
+			j.served.First = s.now
+		}
+		if p.answer > 0 {
+			j.output++
+			s.stats.OutputTokens++
+		}
+		if !j.complete() {
+			continue
+		}
+		j.served.Done = s.now
+		j.served.Usage = engines.Usage{PromptTokens: p.tokens, OutputTokens: j.output, CachedTokens: p.cached(), CachedKnown: true}
+		done = append(done, j.served)
+		s.put(s.cache.release(p, j.output, []contextpilot.Event{{
+			Kind: contextpilot.Served, Request: p.id, Tokens: p.cached(), Output: j.output,
+		}}))
+	}
+	if len(done) > 0 {
+		s.running = slices.DeleteFunc(s.running, (*job).complete)
+	}
+	return done
+}
+
+func (s *Server) put(events []contextpilot.Event) {
+	for i := range events {
+		events[i].Scope = s.options.Scope
+	}
+	s.outbox.put(events)
+}
