@@ -1,5 +1,5 @@
 .DEFAULT_GOAL := help
-.PHONY: help demo build test race lint bench bench-compare results golden fuzz examples check
+.PHONY: help demo build test race lint bench bench-compare results load cost golden fuzz examples check
 GO ?= go
 REF ?= HEAD
 
@@ -32,6 +32,12 @@ results: ## judge all policies on the open traces and write the table of docs/re
 
 golden: ## rewrite the golden files; read the diff before committing it
 	@.ci/golden.sh
+
+load: ## replay the open traces under load and write the figures of docs/load.md
+	docs/load/run.sh
+
+cost: ## measure what planning costs, as docs/results.md shows it
+	@.ci/cost.sh
 
 fuzz: ## run every fuzz target for a few seconds
 	@.ci/fuzz.sh

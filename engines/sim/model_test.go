@@ -157,7 +157,7 @@ func TestModel(t *testing.T) {
 		var voc vocab
 		prompts := map[string][]uint32{}
 		cached := map[string][]uint32{} // with the answer, but for its last token
-		want := map[string]int{} // request -> blocks that subscribers should believe resident
+		want := map[string]int{}        // request -> blocks that subscribers should believe resident
 		words := rapid.SampledFrom([]string{"a b c", "a b d", "c", "d d", "a", "e f g h", "", "longerthansix"})
 		hits, oversize := 0, 0
 		for step := range rapid.IntRange(1, 40).Draw(t, "requests") {

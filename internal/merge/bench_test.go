@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"os"
 	"runtime"
 	"runtime/metrics"
 	"slices"
@@ -80,6 +81,7 @@ func BenchmarkPlan(b *testing.B) {
 func BenchmarkStream(b *testing.B) {
 	for _, n := range []int{100_000, 1_000_000} {
 		b.Run(fmt.Sprintf("n=%d/k=15", n), func(b *testing.B) {
+			skipLarge(b, n)
 			sets, weight, total := generate(1, n, 15, false)
 			benchmark(b, total, func() (saved int64) {
 				for p, err := range merge.Stream(context.Background(), n, func(i int) []int32 { return sets[i] }, weight, merge.Options{Partition: n / 4}) {
@@ -98,6 +100,7 @@ func BenchmarkPartition(b *testing.B) {
 	for _, n := range []int{100_000, 1_000_000} {
 		for _, parts := range []int{1, 4, 10} {
 			b.Run(fmt.Sprintf("n=%d/parts=%d", n, parts), func(b *testing.B) {
+				skipLarge(b, n)
 				if n/parts > 250_000 {
 					b.Skip("too large for one whole")
 				}
@@ -145,4 +148,11 @@ func heap() uint64 {
 	s := []metrics.Sample{{Name: "/memory/classes/heap/objects:bytes"}, {Name: "/memory/classes/heap/unused:bytes"}}
 	metrics.Read(s)
 	return s[0].Value.Uint64() + s[1].Value.Uint64()
+}
+
+// skipLarge skips what takes minutes, unless RAGPILOT_BENCH_LARGE is 1.
+func skipLarge(b *testing.B, n int) {
+	if n > 100_000 && os.Getenv("RAGPILOT_BENCH_LARGE") != "1" {
+		b.Skip("set RAGPILOT_BENCH_LARGE=1 for a million requests")
+	}
 }
