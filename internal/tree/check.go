@@ -86,7 +86,7 @@ func (t *Tree) checkRequests(ends map[int32]Node) error {
 		}
 		older = r
 		count++
-		uses[int32(x.owner&^served)]++
+		uses[x.ownerNumber()]++
 	}
 	if older != t.newest || count != len(ends) || count != t.Len() {
 		return fmt.Errorf("%d requests in the tree, %d by ID, %d by age", len(ends), t.Len(), count)

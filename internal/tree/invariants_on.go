@@ -29,12 +29,14 @@ type shadowRequest struct {
 	id, owner string
 	path      string // to its end
 	served    bool
+	moved     bool // does not end any more where it was sent to
 }
 
 type shadowBlock struct {
 	tokens int
 	uses   int // requests that pass through it or end with it
 	used   int // clock of its last use
+	part   bool
 }
 
 // A large index is compared with its shadow after every 64th change only.
@@ -70,7 +72,7 @@ func (s *shadow) insert(t *Tree, id, owner string, path []Elem, steps, resident 
 		at := r.path[:keyBytes*(i+1)]
 		if b := s.blocks[at]; b != nil {
 			tokens += b.tokens
-			if s.leaf(at) && b.tokens < int(e.Tokens) { // in part
+			if b.part {
 				for _, x := range slices.Clone(s.reqs) {
 					if x.path == at {
 						s.cut(x, parentOf(at))
@@ -118,7 +120,9 @@ func (s *shadow) shrink(t *Tree, id string, tokens int, ok bool) {
 	}
 	if next != "" && s.depth(end) < tokens && s.blocks[next].uses == 1 {
 		s.cut(r, next)
+		r.moved = true
 		s.blocks[next].tokens = tokens - s.depth(end)
+		s.blocks[next].part = true
 	} else {
 		s.cut(r, end)
 	}
@@ -140,7 +144,7 @@ func (s *shadow) extend(t *Tree, id string, tokens int) {
 	if r == nil {
 		return
 	}
-	if !s.leaf(r.path) {
+	if !s.leaf(r.path) || r.moved {
 		return
 	}
 	s.blocks[r.path].tokens += tokens
@@ -179,6 +183,7 @@ func (s *shadow) use(path string) {
 
 // cut makes a request end earlier on its path; at "" it is gone.
 func (s *shadow) cut(r *shadowRequest, end string) {
+	r.moved = r.moved || r.path != end
 	for ; r.path != end; r.path = parentOf(r.path) {
 		if b := s.blocks[r.path]; b.uses > 1 {
 			b.uses--

@@ -19,6 +19,7 @@ type model struct {
 	capacity, max int
 	reqs          []*modelReq // in order of arrival
 	tokens        map[string]int
+	part          map[string]bool // only the beginning is resident
 	used          map[string]int
 	clock         int
 	forgotten     []string
@@ -28,10 +29,11 @@ type modelReq struct {
 	id, owner string
 	path      []string // prefixes, the last is where it ends
 	served    bool
+	moved     bool // does not end any more where it was sent to
 }
 
 func newModel(capacity, limit int) *model {
-	return &model{capacity: capacity, max: limit, tokens: map[string]int{}, used: map[string]int{}}
+	return &model{capacity: capacity, max: limit, tokens: map[string]int{}, part: map[string]bool{}, used: map[string]int{}}
 }
 
 // prefixes names every prefix of a path.
@@ -64,6 +66,7 @@ func (m *model) sweep() {
 		}
 	}
 	maps.DeleteFunc(m.tokens, func(p string, _ int) bool { return !live[p] })
+	maps.DeleteFunc(m.part, func(p string, _ bool) bool { return !live[p] })
 	maps.DeleteFunc(m.used, func(p string, _ int) bool { return !live[p] })
 }
 
@@ -84,7 +87,8 @@ func (m *model) insert(id, owner string, path []tree.Elem) (steps, resident int)
 	for steps < len(names) && m.has(names[steps]) {
 		n := names[steps]
 		resident += m.tokens[n]
-		if m.leaf(n) && m.tokens[n] < int(path[steps].Tokens) { // there in part
+		if m.part[n] { // there in part
+			delete(m.part, n)
 			for _, r := range slices.Clone(m.reqs) {
 				if r.path[len(r.path)-1] == n {
 					m.shorten(r, len(r.path)-1)
@@ -152,6 +156,7 @@ func (m *model) fit() {
 }
 
 func (m *model) shorten(r *modelReq, n int) {
+	r.moved = r.moved || n < len(r.path)
 	r.path = r.path[:n]
 	if n == 0 {
 		m.remove(r.id)
@@ -177,7 +182,9 @@ func (m *model) shrink(id string, tokens int) bool {
 		}
 		if !others {
 			m.shorten(r, n+1)
+			r.moved = true
 			m.tokens[part] = tokens - sum
+			m.part[part] = true
 			return true
 		}
 	}
@@ -191,7 +198,7 @@ func (m *model) extend(id string, tokens int) {
 		return
 	}
 	end := r.path[len(r.path)-1]
-	if !m.leaf(end) {
+	if !m.leaf(end) || r.moved {
 		return
 	}
 	m.tokens[end] += tokens
@@ -233,6 +240,9 @@ func drawPath(t *rapid.T) []tree.Elem {
 	out := make([]tree.Elem, len(keys))
 	for i, k := range keys {
 		out[i] = tree.Elem{Key: k, Tokens: int32(k*7) % 11}
+		if rapid.IntRange(0, 9).Draw(t, "not counted") == 0 {
+			out[i].Tokens = 0
+		}
 	}
 	return out
 }

@@ -5,11 +5,15 @@ type request struct {
 	end          Node
 	prev, next   int32  // requests that end at the same node; 0: none
 	older, newer int32  // order of arrival
-	owner        uint32 // number of the owner, and the bit served
+	owner        uint32 // number of the owner, and the bits served and cut
 }
 
-// served marks a request that was answered.
-const served = 1 << 31
+const (
+	served = 1 << 31 // the request was answered
+	cut    = 1 << 30 // it does not end any more where it was sent to
+)
+
+func (x *request) ownerNumber() int32 { return int32(x.owner &^ (served | cut)) }
 
 // Len returns the number of live requests.
 func (t *Tree) Len() int { return t.byID.n }
@@ -44,13 +48,14 @@ func (t *Tree) Owner(id string) (owner string, answered, ok bool) {
 		return "", false, false
 	}
 	x := t.reqs.at(r)
-	return t.owners.at(int32(x.owner &^ served)).name, x.owner&served != 0, true
+	return t.owners.at(x.ownerNumber()).name, x.owner&served != 0, true
 }
 
-// Extend lengthens the last block of the request's path by tokens, if nothing follows it.
+// Extend lengthens the last block of the request's path by tokens, if it is resident and nothing follows it.
 func (t *Tree) Extend(id string, tokens int) {
 	if r := t.find(id); r != 0 {
-		if n := t.node(t.reqs.at(r).end); n.fan == 0 {
+		x := t.reqs.at(r)
+		if n := t.node(x.end); n.fan == 0 && x.owner&cut == 0 {
 			n.depth += int32(tokens)
 			t.tokens += tokens
 			t.fit()
@@ -89,21 +94,23 @@ func (t *Tree) Shrink(id string, tokens int) bool {
 
 func (t *Tree) shorten(r int32, tokens int) {
 	end := t.reqs.at(r).end
-	to, cut := end, none // the last node that lies within tokens, and the one behind it
+	to, behind := end, none // the last node that lies within tokens, and the one behind it
 	for to != Root && t.Depth(to) > tokens {
-		to, cut = t.node(to).parent, to
+		to, behind = t.node(to).parent, to
 	}
-	if cut != none && t.Depth(to) < tokens {
+	if behind != none && t.Depth(to) < tokens {
 		t.detach(r)
-		t.prune(end, cut)
-		if x := t.node(cut); x.first == 0 {
+		t.prune(end, behind)
+		if x := t.node(behind); x.first == 0 {
 			t.tokens -= int(x.depth) - tokens
 			x.depth = int32(tokens)
-			t.attach(r, cut)
+			x.fan |= inPart
+			t.attach(r, behind)
+			t.reqs.at(r).owner |= cut
 			return
 		}
-		t.attach(r, cut)
-		end = cut // others use it
+		t.attach(r, behind)
+		end = behind // others use it
 	}
 	t.end(r, to)
 	t.prune(end, Root)
@@ -111,6 +118,9 @@ func (t *Tree) shorten(r int32, tokens int) {
 
 // end makes a request end at another node; at the root it is forgotten.
 func (t *Tree) end(r int32, n Node) (live bool) {
+	if t.reqs.at(r).end != n {
+		t.reqs.at(r).owner |= cut
+	}
 	t.detach(r)
 	if n == Root {
 		t.forget(r)
@@ -166,7 +176,7 @@ func (t *Tree) forget(r int32) {
 	}
 	id := x.id
 	t.byID.remove(t.hash(id), r)
-	t.releaseOwner(int32(x.owner &^ served))
+	t.releaseOwner(x.ownerNumber())
 	t.reqs.give(r)
 	t.forgot(id)
 }

@@ -64,13 +64,15 @@ type node struct {
 	parent     Node
 	first      int32
 	next, prev int32  // siblings; prev of the newest is the oldest
-	fan        uint32 // number of children, and the bit inTable
+	fan        uint32 // number of children, and the bits inTable and inPart
 }
 
 const (
 	// inTable marks a node whose children are found by table: those of other nodes are looked at one by one. Most
 	// nodes have one child, and cost no slot.
 	inTable = 1 << 31
+	// inPart marks a node of whose block only the beginning is resident, see [Tree.Shrink]. It has no children.
+	inPart = 1 << 30
 	// wide is the number of children above which a node is marked; at half of it the mark is taken away.
 	wide = 6
 )
@@ -124,7 +126,7 @@ func (t *Tree) Depth(n Node) int { return int(t.node(n).depth) }
 func (t *Tree) Key(n Node) uint64 { return t.node(n).key }
 
 // Fanout returns the number of n's children. O(1).
-func (t *Tree) Fanout(n Node) int { return int(t.node(n).fan &^ inTable) }
+func (t *Tree) Fanout(n Node) int { return int(t.node(n).fan &^ (inTable | inPart)) }
 
 // Children appends n's children to dst, the newest first.
 func (t *Tree) Children(dst []Node, n Node) []Node {
@@ -159,23 +161,26 @@ func (t *Tree) Child(n Node, key uint64) (Node, bool) {
 // Walk follows path from the root and returns the last node that is there in full, how many steps it took, and how
 // many tokens of the path are resident: those of a block that is there in part are among them.
 func (t *Tree) Walk(path []Elem) (n Node, steps, resident int) {
+	n, steps, part := t.walk(path)
+	if part != none {
+		return n, steps, t.Depth(part)
+	}
+	return n, steps, t.Depth(n)
+}
+
+// walk is Walk; part is the node of a block that is there in part, or none.
+func (t *Tree) walk(path []Elem) (n Node, steps int, part Node) {
 	for i, e := range path {
 		c, ok := t.Child(n, e.Key)
 		if !ok {
-			return n, i, t.Depth(n)
+			return n, i, none
 		}
-		if t.partial(c, e) {
-			return n, i, t.Depth(c)
+		if t.node(c).fan&inPart != 0 {
+			return n, i, c
 		}
 		n = c
 	}
-	return n, len(path), t.Depth(n)
-}
-
-// partial tells whether only the beginning of the block that c stands for is resident, see [Tree.Shrink].
-func (t *Tree) partial(c Node, e Elem) bool {
-	x := t.node(c)
-	return x.fan == 0 && x.depth-t.node(x.parent).depth < e.Tokens
+	return n, len(path), none
 }
 
 // Insert adds a request that sent path, which must not be empty, and returns how many steps and tokens of it
@@ -185,11 +190,12 @@ func (t *Tree) Insert(id, owner string, path []Elem) (steps, resident int) {
 	if r := t.find(id); r != 0 {
 		t.remove(r)
 	}
-	n, steps, resident := t.Walk(path)
-	rest := path[steps:]
-	if resident > t.Depth(n) {
-		n = t.complete(n, rest[0])
-		rest = rest[1:]
+	n, steps, part := t.walk(path)
+	resident, rest := t.Depth(n), path[steps:]
+	if part != none {
+		resident = t.Depth(part)
+		t.complete(part, rest[0])
+		n, rest = part, rest[1:]
 	}
 	for _, e := range rest {
 		n = t.grow(n, e)
@@ -225,10 +231,10 @@ func (t *Tree) ends(n Node) *int32 {
 	return &t.nodes.at(t.nodes.at(x.first).prev).next
 }
 
-// complete returns the child of n that stands for e, which is there in part, and makes it whole. Requests that end
-// in it end before it from now on: the rest is another's, and may go without a word about them.
-func (t *Tree) complete(n Node, e Elem) Node {
-	c, _ := t.Child(n, e.Key)
+// complete makes c whole, which stands for e and is there in part. Requests that end in it end before it from now on:
+// the rest is another's, and may go without a word about them.
+func (t *Tree) complete(c Node, e Elem) {
+	n := t.node(c).parent
 	for r := -*t.ends(c); r != 0; r = -*t.ends(c) {
 		t.end(r, n)
 	}
@@ -236,7 +242,7 @@ func (t *Tree) complete(n Node, e Elem) Node {
 	full := t.node(n).depth + e.Tokens
 	t.tokens += int(full - x.depth)
 	x.depth = full
-	return c
+	x.fan &^= inPart
 }
 
 func (t *Tree) grow(parent Node, e Elem) Node {
