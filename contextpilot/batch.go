@@ -42,7 +42,7 @@ func (b *Batch) Lanes(n int) [][]int {
 // PlanBatch plans many requests of one scope together (ContextPilot's offline mode, §7.1): it orders them with
 // the policy's batch algorithm if it has one, otherwise one by one in input order, and schedules them so that
 // requests that share a prefix run next to each other. Requests of one session keep their order. Requests that
-// continue a conversation (Prior is set) share with nobody; they keep retrieval order.
+// continue a conversation (Prior is set) share with nobody; they keep retrieval order, as far as Limits allow.
 //
 // The index is left as Plan on each request in Order would leave it. The batch algorithm runs without any lock,
 // on what the batch holds; its time and memory are the policy's (contextpilot: O(n²)). A cancelled ctx returns its
@@ -83,8 +83,8 @@ func (p *Pilot) PlanBatch(ctx context.Context, reqs []Request) (Batch, error) {
 	b.Order, b.Groups = keepTurns(reqs, groups)
 	for _, i := range b.Order {
 		p.commit(drafts[i], &reqs[i])
-		p.done(drafts[i], began)
 		b.Plans[i] = drafts[i].plan
+		p.done(&b.Plans[i], began)
 		drafts[i] = nil // no longer needed, and large
 	}
 	return b, nil
@@ -120,8 +120,9 @@ func (p *Pilot) prepareOne(req *Request) *draft {
 	if err := p.prepare(d, req, s); err != nil {
 		d.plain(p.cfg.Dedup)
 		d.plan.Fault = err
+	} else {
+		d.setOrder(identity(nil, len(d.free)))
 	}
-	d.order = slices.Clone(d.place)
 	return d
 }
 
@@ -133,7 +134,7 @@ func (p *Pilot) orderBatch(ctx context.Context, drafts []*draft, heads []int) (g
 		qs := make([]Query, len(heads))
 		index := tree.New(0, 0, nil)
 		for i, h := range heads {
-			qs[i] = Query{Request: drafts[h].plan.RequestID, Blocks: drafts[h].query(nil), Tree: View{t: index}, From: Root, gate: drafts[h].gate}
+			qs[i] = Query{Request: drafts[h].plan.RequestID, Blocks: drafts[h].query(make([]Candidate, 0, len(drafts[h].free))), Tree: View{t: index}, From: Root, gate: drafts[h].gate}
 		}
 		var orders [][]int
 		var schedule []int
@@ -158,6 +159,9 @@ func (p *Pilot) orderBatch(ctx context.Context, drafts []*draft, heads []int) (g
 			}
 			drafts[h].setOrder(orders[i])
 		}
+		if p.cfg.Limits.set() { // the orders are not the policy's any more
+			groups = regroup(drafts, heads)
+		}
 		return nil
 	})
 	if err != nil || ctx.Err() != nil {
@@ -169,6 +173,18 @@ func (p *Pilot) orderBatch(ctx context.Context, drafts []*draft, heads []int) (g
 		}
 	}
 	return groups, nil
+}
+
+// regroup schedules the drafts at heads depth first by their orders.
+func regroup(drafts []*draft, heads []int) [][]int {
+	keys := make([][]Key, len(heads))
+	for i, h := range heads {
+		for _, j := range drafts[h].order {
+			keys[i] = append(keys[i], drafts[h].ids[j].key)
+		}
+	}
+	_, groups := depthFirst(keys)
+	return groups
 }
 
 // oneByOne plans in input order, as Plan would, and runs the result depth first.

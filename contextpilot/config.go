@@ -27,7 +27,8 @@ type Config struct {
 	Capacity int
 	// LoadCost is what it costs to load one token's cache entries from a tier (as named by events), with the cost of
 	// computing the token as 1. The engine's own memory costs 0; a tier that is not listed costs 1, so that nothing
-	// in it is worth having. At most 14 tiers, 0 ≤ cost ≤ 1.
+	// in it is worth having. At most 14 tiers, 0 ≤ cost ≤ 1. It weighs in the choice of an order; what a plan expects in
+	// the cache includes all tiers.
 	LoadCost map[string]float64
 	// MaxRequests bounds the live requests of a scope, the oldest go first. 0: 1,000,000; negative: no bound.
 	MaxRequests int

@@ -116,8 +116,10 @@ const (
 // plain makes the draft retrieval order: every block in full, nothing told beside.
 func (d *draft) plain(dedup Dedup) {
 	d.refs, d.plan.Notes = nil, nil
-	d.plan.LeftOut = nil
+	d.plan.LeftOut, d.plan.Why = nil, Why{}
+	d.pinned, d.last, d.gate = nil, nil, gate{}
 	d.place = identity(d.place[:0], len(d.plan.req.Blocks))
+	d.free = d.place
 	d.order = append(d.order[:0], d.place...)
 	if len(d.ids) != len(d.plan.req.Blocks) {
 		d.ids = identify(d.ids, d.plan.req.Blocks, dedup)

@@ -53,3 +53,13 @@ func ScanBlocks(text string) []Region {
 	})
 	return out
 }
+
+// Waiting returns the number of requests in the open window.
+func (w *Window) Waiting() int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.open == nil {
+		return 0
+	}
+	return len(w.open.callers)
+}

@@ -8,6 +8,7 @@ import (
 
 // Limits bound how far an order may depart from the retriever's. They hold for every policy; `best` looks for paths
 // that keep them, the orders of others are corrected. Each costs reuse; docs/quality.md has the measured price.
+// They concern the blocks that are sent in full: "rank" and "first" mean among these. References stand behind them.
 // The zero value limits nothing.
 type Limits struct {
 	// MaxDisplacement is the number of places that a block may stand before or behind its rank. 0: no limit.
@@ -18,8 +19,13 @@ type Limits struct {
 	// combined with other limits.
 	KeepTopAtEnd int
 	// Group, if not nil, tells the document that a block is part of and its place there. Blocks of one document stay
-	// in reading order: in the places that they hold, whichever these are. ranks are those after that correction.
+	// in reading order: in the places that they hold, whichever these are. Ranks are those after that correction.
+	// Equal names are one document, the empty one too.
 	Group func(Block) (document string, place int)
+}
+
+func (l Limits) set() bool {
+	return l.MaxDisplacement > 0 || l.Pin > 0 || l.KeepTopAtEnd > 0 || l.Group != nil
 }
 
 func (l Limits) check() error {
@@ -94,16 +100,13 @@ type gate struct {
 	before   []int // by position: the block that must have its place before; −1: none. nil: no groups
 }
 
-// open tells whether the block at position i may come next, in place depth; free are the blocks without a place.
-func (g gate) open(i, depth int, free []bool) bool {
+// open tells whether the block at position i may come next, in place depth; free are the blocks without a place, first
+// is the first of them, which cannot wait longer than to first + displace.
+func (g gate) open(i, depth, first int, free []bool) bool {
 	if g.before != nil && g.before[i] >= 0 && free[g.before[i]] {
 		return false
 	}
-	if g.displace == 0 {
-		return true
-	}
-	first := slices.Index(free, true) // cannot wait longer than to first + displace
-	return i <= depth+g.displace && (i == first || first+g.displace > depth)
+	return g.displace == 0 || i-depth <= g.displace && (i == first || depth-first < g.displace)
 }
 
 // keep corrects an order of positions, in place. O(n²) at worst with groups or a displacement, nothing without.
@@ -116,9 +119,13 @@ func (g gate) keep(order []int) {
 		free[i] = true
 	}
 	wanted := slices.Clone(order)
+	first := 0
 	for depth := range order {
+		for !free[first] {
+			first++
+		}
 		// There is always one: the first free block, if nothing else.
-		at := slices.IndexFunc(wanted, func(i int) bool { return g.open(i, depth, free) })
+		at := slices.IndexFunc(wanted, func(i int) bool { return g.open(i, depth, first, free) })
 		order[depth] = wanted[at]
 		free[wanted[at]] = false
 		wanted = slices.Delete(wanted, at, at+1)

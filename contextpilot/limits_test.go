@@ -1,6 +1,8 @@
 package contextpilot_test
 
 import (
+	"context"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -23,12 +25,11 @@ func TestLimits(t *testing.T) {
 		limits contextpilot.Limits
 		want   string
 	}{
-		"none":             {contextpilot.Limits{}, "a b c d e"},
-		"displacement":     {contextpilot.Limits{MaxDisplacement: 1}, "d e b c a"},
-		"pin":              {contextpilot.Limits{Pin: 2}, "e d a b c"},
-		"pin everything":   {contextpilot.Limits{Pin: 9}, "e d c b a"},
-		"top at the end":   {contextpilot.Limits{KeepTopAtEnd: 2}, "a b c d e"},
-		"top three at end": {contextpilot.Limits{KeepTopAtEnd: 3}, "a b c d e"},
+		"none":           {contextpilot.Limits{}, "a b c d e"},
+		"displacement":   {contextpilot.Limits{MaxDisplacement: 1}, "d e b c a"},
+		"pin":            {contextpilot.Limits{Pin: 2}, "e d a b c"},
+		"pin everything": {contextpilot.Limits{Pin: 9}, "e d c b a"},
+		"huge":           {contextpilot.Limits{MaxDisplacement: math.MaxInt}, "a b c d e"},
 	} {
 		p := newPilot(t, contextpilot.Config{Policy: "sorted", Limits: c.limits})
 		equal(t, name, c.want, sent(p.Plan(contextpilot.Request{Blocks: blocks("e", "d", "c", "b", "a")})))
@@ -37,6 +38,26 @@ func TestLimits(t *testing.T) {
 	equal(t, "the best one last", "a b e d c", sent(p.Plan(contextpilot.Request{Blocks: blocks("c", "d", "e", "b", "a")})))
 	p = newPilot(t, contextpilot.Config{Limits: contextpilot.Limits{Group: reading}})
 	equal(t, "reading order, nothing else moved", "x#1 y x#2 z x#9", sent(p.Plan(contextpilot.Request{Blocks: blocks("x#9", "y", "x#1", "z", "x#2")})))
+}
+
+// PlanBatch keeps limits as Plan does, for continued conversations too, and its groups are of the orders that are sent.
+func TestLimitsOfABatch(t *testing.T) {
+	p := newPilot(t, contextpilot.Config{Limits: contextpilot.Limits{KeepTopAtEnd: 1}})
+	b, err := p.PlanBatch(context.Background(), []contextpilot.Request{
+		{Session: "s", Prior: []string{"hello"}, Blocks: blocks("a", "b", "c")}, {Blocks: blocks("d", "e", "f")},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	equal(t, "a continued conversation", "b c a", sent(b.Plans[0]))
+	equal(t, "a first turn", "e f d", sent(b.Plans[1]))
+
+	p = newPilot(t, contextpilot.Config{Limits: contextpilot.Limits{Pin: 1}})
+	b, err = p.PlanBatch(context.Background(), []contextpilot.Request{{Blocks: blocks("p", "a", "b")}, {Blocks: blocks("q", "a", "b")}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	equal(t, "groups: nothing is shared", 2, len(b.Groups))
 }
 
 func TestBadLimits(t *testing.T) {

@@ -24,8 +24,9 @@ type Pilot struct {
 	held     handoff
 	stats    counters
 	tiers    *tiers
-	drafts   sync.Pool // of *draft
-	prefix   string    // of assigned request IDs
+	drafts   sync.Pool  // of *draft
+	together sync.Mutex // one window is planned at a time
+	prefix   string     // of assigned request IDs
 	next     atomic.Uint64
 	inject   func(stage string) error // fault injection, tests only
 
@@ -54,10 +55,10 @@ func (p *Pilot) Plan(req Request) Plan {
 	began := p.cfg.Now()
 	d := p.draft(&req)
 	p.plan(d, &req, began)
-	p.done(d, began)
 	plan := d.plan
 	d.recycle()
 	p.drafts.Put(d)
+	p.done(&plan, began)
 	return plan
 }
 
@@ -125,8 +126,11 @@ func (p *Pilot) prepare(d *draft, req *Request, s *session) error {
 		return err
 	}
 	d.budget(req.Budget)
-	p.cfg.Limits.split(d)
-	return nil
+	if p.cfg.Limits.Group == nil {
+		p.cfg.Limits.split(d)
+		return nil
+	}
+	return p.guard(stageReorder, func() error { p.cfg.Limits.split(d); return nil }) // Group is the user's
 }
 
 // insert records the draft in the index. Should the index itself fail, it is dropped: what is known of the cache
@@ -144,10 +148,10 @@ func (p *Pilot) insert(sc *scope, d *draft, owner string) (path []tree.Elem) {
 	return path
 }
 
-func (p *Pilot) done(d *draft, began time.Time) {
-	p.stats.planned(&d.plan)
+func (p *Pilot) done(plan *Plan, began time.Time) {
+	p.stats.planned(plan)
 	if p.cfg.Recorder != nil {
-		p.cfg.Recorder.Planned(d.plan.Scope, &d.plan, p.cfg.Now().Sub(began))
+		p.cfg.Recorder.Planned(plan.Scope, plan, p.cfg.Now().Sub(began))
 	}
 }
 

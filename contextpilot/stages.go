@@ -37,6 +37,7 @@ func (p *Pilot) guard(stage string, f func() error) (err error) {
 func (p *Pilot) index(d *draft, req *Request, s *session) error {
 	d.ids = identify(d.ids, d.plan.req.Blocks, p.cfg.Dedup)
 	d.tokens = slices.Grow(d.tokens[:0], len(d.ids))[:len(d.ids)]
+	clear(d.tokens)
 	for i, b := range d.plan.req.Blocks {
 		n := b.Tokens
 		if n <= 0 {

@@ -86,8 +86,8 @@ func (p *Pilot) commitPart(part StreamPart, at func(i int) Request) BatchPart {
 			d.setOrder(part.Orders[i])
 		}
 		p.commit(d, &req)
-		p.done(d, began)
 		out.Plans[i] = d.plan
+		p.done(&out.Plans[i], began)
 	}
 	return out
 }

@@ -67,7 +67,7 @@ func TestPlanStream(t *testing.T) {
 }
 
 func TestPlanStreamRefuses(t *testing.T) {
-	first := func(p *contextpilot.Pilot, ctx context.Context, at func(int) contextpilot.Request) error { //nolint:revive // the pilot is what is tested
+	first := func(p *contextpilot.Pilot, ctx context.Context, at func(int) contextpilot.Request) error {
 		for _, err := range p.PlanStream(ctx, 3, at) {
 			return err
 		}
@@ -88,7 +88,10 @@ func TestPlanStreamRefuses(t *testing.T) {
 	if err := first(streaming(t, 2), ctx, plain); !errors.Is(err, context.Canceled) {
 		t.Errorf("cancelled: %v", err)
 	}
-	for range streaming(t, 1).PlanStream(context.Background(), 3, plain) {
+	for _, err := range streaming(t, 1).PlanStream(context.Background(), 3, plain) {
+		if err != nil {
+			t.Error(err)
+		}
 		break // nobody is left behind
 	}
 }

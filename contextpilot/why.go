@@ -5,7 +5,8 @@ import (
 	"strings"
 )
 
-// Why tells how an order came about. Token counts are of the blocks alone, without what stands in front of them.
+// Why tells how an order came about. Token counts, but for Plain, are of the blocks alone, without what stands in
+// front of them.
 type Why struct {
 	// Neighbours is the number of remembered requests that stood for the likely futures.
 	Neighbours int
@@ -19,7 +20,8 @@ type Why struct {
 	// Visited is the number of index nodes looked at; Bounded tells that there were more.
 	Visited int
 	Bounded bool
-	// Plain is the number of prompt tokens, in whole engine blocks, that retrieval order would find in the cache.
+	// Plain is the number of prompt tokens, in whole engine blocks, that retrieval order would find in the cache, head
+	// and history included.
 	Plain int
 }
 

@@ -2,6 +2,7 @@ package contextpilot
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"time"
 )
@@ -18,11 +19,18 @@ type Window struct {
 	open *window // nil: the next caller opens one
 }
 
+// window is a group of requests; callers and done are guarded by Window.mu until planned is closed.
 type window struct {
-	reqs  []Request
-	plans []Plan
-	full  chan struct{} // closed when nobody else fits
-	done  chan struct{} // closed when plans are there
+	callers []caller
+	full    chan struct{} // closed when nobody else fits
+	planned chan struct{} // closed when plans are there
+	done    bool
+}
+
+type caller struct {
+	req  Request
+	plan Plan
+	left bool // its context has ended
 }
 
 // NewWindow returns a Window that waits for others at most wait after the first request, or until there are limit.
@@ -38,11 +46,13 @@ func NewWindow(p *Pilot, wait time.Duration, limit int) *Window {
 }
 
 // Plan waits for the window to close and returns what [Pilot.Plan] returns. If ctx ends first, its error is
-// returned; the request may have been planned nevertheless, as one that is not sent: report it Gone by its ID.
+// returned, and the request is not planned, or is taken back. One window is planned at a time; requests planned
+// by [Pilot.Plan] meanwhile know what it awaits, too.
 func (w *Window) Plan(ctx context.Context, req Request) (Plan, error) {
 	if err := ctx.Err(); err != nil {
 		return Plan{}, err
 	}
+	req.Blocks, req.Prior = slices.Clone(req.Blocks), slices.Clone(req.Prior) // the caller may be gone before the plan is made
 	in, at, first := w.enter(req)
 	if first {
 		timer := time.NewTimer(w.wait)
@@ -51,17 +61,22 @@ func (w *Window) Plan(ctx context.Context, req Request) (Plan, error) {
 		case <-timer.C:
 		case <-in.full:
 		case <-ctx.Done():
+			w.leave(in, at)
 		}
-		w.close(in)
-		in.plans = w.pilot.planTogether(in.reqs)
-		close(in.done)
+		w.plan(in)
 	}
 	select {
-	case <-in.done:
-		return in.plans[at], ctx.Err()
+	case <-in.planned:
 	case <-ctx.Done():
+		if w.leave(in, at) {
+			return Plan{}, ctx.Err()
+		}
+		<-in.planned
+	}
+	if in.callers[at].left {
 		return Plan{}, ctx.Err()
 	}
+	return in.callers[at].plan, nil
 }
 
 // enter adds the request to the open window.
@@ -69,33 +84,77 @@ func (w *Window) enter(req Request) (in *window, at int, first bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if first = w.open == nil; first {
-		w.open = &window{full: make(chan struct{}), done: make(chan struct{})}
+		w.open = &window{full: make(chan struct{}), planned: make(chan struct{})}
 	}
 	in = w.open
-	in.reqs = append(in.reqs, req)
-	if len(in.reqs) == w.limit {
+	in.callers = append(in.callers, caller{req: req})
+	if len(in.callers) == w.limit {
 		close(in.full)
 		w.open = nil
 	}
-	return in, len(in.reqs) - 1, first
+	return in, len(in.callers) - 1, first
 }
 
-func (w *Window) close(in *window) {
+// leave marks a caller whose context has ended; false: too late, there is a plan for it.
+func (w *Window) leave(in *window, at int) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	if !in.done {
+		in.callers[at].left = true
+	}
+	return !in.done
+}
+
+// plan closes the window and plans for all who are still there. Who leaves meanwhile has its request taken back.
+func (w *Window) plan(in *window) {
+	defer close(in.planned)
+	w.mu.Lock()
 	if w.open == in {
 		w.open = nil
 	}
+	var reqs []Request
+	var who []int
+	for i, c := range in.callers {
+		if !c.left {
+			reqs = append(reqs, c.req)
+			who = append(who, i)
+		}
+	}
+	w.mu.Unlock()
+	plans := w.pilot.planTogether(reqs)
+	w.mu.Lock()
+	in.done = true
+	var gone []Event
+	for k, i := range who {
+		c := &in.callers[i]
+		c.plan = plans[k]
+		if c.left {
+			gone = append(gone, Event{Kind: Gone, Scope: c.req.Scope, Request: plans[k].RequestID})
+		}
+	}
+	w.mu.Unlock()
+	w.pilot.Observe(gone...)
 }
 
 // awaiter is a Policy that can make use of knowing which requests are about to follow.
 type awaiter interface{ Await(requests [][]uint64) }
 
-// planTogether plans the requests one after the other; the policy knows the ones that follow.
+// planTogether plans the requests one after the other; the policy knows the ones that follow. Only first turns are
+// awaited: later ones share with nobody.
 func (p *Pilot) planTogether(reqs []Request) []Plan {
+	p.together.Lock()
+	defer p.together.Unlock()
 	plans := make([]Plan, len(reqs))
 	keys := make([][]uint64, len(reqs))
+	defer func() {
+		for i := range reqs {
+			p.await(reqs[i].Scope, nil)
+		}
+	}()
 	for i := range reqs {
+		if len(reqs[i].Prior) > 0 {
+			continue
+		}
 		for _, x := range identify(nil, reqs[i].Blocks, p.cfg.Dedup) {
 			keys[i] = append(keys[i], uint64(x.key))
 		}
@@ -110,14 +169,17 @@ func (p *Pilot) planTogether(reqs []Request) []Plan {
 		p.await(reqs[i].Scope, next)
 		plans[i] = p.Plan(reqs[i])
 	}
-	for i := range reqs {
-		p.await(reqs[i].Scope, nil)
-	}
 	return plans
 }
 
 func (p *Pilot) await(scope Scope, next [][]uint64) {
-	sc := p.scope(scope, p.cfg.Now())
+	sc := p.findScope(scope)
+	if sc == nil && next != nil {
+		sc = p.scope(scope, p.cfg.Now())
+	}
+	if sc == nil {
+		return
+	}
 	sc.mu.Lock()
 	defer sc.mu.Unlock()
 	if a, ok := sc.policy.(awaiter); ok {

@@ -53,8 +53,8 @@ func Requests(trc []trace.Request, blocks *trace.Blocks, k int) []contextpilot.R
 	return reqs
 }
 
-// Measure plans all requests but the last timed ones, so that they are live, then times each of those; for the
-// throughput they are planned again. len(reqs) must be above 3 × timed.
+// Measure plans all requests but the last 3 × timed ones, so that they are live, times each of the next timed ones, and
+// plans the others for the throughput. len(reqs) must be above 3 × timed.
 func Measure(cfg contextpilot.Config, reqs []contextpilot.Request, timed int) (Report, error) {
 	if len(reqs) <= 3*timed || timed < 1 {
 		return Report{}, fmt.Errorf("%d requests: want more than 3 × %d", len(reqs), timed)

@@ -60,3 +60,22 @@ func TestMeasure(t *testing.T) {
 		t.Error("unknown policy: no error")
 	}
 }
+
+// BenchmarkPlanBatch plans a whole batch: identities, order, schedule, index.
+func BenchmarkPlanBatch(b *testing.B) {
+	for _, n := range []int{2_000, 10_000, 100_000} {
+		b.Run(fmt.Sprintf("k=15/n=%d", n), func(b *testing.B) {
+			reqs := generated(b, n, 15)
+			b.ReportAllocs()
+			for b.Loop() {
+				pilot, err := contextpilot.New(contextpilot.Config{})
+				if err != nil {
+					b.Fatal(err)
+				}
+				if _, err := pilot.PlanBatch(b.Context(), reqs); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}

@@ -45,6 +45,13 @@ func New() *History { return &History{ids: map[uint64]int32{}} }
 // Len returns the number of remembered requests.
 func (h *History) Len() int { return min(int(h.count), Window) }
 
+// Add remembers a request that was ordered elsewhere: it is a neighbour of later ones and credits no rule.
+func (h *History) Add(blocks []Block) {
+	h.out.reset()
+	h.out.blocks = blocks
+	h.Remember()
+}
+
 // Remember adds the request of the last [History.Look], with the orders that [Outlook.Arrange] made for it, if it did.
 // The oldest request is forgotten if there are too many. Amortised O(k).
 func (h *History) Remember() {

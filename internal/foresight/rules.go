@@ -104,7 +104,7 @@ func (o *Outlook) prepare() {
 	mean := float64(max(o.tokens, 1)) / float64(len(o.blocks))
 	w.size, w.grow, w.bulk = w.size[:0], w.grow[:0], w.bulk[:0]
 	for _, b := range o.blocks {
-		t := float64(max(b.Tokens, 1)) / mean
+		t := min(float64(max(b.Tokens, 1))/mean, 50) // its exponential is a factor of weights
 		w.size = append(w.size, t)
 		w.grow = append(w.grow, math.Exp(t))
 		w.bulk = append(w.bulk, 1/math.Sqrt(t))

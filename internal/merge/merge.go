@@ -8,7 +8,7 @@ import (
 // Options say how much work a plan is worth. The zero value is the recommended setup.
 type Options struct {
 	// Effort bounds the local search: steps for each block of a distinct set, a step being a node or a block looked
-	// at. 0: 8 for each block of a mean set, within 100 and 500, since deeper tries take longer to settle, but less for
+	// at. 0: 5 for each block of a mean set beyond 7, within 30 and 450, since deeper tries take longer to settle, but less for
 	// very many blocks: at most 60 million steps in all, or 20 a block. Below 0: no local search.
 	Effort int
 	// Deadline ends the local search early. The plan then depends on the machine's speed. Zero: none.

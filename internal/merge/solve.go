@@ -41,7 +41,7 @@ func (p *problem) solve(ctx context.Context, o Options) (*forest, error) {
 	}
 	effort := o.Effort
 	if effort == 0 {
-		effort = min(max(8*blocks/max(len(p.sets), 1), 100), 500)
+		effort = min(max(5*blocks/max(len(p.sets), 1)-35, 30), 450)
 		effort = max(min(effort, mostEffort/max(blocks, 1)), leastEffort)
 	}
 	search := effort > 0 && len(p.sets) > 2

@@ -89,7 +89,8 @@ func (p *Planner) Answered(q trace.Request) {
 
 // PlanAll plans a whole trace offline and returns the plans in execution order. First turns are planned as one
 // batch; the later turns of a session follow its first turn at once, since only they can reuse its history. With
-// concurrency n > 1 the schedule is cut into n lanes, and every n plans in a row are one of each lane.
+// concurrency n > 1 the schedule is cut into n lanes, and every n plans in a row are one of each lane, as long as no lane
+// has run out.
 func (p *Planner) PlanAll(ctx context.Context, trc []trace.Request, concurrency int) ([]trace.Plan, error) {
 	var first []int
 	later := map[string][]int{}
