@@ -68,7 +68,7 @@ func TestPlan(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := `{"id":"1","session":"s","turn":1,"docs":["a","b"],"refs":[],"hint":""}
-{"id":"2","session":"t","turn":1,"docs":["a","b","c"],"refs":[],"hint":""}
+{"id":"2","session":"t","turn":1,"docs":["a","b","c"],"refs":[],"hint":"Relevance: [b] > [a] > [c]."}
 {"id":"3","session":"s","turn":2,"docs":["c"],"refs":["a"],"hint":""}
 `
 	if out != want {
