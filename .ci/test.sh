@@ -24,6 +24,8 @@ fi
 run() { go test -json -timeout 10m "$@" 2>"$tmp/stderr" | "$tmp/testreport" -forbid-skip "$forbid" || { cat "$tmp/stderr" && return 1; }; }
 
 run "${race[@]}" -coverprofile "$tmp/cover" ./...
+# What is only measured, with one goroutine, is not run under the race detector.
+CGO_ENABLED=0 run -run 'BestOn|OpenTraces|Allocations' ./internal/replay ./engines/sim
 # Every index beside a slow one that is obviously right: the first difference ends the test.
 run -tags invariants ./internal/tree ./contextpilot
 go tool cover -func "$tmp/cover" | awk '/^total:/ { print "coverage: " $NF " of statements" }'

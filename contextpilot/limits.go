@@ -7,7 +7,7 @@ import (
 )
 
 // Limits bound how far an order may depart from the retriever's. They hold for every policy; `best` looks for paths
-// that keep them, the orders of others are corrected. Each costs reuse; docs/quality.md has the measured price.
+// that keep them, the orders of others are corrected. Each costs reuse: docs/results.md has the measured price.
 // They concern the blocks that are sent in full: "rank" and "first" mean among these. References stand behind them.
 // The zero value limits nothing.
 type Limits struct {

@@ -151,7 +151,8 @@ func (p *Pilot) insert(sc *scope, d *draft, owner string) (path []tree.Elem) {
 func (p *Pilot) done(plan *Plan, began time.Time) {
 	p.stats.planned(plan)
 	if p.cfg.Recorder != nil {
-		p.cfg.Recorder.Planned(plan.Scope, plan, p.cfg.Now().Sub(began))
+		kept := *plan // a recorder may keep it
+		p.cfg.Recorder.Planned(kept.Scope, &kept, p.cfg.Now().Sub(began))
 	}
 }
 

@@ -44,13 +44,18 @@ func (p *Pilot) PlanStream(ctx context.Context, n int, at func(i int) Request) i
 			return
 		}
 		var bad error
+		var scope *Scope // of all requests
+		index := View{t: tree.New(0, 0, nil)}
 		query := func(i int) Query {
 			req := at(i)
-			if bad == nil && (req.Session != "" || len(req.Prior) > 0 || i > 0 && req.Scope != at(0).Scope) {
+			if scope == nil {
+				scope = &req.Scope
+			}
+			if bad == nil && (req.Session != "" || len(req.Prior) > 0 || req.Scope != *scope) {
 				bad = fmt.Errorf("%w: request %d: a stream is of first turns of one scope without a session", ErrBadRequest, i)
 			}
 			d := p.prepareOne(&req)
-			return Query{Request: d.plan.RequestID, Blocks: d.query(nil), Tree: View{t: emptyTree}, From: Root, gate: d.gate}
+			return Query{Request: d.plan.RequestID, Blocks: d.query(nil), Tree: index, From: Root, gate: d.gate}
 		}
 		for part, err := range stream.OrderStream(ctx, n, query) {
 			if bad != nil {
@@ -69,8 +74,6 @@ func (p *Pilot) PlanStream(ctx context.Context, n int, at func(i int) Request) i
 		}
 	}
 }
-
-var emptyTree = tree.New(0, 0, nil)
 
 // commitPart records the requests of a part in the order of execution.
 func (p *Pilot) commitPart(part StreamPart, at func(i int) Request) BatchPart {

@@ -1,12 +1,10 @@
 package replay_test
 
 import (
-	"context"
 	"path/filepath"
 	"testing"
 
 	"github.com/ragpilot/ragpilot/contextpilot"
-	"github.com/ragpilot/ragpilot/engines"
 	"github.com/ragpilot/ragpilot/engines/sim"
 	"github.com/ragpilot/ragpilot/internal/replay"
 	"github.com/ragpilot/ragpilot/internal/sharedtest"
@@ -36,9 +34,7 @@ func TestPredictionIsWhatTheEngineReports(t *testing.T) {
 
 // The same on recorded retrieval, with 5 % of the trace's tokens.
 func TestPredictionOnOpenTraces(t *testing.T) {
-	if raceDetector {
-		t.Skip("the race detector is on")
-	}
+	notUnderRace(t)
 	for _, name := range sharedtest.Traces() {
 		dir := sharedtest.Path(t, "traces", name)
 		trc, blocks, err := trace.Load(filepath.Join(dir, "trace.jsonl"), filepath.Join(dir, "blocks.jsonl"))
@@ -61,32 +57,15 @@ func predict(t *testing.T, name, policy string, capacity int, trc []trace.Reques
 	}
 	var expected []int
 	planner.Explain = func(_ trace.Request, p *contextpilot.Plan) { expected = append(expected, p.Prefix.Tokens) }
-	answers := map[string]string{}
-	for _, q := range trc {
-		answers[replay.RequestID(q)] = trace.Answer(q)
-	}
-	engine := sim.New(sim.Options{CapacityTokens: capacity, Reply: func(r engines.Request) string { return answers[r.ID] }})
+	engine := simulator(capacity, trc)
 	defer engine.Subscribe(planner.Pilot().Sink(contextpilot.Scope{}))()
-	talks := map[string][]engines.Message{}
+	talks := replay.NewTalks(trc, blocks, true, "")
 	for i, q := range trc {
-		talk := talks[q.Session]
-		if talk == nil {
-			talk = []engines.Message{{Role: engines.System, Content: trace.System}}
-		}
-		text, err := trace.Prompts{Blocks: blocks}.User(q, planner.Plan(q))
-		if err != nil {
-			t.Fatal(err)
-		}
-		talk = append(talk, engines.Message{Role: engines.User, Content: text})
-		resp, err := engine.Generate(context.Background(), engines.Request{ID: replay.RequestID(q), Messages: talk}, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		_, usage := ask(t, engine, talks, q, planner.Plan(q))
 		planner.Answered(q)
-		talks[q.Session] = append(talk, engines.Message{Role: engines.Assistant, Content: answers[replay.RequestID(q)]})
-		if d := resp.Usage.CachedTokens - expected[i]; d > sim.DefaultBlockTokens || d < -sim.DefaultBlockTokens {
+		if d := usage.CachedTokens - expected[i]; d > sim.DefaultBlockTokens || d < -sim.DefaultBlockTokens {
 			t.Errorf("%s, %s, capacity %d, request %s (turn %d): expected %d cached tokens, the engine reports %d of %d",
-				name, policy, capacity, q.ID, q.Turn, expected[i], resp.Usage.CachedTokens, resp.Usage.PromptTokens)
+				name, policy, capacity, q.ID, q.Turn, expected[i], usage.CachedTokens, usage.PromptTokens)
 			return
 		}
 	}

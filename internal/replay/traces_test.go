@@ -16,6 +16,7 @@ import (
 // TestOpenTraces: on each open trace and for each policy the plan is valid, online and offline, without a fault,
 // and the online law holds at three cuts.
 func TestOpenTraces(t *testing.T) {
+	notUnderRace(t)
 	for _, name := range sharedtest.Traces() {
 		t.Run(name, func(t *testing.T) {
 			dir := sharedtest.Path(t, "traces", name)
@@ -23,11 +24,7 @@ func TestOpenTraces(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			policies := contextpilot.PolicyNames()
-			if raceDetector {
-				policies = []string{"contextpilot", "best"}
-			}
-			for _, policy := range policies {
+			for _, policy := range contextpilot.PolicyNames() {
 				t.Run(policy, func(t *testing.T) {
 					set := replay.Settings{Policy: policy, History: true, Dedup: true}
 					whole := planOnline(t, set, trc, blocks)

@@ -71,33 +71,17 @@ func planned(t *testing.T, policy string, offline bool, trc []trace.Request, blo
 func send(t *testing.T, plans []trace.Plan, capacity int, trc []trace.Request, blocks *trace.Blocks) measured {
 	t.Helper()
 	byID := map[string]trace.Request{}
-	answers := map[string]string{}
 	for _, q := range trc {
 		byID[q.ID] = q
-		answers[replay.RequestID(q)] = trace.Answer(q)
 	}
-	engine := sim.New(sim.Options{CapacityTokens: capacity, Reply: func(r engines.Request) string { return answers[r.ID] }})
+	engine := simulator(capacity, trc)
+	talks := replay.NewTalks(trc, blocks, true, "")
 	m := measured{prompt: map[string]int{}, cached: map[string]int{}}
-	talks := map[string][]engines.Message{}
-	before := map[string]int{} // tokens in front of the turn
 	docs, saved := 0, 0
 	for _, plan := range plans {
 		q := byID[plan.ID]
-		talk := talks[q.Session]
-		if talk == nil {
-			talk = []engines.Message{{Role: engines.System, Content: trace.System}}
-			before[q.Session] = tokens.Count(trace.System)
-		}
-		text, err := trace.Prompts{Blocks: blocks}.User(q, plan)
-		if err != nil {
-			t.Fatal(err)
-		}
-		talk = append(talk, engines.Message{Role: engines.User, Content: text})
-		resp, err := engine.Generate(context.Background(), engines.Request{ID: replay.RequestID(q), Messages: talk}, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		sent := 0
+		messages, usage := ask(t, engine, talks, q, plan)
+		sent, front := 0, 0
 		for _, id := range plan.Docs {
 			sent += rendered(blocks, id)
 		}
@@ -105,15 +89,38 @@ func send(t *testing.T, plans []trace.Plan, capacity int, trc []trace.Request, b
 			docs += rendered(blocks, id)
 			saved += rendered(blocks, id)
 		}
+		for _, before := range messages[:len(messages)-1] {
+			front += tokens.Count(before.Content)
+		}
 		docs += sent
-		saved += min(max(resp.Usage.CachedTokens-before[q.Session], 0), sent)
-		m.prompt[q.ID], m.cached[q.ID] = resp.Usage.PromptTokens, resp.Usage.CachedTokens
-		answer := answers[replay.RequestID(q)]
-		talks[q.Session] = append(talk, engines.Message{Role: engines.Assistant, Content: answer})
-		before[q.Session] += tokens.Count(text) + tokens.Count(answer)
+		saved += min(max(usage.CachedTokens-front, 0), sent)
+		m.prompt[q.ID], m.cached[q.ID] = usage.PromptTokens, usage.CachedTokens
 	}
 	m.saved = float64(saved) / float64(max(docs, 1))
 	return m
+}
+
+// simulator answers a trace's requests as recorded.
+func simulator(capacity int, trc []trace.Request) *sim.Engine {
+	answers := map[string]string{}
+	for _, q := range trc {
+		answers[replay.RequestID(q)] = trace.Answer(q)
+	}
+	return sim.New(sim.Options{CapacityTokens: capacity, Reply: func(r engines.Request) string { return answers[r.ID] }})
+}
+
+// ask sends one request as planned.
+func ask(t *testing.T, engine engines.Engine, talks *replay.Talks, q trace.Request, plan trace.Plan) ([]engines.Message, engines.Usage) {
+	t.Helper()
+	messages, err := talks.Ask(q, plan)
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp, err := engine.Generate(context.Background(), engines.Request{ID: replay.RequestID(q), Messages: messages}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return messages, resp.Usage
 }
 
 func rendered(blocks *trace.Blocks, id string) int {
@@ -124,25 +131,32 @@ func rendered(blocks *trace.Blocks, id string) int {
 // On no workload is the default policy more than half a point below the best of the others, online or offline, with a
 // large or a small cache. It harms few requests (by more than one engine block, against retrieval order), and little.
 func TestBestOnGeneratedWorkloads(t *testing.T) {
-	if testing.Short() || raceDetector {
-		t.Skip("-short, or the race detector is on")
-	}
+	notUnderRace(t)
 	for _, name := range slices.Sorted(maps.Keys(generated())) {
 		t.Run(name, func(t *testing.T) {
 			trc, blocks, err := workload.Generate(generated()[name])
 			if err != nil {
 				t.Fatal(err)
 			}
-			compare(t, trc, blocks)
+			compare(t, trc, blocks, exceptions[name])
 		})
 	}
 }
 
+// harmBars are the shares of requests that may be harmed, and of the saved tokens that they may cost.
+type harmBars struct{ requests, tokens float64 }
+
+// exceptions are the workloads where the bars, 4 % and 2 %, are missed, with what was measured: at k = 5 retrieval
+// order alone reuses a third; with long block IDs an order note is more than an engine block, and a plan does not know
+// what a small cache evicted.
+var exceptions = map[string]map[string]harmBars{
+	"k 5":           {"unlimited": {0.043, 0.030}, "20%": {0.040, 0.022}, "5%": {0.040, 0.036}},
+	"k 15, tenants": {"20%": {0.043, 0.020}, "5%": {0.227, 0.020}},
+}
+
 // The same on the open traces.
 func TestBestOnOpenTraces(t *testing.T) {
-	if testing.Short() || raceDetector {
-		t.Skip("-short, or the race detector is on")
-	}
+	notUnderRace(t)
 	for _, name := range sharedtest.Traces() {
 		t.Run(name, func(t *testing.T) {
 			dir := sharedtest.Path(t, "traces", name)
@@ -150,12 +164,12 @@ func TestBestOnOpenTraces(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			compare(t, trc, blocks)
+			compare(t, trc, blocks, nil)
 		})
 	}
 }
 
-func compare(t *testing.T, trc []trace.Request, blocks *trace.Blocks) {
+func compare(t *testing.T, trc []trace.Request, blocks *trace.Blocks, known map[string]harmBars) {
 	others := []string{"frequency", "knowledge-tree", "contextpilot"}
 	if os.Getenv("RAGPILOT_ALL_POLICIES") == "1" {
 		others = slices.DeleteFunc(contextpilot.PolicyNames(), func(name string) bool { return name == "best" || name == "oracle" })
@@ -183,14 +197,17 @@ func compare(t *testing.T, trc []trace.Request, blocks *trace.Blocks) {
 			if best.saved < most-0.005 {
 				t.Errorf("offline=%v, %s: best saves %.4f, %s %.4f", offline, capacity, best.saved, leader, most)
 			}
-			harm(t, offline, capacity, best, send(t, plans[plain], size, trc, blocks))
+			bars, ok := known[capacity]
+			if offline || !ok {
+				bars = harmBars{0.04, 0.02}
+			}
+			harm(t, fmt.Sprintf("offline=%v %s", offline, capacity), bars, best, send(t, plans[plain], size, trc, blocks))
 		}
 	}
 }
 
 // harm checks how many requests compute more than without ragpilot, by more than an engine block, and how much more.
-// Plans do not know what a small cache evicts, so that there an order note may be added in vain.
-func harm(t *testing.T, offline bool, capacity string, best, without measured) {
+func harm(t *testing.T, run string, bars harmBars, best, without measured) {
 	helped, harmed, more, less := 0, 0, 0, 0
 	for id := range without.prompt {
 		switch d := best.computed(id) - without.computed(id); {
@@ -202,15 +219,11 @@ func harm(t *testing.T, offline bool, capacity string, best, without measured) {
 			less -= d
 		}
 	}
-	n := float64(len(without.prompt))
-	t.Logf("offline=%v %s: helped %.1f %%, harmed %.1f %% of %d requests; %d tokens more, %d less (%.1f %%)",
-		offline, capacity, 100*float64(helped)/n, 100*float64(harmed)/n, len(without.prompt), more, less, 100*float64(more)/float64(max(less, 1)))
-	most := 0.05
-	if capacity == "5%" {
-		most = 0.25
-	}
-	if float64(harmed) > most*n || float64(more) > 0.04*float64(less) {
-		t.Errorf("offline=%v, %s: %d of %d requests harmed, by %d tokens; %d tokens saved", offline, capacity, harmed, len(without.prompt), more, less)
+	n, cost := float64(len(without.prompt)), float64(more)/float64(max(less, 1))
+	t.Logf("%s: helped %.1f %%, harmed %.1f %% of %d requests; %d tokens more, %d less (%.1f %%)",
+		run, 100*float64(helped)/n, 100*float64(harmed)/n, len(without.prompt), more, less, 100*cost)
+	if float64(harmed) > bars.requests*n || cost > bars.tokens {
+		t.Errorf("%s: %d of %d requests harmed, by %d tokens; %d tokens saved; want at most %v", run, harmed, len(without.prompt), more, less, bars)
 	}
 }
 

@@ -1,0 +1,92 @@
+package contextpilot
+
+import (
+	"context"
+	"fmt"
+	"iter"
+	"time"
+
+	"github.com/ragpilot/ragpilot/internal/merge"
+)
+
+// OrderBatch merges the requests bottom-up, see package internal/merge. Blocks behind the last shared one stand as
+// retrieved.
+func (b *best) OrderBatch(ctx context.Context, qs []Query) (orders [][]int, schedule []int, groups [][]int, err error) {
+	n := numbering{of: map[Key]int32{}}
+	sets := make([][]int32, len(qs))
+	for i, q := range qs {
+		sets[i] = n.set(q)
+	}
+	res, err := merge.Plan(ctx, sets, n.tokens, b.batch())
+	if err != nil {
+		return nil, nil, nil, fmt.Errorf("merge %d requests: %w", len(qs), err)
+	}
+	return wide(res.Orders), res.Schedule, res.Groups, nil
+}
+
+// OrderStream merges part by part.
+func (b *best) OrderStream(ctx context.Context, n int, query func(i int) Query) iter.Seq2[StreamPart, error] {
+	return func(yield func(StreamPart, error) bool) {
+		blocks := numbering{of: map[Key]int32{}}
+		for i := range n {
+			if err := ctx.Err(); err != nil {
+				yield(StreamPart{}, err)
+				return
+			}
+			blocks.set(query(i))
+		}
+		set := func(i int) []int32 { return blocks.set(query(i)) }
+		for part, err := range merge.Stream(ctx, n, set, blocks.tokens, b.batch()) {
+			if err != nil {
+				yield(StreamPart{}, fmt.Errorf("merge %d requests: %w", n, err))
+				return
+			}
+			out := StreamPart{Orders: wide(part.Orders), Schedule: part.Schedule, Groups: part.Groups}
+			for _, r := range part.Requests {
+				out.Requests = append(out.Requests, int(r))
+			}
+			if !yield(out, nil) {
+				return
+			}
+		}
+	}
+}
+
+func (b *best) batch() merge.Options {
+	o := merge.Options{Effort: b.opt.BatchEffort, Partition: b.opt.Partition, Seed: b.opt.Seed}
+	if b.opt.BatchTime > 0 {
+		o.Deadline = time.Now().Add(b.opt.BatchTime)
+	}
+	return o
+}
+
+// numbering numbers the blocks of a batch.
+type numbering struct {
+	of     map[Key]int32
+	tokens []int32 // by number
+}
+
+func (n *numbering) set(q Query) []int32 {
+	set := make([]int32, len(q.Blocks))
+	for i, c := range q.Blocks {
+		d, ok := n.of[c.Key]
+		if !ok {
+			d = int32(len(n.tokens))
+			n.of[c.Key] = d
+			n.tokens = append(n.tokens, int32(c.Tokens))
+		}
+		set[i] = d
+	}
+	return set
+}
+
+func wide(orders [][]int32) [][]int {
+	out := make([][]int, len(orders))
+	for i, o := range orders {
+		out[i] = make([]int, len(o))
+		for j, at := range o {
+			out[i][j] = int(at)
+		}
+	}
+	return out
+}
