@@ -16,8 +16,8 @@ import (
 // Pilot plans requests and keeps the index of what engines hold. It is safe for concurrent use, does no I/O and
 // starts no goroutines.
 //
-// Locks are taken in this order: a session's, then a scope's; the tables' own locks are taken last and held only
-// for a look-up. Two turns of one session wait for each other; different sessions meet only in their scope.
+// Locks are taken in this order: that of windows, a session's, then a scope's; the tables' own locks are taken last
+// and held only for a look-up. Two turns of one session wait for each other; different sessions meet only in their scope.
 type Pilot struct {
 	cfg      Config
 	sessions *sessions

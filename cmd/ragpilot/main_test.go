@@ -102,6 +102,15 @@ func TestBadInput(t *testing.T) {
 		{"bad switch", []string{"plan", "--trace", trc, "--blocks", blocks, "--dedup", "maybe"}, []string{"--dedup", `"maybe"`, "on"}},
 		{"bad capacity", []string{"plan", "--trace", trc, "--blocks", blocks, "--capacity", "lots"}, []string{"--capacity", `"lots"`}},
 		{"bad k", []string{"plan", "--trace", trc, "--blocks", blocks, "--k", "-2"}, []string{"--k", "-2"}},
+		{"bad hint", []string{"plan", "--trace", trc, "--blocks", blocks, "--hint", "top-0"}, []string{"--hint", `"top-0"`, "top-N"}},
+		{"bad limit", []string{"plan", "--trace", trc, "--blocks", blocks, "--pin", "-1"}, []string{"Pin", "-1"}},
+		{"limits against each other", []string{"plan", "--trace", trc, "--blocks", blocks, "--keep-top-at-end", "1", "--pin", "1"}, []string{"KeepTopAtEnd"}},
+		{"lanes online", []string{"plan", "--trace", trc, "--blocks", blocks, "--concurrency", "2"}, []string{"--concurrency", "2", "--offline"}},
+		{"no lanes", []string{"plan", "--trace", trc, "--blocks", blocks, "--offline", "--concurrency", "0"}, []string{"--concurrency", "0"}},
+		{"nothing to explain", []string{"plan", "--trace", trc, "--blocks", blocks, "--explain", "9"}, []string{"--explain", `"9"`}},
+		{"bench: too few requests", []string{"bench", "--trace", trc, "--blocks", blocks}, []string{"--timed", "3 requests"}},
+		{"bench: nothing timed", []string{"bench", "--trace", trc, "--blocks", blocks, "--timed", "0"}, []string{"--timed", "0"}},
+		{"bench: unknown policy", []string{"bench", "--trace", many(t), "--blocks", blocks, "--timed", "2", "--policy", "zebra"}, []string{"--policy", `"zebra"`}},
 		{"unknown flag", []string{"plan", "--tarce", trc}, []string{"--tarce"}},
 		{"replay: one unknown policy", []string{"replay", "--trace", trc, "--blocks", blocks, "--policy", "retrieval,zebra"}, []string{"--policy", `"zebra"`}},
 		{"replay: bad capacity", []string{"replay", "--trace", trc, "--blocks", blocks, "--capacity", "much"}, []string{"--capacity", `"much"`}},
@@ -120,6 +129,91 @@ func TestBadInput(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// many writes a trace of ten requests.
+func many(t *testing.T) string {
+	t.Helper()
+	var b strings.Builder
+	for i := range 10 {
+		fmt.Fprintf(&b, `{"id":"m%d","query":"?","docs":["a","b","c"]}`+"\n", i)
+	}
+	return write(t, "m.jsonl", b.String())
+}
+
+func TestBench(t *testing.T) {
+	args := []string{"bench", "--trace", many(t), "--blocks", write(t, "b.jsonl", someBlocks), "--timed", "2", "--policy", "best,retrieval"}
+	out, err := run(t, append(args, "--json")...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	dec := json.NewDecoder(strings.NewReader(out))
+	for _, policy := range []string{"best", "retrieval"} {
+		var row struct {
+			Policy      string
+			Live, Plans int
+			P50         float64 `json:"p50_us"`
+			Bytes       float64 `json:"bytes_per_live"`
+		}
+		if err := dec.Decode(&row); err != nil || row.Policy != policy || row.Live != 4 || row.Plans != 2 || row.P50 <= 0 {
+			t.Errorf("%+v, %v", row, err)
+		}
+	}
+	if out, err = run(t, args...); err != nil || strings.Count(out, "\n") != 3 || !strings.Contains(out, "p99") {
+		t.Errorf("%v\n%s", err, out)
+	}
+}
+
+func TestPlanExplain(t *testing.T) {
+	blocks, trc := write(t, "b.jsonl", someBlocks), write(t, "t.jsonl", someTrace)
+	for _, more := range [][]string{nil, {"--offline"}} {
+		out, err := run(t, append([]string{"plan", "--trace", trc, "--blocks", blocks, "--explain", "2"}, more...)...)
+		if err != nil || !strings.HasPrefix(out, "request r2") || strings.Contains(out, `"docs"`) {
+			t.Errorf("%v: %v\n%s", more, err, out)
+		}
+	}
+}
+
+// Lines of two lanes alternate, as long as both last; a session stays in its lane.
+func TestPlanLanes(t *testing.T) {
+	out, err := run(t, "plan", "--trace", many(t), "--blocks", write(t, "b.jsonl", someBlocks), "--offline", "--concurrency", "2", "--policy", "retrieval")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var ids []string
+	for line := range strings.Lines(out) {
+		var p struct{ ID string }
+		if err := json.Unmarshal([]byte(line), &p); err != nil {
+			t.Fatal(err)
+		}
+		ids = append(ids, p.ID)
+	}
+	if got := strings.Join(ids, " "); got != "m0 m5 m1 m6 m2 m7 m3 m8 m4 m9" {
+		t.Errorf("order of execution %s", got)
+	}
+}
+
+func TestPlanLimitsAndHints(t *testing.T) {
+	blocks, trc := write(t, "b.jsonl", someBlocks), write(t, "t.jsonl", someTrace)
+	for want, more := range map[string][]string{
+		`"docs":["a","b","c"],"refs":[],"hint":"Relevance: [b]."`: {"--hint", "top-1", "--hint-always"},
+		`"docs":["a","b","c"],"refs":[],"hint":""`:                {"--hint", "none"},
+		`"docs":["a","c","b"],"refs":[],"hint":""`:                {"--keep-top-at-end", "1", "--hint", "none"},
+		`"docs":["b","a","c"],"refs":[],"hint":""`:                {"--pin", "3"},
+	} {
+		out, err := run(t, append([]string{"plan", "--trace", trc, "--blocks", blocks, "--policy", "knowledge-tree"}, more...)...)
+		if err != nil || !strings.Contains(out, want) {
+			t.Errorf("%v: %v\n%swant %s", more, err, out, want)
+		}
+	}
+}
+
+func TestNumbered(t *testing.T) {
+	for id, want := range map[string]string{"guide#3": "guide 3", "a#b#12": "a#b 12", "plain": "plain 0", "guide#x": "guide#x 0", "#7": " 7"} {
+		if doc, place := numbered(id, "#"); fmt.Sprint(doc, " ", place) != want {
+			t.Errorf("%s: %q %d, want %s", id, doc, place, want)
+		}
 	}
 }
 
