@@ -161,6 +161,8 @@ func TestNetGain(t *testing.T) {
 	equal(t, "always", note, h(plan(1, contextpilot.Notes{AlwaysHint: true})))
 	equal(t, "never", "", h(plan(1000, contextpilot.Notes{Hint: contextpilot.HintNone, AlwaysHint: true})))
 	equal(t, "top", "Relevance: [x] > [b].", h(plan(1000, contextpilot.Notes{Top: 2})))
+	equal(t, "within tokens", "Relevance: [x] > [b].", h(plan(1000, contextpilot.Notes{Tokens: cost - 1})))
+	equal(t, "one at least", "Relevance: [x].", h(plan(1000, contextpilot.Notes{Tokens: 1})))
 	equal(t, "displaced", "Best: [x]", h(plan(1000, contextpilot.Notes{Hint: contextpilot.HintDisplaced, TopOrder: "Best: {order}"})))
 	equal(t, "full", strings.ReplaceAll(contextpilot.DefaultOrderNote, "{order}", "[x] > [b] > [a]"), h(plan(1000, contextpilot.Notes{Hint: contextpilot.HintFull, Top: 1})))
 }

@@ -26,6 +26,7 @@ func TestBadConfig(t *testing.T) {
 		{"scopes", contextpilot.Config{MaxScopes: -2}, "MaxScopes", "-2"},
 		{"sessions", contextpilot.Config{MaxSessions: -3}, "MaxSessions", "-3"},
 		{"ttl", contextpilot.Config{SessionTTL: -time.Nanosecond}, "SessionTTL", "-1"},
+		{"tokens of a note", contextpilot.Config{Notes: contextpilot.Notes{Tokens: -4}}, "Notes.Tokens", "-4"},
 		{"order note without order", contextpilot.Config{Notes: contextpilot.Notes{Order: "by rank"}}, "Notes.Order", "{order}"},
 		{"order note of two lines", contextpilot.Config{Notes: contextpilot.Notes{Order: "a\n{order}"}}, "Notes.Order", "one line"},
 		{"order note with a carriage return", contextpilot.Config{Notes: contextpilot.Notes{Order: "a\r{order}"}}, "Notes.Order", "one line"},

@@ -14,8 +14,11 @@ const (
 	DefaultLocationNote = "Please refer to [{label}] in the previous conversation."
 )
 
-// DefaultTop is the number of blocks that a top note names.
-const DefaultTop = 3
+// DefaultTop is the number of blocks that a top note names, and DefaultNoteTokens what it may cost: an engine block.
+const (
+	DefaultTop        = 3
+	DefaultNoteTokens = 16
+)
 
 // Hint says what the order note tells of the retriever's ranking.
 type Hint uint8
@@ -39,6 +42,9 @@ type Notes struct {
 	Hint Hint
 	// Top is the number of blocks that HintTop and HintDisplaced name at most. 0: DefaultTop.
 	Top int
+	// Tokens is what such a note may cost: fewer blocks are named, but one at least, where labels are long.
+	// 0: DefaultNoteTokens.
+	Tokens int
 	// AlwaysHint adds the order note whether it pays or not.
 	AlwaysHint bool
 	// Order words HintFull and TopOrder the other forms; {order} stands for the labels, best first: "[a] > [b]".
@@ -69,7 +75,11 @@ func (n Notes) withDefaults() (Notes, error) {
 	if n.Top < 0 {
 		return n, fmt.Errorf("%w: Notes.Top %d is negative", ErrBadConfig, n.Top)
 	}
+	if n.Tokens < 0 {
+		return n, fmt.Errorf("%w: Notes.Tokens %d is negative", ErrBadConfig, n.Tokens)
+	}
 	n.Top = or(n.Top, DefaultTop)
+	n.Tokens = or(n.Tokens, DefaultNoteTokens)
 	if err := placeholders("Notes.Order", n.Order, "order"); err != nil {
 		return n, err
 	}
@@ -108,24 +118,46 @@ func opensMarkup(template string) bool {
 	return false
 }
 
-// hint returns the order note of a draft with items, "" if there is nothing to tell.
-func (n Notes) hint(d *draft) string {
+// hint returns the order note of a draft with items and its tokens, "" if there is nothing to tell.
+func (n Notes) hint(d *draft, count func(string) int) (text string, tokens int) {
 	if n.Hint == HintNone || !d.plan.Reordered() {
-		return ""
+		return "", 0
 	}
 	ranked := slices.Clone(d.plan.Items)
 	slices.SortFunc(ranked, func(a, b Item) int { return a.Index - b.Index })
-	template := n.Order
-	if n.Hint != HintFull {
-		template = n.TopOrder
-		ranked = ranked[:min(len(ranked), n.Top)]
+	if n.Hint == HintFull {
+		text = naming(n.Order, ranked)
+		return text, count(text)
 	}
-	var b strings.Builder
-	for rank, it := range ranked {
-		if n.Hint == HintDisplaced && slices.IndexFunc(d.plan.Items, func(x Item) bool { return x.Index == it.Index }) <= rank {
-			continue
+	ranked = ranked[:min(len(ranked), n.Top)]
+	if n.Hint == HintDisplaced {
+		ranked = displaced(ranked, d.plan.Items)
+	}
+	for ; len(ranked) > 0; ranked = ranked[:len(ranked)-1] {
+		text = naming(n.TopOrder, ranked)
+		if tokens = count(text); tokens <= n.Tokens {
+			break
 		}
-		if b.Len() > 0 {
+	}
+	return text, tokens
+}
+
+// displaced returns those of the ranked items that stand further back than they rank.
+func displaced(ranked, sent []Item) []Item {
+	out := ranked[:0]
+	for rank, it := range ranked {
+		if slices.IndexFunc(sent, func(x Item) bool { return x.Index == it.Index }) > rank {
+			out = append(out, it)
+		}
+	}
+	return out
+}
+
+// naming fills a template with the labels of the items.
+func naming(template string, items []Item) string {
+	var b strings.Builder
+	for i, it := range items {
+		if i > 0 {
 			b.WriteString(" > ")
 		}
 		label := it.Label
@@ -135,9 +167,6 @@ func (n Notes) hint(d *draft) string {
 		b.WriteByte('[')
 		b.WriteString(label)
 		b.WriteByte(']')
-	}
-	if b.Len() == 0 {
-		return ""
 	}
 	return strings.ReplaceAll(template, "{order}", b.String())
 }

@@ -14,7 +14,7 @@ import (
 )
 
 // Pilot plans requests and keeps the index of what engines hold. It is safe for concurrent use, does no I/O and
-// starts no goroutines.
+// starts no goroutines, but for those that a PlanBatch of more than 100,000 requests waits for.
 //
 // Locks are taken in this order: that of windows, a session's, then a scope's; the tables' own locks are taken last
 // and held only for a look-up. Two turns of one session wait for each other; different sessions meet only in their scope.

@@ -16,7 +16,7 @@ type BestOptions struct {
 	// that is told every eviction.
 	Aging float64
 	// Visits bounds the resident blocks that paths are tried through for one request; at each, as many look-ups as the
-	// request has blocks may be needed. 0: 1,024.
+	// request has blocks may be needed. 0: 512.
 	Visits int
 	// BatchEffort is the work that PlanBatch may spend on improving a plan, in nodes and blocks looked at for each block
 	// of the batch. 0: 5 for each block of a mean request beyond 7, within 30 and 450, and less for very large batches;
@@ -51,7 +51,7 @@ func NewBest(o BestOptions) Policy {
 	o.Future = defaultTo(o.Future, 0.08)
 	o.Aging = defaultTo(o.Aging, 0.075)
 	if o.Visits <= 0 {
-		o.Visits = 1024
+		o.Visits = 512
 	}
 	return &best{opt: o, history: foresight.New()}
 }

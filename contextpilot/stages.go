@@ -152,10 +152,8 @@ func (p *Pilot) annotate(d *draft) error {
 		}
 	}
 	d.plan.afterQuestion = n.AfterQuestion
-	if text := n.hint(d); text != "" {
-		if n.AlwaysHint || d.gain > p.cfg.Tokenizer.Count(text) {
-			d.plan.Notes = append(d.plan.Notes, Note{Kind: OrderNote, Text: text})
-		}
+	if text, tokens := n.hint(d, p.cfg.Tokenizer.Count); text != "" && (n.AlwaysHint || d.gain > tokens) {
+		d.plan.Notes = append(d.plan.Notes, Note{Kind: OrderNote, Text: text})
 	}
 	if len(d.plan.Notes) > 0 {
 		d.closeWith(d.plan.closing(), p.cfg.Tokenizer.Count)
