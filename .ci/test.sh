@@ -25,7 +25,7 @@ run() { go test -json -timeout 10m "$@" 2>"$tmp/stderr" | "$tmp/testreport" -for
 
 run "${race[@]}" -coverprofile "$tmp/cover" ./...
 # What is only measured, with one goroutine, is not run under the race detector.
-CGO_ENABLED=0 run -run 'BestOn|OpenTraces|Allocations' ./internal/replay ./engines/sim
+CGO_ENABLED=0 run -run 'BestOn|OpenTraces|Quality|Judge|Allocations' ./internal/replay ./internal/merge ./engines/sim
 # Every index beside a slow one that is obviously right: the first difference ends the test.
 run -tags invariants ./internal/tree ./contextpilot
 go tool cover -func "$tmp/cover" | awk '/^total:/ { print "coverage: " $NF " of statements" }'

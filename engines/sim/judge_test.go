@@ -119,6 +119,7 @@ json.dump(runs, sys.stdout)
 
 // TestJudge compares with the judge itself on whole traces, where both are at hand.
 func TestJudge(t *testing.T) {
+	sharedtest.NotUnderRace(t)
 	if testing.Short() {
 		t.Skip("replays whole traces twice; TestSynthetic covers a small one")
 	}

@@ -14,6 +14,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/ragpilot/ragpilot/internal/merge"
+	"github.com/ragpilot/ragpilot/internal/sharedtest"
 )
 
 func plan(t interface{ Fatal(...any) }, sets [][]int32, weight []int32, o merge.Options) merge.Result {
@@ -353,6 +354,7 @@ func TestDeadline(t *testing.T) {
 
 // Search pays, more of it pays more, and parts lose little.
 func TestQuality(t *testing.T) {
+	sharedtest.NotUnderRace(t)
 	for _, c := range []struct {
 		name  string
 		k     int

@@ -45,6 +45,7 @@ func firstTurns(t *testing.T, name string) (sets [][]int32, weight []int32, tota
 
 // TestOpenTraces: the default saves as much on the open traces as was measured, less a margin for other seeds.
 func TestOpenTraces(t *testing.T) {
+	sharedtest.NotUnderRace(t)
 	want := map[string]float64{"multihop-2wiki": 57.9, "memory-locomo-k100": 75.3, "chat-mtragun": 21.2}
 	for _, name := range sharedtest.Traces() {
 		t.Run(name, func(t *testing.T) {

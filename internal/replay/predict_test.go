@@ -34,7 +34,7 @@ func TestPredictionIsWhatTheEngineReports(t *testing.T) {
 
 // The same on recorded retrieval, with 5 % of the trace's tokens.
 func TestPredictionOnOpenTraces(t *testing.T) {
-	notUnderRace(t)
+	sharedtest.NotUnderRace(t)
 	for _, name := range sharedtest.Traces() {
 		dir := sharedtest.Path(t, "traces", name)
 		trc, blocks, err := trace.Load(filepath.Join(dir, "trace.jsonl"), filepath.Join(dir, "blocks.jsonl"))

@@ -16,7 +16,7 @@ import (
 // TestOpenTraces: on each open trace and for each policy the plan is valid, online and offline, without a fault,
 // and the online law holds at three cuts.
 func TestOpenTraces(t *testing.T) {
-	notUnderRace(t)
+	sharedtest.NotUnderRace(t)
 	for _, name := range sharedtest.Traces() {
 		t.Run(name, func(t *testing.T) {
 			dir := sharedtest.Path(t, "traces", name)

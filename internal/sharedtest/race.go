@@ -1,0 +1,12 @@
+//go:build race
+
+package sharedtest
+
+import "testing"
+
+// NotUnderRace skips what only measures, with one goroutine: the race detector learns nothing from it and takes ten
+// times as long.
+func NotUnderRace(t testing.TB) {
+	t.Helper()
+	t.Skip("needs a run without the race detector: .ci/run makes one")
+}
