@@ -1,0 +1,19 @@
+// Package repeat replaces what a prompt says twice by a reference to where it stands first. Texts are cut into blocks
+// of lines at places that their content decides, so that a file read twice gives the same blocks although other
+// lines were added in front.
+//
+//	r := repeat.Replace([]repeat.Text{
+//		{Kind: repeat.System, Label: repeat.SystemPrompt, Text: system},
+//		{Kind: repeat.ToolResult, Message: 3, Label: "read_file", Text: first},
+//		{Kind: repeat.ToolResult, Message: 5, Label: "read_file", Text: second},
+//	}, 0)
+//	second = r.Texts[2]
+//
+// Every block that was replaced stands in full in an earlier text of another message, as it is in the result: first
+// copies are never replaced. "The same" leaves out white space around a block, and numbers in front of lines if they
+// count one by one, as those of a listing do: the reference shows the first of them. References are written and never
+// read: a text that holds such words is a text like any other.
+//
+// Blocks, keys and references are those of the published Python implementation, as recorded. All of it takes time and
+// memory linear in the texts. A [Memory] does the same for a conversation that grows, text by text.
+package repeat
