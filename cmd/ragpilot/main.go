@@ -35,6 +35,6 @@ func newRoot() *cobra.Command {
 			return flagsFromEnv(cmd.Flags(), os.LookupEnv)
 		},
 	}
-	root.AddCommand(newBench(), newBounds(), newDemo(), newPlan(), newReplay(), newTrace(), newVersion())
+	root.AddCommand(newBench(), newBounds(), newDemo(), newPlan(), newReplay(), newServe(), newTrace(), newVersion())
 	return root
 }

@@ -142,6 +142,12 @@ func (b *builder) graft(contexts [][]Doc, merges []Merge) Batch {
 		top = b.nodes[top[0]].kids
 	}
 	b.hang(first, top, contexts, ids)
+	for i := range contexts { // none is left out, whatever shared content did to the links
+		if k := b.alias[i]; ids[k] == None && len(b.nodes[k].docs) > 0 {
+			b.nodes[k].parent = -1
+			b.hang(first, []int{k}, contexts, ids)
+		}
+	}
 	for i := range contexts {
 		out.Leaves[i] = ids[b.alias[i]]
 		out.Orders[i] = slices.Clone(contexts[i])
@@ -162,13 +168,28 @@ func (b *builder) hang(parent NodeID, kids []int, contexts [][]Doc, ids []NodeID
 		if ids[k] != None {
 			continue // a node of shared content that was reached another way
 		}
+		if t.opt.Recorded && b.above(k, ids) != parent {
+			continue // the published index lists it here too, but counts it to the node that took it last
+		}
 		id := t.add(nil, parent, false)
 		ids[k] = id
 		t.nodes[id].parent = parent
 		b.place(id, k, contexts)
 		t.adopt(parent, id)
 		b.hang(id, b.nodes[k].kids, contexts, ids)
+		if !t.nodes[id].leaf && len(t.nodes[id].kids) == 0 {
+			t.removeNode(id) // others took all that was below it
+			ids[k] = None
+		}
 	}
+}
+
+// above returns the node that the draft hangs below.
+func (b *builder) above(k int, ids []NodeID) NodeID {
+	if p := b.nodes[k].parent; p >= 0 {
+		return ids[p]
+	}
+	return b.t.root
 }
 
 func (b *builder) place(id NodeID, k int, contexts [][]Doc) {

@@ -102,8 +102,65 @@ func TestLinkage(t *testing.T) {
 			}
 		}
 	}
-	if _, err := cluster.ParseLinkage("ward"); err == nil {
-		t.Error("ward is accepted")
+	for i, name := range cluster.LinkageNames() {
+		if l, err := cluster.ParseLinkage(name); err != nil || int(l) != i {
+			t.Errorf("ParseLinkage(%q) = %v, %v", name, l, err)
+		}
+	}
+	if _, err := cluster.ParseLinkage("centroid"); err == nil {
+		t.Error("centroid is accepted")
+	}
+}
+
+// TestLinkageByUpdate compares the linkages that are defined by what a merge does to distances with the textbook:
+// in every round the least of all distances (Lance and Williams).
+func TestLinkageByUpdate(t *testing.T) {
+	for _, how := range []cluster.Linkage{cluster.Weighted, cluster.Ward} {
+		r := rand.New(rand.NewPCG(uint64(how), 3))
+		for n := range 14 {
+			sets := unlike(r, n)
+			d := make([][]float64, n)
+			id, size := make([]int, n), make([]float64, n)
+			for i := range sets {
+				id[i], size[i] = i, 1
+				d[i] = make([]float64, n)
+				for j := range sets {
+					d[i][j] = float64(float32(cluster.Distance(sets[i], sets[j], cluster.DefaultAlpha)))
+				}
+			}
+			b, err := cluster.NewTree(cluster.Options{Alpha: cluster.DefaultAlpha, Linkage: how}).Build(context.Background(), sets)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for k, m := range b.Merges {
+				x, y := -1, -1
+				for i := range n {
+					for j := range i {
+						if size[i] > 0 && size[j] > 0 && (x < 0 || d[i][j] < d[x][y]) {
+							x, y = i, j
+						}
+					}
+				}
+				want := cluster.Merge{A: min(id[x], id[y]), B: max(id[x], id[y]), Distance: d[x][y], Size: int(size[x] + size[y])}
+				if math.Abs(m.Distance-want.Distance) > 1e-9 || m.A != want.A || m.B != want.B || m.Size != want.Size {
+					t.Fatalf("%v, n=%d, merge %d: got %+v, want %+v", how, n, k, m, want)
+				}
+				for z := range n {
+					if z == x || z == y || size[z] == 0 {
+						continue
+					}
+					v := (d[x][z] + d[y][z]) / 2
+					if how == cluster.Ward {
+						a, b, c := size[x], size[y], size[z]
+						v = math.Sqrt(((a+c)*d[x][z]*d[x][z] + (b+c)*d[y][z]*d[y][z] - c*d[x][y]*d[x][y]) / (a + b + c))
+					}
+					d[x][z], d[z][x] = v, v
+				}
+				size[x] += size[y]
+				size[y] = 0
+				id[x] = n + k
+			}
+		}
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 )
 
 // Linkage says how the distance of two clusters follows from the distances of their members.
@@ -15,9 +16,14 @@ const (
 	Average Linkage = iota // unweighted mean (UPGMA), the default
 	Complete
 	Single
+	Weighted // mean of the two clusters, whatever their sizes (WPGMA)
+	Ward     // least growth of the variance; Eq. 1 is no Euclidean distance, so this is a habit and not a theorem
 )
 
-// ParseLinkage returns the linkage of that name ("average", "complete", "single").
+// LinkageNames are the names that [ParseLinkage] knows, by [Linkage].
+func LinkageNames() []string { return []string{"average", "complete", "single", "weighted", "ward"} }
+
+// ParseLinkage returns the linkage of that name, one of [LinkageNames] or "" for average.
 func ParseLinkage(name string) (Linkage, error) {
 	switch name {
 	case "", "average":
@@ -26,8 +32,12 @@ func ParseLinkage(name string) (Linkage, error) {
 		return Complete, nil
 	case "single":
 		return Single, nil
+	case "weighted":
+		return Weighted, nil
+	case "ward":
+		return Ward, nil
 	}
-	return 0, fmt.Errorf("linkage %q: want average, complete or single", name)
+	return 0, fmt.Errorf("linkage %q: want one of %s", name, strings.Join(LinkageNames(), ", "))
 }
 
 // Merge joins clusters A and B at Distance into one of Size contexts. Contexts are clusters 0…n−1, the i-th
@@ -86,8 +96,8 @@ func distances(ctx context.Context, sets [][]Doc, alpha float64) (condensed, err
 	return m, nil
 }
 
-// link clusters n contexts. Average and complete use the nearest-neighbour chain (Müllner 2011), single uses
-// Prim's spanning tree: O(n²) time, one copy of the matrix as float64. Ties are resolved as SciPy resolves
+// link clusters n contexts. All but single use the nearest-neighbour chain (Müllner 2011), single uses Prim's
+// spanning tree: O(n²) time, one copy of the matrix as float64. Ties are resolved as SciPy resolves
 // them, so that the tree is the same as the published implementation's.
 func link(ctx context.Context, m condensed, how Linkage) ([]Merge, error) {
 	if m.n < 2 {
@@ -170,15 +180,26 @@ func chain(ctx context.Context, m condensed, how Linkage) ([]Merge, error) {
 			if i == y {
 				continue
 			}
-			dx, dy := d[m.at(i, x)], d[m.at(i, y)]
-			if how == Complete {
-				d[m.at(i, y)] = max(dx, dy)
-			} else {
-				d[m.at(i, y)] = (nx*dx + ny*dy) / (nx + ny)
-			}
+			at := m.at(i, y)
+			d[at] = how.join(d[m.at(i, x)], d[at], best, nx, ny, float64(size[i]))
 		}
 	}
 	return z, nil
+}
+
+// join is the distance of a cluster of n contexts to what clusters x and y become: dx and dy are the distances to
+// each, between is theirs, nx and ny their sizes.
+func (l Linkage) join(dx, dy, between, nx, ny, n float64) float64 {
+	switch l {
+	case Complete:
+		return max(dx, dy)
+	case Weighted:
+		return 0.5 * (dx + dy)
+	case Ward:
+		t := 1 / (nx + ny + n)
+		return math.Sqrt(max((n+nx)*t*dx*dx+(n+ny)*t*dy*dy-n*t*between*between, 0))
+	}
+	return (nx*dx + ny*dy) / (nx + ny)
 }
 
 func spanningTree(ctx context.Context, m condensed) ([]Merge, error) {

@@ -76,6 +76,9 @@ func (t *Tree) Docs(n NodeID) []Doc { return t.nodes[n].docs }
 // Children returns the node's children in path order; the slice belongs to the tree.
 func (t *Tree) Children(n NodeID) []NodeID { return t.nodes[n].kids }
 
+// Parent returns the node above n, None for the root.
+func (t *Tree) Parent(n NodeID) NodeID { return t.nodes[n].parent }
+
 // Leaf tells whether n stands for contexts rather than for a shared prefix.
 func (t *Tree) Leaf(n NodeID) bool { return t.nodes[n].leaf }
 
@@ -201,42 +204,92 @@ func (t *Tree) unlist(parent, child NodeID) {
 
 // Remove takes one context away from its leaf. A leaf that no context is left on goes, and with it every inner
 // node that is left without children: O(h) nodes.
-func (t *Tree) Remove(leaf NodeID) {
+func (t *Tree) Remove(leaf NodeID) { t.RemoveEach(leaf, func(NodeID) {}) }
+
+// RemoveEach is [Tree.Remove] and tells each node that goes, the leaf first. The ID may be given to a new node afterwards.
+func (t *Tree) RemoveEach(leaf NodeID, gone func(NodeID)) {
 	n := &t.nodes[leaf]
 	if n.uses--; n.uses > 0 {
 		return
 	}
 	for id := leaf; id != t.root && len(t.nodes[id].kids) == 0; {
 		parent := t.nodes[id].parent
-		t.unlist(parent, id)
-		i, _ := t.slot(parent, id)
-		p := &t.nodes[parent]
-		p.kids = slices.Delete(p.kids, i, i+1)
-		t.opt.Hold(t.nodes[id].docs, -1)
-		t.nodes[id] = node{parent: None}
-		t.free = append(t.free, id)
-		t.live--
+		gone(id)
+		t.removeNode(id)
 		id = parent
 	}
+}
+
+// removeNode takes a node without children out of the tree.
+func (t *Tree) removeNode(id NodeID) {
+	parent := t.nodes[id].parent
+	t.unlist(parent, id)
+	i, _ := t.slot(parent, id)
+	p := &t.nodes[parent]
+	p.kids = slices.Delete(p.kids, i, i+1)
+	t.opt.Hold(t.nodes[id].docs, -1)
+	t.nodes[id] = node{parent: None}
+	t.free = append(t.free, id)
+	t.live--
 }
 
 // Graft moves the children of sub's root, with all below them, to the end of t's root's children and returns
 // where each of sub's nodes is now. sub must not be used any more.
 func (t *Tree) Graft(sub *Tree) map[NodeID]NodeID {
 	moved := map[NodeID]NodeID{}
+	for _, k := range sub.nodes[sub.root].kids {
+		t.GraftChild(sub, k, func(from, to NodeID) { moved[from] = to })
+	}
+	return moved
+}
+
+// GraftChild moves one child of sub's root, with all below it, to the end of t's root's children and tells where
+// each node is now, parents first. The nodes' docs belong to t afterwards.
+func (t *Tree) GraftChild(sub *Tree, child NodeID, moved func(from, to NodeID)) {
 	var move func(from, parent NodeID)
 	move = func(from, parent NodeID) {
 		n := sub.nodes[from]
 		id := t.add(n.docs, parent, n.leaf)
 		t.nodes[id].uses = n.uses
-		moved[from] = id
 		t.adopt(parent, id)
+		moved(from, id)
 		for _, k := range n.kids {
 			move(k, id)
 		}
 	}
-	for _, k := range sub.nodes[sub.root].kids {
-		move(k, t.root)
+	move(child, t.root)
+}
+
+// Rename gives every doc another number, different ones for different docs. Whoever clusters a batch can number
+// its docs densely and enter the tree into a larger numbering afterwards.
+func (t *Tree) Rename(name func(Doc) Doc) {
+	for i := range t.nodes {
+		n := &t.nodes[i]
+		if len(n.docs) == 0 {
+			continue
+		}
+		t.opt.Hold(n.docs, -1)
+		for j, d := range n.docs {
+			n.docs[j] = name(d)
+		}
+		t.opt.Hold(n.docs, 1)
 	}
-	return moved
+	for i := range t.nodes {
+		if n := &t.nodes[i]; n.lists != nil {
+			n.lists = map[Doc][]NodeID{}
+			for _, k := range n.kids {
+				t.list(NodeID(i), k)
+			}
+		}
+	}
+}
+
+// SetHold replaces [Options.Hold] and tells the new one every doc that the nodes hold.
+func (t *Tree) SetHold(hold func(docs []Doc, delta int)) {
+	t.opt.Hold = hold
+	for i := range t.nodes {
+		if docs := t.nodes[i].docs; len(docs) > 0 {
+			hold(docs, 1)
+		}
+	}
 }

@@ -2,7 +2,6 @@ package recorded
 
 import (
 	"fmt"
-	"slices"
 	"strconv"
 	"strings"
 )
@@ -10,13 +9,21 @@ import (
 // DefaultHint is the wording of a reference to an earlier turn.
 const DefaultHint = "Please refer to [Doc {doc_id}] from the previous conversation turn."
 
+// maxTurns is how many turns of a conversation are looked back: the work for one turn is bounded although IDs come
+// from clients, who may chain as many as they like.
+const maxTurns = 4096
+
+// docsPerTurn bounds the docs that chains remember, on average over their turns.
+const docsPerTurn = 64
+
 // Chains de-duplicates along chains of requests: a doc that any ancestor of the parent had is overlapping. It
 // sees IDs only, not messages; where the messages are known, contextpilot's de-duplication checks them instead.
-// At most limit turns are remembered, the oldest are forgotten first. Not safe for concurrent use.
+// At most limit turns of 64 docs on average are remembered, the oldest are forgotten first. Not safe for concurrent
+// use.
 type Chains[D comparable] struct {
 	limit int
-	turns map[string]*turn[D]
-	queue []string // turn IDs, oldest first
+	docs  int
+	turns ordered[*turn[D]]
 }
 
 type turn[D comparable] struct {
@@ -35,67 +42,121 @@ type Deduped[D comparable] struct {
 
 // NewChains returns an empty record of at most limit turns (at least 1).
 func NewChains[D comparable](limit int) *Chains[D] {
-	return &Chains[D]{limit: max(limit, 1), turns: map[string]*turn[D]{}}
+	return &Chains[D]{limit: max(limit, 1), turns: newOrdered[*turn[D]]()}
+}
+
+// Len returns the number of turns.
+func (c *Chains[D]) Len() int { return c.turns.len() }
+
+// Has tells whether a turn of that ID is remembered.
+func (c *Chains[D]) Has(id string) bool {
+	_, ok := c.turns.get(id)
+	return ok
 }
 
 // Add records the turn id after parent ("" or unknown: a new conversation) and tells which of its docs the
 // chain has shown. template may use {doc_id}, {turn_number} and {source_request}; any other placeholder is an
-// error, and then nothing is recorded.
+// error, and then nothing is recorded. docs belong to the record afterwards.
 func (c *Chains[D]) Add(id, parent string, docs []D, template string) (Deduped[D], error) {
+	return c.AddNamed(id, parent, docs, template, func(i int) string { return fmt.Sprint(docs[i]) })
+}
+
+// AddNamed is [Chains.Add] where hints call docs[i] name(i).
+func (c *Chains[D]) AddNamed(id, parent string, docs []D, template string, name func(i int) string) (Deduped[D], error) {
 	if template == "" {
 		template = DefaultHint
 	}
-	if err := checkTemplate(template); err != nil {
+	if err := CheckHint(template); err != nil {
 		return Deduped[D]{}, err
 	}
 	out := Deduped[D]{New: []D{}, Overlapping: []D{}, Hints: []string{}, Sources: map[D]string{}}
-	up, known := c.turns[parent]
+	up, known := c.turns.get(parent)
 	out.IsNew = !known
-	depth := 1
-	if known {
-		depth = up.depth + 1
+	fresh := &turn[D]{docs: docs, depth: 1}
+	if known { // an unknown parent is not kept: should it turn up later, this was no child of it
+		fresh.parent, fresh.depth = parent, up.depth+1
 	}
-	for _, d := range docs {
-		src := c.shown(parent, d)
-		if src == "" {
+	shown := c.shown(parent, docs)
+	for i, d := range docs {
+		src, ok := shown[d]
+		if !ok {
 			out.New = append(out.New, d)
 			continue
 		}
 		out.Overlapping = append(out.Overlapping, d)
-		out.Sources[d] = src
-		out.Hints = append(out.Hints, strings.NewReplacer("{doc_id}", fmt.Sprint(d),
-			"{turn_number}", strconv.Itoa(c.turns[src].depth), "{source_request}", src).Replace(template))
+		out.Sources[d] = src.id
+		out.Hints = append(out.Hints, strings.NewReplacer("{doc_id}", name(i),
+			"{turn_number}", strconv.Itoa(src.depth), "{source_request}", src.id).Replace(template))
 	}
-	if _, again := c.turns[id]; !again {
-		c.queue = append(c.queue, id)
+	if old, again := c.turns.get(id); again {
+		c.docs -= len(old.docs)
 	}
-	c.turns[id] = &turn[D]{parent: parent, docs: docs, depth: depth}
-	for len(c.queue) > c.limit {
-		delete(c.turns, c.queue[0])
-		c.queue = c.queue[1:]
+	c.turns.put(id, fresh)
+	c.docs += len(docs)
+	for c.turns.len() > c.limit || c.docs > docsPerTurn*c.limit && c.turns.len() > 1 {
+		c.forget(c.turns.oldest())
 	}
 	return out, nil
 }
 
-// shown returns the earliest request of the chain that ends in id and that had the doc.
-func (c *Chains[D]) shown(id string, d D) string {
-	src := ""
-	for t := c.turns[id]; t != nil; {
-		if slices.Contains(t.docs, d) {
-			src = id
-		}
-		id = t.parent
-		up := c.turns[id]
-		if up != nil && up.depth >= t.depth {
-			break // an ID that was used again: its new turn is no ancestor
-		}
-		t = up
-	}
-	return src
+type source struct {
+	id    string
+	depth int
 }
 
-func checkTemplate(s string) error {
-	for rest := s; ; {
+// shown returns for each of the docs that the chain ending in id had the earliest request that had it.
+func (c *Chains[D]) shown(id string, docs []D) map[D]source {
+	out := map[D]source{}
+	if len(docs) == 0 || !c.Has(id) {
+		return out
+	}
+	asked := make(map[D]bool, len(docs))
+	for _, d := range docs {
+		asked[d] = true
+	}
+	c.walk(id, func(id string, t *turn[D]) {
+		for _, d := range t.docs {
+			if asked[d] {
+				out[d] = source{id, t.depth}
+			}
+		}
+	})
+	return out
+}
+
+// walk visits the chain from its last turn to its first.
+func (c *Chains[D]) walk(id string, visit func(id string, t *turn[D])) {
+	t, ok := c.turns.get(id)
+	for n := 0; ok && n < maxTurns; n++ {
+		visit(id, t)
+		up, known := c.turns.get(t.parent)
+		if known && up.depth >= t.depth {
+			return // an ID that was used again: its new turn is no ancestor
+		}
+		id, t, ok = t.parent, up, known
+	}
+}
+
+// Clear forgets the turn id and all its ancestors and returns how many turns that were. Turns that came after it stay.
+func (c *Chains[D]) Clear(id string) (cleared int) {
+	var ids []string
+	c.walk(id, func(id string, _ *turn[D]) { ids = append(ids, id) })
+	for _, id := range ids {
+		c.forget(id)
+	}
+	return len(ids)
+}
+
+func (c *Chains[D]) forget(id string) {
+	if t, ok := c.turns.get(id); ok {
+		c.docs -= len(t.docs)
+		c.turns.remove(id)
+	}
+}
+
+// CheckHint returns an error that names the first placeholder of a template that [Chains.Add] does not know.
+func CheckHint(template string) error {
+	for rest := template; ; {
 		i := strings.IndexByte(rest, '{')
 		if i < 0 {
 			return nil

@@ -177,7 +177,8 @@ func incremental(t *testing.T, g golden, opt cluster.Options) {
 	for i, contexts := range in.Batches {
 		w := want.Steps[i]
 		for j, s := range w.Search {
-			check(t, fmt.Sprintf("step %d search %d", i, j), recorded.Found{Path: s.Path, Overlap: s.Overlap, Prefix: s.Prefix}, x.Search(contexts[j]))
+			got := x.Search(contexts[j])
+			check(t, fmt.Sprintf("step %d search %d", i, j), recorded.Found{Path: s.Path, Node: got.Node, Overlap: s.Overlap, Prefix: s.Prefix}, got)
 		}
 		st, err := x.Add(context.Background(), contexts)
 		if err != nil {

@@ -3,51 +3,89 @@ package recorded
 import (
 	"context"
 	"fmt"
-	"slices"
+	"time"
 
 	"github.com/ragpilot/ragpilot/internal/cluster"
 )
 
-// Index is a live index of contexts with request IDs. Not safe for concurrent use.
+// Index is a live index of contexts with request IDs. It is not safe for concurrent use, but [Index.Reorder] does its
+// long work without the lock that it is given.
 type Index struct {
-	opt    cluster.Options
-	tree   *cluster.Tree
-	leaves map[string]cluster.NodeID
-	next   int
-	live   bool
+	opt      cluster.Options
+	tree     *cluster.Tree
+	nodes    []node // by NodeID
+	requests ordered[request]
+	limit    int // requests, 0: any number
+	docs     int // of all requests
+	next     int // of Add's IDs
+	serial   int // of the next node
+	cuts     int // how often something was removed: paths found before are void
+	live     bool
+	stats    Stats
+}
+
+// node is what the index knows of a tree node beside its docs: its number for callers, which is not given twice, and
+// the tokens of its prompt, in all and beyond its parent's.
+type node struct {
+	number, tokens, extra int
+}
+
+// request is a context in the tree; leaf is None if only the ID is known.
+type request struct {
+	leaf cluster.NodeID
+	docs int
+}
+
+// Stats counts what an index holds and what was done. Insertions are contexts that came after the first batch;
+// Removals are contexts that were taken out, by whomever.
+type Stats struct {
+	Nodes, Tokens, Requests        int
+	Searches, Insertions, Removals int
+	SearchTime                     time.Duration
 }
 
 // NewIndex returns an empty index; opt.Recorded is set.
 func NewIndex(opt cluster.Options) *Index {
 	opt.Recorded = true
-	return &Index{opt: opt, tree: cluster.NewTree(opt), leaves: map[string]cluster.NodeID{}}
+	if opt.Hold == nil {
+		opt.Hold = func([]cluster.Doc, int) {}
+	}
+	return &Index{opt: opt, tree: cluster.NewTree(opt), requests: newOrdered[request]()}
 }
 
+// Bound makes the oldest requests leave when there are more than this many, or more than 64 docs for each of them.
+func (x *Index) Bound(requests int) { x.limit = max(requests, 1) }
+
+// Live tells whether anything was added yet.
+func (x *Index) Live() bool { return x.live }
+
 // Found is a search result: the path of child positions, the docs shared with the node there, and whether the
-// node's first doc is among them.
+// node's first doc is among them. Node is the node's number, -1 if nothing was found.
 type Found struct {
 	Path    []int
+	Node    int
 	Overlap int
 	Prefix  bool
 }
 
-// Step is the answer to one batch. Orders and IDs are in input order; Order is the execution order.
-type Step struct {
-	Orders          [][]cluster.Doc
-	Order           []int
-	Groups          [][]int
-	IDs             []string
-	Matched, Merged int
-	Paths           [][]int
+// Search looks a context of distinct docs up without changing the index.
+func (x *Index) Search(c []cluster.Doc) Found {
+	if !x.live {
+		return Found{Path: []int{}, Node: -1}
+	}
+	m := x.search(c)
+	if m.Node == cluster.None {
+		return Found{Path: []int{}, Node: -1}
+	}
+	return Found{Path: x.tree.Path(m.Node), Node: x.nodes[m.Node].number, Overlap: m.Shared, Prefix: m.Prefix}
 }
 
-// Search looks a context up without changing the index.
-func (x *Index) Search(c []cluster.Doc) Found {
+func (x *Index) search(c []cluster.Doc) cluster.Match {
+	start := time.Now()
 	m := x.tree.Search(c)
-	if m.Node == cluster.None {
-		return Found{Path: []int{}}
-	}
-	return Found{Path: x.tree.Path(m.Node), Overlap: m.Shared, Prefix: m.Prefix}
+	x.stats.Searches++
+	x.stats.SearchTime += time.Since(start)
+	return m
 }
 
 // Len returns the number of nodes.
@@ -56,149 +94,99 @@ func (x *Index) Len() int { return x.tree.Len() }
 // Tree gives read access to the nodes.
 func (x *Index) Tree() *cluster.Tree { return x.tree }
 
-// Add orders a batch: by clustering if the index is empty, otherwise by matching each context against it and
-// clustering those that match nothing.
+// Stats returns the counts; nodes count from the first batch on.
+func (x *Index) Stats() Stats {
+	s := x.stats
+	s.Requests = x.requests.len()
+	if x.live {
+		s.Nodes = x.tree.Len()
+	}
+	return s
+}
+
+// Requests returns the IDs that are known, oldest first.
+func (x *Index) Requests() []string { return x.requests.keys() }
+
+// Known tells whether an ID is known.
+func (x *Index) Known(id string) bool {
+	_, ok := x.requests.get(id)
+	return ok
+}
+
+// Add is [Index.Reorder] for one goroutine, with IDs r1, r2 and so on.
 func (x *Index) Add(ctx context.Context, contexts [][]cluster.Doc) (Step, error) {
+	ids := make([]string, len(contexts))
+	for i := range ids {
+		x.next++
+		ids[i] = fmt.Sprintf("r%d", x.next)
+	}
+	return x.Reorder(ctx, nobody{}, Job{Contexts: contexts, IDs: ids, Options: x.opt})
+}
+
+// Insert enters a context of distinct docs as it is: below the node that the path leads to, beside it if that is a
+// leaf, below the root if the path leads nowhere.
+func (x *Index) Insert(id string, c []cluster.Doc, path []int, tokens int) Place {
 	if !x.live {
-		return x.first(ctx, contexts)
+		x.live = true
+		x.at(x.tree.Root()).number = x.number()
 	}
-	st := Step{Orders: make([][]cluster.Doc, len(contexts)), IDs: make([]string, len(contexts)), Paths: make([][]int, len(contexts))}
-	leaves := make([]cluster.NodeID, len(contexts))
-	matches := make([]cluster.Match, len(contexts))
-	found := make([][]int, len(contexts))
-	var alone []int
-	for i, c := range contexts {
-		matches[i] = x.tree.Search(c)
-		if matches[i].Node == cluster.None {
-			alone = append(alone, i)
-			continue
-		}
-		found[i] = x.tree.Path(matches[i].Node)
-		st.Orders[i] = x.tree.Order(nil, c, matches[i])
-		st.Matched++
-	}
-	for i := range contexts {
-		if matches[i].Node == cluster.None {
-			continue
-		}
-		// The place is looked up by path: where an earlier context of the batch has split the matched leaf, the
-		// path leads to the new inner node.
-		m := matches[i]
-		m.Node = x.tree.At(found[i])
-		leaves[i] = x.tree.Insert(st.Orders[i], m)
-		st.Paths[i] = x.tree.Path(leaves[i])
-	}
-	if len(alone) > 0 {
-		if err := x.merge(ctx, contexts, alone, &st, leaves); err != nil {
-			return Step{}, err
-		}
-	}
-	for i := range contexts {
-		st.IDs[i] = x.assign(leaves[i])
-	}
-	st.Order, st.Groups = incremental(st.Paths, alone)
-	return st, nil
+	at := x.tree.At(path)
+	// A match without a prefix makes a sibling, one with it a child; a leaf would be split.
+	m := cluster.Match{Node: at, Prefix: at != cluster.None && !x.tree.Leaf(at)}
+	x.stats.Insertions++
+	p := x.insert(id, c, m, tokens)
+	x.trim(nobody{})
+	return p
 }
 
-func (x *Index) first(ctx context.Context, contexts [][]cluster.Doc) (Step, error) {
-	b, err := x.tree.Build(ctx, contexts)
-	if err != nil {
-		return Step{}, fmt.Errorf("cluster %d contexts: %w", len(contexts), err)
-	}
-	x.live = true
-	st := Step{Orders: b.Orders}
-	for _, leaf := range b.Leaves {
-		path := []int{}
-		if leaf != cluster.None {
-			path = x.tree.Path(leaf)
-		}
-		st.Paths = append(st.Paths, path)
-		st.IDs = append(st.IDs, x.assign(leaf))
-	}
-	st.Order, st.Groups = cluster.Schedule(st.Paths)
-	return st, nil
+// Place is where a context went: the path and number of its leaf.
+type Place struct {
+	Path []int
+	Node int
 }
 
-// merge clusters the contexts that matched nothing in an index of their own and moves the children of its root
-// below ours.
-func (x *Index) merge(ctx context.Context, contexts [][]cluster.Doc, alone []int, st *Step, leaves []cluster.NodeID) error {
-	sub := cluster.NewTree(x.opt)
-	sets := make([][]cluster.Doc, len(alone))
-	for i, k := range alone {
-		sets[i] = contexts[k]
+// insert adds a leaf, and with it a new inner node where a leaf is split.
+func (x *Index) insert(id string, order []cluster.Doc, m cluster.Match, tokens int) Place {
+	before := x.tree.Len()
+	leaf := x.tree.Insert(order, m)
+	inner := x.tree.Parent(leaf)
+	if x.tree.Len() == before+2 {
+		x.split(inner)
 	}
-	b, err := sub.Build(ctx, sets)
-	if err != nil {
-		return fmt.Errorf("cluster %d contexts: %w", len(sets), err)
-	}
-	moved := x.tree.Graft(sub)
-	for i, k := range alone {
-		st.Orders[k] = b.Orders[i]
-		leaf, ok := moved[b.Leaves[i]]
-		if !ok {
-			leaf = x.tree.Insert(b.Orders[i], cluster.Match{Node: cluster.None})
-		}
-		leaves[k] = leaf
-		st.Paths[k] = x.tree.Path(leaf)
-	}
-	st.Merged = len(alone)
-	return nil
+	above := x.at(inner).tokens
+	*x.at(leaf) = node{number: x.number(), tokens: tokens, extra: max(tokens-above, 0)}
+	x.stats.Tokens += x.at(leaf).extra
+	x.remember(id, leaf, len(order))
+	return Place{Path: x.tree.Path(leaf), Node: x.at(leaf).number}
 }
 
-func (x *Index) assign(leaf cluster.NodeID) string {
-	x.next++
-	id := fmt.Sprintf("r%d", x.next)
-	if leaf != cluster.None {
-		x.leaves[id] = leaf
-	}
-	return id
+// split gives a new inner node its share of the tokens of the leaf that it was put above.
+func (x *Index) split(inner cluster.NodeID) {
+	leaf := x.at(x.tree.Children(inner)[0])
+	share := float64(len(x.tree.Docs(inner))) / float64(max(len(x.tree.Docs(x.tree.Children(inner)[0])), 1))
+	above := x.at(x.tree.Parent(inner)).tokens
+	n := node{number: x.number(), tokens: int(float64(above) + float64(leaf.tokens-above)*share)}
+	n.extra = max(n.tokens-above, 0)
+	x.stats.Tokens += n.extra - leaf.extra
+	leaf.extra = max(leaf.tokens-n.tokens, 0)
+	x.stats.Tokens += leaf.extra
+	*x.at(inner) = n
 }
 
-// Evict removes requests by ID and returns how many were known.
-func (x *Index) Evict(ids ...string) (removed int) {
-	for _, id := range ids {
-		if leaf, ok := x.leaves[id]; ok {
-			delete(x.leaves, id)
-			x.tree.Remove(leaf)
-			removed++
-		}
+// at returns what is known of a tree node; the pointer is good until the next call.
+func (x *Index) at(n cluster.NodeID) *node {
+	for int(n) >= len(x.nodes) {
+		x.nodes = append(x.nodes, node{})
 	}
-	return removed
+	return &x.nodes[n]
 }
 
-// incremental is the execution order of an incremental batch: by first path element ascending, longer paths
-// first, then in the order contexts were inserted. Groups come largest first.
-func incremental(paths [][]int, alone []int) (order []int, groups [][]int) {
-	inserted := make([]int, 0, len(paths))
-	for i := range paths {
-		if !slices.Contains(alone, i) {
-			inserted = append(inserted, i)
-		}
-	}
-	inserted = append(inserted, alone...)
-	key := func(i int) int {
-		if len(paths[i]) == 0 {
-			return -1
-		}
-		return paths[i][0]
-	}
-	byKey := map[int]int{}
-	for _, i := range inserted {
-		g, ok := byKey[key(i)]
-		if !ok {
-			g = len(groups)
-			byKey[key(i)] = g
-			groups = append(groups, nil)
-		}
-		groups[g] = append(groups[g], i)
-	}
-	order = slices.Clone(inserted)
-	slices.SortStableFunc(order, func(a, b int) int {
-		if d := key(a) - key(b); d != 0 {
-			return d
-		}
-		return len(paths[b]) - len(paths[a])
-	})
-	slices.SortStableFunc(groups, func(a, b []int) int { return len(b) - len(a) })
-	return order, groups
+func (x *Index) number() int {
+	x.serial++
+	return x.serial - 1
+}
+
+func (x *Index) remember(id string, leaf cluster.NodeID, docs int) {
+	x.requests.put(id, request{leaf: leaf, docs: docs})
+	x.docs += docs
 }

@@ -1,0 +1,167 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/signal"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/ragpilot/ragpilot/contextpilot"
+	httpserve "github.com/ragpilot/ragpilot/internal/serve"
+	"github.com/ragpilot/ragpilot/internal/sidecar"
+)
+
+// serveFlags are what the command line says. Only flags that were given count: the others leave the file alone.
+type serveFlags struct {
+	file, host, keyFile, cloudAPIKey string
+	port                             portFlag
+	config                           httpserve.Config // values of flags that are fields
+}
+
+func newServe() *cobra.Command {
+	f := serveFlags{config: httpserve.Default()}
+	cmd := &cobra.Command{
+		Use:   "serve",
+		Short: "Run the HTTP server that stands in front of an engine",
+		Long: "Serve answers the HTTP API of ContextPilot and forwards /v1/* to an engine or a cloud provider, with its context\n" +
+			"reordered. Settings come from --config, the reference's CONTEXTPILOT_* variables, RAGPILOT_* variables and flags;\n" +
+			"later ones win. SIGHUP reads them again: keys, limits, log level, hold-out share, shadow mode and certificates\n" +
+			"change without a restart. SIGTERM lets running answers end, a second one does not.",
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return f.run(cmd) },
+	}
+	f.register(cmd.Flags())
+	return cmd
+}
+
+func (f *serveFlags) register(flags *pflag.FlagSet) {
+	c := &f.config
+	flags.StringVar(&f.file, "config", "", "settings `FILE` in YAML, see packaging/ragpilot.yaml")
+	flags.StringVar(&c.Listen, "listen", c.Listen, "serve on `HOST:PORT`; port 0 takes a free one")
+	flags.StringVar(&f.host, "host", "0.0.0.0", "the host of --listen: `ADDRESS`")
+	flags.Var(&f.port, "port", "the port of --listen: `PORT`")
+	flags.StringVar(&c.AdminAddr, "admin-addr", c.AdminAddr, "metrics and pprof on `HOST:PORT`, without keys; empty: off")
+	flags.StringVar(&c.InferAPIURL, "infer-api-url", c.InferAPIURL, "base `URL` of the engine")
+	flags.BoolVar(&c.Stateless, "stateless", c.Stateless, "keep no index")
+	flags.StringVar(&c.LogLevel, "log-level", c.LogLevel, "`debug|info|warning|error`")
+	flags.StringVar(&c.LogFormat, "log-format", c.LogFormat, "`text|json`")
+	flags.IntVar(&c.Workers, "workers", c.Workers, "for compatibility, without effect: `N`")
+	flags.StringVar(&c.Model, "model", c.Model, "for compatibility, without effect: `MODEL`")
+	flags.StringVar(&c.CloudProvider, "cloud-provider", c.CloudProvider, "forward to `anthropic|openai|minimax` in place of --infer-api-url")
+	flags.StringVar(&f.cloudAPIKey, "cloud-api-key", "", "`KEY` for the provider; other users of the machine can read it here, RAGPILOT_CLOUD_API_KEY is safer")
+	flags.StringVar(&f.keyFile, "key-file", "", "`FILE` with a key that clients must present, beside those of --config")
+	flags.BoolVar(&c.ExtendedCache, "extended-cache", c.ExtendedCache, "ask the provider for its longer cache")
+	flags.IntVar(&c.ChunkModulus, "chunk-modulus", c.ChunkModulus, "mean length of a deduplicated block in lines: `N`")
+	flags.IntVar(&c.MaxTokens, "max-tokens", c.MaxTokens, "for compatibility, without effect: `N`")
+	flags.StringVar(&c.Policy, "policy", c.Policy, fmt.Sprintf("order `POLICY`: %v; empty: %s", contextpilot.PolicyNames(), contextpilot.DefaultPolicy))
+	flags.BoolVar(&c.Shadow, "shadow", c.Shadow, "plan and measure, but forward requests as they came")
+	flags.Float64Var(&c.HoldOut, "hold-out", c.HoldOut, "`SHARE` of requests, 0 to 1, forwarded as they came, to compare with")
+	flags.StringVar(&c.TrustTenantHeader, "trust-tenant-header", c.TrustTenantHeader, "`HEADER` that holds the tenant; only behind a gateway that sets it")
+	flags.StringVar(&c.TLS.Cert, "tls-cert", c.TLS.Cert, "certificate `FILE` in PEM; with --tls-key: serve TLS")
+	flags.StringVar(&c.TLS.Key, "tls-key", c.TLS.Key, "`FILE` with the certificate's key")
+	flags.StringVar(&c.TLS.ClientCA, "tls-client-ca", c.TLS.ClientCA, "`FILE` with authorities of the certificates that clients must have")
+	flags.DurationVar(&c.Timeouts.Drain, "drain", c.Timeouts.Drain, "`TIME` that running answers get to end after SIGTERM")
+}
+
+// apply puts the flags that were given over a configuration.
+func (f *serveFlags) apply(flags *pflag.FlagSet, c *httpserve.Config) error {
+	from := f.config
+	for name, set := range map[string]func(){ // each sets fields of its own: the order does not matter
+		"listen":              func() { c.Listen = from.Listen },
+		"admin-addr":          func() { c.AdminAddr = from.AdminAddr },
+		"infer-api-url":       func() { c.InferAPIURL = from.InferAPIURL },
+		"stateless":           func() { c.Stateless = from.Stateless },
+		"log-level":           func() { c.LogLevel = from.LogLevel },
+		"log-format":          func() { c.LogFormat = from.LogFormat },
+		"workers":             func() { c.Workers = from.Workers },
+		"model":               func() { c.Model = from.Model },
+		"cloud-provider":      func() { c.CloudProvider = from.CloudProvider },
+		"cloud-api-key":       func() { c.CloudAPIKey, c.CloudAPIKeyFile = httpserve.Secret(f.cloudAPIKey), "" },
+		"key-file":            func() { c.Keys = append(c.Keys, httpserve.Key{File: f.keyFile}) },
+		"extended-cache":      func() { c.ExtendedCache = from.ExtendedCache },
+		"chunk-modulus":       func() { c.ChunkModulus = from.ChunkModulus },
+		"max-tokens":          func() { c.MaxTokens = from.MaxTokens },
+		"policy":              func() { c.Policy = from.Policy },
+		"shadow":              func() { c.Shadow = from.Shadow },
+		"hold-out":            func() { c.HoldOut = from.HoldOut },
+		"trust-tenant-header": func() { c.TrustTenantHeader = from.TrustTenantHeader },
+		"tls-cert":            func() { c.TLS.Cert = from.TLS.Cert },
+		"tls-key":             func() { c.TLS.Key = from.TLS.Key },
+		"tls-client-ca":       func() { c.TLS.ClientCA = from.TLS.ClientCA },
+		"drain":               func() { c.Timeouts.Drain = from.Timeouts.Drain },
+	} {
+		if flags.Changed(name) {
+			set()
+		}
+	}
+	host, port, err := net.SplitHostPort(c.Listen)
+	if err != nil {
+		return fmt.Errorf("%w: listen %q: want host:port", httpserve.ErrBadConfig, c.Listen)
+	}
+	if flags.Changed("host") {
+		host = strings.Trim(f.host, "[]")
+	}
+	if f.port != "" {
+		port = string(f.port)
+	}
+	c.Listen = net.JoinHostPort(host, port)
+	return nil
+}
+
+func (f *serveFlags) run(cmd *cobra.Command) error {
+	source := httpserve.Source{File: f.file, Env: os.LookupEnv, Flags: func(c *httpserve.Config) error { return f.apply(cmd.Flags(), c) }}
+	cfg, err := source.Load()
+	if err != nil {
+		return err
+	}
+	live, registry := httpserve.NewLive(cfg), httpserve.NewRegistry()
+	logger := httpserve.NewLogger(cmd.ErrOrStderr(), cfg.LogFormat, live)
+	api, err := sidecar.New(cfg, sidecar.Options{Live: live, Registry: registry, Log: logger})
+	if err != nil {
+		return err
+	}
+	hangup := make(chan os.Signal, 1)
+	signal.Notify(hangup, syscall.SIGHUP) // on Windows nobody sends it
+	defer signal.Stop(hangup)
+	server, err := httpserve.New(cfg, api, httpserve.Options{Logger: logger, Live: live, Registry: registry, Load: source.Load, Hangup: hangup})
+	if err != nil {
+		return err
+	}
+	api.Admin(server.Admin())
+	// From the first signal on, the next one ends the process as if nobody listened for it.
+	defer context.AfterFunc(cmd.Context(), func() { signal.Reset(os.Interrupt, syscall.SIGTERM) })()
+	began := time.Now()
+	if err := server.Run(cmd.Context()); err != nil {
+		return err
+	}
+	logger.Info("stopped", "after", time.Since(began))
+	return nil
+}
+
+// portFlag is a port; empty: not given.
+type portFlag string
+
+func (p *portFlag) String() string { return string(*p) }
+func (*portFlag) Type() string     { return "port" }
+
+// Set refuses what is no port, but for one thing: Kubernetes sets RAGPILOT_PORT=tcp://10.0.0.1:8765 in every pod
+// beside a service that is called ragpilot. That counts as not given.
+func (p *portFlag) Set(value string) error {
+	if strings.HasPrefix(value, "tcp://") || strings.HasPrefix(value, "udp://") {
+		return nil
+	}
+	if _, err := strconv.ParseUint(value, 10, 16); err != nil {
+		return errors.New("want 0 to 65535")
+	}
+	*p = portFlag(value)
+	return nil
+}

@@ -1,0 +1,68 @@
+package httpapi
+
+import (
+	"net/http"
+
+	"github.com/ragpilot/ragpilot/internal/tenant"
+)
+
+// evict is POST /evict: requests whose prompts the engine's cache has dropped leave the index, and the conversations that
+// end in them are forgotten.
+func (a *API) evict(r *http.Request) (any, error) {
+	d, err := decode(r)
+	if err != nil {
+		return nil, err
+	}
+	items := d.requiredList("request_ids")
+	given := make([]string, len(items))
+	for i, v := range items {
+		given[i] = d.str(v, "request_ids", i)
+	}
+	if err := d.done(); err != nil {
+		return nil, err
+	}
+	name := tenant.From(r.Context())
+	s := a.look(name)
+	ids := NormalizeIDs(given)
+	a.opt.OnEvict(name, ids)
+	out := evictAnswer{
+		Status: "success", NormalizedRequestIDs: ids,
+		EvictedNodeIDs: []int{}, EvictedRequestIDs: []string{}, NotFound: []string{},
+	}
+	s.Lock()
+	defer s.Unlock()
+	if !s.hasIndex() {
+		return nil, notInitialized
+	}
+	for _, id := range ids {
+		gone := s.live.index.Remove(id)
+		out.ConversationsCleared += s.chains.Clear(id)
+		if !gone.Known {
+			out.NotFound = append(out.NotFound, id)
+			continue
+		}
+		out.EvictedRequestIDs = append(out.EvictedRequestIDs, id)
+		if gone.Held {
+			out.RemovedCount++
+		}
+		if gone.Node >= 0 {
+			out.EvictedNodeIDs = append(out.EvictedNodeIDs, gone.Node)
+		}
+		s.Pause()
+	}
+	st := s.live.index.Stats()
+	out.NodesRemaining, out.RequestsRemaining = st.Nodes, st.Requests
+	return out, nil
+}
+
+// reset is POST /reset: the index, its documents' numbers and all histories are forgotten. The body is ignored.
+func (a *API) reset(r *http.Request) (any, error) {
+	name := tenant.From(r.Context())
+	had := a.look(name).reset()
+	a.opt.OnReset(name)
+	out := resetAnswer{Status: "success", Message: "No index to reset (was not initialized)", ConversationTracker: "reset"}
+	if had {
+		out.Message = "Index reset to initial state"
+	}
+	return out, nil
+}

@@ -1,0 +1,177 @@
+package httpload
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"strings"
+	"sync"
+	"time"
+)
+
+// Target is where requests go.
+type Target struct {
+	Name   string // the base URL, without a password
+	url    string
+	header http.Header
+	client *http.Client
+}
+
+// NewTarget returns the target at a base URL such as http://127.0.0.1:8000; without a path, /v1 is added, then the
+// endpoint's path such as /chat/completions. An apiKey, if not empty, is sent as bearer token. client may be nil: a
+// new one with as many connections as needed.
+func NewTarget(base, path, apiKey string, client *http.Client) (*Target, error) {
+	u, err := url.Parse(base)
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.RawQuery != "" || u.Fragment != "" {
+		if strings.Contains(base, "@") { // may hold a password
+			base = "(not shown)"
+		}
+		return nil, fmt.Errorf("%q: want a base URL such as http://127.0.0.1:8000", base)
+	}
+	if u.Path = strings.TrimRight(u.Path, "/"); u.Path == "" {
+		u.Path = "/v1"
+	}
+	t := &Target{Name: u.Redacted(), client: client, header: http.Header{"Content-Type": {"application/json"}}}
+	t.url = u.String() + "/" + strings.TrimLeft(path, "/")
+	if apiKey != "" {
+		t.header.Set("Authorization", "Bearer "+apiKey)
+	}
+	if t.client == nil {
+		t.client = &http.Client{Transport: &http.Transport{
+			Proxy:              http.ProxyFromEnvironment,
+			DialContext:        (&net.Dialer{Timeout: 10 * time.Second}).DialContext,
+			MaxIdleConns:       1 << 16,
+			DisableCompression: true, MaxIdleConnsPerHost: 1 << 16,
+			IdleConnTimeout: 4 * time.Second, // uvicorn closes its own after 5 s
+		}}
+	}
+	return t, nil
+}
+
+// Close closes idle connections.
+func (t *Target) Close() { t.client.CloseIdleConnections() }
+
+// outcome is what became of one request.
+type outcome struct {
+	problem  string // a class; empty: the answer was complete
+	detail   string // of the problem
+	first    time.Time
+	sent, in int64 // bytes of bodies
+}
+
+// fail sets the problem of an error.
+func (o *outcome) fail(class string, err error) { o.problem, o.detail = class, err.Error() }
+
+// classOf sorts the errors of a connection.
+func classOf(err error) string {
+	var op *net.OpError
+	switch {
+	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, os.ErrDeadlineExceeded):
+		return "timeout"
+	case errors.Is(err, context.Canceled):
+		return "cancelled"
+	case errors.As(err, &op) && op.Op == "dial":
+		return "no connection"
+	case errors.Is(err, errInStream):
+		return errInStream.Error()
+	case errors.Is(err, errMalformed):
+		return errMalformed.Error()
+	}
+	return "broken connection"
+}
+
+// readers keeps the buffers of streams.
+var readers = sync.Pool{New: func() any { return bufio.NewReaderSize(nil, 16<<10) }}
+
+// do sends a body and gives the answer, whose status is 2xx, to read. The outcome then has what read set and the
+// bytes it counted.
+func (t *Target) do(ctx context.Context, body []byte, id string, read func(*http.Response, *outcome)) (o outcome) {
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, t.url, bytes.NewReader(body))
+	if err != nil {
+		o.fail("bad request", err)
+		return o
+	}
+	r.Header = t.header.Clone()
+	r.Header.Set("X-Request-Id", id)
+	response, err := t.client.Do(r)
+	if err != nil {
+		o.fail(classOf(err), err)
+		return o
+	}
+	defer response.Body.Close()
+	o.sent = int64(len(body))
+	if response.StatusCode/100 != 2 {
+		text, _ := io.ReadAll(io.LimitReader(response.Body, 4096))
+		o.in = int64(len(text))
+		o.fail(fmt.Sprint("status ", response.StatusCode), errors.New(string(text)))
+		return o
+	}
+	read(response, &o)
+	return o
+}
+
+// isStream tells streams from other answers.
+func isStream(r *http.Response) bool {
+	return strings.HasPrefix(r.Header.Get("Content-Type"), "text/event-stream")
+}
+
+// shoot sends a body and reads the answer to its end.
+func (t *Target) shoot(ctx context.Context, body []byte, id string) outcome {
+	return t.do(ctx, body, id, func(r *http.Response, o *outcome) {
+		if isStream(r) {
+			readStream(r.Body, o)
+			return
+		}
+		n, err := io.Copy(io.Discard, r.Body)
+		if o.in = n; err != nil {
+			o.fail(classOf(err), err)
+		}
+	})
+}
+
+// readStream reads a stream, whose last event must be [DONE]. Chunks are only decoded until one has text.
+func readStream(body io.Reader, o *outcome) {
+	buffer := readers.Get().(*bufio.Reader)
+	buffer.Reset(body)
+	defer func() {
+		buffer.Reset(nil)
+		readers.Put(buffer)
+	}()
+	e := events{r: buffer}
+	done := false
+	for {
+		data, err := e.next()
+		o.in = e.bytes
+		switch {
+		case errors.Is(err, io.EOF) && done:
+			return
+		case errors.Is(err, io.EOF):
+			o.fail("incomplete stream", errors.New("no [DONE]"))
+			return
+		case err != nil:
+			o.fail(classOf(err), err)
+			return
+		case done:
+			o.fail("incomplete stream", errors.New("more behind [DONE]"))
+			return
+		case isDone(data):
+			done = true
+		case o.first.IsZero() || bytes.HasPrefix(data, []byte(`{"error"`)):
+			c, err := parseChunk(data)
+			if err != nil {
+				o.fail(classOf(err), err)
+				return
+			}
+			if o.first.IsZero() && c.text() != "" {
+				o.first = time.Now()
+			}
+		}
+	}
+}

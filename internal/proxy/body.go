@@ -1,0 +1,214 @@
+package proxy
+
+import (
+	"strings"
+
+	"github.com/tidwall/gjson"
+)
+
+// dialect is the form of a body.
+type dialect uint8
+
+const (
+	openAI    dialect = iota + 1 // /v1/chat/completions
+	anthropic                    // /v1/messages
+	responses                    // /v1/responses
+)
+
+// role is who speaks in an item.
+type role uint8
+
+const (
+	other role = iota
+	system
+	user
+	assistant
+	tool
+)
+
+// body is a request body whose items were found. Offsets are in bytes of raw.
+type body struct {
+	raw   []byte
+	root  gjson.Result
+	model string
+	items []item
+}
+
+// item is one message, or the system text of an Anthropic body. Its role and texts are there after load.
+type item struct {
+	value    gjson.Result
+	message  int // index in messages; -1: the system member
+	from, to int // its bytes
+	role     role
+	texts    []text
+	calls    []call
+}
+
+// call is a tool call that an item makes.
+type call struct{ id, tool string }
+
+// text is one string that documents may stand in.
+type text struct {
+	from, to int // its JSON string, quotes included, from the item's first byte
+	value    string
+	role     role
+	toolID   string
+	tool     string // name, if known
+	list     bool   // one of several content parts
+}
+
+// readBody finds the items of a body. ok is false if it is not an object with a list of messages, or says something
+// twice, so that nobody can tell which one the engine will read.
+func readBody(raw []byte, d dialect) (b body, ok bool) {
+	b = body{raw: raw, root: gjson.ParseBytes(raw)}
+	if !b.root.IsObject() {
+		return b, false
+	}
+	names := map[string]bool{}
+	var list, top gjson.Result
+	ok = true
+	b.root.ForEach(func(key, value gjson.Result) bool {
+		ok = ok && !names[key.Str]
+		names[key.Str] = true
+		switch {
+		case key.Str == "model":
+			b.model = value.Str
+		case key.Str == "messages" && d != responses, key.Str == "input" && d == responses:
+			list = value
+		case key.Str == "system" && d == anthropic:
+			top = value
+		}
+		return ok
+	})
+	if !ok || !list.IsArray() {
+		return b, false
+	}
+	if top.Exists() {
+		b.items = append(b.items, item{value: top, message: -1, from: top.Index, to: top.Index + len(top.Raw)})
+	}
+	n := 0
+	list.ForEach(func(_, m gjson.Result) bool {
+		b.items = append(b.items, item{value: m, message: n, from: m.Index, to: m.Index + len(m.Raw)})
+		n++
+		return true
+	})
+	return b, true
+}
+
+// load finds an item's role and texts. tools has the names of the tools called so far, by the calls' IDs, and is given
+// those that the item calls.
+func (it *item) load(d dialect, tools map[string]string) {
+	switch {
+	case it.message < 0:
+		it.role = system
+		it.content(it.value, text{role: system})
+	case d == responses:
+		it.output(tools)
+	default:
+		it.read(tools)
+	}
+	for _, c := range it.calls {
+		tools[c.id] = c.tool
+	}
+}
+
+// read finds the texts of a chat message.
+func (it *item) read(tools map[string]string) {
+	var content gjson.Result
+	id := ""
+	it.value.ForEach(func(key, value gjson.Result) bool {
+		switch key.Str {
+		case "role":
+			it.role = parseRole(value.Str)
+		case "content":
+			content = value
+		case "tool_call_id", "toolCallId":
+			id = value.Str
+		case "tool_calls":
+			value.ForEach(func(_, c gjson.Result) bool {
+				it.calls = append(it.calls, call{c.Get("id").Str, c.Get("function.name").Str})
+				return true
+			})
+		}
+		return true
+	})
+	it.content(content, text{role: it.role, toolID: id, tool: tools[id]})
+	if !content.IsArray() {
+		return
+	}
+	content.ForEach(func(_, part gjson.Result) bool {
+		switch part.Get("type").Str {
+		case "tool_use":
+			it.calls = append(it.calls, call{part.Get("id").Str, part.Get("name").Str})
+		case "tool_result":
+			id := part.Get("tool_use_id").Str
+			it.content(part.Get("content"), text{role: tool, toolID: id, tool: tools[id]})
+		}
+		return true
+	})
+}
+
+// output finds the text of a function's output in an item of the Responses API.
+func (it *item) output(tools map[string]string) {
+	m := it.value
+	switch m.Get("type").Str {
+	case "function_call":
+		it.calls = append(it.calls, call{m.Get("call_id").Str, m.Get("name").Str})
+	case "function_call_output":
+		it.role = tool
+		id := m.Get("call_id").Str
+		m.ForEach(func(key, value gjson.Result) bool {
+			if key.Str == "output" {
+				it.content(value, text{role: tool, toolID: id, tool: tools[id]})
+			}
+			return true
+		})
+	}
+}
+
+// content adds the texts of a content member: a string, or a list of parts of which those of type text count.
+func (it *item) content(c gjson.Result, like text) {
+	add := func(s gjson.Result, list bool) {
+		if s.Type != gjson.String || strings.ContainsRune(s.Str, '\uFFFD') { // a lone surrogate would not survive
+			return
+		}
+		t := like
+		t.from, t.to, t.value, t.list = s.Index-it.from, s.Index-it.from+len(s.Raw), s.Str, list
+		it.texts = append(it.texts, t)
+	}
+	if !c.IsArray() {
+		add(c, false)
+		return
+	}
+	c.ForEach(func(_, part gjson.Result) bool {
+		kind := ""
+		var s gjson.Result
+		part.ForEach(func(key, value gjson.Result) bool {
+			switch key.Str {
+			case "type":
+				kind = value.Str
+			case "text":
+				s = value
+			}
+			return true
+		})
+		if kind == "text" || kind == "output_text" || kind == "input_text" {
+			add(s, true)
+		}
+		return true
+	})
+}
+
+func parseRole(s string) role {
+	switch s {
+	case "system", "developer":
+		return system
+	case "user":
+		return user
+	case "assistant":
+		return assistant
+	case "tool", "toolResult", "function":
+		return tool
+	}
+	return other
+}

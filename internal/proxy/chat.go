@@ -1,0 +1,265 @@
+package proxy
+
+import (
+	"bytes"
+	"encoding/json"
+	"io"
+	"net/http"
+	"regexp"
+	"strings"
+	"time"
+
+	"github.com/tidwall/gjson"
+	"github.com/zeebo/xxh3"
+
+	"github.com/ragpilot/ragpilot/contextpilot"
+	"github.com/ragpilot/ragpilot/internal/promptcache"
+)
+
+// exchange is one chat request on its way.
+type exchange struct {
+	p       *Proxy
+	w       http.ResponseWriter
+	r       *http.Request
+	dialect dialect
+	began   time.Time
+	tenant  string
+	control control
+	raw     []byte // as it came
+	send    []byte // as it goes
+	id      string // request ID for the engine, "" if it is told none
+	heldOut bool
+	changed bool // texts were changed, now or in earlier turns
+	result  result
+	cache   promptcache.Handle
+	told    bool                 // the provider's cache knows the answer's usage
+	planned []contextpilot.Event // what Observe is told about the plans of this request
+	first   time.Duration
+}
+
+// chat serves one of the endpoints with messages.
+func (p *Proxy) chat(d dialect) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		x := &exchange{p: p, w: w, r: r, dialect: d, began: p.opt.Now(), tenant: tenantOf(r), control: readControl(r.Header)}
+		raw, ok := p.read(w, r)
+		if !ok {
+			return
+		}
+		if !json.Valid(raw) {
+			writeError(w, http.StatusBadRequest, "Invalid JSON body")
+			return
+		}
+		x.raw, x.send = raw, raw
+		x.prepare()
+		if p.opt.Provider != nil {
+			x.cache = p.opt.Provider.Sent(x.tenant, r.URL.Path, x.send)
+		}
+		x.forward()
+	}
+}
+
+// prepare makes the bytes to send.
+func (x *exchange) prepare() {
+	if x.control.off {
+		x.identify(x.send)
+		return
+	}
+	x.send = stripMarkers(x.send)
+	b, ok := readBody(x.send, x.dialect)
+	if !ok {
+		if b.root.IsObject() && !b.root.Get("messages").Exists() {
+			x.identify(x.send)
+		}
+		return
+	}
+	shadow, share := x.p.opt.Live()
+	x.heldOut = x.holdOut(&b, share)
+	var edits []edit
+	x.name(&b.root)
+	if !x.heldOut {
+		edits = x.plan(&b)
+	}
+	if shadow {
+		x.result.Shadow = true
+		edits = nil
+	}
+	x.send = x.tell(splice(b.raw, edits))
+	if c := x.p.opt.Provider; c != nil && !x.heldOut && !shadow {
+		x.send = c.Mark(x.tenant, x.r.URL.Path, x.send)
+	}
+}
+
+// identify makes the engine's request ID known to it, if it is one that reports evictions by it.
+func (x *exchange) identify(raw []byte) {
+	root := gjson.ParseBytes(raw)
+	if root.IsObject() {
+		x.name(&root)
+		x.send = x.tell(raw)
+	}
+}
+
+// name chooses the request's ID: the client's own, or a new one.
+func (x *exchange) name(root *gjson.Result) {
+	if x.dialect == responses || x.p.opt.Index == nil || x.p.opt.Provider != nil || !x.p.opt.Index.HasIndex(x.tenant) {
+		return
+	}
+	for _, member := range []string{"rid", "request_id"} {
+		if id := root.Get(member); id.Type == gjson.String && id.Str != "" {
+			x.id = id.Str
+			return
+		}
+	}
+	x.id = newID()
+}
+
+// tell writes the ID into the body, if the client did not.
+func (x *exchange) tell(raw []byte) []byte {
+	if x.id == "" {
+		return raw
+	}
+	x.p.opt.Index.Track(x.tenant, x.id)
+	return addMember(raw, "rid", x.id)
+}
+
+// addMember adds a member with a string to a JSON object that does not have it.
+func addMember(raw []byte, name, value string) []byte {
+	root := gjson.ParseBytes(raw)
+	end := bytes.LastIndexByte(raw, '}')
+	if !root.IsObject() || end < 0 || root.Get(name).Exists() {
+		return raw
+	}
+	comma := ","
+	empty := true
+	root.ForEach(func(_, _ gjson.Result) bool {
+		empty = false
+		return false
+	})
+	if empty {
+		comma = ""
+	}
+	with := append([]byte(comma+`"`+name+`":`), quote(value)...)
+	return splice(raw, []edit{{from: end, to: end, with: with}})
+}
+
+// holdOut tells whether the request's session is one of those that pass as they are.
+func (x *exchange) holdOut(b *body, share float64) bool {
+	if share <= 0 {
+		return false
+	}
+	return float64(xxh3.HashString(sessionOf(&x.control, b))>>11)/(1<<53) < share
+}
+
+// forward sends the request and reports when its answer has ended.
+func (x *exchange) forward() {
+	ended := false
+	end := func(u usage, err error) {
+		if !ended {
+			ended = true
+			x.end(u, err)
+		}
+	}
+	x.p.forward(x.w, x.r, outgoing{
+		base: x.p.opt.Upstream, body: x.send, header: x.p.credentials(x.r), failed: "Backend error",
+		answer: func(resp *http.Response) error {
+			x.head(resp.Header)
+			var before func(usage)
+			if x.p.opt.Provider != nil && resp.StatusCode < 300 {
+				before = func(u usage) { x.tellCache(u, resp.Header) }
+			}
+			return x.p.watch(resp, x.began, func(took time.Duration) { x.first = took }, before, func(u usage, err error) {
+				if err == nil && resp.StatusCode >= 300 {
+					err = errStatus
+				}
+				end(u, err)
+			})
+		},
+	})
+	end(unknown, errUnreachable)
+}
+
+// tellCache tells the provider's cache how an answer came out, and the client, if the headers are not sent yet.
+func (x *exchange) tellCache(u usage, h http.Header) {
+	if x.told {
+		return
+	}
+	x.told = true
+	res := x.p.opt.Provider.Answered(x.cache, promptcache.Usage{Prompt: u.prompt, Read: u.cached, Written: u.written, Written1h: u.written1h, Output: u.output})
+	if h != nil {
+		text, _ := json.Marshal(res)
+		h.Set(CloudHeader, string(text))
+	}
+}
+
+// head sets the response headers that say what was done.
+func (x *exchange) head(h http.Header) {
+	if !x.changed {
+		return
+	}
+	x.result.Intercepted = true
+	x.result.RequestID = x.id
+	if x.result.Details == nil {
+		x.result.Details = []detail{}
+	}
+	text, _ := json.Marshal(&x.result)
+	h.Set(ResultHeader, string(text))
+}
+
+// end tells everybody how it went.
+func (x *exchange) end(u usage, err error) {
+	for _, ev := range x.planned {
+		if err != nil && u == unknown {
+			ev.Kind = contextpilot.Gone // it has not reached the engine, as far as anybody knows
+		} else {
+			ev.Kind, ev.Tokens, ev.Output = contextpilot.Served, max(u.cached, 0), max(u.output, 0)
+		}
+		x.p.opt.Pilot.Observe(ev)
+	}
+	if x.p.opt.Provider != nil && err == nil {
+		x.tellCache(u, nil)
+	}
+	if x.p.opt.Index != nil && x.dialect != responses && err == nil {
+		x.p.opt.Index.RecordTTFT(x.tenant, x.first, x.result.CharsSaved)
+	}
+	if x.p.opt.Recorder != nil {
+		x.p.opt.Recorder.Answered(Report{
+			Tenant: x.tenant, Path: x.r.URL.Path, Planned: !x.control.off && !x.heldOut, HeldOut: x.heldOut, TTFT: x.first,
+			Total: x.p.opt.Now().Sub(x.began), Prompt: u.prompt, Cached: u.cached, CharsSaved: x.result.CharsSaved, Failed: err != nil,
+		})
+	}
+}
+
+// watch puts a watcher on an answer. before is called in time for headers, with what is known then: the usage of a short
+// JSON answer, which is read to its end for that; a stream is not waited for.
+func (p *Proxy) watch(resp *http.Response, began time.Time, first func(time.Duration), before func(usage), done func(usage, error)) error {
+	early := func() { first(p.opt.Now().Sub(began)) }
+	if before != nil && resp.ContentLength >= 0 && resp.ContentLength <= shortAnswer && !isStream(resp.Header) {
+		text, err := io.ReadAll(resp.Body)
+		resp.Body.Close()
+		if err != nil {
+			return err
+		}
+		early()
+		early = nil
+		before(readUsage(text, bytes.LastIndex(text, usageKey)))
+		resp.Body = io.NopCloser(bytes.NewReader(text))
+	}
+	resp.Body = &watcher{ReadCloser: resp.Body, first: early, done: done}
+	return nil
+}
+
+// shortAnswer is the length in bytes up to which a JSON answer that is complete anyway may wait for its last byte.
+const shortAnswer = 4 << 20
+
+func isStream(h http.Header) bool {
+	return strings.HasPrefix(h.Get("Content-Type"), "text/event-stream")
+}
+
+// markers are the random names by which some clients fence foreign text; they would make equal texts unequal.
+var markers = regexp.MustCompile(`((?:<|\\u003[cC]){3}(?:END_)?EXTERNAL_UNTRUSTED_CONTENT) id=\\"[0-9A-Fa-f]+\\"((?:>|\\u003[eE]){3})`)
+
+func stripMarkers(raw []byte) []byte {
+	if !bytes.Contains(raw, []byte("EXTERNAL_UNTRUSTED_CONTENT id=")) {
+		return raw
+	}
+	return markers.ReplaceAll(raw, []byte("$1$2"))
+}

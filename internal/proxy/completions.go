@@ -1,0 +1,112 @@
+package proxy
+
+import (
+	"crypto/rand"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"time"
+
+	"github.com/tidwall/gjson"
+)
+
+var (
+	errStatus      = errors.New("the upstream answered with an error")
+	errUnreachable = errors.New("the upstream could not be reached")
+)
+
+// newID makes a request ID in the reference's form.
+func newID() string {
+	var b [6]byte
+	_, _ = rand.Read(b[:]) // never fails
+	return "req-" + hex.EncodeToString(b[:])
+}
+
+// completions gives a plain completion a request ID under both names that engines know. The prompt is left alone: it is
+// one text, and nobody can tell which of it are documents.
+func (p *Proxy) completions(w http.ResponseWriter, r *http.Request) {
+	began := p.opt.Now()
+	raw, ok := p.read(w, r)
+	if !ok {
+		return
+	}
+	if !json.Valid(raw) {
+		writeError(w, http.StatusBadRequest, "Invalid JSON body")
+		return
+	}
+	root := gjson.ParseBytes(raw)
+	if !root.IsObject() || p.opt.Provider != nil {
+		p.forward(w, r, outgoing{base: p.opt.Upstream, body: raw, header: p.credentials(r), failed: "Inference engine backend error"})
+		return
+	}
+	id := newID()
+	for _, member := range []string{"rid", "request_id"} {
+		if v := root.Get(member); v.Type == gjson.String && v.Str != "" {
+			id = v.Str
+		}
+	}
+	name := tenantOf(r)
+	if p.opt.Index != nil && p.opt.Index.HasIndex(name) {
+		p.opt.Index.Track(name, id)
+	}
+	body := raw
+	for _, member := range []string{"rid", "request_id", "apply_chat_template", "system_prompt"} {
+		body = dropMember(body, member)
+	}
+	body = addMember(addMember(body, "rid", id), "request_id", id)
+	first := time.Duration(0)
+	p.forward(w, r, outgoing{
+		base: p.opt.Upstream, body: body, header: p.credentials(r), failed: "Inference engine backend error",
+		answer: func(resp *http.Response) error {
+			report := func(u usage) {
+				if resp.StatusCode == http.StatusOK {
+					text, _ := json.Marshal(struct {
+						ID     string `json:"request_id"`
+						Tokens int    `json:"tokens_reported"`
+					}{id, max(u.total, 0)})
+					resp.Header.Set(ResultHeader, string(text))
+				}
+			}
+			if isStream(resp.Header) || resp.ContentLength < 0 || resp.ContentLength > shortAnswer {
+				report(unknown)
+			}
+			return p.watch(resp, began, func(took time.Duration) { first = took }, report, func(u usage, err error) {
+				if p.opt.Recorder != nil {
+					p.opt.Recorder.Answered(Report{
+						Tenant: name, Path: r.URL.Path, TTFT: first, Total: p.opt.Now().Sub(began), Prompt: u.prompt, Cached: u.cached,
+						Failed: err != nil || resp.StatusCode >= 300,
+					})
+				}
+			})
+		},
+	})
+}
+
+// dropMember takes a member out of a JSON object, as often as it stands there.
+func dropMember(raw []byte, name string) []byte {
+	for {
+		from, to, before, found := -1, -1, -1, false
+		last := -1 // end of the member before
+		gjson.ParseBytes(raw).ForEach(func(key, value gjson.Result) bool {
+			if found {
+				if before < 0 {
+					to = key.Index // the first member: up to the next
+				}
+				return false
+			}
+			if key.Str == name {
+				from, to, before, found = key.Index, value.Index+len(value.Raw), last, true
+				if last >= 0 {
+					from = last
+				}
+			}
+			last = value.Index + len(value.Raw)
+			return true
+		})
+		if !found {
+			return raw
+		}
+		raw = splice(raw, []edit{{from: from, to: to}})
+	}
+}

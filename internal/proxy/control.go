@@ -1,0 +1,63 @@
+package proxy
+
+import (
+	"net/http"
+	"strconv"
+	"strings"
+
+	"github.com/ragpilot/ragpilot/internal/extract"
+)
+
+// Request headers, all of which end here. SessionHeader names a conversation for statistics and the hold-out; it
+// changes nothing about what is sent.
+const (
+	headerPrefix  = "X-Contextpilot-"
+	headerEnabled = headerPrefix + "Enabled"
+	headerMode    = headerPrefix + "Mode"
+	headerTag     = headerPrefix + "Tag"
+	headerSep     = headerPrefix + "Separator"
+	headerScope   = headerPrefix + "Scope"
+	headerAlpha   = headerPrefix + "Alpha"
+	headerLinkage = headerPrefix + "Linkage"
+	SessionHeader = headerPrefix + "Session"
+)
+
+// Response headers.
+const (
+	ResultHeader = "X-ContextPilot-Result"
+	CloudHeader  = "X-ContextPilot-Cloud-Cache"
+)
+
+// control is what a client asks for in headers.
+type control struct {
+	off           bool
+	extract       extract.Options
+	system, tools bool // where documents are looked for
+	session       string
+	alpha         float64
+	linkage       string
+}
+
+func readControl(h http.Header) control {
+	c := control{
+		extract: extract.Options{Mode: extract.ParseMode(h.Get(headerMode)), Tag: h.Get(headerTag), Separator: h.Get(headerSep)},
+		system:  true, tools: true, session: h.Get(SessionHeader), linkage: h.Get(headerLinkage),
+	}
+	switch strings.ToLower(h.Get(headerEnabled)) {
+	case "false", "0", "no":
+		c.off = true
+	}
+	switch strings.ToLower(h.Get(headerScope)) {
+	case "system":
+		c.tools = false
+	case "tool_results":
+		c.system = false
+	}
+	c.alpha, _ = strconv.ParseFloat(h.Get(headerAlpha), 64)
+	return c
+}
+
+// key tells controls apart that change what is sent.
+func (c *control) key() string {
+	return strings.Join([]string{string(c.extract.Mode), c.extract.Tag, c.extract.Separator, strconv.FormatBool(c.system), strconv.FormatBool(c.tools)}, "\x00")
+}

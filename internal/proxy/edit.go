@@ -1,0 +1,51 @@
+package proxy
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"slices"
+)
+
+// edit replaces bytes [from, to) of a body, or of one of its items.
+type edit struct {
+	from, to int
+	with     []byte
+}
+
+// splice applies edits that do not overlap.
+func splice(body []byte, edits []edit) []byte {
+	if len(edits) == 0 {
+		return body
+	}
+	slices.SortStableFunc(edits, func(a, b edit) int { return cmp.Compare(a.from, b.from) })
+	size := len(body)
+	for _, e := range edits {
+		size += len(e.with) - (e.to - e.from)
+	}
+	out := make([]byte, 0, size)
+	at := 0
+	for _, e := range edits {
+		out = append(out, body[at:e.from]...)
+		out = append(out, e.with...)
+		at = e.to
+	}
+	return append(out, body[at:]...)
+}
+
+// moved returns edits of an item that begins at an offset of the body.
+func moved(dst, edits []edit, by int) []edit {
+	for _, e := range edits {
+		dst = append(dst, edit{from: e.from + by, to: e.to + by, with: e.with})
+	}
+	return dst
+}
+
+// quote writes a JSON string as JavaScript's and Python's clients do: no HTML escapes.
+func quote(text string) []byte {
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	_ = enc.Encode(text) // a string cannot fail
+	return bytes.TrimSuffix(b.Bytes(), []byte("\n"))
+}

@@ -1,0 +1,135 @@
+package proxy
+
+import (
+	"encoding/json"
+	"io"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestMembers(t *testing.T) {
+	for _, c := range []struct{ in, add, drop string }{
+		{`{}`, `{"rid":"x"}`, `{}`},
+		{` { } `, ` { "rid":"x"} `, ` { } `},
+		{`{"a":1}`, `{"a":1,"rid":"x"}`, `{"a":1}`},
+		{`{"rid":"y"}`, `{"rid":"y"}`, `{}`},
+		{`{"rid":"y", "a":1}`, `{"rid":"y", "a":1}`, `{"a":1}`},
+		{`{"a":1, "rid":"y", "b":{"rid":"z"}}`, `{"a":1, "rid":"y", "b":{"rid":"z"}}`, `{"a":1, "b":{"rid":"z"}}`},
+		{`{"a":1, "rid":"y","rid":2}`, `{"a":1, "rid":"y","rid":2}`, `{"a":1}`},
+		{`[1]`, `[1]`, `[1]`},
+	} {
+		if got := string(addMember([]byte(c.in), "rid", "x")); got != c.add {
+			t.Errorf("%s with the member: %s, want %s", c.in, got, c.add)
+		}
+		if got := string(dropMember([]byte(c.in), "rid")); got != c.drop {
+			t.Errorf("%s without the member: %s, want %s", c.in, got, c.drop)
+		}
+	}
+}
+
+// FuzzMembers: other members keep their bytes, whatever they hold.
+func FuzzMembers(f *testing.F) {
+	for _, s := range []string{`{}`, `{"rid":1}`, `{"a":"}","rid":{"rid":[]}}`, `{"a":"\"rid\":1"}`, "{\"\\u0072id\":1,\n\"b\":2}"} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, s string) {
+		var before map[string]json.RawMessage
+		if json.Unmarshal([]byte(s), &before) != nil || before == nil {
+			return
+		}
+		var with, without map[string]json.RawMessage
+		if err := json.Unmarshal(addMember([]byte(s), "rid", "x"), &with); err != nil {
+			t.Fatalf("%q with the member: %v", s, err)
+		}
+		if err := json.Unmarshal(dropMember([]byte(s), "rid"), &without); err != nil {
+			t.Fatalf("%q without the member: %v", s, err)
+		}
+		if _, ok := with["rid"]; !ok {
+			t.Errorf("%q: no member was added", s)
+		}
+		delete(before, "rid")
+		delete(with, "rid")
+		for _, got := range []map[string]json.RawMessage{with, without} {
+			if diff := cmp.Diff(before, got); diff != "" {
+				t.Errorf("%q: other members (-before +after): %s", s, diff)
+			}
+		}
+	})
+}
+
+func TestMarkersAreStripped(t *testing.T) {
+	in := `{"a":"<<<EXTERNAL_UNTRUSTED_CONTENT id=\"0aF1\">>> t <<<END_EXTERNAL_UNTRUSTED_CONTENT id=\"0aF1\">>> <<<EXTERNAL_UNTRUSTED_CONTENT id=\"no hex\">>>"}`
+	want := `{"a":"<<<EXTERNAL_UNTRUSTED_CONTENT>>> t <<<END_EXTERNAL_UNTRUSTED_CONTENT>>> <<<EXTERNAL_UNTRUSTED_CONTENT id=\"no hex\">>>"}`
+	if got := string(stripMarkers([]byte(in))); got != want {
+		t.Errorf("got %s", got)
+	}
+}
+
+// An answer passes byte for byte, in whatever pieces it is read, and its usage is found at either end.
+func TestWatcher(t *testing.T) {
+	filler := strings.Repeat("data: {\"x\":1}\n\n", 10_000)
+	for name, c := range map[string]struct {
+		text string
+		want usage
+	}{
+		"chat": {
+			`{"choices":[],"usage":{"prompt_tokens":10,"completion_tokens":2,"total_tokens":12,"prompt_tokens_details":{"cached_tokens":4}}}`,
+			usage{prompt: 10, cached: 4, written: -1, written1h: -1, output: 2, total: 12},
+		},
+		"stream": {
+			filler + `data: {"usage":null}` + "\n\n" + `data: {"usage": {"prompt_tokens":10,"completion_tokens":2}}` + "\n\ndata: [DONE]\n\n",
+			usage{prompt: 10, cached: -1, written: -1, written1h: -1, output: 2, total: -1},
+		},
+		"Anthropic stream": {
+			`data: {"message":{"usage":{"input_tokens":5,"cache_read_input_tokens":7,"cache_creation_input_tokens":3}}}` + filler + `data: {"usage":{"output_tokens":9}}`,
+			usage{prompt: 5, cached: 7, written: 3, written1h: -1, output: 9, total: -1},
+		},
+		"none":     {"boom", unknown},
+		"broken":   {`{"usage`, unknown},
+		"no value": {`{"usage":`, unknown},
+	} {
+		for _, size := range []int{1, 7, 4096, 1 << 20} {
+			var got usage
+			calls := 0
+			w := &watcher{ReadCloser: io.NopCloser(strings.NewReader(c.text)), done: func(u usage, err error) {
+				got = u
+				calls++
+				if err != nil {
+					t.Errorf("%s: %v", name, err)
+				}
+			}}
+			var out strings.Builder
+			if _, err := io.CopyBuffer(&out, struct{ io.Reader }{w}, make([]byte, size)); err != nil {
+				t.Fatal(err)
+			}
+			w.Close()
+			if out.String() != c.text {
+				t.Errorf("%s: the answer changed", name)
+			}
+			if got != c.want || calls != 1 {
+				t.Errorf("%s, read by %d: %+v, %d reports; want %+v, one", name, size, got, calls, c.want)
+			}
+		}
+	}
+}
+
+func TestSplice(t *testing.T) {
+	got := string(splice([]byte("0123456789"), []edit{{from: 8, to: 10, with: []byte("z")}, {from: 0, to: 1}, {from: 3, to: 3, with: []byte("abc")}}))
+	if got != "12abc34567z" {
+		t.Error(got)
+	}
+}
+
+func TestQuoteIsWhatClientsWrite(t *testing.T) {
+	for _, s := range []string{"", "<a & b>", "\u2028", "\x00\n\"\\", "日本"} {
+		var back string
+		if err := json.Unmarshal(quote(s), &back); err != nil || back != s {
+			t.Errorf("%q becomes %s", s, quote(s))
+		}
+	}
+	if got := string(quote("<a>")); got != `"<a>"` {
+		t.Error(got)
+	}
+}

@@ -1,0 +1,291 @@
+package proxy
+
+import (
+	"fmt"
+	"slices"
+	"unicode/utf8"
+
+	"github.com/zeebo/xxh3"
+
+	"github.com/ragpilot/ragpilot/contextpilot"
+	"github.com/ragpilot/ragpilot/internal/cluster"
+	"github.com/ragpilot/ragpilot/internal/extract"
+	"github.com/ragpilot/ragpilot/internal/repeat"
+)
+
+// talk is what the items of a conversation so far have shown.
+type talk struct {
+	multi bool // some tool result held several documents
+	shown map[content]bool
+	calls map[content]string // tool results of one document: the call that gave it
+	tools map[string]string  // tools' names by the calls' IDs
+	lines repeat.Memory      // blocks of lines
+	front bool               // nothing but system items so far
+}
+
+// plan orders and replaces the documents of a body, as decided before where the same items were sent before.
+func (x *exchange) plan(b *body) []edit {
+	chains := make([]chain, len(b.items))
+	c := firstChain(x.tenant, b.model, x.control.key())
+	for i, it := range b.items {
+		c = nextChain(c, b.raw[it.from:it.to])
+		chains[i] = c
+	}
+	state := x.p.state(x.tenant)
+	memo := state.memo
+	last, known := memo.longest(chains)
+	t := recall(last)
+	x.result.Messages = len(b.items)
+	if len(b.items) > 0 && b.items[0].message < 0 {
+		x.result.Messages--
+	}
+	for i, it := range b.items[known:] {
+		it.load(x.dialect, t.tools)
+		next := &turn{chain: chains[known+i], before: last, calls: it.calls}
+		x.item(next, t, b, &it)
+		t.front = t.front && it.role == system
+		next.front, next.multi, next.lines = t.front, t.multi, t.lines.Fresh()
+		last = memo.add(next)
+	}
+	state.named(x.control.session, last)
+	var edits []edit
+	for i := len(b.items) - 1; i >= 0 && last != nil; i, last = i-1, last.before {
+		edits = moved(edits, last.edits, b.items[i].from)
+	}
+	x.changed = len(edits) > 0
+	return edits
+}
+
+// recall collects what the turns up to t have shown.
+func recall(t *turn) *talk {
+	out := &talk{shown: map[content]bool{}, calls: map[content]string{}, tools: map[string]string{}, front: t == nil || t.front}
+	for ; t != nil; t = t.before {
+		out.multi = out.multi || t.multi
+		for _, c := range t.shown {
+			out.shown[c] = true
+		}
+		for _, c := range t.calls {
+			out.tools[c.id] = c.tool
+		}
+		out.lines.Know(t.lines)
+		for _, s := range t.single {
+			out.calls[s.content] = s.toolID // the earliest stays, as we walk backwards
+		}
+	}
+	return out
+}
+
+// item plans the texts of one item.
+func (x *exchange) item(next *turn, t *talk, b *body, it *item) {
+	for i := range it.texts {
+		tx := &it.texts[i]
+		out := tx.value
+		switch {
+		case tx.role == system && t.front && x.control.system:
+			out = x.system(t, b, it, tx)
+		case tx.role == tool && x.control.tools && x.dialect != responses:
+			out = x.tool(next, t, it, tx)
+		}
+		if out = x.lines(t, it, tx, out); out != tx.value {
+			next.edits = append(next.edits, edit{from: tx.from, to: tx.to, with: quote(out)})
+		}
+	}
+}
+
+// system orders the documents in front of a conversation so that their beginning is in the engine's cache.
+func (x *exchange) system(_ *talk, b *body, it *item, tx *text) string {
+	found, ok := extract.Find(tx.value, x.control.extract)
+	if !ok || len(found.Docs) < 2 {
+		return tx.value
+	}
+	x.result.Sources.System++
+	x.result.Documents += len(found.Docs)
+	blocks := make([]contextpilot.Block, len(found.Docs))
+	for i, d := range found.Docs {
+		blocks[i] = contextpilot.Block{Text: d.Text}
+	}
+	// What stands in front of the documents decides which caches can be shared at all.
+	scope := contextpilot.Scope{Model: b.model, Tenant: x.tenant, Replica: fmt.Sprintf("%016x", xxh3.HashString(found.Prefix))}
+	id := x.id
+	if id == "" || len(x.planned) > 0 {
+		id = newID()
+	}
+	plan := x.p.opt.Pilot.Plan(contextpilot.Request{ID: id, Scope: scope, Blocks: blocks})
+	x.p.remember(id, scope)
+	x.planned = append(x.planned, contextpilot.Event{Scope: scope, Request: id})
+	order := make([]int, 0, len(blocks))
+	for _, item := range plan.Items {
+		order = append(order, item.Index)
+	}
+	return x.reorder(found, order, fmt.Sprintf("system[%d]", it.message), tx.value)
+}
+
+// reorder puts found documents into another order, if it is one.
+func (x *exchange) reorder(found extract.Found, order []int, source, as string) string {
+	if len(order) != len(found.Docs) || slices.IsSorted(order) {
+		return as
+	}
+	original := make([]int, len(order))
+	for i := range original {
+		original[i] = i
+	}
+	x.result.Reordered = true
+	x.result.Details = append(x.result.Details, detail{Source: source, Count: len(order), Original: original, Reordered: order})
+	if found.Plain() {
+		return found.Rebuild(order)
+	}
+	return found.Permute(order)
+}
+
+// tool plans a tool result: the first of several documents is ordered, in later ones those that were shown are left out,
+// and a single document that was shown becomes a reference.
+func (x *exchange) tool(next *turn, t *talk, it *item, tx *text) string {
+	found, ok := extract.Find(tx.value, x.control.extract)
+	if !ok || len(found.Docs) < 2 {
+		return x.single(next, t, tx)
+	}
+	x.result.Sources.Tools++
+	source := fmt.Sprintf("tool_result[%d]", it.message)
+	defer func() {
+		for _, d := range found.Docs {
+			c := xxh3.HashString128(d.Text)
+			t.shown[c] = true
+			next.shown = append(next.shown, c)
+		}
+	}()
+	if !t.multi {
+		t.multi = true
+		keys := make([]string, len(found.Docs))
+		for i, d := range found.Docs {
+			keys[i] = d.Key
+		}
+		x.result.Documents += len(keys)
+		order := x.p.state(x.tenant).toolIndex(&x.control).order(x.r.Context(), keys)
+		return x.reorder(found, order, source, tx.value)
+	}
+	return x.leaveOut(t, found, source, tx.value)
+}
+
+// leaveOut drops the documents that stand further up already.
+func (x *exchange) leaveOut(t *talk, found extract.Found, source, as string) string {
+	var keep []int
+	drop := map[int]bool{}
+	for i, d := range found.Docs {
+		if drop[i] = t.shown[xxh3.HashString128(d.Text)]; !drop[i] {
+			keep = append(keep, i)
+		}
+	}
+	gone := len(found.Docs) - len(keep)
+	if gone == 0 {
+		return as
+	}
+	x.result.Deduplicated += gone
+	x.result.Details = append(x.result.Details, detail{Source: source, Count: max(len(keep), 1), Deduped: gone})
+	if len(keep) > 0 {
+		if found.Plain() {
+			return found.Rebuild(keep)
+		}
+		return found.Without(drop)
+	}
+	chars := utf8.RuneCountInString(as)
+	note := fmt.Sprintf("[All %d documents identical to a previous tool result (%d chars). Refer to the earlier result above.]", gone, chars)
+	x.result.Slimmed += gone
+	x.slim(chars, utf8.RuneCountInString(note))
+	return found.Collapse(note)
+}
+
+func (x *exchange) slim(before, after int) {
+	x.result.CharsBefore += before
+	x.result.CharsAfter += after
+	x.result.CharsSaved += before - after
+}
+
+// shortText is the number of characters below which a repeated tool result is not worth a reference.
+const shortText = 100
+
+// single replaces a tool result that equals an earlier one of another call.
+func (x *exchange) single(next *turn, t *talk, tx *text) string {
+	if utf8.RuneCountInString(tx.value) < shortText || tx.toolID == "" {
+		return tx.value
+	}
+	c := xxh3.HashString128(tx.value)
+	first, ok := t.calls[c]
+	if !ok {
+		t.calls[c] = tx.toolID
+		next.single = append(next.single, single{content: c, toolID: tx.toolID})
+		return tx.value
+	}
+	if first == tx.toolID {
+		return tx.value
+	}
+	x.result.Deduplicated++
+	return fmt.Sprintf("[Duplicate content — identical to a previous tool result (%s). Refer to the earlier result above.]", first)
+}
+
+// named notes where a named session stands.
+func (s *state) named(session string, last *turn) {
+	if session == "" || last == nil {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.sessions.Put(session, last)
+}
+
+// lines replaces blocks of lines that stand further up.
+func (x *exchange) lines(t *talk, it *item, tx *text, value string) string {
+	next := repeat.Text{Text: value, Message: it.message}
+	switch {
+	case x.dialect == anthropic, x.dialect == responses && tx.role != tool, tx.list && tx.role != system:
+		return value
+	case tx.role == system:
+		next.Kind, next.Label = repeat.System, repeat.SystemPrompt
+	case tx.role == tool:
+		next.Kind, next.Label = repeat.ToolResult, tx.tool
+		if tx.tool == "" {
+			next.Label = "tool"
+		}
+	case tx.role == user:
+		next.Label = repeat.UserMessage
+	case tx.role == assistant:
+		next.Label = repeat.AssistantMessage
+	default:
+		return value
+	}
+	var r repeat.Result
+	out := t.lines.Shorten(next, x.p.opt.Modulus, &r)
+	d := &x.result.Blocks
+	d.Deduped += r.BlocksDeduped
+	d.Total += r.BlocksTotal
+	d.System += r.SystemBlocksMatched
+	d.Saved += r.CharsSaved
+	x.slim(r.CharsBefore, r.CharsAfter)
+	return out
+}
+
+// toolIndex returns the tenant's index of tool results; the first request's controls rule.
+func (s *state) toolIndex(ctl *control) *toolIndex {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.index == nil {
+		alpha, linkage := cluster.DefaultAlpha, cluster.Average
+		if ctl.alpha > 0 {
+			alpha = ctl.alpha
+		}
+		if l, err := cluster.ParseLinkage(ctl.linkage); err == nil && ctl.linkage != "" {
+			linkage = l
+		}
+		s.index = newToolIndex(maxToolResults, alpha, linkage)
+	}
+	return s.index
+}
+
+// maxToolResults bounds the index of tool results.
+const maxToolResults = 20_000
+
+// remember notes in which scope a request was planned, for reports of evictions.
+func (p *Proxy) remember(id string, scope contextpilot.Scope) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.scopes.Put(id, scope)
+}

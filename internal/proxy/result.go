@@ -1,0 +1,40 @@
+package proxy
+
+// result is what ResultHeader says was done to a request. Member names are the reference's.
+type result struct {
+	Intercepted  bool     `json:"intercepted"`
+	Reordered    bool     `json:"documents_reordered"`
+	Documents    int      `json:"total_documents"` // of the reordered texts
+	Deduplicated int      `json:"documents_deduplicated"`
+	Slimmed      int      `json:"documents_slimmed"` // of texts of which nothing but a note is left
+	CharsBefore  int      `json:"chars_before_slim"`
+	CharsAfter   int      `json:"chars_after_slim"`
+	CharsSaved   int      `json:"chars_saved"`
+	Messages     int      `json:"message_count"`
+	Sources      sources  `json:"sources"`
+	Details      []detail `json:"reorder_details"`
+	Blocks       blocks   `json:"dedup"`
+	RequestID    string   `json:"request_id,omitempty"`
+	Shadow       bool     `json:"shadow,omitempty"` // planned, but forwarded as it came
+}
+
+type sources struct {
+	System int `json:"system"`
+	Tools  int `json:"tool_results"`
+}
+
+// detail tells about one text: its order, or how many documents were left out.
+type detail struct {
+	Source    string `json:"source"`
+	Count     int    `json:"count"`
+	Original  []int  `json:"original_order,omitempty"`
+	Reordered []int  `json:"reordered_order,omitempty"`
+	Deduped   int    `json:"deduped,omitempty"`
+}
+
+type blocks struct {
+	Deduped int `json:"blocks_deduped"`
+	Total   int `json:"blocks_total"`
+	System  int `json:"system_blocks_matched"`
+	Saved   int `json:"chars_saved"`
+}

@@ -1,0 +1,33 @@
+package proxy
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"testing"
+
+	"github.com/ragpilot/ragpilot/internal/cluster"
+)
+
+// The index is bounded, numbers are used again, and every answer is a permutation.
+func TestToolIndexIsBounded(t *testing.T) {
+	x := newToolIndex(50, cluster.DefaultAlpha, cluster.Average)
+	for i := range 2000 {
+		keys := []string{fmt.Sprint(i % 7), fmt.Sprint(100 + i), fmt.Sprint(3000 + i/2)}
+		got := slices.Sorted(slices.Values(x.order(t.Context(), keys)))
+		if !slices.Equal(got, []int{0, 1, 2}) {
+			t.Fatalf("result %d: %v is no permutation", i, got)
+		}
+	}
+	if n := x.numbers.Len(); n > 3*50+10 {
+		t.Errorf("%d documents are known, 50 results have at most 150", n)
+	}
+	if got := x.order(t.Context(), []string{"a", "a", "b"}); !slices.Equal(got, []int{0, 1, 2}) {
+		t.Errorf("repeated keys: %v", got)
+	}
+	gone, cancel := context.WithCancel(t.Context())
+	cancel()
+	if got := x.order(gone, []string{"c", "b"}); len(got) != 2 {
+		t.Errorf("a client that has gone: %v", got)
+	}
+}

@@ -1,0 +1,87 @@
+package serve
+
+import (
+	"encoding/json"
+	"net/http"
+	"sync/atomic"
+)
+
+// answer is the [http.ResponseWriter] of a request to the main listener. It knows what was sent. Flush, and by Unwrap all
+// that [http.ResponseController] can do, reach the connection.
+type answer struct {
+	http.ResponseWriter
+	control *http.ResponseController
+	status  int // 0: nothing sent yet
+	bytes   int64
+	ours    bool // the handler's answer was replaced, what it writes is dropped
+
+	// refusal is what ended the body before its end, a status of 400 or more: the handler's complaint about a broken
+	// body becomes that. Set by whoever reads the body.
+	refusal atomic.Int32
+}
+
+func newAnswer(w http.ResponseWriter) *answer {
+	return &answer{ResponseWriter: w, control: http.NewResponseController(w)}
+}
+
+// Unwrap is for [http.ResponseController].
+func (a *answer) Unwrap() http.ResponseWriter { return a.ResponseWriter }
+
+// WriteHeader begins the answer, unless it has begun.
+func (a *answer) WriteHeader(code int) {
+	switch {
+	case a.status != 0:
+		return
+	case code >= 100 && code < 200 && code != http.StatusSwitchingProtocols:
+		a.ResponseWriter.WriteHeader(code)
+		return
+	}
+	if refusal := int(a.refusal.Load()); code >= 400 && refusal != 0 && refusal != code {
+		a.ours, a.status = true, refusal
+		a.bytes += sendDetail(a.ResponseWriter, refusal, refusals[refusal])
+		return
+	}
+	a.status = code
+	a.ResponseWriter.WriteHeader(code)
+}
+
+// Write sends a part of the body.
+func (a *answer) Write(p []byte) (int, error) {
+	if a.status == 0 {
+		a.WriteHeader(http.StatusOK)
+	}
+	if a.ours {
+		return len(p), nil
+	}
+	n, err := a.ResponseWriter.Write(p)
+	a.bytes += int64(n)
+	return n, err
+}
+
+// Flush sends what is buffered.
+func (a *answer) Flush() { _ = a.FlushError() }
+
+// FlushError sends what is buffered.
+func (a *answer) FlushError() error {
+	if a.status == 0 {
+		a.WriteHeader(http.StatusOK)
+	}
+	return a.control.Flush()
+}
+
+// sendDetail answers as all of the API does, and returns the length of the body.
+func sendDetail(w http.ResponseWriter, code int, text string) int64 {
+	h := w.Header()
+	for _, name := range []string{"Content-Length", "Content-Encoding", "Etag", "Last-Modified", "Cache-Control"} {
+		h.Del(name) // of an answer that was begun and given up
+	}
+	return sendJSON(w, code, map[string]string{"detail": text})
+}
+
+func sendJSON(w http.ResponseWriter, code int, members map[string]string) int64 {
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(code)
+	text, _ := json.Marshal(members) // of strings: cannot fail
+	n, _ := w.Write(text)            // a client that is gone reads no answer
+	return int64(n)
+}

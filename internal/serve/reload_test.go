@@ -1,0 +1,140 @@
+package serve_test
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"os"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/ragpilot/ragpilot/internal/serve"
+)
+
+// TestReload: what can change without a restart does, and what cannot is named.
+func TestReload(t *testing.T) {
+	file := write(t, "r.yaml", "")
+	load := func() (serve.Config, error) {
+		return serve.Source{File: file, Flags: func(c *serve.Config) error {
+			c.Listen, c.AdminAddr = "127.0.0.1:0", "127.0.0.1:0"
+			return nil
+		}}.Load()
+	}
+	rewrite := func(text string) {
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	rewrite("keys: [{tenant: red, key: old-key}]\n")
+	cfg, err := load()
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := start(t, cfg, hello, load)
+	code := func(key string, bytes int) int {
+		return r.ask(t, http.MethodPost, r.url+"/reorder", strings.NewReader(strings.Repeat("x", bytes)), "x-api-key", key).code
+	}
+	if code("old-key", 100) != 200 || code("new-key", 100) != 401 {
+		t.Error("before")
+	}
+
+	rewrite("keys: [{tenant: red, key: new-key}]\nlimits: {body_bytes: 50, sessions: 9, header_bytes: 9999}\nhold_out: 0.5\nshadow: true\nlog_level: error\npolicy: sorted\ntimeouts: {drain: 1s}\nlisten: 127.0.0.1:1\n")
+	if err := r.Reload(); err != nil {
+		t.Fatal(err)
+	}
+	if code("old-key", 10) != 401 || code("new-key", 10) != 200 || code("new-key", 100) != 413 {
+		t.Error("keys and limits of the new file do not hold")
+	}
+	live := r.Live().Load()
+	if live.HoldOut != 0.5 || !live.Shadow || live.Limits.Sessions != 9 || live.LogLevel != "error" || r.Live().Level() != slog.LevelError || len(live.Keys) != 1 {
+		t.Errorf("live: %+v", live)
+	}
+	if live.Limits.HeaderBytes != serve.Default().Limits.HeaderBytes {
+		t.Errorf("header_bytes changed while the listener keeps the old one: %d", live.Limits.HeaderBytes)
+	}
+
+	for _, bad := range []string{"keys: [{key: new-key}, {key: new-key}]\n", "no_such: 1\n", "hold_out: 7\n", "keys: [{file: missing}]\n"} {
+		rewrite(bad)
+		if err := r.Reload(); !errors.Is(err, serve.ErrBadConfig) {
+			t.Errorf("%s: %v", bad, err)
+		}
+		if got := r.Live().Load(); got.HoldOut != 0.5 || code("new-key", 10) != 200 {
+			t.Errorf("%s: changed something: %+v", bad, got)
+		}
+	}
+	contains(t, "metrics", r.get(t, r.admin+"/metrics").body, `ragpilot_config_reloads_total{result="refused"} 4`, `ragpilot_config_reloads_total{result="taken"} 1`)
+
+	rewrite("log_level: debug\npolicy: sorted\nlimits: {header_bytes: 9999}\ntimeouts: {drain: 1s}\nmodel: m\n")
+	if err := r.Reload(); err != nil {
+		t.Fatal(err)
+	}
+	if code("", 100) != 200 {
+		t.Error("keys were taken out of the file, and are asked for")
+	}
+	contains(t, "log", r.log.String(), "configuration reloaded", "changed=\"[log_level shadow hold_out keys limits.body_bytes limits.sessions]\"",
+		"restart is needed", "fields=\"[model policy limits.header_bytes timeouts.drain]\"")
+}
+
+// TestHangup: a signal reloads, and why it did not is in the log.
+func TestHangup(t *testing.T) {
+	cfg := settings()
+	hangup := make(chan os.Signal)
+	results := make(chan error, 2)
+	results <- fmt.Errorf("%w: it rains", serve.ErrBadConfig)
+	results <- nil
+	r := &running{log: new(logs)}
+	live := serve.NewLive(cfg)
+	r.begin(t, cfg, http.HandlerFunc(hello), serve.Options{Live: live, Logger: serve.NewLogger(r.log, "text", live), Hangup: hangup, Load: func() (serve.Config, error) {
+		next := cfg
+		next.HoldOut = 1
+		return next, <-results
+	}})
+	hangup <- syscall.SIGHUP
+	hangup <- syscall.SIGHUP // taken when the first one is done
+	eventually(t, "reload", func() bool { return live.Load().HoldOut == 1 })
+	contains(t, "log", r.log.String(), "level=ERROR", "the old one stays", "it rains")
+}
+
+func TestNothingToReload(t *testing.T) {
+	r := start(t, settings(), hello)
+	if err := r.Reload(); err == nil {
+		t.Error("no error")
+	}
+}
+
+// TestReloadUnderLoad is for the race detector.
+func TestReloadUnderLoad(t *testing.T) {
+	shares := make(chan float64, 1)
+	cfg := settings(func(c *serve.Config) { c.Keys = twoTeams })
+	r := start(t, cfg, func(w http.ResponseWriter, r *http.Request) { _, _ = io.Copy(w, r.Body) }, func() (serve.Config, error) {
+		next := cfg
+		next.HoldOut = <-shares
+		return next, nil
+	})
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		for i := range 100 {
+			shares <- float64(i) / 100
+			if err := r.Reload(); err != nil {
+				t.Error(err)
+			}
+		}
+	}()
+	for range 100 {
+		if got := r.ask(t, http.MethodPost, r.url+"/reorder", strings.NewReader("text"), "x-api-key", "red-key"); got.body != "text" {
+			t.Errorf("%d %s", got.code, got.body)
+		}
+		_ = r.Live().Load()
+		_ = r.Live().Level()
+	}
+	select {
+	case <-ended:
+	case <-time.After(patience):
+		t.Error("reloads did not end")
+	}
+}

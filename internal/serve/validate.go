@@ -1,0 +1,228 @@
+package serve
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/ragpilot/ragpilot/contextpilot"
+)
+
+// ErrBadConfig is wrapped by every error about a configuration.
+var ErrBadConfig = errors.New("bad configuration")
+
+// problems collects what is wrong with a configuration: all of it, so that a file is mended in one go.
+type problems []error
+
+func (p *problems) add(field string, value any, want string) {
+	if text, ok := value.(string); ok {
+		value = strconv.Quote(text)
+	}
+	*p = append(*p, fmt.Errorf("%w: %s %v: %s", ErrBadConfig, field, value, want))
+}
+
+// Validate tells everything that is wrong with the configuration; each error names the field and its value, unless
+// that is secret. Files are not looked at: see [Config.ReadSecrets] and [New].
+func (c Config) Validate() error {
+	var p problems
+	p.checkAddress("listen", c.Listen)
+	if c.AdminAddr != "" {
+		p.checkAddress("admin_addr", c.AdminAddr)
+	}
+	p.checkUpstream(c.InferAPIURL)
+	p.oneOf("log_level", c.LogLevel, "debug", "info", "warning", "error")
+	p.oneOf("log_format", c.LogFormat, "text", "json")
+	p.oneOf("cloud_provider", c.CloudProvider, "", "anthropic", "openai", "minimax")
+	if !presentable(string(c.CloudAPIKey)) {
+		p.add("cloud_api_key", c.CloudAPIKey, "has characters that no header can carry")
+	}
+	if c.Policy != "" {
+		if _, err := contextpilot.NewPolicy(c.Policy); err != nil {
+			p.add("policy", c.Policy, err.Error())
+		}
+	}
+	if !(c.HoldOut >= 0 && c.HoldOut <= 1) { // also not a number
+		p.add("hold_out", c.HoldOut, "want a share from 0 to 1")
+	}
+	if h := c.TrustTenantHeader; h != "" && !isToken(h) {
+		p.add("trust_tenant_header", h, "is no name of a header")
+	} else if strings.EqualFold(h, "Authorization") || strings.EqualFold(h, "X-Api-Key") {
+		p.add("trust_tenant_header", h, "carries keys")
+	}
+	p.checkKeys(c.Keys)
+	p.checkNumbers(c)
+	p.checkTLS(c.TLS)
+	return errors.Join(p...)
+}
+
+func (p *problems) oneOf(field, value string, want ...string) {
+	if !slices.Contains(want, value) {
+		names := make([]string, 0, len(want))
+		for _, name := range want {
+			if name != "" {
+				names = append(names, name)
+			}
+		}
+		p.add(field, value, "want "+strings.Join(names, ", "))
+	}
+}
+
+func (p *problems) checkAddress(field, value string) {
+	_, port, err := net.SplitHostPort(value)
+	if err != nil {
+		p.add(field, value, "want host:port")
+		return
+	}
+	if n, err := strconv.ParseUint(port, 10, 16); err != nil || strconv.FormatUint(n, 10) != port {
+		p.add(field, value, "want a port from 0 to 65535")
+	}
+}
+
+func (p *problems) checkUpstream(value string) {
+	u, err := url.Parse(value)
+	switch {
+	case err != nil:
+		p.add("infer_api_url", redacted(value), "is no URL")
+	case u.Scheme != "http" && u.Scheme != "https":
+		p.add("infer_api_url", redacted(value), "want http or https")
+	case u.Hostname() == "":
+		p.add("infer_api_url", redacted(value), "has no host")
+	case u.RawQuery != "" || u.ForceQuery || u.Fragment != "":
+		p.add("infer_api_url", redacted(value), "must have no query and no fragment")
+	}
+}
+
+// checkKeys never shows a key, only its place.
+func (p *problems) checkKeys(keys []Key) {
+	first := map[Secret]int{}
+	for i, k := range keys {
+		field := fmt.Sprintf("keys[%d]", i)
+		if k.Tenant != "" && !isTenant(k.Tenant) {
+			p.add(field+".tenant", k.Tenant, wantTenant)
+		}
+		j, twice := first[k.Key]
+		switch {
+		case k.File != "" && k.Key != "":
+			p.add(field+".file", k.File, "the key itself is given too")
+		case k.File != "": // not read yet
+		case k.Key == "":
+			p.add(field+".key", `""`, "want a key or a file")
+		case !presentable(string(k.Key)):
+			p.add(field+".key", k.Key, "has characters that no header can carry")
+		case twice:
+			p.add(field+".key", k.Key, fmt.Sprintf("is the key of keys[%d] too", j))
+		default:
+			first[k.Key] = i
+		}
+	}
+}
+
+func (p *problems) checkNumbers(c Config) {
+	for _, n := range []struct {
+		field      string
+		value, min int64
+	}{
+		{"chunk_modulus", int64(c.ChunkModulus), 1},
+		{"workers", int64(c.Workers), 0},
+		{"max_tokens", int64(c.MaxTokens), 0},
+		{"limits.body_bytes", c.Limits.BodyBytes, 1},
+		{"limits.header_bytes", int64(c.Limits.HeaderBytes), 1},
+		{"limits.contexts", int64(c.Limits.Contexts), 1},
+		{"limits.blocks", int64(c.Limits.Blocks), 1},
+		{"limits.sessions", int64(c.Limits.Sessions), 1},
+		{"limits.tenants", int64(c.Limits.Tenants), 1},
+	} {
+		if n.value < n.min {
+			p.add(n.field, n.value, fmt.Sprintf("want at least %d", n.min))
+		}
+	}
+	for _, d := range []struct {
+		field string
+		value time.Duration
+	}{
+		{"read_header", c.Timeouts.ReadHeader},
+		{"read_body", c.Timeouts.ReadBody},
+		{"idle", c.Timeouts.Idle},
+		{"upstream_connect", c.Timeouts.UpstreamConnect},
+		{"upstream_header", c.Timeouts.UpstreamHeader},
+	} {
+		if d.value <= 0 {
+			p.add("timeouts."+d.field, d.value, "want more than 0s")
+		}
+	}
+	if c.Timeouts.Drain < 0 {
+		p.add("timeouts.drain", c.Timeouts.Drain, "want at least 0s")
+	}
+}
+
+func (p *problems) checkTLS(t TLS) {
+	if !t.on() {
+		return
+	}
+	if t.Cert == "" {
+		p.add("tls.cert", "", "want a file, since other fields of tls are given")
+	}
+	if t.Key == "" {
+		p.add("tls.key", "", "want a file, since other fields of tls are given")
+	}
+}
+
+// Warnings tells what is valid and may surprise. A server logs it when it starts.
+func (c Config) Warnings() []string {
+	var w []string
+	if c.Workers > 1 {
+		w = append(w, fmt.Sprintf("workers %d has no effect: one process serves all requests", c.Workers))
+	}
+	if c.MaxTokens > 0 {
+		w = append(w, fmt.Sprintf("max_tokens %d has no effect: the reference no longer uses it either", c.MaxTokens))
+	}
+	if c.CloudProvider == "" && c.CloudAPIKey+Secret(c.CloudAPIKeyFile) != "" {
+		w = append(w, "cloud_api_key has no effect without cloud_provider")
+	}
+	if c.CloudProvider == "" && c.ExtendedCache {
+		w = append(w, "extended_cache has no effect without cloud_provider")
+	}
+	if len(c.Keys) == 0 && c.TLS.ClientCA == "" && !loopback(c.Listen) {
+		w = append(w, "listen "+c.Listen+" can be reached from other machines, and neither keys nor tls.client_ca are set")
+	}
+	if c.AdminAddr != "" && !loopback(c.AdminAddr) {
+		w = append(w, "admin_addr "+c.AdminAddr+" can be reached from other machines and asks for no key")
+	}
+	if c.TrustTenantHeader != "" {
+		w = append(w, "trust_tenant_header "+c.TrustTenantHeader+": a client that is not behind a gateway can claim any tenant")
+	}
+	return w
+}
+
+func loopback(address string) bool {
+	host, _, err := net.SplitHostPort(address)
+	if err != nil {
+		return false
+	}
+	ip := net.ParseIP(host)
+	return host == "localhost" || ip != nil && ip.IsLoopback()
+}
+
+const wantTenant = "want 1 to 128 printable ASCII characters without spaces"
+
+// isTenant bounds names, since they stand in logs and keep state apart.
+func isTenant(name string) bool {
+	return name != "" && len(name) <= 128 && presentable(name)
+}
+
+// presentable tells whether all characters are printable ASCII other than the space.
+func presentable(text string) bool {
+	return !strings.ContainsFunc(text, func(r rune) bool { return r <= ' ' || r > '~' })
+}
+
+// isToken tells whether text may name a header (RFC 9110, 5.6.2).
+func isToken(text string) bool {
+	return text != "" && !strings.ContainsFunc(text, func(r rune) bool {
+		return r <= ' ' || r > '~' || strings.ContainsRune("\"(),/:;<=>?@[\\]{}", r)
+	})
+}

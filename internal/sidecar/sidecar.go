@@ -1,0 +1,123 @@
+// Package sidecar puts the server together: the reference's endpoints (httpapi), the proxy in front of the engine
+// (proxy), what a cloud provider's cache needs (promptcache), and the figures (figures).
+package sidecar
+
+import (
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/url"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/ragpilot/ragpilot/contextpilot"
+	"github.com/ragpilot/ragpilot/internal/figures"
+	"github.com/ragpilot/ragpilot/internal/httpapi"
+	"github.com/ragpilot/ragpilot/internal/promptcache"
+	"github.com/ragpilot/ragpilot/internal/proxy"
+	"github.com/ragpilot/ragpilot/internal/serve"
+)
+
+// Options are what the API needs beside its configuration.
+type Options struct {
+	Live     *serve.Live           // nil: the configuration does not change
+	Registry prometheus.Registerer // nil: a new one
+	Log      *slog.Logger          // nil: slog.Default
+	// ProviderBase replaces the cloud provider's address, for gateways and tests; nil: the provider's own.
+	ProviderBase *url.URL
+}
+
+// API is everything that a server serves. Safe for concurrent use.
+type API struct {
+	main    *http.ServeMux
+	proxy   *proxy.Proxy
+	figures *figures.Figures
+}
+
+// New makes an API. cfg has been validated.
+func New(cfg serve.Config, o Options) (*API, error) {
+	cfg, err := cfg.ReadSecrets()
+	if err != nil {
+		return nil, err
+	}
+	if o.Live == nil {
+		o.Live = serve.NewLive(cfg)
+	}
+	if o.Registry == nil {
+		o.Registry = prometheus.NewRegistry()
+	}
+	numbers, err := figures.New(o.Registry)
+	if err != nil {
+		return nil, err
+	}
+	// Documents inside of texts have no names that a note could use, and references are made by the proxy.
+	pilot, err := contextpilot.New(contextpilot.Config{
+		Policy: cfg.Policy, Dedup: contextpilot.DedupOff, Notes: contextpilot.Notes{Hint: contextpilot.HintNone}, MaxRequests: maxRequests,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("policy %q: %w", cfg.Policy, err)
+	}
+	a := &API{main: http.NewServeMux(), figures: numbers}
+	index := httpapi.New(httpapi.Options{
+		Stateless: cfg.Stateless, MaxContexts: cfg.Limits.Contexts, MaxBlocks: cfg.Limits.Blocks, MaxTenants: cfg.Limits.Tenants,
+		OnReset: func(tenant string) { a.proxy.Forget(tenant, "") },
+		OnEvict: func(tenant string, ids []string) { a.proxy.Evicted(tenant, ids) },
+	})
+	po := proxy.Options{
+		Pilot: pilot, Index: index, Log: o.Log, Recorder: numbers, Modulus: cfg.ChunkModulus, MaxTenants: cfg.Limits.Tenants, MaxSessions: cfg.Limits.Sessions,
+		Transport: proxy.NewTransport(cfg.Timeouts.UpstreamConnect, cfg.Timeouts.UpstreamHeader),
+		Live: func() (bool, float64) {
+			now := o.Live.Load()
+			return now.Shadow, now.HoldOut
+		},
+	}
+	if err := upstream(cfg, o.ProviderBase, &po); err != nil {
+		return nil, err
+	}
+	if a.proxy, err = proxy.New(po); err != nil {
+		return nil, err
+	}
+	a.main.Handle("/", index)
+	a.main.Handle("/v1/", a.proxy)
+	a.main.Handle("/cloud/", a.proxy)
+	return a, nil
+}
+
+// maxRequests bounds the index of prompts that begin with documents.
+const maxRequests = 100_000
+
+// upstream sets where requests go.
+func upstream(cfg serve.Config, base *url.URL, po *proxy.Options) (err error) {
+	if cfg.CloudProvider != "" {
+		po.Provider, err = promptcache.New(promptcache.Options{
+			Provider: cfg.CloudProvider, Key: cfg.CloudAPIKey.Reveal(), Extended: cfg.ExtendedCache, Base: base,
+		})
+		return err
+	}
+	po.Upstream, err = url.Parse(cfg.InferAPIURL)
+	if err != nil {
+		return fmt.Errorf("infer_api_url: %w", err)
+	}
+	return nil
+}
+
+// ServeHTTP answers on the main listener.
+func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) { a.main.ServeHTTP(w, r) }
+
+// Admin adds what belongs on the admin listener: /figures and /forget.
+func (a *API) Admin(mux *http.ServeMux) {
+	mux.Handle("GET /figures", a.figures)
+	mux.HandleFunc("POST /forget", a.forget)
+}
+
+// forget drops what is kept of a tenant, or of one of its sessions.
+func (a *API) forget(w http.ResponseWriter, r *http.Request) {
+	tenant, session := r.FormValue("tenant"), r.FormValue("session")
+	w.Header().Set("Content-Type", "application/json")
+	if !a.proxy.Forget(tenant, session) {
+		w.WriteHeader(http.StatusNotFound)
+		fmt.Fprintln(w, `{"detail":"Nothing is known of it"}`)
+		return
+	}
+	fmt.Fprintln(w, `{"status":"ok"}`)
+}

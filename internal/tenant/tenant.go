@@ -1,0 +1,18 @@
+// Package tenant carries the tenant of an HTTP request through its context. Whoever authenticates the request sets
+// it; everything that keeps state keeps it apart by tenant. The zero tenant "" is the only one of most servers.
+package tenant
+
+import "context"
+
+type key struct{}
+
+// With returns a context whose requests belong to a tenant.
+func With(ctx context.Context, name string) context.Context {
+	return context.WithValue(ctx, key{}, name)
+}
+
+// From returns the tenant, "" if none was set.
+func From(ctx context.Context) string {
+	name, _ := ctx.Value(key{}).(string)
+	return name
+}
