@@ -45,7 +45,7 @@ func (p *Proxy) chat(d dialect) http.HandlerFunc {
 		if !ok {
 			return
 		}
-		if !json.Valid(raw) {
+		if !valid(raw) {
 			writeError(w, http.StatusBadRequest, "Invalid JSON body")
 			return
 		}

@@ -31,7 +31,7 @@ func (p *Proxy) completions(w http.ResponseWriter, r *http.Request) {
 	if !ok {
 		return
 	}
-	if !json.Valid(raw) {
+	if !valid(raw) {
 		writeError(w, http.StatusBadRequest, "Invalid JSON body")
 		return
 	}

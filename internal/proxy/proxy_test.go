@@ -307,6 +307,17 @@ func TestRequestIDs(t *testing.T) {
 	}
 }
 
+// Nesting must not exhaust the stack.
+func TestDeepNesting(t *testing.T) {
+	e := newEngine(t)
+	p := newProxy(t, e, nil)
+	for _, body := range []string{strings.Repeat("[", 16<<20), `{"messages":` + strings.Repeat(`{"a":`, 1<<20), strings.Repeat("[", 100_000) + strings.Repeat("]", 100_000)} {
+		if w := post(p, chatPath, "", body); w.Code != http.StatusBadRequest {
+			t.Errorf("%.20s…: %d", body, w.Code)
+		}
+	}
+}
+
 func TestBadJSON(t *testing.T) {
 	e := newEngine(t)
 	p := newProxy(t, e, nil)

@@ -23,14 +23,13 @@ type outgoing struct {
 	failed string // what an unreachable upstream is called in the error
 }
 
-// forward sends a request upstream and passes the answer on as it arrives. The client's going away ends the upstream
-// request.
+// forward sends a request upstream and passes the answer on as it arrives: event streams and answers of unknown length
+// piece by piece, others as the connection takes them. The client's going away ends the upstream request.
 func (p *Proxy) forward(w http.ResponseWriter, r *http.Request, out outgoing) {
 	rp := &httputil.ReverseProxy{
-		Transport:     p.transport,
-		FlushInterval: -1,
-		BufferPool:    &p.buffers,
-		ErrorLog:      p.errorLog,
+		Transport:  p.transport,
+		BufferPool: &p.buffers,
+		ErrorLog:   p.errorLog,
 		Rewrite: func(pr *httputil.ProxyRequest) {
 			pr.Out.URL.Scheme, pr.Out.URL.Host = out.base.Scheme, out.base.Host
 			pr.Out.URL.Path = strings.TrimSuffix(out.base.Path, "/") + r.URL.Path
