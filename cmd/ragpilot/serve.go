@@ -22,9 +22,9 @@ import (
 
 // serveFlags are what the command line says. Only flags that were given count: the others leave the file alone.
 type serveFlags struct {
-	file, host, keyFile, cloudAPIKey string
-	port                             portFlag
-	config                           httpserve.Config // values of flags that are fields
+	file, host, keyFile, cloudAPIKey, sharedState string
+	port                                          portFlag
+	config                                        httpserve.Config // values of flags that are fields
 }
 
 func newServe() *cobra.Command {
@@ -65,6 +65,9 @@ func (f *serveFlags) register(flags *pflag.FlagSet) {
 	flags.StringVar(&c.Policy, "policy", c.Policy, fmt.Sprintf("order `POLICY`: %v; empty: %s", contextpilot.PolicyNames(), contextpilot.DefaultPolicy))
 	flags.BoolVar(&c.Shadow, "shadow", c.Shadow, "plan and measure, but forward requests as they came")
 	flags.Float64Var(&c.HoldOut, "hold-out", c.HoldOut, "`SHARE` of requests, 0 to 1, forwarded as they came, to compare with")
+	flags.BoolVar(&c.KeepTexts, "keep-texts", c.KeepTexts, "keep the last prompts in memory, for the dashboard")
+	flags.StringVar(&c.StateDir, "state-dir", c.StateDir, "`FOLDER` for what a restart should know (hashes, no texts); empty: it begins anew")
+	flags.StringVar(&f.sharedState, "shared-state", "", "redis:// `URL` of what replicas share; with a password, RAGPILOT_SHARED_STATE is safer")
 	flags.StringVar(&c.TrustTenantHeader, "trust-tenant-header", c.TrustTenantHeader, "`HEADER` that holds the tenant; only behind a gateway that sets it")
 	flags.StringVar(&c.TLS.Cert, "tls-cert", c.TLS.Cert, "certificate `FILE` in PEM; with --tls-key: serve TLS")
 	flags.StringVar(&c.TLS.Key, "tls-key", c.TLS.Key, "`FILE` with the certificate's key")
@@ -93,6 +96,9 @@ func (f *serveFlags) apply(flags *pflag.FlagSet, c *httpserve.Config) error {
 		"policy":              func() { c.Policy = from.Policy },
 		"shadow":              func() { c.Shadow = from.Shadow },
 		"hold-out":            func() { c.HoldOut = from.HoldOut },
+		"keep-texts":          func() { c.KeepTexts = from.KeepTexts },
+		"state-dir":           func() { c.StateDir = from.StateDir },
+		"shared-state":        func() { c.SharedState = httpserve.Secret(f.sharedState) },
 		"trust-tenant-header": func() { c.TrustTenantHeader = from.TrustTenantHeader },
 		"tls-cert":            func() { c.TLS.Cert = from.TLS.Cert },
 		"tls-key":             func() { c.TLS.Key = from.TLS.Key },
@@ -129,6 +135,11 @@ func (f *serveFlags) run(cmd *cobra.Command) error {
 	if err != nil {
 		return err
 	}
+	defer func() {
+		if err := api.Close(); err != nil {
+			logger.Error("state was not written", "error", err)
+		}
+	}()
 	hangup := make(chan os.Signal, 1)
 	signal.Notify(hangup, syscall.SIGHUP) // on Windows nobody sends it
 	defer signal.Stop(hangup)

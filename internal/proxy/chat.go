@@ -28,13 +28,24 @@ type exchange struct {
 	raw     []byte // as it came
 	send    []byte // as it goes
 	id      string // request ID for the engine, "" if it is told none
+	model   string
+	session string
+	found   int // documents
+	sent    time.Time
 	heldOut bool
 	changed bool // texts were changed, now or in earlier turns
 	result  result
 	cache   promptcache.Handle
-	told    bool                 // the provider's cache knows the answer's usage
-	planned []contextpilot.Event // what Observe is told about the plans of this request
+	told    bool // the provider's cache knows the answer's usage
+	planned []planned
 	first   time.Duration
+}
+
+// planned is a prompt that the pilot's index takes for sent.
+type planned struct {
+	scope    contextpilot.Scope
+	id       string
+	expected int // tokens in the engine's cache
 }
 
 // chat serves one of the endpoints with messages.
@@ -73,7 +84,8 @@ func (x *exchange) prepare() {
 		return
 	}
 	shadow, share := x.p.opt.Live()
-	x.heldOut = x.holdOut(&b, share)
+	x.model, x.session = b.model, sessionOf(&x.control, &b)
+	x.heldOut = share > 0 && float64(xxh3.HashString(x.session)>>11)/(1<<53) < share
 	var edits []edit
 	x.name(&b.root)
 	if !x.heldOut {
@@ -141,16 +153,9 @@ func addMember(raw []byte, name, value string) []byte {
 	return splice(raw, []edit{{from: end, to: end, with: with}})
 }
 
-// holdOut tells whether the request's session is one of those that pass as they are.
-func (x *exchange) holdOut(b *body, share float64) bool {
-	if share <= 0 {
-		return false
-	}
-	return float64(xxh3.HashString(sessionOf(&x.control, b))>>11)/(1<<53) < share
-}
-
 // forward sends the request and reports when its answer has ended.
 func (x *exchange) forward() {
+	x.sent = x.p.opt.Now()
 	ended := false
 	end := func(u usage, err error) {
 		if !ended {
@@ -206,13 +211,18 @@ func (x *exchange) head(h http.Header) {
 
 // end tells everybody how it went.
 func (x *exchange) end(u usage, err error) {
-	for _, ev := range x.planned {
-		if err != nil && u == unknown {
-			ev.Kind = contextpilot.Gone // it has not reached the engine, as far as anybody knows
-		} else {
-			ev.Kind, ev.Tokens, ev.Output = contextpilot.Served, max(u.cached, 0), max(u.output, 0)
+	for _, pl := range x.planned {
+		if err != nil && u == unknown { // it has not reached the engine, as far as anybody knows
+			x.p.gone(pl.scope, pl.id)
+			continue
 		}
-		x.p.opt.Pilot.Observe(ev)
+		x.p.opt.Pilot.Observe(contextpilot.Event{
+			Kind: contextpilot.Served, Scope: pl.scope, Request: pl.id, Tokens: max(u.cached, 0), Output: max(u.output, 0),
+		})
+		for _, lost := range x.p.trust.answered(pl.scope, pl.expected, u.cached) {
+			x.p.opt.Log.Warn("the engine does not hold what it held before the restart: the index begins anew", "model", lost.Model)
+			x.p.opt.Pilot.Observe(contextpilot.Event{Kind: contextpilot.Cleared, Scope: lost})
+		}
 	}
 	if x.p.opt.Provider != nil && err == nil {
 		x.tellCache(u, nil)
@@ -221,11 +231,33 @@ func (x *exchange) end(u usage, err error) {
 		x.p.opt.Index.RecordTTFT(x.tenant, x.first, x.result.CharsSaved)
 	}
 	if x.p.opt.Recorder != nil {
-		x.p.opt.Recorder.Answered(Report{
-			Tenant: x.tenant, Path: x.r.URL.Path, Planned: !x.control.off && !x.heldOut, HeldOut: x.heldOut, TTFT: x.first,
-			Total: x.p.opt.Now().Sub(x.began), Prompt: u.prompt, Cached: u.cached, CharsSaved: x.result.CharsSaved, Failed: err != nil,
-		})
+		x.p.opt.Recorder.Answered(x.report(u, err))
 	}
+}
+
+func (x *exchange) report(u usage, err error) Report {
+	r := Report{
+		ID: x.id, At: x.began, Tenant: x.tenant, Path: x.r.URL.Path, Session: x.session, Model: x.model,
+		Planned: !x.control.off && !x.heldOut, HeldOut: x.heldOut, Failed: err != nil,
+		TTFT: x.first, Planning: x.sent.Sub(x.began), Total: x.p.opt.Now().Sub(x.began),
+		Prompt: u.prompt, Cached: u.cached, Predicted: -1,
+		Documents: x.found, LeftOut: x.result.Deduplicated, Replaced: x.result.Blocks.Deduped, CharsSaved: x.result.CharsSaved,
+	}
+	if r.ID == "" {
+		r.ID = newID()
+	}
+	for _, pl := range x.planned {
+		r.Predicted = max(r.Predicted, 0) + pl.expected
+	}
+	for _, d := range x.result.Details {
+		if d.Reordered != nil {
+			r.Orders = append(r.Orders, Order{Where: d.Source, Sent: d.Reordered})
+		}
+	}
+	if x.p.opt.KeepTexts {
+		r.Before, r.After = x.raw, x.send
+	}
+	return r
 }
 
 // watch puts a watcher on an answer. before is called in time for headers, with what is known then: the usage of a short

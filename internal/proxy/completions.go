@@ -74,7 +74,7 @@ func (p *Proxy) completions(w http.ResponseWriter, r *http.Request) {
 			return p.watch(resp, began, func(took time.Duration) { first = took }, report, func(u usage, err error) {
 				if p.opt.Recorder != nil {
 					p.opt.Recorder.Answered(Report{
-						Tenant: name, Path: r.URL.Path, TTFT: first, Total: p.opt.Now().Sub(began), Prompt: u.prompt, Cached: u.cached,
+						ID: id, At: began, Tenant: name, Path: r.URL.Path, Model: root.Get("model").Str, TTFT: first, Total: p.opt.Now().Sub(began), Prompt: u.prompt, Cached: u.cached, Predicted: -1,
 						Failed: err != nil || resp.StatusCode >= 300,
 					})
 				}

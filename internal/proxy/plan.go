@@ -1,6 +1,8 @@
 package proxy
 
 import (
+	"encoding/binary"
+	"encoding/hex"
 	"fmt"
 	"slices"
 	"unicode/utf8"
@@ -10,6 +12,7 @@ import (
 	"github.com/ragpilot/ragpilot/contextpilot"
 	"github.com/ragpilot/ragpilot/internal/cluster"
 	"github.com/ragpilot/ragpilot/internal/extract"
+	"github.com/ragpilot/ragpilot/internal/orders"
 	"github.com/ragpilot/ragpilot/internal/repeat"
 )
 
@@ -80,11 +83,12 @@ func (x *exchange) item(next *turn, t *talk, b *body, it *item) {
 	for i := range it.texts {
 		tx := &it.texts[i]
 		out := tx.value
+		place := placeOf(next.chain, i)
 		switch {
 		case tx.role == system && t.front && x.control.system:
-			out = x.system(t, b, it, tx)
+			out = x.system(b, it, tx, place)
 		case tx.role == tool && x.control.tools && x.dialect != responses:
-			out = x.tool(next, t, it, tx)
+			out = x.tool(next, t, it, tx, place)
 		}
 		if out = x.lines(t, it, tx, out); out != tx.value {
 			next.edits = append(next.edits, edit{from: tx.from, to: tx.to, with: quote(out)})
@@ -92,17 +96,45 @@ func (x *exchange) item(next *turn, t *talk, b *body, it *item) {
 	}
 }
 
+// placeOf names one text of an item.
+func placeOf(c chain, text int) orders.Key {
+	var k orders.Key
+	binary.LittleEndian.PutUint64(k[:8], c.Lo+uint64(text))
+	binary.LittleEndian.PutUint64(k[8:], c.Hi)
+	return k
+}
+
 // system orders the documents in front of a conversation so that their beginning is in the engine's cache.
-func (x *exchange) system(_ *talk, b *body, it *item, tx *text) string {
+func (x *exchange) system(b *body, it *item, tx *text, place orders.Key) string {
 	found, ok := extract.Find(tx.value, x.control.extract)
 	if !ok || len(found.Docs) < 2 {
 		return tx.value
 	}
 	x.result.Sources.System++
+	x.found += len(found.Docs)
 	x.result.Documents += len(found.Docs)
+	order := x.ordered(place, len(found.Docs), func() []int { return x.front(b, found) })
+	return x.reorder(found, order, fmt.Sprintf("system[%d]", it.message), tx.value)
+}
+
+// ordered returns the order that was chosen for a place, or chooses one.
+func (x *exchange) ordered(place orders.Key, n int, choose func() []int) []int {
+	if order, ok := x.p.opt.Orders.Get(x.r.Context(), x.tenant, place); ok && len(order) == n {
+		return order
+	}
+	order := choose()
+	if winner := x.p.opt.Orders.Put(x.r.Context(), x.tenant, place, order); winner != nil {
+		return winner
+	}
+	return order
+}
+
+// front plans documents that stand at the front of the prompt.
+func (x *exchange) front(b *body, found extract.Found) []int {
 	blocks := make([]contextpilot.Block, len(found.Docs))
 	for i, d := range found.Docs {
-		blocks[i] = contextpilot.Block{Text: d.Text}
+		h := xxh3.HashString128(d.Text).Bytes()
+		blocks[i] = contextpilot.Block{ID: hex.EncodeToString(h[:]), Tokens: max(contextpilot.Estimate{}.Count(d.Text), 1)}
 	}
 	// What stands in front of the documents decides which caches can be shared at all.
 	scope := contextpilot.Scope{Model: b.model, Tenant: x.tenant, Replica: fmt.Sprintf("%016x", xxh3.HashString(found.Prefix))}
@@ -110,14 +142,18 @@ func (x *exchange) system(_ *talk, b *body, it *item, tx *text) string {
 	if id == "" || len(x.planned) > 0 {
 		id = newID()
 	}
-	plan := x.p.opt.Pilot.Plan(contextpilot.Request{ID: id, Scope: scope, Blocks: blocks})
+	req := contextpilot.Request{ID: id, Scope: scope, Blocks: blocks}
+	plan := x.p.opt.Pilot.Plan(req)
 	x.p.remember(id, scope)
-	x.planned = append(x.planned, contextpilot.Event{Scope: scope, Request: id})
+	if x.p.opt.Journal != nil {
+		x.p.opt.Journal.Planned(req)
+	}
+	x.planned = append(x.planned, planned{scope: scope, id: id, expected: plan.Prefix.Tokens})
 	order := make([]int, 0, len(blocks))
 	for _, item := range plan.Items {
 		order = append(order, item.Index)
 	}
-	return x.reorder(found, order, fmt.Sprintf("system[%d]", it.message), tx.value)
+	return order
 }
 
 // reorder puts found documents into another order, if it is one.
@@ -139,12 +175,13 @@ func (x *exchange) reorder(found extract.Found, order []int, source, as string) 
 
 // tool plans a tool result: the first of several documents is ordered, in later ones those that were shown are left out,
 // and a single document that was shown becomes a reference.
-func (x *exchange) tool(next *turn, t *talk, it *item, tx *text) string {
+func (x *exchange) tool(next *turn, t *talk, it *item, tx *text, place orders.Key) string {
 	found, ok := extract.Find(tx.value, x.control.extract)
 	if !ok || len(found.Docs) < 2 {
 		return x.single(next, t, tx)
 	}
 	x.result.Sources.Tools++
+	x.found += len(found.Docs)
 	source := fmt.Sprintf("tool_result[%d]", it.message)
 	defer func() {
 		for _, d := range found.Docs {
@@ -160,7 +197,7 @@ func (x *exchange) tool(next *turn, t *talk, it *item, tx *text) string {
 			keys[i] = d.Key
 		}
 		x.result.Documents += len(keys)
-		order := x.p.state(x.tenant).toolIndex(&x.control).order(x.r.Context(), keys)
+		order := x.ordered(place, len(keys), func() []int { return x.p.state(x.tenant).toolIndex(&x.control).order(x.r.Context(), keys) })
 		return x.reorder(found, order, source, tx.value)
 	}
 	return x.leaveOut(t, found, source, tx.value)

@@ -2,18 +2,22 @@ package proxy
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"log"
 	"log/slog"
 	"net/http"
 	"net/url"
-	"strings"
 	"sync"
 	"time"
 
+	"github.com/zeebo/xxh3"
+
 	"github.com/ragpilot/ragpilot/contextpilot"
 	"github.com/ragpilot/ragpilot/internal/lru"
+	"github.com/ragpilot/ragpilot/internal/orders"
 	"github.com/ragpilot/ragpilot/internal/promptcache"
 	"github.com/ragpilot/ragpilot/internal/tenant"
 )
@@ -37,7 +41,15 @@ type Options struct {
 	Transport http.RoundTripper     // nil: NewTransport(10 s, 1 h)
 	Log       *slog.Logger          // nil: slog.Default
 	Recorder  Recorder              // nil: none
+	KeepTexts bool                  // give bodies to the Recorder
 	Modulus   int                   // of block de-duplication; 0: 13
+	// Orders remembers which orders were chosen, for restarts and other replicas; nil: in memory.
+	Orders orders.Store
+	// Journal is told what the pilot's index must know after a restart; nil: nobody.
+	Journal Journal
+	// Restored tells that the pilot's index is from before a restart: it is trusted once the first answers say that the
+	// engine still holds what it says, and cleared otherwise.
+	Restored bool
 	// Live tells the settings that may change while the proxy runs: whether to plan only, but forward what came, and the
 	// share of sessions, 0…1, that pass as they are. Nil: neither.
 	Live        func() (shadow bool, holdOut float64)
@@ -47,22 +59,48 @@ type Options struct {
 	Now         func() time.Time // nil: time.Now
 }
 
+// Journal notes what the index of prompts must know after a restart. Its methods are called concurrently.
+type Journal interface {
+	// Planned is called for each planned prompt; its blocks have IDs and tokens, but no texts.
+	Planned(contextpilot.Request)
+	// Gone is called for each that the engine does not hold any more, or never got.
+	Gone(scope contextpilot.Scope, id string)
+}
+
 // Recorder receives one report for each answered request.
 type Recorder interface {
 	Answered(Report)
 }
 
-// Report is what is known of a request when its answer has ended.
+// Report is what is known of a request when its answer has ended. Numbers of tokens are -1 if nobody told them.
 type Report struct {
+	ID           string // under which the engine knows the request, or one of our own
+	At           time.Time
 	Tenant, Path string // Path is one of the proxy's own
-	Planned      bool   // not switched off, not held out
+	Session      string // the client's name for it, or a hash of how it begins
+	Model        string
+	Planned      bool // not switched off, not held out
 	HeldOut      bool
-	TTFT         time.Duration // to the first byte of the answer
-	Total        time.Duration
-	Prompt       int // tokens, -1: not reported
-	Cached       int // of them from the engine's cache, -1: not reported
-	CharsSaved   int
 	Failed       bool
+	TTFT         time.Duration // to the first byte of the answer
+	Planning     time.Duration // until the request was forwarded
+	Total        time.Duration
+	Prompt       int // tokens
+	Cached       int // of them from the engine's cache
+	Predicted    int // that the index expected there
+	Documents    int // found in texts that were looked at
+	LeftOut      int // documents, and single results, that stand further up
+	Replaced     int // blocks of lines
+	CharsSaved   int
+	Orders       []Order
+	// Before and After are the bodies as they came and went; nil unless Options.KeepTexts.
+	Before, After []byte
+}
+
+// Order tells how the documents of one text were put, numbered as they came.
+type Order struct {
+	Where string
+	Sent  []int
 }
 
 // Proxy is an http.Handler for /v1/* and /cloud/stats. Safe for concurrent use.
@@ -74,6 +112,7 @@ type Proxy struct {
 	mu        sync.Mutex
 	tenants   *lru.Cache[string, *state]
 	scopes    *lru.Cache[string, contextpilot.Scope] // by request ID
+	trust     trust
 	mux       *http.ServeMux
 }
 
@@ -106,6 +145,9 @@ func New(o Options) (*Proxy, error) {
 	if o.Log == nil {
 		o.Log = slog.Default()
 	}
+	if o.Orders == nil {
+		o.Orders = orders.NewMemory(0, o.MaxTenants)
+	}
 	if o.Now == nil {
 		o.Now = time.Now
 	}
@@ -122,6 +164,9 @@ func New(o Options) (*Proxy, error) {
 		opt: o, transport: o.Transport, mux: http.NewServeMux(),
 		errorLog: slog.NewLogLogger(o.Log.Handler(), slog.LevelWarn),
 		tenants:  lru.New[string, *state](o.MaxTenants), scopes: lru.New[string, contextpilot.Scope](maxPlans),
+	}
+	if o.Restored {
+		p.trust.left = trustAnswers
 	}
 	if p.transport == nil {
 		p.transport = NewTransport(10*time.Second, time.Hour)
@@ -174,6 +219,11 @@ func (p *Proxy) Forget(tenant, session string) bool {
 		p.tenants.Delete(tenant)
 	}
 	p.mu.Unlock()
+	if session == "" {
+		if err := p.opt.Orders.Forget(context.Background(), tenant); err != nil {
+			p.opt.Log.Warn("orders of a tenant could not be forgotten", "error", err)
+		}
+	}
 	if !ok || session == "" {
 		return ok
 	}
@@ -198,8 +248,16 @@ func (p *Proxy) Evicted(tenant string, ids []string) {
 		}
 		p.mu.Unlock()
 		if ok {
-			p.opt.Pilot.Observe(contextpilot.Event{Kind: contextpilot.Gone, Scope: scope, Request: id})
+			p.gone(scope, id)
 		}
+	}
+}
+
+// gone tells the pilot and the journal that a prompt is not in the cache.
+func (p *Proxy) gone(scope contextpilot.Scope, id string) {
+	p.opt.Pilot.Observe(contextpilot.Event{Kind: contextpilot.Gone, Scope: scope, Request: id})
+	if p.opt.Journal != nil {
+		p.opt.Journal.Gone(scope, id)
 	}
 }
 
@@ -225,19 +283,19 @@ func (p *Proxy) read(w http.ResponseWriter, r *http.Request) (raw []byte, ok boo
 
 func tenantOf(r *http.Request) string { return tenant.From(r.Context()) }
 
-// sessionOf names the conversation for the hold-out: the client's header, or how it begins.
+// sessionOf names the conversation: the client's header, or a hash of how it begins.
 func sessionOf(ctl *control, b *body) string {
 	if ctl.session != "" {
 		return ctl.session
 	}
-	var s strings.Builder
+	s := xxh3.New()
 	for _, it := range b.items {
-		s.Write(b.raw[it.from:it.to])
+		_, _ = s.Write(b.raw[it.from:it.to])
 		if it.value.Get("role").Str == "user" {
 			break
 		}
 	}
-	return s.String()
+	return fmt.Sprintf("%016x", s.Sum64())
 }
 
 // credentials returns the headers that go upstream instead of the client's.

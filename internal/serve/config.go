@@ -43,6 +43,13 @@ type Config struct {
 	Shadow bool `yaml:"shadow"`
 	// HoldOut is the share of requests, 0 to 1, that is forwarded as it came, to compare with.
 	HoldOut float64 `yaml:"hold_out"`
+	// KeepTexts keeps the prompts of the last requests in memory, for the dashboard.
+	KeepTexts bool `yaml:"keep_texts"`
+	// StateDir is a folder for what a restart should know: orders chosen and prompts sent, no texts. Empty: a restart
+	// begins anew.
+	StateDir string `yaml:"state_dir"`
+	// SharedState is a redis:// or rediss:// URL of a Redis or Valkey that replicas share; empty: this is the only one.
+	SharedState Secret `yaml:"shared_state"`
 	// Keys are those that clients may present; none: everybody may ask.
 	Keys []Key `yaml:"keys"`
 	// TrustTenantHeader names a header that holds the tenant of requests whose key has none; empty: no header is

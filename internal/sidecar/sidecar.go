@@ -3,6 +3,7 @@
 package sidecar
 
 import (
+	"errors"
 	"fmt"
 	"log/slog"
 	"net/http"
@@ -13,9 +14,13 @@ import (
 	"github.com/ragpilot/ragpilot/contextpilot"
 	"github.com/ragpilot/ragpilot/internal/figures"
 	"github.com/ragpilot/ragpilot/internal/httpapi"
+	"github.com/ragpilot/ragpilot/internal/orders"
+	"github.com/ragpilot/ragpilot/internal/orders/redisorders"
 	"github.com/ragpilot/ragpilot/internal/promptcache"
 	"github.com/ragpilot/ragpilot/internal/proxy"
 	"github.com/ragpilot/ragpilot/internal/serve"
+	"github.com/ragpilot/ragpilot/internal/state"
+	"github.com/ragpilot/ragpilot/internal/ui"
 )
 
 // Options are what the API needs beside its configuration.
@@ -32,6 +37,8 @@ type API struct {
 	main    *http.ServeMux
 	proxy   *proxy.Proxy
 	figures *figures.Figures
+	board   *board
+	closers []func() error
 }
 
 // New makes an API. cfg has been validated.
@@ -42,6 +49,9 @@ func New(cfg serve.Config, o Options) (*API, error) {
 	}
 	if o.Live == nil {
 		o.Live = serve.NewLive(cfg)
+	}
+	if o.Log == nil {
+		o.Log = slog.Default()
 	}
 	if o.Registry == nil {
 		o.Registry = prometheus.NewRegistry()
@@ -57,14 +67,14 @@ func New(cfg serve.Config, o Options) (*API, error) {
 	if err != nil {
 		return nil, fmt.Errorf("policy %q: %w", cfg.Policy, err)
 	}
-	a := &API{main: http.NewServeMux(), figures: numbers}
+	a := &API{main: http.NewServeMux(), figures: numbers, board: newBoard(cfg, o.Live, pilot, numbers)}
 	index := httpapi.New(httpapi.Options{
 		Stateless: cfg.Stateless, MaxContexts: cfg.Limits.Contexts, MaxBlocks: cfg.Limits.Blocks, MaxTenants: cfg.Limits.Tenants,
 		OnReset: func(tenant string) { a.proxy.Forget(tenant, "") },
 		OnEvict: func(tenant string, ids []string) { a.proxy.Evicted(tenant, ids) },
 	})
 	po := proxy.Options{
-		Pilot: pilot, Index: index, Log: o.Log, Recorder: numbers, Modulus: cfg.ChunkModulus, MaxTenants: cfg.Limits.Tenants, MaxSessions: cfg.Limits.Sessions,
+		Pilot: pilot, Index: index, Log: o.Log, Recorder: a.board, KeepTexts: cfg.KeepTexts, Modulus: cfg.ChunkModulus, MaxTenants: cfg.Limits.Tenants, MaxSessions: cfg.Limits.Sessions,
 		Transport: proxy.NewTransport(cfg.Timeouts.UpstreamConnect, cfg.Timeouts.UpstreamHeader),
 		Live: func() (bool, float64) {
 			now := o.Live.Load()
@@ -74,8 +84,11 @@ func New(cfg serve.Config, o Options) (*API, error) {
 	if err := upstream(cfg, o.ProviderBase, &po); err != nil {
 		return nil, err
 	}
+	if err := a.remember(cfg, o.Log, &po); err != nil {
+		return nil, errors.Join(err, a.Close())
+	}
 	if a.proxy, err = proxy.New(po); err != nil {
-		return nil, err
+		return nil, errors.Join(err, a.Close())
 	}
 	a.main.Handle("/", index)
 	a.main.Handle("/v1/", a.proxy)
@@ -101,11 +114,52 @@ func upstream(cfg serve.Config, base *url.URL, po *proxy.Options) (err error) {
 	return nil
 }
 
+// remember sets what outlives the process, and what replicas share.
+func (a *API) remember(cfg serve.Config, log *slog.Logger, po *proxy.Options) error {
+	mem := orders.NewMemory(0, cfg.Limits.Tenants)
+	po.Orders = mem
+	if cfg.SharedState != "" {
+		shared, err := redisorders.Open(redisorders.Options{URL: cfg.SharedState.Reveal(), Memory: mem, Log: log})
+		if err != nil {
+			return fmt.Errorf("shared_state: %w", err)
+		}
+		a.closers = append(a.closers, shared.Close)
+		po.Orders = shared
+	}
+	if cfg.StateDir == "" {
+		return nil
+	}
+	st, err := state.Open(cfg.StateDir, log)
+	if err != nil {
+		return fmt.Errorf("state_dir %q: %w", cfg.StateDir, err)
+	}
+	a.closers = append(a.closers, st.Close)
+	back, err := st.Restore(mem, po.Pilot)
+	if err != nil {
+		return fmt.Errorf("state_dir %q: %w", cfg.StateDir, err)
+	}
+	log.Info("state restored", "orders", back.Orders, "prompts", back.Plans, "skipped", back.Skipped)
+	po.Orders, po.Journal, po.Restored = st.Orders(po.Orders), st, back.Plans > 0
+	return nil
+}
+
+// Close writes the state to the disk; after the last request has ended.
+func (a *API) Close() error {
+	errs := make([]error, 0, len(a.closers))
+	for _, f := range a.closers {
+		errs = append(errs, f())
+	}
+	a.closers = nil
+	return errors.Join(errs...)
+}
+
 // ServeHTTP answers on the main listener.
 func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) { a.main.ServeHTTP(w, r) }
 
-// Admin adds what belongs on the admin listener: /figures and /forget.
+// Admin adds what belongs on the admin listener: /ui/, /figures and /forget.
 func (a *API) Admin(mux *http.ServeMux) {
+	mux.Handle("/ui/", ownHost(ui.Handler(a.board)))
+	mux.Handle("GET /ui", http.RedirectHandler("/ui/", http.StatusMovedPermanently))
 	mux.Handle("GET /figures", a.figures)
 	mux.HandleFunc("POST /forget", a.forget)
 }

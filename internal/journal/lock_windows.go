@@ -1,0 +1,29 @@
+package journal
+
+import (
+	"errors"
+	"fmt"
+	"path/filepath"
+	"syscall"
+)
+
+// sharingViolation is ERROR_SHARING_VIOLATION.
+const sharingViolation = syscall.Errno(32)
+
+// lockDir takes a directory's lock, which ends with the process or when the function is called: a file that is opened
+// to be shared with nobody.
+func lockDir(dir string) (unlock func() error, err error) {
+	path := filepath.Join(dir, "lock")
+	name, err := syscall.UTF16PtrFromString(path)
+	if err != nil {
+		return nil, fmt.Errorf("journal: %w", err)
+	}
+	h, err := syscall.CreateFile(name, syscall.GENERIC_READ|syscall.GENERIC_WRITE, 0, nil, syscall.OPEN_ALWAYS, syscall.FILE_ATTRIBUTE_NORMAL, 0)
+	if errors.Is(err, sharingViolation) {
+		return nil, fmt.Errorf("%w: %s", ErrLocked, dir)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("journal: lock %s: %w", path, err)
+	}
+	return func() error { return syscall.CloseHandle(h) }, nil
+}

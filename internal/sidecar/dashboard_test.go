@@ -1,0 +1,108 @@
+package sidecar_test
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+	"time"
+
+	"github.com/chromedp/chromedp"
+
+	"github.com/ragpilot/ragpilot/internal/browsertest"
+	"github.com/ragpilot/ragpilot/internal/serve"
+	"github.com/ragpilot/ragpilot/internal/sidecar"
+)
+
+// live is a server with its admin side, in front of the simulated engine.
+type live struct {
+	front, admin *httptest.Server
+}
+
+func newLive(t *testing.T, change func(*serve.Config)) live {
+	t.Helper()
+	cfg := serve.Default()
+	cfg.InferAPIURL = newRecorder(t).URL
+	if change != nil {
+		change(&cfg)
+	}
+	api, err := sidecar.New(cfg, sidecar.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	mux := http.NewServeMux()
+	api.Admin(mux)
+	l := live{httptest.NewServer(api), httptest.NewServer(mux)}
+	t.Cleanup(func() { l.front.Close(); l.admin.Close() })
+	return l
+}
+
+// The dashboard in a real browser, against a live server with traffic: what is asked appears without a reload, and a
+// request shows its prompt before and after.
+func TestDashboardShowsLiveTraffic(t *testing.T) {
+	browser := browsertest.Start(t)
+	l := newLive(t, func(c *serve.Config) { c.KeepTexts = true })
+	send := func(n int) {
+		body, err := json.Marshal(chatAgent(n))
+		if err != nil {
+			t.Fatal(err)
+		}
+		ask(t, l.front.URL+"/v1/chat/completions", body)
+	}
+	send(1)
+	ctx, cancel := context.WithTimeout(browser, time.Minute)
+	defer cancel()
+	wait := func(expression string) {
+		t.Helper()
+		for {
+			ok, err := chromedp.Run(ctx, chromedp.Evaluate[bool]("Boolean("+expression+")"))
+			if err != nil {
+				t.Fatalf("%s: %v", expression, err)
+			}
+			if ok {
+				return
+			}
+			time.Sleep(20 * time.Millisecond)
+		}
+	}
+	if err := chromedp.Do(ctx, chromedp.Navigate(l.admin.URL+"/ui/")); err != nil {
+		t.Fatal(err)
+	}
+	wait(`document.querySelectorAll("#requests tr").length === 1`)
+	for n := 2; n <= 3; n++ {
+		send(n)
+	}
+	wait(`document.querySelectorAll("#requests tr").length === 3`)
+	wait(`parseFloat(document.getElementById("hit-ratio").textContent) > 0`)
+	if err := chromedp.Do(ctx, chromedp.Click("#requests tr:first-child a")); err != nil {
+		t.Fatal(err)
+	}
+	wait(`location.hash.startsWith("#/requests/") && document.body.innerText.includes("[Duplicate content — identical to a previous tool result (call0).")`)
+}
+
+// status asks under a host's name.
+func status(t *testing.T, url, host string) int {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, http.NoBody)
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Host = host
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	return resp.StatusCode
+}
+
+// Pages elsewhere must not read the dashboard through a browser by a name of their own.
+func TestDashboardIsForItsOwnAddress(t *testing.T) {
+	l := newLive(t, nil)
+	for host, want := range map[string]int{"": 200, "localhost:9765": 200, "127.0.0.1": 200, "[::1]:9765": 200, "evil.example:9765": 403} {
+		if got := status(t, l.admin.URL+"/ui/data.json", host); got != want {
+			t.Errorf("host %q: %d, want %d", host, got, want)
+		}
+	}
+}

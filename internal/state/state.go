@@ -1,0 +1,160 @@
+// Package state keeps on disk what a sidecar must know after a restart: which orders it has chosen, so that the bytes of
+// running conversations stay as they are, and which prompts it has sent, so that it knows what the engine's cache still
+// holds. References need nothing of it: they follow from each body alone.
+//
+// Everything is in one journal (package journal): a killed process loses nothing that was answered. What cannot be
+// written is counted and costs a cache miss after the next restart, never an answer.
+package state
+
+import (
+	"context"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"sync/atomic"
+
+	"github.com/ragpilot/ragpilot/contextpilot"
+	"github.com/ragpilot/ragpilot/internal/journal"
+	"github.com/ragpilot/ragpilot/internal/orders"
+)
+
+// version is that of the records' meaning.
+const version = 1
+
+// maxRecords bounds what is kept: planning that many prompts again takes about two seconds.
+const maxRecords = 40_000
+
+// record is one line of the journal; one of the fields is set.
+type record struct {
+	Order *order `json:"o,omitempty"`
+	Plan  *plan  `json:"p,omitempty"`
+	Gone  *plan  `json:"g,omitempty"` // without blocks
+}
+
+type order struct {
+	Tenant string `json:"t,omitempty"`
+	Key    string `json:"k"`
+	Order  []int  `json:"o"`
+}
+
+type plan struct {
+	ID     string             `json:"id"`
+	Scope  contextpilot.Scope `json:"s"`
+	Blocks []block            `json:"b,omitempty"`
+}
+
+type block struct {
+	ID     string `json:"i"`
+	Tokens int    `json:"n"`
+}
+
+// State is an open state. Safe for concurrent use after Restore.
+type State struct {
+	journal *journal.Journal
+	log     *slog.Logger
+	failed  atomic.Int64
+}
+
+// Open opens the state of a directory, which no other process may use at the same time.
+func Open(dir string, log *slog.Logger) (*State, error) {
+	j, err := journal.Open(dir, journal.Options{MaxRecords: maxRecords, Version: version})
+	if err != nil {
+		return nil, fmt.Errorf("state: %w", err)
+	}
+	return &State{journal: j, log: log}, nil
+}
+
+// Restored says what came back.
+type Restored struct{ Orders, Plans, Skipped int }
+
+// Restore fills a memory of orders and plans all prompts again, in the order in which they were sent. It must be called
+// once, before anything is noted.
+func (s *State) Restore(mem orders.Store, pilot *contextpilot.Pilot) (Restored, error) {
+	var out Restored
+	_, err := s.journal.Replay(func(text []byte) error {
+		var r record
+		if json.Unmarshal(text, &r) != nil || !out.take(&r, mem, pilot) {
+			out.Skipped++ // of a later version, perhaps
+		}
+		return nil
+	})
+	if err != nil {
+		return out, fmt.Errorf("state: %w", err)
+	}
+	return out, nil
+}
+
+func (r *Restored) take(rec *record, mem orders.Store, pilot *contextpilot.Pilot) bool {
+	switch {
+	case rec.Order != nil:
+		raw, err := hex.DecodeString(rec.Order.Key)
+		if err != nil || len(raw) != len(orders.Key{}) || !orders.Valid(rec.Order.Order) {
+			return false
+		}
+		mem.Put(context.Background(), rec.Order.Tenant, orders.Key(raw), rec.Order.Order)
+		r.Orders++
+	case rec.Plan != nil && rec.Plan.ID != "" && len(rec.Plan.Blocks) > 0:
+		blocks := make([]contextpilot.Block, len(rec.Plan.Blocks))
+		for i, b := range rec.Plan.Blocks {
+			blocks[i] = contextpilot.Block{ID: b.ID, Tokens: max(b.Tokens, 1)}
+		}
+		pilot.Plan(contextpilot.Request{ID: rec.Plan.ID, Scope: rec.Plan.Scope, Blocks: blocks})
+		pilot.Observe(contextpilot.Event{Kind: contextpilot.Served, Scope: rec.Plan.Scope, Request: rec.Plan.ID})
+		r.Plans++
+	case rec.Gone != nil:
+		pilot.Observe(contextpilot.Event{Kind: contextpilot.Gone, Scope: rec.Gone.Scope, Request: rec.Gone.ID})
+	default:
+		return false
+	}
+	return true
+}
+
+// Planned notes a prompt whose blocks have IDs and tokens.
+func (s *State) Planned(r contextpilot.Request) {
+	p := &plan{ID: r.ID, Scope: r.Scope, Blocks: make([]block, len(r.Blocks))}
+	for i, b := range r.Blocks {
+		p.Blocks[i] = block{ID: b.ID, Tokens: b.Tokens}
+	}
+	s.append(record{Plan: p})
+}
+
+// Gone notes that a prompt is not in the engine's cache any more.
+func (s *State) Gone(scope contextpilot.Scope, id string) {
+	s.append(record{Gone: &plan{ID: id, Scope: scope}})
+}
+
+func (s *State) append(r record) {
+	text, err := json.Marshal(r)
+	if err == nil {
+		err = s.journal.Append(text)
+	}
+	if err != nil && s.failed.Add(1) == 1 { // the others would say the same
+		s.log.Error("state cannot be written; answers go on, but the next restart will know less", "error", err)
+	}
+}
+
+// Failed returns how many notes could not be written.
+func (s *State) Failed() int { return int(s.failed.Load()) }
+
+// Close writes everything to the disk.
+func (s *State) Close() error { return errors.Join(s.journal.Sync(), s.journal.Close()) }
+
+// Orders returns a store that notes what is put into inner.
+func (s *State) Orders(inner orders.Store) orders.Store { return noted{inner, s} }
+
+type noted struct {
+	orders.Store
+	state *State
+}
+
+// Put notes the order of the place; that of another replica, too.
+func (n noted) Put(ctx context.Context, tenant string, k orders.Key, proposed []int) []int {
+	winner := n.Store.Put(ctx, tenant, k, proposed)
+	if winner != nil {
+		n.state.append(record{Order: &order{Tenant: tenant, Key: hex.EncodeToString(k[:]), Order: slices.Clone(winner)}})
+	}
+	return winner
+}

@@ -1,0 +1,265 @@
+package ui_test
+
+import (
+	"fmt"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+	"unicode/utf8"
+
+	"github.com/ragpilot/ragpilot/internal/ui"
+)
+
+// watch is a clock that tests set.
+type watch struct{ now time.Time }
+
+func (w *watch) time() time.Time { return w.now }
+
+func request(id string, prompt, cached int) ui.Detail {
+	return ui.Detail{Request: ui.Request{ID: id, PromptTokens: new(prompt), CachedTokens: new(cached)}}
+}
+
+func ids(d ui.Data) (out []string) {
+	for _, q := range d.Requests {
+		out = append(out, q.ID)
+	}
+	return out
+}
+
+func TestRecentKeepsTheLast(t *testing.T) {
+	r := ui.NewRecent(ui.Options{Requests: 3})
+	for i := range 5 {
+		r.Add(request(fmt.Sprint(i), 10, 5))
+		if _, ok := r.Request(fmt.Sprint(i)); !ok {
+			t.Errorf("request %d is not kept", i)
+		}
+	}
+	d := r.Data()
+	if got := ids(d); !slices.Equal(got, []string{"4", "3", "2"}) {
+		t.Errorf("%v", got)
+	}
+	if _, ok := r.Request("1"); ok {
+		t.Error("request 1 is still kept")
+	}
+	if d.Totals.Requests != 5 || d.Totals.PromptTokens != 50 || *d.Totals.HitRatio != .5 {
+		t.Errorf("%+v", d.Totals)
+	}
+}
+
+func TestRecentTellsEqualIDsApart(t *testing.T) {
+	r := ui.NewRecent(ui.Options{Requests: 4})
+	for i, id := range []string{"a~3", "a", "a", "", ""} {
+		r.Add(request(id, 10, i))
+	}
+	got := ids(r.Data())
+	if !slices.Equal(got, []string{"~5", "~4", "a~4", "a"}) {
+		t.Errorf("%v", got)
+	}
+	for i, id := range slices.Backward(got) {
+		if d, ok := r.Request(id); !ok || *d.CachedTokens != 4-i {
+			t.Errorf("%s: %v %v", id, d, ok)
+		}
+	}
+	again := ui.NewRecent(ui.Options{Requests: 1})
+	for range 3 {
+		again.Add(request("a", 1, 1))
+	}
+	if _, ok := again.Request("a"); !ok {
+		t.Error("the only one that is kept has another ID")
+	}
+}
+
+func TestRecentSamples(t *testing.T) {
+	w := &watch{noon.Add(3 * time.Second)}
+	r := ui.NewRecent(ui.Options{Samples: 4, Interval: 10 * time.Second, Now: w.time})
+	r.Add(request("", 100, 20))
+	r.Add(request("", 100, 60))
+	held := request("", 1000, 100)
+	held.HeldOut = true
+	r.Add(held)
+	w.now = noon.Add(10 * time.Second)
+	r.Add(ui.Detail{}) // whose answer named no tokens
+	w.now = noon.Add(35 * time.Second)
+	r.Add(request("", 50, 50))
+	want := []ui.Sample{
+		{At: noon, Requests: 2, PromptTokens: 200, CachedTokens: 80},
+		{At: noon.Add(10 * time.Second), Requests: 1},
+		{At: noon.Add(30 * time.Second), Requests: 1, PromptTokens: 50, CachedTokens: 50},
+	}
+	d := r.Data()
+	if !slices.Equal(d.Samples, want) {
+		t.Errorf("%v", d.Samples)
+	}
+	if *d.Totals.HitRatio != 130./250 || *d.Totals.HeldOutHitRatio != .1 || d.Totals.HeldOut != 1 {
+		t.Errorf("%+v", d.Totals)
+	}
+	w.now = noon.Add(40 * time.Second)
+	if got := r.Data().Samples; !slices.Equal(got, want[1:]) {
+		t.Errorf("an old sample is shown: %v", got)
+	}
+	r.Add(request("", 8, 4))
+	if got := r.Data().Samples; len(got) != 3 || got[2] != (ui.Sample{At: noon.Add(40 * time.Second), Requests: 1, PromptTokens: 8, CachedTokens: 4}) {
+		t.Errorf("%v", got)
+	}
+	w.now = noon.Add(time.Hour)
+	if got := r.Data().Samples; len(got) != 0 {
+		t.Errorf("%v", got)
+	}
+}
+
+func TestRecentTimes(t *testing.T) {
+	r := ui.NewRecent(ui.Options{})
+	if r.Data().Totals.TTFT != nil {
+		t.Error("times without requests")
+	}
+	for i := range 100 {
+		d := ui.Detail{}
+		d.TTFT = new(float64(100-i) / 100)
+		r.Add(d)
+	}
+	slow := ui.Detail{}
+	slow.TTFT, slow.HeldOut = new(99.0), true
+	r.Add(slow)
+	slow.HeldOut, slow.Failed = false, true
+	r.Add(slow)
+	r.Add(ui.Detail{})
+	if got := *r.Data().Totals.TTFT; got != (ui.Quantiles{P50: .5, P95: .95, Count: 100}) {
+		t.Errorf("%+v", got)
+	}
+}
+
+func TestRecentSessions(t *testing.T) {
+	r := ui.NewRecent(ui.Options{})
+	for i, who := range []string{"t1 a", "t1 b", "t2 a", "t1 a"} {
+		d := request("", 10, i)
+		d.Tenant, d.Session, _ = strings.Cut(who, " ")
+		d.At = noon.Add(time.Duration(i) * time.Second)
+		r.Add(d)
+	}
+	r.Add(ui.Detail{}) // of no session
+	want := []ui.Session{
+		{ID: "a", Tenant: "t1", Last: noon.Add(3 * time.Second), Requests: 2, PromptTokens: 20, CachedTokens: 3},
+		{ID: "a", Tenant: "t2", Last: noon.Add(2 * time.Second), Requests: 1, PromptTokens: 10, CachedTokens: 2},
+		{ID: "b", Tenant: "t1", Last: noon.Add(time.Second), Requests: 1, PromptTokens: 10, CachedTokens: 1},
+	}
+	if got := r.Data().Sessions; !slices.Equal(got, want) {
+		t.Errorf("%+v", got)
+	}
+}
+
+// large is a request that is too large in everything.
+func large() ui.Detail {
+	long := strings.Repeat("é", 1<<19)
+	d := ui.Detail{Request: ui.Request{ID: "x" + long, Tenant: long, Session: long, Path: long, Model: long}}
+	d.Before, d.After = &ui.Text{Text: "x" + long}, &ui.Text{Text: long, Bytes: 5 << 20}
+	d.Orders, d.Stages = make([]ui.Order, 1000), make([]ui.Stage, 1000)
+	for i := range d.Orders {
+		d.Orders[i], d.Stages[i] = ui.Order{Where: long, Sent: make([]int, 2000)}, ui.Stage{Name: long}
+	}
+	return d
+}
+
+func TestRecentClips(t *testing.T) {
+	r := ui.NewRecent(ui.Options{TextBytes: 1000})
+	if !r.Texts() || !r.Data().Texts {
+		t.Error("texts are not kept")
+	}
+	r.Add(large())
+	d, ok := r.Request(r.Data().Requests[0].ID)
+	if !ok {
+		t.Fatal("not kept")
+	}
+	if len(d.Before.Text) != 999 || d.Before.Bytes != 1+1<<20 || len(d.After.Text) != 1000 || d.After.Bytes != 5<<20 {
+		t.Errorf("%d of %d, %d of %d", len(d.Before.Text), d.Before.Bytes, len(d.After.Text), d.After.Bytes)
+	}
+	if !utf8.ValidString(d.Before.Text) || !utf8.ValidString(d.ID) || len(d.ID) != 127 || len(d.Tenant) != 128 {
+		t.Errorf("%d %d", len(d.ID), len(d.Tenant))
+	}
+	if len(d.Stages) != 16 || len(d.Stages[0].Name) != 128 || len(d.Orders) != 8 || len(d.Orders[0].Sent) != 128 || len(d.Orders[0].Where) != 128 {
+		t.Errorf("%d %d", len(d.Stages), len(d.Orders))
+	}
+	r.Add(ui.Detail{Request: ui.Request{ID: strings.Repeat("\x80", 500)}})
+	if got := len(r.Data().Requests[0].ID); got < 120 {
+		t.Errorf("what is no text is clipped to %d bytes", got)
+	}
+}
+
+func TestRecentDropsTexts(t *testing.T) {
+	r := ui.NewRecent(ui.Options{})
+	d := request("a", 1, 1)
+	d.Before, d.After = &ui.Text{Text: "secret"}, &ui.Text{Text: "secret"}
+	r.Add(d)
+	if got, _ := r.Request("a"); got.Before != nil || got.After != nil || r.Texts() || r.Data().Texts {
+		t.Errorf("%+v", got)
+	}
+}
+
+// TestRecentMemory adds what is much larger than the bound and looks at the heap.
+func TestRecentMemory(t *testing.T) {
+	const requests, bytes = 20, 2000
+	r := ui.NewRecent(ui.Options{Requests: requests, TextBytes: bytes, Samples: 10})
+	heap := func() int {
+		runtime.GC()
+		runtime.GC()
+		var m runtime.MemStats
+		runtime.ReadMemStats(&m)
+		return int(m.HeapAlloc)
+	}
+	before := heap()
+	for range 3 * requests {
+		r.Add(large())
+	}
+	const bound = requests*(2*bytes+16<<10) + 10*64
+	if grown := heap() - before; grown > bound {
+		t.Errorf("%d bytes more, at most %d are said", grown, bound)
+	}
+	runtime.KeepAlive(r)
+}
+
+func TestRecentTakesCopies(t *testing.T) {
+	r := ui.NewRecent(ui.Options{TextBytes: 100})
+	d := request("a", 10, 5)
+	d.Before, d.Orders, d.Stages = &ui.Text{Text: "old"}, []ui.Order{{Sent: []int{1}}}, []ui.Stage{{Name: "old"}}
+	r.Add(d)
+	*d.CachedTokens, d.Before.Text, d.Orders[0].Sent[0], d.Stages[0].Name = 9, "new", 2, "new"
+	got, _ := r.Request("a")
+	if *got.CachedTokens != 5 || got.Before.Text != "old" || got.Orders[0].Sent[0] != 1 || got.Stages[0].Name != "old" {
+		t.Errorf("%+v", got)
+	}
+}
+
+func TestRecentConcurrently(t *testing.T) {
+	r := ui.NewRecent(ui.Options{Requests: 16, Samples: 2, Interval: time.Millisecond, TextBytes: 10})
+	var all sync.WaitGroup
+	for n := range 4 {
+		all.Go(func() {
+			for i := range 300 {
+				d := request(fmt.Sprint(n, i%20), 10, 5)
+				d.Before = &ui.Text{Text: "text"}
+				r.Add(d)
+			}
+		})
+		all.Go(func() {
+			for range 100 {
+				d := r.Data()
+				if len(d.Requests) > 16 || len(d.Samples) > 2 {
+					t.Errorf("%d requests, %d samples", len(d.Requests), len(d.Samples))
+				}
+				for _, q := range d.Requests {
+					r.Request(q.ID)
+				}
+			}
+		})
+	}
+	all.Wait()
+	d := r.Data()
+	if d.Totals.Requests != 1200 || d.Totals.PromptTokens != 12000 || len(d.Requests) != 16 {
+		t.Errorf("%+v, %d kept", d.Totals, len(d.Requests))
+	}
+	if slices.Sort(ids(d)); len(slices.Compact(ids(d))) != 16 {
+		t.Errorf("an ID twice: %v", ids(d))
+	}
+}
