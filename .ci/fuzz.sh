@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Runs every fuzz target for FUZZTIME (20,000 inputs), one after the other, and starts none after FUZZ_TOTAL seconds (240).
+# Runs every fuzz target for FUZZTIME (10,000 inputs), one after the other, and starts none after FUZZ_TOTAL seconds (240).
 # A number of inputs and not a time: up to Go 1.26 a target may fail when its time is up (golang/go#75804).
 # A failing input is written to the package's testdata/fuzz: commit it with the fix.
 set -euo pipefail
@@ -17,7 +17,7 @@ while read -r pkg name; do
 	fi
 	echo "$pkg $name"
 	# Minimizing inputs that are merely new would eat the time.
-	if out=$(go test -run '^$' -fuzz "^$name\$" -fuzztime "${FUZZTIME:-20000x}" -fuzzminimizetime 5x "$pkg" 2>&1 </dev/null); then
+	if out=$(go test -run '^$' -fuzz "^$name\$" -fuzztime "${FUZZTIME:-10000x}" -fuzzminimizetime 5x "$pkg" 2>&1 </dev/null); then
 		tail -n 3 <<<"$out"
 	else
 		echo "$out"

@@ -46,8 +46,14 @@ type Journal struct {
 	torn      bool      // a failed write may have left bytes behind active.good
 	next      uint64    // number of the next segment
 	buf       []byte    // of the record being written
-	unsynced  error     // of a sealed segment; for the next Sync
+	unsynced  []sealedFile
 	unlocking func() error
+}
+
+// sealedFile is that of a segment which is full and may not be on the disk yet.
+type sealedFile struct {
+	*os.File
+	seq uint64
 }
 
 type state int
@@ -137,7 +143,7 @@ func (j *Journal) beginReplay() ([]segment, error) {
 
 // Append adds a record, which may be empty and which it does not keep. When it returns nil the record survives the
 // process. After an error (a full disk, say) the record is not in the journal, those before it are, and a later
-// Append may succeed. It waits for the disk only when a segment is full, every MaxRecords/2 records.
+// Append may succeed. It waits for the disk only to begin a segment, a file of 32 bytes, every MaxRecords/2 records.
 func (j *Journal) Append(rec []byte) error {
 	size := int64(recordHead) + int64(len(rec))
 	if size > j.opt.MaxBytes/2-headSize || int64(len(rec)) > math.MaxUint32 {
@@ -186,27 +192,34 @@ func (j *Journal) cut() error {
 
 // Sync waits until everything that was appended is on the disk. Appends do not wait for it.
 func (j *Journal) Sync() error {
-	f, err := j.unfinished()
-	if f == nil {
+	sealed, active, err := j.takeUnsynced()
+	if err != nil {
 		return err
 	}
-	// A segment that was sealed in the meantime was synced then.
-	if e := f.Sync(); e != nil && !errors.Is(e, os.ErrClosed) {
-		err = errors.Join(err, fmt.Errorf("journal: %w", e))
+	for _, f := range sealed {
+		err = errors.Join(err, f.Sync(), f.Close())
 	}
-	return err
+	if active != nil {
+		// One that another Sync or Close has closed in the meantime was synced by that.
+		if e := active.Sync(); !errors.Is(e, os.ErrClosed) {
+			err = errors.Join(err, e)
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("journal: %w", err)
+	}
+	return nil
 }
 
-// unfinished returns the active segment's file, nil if there is none, and what has failed since the last Sync.
-func (j *Journal) unfinished() (*os.File, error) {
+// takeUnsynced hands out the sealed files that were not synced, and the active one, nil if there is none.
+func (j *Journal) takeUnsynced() (sealed []sealedFile, active *os.File, err error) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	if j.state == closed {
-		return nil, ErrClosed
+		return nil, nil, ErrClosed
 	}
-	err := j.unsynced
-	j.unsynced = nil
-	return j.f, err
+	sealed, j.unsynced = j.unsynced, nil
+	return sealed, j.f, nil
 }
 
 // Close syncs and lets other processes open the directory. The journal is closed whatever it returns; a second Close
@@ -218,12 +231,19 @@ func (j *Journal) Close() error {
 		return nil
 	}
 	j.state = closed
-	err := j.unsynced
 	if j.f != nil {
-		err = errors.Join(err, j.f.Sync(), j.f.Close())
+		j.unsynced = append(j.unsynced, sealedFile{j.f, j.active.seq})
 		j.f = nil
 	}
-	return errors.Join(err, j.unlocking())
+	var err error
+	for _, f := range j.unsynced {
+		err = errors.Join(err, f.Sync(), f.Close())
+	}
+	j.unsynced = nil
+	if err = errors.Join(err, j.unlocking()); err != nil {
+		return fmt.Errorf("journal: %w", err)
+	}
+	return nil
 }
 
 // Size returns how many records are kept, in how many segments, and the bytes these take on disk.

@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 )
 
 // room makes sure that size bytes can be appended to the active segment: that there is one, that it ends with a whole
@@ -20,15 +21,14 @@ func (j *Journal) room(size int64) error {
 	return j.begin()
 }
 
-// seal ends the active segment. A failure to sync it is told by the next Sync; its records are in the kernel's hands.
+// seal ends the active segment. It stays open for the next Sync: whoever appends does not wait for a full segment to
+// reach the disk.
 func (j *Journal) seal() {
 	if j.f == nil {
 		return
 	}
 	_ = j.cut() // what stays behind the last record is reported as skipped by the next Open
-	if err := errors.Join(j.f.Sync(), j.f.Close()); err != nil {
-		j.unsynced = errors.Join(j.unsynced, fmt.Errorf("journal: %w", err))
-	}
+	j.unsynced = append(j.unsynced, sealedFile{j.f, j.active.seq})
 	j.sealed = append(j.sealed, j.active)
 	j.f, j.torn = nil, false
 }
@@ -42,6 +42,9 @@ func (j *Journal) prune() {
 	}
 	for len(j.sealed) > 0 && (records > j.opt.MaxRecords-j.opt.MaxRecords/2 || bytes > j.opt.MaxBytes-j.opt.MaxBytes/2) {
 		oldest := j.sealed[0]
+		j.unsynced = slices.DeleteFunc(j.unsynced, func(f sealedFile) bool {
+			return f.seq == oldest.seq && f.Close() == nil
+		})
 		if err := os.Remove(j.path(oldest.seq)); err != nil && !errors.Is(err, os.ErrNotExist) {
 			return
 		}

@@ -286,8 +286,9 @@ func isStream(h http.Header) bool {
 	return strings.HasPrefix(h.Get("Content-Type"), "text/event-stream")
 }
 
-// markers are the random names by which some clients fence foreign text; they would make equal texts unequal.
-var markers = regexp.MustCompile(`((?:<|\\u003[cC]){3}(?:END_)?EXTERNAL_UNTRUSTED_CONTENT) id=\\"[0-9A-Fa-f]+\\"((?:>|\\u003[eE]){3})`)
+// markers are the random names by which some clients fence foreign text; they would make equal texts unequal. In a text
+// that is JSON itself quotes are escaped more than once.
+var markers = regexp.MustCompile(`((?:<|\\+u003[cC]){3}(?:END_)?EXTERNAL_UNTRUSTED_CONTENT) id=\\+"[0-9A-Fa-f]+\\+"((?:>|\\+u003[eE]){3})`)
 
 func stripMarkers(raw []byte) []byte {
 	if !bytes.Contains(raw, []byte("EXTERNAL_UNTRUSTED_CONTENT id=")) {

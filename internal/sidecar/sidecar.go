@@ -30,6 +30,8 @@ type Options struct {
 	Log      *slog.Logger          // nil: slog.Default
 	// ProviderBase replaces the cloud provider's address, for gateways and tests; nil: the provider's own.
 	ProviderBase *url.URL
+	// Transport replaces the one to the engine, for tests without a network; nil: proxy.NewTransport.
+	Transport http.RoundTripper
 }
 
 // API is everything that a server serves. Safe for concurrent use.
@@ -80,6 +82,9 @@ func New(cfg serve.Config, o Options) (*API, error) {
 			now := o.Live.Load()
 			return now.Shadow, now.HoldOut
 		},
+	}
+	if o.Transport != nil {
+		po.Transport = o.Transport
 	}
 	if err := upstream(cfg, o.ProviderBase, &po); err != nil {
 		return nil, err

@@ -75,16 +75,20 @@ type Restored struct{ Orders, Plans, Skipped int }
 func (s *State) Restore(mem orders.Store, pilot *contextpilot.Pilot) (Restored, error) {
 	var out Restored
 	_, err := s.journal.Replay(func(text []byte) error {
-		var r record
-		if json.Unmarshal(text, &r) != nil || !out.take(&r, mem, pilot) {
-			out.Skipped++ // of a later version, perhaps
-		}
+		out.read(text, mem, pilot)
 		return nil
 	})
 	if err != nil {
 		return out, fmt.Errorf("state: %w", err)
 	}
 	return out, nil
+}
+
+func (r *Restored) read(text []byte, mem orders.Store, pilot *contextpilot.Pilot) {
+	var rec record
+	if json.Unmarshal(text, &rec) != nil || !r.take(&rec, mem, pilot) {
+		r.Skipped++ // of a later version, perhaps
+	}
 }
 
 func (r *Restored) take(rec *record, mem orders.Store, pilot *contextpilot.Pilot) bool {

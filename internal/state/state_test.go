@@ -7,7 +7,6 @@ import (
 	"testing"
 
 	"github.com/ragpilot/ragpilot/contextpilot"
-	"github.com/ragpilot/ragpilot/internal/journal"
 	"github.com/ragpilot/ragpilot/internal/orders"
 	"github.com/ragpilot/ragpilot/internal/state"
 )
@@ -85,36 +84,4 @@ func TestRestart(t *testing.T) {
 			t.Fatalf("request %d: %v without a restart, %v after it", i, a, b)
 		}
 	}
-}
-
-// FuzzRestore: whatever stands in the journal, it is taken or skipped.
-func FuzzRestore(f *testing.F) {
-	for _, s := range []string{
-		`{"o":{"k":"00000000000000000000000000000000","o":[1,0]}}`, `{"o":{"k":"zz","o":[0]}}`, `{"o":{"k":"00","o":[5,5]}}`,
-		`{"p":{"id":"x","s":{},"b":[{"i":"a","n":-5},{"i":"a","n":9}]}}`, `{"g":{"id":""}}`, `{}`, `null`, `[`, ``,
-	} {
-		f.Add([]byte(s))
-	}
-	f.Fuzz(func(t *testing.T, text []byte) {
-		dir := t.TempDir()
-		j, err := journal.Open(dir, journal.Options{Version: 1})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := j.Append(text); err != nil {
-			t.Fatal(err)
-		}
-		if err := j.Close(); err != nil {
-			t.Fatal(err)
-		}
-		s, err := state.Open(dir, slog.New(slog.DiscardHandler))
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer s.Close()
-		got, err := s.Restore(orders.NewMemory(0, 0), newPilot(t))
-		if err != nil || got.Orders+got.Plans+got.Skipped > 1 {
-			t.Errorf("%q: %+v, %v", text, got, err)
-		}
-	})
 }

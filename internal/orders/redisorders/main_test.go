@@ -7,6 +7,7 @@ import (
 	"net"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -76,11 +77,11 @@ func until(t testing.TB, what string, f func() bool) {
 	}
 }
 
-// gate is a server in front of another that holds back what connections say until they are let go.
+// gate is a server in front of another that holds back what connections say until it is opened.
 type gate struct {
-	addr string
-	mu   sync.Mutex
-	held []chan struct{} // by connection, in the order they came
+	addr   string
+	opened chan struct{}
+	conns  atomic.Int64
 }
 
 // hold says what is held back of a connection.
@@ -92,26 +93,13 @@ const (
 	answers
 )
 
-// letGo lets the nth connection go, and returns false if there is none yet.
-func (g *gate) letGo(n int) bool {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if n >= len(g.held) {
-		return false
-	}
-	close(g.held[n])
-	g.held[n] = make(chan struct{})
-	return true
-}
+// open lets all connections go.
+func (g *gate) open() { close(g.opened) }
 
 // accepted returns the number of connections so far.
-func (g *gate) accepted() int {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	return len(g.held)
-}
+func (g *gate) accepted() int { return int(g.conns.Load()) }
 
-// newGate holds back of the first connections what is said for each, of later ones what is said last.
+// newGate holds back of the first connection the first of holds, and so on; the last is for all that follow.
 func newGate(t testing.TB, backend string, holds ...hold) *gate {
 	t.Helper()
 	var config net.ListenConfig
@@ -119,13 +107,13 @@ func newGate(t testing.TB, backend string, holds ...hold) *gate {
 	if err != nil {
 		t.Fatal(err)
 	}
-	g := &gate{addr: l.Addr().String()}
+	g := &gate{addr: l.Addr().String(), opened: make(chan struct{})}
 	ctx, cancel := context.WithCancel(context.Background())
 	var wg sync.WaitGroup
-	pass := func(to, from net.Conn, wait bool, let chan struct{}) {
+	pass := func(to, from net.Conn, wait bool) {
 		if wait {
 			select {
-			case <-let:
+			case <-g.opened:
 			case <-ctx.Done():
 				return
 			}
@@ -138,10 +126,7 @@ func newGate(t testing.TB, backend string, holds ...hold) *gate {
 			if err != nil {
 				return
 			}
-			let := make(chan struct{})
-			g.mu.Lock()
-			g.held = append(g.held, let)
-			g.mu.Unlock()
+			g.conns.Add(1)
 			var dialer net.Dialer
 			server, err := dialer.DialContext(ctx, "tcp", backend)
 			if err != nil {
@@ -153,8 +138,8 @@ func newGate(t testing.TB, backend string, holds ...hold) *gate {
 				<-ctx.Done()
 				_, _ = client.Close(), server.Close()
 			})
-			wg.Go(func() { pass(server, client, h == requests, let) })
-			wg.Go(func() { pass(client, server, h == answers, let) })
+			wg.Go(func() { pass(server, client, h == requests) })
+			wg.Go(func() { pass(client, server, h == answers) })
 		}
 	})
 	t.Cleanup(func() {

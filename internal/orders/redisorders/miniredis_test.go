@@ -214,7 +214,7 @@ func TestFakeLateAnswersAreRemembered(t *testing.T) {
 	if got, ok := s.Get(t.Context(), "", key(1)); ok {
 		t.Fatalf("got %v through a closed gate", got)
 	}
-	g.letGo(0)
+	g.open()
 	until(t, "the late answer is there", func() bool { return s.Stats().Latency.Count == 1 })
 	before := s.Stats()
 	got, ok := s.Get(t.Context(), "", key(1))
@@ -229,19 +229,28 @@ func TestFakeLateAnswersAreRemembered(t *testing.T) {
 
 // What this process has forwarded it forwards again, whatever Redis says later.
 func TestFakeAProcessAgreesWithItself(t *testing.T) {
-	fake := miniredis.RunT(t)
-	open(t, patient("redis://"+fake.Addr())).Put(t.Context(), "", key(1), []int{1, 0, 2})
-	g := newGate(t, fake.Addr(), answers)
-	s := open(t, redisorders.Options{URL: "redis://" + g.addr, Budget: 10 * time.Millisecond})
-	mine := []int{2, 1, 0}
-	given := slices.Clone(mine)
-	wantOrder(t, s.Put(t.Context(), "", key(1), given), mine)
-	clear(given) // it is the caller's again, though Redis is still asked
-	g.letGo(0)
-	until(t, "the late answer is there", func() bool { return s.Stats().Latency.Count == 1 })
-	got, _ := s.Get(t.Context(), "", key(1))
-	wantOrder(t, got, mine)
-	wantOrder(t, s.Put(t.Context(), "", key(1), []int{0, 1, 2}), mine)
+	for _, other := range []bool{false, true} {
+		t.Run(fmt.Sprintf("another was first=%v", other), func(t *testing.T) {
+			fake := miniredis.RunT(t)
+			mine, inRedis := []int{2, 1, 0}, []int{2, 1, 0}
+			if other {
+				inRedis = []int{1, 0, 2}
+				open(t, patient("redis://"+fake.Addr())).Put(t.Context(), "", key(1), inRedis)
+			}
+			g := newGate(t, fake.Addr(), answers)
+			s := open(t, redisorders.Options{URL: "redis://" + g.addr, Budget: 10 * time.Millisecond})
+			given := slices.Clone(mine)
+			wantOrder(t, s.Put(t.Context(), "", key(1), given), mine)
+			clear(given) // it is the caller's again, though Redis is still asked
+			g.open()
+			until(t, "the late answer is there", func() bool { return s.Stats().Latency.Count == 1 })
+			got, _ := s.Get(t.Context(), "", key(1))
+			wantOrder(t, got, mine)
+			wantOrder(t, s.Put(t.Context(), "", key(1), []int{0, 1, 2}), mine)
+			got, _ = open(t, patient("redis://"+fake.Addr())).Get(t.Context(), "", key(1))
+			wantOrder(t, got, inRedis)
+		})
+	}
 }
 
 // impatient is a client whose requests do not wait, as the test holds back what they need.
@@ -266,13 +275,13 @@ func TestFakeForgetWaitsForPuts(t *testing.T) {
 	until(t, "Forget waits", func() bool {
 		s.Get(t.Context(), "another", key(1)) // is skipped then
 		select {
-		case <-done:
-			t.Fatal("Forget has not waited")
+		case err := <-done:
+			t.Fatalf("Forget has not waited: %v", err)
 		default:
 		}
 		return s.Stats().Skipped > 0
 	})
-	g.letGo(0)
+	g.open()
 	if err := <-done; err != nil {
 		t.Fatal(err)
 	}
@@ -281,39 +290,23 @@ func TestFakeForgetWaitsForPuts(t *testing.T) {
 	}
 }
 
-// What is read while a tenant is being forgotten is forgotten with it, also if its answer comes only after that.
-func TestFakeForgetAndReadAtATime(t *testing.T) {
-	for late, h := range map[bool]hold{false: nothing, true: answers} {
-		t.Run(fmt.Sprintf("late=%v", late), func(t *testing.T) {
-			fake := miniredis.RunT(t)
-			open(t, patient("redis://"+fake.Addr())).Put(t.Context(), "", key(1), []int{1, 0})
-			g := newGate(t, fake.Addr(), requests, h)
-			o := impatient(g.addr)
-			if !late {
-				o.Budget = time.Minute
-			}
-			s := open(t, o)
-			done := forgetting(t, s)
-			until(t, "Forget has a connection", func() bool { return g.accepted() == 1 })
-			_, ok := s.Get(t.Context(), "", key(1)) // before it is removed
-			if ok == late {
-				t.Fatalf("found: %v", ok)
-			}
-			if late {
-				until(t, "Get has a connection", func() bool { return g.accepted() == 2 })
-			}
-			g.letGo(0)
-			if err := <-done; err != nil {
-				t.Fatal(err)
-			}
-			if late {
-				g.letGo(1)
-				until(t, "the late answer is there", func() bool { return s.Stats().Latency.Count == 1 })
-			}
-			if got, ok := s.Get(t.Context(), "", key(1)); ok {
-				t.Errorf("got %v", got)
-			}
-		})
+// What is read while a tenant is being forgotten is forgotten with it.
+func TestFakeForgetAndGetAtATime(t *testing.T) {
+	fake := miniredis.RunT(t)
+	open(t, patient("redis://"+fake.Addr())).Put(t.Context(), "", key(1), []int{1, 0})
+	g := newGate(t, fake.Addr(), requests, nothing)
+	s := open(t, patient("redis://"+g.addr))
+	done := forgetting(t, s)
+	until(t, "Forget has a connection", func() bool { return g.accepted() == 1 })
+	if _, ok := s.Get(t.Context(), "", key(1)); !ok {
+		t.Fatal("gone before it was removed")
+	}
+	g.open()
+	if err := <-done; err != nil {
+		t.Fatal(err)
+	}
+	if got, ok := s.Get(t.Context(), "", key(1)); ok {
+		t.Errorf("got %v", got)
 	}
 }
 
