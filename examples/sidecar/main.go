@@ -47,7 +47,7 @@ func agent(baseURL string) (promptTokens int) {
 	if err != nil {
 		log.Fatal(err)
 	}
-	history := []llms.MessageContent{
+	history := []llms.MessageContent{ //nolint:prealloc // it grows as the agent goes on
 		llms.TextParts(llms.ChatMessageTypeSystem, "You keep a lighthouse."),
 		llms.TextParts(llms.ChatMessageTypeHuman, "Why is the lamp out?"),
 	}

@@ -8,9 +8,9 @@
 // # What is kept
 //
 // A record is handed to the kernel by one write before [Journal.Append] returns, so a killed process loses none that was
-// acknowledged. Nothing waits for the disk: a machine that loses power loses what was appended since [Journal.Sync],
-// or since about half a minute. The oldest records go first; at least the last MaxRecords/2 of them are kept, if they fit
-// into MaxBytes/2.
+// acknowledged. It does not wait for the disk: a machine that loses power loses what was appended since [Journal.Sync], or
+// what its kernel had not written by itself (on Linux, some 30 s). The oldest records go first; at least the last
+// MaxRecords/2 of them are kept, if they fit into MaxBytes/2.
 //
 // # Files
 //

@@ -149,3 +149,33 @@ func TestDirectoryGoneAndBack(t *testing.T) {
 		t.Fatalf("replayed %q", got)
 	}
 }
+
+// Segments that come and go leave no file open, whether Sync is ever called or not.
+func TestNoFileStaysOpen(t *testing.T) {
+	count := func() int {
+		entries, err := os.ReadDir("/proc/self/fd")
+		if err != nil {
+			t.Skipf("cannot count open files here: %v", err)
+		}
+		return len(entries)
+	}
+	before := count()
+	for _, sync := range []bool{false, true} {
+		j := open(t, fastDir(t), journal.Options{MaxRecords: 10})
+		for n := range 500 {
+			add(t, j, "x")
+			if sync && n%7 == 0 {
+				if err := j.Sync(); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if now := count(); now > before+4 { // the lock, the active segment, the full one
+				t.Fatalf("%d files are open after %d appends, %d before", now, n+1, before)
+			}
+		}
+		closeIt(t, j)
+		if now := count(); now != before {
+			t.Fatalf("%d files are open after Close, %d before", now, before)
+		}
+	}
+}

@@ -43,7 +43,11 @@ func (j *Journal) prune() {
 	for len(j.sealed) > 0 && (records > j.opt.MaxRecords-j.opt.MaxRecords/2 || bytes > j.opt.MaxBytes-j.opt.MaxBytes/2) {
 		oldest := j.sealed[0]
 		j.unsynced = slices.DeleteFunc(j.unsynced, func(f sealedFile) bool {
-			return f.seq == oldest.seq && f.Close() == nil
+			if f.seq != oldest.seq {
+				return false
+			}
+			_ = f.Close() // need not reach the disk any more
+			return true
 		})
 		if err := os.Remove(j.path(oldest.seq)); err != nil && !errors.Is(err, os.ErrNotExist) {
 			return

@@ -169,12 +169,6 @@ func BenchmarkMemory(b *testing.B) {
 			m.Get(ctx, "t", key(n%50_000))
 		}
 	})
-	b.Run("put", func(b *testing.B) {
-		b.ReportAllocs()
-		for n := 50_000; b.Loop(); n++ {
-			m.Put(ctx, "t", key(n), order)
-		}
-	})
 	b.Run("get/parallel", func(b *testing.B) {
 		b.ReportAllocs()
 		b.RunParallel(func(pb *testing.PB) {
@@ -182,6 +176,12 @@ func BenchmarkMemory(b *testing.B) {
 				m.Get(ctx, "t", key(n%50_000))
 			}
 		})
+	})
+	b.Run("put", func(b *testing.B) {
+		b.ReportAllocs()
+		for n := 50_000; b.Loop(); n++ {
+			m.Put(ctx, "t", key(n), order)
+		}
 	})
 }
 

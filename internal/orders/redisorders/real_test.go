@@ -180,7 +180,10 @@ func TestRealServerHangsDiesAndComesBack(t *testing.T) {
 	const workers = 4
 	for w := range workers {
 		wg.Go(func() {
+			tick := time.NewTicker(time.Millisecond) // requests that wait for nothing would only wait for each other
+			defer tick.Stop()
 			for i := 0; !done.Load(); i++ {
+				<-tick.C
 				n, order := i*workers+w, rand.Perm(8)
 				var winner, got []int
 				var ok bool
