@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"strings"
+	"unique"
 
 	"github.com/tidwall/gjson"
 )
@@ -49,6 +50,11 @@ type item struct {
 // call is a tool call that an item makes.
 type call struct{ id, tool string }
 
+// newCall copies what it is told: a part of a body would keep all of it in memory for as long as the call is known.
+func newCall(id, tool gjson.Result) call {
+	return call{id: strings.Clone(id.Str), tool: unique.Make(tool.Str).Value()}
+}
+
 // text is one string that documents may stand in.
 type text struct {
 	from, to int // its JSON string, quotes included, from the item's first byte
@@ -83,7 +89,7 @@ func readBody(raw []byte, d dialect) (b body, ok bool) {
 		names[key.Str] = true
 		switch {
 		case key.Str == "model":
-			b.model = value.Str
+			b.model = unique.Make(value.Str).Value()
 		case key.Str == "messages" && d != responses, key.Str == "input" && d == responses:
 			list = value
 		case key.Str == "system" && d == anthropic:
@@ -137,7 +143,7 @@ func (it *item) read(tools map[string]string) {
 			id = value.Str
 		case "tool_calls":
 			value.ForEach(func(_, c gjson.Result) bool {
-				it.calls = append(it.calls, call{c.Get("id").Str, c.Get("function.name").Str})
+				it.calls = append(it.calls, newCall(c.Get("id"), c.Get("function.name")))
 				return true
 			})
 		}
@@ -150,7 +156,7 @@ func (it *item) read(tools map[string]string) {
 	content.ForEach(func(_, part gjson.Result) bool {
 		switch part.Get("type").Str {
 		case "tool_use":
-			it.calls = append(it.calls, call{part.Get("id").Str, part.Get("name").Str})
+			it.calls = append(it.calls, newCall(part.Get("id"), part.Get("name")))
 		case "tool_result":
 			id := part.Get("tool_use_id").Str
 			it.content(part.Get("content"), text{role: tool, toolID: id, tool: tools[id]})
@@ -164,7 +170,7 @@ func (it *item) output(tools map[string]string) {
 	m := it.value
 	switch m.Get("type").Str {
 	case "function_call":
-		it.calls = append(it.calls, call{m.Get("call_id").Str, m.Get("name").Str})
+		it.calls = append(it.calls, newCall(m.Get("call_id"), m.Get("name")))
 	case "function_call_output":
 		it.role = tool
 		id := m.Get("call_id").Str

@@ -117,7 +117,7 @@ func (x *exchange) name(root *gjson.Result) {
 	}
 	for _, member := range []string{"rid", "request_id"} {
 		if id := root.Get(member); id.Type == gjson.String && id.Str != "" {
-			x.id = id.Str
+			x.id = strings.Clone(id.Str) // it is kept longer than the body
 			return
 		}
 	}

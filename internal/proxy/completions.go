@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"net/http"
+	"strings"
 	"time"
 
 	"github.com/tidwall/gjson"
@@ -43,7 +44,7 @@ func (p *Proxy) completions(w http.ResponseWriter, r *http.Request) {
 	id := newID()
 	for _, member := range []string{"rid", "request_id"} {
 		if v := root.Get(member); v.Type == gjson.String && v.Str != "" {
-			id = v.Str
+			id = strings.Clone(v.Str) // it is kept longer than the body
 		}
 	}
 	name := tenantOf(r)

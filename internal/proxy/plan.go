@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"slices"
+	"strings"
 	"unicode/utf8"
 
 	"github.com/zeebo/xxh3"
@@ -192,9 +193,9 @@ func (x *exchange) tool(next *turn, t *talk, it *item, tx *text, place orders.Ke
 	}()
 	if !t.multi {
 		t.multi = true
-		keys := make([]string, len(found.Docs))
+		keys := make([]content, len(found.Docs))
 		for i, d := range found.Docs {
-			keys[i] = d.Key
+			keys[i] = xxh3.HashString128(d.Key)
 		}
 		x.result.Documents += len(keys)
 		order := x.ordered(place, len(keys), func() []int { return x.p.state(x.tenant).toolIndex(&x.control).order(x.r.Context(), keys) })
@@ -248,8 +249,9 @@ func (x *exchange) single(next *turn, t *talk, tx *text) string {
 	c := xxh3.HashString128(tx.value)
 	first, ok := t.calls[c]
 	if !ok {
-		t.calls[c] = tx.toolID
-		next.single = append(next.single, single{content: c, toolID: tx.toolID})
+		id := strings.Clone(tx.toolID)
+		t.calls[c] = id
+		next.single = append(next.single, single{content: c, toolID: id})
 		return tx.value
 	}
 	if first == tx.toolID {

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -328,5 +329,37 @@ func TestBadJSON(t *testing.T) {
 	}
 	if len(e.bodies) > 0 {
 		t.Error("it was forwarded")
+	}
+}
+
+// What is remembered of a conversation must not keep its bodies in memory.
+func TestBodiesAreNotKept(t *testing.T) {
+	e := newEngine(t)
+	x := &index{}
+	p := newProxy(t, e, func(o *proxy.Options) { o.Transport, o.Index = atOnce{}, x })
+	heap := func() uint64 {
+		var m runtime.MemStats
+		runtime.GC()
+		runtime.ReadMemStats(&m)
+		return m.HeapAlloc
+	}
+	padding := strings.Repeat("something long that nobody will ever say again. ", 5000) // 240 KB
+	send := func(i int) {
+		body := chat(docs("a", fmt.Sprint("b", i), "c")+padding, fmt.Sprint("question ", i), docs("x", fmt.Sprint("y", i)), strings.Repeat(fmt.Sprint("read ", i), 50))
+		body = strings.Replace(body, `"model":"m"`, fmt.Sprintf(`"model":"m","rid":"request-%d"`, i), 1)
+		if w := post(p, chatPath, "", body); w.Code != http.StatusOK {
+			t.Fatal(w.Code, w.Body)
+		}
+		post(p, "/v1/completions", "", fmt.Sprintf(`{"request_id":"completion-%d","prompt":%q}`, i, padding))
+	}
+	send(0)
+	before := heap()
+	const n = 200
+	for i := range n {
+		send(i + 1)
+	}
+	// A forwarded system text that was reordered is kept, which is one copy; the bodies would be at least two more.
+	if grown := int(heap()) - int(before); grown > n*len(padding)*3/2 {
+		t.Errorf("%d conversations of %d bytes each keep %d bytes", n, len(padding), grown)
 	}
 }

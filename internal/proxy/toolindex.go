@@ -14,7 +14,7 @@ import (
 type toolIndex struct {
 	mu      sync.Mutex
 	index   *recorded.Index
-	numbers recorded.Numbers[string]
+	numbers recorded.Numbers[content]
 }
 
 // newToolIndex returns an index that remembers so many results.
@@ -27,7 +27,7 @@ func newToolIndex(limit int, alpha float64, linkage cluster.Linkage) *toolIndex 
 
 // order returns the places of the documents in the order to send, and remembers them. Repeated keys and a failure
 // leave the order as it is.
-func (x *toolIndex) order(ctx context.Context, keys []string) []int {
+func (x *toolIndex) order(ctx context.Context, keys []content) []int {
 	same := make([]int, len(keys))
 	docs := make([]cluster.Doc, len(keys))
 	place := make(map[cluster.Doc]int, len(keys))

@@ -2,7 +2,6 @@ package proxy
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"testing"
 
@@ -13,7 +12,7 @@ import (
 func TestToolIndexIsBounded(t *testing.T) {
 	x := newToolIndex(50, cluster.DefaultAlpha, cluster.Average)
 	for i := range 2000 {
-		keys := []string{fmt.Sprint(i % 7), fmt.Sprint(100 + i), fmt.Sprint(3000 + i/2)}
+		keys := named(i%7, 100+i, 3000+i/2)
 		got := slices.Sorted(slices.Values(x.order(t.Context(), keys)))
 		if !slices.Equal(got, []int{0, 1, 2}) {
 			t.Fatalf("result %d: %v is no permutation", i, got)
@@ -22,12 +21,19 @@ func TestToolIndexIsBounded(t *testing.T) {
 	if n := x.numbers.Len(); n > 3*50+10 {
 		t.Errorf("%d documents are known, 50 results have at most 150", n)
 	}
-	if got := x.order(t.Context(), []string{"a", "a", "b"}); !slices.Equal(got, []int{0, 1, 2}) {
+	if got := x.order(t.Context(), named(-1, -1, -2)); !slices.Equal(got, []int{0, 1, 2}) {
 		t.Errorf("repeated keys: %v", got)
 	}
 	gone, cancel := context.WithCancel(t.Context())
 	cancel()
-	if got := x.order(gone, []string{"c", "b"}); len(got) != 2 {
+	if got := x.order(gone, named(-3, -2)); len(got) != 2 {
 		t.Errorf("a client that has gone: %v", got)
 	}
+}
+
+func named(numbers ...int) (keys []content) {
+	for _, n := range numbers {
+		keys = append(keys, content{Lo: uint64(n)})
+	}
+	return keys
 }
