@@ -5,6 +5,7 @@ package journal_test
 import (
 	"fmt"
 	"os"
+	"os/exec"
 	"os/signal"
 	"slices"
 	"strings"
@@ -15,6 +16,9 @@ import (
 
 	"github.com/ragpilot/ragpilot/internal/journal"
 )
+
+// fullDisk marks the process whose files are limited.
+const fullDisk = "RAGPILOT_JOURNAL_FULL"
 
 // limitFiles makes every write beyond an offset fail, after what fits was written: as on a full disk, short writes
 // included. It holds for the whole process until the returned function is called.
@@ -38,7 +42,19 @@ func limitFiles(t testing.TB, offset uint64) (restore func()) {
 }
 
 // However often the disk is full and for how long: an Append that fails leaves nothing, one that succeeds is replayed.
+//
+// The limit holds for the whole process, and go test writes files of its own from it: the test is a process of its own.
 func TestFullDisk(t *testing.T) {
+	if os.Getenv(fullDisk) == "" {
+		cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run", "^TestFullDisk$", "-test.v")
+		cmd.Env = append(os.Environ(), fullDisk+"=1")
+		out, err := cmd.CombinedOutput()
+		if err != nil || !strings.Contains(string(out), "--- PASS: TestFullDisk") {
+			t.Fatalf("%v\n%s", err, out)
+		}
+		t.Logf("%s", out)
+		return
+	}
 	root := fastDir(t)
 	refused := 0
 	rapid.Check(t, func(rt *rapid.T) {
