@@ -148,10 +148,15 @@ func (f *serveFlags) run(cmd *cobra.Command) error {
 		return err
 	}
 	api.Admin(server.Admin())
-	// From the first signal on, the next one ends the process as if nobody listened for it.
-	defer context.AfterFunc(cmd.Context(), func() { signal.Reset(os.Interrupt, syscall.SIGTERM) })()
+	// From the first signal on, the next one ends the process as if nobody listened for it; the server is told only then.
+	ctx, stop := context.WithCancel(context.WithoutCancel(cmd.Context()))
+	defer stop()
+	defer context.AfterFunc(cmd.Context(), func() {
+		signal.Reset(os.Interrupt, syscall.SIGTERM)
+		stop()
+	})()
 	began := time.Now()
-	if err := server.Run(cmd.Context()); err != nil {
+	if err := server.Run(ctx); err != nil {
 		return err
 	}
 	logger.Info("stopped", "after", time.Since(began))

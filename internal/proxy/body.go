@@ -74,8 +74,12 @@ func valid(raw []byte) bool {
 	return gjson.ValidBytes(raw)
 }
 
-// readBody finds the items of a body. ok is false if it is not an object with a list of messages, or says something
-// twice, so that nobody can tell which one the engine will read.
+// maxParts bounds the messages of a body, its members, and the texts and calls of a message: what is kept of each takes
+// many times the memory of the three bytes that a client needs to send one.
+const maxParts = 1 << 14
+
+// readBody finds the items of a body. ok is false if it is not an object with a list of messages, has too many of them,
+// or says something twice, so that nobody can tell which one the engine will read.
 func readBody(raw []byte, d dialect) (b body, ok bool) {
 	b = body{raw: raw, root: gjson.ParseBytes(raw)}
 	if !b.root.IsObject() {
@@ -85,7 +89,7 @@ func readBody(raw []byte, d dialect) (b body, ok bool) {
 	var list, top gjson.Result
 	ok = true
 	b.root.ForEach(func(key, value gjson.Result) bool {
-		ok = ok && !names[key.Str]
+		ok = ok && !names[key.Str] && len(names) < maxParts
 		names[key.Str] = true
 		switch {
 		case key.Str == "model":
@@ -105,11 +109,15 @@ func readBody(raw []byte, d dialect) (b body, ok bool) {
 	}
 	n := 0
 	list.ForEach(func(_, m gjson.Result) bool {
+		if n == maxParts {
+			ok = false
+			return false
+		}
 		b.items = append(b.items, item{value: m, message: n, from: m.Index, to: m.Index + len(m.Raw)})
 		n++
 		return true
 	})
-	return b, true
+	return b, ok
 }
 
 // load finds an item's role and texts. tools has the names of the tools called so far, by the calls' IDs, and is given
@@ -144,7 +152,7 @@ func (it *item) read(tools map[string]string) {
 		case "tool_calls":
 			value.ForEach(func(_, c gjson.Result) bool {
 				it.calls = append(it.calls, newCall(c.Get("id"), c.Get("function.name")))
-				return true
+				return len(it.calls) < maxParts
 			})
 		}
 		return true
@@ -161,7 +169,7 @@ func (it *item) read(tools map[string]string) {
 			id := part.Get("tool_use_id").Str
 			it.content(part.Get("content"), text{role: tool, toolID: id, tool: tools[id]})
 		}
-		return true
+		return len(it.calls) < maxParts && len(it.texts) < maxParts
 	})
 }
 
@@ -212,7 +220,7 @@ func (it *item) content(c gjson.Result, like text) {
 		if kind == "text" || kind == "output_text" || kind == "input_text" {
 			add(s, true)
 		}
-		return true
+		return len(it.texts) < maxParts
 	})
 }
 

@@ -206,8 +206,17 @@ func (x *exchange) head(h http.Header) {
 		x.result.Details = []detail{}
 	}
 	text, _ := json.Marshal(&x.result)
+	if len(text) > maxResult {
+		short := x.result
+		short.Details = []detail{}
+		text, _ = json.Marshal(&short)
+	}
 	h.Set(ResultHeader, string(text))
 }
+
+// maxResult is the length in bytes up to which the result header tells details. Many clients and proxies refuse answers
+// with headers of more than 8 KiB.
+const maxResult = 4 << 10
 
 // end tells everybody how it went.
 func (x *exchange) end(u usage, err error) {

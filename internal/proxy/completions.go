@@ -86,28 +86,30 @@ func (p *Proxy) completions(w http.ResponseWriter, r *http.Request) {
 
 // dropMember takes a member out of a JSON object, as often as it stands there.
 func dropMember(raw []byte, name string) []byte {
-	for {
-		from, to, before, found := -1, -1, -1, false
-		last := -1 // end of the member before
-		gjson.ParseBytes(raw).ForEach(func(key, value gjson.Result) bool {
-			if found {
-				if before < 0 {
-					to = key.Index // the first member: up to the next
-				}
-				return false
+	var drop []edit
+	kept := -1             // end of the last member that stays
+	first, behind := -1, 0 // members that go and have none in front that stays
+	gjson.ParseBytes(raw).ForEach(func(key, value gjson.Result) bool {
+		end := value.Index + len(value.Raw)
+		switch {
+		case key.Str != name:
+			if first >= 0 {
+				drop, first = append(drop, edit{from: first, to: key.Index}), -1
 			}
-			if key.Str == name {
-				from, to, before, found = key.Index, value.Index+len(value.Raw), last, true
-				if last >= 0 {
-					from = last
-				}
+			kept = end
+		case kept >= 0: // with the comma in front
+			drop = append(drop, edit{from: kept, to: end})
+			kept = end
+		default:
+			if first < 0 {
+				first = key.Index
 			}
-			last = value.Index + len(value.Raw)
-			return true
-		})
-		if !found {
-			return raw
+			behind = end
 		}
-		raw = splice(raw, []edit{{from: from, to: to}})
+		return true
+	})
+	if first >= 0 {
+		drop = append(drop, edit{from: first, to: behind})
 	}
+	return splice(raw, drop)
 }

@@ -105,10 +105,13 @@ func placeOf(c chain, text int) orders.Key {
 	return k
 }
 
+// maxDocuments bounds the documents of a text that are looked at one by one: ordering takes time by their square.
+const maxDocuments = 4096
+
 // system orders the documents in front of a conversation so that their beginning is in the engine's cache.
 func (x *exchange) system(b *body, it *item, tx *text, place orders.Key) string {
 	found, ok := extract.Find(tx.value, x.control.extract)
-	if !ok || len(found.Docs) < 2 {
+	if !ok || len(found.Docs) < 2 || len(found.Docs) > maxDocuments {
 		return tx.value
 	}
 	x.result.Sources.System++
@@ -178,7 +181,7 @@ func (x *exchange) reorder(found extract.Found, order []int, source, as string) 
 // and a single document that was shown becomes a reference.
 func (x *exchange) tool(next *turn, t *talk, it *item, tx *text, place orders.Key) string {
 	found, ok := extract.Find(tx.value, x.control.extract)
-	if !ok || len(found.Docs) < 2 {
+	if !ok || len(found.Docs) < 2 || len(found.Docs) > maxDocuments {
 		return x.single(next, t, tx)
 	}
 	x.result.Sources.Tools++

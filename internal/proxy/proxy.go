@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"log"
 	"log/slog"
 	"net/http"
@@ -264,12 +265,7 @@ func (p *Proxy) gone(scope contextpilot.Scope, id string) {
 // read takes a whole body in. It answers what is too long or broken off itself; ok is false then.
 func (p *Proxy) read(w http.ResponseWriter, r *http.Request) (raw []byte, ok bool) {
 	var large *http.MaxBytesError
-	var text bytes.Buffer
-	if n := r.ContentLength; n > 0 && n < 1<<20 {
-		text.Grow(int(n) + bytes.MinRead) // a length is only a claim: more is not taken for granted
-	}
-	_, err := text.ReadFrom(r.Body)
-	raw = text.Bytes()
+	raw, err := readAll(r.Body, r.ContentLength)
 	switch {
 	case errors.As(err, &large):
 		writeError(w, http.StatusRequestEntityTooLarge, "Request body is larger than the limit")
@@ -279,6 +275,33 @@ func (p *Proxy) read(w http.ResponseWriter, r *http.Request) (raw []byte, ok boo
 		return raw, true
 	}
 	return nil, false
+}
+
+// readAll reads a body of n bytes, or of an unknown length if n is below 0. A length is only a claim: memory is taken for
+// what has come, and twice that only when it is complete.
+func readAll(r io.Reader, n int64) ([]byte, error) {
+	const most = 1 << 20
+	size := 4 << 10
+	if n >= 0 {
+		size = int(min(n+1, most)) // one more, to meet the end
+	}
+	var full [][]byte
+	part := make([]byte, 0, size)
+	for {
+		got, err := r.Read(part[len(part):cap(part)])
+		part = part[:len(part)+got]
+		switch {
+		case errors.Is(err, io.EOF) && full == nil:
+			return part, nil
+		case errors.Is(err, io.EOF):
+			return bytes.Join(append(full, part), nil), nil
+		case err != nil:
+			return nil, err
+		case len(part) == cap(part):
+			full = append(full, part)
+			part = make([]byte, 0, min(2*cap(part), most))
+		}
+	}
 }
 
 func tenantOf(r *http.Request) string { return tenant.From(r.Context()) }

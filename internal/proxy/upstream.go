@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -55,7 +56,17 @@ func (p *Proxy) forward(w http.ResponseWriter, r *http.Request, out outgoing) {
 				pr.Out.TransferEncoding = nil
 			}
 		},
-		ModifyResponse: out.answer,
+		ModifyResponse: func(resp *http.Response) error {
+			switch {
+			case resp.StatusCode < 100: // net/http takes it, and panics when it is to be sent
+				return fmt.Errorf("status %03d", resp.StatusCode)
+			case resp.StatusCode == http.StatusSwitchingProtocols && (out.answer != nil || resp.Request.Header.Get("Upgrade") == ""):
+				return errors.New("another protocol, for which nobody asked") // httputil would leave the connection open
+			case out.answer != nil:
+				return out.answer(resp)
+			}
+			return nil
+		},
 		ErrorHandler: func(w http.ResponseWriter, r *http.Request, err error) {
 			p.unreachable(w, r, out, err)
 		},

@@ -11,7 +11,8 @@ import (
 type answer struct {
 	http.ResponseWriter
 	control *http.ResponseController
-	status  int // 0: nothing sent yet
+	id      string // of the request, for the client
+	status  int    // 0: nothing sent yet
 	bytes   int64
 	ours    bool // the handler's answer was replaced, what it writes is dropped
 
@@ -20,8 +21,10 @@ type answer struct {
 	refusal atomic.Int32
 }
 
-func newAnswer(w http.ResponseWriter) *answer {
-	return &answer{ResponseWriter: w, control: http.NewResponseController(w)}
+func newAnswer(w http.ResponseWriter, id string) *answer {
+	a := &answer{ResponseWriter: w, control: http.NewResponseController(w), id: id}
+	a.Header().Set(requestIDHeader, id)
+	return a
 }
 
 // Unwrap is for [http.ResponseController].
@@ -35,6 +38,9 @@ func (a *answer) WriteHeader(code int) {
 	case code >= 100 && code < 200 && code != http.StatusSwitchingProtocols:
 		a.ResponseWriter.WriteHeader(code)
 		return
+	}
+	if h := a.Header(); h.Get(requestIDHeader) == "" { // httputil's proxy clears headers behind an informational answer
+		h.Set(requestIDHeader, a.id)
 	}
 	if refusal := int(a.refusal.Load()); code >= 400 && refusal != 0 && refusal != code {
 		a.ours, a.status = true, refusal

@@ -34,8 +34,8 @@ func RequestID(ctx context.Context) string {
 func (s *Server) observed(next handle) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		began := time.Now()
-		a, rec, route := newAnswer(w), &record{id: requestID(r)}, Route(r.URL.Path)
-		a.Header().Set(requestIDHeader, rec.id)
+		rec, route := &record{id: requestID(r)}, Route(r.URL.Path)
+		a := newAnswer(w, rec.id)
 		s.inFlight.Add(1)
 		s.metrics.Began()
 		aborted := true // until next returns: it also ends by the panic that makes net/http break off
