@@ -25,7 +25,9 @@ run() { go test -json -timeout 10m "$@" 2>"$tmp/stderr" | "$tmp/testreport" -for
 
 run "${race[@]}" -coverprofile "$tmp/cover" ./...
 # What is only measured, with one goroutine, is not run under the race detector.
-CGO_ENABLED=0 run -run 'BestOn|OpenTraces|Quality|Judge|Allocations' ./internal/replay ./internal/merge ./engines/sim
+CGO_ENABLED=0 run -run 'BestOn|OpenTraces|Quality|Judge|Allocations|Quick' ./internal/replay ./internal/merge ./engines/sim ./internal/extract ./internal/repeat
+# Processes that are killed and flooded, with nothing beside them; the programs are built without the detector anyway.
+RAGPILOT_FAULTS=1 CGO_ENABLED=0 run ./internal/faulttest
 # Every index beside a slow one that is obviously right: the first difference ends the test.
 run -tags invariants ./internal/tree ./contextpilot
 go tool cover -func "$tmp/cover" | awk '/^total:/ { print "coverage: " $NF " of statements" }'

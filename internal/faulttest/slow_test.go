@@ -38,15 +38,17 @@ func TestSlowUpstream(t *testing.T) {
 		<-r.Context().Done()
 	}))
 	const header = 700 * time.Millisecond
-	s := serve(t, e.URL, fmt.Sprintf("timeouts: {upstream_header: %v, upstream_connect: 300ms}", header))
-	before := s.atRest(t, e)
+	hasty := serve(t, e.URL, fmt.Sprintf("timeouts: {upstream_header: %v}", header))
+	s := serve(t, e.URL, "")
+	hasty.ledger = s.ledger
+	before, hastyBefore := s.atRest(t, e), hasty.atRest(t, e)
 
 	t.Run("no header", func(t *testing.T) {
 		for _, path := range []string{chatPath, plainPath, passPath} {
 			began := time.Now()
 			q := wholeChat(1)
 			q.path, q.header = path, []string{"X-Fault", "headers"}
-			r := s.send(t, q)
+			r := hasty.send(t, q)
 			if took := time.Since(began); r.code != http.StatusGatewayTimeout || r.err != nil || took < header {
 				t.Errorf("after %v: %v", took, r)
 			}
@@ -87,6 +89,7 @@ func TestSlowUpstream(t *testing.T) {
 		}
 	}
 	s.recovered(t, e, before)
+	hasty.recovered(t, e, hastyBefore)
 	s.ledger.accountPaths(t, e.arrivals(t), chatPath)
 }
 

@@ -95,7 +95,7 @@ func TestUpstreamRefuses(t *testing.T) {
 	var clients sync.WaitGroup
 	var good, refused atomic.Int64
 	var down atomic.Bool
-	for i := range 32 {
+	for i := range 24 {
 		clients.Go(func() {
 			for n := i; ; n++ {
 				select {
@@ -125,12 +125,12 @@ func TestUpstreamRefuses(t *testing.T) {
 	}
 	counted := 0
 	for range 2 {
-		eventually(t, "answers", more(&good, 300))
+		eventually(t, "answers", more(&good, 150))
 		down.Store(true)
 		up.signal(t, os.Interrupt)
 		up.exit(t)
 		counted += up.requests(t)
-		eventually(t, "refusals", more(&refused, 300))
+		eventually(t, "refusals", more(&refused, 150))
 		if code, text := s.ask(t, "/readyz"); code != http.StatusOK {
 			t.Errorf("readyz: %d %s", code, text) // it is about this process
 		}
@@ -138,7 +138,7 @@ func TestUpstreamRefuses(t *testing.T) {
 		eventually(t, "answers again", more(&good, 100))
 		down.Store(false)
 	}
-	eventually(t, "answers", more(&good, 300))
+	eventually(t, "answers", more(&good, 150))
 	close(stop)
 	clients.Wait()
 	s.alive(t)
@@ -149,7 +149,7 @@ func TestUpstreamRefuses(t *testing.T) {
 	up = launchBench(t, addr)
 	s.recovered(t, nil, before)
 	// What clients got answers to, the engine has seen, and hardly more: what was cut when it went.
-	if n := int(good.Load()) + 2; counted < n || counted > n+2*32 {
+	if n := int(good.Load()) + 2; counted < n || counted > n+2*24 {
 		t.Errorf("the engine saw %d requests, clients got %d answers", counted, n)
 	}
 	t.Logf("%d answers, %d refusals, %d requests upstream", good.Load(), refused.Load(), counted)

@@ -40,6 +40,8 @@ func (s *Server) Run(ctx context.Context) error {
 
 	s.state.Store(ready)
 	close(s.listening)
+	// Who waits for this line may ask at once.
+	s.log.Info("listening", "addr", s.Addr(), "admin_addr", s.AdminAddr(), "tls", s.mainServer.TLSConfig != nil)
 	select {
 	case <-ctx.Done():
 		return s.drain(ctx)
@@ -71,7 +73,6 @@ func (s *Server) listen(ctx context.Context) (main, admin net.Listener, err erro
 		s.mu.adminAddr = admin.Addr().String()
 	}
 	s.mu.Unlock()
-	s.log.Info("listening", "addr", s.Addr(), "admin_addr", s.AdminAddr(), "tls", cfg.TLS.on())
 	return main, admin, nil
 }
 
