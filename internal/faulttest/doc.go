@@ -6,6 +6,7 @@
 // no more goroutines and open files than before, and no turn was lost or doubled: the upstream's record of what
 // it got is what clients sent, once each.
 //
-// The tests need Linux, for /proc. They build the program once and run beside each other; `go test -short` skips
-// them.
+// The tests need Linux, for /proc. They build the program once and run beside each other, with little else on the machine:
+//
+//	RAGPILOT_FAULTS=1 go test ./internal/faulttest
 package faulttest

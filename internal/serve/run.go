@@ -22,6 +22,7 @@ func (s *Server) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	secure := s.mainServer.TLSConfig != nil // net/http makes one when it begins to serve
 	var own sync.WaitGroup
 	defer own.Wait()
 	ended := make(chan error, 1)
@@ -41,7 +42,7 @@ func (s *Server) Run(ctx context.Context) error {
 	s.state.Store(ready)
 	close(s.listening)
 	// Who waits for this line may ask at once.
-	s.log.Info("listening", "addr", s.Addr(), "admin_addr", s.AdminAddr(), "tls", s.mainServer.TLSConfig != nil)
+	s.log.Info("listening", "addr", s.Addr(), "admin_addr", s.AdminAddr(), "tls", secure)
 	select {
 	case <-ctx.Done():
 		return s.drain(ctx)
