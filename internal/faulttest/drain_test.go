@@ -35,7 +35,7 @@ func TestDrain(t *testing.T) {
 					for n := i; ; n++ { // until the server takes no more
 						q := wholeChat(3)
 						if n%2 == 0 {
-							q = streamChat(100)
+							q = streamChat(60)
 						}
 						if r := s.send(t, q); r.code == 0 {
 							return

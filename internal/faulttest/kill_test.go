@@ -154,7 +154,7 @@ func (s *sidecar) killedAndBack(t *testing.T, e *engine, settings string, talks 
 	for _, c := range talks {
 		once := sync.OnceFunc(running.Done)
 		group.Go(func() {
-			if r := s.sendWatched(t.Context(), c.request(true, 100_000), func([]byte) { once() }); r.err == nil {
+			if r := s.sendWatched(t.Context(), c.request(true, 20_000), func([]byte) { once() }); r.err == nil {
 				t.Errorf("complete, though the sidecar was killed: %.200v", r)
 			}
 			once()

@@ -19,7 +19,7 @@ import (
 	"github.com/ragpilot/ragpilot/internal/upstream"
 )
 
-// TestCancellationStorm: of 500 clients each leaves at a moment of its own, and what it left behind goes too.
+// TestCancellationStorm: of 500 clients nine in ten leave, each at a moment of its own, and what they left behind goes too.
 func TestCancellationStorm(t *testing.T) {
 	faults(t)
 	for name, start := range map[string]func(*testing.T, string, string, ...string) *sidecar{"HTTP 1": serve, "HTTP 2": serveTLS} {
@@ -37,6 +37,9 @@ func TestCancellationStorm(t *testing.T) {
 			var whole, left atomic.Int64
 			for i := range clients {
 				begin, stay := time.Duration(random.IntN(700))*time.Millisecond, time.Duration(random.IntN(1500))*time.Millisecond
+				if i%10 == 0 {
+					stay = 2 * patience // and gets its answer
+				}
 				q := newRequest(chatPath, bodies[i%len(bodies)].Body(i))
 				group.Go(func() {
 					<-time.After(begin)
@@ -55,8 +58,8 @@ func TestCancellationStorm(t *testing.T) {
 			group.Wait()
 			arrivals := e.arrivals(t) // waits until none runs upstream
 			t.Logf("%d answers complete, %d clients left, %d requests upstream", whole.Load(), left.Load(), len(arrivals))
-			if whole.Load() == 0 || left.Load() == 0 {
-				t.Error("all clients did the same")
+			if whole.Load() < clients/10 || left.Load() == 0 {
+				t.Error("want some of both")
 			}
 			s.recovered(t, e, before)
 			s.ledger.account(t, e.arrivals(t), true)

@@ -1,5 +1,5 @@
 // Package golang_test shows that OpenAI's and Anthropic's SDKs for Go work through the program as they are. Package
-// stage says what stands behind it.
+// stage says what stands behind it. A second round in one process (-count) fails, as the stage remembers the first.
 package golang_test
 
 import (

@@ -595,7 +595,7 @@ class Errors(Scenario):
                 stream.close()
                 p.gone()
                 p = self.at("sidecar", api + " silent")
-                self.assertIsInstance(self.fails(lambda: call(client(p, timeout=0.3), "silent/text")), sdk.APITimeoutError)
+                self.assertIsInstance(self.fails(lambda: call(client(p, timeout=1), "silent/text")), sdk.APITimeoutError)
                 p.gone()
 
     def test_sidecar(self):

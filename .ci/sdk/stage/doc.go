@@ -17,5 +17,8 @@
 //	NNN       the status, in the API's error shape; 429 with Retry-After: 1
 //	once-NNN  the same for the first request of a scenario only
 //
+// The two SDKs for Anthropic are of two generations: Go's asks for API version 2023-06-01 with x-api-key, Python's for
+// 2026-10-21 with a bearer token. The fake answers both alike.
+//
 // Requests carry the name of their scenario in the header X-Scenario; under it the fake keeps what reached it.
 package stage

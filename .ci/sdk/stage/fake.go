@@ -26,6 +26,7 @@ type Request struct {
 type Fake struct {
 	mu   sync.Mutex
 	sent map[string][]Request
+	came map[string]*signal // a request has come
 	gone map[string]*signal // a client has gone
 	gate map[string]*signal // an answer may go on
 }
@@ -40,7 +41,7 @@ func (s *signal) give() { s.once.Do(func() { close(s.c) }) }
 
 // NewFake returns a fake that has got nothing.
 func NewFake() *Fake {
-	return &Fake{sent: map[string][]Request{}, gone: map[string]*signal{}, gate: map[string]*signal{}}
+	return &Fake{sent: map[string][]Request{}, came: map[string]*signal{}, gone: map[string]*signal{}, gate: map[string]*signal{}}
 }
 
 // Sent returns the requests of a scenario.
@@ -52,6 +53,16 @@ func (f *Fake) Sent(scenario string) []Request {
 
 // Open lets the answer of a scenario go on that waits at the gate, now or later.
 func (f *Fake) Open(scenario string) { f.signal(f.gate, scenario).give() }
+
+// Came waits until the first request of a scenario has come.
+func (f *Fake) Came(ctx context.Context, scenario string) error {
+	select {
+	case <-f.signal(f.came, scenario).c:
+		return nil
+	case <-ctx.Done():
+		return fmt.Errorf("no request of %q has come", scenario)
+	}
+}
 
 // Gone waits until the fake has noticed that the client of a scenario has gone.
 func (f *Fake) Gone(ctx context.Context, scenario string) error {
@@ -106,6 +117,7 @@ func (f *Fake) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	})
 	nth := len(f.sent[scenario])
 	f.mu.Unlock()
+	f.signal(f.came, scenario).give()
 
 	w.Header().Set("X-Request-Id", "req_fake")
 	w.Header().Set("Request-Id", "req_fake")
