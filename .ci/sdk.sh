@@ -5,16 +5,9 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-tmp=$(mktemp -d) group=""
-trap 'if [[ -n $group ]]; then kill -- "-$group" 2>/dev/null || true; fi; rm -rf "$tmp"' EXIT
+tmp=$(mktemp -d) group="" preparing=""
+trap 'for g in $group $preparing; do kill -- "-$g" 2>/dev/null || true; done; rm -rf "$tmp"' EXIT
 export CGO_ENABLED=0 TMPDIR=$tmp
-if [[ -n ${RAGPILOT_BIN:-} ]]; then
-	RAGPILOT_BIN=$(realpath "$RAGPILOT_BIN")
-else
-	RAGPILOT_BIN=$tmp/ragpilot
-	go build -o "$RAGPILOT_BIN" ./cmd/ragpilot
-fi
-export RAGPILOT_BIN
 
 offline='dial tcp|no such host|proxyconnect|Forbidden|i/o timeout|connection refused|GOPROXY=off|NewConnectionError|ProxyError|Retrying \(|Connection to .* timed out'
 
@@ -41,6 +34,34 @@ report() {
 	return 1
 }
 
+# prepare_python installs what requirements.txt says, once per version of that and of Python.
+prepare_python() {
+	local start=$SECONDS
+	if [[ -z $venv ]]; then
+		echo "not run: Python SDKs (no python3 of version 3.10 or later)"
+		return 77
+	fi
+	if [[ -x $venv/bin/python ]]; then
+		echo "Python: warm, 0 s"
+		return
+	fi
+	mkdir -p "${venv%/*}"
+	part=$(mktemp -d "$venv.XXXXXX") # renamed when complete: two runs at once do not meet
+	trap 'rm -rf "$part"' EXIT
+	if ! python3 -m venv "$part" >"$tmp/venv" 2>&1; then
+		tail -5 "$tmp/venv"
+		echo "not run: Python SDKs (python3 makes no virtual environment, see above)"
+		return 77
+	fi
+	if ! "$part/bin/python" -m pip install --quiet --no-input --disable-pip-version-check --retries 1 --timeout 20 --only-binary :all: \
+		-r .ci/sdk/python/requirements.txt >"$tmp/pip" 2>&1; then
+		report "$tmp/pip" "Python SDKs"
+		return
+	fi
+	[[ -e $venv ]] || mv "$part" "$venv"
+	echo "Python: cold, installed in $((SECONDS - start)) s"
+}
+
 go_half() {
 	local start=$SECONDS code=0
 	# The SDKs are large. Without the optimiser and without symbols they compile in half the time, and nothing is measured here.
@@ -61,37 +82,32 @@ go_half() {
 }
 
 python_half() {
-	local start=$SECONDS key venv part
-	if ! command -v python3 >/dev/null || ! python3 -c 'import sys; sys.exit(sys.version_info < (3, 10))'; then
-		echo "not run: Python SDKs (no python3 of version 3.10 or later)"
-		return 77
-	fi
-	key=$({ python3 -VV; cat .ci/sdk/python/requirements.txt; } | git hash-object --stdin)
-	venv=${XDG_CACHE_HOME:-$HOME/.cache}/ragpilot-ci/sdk-python-${key:0:16}
-	if [[ -x $venv/bin/python ]]; then
-		echo "Python: warm, 0 s"
-	else
-		mkdir -p "${venv%/*}"
-		part=$(mktemp -d "$venv.XXXXXX") # renamed when complete: two runs at once do not meet
-		if ! python3 -m venv "$part" >"$tmp/log" 2>&1; then
-			rm -rf "$part"
-			tail -5 "$tmp/log"
-			echo "not run: Python SDKs (python3 makes no virtual environment, see above)"
-			return 77
-		fi
-		if ! "$part/bin/python" -m pip install --quiet --no-input --disable-pip-version-check --retries 1 --timeout 20 --only-binary :all: \
-			-r .ci/sdk/python/requirements.txt >"$tmp/log" 2>&1; then
-			rm -rf "$part"
-			report "$tmp/log" "Python SDKs"
-			return
-		fi
-		[[ -e $venv ]] || mv "$part" "$venv"
-		rm -rf "$part"
-		echo "Python: cold, installed in $((SECONDS - start)) s"
-	fi
+	local code=0
+	wait "$preparing" || code=$?
+	preparing=""
+	cat "$tmp/python"
+	if ((code != 0)); then return "$code"; fi
 	go build -C .ci/sdk -o "$tmp/sdk" . || return 1
 	alone "$tmp/sdk" "$RAGPILOT_BIN" "$venv/bin/python" .ci/sdk/python/test_sdk.py
 }
+
+venv=""
+if command -v python3 >/dev/null && python3 -c 'import sys; sys.exit(sys.version_info < (3, 10))'; then
+	key=$({ python3 -VV; cat .ci/sdk/python/requirements.txt; } | git hash-object --stdin)
+	venv=${XDG_CACHE_HOME:-$HOME/.cache}/ragpilot-ci/sdk-python-${key:0:16}
+fi
+set -m # a process group of its own
+prepare_python >"$tmp/python" 2>&1 & # while Go compiles
+preparing=$!
+set +m
+
+if [[ -n ${RAGPILOT_BIN:-} ]]; then
+	RAGPILOT_BIN=$(realpath "$RAGPILOT_BIN")
+else
+	RAGPILOT_BIN=$tmp/ragpilot
+	go build -o "$RAGPILOT_BIN" ./cmd/ragpilot
+fi
+export RAGPILOT_BIN
 
 result=77
 for half in go_half python_half; do
