@@ -1,0 +1,56 @@
+package tracing
+
+import (
+	"errors"
+	"fmt"
+	"net/url"
+	"strings"
+)
+
+// ParseHeaders reads headers as OTEL_EXPORTER_OTLP_HEADERS has them: name=value,name=value, with values in percent
+// encoding. Errors tell the place of what is wrong and not its text, which may be a secret.
+func ParseHeaders(text string) (map[string]string, error) {
+	headers := map[string]string{}
+	for i, item := range strings.Split(text, ",") {
+		if strings.TrimSpace(item) == "" {
+			continue
+		}
+		name, value, ok := strings.Cut(item, "=")
+		name = strings.TrimSpace(name)
+		switch {
+		case !ok:
+			return nil, fmt.Errorf("header %d: want name=value", i+1)
+		case !isToken(name):
+			return nil, fmt.Errorf("header %d: its name is none", i+1)
+		}
+		value, err := url.PathUnescape(value)
+		if err != nil {
+			return nil, fmt.Errorf("header %d: its value is no percent encoding", i+1)
+		}
+		value = strings.TrimSpace(value)
+		if strings.ContainsFunc(value, func(r rune) bool { return r < ' ' && r != '\t' || r == 0x7f }) {
+			return nil, fmt.Errorf("header %d: its value has characters that no header can carry", i+1)
+		}
+		headers[name] = value
+	}
+	return headers, nil
+}
+
+// isToken tells whether text may name a header (RFC 9110, 5.6.2).
+func isToken(text string) bool {
+	return text != "" && !strings.ContainsFunc(text, func(r rune) bool {
+		return r <= ' ' || r > '~' || strings.ContainsRune("\"(),/:;<=>?@[\\]{}", r)
+	})
+}
+
+// withPath adds the usual path to an endpoint without one.
+func withPath(endpoint string) (string, error) {
+	u, err := url.Parse(endpoint)
+	if err != nil {
+		return "", errors.New("is no URL") // the text of err may show a password
+	}
+	if u.Path == "" {
+		u.Path = "/v1/traces"
+	}
+	return u.String(), nil
+}
