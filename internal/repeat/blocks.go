@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/hex"
+	"iter"
 	"strconv"
 	"strings"
 	"unicode"
@@ -28,56 +29,75 @@ type Block struct {
 // Blocks cuts a text into blocks; together they are all of its lines, in order. modulus is about how many lines a
 // block has beyond the least number; 0 and less mean [DefaultModulus].
 func Blocks(text string, modulus int) []Block {
-	lines := strings.Split(text, "\n")
-	ends := cuts(lines, modulus)
-	blocks := make([]Block, len(ends))
-	at := 0
-	for i, end := range ends {
-		sum := sha256.Sum256([]byte(unnumbered(trimmed(lines[at:end]))))
-		blocks[i] = Block{Lines: end - at, Hash: hex.EncodeToString(sum[:10])}
-		at = end
+	var blocks []Block
+	b := body{raw: text, to: len(text)}
+	for p := range b.pieces(modulus) {
+		sum := sha256.Sum256([]byte(unnumbered(trimmed(b.text(p.from, p.to)))))
+		blocks = append(blocks, Block{Lines: p.lines, Hash: hex.EncodeToString(sum[:10])})
 	}
 	return blocks
 }
 
-// cuts returns the index behind the last line of each block.
-func cuts(lines []string, modulus int) []int {
+// piece is a block where it stands in a body.
+type piece struct {
+	from, to int // its bytes, without what ends its last line
+	lines    int
+	only     bool // there is no other
+}
+
+// pieces cuts a body into blocks. Each is held back until the next one is complete: a short rest joins it.
+func (b body) pieces(modulus int) iter.Seq[piece] {
 	if modulus <= 0 {
 		modulus = DefaultModulus
 	}
-	if len(lines) <= minLines {
-		return []int{len(lines)}
-	}
-	var ends []int
-	at := 0
-	for i, line := range lines {
-		n := i + 1 - at
-		if n < minLines {
-			continue
+	return func(yield func(piece) bool) {
+		var scratch []byte
+		var held, open piece // of no lines: none
+		first := true
+		give := func() bool {
+			first = false
+			return yield(held)
 		}
-		if n < maxLines {
-			sum := md5.Sum([]byte(strings.TrimFunc(line[numberEnd(line):], isSpace)))
-			if uint64(binary.LittleEndian.Uint32(sum[:]))%uint64(modulus) != 0 {
-				continue
+		for at := b.from; at >= 0; {
+			end, next := b.line(at)
+			if open.lines == 0 {
+				open.from = at
 			}
+			open.lines++
+			open.to = end
+			if open.lines >= maxLines || open.lines >= minLines && mayEnd(b.text(at, end), modulus, &scratch) {
+				if held.lines > 0 && !give() {
+					return
+				}
+				held, open = open, piece{}
+			}
+			at = next
 		}
-		at = i + 1
-		ends = append(ends, at)
+		switch {
+		case open.lines == 0:
+		case open.lines < minLines && held.lines > 0:
+			held.to = open.to
+			held.lines += open.lines
+		default:
+			if held.lines > 0 && !give() {
+				return
+			}
+			held = open
+		}
+		held.only = first
+		yield(held)
 	}
-	switch rest := len(lines) - at; {
-	case rest == 0:
-	case rest < minLines && len(ends) > 0:
-		ends[len(ends)-1] = len(lines)
-	default:
-		ends = append(ends, len(lines))
-	}
-	return ends
 }
 
-// trimmed returns the lines as one text without white space around it.
-func trimmed(lines []string) string {
-	return strings.TrimFunc(strings.Join(lines, "\n"), isSpace)
+// mayEnd tells whether a line may be the last one of a block. scratch is kept from line to line.
+func mayEnd(line string, modulus int, scratch *[]byte) bool {
+	*scratch = append((*scratch)[:0], strings.TrimFunc(line[numberEnd(line):], isSpace)...)
+	sum := md5.Sum(*scratch)
+	return uint64(binary.LittleEndian.Uint32(sum[:]))%uint64(modulus) == 0
 }
+
+// trimmed returns a text without white space around it.
+func trimmed(text string) string { return strings.TrimFunc(text, isSpace) }
 
 // numberEnd returns where a line number such as "  12|" ends, or 0 if the line has none.
 func numberEnd(line string) int {

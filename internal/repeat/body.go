@@ -10,28 +10,12 @@ import (
 // members of JSON that hold a tool's words, the first of them that is long enough.
 var members = []string{"content", "output", "result", "text", "stdout"}
 
-// span is a range of bytes.
-type span struct{ start, end int }
-
-// body is a text as lines: what they say, and where each stands in the text.
+// body says where in a text its lines stand. The lines themselves are looked for each time: a list of them takes many
+// times the memory of a text whose lines are short.
 type body struct {
-	raw    string
-	lines  []string
-	ranges []span // of raw, as many as there are lines, without what ends the line
-	quoted bool   // the lines stand inside a JSON string
-}
-
-// quote returns words as they are written in the body.
-func (b body) quote(words string) string {
-	if !b.quoted {
-		return words
-	}
-	var w strings.Builder
-	e := json.NewEncoder(&w)
-	e.SetEscapeHTML(false)
-	_ = e.Encode(words) // neither strings nor a Builder make errors
-	s := strings.TrimSuffix(w.String(), "\n")
-	return s[1 : len(s)-1]
+	raw      string
+	from, to int  // the lines' bytes
+	quoted   bool // they stand inside a JSON string
 }
 
 // bodyOf returns the lines of a text, or of the member that holds them if it is JSON.
@@ -41,21 +25,7 @@ func bodyOf(t Text) body {
 			return b
 		}
 	}
-	b := body{raw: t.Text}
-	for at := 0; at <= len(t.Text); {
-		end := len(t.Text)
-		if i := strings.IndexByte(t.Text[at:], '\n'); i >= 0 {
-			end = at + i
-		}
-		b.add(t.Text[at:end], span{at, end})
-		at = end + 1
-	}
-	return b
-}
-
-func (b *body) add(line string, at span) {
-	b.lines = append(b.lines, line)
-	b.ranges = append(b.ranges, at)
+	return body{raw: t.Text, to: len(t.Text)}
 }
 
 // memberOf returns the lines of the member that holds them if text is a JSON object.
@@ -76,51 +46,86 @@ func memberOf(text string) (body, bool) {
 			continue
 		}
 		start := indent + v.Index + 1
-		return quotedBody(text, span{start, start + len(v.Raw) - 2})
+		return body{raw: text, from: start, to: start + len(v.Raw) - 2, quoted: true}, true
 	}
 	return body{}, false
 }
 
-// quotedBody returns the lines of the JSON string that stands at a range of text. Line ends are looked for before
-// anything is decoded, so each line is known by its own bytes, and those that stay need not be written anew.
-func quotedBody(text string, at span) (body, bool) {
-	b := body{raw: text, quoted: true}
-	start := at.start
-	for i := at.start; i <= at.end; {
-		size := 0 // of a line end at i
-		switch {
-		case i == at.end:
-		case text[i] != '\\':
-			i++
-			continue
-		case text[i+1] == 'n':
-			size = len(`\n`)
-		case text[i+1] == 'u' && strings.EqualFold(text[i+2:i+6], "000a"):
-			size = len(`\u000a`)
-		default:
-			i += 2
-			continue
+// line returns the end of the line that begins at a byte, and where the next one begins; -1 if there is none. Line ends
+// of a JSON string are looked for before anything is decoded, so each line is known by its own bytes, and those that stay
+// need not be written anew.
+func (b body) line(at int) (end, next int) {
+	if !b.quoted {
+		if i := strings.IndexByte(b.raw[at:b.to], '\n'); i >= 0 {
+			return at + i, at + i + 1
 		}
-		line, ok := unquote(text[start:i])
-		if !ok {
-			return body{}, false
-		}
-		b.add(line, span{start, i})
-		if i == at.end {
-			break
-		}
-		i += size
-		start = i
+		return b.to, -1
 	}
-	return b, true
+	for i := at; ; {
+		backslash := strings.IndexByte(b.raw[i:b.to], '\\')
+		if backslash < 0 {
+			return b.to, -1
+		}
+		i += backslash
+		switch {
+		case b.raw[i+1] == 'n':
+			return i, i + len(`\n`)
+		case b.raw[i+1] == 'u' && strings.EqualFold(b.raw[i+2:i+6], "000a"):
+			return i, i + len(`\u000a`)
+		}
+		i += 2
+	}
+}
+
+// count returns the number of lines, as far as it is at most most, and most+1 if there are more.
+func (b body) count(most int) int {
+	n := 0
+	for at := b.from; at >= 0 && n <= most; n++ {
+		_, at = b.line(at)
+	}
+	return n
+}
+
+// text returns what a range of whole lines says.
+func (b body) text(from, to int) string {
+	if !b.quoted || strings.IndexByte(b.raw[from:to], '\\') < 0 {
+		return b.raw[from:to]
+	}
+	b.to = to
+	var w strings.Builder
+	w.Grow(to - from) // words are no longer than what is written for them
+	for at := from; ; {
+		end, next := b.line(at)
+		w.WriteString(unquote(b.raw[at:end]))
+		if next < 0 {
+			return w.String()
+		}
+		w.WriteByte('\n')
+		at = next
+	}
 }
 
 // unquote decodes a part of a JSON string.
-func unquote(raw string) (string, bool) {
+func unquote(raw string) string {
 	if strings.IndexByte(raw, '\\') < 0 {
-		return raw, true
+		return raw
 	}
 	var s string
-	err := json.Unmarshal([]byte(`"`+raw+`"`), &s)
-	return s, err == nil
+	if json.Unmarshal([]byte(`"`+raw+`"`), &s) != nil {
+		return raw // cannot be: the string that it is a part of is JSON
+	}
+	return s
+}
+
+// quote returns words as they are written in the body.
+func (b body) quote(words string) string {
+	if !b.quoted {
+		return words
+	}
+	var w strings.Builder
+	e := json.NewEncoder(&w)
+	e.SetEscapeHTML(false)
+	_ = e.Encode(words) // neither strings nor a Builder make errors
+	s := strings.TrimSuffix(w.String(), "\n")
+	return s[1 : len(s)-1]
 }

@@ -14,6 +14,7 @@
 // count one by one, as those of a listing do: the reference shows the first of them. References are written and never
 // read: a text that holds such words is a text like any other.
 //
-// Blocks, keys and references are those of the published Python implementation, as recorded. All of it takes time and
-// memory linear in the texts. A [Memory] does the same for a conversation that grows, text by text.
+// Blocks, keys and references are those of the published Python implementation, as recorded. All of it takes time
+// linear in the texts, and memory for the blocks that are new. A [Memory] does the same for a conversation that grows,
+// text by text; of a conversation it looks at 1,048,576 lines at most.
 package repeat

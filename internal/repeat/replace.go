@@ -1,6 +1,7 @@
 package repeat
 
 import (
+	"context"
 	"crypto/sha256"
 	"strings"
 )
@@ -17,6 +18,13 @@ const (
 	minBlock     = 40  // characters: the same for blocks
 	maxFirstLine = 80  // characters of a block's first line that its reference shows
 )
+
+// maxConversation bounds the lines of a conversation that are looked at. A line is a token at least, and no model reads as
+// many; clients may send thirty times that in one body.
+const maxConversation = 1 << 20
+
+// mostBlocks is how many blocks are looked at until the context is asked again.
+const mostBlocks = 256
 
 // Kind says how a text is treated.
 type Kind int
@@ -60,7 +68,7 @@ func Replace(texts []Text, modulus int) Result {
 	r := Result{Texts: make([]string, len(texts))}
 	var m Memory
 	for i, t := range texts {
-		r.Texts[i] = m.Shorten(t, modulus, &r)
+		r.Texts[i], _ = m.Shorten(context.Background(), t, modulus, &r) // the only error is the context's
 	}
 	return r
 }
@@ -68,15 +76,26 @@ func Replace(texts []Text, modulus int) Result {
 // Memory holds the first copy of each block of the texts so far. All of them stand in full in what was written. The
 // zero Memory is empty. Not safe for concurrent use.
 type Memory struct {
-	seen  map[key]source
-	fresh []Known
+	seen    map[key]source
+	lines   int // that were looked at
+	fresh   Known
+	scratch []byte
 }
 
-// Known is a block that a text was the first to have.
+// Known is what a Memory has learned from some texts. It is not changed any more, and may be shared.
 type Known struct {
+	blocks []known
+	lines  int
+}
+
+// known is a block that a text was the first to have.
+type known struct {
 	key    key
 	source source
 }
+
+// Weight is about how many bytes k takes.
+func (k Known) Weight() int { return 80 * len(k.blocks) }
 
 // key is what two blocks share if either can stand for the other.
 type key [sha256.Size]byte
@@ -88,16 +107,17 @@ type source struct {
 }
 
 // Know adds what [Memory.Fresh] returned for earlier texts.
-func (m *Memory) Know(blocks []Known) {
-	for _, b := range blocks {
+func (m *Memory) Know(k Known) {
+	m.lines += k.lines
+	for _, b := range k.blocks {
 		m.first(b.key, b.source)
 	}
 }
 
-// Fresh returns the blocks that were seen first since the last call.
-func (m *Memory) Fresh() []Known {
+// Fresh returns what was learned since the last call.
+func (m *Memory) Fresh() Known {
 	out := m.fresh
-	m.fresh = nil
+	m.fresh = Known{}
 	return out
 }
 
@@ -108,73 +128,84 @@ func (m *Memory) first(k key, s source) {
 	m.seen[k] = s
 }
 
-// Shorten writes the next text of a body, and adds to r's figures.
-func (m *Memory) Shorten(t Text, modulus int, r *Result) string {
+// Shorten writes the next text of a body, and adds to r's figures. A text that would make the conversation longer than
+// 1,048,576 lines stays as it is, and is not referred to. If ctx ends first, its error is returned, and the Memory is of
+// no more use.
+func (m *Memory) Shorten(ctx context.Context, t Text, modulus int, r *Result) (string, error) {
 	if t.Kind != System && runes(t.Text) < minText {
-		return t.Text
+		return t.Text, nil
 	}
 	b := bodyOf(t)
-	out, changed := m.shorten(t, b, cuts(b.lines, modulus), &r.Counts)
-	if !changed {
-		return t.Text
+	lines := b.count(maxConversation - m.lines)
+	if m.lines+lines > maxConversation {
+		return t.Text, nil
+	}
+	m.lines += lines
+	m.fresh.lines += lines
+	out, changed, err := m.shorten(ctx, t, b, modulus, &r.Counts)
+	if err != nil || !changed {
+		return t.Text, err
 	}
 	before, after := runes(t.Text), runes(out)
 	r.CharsBefore += before
 	r.CharsAfter += after
 	r.CharsSaved += before - after
-	return out
+	return out, nil
 }
 
 // shorten writes one text and adds its blocks to those seen.
-func (m *Memory) shorten(t Text, b body, ends []int, c *Counts) (out string, changed bool) {
+func (m *Memory) shorten(ctx context.Context, t Text, b body, modulus int, c *Counts) (out string, changed bool, err error) {
 	var w strings.Builder
-	at, written := 0, 0
-	for _, end := range ends {
-		start := at
-		at = end
-		block := trimmed(b.lines[start:end])
+	written, n := 0, 0
+	for p := range b.pieces(modulus) {
+		if n++; n%mostBlocks == 0 && ctx.Err() != nil {
+			return "", false, ctx.Err()
+		}
+		full := b.text(p.from, p.to)
+		block := trimmed(full)
 		if runes(block) < minBlock {
 			continue
 		}
 		c.BlocksTotal++
-		k := keyOf(block)
-		src, known := m.seen[k]
-		if !known {
+		k := m.keyOf(block)
+		src, seen := m.seen[k]
+		if !seen {
 			src = source{label: t.Label, message: t.Message, system: t.Kind == System}
 			m.first(k, src)
-			m.fresh = append(m.fresh, Known{k, src})
+			m.fresh.blocks = append(m.fresh.blocks, known{k, src})
 			continue
 		}
 		same := src.system == (t.Kind == System) && (src.system || src.message == t.Message)
-		if same || t.Fixed || t.Kind == System || len(ends) < 2 {
+		if same || t.Fixed || t.Kind == System || p.only {
 			continue
 		}
 		if src.system {
 			c.SystemBlocksMatched++
 		}
 		ref := reference(block, src.label)
-		if runes(ref) >= runes(strings.Join(b.lines[start:end], "\n")) {
+		if runes(ref) >= runes(full) {
 			continue
 		}
 		c.BlocksDeduped++
-		w.WriteString(b.raw[written:b.ranges[start].start])
+		w.WriteString(b.raw[written:p.from])
 		w.WriteString(b.quote(ref))
-		written = b.ranges[end-1].end
+		written = p.to
 	}
 	if written == 0 {
-		return t.Text, false
+		return t.Text, false, nil
 	}
 	w.WriteString(b.raw[written:])
-	return w.String(), true
+	return w.String(), true, nil
 }
 
 // keyOf returns the key of a block. Numbers count as text unless they are a listing's: a table of numbered rows that
 // differs from another in its numbers is another table.
-func keyOf(block string) key {
+func (m *Memory) keyOf(block string) key {
 	if isListing(block) {
 		block = unnumbered(block)
 	}
-	return sha256.Sum256([]byte(block))
+	m.scratch = append(m.scratch[:0], block...)
+	return sha256.Sum256(m.scratch)
 }
 
 // reference returns what stands for a block that the text called label has.
