@@ -1,121 +1,145 @@
-// Package figures turns the proxy's reports into metrics and into the figures that people ask for: how much of the
-// prompts the engine had cached, how long answers took to begin, and what planning saves, measured against sessions
-// that are held out (package gain).
 package figures
 
 import (
 	"encoding/json"
-	"fmt"
 	"math"
 	"net/http"
 	"sync"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/ragpilot/ragpilot/internal/gain"
+	"github.com/ragpilot/ragpilot/internal/promptcache"
 	"github.com/ragpilot/ragpilot/internal/proxy"
 )
 
-// Figures is a proxy.Recorder. Memory is constant, but for one counter for each path that the proxy knows. Safe for
-// concurrent use.
+// Options configure Figures. Registry is required.
+type Options struct {
+	Registry prometheus.Registerer
+	// Cost is what a request's prompt has cost; ok is false if that is not known. Nil: nothing has a price.
+	Cost func(proxy.Report) (money float64, ok bool)
+	// Currency is what Cost is in.
+	Currency string
+	// Provider has the accounts of a cloud provider's cache; nil: the engine is one's own.
+	Provider *promptcache.Provider
+}
+
+// Figures is a proxy.Recorder. Memory is constant, but for one counter for each path that the proxy knows, and bounded
+// by package gain. Safe for concurrent use.
 type Figures struct {
-	requests *prometheus.CounterVec
-	tokens   *prometheus.CounterVec
-	chars    prometheus.Counter
-	ttft     *prometheus.HistogramVec
-	meter    gain.Meter
+	opt     Options
+	metrics metrics
+	meter   gain.Meter
 
 	mu    sync.Mutex
 	total Totals
+	share float64   // of sessions held out, to which the meter's samples belong
+	since time.Time // when the first of them came
 }
 
-// Totals are sums since the start. Tokens are counted for requests whose answer named both.
+// Totals are sums since the start.
 type Totals struct {
-	Requests     int     `json:"requests"`
-	Failed       int     `json:"failed"`
-	HeldOut      int     `json:"held_out"`
-	PromptTokens int     `json:"prompt_tokens"`
-	CachedTokens int     `json:"cached_tokens"`
-	CharsSaved   int     `json:"chars_saved"`
-	HitRatio     float64 `json:"hit_ratio"` // cached of prompt tokens
+	Requests   int   `json:"requests"`
+	Failed     int   `json:"failed"`
+	CharsSaved int   `json:"chars_saved"` // that were not sent
+	Planned    Group `json:"planned"`
+	HeldOut    Group `json:"held_out"`
+	Plain      Group `json:"plain"` // not to be touched: switched off by the client, or without messages
+	Shadow     Group `json:"shadow"`
+	// WouldHave is what would have been done to the requests of shadow mode.
+	WouldHave WouldHave `json:"would_have"`
+}
+
+// Group is what was done one way. Tokens are counted for requests whose answer named both.
+type Group struct {
+	Requests     int      `json:"requests"`
+	Failed       int      `json:"failed"`
+	PromptTokens int      `json:"prompt_tokens"`
+	CachedTokens int      `json:"cached_tokens"`
+	HitRatio     *float64 `json:"hit_ratio"` // cached of prompt tokens; nil: nobody told
+}
+
+// WouldHave is what shadow mode found. None of it was done.
+type WouldHave struct {
+	LeftOut    int `json:"documents_left_out"`
+	Replaced   int `json:"blocks_replaced"`
+	CharsSaved int `json:"chars_saved"`
 }
 
 // New returns Figures whose metrics are entered into a registry.
-func New(reg prometheus.Registerer) (*Figures, error) {
-	f := &Figures{
-		requests: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "ragpilot_proxied_requests_total",
-			Help: "Requests forwarded with messages or a prompt, by whether their texts were planned, and how they ended.",
-		}, []string{"path", "group", "result"}),
-		tokens: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "ragpilot_prompt_tokens_total",
-			Help: "Prompt tokens as engines reported them: all (prompt), and those from the cache (cached).",
-		}, []string{"kind", "group"}),
-		chars: prometheus.NewCounter(prometheus.CounterOpts{
-			Name: "ragpilot_saved_characters_total",
-			Help: "Characters that were not sent because they stand further up in the same prompt.",
-		}),
-		ttft: prometheus.NewHistogramVec(prometheus.HistogramOpts{
-			Name:    "ragpilot_ttft_seconds",
-			Help:    "Time to the first byte of an answer.",
-			Buckets: []float64{.005, .01, .025, .05, .1, .25, .5, 1, 2, 4, 8, 16, 32, 64},
-		}, []string{"group"}),
-	}
-	for _, c := range []prometheus.Collector{f.requests, f.tokens, f.chars, f.ttft} {
-		if err := reg.Register(c); err != nil {
-			return nil, fmt.Errorf("figures: %w", err)
-		}
+func New(o Options) (*Figures, error) {
+	f := &Figures{opt: o, metrics: newMetrics()}
+	if err := f.metrics.enter(o); err != nil {
+		return nil, err
 	}
 	return f, nil
 }
 
 // Answered takes one report in.
 func (f *Figures) Answered(r proxy.Report) {
-	group := "plain"
-	switch {
-	case r.HeldOut:
-		group = "held-out"
-	case r.Planned:
-		group = "planned"
-	}
-	ending := "ok"
-	if r.Failed {
-		ending = "failed"
-	}
-	f.requests.WithLabelValues(r.Path, group, ending).Inc()
-	f.chars.Add(float64(max(r.CharsSaved, 0)))
 	counted := r.Prompt > 0 && r.Cached >= 0
-	if counted {
-		f.tokens.WithLabelValues("prompt", group).Add(float64(r.Prompt))
-		f.tokens.WithLabelValues("cached", group).Add(float64(r.Cached))
-	}
-	if !r.Failed {
-		f.ttft.WithLabelValues(group).Observe(r.TTFT.Seconds())
-		f.sample(r, counted)
-	}
+	f.metrics.answered(&r, counted)
 	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.total.Requests++
-	f.total.CharsSaved += r.CharsSaved
-	if r.Failed {
-		f.total.Failed++
-	}
-	if r.HeldOut {
-		f.total.HeldOut++
-	}
-	if counted {
-		f.total.PromptTokens += r.Prompt
-		f.total.CachedTokens += r.Cached
+	f.count(&r, counted)
+	sampled := f.sampled(&r)
+	f.mu.Unlock()
+	if sampled {
+		f.sample(&r, counted)
 	}
 }
 
-func (f *Figures) sample(r proxy.Report, counted bool) {
-	if !r.Planned && !r.HeldOut {
+// count adds a report to the sums. The lock is held.
+func (f *Figures) count(r *proxy.Report, counted bool) {
+	g := map[string]*Group{planned: &f.total.Planned, heldOut: &f.total.HeldOut, plain: &f.total.Plain, shadow: &f.total.Shadow}[groupOf(r)]
+	f.total.Requests++
+	g.Requests++
+	if r.Failed {
+		f.total.Failed++
+		g.Failed++
+	}
+	if counted {
+		g.PromptTokens += r.Prompt
+		g.CachedTokens += r.Cached
+	}
+	if r.Shadow {
+		w := &f.total.WouldHave
+		w.LeftOut += r.LeftOut
+		w.Replaced += r.Replaced
+		w.CharsSaved += r.CharsSaved
 		return
 	}
-	s := gain.Sample{HeldOut: r.HeldOut, TTFT: r.TTFT.Seconds(), Computed: math.NaN()}
+	f.total.CharsSaved += r.CharsSaved
+}
+
+// sampled tells whether a report is a sample of what planning saves. Both groups must be alike but for the planning: only
+// requests of sessions that could have been held out count, and none of another share than the present one. The lock is
+// held.
+func (f *Figures) sampled(r *proxy.Report) bool {
+	if r.Shadow || r.Session == "" || !r.Planned && !r.HeldOut {
+		return false
+	}
+	if r.Share != f.share {
+		if !r.At.After(f.since) {
+			return false // it came before the share changed
+		}
+		f.share, f.since = r.Share, r.At
+		f.meter.Reset()
+	}
+	return !r.Failed && f.share > 0 && !r.At.Before(f.since)
+}
+
+func (f *Figures) sample(r *proxy.Report, counted bool) {
+	s := gain.Sample{
+		Session: r.Tenant + "\x00" + r.Session, HeldOut: r.HeldOut, TTFT: r.TTFT.Seconds(), Computed: math.NaN(), Cost: math.NaN(),
+	}
 	if counted {
 		s.Computed = float64(r.Prompt - r.Cached)
+	}
+	if f.opt.Cost != nil {
+		if money, ok := f.opt.Cost(*r); ok {
+			s.Cost = money
+		}
 	}
 	f.meter.Add(s)
 }
@@ -125,6 +149,18 @@ type Snapshot struct {
 	Totals         Totals      `json:"totals"`
 	TTFT           gain.Figure `json:"saved_ttft_seconds"`
 	ComputedTokens gain.Figure `json:"saved_computed_tokens"`
+	// Money is what planning saves of the prompts' cost; nil without prices.
+	Money    *gain.Figure `json:"saved_money,omitempty"`
+	Currency string       `json:"currency,omitempty"`
+	Cloud    *Cloud       `json:"cloud,omitempty"` // nil: the engine is one's own
+}
+
+// Cloud is what a provider's cache has done. Its accounts' saved money is against the same prompts without a cache, whoever
+// laid them out; what planning adds is in Snapshot.
+type Cloud struct {
+	Provider string               `json:"provider"`
+	Total    promptcache.Account  `json:"total"`
+	Tenants  []promptcache.Tenant `json:"tenants"` // the 1,024 that were served last
 }
 
 // Snapshot returns the figures as they are now.
@@ -132,10 +168,19 @@ func (f *Figures) Snapshot() Snapshot {
 	f.mu.Lock()
 	t := f.total
 	f.mu.Unlock()
-	if t.PromptTokens > 0 {
-		t.HitRatio = float64(t.CachedTokens) / float64(t.PromptTokens)
+	for _, g := range []*Group{&t.Planned, &t.HeldOut, &t.Plain, &t.Shadow} {
+		if g.PromptTokens > 0 {
+			g.HitRatio = new(float64(g.CachedTokens) / float64(g.PromptTokens))
+		}
 	}
-	return Snapshot{Totals: t, TTFT: f.meter.TTFT(), ComputedTokens: f.meter.Computed()}
+	s := Snapshot{Totals: t, TTFT: f.meter.TTFT(), ComputedTokens: f.meter.Computed()}
+	if f.opt.Cost != nil {
+		s.Money, s.Currency = new(f.meter.Cost()), f.opt.Currency
+	}
+	if p := f.opt.Provider; p != nil {
+		s.Cloud = &Cloud{Provider: p.Name(), Total: p.Total().Account, Tenants: p.Tenants()}
+	}
+	return s
 }
 
 // ServeHTTP answers with the Snapshot as JSON; for the admin listener.

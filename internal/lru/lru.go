@@ -1,7 +1,10 @@
 // Package lru is a map of bounded size that forgets what was least recently used.
 package lru
 
-import "container/list"
+import (
+	"container/list"
+	"iter"
+)
 
 // Cache maps K to V. Not safe for concurrent use.
 type Cache[K comparable, V any] struct {
@@ -53,5 +56,17 @@ func (c *Cache[K, V]) Delete(key K) {
 	if e, ok := c.at[key]; ok {
 		c.order.Remove(e)
 		delete(c.at, key)
+	}
+}
+
+// All goes through the entries, most recently used first, and marks none as used. The cache must not be changed
+// meanwhile.
+func (c *Cache[K, V]) All() iter.Seq2[K, V] {
+	return func(yield func(K, V) bool) {
+		for e := c.order.Front(); e != nil; e = e.Next() {
+			if x := e.Value.(entry[K, V]); !yield(x.key, x.value) {
+				return
+			}
+		}
 	}
 }

@@ -47,6 +47,15 @@ func TestAgainstModel(t *testing.T) {
 				if c.Len() != len(keys) {
 					t.Fatalf("%d entries, want %v", c.Len(), keys)
 				}
+				at := len(keys)
+				for k, v := range c.All() { // the last used one first, and none is used by that
+					if at--; at < 0 || keys[at] != k || values[k] != v {
+						t.Fatalf("%d %q, want the keys %v from behind", k, v, keys)
+					}
+				}
+				for range c.All() {
+					break
+				}
 			},
 		})
 	})

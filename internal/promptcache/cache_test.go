@@ -291,7 +291,7 @@ func TestConcurrentUse(t *testing.T) {
 	}
 }
 
-// Members and their order are those of the recordings.
+// Members and their order are those of the recordings, but for the account, which is ours.
 func TestJSON(t *testing.T) {
 	p := provider(t, promptcache.Options{Provider: "anthropic"})
 	const counts = `"active_entries":0,"total_entries":0,"total_cached_tokens":0,"total_hits":0,"total_misses":0,` +
@@ -300,7 +300,7 @@ func TestJSON(t *testing.T) {
 		v    any
 		want string
 	}{
-		{p.Stats(""), `{` + counts + `,"provider":"anthropic"}`},
+		{p.Stats(""), `{` + counts + `,"provider":"anthropic","account":{"requests":0,"silent":0,"plain_tokens":0,"read_tokens":0,"written_tokens":0,"written_1h_tokens":0,"output_tokens":0}}`},
 		{
 			p.Answered(promptcache.Handle{}, promptcache.Usage{Read: -1, Written: -1}),
 			`{"provider":"anthropic","cache_creation_tokens":0,"cache_read_tokens":0,"ttl_stats":{` + counts + `}}`,

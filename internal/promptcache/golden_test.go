@@ -2,6 +2,7 @@ package promptcache_test
 
 import (
 	"bytes"
+	stdcmp "cmp"
 	_ "embed"
 	"encoding/json"
 	"fmt"
@@ -159,6 +160,7 @@ func replay(t *testing.T, e example, differs func(step int, part, member, record
 		Provider: strings.TrimPrefix(e.Mode, "cloud-"), Key: "KEY", Extended: strings.HasSuffix(e.Name, "-extended"),
 		Now: func() time.Time { return now },
 	})
+	var account promptcache.Account
 	for i, step := range e.Steps {
 		now = now.Add(time.Second)
 		compare := func(part string, recorded []byte, ours any) {
@@ -174,7 +176,14 @@ func replay(t *testing.T, e example, differs func(step int, part, member, record
 			}
 		}
 		if step.Path == "/cloud/stats" {
-			compare("stats", step.Response, p.Stats(""))
+			stats := p.Stats("")
+			compare("stats", step.Response, struct { // the account is ours alone
+				promptcache.Counts
+				Provider string `json:"provider"`
+			}{stats.Counts, stats.Provider})
+			if diff := cmp.Diff(account, stats.Account); diff != "" {
+				t.Errorf("step %d: account (-want +got):\n%s", i, diff)
+			}
 			continue
 		}
 		if got := p.Base().Path + step.Path; got != step.UpstreamReceived.Path {
@@ -203,6 +212,18 @@ func replay(t *testing.T, e example, differs func(step int, part, member, record
 		usage := promptcache.Usage{
 			Prompt: first(u.Input, u.Prompt), Read: first(u.Read, u.Details.Cached), Written: first(u.Written),
 			Output: first(u.Output, u.Complete),
+		}
+		account.Requests++
+		account.Plain += *stdcmp.Or(u.Input, u.Prompt)
+		account.Read += *stdcmp.Or(u.Read, u.Details.Cached)
+		account.Output += *stdcmp.Or(u.Output, u.Complete)
+		switch long := strings.HasPrefix(e.Name, "cloud/anthropic-ext"); {
+		case u.Written == nil: // OpenAI, whose prompt contains what was read
+			account.Plain -= *u.Details.Cached
+		case long:
+			account.Long += *u.Written
+		default:
+			account.Written += *u.Written
 		}
 		compare("header", step.ResponseHeaders["x-contextpilot-cloud-cache"], p.Answered(p.Sent("", step.Path, body), usage))
 	}

@@ -1,11 +1,5 @@
 package promptcache
 
-import (
-	"cmp"
-	"slices"
-	"strings"
-)
-
 // Price is in money per million tokens. Input must be given. Other fields at 0 follow from it where the provider has
 // one ratio for all models: Anthropic's CacheWrite, CacheWrite1h and CacheRead are 1.25, 2 and 0.1 times Input,
 // MiniMax's CacheWrite and CacheRead 1.25 and 0.1 times, OpenAI's CacheWrite 1.25 times. A price that is needed and
@@ -14,68 +8,10 @@ type Price struct {
 	Input, CacheWrite, CacheWrite1h, CacheRead, Output float64
 }
 
-// rate is the price of the models that a pattern matches.
-type rate struct {
-	pattern string
-	Price
-}
-
-// ratesOf sorts prices by how closely their patterns describe a model.
-func ratesOf(prices map[string]Price, ratio Price) []rate {
-	rates := make([]rate, 0, len(prices))
-	for name, p := range prices {
-		for _, part := range []struct {
-			of    *float64
-			ratio float64
-		}{{&p.CacheWrite, ratio.CacheWrite}, {&p.CacheWrite1h, ratio.CacheWrite1h}, {&p.CacheRead, ratio.CacheRead}} {
-			if *part.of == 0 {
-				*part.of = p.Input * part.ratio
-			}
-		}
-		rates = append(rates, rate{name, p})
-	}
-	letters := func(r rate) int { return len(r.pattern) - strings.Count(r.pattern, "*") }
-	slices.SortFunc(rates, func(a, b rate) int {
-		return cmp.Or(letters(b)-letters(a), len(a.pattern)-len(b.pattern), strings.Compare(a.pattern, b.pattern))
-	})
-	return rates
-}
-
-// rate finds the price of a model.
-func (p *Provider) rate(model string) (Price, bool) {
-	for _, r := range p.rates {
-		if match(r.pattern, model) {
-			return r.Price, true
-		}
-	}
-	return Price{}, false
-}
-
-// match tells whether a name is as a pattern has it, in which * stands for any text.
-func match(pattern, name string) bool {
-	parts := strings.Split(pattern, "*")
-	first, last := parts[0], parts[len(parts)-1]
-	if len(parts) == 1 {
-		return pattern == name
-	}
-	if len(name) < len(first)+len(last) || !strings.HasPrefix(name, first) || !strings.HasSuffix(name, last) {
-		return false
-	}
-	name = name[len(first) : len(name)-len(last)]
-	for _, part := range parts[1 : len(parts)-1] {
-		_, rest, ok := strings.Cut(name, part)
-		if !ok {
-			return false
-		}
-		name = rest
-	}
-	return true
-}
-
 // Saved returns what the same prompt would have cost without a cache minus what it did cost: below 0 if more was
 // written than read. ok is false if a needed price or number is unknown.
 func (p *Provider) Saved(model string, u Usage) (money float64, ok bool) {
-	price, ok := p.rate(model)
+	price, ok := p.rates.Of(model)
 	if !ok {
 		return 0, false
 	}
@@ -92,8 +28,21 @@ func (p *Provider) Saved(model string, u Usage) (money float64, ok bool) {
 
 // Cost returns what a request has cost, answer included. ok is false if a needed price or number is unknown.
 func (p *Provider) Cost(model string, u Usage) (money float64, ok bool) {
-	price, ok := p.rate(model)
-	if !ok || u.Prompt < 0 || u.Output < 0 {
+	if u.Output < 0 {
+		return 0, false
+	}
+	return p.cost(model, u)
+}
+
+// PromptCost is Cost without the answer, whose length nothing here decides.
+func (p *Provider) PromptCost(model string, u Usage) (money float64, ok bool) {
+	u.Output = 0
+	return p.cost(model, u)
+}
+
+func (p *Provider) cost(model string, u Usage) (money float64, ok bool) {
+	price, ok := p.rates.Of(model)
+	if !ok || u.Prompt < 0 {
 		return 0, false
 	}
 	short, long, ok := p.written(u)

@@ -39,6 +39,8 @@ type Options struct {
 	MaxEntries int
 	// Prices by model; * in a name stands for any text. The name with the most other characters counts.
 	Prices map[string]Price
+	// Currency is what amounts are labelled with, such as USD; nothing is converted.
+	Currency string
 	// Now is the clock; nil: [time.Now].
 	Now func() time.Time
 }
@@ -115,8 +117,13 @@ func (o Options) Validate() error {
 			return fmt.Errorf("base %q: %w", o.Base.Redacted(), err)
 		}
 	}
-	for _, name := range slices.Sorted(maps.Keys(o.Prices)) {
-		if err := o.Prices[name].validate(); err != nil {
+	return validate(o.Prices)
+}
+
+// validate names the first price that makes no sense.
+func validate(prices map[string]Price) error {
+	for _, name := range slices.Sorted(maps.Keys(prices)) {
+		if err := prices[name].validate(); err != nil {
 			return fmt.Errorf("price of %q: %w", name, err)
 		}
 		if strings.TrimSpace(name) != name || name == "" {

@@ -19,9 +19,11 @@ type Provider struct {
 	cacheKey bool
 	ttl      time.Duration // of entries nothing longer was asked for
 	long     time.Duration // of the others
-	rates    []rate
+	rates    Rates
+	currency string
 	now      func() time.Time
 	cache    *table
+	held     *held
 }
 
 // New returns a Provider. An error names the field and its value.
@@ -29,7 +31,7 @@ func New(o Options) (*Provider, error) {
 	if err := o.Validate(); err != nil {
 		return nil, err
 	}
-	p := &Provider{name: o.Provider, key: o.Key, cacheKey: o.CacheKey, vendor: o.Provider, now: o.Now}
+	p := &Provider{name: o.Provider, key: o.Key, cacheKey: o.CacheKey, vendor: o.Provider, currency: o.Currency, now: o.Now}
 	if o.Like != "" {
 		p.vendor = o.Like
 	}
@@ -53,7 +55,7 @@ func New(o Options) (*Provider, error) {
 	if limit == 0 {
 		limit = DefaultMaxEntries
 	}
-	p.cache = newTable(limit)
+	p.cache, p.held = newTable(limit), newHeld(limit)
 	return p, nil
 }
 

@@ -52,10 +52,11 @@ type Counts struct {
 	DefaultTTLSeconds int    `json:"default_ttl_seconds"`
 }
 
-// Stats are Counts with the provider's name. As JSON they are the body of GET /cloud/stats.
+// Stats are Counts with the provider's name and an account. As JSON they are the body of GET /cloud/stats.
 type Stats struct {
 	Counts
-	Provider string `json:"provider"`
+	Provider string  `json:"provider"`
+	Account  Account `json:"account"`
 }
 
 // Answered counts a complete answer and returns what to tell the client. An answer that is no success, or was broken
@@ -73,21 +74,32 @@ func (p *Provider) Answered(h Handle, u Usage) Result {
 		}
 	}
 	r := Result{Provider: p.name, Written: written, Read: read}
-	r.Cache = p.times(p.cache.answered(h, read, kept, p.now()))
-	r.Saved, r.Priced = p.Saved(h.model, u)
+	x := p.posting(h.model, u)
+	r.Cache = p.times(p.cache.answered(h, read, kept, x, p.now()))
+	r.Saved, r.Priced = x.saved, x.savedKnown
+	switch silent := u.Read < 0 && u.Written < 0; {
+	case silent:
+		p.held.answered(h, anything)
+	default:
+		p.held.answered(h, read+kept)
+	}
 	return r
 }
 
 // minOpenAI is the length of a prompt, in tokens, from which OpenAI caches.
 const minOpenAI = 1024
 
-// Stats returns a tenant's counts; those of the 1,024 tenants that were served last are known.
+// Stats returns a tenant's counts and account; those of the 1,024 tenants that were served last are known.
 func (p *Provider) Stats(tenant string) Stats {
-	return Stats{p.times(p.cache.counts(tenant, p.now())), p.name}
+	counts, b := p.cache.counts(tenant, p.now())
+	return Stats{p.times(counts), p.name, p.told(b)}
 }
 
-// Total returns the counts of all tenants together.
-func (p *Provider) Total() Stats { return Stats{p.times(p.cache.total(p.now())), p.name} }
+// Total returns the counts and the account of all tenants together.
+func (p *Provider) Total() Stats {
+	counts, b := p.cache.total(p.now())
+	return Stats{p.times(counts), p.name, p.told(b)}
+}
 
 func (p *Provider) times(c Counts) Counts {
 	c.TotalEntries = c.ActiveEntries

@@ -13,6 +13,7 @@ type Handle struct {
 	at            time.Time
 	prefixes      []xxh3.Uint128 // from the shortest to the one that the provider is asked to keep
 	ttl           time.Duration  // of that one
+	names         []string       // see Carrying
 }
 
 // maxPrefixes bounds the memory and work for one request: of a longer prompt the last so many prefixes are looked up.

@@ -17,8 +17,15 @@ type table struct {
 	mu      sync.Mutex // guards all below
 	at      map[key]*entry
 	soon    queue // the same entries, the one that ends first on top
-	tenants *lru.Cache[string, *Counts]
-	all     Counts
+	tenants *lru.Cache[string, *state]
+	all     state
+}
+
+// state is what is counted of a tenant, or of all.
+type state struct {
+	name string
+	Counts
+	book book
 }
 
 // maxTenants is how many tenants have counts of their own.
@@ -37,22 +44,24 @@ type entry struct {
 	ttl    time.Duration
 	ends   time.Time
 	place  int // in the queue
-	counts *Counts
+	state  *state
 }
 
 func newTable(limit int) *table {
-	return &table{limit: limit, at: map[key]*entry{}, tenants: lru.New[string, *Counts](maxTenants)}
+	return &table{limit: limit, at: map[key]*entry{}, tenants: lru.New[string, *state](maxTenants)}
 }
 
 // rounding is by how many tokens less than an entry holds a provider may report as read: OpenAI counts in steps of 128.
 const rounding = 127
 
 // answered counts an answer for which the provider read and wrote so many tokens.
-func (t *table) answered(h Handle, read, written int, now time.Time) Counts {
+func (t *table) answered(h Handle, read, written int, x posting, now time.Time) Counts {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.sweep(now)
 	c := t.of(h.tenant)
+	c.book.add(x)
+	t.all.book.add(x)
 	switch {
 	case read > 0:
 		c.Hits++
@@ -62,7 +71,7 @@ func (t *table) answered(h Handle, read, written int, now time.Time) Counts {
 		t.all.Misses++
 	}
 	if len(h.prefixes) == 0 {
-		return *c
+		return c.Counts
 	}
 	own := key{h.tenant, h.prefixes[len(h.prefixes)-1]}
 	for _, sum := range h.prefixes {
@@ -78,18 +87,18 @@ func (t *table) answered(h Handle, read, written int, now time.Time) Counts {
 	if written > 0 {
 		t.put(own, read+written, written, h, now, c)
 	}
-	return *c
+	return c.Counts
 }
 
 // put adds an entry, or writes it again. Its time runs from when the request was sent: a long answer may outlive it.
-func (t *table) put(k key, upTo, tokens int, h Handle, now time.Time, c *Counts) {
+func (t *table) put(k key, upTo, tokens int, h Handle, now time.Time, c *state) {
 	if e := t.at[k]; e != nil {
 		t.add(e, tokens-e.tokens)
 		e.tokens, e.upTo, e.ttl = tokens, upTo, h.ttl
 		t.refresh(e, h.at)
 		return
 	}
-	e := &entry{key: k, tokens: tokens, upTo: upTo, ttl: h.ttl, ends: h.at.Add(h.ttl), counts: c}
+	e := &entry{key: k, tokens: tokens, upTo: upTo, ttl: h.ttl, ends: h.at.Add(h.ttl), state: c}
 	if !e.ends.After(now) {
 		return
 	}
@@ -98,7 +107,7 @@ func (t *table) put(k key, upTo, tokens int, h Handle, now time.Time, c *Counts)
 	}
 	t.at[k] = e
 	heap.Push(&t.soon, e)
-	for _, c := range []*Counts{c, &t.all} {
+	for _, c := range []*state{c, &t.all} {
 		c.ActiveEntries++
 		c.Additions++
 	}
@@ -106,7 +115,7 @@ func (t *table) put(k key, upTo, tokens int, h Handle, now time.Time, c *Counts)
 }
 
 func (t *table) add(e *entry, tokens int) {
-	e.counts.CachedTokens += tokens
+	e.state.CachedTokens += tokens
 	t.all.CachedTokens += tokens
 }
 
@@ -120,7 +129,7 @@ func (t *table) refresh(e *entry, at time.Time) {
 func (t *table) evict(e *entry) {
 	heap.Remove(&t.soon, e.place)
 	delete(t.at, e.key)
-	for _, c := range []*Counts{e.counts, &t.all} {
+	for _, c := range []*state{e.state, &t.all} {
 		c.ActiveEntries--
 		c.Evictions++
 	}
@@ -134,31 +143,42 @@ func (t *table) sweep(now time.Time) {
 	}
 }
 
-// of returns the counts of a tenant that is served.
-func (t *table) of(tenant string) *Counts {
+// of returns what is counted of a tenant that is served.
+func (t *table) of(tenant string) *state {
 	c, ok := t.tenants.Get(tenant)
 	if !ok {
-		c = &Counts{}
+		c = &state{name: tenant}
 		t.tenants.Put(tenant, c)
 	}
 	return c
 }
 
-func (t *table) counts(tenant string, now time.Time) (c Counts) {
+func (t *table) counts(tenant string, now time.Time) (Counts, book) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.sweep(now)
 	if known, ok := t.tenants.Get(tenant); ok {
-		c = *known
+		return known.Counts, known.book
 	}
-	return c
+	return Counts{}, book{}
 }
 
-func (t *table) total(now time.Time) Counts {
+func (t *table) total(now time.Time) (Counts, book) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.sweep(now)
-	return t.all
+	return t.all.Counts, t.all.book
+}
+
+// books returns copies of the tenants' states, the one that was served last first.
+func (t *table) books() []state {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	out := make([]state, 0, t.tenants.Len())
+	for _, s := range t.tenants.All() {
+		out = append(out, *s)
+	}
+	return out
 }
 
 // queue is a heap of entries by their end.
