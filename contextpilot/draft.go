@@ -39,6 +39,13 @@ type identified struct {
 	mark      content // equal marks are the same block for de-duplication
 }
 
+// begin makes the draft that of a request, whose Blocks it keeps.
+func (d *draft) begin(req Request) {
+	req.Prior = nil
+	d.plan = Plan{RequestID: req.ID, Session: req.Session, Scope: req.Scope, req: req}
+	d.head = max(req.HeadTokens, 0)
+}
+
 // recycle makes the draft ready for another request, keeping what it has allocated that no plan refers to.
 func (d *draft) recycle() {
 	clear(d.ids)
@@ -85,9 +92,12 @@ func (d *draft) path() []tree.Elem {
 		p = append(p, tree.Elem{Key: uint64(d.ids[i].key), Tokens: d.tokens[i]})
 	}
 	p = append(p, d.tail...)
-	d.prompt = append(p, tree.Elem{Key: xxh3.HashStringSeed(d.plan.RequestID, tailSeed), Tokens: d.rest})
+	d.prompt = append(p, tree.Elem{Key: ownKey(d.plan.RequestID), Tokens: d.rest})
 	return d.prompt
 }
+
+// ownKey stands for what is a request's own, at the end of its prompt.
+func ownKey(id string) uint64 { return xxh3.HashStringSeed(id, tailSeed) }
 
 // closeWith sets what stands behind the blocks: equal questions behind equal blocks share their tokens, too. They are
 // followed in pieces of about one engine block; what is less than a piece is taken to be the request's own.

@@ -7,7 +7,8 @@ type EventKind uint8
 
 const (
 	// Served: the engine has answered the request. Tokens is the number of prompt tokens it took from its
-	// cache (as reported in its usage), Output the number of tokens it generated; both may be 0 if unknown.
+	// cache (as reported in its usage), Output the number of tokens it generated; both may be 0 if unknown. With
+	// CachedKnown, a number clearly below what the index was sure of corrects the index, see [Pilot.Observe].
 	Served EventKind = iota + 1
 	// Shrunk: of the request's prompt, and the answer behind it, only the first Tokens tokens are still resident.
 	Shrunk
@@ -47,4 +48,11 @@ type Event struct {
 	Tokens  int    // Served: prompt tokens read from cache; Shrunk: tokens of prompt and answer still resident; Moved: those that stay
 	Output  int    // Served: tokens generated, which the engine caches behind the prompt
 	Tier    string // Moved: name of the tier, see Config.LoadCost; "" is the engine's own memory
+
+	// CachedKnown, of Served, tells that the engine reported Tokens for a prompt that it looked up in its cache: 0 then
+	// means that nothing was there. Without it, 0 Tokens say nothing.
+	CachedKnown bool
+	// Prompt, of Served, is the length of the whole prompt as the engine counted it, in tokens; 0: unknown. As far as it is
+	// not what was planned, Tokens may be off by as much, or by an eighth if that is more, and correct the index only beyond that.
+	Prompt int
 }

@@ -123,3 +123,29 @@ func ExamplePolicy() {
 	fmt.Println(plan.Policy+":", labels(plan))
 	// Output: short-first: short, middle, long
 }
+
+// An engine that reports no evictions has lost its cache: its next answer corrects the index. Behind the first blocks,
+// which were just computed anew, nothing is expected any more.
+func ExamplePilot_Observe_contradiction() {
+	pilot, err := contextpilot.New(contextpilot.Config{})
+	if err != nil {
+		panic(err)
+	}
+	ask := func(id string, cached int, blocks ...string) {
+		plan := pilot.Plan(contextpilot.Request{ID: id, Blocks: passages(blocks...)})
+		fmt.Printf("%s: %d tokens expected, %d found\n", labels(plan), plan.Prefix.Tokens, cached)
+		pilot.Observe(contextpilot.Event{Kind: contextpilot.Served, Request: id, Tokens: cached, CachedKnown: true})
+	}
+	ask("1", 0, "intro", "setup", "faq")
+	ask("2", 240, "intro", "setup", "limits")
+	ask("3", 0, "intro", "setup", "prices") // the engine was restarted
+	ask("4", 240, "intro", "setup", "limits")
+	stats := pilot.Stats()
+	fmt.Println(stats.Contradicted, "answer contradicted the index and shortened", stats.Shortened, "requests")
+	// Output:
+	// intro, setup, faq: 0 tokens expected, 0 found
+	// intro, setup, limits: 240 tokens expected, 240 found
+	// intro, setup, prices: 240 tokens expected, 0 found
+	// intro, setup, limits: 240 tokens expected, 240 found
+	// 1 answer contradicted the index and shortened 2 requests
+}

@@ -5,6 +5,12 @@ package contextpilot
 //
 // An eviction never touches de-duplication, which looks at the messages being sent and not at the cache: a
 // reference to an evicted block is slower, not wrong.
+//
+// A Served event with CachedKnown corrects the index where the engine reports no evictions, or some were missed (spec
+// engines.md §5.4): if the request found more than one engine block less than answered requests had surely left
+// when it was planned, what such requests hold behind the blocks it did not find is taken to be gone. The request's own
+// path stays, since it has just been computed; so does what was in flight meanwhile, which may only not have
+// been computed in time. Requests answered by several caches under one [Scope] correct each other wrongly.
 func (p *Pilot) Observe(events ...Event) (applied int) {
 	for _, ev := range events {
 		ok, fresh := p.observe(ev)
@@ -65,6 +71,9 @@ func (p *Pilot) observe(ev Event) (ok, fresh bool) {
 func (p *Pilot) served(sc *scope, ev Event) (ok, fresh bool) {
 	sc.mu.Lock()
 	owner, _, _ := sc.tree.Owner(ev.Request)
+	if ev.CachedKnown {
+		p.correct(sc, ev)
+	}
 	fresh, ok = sc.tree.Serve(ev.Request)
 	if fresh && ev.Output > 0 {
 		sc.tree.Extend(ev.Request, int(tokenCount(ev.Output)))

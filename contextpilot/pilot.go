@@ -43,7 +43,7 @@ func New(cfg Config) (*Pilot, error) {
 	var b [4]byte
 	_, _ = rand.Read(b[:]) // never fails (crypto/rand)
 	return &Pilot{
-		cfg: cfg, sessions: newSessions(cfg.MaxSessions, cfg.SessionTTL),
+		cfg: cfg, sessions: newSessions(cfg.MaxSessions, cfg.SessionTTL), drafts: sync.Pool{New: func() any { return new(draft) }},
 		prefix: "rp-" + hex.EncodeToString(b[:]) + "-", scopes: map[Scope]*scope{}, tiers: newTiers(cfg.LoadCost),
 	}, nil
 }
@@ -107,13 +107,9 @@ func (p *Pilot) draft(req *Request) *draft {
 		id = p.prefix + strconv.FormatUint(p.next.Add(1), 36)
 	}
 	kept := *req
-	kept.ID, kept.Blocks, kept.Prior = id, slices.Clone(req.Blocks), nil
-	d, _ := p.drafts.Get().(*draft)
-	if d == nil {
-		d = new(draft)
-	}
-	d.plan = Plan{RequestID: id, Session: req.Session, Scope: req.Scope, req: kept}
-	d.head = max(req.HeadTokens, 0)
+	kept.ID, kept.Blocks = id, slices.Clone(req.Blocks)
+	d := p.drafts.Get().(*draft)
+	d.begin(kept)
 	return d
 }
 

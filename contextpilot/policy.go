@@ -14,7 +14,8 @@ type Policy interface {
 	// Name is the name in plans, tables and metrics.
 	Name() string
 	// Order appends to dst the indexes 0…len(q.Blocks)−1 in the order to send. Anything but a permutation is a
-	// fault, and the blocks go out as retrieved.
+	// fault, and the blocks go out as retrieved. It is also asked by [Pilot.Match] about requests that are then sent
+	// elsewhere or not at all: what is learned should be learned from [Learner].Sent.
 	Order(dst []int, q Query) []int
 }
 

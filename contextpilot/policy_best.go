@@ -44,6 +44,7 @@ type best struct {
 	why     Why
 	asked   string // request of the last Order, whose outlook Sent will remember
 	blocks  []foresight.Block
+	aside   []foresight.Block // of peek
 }
 
 // NewBest returns the policy `best` with settings of its own; for Config.NewPolicy.
@@ -89,11 +90,13 @@ func (b *best) look(q Query) *foresight.Outlook {
 	return b.history.Look(b.blocks)
 }
 
-func (b *best) read(q Query) {
-	b.blocks = b.blocks[:0]
+func (b *best) read(q Query) { b.blocks = foreseen(b.blocks[:0], q) }
+
+func foreseen(dst []foresight.Block, q Query) []foresight.Block {
 	for _, c := range q.Blocks {
-		b.blocks = append(b.blocks, foresight.Block{Key: uint64(c.Key), Tokens: c.Tokens, Score: c.Score})
+		dst = append(dst, foresight.Block{Key: uint64(c.Key), Tokens: c.Tokens, Score: c.Score})
 	}
+	return dst
 }
 
 // Sent remembers the request and what every rule would have sent.
@@ -118,3 +121,14 @@ func (b *best) Await(requests [][]uint64) { b.history.Await(requests) }
 
 // Why tells about the last Order.
 func (b *best) Why() Why { return b.why }
+
+// peek implements peeker.
+func (b *best) peek(dst []int, q Query) (order []int, familiar int) {
+	if q.Continued() || len(q.Blocks) == 0 {
+		return identity(dst, len(q.Blocks)), 0
+	}
+	b.aside = foreseen(b.aside[:0], q)
+	out := b.history.Peek(b.aside)
+	dst, _ = out.Arrange(dst, b.search.run(q, out, b.opt))
+	return dst, b.history.Familiar(b.aside)
+}

@@ -62,6 +62,16 @@ func (t *sessions) find(id sessionID) *session {
 	return nil
 }
 
+// peek returns the session that get would find, and leaves its age as it is.
+func (t *sessions) peek(id sessionID, now time.Time) *session {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if e := t.byID[id]; e != nil && now.Sub(e.used) <= t.ttl {
+		return &e.session
+	}
+	return nil
+}
+
 func (t *sessions) end(id sessionID) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()

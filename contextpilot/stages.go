@@ -115,16 +115,38 @@ func (d *draft) budget(limit int) {
 
 // reorder asks the policy. The scope's lock is held.
 func (sc *scope) reorder(d *draft) error {
-	q := sc.query(d)
-	sc.order = sc.policy.Order(sc.order[:0], q)
-	if !permutation(sc.order, len(d.free), &sc.seen) {
-		return fmt.Errorf("policy %s: order %v of %d blocks", sc.name, sc.order, len(d.free))
+	if err := sc.take(d, sc.policy.Order(sc.order[:0], sc.query(d))); err != nil {
+		return err
 	}
 	if r, ok := sc.policy.(reasoner); ok {
 		d.plan.Why = r.Why()
 	}
-	d.setOrder(sc.order)
 	sc.foretell(d)
+	return nil
+}
+
+// peek is reorder for a draft that is not going to be sent. The scope's lock is held.
+func (sc *scope) peek(d *draft) (familiar int, err error) {
+	var order []int
+	if p, ok := sc.policy.(peeker); ok {
+		order, familiar = p.peek(sc.order[:0], sc.query(d))
+	} else {
+		order = sc.policy.Order(sc.order[:0], sc.query(d))
+	}
+	if err := sc.take(d, order); err != nil {
+		return 0, err
+	}
+	sc.foretell(d)
+	return familiar, nil
+}
+
+// take checks the policy's order and sets it.
+func (sc *scope) take(d *draft, order []int) error {
+	sc.order = order
+	if !permutation(order, len(d.free), &sc.seen) {
+		return fmt.Errorf("policy %s: order %v of %d blocks", sc.name, order, len(d.free))
+	}
+	d.setOrder(order)
 	return nil
 }
 

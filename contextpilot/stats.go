@@ -18,6 +18,8 @@ type Stats struct {
 	FaultsByStage  map[string]int64
 	Events         int64
 	EventsUnknown  int64 // for requests that were not live
+	Contradicted   int64 // answers that found clearly less in the cache than the index was sure of
+	Shortened      int64 // requests that such answers shortened in the index
 	// Bounded tables: what they hold, and what went because they were full or old.
 	Scopes, ScopesDropped     int64
 	LiveRequests, Nodes       int64
@@ -40,6 +42,7 @@ type counters struct {
 	plans, sent, refs, leftOut, reordered atomic.Int64
 	expected, reported                    atomic.Int64
 	events, unknown                       atomic.Int64
+	contradicted, shortened               atomic.Int64
 	scopesDropped, turnsDropped           atomic.Int64
 	mu                                    sync.Mutex
 	faults                                map[string]int64
@@ -87,7 +90,8 @@ func (p *Pilot) Stats() Stats {
 	s := Stats{
 		Plans: c.plans.Load(), BlocksSent: c.sent.Load(), BlocksRef: c.refs.Load(), BlocksLeftOut: c.leftOut.Load(),
 		Reordered: c.reordered.Load(), PrefixExpected: c.expected.Load(), PrefixReported: c.reported.Load(),
-		Events: c.events.Load(), EventsUnknown: c.unknown.Load(), ScopesDropped: c.scopesDropped.Load(), TurnsDropped: c.turnsDropped.Load(),
+		Events: c.events.Load(), EventsUnknown: c.unknown.Load(),
+		Contradicted: c.contradicted.Load(), Shortened: c.shortened.Load(), ScopesDropped: c.scopesDropped.Load(), TurnsDropped: c.turnsDropped.Load(),
 	}
 	c.mu.Lock()
 	s.FaultsByStage = maps.Clone(c.faults)

@@ -63,6 +63,7 @@ func outcome(response *llms.ContentResponse, err error, returned, streamed bool)
 	for _, choice := range response.Choices {
 		if choice != nil { // clients give each choice the usage of the whole request
 			ev.Tokens = count(choice.GenerationInfo, cachedKeys())
+			ev.CachedKnown = ev.Tokens > 0 // some say 0 where the engine said nothing
 			ev.Output = count(choice.GenerationInfo, outputKeys())
 			break
 		}

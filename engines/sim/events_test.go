@@ -32,7 +32,16 @@ func TestEvents(t *testing.T) {
 	event := func(kind contextpilot.EventKind, id string, tokens, output int) contextpilot.Event {
 		return contextpilot.Event{Kind: kind, Scope: scope, Request: id, Tokens: tokens, Output: output}
 	}
-	served := func(id string, tokens int) contextpilot.Event { return event(contextpilot.Served, id, tokens, 1) }
+	served := func(id string, blocks, cached int) contextpilot.Event { // of a prompt that ends with one token more
+		ev := event(contextpilot.Served, id, cached*block, 1)
+		ev.CachedKnown, ev.Prompt = true, blocks*block+1
+		return ev
+	}
+	bypassed := func(id string, blocks int) contextpilot.Event {
+		ev := served(id, blocks, 0)
+		ev.CachedKnown = false
+		return ev
+	}
 	shrunk := func(id string, tokens int) contextpilot.Event { return event(contextpilot.Shrunk, id, tokens, 0) }
 	gone := func(id string) contextpilot.Event { return event(contextpilot.Gone, id, 0, 0) }
 
@@ -41,15 +50,15 @@ func TestEvents(t *testing.T) {
 		do   func()
 		want [][]contextpilot.Event
 	}{
-		{"first", func() { ask("a", "a", 4) }, [][]contextpilot.Event{{served("a", 0)}}},
-		{"the same start", func() { ask("a2", "a", 2) }, [][]contextpilot.Event{{served("a2", 2*block)}}},
+		{"first", func() { ask("a", "a", 4) }, [][]contextpilot.Event{{served("a", 4, 0)}}},
+		{"the same start", func() { ask("a2", "a", 2) }, [][]contextpilot.Event{{served("a2", 2, 2)}}},
 		// Four blocks are free, five are needed: the last of a goes; a2 keeps its two.
-		{"pushes out one block", func() { ask("b", "b", 4) }, [][]contextpilot.Event{{shrunk("a", 3*block)}, {served("b", 0)}}},
-		{"pushes out the rest of a", func() { ask("c", "c", 3) }, [][]contextpilot.Event{{gone("a"), gone("a2")}, {served("c", 0)}}},
-		{"too large", func() { ask("big", "big", 9) }, [][]contextpilot.Event{{served("big", 0), gone("big")}}},
-		{"shorter than a block", func() { ask("tiny", "t", 0) }, [][]contextpilot.Event{{served("tiny", 0)}}},
+		{"pushes out one block", func() { ask("b", "b", 4) }, [][]contextpilot.Event{{shrunk("a", 3*block)}, {served("b", 4, 0)}}},
+		{"pushes out the rest of a", func() { ask("c", "c", 3) }, [][]contextpilot.Event{{gone("a"), gone("a2")}, {served("c", 3, 0)}}},
+		{"too large", func() { ask("big", "big", 9) }, [][]contextpilot.Event{{bypassed("big", 9), gone("big")}}},
+		{"shorter than a block", func() { ask("tiny", "t", 0) }, [][]contextpilot.Event{{served("tiny", 0, 0)}}},
 		{"Reset", e.Reset, [][]contextpilot.Event{{event(contextpilot.Cleared, "", 0, 0)}}},
-		{"after Reset", func() { ask("b", "b", 7) }, [][]contextpilot.Event{{served("b", 0)}}},
+		{"after Reset", func() { ask("b", "b", 7) }, [][]contextpilot.Event{{served("b", 7, 0)}}},
 		{"no longer subscribed", func() { cancel(); ask("d", "d", 7) }, nil},
 	}
 	for _, s := range steps {

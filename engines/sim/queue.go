@@ -68,7 +68,8 @@ func (e *Engine) leave(p *prompt, output int, complete bool) {
 	var events []contextpilot.Event
 	if complete {
 		events = append(events, contextpilot.Event{
-			Kind: contextpilot.Served, Request: p.id, Tokens: p.cached(), Output: output,
+			Kind: contextpilot.Served, Request: p.id, Tokens: p.cached(), Output: output, Prompt: p.tokens,
+			CachedKnown: !p.oversize, // which did not look into the cache
 		})
 	}
 	e.stats.OutputTokens += output

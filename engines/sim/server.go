@@ -62,6 +62,7 @@ type Server struct {
 	options ServerOptions
 	cache   cache
 	outbox  outbox
+	first   func(id string) // nil: nobody asks
 	stats   Stats
 	work    Work // so far
 
@@ -102,6 +103,9 @@ func NewServer(options ServerOptions) *Server {
 func (s *Server) Subscribe(sink func(events ...contextpilot.Event)) (cancel func()) {
 	return s.outbox.subscribe(sink)
 }
+
+// OnFirst has f called when a request's first token, or its empty answer, is there; f must not call the server.
+func (s *Server) OnFirst(f func(id string)) { s.first = f }
 
 // Submit sends a request at a time that must not be before that of an earlier Submit or Step; if it is, it counts
 // as sent at the time of these. The prompt is tokenised and hashed, O(its length).
@@ -228,6 +232,9 @@ func (s *Server) end() []Served {
 		}
 		if j.served.First < 0 {
 			j.served.First = s.now
+			if s.first != nil {
+				s.first(p.id)
+			}
 		}
 		if p.answer > 0 {
 			j.output++
@@ -240,7 +247,8 @@ func (s *Server) end() []Served {
 		j.served.Usage = engines.Usage{PromptTokens: p.tokens, OutputTokens: j.output, CachedTokens: p.cached(), CachedKnown: true}
 		done = append(done, j.served)
 		s.put(s.cache.release(p, j.output, []contextpilot.Event{{
-			Kind: contextpilot.Served, Request: p.id, Tokens: p.cached(), Output: j.output,
+			Kind: contextpilot.Served, Request: p.id, Tokens: p.cached(), Output: j.output, Prompt: p.tokens,
+			CachedKnown: !p.oversize, // which did not look into the cache
 		}}))
 	}
 	if len(done) > 0 {

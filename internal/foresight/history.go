@@ -20,12 +20,16 @@ type History struct {
 	free    []int32          // numbers of forgotten blocks
 	ring    []record         // request n stands at n % Window
 	count   uint32           // requests remembered so far
-	credit  [len(rules)]float64
+	credit  credits
 	waiting [][]uint64 // requests that are known to follow, by keys
 	out     Outlook    // scratch of the request in hand
+	aside   Outlook    // scratch of Peek
 	shared  []int32    // scratch: ring place → tokens shared with the request in hand
 	touched []int32    // scratch: ring places with shared tokens
 }
+
+// credits tell by rule what lately would have been found of its orders.
+type credits [len(rules)]float64
 
 // block is what is known of a block while a remembered request has it.
 type block struct {
@@ -110,3 +114,13 @@ func (h *History) forget(r *record) {
 // call they are neighbours of every request that shares a block with them, of more weight than remembered ones.
 // requests is kept.
 func (h *History) Await(requests [][]uint64) { h.waiting = requests }
+
+// Familiar returns the tokens of those blocks that a remembered request has. O(k).
+func (h *History) Familiar(blocks []Block) (tokens int) {
+	for _, b := range blocks {
+		if _, ok := h.ids[b.Key]; ok {
+			tokens += b.Tokens
+		}
+	}
+	return tokens
+}

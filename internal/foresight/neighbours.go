@@ -35,6 +35,8 @@ type Outlook struct {
 	weight []float64   // of neighbours on a path
 	total  float64
 	orders []uint8        // of all rules
+	credit credits        // of the rules, this request's findings included
+	aside  bool           // see Peek: nothing is learned
 	met    []int32        // scratch
 	at     map[uint64]int // position + 1 of a block, if requests are awaited
 	work   arrange
@@ -54,7 +56,20 @@ func (o *Outlook) reset() { o.blocks, o.near, o.orders = nil, o.near[:0], o.orde
 // Look finds the neighbours of a request whose blocks are distinct. blocks is kept until Remember or the next Look.
 // O(k) map look-ups and at most looked uses of each block.
 func (h *History) Look(blocks []Block) *Outlook {
-	o := &h.out
+	h.look(&h.out, blocks)
+	h.credit = h.out.credit
+	return &h.out
+}
+
+// Peek is [History.Look] for a request that is not going to be sent: nothing is learned from it, and the request in
+// hand stays in hand. The Outlook is valid until the next Peek, and as long as nothing is remembered.
+func (h *History) Peek(blocks []Block) *Outlook {
+	h.aside.aside = true
+	h.look(&h.aside, blocks)
+	return &h.aside
+}
+
+func (h *History) look(o *Outlook, blocks []Block) {
 	o.reset()
 	o.h, o.blocks, o.tokens = h, blocks, 0
 	o.ids = o.ids[:0]
@@ -75,7 +90,6 @@ func (h *History) Look(blocks []Block) *Outlook {
 			h.at[d] = 0
 		}
 	}
-	return o
 }
 
 // find fills near.
@@ -190,9 +204,10 @@ func (o *Outlook) weigh() {
 		o.weight = append(o.weight, w)
 		o.total += w
 	}
+	o.credit = h.credit
 	if len(o.near) > 0 {
 		for v := range found {
-			h.credit[v] = h.credit[v]*decay + float64(found[v])
+			o.credit[v] = o.credit[v]*decay + float64(found[v])
 		}
 	}
 }

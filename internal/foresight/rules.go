@@ -66,18 +66,21 @@ func (o *Outlook) Arrange(dst, path []int) (order []int, rule string) {
 	}
 	lead := 0
 	for v := range rules {
-		if o.h.credit[v] > o.h.credit[lead] {
+		if o.credit[v] > o.credit[lead] {
 			lead = v
 		}
 	}
 	rest := w.rest
 	tail := rest[min(len(rest), maxArranged):]
 	w.rest = rest[:len(rest)-len(tail)]
-	learn := k <= math.MaxUint8+1
+	learn := k <= math.MaxUint8+1 && !o.aside
 	o.orders = o.orders[:0]
 	from := len(dst)
 	o.prepare()
 	for v, r := range rules {
+		if o.aside && v != lead {
+			continue
+		}
 		if r.beta == 0 {
 			o.nested(path)
 		} else {

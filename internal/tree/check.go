@@ -67,6 +67,9 @@ func (c *checker) walk(n Node) error {
 		if got, ok := t.Child(n, y.key); !ok || got != k {
 			return fmt.Errorf("node %d: key %x leads to %d", n, y.key, got)
 		}
+		if n != Root && y.fan&sure != 0 && x.fan&sure == 0 {
+			return fmt.Errorf("node %d is sure below %d, which is not", k, n)
+		}
 		c.tokens, c.count = c.tokens+int(y.depth-x.depth), c.count+1
 		if err := c.walk(k); err != nil {
 			return err

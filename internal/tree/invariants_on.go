@@ -9,6 +9,7 @@ import (
 	"maps"
 	"runtime/debug"
 	"slices"
+	"strings"
 )
 
 // shadow is what should be in the index, kept the slow way: a list of requests with their paths, and for every block
@@ -20,6 +21,7 @@ type shadow struct {
 	reqs    []*shadowRequest // in order of arrival
 	blocks  map[string]*shadowBlock
 	clock   int
+	inserts int
 	dropped int
 	changes int
 	fail    func(message string) // nil: end the program
@@ -30,6 +32,8 @@ type shadowRequest struct {
 	path      string // to its end
 	served    bool
 	moved     bool // does not end any more where it was sent to
+	sure      int  // tokens of its path that were sure when it was inserted
+	since     int  // number of inserts when it was inserted or, once it is served, answered
 }
 
 type shadowBlock struct {
@@ -37,6 +41,7 @@ type shadowBlock struct {
 	uses   int // requests that pass through it or end with it
 	used   int // clock of its last use
 	part   bool
+	sure   bool // an answered request passed through it
 }
 
 // A large index is compared with its shadow after every 64th change only.
@@ -63,7 +68,8 @@ func (s *shadow) insert(t *Tree, id, owner string, path []Elem, steps, resident 
 	if s.blocks == nil {
 		s.blocks = map[string]*shadowBlock{}
 	}
-	r := &shadowRequest{id: id, owner: owner}
+	s.inserts++
+	r := &shadowRequest{id: id, owner: owner, since: s.inserts}
 	for _, e := range path {
 		r.path += key(e.Key)
 	}
@@ -72,6 +78,9 @@ func (s *shadow) insert(t *Tree, id, owner string, path []Elem, steps, resident 
 		at := r.path[:keyBytes*(i+1)]
 		if b := s.blocks[at]; b != nil {
 			tokens += b.tokens
+			if b.sure {
+				r.sure = tokens
+			}
 			if b.part {
 				for _, x := range slices.Clone(s.reqs) {
 					if x.path == at {
@@ -159,8 +168,49 @@ func (s *shadow) serve(t *Tree, id string, fresh, ok bool) {
 		return
 	}
 	s.same("fresh", fresh, !r.served)
-	r.served = true
+	if !r.served {
+		r.served, r.since = true, s.inserts
+		for at := r.path; at != ""; at = parentOf(at) {
+			s.blocks[at].sure = true
+		}
+	}
 	s.changed(t)
+}
+
+func (s *shadow) contradict(t *Tree, id string, tokens int, contradicted bool, cut int) {
+	r := s.find(id)
+	s.same("contradicted", contradicted, r != nil && !r.served && r.sure > tokens)
+	if !contradicted {
+		return
+	}
+	for at, b := range s.blocks {
+		if _, beyond := s.leaves(at, r, tokens); beyond {
+			b.sure = false
+		}
+	}
+	n := 0
+	for _, x := range slices.Clone(s.reqs) {
+		common, beyond := s.leaves(x.path, r, tokens)
+		switch {
+		case !beyond || !x.served:
+		case x.since < r.since:
+			s.cut(x, common)
+			n++
+		default:
+			for at := x.path; at != common; at = parentOf(at) {
+				s.blocks[at].sure = true
+			}
+		}
+	}
+	s.same("requests cut", cut, n)
+	s.changed(t)
+}
+
+// leaves returns where a path leaves that of r, and whether it goes on behind a node of r's path that ends behind tokens.
+func (s *shadow) leaves(path string, r *shadowRequest, tokens int) (common string, beyond bool) {
+	for common = path; !strings.HasPrefix(r.path, common); common = parentOf(common) {
+	}
+	return common, common != "" && common != path && s.depth(common) > tokens
 }
 
 func (s *shadow) touch(t *Tree, n Node) {
@@ -270,6 +320,9 @@ func (s *shadow) sameBlocks(t *Tree) {
 			if tokens, ok := resident[at]; !ok || tokens != t.Depth(c)-t.Depth(n) {
 				s.failed("%d tokens at %x, resident: %v, %d tokens", t.Depth(c)-t.Depth(n), at, ok, tokens)
 			}
+			if b := s.blocks[at]; b != nil {
+				s.same("sure block", t.node(c).fan&sure != 0, b.sure)
+			}
 			delete(resident, at)
 			walk(c, at)
 		}
@@ -289,6 +342,7 @@ func (s *shadow) sameRequests(t *Tree) {
 		s.same("end of "+r.id, t.path(x.end), r.path)
 		s.same("owner of "+r.id, owner, r.owner)
 		s.same("served "+r.id, answered && ok, r.served)
+		s.same("sure of "+r.id, int(x.sure), r.sure)
 		n = x.newer
 	}
 }

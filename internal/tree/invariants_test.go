@@ -18,6 +18,8 @@ func TestShadowTells(t *testing.T) {
 		"depth":   {"tokens at", func(x *Tree) { x.nodes.at(1).depth--; x.nodes.at(2).depth-- }},
 		"request": {"owner of a", func(x *Tree) { x.reqs.at(1).owner = x.reqs.at(2).owner }},
 		"served":  {"served a", func(x *Tree) { x.reqs.at(1).owner |= served }},
+		"sure":    {"sure block", func(x *Tree) { x.nodes.at(1).fan |= sure }},
+		"certain": {"sure of a", func(x *Tree) { x.reqs.at(1).sure++ }},
 		"end":     {"remove", func(x *Tree) { x.remove(x.find("c")) }},
 		"order":   {"order of use", func(x *Tree) { x.touch(Node(2)) }},
 		"dropped": {"dropped", func(x *Tree) { x.dropped++ }},

@@ -21,7 +21,9 @@ type model struct {
 	tokens        map[string]int
 	part          map[string]bool // only the beginning is resident
 	used          map[string]int
+	sure          map[string]bool // an answered request passed through
 	clock         int
+	inserts       int
 	forgotten     []string
 }
 
@@ -30,10 +32,12 @@ type modelReq struct {
 	path      []string // prefixes, the last is where it ends
 	served    bool
 	moved     bool // does not end any more where it was sent to
+	sure      int  // tokens of its path that were sure when it was inserted
+	since     int  // inserts when it was inserted or, once served, answered
 }
 
 func newModel(capacity, limit int) *model {
-	return &model{capacity: capacity, max: limit, tokens: map[string]int{}, part: map[string]bool{}, used: map[string]int{}}
+	return &model{capacity: capacity, max: limit, tokens: map[string]int{}, part: map[string]bool{}, used: map[string]int{}, sure: map[string]bool{}}
 }
 
 // prefixes names every prefix of a path.
@@ -67,6 +71,7 @@ func (m *model) sweep() {
 	}
 	maps.DeleteFunc(m.tokens, func(p string, _ int) bool { return !live[p] })
 	maps.DeleteFunc(m.part, func(p string, _ bool) bool { return !live[p] })
+	maps.DeleteFunc(m.sure, func(p string, _ bool) bool { return !live[p] })
 	maps.DeleteFunc(m.used, func(p string, _ int) bool { return !live[p] })
 }
 
@@ -84,11 +89,16 @@ func (m *model) remove(id string) bool {
 func (m *model) insert(id, owner string, path []tree.Elem) (steps, resident int) {
 	m.remove(id)
 	names := prefixes(path)
+	certain := 0
 	for steps < len(names) && m.has(names[steps]) {
 		n := names[steps]
 		resident += m.tokens[n]
+		if m.sure[n] {
+			certain = resident
+		}
 		if m.part[n] { // there in part
 			delete(m.part, n)
+			delete(m.sure, n)
 			for _, r := range slices.Clone(m.reqs) {
 				if r.path[len(r.path)-1] == n {
 					m.shorten(r, len(r.path)-1)
@@ -101,7 +111,8 @@ func (m *model) insert(id, owner string, path []tree.Elem) (steps, resident int)
 	for i, n := range names[steps:] {
 		m.tokens[n] = int(path[steps+i].Tokens)
 	}
-	m.reqs = append(m.reqs, &modelReq{id: id, owner: owner, path: names})
+	m.inserts++
+	m.reqs = append(m.reqs, &modelReq{id: id, owner: owner, path: names, sure: certain, since: m.inserts})
 	m.touch(names)
 	m.fit()
 	for m.max > 0 && len(m.reqs) > m.max {
@@ -205,6 +216,52 @@ func (m *model) extend(id string, tokens int) {
 	m.fit()
 }
 
+func (m *model) serve(id string) (fresh, ok bool) {
+	r := m.find(id)
+	if r == nil || r.served {
+		return false, r != nil
+	}
+	r.served, r.since = true, m.inserts
+	for _, p := range r.path {
+		m.sure[p] = true
+	}
+	return true, true
+}
+
+// contradict shortens what was answered before the request was inserted and leaves its path behind tokens.
+func (m *model) contradict(id string, tokens int) (contradicted bool, cut int) {
+	r := m.find(id)
+	if r == nil || r.served || r.sure <= tokens {
+		return false, 0
+	}
+	stay := map[string]bool{}
+	for _, x := range slices.Clone(m.reqs) {
+		common, depth := 0, 0
+		for common < min(len(x.path), len(r.path)) && x.path[common] == r.path[common] {
+			depth += m.tokens[x.path[common]]
+			common++
+		}
+		if common == 0 || depth <= tokens {
+			continue // leaves the path before
+		}
+		for _, p := range x.path[common:] {
+			if x.served && x.since >= r.since {
+				stay[p] = true
+			} else if !stay[p] {
+				delete(m.sure, p)
+			}
+		}
+		if x.served && x.since < r.since && common < len(x.path) {
+			m.shorten(x, common)
+			cut++
+		}
+	}
+	for p := range stay {
+		m.sure[p] = true
+	}
+	return true, cut
+}
+
 func (m *model) resident(id string) (n int, ok bool) {
 	r := m.find(id)
 	if r == nil {
@@ -289,11 +346,14 @@ func TestAgainstModel(t *testing.T) {
 			"serve": func(t *rapid.T) {
 				id := id(t)
 				fresh, ok := x.Serve(id)
-				r := m.find(id)
-				same(t, "fresh, ok", pair{fresh, ok}, pair{r != nil && !r.served, r != nil})
-				if r != nil {
-					r.served = true
-				}
+				fresh2, ok2 := m.serve(id)
+				same(t, "fresh, ok", pair{fresh, ok}, pair{fresh2, ok2})
+			},
+			"contradict": func(t *rapid.T) {
+				id, n := id(t), rapid.IntRange(-1, 30).Draw(t, "tokens")
+				c1, n1 := x.Contradict(id, n)
+				c2, n2 := m.contradict(id, n)
+				same(t, "contradicted, cut", pair{c1, n1}, pair{c2, n2})
 			},
 			"touch": func(t *rapid.T) {
 				path := drawPath(t)

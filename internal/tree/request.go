@@ -6,6 +6,8 @@ type request struct {
 	prev, next   int32  // requests that end at the same node; 0: none
 	older, newer int32  // order of arrival
 	owner        uint32 // number of the owner, and the bits served and cut
+	sure         int32  // tokens of its path that were sure when it was inserted
+	since        uint32 // clock when it was inserted or, once it is served, answered
 }
 
 const (
@@ -30,12 +32,17 @@ func (t *Tree) Resident(id string) (tokens int, ok bool) {
 	return t.Depth(t.reqs.at(r).end), true
 }
 
-// Serve marks the request as answered and tells whether it is live and was not marked before.
+// Serve marks the request as answered and tells whether it is live and was not marked before. Its path is sure from now
+// on, see [Tree.Contradict]: O(h) for a path of which nothing was.
 func (t *Tree) Serve(id string) (fresh, ok bool) {
 	if r := t.find(id); r != 0 {
 		x := t.reqs.at(r)
 		fresh, ok = x.owner&served == 0, true
-		x.owner |= served
+		if fresh {
+			x.owner |= served
+			x.since = t.clock
+			t.assure(x.end)
+		}
 	}
 	t.shadow.serve(t, id, fresh, ok)
 	return fresh, ok
@@ -55,7 +62,7 @@ func (t *Tree) Owner(id string) (owner string, answered, ok bool) {
 func (t *Tree) Extend(id string, tokens int) {
 	if r := t.find(id); r != 0 {
 		x := t.reqs.at(r)
-		if n := t.node(x.end); n.fan == 0 && x.owner&cut == 0 {
+		if n := t.node(x.end); n.fan&^sure == 0 && x.owner&cut == 0 {
 			n.depth += int32(tokens)
 			t.tokens += tokens
 			t.fit()

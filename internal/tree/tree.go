@@ -64,7 +64,7 @@ type node struct {
 	parent     Node
 	first      int32
 	next, prev int32  // siblings; prev of the newest is the oldest
-	fan        uint32 // number of children, and the bits inTable and inPart
+	fan        uint32 // number of children, and the bits inTable, inPart and sure
 }
 
 const (
@@ -73,6 +73,10 @@ const (
 	inTable = 1 << 31
 	// inPart marks a node of whose block only the beginning is resident, see [Tree.Shrink]. It has no children.
 	inPart = 1 << 30
+	// sure marks a node that an answered request passed through: the engine has computed it. What is above is sure, too.
+	sure = 1 << 29
+	// marks are the bits of fan that count no children.
+	marks = inTable | inPart | sure
 	// wide is the number of children above which a node is marked; at half of it the mark is taken away.
 	wide = 6
 )
@@ -126,7 +130,7 @@ func (t *Tree) Depth(n Node) int { return int(t.node(n).depth) }
 func (t *Tree) Key(n Node) uint64 { return t.node(n).key }
 
 // Fanout returns the number of n's children. O(1).
-func (t *Tree) Fanout(n Node) int { return int(t.node(n).fan &^ (inTable | inPart)) }
+func (t *Tree) Fanout(n Node) int { return int(t.node(n).fan &^ marks) }
 
 // Children appends n's children to dst, the newest first.
 func (t *Tree) Children(dst []Node, n Node) []Node {
@@ -191,6 +195,7 @@ func (t *Tree) Insert(id, owner string, path []Elem) (steps, resident int) {
 		t.remove(r)
 	}
 	n, steps, part := t.walk(path)
+	certain := t.certain(n, part)
 	resident, rest := t.Depth(n), path[steps:]
 	if part != none {
 		resident = t.Depth(part)
@@ -200,9 +205,12 @@ func (t *Tree) Insert(id, owner string, path []Elem) (steps, resident int) {
 	for _, e := range rest {
 		n = t.grow(n, e)
 	}
-	t.attach(t.newRequest(id, owner), n)
+	r := t.newRequest(id, owner)
+	t.attach(r, n)
 	t.touch(n)
 	t.stamp(n)
+	x := t.reqs.at(r)
+	x.sure, x.since = certain, t.clock
 	t.fit()
 	for t.maxReqs > 0 && t.Len() > t.maxReqs {
 		t.remove(t.oldest)
@@ -242,7 +250,7 @@ func (t *Tree) complete(c Node, e Elem) {
 	full := t.node(n).depth + e.Tokens
 	t.tokens += int(full - x.depth)
 	x.depth = full
-	x.fan &^= inPart
+	x.fan &^= inPart | sure
 }
 
 func (t *Tree) grow(parent Node, e Elem) Node {
@@ -259,7 +267,7 @@ func (t *Tree) grow(parent Node, e Elem) Node {
 	switch {
 	case p.fan&inTable != 0:
 		t.byKey.add(t.edge(parent, e.Key), c)
-	case p.fan > wide:
+	case p.fan&^marks > wide:
 		p.fan |= inTable
 		for k := p.first; k > 0; k = t.nodes.at(k).next {
 			t.byKey.add(t.edge(parent, t.nodes.at(k).key), k)
@@ -289,7 +297,7 @@ func (t *Tree) cut(n Node) {
 	p.fan--
 	if p.fan&inTable != 0 {
 		t.byKey.remove(t.edge(x.parent, x.key), c)
-		if p.fan&^inTable == wide/2 {
+		if p.fan&^marks == wide/2 {
 			p.fan &^= inTable
 			for k := p.first; k > 0; k = t.nodes.at(k).next {
 				t.byKey.remove(t.edge(x.parent, t.nodes.at(k).key), k)

@@ -1,0 +1,124 @@
+package contextpilot
+
+// Match is what a prompt would find in one scope's cache. All numbers are tokens.
+type Match struct {
+	// Prompt is the length of the prompt, as far as it is known before it is planned: head, history, blocks and
+	// question. References and notes, which a plan may add, are not in it.
+	Prompt int
+	// Tokens are resident in front of the prompt in the order that [Pilot.Plan] would choose for this scope, Plain with the
+	// blocks in retrieval order; both in whole engine blocks.
+	Tokens, Plain int
+	// Familiar are those of blocks that prompts in this scope had lately, at any place. What is familiar now can become
+	// a shared prefix later. Only the policy `best` knows, and only of requests that begin a prompt: behind a history
+	// nothing is shared.
+	Familiar int
+}
+
+// Match tells what a prompt would find in req.Scope, and changes nothing: neither the index, nor what the policy has
+// learned, nor the conversation. It is for choosing between replicas, since the best order differs from one to the
+// other; [Pilot.Plan] with the chosen scope then makes the plan.
+//
+// Tokens are what Plan then reports as [Plan].Prefix, but for three things. The question and the notes are not followed here:
+// where they have stood behind the same blocks before, Plan finds up to their length more. A request ID that is
+// still live is not taken back first, as Plan does: the earlier plan's path counts as another request's. And a policy
+// that depends on the request's ID (`random`) orders otherwise if Plan assigns it.
+//
+// A scope without requests matches nothing. Nor does a request at which a stage fails; the fault is counted as
+// Plan's are. Time: as Plan, without notes and insertion. Safe for concurrent use.
+func (p *Pilot) Match(req Request) Match {
+	var one [1]Match
+	p.match(&req, func(int) Scope { return req.Scope }, one[:])
+	return one[0]
+}
+
+// MatchReplicas is [Pilot.Match] for several replicas of req.Scope's model and tenant, in the order of names. What depends on the
+// request alone, such as counting its tokens, is done once.
+func (p *Pilot) MatchReplicas(req Request, names ...string) []Match {
+	out := make([]Match, len(names))
+	p.match(&req, func(i int) Scope {
+		scope := req.Scope
+		scope.Replica = names[i]
+		return scope
+	}, out)
+	return out
+}
+
+// match fills in what each scope holds.
+func (p *Pilot) match(req *Request, scope func(i int) Scope, out []Match) {
+	d := p.drafts.Get().(*draft)
+	defer func() {
+		d.recycle()
+		p.drafts.Put(d)
+	}()
+	d.begin(*req)
+	var s *session
+	if req.Session != "" {
+		if s = p.sessions.peek(sessionID{req.Scope.Tenant, req.Session}, p.cfg.Now()); s != nil {
+			s.mu.Lock()
+			defer s.mu.Unlock()
+		}
+	}
+	if p.prepare(d, req, s) != nil {
+		return
+	}
+	prompt := d.promptTokens()
+	for i := range out {
+		out[i].Prompt = prompt
+		if sc := p.findScope(scope(i)); sc != nil {
+			p.matchScope(sc, d, &out[i])
+		}
+	}
+}
+
+// matchScope orders the draft as the scope's policy would, and looks how much of that is resident.
+func (p *Pilot) matchScope(sc *scope, d *draft, m *Match) {
+	sc.mu.Lock()
+	defer sc.mu.Unlock()
+	familiar := 0
+	err := p.guard(stageReorder, func() (err error) {
+		familiar, err = sc.peek(d)
+		return err
+	})
+	if err != nil {
+		return
+	}
+	m.Plain = d.plan.Why.Plain
+	m.Tokens = m.Plain + d.gain
+	m.Familiar = familiar
+}
+
+// promptTokens is the length of the prompt, without what annotate adds.
+func (d *draft) promptTokens() int {
+	n := d.head + int(d.rest)
+	for _, e := range d.start {
+		n += int(e.Tokens)
+	}
+	for _, e := range d.tail {
+		n += int(e.Tokens)
+	}
+	for _, i := range d.place {
+		n += int(d.tokens[i])
+	}
+	return n
+}
+
+// peeker is implemented by a policy whose Order would learn from being asked.
+type peeker interface {
+	// peek is Order without learning; familiar are the tokens of the blocks that were sent lately.
+	peek(dst []int, q Query) (order []int, familiar int)
+}
+
+// DropReplica forgets what is known of the cache of a replica that is gone, or has lost it: its scopes of all models and
+// tenants. Conversations stay: what they have shown does not depend on a cache. It returns the number of scopes. A
+// request that is being planned meanwhile is still planned with what was known.
+func (p *Pilot) DropReplica(name string) (scopes int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for id := range p.scopes {
+		if id.Replica == name {
+			delete(p.scopes, id)
+			scopes++
+		}
+	}
+	return scopes
+}
