@@ -220,7 +220,9 @@ func TestServedEvent(t *testing.T) {
 	if _, err := engine.Generate(t.Context(), question("req-7"), nil); err != nil {
 		t.Fatal(err)
 	}
-	want := []contextpilot.Event{{Kind: contextpilot.Served, Scope: scope, Request: "req-7", Tokens: 16, Output: 2}}
+	want := []contextpilot.Event{{
+		Kind: contextpilot.Served, Scope: scope, Request: "req-7", Tokens: 16, CachedKnown: true, Prompt: 20, Output: 2,
+	}}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("events when Generate has returned (-want +got):\n%s", diff)
 	}

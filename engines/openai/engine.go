@@ -70,7 +70,7 @@ func (e *Engine) Generate(ctx context.Context, req engines.Request, onText func(
 	if err != nil {
 		return engines.Response{ID: req.ID}, e.name(err)
 	}
-	a := answer{onText: onText, now: e.config.Now, limit: e.config.MaxAnswerBytes}
+	a := answer{onText: onText, now: e.config.Now, limit: e.config.MaxAnswerBytes, chunk: chunksOf(ctx)}
 	fault := e.deliver(ctx, c, &a)
 
 	response := engines.Response{
@@ -98,6 +98,9 @@ func (e *Engine) Generate(ctx context.Context, req engines.Request, onText func(
 		Request: response.ID,
 		Tokens:  response.Usage.CachedTokens,
 		Output:  response.Usage.OutputTokens,
+		Prompt:  response.Usage.PromptTokens,
+
+		CachedKnown: response.Usage.CachedKnown,
 	})
 	return response, nil
 }

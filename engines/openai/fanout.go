@@ -34,19 +34,19 @@ func (f *fanout) subscribe(sink func(events ...contextpilot.Event)) (cancel func
 	}
 }
 
-func (f *fanout) send(event contextpilot.Event) {
+func (f *fanout) send(events ...contextpilot.Event) {
 	f.mu.Lock()
 	subs := f.subs
 	f.mu.Unlock()
 	for _, s := range subs {
-		s.deliver(event)
+		s.deliver(events)
 	}
 }
 
-func (s *subscription) deliver(event contextpilot.Event) {
+func (s *subscription) deliver(events []contextpilot.Event) {
 	s.turn.Lock()
 	defer s.turn.Unlock()
 	if !s.ended.Load() {
-		s.sink(event)
+		s.sink(events...)
 	}
 }

@@ -14,7 +14,8 @@ import (
 type answer struct {
 	onText func(piece string) error
 	now    func() time.Time
-	limit  int // bytes of text
+	limit  int               // bytes of text
+	chunk  func(data []byte) // may be nil, see WithChunks
 
 	id      string
 	text    strings.Builder
@@ -88,6 +89,9 @@ func (a *answer) readWhole(r io.Reader, limit int) error {
 
 // decode reads one chunk; an error that the server reports in it is returned as one.
 func (a *answer) decode(event string, data []byte) (delta, error) {
+	if a.chunk != nil {
+		a.chunk(data)
+	}
 	d, err := decodeChunk(data)
 	if event == "error" && (err != nil || d.reported == nil) {
 		return delta{}, &StatusError{Message: errorMessage(data, "")}

@@ -1,0 +1,87 @@
+package selfhosted
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+
+	"github.com/ragpilot/ragpilot/engines"
+)
+
+// message is a chat message on the wire.
+type message struct {
+	Role    engines.Role `json:"role"`
+	Content string       `json:"content"`
+}
+
+// textQuestion is the body of /tokenize for a text.
+func textQuestion(model, text string) []byte {
+	return encode(struct {
+		Model   string `json:"model,omitempty"`
+		Prompt  string `json:"prompt"`
+		Special bool   `json:"add_special_tokens"`
+	}{model, text, false})
+}
+
+// chatQuestion is the body of /tokenize for a chat, whose template the server applies.
+func chatQuestion(model string, messages []engines.Message) []byte {
+	out := make([]message, len(messages))
+	for i, m := range messages {
+		out[i] = message(m)
+	}
+	return encode(struct {
+		Model    string    `json:"model,omitempty"`
+		Messages []message `json:"messages"`
+	}{model, out})
+}
+
+// parseTokens reads an answer of /tokenize.
+func parseTokens(answer []byte) ([]uint32, error) {
+	var a struct {
+		Count  *int     `json:"count"`
+		Tokens []uint32 `json:"tokens"`
+	}
+	if err := json.Unmarshal(answer, &a); err != nil {
+		return nil, fmt.Errorf("answer of /tokenize: %w", err)
+	}
+	if a.Tokens == nil {
+		return nil, errors.New("answer of /tokenize has no tokens")
+	}
+	if a.Count != nil && *a.Count != len(a.Tokens) {
+		return nil, fmt.Errorf("answer of /tokenize counts %d tokens and has %d", *a.Count, len(a.Tokens))
+	}
+	return a.Tokens, nil
+}
+
+// With returns the members of a body with more of them; those that are there win. Nothing is changed in place.
+func With(extra, more map[string]json.RawMessage) map[string]json.RawMessage {
+	if len(more) == 0 {
+		return extra
+	}
+	out := maps.Clone(more)
+	maps.Copy(out, extra)
+	return out
+}
+
+// Quote renders a string as JSON.
+func Quote(s string) json.RawMessage { return encode(s) }
+
+func encode(v any) []byte {
+	raw, err := json.Marshal(v)
+	if err != nil {
+		panic(err) // strings always encode
+	}
+	return raw
+}
+
+// AnswerID returns the ID of a chunk of an answer, "" if it has none.
+func AnswerID(data []byte) string {
+	var chunk struct {
+		ID string `json:"id"`
+	}
+	if json.Unmarshal(data, &chunk) != nil {
+		return ""
+	}
+	return chunk.ID
+}
