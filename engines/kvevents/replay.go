@@ -1,0 +1,71 @@
+package kvevents
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/go-zeromq/zmq4"
+)
+
+// replayer asks an engine for past batches.
+type replayer interface {
+	// ask gives the buffered batches from seq number from on to each, oldest first, until it returns false.
+	// finished tells that the engine said that there are no more; nothing tells whether it left some out.
+	ask(ctx context.Context, from uint64, each func(seq uint64, payload []byte) bool) (finished bool, err error)
+}
+
+// dealer asks the replay socket of an engine, over a new connection each time.
+type dealer struct {
+	to      address
+	timeout time.Duration
+	limit   int
+}
+
+// Bounds of one answer. Engines keep 10,000 batches unless told otherwise.
+const (
+	maxReplayed  = 1 << 20
+	replayBudget = 12 // timeouts that the whole answer may take
+)
+
+var (
+	endOfReplay  = bytes.Repeat([]byte{0xff}, 8)
+	errNoReplay  = errors.New("no answer to replay")
+	errOffReplay = errors.New("answer to replay of another shape")
+)
+
+func (d *dealer) ask(ctx context.Context, from uint64, each func(uint64, []byte) bool) (bool, error) {
+	ctx, cancel := context.WithTimeout(ctx, replayBudget*d.timeout)
+	defer cancel()
+	l, err := dial(ctx, zmq4.Dealer, d.to, d.timeout, d.limit)
+	if err != nil {
+		return false, fmt.Errorf("%w: %w", errNoReplay, err)
+	}
+	defer l.net.Close()
+	defer context.AfterFunc(ctx, func() { _ = l.net.Close() })()
+	if err := l.SendMsg(zmq4.NewMsgFrom(nil, binary.BigEndian.AppendUint64(nil, from))); err != nil {
+		return false, fmt.Errorf("%w: %w", errNoReplay, err)
+	}
+	for range maxReplayed {
+		_ = l.net.SetReadDeadline(time.Now().Add(d.timeout))
+		frames, err := l.receive()
+		if err != nil {
+			return false, fmt.Errorf("%w: %w", errNoReplay, err)
+		}
+		// Delimiter, topic in newer releases, seq, payload.
+		n := len(frames)
+		if n < 2 || len(frames[n-2]) != 8 {
+			return false, fmt.Errorf("%w: %d frames", errOffReplay, n)
+		}
+		if bytes.Equal(frames[n-2], endOfReplay) {
+			return true, nil
+		}
+		if !each(binary.BigEndian.Uint64(frames[n-2]), frames[n-1]) {
+			return false, nil
+		}
+	}
+	return false, fmt.Errorf("%w: more than %d batches", errOffReplay, maxReplayed)
+}

@@ -1,0 +1,60 @@
+package residency
+
+import (
+	"github.com/ragpilot/ragpilot/contextpilot"
+	"github.com/ragpilot/ragpilot/engines/kvevents"
+)
+
+// Update says what a request has lost.
+type Update struct {
+	// Replica is [Config.Replica].
+	Replica string
+	// RequestID is the request; empty if Cleared is set.
+	RequestID string
+	// Resident is how many tokens of its prompt, from the beginning, are still in the GPU's cache.
+	Resident int
+	// Lost: the request has ended and none of its blocks is resident. It is the last update of this request, which
+	// was dropped.
+	Lost bool
+	// Cleared is set on the update that ends those of a clearing, and says why the cache was cleared.
+	Cleared kvevents.Cause
+}
+
+// Events converts updates for [contextpilot.Pilot.Observe]: Shrunk, Gone for what is lost, Cleared. Requests must have
+// been registered with their [contextpilot.Plan.RequestID]. For a sink that knows its scope ([contextpilot.Pilot.Sink])
+// pass the zero Scope.
+func Events(scope contextpilot.Scope, updates []Update) []contextpilot.Event {
+	events := make([]contextpilot.Event, len(updates))
+	for i, u := range updates {
+		ev := contextpilot.Event{Kind: contextpilot.Shrunk, Scope: scope, Request: u.RequestID, Tokens: u.Resident}
+		switch {
+		case u.Cleared != 0:
+			ev.Kind = contextpilot.Cleared
+		case u.Lost:
+			ev.Kind = contextpilot.Gone
+		}
+		events[i] = ev
+	}
+	return events
+}
+
+// deliver gives pending updates to OnUpdate. If another goroutine is doing so, that one takes them too.
+func (x *Index) deliver() {
+	x.mu.Lock()
+	if x.sending {
+		x.mu.Unlock()
+		return
+	}
+	x.sending = true
+	for len(x.pending) > 0 {
+		batch := x.pending
+		x.pending = nil
+		if x.cfg.OnUpdate != nil {
+			x.mu.Unlock()
+			x.cfg.OnUpdate(batch)
+			x.mu.Lock()
+		}
+	}
+	x.sending = false
+	x.mu.Unlock()
+}

@@ -1,0 +1,294 @@
+package kvevents
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/go-zeromq/zmq4"
+)
+
+// Subscriber follows the events of engines and gives them to sinks: in order, without repetition, and without holes
+// as far as the engines can be asked again. Make one with [New], and let [Subscriber.Run] run.
+type Subscriber struct {
+	cfg Config
+
+	meeting sync.Mutex // one publisher is met at a time; taken before mu
+
+	mu      sync.Mutex // guards what follows
+	streams map[Publisher]*stream
+	order   []*stream
+	errs    map[string]error // by source: why there is no connection
+	running bool
+	owners  sync.WaitGroup // goroutines of Run
+}
+
+// New checks the configuration. It connects to nothing.
+func New(cfg Config) (*Subscriber, error) {
+	cfg, err := cfg.withDefaults()
+	if err != nil {
+		return nil, err
+	}
+	return &Subscriber{cfg: cfg, streams: make(map[Publisher]*stream), errs: make(map[string]error)}, nil
+}
+
+// Run follows all sources until ctx ends, and returns nil then. Connections that fail are made again. It returns an
+// error at once if it cannot listen on a source's endpoint. All it has started has ended when it returns; it must be
+// called once.
+func (s *Subscriber) Run(ctx context.Context) error {
+	s.mu.Lock()
+	ran := s.running
+	s.running = true
+	s.mu.Unlock()
+	if ran {
+		return errors.New("kvevents: Run was called before")
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer s.owners.Wait()
+	defer cancel()
+	for _, src := range s.cfg.Sources {
+		at, err := parse(src.Endpoint, src.Listen)
+		if err != nil {
+			return err
+		}
+		if !src.Listen {
+			s.owners.Go(func() { s.follow(ctx, src, at) })
+			continue
+		}
+		l, err := bind(ctx, at)
+		if err != nil {
+			return fmt.Errorf("source %q: %w", src.Name, err)
+		}
+		s.owners.Go(func() { s.serve(ctx, src, l) })
+	}
+	<-ctx.Done()
+	return nil
+}
+
+// Status returns what is known of each publisher, in the order in which they were met. Sources without a publisher
+// yet have none.
+func (s *Subscriber) Status() []Status {
+	s.mu.Lock()
+	streams := slices.Clone(s.order)
+	s.mu.Unlock()
+	list := make([]Status, len(streams))
+	for i, st := range streams {
+		list[i] = st.h.snapshot()
+		st.mu.Lock()
+		list[i].PublishedTopic = st.topic
+		st.mu.Unlock()
+		s.mu.Lock()
+		if err := s.errs[list[i].Source]; err != nil && !list[i].Connected {
+			list[i].Err = err
+		}
+		s.mu.Unlock()
+	}
+	return list
+}
+
+// Resync has the engine's history asked for once more, of all publishers of a source, if their replay buffers still
+// hold all of it. It returns at once.
+func (s *Subscriber) Resync(source string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for p, st := range s.streams {
+		if p.Source == source {
+			st.resync.Store(true)
+			st.wake()
+		}
+	}
+}
+
+// stream returns the stream of a publisher, nil if there are too many.
+func (s *Subscriber) stream(ctx context.Context, pub Publisher, src *Source) *stream {
+	s.meeting.Lock()
+	defer s.meeting.Unlock()
+	s.mu.Lock()
+	st, ok := s.streams[pub]
+	room := ok || !src.Listen || len(s.streams) < s.cfg.MaxPublishers || s.forget()
+	s.mu.Unlock()
+	if ok {
+		return st
+	}
+	if !room {
+		return nil
+	}
+	h := newHistory(pub, s.cfg.Sink(pub), s.replayer(pub, src), time.Now)
+	h.firstSync = s.cfg.Resync
+	if s.cfg.StartTime != nil {
+		h.started = func(ctx context.Context) (float64, error) {
+			ctx, cancel := context.WithTimeout(ctx, s.cfg.Timeout)
+			defer cancel()
+			return s.cfg.StartTime(ctx, pub)
+		}
+	}
+	st = newStream(h, &s.cfg)
+	ctx, st.end = context.WithCancel(ctx)
+	s.mu.Lock()
+	s.streams[pub] = st
+	s.order = append(s.order, st)
+	s.mu.Unlock()
+	s.owners.Go(func() { st.run(ctx) })
+	return st
+}
+
+// forget ends the stream of a publisher that connected to us and has gone. s.mu is held.
+func (s *Subscriber) forget() bool {
+	for i, st := range s.order {
+		if st.h.pub.Topic != "" && !st.up.Load() {
+			st.end()
+			delete(s.streams, st.h.pub)
+			s.order = slices.Delete(s.order, i, i+1)
+			return true
+		}
+	}
+	return false
+}
+
+func (s *Subscriber) replayer(pub Publisher, src *Source) replayer {
+	endpoint := src.Replay
+	if src.Listen && s.cfg.ReplayEndpoint != nil {
+		endpoint = s.cfg.ReplayEndpoint(pub)
+	}
+	if endpoint == "" {
+		return nil
+	}
+	to, err := parse(endpoint, false)
+	if err != nil {
+		return nil
+	}
+	return &dealer{to: to, timeout: s.cfg.Timeout, limit: s.cfg.MaxMessage}
+}
+
+// follow dials an engine, again and again.
+func (s *Subscriber) follow(ctx context.Context, src Source, at address) {
+	st := s.stream(ctx, Publisher{Source: src.Name, Rank: src.Rank}, &src)
+	wait := s.cfg.Backoff
+	for ctx.Err() == nil {
+		began := time.Now()
+		err := s.once(ctx, st, &src, at)
+		s.mu.Lock()
+		s.errs[src.Name] = err
+		s.mu.Unlock()
+		if time.Since(began) > s.cfg.MaxBackoff {
+			wait = s.cfg.Backoff
+		}
+		sleep(ctx, wait-time.Duration(rand.Int64N(int64(wait)/2+1)))
+		wait = min(2*wait, s.cfg.MaxBackoff)
+	}
+}
+
+func sleep(ctx context.Context, d time.Duration) {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+	case <-t.C:
+	}
+}
+
+// once follows one connection to its end.
+func (s *Subscriber) once(ctx context.Context, st *stream, src *Source, at address) error {
+	l, err := dial(ctx, zmq4.Sub, at, s.cfg.Timeout, s.cfg.MaxMessage)
+	if err != nil {
+		return err
+	}
+	defer l.net.Close()
+	defer context.AfterFunc(ctx, func() { _ = l.net.Close() })()
+	if err := l.subscribe(src.Topic); err != nil {
+		return err
+	}
+	conn := st.attach()
+	defer st.detach(conn)
+	for {
+		frames, err := l.receive()
+		if err != nil {
+			return err
+		}
+		s.push(st, conn, src, frames)
+	}
+}
+
+// push checks the frames of a message: topic, number, payload.
+func (s *Subscriber) push(st *stream, conn uint64, src *Source, frames [][]byte) {
+	if len(frames) != 3 || len(frames[1]) != 8 {
+		st.h.count(func(c *Counters) { c.BadFrames++ })
+		return
+	}
+	if !strings.HasPrefix(string(frames[0]), src.Topic) || !st.accept(frames[0]) {
+		st.h.count(func(c *Counters) { c.WrongTopic++ })
+		return
+	}
+	st.push(item{conn, binary.BigEndian.Uint64(frames[1]), frames[2]})
+}
+
+// serve takes the connections of engines.
+func (s *Subscriber) serve(ctx context.Context, src Source, l net.Listener) {
+	defer context.AfterFunc(ctx, func() { _ = l.Close() })()
+	slots := make(chan struct{}, 2*s.cfg.MaxPublishers)
+	for ctx.Err() == nil {
+		c, err := l.Accept()
+		if err != nil {
+			if ctx.Err() == nil {
+				sleep(ctx, s.cfg.Backoff)
+			}
+			continue
+		}
+		select {
+		case slots <- struct{}{}:
+			s.owners.Go(func() {
+				defer func() { <-slots }()
+				s.welcome(ctx, &src, c)
+			})
+		default:
+			_ = c.Close()
+		}
+	}
+}
+
+// welcome follows a connection that an engine made to its end.
+func (s *Subscriber) welcome(ctx context.Context, src *Source, c net.Conn) {
+	l, err := open(ctx, c, zmq4.Sub, true, s.cfg.Timeout, s.cfg.MaxMessage)
+	if err != nil {
+		return
+	}
+	defer l.net.Close()
+	defer context.AfterFunc(ctx, func() { _ = l.net.Close() })()
+	if l.subscribe(src.Topic) != nil {
+		return
+	}
+	var st *stream
+	var conn uint64
+	for {
+		frames, err := l.receive()
+		if err != nil {
+			break
+		}
+		if st == nil {
+			if st = s.meet(ctx, src, frames); st == nil {
+				return
+			}
+			conn = st.attach()
+		}
+		s.push(st, conn, src, frames)
+	}
+	if st != nil {
+		st.detach(conn)
+	}
+}
+
+// meet returns the stream of the publisher that a first message tells of, or nil if it tells of none.
+func (s *Subscriber) meet(ctx context.Context, src *Source, frames [][]byte) *stream {
+	const longest = 1024
+	if len(frames) != 3 || len(frames[0]) > longest || !strings.HasPrefix(string(frames[0]), src.Topic) {
+		return nil
+	}
+	return s.stream(ctx, Publisher{Source: src.Name, Topic: string(frames[0]), Rank: src.Rank}, src)
+}
