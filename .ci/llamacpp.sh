@@ -1,0 +1,78 @@
+#!/usr/bin/env bash
+# engines/llamacpp against the real llama-server, with a tiny model that is made here (.ci/llamacpp/tiny_gguf.py). The server is
+# compiled once from its source package: about nine minutes of one core, all cores at once, and not at all after that. What is not
+# compiled after LLAMA_BUILD_LIMIT seconds (540) is left to the next run. RAGPILOT_LLAMA_SERVER and RAGPILOT_LLAMA_MODEL name a program
+# and a model to try instead.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+tmp=$(mktemp -d) group=""
+trap 'if [[ -n $group ]]; then kill -- "-$group" 2>/dev/null || true; fi; rm -rf "$tmp"' EXIT
+offline='dial tcp|no such host|proxyconnect|Forbidden|i/o timeout|connection refused|NewConnectionError|ProxyError|Retrying \(|Connection to .* timed out|No matching distribution'
+
+missing() {
+	echo "not run: llama-server ($1)"
+	exit 77
+}
+
+# alone runs a command in a process group of its own, and ends what it leaves behind: a test that panics stops no servers.
+alone() {
+	local code=0
+	set -m
+	"$@" &
+	group=$!
+	set +m
+	wait "$group" || code=$?
+	kill -- "-$group" 2>/dev/null || true
+	group=""
+	return "$code"
+}
+
+# prepare_server compiles the server, once per release, flags and compiler.
+prepare_server() {
+	local start=$SECONDS key work code=0
+	for program in python3 cmake c++ tar strip timeout flock; do
+		command -v "$program" >/dev/null || missing "no $program"
+	done
+	python3 -m pip --version >/dev/null 2>&1 || missing "python3 has no pip"
+	key=$({ c++ --version; uname -m; cat .ci/llamacpp/build.sh .ci/llamacpp/fast.cmake .ci/llamacpp/requirements.txt; } | git hash-object --stdin)
+	RAGPILOT_LLAMA_SERVER=${XDG_CACHE_HOME:-$HOME/.cache}/ragpilot-ci/llama-server-${key:0:16}
+	if [[ -x $RAGPILOT_LLAMA_SERVER ]]; then
+		echo "llama-server: warm, 0 s"
+		return
+	fi
+	work=$RAGPILOT_LLAMA_SERVER.build
+	mkdir -p "$work"
+	exec 9>"$work/lock"
+	flock -n 9 || missing "another run is compiling it"
+	TMPDIR=$tmp alone timeout "${LLAMA_BUILD_LIMIT:-540}" .ci/llamacpp/build.sh "$work" "$RAGPILOT_LLAMA_SERVER" >"$tmp/log" 2>&1 || code=$?
+	exec 9>&-
+	if ((code == 124)); then missing "not compiled after ${LLAMA_BUILD_LIMIT:-540} s; the next run goes on from there"; fi
+	if ((code != 0)); then
+		tail -20 "$tmp/log"
+		if grep -qE "$offline" "$tmp/log" && ! grep -q '^compiling' "$tmp/log"; then missing "its source cannot be downloaded, see above"; fi
+		return 1
+	fi
+	rm -rf "$work"
+	echo "llama-server: cold, compiled in $((SECONDS - start)) s"
+}
+
+if [[ -z ${RAGPILOT_LLAMA_MODEL:-} ]]; then
+	command -v python3 >/dev/null || missing "no python3"
+	RAGPILOT_LLAMA_MODEL=$tmp/tiny.gguf
+	python3 .ci/llamacpp/tiny_gguf.py "$RAGPILOT_LLAMA_MODEL"
+fi
+if [[ -z ${RAGPILOT_LLAMA_SERVER:-} ]]; then prepare_server; fi
+RAGPILOT_LLAMA_SERVER=$(realpath "$RAGPILOT_LLAMA_SERVER") RAGPILOT_LLAMA_MODEL=$(realpath "$RAGPILOT_LLAMA_MODEL")
+export RAGPILOT_LLAMA_SERVER RAGPILOT_LLAMA_MODEL
+
+race=(-race)
+export CGO_ENABLED=1
+if ! command -v "$(go env CC)" >/dev/null; then race=() CGO_ENABLED=0; fi
+go build -C .ci/tools -o "$tmp/testreport" ./testreport
+run() { go test -json "${race[@]}" -count=1 -timeout 8m -run '^TestReal' ./engines/llamacpp | tee "$tmp/json" | "$tmp/testreport" -forbid-skip RAGPILOT_LLAMA; }
+code=0
+alone run || code=$?
+# "ok      PredictionIsExact (9.1 s)"
+sed -nE 's/.*"Output":"--- PASS: TestReal([^ ]+) \(([0-9.]+)s\).*/ok      \1 (\2 s)/p' "$tmp/json"
+exit "$code"

@@ -1,0 +1,36 @@
+// Package llamacpp is an [engines.Engine] for llama.cpp's server, llama-server. Chats go through package openai; what this
+// package adds is knowledge of the server's cache, which is not paged and tells nobody what it drops.
+//
+// The server has slots (--parallel N). Each holds the keys and values of one token sequence; a prompt that comes to a slot
+// keeps the prefix it has in common with that sequence and overwrites the rest. So the engine keeps the same sequences:
+// it asks the server for the tokens of each prompt, chooses the slot by the server's own rule, sends the request to that
+// slot, and enters what the answer says. It knows before a request is sent how many of its tokens are cached
+// ([Engine.Predict]), and reports to the subscribers whose prefix a request overwrites.
+//
+// Types to know: [Config], [Engine], [Prediction], [Slot] (what the engine believes of a slot), [Stats] (how often it was
+// right), [Info] and [Metrics] (what the server says of itself).
+//
+//	engine, err := llamacpp.New(llamacpp.Config{Server: openai.Config{BaseURL: "http://127.0.0.1:8080"}})
+//	if err != nil { ... }
+//	defer engine.Close()
+//	engine.Subscribe(pilot.Sink(scope))
+//	response, err := engine.Generate(ctx, engines.Request{ID: plan.RequestID, Messages: messages}, nil)
+//
+// # What is exact, and when
+//
+// With --cache-ram 0, a model with ordinary attention, and all traffic through one Engine, a prediction is the number that
+// the server reports. Restarts are noticed before the next request is sent: a new process means a new connection, and
+// /props then names another process.
+//
+// With the host prompt cache (--cache-ram, on by default) the server may load more than the slot holds: a prediction
+// is then a lower bound. Requests of other clients, models with sliding windows or recurrent states, and context shifts
+// make the server cache less than predicted; the engine sees it in the answer and looks at /slots before it goes on.
+//
+// No request fails because the engine could not look: it is sent all the same, without a prediction.
+//
+// # Events
+//
+// Served after each complete answer. Shrunk and Gone for a request whose tokens another one overwrites, with what is left
+// in any slot; when the server saved them in its host cache first, and that is known (see [Config].HostCache), Moved
+// to [HostTier] instead. Cleared after a restart. Gone also for requests beyond [Config].MaxRequests, oldest first.
+package llamacpp

@@ -1,0 +1,423 @@
+package llamacpp_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/ragpilot/ragpilot/engines/llamacpp"
+	"github.com/ragpilot/ragpilot/engines/openai"
+)
+
+// fake is a stand-in for llama-server: its slots and its endpoints, without a model. Words are tokens, and an answer is the
+// words a0, a1, …. It is written as plainly as possible, because it judges the engine.
+type fake struct {
+	t       testing.TB
+	URL     string
+	address string
+	handler http.Handler
+	traits  traits
+
+	server   *http.Server // changed by restart, like listener
+	listener *breaking
+
+	freed *sync.Cond // of mu
+
+	mu        sync.Mutex
+	ids       map[string]int // of words; guarded by mu, like all below
+	words     []string
+	process   int
+	slots     []fakeSlot
+	clock     int
+	served    int
+	down      int               // requests to refuse with 503
+	held      chan struct{}     // if not nil, answers wait for it after their first piece
+	sequences map[string][]int  // what each request left in its slot, by its last message
+	asked     []string          // paths
+	bodies    []json.RawMessage // of chats
+}
+
+type fakeSlot struct {
+	tokens []int
+	used   int
+	busy   bool
+}
+
+// traits are how a fake differs from the release that the tests were written for.
+type traits struct {
+	slots        int
+	noMarker     bool           // does not name its process
+	noSlotsPage  bool           // was started with --no-slots
+	noDetails    bool           // tells no tokens, slots and lengths
+	hidden       func(int) bool // generated tokens that are not told
+	unlikeText   bool           // the answer's text has other tokens than were generated
+	noTemplate   bool           // does not know /apply-template
+	longerPrompt int            // tokens that only the chat endpoint adds
+}
+
+func startFake(t testing.TB, traits traits) *fake {
+	f := &fake{t: t, traits: traits, ids: map[string]int{}, sequences: map[string][]int{}, slots: make([]fakeSlot, traits.slots), process: 1}
+	f.freed = sync.NewCond(&f.mu)
+	mux := http.NewServeMux()
+	for path, handler := range map[string]http.HandlerFunc{
+		"/health": f.health, "/props": f.props, "/slots": f.slotsPage, "/metrics": f.metrics,
+		"/tokenize": f.tokenizePage, "/apply-template": f.templatePage, "/v1/chat/completions": f.chat,
+	} {
+		mux.HandleFunc(path, func(w http.ResponseWriter, r *http.Request) {
+			f.mu.Lock()
+			f.asked = append(f.asked, path)
+			down := f.down > 0
+			f.down = max(0, f.down-1)
+			f.mu.Unlock()
+			if down {
+				fail(w, http.StatusServiceUnavailable, "Loading model")
+				return
+			}
+			handler(w, r)
+		})
+	}
+	f.handler = mux
+	f.address = "127.0.0.1:0"
+	f.start()
+	f.URL = "http://" + f.address
+	t.Cleanup(f.stop)
+	return f
+}
+
+// start listens at the fake's address. Only a listener that is closed and opened again breaks connections as a new process
+// does: also those that it has not accepted.
+func (f *fake) start() {
+	listener, err := new(net.ListenConfig).Listen(context.Background(), "tcp", f.address)
+	if err != nil {
+		panic(err)
+	}
+	f.address = listener.Addr().String()
+	f.listener = &breaking{Listener: listener}
+	// A request that the process before had accepted dies with it.
+	process := context.WithValue(context.Background(), fakeProcess{}, f.process)
+	f.server = &http.Server{Handler: f.handler, BaseContext: func(net.Listener) context.Context { return process }}
+	go func(s *http.Server, l net.Listener) { _ = s.Serve(l) }(f.server, f.listener)
+}
+
+func (f *fake) stop() {
+	f.listener.breakAll()
+	_ = f.server.Close()
+}
+
+type fakeProcess struct{}
+
+// breaking is a listener that can close all it has accepted; http.Server leaves out what it is accepting just then.
+type breaking struct {
+	net.Listener
+	mu    sync.Mutex
+	conns []net.Conn
+	done  bool
+}
+
+func (b *breaking) Accept() (net.Conn, error) {
+	c, err := b.Listener.Accept()
+	if err != nil {
+		return nil, err
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.conns = append(b.conns, c)
+	if b.done {
+		c.Close()
+	}
+	return c, nil
+}
+
+func (b *breaking) breakAll() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.done = true
+	b.Close()
+	for _, c := range b.conns {
+		c.Close()
+	}
+}
+
+func fail(w http.ResponseWriter, code int, message string) {
+	w.WriteHeader(code)
+	reply(w, map[string]any{"error": map[string]any{"code": code, "message": message}})
+}
+
+func reply(w http.ResponseWriter, v any) {
+	w.Header().Set("Content-Type", "application/json")
+	_ = json.NewEncoder(w).Encode(v)
+}
+
+// engine returns an engine for the fake, and what it predicts and reports.
+func (f *fake) engine(change func(*llamacpp.Config)) (*llamacpp.Engine, *ledger) {
+	f.t.Helper()
+	l := &ledger{predicted: map[string]llamacpp.Prediction{}, resident: map[string]int{}}
+	config := llamacpp.Config{Server: openai.Config{BaseURL: f.URL + "/v1", RetryWait: 1, MaxRetryWait: 1}, OnPredict: l.predict}
+	if change != nil {
+		change(&config)
+	}
+	engine, err := llamacpp.New(config)
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	f.t.Cleanup(func() { _ = engine.Close() })
+	engine.Subscribe(l.observe)
+	return engine, l
+}
+
+// restart forgets everything and breaks all connections, as a new process would.
+func (f *fake) restart() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.stop() // nothing is answered meanwhile
+	f.process++
+	f.slots = make([]fakeSlot, len(f.slots))
+	f.freed.Broadcast()
+	f.start()
+}
+
+func (f *fake) health(w http.ResponseWriter, _ *http.Request) {
+	reply(w, map[string]any{"status": "ok"})
+}
+
+func (f *fake) metrics(w http.ResponseWriter, _ *http.Request) {
+	fmt.Fprint(w, "# TYPE llamacpp:prompt_tokens_cached_total counter\nllamacpp:prompt_tokens_cached_total 12\n")
+}
+
+func (f *fake) props(w http.ResponseWriter, _ *http.Request) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	props := map[string]any{
+		"total_slots": len(f.slots), "model_path": "fake.gguf", "model_alias": "fake", "endpoint_slots": !f.traits.noSlotsPage,
+		"default_generation_settings": map[string]any{"n_ctx": 4096},
+	}
+	if !f.traits.noMarker {
+		props["media_marker"] = fmt.Sprintf("<__media_%d__>", f.process)
+	}
+	reply(w, props)
+}
+
+func (f *fake) slotsPage(w http.ResponseWriter, _ *http.Request) {
+	if f.traits.noSlotsPage {
+		fail(w, http.StatusNotImplemented, "This server does not support slots endpoint.")
+		return
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	page := []map[string]any{}
+	for i, s := range f.slots {
+		page = append(page, map[string]any{"id": i, "is_processing": s.busy, "n_prompt_tokens": len(s.tokens)})
+	}
+	reply(w, page)
+}
+
+// tokenize returns the words' numbers. It is called with mu held.
+func (f *fake) tokenize(text string) []int {
+	tokens := []int{}
+	for word := range strings.FieldsSeq(text) {
+		id, ok := f.ids[word]
+		if !ok {
+			id = len(f.words)
+			f.ids[word], f.words = id, append(f.words, word)
+		}
+		tokens = append(tokens, id)
+	}
+	return tokens
+}
+
+type fakeBody struct {
+	Content  string `json:"content"`
+	Messages []struct{ Role, Content string }
+	Max      int   `json:"max_tokens"`
+	Slot     *int  `json:"id_slot"`
+	Reuse    *bool `json:"cache_prompt"`
+}
+
+func (b fakeBody) text() string {
+	var text strings.Builder
+	for _, m := range b.Messages {
+		fmt.Fprintf(&text, "<%s> %s ", m.Role, m.Content)
+	}
+	return text.String() + "<assistant>"
+}
+
+func (f *fake) read(r *http.Request) (b fakeBody, raw json.RawMessage) {
+	_ = json.NewDecoder(r.Body).Decode(&raw)
+	_ = json.Unmarshal(raw, &b)
+	return b, raw
+}
+
+func (f *fake) tokenizePage(w http.ResponseWriter, r *http.Request) {
+	b, _ := f.read(r)
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	reply(w, map[string]any{"tokens": f.tokenize(b.Content)})
+}
+
+func (f *fake) templatePage(w http.ResponseWriter, r *http.Request) {
+	if f.traits.noTemplate {
+		fail(w, http.StatusNotFound, "File Not Found")
+		return
+	}
+	b, _ := f.read(r)
+	reply(w, map[string]any{"prompt": b.text()})
+}
+
+// pick is the server's rule. It is called with mu held and returns -1 if no slot is free.
+func (f *fake) pick(wanted *int, prompt []int) int {
+	if wanted != nil {
+		if i := *wanted % len(f.slots); !f.slots[i].busy {
+			return i
+		}
+		return -1
+	}
+	best, share := -1, 0.1
+	for i, s := range f.slots {
+		if part := float64(same(s.tokens, prompt)) / float64(len(prompt)); !s.busy && part > share {
+			best, share = i, part
+		}
+	}
+	if best < 0 {
+		for i, s := range f.slots {
+			if !s.busy && (best < 0 || s.used <= f.slots[best].used) {
+				best = i
+			}
+		}
+	}
+	return best
+}
+
+func same(a, b []int) int {
+	n := 0
+	for n < len(a) && n < len(b) && a[n] == b[n] {
+		n++
+	}
+	return n
+}
+
+func (f *fake) chat(w http.ResponseWriter, r *http.Request) {
+	b, raw := f.read(r)
+	f.mu.Lock()
+	f.bodies = append(f.bodies, raw)
+	process := r.Context().Value(fakeProcess{}).(int)
+	if f.process != process {
+		f.mu.Unlock()
+		panic(http.ErrAbortHandler)
+	}
+	prompt := f.tokenize(b.text() + strings.Repeat(" image", f.traits.longerPrompt))
+	at := f.pick(b.Slot, prompt)
+	for at < 0 { // the server waits too: it may not have noticed yet that a client went away
+		f.freed.Wait()
+		if f.process != process {
+			f.mu.Unlock()
+			panic(http.ErrAbortHandler)
+		}
+		at = f.pick(b.Slot, prompt)
+	}
+	if len(prompt) > 4000 {
+		f.mu.Unlock()
+		fail(w, http.StatusBadRequest, "request exceeds the available context size")
+		return
+	}
+	s := &f.slots[at]
+	cached := min(same(s.tokens, prompt), len(prompt)-1)
+	if b.Reuse != nil && !*b.Reuse {
+		cached = 0
+	}
+	f.served++
+	var answer []int
+	var texts []string
+	for i := range max(b.Max, 2) {
+		texts = append(texts, fmt.Sprintf("a%d", (f.served+i)%5))
+		answer = append(answer, f.tokenize(texts[i])...)
+	}
+	id := fmt.Sprint("chatcmpl-", f.served)
+	s.tokens, s.busy = prompt, true
+	held := f.held
+	f.mu.Unlock()
+	count := 0
+	defer func() {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		if f.process != process {
+			return
+		}
+		f.clock++
+		s.tokens = slices.Concat(prompt, answer[:max(count-1, 0)])
+		f.sequences[b.Messages[len(b.Messages)-1].Content] = s.tokens
+		s.used, s.busy = f.clock, false
+		f.freed.Broadcast()
+	}()
+
+	w.Header().Set("Content-Type", "text/event-stream")
+	for i, token := range answer {
+		count = i + 1
+		text := texts[i] + " "
+		if f.traits.unlikeText {
+			text = "x" + text
+		}
+		chunk := map[string]any{"id": id, "choices": []any{map[string]any{"delta": map[string]any{"content": text}}}}
+		if !f.traits.noDetails {
+			chunk["timings"] = map[string]any{"cache_n": cached, "predicted_n": count}
+			if f.traits.hidden == nil || !f.traits.hidden(i) {
+				chunk["choices"].([]any)[0].(map[string]any)["logprobs"] = map[string]any{"content": []any{map[string]any{"id": token}}}
+			}
+		}
+		send(w, chunk)
+		if held != nil && i == 0 {
+			select {
+			case <-held:
+			case <-r.Context().Done():
+				return
+			}
+		}
+		if r.Context().Err() != nil {
+			return
+		}
+	}
+	last := map[string]any{"choices": []any{map[string]any{"delta": map[string]any{}, "finish_reason": "length"}}}
+	if !f.traits.noDetails {
+		last["__verbose"] = map[string]any{"id_slot": at, "tokens_cached": len(prompt) + len(answer) - 1}
+	}
+	send(w, last)
+	send(w, map[string]any{"choices": []any{}, "usage": map[string]any{
+		"prompt_tokens": len(prompt), "completion_tokens": len(answer), "prompt_tokens_details": map[string]any{"cached_tokens": cached},
+	}})
+	fmt.Fprint(w, "data: [DONE]\n\n")
+}
+
+func send(w http.ResponseWriter, chunk any) {
+	data, _ := json.Marshal(chunk)
+	fmt.Fprintf(w, "data: %s\n\n", data)
+	w.(http.Flusher).Flush()
+}
+
+// left returns how much of a request some slot has, by the fake.
+func (f *fake) left(lastMessage string) int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	n := 0
+	for _, s := range f.slots {
+		n = max(n, same(f.sequences[lastMessage], s.tokens))
+	}
+	return n
+}
+
+// count returns how often a path was asked.
+func (f *fake) count(path string) int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	n := 0
+	for _, p := range f.asked {
+		if p == path {
+			n++
+		}
+	}
+	return n
+}

@@ -1,0 +1,124 @@
+package llamacpp
+
+import (
+	"slices"
+
+	"github.com/ragpilot/ragpilot/contextpilot"
+)
+
+// HostTier is the tier's name in Moved events: the server's memory for the state of slots, from where it loads what
+// matches a prompt. See [contextpilot.Config].LoadCost.
+const HostTier = "host"
+
+// holder is a served request whose prefix lies in a slot.
+type holder struct {
+	id       string
+	slot     int // -1: in none; it is kept for its ID then, because the host cache may have it
+	resident int // tokens from the start of its prompt
+}
+
+// tracker knows which served requests have tokens in which slot. It holds a bounded number of them.
+type tracker struct {
+	limit int
+	byID  map[string]*holder
+	order []*holder // in the order in which they were served; entries that byID does not have are dead
+}
+
+func newTracker(limit int) tracker { return tracker{limit: limit, byID: make(map[string]*holder)} }
+
+// enter makes a request the holder of its tokens in a slot. It returns the ID that is forgotten for it, "" if none.
+func (t *tracker) enter(slots []slot, id string, at, resident int) (forgotten string) {
+	t.forget(slots, id)
+	h := &holder{id: id, slot: at, resident: resident}
+	t.byID[id] = h
+	t.order = append(t.order, h)
+	slots[at].holders = append(slots[at].holders, h)
+	if len(t.byID) > t.limit {
+		forgotten = t.oldest().id
+		t.forget(slots, forgotten)
+	}
+	if len(t.order) > 2*t.limit {
+		t.order = slices.DeleteFunc(t.order, func(h *holder) bool { return t.byID[h.id] != h })
+	}
+	return forgotten
+}
+
+// oldest returns the live holder that was served first. There must be one.
+func (t *tracker) oldest() *holder {
+	for t.byID[t.order[0].id] != t.order[0] {
+		t.order = t.order[1:]
+	}
+	return t.order[0]
+}
+
+// forget ends the following of a request.
+func (t *tracker) forget(slots []slot, id string) {
+	h, ok := t.byID[id]
+	if !ok {
+		return
+	}
+	delete(t.byID, id)
+	if h.slot >= 0 {
+		s := &slots[h.slot]
+		s.holders = slices.DeleteFunc(s.holders, func(x *holder) bool { return x == h })
+	}
+}
+
+// cut is called when the slot keeps only its first keep tokens. What is lost there may lie in another slot as well.
+// saved says that the host cache has got the rest. It returns an event for each request that lost something.
+func (t *tracker) cut(slots []slot, at, keep int, saved bool) []contextpilot.Event {
+	old := slots[at].tokens
+	better, most := -1, keep
+	for i := range slots {
+		if i == at || slots[i].other != nil {
+			continue
+		}
+		if n := common(old, slots[i].tokens); n > most {
+			better, most = i, n
+		}
+	}
+	var events []contextpilot.Event
+	stay := slots[at].holders[:0]
+	for _, h := range slots[at].holders {
+		if h.resident <= keep {
+			stay = append(stay, h)
+			continue
+		}
+		lost := h.resident > most
+		h.resident = min(h.resident, most)
+		switch {
+		case better >= 0:
+			h.slot = better
+			slots[better].holders = append(slots[better].holders, h)
+		case h.resident > 0:
+			stay = append(stay, h)
+		default:
+			h.slot = -1
+		}
+		if lost {
+			events = append(events, t.lost(h, saved))
+		}
+	}
+	clear(slots[at].holders[len(stay):])
+	slots[at].holders = stay
+	return events
+}
+
+// lost words what happened to a holder whose tokens became fewer.
+func (t *tracker) lost(h *holder, saved bool) contextpilot.Event {
+	e := contextpilot.Event{Kind: contextpilot.Shrunk, Request: h.id, Tokens: h.resident}
+	switch {
+	case saved:
+		e.Kind, e.Tier = contextpilot.Moved, HostTier
+	case h.resident == 0:
+		e.Kind = contextpilot.Gone
+		delete(t.byID, h.id)
+	}
+	return e
+}
+
+// reset forgets everything.
+func (t *tracker) reset() {
+	clear(t.byID)
+	t.order = nil
+}
