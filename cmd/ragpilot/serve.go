@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log"
+	"log/slog"
 	"net"
 	"os"
 	"os/signal"
@@ -22,9 +24,10 @@ import (
 
 // serveFlags are what the command line says. Only flags that were given count: the others leave the file alone.
 type serveFlags struct {
-	file, host, keyFile, cloudAPIKey, sharedState string
-	port                                          portFlag
-	config                                        httpserve.Config // values of flags that are fields
+	file, host, keyFile, cloudAPIKey, sharedState, traceHeaders string
+
+	port   portFlag
+	config httpserve.Config // values of flags that are fields
 }
 
 func newServe() *cobra.Command {
@@ -50,8 +53,10 @@ func (f *serveFlags) register(flags *pflag.FlagSet) {
 	flags.StringVar(&f.host, "host", "0.0.0.0", "the host of --listen: `ADDRESS`")
 	flags.Var(&f.port, "port", "the port of --listen: `PORT`")
 	flags.StringVar(&c.AdminAddr, "admin-addr", c.AdminAddr, "metrics and pprof on `HOST:PORT`, without keys; empty: off")
+	flags.StringVar(&c.ExtProcAddr, "ext-proc-addr", c.ExtProcAddr, "answer an Envoy gateway's questions (ext_proc, gRPC) on `HOST:PORT`, without keys; empty: off")
 	flags.StringVar(&c.InferAPIURL, "infer-api-url", c.InferAPIURL, "base `URL` of the engine")
 	flags.BoolVar(&c.Stateless, "stateless", c.Stateless, "keep no index")
+	flags.BoolVar(&c.CompatIncrementalOrder, "compat-incremental-order", c.CompatIncrementalOrder, "list reordered_contexts of later answers of /reorder in the order of the request")
 	flags.StringVar(&c.LogLevel, "log-level", c.LogLevel, "`debug|info|warning|error`")
 	flags.StringVar(&c.LogFormat, "log-format", c.LogFormat, "`text|json`")
 	flags.IntVar(&c.Workers, "workers", c.Workers, "for compatibility, without effect: `N`")
@@ -72,38 +77,50 @@ func (f *serveFlags) register(flags *pflag.FlagSet) {
 	flags.StringVar(&c.TLS.Cert, "tls-cert", c.TLS.Cert, "certificate `FILE` in PEM; with --tls-key: serve TLS")
 	flags.StringVar(&c.TLS.Key, "tls-key", c.TLS.Key, "`FILE` with the certificate's key")
 	flags.StringVar(&c.TLS.ClientCA, "tls-client-ca", c.TLS.ClientCA, "`FILE` with authorities of the certificates that clients must have")
-	flags.DurationVar(&c.Timeouts.Drain, "drain", c.Timeouts.Drain, "`TIME` that running answers get to end after SIGTERM")
+	flags.StringVar(&c.Trace.Endpoint, "trace-endpoint", c.Trace.Endpoint, "send traces to the collector at `URL` (OTLP over HTTP); empty: off")
+	flags.StringVar(&f.traceHeaders, "trace-headers", "", "`NAME=VALUE,...` for the collector; with a key, RAGPILOT_TRACE_HEADERS is safer")
+	flags.Float64Var(&c.Trace.Sample, "trace-sample", c.Trace.Sample, "`SHARE` of traces, 0 to 1, recorded where the client does not decide")
+	flags.DurationVar(&c.Plan.Window, "plan-window", c.Plan.Window, "`TIME` that prompts wait for others, to be planned together; 0: they do not")
+	flags.DurationVar(&c.Timeouts.LameDuck, "lame-duck", c.Timeouts.LameDuck, "`TIME` after SIGTERM in which requests are still taken, with /readyz at 503")
+	flags.DurationVar(&c.Timeouts.Drain, "drain", c.Timeouts.Drain, "`TIME` that running answers get to end after that")
 }
 
 // apply puts the flags that were given over a configuration.
 func (f *serveFlags) apply(flags *pflag.FlagSet, c *httpserve.Config) error {
 	from := f.config
 	for name, set := range map[string]func(){ // each sets fields of its own: the order does not matter
-		"listen":              func() { c.Listen = from.Listen },
-		"admin-addr":          func() { c.AdminAddr = from.AdminAddr },
-		"infer-api-url":       func() { c.InferAPIURL = from.InferAPIURL },
-		"stateless":           func() { c.Stateless = from.Stateless },
-		"log-level":           func() { c.LogLevel = from.LogLevel },
-		"log-format":          func() { c.LogFormat = from.LogFormat },
-		"workers":             func() { c.Workers = from.Workers },
-		"model":               func() { c.Model = from.Model },
-		"cloud-provider":      func() { c.CloudProvider = from.CloudProvider },
-		"cloud-api-key":       func() { c.CloudAPIKey, c.CloudAPIKeyFile = httpserve.Secret(f.cloudAPIKey), "" },
-		"key-file":            func() { c.Keys = append(c.Keys, httpserve.Key{File: f.keyFile}) },
-		"extended-cache":      func() { c.ExtendedCache = from.ExtendedCache },
-		"chunk-modulus":       func() { c.ChunkModulus = from.ChunkModulus },
-		"max-tokens":          func() { c.MaxTokens = from.MaxTokens },
-		"policy":              func() { c.Policy = from.Policy },
-		"shadow":              func() { c.Shadow = from.Shadow },
-		"hold-out":            func() { c.HoldOut = from.HoldOut },
-		"keep-texts":          func() { c.KeepTexts = from.KeepTexts },
-		"state-dir":           func() { c.StateDir = from.StateDir },
-		"shared-state":        func() { c.SharedState = httpserve.Secret(f.sharedState) },
-		"trust-tenant-header": func() { c.TrustTenantHeader = from.TrustTenantHeader },
-		"tls-cert":            func() { c.TLS.Cert = from.TLS.Cert },
-		"tls-key":             func() { c.TLS.Key = from.TLS.Key },
-		"tls-client-ca":       func() { c.TLS.ClientCA = from.TLS.ClientCA },
-		"drain":               func() { c.Timeouts.Drain = from.Timeouts.Drain },
+		"listen":                   func() { c.Listen = from.Listen },
+		"admin-addr":               func() { c.AdminAddr = from.AdminAddr },
+		"ext-proc-addr":            func() { c.ExtProcAddr = from.ExtProcAddr },
+		"infer-api-url":            func() { c.InferAPIURL = from.InferAPIURL },
+		"stateless":                func() { c.Stateless = from.Stateless },
+		"compat-incremental-order": func() { c.CompatIncrementalOrder = from.CompatIncrementalOrder },
+		"log-level":                func() { c.LogLevel = from.LogLevel },
+		"log-format":               func() { c.LogFormat = from.LogFormat },
+		"workers":                  func() { c.Workers = from.Workers },
+		"model":                    func() { c.Model = from.Model },
+		"cloud-provider":           func() { c.CloudProvider = from.CloudProvider },
+		"cloud-api-key":            func() { c.CloudAPIKey, c.CloudAPIKeyFile = httpserve.Secret(f.cloudAPIKey), "" },
+		"key-file":                 func() { c.Keys = append(c.Keys, httpserve.Key{File: f.keyFile}) },
+		"extended-cache":           func() { c.ExtendedCache = from.ExtendedCache },
+		"chunk-modulus":            func() { c.ChunkModulus = from.ChunkModulus },
+		"max-tokens":               func() { c.MaxTokens = from.MaxTokens },
+		"policy":                   func() { c.Policy = from.Policy },
+		"shadow":                   func() { c.Shadow = from.Shadow },
+		"hold-out":                 func() { c.HoldOut = from.HoldOut },
+		"keep-texts":               func() { c.KeepTexts = from.KeepTexts },
+		"state-dir":                func() { c.StateDir = from.StateDir },
+		"shared-state":             func() { c.SharedState = httpserve.Secret(f.sharedState) },
+		"trust-tenant-header":      func() { c.TrustTenantHeader = from.TrustTenantHeader },
+		"tls-cert":                 func() { c.TLS.Cert = from.TLS.Cert },
+		"tls-key":                  func() { c.TLS.Key = from.TLS.Key },
+		"tls-client-ca":            func() { c.TLS.ClientCA = from.TLS.ClientCA },
+		"trace-endpoint":           func() { c.Trace.Endpoint = from.Trace.Endpoint },
+		"trace-headers":            func() { c.Trace.Headers, c.Trace.HeadersFile = httpserve.Secret(f.traceHeaders), "" },
+		"trace-sample":             func() { c.Trace.Sample = from.Trace.Sample },
+		"plan-window":              func() { c.Plan.Window = from.Plan.Window },
+		"lame-duck":                func() { c.Timeouts.LameDuck = from.Timeouts.LameDuck },
+		"drain":                    func() { c.Timeouts.Drain = from.Timeouts.Drain },
 	} {
 		if flags.Changed(name) {
 			set()
@@ -131,7 +148,9 @@ func (f *serveFlags) run(cmd *cobra.Command) error {
 	}
 	live, registry := httpserve.NewLive(cfg), httpserve.NewRegistry()
 	logger := httpserve.NewLogger(cmd.ErrOrStderr(), cfg.LogFormat, live)
-	api, err := sidecar.New(cfg, sidecar.Options{Live: live, Registry: registry, Log: logger})
+	log.SetOutput(httpserve.StandardLog(logger)) // what libraries say who know no other
+	log.SetFlags(0)
+	api, err := sidecar.New(cfg, sidecar.Options{Live: live, Registry: registry, Log: logger, Version: version})
 	if err != nil {
 		return err
 	}
@@ -143,7 +162,7 @@ func (f *serveFlags) run(cmd *cobra.Command) error {
 	hangup := make(chan os.Signal, 1)
 	signal.Notify(hangup, syscall.SIGHUP) // on Windows nobody sends it
 	defer signal.Stop(hangup)
-	server, err := httpserve.New(cfg, api, httpserve.Options{Logger: logger, Live: live, Registry: registry, Load: source.Load, Hangup: hangup})
+	server, err := httpserve.New(cfg, api, httpserve.Options{Logger: logger, Live: live, Registry: registry, Tracer: api.Tracer(), Load: source.Load, Hangup: hangup})
 	if err != nil {
 		return err
 	}
@@ -155,12 +174,37 @@ func (f *serveFlags) run(cmd *cobra.Command) error {
 		signal.Reset(os.Interrupt, syscall.SIGTERM)
 		stop()
 	})()
+	gateway, err := f.gateway(ctx, api, cfg, logger)
+	if err != nil {
+		return err
+	}
 	began := time.Now()
-	if err := server.Run(ctx); err != nil {
+	err = server.Run(ctx)
+	stop()
+	if err := errors.Join(err, gateway()); err != nil {
 		return err
 	}
 	logger.Info("stopped", "after", time.Since(began))
 	return nil
+}
+
+// gateway opens the listener for an Envoy gateway, if there is to be one, and serves it until ctx ends. What it returns waits for
+// the end.
+func (f *serveFlags) gateway(ctx context.Context, api *sidecar.API, cfg httpserve.Config, logger *slog.Logger) (wait func() error, err error) {
+	if cfg.ExtProcAddr == "" {
+		return func() error { return nil }, nil
+	}
+	var lc net.ListenConfig
+	l, err := lc.Listen(ctx, "tcp", cfg.ExtProcAddr)
+	if err != nil {
+		return nil, fmt.Errorf("serve: ext_proc_addr: %w", err)
+	}
+	logger.Info("listening for a gateway", "addr", l.Addr().String())
+	ended := make(chan error, 1)
+	go func() {
+		ended <- api.ServeExternalProcessing(ctx, l, cfg.TrustTenantHeader, cfg.Limits.BodyBytes, cfg.Timeouts.Drain, logger)
+	}()
+	return func() error { return <-ended }, nil
 }
 
 // portFlag is a port; empty: not given.

@@ -72,10 +72,18 @@ func TestServeLayers(t *testing.T) {
 		{"file under the rest", []string{"RAGPILOT_CONFIG=" + file, "RAGPILOT_POLICY="}, []string{"--port=2", "--key-file", key, "--shadow=false", "--cloud-provider="}, func(c *httpserve.Config) {
 			c.Model, c.Listen, c.Keys = "file", "127.0.0.1:2", []httpserve.Key{{Key: "a"}, {Key: "from-file"}}
 		}},
+		{"OpenTelemetry's variables", []string{"OTEL_EXPORTER_OTLP_ENDPOINT=http://c:4318", "OTEL_EXPORTER_OTLP_HEADERS=a=theirs"}, nil, func(c *httpserve.Config) {
+			c.Trace = httpserve.Trace{Endpoint: "http://c:4318/v1/traces", Headers: "a=theirs", Sample: 1}
+		}},
+		{"our variables and flags win over those", []string{"OTEL_EXPORTER_OTLP_ENDPOINT=http://c:4318", "OTEL_EXPORTER_OTLP_HEADERS=a=theirs", "RAGPILOT_TRACE_HEADERS=a=ours", "RAGPILOT_TRACE_SAMPLE=0.5"}, []string{"--trace-endpoint", "http://d:4318"}, func(c *httpserve.Config) {
+			c.Trace = httpserve.Trace{Endpoint: "http://d:4318", Headers: "a=ours", Sample: 0.5}
+		}},
+		{"switched off by a flag", []string{"OTEL_EXPORTER_OTLP_ENDPOINT=http://c:4318"}, []string{"--trace-endpoint="}, func(*httpserve.Config) {}},
 		{"host and port over listen", nil, strings.Fields("--listen 1.2.3.4:5 --host ::1 --port 0"), func(c *httpserve.Config) { c.Listen = "[::1]:0" }},
 		{"no admin", []string{"RAGPILOT_ADMIN_ADDR="}, nil, func(c *httpserve.Config) { c.AdminAddr = "" }},
 		{"Kubernetes beside a service ragpilot", []string{"RAGPILOT_PORT=tcp://10.0.0.1:8765", "RAGPILOT_SERVICE_HOST=10.0.0.1"}, nil, func(*httpserve.Config) {}},
-		{"the rest", nil, []string{"--admin-addr=:1", "--log-format=json", "--hold-out=0.5", "--trust-tenant-header=X-T", "--tls-cert=c", "--tls-key=k", "--tls-client-ca=a", "--drain=5s"}, func(c *httpserve.Config) {
+		{"the rest", nil, []string{"--admin-addr=:1", "--log-format=json", "--hold-out=0.5", "--trust-tenant-header=X-T", "--tls-cert=c", "--tls-key=k", "--tls-client-ca=a", "--drain=5s", "--lame-duck=3s", "--plan-window=2ms", "--compat-incremental-order"}, func(c *httpserve.Config) {
+			c.Timeouts.LameDuck, c.Plan.Window, c.CompatIncrementalOrder = 3*time.Second, 2*time.Millisecond, true
 			c.AdminAddr, c.LogFormat, c.HoldOut, c.TrustTenantHeader, c.TLS, c.Timeouts.Drain = ":1", "json", 0.5, "X-T", httpserve.TLS{Cert: "c", Key: "k", ClientCA: "a"}, 5*time.Second
 		}},
 	}
@@ -109,6 +117,9 @@ func TestServeBadConfig(t *testing.T) {
 		"missing file":      {nil, []string{"--config", filepath.Join(t.TempDir(), "missing.yaml")}, []string{"missing.yaml"}},
 		"missing key":       {nil, []string{"--key-file", filepath.Join(t.TempDir(), "missing.key")}, []string{"keys[0]", "missing.key"}},
 		"unknown policy":    {nil, []string{"--policy", "zebra"}, []string{"policy", `"zebra"`, "contextpilot"}},
+		"collector":         {nil, []string{"--trace-endpoint", "localhost:4318"}, []string{"trace.endpoint", `"localhost:4318"`, "http"}},
+		"share of traces":   {nil, []string{"--trace-sample", "2"}, []string{"trace.sample", "2"}},
+		"its headers":       {[]string{"RAGPILOT_TRACE_HEADERS=key"}, []string{"--trace-endpoint", "http://h"}, []string{"trace.headers", "[redacted]"}},
 		"certificate alone": {nil, []string{"--tls-cert", "c.pem"}, []string{"tls.key"}},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -1,6 +1,7 @@
 package h1
 
 import (
+	"slices"
 	"sync"
 	"time"
 )
@@ -10,8 +11,11 @@ type pool struct {
 	mu    sync.Mutex
 	idle  map[string][]*conn // by address, oldest first
 	sweep *time.Timer        // runs while there are any
-	every time.Duration
+	keep  time.Duration
 }
+
+// look is how often unused connections are looked at: those that the upstream has closed are closed here, too.
+const look = time.Second
 
 // take returns an unused connection that the upstream has not closed, or nil.
 func (p *pool) take(address string) *conn {
@@ -51,36 +55,33 @@ func (p *pool) put(c *conn, idle time.Duration, most int) {
 	}
 	p.idle[c.address] = append(p.idle[c.address], c)
 	if p.sweep == nil {
-		p.every = idle
-		p.sweep = time.AfterFunc(idle, p.expire)
+		p.keep = idle
+		p.sweep = time.AfterFunc(min(idle, look), p.expire)
 	}
 }
 
-// expire closes connections that have grown old.
+// expire closes connections that have grown old, or that the upstream has closed.
 func (p *pool) expire() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.sweep == nil {
 		return // closed meanwhile
 	}
-	old, next := time.Now().Add(-p.every), time.Time{}
+	old := time.Now().Add(-p.keep)
 	for address, list := range p.idle {
-		n := 0
-		for n < len(list) && !list[n].since.After(old) {
-			list[n].kill()
-			n++
-		}
-		if n == len(list) {
+		kept := slices.DeleteFunc(list, func(c *conn) bool {
+			if c.since.After(old) && c.alive() {
+				return false
+			}
+			c.kill()
+			return true
+		})
+		if p.idle[address] = kept; len(kept) == 0 {
 			delete(p.idle, address)
-			continue
-		}
-		p.idle[address] = append([]*conn(nil), list[n:]...)
-		if first := list[n].since; next.IsZero() || first.Before(next) {
-			next = first
 		}
 	}
-	if p.sweep = nil; !next.IsZero() {
-		p.sweep = time.AfterFunc(time.Until(next.Add(p.every)), p.expire)
+	if p.sweep = nil; len(p.idle) > 0 {
+		p.sweep = time.AfterFunc(min(p.keep, look), p.expire)
 	}
 }
 

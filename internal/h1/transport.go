@@ -249,10 +249,11 @@ func (c *conn) write(req *http.Request) error {
 		w.Reset(nil)
 		writers.Put(w)
 	}()
-	if err := req.Write(w); err != nil {
-		return err
+	err := req.Write(w)
+	if failed := w.Flush(); failed != nil {
+		return failed // what the connection said; Write hides it behind an error of its own
 	}
-	return w.Flush()
+	return err
 }
 
 // read returns the answer without its body. Interim answers are passed to the request's trace.

@@ -467,6 +467,43 @@ func TestIdle(t *testing.T) {
 	wait(t, "none is kept for long", func() bool { return open.Load() == 0 })
 }
 
+// A connection that the upstream closes while nobody uses it does not stay open here.
+func TestUpstreamCloses(t *testing.T) {
+	s := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
+	defer s.Close()
+	var open atomic.Int32
+	c, _ := client(t, func(tr *h1.Transport) {
+		tr.Dial = func(ctx context.Context, network, address string) (net.Conn, error) {
+			nc, err := (&net.Dialer{}).DialContext(ctx, network, address)
+			open.Add(1)
+			return closing{nc.(*net.TCPConn), func() { open.Add(-1) }}, err
+		}
+	})
+	if _, _, err := post(t, c, s.URL, "x"); err != nil {
+		t.Fatal(err)
+	}
+	if n := open.Load(); n != 1 {
+		t.Fatalf("%d connections open, want 1", n)
+	}
+	s.CloseClientConnections()
+	wait(t, "it is closed", func() bool { return open.Load() == 0 })
+}
+
+// closing tells when a connection is closed.
+type closing struct {
+	*net.TCPConn
+
+	closed func()
+}
+
+func (c closing) Close() error {
+	err := c.TCPConn.Close()
+	if err == nil {
+		c.closed()
+	}
+	return err
+}
+
 func wait(t *testing.T, what string, ok func() bool) {
 	t.Helper()
 	for end := time.Now().Add(10 * time.Second); !ok(); time.Sleep(time.Millisecond) {

@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/ragpilot/ragpilot/engines/evict"
 	"github.com/ragpilot/ragpilot/internal/cluster"
 	"github.com/ragpilot/ragpilot/internal/lru"
 	"github.com/ragpilot/ragpilot/internal/recorded"
@@ -86,9 +87,9 @@ func New(opt Options) *API {
 func (a *API) HasIndex(tenant string) bool { return a.look(tenant).initialized() }
 
 // Track remembers the ID of a request that was seen in traffic and not in /reorder, so that /requests shows it and
-// /evict knows it. It is remembered as /evict will look it up, [NormalizeIDs]. Without an index nothing is done.
+// /evict knows it. It is remembered as /evict will look it up, [evict.Normalize]. Without an index nothing is done.
 func (a *API) Track(tenant, requestID string) {
-	ids := NormalizeIDs([]string{requestID})
+	ids := evict.Normalize([]string{requestID})
 	if len(ids) == 0 || len(requestID) > maxTrackedID {
 		return
 	}

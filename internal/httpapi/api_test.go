@@ -151,10 +151,6 @@ func TestRoutes(t *testing.T) {
 }
 
 func TestIDs(t *testing.T) {
-	check(t, "normalised", []string{"req-a1", "b", "req-x", "x-0-ab", "req-a-b-0-ff", "chatcmpl-2"}, httpapi.NormalizeIDs([]string{
-		"req-a1", "cmpl-req-a1-0-00ff", "", "batch-b", "HEALTH_CHECK_3", "cmpl-HEALTH_CHECK", "req-x-12-abc", "b", "x-0-ab",
-		"req-a-b-0-ff", "cmpl-chatcmpl-2", "cmpl-",
-	}))
 	seen := map[string]bool{}
 	for range 1000 {
 		id := httpapi.NewRequestID()
@@ -185,6 +181,21 @@ func TestTrack(t *testing.T) {
 	api.Track("", "after")
 	do(t, api, "/reorder", object{"contexts": lists{{1}}})
 	check(t, "requests", 2, len(do(t, api, "/requests", nil).RequestIDs))
+}
+
+// What engines put behind an ID is told from the IDs that are known, also behind an ID with dashes in it.
+func TestEvictEnginesNames(t *testing.T) {
+	var told []string
+	api := httpapi.New(httpapi.Options{OnEvict: func(_ string, ids []string) { told = append(told, ids...) }})
+	do(t, api, "/reorder", object{"contexts": lists{{1, 2}}})
+	for _, id := range []string{"a-b", "a-b-c", "chat"} {
+		api.Track("", id)
+	}
+	gone := do(t, api, "/evict", object{"request_ids": []string{"cmpl-a-b-0-0123abcd", "chatcmpl-a-b-1234abcd", "chatcmpl-chat-1234abcd", "chatter-1", "a"}})
+	check(t, "evicted", []string{"a-b", "chat"}, gone.Evicted)
+	check(t, "not found", []string{"chatter-1", "a"}, gone.NotFound)
+	check(t, "the longer name stays", 2, gone.RequestsRemaining)
+	check(t, "passed on", []string{"a-b", "chat", "chatter-1", "a"}, told)
 }
 
 // After a reset the index is there, empty, and takes insertions.

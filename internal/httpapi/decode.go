@@ -3,13 +3,14 @@ package httpapi
 import (
 	"encoding/json"
 	"errors"
-	"io"
 	"math"
 	"net/http"
 	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/ragpilot/ragpilot/internal/intake"
 )
 
 const (
@@ -28,7 +29,7 @@ type decoder struct {
 
 // decode reads the body. A client of the reference may name any content type, so it is not looked at.
 func decode(r *http.Request) (*decoder, error) {
-	raw, err := io.ReadAll(r.Body)
+	raw, err := intake.ReadAll(r)
 	if err != nil {
 		if _, large := errors.AsType[*http.MaxBytesError](err); large || r.Context().Err() != nil {
 			return nil, err

@@ -3,6 +3,7 @@ package httpapi
 import (
 	"net/http"
 
+	"github.com/ragpilot/ragpilot/engines/evict"
 	"github.com/ragpilot/ragpilot/internal/tenant"
 )
 
@@ -23,8 +24,11 @@ func (a *API) evict(r *http.Request) (any, error) {
 	}
 	name := tenant.From(r.Context())
 	s := a.look(name)
-	ids := NormalizeIDs(given)
-	a.opt.OnEvict(name, ids)
+	ids := evict.Normalize(given)
+	s.Lock()
+	named := s.named(ids)
+	s.Unlock()
+	a.opt.OnEvict(name, named)
 	out := evictAnswer{
 		Status: "success", NormalizedRequestIDs: ids,
 		EvictedNodeIDs: []int{}, EvictedRequestIDs: []string{}, NotFound: []string{},
@@ -34,7 +38,7 @@ func (a *API) evict(r *http.Request) (any, error) {
 	if !s.hasIndex() {
 		return nil, notInitialized
 	}
-	for _, id := range ids {
+	for _, id := range named {
 		gone := s.live.index.Remove(id)
 		out.ConversationsCleared += s.chains.Clear(id)
 		if !gone.Known {
@@ -53,6 +57,23 @@ func (a *API) evict(r *http.Request) (any, error) {
 	st := s.live.index.Stats()
 	out.NodesRemaining, out.RequestsRemaining = st.Nodes, st.Requests
 	return out, nil
+}
+
+// named replaces engines' names of requests by the IDs that the index knows, each told once, for who holds the lock.
+func (s *state) named(ids []string) []string {
+	out := make([]string, 0, len(ids))
+	seen := make(map[string]bool, len(ids))
+	for _, id := range ids {
+		if known, ok := evict.Match(id, s.live.index.Known); ok {
+			id = known
+		}
+		if !seen[id] {
+			seen[id] = true
+			out = append(out, id)
+		}
+		s.Pause()
+	}
+	return out
 }
 
 // reset is POST /reset: the index, its documents' numbers and all histories are forgotten. The body is ignored.

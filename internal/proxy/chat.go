@@ -3,6 +3,7 @@ package proxy
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"io"
 	"net/http"
 	"regexp"
@@ -14,6 +15,7 @@ import (
 
 	"github.com/ragpilot/ragpilot/contextpilot"
 	"github.com/ragpilot/ragpilot/internal/promptcache"
+	"github.com/ragpilot/ragpilot/internal/tracing"
 )
 
 // exchange is one chat request on its way.
@@ -33,12 +35,16 @@ type exchange struct {
 	found   int // documents
 	sent    time.Time
 	heldOut bool
-	changed bool // texts were changed, now or in earlier turns
+	share   float64             // of sessions that are held out
+	scope   *contextpilot.Scope // whose index the beginning of the prompt is in; nil: none
+	would   []byte              // in shadow mode what would have been sent, if texts are kept
+	changed bool                // texts were changed, now or in earlier turns
 	result  result
 	cache   promptcache.Handle
 	told    bool // the provider's cache knows the answer's usage
 	planned []planned
 	first   time.Duration
+	stage   tracing.Span // of parsing, then of planning
 }
 
 // planned is a prompt that the pilot's index takes for sent.
@@ -56,24 +62,38 @@ func (p *Proxy) chat(d dialect) http.HandlerFunc {
 		if !ok {
 			return
 		}
+		x.enter("parse")
 		if !valid(raw) {
+			x.leave("invalid")
 			writeError(w, http.StatusBadRequest, "Invalid JSON body")
 			return
 		}
 		x.raw, x.send = raw, raw
-		x.prepare()
+		if err := x.prepare(); err != nil {
+			x.gone(err)
+			return
+		}
 		if p.opt.Provider != nil {
 			x.cache = p.opt.Provider.Sent(x.tenant, r.URL.Path, x.send)
 		}
+		x.leave("")
 		x.forward()
 	}
 }
 
-// prepare makes the bytes to send.
-func (x *exchange) prepare() {
+// gone ends a request whose client has left before anything was sent for it.
+func (x *exchange) gone(err error) {
+	x.leave("client gone")
+	x.sent = x.p.opt.Now()
+	x.end(unknown, err)
+	writeError(x.w, statusGone, "The client has gone")
+}
+
+// prepare makes the bytes to send. An error is the context's.
+func (x *exchange) prepare() error {
 	if x.control.off {
 		x.identify(x.send)
-		return
+		return nil
 	}
 	x.send = stripMarkers(x.send)
 	b, ok := readBody(x.send, x.dialect)
@@ -81,24 +101,32 @@ func (x *exchange) prepare() {
 		if b.root.IsObject() && !b.root.Get("messages").Exists() {
 			x.identify(x.send)
 		}
-		return
+		return nil
 	}
 	shadow, share := x.p.opt.Live()
-	x.model, x.session = b.model, sessionOf(&x.control, &b)
+	x.model, x.session, x.share = b.model, sessionOf(&x.control, &b), share
 	x.heldOut = share > 0 && float64(xxh3.HashString(x.session)>>11)/(1<<53) < share
 	var edits []edit
 	x.name(&b.root)
 	if !x.heldOut {
-		edits = x.plan(&b)
+		x.enter("plan")
+		var err error
+		if edits, err = x.plan(&b); err != nil {
+			return err
+		}
 	}
 	if shadow {
 		x.result.Shadow = true
+		if x.p.opt.KeepTexts {
+			x.would = splice(b.raw, edits)
+		}
 		edits = nil
 	}
 	x.send = x.tell(splice(b.raw, edits))
 	if c := x.p.opt.Provider; c != nil && !x.heldOut && !shadow {
 		x.send = c.Mark(x.tenant, x.r.URL.Path, x.send)
 	}
+	return nil
 }
 
 // identify makes the engine's request ID known to it, if it is one that reports evictions by it.
@@ -166,6 +194,9 @@ func (x *exchange) forward() {
 	x.p.forward(x.w, x.r, outgoing{
 		base: x.p.opt.Upstream, body: x.send, header: x.p.credentials(x.r), failed: "Backend error",
 		answer: func(resp *http.Response) error {
+			if !x.p.opt.KeepTexts {
+				x.raw, x.send = nil, nil // they were sent, and the answer may take minutes
+			}
 			x.head(resp.Header)
 			var before func(usage)
 			if x.p.opt.Provider != nil && resp.StatusCode < 300 {
@@ -188,7 +219,11 @@ func (x *exchange) tellCache(u usage, h http.Header) {
 		return
 	}
 	x.told = true
-	res := x.p.opt.Provider.Answered(x.cache, promptcache.Usage{Prompt: u.prompt, Read: u.cached, Written: u.written, Written1h: u.written1h, Output: u.output})
+	ids := make([]string, len(x.planned))
+	for i, pl := range x.planned {
+		ids[i] = pl.id
+	}
+	res := x.p.opt.Provider.Answered(x.cache.Carrying(ids...), u.counts())
 	if h != nil {
 		text, _ := json.Marshal(res)
 		h.Set(CloudHeader, string(text))
@@ -221,35 +256,52 @@ const maxResult = 4 << 10
 // end tells everybody how it went.
 func (x *exchange) end(u usage, err error) {
 	for _, pl := range x.planned {
-		if err != nil && u == unknown { // it has not reached the engine, as far as anybody knows
+		if err != nil && !x.reached(u, err) {
 			x.p.gone(pl.scope, pl.id)
 			continue
 		}
 		x.p.opt.Pilot.Observe(contextpilot.Event{
 			Kind: contextpilot.Served, Scope: pl.scope, Request: pl.id, Tokens: max(u.cached, 0), Output: max(u.output, 0),
+			CachedKnown: u.cached >= 0, Prompt: max(u.whole(), 0),
 		})
 		for _, lost := range x.p.trust.answered(pl.scope, pl.expected, u.cached) {
 			x.p.opt.Log.Warn("the engine does not hold what it held before the restart: the index begins anew", "model", lost.Model)
 			x.p.opt.Pilot.Observe(contextpilot.Event{Kind: contextpilot.Cleared, Scope: lost})
 		}
 	}
-	if x.p.opt.Provider != nil && err == nil {
+	if x.p.opt.Provider != nil && (err == nil || x.reached(u, err)) {
 		x.tellCache(u, nil)
 	}
 	if x.p.opt.Index != nil && x.dialect != responses && err == nil {
-		x.p.opt.Index.RecordTTFT(x.tenant, x.first, x.result.CharsSaved)
+		saved := x.result.CharsSaved
+		if x.result.Shadow {
+			saved = 0
+		}
+		x.p.opt.Index.RecordTTFT(x.tenant, x.first, saved)
 	}
+	span := x.p.opt.Tracer.Current(x.r.Context())
+	if x.p.opt.Recorder == nil && !span.Recorded() {
+		return
+	}
+	report := x.report(u, err)
+	describe(span, &report, u.output)
 	if x.p.opt.Recorder != nil {
-		x.p.opt.Recorder.Answered(x.report(u, err))
+		x.p.opt.Recorder.Answered(report)
 	}
+}
+
+// reached tells whether a request that has failed reached the engine, as far as anybody knows: its answer broke off when it
+// had said what it used. What a cloud provider refuses it does not keep.
+func (x *exchange) reached(u usage, err error) bool {
+	return u != unknown && (x.p.opt.Provider == nil || !errors.Is(err, errStatus))
 }
 
 func (x *exchange) report(u usage, err error) Report {
 	r := Report{
 		ID: x.id, At: x.began, Tenant: x.tenant, Path: x.r.URL.Path, Session: x.session, Model: x.model,
-		Planned: !x.control.off && !x.heldOut, HeldOut: x.heldOut, Failed: err != nil,
+		Planned: !x.control.off && !x.heldOut, HeldOut: x.heldOut, Scope: x.scope, Share: x.share, Shadow: x.result.Shadow, Failed: err != nil,
 		TTFT: x.first, Planning: x.sent.Sub(x.began), Total: x.p.opt.Now().Sub(x.began),
-		Prompt: u.prompt, Cached: u.cached, Predicted: -1,
+		Prompt: u.whole(), Cached: u.cached, Predicted: -1, Usage: u.counts(),
 		Documents: x.found, LeftOut: x.result.Deduplicated, Replaced: x.result.Blocks.Deduped, CharsSaved: x.result.CharsSaved,
 	}
 	if r.ID == "" {
@@ -265,6 +317,9 @@ func (x *exchange) report(u usage, err error) Report {
 	}
 	if x.p.opt.KeepTexts {
 		r.Before, r.After = x.raw, x.send
+		if x.would != nil {
+			r.After = x.would
+		}
 	}
 	return r
 }

@@ -56,6 +56,7 @@ func (p *Proxy) completions(w http.ResponseWriter, r *http.Request) {
 		body = dropMember(body, member)
 	}
 	body = addMember(addMember(body, "rid", id), "request_id", id)
+	model := strings.Clone(root.Get("model").Str) // the answer may take minutes: not all of the body
 	first := time.Duration(0)
 	p.forward(w, r, outgoing{
 		base: p.opt.Upstream, body: body, header: p.credentials(r), failed: "Inference engine backend error",
@@ -73,11 +74,13 @@ func (p *Proxy) completions(w http.ResponseWriter, r *http.Request) {
 				report(unknown)
 			}
 			return p.watch(resp, began, func(took time.Duration) { first = took }, report, func(u usage, err error) {
+				report := Report{
+					ID: id, At: began, Tenant: name, Path: r.URL.Path, Model: model, TTFT: first, Total: p.opt.Now().Sub(began), Prompt: u.whole(), Cached: u.cached, Predicted: -1, Usage: u.counts(),
+					Failed: err != nil || resp.StatusCode >= 300,
+				}
+				describe(p.opt.Tracer.Current(r.Context()), &report, u.output)
 				if p.opt.Recorder != nil {
-					p.opt.Recorder.Answered(Report{
-						ID: id, At: began, Tenant: name, Path: r.URL.Path, Model: root.Get("model").Str, TTFT: first, Total: p.opt.Now().Sub(began), Prompt: u.prompt, Cached: u.cached, Predicted: -1,
-						Failed: err != nil || resp.StatusCode >= 300,
-					})
+					p.opt.Recorder.Answered(report)
 				}
 			})
 		},

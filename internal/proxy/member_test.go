@@ -86,7 +86,11 @@ func TestWatcher(t *testing.T) {
 		},
 		"Anthropic stream": {
 			`data: {"message":{"usage":{"input_tokens":5,"cache_read_input_tokens":7,"cache_creation_input_tokens":3}}}` + filler + `data: {"usage":{"output_tokens":9}}`,
-			usage{prompt: 5, cached: 7, written: 3, written1h: -1, output: 9, total: -1},
+			usage{prompt: 5, cached: 7, written: 3, written1h: -1, output: 9, total: -1, apart: true},
+		},
+		"numbers that cannot be": {
+			`{"usage":{"prompt_tokens":-3,"completion_tokens":1e300,"total_tokens":"7","prompt_tokens_details":{"cached_tokens":4}}}`,
+			usage{prompt: -1, cached: 4, written: -1, written1h: -1, output: -1, total: -1},
 		},
 		"none":     {"boom", unknown},
 		"broken":   {`{"usage`, unknown},
@@ -113,6 +117,25 @@ func TestWatcher(t *testing.T) {
 			if got != c.want || calls != 1 {
 				t.Errorf("%s, read by %d: %+v, %d reports; want %+v, one", name, size, got, calls, c.want)
 			}
+		}
+	}
+}
+
+// The whole prompt is what was computed and what came from the cache, in whatever form the engine counts it.
+func TestWholePrompt(t *testing.T) {
+	for name, c := range map[string]struct {
+		text string
+		want int
+	}{
+		"OpenAI":             {`"usage":{"prompt_tokens":10,"prompt_tokens_details":{"cached_tokens":4}}`, 10},
+		"OpenAI's responses": {`"usage":{"input_tokens":10,"input_tokens_details":{"cached_tokens":4}}`, 10},
+		"Anthropic":          {`"usage":{"input_tokens":10,"cache_read_input_tokens":4,"cache_creation_input_tokens":100}`, 114},
+		"nothing written":    {`"usage":{"input_tokens":10,"cache_read_input_tokens":4}`, 14},
+		"no cache":           {`"usage":{"input_tokens":10}`, 10},
+		"no prompt":          {`"usage":{"cache_read_input_tokens":4}`, -1},
+	} {
+		if got := readUsage([]byte(c.text), 0).whole(); got != c.want {
+			t.Errorf("%s: %d, want %d", name, got, c.want)
 		}
 	}
 }

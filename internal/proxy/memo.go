@@ -7,6 +7,7 @@ import (
 
 	"github.com/zeebo/xxh3"
 
+	"github.com/ragpilot/ragpilot/contextpilot"
 	"github.com/ragpilot/ragpilot/internal/repeat"
 )
 
@@ -41,7 +42,8 @@ type turn struct {
 	calls  []call
 	shown  []content
 	single []single
-	lines  []repeat.Known
+	lines  repeat.Known
+	scope  *contextpilot.Scope // whose index its documents at the front of the prompt are in; nil: it has none
 }
 
 // content stands for a document's or a text's bytes.
@@ -55,73 +57,115 @@ type single struct {
 
 // weight is about how many bytes the turn takes.
 func (t *turn) weight() int {
-	n := 200 + 16*len(t.shown) + 48*(len(t.single)+len(t.calls))
-	n += 80 * len(t.lines)
+	n := 250 + 16*len(t.shown) + 48*(len(t.single)+len(t.calls)) + t.lines.Weight()
 	for _, e := range t.edits {
 		n += 48 + len(e.with)
 	}
 	return n
 }
 
-// memo remembers turns up to a number of bytes, those that were not sent for longest are forgotten first, ends of
-// conversations before their beginnings. A forgotten turn is planned again: all references come out the same, as they
-// follow from the body alone; only an order may differ. Safe for concurrent use.
+// session is a conversation that clients give a name. Requests that run compare it by its address.
+type session struct {
+	forgotten bool // guarded by memo.mu
+}
+
+// memo remembers turns up to a number of bytes; those that were not sent for longest are forgotten first, ends of
+// conversations before their beginnings. Whatever is remembered has all turns before it remembered too, so what is
+// forgotten can be reached by nobody, and its memory is free when the requests that use it have ended. A forgotten turn
+// is planned again: all references come out the same, as they follow from the body alone; only an order may differ.
+// Safe for concurrent use.
 type memo struct {
 	mu    sync.Mutex
 	limit int // bytes
 	bytes int
 	at    map[chain]*list.Element
-	order list.List // of *turn, most recently sent first
+	order list.List // of *entry, most recently sent first, and each behind the turn before it
+}
+
+// entry is a turn that is remembered.
+type entry struct {
+	turn   *turn
+	owner  *session // was the first to send it; nil: had no name
+	shared bool     // another session has sent it too
 }
 
 func newMemo(limit int) *memo { return &memo{limit: limit, at: map[chain]*list.Element{}} }
 
-// longest returns the last of the chains that is known, nil if none is, and how many items it covers. O(items).
-func (m *memo) longest(chains []chain) (*turn, int) {
+// longest returns the last of the chains that is known, nil if none is, and how many items it covers. by sends them now;
+// nil: no named session. O(items).
+func (m *memo) longest(chains []chain, by *session) (*turn, int) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for n := len(chains); n > 0; n-- {
-		e, ok := m.at[chains[n-1]]
+		found, ok := m.at[chains[n-1]]
 		if !ok {
 			continue
 		}
-		found := e.Value.(*turn)
-		for t := found; t != nil; t = t.before {
-			if e, ok := m.at[t.chain]; ok {
-				m.order.MoveToFront(e)
-			}
+		last := found.Value.(*entry).turn
+		for t := last; t != nil; t = t.before {
+			at := m.at[t.chain]
+			m.order.MoveToFront(at)
+			e := at.Value.(*entry)
+			e.shared = e.shared || by != nil && e.owner != by
 		}
-		return found, n
+		return last, n
 	}
 	return nil, 0
 }
 
-// add remembers a turn, and returns the one to go on with: where another request was first with the same items, its.
-func (m *memo) add(t *turn) *turn {
+// add remembers a turn that by has sent, and returns the one to go on with: where another request was first with the same
+// items, its. A turn whose beginning was forgotten meanwhile is not remembered.
+func (m *memo) add(t *turn, by *session) *turn {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if e, ok := m.at[t.chain]; ok {
-		return e.Value.(*turn)
+	if at, ok := m.at[t.chain]; ok {
+		e := at.Value.(*entry)
+		e.shared = e.shared || by != nil && e.owner != by
+		return e.turn
 	}
-	m.at[t.chain] = m.order.PushFront(t)
+	if by != nil && by.forgotten {
+		return t
+	}
+	e := &entry{turn: t, owner: by}
+	if t.before == nil {
+		m.at[t.chain] = m.order.PushFront(e)
+	} else {
+		before, ok := m.at[t.before.chain]
+		if !ok || before.Value.(*entry).turn != t.before {
+			return t
+		}
+		m.at[t.chain] = m.order.InsertAfter(e, before)
+	}
 	m.bytes += t.weight()
 	for m.bytes > m.limit && m.order.Len() > 1 {
-		last := m.order.Remove(m.order.Back()).(*turn)
-		delete(m.at, last.chain)
-		m.bytes -= last.weight()
+		m.drop(m.order.Back())
 	}
 	return t
 }
 
-// forget drops a turn and all before it, which other conversations that began alike then plan again.
-func (m *memo) forget(t *turn) {
+// drop forgets one turn, behind which no other is remembered. The lock is held.
+func (m *memo) drop(at *list.Element) {
+	t := m.order.Remove(at).(*entry).turn
+	delete(m.at, t.chain)
+	m.bytes -= t.weight()
+}
+
+// forget drops what a session was the first to send, and whatever is behind it. A beginning that another session has sent
+// too stays: it is that one's as well. O(turns).
+func (m *memo) forget(s *session) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	for ; t != nil; t = t.before {
-		if e, ok := m.at[t.chain]; ok {
-			m.order.Remove(e)
-			delete(m.at, t.chain)
-			m.bytes -= t.weight()
+	s.forgotten = true
+	gone := map[*turn]bool{}
+	var drop []*list.Element
+	for at := m.order.Front(); at != nil; at = at.Next() { // turns come behind those before them
+		e := at.Value.(*entry)
+		if e.owner == s && !e.shared || gone[e.turn.before] {
+			gone[e.turn] = true
+			drop = append(drop, at)
 		}
+	}
+	for _, at := range drop {
+		m.drop(at)
 	}
 }

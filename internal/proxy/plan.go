@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"context"
 	"encoding/binary"
 	"encoding/hex"
 	"fmt"
@@ -27,8 +28,9 @@ type talk struct {
 	front bool               // nothing but system items so far
 }
 
-// plan orders and replaces the documents of a body, as decided before where the same items were sent before.
-func (x *exchange) plan(b *body) []edit {
+// plan orders and replaces the documents of a body, as decided before where the same items were sent before. An error is
+// the context's: the client has gone, and nothing more is planned or remembered for it.
+func (x *exchange) plan(b *body) ([]edit, error) {
 	chains := make([]chain, len(b.items))
 	c := firstChain(x.tenant, b.model, x.control.key())
 	for i, it := range b.items {
@@ -37,7 +39,8 @@ func (x *exchange) plan(b *body) []edit {
 	}
 	state := x.p.state(x.tenant)
 	memo := state.memo
-	last, known := memo.longest(chains)
+	by := state.session(x.control.session)
+	last, known := memo.longest(chains, by)
 	t := recall(last)
 	x.result.Messages = len(b.items)
 	if len(b.items) > 0 && b.items[0].message < 0 {
@@ -46,18 +49,22 @@ func (x *exchange) plan(b *body) []edit {
 	for i, it := range b.items[known:] {
 		it.load(x.dialect, t.tools)
 		next := &turn{chain: chains[known+i], before: last, calls: it.calls}
-		x.item(next, t, b, &it)
+		if err := x.item(next, t, b, &it); err != nil {
+			return nil, err
+		}
 		t.front = t.front && it.role == system
 		next.front, next.multi, next.lines = t.front, t.multi, t.lines.Fresh()
-		last = memo.add(next)
+		last = memo.add(next, by)
 	}
-	state.named(x.control.session, last)
 	var edits []edit
 	for i := len(b.items) - 1; i >= 0 && last != nil; i, last = i-1, last.before {
 		edits = moved(edits, last.edits, b.items[i].from)
+		if last.scope != nil {
+			x.scope = last.scope // in the end that of the first documents
+		}
 	}
 	x.changed = len(edits) > 0
-	return edits
+	return edits, nil
 }
 
 // recall collects what the turns up to t have shown.
@@ -79,15 +86,18 @@ func recall(t *turn) *talk {
 	return out
 }
 
-// item plans the texts of one item.
-func (x *exchange) item(next *turn, t *talk, b *body, it *item) {
+// item plans the texts of one item. An error is the context's.
+func (x *exchange) item(next *turn, t *talk, b *body, it *item) error {
 	for i := range it.texts {
+		if err := x.r.Context().Err(); err != nil {
+			return err
+		}
 		tx := &it.texts[i]
 		out := tx.value
 		place := placeOf(next.chain, i)
 		switch {
 		case tx.role == system && t.front && x.control.system:
-			out = x.system(b, it, tx, place)
+			out = x.system(next, b, it, tx, place)
 		case tx.role == tool && x.control.tools && x.dialect != responses:
 			out = x.tool(next, t, it, tx, place)
 		}
@@ -95,6 +105,7 @@ func (x *exchange) item(next *turn, t *talk, b *body, it *item) {
 			next.edits = append(next.edits, edit{from: tx.from, to: tx.to, with: quote(out)})
 		}
 	}
+	return x.r.Context().Err()
 }
 
 // placeOf names one text of an item.
@@ -109,7 +120,7 @@ func placeOf(c chain, text int) orders.Key {
 const maxDocuments = 4096
 
 // system orders the documents in front of a conversation so that their beginning is in the engine's cache.
-func (x *exchange) system(b *body, it *item, tx *text, place orders.Key) string {
+func (x *exchange) system(next *turn, b *body, it *item, tx *text, place orders.Key) string {
 	found, ok := extract.Find(tx.value, x.control.extract)
 	if !ok || len(found.Docs) < 2 || len(found.Docs) > maxDocuments {
 		return tx.value
@@ -117,16 +128,27 @@ func (x *exchange) system(b *body, it *item, tx *text, place orders.Key) string 
 	x.result.Sources.System++
 	x.found += len(found.Docs)
 	x.result.Documents += len(found.Docs)
-	order := x.ordered(place, len(found.Docs), func() []int { return x.front(b, found) })
+	// What stands in front of the documents decides which caches can be shared at all.
+	scope := contextpilot.Scope{Model: b.model, Tenant: x.tenant, Replica: fmt.Sprintf("%016x", xxh3.HashString(found.Prefix))}
+	if next.scope == nil {
+		next.scope = &scope
+	}
+	order := x.ordered(place, len(found.Docs), func() []int { return x.front(scope, found) })
 	return x.reorder(found, order, fmt.Sprintf("system[%d]", it.message), tx.value)
 }
 
-// ordered returns the order that was chosen for a place, or chooses one.
+// ordered returns the order that was chosen for a place, or chooses one. Nil, which is not remembered, if the client has
+// gone meanwhile.
 func (x *exchange) ordered(place orders.Key, n int, choose func() []int) []int {
 	if order, ok := x.p.opt.Orders.Get(x.r.Context(), x.tenant, place); ok && len(order) == n {
+		x.stage.Ordered(n, true)
 		return order
 	}
 	order := choose()
+	if order == nil {
+		return nil
+	}
+	defer x.stage.Ordered(n, false)
 	if winner := x.p.opt.Orders.Put(x.r.Context(), x.tenant, place, order); winner != nil {
 		return winner
 	}
@@ -134,20 +156,22 @@ func (x *exchange) ordered(place orders.Key, n int, choose func() []int) []int {
 }
 
 // front plans documents that stand at the front of the prompt.
-func (x *exchange) front(b *body, found extract.Found) []int {
+func (x *exchange) front(scope contextpilot.Scope, found extract.Found) []int {
 	blocks := make([]contextpilot.Block, len(found.Docs))
 	for i, d := range found.Docs {
 		h := xxh3.HashString128(d.Text).Bytes()
 		blocks[i] = contextpilot.Block{ID: hex.EncodeToString(h[:]), Tokens: max(contextpilot.Estimate{}.Count(d.Text), 1)}
 	}
-	// What stands in front of the documents decides which caches can be shared at all.
-	scope := contextpilot.Scope{Model: b.model, Tenant: x.tenant, Replica: fmt.Sprintf("%016x", xxh3.HashString(found.Prefix))}
+	x.p.Expire()
 	id := x.id
 	if id == "" || len(x.planned) > 0 {
 		id = newID()
 	}
 	req := contextpilot.Request{ID: id, Scope: scope, Blocks: blocks}
-	plan := x.p.opt.Pilot.Plan(req)
+	plan, ok := x.p.plan(x.r.Context(), req)
+	if !ok {
+		return nil
+	}
 	x.p.remember(id, scope)
 	if x.p.opt.Journal != nil {
 		x.p.opt.Journal.Planned(req)
@@ -158,6 +182,15 @@ func (x *exchange) front(b *body, found extract.Found) []int {
 		order = append(order, item.Index)
 	}
 	return order
+}
+
+// plan plans one prompt, together with those that arrive at the same time if that is wanted; not ok: ctx has ended.
+func (p *Proxy) plan(ctx context.Context, req contextpilot.Request) (plan contextpilot.Plan, ok bool) {
+	if p.window == nil {
+		return p.opt.Pilot.Plan(req), true
+	}
+	plan, err := p.window.Plan(ctx, req)
+	return plan, err == nil
 }
 
 // reorder puts found documents into another order, if it is one.
@@ -264,14 +297,19 @@ func (x *exchange) single(next *turn, t *talk, tx *text) string {
 	return fmt.Sprintf("[Duplicate content — identical to a previous tool result (%s). Refer to the earlier result above.]", first)
 }
 
-// named notes where a named session stands.
-func (s *state) named(session string, last *turn) {
-	if session == "" || last == nil {
-		return
+// session returns the session of a name, nil if there is none.
+func (s *state) session(name string) *session {
+	if name == "" {
+		return nil
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.sessions.Put(session, last)
+	known, ok := s.sessions.Get(name)
+	if !ok {
+		known = new(session)
+		s.sessions.Put(strings.Clone(name), known) // not all of the headers
+	}
+	return known
 }
 
 // lines replaces blocks of lines that stand further up.
@@ -295,7 +333,10 @@ func (x *exchange) lines(t *talk, it *item, tx *text, value string) string {
 		return value
 	}
 	var r repeat.Result
-	out := t.lines.Shorten(next, x.p.opt.Modulus, &r)
+	out, err := t.lines.Shorten(x.r.Context(), next, x.p.opt.Modulus, &r)
+	if err != nil {
+		return value // the caller asks the context, too
+	}
 	d := &x.result.Blocks
 	d.Deduped += r.BlocksDeduped
 	d.Total += r.BlocksTotal

@@ -1,12 +1,10 @@
 package proxy
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"log"
 	"log/slog"
 	"net/http"
@@ -17,10 +15,12 @@ import (
 	"github.com/zeebo/xxh3"
 
 	"github.com/ragpilot/ragpilot/contextpilot"
+	"github.com/ragpilot/ragpilot/internal/intake"
 	"github.com/ragpilot/ragpilot/internal/lru"
 	"github.com/ragpilot/ragpilot/internal/orders"
 	"github.com/ragpilot/ragpilot/internal/promptcache"
 	"github.com/ragpilot/ragpilot/internal/tenant"
+	"github.com/ragpilot/ragpilot/internal/tracing"
 )
 
 // Index is what the proxy shares with the reference's index endpoints (package httpapi).
@@ -42,8 +42,11 @@ type Options struct {
 	Transport http.RoundTripper     // nil: NewTransport(10 s, 1 h)
 	Log       *slog.Logger          // nil: slog.Default
 	Recorder  Recorder              // nil: none
+	Tracer    *tracing.Tracer       // nil: none
 	KeepTexts bool                  // give bodies to the Recorder
-	Modulus   int                   // of block de-duplication; 0: 13
+	// RequestID tells under which ID the server logs a request; nil: it has none.
+	RequestID func(context.Context) string
+	Modulus   int // of block de-duplication; 0: 13
 	// Orders remembers which orders were chosen, for restarts and other replicas; nil: in memory.
 	Orders orders.Store
 	// Journal is told what the pilot's index must know after a restart; nil: nobody.
@@ -53,7 +56,9 @@ type Options struct {
 	Restored bool
 	// Live tells the settings that may change while the proxy runs: whether to plan only, but forward what came, and the
 	// share of sessions, 0…1, that pass as they are. Nil: neither.
-	Live        func() (shadow bool, holdOut float64)
+	Live func() (shadow bool, holdOut float64)
+	// Window is how long a prompt that begins with documents waits for others, to be planned together; 0: not at all.
+	Window      time.Duration
 	MaxMemory   int              // bytes of remembered conversations for each tenant; 0: 256 MiB
 	MaxSessions int              // named sessions of a tenant that can be forgotten one by one; 0: 100,000
 	MaxTenants  int              // 0: 64
@@ -80,21 +85,28 @@ type Report struct {
 	Tenant, Path string // Path is one of the proxy's own
 	Session      string // the client's name for it, or a hash of how it begins
 	Model        string
-	Planned      bool // not switched off, not held out
-	HeldOut      bool
+	Planned      bool    // not switched off, not held out
+	HeldOut      bool    // forwarded as it came, to compare with
+	Share        float64 // of sessions that were held out when it came
+	Shadow       bool    // planned, but forwarded as it came: what was done would have been done
 	Failed       bool
 	TTFT         time.Duration // to the first byte of the answer
 	Planning     time.Duration // until the request was forwarded
 	Total        time.Duration
-	Prompt       int // tokens
+	Prompt       int // tokens of the whole prompt
 	Cached       int // of them from the engine's cache
 	Predicted    int // that the index expected there
-	Documents    int // found in texts that were looked at
-	LeftOut      int // documents, and single results, that stand further up
-	Replaced     int // blocks of lines
-	CharsSaved   int
-	Orders       []Order
-	// Before and After are the bodies as they came and went; nil unless Options.KeepTexts.
+	// Usage is the same as a cloud provider counts it, and more of it.
+	Usage promptcache.Usage
+	// Scope is that whose index the beginning of the prompt is in; nil: none, there are no documents at the front.
+	Scope      *contextpilot.Scope
+	Documents  int // found in texts that were looked at
+	LeftOut    int // documents, and single results, that stand further up
+	Replaced   int // blocks of lines
+	CharsSaved int
+	Orders     []Order
+	// Before and After are the bodies as they came and went, in shadow mode as it would have gone; nil unless
+	// Options.KeepTexts.
 	Before, After []byte
 }
 
@@ -114,6 +126,7 @@ type Proxy struct {
 	tenants   *lru.Cache[string, *state]
 	scopes    *lru.Cache[string, contextpilot.Scope] // by request ID
 	trust     trust
+	window    *contextpilot.Window // nil: each prompt is planned when it comes
 	mux       *http.ServeMux
 }
 
@@ -125,8 +138,8 @@ type state struct {
 	memo  *memo
 	mu    sync.Mutex
 	index *toolIndex // of tool results
-	// sessions holds the last turn of those that clients gave a name.
-	sessions *lru.Cache[string, *turn]
+	// sessions are those that clients gave a name.
+	sessions *lru.Cache[string, *session]
 }
 
 // New returns a Proxy.
@@ -145,6 +158,9 @@ func New(o Options) (*Proxy, error) {
 	}
 	if o.Log == nil {
 		o.Log = slog.Default()
+	}
+	if o.RequestID == nil {
+		o.RequestID = func(context.Context) string { return "" }
 	}
 	if o.Orders == nil {
 		o.Orders = orders.NewMemory(0, o.MaxTenants)
@@ -166,12 +182,16 @@ func New(o Options) (*Proxy, error) {
 		errorLog: slog.NewLogLogger(o.Log.Handler(), slog.LevelWarn),
 		tenants:  lru.New[string, *state](o.MaxTenants), scopes: lru.New[string, contextpilot.Scope](maxPlans),
 	}
+	if o.Window > 0 {
+		p.window = contextpilot.NewWindow(o.Pilot, o.Window, 0)
+	}
 	if o.Restored {
 		p.trust.left = trustAnswers
 	}
 	if p.transport == nil {
 		p.transport = NewTransport(10*time.Second, time.Hour)
 	}
+	p.transport = o.Tracer.Transport(p.transport)
 	p.mux.HandleFunc("POST /v1/chat/completions", p.chat(openAI))
 	p.mux.HandleFunc("POST /v1/messages", p.chat(anthropic))
 	p.mux.HandleFunc("POST /v1/responses", p.chat(responses))
@@ -205,14 +225,15 @@ func (p *Proxy) state(name string) *state {
 	defer p.mu.Unlock()
 	s, ok := p.tenants.Get(name)
 	if !ok {
-		s = &state{memo: newMemo(p.opt.MaxMemory), sessions: lru.New[string, *turn](p.opt.MaxSessions)}
+		s = &state{memo: newMemo(p.opt.MaxMemory), sessions: lru.New[string, *session](p.opt.MaxSessions)}
 		p.tenants.Put(name, s)
 	}
 	return s
 }
 
 // Forget drops what is kept of a tenant's conversation, as named by SessionHeader, or with an empty name all of the
-// tenant's. It tells whether there was anything.
+// tenant's. Messages that another named conversation has sent too are kept for that one. It tells whether there was
+// anything.
 func (p *Proxy) Forget(tenant, session string) bool {
 	p.mu.Lock()
 	s, ok := p.tenants.Get(tenant)
@@ -229,11 +250,11 @@ func (p *Proxy) Forget(tenant, session string) bool {
 		return ok
 	}
 	s.mu.Lock()
-	last, ok := s.sessions.Get(session)
+	named, ok := s.sessions.Get(session)
 	s.sessions.Delete(session)
 	s.mu.Unlock()
 	if ok {
-		s.memo.forget(last)
+		s.memo.forget(named)
 	}
 	return ok
 }
@@ -254,6 +275,24 @@ func (p *Proxy) Evicted(tenant string, ids []string) {
 	}
 }
 
+// Expire takes out of the index what a cloud provider does not hold any more: prompts that nobody has read within their
+// time to live. It is called before each plan; what else looks at the index may call it too. An engine of one's own
+// reports its evictions, see [Proxy.Evicted].
+func (p *Proxy) Expire() {
+	if p.opt.Provider == nil {
+		return
+	}
+	for _, id := range p.opt.Provider.Ended() {
+		p.mu.Lock()
+		scope, ok := p.scopes.Get(id)
+		p.scopes.Delete(id)
+		p.mu.Unlock()
+		if ok {
+			p.gone(scope, id)
+		}
+	}
+}
+
 // gone tells the pilot and the journal that a prompt is not in the cache.
 func (p *Proxy) gone(scope contextpilot.Scope, id string) {
 	p.opt.Pilot.Observe(contextpilot.Event{Kind: contextpilot.Gone, Scope: scope, Request: id})
@@ -264,8 +303,11 @@ func (p *Proxy) gone(scope contextpilot.Scope, id string) {
 
 // read takes a whole body in. It answers what is too long or broken off itself; ok is false then.
 func (p *Proxy) read(w http.ResponseWriter, r *http.Request) (raw []byte, ok bool) {
+	_, span := p.opt.Tracer.Start(r.Context(), "read")
+	defer span.End()
 	var large *http.MaxBytesError
-	raw, err := readAll(r.Body, r.ContentLength)
+	raw, err := intake.ReadAll(r)
+	span.Int(tracing.RequestBytes, len(raw))
 	switch {
 	case errors.As(err, &large):
 		writeError(w, http.StatusRequestEntityTooLarge, "Request body is larger than the limit")
@@ -275,33 +317,6 @@ func (p *Proxy) read(w http.ResponseWriter, r *http.Request) (raw []byte, ok boo
 		return raw, true
 	}
 	return nil, false
-}
-
-// readAll reads a body of n bytes, or of an unknown length if n is below 0. A length is only a claim: memory is taken for
-// what has come, and twice that only when it is complete.
-func readAll(r io.Reader, n int64) ([]byte, error) {
-	const most = 1 << 20
-	size := 4 << 10
-	if n >= 0 {
-		size = int(min(n+1, most)) // one more, to meet the end
-	}
-	var full [][]byte
-	part := make([]byte, 0, size)
-	for {
-		got, err := r.Read(part[len(part):cap(part)])
-		part = part[:len(part)+got]
-		switch {
-		case errors.Is(err, io.EOF) && full == nil:
-			return part, nil
-		case errors.Is(err, io.EOF):
-			return bytes.Join(append(full, part), nil), nil
-		case err != nil:
-			return nil, err
-		case len(part) == cap(part):
-			full = append(full, part)
-			part = make([]byte, 0, min(2*cap(part), most))
-		}
-	}
 }
 
 func tenantOf(r *http.Request) string { return tenant.From(r.Context()) }
@@ -321,10 +336,15 @@ func sessionOf(ctl *control, b *body) string {
 	return fmt.Sprintf("%016x", s.Sum64())
 }
 
-// credentials returns the headers that go upstream instead of the client's.
-func (p *Proxy) credentials(*http.Request) http.Header {
+// credentials returns the headers that go upstream instead of the client's. A client that knows which version of the API
+// it speaks keeps it.
+func (p *Proxy) credentials(r *http.Request) http.Header {
 	if p.opt.Provider == nil {
 		return nil
 	}
-	return p.opt.Provider.Headers()
+	h := p.opt.Provider.Headers()
+	if r.Header.Get("Anthropic-Version") != "" {
+		h.Del("Anthropic-Version")
+	}
+	return h
 }

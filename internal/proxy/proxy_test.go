@@ -63,6 +63,7 @@ type index struct {
 	mu      sync.Mutex
 	tracked []string
 	ttft    int
+	chars   int
 }
 
 func (*index) HasIndex(string) bool { return true }
@@ -72,10 +73,11 @@ func (x *index) Track(_, id string) {
 	x.tracked = append(x.tracked, id)
 }
 
-func (x *index) RecordTTFT(string, time.Duration, int) {
+func (x *index) RecordTTFT(_ string, _ time.Duration, chars int) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	x.ttft++
+	x.chars += chars
 }
 
 func newProxy(t testing.TB, e *engine, change func(*proxy.Options)) *proxy.Proxy {
@@ -105,6 +107,14 @@ func post(p http.Handler, path, name, body string, header ...string) *httptest.R
 	for i := 0; i+1 < len(header); i += 2 {
 		r.Header.Set(header[i], header[i+1])
 	}
+	w := httptest.NewRecorder()
+	p.ServeHTTP(w, r)
+	return w
+}
+
+// get asks as a client of the tenant.
+func get(p http.Handler, path, name string) *httptest.ResponseRecorder {
+	r := httptest.NewRequestWithContext(tenant.With(context.Background(), name), http.MethodGet, path, http.NoBody)
 	w := httptest.NewRecorder()
 	p.ServeHTTP(w, r)
 	return w

@@ -26,7 +26,7 @@ func newToolIndex(limit int, alpha float64, linkage cluster.Linkage) *toolIndex 
 }
 
 // order returns the places of the documents in the order to send, and remembers them. Repeated keys and a failure
-// leave the order as it is.
+// leave the order as it is; if ctx has ended, there is none.
 func (x *toolIndex) order(ctx context.Context, keys []content) []int {
 	same := make([]int, len(keys))
 	docs := make([]cluster.Doc, len(keys))
@@ -42,6 +42,9 @@ func (x *toolIndex) order(ctx context.Context, keys []content) []int {
 		return same
 	}
 	st, err := x.index.Add(ctx, [][]cluster.Doc{docs})
+	if ctx.Err() != nil {
+		return nil
+	}
 	if err != nil || len(st.Orders[0]) != len(keys) {
 		return same
 	}

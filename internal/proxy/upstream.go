@@ -1,9 +1,6 @@
 package proxy
 
 import (
-	"bytes"
-	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -15,6 +12,7 @@ import (
 	"time"
 
 	"github.com/ragpilot/ragpilot/internal/h1"
+	"github.com/ragpilot/ragpilot/internal/intake"
 )
 
 // outgoing is a request as it is to be forwarded.
@@ -38,6 +36,7 @@ func (p *Proxy) forward(w http.ResponseWriter, r *http.Request, out outgoing) {
 			pr.Out.URL.Path = strings.TrimSuffix(out.base.Path, "/") + r.URL.Path
 			pr.Out.URL.RawPath = ""
 			pr.Out.Host = ""
+			pr.Out.Header.Del("Expect") // the client was told to go on when its body was asked for
 			for name := range pr.Out.Header {
 				if strings.HasPrefix(name, headerPrefix) {
 					delete(pr.Out.Header, name)
@@ -52,18 +51,20 @@ func (p *Proxy) forward(w http.ResponseWriter, r *http.Request, out outgoing) {
 				pr.Out.Header["User-Agent"] = nil // none of our own
 			}
 			if out.body != nil {
-				pr.Out.Body = io.NopCloser(bytes.NewReader(out.body))
+				pr.Out.Body = &source{rest: out.body}
 				pr.Out.ContentLength = int64(len(out.body))
-				pr.Out.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(out.body)), nil }
-				pr.Out.TransferEncoding = nil
+				pr.Out.GetBody = func() (io.ReadCloser, error) { return &source{rest: out.body}, nil }
+				pr.Out.TransferEncoding, pr.Out.Trailer = nil, nil
 			}
 		},
 		ModifyResponse: func(resp *http.Response) error {
+			out.body = nil // nobody sends it again
+			intake.Release(r)
 			switch {
 			case resp.StatusCode < 100: // net/http takes it, and panics when it is to be sent
-				return fmt.Errorf("status %03d", resp.StatusCode)
+				return badAnswer(fmt.Sprintf("status %03d", resp.StatusCode))
 			case resp.StatusCode == http.StatusSwitchingProtocols && (out.answer != nil || resp.Request.Header.Get("Upgrade") == ""):
-				return errors.New("another protocol, for which nobody asked") // httputil would leave the connection open
+				return badAnswer("another protocol, for which nobody asked") // httputil would leave the connection open
 			case out.answer != nil:
 				return out.answer(resp)
 			}
@@ -76,32 +77,6 @@ func (p *Proxy) forward(w http.ResponseWriter, r *http.Request, out outgoing) {
 	rp.ServeHTTP(w, r)
 }
 
-// unreachable answers for an upstream that could not.
-func (p *Proxy) unreachable(w http.ResponseWriter, r *http.Request, out outgoing, err error) {
-	if out.answer != nil {
-		p.opt.Log.Warn("upstream failed", "path", r.URL.Path, "error", err)
-	}
-	code := http.StatusBadGateway
-	var timeout net.Error
-	var large *http.MaxBytesError
-	switch {
-	case errors.As(err, &large):
-		code = http.StatusRequestEntityTooLarge
-	case r.Context().Err() != nil:
-		code = 499 // the client has gone; only the log sees this
-	case errors.As(err, &timeout) && timeout.Timeout():
-		code = http.StatusGatewayTimeout
-	}
-	writeError(w, code, out.failed+": "+err.Error())
-}
-
-// writeError answers in the reference's shape.
-func writeError(w http.ResponseWriter, code int, text string) {
-	w.Header().Set("Content-Type", "application/json")
-	w.WriteHeader(code)
-	_ = json.NewEncoder(w).Encode(map[string]string{"detail": text})
-}
-
 // pool keeps copy buffers.
 type pool struct{ sync.Pool }
 
@@ -109,7 +84,7 @@ func (p *pool) Get() []byte {
 	if b, ok := p.Pool.Get().(*[]byte); ok {
 		return *b
 	}
-	return make([]byte, 32<<10)
+	return make([]byte, 8<<10) // thousands of open streams have one each
 }
 
 func (p *pool) Put(b []byte) { p.Pool.Put(&b) }

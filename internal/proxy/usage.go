@@ -6,14 +6,31 @@ import (
 	"io"
 
 	"github.com/tidwall/gjson"
+
+	"github.com/ragpilot/ragpilot/internal/promptcache"
 )
 
 // usage is what an engine reports of one answer. Tokens are -1 where nothing was said.
 type usage struct {
 	prompt, cached, written, written1h, output, total int
+	// apart tells that what was cached and written is not among prompt: so has Anthropic's form it.
+	apart bool
+}
+
+// whole returns the tokens of the whole prompt.
+func (u usage) whole() int {
+	if !u.apart || u.prompt < 0 {
+		return u.prompt
+	}
+	return u.prompt + max(u.cached, 0) + max(u.written, 0)
 }
 
 var unknown = usage{prompt: -1, cached: -1, written: -1, written1h: -1, output: -1, total: -1}
+
+// counts are what the engine reports as a provider's accounts take it.
+func (u usage) counts() promptcache.Usage {
+	return promptcache.Usage{Prompt: u.prompt, Read: u.cached, Written: u.written, Written1h: u.written1h, Output: u.output}
+}
 
 // watcher passes an answer on and remembers its ends, in one of which the usage stands. done is called once, when the
 // answer has ended or was broken off.
@@ -86,7 +103,7 @@ func findUsage(head, tail []byte) usage {
 	if first := bytes.Index(all, usageKey); first >= 0 && u.cached < 0 {
 		f := readUsage(all, first)
 		u.prompt, u.cached, u.written = max(u.prompt, f.prompt), f.cached, f.written
-		u.written1h = f.written1h
+		u.written1h, u.apart = f.written1h, f.apart
 	}
 	return u
 }
@@ -107,16 +124,23 @@ func readUsage(all []byte, at int) usage {
 	}
 	number := func(paths ...string) int {
 		for _, p := range paths {
-			if r := v.Get(p); r.Type == gjson.Number {
-				return int(r.Int())
+			if r := v.Get(p); r.Type == gjson.Number && r.Num >= 0 && r.Num <= maxTokens {
+				return int(r.Num)
 			}
 		}
 		return -1
 	}
 	u := usage{
 		prompt: number("prompt_tokens", "input_tokens"), output: number("completion_tokens", "output_tokens"), total: number("total_tokens"),
-		cached:  number("prompt_tokens_details.cached_tokens", "input_tokens_details.cached_tokens", "cache_read_input_tokens"),
+		cached:  number("prompt_tokens_details.cached_tokens", "input_tokens_details.cached_tokens"),
 		written: number("cache_creation_input_tokens"), written1h: number("cache_creation.ephemeral_1h_input_tokens"),
+	}
+	if u.cached < 0 {
+		u.cached = number("cache_read_input_tokens")
+		u.apart = u.cached >= 0 || u.written >= 0
 	}
 	return u
 }
+
+// maxTokens is the most that is believed of an answer.
+const maxTokens = 1 << 31

@@ -15,14 +15,16 @@ type answer struct {
 	status  int    // 0: nothing sent yet
 	bytes   int64
 	ours    bool // the handler's answer was replaced, what it writes is dropped
+	stall   stall
 
 	// refusal is what ended the body before its end, a status of 400 or more: the handler's complaint about a broken
 	// body becomes that. Set by whoever reads the body.
 	refusal atomic.Int32
 }
 
-func newAnswer(w http.ResponseWriter, id string) *answer {
-	a := &answer{ResponseWriter: w, control: http.NewResponseController(w), id: id}
+func newAnswer(w http.ResponseWriter, r *http.Request, id string, s stall) *answer {
+	a := &answer{ResponseWriter: w, control: http.NewResponseController(w), id: id, stall: s}
+	a.stall.multiplexed = r.ProtoMajor > 1
 	a.Header().Set(requestIDHeader, id)
 	return a
 }
@@ -39,11 +41,15 @@ func (a *answer) WriteHeader(code int) {
 		a.ResponseWriter.WriteHeader(code)
 		return
 	}
-	if h := a.Header(); h.Get(requestIDHeader) == "" { // httputil's proxy clears headers behind an informational answer
+	h := a.Header()
+	if h.Get(requestIDHeader) == "" { // httputil's proxy clears headers behind an informational answer
 		h.Set(requestIDHeader, a.id)
 	}
-	if refusal := int(a.refusal.Load()); code >= 400 && refusal != 0 && refusal != code {
+	if refusal := int(a.refusal.Load()); code >= 400 && refusal != 0 && (refusal != code || refusal == http.StatusServiceUnavailable) {
 		a.ours, a.status = true, refusal
+		if refusal == http.StatusServiceUnavailable {
+			h.Set("Retry-After", "1")
+		}
 		a.bytes += sendDetail(a.ResponseWriter, refusal, refusals[refusal])
 		return
 	}
@@ -59,9 +65,23 @@ func (a *answer) Write(p []byte) (int, error) {
 	if a.ours {
 		return len(p), nil
 	}
-	n, err := a.ResponseWriter.Write(p)
-	a.bytes += int64(n)
-	return n, err
+	total := 0
+	for { // in pieces, so that a long part has as long as it needs while it moves
+		piece := p[total:min(len(p), total+mostAtOnce)]
+		wait := a.mayWait(len(piece))
+		if wait {
+			a.writes()
+		}
+		n, err := a.ResponseWriter.Write(piece)
+		if wait {
+			a.written()
+		}
+		a.bytes += int64(n)
+		total += n
+		if err != nil || total >= len(p) {
+			return total, a.failed(err)
+		}
+	}
 }
 
 // Flush sends what is buffered.
@@ -72,7 +92,11 @@ func (a *answer) FlushError() error {
 	if a.status == 0 {
 		a.WriteHeader(http.StatusOK)
 	}
-	return a.control.Flush()
+	a.writes()
+	err := a.control.Flush()
+	a.stall.pending = 0
+	a.written()
+	return a.failed(err)
 }
 
 // sendDetail answers as all of the API does, and returns the length of the body.

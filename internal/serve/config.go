@@ -14,10 +14,15 @@ type Config struct {
 	Listen string `yaml:"listen"`
 	// AdminAddr is the address of metrics and pprof; empty: no such listener.
 	AdminAddr string `yaml:"admin_addr"`
+	// ExtProcAddr is the address of Envoy's external processing, over gRPC; empty: no such listener. It asks for no key.
+	ExtProcAddr string `yaml:"ext_proc_addr"`
 	// InferAPIURL is the engine's base URL. It may hold a password, which [Config.String] hides.
 	InferAPIURL string `yaml:"infer_api_url"`
 	// Stateless keeps no index.
 	Stateless bool `yaml:"stateless"`
+	// CompatIncrementalOrder keeps the reference's order of reordered_contexts in later answers of /reorder, which is
+	// that of the request and does not fit original_indices.
+	CompatIncrementalOrder bool `yaml:"compat_incremental_order"`
 	// Model names the chat template.
 	Model string `yaml:"model"`
 	// LogLevel is debug, info, warning or error.
@@ -32,10 +37,16 @@ type Config struct {
 	CloudAPIKeyFile string `yaml:"cloud_api_key_file"`
 	// ExtendedCache asks the provider to keep its cache longer.
 	ExtendedCache bool `yaml:"extended_cache"`
+	// Prices are those of models, for the figures in money; none: there are no such figures.
+	Prices []Price `yaml:"prices"`
+	// Currency is what Prices are in. Amounts are labelled with it, nothing is converted.
+	Currency string `yaml:"currency"`
 	// ChunkModulus is the mean length of a deduplicated block in lines.
 	ChunkModulus int `yaml:"chunk_modulus"`
 	// Policy is the order policy, see contextpilot.PolicyNames; empty: the default one.
 	Policy string `yaml:"policy"`
+	// Plan says how prompts are planned.
+	Plan Plan `yaml:"plan"`
 	// Workers and MaxTokens are options of the reference without effect here, see [Config.Warnings].
 	Workers   int `yaml:"workers"`
 	MaxTokens int `yaml:"max_tokens"`
@@ -57,6 +68,8 @@ type Config struct {
 	TrustTenantHeader string `yaml:"trust_tenant_header"`
 	// TLS switches the main listener to TLS.
 	TLS TLS `yaml:"tls"`
+	// Trace says where spans go; see package tracing.
+	Trace Trace `yaml:"trace"`
 	// Limits bound what clients may send and what is remembered of them.
 	Limits Limits `yaml:"limits"`
 	// Timeouts bound how long things may take.
@@ -73,6 +86,13 @@ type Key struct {
 	File string `yaml:"file"`
 }
 
+// Plan says how prompts are planned.
+type Plan struct {
+	// Window is how long a prompt that begins with documents waits for others, to be planned together with them; 0: it
+	// does not wait.
+	Window time.Duration `yaml:"window"`
+}
+
 // TLS names PEM files. Cert and Key are given together; they are read again on [Server.Reload].
 type TLS struct {
 	Cert string `yaml:"cert"`
@@ -81,10 +101,25 @@ type TLS struct {
 	ClientCA string `yaml:"client_ca"`
 }
 
+// Trace sends traces of OpenTelemetry to a collector.
+type Trace struct {
+	// Endpoint is the URL of a collector that takes OTLP over HTTP; without a path it is asked at /v1/traces. Empty: off.
+	Endpoint string `yaml:"endpoint"`
+	// Headers go with each request to the collector: name=value,name=value, with values in percent encoding.
+	Headers Secret `yaml:"headers"`
+	// HeadersFile is a file that holds Headers, in place of them; [Config.ReadSecrets] clears it.
+	HeadersFile string `yaml:"headers_file"`
+	// Sample is the share of traces, 0 to 1, that are recorded where the client's traceparent does not decide.
+	Sample float64 `yaml:"sample"`
+}
+
 // Limits are all at least 1.
 type Limits struct {
 	// BodyBytes bounds the body of a request; more is 413.
 	BodyBytes int64 `yaml:"body_bytes"`
+	// InFlightBytes bounds the bodies that are in memory at a time, those that pass unread left out. A body that finds
+	// no room waits for Timeouts.InFlight; then it is 503. One that is alone always has room.
+	InFlightBytes int64 `yaml:"in_flight_bytes"`
 	// HeaderBytes bounds request line and headers; more (by 4 KiB, a slack of net/http) is 431. It needs a restart.
 	HeaderBytes int `yaml:"header_bytes"`
 	// Contexts bounds the contexts of one request.
@@ -97,19 +132,28 @@ type Limits struct {
 	Tenants int `yaml:"tenants"`
 }
 
-// Timeouts are all more than 0, but Drain, which may be 0. None ends an answer that is being sent.
+// Timeouts are all more than 0, but InFlight, LameDuck and Drain, which may be 0. Write ends an answer that its client does
+// not take; the others end none that is being sent.
 type Timeouts struct {
 	// ReadHeader is from the first byte of a connection or request to the end of its headers.
 	ReadHeader time.Duration `yaml:"read_header"`
 	// ReadBody is from the end of the headers to the end of the body; later is 408.
 	ReadBody time.Duration `yaml:"read_body"`
+	// InFlight is how long a body may wait for room, see Limits.InFlightBytes; later is 503. It is part of ReadBody.
+	InFlight time.Duration `yaml:"in_flight"`
+	// Write is how long a client may take none of an answer that is there for it; then the connection is closed. How
+	// long an engine says nothing does not count.
+	Write time.Duration `yaml:"write"`
 	// Idle is how long a connection may wait for its next request.
 	Idle time.Duration `yaml:"idle"`
 	// UpstreamConnect is for connecting to the engine.
 	UpstreamConnect time.Duration `yaml:"upstream_connect"`
 	// UpstreamHeader is from the request to the status line of the engine's answer.
 	UpstreamHeader time.Duration `yaml:"upstream_header"`
-	// Drain is how long running answers may go on after the server was told to stop.
+	// LameDuck is how long the server goes on taking requests after it was told to stop, with /readyz at 503, so that
+	// those who send them see it and go elsewhere.
+	LameDuck time.Duration `yaml:"lame_duck"`
+	// Drain is how long running answers may go on after the listener has closed.
 	Drain time.Duration `yaml:"drain"`
 }
 
@@ -123,17 +167,21 @@ func Default() Config {
 		LogLevel:     "info",
 		LogFormat:    "text",
 		ChunkModulus: 13,
+		Trace:        Trace{Sample: 1},
 		Limits: Limits{
-			BodyBytes:   64 << 20,
-			HeaderBytes: 64 << 10,
-			Contexts:    4096,
-			Blocks:      1_000_000,
-			Sessions:    100_000,
-			Tenants:     1024,
+			BodyBytes:     64 << 20,
+			InFlightBytes: 1 << 30,
+			HeaderBytes:   64 << 10,
+			Contexts:      4096,
+			Blocks:        1_000_000,
+			Sessions:      100_000,
+			Tenants:       1024,
 		},
 		Timeouts: Timeouts{
 			ReadHeader:      10 * time.Second,
 			ReadBody:        time.Minute,
+			InFlight:        2 * time.Second,
+			Write:           5 * time.Minute,
 			Idle:            2 * time.Minute,
 			UpstreamConnect: 10 * time.Second,
 			UpstreamHeader:  time.Hour, // the reference's only timeout
@@ -146,6 +194,7 @@ func Default() Config {
 func (c Config) String() string {
 	type plain Config // without String
 	c.InferAPIURL = redacted(c.InferAPIURL)
+	c.Trace.Endpoint = redacted(c.Trace.Endpoint)
 	return fmt.Sprintf("%+v", plain(c))
 }
 
@@ -154,7 +203,7 @@ func (c Config) LogValue() slog.Value { return slog.StringValue(c.String()) }
 
 // clone copies what Config points to.
 func (c Config) clone() Config {
-	c.Keys = slices.Clone(c.Keys)
+	c.Keys, c.Prices = slices.Clone(c.Keys), slices.Clone(c.Prices)
 	return c
 }
 

@@ -1,25 +1,29 @@
 package serve
 
 import (
+	"context"
 	"errors"
 	"io"
 	"net/http"
 	"os"
 	"time"
+
+	"github.com/ragpilot/ragpilot/internal/intake"
 )
 
 // refusals are the answers for bodies that were not read to their end.
 var refusals = map[int]string{
 	http.StatusRequestEntityTooLarge: "Request body too large",
 	http.StatusRequestTimeout:        "Request body took too long",
+	http.StatusServiceUnavailable:    "Too many bytes of requests are being worked on, try again",
 }
 
 // handle is a handler behind the first middleware. It may be called concurrently.
 type handle func(a *answer, r *http.Request)
 
-// limited bounds the body in bytes and in time. A length that is announced is refused at once. One that shows while it
-// is read ends in a [http.MaxBytesError] for the reader, or in [os.ErrDeadlineExceeded]; the error that the handler
-// then answers with, whichever it is, is sent as 413 or 408.
+// limited bounds the body in bytes and in time, and all bodies together. A length that is announced is refused at once. One
+// that shows while it is read ends in a [http.MaxBytesError] for the reader, in [os.ErrDeadlineExceeded], or in
+// [intake.ErrFull]; the error that the handler then answers with, whichever it is, is sent as 413, 408 or 503.
 func (s *Server) limited(next handle) handle {
 	return func(a *answer, r *http.Request) {
 		limit := s.live.Load().Limits.BodyBytes
@@ -29,7 +33,9 @@ func (s *Server) limited(next handle) handle {
 		}
 		if r.Body != nil && r.Body != http.NoBody {
 			// MaxBytesReader wants net/http's own writer, to close the connection.
-			r.Body = &body{ReadCloser: http.MaxBytesReader(a.ResponseWriter, r.Body, limit), answer: a}
+			b := &body{ReadCloser: http.MaxBytesReader(a.ResponseWriter, r.Body, limit), Share: s.bodies.Open(), server: s, answer: a}
+			defer b.Release()
+			r.Body = b
 			// It is for the body only: net/http takes it away when the body has ended, and replaces it when the
 			// handler has returned. A writer without a connection, in a test, has none.
 			_ = a.control.SetReadDeadline(time.Now().Add(s.timeouts.ReadBody))
@@ -38,10 +44,23 @@ func (s *Server) limited(next handle) handle {
 	}
 }
 
-// body is a request's body. Like every body it has one reader at a time, which need not be the handler's goroutine.
+// body is a request's body. Like every body it has one reader at a time, which need not be the handler's goroutine. It is
+// an [intake.Holder].
 type body struct {
 	io.ReadCloser
+	*intake.Share
+	server *Server
 	answer *answer
+}
+
+// Hold notes why a body was not read on.
+func (b *body) Hold(ctx context.Context, n int) error {
+	err := b.Share.Hold(ctx, n)
+	if errors.Is(err, intake.ErrFull) {
+		b.answer.refusal.Store(http.StatusServiceUnavailable)
+		b.server.metrics.NoRoom()
+	}
+	return err
 }
 
 // Read notes why a body ended early.

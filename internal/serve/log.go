@@ -3,6 +3,7 @@ package serve
 import (
 	"io"
 	"log/slog"
+	"strings"
 )
 
 // NewLogger returns a logger that writes text or json, at the level that live has at the moment. The lines of a
@@ -13,4 +14,17 @@ func NewLogger(w io.Writer, format string, live *Live) *slog.Logger {
 		return slog.New(slog.NewJSONHandler(w, o))
 	}
 	return slog.New(slog.NewTextHandler(w, o))
+}
+
+// StandardLog returns an output for package log, in which libraries write that know no other log. Each line is logged as
+// a warning, up to the bytes of a peer that it quotes: these may be a part of an answer.
+func StandardLog(l *slog.Logger) io.Writer { return standardLog{l} }
+
+type standardLog struct{ log *slog.Logger }
+
+func (s standardLog) Write(line []byte) (int, error) {
+	text, _, _ := strings.Cut(strings.TrimSpace(string(line)), ` starting with "`)
+	text, _, _ = strings.Cut(text, "\n")
+	s.log.Warn("a library says", "text", text)
+	return len(line), nil
 }

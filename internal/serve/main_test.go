@@ -59,7 +59,7 @@ type running struct {
 	stop       func() error       // the same, and returns what Run returned
 }
 
-func start(t *testing.T, cfg serve.Config, api http.HandlerFunc, load ...func() (serve.Config, error)) *running {
+func start(t testing.TB, cfg serve.Config, api http.HandlerFunc, load ...func() (serve.Config, error)) *running {
 	t.Helper()
 	r := &running{log: new(logs)}
 	live := serve.NewLive(cfg)
@@ -71,7 +71,7 @@ func start(t *testing.T, cfg serve.Config, api http.HandlerFunc, load ...func() 
 	return r
 }
 
-func (r *running) begin(t *testing.T, cfg serve.Config, api http.Handler, options serve.Options) {
+func (r *running) begin(t testing.TB, cfg serve.Config, api http.Handler, options serve.Options) {
 	t.Helper()
 	var err error
 	if r.Server, err = serve.New(cfg, api, options); err != nil {

@@ -17,6 +17,8 @@ type Metrics struct {
 	panics       prometheus.Counter
 	authFailures *prometheus.CounterVec
 	reloads      *prometheus.CounterVec
+	noRoom       prometheus.Counter
+	stalled      prometheus.Counter
 }
 
 // NewRegistry returns a registry with metrics of the Go runtime and of the process.
@@ -55,9 +57,17 @@ func NewMetrics(reg prometheus.Registerer) (*Metrics, error) {
 			Name: "ragpilot_config_reloads_total",
 			Help: "Reloads of the configuration, by whether they were taken over or refused.",
 		}, []string{"result"}),
+		noRoom: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "ragpilot_http_bodies_refused_total",
+			Help: "Request bodies answered 503 because others took limits.in_flight_bytes.",
+		}),
+		stalled: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "ragpilot_http_answers_stalled_total",
+			Help: "Answers that were broken off because the client took none of them for timeouts.write.",
+		}),
 	}
 	var err error
-	for _, c := range []prometheus.Collector{m.requests, m.seconds, m.inFlight, m.panics, m.authFailures, m.reloads} {
+	for _, c := range []prometheus.Collector{m.requests, m.seconds, m.inFlight, m.panics, m.authFailures, m.reloads, m.noRoom, m.stalled} {
 		err = errors.Join(err, reg.Register(c))
 	}
 	// Counters that stand at 0 before their first event: an alert on an increase sees that event.
@@ -102,4 +112,18 @@ func (m *Metrics) Reloaded(err error) {
 		result = "refused"
 	}
 	m.reloads.WithLabelValues(result).Inc()
+}
+
+// NoRoom is called when a body was refused because all bodies together are too large.
+func (m *Metrics) NoRoom() { m.noRoom.Inc() }
+
+// Stalled is called when an answer was broken off because its client did not take it.
+func (m *Metrics) Stalled() { m.stalled.Inc() }
+
+// bodyGauge shows how many bytes of bodies are in memory.
+func bodyGauge(used func() int64) prometheus.Collector {
+	return prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "ragpilot_http_body_bytes_in_flight",
+		Help: "Bytes of request bodies that are in memory, see limits.in_flight_bytes.",
+	}, func() float64 { return float64(used()) })
 }

@@ -11,6 +11,8 @@ import (
 	"runtime/debug"
 	"strings"
 	"time"
+
+	"github.com/ragpilot/ragpilot/internal/tracing"
 )
 
 // requestIDHeader carries the request's ID to the client. It is not X-Request-Id, which may come from the engine.
@@ -35,9 +37,17 @@ func (s *Server) observed(next handle) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		began := time.Now()
 		rec, route := &record{id: requestID(r)}, Route(r.URL.Path)
-		a := newAnswer(w, rec.id)
+		a := newAnswer(w, r, rec.id, stall{patience: s.timeouts.Write, stalled: s.metrics.Stalled})
+		if s.state.Load() == draining {
+			a.Header().Set("Connection", "close") // the next request goes elsewhere
+		}
 		s.inFlight.Add(1)
 		s.metrics.Began()
+		ctx, span := r.Context(), tracing.Span{}
+		if !isProbe(route) {
+			ctx, span = s.options.Tracer.Server(ctx, r.Header, r.Method, route)
+			span.Text(tracing.RequestID, rec.id)
+		}
 		aborted := true // until next returns: it also ends by the panic that makes net/http break off
 		defer func() {
 			took := time.Since(began)
@@ -50,6 +60,7 @@ func (s *Server) observed(next handle) http.Handler {
 				counted = 0
 			}
 			s.metrics.Ended(route, counted, took)
+			ended(span, rec, status, aborted)
 			s.inFlight.Add(-1)
 			level := slog.LevelInfo
 			if isProbe(route) {
@@ -62,11 +73,27 @@ func (s *Server) observed(next handle) http.Handler {
 			if aborted {
 				attrs = append(attrs, slog.Bool("aborted", true))
 			}
+			if span.Recorded() {
+				attrs = append(attrs, slog.String("trace_id", span.TraceID()))
+			}
 			s.log.LogAttrs(r.Context(), level, "request", attrs...)
 		}()
-		next(a, r.WithContext(context.WithValue(r.Context(), recordKey{}, rec)))
+		next(a, r.WithContext(context.WithValue(ctx, recordKey{}, rec)))
+		a.finish()
 		aborted = false
 	})
+}
+
+// ended ends a request's span. A status of 0 is none that was sent.
+func ended(span tracing.Span, rec *record, status int, aborted bool) {
+	span.Text(tracing.Tenant, rec.tenant)
+	if status != 0 {
+		span.Status(status)
+	}
+	if aborted {
+		span.Fail("aborted")
+	}
+	span.End()
 }
 
 // recovered turns a panic into a 500 and lets the server live. An answer that has begun is broken off, so that the

@@ -39,10 +39,10 @@ func TestSampleConfiguration(t *testing.T) {
 	if err != nil {
 		t.Fatalf("%v in\n%s", err, text)
 	}
-	if len(got.Keys) != 2 || got.TLS.Cert == "" || got.TLS.ClientCA == "" {
+	if len(got.Keys) != 2 || len(got.Prices) != 1 || got.TLS.Cert == "" || got.TLS.ClientCA == "" {
 		t.Errorf("examples: %v", got)
 	}
-	got.Keys, got.TLS = nil, serve.TLS{}
+	got.Keys, got.Prices, got.TLS = nil, nil, serve.TLS{}
 	if diff := cmp.Diff(serve.Default(), got); diff != "" {
 		t.Errorf("not the defaults: %s", diff)
 	}

@@ -42,7 +42,7 @@ func TestReload(t *testing.T) {
 		t.Error("before")
 	}
 
-	rewrite("keys: [{tenant: red, key: new-key}]\nlimits: {body_bytes: 50, sessions: 9, header_bytes: 9999}\nhold_out: 0.5\nshadow: true\nlog_level: error\npolicy: sorted\ntimeouts: {drain: 1s}\nlisten: 127.0.0.1:1\n")
+	rewrite("keys: [{tenant: red, key: new-key}]\nlimits: {body_bytes: 50, in_flight_bytes: 77, sessions: 9, header_bytes: 9999}\nhold_out: 0.5\nshadow: true\nlog_level: error\npolicy: sorted\ntimeouts: {drain: 1s}\nlisten: 127.0.0.1:1\n")
 	if err := r.Reload(); err != nil {
 		t.Fatal(err)
 	}
@@ -50,7 +50,7 @@ func TestReload(t *testing.T) {
 		t.Error("keys and limits of the new file do not hold")
 	}
 	live := r.Live().Load()
-	if live.HoldOut != 0.5 || !live.Shadow || live.Limits.Sessions != 9 || live.LogLevel != "error" || r.Live().Level() != slog.LevelError || len(live.Keys) != 1 {
+	if live.HoldOut != 0.5 || !live.Shadow || live.Limits.Sessions != 9 || live.Limits.InFlightBytes != 77 || live.LogLevel != "error" || r.Live().Level() != slog.LevelError || len(live.Keys) != 1 {
 		t.Errorf("live: %+v", live)
 	}
 	if live.Limits.HeaderBytes != serve.Default().Limits.HeaderBytes {
@@ -75,7 +75,7 @@ func TestReload(t *testing.T) {
 	if code("", 100) != 200 {
 		t.Error("keys were taken out of the file, and are asked for")
 	}
-	contains(t, "log", r.log.String(), "configuration reloaded", "changed=\"[log_level shadow hold_out keys limits.body_bytes limits.sessions]\"",
+	contains(t, "log", r.log.String(), "configuration reloaded", "changed=\"[log_level shadow hold_out keys limits.body_bytes limits.in_flight_bytes limits.sessions]\"",
 		"restart is needed", "fields=\"[model policy limits.header_bytes timeouts.drain]\"")
 }
 

@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// Run opens the listeners and serves until ctx ends. Then /readyz says 503, the main listener closes, and answers that
-// are being made have Timeouts.Drain to come to their end: after it their contexts and connections are cut. Run returns
+// Run opens the listeners and serves until ctx ends. Then /readyz says 503, the main listener closes after
+// Timeouts.LameDuck, and answers that are being made have Timeouts.Drain to come to their end: after it their contexts and connections are cut. Run returns
 // nil if none was cut. It leaves no goroutine behind, unless a handler that was cut does not return within 2 seconds.
 func (s *Server) Run(ctx context.Context) error {
 	if s.began.Swap(true) {
@@ -103,9 +103,14 @@ const cutGrace = 2 * time.Second
 
 func (s *Server) drain(ctx context.Context) error {
 	s.state.Store(draining)
+	if pause := s.timeouts.LameDuck; pause > 0 {
+		s.log.Info("told to stop, requests are still taken", "for", pause)
+		<-time.After(pause)
+	}
 	s.log.Info("draining", "requests", s.inFlight.Load(), "for_at_most", s.timeouts.Drain)
 	bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.timeouts.Drain)
 	defer cancel()
+	defer s.flush(bounded)
 	err := s.mainServer.Shutdown(bounded)
 	if err == nil || !errors.Is(err, context.DeadlineExceeded) {
 		return err
@@ -124,6 +129,24 @@ func (s *Server) drain(ctx context.Context) error {
 		return nil // connections on which nothing was asked
 	}
 	return fmt.Errorf("serve: requests that were cut, since they had not ended within %v: %d", s.timeouts.Drain, n)
+}
+
+// Traces get what is left of the time for draining, but not more than maxFlush, so that a collector that is gone does not
+// hold a restart up. They get minFlush even if nothing is left.
+const (
+	minFlush = time.Second
+	maxFlush = 5 * time.Second
+)
+
+// flush sends the spans of the last requests. Those that get lost are counted by the tracer.
+func (s *Server) flush(draining context.Context) {
+	left := minFlush
+	if end, ok := draining.Deadline(); ok {
+		left = min(max(time.Until(end), minFlush), maxFlush)
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(draining), left)
+	defer cancel()
+	_ = s.options.Tracer.Flush(ctx)
 }
 
 // closeAdmin gives a last scrape a second.

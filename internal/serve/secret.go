@@ -44,6 +44,9 @@ func (c Config) ReadSecrets() (Config, error) {
 	if err := readSecret("cloud_api_key", &c.CloudAPIKey, &c.CloudAPIKeyFile); err != nil {
 		return c, err
 	}
+	if err := readSecret("trace.headers", &c.Trace.Headers, &c.Trace.HeadersFile); err != nil {
+		return c, err
+	}
 	for i := range c.Keys {
 		if err := readSecret(fmt.Sprintf("keys[%d]", i), &c.Keys[i].Key, &c.Keys[i].File); err != nil {
 			return c, err

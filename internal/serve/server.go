@@ -13,6 +13,9 @@ import (
 	"sync/atomic"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/ragpilot/ragpilot/internal/intake"
+	"github.com/ragpilot/ragpilot/internal/tracing"
 )
 
 // Options are what a [Server] gets from the program around it. The zero value will do.
@@ -25,6 +28,9 @@ type Options struct {
 	Registry *prometheus.Registry
 	// Load returns the configuration that [Server.Reload] takes over, as [Source.Load] does. Nil: nothing to reload.
 	Load func() (Config, error)
+	// Tracer makes a span of every request but probes, and is flushed when the last answer has ended; whoever opened it
+	// closes it. Nil: none.
+	Tracer *tracing.Tracer
 	// Hangup makes Run call Reload for each value; nil: never.
 	Hangup <-chan os.Signal
 }
@@ -36,6 +42,7 @@ type Server struct {
 	log          *slog.Logger
 	live         *Live
 	metrics      *Metrics
+	bodies       *intake.Budget
 	timeouts     Timeouts
 	tenantHeader string
 	admin        *http.ServeMux
@@ -84,6 +91,10 @@ func New(cfg Config, api http.Handler, o Options) (*Server, error) {
 		reg = NewRegistry()
 	}
 	if s.metrics, err = NewMetrics(reg); err != nil {
+		return nil, fmt.Errorf("serve: metrics: %w", err)
+	}
+	s.bodies = intake.NewBudget(func() int64 { return s.live.Load().Limits.InFlightBytes }, cfg.Timeouts.InFlight)
+	if err := reg.Register(bodyGauge(s.bodies.Used)); err != nil {
 		return nil, fmt.Errorf("serve: metrics: %w", err)
 	}
 	base, cut := context.WithCancel(context.Background())

@@ -13,8 +13,8 @@ type Source struct {
 	// File is a YAML file, see [Decode]; empty: none. Names of files in it that are not absolute are relative to its
 	// folder.
 	File string
-	// Env looks up the environment variables of the reference, CONTEXTPILOT_*; nil: none. An empty one counts as
-	// not set.
+	// Env looks up the environment variables of the reference, CONTEXTPILOT_*, and those of OpenTelemetry, OTEL_*; nil:
+	// none. An empty one counts as not set.
 	Env func(name string) (string, bool)
 	// Flags changes what flags say, and the RAGPILOT_* variables that stand for them; nil: none.
 	Flags func(*Config) error
@@ -66,7 +66,7 @@ func readFile(name string, base Config) (Config, error) {
 		return base, fmt.Errorf("%s: %w", name, err)
 	}
 	dir := filepath.Dir(name)
-	for _, path := range []*string{&c.CloudAPIKeyFile, &c.StateDir, &c.TLS.Cert, &c.TLS.Key, &c.TLS.ClientCA} {
+	for _, path := range []*string{&c.CloudAPIKeyFile, &c.Trace.HeadersFile, &c.StateDir, &c.TLS.Cert, &c.TLS.Key, &c.TLS.ClientCA} {
 		*path = under(dir, *path)
 	}
 	for i := range c.Keys {
@@ -126,5 +126,5 @@ func (c *Config) applyEnv(lookup func(string) (string, bool)) error {
 			return err
 		}
 	}
-	return nil
+	return c.Trace.applyEnv(lookup)
 }

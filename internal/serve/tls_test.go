@@ -24,14 +24,14 @@ import (
 
 // authority signs certificates that are good for an hour and for 127.0.0.1.
 type authority struct {
-	t    *testing.T
+	t    testing.TB
 	dir  string
 	cert *x509.Certificate
 	key  *ecdsa.PrivateKey
 	next int64
 }
 
-func newAuthority(t *testing.T) *authority {
+func newAuthority(t testing.TB) *authority {
 	t.Helper()
 	a := &authority{t: t, dir: t.TempDir(), next: 1}
 	a.cert, a.key = a.sign(func(c *x509.Certificate) {

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/ragpilot/ragpilot/contextpilot"
+	"github.com/ragpilot/ragpilot/internal/tracing"
 )
 
 // ErrBadConfig is wrapped by every error about a configuration.
@@ -34,7 +35,10 @@ func (c Config) Validate() error {
 	if c.AdminAddr != "" {
 		p.checkAddress("admin_addr", c.AdminAddr)
 	}
-	p.checkUpstream(c.InferAPIURL)
+	if c.ExtProcAddr != "" {
+		p.checkAddress("ext_proc_addr", c.ExtProcAddr)
+	}
+	p.checkURL("infer_api_url", c.InferAPIURL)
 	p.oneOf("log_level", c.LogLevel, "debug", "info", "warning", "error")
 	p.oneOf("log_format", c.LogFormat, "text", "json")
 	p.oneOf("cloud_provider", c.CloudProvider, "", "anthropic", "openai", "minimax")
@@ -55,8 +59,10 @@ func (c Config) Validate() error {
 		p.add("trust_tenant_header", h, "carries keys")
 	}
 	p.checkKeys(c.Keys)
+	p.checkPrices(c)
 	p.checkNumbers(c)
 	p.checkTLS(c.TLS)
+	p.checkTrace(c.Trace)
 	return errors.Join(p...)
 }
 
@@ -83,17 +89,33 @@ func (p *problems) checkAddress(field, value string) {
 	}
 }
 
-func (p *problems) checkUpstream(value string) {
+func (p *problems) checkURL(field, value string) {
 	u, err := url.Parse(value)
 	switch {
 	case err != nil:
-		p.add("infer_api_url", redacted(value), "is no URL")
+		p.add(field, redacted(value), "is no URL")
 	case u.Scheme != "http" && u.Scheme != "https":
-		p.add("infer_api_url", redacted(value), "want http or https")
+		p.add(field, redacted(value), "want http or https")
 	case u.Hostname() == "":
-		p.add("infer_api_url", redacted(value), "has no host")
+		p.add(field, redacted(value), "has no host")
 	case u.RawQuery != "" || u.ForceQuery || u.Fragment != "":
-		p.add("infer_api_url", redacted(value), "must have no query and no fragment")
+		p.add(field, redacted(value), "must have no query and no fragment")
+	}
+}
+
+func (p *problems) checkTrace(t Trace) {
+	if !(t.Sample >= 0 && t.Sample <= 1) { // also not a number
+		p.add("trace.sample", t.Sample, "want a share from 0 to 1")
+	}
+	if t.Endpoint == "" {
+		return // the rest may stand in the environment, for other programs
+	}
+	p.checkURL("trace.endpoint", t.Endpoint)
+	if u, err := url.Parse(t.Endpoint); err == nil && u.User != nil {
+		p.add("trace.endpoint", redacted(t.Endpoint), "must have no user: want trace.headers for keys")
+	}
+	if _, err := tracing.ParseHeaders(t.Headers.Reveal()); err != nil {
+		p.add("trace.headers", t.Headers, err.Error())
 	}
 }
 
@@ -131,6 +153,7 @@ func (p *problems) checkNumbers(c Config) {
 		{"workers", int64(c.Workers), 0},
 		{"max_tokens", int64(c.MaxTokens), 0},
 		{"limits.body_bytes", c.Limits.BodyBytes, 1},
+		{"limits.in_flight_bytes", c.Limits.InFlightBytes, 1},
 		{"limits.header_bytes", int64(c.Limits.HeaderBytes), 1},
 		{"limits.contexts", int64(c.Limits.Contexts), 1},
 		{"limits.blocks", int64(c.Limits.Blocks), 1},
@@ -147,6 +170,7 @@ func (p *problems) checkNumbers(c Config) {
 	}{
 		{"read_header", c.Timeouts.ReadHeader},
 		{"read_body", c.Timeouts.ReadBody},
+		{"write", c.Timeouts.Write},
 		{"idle", c.Timeouts.Idle},
 		{"upstream_connect", c.Timeouts.UpstreamConnect},
 		{"upstream_header", c.Timeouts.UpstreamHeader},
@@ -155,8 +179,18 @@ func (p *problems) checkNumbers(c Config) {
 			p.add("timeouts."+d.field, d.value, "want more than 0s")
 		}
 	}
-	if c.Timeouts.Drain < 0 {
-		p.add("timeouts.drain", c.Timeouts.Drain, "want at least 0s")
+	for _, d := range []struct {
+		field string
+		value time.Duration
+	}{
+		{"timeouts.in_flight", c.Timeouts.InFlight},
+		{"timeouts.lame_duck", c.Timeouts.LameDuck},
+		{"timeouts.drain", c.Timeouts.Drain},
+		{"plan.window", c.Plan.Window},
+	} {
+		if d.value < 0 {
+			p.add(d.field, d.value, "want at least 0s")
+		}
 	}
 }
 
@@ -187,11 +221,20 @@ func (c Config) Warnings() []string {
 	if c.CloudProvider == "" && c.ExtendedCache {
 		w = append(w, "extended_cache has no effect without cloud_provider")
 	}
+	if len(c.Prices) == 0 && c.Currency != "" {
+		w = append(w, "currency has no effect without prices")
+	}
 	if len(c.Keys) == 0 && c.TLS.ClientCA == "" && !loopback(c.Listen) {
 		w = append(w, "listen "+c.Listen+" can be reached from other machines, and neither keys nor tls.client_ca are set")
 	}
 	if c.AdminAddr != "" && !loopback(c.AdminAddr) {
 		w = append(w, "admin_addr "+c.AdminAddr+" can be reached from other machines and asks for no key")
+	}
+	if c.ExtProcAddr != "" && !loopback(c.ExtProcAddr) {
+		w = append(w, "ext_proc_addr "+c.ExtProcAddr+" can be reached from other machines and asks for no key: only the gateway should reach it")
+	}
+	if c.Trace.Endpoint == "" && c.Trace.Headers+Secret(c.Trace.HeadersFile) != "" {
+		w = append(w, "trace.headers has no effect without trace.endpoint")
 	}
 	if c.TrustTenantHeader != "" {
 		w = append(w, "trust_tenant_header "+c.TrustTenantHeader+": a client that is not behind a gateway can claim any tenant")

@@ -8,6 +8,7 @@ import (
 
 	"github.com/ragpilot/ragpilot/contextpilot"
 	"github.com/ragpilot/ragpilot/internal/figures"
+	"github.com/ragpilot/ragpilot/internal/promptcache"
 	"github.com/ragpilot/ragpilot/internal/proxy"
 	"github.com/ragpilot/ragpilot/internal/serve"
 	"github.com/ragpilot/ragpilot/internal/ui"
@@ -23,6 +24,7 @@ type board struct {
 	live    *serve.Live
 	pilot   *contextpilot.Pilot
 	engine  string
+	expire  func() // takes out of the index what the engine does not hold any more
 }
 
 func newBoard(cfg serve.Config, live *serve.Live, pilot *contextpilot.Pilot, numbers *figures.Figures) *board {
@@ -30,7 +32,7 @@ func newBoard(cfg serve.Config, live *serve.Live, pilot *contextpilot.Pilot, num
 	if cfg.KeepTexts {
 		o.TextBytes = keptText
 	}
-	b := &board{Recent: ui.NewRecent(o), figures: numbers, live: live, pilot: pilot, engine: cfg.CloudProvider}
+	b := &board{Recent: ui.NewRecent(o), figures: numbers, live: live, pilot: pilot, engine: cfg.CloudProvider, expire: func() {}}
 	if b.engine == "" {
 		b.engine = host(cfg.InferAPIURL)
 	}
@@ -41,10 +43,13 @@ func newBoard(cfg serve.Config, live *serve.Live, pilot *contextpilot.Pilot, num
 func (b *board) Answered(r proxy.Report) {
 	b.figures.Answered(r)
 	d := ui.Detail{Request: ui.Request{
-		ID: r.ID, At: r.At, Tenant: r.Tenant, Session: r.Session, Path: r.Path, Model: r.Model, HeldOut: r.HeldOut, Failed: r.Failed,
+		ID: r.ID, At: r.At, Tenant: r.Tenant, Session: r.Session, Path: r.Path, Model: r.Model, HeldOut: r.HeldOut, Shadow: r.Shadow, Failed: r.Failed,
 		Documents: r.Documents, LeftOut: r.LeftOut, Replaced: r.Replaced, CharsSaved: r.CharsSaved,
 		PromptTokens: told(r.Prompt), CachedTokens: told(r.Cached), Predicted: told(r.Predicted), Total: r.Total.Seconds(),
 	}}
+	if r.Scope != nil && !r.HeldOut {
+		d.Engine = engineID(*r.Scope)
+	}
 	if !r.Failed {
 		ttft := r.TTFT.Seconds()
 		d.TTFT = &ttft
@@ -78,18 +83,45 @@ func told(n int) *int {
 
 // Data is what the dashboard shows.
 func (b *board) Data() ui.Data {
+	b.expire()
 	d := b.Recent.Data()
 	now := b.figures.Snapshot()
 	d.Saved.Tokens, d.Saved.Seconds = ui.Measured(now.ComputedTokens), ui.Measured(now.TTFT)
-	d.Saved.Money = ui.Priced(d.Saved.Tokens, 0, "")
-	if b.live.Load().Shadow {
-		d.Notice = "Shadow mode: requests are planned and forwarded as they came."
+	if now.Money != nil {
+		d.Saved.Money = ui.Priced(*now.Money, now.Currency)
 	}
-	st := b.pilot.Stats()
-	tokens, live := int(st.IndexTokens), int(st.LiveRequests)
-	e := ui.Engine{Name: b.engine, Tokens: &tokens, Live: &live}
-	d.Engines = []ui.Engine{e}
+	if now.Cloud != nil {
+		d.Cloud = cloud(now.Cloud)
+	}
+	if b.live.Load().Shadow {
+		const none = "shadow mode: requests are sent as they came, so that nothing is saved"
+		d.Shadow, d.Notice = true, "Shadow mode: requests are planned and sent as they came. What is said of them would have been done."
+		d.Saved.Tokens, d.Saved.Seconds = ui.Saving{Why: none}, ui.Saving{Why: none}
+		if d.Saved.Money != nil {
+			d.Saved.Money = &ui.Saving{Why: none}
+		}
+	}
+	d.Engines = b.engines()
 	return d
+}
+
+// shownTenants is how many tenants' accounts the dashboard lists; /figures has all.
+const shownTenants = 50
+
+// cloud is a provider's accounts as the dashboard shows them.
+func cloud(c *figures.Cloud) *ui.Cloud {
+	out := &ui.Cloud{Provider: c.Provider, Currency: c.Total.Currency, Total: account("", c.Total)}
+	for _, t := range c.Tenants[:min(len(c.Tenants), shownTenants)] {
+		out.Tenants = append(out.Tenants, account(t.Name, t.Account))
+	}
+	return out
+}
+
+func account(tenant string, a promptcache.Account) ui.Account {
+	return ui.Account{
+		Tenant: tenant, Answers: a.Requests, Plain: a.Plain, Read: a.Read, Written: a.Written + a.Long, Output: a.Output,
+		Cost: a.Cost, Saved: a.Saved,
+	}
 }
 
 // host returns the host of an address, without what else it may hold.

@@ -27,6 +27,7 @@ const (
 	people        = "a text for people"
 	cacheMarks    = "short tool results use up no breakpoint"
 	cacheCounts   = "entries are counted by content, and reads as hits"
+	cacheAccount  = "an account of tokens and money is added"
 )
 
 // What the engine answers where the recorded one was not asked.
@@ -96,6 +97,7 @@ var differences = []wiretest.Rule{
 	{Example: "live/upstream-down", At: "body/detail", Check: says("backend error: "), Why: people},
 
 	{Example: "cloud/*", At: "upstream/json/messages/0/content/4/cache_control", Check: anything, Why: cacheMarks},
+	{Example: "cloud/*", Endpoint: "GET /cloud/stats", At: "body/account", Check: accounted, Why: cacheAccount},
 	{Example: "cloud/anthropic-extended", At: "*/default_ttl", Want: "1h", Why: cacheCounts},
 	{Example: "cloud/anthropic-extended", At: "header/*/ttl_stats/default_ttl", Want: "1h", Why: cacheCounts},
 	{Example: "cloud/openai", At: "*/default_ttl", Want: "1h", Why: cacheCounts},
@@ -123,6 +125,17 @@ var differences = []wiretest.Rule{
 }
 
 func anything(wiretest.Exchange, any) error { return nil }
+
+// accounted checks an account's members.
+func accounted(_ wiretest.Exchange, got any) error {
+	o, _ := got.(object)
+	for _, member := range []string{"requests", "plain_tokens", "read_tokens", "written_tokens", "output_tokens"} {
+		if _, ok := o[member].(float64); !ok {
+			return fmt.Errorf("%s of %v", member, got)
+		}
+	}
+	return nil
+}
 
 // arrived checks that the engine got the client's bytes.
 func arrived(method string) func(wiretest.Exchange, any) error {

@@ -16,10 +16,10 @@ import (
 	"github.com/ragpilot/ragpilot/internal/httpapi"
 	"github.com/ragpilot/ragpilot/internal/orders"
 	"github.com/ragpilot/ragpilot/internal/orders/redisorders"
-	"github.com/ragpilot/ragpilot/internal/promptcache"
 	"github.com/ragpilot/ragpilot/internal/proxy"
 	"github.com/ragpilot/ragpilot/internal/serve"
 	"github.com/ragpilot/ragpilot/internal/state"
+	"github.com/ragpilot/ragpilot/internal/tracing"
 	"github.com/ragpilot/ragpilot/internal/ui"
 )
 
@@ -32,6 +32,10 @@ type Options struct {
 	ProviderBase *url.URL
 	// Transport replaces the one to the engine, for tests without a network; nil: proxy.NewTransport.
 	Transport http.RoundTripper
+	// Version is this program's, for traces; empty: that of the build.
+	Version string
+	// Tracer replaces the one that the configuration tells of, and is not closed here; nil: that one.
+	Tracer *tracing.Tracer
 }
 
 // API is everything that a server serves. Safe for concurrent use.
@@ -40,6 +44,7 @@ type API struct {
 	proxy   *proxy.Proxy
 	figures *figures.Figures
 	board   *board
+	tracer  *tracing.Tracer
 	closers []func() error
 }
 
@@ -58,7 +63,11 @@ func New(cfg serve.Config, o Options) (*API, error) {
 	if o.Registry == nil {
 		o.Registry = prometheus.NewRegistry()
 	}
-	numbers, err := figures.New(o.Registry)
+	money, err := newMoney(cfg, o.ProviderBase)
+	if err != nil {
+		return nil, err
+	}
+	numbers, err := figures.New(money.figures(o.Registry))
 	if err != nil {
 		return nil, err
 	}
@@ -70,14 +79,18 @@ func New(cfg serve.Config, o Options) (*API, error) {
 		return nil, fmt.Errorf("policy %q: %w", cfg.Policy, err)
 	}
 	a := &API{main: http.NewServeMux(), figures: numbers, board: newBoard(cfg, o.Live, pilot, numbers)}
+	a.board.expire = func() { a.proxy.Expire() }
 	index := httpapi.New(httpapi.Options{
-		Stateless: cfg.Stateless, MaxContexts: cfg.Limits.Contexts, MaxBlocks: cfg.Limits.Blocks, MaxTenants: cfg.Limits.Tenants,
+		Stateless: cfg.Stateless, CompatIncrementalOrder: cfg.CompatIncrementalOrder, MaxContexts: cfg.Limits.Contexts, MaxBlocks: cfg.Limits.Blocks, MaxTenants: cfg.Limits.Tenants,
 		OnReset: func(tenant string) { a.proxy.Forget(tenant, "") },
 		OnEvict: func(tenant string, ids []string) { a.proxy.Evicted(tenant, ids) },
 	})
+	if a.tracer, err = a.trace(cfg.Trace, o); err != nil {
+		return nil, err
+	}
 	po := proxy.Options{
-		Pilot: pilot, Index: index, Log: o.Log, Recorder: a.board, KeepTexts: cfg.KeepTexts, Modulus: cfg.ChunkModulus, MaxTenants: cfg.Limits.Tenants, MaxSessions: cfg.Limits.Sessions,
-		Transport: proxy.NewTransport(cfg.Timeouts.UpstreamConnect, cfg.Timeouts.UpstreamHeader),
+		Tracer: a.tracer, Pilot: pilot, Index: index, Log: o.Log, Recorder: a.board, KeepTexts: cfg.KeepTexts, Modulus: cfg.ChunkModulus, MaxTenants: cfg.Limits.Tenants, MaxSessions: cfg.Limits.Sessions,
+		Transport: proxy.NewTransport(cfg.Timeouts.UpstreamConnect, cfg.Timeouts.UpstreamHeader), Window: cfg.Plan.Window, RequestID: serve.RequestID,
 		Live: func() (bool, float64) {
 			now := o.Live.Load()
 			return now.Shadow, now.HoldOut
@@ -86,8 +99,9 @@ func New(cfg serve.Config, o Options) (*API, error) {
 	if o.Transport != nil {
 		po.Transport = o.Transport
 	}
-	if err := upstream(cfg, o.ProviderBase, &po); err != nil {
-		return nil, err
+	po.Provider = money.provider
+	if err := upstream(cfg, &po); err != nil {
+		return nil, errors.Join(err, a.Close())
 	}
 	if err := a.remember(cfg, o.Log, &po); err != nil {
 		return nil, errors.Join(err, a.Close())
@@ -105,12 +119,9 @@ func New(cfg serve.Config, o Options) (*API, error) {
 const maxRequests = 100_000
 
 // upstream sets where requests go.
-func upstream(cfg serve.Config, base *url.URL, po *proxy.Options) (err error) {
-	if cfg.CloudProvider != "" {
-		po.Provider, err = promptcache.New(promptcache.Options{
-			Provider: cfg.CloudProvider, Key: cfg.CloudAPIKey.Reveal(), Extended: cfg.ExtendedCache, Base: base,
-		})
-		return err
+func upstream(cfg serve.Config, po *proxy.Options) (err error) {
+	if po.Provider != nil {
+		return nil
 	}
 	po.Upstream, err = url.Parse(cfg.InferAPIURL)
 	if err != nil {
@@ -144,7 +155,14 @@ func (a *API) remember(cfg serve.Config, log *slog.Logger, po *proxy.Options) er
 		return fmt.Errorf("state_dir %q: %w", cfg.StateDir, err)
 	}
 	log.Info("state restored", "orders", back.Orders, "prompts", back.Plans, "skipped", back.Skipped)
-	po.Orders, po.Journal, po.Restored = st.Orders(po.Orders), st, back.Plans > 0
+	po.Orders = st.Orders(po.Orders)
+	if po.Provider != nil { // how long ago its prompts were sent is not in the state, and they do not live long
+		for _, scope := range po.Pilot.Scopes() {
+			po.Pilot.Observe(contextpilot.Event{Kind: contextpilot.Cleared, Scope: scope})
+		}
+		return nil
+	}
+	po.Journal, po.Restored = st, back.Plans > 0
 	return nil
 }
 

@@ -2,12 +2,14 @@ package ui
 
 import "time"
 
-// Source is asked for what the page shows. Both methods are called concurrently, Data every two seconds for each open
-// page, so neither may wait for an engine. What they return is only read.
+// Source is asked for what the page shows. Its methods are called concurrently, Data and Picture every two seconds for each
+// open page, so none may wait for an engine. What they return is only read.
 type Source interface {
 	Data() Data
 	// Request returns a request that Data named. ok is false if it is no longer kept.
 	Request(id string) (d Detail, ok bool)
+	// Picture returns what an engine that Data named holds. ok is false if its index is gone.
+	Picture(id string) (p Picture, ok bool)
 }
 
 // Data is all that the page shows but for the details of requests.
@@ -17,16 +19,18 @@ type Data struct {
 	Since    time.Time `json:"since"`      // what is counted is counted from here
 	Texts    bool      `json:"texts"`      // texts of prompts are kept
 	Interval float64   `json:"interval_s"` // seconds that a Sample stands for
+	Shadow   bool      `json:"shadow"`     // requests are forwarded as they came: what is done would have been done
 	Totals   Totals    `json:"totals"`
 	Saved    Savings   `json:"saved"`
+	Cloud    *Cloud    `json:"cloud"`    // nil: the engine is one's own
 	Samples  []Sample  `json:"samples"`  // oldest first
-	Engines  []Engine  `json:"engines"`  // empty: no index is kept
+	Engines  []Engine  `json:"engines"`  // by name; empty: nothing is in an index
 	Sessions []Session `json:"sessions"` // last active first
 	Requests []Request `json:"requests"` // newest first
 }
 
 // Totals are counted since Data.Since, times to the first byte over the last requests. Tokens are those of requests whose
-// answer named both numbers, held-out ones left aside.
+// answer named both numbers, held-out ones and those of shadow mode left aside.
 type Totals struct {
 	Requests        int        `json:"requests"`
 	Failed          int        `json:"failed"`
@@ -36,6 +40,17 @@ type Totals struct {
 	HitRatio        *float64   `json:"hit_ratio"`          // 0…1, cached of prompt tokens
 	HeldOutHitRatio *float64   `json:"held_out_hit_ratio"` // the same, of held-out requests
 	TTFT            *Quantiles `json:"ttft"`
+	Shadow          Shadow     `json:"shadow"`
+}
+
+// Shadow is about requests that were planned and forwarded as they came.
+type Shadow struct {
+	Requests int      `json:"requests"`
+	HitRatio *float64 `json:"hit_ratio"` // as they came
+	// What would have been done to them.
+	LeftOut    int `json:"left_out"`
+	Replaced   int `json:"replaced"`
+	CharsSaved int `json:"chars_saved"`
 }
 
 // Quantiles of times, in seconds.
@@ -47,9 +62,9 @@ type Quantiles struct {
 
 // Savings are what planning saves, each measured on its own.
 type Savings struct {
-	Tokens  Saving `json:"tokens"` // prompt tokens that the engine did not compute
-	Seconds Saving `json:"seconds"`
-	Money   Saving `json:"money"`
+	Tokens  Saving  `json:"tokens"` // prompt tokens that the engine did not compute
+	Seconds Saving  `json:"seconds"`
+	Money   *Saving `json:"money"` // nil: nothing has a price
 }
 
 // Saving is the mean that a planned request saves. [Measured] and [Priced] make them.
@@ -62,7 +77,27 @@ type Saving struct {
 	Why        string   `json:"why,omitempty"`
 }
 
-// Sample is one interval of time, held-out requests left aside.
+// Cloud is what a provider's cache has done, by the usage in its answers.
+type Cloud struct {
+	Provider string    `json:"provider"`
+	Currency string    `json:"currency"` // "": there are no prices
+	Total    Account   `json:"total"`
+	Tenants  []Account `json:"tenants"` // those served last, the last one first
+}
+
+// Account sums a tenant's answers.
+type Account struct {
+	Tenant  string   `json:"tenant"`
+	Answers int      `json:"answers"`
+	Plain   int      `json:"plain_tokens"`
+	Read    int      `json:"read_tokens"`
+	Written int      `json:"written_tokens"`
+	Output  int      `json:"output_tokens"`
+	Cost    *float64 `json:"cost"`  // nil: not known
+	Saved   *float64 `json:"saved"` // against the same prompts without a cache; may be below 0
+}
+
+// Sample is one interval of time, held-out requests left aside. Those of shadow mode are in it, as they came.
 type Sample struct {
 	At           time.Time `json:"at"` // its beginning
 	Requests     int       `json:"requests"`
@@ -70,22 +105,41 @@ type Sample struct {
 	CachedTokens int       `json:"cached_tokens"`
 }
 
-// Engine is one engine's cache as the index sees it. It is a belief: engines report evictions, if anything.
+// Engine is one cache as the index sees it: prompts of one tenant to one model that begin with the same text. It is a
+// belief: engines report evictions, if anything.
 type Engine struct {
-	Name      string   `json:"name"`      // unique
-	Tokens    *int     `json:"tokens"`    // in known prefixes
-	Capacity  *int     `json:"capacity"`  // tokens that the cache holds
-	Live      *int     `json:"live"`      // requests
-	Evictions *int     `json:"evictions"` // that the engine reported
-	Prefixes  []Prefix `json:"prefixes"`  // the largest, largest first; may be empty
+	ID       string   `json:"id"` // for addresses; unique
+	Name     string   `json:"name"`
+	Tenant   string   `json:"tenant"`
+	Front    string   `json:"front"`     // what its prompts begin with, as a hash
+	Tokens   *int     `json:"tokens"`    // in known prefixes
+	Capacity *int     `json:"capacity"`  // tokens that the cache holds; nil: not known
+	Live     *int     `json:"live"`      // prompts
+	HitRatio *float64 `json:"hit_ratio"` // of its requests since it is watched
 }
 
-// Prefix is the beginning that prompts share.
-type Prefix struct {
-	Name   string `json:"name"`
-	Tokens int    `json:"tokens"`
-	Live   int    `json:"live"` // requests that begin with it
+// Picture is the largest parts of an engine's cache, and how its hit ratio went.
+type Picture struct {
+	ID     string `json:"id"`
+	Live   int    `json:"live"`
+	Seen   int    `json:"seen"`   // prompts, the latest, that parts are counted over
+	Blocks int    `json:"blocks"` // that they begin with, behind different prefixes
+	Parts  []Part `json:"parts"`  // each behind its parent, as in contextpilot.Picture
+	// Samples are those of the engine's requests, oldest first.
+	Samples []Sample `json:"samples"`
 }
+
+// Part is a block behind others. Its name is a hash: the index knows no texts.
+type Part struct {
+	Name     string `json:"name"`
+	Parent   int    `json:"parent"` // index of the part in front; -1: none
+	Tokens   int    `json:"tokens"`
+	End      int    `json:"end"` // tokens from where prompts begin to its end
+	Requests int    `json:"requests"`
+}
+
+// MaxParts is how many parts of a picture are drawn.
+const MaxParts = 64
 
 // Session is a conversation, summed over the requests that are kept of it.
 type Session struct {
@@ -106,7 +160,9 @@ type Request struct {
 	Session      string    `json:"session"` // a name or a hash, never a text of the prompt; "": unknown
 	Path         string    `json:"path"`
 	Model        string    `json:"model"`
+	Engine       string    `json:"engine"`   // ID of the engine whose index the prompt begins in; "": none
 	HeldOut      bool      `json:"held_out"` // forwarded as it came, to compare with
+	Shadow       bool      `json:"shadow"`   // forwarded as it came; what is said to be done would have been done
 	Failed       bool      `json:"failed"`
 	Documents    int       `json:"documents"` // found
 	Reordered    int       `json:"reordered"` // documents that stand elsewhere than they came
@@ -124,7 +180,7 @@ type Request struct {
 type Detail struct {
 	Request
 	Before *Text   `json:"before"` // the prompt as it came, best laid out by [Prompt]; nil: not kept
-	After  *Text   `json:"after"`  // as it was forwarded
+	After  *Text   `json:"after"`  // as it was forwarded, or in shadow mode as it would have been
 	Orders []Order `json:"orders"`
 	Stages []Stage `json:"stages"` // in the order of time
 }

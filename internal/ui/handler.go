@@ -20,8 +20,8 @@ var assets embed.FS
 const policy = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; " +
 	"base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
 
-// Handler serves the page at /ui/, its data at /ui/data.json and a request at /ui/requests/{id}.json. Files of the page
-// have an ETag, what is measured is not stored.
+// Handler serves the page at /ui/, its data at /ui/data.json, a request at /ui/requests/{id}.json and an engine's picture at
+// /ui/engines/{id}.json. Files of the page have an ETag, what is measured is not stored.
 func Handler(src Source) http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("GET /ui", http.RedirectHandler("/ui/", http.StatusMovedPermanently))
@@ -46,6 +46,15 @@ func Handler(src Source) http.Handler {
 			return
 		}
 		send(w, d)
+	})
+	mux.HandleFunc("GET /ui/engines/{file}", func(w http.ResponseWriter, r *http.Request) {
+		id, isJSON := strings.CutSuffix(r.PathValue("file"), ".json")
+		p, ok := src.Picture(id)
+		if !isJSON || !ok {
+			http.NotFound(w, r)
+			return
+		}
+		send(w, p)
 	})
 	return guarded(mux)
 }

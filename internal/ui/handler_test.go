@@ -5,8 +5,11 @@ import (
 	"math"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"strings"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
 
 	"github.com/ragpilot/ragpilot/internal/ui"
 )
@@ -112,7 +115,12 @@ func TestHandlerTagsFiles(t *testing.T) {
 // TestPageNamesNoOther holds the files to what the policy allows.
 func TestPageNamesNoOther(t *testing.T) {
 	h := ui.Handler(newSample(1, ui.Options{}))
-	for _, path := range []string{"", "app.js", "overview.js", "detail.js", "compare.js", "chart.js", "dom.js", "format.js", "style.css"} {
+	files, err := os.ReadDir("assets")
+	if err != nil || len(files) < 10 {
+		t.Fatalf("%d files, %v", len(files), err)
+	}
+	for _, file := range files {
+		path := strings.TrimPrefix(file.Name(), "index.html")
 		text := ask(t, h, http.MethodGet, "/ui/"+path).body
 		for _, namespace := range []string{"'http://www.w3.org/2000/svg'", `"http://www.w3.org/2000/svg"`} {
 			text = strings.ReplaceAll(text, namespace, "")
@@ -143,5 +151,22 @@ func TestHandlerHidesFaults(t *testing.T) {
 	res := ask(t, ui.Handler(fixed{data: d}), http.MethodGet, "/ui/data.json")
 	if res.code != http.StatusInternalServerError || strings.Contains(res.body, "NaN") {
 		t.Errorf("%d %q", res.code, res.body)
+	}
+}
+
+func TestHandlerServesPictures(t *testing.T) {
+	want := ui.Picture{ID: "e", Live: 3, Seen: 2, Blocks: 1, Parts: []ui.Part{{Name: "00ff", Parent: -1, Tokens: 16, End: 16, Requests: 2}}}
+	h := ui.Handler(fixed{pictures: map[string]ui.Picture{"e": want}})
+	var got ui.Picture
+	if err := json.Unmarshal([]byte(ask(t, h, http.MethodGet, "/ui/engines/e.json").body), &got); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+	for _, path := range []string{"/ui/engines/other.json", "/ui/engines/e", "/ui/engines/"} {
+		if res := ask(t, h, http.MethodGet, path); res.code != http.StatusNotFound {
+			t.Errorf("%s: %d", path, res.code)
+		}
 	}
 }

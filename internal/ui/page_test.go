@@ -30,9 +30,9 @@ func TestPage(t *testing.T) {
 		p.shows(s.Data())
 		for id, want := range map[string]string{
 			"saved-tokens": "Tokens saved|1,512|95 %: 1,290 to 1,734", "saved-seconds": "Time saved|171 ms|95 %: 139 ms to 203 ms",
-			"saved-money": "Money saved|not measured|needs a price for tokens",
-			"engines":     "412K of 655K tokens in known prefixes|38 live requests|1,204 evictions reported|evictions not reported",
-			"notice":      "Sample data: no engine was measured.", "spoken": fmt.Sprintf("%d requests, hit ratio", s.Data().Totals.Requests),
+			"engines":      "gpu-0:8000, Qwen3-8B|support|search|412K|96.5K|21|38",
+			"engine-facts": "gpu-0:8000, Qwen3-8B, prompts that begin with the text a91f73c0d2b4e688: 38 live prompts, 412,368 tokens, capacity 655,360 tokens.",
+			"notice":       "Sample data: no engine was measured.", "spoken": fmt.Sprintf("%d requests, hit ratio", s.Data().Totals.Requests),
 		} {
 			for part := range strings.SplitSeq(want, "|") {
 				if got := p.text(id); !strings.Contains(strings.ReplaceAll(got, "\u00a0", " "), part) {
@@ -154,7 +154,7 @@ func TestPage(t *testing.T) {
 		s.bare = true
 		p := open(b, t, ui.Handler(s), "")
 		text := eval[string](p, `document.body.innerText`)
-		for want, n := range map[string]int{"not measured": 5, "--hold-out": 3, "No index is kept": 1, "None yet.": 2, "No answer has named its cached tokens yet.": 1} {
+		for want, n := range map[string]int{"not measured": 4, "--hold-out": 2, "Nothing is in an index yet": 1, "None yet.": 2, "No answer has named its cached tokens yet.": 1} {
 			if strings.Count(text, want) != n {
 				t.Errorf("%q is not there %d times: %s", want, n, text)
 			}
@@ -296,7 +296,7 @@ func (p *tab) shows(d ui.Data) {
 	}
 	for selector, want := range map[string]int{
 		"#chart .point": len(d.Samples), "#samples tr": len(d.Samples), "#requests tr": min(20, len(d.Requests)),
-		"#sessions tr": len(d.Sessions), "#engines > section": len(d.Engines),
+		"#sessions tr": len(d.Sessions), "#engines tr": len(d.Engines),
 	} {
 		if got := eval[int](p, `document.querySelectorAll("`+selector+`").length`); got != want {
 			p.t.Errorf("%s: %d, want %d", selector, got, want)
@@ -355,8 +355,9 @@ func hostileSource() fixed {
 	return fixed{
 		data: ui.Data{
 			Notice: x, Now: noon, Since: noon, Texts: true, Interval: 10, Totals: ui.Totals{Requests: 1},
-			Saved:    ui.Savings{Tokens: ui.Saving{Why: x}, Seconds: ui.Saving{Why: x}, Money: saving},
-			Engines:  []ui.Engine{{Name: x, Prefixes: []ui.Prefix{{Name: x, Tokens: 3}}}},
+			Saved:    ui.Savings{Tokens: ui.Saving{Why: x}, Seconds: ui.Saving{Why: x}, Money: &saving},
+			Cloud:    &ui.Cloud{Provider: x, Currency: x, Tenants: []ui.Account{{Tenant: x, Cost: new(1.0), Saved: new(-1.0)}}},
+			Engines:  []ui.Engine{{ID: x, Name: x, Tenant: x, Front: x}},
 			Sessions: []ui.Session{{ID: x, Tenant: x, Last: noon}},
 			Requests: []ui.Request{q},
 		},
@@ -364,5 +365,6 @@ func hostileSource() fixed {
 			Request: q, Before: &ui.Text{Text: x + "\nas it came"}, After: &ui.Text{Text: x},
 			Orders: []ui.Order{{Where: x, Sent: []int{1, 0}}}, Stages: []ui.Stage{{Name: x, Seconds: 1}},
 		}},
+		pictures: map[string]ui.Picture{x: {ID: x, Live: 2, Seen: 2, Blocks: 1, Parts: []ui.Part{{Name: x, Parent: -1, Tokens: 3, End: 3, Requests: 2}}}},
 	}
 }

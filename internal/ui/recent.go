@@ -11,6 +11,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/ragpilot/ragpilot/internal/gain"
+	"github.com/ragpilot/ragpilot/internal/lru"
 )
 
 // Options bound a Recent. The zero value is ready.
@@ -33,8 +34,8 @@ const (
 // Recent remembers the last requests and how the hit ratio went. It is a [Source] of all but savings and engines. Safe
 // for concurrent use.
 //
-// Memory is bounded by Requests × (2 × TextBytes + 16 KiB) + Samples × 64 bytes, whatever is added: at the defaults
-// 3.2 MiB, with 64 KiB of each text 28 MiB.
+// Memory is bounded by Requests × (2 × TextBytes + 16 KiB) + 65 × Samples × 64 bytes, whatever is added: at the defaults
+// 4.6 MiB, with 64 KiB of each text 29 MiB.
 type Recent struct {
 	opt   Options
 	since time.Time
@@ -43,10 +44,24 @@ type Recent struct {
 	added   int
 	ring    []Detail // the one added as number n stands at n modulo the length
 	byID    map[string]int
-	samples []slot // the one of interval n stands at n modulo the length
+	samples series
+	engines *lru.Cache[string, *watched] // by ID
 	totals  Totals
-	held    [2]int // prompt and cached tokens of held-out requests
+	// Prompt and cached tokens of those that were planned, held out, or in shadow mode.
+	planned, held, shadow [2]int
 }
+
+// maxEngines is how many engines have samples of their own: as many as a pilot keeps an index of.
+const maxEngines = 64
+
+// watched is what is counted of one engine.
+type watched struct {
+	samples series
+	tokens  [2]int // prompt, cached
+}
+
+// series are samples by time: the one of interval n stands at n modulo the length.
+type series []slot
 
 // slot is a Sample and the number of its interval.
 type slot struct {
@@ -63,7 +78,7 @@ func NewRecent(o Options) *Recent {
 	}
 	return &Recent{
 		opt: o, since: o.Now(), ring: make([]Detail, 0, o.Requests),
-		byID: make(map[string]int, o.Requests), samples: make([]slot, o.Samples),
+		byID: make(map[string]int, o.Requests), samples: make(series, o.Samples), engines: lru.New[string, *watched](maxEngines),
 	}
 }
 
@@ -108,32 +123,94 @@ func (r *Recent) count(q *Request, now time.Time) {
 		t.Failed++
 	}
 	counted := q.PromptTokens != nil && q.CachedTokens != nil
-	if q.HeldOut {
-		t.HeldOut++
-		if counted {
-			r.held[0] += *q.PromptTokens
-			r.held[1] += *q.CachedTokens
-		}
-		return
+	if !q.HeldOut || q.Shadow {
+		r.samples.add(q, r.interval(now), r.opt.Interval)
 	}
-	s := r.sample(now)
-	s.Requests++
+	var tokens *[2]int
+	switch {
+	case q.Shadow: // all are sent as they came
+		s := &t.Shadow
+		s.Requests++
+		s.LeftOut += q.LeftOut
+		s.Replaced += q.Replaced
+		s.CharsSaved += q.CharsSaved
+		tokens = &r.shadow
+	case q.HeldOut:
+		t.HeldOut++
+		tokens = &r.held
+	default:
+		tokens = &r.planned
+		if q.Engine != "" {
+			r.watch(q, now, counted)
+		}
+	}
 	if counted {
-		t.PromptTokens += *q.PromptTokens
-		t.CachedTokens += *q.CachedTokens
+		tokens[0] += *q.PromptTokens
+		tokens[1] += *q.CachedTokens
+	}
+}
+
+// watch adds a request to its engine's samples.
+func (r *Recent) watch(q *Request, now time.Time, counted bool) {
+	e, ok := r.engines.Get(q.Engine)
+	if !ok {
+		e = &watched{samples: make(series, len(r.samples))}
+		r.engines.Put(q.Engine, e)
+	}
+	e.samples.add(q, r.interval(now), r.opt.Interval)
+	if counted {
+		e.tokens[0] += *q.PromptTokens
+		e.tokens[1] += *q.CachedTokens
+	}
+}
+
+// HitRatio returns an engine's, nil if no request of it was added that named its tokens; 64 engines are remembered.
+func (r *Recent) HitRatio(engine string) *float64 {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	e, ok := r.engines.Get(engine)
+	if !ok {
+		return nil
+	}
+	return ratio(e.tokens[1], e.tokens[0])
+}
+
+// Samples returns an engine's, oldest first.
+func (r *Recent) Samples(engine string) []Sample {
+	last := r.interval(r.opt.Now())
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	e, ok := r.engines.Get(engine)
+	if !ok {
+		return nil
+	}
+	return e.samples.until(last)
+}
+
+// Picture knows none: a Recent has no index.
+func (r *Recent) Picture(string) (Picture, bool) { return Picture{}, false }
+
+// add counts a request in interval n.
+func (x series) add(q *Request, n int64, interval time.Duration) {
+	s := &x[n%int64(len(x))]
+	if s.n != n {
+		*s = slot{n: n, Sample: Sample{At: time.Unix(0, n*int64(interval)).UTC()}}
+	}
+	s.Requests++
+	if q.PromptTokens != nil && q.CachedTokens != nil {
 		s.PromptTokens += *q.PromptTokens
 		s.CachedTokens += *q.CachedTokens
 	}
 }
 
-// sample returns the present interval's.
-func (r *Recent) sample(now time.Time) *Sample {
-	n := r.interval(now)
-	s := &r.samples[n%int64(len(r.samples))]
-	if s.n != n {
-		*s = slot{n: n, Sample: Sample{At: time.Unix(0, n*int64(r.opt.Interval)).UTC()}}
+// until returns the samples up to the interval last.
+func (x series) until(last int64) (out []Sample) {
+	for n := max(last-int64(len(x))+1, 0); n <= last; n++ {
+		if s := &x[n%int64(len(x))]; s.n == n && s.Requests > 0 {
+			out = append(out, s.Sample)
+		}
 	}
-	return &s.Sample
+	return out
 }
 
 func (r *Recent) interval(t time.Time) int64 { return max(t.UnixNano(), 0) / int64(r.opt.Interval) }
@@ -143,17 +220,14 @@ func (r *Recent) Data() Data {
 	none := Measured(gain.Figure{})
 	d := Data{
 		Now: r.opt.Now(), Since: r.since, Texts: r.Texts(), Interval: r.opt.Interval.Seconds(),
-		Saved: Savings{Tokens: none, Seconds: none, Money: none},
+		Saved: Savings{Tokens: none, Seconds: none},
 	}
 	r.mu.Lock()
 	d.Totals = r.totals
-	d.Totals.HitRatio, d.Totals.HeldOutHitRatio = ratio(r.totals.CachedTokens, r.totals.PromptTokens), ratio(r.held[1], r.held[0])
-	last := r.interval(d.Now)
-	for n := max(last-int64(len(r.samples))+1, 0); n <= last; n++ {
-		if s := &r.samples[n%int64(len(r.samples))]; s.n == n && s.Requests > 0 {
-			d.Samples = append(d.Samples, s.Sample)
-		}
-	}
+	d.Totals.PromptTokens, d.Totals.CachedTokens = r.planned[0], r.planned[1]
+	d.Totals.HitRatio, d.Totals.HeldOutHitRatio = ratio(r.planned[1], r.planned[0]), ratio(r.held[1], r.held[0])
+	d.Totals.Shadow.HitRatio = ratio(r.shadow[1], r.shadow[0])
+	d.Samples = r.samples.until(r.interval(d.Now))
 	d.Requests = make([]Request, 0, len(r.ring))
 	for i := range r.ring {
 		d.Requests = append(d.Requests, r.ring[(r.added-1-i)%r.opt.Requests].Request)
@@ -177,7 +251,7 @@ func (r *Recent) Request(id string) (Detail, bool) {
 
 // clipped returns a copy of what is kept of d. It shares no memory with d: a clipped text would keep the whole alive.
 func (r *Recent) clipped(d Detail) Detail {
-	for _, s := range []*string{&d.ID, &d.Tenant, &d.Session, &d.Path, &d.Model} {
+	for _, s := range []*string{&d.ID, &d.Tenant, &d.Session, &d.Path, &d.Model, &d.Engine} {
 		*s = clip(*s, maxName)
 	}
 	d.PromptTokens, d.CachedTokens, d.Predicted = copied(d.PromptTokens), copied(d.CachedTokens), copied(d.Predicted)

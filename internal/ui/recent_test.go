@@ -210,9 +210,11 @@ func TestRecentMemory(t *testing.T) {
 	}
 	before := heap()
 	for range 3 * requests {
-		r.Add(large())
+		d := large()
+		d.Engine = fmt.Sprint(r.Data().Totals.Requests) + d.Model
+		r.Add(d)
 	}
-	const bound = requests*(2*bytes+16<<10) + 10*64
+	const bound = requests*(2*bytes+16<<10) + 65*10*64
 	if grown := heap() - before; grown > bound {
 		t.Errorf("%d bytes more, at most %d are said", grown, bound)
 	}
@@ -261,5 +263,63 @@ func TestRecentConcurrently(t *testing.T) {
 	}
 	if slices.Sort(ids(d)); len(slices.Compact(ids(d))) != 16 {
 		t.Errorf("an ID twice: %v", ids(d))
+	}
+}
+
+// Each engine has samples of its own; requests held out or in shadow mode are not among them.
+func TestRecentWatchesEngines(t *testing.T) {
+	w := &watch{noon}
+	r := ui.NewRecent(ui.Options{Samples: 3, Now: w.time})
+	add := func(engine string, prompt, cached int, change func(*ui.Request)) {
+		d := request("", prompt, cached)
+		d.Engine = engine
+		if change != nil {
+			change(&d.Request)
+		}
+		r.Add(d)
+	}
+	add("a", 100, 50, nil)
+	add("b", 100, 10, nil)
+	add("", 100, 100, nil)
+	add("a", 100, 100, func(q *ui.Request) { q.HeldOut = true })
+	add("a", 100, 100, func(q *ui.Request) { q.Shadow = true })
+	w.now = w.now.Add(10 * time.Second)
+	add("a", 100, 70, nil)
+	if got := r.Samples("a"); len(got) != 2 || got[0].CachedTokens != 50 || got[1].CachedTokens != 70 || *r.HitRatio("a") != .6 {
+		t.Errorf("%+v %v", got, *r.HitRatio("a"))
+	}
+	if got := r.Samples("b"); len(got) != 1 || *r.HitRatio("b") != .1 {
+		t.Errorf("%+v", got)
+	}
+	if r.Samples("c") != nil || r.HitRatio("c") != nil {
+		t.Error("an engine without requests")
+	}
+	w.now = w.now.Add(time.Hour)
+	if got := r.Samples("a"); got != nil {
+		t.Errorf("an hour later: %+v", got)
+	}
+	for i := range 100 {
+		add(fmt.Sprint(i), 1, 1, nil)
+	}
+	if r.HitRatio("a") != nil || r.HitRatio("99") == nil {
+		t.Error("engines are not bounded")
+	}
+}
+
+// What shadow mode would have done is summed apart, and its hits are in no ratio of planned requests.
+func TestRecentCountsShadowApart(t *testing.T) {
+	r := ui.NewRecent(ui.Options{})
+	r.Add(request("planned", 100, 60))
+	for _, held := range []bool{false, true} {
+		d := request("", 100, 20)
+		d.Shadow, d.HeldOut, d.LeftOut, d.Replaced, d.CharsSaved = true, held, 2, 3, 40
+		r.Add(d)
+	}
+	got := r.Data().Totals
+	if got.Requests != 3 || got.PromptTokens != 100 || *got.HitRatio != .6 || got.HeldOut != 0 {
+		t.Errorf("%+v", got)
+	}
+	if s := got.Shadow; s.Requests != 2 || *s.HitRatio != .2 || s.LeftOut != 4 || s.Replaced != 6 || s.CharsSaved != 80 {
+		t.Errorf("%+v", s)
 	}
 }

@@ -26,6 +26,8 @@ type sample struct {
 	n      int
 	notice string
 	bare   bool // nothing is measured, no engine is known
+	cloud  bool // in front of a provider, with prices
+	extra  int  // prompts that came since
 }
 
 func newSample(steps int, o ui.Options) *sample {
@@ -69,7 +71,7 @@ func (s *sample) add(at time.Time) {
 	wait := .021 + computed*.00011*(.9+.3*s.random.Float64())
 	q := ui.Request{
 		ID: fmt.Sprintf("%08x", 0x5eed0000+s.n*2654435), At: at, Tenant: "support", Session: fmt.Sprintf("chat-%03d", 100+s.random.IntN(12)),
-		Path: "/v1/chat/completions", Model: "Qwen3-8B", HeldOut: heldOut, Documents: 12,
+		Path: "/v1/chat/completions", Model: "Qwen3-8B", Engine: []string{"e1", "e1", "e0"}[s.n%3], HeldOut: heldOut, Documents: 12,
 		PromptTokens: new(prompt), CachedTokens: new(cached), Predicted: new(min(prompt, max(0, cached+s.random.IntN(200)-120)/16*16)),
 		TTFT: new(wait), Total: wait + .4 + s.random.Float64(),
 	}
@@ -109,24 +111,63 @@ func (s *sample) Data() ui.Data {
 	if s.bare {
 		return d
 	}
+	s.mu.Lock()
+	cloud := s.cloud
+	s.mu.Unlock()
 	planned := d.Totals.Requests - d.Totals.HeldOut
 	d.Saved.Tokens = ui.Measured(gain.Figure{Saved: 1512, Low: 1290, High: 1734, Samples: [2]int{d.Totals.HeldOut, planned}, OK: true})
 	d.Saved.Seconds = ui.Measured(gain.Figure{Saved: .171, Low: .139, High: .203, Samples: [2]int{d.Totals.HeldOut, planned}, OK: true})
-	d.Saved.Money = ui.Priced(d.Saved.Tokens, 0, "")
+	if cloud {
+		d.Saved.Money = ui.Priced(gain.Figure{Saved: .0041, Low: .0035, High: .0047, Samples: [2]int{d.Totals.HeldOut, planned}, OK: true}, "USD")
+		d.Cloud = &ui.Cloud{
+			Provider: "anthropic", Currency: "USD",
+			Total: ui.Account{Answers: 300, Plain: 90_000, Read: 700_000, Written: 120_000, Output: 40_000, Cost: new(1.23), Saved: new(1.8)},
+			Tenants: []ui.Account{
+				{Tenant: "support", Answers: 280, Plain: 80_000, Read: 690_000, Written: 100_000, Output: 38_000, Cost: new(1.1), Saved: new(1.79)},
+				{Tenant: "search", Answers: 20, Plain: 10_000, Read: 10_000, Written: 20_000, Output: 2000, Cost: new(.13), Saved: new(-.01)},
+			},
+		}
+	}
 	d.Engines = []ui.Engine{
-		{
-			Name: "http://gpu-0:8000", Tokens: new(412_368), Capacity: new(655_360), Live: new(38), Evictions: new(1204),
-			Prefixes: []ui.Prefix{{Name: "a91f, 12 documents", Tokens: 148_224, Live: 17}, {Name: "a91f, 8 documents", Tokens: 96_512, Live: 9}, {Name: "03c2, 20 documents", Tokens: 61_440, Live: 4}},
-		},
-		{Name: "http://gpu-1:8000", Tokens: new(268_800), Capacity: new(655_360), Live: new(21)},
+		{ID: "e0", Name: "gpu-0:8000, Qwen3-8B", Tenant: "search", Front: "03c2a17be55d0f61", Tokens: new(96_512), Live: new(21), HitRatio: s.HitRatio("e0")},
+		{ID: "e1", Name: "gpu-0:8000, Qwen3-8B", Tenant: "support", Front: "a91f73c0d2b4e688", Tokens: new(412_368), Capacity: new(655_360), Live: new(38), HitRatio: s.HitRatio("e1")},
 	}
 	return d
 }
 
+// Picture makes up prompts that share their beginnings: of the live ones, some begin with another block at each place.
+func (s *sample) Picture(id string) (ui.Picture, bool) {
+	live, ok := map[string]int{"e0": 21, "e1": 38}[id]
+	if !ok || s.bare {
+		return ui.Picture{}, false
+	}
+	s.mu.Lock()
+	live += s.extra
+	s.mu.Unlock()
+	p := ui.Picture{ID: id, Live: live, Seen: live, Blocks: 300, Samples: s.Samples(id)}
+	random := rand.New(rand.NewPCG(3, uint64(len(id))))
+	var add func(parent, end, requests, depth int)
+	add = func(parent, end, requests, depth int) {
+		for left, first := requests, true; left > 0 && depth < 6 && len(p.Parts) < ui.MaxParts; first = false {
+			n := max(left*6/10, 1)
+			if !first && depth == 0 {
+				n = max(left/2, 1)
+			}
+			tokens := 180 + random.IntN(500)
+			p.Parts = append(p.Parts, ui.Part{Name: fmt.Sprintf("%016x", random.Uint64()), Parent: parent, Tokens: tokens, End: end + tokens, Requests: n})
+			add(len(p.Parts)-1, end+tokens, n, depth+1)
+			left -= n
+		}
+	}
+	add(-1, 0, live, 0)
+	return p, true
+}
+
 // fixed is a Source that says what it was given.
 type fixed struct {
-	data    ui.Data
-	details map[string]ui.Detail
+	data     ui.Data
+	details  map[string]ui.Detail
+	pictures map[string]ui.Picture
 }
 
 func (f fixed) Data() ui.Data { return f.data }
@@ -134,4 +175,9 @@ func (f fixed) Data() ui.Data { return f.data }
 func (f fixed) Request(id string) (ui.Detail, bool) {
 	d, ok := f.details[id]
 	return d, ok
+}
+
+func (f fixed) Picture(id string) (ui.Picture, bool) {
+	p, ok := f.pictures[id]
+	return p, ok
 }

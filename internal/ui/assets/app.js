@@ -1,6 +1,7 @@
 // The page asks for data.json every two seconds and shows it. #/requests/ID shows one request.
 import { at, say } from "./dom.js";
 import { detail } from "./detail.js";
+import { picture } from "./engines.js";
 import { percent, time } from "./format.js";
 import { overview } from "./overview.js";
 
@@ -32,6 +33,7 @@ async function ask() {
   if (paused) return;
   data = next;
   overview(data);
+  picture(get);
   say(at("notice"), data.notice ?? "");
   at("notice").hidden = !data.notice;
   say(at("state"), `Updated ${time(data.now)}`);

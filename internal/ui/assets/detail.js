@@ -35,22 +35,24 @@ function table(name, head, body) {
 }
 
 function actions(d) {
-  return section("actions-title", "What was done",
+  const title = d.shadow ? "What would have been done" : "What was done";
+  return section("actions-title", title,
     d.failed || d.held_out ? make("p", null, done(d)) : null,
-    table("What was done", ["Texts", "Number"], [
+    d.shadow ? make("p", null, "Shadow mode: the request was sent as it came.") : null,
+    table(title, ["Texts", "Number"], [
       ["Documents found", count(d.documents)], ["Documents reordered", count(d.reordered)], ["Documents left out", count(d.left_out)],
       ["Blocks replaced", count(d.replaced)], ["Characters not sent", count(d.chars_saved)],
     ]),
-    ...(d.orders ?? []).map((o) => make("p", { class: "order" }, `${o.where}: sent as `,
+    ...(d.orders ?? []).map((o) => make("p", { class: "order" }, `${o.where}: ${d.shadow ? "would have been sent as" : "sent as"} `,
       make("code", null, (o.sent ?? []).map((n) => n + 1).join(" ")), ` (numbered as they came)`)));
 }
 
 function tokens(d) {
-  const body = [["Prompt", count(d.prompt_tokens)], ["Predicted in the cache", count(d.predicted_tokens)], ["Reported from the cache", count(d.cached_tokens)]];
+  const body = [["Prompt", count(d.prompt_tokens)], [d.shadow ? "Would have been predicted in the cache" : "Predicted in the cache", count(d.predicted_tokens)], ["Reported from the cache", count(d.cached_tokens)]];
   if (d.prompt_tokens !== null && d.cached_tokens !== null) body.push(["Hit ratio", percent(hitRatio(d))]);
   return section("tokens-title", "Tokens",
     d.prompt_tokens === null ? null : bar(d.prompt_tokens, [d.cached_tokens ?? 0], d.predicted_tokens),
-    d.prompt_tokens === null ? null : make("p", { class: "soft" }, "Filled: from the cache. Mark: as predicted."),
+    d.prompt_tokens === null ? null : make("p", { class: "soft" }, d.shadow ? "Filled: from the cache. Mark: as would have been predicted." : "Filled: from the cache. Mark: as predicted."),
     table("Tokens", ["Part", "Tokens"], body));
 }
 
@@ -71,7 +73,7 @@ function prompt(d, texts) {
     : [d.before, d.after].map((t) => (t ? [{ mark: "same", lines: [t.text] }] : []));
   return section("prompt-title", "Prompt",
     make("p", { class: "legend soft" }, "Lines: ", make("mark", null, "moved"), make("del", null, "only before"), make("ins", null, "only after")),
-    make("div", { class: "two" }, text("before", "Before: as it came", d.before, before, "del"), text("after", "After: as it was sent", d.after, after, "ins")));
+    make("div", { class: "two" }, text("before", "Before: as it came", d.before, before, "del"), text("after", d.shadow ? "After: as it would have been sent" : "After: as it was sent", d.after, after, "ins")));
 }
 
 const tags = { same: "span", moved: "mark" };

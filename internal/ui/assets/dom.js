@@ -42,3 +42,8 @@ export function rows(parent, items, key, create, update) {
 
 // cells says the texts of a row's cells.
 export const cells = (row, texts) => texts.forEach((text, i) => say(row.cells[i], text));
+
+// row makes a table row whose first cell is its header, with a class for each other cell.
+export function row(...kinds) {
+  return make("tr", null, make("th", { scope: "row" }), ...kinds.map((kind) => make("td", { class: kind || null })));
+}

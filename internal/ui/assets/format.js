@@ -20,11 +20,13 @@ export const day = (at) => date.format(new Date(at));
 export const moment = (at) => exact.format(new Date(at));
 export const many = (n, one) => `${count(n)} ${n === 1 ? one : one + "s"}`;
 
+// money writes amounts below 1 with three digits, others as the currency has it.
 export function money(value, currency) {
+  const digits = Math.abs(value) < 0.995 ? { maximumSignificantDigits: 3 } : {};
   try {
-    return known((v) => new Intl.NumberFormat("en", { style: "currency", currency, maximumSignificantDigits: 3 }).format(v))(value);
+    return known((v) => new Intl.NumberFormat("en", { style: "currency", currency, ...digits }).format(v))(value);
   } catch { // no currency that it knows
-    return known((v) => `${three.format(v)} ${currency}`)(value);
+    return known((v) => `${new Intl.NumberFormat("en", { maximumFractionDigits: 2, ...digits }).format(v)} ${currency}`)(value);
   }
 }
 
@@ -34,10 +36,11 @@ export const hitRatio = (x) => (x.prompt_tokens > 0 && x.cached_tokens !== null 
 // done tells what was done to a request.
 export function done(request) {
   if (request.failed) return "failed";
-  if (request.held_out) return "held out: sent as it came";
+  if (request.held_out) return request.shadow ? "would have been held out" : "held out: sent as it came";
   const parts = [];
   if (request.reordered) parts.push(`${count(request.reordered)} reordered`);
   if (request.left_out) parts.push(`${count(request.left_out)} left out`);
   if (request.replaced) parts.push(`${count(request.replaced)} replaced`);
-  return parts.join(", ") || "nothing";
+  if (parts.length === 0) return "nothing";
+  return request.shadow ? `would have: ${parts.join(", ")}` : parts.join(", ");
 }

@@ -1,5 +1,6 @@
-import { at, cells, make, rows, say } from "./dom.js";
-import { bar, chart, swatch } from "./chart.js";
+import { at, cells, make, row, rows, say } from "./dom.js";
+import { bar, chart } from "./chart.js";
+import { engines, samples as sampleRows } from "./engines.js";
 import { brief, count, day, done, hitRatio, many, money, percent, seconds, time } from "./format.js";
 
 let shown = 20; // requests
@@ -11,7 +12,8 @@ export function overview(data) {
   hits(data);
   saved(data);
   requests(data);
-  engines(data.engines ?? []);
+  cloud(data.cloud);
+  engines(data);
   sessions(data.sessions ?? []);
 }
 
@@ -40,17 +42,19 @@ function hits(data) {
     : `Sent as they came: ${percent(totals.held_out_hit_ratio)}, in ${many(totals.held_out, "held-out request")}.`);
   redraw(data);
   say(at("chart-caption"), samples.length ? `Hit ratio, each point ${seconds(data.interval_s)} of requests` : "Points appear as requests end.");
-  rows(at("samples"), samples.toReversed(), (s) => s.at, () => row("number", "number", "number", "number"), (tr, s) => {
-    const reported = s.prompt_tokens > 0;
-    cells(tr, [time(s.at), percent(hitRatio(s)), count(reported ? s.prompt_tokens : null), count(reported ? s.cached_tokens : null), count(s.requests)]);
-  });
+  sampleRows(at("samples"), samples);
+  const { shadow } = totals;
+  at("hit-shadow").hidden = !shadow.requests;
+  say(at("hit-shadow"), `Shadow mode, sent as they came: ${shadow.hit_ratio === null ? "not reported" : percent(shadow.hit_ratio)}, in ${many(shadow.requests, "request")}. ` +
+    `Would have left out ${many(shadow.left_out, "document")}, replaced ${many(shadow.replaced, "block")}, and not sent ${many(shadow.chars_saved, "character")}.`);
 }
 
 function saved(data) {
   const { tokens, seconds: waited, money: paid } = data.saved;
   saving("saved-tokens", tokens, brief);
   saving("saved-seconds", waited, seconds);
-  saving("saved-money", paid, (v) => money(v, paid.currency));
+  at("saved-money").hidden = !paid;
+  if (paid) saving("saved-money", paid, (v) => money(v, paid.currency));
   const t = data.totals.ttft;
   tile("ttft-p50", t && seconds(t.p50_s), t ? `of the last ${many(t.count, "request")}` : "no answer has begun yet");
   tile("ttft-p95", t && seconds(t.p95_s), t ? "1 in 20 took longer" : "no answer has begun yet");
@@ -91,43 +95,6 @@ function requestRow(r) {
   return tr;
 }
 
-function engines(list) {
-  at("no-engines").hidden = list.length > 0;
-  rows(at("engines"), list, (e) => e.name, engineCard, (card, e) => {
-    const [, picture, facts, table] = card.children;
-    const named = e.prefixes ?? [], sum = named.reduce((all, p) => all + p.tokens, 0);
-    const prefixes = e.tokens > sum ? [...named, { name: "others", tokens: e.tokens - sum, live: null }] : named;
-    const whole = e.capacity ?? Math.max(e.tokens ?? 0, sum);
-    const drawn = JSON.stringify([whole, prefixes]);
-    if (picture.dataset.drawn !== drawn) {
-      picture.replaceChildren(bar(whole, prefixes.map((p) => p.tokens)));
-      picture.dataset.drawn = drawn;
-    }
-    const held = e.capacity === null ? brief(e.tokens) : `${brief(e.tokens)} of ${brief(e.capacity)}`;
-    const told = (n, what) => (n === null ? `${what}s not known` : many(n, what));
-    say(facts, [
-      e.tokens === null ? "tokens in known prefixes not known" : `${held} tokens in known prefixes`,
-      told(e.live, "live request"), e.evictions === null ? "evictions not reported" : `${many(e.evictions, "eviction")} reported`,
-    ].join("\n"));
-    table.hidden = named.length === 0;
-    table.tBodies[0].replaceChildren(...prefixes.map((p, i) => {
-      const tr = row("number", "number");
-      cells(tr, ["", count(p.tokens), p.live === null ? "" : count(p.live)]);
-      tr.cells[0].append(swatch(i), p.name);
-      return tr;
-    }));
-  });
-}
-
-function engineCard(e) {
-  const head = (text, kind) => make("th", { scope: "col", class: kind }, text);
-  return make("section", { class: "engine", "aria-label": e.name },
-    make("h3", null, e.name), make("div"), make("p", { class: "soft" }),
-    make("table", null,
-      make("thead", null, make("tr", null, head("Largest prefixes"), head("Tokens", "number"), head("Live requests", "number"))),
-      make("tbody")));
-}
-
 function sessions(list) {
   at("no-sessions").hidden = list.length > 0;
   rows(at("sessions"), list.slice(0, 20), (s) => JSON.stringify([s.tenant, s.id]), () => row("", "number", "number"), (tr, s) => {
@@ -136,7 +103,17 @@ function sessions(list) {
   });
 }
 
-// row makes a table row whose first cell is its header, with a class for each other cell.
-function row(...kinds) {
-  return make("tr", null, make("th", { scope: "row" }), ...kinds.map((kind) => make("td", { class: kind || null })));
+// cloud shows what a provider's cache has done, for all and by tenant.
+function cloud(c) {
+  at("cloud").hidden = !c;
+  if (!c) return;
+  say(at("cloud-title"), `The cache of ${c.provider}`);
+  const paid = (v) => (v === null ? "no price" : money(v, c.currency));
+  const numbers = Array(7).fill("number");
+  rows(at("accounts"), [{ ...c.total, all: true }, ...(c.tenants ?? [])], (a) => (a.all ? "all" : `tenant ${a.tenant}`), () => row(...numbers), (tr, a) => {
+    cells(tr, [a.all ? "All" : a.tenant || "(no name)", count(a.answers), count(a.plain_tokens), count(a.read_tokens), count(a.written_tokens), count(a.output_tokens), paid(a.cost), paid(a.saved)]);
+  });
+  say(at("cloud-note"), "By the usage in its answers. " + (c.currency
+    ? "Saved: against the same prompts without a cache; below 0 if writing to it has cost more than reading saved."
+    : "The settings name no prices, so nothing is known in money."));
 }

@@ -19,7 +19,9 @@
   const ids = [...document.querySelectorAll("[id]")].map((e) => e.id);
   must(new Set(ids).size === ids.length, "an ID twice");
   for (const e of document.querySelectorAll("[aria-labelledby]")) for (const id of e.getAttribute("aria-labelledby").split(" ")) must(document.getElementById(id) || e.hidden, `label ${id} is missing`, e);
-  for (const e of all("img, svg")) must(e.getAttribute("aria-hidden") === "true" || (e.getAttribute("role") === "img" && label(e)) || e.alt, "picture without a name", e);
+  for (const e of all("img, svg")) must(e.getAttribute("aria-hidden") === "true" || (["img", "tree"].includes(e.getAttribute("role")) && label(e)) || e.alt, "picture without a name", e);
+  for (const e of all("[role=tree]")) must(e.querySelectorAll("[role=treeitem][tabindex='0']").length === 1, "not one way into the tree", e);
+  for (const e of all("[role=treeitem]")) must(label(e) && e.closest("[role=tree]") && ["level", "posinset", "setsize"].every((name) => e.getAttribute("aria-" + name) > 0), "treeitem without name or place", e);
   for (const e of all("input, select, textarea")) must(e.labels.length || label(e), "control without a label", e);
   for (const e of all("a, button, summary")) must(e.textContent.trim() || label(e), "nameless control", e);
   for (const e of all("section, [role=region]")) must(label(e), "region without a name", e);

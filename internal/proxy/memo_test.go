@@ -1,0 +1,116 @@
+package proxy
+
+import (
+	"fmt"
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+// Whatever is sent and forgotten: all that is remembered is reached through what is remembered, in a list in which turns
+// stand behind those before them, and weighs as much as it says.
+func TestMemo(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		limit := rapid.IntRange(1, 4000).Draw(t, "limit")
+		m := newMemo(limit)
+		sessions := []*session{nil, {}, {}}
+		conversation := func(t *rapid.T) (chains []chain) {
+			c := firstChain("", "", "")
+			for _, word := range rapid.SliceOfN(rapid.IntRange(0, 2), 1, 6).Draw(t, "items") {
+				c = nextChain(c, []byte{byte(word)})
+				chains = append(chains, c)
+			}
+			return chains
+		}
+		t.Repeat(map[string]func(*rapid.T){
+			"send": func(t *rapid.T) {
+				by := rapid.IntRange(0, len(sessions)-1).Draw(t, "by")
+				chains := conversation(t)
+				last, known := m.longest(chains, sessions[by])
+				if known > 0 && last.chain != chains[known-1] {
+					t.Fatal("another conversation's turn")
+				}
+				for i, c := range chains[known:] {
+					if rapid.IntRange(0, 9).Draw(t, "forgotten meanwhile") == 0 && by > 0 {
+						m.forget(sessions[by])
+						sessions[by] = new(session)
+						var other *turn // the same beginning, sent again
+						for _, c := range chains[:rapid.IntRange(0, len(chains)).Draw(t, "sent again")] {
+							other = m.add(&turn{chain: c, before: other}, nil)
+						}
+					}
+					last = m.add(&turn{chain: c, before: last, edits: []edit{{with: make([]byte, 10*i)}}}, sessions[by])
+				}
+			},
+			"forget": func(t *rapid.T) {
+				by := rapid.IntRange(1, len(sessions)-1).Draw(t, "session")
+				m.forget(sessions[by])
+				for at := m.order.Front(); at != nil; at = at.Next() {
+					if e := at.Value.(*entry); e.owner == sessions[by] && !e.shared {
+						t.Fatal("a turn of a forgotten session is remembered")
+					}
+				}
+				sessions[by] = new(session)
+			},
+			"": func(t *rapid.T) { checkMemo(t, m) },
+		})
+	})
+}
+
+func checkMemo(t *rapid.T, m *memo) {
+	seen, bytes := map[*turn]bool{nil: true}, 0
+	for at := m.order.Front(); at != nil; at = at.Next() {
+		turn := at.Value.(*entry).turn
+		if m.at[turn.chain] != at {
+			t.Fatal("in the list, but not in the table")
+		}
+		if !seen[turn.before] {
+			t.Fatal("a turn is remembered, and the one before it is not, or stands behind it")
+		}
+		seen[turn] = true
+		bytes += turn.weight()
+	}
+	if len(m.at) != m.order.Len() || bytes != m.bytes || m.bytes > m.limit && m.order.Len() > 1 {
+		t.Fatalf("%d turns in the table, %d in the list, %d bytes, said to be %d, of %d", len(m.at), m.order.Len(), bytes, m.bytes, m.limit)
+	}
+}
+
+// Ends of conversations go before their beginnings, and what was not sent for longest before the rest.
+func TestMemoEvictsEnds(t *testing.T) {
+	probe := (&turn{}).weight()
+	m := newMemo(5 * probe)
+	send := func(words ...string) {
+		c, chains := firstChain("", "", ""), []chain{}
+		for _, w := range words {
+			c = nextChain(c, []byte(w))
+			chains = append(chains, c)
+		}
+		last, known := m.longest(chains, nil)
+		for _, c := range chains[known:] {
+			last = m.add(&turn{chain: c, before: last}, nil)
+		}
+	}
+	remembered := func(words ...string) bool {
+		c := firstChain("", "", "")
+		for _, w := range words {
+			c = nextChain(c, []byte(w))
+		}
+		_, ok := m.at[c]
+		return ok
+	}
+	send("s", "a", "b")
+	send("s", "x", "y")
+	send("t") // six turns
+	got := fmt.Sprint(remembered("s", "a"), remembered("s", "a", "b"), remembered("s", "x", "y"), remembered("t"))
+	if got != "true false true true" {
+		t.Errorf("remembered: a %s (want true false true true)", got)
+	}
+	long := []string{"u"}
+	for i := range 10 {
+		long = append(long, fmt.Sprint(i))
+	}
+	send(long...)
+	if !remembered("u") || !remembered(long[:5]...) || remembered(long...) {
+		t.Error("of a conversation that is too long, its beginning should be remembered")
+	}
+}

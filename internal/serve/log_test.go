@@ -1,0 +1,22 @@
+package serve_test
+
+import (
+	"log"
+	"strings"
+	"testing"
+
+	"github.com/ragpilot/ragpilot/internal/serve"
+)
+
+// What libraries print becomes lines of the log, without what a peer has sent.
+func TestStandardLog(t *testing.T) {
+	out := new(logs)
+	l := log.New(serve.StandardLog(serve.NewLogger(out, "json", serve.NewLive(serve.Default()))), "", 0)
+	l.Printf("Unsolicited response received on idle HTTP channel starting with %q; err=%v", "HTTP/1.1 200 OK the secret", nil)
+	l.Print("one\nsecret of a second line")
+	text := out.String()
+	contains(t, "log", text, `"level":"WARN"`, `"text":"Unsolicited response received on idle HTTP channel"`, `"text":"one"`)
+	if strings.Contains(text, "secret") || strings.Count(text, "\n") != 2 {
+		t.Errorf("log: %s", text)
+	}
+}

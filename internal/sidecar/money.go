@@ -1,0 +1,59 @@
+package sidecar
+
+import (
+	"net/url"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/ragpilot/ragpilot/internal/figures"
+	"github.com/ragpilot/ragpilot/internal/promptcache"
+	"github.com/ragpilot/ragpilot/internal/proxy"
+	"github.com/ragpilot/ragpilot/internal/serve"
+)
+
+// money knows what prompts cost: a cloud provider's by its own usage, an engine's by what the settings say that computing
+// costs.
+type money struct {
+	provider *promptcache.Provider // nil: the engine is one's own
+	rates    promptcache.Rates
+	currency string
+	priced   bool
+}
+
+// newMoney makes the provider of the settings, if they name one. base replaces its address; nil: its own.
+func newMoney(cfg serve.Config, base *url.URL) (m money, err error) {
+	prices := make(map[string]promptcache.Price, len(cfg.Prices))
+	for _, p := range cfg.Prices {
+		prices[p.Model] = promptcache.Price{Input: p.Input, CacheRead: p.CacheRead, CacheWrite: p.CacheWrite, CacheWrite1h: p.CacheWrite1h, Output: p.Output}
+	}
+	m.currency, m.priced = cfg.Currency, len(prices) > 0
+	if cfg.CloudProvider == "" {
+		m.rates, err = promptcache.NewRates(prices)
+		return m, err
+	}
+	m.provider, err = promptcache.New(promptcache.Options{
+		Provider: cfg.CloudProvider, Key: cfg.CloudAPIKey.Reveal(), Extended: cfg.ExtendedCache, Base: base, Prices: prices, Currency: cfg.Currency,
+	})
+	return m, err
+}
+
+// figures tells figures what things cost.
+func (m money) figures(reg prometheus.Registerer) figures.Options {
+	o := figures.Options{Registry: reg, Currency: m.currency, Provider: m.provider}
+	if m.priced {
+		o.Cost = m.prompt
+	}
+	return o
+}
+
+// prompt is what a request's prompt has cost.
+func (m money) prompt(r proxy.Report) (float64, bool) {
+	if m.provider != nil {
+		return m.provider.PromptCost(r.Model, r.Usage)
+	}
+	price, ok := m.rates.Of(r.Model)
+	if !ok || r.Prompt < 0 || r.Cached < 0 {
+		return 0, false
+	}
+	return price.Prompt(max(r.Prompt-r.Cached, 0), r.Cached), true
+}

@@ -1,0 +1,64 @@
+package sidecar
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"github.com/zeebo/xxh3"
+
+	"github.com/ragpilot/ragpilot/contextpilot"
+	"github.com/ragpilot/ragpilot/internal/ui"
+)
+
+// engineID names a scope in addresses.
+func engineID(s contextpilot.Scope) string {
+	h := xxh3.New()
+	for _, part := range []string{s.Tenant, s.Model, s.Replica} {
+		_, _ = h.WriteString(part)
+		_, _ = h.Write([]byte{0})
+	}
+	return fmt.Sprintf("%016x", h.Sum64())
+}
+
+// engines lists the scopes that have an index, by name.
+func (b *board) engines() []ui.Engine {
+	scopes := b.pilot.Scopes()
+	out := make([]ui.Engine, 0, len(scopes))
+	for _, s := range scopes {
+		pic, ok := b.pilot.Picture(s, 0)
+		if !ok {
+			continue
+		}
+		id := engineID(s)
+		e := ui.Engine{
+			ID: id, Name: b.engine + ", " + cmp.Or(s.Model, "no model"), Tenant: s.Tenant, Front: s.Replica,
+			Tokens: &pic.Tokens, Live: &pic.Live, HitRatio: b.HitRatio(id),
+		}
+		if pic.Capacity > 0 {
+			e.Capacity = &pic.Capacity
+		}
+		out = append(out, e)
+	}
+	slices.SortFunc(out, func(a, b ui.Engine) int {
+		return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.Tenant, b.Tenant), cmp.Compare(a.Front, b.Front))
+	})
+	return out
+}
+
+// Picture is what an engine's index holds. Blocks are named by their hashes: the index knows nothing else of them.
+func (b *board) Picture(id string) (ui.Picture, bool) {
+	b.expire()
+	for _, s := range b.pilot.Scopes() {
+		if engineID(s) != id {
+			continue
+		}
+		pic, ok := b.pilot.Picture(s, ui.MaxParts)
+		out := ui.Picture{ID: id, Live: pic.Live, Seen: pic.Seen, Blocks: pic.Blocks, Samples: b.Samples(id), Parts: make([]ui.Part, len(pic.Parts))}
+		for i, p := range pic.Parts {
+			out.Parts[i] = ui.Part{Name: fmt.Sprintf("%016x", uint64(p.Key)), Parent: p.Parent, Tokens: p.Tokens, End: p.End, Requests: p.Requests}
+		}
+		return out, ok
+	}
+	return ui.Picture{}, false
+}

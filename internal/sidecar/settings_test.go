@@ -1,0 +1,163 @@
+package sidecar_test
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/ragpilot/ragpilot/internal/serve"
+	"github.com/ragpilot/ragpilot/internal/sidecar"
+)
+
+// whole is a running server with everything in it.
+type whole struct {
+	url string
+	log *lockedBuffer
+}
+
+type lockedBuffer struct {
+	mu   sync.Mutex
+	text bytes.Buffer // guarded by mu
+}
+
+func (b *lockedBuffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.text.Write(p)
+}
+
+func (b *lockedBuffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.text.String()
+}
+
+func startWhole(t *testing.T, change func(*serve.Config)) whole {
+	t.Helper()
+	cfg := serve.Default()
+	cfg.Listen, cfg.AdminAddr = "127.0.0.1:0", ""
+	change(&cfg)
+	live, log := serve.NewLive(cfg), new(lockedBuffer)
+	logger := serve.NewLogger(log, "text", live)
+	api, err := sidecar.New(cfg, sidecar.Options{Live: live, Log: logger})
+	if err != nil {
+		t.Fatal(err)
+	}
+	server, err := serve.New(cfg, api, serve.Options{Live: live, Logger: logger})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
+	ended := make(chan error, 1)
+	go func() { ended <- server.Run(ctx) }()
+	t.Cleanup(func() {
+		http.DefaultClient.CloseIdleConnections()
+		cancel()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+		_ = api.Close()
+	})
+	<-server.Listening()
+	return whole{"http://" + server.Addr(), log}
+}
+
+// reply is an answer that was read to its end.
+type reply struct {
+	code   int
+	header http.Header
+	text   string
+}
+
+func (s whole) post(t *testing.T, path, body string) reply {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, s.url+path, strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	text, err := io.ReadAll(resp.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return reply{resp.StatusCode, resp.Header, string(text)}
+}
+
+// The reference's order of later answers can be asked for by a setting.
+func TestCompatIncrementalOrderSetting(t *testing.T) {
+	for _, compat := range []bool{false, true} {
+		s := startWhole(t, func(c *serve.Config) { c.CompatIncrementalOrder = compat })
+		s.post(t, "/reorder", `{"contexts":[[1,2,3],[1,2,4],[8,9]]}`)
+		text := s.post(t, "/reorder", `{"contexts":[[3,2,1],[30,31],[9,8]]}`).text
+		if got := !strings.Contains(text, `"reordered_by_input"`); got != compat {
+			t.Errorf("compat %v: %s", compat, text)
+		}
+	}
+}
+
+// A client is not told where the engine is; the ID in its answer leads to the line that says so.
+func TestFailureIsInTheLog(t *testing.T) {
+	down := httptest.NewServer(nil)
+	down.Close()
+	s := startWhole(t, func(c *serve.Config) { c.InferAPIURL = down.URL })
+	got := s.post(t, "/v1/chat/completions", `{"messages":[]}`)
+	if got.code != http.StatusBadGateway || got.text != `{"detail":"Backend error: connection refused"}`+"\n" {
+		t.Errorf("%d %s", got.code, got.text)
+	}
+	for line := range strings.Lines(s.log.String()) {
+		if strings.Contains(line, "upstream failed") && strings.Contains(line, "request_id="+got.header.Get("X-Ragpilot-Request-Id")) && strings.Contains(line, down.Listener.Addr().String()) {
+			return
+		}
+	}
+	t.Errorf("log: %s", s.log)
+}
+
+// All endpoints share the room for bodies; one whose answer has begun needs none.
+func TestBodiesShareRoom(t *testing.T) {
+	arrived, begin, goOn := make(chan struct{}), make(chan struct{}), make(chan struct{})
+	e := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body)
+		arrived <- struct{}{}
+		<-begin
+		w.Header().Set("Content-Type", "text/event-stream")
+		fmt.Fprint(w, "data: 1\n\n")
+		_ = http.NewResponseController(w).Flush()
+		<-goOn
+	}))
+	defer e.Close()
+	s := startWhole(t, func(c *serve.Config) {
+		c.InferAPIURL, c.Limits.InFlightBytes, c.Timeouts.InFlight = e.URL, 150_000, 0
+	})
+	padding := strings.Repeat(" ", 100_000)
+	var stream sync.WaitGroup
+	stream.Go(func() { s.post(t, "/v1/chat/completions", `{"messages":[]`+padding+`}`) })
+	<-arrived
+	for _, path := range []string{"/reorder", "/v1/messages", "/v1/completions"} {
+		got := s.post(t, path, `{"contexts":[[1]],"messages":[]`+padding+`}`)
+		if got.code != http.StatusServiceUnavailable || got.header.Get("Retry-After") != "1" || !strings.Contains(got.text, "try again") {
+			t.Errorf("%s: %+v", path, got)
+		}
+	}
+	close(begin)
+	defer stream.Wait()
+	defer close(goOn)
+	for end := time.Now().Add(10 * time.Second); ; { // as soon as the answer has begun
+		if s.post(t, "/reorder", `{"contexts":[[1]]`+padding+`}`).code == http.StatusOK {
+			return
+		}
+		if time.Now().After(end) {
+			t.Fatal("no room while the answer goes on")
+		}
+	}
+}
