@@ -1,5 +1,5 @@
 .DEFAULT_GOAL := help
-.PHONY: help demo build test race lint bench bench-compare results load cost golden fuzz examples check
+.PHONY: help demo build test race lint bench bench-compare results load cost golden fuzz examples release check
 GO ?= go
 REF ?= HEAD
 
@@ -44,6 +44,9 @@ fuzz: ## run every fuzz target for a few seconds
 
 examples: ## run every program under examples/
 	@.ci/examples.sh
+
+release: ## build what a release consists of, with bills of materials, into bin/release
+	@.ci/release.sh
 
 check: ## everything that must pass before a change goes in
 	@.ci/run

@@ -1,32 +1,55 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"runtime/debug"
 
 	"github.com/spf13/cobra"
 )
 
+// version is set by builds of a release: -ldflags "-X main.version=v1.2.3".
+var version string
+
 func newVersion() *cobra.Command {
 	return &cobra.Command{
 		Use:   "version",
-		Short: "Print the version",
+		Short: "Print the version, the commit and the version of Go",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			version, revision, goVersion := "devel", "", ""
-			if info, ok := debug.ReadBuildInfo(); ok {
-				goVersion = info.GoVersion
-				if v := info.Main.Version; v != "" && v != "(devel)" {
-					version = v
-				}
-				for _, s := range info.Settings {
-					if s.Key == "vcs.revision" {
-						revision = " " + s.Value
-					}
-				}
+			info, ok := debug.ReadBuildInfo()
+			if !ok {
+				info = new(debug.BuildInfo)
 			}
-			_, err := fmt.Fprintf(cmd.OutOrStdout(), "ragpilot %s%s %s\n", version, revision, goVersion)
+			_, err := fmt.Fprintln(cmd.OutOrStdout(), versionLine(version, info))
 			return err
 		},
 	}
+}
+
+// versionLine says what was built: "ragpilot v1.2.3 0123abcd (modified) go1.26.0", without what is not known. The version
+// that was linked in is stronger than the one that the go command found.
+func versionLine(linked string, info *debug.BuildInfo) string {
+	line := "ragpilot " + cmp.Or(linked, tagOf(info), "devel")
+	var commit, modified string
+	for _, s := range info.Settings {
+		switch {
+		case s.Key == "vcs.revision":
+			commit = " " + s.Value
+		case s.Key == "vcs.modified" && s.Value == "true":
+			modified = " (modified)"
+		}
+	}
+	line += commit + modified
+	if info.GoVersion != "" {
+		line += " " + info.GoVersion
+	}
+	return line
+}
+
+func tagOf(info *debug.BuildInfo) string {
+	if info.Main.Version == "(devel)" {
+		return ""
+	}
+	return info.Main.Version
 }

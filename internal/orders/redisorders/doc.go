@@ -6,10 +6,11 @@
 //	Get ──> memory ──> breaker ──> GET, PEXPIRE        one round trip
 //	Put ──> memory ──> breaker ──> SET … NX PX, GET    one round trip
 //
-// Nothing that Redis does delays or fails a request. Get and Put wait for the budget at most (5 ms); an operation that
-// takes longer, or fails, is answered as the memory alone would. After some failures in a row Redis is not asked for a
-// while; then one operation finds out whether it answers again ([Stats].Open). What the memory has answered once it answers
-// always, so a process forwards the same bytes even if another process was first while Redis was away.
+// Nothing that Redis does delays or fails a request. Get and Put wait for the budget at most (5 ms, or what the URL says
+// as ?budget=20ms); an operation that takes longer, or fails, is answered as the memory alone would. After some failures
+// in a row Redis is not asked for a while; then one operation finds out whether it answers again ([Stats].Open). What the
+// memory has answered once it answers always, so a process forwards the same bytes even if another process was first
+// while Redis was away.
 //
 // An operation whose budget is used up goes on in the background for a second: connections are made, keys exchanged and
 // answers remembered, although nobody waits. So the budget can be shorter than what a new connection takes, and clients

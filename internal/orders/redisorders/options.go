@@ -1,11 +1,13 @@
 package redisorders
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
 	"fmt"
 	"log/slog"
+	"net/url"
 	"strings"
 	"sync"
 	"time"
@@ -20,12 +22,12 @@ import (
 // Options configure a Store. URL is required.
 type Options struct {
 	// URL is redis://[user:password@]host[:port][/database], rediss:// for TLS, or unix:///path. What is no letter or digit
-	// in a password is best written as %XX.
+	// in a password is best written as %XX. A query ?budget=20ms stands for Budget where that is 0.
 	URL      string
 	TLS      *tls.Config    // for rediss://; nil: the system's certificates
 	Prefix   string         // of all keys; "": "ragpilot:orders:"
 	TTL      time.Duration  // since an order was last asked for; 0: 24 h
-	Budget   time.Duration  // of one Get or Put; 0: 5 ms
+	Budget   time.Duration  // of one Get or Put; 0: what the URL says, else 5 ms
 	Failures int            // in a row after which Redis is not asked; 0: 5
 	Pause    time.Duration  // for how long; 0: 1 s
 	Memory   *orders.Memory // in front; nil: NewMemory(0, 0)
@@ -34,6 +36,9 @@ type Options struct {
 
 // ErrURL: Options.URL is not one of Redis. The URL is not in the error, as it may hold a password.
 var ErrURL = errors.New("redisorders: not a URL like redis://user:password@host:6379/0 (in a password, write other than letters and digits as %XX)")
+
+// ErrBudget: the URL has a budget that is none. What it has instead is not in the error, as it may be a password.
+var ErrBudget = errors.New("redisorders: want a time above 0 as the URL's budget, such as ?budget=20ms")
 
 const (
 	maxUnderWay = 64 // operations, and so connections
@@ -74,6 +79,27 @@ func (o Options) withDefaults() (Options, error) {
 	return o, nil
 }
 
+// takeBudget moves the budget out of the URL, where go-redis would not know it.
+func (o *Options) takeBudget() error {
+	u, err := url.Parse(o.URL)
+	if err != nil {
+		return ErrURL
+	}
+	query := u.Query()
+	if !query.Has("budget") {
+		return nil
+	}
+	budget, err := time.ParseDuration(query.Get("budget"))
+	if err != nil || budget <= 0 {
+		return ErrBudget
+	}
+	o.Budget = cmp.Or(o.Budget, budget)
+	query.Del("budget")
+	u.RawQuery = query.Encode()
+	o.URL = u.String()
+	return nil
+}
+
 // clientOptions are those of go-redis. Its errors are not passed on, as they may quote the URL.
 func (o *Options) clientOptions() (*redis.Options, error) {
 	c, err := redis.ParseURL(o.URL)
@@ -109,6 +135,9 @@ var quiet = sync.OnceFunc(logging.Disable)
 
 // Open returns a Store. It does not connect; Ping does.
 func Open(o Options) (*Store, error) {
+	if err := o.takeBudget(); err != nil {
+		return nil, err
+	}
 	o, err := o.withDefaults()
 	if err != nil {
 		return nil, err

@@ -42,15 +42,18 @@ type server struct {
 	out                bytes.Buffer // of all starts; not to be read before it has ended
 }
 
-// program is valkey-server or redis-server; without one it skips.
+// program is valkey-server or redis-server: what RAGPILOT_REDIS_SERVER names, else what is on PATH; without one it skips.
 func program(t testing.TB) string {
 	t.Helper()
+	if path := os.Getenv("RAGPILOT_REDIS_SERVER"); path != "" {
+		return path
+	}
 	for _, name := range []string{"valkey-server", "redis-server"} {
 		if path, err := exec.LookPath(name); err == nil {
 			return path
 		}
 	}
-	t.Skip("needs valkey-server or redis-server on PATH, to stop and kill it")
+	t.Skip("needs valkey-server or redis-server, to stop and kill it: on PATH or in RAGPILOT_REDIS_SERVER; .ci/redis.sh finds one")
 	return ""
 }
 

@@ -1,0 +1,81 @@
+#!/usr/bin/env bash
+# What packaging/ promises: systemd takes the unit, and the container's program runs with nothing beside it and without
+# rights. Without podman or docker the image's last stage is made by hand, which needs root.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+tmp=$(mktemp -d)
+running=""
+trap 'if [[ -n $running ]]; then kill "$running" 2>/dev/null || true; wait "$running" 2>/dev/null || true; fi; rm -rf "$tmp"' EXIT
+
+# The very line of the Containerfile.
+build=$(sed -nE 's/^RUN (CGO_ENABLED=0 go build .*)$/\1/p' packaging/Containerfile)
+mkdir -p "$tmp/root/etc/ssl/certs"
+VERSION=v0.0.0-test bash -c "${build/-o \/ragpilot/-o $tmp/root/ragpilot}"
+if [[ $("$tmp/root/ragpilot" version) != "ragpilot v0.0.0-test"* ]]; then
+	echo "the Containerfile's program does not know its version"
+	exit 1
+fi
+
+if command -v systemd-analyze >/dev/null; then
+	sed "s|/usr/local/bin/ragpilot|$tmp/root/ragpilot|" packaging/ragpilot.service >"$tmp/ragpilot.service"
+	found=$(systemd-analyze verify "$tmp/ragpilot.service" 2>&1) || { echo "$found" && exit 1; }
+	if [[ -n $found ]]; then
+		echo "$found"
+		exit 1
+	fi
+	echo "systemd-analyze verify: nothing to say of ragpilot.service"
+else
+	echo "not run: check of ragpilot.service (no systemd-analyze)"
+fi
+
+for tool in podman docker; do
+	if command -v "$tool" >/dev/null && "$tool" info >/dev/null 2>&1; then
+		"$tool" build -q -f packaging/Containerfile -t ragpilot-ci --build-arg VERSION=v0.0.0-test . >/dev/null
+		name=ragpilot-ci-$$
+		"$tool" run -d --rm --name "$name" -e RAGPILOT_INFER_API_URL=http://127.0.0.1:1 ragpilot-ci >/dev/null
+		code=1
+		for _ in {1..50}; do
+			if "$tool" exec "$name" /ragpilot health --ready >/dev/null 2>&1; then
+				code=0
+				break
+			fi
+			sleep 0.1
+		done
+		"$tool" stop "$name" >/dev/null
+		if ((code == 0)); then echo "$tool: the image is built, starts, and is ready"; else echo "$tool: the container does not become ready"; fi
+		exit "$code"
+	fi
+done
+echo "not run: container image (neither podman nor a docker daemon)"
+
+if [[ $(id -u) != 0 ]] || ! command -v chroot >/dev/null; then
+	echo "not run: the image's last stage by hand (needs root and chroot)"
+	exit 0
+fi
+if [[ -f /etc/ssl/certs/ca-certificates.crt ]]; then cp /etc/ssl/certs/ca-certificates.crt "$tmp/root/etc/ssl/certs/"; fi
+chmod 755 "$tmp" "$tmp/root"
+inside=(chroot --userspec=65532:65532 --groups= "$tmp/root" /ragpilot)
+health=("--admin-addr=127.0.0.1:$((20000 + $$ % 10000))")
+"${inside[@]}" serve --listen 127.0.0.1:0 "${health[@]}" --infer-api-url http://127.0.0.1:1 2>"$tmp/log" &
+running=$!
+for _ in {1..100}; do
+	if "${inside[@]}" health --ready "${health[@]}" 2>"$tmp/asked"; then break; fi
+	sleep 0.1
+done
+"${inside[@]}" health --ready "${health[@]}" || { cat "$tmp/log" && exit 1; }
+user=$(awk '/^Uid:/ { print $2 "," $3 "," $4 "," $5 }' "/proc/$running/status" 2>/dev/null || echo unknown)
+kill "$running"
+code=0
+wait "$running" || code=$?
+running=""
+if ((code != 0)) || [[ $user != 65532,65532,65532,65532 ]]; then
+	echo "status $code after SIGTERM, user $user"
+	cat "$tmp/log"
+	exit 1
+fi
+if "${inside[@]}" health "${health[@]}" 2>/dev/null; then
+	echo "healthy, though it has stopped"
+	exit 1
+fi
+echo "in an empty root as user 65532: starts, is ready, stops with status 0"
