@@ -1,0 +1,89 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/ragpilot/ragpilot/internal/doctor"
+	httpserve "github.com/ragpilot/ragpilot/internal/serve"
+)
+
+// usageError is a command line that makes no sense: exit status 2 where 1 says something else.
+type usageError struct{ error }
+
+func (e usageError) Unwrap() error { return e.error }
+
+// exitStatus is what the process ends with.
+func exitStatus(err error) int {
+	if _, ok := errors.AsType[usageError](err); ok {
+		return 2
+	}
+	return 1
+}
+
+func newDoctor() *cobra.Command {
+	var cfg doctor.Config
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "doctor [--engine URL]",
+		Short: "Find out why an engine reuses nothing",
+		Long: "Doctor asks an engine (vLLM, SGLang, llama.cpp, or any OpenAI-compatible server) what it is and how it was started,\n" +
+			"sends it a few made-up prompts, and says what keeps it from reusing prefixes, from telling so, or from telling\n" +
+			"what it evicts. No prompt of a user is sent. llama.cpp's slots are overwritten by the probes.\n\n" +
+			"Exit status: 0 without problems, 1 with some, 2 for a command line that makes no sense.",
+		Args: func(cmd *cobra.Command, args []string) error {
+			if err := cobra.NoArgs(cmd, args); err != nil {
+				return usageError{err}
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, _ []string) error { return runDoctor(cmd, cfg, asJSON) },
+	}
+	cmd.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
+	flags := cmd.Flags()
+	flags.StringVar(&cfg.Engine, "engine", httpserve.Default().InferAPIURL, "base `URL` of the engine")
+	flags.StringVar(&cfg.Model, "model", "", "`MODEL` that requests will name; empty: the first that is served")
+	flags.StringVar(&cfg.APIKey, "api-key", "", "`KEY` for the engine; RAGPILOT_API_KEY is safer")
+	flags.IntVar(&cfg.Budget, "budget", 0, "length of planned prompts in `TOKENS`, to compare with the model's window; 0: not told")
+	flags.StringVar(&cfg.Events, "events", "", "`ENDPOINT` of the engine's KV-cache events, tcp://HOST:PORT or ipc://PATH; empty: the engine is asked")
+	flags.StringVar(&cfg.Replay, "replay", "", "with --events: `ENDPOINT` that past events can be asked from")
+	flags.StringVar(&cfg.Topic, "topic", "", "with --events: `PREFIX` of the events' topic")
+	flags.StringVar(&cfg.Serve, "serve", "", "`URL` of a ragpilot serve in front of the engine, to be examined too")
+	flags.StringVar(&cfg.ServeAPIKey, "serve-api-key", "", "`KEY` that it asks for; empty: that of --api-key; RAGPILOT_SERVE_API_KEY is safer")
+	flags.BoolVar(&cfg.NoProbe, "no-probe", false, "send no prompts, only questions")
+	flags.IntVar(&cfg.ProbeTokens, "probe-tokens", doctor.DefaultProbeTokens, "length of a made-up prompt in `TOKENS`; at least three cache blocks are taken, at most half of the window")
+	flags.DurationVar(&cfg.Wait, "wait", doctor.DefaultWait, "`TIME` to wait for events")
+	flags.DurationVar(&cfg.Timeout, "timeout", doctor.DefaultTimeout, "`TIME` that an answer may take")
+	flags.BoolVar(&asJSON, "json", false, "print one JSON object")
+	return cmd
+}
+
+func runDoctor(cmd *cobra.Command, cfg doctor.Config, asJSON bool) error {
+	for name, d := range map[string]time.Duration{"--wait": cfg.Wait, "--timeout": cfg.Timeout} {
+		if d <= 0 {
+			return usageError{fmt.Errorf("%s %v: want more than 0", name, d)}
+		}
+	}
+	report, err := doctor.Run(cmd.Context(), cfg)
+	if errors.Is(err, doctor.ErrConfig) {
+		return usageError{err}
+	}
+	if err != nil {
+		return err
+	}
+	if asJSON {
+		encoder := json.NewEncoder(cmd.OutOrStdout())
+		encoder.SetEscapeHTML(false)
+		err = encoder.Encode(report)
+	} else {
+		err = report.Print(cmd.OutOrStdout())
+	}
+	if n := report.Count(doctor.Problem); err == nil && n > 0 {
+		err = fmt.Errorf("doctor: problems found: %d", n)
+	}
+	return err
+}

@@ -1,0 +1,173 @@
+package doctor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/ragpilot/ragpilot/engines"
+)
+
+// caching measures whether prompts are reused, whole and in their beginning, and says from which length on.
+func (x *exam) caching(ctx context.Context) {
+	measured := x.repeated(ctx)
+	if measured {
+		x.shared(ctx)
+	}
+	x.blocks()
+	x.metrics(ctx)
+}
+
+const switchOn = "switch prefix caching on: vLLM without --no-enable-prefix-caching, SGLang without --disable-radix-cache, llama.cpp without cache_prompt:false"
+
+// repeated looks at the answer to the prompt that was sent twice. It returns whether prompts are reused.
+func (x *exam) repeated(ctx context.Context) bool {
+	const name = "prefix caching"
+	a := &x.second
+	n, cached := a.usage.PromptTokens, a.usage.CachedTokens
+	switch {
+	case x.cfg.NoProbe && x.facts.cacheOff:
+		x.add(name, Problem, "the server says that it is off", switchOn)
+	case x.cfg.NoProbe:
+		x.add(name, NotKnown, "not measured: no probes", "")
+	case x.first.err != nil || a.err != nil || !a.told():
+		x.add(name, NotKnown, "not measured: no answers with usage", "")
+	case x.moving:
+		x.add(name, NotKnown, "the chat template makes another prompt of the same text each time", "")
+	case !a.usage.CachedKnown:
+		return x.byMetrics(ctx, name, n)
+	case x.first.usage.CachedTokens > x.first.usage.PromptTokens/2:
+		x.add(name, Warning, fmt.Sprintf("%d of %d tokens of a new prompt are said to be cached: this count means something else", x.first.usage.CachedTokens, x.first.usage.PromptTokens), "give the address of the engine itself")
+	case cached >= n-2*max(x.facts.block, 1) && cached > 0 || cached > n/2:
+		x.add(name, OK, fmt.Sprintf("the same prompt again: %d of %d tokens cached", cached, n), "")
+		return true
+	case x.facts.cacheOff:
+		x.add(name, Problem, "the server says that it is off, and the same prompt again found nothing", switchOn)
+	default:
+		return x.onceMore(ctx, name, n, cached)
+	}
+	return false
+}
+
+// onceMore asks again, twice: several engines behind one address take turns.
+func (x *exam) onceMore(ctx context.Context, name string, n, cached int) bool {
+	counts := []int{cached}
+	for range 2 {
+		a := x.ask(ctx, x.text, nil)
+		if a.err != nil {
+			break
+		}
+		counts = append(counts, a.usage.CachedTokens)
+		if a.usage.CachedTokens > n/2 {
+			x.add(name, Problem, fmt.Sprintf("the same prompt again: of %d tokens cached, in turn: %v", n, counts), "several engines seem to share this address: give each its own, or let the balancer keep a conversation on one of them")
+			return false
+		}
+	}
+	x.add(name, Problem, fmt.Sprintf("the same prompt again: of %d tokens cached, in turn: %v", n, counts), switchOn)
+	return false
+}
+
+// byMetrics takes the engine's own counter where answers do not tell.
+func (x *exam) byMetrics(ctx context.Context, name string, n int) bool {
+	if x.facts.hits == nil || x.hitsErr != nil {
+		x.add(name, NotKnown, "neither answers nor metrics tell what was cached", "")
+		return false
+	}
+	after, err := x.facts.hits(ctx)
+	grew := after - x.hitsBefore
+	switch {
+	case err != nil:
+		x.add(name, NotKnown, "metrics: "+short(err), "")
+	case grew > int64(n)/2:
+		x.add(name, OK, fmt.Sprintf("the same prompt again: the metrics count %d hits for %d tokens", grew, n), "")
+		return true
+	default:
+		x.add(name, Problem, fmt.Sprintf("the same prompt again: the metrics count %d hits for %d tokens", grew, n), switchOn)
+	}
+	return false
+}
+
+// shared sends a prompt that has only its beginning in common with the first.
+func (x *exam) shared(ctx context.Context) {
+	const name = "shared prefix"
+	if !x.second.usage.CachedKnown {
+		x.add(name, NotKnown, "answers do not tell what was cached", "")
+		return
+	}
+	a := x.ask(ctx, varied(x.text, x.cfg.Nonce()), nil)
+	n, cached := a.usage.PromptTokens, a.usage.CachedTokens
+	switch {
+	case a.err != nil:
+		x.add(name, NotKnown, short(a.err), "")
+	case cached < n/2:
+		x.add(name, Problem, fmt.Sprintf("a prompt with the same first three quarters: %d of %d tokens cached, though a whole prompt is reused", cached, n),
+			"models with sliding windows or recurrent states keep few points to go on from; see the block size, or use a model with full attention")
+	default:
+		x.add(name, OK, fmt.Sprintf("a prompt with the same first three quarters: %d of %d tokens cached", cached, n), "")
+	}
+}
+
+// longBlock is the length in tokens from which a block is worth a warning: common ones are 16 and 32, and what prompts
+// share is often a system prompt of some hundred.
+const longBlock = 128
+
+func (x *exam) blocks() {
+	const name = "block size"
+	b := x.facts.block
+	floor := fmt.Sprintf("%d tokens: a shared prefix that is shorter is never reused", b)
+	switch {
+	case x.kind == LlamaCPP:
+		x.add(name, OK, "none: reuse is counted in single tokens", "")
+	case b == 0:
+		x.add(name, NotKnown, "the server does not tell it; often 16: a shared prefix that is shorter is never reused", "")
+	case x.cfg.Budget > 0 && b > x.cfg.Budget:
+		x.add(name, Problem, floor+fmt.Sprintf(", and the budget is %d", x.cfg.Budget), "lower --block-size (vLLM) or --page-size (SGLang); hybrid models have long blocks of their own")
+	case b > longBlock:
+		x.add(name, Warning, floor, "put more in front of what differs, or lower --block-size (vLLM) or --page-size (SGLang); hybrid models have long blocks of their own")
+	case x.kind == SGLang && b == 1 && len(x.facts.sources) > 0:
+		x.add(name, Warning, "1 token: older releases send an event for each token", "start the server with --page-size 16")
+	default:
+		x.add(name, OK, floor, "")
+	}
+}
+
+// metrics says whether /metrics can be read.
+func (x *exam) metrics(ctx context.Context) {
+	const name = "metrics"
+	if x.facts.hits == nil {
+		x.add(name, NotKnown, "only those of vLLM, SGLang and llama.cpp are known", "")
+		return
+	}
+	hits, err := x.facts.hits(ctx)
+	flag := map[Kind]string{VLLM: "start the server without --disable-log-stats", SGLang: "start the server with --enable-metrics", LlamaCPP: "start the server with --metrics"}[x.kind]
+	switch {
+	case errors.Is(err, engines.ErrUnreachable):
+		x.add(name, NotKnown, short(err), "")
+	case err != nil:
+		x.add(name, Warning, "/metrics: "+short(err), flag)
+	case x.hitsErr == nil && !x.cfg.NoProbe:
+		x.add(name, OK, fmt.Sprintf("%d prompt tokens from the cache so far, %d of them since the first probe", hits, hits-x.hitsBefore), "")
+	default:
+		x.add(name, OK, fmt.Sprintf("%d prompt tokens from the cache so far", hits), "")
+	}
+}
+
+// details looks whether answers tell what was cached. The second one counts: some releases leave a 0 out.
+func (x *exam) details() {
+	const name = "token details"
+	flag := "start the server with " + x.facts.reportFlag
+	if x.facts.reportFlag == "" {
+		flag = "give the address of the engine itself, or switch its report of cached tokens on"
+	}
+	a := &x.second
+	switch {
+	case x.cfg.NoProbe:
+		x.add(name, NotKnown, "not asked: no probes", "")
+	case x.first.err != nil || a.err != nil || !a.told():
+		x.add(name, NotKnown, "no answers with usage", "")
+	case a.usage.CachedKnown:
+		x.add(name, OK, fmt.Sprintf("usage.prompt_tokens_details.cached_tokens: %d", a.usage.CachedTokens), "")
+	default:
+		x.add(name, Problem, "answers have no usage.prompt_tokens_details.cached_tokens: predictions cannot be checked", flag)
+	}
+}

@@ -1,0 +1,110 @@
+package doctor
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/ragpilot/ragpilot/engines"
+	"github.com/ragpilot/ragpilot/engines/openai"
+)
+
+// Kind is a kind of server.
+type Kind string
+
+// The kinds that are told apart.
+const (
+	VLLM     Kind = "vllm"
+	SGLang   Kind = "sglang"
+	LlamaCPP Kind = "llamacpp"
+	Other    Kind = "other"
+)
+
+// String returns the engine's name.
+func (k Kind) String() string {
+	switch k {
+	case VLLM:
+		return "vLLM"
+	case SGLang:
+		return "SGLang"
+	case LlamaCPP:
+		return "llama.cpp"
+	}
+	return "OpenAI-compatible server"
+}
+
+// model is an entry of /v1/models.
+type model struct {
+	ID     string `json:"id"`
+	Owner  string `json:"owned_by"`
+	Window int    `json:"max_model_len"`
+}
+
+// facts are what a server says of itself, whatever its kind. What it does not say is zero.
+type facts struct {
+	version  string
+	window   int // tokens of prompt and answer together
+	block    int // tokens of a block
+	capacity int // tokens that the cache holds
+	cacheOff bool
+	started  time.Time
+
+	reportFlag string // the server's flag that reports cached tokens; "": always, or not known
+	takesID    bool   // an answer has the request's ID
+	publishes  bool   // events can be had, as far as is known
+	sources    []source
+	sourcesErr error
+
+	slots *slots // llama.cpp only
+
+	// count and template ask the server's tokenizer for the tokens of a text and of a chat; nil: there is none.
+	count    func(ctx context.Context, text string) (int, error)
+	template func(ctx context.Context, messages []engines.Message) ([]uint32, error)
+	// hits reads from the metrics how many prompt tokens came from the cache so far.
+	hits func(ctx context.Context) (int64, error)
+}
+
+// kindOf recognises a server by who owns its models, else by an endpoint that only one kind has.
+func kindOf(ctx context.Context, chats *openai.Engine, models []model) Kind {
+	for _, m := range models {
+		switch strings.ToLower(m.Owner) {
+		case "vllm":
+			return VLLM
+		case "sglang":
+			return SGLang
+		case "llamacpp":
+			return LlamaCPP
+		}
+	}
+	for _, e := range []struct {
+		path, member string
+		kind         Kind
+	}{
+		{"/props", "total_slots", LlamaCPP},
+		{"/version", "version", VLLM},
+		{"/server_info", "page_size", SGLang},
+		{"/get_server_info", "page_size", SGLang},
+	} {
+		body, err := chats.Do(ctx, http.MethodGet, e.path, nil)
+		var members map[string]json.RawMessage
+		if err == nil && json.Unmarshal(body, &members) == nil && members[e.member] != nil {
+			return e.kind
+		}
+	}
+	return Other
+}
+
+// look asks a server of a kind what it says of itself.
+func look(ctx context.Context, kind Kind, server openai.Config, chats *openai.Engine) (facts, error) {
+	switch kind {
+	case VLLM:
+		return lookVLLM(ctx, server)
+	case SGLang:
+		return lookSGLang(ctx, server, chats)
+	case LlamaCPP:
+		return lookLlamaCPP(ctx, server, chats)
+	}
+	return facts{}, nil
+}
