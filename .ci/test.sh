@@ -13,6 +13,8 @@ if [[ -d ../shared ]]; then
 	export RAGPILOT_REQUIRE_SHARED=1
 	forbid="../shared"
 fi
+RAGPILOT_REDIS_SERVER=$(.ci/redis.sh) || (($? == 77))
+export RAGPILOT_REDIS_SERVER
 race=(-race)
 export CGO_ENABLED=1
 if ! command -v "$(go env CC)" >/dev/null; then

@@ -20,7 +20,7 @@ func main() {
 			err = errors.New("interrupted; what was written is not complete")
 		}
 		fmt.Fprintln(os.Stderr, "ragpilot:", err)
-		os.Exit(1)
+		os.Exit(exitStatus(err))
 	}
 }
 
@@ -35,6 +35,6 @@ func newRoot() *cobra.Command {
 			return flagsFromEnv(cmd.Flags(), os.LookupEnv)
 		},
 	}
-	root.AddCommand(newBench(), newBounds(), newDemo(), newPlan(), newReplay(), newServe(), newTrace(), newVersion())
+	root.AddCommand(newBench(), newBounds(), newDemo(), newDoctor(), newHealth(), newPlan(), newReplay(), newServe(), newTrace(), newVersion())
 	return root
 }

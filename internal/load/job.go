@@ -92,8 +92,11 @@ func newDesk(job Job) (*desk, error) {
 	return &desk{job: job, planner: planner, talks: replay.NewTalks(job.Trace, job.Blocks, job.Settings.History, job.Salt)}, nil
 }
 
-func (d *desk) plan(q trace.Request) (engines.Request, error) {
-	messages, err := d.talks.Ask(q, d.planner.Plan(q))
+func (d *desk) plan(q trace.Request) (engines.Request, error) { return d.request(q, d.planner.Plan(q)) }
+
+// request makes the engine's request of a plan.
+func (d *desk) request(q trace.Request, plan trace.Plan) (engines.Request, error) {
+	messages, err := d.talks.Ask(q, plan)
 	if err != nil {
 		return engines.Request{}, err
 	}

@@ -6,7 +6,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/ragpilot/ragpilot/contextpilot"
 	"github.com/ragpilot/ragpilot/engines"
 	"github.com/ragpilot/ragpilot/internal/trace"
 )
@@ -16,16 +15,33 @@ import (
 // waiting too. The first request that fails ends the run. All goroutines have ended when Drive returns; if ctx ends
 // early, its cause is returned.
 func (j Job) Drive(ctx context.Context, engine engines.Engine) (Run, error) {
+	run, err := j.DriveFleet(ctx, []engines.Engine{engine}, RoundRobin, engines.RouterOptions{})
+	return run.Run, err
+}
+
+// DriveFleet is [Job.Drive] on several engines. The Pilot of o is filled in; o is of [Routed] only.
+func (j Job) DriveFleet(ctx context.Context, list []engines.Engine, routing Routing, o engines.RouterOptions) (FleetRun, error) {
 	d, err := newDesk(j)
 	if err != nil {
-		return Run{}, err
+		return FleetRun{}, err
 	}
-	defer engine.Subscribe(d.planner.Pilot().Sink(contextpilot.Scope{}))()
+	to, err := newSpread(d, len(list), routing, o)
+	if err != nil {
+		return FleetRun{}, err
+	}
+	for i, e := range list {
+		defer e.Subscribe(d.planner.Pilot().Sink(scopeOf(i)))()
+	}
+	run, err := j.drive(ctx, list, to)
+	return FleetRun{Run: run, At: to.at, Servers: len(list)}, err
+}
+
+func (j Job) drive(ctx context.Context, list []engines.Engine, to *spread) (Run, error) {
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
 	r := &driver{
-		job: j, engine: engine, conversations: j.conversations(), start: time.Now(), stop: stop,
-		desk: d, run: Run{Policy: j.Settings.Policy, Arrivals: j.Arrivals, Seed: j.Seed, Sent: make([]Sent, 0, len(j.Trace))},
+		job: j, engines: list, conversations: j.conversations(), start: time.Now(), stop: stop,
+		spread: to, run: Run{Policy: j.Settings.Policy, Arrivals: j.Arrivals, Seed: j.Seed, Sent: make([]Sent, 0, len(j.Trace))},
 	}
 	if j.Arrivals.Kind == Closed {
 		for range min(j.Arrivals.Size, len(r.conversations)) {
@@ -44,17 +60,17 @@ func (j Job) Drive(ctx context.Context, engine engines.Engine) (Run, error) {
 // driver is one run in real time.
 type driver struct {
 	job           Job
-	engine        engines.Engine
+	engines       []engines.Engine
 	conversations [][]trace.Request
 	start         time.Time
 	stop          context.CancelCauseFunc
 	group         sync.WaitGroup
 
-	mu    sync.Mutex
-	desk  *desk // guarded by mu
-	run   Run   // guarded by mu
-	begun int   // guarded by mu; conversations
-	under int   // guarded by mu; requests under way
+	mu     sync.Mutex
+	spread *spread // guarded by mu
+	run    Run     // guarded by mu
+	begun  int     // guarded by mu; conversations
+	under  int     // guarded by mu; requests under way
 }
 
 // open begins conversations by the clock. It plans their first turns itself, so that they are planned in trace order.
@@ -86,6 +102,7 @@ func (r *driver) user(ctx context.Context) {
 // ticket is a planned request.
 type ticket struct {
 	req   engines.Request
+	to    *sentTo
 	due   time.Duration
 	place int // in Run.Sent
 	err   error
@@ -113,11 +130,11 @@ func (r *driver) plan(conversation, turn int, due time.Duration) ticket {
 	q := r.conversations[conversation][turn]
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	req, err := r.desk.plan(q)
+	req, to, err := r.spread.plan(q)
 	r.run.Sent = append(r.run.Sent, Sent{ID: q.ID, Arrived: due})
 	r.under++
 	r.run.Peak = max(r.run.Peak, r.under)
-	return ticket{req: req, due: due, place: len(r.run.Sent) - 1, err: err}
+	return ticket{req: req, to: to, due: due, place: len(r.run.Sent) - 1, err: err}
 }
 
 func (r *driver) send(ctx context.Context, q trace.Request, t ticket) error {
@@ -125,7 +142,12 @@ func (r *driver) send(ctx context.Context, q trace.Request, t ticket) error {
 		return t.err
 	}
 	called := r.now()
-	resp, err := r.engine.Generate(ctx, t.req, nil)
+	resp, err := r.engines[t.to.server].Generate(ctx, t.req, func(string) error {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		r.spread.begun(t.to)
+		return nil
+	})
 	if err != nil {
 		return err
 	}
@@ -135,7 +157,7 @@ func (r *driver) send(ctx context.Context, q trace.Request, t ticket) error {
 	r.under--
 	sent := &r.run.Sent[t.place]
 	sent.TTFT, sent.Total, sent.Usage = late+resp.TTFT, late+resp.Total, resp.Usage
-	r.desk.planner.Answered(q)
+	r.spread.answered(t.to, q, resp.Usage)
 	return nil
 }
 

@@ -8,6 +8,7 @@ import (
 
 	"github.com/ragpilot/ragpilot/contextpilot"
 	"github.com/ragpilot/ragpilot/engines/sim"
+	"github.com/ragpilot/ragpilot/internal/replay"
 	"github.com/ragpilot/ragpilot/internal/trace"
 )
 
@@ -19,8 +20,13 @@ func (j Job) Simulate(ctx context.Context, server *sim.Server) (Run, error) {
 		return Run{}, err
 	}
 	defer server.Subscribe(d.planner.Pilot().Sink(contextpilot.Scope{}))()
+	return j.virtually(ctx, alone{d, server})
+}
+
+// virtually runs the job in virtual time on what takes its requests.
+func (j Job) virtually(ctx context.Context, to receiver) (Run, error) {
 	v := virtual{
-		job: j, desk: d, server: server, conversations: j.conversations(), under: map[string]arrival{},
+		job: j, to: to, conversations: j.conversations(), under: map[string]arrival{},
 		run: Run{Policy: j.Settings.Policy, Arrivals: j.Arrivals, Seed: j.Seed, Sent: make([]Sent, 0, len(j.Trace))},
 	}
 	if err := v.loop(ctx); err != nil {
@@ -28,6 +34,36 @@ func (j Job) Simulate(ctx context.Context, server *sim.Server) (Run, error) {
 	}
 	return v.run, v.run.check(len(j.Trace))
 }
+
+// receiver plans requests and takes them to servers in virtual time.
+type receiver interface {
+	// submit plans a request and sends it; its ID is returned.
+	submit(at time.Duration, q trace.Request) (id string, err error)
+	// next and step are those of the server at which something happens first.
+	next() (at time.Duration, ok bool)
+	step() []sim.Served
+	// answered is called for each request that step returned.
+	answered(q trace.Request, s sim.Served)
+}
+
+// alone is one server.
+type alone struct {
+	desk   *desk
+	server *sim.Server
+}
+
+func (a alone) submit(at time.Duration, q trace.Request) (string, error) {
+	req, err := a.desk.plan(q)
+	if err != nil {
+		return "", err
+	}
+	a.server.Submit(at, req)
+	return req.ID, nil
+}
+
+func (a alone) next() (time.Duration, bool)            { return a.server.Next() }
+func (a alone) step() []sim.Served                     { return a.server.Step() }
+func (a alone) answered(q trace.Request, _ sim.Served) { a.desk.planner.Answered(q) }
 
 // arrival is a turn of a conversation that is going to be sent.
 type arrival struct {
@@ -62,8 +98,7 @@ func (c *calendar) Pop() any {
 // virtual is one run in virtual time.
 type virtual struct {
 	job           Job
-	desk          *desk
-	server        *sim.Server
+	to            receiver
 	conversations [][]trace.Request
 	calendar      calendar
 	arrivals      int                // made
@@ -82,7 +117,7 @@ func (v *virtual) loop(ctx context.Context) error {
 		v.note(arrival{at: at, conversation: next})
 	}
 	for {
-		at, working := v.server.Next()
+		at, working := v.to.next()
 		switch {
 		case len(v.calendar) > 0 && (!working || v.calendar[0].at <= at):
 			if err := ctx.Err(); err != nil {
@@ -92,7 +127,7 @@ func (v *virtual) loop(ctx context.Context) error {
 				return err
 			}
 		case working:
-			for _, s := range v.server.Step() {
+			for _, s := range v.to.step() {
 				v.answered(s)
 			}
 		default:
@@ -117,18 +152,17 @@ func (v *virtual) send(a arrival) error {
 		v.begun++
 	}
 	q := v.conversations[a.conversation][a.turn]
-	req, err := v.desk.plan(q)
+	if _, twice := v.under[replay.RequestID(q)]; twice {
+		return fmt.Errorf("request %s is under way already", q.ID)
+	}
+	id, err := v.to.submit(a.at, q)
 	if err != nil {
 		return err
 	}
-	if _, twice := v.under[req.ID]; twice {
-		return fmt.Errorf("request %s is under way already", q.ID)
-	}
 	a.place = len(v.run.Sent)
 	v.run.Sent = append(v.run.Sent, Sent{ID: q.ID, Arrived: a.at})
-	v.under[req.ID] = a
+	v.under[id] = a
 	v.run.Peak = max(v.run.Peak, len(v.under))
-	v.server.Submit(a.at, req)
 	return nil
 }
 
@@ -138,7 +172,7 @@ func (v *virtual) answered(s sim.Served) {
 	talk := v.conversations[a.conversation]
 	sent := &v.run.Sent[a.place]
 	sent.TTFT, sent.Total, sent.Usage = s.First-a.at, s.Done-a.at, s.Usage
-	v.desk.planner.Answered(talk[a.turn])
+	v.to.answered(talk[a.turn], s)
 	at := s.Done + v.job.thinking(a.conversation, a.turn+1)
 	if a.turn+1 < len(talk) {
 		v.note(arrival{at: at, conversation: a.conversation, turn: a.turn + 1})

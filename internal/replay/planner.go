@@ -76,15 +76,21 @@ func (exact) Count(text string) int { return tokens.Count(text) }
 func (p *Planner) Pilot() *contextpilot.Pilot { return p.pilot }
 
 // Plan plans the next request of the trace. Answered must follow before the next turn of its session.
-func (p *Planner) Plan(q trace.Request) trace.Plan {
-	plan := p.pilot.Plan(p.request(q))
-	p.explain(q, &plan)
-	return p.record(q, &plan, p.set.History)
+func (p *Planner) Plan(q trace.Request) trace.Plan { return p.PlanWith(q, p.pilot.Plan) }
+
+// PlanWith is [Planner.Plan] where something else asks the pilot: what chooses the scope, too.
+func (p *Planner) PlanWith(q trace.Request, plan func(contextpilot.Request) contextpilot.Plan) trace.Plan {
+	made := plan(p.request(q))
+	p.explain(q, &made)
+	return p.record(q, &made, p.set.History)
 }
 
 // Answered tells that the request reached the engine and that the recorded answer follows its prompt.
-func (p *Planner) Answered(q trace.Request) {
-	p.pilot.Observe(contextpilot.Event{Kind: contextpilot.Served, Request: RequestID(q), Output: tokens.Count(trace.Answer(q))})
+func (p *Planner) Answered(q trace.Request) { p.AnsweredIn(contextpilot.Scope{}, q) }
+
+// AnsweredIn is [Planner.Answered] for a request that was planned in a scope of its own.
+func (p *Planner) AnsweredIn(scope contextpilot.Scope, q trace.Request) {
+	p.pilot.Observe(contextpilot.Event{Kind: contextpilot.Served, Scope: scope, Request: RequestID(q), Output: tokens.Count(trace.Answer(q))})
 }
 
 // PlanAll plans a whole trace offline and returns the plans in execution order. First turns are planned as one

@@ -50,7 +50,9 @@ func (a *API) ServeExternalProcessing(ctx context.Context, l net.Listener, tenan
 	cut := time.AfterFunc(drain, g.Stop)
 	g.GracefulStop()
 	cut.Stop()
-	_ = <-ended
+	if err := <-ended; err != nil && !errors.Is(err, grpc.ErrServerStopped) {
+		return fmt.Errorf("external processing on %s: %w", l.Addr(), err)
+	}
 	return nil
 }
 
