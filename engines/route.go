@@ -1,0 +1,287 @@
+package engines
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+
+	"github.com/ragpilot/ragpilot/contextpilot"
+)
+
+// Score is what one replica offers for a request.
+type Score struct {
+	Replica string
+	Match   contextpilot.Match
+	Pending int // prefill tokens that wait there
+	// Cost is in prefill tokens, see [Router]; the lowest is best. It can be negative.
+	Cost float64
+	// Full tells that the replica would exceed its share of prefill, see [RouterOptions.MaxShare].
+	Full bool
+	// Rating is the cost as gateways' scorers give theirs: 1 for the cheapest replica, 0 for the dearest, and in between by
+	// cost. Those that are full have 0 and do not count, unless all are.
+	Rating float64
+}
+
+// Scores returns what every replica that is up offers for a request, by name, and changes nothing. It is for operators whose
+// own gateway routes. The scope's Replica is filled in.
+func (r *Router) Scores(req contextpilot.Request) []Score {
+	up := r.up(nil)
+	matches := r.match(req, up)
+	r.mu.Lock()
+	scores := make([]Score, len(up))
+	for i, rep := range up {
+		scores[i] = r.weigh(rep, matches[i], len(up))
+	}
+	r.mu.Unlock()
+	rate(scores)
+	return scores
+}
+
+// rate fills in the ratings, among those that are not full, unless all are.
+func rate(scores []Score) {
+	var among []*Score
+	for _, full := range []bool{false, true} {
+		for i := range scores {
+			if scores[i].Full == full {
+				among = append(among, &scores[i])
+			}
+		}
+		if len(among) > 0 {
+			break
+		}
+	}
+	if len(among) == 0 {
+		return
+	}
+	low, high := among[0].Cost, among[0].Cost
+	for _, s := range among {
+		low, high = min(low, s.Cost), max(high, s.Cost)
+	}
+	for _, s := range among {
+		s.Rating = 1
+		if high > low {
+			s.Rating = (high - s.Cost) / (high - low)
+		}
+	}
+}
+
+// up returns the replicas that are up, without those of the given names.
+func (r *Router) up(except []string) []*replica {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	out := make([]*replica, 0, len(r.replicas))
+	for _, rep := range r.replicas {
+		if !rep.down && !slices.Contains(except, rep.name) {
+			out = append(out, rep)
+		}
+	}
+	return out
+}
+
+func (r *Router) match(req contextpilot.Request, replicas []*replica) []contextpilot.Match {
+	names := make([]string, len(replicas))
+	for i, rep := range replicas {
+		names[i] = rep.name
+	}
+	return r.opt.Pilot.MatchReplicas(req, names...)
+}
+
+// mayLead is how far a replica may lead while the window fills, as a share of the tokens that are to come and can even it
+// out. Without it the first conversation of a router would move on with every turn; with more of it, what comes must be like
+// what was.
+const mayLead = 0.1
+
+// weigh computes a replica's cost among n. r.mu is held.
+func (r *Router) weigh(rep *replica, m contextpilot.Match, n int) Score {
+	s := Score{Replica: rep.name, Match: m, Pending: rep.pending}
+	left := m.Prompt - m.Tokens
+	s.Cost = float64(left)*r.window.price(rep, n) + r.opt.Queue*float64(rep.pending) - r.opt.Affinity*float64(max(m.Familiar-m.Tokens, 0))
+	s.Full = n > 1 && float64(n*(r.window.of(rep)+left)) > r.opt.MaxShare*float64(r.window.total+left)+mayLead*r.window.toCome()
+	return s
+}
+
+// Route is a request's way to a replica. First and Done must be called, so that the router knows the replica's load.
+// Their calls are safe for concurrent use.
+type Route struct {
+	// Plan is for the replica's scope.
+	Plan contextpilot.Plan
+	// Score is what the replica offered, without a rating.
+	Score Score
+	// Engine is the replica's; nil if it was added without one.
+	Engine Engine
+
+	router  *Router
+	replica *replica
+	// guarded by the router's mu
+	share   *share
+	waiting int  // tokens in replica.pending
+	begun   bool // First was called
+	done    sync.Once
+}
+
+// Route chooses the replica for a request and plans it there. The scope's Replica is filled in. The error is [ErrNoReplica]. except
+// names replicas that are not to be chosen, such as those that have just failed; if there are no others it is ErrNoReplica, too.
+func (r *Router) Route(req contextpilot.Request, except ...string) (*Route, error) {
+	for {
+		replicas := r.up(except)
+		if len(replicas) == 0 {
+			return nil, fmt.Errorf("engines: route: %w", ErrNoReplica)
+		}
+		rt := r.take(replicas, r.match(req, replicas))
+		if rt == nil {
+			continue // all of them have gone meanwhile
+		}
+		req.Scope.Replica = rt.Score.Replica
+		rt.Plan = r.opt.Pilot.Plan(req)
+		r.follow(rt)
+		return rt, nil
+	}
+}
+
+// take books the request on the best of the replicas that are still there; nil: none is.
+func (r *Router) take(replicas []*replica, matches []contextpilot.Match) *Route {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	up := 0
+	for _, rep := range r.replicas {
+		if !rep.down {
+			up++
+		}
+	}
+	var best *replica
+	var score Score
+	for i, rep := range replicas {
+		if !rep.in || rep.down {
+			continue
+		}
+		if s := r.weigh(rep, matches[i], up); best == nil || r.better(s, rep, score, best) {
+			best, score = rep, s
+		}
+	}
+	if best == nil {
+		return nil
+	}
+	left := score.Match.Prompt - score.Match.Tokens
+	best.pending += left
+	best.under++
+	return &Route{
+		Score: score, Engine: best.engine, router: r, replica: best, share: r.window.add(best, left), waiting: left,
+	}
+}
+
+// better tells whether a is to be chosen before b. r.mu is held.
+func (r *Router) better(a Score, ra *replica, b Score, rb *replica) bool {
+	if a.Full != b.Full {
+		return b.Full
+	}
+	if a.Full || a.Cost == b.Cost {
+		return r.window.of(ra) < r.window.of(rb)
+	}
+	return a.Cost < b.Cost
+}
+
+// follow notes where the plan's events belong.
+func (r *Router) follow(rt *Route) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	rt.replica.scopes.Put(rt.Plan.RequestID, rt.Plan.Scope)
+}
+
+// First tells that the answer has begun: its prompt is computed. Calls after the first do nothing.
+func (rt *Route) First() {
+	rt.router.mu.Lock()
+	defer rt.router.mu.Unlock()
+	rt.begun = true
+	rt.settle()
+}
+
+// settle takes the request out of what waits. The router's mu is held.
+func (rt *Route) settle() {
+	rt.replica.pending -= rt.waiting
+	rt.waiting = 0
+}
+
+// Done tells that the answer has ended, and how. Tokens that the engine reports as read from its cache correct what
+// was expected. An error before the answer began means that the engine did not compute the request: it is taken back, see
+// [contextpilot.Gone]. Calls after the first do nothing.
+func (rt *Route) Done(u Usage, err error) {
+	rt.done.Do(func() {
+		if rt.end(u, err) {
+			rt.router.opt.Pilot.Observe(contextpilot.Event{Kind: contextpilot.Gone, Scope: rt.Plan.Scope, Request: rt.Plan.RequestID})
+		}
+	})
+}
+
+// end settles the books, and tells whether the request never reached the engine.
+func (rt *Route) end(u Usage, err error) (unsent bool) {
+	r := rt.router
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	rt.settle()
+	rt.replica.under--
+	unsent = err != nil && !rt.begun && !errors.Is(err, ErrInterrupted)
+	switch {
+	case unsent:
+		r.window.correct(rt.share, 0)
+		rt.replica.scopes.Delete(rt.Plan.RequestID)
+	case u.CachedKnown && u.PromptTokens > 0:
+		r.window.correct(rt.share, max(u.PromptTokens-u.CachedTokens, 0))
+	}
+	return unsent
+}
+
+// Do routes a request, sends it, and returns the answer. build makes the engine's request of a plan, with its RequestID as ID; it is
+// called again with another plan if a replica cannot be reached and another one is tried, which happens only as long as no
+// piece of an answer has come. A replica that cannot be reached is down until [Router.SetUp] says otherwise. Errors are
+// [ErrNoReplica], then with the last replica's own, and those of engines.
+func (r *Router) Do(ctx context.Context, req contextpilot.Request, build func(*contextpilot.Plan) Request, onText func(string) error) (Response, error) {
+	var failed []string
+	var last error
+	for {
+		rt, err := r.Route(req, failed...)
+		if err != nil {
+			return Response{}, errors.Join(err, last)
+		}
+		resp, begun, err := rt.run(ctx, build, onText)
+		if begun || !errors.Is(err, ErrUnreachable) || ctx.Err() != nil {
+			return resp, err
+		}
+		failed, last = append(failed, rt.Score.Replica), err
+		r.lost(rt.replica)
+	}
+}
+
+// lost marks a replica as down, if it is still there: another one may have its name by now.
+func (r *Router) lost(rep *replica) {
+	r.mu.Lock()
+	lost := r.setUp(rep, false)
+	r.mu.Unlock()
+	if lost {
+		r.opt.Pilot.DropReplica(rep.name)
+	}
+}
+
+// errAbandoned ends a request whose caller has panicked.
+var errAbandoned = errors.New("abandoned")
+
+// run sends the request; begun tells that a piece of an answer has come.
+func (rt *Route) run(ctx context.Context, build func(*contextpilot.Plan) Request, onText func(string) error) (resp Response, begun bool, err error) {
+	defer rt.Done(Usage{}, errAbandoned) // does nothing after the one below
+	if rt.Engine == nil {
+		return resp, false, fmt.Errorf("engines: replica %q has no engine", rt.Score.Replica)
+	}
+	resp, err = rt.Engine.Generate(ctx, build(&rt.Plan), func(piece string) error {
+		if !begun {
+			begun = true
+			rt.First()
+		}
+		if onText == nil {
+			return nil
+		}
+		return onText(piece)
+	})
+	rt.Done(resp.Usage, err)
+	return resp, begun, err
+}

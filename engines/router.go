@@ -1,0 +1,251 @@
+package engines
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/ragpilot/ragpilot/contextpilot"
+	"github.com/ragpilot/ragpilot/internal/lru"
+)
+
+// RouterOptions configures a [Router]. Zero values are the recommended setup.
+type RouterOptions struct {
+	// Pilot has an index for each replica, in the scopes with its name as Replica. Required. Its Config.MaxScopes must be at
+	// least the number of replicas × tenants × models.
+	Pilot *contextpilot.Pilot
+	// Window is the number of requests over which prefill is balanced; 0: 500. It begins anew when a replica comes or goes.
+	Window int
+	// MaxShare bounds the prefill tokens of a replica within any Window requests, as a multiple of the mean of all
+	// replicas; 0: 1.15. Requests that are indivisible, and predictions that were wrong, can exceed it a little.
+	MaxShare float64
+	// Affinity is what a token that a replica has seen lately, but not in front of this prompt, is worth against one that
+	// is computed now: documents that meet on one replica share prefixes later. 0: 0.3; negative: nothing.
+	Affinity float64
+	// Queue is what a token of prefill that waits before the request costs against one of its own; 0: 0.4; negative: nothing.
+	Queue float64
+}
+
+// Router chooses for each request a replica together with the order of its blocks: the best order differs from replica
+// to replica, as their caches do, and so does what is left to compute. The idea of asking every replica's index first is
+// that of prefix-aware gateways; those take the prompt as given.
+//
+// A replica costs
+//
+//	price × left + Queue × pending − Affinity × max(0, familiar − resident)
+//
+// tokens: those left to compute in the order that is best there, those of prompts that wait before it, less what the
+// meeting of familiar documents is worth, see [contextpilot.Match]. The price is the replica's share of the prefill lately, 1
+// for the mean. The cheapest takes the request, unless it would exceed its
+// share of prefill, see [RouterOptions.MaxShare]; if all would, the one that had least. A conversation's history is part
+// of the prompt: its replica is cheaper by all of it, and loses it when it is busier than that is worth.
+//
+// Safe for concurrent use. It starts no goroutines, and calls neither the pilot nor an engine with its lock held. Routing
+// costs one [contextpilot.Pilot.MatchReplicas] and one Plan.
+type Router struct {
+	opt RouterOptions
+
+	mu       sync.Mutex
+	replicas []*replica // by name
+	window   window
+}
+
+// replica is what the router knows of one; guarded by the router's mu.
+type replica struct {
+	name    string                                 // never changes
+	engine  Engine                                 // never changes
+	cancel  func()                                 // never changes; ends the subscription to the engine's events
+	in      bool                                   // it is one of the router's
+	down    bool                                   //
+	pending int                                    // prefill tokens of requests without their first token
+	under   int                                    // requests under way
+	scopes  *lru.Cache[string, contextpilot.Scope] // by request ID
+}
+
+// Errors of a [Router].
+var (
+	// ErrNoReplica: there is none, or none is up.
+	ErrNoReplica = errors.New("no replica is up")
+	// ErrUnknownReplica: no replica has that name.
+	ErrUnknownReplica = errors.New("unknown replica")
+)
+
+// NewRouter returns a Router without replicas. An error names the option and its value.
+func NewRouter(o RouterOptions) (*Router, error) {
+	if o.Pilot == nil {
+		return nil, errors.New("engines: RouterOptions.Pilot is nil")
+	}
+	if o.Window <= 0 {
+		o.Window = 500
+	}
+	if o.MaxShare == 0 {
+		o.MaxShare = 1.15
+	}
+	if !(o.MaxShare >= 1) { // also not a number
+		return nil, fmt.Errorf("engines: RouterOptions.MaxShare %g: must be at least 1", o.MaxShare)
+	}
+	o.Affinity, o.Queue = weight(o.Affinity, 0.3), weight(o.Queue, 0.4)
+	r := &Router{opt: o, window: window{size: o.Window}}
+	r.window.reset()
+	return r, nil
+}
+
+// weight returns v, def for 0, and 0 for less.
+func weight(v, def float64) float64 {
+	if v == 0 {
+		return def
+	}
+	return max(v, 0)
+}
+
+// Add lets a replica take requests. engine may be nil for one that is only routed to. What it reports of the requests that
+// were routed to it goes to the pilot, into the scopes that they were planned in, so the engine needs no other subscription. A name
+// that is known already is an error. One that was removed may come back; it is taken to be empty.
+func (r *Router) Add(name string, engine Engine) error {
+	if name == "" {
+		return errors.New("engines: replica without a name")
+	}
+	rep := &replica{name: name, engine: engine, cancel: func() {}, scopes: lru.New[string, contextpilot.Scope](maxFollowed)}
+	if engine != nil {
+		rep.cancel = engine.Subscribe(func(events ...contextpilot.Event) { r.observe(rep, events) })
+	}
+	if !r.insert(rep) {
+		rep.cancel()
+		return fmt.Errorf("engines: replica %q is known already", name)
+	}
+	return nil
+}
+
+// maxFollowed is the number of requests of a replica whose events can be told to the pilot.
+const maxFollowed = 200_000
+
+func (r *Router) insert(rep *replica) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	i, known := r.find(rep.name)
+	if known {
+		return false
+	}
+	rep.in = true
+	r.replicas = slices.Insert(r.replicas, i, rep)
+	r.window.reset()
+	return true
+}
+
+// find returns where a name is, or belongs. r.mu is held.
+func (r *Router) find(name string) (i int, known bool) {
+	return slices.BinarySearchFunc(r.replicas, name, func(rep *replica, name string) int { return strings.Compare(rep.name, name) })
+}
+
+func unknown(name string) error { return fmt.Errorf("engines: %w: %q", ErrUnknownReplica, name) }
+
+// Remove takes a replica out: no request is routed to it any more, those under way go on, and what is known of its cache is
+// dropped. The error is [ErrUnknownReplica].
+func (r *Router) Remove(name string) error {
+	r.mu.Lock()
+	i, known := r.find(name)
+	if !known {
+		r.mu.Unlock()
+		return unknown(name)
+	}
+	rep := r.replicas[i]
+	rep.in = false
+	r.replicas = slices.Delete(r.replicas, i, i+1)
+	r.window.reset()
+	r.mu.Unlock()
+	rep.cancel()
+	r.opt.Pilot.DropReplica(name)
+	return nil
+}
+
+// SetUp tells whether a replica is up; for health checks. One that goes down takes no requests, and what is known of its cache is
+// dropped: it comes back empty. The error is [ErrUnknownReplica].
+func (r *Router) SetUp(name string, up bool) error {
+	r.mu.Lock()
+	i, known := r.find(name)
+	if !known {
+		r.mu.Unlock()
+		return unknown(name)
+	}
+	lost := r.setUp(r.replicas[i], up)
+	r.mu.Unlock()
+	if lost {
+		r.opt.Pilot.DropReplica(name)
+	}
+	return nil
+}
+
+// setUp tells whether the replica's index is to be dropped. r.mu is held.
+func (r *Router) setUp(rep *replica, up bool) (lost bool) {
+	if !rep.in || up == !rep.down {
+		return false
+	}
+	rep.down = !up
+	r.window.reset()
+	return !up
+}
+
+// ReplicaState is what a [Router] knows of a replica.
+type ReplicaState struct {
+	Name    string
+	Up      bool
+	Pending int // prefill tokens of requests without their first token
+	Under   int // requests under way
+	Prefill int // tokens computed for the last [RouterOptions.Window] requests, or since a replica last came or went
+}
+
+// Replicas returns the state of all replicas, by name.
+func (r *Router) Replicas() []ReplicaState {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	out := make([]ReplicaState, len(r.replicas))
+	for i, rep := range r.replicas {
+		out[i] = ReplicaState{Name: rep.name, Up: !rep.down, Pending: rep.pending, Under: rep.under, Prefill: r.window.of(rep)}
+	}
+	return out
+}
+
+// Observe passes on what a replica's cache told in another way than by its engine. Events need no scope. Those of requests that
+// were not routed there are ignored. The error is [ErrUnknownReplica].
+func (r *Router) Observe(name string, events ...contextpilot.Event) error {
+	r.mu.Lock()
+	i, known := r.find(name)
+	if !known {
+		r.mu.Unlock()
+		return unknown(name)
+	}
+	rep := r.replicas[i]
+	r.mu.Unlock()
+	r.observe(rep, events)
+	return nil
+}
+
+func (r *Router) observe(rep *replica, events []contextpilot.Event) {
+	for _, ev := range events {
+		scope, ok := r.scopeOf(rep, ev)
+		switch {
+		case !ok:
+		case ev.Kind == contextpilot.Cleared: // of all its scopes
+			r.opt.Pilot.DropReplica(rep.name)
+		default:
+			ev.Scope = scope
+			r.opt.Pilot.Observe(ev)
+		}
+	}
+}
+
+// scopeOf returns where an event belongs; false: it concerns nothing that is known.
+func (r *Router) scopeOf(rep *replica, ev contextpilot.Event) (scope contextpilot.Scope, ok bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if ev.Kind == contextpilot.Cleared {
+		return scope, rep.in
+	}
+	scope, ok = rep.scopes.Get(ev.Request)
+	if ev.Kind == contextpilot.Gone {
+		rep.scopes.Delete(ev.Request)
+	}
+	return scope, ok && rep.in
+}
