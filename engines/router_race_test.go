@@ -105,7 +105,7 @@ func (i *interrupting) Count(text string) int {
 
 // A replica that goes while a request is on its way to it gets another one, or leaves nothing behind.
 func TestGoneMeanwhile(t *testing.T) {
-	for name, go_ := range map[string]func(*engines.Router) error{
+	for name, run := range map[string]func(*engines.Router) error{
 		"removed": func(r *engines.Router) error { return r.Remove("a") },
 		"down":    func(r *engines.Router) error { return r.SetUp("a", false) },
 		"cleared": func(r *engines.Router) error { return r.Observe("a", contextpilot.Event{Kind: contextpilot.Cleared}) },
@@ -129,7 +129,7 @@ func TestGoneMeanwhile(t *testing.T) {
 
 			// while it is asked
 			when.at, when.do = when.calls+1, func() {
-				if err := go_(r); err != nil {
+				if err := run(r); err != nil {
 					t.Error(err)
 				}
 			}

@@ -36,7 +36,7 @@ type spread struct {
 // sentTo is a request on its way.
 type sentTo struct {
 	server int
-	left   int           // prefill tokens that wait
+	left   int            // prefill tokens that wait
 	route  *engines.Route // nil: not the router's
 }
 
@@ -145,4 +145,3 @@ func (s *spread) answered(to *sentTo, q trace.Request, u engines.Usage) {
 	}
 	s.desk.planner.AnsweredIn(scopeOf(to.server), q)
 }
-
