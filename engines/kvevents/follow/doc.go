@@ -1,0 +1,14 @@
+// Package follow joins a server's cache events with the requests that are sent to it: it is the source that engines/vllm and
+// engines/sglang take their evictions from.
+//
+//	follower, err := follow.New(follow.Config{Source: kvevents.Source{Name: "r0", Endpoint: found.Endpoint, Replay: found.Replay}})
+//	engine, err := vllm.New(vllm.Config{Server: server, PromptTokens: true, OnPrompt: func(p vllm.Prompt) {
+//		follower.Prompt(p.RequestID, p.Tokens, residency.Key{Salt: p.Salt})
+//	}})
+//	engine.Subscribe(follower.Answered)
+//	engine.Subscribe(pilot.Sink(scope))
+//	go engine.Follow(ctx, follower)
+//
+// From then on the pilot hears of evictions per request, whichever of the engine's messages told of them. See package residency for
+// what is counted, and package kvevents for what happens when messages are lost.
+package follow
