@@ -643,12 +643,11 @@ class Cloud(Scenario):
                 self.assertEqual(2, r["Body"].count('"cache_control":{"type":"ephemeral"}'), r["Body"])
 
     def test_version(self):
-        """DEFECT: --cloud-provider anthropic --cloud-api-key asks for API version 2023-06-01, whatever the SDK asks for"""
+        """--cloud-provider anthropic --cloud-api-key asks for the API version that the SDK asks for"""
         p = self.at("anthropic")
         p.anthropic().messages.create(**message("text"))
         got = p.sent()[0]["Header"]["Anthropic-Version"]
-        # The day this is not equal any more the defect is gone: then want [ANTHROPIC_VERSION], and no DEFECT in the title.
-        self.assertEqual(["2023-06-01"], got)
+        self.assertEqual([ANTHROPIC_VERSION], got)
 
     def test_openai(self):
         """--cloud-provider openai: the key is replaced, the answers as they are"""
