@@ -24,7 +24,7 @@ type RouterOptions struct {
 	// Affinity is what a token that a replica has seen lately, but not in front of this prompt, is worth against one that
 	// is computed now: documents that meet on one replica share prefixes later. 0: 0.3; negative: nothing.
 	Affinity float64
-	// Queue is what a token of prefill that waits before the request costs against one of its own; 0: 0.4; negative: nothing.
+	// Queue is what a token of prefill that waits before the request costs against one of its own; 0: 0.3; negative: nothing.
 	Queue float64
 }
 
@@ -86,7 +86,7 @@ func NewRouter(o RouterOptions) (*Router, error) {
 	if !(o.MaxShare >= 1) { // also not a number
 		return nil, fmt.Errorf("engines: RouterOptions.MaxShare %g: must be at least 1", o.MaxShare)
 	}
-	o.Affinity, o.Queue = weight(o.Affinity, 0.3), weight(o.Queue, 0.4)
+	o.Affinity, o.Queue = weight(o.Affinity, 0.3), weight(o.Queue, 0.3)
 	r := &Router{opt: o, window: window{size: o.Window}}
 	r.window.reset()
 	return r, nil

@@ -142,11 +142,11 @@ func TestRouteAvoidsQueues(t *testing.T) {
 	r, _ := newRouter(t, loose, "a", "b")
 	serve(t, r, contextpilot.Request{Blocks: docs("x y")}, "b")
 	var waiting []*engines.Route
-	for i := range 6 {
+	for i := range 8 {
 		waiting = append(waiting, route(t, r, contextpilot.Request{Blocks: docs(fmt.Sprint("n", i))}, "b"))
 	}
-	equal(t, "state", []engines.ReplicaState{{Name: "a", Up: true, Pending: 600, Under: 6, Prefill: 800}, {Name: "b", Up: true}}, r.Replicas())
-	// 200 tokens against 0.4 × 600
+	equal(t, "state", []engines.ReplicaState{{Name: "a", Up: true, Pending: 800, Under: 8, Prefill: 1000}, {Name: "b", Up: true}}, r.Replicas())
+	// 200 tokens against 0.3 × 800
 	equal(t, "x y are at a, which is busy", "b", route(t, r, contextpilot.Request{ID: "probe", Blocks: docs("x y")}).Score.Replica)
 	if err := r.Remove("b"); err != nil {
 		t.Fatal(err)

@@ -86,3 +86,12 @@ func (m EngineModel) Server(capacity int, reply func(engines.Request) string) *s
 		BatchTokens: m.BatchTokens, MaxRunning: m.MaxRunning, StepCost: m.Cost,
 	})
 }
+
+// Servers returns n of them, see [EngineModel.Server].
+func (m EngineModel) Servers(n, capacity int, reply func(engines.Request) string) []*sim.Server {
+	out := make([]*sim.Server, n)
+	for i := range out {
+		out[i] = m.Server(capacity, reply)
+	}
+	return out
+}

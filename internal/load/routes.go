@@ -1,8 +1,6 @@
 package load
 
-import (
-	"github.com/ragpilot/ragpilot/contextpilot"
-)
+import "github.com/ragpilot/ragpilot/contextpilot"
 
 // BalanceWindow is the number of requests in a row over which the share of prefill of one server is told.
 const BalanceWindow = 500
@@ -19,9 +17,9 @@ type Arm struct {
 func Arms() []Arm {
 	return []Arm{
 		{"joint", contextpilot.DefaultPolicy, Routed},
-		{"order, least-load", contextpilot.DefaultPolicy, LeastLoad},
-		{"order, round-robin", contextpilot.DefaultPolicy, RoundRobin},
-		{"prefix only", "retrieval", Routed},
+		{"order+least-load", contextpilot.DefaultPolicy, LeastLoad},
+		{"order+round-robin", contextpilot.DefaultPolicy, RoundRobin},
+		{"prefix-only", "retrieval", Routed},
 	}
 }
 

@@ -1,0 +1,190 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/ragpilot/ragpilot/contextpilot"
+	"github.com/ragpilot/ragpilot/engines"
+	"github.com/ragpilot/ragpilot/internal/load"
+	"github.com/ragpilot/ragpilot/internal/trace"
+	"github.com/ragpilot/ragpilot/internal/workload"
+)
+
+// routeFlags are the flags of bench route.
+type routeFlags struct {
+	traceFlags
+	real                         engineFlags // but for its engine
+	engines, arms                []string
+	replicas                     []int
+	arrivals, model, workload    string
+	contexts, requests, sessions int
+	seeds                        int
+	think                        time.Duration
+	router                       engines.RouterOptions
+	maxTokensSet, json           bool
+}
+
+func newBenchRoute() *cobra.Command {
+	f := &routeFlags{}
+	cmd := &cobra.Command{
+		Use:   "route (--trace T --blocks B | --workload NAME) --arrivals KIND",
+		Short: "Compare ways to spread requests over replicas of an engine",
+		Long: "Route replays a trace on several replicas, in virtual time on simulated ones or in real time on those at --engine, and\n" +
+			"compares: order and replica chosen together (joint), the same order spread by load or in turn, and prompts as\n" +
+			"retrieved that go to where their prefix is (prefix-only). Every arm starts with empty caches. The table tells the\n" +
+			"prompt tokens that were computed, their part that was read from caches, the largest share of one replica of the\n" +
+			"computed tokens of 500 requests as a multiple of the mean, the time to the first token, and how many times as much\n" +
+			"as the first arm is computed.",
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			f.maxTokensSet = cmd.Flags().Changed("max-tokens")
+			arrivals, err := f.check(cmd.Flags())
+			if err != nil {
+				return err
+			}
+			return f.run(cmd.Context(), cmd.OutOrStdout(), arrivals)
+		},
+	}
+	flags := cmd.Flags()
+	f.register(flags)
+	flags.StringVar(&f.workload, "workload", "", fmt.Sprintf("in place of a trace, make a workload up: `NAME` of %v", workload.Names()))
+	flags.IntVar(&f.contexts, "contexts", 0, "with --workload, `N` requests (0: the workload's)")
+	flags.IntVar(&f.sessions, "sessions", 0, "use the first `N` conversations of the trace (0: all)")
+	flags.IntVar(&f.requests, "requests", 0, "use the first `N` requests of the trace (0: all)")
+	flags.StringSliceVar(&f.arms, "arms", armNames(), "`ARMS` to compare; the first one is what the others are compared with")
+	flags.IntSliceVar(&f.replicas, "replicas", []int{2, 4}, "numbers of simulated replicas, a `LIST`")
+	flags.StringVar(&f.arrivals, "arrivals", "poisson:3", "`KIND` poisson:RATE, bursts:RATE,SIZE or closed:USERS at each replica: all of them get N times as much; RATE and USERS may be lists")
+	flags.DurationVar(&f.think, "think", 0, "mean `TIME` between an answer and its user's next request")
+	flags.IntVar(&f.seeds, "seeds", 1, "`N` runs of each with other arrival times; reported are means and their 95 % t-intervals")
+	flags.StringVar(&f.model, "engine-model", "h100", "how fast the simulated replicas are: `h100|cpu-tiny|FILE.json`")
+	flags.StringVar(&f.capacity, "capacity", "unlimited", "cache of each simulated replica: `TOKENS`, or a share of the trace such as 20%")
+	flags.StringArrayVar(&f.engines, "engine", nil, "base `URL` of an OpenAI-compatible replica, in place of simulated ones; once for each")
+	flags.StringVar(&f.real.model, "model", "", "`MODEL` to ask real replicas for")
+	flags.StringVar(&f.real.apiKey, "api-key", "", "`KEY` for real replicas")
+	flags.StringVar(&f.real.requestID, "request-id", "all", "how real replicas are told a request's ID: `all|header|none`")
+	flags.IntVar(&f.real.maxTokens, "max-tokens", 16, "length of answers in `TOKENS` (simulated: as recorded, unless given)")
+	flags.IntVar(&f.router.Window, "window", 0, "`N` requests over which the router balances prefill (0: 500)")
+	flags.Float64Var(&f.router.MaxShare, "max-share", 0, "`BOUND` of a replica's prefill within the window, as a multiple of the mean (0: 1.15)")
+	flags.Float64Var(&f.router.Affinity, "affinity", 0, "`WORTH` of a familiar token to the router (0: 0.3; negative: none)")
+	flags.Float64Var(&f.router.Queue, "queue", 0, "`COST` of a waiting token to the router (0: 0.3; negative: none)")
+	flags.BoolVar(&f.json, "json", false, "one JSON object for each line of the table")
+	return cmd
+}
+
+func armNames() []string {
+	arms := load.Arms()
+	names := make([]string, len(arms))
+	for i, a := range arms {
+		names[i] = a.Name
+	}
+	return names
+}
+
+// check tells what is wrong with the flags.
+func (f *routeFlags) check(flags *pflag.FlagSet) ([]load.Arrivals, error) {
+	arrivals, err := load.Parse(f.arrivals)
+	if err != nil {
+		return nil, fmt.Errorf("--arrivals %w", err)
+	}
+	for _, x := range []struct {
+		flag       string
+		value, min int
+	}{{"contexts", f.contexts, 0}, {"sessions", f.sessions, 0}, {"requests", f.requests, 0}, {"seeds", f.seeds, 1}, {"max-tokens", f.real.maxTokens, 1}} {
+		if x.value < x.min {
+			return nil, fmt.Errorf("--%s %d: want at least %d", x.flag, x.value, x.min)
+		}
+	}
+	if f.think < 0 {
+		return nil, fmt.Errorf("--think %v: must not be negative", f.think)
+	}
+	if m := f.router.MaxShare; m != 0 && !(m >= 1) {
+		return nil, fmt.Errorf("--max-share %g: want at least 1", m)
+	}
+	if f.workload == "" && f.contexts > 0 {
+		return nil, fmt.Errorf("--contexts %d: only with --workload", f.contexts)
+	}
+	if f.workload != "" && f.trace+f.blocks != "" {
+		return nil, fmt.Errorf("--workload %s: not with --trace and --blocks", f.workload)
+	}
+	if len(f.replicas) == 0 {
+		return nil, errors.New("--replicas: how many?")
+	}
+	for _, n := range f.replicas {
+		if n < 1 || n > load.MaxServers {
+			return nil, fmt.Errorf("--replicas %d: want 1 to %d", n, load.MaxServers)
+		}
+	}
+	if len(f.engines) > load.MaxServers {
+		return nil, fmt.Errorf("--engine: %d of them, want at most %d", len(f.engines), load.MaxServers)
+	}
+	without, why := []string{"model", "api-key", "request-id"}, "only with --engine"
+	if len(f.engines) > 0 {
+		without, why = []string{"replicas", "engine-model", "capacity"}, "not with --engine"
+	}
+	for _, name := range without {
+		if flags.Changed(name) {
+			return nil, fmt.Errorf("--%s %s: %s", name, flags.Lookup(name).Value, why)
+		}
+	}
+	return arrivals, nil
+}
+
+// chosen returns the arms to compare.
+func (f *routeFlags) chosen() ([]load.Arm, error) {
+	var out []load.Arm
+	for _, name := range f.arms {
+		i := slices.Index(armNames(), name)
+		if i < 0 {
+			return nil, fmt.Errorf("--arms %q: want some of %v", name, armNames())
+		}
+		out = append(out, load.Arms()[i])
+	}
+	if len(out) == 0 {
+		return nil, errors.New("--arms: which?")
+	}
+	return out, nil
+}
+
+// job reads or makes the trace.
+func (f *routeFlags) job() (load.Job, error) {
+	if f.workload != "" {
+		f.trace, f.blocks = f.workload, f.workload // there is a trace, though not in a file
+	}
+	set, err := f.settings(contextpilot.DefaultPolicy)
+	if err != nil {
+		return load.Job{}, err
+	}
+	var trc []trace.Request
+	var blocks *trace.Blocks
+	if f.workload == "" {
+		trc, blocks, err = trace.Load(f.trace, f.blocks)
+	} else {
+		trc, blocks, err = f.generate()
+	}
+	if err != nil {
+		return load.Job{}, err
+	}
+	cut(trc, set.K)
+	j := load.Job{Settings: set, Trace: firsts(trc, f.sessions, f.requests), Blocks: blocks, Think: f.think, Model: f.real.model}
+	if f.maxTokensSet || len(f.engines) > 0 {
+		j.MaxTokens = f.real.maxTokens
+	}
+	return j, nil
+}
+
+func (f *routeFlags) generate() ([]trace.Request, *trace.Blocks, error) {
+	o, err := workload.Named(f.workload)
+	if err != nil {
+		return nil, nil, fmt.Errorf("--workload %w", err)
+	}
+	if f.contexts > 0 {
+		o.Contexts = f.contexts
+	}
+	return workload.Generate(o)
+}
