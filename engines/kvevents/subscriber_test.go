@@ -533,11 +533,13 @@ func TestWrongRank(t *testing.T) {
 	r := newRig(t, nil)
 	other := fake.Payload(fake.Map, 1, 3, kvevents.Event{Kind: kvevents.Removed, Hashes: []kvevents.Hash{kvevents.Uint(99)}})
 	r.publish(1, 2)
+	r.expect("1 2", true)
 	for _, seq := range []uint64{0, 2, 7} {
 		r.engine.Send(seq, other)
 	}
 	r.publish(3, 4)
 	r.expect("1 2 3 4", true)
+	r.await("the live messages", func() bool { return r.status().Messages == 7 })
 	if s := r.status(); s.WrongRank != 3 || s.Restarts != 0 || s.Holes != 0 {
 		t.Errorf("%+v", s)
 	}
