@@ -3,6 +3,7 @@
 package sidecar
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -78,6 +79,9 @@ func New(cfg serve.Config, o Options) (*API, error) {
 	if err != nil {
 		return nil, fmt.Errorf("policy %q: %w", cfg.Policy, err)
 	}
+	if err := o.Registry.Register(newIndex(pilot.Stats)); err != nil {
+		return nil, fmt.Errorf("metrics of the index: %w", err)
+	}
 	a := &API{main: http.NewServeMux(), figures: numbers, board: newBoard(cfg, o.Live, pilot, numbers)}
 	a.board.expire = func() { a.proxy.Expire() }
 	index := httpapi.New(httpapi.Options{
@@ -103,7 +107,7 @@ func New(cfg serve.Config, o Options) (*API, error) {
 	if err := upstream(cfg, &po); err != nil {
 		return nil, errors.Join(err, a.Close())
 	}
-	if err := a.remember(cfg, o.Log, &po); err != nil {
+	if err := a.remember(cfg, o, &po); err != nil {
 		return nil, errors.Join(err, a.Close())
 	}
 	if a.proxy, err = proxy.New(po); err != nil {
@@ -131,7 +135,8 @@ func upstream(cfg serve.Config, po *proxy.Options) (err error) {
 }
 
 // remember sets what outlives the process, and what replicas share.
-func (a *API) remember(cfg serve.Config, log *slog.Logger, po *proxy.Options) error {
+func (a *API) remember(cfg serve.Config, o Options, po *proxy.Options) error {
+	log := o.Log
 	mem := orders.NewMemory(0, cfg.Limits.Tenants)
 	po.Orders = mem
 	if cfg.SharedState != "" {
@@ -140,6 +145,10 @@ func (a *API) remember(cfg serve.Config, log *slog.Logger, po *proxy.Options) er
 			return fmt.Errorf("shared_state: %w", err)
 		}
 		a.closers = append(a.closers, shared.Close)
+		if err := o.Registry.Register(newSharedState(shared.Stats)); err != nil {
+			return fmt.Errorf("metrics of shared_state: %w", err)
+		}
+		shared.Connect(context.Background())
 		po.Orders = shared
 	}
 	if cfg.StateDir == "" {
@@ -191,7 +200,8 @@ func (a *API) Admin(mux *http.ServeMux) {
 func (a *API) forget(w http.ResponseWriter, r *http.Request) {
 	tenant, session := r.FormValue("tenant"), r.FormValue("session")
 	w.Header().Set("Content-Type", "application/json")
-	if !a.proxy.Forget(tenant, session) {
+	known, texts := a.proxy.Forget(tenant, session), a.board.Forget(tenant, session)
+	if !known && texts == 0 {
 		w.WriteHeader(http.StatusNotFound)
 		fmt.Fprintln(w, `{"detail":"Nothing is known of it"}`)
 		return

@@ -110,6 +110,22 @@ func (r *Recent) Add(d Detail) {
 	r.count(&d.Request, now)
 }
 
+// Forget drops the texts of a tenant's requests, or with a session's name of those alone, and returns of how many. Their
+// figures stay.
+func (r *Recent) Forget(tenant, session string) (n int) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for i := range r.ring {
+		d := &r.ring[i]
+		if d.Tenant != tenant || session != "" && d.Session != session || d.Before == nil && d.After == nil {
+			continue
+		}
+		d.Before, d.After = nil, nil
+		n++
+	}
+	return n
+}
+
 func (r *Recent) kept(id string) bool {
 	_, ok := r.byID[id]
 	return ok

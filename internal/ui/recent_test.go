@@ -323,3 +323,37 @@ func TestRecentCountsShadowApart(t *testing.T) {
 		t.Errorf("%+v", s)
 	}
 }
+
+// Texts of who is forgotten are not kept; those of others are, and all figures.
+func TestForget(t *testing.T) {
+	for _, c := range []struct {
+		tenant, session string
+		want            []string
+	}{
+		{"a", "1", []string{"a/2", "b/1"}},
+		{"a", "", []string{"b/1"}},
+		{"c", "", []string{"a/1", "a/2", "b/1"}},
+	} {
+		r := ui.NewRecent(ui.Options{TextBytes: 100})
+		for _, who := range []string{"a/1", "a/2", "b/1"} {
+			tenant, session, _ := strings.Cut(who, "/")
+			r.Add(ui.Detail{Request: ui.Request{ID: who, Tenant: tenant, Session: session}, Before: &ui.Text{Text: who}, After: &ui.Text{Text: who}})
+		}
+		if n := r.Forget(c.tenant, c.session); n != 3-len(c.want) {
+			t.Errorf("%+v: %d texts forgotten", c, n)
+		}
+		var got []string
+		for _, who := range []string{"a/1", "a/2", "b/1"} {
+			d, ok := r.Request(who)
+			if !ok || (d.Before == nil) != (d.After == nil) {
+				t.Fatalf("%+v: %+v, %v", c, d, ok)
+			}
+			if d.Before != nil {
+				got = append(got, who)
+			}
+		}
+		if !slices.Equal(got, c.want) {
+			t.Errorf("%+v: texts of %v are left, want %v", c, got, c.want)
+		}
+	}
+}

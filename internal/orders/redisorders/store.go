@@ -84,6 +84,16 @@ func (s *Store) Put(ctx context.Context, tenant string, k orders.Key, order []in
 	return sameLength(winner, order)
 }
 
+// Connect opens a connection, so that the first request need not wait for that within its budget. It waits at most a
+// second; that Redis cannot be reached is logged, and no error: the store is asked again as if nothing had happened.
+func (s *Store) Connect(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	if err := s.client.Ping(ctx).Err(); err != nil {
+		s.opt.Log.Warn("Redis does not answer yet; until it does, the order of documents is chosen without it", "error", s.redact(err))
+	}
+}
+
 // sameLength returns the winner, or order if only that can be used.
 func sameLength(winner, order []int) []int {
 	if len(winner) != len(order) {

@@ -1,0 +1,87 @@
+package sidecar_test
+
+import (
+	"fmt"
+	"net/http"
+	"testing"
+
+	"github.com/alicebob/miniredis/v2"
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/ragpilot/ragpilot/internal/serve"
+	"github.com/ragpilot/ragpilot/internal/sidecar"
+	"github.com/ragpilot/ragpilot/internal/ui"
+)
+
+// The metrics tell that the store of shared state is gone, while answers go on.
+func TestMetricsOfSharedState(t *testing.T) {
+	store := miniredis.RunT(t) // a fake; the real server is asked in internal/orders/redisorders and internal/faulttest
+	reg := prometheus.NewRegistry()
+	l := newTenants(t, sidecar.Options{Registry: reg}, func(c *serve.Config) {
+		c.SharedState = serve.Secret("redis://" + store.Addr() + "?budget=2s")
+	})
+	ask := func(i int) {
+		do(t, http.MethodPost, l.front.URL+"/v1/chat/completions", "a", docsChat("what?", passage("x"), passage("y"), passage(fmt.Sprint(i))))
+	}
+	ask(0)
+	if up, missed := metric(t, reg, "ragpilot_shared_state_up", ""), metric(t, reg, "ragpilot_shared_state_operations_total", "miss"); up != 1 || missed != 1 {
+		t.Errorf("up %v, missed %v", up, missed)
+	}
+	store.Close()
+	for i := range 5 {
+		ask(1 + i)
+	}
+	if up, failed := metric(t, reg, "ragpilot_shared_state_up", ""), metric(t, reg, "ragpilot_shared_state_operations_total", "failed"); up != 0 || failed < 5 {
+		t.Errorf("up %v, failed %v with nobody there", up, failed)
+	}
+}
+
+func TestMetricsOfTheIndex(t *testing.T) {
+	reg := prometheus.NewRegistry()
+	l := newTenants(t, sidecar.Options{Registry: reg}, func(*serve.Config) {})
+	for i := range 3 {
+		do(t, http.MethodPost, l.front.URL+"/v1/chat/completions", "a", docsChat(fmt.Sprint("question ", i), passage("x"), passage(fmt.Sprint(i))))
+	}
+	if n := metric(t, reg, "ragpilot_index_prompts", ""); n != 3 {
+		t.Errorf("%v prompts in the index", n)
+	}
+	if want, got := metric(t, reg, "ragpilot_index_prefix_tokens_total", "expected"), metric(t, reg, "ragpilot_index_prefix_tokens_total", "reported"); want <= 0 || got <= 0 {
+		t.Errorf("%v tokens expected in the cache, %v reported", want, got)
+	}
+}
+
+// metric returns the value of a counter or gauge with this value of its label.
+func metric(t *testing.T, reg *prometheus.Registry, name, label string) float64 {
+	t.Helper()
+	families, err := reg.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range families {
+		if f.GetName() != name {
+			continue
+		}
+		for _, m := range f.GetMetric() {
+			if label == "" || len(m.GetLabel()) == 1 && m.GetLabel()[0].GetValue() == label {
+				return m.GetCounter().GetValue() + m.GetGauge().GetValue()
+			}
+		}
+	}
+	t.Fatalf("no metric %s %s", name, label)
+	return 0
+}
+
+// The texts that the dashboard shows go with everything else of a tenant that is forgotten.
+func TestForgottenTextsAreNotShown(t *testing.T) {
+	l := newTenants(t, sidecar.Options{}, func(c *serve.Config) { c.KeepTexts = true })
+	for _, who := range []string{"a", "b"} {
+		do(t, http.MethodPost, l.front.URL+"/v1/chat/completions", who, docsChat("what does "+who+" say?", passage("x"), passage("y")))
+	}
+	do(t, http.MethodPost, l.admin.URL+"/forget?tenant=a", "", "")
+	for _, r := range parsed[ui.Data](t, do(t, http.MethodGet, l.admin.URL+"/ui/data.json", "", "")).Requests {
+		d := parsed[ui.Detail](t, do(t, http.MethodGet, l.admin.URL+"/ui/requests/"+r.ID+".json", "", ""))
+		if shown := d.Before != nil || d.After != nil; shown != (r.Tenant == "b") {
+			t.Errorf("tenant %q: texts shown %v", r.Tenant, shown)
+		}
+	}
+}
