@@ -2,79 +2,66 @@ package langchain
 
 import (
 	"slices"
-	"strconv"
 
 	"github.com/tmc/langchaingo/llms"
-	"github.com/zeebo/xxh3"
+
+	"github.com/ragpilot/ragpilot/internal/adapter"
 )
 
-// turn is one call's messages, read once.
-type turn struct {
-	session  string
-	messages []llms.MessageContent // as they are sent; the caller's slice until something is replaced
-	copied   bool
-	prior    []string // texts in front of the last human message as they are sent, without system messages
-	last     int      // index of the last human message; −1: none
-	texts    []place  // texts of that message, as the caller gave them
-}
-
-// place is a text of the last human message.
-type place struct {
-	part int
-	key  rewriteKey
-	text string // the caller's
-	sent string // what goes out in its place, often the same
-}
-
-// read walks through the messages and repeats the rewriting of earlier calls.
-func (m *model) read(session string, messages []llms.MessageContent) *turn {
-	t := &turn{session: session, messages: messages, last: -1}
+// texts returns the messages' roles and texts.
+func texts(messages []llms.MessageContent) []adapter.Message {
+	out := make([]adapter.Message, len(messages))
 	for i, msg := range messages {
-		if msg.Role == llms.ChatMessageTypeHuman {
-			t.last = i
+		out[i].Role = roleOf(msg.Role)
+		for _, part := range msg.Parts {
+			if text, ok := textOf(part); ok {
+				out[i].Texts = append(out[i].Texts, text)
+			}
 		}
 	}
-	h := xxh3.New()
-	hash := func(s string) { _, _ = h.WriteString(strconv.Itoa(len(s)) + ":" + s) } // never fails (hash.Hash)
-	hash(session)
-	for i, msg := range messages {
-		if msg.Role == llms.ChatMessageTypeSystem {
+	return out
+}
+
+func roleOf(role llms.ChatMessageType) adapter.Role {
+	switch role {
+	case llms.ChatMessageTypeSystem:
+		return adapter.System
+	case llms.ChatMessageTypeHuman:
+		return adapter.User
+	case llms.ChatMessageTypeTool, llms.ChatMessageTypeFunction:
+		return adapter.Tool
+	default:
+		return adapter.Assistant
+	}
+}
+
+// replaced returns the messages with other texts, copied as far as they are other ones.
+func replaced(messages []llms.MessageContent, with []adapter.Replacement) []llms.MessageContent {
+	if len(with) == 0 {
+		return messages
+	}
+	messages = slices.Clone(messages)
+	for _, r := range with {
+		parts := slices.Clone(messages[r.Message].Parts)
+		part := partOf(parts, r.Text)
+		parts[part] = withText(parts[part], r.With)
+		messages[r.Message].Parts = parts
+	}
+	return messages
+}
+
+// partOf returns the index of a text among the parts.
+func partOf(parts []llms.ContentPart, text int) int {
+	for i, part := range parts {
+		if _, ok := textOf(part); !ok {
 			continue
 		}
-		hash(string(msg.Role))
-		for j, part := range msg.Parts {
-			text, ok := textOf(part)
-			if !ok {
-				continue
-			}
-			hash(text)
-			key := rewriteKey(h.Sum128())
-			sent := text
-			if msg.Role == llms.ChatMessageTypeHuman {
-				if again, ok := m.sent.get(key); ok {
-					sent = again
-					t.replace(i, j, sent)
-				}
-			}
-			switch {
-			case i < t.last:
-				t.prior = append(t.prior, sent)
-			case i == t.last:
-				t.texts = append(t.texts, place{j, key, text, sent})
-			}
+		if text == 0 {
+			return i
 		}
+		text--
 	}
-	return t
-}
-
-// replace changes the text of a part in a copy of the messages.
-func (t *turn) replace(message, part int, text string) {
-	if !t.copied {
-		t.messages, t.copied = slices.Clone(t.messages), true
-	}
-	parts := slices.Clone(t.messages[message].Parts)
-	parts[part] = withText(parts[part], text)
-	t.messages[message].Parts = parts
+	return -1 // not for a text of these parts
 }
 
 // textOf returns the text of a text part, also of one that is marked for a provider's cache.

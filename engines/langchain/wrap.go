@@ -6,14 +6,14 @@ import (
 	"github.com/tmc/langchaingo/llms"
 
 	"github.com/ragpilot/ragpilot/contextpilot"
+	"github.com/ragpilot/ragpilot/internal/adapter"
 )
 
 // model is inner behind a pilot.
 type model struct {
 	settings
-	pilot *contextpilot.Pilot
 	inner llms.Model
-	sent  *rewrites
+	turns *adapter.Turns
 }
 
 // reasoningModel is a model whose inner model says whether it reasons; only it has the method, so that callers who ask
@@ -32,7 +32,8 @@ var (
 // messages and options reach inner unchanged but for the text of planned blocks. It is safe for concurrent use if inner
 // is, and implements [llms.ReasoningModel] if inner does.
 func Wrap(pilot *contextpilot.Pilot, inner llms.Model, opts ...Option) llms.Model {
-	m := &model{settings: newSettings(opts), pilot: pilot, inner: inner, sent: newRewrites()}
+	s := newSettings(opts)
+	m := &model{settings: s, inner: inner, turns: adapter.NewTurns(pilot, adapter.Options{Scope: s.scope, NoHint: s.noHint})}
 	if r, ok := inner.(interface{ SupportsReasoning() bool }); ok {
 		return reasoningModel{m, r.SupportsReasoning}
 	}
@@ -51,26 +52,20 @@ func (m *model) Call(ctx context.Context, prompt string, options ...llms.CallOpt
 func (m *model) GenerateContent(
 	ctx context.Context, messages []llms.MessageContent, options ...llms.CallOption,
 ) (response *llms.ContentResponse, err error) {
-	t := m.read(contextpilot.ConversationFrom(ctx), messages)
-	c, ok := m.claim(t)
-	if !ok {
-		return m.inner.GenerateContent(ctx, t.messages, options...)
+	call := m.turns.Begin(contextpilot.ConversationFrom(ctx), texts(messages))
+	messages = replaced(messages, call.Replacements)
+	if !call.Planned {
+		return m.inner.GenerateContent(ctx, messages, options...)
 	}
-	plan := m.settle(t, &c)
-	m.plans(plan)
-	ctx = m.withID(withRequestID(ctx, plan.RequestID), plan.RequestID)
+	m.plans(call.Plan)
+	ctx = m.withID(withRequestID(ctx, call.Plan.RequestID), call.Plan.RequestID)
 	var w watch
 	options = w.options(options)
 	returned := false
 	defer func() { // also when inner panics: nobody else would take the request back
-		ev := outcome(response, err, returned, w.streamed.Load())
-		ev.Scope, ev.Request = plan.Scope, plan.RequestID
-		m.pilot.Observe(ev)
-		if ev.Kind == contextpilot.Served {
-			m.sent.remember(c.at)
-		}
+		call.End(outcome(response, err, returned, w.streamed.Load()))
 	}()
-	response, err = m.inner.GenerateContent(ctx, t.messages, options...)
+	response, err = m.inner.GenerateContent(ctx, messages, options...)
 	returned = true
 	return response, err
 }

@@ -1,4 +1,4 @@
-package langchain
+package adapter
 
 import (
 	"slices"
@@ -14,8 +14,8 @@ type claimed struct {
 	span span
 }
 
-// claim looks for the blocks of a held plan in the last human message.
-func (m *model) claim(t *turn) (claimed, bool) {
+// claim looks for the blocks of a held plan in the last user message.
+func (m *Turns) claim(t *turn) (claimed, bool) {
 	for _, at := range t.texts {
 		if plan, start, end, ok := m.pilot.Claim(t.session, at.text); ok {
 			return claimed{plan, at, newSpan(at.text, &plan, start, end)}, true
@@ -27,17 +27,17 @@ func (m *model) claim(t *turn) (claimed, bool) {
 // settle decides what is sent, works it into the messages, and makes the index and the session say the same. The
 // retriever planned as if the blocks stood at the beginning of a prompt and belonged to no conversation. That is right
 // only without either.
-func (m *model) settle(t *turn, c *claimed) contextpilot.Plan {
+func (m *Turns) settle(t *turn, c *claimed) contextpilot.Plan {
 	plan, text := m.replan(t, c)
 	if text != c.at.sent { // sent is not the caller's text if the same call was made, and rewritten, before
-		t.replace(t.last, c.at.part, text)
+		t.replace(t.last, c.at.index, text)
 		c.at.sent = text
 	}
 	return plan
 }
 
 // replan returns the plan to be sent and the text that holds it.
-func (m *model) replan(t *turn, c *claimed) (contextpilot.Plan, string) {
+func (m *Turns) replan(t *turn, c *claimed) (contextpilot.Plan, string) {
 	scope := c.plan.Scope
 	if m.scope != nil {
 		scope = *m.scope
@@ -61,7 +61,7 @@ func (m *model) replan(t *turn, c *claimed) (contextpilot.Plan, string) {
 }
 
 // again is the claimed request, to be planned for where it really stands, with those of its blocks that the text has.
-func (m *model) again(t *turn, c *claimed, scope contextpilot.Scope, blocks []contextpilot.Block) contextpilot.Request {
+func (m *Turns) again(t *turn, c *claimed, scope contextpilot.Scope, blocks []contextpilot.Block) contextpilot.Request {
 	req := c.plan.Request()
 	req.Session, req.Scope, req.Prior, req.Blocks, req.Budget = t.session, scope, t.prior, blocks, 0
 	return req

@@ -1,4 +1,4 @@
-package langchain
+package adapter
 
 import (
 	"strings"

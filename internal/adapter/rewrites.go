@@ -1,4 +1,4 @@
-package langchain
+package adapter
 
 import (
 	"sync"
@@ -8,7 +8,7 @@ import (
 	"github.com/ragpilot/ragpilot/internal/lru"
 )
 
-// maxRewrites bounds the texts that a wrapper remembers, the least recently used go first. A text is a turn with its
+// maxRewrites bounds the texts that Turns remembers, the least recently used go first. A text is a turn with its
 // documents, some 10 KB: 40 MB when full. One that is forgotten is sent in full again: slower, not wrong.
 const maxRewrites = 4096
 

@@ -1,0 +1,13 @@
+// Package adapter is what the model wrappers of all frameworks share. A retriever's wrapper has the pilot hold a plan
+// (contextpilot.Pilot.Hold); [Turns] finds that plan's blocks again in the messages of a call, and says which texts are to
+// be replaced so that blocks which the messages show already become references.
+//
+//	call := turns.Begin(session, messages)     // messages: roles and texts, nothing of the framework
+//	messages = … with call.Replacements …
+//	answer, err := inner.Generate(messages)
+//	call.End(…)                                // served with so many cached tokens, or gone
+//
+// Nothing but the text from a plan's first block to its hint is ever replaced, and what was sent for a text once is sent
+// again for as long as the messages up to there are the same: otherwise the engine would see another history in every
+// turn and find nothing in its cache. See the packages engines/langchain and adapters/... for what users see.
+package adapter

@@ -1,0 +1,157 @@
+package adapter
+
+import (
+	"strconv"
+
+	"github.com/zeebo/xxh3"
+
+	"github.com/ragpilot/ragpilot/contextpilot"
+)
+
+// Role is whose message it is.
+type Role uint8
+
+// Roles.
+const (
+	Assistant Role = iota
+	System
+	User
+	Tool
+)
+
+// Message is a message as far as a plan is concerned: whose it is, and its texts.
+type Message struct {
+	Role  Role
+	Texts []string
+}
+
+// Replacement says that a text is to be sent in place of one that the caller gave.
+type Replacement struct {
+	Message, Text int // indices into the messages, and into the texts of that message
+	With          string
+}
+
+// Turns knows the calls that are made of one model. Safe for concurrent use.
+type Turns struct {
+	pilot  *contextpilot.Pilot
+	scope  *contextpilot.Scope
+	noHint bool
+	sent   *rewrites
+}
+
+// Options change what Turns does.
+type Options struct {
+	// Scope is the cache that the model has, where the retriever cannot know; nil: that of the plan. A plan for another
+	// scope is taken back there and made again for this one.
+	Scope *contextpilot.Scope
+	// NoHint leaves the order hint out where a prompt is rewritten whose blocks came without one.
+	NoHint bool
+}
+
+// NewTurns returns Turns of a model that the pilot plans for.
+func NewTurns(pilot *contextpilot.Pilot, o Options) *Turns {
+	return &Turns{pilot: pilot, scope: o.Scope, noHint: o.NoHint, sent: newRewrites()}
+}
+
+// Call is one call of a model.
+type Call struct {
+	// Replacements are the texts that the caller's are to be replaced by, a text at most once.
+	Replacements []Replacement
+	// Plan is that whose rendering is sent; only meaningful if Planned.
+	Plan    contextpilot.Plan
+	Planned bool
+
+	turns *Turns
+	at    place
+}
+
+// Begin looks for a held plan in the last user message, and works it into the messages.
+func (m *Turns) Begin(session string, messages []Message) *Call {
+	t := m.read(session, messages)
+	call := &Call{turns: m, Replacements: t.replacements}
+	c, ok := m.claim(t)
+	if !ok {
+		return call
+	}
+	call.Planned, call.Plan = true, m.settle(t, &c)
+	call.Replacements, call.at = t.replacements, c.at
+	return call
+}
+
+// End tells what became of a planned call; it is called once, whatever happened. Scope and Request of the event are
+// filled in. Nothing happens for calls without a plan.
+func (c *Call) End(ev contextpilot.Event) {
+	if !c.Planned {
+		return
+	}
+	ev.Scope, ev.Request = c.Plan.Scope, c.Plan.RequestID
+	c.turns.pilot.Observe(ev)
+	if ev.Kind == contextpilot.Served {
+		c.turns.sent.remember(c.at)
+	}
+}
+
+// turn is one call's messages, read once.
+type turn struct {
+	session      string
+	replacements []Replacement
+	prior        []string // texts in front of the last user message as they are sent, without system messages
+	last         int      // index of the last user message; −1: none
+	texts        []place  // texts of that message, as the caller gave them
+}
+
+// place is a text of the last user message.
+type place struct {
+	index int
+	key   rewriteKey
+	text  string // the caller's
+	sent  string // what goes out in its place, often the same
+}
+
+// read walks through the messages and repeats the rewriting of earlier calls.
+func (m *Turns) read(session string, messages []Message) *turn {
+	t := &turn{session: session, last: -1}
+	for i, msg := range messages {
+		if msg.Role == User {
+			t.last = i
+		}
+	}
+	h := xxh3.New()
+	hash := func(s string) { _, _ = h.WriteString(strconv.Itoa(len(s)) + ":" + s) } // never fails (hash.Hash)
+	hash(session)
+	for i, msg := range messages {
+		if msg.Role == System {
+			continue
+		}
+		hash(strconv.Itoa(int(msg.Role)))
+		for j, text := range msg.Texts {
+			hash(text)
+			key := rewriteKey(h.Sum128())
+			sent := text
+			if msg.Role == User {
+				if again, ok := m.sent.get(key); ok {
+					sent = again
+					t.replace(i, j, sent)
+				}
+			}
+			switch {
+			case i < t.last:
+				t.prior = append(t.prior, sent)
+			case i == t.last:
+				t.texts = append(t.texts, place{j, key, text, sent})
+			}
+		}
+	}
+	return t
+}
+
+// replace notes what is sent for a text, in place of what was noted for it before.
+func (t *turn) replace(message, text int, with string) {
+	for i, r := range t.replacements {
+		if r.Message == message && r.Text == text {
+			t.replacements[i].With = with
+			return
+		}
+	}
+	t.replacements = append(t.replacements, Replacement{message, text, with})
+}
