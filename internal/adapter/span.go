@@ -92,8 +92,3 @@ func (s *span) gap(i int) string {
 	}
 	return "\n\n"
 }
-
-// rendered returns item i without the line feed behind it.
-func rendered(plan *contextpilot.Plan, i int) string {
-	return strings.TrimSuffix(plan.RenderItem(i), "\n")
-}

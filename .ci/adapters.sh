@@ -1,0 +1,21 @@
+#!/usr/bin/env bash
+# Tests and lints the adapters for other frameworks, each of which is a module of its own, so that nobody downloads one
+# framework for another. Their examples are tests.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+bin=$(.ci/tools.sh)
+config=$PWD/.golangci.yml
+for mod in adapters/*/go.mod; do
+	dir=${mod%/go.mod}
+	echo "== $dir"
+	(
+		cd "$dir"
+		go mod tidy -diff
+		"$bin/golangci-lint" run -c "$config" ./...
+		"$bin/golangci-lint" fmt -c "$config" --diff ./...
+		go test -race ./...
+		[[ -f doc.go ]] || { echo "$dir lacks doc.go" && exit 1; }
+		grep -qs '^func Example' -- *_test.go || { echo "$dir lacks an Example" && exit 1; }
+	)
+done

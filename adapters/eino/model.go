@@ -1,0 +1,161 @@
+package eino
+
+import (
+	"context"
+	"errors"
+	"io"
+	"slices"
+
+	"github.com/cloudwego/eino/components/model"
+	"github.com/cloudwego/eino/schema"
+
+	"github.com/ragpilot/ragpilot/contextpilot"
+	"github.com/ragpilot/ragpilot/internal/adapter"
+)
+
+type chat struct {
+	inner model.BaseChatModel
+	turns *adapter.Turns
+}
+
+// toolChat is a chat whose inner model can be given tools; only it has the method, so that a graph that looks for it gets
+// inner's answer.
+type toolChat struct {
+	*chat
+	tools model.ToolCallingChatModel
+}
+
+var (
+	_ model.BaseChatModel        = (*chat)(nil)
+	_ model.ToolCallingChatModel = toolChat{}
+)
+
+// ChatModel returns a model that calls inner and keeps the pilot informed; see the package's documentation. It is safe for
+// concurrent use if inner is, and implements [model.ToolCallingChatModel] if inner does.
+func ChatModel(pilot *contextpilot.Pilot, inner model.BaseChatModel, opts ...Option) model.BaseChatModel {
+	s := newSettings(opts)
+	return wrap(inner, adapter.NewTurns(pilot, adapter.Options{Scope: &s.scope, NoHint: s.noHint}))
+}
+
+func wrap(inner model.BaseChatModel, turns *adapter.Turns) model.BaseChatModel {
+	c := &chat{inner: inner, turns: turns}
+	if tools, ok := inner.(model.ToolCallingChatModel); ok {
+		return toolChat{c, tools}
+	}
+	return c
+}
+
+// WithTools returns the wrapper of inner with tools; both know the same conversations.
+func (c toolChat) WithTools(tools []*schema.ToolInfo) (model.ToolCallingChatModel, error) {
+	inner, err := c.tools.WithTools(tools)
+	if err != nil {
+		return nil, err
+	}
+	return toolChat{&chat{inner: inner, turns: c.turns}, inner}, nil
+}
+
+// Generate calls inner, with the request's plan worked into the messages if there is one.
+func (c *chat) Generate(ctx context.Context, input []*schema.Message, opts ...model.Option) (answer *schema.Message, err error) {
+	call := c.turns.Begin(contextpilot.ConversationFrom(ctx), texts(input))
+	defer func() { call.End(outcome(answer)) }() // also when inner panics: nobody else would take the request back
+	return c.inner.Generate(ctx, replaced(input, call.Replacements), opts...)
+}
+
+// Stream calls inner like Generate. The pilot is told how it went when the stream has ended or is closed.
+func (c *chat) Stream(ctx context.Context, input []*schema.Message, opts ...model.Option) (out *schema.StreamReader[*schema.Message], err error) {
+	call := c.turns.Begin(contextpilot.ConversationFrom(ctx), texts(input))
+	defer func() {
+		if out == nil {
+			call.End(outcome(nil))
+		}
+	}()
+	stream, err := c.inner.Stream(ctx, replaced(input, call.Replacements), opts...)
+	if err != nil || stream == nil || !call.Planned {
+		return stream, err
+	}
+	out, writer := schema.Pipe[*schema.Message](1)
+	go forward(stream, writer, call)
+	return out, nil
+}
+
+// forward passes a stream on until it ends, or nobody reads on. A stream that broke off after its first piece has been
+// computed and is in the engine's cache.
+func forward(from *schema.StreamReader[*schema.Message], to *schema.StreamWriter[*schema.Message], call *adapter.Call) {
+	var last *schema.Message
+	defer to.Close()
+	defer func() { call.End(outcome(last)) }()
+	defer from.Close()
+	for {
+		piece, err := from.Recv()
+		if errors.Is(err, io.EOF) {
+			return
+		}
+		if piece != nil && (last == nil || usage(piece) != nil || usage(last) == nil) {
+			last = piece
+		}
+		if to.Send(piece, err) || err != nil {
+			return
+		}
+	}
+}
+
+// outcome says what became of a request, by its answer or the piece of it that tells the usage; nil: nothing was heard.
+func outcome(answer *schema.Message) contextpilot.Event {
+	if answer == nil {
+		return contextpilot.Event{Kind: contextpilot.Gone}
+	}
+	ev := contextpilot.Event{Kind: contextpilot.Served}
+	if u := usage(answer); u != nil {
+		ev.Tokens, ev.Output = max(u.PromptTokenDetails.CachedTokens, 0), max(u.CompletionTokens, 0)
+		ev.CachedKnown = ev.Tokens > 0 // models that are told nothing of a cache say 0, too
+	}
+	return ev
+}
+
+func usage(m *schema.Message) *schema.TokenUsage {
+	if m.ResponseMeta == nil {
+		return nil
+	}
+	return m.ResponseMeta.Usage
+}
+
+// texts returns the messages' roles and texts.
+func texts(messages []*schema.Message) []adapter.Message {
+	out := make([]adapter.Message, len(messages))
+	for i, m := range messages {
+		switch m.Role {
+		case schema.System:
+			out[i].Role = adapter.System
+		case schema.User:
+			out[i].Role = adapter.User
+		case schema.Tool:
+			out[i].Role = adapter.Tool
+		}
+		if len(m.UserInputMultiContent) == 0 {
+			out[i].Texts = []string{m.Content}
+		}
+		for _, part := range m.UserInputMultiContent { // parts that are no text have an empty one
+			out[i].Texts = append(out[i].Texts, part.Text)
+		}
+	}
+	return out
+}
+
+// replaced returns the messages with other texts, copied as far as they are other ones.
+func replaced(messages []*schema.Message, with []adapter.Replacement) []*schema.Message {
+	if len(with) == 0 {
+		return messages
+	}
+	messages = slices.Clone(messages)
+	for _, r := range with {
+		m := *messages[r.Message]
+		if len(m.UserInputMultiContent) == 0 {
+			m.Content = r.With
+		} else {
+			m.UserInputMultiContent = slices.Clone(m.UserInputMultiContent)
+			m.UserInputMultiContent[r.Text].Text = r.With
+		}
+		messages[r.Message] = &m
+	}
+	return messages
+}
