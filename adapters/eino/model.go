@@ -102,14 +102,13 @@ func forward(from *schema.StreamReader[*schema.Message], to *schema.StreamWriter
 // outcome says what became of a request, by its answer or the piece of it that tells the usage; nil: nothing was heard.
 func outcome(answer *schema.Message) contextpilot.Event {
 	if answer == nil {
-		return contextpilot.Event{Kind: contextpilot.Gone}
+		return adapter.Outcome(false, 0, 0)
 	}
-	ev := contextpilot.Event{Kind: contextpilot.Served}
-	if u := usage(answer); u != nil {
-		ev.Tokens, ev.Output = max(u.PromptTokenDetails.CachedTokens, 0), max(u.CompletionTokens, 0)
-		ev.CachedKnown = ev.Tokens > 0 // models that are told nothing of a cache say 0, too
+	u := usage(answer)
+	if u == nil {
+		u = &schema.TokenUsage{}
 	}
-	return ev
+	return adapter.Outcome(true, u.PromptTokenDetails.CachedTokens, u.CompletionTokens)
 }
 
 func usage(m *schema.Message) *schema.TokenUsage {

@@ -51,7 +51,7 @@ func (p *planned) Retrieve(ctx context.Context, query string, opts ...retriever.
 		blocks[i] = contextpilot.Block{ID: d.ID, Text: d.Content}
 	}
 	// The session is left to the model's wrapper, which sees the messages that are sent.
-	plan := p.pilot.Plan(contextpilot.Request{Scope: p.scope, Query: query, Blocks: blocks, Budget: p.budget})
+	plan := p.pilot.Plan(contextpilot.Request{Scope: p.scope, Query: query, Blocks: adapter.Unambiguous(blocks), Budget: p.budget})
 	plan.Session = contextpilot.ConversationFrom(ctx)
 	if len(plan.Items) > 0 { // without blocks there is nothing to find it by
 		p.pilot.Hold(plan)

@@ -1,0 +1,30 @@
+package genkit
+
+import "github.com/ragpilot/ragpilot/contextpilot"
+
+// Option changes what [Retriever] and [Middleware] do.
+type Option func(*settings)
+
+type settings struct {
+	scope  contextpilot.Scope
+	budget int
+	noHint bool
+}
+
+func newSettings(opts []Option) settings {
+	var s settings
+	for _, o := range opts {
+		o(&s)
+	}
+	return s
+}
+
+// WithScope says which engine's cache the prompts go to; give both wrappers the same. The zero Scope is the default.
+func WithScope(scope contextpilot.Scope) Option { return func(s *settings) { s.scope = scope } }
+
+// WithBudget bounds the tokens of a request's documents; what is over it is left out, least relevant first, and is to be
+// found under [KeyLeftOut]. 0, the default: no bound. [Middleware] does not look at it.
+func WithBudget(tokens int) Option { return func(s *settings) { s.budget = tokens } }
+
+// WithoutHint leaves out the line that tells the model the documents' order of relevance.
+func WithoutHint() Option { return func(s *settings) { s.noHint = true } }
