@@ -72,7 +72,7 @@ func (p *Pilot) PlanBatch(ctx context.Context, reqs []Request) (Batch, error) {
 	}
 	if err != nil { // as in Plan: retrieval order, and the fault is told
 		for _, i := range heads {
-			drafts[i].plain(p.cfg.Dedup)
+			p.plain(drafts[i])
 			drafts[i].plan.Fault = err
 		}
 		groups = [][]int{heads}
@@ -118,7 +118,7 @@ func (p *Pilot) prepareOne(req *Request) *draft {
 		defer s.mu.Unlock()
 	}
 	if err := p.prepare(d, req, s); err != nil {
-		d.plain(p.cfg.Dedup)
+		p.plain(d)
 		d.plan.Fault = err
 	} else {
 		d.setOrder(identity(nil, len(d.free)))
@@ -255,7 +255,7 @@ func (p *Pilot) commit(d *draft, req *Request) {
 			return p.annotate(d)
 		})
 		if err != nil {
-			d.plain(p.cfg.Dedup)
+			p.plain(d)
 			d.plan.Fault = err
 		}
 	}

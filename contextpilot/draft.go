@@ -26,6 +26,7 @@ type draft struct {
 	head    int         // Request.HeadTokens
 	tail    []tree.Elem // notes and question, see closeWith
 	rest    int32       // tokens of their end, which is the request's own
+	room    int         // tokens of Request.Room that are left for the order note
 	tokens  []int32
 	prompt  []tree.Elem // the whole, see path
 	gain    int         // prompt tokens read from the cache that retrieval order would not find

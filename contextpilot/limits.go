@@ -48,6 +48,8 @@ func (l Limits) split(d *draft) {
 	d.pinned, d.last, d.gate = nil, nil, gate{displace: l.MaxDisplacement}
 	d.free = d.place
 	switch {
+	case d.plan.req.Fixed:
+		d.pinned, d.free = d.place, d.place[len(d.place):]
 	case l.KeepTopAtEnd > 0:
 		n := min(l.KeepTopAtEnd, len(d.place))
 		d.last = slices.Clone(d.place[:n])

@@ -50,6 +50,7 @@ func (p *Pilot) observe(ev Event) (ok, fresh bool) {
 		defer sc.mu.Unlock()
 		// Tokens counts from the beginning of the prompt, the index from behind the head.
 		ok = sc.tree.Shrink(ev.Request, ev.Tokens-max(sc.head, 0))
+		sc.left()
 		return ok, ok
 	case Moved:
 		sc.mu.Lock()
@@ -93,6 +94,7 @@ func (p *Pilot) gone(sc *scope, ev Event) bool {
 	sc.mu.Lock()
 	owner, served, ok := sc.tree.Owner(ev.Request)
 	sc.tree.Remove(ev.Request)
+	sc.left()
 	sc.mu.Unlock()
 	if ok && !served && owner != "" {
 		if s := p.sessions.find(sessionID{ev.Scope.Tenant, owner}); s != nil {

@@ -89,7 +89,7 @@ func (p *Pilot) plan(d *draft, req *Request, began time.Time) {
 		err = p.guard(stageAnnotate, func() error { return p.annotate(d) })
 	}
 	if err != nil {
-		d.plain(p.cfg.Dedup)
+		p.plain(d)
 		d.items()
 		d.plan.Fault = err
 	}
@@ -122,7 +122,12 @@ func (p *Pilot) prepare(d *draft, req *Request, s *session) error {
 		return err
 	}
 	d.budget(req.Budget)
-	if p.cfg.Limits.Group == nil {
+	if req.Room != 0 {
+		if err := p.guard(stageIndex, func() error { d.fit(&p.cfg.Notes, p.cfg.Tokenizer.Count); return nil }); err != nil {
+			return err
+		}
+	}
+	if p.cfg.Limits.Group == nil || req.Fixed {
 		p.cfg.Limits.split(d)
 		return nil
 	}
@@ -161,6 +166,7 @@ func (p *Pilot) replace(sc *scope, s *session, id string) {
 	_, served, ok := sc.tree.Owner(id)
 	if ok && !served {
 		sc.tree.Remove(id)
+		sc.left()
 	}
 	sc.mu.Unlock()
 	if ok && !served && s != nil {

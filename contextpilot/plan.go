@@ -29,7 +29,7 @@ type Plan struct {
 	// Why tells how the order came about.
 	Why Why
 	// Fault is set if a stage failed; it wraps ErrFault. It is for logs and counters: the plan is usable, every block
-	// is in it in full and in retrieval order, repeats and what exceeds Request.Budget included.
+	// is in it in full and in retrieval order, repeats and what exceeds Request.Budget included; only Request.Room holds.
 	Fault error
 
 	req           Request // without Prior
@@ -66,6 +66,8 @@ const (
 	Duplicate Reason = iota + 1
 	// OverBudget: it did not fit Request.Budget.
 	OverBudget
+	// OverWindow: it did not fit Request.Room.
+	OverWindow
 )
 
 // String returns the reason in words.
@@ -75,6 +77,8 @@ func (r Reason) String() string {
 		return "duplicate"
 	case OverBudget:
 		return "over budget"
+	case OverWindow:
+		return "over window"
 	}
 	return fmt.Sprintf("Reason(%d)", uint8(r))
 }

@@ -30,6 +30,9 @@ type Request struct {
 	Query string
 	// Blocks are the retrieved blocks, best first.
 	Blocks []Block
+	// Fixed keeps the blocks in the order in which they stand here, whatever the policy: for a prompt whose order is decided, such
+	// as one that is sent again after its cache was evicted. Limits do not matter then.
+	Fixed bool
 	// Prior holds the texts of the conversation that the prompt being sent has in front of these blocks,
 	// oldest first, without the shared system prompt. A block is replaced by a reference only if its rendered
 	// text is found in here. Empty: nothing earlier is resent, so every block is sent in full.
@@ -40,4 +43,9 @@ type Request struct {
 	// Budget is the number of tokens that this turn's blocks may take; blocks of the lowest rank that do not
 	// fit are left out and named in [Plan.LeftOut]. 0: no limit.
 	Budget int
+	// Room is the number of tokens that this turn's message, [Plan.Prompt] of Query, may take with everything in it:
+	// what the engine's window leaves of itself when the other messages, and what is reserved for the answer, are taken
+	// off. Blocks and references of the lowest rank that do not fit are left out and named in [Plan.LeftOut], also
+	// after a fault. Blocks are counted as they are rendered. 0: no limit; negative: there is no room for any block.
+	Room int
 }

@@ -144,6 +144,14 @@ func (sc *scope) positions(d *draft) []int {
 	return sc.order
 }
 
+// left is called when a request has left the index: what stands in front of every prompt is as resident as the prompts
+// behind it, so with the last of them it is not known to be there any more, or never came to the engine.
+func (sc *scope) left() {
+	if sc.tree.Len() == 0 {
+		sc.head = -1
+	}
+}
+
 // clear forgets everything that was resident.
 func (sc *scope) clear() {
 	sc.tree.Clear()

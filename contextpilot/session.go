@@ -29,6 +29,8 @@ type before struct {
 
 type turn struct {
 	request string
+	number  int       // from 1
+	end     int       // length of the path up to this turn's answer
 	blocks  []content // marks first shown in this turn
 }
 
@@ -87,7 +89,7 @@ func (s *session) record(request string, sent []identified, left map[content]sho
 	for mark := range left {
 		delete(s.shown, mark)
 	}
-	t := turn{request: request}
+	t := turn{request: request, number: s.count, end: len(path)}
 	for _, b := range sent {
 		if _, again := s.shown[b.mark]; again {
 			continue

@@ -174,7 +174,7 @@ func (p *Pilot) annotate(d *draft) error {
 		}
 	}
 	d.plan.afterQuestion = n.AfterQuestion
-	if text, tokens := n.hint(d, p.cfg.Tokenizer.Count); text != "" && (n.AlwaysHint || d.gain > tokens) {
+	if text, tokens := n.hint(d, p.cfg.Tokenizer.Count); text != "" && (n.AlwaysHint || d.gain > tokens) && d.admits(text, p.cfg.Tokenizer.Count) {
 		d.plan.Notes = append(d.plan.Notes, Note{Kind: OrderNote, Text: text})
 	}
 	if len(d.plan.Notes) > 0 {

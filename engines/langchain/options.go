@@ -3,6 +3,7 @@ package langchain
 import (
 	"context"
 
+	"github.com/ragpilot/ragpilot/citation"
 	"github.com/ragpilot/ragpilot/contextpilot"
 )
 
@@ -18,6 +19,8 @@ type settings struct {
 	noHint bool
 	withID func(ctx context.Context, id string) context.Context
 	plans  func(contextpilot.Plan)
+	cited  func(ctx context.Context, c citation.Citation)
+	recite func(text string, cited []citation.Citation) string
 }
 
 func newSettings(opts []Option) settings {

@@ -33,7 +33,7 @@ var (
 // is, and implements [llms.ReasoningModel] if inner does.
 func Wrap(pilot *contextpilot.Pilot, inner llms.Model, opts ...Option) llms.Model {
 	s := newSettings(opts)
-	m := &model{settings: s, inner: inner, turns: adapter.NewTurns(pilot, adapter.Options{Scope: s.scope, NoHint: s.noHint})}
+	m := &model{settings: s, inner: inner, turns: adapter.NewTurns(pilot, adapter.Options{Scope: s.scope, NoHint: s.noHint, Cite: s.cited != nil || s.recite != nil})}
 	if r, ok := inner.(interface{ SupportsReasoning() bool }); ok {
 		return reasoningModel{m, r.SupportsReasoning}
 	}
@@ -60,12 +60,13 @@ func (m *model) GenerateContent(
 	m.plans(call.Plan)
 	ctx = m.withID(withRequestID(ctx, call.Plan.RequestID), call.Plan.RequestID)
 	var w watch
-	options = w.options(options)
+	r := m.reader(ctx, call.Sources)
+	options = w.options(r.options(options))
 	returned := false
 	defer func() { // also when inner panics: nobody else would take the request back
 		call.End(outcome(response, err, returned, w.streamed.Load()))
 	}()
 	response, err = m.inner.GenerateContent(ctx, messages, options...)
 	returned = true
-	return response, err
+	return r.finish(response, err)
 }

@@ -54,8 +54,8 @@ func (m *Turns) replan(t *turn, c *claimed) (contextpilot.Plan, string) {
 	case moved || t.session != "" || len(t.prior) > 0:
 		// The text stays, only its place in the index and the session is put right: the blocks are given in the order
 		// in which they stand, so that the policy, asked about the same state, keeps it.
-		_ = m.pilot.Plan(m.again(t, c, scope, inPlace(&c.plan)))
-		c.plan.Scope = scope
+		placed := m.pilot.Plan(m.again(t, c, scope, inPlace(&c.plan)))
+		c.plan.Scope, c.plan.Turn = scope, placed.Turn
 	}
 	return c.plan, c.at.text
 }
@@ -67,12 +67,12 @@ func (m *Turns) again(t *turn, c *claimed, scope contextpilot.Scope, blocks []co
 	return req
 }
 
-// retrieved returns the plan's blocks in the retriever's order, without those over the budget.
+// retrieved returns the plan's blocks in the retriever's order, without those that did not fit.
 func retrieved(plan *contextpilot.Plan) []contextpilot.Block {
 	blocks := make([]contextpilot.Block, 0, plan.Len())
 	for i := range plan.Len() {
 		over := slices.ContainsFunc(plan.LeftOut, func(l contextpilot.LeftOut) bool {
-			return l.Index == i && l.Reason == contextpilot.OverBudget
+			return l.Index == i && l.Reason != contextpilot.Duplicate
 		})
 		if !over {
 			blocks = append(blocks, plan.Block(i))

@@ -5,6 +5,7 @@ import (
 
 	"github.com/zeebo/xxh3"
 
+	"github.com/ragpilot/ragpilot/citation"
 	"github.com/ragpilot/ragpilot/contextpilot"
 )
 
@@ -37,6 +38,7 @@ type Turns struct {
 	scope  *contextpilot.Scope
 	noHint bool
 	sent   *rewrites
+	books  *books // nil: nobody asks for citations
 }
 
 // Options change what Turns does.
@@ -46,11 +48,17 @@ type Options struct {
 	Scope *contextpilot.Scope
 	// NoHint leaves the order hint out where a prompt is rewritten whose blocks came without one.
 	NoHint bool
+	// Cite fills in Call.Sources.
+	Cite bool
 }
 
 // NewTurns returns Turns of a model that the pilot plans for.
 func NewTurns(pilot *contextpilot.Pilot, o Options) *Turns {
-	return &Turns{pilot: pilot, scope: o.Scope, noHint: o.NoHint, sent: newRewrites()}
+	t := &Turns{pilot: pilot, scope: o.Scope, noHint: o.NoHint, sent: newRewrites()}
+	if o.Cite {
+		t.books = newBooks()
+	}
+	return t
 }
 
 // Call is one call of a model.
@@ -60,6 +68,8 @@ type Call struct {
 	// Plan is that whose rendering is sent; only meaningful if Planned.
 	Plan    contextpilot.Plan
 	Planned bool
+	// Sources knows what the labels that the model sees in this call stand for; nil without Options.Cite or a plan.
+	Sources *citation.Sources
 
 	turns *Turns
 	at    place
@@ -73,7 +83,12 @@ func (m *Turns) Begin(session string, messages []Message) *Call {
 	if !ok {
 		return call
 	}
+	retrieved := c.plan
 	call.Planned, call.Plan = true, m.settle(t, &c)
+	if m.books != nil {
+		call.Sources = m.books.of(session)
+		call.Sources.AddRanked(call.Plan, ranks(&retrieved, &call.Plan))
+	}
 	call.Replacements, call.at = t.replacements, c.at
 	return call
 }
@@ -86,8 +101,11 @@ func (c *Call) End(ev contextpilot.Event) {
 	}
 	ev.Scope, ev.Request = c.Plan.Scope, c.Plan.RequestID
 	c.turns.pilot.Observe(ev)
-	if ev.Kind == contextpilot.Served {
+	switch {
+	case ev.Kind == contextpilot.Served:
 		c.turns.sent.remember(c.at)
+	case c.Sources != nil:
+		c.Sources.Remove(c.Plan.RequestID)
 	}
 }
 

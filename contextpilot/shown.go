@@ -1,0 +1,22 @@
+package contextpilot
+
+import "iter"
+
+// Shown walks over the blocks that a message shows, as label and text, from left to right: what [Pilot.Plan] looks for
+// in Request.Prior. Linear in the length of the message.
+func Shown(message string) iter.Seq2[string, string] {
+	return func(yield func(label, text string) bool) {
+		scanBlocks(message, func(r region) bool { return yield(r.label, r.text) })
+	}
+}
+
+// RenderFull returns item i with its text, also where the plan only refers to an earlier message: under the label that
+// the reference names, so that it can take the place of the block it refers to when that one leaves the
+// conversation, and later references lead to it.
+func (p *Plan) RenderFull(i int) string {
+	it := p.Items[i]
+	if it.Ref == nil {
+		return p.RenderItem(i)
+	}
+	return string(appendBlock(nil, it.Ref.Label, p.req.Blocks[it.Index].Text))
+}
