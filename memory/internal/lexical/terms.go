@@ -1,0 +1,53 @@
+// Package lexical cuts texts into terms and scores them with BM25.
+package lexical
+
+import (
+	"strings"
+	"unicode"
+
+	"golang.org/x/text/unicode/norm"
+)
+
+// Terms returns the words of a text in their order, with repeats: in lower case, without accents, letters and digits only.
+// Scripts that are written without spaces give pairs of neighbouring characters instead of words.
+func Terms(text string) []string {
+	var terms []string
+	var word []rune
+	dense := false // word is of a script without spaces
+	end := func() {
+		terms = appendTerms(terms, word, dense)
+		word = word[:0]
+	}
+	for _, r := range strings.ToLower(norm.NFKD.String(text)) {
+		switch {
+		case unicode.Is(unicode.Mn, r): // an accent, taken apart from its letter
+		case !unicode.IsLetter(r) && !unicode.IsDigit(r):
+			end()
+		default:
+			if d := isDense(r); d != dense {
+				end()
+				dense = d
+			}
+			word = append(word, r)
+		}
+	}
+	end()
+	return terms
+}
+
+func isDense(r rune) bool {
+	return unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana, unicode.Thai, unicode.Lao, unicode.Khmer, unicode.Myanmar)
+}
+
+func appendTerms(terms []string, word []rune, dense bool) []string {
+	if len(word) == 0 {
+		return terms
+	}
+	if !dense || len(word) == 1 {
+		return append(terms, string(word))
+	}
+	for i := range len(word) - 1 {
+		terms = append(terms, string(word[i:i+2]))
+	}
+	return terms
+}

@@ -1,0 +1,199 @@
+package memorytest
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/ragpilot/ragpilot/memory"
+)
+
+// with adds by a fake extractor.
+func (b *bench) with(text string, f scripted) ([]memory.Change, error) {
+	return b.store.Add(b.ctx, user("ana"), said(text), memory.AddOptions{Extractor: f})
+}
+
+func checkActions(b *bench) {
+	ids := b.add(user("ana"), "Lives in Oslo.", "Likes tea.", "Has a dog.")
+	changes, err := b.with("I moved to Bergen, the dog ran away, and my sister is Eva.", func(known []memory.Memory) ([]memory.Action, error) {
+		return []memory.Action{
+			{Event: memory.Updated, ID: idOf(known, "Lives in Oslo."), Text: "Lives in Bergen."},
+			{Event: memory.Deleted, ID: idOf(known, "Has a dog.")},
+			{Event: memory.Added, Text: "Sister is Eva."},
+			{Event: memory.None, ID: idOf(known, "Likes tea.")},
+		}, nil
+	})
+	if err != nil {
+		b.Fatal(err)
+	}
+	want := []memory.Change{
+		{ID: ids[0], Event: memory.Updated, Text: "Lives in Bergen.", Old: "Lives in Oslo."},
+		{ID: ids[2], Event: memory.Deleted, Text: "Has a dog."},
+		{Event: memory.Added, Text: "Sister is Eva."},
+	}
+	if len(changes) == 3 {
+		want[2].ID = changes[2].ID
+	}
+	if diff := cmp.Diff(want, changes); diff != "" {
+		b.Error(diff)
+	}
+	if diff := cmp.Diff([]string{"Lives in Bergen.", "Likes tea.", "Sister is Eva."}, texts(b.all(user("ana")))); diff != "" {
+		b.Error(diff)
+	}
+	if rows := b.history(ids[2]); len(rows) != 2 || rows[1].Event != memory.Deleted || rows[1].Old != "Has a dog." {
+		b.Errorf("an extractor's deletion is not an erasure: %+v", rows)
+	}
+	// An update to what another memory says leaves one of the two.
+	if _, err := b.with("Tea, only tea.", func(known []memory.Memory) ([]memory.Action, error) {
+		return []memory.Action{{Event: memory.Updated, ID: idOf(known, "Sister is Eva."), Text: "Likes tea."}}, nil
+	}); err != nil {
+		b.Fatal(err)
+	}
+	if diff := cmp.Diff([]string{"Lives in Bergen.", "Likes tea."}, texts(b.all(user("ana")))); diff != "" {
+		b.Error(diff)
+	}
+}
+
+func checkUnknownIDs(b *bench) {
+	other := b.add(user("bo"), "Bo lives in Oslo.")[0]
+	b.add(user("ana"), "Ana lives in Oslo.")
+	changes, err := b.with("Who lives in Oslo?", func([]memory.Memory) ([]memory.Action, error) {
+		return []memory.Action{
+			{Event: memory.Deleted, ID: other},
+			{Event: memory.Updated, ID: other, Text: "Bo lives nowhere."},
+			{Event: memory.Deleted, ID: "invented"},
+			{Event: "EXPLODE", ID: other, Text: "x"},
+			{Event: memory.Added, Text: " \t"},
+		}, nil
+	})
+	if err != nil || len(changes) != 0 {
+		b.Errorf("%+v, %v; want nothing", changes, err)
+	}
+	if got := b.get(other).Text; got != "Bo lives in Oslo." {
+		b.Errorf("another user's memory became %q", got)
+	}
+}
+
+func checkAllOrNothing(b *bench) {
+	b.add(user("ana"), "Lives in Oslo.")
+	broken := errors.New("the model is away")
+	_, err := b.with("anything", func([]memory.Memory) ([]memory.Action, error) {
+		return []memory.Action{{Event: memory.Added, Text: "half of it"}}, broken
+	})
+	if !errors.Is(err, broken) {
+		b.Errorf("a failing extractor gives %v, want its error", err)
+	}
+	if diff := cmp.Diff([]string{"Lives in Oslo."}, texts(b.all(user("ana")))); diff != "" {
+		b.Error(diff)
+	}
+	if ids := b.add(user("ana"), "Likes tea."); len(ids) != 1 {
+		b.Errorf("after a failure, Add stores %d", len(ids))
+	}
+}
+
+// checkConcurrentAdds: one text that many add at a time is one memory.
+func checkConcurrentAdds(b *bench) {
+	const adders = 16
+	var group sync.WaitGroup
+	for i := range adders {
+		group.Go(func() {
+			_, err := b.store.Add(b.ctx, user("ana"), said("Lives in Oslo.", fmt.Sprint("Number ", i)), memory.AddOptions{})
+			if err != nil {
+				b.Errorf("Add: %v", err)
+			}
+		})
+	}
+	group.Wait()
+	all := b.all(user("ana"))
+	if len(all) != adders+1 {
+		b.Errorf("%d memories, want %d: %q", len(all), adders+1, texts(all))
+	}
+}
+
+// checkConcurrentUse mixes everything; the race detector and the sums tell whether it went well.
+func checkConcurrentUse(b *bench) {
+	var group sync.WaitGroup
+	for i := range 6 {
+		group.Go(func() {
+			scope := user(fmt.Sprint("u", i%3))
+			for j := range 8 {
+				text := fmt.Sprintf("fact %d of %d", j, i)
+				changes, err := b.store.Add(b.ctx, scope, said(text), memory.AddOptions{})
+				if err != nil || len(changes) != 1 {
+					b.Errorf("Add(%q) = %v, %v", text, changes, err)
+					return
+				}
+				if _, err := b.store.Search(b.ctx, scope, text, 3, memory.SearchOptions{}); err != nil {
+					b.Errorf("Search: %v", err)
+				}
+				if j%2 == 0 {
+					if err := b.store.Delete(b.ctx, changes[0].ID, memory.DeleteOptions{}); err != nil {
+						b.Errorf("Delete: %v", err)
+					}
+				}
+				if _, err := b.store.GetAll(b.ctx, scope, memory.ListOptions{}); err != nil {
+					b.Errorf("GetAll: %v", err)
+				}
+			}
+		})
+	}
+	group.Wait()
+	left := 0
+	for i := range 3 {
+		left += len(b.all(user(fmt.Sprint("u", i))))
+	}
+	if left != 24 {
+		b.Errorf("%d memories left, want 24", left)
+	}
+}
+
+func checkMessageLog(b *bench) {
+	log, ok := b.store.(memory.MessageLog)
+	if !ok {
+		b.Skip("keeps no conversations")
+	}
+	must := func(err error) {
+		b.Helper()
+		if err != nil {
+			b.Fatal(err)
+		}
+	}
+	read := func(scope memory.Scope, last int) []memory.Message {
+		b.Helper()
+		messages, err := log.Messages(b.ctx, scope, last)
+		must(err)
+		return messages
+	}
+	scope := memory.Scope{User: "ana", Run: "7"}
+	first := []memory.Message{
+		{Role: memory.User, Content: "Hi", Name: "ana"}, {Role: memory.Assistant, Content: "", Extra: []byte(`{"calls":[1]}`)},
+	}
+	must(log.AppendMessages(b.ctx, scope, first...))
+	must(log.AppendMessages(b.ctx, scope, memory.Message{Role: memory.Tool, Content: "42"}))
+	must(log.AppendMessages(b.ctx, user("ana"), said("elsewhere")...))
+	want := slices.Concat(first, []memory.Message{{Role: memory.Tool, Content: "42"}})
+	if diff := cmp.Diff(want, read(scope, 0), cmpopts.EquateEmpty()); diff != "" {
+		b.Error(diff)
+	}
+	if diff := cmp.Diff(want[1:], read(scope, 2), cmpopts.EquateEmpty()); diff != "" {
+		b.Errorf("the last two: %s", diff)
+	}
+	must(log.SetMessages(b.ctx, scope, said("new")))
+	if diff := cmp.Diff(said("new"), read(scope, 0), cmpopts.EquateEmpty()); diff != "" {
+		b.Errorf("replaced: %s", diff)
+	}
+	must(log.SetMessages(b.ctx, scope, nil))
+	if n := len(read(scope, 0)); n != 0 {
+		b.Errorf("%d messages after all were removed", n)
+	}
+	if n := len(read(user("ana"), 0)); n != 1 {
+		b.Errorf("%d messages in another conversation, want 1", n)
+	}
+	if err := log.AppendMessages(b.ctx, memory.Scope{}, said("a")...); !errors.Is(err, memory.ErrNoScope) {
+		b.Errorf("without a scope: %v", err)
+	}
+}

@@ -1,0 +1,157 @@
+package memorytest
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/ragpilot/ragpilot/memory"
+	"github.com/ragpilot/ragpilot/memory/inmem"
+)
+
+// faultVariable makes this program run the suite on a backend with that fault.
+const faultVariable = "MEMORYTEST_FAULT"
+
+// faulty is a fake backend: a right one with one thing wrong.
+type faulty struct {
+	*inmem.Backend
+	fault string
+}
+
+// faults are what the suite has to find, each with a check that must notice it.
+var faults = map[string]string{
+	"loses rollback":         "RollBack",
+	"leaks scopes":           "ScopesAreSeparate",
+	"counts others' words":   "SearchIgnoresOthers",
+	"keeps history texts":    "Delete",
+	"keeps history of scope": "DeleteAll",
+	"forgets history":        "Update",
+	"rewrites space":         "FirstSpaceStays",
+	"keeps the window":       "Window",
+	"finds part of words":    "Lexicon",
+	"loses metadata":         "Fields",
+	"keeps removed":          "Delete",
+}
+
+func (f *faulty) Change(ctx context.Context, change func(memory.Tx) error) error {
+	var failed error
+	err := f.Backend.Change(ctx, func(tx memory.Tx) error {
+		failed = change(&faultyTx{tx, f.fault})
+		if f.fault == "loses rollback" {
+			return nil
+		}
+		return failed
+	})
+	if failed != nil {
+		return failed
+	}
+	return err
+}
+
+func (f *faulty) Scan(ctx context.Context, scope memory.Scope, part memory.Part, yield func(*memory.Record) bool) error {
+	if f.fault == "leaks scopes" {
+		scope = memory.Scope{User: scope.User}
+	}
+	return f.Backend.Scan(ctx, scope, part, yield)
+}
+
+func (f *faulty) Lexicon(ctx context.Context, scope memory.Scope, terms []string) (memory.Lexicon, error) {
+	switch f.fault {
+	case "counts others' words":
+		scope = memory.Scope{}
+	case "finds part of words":
+		terms = append(slices.Clone(terms), "red")
+	}
+	return f.Backend.Lexicon(ctx, scope, terms)
+}
+
+func (f *faulty) Space(ctx context.Context, space memory.Space) (memory.Space, error) {
+	if f.fault == "rewrites space" {
+		return space, nil
+	}
+	return f.Backend.Space(ctx, space)
+}
+
+type faultyTx struct {
+	memory.Tx
+	fault string
+}
+
+func (t *faultyTx) Put(ctx context.Context, r *memory.Record) error {
+	if t.fault == "loses metadata" {
+		bare := *r
+		bare.Memory.Metadata = nil
+		r = &bare
+	}
+	return t.Tx.Put(ctx, r)
+}
+
+func (t *faultyTx) Remove(ctx context.Context, id string) (bool, error) {
+	if t.fault == "keeps removed" {
+		_, ok, err := t.Get(ctx, id)
+		return ok, err
+	}
+	return t.Tx.Remove(ctx, id)
+}
+
+func (t *faultyTx) Append(ctx context.Context, r *memory.Revision) (bool, error) {
+	if t.fault == "forgets history" && r.Event == memory.Updated {
+		return true, nil
+	}
+	return t.Tx.Append(ctx, r)
+}
+
+func (t *faultyTx) Erase(ctx context.Context, id string) (int, error) {
+	if t.fault == "keeps history texts" {
+		return 1, nil
+	}
+	return t.Tx.Erase(ctx, id)
+}
+
+func (t *faultyTx) EraseScope(ctx context.Context, scope memory.Scope) (int, error) {
+	if t.fault == "keeps history of scope" {
+		return 1, nil
+	}
+	return t.Tx.EraseScope(ctx, scope)
+}
+
+func (t *faultyTx) SetMessages(ctx context.Context, log memory.Log, messages []memory.Message) error {
+	if t.fault == "keeps the window" && len(messages) == 0 {
+		return nil
+	}
+	return t.Tx.SetMessages(ctx, log, messages)
+}
+
+// TestFaulty runs the suite on a faulty backend, in the process that TestSuiteFindsFaults starts.
+func TestFaulty(t *testing.T) {
+	fault := os.Getenv(faultVariable)
+	if fault == "" {
+		t.Skip("is run by TestSuiteFindsFaults")
+	}
+	RunBackend(t, func(*testing.T) memory.Backend { return &faulty{inmem.New(), fault} })
+}
+
+// The suite fails for each of the faults, in the check that is about it: a suite that finds nothing proves nothing.
+func TestSuiteFindsFaults(t *testing.T) {
+	if testing.Short() {
+		t.Skip("runs the suite once for each fault")
+	}
+	for fault, check := range faults {
+		t.Run(fault, func(t *testing.T) {
+			cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestFaulty$", "-test.v", "-rapid.nofailfile", "-rapid.checks=5")
+			cmd.Env = append(os.Environ(), faultVariable+"="+fault)
+			out, err := cmd.CombinedOutput()
+			if err == nil {
+				t.Fatalf("the suite passes; %s should have noticed", check)
+			}
+			if !strings.Contains(string(out), fmt.Sprintf("--- FAIL: TestFaulty/%s ", check)) &&
+				!strings.Contains(string(out), fmt.Sprintf("--- FAIL: TestFaulty/Store/%s ", check)) {
+				t.Errorf("%s did not notice:\n%s", check, out)
+			}
+		})
+	}
+}

@@ -1,0 +1,368 @@
+package memorytest
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/ragpilot/ragpilot/memory"
+)
+
+func checkScopeRequired(b *bench) {
+	for name, call := range map[string]func() error{
+		"Add": func() error { _, err := b.store.Add(b.ctx, memory.Scope{}, said("a"), memory.AddOptions{}); return err },
+		"Search": func() error {
+			_, err := b.store.Search(b.ctx, memory.Scope{}, "a", 1, memory.SearchOptions{})
+			return err
+		},
+		"GetAll":    func() error { _, err := b.store.GetAll(b.ctx, memory.Scope{}, memory.ListOptions{}); return err },
+		"DeleteAll": func() error { _, err := b.store.DeleteAll(b.ctx, memory.Scope{}, memory.DeleteOptions{}); return err },
+	} {
+		if err := call(); !errors.Is(err, memory.ErrNoScope) {
+			b.Errorf("%s without a scope = %v, want ErrNoScope", name, err)
+		}
+	}
+}
+
+func checkScopes(b *bench) {
+	b.add(memory.Scope{User: "ana"}, "Ana likes tea.")
+	b.add(memory.Scope{User: "ana", Agent: "cook"}, "Ana eats no meat.")
+	b.add(memory.Scope{User: "ana", Run: "7"}, "Ana is in Rome.")
+	b.add(memory.Scope{User: "bo", Agent: "cook"}, "Bo eats all.")
+	for _, c := range []struct {
+		scope memory.Scope
+		want  []string
+	}{
+		{memory.Scope{User: "ana"}, []string{"Ana likes tea.", "Ana eats no meat.", "Ana is in Rome."}},
+		{memory.Scope{Agent: "cook"}, []string{"Ana eats no meat.", "Bo eats all."}},
+		{memory.Scope{Run: "7"}, []string{"Ana is in Rome."}},
+		{memory.Scope{User: "bo", Agent: "cook"}, []string{"Bo eats all."}},
+		{memory.Scope{User: "bo", Run: "7"}, []string{}},
+		{memory.Scope{User: "an"}, []string{}},
+		{memory.Scope{Agent: "ana"}, []string{}},
+	} {
+		if diff := cmp.Diff(c.want, texts(b.all(c.scope))); diff != "" {
+			b.Errorf("GetAll(%+v): %s", c.scope, diff)
+		}
+		hits := found(b.search(c.scope, "Ana Bo eats likes", memory.SearchOptions{}))
+		slices.Sort(hits)
+		slices.Sort(c.want)
+		if diff := cmp.Diff(c.want, hits); diff != "" {
+			b.Errorf("Search(%+v): %s", c.scope, diff)
+		}
+	}
+}
+
+func checkVerbatim(b *bench) {
+	changes, err := b.store.Add(b.ctx, user("ana"), []memory.Message{
+		{Role: memory.System, Content: "Be kind."},
+		{Role: memory.User, Content: "I live in Oslo.", Name: "ana"},
+		{Role: memory.Assistant, Content: " \n"},
+		{Role: memory.Assistant, Content: "Noted."},
+	}, memory.AddOptions{})
+	if err != nil {
+		b.Fatal(err)
+	}
+	all := b.all(user("ana"))
+	if diff := cmp.Diff([]string{"I live in Oslo.", "Noted."}, texts(all)); diff != "" {
+		b.Fatal(diff)
+	}
+	want := []memory.Change{
+		{ID: all[0].ID, Event: memory.Added, Text: "I live in Oslo."},
+		{ID: all[1].ID, Event: memory.Added, Text: "Noted."},
+	}
+	if diff := cmp.Diff(want, changes); diff != "" {
+		b.Error(diff)
+	}
+	if all[0].Role != "user" || all[0].Actor != "ana" || all[1].Role != "assistant" {
+		b.Errorf("roles %q (%q), %q", all[0].Role, all[0].Actor, all[1].Role)
+	}
+	nothing, err := b.store.Add(b.ctx, user("ana"), nil, memory.AddOptions{})
+	if err != nil || len(nothing) != 0 {
+		b.Errorf("Add of nothing = %v, %v", nothing, err)
+	}
+}
+
+func checkRepeats(b *bench) {
+	id := b.add(user("ana"), "I live in Oslo.", " I live in Oslo.\n")[0]
+	changes, err := b.store.Add(b.ctx, user("ana"), said("I live in Oslo."), memory.AddOptions{})
+	if err != nil {
+		b.Fatal(err)
+	}
+	for _, c := range changes {
+		if c.Event != memory.None {
+			b.Errorf("a repeat was reported as %+v", c)
+		}
+	}
+	if n := len(b.all(user("ana"))); n != 1 {
+		b.Errorf("%d memories of one text", n)
+	}
+	if n := len(b.history(id)); n != 1 {
+		b.Errorf("%d rows of history for one change", n)
+	}
+	b.add(user("bo"), "I live in Oslo.")
+	b.add(memory.Scope{User: "ana", Run: "7"}, "I live in Oslo.")
+	if n := len(b.all(user("ana"))) + len(b.all(user("bo"))); n != 3 {
+		b.Errorf("%d memories in three scopes", n)
+	}
+}
+
+func checkFields(b *bench) {
+	scope := memory.Scope{User: "ana", Agent: "cook", Run: "7"}
+	expires := b.clock.Now().Add(time.Hour + 123456789*time.Nanosecond)
+	metadata := map[string]any{"n": 3, "half": 0.5, "on": true, "list": []string{"a", "b"}, "deep": map[string]any{"x": nil}, "t": "2026-01-02"}
+	before := b.clock.Now()
+	id := b.addWith(scope, memory.AddOptions{Metadata: metadata, ExpiresAt: expires}, "I live in Oslo.")[0]
+	m := b.get(id)
+	if m.CreatedAt.Before(before) || !m.CreatedAt.Equal(m.UpdatedAt) || m.CreatedAt.Location() != time.UTC {
+		b.Errorf("created %v, updated %v, not after %v", m.CreatedAt, m.UpdatedAt, before)
+	}
+	want := memory.Memory{
+		ID: id, Text: "I live in Oslo.", Hash: memory.HashOf("I live in Oslo."), Scope: scope, Role: "user",
+		Metadata: map[string]any{
+			"n": 3.0, "half": 0.5, "on": true, "list": []any{"a", "b"}, "deep": map[string]any{"x": nil}, "t": "2026-01-02",
+		},
+		CreatedAt: m.CreatedAt, UpdatedAt: m.UpdatedAt, ExpiresAt: expires.UTC().Truncate(time.Microsecond),
+	}
+	if diff := cmp.Diff(want, m); diff != "" {
+		b.Error(diff)
+	}
+	if diff := cmp.Diff([]memory.Memory{want}, b.all(scope)); diff != "" {
+		b.Errorf("GetAll: %s", diff)
+	}
+	hits := b.search(scope, "Oslo", memory.SearchOptions{})
+	if len(hits) != 1 || !cmp.Equal(hits[0].Memory, want) {
+		b.Errorf("Search: %+v", hits)
+	}
+	wantHistory := []memory.Revision{{
+		MemoryID: id, Event: memory.Added, Scope: scope, New: "I live in Oslo.", Role: "user", At: m.CreatedAt,
+	}}
+	history := b.history(id)
+	for i := range history {
+		history[i].ID = ""
+	}
+	if diff := cmp.Diff(wantHistory, history); diff != "" {
+		b.Errorf("History: %s", diff)
+	}
+}
+
+func checkOddTexts(b *bench) {
+	for i, text := range []string{
+		"zero\x00byte", "not\xffUTF-8", "'; DROP TABLE memories; --", `"quoted" OR NEAR(x)`, "%_?$1*", "日本語のメモ", "naïve café",
+		"*", "()", "👩‍👩‍👧 emoji", "line\nfeed\ttab", "<doc x>\nmarkup\n</doc>",
+	} {
+		scope := user(fmt.Sprint("u", i, "'\"; --"))
+		id := b.add(scope, text)[0]
+		m := b.get(id)
+		if m.Text == "" || m.Hash != memory.HashOf(m.Text) {
+			b.Errorf("%q became %q with hash %s", text, m.Text, m.Hash)
+		}
+		if hits := b.search(scope, text, memory.SearchOptions{}); len(hits) != 1 || hits[0].Memory.ID != id {
+			b.Errorf("%q does not find itself: %+v", text, hits)
+		}
+		again := b.add(scope, text)
+		if n := len(b.all(scope)); n != 1 {
+			b.Errorf("%q added twice is %d memories (%v)", text, n, again)
+		}
+	}
+	for _, bad := range []memory.Scope{{User: "a\x00"}, {User: "\xff"}, {Run: string(make([]byte, 4096))}} {
+		if _, err := b.store.Add(b.ctx, bad, said("a"), memory.AddOptions{}); !errors.Is(err, memory.ErrInvalid) {
+			b.Errorf("a scope that cannot be stored: %v, want ErrInvalid", err)
+		}
+	}
+	if _, err := b.store.Add(b.ctx, user("a"), said("a"), memory.AddOptions{Metadata: map[string]any{"f": func() {}}}); !errors.Is(err, memory.ErrInvalid) {
+		b.Errorf("metadata that cannot be stored: %v, want ErrInvalid", err)
+	}
+}
+
+func checkNotFound(b *bench) {
+	text := "a"
+	for _, id := range []string{"", "no-such-memory", "00000000-0000-0000-0000-000000000000", "' OR 1=1 --"} {
+		_, get := b.store.Get(b.ctx, id)
+		_, update := b.store.Update(b.ctx, id, memory.Update{Text: &text})
+		_, history := b.store.History(b.ctx, id)
+		for name, err := range map[string]error{
+			"Get": get, "Update": update, "History": history, "Delete": b.store.Delete(b.ctx, id, memory.DeleteOptions{}),
+		} {
+			if !errors.Is(err, memory.ErrNotFound) {
+				b.Errorf("%s(%q) = %v, want ErrNotFound", name, id, err)
+			}
+		}
+	}
+}
+
+func checkUpdate(b *bench) {
+	id := b.addWith(user("ana"), memory.AddOptions{Metadata: map[string]any{"a": 1}}, "I live in Oslo.")[0]
+	old := b.get(id)
+	text, expires := " I live in Bergen. ", b.clock.Now().Add(time.Hour)
+	m, err := b.store.Update(b.ctx, id, memory.Update{Text: &text})
+	if err != nil {
+		b.Fatal(err)
+	}
+	want := old
+	want.Text, want.Hash, want.UpdatedAt = "I live in Bergen.", memory.HashOf("I live in Bergen."), m.UpdatedAt
+	if diff := cmp.Diff(want, m); diff != "" || !m.UpdatedAt.After(old.UpdatedAt) {
+		b.Errorf("text: %s, updated %v after %v", diff, m.UpdatedAt, old.UpdatedAt)
+	}
+	if _, err = b.store.Update(b.ctx, id, memory.Update{Metadata: map[string]any{}, ExpiresAt: &expires}); err != nil {
+		b.Fatal(err)
+	}
+	m = b.get(id)
+	if len(m.Metadata) != 0 || !m.ExpiresAt.Equal(expires.Truncate(time.Microsecond)) || m.Text != want.Text {
+		b.Errorf("metadata and expiry: %+v", m)
+	}
+	never := time.Time{}
+	if m, err = b.store.Update(b.ctx, id, memory.Update{ExpiresAt: &never}); err != nil || !m.ExpiresAt.IsZero() {
+		b.Errorf("expiry taken away: %v, %v", m.ExpiresAt, err)
+	}
+	rows := b.history(id)
+	if len(rows) != 4 || rows[1].Event != memory.Updated || rows[1].Old != "I live in Oslo." || rows[1].New != "I live in Bergen." {
+		b.Errorf("history %+v", rows)
+	}
+	hits := b.search(user("ana"), "Bergen", memory.SearchOptions{})
+	if len(hits) != 1 || hits[0].Lexical == 0 {
+		b.Errorf("the new text is not found: %+v", hits)
+	}
+	hits = b.search(user("ana"), "Oslo", memory.SearchOptions{})
+	if len(hits) != 1 || hits[0].Lexical != 0 {
+		b.Errorf("the old text is still found: %+v", hits)
+	}
+}
+
+func checkUpdateRefused(b *bench) {
+	ids := b.add(user("ana"), "I live in Oslo.", "I live in Bergen.")
+	taken, empty := "I live in Oslo.", " "
+	if _, err := b.store.Update(b.ctx, ids[1], memory.Update{Text: &taken}); !errors.Is(err, memory.ErrExists) {
+		b.Errorf("a text that is taken: %v, want ErrExists", err)
+	}
+	if _, err := b.store.Update(b.ctx, ids[1], memory.Update{Text: &empty}); !errors.Is(err, memory.ErrEmptyText) {
+		b.Errorf("an empty text: %v, want ErrEmptyText", err)
+	}
+	if m := b.get(ids[1]); m.Text != "I live in Bergen." {
+		b.Errorf("a refused update changed the text to %q", m.Text)
+	}
+	if n := len(b.history(ids[1])); n != 1 {
+		b.Errorf("refused updates left %d rows of history, want 1", n)
+	}
+}
+
+func checkDelete(b *bench) {
+	ids := b.add(user("ana"), "I live in Oslo.", "I like tea.")
+	text := "I live in Bergen."
+	if _, err := b.store.Update(b.ctx, ids[0], memory.Update{Text: &text}); err != nil {
+		b.Fatal(err)
+	}
+	if err := b.store.Delete(b.ctx, ids[0], memory.DeleteOptions{}); err != nil {
+		b.Fatal(err)
+	}
+	if _, err := b.store.Get(b.ctx, ids[0]); !errors.Is(err, memory.ErrNotFound) {
+		b.Errorf("Get of a deleted memory = %v", err)
+	}
+	if diff := cmp.Diff([]string{"I like tea."}, texts(b.all(user("ana")))); diff != "" {
+		b.Error(diff)
+	}
+	if hits := found(b.search(user("ana"), "Bergen Oslo", memory.SearchOptions{})); !slices.Equal(hits, []string{"I like tea."}) {
+		b.Errorf("found %q", hits)
+	}
+	rows := b.history(ids[0])
+	events := make([]memory.Event, 0, len(rows))
+	for _, r := range rows {
+		events = append(events, r.Event)
+		if r.Old != "" || r.New != "" {
+			b.Errorf("the history still says %q, %q", r.Old, r.New)
+		}
+	}
+	if diff := cmp.Diff([]memory.Event{memory.Added, memory.Updated, memory.Deleted}, events); diff != "" {
+		b.Error(diff)
+	}
+	if err := b.store.Delete(b.ctx, ids[0], memory.DeleteOptions{}); !errors.Is(err, memory.ErrNotFound) {
+		b.Errorf("Delete again = %v, want ErrNotFound", err)
+	}
+	if again := b.add(user("ana"), "I live in Bergen."); len(again) != 1 || again[0] == ids[0] {
+		b.Errorf("a deleted text cannot be added again: %v", again)
+	}
+}
+
+func checkDeleteKeepsHistory(b *bench) {
+	id := b.add(user("ana"), "I live in Oslo.")[0]
+	if err := b.store.Delete(b.ctx, id, memory.DeleteOptions{KeepHistory: true}); err != nil {
+		b.Fatal(err)
+	}
+	rows := b.history(id)
+	if len(rows) != 2 || rows[0].New != "I live in Oslo." || rows[1].Old != "I live in Oslo." || rows[1].New != "" {
+		b.Errorf("history %+v", rows)
+	}
+	if err := b.store.Delete(b.ctx, id, memory.DeleteOptions{}); err != nil { // now the rest
+		b.Fatal(err)
+	}
+	for _, r := range b.history(id) {
+		if r.Old != "" || r.New != "" {
+			b.Errorf("the history still says %q, %q", r.Old, r.New)
+		}
+	}
+}
+
+func checkDeleteAll(b *bench) {
+	gone := b.add(user("ana"), "I live in Oslo.")[0]
+	if err := b.store.Delete(b.ctx, gone, memory.DeleteOptions{KeepHistory: true}); err != nil {
+		b.Fatal(err)
+	}
+	ids := b.add(memory.Scope{User: "ana", Run: "7"}, "I like tea.", "I like cake.")
+	other := b.add(user("bo"), "I like tea.")[0]
+	n, err := b.store.DeleteAll(b.ctx, user("ana"), memory.DeleteOptions{})
+	if err != nil || n != 2 {
+		b.Errorf("DeleteAll = %d, %v; want 2", n, err)
+	}
+	if left := b.all(user("ana")); len(left) != 0 {
+		b.Errorf("left: %q", texts(left))
+	}
+	for _, id := range append(ids, gone) {
+		for _, r := range b.history(id) {
+			if r.Old != "" || r.New != "" {
+				b.Errorf("the history still says %q, %q", r.Old, r.New)
+			}
+		}
+	}
+	if m := b.get(other); m.Text != "I like tea." || b.history(other)[0].New != "I like tea." {
+		b.Errorf("another user's memory was touched: %+v", m)
+	}
+	if n, err := b.store.DeleteAll(b.ctx, user("ana"), memory.DeleteOptions{}); err != nil || n != 0 {
+		b.Errorf("DeleteAll of nothing = %d, %v", n, err)
+	}
+}
+
+func checkExpiry(b *bench) {
+	expires := b.clock.Now().Add(time.Hour)
+	id := b.addWith(user("ana"), memory.AddOptions{ExpiresAt: expires}, "I am in Rome today.")[0]
+	b.add(user("ana"), "I live in Oslo.")
+	visible := func() int {
+		return len(b.all(user("ana"))) + len(b.search(user("ana"), "Rome", memory.SearchOptions{}))
+	}
+	if n := visible(); n != 4 {
+		b.Errorf("%d seen before the expiry, want 4", n)
+	}
+	b.clock.advance(2 * time.Hour)
+	if n := visible(); n != 2 {
+		b.Errorf("%d seen after the expiry, want 2", n)
+	}
+	all, err := b.store.GetAll(b.ctx, user("ana"), memory.ListOptions{Expired: true})
+	if err != nil || len(all) != 2 {
+		b.Errorf("asked for, %d listed, %v", len(all), err)
+	}
+	if hits := b.search(user("ana"), "Rome", memory.SearchOptions{Expired: true}); len(hits) != 2 {
+		b.Errorf("asked for, %d found", len(hits))
+	}
+	if m := b.get(id); !m.Expired(b.clock.Now()) {
+		b.Errorf("Get of an expired memory: %+v", m)
+	}
+	changes, err := b.store.Add(b.ctx, user("ana"), said("I am in Rome today."), memory.AddOptions{})
+	if err != nil || len(changes) != 1 || changes[0].Event != memory.Updated || changes[0].ID != id {
+		b.Errorf("said again: %+v, %v; want an update of %s", changes, err, id)
+	}
+	if n := visible(); n != 4 {
+		b.Errorf("%d seen after it was said again, want 4", n)
+	}
+}

@@ -1,0 +1,102 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/zeebo/xxh3"
+
+	"github.com/ragpilot/ragpilot/memory"
+)
+
+// Options are what [Open] can be told; the zero Options are the usual ones.
+type Options struct {
+	// Schema is the database schema that holds the tables; empty: "ragpilot_memory". It is made if it is not there. Stores
+	// in different schemas share nothing.
+	Schema string
+	// Connections bounds how many connections are open at a time; 0: 4.
+	Connections int
+}
+
+// Backend is a [memory.Backend] in a database. It is safe for concurrent use.
+type Backend struct {
+	pool   *pool
+	schema string
+	lock   int64 // the advisory lock of the schema
+}
+
+var _ memory.Backend = (*Backend)(nil)
+
+// Open connects and makes the tables if they are missing. dsn is what pgx reads: a URL or key=value pairs.
+func Open(ctx context.Context, dsn string, opts Options) (*Backend, error) {
+	config, err := pgx.ParseConfig(dsn)
+	if err != nil {
+		return nil, fmt.Errorf("postgres: open: %w", err) // pgx leaves the password out
+	}
+	b := &Backend{schema: opts.Schema}
+	if b.schema == "" {
+		b.schema = "ragpilot_memory"
+	}
+	size := opts.Connections
+	if size <= 0 {
+		size = 4
+	}
+	config.RuntimeParams["search_path"] = pgx.Identifier{b.schema}.Sanitize()
+	b.lock = int64(xxh3.HashString("ragpilot memory " + b.schema)) //nolint:gosec // all 64 bits are wanted
+	b.pool = newPool(config, size)
+	if err := b.create(ctx); err != nil {
+		b.pool.close()
+		return nil, fmt.Errorf("postgres: open: %w", err)
+	}
+	return b, nil
+}
+
+// Close closes the connections; one that is in use when its user is done.
+func (b *Backend) Close() error {
+	b.pool.close()
+	return nil
+}
+
+// transaction runs f in a transaction, which is rolled back if f fails or panics.
+func (b *Backend) transaction(ctx context.Context, opts pgx.TxOptions, f func(pgx.Tx) error) error {
+	return b.pool.with(ctx, func(conn *pgx.Conn) error {
+		inner, err := conn.BeginTx(ctx, opts)
+		if err != nil {
+			return err
+		}
+		if err := f(inner); err != nil {
+			// A connection that cannot roll back, for its context has ended, is closed by the pool.
+			if undo := inner.Rollback(ctx); undo != nil && !errors.Is(undo, pgx.ErrTxClosed) {
+				closeConn(conn)
+			}
+			return err
+		}
+		return inner.Commit(ctx)
+	})
+}
+
+// Change runs f while no other transaction of the schema runs.
+func (b *Backend) Change(ctx context.Context, f func(tx memory.Tx) error) error {
+	own := false // whether the error is of f
+	err := b.transaction(ctx, pgx.TxOptions{}, func(inner pgx.Tx) error {
+		if _, err := inner.Exec(ctx, "SELECT pg_advisory_xact_lock($1)", b.lock); err != nil {
+			return err
+		}
+		err := f(&tx{inner})
+		own = err != nil
+		return err
+	})
+	if err != nil && !own {
+		return fmt.Errorf("postgres: %w", err)
+	}
+	return err
+}
+
+// Reset empties all tables.
+func (b *Backend) Reset(ctx context.Context) error {
+	return b.Change(ctx, func(t memory.Tx) error {
+		return t.(*tx).exec(ctx, "TRUNCATE space, memories, history, messages")
+	})
+}

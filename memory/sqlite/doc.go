@@ -1,0 +1,21 @@
+// Package sqlite keeps memories in one file: an embedded SQLite with FTS5 and vectors as float32 blobs, in pure Go.
+//
+//	backend, err := sqlite.Open(ctx, "memories.db", sqlite.Options{})
+//	store, err := memory.New(backend, memory.Config{})
+//	defer store.Close()
+//
+// # What is kept when
+//
+// The file is in WAL mode. A change that was acknowledged is in the file: a process that is killed loses at most the
+// change that it had not answered yet, and so does a machine that loses power, unless [Options.Relaxed] is set. A change
+// and its row of history are one transaction. Several processes may have one file open; their changes wait for each other.
+//
+// # What a deletion removes
+//
+// A deleted memory is overwritten with zeros in the table, in the vectors, in the full-text index and in free pages
+// (secure_delete, also that of FTS5), and the write-ahead log, which holds older copies of pages, is emptied before the
+// deletion returns. If another process is reading at that moment the log is emptied with the next change, or when the
+// store is closed. What the file system or a backup keeps of a file's earlier bytes is beyond this.
+//
+// The file and its log are readable by their owner only. Only programs that import this package compile SQLite.
+package sqlite

@@ -1,0 +1,8 @@
+//go:build !unix
+
+package sqlite_test
+
+// childFile is never set here.
+const childFile = "MEMORY_SQLITE_TEST_CHILD"
+
+func child(string) {}

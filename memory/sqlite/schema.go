@@ -1,0 +1,81 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+)
+
+// version is the form of the tables, kept in the file's user_version.
+const version = 1
+
+// schema. Times are microseconds since 1970 in UTC. The terms in the full-text index are made by the store: letters and
+// digits only, separated by spaces, so that the plainest tokenizer gives exactly these back.
+var schema = []string{
+	`CREATE TABLE space (one INTEGER PRIMARY KEY CHECK (one = 1), dimensions INTEGER NOT NULL, embedder TEXT NOT NULL)`,
+	`CREATE TABLE memories (
+		seq INTEGER PRIMARY KEY,
+		id TEXT NOT NULL UNIQUE,
+		user TEXT NOT NULL, agent TEXT NOT NULL, run TEXT NOT NULL,
+		hash TEXT NOT NULL,
+		text TEXT NOT NULL,
+		role TEXT NOT NULL, actor TEXT NOT NULL,
+		metadata TEXT,
+		created INTEGER NOT NULL, updated INTEGER NOT NULL, expires INTEGER,
+		terms INTEGER NOT NULL,
+		vector BLOB NOT NULL,
+		UNIQUE (user, agent, run, hash)
+	)`,
+	`CREATE INDEX memories_agent ON memories (agent) WHERE agent <> ''`,
+	`CREATE INDEX memories_run ON memories (run) WHERE run <> ''`,
+	`CREATE VIRTUAL TABLE lexicon USING fts5 (terms, tokenize = 'ascii')`,
+	`INSERT INTO lexicon (lexicon, rank) VALUES ('secure-delete', 1)`,
+	`CREATE TABLE history (
+		seq INTEGER PRIMARY KEY,
+		id TEXT NOT NULL UNIQUE,
+		memory TEXT NOT NULL,
+		event TEXT NOT NULL,
+		user TEXT NOT NULL, agent TEXT NOT NULL, run TEXT NOT NULL,
+		old TEXT NOT NULL, new TEXT NOT NULL,
+		role TEXT NOT NULL, actor TEXT NOT NULL,
+		at INTEGER NOT NULL
+	)`,
+	`CREATE INDEX history_memory ON history (memory)`,
+	`CREATE INDEX history_scope ON history (user, agent, run)`,
+	`CREATE TABLE messages (
+		seq INTEGER PRIMARY KEY,
+		kind TEXT NOT NULL,
+		user TEXT NOT NULL, agent TEXT NOT NULL, run TEXT NOT NULL,
+		role TEXT NOT NULL, content TEXT NOT NULL, name TEXT NOT NULL, extra BLOB
+	)`,
+	`CREATE INDEX messages_log ON messages (kind, user, agent, run, seq)`,
+	fmt.Sprintf(`PRAGMA user_version = %d`, version),
+}
+
+// everything lists the tables that Reset empties.
+var everything = []string{"space", "memories", "lexicon", "history", "messages"}
+
+// migrate makes the tables of a new file and refuses files of later versions.
+func migrate(ctx context.Context, db *sql.DB) error {
+	tx, err := db.BeginTx(ctx, nil)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = tx.Rollback() }() // does nothing after a commit
+	var have int
+	if err := tx.QueryRowContext(ctx, "PRAGMA user_version").Scan(&have); err != nil {
+		return err
+	}
+	switch {
+	case have == version:
+		return nil
+	case have != 0:
+		return fmt.Errorf("the file has version %d, this program knows %d", have, version)
+	}
+	for _, statement := range schema {
+		if _, err := tx.ExecContext(ctx, statement); err != nil {
+			return fmt.Errorf("%.40s: %w", statement, err)
+		}
+	}
+	return tx.Commit()
+}

@@ -1,0 +1,179 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/ragpilot/ragpilot/memory"
+	"github.com/ragpilot/ragpilot/memory/internal/blob"
+)
+
+// tx is a transaction.
+type tx struct {
+	sql     *sql.Tx
+	removed bool // something that must not stay in the log
+}
+
+var _ memory.Tx = (*tx)(nil)
+
+func (t *tx) exec(ctx context.Context, query string, args ...any) error {
+	_, err := t.count(ctx, query, args...)
+	return err
+}
+
+// count executes and returns how many rows changed.
+func (t *tx) count(ctx context.Context, query string, args ...any) (int, error) {
+	result, err := t.sql.ExecContext(ctx, query, args...)
+	if err != nil {
+		return 0, fmt.Errorf("sqlite: %w", err)
+	}
+	n, err := result.RowsAffected()
+	return int(n), err
+}
+
+// Get returns a memory.
+func (t *tx) Get(ctx context.Context, id string) (memory.Memory, bool, error) {
+	return t.one(ctx, "SELECT "+memoryColumns+" FROM memories WHERE id = ?", id)
+}
+
+// Find returns the memory of a hash.
+func (t *tx) Find(ctx context.Context, scope memory.Scope, hash string) (memory.Memory, bool, error) {
+	return t.one(ctx, "SELECT "+memoryColumns+" FROM memories WHERE user = ? AND agent = ? AND run = ? AND hash = ?",
+		scope.User, scope.Agent, scope.Run, hash)
+}
+
+func (t *tx) one(ctx context.Context, query string, args ...any) (m memory.Memory, ok bool, err error) {
+	err = scanMemory(t.sql.QueryRowContext(ctx, query, args...), &m)
+	switch {
+	case errors.Is(err, sql.ErrNoRows):
+		return memory.Memory{}, false, nil
+	case err != nil:
+		return memory.Memory{}, false, fmt.Errorf("sqlite: %w", err)
+	}
+	return m, true, nil
+}
+
+// IDs returns a scope's IDs.
+func (t *tx) IDs(ctx context.Context, scope memory.Scope) (ids []string, err error) {
+	where, args := covered(scope)
+	err = each(ctx, t.sql, "SELECT id FROM memories WHERE "+where, args, func(rows *sql.Rows) (bool, error) {
+		var id string
+		err := rows.Scan(&id)
+		ids = append(ids, id)
+		return true, err
+	})
+	return ids, err
+}
+
+// Put stores a record.
+func (t *tx) Put(ctx context.Context, r *memory.Record) error {
+	m := &r.Memory
+	metadata, err := encodeMetadata(m.Metadata)
+	if err != nil {
+		return err
+	}
+	var seq int64
+	err = t.sql.QueryRowContext(ctx, `INSERT INTO memories
+		(id, user, agent, run, hash, text, role, actor, metadata, created, updated, expires, terms, vector)
+		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+		ON CONFLICT (id) DO UPDATE SET user = excluded.user, agent = excluded.agent, run = excluded.run, hash = excluded.hash,
+		text = excluded.text, role = excluded.role, actor = excluded.actor, metadata = excluded.metadata,
+		created = excluded.created, updated = excluded.updated, expires = excluded.expires, terms = excluded.terms,
+		vector = excluded.vector
+		RETURNING seq`,
+		m.ID, m.Scope.User, m.Scope.Agent, m.Scope.Run, m.Hash, m.Text, m.Role, m.Actor, metadata,
+		micros(m.CreatedAt), micros(m.UpdatedAt), optionalMicros(m.ExpiresAt), len(r.Terms), blob.Encode(r.Vector)).Scan(&seq)
+	if err != nil {
+		return fmt.Errorf("sqlite: %w", err)
+	}
+	if err := t.exec(ctx, "DELETE FROM lexicon WHERE rowid = ?", seq); err != nil {
+		return err
+	}
+	return t.exec(ctx, "INSERT INTO lexicon (rowid, terms) VALUES (?, ?)", seq, strings.Join(r.Terms, " "))
+}
+
+// SetVector replaces a vector.
+func (t *tx) SetVector(ctx context.Context, id string, vector []float32) error {
+	return t.exec(ctx, "UPDATE memories SET vector = ? WHERE id = ?", blob.Encode(vector), id)
+}
+
+// Remove removes a record from the table and the full-text index.
+func (t *tx) Remove(ctx context.Context, id string) (bool, error) {
+	if err := t.exec(ctx, "DELETE FROM lexicon WHERE rowid = (SELECT seq FROM memories WHERE id = ?)", id); err != nil {
+		return false, err
+	}
+	n, err := t.count(ctx, "DELETE FROM memories WHERE id = ?", id)
+	t.removed = t.removed || n > 0
+	return n > 0, err
+}
+
+// Append writes a row of history.
+func (t *tx) Append(ctx context.Context, r *memory.Revision) (bool, error) {
+	n, err := t.count(ctx, `INSERT INTO history (id, memory, event, user, agent, run, old, new, role, actor, at)
+		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO NOTHING`,
+		r.ID, r.MemoryID, string(r.Event), r.Scope.User, r.Scope.Agent, r.Scope.Run, r.Old, r.New, r.Role, r.Actor, micros(r.At))
+	return n > 0, err
+}
+
+// Erase blanks the rows of a memory.
+func (t *tx) Erase(ctx context.Context, memoryID string) (int, error) {
+	return t.erase(ctx, "memory = ?", []any{memoryID})
+}
+
+// EraseScope blanks the rows of a scope.
+func (t *tx) EraseScope(ctx context.Context, scope memory.Scope) (int, error) {
+	where, args := covered(scope)
+	return t.erase(ctx, where, args)
+}
+
+func (t *tx) erase(ctx context.Context, where string, args []any) (int, error) {
+	n, err := t.count(ctx, "UPDATE history SET old = '', new = '' WHERE (old <> '' OR new <> '') AND "+where, args...)
+	t.removed = t.removed || n > 0
+	return n, err
+}
+
+// SetMessages replaces a log.
+func (t *tx) SetMessages(ctx context.Context, log memory.Log, messages []memory.Message) error {
+	n, err := t.count(ctx, "DELETE FROM messages WHERE "+sameLog, logArgs(log)...)
+	if err != nil {
+		return err
+	}
+	t.removed = t.removed || n > 0
+	return t.AppendMessages(ctx, log, messages, 0)
+}
+
+// AppendMessages adds to a log. What falls out of its window is not wanted away, only not needed: the log is not emptied
+// for that.
+func (t *tx) AppendMessages(ctx context.Context, log memory.Log, messages []memory.Message, keep int) error {
+	for i := range messages {
+		m := &messages[i]
+		args := append(logArgs(log), string(m.Role), m.Content, m.Name, []byte(m.Extra))
+		err := t.exec(ctx, `INSERT INTO messages (kind, user, agent, run, role, content, name, extra)
+			VALUES (?, ?, ?, ?, ?, ?, ?, ?)`, args...)
+		if err != nil {
+			return err
+		}
+	}
+	if keep <= 0 {
+		return nil
+	}
+	return t.exec(ctx, "DELETE FROM messages WHERE "+sameLog+` AND seq NOT IN
+		(SELECT seq FROM messages WHERE `+sameLog+` ORDER BY seq DESC LIMIT ?)`,
+		append(append(logArgs(log), logArgs(log)...), keep)...)
+}
+
+// DropMessages removes logs.
+func (t *tx) DropMessages(ctx context.Context, kind string, scope memory.Scope) error {
+	where, args := covered(scope)
+	n, err := t.count(ctx, "DELETE FROM messages WHERE "+where+" AND kind = ?", append(args, kind)...)
+	t.removed = t.removed || n > 0
+	return err
+}
+
+// SetSpace replaces the space.
+func (t *tx) SetSpace(ctx context.Context, space memory.Space) error {
+	return t.exec(ctx, "INSERT OR REPLACE INTO space (one, dimensions, embedder) VALUES (1, ?, ?)", space.Dimensions, space.Embedder)
+}

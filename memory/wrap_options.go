@@ -1,0 +1,109 @@
+package memory
+
+import "github.com/ragpilot/ragpilot/contextpilot"
+
+// Option changes what [Wrap] does.
+type Option interface{ apply(*settings) }
+
+type option func(*settings)
+
+func (f option) apply(s *settings) { f(s) }
+
+// Place says where recalled memories stand if they have no variable of their own.
+type Place uint8
+
+const (
+	// BehindHistory: a memory that changes costs the memories behind it, not the history, which only grows.
+	BehindHistory Place = iota
+	// BeforeHistory: for memories that seldom change. Different conversations of one user then share them.
+	BeforeHistory
+)
+
+type settings struct {
+	scope      Scope
+	k          int
+	search     SearchOptions
+	add        AddOptions
+	input      string
+	output     string
+	recall     string
+	heading    string
+	place      Place
+	cache      contextpilot.Scope
+	headTokens int
+	budget     int
+	failed     func(error)
+	plans      func(contextpilot.Plan)
+	noHold     bool
+	noSave     bool
+}
+
+func newSettings(opts []Option) settings {
+	s := settings{heading: "Known from earlier conversations:", plans: func(contextpilot.Plan) {}}
+	for _, o := range opts {
+		o.apply(&s)
+	}
+	return s
+}
+
+// WithDefaultScope says whose memories are meant where the context does not, see [WithScope].
+func WithDefaultScope(scope Scope) Option { return option(func(s *settings) { s.scope = scope }) }
+
+// WithK bounds how many memories are recalled; 0, the default, means [DefaultK].
+func WithK(k int) Option { return option(func(s *settings) { s.k = k }) }
+
+// WithSearch sets filter, threshold and the like of the search.
+func WithSearch(opts SearchOptions) Option { return option(func(s *settings) { s.search = opts }) }
+
+// WithAdd sets the extractor, the metadata and the like of what is stored of each turn.
+func WithAdd(opts AddOptions) Option { return option(func(s *settings) { s.add = opts }) }
+
+// WithKeys names the chain's input that is searched for and stored, and the output that is stored. An empty name
+// means the only one that is a string, or else "input", "question", "query" or "human_input"; "text", "output",
+// "answer" or "response".
+func WithKeys(input, output string) Option {
+	return option(func(s *settings) { s.input, s.output = input, output })
+}
+
+// WithRecallKey puts the recalled memories into a variable of their own, as a string that is empty if there are none. The
+// chain's prompt must show it. The other way, and the default, is to put them beside the history, where every prompt
+// that shows the history shows them too.
+func WithRecallKey(name string) Option { return option(func(s *settings) { s.recall = name }) }
+
+// WithHeading sets the line in front of the recalled memories; empty: none. It should always be the same.
+func WithHeading(line string) Option { return option(func(s *settings) { s.heading = line }) }
+
+// WithPlace says where beside the history the memories stand; the default is [BehindHistory].
+func WithPlace(place Place) Option { return option(func(s *settings) { s.place = place }) }
+
+// WithCache says which cache the prompts go to; the default is the zero Scope.
+func WithCache(scope contextpilot.Scope) Option { return option(func(s *settings) { s.cache = scope }) }
+
+// WithHeadTokens says how many tokens stand in front of the memories in every prompt; it only makes predictions exact.
+func WithHeadTokens(n int) Option { return option(func(s *settings) { s.headTokens = n }) }
+
+// WithBudget bounds the tokens of the recalled memories; the last of the search that do not fit are left out. 0, the
+// default, means no limit.
+func WithBudget(tokens int) Option { return option(func(s *settings) { s.budget = tokens }) }
+
+// WithErrors gives errors of the store to f and goes on without memories, instead of failing the chain: when nothing
+// could be recalled, and when a turn could not be stored after its answer was made. f is called by the goroutine that runs the
+// chain.
+func WithErrors(f func(error)) Option { return option(func(s *settings) { s.failed = f }) }
+
+// WithPlans has f called with the plan of each recall.
+func WithPlans(f func(contextpilot.Plan)) Option {
+	return option(func(s *settings) {
+		if f != nil {
+			s.plans = f
+		}
+	})
+}
+
+// WithoutHold keeps the plans away from the model wrapper engines/langchain, for prompts that show memories and the
+// documents of retriever.Wrap together: of several plans in one prompt it follows the last one made and takes the others
+// back, and the memories would be ordered anew at every turn.
+func WithoutHold() Option { return option(func(s *settings) { s.noHold = true }) }
+
+// WithoutSaving recalls and stores nothing.
+func WithoutSaving() Option { return option(func(s *settings) { s.noSave = true }) }
