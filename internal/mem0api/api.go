@@ -1,0 +1,184 @@
+package mem0api
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+
+	"github.com/ragpilot/ragpilot/memory"
+)
+
+// Options configure an API. Store is required.
+type Options struct {
+	// Store returns the store of a tenant, for as long as release is not called. Nothing of one tenant's store is shown to
+	// another.
+	Store func(ctx context.Context, tenant string) (s memory.Store, release func(), err error)
+	// Tenant tells whose request it is; nil: all are the tenant "".
+	Tenant func(*http.Request) string
+	// Extraction names how facts are made of messages, for GET /configure.
+	Extraction string
+	Log        *slog.Logger // nil: slog.Default
+}
+
+// API serves stores. Safe for concurrent use.
+type API struct{ opt Options }
+
+// New returns an API.
+func New(o Options) *API {
+	if o.Tenant == nil {
+		o.Tenant = func(*http.Request) string { return "" }
+	}
+	if o.Log == nil {
+		o.Log = slog.Default()
+	}
+	return &API{o}
+}
+
+// action answers a request with a value that is sent as JSON, or an error.
+type action func(s memory.Store, r *http.Request) (any, error)
+
+// Hosted enters the routes of the hosted service that Mem0's client calls, behind a prefix such as "/mem0" or none.
+func (a *API) Hosted(mux *http.ServeMux, prefix string) {
+	a.enter(mux, prefix, map[string]action{
+		"GET /v1/ping/{$}":                      ping,
+		"POST /v3/memories/add/{$}":             add,
+		"POST /v3/memories/{$}":                 list,
+		"POST /v3/memories/search/{$}":          search,
+		"POST /v1/memories/{$}":                 add,
+		"POST /v2/memories/{$}":                 list,
+		"POST /v1/memories/search/{$}":          search,
+		"POST /v2/memories/search/{$}":          search,
+		"GET /v1/memories/{$}":                  listByQuery,
+		"DELETE /v1/memories/{$}":               deleteAll,
+		"GET /v1/memories/{id}/{$}":             get,
+		"PUT /v1/memories/{id}/{$}":             update,
+		"DELETE /v1/memories/{id}/{$}":          remove,
+		"GET /v1/memories/{id}/history/{$}":     history,
+		"PUT /v1/batch/{$}":                     batchUpdate,
+		"DELETE /v1/batch/{$}":                  batchDelete,
+		"GET /v1/entities/{$}":                  entities,
+		"DELETE /v2/entities/{type}/{name}/{$}": deleteEntity,
+		"DELETE /v1/entities/{type}/{name}/{$}": deleteEntity,
+	})
+}
+
+// SelfHosted enters the routes of Mem0's own server, behind a prefix or none. Without a prefix, POST /reset is another
+// API's.
+func (a *API) SelfHosted(mux *http.ServeMux, prefix string) {
+	routes := map[string]action{
+		"POST /memories":              add,
+		"GET /memories":               listByQuery,
+		"DELETE /memories":            deleteAll,
+		"GET /memories/{id}":          get,
+		"PUT /memories/{id}":          update,
+		"DELETE /memories/{id}":       remove,
+		"GET /memories/{id}/history":  history,
+		"POST /search":                search,
+		"GET /configure":              a.configuration,
+		"POST /configure":             refuse("Settings are the server's own: they are not changed by clients"),
+		"POST /generate-instructions": refuse("Instructions are not generated here: give them with a request"),
+	}
+	if prefix != "" {
+		routes["POST /reset"] = reset
+	}
+	a.enter(mux, prefix, routes)
+}
+
+func (a *API) enter(mux *http.ServeMux, prefix string, routes map[string]action) {
+	for route, do := range routes {
+		method, path := cut(route)
+		mux.HandleFunc(method+" "+prefix+path, func(w http.ResponseWriter, r *http.Request) { a.answer(w, r, do) })
+	}
+}
+
+func cut(route string) (method, path string) {
+	_, _ = fmt.Sscan(route, &method, &path)
+	return method, path
+}
+
+func (a *API) answer(w http.ResponseWriter, r *http.Request, do action) {
+	store, release, err := a.opt.Store(r.Context(), a.opt.Tenant(r))
+	var value any
+	if err == nil {
+		defer release()
+		value, err = do(store, r)
+	}
+	w.Header().Set("Content-Type", "application/json")
+	if err == nil {
+		_ = json.NewEncoder(w).Encode(value)
+		return
+	}
+	status := statusOf(err)
+	detail := err.Error()
+	switch status { // what is inside is the log's
+	case http.StatusInternalServerError:
+		detail = "The memory store failed"
+	case http.StatusBadGateway:
+		detail = "The model that extracts memories failed; nothing was stored"
+	}
+	if detail != err.Error() {
+		a.opt.Log.Error("memory", "path", r.URL.Path, "error", err)
+	}
+	w.WriteHeader(status)
+	_ = json.NewEncoder(w).Encode(map[string]string{"detail": detail})
+}
+
+// refusal is an error with a status of its own.
+type refusal struct {
+	status int
+	detail string
+}
+
+func (e *refusal) Error() string { return e.detail }
+
+func badRequest(format string, args ...any) error {
+	return &refusal{http.StatusBadRequest, fmt.Sprintf(format, args...)}
+}
+
+func refuse(detail string) action {
+	return func(memory.Store, *http.Request) (any, error) {
+		return nil, &refusal{http.StatusNotImplemented, detail}
+	}
+}
+
+func statusOf(err error) int {
+	var refused *refusal
+	var large *http.MaxBytesError
+	switch {
+	case errors.As(err, &refused):
+		return refused.status
+	case errors.As(err, &large):
+		return http.StatusRequestEntityTooLarge
+	case errors.Is(err, memory.ErrNotFound):
+		return http.StatusNotFound
+	case errors.Is(err, memory.ErrExists):
+		return http.StatusConflict
+	case errors.Is(err, memory.ErrNoScope), errors.Is(err, memory.ErrEmptyText), errors.Is(err, memory.ErrBadFilter), errors.Is(err, memory.ErrInvalid):
+		return http.StatusBadRequest
+	case errors.Is(err, memory.ErrExtraction):
+		return http.StatusBadGateway
+	}
+	return http.StatusInternalServerError
+}
+
+// read decodes a body; an empty one is an empty object.
+func read(r *http.Request, into any) error {
+	raw, err := io.ReadAll(r.Body)
+	if err != nil {
+		return err
+	}
+	if len(raw) == 0 {
+		return nil
+	}
+	if err := json.Unmarshal(raw, into); err != nil {
+		if errors.Is(err, memory.ErrBadFilter) {
+			return err
+		}
+		return badRequest("Body: %v", err)
+	}
+	return nil
+}

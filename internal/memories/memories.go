@@ -1,0 +1,185 @@
+// Package memories keeps the stores of a server's tenants, each a SQLite file of its own, so that nothing can cross from one
+// to another and forgetting a tenant leaves nothing behind.
+package memories
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"github.com/ragpilot/ragpilot/memory"
+	"github.com/ragpilot/ragpilot/memory/sqlite"
+)
+
+// Folder is a folder of stores. Safe for concurrent use.
+type Folder struct {
+	dir     string
+	extract memory.Extractor
+	most    int
+
+	mu     sync.Mutex
+	closed bool             // guarded by mu
+	open   map[string]*book // guarded by mu; by tenant
+	clock  int              // guarded by mu; counts uses
+}
+
+// book is an open store.
+type book struct {
+	store  *memory.Local
+	ready  chan struct{} // closed when store or err is set
+	err    error
+	users  int
+	last   int // when it was last used
+	closed bool
+}
+
+// ErrClosed: the server is about to end.
+var ErrClosed = errors.New("memories: closed")
+
+// ErrBusy: as many tenants as may be are using their stores right now.
+var ErrBusy = errors.New("memories: too many tenants at once")
+
+// Open returns the stores in a folder, which is made if it is not there. extract decides what is remembered; nil: messages
+// as they are. At most most stores are open at once, 0: 64; those in use are never closed.
+func Open(dir string, extract memory.Extractor, most int) (*Folder, error) {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, fmt.Errorf("memories: %w", err)
+	}
+	if most <= 0 {
+		most = 64
+	}
+	return &Folder{dir: dir, extract: extract, most: most, open: map[string]*book{}}, nil
+}
+
+// Use returns a tenant's store, which stays open until release is called.
+func (f *Folder) Use(ctx context.Context, tenant string) (store memory.Store, release func(), err error) {
+	b, first, err := f.take(tenant)
+	if err != nil {
+		return nil, nil, err
+	}
+	if first {
+		b.store, b.err = f.load(tenant)
+		close(b.ready)
+	}
+	select {
+	case <-b.ready:
+	case <-ctx.Done():
+		f.leave(tenant, b)
+		return nil, nil, ctx.Err()
+	}
+	if b.err != nil {
+		f.leave(tenant, b)
+		return nil, nil, b.err
+	}
+	return b.store, sync.OnceFunc(func() { f.leave(tenant, b) }), nil
+}
+
+// take counts a user of a tenant's store; first: the caller is to open it.
+func (f *Folder) take(tenant string) (b *book, first bool, err error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.closed {
+		return nil, false, ErrClosed
+	}
+	f.clock++
+	b, ok := f.open[tenant]
+	if !ok {
+		if len(f.open) >= f.most && !f.closeIdle() {
+			return nil, false, ErrBusy
+		}
+		b = &book{ready: make(chan struct{})}
+		f.open[tenant] = b
+	}
+	b.users++
+	b.last = f.clock
+	return b, !ok, nil
+}
+
+// closeIdle closes the store that nobody has used for longest, and tells whether there was one. f.mu is held.
+func (f *Folder) closeIdle() bool {
+	oldest := ""
+	var idle *book
+	for tenant, b := range f.open {
+		if b.users == 0 && (idle == nil || b.last < idle.last) {
+			oldest, idle = tenant, b
+		}
+	}
+	if idle == nil {
+		return false
+	}
+	delete(f.open, oldest)
+	_ = idle.store.Close() // what was acknowledged is on the disk
+	return true
+}
+
+func (f *Folder) leave(tenant string, b *book) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	b.users--
+	switch {
+	case b.users > 0:
+	case b.err != nil: // the next to ask tries again
+		if f.open[tenant] == b {
+			delete(f.open, tenant)
+		}
+	case f.closed && !b.closed:
+		b.closed = true
+		_ = b.store.Close()
+	}
+}
+
+func (f *Folder) load(tenant string) (*memory.Local, error) {
+	const patience = 10 * time.Second
+	ctx, cancel := context.WithTimeout(context.Background(), patience) // others may wait for it, too
+	defer cancel()
+	backend, err := sqlite.Open(ctx, filepath.Join(f.dir, FileOf(tenant)), sqlite.Options{})
+	if err != nil {
+		return nil, err
+	}
+	store, err := memory.New(backend, memory.Config{Extractor: f.extract})
+	if err != nil {
+		return nil, errors.Join(err, backend.Close())
+	}
+	return store, nil
+}
+
+// FileOf returns the name of a tenant's file: a hash, as tenants may be named anything.
+func FileOf(tenant string) string {
+	sum := sha256.Sum256([]byte(tenant))
+	return hex.EncodeToString(sum[:16]) + ".db"
+}
+
+// Forget removes everything of a tenant's, and tells whether there was a file.
+func (f *Folder) Forget(ctx context.Context, tenant string) (known bool, err error) {
+	if _, err := os.Stat(filepath.Join(f.dir, FileOf(tenant))); err != nil {
+		return false, nil // nothing was ever kept
+	}
+	store, release, err := f.Use(ctx, tenant)
+	if err != nil {
+		return true, err
+	}
+	defer release()
+	return true, store.Reset(ctx)
+}
+
+// Close closes all stores; those in use when their users leave.
+func (f *Folder) Close() error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.closed = true
+	var errs []error
+	for tenant, b := range f.open {
+		if b.users == 0 {
+			b.closed = true
+			errs = append(errs, b.store.Close())
+		}
+		delete(f.open, tenant)
+	}
+	return errors.Join(errs...)
+}
