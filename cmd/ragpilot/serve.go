@@ -11,6 +11,7 @@ import (
 	"os/signal"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 
@@ -27,6 +28,7 @@ type serveFlags struct {
 	file, host, keyFile, cloudAPIKey, sharedState, traceHeaders string
 
 	port   portFlag
+	events eventFlags
 	config httpserve.Config // values of flags that are fields
 }
 
@@ -37,8 +39,8 @@ func newServe() *cobra.Command {
 		Short: "Run the HTTP server that stands in front of an engine",
 		Long: "Serve answers the HTTP API of ContextPilot and forwards /v1/* to an engine or a cloud provider, with its context\n" +
 			"reordered. Settings come from --config, the reference's CONTEXTPILOT_* variables, RAGPILOT_* variables and flags;\n" +
-			"later ones win. SIGHUP reads them again: keys, limits, log level, hold-out share, shadow mode and certificates\n" +
-			"change without a restart. SIGTERM lets running answers end, a second one does not.",
+			"later ones win. SIGHUP reads them again: keys, limits, log level, hold-out share, shadow mode, engines whose cache\n" +
+			"events are followed, and certificates change without a restart. SIGTERM lets running answers end, a second one does not.",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return f.run(cmd) },
 	}
@@ -55,6 +57,7 @@ func (f *serveFlags) register(flags *pflag.FlagSet) {
 	flags.StringVar(&c.AdminAddr, "admin-addr", c.AdminAddr, "metrics and pprof on `HOST:PORT`, without keys; empty: off")
 	flags.StringVar(&c.ExtProcAddr, "ext-proc-addr", c.ExtProcAddr, "answer an Envoy gateway's questions (ext_proc, gRPC) on `HOST:PORT`, without keys; empty: off")
 	flags.StringVar(&c.InferAPIURL, "infer-api-url", c.InferAPIURL, "base `URL` of the engine")
+	f.events.register(flags)
 	flags.BoolVar(&c.Stateless, "stateless", c.Stateless, "keep no index")
 	flags.BoolVar(&c.CompatIncrementalOrder, "compat-incremental-order", c.CompatIncrementalOrder, "list reordered_contexts of later answers of /reorder in the order of the request")
 	flags.StringVar(&c.LogLevel, "log-level", c.LogLevel, "`debug|info|warning|error`")
@@ -71,6 +74,9 @@ func (f *serveFlags) register(flags *pflag.FlagSet) {
 	flags.BoolVar(&c.Shadow, "shadow", c.Shadow, "plan and measure, but forward requests as they came")
 	flags.Float64Var(&c.HoldOut, "hold-out", c.HoldOut, "`SHARE` of requests, 0 to 1, forwarded as they came, to compare with")
 	flags.BoolVar(&c.KeepTexts, "keep-texts", c.KeepTexts, "keep the last prompts in memory, for the dashboard")
+	flags.StringVar(&c.Memory.Dir, "memory-dir", c.Memory.Dir, "keep memories in `FOLDER`, and serve Mem0's REST API; empty: off")
+	flags.StringVar(&c.Memory.Extract, "memory-extract", c.Memory.Extract, "what is remembered of messages: `verbatim|add-only|reconcile`; empty: verbatim")
+	flags.StringVar(&c.Memory.Model, "memory-model", c.Memory.Model, "`MODEL` that finds facts in messages, at the engine; for add-only and reconcile")
 	flags.StringVar(&c.StateDir, "state-dir", c.StateDir, "`FOLDER` for what a restart should know (hashes, no texts); empty: it begins anew")
 	flags.StringVar(&f.sharedState, "shared-state", "", "redis:// `URL` of what replicas share; with a password, RAGPILOT_SHARED_STATE is safer")
 	flags.StringVar(&c.TrustTenantHeader, "trust-tenant-header", c.TrustTenantHeader, "`HEADER` that holds the tenant; only behind a gateway that sets it")
@@ -110,6 +116,9 @@ func (f *serveFlags) apply(flags *pflag.FlagSet, c *httpserve.Config) error {
 		"hold-out":                 func() { c.HoldOut = from.HoldOut },
 		"keep-texts":               func() { c.KeepTexts = from.KeepTexts },
 		"state-dir":                func() { c.StateDir = from.StateDir },
+		"memory-dir":               func() { c.Memory.Dir = from.Memory.Dir },
+		"memory-extract":           func() { c.Memory.Extract = from.Memory.Extract },
+		"memory-model":             func() { c.Memory.Model = from.Memory.Model },
 		"shared-state":             func() { c.SharedState = httpserve.Secret(f.sharedState) },
 		"trust-tenant-header":      func() { c.TrustTenantHeader = from.TrustTenantHeader },
 		"tls-cert":                 func() { c.TLS.Cert = from.TLS.Cert },
@@ -125,6 +134,9 @@ func (f *serveFlags) apply(flags *pflag.FlagSet, c *httpserve.Config) error {
 		if flags.Changed(name) {
 			set()
 		}
+	}
+	if err := f.events.apply(flags, c); err != nil {
+		return err
 	}
 	host, port, err := net.SplitHostPort(c.Listen)
 	if err != nil {
@@ -178,6 +190,10 @@ func (f *serveFlags) run(cmd *cobra.Command) error {
 	if err != nil {
 		return err
 	}
+	var own sync.WaitGroup
+	defer own.Wait()
+	defer stop()
+	own.Go(func() { api.Run(ctx) })
 	began := time.Now()
 	err = server.Run(ctx)
 	stop()

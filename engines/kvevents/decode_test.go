@@ -12,7 +12,7 @@ import (
 	"github.com/tinylib/msgp/msgp"
 
 	"github.com/ragpilot/ragpilot/engines/kvevents"
-	"github.com/ragpilot/ragpilot/engines/kvevents/internal/fake"
+	"github.com/ragpilot/ragpilot/internal/kvfake"
 )
 
 func upTo(n int) []int {
@@ -113,9 +113,9 @@ func TestEncodings(t *testing.T) {
 		{Kind: kvevents.Removed, Hashes: []kvevents.Hash{kvevents.Uint(7)}, Medium: "DISK", Group: 2},
 		{Kind: kvevents.Cleared},
 	}
-	for form, name := range map[fake.Form]string{fake.Map: "map", fake.Array: "array"} {
+	for form, name := range map[kvfake.Form]string{kvfake.Map: "map", kvfake.Array: "array"} {
 		t.Run(name, func(t *testing.T) {
-			b := decoded(t, fake.Payload(form, 2.5, 3, events...))
+			b := decoded(t, kvfake.Payload(form, 2.5, 3, events...))
 			if diff := cmp.Diff(&kvevents.Batch{Time: 2.5, Rank: 3, Events: events}, b, byHash); diff != "" {
 				t.Error(diff)
 			}

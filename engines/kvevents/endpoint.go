@@ -14,6 +14,13 @@ var ErrEndpoint = errors.New("bad endpoint")
 // address is an endpoint as package net wants it.
 type address struct{ network, addr string }
 
+// Check tells what is wrong with an endpoint, nil if nothing is. listen says that it is one to listen on, where * stands for
+// all addresses. Errors wrap [ErrEndpoint].
+func Check(endpoint string, listen bool) error {
+	_, err := parse(endpoint, listen)
+	return err
+}
+
 // parse takes tcp://host:port and ipc://path ("ipc://@name" for an abstract name). A host of * is for listening.
 func parse(endpoint string, listen bool) (address, error) {
 	scheme, rest, ok := strings.Cut(endpoint, "://")

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/ragpilot/ragpilot/engines/kvevents"
-	"github.com/ragpilot/ragpilot/engines/kvevents/internal/fake"
+	"github.com/ragpilot/ragpilot/internal/kvfake"
 )
 
 // tape is a sink that notes what it is told: the first hash of each batch, and what else happened.
@@ -81,7 +81,7 @@ func (s *tape) all() string {
 // rig is a fake engine and a subscriber that follows it.
 type rig struct {
 	t                *testing.T
-	engine           *fake.Engine
+	engine           *kvfake.Engine
 	sink             *tape
 	sub              *kvevents.Subscriber
 	endpoint, replay string
@@ -104,9 +104,9 @@ func socketFile(t *testing.T, name string) string {
 }
 
 // newRig starts both; change may alter the configuration and the engine before.
-func newRig(t *testing.T, change func(*kvevents.Config, *fake.Engine)) *rig {
+func newRig(t *testing.T, change func(*kvevents.Config, *kvfake.Engine)) *rig {
 	t.Helper()
-	r := &rig{t: t, engine: &fake.Engine{Topic: "kv@a@m"}, sink: &tape{}, endpoint: socketFile(t, "events"), replay: socketFile(t, "replay")}
+	r := &rig{t: t, engine: &kvfake.Engine{Topic: "kv@a@m"}, sink: &tape{}, endpoint: socketFile(t, "events"), replay: socketFile(t, "replay")}
 	cfg := kvevents.Config{
 		Sources: []kvevents.Source{{Name: "r0", Endpoint: r.endpoint, Replay: r.replay}},
 		Sink:    func(kvevents.Publisher) kvevents.Sink { return r.sink },
@@ -153,7 +153,7 @@ func (r *rig) start() {
 func (r *rig) restart() {
 	r.t.Helper()
 	r.engine.Stop()
-	r.engine = &fake.Engine{Topic: r.engine.Topic}
+	r.engine = &kvfake.Engine{Topic: r.engine.Topic}
 	r.start()
 	r.await("a subscription", r.engine.Subscribers)
 }
@@ -196,7 +196,7 @@ func (r *rig) expect(want string, complete bool) {
 
 // payload is a batch that removes block n: enough to be told from others.
 func payload(n int) []byte {
-	return fake.Payload(fake.Map, float64(n), 0, kvevents.Event{Kind: kvevents.Removed, Hashes: []kvevents.Hash{kvevents.Uint(uint64(n))}})
+	return kvfake.Payload(kvfake.Map, float64(n), 0, kvevents.Event{Kind: kvevents.Removed, Hashes: []kvevents.Hash{kvevents.Uint(uint64(n))}})
 }
 
 func (r *rig) publish(ns ...int) {
@@ -206,14 +206,14 @@ func (r *rig) publish(ns ...int) {
 }
 
 func TestFollowsAnEngine(t *testing.T) {
-	for name, change := range map[string]func(*kvevents.Config, *fake.Engine){
+	for name, change := range map[string]func(*kvevents.Config, *kvfake.Engine){
 		"ipc": nil,
-		"tcp": func(c *kvevents.Config, _ *fake.Engine) {
+		"tcp": func(c *kvevents.Config, _ *kvfake.Engine) {
 			c.Sources[0].Endpoint, c.Sources[0].Replay = freePort(t), freePort(t)
 		},
-		"old replay": func(_ *kvevents.Config, e *fake.Engine) { e.OldReplay = true },
-		"by topic":   func(c *kvevents.Config, _ *fake.Engine) { c.Sources[0].Topic = "kv@" },
-		"no topic":   func(_ *kvevents.Config, e *fake.Engine) { e.Topic = "" },
+		"old replay": func(_ *kvevents.Config, e *kvfake.Engine) { e.OldReplay = true },
+		"by topic":   func(c *kvevents.Config, _ *kvfake.Engine) { c.Sources[0].Topic = "kv@" },
+		"no topic":   func(_ *kvevents.Config, e *kvfake.Engine) { e.Topic = "" },
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := newRig(t, change)
@@ -229,7 +229,7 @@ func TestFollowsAnEngine(t *testing.T) {
 }
 
 func TestHistoryBeforeUs(t *testing.T) {
-	r := newRig(t, func(_ *kvevents.Config, e *fake.Engine) {
+	r := newRig(t, func(_ *kvevents.Config, e *kvfake.Engine) {
 		for n := 1; n <= 5; n++ {
 			e.Buffer(payload(n))
 		}
@@ -240,7 +240,7 @@ func TestHistoryBeforeUs(t *testing.T) {
 }
 
 func TestHistoryBeyondTheBuffer(t *testing.T) {
-	r := newRig(t, func(_ *kvevents.Config, e *fake.Engine) {
+	r := newRig(t, func(_ *kvevents.Config, e *kvfake.Engine) {
 		for n := 1; n <= 5; n++ {
 			e.Buffer(payload(n))
 		}
@@ -253,7 +253,7 @@ func TestHistoryBeyondTheBuffer(t *testing.T) {
 	if len(s.Windows) != 1 || s.Windows[0].Missing != 2 || s.Holes != 2 {
 		t.Errorf("%+v", s)
 	}
-	r.engine.Publish(fake.Payload(fake.Array, 1, 0, kvevents.Event{Kind: kvevents.Cleared}))
+	r.engine.Publish(kvfake.Payload(kvfake.Array, 1, 0, kvevents.Event{Kind: kvevents.Cleared}))
 	r.expect("3 4 5 6 cleared", true) // from here on all is known
 	if w := r.status().Windows[0]; w.Until.IsZero() || w.Length(time.Now()) <= 0 {
 		t.Errorf("%+v", w)
@@ -263,7 +263,7 @@ func TestHistoryBeyondTheBuffer(t *testing.T) {
 // TestFirstEventClears: a fresh SGLang cache says first that it is empty. That is no restart.
 func TestFirstEventClears(t *testing.T) {
 	r := newRig(t, nil)
-	r.engine.Publish(fake.Payload(fake.Map, 1, 0, kvevents.Event{Kind: kvevents.Cleared}, kvevents.Event{Kind: kvevents.Stored, Hashes: []kvevents.Hash{kvevents.Int(-1)}, BlockSize: 2}))
+	r.engine.Publish(kvfake.Payload(kvfake.Map, 1, 0, kvevents.Event{Kind: kvevents.Cleared}, kvevents.Event{Kind: kvevents.Stored, Hashes: []kvevents.Hash{kvevents.Int(-1)}, BlockSize: 2}))
 	r.publish(2)
 	r.expect("cleared 2", true)
 	if s := r.status(); s.Restarts+s.Clears > 0 {
@@ -285,7 +285,7 @@ func TestGapIsReplayed(t *testing.T) {
 }
 
 func TestGapWithoutReplay(t *testing.T) {
-	r := newRig(t, func(c *kvevents.Config, _ *fake.Engine) { c.Sources[0].Replay = "" })
+	r := newRig(t, func(c *kvevents.Config, _ *kvfake.Engine) { c.Sources[0].Replay = "" })
 	r.publish(1)
 	r.expect("1", true)
 	r.engine.Buffer(payload(2))
@@ -299,7 +299,7 @@ func TestGapWithoutReplay(t *testing.T) {
 
 // TestReplayWithHoles: replay leaves batches out without saying so, others each time.
 func TestReplayWithHoles(t *testing.T) {
-	r := newRig(t, func(_ *kvevents.Config, e *fake.Engine) {
+	r := newRig(t, func(_ *kvevents.Config, e *kvfake.Engine) {
 		for n := range 200 {
 			e.Buffer(payload(n))
 		}
@@ -317,7 +317,7 @@ func TestReplayWithHoles(t *testing.T) {
 
 // TestReplayFillsHolesOneByOne: each answer that brings something new is a reason to go on asking.
 func TestReplayFillsHolesOneByOne(t *testing.T) {
-	r := newRig(t, func(_ *kvevents.Config, e *fake.Engine) {
+	r := newRig(t, func(_ *kvevents.Config, e *kvfake.Engine) {
 		for n := range 12 {
 			e.Buffer(payload(n))
 		}
@@ -333,7 +333,7 @@ func TestReplayFillsHolesOneByOne(t *testing.T) {
 
 // TestReplayWithALastingHole: asking again is bounded.
 func TestReplayWithALastingHole(t *testing.T) {
-	r := newRig(t, func(_ *kvevents.Config, e *fake.Engine) {
+	r := newRig(t, func(_ *kvevents.Config, e *kvfake.Engine) {
 		for n := range 10 {
 			e.Buffer(payload(n))
 		}
@@ -346,7 +346,7 @@ func TestReplayWithALastingHole(t *testing.T) {
 }
 
 func TestReplayWithoutAnswer(t *testing.T) {
-	r := newRig(t, func(c *kvevents.Config, e *fake.Engine) {
+	r := newRig(t, func(c *kvevents.Config, e *kvfake.Engine) {
 		c.Timeout = 50 * time.Millisecond
 		e.Mute = func(request int) bool { return request <= 4 }
 		e.Buffer(payload(0))
@@ -364,7 +364,7 @@ func TestReplayWithoutAnswer(t *testing.T) {
 
 // TestReplayNeverAnswers: what comes live is used all the same.
 func TestReplayNeverAnswers(t *testing.T) {
-	r := newRig(t, func(c *kvevents.Config, e *fake.Engine) {
+	r := newRig(t, func(c *kvevents.Config, e *kvfake.Engine) {
 		c.Timeout = 20 * time.Millisecond
 		e.Mute = func(int) bool { return true }
 		e.Buffer(payload(0))
@@ -377,7 +377,7 @@ func TestReplayNeverAnswers(t *testing.T) {
 func TestRestart(t *testing.T) {
 	for name, replay := range map[string]bool{"with replay": true, "without": false} {
 		t.Run(name, func(t *testing.T) {
-			r := newRig(t, func(c *kvevents.Config, _ *fake.Engine) {
+			r := newRig(t, func(c *kvevents.Config, _ *kvfake.Engine) {
 				if !replay {
 					c.Sources[0].Replay = ""
 				}
@@ -397,7 +397,7 @@ func TestRestartWithHigherNumbers(t *testing.T) {
 	r.publish(1, 2)
 	r.expect("1 2", true)
 	r.engine.Stop()
-	r.engine = &fake.Engine{Topic: "kv@a@m"}
+	r.engine = &kvfake.Engine{Topic: "kv@a@m"}
 	for n := 11; n < 16; n++ {
 		r.engine.Buffer(payload(n))
 	}
@@ -410,7 +410,7 @@ func TestRestartWithHigherNumbers(t *testing.T) {
 
 // TestRestartOnOneConnection: behind a proxy the connection stays.
 func TestRestartOnOneConnection(t *testing.T) {
-	r := newRig(t, func(c *kvevents.Config, _ *fake.Engine) { c.Sources[0].Replay = "" })
+	r := newRig(t, func(c *kvevents.Config, _ *kvfake.Engine) { c.Sources[0].Replay = "" })
 	r.publish(1, 2, 3)
 	r.expect("1 2 3", true)
 	r.engine.Send(0, payload(11))
@@ -427,7 +427,7 @@ func TestRestartOnOneConnection(t *testing.T) {
 func TestSameProcessAfterABreak(t *testing.T) {
 	for name, c := range map[string]struct{ replay, metrics bool }{"by replay": {true, false}, "by the start time": {false, true}, "by both": {true, true}} {
 		t.Run(name, func(t *testing.T) {
-			r := newRig(t, func(cfg *kvevents.Config, _ *fake.Engine) {
+			r := newRig(t, func(cfg *kvevents.Config, _ *kvfake.Engine) {
 				if !c.replay {
 					cfg.Sources[0].Replay = ""
 				}
@@ -460,7 +460,7 @@ func (r *rig) reconnect() {
 
 func TestAnotherStartTime(t *testing.T) {
 	started := make(chan float64, 10)
-	r := newRig(t, func(cfg *kvevents.Config, _ *fake.Engine) {
+	r := newRig(t, func(cfg *kvevents.Config, _ *kvfake.Engine) {
 		cfg.Sources[0].Replay = ""
 		cfg.StartTime = func(context.Context, kvevents.Publisher) (float64, error) { return <-started, nil }
 		started <- 1
@@ -478,7 +478,7 @@ func TestAnotherStartTime(t *testing.T) {
 }
 
 func TestNoEvidenceAfterABreak(t *testing.T) {
-	r := newRig(t, func(c *kvevents.Config, _ *fake.Engine) { c.Sources[0].Replay = "" })
+	r := newRig(t, func(c *kvevents.Config, _ *kvfake.Engine) { c.Sources[0].Replay = "" })
 	r.publish(1, 2)
 	r.expect("1 2", true)
 	r.reconnect()
@@ -531,7 +531,7 @@ func TestMalformedEvent(t *testing.T) {
 
 func TestWrongRank(t *testing.T) {
 	r := newRig(t, nil)
-	other := fake.Payload(fake.Map, 1, 3, kvevents.Event{Kind: kvevents.Removed, Hashes: []kvevents.Hash{kvevents.Uint(99)}})
+	other := kvfake.Payload(kvfake.Map, 1, 3, kvevents.Event{Kind: kvevents.Removed, Hashes: []kvevents.Hash{kvevents.Uint(99)}})
 	r.publish(1, 2)
 	r.expect("1 2", true)
 	for _, seq := range []uint64{0, 2, 7} {
@@ -548,7 +548,7 @@ func TestWrongRank(t *testing.T) {
 func TestDuplicatesAndDisorder(t *testing.T) {
 	for name, replay := range map[string]bool{"with replay": true, "without": false} {
 		t.Run(name, func(t *testing.T) {
-			r := newRig(t, func(c *kvevents.Config, _ *fake.Engine) {
+			r := newRig(t, func(c *kvevents.Config, _ *kvfake.Engine) {
 				if !replay {
 					c.Sources[0].Replay = ""
 				}
@@ -576,7 +576,7 @@ func TestDuplicatesAndDisorder(t *testing.T) {
 // TestSlowSink: the connection is read on whatever the sink does; what does not fit is asked for again.
 func TestSlowSink(t *testing.T) {
 	release := make(chan struct{}, 1000)
-	r := newRig(t, func(c *kvevents.Config, _ *fake.Engine) { c.Queue = 4 })
+	r := newRig(t, func(c *kvevents.Config, _ *kvfake.Engine) { c.Queue = 4 })
 	r.publish(0)
 	r.expect("0", true)
 	r.sink.slow = release
@@ -612,7 +612,7 @@ func TestInconsistentSink(t *testing.T) {
 
 // TestSilentStream: an engine that connects instead of listening has batches for replay only.
 func TestSilentStream(t *testing.T) {
-	r := newRig(t, func(c *kvevents.Config, _ *fake.Engine) { c.Probe = 20 * time.Millisecond })
+	r := newRig(t, func(c *kvevents.Config, _ *kvfake.Engine) { c.Probe = 20 * time.Millisecond })
 	r.expect("", true)
 	r.engine.Buffer(payload(1))
 	r.expect("1", true)
@@ -672,9 +672,9 @@ func TestEnginesThatConnect(t *testing.T) {
 	}
 }
 
-func connect(t *testing.T, topic, endpoint, replay string) *fake.Engine {
+func connect(t *testing.T, topic, endpoint, replay string) *kvfake.Engine {
 	t.Helper()
-	e := &fake.Engine{Topic: topic}
+	e := &kvfake.Engine{Topic: topic}
 	if err := e.Connect(endpoint, replay); err != nil {
 		t.Fatal(err)
 	}
@@ -691,7 +691,7 @@ func TestPublishersAreBounded(t *testing.T) {
 		Sink: func(kvevents.Publisher) kvevents.Sink { return &tape{} },
 	})
 	for i := range 5 {
-		e := &fake.Engine{Topic: fmt.Sprint("kv@", i)}
+		e := &kvfake.Engine{Topic: fmt.Sprint("kv@", i)}
 		if err := e.Connect(endpoint, ""); err != nil {
 			t.Fatal(err)
 		}

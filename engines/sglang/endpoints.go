@@ -28,6 +28,12 @@ func (e *Engine) TokenizeChat(ctx context.Context, messages []engines.Message) (
 	return e.client.TokenizeChat(ctx, messages)
 }
 
+// TokenizeRequest returns the tokens of the prompt of a body that was made for the chats or the plain completions, with all in it that
+// changes them: tools, templates and their arguments. Several prompts in one body are refused.
+func (e *Engine) TokenizeRequest(ctx context.Context, body []byte) ([]uint32, error) {
+	return e.client.TokenizeRequest(ctx, body)
+}
+
 // ResetCache empties the server's prefix cache (POST /flush_cache) and reports Cleared to the subscribers at once. While
 // requests run or wait it is not emptied, ErrBusy.
 func (e *Engine) ResetCache(ctx context.Context) error {

@@ -57,12 +57,12 @@ func (e *Engine) Generate(ctx context.Context, req engines.Request, onText func(
 }
 
 // Source reports what the engine's cache lost, for example a subscriber of its cache events. Run calls sink with events
-// in order, one call at a time, until ctx ends; their Scope is filled in here.
+// in order, one call at a time, until ctx ends; their Scope is filled in here where it is zero.
 type Source interface {
 	Run(ctx context.Context, sink func(events ...contextpilot.Event)) error
 }
 
-// Follow runs a source and gives its events to the subscribers, with the scope of this engine. It blocks until the source
+// Follow runs a source and gives its events to the subscribers, with the scope of this engine where they have none. It blocks until the source
 // returns, and returns its error.
 func (e *Engine) Follow(ctx context.Context, source Source) error {
 	return source.Run(ctx, e.client.Sink)

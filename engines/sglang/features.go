@@ -23,6 +23,7 @@ func (s Support) String() string { return selfhosted.Support(s).String() }
 type Features struct {
 	Version   string    // as the server says it; "": it does not
 	Models    []string  // the names it serves
+	Adapters  []string  // of these, the adapters (LoRA): their prompts share no blocks with the model's
 	Window    int       // tokens of prompt and answer; 0: not told
 	BlockSize int       // tokens of a page of the cache; 0: not told. Only prefixes of whole pages are reused
 	MaxTokens int       // tokens that the cache of each rank holds; 0: not told
@@ -39,6 +40,7 @@ type Features struct {
 	EventSources Support // says where its cache events are published
 	ResetCache   Support // lets its cache be emptied
 	Metrics      Support // has metrics
+	PrefixCache  Support // reuses prefixes at all; without it there is nothing to gain
 }
 
 // Features returns what the last [Engine.Detect] and the answers since then have told.
@@ -46,7 +48,7 @@ func (e *Engine) Features() Features {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	f := e.found
-	f.Models = slices.Clone(f.Models)
+	f.Models, f.Adapters = slices.Clone(f.Models), slices.Clone(f.Adapters)
 	return f
 }
 
@@ -91,7 +93,7 @@ type detection struct {
 func (d *detection) server(ctx context.Context) {
 	d.api = d.engine.client.Schema(ctx)
 	models := d.engine.client.Models(ctx)
-	d.found.Models, d.found.Window = models.IDs, models.Window
+	d.found.Models, d.found.Adapters, d.found.Window = models.IDs, models.Adapters, models.Window
 }
 
 func (d *detection) settings(ctx context.Context) {
@@ -104,6 +106,13 @@ func (d *detection) settings(ctx context.Context) {
 	f.Version, f.BlockSize, f.MaxTokens = i.Version, max(i.PageSize, 0), max(i.MaxTokens, 0)
 	f.CachedTokens = setting(i.CacheReport, path+" has enable_cache_report")
 	f.Priority = setting(i.Priority, path+" has enable_priority_scheduling")
+	switch off := i.NoCache; {
+	case off == nil:
+	case *off:
+		f.PrefixCache = Support(selfhosted.No(path + " has disable_radix_cache"))
+	default:
+		f.PrefixCache = Support(selfhosted.Yes(path + " has disable_radix_cache: false"))
+	}
 	if i.Events != nil {
 		f.EventSources = Support(selfhosted.Yes(path + " has kv_events"))
 		f.BlockSize = max(i.Events.BlockSize, f.BlockSize)

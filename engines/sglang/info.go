@@ -15,6 +15,7 @@ type info struct {
 	MaxTokens   int             `json:"max_total_num_tokens"`
 	CacheReport *bool           `json:"enable_cache_report"`
 	Priority    *bool           `json:"enable_priority_scheduling"`
+	NoCache     *bool           `json:"disable_radix_cache"`
 	Events      *eventPublisher `json:"kv_events"`
 }
 

@@ -15,7 +15,7 @@ import (
 const schema = `{"paths":{"/flush_cache":{}},"components":{"schemas":{"ChatCompletionRequest":{"properties":{
 "rid":{},"session_id":{},"cache_salt":{},"extra_key":{},"return_prompt_token_ids":{}}}}}}`
 
-const info = `{"model_path":"tiny","page_size":64,"max_total_num_tokens":120000,"enable_cache_report":true,"enable_priority_scheduling":false,
+const info = `{"model_path":"tiny","page_size":64,"max_total_num_tokens":120000,"enable_cache_report":true,"enable_priority_scheduling":false,"disable_radix_cache":false,
 "internal_states":[{}],"version":"0.5.23","kv_events":{"publisher":"zmq","endpoint_host":"*","endpoint_port_base":5557,"topic":"kv",
 "block_size":64,"dp_size":2,"replay_endpoint_port_base":6557}}`
 
@@ -66,7 +66,7 @@ func TestFeatures(t *testing.T) {
 			map[string]string{
 				"session": "yes (the server's schema", "salt": "yes (", "key": "yes (", "priority": "no (/server_info has enable_priority_scheduling: false)",
 				"tokens": "yes (", "sources": "yes (/server_info has kv_events)", "reset": "yes (", "tokenize": "yes (", "metrics": "yes",
-				"cached": "yes (/server_info has enable_cache_report)",
+				"cached": "yes (/server_info has enable_cache_report)", "cache": "yes (/server_info has disable_radix_cache: false)",
 			},
 			[]string{"cache_salt", "priority", "return_prompt_token_ids", "session_id"},
 			64,
@@ -78,10 +78,10 @@ func TestFeatures(t *testing.T) {
 			64,
 		},
 		{
-			"0.5.9 under the older name", &fake{oldInfo: `{"version":"0.5.9","page_size":16,"enable_cache_report":false}`},
+			"0.5.9 under the older name", &fake{oldInfo: `{"version":"0.5.9","page_size":16,"enable_cache_report":false,"disable_radix_cache":true}`},
 			map[string]string{
 				"session": "not known (version 0.5.9, seen in 0.5.20)", "salt": "not known", "tokens": "not known", "sources": "not known (/get_server_info has no kv_events",
-				"cached": "no (/get_server_info has enable_cache_report: false)", "priority": "not known",
+				"cached": "no (/get_server_info has enable_cache_report: false)", "priority": "not known", "cache": "no (/get_server_info has disable_radix_cache)",
 			},
 			[]string{"cache_salt", "priority"},
 			16,
@@ -94,7 +94,7 @@ func TestFeatures(t *testing.T) {
 		},
 		{
 			"nothing is told", &fake{},
-			map[string]string{"session": "not known", "sources": "no (GET /get_server_info is not there)", "cached": "not known"},
+			map[string]string{"session": "not known", "sources": "no (GET /get_server_info is not there)", "cached": "not known", "cache": "not known"},
 			[]string{"cache_salt", "priority"},
 			0,
 		},
@@ -113,7 +113,7 @@ func TestFeatures(t *testing.T) {
 			}
 			got := map[string]sglang.Support{
 				"session": f.Session, "salt": f.Salt, "key": f.ExtraKey, "priority": f.Priority, "tokens": f.PromptTokens, "sources": f.EventSources,
-				"reset": f.ResetCache, "tokenize": f.Tokenize, "metrics": f.Metrics, "cached": f.CachedTokens,
+				"reset": f.ResetCache, "tokenize": f.Tokenize, "metrics": f.Metrics, "cached": f.CachedTokens, "cache": f.PrefixCache,
 			}
 			for name, want := range c.want {
 				if text := got[name].String(); !strings.HasPrefix(text, want) {

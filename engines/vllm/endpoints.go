@@ -30,6 +30,12 @@ func (e *Engine) TokenizeChat(ctx context.Context, messages []engines.Message) (
 	return e.client.TokenizeChat(ctx, messages)
 }
 
+// TokenizeRequest returns the tokens of the prompt of a body that was made for the chats or the plain completions, with all in it that
+// changes them: tools, templates and their arguments. Several prompts in one body are refused.
+func (e *Engine) TokenizeRequest(ctx context.Context, body []byte) ([]uint32, error) {
+	return e.client.TokenizeRequest(ctx, body)
+}
+
 // ResetCache empties the server's prefix cache and reports Cleared to the subscribers at once: the engine's own event
 // comes only with its next request. It needs a server in development mode (VLLM_SERVER_DEV_MODE=1), ErrNotOffered
 // otherwise. While requests use the cache it is not emptied, ErrBusy; releases that do not say so are believed.

@@ -23,6 +23,7 @@ func (s Support) String() string { return selfhosted.Support(s).String() }
 type Features struct {
 	Version   string    // as the server says it; "": it does not
 	Models    []string  // the names it serves
+	Adapters  []string  // of these, the adapters (LoRA): their prompts share no blocks with the model's
 	Window    int       // tokens of prompt and answer; 0: not told
 	BlockSize int       // tokens of a cache block; 0: not told. Only prefixes of whole blocks are reused
 	Blocks    int       // cache blocks of each rank; 0: not told
@@ -46,7 +47,7 @@ func (e *Engine) Features() Features {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	f := e.found
-	f.Models = slices.Clone(f.Models)
+	f.Models, f.Adapters = slices.Clone(f.Models), slices.Clone(f.Adapters)
 	return f
 }
 
@@ -97,7 +98,7 @@ func (d *detection) server(ctx context.Context) {
 	d.release = selfhosted.ParseVersion(d.found.Version)
 	d.api = client.Schema(ctx)
 	models := client.Models(ctx)
-	d.found.Models, d.found.Window = models.IDs, models.Window
+	d.found.Models, d.found.Adapters, d.found.Window = models.IDs, models.Adapters, models.Window
 }
 
 // members finds which members the body of a chat may have: by the schema, else by the version. First releases are those

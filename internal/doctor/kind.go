@@ -102,7 +102,7 @@ func look(ctx context.Context, kind Kind, server openai.Config, chats *openai.En
 	case VLLM:
 		return lookVLLM(ctx, server)
 	case SGLang:
-		return lookSGLang(ctx, server, chats)
+		return lookSGLang(ctx, server)
 	case LlamaCPP:
 		return lookLlamaCPP(ctx, server, chats)
 	}

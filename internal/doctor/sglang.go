@@ -2,15 +2,13 @@ package doctor
 
 import (
 	"context"
-	"encoding/json"
-	"net/http"
 
 	"github.com/ragpilot/ragpilot/engines"
 	"github.com/ragpilot/ragpilot/engines/openai"
 	"github.com/ragpilot/ragpilot/engines/sglang"
 )
 
-func lookSGLang(ctx context.Context, server openai.Config, chats *openai.Engine) (facts, error) {
+func lookSGLang(ctx context.Context, server openai.Config) (facts, error) {
 	engine, err := sglang.New(sglang.Config{Server: server})
 	if err != nil {
 		return facts{}, err
@@ -20,7 +18,8 @@ func lookSGLang(ctx context.Context, server openai.Config, chats *openai.Engine)
 		return facts{}, err
 	}
 	f := facts{
-		version: found.Version, window: found.Window, block: found.BlockSize, capacity: found.MaxTokens, started: found.Started,
+		version: found.Version, window: found.Window, block: found.BlockSize, capacity: found.MaxTokens,
+		cacheOff: found.PrefixCache.Known && !found.PrefixCache.Has, started: found.Started,
 		reportFlag: "--enable-cache-report", takesID: true, publishes: true,
 		count: func(ctx context.Context, text string) (int, error) {
 			tokens, err := engine.Tokenize(ctx, text)
@@ -37,25 +36,10 @@ func lookSGLang(ctx context.Context, server openai.Config, chats *openai.Engine)
 	if !found.Tokenize.Has {
 		f.count, f.template = nil, nil
 	}
-	f.cacheOff = radixOff(ctx, chats)
 	var list []sglang.EventSource
 	list, f.sourcesErr = engine.EventSources(ctx)
 	for _, s := range list {
 		f.sources = append(f.sources, source{rank: s.Rank, endpoint: s.Endpoint, replay: s.Replay, topic: s.Topic, mayDial: s.MayDial})
 	}
 	return f, nil
-}
-
-// radixOff tells whether the server was started with --disable-radix-cache.
-func radixOff(ctx context.Context, chats *openai.Engine) bool {
-	for _, path := range []string{"/server_info", "/get_server_info"} {
-		var settings struct {
-			Off bool `json:"disable_radix_cache"`
-		}
-		body, err := chats.Do(ctx, http.MethodGet, path, nil)
-		if err == nil && json.Unmarshal(body, &settings) == nil {
-			return settings.Off
-		}
-	}
-	return false
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/ragpilot/ragpilot/internal/evictions"
 	"github.com/ragpilot/ragpilot/internal/gain"
 	"github.com/ragpilot/ragpilot/internal/promptcache"
 	"github.com/ragpilot/ragpilot/internal/proxy"
@@ -23,6 +24,8 @@ type Options struct {
 	Currency string
 	// Provider has the accounts of a cloud provider's cache; nil: the engine is one's own.
 	Provider *promptcache.Provider
+	// Caches tells what engines' cache events have told; nil, or a nil answer: none are followed.
+	Caches func() *evictions.Snapshot
 }
 
 // Figures is a proxy.Recorder. Memory is constant, but for one counter for each path that the proxy knows, and bounded
@@ -153,6 +156,8 @@ type Snapshot struct {
 	Money    *gain.Figure `json:"saved_money,omitempty"`
 	Currency string       `json:"currency,omitempty"`
 	Cloud    *Cloud       `json:"cloud,omitempty"` // nil: the engine is one's own
+	// Caches is how well the engines' cache events are followed; nil: they are not.
+	Caches *evictions.Snapshot `json:"caches,omitempty"`
 }
 
 // Cloud is what a provider's cache has done. Its accounts' saved money is against the same prompts without a cache, whoever
@@ -176,6 +181,9 @@ func (f *Figures) Snapshot() Snapshot {
 	s := Snapshot{Totals: t, TTFT: f.meter.TTFT(), ComputedTokens: f.meter.Computed()}
 	if f.opt.Cost != nil {
 		s.Money, s.Currency = new(f.meter.Cost()), f.opt.Currency
+	}
+	if f.opt.Caches != nil {
+		s.Caches = f.opt.Caches()
 	}
 	if p := f.opt.Provider; p != nil {
 		s.Cloud = &Cloud{Provider: p.Name(), Total: p.Total().Account, Tenants: p.Tenants()}

@@ -37,6 +37,8 @@ type Options struct {
 	// OnEvict is told which requests the engine has dropped, normalised, whether they are known here or not, and before
 	// there is an index, too; nil: nobody. It may be called concurrently.
 	OnEvict func(tenant string, ids []string)
+	// OnShrunk is told that of a request only the first tokens are cached, under the same conditions; nil: nobody.
+	OnShrunk func(tenant, id string, tokens int)
 }
 
 // API is an http.Handler for the endpoints. Safe for concurrent use. Nothing runs in the background.
@@ -76,6 +78,9 @@ func New(opt Options) *API {
 	}
 	if opt.OnEvict == nil {
 		opt.OnEvict = func(string, []string) {}
+	}
+	if opt.OnShrunk == nil {
+		opt.OnShrunk = func(string, string, int) {}
 	}
 	return &API{
 		opt: opt, large: make(chan struct{}, max(runtime.GOMAXPROCS(0)/2, 1)),

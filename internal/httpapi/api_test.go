@@ -198,6 +198,62 @@ func TestEvictEnginesNames(t *testing.T) {
 	check(t, "passed on", []string{"a-b", "chat", "chatter-1", "a"}, told)
 }
 
+// Prefixes tell of what is left of requests. What is left of none is gone; a request that is gone is not told again as shrunk.
+func TestEvictPrefixes(t *testing.T) {
+	var gone []string
+	left := map[string]int{}
+	api := httpapi.New(httpapi.Options{
+		OnEvict:  func(_ string, ids []string) { gone = append(gone, ids...) },
+		OnShrunk: func(tenant, id string, tokens int) { left[tenant+"/"+id] = tokens },
+	})
+	body := `{"prefixes":[{"request_id":"chatcmpl-a-1234abcd","resident_tokens":192},{"request_id":"b","resident_tokens":0},{"request_id":"b","resident_tokens":5}]}`
+	code, _, _ := ask(t.Context(), t, api, "t", "/evict", body)
+	check(t, "without an index", http.StatusServiceUnavailable, code)
+	check(t, "is passed on nevertheless", map[string]int{"t/a-1234abcd": 192}, left)
+	check(t, "gone", []string{"b"}, gone)
+
+	do(t, api, "/reorder", object{"contexts": lists{{1, 2}}})
+	api.Track("", "a")
+	api.Track("", "b")
+	clear(left)
+	out := do(t, api, "/evict", body)
+	check(t, "shrunk", []string{"a"}, out.Shrunk)
+	check(t, "evicted", []string{"b"}, out.Evicted)
+	check(t, "by the name that is known", map[string]int{"/a": 192}, left)
+	check(t, "the rest of the index", 2, out.RequestsRemaining)
+
+	_, _, raw := ask(t.Context(), t, api, "", "/evict", `{"request_ids":[],"prefixes":[]}`)
+	if bytes.Contains(raw, []byte("shrunk")) {
+		t.Errorf("the reference's answer has another member: %s", raw)
+	}
+	for body, want := range map[string]string{
+		`{}`:                `["body","request_ids"]`,
+		`{"prefixes":1}`:    `["body","prefixes"]`,
+		`{"prefixes":[1]}`:  `["body","prefixes",0]`,
+		`{"prefixes":[{}]}`: `["body","prefixes",0,"request_id"]`,
+		`{"prefixes":[{"request_id":"a","resident_tokens":-1}]}`:  `["body","prefixes",0,"resident_tokens"]`,
+		`{"prefixes":[{"request_id":"a","resident_tokens":"x"}]}`: `["body","prefixes",0,"resident_tokens"]`,
+		`{"prefixes":[{"request_id":7,"resident_tokens":1}]}`:     `["body","prefixes",0,"request_id"]`,
+	} {
+		code, _, raw := ask(t.Context(), t, api, "", "/evict", body)
+		if code != http.StatusUnprocessableEntity || !bytes.Contains(raw, []byte(want)) {
+			t.Errorf("%s: %d %s, want a problem at %s", body, code, raw, want)
+		}
+	}
+}
+
+// What is evicted elsewhere leaves the index, and nobody is told once more.
+func TestEvicted(t *testing.T) {
+	api := httpapi.New(httpapi.Options{OnEvict: func(string, []string) { t.Error("told") }})
+	api.Evicted("", "a") // there is no index
+	do(t, api, "/reorder", object{"contexts": lists{{1, 2}}})
+	api.Track("", "a")
+	api.Evicted("other", "a")
+	check(t, "another tenant's", 2, len(do(t, api, "/requests", nil).RequestIDs))
+	api.Evicted("", "a", "unknown")
+	check(t, "requests", 1, len(do(t, api, "/requests", nil).RequestIDs))
+}
+
 // After a reset the index is there, empty, and takes insertions.
 func TestInsertAfterReset(t *testing.T) {
 	api := httpapi.New(httpapi.Options{})

@@ -101,6 +101,7 @@ type evictAnswer struct {
 	NotFound             []string `json:"not_found"`
 	NodesRemaining       int      `json:"nodes_remaining"`
 	RequestsRemaining    int      `json:"requests_remaining"`
+	ShrunkRequestIDs     []string `json:"shrunk_request_ids,omitempty"` // not of the reference, which has no prefixes
 }
 
 type searchAnswer struct {

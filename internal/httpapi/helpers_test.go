@@ -32,6 +32,7 @@ type reply struct {
 	Removed           int      `json:"removed_count"`
 	EvictedNodes      []int    `json:"evicted_node_ids"`
 	Evicted           []string `json:"evicted_request_ids"`
+	Shrunk            []string `json:"shrunk_request_ids"`
 	NotFound          []string `json:"not_found"`
 	NodesRemaining    int      `json:"nodes_remaining"`
 	RequestsRemaining int      `json:"requests_remaining"`

@@ -45,6 +45,9 @@ type exchange struct {
 	planned []planned
 	first   time.Duration
 	stage   tracing.Span // of parsing, then of planning
+
+	followed Followed    // nil: nobody follows it in the engine's cache
+	header   http.Header // that it needs for that, instead of the client's
 }
 
 // planned is a prompt that the pilot's index takes for sent.
@@ -52,6 +55,8 @@ type planned struct {
 	scope    contextpilot.Scope
 	id       string
 	expected int // tokens in the engine's cache
+	// Where its documents stand in the body, in bytes, and how many tokens they have by our count.
+	start, length, tokens int
 }
 
 // chat serves one of the endpoints with messages.
@@ -76,6 +81,7 @@ func (p *Proxy) chat(d dialect) http.HandlerFunc {
 		if p.opt.Provider != nil {
 			x.cache = p.opt.Provider.Sent(x.tenant, r.URL.Path, x.send)
 		}
+		x.follow(true)
 		x.leave("")
 		x.forward()
 	}
@@ -163,6 +169,11 @@ func (x *exchange) tell(raw []byte) []byte {
 
 // addMember adds a member with a string to a JSON object that does not have it.
 func addMember(raw []byte, name, value string) []byte {
+	return addRaw(raw, name, quote(value))
+}
+
+// addRaw is addMember for a value in JSON.
+func addRaw(raw []byte, name string, value []byte) []byte {
 	root := gjson.ParseBytes(raw)
 	end := bytes.LastIndexByte(raw, '}')
 	if !root.IsObject() || end < 0 || root.Get(name).Exists() {
@@ -177,7 +188,7 @@ func addMember(raw []byte, name, value string) []byte {
 	if empty {
 		comma = ""
 	}
-	with := append([]byte(comma+`"`+name+`":`), quote(value)...)
+	with := append([]byte(comma+`"`+name+`":`), value...)
 	return splice(raw, []edit{{from: end, to: end, with: with}})
 }
 
@@ -192,12 +203,15 @@ func (x *exchange) forward() {
 		}
 	}
 	x.p.forward(x.w, x.r, outgoing{
-		base: x.p.opt.Upstream, body: x.send, header: x.p.credentials(x.r), failed: "Backend error",
+		base: x.p.opt.Upstream, body: x.send, header: x.headers(), failed: "Backend error",
 		answer: func(resp *http.Response) error {
 			if !x.p.opt.KeepTexts {
 				x.raw, x.send = nil, nil // they were sent, and the answer may take minutes
 			}
 			x.head(resp.Header)
+			if x.followed != nil {
+				x.followed.Answer(resp)
+			}
 			var before func(usage)
 			if x.p.opt.Provider != nil && resp.StatusCode < 300 {
 				before = func(u usage) { x.tellCache(u, resp.Header) }
@@ -268,6 +282,9 @@ func (x *exchange) end(u usage, err error) {
 			x.p.opt.Log.Warn("the engine does not hold what it held before the restart: the index begins anew", "model", lost.Model)
 			x.p.opt.Pilot.Observe(contextpilot.Event{Kind: contextpilot.Cleared, Scope: lost})
 		}
+	}
+	if x.followed != nil {
+		x.followed.Ended(err == nil || x.reached(u, err))
 	}
 	if x.p.opt.Provider != nil && (err == nil || x.reached(u, err)) {
 		x.tellCache(u, nil)

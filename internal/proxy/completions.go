@@ -48,7 +48,8 @@ func (p *Proxy) completions(w http.ResponseWriter, r *http.Request) {
 		}
 	}
 	name := tenantOf(r)
-	if p.opt.Index != nil && p.opt.Index.HasIndex(name) {
+	indexed := p.opt.Index != nil && p.opt.Index.HasIndex(name)
+	if indexed {
 		p.opt.Index.Track(name, id)
 	}
 	body := raw
@@ -58,9 +59,17 @@ func (p *Proxy) completions(w http.ResponseWriter, r *http.Request) {
 	body = addMember(addMember(body, "rid", id), "request_id", id)
 	model := strings.Clone(root.Get("model").Str) // the answer may take minutes: not all of the body
 	first := time.Duration(0)
+	var followed Followed
+	header := p.credentials(r)
+	if indexed && p.opt.Caches != nil && p.opt.Caches.Follows(model) {
+		body, header, followed = p.followed(r, body, header, Prompt{ID: id, Tenant: name, Model: model, Indexed: true})
+	}
 	p.forward(w, r, outgoing{
-		base: p.opt.Upstream, body: body, header: p.credentials(r), failed: "Inference engine backend error",
+		base: p.opt.Upstream, body: body, header: header, failed: "Inference engine backend error",
 		answer: func(resp *http.Response) error {
+			if followed != nil {
+				followed.Answer(resp)
+			}
 			report := func(u usage) {
 				if resp.StatusCode == http.StatusOK {
 					text, _ := json.Marshal(struct {
@@ -74,6 +83,9 @@ func (p *Proxy) completions(w http.ResponseWriter, r *http.Request) {
 				report(unknown)
 			}
 			return p.watch(resp, began, func(took time.Duration) { first = took }, report, func(u usage, err error) {
+				if followed != nil {
+					followed.Ended(err == nil && resp.StatusCode < 300)
+				}
 				report := Report{
 					ID: id, At: began, Tenant: name, Path: r.URL.Path, Model: model, TTFT: first, Total: p.opt.Now().Sub(began), Prompt: u.whole(), Cached: u.cached, Predicted: -1, Usage: u.counts(),
 					Failed: err != nil || resp.StatusCode >= 300,

@@ -44,6 +44,7 @@ type turn struct {
 	single []single
 	lines  repeat.Known
 	scope  *contextpilot.Scope // whose index its documents at the front of the prompt are in; nil: it has none
+	lead   *lead               // these, where engines' caches are followed; nil: they are not
 }
 
 // content stands for a document's or a text's bytes.
@@ -60,6 +61,9 @@ func (t *turn) weight() int {
 	n := 250 + 16*len(t.shown) + 48*(len(t.single)+len(t.calls)) + t.lines.Weight()
 	for _, e := range t.edits {
 		n += 48 + len(e.with)
+	}
+	if t.lead != nil {
+		n += 150 + 120*len(t.lead.blocks)
 	}
 	return n
 }

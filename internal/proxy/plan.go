@@ -62,6 +62,9 @@ func (x *exchange) plan(b *body) ([]edit, error) {
 		if last.scope != nil {
 			x.scope = last.scope // in the end that of the first documents
 		}
+		if last.lead != nil && i < known {
+			x.again(last.lead, b.items[i].from)
+		}
 	}
 	x.changed = len(edits) > 0
 	return edits, nil
@@ -133,7 +136,12 @@ func (x *exchange) system(next *turn, b *body, it *item, tx *text, place orders.
 	if next.scope == nil {
 		next.scope = &scope
 	}
+	before := len(x.planned)
 	order := x.ordered(place, len(found.Docs), func() []int { return x.front(scope, found) })
+	if len(x.planned) > before {
+		x.place(it.from+tx.from+1, tx.to-tx.from-2, tx.value, found.Prefix, found.Suffix)
+		next.lead = x.lead(next.lead, it.from, order, found)
+	}
 	return x.reorder(found, order, fmt.Sprintf("system[%d]", it.message), tx.value)
 }
 
@@ -157,10 +165,11 @@ func (x *exchange) ordered(place orders.Key, n int, choose func() []int) []int {
 
 // front plans documents that stand at the front of the prompt.
 func (x *exchange) front(scope contextpilot.Scope, found extract.Found) []int {
+	tokens := 0
 	blocks := make([]contextpilot.Block, len(found.Docs))
 	for i, d := range found.Docs {
-		h := xxh3.HashString128(d.Text).Bytes()
-		blocks[i] = contextpilot.Block{ID: hex.EncodeToString(h[:]), Tokens: max(contextpilot.Estimate{}.Count(d.Text), 1)}
+		blocks[i] = blockOf(d)
+		tokens += blocks[i].Tokens
 	}
 	x.p.Expire()
 	id := x.id
@@ -176,12 +185,18 @@ func (x *exchange) front(scope contextpilot.Scope, found extract.Found) []int {
 	if x.p.opt.Journal != nil {
 		x.p.opt.Journal.Planned(req)
 	}
-	x.planned = append(x.planned, planned{scope: scope, id: id, expected: plan.Prefix.Tokens})
+	x.planned = append(x.planned, planned{scope: scope, id: id, expected: plan.Prefix.Tokens, tokens: tokens})
 	order := make([]int, 0, len(blocks))
 	for _, item := range plan.Items {
 		order = append(order, item.Index)
 	}
 	return order
+}
+
+// blockOf is a document as the pilot knows it: by its hash and its length.
+func blockOf(d extract.Doc) contextpilot.Block {
+	h := xxh3.HashString128(d.Text).Bytes()
+	return contextpilot.Block{ID: hex.EncodeToString(h[:]), Tokens: max(contextpilot.Estimate{}.Count(d.Text), 1)}
 }
 
 // plan plans one prompt, together with those that arrive at the same time if that is wanted; not ok: ctx has ended.

@@ -57,6 +57,8 @@ type Options struct {
 	// Live tells the settings that may change while the proxy runs: whether to plan only, but forward what came, and the
 	// share of sessions, 0…1, that pass as they are. Nil: neither.
 	Live func() (shadow bool, holdOut float64)
+	// Caches follows what the engine says of its caches; nil: nobody does.
+	Caches Caches
 	// Window is how long a prompt that begins with documents waits for others, to be planned together; 0: not at all.
 	Window      time.Duration
 	MaxMemory   int              // bytes of remembered conversations for each tenant; 0: 256 MiB

@@ -25,6 +25,9 @@ func (p *Proxy) Rewrite(r *http.Request, raw []byte) Rewritten {
 	x := &exchange{p: p, r: r, dialect: d, began: p.opt.Now(), tenant: tenantOf(r), control: readControl(r.Header), raw: raw, send: raw}
 	err := x.prepare()
 	x.leave("")
+	if err == nil {
+		x.follow(false)
+	}
 	x.sent = p.opt.Now()
 	if err != nil { // the gateway has gone
 		x.end(unknown, err)

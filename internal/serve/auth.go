@@ -99,5 +99,6 @@ func (s *Server) admit(a *answer, r *http.Request, keys *keyring) (name string, 
 func bearerToken(header string) (token string, ok bool) {
 	scheme, token, ok := strings.Cut(header, " ")
 	token = strings.TrimSpace(token)
-	return token, ok && token != "" && strings.EqualFold(scheme, "Bearer")
+	bearer := strings.EqualFold(scheme, "Bearer") || strings.EqualFold(scheme, "Token") // as Mem0's client has it
+	return token, ok && token != "" && bearer
 }

@@ -18,6 +18,8 @@ type Config struct {
 	ExtProcAddr string `yaml:"ext_proc_addr"`
 	// InferAPIURL is the engine's base URL. It may hold a password, which [Config.String] hides.
 	InferAPIURL string `yaml:"infer_api_url"`
+	// Engines are those behind InferAPIURL whose cache events are followed; none: no events are.
+	Engines []Engine `yaml:"engines"`
 	// Stateless keeps no index.
 	Stateless bool `yaml:"stateless"`
 	// CompatIncrementalOrder keeps the reference's order of reordered_contexts in later answers of /reorder, which is
@@ -59,6 +61,8 @@ type Config struct {
 	// StateDir is a folder for what a restart should know: orders chosen and prompts sent, no texts. Empty: a restart
 	// begins anew.
 	StateDir string `yaml:"state_dir"`
+	// Memory keeps what clients of Mem0's API want to be remembered.
+	Memory Memory `yaml:"memory"`
 	// SharedState is a redis:// or rediss:// URL of a Redis or Valkey that replicas share; empty: this is the only one.
 	SharedState Secret `yaml:"shared_state"`
 	// Keys are those that clients may present; none: everybody may ask.
@@ -168,6 +172,7 @@ func Default() Config {
 		LogFormat:    "text",
 		ChunkModulus: 13,
 		Trace:        Trace{Sample: 1},
+		Memory:       Memory{Extract: "verbatim"},
 		Limits: Limits{
 			BodyBytes:     64 << 20,
 			InFlightBytes: 1 << 30,
@@ -195,6 +200,10 @@ func (c Config) String() string {
 	type plain Config // without String
 	c.InferAPIURL = redacted(c.InferAPIURL)
 	c.Trace.Endpoint = redacted(c.Trace.Endpoint)
+	c.Engines = slices.Clone(c.Engines)
+	for i := range c.Engines {
+		c.Engines[i].URL = redacted(c.Engines[i].URL)
+	}
 	return fmt.Sprintf("%+v", plain(c))
 }
 
@@ -203,7 +212,7 @@ func (c Config) LogValue() slog.Value { return slog.StringValue(c.String()) }
 
 // clone copies what Config points to.
 func (c Config) clone() Config {
-	c.Keys, c.Prices = slices.Clone(c.Keys), slices.Clone(c.Prices)
+	c.Keys, c.Prices, c.Engines = slices.Clone(c.Keys), slices.Clone(c.Prices), slices.Clone(c.Engines)
 	return c
 }
 

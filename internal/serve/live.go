@@ -14,6 +14,7 @@ type Reloadable struct {
 	Limits   Limits
 	HoldOut  float64
 	Shadow   bool
+	Engines  []Engine // not to be modified; each has a name
 }
 
 // Live holds the present [Reloadable]. Ask it once for each request and not once for all. It is a [slog.Leveler] of the
@@ -45,7 +46,7 @@ func (l *Live) Level() slog.Level {
 }
 
 func (l *Live) store(c Config) {
-	l.now.Store(&Reloadable{LogLevel: c.LogLevel, Keys: slices.Clone(c.Keys), Limits: c.Limits, HoldOut: c.HoldOut, Shadow: c.Shadow})
+	l.now.Store(&Reloadable{LogLevel: c.LogLevel, Keys: slices.Clone(c.Keys), Limits: c.Limits, HoldOut: c.HoldOut, Shadow: c.Shadow, Engines: named(c.Engines)})
 }
 
 // takeOver returns c with those fields of next that need no restart, the names of those that differ, and the names of
@@ -53,6 +54,7 @@ func (l *Live) store(c Config) {
 func (c Config) takeOver(next Config) (taken Config, changed, restart []string) {
 	taken = c.clone()
 	taken.LogLevel, taken.Keys, taken.HoldOut, taken.Shadow = next.LogLevel, slices.Clone(next.Keys), next.HoldOut, next.Shadow
+	taken.Engines = slices.Clone(next.Engines)
 	taken.Limits, taken.Limits.HeaderBytes = next.Limits, c.Limits.HeaderBytes
 	if c.TLS.on() && next.TLS.on() {
 		taken.TLS.Cert, taken.TLS.Key = next.TLS.Cert, next.TLS.Key

@@ -39,10 +39,15 @@ func TestSampleConfiguration(t *testing.T) {
 	if err != nil {
 		t.Fatalf("%v in\n%s", err, text)
 	}
-	if len(got.Keys) != 2 || len(got.Prices) != 1 || got.TLS.Cert == "" || got.TLS.ClientCA == "" {
+	if len(got.Keys) != 2 || len(got.Prices) != 1 || len(got.Engines) != 1 || got.TLS.Cert == "" || got.TLS.ClientCA == "" {
 		t.Errorf("examples: %v", got)
 	}
-	got.Keys, got.Prices, got.TLS = nil, nil, serve.TLS{}
+	complete := got
+	complete.Currency = "USD"
+	if err := complete.Validate(); err != nil {
+		t.Errorf("examples: %v", err)
+	}
+	got.Keys, got.Prices, got.Engines, got.TLS = nil, nil, nil, serve.TLS{}
 	if diff := cmp.Diff(serve.Default(), got); diff != "" {
 		t.Errorf("not the defaults: %s", diff)
 	}
@@ -59,7 +64,7 @@ func allFields(t *testing.T, of reflect.Type, text string) {
 		switch {
 		case f.Type.Kind() == reflect.Struct:
 			allFields(t, f.Type, text)
-		case f.Type.Kind() == reflect.Slice:
+		case f.Type.Kind() == reflect.Slice && f.Type.Elem().Kind() == reflect.Struct:
 			allFields(t, f.Type.Elem(), text)
 		}
 	}

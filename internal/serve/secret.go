@@ -52,6 +52,11 @@ func (c Config) ReadSecrets() (Config, error) {
 			return c, err
 		}
 	}
+	for i := range c.Engines {
+		if err := readSecret(fmt.Sprintf("engines[%d].api_key", i), &c.Engines[i].APIKey, &c.Engines[i].APIKeyFile); err != nil {
+			return c, err
+		}
+	}
 	return c, nil
 }
 

@@ -66,11 +66,14 @@ func readFile(name string, base Config) (Config, error) {
 		return base, fmt.Errorf("%s: %w", name, err)
 	}
 	dir := filepath.Dir(name)
-	for _, path := range []*string{&c.CloudAPIKeyFile, &c.Trace.HeadersFile, &c.StateDir, &c.TLS.Cert, &c.TLS.Key, &c.TLS.ClientCA} {
+	for _, path := range []*string{&c.CloudAPIKeyFile, &c.Trace.HeadersFile, &c.StateDir, &c.Memory.Dir, &c.TLS.Cert, &c.TLS.Key, &c.TLS.ClientCA} {
 		*path = under(dir, *path)
 	}
 	for i := range c.Keys {
 		c.Keys[i].File = under(dir, c.Keys[i].File)
+	}
+	for i := range c.Engines {
+		c.Engines[i].APIKeyFile = under(dir, c.Engines[i].APIKeyFile)
 	}
 	return c, nil
 }

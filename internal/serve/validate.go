@@ -58,11 +58,13 @@ func (c Config) Validate() error {
 	} else if strings.EqualFold(h, "Authorization") || strings.EqualFold(h, "X-Api-Key") {
 		p.add("trust_tenant_header", h, "carries keys")
 	}
+	p.checkEngines(c.Engines)
 	p.checkKeys(c.Keys)
 	p.checkPrices(c)
 	p.checkNumbers(c)
 	p.checkTLS(c.TLS)
 	p.checkTrace(c.Trace)
+	p.checkMemory(c.Memory)
 	return errors.Join(p...)
 }
 
@@ -239,7 +241,7 @@ func (c Config) Warnings() []string {
 	if c.TrustTenantHeader != "" {
 		w = append(w, "trust_tenant_header "+c.TrustTenantHeader+": a client that is not behind a gateway can claim any tenant")
 	}
-	return w
+	return append(w, c.engineWarnings()...)
 }
 
 func loopback(address string) bool {

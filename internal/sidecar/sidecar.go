@@ -13,6 +13,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/ragpilot/ragpilot/contextpilot"
+	"github.com/ragpilot/ragpilot/internal/evictions"
 	"github.com/ragpilot/ragpilot/internal/figures"
 	"github.com/ragpilot/ragpilot/internal/httpapi"
 	"github.com/ragpilot/ragpilot/internal/orders"
@@ -43,10 +44,14 @@ type Options struct {
 type API struct {
 	main    *http.ServeMux
 	proxy   *proxy.Proxy
+	events  *evictions.Follower // nil: there is no engine to follow
 	figures *figures.Figures
 	board   *board
 	tracer  *tracing.Tracer
-	closers []func() error
+	log     *slog.Logger
+	// memories are nil if none are kept.
+	memories *keptMemories
+	closers  []func() error
 }
 
 // New makes an API. cfg has been validated.
@@ -68,7 +73,10 @@ func New(cfg serve.Config, o Options) (*API, error) {
 	if err != nil {
 		return nil, err
 	}
-	numbers, err := figures.New(money.figures(o.Registry))
+	a := &API{main: http.NewServeMux(), log: o.Log}
+	counted := money.figures(o.Registry)
+	counted.Caches = a.caches
+	numbers, err := figures.New(counted)
 	if err != nil {
 		return nil, err
 	}
@@ -82,12 +90,13 @@ func New(cfg serve.Config, o Options) (*API, error) {
 	if err := o.Registry.Register(newIndex(pilot.Stats)); err != nil {
 		return nil, fmt.Errorf("metrics of the index: %w", err)
 	}
-	a := &API{main: http.NewServeMux(), figures: numbers, board: newBoard(cfg, o.Live, pilot, numbers)}
+	a.figures, a.board = numbers, newBoard(cfg, o.Live, pilot, numbers)
 	a.board.expire = func() { a.proxy.Expire() }
 	index := httpapi.New(httpapi.Options{
 		Stateless: cfg.Stateless, CompatIncrementalOrder: cfg.CompatIncrementalOrder, MaxContexts: cfg.Limits.Contexts, MaxBlocks: cfg.Limits.Blocks, MaxTenants: cfg.Limits.Tenants,
-		OnReset: func(tenant string) { a.proxy.Forget(tenant, "") },
-		OnEvict: func(tenant string, ids []string) { a.proxy.Evicted(tenant, ids) },
+		OnReset:  func(tenant string) { a.proxy.Forget(tenant, "") },
+		OnEvict:  func(tenant string, ids []string) { a.proxy.Evicted(tenant, ids) },
+		OnShrunk: func(tenant, id string, tokens int) { a.proxy.Cut(tenant, id, tokens) },
 	})
 	if a.tracer, err = a.trace(cfg.Trace, o); err != nil {
 		return nil, err
@@ -110,7 +119,13 @@ func New(cfg serve.Config, o Options) (*API, error) {
 	if err := a.remember(cfg, o, &po); err != nil {
 		return nil, errors.Join(err, a.Close())
 	}
+	if err := a.followCaches(cfg, o, pilot, index, &po); err != nil {
+		return nil, errors.Join(err, a.Close())
+	}
 	if a.proxy, err = proxy.New(po); err != nil {
+		return nil, errors.Join(err, a.Close())
+	}
+	if err := a.keepMemories(cfg, o); err != nil {
 		return nil, errors.Join(err, a.Close())
 	}
 	a.main.Handle("/", index)
@@ -201,6 +216,16 @@ func (a *API) forget(w http.ResponseWriter, r *http.Request) {
 	tenant, session := r.FormValue("tenant"), r.FormValue("session")
 	w.Header().Set("Content-Type", "application/json")
 	known, texts := a.proxy.Forget(tenant, session), a.board.Forget(tenant, session)
+	if session == "" {
+		remembered, err := a.memories.forget(r.Context(), tenant)
+		if err != nil {
+			w.WriteHeader(http.StatusInternalServerError)
+			fmt.Fprintln(w, `{"detail":"Memories could not be forgotten; see the log"}`)
+			a.log.Error("memories could not be forgotten", "error", err)
+			return
+		}
+		known = known || remembered
+	}
 	if !known && texts == 0 {
 		w.WriteHeader(http.StatusNotFound)
 		fmt.Fprintln(w, `{"detail":"Nothing is known of it"}`)

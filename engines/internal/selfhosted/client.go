@@ -102,6 +102,15 @@ func (c *Client) TokenizeChat(ctx context.Context, messages []engines.Message) (
 	return c.tokens(ctx, chatQuestion(c.Chats.Model(), messages))
 }
 
+// TokenizeRequest returns the tokens of the prompt of a request's body.
+func (c *Client) TokenizeRequest(ctx context.Context, body []byte) ([]uint32, error) {
+	question, tokens, err := requestQuestion(body)
+	if err != nil || tokens != nil {
+		return tokens, err
+	}
+	return c.tokens(ctx, question)
+}
+
 func (c *Client) tokens(ctx context.Context, question []byte) ([]uint32, error) {
 	answer, err := c.Ask(ctx, http.MethodPost, "/tokenize", question)
 	if err != nil {
@@ -115,11 +124,13 @@ func (c *Client) Cleared() {
 	c.Chats.Report(contextpilot.Event{Kind: contextpilot.Cleared, Scope: c.Scope})
 }
 
-// Sink gives events to the subscribers, with the scope of this engine.
+// Sink gives events to the subscribers, with the scope of this engine where they have none.
 func (c *Client) Sink(events ...contextpilot.Event) {
 	scoped := make([]contextpilot.Event, len(events))
 	for i, event := range events {
-		event.Scope = c.Scope
+		if event.Scope == (contextpilot.Scope{}) {
+			event.Scope = c.Scope
+		}
 		scoped[i] = event
 	}
 	c.Chats.Report(scoped...)

@@ -36,6 +36,37 @@ func chatQuestion(model string, messages []engines.Message) []byte {
 	}{model, out})
 }
 
+// promptMembers are the members of a request on which its prompt's tokens depend. /tokenize takes them under the same names.
+var promptMembers = []string{
+	"model", "messages", "prompt", "tools", "chat_template", "chat_template_kwargs", "add_generation_prompt",
+	"continue_final_message", "add_special_tokens", "mm_processor_kwargs",
+}
+
+// requestQuestion is the body of /tokenize for a request's prompt, or the tokens themselves if the request has them.
+func requestQuestion(body []byte) (question []byte, tokens []uint32, err error) {
+	var members map[string]json.RawMessage
+	if err := json.Unmarshal(body, &members); err != nil {
+		return nil, nil, fmt.Errorf("body of a request: %w", err)
+	}
+	out := make(map[string]json.RawMessage, len(promptMembers))
+	for _, name := range promptMembers {
+		if v, ok := members[name]; ok {
+			out[name] = v
+		}
+	}
+	prompt, plain := out["prompt"]
+	if _, chat := out["messages"]; chat == plain {
+		return nil, nil, errors.New("body of a request: want messages or a prompt")
+	}
+	if plain && json.Unmarshal(prompt, new(string)) != nil {
+		if json.Unmarshal(prompt, &tokens) != nil || len(tokens) == 0 {
+			return nil, nil, errors.New("body of a request: the prompt is neither a text nor tokens")
+		}
+		return nil, tokens, nil
+	}
+	return encode(out), nil, nil
+}
+
 // parseTokens reads an answer of /tokenize.
 func parseTokens(answer []byte) ([]uint32, error) {
 	var a struct {

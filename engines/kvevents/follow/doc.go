@@ -9,6 +9,9 @@
 //	engine.Subscribe(pilot.Sink(scope))
 //	go engine.Follow(ctx, follower)
 //
+// A server with several ranks has a source for each (Config.Sources), and one with several tenants is told the scope of each prompt
+// ([Follower.PromptIn]).
+//
 // From then on the pilot hears of evictions per request, whichever of the engine's messages told of them. See package residency for
 // what is counted, and package kvevents for what happens when messages are lost.
 package follow

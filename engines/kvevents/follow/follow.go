@@ -12,18 +12,24 @@ import (
 
 // Config configures a [Follower].
 type Config struct {
-	// Source is the server's publisher. Required.
+	// Source is the server's publisher. Required, unless there are Sources.
 	Source kvevents.Source
+	// Sources are used instead of Source where there are several caches: one for each data-parallel rank of a server, see
+	// [kvevents.Ranks], or one for each server behind an address. A request is taken to be as resident as in the cache that
+	// holds most of it.
+	Sources []kvevents.Source
 	// Events are further settings of the subscriber; its Sources and Sink are set here.
 	Events kvevents.Config
-	// Residency are settings of the index; its Replica and OnUpdate are set here.
+	// Residency are settings of the index of each cache; Replica and OnUpdate are set here.
 	Residency residency.Config
 }
 
-// Follower follows one cache. Safe for concurrent use, but for Run, of which there is one.
+// Follower follows the caches of one server, or of several that nobody chooses between. Safe for concurrent use, but for Run, of
+// which there is one.
 type Follower struct {
-	sub   *kvevents.Subscriber
-	index *residency.Index
+	sub    *kvevents.Subscriber
+	group  *residency.Group
+	scopes *residency.Scopes
 
 	mu   sync.Mutex
 	sink func(...contextpilot.Event) // nil: Run has not begun, or has ended
@@ -31,27 +37,45 @@ type Follower struct {
 
 // New returns a Follower; [Follower.Run] connects it. Errors name the field of the subscriber's configuration.
 func New(cfg Config) (*Follower, error) {
-	if cfg.Source.Endpoint == "" {
-		return nil, errors.New("follow: Config.Source.Endpoint is empty")
+	if len(cfg.Sources) == 0 {
+		if cfg.Source.Endpoint == "" {
+			return nil, errors.New("follow: Config.Source.Endpoint is empty")
+		}
+		cfg.Sources = []kvevents.Source{cfg.Source}
 	}
-	f := &Follower{}
-	cfg.Residency.Replica, cfg.Residency.OnUpdate = cfg.Source.Name, f.report
-	f.index = residency.New(cfg.Residency)
-	cfg.Events.Sources = []kvevents.Source{cfg.Source}
-	cfg.Events.Sink = func(kvevents.Publisher) kvevents.Sink { return f.index }
+	f := &Follower{scopes: residency.NewScopes(cfg.Residency.MaxRequests)}
+	cfg.Residency.Replica, cfg.Residency.OnUpdate = cfg.Sources[0].Name, f.report
+	f.group = residency.NewGroup(cfg.Residency)
+	for _, s := range cfg.Sources {
+		if !s.Listen { // it has one publisher: prompts that come before it is met are not lost
+			f.group.Index(nameOf(kvevents.Publisher{Source: s.Name}))
+		}
+	}
+	cfg.Events.Sources = cfg.Sources
+	cfg.Events.Sink = func(p kvevents.Publisher) kvevents.Sink { return f.group.Index(nameOf(p)) }
 	var err error
 	f.sub, err = kvevents.New(cfg.Events)
 	return f, err
 }
 
+// nameOf names the cache of a publisher. Sources have one name for each rank.
+func nameOf(p kvevents.Publisher) string { return p.Source + "\x00" + p.Topic }
+
 // Prompt enters a request's prompt, in tokens as the server sees them. It may come before the request is sent or, where the
-// answer brings the tokens, after.
+// answer brings the tokens, after. Events about it have no scope: engines fill in their own.
 func (f *Follower) Prompt(id string, tokens []uint32, key residency.Key) {
+	f.PromptIn(contextpilot.Scope{}, id, tokens, key)
+}
+
+// PromptIn is Prompt for a server that has several tenants or models: events about the request name the scope that it was
+// planned in.
+func (f *Follower) PromptIn(scope contextpilot.Scope, id string, tokens []uint32, key residency.Key) {
 	ints := make([]int, len(tokens))
 	for i, t := range tokens {
 		ints[i] = int(t)
 	}
-	f.index.Register(id, ints, key)
+	f.scopes.Add(id, scope)
+	f.group.Register(id, ints, key)
 }
 
 // Answered takes what the engine says of its answers: a request can be reported as lost once it was Served. It is a sink for the engine's
@@ -59,13 +83,13 @@ func (f *Follower) Prompt(id string, tokens []uint32, key residency.Key) {
 func (f *Follower) Answered(events ...contextpilot.Event) {
 	for _, ev := range events {
 		if ev.Kind == contextpilot.Served {
-			f.index.Served(ev.Request)
+			f.group.Served(ev.Request)
 		}
 	}
 }
 
 // Aborted tells that a request ended without an answer.
-func (f *Follower) Aborted(id string) { f.index.Aborted(id) }
+func (f *Follower) Aborted(id string) { f.group.Aborted(id) }
 
 // Run follows the server until ctx ends, and gives sink what requests lost, in order, one call at a time. It is how engines take a
 // Follower for a source.
@@ -89,13 +113,19 @@ func (f *Follower) report(updates []residency.Update) {
 	f.mu.Lock()
 	sink := f.sink
 	f.mu.Unlock()
-	if sink != nil {
-		sink(residency.Events(contextpilot.Scope{}, updates)...)
+	if sink == nil {
+		return
+	}
+	if events := f.scopes.Events(updates); len(events) > 0 {
+		sink(events...)
 	}
 }
 
-// Index tells what is resident.
-func (f *Follower) Index() *residency.Index { return f.index }
+// Resident tells how much of a request is resident, see [residency.Group.Resident].
+func (f *Follower) Resident(id string) (tokens int, complete bool) { return f.group.Resident(id) }
+
+// Caches tells what is resident in each cache.
+func (f *Follower) Caches() *residency.Group { return f.group }
 
 // Status tells how complete the picture is, and what was missed.
 func (f *Follower) Status() []kvevents.Status { return f.sub.Status() }

@@ -14,10 +14,10 @@ import (
 	"github.com/ragpilot/ragpilot/contextpilot"
 	"github.com/ragpilot/ragpilot/engines/kvevents"
 	"github.com/ragpilot/ragpilot/engines/kvevents/follow"
-	"github.com/ragpilot/ragpilot/engines/kvevents/internal/fake"
 	"github.com/ragpilot/ragpilot/engines/kvevents/residency"
 	"github.com/ragpilot/ragpilot/engines/sglang"
 	"github.com/ragpilot/ragpilot/engines/vllm"
+	"github.com/ragpilot/ragpilot/internal/kvfake"
 )
 
 func TestMain(m *testing.M) {
@@ -34,7 +34,7 @@ var (
 func TestFollow(t *testing.T) {
 	dir := t.TempDir()
 	endpoint, replay := "ipc://"+filepath.Join(dir, "events"), "ipc://"+filepath.Join(dir, "replay")
-	engine := &fake.Engine{Topic: "kv@a@m"}
+	engine := &kvfake.Engine{Topic: "kv@a@m"}
 	if err := engine.Start(endpoint, replay); err != nil {
 		t.Fatal(err)
 	}
@@ -78,12 +78,12 @@ func TestFollow(t *testing.T) {
 	}
 	hashes := []kvevents.Hash{kvevents.Uint(1), kvevents.Uint(2), kvevents.Uint(3)}
 	f.Prompt("a", tokens, residency.Key{})
-	engine.Publish(fake.Payload(fake.Map, 1, 0, kvevents.Event{Kind: kvevents.Stored, Hashes: hashes, Tokens: ints, BlockSize: 16}))
-	wait("all of it is resident", func() bool { n, _ := f.Index().Resident("a"); return n == 48 })
+	engine.Publish(kvfake.Payload(kvfake.Map, 1, 0, kvevents.Event{Kind: kvevents.Stored, Hashes: hashes, Tokens: ints, BlockSize: 16}))
+	wait("all of it is resident", func() bool { n, _ := f.Resident("a"); return n == 48 })
 	f.Answered(contextpilot.Event{Kind: contextpilot.Served, Request: "a"})
-	engine.Publish(fake.Payload(fake.Map, 2, 0, kvevents.Event{Kind: kvevents.Removed, Hashes: hashes[2:]}))
+	engine.Publish(kvfake.Payload(kvfake.Map, 2, 0, kvevents.Event{Kind: kvevents.Removed, Hashes: hashes[2:]}))
 	wait("the pilot is told", func() bool { return said() == "shrunk a 32" })
-	engine.Publish(fake.Payload(fake.Map, 3, 0, kvevents.Event{Kind: kvevents.Removed, Hashes: hashes[:2]}))
+	engine.Publish(kvfake.Payload(kvfake.Map, 3, 0, kvevents.Event{Kind: kvevents.Removed, Hashes: hashes[:2]}))
 	wait("the pilot is told", func() bool { return strings.HasSuffix(said(), "gone a 0") })
 
 	cancel()
@@ -107,7 +107,74 @@ func Example() {
 		panic(err)
 	}
 	follower.Prompt("request-1", []uint32{1, 2, 3}, residency.Key{})
-	tokens, complete := follower.Index().Resident("request-1")
+	tokens, complete := follower.Resident("request-1")
 	fmt.Println(tokens, complete)
 	// Output: 0 false
+}
+
+// Two ranks of a server with two tenants: a request is lost when no rank has any of it, and its own tenant is told.
+func TestFollowRanksAndTenants(t *testing.T) {
+	dir := t.TempDir()
+	var sources []kvevents.Source
+	var ranks []*kvfake.Engine
+	for _, name := range []string{"dp0", "dp1"} {
+		s := kvevents.Source{Name: name, Endpoint: "ipc://" + filepath.Join(dir, name), Replay: "ipc://" + filepath.Join(dir, name+"r"), Rank: kvevents.AnyRank}
+		e := &kvfake.Engine{Topic: "kv"}
+		if err := e.Start(s.Endpoint, s.Replay); err != nil {
+			t.Fatal(err)
+		}
+		defer e.Stop()
+		sources, ranks = append(sources, s), append(ranks, e)
+	}
+	f, err := follow.New(follow.Config{Sources: sources})
+	if err != nil {
+		t.Fatal(err)
+	}
+	told := make(chan contextpilot.Event, 16)
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() {
+		ended <- f.Run(ctx, func(events ...contextpilot.Event) {
+			for _, ev := range events {
+				told <- ev
+			}
+		})
+	}()
+	tokens := make([]uint32, 32)
+	ints := make([]int, len(tokens))
+	stored := kvevents.Event{Kind: kvevents.Stored, Hashes: []kvevents.Hash{kvevents.Uint(1), kvevents.Uint(2)}, Tokens: ints, BlockSize: 16}
+	removed := kvevents.Event{Kind: kvevents.Removed, Hashes: stored.Hashes}
+	red := contextpilot.Scope{Tenant: "red"}
+	f.PromptIn(red, "1", tokens, residency.Key{})
+	f.PromptIn(contextpilot.Scope{Tenant: "blue"}, "2", tokens, residency.Key{Salt: "blue"}) // whose blocks are others
+	for _, e := range ranks {
+		e.Publish(kvfake.Payload(kvfake.Map, 1, 0, stored))
+	}
+	for end := time.Now().Add(20 * time.Second); ; time.Sleep(time.Millisecond) {
+		if all := f.Caches().Stats(); len(all) == 2 && all[0].Hashes == 2 && all[1].Hashes == 2 {
+			break
+		}
+		if time.Now().After(end) {
+			t.Fatal("not stored: ", f.Status())
+		}
+	}
+	f.Answered(contextpilot.Event{Kind: contextpilot.Served, Request: "1"}, contextpilot.Event{Kind: contextpilot.Served, Request: "2"})
+	for i, want := range []contextpilot.Event{
+		{Kind: contextpilot.Shrunk, Scope: red, Request: "1", Tokens: 32},
+		{Kind: contextpilot.Gone, Scope: red, Request: "1"},
+	} {
+		ranks[i].Publish(kvfake.Payload(kvfake.Map, 2, 0, removed))
+		select {
+		case got := <-told:
+			if got != want {
+				t.Errorf("told %+v, want %+v", got, want)
+			}
+		case <-time.After(20 * time.Second):
+			t.Fatal("nothing was told")
+		}
+	}
+	cancel()
+	if err := <-ended; err != nil && ctx.Err() == nil {
+		t.Error(err)
+	}
 }

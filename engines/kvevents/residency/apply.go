@@ -38,10 +38,14 @@ func (x *Index) event(ev *kvevents.Event) {
 	x.stats.Events++
 	if ev.Kind == kvevents.Cleared {
 		x.settle()
-		if x.rebuilds { // of old
+		switch {
+		case x.rebuilds: // of old
 			x.rebuild()
-		} else {
+		case x.reached || len(x.entries) > 0:
 			x.clear(kvevents.EngineCleared)
+		default: // from before we came: there is nothing that it could take back, and nobody need hear of it
+			x.clear(kvevents.EngineCleared)
+			x.pending = x.pending[:len(x.pending)-1]
 		}
 		return
 	}
@@ -212,11 +216,13 @@ const oddPages = 16
 // learn takes from an event how the engine cuts prompts.
 func (x *Index) learn(g geometry) {
 	now := *x.geo.Load()
+	assumed := x.assumed
+	x.assumed = false
 	if now == g {
 		x.odd = 0
 		return
 	}
-	if x.odd++; g.size < now.size && x.odd < oddPages {
+	if x.odd++; g.size < now.size && x.odd < oddPages && !assumed {
 		return
 	}
 	x.odd = 0

@@ -23,6 +23,7 @@ func (x *Index) Clear(cause kvevents.Cause) {
 func (x *Index) Complete(ok bool) {
 	x.mu.Lock()
 	x.complete = ok
+	x.reached = x.reached || ok
 	if x.rebuilds {
 		x.rebuilt()
 	}

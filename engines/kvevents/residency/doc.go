@@ -14,8 +14,9 @@
 //	…                                                    // send it
 //	index.Served(plan.RequestID)                         // or Aborted
 //
-// One Index is one cache: of one engine, or of one data-parallel rank of it. A request that may go to several ranks is
-// registered with the one that it is pinned to.
+// One Index is one cache: of one engine, or of one data-parallel rank of it. A request that is pinned to
+// one rank is registered with that one's; where nobody says which rank or engine serves it, [Group] joins them. [Scopes] gives each
+// update the scope of its request, where one cache has several tenants.
 //
 // Tokens are those that the engine sees, after its chat template: ask it (prompt_token_ids in its answers, or its
 // tokenize endpoint). If they are not, no block ever matches; [Stats.Mismatch] says so.

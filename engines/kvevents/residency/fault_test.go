@@ -11,8 +11,8 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/ragpilot/ragpilot/engines/kvevents"
-	"github.com/ragpilot/ragpilot/engines/kvevents/internal/fake"
 	"github.com/ragpilot/ragpilot/engines/kvevents/residency"
+	"github.com/ragpilot/ragpilot/internal/kvfake"
 )
 
 var rigs int // made so far: each has sockets of its own
@@ -21,7 +21,7 @@ var rigs int // made so far: each has sockets of its own
 type rig struct {
 	*cache
 	t      *rapid.T
-	engine *fake.Engine
+	engine *kvfake.Engine
 	index  *residency.Index
 	sub    *kvevents.Subscriber
 	stop   func() error
@@ -35,7 +35,7 @@ type rig struct {
 func newRig(t *rapid.T, dir string, replay bool) *rig {
 	rigs++
 	r := &rig{
-		cache: newCache(), t: t, engine: &fake.Engine{}, index: residency.New(residency.Config{}),
+		cache: newCache(), t: t, engine: &kvfake.Engine{}, index: residency.New(residency.Config{}),
 		endpoint: fmt.Sprintf("ipc://%s/e%d", dir, rigs),
 	}
 	if replay {
@@ -80,7 +80,7 @@ func (r *rig) await(what string, ok func() bool) {
 // processes do not send the same bytes.
 func (r *rig) payload() []byte {
 	r.clock--
-	p := fake.Payload(fake.Form(len(r.sent)%2), r.clock, 0, r.events...)
+	p := kvfake.Payload(kvfake.Form(len(r.sent)%2), r.clock, 0, r.events...)
 	r.events = nil
 	r.sent = append(r.sent, p)
 	return p
@@ -162,7 +162,7 @@ func (r *rig) fault(kinds []string) {
 		p[0] ^= 0xff
 		r.engine.Send(n, p)
 	case "wrong rank":
-		lie := fake.Payload(fake.Map, 1, 7, kvevents.Event{Kind: kvevents.Cleared})
+		lie := kvfake.Payload(kvfake.Map, 1, 7, kvevents.Event{Kind: kvevents.Cleared})
 		r.engine.Send(uint64(rapid.IntRange(0, len(r.sent)+3).Draw(r.t, "number")), lie)
 		r.publish()
 	case "frames":
@@ -185,7 +185,7 @@ func (r *rig) fault(kinds []string) {
 		for range rapid.IntRange(0, 9).Draw(r.t, "shift") {
 			r.hash(fmt.Sprint("shift", len(r.names)))
 		}
-		r.engine = &fake.Engine{}
+		r.engine = &kvfake.Engine{}
 		r.start()
 		r.await("a subscription", r.engine.Subscribers)
 	}

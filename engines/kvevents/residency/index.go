@@ -33,6 +33,9 @@ type Config struct {
 	// Unseen is how many requests must have been answered in a row, without a block of theirs being stored, for
 	// [Stats.Mismatch].
 	Unseen int
+	// BlockSize is how many tokens a block is taken to have until an event tells; 0: requests wait for that with their
+	// tokens. A wrong one costs the requests that were registered before the first event.
+	BlockSize int
 }
 
 func (c Config) withDefaults() Config {
@@ -65,6 +68,8 @@ type Index struct {
 	broken   bool // says what it sent
 	rebuilds bool // the history is asked for once more: no updates until it is there
 	foreign  bool // group 0 is not of a kind that prefixes can be read from
+	assumed  bool // the geometry is Config.BlockSize: no event has told it yet
+	reached  bool // everything was there, once
 	odd      int  // events in a row whose blocks are smaller
 	waiting  int  // requests with a prompt
 	unseen   int
@@ -94,7 +99,8 @@ func New(cfg Config) *Index {
 		entries: make(map[kvevents.Hash]entry), tiers: newTiers(), orphans: newOrphans(),
 	}
 	x.chain.seed = x.seed
-	x.geo.Store(&geometry{})
+	x.geo.Store(&geometry{size: max(cfg.BlockSize, 0)})
+	x.assumed = cfg.BlockSize > 0
 	return x
 }
 

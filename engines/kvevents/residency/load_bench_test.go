@@ -10,8 +10,8 @@ import (
 
 	"github.com/ragpilot/ragpilot/contextpilot"
 	"github.com/ragpilot/ragpilot/engines/kvevents"
-	"github.com/ragpilot/ragpilot/engines/kvevents/internal/fake"
 	"github.com/ragpilot/ragpilot/engines/kvevents/residency"
+	"github.com/ragpilot/ragpilot/internal/kvfake"
 )
 
 // BenchmarkPlanUnderEvents plans requests of 15 blocks and registers their 1,500 tokens, one after the other, while a
@@ -40,7 +40,7 @@ func planUnderEvents(b *testing.B, rate int) {
 	observe := pilot.Sink(contextpilot.Scope{})
 	x := residency.New(residency.Config{OnUpdate: func(us []residency.Update) { observe(residency.Events(contextpilot.Scope{}, us)...) }})
 	e := newEngine(16, residentBlocks)
-	source := &fake.Engine{}
+	source := &kvfake.Engine{}
 	if err := source.Start(endpoint, ""); err != nil {
 		b.Fatal(err)
 	}
@@ -61,7 +61,7 @@ func planUnderEvents(b *testing.B, rate int) {
 	if rate > 0 {
 		for range batchesAhead {
 			evs := e.serve(e.prompt())
-			payloads = append(payloads, fake.Payload(fake.Map, 1, 0, evs...))
+			payloads = append(payloads, kvfake.Payload(kvfake.Map, 1, 0, evs...))
 			events = append(events, len(evs))
 		}
 	}
@@ -118,7 +118,7 @@ func applied(sub *kvevents.Subscriber) uint64 {
 }
 
 // pace publishes until ctx ends or all is published.
-func pace(ctx context.Context, source *fake.Engine, payloads [][]byte, events []int, rate int) {
+func pace(ctx context.Context, source *kvfake.Engine, payloads [][]byte, events []int, rate int) {
 	began, sent := time.Now(), 0
 	for i, p := range payloads {
 		due := time.Duration(float64(sent) / float64(rate) * float64(time.Second))

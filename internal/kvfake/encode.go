@@ -1,4 +1,4 @@
-package fake
+package kvfake
 
 import (
 	"strconv"
@@ -122,7 +122,7 @@ func appendHash(b []byte, h kvevents.Hash) []byte {
 	}
 	v, err := strconv.ParseUint(s, 10, 64)
 	if err != nil {
-		panic("fake: hash " + s + " is not a number")
+		panic("kvfake: hash " + s + " is not a number")
 	}
 	return msgp.AppendUint64(b, v)
 }

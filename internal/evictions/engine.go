@@ -1,0 +1,213 @@
+package evictions
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/ragpilot/ragpilot/engines/kvevents"
+	"github.com/ragpilot/ragpilot/internal/serve"
+)
+
+// engine is one engine that is followed.
+type engine struct {
+	f      *Follower
+	fleet  *fleet // set before run
+	cfg    serve.Engine
+	server server
+	log    *slog.Logger
+	found  atomic.Pointer[features]
+	again  chan struct{} // it may be another process: look once more
+
+	mu   sync.Mutex // guards what follows
+	sub  *kvevents.Subscriber
+	at   map[string]kvevents.Source // by name
+	free map[string]string          // names of caches of sources that wait for their first publisher
+	bad  bool                       // the tokenizer has failed, and the log says so
+}
+
+func newEngine(cfg serve.Engine, f *Follower) (*engine, error) {
+	cfg.URL = cmp.Or(cfg.URL, f.opt.BaseURL)
+	server, err := newServer(cfg, f.client)
+	if err != nil {
+		return nil, err
+	}
+	return &engine{f: f, cfg: cfg, server: server, log: f.opt.Log.With("engine", cfg.Name), again: make(chan struct{}, 1)}, nil
+}
+
+// features are those that were found last.
+func (e *engine) features() features {
+	if f := e.found.Load(); f != nil {
+		return *f
+	}
+	return features{}
+}
+
+// run follows the engine until ctx ends.
+func (e *engine) run(ctx context.Context) {
+	var own sync.WaitGroup
+	defer own.Wait()
+	own.Go(func() { e.detect(ctx) })
+	own.Go(func() { e.watch(ctx) })
+	wait := firstWait
+	for ctx.Err() == nil {
+		if err := e.subscribe(ctx); err != nil && ctx.Err() == nil {
+			e.log.Warn("cache events cannot be followed", "error", err)
+		}
+		sleep(ctx, wait)
+		wait = min(2*wait, longWait)
+	}
+}
+
+// Waits between attempts double from the first to the longest.
+const (
+	firstWait = time.Second
+	longWait  = 30 * time.Second
+)
+
+func sleep(ctx context.Context, d time.Duration) {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+	case <-t.C:
+	}
+}
+
+// detect finds out what the engine can do, until it answers, and again when it may be another process.
+func (e *engine) detect(ctx context.Context) {
+	wait := firstWait
+	told := false
+	for ctx.Err() == nil {
+		found, err := e.server.detect(ctx)
+		if err != nil {
+			if !told && ctx.Err() == nil {
+				told = true
+				e.log.Info("the engine cannot be asked what it can do, trying again", "error", err)
+			}
+			sleep(ctx, wait)
+			wait = min(2*wait, longWait)
+			continue
+		}
+		wait, told = firstWait, false
+		e.use(found)
+		select {
+		case <-ctx.Done():
+		case <-e.again:
+		}
+	}
+}
+
+// use takes over what was found.
+func (e *engine) use(found features) {
+	switch e.cfg.PromptTokens {
+	case "answer":
+		found.tokenize = false
+	case "tokenize":
+		found.answer = false
+	}
+	before := e.found.Swap(&found)
+	if before != nil && before.version == found.version {
+		return
+	}
+	how := "none: what requests have lost is not known"
+	switch {
+	case found.answer:
+		how = "in answers"
+	case found.tokenize:
+		how = "from the tokenizer"
+	}
+	e.log.Info("engine", "kind", e.cfg.Kind, "version", found.version, "prompt_tokens", how)
+	if found.cacheOff {
+		e.log.Warn("the engine's prefix cache is switched off: nothing is reused")
+	}
+}
+
+// failed is told that the tokenizer did not answer. The log says it once in a row.
+func (e *engine) failed(err error) {
+	e.mu.Lock()
+	first := !e.bad
+	e.bad = true
+	e.mu.Unlock()
+	if first && !errors.Is(err, context.Canceled) {
+		e.log.Warn("the engine's tokenizer does not tell a prompt's tokens", "error", err)
+	}
+}
+
+// sources are where the engine publishes, each with a name of its own.
+func (e *engine) sources(ctx context.Context) ([]kvevents.Source, error) {
+	if e.cfg.Events != serve.AutoEvents {
+		return e.cfg.Sources()
+	}
+	list, err := e.server.sources(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("the engine does not say where it publishes: %w", err)
+	}
+	if len(list) == 0 {
+		return nil, errors.New("the engine says that it publishes no events")
+	}
+	for i := range list {
+		list[i].Name = e.cfg.Name
+		if len(list) > 1 {
+			list[i].Name = fmt.Sprintf("%s/dp%d", e.cfg.Name, list[i].Rank)
+		} else {
+			list[i].Rank = kvevents.AnyRank
+		}
+		if e.cfg.Topic != "" {
+			list[i].Topic = e.cfg.Topic
+		}
+	}
+	return list, nil
+}
+
+// subscribe follows the engine's events until ctx ends, or something is wrong with where they are.
+func (e *engine) subscribe(ctx context.Context) error {
+	list, err := e.sources(ctx)
+	if err != nil {
+		return err
+	}
+	at, free := make(map[string]kvevents.Source, len(list)), make(map[string]string, len(list))
+	for _, s := range list {
+		at[s.Name], free[s.Name] = s, s.Name
+		e.fleet.group.Index(s.Name) // before the first prompt
+	}
+	sub, err := kvevents.New(kvevents.Config{
+		Sources: list, Sink: func(p kvevents.Publisher) kvevents.Sink { return e.fleet.group.Index(e.cache(p)) },
+		StartTime: func(ctx context.Context, _ kvevents.Publisher) (float64, error) { return e.server.started(ctx) },
+	})
+	if err != nil {
+		return err
+	}
+	e.mu.Lock()
+	e.sub, e.at, e.free = sub, at, free
+	e.mu.Unlock()
+	return sub.Run(ctx)
+}
+
+// cache names the cache of a publisher. The first one of a source has the source's name: prompts that came before its first
+// message are known to it.
+func (e *engine) cache(p kvevents.Publisher) string {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if name, ok := e.free[p.Source]; ok {
+		delete(e.free, p.Source)
+		return name
+	}
+	return p.Source + "\x00" + p.Topic
+}
+
+// status returns what is known of the engine's publishers, and where they are.
+func (e *engine) status() ([]kvevents.Status, map[string]kvevents.Source) {
+	e.mu.Lock()
+	sub, at := e.sub, e.at
+	e.mu.Unlock()
+	if sub == nil {
+		return nil, nil
+	}
+	return sub.Status(), at
+}

@@ -1,0 +1,126 @@
+package proxy
+
+import (
+	"net/http"
+
+	"github.com/ragpilot/ragpilot/contextpilot"
+)
+
+// Caches follows what engines say of their caches, and is told which prompts they are sent. It is called concurrently and
+// waits for nobody.
+type Caches interface {
+	// Follows tells whether prompts to a model are followed at all.
+	Follows(model string) bool
+	// Follow is told of a prompt that is about to be sent. Nil: it is not followed.
+	Follow(Prompt) Followed
+}
+
+// Followed is one prompt on its way. Its methods are called in this order, those of an answer that never came left out.
+type Followed interface {
+	// Sent returns what the request must have besides: members of its body that it does not have, "" for none, and headers.
+	Sent() (member, value string, header http.Header)
+	// Answer is given the answer, and may take out of its body what only Sent has asked for.
+	Answer(*http.Response)
+	// Ended tells whether the engine has computed the prompt, as far as anybody knows.
+	Ended(computed bool)
+}
+
+// Prompt is a prompt whose way in engines' caches is to be followed.
+type Prompt struct {
+	ID            string // unique in its tenant
+	Tenant, Model string
+	Path          string // one of the proxy's own
+	Body          []byte // as it is sent; not to be kept or changed
+	Indexed       bool   // the index endpoints know it by its ID
+	Passes        bool   // its answer passes here: false for one that a gateway forwards
+	Size          int    // bytes of Body in which the prompt stands
+	Parts         []Part // what the pilot's index has of it
+}
+
+// Part is a run of documents in a prompt.
+type Part struct {
+	Scope         contextpilot.Scope
+	ID            string // in the pilot's index
+	Start, Length int    // bytes of the body
+	Tokens        int    // by the pilot's count
+}
+
+// Lost tells that nothing of a part is in any cache any more.
+func (p *Proxy) Lost(scope contextpilot.Scope, id string) {
+	p.mu.Lock()
+	p.scopes.Delete(id)
+	p.mu.Unlock()
+	p.gone(scope, id)
+}
+
+// Shrunk tells that of a part only the first tokens are left, by the pilot's count.
+func (p *Proxy) Shrunk(scope contextpilot.Scope, id string, tokens int) {
+	p.opt.Pilot.Observe(contextpilot.Event{Kind: contextpilot.Shrunk, Scope: scope, Request: id, Tokens: tokens})
+}
+
+// Cut takes the ID of a tenant's request of which the engine reports that only the first tokens are cached. Where the
+// documents begin in the engine's count is not known: what stands in front of them is taken for a part of them.
+func (p *Proxy) Cut(tenant, id string, tokens int) {
+	p.mu.Lock()
+	scope, ok := p.scopes.Get(id)
+	p.mu.Unlock()
+	if ok && scope.Tenant == tenant {
+		p.Shrunk(scope, id, tokens)
+	}
+}
+
+// follow has a prompt followed in the engine's caches, if anything is to be learned of it. Held-out requests and those of
+// shadow mode stay as they came.
+func (x *exchange) follow(passes bool) {
+	if x.p.opt.Caches == nil || x.dialect != openAI || x.heldOut || x.result.Shadow || len(x.planned) == 0 && x.id == "" || !x.p.opt.Caches.Follows(x.model) {
+		return
+	}
+	pr := Prompt{
+		ID: x.id, Tenant: x.tenant, Model: x.model, Path: x.r.URL.Path, Body: x.send, Indexed: x.id != "", Passes: passes, Size: len(x.send),
+		Parts: make([]Part, len(x.planned)),
+	}
+	for i, pl := range x.planned {
+		pr.Parts[i] = Part{Scope: pl.scope, ID: pl.id, Start: pl.start, Length: pl.length, Tokens: pl.tokens}
+	}
+	if pr.ID == "" {
+		pr.ID = x.planned[0].id
+	}
+	if x.followed = x.p.opt.Caches.Follow(pr); x.followed == nil {
+		return
+	}
+	if member, value, header := x.followed.Sent(); member != "" {
+		x.send = addRaw(x.send, member, []byte(value))
+		x.header = header
+	}
+}
+
+// followed has a plain completion followed, and returns what is to be sent.
+func (p *Proxy) followed(r *http.Request, body []byte, header http.Header, pr Prompt) ([]byte, http.Header, Followed) {
+	pr.Path, pr.Body, pr.Passes, pr.Size = r.URL.Path, body, true, len(body)
+	f := p.opt.Caches.Follow(pr)
+	if f == nil {
+		return body, header, nil
+	}
+	if member, value, own := f.Sent(); member != "" {
+		return addRaw(body, member, []byte(value)), own, f
+	}
+	return body, header, f
+}
+
+// headers are those that go upstream instead of the client's.
+func (x *exchange) headers() http.Header {
+	if x.header != nil {
+		return x.header
+	}
+	return x.p.credentials(x.r)
+}
+
+// place notes where the documents that were planned last stand in the body. Escapes are taken to be spread evenly.
+func (x *exchange) place(at, length int, value, prefix, suffix string) {
+	if len(x.planned) == 0 || len(value) == 0 {
+		return
+	}
+	pl := &x.planned[len(x.planned)-1]
+	pl.start = at + length*len(prefix)/len(value)
+	pl.length = length * max(len(value)-len(prefix)-len(suffix), 0) / len(value)
+}

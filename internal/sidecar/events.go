@@ -1,0 +1,54 @@
+package sidecar
+
+import (
+	"context"
+	"slices"
+
+	"github.com/ragpilot/ragpilot/contextpilot"
+	"github.com/ragpilot/ragpilot/internal/evictions"
+	"github.com/ragpilot/ragpilot/internal/httpapi"
+	"github.com/ragpilot/ragpilot/internal/proxy"
+	"github.com/ragpilot/ragpilot/internal/serve"
+)
+
+// followCaches has the engines' cache events followed, once [API.Run] runs. A provider has none.
+func (a *API) followCaches(cfg serve.Config, o Options, pilot *contextpilot.Pilot, index *httpapi.API, po *proxy.Options) (err error) {
+	if cfg.CloudProvider != "" {
+		return nil
+	}
+	a.events, err = evictions.New(evictions.Options{
+		Engines: func() []serve.Engine { return o.Live.Load().Engines }, BaseURL: cfg.InferAPIURL, Log: o.Log, Registry: o.Registry,
+		Lost:    func(scope contextpilot.Scope, id string) { a.proxy.Lost(scope, id) },
+		Shrunk:  func(scope contextpilot.Scope, id string, tokens int) { a.proxy.Shrunk(scope, id, tokens) },
+		Indexed: func(tenant, id string) { index.Evicted(tenant, id) },
+		Cleared: func(models []string) { cleared(pilot, models) },
+	})
+	if err == nil {
+		po.Caches = a.events
+	}
+	return err
+}
+
+// cleared empties the index of all prompts to some models (none: all), whosever they are: their engines hold nothing.
+func cleared(pilot *contextpilot.Pilot, models []string) {
+	for _, scope := range pilot.Scopes() {
+		if len(models) == 0 || slices.Contains(models, scope.Model) {
+			pilot.Observe(contextpilot.Event{Kind: contextpilot.Cleared, Scope: scope})
+		}
+	}
+}
+
+// Run follows the engines' cache events until ctx ends. Without it the API answers all the same.
+func (a *API) Run(ctx context.Context) {
+	if a.events != nil {
+		a.events.Run(ctx)
+	}
+}
+
+// caches is what is known of the engines' cache events; nil: none are followed.
+func (a *API) caches() *evictions.Snapshot {
+	if a.events == nil {
+		return nil
+	}
+	return a.events.Snapshot()
+}

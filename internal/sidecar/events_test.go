@@ -1,0 +1,454 @@
+package sidecar_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/ragpilot/ragpilot/internal/evictions"
+	"github.com/ragpilot/ragpilot/internal/serve"
+	"github.com/ragpilot/ragpilot/internal/sidecar"
+	"github.com/ragpilot/ragpilot/internal/tenant"
+	"github.com/ragpilot/ragpilot/internal/ui"
+)
+
+// followed is a sidecar in front of a fake engine whose events it follows.
+type followed struct {
+	engine *kvEngine
+	api    *sidecar.API
+	admin  *http.ServeMux
+	log    *logged
+}
+
+// logged keeps a log.
+type logged struct {
+	mu   sync.Mutex
+	text strings.Builder
+}
+
+func (l *logged) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.Write(p)
+}
+
+func (l *logged) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.String()
+}
+
+// follow starts one; engines are those of the settings, with the fake's addresses in place of E and R.
+func follow(t testing.TB, e *kvEngine, live *serve.Live, engines ...serve.Engine) *followed {
+	t.Helper()
+	cfg := serve.Default()
+	cfg.InferAPIURL, cfg.Engines = e.URL, engines
+	if live == nil {
+		live = serve.NewLive(cfg)
+	}
+	f := &followed{engine: e, admin: http.NewServeMux(), log: new(logged)}
+	var err error
+	if f.api, err = sidecar.New(cfg, sidecar.Options{Live: live, Log: slog.New(slog.NewTextHandler(f.log, nil))}); err != nil {
+		t.Fatal(err)
+	}
+	f.api.Admin(f.admin)
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		f.api.Run(ctx)
+	}()
+	t.Cleanup(func() {
+		cancel()
+		<-ended
+		_ = f.api.Close()
+	})
+	return f
+}
+
+// vllmAt is the engine of most tests.
+func vllmAt(e *kvEngine) serve.Engine {
+	return serve.Engine{Kind: "vllm", Events: e.events, Replay: e.replay}
+}
+
+// ready waits until the engine's events are followed and it was asked what it can do.
+func (f *followed) ready(t testing.TB) {
+	t.Helper()
+	await(t, "events are followed", func() bool {
+		c := f.caches()
+		return c != nil && len(c.Sources) > 0 && c.Sources[0].Complete && c.Sources[0].Version != ""
+	})
+}
+
+func await(t testing.TB, what string, ok func() bool) {
+	t.Helper()
+	for end := time.Now().Add(30 * time.Second); !ok(); time.Sleep(2 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatal("not so: ", what)
+		}
+	}
+}
+
+func (f *followed) caches() *evictions.Snapshot {
+	w := httptest.NewRecorder()
+	f.admin.ServeHTTP(w, httptest.NewRequestWithContext(context.Background(), http.MethodGet, "/figures", http.NoBody))
+	var out struct{ Caches *evictions.Snapshot }
+	if err := json.Unmarshal(w.Body.Bytes(), &out); err != nil {
+		return nil
+	}
+	return out.Caches
+}
+
+// index returns live prompts and tokens by tenant.
+func (f *followed) index(t testing.TB) map[string][2]int {
+	t.Helper()
+	w := httptest.NewRecorder()
+	r := httptest.NewRequestWithContext(context.Background(), http.MethodGet, "/ui/data.json", http.NoBody)
+	r.Host = "localhost"
+	f.admin.ServeHTTP(w, r)
+	var data ui.Data
+	if err := json.Unmarshal(w.Body.Bytes(), &data); err != nil {
+		t.Fatalf("%v: %s", err, w.Body)
+	}
+	out := map[string][2]int{}
+	for _, e := range data.Engines {
+		now := out[e.Tenant]
+		out[e.Tenant] = [2]int{now[0] + *e.Live, now[1] + *e.Tokens}
+	}
+	return out
+}
+
+// ask sends a body for a tenant and returns the answer.
+func (f *followed) ask(t testing.TB, name, path, body string, header ...string) string {
+	t.Helper()
+	w := httptest.NewRecorder()
+	r := httptest.NewRequestWithContext(context.Background(), http.MethodPost, path, strings.NewReader(body))
+	r.Header.Set("Content-Type", "application/json")
+	for i := 0; i+1 < len(header); i += 2 {
+		r.Header.Set(header[i], header[i+1])
+	}
+	f.api.ServeHTTP(w, r.WithContext(tenant.With(r.Context(), name)))
+	if w.Code != http.StatusOK {
+		t.Fatalf("%s: %d %s", path, w.Code, w.Body)
+	}
+	return w.Body.String()
+}
+
+// chatOf is a question behind documents, four of 400 bytes, that have a word in them; more is added to the body.
+func chatOf(word, more string) string {
+	var docs strings.Builder
+	for i := range 4 {
+		fmt.Fprintf(&docs, "<document>%s</document>", strings.Repeat(fmt.Sprintf("%s%d ", word, i), 400/(len(word)+2)))
+	}
+	text, _ := json.Marshal("Answer.\n<documents>" + docs.String() + "</documents>")
+	return fmt.Sprintf(`{"model":"m","messages":[{"role":"system","content":%s},{"role":"user","content":"why?"}]%s}`, text, more)
+}
+
+const chatPath = "/v1/chat/completions"
+
+// What the engine evicts leaves the index: a part of a prompt first, then all of it; and other tenants' prompts stay.
+func TestEventsReachTheIndex(t *testing.T) {
+	for name, way := range map[string]struct {
+		tokens, more string
+		old          bool
+	}{
+		"tokens in the answer":     {"", "", false},
+		"tokens in a stream":       {"", `,"stream":true`, false},
+		"tokens of the tokenizer":  {"tokenize", "", false},
+		"an older release":         {"", "", true},
+		"streams of such a one":    {"", `,"stream":true`, true},
+		"the client wants them":    {"", `,"return_token_ids":true`, false},
+		"the client refuses them":  {"", `,"return_token_ids":false`, false},
+		"a salt of the client's":   {"", `,"cache_salt":"s"`, false},
+		"both":                     {"tokenize", `,"stream":true,"cache_salt":"s"`, false},
+		"a request with an ID":     {"", `,"rid":"mine"`, false},
+		"an adapter of the model":  {"", `,"model2":0`, false},
+		"a second one of the same": {"answer", "", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			e := newKVEngine(t)
+			e.old = way.old
+			e.publish(t)
+			cfg := vllmAt(e)
+			cfg.PromptTokens = way.tokens
+			f := follow(t, e, nil, cfg)
+			f.ready(t)
+			body := func(word string) string {
+				b := chatOf(word, way.more)
+				if strings.Contains(way.more, "model2") {
+					b = strings.Replace(b, `"model":"m"`, `"model":"lora"`, 1)
+				}
+				return b
+			}
+			f.ask(t, "red", chatPath, body("apple"))
+			f.ask(t, "red", chatPath, body("berry"))
+			f.ask(t, "blue", chatPath, body("cedar"))
+			await(t, "all tokens are known", func() bool { return f.caches().Prompts.Learned == 3 })
+			whole := f.index(t)
+			if whole["red"][0] != 2 || whole["blue"][0] != 1 {
+				t.Fatalf("index %v", whole)
+			}
+
+			blocks := len(e.prompt[promptOf(t, e, "apple")])
+			e.evict(t, "apple", blocks/2) // about the half of its documents
+			await(t, "a part has left the index", func() bool { return f.index(t)["red"][1] < whole["red"][1] })
+			gone := float64(whole["red"][1]-f.index(t)["red"][1]) / float64(whole["red"][1]/2)
+			if gone < 0.4 || gone > 0.6 {
+				t.Errorf("%.2f of the prompt has left the index, half of its blocks were evicted", gone)
+			}
+			e.evict(t, "apple", 1) // the first block is the others' too
+			await(t, "it has left the index", func() bool { return f.index(t)["red"][0] == 1 })
+			if now := f.index(t); now["blue"] != whole["blue"] {
+				t.Errorf("another tenant's prompt went too: %v, before %v", now, whole)
+			}
+			e.evict(t, "cedar", 1)
+			await(t, "the other tenant's has", func() bool { return f.index(t)["blue"][0] == 0 })
+			if now := f.index(t)["red"][0]; now != 1 {
+				t.Errorf("%d prompts of red, want 1", now)
+			}
+		})
+	}
+}
+
+// promptOf returns the prompt with a word.
+func promptOf(t testing.TB, e *kvEngine, word string) string {
+	t.Helper()
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for text := range e.prompt {
+		if strings.Contains(text, word) {
+			return text
+		}
+	}
+	t.Fatal("no prompt with", word)
+	return ""
+}
+
+// Whoever follows, the client gets the bytes that it would get otherwise, and the engine nothing that it does not know.
+func TestEventsChangeNoAnswer(t *testing.T) {
+	for name, more := range map[string]string{"whole": "", "stream": `,"stream":true`, "own tokens": `,"return_token_ids":true`} {
+		t.Run(name, func(t *testing.T) {
+			e := newKVEngine(t)
+			e.publish(t)
+			plain, with := follow(t, e, nil), follow(t, e, nil, vllmAt(e))
+			with.ready(t)
+			want := plain.ask(t, "", chatPath, chatOf("apple", more))
+			sent := e.last()
+			if got := with.ask(t, "", chatPath, chatOf("apple", more), "Accept-Encoding", "gzip"); got != want {
+				t.Errorf("got  %s\nwant %s", got, want)
+			}
+			added := strings.Replace(e.last(), `,"return_token_ids":true`, "", 1)
+			if more == `,"return_token_ids":true` {
+				added = e.last()
+			}
+			if added != sent {
+				t.Errorf("sent %s\nwant %s and return_token_ids", e.last(), sent)
+			}
+			// What has no documents at its front is sent as it is.
+			bare := `{"model":"m","messages":[{"role":"user","content":"why?"}]}`
+			with.ask(t, "", chatPath, bare)
+			if e.last() != bare {
+				t.Errorf("sent %s", e.last())
+			}
+		})
+	}
+}
+
+// A later turn brings evicted documents back into the cache: the index has them again, as they are sent.
+func TestEvictedAndSentAgain(t *testing.T) {
+	e := newKVEngine(t)
+	e.publish(t)
+	f := follow(t, e, nil, vllmAt(e))
+	f.ready(t)
+	f.ask(t, "", chatPath, chatOf("apple", ""))
+	whole := f.index(t)[""]
+	for round := range 3 {
+		await(t, "its tokens are known", func() bool { return f.caches().Prompts.Learned == uint64(1+round) })
+		e.evict(t, "apple", 0)
+		await(t, "it has left the index", func() bool { return f.index(t)[""][0] == 0 })
+		f.ask(t, "", chatPath, chatOf("apple", ""))
+		if now := f.index(t)[""]; now != whole {
+			t.Fatalf("round %d: index %v, at first %v", round, now, whole)
+		}
+	}
+	f.ask(t, "", chatPath, chatOf("apple", "")) // nothing was lost
+	if n := strings.Count(strings.Join(e.bodies, ""), "return_token_ids"); n != 4 {
+		t.Errorf("tokens were asked for %d times, want 4", n)
+	}
+}
+
+// The index endpoints hear of the engine's evictions, of plain completions, too.
+func TestEventsReachTheEndpoints(t *testing.T) {
+	e := newKVEngine(t)
+	e.publish(t)
+	f := follow(t, e, nil, vllmAt(e))
+	f.ready(t)
+	f.ask(t, "", "/reorder", `{"contexts":[[1,2],[2,3]]}`)
+	f.ask(t, "", "/v1/completions", `{"model":"m","rid":"plain","prompt":"`+strings.Repeat("apple ", 30)+`"}`)
+	f.ask(t, "", chatPath, `{"model":"m","rid":"chat","messages":[{"role":"user","content":"`+strings.Repeat("berry ", 30)+`"}]}`)
+	known := func() string {
+		w := httptest.NewRecorder()
+		f.api.ServeHTTP(w, httptest.NewRequestWithContext(context.Background(), http.MethodGet, "/requests", http.NoBody))
+		return w.Body.String()
+	}
+	await(t, "all tokens are known", func() bool { return f.caches().Prompts.Learned == 2 })
+	for _, c := range [][2]string{{"apple", `"plain"`}, {"berry", `"chat"`}} {
+		if !strings.Contains(known(), c[1]) {
+			t.Fatalf("%s is not in %s", c[1], known())
+		}
+		e.evict(t, c[0], 0)
+		await(t, c[1]+" is gone", func() bool { return !strings.Contains(known(), c[1]) })
+	}
+}
+
+// The engine comes late, stops, and comes again as another process: answers go on, and its cache is known to be empty.
+func TestEventsEngineComesAndGoes(t *testing.T) {
+	e := newKVEngine(t)
+	f := follow(t, e, nil, vllmAt(e))
+	await(t, "the log tells", func() bool { return strings.Contains(f.log.String(), "no connection, trying again") })
+	f.ask(t, "", chatPath, chatOf("zebra", ""))
+	e.publish(t)
+	f.ready(t)
+	f.ask(t, "", chatPath, chatOf("apple", ""))
+	await(t, "its tokens are known", func() bool { return f.caches().Prompts.Learned > 0 })
+	await(t, "the log tells", func() bool { return strings.Contains(f.log.String(), "cache events: connected") })
+	e.stop()
+	await(t, "the log tells", func() bool { return strings.Contains(f.log.String(), "the connection was lost") })
+	if n := f.index(t)[""][0]; n != 2 {
+		t.Errorf("%d prompts are in the index while nothing is known", n)
+	}
+	f.ask(t, "", chatPath, chatOf("apple", "")) // the publisher is gone, the engine is not
+	next := &kvEngine{events: e.events, replay: e.replay, pub: newPublisher(), hashes: map[string]uint64{}, prompt: map[string][]uint64{}}
+	next.publish(t)
+	next.store(strings.Repeat("other ", 10), "", "m")
+	await(t, "the index is empty", func() bool { return f.index(t)[""][0] == 0 })
+	if c := f.caches(); len(c.Sources[0].Windows) < 2 || c.Prompts.Cleared != 1 {
+		t.Errorf("%+v", c)
+	}
+}
+
+// Settings that change while it runs: no engine, one, another, none.
+func TestEventsReload(t *testing.T) {
+	e, other := newKVEngine(t), newKVEngine(t)
+	e.publish(t)
+	other.publish(t)
+	cfg := serve.Default()
+	cfg.InferAPIURL = e.URL
+	load := make(chan serve.Config, 1)
+	server, err := serve.New(cfg, http.NotFoundHandler(), serve.Options{Load: func() (serve.Config, error) { return <-load, nil }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := follow(t, e, server.Live())
+	reload := func(engines ...serve.Engine) {
+		t.Helper()
+		next := cfg
+		next.Engines = engines
+		load <- next
+		if err := server.Reload(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if f.caches() != nil {
+		t.Fatal("something is followed")
+	}
+	reload(vllmAt(e))
+	f.ready(t)
+	f.ask(t, "", chatPath, chatOf("apple", ""))
+	await(t, "its tokens are known", func() bool { return f.caches().Prompts.Learned == 1 })
+	named := vllmAt(other)
+	named.Name, named.Models = "b", []string{"n"}
+	reload(named)
+	await(t, "another one is followed", func() bool {
+		c := f.caches()
+		return c != nil && c.Sources[0].Engine == "b" && c.Sources[0].Complete
+	})
+	f.ask(t, "", chatPath, chatOf("berry", "")) // of a model that it does not serve
+	if strings.Contains(e.last(), "return_token_ids") {
+		t.Error(e.last())
+	}
+	reload()
+	await(t, "nothing is followed", func() bool { return f.caches() == nil })
+}
+
+// Ranks and engines that nobody chooses between are one picture: a prompt is gone when the last of them has lost it.
+func TestEventsOfSeveral(t *testing.T) {
+	e, other := newKVEngine(t), newKVEngine(t)
+	e.publish(t)
+	other.publish(t)
+	a, b := vllmAt(e), vllmAt(other)
+	b.URL = other.URL
+	f := follow(t, e, nil, a, b)
+	await(t, "both are followed", func() bool {
+		c := f.caches()
+		return c != nil && len(c.Sources) == 2 && !slices.ContainsFunc(c.Sources, func(s evictions.State) bool { return !s.Complete || s.Version == "" })
+	})
+	f.ask(t, "", chatPath, chatOf("apple", ""))
+	text := promptOf(t, e, "apple")
+	other.store(text, "", "m")
+	other.store(strings.Repeat("end ", 8), "", "m")
+	await(t, "its tokens are known, and both tell of it", func() bool {
+		c := f.caches()
+		return c.Prompts.Learned == 1 && c.Sources[0].Batches == 1 && c.Sources[1].Batches == 2
+	})
+	e.evict(t, "apple", 0)
+	await(t, "that was heard of", func() bool { return f.caches().Prompts.Shrunk == 1 })
+	if n := f.index(t)[""][0]; n != 1 {
+		t.Errorf("%d prompts are in the index, and one engine holds it", n)
+	}
+	other.evict(t, "apple", 0)
+	await(t, "it has left the index", func() bool { return f.index(t)[""][0] == 0 })
+}
+
+// POST /evict tells of parts of prompts, too.
+func TestEvictPrefixesReachTheIndex(t *testing.T) {
+	e := newKVEngine(t)
+	f := follow(t, e, nil)
+	f.ask(t, "", "/reorder", `{"contexts":[[1,2],[2,3]]}`)
+	f.ask(t, "", chatPath, chatOf("apple", `,"rid":"mine"`))
+	whole := f.index(t)[""]
+	f.ask(t, "", "/evict", `{"prefixes":[{"request_id":"chatcmpl-mine-1234abcd","resident_tokens":200}]}`)
+	if now := f.index(t)[""]; now[0] != 1 || now[1] != 200 || whole[1] < 350 {
+		t.Errorf("index %v, before %v; want 200 tokens of it", now, whole)
+	}
+}
+
+// BenchmarkEventToIndex is the time from an eviction's publication until the index has it.
+func BenchmarkEventToIndex(b *testing.B) {
+	e := newKVEngine(b)
+	e.publish(b)
+	f := follow(b, e, nil, vllmAt(e))
+	f.ready(b)
+	var worst time.Duration
+	var all []time.Duration
+	i := uint64(0)
+	for b.Loop() {
+		b.StopTimer()
+		word := fmt.Sprintf("w%dw", i)
+		i++
+		f.ask(b, "", chatPath, chatOf(word, ""))
+		for f.caches().Prompts.Learned < i {
+			time.Sleep(time.Millisecond)
+		}
+		lost := f.caches().Prompts
+		b.StartTimer()
+		began := time.Now()
+		e.evict(b, word, 1)
+		for f.caches().Prompts.Shrunk == lost.Shrunk {
+			time.Sleep(20 * time.Microsecond)
+		}
+		took := time.Since(began)
+		worst, all = max(worst, took), append(all, took)
+	}
+	slices.Sort(all)
+	b.ReportMetric(float64(all[len(all)/2].Microseconds()), "µs/median")
+	b.ReportMetric(float64(worst.Microseconds()), "µs/worst")
+}

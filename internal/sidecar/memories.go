@@ -1,0 +1,94 @@
+package sidecar
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"net/url"
+	"strings"
+
+	"github.com/ragpilot/ragpilot/engines"
+	"github.com/ragpilot/ragpilot/engines/openai"
+	"github.com/ragpilot/ragpilot/internal/mem0api"
+	"github.com/ragpilot/ragpilot/internal/memories"
+	"github.com/ragpilot/ragpilot/internal/serve"
+	"github.com/ragpilot/ragpilot/internal/tenant"
+	"github.com/ragpilot/ragpilot/memory"
+)
+
+// keptMemories are the stores of all tenants.
+type keptMemories struct{ folder *memories.Folder }
+
+// keepMemories serves Mem0's REST API, if memories are kept: on its own paths, and once more under /mem0, where POST /reset
+// is not the index's.
+func (a *API) keepMemories(cfg serve.Config, o Options) error {
+	if cfg.Memory.Dir == "" {
+		return nil
+	}
+	extract, err := extractor(cfg)
+	if err != nil {
+		return err
+	}
+	folder, err := memories.Open(cfg.Memory.Dir, extract, cfg.Limits.Tenants)
+	if err != nil {
+		return err
+	}
+	a.memories = &keptMemories{folder}
+	a.closers = append(a.closers, folder.Close)
+	api := mem0api.New(mem0api.Options{
+		Store:      folder.Use,
+		Tenant:     func(r *http.Request) string { return tenant.From(r.Context()) },
+		Extraction: cfg.Memory.Extract, Log: o.Log,
+	})
+	for _, prefix := range []string{"", "/mem0"} {
+		api.Hosted(a.main, prefix)
+		api.SelfHosted(a.main, prefix)
+	}
+	return nil
+}
+
+// forget drops a tenant's memories, and tells whether there were any. k may be nil.
+func (k *keptMemories) forget(ctx context.Context, tenant string) (known bool, err error) {
+	if k == nil {
+		return false, nil
+	}
+	return k.folder.Forget(ctx, tenant)
+}
+
+// extractor returns what decides what is remembered.
+func extractor(cfg serve.Config) (memory.Extractor, error) {
+	if cfg.Memory.Model == "" {
+		return memory.Verbatim{}, nil
+	}
+	base, err := url.Parse(cfg.InferAPIURL)
+	if err != nil {
+		return nil, err
+	}
+	engine, err := openai.New(openai.Config{BaseURL: strings.TrimSuffix(base.String(), "/") + "/v1", Model: cfg.Memory.Model})
+	if err != nil {
+		return nil, err
+	}
+	if cfg.Memory.Extract == "reconcile" {
+		return memory.Reconcile(asked{engine}), nil
+	}
+	return memory.AddOnly(asked{engine}), nil
+}
+
+// asked is an engine that answers an extractor's questions.
+type asked struct{ engine engines.Engine }
+
+// Complete implements memory.Model.
+func (m asked) Complete(ctx context.Context, system, user string) (string, error) {
+	const longest = 4096 // tokens of facts
+	answer, err := m.engine.Generate(ctx, engines.Request{
+		MaxTokens: longest, Temperature: new(0.0),
+		Messages: []engines.Message{{Role: engines.System, Content: system}, {Role: engines.User, Content: user}},
+	}, nil)
+	if err != nil {
+		return "", err
+	}
+	if answer.Text == "" {
+		return "", errors.New("the model gave no answer")
+	}
+	return answer.Text, nil
+}

@@ -1,0 +1,107 @@
+package sidecar_test
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/ragpilot/ragpilot/internal/serve"
+	"github.com/ragpilot/ragpilot/internal/sidecar"
+	"github.com/ragpilot/ragpilot/memory"
+	"github.com/ragpilot/ragpilot/memory/mem0"
+)
+
+// as is a client that is a tenant's.
+type as string
+
+func (name as) RoundTrip(r *http.Request) (*http.Response, error) {
+	r = r.Clone(r.Context())
+	r.Header.Set("X-Test-Tenant", string(name))
+	return http.DefaultTransport.RoundTrip(r)
+}
+
+func memoriesOf(t *testing.T, l live, tenant string) memory.Store {
+	t.Helper()
+	c, err := mem0.New(l.front.URL, mem0.Options{Dialect: mem0.Hosted, HTTP: &http.Client{Transport: as(tenant)}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+var ana = memory.Scope{User: "ana"}
+
+func tell(t *testing.T, s memory.Store, text string) []memory.Change {
+	t.Helper()
+	changes, err := s.Add(t.Context(), ana, []memory.Message{{Role: memory.User, Content: text}}, memory.AddOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return changes
+}
+
+// recall asks what a tenant's store has of Ana.
+func recall(t *testing.T, s memory.Store) (found []string) {
+	t.Helper()
+	hits, err := s.Search(t.Context(), ana, "what does Ana keep?", 5, memory.SearchOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, h := range hits {
+		found = append(found, h.Memory.Text)
+	}
+	return found
+}
+
+// Memories are kept over a restart, each tenant's apart, and go when the tenant is forgotten; /v1 still goes to the engine.
+func TestMemories(t *testing.T) {
+	dir := t.TempDir()
+	keep := func(c *serve.Config) { c.Memory.Dir = dir }
+	l := newTenants(t, sidecar.Options{}, keep)
+	tell(t, memoriesOf(t, l, "a"), "Ana keeps bees.")
+	tell(t, memoriesOf(t, l, "b"), "Ana keeps a parrot.")
+	do(t, http.MethodPost, l.front.URL+"/v1/chat/completions", "a", docsChat("what?", passage("x"), passage("y")))
+	do(t, http.MethodPost, l.front.URL+"/mem0/search", "a", `{"query":"bees","user_id":"ana"}`)
+
+	l = newTenants(t, sidecar.Options{}, keep)
+	a, b := memoriesOf(t, l, "a"), memoriesOf(t, l, "b")
+	if got := fmt.Sprint(recall(t, a), recall(t, b)); got != "[Ana keeps bees.] [Ana keeps a parrot.]" {
+		t.Error(got)
+	}
+	do(t, http.MethodPost, l.admin.URL+"/forget?tenant=a", "", "")
+	if got := fmt.Sprint(recall(t, a), recall(t, b)); got != "[] [Ana keeps a parrot.]" {
+		t.Error(got)
+	}
+}
+
+// Facts are what the engine's model finds; an engine that fails loses nothing and stores nothing.
+func TestMemoriesOfAModel(t *testing.T) {
+	answer := `{"memory":[{"text":"Ana keeps bees.","attributed_to":"user"}]}`
+	engine := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { // a fake model
+		body, _ := io.ReadAll(r.Body)
+		if answer == "" || !strings.Contains(string(body), `"model":"extractor"`) {
+			http.Error(w, `{"error":{"message":"no such model"}}`, http.StatusBadRequest)
+			return
+		}
+		w.Header().Set("Content-Type", "text/event-stream")
+		fmt.Fprintf(w, "data: {\"choices\":[{\"delta\":{\"content\":%q}}]}\n\ndata: {\"choices\":[{\"delta\":{},\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n", answer)
+	}))
+	t.Cleanup(engine.Close)
+	l := newTenants(t, sidecar.Options{}, func(c *serve.Config) {
+		c.InferAPIURL, c.Memory = engine.URL, serve.Memory{Dir: t.TempDir(), Extract: "add-only", Model: "extractor"}
+	})
+	s := memoriesOf(t, l, "a")
+	if changes := tell(t, s, "Well, you see, there are those bees of mine."); len(changes) != 1 || changes[0].Text != "Ana keeps bees." {
+		t.Errorf("%+v", changes)
+	}
+	answer = ""
+	if _, err := s.Add(t.Context(), ana, []memory.Message{{Role: memory.User, Content: "And a parrot."}}, memory.AddOptions{}); err == nil || strings.Contains(err.Error(), engine.URL) {
+		t.Errorf("a failing model: %v", err)
+	}
+	if got := recall(t, s); len(got) != 1 {
+		t.Errorf("%q", got)
+	}
+}
