@@ -1,5 +1,5 @@
 .DEFAULT_GOAL := help
-.PHONY: help demo build test race lint bench bench-compare results load cost golden fuzz examples release check
+.PHONY: help demo build test race engine-test lint bench bench-compare results load cost golden fuzz stores stores-stop examples release check
 GO ?= go
 REF ?= HEAD
 
@@ -17,6 +17,9 @@ test: ## run all tests; needs no C compiler
 
 race: ## run all tests with the race detector; needs a C compiler
 	CGO_ENABLED=1 $(GO) test -race ./...
+
+engine-test: ## run against real vLLM servers, if vLLM is there: make engine-test PARTS=accuracy
+	@.ci/enginetest.sh $(PARTS) || { code=$$?; test $$code -eq 77; }
 
 lint: ## run golangci-lint in its pinned version
 	@.ci/lint.sh
@@ -41,6 +44,12 @@ cost: ## measure what planning costs, as docs/results.md shows it
 
 fuzz: ## run every fuzz target for a few seconds
 	@.ci/fuzz.sh
+
+stores: ## start real stores for the tests, on this machine; then: eval "$(.ci/stores/servers.sh env)"
+	@.ci/stores/servers.sh start
+
+stores-stop: ## stop them
+	@.ci/stores/servers.sh stop
 
 examples: ## run every program under examples/
 	@.ci/examples.sh

