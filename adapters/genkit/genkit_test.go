@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"slices"
 	"strings"
 	"testing"
 
@@ -144,7 +145,7 @@ func TestLaterTurnsRefer(t *testing.T) {
 		if n := strings.Count(last[0].Text, "Text of"); n != want {
 			t.Errorf("turn %d sends %d documents in full: %s", i+1, n, last[0].Text)
 		}
-		history = append(sent[:len(sent):len(sent)], answer.Message) // as Genkit's ModelResponse.History does
+		history = append(slices.Clip(sent), answer.Message) // as Genkit's ModelResponse.History does
 	}
 	if st := pilot.Stats(); st.Held != 0 || st.LiveRequests != 3 || st.EventsUnknown != 0 || st.PrefixReported != 120 {
 		t.Errorf("%+v", st)
