@@ -7,16 +7,18 @@ import (
 	"io"
 	"io/fs"
 	"path"
+	"slices"
 	"strconv"
 	"strings"
 
-	"github.com/ragpilot/ragpilot/contextpilot"
 	"github.com/ragpilot/ragpilot/retriever/bleve/internal/chunk"
+	"github.com/ragpilot/ragpilot/retriever/bleve/internal/htmltext"
+	"github.com/ragpilot/ragpilot/retriever/bleve/internal/pdftext"
+	"github.com/ragpilot/ragpilot/retriever/store"
 )
 
-// load reads the matching files of fsys, in lexical order, and cuts them into blocks. A file that is no text
-// is skipped and named; one that cannot be read fails the load, as an index with holes would answer wrongly.
-func load(ctx context.Context, fsys fs.FS, opts Options) (blocks []contextpilot.Block, skipped []Skipped, err error) {
+// list returns the matching files of fsys, in lexical order.
+func list(ctx context.Context, fsys fs.FS, opts Options) (names []string, err error) {
 	err = fs.WalkDir(fsys, ".", func(name string, entry fs.DirEntry, err error) error {
 		switch {
 		case err != nil:
@@ -27,63 +29,93 @@ func load(ctx context.Context, fsys fs.FS, opts Options) (blocks []contextpilot.
 			if name != "." && strings.HasPrefix(entry.Name(), ".") {
 				return fs.SkipDir // .git and the like
 			}
-			return nil
-		case !entry.Type().IsRegular() || !opts.wants(name):
-			return nil // links are not followed: they could lead out of the folder
+		case entry.Type().IsRegular() && opts.wants(name): // links are not followed: they could lead out of the folder
+			names = append(names, name)
 		}
-		text, err := readText(fsys, name, opts.MaxFileBytes)
-		if errors.Is(err, ErrBinary) || errors.Is(err, ErrTooLarge) {
-			skipped = append(skipped, Skipped{Path: name, Err: err})
-			return nil
-		}
-		if err != nil {
-			return err
-		}
-		blocks = append(blocks, split(name, text, opts)...)
 		return nil
 	})
-	return blocks, skipped, err
+	slices.Sort(names)
+	return names, err
 }
 
-// readText returns the file's normalized text. It reads no more than limit bytes, whatever the size that the
-// file system reports.
-func readText(fsys fs.FS, name string, limit int64) (text string, err error) {
+// skippable reports whether an error is about one file, which is skipped and named. Any other fails the load, as an
+// index with holes would answer wrongly.
+func skippable(err error) bool {
+	return errors.Is(err, ErrTooLarge) || errors.Is(err, ErrBinary) || errors.Is(err, ErrBadPDF) || errors.Is(err, ErrNoText)
+}
+
+// read returns the file's bytes. It reads no more than limit bytes, whatever the size that the file system reports.
+func read(fsys fs.FS, name string, limit int64) (raw []byte, err error) {
 	file, err := fsys.Open(name)
 	if err != nil {
-		return "", err
+		return nil, err
 	}
 	defer func() { err = errors.Join(err, file.Close()) }()
-	raw, err := io.ReadAll(io.LimitReader(file, limit+1))
+	raw, err = io.ReadAll(io.LimitReader(file, limit+1))
 	if err != nil {
-		return "", fmt.Errorf("read %s: %w", name, err)
+		return nil, fmt.Errorf("read %s: %w", name, err)
 	}
 	if int64(len(raw)) > limit {
-		return "", fmt.Errorf("%s: over %d bytes: %w", name, limit, ErrTooLarge)
+		return nil, fmt.Errorf("%s: over %d bytes: %w", name, limit, ErrTooLarge)
 	}
-	if text, err = chunk.Normalize(raw); err != nil {
-		return "", fmt.Errorf("%s: %w", name, err)
-	}
-	return text, nil
+	return raw, nil
 }
 
-// split cuts one file. IDs count the file's blocks from 0.
-func split(name, text string, opts Options) []contextpilot.Block {
+// split cuts one file into blocks, by its format. IDs count the file's blocks from 0.
+func split(name string, raw []byte, opts Options) ([]entry, error) {
 	lim := chunk.Limits{Target: opts.TargetBytes, Max: opts.MaxBytes}
-	var chunks []chunk.Chunk
-	switch strings.ToLower(path.Ext(name)) {
+	var out []entry
+	add := func(text string, page int) {
+		id := name + "#" + strconv.Itoa(len(out))
+		out = append(out, entry{id: id, text: text, analyzer: opts.analyzerOf(name), record: record{Page: page}})
+	}
+	extension := strings.ToLower(path.Ext(name))
+	if extension == ".pdf" {
+		pages, err := pdftext.Pages(raw)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", name, err)
+		}
+		for i, text := range pages {
+			for _, c := range chunk.Plain(text, lim) {
+				add(c.Text(text), i+1)
+			}
+		}
+		return out, nil
+	}
+	text, err := chunk.Normalize(raw)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	cut := chunk.Plain
+	switch extension {
 	case ".md", ".markdown":
-		chunks = chunk.Markdown(text, lim)
-	default:
-		chunks = chunk.Plain(text, lim)
+		cut = chunk.Markdown
+	case ".html", ".htm":
+		if text, err = htmltext.Markdown(text); err != nil {
+			return nil, fmt.Errorf("%s: %w", name, err)
+		}
+		cut = chunk.Markdown
 	}
-	blocks := make([]contextpilot.Block, len(chunks))
-	for i, c := range chunks {
-		blocks[i] = contextpilot.Block{ID: name + "#" + strconv.Itoa(i), Text: c.Text(text)}
+	for _, c := range cut(text, lim) {
+		add(c.Text(text), 0)
 	}
-	return blocks
+	return out, nil
 }
 
 // source returns the path of the file that the block with this ID was cut from.
 func source(id string) string {
 	return id[:strings.LastIndexByte(id, '#')]
+}
+
+// hit is what others see of a block of a file that was found.
+func (f found) hit() (store.Hit, error) {
+	r, err := readRecord(f.record)
+	if err != nil {
+		return store.Hit{}, err
+	}
+	metadata := map[string]any{KeySource: source(f.id)}
+	if r.Page > 0 {
+		metadata[KeyPage] = r.Page
+	}
+	return store.Hit{ID: f.id, Text: f.text, Score: f.score, Version: store.Version(f.text), Metadata: metadata}, nil
 }

@@ -25,7 +25,8 @@ type Options struct {
 	Dir string
 	// Include and Exclude are patterns in the syntax of [path.Match], compared without regard to letter case:
 	// with the whole relative path if the pattern holds a slash, else with the file's name. A file is read if
-	// one Include and no Exclude matches. Empty Include: *.md, *.markdown and *.txt.
+	// one Include and no Exclude matches. Empty Include: *.md, *.markdown and *.txt; [Formats] has all that can
+	// be read. A file whose name ends in none of them is read as plain text.
 	Include, Exclude []string
 	// TargetBytes is the size up to which paragraphs are packed into one block, its heading line included.
 	// 0: [DefaultTargetBytes]; otherwise at least 64.
@@ -35,10 +36,32 @@ type Options struct {
 	MaxBytes int
 	// MaxFileBytes is the size above which a file is skipped, see [Index.Skipped]. 0: [DefaultMaxFileBytes].
 	MaxFileBytes int64
-	// Analyzer names how text becomes search terms: "en", "standard" (no stemming), or any other analyzer of
-	// bleve whose package the program imports, for example _ "github.com/blevesearch/bleve/v2/analysis/lang/de".
+	// Analyzer names how text becomes search terms: "en", "standard" (no stemming), one of the languages of
+	// retriever/bleve/languages if the program imports it, or any other analyzer of bleve whose package it imports.
 	// Empty: [DefaultAnalyzer].
 	Analyzer string
+	// Analyzers are for files of other languages; the first whose pattern fits a file counts. A question is asked
+	// of each, cut into words as the language does it.
+	Analyzers []FileAnalyzer
+	// IndexDir is the folder that keeps the index, so that the next [Open] or [New] indexes only the files that have
+	// changed since. It is made if it is missing, belongs to the index alone, and can be in use by one process at a
+	// time. With other options for cutting and analyzing, the index in it is built anew. Empty: the index is kept in
+	// memory.
+	IndexDir string
+	// Progress, if not nil, is called by the goroutine that indexes, before the first file and after each. [Bar] makes
+	// one that draws.
+	Progress func(Progress)
+}
+
+// FileAnalyzer names the analyzer of some files.
+type FileAnalyzer struct {
+	Pattern  string // as in Options.Include
+	Analyzer string // as Options.Analyzer
+}
+
+// Formats returns patterns, for Options.Include, of all files that can be read: Markdown, plain text, HTML and PDF.
+func Formats() []string {
+	return []string{"*.md", "*.markdown", "*.txt", "*.html", "*.htm", "*.pdf"}
 }
 
 // withDefaults returns a checked copy of o with all fields set.
@@ -58,6 +81,9 @@ func (o Options) withDefaults() (Options, error) {
 	if o.Analyzer == "" {
 		o.Analyzer = DefaultAnalyzer
 	}
+	if o.Progress == nil {
+		o.Progress = func(Progress) {}
+	}
 	switch {
 	case o.TargetBytes < chunk.MinTarget:
 		return o, fmt.Errorf("Options.TargetBytes = %d, want at least %d", o.TargetBytes, chunk.MinTarget)
@@ -66,12 +92,35 @@ func (o Options) withDefaults() (Options, error) {
 	case o.MaxFileBytes < 0:
 		return o, fmt.Errorf("Options.MaxFileBytes = %d, want at least 0", o.MaxFileBytes)
 	}
+	return o.withPatterns()
+}
+
+// withPatterns checks the patterns and brings them to lower case.
+func (o Options) withPatterns() (Options, error) {
 	var err error
 	if o.Include, err = patterns("Options.Include", o.Include); err != nil {
 		return o, err
 	}
-	o.Exclude, err = patterns("Options.Exclude", o.Exclude)
-	return o, err
+	if o.Exclude, err = patterns("Options.Exclude", o.Exclude); err != nil {
+		return o, err
+	}
+	rules := make([]FileAnalyzer, len(o.Analyzers))
+	for i, r := range o.Analyzers {
+		field := fmt.Sprintf("Options.Analyzers[%d].Pattern", i)
+		if rules[i], err = r.checked(field); err != nil {
+			return o, err
+		}
+	}
+	o.Analyzers = rules
+	return o, nil
+}
+
+func (r FileAnalyzer) checked(field string) (FileAnalyzer, error) {
+	if _, err := path.Match(r.Pattern, ""); err != nil || r.Pattern == "" {
+		return r, fmt.Errorf("%s = %q: %w", field, r.Pattern, path.ErrBadPattern)
+	}
+	r.Pattern = strings.ToLower(r.Pattern)
+	return r, nil
 }
 
 // patterns returns the patterns in lower case, or an error that names the field and the bad one.
@@ -89,6 +138,16 @@ func patterns(field string, in []string) ([]string, error) {
 // wants reports whether the file at the slash-separated path name is to be read.
 func (o Options) wants(name string) bool {
 	return matches(o.Include, name) && !matches(o.Exclude, name)
+}
+
+// analyzerOf returns the name of the analyzer of a file.
+func (o Options) analyzerOf(name string) string {
+	for _, r := range o.Analyzers {
+		if matches([]string{r.Pattern}, name) {
+			return r.Analyzer
+		}
+	}
+	return o.Analyzer
 }
 
 func matches(patterns []string, name string) bool {

@@ -9,8 +9,10 @@ import (
 
 	bleveindex "github.com/blevesearch/bleve/v2"
 	"github.com/blevesearch/bleve/v2/search"
+	"github.com/blevesearch/bleve/v2/search/query"
 
 	"github.com/ragpilot/ragpilot/contextpilot"
+	"github.com/ragpilot/ragpilot/retriever/store"
 )
 
 const (
@@ -18,7 +20,7 @@ const (
 	// whose first thousand words already decide the ranking.
 	maxQueryBytes = 8 << 10
 	// slack is the number of hits fetched beyond k, to see whether those at the cut share a score.
-	slack = 16
+	slack = 4
 )
 
 // Search returns the at most k blocks that match the query best, best first; blocks of the same score stand
@@ -30,57 +32,113 @@ const (
 // 1, a closed index ([ErrClosed]), and the end of ctx.
 func (x *Index) Search(ctx context.Context, query string, k int) ([]contextpilot.Block, error) {
 	if k < 1 {
-		return nil, fmt.Errorf("bleve: k = %d, want at least 1", k)
+		return nil, fmt.Errorf("bleve: k = %d, want at least 1: %w", k, store.ErrBadQuery)
 	}
 	if strings.TrimSpace(query) == "" {
 		return nil, fmt.Errorf("bleve: query = %q: %w", query, ErrEmptyQuery)
 	}
-	x.mu.RLock()
-	defer x.mu.RUnlock()
-	if x.index == nil {
-		return nil, fmt.Errorf("bleve: search: %w", ErrClosed)
+	found, err := x.core.search(ctx, query, k, nil)
+	if err != nil {
+		return nil, fmt.Errorf("bleve: search: %w", err)
 	}
+	blocks := make([]contextpilot.Block, len(found))
+	for i, f := range found {
+		blocks[i] = contextpilot.Block{ID: f.id, Text: f.text, Score: f.score}
+	}
+	return blocks, nil
+}
 
-	ctx = x.searchContext(ctx)
-	match := bleveindex.NewMatchQuery(trimQuery(query))
-	match.SetField(textField)
-	for size := min(k, len(x.blocks)) + slack; ; size *= 2 {
+// found is a block that a search found.
+type found struct {
+	id, text string
+	score    float64
+	record   any // as stored
+}
+
+// search returns the k best blocks that keep lets through; a nil keep lets all through.
+func (c *core) search(ctx context.Context, text string, k int, keep func(found) (bool, error)) ([]found, error) {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	if c.index == nil {
+		return nil, ErrClosed
+	}
+	stats := c.stats.Load()
+	ctx = context.WithValue(ctx, search.BM25StatsKey, stats.bm25)
+	q := stats.query(trimQuery(text))
+	for size := min(k, stats.blocks) + slack; ; size *= 2 {
 		if ctx.Err() != nil {
-			return nil, fmt.Errorf("bleve: search: %w", context.Cause(ctx))
+			return nil, context.Cause(ctx)
 		}
-		res, err := x.index.SearchInContext(ctx, bleveindex.NewSearchRequestOptions(match, size, 0, false))
+		req := bleveindex.NewSearchRequestOptions(q, size, 0, false)
+		req.Fields = []string{bodyField, recordField}
+		res, err := c.index.SearchInContext(ctx, req)
 		if err != nil {
-			return nil, fmt.Errorf("bleve: search: %w", err)
+			if ctx.Err() != nil {
+				err = context.Cause(ctx)
+			}
+			return nil, err
 		}
-		blocks := x.ranked(res)
+		all := ranked(res)
+		hits, err := filtered(all, keep)
+		if err != nil {
+			return nil, err
+		}
 		// bleve breaks ties by its internal numbering. If the last hit fetched still has the score of the
 		// k-th, others with that score and a smaller ID may not have been fetched.
-		if len(blocks) < size || blocks[len(blocks)-1].Score < blocks[k-1].Score {
-			return slices.Clip(blocks[:min(k, len(blocks))]), nil
+		if len(all) < size || len(hits) >= k && all[len(all)-1].score < hits[k-1].score {
+			return slices.Clip(hits[:min(k, len(hits))]), nil
 		}
 	}
 }
 
-// ranked returns the hits as blocks, sorted by score and ID.
-func (x *Index) ranked(res *bleveindex.SearchResult) []contextpilot.Block {
-	blocks := make([]contextpilot.Block, len(res.Hits))
-	for i, hit := range res.Hits {
-		blocks[i] = x.blocks[hit.ID]
-		// The sum of a long query's term scores depends on the order of the summands, which differs between
-		// blocks of the same text. Single precision hides that difference.
-		blocks[i].Score = float64(float32(hit.Score))
+// query matches the text's words in the field of each analyzer. A block has one of these fields only.
+func (s *stats) query(text string) query.Query {
+	fields := make([]query.Query, 0, len(s.analyzers))
+	for _, name := range s.analyzers {
+		match := bleveindex.NewMatchQuery(text)
+		match.SetField(textField(name))
+		match.Analyzer = name
+		fields = append(fields, match)
 	}
-	slices.SortFunc(blocks, func(a, b contextpilot.Block) int {
-		return cmp.Or(cmp.Compare(b.Score, a.Score), strings.Compare(a.ID, b.ID))
-	})
-	return blocks
+	switch len(fields) {
+	case 0:
+		return bleveindex.NewMatchNoneQuery()
+	case 1:
+		return fields[0]
+	}
+	return bleveindex.NewDisjunctionQuery(fields...)
 }
 
-// searchContext tells bleve the true average length of a block. Left alone it would take the number of
-// different terms for the number of terms, and count a term once per segment, so that scores would change
-// with the merging of segments in the background.
-func (x *Index) searchContext(ctx context.Context) context.Context {
-	return context.WithValue(ctx, search.BM25StatsKey, x.stats)
+// ranked returns the hits sorted by score and ID.
+func ranked(res *bleveindex.SearchResult) []found {
+	out := make([]found, len(res.Hits))
+	for i, hit := range res.Hits {
+		text, _ := hit.Fields[bodyField].(string)
+		// The sum of a long query's term scores depends on the order of the summands, which differs between
+		// blocks of the same text. Single precision hides that difference.
+		out[i] = found{id: hit.ID, text: text, score: float64(float32(hit.Score)), record: hit.Fields[recordField]}
+	}
+	slices.SortFunc(out, func(a, b found) int {
+		return cmp.Or(cmp.Compare(b.score, a.score), strings.Compare(a.id, b.id))
+	})
+	return out
+}
+
+func filtered(all []found, keep func(found) (bool, error)) ([]found, error) {
+	if keep == nil {
+		return all, nil
+	}
+	hits := make([]found, 0, len(all))
+	for _, f := range all {
+		ok, err := keep(f)
+		if err != nil {
+			return nil, err
+		}
+		if ok {
+			hits = append(hits, f)
+		}
+	}
+	return hits, nil
 }
 
 // trimQuery bounds the work that one query can cause.

@@ -1,0 +1,109 @@
+package elastic_test
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/elastic/go-elasticsearch/v8"
+	"github.com/elastic/go-elasticsearch/v8/typedapi/core/search"
+	"github.com/elastic/go-elasticsearch/v8/typedapi/types"
+
+	"github.com/ragpilot/ragpilot/internal/storetest"
+	"github.com/ragpilot/ragpilot/retriever/elastic"
+	"github.com/ragpilot/ragpilot/retriever/store"
+)
+
+// fakeServer answers every request with the same body, in no time.
+type fakeServer struct {
+	status int
+	body   string
+	last   *http.Request // the last request and its body
+	sent   string
+}
+
+func (f *fakeServer) RoundTrip(r *http.Request) (*http.Response, error) {
+	f.last, f.sent = r, ""
+	if r.Body != nil {
+		raw, err := io.ReadAll(r.Body)
+		if err != nil {
+			return nil, err
+		}
+		f.sent = string(raw)
+	}
+	header := http.Header{"X-Elastic-Product": {"Elasticsearch"}, "Content-Type": {"application/json"}}
+	return &http.Response{StatusCode: f.status, Header: header, Body: io.NopCloser(strings.NewReader(f.body)), Request: r}, nil
+}
+
+func (f *fakeServer) client(t testing.TB) *elasticsearch.TypedClient {
+	t.Helper()
+	c, err := elasticsearch.NewTypedClient(elasticsearch.Config{Transport: f, DisableRetry: true, DisableMetaHeader: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// hitsOf is a server's answer with n documents of about 800 bytes.
+func hitsOf(n int) string {
+	var hits []string
+	text := strings.Repeat("The otter swims in rivers. ", 30)
+	for i := range n {
+		hits = append(hits, fmt.Sprintf(`{"_index":"docs-000001","_id":"guide.md#%d","_score":%d.25,"_source":{"id":"guide.md#%d","text":%q,"version":"0123456789abcdef0123456789abcdef","metadata":{"source":"guide.md","page":%d}}}`,
+			i, 100-i, i, text, i))
+	}
+	return `{"took":3,"timed_out":false,"_shards":{"total":1,"successful":1,"skipped":0,"failed":0},"hits":{"max_score":100.25,"hits":[` + strings.Join(hits, ",") + `]}}`
+}
+
+// BenchmarkOverhead compares a search with the same request of the bare client, both against a fake server that takes no
+// time.
+func BenchmarkOverhead(b *testing.B) {
+	for _, k := range []int{5, 15, 50} {
+		f := &fakeServer{status: http.StatusOK, body: hitsOf(k)}
+		client := f.client(b)
+		b.Run(fmt.Sprintf("k=%d/client", k), func(b *testing.B) {
+			b.ReportAllocs()
+			size := k + 8
+			for b.Loop() {
+				_, err := client.Search().Index("docs").Request(&search.Request{
+					Size: &size, TrackTotalHits: false,
+					Query: &types.Query{Match: map[string]types.MatchQuery{"text": {Query: "which animal swims?"}}},
+				}).Do(b.Context())
+				if err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+		b.Run(fmt.Sprintf("k=%d/search", k), func(b *testing.B) {
+			x, err := elastic.Open(elastic.Options{Client: client, Index: "docs"})
+			if err != nil {
+				b.Fatal(err)
+			}
+			b.ReportAllocs()
+			for b.Loop() {
+				if _, err := x.Search(b.Context(), store.Query{Text: "which animal swims?", K: k}); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}
+
+func BenchmarkRealSearch(b *testing.B) {
+	x := create(b, elastic.Options{Addresses: []string{storetest.Elasticsearch(b)}})
+	var docs []store.Document
+	for i := range 1000 {
+		docs = append(docs, store.Document{ID: fmt.Sprint(i), Text: fmt.Sprintf("Entry number%d of the register of otter%d.", i, i%7)})
+	}
+	if err := x.Upsert(b.Context(), docs); err != nil {
+		b.Fatal(err)
+	}
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := x.Search(b.Context(), store.Query{Text: "register otter3", K: 15}); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

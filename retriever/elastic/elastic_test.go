@@ -1,0 +1,148 @@
+package elastic_test
+
+import (
+	"errors"
+	"math"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/elastic/go-elasticsearch/v8"
+	"github.com/elastic/go-elasticsearch/v8/typedapi/types"
+	"go.opentelemetry.io/otel/sdk/trace"
+	"go.opentelemetry.io/otel/sdk/trace/tracetest"
+
+	"github.com/ragpilot/ragpilot/retriever/elastic"
+	"github.com/ragpilot/ragpilot/retriever/retrievertest"
+	"github.com/ragpilot/ragpilot/retriever/store"
+)
+
+func TestOptionsNameFieldAndValue(t *testing.T) {
+	for want, o := range map[string]elastic.Options{
+		`Options.Index = ""`:                      {},
+		`Options.Index = "a,b"`:                   {Index: "a,b"},
+		"Options.Client is set":                   {Index: "a", Client: &elasticsearch.TypedClient{}, APIKey: "k"},
+		"Options.APIKey and Options.Username":     {Index: "a", Username: "u", APIKey: "k"},
+		"Options.Mode = 9":                        {Index: "a", Mode: 9},
+		"Options.Embedder is nil":                 {Index: "a", Mode: elastic.Hybrid},
+		"Options.Candidates = -1":                 {Index: "a", Candidates: -1},
+		"Options.Candidates = 20000":              {Index: "a", Candidates: 20_000},
+		"Options.Passages.Count = -1":             {Index: "a", Passages: elastic.Passages{Count: -1}},
+		`Options.Layout.Text = "a.b"`:             {Index: "a", Layout: elastic.Layout{Text: "a.b"}},
+		`Options.Layout.Text = "id" is Layout.ID`: {Index: "a", Layout: elastic.Layout{Text: "id"}},
+		`Options.Addresses = ["\x7f"]`:            {Index: "a", Addresses: []string{"\x7f"}},
+	} {
+		if _, err := elastic.Open(o); err == nil || !strings.HasPrefix(err.Error(), "elastic: ") || !strings.Contains(err.Error(), want) {
+			t.Errorf("err = %v, want it to name %s", err, want)
+		}
+	}
+}
+
+// TestErrorsHaveKinds: answers of servers and proxies as they are worded.
+func TestErrorsHaveKinds(t *testing.T) {
+	for name, tc := range map[string]struct {
+		status int
+		body   string
+		want   error
+	}{
+		"no index":     {404, `{"error":{"root_cause":[{"type":"index_not_found_exception","reason":"no such index [docs]"}],"type":"index_not_found_exception","reason":"no such index [docs]"},"status":404}`, store.ErrNoIndex},
+		"no rights":    {403, `{"error":{"type":"security_exception","reason":"action is unauthorized"},"status":403}`, store.ErrUnauthorized},
+		"proxy":        {502, `<html>`, store.ErrUnavailable},
+		"proxy login":  {401, `login first`, store.ErrUnauthorized},
+		"bad query":    {400, `{"error":{"type":"search_phase_execution_exception","reason":"all shards failed","failed_shards":[{"reason":{"type":"query_shard_exception","reason":"failed to create query"}}]},"status":400}`, store.ErrBadQuery},
+		"dimension":    {400, `{"error":{"type":"x","reason":"all shards failed","caused_by":{"type":"illegal_argument_exception","reason":"the query vector has a different dimension [3] than the index vectors [4]"}},"status":400}`, store.ErrDimension},
+		"half answer":  {200, `{"hits":{"hits":[`, store.ErrUnavailable},
+		"half a table": {200, `{"timed_out":false,"_shards":{"total":2,"failed":1},"hits":{"hits":[]}}`, store.ErrUnavailable},
+		"no text":      {200, `{"_shards":{"total":1,"failed":0},"hits":{"hits":[{"_id":"a","_source":{}}]}}`, store.ErrBadDocument},
+		"text is no string": {
+			200, `{"_shards":{"total":1,"failed":0},"hits":{"hits":[{"_id":"a","_source":{"text":7}}]}}`,
+			store.ErrBadDocument,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := &fakeServer{status: tc.status, body: tc.body}
+			x := open(t, elastic.Options{Client: f.client(t), Index: "docs", Attempts: 1})
+			hits, err := x.Search(t.Context(), otter)
+			if !errors.Is(err, tc.want) || hits != nil || !strings.HasPrefix(err.Error(), `elastic: search "docs": `) {
+				t.Errorf("hits %v, error %v, want %v alone", hits, err, tc.want)
+			}
+		})
+	}
+	t.Run("not Elasticsearch", func(t *testing.T) {
+		f := &fakeServer{status: 200, body: hitsOf(1)}
+		c, err := elasticsearch.NewTypedClient(elasticsearch.Config{Transport: anonymous{f}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := open(t, elastic.Options{Client: c, Index: "docs", Attempts: 1}).Search(t.Context(), otter); err == nil {
+			t.Error("an answer without the product's name was taken")
+		}
+	})
+}
+
+// anonymous is a fake server that does not say that it is Elasticsearch.
+type anonymous struct{ *fakeServer }
+
+func (a anonymous) RoundTrip(r *http.Request) (*http.Response, error) {
+	res, err := a.fakeServer.RoundTrip(r)
+	if err == nil {
+		res.Header.Del("X-Elastic-Product")
+	}
+	return res, err
+}
+
+// TestRequest shows what a search sends.
+func TestRequest(t *testing.T) {
+	f := &fakeServer{status: 200, body: hitsOf(3)}
+	x := open(t, elastic.Options{
+		Client: f.client(t), Index: "docs", Layout: elastic.Layout{Tenant: "owner"}, Embedder: retrievertest.Embedder{Size: 2}, Mode: elastic.KNN,
+		Passages: elastic.Passages{Count: 2}, Filter: &types.Query{Exists: &types.ExistsQuery{Field: "x"}},
+	})
+	q := store.Query{Text: "an \xff otter", K: 3, Tenant: "acme", Filter: store.All(
+		store.In("lang", "en", int64(3), true), store.Not(store.Between("a b.c", 1, math.Inf(1))), store.Any(store.Eq("k", strings.Repeat("x", 2000))))}
+	if _, err := x.Search(t.Context(), q); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{
+		`"owner":{"value":"acme"}`, `"facets.lang":["s:en","n:3","b:true"]`, `"numbers.a_20b_2ec":{"gte":1}`, `"facets.k":{"value":"h:`,
+		`"exists":{"field":"x"}`, `"k":11`, `"num_candidates":100`, `"size":11`, `"excludes":["vector","facets","numbers"]`,
+		`"number_of_fragments":2`, `"query":"an ` + "\uFFFD" + ` otter"`, `"track_total_hits":false`,
+	} {
+		if !strings.Contains(f.sent, want) {
+			t.Errorf("the request lacks %s:\n%s", want, f.sent)
+		}
+	}
+	if got := f.last.URL.Query().Get("allow_partial_search_results"); got != "false" {
+		t.Errorf("allow_partial_search_results = %q", got)
+	}
+	if strings.Count(f.sent, "x") > 100 {
+		t.Error("a long value is sent in full")
+	}
+}
+
+// TestSpans: what was done, to what, and of an error its kind alone.
+func TestSpans(t *testing.T) {
+	spans := tracetest.NewSpanRecorder()
+	provider := trace.NewTracerProvider(trace.WithSpanProcessor(spans))
+	f := &fakeServer{status: 404, body: `{"error":{"type":"index_not_found_exception","reason":"no such index [docs]"}}`}
+	x := open(t, elastic.Options{Client: f.client(t), Index: "docs", Tracer: provider})
+	if _, err := x.Search(t.Context(), store.Query{Text: "a secret question", K: 1}); err == nil {
+		t.Fatal("no error")
+	}
+	got := spans.Ended()
+	if len(got) != 1 || got[0].Name() != "search docs" || got[0].Status().Description != "" {
+		t.Fatalf("spans %v, want one", got)
+	}
+	attributes := map[string]string{}
+	for _, a := range got[0].Attributes() {
+		attributes[string(a.Key)] = a.Value.String()
+		if strings.Contains(a.Value.String(), "secret") {
+			t.Errorf("%s holds the question", a.Key)
+		}
+	}
+	for key, want := range map[string]string{"db.system.name": "elasticsearch", "db.operation.name": "search", "db.collection.name": "docs", "error.type": "no_index"} {
+		if attributes[key] != want {
+			t.Errorf("%s = %q, want %q", key, attributes[key], want)
+		}
+	}
+}

@@ -1,0 +1,61 @@
+package elastic
+
+import (
+	"fmt"
+	"regexp"
+)
+
+// TopLevel as Layout.Metadata says that metadata stands beside the other fields, as programs write it that know no other
+// fields than their own.
+const TopLevel = "."
+
+// Fields beside those of a [Layout]: what filters ask for, in a form that any metadata fits into, see facets.
+const (
+	facetsField  = "facets"
+	numbersField = "numbers"
+)
+
+// Layout names the fields of a document. Letters, digits, "_" and "-" make a name; dots lead into objects where Mapped is
+// set.
+type Layout struct {
+	// ID, Text and Version hold strings. Empty: "id", "text" and "version". A document without an ID is known by the
+	// server's _id, one without a version by the version of its text. One without a text cannot be a block: it is an error.
+	ID, Text, Version string
+	// Metadata holds the metadata, as an object. Empty: "metadata"; [TopLevel]: all other fields are metadata.
+	Metadata string
+	// Tenant holds the tenant, as a keyword. Empty: the index has no tenants.
+	Tenant string
+	// Vector holds the vector. Empty: "vector".
+	Vector string
+	// Mapped says that the index was made by others: filters ask the metadata's own fields, as they are mapped there
+	// (strings as keyword). Otherwise they ask two fields that [Index.Upsert] writes and [Index.Create] maps, so that
+	// no value of one document can be in the way of another's.
+	Mapped bool
+}
+
+var (
+	plainName  = regexp.MustCompile(`^[A-Za-z0-9_-]+$`)
+	dottedName = regexp.MustCompile(`^[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*$`)
+)
+
+func (l Layout) check() error {
+	seen := map[string]string{facetsField: "what filters ask for", numbersField: "what filters ask for"}
+	for _, k := range []struct{ field, name string }{
+		{"ID", l.ID}, {"Text", l.Text}, {"Version", l.Version}, {"Metadata", l.Metadata}, {"Tenant", l.Tenant}, {"Vector", l.Vector},
+	} {
+		if k.name == "" || k.field == "Metadata" && k.name == TopLevel {
+			continue
+		}
+		if !plainName.MatchString(k.name) && (!l.Mapped || !dottedName.MatchString(k.name)) {
+			return fmt.Errorf("Options.Layout.%s = %q, want letters, digits, _ and -", k.field, k.name)
+		}
+		if other, taken := seen[k.name]; taken {
+			return fmt.Errorf("Options.Layout.%s = %q is %s as well", k.field, k.name, other)
+		}
+		seen[k.name] = "Layout." + k.field
+	}
+	return nil
+}
+
+// tenants reports whether documents have owners.
+func (l Layout) tenants() bool { return l.Tenant != "" }

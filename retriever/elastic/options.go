@@ -1,0 +1,212 @@
+package elastic
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/elastic/go-elasticsearch/v8"
+	"github.com/elastic/go-elasticsearch/v8/typedapi/types"
+	"go.opentelemetry.io/otel/trace"
+	"go.opentelemetry.io/otel/trace/noop"
+)
+
+// Embedder makes vectors. It has the two methods of langchaingo's embedders, and is safe for concurrent use.
+type Embedder interface {
+	EmbedDocuments(ctx context.Context, texts []string) ([][]float32, error)
+	EmbedQuery(ctx context.Context, text string) ([]float32, error)
+}
+
+// Mode says what a search compares.
+type Mode int
+
+// Modes of a search.
+const (
+	// Auto is Hybrid with an embedder and BM25 without.
+	Auto Mode = iota
+	// BM25 compares words.
+	BM25
+	// KNN compares vectors, by the server's approximate search.
+	KNN
+	// Hybrid does both and fuses the results by reciprocal ranks: a hit scores the sum of 1/(RankConstant+rank) over the
+	// results that it is in, with ranks from 1 (Cormack, Clarke and Büttcher, SIGIR 2009).
+	Hybrid
+)
+
+// Defaults of [Options].
+const (
+	DefaultAddress      = "http://localhost:9200"
+	DefaultCandidates   = 100
+	DefaultRankConstant = 60
+	DefaultTimeout      = 10 * time.Second
+	DefaultAttempts     = 3
+	DefaultBatch        = 500
+	DefaultBatchBytes   = 5 << 20
+)
+
+// maxIdleConns is how many connections to one server stay open between searches. Go's own default of 2 would make all
+// others of a hundred parallel searches shake hands anew.
+const maxIdleConns = 100
+
+// Options configure an [Index]. Index is needed; the zero value of the rest is the recommended setup for a local server.
+type Options struct {
+	// Addresses are the servers, such as https://10.0.0.7:9200. Empty: [DefaultAddress].
+	Addresses []string
+	// Username and Password, or APIKey (as the server gives it, in base64), are sent with each request.
+	Username, Password, APIKey string
+	// TLS is for servers whose certificate the system does not know. Nil: the system's settings.
+	TLS *tls.Config
+	// Client is a connection to share, in place of Addresses, credentials and TLS. Turn its own retries off
+	// (elasticsearch.Config.DisableRetry): it would send writes again as well. Close leaves it open.
+	Client *elasticsearch.TypedClient
+
+	// Index is the name of an alias, as [Index.Create] makes it, or of an index.
+	Index string
+	// Embedder makes the vectors. Nil: words alone are compared.
+	Embedder Embedder
+	// Layout says where in the index a document stands.
+	Layout Layout
+
+	// Mode says how to search.
+	Mode Mode
+	// Candidates is how many hits of each kind a hybrid search fuses, and how many vectors each shard compares at least;
+	// or K if that is more. 0: [DefaultCandidates].
+	Candidates int
+	// RankConstant damps the first ranks in a hybrid search. 0: [DefaultRankConstant].
+	RankConstant int
+	// Filter restricts every search, beside the query's own filter. It is in the server's terms and may use all that
+	// the server can do.
+	Filter *types.Query
+	// Passages asks for the parts of each text that match the question.
+	Passages Passages
+
+	// Timeout bounds each call, retries included, if its context has no sooner end. 0: [DefaultTimeout]; below 0:
+	// only the context counts. [Index.Upsert] bounds each batch, [Index.Rebuild] each step of its own.
+	Timeout time.Duration
+	// Attempts bounds how often a read is sent while the server is unavailable. 0: [DefaultAttempts]; 1: no retries.
+	Attempts int
+	// Batch and BatchBytes bound what [Index.Upsert] sends at a time, in documents and bytes. A larger document is sent
+	// alone. 0: [DefaultBatch] and [DefaultBatchBytes].
+	Batch, BatchBytes int
+
+	// Tracer gets a span for each call. Nil: no spans.
+	Tracer trace.TracerProvider
+}
+
+// Passages says which parts of a text come back beside it, in the hit's metadata at [KeyPassages]. The text itself stays
+// whole: a block that depends on the question is another one each time, and no engine has its prefix.
+type Passages struct {
+	// Count is how many, at most. 0: none.
+	Count int
+	// Characters is about how long one is. 0: 150.
+	Characters int
+}
+
+// KeyPassages holds, in a hit's metadata, the passages of its text that match the question, best first: a []any of strings.
+const KeyPassages = "passages"
+
+// maxCandidates is the most that a server compares.
+const maxCandidates = 10_000
+
+// withDefaults returns a checked copy of o with all fields set.
+func (o Options) withDefaults() (Options, error) {
+	setDefault(&o.Layout.ID, "id")
+	setDefault(&o.Layout.Text, "text")
+	setDefault(&o.Layout.Version, "version")
+	setDefault(&o.Layout.Metadata, "metadata")
+	setDefault(&o.Layout.Vector, "vector")
+	setDefault(&o.Candidates, DefaultCandidates)
+	setDefault(&o.RankConstant, DefaultRankConstant)
+	setDefault(&o.Passages.Characters, 150)
+	setDefault(&o.Timeout, DefaultTimeout)
+	setDefault(&o.Attempts, DefaultAttempts)
+	setDefault(&o.Batch, DefaultBatch)
+	setDefault(&o.BatchBytes, DefaultBatchBytes)
+	if o.Tracer == nil {
+		o.Tracer = noop.NewTracerProvider()
+	}
+	if o.Client == nil && len(o.Addresses) == 0 {
+		o.Addresses = []string{DefaultAddress}
+	}
+	if o.Mode == Auto {
+		o.Mode = BM25
+		if o.Embedder != nil {
+			o.Mode = Hybrid
+		}
+	}
+	return o, errors.Join(o.checkServer(), o.checkSearch(), o.Layout.check())
+}
+
+func setDefault[T comparable](field *T, value T) {
+	var zero T
+	if *field == zero {
+		*field = value
+	}
+}
+
+func (o Options) checkServer() error {
+	credentials := o.Username != "" || o.Password != "" || o.APIKey != ""
+	switch {
+	case strings.TrimSpace(o.Index) == "" || strings.ContainsAny(o.Index, ",*?/"):
+		return fmt.Errorf("Options.Index = %q, want the name of one index or alias", o.Index)
+	case o.Client != nil && (len(o.Addresses) > 0 || credentials || o.TLS != nil):
+		return errors.New("Options.Client is set, and Addresses, credentials or TLS as well: the client has its own")
+	case o.APIKey != "" && o.Username != "":
+		return errors.New("Options.APIKey and Options.Username are set, want one of them")
+	}
+	return nil
+}
+
+func (o Options) checkSearch() error {
+	switch {
+	case o.Mode < Auto || o.Mode > Hybrid:
+		return fmt.Errorf("Options.Mode = %d is unknown", o.Mode)
+	case o.Mode != BM25 && o.Embedder == nil:
+		return errors.New("Options.Embedder is nil, and the search needs vectors")
+	case o.Candidates > maxCandidates:
+		return fmt.Errorf("Options.Candidates = %d, want at most %d", o.Candidates, maxCandidates)
+	}
+	for _, n := range []struct {
+		name  string
+		value int
+	}{
+		{"Options.Candidates", o.Candidates},
+		{"Options.RankConstant", o.RankConstant},
+		{"Options.Passages.Count", o.Passages.Count},
+		{"Options.Passages.Characters", o.Passages.Characters},
+		{"Options.Attempts", o.Attempts},
+		{"Options.Batch", o.Batch},
+		{"Options.BatchBytes", o.BatchBytes},
+	} {
+		if n.value < 0 {
+			return fmt.Errorf("%s = %d, want at least 0", n.name, n.value)
+		}
+	}
+	return nil
+}
+
+// connect makes a client, and the function that ends its connections. The client itself sends each request once.
+func (o Options) connect() (*elasticsearch.TypedClient, func(), error) {
+	transport, ok := http.DefaultTransport.(*http.Transport)
+	if !ok {
+		transport = &http.Transport{Proxy: http.ProxyFromEnvironment}
+	}
+	transport = transport.Clone()
+	transport.MaxIdleConnsPerHost = maxIdleConns
+	transport.MaxIdleConns = 0 // as many as all servers have
+	if o.TLS != nil {
+		transport.TLSClientConfig = o.TLS.Clone()
+	}
+	client, err := elasticsearch.NewTypedClient(elasticsearch.Config{
+		Addresses: o.Addresses, Username: o.Username, Password: o.Password, APIKey: o.APIKey,
+		Transport: transport, DisableRetry: true, DisableMetaHeader: true,
+	})
+	if err != nil {
+		return nil, nil, err
+	}
+	return client, transport.CloseIdleConnections, nil
+}

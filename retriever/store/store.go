@@ -1,0 +1,70 @@
+package store
+
+import (
+	"context"
+
+	"github.com/ragpilot/ragpilot/contextpilot"
+)
+
+// Searcher finds documents. Implementations are safe for concurrent use.
+type Searcher interface {
+	// Search returns the at most q.K documents that fit best, best first, equal scores in the order of their IDs
+	// (compared byte by byte). The caller owns the result. Errors wrap those of this package, or the cause of the
+	// context's end.
+	Search(ctx context.Context, q Query) ([]Hit, error)
+}
+
+// Query is one search.
+type Query struct {
+	// Text is the question, as plain text: nothing in it is an operator.
+	Text string
+	// K bounds the number of hits; at least 1.
+	K int
+	// Tenant restricts the search to one tenant's documents. Stores without tenants refuse one, stores with
+	// tenants refuse a query without: forgetting it never shows what belongs to others.
+	Tenant string
+	// Filter restricts the search to documents whose metadata fits. The zero Filter fits all.
+	Filter Filter
+}
+
+// Document is one text to be stored: what becomes a block when it is found.
+type Document struct {
+	// ID is chosen by the caller, the same each time the document is indexed, and unique within a tenant. It is not
+	// empty and is valid UTF-8.
+	ID string
+	// Text is what the model will read. Each run of bytes that are not UTF-8 is stored as U+FFFD.
+	Text string
+	// Metadata is given back with each hit and can be filtered by. Values are nil, strings, booleans, numbers, and
+	// []any and map[string]any of these.
+	Metadata map[string]any
+	// Tenant owns the document; see [Query.Tenant].
+	Tenant string
+}
+
+// Hit is a document that was found.
+type Hit struct {
+	// ID is the document's.
+	ID string
+	// Text is the document's.
+	Text string
+	// Score is larger for what fits better. It can be compared within one result only.
+	Score float64
+	// Version names the text, see [Version]: it changes when the document gets another text, and only then.
+	Version string
+	// Metadata is the document's. A whole number may come back as int64 or float64, whichever the store keeps.
+	Metadata map[string]any
+}
+
+// Block returns the hit as a block of a request.
+func (h Hit) Block() contextpilot.Block {
+	return contextpilot.Block{ID: h.ID, Text: h.Text, Score: h.Score}
+}
+
+// Blocks returns the hits as the blocks of a request, in their order.
+func Blocks(hits []Hit) []contextpilot.Block {
+	out := make([]contextpilot.Block, len(hits))
+	for i, h := range hits {
+		out[i] = h.Block()
+	}
+	return out
+}
