@@ -27,7 +27,7 @@ run() { go test -json -timeout 10m "$@" 2>"$tmp/stderr" | "$tmp/testreport" -for
 
 run "${race[@]}" -coverprofile "$tmp/cover" ./...
 # What is only measured, with one goroutine, is not run under the race detector.
-CGO_ENABLED=0 run -run 'BestOn|OpenTraces|Quality|Judge|Allocations|Quick|Coverage|RoutingOfWorkloads' ./internal/replay ./internal/merge ./engines/sim ./internal/extract ./internal/repeat ./internal/gain ./internal/load ./examples/chain-of-agents
+CGO_ENABLED=0 run -run 'BestOn|OpenTraces|Quality|Judge|Allocations|Quick|Coverage|RoutingOfWorkloads|DeletedIsGone|Killed$|Reuse$|RealTextIsPutTogetherAgain' ./internal/replay ./internal/merge ./engines/sim ./internal/extract ./internal/repeat ./internal/gain ./internal/load ./examples/chain-of-agents ./memory/sqlite ./retriever/passage
 # Processes that are killed and flooded, with nothing beside them; the programs are built without the detector anyway.
 RAGPILOT_FAULTS=1 CGO_ENABLED=0 run ./internal/faulttest
 # Every index beside a slow one that is obviously right: the first difference ends the test.

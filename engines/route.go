@@ -97,7 +97,7 @@ const mayLead = 0.1
 func (r *Router) weigh(rep *replica, m contextpilot.Match, n int) Score {
 	s := Score{Replica: rep.name, Match: m, Pending: rep.pending}
 	left := m.Prompt - m.Tokens
-	s.Cost = float64(left)*r.window.price(rep, n) + r.opt.Queue*float64(rep.pending) - r.opt.Affinity*float64(max(m.Familiar-m.Tokens, 0))
+	s.Cost = float64(left)*r.window.price(rep, n) + r.opt.Queue*float64(rep.pending) - r.opt.Affinity*r.window.keeps(rep)*float64(max(m.Familiar-m.Tokens, 0))
 	s.Full = n > 1 && float64(n*(r.window.of(rep)+left)) > r.opt.MaxShare*float64(r.window.total+left)+mayLead*r.window.toCome()
 	return s
 }
@@ -167,7 +167,7 @@ func (r *Router) take(replicas []*replica, matches []contextpilot.Match) *Route 
 	best.pending += left
 	best.under++
 	return &Route{
-		Score: score, Engine: best.engine, router: r, replica: best, share: r.window.add(best, left), waiting: left,
+		Score: score, Engine: best.engine, router: r, replica: best, share: r.window.add(best, left, score.Match.Prompt), waiting: left,
 	}
 }
 
@@ -186,7 +186,7 @@ func (r *Router) better(a Score, ra *replica, b Score, rb *replica) bool {
 func (r *Router) follow(rt *Route) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	rt.replica.scopes.Put(rt.Plan.RequestID, rt.Plan.Scope)
+	rt.replica.sent.Put(rt.Plan.RequestID, followed{rt.Plan.Scope, rt.share})
 }
 
 // First tells that the answer has begun: its prompt is computed. Calls after the first do nothing.
@@ -225,7 +225,7 @@ func (rt *Route) end(u Usage, err error) (unsent bool) {
 	switch {
 	case unsent:
 		r.window.correct(rt.share, 0)
-		rt.replica.scopes.Delete(rt.Plan.RequestID)
+		rt.replica.sent.Delete(rt.Plan.RequestID)
 	case u.CachedKnown && u.PromptTokens > 0:
 		r.window.correct(rt.share, max(u.PromptTokens-u.CachedTokens, 0))
 	}

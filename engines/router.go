@@ -34,10 +34,11 @@ type RouterOptions struct {
 //
 // A replica costs
 //
-//	price × left + Queue × pending − Affinity × max(0, familiar − resident)
+//	price × left + Queue × pending − Affinity × kept × max(0, familiar − resident)
 //
 // tokens: those left to compute in the order that is best there, those of prompts that wait before it, less what the
-// meeting of familiar documents is worth, see [contextpilot.Match]. The price is the replica's share of the prefill lately, 1
+// meeting of familiar documents is worth, see [contextpilot.Match], where kept is the part of its last prompts that the cache
+// has not lost, as far as it tells. The price is the replica's share of the prefill lately, 1
 // for the mean. The cheapest takes the request, unless it would exceed its
 // share of prefill, see [RouterOptions.MaxShare]; if all would, the one that had least. A conversation's history is part
 // of the prompt: its replica is cheaper by all of it, and loses it when it is busier than that is worth.
@@ -54,14 +55,20 @@ type Router struct {
 
 // replica is what the router knows of one; guarded by the router's mu.
 type replica struct {
-	name    string                                 // never changes
-	engine  Engine                                 // never changes
-	cancel  func()                                 // never changes; ends the subscription to the engine's events
-	in      bool                                   // it is one of the router's
-	down    bool                                   //
-	pending int                                    // prefill tokens of requests without their first token
-	under   int                                    // requests under way
-	scopes  *lru.Cache[string, contextpilot.Scope] // by request ID
+	name    string                       // never changes
+	engine  Engine                       // never changes
+	cancel  func()                       // never changes; ends the subscription to the engine's events
+	in      bool                         // it is one of the router's
+	down    bool                         //
+	pending int                          // prefill tokens of requests without their first token
+	under   int                          // requests under way
+	sent    *lru.Cache[string, followed] // by request ID
+}
+
+// followed is a request that was routed to a replica.
+type followed struct {
+	scope contextpilot.Scope
+	share *share
 }
 
 // Errors of a [Router].
@@ -107,7 +114,7 @@ func (r *Router) Add(name string, engine Engine) error {
 	if name == "" {
 		return errors.New("engines: replica without a name")
 	}
-	rep := &replica{name: name, engine: engine, cancel: func() {}, scopes: lru.New[string, contextpilot.Scope](maxFollowed)}
+	rep := &replica{name: name, engine: engine, cancel: func() {}, sent: lru.New[string, followed](maxFollowed)}
 	if engine != nil {
 		rep.cancel = engine.Subscribe(func(events ...contextpilot.Event) { r.observe(rep, events) })
 	}
@@ -236,16 +243,24 @@ func (r *Router) observe(rep *replica, events []contextpilot.Event) {
 	}
 }
 
-// scopeOf returns where an event belongs; false: it concerns nothing that is known.
+// scopeOf returns where an event belongs, and takes over what it tells of the requests lately; false: it concerns nothing that is known.
 func (r *Router) scopeOf(rep *replica, ev contextpilot.Event) (scope contextpilot.Scope, ok bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if ev.Kind == contextpilot.Cleared {
+		r.window.lose(rep)
 		return scope, rep.in
 	}
-	scope, ok = rep.scopes.Get(ev.Request)
-	if ev.Kind == contextpilot.Gone {
-		rep.scopes.Delete(ev.Request)
+	f, ok := rep.sent.Get(ev.Request)
+	if !ok {
+		return scope, false
 	}
-	return scope, ok && rep.in
+	switch ev.Kind {
+	case contextpilot.Gone:
+		rep.sent.Delete(ev.Request)
+		r.window.keep(f.share, 0)
+	case contextpilot.Shrunk:
+		r.window.keep(f.share, ev.Tokens)
+	}
+	return f.scope, rep.in
 }

@@ -4,23 +4,29 @@ import "math"
 
 // window holds the prefill tokens of the last requests, by replica.
 type window struct {
-	size  int
-	ring  []*share // oldest at next, once full
-	next  int
-	total int
-	sums  map[*replica]int
+	size    int
+	ring    []*share // oldest at next, once full
+	next    int
+	total   int
+	sums    map[*replica]int
+	prompts map[*replica]int // tokens of the prompts, computed or not
+	kept    map[*replica]int // of these, what the replica's cache has not lost since
 }
 
 // share is what one request costs its replica.
 type share struct {
 	replica *replica
 	tokens  int
+	prompt  int // its length in tokens, and what the cache has kept of it
+	kept    int
 	out     bool // no longer in the window
 }
 
 // add notes a request and forgets the oldest, if the window is full.
-func (w *window) add(r *replica, tokens int) *share {
-	s := &share{replica: r}
+func (w *window) add(r *replica, tokens, prompt int) *share {
+	s := &share{replica: r, prompt: prompt, kept: prompt}
+	w.prompts[r] += prompt
+	w.kept[r] += prompt
 	if len(w.ring) < w.size {
 		w.ring = append(w.ring, s)
 	} else {
@@ -44,7 +50,34 @@ func (w *window) correct(s *share, tokens int) {
 
 func (w *window) forget(s *share) {
 	w.correct(s, 0)
+	w.keep(s, 0)
+	w.prompts[s.replica] -= s.prompt
 	s.out = true
+}
+
+// keep notes that the cache holds no more than the first tokens of a request's prompt.
+func (w *window) keep(s *share, tokens int) {
+	if lost := s.kept - max(tokens, 0); lost > 0 && !s.out {
+		w.kept[s.replica] -= lost
+		s.kept -= lost
+	}
+}
+
+// lose notes that a replica's cache is empty.
+func (w *window) lose(r *replica) {
+	for _, s := range w.ring {
+		if s.replica == r {
+			w.keep(s, 0)
+		}
+	}
+}
+
+// keeps is the part of the prompts that a replica had lately which its cache still has, as far as it reports what it loses.
+func (w *window) keeps(r *replica) float64 {
+	if w.prompts[r] == 0 {
+		return 1
+	}
+	return float64(w.kept[r]) / float64(w.prompts[r])
 }
 
 // reset begins anew, for replicas that are not those of before: one that has just come must not make up for what it
@@ -53,7 +86,8 @@ func (w *window) reset() {
 	for _, s := range w.ring {
 		s.out = true
 	}
-	w.ring, w.next, w.total, w.sums = w.ring[:0], 0, 0, map[*replica]int{}
+	w.ring, w.next, w.total = w.ring[:0], 0, 0
+	w.sums, w.prompts, w.kept = map[*replica]int{}, map[*replica]int{}, map[*replica]int{}
 }
 
 func (w *window) of(r *replica) int { return w.sums[r] }

@@ -10,8 +10,26 @@ import (
 	"github.com/ragpilot/ragpilot/contextpilot"
 )
 
-// blocks returns the documents as the core knows them. An ID that stands for more than one text is not used.
-func blocks(docs []schema.Document, keys []string) []contextpilot.Block {
+// blocks returns the request's blocks, and what they stand for.
+func (s *settings) blocks(found []schema.Document) ([]contextpilot.Block, retrieved) {
+	blocks := identified(found, s.idKeys)
+	if s.versioned {
+		s.version(blocks, found)
+	}
+	what := retrieved{docs: found, ids: make([]string, len(found))}
+	for i, b := range blocks {
+		what.ids[i] = b.ID
+	}
+	if s.passages != nil {
+		blocks, what.of = s.merge(blocks, found)
+	} else {
+		what.of = single(len(found))
+	}
+	return blocks, what
+}
+
+// identified returns the documents as the core knows them. An ID that stands for more than one text is not used.
+func identified(docs []schema.Document, keys []string) []contextpilot.Block {
 	out := make([]contextpilot.Block, len(docs))
 	first := make(map[string]string, len(docs)) // ID → text
 	twoTexts := map[string]bool{}

@@ -6,6 +6,7 @@ import (
 	"github.com/tmc/langchaingo/callbacks"
 
 	"github.com/ragpilot/ragpilot/contextpilot"
+	"github.com/ragpilot/ragpilot/retriever/passage"
 )
 
 // Option changes what [Wrap] does.
@@ -23,13 +24,19 @@ type settings struct {
 	handler    callbacks.Handler
 	plans      func(contextpilot.Plan)
 	noHint     bool
+	places     Places
+	versioned  bool
+	passages   *passage.Options // nil: documents stay as they were found
 }
+
+func defaultIDKeys() []string { return []string{"id", "_id", "doc_id"} }
 
 func newSettings(opts []Option) settings {
 	s := settings{
-		idKeys:  []string{"id", "_id", "doc_id"},
+		idKeys:  defaultIDKeys(),
 		handler: callbacks.SimpleHandler{},
 		plans:   func(contextpilot.Plan) {},
+		places:  Places{}.withDefaults(),
 	}
 	for _, o := range opts {
 		o.apply(&s)

@@ -44,13 +44,14 @@ func (w *wrapped) planned(ctx context.Context, query string, found []schema.Docu
 	// The session is left to the model wrapper, which plans the request anew with the messages that it sends. Planned
 	// here, where no message is in sight, it would count as a conversation that resends nothing, and all that was
 	// shown so far would be forgotten.
+	blocks, what := w.blocks(found)
 	plan := w.pilot.Plan(contextpilot.Request{
-		Scope: w.scope, Query: query, Blocks: blocks(found, w.idKeys), HeadTokens: w.headTokens, Budget: w.budget,
+		Scope: w.scope, Query: query, Blocks: blocks, HeadTokens: w.headTokens, Budget: w.budget,
 	})
 	plan.Session = contextpilot.ConversationFrom(ctx)
 	w.plans(plan)
 	if len(plan.Items) > 0 { // without blocks there is nothing to find it by
 		w.pilot.Hold(plan)
 	}
-	return documents(&plan, found, w.noHint)
+	return documents(&plan, what, w.noHint)
 }

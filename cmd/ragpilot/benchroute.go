@@ -20,7 +20,8 @@ import (
 type routeFlags struct {
 	traceFlags
 	real                         engineFlags // but for its engine
-	engines, arms                []string
+	servers                      serverFlags
+	arms                         []string
 	replicas                     []int
 	arrivals, model, workload    string
 	contexts, requests, sessions int
@@ -64,7 +65,7 @@ func newBenchRoute() *cobra.Command {
 	flags.IntVar(&f.seeds, "seeds", 1, "`N` runs of each with other arrival times; reported are means and their 95 % t-intervals")
 	flags.StringVar(&f.model, "engine-model", "h100", "how fast the simulated replicas are: `h100|cpu-tiny|FILE.json`")
 	flags.StringVar(&f.capacity, "capacity", "unlimited", "cache of each simulated replica: `TOKENS`, or a share of the trace such as 20%")
-	flags.StringArrayVar(&f.engines, "engine", nil, "base `URL` of an OpenAI-compatible replica, in place of simulated ones; once for each")
+	f.servers.register(flags)
 	flags.StringVar(&f.real.model, "model", "", "`MODEL` to ask real replicas for")
 	flags.StringVar(&f.real.apiKey, "api-key", "", "`KEY` for real replicas")
 	flags.StringVar(&f.real.requestID, "request-id", "all", "how real replicas are told a request's ID: `all|header|none`")
@@ -120,17 +121,20 @@ func (f *routeFlags) check(flags *pflag.FlagSet) ([]load.Arrivals, error) {
 			return nil, fmt.Errorf("--replicas %d: want 1 to %d", n, load.MaxServers)
 		}
 	}
-	if len(f.engines) > load.MaxServers {
-		return nil, fmt.Errorf("--engine: %d of them, want at most %d", len(f.engines), load.MaxServers)
+	if len(f.servers.urls) > load.MaxServers {
+		return nil, fmt.Errorf("--engine: %d of them, want at most %d", len(f.servers.urls), load.MaxServers)
 	}
-	without, why := []string{"model", "api-key", "request-id"}, "only with --engine"
-	if len(f.engines) > 0 {
+	without, why := append(f.servers.names(), "model", "api-key", "request-id"), "only with --engine"
+	if len(f.servers.urls) > 0 {
 		without, why = []string{"replicas", "engine-model", "capacity"}, "not with --engine"
 	}
 	for _, name := range without {
 		if flags.Changed(name) {
 			return nil, fmt.Errorf("--%s %s: %s", name, flags.Lookup(name).Value, why)
 		}
+	}
+	if err := f.servers.check(); err != nil {
+		return nil, err
 	}
 	return arrivals, nil
 }
@@ -172,7 +176,7 @@ func (f *routeFlags) job() (load.Job, error) {
 	}
 	cut(trc, set.K)
 	j := load.Job{Settings: set, Trace: firsts(trc, f.sessions, f.requests), Blocks: blocks, Think: f.think, Model: f.real.model}
-	if f.maxTokensSet || len(f.engines) > 0 {
+	if f.maxTokensSet || len(f.servers.urls) > 0 {
 		j.MaxTokens = f.real.maxTokens
 	}
 	return j, nil

@@ -76,7 +76,7 @@ func TestBenchRouteOnEngines(t *testing.T) {
 		t.Fatal(err)
 	}
 	points := routePoints(t, out)
-	if len(points) != 2 || points[0].Replicas != 2 || points[0].Arrivals != "closed:4" || points[0].Simulated || strings.Count(points[0].Engine, "http") != 2 {
+	if len(points) != 2 || points[0].Replicas != 2 || points[0].Arrivals != "closed:4" || points[0].Simulated || points[0].Engine != "2 × sim (ragpilot)" {
 		t.Fatalf("%+v", points)
 	}
 	for _, p := range points { // both begin with empty caches: what comes first is computed
@@ -109,6 +109,7 @@ func TestBenchRouteFlags(t *testing.T) {
 		"--capacity":                     append(made, "--capacity", "nothing"),
 		"--engine:":                      append(made, "--engine", "ftp://x"),
 		"--model m: only with":           append(made, "--model", "m"),
+		"--reset true: only with":        append(made, "--reset", "true"),
 		"--replicas [2]: not with":       append(made, "--engine", "http://x", "--replicas", "2"),
 		"--capacity unlimited: not with": append(made, "--engine", "http://x", "--capacity", "unlimited"),
 		"--max-tokens 0: want":           append(made, "--max-tokens", "0"),

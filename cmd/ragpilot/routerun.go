@@ -4,9 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"strings"
 
-	"github.com/ragpilot/ragpilot/engines"
 	"github.com/ragpilot/ragpilot/internal/load"
 	"github.com/ragpilot/ragpilot/internal/trace"
 )
@@ -30,7 +28,7 @@ func (f *routeFlags) run(ctx context.Context, out io.Writer, arrivals []load.Arr
 		return err
 	}
 	open := r.simulate
-	if len(f.engines) > 0 {
+	if len(f.servers.urls) > 0 {
 		open = r.drive
 	}
 	closeAll, err := open()
@@ -77,35 +75,6 @@ func (r *routes) simulate() (closeAll func(), err error) {
 	return func() {}, nil
 }
 
-// drive prepares runs in real time. Runs do not meet in the replicas' caches: each has a first line of its own.
-func (r *routes) drive() (closeAll func(), err error) {
-	var list []engines.Engine
-	var names []string
-	var closers []func() error
-	closeAll = func() {
-		for _, c := range closers {
-			_ = c()
-		}
-	}
-	for _, url := range r.flags.engines {
-		one := r.flags.real
-		one.engine = url
-		e, err := one.open()
-		if err != nil {
-			closeAll()
-			return nil, err
-		}
-		list, names, closers = append(list, e), append(names, e.Name()), append(closers, e.Close)
-	}
-	r.engine = strings.Join(names, ", ")
-	r.counts = []int{len(list)}
-	r.run = func(ctx context.Context, j load.Job, _ int, arm load.Arm) (load.FleetRun, error) {
-		j.Salt = "Run " + nonce() + "."
-		return j.DriveFleet(ctx, list, arm.Routing, r.flags.router)
-	}
-	return closeAll, nil
-}
-
 // compare runs all arms with all seeds at one load on n replicas.
 func (r *routes) compare(ctx context.Context, n int, a load.Arrivals, arms []load.Arm) ([]load.RoutePoint, error) {
 	var out []load.RoutePoint
@@ -124,7 +93,7 @@ func (r *routes) compare(ctx context.Context, n int, a load.Arrivals, arms []loa
 			first = runs
 		}
 		p := load.SummariseRoutes(arm, runs, arms[0].Name, first)
-		p.Engine, p.Simulated = r.engine, len(r.flags.engines) == 0
+		p.Engine, p.Simulated = r.engine, len(r.flags.servers.urls) == 0
 		out = append(out, p)
 	}
 	return out, nil

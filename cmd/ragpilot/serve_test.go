@@ -48,6 +48,7 @@ func serveConfig(t *testing.T, variables []string, args ...string) (httpserve.Co
 func TestServeLayers(t *testing.T) {
 	file := write(t, "r.yaml", "model: file\npolicy: sorted\nlisten: 127.0.0.1:1\nshadow: true\nkeys: [{key: a}]\ncloud_provider: openai\n")
 	key := write(t, "key", "from-file\n")
+	events := write(t, "events.yaml", "engines: [{kind: vllm, events: auto, name: a}]\n")
 	cases := []struct {
 		name      string
 		variables []string
@@ -82,6 +83,13 @@ func TestServeLayers(t *testing.T) {
 		{"host and port over listen", nil, strings.Fields("--listen 1.2.3.4:5 --host ::1 --port 0"), func(c *httpserve.Config) { c.Listen = "[::1]:0" }},
 		{"no admin", []string{"RAGPILOT_ADMIN_ADDR="}, nil, func(c *httpserve.Config) { c.AdminAddr = "" }},
 		{"Kubernetes beside a service ragpilot", []string{"RAGPILOT_PORT=tcp://10.0.0.1:8765", "RAGPILOT_SERVICE_HOST=10.0.0.1"}, nil, func(*httpserve.Config) {}},
+		{"cache events", []string{"RAGPILOT_KV_REPLAY=tcp://e:2"}, strings.Fields("--kv-events tcp://e:1 --kv-engine sglang --kv-topic kv --kv-ranks 2"), func(c *httpserve.Config) {
+			c.Engines = []httpserve.Engine{{Kind: "sglang", Events: "tcp://e:1", Replay: "tcp://e:2", Topic: "kv", Ranks: 2}}
+		}},
+		{"cache events of the file under flags", nil, []string{"--config", events, "--kv-events=ipc:///e", "--kv-listen"}, func(c *httpserve.Config) {
+			c.Engines = []httpserve.Engine{{Kind: "vllm", Events: "ipc:///e", Name: "a", Listen: true}}
+		}},
+		{"no cache events, whatever the file says", nil, []string{"--config", events, "--kv-events="}, func(*httpserve.Config) {}},
 		{"the rest", nil, []string{"--admin-addr=:1", "--log-format=json", "--hold-out=0.5", "--trust-tenant-header=X-T", "--tls-cert=c", "--tls-key=k", "--tls-client-ca=a", "--drain=5s", "--lame-duck=3s", "--plan-window=2ms", "--compat-incremental-order"}, func(c *httpserve.Config) {
 			c.Timeouts.LameDuck, c.Plan.Window, c.CompatIncrementalOrder = 3*time.Second, 2*time.Millisecond, true
 			c.AdminAddr, c.LogFormat, c.HoldOut, c.TrustTenantHeader, c.TLS, c.Timeouts.Drain = ":1", "json", 0.5, "X-T", httpserve.TLS{Cert: "c", Key: "k", ClientCA: "a"}, 5*time.Second
@@ -120,6 +128,10 @@ func TestServeBadConfig(t *testing.T) {
 		"collector":         {nil, []string{"--trace-endpoint", "localhost:4318"}, []string{"trace.endpoint", `"localhost:4318"`, "http"}},
 		"share of traces":   {nil, []string{"--trace-sample", "2"}, []string{"trace.sample", "2"}},
 		"its headers":       {[]string{"RAGPILOT_TRACE_HEADERS=key"}, []string{"--trace-endpoint", "http://h"}, []string{"trace.headers", "[redacted]"}},
+		"cache events":      {nil, []string{"--kv-events", "localhost:5557"}, []string{"engines[0].events", `"localhost:5557"`, "auto"}},
+		"replay alone":      {nil, []string{"--kv-replay", "tcp://h:1"}, []string{"engines[0].events"}},
+		"unknown engine":    {nil, []string{"--kv-events", "auto", "--kv-engine", "llamacpp"}, []string{"engines[0].kind", `"llamacpp"`, "sglang"}},
+		"flags for two":     {nil, []string{"--kv-events", "auto", "--config", write(t, "two.yaml", "engines: [{kind: vllm, events: auto}, {kind: vllm, events: auto}]\n")}, []string{"engines", "2"}},
 		"certificate alone": {nil, []string{"--tls-cert", "c.pem"}, []string{"tls.key"}},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -10,6 +10,8 @@ import (
 // no lock; events pile up in it until they are taken.
 type book struct {
 	similarity float32
+	pins       bool // requests are sent to the slot that is granted; otherwise the server chooses
+	habits     habits
 	host       bool // the configuration says that the server saves what it overwrites
 	hostCache  bool // it does
 	clears     bool // the server saves and empties idle slots whenever a request starts
@@ -56,14 +58,22 @@ func (b *book) adrift(l *lease) bool {
 // preview returns the slot that a prompt would be given: a free one, or if there is none the one it would get if all were
 // free. -1: the slots are not known.
 func (b *book) preview(prompt []token) int {
-	if at := choose(b.slots, prompt, b.similarity); at >= 0 {
+	if at := b.choose(b.slots, prompt); at >= 0 {
 		return at
 	}
 	idle := slices.Clone(b.slots)
 	for i := range idle {
 		idle[i].lease = nil
 	}
-	return choose(idle, prompt, b.similarity)
+	return b.choose(idle, prompt)
+}
+
+// choose returns the slot for a prompt among those that are free, -1 if none is.
+func (b *book) choose(slots []slot, prompt []token) int {
+	if !b.pins || b.clears || prompt == nil {
+		return choose(slots, prompt, b.similarity)
+	}
+	return b.habits.place(slots, prompt)
 }
 
 // predict says what a lease will find.
@@ -106,9 +116,10 @@ func (b *book) grant(l *lease, want int) bool {
 			return false
 		}
 	default:
-		if at = choose(b.slots, l.prompt, b.similarity); at < 0 {
+		if at = b.choose(b.slots, l.prompt); at < 0 {
 			return false
 		}
+		b.habits.learn(b.slots, l.prompt)
 	}
 	l.turn, l.slot = b.turn, at
 	b.running = append(b.running, l)

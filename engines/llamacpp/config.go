@@ -23,8 +23,8 @@ type Config struct {
 	// whose Transport is of another type than *http.Transport, the server is asked for its process before each request.
 	Server openai.Config
 
-	// Similarity is the server's --slot-prompt-similarity: the part of a prompt that a slot must hold to be chosen for it. 0:
-	// DefaultSimilarity; negative: never, the server was started with 0.
+	// Similarity is the server's --slot-prompt-similarity: the part of a prompt that a slot must hold to be chosen for it by the
+	// server, where requests are not pinned. 0: DefaultSimilarity; negative: never, the server was started with 0.
 	Similarity float64
 	// HostCache says that the server has a host prompt cache (--cache-ram, on by default), so that what a slot
 	// loses is reported as Moved to [HostTier] where the server saves it first. Without it a loss is a loss. What the host

@@ -3,9 +3,16 @@
 //
 // The server has slots (--parallel N). Each holds the keys and values of one token sequence; a prompt that comes to a slot
 // keeps the prefix it has in common with that sequence and overwrites the rest. So the engine keeps the same sequences:
-// it asks the server for the tokens of each prompt, chooses the slot by the server's own rule, sends the request to that
-// slot, and enters what the answer says. It knows before a request is sent how many of its tokens are cached
-// ([Engine.Predict]), and reports to the subscribers whose prefix a request overwrites.
+// it asks the server for the tokens of each prompt, chooses a slot, sends the request to that slot, and enters what the
+// answer says. It knows before a request is sent how many of its tokens are cached ([Engine.Predict]), and reports to
+// the subscribers whose prefix a request overwrites.
+//
+// # Which slot
+//
+// The server's own rule takes the slot with the largest part of the prompt, if that is more than a tenth of it, and so a
+// conversation's slot for a prompt that only has the same system prompt. The engine takes the slot released longest ago
+// unless another one has so much more of the prompt that it outweighs what is overwritten there; what that is worth it learns
+// from how often prompts go on from slots as old. Where the server chooses ([Config].Unpinned) it is followed by its own rule.
 //
 // Types to know: [Config], [Engine], [Prediction], [Slot] (what the engine believes of a slot), [Stats] (how often it was
 // right), [Info] and [Metrics] (what the server says of itself).

@@ -56,7 +56,9 @@ func New(config Config) (*Engine, error) {
 		ownClient:   own,
 		identifying: make(chan struct{}, 1),
 		looking:     make(chan struct{}, looks),
-		book:        book{similarity: float32(config.Similarity), host: config.HostCache, tracker: newTracker(config.MaxRequests)},
+		book: book{
+			similarity: float32(config.Similarity), pins: !config.Unpinned, host: config.HostCache, tracker: newTracker(config.MaxRequests),
+		},
 	}, nil
 }
 

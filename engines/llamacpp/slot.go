@@ -60,9 +60,9 @@ func (s *slot) settled(length int) (tokens []token, ok bool) {
 	return s.tokens[:both], true
 }
 
-// choose returns the slot that the server takes for a prompt among those that are free, -1 if none is: the one with the
-// largest part of the prompt, if that is above similarity, else the one released longest ago. The arithmetic is the
-// server's, in single precision; of equal slots the first wins by similarity and the last by age, as there.
+// choose returns the slot that the server takes for a prompt among those that are free if it is left the choice, -1 if none is:
+// the one with the largest part of the prompt, if that is above similarity, else the one released longest ago. The
+// arithmetic is the server's, in single precision; of equal slots the first wins by similarity and the last by age, as there.
 func choose(slots []slot, prompt []token, similarity float32) int {
 	best, part := -1, float32(0)
 	if similarity > 0 && len(prompt) > 0 {

@@ -30,7 +30,7 @@ func (j Job) SimulateFleet(ctx context.Context, servers []*sim.Server, routing R
 	}
 	f := &fleet{spread: to, servers: servers, under: map[string]*sentTo{}}
 	for i, s := range servers {
-		defer s.Subscribe(d.planner.Pilot().Sink(scopeOf(i)))()
+		defer s.Subscribe(to.sink(i))()
 		s.OnFirst(func(id string) { to.begun(f.under[id]) })
 	}
 	run, err := j.virtually(ctx, f)

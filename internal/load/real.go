@@ -30,7 +30,7 @@ func (j Job) DriveFleet(ctx context.Context, list []engines.Engine, routing Rout
 		return FleetRun{}, err
 	}
 	for i, e := range list {
-		defer e.Subscribe(d.planner.Pilot().Sink(scopeOf(i)))()
+		defer e.Subscribe(to.sink(i))()
 	}
 	run, err := j.drive(ctx, list, to)
 	return FleetRun{Run: run, At: to.at, Servers: len(list)}, err

@@ -75,6 +75,14 @@ func nameOf(i int) string { return fmt.Sprintf("%02d", i) }
 
 func scopeOf(i int) contextpilot.Scope { return contextpilot.Scope{Replica: nameOf(i)} }
 
+// sink takes what a server's cache reports.
+func (s *spread) sink(server int) func(events ...contextpilot.Event) {
+	if s.router == nil {
+		return s.desk.planner.Pilot().Sink(scopeOf(server))
+	}
+	return func(events ...contextpilot.Event) { _ = s.router.Observe(nameOf(server), events...) } // the name is known
+}
+
 func (s *spread) inTurn() int {
 	s.turn++
 	return (s.turn - 1) % len(s.pending)

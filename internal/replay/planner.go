@@ -21,6 +21,8 @@ type Settings struct {
 	Capacity int  // index capacity in tokens; 0: unlimited
 	Notes    contextpilot.Notes
 	Limits   contextpilot.Limits
+	// Tokenizer counts texts as the engine does that reports its cache in tokens; nil: as the simulator and the judge of plans do.
+	Tokenizer contextpilot.Tokenizer
 }
 
 // maxSessions bounds the conversations whose history is kept.
@@ -46,9 +48,12 @@ type known struct {
 
 // NewPlanner returns a Planner; an unknown policy is an error that lists the known ones.
 func NewPlanner(set Settings, blocks *trace.Blocks) (*Planner, error) {
+	if set.Tokenizer == nil {
+		set.Tokenizer = exact{}
+	}
 	cfg := contextpilot.Config{
 		Policy: set.Policy, Dedup: contextpilot.DedupOff, Capacity: set.Capacity, MaxRequests: -1, MaxSessions: maxSessions,
-		Notes: set.Notes, Limits: set.Limits, Tokenizer: exact{},
+		Notes: set.Notes, Limits: set.Limits, Tokenizer: set.Tokenizer,
 	}
 	cfg.Notes.Location = reference
 	if set.Dedup {
@@ -59,7 +64,7 @@ func NewPlanner(set Settings, blocks *trace.Blocks) (*Planner, error) {
 		return nil, err
 	}
 	return &Planner{
-		set: set, pilot: pilot, blocks: blocks, head: tokens.Count(trace.System),
+		set: set, pilot: pilot, blocks: blocks, head: set.Tokenizer.Count(trace.System),
 		known: map[string]known{}, talks: lru.New[string, []string](maxSessions),
 	}, nil
 }
@@ -90,7 +95,7 @@ func (p *Planner) Answered(q trace.Request) { p.AnsweredIn(contextpilot.Scope{},
 
 // AnsweredIn is [Planner.Answered] for a request that was planned in a scope of its own.
 func (p *Planner) AnsweredIn(scope contextpilot.Scope, q trace.Request) {
-	p.pilot.Observe(contextpilot.Event{Kind: contextpilot.Served, Scope: scope, Request: RequestID(q), Output: tokens.Count(trace.Answer(q))})
+	p.pilot.Observe(contextpilot.Event{Kind: contextpilot.Served, Scope: scope, Request: RequestID(q), Output: p.set.Tokenizer.Count(trace.Answer(q))})
 }
 
 // PlanAll plans a whole trace offline and returns the plans in execution order. First turns are planned as one
@@ -181,7 +186,7 @@ func (p *Planner) lookup(id string) known {
 	k, ok := p.known[id]
 	if !ok {
 		text, _ := p.blocks.Text(id)
-		k = known{tokens: tokens.Count(trace.Doc(id, text))}
+		k = known{tokens: p.set.Tokenizer.Count(trace.Doc(id, text))}
 		p.known[id] = k
 	}
 	return k

@@ -1,0 +1,70 @@
+#!/usr/bin/env bash
+# The packages that talk to stores, against real servers (.ci/stores/servers.sh), which run on ports of their own while the
+# tests do. A store whose variable (QDRANT_ADDR, ELASTICSEARCH_URL, POSTGRES_DSN, REDIS_ADDR) is set is used where it is. What
+# cannot be started here is not run, and says why; with RAGPILOT_REQUIRE_STORES=1, as CI has it, that is a failure.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+RAGPILOT_STORES_RUN=$(mktemp -d)
+export RAGPILOT_STORES_RUN
+# Servers that a test has killed or that did not start are no error here.
+trap '.ci/stores/servers.sh stop >/dev/null 2>&1 || true; rm -rf "$RAGPILOT_STORES_RUN"' EXIT
+
+# free_port prints a port where nothing listens now.
+free_port() {
+	local port
+	for _ in {1..100}; do
+		port=$((20000 + RANDOM % 10000))
+		if ! (exec 3<>"/dev/tcp/127.0.0.1/$port") 2>/dev/null; then
+			echo "$port"
+			return
+		fi
+	done
+	return 1
+}
+QDRANT_PORT=$(free_port) ELASTICSEARCH_PORT=$(free_port) VALKEY_PORT=$(free_port) POSTGRES_PORT=$(free_port)
+export QDRANT_PORT ELASTICSEARCH_PORT VALKEY_PORT POSTGRES_PORT
+
+declare -A variable=([valkey]=REDIS_ADDR [postgres]=POSTGRES_DSN [qdrant]=QDRANT_ADDR [elasticsearch]=ELASTICSEARCH_URL)
+declare -A finder=([valkey]=Redis [postgres]=Postgres [qdrant]=Qdrant [elasticsearch]=Elasticsearch)
+result=0 packages=() absent=""
+for store in valkey postgres qdrant elasticsearch; do
+	name=${variable[$store]}
+	# Tests find a store by internal/storetest, so what imports that for it is what needs it.
+	mapfile -t users < <(grep -rlE "storetest\.${finder[$store]}\(" --include='*_test.go' . | xargs -r dirname | sort -u)
+	if ((${#users[@]} == 0)); then
+		echo "no test needs $store"
+		continue
+	fi
+	code=0
+	if [[ -n ${!name:-} ]]; then
+		echo "$store: as $name says"
+	else
+		.ci/stores/servers.sh start "$store" || code=$?
+	fi
+	if ((code == 0)); then
+		packages+=("${users[@]}")
+	elif ((code == 77)) && [[ ${RAGPILOT_REQUIRE_STORES:-} != 1 ]]; then
+		absent+=" $store"
+	else
+		result=1 absent+=" $store"
+	fi
+done
+if ((${#packages[@]} == 0)); then
+	if ((result == 0)); then exit 77; fi
+	exit "$result"
+fi
+eval "$(.ci/stores/servers.sh env)"
+
+# Where a store is absent, its tests skip, and the tests of the others run.
+if [[ -z $absent ]]; then export RAGPILOT_REQUIRE_STORES=1; else unset RAGPILOT_REQUIRE_STORES; fi
+race=(-race)
+export CGO_ENABLED=1
+if ! command -v "$(go env CC)" >/dev/null; then race=() CGO_ENABLED=0; fi
+go build -C .ci/tools -o "$RAGPILOT_STORES_RUN/testreport" ./testreport
+mapfile -t packages < <(printf '%s\n' "${packages[@]}" | sort -u)
+forbid=""
+if [[ -z $absent ]]; then forbid="make stores"; fi
+go test -json "${race[@]}" -count=1 -timeout 10m -p 2 "${packages[@]}" | "$RAGPILOT_STORES_RUN/testreport" -forbid-skip "$forbid" || result=1
+if [[ -n $absent ]]; then echo "without:$absent"; fi
+exit "$result"

@@ -1,0 +1,218 @@
+package qdrant
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net"
+	"strconv"
+	"strings"
+	"time"
+
+	api "github.com/qdrant/go-client/qdrant"
+	"go.opentelemetry.io/otel/trace"
+	"go.opentelemetry.io/otel/trace/noop"
+)
+
+// Embedder makes dense vectors. It has the two methods of langchaingo's embedders, and is safe for concurrent use.
+type Embedder interface {
+	EmbedDocuments(ctx context.Context, texts []string) ([][]float32, error)
+	EmbedQuery(ctx context.Context, text string) ([]float32, error)
+}
+
+// SparseEmbedder makes sparse vectors, for example [Words]. It is safe for concurrent use.
+type SparseEmbedder interface {
+	SparseDocuments(ctx context.Context, texts []string) ([]SparseVector, error)
+	SparseQuery(ctx context.Context, text string) (SparseVector, error)
+}
+
+// SparseVector has Values at Indices, which are all different, and 0 elsewhere.
+type SparseVector struct {
+	Indices []uint32
+	Values  []float32
+}
+
+// Mode says what a search compares.
+type Mode int
+
+// Modes of a search.
+const (
+	// Auto: what the index has embedders for.
+	Auto Mode = iota
+	// Dense: vectors of meaning.
+	Dense
+	// Sparse: weighted words.
+	Sparse
+	// Hybrid: both; the server fuses the two results.
+	Hybrid
+)
+
+// Fusion says how the server makes one result of two.
+type Fusion int
+
+// Ways to fuse.
+const (
+	// RRF is reciprocal rank fusion: a hit scores the sum of 1/(rank+2) over the results that it is in, with ranks from 0.
+	RRF Fusion = iota
+	// DBSF is distribution-based score fusion: the sum of the scores, each scaled by mean and deviation of its result.
+	DBSF
+)
+
+// Defaults of [Options].
+const (
+	DefaultAddr            = "localhost:6334"
+	DefaultSparseVector    = "words"
+	DefaultCandidates      = 100
+	DefaultTimeout         = 10 * time.Second
+	DefaultAttempts        = 3
+	DefaultBatch           = 64
+	DefaultMaxMessageBytes = 64 << 20
+)
+
+// Options configure an [Index]. Collection and at least one embedder are needed; the zero value of the rest is the
+// recommended setup.
+type Options struct {
+	// Addr is the host:port of the server's gRPC services, not of REST. Empty: [DefaultAddr].
+	Addr string
+	// APIKey is sent with each request. Without TLS it is sent in the clear.
+	APIKey string
+	// TLS encrypts the connection. Nil: no encryption.
+	TLS *tls.Config
+	// Client is a connection to share, in place of Addr, APIKey and TLS; Close leaves it open. It must be able to
+	// receive messages of the size of K documents: gRPC's own limit is 4 MiB.
+	Client *api.Client
+
+	// Collection is the collection's name.
+	Collection string
+	// Embedder makes the dense vectors, Sparse the sparse ones. A search uses those that are set.
+	Embedder Embedder
+	Sparse   SparseEmbedder
+	// Vector names the dense vector within a point. Empty: the collection's unnamed vector.
+	Vector string
+	// SparseVector names the sparse vector within a point. Empty: [DefaultSparseVector].
+	SparseVector string
+	// Layout says where in a payload a document stands.
+	Layout Layout
+
+	// Mode and Fusion say how to search.
+	Mode   Mode
+	Fusion Fusion
+	// Candidates is how many hits of each kind a hybrid search fuses, or K and a few more if that is more.
+	// 0: [DefaultCandidates].
+	Candidates int
+	// Filter restricts every search, beside the query's own filter. It is in the server's terms and may use all that
+	// the server can do.
+	Filter *api.Filter
+
+	// Timeout bounds each call, retries included, if its context has no sooner end. 0: [DefaultTimeout]; below 0:
+	// only the context counts.
+	Timeout time.Duration
+	// Attempts bounds how often a read is sent while the server is unavailable. 0: [DefaultAttempts]; 1: no retries.
+	Attempts int
+	// Batch is how many documents [Index.Upsert] embeds and sends at a time. 0: [DefaultBatch].
+	Batch int
+	// MaxMessageBytes bounds an answer of the server: K texts, in bytes. 0: [DefaultMaxMessageBytes].
+	MaxMessageBytes int
+
+	// Tracer gets a span for each call. Nil: no spans.
+	Tracer trace.TracerProvider
+}
+
+// withDefaults returns a checked copy of o with all fields set.
+func (o Options) withDefaults() (Options, error) {
+	setDefault(&o.Layout.ID, "id")
+	setDefault(&o.Layout.Text, "text")
+	setDefault(&o.Layout.Version, "version")
+	setDefault(&o.Layout.Metadata, "metadata")
+	setDefault(&o.SparseVector, DefaultSparseVector)
+	setDefault(&o.Candidates, DefaultCandidates)
+	setDefault(&o.Timeout, DefaultTimeout)
+	setDefault(&o.Attempts, DefaultAttempts)
+	setDefault(&o.Batch, DefaultBatch)
+	setDefault(&o.MaxMessageBytes, DefaultMaxMessageBytes)
+	if o.Tracer == nil {
+		o.Tracer = noop.NewTracerProvider()
+	}
+	if o.Client == nil {
+		setDefault(&o.Addr, DefaultAddr)
+	}
+	if o.Mode == Auto {
+		o.Mode = o.modeOfEmbedders()
+	}
+	return o, errors.Join(o.checkServer(), o.checkSearch(), o.Layout.check())
+}
+
+func setDefault[T comparable](field *T, value T) {
+	var zero T
+	if *field == zero {
+		*field = value
+	}
+}
+
+func (o Options) modeOfEmbedders() Mode {
+	switch {
+	case o.Embedder != nil && o.Sparse != nil:
+		return Hybrid
+	case o.Sparse != nil:
+		return Sparse
+	}
+	return Dense
+}
+
+func (o Options) checkServer() error {
+	switch {
+	case strings.TrimSpace(o.Collection) == "":
+		return fmt.Errorf("Options.Collection = %q, want the name of a collection", o.Collection)
+	case o.Client != nil && (o.Addr != "" || o.APIKey != "" || o.TLS != nil):
+		return errors.New("Options.Client is set, and Addr, APIKey or TLS as well: the client has its own")
+	case o.Client != nil:
+		return nil
+	}
+	if _, _, err := o.hostPort(); err != nil {
+		return fmt.Errorf("Options.Addr = %q, want host:port: %w", o.Addr, err)
+	}
+	return nil
+}
+
+func (o Options) checkSearch() error {
+	switch {
+	case o.Mode < Auto || o.Mode > Hybrid:
+		return fmt.Errorf("Options.Mode = %d is unknown", o.Mode)
+	case o.Fusion != RRF && o.Fusion != DBSF:
+		return fmt.Errorf("Options.Fusion = %d is unknown", o.Fusion)
+	case o.dense() && o.Embedder == nil:
+		return errors.New("Options.Embedder is nil, and the search needs dense vectors")
+	case o.sparse() && o.Sparse == nil:
+		return errors.New("Options.Sparse is nil, and the search needs sparse vectors")
+	case o.Embedder != nil && o.Sparse != nil && o.Vector == o.SparseVector:
+		return fmt.Errorf("Options.SparseVector = %q is Vector as well", o.SparseVector)
+	}
+	for _, n := range []struct {
+		name  string
+		value int
+	}{{"Options.Candidates", o.Candidates}, {"Options.Attempts", o.Attempts}, {"Options.Batch", o.Batch}, {"Options.MaxMessageBytes", o.MaxMessageBytes}} {
+		if n.value < 0 {
+			return fmt.Errorf("%s = %d, want at least 0", n.name, n.value)
+		}
+	}
+	return nil
+}
+
+func (o Options) dense() bool  { return o.Mode == Dense || o.Mode == Hybrid }
+func (o Options) sparse() bool { return o.Mode == Sparse || o.Mode == Hybrid }
+
+func (o Options) hostPort() (string, int, error) {
+	host, text, err := net.SplitHostPort(o.Addr)
+	if err != nil {
+		return "", 0, err
+	}
+	port, err := strconv.ParseUint(text, 10, 16)
+	if err != nil {
+		return "", 0, err
+	}
+	if strings.Contains(host, ":") {
+		host = "[" + host + "]" // the client joins host and port without brackets
+	}
+	return host, int(port), nil
+}

@@ -1,0 +1,109 @@
+package qdrant
+
+import (
+	"fmt"
+
+	api "github.com/qdrant/go-client/qdrant"
+
+	"github.com/ragpilot/ragpilot/retriever/store"
+)
+
+// payload returns the document as it is stored.
+func (l Layout) payload(d store.Document) (map[string]*api.Value, error) {
+	metadata, err := store.ValidMetadata(d.Metadata)
+	if err != nil {
+		return nil, fmt.Errorf("document %q: %w", d.ID, err)
+	}
+	values, err := api.TryValueMap(metadata)
+	if err != nil {
+		return nil, fmt.Errorf("%w: document %q: %w", store.ErrBadDocument, d.ID, err)
+	}
+	own := map[string]*api.Value{
+		l.ID:      api.NewValueString(d.ID),
+		l.Text:    api.NewValueString(store.ValidText(d.Text)),
+		l.Version: api.NewValueString(store.Version(d.Text)),
+	}
+	if l.tenants() {
+		own[l.Tenant] = api.NewValueString(d.Tenant)
+	}
+	if l.Metadata != TopLevel {
+		if len(values) > 0 {
+			own[l.Metadata] = api.NewValueFromFields(values)
+		}
+		return own, nil
+	}
+	for key, value := range values {
+		if _, taken := own[key]; taken {
+			return nil, fmt.Errorf("%w: document %q: metadata %q is a key of Options.Layout", store.ErrBadDocument, d.ID, key)
+		}
+		own[key] = value
+	}
+	return own, nil
+}
+
+// hit returns the document in a payload.
+func (l Layout) hit(id *api.PointId, payload map[string]*api.Value) (store.Hit, error) {
+	h := store.Hit{ID: l.id(id, payload), Version: payload[l.Version].GetStringValue()}
+	if _, isText := payload[l.Text].GetKind().(*api.Value_StringValue); !isText {
+		return h, fmt.Errorf("%w: point %s has no text at %q of its payload (Options.Layout.Text)",
+			store.ErrBadDocument, pointName(id), l.Text)
+	}
+	h.Text = payload[l.Text].GetStringValue()
+	if h.Version == "" {
+		h.Version = store.Version(h.Text)
+	}
+	if l.Metadata != TopLevel {
+		h.Metadata = fields(payload[l.Metadata].GetStructValue().GetFields())
+		return h, nil
+	}
+	h.Metadata = fields(payload)
+	for _, key := range []string{l.ID, l.Text, l.Version, l.Tenant} {
+		delete(h.Metadata, key)
+	}
+	return h, nil
+}
+
+// id returns the document's ID, or the point's if the payload has none.
+func (l Layout) id(id *api.PointId, payload map[string]*api.Value) string {
+	if own := payload[l.ID].GetStringValue(); own != "" {
+		return own
+	}
+	return pointName(id)
+}
+
+func fields(in map[string]*api.Value) map[string]any {
+	if len(in) == 0 {
+		return nil
+	}
+	out := make(map[string]any, len(in))
+	for key, value := range in {
+		out[key] = plain(value)
+	}
+	return out
+}
+
+// plain returns a value as Go has it.
+func plain(v *api.Value) any {
+	switch k := v.GetKind().(type) {
+	case *api.Value_BoolValue:
+		return k.BoolValue
+	case *api.Value_IntegerValue:
+		return k.IntegerValue
+	case *api.Value_DoubleValue:
+		return k.DoubleValue
+	case *api.Value_StringValue:
+		return k.StringValue
+	case *api.Value_ListValue:
+		out := make([]any, len(k.ListValue.GetValues()))
+		for i, value := range k.ListValue.GetValues() {
+			out[i] = plain(value)
+		}
+		return out
+	case *api.Value_StructValue:
+		if out := fields(k.StructValue.GetFields()); out != nil {
+			return out
+		}
+		return map[string]any{}
+	}
+	return nil
+}
