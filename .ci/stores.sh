@@ -5,6 +5,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
+if [[ ${CI:-} == true ]]; then export RAGPILOT_REQUIRE_STORES=${RAGPILOT_REQUIRE_STORES-1}; fi
 RAGPILOT_STORES_RUN=$(mktemp -d)
 export RAGPILOT_STORES_RUN
 # Servers that a test has killed or that did not start are no error here.
