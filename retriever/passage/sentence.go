@@ -41,7 +41,7 @@ func sentenceStart(text string, from, to int) (int, bool) {
 	}
 	// The mark in front of a sentence may stand some white space and closing quotes before it.
 	for at := runeStart(text, from-lookBack); ; {
-		at = nextStart(text, at)
+		at = startBefore(text, at, min(to, len(text)))
 		if at >= to || at >= len(text) {
 			return 0, false
 		}
@@ -62,10 +62,13 @@ func runeStart(text string, at int) int {
 
 // nextStart returns where the sentence behind the one at a place begins; len(text) if it is the last one. The mark
 // that ends it is looked for from that place on.
-func nextStart(text string, at int) int {
-	for at < len(text) {
-		at = nextMark(text, at)
-		if at == len(text) {
+func nextStart(text string, at int) int { return startBefore(text, at, len(text)) }
+
+// startBefore is nextStart, or anything from to on if the next sentence does not begin in front of it.
+func startBefore(text string, at, to int) int {
+	for at < to {
+		at = nextMark(text, at, to)
+		if at >= to {
 			break
 		}
 		r, size := utf8.DecodeRuneInString(text[at:])
@@ -86,9 +89,10 @@ func nextStart(text string, at int) int {
 	return len(text)
 }
 
-// nextMark returns the first place from at on where a sentence may end, or len(text).
-func nextMark(text string, at int) int {
-	for at < len(text) {
+// nextMark returns the first place from at on where a sentence may end, or one from to on if there is none in front of
+// it.
+func nextMark(text string, at, to int) int {
+	for at < to {
 		if c := text[at]; c < utf8.RuneSelf {
 			if mayEnd(rune(c)) {
 				return at
