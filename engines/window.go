@@ -63,11 +63,13 @@ func (w *window) keep(s *share, tokens int) {
 	}
 }
 
-// lose notes that a replica's cache is empty.
+// lose notes that a replica's cache is empty: nothing that it had counts any more.
 func (w *window) lose(r *replica) {
 	for _, s := range w.ring {
 		if s.replica == r {
 			w.keep(s, 0)
+			w.prompts[r] -= s.prompt
+			s.prompt = 0
 		}
 	}
 }

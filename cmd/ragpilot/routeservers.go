@@ -199,7 +199,8 @@ func modelOf(ctx context.Context, chats *openai.Engine) (served, error) {
 	if errors.Is(err, engines.ErrUnreachable) {
 		return served{}, err
 	}
-	if json.Unmarshal(body, &models) != nil || len(models.Data) == 0 {
+	_ = json.Unmarshal(body, &models) // what is no list names no model
+	if len(models.Data) == 0 {
 		return served{ID: chats.Name()}, nil
 	}
 	return models.Data[0], nil

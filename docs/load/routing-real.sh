@@ -102,10 +102,10 @@ run() { # KIND CAPACITY TRACE flags...
 
 for kind in "${kinds[@]}"; do
 	case $kind in
-	slots) # prompts of about 1,000 tokens, and conversations that grow to about 10,000
+	slots) # prompts of about 1,000 tokens, and conversations that grow to about 5,000
 		run slots 0 multihop-2wiki --arrivals closed:1,3,6 --k 5 --requests 520
 		run slots 0 memory-locomo-k100 --arrivals closed:1,3,6 --k 20 --requests 520
-		run slots 0 chat-mtragun --arrivals closed:1,3,6 --k 4 --requests 520
+		run slots 0 chat-mtragun --arrivals closed:1,3,6 --k 2 --requests 520
 		;;
 	pages) # a fifth of the trace in each cache; nothing is shortened
 		run pages 740000 multihop-2wiki --arrivals closed:1,3,8

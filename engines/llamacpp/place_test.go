@@ -33,6 +33,7 @@ func TestPlace(t *testing.T) {
 		want   int
 	}{
 		{"fresh: as the server, the last", []slot{{}, {}, {}}, &habits{}, 2},
+		{"of empty ones the oldest", []slot{{used: 1}, {used: 2}}, &habits{}, 0},
 		{"the oldest", []slot{held(numbers(500, 50), 3), held(numbers(600, 50), 1), held(numbers(700, 50), 2)}, &habits{}, 1},
 		{"its own conversation", []slot{held(prompt[:60], 3), held(numbers(600, 50), 1)}, chats(2), 0},
 		{"a fifth, and little is lost", []slot{held(beginning(20, 100), 3), held(numbers(600, 50), 1)}, &habits{}, 0},
