@@ -6,6 +6,7 @@ import (
 	"net"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	api "github.com/qdrant/go-client/qdrant"
 	"go.uber.org/goleak"
@@ -134,8 +135,13 @@ func open(t testing.TB, opts qdrant.Options) *qdrant.Index {
 	return x
 }
 
+// create opens an index and makes its collection. Nothing is refused for its time: documents of 10 MB take theirs on a
+// machine that is busy.
 func create(t testing.TB, opts qdrant.Options) *qdrant.Index {
 	t.Helper()
+	if opts.Timeout == 0 {
+		opts.Timeout = time.Minute
+	}
 	x := open(t, opts)
 	if err := x.Create(t.Context(), "lang"); err != nil {
 		t.Fatal(err)
