@@ -203,6 +203,14 @@ func (b *book) failed(l *lease, at int, tokens []token) {
 	}
 }
 
+// refused notes that the server answered that a request is wrong. It finds that before it computes anything; only one that saves
+// what it overwrites may have changed the slot by then.
+func (b *book) refused(l *lease) {
+	if b.current(l) && !l.begun {
+		b.slots[l.slot].check = true
+	}
+}
+
 // release ends a lease.
 func (b *book) release(l *lease) {
 	b.running = slices.DeleteFunc(b.running, func(x *lease) bool { return x == l })

@@ -336,3 +336,17 @@ func TestOtherClient(t *testing.T) {
 		t.Errorf("lost %v, want %v", l.lost, want)
 	}
 }
+
+// A request that the server refuses leaves no doubt of the slot it was meant for, also when it begins with what lies there.
+func TestRefusedLeavesNoDoubt(t *testing.T) {
+	engine, l := startFake(t, traits{slots: 1}).engine(nil)
+	text := strings.Repeat("word ", 40)
+	ask(t.Context(), t, engine, question("short", text))
+	if _, err := engine.Generate(t.Context(), question("long", strings.Repeat(text, 200)), nil); !errors.Is(err, engines.ErrRefused) {
+		t.Fatalf("error %v", err)
+	}
+	response := ask(t.Context(), t, engine, question("again", text))
+	if p := l.of("again"); !p.Exact || p.Cached != response.Usage.CachedTokens || p.Cached == 0 {
+		t.Errorf("predicted %+v, usage %+v", p, response.Usage)
+	}
+}

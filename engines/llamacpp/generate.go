@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/http"
 	"slices"
 
 	"github.com/ragpilot/ragpilot/contextpilot"
@@ -34,6 +35,8 @@ func (e *Engine) Generate(ctx context.Context, req engines.Request, onText func(
 	}
 	if err != nil {
 		g.lost = ctx.Err() == nil && (errors.Is(err, engines.ErrInterrupted) || errors.Is(err, engines.ErrUnreachable))
+		var status *openai.StatusError
+		g.refused = errors.As(err, &status) && status.Code == http.StatusBadRequest
 		return response, err
 	}
 	g.fill(ctx, response.Text)
@@ -52,6 +55,7 @@ type generation struct {
 	prediction Prediction
 	record     record
 	lost       bool // the server went away
+	refused    bool // the server found the request wrong, for example too long
 }
 
 // admit looks at the server, waits for a slot, and predicts. The only errors are those of ctx.
@@ -173,7 +177,11 @@ func (g *generation) failed() {
 		b.stray(g.record.slot)
 		return
 	}
-	if g.lease.slot >= 0 {
+	switch {
+	case g.lease.slot < 0:
+	case g.refused && !b.hostCache:
+		b.refused(g.lease)
+	default:
 		b.failed(g.lease, g.lease.slot, g.sequence())
 	}
 }
