@@ -8,6 +8,7 @@ import (
 
 	"github.com/ragpilot/ragpilot/contextpilot"
 	"github.com/ragpilot/ragpilot/engines"
+	"github.com/ragpilot/ragpilot/engines/internal/outbox"
 	"github.com/ragpilot/ragpilot/engines/openai"
 )
 
@@ -18,7 +19,7 @@ type Engine struct {
 	chat      *openai.Engine
 	client    *client
 	ownClient bool
-	outbox    outbox // has its own locks, taken after mu
+	outbox    outbox.Outbox // has its own locks, taken after mu
 	// identifying has an element while the server's process is asked for, so that answers are applied in their order.
 	identifying chan struct{}
 	looking     chan struct{} // has an element for each request that asks before it is sent
@@ -78,7 +79,7 @@ func (e *Engine) Close() error {
 // goroutine that runs Generate or Predict, before it returns; a sink must not call these. After cancel has returned
 // a sink may still get events that were already on their way.
 func (e *Engine) Subscribe(sink func(events ...contextpilot.Event)) (cancel func()) {
-	return e.outbox.subscribe(sink)
+	return e.outbox.Subscribe(sink)
 }
 
 // Predict says what a request would find if it were sent now, and did not have to wait for a slot. It asks the server for the
@@ -140,9 +141,9 @@ func (e *Engine) Metrics(ctx context.Context) (Metrics, error) {
 
 // unlock takes over the book's events, ends the locked section, and delivers them.
 func (e *Engine) unlock() {
-	e.outbox.put(e.scoped(e.book.take()))
+	e.outbox.Put(e.scoped(e.book.take()))
 	e.mu.Unlock()
-	e.outbox.deliver()
+	e.outbox.Deliver()
 }
 
 // scoped enters the configured scope in events.

@@ -11,6 +11,7 @@ import (
 
 	"github.com/ragpilot/ragpilot/contextpilot"
 	"github.com/ragpilot/ragpilot/engines"
+	"github.com/ragpilot/ragpilot/engines/internal/outbox"
 )
 
 // Engine is a simulated inference server. It starts no goroutines and needs no closing. All methods are safe for
@@ -18,8 +19,8 @@ import (
 type Engine struct {
 	options Options
 	lastID  atomic.Uint64
-	prompts sync.Pool // of *prompt, whose slices are worth keeping
-	outbox  outbox    // has its own locks, taken after mu
+	prompts sync.Pool     // of *prompt, whose slices are worth keeping
+	outbox  outbox.Outbox // has its own locks, taken after mu
 
 	mu     sync.Mutex
 	cache  cache                // guarded by mu
@@ -119,7 +120,7 @@ func (e *Engine) Resident(req engines.Request) int {
 // the engine's lock but one at a time, by the goroutine that runs Generate or Reset, before it returns; a sink must
 // not call either. After cancel has returned, a sink may still get events that were already on their way.
 func (e *Engine) Subscribe(sink func(events ...contextpilot.Event)) (cancel func()) {
-	return e.outbox.subscribe(sink)
+	return e.outbox.Subscribe(sink)
 }
 
 // Reset empties the cache, reports Cleared, and forgets all requests. What running requests have cached is lost too.
@@ -128,7 +129,7 @@ func (e *Engine) Reset() {
 	e.cache.reset()
 	e.put(append(e.events[:0], contextpilot.Event{Kind: contextpilot.Cleared}))
 	e.mu.Unlock()
-	e.outbox.deliver()
+	e.outbox.Deliver()
 }
 
 // prompt tokenises and hashes the request and its answer.

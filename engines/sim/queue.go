@@ -24,11 +24,11 @@ func (e *Engine) enter(ctx context.Context, p *prompt) error {
 		case <-t.admitted:
 		case <-ctx.Done():
 			e.withdraw(t)
-			e.outbox.deliver()
+			e.outbox.Deliver()
 			return ctx.Err()
 		}
 	}
-	e.outbox.deliver() // what was evicted, before the first piece of the answer
+	e.outbox.Deliver() // what was evicted, before the first piece of the answer
 	return nil
 }
 
@@ -76,7 +76,7 @@ func (e *Engine) leave(p *prompt, output int, complete bool) {
 	e.release(p, output, events)
 	e.admitQueued()
 	e.mu.Unlock()
-	e.outbox.deliver()
+	e.outbox.Deliver()
 }
 
 // The methods below are called with e.mu held.
@@ -114,6 +114,6 @@ func (e *Engine) put(events []contextpilot.Event) {
 	for i := range events {
 		events[i].Scope = e.options.Scope
 	}
-	e.outbox.put(events)
+	e.outbox.Put(events)
 	e.events = events[:0]
 }

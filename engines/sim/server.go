@@ -8,6 +8,7 @@ import (
 
 	"github.com/ragpilot/ragpilot/contextpilot"
 	"github.com/ragpilot/ragpilot/engines"
+	"github.com/ragpilot/ragpilot/engines/internal/outbox"
 )
 
 // Defaults of [ServerOptions], those of vLLM 0.32.0's server on H100 and H200 GPUs.
@@ -61,7 +62,7 @@ type Served struct {
 type Server struct {
 	options ServerOptions
 	cache   cache
-	outbox  outbox
+	outbox  outbox.Outbox
 	first   func(id string) // nil: nobody asks
 	stats   Stats
 	work    Work // so far
@@ -101,7 +102,7 @@ func NewServer(options ServerOptions) *Server {
 
 // Subscribe registers a sink for what happens to the cache, see the package's documentation. It is called by Step.
 func (s *Server) Subscribe(sink func(events ...contextpilot.Event)) (cancel func()) {
-	return s.outbox.subscribe(sink)
+	return s.outbox.Subscribe(sink)
 }
 
 // OnFirst has f called when a request's first token, or its empty answer, is there; f must not call the server.
@@ -153,7 +154,7 @@ func (s *Server) Step() []Served {
 	} else {
 		s.begin()
 	}
-	s.outbox.deliver()
+	s.outbox.Deliver()
 	return done
 }
 
@@ -261,5 +262,5 @@ func (s *Server) put(events []contextpilot.Event) {
 	for i := range events {
 		events[i].Scope = s.options.Scope
 	}
-	s.outbox.put(events)
+	s.outbox.Put(events)
 }
