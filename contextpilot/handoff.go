@@ -7,20 +7,33 @@ import (
 
 // handoff keeps plans between a retriever, which plans, and a model, which sends and sees only text.
 type handoff struct {
-	mu      sync.Mutex
-	plans   []Plan // oldest first, at most maxHeld
+	mu sync.Mutex
+	// plans[first:] are held, oldest first, at most maxHeld; those in front are gone, and zero.
+	plans   []Plan
+	first   int // below maxHeld
 	dropped int
 }
 
-// Hold keeps a plan until Claim finds its blocks in a prompt. The pilot holds a few hundred plans; older ones go.
+// Hold keeps a plan until Claim finds its blocks in a prompt. The pilot holds a few hundred plans; older ones go. It takes
+// constant time on average.
 func (p *Pilot) Hold(plan Plan) {
-	h := &p.held
+	p.held.hold(plan)
+}
+
+// hold adds a plan, and drops the oldest if there are too many. What is left moves to the front once in maxHeld drops.
+func (h *handoff) hold(plan Plan) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.plans = append(h.plans, plan)
-	if n := len(h.plans) - maxHeld; n > 0 {
-		h.plans = slices.Delete(h.plans, 0, n)
-		h.dropped += n
+	if len(h.plans)-h.first <= maxHeld {
+		return
+	}
+	h.plans[h.first] = Plan{}
+	h.first++
+	h.dropped++
+	if h.first == maxHeld {
+		h.plans = slices.Delete(h.plans, 0, h.first)
+		h.first = 0
 	}
 }
 
@@ -54,13 +67,14 @@ func (p *Pilot) Claim(session, text string) (plan Plan, start, end int, ok bool)
 func (h *handoff) take(session string, found []region) (plans []Plan) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.plans = slices.DeleteFunc(h.plans, func(c Plan) bool {
+	kept := slices.DeleteFunc(h.plans[h.first:], func(c Plan) bool {
 		if c.Session != session || session == "" && len(plans) > 0 || standsIn(&c, found) < 0 {
 			return false
 		}
 		plans = append(plans, c)
 		return true
 	})
+	h.plans = h.plans[:h.first+len(kept)]
 	return plans
 }
 
@@ -85,5 +99,5 @@ func standsIn(p *Plan, found []region) int {
 func (h *handoff) stats() (held, dropped int) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return len(h.plans), h.dropped
+	return len(h.plans) - h.first, h.dropped
 }

@@ -24,23 +24,12 @@ const (
 	fenceKey = " fence="
 )
 
-// appendBlock appends the rendered block.
-func appendBlock(dst []byte, label, text string) []byte {
-	f := fence(text)
-	dst = append(dst, openTag...)
-	dst = append(dst, label...)
-	if f != "" {
-		dst = append(dst, fenceKey...)
-		dst = append(dst, f...)
+// renderBlock returns the block as it stands in a prompt, with its line feed.
+func renderBlock(label, text string) string {
+	if f := fence(text); f != "" {
+		return openTag + label + fenceKey + f + ">\n" + text + "\n</doc " + f + ">\n"
 	}
-	dst = append(dst, ">\n"...)
-	dst = append(dst, text...)
-	dst = append(dst, "\n</doc"...)
-	if f != "" {
-		dst = append(dst, ' ')
-		dst = append(dst, f...)
-	}
-	return append(dst, ">\n"...)
+	return openTag + label + ">\n" + text + "\n</doc>\n"
 }
 
 // fence returns "" for a text without markup, otherwise a word made from the text that does not occur in it.

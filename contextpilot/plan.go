@@ -128,8 +128,7 @@ func (p *Plan) Hint() string {
 func (p *Plan) RenderItem(i int) string {
 	it := p.Items[i]
 	if it.Ref == nil {
-		b := p.req.Blocks[it.Index]
-		return string(appendBlock(make([]byte, 0, len(b.Text)+2*len(it.Label)+32), it.Label, b.Text))
+		return renderBlock(it.Label, p.req.Blocks[it.Index].Text)
 	}
 	for _, n := range p.Notes {
 		if n.Kind == LocationNote && n.Item == i {

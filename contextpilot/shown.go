@@ -18,5 +18,5 @@ func (p *Plan) RenderFull(i int) string {
 	if it.Ref == nil {
 		return p.RenderItem(i)
 	}
-	return string(appendBlock(nil, it.Ref.Label, p.req.Blocks[it.Index].Text))
+	return renderBlock(it.Ref.Label, p.req.Blocks[it.Index].Text)
 }
