@@ -2,31 +2,31 @@ package retriever
 
 import (
 	"maps"
-	"strings"
 
 	"github.com/tmc/langchaingo/schema"
 
 	"github.com/ragpilot/ragpilot/contextpilot"
+	"github.com/ragpilot/ragpilot/internal/adapter"
 )
 
 // Keys that [Wrap] adds to the metadata of its documents.
 const (
 	// KeyRank holds the document's place in the inner retriever's result, an int from 1.
-	KeyRank = "ragpilot.rank"
+	KeyRank = adapter.KeyRank
 	// KeyBlockID holds the ID under which the core knows the document: its own, or one made from its text.
-	KeyBlockID = "ragpilot.block_id"
+	KeyBlockID = adapter.KeyBlockID
 	// KeyLabel holds the name under which the model sees the document and may cite it; that of the document in
 	// its place for a duplicate, and missing for a document over the budget.
-	KeyLabel = "ragpilot.label"
+	KeyLabel = adapter.KeyLabel
 	// KeyText holds the original PageContent.
-	KeyText = "ragpilot.text"
+	KeyText = adapter.KeyText
 	// KeyLeftOut holds, as []schema.Document, the originals of documents that are not in the result: a
 	// duplicate is with the document it repeats, a chunk that was merged with the passage it is in, one over the
 	// budget with the last. [Sources] unpacks them.
-	KeyLeftOut = "ragpilot.left_out"
+	KeyLeftOut = adapter.KeyLeftOut
 	// KeyReason says, in an original that was left out, why: "duplicate", "over budget", or "merged" if its text, or
 	// what of it no other document has, is in the document that it is with.
-	KeyReason = "ragpilot.reason"
+	KeyReason = adapter.KeyReason
 )
 
 const merged = "merged" // a value of KeyReason
@@ -41,45 +41,31 @@ type retrieved struct {
 
 // documents returns the plan's blocks as documents in plan order.
 func documents(plan *contextpilot.Plan, found retrieved, noHint bool) []schema.Document {
-	docs := make([]schema.Document, len(plan.Items))
-	at := make(map[int]int, len(docs)) // block → index into docs
-	for i, it := range plan.Items {
-		lead := found.of[it.Index][0]
-		docs[i] = found.named(lead, it.Label)
-		docs[i].Metadata[KeyText] = found.docs[lead].PageContent
-		docs[i].PageContent = strings.TrimSuffix(plan.RenderItem(i), "\n")
-		at[it.Index] = i
-	}
-	if len(docs) == 0 {
-		return docs
-	}
-	leave := func(keeper, original int, label, reason string) {
-		doc := found.named(original, label)
-		doc.Metadata[KeyReason] = reason
-		left, _ := docs[keeper].Metadata[KeyLeftOut].([]schema.Document)
-		docs[keeper].Metadata[KeyLeftOut] = append(left, doc)
-	}
-	for i, it := range plan.Items {
-		all := found.of[it.Index]
-		for _, other := range all[1:] {
-			leave(i, other, it.Label, mergedAs(found.docs[other], found.docs[all[0]]))
+	laid := adapter.Layout(plan, noHint)
+	docs := make([]schema.Document, len(laid))
+	for i, l := range laid {
+		docs[i] = found.named(found.of[l.Index][0], l.Label)
+		docs[i].Metadata[KeyText], docs[i].PageContent = docs[i].PageContent, l.Text
+		if left := found.left(l); len(left) > 0 {
+			docs[i].Metadata[KeyLeftOut] = left
 		}
-	}
-	for _, l := range plan.LeftOut {
-		keeper, label := len(docs)-1, ""
-		if l.Reason == contextpilot.Duplicate {
-			if i, ok := at[l.Same]; ok { // not if that one was over the budget
-				keeper, label = i, plan.Items[i].Label
-			}
-		}
-		for _, original := range found.of[l.Index] {
-			leave(keeper, original, label, l.Reason.String())
-		}
-	}
-	if hint := plan.Hint(); hint != "" && !noHint {
-		docs[len(docs)-1].PageContent += "\n" + hint
 	}
 	return docs
+}
+
+// left returns the originals that have no place of their own in the prompt: those that share the block, then those whose
+// blocks were left out.
+func (r retrieved) left(l adapter.Laid) (left []schema.Document) {
+	all := r.of[l.Index]
+	for _, other := range all[1:] {
+		left = append(left, r.without(other, l.Label, mergedAs(r.docs[other], r.docs[all[0]])))
+	}
+	for _, out := range l.LeftOut {
+		for _, original := range r.of[out.Index] {
+			left = append(left, r.without(original, out.Label, out.Reason))
+		}
+	}
+	return left
 }
 
 // mergedAs tells why a document is in the passage of another one.
@@ -90,20 +76,28 @@ func mergedAs(doc, lead schema.Document) string {
 	return merged
 }
 
+// without is an original that has no place of its own.
+func (r retrieved) without(i int, label, reason string) schema.Document {
+	doc := r.named(i, label)
+	doc.Metadata[KeyReason] = reason
+	return doc
+}
+
 // named copies a found document and adds rank, ID and label.
 func (r retrieved) named(i int, label string) schema.Document {
 	doc := r.docs[i]
 	metadata := make(map[string]any, len(doc.Metadata)+4) // rank, ID, label, and text or reason
 	maps.Copy(metadata, doc.Metadata)
 	doc.Metadata = metadata
-	doc.Metadata[KeyRank] = i + 1
-	if id := r.ids[i]; id != "" {
-		doc.Metadata[KeyBlockID] = id
+	metadata[KeyRank] = i + 1
+	name := any(label) // a label made from the text is the ID made from the text
+	if id := r.ids[i]; id != "" && id != label {
+		metadata[KeyBlockID] = id
 	} else if label != "" {
-		doc.Metadata[KeyBlockID] = label // a label made from the text is the ID made from the text
+		metadata[KeyBlockID] = name
 	}
 	if label != "" {
-		doc.Metadata[KeyLabel] = label
+		metadata[KeyLabel] = name
 	}
 	return doc
 }

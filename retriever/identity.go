@@ -8,6 +8,7 @@ import (
 	"github.com/tmc/langchaingo/schema"
 
 	"github.com/ragpilot/ragpilot/contextpilot"
+	"github.com/ragpilot/ragpilot/internal/adapter"
 )
 
 // blocks returns the request's blocks, and what they stand for.
@@ -31,22 +32,10 @@ func (s *settings) blocks(found []schema.Document) ([]contextpilot.Block, retrie
 // identified returns the documents as the core knows them. An ID that stands for more than one text is not used.
 func identified(docs []schema.Document, keys []string) []contextpilot.Block {
 	out := make([]contextpilot.Block, len(docs))
-	first := make(map[string]string, len(docs)) // ID → text
-	twoTexts := map[string]bool{}
 	for i, d := range docs {
-		id := idOf(d.Metadata, keys)
-		out[i] = contextpilot.Block{ID: id, Text: d.PageContent, Score: float64(d.Score)}
-		if text, seen := first[id]; seen && text != d.PageContent {
-			twoTexts[id] = true
-		}
-		first[id] = d.PageContent
+		out[i] = contextpilot.Block{ID: idOf(d.Metadata, keys), Text: d.PageContent, Score: float64(d.Score)}
 	}
-	for i := range out {
-		if twoTexts[out[i].ID] {
-			out[i].ID = ""
-		}
-	}
-	return out
+	return adapter.Unambiguous(out)
 }
 
 // idOf returns the first of the keys' values that can be an ID, or "".

@@ -18,7 +18,10 @@ import (
 	"github.com/ragpilot/ragpilot/memory/inmem"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+// bleve, which an example searches, keeps a fixed pool of analysis workers for the whole process.
+func TestMain(m *testing.M) {
+	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction("github.com/blevesearch/bleve_index_api.AnalysisWorker"))
+}
 
 // shelf finds a document for each word of a question.
 type shelf struct{}

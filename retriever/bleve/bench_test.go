@@ -1,12 +1,14 @@
 package bleve_test
 
 import (
+	"context"
 	"fmt"
 	"math/rand/v2"
 	"strings"
 	"testing"
 	"testing/fstest"
 
+	"github.com/ragpilot/ragpilot/internal/timed"
 	"github.com/ragpilot/ragpilot/retriever/bleve"
 )
 
@@ -46,6 +48,35 @@ func BenchmarkSearch(b *testing.B) {
 				}
 			})
 		})
+	}
+}
+
+// BenchmarkOverhead is what the index adds to the same search in bleve itself, as blocks and as langchaingo's documents.
+func BenchmarkOverhead(b *testing.B) {
+	x := open(b, corpus(1_000), bleve.Options{})
+	const question = "w7 w30 w200 w1000 w5000"
+	for _, k := range []int{5, 15, 50} {
+		bare := func() {
+			if n, err := x.Bare(context.Background(), question, k); err != nil || n < k {
+				b.Fatal(n, err)
+			}
+		}
+		ours := func() {
+			if _, err := x.Search(context.Background(), question, k); err != nil {
+				b.Fatal(err)
+			}
+		}
+		documents := x.Retriever(k)
+		langchaingo := func() {
+			if _, err := documents.GetRelevantDocuments(context.Background(), question); err != nil {
+				b.Fatal(err)
+			}
+		}
+		b.Run(fmt.Sprintf("k=%d/bleve", k), func(b *testing.B) { timed.Median(b, bare) })
+		b.Run(fmt.Sprintf("k=%d/search", k), func(b *testing.B) { timed.Median(b, ours) })
+		b.Run(fmt.Sprintf("k=%d/search/added", k), func(b *testing.B) { timed.Added(b, bare, ours) })
+		b.Run(fmt.Sprintf("k=%d/documents", k), func(b *testing.B) { timed.Median(b, langchaingo) })
+		b.Run(fmt.Sprintf("k=%d/documents/added", k), func(b *testing.B) { timed.Added(b, bare, langchaingo) })
 	}
 }
 

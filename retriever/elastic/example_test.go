@@ -3,8 +3,6 @@ package elastic_test
 import (
 	"context"
 	"fmt"
-	"log"
-	"os"
 
 	"github.com/ragpilot/ragpilot/contextpilot"
 	"github.com/ragpilot/ragpilot/retriever"
@@ -12,42 +10,72 @@ import (
 	"github.com/ragpilot/ragpilot/retriever/store"
 )
 
-// A langchaingo retriever of an index, planned by a pilot.
+// In five lines: an index that exists, behind a pilot.
 func Example() {
+	ctx, question := context.Background(), "Which valves hold back water?"
+	address, alias, remove := filled()
+	defer remove()
+
+	index, err := elastic.Open(elastic.Options{Addresses: []string{address}, Index: alias})
+	check(err)
 	pilot, _ := contextpilot.New(contextpilot.Config{})
-	index, _ := elastic.Open(elastic.Options{Addresses: []string{"http://localhost:9200"}, Index: "docs"})
-	planned := retriever.Wrap(pilot, index.Retriever(store.Query{K: 15}))
-	docs, err := planned.GetRelevantDocuments(context.Background(), "which prefixes are cached?")
-	fmt.Println(len(docs), err)
+	planned := retriever.Wrap(pilot, index.Retriever(store.Query{K: 15})) // for chains.NewRetrievalQAFromLLM
+	docs, err := planned.GetRelevantDocuments(ctx, question)
+
+	check(err)
+	fmt.Println(docs[0].PageContent, index.Close())
+	// Output:
+	// <doc valves.md#0>
+	// Valves hold water back.
+	// </doc> <nil>
 }
 
-// An index is made, filled and searched for the blocks of a request.
+// filled returns an alias with the handbook behind it.
+func filled() (address, alias string, remove func()) {
+	address, alias, remove = server()
+	index, err := elastic.Open(elastic.Options{Addresses: []string{address}, Index: alias})
+	check(err)
+	check(index.Create(context.Background(), elastic.Schema{}))
+	check(index.Upsert(context.Background(), handbook()))
+	check(index.Close())
+	return address, alias, remove
+}
+
+// In fifteen lines: an index of one's own, a filter, and the prompt.
 func ExampleIndex() {
-	ctx := context.Background()
-	index, err := elastic.Open(elastic.Options{
-		Addresses: []string{os.Getenv("ELASTICSEARCH_URL")}, APIKey: os.Getenv("ELASTICSEARCH_API_KEY"), Index: "docs",
-	})
-	if err != nil {
-		log.Fatal(err)
-	}
-	defer func() { _ = index.Close() }()
-	if err := index.Create(ctx, elastic.Schema{Analyzer: "english"}); err != nil {
-		log.Fatal(err)
-	}
-	page := store.Document{ID: "guide.md#0", Text: "The cache keeps prefixes.", Metadata: map[string]any{"lang": "en"}}
-	if err := index.Upsert(ctx, []store.Document{page}); err != nil {
-		log.Fatal(err)
-	}
-	hits, err := index.Search(ctx, store.Query{Text: "which prefixes?", K: 15, Filter: store.Eq("lang", "en")})
-	fmt.Println(store.Blocks(hits), err)
+	ctx, question := context.Background(), "Which valves hold back water?"
+	address, alias, remove := server()
+	defer remove()
+	documents := handbook()
+
+	index, err := elastic.Open(elastic.Options{Addresses: []string{address}, Index: alias})
+	check(err)
+	defer index.Close()
+	err = index.Create(ctx, elastic.Schema{}) // an index and the alias, if there is none
+	check(err)
+	err = index.Upsert(ctx, documents) // returns when searches find them
+	check(err)
+	hits, err := index.Search(ctx, store.Query{Text: question, K: 2, Filter: store.Eq("lang", "en")})
+	check(err)
+	pilot, err := contextpilot.New(contextpilot.Config{})
+	check(err)
+	plan := pilot.Plan(contextpilot.Request{Session: "thread-7", Query: question, Blocks: store.Blocks(hits)})
+	fmt.Println(plan.Prompt(question))
+
+	// Output:
+	// <doc valves.md#0>
+	// Valves hold water back.
+	// </doc>
+	// <doc pumps.md#0>
+	// Pumps move water.
+	// </doc>
+	// Which valves hold back water?
 }
 
 // All documents are indexed anew while searches go on.
 func ExampleIndex_Rebuild() {
 	index, err := elastic.Open(elastic.Options{Index: "docs"})
-	if err != nil {
-		log.Fatal(err)
-	}
+	check(err)
 	err = index.Rebuild(context.Background(), elastic.Schema{}, func(ctx context.Context, next *elastic.Index) error {
 		return next.Upsert(ctx, []store.Document{{ID: "guide.md#0", Text: "The cache keeps prefixes of prompts."}})
 	})

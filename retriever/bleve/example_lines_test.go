@@ -1,0 +1,84 @@
+package bleve_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/ragpilot/ragpilot/contextpilot"
+	"github.com/ragpilot/ragpilot/retriever"
+	"github.com/ragpilot/ragpilot/retriever/bleve"
+	"github.com/ragpilot/ragpilot/retriever/store"
+)
+
+// The examples of docs/bleve.md, in five and in fifteen lines beside what a program has: a folder and a question.
+
+// check stands for what a program does with an error.
+func check(err error) {
+	if err != nil {
+		panic(err)
+	}
+}
+
+// onDisk writes the handbook into a folder.
+func onDisk() (dir string, remove func()) {
+	dir, err := os.MkdirTemp("", "handbook")
+	check(err)
+	check(os.CopyFS(filepath.Join(dir, "docs"), handbook))
+	return dir, func() { check(os.RemoveAll(dir)) }
+}
+
+func Example_five() {
+	ctx, question := context.Background(), "which prefixes are cached?"
+	home, remove := onDisk()
+	defer remove()
+	dir := filepath.Join(home, "docs")
+
+	index, err := bleve.Open(ctx, bleve.Options{Dir: dir, Include: bleve.Formats()})
+	check(err)
+	pilot, _ := contextpilot.New(contextpilot.Config{})
+	planned := retriever.Wrap(pilot, index.Retriever(15)) // for chains.NewRetrievalQAFromLLM
+	docs, err := planned.GetRelevantDocuments(ctx, question)
+
+	check(err)
+	fmt.Println(docs[0].PageContent, index.Close())
+	// Output:
+	// <doc guide.md#1>
+	// Guide > Caching
+	// The cache keeps prefixes of prompts.
+	// </doc> <nil>
+}
+
+func Example_fifteen() {
+	ctx, question := context.Background(), "which prefixes are cached?"
+	home, remove := onDisk()
+	defer remove()
+	dir, indexDir := filepath.Join(home, "docs"), filepath.Join(home, "index")
+
+	index, err := bleve.Open(ctx, bleve.Options{
+		Dir: dir, IndexDir: indexDir, Include: bleve.Formats(), Progress: bleve.Bar(os.Stderr),
+	})
+	check(err)
+	defer index.Close()
+	for _, s := range index.Skipped() { // files that could not be read
+		fmt.Println(s.Path, s.Err)
+	}
+	hits, err := index.Searcher().Search(ctx, store.Query{Text: question, K: 15, Filter: store.Eq(bleve.KeySource, "guide.md")})
+	check(err)
+	pilot, _ := contextpilot.New(contextpilot.Config{})
+	plan := pilot.Plan(contextpilot.Request{Session: "thread-7", Query: question, Blocks: store.Blocks(hits)})
+	fmt.Println(plan.Prompt(question))
+	snippet, err := index.Snippet(hits[0].Text, question, 32)
+	check(err)
+
+	fmt.Println("shown to people:", snippet.Text)
+	// Output:
+	// <doc guide.md#1>
+	// Guide > Caching
+	// The cache keeps prefixes of prompts.
+	// </doc>
+	// which prefixes are cached?
+	// shown to people: Caching
+	// The cache keeps prefixes
+}
