@@ -1,0 +1,26 @@
+package bpe
+
+// MergeBoth merges a word in the way of short words and in that of long ones.
+func MergeBoth(t *Tokenizer, word string) (short, long []int32) {
+	var a, b scratch
+	for i := range len(word) {
+		a.ids = append(a.ids, t.bytes[word[i]])
+	}
+	b.ids = append(b.ids, a.ids...)
+	a.mergeShort(t.merges)
+	b.mergeLong(t.merges)
+	return a.ids, b.ids
+}
+
+// Words returns how a splitter cuts a text.
+func Words(s Splitter, text string) []string {
+	var words []string
+	s.words(text, func(w string) { words = append(words, w) })
+	return words
+}
+
+// Repair returns a text with what is no UTF-8 replaced.
+func Repair(raw string) string {
+	text, rest := repair(nil, []byte(raw))
+	return string(end(text, rest))
+}

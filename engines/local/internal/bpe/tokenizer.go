@@ -1,0 +1,200 @@
+package bpe
+
+import (
+	"slices"
+	"unicode/utf8"
+
+	"golang.org/x/text/unicode/norm"
+
+	"github.com/ragpilot/ragpilot/contextpilot"
+)
+
+// role is what an id is for.
+type role uint8
+
+const (
+	unused  role = iota
+	normal       // made by merges
+	user         // a name that is text too, like "<think>"
+	control      // a name that is no text, like "<|im_end|>"
+)
+
+// Tokenizer encodes and decodes with one vocabulary. It is safe for concurrent use.
+type Tokenizer struct {
+	text   []string // the bytes of each id
+	roles  []role
+	ids    map[string]int32 // normal tokens by their bytes
+	bytes  [256]int32       // the token of each byte, -1: none
+	merges map[uint64]merge
+	names  specials
+	split  Splitter
+	// whole: a word that is a token is that token, whatever the merges would make of it.
+	whole bool
+	// compose: text is brought into Unicode's composed form first.
+	compose bool
+	// unknown stands for bytes without a token, several in a row as one if fuse is set; -1: they are left out.
+	unknown int32
+	fuse    bool
+	// first is the name of the token that begins every text, "": none or not known.
+	first string
+}
+
+var _ contextpilot.Tokenizer = (*Tokenizer)(nil)
+
+// Encode returns the tokens of text. If special is set, names of special tokens in text ("<|im_end|>") become these
+// tokens; otherwise, which is right for what users and documents say, they are ordinary text. No token is added at the
+// beginning or end.
+//
+// Each byte that is no UTF-8 counts as U+FFFD, as in encoding/json. Bytes that the vocabulary has no token for are left
+// out, as the reference does; see [Tokenizer.Missing].
+func (t *Tokenizer) Encode(text string, special bool) []int32 {
+	if text == "" {
+		return nil
+	}
+	if !utf8.ValidString(text) {
+		text = string([]rune(text))
+	}
+	e := encoder{t: t, out: make([]int32, 0, len(text)/3+4)}
+	for special && text != "" {
+		from, to, id := t.names.next(text)
+		if from < 0 {
+			break
+		}
+		e.ordinary(text[:from])
+		e.out = append(e.out, id)
+		text = text[to:]
+	}
+	e.ordinary(text)
+	return e.out
+}
+
+// Count returns the number of tokens of text, as Encode(text, false) gives them.
+func (t *Tokenizer) Count(text string) int { return len(t.Encode(text, false)) }
+
+// Vocab returns the number of ids: they are 0 … Vocab()-1, and some may be unused.
+func (t *Tokenizer) Vocab() int { return len(t.text) }
+
+// ID returns the id of a special token, by its name, for example "<|im_end|>".
+func (t *Tokenizer) ID(name string) (int32, bool) {
+	id, ok := t.names.ids[name]
+	return id, ok
+}
+
+// First returns the token that begins every text, if the tokenizer's own file says that there is one. Encode does not add it.
+func (t *Tokenizer) First() (int32, bool) { return t.ID(t.first) }
+
+// Bytes returns the bytes of a token, or the name of a special one; "" for an unknown id. It may be a part of a
+// character.
+func (t *Tokenizer) Bytes(id int32) string {
+	if id < 0 || int(id) >= len(t.text) {
+		return ""
+	}
+	return t.text[id]
+}
+
+// Special tells whether an id is a special token that is no text, like "<|im_end|>".
+func (t *Tokenizer) Special(id int32) bool {
+	return id >= 0 && int(id) < len(t.roles) && t.roles[id] == control
+}
+
+// Splitter returns what cuts text into words.
+func (t *Tokenizer) Splitter() Splitter { return t.split }
+
+// Missing returns the bytes that have no token, sorted: text with them loses something when it is encoded.
+func (t *Tokenizer) Missing() []byte {
+	var missing []byte
+	for b, id := range t.bytes {
+		if id < 0 {
+			missing = append(missing, byte(b))
+		}
+	}
+	return missing
+}
+
+// encoder is one call of Encode.
+type encoder struct {
+	t       *Tokenizer
+	out     []int32
+	scratch scratch
+}
+
+// ordinary encodes text without special tokens.
+func (e *encoder) ordinary(text string) {
+	if e.t.compose {
+		text = norm.NFC.String(text)
+	}
+	e.t.split.words(text, e.word)
+}
+
+func (e *encoder) word(word string) {
+	if e.t.whole {
+		if id, ok := e.t.ids[word]; ok {
+			e.out = append(e.out, id)
+			return
+		}
+	}
+	s := &e.scratch
+	s.ids = s.ids[:0]
+	for i := range len(word) {
+		id := e.t.bytes[word[i]]
+		if id < 0 {
+			if id = e.t.unknown; id < 0 || e.t.fuse && i > 0 && e.t.bytes[word[i-1]] < 0 {
+				continue
+			}
+		}
+		s.ids = append(s.ids, id)
+	}
+	s.merge(e.t.merges)
+	e.out = append(e.out, s.ids...)
+}
+
+// Decode returns the text of tokens: their bytes, with U+FFFD for bytes that are no UTF-8. Special tokens appear by
+// their names if special is set, and not at all otherwise. Unknown ids are left out.
+func (t *Tokenizer) Decode(ids []int32, special bool) string {
+	raw := make([]byte, 0, 4*len(ids))
+	for _, id := range ids {
+		raw = append(raw, t.piece(id, special)...)
+	}
+	if utf8.Valid(raw) {
+		return string(raw)
+	}
+	text, rest := repair(nil, raw)
+	return string(end(text, rest))
+}
+
+// piece is what a token adds to a text.
+func (t *Tokenizer) piece(id int32, special bool) string {
+	if !special && t.Special(id) {
+		return ""
+	}
+	return t.Bytes(id)
+}
+
+// Stream returns a decoder for the tokens of one answer, in their order; special is as in Decode.
+func (t *Tokenizer) Stream(special bool) *Stream { return &Stream{t: t, special: special} }
+
+// Stream decodes tokens one by one: what it returns, put together, is what Decode returns. It is for one goroutine.
+type Stream struct {
+	t       *Tokenizer
+	special bool
+	held    []byte
+}
+
+// Next returns the text that a token completes. Bytes that may be the beginning of a character are held back, so the
+// text is empty at times.
+func (s *Stream) Next(id int32) string {
+	piece := s.t.piece(id, s.special)
+	if len(s.held) == 0 && utf8.ValidString(piece) {
+		return piece
+	}
+	text, rest := repair(nil, append(s.held, piece...))
+	s.held = slices.Clone(rest)
+	return string(text)
+}
+
+// End returns what was held back, as U+FFFD, and makes the stream ready for another answer.
+func (s *Stream) End() string {
+	rest := s.held
+	s.held = nil
+	return string(end(nil, rest))
+}

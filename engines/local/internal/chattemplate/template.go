@@ -1,0 +1,163 @@
+package chattemplate
+
+import (
+	"slices"
+	"strings"
+)
+
+// Message is one turn of a chat.
+type Message struct {
+	// Role is "system", "user" or "assistant".
+	Role    string
+	Content string
+}
+
+// Piece is a part of a rendered chat: the name of one special token, or ordinary text between two of them, in which
+// names of special tokens mean nothing. Encoding each piece by itself gives the tokens of the whole.
+type Piece struct {
+	Text    string
+	Special bool
+}
+
+// Family is a way of writing chats.
+type Family uint8
+
+// The families.
+const (
+	ChatML Family = iota
+	Llama3
+)
+
+// String returns the family's name.
+func (f Family) String() string {
+	if f == Llama3 {
+		return "llama-3"
+	}
+	return "chatml"
+}
+
+// Template turns chats into text. The zero value is plain ChatML. Its fields may be changed: without System it is the
+// template without its default system prompt.
+type Template struct {
+	Family Family
+	// System is the system prompt of chats that do not begin with one; "": they get none.
+	System string
+	// Dated: a system turn always comes first and begins with two dates, as Llama 3.1 and later have it.
+	Dated bool
+	// Thinking: of earlier answers, what stands before "</think>" is left out, as Qwen 3 has it.
+	Thinking bool
+}
+
+// dates are what templates of Llama 3.1 and later write when they are told no date. It is a constant, so that the same
+// chat gives the same tokens on every day.
+const dates = "Cutting Knowledge Date: December 2023\nToday Date: 26 Jul 2024\n\n"
+
+// Render returns a chat in pieces, with the beginning of the assistant's next turn if answer is set. It writes everything
+// that the text has, the token that begins a text too where the family has one: nothing must be added.
+func (t Template) Render(chat []Message, answer bool) []Piece {
+	w := &writer{}
+	if t.Family == Llama3 {
+		t.llama3(w, chat, answer)
+	} else {
+		t.chatML(w, chat, answer)
+	}
+	return w.pieces
+}
+
+func (t Template) chatML(w *writer, chat []Message, answer bool) {
+	turn := func(role, content string) {
+		w.special("<|im_start|>")
+		w.text(role + "\n" + content)
+		w.special("<|im_end|>")
+		w.text("\n")
+	}
+	if t.System != "" && len(chat) > 0 && chat[0].Role != "system" {
+		turn("system", t.System)
+	}
+	last := lastQuestion(chat)
+	for i, m := range chat {
+		content := m.Content
+		if t.Thinking && m.Role == "assistant" {
+			content = t.answer(content, i < last)
+		}
+		turn(m.Role, content)
+	}
+	if answer {
+		w.special("<|im_start|>")
+		w.text("assistant\n")
+	}
+}
+
+// lastQuestion is the place of the last user's message.
+func lastQuestion(chat []Message) int {
+	for i, m := range slices.Backward(chat) {
+		if m.Role == "user" {
+			return i
+		}
+	}
+	return len(chat) - 1
+}
+
+// answer is an earlier answer as Qwen 3 writes it.
+func (t Template) answer(content string, earlier bool) string {
+	i := strings.LastIndex(content, "</think>")
+	if i < 0 || !earlier {
+		return content
+	}
+	return strings.TrimLeft(content[i+len("</think>"):], "\n")
+}
+
+func (t Template) llama3(w *writer, chat []Message, answer bool) {
+	turn := func(role, content string) {
+		w.special("<|start_header_id|>")
+		w.text(role)
+		w.special("<|end_header_id|>")
+		w.text("\n\n" + content)
+		w.special("<|eot_id|>")
+	}
+	if len(chat) > 0 || t.Dated {
+		w.special("<|begin_of_text|>")
+	}
+	system, given := t.System, false
+	if len(chat) > 0 && chat[0].Role == "system" {
+		system, given = strings.TrimSpace(chat[0].Content), true
+		chat = chat[1:]
+	}
+	switch {
+	case t.Dated:
+		turn("system", dates+system)
+	case given || system != "":
+		turn("system", system)
+	}
+	for _, m := range chat {
+		turn(m.Role, strings.TrimSpace(m.Content))
+	}
+	if answer {
+		w.special("<|start_header_id|>")
+		w.text("assistant")
+		w.special("<|end_header_id|>")
+		w.text("\n\n")
+	}
+}
+
+// writer joins ordinary text between special tokens.
+type writer struct{ pieces []Piece }
+
+func (w *writer) special(name string) { w.pieces = append(w.pieces, Piece{name, true}) }
+
+func (w *writer) text(s string) {
+	if n := len(w.pieces); n > 0 && !w.pieces[n-1].Special {
+		w.pieces[n-1].Text += s
+		return
+	}
+	w.pieces = append(w.pieces, Piece{Text: s})
+}
+
+// Join returns pieces as one text, for people to read.
+func Join(pieces []Piece) string {
+	var b strings.Builder
+	for _, p := range pieces {
+		b.WriteString(p.Text)
+	}
+	return b.String()
+}

@@ -1,0 +1,272 @@
+package gguf
+
+import (
+	"cmp"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/ragpilot/ragpilot/internal/quant"
+)
+
+const (
+	magic            = "GGUF"
+	defaultAlignment = 32
+	maxAlignment     = 1 << 16
+	maxDims          = 4
+	maxName          = 1 << 12 // of a key or a tensor; files in use stay far below
+)
+
+// ErrFormat is wrapped by errors of files that are no GGUF at all.
+var ErrFormat = errors.New("not a GGUF file")
+
+// Tensor is one tensor of a file.
+type Tensor struct {
+	Name string
+	Type quant.Type
+	// Dims are its 1 to 4 sizes, the one that lies together first.
+	Dims []int
+	// Data are its bytes, in the file.
+	Data []byte
+}
+
+// File is a parsed file.
+type File struct {
+	// Version of the format: 2 or 3.
+	Version int
+	// Metadata by key.
+	Metadata map[string]Value
+	// Tensors in the file's order.
+	Tensors []Tensor
+}
+
+// Parse reads a whole file. The result points into data, which must stay as it is. Errors name the key or tensor.
+func Parse(data []byte) (*File, error) {
+	f, err := parse(data)
+	if err != nil {
+		return nil, fmt.Errorf("gguf: %w", err)
+	}
+	return f, nil
+}
+
+func parse(data []byte) (*File, error) {
+	c := &cursor{data: data}
+	version, err := c.header()
+	if err != nil {
+		return nil, err
+	}
+	tensors, err := c.count("number of tensors", leastTensor)
+	if err != nil {
+		return nil, err
+	}
+	keys, err := c.count("number of keys", leastKey)
+	if err != nil {
+		return nil, err
+	}
+	f := &File{Version: version}
+	if f.Metadata, err = c.metadata(keys); err != nil {
+		return nil, err
+	}
+	infos, err := c.infos(tensors)
+	if err != nil {
+		return nil, err
+	}
+	if f.Tensors, err = c.place(infos, f.Metadata); err != nil {
+		return nil, err
+	}
+	return f, nil
+}
+
+// header reads magic and version.
+func (c *cursor) header() (int, error) {
+	b, err := c.take(8, "header")
+	if err != nil || string(b[:4]) != magic {
+		return 0, fmt.Errorf("%w: it does not begin with %q", ErrFormat, magic)
+	}
+	version := binary.LittleEndian.Uint32(b[4:])
+	switch {
+	case version == 2 || version == 3:
+		return int(version), nil
+	case version&0xffff == 0:
+		return 0, fmt.Errorf("version %#08x: big-endian files are not read", version)
+	}
+	return 0, fmt.Errorf("version %d: only 2 and 3 are read", version)
+}
+
+// leastKey is what a key takes at least: lengths of its name, kind, one byte.
+const leastKey = 8 + 4 + 1
+
+func (c *cursor) metadata(n int) (map[string]Value, error) {
+	m := make(map[string]Value, min(n, 256))
+	for i := range n {
+		key, err := c.name(fmt.Sprintf("key %d", i))
+		if err != nil {
+			return nil, err
+		}
+		if _, twice := m[key]; twice {
+			return nil, fmt.Errorf("key %q: twice", key)
+		}
+		what := fmt.Sprintf("key %q", key)
+		kind, err := c.uint32(what)
+		if err != nil {
+			return nil, err
+		}
+		if m[key], err = c.value(Kind(kind), what, 0); err != nil {
+			return nil, err
+		}
+	}
+	return m, nil
+}
+
+// name reads the name of a key or a tensor.
+func (c *cursor) name(what string) (string, error) {
+	b, err := c.text(what)
+	if err != nil {
+		return "", err
+	}
+	if len(b) > maxName {
+		return "", fmt.Errorf("%s: a name of %d bytes, more than %d", what, len(b), maxName)
+	}
+	return string(b), nil
+}
+
+// info is what a file says of a tensor.
+type info struct {
+	name   string
+	typ    quant.Type
+	dims   []int
+	offset uint64
+	size   int
+}
+
+// leastTensor is what a tensor's description takes at least: length of its name, number of sizes, one size, type, offset.
+const leastTensor = 8 + 4 + 8 + 4 + 8
+
+func (c *cursor) infos(n int) ([]info, error) {
+	list := make([]info, 0, n)
+	seen := make(map[string]bool, n)
+	for i := range n {
+		name, err := c.name(fmt.Sprintf("tensor %d", i))
+		if err != nil {
+			return nil, err
+		}
+		if seen[name] {
+			return nil, fmt.Errorf("tensor %q: twice", name)
+		}
+		seen[name] = true
+		t, err := c.info(name)
+		if err != nil {
+			return nil, fmt.Errorf("tensor %q: %w", name, err)
+		}
+		list = append(list, t)
+	}
+	return list, nil
+}
+
+func (c *cursor) info(name string) (info, error) {
+	t := info{name: name}
+	var err error
+	if t.dims, err = c.dims(); err != nil {
+		return t, err
+	}
+	typ, err := c.uint32("type")
+	if err != nil {
+		return t, err
+	}
+	var ok bool
+	if t.typ, ok = typeOf(typ); !ok {
+		return t, fmt.Errorf("type %d (%s) is not read; known are %v", typ, nameOf(typ), quant.Types())
+	}
+	if t.offset, err = c.uint64("offset"); err != nil {
+		return t, err
+	}
+	t.size, err = bytes(t.typ, t.dims)
+	return t, err
+}
+
+func (c *cursor) dims() ([]int, error) {
+	n, err := c.uint32("number of sizes")
+	if err != nil {
+		return nil, err
+	}
+	if n < 1 || n > maxDims {
+		return nil, fmt.Errorf("%d sizes, want 1 to %d", n, maxDims)
+	}
+	dims := make([]int, n)
+	for i := range dims {
+		d, err := c.uint64("size")
+		if err != nil {
+			return nil, err
+		}
+		// A weight takes at least half a byte, so no size is more than twice the file's.
+		if d < 1 || d > 2*uint64(len(c.data)) {
+			return nil, fmt.Errorf("size %d of a file of %d bytes", d, len(c.data))
+		}
+		dims[i] = int(d)
+	}
+	return dims, nil
+}
+
+// bytes returns what a tensor takes.
+func bytes(t quant.Type, dims []int) (int, error) {
+	size, err := t.Bytes(dims[0])
+	if err != nil {
+		return 0, err
+	}
+	for _, d := range dims[1:] {
+		if size > 0 && d > math.MaxInt/size {
+			return 0, fmt.Errorf("sizes %v are too large", dims)
+		}
+		size *= d
+	}
+	return size, nil
+}
+
+// place finds the tensors' data behind the descriptions.
+func (c *cursor) place(infos []info, metadata map[string]Value) ([]Tensor, error) {
+	alignment, err := alignmentOf(metadata)
+	if err != nil {
+		return nil, err
+	}
+	begin := c.at + (alignment-c.at%alignment)%alignment
+	data := c.data[min(begin, len(c.data)):]
+	tensors := make([]Tensor, len(infos))
+	for i, t := range infos {
+		if t.offset%uint64(alignment) != 0 {
+			return nil, fmt.Errorf("tensor %q: offset %d is no multiple of the alignment %d", t.name, t.offset, alignment)
+		}
+		if t.offset > uint64(len(data)) || uint64(t.size) > uint64(len(data))-t.offset {
+			return nil, fmt.Errorf("tensor %q: %d bytes at %d of %d: %w", t.name, t.size, t.offset, len(data), ErrTruncated)
+		}
+		end := int(t.offset) + t.size
+		tensors[i] = Tensor{Name: t.name, Type: t.typ, Dims: t.dims, Data: data[t.offset:end:end]}
+	}
+	return tensors, overlap(infos)
+}
+
+func alignmentOf(metadata map[string]Value) (int, error) {
+	v, ok := metadata["general.alignment"]
+	if !ok {
+		return defaultAlignment, nil
+	}
+	n, ok := v.Int()
+	if !ok || n < 8 || n > maxAlignment || n&(n-1) != 0 {
+		return 0, fmt.Errorf("key %q: %d (%v), want a power of two from 8 to %d", "general.alignment", n, v.Kind, maxAlignment)
+	}
+	return int(n), nil
+}
+
+// overlap is an error if two tensors share bytes.
+func overlap(infos []info) error {
+	sorted := slices.Clone(infos)
+	slices.SortFunc(sorted, func(a, b info) int { return cmp.Compare(a.offset, b.offset) })
+	for i := 1; i < len(sorted); i++ {
+		a, b := sorted[i-1], sorted[i]
+		if a.offset+uint64(a.size) > b.offset {
+			return fmt.Errorf("tensor %q: it lies over tensor %q at offset %d", b.name, a.name, b.offset)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,103 @@
+package tinymodel
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/ragpilot/ragpilot/engines/local/internal/safetensors"
+)
+
+// WriteFolder writes the model that Write writes as a folder of config.json, tokenizer.json, tokenizer_config.json and
+// model.safetensors, all tensors in the format, which must be F32, F16 or BF16. The folder must exist.
+func WriteFolder(dir string, o Options) error {
+	o = o.filled()
+	if o.RopeFactors != nil {
+		return errors.New("tinymodel: a folder cannot have RopeFactors")
+	}
+	tensors, err := o.safetensors()
+	if err != nil {
+		return fmt.Errorf("tinymodel: %w", err)
+	}
+	var weights bytes.Buffer
+	if err := safetensors.Write(&weights, tensors); err != nil {
+		return fmt.Errorf("tinymodel: %w", err)
+	}
+	files := map[string][]byte{"model.safetensors": weights.Bytes()}
+	for name, value := range map[string]any{
+		"config.json": o.config(), "tokenizer.json": o.tokenizer(), "tokenizer_config.json": map[string]string{"chat_template": Template},
+	} {
+		if files[name], err = json.Marshal(value); err != nil {
+			return fmt.Errorf("tinymodel: %w", err)
+		}
+	}
+	for name, data := range files {
+		if err := os.WriteFile(filepath.Join(dir, name), data, 0o600); err != nil {
+			return fmt.Errorf("tinymodel: %w", err)
+		}
+	}
+	return nil
+}
+
+// safetensors returns the tensors by the names and with the pairing of Hugging Face's files.
+func (o Options) safetensors() ([]safetensors.Tensor, error) {
+	names := strings.NewReplacer("blk.", "model.layers.", "attn_q_norm", "self_attn.q_norm", "attn_k_norm", "self_attn.k_norm",
+		"attn_q", "self_attn.q_proj", "attn_k", "self_attn.k_proj", "attn_v", "self_attn.v_proj", "attn_output", "self_attn.o_proj",
+		"ffn_gate", "mlp.gate_proj", "ffn_up", "mlp.up_proj", "ffn_down", "mlp.down_proj",
+		"attn_norm", "input_layernorm", "ffn_norm", "post_attention_layernorm",
+		"token_embd", "model.embed_tokens", "output_norm", "model.norm", "output.", "lm_head.")
+	var list []safetensors.Tensor
+	for _, t := range o.tensors() {
+		shape := []int{t.rows, t.cols}
+		if t.rows == 0 {
+			shape = shape[1:]
+		}
+		data, err := packed(o.Type, t.data)
+		if err != nil {
+			return nil, fmt.Errorf("tensor %q: %w", t.name, err)
+		}
+		list = append(list, safetensors.Tensor{Name: names.Replace(t.name), DType: o.Type.String(), Shape: shape, Data: data})
+	}
+	return list, nil
+}
+
+func (o Options) config() map[string]any {
+	return map[string]any{
+		"model_type": o.Architecture, "num_hidden_layers": o.Layers, "hidden_size": o.Hidden, "num_attention_heads": o.Heads,
+		"num_key_value_heads": o.KVHeads, "head_dim": o.HeadDim, "intermediate_size": o.FFN, "vocab_size": vocabulary,
+		"max_position_embeddings": o.Context, "rms_norm_eps": eps, "rope_theta": ropeBase, "tie_word_embeddings": !o.Untied,
+		"hidden_act": "silu", "bos_token_id": 1, "eos_token_id": 2,
+	}
+}
+
+func (o Options) tokenizer() map[string]any {
+	spellings, types, pairs := tokens()
+	vocab, names := map[string]int{}, []map[string]any{}
+	for id, spelling := range spellings {
+		switch types[id] {
+		case 1:
+			vocab[spelling] = id
+		case 3:
+			names = append(names, map[string]any{"id": id, "content": spelling, "special": true})
+		}
+	}
+	bytelevel := map[string]any{"type": "ByteLevel", "add_prefix_space": false, "use_regex": true}
+	split, normalizer := any(map[string]any{"type": "Digits", "individual_digits": true}), any(nil)
+	if o.Architecture != "llama" {
+		bytelevel["use_regex"] = false
+		split = map[string]any{
+			"type": "Split", "behavior": "Isolated", "invert": false,
+			"pattern": map[string]string{"Regex": `(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+`},
+		}
+		normalizer = map[string]string{"type": "NFC"}
+	}
+	return map[string]any{
+		"added_tokens": names, "normalizer": normalizer, "decoder": map[string]string{"type": "ByteLevel"},
+		"pre_tokenizer": map[string]any{"type": "Sequence", "pretokenizers": []any{split, bytelevel}},
+		"model":         map[string]any{"type": "BPE", "vocab": vocab, "merges": pairs},
+	}
+}

@@ -1,0 +1,43 @@
+package tinymodel
+
+import "github.com/ragpilot/ragpilot/internal/quant"
+
+// Options describe a model. The zero value is a llama with 2 layers, hidden 64, 4 heads of 16, 2 of them for keys and
+// values, FFN 128, context 512, tied output, F32.
+type Options struct {
+	// Architecture is "llama", "qwen2" or "qwen3"; empty: llama.
+	Architecture string
+	// Layers … FFN are the shape; 0: see above. Rows of matrices are Hidden, FFN and Heads*HeadDim long, which must be
+	// multiples of the format's block.
+	Layers, Hidden, Heads, KVHeads, HeadDim, FFN int
+	// Context is the longest sequence in tokens.
+	Context int
+	// Type is the format of matrices; vectors are always F32 in GGUF files.
+	Type quant.Type
+	// Untied adds a matrix output.weight.
+	Untied bool
+	// RopeFactors divide the rotary frequencies (HeadDim/2 numbers); nil: none. GGUF files only.
+	RopeFactors []float32
+	// Seed of the weights.
+	Seed uint64
+}
+
+const (
+	ropeBase = 10000
+	eps      = 1e-5
+)
+
+func (o Options) filled() Options {
+	if o.Architecture == "" {
+		o.Architecture = "llama"
+	}
+	for _, f := range []struct {
+		field *int
+		value int
+	}{{&o.Layers, 2}, {&o.Hidden, 64}, {&o.Heads, 4}, {&o.KVHeads, 2}, {&o.HeadDim, 16}, {&o.FFN, 128}, {&o.Context, 512}} {
+		if *f.field == 0 {
+			*f.field = f.value
+		}
+	}
+	return o
+}

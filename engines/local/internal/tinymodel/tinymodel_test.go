@@ -1,0 +1,49 @@
+package tinymodel_test
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/ragpilot/ragpilot/engines/local/internal/tinymodel"
+	"github.com/ragpilot/ragpilot/internal/quant"
+)
+
+func write(t *testing.T, o tinymodel.Options) []byte {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "tiny.gguf")
+	if err := tinymodel.Write(path, o); err != nil {
+		t.Fatal(err)
+	}
+	data, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return data
+}
+
+func TestSameOptionsSameFile(t *testing.T) {
+	o := tinymodel.Options{Type: quant.Q8_0, Seed: 7}
+	if !bytes.Equal(write(t, o), write(t, o)) {
+		t.Error("the same options give two files")
+	}
+	if bytes.Equal(write(t, o), write(t, tinymodel.Options{Type: quant.Q8_0, Seed: 8})) {
+		t.Error("two seeds give the same file")
+	}
+}
+
+func TestShapesThatCannotBeWritten(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "tiny.gguf")
+	for name, o := range map[string]tinymodel.Options{
+		"part of a block": {Type: quant.Q4_0, Hidden: 48},
+		"read only":       {Type: quant.Q6_K, Hidden: 256, FFN: 256, Heads: 16},
+	} {
+		if err := tinymodel.Write(path, o); err == nil {
+			t.Errorf("%s: written", name)
+		}
+	}
+	if err := tinymodel.WriteFolder(t.TempDir(), tinymodel.Options{Type: quant.Q8_0}); err == nil {
+		t.Error("a folder in Q8_0 was written")
+	}
+}

@@ -1,0 +1,108 @@
+package quant
+
+import (
+	"encoding/binary"
+	"fmt"
+	"math"
+)
+
+// Quantize packs src into dst as ggml's reference code does, rounding to nearest. The formats are F32, F16, BF16, Q8_0,
+// Q4_0 and Q4_1. It is an error if the format is another one, len(src) is no whole number of blocks, or dst is shorter
+// than they are. Weights that are not finite spoil their block.
+func Quantize(t Type, dst []byte, src []float32) error {
+	size, err := t.Bytes(len(src))
+	if err != nil {
+		return err
+	}
+	if len(dst) < size {
+		return fmt.Errorf("quant: %d bytes for %d weights in %v: want %d", len(dst), len(src), t, size)
+	}
+	block := t.encoder()
+	if block == nil {
+		return fmt.Errorf("quant: %v can be read only", t)
+	}
+	weights, bytes := t.Block()
+	for len(src) > 0 {
+		block(dst[:bytes], src[:weights])
+		dst, src = dst[bytes:], src[weights:]
+	}
+	return nil
+}
+
+// encoder returns what encodes one block, or nil.
+func (t Type) encoder() func(dst []byte, src []float32) {
+	switch t {
+	case F32:
+		return func(dst []byte, src []float32) { binary.LittleEndian.PutUint32(dst, math.Float32bits(src[0])) }
+	case F16:
+		return func(dst []byte, src []float32) { binary.LittleEndian.PutUint16(dst, ToF16(src[0])) }
+	case BF16:
+		return func(dst []byte, src []float32) { binary.LittleEndian.PutUint16(dst, ToBF16(src[0])) }
+	case Q8_0:
+		return encodeQ8x0
+	case Q4_0:
+		return encodeQ4x0
+	case Q4_1:
+		return encodeQ4x1
+	}
+	return nil
+}
+
+func putHalf(dst []byte, f float32) { binary.LittleEndian.PutUint16(dst, ToF16(f)) }
+
+// inverse is 1/d, or 0 for a block of zeros.
+func inverse(d float32) float32 {
+	if d == 0 {
+		return 0
+	}
+	return 1 / d
+}
+
+// encodeQ8x0: the largest magnitude becomes 127.
+func encodeQ8x0(dst []byte, src []float32) {
+	var most float32
+	for _, x := range src {
+		most = max(most, float32(math.Abs(float64(x))))
+	}
+	d := most / 127
+	putHalf(dst, d)
+	scale := inverse(d)
+	for i, x := range src {
+		dst[2+i] = byte(int8(math.Round(float64(x * scale))))
+	}
+}
+
+// encodeQ4x0: the number of the largest magnitude becomes -8.
+func encodeQ4x0(dst []byte, src []float32) {
+	var most float32
+	for _, x := range src {
+		if math.Abs(float64(x)) > math.Abs(float64(most)) {
+			most = x
+		}
+	}
+	d := most / -8
+	putHalf(dst, d)
+	scale := inverse(d)
+	for i := range 16 {
+		low := min(15, int8(float32(src[i]*scale)+8.5))
+		high := min(15, int8(float32(src[i+16]*scale)+8.5))
+		dst[2+i] = byte(low)&15 | byte(high)<<4
+	}
+}
+
+// encodeQ4x1: the least becomes 0, the most 15.
+func encodeQ4x1(dst []byte, src []float32) {
+	least, most := src[0], src[0]
+	for _, x := range src[1:] {
+		least, most = min(least, x), max(most, x)
+	}
+	d := (most - least) / 15
+	putHalf(dst, d)
+	putHalf(dst[2:], least)
+	scale := inverse(d)
+	for i := range 16 {
+		low := min(15, int8(float32((src[i]-least)*scale)+0.5))
+		high := min(15, int8(float32((src[i+16]-least)*scale)+0.5))
+		dst[4+i] = byte(low)&15 | byte(high)<<4
+	}
+}
