@@ -1,0 +1,92 @@
+package eval
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Arm is one way to lay out the same rows.
+type Arm struct {
+	// Name is what tables call it.
+	Name string `json:"name"`
+	// Profile is what its pilot is configured with.
+	Profile Profile `json:"profile"`
+	// Shuffle, if not 0, sends each row's blocks in the random order that follows from the seed, the row and this number, in place
+	// of the profile's policy.
+	Shuffle int `json:"shuffle,omitempty"`
+}
+
+// Names of arms that have a part in reports.
+const (
+	Plain   = "plain"   // retrieval order, all blocks in full, no notes: what every other arm is compared with
+	Default = "default" // what contextpilot.Config{} does
+)
+
+// DefaultArms are the arms of a run that was not told which.
+var DefaultArms = []string{Plain, "order", "hint-before", "hint-after", Default}
+
+// ArmNames describes all names that [ParseArm] knows.
+const ArmNames = "plain, order, hint-before, hint-after, hint-always, default, pin-N, displace-N, top-at-end-N"
+
+// fixed are the arms without a number. All but the default one send every block in full.
+var fixed = map[string]Profile{
+	Plain:         {Policy: "retrieval", Hint: "none", Dedup: "off"},
+	"order":       {Hint: "none", Dedup: "off"},
+	"hint-before": {Dedup: "off"},
+	"hint-after":  {Dedup: "off", HintAfterQuestion: true},
+	"hint-always": {Dedup: "off", HintAlways: true},
+	Default:       {},
+}
+
+// ParseArm returns the arm of a name. Those with a number are the default with a limit on how far blocks may move.
+func ParseArm(name string) (Arm, error) {
+	if p, ok := fixed[name]; ok {
+		p.Name = name
+		return Arm{Name: name, Profile: p}, nil
+	}
+	for prefix, set := range map[string]func(*Profile, int){
+		"pin-":        func(p *Profile, n int) { p.Pin = n },
+		"displace-":   func(p *Profile, n int) { p.MaxDisplacement = n },
+		"top-at-end-": func(p *Profile, n int) { p.KeepTopAtEnd = n },
+	} {
+		if digits, ok := strings.CutPrefix(name, prefix); ok {
+			if n, err := strconv.Atoi(digits); err == nil && n > 0 && strconv.Itoa(n) == digits {
+				p := Profile{Name: name}
+				set(&p, n)
+				return Arm{Name: name, Profile: p}, nil
+			}
+		}
+	}
+	return Arm{}, fmt.Errorf("%q: want %s", name, ArmNames)
+}
+
+// Permutations are n arms that send every row in a random order of its own: the model's own sensitivity to order.
+func Permutations(n int) []Arm {
+	arms := make([]Arm, 0, n)
+	for i := range n {
+		p := fixed[Plain]
+		p.Name = fmt.Sprintf("%s%d", permute, i+1)
+		arms = append(arms, Arm{Name: p.Name, Profile: p, Shuffle: i + 1})
+	}
+	return arms
+}
+
+const permute = "permute-"
+
+// checkArms wants names that differ, and the plain arm in front.
+func checkArms(arms []Arm) error {
+	if len(arms) < 2 || arms[0].Name != Plain {
+		return fmt.Errorf("arms: want %s and at least one other", Plain)
+	}
+	for i, a := range arms {
+		if a.Name == "" {
+			return fmt.Errorf(`arms[%d] "": want a name`, i)
+		}
+		if first := slices.IndexFunc(arms, func(x Arm) bool { return x.Name == a.Name }); first < i {
+			return fmt.Errorf("arms[%d] %q: a second time", i, a.Name)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,9 @@
+package eval
+
+// What tests need of the inside.
+var (
+	Tango      = tango
+	TangoScore = score
+	Quantile   = quantile
+	Judged     = judge
+)

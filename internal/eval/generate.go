@@ -1,0 +1,209 @@
+package eval
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// Options describe generated rows. Zero numbers stand for the defaults.
+type Options struct {
+	// Rows is the number of rows, 2000 by default.
+	Rows int
+	// K is the number of blocks of each row, 5 by default, at most 20.
+	K int
+	// Seed is what all random choices follow from.
+	Seed uint64
+	// Gold says at which rank the block with the answer stands.
+	Gold GoldRanks
+	// FollowUps is the share of conversations, 0 to 1, that have a second turn, which retrieves two of five blocks of the first
+	// turn again. nil: 0.25.
+	FollowUps *float64
+}
+
+// GoldRanks says how the rank of the block with the answer is drawn.
+type GoldRanks string
+
+// The kinds of [GoldRanks].
+const (
+	// GoldRanked gives rank r a weight of 1/r, as a retriever that is worth its money. The default.
+	GoldRanked GoldRanks = "ranked"
+	// GoldUniform makes all ranks equally likely.
+	GoldUniform GoldRanks = "uniform"
+)
+
+// Sizes of the pool that rows share.
+const (
+	topics          = 24
+	chunksPerRank   = 8  // of a topic, for each of the k blocks
+	followUpLag     = 12 // rows between two turns at most
+	followUpPercent = 40 // of the first turn's blocks come again
+	maxK            = 20
+	maxRows         = 1_000_000
+)
+
+func (o *Options) complete() error {
+	if o.Rows == 0 {
+		o.Rows = 2000
+	}
+	if o.K == 0 {
+		o.K = 5
+	}
+	if o.Gold == "" {
+		o.Gold = GoldRanked
+	}
+	if o.FollowUps == nil {
+		share := 0.25
+		o.FollowUps = &share
+	}
+	switch {
+	case o.Rows < 1 || o.Rows > maxRows:
+		return fmt.Errorf("rows %d: want 1 to %d", o.Rows, maxRows)
+	case o.K < 2 || o.K > maxK:
+		return fmt.Errorf("k %d: want 2 to %d", o.K, maxK)
+	case o.Gold != GoldRanked && o.Gold != GoldUniform:
+		return fmt.Errorf("gold %q: want %s or %s", o.Gold, GoldRanked, GoldUniform)
+	case !(*o.FollowUps >= 0 && *o.FollowUps <= 1):
+		return fmt.Errorf("follow-ups %v: want 0 to 1", *o.FollowUps)
+	}
+	return nil
+}
+
+// Generate makes rows: the same options make the same rows everywhere. Every row asks for one fact that stands in one of its
+// blocks and in no other; the other blocks say the same of other things, so that a reader who takes a value of the right
+// kind from a block at random is right in one of k rows, and one who has not read the blocks in one of 28 (colours) to 9000
+// (numbers). Blocks come from a pool of topics; topics, and blocks within a topic, are popular by a Zipf law.
+func Generate(o Options) ([]Row, error) {
+	if err := o.complete(); err != nil {
+		return nil, err
+	}
+	g := newGenerator(o)
+	rows := make([]Row, 0, o.Rows)
+	for len(rows) < o.Rows {
+		rows = append(rows, g.next(len(rows)))
+	}
+	return rows, nil
+}
+
+// generator draws one row after the other.
+type generator struct {
+	o        Options
+	r        *random
+	pool     [][]chunk // by topic, the most popular chunk first
+	topic    harmonic
+	chunk    harmonic
+	rank     harmonic
+	waiting  []turn // second turns to come, soonest first
+	sessions int
+}
+
+// turn is a conversation that goes on.
+type turn struct {
+	due     int // row
+	session string
+	topic   int
+	chunks  []int // of the first turn
+	asked   [2]int
+}
+
+func newGenerator(o Options) *generator {
+	g := &generator{o: o, r: newRandom(o.Seed, 1), topic: newHarmonic(topics), chunk: newHarmonic(chunksPerRank * o.K), rank: newHarmonic(o.K)}
+	r := newRandom(o.Seed, 2)
+	taken := map[string]bool{}
+	numbers := make([]int, len(families))
+	for t := range topics {
+		f := t % len(families)
+		chunks := make([]chunk, 0, chunksPerRank*o.K)
+		for range chunksPerRank * o.K {
+			numbers[f]++
+			chunks = append(chunks, newChunk(r, &families[f], fmt.Sprintf("%s-%d", families[f].name, numbers[f]), taken))
+		}
+		g.pool = append(g.pool, chunks)
+	}
+	return g
+}
+
+// next draws the row at a place: a second turn whose time has come, or a new conversation.
+func (g *generator) next(at int) Row {
+	id := fmt.Sprintf("r%05d", at+1)
+	if len(g.waiting) > 0 && g.waiting[0].due <= at {
+		t := g.waiting[0]
+		g.waiting = g.waiting[1:]
+		row, _, _ := g.ask(id, t.topic, g.again(t), t.asked)
+		row.Session = t.session
+		return row
+	}
+	t := turn{topic: g.topic.draw(g.r)}
+	row, order, asked := g.ask(id, t.topic, g.retrieve(nil), [2]int{-1, -1})
+	if float64(g.r.below(1<<20)) < *g.o.FollowUps*(1<<20) {
+		g.sessions++
+		t.due, t.session, t.chunks, t.asked = at+1+g.r.below(followUpLag), fmt.Sprintf("s%d", g.sessions), order, asked
+		row.Session = t.session
+		g.waiting = append(g.waiting, t)
+		slices.SortStableFunc(g.waiting, func(a, b turn) int { return a.due - b.due })
+	}
+	return row
+}
+
+// retrieve fills up to k different chunks of a topic, as a rule the popular ones first.
+func (g *generator) retrieve(have []int) []int {
+	for len(have) < g.o.K {
+		if c := g.chunk.draw(g.r); !slices.Contains(have, c) {
+			have = append(have, c)
+		}
+	}
+	return have
+}
+
+// again retrieves some of a first turn's chunks and others.
+func (g *generator) again(t turn) []int {
+	var have []int
+	for _, i := range g.r.permutation(len(t.chunks))[:max(1, g.o.K*followUpPercent/100)] {
+		have = append(have, t.chunks[i])
+	}
+	have = g.retrieve(have)
+	order := make([]int, len(have))
+	for i, from := range g.r.permutation(len(have)) {
+		order[i] = have[from]
+	}
+	return order
+}
+
+// ask draws a question about one of the chunks, whose answer stands in no other of them, and puts that chunk at a rank.
+func (g *generator) ask(id string, topic int, order []int, before [2]int) (row Row, ranked []int, asked [2]int) {
+	f := &families[topic%len(families)]
+	for {
+		gold := g.r.below(len(order))
+		asked = [2]int{order[gold], g.r.below(len(f.relations))}
+		c := &g.pool[topic][asked[0]]
+		answer := c.values[asked[1]]
+		if asked == before || strings.Contains(c.entity, answer) || g.mentioned(answer, topic, order, gold) {
+			continue
+		}
+		ranked = slices.Delete(slices.Clone(order), gold, gold+1)
+		ranked = slices.Insert(ranked, g.goldRank(), asked[0])
+		rel := &f.relations[asked[1]]
+		row = Row{ID: id, Question: rel.question(c.entity), Answers: []string{answer}, Lead: rel.lead(c.entity), Gold: []string{c.ID}}
+		for _, i := range ranked {
+			row.Blocks = append(row.Blocks, g.pool[topic][i].Block)
+		}
+		return row, ranked, asked
+	}
+}
+
+// mentioned tells whether a value stands in another chunk than the gold one.
+func (g *generator) mentioned(value string, topic int, order []int, gold int) bool {
+	for i, c := range order {
+		if i != gold && strings.Contains(g.pool[topic][c].Text, value) {
+			return true
+		}
+	}
+	return false
+}
+
+func (g *generator) goldRank() int {
+	if g.o.Gold == GoldUniform {
+		return g.r.below(g.o.K)
+	}
+	return g.rank.draw(g.r)
+}

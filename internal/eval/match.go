@@ -1,0 +1,76 @@
+package eval
+
+import (
+	"math"
+	"strings"
+)
+
+// Match is how well a generated text answers a row.
+type Match struct {
+	// Exact: the text, its first line or its first sentence is an accepted answer, alone or behind the row's lead, after
+	// [Normalise].
+	Exact bool `json:"exact"`
+	// Contains: an accepted answer stands in the text, word by word.
+	Contains bool `json:"contains"`
+	// F1 is the best overlap of words of the first line with an accepted answer, as SQuAD measures it.
+	F1 float64 `json:"f1"`
+}
+
+// MatchText compares a generated text with a row's answers.
+func MatchText(text string, row *Row) Match {
+	var m Match
+	text = strings.TrimSpace(text)
+	line, _, _ := strings.Cut(text, "\n")
+	lead := Normalise(row.Lead)
+	whole, line, sentence := Normalise(text), Normalise(line), Normalise(firstSentence(line))
+	short := strings.TrimSpace(strings.TrimPrefix(sentence+" ", lead+" "))
+	if lead == "" {
+		short = line
+	}
+	for _, a := range row.Answers {
+		want := Normalise(a)
+		for _, got := range []string{whole, line, sentence} {
+			m.Exact = m.Exact || got == want || lead != "" && got == lead+" "+want
+		}
+		m.Contains = m.Contains || strings.Contains(" "+whole+" ", " "+want+" ")
+		m.F1 = math.Max(m.F1, overlap(short, want))
+	}
+	return m
+}
+
+// firstSentence cuts a text behind its first full stop, exclamation or question mark that a space follows.
+func firstSentence(text string) string {
+	for i := 0; i+1 < len(text); i++ {
+		if strings.IndexByte(".!?", text[i]) >= 0 && text[i+1] == ' ' {
+			return text[:i+1]
+		}
+	}
+	return text
+}
+
+// overlap is the harmonic mean of precision and recall of normalised words, each counted as often as it occurs.
+func overlap(got, want string) float64 {
+	if got == "" || want == "" {
+		if got == want {
+			return 1
+		}
+		return 0
+	}
+	g, w := strings.Fields(got), strings.Fields(want)
+	left := map[string]int{}
+	for _, x := range w {
+		left[x]++
+	}
+	same := 0
+	for _, x := range g {
+		if left[x] > 0 {
+			left[x]--
+			same++
+		}
+	}
+	if same == 0 {
+		return 0
+	}
+	precision, recall := float64(same)/float64(len(g)), float64(same)/float64(len(w))
+	return 2 * precision * recall / (precision + recall)
+}

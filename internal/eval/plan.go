@@ -1,0 +1,155 @@
+package eval
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/ragpilot/ragpilot/contextpilot"
+	"github.com/ragpilot/ragpilot/engines"
+)
+
+// DefaultSystem is the system message in front of every prompt.
+const DefaultSystem = "Use the documents to answer the question in one short sentence."
+
+// Layout is what an arm made of a row's blocks.
+type Layout struct {
+	// Sent are the blocks sent in full, in prompt order, and Refs those that became references: indexes into Row.Blocks.
+	Sent []int `json:"sent"`
+	Refs []int `json:"refs,omitempty"`
+	// Hint tells whether there is an order note.
+	Hint bool `json:"hint,omitempty"`
+	// Tokens is the estimated length of the messages, Expected the part that the pilot expects in the engine's cache.
+	Tokens   int `json:"tokens"`
+	Expected int `json:"expected"`
+}
+
+// Moved is the number of places by which the blocks sent in full stand from their rank among these, in the mean.
+func (l *Layout) Moved() float64 {
+	if len(l.Sent) == 0 {
+		return 0
+	}
+	ranked := slices.Sorted(slices.Values(l.Sent))
+	sum := 0
+	for at, i := range l.Sent {
+		rank, _ := slices.BinarySearch(ranked, i)
+		sum += max(at-rank, rank-at)
+	}
+	return float64(sum) / float64(len(l.Sent))
+}
+
+// prompt is a row as one arm sends it.
+type prompt struct {
+	messages []engines.Message
+	layout   Layout
+	key      string // of the messages
+}
+
+// desk plans the rows of one arm, one after the other, with a pilot of its own, as a program would: conversations send
+// their whole history, with the rows' own answers, so that all arms see the same conversations. Not safe for concurrent use.
+type desk struct {
+	arm   Arm
+	seed  uint64
+	pilot *contextpilot.Pilot
+	count contextpilot.Tokenizer
+	head  []engines.Message
+	talks map[string][]engines.Message // without the head
+}
+
+func newDesk(arm Arm, seed uint64, system string, count contextpilot.Tokenizer) (*desk, error) {
+	if count == nil {
+		count = contextpilot.Estimate{}
+	}
+	config, err := arm.Profile.Apply(contextpilot.Config{Tokenizer: count, Now: func() time.Time { return time.Unix(0, 0) }})
+	if err != nil {
+		return nil, fmt.Errorf("arm %s: %w", arm.Name, err)
+	}
+	pilot, err := contextpilot.New(config)
+	if err != nil {
+		return nil, fmt.Errorf("arm %s: %w", arm.Name, err)
+	}
+	d := &desk{arm: arm, seed: seed, pilot: pilot, count: count, talks: map[string][]engines.Message{}}
+	if system != "" {
+		d.head = []engines.Message{{Role: engines.System, Content: system}}
+	}
+	return d, nil
+}
+
+// plan lays out the row at a place, and tells the pilot that it was answered.
+func (d *desk) plan(at int, row *Row) (prompt, error) {
+	talk := d.talks[row.Session]
+	req := contextpilot.Request{ID: row.ID, Query: row.Question, Fixed: d.arm.Shuffle != 0, Blocks: make([]contextpilot.Block, len(row.Blocks))}
+	if row.Session != "" {
+		req.Session = "s" + row.Session
+	}
+	from := d.order(at, len(row.Blocks))
+	for i, k := range from {
+		req.Blocks[i] = contextpilot.Block{ID: row.Blocks[k].ID, Text: row.Blocks[k].Text}
+	}
+	tokens := 0
+	for _, m := range d.head {
+		req.HeadTokens += d.count.Count(m.Content)
+	}
+	for _, m := range talk {
+		req.Prior = append(req.Prior, m.Content)
+		tokens += d.count.Count(m.Content)
+	}
+	plan := d.pilot.Plan(req)
+	if plan.Fault != nil {
+		return prompt{}, fmt.Errorf("arm %s, row %q: %w", d.arm.Name, row.ID, plan.Fault)
+	}
+	if len(plan.LeftOut) > 0 {
+		return prompt{}, fmt.Errorf("arm %s, row %q: block %q is a %s of another", d.arm.Name, row.ID, plan.Block(plan.LeftOut[0].Index).ID, plan.LeftOut[0].Reason)
+	}
+	p := prompt{layout: Layout{Hint: plan.Hint() != "", Expected: plan.Prefix.Tokens}}
+	for _, it := range plan.Items {
+		if it.Ref == nil {
+			p.layout.Sent = append(p.layout.Sent, from[it.Index])
+		} else {
+			p.layout.Refs = append(p.layout.Refs, from[it.Index])
+		}
+	}
+	asked := engines.Message{Role: engines.User, Content: plan.Prompt(row.Question)}
+	p.layout.Tokens = req.HeadTokens + tokens + d.count.Count(asked.Content)
+	p.messages = slices.Concat(d.head, talk, []engines.Message{asked})
+	p.key = keyOf(p.messages)
+	answer := recited(row)
+	d.pilot.Observe(contextpilot.Event{Kind: contextpilot.Served, Request: plan.RequestID, Output: d.count.Count(answer)})
+	if row.Session != "" {
+		d.talks[row.Session] = append(slices.Clip(talk), asked, engines.Message{Role: engines.Assistant, Content: answer})
+	}
+	return p, nil
+}
+
+// order is the order in which a row's blocks are handed to the pilot.
+func (d *desk) order(at, n int) []int {
+	if d.arm.Shuffle != 0 {
+		return newRandom(d.seed, uint64(at)<<16^uint64(d.arm.Shuffle)).permutation(n)
+	}
+	order := make([]int, n)
+	for i := range order {
+		order[i] = i
+	}
+	return order
+}
+
+// recited is the row's own answer as later turns have it.
+func recited(row *Row) string {
+	if row.Lead == "" {
+		return row.Answers[0]
+	}
+	return row.Lead + " " + row.Answers[0] + "."
+}
+
+// keyOf is a hash of messages.
+func keyOf(messages []engines.Message) string {
+	h := sha256.New()
+	for _, m := range messages {
+		fmt.Fprintf(h, "%d %s %d ", len(m.Role), m.Role, len(m.Content))
+		_, _ = strings.NewReader(m.Content).WriteTo(h) // a hash takes everything
+	}
+	return hex.EncodeToString(h.Sum(nil)[:8])
+}

@@ -1,0 +1,180 @@
+package eval
+
+import "fmt"
+
+// Settings say how outcomes are judged.
+type Settings struct {
+	// Margin is the loss of exact match that is still acceptable, as a share: 0.02 are 2 points.
+	Margin float64 `json:"margin"`
+	// NLLMargin is the acceptable rise of the mean negative log likelihood, in nats per token.
+	NLLMargin float64 `json:"nll_margin"`
+	// Resamples and Seed are those of the [Bootstrap].
+	Resamples int    `json:"resamples"`
+	Seed      uint64 `json:"seed"`
+}
+
+// DefaultSettings are a margin of 2 points, 0.02 nats, and 10,000 resamples.
+func DefaultSettings() Settings { return Settings{Margin: 0.02, NLLMargin: 0.02, Resamples: 10_000} }
+
+// Confidence is that of all intervals, two-sided.
+const Confidence = 0.95
+
+// Report is what a run found.
+type Report struct {
+	Header        Header      `json:"run"`
+	Settings      Settings    `json:"settings"`
+	Confidence    float64     `json:"confidence"`
+	Rows          int         `json:"rows"`          // judged
+	Conversations int         `json:"conversations"` // that the rows belong to, and that are drawn as one in resamples
+	LaterTurns    int         `json:"later_turns"`   // rows that are not the first of their conversation
+	Arms          []ArmReport `json:"arms"`
+	// Orders is nil without random orders.
+	Orders *Orders `json:"orders,omitempty"`
+	// Needed is what the number of rows rests on.
+	Needed []Needed `json:"needed"`
+}
+
+// ArmReport is one arm, and its difference to plain, row by row: the arm's less plain's.
+type ArmReport struct {
+	Arm
+	Exact    float64  `json:"exact"`
+	Contains float64  `json:"contains"`
+	F1       float64  `json:"f1"`
+	NLL      *float64 `json:"nll,omitempty"`
+	KL       *float64 `json:"kl,omitempty"`
+
+	Layouts Layouts `json:"layouts"`
+	Turns   []Part  `json:"turns"` // first, later
+	Ranks   []Part  `json:"ranks"` // by the gold block's rank, from 1; Ranks[0] is that of rows without
+
+	// The differences are nil for the plain arm.
+	ExactDiff    *Difference `json:"exact_diff,omitempty"`
+	ContainsDiff *Interval   `json:"contains_diff,omitempty"`
+	F1Diff       *Interval   `json:"f1_diff,omitempty"`
+	NLLDiff      *Difference `json:"nll_diff,omitempty"`
+	// Verdict is that of exact match and, where it is known, likelihood together: not inferior in both, or inferior in one.
+	Verdict Verdict `json:"verdict,omitempty"`
+}
+
+// Layouts tells what an arm did to prompts.
+type Layouts struct {
+	Same      float64 `json:"same"`      // share of rows whose messages are plain's
+	Reordered float64 `json:"reordered"` // share of rows whose blocks are not in the order retrieved
+	Moved     float64 `json:"moved"`     // mean places that a block of these rows stands from its rank
+	Hints     float64 `json:"hints"`     // share of rows with an order note
+	Refs      float64 `json:"refs"`      // share of rows with a reference
+	Tokens    int     `json:"tokens"`    // estimated length of all prompts
+	Computed  int     `json:"computed"`  // part of it that the pilot does not expect in a cache without limit
+}
+
+// Part is the exact match of some of the rows.
+type Part struct {
+	Rows  int     `json:"rows"`
+	Exact float64 `json:"exact"`
+}
+
+// Difference is a paired difference with a verdict.
+type Difference struct {
+	Interval
+	BCa Interval `json:"bca"`
+	// Score is Tango's interval, of exact match only; the verdict wants it and the bootstrap's percentiles to agree.
+	Score *Interval `json:"score,omitempty"`
+	// Gains and Losses are the rows in which the arm is right and plain is not, and the other way round.
+	Gains   int     `json:"gains,omitempty"`
+	Losses  int     `json:"losses,omitempty"`
+	Verdict Verdict `json:"verdict"`
+}
+
+// Orders is what random orders do to the model.
+type Orders struct {
+	N    int      `json:"n"`
+	Min  float64  `json:"min_exact"` // of the N orders
+	Max  float64  `json:"max_exact"`
+	Diff Interval `json:"diff"` // their mean exact match less plain's
+	// Unstable is the share of rows that are right in some of the orders, plain's included, and wrong in others.
+	Unstable float64 `json:"unstable"`
+}
+
+// Needed is the number of rows that a share of discordant rows asks for.
+type Needed struct {
+	Discordance float64 `json:"discordance"`
+	Observed    string  `json:"observed,omitempty"` // the arm in which it was; empty: an assumption
+	Rows        int     `json:"rows_for_80_percent"`
+	Power       float64 `json:"power_of_this_run"`
+}
+
+// Judge makes the report of a run's outcomes.
+func Judge(h Header, outcomes []Outcome, s Settings) (*Report, error) {
+	if len(outcomes) == 0 {
+		return nil, fmt.Errorf("no outcomes")
+	}
+	switch {
+	case !(s.Margin > 0 && s.Margin < 1):
+		return nil, fmt.Errorf("margin %v: want more than 0 and less than 1", s.Margin)
+	case !(s.NLLMargin > 0):
+		return nil, fmt.Errorf("nll margin %v: want more than 0", s.NLLMargin)
+	case s.Resamples < 1:
+		return nil, fmt.Errorf("resamples %d: want at least 1", s.Resamples)
+	}
+	t := tabulate(outcomes)
+	r := &Report{Header: h, Settings: s, Confidence: Confidence, Rows: len(outcomes), Conversations: t.groups}
+	for i := range outcomes {
+		if outcomes[i].Turn > 1 {
+			r.LaterTurns++
+		}
+	}
+	for i, a := range h.Arms {
+		r.Arms = append(r.Arms, t.arm(i, a, s))
+	}
+	r.Orders = t.orders(h.Arms, s)
+	var err error
+	r.Needed, err = needed(r)
+	return r, err
+}
+
+// needed is the power calculation: for assumed shares of discordant rows, and for those of the arms.
+func needed(r *Report) ([]Needed, error) {
+	all := []Needed{{Discordance: 0.05}, {Discordance: 0.1}, {Discordance: 0.2}}
+	for _, a := range r.Arms {
+		if a.ExactDiff != nil && a.Shuffle == 0 && a.ExactDiff.Gains+a.ExactDiff.Losses > 0 {
+			all = append(all, Needed{Discordance: float64(a.ExactDiff.Gains+a.ExactDiff.Losses) / float64(r.Rows), Observed: a.Name})
+		}
+	}
+	for i := range all {
+		p := Power{Discordance: all[i].Discordance, Margin: r.Settings.Margin, Alpha: (1 - Confidence) / 2, Power: 0.8}
+		var err error
+		if all[i].Rows, err = p.Rows(); err != nil {
+			return nil, err
+		}
+		if all[i].Power, err = p.Of(r.Rows); err != nil {
+			return nil, err
+		}
+	}
+	return all, nil
+}
+
+// Choice is the profile that a report speaks for: the default, if its arm is not inferior; otherwise, named "safe", that of
+// the arm that is not inferior and computes fewest tokens. Random orders are no choice. False: there is none.
+func (r *Report) Choice() (Profile, bool) {
+	var best *ArmReport
+	for i := range r.Arms {
+		a := &r.Arms[i]
+		if a.Verdict != NotInferior || a.Shuffle != 0 || a.Name == Plain {
+			continue
+		}
+		if a.Name == Default {
+			p := a.Profile
+			p.Name = "default"
+			return p, true
+		}
+		if best == nil || a.Layouts.Computed < best.Layouts.Computed {
+			best = a
+		}
+	}
+	if best == nil {
+		return Profile{}, false
+	}
+	p := best.Profile
+	p.Name = "safe"
+	return p, true
+}

@@ -1,0 +1,221 @@
+package eval
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	"github.com/ragpilot/ragpilot/contextpilot"
+)
+
+// Run asks a model every row in every arm. Rows are planned in their order by one pilot for each arm; answers may come in
+// any order. A Run is used once.
+type Run struct {
+	Rows   []Row
+	Arms   []Arm // the plain one first
+	Scorer Scorer
+	// System is the system message; empty: none.
+	System string
+	// MaxTokens bounds answers.
+	MaxTokens int
+	// Seed is that of random orders.
+	Seed uint64
+	// Parallel is the number of rows that are with the model at a time; 0: 1.
+	Parallel int
+	// Tokenizer counts for the pilots; nil: [contextpilot.Estimate].
+	Tokenizer contextpilot.Tokenizer
+	// Done are outcomes of an earlier part of the same run. The rows are planned again, so that pilots know them, and not asked.
+	Done []Outcome
+	// Record, if not nil, is called with each new outcome, one at a time. An error ends the run.
+	Record func(*Outcome) error
+}
+
+// job is a row on its way to the model.
+type job struct {
+	row     *Row
+	at      int
+	turn    int
+	prompts []prompt // by arm
+}
+
+// work is a run under way.
+type work struct {
+	*Run
+	desks []*desk
+	done  map[string]*Outcome
+
+	mu       sync.Mutex // guards what follows, and the desks
+	next     int
+	turns    map[string]int
+	outcomes []Outcome // by row
+	err      error
+}
+
+// Do returns the outcomes of all rows in their order, those of Done included. It ends at the first error; what was recorded
+// until then is complete row by row.
+func (r *Run) Do(ctx context.Context) ([]Outcome, error) {
+	if err := checkArms(r.Arms); err != nil {
+		return nil, err
+	}
+	w := &work{Run: r, done: map[string]*Outcome{}, turns: map[string]int{}, outcomes: make([]Outcome, len(r.Rows))}
+	for _, a := range r.Arms {
+		d, err := newDesk(a, r.Seed, r.System, r.Tokenizer)
+		if err != nil {
+			return nil, err
+		}
+		w.desks = append(w.desks, d)
+	}
+	for i := range r.Done {
+		if w.done[r.Done[i].Row] != nil {
+			return nil, fmt.Errorf("row %q: done twice", r.Done[i].Row)
+		}
+		w.done[r.Done[i].Row] = &r.Done[i]
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	var group sync.WaitGroup
+	for range max(r.Parallel, 1) {
+		group.Go(func() {
+			if err := w.loop(ctx); err != nil {
+				cancel()
+				w.mu.Lock()
+				defer w.mu.Unlock()
+				if w.err == nil || errors.Is(w.err, context.Canceled) {
+					w.err = err
+				}
+			}
+		})
+	}
+	group.Wait()
+	return w.outcomes, w.err
+}
+
+// loop takes one row after the other to the model.
+func (w *work) loop(ctx context.Context) error {
+	for {
+		j, err := w.take()
+		if j == nil || err != nil {
+			return err
+		}
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		o, err := w.ask(ctx, j)
+		if err != nil {
+			return fmt.Errorf("row %q: %w", j.row.ID, err)
+		}
+		if err := w.keep(j.at, o); err != nil {
+			return err
+		}
+	}
+}
+
+// take plans rows up to the next one that is not done; nil: there is none.
+func (w *work) take() (*job, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for w.next < len(w.Rows) {
+		j := &job{row: &w.Rows[w.next], at: w.next, turn: 1}
+		w.next++
+		if j.row.Session != "" {
+			w.turns[j.row.Session]++
+			j.turn = w.turns[j.row.Session]
+		}
+		for _, d := range w.desks {
+			p, err := d.plan(j.at, j.row)
+			if err != nil {
+				return nil, err
+			}
+			j.prompts = append(j.prompts, p)
+		}
+		o := w.done[j.row.ID]
+		if o == nil {
+			return j, nil
+		}
+		if err := same(o, w.Arms, j); err != nil {
+			return nil, err
+		}
+		w.outcomes[j.at] = *o
+	}
+	return nil, nil
+}
+
+// same tells whether an outcome is that of a job.
+func same(o *Outcome, arms []Arm, j *job) error {
+	if len(o.Arms) != len(arms) {
+		return fmt.Errorf("row %q: recorded with %d arms, want %d", o.Row, len(o.Arms), len(arms))
+	}
+	for i, a := range o.Arms {
+		if a.Arm != arms[i].Name || a.Prompt != j.prompts[i].key {
+			return fmt.Errorf("row %q, arm %s: recorded with another prompt (%s %s, now %s): the settings or the program have changed", o.Row, arms[i].Name, a.Arm, a.Prompt, j.prompts[i].key)
+		}
+	}
+	return nil
+}
+
+func (w *work) keep(at int, o *Outcome) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.outcomes[at] = *o
+	if w.Record == nil {
+		return nil
+	}
+	return w.Record(o)
+}
+
+// ask gets the answers of all arms, each different prompt once.
+func (w *work) ask(ctx context.Context, j *job) (*Outcome, error) {
+	o := &Outcome{Row: j.row.ID, Session: j.row.Session, Turn: j.turn, GoldRank: j.row.GoldRank()}
+	var plain [][]float32
+	known := map[string]int{}
+	for i := range j.prompts {
+		p := &j.prompts[i]
+		a := Answer{Arm: w.Arms[i].Name, Prompt: p.key, Layout: p.layout}
+		if k, ok := known[p.key]; ok {
+			a.Text, a.Match, a.NLL, a.KL = o.Arms[k].Text, o.Arms[k].Match, o.Arms[k].NLL, o.Arms[k].KL
+		} else if err := w.answer(ctx, j.row, p, &a, &plain); err != nil {
+			return nil, fmt.Errorf("arm %s: %w", a.Arm, err)
+		} else {
+			known[p.key] = i
+		}
+		o.Arms = append(o.Arms, a)
+	}
+	return o, nil
+}
+
+// answer asks the model. plain holds the plain arm's distributions, once they are known.
+func (w *work) answer(ctx context.Context, row *Row, p *prompt, a *Answer, plain *[][]float32) error {
+	var err error
+	if a.Text, err = w.Scorer.Generate(ctx, p.messages, w.MaxTokens); err != nil {
+		return err
+	}
+	a.Match = MatchText(a.Text, row)
+	forced := Forced{Lead: row.Lead, Answer: row.Answers[0]}
+	if s, ok := w.Scorer.(LikelihoodScorer); ok {
+		logProbs, err := s.Score(ctx, p.messages, forced)
+		if err != nil {
+			return err
+		}
+		nll, err := meanNLL(logProbs)
+		if err != nil {
+			return err
+		}
+		a.NLL = &nll
+	}
+	if s, ok := w.Scorer.(DistributionScorer); ok {
+		here, err := s.Distribution(ctx, p.messages, forced)
+		if err != nil {
+			return err
+		}
+		if *plain == nil {
+			*plain = here
+		}
+		kl, err := divergence(*plain, here)
+		if err != nil {
+			return err
+		}
+		a.KL = &kl
+	}
+	return nil
+}

@@ -1,0 +1,66 @@
+package eval
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/ragpilot/ragpilot/engines"
+)
+
+// Scorer is the model under test. Its answers must not depend on chance: the same messages give the same text. Methods are
+// called concurrently if [Run].Parallel is more than 1.
+type Scorer interface {
+	// Name says what answers.
+	Name() string
+	// Generate answers a chat greedily, in at most maxTokens tokens.
+	Generate(ctx context.Context, messages []engines.Message, maxTokens int) (string, error)
+}
+
+// Forced is an answer that a model is made to give: it begins with Lead, whose likelihood does not matter, and goes on with
+// Answer. Both are joined by one space if there is a Lead.
+type Forced struct{ Lead, Answer string }
+
+// LikelihoodScorer is a [Scorer] that tells how likely an answer is.
+type LikelihoodScorer interface {
+	Scorer
+	// Score returns the natural logarithm of the probability of each token of the answer, given the messages, the lead and the
+	// answer's tokens before it (teacher forcing). How many tokens there are depends on the forced answer alone, not on the
+	// messages. At least one.
+	Score(ctx context.Context, messages []engines.Message, forced Forced) (logProbs []float64, err error)
+}
+
+// DistributionScorer is a [Scorer] that gives the whole distribution.
+type DistributionScorer interface {
+	Scorer
+	// Distribution returns, for each token of the answer, in the sense of [LikelihoodScorer], the natural logarithms of the
+	// probabilities of all tokens of the vocabulary at its place: [answer tokens][vocabulary], each line a whole
+	// distribution. The caller owns what it gets.
+	Distribution(ctx context.Context, messages []engines.Message, forced Forced) (logProbs [][]float32, err error)
+}
+
+// FromEngine makes a Scorer of any engine: it has answers only, so that reports have exact match and F1 but no likelihoods.
+// Model may be empty. The engine is asked with temperature 0.
+func FromEngine(engine engines.Engine, model string) Scorer {
+	return &engineScorer{engine: engine, model: model}
+}
+
+type engineScorer struct {
+	engine engines.Engine
+	model  string
+}
+
+func (s *engineScorer) Name() string {
+	if s.model == "" {
+		return s.engine.Name()
+	}
+	return s.engine.Name() + ", model " + s.model
+}
+
+func (s *engineScorer) Generate(ctx context.Context, messages []engines.Message, maxTokens int) (string, error) {
+	zero := 0.0
+	response, err := s.engine.Generate(ctx, engines.Request{Model: s.model, Messages: messages, MaxTokens: maxTokens, Temperature: &zero}, nil)
+	if err != nil {
+		return "", fmt.Errorf("%s: %w", s.engine.Name(), err)
+	}
+	return response.Text, nil
+}

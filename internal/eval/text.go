@@ -1,0 +1,158 @@
+package eval
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"text/tabwriter"
+)
+
+// Text writes the report for people.
+func (r *Report) Text(w io.Writer) error {
+	fmt.Fprintf(w, "model: %s\n", r.Header.Scorer)
+	fmt.Fprintf(w, "%d rows in %d conversations, %d of them later turns; every arm is compared with %s, row by row\n", r.Rows, r.Conversations, r.LaterTurns, Plain)
+	fmt.Fprintf(w, "differences with %.0f %% bootstrap intervals (%d resamples of conversations); margin %.1f points of exact match",
+		100*r.Confidence, r.Settings.Resamples, 100*r.Settings.Margin)
+	if r.likelihoods() {
+		fmt.Fprintf(w, ", %.3f nats of NLL", r.Settings.NLLMargin)
+	}
+	fmt.Fprint(w, "\n\n")
+	if err := r.quality(w); err != nil {
+		return err
+	}
+	fmt.Fprintln(w)
+	if err := r.prompts(w); err != nil {
+		return err
+	}
+	fmt.Fprintln(w)
+	if err := r.ranks(w); err != nil {
+		return err
+	}
+	if o := r.Orders; o != nil {
+		fmt.Fprintf(w, "\nrandom orders: %d; exact match from %s to %s %%, in the mean %s points against %s; %s %% of the rows are right in some orders and wrong in others\n",
+			o.N, percent(o.Min), percent(o.Max), points(o.Diff), Plain, percent(o.Unstable))
+	}
+	fmt.Fprintln(w)
+	return r.power(w)
+}
+
+func (r *Report) likelihoods() bool {
+	return slices.ContainsFunc(r.Arms, func(a ArmReport) bool { return a.NLL != nil })
+}
+
+func (r *Report) quality(out io.Writer) error {
+	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprint(w, "arm\texact %\tcontained %\tF1 %\tΔ exact, points\tgains\tlosses\t")
+	if r.likelihoods() {
+		fmt.Fprint(w, "NLL\tΔ NLL\tKL\t")
+	}
+	fmt.Fprintln(w, "verdict\t")
+	for _, a := range r.Arms {
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t", a.Name, percent(a.Exact), percent(a.Contains), percent(a.F1))
+		if d := a.ExactDiff; d != nil {
+			fmt.Fprintf(w, "%s\t%d\t%d\t", points(d.Interval), d.Gains, d.Losses)
+		} else {
+			fmt.Fprint(w, "\t\t\t")
+		}
+		if r.likelihoods() {
+			fmt.Fprintf(w, "%s\t", nats(a.NLL))
+			if d := a.NLLDiff; d != nil {
+				fmt.Fprintf(w, "%+.4f [%+.4f, %+.4f]\t", d.Mean, d.Low, d.High)
+			} else {
+				fmt.Fprint(w, "\t")
+			}
+			fmt.Fprintf(w, "%s\t", nats(a.KL))
+		}
+		fmt.Fprintf(w, "%s\t\n", a.Verdict)
+	}
+	return w.Flush()
+}
+
+func (r *Report) prompts(out io.Writer) error {
+	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprintf(w, "arm\tas %s %%\treordered %%\tplaces moved\torder note %%\treferences %%\tprompt tokens\tcomputed\tof %s's\t\n", Plain, Plain)
+	for _, a := range r.Arms {
+		l := a.Layouts
+		fmt.Fprintf(w, "%s\t%s\t%s\t%.2f\t%s\t%s\t%d\t%d\t%s %%\t\n", a.Name, percent(l.Same), percent(l.Reordered), l.Moved, percent(l.Hints), percent(l.Refs),
+			l.Tokens, l.Computed, percent(float64(l.Computed)/max(1, float64(r.Arms[0].Layouts.Computed))))
+	}
+	if err := w.Flush(); err != nil {
+		return err
+	}
+	_, err := fmt.Fprintln(out, "tokens are estimated; computed: what the pilot does not expect in a cache without limit")
+	return err
+}
+
+func (r *Report) ranks(out io.Writer) error {
+	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprint(w, "exact % where\tfirst turn\tlater turn\t")
+	plain := r.Arms[0]
+	for rank := range plain.Ranks {
+		if rank > 0 {
+			fmt.Fprintf(w, "rank %d\t", rank)
+		} else if plain.Ranks[0].Rows > 0 {
+			fmt.Fprint(w, "no rank\t")
+		}
+	}
+	fmt.Fprint(w, "\nrows\t")
+	for _, p := range r.parts(&plain) {
+		fmt.Fprintf(w, "%d\t", p.Rows)
+	}
+	fmt.Fprintln(w)
+	for i := range r.Arms {
+		fmt.Fprintf(w, "%s\t", r.Arms[i].Name)
+		for _, p := range r.parts(&r.Arms[i]) {
+			if p.Rows == 0 {
+				fmt.Fprint(w, "\t")
+			} else {
+				fmt.Fprintf(w, "%s\t", percent(p.Exact))
+			}
+		}
+		fmt.Fprintln(w)
+	}
+	if err := w.Flush(); err != nil {
+		return err
+	}
+	_, err := fmt.Fprintln(out, "rank: the retriever's, of the first block that has the answer")
+	return err
+}
+
+// parts are an arm's columns: two kinds of turns, then ranks; rows without a rank only if there are some.
+func (r *Report) parts(a *ArmReport) []Part {
+	parts := slices.Clone(a.Turns)
+	for len(parts) < 2 {
+		parts = append(parts, Part{})
+	}
+	ranks := a.Ranks
+	if ranks[0].Rows == 0 {
+		ranks = ranks[1:]
+	}
+	return append(parts, ranks...)
+}
+
+func (r *Report) power(out io.Writer) error {
+	fmt.Fprintf(out, "rows needed to exclude a loss of %.1f points with 80 %% power, if there is none:\n", 100*r.Settings.Margin)
+	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprintf(w, "right in one arm only\trows\tpower of %d rows\t\t\n", r.Rows)
+	for _, n := range r.Needed {
+		seen := "assumed"
+		if n.Observed != "" {
+			seen = "seen in " + n.Observed
+		}
+		fmt.Fprintf(w, "%s %%\t%d\t%s %%\t%s\t\n", percent(n.Discordance), n.Rows, percent(n.Power), seen)
+	}
+	return w.Flush()
+}
+
+func percent(share float64) string { return fmt.Sprintf("%.1f", 100*share) }
+
+func points(i Interval) string {
+	return fmt.Sprintf("%+.1f [%+.1f, %+.1f]", 100*i.Mean, 100*i.Low, 100*i.High)
+}
+
+func nats(x *float64) string {
+	if x == nil {
+		return ""
+	}
+	return fmt.Sprintf("%.4f", *x)
+}
