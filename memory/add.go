@@ -147,7 +147,9 @@ func (a *adding) embed(ctx context.Context, actions []Action) error {
 		return err
 	}
 	for j, i := range at {
-		a.records[i] = Record{Vector: vectors[j], Terms: lexical.Terms(texts[j])}
+		a.records[i] = Record{
+			Vector: vectors[j], Terms: lexical.Terms(texts[j]), Entities: a.local.entities(actions[i].Entities, texts[j]),
+		}
 	}
 	return nil
 }

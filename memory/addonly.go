@@ -54,7 +54,7 @@ func (a addOnly) Extract(ctx context.Context, in Extraction) ([]Action, error) {
 	var actions []Action
 	for _, item := range found {
 		if text := strings.TrimSpace(item.text()); text != "" {
-			actions = append(actions, Action{Event: Added, Text: text, Role: strings.ToLower(item.Attributed)})
+			actions = append(actions, Action{Event: Added, Text: text, Role: strings.ToLower(item.Attributed), Entities: item.entities()})
 		}
 	}
 	return actions, nil

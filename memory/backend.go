@@ -9,17 +9,19 @@ type Record struct {
 	Vector []float32
 	// Terms are the words of the text for BM25, in their order and with repeats: letters and digits only, never empty.
 	Terms []string
+	// Entities are names of what the text is about: words in lower case, separated by single spaces, each name once.
+	Entities []string
 }
 
 // Part says which fields of its records a [Backend.Scan] has to fill.
 type Part uint8
 
 const (
-	// Vectors: Memory.ID, CreatedAt and ExpiresAt, and Vector.
+	// Vectors: Memory.ID, CreatedAt and ExpiresAt, Vector and Entities.
 	Vectors Part = iota
 	// Memories: Memory.
 	Memories
-	// Whole: Memory and Vector.
+	// Whole: Memory, Vector and Entities.
 	Whole
 )
 

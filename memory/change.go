@@ -39,7 +39,7 @@ func (l *Local) update(ctx context.Context, id string, change Update) (m Memory,
 	if err != nil {
 		return Memory{}, err
 	}
-	r := Record{Vector: vectors[0], Terms: lexical.Terms(text)}
+	r := Record{Vector: vectors[0], Terms: lexical.Terms(text), Entities: l.entities(nil, text)}
 	now := l.moment()
 	err = l.backend.Change(ctx, func(tx Tx) error {
 		was, ok, err := tx.Get(ctx, id)

@@ -10,8 +10,8 @@
 // # Types to know
 //
 //   - [Store] is what an agent uses: add, search, update, delete, history. [Memory] is one short text of a [Scope].
-//   - [Local] is the store that runs in this process, over a [Backend]: memory/sqlite (a file), memory/postgres (shared by many
-//     processes), memory/inmem.
+//   - [Local] is the store that runs in this process, over a [Backend]: memory/sqlite (a file), memory/postgres and memory/qdrant (shared by
+//     many processes), memory/inmem.
 //   - [Extractor] decides what is remembered: [Verbatim] (every message), [AddOnly] and [Reconcile] (a model reads them).
 //   - [Filter] selects by metadata and time.
 //   - [Wrap] and [ChatHistory] connect a store with langchaingo.
@@ -19,7 +19,7 @@
 // # Search
 //
 // Texts are compared by vectors (package embed; the default needs no model) and by words (BM25 over the scope's own
-// memories, so that what others store changes nothing). The two are combined as in Mem0 2.x. The order of equals is
+// memories, so that what others store changes nothing), and what both name is a boost ([Names]). The three are combined as in Mem0 2.x. The order of equals is
 // fixed, so that the same question about the same memories gives the same prompt.
 //
 // # Prompts

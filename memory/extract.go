@@ -36,6 +36,8 @@ type Action struct {
 	Text  string
 	Role  string
 	Actor string
+	// Entities names what the text is about; if it is empty, [Names] is asked.
+	Entities []string
 }
 
 // Verbatim remembers every message but a system message as it is, without asking a model. It is the default.

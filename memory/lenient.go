@@ -23,9 +23,25 @@ type item struct {
 	Memory     string          `json:"memory"`
 	Fact       string          `json:"fact"`
 	Attributed string          `json:"attributed_to"`
+	Entities   json.RawMessage `json:"entities"`
 }
 
 func (it *item) text() string { return cmp.Or(it.Text, it.Memory, it.Fact) }
+
+// entities reads a list of names; what is no text in it is passed over, and anything else counts as none.
+func (it *item) entities() (names []string) {
+	var list []json.RawMessage
+	if json.Unmarshal(it.Entities, &list) != nil {
+		return nil
+	}
+	for _, raw := range list {
+		var name string
+		if json.Unmarshal(raw, &name) == nil {
+			names = append(names, name)
+		}
+	}
+	return names
+}
 
 // number reads the ID, "3" or 3, if it is below n.
 func (it *item) number(n int) (int, bool) {

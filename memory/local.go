@@ -16,6 +16,8 @@ type Config struct {
 	Embedder embed.Embedder
 	// Extractor decides what is remembered of the messages that are added; nil: [Verbatim].
 	Extractor Extractor
+	// NoEntities leaves out what is described at [Names]: entities are neither kept nor looked for.
+	NoEntities bool
 	// Now is the clock; nil: time.Now.
 	Now func() time.Time
 	// NewID makes the IDs of memories and revisions; nil: UUIDs that sort by time.
@@ -32,6 +34,8 @@ type Local struct {
 	now      func() time.Time
 	newID    func() string
 	adding   *turnstile
+
+	noEntities bool
 
 	mu     sync.Mutex
 	space  Space // guarded by mu; what the backend was found to hold
@@ -51,7 +55,7 @@ func New(backend Backend, cfg Config) (*Local, error) {
 	}
 	l := &Local{
 		backend: backend, embedder: cfg.Embedder, extract: cfg.Extractor, now: cfg.Now, newID: cfg.NewID,
-		adding: newTurnstile(),
+		adding: newTurnstile(), noEntities: cfg.NoEntities,
 	}
 	if l.embedder == nil {
 		l.embedder = embed.NewHashed(0)

@@ -114,4 +114,6 @@ type Hit struct {
 	// Semantic is the cosine of the vectors, and Lexical the BM25 score brought to the range from 0 to 1.
 	Semantic float64 `json:"semantic"`
 	Lexical  float64 `json:"lexical"`
+	// Entity is the boost for a name that query and memory have in common, from 0 to 0.5.
+	Entity float64 `json:"entity,omitempty"`
 }

@@ -87,7 +87,7 @@ func decisions(items []item, stored []Memory) []Action {
 		text := strings.TrimSpace(it.text())
 		if event == Added {
 			if text != "" {
-				changed = append(changed, Action{Event: Added, Text: text})
+				changed = append(changed, Action{Event: Added, Text: text, Entities: it.entities()})
 			}
 			continue
 		}
@@ -98,7 +98,7 @@ func decisions(items []item, stored []Memory) []Action {
 		switch event {
 		case Updated:
 			if text != "" {
-				changed = append(changed, Action{Event: Updated, ID: stored[n].ID, Text: text})
+				changed = append(changed, Action{Event: Updated, ID: stored[n].ID, Text: text, Entities: it.entities()})
 			}
 		case Deleted:
 			removed = append(removed, Action{Event: Deleted, ID: stored[n].ID})

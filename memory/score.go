@@ -5,21 +5,25 @@ import "math"
 // DefaultThreshold is the semantic score below which a memory is not found (Mem0 2.x).
 const DefaultThreshold = 0.1
 
-// combine scores the hits as Mem0 2.x does: (semantic + lexical) / 2 if any memory has a word of the query, else the
-// semantic score alone. words are BM25 scores by ID.
+// combine scores the hits as Mem0 2.x does: the sum of semantic score, lexical score and the boost by entities, divided by
+// what the sum could be: 1, and 1 more if any memory has a word of the query, and 0.5 more if any has an entity of it. words
+// are BM25 scores by ID.
 //
 // Mem0 looks only at the max(4k, 60) memories nearest by vector; here all of the scope's are looked at, which gives the
-// same order where they are no more. Its third part, a boost by entities, is not done.
+// same order where they are no more.
 func combine(hits []Hit, words map[string]float64, terms int) {
-	parts := 1.0
+	parts, named := 1.0, 0.0
 	for i := range hits {
 		if raw := words[hits[i].Memory.ID]; raw > 0 {
 			hits[i].Lexical = squash(raw, terms)
 			parts = 2
 		}
+		if hits[i].Entity > 0 {
+			named = entityWeight
+		}
 	}
 	for i := range hits {
-		hits[i].Score = min((hits[i].Semantic+hits[i].Lexical)/parts, 1)
+		hits[i].Score = min((hits[i].Semantic+hits[i].Lexical+hits[i].Entity)/(parts+named), 1)
 	}
 }
 

@@ -11,7 +11,7 @@ import (
 	"github.com/ragpilot/ragpilot/memory/internal/lexical"
 )
 
-// Search ranks the scope's memories by vectors and words together, see [Hit].
+// Search ranks the scope's memories by vectors, words and names together, see [Hit].
 func (l *Local) Search(ctx context.Context, scope Scope, query string, k int, opts SearchOptions) ([]Hit, error) {
 	hits, err := l.search(ctx, scope, query, k, opts)
 	if err != nil {
@@ -43,7 +43,7 @@ func (l *Local) search(ctx context.Context, scope Scope, query string, k int, op
 	if err != nil {
 		return nil, err
 	}
-	hits, err := l.candidates(ctx, scope, asked, opts)
+	hits, err := l.candidates(ctx, scope, query, asked, opts)
 	if err != nil {
 		return nil, err
 	}
@@ -85,7 +85,7 @@ func (l *Local) lexicalScores(ctx context.Context, scope Scope, terms []string) 
 
 // candidates returns the memories that may be found, with their semantic score. Without a filter they have no more than
 // what orders them; see complete.
-func (l *Local) candidates(ctx context.Context, scope Scope, asked []float32, opts SearchOptions) ([]Hit, error) {
+func (l *Local) candidates(ctx context.Context, scope Scope, query string, asked []float32, opts SearchOptions) ([]Hit, error) {
 	part := Whole
 	if opts.Filter.IsZero() {
 		part = Vectors
@@ -96,8 +96,11 @@ func (l *Local) candidates(ctx context.Context, scope Scope, asked []float32, op
 	}
 	now := l.moment()
 	var hits []Hit
+	var entities [][]*entity // by hit
+	names := newMeant(query)
 	var wrong error
 	err := l.backend.Scan(ctx, scope, part, func(r *Record) bool {
+		named := names.see(r.Entities)
 		if !opts.Expired && r.Memory.Expired(now) || !opts.Filter.Match(&r.Memory) {
 			return true
 		}
@@ -107,10 +110,13 @@ func (l *Local) candidates(ctx context.Context, scope Scope, asked []float32, op
 			return false
 		}
 		if cosine >= threshold || threshold < 0 {
-			hits = append(hits, Hit{Memory: r.Memory, Semantic: max(cosine, 0)})
+			hits, entities = append(hits, Hit{Memory: r.Memory, Semantic: max(cosine, 0)}), append(entities, named)
 		}
 		return true
 	})
+	for i := range hits { // now that all memories have been seen
+		hits[i].Entity = boosted(entities[i])
+	}
 	return hits, cmp.Or(wrong, err)
 }
 

@@ -23,8 +23,8 @@ type line struct {
 	Revision *Revision `json:"revision,omitempty"`
 }
 
-// Export writes memories, the oldest first, then revisions in the order in which they were written. Vectors are not
-// written: Import makes them with its own embedder. Conversations are not written.
+// Export writes memories, the oldest first, then revisions in the order in which they were written. Vectors and
+// entities are not written: Import makes them, with its own embedder and by [Names]. Conversations are not written.
 func (l *Local) Export(ctx context.Context, scope Scope, w io.Writer) error {
 	if err := l.export(ctx, scope, w); err != nil {
 		return fmt.Errorf("memory: export: %w", err)
@@ -173,7 +173,9 @@ func (l *Local) store(ctx context.Context, batch []line) (done Imported, err err
 				}
 				continue
 			}
-			r := Record{Memory: *in.Memory, Vector: vectors[next], Terms: lexical.Terms(in.Memory.Text)}
+			r := Record{
+				Memory: *in.Memory, Vector: vectors[next], Terms: lexical.Terms(in.Memory.Text), Entities: l.entities(nil, in.Memory.Text),
+			}
 			next++
 			other, taken, err := tx.Find(ctx, r.Memory.Scope, r.Memory.Hash)
 			if err != nil {

@@ -107,7 +107,7 @@ func (b *Backend) Scan(ctx context.Context, scope memory.Scope, part memory.Part
 			if !scope.Covers(r.Memory.Scope) {
 				continue
 			}
-			out := memory.Record{Vector: r.Vector}
+			out := memory.Record{Vector: r.Vector, Entities: r.Entities}
 			switch part {
 			case memory.Vectors:
 				out.Memory = memory.Memory{ID: r.Memory.ID, CreatedAt: r.Memory.CreatedAt, ExpiresAt: r.Memory.ExpiresAt}
@@ -245,7 +245,9 @@ func copiedMessages(messages []memory.Message) []memory.Message {
 
 // clone is used where a transaction replaces what readers may hold.
 func clone(r *memory.Record) *memory.Record {
-	return &memory.Record{Memory: copied(&r.Memory), Vector: slices.Clone(r.Vector), Terms: slices.Clone(r.Terms)}
+	return &memory.Record{
+		Memory: copied(&r.Memory), Vector: slices.Clone(r.Vector), Terms: slices.Clone(r.Terms), Entities: slices.Clone(r.Entities),
+	}
 }
 
 // restore returns what gives a map's key the value back that it has now.

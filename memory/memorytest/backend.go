@@ -71,7 +71,7 @@ func record(scope memory.Scope, text string, terms ...string) *memory.Record {
 			Metadata: map[string]any{"n": 1.0}, CreatedAt: at, UpdatedAt: at.Add(time.Hour), ExpiresAt: at.AddDate(1, 0, 0),
 		},
 		Vector: []float32{1, float32(len(text)), -0.25},
-		Terms:  terms,
+		Terms:  terms, Entities: []string{text, "ana maria"},
 	}
 }
 
@@ -92,7 +92,7 @@ func (b *backendBench) picture() string {
 		}
 	}
 	must(b.backend.Scan(b.ctx, memory.Scope{}, memory.Whole, func(r *memory.Record) bool {
-		lines = append(lines, fmt.Sprintf("%+v %v", r.Memory, r.Vector))
+		lines = append(lines, fmt.Sprintf("%+v %v %q", r.Memory, r.Vector, r.Entities))
 		return true
 	}))
 	must(b.backend.ScopeHistory(b.ctx, memory.Scope{}, func(r *memory.Revision) bool {
@@ -245,17 +245,17 @@ func checkParts(b *backendBench) {
 	for part, want := range map[memory.Part]memory.Record{
 		memory.Vectors: {
 			Memory: memory.Memory{ID: want.Memory.ID, CreatedAt: want.Memory.CreatedAt, ExpiresAt: want.Memory.ExpiresAt},
-			Vector: want.Vector,
+			Vector: want.Vector, Entities: want.Entities,
 		},
 		memory.Memories: {Memory: want.Memory},
-		memory.Whole:    {Memory: want.Memory, Vector: want.Vector},
+		memory.Whole:    {Memory: want.Memory, Vector: want.Vector, Entities: want.Entities},
 	} {
 		seen := 0
 		err := b.backend.Scan(b.ctx, user("ana"), part, func(r *memory.Record) bool {
 			seen++
-			got := memory.Record{Memory: r.Memory, Vector: slices.Clone(r.Vector)}
+			got := memory.Record{Memory: r.Memory, Vector: slices.Clone(r.Vector), Entities: slices.Clone(r.Entities)}
 			if part == memory.Memories {
-				got.Vector = nil // may be there
+				got.Vector, got.Entities = nil, nil // may be there
 			}
 			if diff := cmp.Diff(want, got); diff != "" {
 				b.Errorf("part %d: %s", part, diff)

@@ -35,6 +35,7 @@ var faults = map[string]string{
 	"finds part of words":    "Lexicon",
 	"loses metadata":         "Fields",
 	"keeps removed":          "Delete",
+	"loses entities":         "Parts",
 }
 
 func (f *faulty) Change(ctx context.Context, change func(memory.Tx) error) error {
@@ -82,9 +83,13 @@ type faultyTx struct {
 }
 
 func (t *faultyTx) Put(ctx context.Context, r *memory.Record) error {
-	if t.fault == "loses metadata" {
-		bare := *r
+	bare := *r
+	switch t.fault {
+	case "loses metadata":
 		bare.Memory.Metadata = nil
+		r = &bare
+	case "loses entities":
+		bare.Entities = nil
 		r = &bare
 	}
 	return t.Tx.Put(ctx, r)

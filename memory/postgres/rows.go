@@ -106,7 +106,7 @@ func scanRecord(rows pgx.Rows, part memory.Part, r *memory.Record) (raw []byte, 
 	var row memoryRow
 	switch part {
 	case memory.Vectors:
-		if err := rows.Scan(&m.ID, &row.created, &row.expires, &raw); err != nil {
+		if err := rows.Scan(&m.ID, &row.created, &row.expires, &r.Entities, &raw); err != nil {
 			return nil, err
 		}
 		m.CreatedAt = row.created.UTC()
@@ -117,7 +117,7 @@ func scanRecord(rows pgx.Rows, part memory.Part, r *memory.Record) (raw []byte, 
 	case memory.Memories:
 		return nil, scanMemory(rows, m)
 	}
-	if err := rows.Scan(append(row.places(m), &raw)...); err != nil {
+	if err := rows.Scan(append(row.places(m), &r.Entities, &raw)...); err != nil {
 		return nil, err
 	}
 	return raw, row.finish(m)

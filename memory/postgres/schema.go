@@ -22,6 +22,7 @@ var tables = []string{
 		vector BYTEA NOT NULL,
 		UNIQUE (user_id, agent_id, run_id, hash)
 	)`,
+	`ALTER TABLE memories ADD COLUMN IF NOT EXISTS entities TEXT[] NOT NULL DEFAULT '{}'`, // older tables have none
 	`CREATE INDEX IF NOT EXISTS memories_agent ON memories (agent_id) WHERE agent_id <> ''`,
 	`CREATE INDEX IF NOT EXISTS memories_run ON memories (run_id) WHERE run_id <> ''`,
 	`CREATE INDEX IF NOT EXISTS memories_terms ON memories USING gin (terms)`,

@@ -80,15 +80,19 @@ func (t *tx) Put(ctx context.Context, r *memory.Record) error {
 	if terms == nil {
 		terms = []string{} // nil is NULL
 	}
+	entities := r.Entities
+	if entities == nil {
+		entities = []string{}
+	}
 	return t.exec(ctx, `INSERT INTO memories
-		(id, user_id, agent_id, run_id, hash, text, role, actor, metadata, created, updated, expires, terms, vector)
-		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)
+		(id, user_id, agent_id, run_id, hash, text, role, actor, metadata, created, updated, expires, terms, vector, entities)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15)
 		ON CONFLICT (id) DO UPDATE SET user_id = excluded.user_id, agent_id = excluded.agent_id, run_id = excluded.run_id,
 		hash = excluded.hash, text = excluded.text, role = excluded.role, actor = excluded.actor,
 		metadata = excluded.metadata, created = excluded.created, updated = excluded.updated, expires = excluded.expires,
-		terms = excluded.terms, vector = excluded.vector`,
+		terms = excluded.terms, vector = excluded.vector, entities = excluded.entities`,
 		m.ID, m.Scope.User, m.Scope.Agent, m.Scope.Run, m.Hash, m.Text, m.Role, m.Actor, metadata,
-		m.CreatedAt, m.UpdatedAt, optional(m.ExpiresAt), terms, blob.Encode(r.Vector))
+		m.CreatedAt, m.UpdatedAt, optional(m.ExpiresAt), terms, blob.Encode(r.Vector), entities)
 }
 
 // SetVector replaces a vector.

@@ -41,10 +41,10 @@ func (b *Backend) Get(ctx context.Context, ids []string) (found []memory.Memory,
 func (b *Backend) Scan(ctx context.Context, scope memory.Scope, part memory.Part, yield func(*memory.Record) bool) error {
 	b.readers.RLock()
 	defer b.readers.RUnlock()
-	columns := memoryColumns + ", vector"
+	columns := memoryColumns + ", entities, vector"
 	switch part {
 	case memory.Vectors:
-		columns = "id, created, expires, vector"
+		columns = "id, created, expires, entities, vector"
 	case memory.Memories:
 		columns = memoryColumns
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/ragpilot/ragpilot/memory"
 	"github.com/ragpilot/ragpilot/memory/internal/blob"
+	"github.com/ragpilot/ragpilot/memory/internal/names"
 )
 
 const (
@@ -69,6 +70,7 @@ type memoryRow struct {
 	metadata         sql.NullString
 	created, updated int64
 	expires          sql.NullInt64
+	entities         string // of a record
 }
 
 func (r *memoryRow) places(m *memory.Memory) []any {
@@ -106,9 +108,10 @@ func scanRecord(rows *sql.Rows, part memory.Part, r *memory.Record, raw *sql.Raw
 	var row memoryRow
 	switch part {
 	case memory.Vectors:
-		if err := rows.Scan(&m.ID, &row.created, &row.expires, raw); err != nil {
+		if err := rows.Scan(&m.ID, &row.created, &row.expires, &row.entities, raw); err != nil {
 			return err
 		}
+		r.Entities = names.Split(row.entities)
 		m.CreatedAt = moment(row.created)
 		if row.expires.Valid {
 			m.ExpiresAt = moment(row.expires.Int64)
@@ -117,9 +120,10 @@ func scanRecord(rows *sql.Rows, part memory.Part, r *memory.Record, raw *sql.Raw
 	case memory.Memories:
 		return scanMemory(rows, m)
 	}
-	if err := rows.Scan(append(row.places(m), raw)...); err != nil {
+	if err := rows.Scan(append(row.places(m), &row.entities, raw)...); err != nil {
 		return err
 	}
+	r.Entities = names.Split(row.entities)
 	return row.finish(m)
 }
 

@@ -7,7 +7,7 @@ import (
 )
 
 // version is the form of the tables, kept in the file's user_version.
-const version = 1
+const version = 2
 
 // schema. Times are microseconds since 1970 in UTC. The terms in the full-text index are made by the store: letters and
 // digits only, separated by spaces, so that the plainest tokenizer gives exactly these back.
@@ -24,6 +24,7 @@ var schema = []string{
 		created INTEGER NOT NULL, updated INTEGER NOT NULL, expires INTEGER,
 		terms INTEGER NOT NULL,
 		vector BLOB NOT NULL,
+		entities TEXT NOT NULL DEFAULT '',
 		UNIQUE (user, agent, run, hash)
 	)`,
 	`CREATE INDEX memories_agent ON memories (agent) WHERE agent <> ''`,
@@ -55,7 +56,13 @@ var schema = []string{
 // everything lists the tables that Reset empties.
 var everything = []string{"space", "memories", "lexicon", "history", "messages"}
 
-// migrate makes the tables of a new file and refuses files of later versions.
+// entitiesAdded brings a file of version 1 to version 2: its memories have no entities until they are changed.
+var entitiesAdded = []string{
+	`ALTER TABLE memories ADD COLUMN entities TEXT NOT NULL DEFAULT ''`,
+	`PRAGMA user_version = 2`,
+}
+
+// migrate makes the tables of a new file, brings an older one up to date, and refuses files of later versions.
 func migrate(ctx context.Context, db *sql.DB) error {
 	tx, err := db.BeginTx(ctx, nil)
 	if err != nil {
@@ -66,13 +73,17 @@ func migrate(ctx context.Context, db *sql.DB) error {
 	if err := tx.QueryRowContext(ctx, "PRAGMA user_version").Scan(&have); err != nil {
 		return err
 	}
-	switch {
-	case have == version:
+	statements := schema
+	switch have {
+	case 0:
+	case 1:
+		statements = entitiesAdded
+	case version:
 		return nil
-	case have != 0:
+	default:
 		return fmt.Errorf("the file has version %d, this program knows %d", have, version)
 	}
-	for _, statement := range schema {
+	for _, statement := range statements {
 		if _, err := tx.ExecContext(ctx, statement); err != nil {
 			return fmt.Errorf("%.40s: %w", statement, err)
 		}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/ragpilot/ragpilot/memory"
 	"github.com/ragpilot/ragpilot/memory/internal/blob"
+	"github.com/ragpilot/ragpilot/memory/internal/names"
 )
 
 // tx is a transaction.
@@ -77,15 +78,15 @@ func (t *tx) Put(ctx context.Context, r *memory.Record) error {
 	}
 	var seq int64
 	err = t.sql.QueryRowContext(ctx, `INSERT INTO memories
-		(id, user, agent, run, hash, text, role, actor, metadata, created, updated, expires, terms, vector)
-		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+		(id, user, agent, run, hash, text, role, actor, metadata, created, updated, expires, terms, vector, entities)
+		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 		ON CONFLICT (id) DO UPDATE SET user = excluded.user, agent = excluded.agent, run = excluded.run, hash = excluded.hash,
 		text = excluded.text, role = excluded.role, actor = excluded.actor, metadata = excluded.metadata,
 		created = excluded.created, updated = excluded.updated, expires = excluded.expires, terms = excluded.terms,
-		vector = excluded.vector
+		vector = excluded.vector, entities = excluded.entities
 		RETURNING seq`,
 		m.ID, m.Scope.User, m.Scope.Agent, m.Scope.Run, m.Hash, m.Text, m.Role, m.Actor, metadata,
-		micros(m.CreatedAt), micros(m.UpdatedAt), optionalMicros(m.ExpiresAt), len(r.Terms), blob.Encode(r.Vector)).Scan(&seq)
+		micros(m.CreatedAt), micros(m.UpdatedAt), optionalMicros(m.ExpiresAt), len(r.Terms), blob.Encode(r.Vector), names.Join(r.Entities)).Scan(&seq)
 	if err != nil {
 		return fmt.Errorf("sqlite: %w", err)
 	}

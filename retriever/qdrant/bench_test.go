@@ -9,6 +9,7 @@ import (
 	"google.golang.org/grpc"
 
 	"github.com/ragpilot/ragpilot/internal/storetest"
+	"github.com/ragpilot/ragpilot/internal/timed"
 	"github.com/ragpilot/ragpilot/retriever/qdrant"
 	"github.com/ragpilot/ragpilot/retriever/store"
 )
@@ -56,27 +57,24 @@ func BenchmarkOverhead(b *testing.B) {
 	for _, k := range []int{5, 15, 50} {
 		client := answering(b, k+16)
 		request := &api.QueryPoints{CollectionName: "c", Query: api.NewQueryDense(vector)}
-		b.Run(fmt.Sprintf("client/k=%d", k), func(b *testing.B) {
-			b.ReportAllocs()
-			for b.Loop() {
-				if _, err := client.Query(b.Context(), request); err != nil {
-					b.Fatal(err)
-				}
-			}
-		})
 		x, err := qdrant.Open(qdrant.Options{Client: client, Collection: "c", Embedder: vector})
 		if err != nil {
 			b.Fatal(err)
 		}
 		q := store.Query{Text: "question", K: k, Filter: store.Eq("lang", "en")}
-		b.Run(fmt.Sprintf("index/k=%d", k), func(b *testing.B) {
-			b.ReportAllocs()
-			for b.Loop() {
-				if _, err := x.Search(b.Context(), q); err != nil {
-					b.Fatal(err)
-				}
+		bare := func() {
+			if _, err := client.Query(context.Background(), request); err != nil {
+				b.Fatal(err)
 			}
-		})
+		}
+		search := func() {
+			if _, err := x.Search(context.Background(), q); err != nil {
+				b.Fatal(err)
+			}
+		}
+		b.Run(fmt.Sprintf("client/k=%d", k), func(b *testing.B) { timed.Median(b, bare) })
+		b.Run(fmt.Sprintf("index/k=%d", k), func(b *testing.B) { timed.Median(b, search) })
+		b.Run(fmt.Sprintf("added/k=%d", k), func(b *testing.B) { timed.Added(b, bare, search) })
 		b.Run(fmt.Sprintf("index/k=%d/parallel", k), func(b *testing.B) {
 			b.ReportAllocs()
 			b.RunParallel(func(pb *testing.PB) {

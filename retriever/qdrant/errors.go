@@ -56,6 +56,3 @@ func withCause(ctx context.Context, err error) error {
 	}
 	return fmt.Errorf("%w: %w", context.Cause(ctx), err)
 }
-
-// unavailable reports whether asking again may help.
-func unavailable(err error) bool { return status.Code(err) == codes.Unavailable }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log"
-	"os"
 
 	"github.com/ragpilot/ragpilot/contextpilot"
 	"github.com/ragpilot/ragpilot/retriever"
@@ -14,19 +13,35 @@ import (
 	"github.com/ragpilot/ragpilot/retriever/store"
 )
 
-// In five lines: a collection that exists, behind a pilot. The embedder is any of langchaingo's.
+// In five lines: a collection that exists, behind a pilot.
 func Example() {
-	var embedder qdrant.Embedder = retrievertest.Embedder{} // embeddings.NewEmbedder(llm) in a program
+	ctx, question, embedder := context.Background(), "What do valves do?", retrievertest.Embedder{} // embeddings.NewEmbedder(llm) in a program
+	addr, collection, remove := filled(embedder)
+	defer remove()
+
+	index, err := qdrant.Open(qdrant.Options{Addr: addr, Collection: collection, Embedder: embedder})
+	check(err)
 	pilot, _ := contextpilot.New(contextpilot.Config{})
-	index, err := qdrant.Open(qdrant.Options{Collection: "handbook", Embedder: embedder})
-	if err != nil {
-		log.Fatal(err)
-	}
-	defer func() { _ = index.Close() }()
-	docs := retriever.Wrap(pilot, index.Retriever(store.Query{K: 15})) // for chains.NewRetrievalQAFromLLM
-	fmt.Printf("%T\n", docs)
+	planned := retriever.Wrap(pilot, index.Retriever(store.Query{K: 15})) // for chains.NewRetrievalQAFromLLM
+	docs, err := planned.GetRelevantDocuments(ctx, question)
+
+	check(err)
+	fmt.Println(docs[0].PageContent, index.Close())
 	// Output:
-	// *retriever.wrapped
+	// <doc valves.md#0>
+	// Valves hold water back.
+	// </doc> <nil>
+}
+
+// filled returns a collection with the handbook in it.
+func filled(embedder qdrant.Embedder) (addr, collection string, remove func()) {
+	addr, collection, remove = server()
+	index, err := qdrant.Open(qdrant.Options{Addr: addr, Collection: collection, Embedder: embedder})
+	check(err)
+	check(index.Create(context.Background()))
+	check(index.Upsert(context.Background(), handbook()))
+	check(index.Close())
+	return addr, collection, remove
 }
 
 // Where no server runs, the error says so: nothing is answered from an empty result.
@@ -42,38 +57,35 @@ func ExampleIndex_Search_unavailable() {
 	// 0 true
 }
 
-// Fifteen lines: a collection of one's own, meaning and words fused by the server, a filter, and what comes back. It needs a
-// server, so it is only compiled here; TestRealExample runs it.
+// In fifteen lines: a collection of one's own, meaning and words fused by the server, a filter, and the prompt.
 func ExampleIndex_Upsert() {
-	if err := handbook(os.Getenv("QDRANT_ADDR"), "handbook"); err != nil {
-		log.Fatal(err)
-	}
-}
+	ctx, question, embedder := context.Background(), "What do valves do?", retrievertest.Embedder{}
+	addr, collection, remove := server()
+	defer remove()
+	documents := handbook()
 
-func handbook(addr, collection string) error {
-	ctx := context.Background()
 	index, err := qdrant.Open(qdrant.Options{
-		Addr: addr, Collection: collection,
-		Embedder: retrievertest.Embedder{}, Vector: "meaning", Sparse: qdrant.Words{},
+		Addr: addr, Collection: collection, Embedder: embedder, Vector: "meaning", Sparse: qdrant.Words{},
 	})
-	if err != nil {
-		return err
-	}
-	defer func() { _ = index.Close() }()
-	if err := index.Create(ctx, "lang"); err != nil {
-		return err
-	}
-	err = index.Upsert(ctx, []store.Document{
-		{ID: "pumps.md#0", Text: "Pumps move water.", Metadata: map[string]any{"lang": "en"}},
-		{ID: "valves.md#0", Text: "Valves hold water back.", Metadata: map[string]any{"lang": "en"}},
-		{ID: "pumpen.md#0", Text: "Pumpen bewegen Wasser.", Metadata: map[string]any{"lang": "de"}},
-	})
-	if err != nil {
-		return err
-	}
-	hits, err := index.Search(ctx, store.Query{Text: "What do valves do?", K: 2, Filter: store.Eq("lang", "en")})
-	for _, h := range hits {
-		fmt.Println(h.ID, h.Version[:8], h.Text)
-	}
-	return err
+	check(err)
+	defer index.Close()
+	err = index.Create(ctx, "lang") // if it does not exist; an index for filters by "lang"
+	check(err)
+	err = index.Upsert(ctx, documents) // of the same IDs: replaced
+	check(err)
+	hits, err := index.Search(ctx, store.Query{Text: question, K: 2, Filter: store.Eq("lang", "en")})
+	check(err)
+	pilot, err := contextpilot.New(contextpilot.Config{})
+	check(err)
+	plan := pilot.Plan(contextpilot.Request{Session: "thread-7", Query: question, Blocks: store.Blocks(hits)})
+	fmt.Println(plan.Prompt(question))
+
+	// Output:
+	// <doc valves.md#0>
+	// Valves hold water back.
+	// </doc>
+	// <doc pumps.md#0>
+	// Pumps move water.
+	// </doc>
+	// What do valves do?
 }

@@ -5,14 +5,14 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
-	"net"
-	"strconv"
 	"strings"
 	"time"
 
 	api "github.com/qdrant/go-client/qdrant"
 	"go.opentelemetry.io/otel/trace"
 	"go.opentelemetry.io/otel/trace/noop"
+
+	"github.com/ragpilot/ragpilot/internal/qdrantconn"
 )
 
 // Embedder makes dense vectors. It has the two methods of langchaingo's embedders, and is safe for concurrent use.
@@ -169,7 +169,7 @@ func (o Options) checkServer() error {
 	case o.Client != nil:
 		return nil
 	}
-	if _, _, err := o.hostPort(); err != nil {
+	if _, _, err := qdrantconn.HostPort(o.Addr); err != nil {
 		return fmt.Errorf("Options.Addr = %q, want host:port: %w", o.Addr, err)
 	}
 	return nil
@@ -201,18 +201,3 @@ func (o Options) checkSearch() error {
 
 func (o Options) dense() bool  { return o.Mode == Dense || o.Mode == Hybrid }
 func (o Options) sparse() bool { return o.Mode == Sparse || o.Mode == Hybrid }
-
-func (o Options) hostPort() (string, int, error) {
-	host, text, err := net.SplitHostPort(o.Addr)
-	if err != nil {
-		return "", 0, err
-	}
-	port, err := strconv.ParseUint(text, 10, 16)
-	if err != nil {
-		return "", 0, err
-	}
-	if strings.Contains(host, ":") {
-		host = "[" + host + "]" // the client joins host and port without brackets
-	}
-	return host, int(port), nil
-}

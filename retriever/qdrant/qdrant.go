@@ -8,8 +8,8 @@ import (
 
 	api "github.com/qdrant/go-client/qdrant"
 	"go.opentelemetry.io/otel/trace"
-	"google.golang.org/grpc"
 
+	"github.com/ragpilot/ragpilot/internal/qdrantconn"
 	"github.com/ragpilot/ragpilot/retriever/store"
 )
 
@@ -47,19 +47,7 @@ func Open(opts Options) (*Index, error) {
 }
 
 func dial(opts Options) (*api.Client, error) {
-	host, port, err := opts.hostPort()
-	if err != nil {
-		return nil, err
-	}
-	return api.NewClient(&api.Config{
-		Host: host, Port: port, APIKey: opts.APIKey, UseTLS: opts.TLS != nil, TLSConfig: opts.TLS,
-		PoolSize:               1,    // HTTP/2 carries all requests over one connection
-		SkipCompatibilityCheck: true, // it would wait for the server here, without a context
-		GrpcOptions: []grpc.DialOption{
-			grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(opts.MaxMessageBytes)),
-			grpc.WithDisableRetry(), // we count attempts ourselves
-		},
-	})
+	return qdrantconn.Dial(qdrantconn.Config{Addr: opts.Addr, APIKey: opts.APIKey, TLS: opts.TLS, MaxMessageBytes: opts.MaxMessageBytes})
 }
 
 // Close ends the connection, unless it is that of Options.Client. Calls that are under way fail. A second Close does

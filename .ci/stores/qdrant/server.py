@@ -24,7 +24,7 @@ from qdrant_client.grpc import qdrant_pb2, qdrant_pb2_grpc
 
 from errors import BadInput, Gap, NotFound
 from filters import filter_in, query_in
-from values import id_in, id_out, payload_in, payload_out, vectors_in
+from values import id_in, id_out, payload_in, payload_out, vectors_in, vectors_out
 
 VERSION = "1.17.0"  # of the services
 MAX_MESSAGE = 64 << 20
@@ -39,7 +39,7 @@ class Collection:
         dense = params(vectors[""]) if "" in vectors else {name: params(p) for name, p in vectors.items()}
         words = {name: qe.EdgeSparseVectorParams(modifier=qe.Modifier.Idf if p.modifier == 1 else None) for name, p in sparse.items()}
         self.shard = qe.EdgeShard.create(folder, qe.EdgeConfig(vectors=dense, sparse_vectors=words or None))
-        self.lock, self.operations = threading.Lock(), 0
+        self.lock, self.operations, self.indexes = threading.Lock(), 0, {}
 
     def update(self, operation):
         with self.lock:
@@ -99,9 +99,14 @@ def optional(message, name):
     return getattr(message, name) if message.HasField(name) else None
 
 
+def with_vectors(message):
+    selector = optional(message, "with_vectors")
+    if selector is not None and selector.WhichOneof("selector_options") != "enable":
+        raise Gap("vectors selector")
+    return selector is not None and selector.enable
+
+
 def payload_selector(message):
-    if message.HasField("with_vectors") and message.with_vectors.enable:
-        raise Gap("giving vectors back")
     selector = optional(message, "with_payload")
     kind = selector and selector.WhichOneof("selector_options")
     if kind == "include":
@@ -109,6 +114,10 @@ def payload_selector(message):
     if kind == "exclude":
         raise Gap("payload selector")
     return bool(kind and selector.enable)
+
+
+def retrieved(p):
+    return g.RetrievedPoint(id=id_out(p.id), payload=payload_out(p.payload), vectors=vectors_out(p.vector))
 
 
 class Health(qdrant_pb2_grpc.QdrantServicer):
@@ -150,7 +159,8 @@ class Collections(collections_service.CollectionsServicer):
             vectors = g.VectorsConfig(params=collection.vectors[""])
         params = g.CollectionParams(shard_number=1, vectors_config=vectors)
         count = collection.shard.count(qe.CountRequest(exact=True))
-        info = g.CollectionInfo(status=1, points_count=count, segments_count=1, config=g.CollectionConfig(params=params))
+        info = g.CollectionInfo(status=1, points_count=count, segments_count=1,
+                                config=g.CollectionConfig(params=params), payload_schema=collection.indexes)
         return g.GetCollectionInfoResponse(result=info)
 
 
@@ -160,8 +170,28 @@ class Points(points_service.PointsServicer):
 
     @answer
     def Upsert(self, r):
+        collection = self.store.get(r.collection_name)
         points = [qe.Point(id_in(p.id), vectors_in(p.vectors), payload_in(p.payload)) for p in r.points]
-        return self.store.get(r.collection_name).update(qe.UpdateOperation.upsert_points(points))
+        condition = filter_in(optional(r, "update_filter"), collection.shard)
+        return collection.update(qe.UpdateOperation.upsert_points(points, condition))
+
+    @answer
+    def SetPayload(self, r):
+        collection, payload = self.store.get(r.collection_name), payload_in(r.payload)
+        if r.points_selector.WhichOneof("points_selector_one_of") == "points":
+            ids = [id_in(i) for i in r.points_selector.points.ids]
+            return collection.update(qe.UpdateOperation.set_payload(ids, payload, optional(r, "key")))
+        which = filter_in(r.points_selector.filter, collection.shard)
+        return collection.update(qe.UpdateOperation.set_payload_by_filter(which, payload, optional(r, "key")))
+
+    @answer
+    def DeletePayload(self, r):
+        collection, keys = self.store.get(r.collection_name), list(r.keys)
+        if r.points_selector.WhichOneof("points_selector_one_of") == "points":
+            ids = [id_in(i) for i in r.points_selector.points.ids]
+            return collection.update(qe.UpdateOperation.delete_payload(ids, keys))
+        which = filter_in(r.points_selector.filter, collection.shard)
+        return collection.update(qe.UpdateOperation.delete_payload_by_filter(which, keys))
 
     @answer
     def Delete(self, r):
@@ -174,24 +204,26 @@ class Points(points_service.PointsServicer):
 
     @answer
     def CreateFieldIndex(self, r):
-        self.store.get(r.collection_name)  # indexes change how long a search takes, not what it finds
+        # Indexes change how long a search takes, not what it finds: they are only listed.
+        self.store.get(r.collection_name).indexes[r.field_name] = g.PayloadSchemaInfo(data_type=r.field_type + 1)
         return g.PointsOperationResponse(result=g.UpdateResult(status=2))
 
     @answer
     def Get(self, r):
         ids = {id_in(i) for i in r.ids}
         points, _ = self.store.get(r.collection_name).shard.scroll(qe.ScrollRequest(
-            limit=len(ids), filter=qe.Filter(must=[qe.HasIdCondition(ids)]), with_payload=payload_selector(r)))
-        return g.GetResponse(result=[g.RetrievedPoint(id=id_out(p.id), payload=payload_out(p.payload)) for p in points])
+            limit=len(ids), filter=qe.Filter(must=[qe.HasIdCondition(ids)]),
+            with_payload=payload_selector(r), with_vector=with_vectors(r)))
+        return g.GetResponse(result=[retrieved(p) for p in points])
 
     @answer
     def Scroll(self, r):
         shard = self.store.get(r.collection_name).shard
         points, following = shard.scroll(qe.ScrollRequest(
             offset=id_in(r.offset) if r.HasField("offset") else None, limit=optional(r, "limit") or 10,
-            filter=filter_in(optional(r, "filter"), shard), with_payload=payload_selector(r)))
+            filter=filter_in(optional(r, "filter"), shard), with_payload=payload_selector(r), with_vector=with_vectors(r)))
         return g.ScrollResponse(
-            result=[g.RetrievedPoint(id=id_out(p.id), payload=payload_out(p.payload)) for p in points],
+            result=[retrieved(p) for p in points],
             next_page_offset=None if following is None else id_out(following))
 
     @answer
@@ -209,6 +241,8 @@ class Points(points_service.PointsServicer):
         return g.QueryBatchResponse(result=[g.BatchResult(result=self.query(q)) for q in r.query_points])
 
     def query(self, r):
+        if with_vectors(r):
+            raise Gap("giving the vectors of hits back")
         shard = self.store.get(r.collection_name).shard
         points = shard.query(qe.QueryRequest(
             limit=optional(r, "limit") or 10, offset=optional(r, "offset"),

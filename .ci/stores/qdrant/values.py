@@ -68,3 +68,17 @@ def vectors_in(vectors):
     if vectors.WhichOneof("vectors_options") == "vectors":
         return {name: vector_in(v) for name, v in vectors.vectors.vectors.items()}
     return vector_in(vectors.vector)
+
+
+def vectors_out(vector):
+    """The vectors of a point that was asked for with them: one without a name, or dense ones with names."""
+    if vector is None or vector == {}:
+        return None
+    dense = lambda v: g.VectorOutput(dense=g.DenseVector(data=v))
+    if not isinstance(vector, dict):
+        return g.VectorsOutput(vector=dense(vector))
+    if set(vector) == {""}:
+        return g.VectorsOutput(vector=dense(vector[""]))
+    if not all(isinstance(v, list) for v in vector.values()):
+        raise Gap("giving sparse vectors back")
+    return g.VectorsOutput(vectors=g.NamedVectorsOutput(vectors={name: dense(v) for name, v in vector.items()}))

@@ -1,0 +1,119 @@
+package qdrant
+
+import (
+	"context"
+	"fmt"
+
+	api "github.com/qdrant/go-client/qdrant"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+)
+
+// Keys of payloads that filters compare.
+var (
+	recordKeys = []string{keyID, keyScope, keyUser, keyAgent, keyRun, keyHash, keyTerms, keyTx}
+	otherKeys  = []string{keyKind, keyID, keyScope, keyUser, keyAgent, keyRun, keyMemory, keyTx, keyCommit}
+)
+
+// create makes the collection of history and messages, and the head in it.
+func (b *Backend) create(ctx context.Context) error {
+	request := &api.CreateCollection{
+		CollectionName: b.opts.Collection,
+		// A collection has to have some kind of vectors; its points have none.
+		SparseVectorsConfig: api.NewSparseVectorsConfig(map[string]*api.SparseVectorParams{"unused": {}}),
+	}
+	if err := b.collection(ctx, request, otherKeys); err != nil {
+		return err
+	}
+	return b.makeHead(ctx)
+}
+
+// createVectors makes the collection of memories whose vectors have that length. The vectors are kept as they are, which the
+// server would not do if it compared them by cosine.
+func (b *Backend) createVectors(ctx context.Context, dimensions int) error {
+	return b.collection(ctx, &api.CreateCollection{
+		CollectionName: b.vectors(dimensions),
+		VectorsConfig: api.NewVectorsConfig(&api.VectorParams{
+			Size: uint64(dimensions), Distance: api.Distance_Dot, //nolint:gosec // a length
+		}),
+	}, recordKeys)
+}
+
+// collection makes a collection if it does not exist. Several processes may do so at a time.
+func (b *Backend) collection(ctx context.Context, request *api.CreateCollection, keys []string) error {
+	name := request.GetCollectionName()
+	b.mu.Lock()
+	made := b.made[name]
+	b.mu.Unlock()
+	if made {
+		return nil
+	}
+	exists, err := call(ctx, b, "look for collection "+name, func(ctx context.Context) (bool, error) {
+		return b.client.CollectionExists(ctx, name)
+	})
+	if err != nil {
+		return err
+	}
+	if !exists {
+		if err := b.makeCollection(ctx, request); err != nil {
+			return err
+		}
+	}
+	if err := b.indexes(ctx, name, keys); err != nil {
+		return err
+	}
+	b.mu.Lock()
+	b.made[name] = true
+	b.mu.Unlock()
+	return nil
+}
+
+// indexes makes the indexes that a collection lacks, which may be one whose maker was killed.
+func (b *Backend) indexes(ctx context.Context, collection string, keys []string) error {
+	info, err := call(ctx, b, "describe collection "+collection, func(ctx context.Context) (*api.CollectionInfo, error) {
+		return b.client.GetCollectionInfo(ctx, collection)
+	})
+	if err != nil {
+		return err
+	}
+	kinds := map[string]api.FieldType{keyNumber: api.FieldType_FieldTypeInteger}
+	for _, key := range keys {
+		kinds[key] = api.FieldType_FieldTypeKeyword
+	}
+	for _, key := range sortedKeys(kinds) {
+		if info.GetPayloadSchema()[key] != nil {
+			continue
+		}
+		if err := b.index(ctx, collection, key, kinds[key]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (b *Backend) makeCollection(ctx context.Context, request *api.CreateCollection) error {
+	one, name := uint32(1), request.GetCollectionName()
+	request.ShardNumber, request.ReplicationFactor = &one, &one
+	_, err := call(ctx, b, "create collection "+name, func(ctx context.Context) (struct{}, error) {
+		err := b.client.CreateCollection(ctx, request)
+		if code := status.Code(err); err == nil || code != codes.AlreadyExists && code != codes.InvalidArgument {
+			return struct{}{}, err
+		}
+		// Two programs that start together both make it.
+		if exists, other := b.client.CollectionExists(ctx, name); other == nil && exists {
+			return struct{}{}, nil
+		}
+		return struct{}{}, err
+	})
+	return err
+}
+
+func (b *Backend) index(ctx context.Context, collection, key string, kind api.FieldType) error {
+	wait := true
+	_, err := call(ctx, b, fmt.Sprintf("index %q of collection %s", key, collection), func(ctx context.Context) (*api.UpdateResult, error) {
+		return b.client.CreateFieldIndex(ctx, &api.CreateFieldIndexCollection{
+			CollectionName: collection, FieldName: key, Wait: &wait, FieldType: kind.Enum(),
+		})
+	})
+	return err
+}

@@ -1,0 +1,66 @@
+package qdrant_test
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/ragpilot/ragpilot/internal/storetest"
+	"github.com/ragpilot/ragpilot/memory"
+	"github.com/ragpilot/ragpilot/memory/qdrant"
+)
+
+// What a server can answer is an error that can be told from others, and nothing hangs.
+func TestFaults(t *testing.T) {
+	addr := storetest.Qdrant(t)
+	for fault, c := range map[string]struct {
+		answer func(context.Context) error
+		want   error
+	}{
+		"wrong key": {func(context.Context) error { return status.Error(codes.Unauthenticated, "no") }, qdrant.ErrUnauthorized},
+		"gone":      {func(context.Context) error { return status.Error(codes.Unavailable, "gone") }, qdrant.ErrUnavailable},
+		"hanging": {func(ctx context.Context) error {
+			<-ctx.Done()
+			return status.FromContextError(ctx.Err()).Err()
+		}, context.DeadlineExceeded},
+	} {
+		t.Run(fault, func(t *testing.T) {
+			var faulty atomic.Bool // a fake: what the real server would say is said here
+			client := dial(t, addr, grpc.WithUnaryInterceptor(func(
+				ctx context.Context, method string, in, out any, conn *grpc.ClientConn, call grpc.UnaryInvoker, opts ...grpc.CallOption,
+			) error {
+				if faulty.Load() {
+					return c.answer(ctx)
+				}
+				return call(ctx, method, in, out, conn, opts...)
+			}))
+			backend := open(t, qdrant.Options{Client: client, Collection: name(t, addr), Attempts: 2, Timeout: time.Second})
+			store, err := memory.New(backend, memory.Config{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := store.Add(t.Context(), ana, said("apple"), memory.AddOptions{}); err != nil {
+				t.Fatal(err)
+			}
+			faulty.Store(true)
+			_, search := store.Search(t.Context(), ana, "apple", 1, memory.SearchOptions{})
+			_, add := store.Add(t.Context(), ana, said("bread"), memory.AddOptions{})
+			for call, err := range map[string]error{"Search": search, "Add": add} {
+				if !errors.Is(err, c.want) {
+					t.Errorf("%s = %v, want %v", call, err, c.want)
+				}
+			}
+			faulty.Store(false)
+			all, err := store.GetAll(t.Context(), ana, memory.ListOptions{})
+			if err != nil || len(all) != 1 {
+				t.Errorf("after it: %d memories, %v", len(all), err)
+			}
+		})
+	}
+}

@@ -1,0 +1,77 @@
+package qdrant
+
+import (
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	api "github.com/qdrant/go-client/qdrant"
+
+	"github.com/ragpilot/ragpilot/internal/qdrantconn"
+)
+
+// Defaults of [Options].
+const (
+	DefaultAddr            = "localhost:6334"
+	DefaultCollection      = "ragpilot_memory"
+	DefaultTimeout         = 10 * time.Second
+	DefaultAttempts        = 3
+	DefaultMaxMessageBytes = 64 << 20
+)
+
+// Options are what [Open] can be told; the zero Options are the usual ones.
+type Options struct {
+	// Addr is the host:port of the server's gRPC services, not of REST. Empty: [DefaultAddr].
+	Addr string
+	// APIKey is sent with each request. Without TLS it is sent in the clear.
+	APIKey string
+	// TLS encrypts the connection. Nil: no encryption.
+	TLS *tls.Config
+	// Client is a connection to share, in place of Addr, APIKey and TLS; Close leaves it open. It must be able to receive
+	// messages of 500 memories with their vectors: gRPC's own limit is 4 MiB.
+	Client *api.Client
+
+	// Collection is the name of the collection of history and messages, and what the names of those of memories begin
+	// with. Stores with different names share nothing. Empty: [DefaultCollection].
+	Collection string
+	// Timeout bounds each request to the server. 0: [DefaultTimeout]; below 0: only the context counts.
+	Timeout time.Duration
+	// Attempts bounds how often a request is sent while the server is unavailable. 0: [DefaultAttempts]; 1: no retries.
+	Attempts int
+	// MaxMessageBytes bounds an answer of the server. 0: [DefaultMaxMessageBytes].
+	MaxMessageBytes int
+}
+
+// withDefaults returns a checked copy of o with all fields set.
+func (o Options) withDefaults() (Options, error) {
+	setDefault(&o.Collection, DefaultCollection)
+	setDefault(&o.Timeout, DefaultTimeout)
+	setDefault(&o.Attempts, DefaultAttempts)
+	setDefault(&o.MaxMessageBytes, DefaultMaxMessageBytes)
+	switch {
+	case strings.TrimSpace(o.Collection) == "":
+		return o, fmt.Errorf("Options.Collection = %q, want the name of a collection", o.Collection)
+	case o.Attempts < 0:
+		return o, fmt.Errorf("Options.Attempts = %d, want at least 0", o.Attempts)
+	case o.MaxMessageBytes < 0:
+		return o, fmt.Errorf("Options.MaxMessageBytes = %d, want at least 0", o.MaxMessageBytes)
+	case o.Client != nil && (o.Addr != "" || o.APIKey != "" || o.TLS != nil):
+		return o, errors.New("Options.Client is set, and Addr, APIKey or TLS as well: the client has its own")
+	case o.Client != nil:
+		return o, nil
+	}
+	setDefault(&o.Addr, DefaultAddr)
+	if _, _, err := qdrantconn.HostPort(o.Addr); err != nil {
+		return o, fmt.Errorf("Options.Addr = %q, want host:port: %w", o.Addr, err)
+	}
+	return o, nil
+}
+
+func setDefault[T comparable](field *T, value T) {
+	var zero T
+	if *field == zero {
+		*field = value
+	}
+}
