@@ -1,5 +1,5 @@
 // Package embed turns texts into vectors: the [Embedder] interface, an embedder that needs no model, and wrappers that
-// cache, batch and check any other.
+// cache, batch, check and report any other. Real models are in embed/minilm, in this process, and embed/openai, on a server.
 //
 //	e := embed.Cached(embed.Batched(remote, 64), 10_000)
 //	vectors, err := e.EmbedDocuments(ctx, texts)

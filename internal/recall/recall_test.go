@@ -54,7 +54,7 @@ func (f fixed) Search(_ context.Context, q store.Query) ([]store.Hit, error) {
 	}
 	var hits []store.Hit
 	for _, id := range f[:min(q.K, len(f))] {
-		hits = append(hits, store.Hit{ID: id})
+		hits = append(hits, store.Hit{ID: id, Text: "text of " + id})
 	}
 	return hits, nil
 }
@@ -101,7 +101,7 @@ func TestAgainstElasticsearch(t *testing.T) {
 	}
 	t.Logf("%d documents\n%s", len(docs), recall.Table(results...))
 
-	server := elasticsearch(t)
+	server := elasticsearch(t, nil)
 	results = append(results, measure(t, "Elasticsearch standard", server, docs, cases, depth))
 	t.Logf("%d documents\n%s", len(docs), recall.Table(results...))
 	for i, k := range depth {
@@ -149,11 +149,13 @@ func measure(t *testing.T, name string, s filled, docs []store.Document, cases [
 	return r
 }
 
-// elasticsearch returns an index with the stop words of bleve's standard analyzer's kind: those of English.
-func elasticsearch(t *testing.T) *elastic.Index {
+// elasticsearch returns an index with the stop words of bleve's standard analyzer's kind: those of English. With an embedder
+// it is searched by words and vectors.
+func elasticsearch(t *testing.T, embedder elastic.Embedder) *elastic.Index {
 	t.Helper()
 	x, err := elastic.Open(elastic.Options{
 		Addresses: []string{storetest.Elasticsearch(t)}, Index: fmt.Sprintf("ragpilot-test-recall-%d", time.Now().UnixNano()), Timeout: time.Minute,
+		Embedder: embedder,
 	})
 	if err != nil {
 		t.Fatal(err)

