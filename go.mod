@@ -29,6 +29,7 @@ require (
 	go.opentelemetry.io/otel/sdk v1.47.0
 	go.opentelemetry.io/proto/otlp v1.11.0
 	go.uber.org/goleak v1.3.0
+	gonum.org/v1/gonum v0.17.0
 	modernc.org/sqlite v1.50.0
 	pgregory.net/rapid v1.3.0
 )

@@ -3,6 +3,8 @@ package minilm
 import (
 	"context"
 	"math"
+
+	"github.com/ragpilot/ragpilot/internal/compute"
 )
 
 // scratch is the memory of one forward pass. Rows are tokens.
@@ -95,9 +97,17 @@ func (m *Model) transform(s *scratch, layer *block, from, to int) {
 	layer.afterIntermediate.rows(s.hidden, n, from, to, m.config.Epsilon)
 }
 
+// crew computes on the calling goroutine: the model spreads its work itself.
+var crew = compute.NewCrew(1)
+
 // rows computes y = x·wᵀ + b for some rows.
 func (l *linear) rows(y, x []float32, from, to int) {
-	matmul(y[from*l.out:to*l.out], x[from*l.in:to*l.in], l.w, to-from, l.out, l.in)
+	if l.in%compute.Columns == 0 {
+		w := compute.Floats(l.out, l.in, l.w)
+		crew.MatMul(y[from*l.out:to*l.out], x[from*l.in:to*l.in], to-from, &w)
+	} else {
+		matmul(y[from*l.out:to*l.out], x[from*l.in:to*l.in], l.w, to-from, l.out, l.in)
+	}
 	for row := from; row < to; row++ {
 		out := y[row*l.out:][:l.out]
 		for i, b := range l.b {

@@ -1,0 +1,18 @@
+// Package compute does the arithmetic of transformer models in float32: products with packed weights, attention over paged
+// keys and values, norms, rotations and activations.
+//
+// # Fixed order
+//
+// Every number that comes out is the sum of the same products in the same order, whatever else is computed in the same call: the
+// number of rows, their grouping into tiles and the number of threads change nothing, bit for bit. That is what makes a prompt
+// computed in one go, in pieces, or on top of a reused prefix give the same logits. Two kernels may differ from each other in
+// the last bits.
+//
+// # Kernels
+//
+// Built with GOEXPERIMENT=simd on amd64, and run on a processor with AVX2 and FMA, the kernel "avx2" is used: 8 lanes. Anything else
+// uses "portable", whose dot products are those of gonum (SSE on amd64, Go elsewhere). [Kernel] names the one in use.
+//
+// Weights stay packed as they lie in the file. A product unpacks a panel of 16 rows at a time, uses it for all rows of the
+// input, and forgets it.
+package compute

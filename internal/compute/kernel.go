@@ -1,0 +1,49 @@
+package compute
+
+import "github.com/ragpilot/ragpilot/internal/quant"
+
+// A panel is what a product unpacks at a time: panelRows rows of the weights, in groups of groupRows.
+const (
+	groupRows = 4
+	panelRows = 4 * groupRows
+)
+
+// lanes is the number of float32 in the vectors that the layouts of this package are made for. Columns of weights and dimensions of
+// heads must be multiples.
+const lanes = 8
+
+// kernels is one implementation of what takes the time.
+type kernels struct {
+	name string
+
+	// unpack writes one group of rows, given by the bytes of each, in the layout that tile reads.
+	unpack func(t quant.Type, dst []float32, rows *[groupRows][]byte)
+	// tile computes the products of one or two rows of the input, each of k columns, with a group. With one row, b is nil.
+	tile func(k int, a, b, group []float32, outA, outB *[groupRows]float32)
+	// gemv computes what tile does for one row of the input, from the packed weights. It reports false, and does nothing, for formats
+	// for which that is not faster; nil: for all.
+	gemv func(t quant.Type, k int, a []float32, rows *[groupRows][]byte, out *[groupRows]float32) bool
+
+	// dot is a sum of products of two vectors of the same length, a multiple of lanes.
+	dot func(a, b []float32) float32
+
+	// prepare writes up to maxQueries queries, multiplied by factor, in the layout that scores reads: maxQueries·dim·lanes floats.
+	prepare func(dim int, to []float32, queries [][]float32, factor float32)
+	// scores computes the products of count prepared queries with a page's keys of one head.
+	scores func(dim int, prepared, keys []float32, count int, out *[maxQueries][PageTokens]float32)
+	// softmax turns scores into exp(x − the largest), and returns their sum. The length is a multiple of lanes.
+	softmax func(x []float32) float32
+	// mix adds the first count values of a page's head, weighted, to out, in order.
+	mix func(out, weights, values []float32, count int)
+
+	// gate computes silu(g)·u into g. The length is a multiple of lanes.
+	gate func(g, u []float32)
+	// scale computes x·factor·w into out. The length is a multiple of lanes.
+	scale func(out, x, w []float32, factor float32)
+}
+
+// active is chosen once, when the program starts.
+var active = choose()
+
+// Kernel names the implementation in use: "avx2" or "portable".
+func Kernel() string { return active.name }
