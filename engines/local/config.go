@@ -1,0 +1,68 @@
+package local
+
+import (
+	"cmp"
+	"fmt"
+	"runtime"
+	"time"
+
+	"github.com/ragpilot/ragpilot/engines/kvevents"
+)
+
+// Defaults of Config.
+const (
+	DefaultCacheBytes = 512 << 20
+	DefaultMaxTokens  = 256
+	DefaultRunning    = 16
+	DefaultStep       = 128
+)
+
+// Config holds the settings of an Engine; zero values stand for the defaults.
+type Config struct {
+	// Model is the path of a GGUF file, or of a folder in the form of Hugging Face.
+	Model string
+	// Served is the name that requests may ask for; empty: the model's own.
+	Served string
+	// Threads is how many threads compute; 0: one for each processor.
+	Threads int
+	// CacheBytes bounds the memory for keys and values, which is allocated as it is needed. What it holds must be enough for one
+	// request with its answer.
+	CacheBytes int64
+	// MaxTokens bounds an answer if its request does not.
+	MaxTokens int
+	// Running is how many requests are computed at a time; others wait.
+	Running int
+	// Step is how many tokens of prompts are computed in one step, between which answers go on and cancelled requests end.
+	Step int
+	// OnCache is called with what the cache stored and gave up, in order, one call at a time. It must not block for long. Block hashes
+	// are numbers; blocks have 16 tokens.
+	OnCache func(events []kvevents.Event)
+	// Now is the clock; nil: time.Now.
+	Now func() time.Time
+}
+
+func (c Config) withDefaults() (Config, error) {
+	for _, f := range []struct {
+		name  string
+		value int64
+	}{
+		{"Threads", int64(c.Threads)},
+		{"CacheBytes", c.CacheBytes},
+		{"MaxTokens", int64(c.MaxTokens)},
+		{"Running", int64(c.Running)},
+		{"Step", int64(c.Step)},
+	} {
+		if f.value < 0 {
+			return c, fmt.Errorf("local engine: %s %d: want 0 or more", f.name, f.value)
+		}
+	}
+	c.Threads = cmp.Or(c.Threads, runtime.GOMAXPROCS(0))
+	c.CacheBytes = cmp.Or(c.CacheBytes, DefaultCacheBytes)
+	c.MaxTokens = cmp.Or(c.MaxTokens, DefaultMaxTokens)
+	c.Running = cmp.Or(c.Running, DefaultRunning)
+	c.Step = cmp.Or(c.Step, DefaultStep)
+	if c.Now == nil {
+		c.Now = time.Now
+	}
+	return c, nil
+}

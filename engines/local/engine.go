@@ -1,0 +1,181 @@
+package local
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"sync"
+	"sync/atomic"
+
+	"github.com/ragpilot/ragpilot/contextpilot"
+	"github.com/ragpilot/ragpilot/engines"
+	"github.com/ragpilot/ragpilot/engines/internal/outbox"
+	"github.com/ragpilot/ragpilot/engines/kvevents"
+	"github.com/ragpilot/ragpilot/engines/kvevents/residency"
+	"github.com/ragpilot/ragpilot/engines/local/internal/kvstore"
+	"github.com/ragpilot/ragpilot/engines/local/internal/llama"
+	"github.com/ragpilot/ragpilot/engines/local/internal/runner"
+	"github.com/ragpilot/ragpilot/engines/local/internal/weights"
+	"github.com/ragpilot/ragpilot/internal/compute"
+)
+
+// ErrClosed is wrapped by errors of requests that an Engine's Close ended, or that came after it.
+var ErrClosed = runner.ErrClosed
+
+// Engine runs a model. All methods are safe for concurrent use.
+type Engine struct {
+	config   Config
+	file     *weights.Model
+	runner   *runner.Runner
+	resident *residency.Index // what requests have in the cache
+	outbox   outbox.Outbox
+	capacity int // tokens of one sequence
+	lastID   atomic.Uint64
+	close    func() error
+}
+
+var _ engines.Engine = (*Engine)(nil)
+
+// Open reads a model and makes an engine of it, which must be closed. Errors name the file and what is wrong with it.
+func Open(config Config) (*Engine, error) {
+	config, err := config.withDefaults()
+	if err != nil {
+		return nil, err
+	}
+	file, err := weights.Open(config.Model)
+	if err != nil {
+		return nil, fmt.Errorf("local engine: %w", err)
+	}
+	e, err := open(config, file)
+	if err != nil {
+		return nil, fmt.Errorf("local engine: model %s: %w", config.Model, errors.Join(err, file.Close()))
+	}
+	return e, nil
+}
+
+func open(config Config, file *weights.Model) (*Engine, error) {
+	model, err := llama.New(file)
+	if err != nil {
+		return nil, err
+	}
+	if config.Served == "" {
+		config.Served = file.Name
+	}
+	e := &Engine{config: config, file: file}
+	e.resident = residency.New(residency.Config{Replica: e.config.Served, BlockSize: kvstore.PageTokens, OnUpdate: e.lost})
+	e.resident.Complete(true)
+	pages := int(config.CacheBytes / int64(4*model.PageFloats()))
+	e.capacity = min(pages*kvstore.PageTokens, file.Context)
+	if e.capacity < 2*kvstore.PageTokens {
+		return nil, fmt.Errorf("cache of %d bytes: room for %d tokens, want at least %d", config.CacheBytes, e.capacity, 2*kvstore.PageTokens)
+	}
+	e.runner = runner.New(runner.Config{
+		Model: model, Threads: config.Threads, Pages: pages, Running: config.Running, Step: config.Step, OnEvents: e.changed,
+	})
+	e.close = sync.OnceValue(func() error {
+		e.runner.Close()
+		return e.file.Close()
+	})
+	return e, nil
+}
+
+// Close ends all requests with [ErrClosed] and gives the model's memory back. It may be called again.
+func (e *Engine) Close() error { return e.close() }
+
+// Name says which model answers, and how it is computed.
+func (e *Engine) Name() string {
+	return fmt.Sprintf("local %s (%s, %d threads)", e.config.Served, compute.Kernel(), e.config.Threads)
+}
+
+// Model is the name that requests may ask for.
+func (e *Engine) Model() string { return e.config.Served }
+
+// Context is how many tokens a prompt and its answer may have.
+func (e *Engine) Context() int { return e.capacity }
+
+// Warnings tells what had to be assumed about the model, for example a chat template that is not known.
+func (e *Engine) Warnings() []string { return slices.Clone(e.file.Warnings) }
+
+// Subscribe implements [engines.Engine].
+func (e *Engine) Subscribe(sink func(events ...contextpilot.Event)) (cancel func()) {
+	return e.outbox.Subscribe(sink)
+}
+
+// Clear empties the cache, but for what requests that run use.
+func (e *Engine) Clear() { e.runner.Clear() }
+
+// Prefix returns how many of a prompt's first tokens are in the cache, of requests with the same salt.
+func (e *Engine) Prefix(tokens []int32, salt string) int { return e.runner.Prefix(tokens, salt) }
+
+// Stats are counters since the engine was opened, and what it does now. Blocks are of 16 tokens.
+type Stats struct {
+	Running, Waiting int   // requests
+	Blocks           int   // that the cache can hold
+	UsedBlocks       int   // of requests that run
+	CachedBlocks     int   // of none, and could be found again
+	Evictions        int64 // blocks given up for others
+	QueriedTokens    int64 // of prompts, with those of preempted requests once more
+	HitTokens        int64 // of these, those found in the cache, or computed by another request meanwhile
+	PromptTokens     int64 // computed, with those of preempted requests once more
+	GeneratedTokens  int64
+	Preemptions      int64
+	Steps            int64
+	ResidentRequests int // that have something in the cache
+}
+
+// Stats returns the counters.
+func (e *Engine) Stats() Stats {
+	s := e.runner.Stats()
+	return Stats{
+		Running: s.Running, Waiting: s.Waiting, Blocks: s.Capacity, UsedBlocks: s.Used, CachedBlocks: s.Cached,
+		Evictions: s.Evictions, QueriedTokens: s.Queried, HitTokens: s.Hits, PromptTokens: s.Prompt, GeneratedTokens: s.Generated,
+		Preemptions: s.Preemptions, Steps: s.Steps, ResidentRequests: e.resident.Stats().Requests,
+	}
+}
+
+// changed takes what the cache stored and gave up.
+func (e *Engine) changed(events []kvevents.Event) {
+	e.resident.Apply(&kvevents.Batch{Rank: kvevents.NoRank, Events: events})
+	if e.config.OnCache != nil {
+		e.config.OnCache(events)
+	}
+	e.outbox.Deliver()
+}
+
+// lost takes what requests have lost.
+func (e *Engine) lost(updates []residency.Update) {
+	e.outbox.Put(residency.Events(contextpilot.Scope{}, updates))
+}
+
+// name returns a request's ID, or a new one.
+func (e *Engine) name(id string) string {
+	if id == "" {
+		return "local-" + strconv.FormatUint(e.lastID.Add(1), 10)
+	}
+	return id
+}
+
+// begin tells residency of a request. What it returns must be called when the request has ended, with the event of its answer if it
+// has one.
+func (e *Engine) begin(id string, prompt []int32, salt string) (end func(served *contextpilot.Event)) {
+	tokens := make([]int, len(prompt))
+	for i, t := range prompt {
+		tokens[i] = int(t)
+	}
+	e.resident.Register(id, tokens, residency.Key{Salt: salt})
+	return func(served *contextpilot.Event) {
+		if served != nil {
+			e.outbox.Put([]contextpilot.Event{*served}) // before what the request has lost
+			e.resident.Served(id)
+		} else {
+			e.resident.Aborted(id)
+		}
+		e.outbox.Deliver()
+	}
+}
+
+// failed names the engine and the request in an error.
+func (e *Engine) failed(id string, err error) error {
+	return fmt.Errorf("engine %s: request %s: %w", e.config.Served, id, err)
+}

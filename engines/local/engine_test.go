@@ -1,0 +1,375 @@
+package local_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/ragpilot/ragpilot/engines"
+	"github.com/ragpilot/ragpilot/engines/enginetest"
+	"github.com/ragpilot/ragpilot/engines/kvevents"
+	"github.com/ragpilot/ragpilot/engines/local"
+)
+
+func TestConformance(t *testing.T) {
+	enginetest.Run(t, func(t *testing.T) engines.Engine { return open(t, 200, local.Config{}) })
+}
+
+func TestUsageAndFinish(t *testing.T) {
+	now := time.Unix(0, 0)
+	e := open(t, 100, local.Config{Now: func() time.Time { now = now.Add(time.Second); return now }})
+	req := ask("", text(1, 100), 20)
+	prompt := len(e.TokenizeChat(req.Messages))
+	for _, cached := range []int{0, (prompt - 1) / 16 * 16} {
+		r := generate(t, e, req)
+		if want := (engines.Usage{PromptTokens: prompt, OutputTokens: 20, CachedTokens: cached, CachedKnown: true}); r.Usage != want {
+			t.Errorf("usage %+v, want %+v", r.Usage, want)
+		}
+		if r.Finish != "length" || r.TTFT != time.Second || r.Total != 2*time.Second {
+			t.Errorf("finish %q, times %v and %v", r.Finish, r.TTFT, r.Total)
+		}
+	}
+	if n := e.Prefix(e.TokenizeChat(req.Messages), ""); n != (prompt-1)/16*16 {
+		t.Errorf("prefix of %d tokens, of a prompt of %d", n, prompt)
+	}
+	e.Clear()
+	if n := e.Prefix(e.TokenizeChat(req.Messages), ""); n != 0 {
+		t.Errorf("prefix of %d tokens in an empty cache", n)
+	}
+}
+
+// An answer's tokens are cached too, but for the last, which was not computed.
+func TestAnswerIsCached(t *testing.T) {
+	e := open(t, 100, local.Config{})
+	prompt := e.Tokenize(text(1, 100))
+	for _, want := range []int{0, (len(prompt) - 1) / 16 * 16} {
+		r, err := e.GenerateTokens(t.Context(), engines.Request{MaxTokens: 40, Extra: extra("ignore_eos", true)}, prompt, nil)
+		if err != nil || r.Usage.CachedTokens != want {
+			t.Errorf("%+v, error %v, want %d tokens cached", r, err, want)
+		}
+	}
+	if n, want := e.Stats().CachedBlocks, (len(prompt)+39)/16; n != want {
+		t.Errorf("%d blocks of %d tokens and twice the same answer of 40 are cached, want %d", n, len(prompt), want)
+	}
+}
+
+// Prompts that are the same and in flight at the same time are computed once.
+func TestTogetherIsOnce(t *testing.T) {
+	e := open(t, 200, local.Config{Step: 32})
+	req := ask("", text(3, 300), 4)
+	prompt := len(e.TokenizeChat(req.Messages))
+	var wait sync.WaitGroup
+	for range 8 {
+		wait.Go(func() {
+			if _, err := e.Generate(context.Background(), req, nil); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	wait.Wait()
+	own := prompt - (prompt-1)/16*16 // the last block's tokens
+	if s := e.Stats(); s.PromptTokens != int64(prompt+7*own) || s.HitTokens != int64(7*(prompt-own)) || s.QueriedTokens != int64(8*prompt) {
+		t.Errorf("8 times %d tokens: %+v", prompt, s)
+	}
+}
+
+func TestSaltsShareNothing(t *testing.T) {
+	e := open(t, 200, local.Config{})
+	req := ask("", text(3, 100), 2)
+	prompt := e.TokenizeChat(req.Messages)
+	for _, salt := range []string{"", "a", "b"} {
+		if n := e.Prefix(prompt, salt); n != 0 {
+			t.Errorf("%d tokens are there before the first request with salt %q", n, salt)
+		}
+		req.Extra["cache_salt"] = extra("", salt)[""]
+		if r := generate(t, e, req); r.Usage.CachedTokens != 0 {
+			t.Errorf("salt %q found %d tokens", salt, r.Usage.CachedTokens)
+		}
+	}
+}
+
+// If the cache is too small for all requests that run, those that came last are computed again, and nobody sees it.
+func TestPreemption(t *testing.T) {
+	path := tiny(t)
+	requests := make([]engines.Request, 6)
+	for i := range requests {
+		requests[i] = ask("", text(i, 60), 100)
+		if i%2 == 1 { // what is drawn does not depend on it either
+			requests[i].Extra = extra("ignore_eos", true, "temperature", 1.5, "top_p", .9, "seed", i)
+		}
+	}
+	alone := open(t, 200, local.Config{Model: path})
+	small := open(t, 20, local.Config{Model: path, Step: 32})
+	answers := make([]engines.Response, len(requests))
+	var wait sync.WaitGroup
+	for i, req := range requests {
+		wait.Go(func() { answers[i] = generate(t, small, req) })
+	}
+	wait.Wait()
+	for i, req := range requests {
+		want := generate(t, alone, req)
+		if answers[i].Text != want.Text || answers[i].Usage.OutputTokens != 100 || answers[i].Usage.PromptTokens != want.Usage.PromptTokens {
+			t.Errorf("request %d: %+v, alone %+v", i, answers[i], want)
+		}
+	}
+	if s := small.Stats(); s.Preemptions == 0 {
+		t.Errorf("nothing was preempted: %+v", s)
+	}
+	idle(t, small)
+}
+
+// A request that is cancelled gives its blocks back, whether it waits, reads its prompt or answers.
+func TestCancel(t *testing.T) {
+	e := open(t, 30, local.Config{Running: 2, Step: 16})
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	var wait sync.WaitGroup
+	for i := range 5 {
+		wait.Go(func() {
+			r, err := e.Generate(ctx, ask("", text(i, 150), 60), func(string) error {
+				cancel()
+				return nil
+			})
+			if !errors.Is(err, context.Canceled) || r.Usage.CachedTokens < 0 || r.Finish != "" {
+				t.Errorf("%+v, error %v", r, err)
+			}
+		})
+	}
+	wait.Wait()
+	idle(t, e)
+	generate(t, e, ask("", "hello", 3))
+}
+
+// However a request breaks off, its blocks are free when Generate returns, and nothing more is computed for it.
+func TestBrokenOff(t *testing.T) {
+	path := tiny(t)
+	question, enough := speaks(t, path), errors.New("enough")
+	for name, onText := range map[string]func(cancel func()) error{
+		"cancelled": func(cancel func()) error { cancel(); return nil },
+		"error":     func(func()) error { return enough },
+		"panic":     func(func()) error { panic("mine") },
+	} {
+		t.Run(name, func(t *testing.T) {
+			gate := make(chan bool) // the engine computes nothing until it is closed
+			e := open(t, 30, local.Config{Model: path, OnCache: func([]kvevents.Event) { <-gate }})
+			defer close(gate)
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			func() {
+				defer func() {
+					if got := recover(); (got == "mine") != (name == "panic") {
+						t.Errorf("recovered %v", got)
+					}
+				}()
+				r, err := e.Generate(ctx, question, func(string) error { return onText(cancel) })
+				if !errors.Is(err, engines.ErrInterrupted) || !errors.Is(err, context.Canceled) && !errors.Is(err, enough) || r.Text == "" || r.Finish != "" {
+					t.Errorf("%+v, error %v", r, err)
+				}
+			}()
+			if s := e.Stats(); s.UsedBlocks+s.Running != 0 || s.GeneratedTokens != 1 {
+				t.Errorf("%+v", s)
+			}
+		})
+	}
+}
+
+// speaks returns a request for a long answer that begins with text, and whose prompt fills a block.
+func speaks(t *testing.T, path string) engines.Request {
+	t.Helper()
+	e := open(t, 30, local.Config{Model: path})
+	for i := range 100 {
+		if generate(t, e, ask("", text(i, 40), 1)).Text != "" {
+			return ask("", text(i, 40), 300)
+		}
+	}
+	t.Fatal("the model has nothing to say")
+	return engines.Request{}
+}
+
+func TestClose(t *testing.T) {
+	e := open(t, 60, local.Config{Running: 1})
+	began := make(chan bool, 1)
+	var wait sync.WaitGroup
+	for i := range 3 {
+		wait.Go(func() {
+			_, err := e.Generate(t.Context(), ask("", text(i, 100), 300), func(string) error {
+				select {
+				case began <- true:
+				default:
+				}
+				return nil
+			})
+			if !errors.Is(err, local.ErrClosed) {
+				t.Errorf("error %v of a request that Close ended", err)
+			}
+		})
+	}
+	<-began
+	for range 2 {
+		if err := e.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+	wait.Wait()
+	if _, err := e.Generate(t.Context(), ask("", "hello", 3), nil); !errors.Is(err, local.ErrClosed) {
+		t.Errorf("error %v of a request after Close", err)
+	}
+	if _, err := e.Score(t.Context(), ask("", "hello", 3), "you", nil); !errors.Is(err, local.ErrClosed) {
+		t.Errorf("error %v of a score after Close", err)
+	}
+	if s := e.Stats(); s.Running+s.Waiting+s.UsedBlocks != 0 {
+		t.Errorf("after Close, %+v", s)
+	}
+}
+
+// What is wrong with a request is said with the field's name and its value.
+func TestRefused(t *testing.T) {
+	e := open(t, 10, local.Config{Served: "tiny"})
+	bad := -1.0
+	for want, change := range map[string]func(r *engines.Request){
+		`model "huge"`:                func(r *engines.Request) { r.Model = "huge" },
+		`messages []`:                 func(r *engines.Request) { r.Messages = nil },
+		`temperature -1`:              func(r *engines.Request) { r.Temperature = &bad },
+		`temperature 101`:             func(r *engines.Request) { r.Extra = extra("temperature", 101) },
+		`temperature "hot"`:           func(r *engines.Request) { r.Extra = extra("temperature", "hot") },
+		`top_p 0`:                     func(r *engines.Request) { r.Extra = extra("top_p", 0) },
+		`top_p 1.5`:                   func(r *engines.Request) { r.Extra = extra("top_p", 1.5) },
+		`seed 1.5`:                    func(r *engines.Request) { r.Extra = extra("seed", 1.5) },
+		`stop ["a",5]`:                func(r *engines.Request) { r.Extra = extra("stop", []any{"a", 5}) },
+		`stop ["a" ""]`:               func(r *engines.Request) { r.Extra = extra("stop", []any{"a", ""}) },
+		`max_tokens -3`:               func(r *engines.Request) { r.MaxTokens = -3 },
+		`max_tokens 0`:                func(r *engines.Request) { r.Extra = extra("max_tokens", 0) },
+		`max_tokens 500`:              func(r *engines.Request) { r.MaxTokens = 500 },
+		`max_completion_tokens -1`:    func(r *engines.Request) { r.Extra = extra("max_completion_tokens", -1) },
+		`max_tokens "many"`:           func(r *engines.Request) { r.Extra = extra("max_tokens", "many") },
+		`prompt of 415 tokens`:        func(r *engines.Request) { r.Messages[0].Content = strings.Repeat("0", 400) },
+		`ignore_eos 1`:                func(r *engines.Request) { r.Extra = extra("ignore_eos", 1) },
+		`cache_salt 7`:                func(r *engines.Request) { r.Extra = extra("cache_salt", 7) },
+		`max_completion_tokens "one"`: func(r *engines.Request) { r.Extra = extra("max_completion_tokens", "one") },
+	} {
+		req := engines.Request{ID: "r", Messages: []engines.Message{{Role: engines.User, Content: "hello"}}}
+		change(&req)
+		r, err := e.Generate(t.Context(), req, nil)
+		if !errors.Is(err, engines.ErrRefused) || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "request r") || r.ID != "r" {
+			t.Errorf("want %s refused: %v", want, err)
+		}
+	}
+	for want, prompt := range map[string][]int32{
+		"prompt []": nil, "token 1 is -5": {3, -5}, "token 0 is 320": {320},
+	} {
+		if _, err := e.GenerateTokens(t.Context(), engines.Request{}, prompt, nil); !errors.Is(err, engines.ErrRefused) || !strings.Contains(err.Error(), want) {
+			t.Errorf("want %s refused: %v", want, err)
+		}
+	}
+	for want, answer := range map[string]string{`answer ""`: "", "answer of 300": strings.Repeat("0", 300)} {
+		if _, err := e.Score(t.Context(), ask("", "hello", 1), answer, nil); !errors.Is(err, engines.ErrRefused) || !strings.Contains(err.Error(), want) {
+			t.Errorf("want %s refused: %v", want, err)
+		}
+	}
+	if s := e.Stats(); s.QueriedTokens != 0 || s.ResidentRequests != 0 {
+		t.Errorf("refused requests have come to the model: %+v", s)
+	}
+}
+
+func TestOpenRefuses(t *testing.T) {
+	path := tiny(t)
+	text := filepath.Join(t.TempDir(), "text")
+	if err := os.WriteFile(text, []byte("no model"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for want, config := range map[string]local.Config{
+		"Threads -1":       {Model: path, Threads: -1},
+		"CacheBytes -1":    {Model: path, CacheBytes: -1},
+		"cache of 9000":    {Model: path, CacheBytes: 9000},
+		"no such file":     {Model: path + "x"},
+		text:               {Model: text},
+		"Step -2":          {Model: path, Step: -2},
+		"Running -3":       {Model: path, Running: -3},
+		"MaxTokens -4":     {Model: path, MaxTokens: -4},
+		"local engine: ":   {},
+		"want at least 32": {Model: path, CacheBytes: 1},
+	} {
+		if e, err := local.Open(config); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("want %q: error %v", want, err)
+			if err == nil {
+				e.Close()
+			}
+		}
+	}
+}
+
+// Stop texts end an answer wherever they come, though they come in several tokens, and are not given out.
+func TestStop(t *testing.T) {
+	e := open(t, 100, local.Config{})
+	whole := generate(t, e, ask("", text(1, 50), 60)).Text
+	if len(whole) < 40 {
+		t.Fatalf("the model's answer %q is too short for this test", whole)
+	}
+	for at := 5; at+8 < len(whole) && at < 40; at += 7 {
+		stop := strings.ToValidUTF8(whole[at:at+6], "")
+		if stop == "" || strings.Contains(stop, "\uFFFD") {
+			continue
+		}
+		want := whole[:strings.Index(whole, stop)]
+		req := ask(fmt.Sprint("stop-", at), text(1, 50), 60)
+		req.Extra = extra("ignore_eos", true, "stop", []string{"never to be seen", stop})
+		var given strings.Builder
+		r, err := e.Generate(t.Context(), req, func(piece string) error { given.WriteString(piece); return nil })
+		if err != nil || r.Text != want || given.String() != want || r.Finish != "stop" {
+			t.Errorf("stop at %q: %+v, error %v, want %q of %q", stop, r, err, want, whole)
+		}
+		if r.Usage.CachedTokens <= 0 || r.Usage.OutputTokens >= 60 && !strings.HasSuffix(whole, stop) {
+			t.Errorf("stop at %q: usage %+v", stop, r.Usage)
+		}
+	}
+	idle(t, e)
+}
+
+func TestMaxTokens(t *testing.T) {
+	e := open(t, 20, local.Config{MaxTokens: 9})
+	req := ask("", "hello", 0)
+	if n := generate(t, e, req).Usage.OutputTokens; n != 9 {
+		t.Errorf("%d tokens by default", n)
+	}
+	req.MaxTokens = 5
+	if n := generate(t, e, req).Usage.OutputTokens; n != 5 {
+		t.Errorf("%d tokens, want 5", n)
+	}
+	req.Extra["max_completion_tokens"] = extra("", 1)[""]
+	if n := generate(t, e, req).Usage.OutputTokens; n != 1 {
+		t.Errorf("%d tokens, want 1", n)
+	}
+	// An answer may fill the cache to its last token.
+	room := e.Context() - len(e.TokenizeChat(req.Messages))
+	req.Extra["max_completion_tokens"] = extra("", room)[""]
+	if n := generate(t, e, req).Usage.OutputTokens; n != room {
+		t.Errorf("%d tokens, want %d", n, room)
+	}
+}
+
+func TestSeed(t *testing.T) {
+	e := open(t, 100, local.Config{})
+	answer := func(pairs ...any) string {
+		req := ask("", text(2, 40), 40)
+		req.Extra = extra(append(pairs, "ignore_eos", true)...)
+		return generate(t, e, req).Text
+	}
+	if a, b := answer("temperature", 1, "seed", 7), answer("temperature", 1, "seed", 7); a != b {
+		t.Errorf("the same seed gives %q and %q", a, b)
+	}
+	if a, b := answer("temperature", 2, "seed", 7), answer("temperature", 2, "seed", 8); a == b {
+		t.Errorf("two seeds give %q", a)
+	}
+	if a, b := answer("temperature", 2), answer("temperature", 2); a == b {
+		t.Errorf("no seed gives %q twice", a)
+	}
+	if a, b := answer("temperature", 1, "top_p", 1e-9), answer(); a != b {
+		t.Errorf("the most probable token alone gives %q, greedy %q", a, b)
+	}
+}

@@ -1,0 +1,320 @@
+package kvstore
+
+import (
+	"fmt"
+	"hash/fnv"
+	"slices"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/ragpilot/ragpilot/engines/kvevents"
+)
+
+// machine runs a store beside a plain picture of it, which knows blocks by all tokens up to their last, as text.
+type machine struct {
+	store *Store
+	open  []*Sequence
+	// resident is what events say is there; order are those of them that no sequence uses, the one unused longest first.
+	resident map[string]bool
+	blocks   map[kvevents.Hash]block
+	order    []string
+}
+
+// block is a block of which an event told.
+type block struct {
+	salt   string
+	tokens []int32 // all up to its last
+}
+
+// streams are the texts of which all sequences are pieces, so that they meet in many ways.
+func streams() [][]int32 {
+	all := make([][]int32, 3)
+	for i := range all {
+		for j := range int32(6 * PageTokens) {
+			token := j
+			if int(j) >= 2*PageTokens*i { // they part after 0, 2 and 4 pages
+				token += 1000 * int32(i)
+			}
+			all[i] = append(all[i], token)
+		}
+	}
+	return all
+}
+
+func (m *machine) init(t *rapid.T) {
+	m.store = New(rapid.IntRange(4, 14).Draw(t, "capacity"), PageTokens)
+	m.resident, m.blocks = map[string]bool{}, map[kvevents.Hash]block{}
+}
+
+func key(salt string, tokens []int32) string { return fmt.Sprint(salt, tokens) }
+
+// value is what the "model" computes for the last of tokens: it depends on all of them.
+func value(salt string, tokens []int32) float32 {
+	h := fnv.New32()
+	fmt.Fprint(h, salt, tokens)
+	return float32(h.Sum32() >> 8)
+}
+
+func (m *machine) Begin(t *rapid.T) {
+	stream := rapid.SampledFrom(streams()).Draw(t, "stream")
+	tokens := stream[:rapid.IntRange(1, len(stream)).Draw(t, "length")]
+	looked := rapid.OneOf(rapid.Just(len(tokens)), rapid.IntRange(1, len(tokens))).Draw(t, "looked")
+	salt := rapid.SampledFrom([]string{"", "", "salt"}).Draw(t, "salt")
+	before, want := m.store.Stats(), m.prefix(tokens[:looked], salt)
+	if got := m.store.Prefix(tokens[:looked], salt); got != want {
+		t.Fatalf("Prefix of %d tokens is %d, want %d", looked, got, want)
+	}
+	need := m.needs(tokens, looked, salt)
+	q := m.store.Begin(tokens, looked, salt)
+	if room := need <= before.Capacity-before.Used; room != (q != nil) {
+		t.Fatalf("%d pages are needed of %d, %d are in use: began %v", need, before.Capacity, before.Used, q != nil)
+	}
+	if q == nil {
+		if after := m.store.Stats(); after != before {
+			t.Fatalf("a refused sequence changed %+v to %+v", before, after)
+		}
+		return
+	}
+	if q.Computed() != want || q.Cached() != want {
+		t.Fatalf("of a prefix of %d tokens, %d are computed and %d cached", want, q.Computed(), q.Cached())
+	}
+	m.open = append(m.open, q)
+}
+
+// prefix is vLLM's rule: whole blocks from the first on, and never the last token.
+func (m *machine) prefix(tokens []int32, salt string) int {
+	n := 0
+	for n+PageTokens <= len(tokens)-1 && m.resident[key(salt, tokens[:n+PageTokens])] {
+		n += PageTokens
+	}
+	return n
+}
+
+// needs is how many pages a sequence takes that nobody uses now.
+func (m *machine) needs(tokens []int32, looked int, salt string) int {
+	need, hash := pagesFor(len(tokens)), root(salt)
+	for n := PageTokens; n < looked; n += PageTokens {
+		hash = chain(hash, tokens[n-PageTokens:n])
+		p := m.store.index[hash]
+		if p == nil {
+			break
+		}
+		if p.refs > 0 {
+			need--
+		}
+	}
+	return need
+}
+
+// Step computes parts of some sequences at a time, as the runner does.
+func (m *machine) Step(t *rapid.T) {
+	if len(m.open) == 0 {
+		t.Skip("no sequence")
+	}
+	order := rapid.Permutation(m.open).Draw(t, "order")
+	order = order[:rapid.IntRange(1, len(order)).Draw(t, "count")]
+	parts := make([]int, len(order))
+	written := map[*float32]bool{}
+	for i, q := range order {
+		parts[i] = q.Ready(rapid.IntRange(0, 40).Draw(t, "limit"))
+		m.compute(t, q, parts[i], written)
+	}
+	for i, q := range order {
+		if parts[i] > 0 {
+			q.Advance(parts[i])
+		}
+	}
+}
+
+// compute looks at everything that stands in front, and writes what the sequence may compute now.
+func (m *machine) compute(t *rapid.T, q *Sequence, n int, written map[*float32]bool) {
+	for i := range q.Computed() + n {
+		slot, want := &q.Pages()[i/PageTokens][i%PageTokens], value(q.salt, q.Tokens()[:i+1])
+		switch {
+		case i >= q.Computed() && written[slot]:
+			t.Fatalf("token %d is computed by two sequences at a time", i)
+		case i >= q.Computed():
+			*slot, written[slot] = want, true
+		case written[slot]:
+			t.Fatalf("token %d is written while others read it", i)
+		case *slot != want:
+			t.Fatalf("token %d of %d computed ones has %g in its page, want %g", i, q.Computed(), *slot, want)
+		}
+	}
+}
+
+func (m *machine) Append(t *rapid.T) {
+	i := slices.IndexFunc(m.open, func(q *Sequence) bool { return q.Computed() == len(q.Tokens()) })
+	if i < 0 {
+		t.Skip("none is computed")
+	}
+	q, used := m.open[i], m.store.Stats().Used
+	length := len(q.Tokens())
+	token := rapid.SampledFrom(streams()).Draw(t, "stream")[length%(6*PageTokens)]
+	full := length%PageTokens == 0 && used == m.store.capacity
+	if ok := q.Append(token); ok == full || len(q.Tokens()) != length+1 && ok {
+		t.Fatalf("Append is %v, %d of %d pages are in use", ok, used, m.store.capacity)
+	}
+}
+
+func (m *machine) Close(t *rapid.T) {
+	if len(m.open) == 0 {
+		t.Skip("no sequence")
+	}
+	i := rapid.IntRange(0, len(m.open)-1).Draw(t, "which")
+	q := m.open[i]
+	m.open = slices.Delete(m.open, i, i+1)
+	pages := slices.Clone(q.pages)
+	q.Close()
+	for i, p := range slices.Backward(pages) { // the last page first
+		if p.indexed && p.refs == 0 {
+			m.order = append(m.order, key(q.salt, q.tokens[:(i+1)*PageTokens]))
+		}
+	}
+}
+
+func (m *machine) Clear(t *rapid.T) {
+	if rapid.IntRange(0, 4).Draw(t, "really") > 0 {
+		t.Skip("seldom")
+	}
+	m.store.Clear()
+}
+
+// Check is called after every action.
+func (m *machine) Check(t *rapid.T) {
+	m.fold(t)
+	m.checkIndex(t)
+	m.checkPages(t)
+	m.checkProgress(t)
+}
+
+// fold brings the picture up to date by events alone, and looks that what left was unused longest.
+func (m *machine) fold(t *rapid.T) {
+	for _, e := range m.store.Events() {
+		switch e.Kind {
+		case kvevents.Stored:
+			parent, there := m.blocks[e.Parent]
+			if !there && !e.Parent.IsZero() {
+				t.Fatalf("stored behind %v, which is not there", e.Parent)
+			}
+			b := block{salt: parent.salt + string(e.Salt), tokens: slices.Clone(parent.tokens)}
+			for _, token := range e.Block(0) {
+				b.tokens = append(b.tokens, int32(token))
+			}
+			if m.resident[key(b.salt, b.tokens)] {
+				t.Fatalf("%v is stored twice", b)
+			}
+			m.blocks[e.Hashes[0]] = b
+			m.resident[key(b.salt, b.tokens)] = true
+		case kvevents.Removed:
+			b := m.blocks[e.Hashes[0]]
+			name := key(b.salt, b.tokens)
+			m.unuse()
+			if len(m.order) == 0 || m.order[0] != name {
+				t.Fatalf("%q was removed, unused longest is %q", name, m.order[:min(1, len(m.order))])
+			}
+			m.order = m.order[1:]
+			delete(m.resident, name)
+			delete(m.blocks, e.Hashes[0])
+		case kvevents.Cleared:
+			m.order = nil
+			clear(m.resident)
+			clear(m.blocks)
+		}
+	}
+	m.unuse()
+}
+
+// unuse takes what sequences use out of order.
+func (m *machine) unuse() {
+	used := map[string]bool{}
+	for _, q := range m.open {
+		for i, p := range q.pages {
+			if p.indexed && p.computed {
+				used[key(q.salt, q.tokens[:(i+1)*PageTokens])] = true
+			}
+		}
+	}
+	m.order = slices.DeleteFunc(m.order, func(k string) bool { return used[k] })
+}
+
+// checkIndex: events tell exactly what can be found.
+func (m *machine) checkIndex(t *rapid.T) {
+	computed := 0
+	for hash, p := range m.store.index {
+		if p.hash != hash || !p.indexed {
+			t.Fatal("a page stands in the index under another hash")
+		}
+		if p.computed {
+			computed++
+			if _, told := m.blocks[hash.event()]; !told {
+				t.Fatal("a page can be found of which no event told")
+			}
+		} else if p.refs == 0 {
+			t.Fatal("nobody uses a page in the index that is not computed")
+		}
+	}
+	if computed != len(m.blocks) || len(m.resident) != len(m.blocks) {
+		t.Fatalf("%d pages can be found, events tell of %d", computed, len(m.blocks))
+	}
+	if len(m.order) != m.store.unused.len {
+		t.Fatalf("%d pages are unused, want %d", m.store.unused.len, len(m.order))
+	}
+}
+
+// checkPages: each page is of as many sequences as it counts, and nothing is lost.
+func (m *machine) checkPages(t *rapid.T) {
+	refs := map[*page]int{}
+	for _, q := range m.open {
+		for i, p := range q.pages {
+			refs[p]++
+			if i > 0 && p.indexed && !q.pages[i-1].indexed {
+				t.Fatalf("page %d is in the index, the one before it is not", i)
+			}
+			if p.owner != nil && !slices.Contains(m.open, p.owner) {
+				t.Fatalf("page %d belongs to a sequence that was closed", i)
+			}
+		}
+	}
+	s := m.store
+	for p, n := range refs {
+		if p.refs != n {
+			t.Fatalf("a page of %d sequences counts %d", n, p.refs)
+		}
+	}
+	stats := s.Stats()
+	if stats.Used != len(refs) || stats.Used+stats.Cached+len(s.free) != s.made || s.made > s.capacity {
+		t.Fatalf("%d pages of %d were made: %d in use, counted %d, %d unused, %d free", s.made, s.capacity, len(refs), stats.Used, stats.Cached, len(s.free))
+	}
+}
+
+// checkProgress: as long as something is to be computed, some sequence can.
+func (m *machine) checkProgress(t *rapid.T) {
+	todo := false
+	for _, q := range m.open {
+		if q.Computed() == len(q.Tokens()) {
+			continue
+		}
+		if todo = true; q.Ready(1) > 0 {
+			return
+		}
+	}
+	if todo {
+		t.Fatal("all sequences wait for each other")
+	}
+}
+
+func TestStore(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		m := &machine{}
+		m.init(t)
+		t.Repeat(map[string]func(*rapid.T){"Begin": m.Begin, "Step": m.Step, "Append": m.Append, "Close": m.Close, "Clear": m.Clear, "": m.Check})
+		for _, q := range m.open {
+			q.Close()
+		}
+		if s := m.store.Stats(); s.Used != 0 {
+			t.Fatalf("%d pages are in use by nobody", s.Used)
+		}
+	})
+}

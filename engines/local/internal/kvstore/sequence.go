@@ -1,0 +1,198 @@
+package kvstore
+
+import (
+	"slices"
+
+	"github.com/ragpilot/ragpilot/engines/kvevents"
+)
+
+// Sequence is the tokens of one request and the pages that hold what was computed of them.
+type Sequence struct {
+	store    *Store
+	salt     string
+	tokens   []int32
+	pages    []*page
+	memory   [][]float32 // of pages
+	hashes   []Hash      // of the first full pages
+	computed int         // tokens
+	cached   int         // of them, those that the sequence did not compute
+}
+
+// Begin makes a sequence with pages for all tokens, of which the first looked are looked up. It returns nil, and changes nothing, if
+// there is no room now; a sequence that needs more pages than Capacity will never have room. tokens is not kept.
+//
+// The page with the last of the tokens that are looked up is never found: that one's logits are needed.
+func (s *Store) Begin(tokens []int32, looked int, salt string) *Sequence {
+	need, findable := pagesFor(len(tokens)), max(0, (looked-1)/PageTokens)
+	q := &Sequence{store: s, salt: salt, hashes: make([]Hash, 0, need)}
+	found, unused := 0, 0
+	for ; found < findable; found++ {
+		q.hash(found, tokens)
+		p := s.index[q.hashes[found]]
+		if p == nil {
+			break
+		}
+		if p.refs == 0 {
+			unused++
+		}
+	}
+	if !s.room(need - found + unused) {
+		return nil
+	}
+	q.tokens = append(make([]int32, 0, len(tokens)+PageTokens), tokens...)
+	q.pages, q.memory = make([]*page, 0, need+1), make([][]float32, 0, need+1)
+	for _, hash := range q.hashes[:found] {
+		p := s.index[hash]
+		s.share(p)
+		q.add(p)
+	}
+	for q.computed/PageTokens < found && q.pages[q.computed/PageTokens].computed {
+		q.computed += PageTokens
+	}
+	q.cached = q.computed
+	for i := found; i < need; i++ {
+		p := s.take()
+		p.owner = q
+		if i < findable { // others may wait for it; the page before it is in the index, and none behind one that is not
+			q.hash(i, tokens)
+			s.enter(p, q.hashes[i])
+		}
+		q.add(p)
+	}
+	s.stats.Queried += int64(looked)
+	s.stats.Hits += int64(q.cached)
+	return q
+}
+
+func pagesFor(tokens int) int { return (tokens + PageTokens - 1) / PageTokens }
+
+// hash makes sure that the hashes of the pages up to page i of tokens are known.
+func (q *Sequence) hash(i int, tokens []int32) {
+	for j := len(q.hashes); j <= i; j++ {
+		parent := root(q.salt)
+		if j > 0 {
+			parent = q.hashes[j-1]
+		}
+		q.hashes = append(q.hashes, chain(parent, tokens[j*PageTokens:(j+1)*PageTokens]))
+	}
+}
+
+func (q *Sequence) add(p *page) {
+	q.pages = append(q.pages, p)
+	q.memory = append(q.memory, p.memory)
+}
+
+// Tokens returns the prompt and what was appended. It is valid until the next Append.
+func (q *Sequence) Tokens() []int32 { return q.tokens }
+
+// Pages returns the memory of the sequence's pages in order. It is valid until the store or a sequence of it is changed.
+func (q *Sequence) Pages() [][]float32 { return q.memory }
+
+// Computed returns how many of the first tokens are computed.
+func (q *Sequence) Computed() int { return q.computed }
+
+// Cached returns how many tokens the sequence did not compute, since they were there or others computed them.
+func (q *Sequence) Cached() int { return q.cached }
+
+// Ready returns how many tokens, from Computed on, the sequence may compute now: at most limit. It is 0 while another sequence computes
+// the next page. Pages that others have computed meanwhile are passed over.
+func (q *Sequence) Ready(limit int) int {
+	for q.computed < len(q.tokens) && q.pages[q.computed/PageTokens].computed {
+		skipped := PageTokens - q.computed%PageTokens
+		q.computed += skipped
+		q.cached += skipped
+		q.store.stats.Hits += int64(skipped)
+	}
+	n := 0
+	for i := q.computed / PageTokens; i < len(q.pages) && n < limit; i++ {
+		p := q.pages[i]
+		if p.owner == nil && !p.computed {
+			p.owner = q // whoever wanted to compute it has gone
+		}
+		if p.owner != q {
+			break
+		}
+		n = min((i+1)*PageTokens, len(q.tokens)) - q.computed
+	}
+	return min(n, limit)
+}
+
+// Advance notes that n more tokens were computed. Full pages can be found by others from now on.
+func (q *Sequence) Advance(n int) {
+	first := q.computed / PageTokens
+	q.computed += n
+	for i := first; (i+1)*PageTokens <= q.computed; i++ {
+		q.full(i)
+	}
+}
+
+// full takes a page whose tokens are all computed. What is behind a page that is not in the index stays out of it too.
+func (q *Sequence) full(i int) {
+	p := q.pages[i]
+	if p.computed {
+		return // others came to the same tokens meanwhile
+	}
+	p.computed, p.owner = true, nil
+	if i > 0 && !q.pages[i-1].indexed {
+		return
+	}
+	q.hash(i, q.tokens)
+	there := q.store.index[q.hashes[i]]
+	switch {
+	case there == nil:
+		q.store.enter(p, q.hashes[i])
+	case there != p:
+		q.replace(i, there)
+		return
+	}
+	q.store.events = append(q.store.events, q.stored(i))
+}
+
+// replace gives a page back for one with the same tokens. If that one is not computed yet, it gets what was computed here.
+func (q *Sequence) replace(i int, by *page) {
+	if !by.computed {
+		copy(by.memory, q.pages[i].memory)
+		by.computed, by.owner = true, nil
+		q.store.events = append(q.store.events, q.stored(i))
+	}
+	q.store.release(q.pages[i], q)
+	q.store.share(by)
+	q.pages[i], q.memory[i] = by, by.memory
+}
+
+// stored is the event of a page that was stored.
+func (q *Sequence) stored(i int) kvevents.Event {
+	tokens := make([]int, 0, PageTokens)
+	for _, t := range q.tokens[i*PageTokens : (i+1)*PageTokens] {
+		tokens = append(tokens, int(t))
+	}
+	event := kvevents.Event{Kind: kvevents.Stored, Hashes: []kvevents.Hash{q.hashes[i].event()}, BlockSize: PageTokens, Tokens: tokens}
+	if i > 0 {
+		event.Parent = q.hashes[i-1].event()
+	} else if q.salt != "" {
+		event.Salt = []byte(q.salt)
+	}
+	return event
+}
+
+// Append adds a generated token. It returns false, and adds nothing, if that needs a page and there is none.
+func (q *Sequence) Append(token int32) bool {
+	if len(q.tokens) == len(q.pages)*PageTokens {
+		if !q.store.room(1) {
+			return false
+		}
+		p := q.store.take()
+		p.owner = q
+		q.add(p)
+	}
+	q.tokens = append(q.tokens, token)
+	return true
+}
+
+// Close gives the sequence's pages back, the last one first.
+func (q *Sequence) Close() {
+	for _, p := range slices.Backward(q.pages) {
+		q.store.release(p, q)
+	}
+	q.pages, q.memory = nil, nil
+}

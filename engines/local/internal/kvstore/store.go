@@ -1,0 +1,152 @@
+package kvstore
+
+import "github.com/ragpilot/ragpilot/engines/kvevents"
+
+// PageTokens is how many tokens' keys and values lie in a page.
+const PageTokens = 16
+
+// Store is a cache of a fixed number of pages.
+type Store struct {
+	floats   int // of a page
+	capacity int
+	made     int // pages whose memory was allocated
+	free     []*page
+	index    map[Hash]*page
+	unused   list // pages in index with no sequence: the first is given up first
+	used     int  // pages that sequences have
+	events   []kvevents.Event
+	stats    Stats
+}
+
+// page is the memory of PageTokens tokens.
+type page struct {
+	memory   []float32
+	hash     Hash // of a page in the index
+	indexed  bool
+	computed bool      // all its tokens are
+	owner    *Sequence // who computes it; nil: it is computed, or nobody does though sequences wait for it
+	refs     int
+	prev     *page // in unused
+	next     *page
+}
+
+// Stats are counters, in pages unless they say tokens.
+type Stats struct {
+	Capacity  int
+	Used      int   // in sequences
+	Cached    int   // in no sequence, and could be found again
+	Evictions int64 // pages given up for others
+	Queried   int64 // tokens that were looked up, with those of sequences that began once more
+	Hits      int64 // of these, those that were found
+}
+
+// New returns an empty store of pages of floats numbers each. Memory is allocated as it is needed.
+func New(pages, floats int) *Store {
+	return &Store{floats: floats, capacity: pages, index: map[Hash]*page{}}
+}
+
+// Stats returns the counters.
+func (s *Store) Stats() Stats {
+	stats := s.stats
+	stats.Capacity, stats.Used, stats.Cached = s.capacity, s.used, s.unused.len
+	return stats
+}
+
+// Events returns what was stored and given up since the last call, in order. Hashes are numbers, of 64 bits.
+func (s *Store) Events() []kvevents.Event {
+	events := s.events
+	s.events = nil
+	return events
+}
+
+// Clear gives up all pages that no sequence uses. Those in use are not found by others any more, nor is what is computed behind them.
+func (s *Store) Clear() {
+	for p := s.unused.first; p != nil; p = s.unused.first {
+		s.unused.remove(p)
+		s.drop(p)
+	}
+	for _, p := range s.index {
+		p.indexed = false
+	}
+	clear(s.index)
+	s.events = append(s.events, kvevents.Event{Kind: kvevents.Cleared})
+}
+
+// Prefix returns how many of a prompt's first tokens are computed: whole pages, and never all of the prompt, since the last token
+// must be computed for its logits.
+func (s *Store) Prefix(tokens []int32, salt string) int {
+	hash, n := root(salt), 0
+	for n+PageTokens < len(tokens) {
+		hash = chain(hash, tokens[n:n+PageTokens])
+		if p := s.index[hash]; p == nil || !p.computed {
+			break
+		}
+		n += PageTokens
+	}
+	return n
+}
+
+// room reports whether n more pages can be had.
+func (s *Store) room(n int) bool { return n <= s.capacity-s.used }
+
+// take returns a page for a sequence: a free one, one never used, or the one unused longest. There must be room.
+func (s *Store) take() *page {
+	s.used++
+	if n := len(s.free); n > 0 {
+		p := s.free[n-1]
+		s.free = s.free[:n-1]
+		p.refs = 1
+		return p
+	}
+	if s.made < s.capacity {
+		s.made++
+		return &page{memory: make([]float32, s.floats), refs: 1}
+	}
+	p := s.unused.first
+	s.unused.remove(p)
+	delete(s.index, p.hash)
+	s.stats.Evictions++
+	s.events = append(s.events, kvevents.Event{Kind: kvevents.Removed, Hashes: []kvevents.Hash{p.hash.event()}})
+	*p = page{memory: p.memory, refs: 1}
+	return p
+}
+
+// share gives a page of the index to a sequence.
+func (s *Store) share(p *page) {
+	if p.refs == 0 {
+		s.unused.remove(p)
+		s.used++
+	}
+	p.refs++
+}
+
+// enter puts a page into the index, under a hash that is not in it.
+func (s *Store) enter(p *page, hash Hash) {
+	p.hash, p.indexed = hash, true
+	s.index[hash] = p
+}
+
+// release takes a page from a sequence.
+func (s *Store) release(p *page, from *Sequence) {
+	if p.owner == from {
+		p.owner = nil
+	}
+	if p.refs--; p.refs > 0 {
+		return
+	}
+	s.used--
+	if p.indexed && p.computed {
+		s.unused.add(p)
+		return
+	}
+	s.drop(p)
+}
+
+// drop frees a page that is in no list.
+func (s *Store) drop(p *page) {
+	if p.indexed {
+		delete(s.index, p.hash)
+	}
+	*p = page{memory: p.memory}
+	s.free = append(s.free, p)
+}

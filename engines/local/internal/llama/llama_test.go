@@ -1,0 +1,287 @@
+package llama_test
+
+import (
+	"fmt"
+	"maps"
+	"math"
+	"math/rand/v2"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/ragpilot/ragpilot/engines/local/internal/llama"
+	"github.com/ragpilot/ragpilot/engines/local/internal/llama/llamatest"
+	"github.com/ragpilot/ragpilot/engines/local/internal/tinymodel"
+	"github.com/ragpilot/ragpilot/engines/local/internal/weights"
+	"github.com/ragpilot/ragpilot/internal/quant"
+	"github.com/ragpilot/ragpilot/internal/sharedtest"
+)
+
+// shapes are the architectures, each with something of its own.
+var shapes = map[string]tinymodel.Options{
+	"llama":   {Seed: 1},
+	"llama 3": {RopeFactors: []float32{1, 1, 1, 2, 4, 8, 8, 8}, Untied: true, Seed: 2},
+	"qwen2":   {Architecture: "qwen2", Seed: 3},                                             // biases
+	"qwen3":   {Architecture: "qwen3", Heads: 4, KVHeads: 1, HeadDim: 24, FFN: 96, Seed: 4}, // norms of heads, which are wider than hidden together
+}
+
+func open(t testing.TB, path string) (*weights.Model, *llama.Model) {
+	t.Helper()
+	file, err := weights.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { file.Close() })
+	m, err := llama.New(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return file, m
+}
+
+func tiny(t testing.TB, o tinymodel.Options) (*weights.Model, *llama.Model) {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "tiny.gguf")
+	if err := tinymodel.Write(path, o); err != nil {
+		t.Fatal(err)
+	}
+	return open(t, path)
+}
+
+func randomTokens(n, vocab int, seed uint64) []int32 {
+	random := rand.New(rand.NewPCG(seed, 1))
+	tokens := make([]int32, n)
+	for i := range tokens {
+		tokens[i] = random.Int32N(int32(vocab))
+	}
+	return tokens
+}
+
+// pages are for so many tokens. What is in them before is not a number: nothing may look at it.
+func pages(m *llama.Model, tokens int) [][]float32 {
+	all := make([][]float32, (tokens+llama.PageTokens-1)/llama.PageTokens)
+	for i := range all {
+		all[i] = slices.Repeat([]float32{float32(math.NaN())}, m.PageFloats())
+	}
+	return all
+}
+
+// A matrix that is used as it is, and one in blocks, in all architectures; the other formats are for runs without the race detector.
+func TestForward(t *testing.T) {
+	eachModel(t, []quant.Type{quant.F32, quant.Q4_1}, checkFormulas)
+}
+
+func TestForwardIsExact(t *testing.T) {
+	eachModel(t, []quant.Type{quant.F32, quant.Q4_1}, checkExact350)
+}
+
+func TestForwardInEveryFormat(t *testing.T) {
+	sharedtest.NotUnderRace(t)
+	eachModel(t, []quant.Type{quant.F16, quant.BF16, quant.Q8_0, quant.Q4_0}, func(t *testing.T, file *weights.Model, m *llama.Model) {
+		checkFormulas(t, file, m)
+		checkExact350(t, file, m)
+	})
+}
+
+func eachModel(t *testing.T, formats []quant.Type, check func(t *testing.T, file *weights.Model, m *llama.Model)) {
+	t.Helper()
+	for name, options := range shapes {
+		for _, format := range formats {
+			t.Run(fmt.Sprint(name, " ", format), func(t *testing.T) {
+				options.Type = format
+				file, m := tiny(t, options)
+				check(t, file, m)
+			})
+		}
+	}
+}
+
+// checkFormulas: the logits are what the formulas give.
+func checkFormulas(t *testing.T, file *weights.Model, m *llama.Model) {
+	t.Helper()
+	tokens := randomTokens(37, file.Vocab, 5)
+	got := m.NewWorker(2).Forward([]llama.Span{{Tokens: tokens, Pages: pages(m, len(tokens)), Logits: len(tokens)}})
+	largest := 0.0
+	for i, row := range llamatest.Logits(file, tokens) {
+		for j, want := range row {
+			largest = max(largest, math.Abs(want))
+			if difference := math.Abs(float64(got[i*file.Vocab+j]) - want); !(difference < 2e-4) {
+				t.Fatalf("token %d: logit %d is %g, want %g", i, j, got[i*file.Vocab+j], want)
+			}
+		}
+	}
+	if largest < 1 {
+		t.Errorf("the largest logit is %g: nothing was tested", largest)
+	}
+}
+
+// checkExact350: a token's logits are the same bits however its sequence is computed.
+func checkExact350(t *testing.T, file *weights.Model, m *llama.Model) {
+	t.Helper()
+	checkExact(t, m, randomTokens(350, file.Vocab, 6), 350)
+}
+
+// checkExact computes the last logits of tokens in one go, and in all other ways.
+func checkExact(t *testing.T, m *llama.Model, tokens []int32, logits int) {
+	t.Helper()
+	whole := slices.Clone(m.NewWorker(1).Forward([]llama.Span{{Tokens: tokens, Pages: pages(m, len(tokens)), Logits: logits}}))
+	for _, threads := range []int{1, 2} {
+		w := m.NewWorker(threads)
+		checkSame(t, fmt.Sprintf("pieces of 77, %d threads", threads), pieces(w, pages(m, len(tokens)), tokens, 0, 77, logits, nil), whole)
+		checkSame(t, fmt.Sprintf("whole, %d threads", threads), pieces(w, pages(m, len(tokens)), tokens, 0, len(tokens), logits, nil), whole)
+	}
+	checkSame(t, "while another request decodes", pieces(m.NewWorker(2), pages(m, len(tokens)), tokens, 0, 77, logits, decoding(m, tokens)), whole)
+	// The first 10 pages come from another sequence that began alike.
+	w, other := m.NewWorker(1), pages(m, 200)
+	w.Forward([]llama.Span{{Tokens: slices.Concat(tokens[:170], tokens[:30]), Pages: other}})
+	rest := pieces(w, append(other[:10:10], pages(m, len(tokens))[10:]...), tokens, 160, len(tokens), min(logits, len(tokens)-160), nil)
+	checkSame(t, "on a reused prefix", rest, whole[len(whole)-len(rest):])
+}
+
+func checkSame(t *testing.T, way string, got, want []float32) {
+	t.Helper()
+	if !slices.EqualFunc(got, want, func(a, b float32) bool { return math.Float32bits(a) == math.Float32bits(b) }) {
+		t.Errorf("%s: other logits than in one go", way)
+	}
+}
+
+// decoding is a request that has a prompt behind it.
+func decoding(m *llama.Model, tokens []int32) *llama.Span {
+	s := &llama.Span{Pages: pages(m, 80), Logits: 1}
+	first := m.NewWorker(1).Forward([]llama.Span{{Tokens: tokens[10:50], Pages: s.Pages, Logits: 1}})
+	s.Position, s.Tokens = 40, []int32{best(first)}
+	return s
+}
+
+// pieces computes tokens from a position on, some at a time, beside a request that decodes. It returns the last logits.
+func pieces(w *llama.Worker, memory [][]float32, tokens []int32, from, size, logits int, decoding *llama.Span) []float32 {
+	var all []float32
+	for at := from; at < len(tokens); at += size {
+		end := min(at+size, len(tokens))
+		wanted := max(0, end-max(at, len(tokens)-logits))
+		spans := []llama.Span{{Tokens: tokens[at:end], Position: at, Pages: memory, Logits: wanted}}
+		skip := 0
+		if decoding != nil {
+			spans = slices.Insert(spans, 0, *decoding)
+		}
+		out := w.Forward(spans)
+		if decoding != nil {
+			skip = len(out) / (1 + wanted)
+			decoding.Position++
+			decoding.Tokens = []int32{best(out[:skip])}
+		}
+		all = append(all, out[skip:]...)
+	}
+	return all
+}
+
+func best(logits []float32) int32 {
+	at := 0
+	for i, v := range logits {
+		if v > logits[at] {
+			at = i
+		}
+	}
+	return int32(at)
+}
+
+// Some spans need logits and some do not, in any order.
+func TestForwardOfManySpans(t *testing.T) {
+	file, m := tiny(t, tinymodel.Options{})
+	tokens := randomTokens(60, file.Vocab, 7)
+	alone := func(at, n, logits int) []float32 {
+		return slices.Clone(m.NewWorker(1).Forward([]llama.Span{{Tokens: tokens[at : at+n], Pages: pages(m, n), Logits: logits}}))
+	}
+	span := func(at, n, logits int) llama.Span {
+		return llama.Span{Tokens: tokens[at : at+n], Pages: pages(m, n), Logits: logits}
+	}
+	w := m.NewWorker(1)
+	for range 2 { // the second time in memory that was used
+		got := w.Forward([]llama.Span{span(0, 20, 0), span(20, 3, 2), span(23, 17, 0), span(40, 1, 1), span(41, 19, 19)})
+		want := slices.Concat(alone(20, 3, 2), alone(40, 1, 1), alone(41, 19, 19))
+		if !slices.Equal(got, want) {
+			t.Fatal("together, spans give other logits than alone")
+		}
+		if got := w.Forward([]llama.Span{span(0, 20, 0)}); len(got) != 0 {
+			t.Errorf("%d logits were not wanted", len(got))
+		}
+		if got := w.Forward(nil); len(got) != 0 {
+			t.Errorf("%d logits of nothing", len(got))
+		}
+	}
+}
+
+func TestForwardRefusesMissingPages(t *testing.T) {
+	_, m := tiny(t, tinymodel.Options{})
+	for name, span := range map[string]llama.Span{
+		"pages":  {Tokens: make([]int32, 17), Pages: pages(m, 16)},
+		"logits": {Tokens: make([]int32, 3), Pages: pages(m, 16), Logits: 4},
+	} {
+		t.Run(name, func(t *testing.T) {
+			defer func() {
+				if recover() == nil {
+					t.Error("no panic")
+				}
+			}()
+			m.NewWorker(1).Forward([]llama.Span{span})
+		})
+	}
+}
+
+// What cannot be computed is refused, with the tensor's name.
+func TestNew(t *testing.T) {
+	file, _ := tiny(t, tinymodel.Options{})
+	for name, broken := range map[string]func(m *weights.Model){
+		"dimensions":         func(m *weights.Model) { m.HeadDim = 12 },
+		"blk.1.ffn_up":       func(m *weights.Model) { delete(m.Tensors, "blk.1.ffn_up.weight") },
+		"blk.0.attn_norm":    func(m *weights.Model) { delete(m.Tensors, "blk.0.attn_norm.weight") },
+		"output_norm.weight": func(m *weights.Model) { edit(m, "output_norm.weight", func(t *weights.Tensor) { t.Rows = 2 }) },
+		"blk.0.attn_q": func(m *weights.Model) {
+			edit(m, "blk.0.attn_q.weight", func(t *weights.Tensor) { t.Data = t.Data[1:] })
+		},
+		"token_embd": func(m *weights.Model) {
+			edit(m, "token_embd.weight", func(t *weights.Tensor) { t.Cols, t.Rows = t.Cols/16, t.Rows*16 })
+		},
+	} {
+		m := *file
+		m.Tensors = maps.Clone(file.Tensors)
+		broken(&m)
+		if _, err := llama.New(&m); err == nil || !strings.Contains(err.Error(), name) {
+			t.Errorf("%s: error %v", name, err)
+		}
+	}
+}
+
+func edit(m *weights.Model, name string, f func(*weights.Tensor)) {
+	tensor := m.Tensors[name]
+	f(&tensor)
+	m.Tensors[name] = tensor
+}
+
+// Steps of a small model, for allocations: a prompt of 512 tokens, and one token behind it.
+func BenchmarkForward(b *testing.B) {
+	file, m := tiny(b, tinymodel.Options{Context: 1024})
+	benchmark(b, file, m)
+}
+
+func benchmark(b *testing.B, file *weights.Model, m *llama.Model) {
+	tokens, memory := randomTokens(513, file.Vocab, 8), pages(m, 513)
+	for _, threads := range []int{1, 2} {
+		w := m.NewWorker(threads)
+		b.Run(fmt.Sprintf("prefill/threads=%d", threads), func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				w.Forward([]llama.Span{{Tokens: tokens[:512], Pages: memory, Logits: 1}})
+			}
+			b.ReportMetric(512*float64(b.N)/b.Elapsed().Seconds(), "tokens/s")
+		})
+		b.Run(fmt.Sprintf("decode/threads=%d", threads), func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				w.Forward([]llama.Span{{Tokens: tokens[512:], Position: 512, Pages: memory, Logits: 1}})
+			}
+			b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "tokens/s")
+		})
+	}
+}

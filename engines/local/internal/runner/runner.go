@@ -1,0 +1,265 @@
+package runner
+
+import (
+	"container/list"
+	"errors"
+	"slices"
+	"sync"
+
+	"github.com/ragpilot/ragpilot/engines/kvevents"
+	"github.com/ragpilot/ragpilot/engines/local/internal/kvstore"
+	"github.com/ragpilot/ragpilot/engines/local/internal/llama"
+)
+
+// Config holds the settings of a Runner. All must be set but OnEvents.
+type Config struct {
+	Model   *llama.Model
+	Threads int
+	Pages   int // of the cache
+	Running int // sequences at a time
+	Step    int // tokens of prompts in a step
+	// OnEvents takes what the cache stored and gave up, in order, one call at a time and under no lock. It must not block for long.
+	OnEvents func([]kvevents.Event)
+}
+
+// ErrClosed is the error of runs that a closed Runner ends.
+var ErrClosed = errors.New("closed")
+
+// Runner runs requests. All methods are safe for concurrent use. It has one goroutine until Close returns.
+type Runner struct {
+	config Config
+	worker *llama.Worker // of the loop
+	done   chan struct{} // closed when the loop has ended
+	spans  []llama.Span  // of the loop
+
+	mu      sync.Mutex
+	changed *sync.Cond // guarded by mu: something for the loop to do
+	store   *kvstore.Store
+	waiting *list.List // of *Run: those that were preempted, then the others in order of arrival
+	running []*Run     // in order of admission
+	step    []*Run     // those of which something is being computed; only the loop changes it
+	closed  bool
+	cleared bool // events of Clear wait to be told
+	stats   Stats
+}
+
+// Stats are what a Runner did, and does.
+type Stats struct {
+	kvstore.Stats
+	Running, Waiting int
+	Steps            int64
+	Prompt           int64 // tokens of prompts that were computed, with those computed again
+	Generated        int64 // tokens
+	Preemptions      int64
+}
+
+// New returns a Runner that waits for requests.
+func New(config Config) *Runner {
+	r := &Runner{
+		config: config, worker: config.Model.NewWorker(config.Threads), done: make(chan struct{}),
+		store: kvstore.New(config.Pages, config.Model.PageFloats()), waiting: list.New(),
+	}
+	r.changed = sync.NewCond(&r.mu)
+	go r.loop()
+	return r
+}
+
+// Close ends all runs with ErrClosed and waits for the step that is being computed.
+func (r *Runner) Close() {
+	r.mu.Lock()
+	r.closed = true
+	r.changed.Signal()
+	r.mu.Unlock()
+	<-r.done
+}
+
+// Stats returns the counters.
+func (r *Runner) Stats() Stats {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	s := r.stats
+	s.Stats, s.Running, s.Waiting = r.store.Stats(), len(r.running), r.waiting.Len()
+	return s
+}
+
+// Prefix returns how many of a prompt's first tokens are in the cache.
+func (r *Runner) Prefix(tokens []int32, salt string) int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.store.Prefix(tokens, salt)
+}
+
+// Clear empties the cache, but for what runs use.
+func (r *Runner) Clear() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.store.Clear()
+	r.cleared = true
+	r.changed.Signal()
+}
+
+// loop computes steps until the Runner is closed.
+func (r *Runner) loop() {
+	defer close(r.done)
+	for r.begin() {
+		logits := r.worker.Forward(r.spans)
+		for _, x := range r.step {
+			n := x.logits * r.config.Model.Vocab
+			x.choose(logits[:n], r.config.Model.Vocab)
+			logits = logits[n:]
+		}
+		if events := r.finish(); len(events) > 0 && r.config.OnEvents != nil {
+			r.config.OnEvents(events)
+		}
+	}
+}
+
+// begin waits for something to do and makes the next step of it. It reports false when the Runner is closed and all runs have ended.
+func (r *Runner) begin() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for !r.closed && !r.cleared && len(r.running) == 0 && r.waiting.Len() == 0 {
+		r.changed.Wait()
+	}
+	if r.closed {
+		for len(r.running) > 0 {
+			r.end(r.running[0], ErrClosed)
+		}
+		for r.waiting.Len() > 0 {
+			r.end(r.waiting.Front().Value.(*Run), ErrClosed)
+		}
+		return false
+	}
+	r.cleared = false
+	r.admit()
+	r.plan()
+	return true
+}
+
+// admit begins the sequences of waiting runs, in order, while there is room.
+func (r *Runner) admit() {
+	for first := r.waiting.Front(); first != nil && len(r.running) < r.config.Running; first = r.waiting.Front() {
+		x := first.Value.(*Run)
+		if !x.begin(r.store) {
+			return
+		}
+		r.running = append(r.running, x)
+		r.unqueue(x)
+	}
+}
+
+// plan makes the next step: first the tokens that were generated last, then parts of prompts in the order of admission.
+func (r *Runner) plan() {
+	r.step, r.spans = r.step[:0], r.spans[:0]
+	budget := r.config.Step
+	for _, parts := range []bool{false, true} {
+		for _, x := range r.running {
+			if missing := len(x.sequence.Tokens()) - x.sequence.Computed(); x.step > 0 || parts != (missing > 1) {
+				continue
+			}
+			limit := 1
+			if parts {
+				limit = budget
+			}
+			n := x.sequence.Ready(limit)
+			if n == 0 {
+				continue
+			}
+			r.step = append(r.step, x)
+			r.spans = append(r.spans, x.span(n))
+			if parts {
+				budget -= x.step
+			}
+		}
+	}
+	if len(r.step) > 0 {
+		r.stats.Steps++
+	}
+}
+
+// finish takes over what a step has computed, and returns what the cache stored and gave up.
+func (r *Runner) finish() []kvevents.Event {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, x := range r.step {
+		from := x.sequence.Computed()
+		r.stats.Prompt += int64(max(0, min(from+x.step, x.prompt)-from))
+		x.sequence.Advance(x.step)
+		x.step = 0
+	}
+	for _, x := range r.step { // first, so that they make room
+		if x.cancelled {
+			r.end(x, x.err)
+		}
+	}
+	for _, x := range r.step {
+		switch {
+		case x.ended || x.logits == 0:
+		case x.request.Forced != nil:
+			if x.scored > len(x.request.Forced) {
+				r.end(x, nil)
+			}
+		default:
+			r.stats.Generated++
+			r.next(x)
+		}
+	}
+	r.step = r.step[:0]
+	return r.store.Events()
+}
+
+// next takes the token that a run has generated. The run may have lost its pages to another one in the same step; it will go on from
+// this token.
+func (r *Runner) next(x *Run) {
+	if slices.Contains(x.request.Stop, x.token) {
+		x.result.Finish = "stop"
+		r.end(x, nil)
+		return
+	}
+	x.tokens = append(x.tokens, x.token)
+	x.out = append(x.out, x.token)
+	x.notify()
+	if len(x.tokens)-x.prompt == x.request.Max {
+		x.result.Finish = "length"
+		r.end(x, nil)
+		return
+	}
+	for x.sequence != nil && !x.sequence.Append(x.token) {
+		r.preempt(r.running[len(r.running)-1])
+	}
+}
+
+// preempt makes a run wait again, before all others. What it has generated is kept.
+func (r *Runner) preempt(x *Run) {
+	r.stats.Preemptions++
+	r.leave(x)
+	x.again = true
+	x.place = r.waiting.PushFront(x)
+}
+
+// leave takes a run's pages.
+func (r *Runner) leave(x *Run) {
+	if x.sequence == nil {
+		return
+	}
+	x.look()
+	x.sequence.Close()
+	x.sequence, x.rows = nil, 0
+	r.running = slices.DeleteFunc(r.running, func(o *Run) bool { return o == x })
+}
+
+// unqueue takes a run from those that wait.
+func (r *Runner) unqueue(x *Run) {
+	if x.place != nil {
+		r.waiting.Remove(x.place)
+		x.place = nil
+	}
+}
+
+// end ends a run.
+func (r *Runner) end(x *Run, err error) {
+	r.leave(x)
+	r.unqueue(x)
+	x.ended, x.err = true, err
+	x.notify()
+}

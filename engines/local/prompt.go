@@ -1,0 +1,130 @@
+package local
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	"github.com/ragpilot/ragpilot/engines"
+	"github.com/ragpilot/ragpilot/engines/local/internal/runner"
+)
+
+// prompt is a request that was checked.
+type prompt struct {
+	request runner.Request
+	options options
+}
+
+// options are the members of a request's body that are understood.
+type options struct {
+	Temperature, TopP              *float64
+	Seed                           *int64
+	Stop                           stops
+	MaxTokens, MaxCompletionTokens *int
+	IgnoreEOS                      bool
+	CacheSalt                      string
+}
+
+func readOptions(extra map[string]json.RawMessage) (options, error) {
+	var o options
+	for _, f := range []struct {
+		name string
+		to   any
+	}{
+		{"temperature", &o.Temperature},
+		{"top_p", &o.TopP},
+		{"seed", &o.Seed},
+		{"stop", &o.Stop},
+		{"max_tokens", &o.MaxTokens},
+		{"max_completion_tokens", &o.MaxCompletionTokens},
+		{"ignore_eos", &o.IgnoreEOS},
+		{"cache_salt", &o.CacheSalt},
+	} {
+		if value, ok := extra[f.name]; ok {
+			if err := json.Unmarshal(value, f.to); err != nil {
+				return o, refused("%s %s: %w", f.name, value, err)
+			}
+		}
+	}
+	if slices.Contains(o.Stop, "") {
+		return o, refused("stop %q: an empty text", o.Stop)
+	}
+	return o, nil
+}
+
+// stops is one text or several.
+type stops []string
+
+// UnmarshalJSON takes a text, a list of texts, or null. An empty text is none.
+func (s *stops) UnmarshalJSON(data []byte) error {
+	var one string
+	if json.Unmarshal(data, &one) == nil {
+		*s = nil
+		if one != "" {
+			*s = stops{one}
+		}
+		return nil
+	}
+	return json.Unmarshal(data, (*[]string)(s))
+}
+
+// prepare checks a request, but for the length of its answer.
+func (e *Engine) prepare(req engines.Request, tokens []int32) (prompt, error) {
+	if req.Model != "" && req.Model != e.config.Served {
+		return prompt{}, refused("model %q: only %q is served", req.Model, e.config.Served)
+	}
+	if len(tokens) == 0 {
+		return prompt{}, refused("prompt []: want at least one token")
+	}
+	for i, t := range tokens {
+		if t < 0 || int(t) >= e.file.Vocab {
+			return prompt{}, refused("prompt: token %d is %d, the vocabulary has %d", i, t, e.file.Vocab)
+		}
+	}
+	o, err := readOptions(req.Extra)
+	if err != nil {
+		return prompt{}, err
+	}
+	sample, err := sampler(cmp.Or(o.Temperature, req.Temperature), o.TopP, o.Seed)
+	if err != nil {
+		return prompt{}, err
+	}
+	p := prompt{options: o, request: runner.Request{Prompt: tokens, Salt: o.CacheSalt, Stop: e.file.Stop, Sample: sample}}
+	if o.IgnoreEOS {
+		p.request.Stop = nil
+	}
+	return p, nil
+}
+
+// limit is how many tokens the answer may have.
+func (e *Engine) limit(req engines.Request, o options, prompt int) (int, error) {
+	asked, field := req.MaxTokens, "max_tokens"
+	for _, more := range []struct {
+		name  string
+		value *int
+	}{{"max_tokens", o.MaxTokens}, {"max_completion_tokens", o.MaxCompletionTokens}} {
+		if more.value == nil {
+			continue
+		}
+		if field, asked = more.name, *more.value; asked == 0 {
+			return 0, refused("%s 0: want at least 1", field)
+		}
+	}
+	room := e.capacity - prompt
+	switch {
+	case asked < 0:
+		return 0, refused("%s %d: want at least 1", field, asked)
+	case room < 1:
+		return 0, refused("prompt of %d tokens: with an answer, %d have room", prompt, e.capacity)
+	case asked > room:
+		return 0, refused("%s %d with a prompt of %d tokens: together %d have room", field, asked, prompt, e.capacity)
+	case asked == 0:
+		return min(e.config.MaxTokens, room), nil
+	}
+	return asked, nil
+}
+
+func refused(format string, args ...any) error {
+	return fmt.Errorf("%w: %w", engines.ErrRefused, fmt.Errorf(format, args...))
+}
