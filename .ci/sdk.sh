@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # The official SDKs of OpenAI and Anthropic, in Go and Python, as they are, through the program as it is: real processes,
-# in front of "ragpilot bench upstream" and of a scripted fake (.ci/sdk/stage/doc.go). One line a scenario. RAGPILOT_BIN
-# names a program to try in place of the one built here.
+# in front of "ragpilot bench upstream", of "ragpilot engine serve" and of a scripted fake (.ci/sdk/stage/doc.go). One line a scenario.
+# RAGPILOT_BIN names a program to try in place of the one built here.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -107,7 +107,8 @@ else
 	RAGPILOT_BIN=$tmp/ragpilot
 	go build -o "$RAGPILOT_BIN" ./cmd/ragpilot
 fi
-export RAGPILOT_BIN
+go run ./internal/tinymodel "$tmp/tiny.gguf"
+export RAGPILOT_BIN RAGPILOT_TINY_MODEL=$tmp/tiny.gguf
 
 result=77
 for half in go_half python_half; do

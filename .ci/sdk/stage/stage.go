@@ -3,6 +3,7 @@ package stage
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"net"
 	"net/http/httptest"
 	"os"
@@ -27,6 +28,9 @@ const (
 
 	Bench     = "bench"     // the simulated engine itself
 	Simulated = "simulated" // in front of the simulated engine
+
+	Local       = "local"        // the local engine itself, with a model of random weights
+	LocalBehind = "local-behind" // in front of it, following its cache events
 
 	Anthropic    = "anthropic"     // --cloud-provider anthropic with CloudKey
 	AnthropicOwn = "anthropic-own" // the same without a key
@@ -73,7 +77,17 @@ func Up(bin string) (s *Stage, err error) {
 	if err := s.start(Bench, bin, "bench", "upstream", "--listen", "127.0.0.1:0"); err != nil {
 		return s, err
 	}
-	for name, args := range map[string][]string{
+	behind := map[string][]string{}
+	if model := os.Getenv("RAGPILOT_TINY_MODEL"); model != "" {
+		sockets := filepath.Join(s.dir, "kv")
+		err := s.start(Local, bin, "engine", "serve", "--model", model, "--served-name", "tiny", "--listen", "127.0.0.1:0",
+			"--kv-events", "ipc://"+sockets, "--kv-replay", "ipc://"+sockets+"-replay")
+		if err != nil {
+			return s, err
+		}
+		behind[LocalBehind] = []string{"--infer-api-url", s.urls[Local], "--kv-events", "auto"}
+	}
+	maps.Copy(behind, map[string][]string{
 		Sidecar:   {"--infer-api-url", fake.URL},
 		Keyed:     {"--infer-api-url", fake.URL, "--key-file", team},
 		Dead:      {"--infer-api-url", "http://" + nobody},
@@ -84,7 +98,8 @@ func Up(bin string) (s *Stage, err error) {
 
 		AnthropicOwn: {"--cloud-provider", "anthropic"},
 		OpenAIOwn:    {"--cloud-provider", "openai"},
-	} {
+	})
+	for name, args := range behind {
 		args = append([]string{"serve", "--listen", "127.0.0.1:0", "--admin-addr", "", "--drain", "3s"}, args...)
 		if err := s.start(name, bin, args...); err != nil {
 			return s, err
@@ -102,6 +117,9 @@ func (s *Stage) start(name, bin string, args ...string) error {
 	s.urls[name] = "http://" + p.addr
 	return nil
 }
+
+// Has tells whether a place is there: those of the local engine need a model.
+func (s *Stage) Has(place string) bool { return s.urls[place] != "" }
 
 // URL returns the address of a place, without /v1.
 func (s *Stage) URL(place string) string {

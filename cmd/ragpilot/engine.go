@@ -1,0 +1,179 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/ragpilot/ragpilot/engines/kvevents"
+	"github.com/ragpilot/ragpilot/engines/kvevents/publish"
+	"github.com/ragpilot/ragpilot/engines/local"
+	"github.com/ragpilot/ragpilot/engines/local/server"
+)
+
+func newEngine() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "engine",
+		Short: "Run the local engine by itself",
+		Args:  cobra.NoArgs,
+	}
+	cmd.AddCommand(newEngineServe())
+	return cmd
+}
+
+// engineServeFlags are the flags of engine serve.
+type engineServeFlags struct {
+	config local.Config
+	events publish.Config
+
+	model, listen string
+	drain         time.Duration
+}
+
+func newEngineServe() *cobra.Command {
+	f := &engineServeFlags{}
+	cmd := &cobra.Command{
+		Use:   "serve",
+		Short: "Serve the local engine over HTTP, as an inference server would",
+		Long: "Serve runs a small language model on this machine's processor and answers OpenAI's API for completions, with the\n" +
+			"tokenizer, the metrics and the cache events of a vLLM server: what talks to one can be tried without a GPU. It is\n" +
+			"not a fast engine. Without keys and without TLS: listen where you trust all. SIGTERM lets running answers end, a second one does not.",
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return f.run(cmd.Context(), cmd.OutOrStdout(), cmd.ErrOrStderr())
+		},
+	}
+	f.register(cmd.Flags())
+	return cmd
+}
+
+func (f *engineServeFlags) register(flags *pflag.FlagSet) {
+	c, e := &f.config, &f.events
+	flags.StringVar(&f.model, "model", defaultModel, "`FILE|NAME`: a GGUF file, a folder with safetensors, or a model's name, which is fetched if it is not there")
+	flags.StringVar(&f.listen, "listen", "127.0.0.1:8000", "serve on `HOST:PORT`; port 0 takes a free one")
+	flags.StringVar(&c.Served, "served-name", "", "`NAME` that requests ask for; empty: the model's name, or its file's")
+	flags.IntVar(&c.Threads, "threads", 0, "`N` threads that compute; 0: one for each processor")
+	flags.Int64Var(&c.CacheBytes, "cache-bytes", local.DefaultCacheBytes, "memory for the prefix cache in `BYTES`")
+	flags.IntVar(&c.MaxTokens, "max-tokens", local.DefaultMaxTokens, "length in `TOKENS` of a chat's answer whose request does not say")
+	flags.IntVar(&c.Running, "running", local.DefaultRunning, "`N` requests that are computed at a time; others wait")
+	flags.StringVar(&e.Endpoint, "kv-events", "", "publish cache events at `ENDPOINT`, to listen on: tcp://HOST:PORT or ipc://PATH; empty: off")
+	flags.StringVar(&e.Replay, "kv-replay", "", "`ENDPOINT` where past events can be asked for; empty: nowhere")
+	flags.StringVar(&e.Topic, "kv-topic", "", "`TOPIC` of the events; empty: kv@HOST:PORT@NAME")
+	flags.IntVar(&e.Buffer, "kv-buffer", publish.DefaultBuffer, "`N` batches of events that are kept for --kv-replay")
+	flags.DurationVar(&f.drain, "drain", 10*time.Second, "`TIME` that running answers get to end")
+}
+
+// name is what the model is called if nobody says.
+func (f *engineServeFlags) name() string {
+	return cmp.Or(f.config.Served, strings.TrimSuffix(filepath.Base(f.model), ".gguf"))
+}
+
+func (f *engineServeFlags) run(ctx context.Context, out, log io.Writer) (err error) {
+	if f.events.Replay != "" && f.events.Endpoint == "" {
+		return fmt.Errorf("--kv-replay %s: wants --kv-events", f.events.Replay)
+	}
+	logger := slog.New(slog.NewTextHandler(log, nil))
+	f.config.Served = f.name()
+	if f.config.Model, err = modelFile(ctx, f.model, log); err != nil {
+		return fmt.Errorf("--model: %w", err)
+	}
+	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", f.listen)
+	if err != nil {
+		return fmt.Errorf("--listen: %w", err)
+	}
+	defer listener.Close()
+	options := server.Config{Version: "ragpilot " + cmp.Or(version, "devel"), Logger: logger}
+	if f.events.Endpoint != "" {
+		publisher, err := f.publish(ctx, listener.Addr(), logger)
+		if err != nil {
+			return err
+		}
+		defer publisher.Close()
+		options.Events = publisher
+	}
+	engine, err := local.Open(f.config)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, engine.Close()) }()
+	f.announce(out, logger, engine, options.Events, listener.Addr())
+	if err := f.serve(ctx, listener, server.New(engine, options), logger); err != nil {
+		return err
+	}
+	s := engine.Stats()
+	fmt.Fprintf(out, "%d of %d prompt tokens from the cache, %d tokens generated, %d blocks evicted\n", s.HitTokens, s.QueriedTokens, s.GeneratedTokens, s.Evictions)
+	return nil
+}
+
+// publish opens the sockets for cache events and has the engine publish.
+func (f *engineServeFlags) publish(ctx context.Context, at net.Addr, logger *slog.Logger) (*publish.Publisher, error) {
+	f.events.Topic = cmp.Or(f.events.Topic, "kv@"+at.String()+"@"+f.config.Served)
+	publisher, err := publish.Listen(ctx, f.events)
+	if err != nil {
+		return nil, fmt.Errorf("--kv-events, --kv-replay: %w", err)
+	}
+	f.config.OnCache = func(events []kvevents.Event) {
+		if err := publisher.Publish(events); err != nil {
+			logger.Error("cache events were not published", "error", err)
+		}
+	}
+	return publisher, nil
+}
+
+// announce says what is served and where.
+func (f *engineServeFlags) announce(out io.Writer, logger *slog.Logger, engine *local.Engine, publisher *publish.Publisher, at net.Addr) {
+	for _, w := range engine.Warnings() {
+		logger.Warn("model", "model", f.config.Model, "warning", w)
+	}
+	if err := fast(); err != nil {
+		logger.Warn("this will be slow", "reason", err)
+	}
+	fmt.Fprintf(out, "%s: %d tokens of prompt and answer, %d cache blocks\n", engine.Name(), engine.Context(), engine.Stats().Blocks)
+	if publisher != nil {
+		c := publisher.Config()
+		fmt.Fprintf(out, "cache events at %s, replay at %s\n", c.Endpoint, cmp.Or(c.Replay, "no address"))
+	}
+	fmt.Fprintf(out, "listening on http://%s\n", at)
+}
+
+// serve answers until ctx ends, and then lets running answers end, for a time.
+func (f *engineServeFlags) serve(ctx context.Context, listener net.Listener, api *server.Server, logger *slog.Logger) error {
+	quiet := slog.NewLogLogger(logger.Handler(), slog.LevelDebug) // what net/http says is about single connections
+	web := &http.Server{Handler: api, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute, ErrorLog: quiet}
+	failed := make(chan error, 1)
+	go func() { failed <- web.Serve(listener) }()
+	select {
+	case err := <-failed:
+		return errors.Join(err, web.Close())
+	case <-ctx.Done():
+	}
+	signal.Reset(os.Interrupt, syscall.SIGTERM) // the next one ends the process
+	grace, cancel := context.WithTimeout(context.WithoutCancel(ctx), f.drain)
+	defer cancel()
+	closed := make(chan error, 1)
+	go func() { closed <- web.Shutdown(grace) }() // no connection is taken from now on
+	if err := api.Shutdown(grace); err != nil {
+		logger.Warn("answers were cut short", "after", f.drain)
+	}
+	if <-closed != nil {
+		_ = web.Close()
+	}
+	if err := <-failed; !errors.Is(err, http.ErrServerClosed) {
+		return err
+	}
+	return nil
+}

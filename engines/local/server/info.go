@@ -1,0 +1,104 @@
+package server
+
+import (
+	"maps"
+	"net/http"
+	"slices"
+)
+
+// model is an entry of /v1/models.
+type model struct {
+	ID      string  `json:"id"`
+	Object  string  `json:"object"`
+	Created int64   `json:"created"`
+	Owner   string  `json:"owned_by"`
+	Root    string  `json:"root"`
+	Parent  *string `json:"parent"` // always null
+	Window  int     `json:"max_model_len"`
+}
+
+func (s *Server) entry() model {
+	name := s.engine.Model()
+	return model{name, "model", s.created, "ragpilot", name, nil, s.engine.Context()}
+}
+
+func (s *Server) models(w http.ResponseWriter, _ *http.Request) {
+	writeJSON(w, http.StatusOK, encode(struct {
+		Object string  `json:"object"`
+		Data   []model `json:"data"`
+	}{"list", []model{s.entry()}}))
+}
+
+func (s *Server) oneModel(w http.ResponseWriter, r *http.Request) {
+	if name := r.PathValue("model"); name != s.engine.Model() {
+		refuse(w, noModel(name))
+		return
+	}
+	writeJSON(w, http.StatusOK, encode(s.entry()))
+}
+
+// health has no body, as vLLM's.
+func (s *Server) health(w http.ResponseWriter, _ *http.Request) {
+	if s.isDraining() {
+		refuse(w, closing())
+	}
+}
+
+func (s *Server) version(w http.ResponseWriter, _ *http.Request) {
+	writeJSON(w, http.StatusOK, encode(map[string]string{"version": s.config.Version}))
+}
+
+// reset empties the cache. As in vLLM that is refused while requests use it.
+func (s *Server) reset(w http.ResponseWriter, _ *http.Request) {
+	free := s.engine.Stats().UsedBlocks == 0
+	if free {
+		s.engine.Clear()
+	}
+	writeJSON(w, http.StatusOK, encode(map[string]bool{"success": free}))
+}
+
+// sources says where cache events are published, by data-parallel rank.
+func (s *Server) sources(w http.ResponseWriter, _ *http.Request) {
+	type source struct {
+		Publisher string  `json:"publisher"`
+		Endpoint  string  `json:"endpoint"`
+		Replay    *string `json:"replay_endpoint"`
+		Steps     int     `json:"buffer_steps"`
+		Topic     string  `json:"topic"`
+	}
+	ranks := map[string]source{}
+	if s.config.Events != nil {
+		c := s.config.Events.Config()
+		ranks["0"] = source{"zmq", c.Endpoint, nil, c.Buffer, c.Topic}
+		if c.Replay != "" {
+			ranks["0"] = source{"zmq", c.Endpoint, &c.Replay, c.Buffer, c.Topic}
+		}
+	}
+	writeJSON(w, http.StatusOK, encode(ranks))
+}
+
+// schema tells clients which endpoints there are, and which members a body may have.
+func (s *Server) schema(w http.ResponseWriter, _ *http.Request) {
+	type object = map[string]any
+	paths := object{}
+	for path, e := range s.endpoints() {
+		paths[path] = object{map[string]string{http.MethodGet: "get", http.MethodPost: "post"}[e.method]: object{}}
+	}
+	properties := func(more ...string) object {
+		all := object{}
+		for _, name := range slices.Concat(slices.Collect(maps.Keys(engineMembers)), more) {
+			all[name] = object{}
+		}
+		return object{"type": "object", "properties": all}
+	}
+	common := []string{"model", "stream", "stream_options", "request_id", "return_token_ids"}
+	writeJSON(w, http.StatusOK, encode(object{
+		"openapi": "3.1.0",
+		"info":    object{"title": "ragpilot's local engine", "version": s.config.Version},
+		"paths":   paths,
+		"components": object{"schemas": object{
+			"ChatCompletionRequest": properties(append(common, "messages")...),
+			"CompletionRequest":     properties(append(common, "prompt", "add_special_tokens")...),
+		}},
+	}))
+}

@@ -1,0 +1,128 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"github.com/ragpilot/ragpilot/engines"
+	"github.com/ragpilot/ragpilot/engines/local"
+)
+
+// blockTokens is how many tokens a block of the engine's cache has.
+const blockTokens = 16
+
+// metrics are the server's own registry, with vLLM's names.
+type metrics struct {
+	handler http.Handler
+	prompt  prometheus.Counter
+	ended   *prometheus.CounterVec
+	first   prometheus.Histogram
+	whole   prometheus.Histogram
+}
+
+func newMetrics(engine *local.Engine, started time.Time) *metrics {
+	registry := prometheus.NewRegistry()
+	labels := prometheus.Labels{"engine": "0", "model_name": engine.Model()}
+	counter := prometheus.CounterOpts{Name: "vllm:prompt_tokens_total", Help: "Tokens of prompts whose answers have begun.", ConstLabels: labels}
+	ended := prometheus.CounterOpts{Name: "vllm:request_success_total", Help: "Completions that have ended.", ConstLabels: labels}
+	m := &metrics{
+		handler: promhttp.HandlerFor(registry, promhttp.HandlerOpts{}),
+		prompt:  prometheus.NewCounter(counter),
+		ended:   prometheus.NewCounterVec(ended, []string{"finished_reason"}),
+		first: prometheus.NewHistogram(prometheus.HistogramOpts{
+			Name: "vllm:time_to_first_token_seconds", Help: "Time to the first token.", ConstLabels: labels,
+			Buckets: prometheus.ExponentialBuckets(0.001, 2, 18),
+		}),
+		whole: prometheus.NewHistogram(prometheus.HistogramOpts{
+			Name: "vllm:e2e_request_latency_seconds", Help: "Time to the last token.", ConstLabels: labels,
+			Buckets: prometheus.ExponentialBuckets(0.01, 2, 18),
+		}),
+	}
+	for _, reason := range []string{"stop", "length", "abort"} {
+		m.ended.WithLabelValues(reason)
+	}
+	start := prometheus.NewGauge(prometheus.GaugeOpts{Name: "process_start_time_seconds", Help: "When the engine was opened, in seconds since 1970."})
+	start.Set(float64(started.UnixNano()) / 1e9)
+	registry.MustRegister(m.prompt, m.ended, m.first, m.whole, start, newReading(engine, labels))
+	return m
+}
+
+// observe counts a completion that has ended.
+func (m *metrics) observe(r engines.Response, err error) {
+	if r.TTFT > 0 || err == nil {
+		m.prompt.Add(float64(r.Usage.PromptTokens))
+	}
+	if r.TTFT > 0 { // an answer may be empty
+		m.first.Observe(r.TTFT.Seconds())
+	}
+	switch {
+	case err == nil:
+		m.ended.WithLabelValues(r.Finish).Inc()
+		m.whole.Observe(r.Total.Seconds())
+	case errors.Is(err, context.Canceled), errors.Is(err, engines.ErrInterrupted):
+		m.ended.WithLabelValues("abort").Inc()
+	}
+}
+
+// reading collects what the engine counts itself.
+type reading struct {
+	engine *local.Engine
+	info   prometheus.Metric
+	values []value
+}
+
+// value is one number of the engine's.
+type value struct {
+	desc *prometheus.Desc
+	kind prometheus.ValueType
+	read func(local.Stats) float64
+}
+
+func newReading(engine *local.Engine, labels prometheus.Labels) *reading {
+	const gauge, counter = prometheus.GaugeValue, prometheus.CounterValue
+	r := &reading{engine: engine}
+	for _, v := range []struct {
+		name, help string
+		kind       prometheus.ValueType
+		read       func(local.Stats) float64
+	}{
+		{"num_requests_running", "Requests that are computed.", gauge, func(s local.Stats) float64 { return float64(s.Running) }},
+		{"num_requests_waiting", "Requests that wait.", gauge, func(s local.Stats) float64 { return float64(s.Waiting) }},
+		{"kv_cache_usage_perc", "Share of cache blocks that requests use now, 0 to 1.", gauge, func(s local.Stats) float64 { return float64(s.UsedBlocks) / float64(s.Blocks) }},
+		{"prefix_cache_queries_total", "Prompt tokens looked up in the prefix cache.", counter, func(s local.Stats) float64 { return float64(s.QueriedTokens) }},
+		{"prefix_cache_hits_total", "Prompt tokens found in the prefix cache.", counter, func(s local.Stats) float64 { return float64(s.HitTokens) }},
+		{"prompt_tokens_cached_total", "Prompt tokens taken from a cache.", counter, func(s local.Stats) float64 { return float64(s.HitTokens) }},
+		{"generation_tokens_total", "Tokens generated.", counter, func(s local.Stats) float64 { return float64(s.GeneratedTokens) }},
+		{"num_preemptions_total", "Times that a request gave its memory back and was computed again.", counter, func(s local.Stats) float64 { return float64(s.Preemptions) }},
+	} {
+		r.values = append(r.values, value{prometheus.NewDesc("vllm:"+v.name, v.help, nil, labels), v.kind, v.read})
+	}
+	info := prometheus.Labels{
+		"engine": "0", "block_size": strconv.Itoa(blockTokens), "num_gpu_blocks": strconv.Itoa(engine.Stats().Blocks), "enable_prefix_caching": "True",
+	}
+	r.info = prometheus.MustNewConstMetric(prometheus.NewDesc("vllm:cache_config_info", "The cache's settings.", nil, info), gauge, 1)
+	return r
+}
+
+// Describe implements [prometheus.Collector].
+func (r *reading) Describe(to chan<- *prometheus.Desc) {
+	for _, v := range r.values {
+		to <- v.desc
+	}
+	to <- r.info.Desc()
+}
+
+// Collect implements [prometheus.Collector].
+func (r *reading) Collect(to chan<- prometheus.Metric) {
+	stats := r.engine.Stats()
+	for _, v := range r.values {
+		to <- prometheus.MustNewConstMetric(v.desc, v.kind, v.read(stats))
+	}
+	to <- r.info
+}

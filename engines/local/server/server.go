@@ -1,0 +1,127 @@
+package server
+
+import (
+	"context"
+	"net/http"
+	"sync"
+
+	"github.com/ragpilot/ragpilot/engines/local"
+)
+
+// Server is an [http.Handler] over an engine. Its methods are safe for concurrent use. It keeps no goroutine of its own but those of
+// the requests that it answers.
+type Server struct {
+	engine  *local.Engine
+	config  Config
+	mux     *http.ServeMux
+	metrics *metrics
+	created int64 // seconds since 1970
+	base    context.Context
+	cut     context.CancelCauseFunc // ends all requests
+
+	mu       sync.Mutex
+	running  int           // completions
+	draining bool          // no more are taken
+	idle     chan struct{} // closed when draining and none is left
+}
+
+var _ http.Handler = (*Server)(nil)
+
+// New returns a server for an engine, which stays the caller's: close it after [Server.Shutdown].
+func New(engine *local.Engine, config Config) *Server {
+	s := &Server{engine: engine, config: config.withDefaults(), mux: http.NewServeMux(), idle: make(chan struct{})}
+	now := s.config.Now()
+	s.created = now.Unix()
+	s.base, s.cut = context.WithCancelCause(context.Background())
+	s.metrics = newMetrics(engine, now)
+	for path, e := range s.endpoints() {
+		s.mux.HandleFunc(path, func(w http.ResponseWriter, r *http.Request) {
+			if r.Method != e.method && (e.method != http.MethodGet || r.Method != http.MethodHead) {
+				w.Header().Set("Allow", e.method)
+				refuse(w, &refusal{http.StatusMethodNotAllowed, "", "method " + r.Method + ": want " + e.method})
+				return
+			}
+			e.serve(w, r)
+		})
+	}
+	s.mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
+		refuse(w, &refusal{http.StatusNotFound, "", "there is no " + shorten(r.URL.Path, 80) + " here"})
+	})
+	return s
+}
+
+type endpoint struct {
+	method string
+	serve  http.HandlerFunc
+}
+
+func (s *Server) endpoints() map[string]endpoint {
+	return map[string]endpoint{
+		"/v1/chat/completions":  {http.MethodPost, func(w http.ResponseWriter, r *http.Request) { s.complete(w, r, &chatKind) }},
+		"/v1/completions":       {http.MethodPost, func(w http.ResponseWriter, r *http.Request) { s.complete(w, r, &textKind) }},
+		"/v1/models":            {http.MethodGet, s.models},
+		"/v1/models/{model...}": {http.MethodGet, s.oneModel},
+		"/tokenize":             {http.MethodPost, s.tokenize},
+		"/detokenize":           {http.MethodPost, s.detokenize},
+		"/reset_prefix_cache":   {http.MethodPost, s.reset},
+		"/health":               {http.MethodGet, s.health},
+		"/version":              {http.MethodGet, s.version},
+		"/metrics":              {http.MethodGet, s.metrics.handler.ServeHTTP},
+		"/openapi.json":         {http.MethodGet, s.schema},
+		"/kv_event_sources":     {http.MethodGet, s.sources},
+	}
+}
+
+// ServeHTTP answers one request.
+func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) { s.mux.ServeHTTP(w, r) }
+
+// begin enters a completion, whose context ends with the request or when the server is to end. done must be called at its end.
+func (s *Server) begin(request context.Context) (ctx context.Context, done func(), err *refusal) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case s.draining:
+		return nil, nil, closing()
+	case s.running == s.config.MaxRequests:
+		return nil, nil, &refusal{http.StatusTooManyRequests, "", "too many requests at a time"}
+	}
+	s.running++
+	ctx, cancel := context.WithCancelCause(request)
+	stop := context.AfterFunc(s.base, func() { cancel(errShutdown) })
+	return ctx, func() {
+		stop()
+		cancel(nil)
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if s.running--; s.running == 0 && s.draining {
+			close(s.idle)
+		}
+	}, nil
+}
+
+// Shutdown takes no more completions, and returns when none is left. Those that run when ctx ends are cut short: they are told so, and
+// ctx's error is returned. Call it once, beside that of the [http.Server], which closes listeners.
+func (s *Server) Shutdown(ctx context.Context) error {
+	s.mu.Lock()
+	if !s.draining {
+		s.draining = true
+		if s.running == 0 {
+			close(s.idle)
+		}
+	}
+	s.mu.Unlock()
+	select {
+	case <-s.idle:
+		return nil
+	case <-ctx.Done():
+	}
+	s.cut(errShutdown)
+	<-s.idle
+	return ctx.Err()
+}
+
+func (s *Server) isDraining() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.draining
+}
