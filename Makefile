@@ -1,16 +1,21 @@
 .DEFAULT_GOAL := help
-.PHONY: help demo build test race engine-test lint bench bench-compare results load cost golden fuzz stores stores-stop examples release check
+.PHONY: help demo model build test race engine-test lint bench bench-compare results load cost golden fuzz stores stores-stop examples release check
 GO ?= go
 REF ?= HEAD
+# Vector instructions for the local engine, where the toolchain has them: Go's experiment, on amd64.
+SIMD := $(shell test "$$($(GO) env GOARCH)" = amd64 && GOEXPERIMENT=simd $(GO) list simd/archsimd >/dev/null 2>&1 && echo GOEXPERIMENT=simd)
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-demo: ## show on the built-in simulator what reordering saves
-	@$(GO) run ./cmd/ragpilot demo
+demo: ## show what is saved, on a small model in the same process, or on the simulator where that cannot run
+	@$(SIMD) $(GO) run ./cmd/ragpilot demo
+
+model: ## fetch the small model of the demonstration (98 MB)
+	@$(GO) run ./cmd/ragpilot model pull smollm2
 
 build: ## build bin/ragpilot, without cgo
-	CGO_ENABLED=0 $(GO) build -trimpath -o bin/ ./cmd/ragpilot
+	$(SIMD) CGO_ENABLED=0 $(GO) build -trimpath -o bin/ ./cmd/ragpilot
 
 test: ## run all tests; needs no C compiler
 	CGO_ENABLED=0 $(GO) test ./...

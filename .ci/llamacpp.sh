@@ -70,7 +70,7 @@ race=(-race)
 export CGO_ENABLED=1
 if ! command -v "$(go env CC)" >/dev/null; then race=() CGO_ENABLED=0; fi
 go build -C .ci/tools -o "$tmp/testreport" ./testreport
-run() { go test -json "${race[@]}" -count=1 -timeout 8m -p 1 -run '^TestReal' ./engines/llamacpp ./internal/doctor | tee "$tmp/json" | "$tmp/testreport" -forbid-skip RAGPILOT_LLAMA; }
+run() { go test -json "${race[@]}" -count=1 -timeout 8m -p 1 -run '^TestReal' ./engines/llamacpp ./internal/doctor ./embed/openai | tee "$tmp/json" | "$tmp/testreport" -forbid-skip RAGPILOT_LLAMA; }
 code=0
 alone run || code=$?
 # "ok      PredictionIsExact (9.1 s)"

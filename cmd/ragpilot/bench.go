@@ -62,7 +62,7 @@ func newBench() *cobra.Command {
 	for _, name := range []string{"trace", "blocks"} {
 		_ = cmd.MarkFlagRequired(name)
 	}
-	cmd.AddCommand(newBenchRoute(), newBenchServe(), newBenchUpstream())
+	cmd.AddCommand(newBenchLocal(), newBenchRoute(), newBenchServe(), newBenchUpstream())
 	return cmd
 }
 

@@ -15,6 +15,7 @@ import (
 	"github.com/ragpilot/ragpilot/contextpilot"
 	"github.com/ragpilot/ragpilot/docs"
 	"github.com/ragpilot/ragpilot/engines"
+	"github.com/ragpilot/ragpilot/engines/local"
 	"github.com/ragpilot/ragpilot/engines/openai"
 	"github.com/ragpilot/ragpilot/internal/demo"
 	"github.com/ragpilot/ragpilot/retriever/bleve"
@@ -34,9 +35,10 @@ func newDemo() *cobra.Command {
 		Use:   "demo",
 		Short: "Run a chat over real documents without and with ragpilot, and show the saving",
 		Long: "Demo lets several users ask questions in turn, retrieves once for each question, and sends the same blocks twice:\n" +
-			"as retrieved and in full, and planned by ragpilot. Without flags the documents are ragpilot's own documentation\n" +
-			"and the engine is a simulator with a real prefix cache and a made-up clock. A table goes to standard output, a\n" +
-			"picture to a file.",
+			"as retrieved and in full, and planned by ragpilot. Without flags a small language model runs in this process, over\n" +
+			"a few short documents; it is fetched once. Where that is not possible, and with --engine sim, the documents are\n" +
+			"ragpilot's own documentation and the engine is a simulator with a real prefix cache and a made-up clock. A table\n" +
+			"goes to standard output, a picture to a file.",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return f.run(cmd) },
 	}
@@ -47,6 +49,11 @@ func newDemo() *cobra.Command {
 	flags.IntVar(&f.k, "k", 8, "retrieve `N` blocks for each question")
 	flags.StringVar(&f.capacity, "capacity", "unlimited", "the simulator's cache in `TOKENS`")
 	f.register(flags, 64)
+	engine := flags.Lookup("engine")
+	engine.Usage = "`auto|local|sim|URL`: a model in this process, the simulator, or the base URL of an OpenAI-compatible engine; auto is local " +
+		"for the built-in questions if that is possible, else sim"
+	engine.DefValue, f.engine = "auto", "auto"
+	flags.Lookup("model").Usage = "`MODEL` to ask a real engine for; with local a GGUF file, a folder, or the name of a model that can be pulled"
 	flags.StringVar(&f.out, "out", "ragpilot-demo.html", "picture `FILE`; empty: none")
 	return cmd
 }
@@ -70,15 +77,11 @@ func (f *demoFlags) run(cmd *cobra.Command) error {
 		return err
 	}
 	defer closeEngine()
-	index, err := f.index(cmd.Context())
+	closeIndex, err := f.documents(cmd, &config)
 	if err != nil {
 		return err
 	}
-	defer index.Close()
-	config.Search = index.Search
-	if config.Script, err = f.questions(cmd.Context()); err != nil {
-		return err
-	}
+	defer closeIndex()
 	result, err := demo.Run(cmd.Context(), config)
 	if err != nil {
 		return err
@@ -98,8 +101,16 @@ func (f *demoFlags) run(cmd *cobra.Command) error {
 	return nil
 }
 
-// choose sets up the engine: the simulator, or the one at --engine.
+// choose sets up the engine: a model in this process, the simulator, or the one at --engine.
 func (f *demoFlags) choose(cmd *cobra.Command, c *demo.Config) (closeEngine func(), err error) {
+	if f.engine == "auto" || f.engine == "local" {
+		closeEngine, err := f.chooseLocal(cmd, c)
+		if err == nil || f.engine == "local" || cmd.Context().Err() != nil {
+			return closeEngine, err
+		}
+		fmt.Fprintf(cmd.ErrOrStderr(), "simulator in place of a model: %v\n", err)
+		f.engine = "sim"
+	}
 	if f.simulated() {
 		capacity, err := tokenCount("--capacity", f.capacity)
 		if err != nil {
@@ -126,6 +137,75 @@ func (f *demoFlags) choose(cmd *cobra.Command, c *demo.Config) (closeEngine func
 	c.Tag = "demo" + strconv.FormatInt(time.Now().UnixNano(), 36)
 	c.Progress = func(side, request string) { fmt.Fprintf(cmd.ErrOrStderr(), "%s ragpilot: %s\n", side, request) }
 	return func() { _ = engine.Close() }, nil // its error is always nil
+}
+
+// chooseLocal sets up a model in this process.
+func (f *demoFlags) chooseLocal(cmd *cobra.Command, c *demo.Config) (closeEngine func(), err error) {
+	switch {
+	case f.capacity != "unlimited":
+		return nil, errors.New("--capacity is the simulator's")
+	case f.engine == "local":
+	case f.docs != "" || f.script != "":
+		return nil, errors.New("documents and questions of one's own can be long: --engine local takes them all the same")
+	default:
+		if err := fast(); err != nil {
+			return nil, err
+		}
+	}
+	path, err := modelFile(cmd.Context(), f.model, cmd.ErrOrStderr())
+	if err != nil {
+		return nil, fmt.Errorf("--model %q: %w", f.model, err)
+	}
+	// Each side has an engine with an empty cache.
+	var engine *local.Engine
+	closeEngine = func() {
+		if engine != nil {
+			_ = engine.Close()
+		}
+	}
+	c.NewEngine = func() (engines.Engine, error) {
+		closeEngine()
+		var err error
+		engine, err = openLocal(cmd.Context(), path)
+		return engine, err
+	}
+	if _, err := c.NewEngine(); err != nil { // better now
+		return nil, err
+	}
+	temperature := 0.0
+	c.Tokenizer, c.Temperature, c.MaxTokens = latest{&engine}, &temperature, f.maxTokens
+	c.Progress = func(side, request string) { fmt.Fprintf(cmd.ErrOrStderr(), "%s ragpilot: %s\n", side, request) }
+	return closeEngine, nil
+}
+
+// latest counts tokens with the engine that was opened last: those of closed engines are gone.
+type latest struct{ engine **local.Engine }
+
+func (l latest) Count(text string) int { return (*l.engine).Count(text) }
+
+// documents sets up the retrieval and the questions.
+func (f *demoFlags) documents(cmd *cobra.Command, c *demo.Config) (closeIndex func(), err error) {
+	var index *bleve.Index
+	if f.docs == "" && f.script == "" && (f.engine == "auto" || f.engine == "local") {
+		var documents fs.FS
+		if documents, c.Script, err = demo.Library(); err != nil {
+			return nil, err
+		}
+		if !cmd.Flags().Changed("k") {
+			c.K = demo.LibraryBlocks
+		}
+		index, err = bleve.New(documents, bleve.Options{})
+	} else if index, err = f.index(cmd.Context()); err == nil {
+		c.Script, err = f.questions(cmd.Context())
+	}
+	if err != nil {
+		if index != nil {
+			err = errors.Join(err, index.Close())
+		}
+		return nil, err
+	}
+	c.Search = index.Search
+	return func() { _ = index.Close() }, nil // its error is of no interest after a search
 }
 
 func (f *demoFlags) index(ctx context.Context) (*bleve.Index, error) {

@@ -13,7 +13,7 @@ import (
 
 func TestDemo(t *testing.T) {
 	picture := filepath.Join(t.TempDir(), "demo.html")
-	out, err := run(t, "demo", "--out", picture)
+	out, err := run(t, "demo", "--engine", "sim", "--out", picture)
 	if err != nil {
 		t.Fatal(err)
 	}

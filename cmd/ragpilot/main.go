@@ -35,6 +35,6 @@ func newRoot() *cobra.Command {
 			return flagsFromEnv(cmd.Flags(), os.LookupEnv)
 		},
 	}
-	root.AddCommand(newBench(), newBounds(), newDemo(), newDoctor(), newHealth(), newPlan(), newReplay(), newServe(), newTrace(), newVersion())
+	root.AddCommand(newBench(), newBounds(), newChat(), newDemo(), newDoctor(), newEngine(), newEval(), newHealth(), newModel(), newPlan(), newReplay(), newServe(), newTrace(), newVersion())
 	return root
 }

@@ -79,7 +79,7 @@ func (a *arm) ask(ctx context.Context, q retrieved) (Sent, error) {
 	}
 	s := a.sent(&plan, prompt, a.talks[q.User], q)
 	s.Prompt, s.Cached, s.CachedKnown = answer.Usage.PromptTokens, answer.Usage.CachedTokens, answer.Usage.CachedKnown
-	s.TTFT = answer.TTFT
+	s.TTFT, s.Answer = answer.TTFT, answer.Text
 	a.talks[q.User] = append(talk, engines.Message{Role: engines.Assistant, Content: answer.Text})
 	return s, nil
 }

@@ -42,6 +42,7 @@ type Sent struct {
 	Prompt, Cached      int    // tokens, as the engine counts them
 	CachedKnown         bool
 	TTFT                time.Duration
+	Answer              string
 }
 
 // Computed returns the prompt tokens that did not come from the cache.

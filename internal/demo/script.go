@@ -3,11 +3,12 @@ package demo
 import (
 	"bufio"
 	"bytes"
-	_ "embed"
+	"embed"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"strings"
 	"unicode"
 )
@@ -32,6 +33,28 @@ var defaultScript []byte
 func DefaultScript() (Script, error) {
 	return ReadScript(bytes.NewReader(defaultScript), "script.jsonl")
 }
+
+//go:embed library library.jsonl
+var library embed.FS
+
+// Library returns a few short documents, and questions about them, that a small model in this process can take: prompts of up to
+// 700 tokens, with the history.
+func Library() (fs.FS, Script, error) {
+	documents, err := fs.Sub(library, "library")
+	if err != nil {
+		return nil, nil, err
+	}
+	file, err := library.Open("library.jsonl")
+	if err != nil {
+		return nil, nil, err
+	}
+	defer file.Close()
+	script, err := ReadScript(file, "library.jsonl")
+	return documents, script, err
+}
+
+// LibraryBlocks is how many blocks are retrieved for each question about the Library.
+const LibraryBlocks = 4
 
 // Bounds of a script file. A line is one question; a larger one is something else.
 const (

@@ -27,6 +27,10 @@ func WriteTable(w io.Writer, r *Result) error {
 	}
 	align(&b, rows, 4)
 	b.WriteByte('\n')
+	if !r.Simulated() {
+		r.writeAnswers(&b)
+		b.WriteByte('\n')
+	}
 	r.writeTotals(&b)
 	b.WriteByte('\n')
 	r.writeLegend(&b)
@@ -106,6 +110,15 @@ func (r *Result) writeTotals(b *strings.Builder) {
 	fmt.Fprintf(b, "Mean overlap of consecutive requests: %.1f %%.\n", 100*r.Overlap())
 	fmt.Fprintf(b, "Same set of blocks on both sides in %d of %d requests: documents + references + left-outs (%d) = retrieved set.\n",
 		len(r.Questions), len(r.Questions), Sum(r.With).LeftOut)
+}
+
+// writeAnswers prints what the model said on both sides, each on one line.
+func (r *Result) writeAnswers(b *strings.Builder) {
+	line := func(s string) string { return printable(strings.Join(strings.Fields(s), " "), "") }
+	for i, q := range r.Questions {
+		fmt.Fprintf(b, "%s: %s\n", printable(q.ID(), ""), line(q.Question))
+		fmt.Fprintf(b, "  without: %s\n  with:    %s\n", line(r.Without[i].Answer), line(r.With[i].Answer))
+	}
 }
 
 func (r *Result) writeLegend(b *strings.Builder) {

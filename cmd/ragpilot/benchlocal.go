@@ -1,0 +1,115 @@
+package main
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"slices"
+	"strconv"
+
+	"github.com/spf13/cobra"
+
+	"github.com/ragpilot/ragpilot/engines"
+	"github.com/ragpilot/ragpilot/engines/local"
+)
+
+// benchLocalFlags are what the command line says.
+type benchLocalFlags struct {
+	model                         string
+	threads, prompt, answer, runs int
+}
+
+func newBenchLocal() *cobra.Command {
+	var f benchLocalFlags
+	cmd := &cobra.Command{
+		Use:   "local",
+		Short: "Measure the engine in this process: tokens a second, and memory",
+		Long: "Local computes a prompt of a given length from an empty cache and generates an answer, several times, and prints\n" +
+			"the best time of each in tokens a second, with the resident memory. The prompt is one that no cache helps with.",
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return f.run(cmd) },
+	}
+	flags := cmd.Flags()
+	flags.StringVar(&f.model, "model", defaultModel, "GGUF `FILE`, folder, or the name of a model that can be pulled")
+	flags.IntVar(&f.threads, "threads", 1, "compute on `N` threads")
+	flags.IntVar(&f.prompt, "prompt", 512, "length of the prompt in `TOKENS`")
+	flags.IntVar(&f.answer, "answer", 64, "length of the answer in `TOKENS`")
+	flags.IntVar(&f.runs, "runs", 3, "measure `N` times")
+	return cmd
+}
+
+func (f *benchLocalFlags) run(cmd *cobra.Command) (err error) {
+	for name, v := range map[string]int{"threads": f.threads, "prompt": f.prompt, "answer": f.answer - 1, "runs": f.runs} {
+		if v < 1 {
+			return fmt.Errorf("--%s: want more", name)
+		}
+	}
+	path, err := modelFile(cmd.Context(), f.model, cmd.ErrOrStderr())
+	if err != nil {
+		return fmt.Errorf("--model %q: %w", f.model, err)
+	}
+	// A prompt is computed in one step, as elsewhere with a batch of its length.
+	engine, err := local.Open(local.Config{Model: path, Threads: f.threads, Step: f.prompt})
+	if err != nil {
+		return err
+	}
+	defer func() { err = cmp.Or(err, engine.Close()) }()
+	var prefill, decode []float64
+	for range f.runs {
+		engine.Clear()
+		r, err := f.once(cmd.Context(), engine)
+		if err != nil {
+			return err
+		}
+		prefill = append(prefill, float64(f.prompt)/r.TTFT.Seconds())
+		decode = append(decode, float64(f.answer-1)/(r.Total-r.TTFT).Seconds())
+	}
+	info, err := os.Stat(path)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(cmd.OutOrStdout(), "%s\nprefill of %d tokens: %.1f tokens/s\ndecode of %d tokens: %.1f tokens/s\n",
+		engine.Name(), f.prompt, slices.Max(prefill), f.answer, slices.Max(decode))
+	if info.Mode().IsRegular() {
+		fmt.Fprintf(cmd.OutOrStdout(), "file: %.1f MB\n", megabytes(info.Size()))
+	}
+	blocks := engine.Stats().CachedBlocks
+	if resident, ok := residentBytes(); ok {
+		fmt.Fprintf(cmd.OutOrStdout(), "resident: %.1f MB, with %d blocks of keys and values\n", megabytes(resident), blocks)
+	}
+	return nil
+}
+
+// once answers one prompt from an empty cache.
+func (f *benchLocalFlags) once(ctx context.Context, engine *local.Engine) (engines.Response, error) {
+	words := engine.Tokenize("The harbour master counts the ships that came in over night, one by one. ")
+	prompt := make([]int32, f.prompt)
+	for i := range prompt {
+		prompt[i] = words[i%len(words)]
+	}
+	r, err := engine.GenerateTokens(ctx, engines.Request{
+		MaxTokens: f.answer, Extra: map[string]json.RawMessage{"ignore_eos": json.RawMessage("true")},
+	}, prompt, nil)
+	if err == nil && r.Usage.CachedTokens != 0 {
+		err = fmt.Errorf("%d prompt tokens came from the cache", r.Usage.CachedTokens)
+	}
+	return r, err
+}
+
+// residentBytes is this process's resident memory, where the system tells it.
+func residentBytes() (int64, bool) {
+	status, err := os.ReadFile("/proc/self/status")
+	if err != nil {
+		return 0, false
+	}
+	for line := range bytes.Lines(status) {
+		if fields := bytes.Fields(line); len(fields) == 3 && string(fields[0]) == "VmRSS:" {
+			kilobytes, err := strconv.ParseInt(string(fields[1]), 10, 64)
+			return kilobytes << 10, err == nil
+		}
+	}
+	return 0, false
+}

@@ -1,0 +1,218 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/ragpilot/ragpilot/contextpilot"
+	"github.com/ragpilot/ragpilot/engines"
+	"github.com/ragpilot/ragpilot/engines/local"
+	"github.com/ragpilot/ragpilot/engines/openai"
+	"github.com/ragpilot/ragpilot/internal/demo"
+	"github.com/ragpilot/ragpilot/retriever/bleve"
+)
+
+// chatFlags are what the command line says.
+type chatFlags struct {
+	docs string
+	k    int
+	engineFlags
+}
+
+func newChat() *cobra.Command {
+	var f chatFlags
+	cmd := &cobra.Command{
+		Use:   "chat",
+		Short: "Chat about a folder of documents, with a model in this process or any engine",
+		Long: "Chat reads questions from the terminal, retrieves the best blocks of the documents for each, and streams the\n" +
+			"answer of a small model in this process, which is fetched once, or of the engine at --engine. Under each answer\n" +
+			"stand the blocks, with those that an earlier turn has shown in parentheses, and what was taken from the cache.\n" +
+			"An empty line is skipped; /new begins a new conversation; /quit, or the end of the input, ends. An interrupt\n" +
+			"ends the program.",
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return f.run(cmd) },
+	}
+	flags := cmd.Flags()
+	flags.StringVar(&f.docs, "docs", "", "folder of documents: text, Markdown, HTML, PDF; empty: a few short ones that are built in: `DIR`")
+	flags.IntVar(&f.k, "k", demo.LibraryBlocks, "retrieve `N` blocks for each question")
+	f.register(flags, 128)
+	engine := flags.Lookup("engine")
+	engine.Usage = "`local|URL`: a model in this process, or the base URL of an OpenAI-compatible engine"
+	engine.DefValue, f.engine = "local", "local"
+	flags.Lookup("model").Usage = "`MODEL` to ask a real engine for; with local a GGUF file, a folder, or the name of a model that can be pulled"
+	return cmd
+}
+
+// answerer is an engine that can count tokens.
+type answerer struct {
+	engines.Engine
+	contextpilot.Tokenizer
+	close func() error
+}
+
+func (f *chatFlags) run(cmd *cobra.Command) (err error) {
+	if f.k < 1 {
+		return fmt.Errorf("--k %d: want at least 1", f.k)
+	}
+	index, err := f.index(cmd.Context(), cmd.ErrOrStderr())
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, index.Close()) }()
+	engine, err := f.answerer(cmd)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, engine.close()) }()
+	pilot, err := contextpilot.New(contextpilot.Config{Tokenizer: engine.Tokenizer})
+	if err != nil {
+		return err
+	}
+	defer engine.Subscribe(pilot.Sink(contextpilot.Scope{}))()
+	c := &conversation{flags: f, pilot: pilot, engine: engine.Engine, index: index, out: cmd.OutOrStdout()}
+	c.begin()
+	fmt.Fprintf(c.out, "engine: %s\n", engine.Name())
+	return c.read(cmd.Context(), cmd.InOrStdin())
+}
+
+func (f *chatFlags) index(ctx context.Context, progress io.Writer) (*bleve.Index, error) {
+	if f.docs == "" {
+		documents, _, err := demo.Library()
+		if err != nil {
+			return nil, err
+		}
+		return bleve.New(documents, bleve.Options{})
+	}
+	index, err := bleve.Open(ctx, bleve.Options{Dir: f.docs, Include: bleve.Formats(), Progress: bleve.Bar(progress)})
+	if err != nil {
+		return nil, fmt.Errorf("--docs: %w", err)
+	}
+	return index, nil
+}
+
+func (f *chatFlags) answerer(cmd *cobra.Command) (answerer, error) {
+	if f.engine != "local" {
+		engine, err := f.open()
+		if err != nil {
+			return answerer{}, err
+		}
+		tokenizer, err := engine.Tokenizer(openai.TokenizerConfig{})
+		if err != nil {
+			return answerer{}, errors.Join(err, engine.Close())
+		}
+		return answerer{engine, tokenizer, engine.Close}, nil
+	}
+	if f.maxTokens < 1 {
+		return answerer{}, fmt.Errorf("--max-tokens %d: want at least 1", f.maxTokens)
+	}
+	if err := fast(); err != nil {
+		fmt.Fprintf(cmd.ErrOrStderr(), "answers take long: %v\n", err)
+	}
+	path, err := modelFile(cmd.Context(), f.model, cmd.ErrOrStderr())
+	if err != nil {
+		return answerer{}, fmt.Errorf("--model %q: %w", f.model, err)
+	}
+	engine, err := local.Open(local.Config{Model: path, Served: strings.TrimSuffix(filepath.Base(path), ".gguf")})
+	if err != nil {
+		return answerer{}, err
+	}
+	return answerer{engine, engine, engine.Close}, nil
+}
+
+// conversation is what was said so far.
+type conversation struct {
+	flags    *chatFlags
+	pilot    *contextpilot.Pilot
+	engine   engines.Engine
+	index    *bleve.Index
+	out      io.Writer
+	number   int
+	messages []engines.Message
+	prior    []string
+}
+
+// begin forgets what was said.
+func (c *conversation) begin() {
+	c.number++
+	c.messages = []engines.Message{{Role: engines.System, Content: demo.System}}
+	c.prior = nil
+}
+
+// maxQuestion bounds a line of input, in bytes.
+const maxQuestion = 1 << 20
+
+// read answers lines until there are none. A question that the engine does not answer is told, and the chat goes on.
+func (c *conversation) read(ctx context.Context, in io.Reader) error {
+	lines := bufio.NewScanner(in)
+	lines.Buffer(nil, maxQuestion)
+	for fmt.Fprint(c.out, "> "); lines.Scan(); fmt.Fprint(c.out, "> ") {
+		switch question := strings.TrimSpace(lines.Text()); question {
+		case "":
+		case "/quit":
+			return nil
+		case "/new":
+			c.begin()
+		default:
+			if err := c.ask(ctx, question); err != nil {
+				if ctx.Err() != nil {
+					return ctx.Err()
+				}
+				fmt.Fprintf(c.out, "\nno answer: %v\n", err)
+			}
+		}
+	}
+	fmt.Fprintln(c.out)
+	return lines.Err()
+}
+
+// ask answers one question. If that fails, the turn is taken back.
+func (c *conversation) ask(ctx context.Context, question string) error {
+	blocks, err := c.index.Search(ctx, question, c.flags.k)
+	if err != nil {
+		return err
+	}
+	plan := c.pilot.Plan(contextpilot.Request{
+		Session: fmt.Sprintf("chat-%d", c.number), Query: question, Blocks: blocks, Prior: c.prior,
+	})
+	prompt := plan.Prompt(question)
+	messages := append(slices.Clip(c.messages), engines.Message{Role: engines.User, Content: prompt})
+	response, err := c.engine.Generate(ctx, engines.Request{ID: plan.RequestID, Messages: messages, MaxTokens: c.flags.maxTokens}, func(piece string) error {
+		_, err := io.WriteString(c.out, piece)
+		return err
+	})
+	if err != nil {
+		c.pilot.Observe(contextpilot.Event{Kind: contextpilot.Gone, Request: plan.RequestID})
+		return err
+	}
+	c.messages = append(messages, engines.Message{Role: engines.Assistant, Content: response.Text})
+	c.prior = append(c.prior, prompt, response.Text)
+	c.report(&plan, response)
+	return nil
+}
+
+// report prints what was sent, and what the engine took from its cache.
+func (c *conversation) report(plan *contextpilot.Plan, r engines.Response) {
+	labels := make([]string, 0, len(plan.Items))
+	for _, item := range plan.Items {
+		if item.Ref != nil {
+			labels = append(labels, "("+item.Label+")")
+		} else {
+			labels = append(labels, item.Label)
+		}
+	}
+	cached := "an unknown part of them"
+	if r.Usage.CachedKnown {
+		cached = fmt.Sprint(r.Usage.CachedTokens)
+	}
+	fmt.Fprintf(c.out, "\n  [%s; %d prompt tokens, %s from the cache; first token after %v]\n",
+		strings.Join(labels, " "), r.Usage.PromptTokens, cached, r.TTFT.Round(time.Millisecond))
+}

@@ -1,0 +1,82 @@
+package main
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+)
+
+// chatWith runs a chat with lines as input.
+func chatWith(t *testing.T, input string, args ...string) (string, error) {
+	t.Helper()
+	var out bytes.Buffer
+	root := newRoot()
+	root.SetArgs(append([]string{"chat"}, args...))
+	root.SetIn(strings.NewReader(input))
+	root.SetOut(&out)
+	root.SetErr(&out)
+	err := root.ExecuteContext(t.Context())
+	return out.String(), err
+}
+
+// Answers come with what was sent: what an earlier turn has shown is a reference, and in a new conversation it is not.
+func TestChat(t *testing.T) {
+	server := serve(t, 0)
+	out, err := chatWith(t, "How long may a film be kept on loan?\n\nHow long may a book be kept on loan?\n/new\nHow long may a film be kept on loan?\n/quit\nnot asked\n",
+		"--engine", server.URL, "--model", "m")
+	if err != nil {
+		t.Fatal(err)
+	}
+	turns := strings.Split(out, "An answer.")
+	if len(turns) != 4 {
+		t.Fatalf("%d answers, want 3:\n%s", len(turns)-1, out)
+	}
+	if strings.Contains(turns[1], "(loans.md#0)") || !strings.Contains(turns[2], "(loans.md#0)") || strings.Contains(turns[3], "(loans.md#0)") {
+		t.Errorf("references only in the second turn are expected:\n%s", out)
+	}
+	if !strings.Contains(out, "640 prompt tokens, an unknown part of them from the cache") {
+		t.Errorf("no figures:\n%s", out)
+	}
+}
+
+// A question that is not answered is told, and the next one is asked all the same.
+func TestChatGoesOn(t *testing.T) {
+	server := serve(t, 1)
+	out, err := chatWith(t, "How long may a film be kept?\nAnd a book?\n", "--engine", server.URL, "--model", "m")
+	if err != nil || strings.Count(out, "no answer: ") != 2 {
+		t.Errorf("error %v, output:\n%s", err, out)
+	}
+}
+
+func TestChatFlags(t *testing.T) {
+	for name, args := range map[string][]string{
+		"--k 0":          {"--k", "0"},
+		"--docs":         {"--docs", t.TempDir() + "/nowhere"},
+		"--model":        {"--model", t.TempDir() + "/no.gguf"},
+		"--max-tokens 0": {"--max-tokens", "0"},
+	} {
+		if _, err := chatWith(t, "", args...); err == nil || !strings.Contains(err.Error(), strings.Fields(name)[0]) {
+			t.Errorf("%s: error %v", name, err)
+		}
+	}
+}
+
+// Without a way to a model the demonstration says so and runs the simulator; if the model is asked for, that is an error.
+func TestDemoWithoutModel(t *testing.T) {
+	t.Setenv("PATH", t.TempDir())
+	t.Setenv("RAGPILOT_MODELS", t.TempDir())
+	if _, err := run(t, "demo", "--engine", "local", "--out", ""); err == nil || !strings.Contains(err.Error(), "--model") {
+		t.Errorf("error %v", err)
+	}
+	var out, progress bytes.Buffer
+	root := newRoot()
+	root.SetArgs([]string{"demo", "--out", ""})
+	root.SetOut(&out)
+	root.SetErr(&progress)
+	if err := root.ExecuteContext(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(progress.String(), "simulator in place of a model: ") || !strings.Contains(out.String(), "engine: simulator") {
+		t.Errorf("progress %q, output:\n%s", &progress, &out)
+	}
+}

@@ -1,0 +1,307 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/ragpilot/ragpilot/internal/eval"
+)
+
+// evalFlags are the flags of eval.
+type evalFlags struct {
+	engineFlags
+	rows         string
+	generate     int
+	gen          generatorFlags
+	arms         []string
+	profiles     []string
+	permute      int
+	margin       float64
+	nllMargin    float64
+	resamples    int
+	parallel     int
+	system       string
+	out          string
+	resume, json bool
+}
+
+// generatorFlags are those of eval and eval generate.
+type generatorFlags struct {
+	k         int
+	seed      uint64
+	gold      string
+	followUps float64
+}
+
+func (f *generatorFlags) register(flags *pflag.FlagSet) {
+	flags.IntVar(&f.k, "k", 5, "generated rows: `NUMBER` of blocks of each")
+	flags.Uint64Var(&f.seed, "seed", 1, "`NUMBER` that all random choices follow from")
+	flags.StringVar(&f.gold, "gold", string(eval.GoldRanked), "generated rows: rank of the block with the answer, `ranked|uniform`: rank r with weight 1/r, or all alike")
+	flags.Float64Var(&f.followUps, "follow-ups", 0.25, "generated rows: `SHARE` of conversations that have a second turn, which retrieves some of the same blocks")
+}
+
+func (f *generatorFlags) rows(n int) ([]eval.Row, error) {
+	rows, err := eval.Generate(eval.Options{Rows: n, K: f.k, Seed: f.seed, Gold: eval.GoldRanks(f.gold), FollowUps: &f.followUps})
+	if err != nil {
+		return nil, fmt.Errorf("--%w", err)
+	}
+	return rows, nil
+}
+
+func newEval() *cobra.Command {
+	var f evalFlags
+	cmd := &cobra.Command{
+		Use:   "eval --engine E (--rows F | --generate N)",
+		Short: "Measure whether a model answers as well from another order, references and notes",
+		Long: "Eval asks a model the same questions from the same blocks in several layouts (arms) and compares each with plain\n" +
+			"retrieval order, row by row: exact match, F1 and, where the engine tells, the likelihood of the answer. A verdict\n" +
+			"says whether the interval of the difference excludes a loss of the margin.\n\n" +
+			"Arms: " + eval.ArmNames + ".",
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return f.run(cmd) },
+	}
+	flags := cmd.Flags()
+	f.register(flags, 32)
+	flags.Lookup("engine").Usage = "`URL` of an OpenAI-compatible engine"
+	flags.Lookup("max-tokens").Usage = "length of answers in `TOKENS`"
+	flags.StringVar(&f.rows, "rows", "", "`FILE` of rows (JSON lines)")
+	flags.IntVar(&f.generate, "generate", 0, "generate `N` rows in place of a file")
+	f.gen.register(flags)
+	flags.StringSliceVar(&f.arms, "arms", eval.DefaultArms, "`ARMS` to compare; plain is always one of them")
+	flags.StringSliceVar(&f.profiles, "profile", nil, "profile `FILES`, each of them an arm more")
+	flags.IntVar(&f.permute, "permute", 0, "`N` arms more that send the blocks of each row in random orders")
+	flags.Float64Var(&f.margin, "margin", 2, "`POINTS` of exact match that may be lost")
+	flags.Float64Var(&f.nllMargin, "nll-margin", 0.02, "`NATS` per token by which the likelihood of answers may fall")
+	flags.IntVar(&f.resamples, "resamples", 10_000, "`N` resamples behind each interval")
+	flags.IntVar(&f.parallel, "parallel", 1, "`N` rows that are with the engine at a time")
+	flags.StringVar(&f.system, "system", eval.DefaultSystem, "`TEXT` of the system message")
+	flags.StringVar(&f.out, "out", "", "`DIR` for outcomes.jsonl, report.txt, report.json, quality.svg and, if an arm is not inferior, profile.json")
+	flags.BoolVar(&f.resume, "resume", false, "go on with the outcomes in --out")
+	flags.BoolVar(&f.json, "json", false, "print the report as JSON")
+	cmd.AddCommand(newEvalGenerate())
+	return cmd
+}
+
+func newEvalGenerate() *cobra.Command {
+	var f generatorFlags
+	var n int
+	var out string
+	cmd := &cobra.Command{
+		Use:   "generate --rows N",
+		Short: "Write made-up rows for eval",
+		Long: "Generate writes rows whose blocks state made-up facts, each row with one block that has the answer and others that say\n" +
+			"the same of other things. The same flags give the same bytes everywhere.",
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if n < 1 {
+				return fmt.Errorf("--rows %d: want at least 1", n)
+			}
+			rows, err := f.rows(n)
+			if err != nil {
+				return err
+			}
+			if out == "-" {
+				return eval.WriteRows(cmd.OutOrStdout(), rows)
+			}
+			return writeFile(out, func(w io.Writer) error { return eval.WriteRows(w, rows) })
+		},
+	}
+	flags := cmd.Flags()
+	flags.IntVar(&n, "rows", 2000, "`NUMBER` of rows")
+	flags.StringVar(&out, "out", "-", "`FILE` to write, - for standard output")
+	f.register(flags)
+	return cmd
+}
+
+func (f *evalFlags) run(cmd *cobra.Command) error {
+	if err := f.check(); err != nil {
+		return err
+	}
+	rows, err := f.readRows()
+	if err != nil {
+		return err
+	}
+	arms, err := f.readArms()
+	if err != nil {
+		return err
+	}
+	scorer, done, err := f.scorer(cmd.Context())
+	if err != nil {
+		return err
+	}
+	defer done()
+	run := &eval.Run{
+		Rows: rows, Arms: arms, Scorer: scorer, System: f.system, MaxTokens: f.maxTokens, Seed: f.gen.seed, Parallel: f.parallel,
+	}
+	head, err := run.Header()
+	if err != nil {
+		return err
+	}
+	outcomes, err := f.ask(cmd.Context(), cmd.ErrOrStderr(), run, head)
+	if err != nil {
+		return err
+	}
+	report, err := eval.Judge(head, outcomes, eval.Settings{Margin: f.margin / 100, NLLMargin: f.nllMargin, Resamples: f.resamples, Seed: f.gen.seed})
+	if err != nil {
+		return err
+	}
+	if err := f.write(report); err != nil {
+		return err
+	}
+	if f.json {
+		return json.NewEncoder(cmd.OutOrStdout()).Encode(report)
+	}
+	return report.Text(cmd.OutOrStdout())
+}
+
+func (f *evalFlags) check() error {
+	switch {
+	case f.rows == "" && f.generate == 0:
+		return errors.New("--rows, --generate: give one of them")
+	case f.rows != "" && f.generate != 0:
+		return fmt.Errorf("--rows %s: not together with --generate", f.rows)
+	case f.generate < 0:
+		return fmt.Errorf("--generate %d: must not be negative", f.generate)
+	case f.permute < 0 || f.permute > 1000:
+		return fmt.Errorf("--permute %d: want 0 to 1000", f.permute)
+	case !(f.margin > 0 && f.margin < 100):
+		return fmt.Errorf("--margin %v: want more than 0 and less than 100 points", f.margin)
+	case !(f.nllMargin > 0):
+		return fmt.Errorf("--nll-margin %v: want more than 0", f.nllMargin)
+	case f.resamples < 100:
+		return fmt.Errorf("--resamples %d: want at least 100", f.resamples)
+	case f.parallel < 1:
+		return fmt.Errorf("--parallel %d: want at least 1", f.parallel)
+	case f.resume && f.out == "":
+		return errors.New("--resume: from which --out?")
+	}
+	return nil
+}
+
+func (f *evalFlags) readRows() ([]eval.Row, error) {
+	if f.rows == "" {
+		return f.gen.rows(f.generate)
+	}
+	file, err := os.Open(f.rows)
+	if err != nil {
+		return nil, fmt.Errorf("--rows: %w", err)
+	}
+	defer file.Close()
+	rows, err := eval.ReadRows(file)
+	if err != nil {
+		return nil, fmt.Errorf("--rows %s: %w", f.rows, err)
+	}
+	return rows, nil
+}
+
+// readArms puts the plain arm in front.
+func (f *evalFlags) readArms() ([]eval.Arm, error) {
+	plain, err := eval.ParseArm(eval.Plain)
+	if err != nil {
+		return nil, err
+	}
+	arms := []eval.Arm{plain}
+	for _, name := range f.arms {
+		arm, err := eval.ParseArm(name)
+		if err != nil {
+			return nil, fmt.Errorf("--arms %w", err)
+		}
+		if name != eval.Plain {
+			arms = append(arms, arm)
+		}
+	}
+	for _, path := range f.profiles {
+		file, err := os.Open(path)
+		if err != nil {
+			return nil, fmt.Errorf("--profile: %w", err)
+		}
+		p, err := eval.ReadProfile(file)
+		if err = errors.Join(err, file.Close()); err != nil {
+			return nil, fmt.Errorf("--profile %s: %w", path, err)
+		}
+		if p.Name == "" {
+			p.Name = filepath.Base(path)
+		}
+		arms = append(arms, eval.Arm{Name: p.Name, Profile: p})
+	}
+	return append(arms, eval.Permutations(f.permute)...), nil
+}
+
+// ask runs what is not done yet.
+func (f *evalFlags) ask(ctx context.Context, progress io.Writer, run *eval.Run, head eval.Header) (_ []eval.Outcome, err error) {
+	var log *eval.Log
+	if f.out != "" {
+		if log, run.Done, err = f.openLog(head); err != nil {
+			return nil, fmt.Errorf("--out: %w", err)
+		}
+		defer func() { err = errors.Join(err, log.Close()) }()
+	}
+	meter := newEvalMeter(progress, len(run.Rows), run.Done)
+	run.Record = func(o *eval.Outcome) error {
+		meter.add(o)
+		if log == nil {
+			return nil
+		}
+		return log.Add(o)
+	}
+	return run.Do(ctx)
+}
+
+func (f *evalFlags) openLog(head eval.Header) (*eval.Log, []eval.Outcome, error) {
+	if err := os.MkdirAll(f.out, 0o755); err != nil {
+		return nil, nil, err
+	}
+	path := filepath.Join(f.out, "outcomes.jsonl")
+	if f.resume {
+		return eval.ResumeLog(path, head)
+	}
+	log, err := eval.CreateLog(path, head)
+	if errors.Is(err, os.ErrExist) {
+		return nil, nil, fmt.Errorf("%s is there already: --resume goes on with it", path)
+	}
+	return log, nil, err
+}
+
+// write writes the files of --out.
+func (f *evalFlags) write(r *eval.Report) error {
+	if f.out == "" {
+		return nil
+	}
+	files := map[string]func(io.Writer) error{
+		"report.txt":  r.Text,
+		"quality.svg": func(w io.Writer) error { _, err := w.Write(r.Plot()); return err },
+		"report.json": func(w io.Writer) error {
+			enc := json.NewEncoder(w)
+			enc.SetIndent("", "  ")
+			return enc.Encode(r)
+		},
+	}
+	profile := filepath.Join(f.out, "profile.json")
+	if p, ok := r.Choice(); ok {
+		files["profile.json"] = p.Write
+	} else if err := os.Remove(profile); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return fmt.Errorf("--out: %w", err)
+	}
+	for name, to := range files {
+		if err := writeFile(filepath.Join(f.out, name), to); err != nil {
+			return fmt.Errorf("--out: %w", err)
+		}
+	}
+	return nil
+}
+
+func writeFile(path string, to func(io.Writer) error) error {
+	file, err := os.Create(path)
+	if err != nil {
+		return err
+	}
+	return errors.Join(to(file), file.Close())
+}

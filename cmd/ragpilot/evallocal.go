@@ -1,0 +1,55 @@
+package main
+
+import (
+	"context"
+
+	"github.com/ragpilot/ragpilot/engines"
+	"github.com/ragpilot/ragpilot/engines/local"
+	"github.com/ragpilot/ragpilot/internal/eval"
+)
+
+// localScorer is a model in this process under test, with likelihoods.
+type localScorer struct {
+	eval.Scorer
+	engine *local.Engine
+}
+
+func newLocalScorer(engine *local.Engine) *localScorer {
+	return &localScorer{eval.FromEngine(engine, ""), engine}
+}
+
+var (
+	_ eval.LikelihoodScorer   = (*localScorer)(nil)
+	_ eval.DistributionScorer = (*localScorer)(nil)
+)
+
+// Score implements [eval.LikelihoodScorer].
+func (s *localScorer) Score(ctx context.Context, messages []engines.Message, forced eval.Forced) ([]float64, error) {
+	text, skip := s.answer(forced)
+	score, err := s.engine.Score(ctx, engines.Request{Messages: messages}, text, nil)
+	if err != nil {
+		return nil, err
+	}
+	return score.LogProbs[skip:], nil
+}
+
+// Distribution implements [eval.DistributionScorer].
+func (s *localScorer) Distribution(ctx context.Context, messages []engines.Message, forced eval.Forced) ([][]float32, error) {
+	text, skip := s.answer(forced)
+	var all [][]float32
+	_, err := s.engine.Score(ctx, engines.Request{Messages: messages}, text, func(i int, logits []float32) {
+		if i >= skip {
+			all = append(all, local.LogProbs(logits))
+		}
+	})
+	return all, err
+}
+
+// answer joins a forced answer and returns how many tokens its lead has. A space begins a token, so that the lead's tokens are the same
+// with the answer behind it.
+func (s *localScorer) answer(forced eval.Forced) (text string, skip int) {
+	if forced.Lead == "" {
+		return forced.Answer, 0
+	}
+	return forced.Lead + " " + forced.Answer, s.engine.Count(forced.Lead)
+}

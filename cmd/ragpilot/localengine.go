@@ -1,0 +1,54 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/ragpilot/ragpilot/engines"
+	"github.com/ragpilot/ragpilot/engines/local"
+	"github.com/ragpilot/ragpilot/engines/local/model"
+	"github.com/ragpilot/ragpilot/internal/compute"
+)
+
+// defaultModel is the model that is fetched if none is named.
+const defaultModel = "smollm2"
+
+// modelFile returns the path of a model: a file's or folder's own, or that of a model by name, which is fetched if it is not there.
+func modelFile(ctx context.Context, name string, progress io.Writer) (string, error) {
+	if name == "" {
+		name = defaultModel
+	}
+	if _, err := os.Stat(name); err == nil || strings.ContainsAny(name, `/\.`) {
+		return name, err
+	}
+	if path, ok := model.Find(name); ok {
+		return path, nil
+	}
+	return model.Pull(ctx, name, pullProgress(progress))
+}
+
+// openLocal opens a model in this process and lets it answer once, so that what it reads from its file is in memory.
+func openLocal(ctx context.Context, path string) (*local.Engine, error) {
+	engine, err := local.Open(local.Config{Model: path, Served: strings.TrimSuffix(filepath.Base(path), ".gguf")})
+	if err != nil {
+		return nil, err
+	}
+	hello := engines.Request{MaxTokens: 1, Messages: []engines.Message{{Role: engines.User, Content: strings.Repeat("Hello. ", 8)}}}
+	if _, err := engine.Generate(ctx, hello, nil); err != nil {
+		return nil, errors.Join(err, engine.Close())
+	}
+	engine.Clear()
+	return engine, nil
+}
+
+// fast tells whether a model in this process answers in reasonable time, and if not why.
+func fast() error {
+	if compute.Kernel() == "portable" {
+		return errors.New("without vector instructions a model is too slow: build with GOEXPERIMENT=simd on amd64, and use a processor with AVX2")
+	}
+	return nil
+}
