@@ -30,6 +30,8 @@ run "${race[@]}" -coverprofile "$tmp/cover" ./...
 CGO_ENABLED=0 run -run 'BestOn|OpenTraces|Quality|Judge|Allocations|Quick|Coverage|RoutingOfWorkloads|DeletedIsGone|Killed$|Reuse$|RealTextIsPutTogetherAgain' ./internal/replay ./internal/merge ./engines/sim ./internal/extract ./internal/repeat ./internal/gain ./internal/load ./examples/chain-of-agents ./memory/sqlite ./retriever/passage
 # Processes that are killed and flooded, with nothing beside them; the programs are built without the detector anyway.
 RAGPILOT_FAULTS=1 CGO_ENABLED=0 run ./internal/faulttest
+# A minute of streams that come, go and push each other out of a small cache.
+RAGPILOT_FAULTS=1 run "${race[@]}" -run TestStreams ./engines/local
 # Every index beside a slow one that is obviously right: the first difference ends the test.
 run -tags invariants ./internal/tree ./contextpilot
 go tool cover -func "$tmp/cover" | awk '/^total:/ { print "coverage: " $NF " of statements" }'

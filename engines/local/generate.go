@@ -35,6 +35,18 @@ func (e *Engine) GenerateTokens(
 	return e.generate(ctx, start, req, prompt, onText)
 }
 
+// Check returns the error that GenerateTokens would refuse a request with, nil if it would not. Nothing is computed.
+func (e *Engine) Check(req engines.Request, prompt []int32) error {
+	p, err := e.prepare(req, prompt)
+	if err == nil {
+		_, err = e.limit(req, p.options, len(prompt))
+	}
+	if err != nil {
+		return e.failed(e.name(req.ID), err)
+	}
+	return nil
+}
+
 func (e *Engine) generate(
 	ctx context.Context, start time.Time, req engines.Request, tokens []int32, onText func(piece string) error,
 ) (engines.Response, error) {

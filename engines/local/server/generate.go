@@ -78,12 +78,18 @@ func (s *Server) stream(ctx context.Context, out *stream, q *question) {
 	out.end()
 }
 
-// generate runs all prompts of a request together. The first that fails ends the others.
+// generate runs all prompts of a request together, if none is refused. The first that fails ends the others.
 func (s *Server) generate(ctx context.Context, q *question, onText func(i int, text string) error) ([]engines.Response, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	responses := make([]engines.Response, len(q.prompts))
 	failures := make([]error, len(q.prompts))
+	for i, tokens := range q.prompts {
+		if err := s.engine.Check(s.prompt(q, i), tokens); err != nil {
+			s.metrics.observe(responses[i], err)
+			return nil, err
+		}
+	}
 	var group sync.WaitGroup
 	for i, tokens := range q.prompts {
 		group.Go(func() {
