@@ -27,7 +27,7 @@ run() { go test -json -timeout 10m "$@" 2>"$tmp/stderr" | "$tmp/testreport" -for
 
 run "${race[@]}" -coverprofile "$tmp/cover" ./...
 # What is only measured, with one goroutine, is not run under the race detector.
-CGO_ENABLED=0 run -run 'BestOn|OpenTraces|Quality|Judge|Allocations|Quick|Coverage|RoutingOfWorkloads|DeletedIsGone|Killed$|Reuse$|RealTextIsPutTogetherAgain' ./internal/replay ./internal/merge ./engines/sim ./internal/extract ./internal/repeat ./internal/gain ./internal/load ./examples/chain-of-agents ./memory/sqlite ./retriever/passage
+CGO_ENABLED=0 run -run 'BestOn|OpenTraces|Quality|Judge|Allocations|Quick|Coverage|RoutingOfWorkloads|DeletedIsGone|Killed$|Reuse$|RealTextIsPutTogetherAgain|EveryFormat' ./internal/replay ./internal/merge ./engines/sim ./internal/extract ./internal/repeat ./internal/gain ./internal/load ./examples/chain-of-agents ./memory/sqlite ./retriever/passage ./engines/local/internal/llama
 # Processes that are killed and flooded, with nothing beside them; the programs are built without the detector anyway.
 RAGPILOT_FAULTS=1 CGO_ENABLED=0 run ./internal/faulttest
 # A minute of streams that come, go and push each other out of a small cache.

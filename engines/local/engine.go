@@ -102,7 +102,8 @@ func (e *Engine) Subscribe(sink func(events ...contextpilot.Event)) (cancel func
 	return e.outbox.Subscribe(sink)
 }
 
-// Clear empties the cache, but for what requests that run use.
+// Clear empties the cache, but for what requests that run use. Subscribers have been told when it returns; it must not be called by
+// them, nor from [Config].OnCache.
 func (e *Engine) Clear() { e.runner.Clear() }
 
 // Prefix returns how many of a prompt's first tokens are in the cache, of requests with the same salt.

@@ -27,10 +27,11 @@ var ErrClosed = errors.New("closed")
 
 // Runner runs requests. All methods are safe for concurrent use. It has one goroutine until Close returns.
 type Runner struct {
-	config Config
-	worker *llama.Worker // of the loop
-	done   chan struct{} // closed when the loop has ended
-	spans  []llama.Span  // of the loop
+	config  Config
+	worker  *llama.Worker   // of the loop
+	done    chan struct{}   // closed when the loop has ended
+	spans   []llama.Span    // of the loop
+	telling []chan struct{} // of the loop: of the Clears whose events it is telling
 
 	mu      sync.Mutex
 	changed *sync.Cond // guarded by mu: something for the loop to do
@@ -39,7 +40,7 @@ type Runner struct {
 	running []*Run     // in order of admission
 	step    []*Run     // those of which something is being computed; only the loop changes it
 	closed  bool
-	cleared bool // events of Clear wait to be told
+	cleared []chan struct{} // closed when the events of a Clear have been told
 	stats   Stats
 }
 
@@ -89,13 +90,18 @@ func (r *Runner) Prefix(tokens []int32, salt string) int {
 	return r.store.Prefix(tokens, salt)
 }
 
-// Clear empties the cache, but for what runs use.
+// Clear empties the cache, but for what runs use. OnEvents has been told of it when Clear returns; it must not be called from there.
 func (r *Runner) Clear() {
+	told := make(chan struct{})
 	r.mu.Lock()
-	defer r.mu.Unlock()
 	r.store.Clear()
-	r.cleared = true
+	r.cleared = append(r.cleared, told)
 	r.changed.Signal()
+	r.mu.Unlock()
+	select {
+	case <-told:
+	case <-r.done:
+	}
 }
 
 // loop computes steps until the Runner is closed.
@@ -111,6 +117,9 @@ func (r *Runner) loop() {
 		if events := r.finish(); len(events) > 0 && r.config.OnEvents != nil {
 			r.config.OnEvents(events)
 		}
+		for _, told := range r.telling {
+			close(told)
+		}
 	}
 }
 
@@ -118,7 +127,7 @@ func (r *Runner) loop() {
 func (r *Runner) begin() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	for !r.closed && !r.cleared && len(r.running) == 0 && r.waiting.Len() == 0 {
+	for !r.closed && len(r.cleared) == 0 && len(r.running) == 0 && r.waiting.Len() == 0 {
 		r.changed.Wait()
 	}
 	if r.closed {
@@ -130,7 +139,7 @@ func (r *Runner) begin() bool {
 		}
 		return false
 	}
-	r.cleared = false
+	r.telling, r.cleared = r.cleared, nil
 	r.admit()
 	r.plan()
 	return true
