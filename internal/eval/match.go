@@ -12,7 +12,8 @@ type Match struct {
 	Exact bool `json:"exact"`
 	// Contains: an accepted answer stands in the text, word by word.
 	Contains bool `json:"contains"`
-	// F1 is the best overlap of words of the first line with an accepted answer, as SQuAD measures it.
+	// F1 is the best overlap of words with an accepted answer, as SQuAD measures it: of the first sentence without the row's lead,
+	// or where there is no lead of the first line.
 	F1 float64 `json:"f1"`
 }
 
@@ -21,6 +22,7 @@ func MatchText(text string, row *Row) Match {
 	var m Match
 	text = strings.TrimSpace(text)
 	line, _, _ := strings.Cut(text, "\n")
+	first := line
 	lead := Normalise(row.Lead)
 	whole, line, sentence := Normalise(text), Normalise(line), Normalise(firstSentence(line))
 	short := strings.TrimSpace(strings.TrimPrefix(sentence+" ", lead+" "))
@@ -29,6 +31,7 @@ func MatchText(text string, row *Row) Match {
 	}
 	for _, a := range row.Answers {
 		want := Normalise(a)
+		m.Exact = m.Exact || begins(first, a) || row.Lead != "" && begins(first, row.Lead+" "+a)
 		for _, got := range []string{whole, line, sentence} {
 			m.Exact = m.Exact || got == want || lead != "" && got == lead+" "+want
 		}
@@ -46,6 +49,20 @@ func firstSentence(text string) string {
 		}
 	}
 	return text
+}
+
+// begins tells whether a line begins with a whole sentence, or with the sentence's words and a stop: answers may have stops in them.
+func begins(line, sentence string) bool {
+	if sentence == "" || len(line) < len(sentence) || !strings.EqualFold(line[:len(sentence)], sentence) {
+		return false
+	}
+	rest := line[len(sentence):]
+	if rest != "" && strings.IndexByte(".!?", rest[0]) >= 0 {
+		rest = rest[1:]
+	} else if strings.IndexByte(".!?", sentence[len(sentence)-1]) < 0 {
+		return false
+	}
+	return rest == "" || rest[0] == ' '
 }
 
 // overlap is the harmonic mean of precision and recall of normalised words, each counted as often as it occurs.

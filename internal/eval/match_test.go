@@ -39,6 +39,7 @@ func TestNormalise(t *testing.T) {
 
 // FuzzNormalise: what is normalised stays as it is, but for words that became articles; and nothing is a panic.
 func FuzzNormalise(f *testing.F) {
+	f.Add("")
 	f.Add("The cat's \xff é́ a–b")
 	f.Fuzz(func(t *testing.T, text string) {
 		once := eval.Normalise(text)
@@ -75,6 +76,15 @@ func TestMatchText(t *testing.T) {
 		got := eval.MatchText(c.text, &row)
 		if got.Exact != c.exact || got.Contains != c.contains || math.Abs(got.F1-c.f1) > 1e-9 {
 			t.Errorf("%q: %+v, want %+v", c.text, got, c)
+		}
+	}
+	stops := eval.Row{Answers: []string{"St. John's", "3.5 km"}, Lead: "The port is"}
+	for text, want := range map[string]bool{
+		"The port is St. John's. The hull is red.": true, "the port is st. john's.": true, "St. John's. It is red.": true, "3.5 km. No more.": true,
+		"The port is St. John's harbour. It is red.": false, "3.5 kms. No more.": false, "The port is St. Johnson.": false,
+	} {
+		if got := eval.MatchText(text, &stops); got.Exact != want {
+			t.Errorf("%q: exact %v, want %v", text, got.Exact, want)
 		}
 	}
 	alone := eval.Row{Answers: []string{"New York City"}} // without a lead F1 is that of the first line
