@@ -3,7 +3,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-for platform in linux/amd64 linux/arm64 darwin/arm64 windows/amd64; do
+for platform in linux/amd64 linux/arm64 linux/386 darwin/arm64 windows/amd64; do
 	start=$SECONDS
 	export CGO_ENABLED=0 GOOS=${platform%/*} GOARCH=${platform#*/}
 	packages=(./...)

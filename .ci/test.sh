@@ -23,11 +23,17 @@ if ! command -v "$(go env CC)" >/dev/null; then
 fi
 
 # The status of go test is in its output: testreport fails where a test, a build or the run itself failed.
-run() { go test -json -timeout 10m "$@" 2>"$tmp/stderr" | "$tmp/testreport" -forbid-skip "$forbid" || { cat "$tmp/stderr" && return 1; }; }
+run() { go test -json -timeout 10m "$@" 2>"$tmp/stderr" | "$tmp/testreport" -forbid-skip "$forbid" "${list[@]}" || { cat "$tmp/stderr" && return 1; }; }
 
+# What only measures, with one goroutine, is skipped under the race detector and runs afterwards without it.
+list=(-again "needs a run without the race detector" -list "$tmp/again")
 run "${race[@]}" -coverprofile "$tmp/cover" ./...
-# What is only measured, with one goroutine, is not run under the race detector.
-CGO_ENABLED=0 run -run 'BestOn|OpenTraces|Quality|Judge|Allocations|Quick|Coverage|RoutingOfWorkloads|DeletedIsGone|Killed$|Reuse$|RealTextIsPutTogetherAgain|EveryFormat' ./internal/replay ./internal/merge ./engines/sim ./internal/extract ./internal/repeat ./internal/gain ./internal/load ./examples/chain-of-agents ./memory/sqlite ./retriever/passage ./engines/local/internal/llama
+list=()
+if [[ -s $tmp/again ]]; then
+	names=$(cut -d' ' -f2 "$tmp/again" | sort -u | paste -sd'|')
+	mapfile -t packages < <(cut -d' ' -f1 "$tmp/again" | sort -u)
+	CGO_ENABLED=0 run -run "^($names)\$" "${packages[@]}"
+fi
 # Processes that are killed and flooded, with nothing beside them; the programs are built without the detector anyway.
 RAGPILOT_FAULTS=1 CGO_ENABLED=0 run ./internal/faulttest
 # A minute of streams that come, go and push each other out of a small cache.

@@ -1,6 +1,7 @@
 // Command testreport reads the output of "go test -json" and prints what a reader needs: one line per package, the
 // output of what failed, and every skipped test with its reason. It exits 1 if anything failed, if there was no
-// test at all, or if the reason of a skip contains the text given by -forbid-skip.
+// test at all, or if the reason of a skip contains the text given by -forbid-skip. The names of tests whose reason
+// contains the text given by -again, with their packages, go to the file given by -list: "package TestName".
 package main
 
 import (
@@ -9,7 +10,9 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"maps"
 	"os"
+	"slices"
 	"strings"
 )
 
@@ -21,14 +24,25 @@ type event struct {
 
 func main() {
 	forbid := flag.String("forbid-skip", "", "fail if the reason of a skipped test contains this text")
+	again := flag.String("again", "", "list tests that were skipped for a reason that contains this text")
+	list := flag.String("list", "", "file for that list")
 	flag.Parse()
-	if !report(os.Stdin, os.Stdout, *forbid) {
+	later := map[string]bool{}
+	ok := report(os.Stdin, os.Stdout, *forbid, *again, later)
+	if *list != "" {
+		names := strings.Join(slices.Sorted(maps.Keys(later)), "\n")
+		if err := os.WriteFile(*list, []byte(names), 0o644); err != nil {
+			fmt.Fprintln(os.Stderr, "testreport:", err)
+			ok = false
+		}
+	}
+	if !ok {
 		os.Exit(1)
 	}
 }
 
-// report returns whether everything is in order.
-func report(in io.Reader, out io.Writer, forbid string) bool {
+// report returns whether everything is in order. Tests that were skipped for the reason again are added to later.
+func report(in io.Reader, out io.Writer, forbid, again string, later map[string]bool) bool {
 	output := map[string]*strings.Builder{} // by package and test, until that is over
 	ok, passed, failed, skipped := true, 0, 0, 0
 	lines := bufio.NewScanner(in)
@@ -59,6 +73,10 @@ func report(in io.Reader, out io.Writer, forbid string) bool {
 				break // a package without tests
 			}
 			skipped++
+			if again != "" && strings.Contains(output[key].String(), again) {
+				top, _, _ := strings.Cut(e.Test, "/")
+				later[e.Package+" "+top] = true
+			}
 			fmt.Fprintf(out, "skip %s: %s\n", key, reason(output[key].String()))
 			if forbid != "" && strings.Contains(output[key].String(), forbid) {
 				fmt.Fprintf(out, "FAIL %s: it must not be skipped, as %s is there\n", key, forbid)

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"io"
+	"maps"
 	"strings"
 	"testing"
 )
@@ -24,10 +26,27 @@ func TestReport(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			var out strings.Builder
-			got := report(strings.NewReader(tc.in), &out, tc.forbid)
+			got := report(strings.NewReader(tc.in), &out, tc.forbid, "", nil)
 			if got != tc.want || !strings.Contains(out.String(), tc.text) {
 				t.Errorf("report = %v, want %v with %q in:\n%s", got, tc.want, tc.text, out.String())
 			}
 		})
+	}
+}
+
+// TestAgain: tests that were skipped for one reason are listed by their top names, others are not.
+func TestAgain(t *testing.T) {
+	in := ""
+	for _, name := range []string{"TestA/x", "TestA/y", "TestB", "TestC"} {
+		reason := "slow"
+		if name == "TestC" {
+			reason = "no model"
+		}
+		in += `{"Action":"output","Package":"p","Test":"` + name + `","Output":"    a_test.go:7: ` + reason + `\n"}` + "\n" + `{"Action":"skip","Package":"p","Test":"` + name + `"}` + "\n"
+	}
+	later := map[string]bool{}
+	report(strings.NewReader(in), io.Discard, "", "slow", later)
+	if want := map[string]bool{"p TestA": true, "p TestB": true}; !maps.Equal(later, want) {
+		t.Errorf("%v, want %v", later, want)
 	}
 }
