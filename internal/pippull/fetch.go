@@ -1,0 +1,108 @@
+package pippull
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"time"
+)
+
+// Package is one version of a Python package.
+type Package struct {
+	Name, Version string
+	// Program is the command that fetches, with its first arguments. Empty: the first that is there and works of pip,
+	// pip3, python3 -m pip, python -m pip and uv tool run pip.
+	Program []string
+}
+
+// Fetch downloads the package into temp, an empty folder of this call's, and returns the path of the one wheel that came.
+// A package that has none is not taken: to build one would run its own program.
+//
+// progress is called at the beginning and now and then, by the goroutine that called Fetch, with how many bytes lie in temp:
+// they may stand still, jump and shrink. nil: it is not called. The error wraps one of the package's, or is the context's with
+// its cause.
+func (p Package) Fetch(ctx context.Context, temp string, progress func(bytes int64)) (wheel string, err error) {
+	if progress == nil {
+		progress = func(int64) {}
+	}
+	program, err := p.program(ctx)
+	if err != nil {
+		return "", err
+	}
+	into, scratch := filepath.Join(temp, "package"), filepath.Join(temp, "scratch")
+	for _, dir := range []string{into, scratch} {
+		if err := os.Mkdir(dir, 0o700); err != nil {
+			return "", err
+		}
+	}
+	cmd := command(ctx, with(program, p.arguments(into)...))
+	cmd.Env = append(os.Environ(), "TMPDIR="+scratch, "TEMP="+scratch, "TMP="+scratch)
+	var said tail
+	cmd.Stdout, cmd.Stderr = &said, &said
+	name := strings.Join(program, " ")
+	switch err := watch(cmd, temp, progress); {
+	case ctx.Err() != nil:
+		return "", OrCause(ctx, err)
+	case errors.Is(err, exec.ErrNotFound):
+		return "", fmt.Errorf("%w: %w", ErrNoTool, err)
+	case err != nil:
+		return "", failure(name, err, said.String())
+	}
+	wheels, err := filepath.Glob(filepath.Join(into, "*.whl"))
+	if err != nil || len(wheels) != 1 {
+		return "", fmt.Errorf("%w: %s left %d wheels", ErrDownload, name, len(wheels))
+	}
+	return wheels[0], nil
+}
+
+func (p Package) program(ctx context.Context) ([]string, error) {
+	if len(p.Program) > 0 {
+		return p.Program, nil
+	}
+	return works(ctx, programs())
+}
+
+func (p Package) arguments(into string) []string {
+	return []string{
+		"download", "--no-deps", "--only-binary=:all:", "--no-cache-dir", "--disable-pip-version-check", "--no-input", "--progress-bar", "off",
+		"--retries", "2", "--dest", into, p.Name + "==" + p.Version,
+	}
+}
+
+// watch runs a command and tells how much it has written into a folder.
+func watch(cmd *exec.Cmd, dir string, progress func(bytes int64)) error {
+	if err := cmd.Start(); err != nil {
+		return err
+	}
+	done := make(chan error, 1)
+	go func() { done <- cmd.Wait() }()
+	ticker := time.NewTicker(200 * time.Millisecond)
+	defer ticker.Stop()
+	progress(0)
+	for {
+		select {
+		case err := <-done: // which comes soon when the context ends
+			return err
+		case <-ticker.C:
+			progress(written(dir))
+		}
+	}
+}
+
+// written returns the length of all files in a folder. Files come and go meanwhile.
+func written(dir string) (n int64) {
+	_ = filepath.WalkDir(dir, func(_ string, e fs.DirEntry, err error) error {
+		if err == nil && e.Type().IsRegular() {
+			if info, err := e.Info(); err == nil {
+				n += info.Size()
+			}
+		}
+		return nil
+	})
+	return n
+}
