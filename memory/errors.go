@@ -21,3 +21,19 @@ var (
 	// ErrInvalid: an argument cannot be stored.
 	ErrInvalid = errors.New("invalid argument")
 )
+
+// Errors of backends that are servers, for errors.Is. Each is wrapped with what the server said.
+var (
+	// ErrUnavailable: the backend's server cannot be reached, is overloaded or is shutting down. Later may be better.
+	ErrUnavailable = errors.New("server is unavailable")
+	// ErrUnauthorized: the server refused the credentials, or does not let them do this.
+	ErrUnauthorized = errors.New("server refused the credentials")
+	// ErrUnknownOutcome: the connection or the context ended before the server said whether a change was stored. Look
+	// before you repeat it. Such an error may be an ErrUnavailable too.
+	ErrUnknownOutcome = errors.New("whether the change was stored is not known")
+	// ErrNotErased: a change was stored, and what it replaced or removed is found by nobody, but could not be deleted from
+	// the server yet. The next change of anybody does that.
+	ErrNotErased = errors.New("the change is stored, but what it removed is not deleted from the server yet")
+	// ErrClosed: the backend was used after Close.
+	ErrClosed = errors.New("closed")
+)

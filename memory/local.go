@@ -37,9 +37,10 @@ type Local struct {
 
 	noEntities bool
 
-	mu     sync.Mutex
-	space  Space // guarded by mu; what the backend was found to hold
-	closed bool  // guarded by mu
+	mu     sync.Mutex // never held while the backend is asked
+	space  Space      // guarded by mu; what the backend was found to hold
+	resets int        // guarded by mu; how often that was forgotten
+	closed bool       // guarded by mu
 }
 
 var (
@@ -125,9 +126,8 @@ func (l *Local) History(ctx context.Context, id string) ([]Revision, error) {
 
 // Reset removes everything.
 func (l *Local) Reset(ctx context.Context) error {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.space = Space{}
+	l.forgetSpace()
+	defer l.forgetSpace() // what was read meanwhile
 	if err := l.backend.Reset(ctx); err != nil {
 		return fmt.Errorf("memory: reset: %w", err)
 	}

@@ -41,19 +41,17 @@ func (l *Local) question(ctx context.Context, query string) ([]float32, error) {
 
 // fits compares the embedder with the backend's space, which the first vector sets.
 func (l *Local) fits(ctx context.Context, dimensions int) error {
+	space, resets := l.knownSpace()
 	if dimensions == 0 {
-		return fmt.Errorf("embed: %w", &embed.DimensionError{Want: l.knownSpace().Dimensions, Got: 0})
+		return fmt.Errorf("embed: %w", &embed.DimensionError{Want: space.Dimensions, Got: 0})
 	}
-	space := l.knownSpace()
 	if space.Dimensions == 0 {
 		var err error
 		space, err = l.backend.Space(ctx, Space{Dimensions: dimensions, Embedder: embed.NameOf(l.embedder)})
 		if err != nil {
 			return err
 		}
-		l.mu.Lock()
-		l.space = space
-		l.mu.Unlock()
+		l.learnSpace(space, resets)
 	}
 	if space.Dimensions != dimensions {
 		return fmt.Errorf("%w: %w", ErrEmbedder, &embed.DimensionError{Want: space.Dimensions, Got: dimensions})
@@ -64,10 +62,27 @@ func (l *Local) fits(ctx context.Context, dimensions int) error {
 	return nil
 }
 
-func (l *Local) knownSpace() Space {
+// knownSpace returns what the backend was found to hold, and how often that was forgotten.
+func (l *Local) knownSpace() (Space, int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.space
+	return l.space, l.resets
+}
+
+// learnSpace keeps what was found, unless the store was reset since.
+func (l *Local) learnSpace(space Space, resets int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if resets == l.resets {
+		l.space = space
+	}
+}
+
+func (l *Local) forgetSpace() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.space = Space{}
+	l.resets++
 }
 
 // near is a memory with its distance to a text.

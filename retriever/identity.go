@@ -16,6 +16,8 @@ func (s *settings) blocks(found []schema.Document) ([]contextpilot.Block, retrie
 	blocks := identified(found, s.idKeys)
 	if s.versioned {
 		s.version(blocks, found)
+		// Two stores may have cut one document differently, and number their chunks alike.
+		blocks = adapter.Unambiguous(blocks)
 	}
 	what := retrieved{docs: found, ids: make([]string, len(found))}
 	for i, b := range blocks {

@@ -123,6 +123,26 @@ func TestVersionedIDs(t *testing.T) {
 	}
 }
 
+// Two stores have cut one version of a document differently. A label that both of its first chunks bear could not be cited.
+func TestVersionedIDsNameOneText(t *testing.T) {
+	short, long := chunk("q1", "pumps.pdf", 0, "Pumps move water."), chunk("e1", "pumps.pdf", 0, "Pumps move water. Motors drive them.")
+	same := chunk("q2", "pumps.pdf", 1, "Motors drive them.")
+	short.Metadata["etag"], long.Metadata["etag"], same.Metadata["etag"] = "1", "1", "1"
+	found := retriever.Merge(literal{short, same}, literal{long, same})
+	docs := get(context.Background(), t, retriever.Wrap(newPilot(t, contextpilot.Config{}), found, retriever.WithVersionedIDs()))
+	labels := map[any]string{}
+	for _, d := range retriever.Sources(docs) {
+		label := d.Metadata["ragpilot.label"]
+		if text, taken := labels[label]; taken || label == nil {
+			t.Errorf("label %v stands for %q and %q", label, text, d.PageContent)
+		}
+		labels[label] = d.PageContent
+	}
+	if len(labels) != 3 || labels["pumps.pdf@1#1"] != "Motors drive them." {
+		t.Errorf("labels %v, want three, and the chunk that both have under its own", labels)
+	}
+}
+
 // A conversation was shown the first version of a document. Then the document changes: the next turn must show the second
 // one in full, and only the turn after that may refer to it. What did not change becomes a reference.
 func TestChangedDocumentIsNeverAStaleReference(t *testing.T) {

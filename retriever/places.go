@@ -48,7 +48,9 @@ func WithPlaces(places Places) Option {
 // WithVersionedIDs makes doc@version#chunk the ID of each chunk whose document and number are known. It is the same
 // whatever store the chunk comes from, and another one when the document changes. The version is the document's, or
 // [passage.ContentVersion] of the chunk where the metadata has none. So a conversation that has seen the old text gets the
-// new one in full, under its own name. IDs are part of the prompt: short names and versions save tokens.
+// new one in full, under its own name. IDs are part of the prompt: short names and versions save tokens. Documents of one
+// result that would have one ID and not one text, as from two stores that cut a document differently, are identified by
+// their texts.
 func WithVersionedIDs() Option {
 	return option(func(s *settings) { s.versioned = true })
 }

@@ -114,17 +114,33 @@ func (a *API) answer(w http.ResponseWriter, r *http.Request, do action) {
 	}
 	status := statusOf(err)
 	detail := err.Error()
-	switch status { // what is inside is the log's
-	case http.StatusInternalServerError:
-		detail = "The memory store failed"
-	case http.StatusBadGateway:
-		detail = "The model that extracts memories failed; nothing was stored"
-	}
-	if detail != err.Error() {
+	if status >= 500 && status != http.StatusNotImplemented { // what is inside is the log's
+		detail = failure(status, err)
 		a.opt.Log.Error("memory", "path", r.URL.Path, "error", err)
+	}
+	if status == http.StatusServiceUnavailable {
+		w.Header().Set("Retry-After", "1")
 	}
 	w.WriteHeader(status)
 	_ = json.NewEncoder(w).Encode(map[string]string{"detail": detail})
+}
+
+// failure is what a client is told of what is not its doing.
+func failure(status int, err error) string {
+	switch {
+	case status == http.StatusBadGateway:
+		return "The model that extracts memories failed; nothing was stored"
+	case status == http.StatusServiceUnavailable:
+		return "The memory store is not available"
+	case status == http.StatusGatewayTimeout:
+		return "The memory store took too long"
+	case errors.Is(err, memory.ErrUnknownOutcome):
+		return "The memory store failed; whether the change was stored is not known"
+	case errors.Is(err, memory.ErrNotErased):
+		return "The change is stored, but what it removed is not deleted from the memory store's server yet"
+	default:
+		return "The memory store failed"
+	}
 }
 
 // refusal is an error with a status of its own.
@@ -161,6 +177,12 @@ func statusOf(err error) int {
 		return http.StatusBadRequest
 	case errors.Is(err, memory.ErrExtraction):
 		return http.StatusBadGateway
+	case errors.Is(err, memory.ErrUnknownOutcome), errors.Is(err, memory.ErrNotErased): // not 503: that asks for the same once more
+		return http.StatusInternalServerError
+	case errors.Is(err, memory.ErrUnavailable):
+		return http.StatusServiceUnavailable
+	case errors.Is(err, context.DeadlineExceeded):
+		return http.StatusGatewayTimeout
 	}
 	return http.StatusInternalServerError
 }

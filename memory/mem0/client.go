@@ -40,10 +40,10 @@ var _ memory.Store = (*Client)(nil)
 
 // Errors that servers cause, beside those of package memory.
 var (
-	// ErrUnavailable: the server cannot be reached, or fails.
-	ErrUnavailable = errors.New("the memory server is not available")
-	// ErrAuth: the server does not take the key.
-	ErrAuth = errors.New("the memory server refuses the key")
+	// ErrUnavailable is [memory.ErrUnavailable]: the server cannot be reached, or fails.
+	ErrUnavailable = memory.ErrUnavailable
+	// ErrAuth is [memory.ErrUnauthorized]: the server does not take the key.
+	ErrAuth = memory.ErrUnauthorized
 	// ErrUnsupported: the API has no such thing.
 	ErrUnsupported = errors.New("not offered by this API")
 )

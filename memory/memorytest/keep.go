@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
+	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -175,6 +177,39 @@ func checkOddTexts(b *bench) {
 	}
 	if _, err := b.store.Add(b.ctx, user("a"), said("a"), memory.AddOptions{Metadata: map[string]any{"f": func() {}}}); !errors.Is(err, memory.ErrInvalid) {
 		b.Errorf("metadata that cannot be stored: %v, want ErrInvalid", err)
+	}
+}
+
+// checkLargeText: 10 MiB come back whole, and so does a word of 100 KiB, as encoded pictures are; both are found.
+func checkLargeText(b *bench) {
+	if testing.Short() {
+		b.Skip("stores 10 MiB")
+	}
+	const sentence = "The heron stands in the reeds and waits for fish. "
+	for name, text := range map[string]string{
+		"sentences": strings.TrimSpace(strings.Repeat(sentence, 10<<20/len(sentence))),
+		"one word":  strings.Repeat("heron", 100<<10/5),
+	} {
+		id := b.add(user(name), text)[0]
+		if m := b.get(id); m.Text != text {
+			b.Errorf("%s: %d bytes came back of %d", name, len(m.Text), len(text))
+		}
+		if hits := b.search(user(name), text[:100<<10], memory.SearchOptions{}); len(hits) != 1 || hits[0].Memory.ID != id {
+			b.Errorf("%s: a query of 100 KiB finds %d memories", name, len(hits))
+		}
+	}
+}
+
+// checkEmpty: a store that nothing was put into finds nothing, and says no error.
+func checkEmpty(b *bench) {
+	if hits := b.search(user("ana"), "heron", memory.SearchOptions{}); len(hits) != 0 {
+		b.Errorf("an empty store finds %q", found(hits))
+	}
+	if all := b.all(user("ana")); len(all) != 0 {
+		b.Errorf("an empty store has %q", texts(all))
+	}
+	if n, err := b.store.DeleteAll(b.ctx, user("ana"), memory.DeleteOptions{}); n != 0 || err != nil {
+		b.Errorf("DeleteAll of an empty store: %d, %v", n, err)
 	}
 }
 

@@ -57,6 +57,8 @@ func checks() []check {
 		{"RepeatsAreStoredOnce", checkRepeats},
 		{"Fields", checkFields},
 		{"OddTexts", checkOddTexts},
+		{"LargeText", checkLargeText},
+		{"Empty", checkEmpty},
 		{"NotFound", checkNotFound},
 		{"Update", checkUpdate},
 		{"UpdateRefused", checkUpdateRefused},
@@ -131,7 +133,7 @@ func (b *bench) addWith(scope memory.Scope, opts memory.AddOptions, texts ...str
 	b.Helper()
 	changes, err := b.store.Add(b.ctx, scope, said(texts...), opts)
 	if err != nil {
-		b.Fatalf("Add(%q) = %v", texts, err)
+		b.Fatalf("Add(%.200q) = %v", texts, err)
 	}
 	ids := make([]string, len(changes))
 	for i, c := range changes {
@@ -174,7 +176,7 @@ func (b *bench) search(scope memory.Scope, query string, opts memory.SearchOptio
 	opts.Threshold = -1
 	hits, err := b.store.Search(b.ctx, scope, query, 100, opts)
 	if err != nil {
-		b.Fatalf("Search(%q) = %v", query, err)
+		b.Fatalf("Search(%.200q) = %v", query, err)
 	}
 	return hits
 }

@@ -29,8 +29,12 @@ type Backend struct {
 
 var _ memory.Backend = (*Backend)(nil)
 
-// Open connects and makes the tables if they are missing. dsn is what pgx reads: a URL or key=value pairs.
+// Open connects and makes the tables if they are missing. dsn is what pgx reads: a URL or key=value pairs. Errors wrap those
+// of this package and never hold the password.
 func Open(ctx context.Context, dsn string, opts Options) (*Backend, error) {
+	if opts.Connections < 0 {
+		return nil, fmt.Errorf("postgres: Options.Connections = %d, want at least 0", opts.Connections)
+	}
 	config, err := pgx.ParseConfig(dsn)
 	if err != nil {
 		return nil, fmt.Errorf("postgres: open: %w", err) // pgx leaves the password out
@@ -40,7 +44,7 @@ func Open(ctx context.Context, dsn string, opts Options) (*Backend, error) {
 		b.schema = "ragpilot_memory"
 	}
 	size := opts.Connections
-	if size <= 0 {
+	if size == 0 {
 		size = 4
 	}
 	config.RuntimeParams["search_path"] = pgx.Identifier{b.schema}.Sanitize()
@@ -48,12 +52,13 @@ func Open(ctx context.Context, dsn string, opts Options) (*Backend, error) {
 	b.pool = newPool(config, size)
 	if err := b.create(ctx); err != nil {
 		b.pool.close()
-		return nil, fmt.Errorf("postgres: open: %w", err)
+		return nil, fmt.Errorf("open schema %q: %w", b.schema, err)
 	}
 	return b, nil
 }
 
-// Close closes the connections; one that is in use when its user is done.
+// Close closes the connections; one that is in use when its user is done. It waits for those that were left in the middle of
+// a query because a context ended: until the server has heard of it, 15 seconds at most.
 func (b *Backend) Close() error {
 	b.pool.close()
 	return nil
@@ -64,7 +69,7 @@ func (b *Backend) transaction(ctx context.Context, opts pgx.TxOptions, f func(pg
 	return b.pool.with(ctx, func(conn *pgx.Conn) error {
 		inner, err := conn.BeginTx(ctx, opts)
 		if err != nil {
-			return err
+			return wrapped(err)
 		}
 		if err := f(inner); err != nil {
 			// A connection that cannot roll back, for its context has ended, is closed by the pool.
@@ -73,25 +78,26 @@ func (b *Backend) transaction(ctx context.Context, opts pgx.TxOptions, f func(pg
 			}
 			return err
 		}
-		return inner.Commit(ctx)
+		switch err := inner.Commit(ctx); {
+		case err == nil:
+			return nil
+		case opts.AccessMode != pgx.ReadOnly && undecided(err):
+			return fmt.Errorf("%w: %w", ErrUnknownOutcome, wrapped(err))
+		default:
+			return wrapped(err)
+		}
 	})
 }
 
-// Change runs f while no other transaction of the schema runs.
+// Change runs f while no other transaction of the schema runs. If the error wraps [ErrUnknownOutcome] the change may have
+// been stored.
 func (b *Backend) Change(ctx context.Context, f func(tx memory.Tx) error) error {
-	own := false // whether the error is of f
-	err := b.transaction(ctx, pgx.TxOptions{}, func(inner pgx.Tx) error {
+	return b.transaction(ctx, pgx.TxOptions{}, func(inner pgx.Tx) error {
 		if _, err := inner.Exec(ctx, "SELECT pg_advisory_xact_lock($1)", b.lock); err != nil {
-			return err
+			return wrapped(err)
 		}
-		err := f(&tx{inner})
-		own = err != nil
-		return err
+		return f(&tx{inner})
 	})
-	if err != nil && !own {
-		return fmt.Errorf("postgres: %w", err)
-	}
-	return err
 }
 
 // Reset empties all tables.

@@ -2,7 +2,6 @@ package postgres
 
 import (
 	"context"
-	"errors"
 	"sync"
 	"time"
 
@@ -15,12 +14,13 @@ const trusted = time.Second
 // closing bounds how long the server is waited for when a connection is closed.
 const closing = 5 * time.Second
 
-var errClosed = errors.New("postgres: closed")
-
-// pool lends connections, each to one caller at a time. It starts no goroutines.
+// pool lends connections, each to one caller at a time. A connection that was left in the middle of a query, because a context
+// ended, keeps its slot until the server has heard of it: so no more are open than there are slots. That is what its
+// goroutines wait for, one a slot at most.
 type pool struct {
 	config *pgx.ConnConfig
-	slots  chan struct{} // one token for each connection lent
+	slots  chan struct{}  // one token for each connection that is open and not idle
+	ending sync.WaitGroup // goroutines
 
 	mu     sync.Mutex
 	idle   []idleConn // guarded by mu; the one used last at the end
@@ -41,12 +41,12 @@ func (p *pool) with(ctx context.Context, f func(*pgx.Conn) error) error {
 	select {
 	case p.slots <- struct{}{}:
 	case <-ctx.Done():
-		return ctx.Err()
+		return wrapped(context.Cause(ctx))
 	}
-	defer func() { <-p.slots }()
 	conn, err := p.take(ctx)
 	if err != nil {
-		return err
+		<-p.slots
+		return wrapped(err)
 	}
 	healthy := false
 	defer func() { p.giveBack(conn, healthy) }() // also when f panics
@@ -61,7 +61,7 @@ func (p *pool) take(ctx context.Context) (*pgx.Conn, error) {
 		p.mu.Lock()
 		if p.closed {
 			p.mu.Unlock()
-			return nil, errClosed
+			return nil, ErrClosed
 		}
 		n := len(p.idle)
 		if n == 0 {
@@ -85,17 +85,37 @@ func (p *pool) take(ctx context.Context) (*pgx.Conn, error) {
 func (p *pool) giveBack(conn *pgx.Conn, healthy bool) {
 	usable := healthy && !conn.IsClosed() && conn.PgConn().TxStatus() == 'I'
 	p.mu.Lock()
-	keep := usable && !p.closed
+	keep, closed := usable && !p.closed, p.closed
 	if keep {
 		p.idle = append(p.idle, idleConn{conn, time.Now()})
 	}
+	if !keep && !closed {
+		p.ending.Add(1) // under the lock: before close waits
+	}
 	p.mu.Unlock()
-	if !keep {
+	switch {
+	case keep:
+		<-p.slots
+	case closed:
 		closeConn(conn)
+		<-p.slots
+	default:
+		p.end(conn)
 	}
 }
 
-// close closes what is idle, and what is lent when it comes back.
+// end closes a connection and frees its slot when that is done. It does not wait if the client has closed it already, which it
+// does on its own.
+func (p *pool) end(conn *pgx.Conn) {
+	closeConn(conn)
+	go func() {
+		defer p.ending.Done()
+		<-conn.PgConn().CleanupDone()
+		<-p.slots
+	}()
+}
+
+// close closes what is idle, and what is lent when it comes back, and waits for what is ending.
 func (p *pool) close() {
 	p.mu.Lock()
 	idle := p.idle
@@ -104,6 +124,7 @@ func (p *pool) close() {
 	for _, c := range idle {
 		closeConn(c.conn)
 	}
+	p.ending.Wait()
 }
 
 // closeConn tells the server; whether it hears makes no difference to us.

@@ -101,4 +101,11 @@ func TestOpenRefuses(t *testing.T) {
 			t.Errorf("%s: the password is in %q", name, err)
 		}
 	}
+	backend, err := postgres.Open(t.Context(), "", postgres.Options{Connections: -1})
+	if err == nil {
+		_ = backend.Close()
+	}
+	if err == nil || !strings.Contains(err.Error(), "Options.Connections = -1") {
+		t.Errorf("%v, want the field and its value", err)
+	}
 }

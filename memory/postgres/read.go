@@ -62,7 +62,7 @@ func (b *Backend) Lexicon(ctx context.Context, scope memory.Scope, terms []strin
 		where, args := covered(scope, nil)
 		row := inner.QueryRow(ctx, "SELECT count(*), coalesce(sum(cardinality(terms)), 0) FROM memories WHERE "+where, args...)
 		if err := row.Scan(&lex.Memories, &lex.Terms); err != nil {
-			return fmt.Errorf("postgres: %w", err)
+			return wrapped(err)
 		}
 		where, args = covered(scope, []any{terms})
 		return each(ctx, inner, "SELECT id, terms FROM memories WHERE terms && $1 AND "+where, args, func(rows pgx.Rows) (bool, error) {
@@ -127,7 +127,7 @@ func (b *Backend) Space(ctx context.Context, space memory.Space) (memory.Space, 
 			space = have
 			return nil
 		case err != nil && !errors.Is(err, pgx.ErrNoRows):
-			return fmt.Errorf("postgres: %w", err)
+			return wrapped(err)
 		}
 		return t.SetSpace(ctx, space)
 	})

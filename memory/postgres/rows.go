@@ -46,20 +46,20 @@ type querier interface {
 func each(ctx context.Context, q querier, query string, args []any, f func(pgx.Rows) (bool, error)) error {
 	rows, err := q.Query(ctx, query, args...)
 	if err != nil {
-		return fmt.Errorf("postgres: %w", err)
+		return wrapped(err)
 	}
 	defer rows.Close()
 	for rows.Next() {
 		more, err := f(rows)
 		if err != nil {
-			return fmt.Errorf("postgres: %w", err)
+			return wrapped(err)
 		}
 		if !more {
 			return nil
 		}
 	}
 	if err := rows.Err(); err != nil {
-		return fmt.Errorf("postgres: %w", err)
+		return wrapped(err)
 	}
 	return nil
 }

@@ -51,14 +51,14 @@ var tables = []string{
 func (b *Backend) create(ctx context.Context) error {
 	return b.transaction(ctx, pgx.TxOptions{}, func(inner pgx.Tx) error {
 		if _, err := inner.Exec(ctx, "SELECT pg_advisory_xact_lock($1)", b.lock); err != nil {
-			return err
+			return wrapped(err)
 		}
 		if _, err := inner.Exec(ctx, "CREATE SCHEMA IF NOT EXISTS "+pgx.Identifier{b.schema}.Sanitize()); err != nil {
-			return err
+			return wrapped(err)
 		}
 		for _, statement := range tables {
 			if _, err := inner.Exec(ctx, statement); err != nil {
-				return fmt.Errorf("%.40s: %w", statement, err)
+				return fmt.Errorf("%.40s: %w", statement, wrapped(err))
 			}
 		}
 		return nil

@@ -27,7 +27,7 @@ func (t *tx) exec(ctx context.Context, query string, args ...any) error {
 func (t *tx) count(ctx context.Context, query string, args ...any) (int, error) {
 	tag, err := t.inner.Exec(ctx, query, args...)
 	if err != nil {
-		return 0, fmt.Errorf("postgres: %w", err)
+		return 0, wrapped(err)
 	}
 	return int(tag.RowsAffected()), nil
 }
@@ -49,7 +49,7 @@ func (t *tx) one(ctx context.Context, query string, args ...any) (m memory.Memor
 	case errors.Is(err, pgx.ErrNoRows):
 		return memory.Memory{}, false, nil
 	case err != nil:
-		return memory.Memory{}, false, fmt.Errorf("postgres: %w", err)
+		return memory.Memory{}, false, wrapped(err)
 	}
 	return m, true, nil
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	api "github.com/qdrant/go-client/qdrant"
 
@@ -17,6 +18,26 @@ const (
 	batchBytes = 8 << 20
 )
 
+// grace is how long what was begun may take to be ended after the context of a change has: its points are deleted, or the
+// server is asked what became of it.
+const grace = time.Second
+
+// afterwards returns a context that ends grace after ctx does. release frees what it holds.
+func afterwards(ctx context.Context) (after context.Context, release func()) {
+	after, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
+	stop := context.AfterFunc(ctx, func() {
+		select {
+		case <-time.After(grace):
+			cancel(context.Cause(ctx))
+		case <-after.Done():
+		}
+	})
+	return after, func() {
+		stop()
+		cancel(nil)
+	}
+}
+
 // enter waits until no transaction of this process runs.
 func (b *Backend) enter(ctx context.Context) (leave func(), err error) {
 	select {
@@ -28,7 +49,8 @@ func (b *Backend) enter(ctx context.Context) (leave func(), err error) {
 }
 
 // Change runs f, again if another process has changed something meanwhile, and commits what it did. If the error wraps
-// [ErrUnknownOutcome] the change may have been stored, and if it wraps [ErrNotErased] it was.
+// [ErrUnknownOutcome] the change may have been stored, and if it wraps [ErrNotErased] it was. It returns a second after ctx
+// has ended at the latest.
 func (b *Backend) Change(ctx context.Context, f func(tx memory.Tx) error) error {
 	leave, err := b.enter(ctx)
 	if err != nil {
@@ -87,13 +109,14 @@ func (b *Backend) commit(ctx context.Context, t *tx) (done bool, err error) {
 		next.space = *t.space
 	}
 	// Whatever became of the caller, what was begun is ended.
-	after := context.WithoutCancel(ctx)
+	after, release := afterwards(ctx)
+	defer release()
 	for _, collection := range sortedKeys(points) {
 		if err := b.write(ctx, collection, points[collection]); err != nil {
 			return false, errors.Join(err, b.discard(after, next))
 		}
 	}
-	won, err := b.settle(ctx, t.head, next)
+	won, err := b.settle(ctx, after, t.head, next)
 	switch {
 	case errors.Is(err, ErrUnknownOutcome):
 		return true, err
@@ -113,20 +136,22 @@ func (b *Backend) announce(ctx context.Context, t *tx, dimensions int) (ok bool,
 	}
 	next := t.head.next()
 	next.dimensions = append(next.dimensions, dimensions)
-	if ok, err = b.settle(ctx, t.head, next); ok {
+	after, release := afterwards(ctx)
+	defer release()
+	if ok, err = b.settle(ctx, after, t.head, next); ok {
 		t.head = next
 	}
 	return ok, err
 }
 
-// settle replaces the head and says whether it did. An answer that was lost is asked for once more.
-func (b *Backend) settle(ctx context.Context, h, next *head) (won bool, err error) {
+// settle replaces the head and says whether it did. An answer that was lost is asked for once more, until after ends.
+func (b *Backend) settle(ctx, after context.Context, h, next *head) (won bool, err error) {
 	next.hidden = make(map[string]bool, len(next.gone))
 	for _, id := range next.gone {
 		next.hidden[id] = true
 	}
 	swapErr := b.swap(ctx, h, next.payload())
-	now, err := b.head(context.WithoutCancel(ctx))
+	now, err := b.head(after)
 	switch {
 	case err != nil && swapErr == nil:
 		return false, fmt.Errorf("%w: %w", ErrUnknownOutcome, err)
@@ -149,7 +174,9 @@ func (b *Backend) write(ctx context.Context, collection string, points []*api.Po
 	for len(points) > 0 {
 		n, bytes := 0, 0
 		for n < min(len(points), batch) && (n == 0 || bytes < batchBytes) {
-			bytes += len(points[n].GetPayload()[keyText].GetStringValue()) + 4*len(points[n].GetVectors().GetVector().GetDense().GetData())
+			payload := points[n].GetPayload()
+			bytes += len(payload[keyText].GetStringValue()) + len(payload[keyWords].GetStringValue()) +
+				4*len(points[n].GetVectors().GetVector().GetDense().GetData())
 			n++
 		}
 		some := points[:n]
@@ -168,8 +195,8 @@ func (b *Backend) write(ctx context.Context, collection string, points []*api.Po
 func (b *Backend) discard(ctx context.Context, next *head) error {
 	for _, collection := range b.collections(next) {
 		if err := b.remove(ctx, collection, &api.Filter{Must: []*api.Condition{api.NewMatch(keyTx, next.commit)}}); err != nil {
-			if errors.Is(err, ErrUnavailable) {
-				return nil // the caller's error says so
+			if errors.Is(err, ErrUnavailable) || ctx.Err() != nil {
+				return nil //nolint:nilerr // the caller's error says so
 			}
 			return err
 		}

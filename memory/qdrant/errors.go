@@ -4,25 +4,28 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+
+	"github.com/ragpilot/ragpilot/memory"
 )
 
-// Causes that callers may want to tell apart, by errors.Is.
+// Causes that callers may want to tell apart, by errors.Is. Those that are package memory's are the same whatever the backend.
 var (
 	// ErrUnavailable: the server cannot be reached, is overloaded or is shutting down. Later may be better.
-	ErrUnavailable = errors.New("server is unavailable")
+	ErrUnavailable = memory.ErrUnavailable
 	// ErrUnauthorized: the server refused the key, or does not let it do this.
-	ErrUnauthorized = errors.New("server refused the key")
+	ErrUnauthorized = memory.ErrUnauthorized
 	// ErrUnknownOutcome: the server did not say whether a change was stored, and could not be asked. Look before you
 	// repeat it.
-	ErrUnknownOutcome = errors.New("whether the change was stored is not known")
+	ErrUnknownOutcome = memory.ErrUnknownOutcome
 	// ErrNotErased: a change was stored, and what it replaced or removed is found by nobody, but could not be deleted from
 	// the server yet. The next change of anybody does that.
-	ErrNotErased = errors.New("the change is stored, but what it removed is not deleted from the server yet")
+	ErrNotErased = memory.ErrNotErased
 	// ErrClosed: the backend was used after Close.
-	ErrClosed = errors.New("closed")
+	ErrClosed = memory.ErrClosed
 )
 
 // kinds are the errors that a code of the server stands for.
@@ -35,8 +38,14 @@ var kinds = map[codes.Code]error{
 	codes.Canceled:          context.Canceled,
 }
 
+// errTooLarge: a message has more bytes than one of the two ends takes.
+var errTooLarge = errors.New("a message is too large for Options.MaxMessageBytes, or for the server")
+
 // typed wraps an error of the client with what it stands for.
 func typed(op string, err error) error {
+	if s, ok := status.FromError(err); ok && s.Code() == codes.ResourceExhausted && strings.Contains(s.Message(), "larger than max") {
+		return fmt.Errorf("%s: %w: %w", op, errTooLarge, err) // gRPC's own check; later is not better
+	}
 	if kind, known := kinds[status.Code(err)]; known && !errors.Is(err, kind) {
 		return fmt.Errorf("%s: %w: %w", op, kind, err)
 	}

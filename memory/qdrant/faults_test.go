@@ -3,6 +3,8 @@ package qdrant_test
 import (
 	"context"
 	"errors"
+	"fmt"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -62,5 +64,32 @@ func TestFaults(t *testing.T) {
 				t.Errorf("after it: %d memories, %v", len(all), err)
 			}
 		})
+	}
+}
+
+// TestLargeAnswers: memories that together are more than an answer may be are asked for in several; one that is too large by
+// itself is an error that names the setting.
+func TestLargeAnswers(t *testing.T) {
+	addr := storetest.Qdrant(t)
+	shared := name(t, addr)
+	texts := make([]string, 40)
+	for i := range texts {
+		texts[i] = fmt.Sprintf("%d %s", i, strings.Repeat("apple ", 1000))
+	}
+	whole := steady(t, open(t, qdrant.Options{Addr: addr, Collection: shared}))
+	if _, err := whole.Add(t.Context(), ana, said(texts...), memory.AddOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	small := steady(t, open(t, qdrant.Options{Addr: addr, Collection: shared, MaxMessageBytes: 64 << 10}))
+	all, err := small.GetAll(t.Context(), ana, memory.ListOptions{})
+	if err != nil || len(all) != len(texts) {
+		t.Errorf("%d memories, %v; want %d", len(all), err, len(texts))
+	}
+	if _, err := whole.Add(t.Context(), ana, said(strings.Repeat("bread ", 20_000)), memory.AddOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	_, err = small.GetAll(t.Context(), ana, memory.ListOptions{})
+	if err == nil || !strings.Contains(err.Error(), "Options.MaxMessageBytes") || errors.Is(err, qdrant.ErrUnavailable) {
+		t.Errorf("a memory that is too large: %v, want an error that names the setting", err)
 	}
 }

@@ -40,7 +40,8 @@ type Options struct {
 	Timeout time.Duration
 	// Attempts bounds how often a request is sent while the server is unavailable. 0: [DefaultAttempts]; 1: no retries.
 	Attempts int
-	// MaxMessageBytes bounds an answer of the server. 0: [DefaultMaxMessageBytes].
+	// MaxMessageBytes bounds an answer of the server: the largest memory, with its words and its vector, has to fit in. 0:
+	// [DefaultMaxMessageBytes].
 	MaxMessageBytes int
 }
 

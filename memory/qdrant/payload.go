@@ -3,7 +3,9 @@ package qdrant
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	api "github.com/qdrant/go-client/qdrant"
@@ -26,7 +28,8 @@ const (
 
 	keyHash    = "hash"
 	keyText    = "text"
-	keyTerms   = "terms"
+	keyTerms   = "terms" // each once, in their order unless there are words
+	keyWords   = "words" // in their order, with repeats, if there are any
 	keyNames   = "entities"
 	keyCount   = "term_count"
 	keyCreated = "created"
@@ -118,10 +121,21 @@ func recordPayload(r *memory.Record) (map[string]*api.Value, error) {
 	setTime(out, "updated", m.UpdatedAt)
 	setTime(out, keyExpires, m.ExpiresAt)
 	out[keyTerms], out[keyCount] = stringList(r.Terms), api.NewValueInt(int64(len(r.Terms)))
+	if distinct := slices.Compact(slices.Sorted(slices.Values(r.Terms))); len(distinct) < len(r.Terms) {
+		out[keyTerms], out[keyWords] = stringList(distinct), api.NewValueString(strings.Join(r.Terms, " "))
+	}
 	if len(r.Entities) > 0 {
 		out[keyNames] = stringList(r.Entities)
 	}
 	return out, nil
+}
+
+// termsOf returns the terms in their order, with repeats. What the index of the server compares are those without.
+func termsOf(payload map[string]*api.Value) []string {
+	if words := payload[keyWords].GetStringValue(); words != "" {
+		return strings.Split(words, " ")
+	}
+	return stringsOf(payload[keyTerms])
 }
 
 func memoryOf(payload map[string]*api.Value) (memory.Memory, error) {

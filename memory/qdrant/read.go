@@ -69,10 +69,10 @@ func (b *Backend) Lexicon(ctx context.Context, scope memory.Scope, terms []strin
 		if err != nil || len(terms) == 0 {
 			return err
 		}
-		q := query{must: covered(scope, api.NewMatchKeywords(keyTerms, terms...)), fields: []string{keyID, keyTerms}}
+		q := query{must: covered(scope, api.NewMatchKeywords(keyTerms, terms...)), fields: []string{keyID, keyTerms, keyWords}}
 		return b.eachRecord(ctx, h, q, func(p *api.RetrievedPoint) error {
 			lex.Postings = append(lex.Postings, memory.Posting{
-				ID: p.GetPayload()[keyID].GetStringValue(), Terms: stringsOf(p.GetPayload()[keyTerms]),
+				ID: p.GetPayload()[keyID].GetStringValue(), Terms: termsOf(p.GetPayload()),
 			})
 			return nil
 		})

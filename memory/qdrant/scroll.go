@@ -2,6 +2,7 @@ package qdrant
 
 import (
 	"context"
+	"errors"
 	"slices"
 
 	api "github.com/qdrant/go-client/qdrant"
@@ -9,7 +10,7 @@ import (
 	"github.com/ragpilot/ragpilot/memory"
 )
 
-// page is how many points one request asks for.
+// page is how many points one request asks for, fewer if they are large.
 const page = 500
 
 // query says which points of a collection are wanted, and what of them.
@@ -39,6 +40,10 @@ func (b *Backend) each(ctx context.Context, h *head, q query, f func(*api.Retrie
 			points, next, err := b.client.ScrollAndOffset(ctx, request)
 			return answer{points, next}, err
 		})
+		if errors.Is(err, errTooLarge) && limit > 1 {
+			limit = max(1, limit/8)
+			continue
+		}
 		if err != nil {
 			return err
 		}

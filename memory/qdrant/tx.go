@@ -71,7 +71,7 @@ func (t *tx) load(ctx context.Context, must []*api.Condition) error {
 		t.records[m.ID] = &entry[memory.Record]{
 			point: p.GetId().GetUuid(), there: true,
 			value: memory.Record{
-				Memory: m, Vector: vectorOf(p), Terms: stringsOf(p.GetPayload()[keyTerms]), Entities: stringsOf(p.GetPayload()[keyNames]),
+				Memory: m, Vector: vectorOf(p), Terms: termsOf(p.GetPayload()), Entities: stringsOf(p.GetPayload()[keyNames]),
 			},
 		}
 		return nil

@@ -6,6 +6,7 @@ import (
 	"io"
 	"net/http"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/elastic/go-elasticsearch/v8"
@@ -22,19 +23,23 @@ import (
 type fakeServer struct {
 	status int
 	body   string
-	last   *http.Request // the last request and its body
-	sent   string
+
+	mu   sync.Mutex    // a hybrid search sends two requests at a time
+	last *http.Request // guarded by mu while a search runs; the last request and its body
+	sent string        // guarded by mu while a search runs
 }
 
 func (f *fakeServer) RoundTrip(r *http.Request) (*http.Response, error) {
-	f.last, f.sent = r, ""
+	var sent []byte
 	if r.Body != nil {
-		raw, err := io.ReadAll(r.Body)
-		if err != nil {
+		var err error
+		if sent, err = io.ReadAll(r.Body); err != nil {
 			return nil, err
 		}
-		f.sent = string(raw)
 	}
+	f.mu.Lock()
+	f.last, f.sent = r, string(sent)
+	f.mu.Unlock()
 	header := http.Header{"X-Elastic-Product": {"Elasticsearch"}, "Content-Type": {"application/json"}}
 	return &http.Response{StatusCode: f.status, Header: header, Body: io.NopCloser(strings.NewReader(f.body)), Request: r}, nil
 }

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"math"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 
@@ -54,6 +55,7 @@ func TestErrorsHaveKinds(t *testing.T) {
 		"half answer":  {200, `{"hits":{"hits":[`, store.ErrUnavailable},
 		"half a table": {200, `{"timed_out":false,"_shards":{"total":2,"failed":1},"hits":{"hits":[]}}`, store.ErrUnavailable},
 		"no text":      {200, `{"_shards":{"total":1,"failed":0},"hits":{"hits":[{"_id":"a","_source":{}}]}}`, store.ErrBadDocument},
+		"text is null": {200, `{"_shards":{"total":1,"failed":0},"hits":{"hits":[{"_id":"a","_source":{"text":null}}]}}`, store.ErrBadDocument},
 		"text is no string": {
 			200, `{"_shards":{"total":1,"failed":0},"hits":{"hits":[{"_id":"a","_source":{"text":7}}]}}`,
 			store.ErrBadDocument,
@@ -78,6 +80,32 @@ func TestErrorsHaveKinds(t *testing.T) {
 			t.Error("an answer without the product's name was taken")
 		}
 	})
+}
+
+// TestNothingIsDropped: an alias can lead to several indexes that know one ID, and a field for IDs can be empty. Each text
+// that was found is a hit with an ID, and a document that is found twice is one.
+func TestNothingIsDropped(t *testing.T) {
+	f := &fakeServer{status: 200, body: `{"_shards":{"total":2,"failed":0},"hits":{"hits":[
+		{"_id":"1","_index":"old","_score":3,"_source":{"slug":"otter","text":"The otter swims."}},
+		{"_id":"2","_index":"new","_score":2,"_source":{"slug":"otter","text":"The otter dives."}},
+		{"_id":"3","_index":"new","_score":1,"_source":{"slug":"otter","text":"The otter swims."}},
+		{"_id":"4","_index":"new","_score":1,"_source":{"slug":"","text":"Otters sleep."}},
+		{"_id":"5","_index":"new","_score":1,"_source":{"slug":null,"text":"Otters eat."}}]}}`}
+	x := open(t, elastic.Options{
+		Client: f.client(t), Index: "docs", Layout: elastic.Layout{ID: "slug"}, Embedder: retrievertest.Embedder{Size: 2},
+	})
+	hits, err := x.Search(t.Context(), store.Query{Text: "otter", K: 9})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, h := range hits {
+		got = append(got, h.ID+": "+h.Text)
+	}
+	want := []string{"otter: The otter swims.", "otter: The otter dives.", "4: Otters sleep.", "5: Otters eat."}
+	if !slices.Equal(got, want) {
+		t.Errorf("hits %q, want %q", got, want)
+	}
 }
 
 // anonymous is a fake server that does not say that it is Elasticsearch.

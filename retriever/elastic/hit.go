@@ -40,6 +40,9 @@ func (x *Index) hit(raw *rawHit) (store.Hit, error) {
 	if err := take(raw.Source, l.Text, &h.Text); err != nil {
 		return store.Hit{}, fmt.Errorf("%w: %q: field %q: %w", store.ErrBadDocument, raw.ID, l.Text, err)
 	}
+	if h.ID == "" { // the field is there, and empty
+		h.ID = raw.ID
+	}
 	if h.Text == "" && get(raw.Source, l.Text) == nil {
 		return store.Hit{}, fmt.Errorf("%w: %q has no field %q", store.ErrBadDocument, raw.ID, l.Text)
 	}
@@ -97,9 +100,12 @@ func take(source map[string]json.RawMessage, field string, out any) error {
 	return json.Unmarshal(raw, out)
 }
 
-// get follows the dots of a field's name.
+// get follows the dots of a field's name. Null stands for a field that is not there.
 func get(source map[string]json.RawMessage, field string) json.RawMessage {
 	if raw, ok := source[field]; ok {
+		if string(raw) == "null" { // the server has no such thing as a field that is null
+			return nil
+		}
 		return raw
 	}
 	head, rest, dotted := strings.Cut(field, ".")

@@ -121,19 +121,27 @@ func (x *Index) fused(ctx context.Context, s question, k int) ([]store.Hit, erro
 	return fuse(found[0], found[1], x.opts.RankConstant, k), nil
 }
 
-// fuse returns the first k of two ranked results by reciprocal ranks.
+// fuse returns the first k of two ranked results by reciprocal ranks. Texts under one ID are documents of their own, as
+// an alias can lead to several indexes.
 func fuse(a, b []store.Hit, constant, k int) []store.Hit {
+	type document struct{ id, text string }
 	out := make([]store.Hit, 0, len(a)+len(b))
-	at := make(map[string]int, len(a)+len(b))
+	at := make(map[document]int, len(a)+len(b))
 	for _, ranked := range [][]store.Hit{a, b} {
+		in := make(map[document]bool, len(ranked))
 		for rank, h := range ranked {
+			d := document{h.ID, h.Text}
+			if in[d] {
+				continue // its better rank counts
+			}
+			in[d] = true
 			score := 1 / float64(constant+rank+1)
-			if i, seen := at[h.ID]; seen {
+			if i, seen := at[d]; seen {
 				out[i].Score += score
 				continue
 			}
 			h.Score = score
-			at[h.ID] = len(out)
+			at[d] = len(out)
 			out = append(out, h)
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	api "github.com/qdrant/go-client/qdrant"
 	"google.golang.org/grpc"
@@ -49,8 +50,12 @@ func typed(err, bad error) error {
 	return err
 }
 
-// withCause adds why the context ended, which the client does not say.
+// withCause adds why the context ended, which the client does not say. The server knows the deadline too, and its word
+// of it can come before the context's own timer ran.
 func withCause(ctx context.Context, err error) error {
+	if end, ok := ctx.Deadline(); ok && errors.Is(err, context.DeadlineExceeded) && !time.Now().Before(end) {
+		<-ctx.Done()
+	}
 	if ctx.Err() == nil || errors.Is(err, context.Cause(ctx)) {
 		return err
 	}

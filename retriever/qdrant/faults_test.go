@@ -115,6 +115,26 @@ func TestTimeout(t *testing.T) {
 	}
 }
 
+// lateContext has a deadline that nothing enforces yet, as on a machine whose timers run late.
+type lateContext struct{ context.Context }
+
+func (lateContext) Deadline() (time.Time, bool) { return time.Now().Add(-time.Second), true }
+
+// TestServerSaysDeadline: the server's word that the deadline is over comes before the context's own end, and the error
+// still says why the context ended.
+func TestServerSaysDeadline(t *testing.T) {
+	_, client := newFake(t, func(context.Context, any, *grpc.UnaryServerInfo, grpc.UnaryHandler) (any, error) {
+		return nil, status.Error(codes.DeadlineExceeded, "too late")
+	})
+	x := open(t, with(dense, qdrant.Options{Client: client}))
+	why := errors.New("the user has left")
+	ctx, cancel := context.WithCancelCause(t.Context())
+	time.AfterFunc(50*time.Millisecond, func() { cancel(why) })
+	if err := search(lateContext{ctx}, x); !errors.Is(err, why) {
+		t.Errorf("error %v, want the context's cause", err)
+	}
+}
+
 // TestDimension: an embedder of another length than the collection's is named as such, for queries and documents.
 func TestDimension(t *testing.T) {
 	for name, server := range servers() {

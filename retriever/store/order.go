@@ -10,6 +10,9 @@ import (
 // ties as they are stored, so that the same question would give another prompt after each rebuild of the index.
 func Sort(hits []Hit) {
 	slices.SortFunc(hits, func(a, b Hit) int {
-		return cmp.Or(cmp.Compare(b.Score, a.Score), strings.Compare(a.ID, b.ID))
+		if c := cmp.Or(cmp.Compare(b.Score, a.Score), strings.Compare(a.ID, b.ID)); c != 0 {
+			return c
+		}
+		return strings.Compare(a.Text, b.Text) // several indexes behind one name can know one ID
 	})
 }

@@ -262,8 +262,9 @@ class Points(points_service.PointsServicer):
 def main():
     port, folder = sys.argv[1:]
     store = Store(folder)
+    # The official client pings every ten seconds. The real server takes that; this library's would end the connection.
     server = grpc.server(futures.ThreadPoolExecutor(max_workers=4), options=[
-        ("grpc.max_receive_message_length", MAX_MESSAGE), ("grpc.so_reuseport", 0)])
+        ("grpc.max_receive_message_length", MAX_MESSAGE), ("grpc.so_reuseport", 0), ("grpc.http2.max_ping_strikes", 0)])
     qdrant_pb2_grpc.add_QdrantServicer_to_server(Health(), server)
     collections_service.add_CollectionsServicer_to_server(Collections(store), server)
     points_service.add_PointsServicer_to_server(Points(store), server)

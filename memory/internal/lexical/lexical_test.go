@@ -22,6 +22,8 @@ func TestTerms(t *testing.T) {
 		"東京tower木":               {"東京", "tower", "木"},
 		"ﬁne ½":                  {"fine", "1", "2"},
 		"a_b\"c\" OR NEAR(x*)":   {"a", "b", "c", "or", "near", "x"},
+
+		strings.Repeat("é", 1000) + " b": {strings.Repeat("e", lexical.MaxRunes), "b"},
 	} {
 		if diff := cmp.Diff(want, lexical.Terms(text)); diff != "" {
 			t.Errorf("%q: %s", text, diff)

@@ -8,8 +8,12 @@ import (
 	"golang.org/x/text/unicode/norm"
 )
 
+// MaxRunes is the length of the longest terms. A term of that length has 1 KiB at most.
+const MaxRunes = 256
+
 // Terms returns the words of a text in their order, with repeats: in lower case, without accents, letters and digits only.
-// Scripts that are written without spaces give pairs of neighbouring characters instead of words.
+// Scripts that are written without spaces give pairs of neighbouring characters instead of words. Of a longer word, such as
+// an encoded picture, the first [MaxRunes] characters count: databases bound what they index.
 func Terms(text string) []string {
 	var terms []string
 	var word []rune
@@ -44,7 +48,7 @@ func appendTerms(terms []string, word []rune, dense bool) []string {
 		return terms
 	}
 	if !dense || len(word) == 1 {
-		return append(terms, string(word))
+		return append(terms, string(word[:min(len(word), MaxRunes)]))
 	}
 	for i := range len(word) - 1 {
 		terms = append(terms, string(word[i:i+2]))
