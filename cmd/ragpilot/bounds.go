@@ -25,8 +25,9 @@ func newBounds() *cobra.Command {
 		Use:   "bounds --trace T --blocks B",
 		Short: "Print how much of a trace the best plan could save",
 		Long: "Bounds prints upper bounds on the share of document tokens that any plan can save with an unlimited cache. Online,\n" +
-			"each request shares at most what it has in common with its nearest earlier request. Offline adds up the maximum\n" +
-			"spanning tree of all requests; groups also looks at triples and quadruples. Each figure includes the documents\n" +
+			"each request shares at most what it has in common with its nearest earlier request. Spread is the same for an\n" +
+			"order in which requests that are alike come late. Offline adds up the maximum spanning tree of all\n" +
+			"requests; groups also looks at triples and quadruples. Each figure includes the documents\n" +
 			"that a session retrieved before, which references save. Any is the smallest: no plan saves more, in whatever\n" +
 			"order the requests run.",
 		Args: cobra.NoArgs,
@@ -39,7 +40,7 @@ func newBounds() *cobra.Command {
 	flags.StringVar(&f.blocks, "blocks", "", "blocks `FILE` (JSON lines, may end in .gz)")
 	flags.StringVar(&f.history, "history", "full", "what each turn resends: `full|none`")
 	flags.IntVar(&f.k, "k", 0, "use the first `N` documents of each request (0: all)")
-	flags.IntVar(&f.pairs, "offline-limit", 20000, "leave offline out if more than `N` requests can share a prefix")
+	flags.IntVar(&f.pairs, "offline-limit", 20000, "leave offline and spread out if more than `N` requests can share a prefix")
 	flags.IntVar(&f.groups, "groups-limit", 2000, "leave groups out if more than `N` requests can share a prefix")
 	flags.BoolVar(&f.json, "json", false, "one JSON line instead of a table")
 	return cmd
@@ -52,6 +53,7 @@ type boundsReport struct {
 	DocTokens  int      `json:"doc_tokens"`
 	Repeated   float64  `json:"session_repeats"`
 	Online     float64  `json:"online"`
+	Spread     *float64 `json:"spread"`
 	Offline    *float64 `json:"offline"`
 	Groups     *float64 `json:"groups"`
 	Any        float64  `json:"any"`
@@ -71,15 +73,17 @@ func (f *boundsFlags) run(ctx context.Context, out, notes io.Writer) error {
 	r.Any = r.Online
 	for _, x := range []struct {
 		name  string
+		flag  string
 		limit int
 		bound func(context.Context) (int, error)
 		to    **float64
 	}{
-		{"offline", f.pairs, p.SpanningTree, &r.Offline},
-		{"groups", f.groups, p.Groups, &r.Groups},
+		{"spread", "offline-limit", f.pairs, p.Spread, &r.Spread},
+		{"offline", "offline-limit", f.pairs, p.SpanningTree, &r.Offline},
+		{"groups", "groups-limit", f.groups, p.Groups, &r.Groups},
 	} {
 		if p.Requests() > x.limit {
-			fmt.Fprintf(notes, "%s left out: %d requests can share a prefix, more than --%s-limit %d\n", x.name, p.Requests(), x.name, x.limit)
+			fmt.Fprintf(notes, "%s left out: %d requests can share a prefix, more than --%s %d\n", x.name, p.Requests(), x.flag, x.limit)
 			continue
 		}
 		n, err := x.bound(ctx)
@@ -154,8 +158,9 @@ func (r boundsReport) print(out io.Writer) error {
 		"document tokens  %d\n"+
 		"session repeats  %.4f\n"+
 		"online           %.4f\n"+
+		"spread           %s\n"+
 		"offline          %s\n"+
 		"groups           %s\n"+
-		"any              %.4f\n", r.Requests, r.FirstTurns, r.DocTokens, r.Repeated, r.Online, share(r.Offline), share(r.Groups), r.Any)
+		"any              %.4f\n", r.Requests, r.FirstTurns, r.DocTokens, r.Repeated, r.Online, share(r.Spread), share(r.Offline), share(r.Groups), r.Any)
 	return err
 }

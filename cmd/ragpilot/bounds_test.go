@@ -15,16 +15,17 @@ func TestBounds(t *testing.T) {
 document tokens  63
 session repeats  0.1429
 online           0.4286
+spread           0.4286
 offline          0.4286
 groups           0.4286
 any              0.4286
 `, ""},
 		{"json", "--json", `{"requests":3,"first_turns":2,"doc_tokens":63,"session_repeats":0.14285714285714285,"online":0.42857142857142855,` +
-			`"offline":0.42857142857142855,"groups":0.42857142857142855,"any":0.42857142857142855}` + "\n", ""},
-		{"first document", "--k 1 --json", `{"requests":3,"first_turns":2,"doc_tokens":27,"session_repeats":0,"online":0,"offline":0,"groups":0,"any":0}` + "\n", ""},
+			`"spread":0.42857142857142855,"offline":0.42857142857142855,"groups":0.42857142857142855,"any":0.42857142857142855}` + "\n", ""},
+		{"first document", "--k 1 --json", `{"requests":3,"first_turns":2,"doc_tokens":27,"session_repeats":0,"online":0,"spread":0,"offline":0,"groups":0,"any":0}` + "\n", ""},
 		{
 			"without history", "--history none --groups-limit 2 --json",
-			`{"requests":3,"first_turns":3,"doc_tokens":63,"session_repeats":0,"online":0.5714285714285714,"offline":0.5714285714285714,"groups":null,"any":0.5714285714285714}` + "\n",
+			`{"requests":3,"first_turns":3,"doc_tokens":63,"session_repeats":0,"online":0.5714285714285714,"spread":0.42857142857142855,"offline":0.5714285714285714,"groups":null,"any":0.42857142857142855}` + "\n",
 			"groups left out: 3 requests can share a prefix, more than --groups-limit 2\n",
 		},
 		{
@@ -32,10 +33,11 @@ any              0.4286
 document tokens  63
 session repeats  0.1429
 online           0.4286
+spread           left out
 offline          left out
 groups           left out
 any              0.4286
-`, "offline left out: 2 requests can share a prefix, more than --offline-limit 1\ngroups left out: 2 requests can share a prefix, more than --groups-limit 0\n",
+`, "spread left out: 2 requests can share a prefix, more than --offline-limit 1\noffline left out: 2 requests can share a prefix, more than --offline-limit 1\ngroups left out: 2 requests can share a prefix, more than --groups-limit 0\n",
 		},
 	}
 	for _, tt := range tests {

@@ -6,6 +6,7 @@
 // and bounds the first from above, with an unlimited cache and counting whole documents:
 //
 //   - [Problem.Nearest] lets each request share all it has in common with one earlier request, and scales to large traces;
+//   - [Problem.Spread] is the same for an order of the requests in which it says more, mostly the smallest of all;
 //   - [Problem.SpanningTree] is the bound for reordered requests that goes through all pairs, never below Nearest;
 //   - [Problem.Groups] looks at triples and quadruples, too, which is for small traces only.
 //

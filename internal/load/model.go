@@ -1,14 +1,13 @@
 package load
 
 import (
-	"bytes"
-	"encoding/json"
 	"fmt"
 	"os"
 	"strings"
 
 	"github.com/ragpilot/ragpilot/engines"
 	"github.com/ragpilot/ragpilot/engines/sim"
+	"github.com/ragpilot/ragpilot/internal/strictjson"
 )
 
 // EngineModel says how fast a simulated engine is, and how it makes its steps.
@@ -66,9 +65,7 @@ func ReadModel(name string) (EngineModel, error) {
 		return EngineModel{}, err
 	}
 	m := EngineModel{Name: name}
-	dec := json.NewDecoder(bytes.NewReader(data))
-	dec.DisallowUnknownFields()
-	if err := dec.Decode(&m); err != nil {
+	if err := strictjson.Decode(data, &m); err != nil {
 		return EngineModel{}, fmt.Errorf("%s: %w", name, err)
 	}
 	c := m.Cost
