@@ -111,7 +111,7 @@ func (p *Pilot) prepareOne(req *Request) *draft {
 	d := p.draft(req)
 	var s *session
 	if req.Session != "" {
-		s = p.sessions.find(sessionID{req.Scope.Tenant, req.Session}) // a new one is made by commit
+		s = p.sessions.peek(sessionID{req.Scope.Tenant, req.Session}, p.cfg.Now()) // a new one is made by commit
 	}
 	if s != nil {
 		s.mu.Lock()
@@ -269,6 +269,14 @@ func (p *Pilot) commit(d *draft, req *Request) {
 		defer s.mu.Unlock()
 	}
 	p.replace(sc, s, req.ID)
+	if s != nil && d.plan.Fault == nil {
+		// Earlier requests of the batch are turns of the conversation by now.
+		_ = p.guard(stageIndex, func() error {
+			h := s.look(req.Prior, p.cfg.Tokenizer.Count)
+			d.start, d.left = h.start, h.left
+			return nil
+		})
+	}
 	sc.mu.Lock()
 	path := p.insert(sc, d, req.Session)
 	sc.mu.Unlock()

@@ -30,9 +30,11 @@ type Config struct {
 	// in it is worth having. At most 14 tiers, 0 ≤ cost ≤ 1. It weighs in the choice of an order; what a plan expects in
 	// the cache includes all tiers.
 	LoadCost map[string]float64
-	// MaxRequests bounds the live requests of a scope, the oldest go first. 0: 1,000,000; negative: no bound.
+	// MaxRequests bounds the live requests of all scopes together. The tenant that has most of them loses the oldest of its
+	// largest scope, a thousandth of the bound at a time. 0: 1,000,000; negative: no bound.
 	MaxRequests int
-	// MaxScopes bounds the scopes; the least recently used goes, with its index. 0: 64.
+	// MaxScopes bounds the scopes. The least recently used goes, with its index: one of the tenant that needs another, or of
+	// the one that has most, so that a tenant with no more than its share, MaxScopes ÷ tenants, loses none to others. 0: 64.
 	MaxScopes int
 	// MaxSessions bounds the conversations remembered, least recently used first. 0: 100,000.
 	MaxSessions int

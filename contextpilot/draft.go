@@ -21,7 +21,7 @@ type draft struct {
 	gate               gate
 	start              []tree.Elem // path in front of this turn's blocks
 	// as in history
-	visible map[string][]string
+	visible visible
 	left    map[content]shownBlock
 	head    int         // Request.HeadTokens
 	tail    []tree.Elem // notes and question, see closeWith

@@ -52,7 +52,9 @@ type Event struct {
 	// CachedKnown, of Served, tells that the engine reported Tokens for a prompt that it looked up in its cache: 0 then
 	// means that nothing was there. Without it, 0 Tokens say nothing.
 	CachedKnown bool
-	// Prompt, of Served, is the length of the whole prompt as the engine counted it, in tokens; 0: unknown. As far as it is
-	// not what was planned, Tokens may be off by as much, or by an eighth if that is more, and correct the index only beyond that.
+	// Prompt, of Served, Shrunk and Moved, is the length of the whole prompt as the engine counted it, in tokens; 0: unknown.
+	// Of Served, as far as it is not what was planned, Tokens may be off by as much, or by an eighth if that is more, and
+	// correct the index only beyond that. Of Shrunk and Moved, Tokens are taken as that part of what was planned, the
+	// request's head included ([Request.HeadTokens]); without it they must be tokens of the pilot's own Tokenizer.
 	Prompt int
 }

@@ -5,17 +5,33 @@ import "fmt"
 // SetInject makes every stage call f first; an error or a panic of f is the stage's. nil: no faults.
 func (p *Pilot) SetInject(f func(stage string) error) { p.inject = f }
 
-// Check verifies the index of every scope, and that the contextpilot policy holds blocks for live requests only.
+// Check verifies the index of every scope, their table, and that the contextpilot policy holds blocks for live requests only.
 func (p *Pilot) Check() error {
 	p.mu.RLock()
 	defer p.mu.RUnlock()
+	live, listed := 0, 0
 	for id, sc := range p.scopes {
 		sc.mu.Lock()
 		err := sc.check()
+		live += sc.tree.Len()
 		sc.mu.Unlock()
 		if err != nil {
 			return fmt.Errorf("scope %v: %w", id, err)
 		}
+	}
+	if n := int(p.live.Load()); n != live {
+		return fmt.Errorf("%d requests are counted, %d are live", n, live)
+	}
+	for name, l := range p.tenants {
+		for at := l.Front(); at != nil; at = at.Next() {
+			if sc := at.Value.(*scope); sc.id.Tenant != name || p.scopes[sc.id] != sc {
+				return fmt.Errorf("scope %v is listed for tenant %q", sc.id, name)
+			}
+			listed++
+		}
+	}
+	if listed != len(p.scopes) {
+		return fmt.Errorf("%d scopes are listed, there are %d", listed, len(p.scopes))
 	}
 	return nil
 }

@@ -40,7 +40,8 @@ func (h *handoff) hold(plan Plan) {
 // Claim returns a held plan of the session whose blocks stand in text, all of them and in the plan's order, and
 // stops holding it. start and end are where they stand in text, from the first to the last block. Of several such
 // plans it is the oldest if session is empty, as each of them may be on its way to a model. A conversation has one
-// turn at a time: there it is the newest, and the older ones are taken back.
+// turn at a time: there it is the newest, and the older ones are taken back. A model that is not told the tenant cannot tell
+// equal names of two tenants' conversations apart: where tenants share a pilot, names must differ between them.
 func (p *Pilot) Claim(session, text string) (plan Plan, start, end int, ok bool) {
 	var found []region
 	scanBlocks(text, func(r region) bool {
@@ -76,6 +77,13 @@ func (h *handoff) take(session string, found []region) (plans []Plan) {
 	})
 	h.plans = h.plans[:h.first+len(kept)]
 	return plans
+}
+
+func (h *handoff) dropTenant(name string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	kept := slices.DeleteFunc(h.plans[h.first:], func(c Plan) bool { return c.Scope.Tenant == name })
+	h.plans = h.plans[:h.first+len(kept)]
 }
 
 // standsIn returns where in found the plan's blocks begin, as one run, or −1.

@@ -1,7 +1,6 @@
 package contextpilot
 
 import (
-	"slices"
 	"strconv"
 	"strings"
 
@@ -149,19 +148,43 @@ func parseBlock(text string, at int, closings map[string]int) (r region, missed,
 	return r, false, true
 }
 
-// visibleIn returns the blocks that stand in the texts: the different texts that each label is the name of.
-func visibleIn(texts []string) map[string][]string {
-	var set map[string][]string
+// visible are the blocks that stand in messages.
+type visible struct {
+	texts map[named]string
+	many  map[string]int // how many different texts each label is the name of
+}
+
+// named is a text under a label.
+type named struct {
+	label   string
+	content content
+}
+
+// has tells whether the block stands there.
+func (v *visible) has(label string, c content) bool {
+	_, ok := v.texts[named{label, c}]
+	return ok
+}
+
+// only tells whether the block stands there, and no other text under its label.
+func (v *visible) only(label, text string, c content) bool {
+	there, ok := v.texts[named{label, c}]
+	return ok && there == text && v.many[label] == 1
+}
+
+// visibleIn returns the blocks that stand in the texts, in one pass.
+func visibleIn(texts []string) (v visible) {
 	for _, t := range texts {
 		scanBlocks(t, func(r region) bool {
-			if set == nil {
-				set = map[string][]string{}
+			if v.texts == nil {
+				v = visible{texts: map[named]string{}, many: map[string]int{}}
 			}
-			if !slices.Contains(set[r.label], r.text) {
-				set[r.label] = append(set[r.label], r.text)
+			if x := (named{r.label, contentOf(r.text)}); !v.has(x.label, x.content) {
+				v.texts[x] = r.text
+				v.many[r.label]++
 			}
 			return true
 		})
 	}
-	return set
+	return v
 }

@@ -107,18 +107,3 @@ type peeker interface {
 	// peek is Order without learning; familiar are the tokens of the blocks that were sent lately.
 	peek(dst []int, q Query) (order []int, familiar int)
 }
-
-// DropReplica forgets what is known of the cache of a replica that is gone, or has lost it: its scopes of all models and
-// tenants. Conversations stay: what they have shown does not depend on a cache. It returns the number of scopes. A
-// request that is being planned meanwhile is still planned with what was known.
-func (p *Pilot) DropReplica(name string) (scopes int) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	for id := range p.scopes {
-		if id.Replica == name {
-			delete(p.scopes, id)
-			scopes++
-		}
-	}
-	return scopes
-}

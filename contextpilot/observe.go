@@ -48,14 +48,13 @@ func (p *Pilot) observe(ev Event) (ok, fresh bool) {
 	case Shrunk:
 		sc.mu.Lock()
 		defer sc.mu.Unlock()
-		// Tokens counts from the beginning of the prompt, the index from behind the head.
-		ok = sc.tree.Shrink(ev.Request, ev.Tokens-max(sc.head, 0))
-		sc.left()
+		ok = sc.tree.Shrink(ev.Request, sc.behindHead(ev))
+		sc.shrunk()
 		return ok, ok
 	case Moved:
 		sc.mu.Lock()
 		defer sc.mu.Unlock()
-		ok = sc.tree.Move(ev.Request, ev.Tokens-max(sc.head, 0), p.tiers.number(ev.Tier))
+		ok = sc.tree.Move(ev.Request, sc.behindHead(ev), p.tiers.number(ev.Tier))
 		return ok, ok
 	case Gone:
 		ok = p.gone(sc, ev)
@@ -69,6 +68,16 @@ func (p *Pilot) observe(ev Event) (ok, fresh bool) {
 	return false, false
 }
 
+// behindHead returns how far an event's Tokens reach in the index: they count from the beginning of the prompt, the index
+// from behind the head. If the event tells the prompt's length, in the engine's tokens, they are taken as a part of it.
+func (sc *scope) behindHead(ev Event) int {
+	head, tokens := max(sc.head, 0), ev.Tokens
+	if planned := sc.tree.Length(ev.Request); ev.Prompt > 0 && planned > 0 {
+		tokens = int(float64(tokens) * float64(head+planned) / float64(ev.Prompt))
+	}
+	return tokens - head
+}
+
 func (p *Pilot) served(sc *scope, ev Event) (ok, fresh bool) {
 	sc.mu.Lock()
 	owner, _, _ := sc.tree.Owner(ev.Request)
@@ -79,6 +88,7 @@ func (p *Pilot) served(sc *scope, ev Event) (ok, fresh bool) {
 	if fresh && ev.Output > 0 {
 		sc.tree.Extend(ev.Request, int(tokenCount(ev.Output)))
 	}
+	sc.count()
 	sc.mu.Unlock()
 	if fresh && owner != "" && ev.Output > 0 {
 		if s := p.sessions.find(sessionID{ev.Scope.Tenant, owner}); s != nil {
@@ -94,7 +104,7 @@ func (p *Pilot) gone(sc *scope, ev Event) bool {
 	sc.mu.Lock()
 	owner, served, ok := sc.tree.Owner(ev.Request)
 	sc.tree.Remove(ev.Request)
-	sc.left()
+	sc.shrunk()
 	sc.mu.Unlock()
 	if ok && !served && owner != "" {
 		if s := p.sessions.find(sessionID{ev.Scope.Tenant, owner}); s != nil {

@@ -1,6 +1,7 @@
 package contextpilot
 
 import (
+	"container/list"
 	"crypto/rand"
 	"encoding/hex"
 	"fmt"
@@ -30,8 +31,11 @@ type Pilot struct {
 	next     atomic.Uint64
 	inject   func(stage string) error // fault injection, tests only
 
-	mu     sync.RWMutex
-	scopes map[Scope]*scope
+	live atomic.Int64 // requests in all scopes
+
+	mu      sync.RWMutex
+	scopes  map[Scope]*scope
+	tenants map[string]*list.List // their scopes, the one used last first
 }
 
 // New returns a Pilot. Errors wrap ErrBadConfig and name the field and the value.
@@ -44,7 +48,7 @@ func New(cfg Config) (*Pilot, error) {
 	_, _ = rand.Read(b[:]) // never fails (crypto/rand)
 	return &Pilot{
 		cfg: cfg, sessions: newSessions(cfg.MaxSessions, cfg.SessionTTL), drafts: sync.Pool{New: func() any { return new(draft) }},
-		prefix: "rp-" + hex.EncodeToString(b[:]) + "-", scopes: map[Scope]*scope{}, tiers: newTiers(cfg.LoadCost),
+		prefix: "rp-" + hex.EncodeToString(b[:]) + "-", scopes: map[Scope]*scope{}, tenants: map[string]*list.List{}, tiers: newTiers(cfg.LoadCost),
 	}, nil
 }
 
@@ -146,10 +150,12 @@ func (p *Pilot) insert(sc *scope, d *draft, owner string) (path []tree.Elem) {
 		sc.build(p)
 		d.plan.Prefix = Prefix{}
 	}
+	sc.count()
 	return path
 }
 
 func (p *Pilot) done(plan *Plan, began time.Time) {
+	p.shed()
 	p.stats.planned(plan)
 	if p.cfg.Recorder != nil {
 		kept := *plan // a recorder may keep it
@@ -166,52 +172,12 @@ func (p *Pilot) replace(sc *scope, s *session, id string) {
 	_, served, ok := sc.tree.Owner(id)
 	if ok && !served {
 		sc.tree.Remove(id)
-		sc.left()
+		sc.shrunk()
 	}
 	sc.mu.Unlock()
 	if ok && !served && s != nil {
 		s.takeBack(id)
 	}
-}
-
-// scope returns the index of a cache, making it if it is new; the least recently used goes if there are too many.
-func (p *Pilot) scope(id Scope, now time.Time) *scope {
-	p.mu.RLock()
-	sc := p.scopes[id]
-	p.mu.RUnlock()
-	if sc != nil && now.Sub(sc.lastUse()) < time.Second {
-		return sc
-	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if sc = p.scopes[id]; sc == nil {
-		sc = newScope(p)
-		p.scopes[id] = sc
-		for len(p.scopes) > p.cfg.MaxScopes {
-			p.dropScope(id)
-		}
-	}
-	sc.used.Store(now.UnixNano())
-	return sc
-}
-
-// dropScope forgets the least recently used scope other than keep. p.mu is held.
-func (p *Pilot) dropScope(keep Scope) {
-	var oldest Scope
-	found := false
-	for id, sc := range p.scopes {
-		if id != keep && (!found || sc.used.Load() < p.scopes[oldest].used.Load()) {
-			oldest, found = id, true
-		}
-	}
-	delete(p.scopes, oldest)
-	p.stats.scopesDropped.Add(1)
-}
-
-func (p *Pilot) findScope(id Scope) *scope {
-	p.mu.RLock()
-	defer p.mu.RUnlock()
-	return p.scopes[id]
 }
 
 // EndSession forgets a conversation. Its prompts stay in the index: they are still in the engine's cache.

@@ -1,6 +1,7 @@
 package contextpilot
 
 import (
+	"container/list"
 	"errors"
 	"sync"
 	"sync/atomic"
@@ -25,11 +26,18 @@ type scope struct {
 	seen  []bool
 	cands []Candidate
 
-	used atomic.Int64 // nanoseconds, for the table of scopes
+	total *atomic.Int64 // live requests of all scopes
+	left  bool          // the table: nothing is counted any more
+
+	// For the table of scopes.
+	id    Scope
+	entry *list.Element // among those of its tenant; guarded by Pilot.mu
+	used  atomic.Int64  // nanoseconds
+	live  atomic.Int64  // requests; written with mu
 }
 
 func newScope(p *Pilot) *scope {
-	sc := &scope{block: p.cfg.BlockSize, tiers: p.tiers}
+	sc := &scope{block: p.cfg.BlockSize, tiers: p.tiers, total: &p.live}
 	sc.build(p)
 	return sc
 }
@@ -44,6 +52,9 @@ func (sc *scope) build(p *Pilot) {
 		forgot = func(id string) {
 			_ = p.guard(stageIndex, func() error { l.Gone(id); return nil })
 		}
+	}
+	if sc.tree != nil {
+		p.stats.shed.Add(int64(sc.tree.Dropped()))
 	}
 	sc.tree = tree.New(p.cfg.Capacity, p.cfg.MaxRequests, forgot)
 }
@@ -144,16 +155,45 @@ func (sc *scope) positions(d *draft) []int {
 	return sc.order
 }
 
-// left is called when a request has left the index: what stands in front of every prompt is as resident as the prompts
+// shrunk is called when a request has left the index: what stands in front of every prompt is as resident as the prompts
 // behind it, so with the last of them it is not known to be there any more, or never came to the engine.
-func (sc *scope) left() {
+func (sc *scope) shrunk() {
 	if sc.tree.Len() == 0 {
 		sc.head = -1
 	}
+	sc.count()
+}
+
+// count tells how many requests are live now.
+func (sc *scope) count() {
+	if n := int64(sc.tree.Len()); !sc.left && n != sc.live.Load() {
+		sc.total.Add(n - sc.live.Swap(n))
+	}
+}
+
+// shed drops the n oldest requests, or all of fewer, and returns their number.
+func (sc *scope) shed(n int) (dropped int) {
+	sc.mu.Lock()
+	defer sc.mu.Unlock()
+	for dropped < n && sc.tree.RemoveOldest() {
+		dropped++
+	}
+	sc.shrunk()
+	return dropped
+}
+
+// leave is called when the scope is not in the table any more. Plans that have it already end with it. It returns how many
+// requests its index has dropped.
+func (sc *scope) leave() (dropped int) {
+	sc.mu.Lock()
+	defer sc.mu.Unlock()
+	sc.left = true
+	sc.total.Add(-sc.live.Swap(0))
+	return sc.tree.Dropped()
 }
 
 // clear forgets everything that was resident.
 func (sc *scope) clear() {
 	sc.tree.Clear()
-	sc.head = -1
+	sc.shrunk()
 }

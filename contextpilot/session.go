@@ -45,7 +45,7 @@ type shownBlock struct {
 // history is what a turn finds in front of its blocks.
 type history struct {
 	start   []tree.Elem            // path from the root to where this turn's blocks begin
-	visible map[string][]string    // the texts that each label names in the messages that are being sent
+	visible visible                // in the messages that are being sent
 	left    map[content]shownBlock // remembered as shown, but not in the messages any more
 }
 
@@ -54,7 +54,7 @@ type history struct {
 func (s *session) look(prior []string, tokens func(string) int) history {
 	h := history{visible: visibleIn(prior)}
 	for mark, b := range s.shown {
-		if slices.ContainsFunc(h.visible[b.label], func(text string) bool { return contentOf(text) == b.content }) {
+		if h.visible.has(b.label, b.content) {
 			continue
 		}
 		if h.left == nil {
@@ -91,7 +91,7 @@ func (s *session) record(request string, sent []identified, left map[content]sho
 	}
 	t := turn{request: request, number: s.count, end: len(path)}
 	for _, b := range sent {
-		if _, again := s.shown[b.mark]; again {
+		if _, again := s.shown[b.mark]; again || len(t.blocks) == maxShown {
 			continue
 		}
 		s.shown[b.mark] = shownBlock{label: b.label, content: b.content, turn: s.count, request: request}
@@ -122,7 +122,10 @@ func (s *session) drop(i int) {
 // takeBack undoes a turn that was never sent, as if it had never been planned; of a turn that others have followed
 // only what it showed is undone.
 func (s *session) takeBack(request string) {
-	i := slices.IndexFunc(s.turns, func(t turn) bool { return t.request == request })
+	i := len(s.turns) - 1 // of turns with one ID the last one
+	for i >= 0 && s.turns[i].request != request {
+		i--
+	}
 	if i < 0 {
 		return
 	}

@@ -83,6 +83,17 @@ func (t *sessions) end(id sessionID) bool {
 	return e != nil
 }
 
+func (t *sessions) dropTenant(name string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for id, e := range t.byID {
+		if id.tenant == name {
+			t.unlink(e)
+			delete(t.byID, id)
+		}
+	}
+}
+
 func (t *sessions) remove(e *sessionEntry) {
 	t.unlink(e)
 	delete(t.byID, e.id)

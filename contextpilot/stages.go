@@ -82,8 +82,7 @@ func (p *Pilot) dedup(d *draft, s *session) error {
 	d.place = slices.DeleteFunc(d.place, func(i int) bool {
 		b, ok := s.shown[d.ids[i].mark]
 		_, left := d.left[d.ids[i].mark]
-		texts := d.visible[b.label]
-		if !ok || left || len(texts) != 1 || texts[0] != d.plan.req.Blocks[i].Text || d.named(b.label, b.content) {
+		if !ok || left || !d.visible.only(b.label, d.plan.req.Blocks[i].Text, d.ids[i].content) || d.renamed(b.label, b.content) {
 			return false
 		}
 		d.refs = append(d.refs, Item{Index: i, Label: d.ids[i].label, Ref: &Ref{Label: b.label, Turn: b.turn, RequestID: b.request}})
@@ -92,8 +91,8 @@ func (p *Pilot) dedup(d *draft, s *session) error {
 	return nil
 }
 
-// named tells whether the request has a block of that label with another text.
-func (d *draft) named(label string, c content) bool {
+// renamed tells whether the request has a block of that label with another text.
+func (d *draft) renamed(label string, c content) bool {
 	return slices.ContainsFunc(d.ids, func(x identified) bool { return x.label == label && x.content != c })
 }
 

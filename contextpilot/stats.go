@@ -2,6 +2,7 @@ package contextpilot
 
 import (
 	"maps"
+	"slices"
 	"sync"
 	"sync/atomic"
 )
@@ -43,7 +44,7 @@ type counters struct {
 	expected, reported                    atomic.Int64
 	events, unknown                       atomic.Int64
 	contradicted, shortened               atomic.Int64
-	scopesDropped, turnsDropped           atomic.Int64
+	scopesDropped, turnsDropped, shed     atomic.Int64
 	mu                                    sync.Mutex
 	faults                                map[string]int64
 }
@@ -91,7 +92,7 @@ func (p *Pilot) Stats() Stats {
 		Plans: c.plans.Load(), BlocksSent: c.sent.Load(), BlocksRef: c.refs.Load(), BlocksLeftOut: c.leftOut.Load(),
 		Reordered: c.reordered.Load(), PrefixExpected: c.expected.Load(), PrefixReported: c.reported.Load(),
 		Events: c.events.Load(), EventsUnknown: c.unknown.Load(),
-		Contradicted: c.contradicted.Load(), Shortened: c.shortened.Load(), ScopesDropped: c.scopesDropped.Load(), TurnsDropped: c.turnsDropped.Load(),
+		Contradicted: c.contradicted.Load(), Shortened: c.shortened.Load(), ScopesDropped: c.scopesDropped.Load(), TurnsDropped: c.turnsDropped.Load(), RequestsDropped: c.shed.Load(),
 	}
 	c.mu.Lock()
 	s.FaultsByStage = maps.Clone(c.faults)
@@ -101,9 +102,10 @@ func (p *Pilot) Stats() Stats {
 	held, heldDropped := p.held.stats()
 	s.Held, s.HeldDropped = int64(held), int64(heldDropped)
 	p.mu.RLock()
-	defer p.mu.RUnlock()
-	s.Scopes = int64(len(p.scopes))
-	for _, sc := range p.scopes {
+	scopes := slices.Collect(maps.Values(p.scopes))
+	p.mu.RUnlock() // one that is busy must not hold up the others
+	s.Scopes = int64(len(scopes))
+	for _, sc := range scopes {
 		sc.mu.Lock()
 		s.LiveRequests += int64(sc.tree.Len())
 		s.Nodes += int64(sc.tree.Nodes())

@@ -2,6 +2,7 @@ package contextpilot
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"sync"
 	"time"
@@ -25,6 +26,7 @@ type window struct {
 	full    chan struct{} // closed when nobody else fits
 	planned chan struct{} // closed when plans are there
 	done    bool
+	made    bool // there are plans
 }
 
 type caller struct {
@@ -32,6 +34,9 @@ type caller struct {
 	plan Plan
 	left bool // its context has ended
 }
+
+// errWindow is what others get if planning panics in the caller that plans for all, as only a Recorder or a clock can.
+var errWindow = errors.New("contextpilot: the window's planning panicked in another call")
 
 // NewWindow returns a Window that waits for others at most wait after the first request, or until there are limit.
 // A few milliseconds suffice. A wait or limit of 0 or less stands for 3 ms and 64.
@@ -73,8 +78,11 @@ func (w *Window) Plan(ctx context.Context, req Request) (Plan, error) {
 		}
 		<-in.planned
 	}
-	if in.callers[at].left {
+	switch {
+	case in.callers[at].left:
 		return Plan{}, ctx.Err()
+	case !in.made:
+		return Plan{}, errWindow
 	}
 	return in.callers[at].plan, nil
 }
@@ -121,9 +129,14 @@ func (w *Window) plan(in *window) {
 		}
 	}
 	w.mu.Unlock()
+	defer func() { // also if a Recorder panics
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		in.done = true
+	}()
 	plans := w.pilot.planTogether(reqs)
 	w.mu.Lock()
-	in.done = true
+	in.done, in.made = true, true
 	var gone []Event
 	for k, i := range who {
 		c := &in.callers[i]

@@ -20,6 +20,9 @@ func (f Found) Rebuild(order []int) string {
 	return f.form.render(docs)
 }
 
+// Item returns document i as it stands in the text, with its tags or its label: what [Found.Permute] moves.
+func (f Found) Item(i int) string { return f.items[i].of(f.text) }
+
 // Permute writes the text with document order[i] in the place of document i and every other byte where it was. A
 // label such as [2] goes with its document, so that what cites it stays true. An order that is no permutation of all
 // documents changes nothing.

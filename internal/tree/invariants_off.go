@@ -10,6 +10,7 @@ func (shadow) remove(*Tree, string, bool)                     {}
 func (shadow) shrink(*Tree, string, int, bool)                {}
 func (shadow) extend(*Tree, string, int)                      {}
 func (shadow) serve(*Tree, string, bool, bool)                {}
+func (shadow) resend(*Tree, string, bool)                     {}
 func (shadow) contradict(*Tree, string, int, bool, int)       {}
 func (shadow) touch(*Tree, Node)                              {}
 func (shadow) clear(*Tree)                                    {}

@@ -7,6 +7,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"maps"
+	"math"
 	"runtime/debug"
 	"slices"
 	"strings"
@@ -33,7 +34,7 @@ type shadowRequest struct {
 	served    bool
 	moved     bool // does not end any more where it was sent to
 	sure      int  // tokens of its path that were sure when it was inserted
-	since     int  // number of inserts when it was inserted or, once it is served, answered
+	since     int  // number of inserts when it was inserted or, once it is served, answered or sent again
 }
 
 type shadowBlock struct {
@@ -87,12 +88,12 @@ func (s *shadow) insert(t *Tree, id, owner string, path []Elem, steps, resident 
 						s.cut(x, parentOf(at))
 					}
 				}
-				s.blocks[at] = &shadowBlock{tokens: int(e.Tokens)}
+				s.blocks[at] = &shadowBlock{tokens: s.fits(parentOf(at), int(e.Tokens))}
 			} else {
 				found++
 			}
 		} else {
-			s.blocks[at] = &shadowBlock{tokens: int(e.Tokens)}
+			s.blocks[at] = &shadowBlock{tokens: s.fits(parentOf(at), int(e.Tokens))}
 		}
 		s.blocks[at].uses++
 	}
@@ -156,7 +157,7 @@ func (s *shadow) extend(t *Tree, id string, tokens int) {
 	if !s.leaf(r.path) || r.moved {
 		return
 	}
-	s.blocks[r.path].tokens += tokens
+	s.blocks[r.path].tokens += s.fits(r.path, tokens)
 	s.fit(t.capacity)
 	s.changed(t)
 }
@@ -174,6 +175,22 @@ func (s *shadow) serve(t *Tree, id string, fresh, ok bool) {
 			s.blocks[at].sure = true
 		}
 	}
+	s.changed(t)
+}
+
+func (s *shadow) resend(t *Tree, id string, ok bool) {
+	r := s.find(id)
+	s.same("resend", ok, r != nil)
+	if r == nil {
+		return
+	}
+	s.inserts++
+	i := slices.Index(s.reqs, r)
+	s.reqs = append(slices.Delete(s.reqs, i, i+1), r)
+	if r.served {
+		r.since = s.inserts
+	}
+	s.use(r.path)
 	s.changed(t)
 }
 
@@ -285,6 +302,9 @@ func (s *shadow) depth(path string) (n int) {
 	}
 	return n
 }
+
+// fits returns how many of the tokens can be counted behind a path.
+func (s *shadow) fits(path string, tokens int) int { return min(tokens, math.MaxInt32-s.depth(path)) }
 
 // changed compares the tree with its shadow.
 func (s *shadow) changed(t *Tree) {

@@ -33,3 +33,20 @@ func TestLatest(t *testing.T) {
 		break
 	}
 }
+
+func TestRemoveOldest(t *testing.T) {
+	var gone []string
+	x := New(0, 0, func(id string) { gone = append(gone, id) })
+	for _, id := range []string{"a", "b", "c"} {
+		x.Insert(id, "", []Elem{{1, 10}, {uint64(id[0]), 10}})
+	}
+	x.Remove("b")
+	for want := 1; x.RemoveOldest(); want-- {
+		if x.Len() != want {
+			t.Errorf("%d requests, want %d", x.Len(), want)
+		}
+	}
+	if !slices.Equal(gone, []string{"b", "a", "c"}) || x.Tokens() != 0 {
+		t.Errorf("%v have left, %d tokens are there", gone, x.Tokens())
+	}
+}

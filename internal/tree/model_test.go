@@ -228,6 +228,20 @@ func (m *model) serve(id string) (fresh, ok bool) {
 	return true, true
 }
 
+func (m *model) resend(id string) (tokens int, ok bool) {
+	r := m.find(id)
+	if r == nil {
+		return 0, false
+	}
+	m.inserts++
+	m.reqs = append(slices.DeleteFunc(m.reqs, func(x *modelReq) bool { return x == r }), r)
+	if r.served {
+		r.since = m.inserts
+	}
+	m.touch(r.path)
+	return m.resident(id)
+}
+
 // contradict shortens what was answered before the request was inserted and leaves its path behind tokens.
 func (m *model) contradict(id string, tokens int) (contradicted bool, cut int) {
 	r := m.find(id)
@@ -348,6 +362,12 @@ func TestAgainstModel(t *testing.T) {
 				fresh, ok := x.Serve(id)
 				fresh2, ok2 := m.serve(id)
 				same(t, "fresh, ok", pair{fresh, ok}, pair{fresh2, ok2})
+			},
+			"resend": func(t *rapid.T) {
+				id := id(t)
+				n, ok := x.Resend(id)
+				n2, ok2 := m.resend(id)
+				same(t, "resident, live", pair{n, ok}, pair{n2, ok2})
 			},
 			"contradict": func(t *rapid.T) {
 				id, n := id(t), rapid.IntRange(-1, 30).Draw(t, "tokens")

@@ -6,8 +6,9 @@ type request struct {
 	prev, next   int32  // requests that end at the same node; 0: none
 	older, newer int32  // order of arrival
 	owner        uint32 // number of the owner, and the bits served and cut
-	sure         int32  // tokens of its path that were sure when it was inserted
-	since        uint32 // clock when it was inserted or, once it is served, answered
+	length       int32  // tokens of its path when it was inserted
+	sure         int32  // tokens of it that were sure then
+	since        uint32 // clock when it was inserted or, once it is served, answered or sent again
 }
 
 const (
@@ -32,6 +33,15 @@ func (t *Tree) Resident(id string) (tokens int, ok bool) {
 	return t.Depth(t.reqs.at(r).end), true
 }
 
+// Length returns how many tokens the request's path had when it was inserted; 0: it is not live.
+func (t *Tree) Length(id string) int {
+	r := t.find(id)
+	if r == 0 {
+		return 0
+	}
+	return int(t.reqs.at(r).length)
+}
+
 // Serve marks the request as answered and tells whether it is live and was not marked before. Its path is sure from now
 // on, see [Tree.Contradict]: O(h) for a path of which nothing was.
 func (t *Tree) Serve(id string) (fresh, ok bool) {
@@ -46,6 +56,24 @@ func (t *Tree) Serve(id string) (fresh, ok bool) {
 	}
 	t.shadow.serve(t, id, fresh, ok)
 	return fresh, ok
+}
+
+// Resend tells that a live request's prompt is sent once more as it was: what is left of its path was sent now, and the
+// request came last. It returns what [Tree.Resident] does. O(h).
+func (t *Tree) Resend(id string) (tokens int, ok bool) {
+	if r := t.find(id); r != 0 {
+		t.leave(r)
+		t.arrive(r)
+		x := t.reqs.at(r)
+		t.touch(x.end)
+		t.stamp(x.end)
+		if x.owner&served != 0 { // what found less before this tells nothing of it
+			x.since = t.clock
+		}
+		tokens, ok = t.Depth(x.end), true
+	}
+	t.shadow.resend(t, id, ok)
+	return tokens, ok
 }
 
 // Owner returns what Insert was given as owner, and whether the request was marked by Serve.
@@ -63,8 +91,9 @@ func (t *Tree) Extend(id string, tokens int) {
 	if r := t.find(id); r != 0 {
 		x := t.reqs.at(r)
 		if n := t.node(x.end); n.fan&^sure == 0 && x.owner&cut == 0 {
-			n.depth += int32(tokens)
-			t.tokens += tokens
+			full := deeper(n.depth, tokens)
+			t.tokens += int(full - n.depth)
+			n.depth = full
 			t.fit()
 		}
 	}
@@ -79,6 +108,14 @@ func (t *Tree) Remove(id string) bool {
 	}
 	t.shadow.remove(t, id, r != 0)
 	return r != 0
+}
+
+// RemoveOldest removes the request that came first, as Remove. It returns false if there is none.
+func (t *Tree) RemoveOldest() bool {
+	if t.oldest == 0 {
+		return false
+	}
+	return t.Remove(t.reqs.at(t.oldest).id)
 }
 
 func (t *Tree) remove(r int32) {
@@ -158,18 +195,26 @@ func (t *Tree) find(id string) int32 {
 
 func (t *Tree) newRequest(id, owner string) int32 {
 	r := t.reqs.take()
-	*t.reqs.at(r) = request{id: id, older: t.newest, owner: uint32(t.useOwner(owner))}
+	*t.reqs.at(r) = request{id: id, owner: uint32(t.useOwner(owner))}
+	t.arrive(r)
+	t.byID.add(t.hash(id), r)
+	return r
+}
+
+// arrive makes r the newest request.
+func (t *Tree) arrive(r int32) {
+	x := t.reqs.at(r)
+	x.older, x.newer = t.newest, 0
 	if t.newest != 0 {
 		t.reqs.at(t.newest).newer = r
 	} else {
 		t.oldest = r
 	}
 	t.newest = r
-	t.byID.add(t.hash(id), r)
-	return r
 }
 
-func (t *Tree) forget(r int32) {
+// leave takes r out of the order of arrival.
+func (t *Tree) leave(r int32) {
 	x := t.reqs.at(r)
 	if x.older != 0 {
 		t.reqs.at(x.older).newer = x.newer
@@ -181,6 +226,11 @@ func (t *Tree) forget(r int32) {
 	} else {
 		t.newest = x.older
 	}
+}
+
+func (t *Tree) forget(r int32) {
+	t.leave(r)
+	x := t.reqs.at(r)
 	id := x.id
 	t.byID.remove(t.hash(id), r)
 	t.releaseOwner(x.ownerNumber())

@@ -44,6 +44,16 @@ func TestAgeAndTier(t *testing.T) {
 	tr.Move("a", 0, 200)
 	want("tier beyond the last", int(tr.Tier(node(1, 2, 3))), MaxTier)
 
+	if n, ok := tr.Resend("a"); n != 30 || !ok {
+		t.Errorf("Resend: %d tokens, live %v", n, ok)
+	}
+	want("age of what was sent again as it was", tr.Age(node(1, 2, 3)), 0)
+	want("tier of what was sent again as it was", int(tr.Tier(node(1, 2, 3))), 0)
+	want("age of what was not", tr.Age(node(1, 4)), 3)
+	if n, ok := tr.Resend("nobody"); n != 0 || ok {
+		t.Errorf("Resend of a request that is not live: %d tokens, live %v", n, ok)
+	}
+
 	tr.Remove("c")
 	tr.Insert("e", "", path(9))
 	want("age of a node whose number was used before", tr.Age(node(9)), 0)

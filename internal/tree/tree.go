@@ -12,6 +12,7 @@ package tree
 
 import (
 	"hash/maphash"
+	"math"
 	"math/bits"
 	"math/rand/v2"
 )
@@ -210,7 +211,7 @@ func (t *Tree) Insert(id, owner string, path []Elem) (steps, resident int) {
 	t.touch(n)
 	t.stamp(n)
 	x := t.reqs.at(r)
-	x.sure, x.since = certain, t.clock
+	x.length, x.sure, x.since = int32(t.Depth(n)), certain, t.clock
 	t.fit()
 	for t.maxReqs > 0 && t.Len() > t.maxReqs {
 		t.remove(t.oldest)
@@ -247,16 +248,21 @@ func (t *Tree) complete(c Node, e Elem) {
 		t.end(r, n)
 	}
 	x := t.node(c)
-	full := t.node(n).depth + e.Tokens
+	full := deeper(t.node(n).depth, int(e.Tokens))
 	t.tokens += int(full - x.depth)
 	x.depth = full
 	x.fan &^= inPart | sure
 }
 
+// deeper adds tokens to a depth, up to what can be counted: two thousand million tokens.
+func deeper(depth int32, tokens int) int32 {
+	return int32(min(int64(depth)+int64(tokens), math.MaxInt32))
+}
+
 func (t *Tree) grow(parent Node, e Elem) Node {
 	c := t.nodes.take()
 	p := t.node(parent)
-	x := node{key: e.Key, depth: p.depth + e.Tokens, parent: parent, next: p.first, prev: c}
+	x := node{key: e.Key, depth: deeper(p.depth, int(e.Tokens)), parent: parent, next: p.first, prev: c}
 	if p.first > 0 {
 		newest := t.nodes.at(p.first)
 		x.prev, newest.prev = newest.prev, c
@@ -273,7 +279,7 @@ func (t *Tree) grow(parent Node, e Elem) Node {
 			t.byKey.add(t.edge(parent, t.nodes.at(k).key), k)
 		}
 	}
-	t.tokens += int(e.Tokens)
+	t.tokens += int(x.depth - p.depth)
 	t.count++
 	return Node(c)
 }

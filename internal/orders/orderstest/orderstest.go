@@ -157,7 +157,8 @@ func onlyPermutations(t *testing.T, s orders.Store) {
 	for i := range long {
 		long[i] = i
 	}
-	for i, order := range [][]int{nil, {}, {1}, {-1}, {0, 0}, {0, 2}, {1, 2}, {0, 1, 1 << 40}, {0, 1 << 32}, {0, 1<<16 + 1}, long} {
+	wide := 32 // bits; a variable, since an int may have no more
+	for i, order := range [][]int{nil, {}, {1}, {-1}, {0, 0}, {0, 2}, {1, 2}, {0, 1, 1 << (wide + 8)}, {0, 1 << wide}, {0, 1<<16 + 1}, long} {
 		if got := s.Put(t.Context(), tenant, key(i), order); got != nil {
 			t.Errorf("%v was taken, winner %v", order[:min(len(order), 5)], got)
 		}

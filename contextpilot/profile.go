@@ -1,17 +1,22 @@
-package eval
+package contextpilot
 
 import (
+	"embed"
 	"encoding/json"
 	"fmt"
 	"io"
+	"io/fs"
+	"os"
+	"path"
+	"slices"
 	"strconv"
 	"strings"
 
-	"github.com/ragpilot/ragpilot/contextpilot"
+	"github.com/ragpilot/ragpilot/internal/strictjson"
 )
 
-// Profile is the part of a [contextpilot.Config] that changes what the model reads, in a form that can be written to a file:
-// JSON, and so YAML too. The zero Profile is the shipped default.
+// Profile is the part of a [Config] that changes what the model reads, in a form that can be written to a file, as JSON.
+// `ragpilot eval` writes one by which a model was measured to answer no worse. The zero Profile is the shipped default.
 type Profile struct {
 	// Name is for people: "default", "safe".
 	Name string `json:"name,omitempty"`
@@ -44,17 +49,51 @@ func ReadProfile(r io.Reader) (Profile, error) {
 		return Profile{}, fmt.Errorf("profile: longer than %d bytes", limit)
 	}
 	var p Profile
-	if err := strict(data, &p); err != nil {
+	if err := strictjson.Decode(data, &p); err != nil {
 		return Profile{}, fmt.Errorf("profile: %w", err)
 	}
-	c, err := p.Apply(contextpilot.Config{})
+	c, err := p.Apply(Config{})
 	if err == nil {
-		_, err = contextpilot.New(c)
+		_, err = c.withDefaults()
 	}
 	if err != nil {
 		return Profile{}, fmt.Errorf("profile: %w", err)
 	}
 	return p, nil
+}
+
+//go:embed profiles/*.json
+var profiles embed.FS
+
+// ProfileNames lists the profiles that are shipped, docs/quality.md has what each is for.
+func ProfileNames() []string {
+	entries, _ := profiles.ReadDir("profiles") // embedded: it is there
+	names := append(make([]string, 0, 1+len(entries)), "default")
+	for _, e := range entries {
+		names = append(names, strings.TrimSuffix(e.Name(), ".json"))
+	}
+	return names
+}
+
+// LoadProfile returns a shipped profile by its name, or reads a file whose name ends in .json. An error names which it was to be.
+func LoadProfile(name string) (Profile, error) {
+	switch {
+	case name == "default":
+		return Profile{Name: name}, nil
+	case slices.Contains(ProfileNames(), name):
+		return openProfile(profiles.Open(path.Join("profiles", name+".json")))
+	case strings.HasSuffix(name, ".json"):
+		return openProfile(os.Open(name))
+	}
+	return Profile{}, fmt.Errorf("profile %q: want one of %v, or a file whose name ends in .json", name, ProfileNames())
+}
+
+func openProfile[F fs.File](file F, err error) (Profile, error) {
+	if err != nil {
+		return Profile{}, fmt.Errorf("profile: %w", err)
+	}
+	defer file.Close()
+	return ReadProfile(file)
 }
 
 // Write writes the profile as [ReadProfile] reads it.
@@ -66,19 +105,19 @@ func (p Profile) Write(w io.Writer) error {
 }
 
 // Apply returns the configuration with what the profile says; all else stays as it is. An error names the member and its
-// value; whether numbers and policy make sense is for [contextpilot.New] to say.
-func (p Profile) Apply(c contextpilot.Config) (contextpilot.Config, error) {
+// value; whether numbers and policy make sense is for [New] to say.
+func (p Profile) Apply(c Config) (Config, error) {
 	var err error
 	if c.Notes.Hint, c.Notes.Top, err = hintForm(p.Hint); err != nil {
 		return c, err
 	}
 	switch p.Dedup {
 	case "", "content":
-		c.Dedup = contextpilot.DedupContent
+		c.Dedup = DedupContent
 	case "id":
-		c.Dedup = contextpilot.DedupID
+		c.Dedup = DedupID
 	case "off":
-		c.Dedup = contextpilot.DedupOff
+		c.Dedup = DedupOff
 	default:
 		return c, fmt.Errorf("dedup %q: want content, id or off", p.Dedup)
 	}
@@ -89,20 +128,20 @@ func (p Profile) Apply(c contextpilot.Config) (contextpilot.Config, error) {
 }
 
 // hintForm reads Profile.Hint; top is 0 for the default number.
-func hintForm(value string) (form contextpilot.Hint, top int, err error) {
+func hintForm(value string) (form Hint, top int, err error) {
 	switch value {
 	case "", "auto":
-		return contextpilot.HintTop, 0, nil
+		return HintTop, 0, nil
 	case "full":
-		return contextpilot.HintFull, 0, nil
+		return HintFull, 0, nil
 	case "displaced-only":
-		return contextpilot.HintDisplaced, 0, nil
+		return HintDisplaced, 0, nil
 	case "none":
-		return contextpilot.HintNone, 0, nil
+		return HintNone, 0, nil
 	}
 	if n, ok := strings.CutPrefix(value, "top-"); ok {
 		if top, err := strconv.Atoi(n); err == nil && top > 0 {
-			return contextpilot.HintTop, top, nil
+			return HintTop, top, nil
 		}
 	}
 	return 0, 0, fmt.Errorf("hint %q: want auto, full, top-N, displaced-only or none", value)

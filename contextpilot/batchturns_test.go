@@ -1,0 +1,62 @@
+package contextpilot_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/ragpilot/ragpilot/contextpilot"
+)
+
+// TestBatchTurns: a batch with two turns of a conversation leaves it as two plans would.
+func TestBatchTurns(t *testing.T) {
+	block := []contextpilot.Block{{ID: "x", Text: "text"}}
+	p, err := contextpilot.New(contextpilot.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	batch, err := p.PlanBatch(t.Context(), []contextpilot.Request{{ID: "a", Session: "s", Blocks: block}, {ID: "b", Session: "s", Blocks: block}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	plan := p.Plan(contextpilot.Request{ID: "c", Session: "s", Prior: []string{batch.Plans[1].Prompt("?")}, Blocks: block})
+	if len(plan.Items) != 1 || plan.Items[0].Ref == nil || *plan.Items[0].Ref != (contextpilot.Ref{Label: "x", Turn: 2, RequestID: "b"}) {
+		t.Errorf("%+v, want a reference to turn 2, request b", plan.Items)
+	}
+}
+
+// TestBatchOfExpiredConversation: what a conversation has shown is forgotten with it, in a batch too.
+func TestBatchOfExpiredConversation(t *testing.T) {
+	block := []contextpilot.Block{{ID: "x", Text: "text"}}
+	now := time.Unix(1000, 0)
+	p, err := contextpilot.New(contextpilot.Config{SessionTTL: time.Minute, Now: func() time.Time { return now }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	first := p.Plan(contextpilot.Request{ID: "a", Session: "s", Blocks: block})
+	now = now.Add(time.Hour)
+	batch, err := p.PlanBatch(t.Context(), []contextpilot.Request{{ID: "b", Session: "s", Prior: []string{first.Prompt("?")}, Blocks: block}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if plan := batch.Plans[0]; len(plan.Items) != 1 || plan.Items[0].Ref != nil || plan.Turn != 1 {
+		t.Errorf("turn %d, %+v: want the block in full in turn 1", plan.Turn, plan.Items)
+	}
+}
+
+// TestTakenBackOfOneID: an answer is asked for again under the ID of its request, and fails: the first turn stays.
+func TestTakenBackOfOneID(t *testing.T) {
+	p, err := contextpilot.New(contextpilot.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	x, y := []contextpilot.Block{{ID: "x", Text: "one"}}, []contextpilot.Block{{ID: "y", Text: "two"}}
+	first := p.Plan(contextpilot.Request{ID: "a", Session: "s", Blocks: x})
+	p.Observe(contextpilot.Event{Kind: contextpilot.Served, Request: "a", Output: 5})
+	prior := []string{first.Prompt("?")}
+	p.Plan(contextpilot.Request{ID: "a", Session: "s", Prior: prior, Blocks: y})
+	p.Observe(contextpilot.Event{Kind: contextpilot.Gone, Request: "a"})
+	plan := p.Plan(contextpilot.Request{ID: "b", Session: "s", Prior: prior, Blocks: x})
+	if len(plan.Items) != 1 || plan.Items[0].Ref == nil || plan.Items[0].Ref.Turn != 1 || plan.Turn != 2 {
+		t.Errorf("turn %d, %+v: want turn 2 with a reference to turn 1", plan.Turn, plan.Items)
+	}
+}

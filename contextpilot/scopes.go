@@ -1,0 +1,155 @@
+package contextpilot
+
+import (
+	"container/list"
+	"time"
+)
+
+// scope returns the index of a cache, making it if it is new; another one may go for it, see [Config.MaxScopes].
+func (p *Pilot) scope(id Scope, now time.Time) *scope {
+	if sc := p.findScope(id); sc != nil {
+		if age := now.Sub(sc.lastUse()); age >= 0 && age < time.Second { // clocks go back
+			return sc
+		}
+	}
+	sc, dropped := p.useScope(id, now)
+	if dropped != nil {
+		p.stats.scopesDropped.Add(1)
+		p.stats.shed.Add(int64(dropped.leave()))
+	}
+	return sc
+}
+
+func (p *Pilot) findScope(id Scope) *scope {
+	p.mu.RLock()
+	defer p.mu.RUnlock()
+	return p.scopes[id]
+}
+
+// useScope makes a scope the one of its tenant that was used last. dropped, if not nil, is not in the table any more.
+func (p *Pilot) useScope(id Scope, now time.Time) (sc, dropped *scope) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	sc = p.scopes[id]
+	if sc == nil {
+		sc = newScope(p)
+		p.addScope(id, sc)
+	}
+	sc.used.Store(now.UnixNano())
+	p.tenants[id.Tenant].MoveToFront(sc.entry)
+	if len(p.scopes) > p.cfg.MaxScopes {
+		dropped = p.leastUsed(id.Tenant)
+		p.removeScope(dropped)
+	}
+	return sc, dropped
+}
+
+// leastUsed returns the scope that goes for a new one of a tenant: the tenant's own if it has more than its share, else one of
+// the tenant that has most, in O(tenants). p.mu is held.
+func (p *Pilot) leastUsed(tenant string) *scope {
+	own := p.tenants[tenant]
+	if own.Len() > max(p.cfg.MaxScopes/len(p.tenants), 1) {
+		return own.Back().Value.(*scope)
+	}
+	var most *list.List
+	var oldest *scope // of these
+	for _, l := range p.tenants {
+		if l == own {
+			continue
+		}
+		sc := l.Back().Value.(*scope)
+		if most == nil || l.Len() > most.Len() || l.Len() == most.Len() && sc.used.Load() < oldest.used.Load() {
+			most, oldest = l, sc
+		}
+	}
+	return oldest
+}
+
+// addScope enters a new scope. p.mu is held.
+func (p *Pilot) addScope(id Scope, sc *scope) {
+	l := p.tenants[id.Tenant]
+	if l == nil {
+		l = list.New()
+		p.tenants[id.Tenant] = l
+	}
+	sc.id, sc.entry = id, l.PushFront(sc)
+	p.scopes[id] = sc
+}
+
+// removeScope takes a scope out of the table; it must leave when p.mu, which is held, is free again.
+func (p *Pilot) removeScope(sc *scope) {
+	delete(p.scopes, sc.id)
+	l := p.tenants[sc.id.Tenant]
+	l.Remove(sc.entry)
+	if l.Len() == 0 {
+		delete(p.tenants, sc.id.Tenant)
+	}
+}
+
+// dropScopes forgets the scopes that are told, and returns their number.
+func (p *Pilot) dropScopes(gone func(Scope) bool) int {
+	var dropped []*scope
+	p.mu.Lock()
+	for id, sc := range p.scopes {
+		if gone(id) {
+			p.removeScope(sc)
+			dropped = append(dropped, sc)
+		}
+	}
+	p.mu.Unlock()
+	for _, sc := range dropped {
+		p.stats.shed.Add(int64(sc.leave()))
+	}
+	return len(dropped)
+}
+
+// DropReplica forgets what is known of the cache of a replica that is gone, or has lost it: its scopes of all models and
+// tenants. Conversations stay: what they have shown does not depend on a cache. It returns the number of scopes. A
+// request that is being planned meanwhile is still planned with what was known.
+func (p *Pilot) DropReplica(name string) (scopes int) {
+	return p.dropScopes(func(id Scope) bool { return id.Replica == name })
+}
+
+// DropTenant forgets all that is known of a tenant: its scopes of all models and replicas, its conversations, and its plans
+// that wait for Claim. It returns the number of scopes. A request that is being planned meanwhile is still planned with what
+// was known.
+func (p *Pilot) DropTenant(tenant string) (scopes int) {
+	p.sessions.dropTenant(tenant)
+	p.held.dropTenant(tenant)
+	return p.dropScopes(func(id Scope) bool { return id.Tenant == tenant })
+}
+
+// shed drops requests while all scopes together have more than [Config.MaxRequests]. To look for them is for many plans: a
+// thousandth of the bound goes at once.
+func (p *Pilot) shed() {
+	limit := p.cfg.MaxRequests
+	for limit > 0 && p.live.Load() > int64(limit) {
+		sc := p.largest()
+		if sc == nil {
+			return // others were faster
+		}
+		p.stats.shed.Add(int64(sc.shed(max(limit/1024, 1))))
+	}
+}
+
+// largest returns the scope with most live requests of the tenant with most; nil if there are none. O(scopes).
+func (p *Pilot) largest() (largest *scope) {
+	p.mu.RLock()
+	defer p.mu.RUnlock()
+	most := int64(0)
+	for _, l := range p.tenants {
+		all := int64(0)
+		var own *scope
+		for at := l.Front(); at != nil; at = at.Next() {
+			sc := at.Value.(*scope)
+			all += sc.live.Load()
+			if own == nil || sc.live.Load() > own.live.Load() {
+				own = sc
+			}
+		}
+		if all > most {
+			most, largest = all, own
+		}
+	}
+	return largest
+}
