@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"strings"
 	"sync"
 	"testing"
@@ -101,7 +102,7 @@ func TestDoAllUnreachable(t *testing.T) {
 	r, pilot := newRouter(t, loose)
 	last := errors.New("no route")
 	for _, name := range []string{"a", "b", "c"} {
-		add(t, r, name, &failing{err: fmt.Errorf("%w: %w", engines.ErrUnreachable, last)})
+		add(t, r, name, &failing{err: fmt.Errorf("%w, %w: %w", engines.ErrUnreachable, engines.ErrNotTaken, last)})
 	}
 	for range 2 { // then they are known to be down
 		_, err := r.Do(t.Context(), contextpilot.Request{Session: "s", Blocks: longDocs("x")}, ask, nil)
@@ -116,7 +117,57 @@ func TestDoAllUnreachable(t *testing.T) {
 	equal(t, "live, of nobody's", int64(2), pilot.Stats().LiveRequests)
 }
 
-// Nothing is asked again once a piece has come, nor after any error but ErrUnreachable, nor for a caller who has gone.
+// Which replicas are asked after which errors, which are down then, and what the caller is told.
+func TestDoGoesOn(t *testing.T) {
+	broke := fmt.Errorf("engine: %w: connection reset", engines.ErrUnreachable)
+	slow := fmt.Errorf("engine: %w: %w", engines.ErrUnreachable, os.ErrDeadlineExceeded)
+	dead := fmt.Errorf("engine: %w, %w", engines.ErrUnreachable, engines.ErrNotTaken)
+	late := fmt.Errorf("engine: %w: %w", dead, os.ErrDeadlineExceeded) // its connection
+	busy := fmt.Errorf("engine: %w, %w: 503", engines.ErrRefused, engines.ErrNotTaken)
+	for name, c := range map[string]struct {
+		errs  [4]error // of a, b, c and d: equals are asked by name
+		asked string
+		up    string
+		want  error // nil: an answer
+		not   error
+	}{
+		"dead ones":                       {[4]error{dead, late, dead, nil}, "abcd", "d", nil, nil},
+		"a prompt that breaks engines":    {[4]error{broke, broke, broke, nil}, "ab", "cd", broke, engines.ErrNoReplica},
+		"one that breaks one engine":      {[4]error{broke, nil, nil, nil}, "ab", "bcd", nil, nil},
+		"others that did not take it":     {[4]error{broke, dead, busy, nil}, "abcd", "cd", nil, nil},
+		"a slow one":                      {[4]error{slow, nil, nil, nil}, "a", "abcd", slow, engines.ErrNoReplica},
+		"busy ones":                       {[4]error{busy, busy, busy, nil}, "abcd", "abcd", nil, nil},
+		"all are busy":                    {[4]error{busy, busy, busy, busy}, "abcd", "abcd", busy, engines.ErrNoReplica},
+		"all are busy or dead":            {[4]error{busy, busy, dead, dead}, "abcd", "ab", busy, engines.ErrNoReplica},
+		"refused for what the request is": {[4]error{engines.ErrRefused, nil, nil, nil}, "a", "abcd", engines.ErrRefused, engines.ErrNoReplica},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r, _ := newRouter(t, loose)
+			for i, n := range []string{"a", "b", "c", "d"} {
+				add(t, r, n, &failing{err: c.errs[i]})
+			}
+			asked := ""
+			_, err := r.Do(t.Context(), contextpilot.Request{Blocks: longDocs("x")}, func(p *contextpilot.Plan) engines.Request {
+				asked += p.Scope.Replica
+				return ask(p)
+			}, nil)
+			if !errors.Is(err, c.want) || c.not != nil && errors.Is(err, c.not) {
+				t.Errorf("error %v, want %v", err, c.want)
+			}
+			up := ""
+			for _, s := range r.Replicas() {
+				if s.Up {
+					up += s.Name
+				}
+				equal(t, "waiting and under way", 0, s.Pending+s.Under)
+			}
+			equal(t, "asked", c.asked, asked)
+			equal(t, "up", c.up, up)
+		})
+	}
+}
+
+// Nothing is asked again once a piece has come, nor after an error that is not about the replica, nor for a caller who has gone.
 func TestDoAsksOnce(t *testing.T) {
 	gone, cancel := context.WithCancel(t.Context())
 	cancel()

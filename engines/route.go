@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"slices"
 	"sync"
 
@@ -233,23 +234,50 @@ func (rt *Route) end(u Usage, err error) (unsent bool) {
 }
 
 // Do routes a request, sends it, and returns the answer. build makes the engine's request of a plan, with its RequestID as ID; it is
-// called again with another plan if a replica cannot be reached and another one is tried, which happens only as long as no
-// piece of an answer has come. A replica that cannot be reached is down until [Router.SetUp] says otherwise. Errors are
-// [ErrNoReplica], then with the last replica's own, and those of engines.
+// called again, with another plan, for each replica that is tried.
+//
+// Another replica is tried as long as no piece of an answer has come and ctx has not ended, none twice, and only
+//
+//   - after [ErrNotTaken]: nothing was read of the request, or the engine has no room for it now;
+//   - after any other [ErrUnreachable] that is no timeout, once: the request may have been read, and may be what broke the engine.
+//     So a prompt that crashes engines costs two of them at most.
+//
+// Everything else is returned at once, also a timeout ([os.ErrDeadlineExceeded]): the replica may be slow because all are. A
+// replica that was unreachable, but for a timeout, is down until [Router.SetUp] says otherwise, and its index is dropped; one that refused or
+// was slow stays as it is.
+//
+// Errors are those of engines. When no replica is left to try, that of one that is up and refused comes first; if none did,
+// it is [ErrNoReplica] together with the last replica's own.
 func (r *Router) Do(ctx context.Context, req contextpilot.Request, build func(*contextpilot.Plan) Request, onText func(string) error) (Response, error) {
-	var failed []string
+	var tried []string
 	var last error
+	read := false // a replica may have read it
 	for {
-		rt, err := r.Route(req, failed...)
-		if err != nil {
+		rt, err := r.Route(req, tried...)
+		switch {
+		case err == nil:
+		case errors.Is(last, ErrRefused):
+			return Response{}, last
+		default:
 			return Response{}, errors.Join(err, last)
 		}
 		resp, begun, err := rt.run(ctx, build, onText)
-		if begun || !errors.Is(err, ErrUnreachable) || ctx.Err() != nil {
+		unread, unreachable := errors.Is(err, ErrNotTaken), errors.Is(err, ErrUnreachable)
+		broke := unreachable && (unread || !errors.Is(err, os.ErrDeadlineExceeded))
+		if begun || ctx.Err() != nil || !unread && !broke {
 			return resp, err
 		}
-		failed, last = append(failed, rt.Score.Replica), err
-		r.lost(rt.replica)
+		if broke {
+			r.lost(rt.replica)
+		}
+		if !unread && read {
+			return resp, err
+		}
+		read = read || !unread
+		tried = append(tried, rt.Score.Replica)
+		if !errors.Is(last, ErrRefused) {
+			last = err
+		}
 	}
 }
 

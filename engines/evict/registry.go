@@ -10,8 +10,8 @@ import (
 // DefaultRequests is how many requests a [Registry] remembers, about 200 bytes each.
 const DefaultRequests = 100_000
 
-// Registry remembers in which scope requests were sent. The requests added longest ago are forgotten first. It is safe for
-// concurrent use.
+// Registry remembers in which scope requests were sent. Those that were neither added nor found for longest are forgotten first. It is
+// safe for concurrent use.
 type Registry struct {
 	mu       sync.Mutex
 	requests *lru.Cache[string, contextpilot.Scope] // guarded by mu
@@ -35,7 +35,7 @@ func (r *Registry) Add(id string, scope contextpilot.Scope) {
 	r.requests.Put(id, scope)
 }
 
-// Find returns the scope of a request.
+// Find returns the scope of a request, which is remembered for longer by it.
 func (r *Registry) Find(id string) (contextpilot.Scope, bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

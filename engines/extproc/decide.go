@@ -19,7 +19,7 @@ type Request struct {
 type Decision struct {
 	// Endpoints are "ip:port", best first; the gateway tries them in this order. Empty: the gateway routes by itself.
 	Endpoints []string
-	// Body replaces the request's; nil: it stays.
+	// Body replaces the request's; nil: it stays. A request that came without a body gets none.
 	Body []byte
 	// Header is set in the request, for the engine; a name without values is removed.
 	Header http.Header

@@ -313,6 +313,98 @@ func TestPasses(t *testing.T) {
 	})
 }
 
+// Every message of the gateway is answered by one of its kind, also where a body has no bytes and where trailers end the request.
+func TestKindsOfAnswers(t *testing.T) {
+	headers := func(end bool) *pb.ProcessingRequest {
+		return &pb.ProcessingRequest{Request: &pb.ProcessingRequest_RequestHeaders{RequestHeaders: &pb.HttpHeaders{EndOfStream: end}}}
+	}
+	body := func(text string, end bool) *pb.ProcessingRequest {
+		return &pb.ProcessingRequest{Request: &pb.ProcessingRequest_RequestBody{RequestBody: &pb.HttpBody{Body: []byte(text), EndOfStream: end}}}
+	}
+	trailers := &pb.ProcessingRequest{Request: &pb.ProcessingRequest_RequestTrailers{RequestTrailers: &pb.HttpTrailers{}}}
+	type messages = []*pb.ProcessingRequest
+	for _, c := range []struct {
+		name         string
+		sent         messages
+		with         string // the body that is decided on
+		plain        string // answers in the mode BUFFERED
+		duplex       string
+		plainIsAsked bool
+	}{
+		{"no body", messages{headers(true)}, "", "headers", "headers", true},
+		{"no body, to be replaced", messages{headers(true)}, "new", "headers", "headers", true},
+		{"empty body", messages{headers(false), body("", true)}, "", "headers, body", `headers, piece "" end`, true},
+		{"empty body, replaced", messages{headers(false), body("", true)}, "new", `headers, body "new"`, `headers, piece "new" end`, true},
+		{"body", messages{headers(false), body("old", true)}, "", "headers, body", `headers, piece "old" end`, true},
+		{"body, replaced", messages{headers(false), body("old", true)}, "new", `headers, body "new"`, `headers, piece "new" end`, true},
+		{"trailers", messages{headers(false), body("old", false), trailers}, "new", `headers, body "new", trailers`, `headers, piece "new", trailers`, true},
+		{"trailers only", messages{headers(false), trailers}, "new", "headers, trailers", "headers, trailers", false},
+	} {
+		for _, duplex := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s, duplex=%t", c.name, duplex), func(t *testing.T) {
+				d := &decide{}
+				if c.with != "" {
+					d.decision.Body = []byte(c.with)
+				}
+				mode, want := extprocv3.ProcessingMode_BUFFERED, c.plain
+				if duplex {
+					mode, want = extprocv3.ProcessingMode_FULL_DUPLEX_STREAMED, c.duplex
+				}
+				stream, err := dial(t, extproc.Options{Decider: d}).Process(t.Context())
+				if err != nil {
+					t.Fatal(err)
+				}
+				for i, m := range c.sent {
+					m.ProtocolConfig = nil
+					if i == 0 {
+						m.ProtocolConfig = &pb.ProtocolConfiguration{RequestBodyMode: mode, ResponseBodyMode: mode}
+					}
+					if err := stream.Send(m); err != nil {
+						t.Fatal(err)
+					}
+				}
+				_ = stream.CloseSend()
+				var got []string
+				for {
+					m, err := stream.Recv()
+					if err != nil {
+						break
+					}
+					got = append(got, kind(m))
+				}
+				if got := strings.Join(got, ", "); got != want {
+					t.Errorf("answers %s\nwant    %s", got, want)
+				}
+				if asked := len(d.asked) == 1; asked != (duplex || c.plainIsAsked) {
+					t.Errorf("the decider was asked %d times", len(d.asked))
+				}
+			})
+		}
+	}
+}
+
+// kind says what a message answers, and by which body.
+func kind(m *pb.ProcessingResponse) string {
+	switch {
+	case m.GetRequestHeaders() != nil:
+		return "headers"
+	case m.GetRequestTrailers() != nil:
+		return "trailers"
+	case m.GetRequestBody() == nil:
+		return fmt.Sprintf("%T", m.GetResponse())
+	}
+	b := m.GetRequestBody().GetResponse().GetBodyMutation()
+	switch s := b.GetStreamedResponse(); {
+	case s.GetEndOfStream():
+		return fmt.Sprintf("piece %q end", s.GetBody())
+	case s != nil:
+		return fmt.Sprintf("piece %q", s.GetBody())
+	case b != nil:
+		return fmt.Sprintf("body %q", b.GetBody())
+	}
+	return "body"
+}
+
 // Subsets are kept to, and where nothing can be picked the status says so.
 func TestSubset(t *testing.T) {
 	modes(t, func(t *testing.T, duplex bool) {

@@ -75,8 +75,8 @@ type exchange struct {
 	stream pb.ExternalProcessor_ProcessServer
 
 	duplexRequest, duplexResponse bool // body modes
+	buffered                      bool // the request's body comes whole in one message, even if trailers follow
 	request                       Request
-	headers                       bool // the answer to the request's headers is due
 	passing                       bool // the body is too long: its rest passes
 	decision                      Decision
 	decided                       bool
@@ -91,6 +91,7 @@ func (x *exchange) run() error {
 			return err
 		}
 		if c := msg.GetProtocolConfig(); c != nil {
+			x.buffered = c.GetRequestBodyMode() == extprocv3.ProcessingMode_BUFFERED
 			x.duplexRequest = c.GetRequestBodyMode() == extprocv3.ProcessingMode_FULL_DUPLEX_STREAMED
 			x.duplexResponse = c.GetResponseBodyMode() == extprocv3.ProcessingMode_FULL_DUPLEX_STREAMED
 		}
@@ -118,8 +119,7 @@ func (x *exchange) take(msg *pb.ProcessingRequest) ([]*pb.ProcessingResponse, er
 			return x.decide(), nil
 		}
 		if x.duplexRequest {
-			x.headers = true // answered together with the body, when all of it is here
-			return nil, nil
+			return nil, nil // answered together with the body, when all of it is here
 		}
 		return one(&pb.ProcessingResponse{Response: &pb.ProcessingResponse_RequestHeaders{RequestHeaders: &pb.HeadersResponse{}}}), nil
 	case *pb.ProcessingRequest_RequestBody:
@@ -187,11 +187,14 @@ func (x *exchange) body(b *pb.HttpBody) []*pb.ProcessingResponse {
 	if x.passing {
 		return one(requestBody(streamed(b.GetBody(), b.GetEndOfStream()), nil))
 	}
+	if x.request.Body == nil {
+		x.request.Body = []byte{} // not nil from here on: what is answered is the body, though it may have no bytes
+	}
 	x.request.Body = append(x.request.Body, b.GetBody()...)
 	if len(x.request.Body) > x.s.opt.MaxBody {
 		return x.tooLong(b.GetEndOfStream())
 	}
-	if !b.GetEndOfStream() {
+	if !b.GetEndOfStream() && !x.buffered {
 		if x.duplexRequest {
 			return nil
 		}
@@ -216,11 +219,15 @@ func (x *exchange) tooLong(last bool) []*pb.ProcessingResponse {
 	return append(x.headersFirst(nil, nil), requestBody(streamed(body, last), nil))
 }
 
-// requestTrailers ends a body that has trailers.
+// requestTrailers ends a body that has trailers. Without the duplex mode all before them has been answered: it passes as it came.
 func (x *exchange) requestTrailers() []*pb.ProcessingResponse {
 	var out []*pb.ProcessingResponse
-	if !x.decided {
+	switch {
+	case x.decided:
+	case x.duplexRequest:
 		out = x.decideBefore(false)
+	case x.request.Subset != nil:
+		return one(refuse(typev3.StatusCode_ServiceUnavailable, "no endpoint could be picked"))
 	}
 	return append(out, &pb.ProcessingResponse{Response: &pb.ProcessingResponse_RequestTrailers{RequestTrailers: &pb.TrailersResponse{}}})
 }
@@ -244,19 +251,21 @@ func (x *exchange) decideBefore(end bool) []*pb.ProcessingResponse {
 		x.s.opt.Log.Warn("no decision: the request passes as it came", "path", x.request.Path, "error", err)
 		d = Decision{}
 	}
-	x.decision = d
 	body := x.request.Body
-	if d.Body != nil {
+	switch {
+	case body == nil:
+		d.Body = nil // there is none to replace
+	case d.Body != nil:
 		body = d.Body
 	}
+	x.decision = d
 	set := x.mutation(d)
 	meta := metadata(d.Endpoints)
-	whole := x.request.Body != nil || d.Body != nil
 	switch {
-	case x.duplexRequest && whole:
-		return append(x.headersFirst(set, meta), requestBody(streamed(body, end), nil))
-	case x.headers || !whole:
+	case body == nil:
 		return x.headersFirst(set, meta)
+	case x.duplexRequest:
+		return append(x.headersFirst(set, meta), requestBody(streamed(body, end), nil))
 	}
 	r := requestBody(nil, set)
 	if d.Body != nil {
@@ -287,9 +296,8 @@ func (x *exchange) ask() (Decision, error) {
 	return d, nil
 }
 
-// headersFirst answers the request's headers, where that is due.
+// headersFirst answers the request's headers.
 func (x *exchange) headersFirst(set *pb.HeaderMutation, meta *structpb.Struct) []*pb.ProcessingResponse {
-	x.headers = false
 	return one(&pb.ProcessingResponse{
 		Response: &pb.ProcessingResponse_RequestHeaders{RequestHeaders: &pb.HeadersResponse{
 			Response: &pb.CommonResponse{HeaderMutation: set, ClearRouteCache: set != nil && meta != nil},

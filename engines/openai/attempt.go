@@ -20,9 +20,10 @@ import (
 
 // failure is why an attempt failed, and whether the request may be sent again.
 type failure struct {
-	err   error
-	again bool
-	after time.Duration // what the server asked to wait
+	err      error
+	again    bool
+	after    time.Duration // what the server asked to wait
+	notTaken bool          // the server has not looked at the request
 }
 
 // Bounds of what is read after the end of an answer so that its connection can be used again.
@@ -67,7 +68,8 @@ func (e *Engine) attempt(caller context.Context, c call, a *answer) *failure {
 			err: fmt.Errorf("%w: %w", engines.ErrUnreachable, err),
 			// A pooled connection may break because the server closed it while it was idle. On a fresh one the
 			// request itself may be what breaks the server: do not send it again.
-			again: isDial(err) || reused.Load() && !answered.Load(),
+			again:    isDial(err) || reused.Load() && !answered.Load(),
+			notTaken: isDial(err),
 		}
 	}
 	defer response.Body.Close()
@@ -80,7 +82,7 @@ func (e *Engine) attempt(caller context.Context, c call, a *answer) *failure {
 		if ended, cause := endCause(caller, ctx); ended {
 			return &failure{err: cause}
 		}
-		return &failure{err: status, again: transient(status.Code), after: status.RetryAfter}
+		return &failure{err: status, again: transient(status.Code), after: status.RetryAfter, notTaken: turnedAway(status.Code)}
 	}
 	if err := e.readAnswer(ctx, response.Header, body, a); err != nil {
 		return &failure{err: broken(caller, ctx, a, err)}

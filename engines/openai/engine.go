@@ -62,7 +62,8 @@ func (e *Engine) Subscribe(sink func(events ...contextpilot.Event)) (cancel func
 //
 // Errors name the base URL and wrap, besides the cause: [engines.ErrUnreachable] if no answer began,
 // [engines.ErrRefused] and a [*StatusError] for an error answer, [engines.ErrInterrupted] if the answer broke
-// off after it began. When one of Config.Timeouts ran out they also wrap [os.ErrDeadlineExceeded], when ctx
+// off after it began. They wrap [engines.ErrNotTaken] too if no connection could be made, or the server turned the request away
+// with status 429 or 503, at every attempt. When one of Config.Timeouts ran out they also wrap [os.ErrDeadlineExceeded], when ctx
 // ended its error. An error of onText is wrapped together with ErrInterrupted.
 func (e *Engine) Generate(ctx context.Context, req engines.Request, onText func(piece string) error) (engines.Response, error) {
 	start := e.config.Now()
@@ -110,10 +111,14 @@ func (e *Engine) name(err error) error { return fmt.Errorf("engine at %s: %w", e
 
 // deliver sends the call until an answer begins, or no further attempt is allowed, and reads the answer into a.
 func (e *Engine) deliver(ctx context.Context, c call, a *answer) error {
+	notTaken := true // by none of the attempts
 	for n := 0; ; n++ {
 		fault := e.attempt(ctx, c, a)
 		if fault == nil {
 			return nil
+		}
+		if notTaken = notTaken && fault.notTaken; notTaken {
+			fault.err = notTakenError{fault.err}
 		}
 		wait, again := e.retryWait(ctx, n, fault)
 		if !again {

@@ -224,8 +224,55 @@ func TestConnectionRefused(t *testing.T) {
 	address := refused(t)
 	engine := newEngine(t, openai.Config{BaseURL: "http://" + address, RetryWait: 1})
 	_, err := engine.Generate(t.Context(), question(""), nil)
-	if !errors.Is(err, engines.ErrUnreachable) || !strings.Contains(err.Error(), address) || !strings.Contains(err.Error(), "attempt 3") {
+	if !errors.Is(err, engines.ErrUnreachable) || !errors.Is(err, engines.ErrNotTaken) || !strings.Contains(err.Error(), address) || !strings.Contains(err.Error(), "attempt 3") {
 		t.Errorf("error %v", err)
+	}
+}
+
+// TestNotTaken: an error says that another engine may be asked only if no attempt can have been read.
+func TestNotTaken(t *testing.T) {
+	busy := answers(503, "text/plain", "queue is full")
+	for name, c := range map[string]struct {
+		script   script // of the second request, the first one is answered
+		want     bool
+		requests int
+	}{
+		"503": {busy, true, 4},
+		"429": {answers(429, "text/plain", "slow down"), true, 4},
+		"500": {answers(500, "text/plain", "oops"), false, 2},
+		"502": {answers(502, "text/plain", "upstream died"), false, 4},
+		"400": {answers(400, "text/plain", "too long"), false, 2},
+		"the error of a stream": {
+			body("data: {\"error\":{\"message\":\"busy\",\"code\":503}}\n\n"), false, 2,
+		},
+		"breaks, on a fresh connection the second time": {diesAtOnce, false, 3},
+		"breaks a pooled connection, then 503": {func(w http.ResponseWriter, r *http.Request, n int) {
+			if n == 1 {
+				diesAtOnce(w, r, n)
+				return
+			}
+			busy(w, r, n)
+		}, false, 4},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f, engine := startFake(t, func(w http.ResponseWriter, r *http.Request, n int) {
+				if n == 0 {
+					streams(piece("ok"), stop)(w, r, n)
+					return
+				}
+				c.script(w, r, n)
+			}, nil)
+			if _, err := engine.Generate(t.Context(), question(""), nil); err != nil {
+				t.Fatal(err)
+			}
+			_, err := engine.Generate(t.Context(), question(""), nil)
+			if err == nil || errors.Is(err, engines.ErrNotTaken) != c.want {
+				t.Errorf("error %v: is it %v? want %v", err, engines.ErrNotTaken, c.want)
+			}
+			if n := len(f.requests()); n != c.requests {
+				t.Errorf("asked %d times, want %d", n, c.requests)
+			}
+		})
 	}
 }
 

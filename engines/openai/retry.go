@@ -16,6 +16,12 @@ func transient(code int) bool {
 	return false
 }
 
+// turnedAway reports the statuses of servers that did not look at a request. 502 and 504 are not among them: behind a gateway that
+// says so, an engine may have read it.
+func turnedAway(code int) bool {
+	return code == http.StatusTooManyRequests || code == http.StatusServiceUnavailable
+}
+
 // retryWait decides whether another attempt follows the n-th (from 0), and after which wait.
 func (e *Engine) retryWait(ctx context.Context, n int, fault *failure) (wait time.Duration, again bool) {
 	if !fault.again || n >= e.config.Retries || ctx.Err() != nil {

@@ -60,6 +60,9 @@ func TestTimeouts(t *testing.T) {
 				if got := time.Since(start); got != c.after {
 					t.Errorf("after %v, want %v", got, c.after)
 				}
+				if errors.Is(err, engines.ErrNotTaken) {
+					t.Errorf("error %v is %v", err, engines.ErrNotTaken)
+				}
 				if response.Text != c.text {
 					t.Errorf("text %q, want %q", response.Text, c.text)
 				}
