@@ -1,9 +1,11 @@
 package discover_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -188,6 +190,56 @@ func TestDeadReplica(t *testing.T) {
 	cancel()
 	if err := <-ended; !errors.Is(err, context.Canceled) {
 		t.Error(err)
+	}
+}
+
+// A watcher that is stopped while its probes are out leaves the router as it is: that they broke off says nothing of the replicas.
+func TestStoppedWhileProbing(t *testing.T) {
+	router, pilot := newRouter(t)
+	ctx, stop := context.WithCancel(t.Context())
+	looks := 0
+	w, err := discover.New(discover.Options{
+		Router: router, Source: discover.Static{"a": "http://a"}, Every: time.Hour,
+		Probe: func(ctx context.Context, _, _ string) error {
+			if looks++; looks > 1 {
+				stop()
+				<-ctx.Done()
+			}
+			return ctx.Err()
+		},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.Look(ctx)
+	route, err := router.Route(contextpilot.Request{Blocks: []contextpilot.Block{{ID: "x", Text: "x", Tokens: 100}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	route.Done(engines.Usage{}, nil)
+	w.Look(ctx) // stopped while it is out
+	w.Look(ctx) // and one more, as Run may do it
+	if got, live := states(router), pilot.Stats().LiveRequests; looks < 2 || got != "a up" || live != 1 {
+		t.Errorf("router has %q and %d live requests after %d probes, want \"a up\" and 1", got, live, looks)
+	}
+}
+
+// Why a replica does not come up is logged, once.
+func TestFirstProbeFails(t *testing.T) {
+	router, _ := newRouter(t)
+	var log bytes.Buffer
+	w, err := discover.New(discover.Options{
+		Router: router, Source: discover.Static{"a": "http://a/v1"}, Log: slog.New(slog.NewTextHandler(&log, nil)),
+		Probe: func(context.Context, string, string) error { return errors.New("health: status 404") },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 3 {
+		w.Look(t.Context())
+	}
+	if n := strings.Count(log.String(), "status 404"); n != 1 || states(router) != "a down" {
+		t.Errorf("logged %d times, router has %q:\n%s", n, states(router), log.String())
 	}
 }
 

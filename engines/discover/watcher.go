@@ -41,6 +41,7 @@ type member struct {
 	url    string
 	engine engines.Engine
 	up     bool
+	probed bool
 }
 
 // New returns a Watcher; [Watcher.Run] starts it.
@@ -100,11 +101,16 @@ func (w *Watcher) Run(ctx context.Context) error {
 }
 
 // Look asks the source and probes all replicas, once. Not safe for concurrent use, nor while Run runs. A new replica takes
-// requests when it has answered its first probe.
+// requests when it has answered its first probe. When ctx ends meanwhile, what was not known by then stays unknown: replicas
+// keep their state.
 func (w *Watcher) Look(ctx context.Context) {
-	if named, err := w.source(ctx); err != nil {
+	named, err := w.source(ctx)
+	switch {
+	case ctx.Err() != nil:
+		return
+	case err != nil:
 		w.opt.Log.Warn("replicas could not be looked up: going on with those known", "error", err)
-	} else {
+	default:
 		w.reconcile(named)
 	}
 	w.probe(ctx)
@@ -164,9 +170,9 @@ func (w *Watcher) close(name string, m *member) {
 	}
 }
 
-// probe asks all replicas at the same time.
-func (w *Watcher) probe(ctx context.Context) {
-	ctx, cancel := context.WithTimeout(ctx, w.opt.Every/2)
+// probe asks all replicas at the same time. Probes that broke off because the caller's context ended say nothing of the replicas.
+func (w *Watcher) probe(caller context.Context) {
+	ctx, cancel := context.WithTimeout(caller, w.opt.Every/2)
 	defer cancel()
 	var wg sync.WaitGroup
 	var mu sync.Mutex
@@ -180,14 +186,17 @@ func (w *Watcher) probe(ctx context.Context) {
 		})
 	}
 	wg.Wait()
+	if caller.Err() != nil {
+		return
+	}
 	for name, m := range w.known {
 		up := errs[name] == nil
 		if err := w.opt.Router.SetUp(name, up); err != nil {
 			w.opt.Log.Warn("replica is not the router's any more", "replica", name, "error", err)
 		}
-		if up != m.up {
+		if up != m.up || !m.probed { // one that never comes up tells why, once
 			w.opt.Log.Info("replica changed", "replica", name, "up", up, "error", errs[name])
 		}
-		m.up = up
+		m.up, m.probed = up, true
 	}
 }

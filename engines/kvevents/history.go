@@ -36,10 +36,14 @@ type history struct {
 	syncWait   time.Duration
 	firstSync  time.Duration
 
+	told bool // what the sink was told last of completeness
+
 	mu     sync.Mutex // guards what follows
 	status Status
-	synced bool  // everything up to now was asked for
-	lossy  Cause // why something is missing for good, 0: nothing is
+	synced bool   // everything up to now was asked for
+	behind bool   // messages were dropped since
+	beyond uint64 // number of the last of them
+	lossy  Cause  // why something is missing for good, 0: nothing is
 }
 
 // span is an inclusive range of numbers, if any.
@@ -328,7 +332,7 @@ func (h *history) clear(cause Cause) {
 	h.any, h.last, h.replayed, h.lateAny = false, 0, span{}, false
 	h.recent.reset()
 	h.set(func() {
-		h.synced, h.lossy = false, 0
+		h.synced, h.lossy, h.beyond = false, 0, 0
 		h.status.Any, h.status.LastSeq = false, 0
 	}, cause)
 	h.sink.Clear(cause)
@@ -354,23 +358,29 @@ func (h *history) lose(cause Cause, batches uint64) {
 // set changes what completeness depends on, and tells the sink and the windows of it.
 func (h *history) set(change func(), cause Cause) {
 	h.mu.Lock()
-	was := h.status.Complete
 	change()
-	is := h.synced && h.lossy == 0
-	h.status.Complete = is
-	if was != is {
-		if is {
-			h.status.Windows[len(h.status.Windows)-1].Until = h.now()
-		} else {
-			if len(h.status.Windows) == maxWindows {
-				h.status.Windows = append(h.status.Windows[:0], h.status.Windows[1:]...)
-			}
-			h.status.Windows = append(h.status.Windows, Window{From: h.now(), Cause: cause})
-		}
-	}
+	h.judge(cause)
+	is := h.status.Complete
 	h.mu.Unlock()
-	if was != is {
+	if h.told != is {
+		h.told = is
 		h.sink.Complete(is)
+	}
+}
+
+// judge brings the status up to date. h.mu is held.
+func (h *history) judge(cause Cause) {
+	was, is := h.status.Complete, h.synced && !h.behind && h.lossy == 0
+	h.status.Complete = is
+	switch {
+	case was == is:
+	case is:
+		h.status.Windows[len(h.status.Windows)-1].Until = h.now()
+	default:
+		if len(h.status.Windows) == maxWindows {
+			h.status.Windows = append(h.status.Windows[:0], h.status.Windows[1:]...)
+		}
+		h.status.Windows = append(h.status.Windows, Window{From: h.now(), Cause: cause})
 	}
 }
 
@@ -399,13 +409,28 @@ func (h *history) probe(ctx context.Context) {
 	h.mu.Unlock()
 }
 
+// overflow is called for each message that was dropped, in another goroutine than the others. The sink, which is busy,
+// is told later.
+func (h *history) overflow(seq uint64) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.status.Overflows++
+	h.behind, h.beyond = true, seq
+	h.judge(Overflow)
+}
+
 // dropped is called when messages were dropped and no other may come that shows it.
 func (h *history) dropped(ctx context.Context) {
+	h.mu.Lock()
+	h.behind = false // unless another is dropped from here on
+	seq := h.beyond
+	h.mu.Unlock()
 	if h.replay == nil {
 		h.lose(Gap, 0)
 		return
 	}
 	h.catchUp(ctx, h.next())
+	h.set(func() { h.synced = h.synced && h.next() > seq }, Overflow)
 }
 
 // clash is called for each message of an engine whose topic another one has taken since.
@@ -470,6 +495,7 @@ func (h *history) resync(ctx context.Context) {
 	h.mu.Lock()
 	complete := h.status.Complete
 	h.mu.Unlock()
+	h.told = complete
 	h.sink.Complete(complete) // which it may have been told: now the replay is over
 }
 

@@ -30,7 +30,7 @@ type stream struct {
 	overflown atomic.Bool
 	resync    atomic.Bool
 
-	mu    sync.Mutex // guards what follows
+	mu    sync.Mutex // guards what follows; may be taken with the subscriber's
 	topic string     // of the latest connection's messages
 	named bool
 }
@@ -41,6 +41,9 @@ func newStream(h *history, cfg *Config) *stream {
 		probe: cfg.Probe,
 	}
 }
+
+// guest tells whether the publisher connected to us.
+func (s *stream) guest() bool { return s.h.pub.Topic != "" }
 
 // attach announces a connection and returns its number.
 func (s *stream) attach() uint64 {
@@ -98,8 +101,9 @@ func (s *stream) push(it item) {
 
 func (s *stream) drop(it item) {
 	s.bytes.Add(-int64(len(it.payload)))
-	s.overflown.Store(true)
-	s.h.count(func(c *Counters) { c.Overflows++ })
+	s.h.overflow(it.seq)
+	s.overflown.Store(true) // after it, so that run does not forget a drop
+	s.wake()
 }
 
 // run brings messages into order until ctx ends.

@@ -11,6 +11,25 @@ import (
 	"github.com/go-zeromq/zmq4"
 )
 
+// Replay asks the replay socket of an engine for the batches that it still has from number from on, and gives them to each, oldest
+// first, until that returns false; payloads are its own, and a [Decoder] reads them. finished tells that the engine said that there
+// are no more. It may have left some out without saying so. timeout bounds dialling, the handshake, and the wait for each batch, and twelve times as
+// much the whole answer; 0: [DefaultTimeout]. Batches are bounded by [DefaultMaxMessage].
+//
+// A [Subscriber] asks by itself, once it is connected. This is for programs that want to know whether an engine publishes at
+// all: it listens on its replay endpoint in any case. Errors about the endpoint wrap [ErrEndpoint].
+func Replay(ctx context.Context, endpoint string, from uint64, timeout time.Duration, each func(seq uint64, payload []byte) bool) (finished bool, err error) {
+	to, err := parse(endpoint, false)
+	if err != nil {
+		return false, err
+	}
+	if timeout <= 0 {
+		timeout = DefaultTimeout
+	}
+	d := &dealer{to: to, timeout: timeout, limit: DefaultMaxMessage}
+	return d.ask(ctx, from, each)
+}
+
 // replayer asks an engine for past batches.
 type replayer interface {
 	// ask gives the buffered batches from seq number from on to each, oldest first, until it returns false.

@@ -28,11 +28,13 @@ const (
 	Undecodable
 	// Disconnected: there is no connection.
 	Disconnected
+	// Overflow: the sink is too slow, messages for it were dropped, and replay has not brought them back yet.
+	Overflow
 )
 
 // String returns the cause in lower case.
 func (c Cause) String() string {
-	names := [...]string{"none", "engine cleared", "restarted", "reconnected", "requested", "resyncing", "starting", "history lost", "gap", "undecodable", "disconnected"}
+	names := [...]string{"none", "engine cleared", "restarted", "reconnected", "requested", "resyncing", "starting", "history lost", "gap", "undecodable", "disconnected", "overflow"}
 	if int(c) < len(names) {
 		return names[c]
 	}

@@ -106,19 +106,23 @@ func (s *Subscriber) Resync(source string) {
 	}
 }
 
-// stream returns the stream of a publisher, nil if there are too many.
-func (s *Subscriber) stream(ctx context.Context, pub Publisher, src *Source) *stream {
+// stream returns the stream of a publisher, nil if there are too many. If the publisher connected to us, the stream is
+// attached to that connection, whose number is returned: from then on it is not forgotten.
+func (s *Subscriber) stream(ctx context.Context, pub Publisher, src *Source) (st *stream, conn uint64) {
 	s.meeting.Lock()
 	defer s.meeting.Unlock()
 	s.mu.Lock()
 	st, ok := s.streams[pub]
-	room := ok || !src.Listen || len(s.streams) < s.cfg.MaxPublishers || s.forget()
+	room := ok || !src.Listen || s.guests() < s.cfg.MaxPublishers || s.forget()
+	if ok && src.Listen {
+		conn = st.attach()
+	}
 	s.mu.Unlock()
 	if ok {
-		return st
+		return st, conn
 	}
 	if !room {
-		return nil
+		return nil, 0
 	}
 	h := newHistory(pub, s.cfg.Sink(pub), s.replayer(pub, src), time.Now)
 	h.firstSync = s.cfg.Resync
@@ -131,18 +135,31 @@ func (s *Subscriber) stream(ctx context.Context, pub Publisher, src *Source) *st
 	}
 	st = newStream(h, &s.cfg)
 	ctx, st.end = context.WithCancel(ctx)
+	if src.Listen {
+		conn = st.attach()
+	}
 	s.mu.Lock()
 	s.streams[pub] = st
 	s.order = append(s.order, st)
 	s.mu.Unlock()
 	s.owners.Go(func() { st.run(ctx) })
-	return st
+	return st, conn
+}
+
+// guests is the number of streams of publishers that connected to us. s.mu is held.
+func (s *Subscriber) guests() (n int) {
+	for _, st := range s.order {
+		if st.guest() {
+			n++
+		}
+	}
+	return n
 }
 
 // forget ends the stream of a publisher that connected to us and has gone. s.mu is held.
 func (s *Subscriber) forget() bool {
 	for i, st := range s.order {
-		if st.h.pub.Topic != "" && !st.up.Load() {
+		if st.guest() && !st.up.Load() {
 			st.end()
 			delete(s.streams, st.h.pub)
 			s.order = slices.Delete(s.order, i, i+1)
@@ -169,7 +186,7 @@ func (s *Subscriber) replayer(pub Publisher, src *Source) replayer {
 
 // follow dials an engine, again and again.
 func (s *Subscriber) follow(ctx context.Context, src Source, at address) {
-	st := s.stream(ctx, Publisher{Source: src.Name, Rank: src.Rank}, &src)
+	st, _ := s.stream(ctx, Publisher{Source: src.Name, Rank: src.Rank}, &src)
 	wait := s.cfg.Backoff
 	for ctx.Err() == nil {
 		began := time.Now()
@@ -272,10 +289,9 @@ func (s *Subscriber) welcome(ctx context.Context, src *Source, c net.Conn) {
 			break
 		}
 		if st == nil {
-			if st = s.meet(ctx, src, frames); st == nil {
+			if st, conn = s.meet(ctx, src, frames); st == nil {
 				return
 			}
-			conn = st.attach()
 		}
 		s.push(st, conn, src, frames)
 	}
@@ -284,11 +300,12 @@ func (s *Subscriber) welcome(ctx context.Context, src *Source, c net.Conn) {
 	}
 }
 
-// meet returns the stream of the publisher that a first message tells of, or nil if it tells of none.
-func (s *Subscriber) meet(ctx context.Context, src *Source, frames [][]byte) *stream {
+// meet returns the stream of the publisher that a first message tells of, with the number of its connection, or nil if it
+// tells of none.
+func (s *Subscriber) meet(ctx context.Context, src *Source, frames [][]byte) (*stream, uint64) {
 	const longest = 1024
 	if len(frames) != 3 || len(frames[0]) > longest || !strings.HasPrefix(string(frames[0]), src.Topic) {
-		return nil
+		return nil, 0
 	}
 	return s.stream(ctx, Publisher{Source: src.Name, Topic: string(frames[0]), Rank: src.Rank}, src)
 }

@@ -573,10 +573,12 @@ func TestDuplicatesAndDisorder(t *testing.T) {
 	}
 }
 
-// TestSlowSink: the connection is read on whatever the sink does; what does not fit is asked for again.
-func TestSlowSink(t *testing.T) {
+// overflown returns a rig whose sink has taken batch 0 of 60 and stands still, while most of the others were dropped, and what lets
+// it go on.
+func overflown(t *testing.T) (r *rig, resume func()) {
+	t.Helper()
 	release := make(chan struct{}, 1000)
-	r := newRig(t, func(c *kvevents.Config, _ *kvfake.Engine) { c.Queue = 4 })
+	r = newRig(t, func(c *kvevents.Config, _ *kvfake.Engine) { c.Queue = 4 })
 	r.publish(0)
 	r.expect("0", true)
 	r.sink.slow = release
@@ -584,14 +586,39 @@ func TestSlowSink(t *testing.T) {
 		r.publish(n)
 	}
 	r.await("an overflow", func() bool { return r.status().Overflows > 40 })
-	for range 1000 {
-		release <- struct{}{}
+	return r, func() {
+		for range 1000 {
+			release <- struct{}{}
+		}
 	}
+}
+
+// TestSlowSink: the connection is read on whatever the sink does; what does not fit is asked for again.
+func TestSlowSink(t *testing.T) {
+	r, resume := overflown(t)
+	s := r.status() // while the sink is still busy
+	if last := s.Windows[len(s.Windows)-1]; s.Complete || last.Cause != kvevents.Overflow || !last.Until.IsZero() {
+		t.Errorf("complete %v, latest window %+v; want one with the cause overflow", s.Complete, last)
+	}
+	resume()
 	var want []string
 	for n := range 60 {
 		want = append(want, fmt.Sprint(n))
 	}
 	r.expect(strings.Join(want, " "), true)
+}
+
+// TestOverflowForgotten: what was dropped last, and the engine has forgotten, is known to be missing.
+func TestOverflowForgotten(t *testing.T) {
+	r, resume := overflown(t)
+	r.engine.Forget(60)
+	asked := r.status().Replays
+	resume()
+	r.await("the question for what was dropped", func() bool { return r.status().Replays > asked })
+	r.await("the sink's knowing", func() bool { _, complete := r.sink.since(); return !complete })
+	if s := r.status(); s.Complete {
+		t.Errorf("complete at number %d of 59", s.LastSeq)
+	}
 }
 
 // TestInconsistentSink: the history is asked for once more if the sink says that batches do not fit each other.

@@ -2,10 +2,13 @@ package doctor_test
 
 import (
 	"bytes"
+	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
+	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -13,9 +16,12 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
+	"github.com/go-zeromq/zmq4"
+	"github.com/go-zeromq/zmq4/security/null"
 	"go.uber.org/goleak"
 
 	"github.com/ragpilot/ragpilot/internal/doctor"
@@ -199,6 +205,100 @@ func TestOneThingWrong(t *testing.T) {
 		})
 	}
 }
+
+// TestRanks: of two ranks the one is named that something is wrong with, also where the other one is well.
+func TestRanks(t *testing.T) {
+	at := func(host, endpoint string) string { return fmt.Sprintf("tcp://%s:%s", host, port(endpoint)) }
+	for _, bad := range []int{0, 1} {
+		for _, tt := range []struct {
+			name string
+			want []string
+			says string
+			set  func(pub *publisher, l *listens)
+		}{
+			{"well", nil, "2 of 2 connected", func(*publisher, *listens) {}},
+			{"not there", []string{"problem: event connection", "problem: event replay"}, "nobody listens at %s", func(_ *publisher, l *listens) { l.events, l.replay = freeTCP(t), freeTCP(t) }},
+			{"connects", []string{"problem: event connection"}, "nobody listens at %s", func(_ *publisher, l *listens) { l.events, l.host = freeTCP(t), "127.0.0.1" }},
+			{"is not heard", []string{"problem: live events"}, "who listens at %s is not this rank", func(pub *publisher, _ *listens) { pub.mute = true }},
+			{"is not heard, and names a host", []string{"problem: live events"}, "who listens at %s is not this rank", func(pub *publisher, l *listens) { pub.mute, l.host = true, "127.0.0.1" }},
+		} {
+			t.Run(fmt.Sprintf("rank %d %s", bad, tt.name), func(t *testing.T) {
+				t.Parallel()
+				f := &fake{kind: doctor.VLLM, block: 16, window: 8192}
+				var where [2]listens
+				for i := range where {
+					where[i] = listens{host: "*", events: freeTCP(t), replay: freeTCP(t)}
+					pub := publish(t, where[i].events, where[i].replay, false)
+					if i == bad {
+						tt.set(pub, &where[i])
+					}
+					if i == 0 {
+						f.pub = pub
+					} else {
+						f.other = pub
+					}
+				}
+				var ranks []string
+				for i, w := range where {
+					ranks = append(ranks, fmt.Sprintf(`"%d":{"publisher":"zmq","endpoint":%q,"replay_endpoint":%q,"topic":"kv@fake"}`, i, at(w.host, w.events), at(w.host, w.replay)))
+				}
+				f.sources = "{" + strings.Join(ranks, ",") + "}"
+				r := examine(t, doctor.Config{Engine: serve(t, f), Wait: 300 * time.Millisecond})
+				if got := wrong(r); !slices.Equal(got, tt.want) {
+					t.Errorf("%q, want %q\n%s", got, tt.want, printed(r))
+				}
+				says := tt.says
+				if tt.want != nil {
+					says = fmt.Sprintf("rank %d: ", bad)
+					if name := fmt.Sprintf(tt.says, where[bad].events); !strings.Contains(printed(r), name) {
+						t.Errorf("it does not say %q\n%s", name, printed(r))
+					}
+				}
+				if !strings.Contains(printed(r), says) {
+					t.Errorf("it does not say %q\n%s", says, printed(r))
+				}
+			})
+		}
+	}
+}
+
+// TestHostileReplay: what answers at the replay endpoint cannot make the doctor allocate what it likes.
+func TestHostileReplay(t *testing.T) {
+	l, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var answering sync.WaitGroup
+	answering.Go(func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			if z, err := zmq4.Open(c, null.Security(), zmq4.Router, nil, true, nil); err == nil {
+				_, _ = z.RecvMsg()
+				_, _ = c.Write(binary.BigEndian.AppendUint64([]byte{2}, 1<<40)) // a frame of that length
+				_, _ = io.Copy(io.Discard, c)                                   // until the other end closes
+			}
+			_ = c.Close()
+		}
+	})
+	t.Cleanup(func() {
+		_ = l.Close()
+		answering.Wait()
+	})
+	f := well(t, doctor.VLLM)
+	at := freeTCP(t)
+	f.pub = publish(t, at, "", false)
+	f.point(at, "tcp://"+l.Addr().String())
+	r := examine(t, doctor.Config{Engine: serve(t, f)})
+	if got := wrong(r); !slices.Equal(got, []string{"problem: event replay"}) || !strings.Contains(find(t, r, "event replay").Saw, "too long") {
+		t.Errorf("%q\n%s", got, printed(r))
+	}
+}
+
+// listens is where a rank of a fake says to listen.
+type listens struct{ host, events, replay string }
 
 func set(spoil func(*fake)) func(*testing.T, *fake, *doctor.Config) {
 	return func(_ *testing.T, f *fake, _ *doctor.Config) { spoil(f) }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -30,7 +31,7 @@ type listening struct {
 	heard   *heard
 	stop    context.CancelFunc
 	done    chan error
-	before  uint64 // live messages before the probes
+	before  []uint64 // live messages of each source before the probes
 }
 
 // heard is a sink that keeps the tokens of what was stored.
@@ -134,7 +135,8 @@ func (l *listening) subscribe(ctx context.Context) {
 	l.sub = sub
 	ctx, l.stop = context.WithCancel(ctx)
 	go func() { l.done <- sub.Run(ctx) }() // ends in close
-	l.await(ctx, func(list []kvevents.Status) bool {
+	l.await(ctx, func() bool {
+		list := l.status()
 		up, failed := 0, 0
 		for i := range list {
 			switch {
@@ -146,23 +148,39 @@ func (l *listening) subscribe(ctx context.Context) {
 		}
 		return up+failed == len(l.sources)
 	})
-	l.before = l.messages()
+	l.before = make([]uint64, len(l.sources))
+	for i, s := range l.status() {
+		l.before[i] = s.Messages
+	}
+}
+
+// status returns that of each source. The subscriber has the order in which it met them, and none of those that it has not met.
+func (l *listening) status() []kvevents.Status {
+	list := make([]kvevents.Status, len(l.sources))
+	for _, s := range l.sub.Status() {
+		if i := slices.IndexFunc(l.sources, func(o source) bool { return o.name() == s.Source }); i >= 0 {
+			list[i] = s
+		}
+	}
+	return list
 }
 
 // await looks at the subscription until ok, or for Config.Wait.
-func (l *listening) await(ctx context.Context, ok func([]kvevents.Status) bool) {
+func (l *listening) await(ctx context.Context, ok func() bool) {
 	limit := time.Now().Add(l.exam.cfg.Wait)
-	for ctx.Err() == nil && time.Now().Before(limit) && !ok(l.sub.Status()) {
+	for ctx.Err() == nil && time.Now().Before(limit) && !ok() {
 		sleep(ctx, 10*time.Millisecond)
 	}
 }
 
-func (l *listening) messages() uint64 {
-	var n uint64
-	for _, s := range l.sub.Status() {
-		n += s.Messages
+// came returns how many live messages of all sources came since the probes began, and from those of one source.
+func (l *listening) came() (all uint64, from []uint64) {
+	from = make([]uint64, len(l.sources))
+	for i, s := range l.status() {
+		from[i] = s.Messages - l.before[i]
+		all += from[i]
 	}
-	return n
+	return all, from
 }
 
 // close waits for the events of the probes, ends the subscription and says what was found.
@@ -192,9 +210,9 @@ func (l *listening) close(ctx context.Context) {
 	}()
 	x.add("events", OK, strings.Join(list, ", "), "")
 	if x.second.err == nil && x.second.sent != "" {
-		l.await(ctx, func([]kvevents.Status) bool { return l.messages() > l.before })
+		l.await(ctx, func() bool { all, _ := l.came(); return all > 0 })
 	}
-	status := l.sub.Status()
+	status := l.status()
 	l.connection(ctx, status)
 	l.replay()
 	l.decoding(status)
@@ -233,12 +251,15 @@ func (l *listening) connection(ctx context.Context, status []kvevents.Status) {
 		return
 	}
 	x.add(name, OK, fmt.Sprintf("%d of %d connected", len(status), len(l.sources)), "")
-	came := l.messages() - l.before
-	switch {
-	case x.second.sent == "" || x.second.err != nil:
+	if x.second.sent == "" || x.second.err != nil {
 		x.add(live, NotKnown, "no probes that would cause them", "")
-	case came == 0 && l.connects(ctx, 0):
-		x.add(live, Problem, fmt.Sprintf("none within %v of the probes, while the replay endpoint has batches: who listens at %s is not this engine", x.cfg.Wait, l.sources[0].endpoint), l.listen(0))
+		return
+	}
+	if l.unheard(ctx, live) {
+		return
+	}
+	came, _ := l.came()
+	switch {
 	case came == 0 && x.facts.cacheOff:
 		x.add(live, NotKnown, "none while prefix caching is off", "")
 	case came == 0:
@@ -246,6 +267,32 @@ func (l *listening) connection(ctx context.Context, status []kvevents.Status) {
 	default:
 		l.ours(ctx, live, came)
 	}
+}
+
+// unheard tells whether a rank has published since the probes, or an engine that connects before them, without our hearing it.
+func (l *listening) unheard(ctx context.Context, name string) bool {
+	all, from := l.came()
+	for i := range l.sources {
+		saw := fmt.Sprintf("%s: none within %v of the probes, while its replay endpoint has batches: who listens at %s is not this ", l.sources[i].name(), l.exam.cfg.Wait, l.sources[i].endpoint)
+		switch {
+		case from[i] > 0:
+		case all == 0 && l.connects(ctx, i):
+			l.exam.add(name, Problem, saw+"engine", l.listen(i))
+			return true
+		case all > 0 && l.published(ctx, i) > 0:
+			l.await(ctx, func() bool { _, from = l.came(); return from[i] > 0 })
+			if from[i] > 0 {
+				continue
+			}
+			do := "correct the endpoint and the topic of this rank"
+			if l.sources[i].mayDial {
+				do = l.listen(i)
+			}
+			l.exam.add(name, Problem, saw+"rank", do)
+			return true
+		}
+	}
+	return false
 }
 
 // ours says whether the events that came are those of the probes.
@@ -276,11 +323,19 @@ func (l *listening) ours(ctx context.Context, name string, came uint64) {
 
 // connects tells whether an engine that named a host has published without our hearing it.
 func (l *listening) connects(ctx context.Context, i int) bool {
-	if !l.sources[i].mayDial || l.replays[i] != nil {
-		return false
+	return l.sources[i].mayDial && l.replays[i] == nil && l.past[i].batches+l.published(ctx, i) > 0
+}
+
+// published returns how many batches a source's replay has from after the probes began; 0 if it cannot be asked.
+func (l *listening) published(ctx context.Context, i int) int {
+	if l.replays[i] != nil {
+		return 0
 	}
 	p, err := replayed(ctx, l.sources[i].replay, l.past[i].next(), l.exam.cfg.Wait)
-	return err == nil && p.batches+l.past[i].batches > 0
+	if err != nil {
+		return 0
+	}
+	return p.batches
 }
 
 // listen is what to do about an engine that connects.

@@ -16,7 +16,7 @@ import (
 )
 
 // Run examines a server. Errors wrap [ErrConfig], or are that of ctx; whatever is wrong with the server stands in the
-// report. It takes as long as the probes, and twice Config.Wait at most. All that it starts has ended when it returns.
+// report. It takes as long as the probes, and up to Config.Wait for each thing that does not come. All that it starts has ended when it returns.
 func Run(ctx context.Context, config Config) (*Report, error) {
 	cfg, err := config.withDefaults()
 	if err != nil {

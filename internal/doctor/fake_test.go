@@ -29,6 +29,7 @@ type fake struct {
 	kind  doctor.Kind
 	block int // tokens of a block
 	pub   *publisher
+	other *publisher // of rank 1, which takes every other prompt; nil: there is none
 
 	// faults
 	sick, refuses, noDetails, noCache, wholeOnly, noUsage, noStreamUsage, otherIDs bool
@@ -220,8 +221,11 @@ func (f *fake) chat(w http.ResponseWriter, body []byte) {
 	cached := f.cached(tokens, c.Slot)
 	f.hits += cached
 	f.prompts = append(f.prompts, tokens)
-	if f.pub != nil && !f.noCache {
-		f.pub.stored(tokens, f.block)
+	if pub := f.pub; pub != nil && !f.noCache {
+		if f.other != nil && f.chats%2 == 0 {
+			pub = f.other
+		}
+		pub.stored(tokens, f.block)
 	}
 	answer := cmp.Or(string(id), ids.Request)
 	if f.kind == doctor.VLLM || f.kind == doctor.Other {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -26,9 +27,9 @@ type engine struct {
 
 	mu   sync.Mutex // guards what follows
 	sub  *kvevents.Subscriber
-	at   map[string]kvevents.Source // by name
-	free map[string]string          // names of caches of sources that wait for their first publisher
-	bad  bool                       // the tokenizer has failed, and the log says so
+	at   map[string]published // by name
+	free map[string]string    // names of caches of sources that wait for their first publisher
+	bad  bool                 // the tokenizer has failed, and the log says so
 }
 
 func newEngine(cfg serve.Engine, f *Follower) (*engine, error) {
@@ -56,7 +57,12 @@ func (e *engine) run(ctx context.Context) {
 	own.Go(func() { e.watch(ctx) })
 	wait := firstWait
 	for ctx.Err() == nil {
-		if err := e.subscribe(ctx); err != nil && ctx.Err() == nil {
+		moved, err := e.subscribe(ctx)
+		if moved {
+			wait = firstWait
+			continue
+		}
+		if err != nil && ctx.Err() == nil {
 			e.log.Warn("cache events cannot be followed", "error", err)
 		}
 		sleep(ctx, wait)
@@ -76,6 +82,14 @@ func sleep(ctx context.Context, d time.Duration) {
 	select {
 	case <-ctx.Done():
 	case <-t.C:
+	}
+}
+
+// look has detect look once more.
+func (e *engine) look() {
+	select {
+	case e.again <- struct{}{}:
+	default:
 	}
 }
 
@@ -140,9 +154,14 @@ func (e *engine) failed(err error) {
 }
 
 // sources are where the engine publishes, each with a name of its own.
-func (e *engine) sources(ctx context.Context) ([]kvevents.Source, error) {
+func (e *engine) sources(ctx context.Context) ([]published, error) {
 	if e.cfg.Events != serve.AutoEvents {
-		return e.cfg.Sources()
+		list, err := e.cfg.Sources()
+		out := make([]published, len(list))
+		for i, s := range list {
+			out[i].Source = s
+		}
+		return out, err
 	}
 	list, err := e.server.sources(ctx)
 	if err != nil {
@@ -165,28 +184,95 @@ func (e *engine) sources(ctx context.Context) ([]kvevents.Source, error) {
 	return list, nil
 }
 
-// subscribe follows the engine's events until ctx ends, or something is wrong with where they are.
-func (e *engine) subscribe(ctx context.Context) error {
+func byName(list []published) map[string]published {
+	at := make(map[string]published, len(list))
+	for _, s := range list {
+		at[s.Name] = s
+	}
+	return at
+}
+
+// subscribe follows the engine's events until ctx ends, something is wrong with where they are, or the engine, asked for it, says that
+// it publishes elsewhere now.
+func (e *engine) subscribe(ctx context.Context) (moved bool, err error) {
 	list, err := e.sources(ctx)
 	if err != nil {
-		return err
+		return false, err
 	}
-	at, free := make(map[string]kvevents.Source, len(list)), make(map[string]string, len(list))
-	for _, s := range list {
-		at[s.Name], free[s.Name] = s, s.Name
+	at, free := byName(list), make(map[string]string, len(list))
+	sources := make([]kvevents.Source, len(list))
+	for i, s := range list {
+		sources[i], free[s.Name] = s.Source, s.Name
 		e.fleet.group.Index(s.Name) // before the first prompt
 	}
 	sub, err := kvevents.New(kvevents.Config{
-		Sources: list, Sink: func(p kvevents.Publisher) kvevents.Sink { return e.fleet.group.Index(e.cache(p)) },
+		Sources: sources, Sink: func(p kvevents.Publisher) kvevents.Sink { return e.fleet.group.Index(e.cache(p)) },
 		StartTime: func(ctx context.Context, _ kvevents.Publisher) (float64, error) { return e.server.started(ctx) },
 	})
 	if err != nil {
-		return err
+		return false, err
 	}
 	e.mu.Lock()
 	e.sub, e.at, e.free = sub, at, free
 	e.mu.Unlock()
-	return sub.Run(ctx)
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	var own sync.WaitGroup
+	if e.cfg.Events == serve.AutoEvents {
+		own.Go(func() {
+			moved = e.moved(ctx, sub, at)
+			stop()
+		})
+	}
+	err = sub.Run(ctx)
+	stop()
+	own.Wait()
+	if moved {
+		e.leave(at)
+	}
+	return moved, err
+}
+
+// moved asks the engine again where it publishes, whenever it may be another process: after each connection, and while there is
+// none. It is true once that is elsewhere, and false when ctx ends.
+func (e *engine) moved(ctx context.Context, sub *kvevents.Subscriber, at map[string]published) bool {
+	var asked uint64 // connections when the engine was asked last
+	for wait := firstWait; ; {
+		sleep(ctx, wait)
+		if ctx.Err() != nil {
+			return false
+		}
+		var connects uint64
+		down := false
+		for _, s := range sub.Status() {
+			connects += s.Connects
+			down = down || !s.Connected
+		}
+		if !down && connects == asked {
+			wait = firstWait
+			continue
+		}
+		list, err := e.sources(ctx)
+		switch {
+		case err != nil:
+		case !maps.Equal(byName(list), at):
+			return true
+		default:
+			asked = connects
+		}
+		wait = min(2*wait, longWait)
+	}
+}
+
+// leave forgets what the engine held when it published elsewhere: it is another process now.
+func (e *engine) leave(at map[string]published) {
+	e.log.Info("cache events: the engine publishes elsewhere now, going on there")
+	for name := range at {
+		x := e.fleet.group.Index(name)
+		x.Clear(kvevents.Restarted)
+		x.Complete(false)
+	}
+	e.look()
 }
 
 // cache names the cache of a publisher. The first one of a source has the source's name: prompts that came before its first
@@ -202,12 +288,19 @@ func (e *engine) cache(p kvevents.Publisher) string {
 }
 
 // status returns what is known of the engine's publishers, and where they are.
-func (e *engine) status() ([]kvevents.Status, map[string]kvevents.Source) {
+func (e *engine) status() ([]kvevents.Status, map[string]published) {
 	e.mu.Lock()
 	sub, at := e.sub, e.at
 	e.mu.Unlock()
 	if sub == nil {
 		return nil, nil
 	}
-	return sub.Status(), at
+	list := sub.Status()
+	for i := range list {
+		s := &list[i]
+		if from := at[s.Source]; from.mayDial && !s.Connected && s.Err != nil && s.Hint == "" {
+			s.Hint = fmt.Sprintf("nobody listens: an engine whose endpoint names a host connects to %s instead of listening there; give it one with *", from.Endpoint)
+		}
+	}
+	return list, at
 }

@@ -7,15 +7,18 @@ import (
 	"github.com/ragpilot/ragpilot/engines/kvevents/residency"
 	"github.com/ragpilot/ragpilot/internal/lru"
 	"github.com/ragpilot/ragpilot/internal/proxy"
+	"github.com/ragpilot/ragpilot/internal/serve"
 )
 
 // fleet is the engines that may serve the same prompts: nobody says which of them does, so what they hold is one picture.
 type fleet struct {
 	f       *Follower
-	models  []string // sorted; empty: all
+	list    []serve.Engine // those that it was made of
+	models  []string       // sorted; empty: all
 	engines []*engine
 	group   *residency.Group
 	asking  chan *prompt // those whose tokens are asked for
+	stop    func()       // ends what start began, and waits for its end
 
 	mu      sync.Mutex // guards what follows
 	prompts *lru.Cache[string, placed]
@@ -36,15 +39,26 @@ const (
 	mostAsking = 256 // prompts that wait
 )
 
-func newFleet(f *Follower, models []string, block int) *fleet {
-	fl := &fleet{f: f, models: models, asking: make(chan *prompt, mostAsking), prompts: lru.New[string, placed](f.opt.MaxPrompts)}
-	fl.group = residency.NewGroup(residency.Config{MaxRequests: f.opt.MaxPrompts, BlockSize: block, OnUpdate: fl.lost})
+func newFleet(f *Follower, list []serve.Engine) *fleet {
+	fl := &fleet{f: f, list: list, models: sorted(list[0].Models), asking: make(chan *prompt, mostAsking), prompts: lru.New[string, placed](f.opt.MaxPrompts)}
+	fl.group = residency.NewGroup(residency.Config{MaxRequests: f.opt.MaxPrompts, BlockSize: list[0].BlockSize, OnUpdate: fl.lost})
 	return fl
 }
 
 func (fl *fleet) add(e *engine) {
 	e.fleet = fl
 	fl.engines = append(fl.engines, e)
+}
+
+// start follows the engines until ctx ends, or stop is called.
+func (fl *fleet) start(ctx context.Context) {
+	ctx, cancel := context.WithCancel(ctx)
+	var own sync.WaitGroup
+	fl.stop = func() {
+		cancel()
+		own.Wait()
+	}
+	own.Go(func() { fl.run(ctx) })
 }
 
 // run follows the engines until ctx ends.

@@ -6,7 +6,6 @@ import (
 	"net/http"
 	"reflect"
 	"slices"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -55,56 +54,90 @@ func (f *Follower) Run(ctx context.Context) {
 	defer f.client.CloseIdleConnections()
 	tick := time.NewTicker(f.opt.Every)
 	defer tick.Stop()
+	now := new(generation)
+	defer func() {
+		f.now.Store(nil)
+		now.stop()
+	}()
 	for ctx.Err() == nil {
-		f.follow(ctx, f.opt.Engines(), tick.C)
-	}
-}
-
-// follow follows a list of engines until it changes.
-func (f *Follower) follow(ctx context.Context, engines []serve.Engine, tick <-chan time.Time) {
-	ctx, cancel := context.WithCancel(ctx)
-	var own sync.WaitGroup
-	defer own.Wait()
-	defer f.now.Store(nil)
-	defer cancel()
-	if len(engines) > 0 {
-		g := &generation{engines: slices.Clone(engines)}
-		for _, e := range engines {
-			if err := f.join(g, e); err != nil {
-				f.opt.Log.Error("an engine cannot be followed", "engine", e.Name, "error", err)
-			}
+		if engines := f.opt.Engines(); !reflect.DeepEqual(engines, now.engines) && len(engines)+len(now.engines) > 0 {
+			now = f.change(ctx, now, engines)
 		}
-		for _, fl := range g.fleets {
-			own.Go(func() { fl.run(ctx) })
-		}
-		f.now.Store(g)
-	}
-	for {
 		select {
 		case <-ctx.Done():
-			return
-		case <-tick:
-		}
-		if now := f.opt.Engines(); !reflect.DeepEqual(now, engines) && len(now)+len(engines) > 0 {
-			return
+		case <-tick.C:
 		}
 	}
 }
 
-// join adds an engine to the fleet that serves its models.
-func (f *Follower) join(g *generation, cfg serve.Engine) error {
-	e, err := newEngine(cfg, f)
-	if err != nil {
-		return err
+// change follows another list of engines. Fleets that are as they were go on; those that are no more are told as cleared, since
+// nothing will be heard of what their engines hold.
+func (f *Follower) change(ctx context.Context, old *generation, engines []serve.Engine) *generation {
+	g := &generation{engines: slices.Clone(engines)}
+	var begun []*fleet
+	for _, list := range byModels(engines) {
+		if i := slices.IndexFunc(old.fleets, func(fl *fleet) bool { return reflect.DeepEqual(fl.list, list) }); i >= 0 {
+			g.fleets = append(g.fleets, old.fleets[i])
+			continue
+		}
+		if fl := f.join(list); len(fl.engines) > 0 {
+			g.fleets, begun = append(g.fleets, fl), append(begun, fl)
+		}
 	}
-	models := slices.Sorted(slices.Values(cfg.Models))
-	i := slices.IndexFunc(g.fleets, func(fl *fleet) bool { return slices.Equal(fl.models, models) })
-	if i < 0 {
-		i = len(g.fleets)
-		g.fleets = append(g.fleets, newFleet(f, models, cfg.BlockSize))
+	f.now.Store(g)
+	if len(engines) == 0 {
+		f.now.Store(nil)
 	}
-	g.fleets[i].add(e)
-	return nil
+	gone := &generation{}
+	for _, fl := range old.fleets {
+		if !slices.Contains(g.fleets, fl) {
+			gone.fleets = append(gone.fleets, fl)
+		}
+	}
+	gone.stop() // before others start, which may listen where they did
+	for _, fl := range gone.fleets {
+		f.opt.Cleared(fl.models)
+	}
+	for _, fl := range begun {
+		fl.start(ctx)
+	}
+	return g
+}
+
+// stop ends all fleets, and waits for their end.
+func (g *generation) stop() {
+	for _, fl := range g.fleets {
+		fl.stop()
+	}
+}
+
+// byModels puts engines together that serve the same models, in the order of the list.
+func byModels(engines []serve.Engine) [][]serve.Engine {
+	var lists [][]serve.Engine
+	for _, e := range engines {
+		i := slices.IndexFunc(lists, func(list []serve.Engine) bool { return slices.Equal(sorted(list[0].Models), sorted(e.Models)) })
+		if i < 0 {
+			i, lists = len(lists), append(lists, nil)
+		}
+		lists[i] = append(lists[i], e)
+	}
+	return lists
+}
+
+func sorted(models []string) []string { return slices.Sorted(slices.Values(models)) }
+
+// join makes a fleet of engines that serve the same models.
+func (f *Follower) join(list []serve.Engine) *fleet {
+	fl := newFleet(f, list)
+	for _, cfg := range list {
+		e, err := newEngine(cfg, f)
+		if err != nil {
+			f.opt.Log.Error("an engine cannot be followed", "engine", cfg.Name, "error", err)
+			continue
+		}
+		fl.add(e)
+	}
+	return fl
 }
 
 // fleet returns the engines that serve a model, nil if none does.

@@ -3,6 +3,7 @@ package evictions
 import (
 	"context"
 	"log/slog"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -85,6 +86,77 @@ func TestRunEnds(t *testing.T) {
 	cancel()
 	<-ended
 	f.Run(ctx) // it has run
+}
+
+// A change of the list leaves engines alone that it does not concern; what those held that go is told as cleared.
+func TestChangeOfEngines(t *testing.T) {
+	a := serve.Engine{Name: "a", Kind: "vllm", Events: "ipc:///does/not/exist", Models: []string{"m"}}
+	b := serve.Engine{Name: "b", Kind: "vllm", Events: "ipc:///does/not/exist/either", Models: []string{"n"}}
+	more := serve.Engine{Name: "c", Kind: "vllm", Events: "ipc:///nor/this", Models: []string{"n"}}
+	var engines atomic.Pointer[[]serve.Engine]
+	engines.Store(&[]serve.Engine{a})
+	var mu sync.Mutex
+	cleared := ""
+	f, err := New(Options{
+		Engines: func() []serve.Engine { return *engines.Load() }, BaseURL: "http://127.0.0.1:1", Every: time.Millisecond,
+		Log:     slog.New(slog.DiscardHandler),
+		Cleared: func(models []string) { mu.Lock(); defer mu.Unlock(); cleared += strings.Join(models, ",") + ";" },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		f.Run(ctx)
+	}()
+	var before *generation
+	for _, c := range []struct {
+		engines []serve.Engine
+		cleared string // so far
+		kept    string // models
+	}{
+		{[]serve.Engine{a}, "", ""},
+		{[]serve.Engine{b, a}, "", "m"},
+		{[]serve.Engine{a, b}, "", "m n"},
+		{[]serve.Engine{a, b, more}, "n;", "m"},
+		{[]serve.Engine{more, b}, "n;m;n;", ""}, // another order of those that serve one model is another fleet
+		{nil, "n;m;n;n;", ""},
+	} {
+		engines.Store(&c.engines)
+		var now *generation
+		for end := time.Now().Add(20 * time.Second); ; time.Sleep(time.Millisecond) {
+			now = f.now.Load()
+			mu.Lock()
+			done := cleared == c.cleared
+			mu.Unlock()
+			if done && (now == nil) == (c.engines == nil) && (now == nil || slices.EqualFunc(now.engines, c.engines, func(a, b serve.Engine) bool { return a.Name == b.Name })) {
+				break
+			}
+			if time.Now().After(end) {
+				t.Fatalf("engines %v: cleared %q, want %q; follows %+v", c.engines, cleared, c.cleared, now)
+			}
+		}
+		var kept []string
+		if before != nil && now != nil {
+			for _, fl := range now.fleets {
+				if slices.Contains(before.fleets, fl) {
+					kept = append(kept, fl.models...)
+				}
+			}
+		}
+		if got := strings.Join(kept, " "); got != c.kept {
+			t.Errorf("engines %v: kept those of %q, want %q", c.engines, got, c.kept)
+		}
+		before = now
+	}
+	engines.Store(&[]serve.Engine{a})
+	cancel()
+	<-ended
+	if f.Snapshot() != nil || cleared != "n;m;n;n;" {
+		t.Errorf("after the end: %+v, cleared %q", f.Snapshot(), cleared)
+	}
 }
 
 // A part is told what is left of it, by its place in the body.

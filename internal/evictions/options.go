@@ -13,13 +13,15 @@ import (
 
 // Options configure a [Follower]. Engines and BaseURL are required.
 type Options struct {
-	// Engines tells which engines are followed now; each has a name. When it changes, following begins anew.
+	// Engines tells which engines are followed now; each has a name. When it changes, those that serve the same models begin anew
+	// if something about them has changed: prompts that were followed are not any more, and Cleared is called. Others go on.
 	Engines func() []serve.Engine
 	// BaseURL is that of engines without a URL.
 	BaseURL string
 	// Lost, Shrunk and Indexed are told what prompts have lost, in order: parts of which nothing is left, those of which
 	// the first tokens are, by the pilot's count, and IDs that the index endpoints know. Cleared is told that the engines
-	// which serve some models (none: all) hold nothing any more. Nil: nobody. They are called by one goroutine at a time.
+	// which serve some models (none: all) hold nothing any more. Nil: nobody. They are called concurrently, but about
+	// engines that serve the same models one at a time.
 	Lost    func(scope contextpilot.Scope, id string)
 	Shrunk  func(scope contextpilot.Scope, id string, tokens int)
 	Indexed func(tenant, id string)

@@ -26,10 +26,16 @@ type features struct {
 type server interface {
 	detect(ctx context.Context) (features, error)
 	// sources are where it publishes, by its own word.
-	sources(ctx context.Context) ([]kvevents.Source, error)
+	sources(ctx context.Context) ([]published, error)
 	tokenize(ctx context.Context, body []byte) ([]uint32, error)
 	// started is when its process began, in any unit.
 	started(ctx context.Context) (float64, error)
+}
+
+// published is where an engine publishes.
+type published struct {
+	kvevents.Source
+	mayDial bool // it names a host: the engine may connect there instead of listening
 }
 
 func newServer(cfg serve.Engine, client *http.Client) (server, error) {
@@ -70,11 +76,11 @@ func (s vllmServer) detect(ctx context.Context) (features, error) {
 	}, err
 }
 
-func (s vllmServer) sources(ctx context.Context) ([]kvevents.Source, error) {
+func (s vllmServer) sources(ctx context.Context) ([]published, error) {
 	list, err := s.EventSources(ctx)
-	out := make([]kvevents.Source, len(list))
+	out := make([]published, len(list))
 	for i, e := range list {
-		out[i] = kvevents.Source{Endpoint: e.Endpoint, Replay: e.Replay, Topic: e.Topic, Rank: e.Rank}
+		out[i] = published{kvevents.Source{Endpoint: e.Endpoint, Replay: e.Replay, Topic: e.Topic, Rank: e.Rank}, e.MayDial}
 	}
 	return out, err
 }
@@ -99,11 +105,11 @@ func (s sglangServer) detect(ctx context.Context) (features, error) {
 	}, err
 }
 
-func (s sglangServer) sources(ctx context.Context) ([]kvevents.Source, error) {
+func (s sglangServer) sources(ctx context.Context) ([]published, error) {
 	list, err := s.EventSources(ctx)
-	out := make([]kvevents.Source, len(list))
+	out := make([]published, len(list))
 	for i, e := range list {
-		out[i] = kvevents.Source{Endpoint: e.Endpoint, Replay: e.Replay, Topic: e.Topic, Rank: e.Rank}
+		out[i] = published{kvevents.Source{Endpoint: e.Endpoint, Replay: e.Replay, Topic: e.Topic, Rank: e.Rank}, e.MayDial}
 	}
 	return out, err
 }

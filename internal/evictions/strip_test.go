@@ -11,6 +11,8 @@ import (
 	"testing/iotest"
 
 	"pgregory.net/rapid"
+
+	"github.com/ragpilot/ragpilot/internal/serve"
 )
 
 // pieces reads a text in pieces of given lengths.
@@ -112,7 +114,7 @@ func TestStripDoesNotWait(t *testing.T) {
 // An answer of known length keeps having one, and one that breaks off breaks off for the client, too.
 func TestFilterLength(t *testing.T) {
 	const in, want = `{"prompt_token_ids":[1,2,3]}`, `{"prompt_token_ids":null}`
-	p := &prompt{way: answer, placed: placed{}, fleet: newFleet(&Follower{}, nil, 16)}
+	p := &prompt{way: answer, placed: placed{}, fleet: newFleet(&Follower{}, []serve.Engine{{BlockSize: 16}})}
 	resp := &http.Response{StatusCode: http.StatusOK, Header: http.Header{"Content-Length": {"28"}}, ContentLength: int64(len(in)), Body: io.NopCloser(strings.NewReader(in))}
 	p.Answer(resp)
 	got, err := io.ReadAll(resp.Body)

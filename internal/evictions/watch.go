@@ -48,10 +48,7 @@ func (e *engine) tell(was seen, s *kvevents.Status, endpoint string) seen {
 		was.failed = true
 	}
 	if s.Connects > was.connects { // it may have been restarted, as another version
-		select {
-		case e.again <- struct{}{}:
-		default:
-		}
+		e.look()
 	}
 	if n := len(s.Windows); s.Complete != was.complete && n > 0 {
 		w := s.Windows[n-1]

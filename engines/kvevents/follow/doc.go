@@ -8,6 +8,14 @@
 //	engine.Subscribe(follower.Answered)
 //	engine.Subscribe(pilot.Sink(scope))
 //	go engine.Follow(ctx, follower)
+//	...
+//	if _, err := engine.Generate(ctx, request, onText); err != nil {
+//		follower.Aborted(request.ID)
+//	}
+//
+// A request is told as lost only once it has ended, since until then its first blocks may still be on their way: engines tell the
+// follower of their answers, and the program tells it of requests that ended without one ([Follower.Aborted]). One of which it hears
+// neither stays until it is the oldest of too many.
 //
 // A server with several ranks has a source for each (Config.Sources), and one with several tenants is told the scope of each prompt
 // ([Follower.PromptIn]).

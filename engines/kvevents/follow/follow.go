@@ -88,7 +88,8 @@ func (f *Follower) Answered(events ...contextpilot.Event) {
 	}
 }
 
-// Aborted tells that a request ended without an answer.
+// Aborted tells that a request ended without an answer. Call it after every error of the engine's Generate: a request that did not
+// end is never reported as lost. It does no harm where the prompt never came.
 func (f *Follower) Aborted(id string) { f.group.Aborted(id) }
 
 // Run follows the server until ctx ends, and gives sink what requests lost, in order, one call at a time. It is how engines take a

@@ -109,6 +109,7 @@ func Example() {
 	follower.Prompt("request-1", []uint32{1, 2, 3}, residency.Key{})
 	tokens, complete := follower.Resident("request-1")
 	fmt.Println(tokens, complete)
+	follower.Aborted("request-1") // its answer broke off
 	// Output: 0 false
 }
 
@@ -160,7 +161,7 @@ func TestFollowRanksAndTenants(t *testing.T) {
 	}
 	f.Answered(contextpilot.Event{Kind: contextpilot.Served, Request: "1"}, contextpilot.Event{Kind: contextpilot.Served, Request: "2"})
 	for i, want := range []contextpilot.Event{
-		{Kind: contextpilot.Shrunk, Scope: red, Request: "1", Tokens: 32},
+		{Kind: contextpilot.Shrunk, Scope: red, Request: "1", Tokens: 32, Prompt: 32},
 		{Kind: contextpilot.Gone, Scope: red, Request: "1"},
 	} {
 		ranks[i].Publish(kvfake.Payload(kvfake.Map, 2, 0, removed))

@@ -2,6 +2,7 @@ package publish
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/binary"
 	"errors"
@@ -19,6 +20,7 @@ import (
 const (
 	DefaultBuffer      = 10_000
 	DefaultBufferBytes = 64 << 20
+	DefaultIOTimeout   = time.Minute
 )
 
 // Bounds of what peers may ask for.
@@ -41,6 +43,8 @@ type Config struct {
 	Encoding Encoding
 	// Buffer is how many batches are kept, and BufferBytes how long they may be together; 0: the defaults.
 	Buffer, BufferBytes int
+	// IOTimeout bounds each wait for a peer to take something; 0: the default.
+	IOTimeout time.Duration
 	// Now is the clock of batches; nil: time.Now.
 	Now func() time.Time
 }
@@ -58,6 +62,10 @@ func (c Config) withDefaults() (Config, error) {
 			*f.v = f.preset
 		}
 	}
+	if c.IOTimeout < 0 {
+		return c, fmt.Errorf("publish: Config.IOTimeout %v: want 0 or more", c.IOTimeout)
+	}
+	c.IOTimeout = cmp.Or(c.IOTimeout, DefaultIOTimeout)
 	if c.Now == nil {
 		c.Now = time.Now
 	}
@@ -178,7 +186,7 @@ func (p *Publisher) accept(ctx context.Context, l net.Listener, own socket, serv
 			defer func() { <-places }()
 			defer conn.Close()
 			defer context.AfterFunc(ctx, func() { _ = conn.Close() })()
-			welcome(conn, own, serve)
+			p.welcome(conn, own, serve)
 		})
 	}
 }
@@ -191,13 +199,14 @@ func sleep(ctx context.Context, d time.Duration) {
 }
 
 // welcome serves one connection to its end: what ends it is no error of ours.
-func welcome(conn net.Conn, own socket, serve func(*wire)) {
+func (p *Publisher) welcome(conn net.Conn, own socket, serve func(*wire)) {
 	_ = conn.SetDeadline(time.Now().Add(handshake))
 	x := newWire(conn)
 	if x.handshake(own) != nil {
 		return
 	}
 	_ = conn.SetDeadline(time.Time{})
+	x.patience = p.config.IOTimeout
 	serve(x)
 }
 
@@ -208,6 +217,7 @@ func (p *Publisher) serveSubscriber(x *wire) {
 	r := &reader{history: p.history}
 	var feeding sync.WaitGroup
 	defer feeding.Wait()
+	defer x.conn.Close() // feed may be writing
 	defer r.leave()
 	feeding.Go(func() { p.feed(r, x) })
 	for {
@@ -227,7 +237,7 @@ func (p *Publisher) serveSubscriber(x *wire) {
 	}
 }
 
-// feed sends batches until the reader has gone, or does not take them any more.
+// feed sends batches until the reader has gone, or does not take them any more: then it ends the connection.
 func (p *Publisher) feed(r *reader, x *wire) {
 	topic := []byte(p.config.Topic)
 	for {
@@ -240,6 +250,7 @@ func (p *Publisher) feed(r *reader, x *wire) {
 			_ = x.send(topic, number(first+uint64(i)), payload)
 		}
 		if x.w.Flush() != nil {
+			_ = x.conn.Close()
 			return
 		}
 	}

@@ -7,7 +7,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"slices"
+	"time"
 )
 
 // ZMTP 3.0 (RFC 23 of ZeroMQ), of a side that listens, with the mechanism NULL. A peer is believed nothing: what it sends is short,
@@ -30,12 +32,26 @@ var errPeer = errors.New("not a peer")
 
 // wire is one connection's two directions. Reading and writing may be done at the same time, each by one goroutine.
 type wire struct {
-	r *bufio.Reader
-	w *bufio.Writer
+	conn     net.Conn
+	patience time.Duration // for each write to conn; 0: as long as the deadline that it has
+	r        *bufio.Reader
+	w        *bufio.Writer
 }
 
-func newWire(conn io.ReadWriter) *wire {
-	return &wire{bufio.NewReaderSize(conn, 1024), bufio.NewWriterSize(conn, 64<<10)}
+func newWire(conn net.Conn) *wire {
+	x := &wire{conn: conn, r: bufio.NewReaderSize(conn, 1024)}
+	x.w = bufio.NewWriterSize(patient{x}, 64<<10)
+	return x
+}
+
+// patient is the connection, with a deadline for each write.
+type patient struct{ *wire }
+
+func (x patient) Write(b []byte) (int, error) {
+	if x.patience > 0 {
+		_ = x.conn.SetWriteDeadline(time.Now().Add(x.patience)) // what fails shows in the write
+	}
+	return x.conn.Write(b)
 }
 
 // greeting is what both sides begin with: signature, version 3.0, mechanism, and who is the server, which NULL leaves open.

@@ -41,9 +41,9 @@ func (x *Index) event(ev *kvevents.Event) {
 		switch {
 		case x.rebuilds: // of old
 			x.rebuild()
-		case x.reached || len(x.entries) > 0:
+		case len(x.entries) > 0, x.reached && !x.whole():
 			x.clear(kvevents.EngineCleared)
-		default: // from before we came: there is nothing that it could take back, and nobody need hear of it
+		default: // from before we came, or told already: there is nothing that it could take back, and nobody need hear of it
 			x.clear(kvevents.EngineCleared)
 			x.pending = x.pending[:len(x.pending)-1]
 		}
@@ -83,14 +83,17 @@ func fullAttention(spec string) bool {
 
 func (x *Index) store(ev *kvevents.Event) {
 	tier := x.tier(ev)
-	if !ev.Sliced() {
+	if !ev.Sliced() || tier != gpu && !x.cuts(ev) {
 		x.stats.HashesOnly += uint64(len(ev.Hashes))
 		for _, h := range ev.Hashes {
 			x.add(h, 0, tier)
 		}
 		return
 	}
-	x.learn(geometry{ev.BlockSize, ev.Bigram})
+	if tier == gpu {
+		x.learn(geometry{ev.BlockSize, ev.Bigram})
+		x.heard = true // after those that were answered before
+	}
 	at := root
 	if !ev.Parent.IsZero() {
 		at = x.entries[ev.Parent].node // 0: an orphan
@@ -108,6 +111,12 @@ func (x *Index) store(ev *kvevents.Event) {
 		}
 		x.add(h, at, tier)
 	}
+}
+
+// cuts tells whether an event's blocks are like those of the GPU. A lower tier may cut prompts otherwise: LMCache does, into
+// chunks of many blocks.
+func (x *Index) cuts(ev *kvevents.Event) bool {
+	return *x.geo.Load() == geometry{ev.BlockSize, ev.Bigram}
 }
 
 // grow returns the node behind at, or 0 if there are too many.
@@ -197,9 +206,15 @@ func (x *Index) count(h kvevents.Hash, e entry, gpu, low int32) {
 // change adds to a node's counts, and notes it if the block appeared or went.
 func (x *Index) change(r ref, gpu, low int32) {
 	n := x.tree.at(r)
-	had := n.resident()
+	had, before := n.resident(), n.stored()
 	n.copies += gpu
 	n.low += low
+	switch after := n.stored(); {
+	case after && !before:
+		x.tree.stored++
+	case before && !after:
+		x.tree.stored--
+	}
 	if n.flags&touched != 0 || n.resident() == had && (n.copies != 0 || n.low != 0) {
 		return
 	}
@@ -233,22 +248,20 @@ func (x *Index) learn(g geometry) {
 		return
 	}
 	n := naming{chainer: chainer{seed: x.seed}}
-	for s := x.reqs.oldest; s != 0; s = x.reqs.at(s).newer {
-		p := x.reqs.at(s).waiting
-		if p == nil {
-			continue
-		}
+	for s := x.reqs.oldest; s != 0; {
+		p, next := x.reqs.at(s).waiting, x.reqs.at(s).newer
 		x.take(s)
 		x.tree.at(root).ends--
-		x.reqs.at(s).waiting = nil
+		x.release(x.reqs.at(s))
 		tokens := p.all()
 		n.list = n.prompt(n.list[:0], g, chain{}, tokens, p.extra, 0, len(tokens))
 		x.enter(s, g, n.list)
 		if r := x.reqs.at(s); r.is(served) {
 			x.answered(r)
 		}
+		x.makeRoom()
+		s = next
 	}
-	x.waiting = 0
 }
 
 // forget drops all requests: their blocks were cut in another way.

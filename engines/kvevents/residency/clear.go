@@ -7,7 +7,7 @@ import "github.com/ragpilot/ragpilot/engines/kvevents"
 // right behind, in the same batch.
 //
 // Call it with [kvevents.Requested] when you empty the engine's cache yourself: engines publish that only with their
-// next step, when the next request runs.
+// next step, when the next request runs. What they publish then is not told a second time.
 func (x *Index) Clear(cause kvevents.Cause) {
 	x.mu.Lock()
 	if cause == kvevents.Resyncing {
@@ -37,6 +37,7 @@ func (x *Index) rebuild() {
 		n := &x.tree.nodes[int(root)+1+i]
 		n.copies, n.low = 0, 0
 	}
+	x.tree.stored = 0
 	x.reset()
 	for s := x.reqs.oldest; s != 0; s = x.reqs.at(s).newer {
 		q := x.reqs.at(s)
@@ -66,6 +67,7 @@ func (x *Index) rebuilt() {
 	for r := root + 1; int(r) < len(x.tree.nodes); r++ {
 		x.prune(r)
 	}
+	x.makeRoom()
 }
 
 // reset forgets the engine's blocks, but not their places.
@@ -106,7 +108,7 @@ func (x *Index) clear(cause kvevents.Cause) {
 		default:
 			if q.blocks > 0 {
 				x.stats.Updates++
-				x.pending = append(x.pending, Update{Replica: x.cfg.Replica, RequestID: q.id})
+				x.pending = append(x.pending, x.about(q))
 			}
 			nodes = x.tree.path(nodes[:0], q.end)
 			path := make([]chain, len(nodes))
@@ -133,6 +135,8 @@ func (x *Index) gone(s slot) {
 	q := x.reqs.at(s)
 	x.stats.Updates++
 	x.stats.Lost++
-	x.pending = append(x.pending, Update{Replica: x.cfg.Replica, RequestID: q.id, Lost: true})
+	u := x.about(q)
+	u.Lost = true
+	x.pending = append(x.pending, u)
 	x.reqs.remove(s)
 }

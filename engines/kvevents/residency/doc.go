@@ -28,8 +28,11 @@
 // that was thought to be cached, or the other way round; [Index.Resident] tells whether all events are there.
 //
 // Blocks in lower tiers (CPU, disk) are counted apart, because engines do not always tell when these drop a block: see
-// [Index.Loadable]. Of hybrid models only the first group of caches is followed, if it is one of full attention.
+// [Index.Loadable]. Of a tier whose blocks are not as long as the GPU's only the names are counted. Of hybrid models
+// only the first group of caches is followed, if it is one of full attention.
 //
-// Memory: about 160 bytes for each block of the engine, and 120 for each request, however long. An event takes
-// about 1.5 µs, a request of 1,500 tokens under 20 µs for prediction, registration, answer and dropping together.
+// Memory: about 160 bytes for each block, of the engine or of a request that waits for it or has lost it, up to
+// [Config.MaxBlocks], and 130 for each request besides; until the first event tells the block size, 4 for each token of
+// a prompt, up to [Config.MaxWaiting]. An event takes about 1.5 µs, a request of 1,500 tokens under 20 µs for
+// prediction, registration, answer and dropping together.
 package residency

@@ -23,10 +23,13 @@ func (x *Index) Check() error {
 		}
 		copies[e.node] += e.gpu
 	}
-	listed := 0
+	listed, stored := 0, 0
 	for c, r := range x.tree.known {
 		n := x.tree.at(r)
 		kids[n.parent]++
+		if n.stored() {
+			stored++
+		}
 		if n.chain != c || n.flags != 0 || n.copies != copies[r] {
 			return fmt.Errorf("node %d: flags %b, %d copies, the hashes have %d", r, n.flags, n.copies, copies[r])
 		}
@@ -63,6 +66,9 @@ func (x *Index) Check() error {
 		if n.copies == 0 && n.low == 0 && n.ends == 0 && kids[r] == 0 {
 			return fmt.Errorf("node %d (%v) is of no use", r, c)
 		}
+	}
+	if stored != x.tree.stored {
+		return fmt.Errorf("%d nodes that the engine has, want %d", x.tree.stored, stored)
 	}
 	if x.tree.at(root).ends != ends[root] || x.tree.live != len(x.tree.known) {
 		return fmt.Errorf("%d requests end at the root, want %d; %d nodes, want %d", x.tree.at(root).ends, ends[root], x.tree.live, len(x.tree.known))

@@ -1,10 +1,12 @@
 package residency_test
 
 import (
+	"fmt"
 	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 	"github.com/tinylib/msgp/msgp"
 
 	"github.com/ragpilot/ragpilot/engines/kvevents"
@@ -44,10 +46,10 @@ func (b *bench) resident(id string, want int) {
 	}
 }
 
-// told checks the updates since the last call.
+// told checks the updates since the last call, but for the lengths of prompts: see TestUpdatesTellThePrompt.
 func (b *bench) told(want ...residency.Update) {
 	b.t.Helper()
-	if diff := cmp.Diff(want, b.updates); diff != "" {
+	if diff := cmp.Diff(want, b.updates, cmpopts.IgnoreFields(residency.Update{}, "Prompt")); diff != "" {
 		b.t.Error(diff)
 	}
 	b.updates = nil
@@ -115,7 +117,7 @@ func TestNeverStoredIsNotLost(t *testing.T) {
 	b.ask("before any event", abcdef)
 	b.apply(stored(0, []int{9, 9}, 10))
 	b.ask("after it", abcdef)
-	b.apply(removed(10), kvevents.Event{Kind: kvevents.Cleared})
+	b.apply(kvevents.Event{Kind: kvevents.Cleared})
 	b.told(residency.Update{Cleared: kvevents.EngineCleared})
 	b.apply(stored(0, abcdef, 11, 12, 13)) // the late events
 	b.resident("before any event", 6)
@@ -271,6 +273,46 @@ func TestBlockSizeComesFromTheEvent(t *testing.T) {
 	}
 }
 
+// TestSilentStream: without an event the block size is not known, and prompts are kept only up to a bound.
+func TestSilentStream(t *testing.T) {
+	b := newBench(t, residency.Config{MaxWaiting: 30})
+	for i := range 10 {
+		b.ask(fmt.Sprint("r", i), []int{i, 1, 2, 3, 4, 5})
+	}
+	if s := b.Stats(); s.Waiting != 5 || s.Requests != 5 || s.Forgotten != 5 || s.Kept != 30 {
+		t.Errorf("%+v", s)
+	}
+	b.ask("r9", []int{9, 1}) // again
+	b.Drop("r8")
+	if s := b.Stats(); s.Waiting != 4 || s.Kept != 20 {
+		t.Errorf("%+v", s)
+	}
+	b.ask("longer than the bound", make([]int, 40))
+	if s := b.Stats(); s.Waiting != 1 || s.Kept != 40 {
+		t.Errorf("%+v", s)
+	}
+	b.apply(stored(0, abcdef, 11, 12, 13))
+	b.resident("longer than the bound", 0)
+	b.ask("r", abcdef)
+	b.resident("r", 6)
+	if s := b.Stats(); s.Waiting+s.Kept != 0 || s.Requests != 2 {
+		t.Errorf("%+v", s)
+	}
+}
+
+// TestWaitingRequestsMakeWay: requests that waited for the block size do not take the place of the blocks that tell it.
+func TestWaitingRequestsMakeWay(t *testing.T) {
+	b := newBench(t, residency.Config{MaxBlocks: 100})
+	for i := range 100 {
+		b.ask(fmt.Sprint("r", i), []int{i, 1, 2, 3, 4, 5})
+	}
+	b.apply(stored(0, []int{99, 1, 2, 3, 4, 5}, 11, 12, 13))
+	b.resident("r99", 6)
+	if s := b.Stats(); !s.Complete || s.Overflow > 0 || s.Requests+int(s.Forgotten) != 100 {
+		t.Errorf("%+v", s)
+	}
+}
+
 func TestOnlyFullAttentionOfGroupZero(t *testing.T) {
 	window := stored(0, abcdef, 11, 12, 13)
 	window.Group = 1
@@ -321,7 +363,7 @@ func TestPromptShorterThanABlock(t *testing.T) {
 	b.apply(stored(0, abcdef, 11, 12, 13))
 	b.ask("one token", []int{1})
 	b.ask("none", nil)
-	b.apply(removed(11, 12, 13), kvevents.Event{Kind: kvevents.Cleared})
+	b.apply(removed(12, 13), kvevents.Event{Kind: kvevents.Cleared})
 	b.resident("one token", 0)
 	b.told(residency.Update{Cleared: kvevents.EngineCleared})
 	if s := b.Stats(); s.Mismatch {
@@ -358,6 +400,39 @@ func TestNoEventsAreNoMismatch(t *testing.T) {
 	b.apply(stored(0, []int{9, 9}, 1))
 	if !b.Stats().Mismatch {
 		t.Error("blocks are stored, and none of the request's")
+	}
+}
+
+// TestDeadStreamIsNoMismatch: answers while no events come say nothing about the tokens.
+func TestDeadStreamIsNoMismatch(t *testing.T) {
+	b := newBench(t, residency.Config{Unseen: 3})
+	b.apply(stored(0, abcdef, 11, 12, 13))
+	b.Complete(false)
+	for i := range 20 {
+		b.ask(fmt.Sprint("r", i), []int{7, i})
+	}
+	if s := b.Stats(); s.Mismatch || s.Unseen > 1 { // the first stands for the blocks that were stored before it
+		t.Errorf("the stream was dead: %+v", s)
+	}
+	for i := range 2 { // it has a gap, and is not dead
+		b.apply(stored(0, []int{9, i}, int64(100+i)))
+		b.ask(fmt.Sprint("s", i), []int{8, i})
+	}
+	if s := b.Stats(); !s.Mismatch {
+		t.Errorf("blocks are stored, and none of the requests': %+v", s)
+	}
+}
+
+// TestWaitingThroughADeadStream: nor do those before the first event.
+func TestWaitingThroughADeadStream(t *testing.T) {
+	b := newBench(t, residency.Config{Unseen: 3})
+	b.Complete(false)
+	for i := range 20 {
+		b.ask(fmt.Sprint("r", i), []int{7, i})
+	}
+	b.apply(stored(0, abcdef, 11, 12, 13))
+	if s := b.Stats(); s.Mismatch || s.Unseen > 0 {
+		t.Errorf("%+v", s)
 	}
 }
 
@@ -450,6 +525,31 @@ func TestTiersAreCountedApart(t *testing.T) {
 	}
 }
 
+// TestOtherBlocksInLowerTiers: a tier that cuts prompts otherwise, as LMCache does, says nothing about the GPU's blocks.
+func TestOtherBlocksInLowerTiers(t *testing.T) {
+	b := newBench(t, residency.Config{})
+	chunk := func(size int, hash int64) kvevents.Event {
+		tokens := make([]int, size)
+		return on("CPU", kvevents.Event{Kind: kvevents.Stored, Hashes: names(hash), Tokens: tokens, BlockSize: size})
+	}
+	b.Register("r", abcdef, residency.Key{})
+	b.apply(chunk(8, 91)) // before any block of the GPU
+	b.apply(stored(0, abcdef, 11, 12, 13))
+	b.Served("r")
+	for i := range int64(20) {
+		b.apply(chunk(8, 100+i), chunk(1, 200+i))
+		b.apply(stored(13, []int{7, int(i)}, 300+i))
+	}
+	b.resident("r", 6)
+	if n := b.Prefix(abcdef, residency.Key{}); n != 6 {
+		t.Errorf("%d tokens are resident", n)
+	}
+	b.apply(on("CPU", removed(91)))
+	if s := b.Stats(); s.BlockSize != 2 || s.Recut+s.Forgotten+s.UnknownLower > 0 || s.HashesOnly != 41 || s.Lower["CPU"] != 40 || !s.Complete {
+		t.Errorf("%+v", s)
+	}
+}
+
 func TestPairsOfTokens(t *testing.T) {
 	b := newBench(t, residency.Config{})
 	b.apply(kvevents.Event{Kind: kvevents.Stored, Hashes: names(11, 12), Tokens: abcdef[:5], BlockSize: 2, Bigram: true})
@@ -529,6 +629,71 @@ func TestBlocksAreBounded(t *testing.T) {
 	}
 }
 
+// TestOldRequestsMakeWay: a block that is never evicted keeps no request alive for ever. What requests wait for gives way
+// to the engine's blocks, the oldest first, and nothing of the engine's is missed.
+func TestOldRequestsMakeWay(t *testing.T) {
+	const limit, own = 1000, 20
+	b := newBench(t, residency.Config{MaxBlocks: limit})
+	system := []int{1, 2}
+	b.apply(stored(0, system, 1))
+	block := func(request, i int) int64 { return int64(1000 + request*own + i) }
+	for r := range 300 {
+		tokens := slices.Clone(system)
+		var hashes []int64
+		for i := range own {
+			tokens = append(tokens, r, i)
+			hashes = append(hashes, block(r, i))
+		}
+		id := fmt.Sprint("r", r)
+		b.Register(id, tokens, residency.Key{})
+		if old := r - 3; old >= 0 { // the engine holds three
+			for i := range own {
+				b.apply(removed(block(old, own-1-i)))
+			}
+		}
+		b.apply(stored(1, tokens[2:], hashes...))
+		b.Served(id)
+		b.resident(id, len(tokens))
+		if s := b.Stats(); !s.Complete || s.Unknown+s.Overflow > 0 || s.Blocks > limit {
+			t.Fatalf("after %d requests: %+v", r+1, s)
+		}
+	}
+	if s := b.Stats(); s.Forgotten == 0 || s.Requests < 3 || s.Forgotten+uint64(s.Requests) != 300 {
+		t.Errorf("%+v", s)
+	}
+	b.Clear(kvevents.Resyncing) // the engine's blocks are not known for a while: no reason to forget requests
+	before := b.Stats().Requests
+	b.Register("during", system, residency.Key{})
+	b.apply(kvevents.Event{Kind: kvevents.Cleared}, stored(0, system, 1))
+	b.Complete(true)
+	if s := b.Stats(); s.Requests < before-3 {
+		t.Errorf("%d requests before the history came again: %+v", before, s)
+	}
+	if err := b.Check(); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestLargeEngine: requests take nothing from an engine that needs nearly all blocks, and the latest are followed.
+func TestLargeEngine(t *testing.T) {
+	b := newBench(t, residency.Config{MaxBlocks: 100})
+	for i := range 90 {
+		b.apply(stored(0, []int{i, i}, int64(i+1)))
+	}
+	for i := range 90 {
+		b.ask(fmt.Sprint("r", i), []int{i, i})
+	}
+	for i := range 1000 {
+		b.ask(fmt.Sprint("never stored ", i), []int{i, -1})
+	}
+	b.ask("r", []int{5, 5})
+	b.resident("r", 2)
+	b.apply(stored(0, []int{7, 8}, 1000))
+	if s := b.Stats(); !s.Complete || s.Overflow > 0 || s.Requests < 2 {
+		t.Errorf("%+v", s)
+	}
+}
+
 // TestCleared: requests that have ended are lost, those under way go on.
 func TestCleared(t *testing.T) {
 	b := newBench(t, residency.Config{Replica: "r0"})
@@ -542,6 +707,31 @@ func TestCleared(t *testing.T) {
 		residency.Update{Replica: "r0", RequestID: "under way"},
 		residency.Update{Replica: "r0", Cleared: kvevents.EngineCleared},
 	)
+}
+
+// TestUpdatesTellThePrompt: who counts in other tokens needs the engine's number of them.
+func TestUpdatesTellThePrompt(t *testing.T) {
+	var got []residency.Update
+	x := residency.New(residency.Config{OnUpdate: func(us []residency.Update) { got = append(got, us...) }})
+	x.Register("before the first event", []int{1, 2, 3, 4, 5}, residency.Key{})
+	x.Apply(&kvevents.Batch{Events: []kvevents.Event{stored(0, abcdef[:4], 11, 12)}})
+	x.Register("after it", abcdef[:4], residency.Key{})
+	x.Served("after it")
+	x.Apply(&kvevents.Batch{Events: []kvevents.Event{removed(12)}})
+	x.Apply(&kvevents.Batch{Events: []kvevents.Event{{Kind: kvevents.Cleared}}})
+	want := []residency.Update{
+		{RequestID: "before the first event", Resident: 2, Prompt: 5},
+		{RequestID: "after it", Resident: 2, Prompt: 4},
+		{RequestID: "before the first event", Prompt: 5},
+		{RequestID: "after it", Prompt: 4, Lost: true},
+		{Cleared: kvevents.EngineCleared},
+	}
+	byID := cmpopts.SortSlices(func(a, b residency.Update) bool {
+		return a.RequestID > b.RequestID || a.RequestID == b.RequestID && a.Resident > b.Resident
+	})
+	if diff := cmp.Diff(want, got, byID); diff != "" {
+		t.Error(diff)
+	}
 }
 
 // TestUpdatesMayCallBack: a receiver may use the index, and sees updates in order.

@@ -58,8 +58,9 @@ func (g *Group) Register(id string, tokens []int, extra Key) {
 	g.known.Put(id, struct{}{})
 	caches := g.caches
 	g.mu.Unlock()
+	var kept *prompt
 	for _, x := range caches {
-		x.Register(id, tokens, extra)
+		x.enlist(id, tokens, extra, &kept)
 	}
 }
 

@@ -2,6 +2,7 @@ package residency_test
 
 import (
 	"fmt"
+	"runtime"
 	"sync"
 	"testing"
 
@@ -122,6 +123,33 @@ func TestGroupLateTokens(t *testing.T) {
 	}
 }
 
+// A prompt that waits for the block size is kept once, however many caches may get it.
+func TestGroupKeepsAPromptOnce(t *testing.T) {
+	const tokens = 1 << 20
+	prompt := counted(tokens)
+	held := func(caches int) int64 {
+		var before, after runtime.MemStats
+		runtime.GC()
+		runtime.ReadMemStats(&before)
+		g := residency.NewGroup(residency.Config{})
+		for i := range caches {
+			g.Index(fmt.Sprint(i))
+		}
+		g.Register("r", prompt, residency.Key{})
+		runtime.GC()
+		runtime.ReadMemStats(&after)
+		for _, s := range g.Stats() {
+			if s.Waiting != 1 || s.Kept != tokens {
+				t.Errorf("%+v", s)
+			}
+		}
+		return int64(after.HeapAlloc) - int64(before.HeapAlloc)
+	}
+	if n := held(8); n > 3*4*tokens/2 {
+		t.Errorf("eight caches hold %d bytes of a prompt of %d tokens", n, tokens)
+	}
+}
+
 // Whatever several caches store and evict at the same time: in the end a request is lost, once, when none holds it.
 func TestGroupConcurrently(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
@@ -191,8 +219,39 @@ func TestClearedBeforeWeCame(t *testing.T) {
 	x.Apply(batch(kvevents.Stored, 1, 0, 3))
 	x.Apply(cleared)
 	x.Complete(true)
+	x.Complete(false) // there may be blocks that we know nothing of
 	x.Apply(cleared)
 	if diff := cmp.Diff([]string{"cleared: engine cleared", "cleared: engine cleared"}, got.since()); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// What the engine clears after it was told of is no news either: vLLM publishes it with the first blocks of the next request,
+// which was planned in the meantime.
+func TestClearedTwice(t *testing.T) {
+	var got gathered
+	x := residency.New(residency.Config{OnUpdate: got.take})
+	x.Complete(true)
+	x.Register("a", counted(12), residency.Key{})
+	x.Apply(batch(kvevents.Stored, 1, 0, 3))
+	x.Served("a")
+	x.Clear(kvevents.Requested)
+	if diff := cmp.Diff([]string{"a lost", "cleared: requested"}, got.since()); diff != "" {
+		t.Error(diff)
+	}
+	x.Register("b", counted(8), residency.Key{})
+	b := batch(kvevents.Stored, 11, 0, 2)
+	b.Events = append([]kvevents.Event{{Kind: kvevents.Cleared}}, b.Events...)
+	x.Apply(b)
+	x.Served("b")
+	if list := got.since(); len(list) > 0 {
+		t.Errorf("told %v", list)
+	}
+	if n, complete := x.Resident("b"); n != 8 || !complete {
+		t.Errorf("%d tokens, complete %v", n, complete)
+	}
+	x.Apply(&kvevents.Batch{Events: []kvevents.Event{{Kind: kvevents.Cleared}}})
+	if diff := cmp.Diff([]string{"b lost", "cleared: engine cleared"}, got.since()); diff != "" {
 		t.Error(diff)
 	}
 }

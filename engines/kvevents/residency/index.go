@@ -1,6 +1,7 @@
 package residency
 
 import (
+	"math"
 	"math/rand/v2"
 	"sync"
 	"sync/atomic"
@@ -13,6 +14,7 @@ const (
 	DefaultMaxRequests = 100_000
 	DefaultMaxBlocks   = 4_000_000
 	DefaultMaxOrphans  = 100_000
+	DefaultMaxWaiting  = 16_000_000
 	DefaultUnseen      = 64
 )
 
@@ -25,11 +27,15 @@ type Config struct {
 	OnUpdate func([]Update)
 	// MaxRequests bounds the registered requests; beyond it the one registered first is dropped.
 	MaxRequests int
-	// MaxBlocks bounds the blocks that are known, of the engine and of requests; beyond it blocks are not entered,
-	// and the index is incomplete until it is cleared.
+	// MaxBlocks bounds the blocks that are known: those of the engine, in all tiers, and those that requests wait for or
+	// have lost. The latter may take half of what the engine's leave; beyond it the requests registered first are dropped.
+	// Blocks of the engine beyond the bound are not entered, and the index is incomplete until it is cleared.
 	MaxBlocks int
 	// MaxOrphans bounds the blocks whose parent is not known.
 	MaxOrphans int
+	// MaxWaiting bounds the tokens of prompts that are kept because the engine's block size is not known yet; beyond it
+	// the requests registered first are dropped.
+	MaxWaiting int
 	// Unseen is how many requests must have been answered in a row, without a block of theirs being stored, for
 	// [Stats.Mismatch].
 	Unseen int
@@ -42,7 +48,7 @@ func (c Config) withDefaults() Config {
 	for _, d := range []struct {
 		v *int
 		d int
-	}{{&c.MaxRequests, DefaultMaxRequests}, {&c.MaxBlocks, DefaultMaxBlocks}, {&c.MaxOrphans, DefaultMaxOrphans}, {&c.Unseen, DefaultUnseen}} {
+	}{{&c.MaxRequests, DefaultMaxRequests}, {&c.MaxBlocks, DefaultMaxBlocks}, {&c.MaxOrphans, DefaultMaxOrphans}, {&c.MaxWaiting, DefaultMaxWaiting}, {&c.Unseen, DefaultUnseen}} {
 		if *d.v <= 0 {
 			*d.v = d.d
 		}
@@ -72,7 +78,9 @@ type Index struct {
 	reached  bool // everything was there, once
 	odd      int  // events in a row whose blocks are smaller
 	waiting  int  // requests with a prompt
+	kept     int  // tokens of these
 	unseen   int
+	heard    bool // blocks were stored since unseen rose
 	stats    Stats
 	pending  []Update
 	sending  bool // somebody is calling OnUpdate
@@ -113,10 +121,16 @@ type naming struct {
 }
 
 // Register enters a request that is about to be sent, or was: its prompt's tokens as the engine sees them (with the
-// chat template applied) and what its blocks depend on besides. Tokens are not kept. Registering an ID again
-// replaces what was registered. Events that came before are taken into account. Cost: O(prompt), without allocation
-// once the index has grown.
+// chat template applied) and what its blocks depend on besides. Tokens are kept only until the block size is known.
+// Registering an ID again replaces what was registered. Events that came before are taken into account. Cost: O(prompt),
+// without allocation once the index has grown.
 func (x *Index) Register(id string, tokens []int, extra Key) {
+	var kept *prompt
+	x.enlist(id, tokens, extra, &kept)
+}
+
+// enlist is Register for one of several caches: they share the prompt, if they must keep it.
+func (x *Index) enlist(id string, tokens []int, extra Key, kept **prompt) {
 	n := chains.Get().(*naming)
 	defer chains.Put(n)
 	n.seed = x.seed
@@ -126,14 +140,17 @@ func (x *Index) Register(id string, tokens []int, extra Key) {
 		if g.size > 0 {
 			n.list = n.prompt(n.list, g, chain{}, tokens, extra, 0, len(tokens))
 		}
-		if x.register(id, g, n.list, tokens, extra) {
+		if g.size == 0 && *kept == nil {
+			*kept = keep(tokens, extra)
+		}
+		if x.register(id, g, n.list, len(tokens), *kept) {
 			return
 		}
 	}
 }
 
-// register is false if prompts are cut in another way by now.
-func (x *Index) register(id string, g geometry, blocks []chain, tokens []int, extra Key) bool {
+// register is false if prompts are cut in another way by now. kept is needed as long as they cannot be cut.
+func (x *Index) register(id string, g geometry, blocks []chain, length int, kept *prompt) bool {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	if *x.geo.Load() != g {
@@ -142,15 +159,22 @@ func (x *Index) register(id string, g geometry, blocks []chain, tokens []int, ex
 	if s, ok := x.reqs.byID[id]; ok {
 		x.drop(s)
 	}
+	x.makeRoom()
 	for len(x.reqs.byID) >= x.cfg.MaxRequests {
 		x.stats.Forgotten++
 		x.drop(x.reqs.oldest)
 	}
 	s := x.reqs.add(id)
+	x.reqs.at(s).length = int32(min(length, math.MaxInt32))
 	if g.size == 0 {
-		x.reqs.at(s).waiting = keep(tokens, extra)
+		x.reqs.at(s).waiting = kept
 		x.waiting++
+		x.kept += kept.len()
 		x.tree.at(root).ends++
+		for x.kept > x.cfg.MaxWaiting && x.reqs.oldest != s {
+			x.stats.Forgotten++
+			x.drop(x.reqs.oldest)
+		}
 		return true
 	}
 	x.enter(s, g, blocks)
@@ -186,14 +210,32 @@ func (x *Index) Drop(id string) {
 
 func (x *Index) drop(s slot) {
 	r := x.reqs.at(s)
-	if r.waiting != nil {
-		x.waiting--
-	}
+	x.release(r)
 	x.take(s)
 	end := r.end
 	x.tree.at(end).ends--
 	x.reqs.remove(s)
 	x.prune(end)
+}
+
+// release gives up the prompt that a request has kept, if any.
+func (x *Index) release(r *request) {
+	if r.waiting == nil {
+		return
+	}
+	x.waiting--
+	x.kept -= r.waiting.len()
+	r.waiting = nil
+}
+
+// makeRoom drops the oldest requests while those that the engine does not have take more than half of the blocks that it
+// leaves: an engine's block that does not fit costs the whole picture, a request only what is said of it. Not while the
+// engine's blocks are about to come once more. It is not called while a node is held that may be freed.
+func (x *Index) makeRoom() {
+	for !x.rebuilds && x.reqs.oldest != 0 && 2*(x.tree.live-x.tree.stored) > x.cfg.MaxBlocks-x.tree.stored {
+		x.stats.Forgotten++
+		x.drop(x.reqs.oldest)
+	}
 }
 
 // prune frees r, and nodes above it, if nobody needs them.
@@ -235,12 +277,15 @@ func (x *Index) end(id string, flags uint8) {
 	x.deliver()
 }
 
-// answered counts the answered requests of which no block was ever seen, since one of which some were.
+// answered counts the answered requests of which no block was ever seen, since one of which some were. Those that were
+// answered while events were missing say nothing, but for one after blocks were stored.
 func (x *Index) answered(r *request) {
-	if r.is(seen) {
+	switch {
+	case r.is(seen):
 		x.unseen = 0
-	} else {
+	case x.complete || x.heard:
 		x.unseen++
+		x.heard = false
 	}
 }
 

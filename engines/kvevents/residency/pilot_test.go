@@ -13,13 +13,13 @@ import (
 func TestEventsForAPilot(t *testing.T) {
 	scope := contextpilot.Scope{Replica: "r0"}
 	got := residency.Events(scope, []residency.Update{
-		{RequestID: "a", Resident: 32},
-		{RequestID: "b", Lost: true},
+		{RequestID: "a", Resident: 32, Prompt: 50},
+		{RequestID: "b", Prompt: 50, Lost: true},
 		{RequestID: "c"},
 		{Cleared: kvevents.Restarted},
 	})
 	want := []contextpilot.Event{
-		{Kind: contextpilot.Shrunk, Scope: scope, Request: "a", Tokens: 32},
+		{Kind: contextpilot.Shrunk, Scope: scope, Request: "a", Tokens: 32, Prompt: 50},
 		{Kind: contextpilot.Gone, Scope: scope, Request: "b"},
 		{Kind: contextpilot.Shrunk, Scope: scope, Request: "c"},
 		{Kind: contextpilot.Cleared, Scope: scope},

@@ -1,5 +1,7 @@
 package residency
 
+import "math"
+
 // slot is the number of a request; 0 is none.
 type slot uint32
 
@@ -15,6 +17,7 @@ type request struct {
 	blocks  int32 // resident, from the beginning
 	told    int32 // the same before the history was asked for once more
 	size    int32 // tokens of a block
+	length  int32 // tokens of the prompt
 	flags   uint8
 	waiting *prompt // until the engine's way of cutting prompts is known
 }
@@ -27,7 +30,8 @@ const (
 
 func (r *request) is(flag uint8) bool { return r.flags&flag != 0 }
 
-// prompt is what must be kept of a request whose blocks cannot be named yet.
+// prompt is what must be kept of a request whose blocks cannot be named yet. It is never changed: the caches of a group
+// share it.
 type prompt struct {
 	tokens []uint32
 	wide   []int // instead, if a number does not fit
@@ -37,13 +41,15 @@ type prompt struct {
 func keep(tokens []int, extra Key) *prompt {
 	p := &prompt{tokens: make([]uint32, len(tokens)), extra: extra}
 	for i, t := range tokens {
-		if t < 0 || t > 1<<32-1 {
+		if t < 0 || uint64(t) > math.MaxUint32 {
 			return &prompt{wide: append([]int(nil), tokens...), extra: extra}
 		}
 		p.tokens[i] = uint32(t)
 	}
 	return p
 }
+
+func (p *prompt) len() int { return len(p.tokens) + len(p.wide) }
 
 func (p *prompt) all() []int {
 	if p.wide != nil {

@@ -45,6 +45,7 @@ func (x *Index) settle() {
 		x.prune(r)
 	}
 	x.touched = x.touched[:0]
+	x.makeRoom()
 }
 
 // lose collects the requests that could read over r until now.
@@ -127,6 +128,11 @@ func (x *Index) take(s slot) {
 	q.next, q.prev, q.at = 0, 0, 0
 }
 
+// about begins an update.
+func (x *Index) about(q *request) Update {
+	return Update{Replica: x.cfg.Replica, RequestID: q.id, Prompt: int(q.length)}
+}
+
 // report enters an update if the request lost something, and drops it if it lost everything.
 func (x *Index) report(s slot, old int32) {
 	if x.rebuilds {
@@ -138,7 +144,9 @@ func (x *Index) report(s slot, old int32) {
 		return
 	}
 	x.stats.Updates++
-	x.pending = append(x.pending, Update{Replica: x.cfg.Replica, RequestID: q.id, Resident: int(q.blocks) * int(q.size), Lost: lost})
+	u := x.about(q)
+	u.Resident, u.Lost = int(q.blocks)*int(q.size), lost
+	x.pending = append(x.pending, u)
 	if lost {
 		x.stats.Lost++
 		x.drop(s)

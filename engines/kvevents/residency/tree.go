@@ -31,6 +31,9 @@ const (
 
 func (n *node) resident() bool { return n.copies > 0 }
 
+// stored tells whether the engine has the block somewhere.
+func (n *node) stored() bool { return n.copies != 0 || n.low != 0 }
+
 // before tells whether the node had a copy at the beginning of the batch.
 func (n *node) before() bool {
 	if n.flags&touched != 0 {
@@ -41,10 +44,11 @@ func (n *node) before() bool {
 
 // tree holds the nodes.
 type tree struct {
-	nodes []node // [0] is unused, [1] the root
-	free  ref
-	live  int // without the root
-	known map[chain]ref
+	nodes  []node // [0] is unused, [1] the root
+	free   ref
+	live   int // without the root
+	stored int // of these, those that the engine has; the others only requests wait for
+	known  map[chain]ref
 }
 
 func newTree() tree {
@@ -56,7 +60,7 @@ func newTree() tree {
 func (t *tree) reset() {
 	clear(t.known)
 	t.nodes = append(t.nodes[:0], node{}, node{copies: 1})
-	t.free, t.live = 0, 0
+	t.free, t.live, t.stored = 0, 0, 0
 }
 
 func (t *tree) at(r ref) *node { return &t.nodes[r] }

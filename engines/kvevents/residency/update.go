@@ -13,14 +13,18 @@ type Update struct {
 	RequestID string
 	// Resident is how many tokens of its prompt, from the beginning, are still in the GPU's cache.
 	Resident int
+	// Prompt is how many tokens the prompt has.
+	Prompt int
 	// Lost: the request has ended and none of its blocks is resident. It is the last update of this request, which
 	// was dropped.
 	Lost bool
-	// Cleared is set on the update that ends those of a clearing, and says why the cache was cleared.
+	// Cleared is set on the update that ends those of a clearing, and says why the cache was cleared. What an engine clears
+	// when nothing is left in it is not told.
 	Cleared kvevents.Cause
 }
 
-// Events converts updates for [contextpilot.Pilot.Observe]: Shrunk, Gone for what is lost, Cleared. Requests must have
+// Events converts updates for [contextpilot.Pilot.Observe]: Shrunk, Gone for what is lost, Cleared. Shrunk ones say how long
+// the engine's prompt is, so that the pilot may count in other tokens. Requests must have
 // been registered with their [contextpilot.Plan.RequestID]. For a sink that knows its scope ([contextpilot.Pilot.Sink])
 // pass the zero Scope.
 func Events(scope contextpilot.Scope, updates []Update) []contextpilot.Event {
@@ -32,6 +36,8 @@ func Events(scope contextpilot.Scope, updates []Update) []contextpilot.Event {
 			ev.Kind = contextpilot.Cleared
 		case u.Lost:
 			ev.Kind = contextpilot.Gone
+		default:
+			ev.Prompt = u.Prompt
 		}
 		events[i] = ev
 	}
