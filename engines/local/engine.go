@@ -20,8 +20,12 @@ import (
 	"github.com/ragpilot/ragpilot/internal/compute"
 )
 
-// ErrClosed is wrapped by errors of requests that an Engine's Close ended, or that came after it.
-var ErrClosed = runner.ErrClosed
+var (
+	// ErrClosed is wrapped by errors of requests that an Engine's Close ended, or that came after it.
+	ErrClosed = runner.ErrClosed
+	// ErrCacheTooSmall: Config.CacheBytes is not enough for a request.
+	ErrCacheTooSmall = errors.New("the cache is too small")
+)
 
 // Engine runs a model. All methods are safe for concurrent use.
 type Engine struct {
@@ -68,7 +72,7 @@ func open(config Config, file *weights.Model) (*Engine, error) {
 	pages := int(config.CacheBytes / int64(4*model.PageFloats()))
 	e.capacity = min(pages*kvstore.PageTokens, file.Context)
 	if e.capacity < 2*kvstore.PageTokens {
-		return nil, fmt.Errorf("cache of %d bytes: room for %d tokens, want at least %d", config.CacheBytes, e.capacity, 2*kvstore.PageTokens)
+		return nil, fmt.Errorf("%w: in %d bytes there is room for %d tokens, want at least %d", ErrCacheTooSmall, config.CacheBytes, e.capacity, 2*kvstore.PageTokens)
 	}
 	e.runner = runner.New(runner.Config{
 		Model: model, Threads: config.Threads, Pages: pages, Running: config.Running, Step: config.Step, OnEvents: e.changed,
@@ -80,7 +84,8 @@ func open(config Config, file *weights.Model) (*Engine, error) {
 	return e, nil
 }
 
-// Close ends all requests with [ErrClosed] and gives the model's memory back. It may be called again.
+// Close ends all requests with [ErrClosed], waits for what is being computed and told, and gives the model's memory back. It may be called
+// again. It must not be called by a subscriber, nor from [Config].OnCache: it would wait for its caller.
 func (e *Engine) Close() error { return e.close() }
 
 // Name says which model answers, and how it is computed.
@@ -97,7 +102,8 @@ func (e *Engine) Context() int { return e.capacity }
 // Warnings tells what had to be assumed about the model, for example a chat template that is not known.
 func (e *Engine) Warnings() []string { return slices.Clone(e.file.Warnings) }
 
-// Subscribe implements [engines.Engine].
+// Subscribe implements [engines.Engine]. The sink is called between two steps of the computation, or before a request returns: as long as
+// it takes, all requests wait. It may call the engine, but for Close, Clear, and methods that run a request, which would wait for it.
 func (e *Engine) Subscribe(sink func(events ...contextpilot.Event)) (cancel func()) {
 	return e.outbox.Subscribe(sink)
 }
@@ -160,17 +166,24 @@ func (e *Engine) name(id string) string {
 // begin tells residency of a request. What it returns must be called when the request has ended, with the event of its answer if it
 // has one.
 func (e *Engine) begin(id string, prompt []int32, salt string) (end func(served *contextpilot.Event)) {
-	tokens := make([]int, len(prompt))
-	for i, t := range prompt {
-		tokens[i] = int(t)
+	if len(prompt) < kvstore.PageTokens {
+		e.resident.Drop(id) // it will have nothing in the cache, whatever an earlier one of this ID has
+	} else {
+		tokens := make([]int, len(prompt))
+		for i, t := range prompt {
+			tokens[i] = int(t)
+		}
+		e.resident.Register(id, tokens, residency.Key{Salt: salt})
 	}
-	e.resident.Register(id, tokens, residency.Key{Salt: salt})
 	return func(served *contextpilot.Event) {
 		if served != nil {
 			e.outbox.Put([]contextpilot.Event{*served}) // before what the request has lost
 			e.resident.Served(id)
 		} else {
 			e.resident.Aborted(id)
+			if tokens, _ := e.resident.Resident(id); tokens == 0 { // it has not begun, or not come far: nobody need hear of it
+				e.resident.Drop(id)
+			}
 		}
 		e.outbox.Deliver()
 	}

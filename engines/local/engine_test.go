@@ -228,6 +228,78 @@ func TestClose(t *testing.T) {
 	}
 }
 
+// The token that ends an answer was generated: it counts, in the answer's usage as in the engine's counters.
+func TestStopTokenCounts(t *testing.T) {
+	e := open(t, 100, local.Config{})
+	ended := 0
+	for seed := range 10 { // of a hot random model, some come to the end soon
+		before := e.Stats().GeneratedTokens
+		r := generate(t, e, engines.Request{
+			MaxTokens: 200, Extra: extra("temperature", 5, "seed", seed),
+			Messages: []engines.Message{{Role: engines.User, Content: "hello"}},
+		})
+		if got := e.Stats().GeneratedTokens - before; got != int64(r.Usage.OutputTokens) {
+			t.Errorf("seed %d: usage tells of %d tokens, counters of %d", seed, r.Usage.OutputTokens, got)
+		}
+		if r.Finish == "stop" {
+			ended++
+		} else if r.Usage.OutputTokens != 200 {
+			t.Errorf("seed %d: %+v", seed, r)
+		}
+	}
+	if ended == 0 {
+		t.Error("no answer has come to its end")
+	}
+}
+
+// Requests of which nothing came into the cache are not kept: such without a whole block, and such that were given up before they began.
+func TestNothingInTheCache(t *testing.T) {
+	began, release := make(chan bool), make(chan bool)
+	hold := sync.OnceFunc(func() { close(began); <-release })
+	e := open(t, 100, local.Config{Running: 1, Step: 16, OnCache: func([]kvevents.Event) { hold() }})
+	for i := range 20 {
+		id := fmt.Sprint("short-", i)
+		if _, err := e.GenerateTokens(t.Context(), engines.Request{ID: id, MaxTokens: 1}, []int32{5, 6, int32(7 + i)}, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n := e.Stats().ResidentRequests; n != 0 {
+		t.Errorf("%d requests of less than a block have something in the cache", n)
+	}
+	var running, waiting sync.WaitGroup
+	running.Go(func() { generate(t, e, ask("running", text(0, 100), 3)) })
+	<-began // with its first block; its next step waits
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	for i := range 20 {
+		waiting.Go(func() {
+			if _, err := e.Generate(ctx, ask(fmt.Sprint("waiting-", i), fmt.Sprint("boat ", i, text(i, 100)), 3), nil); !errors.Is(err, context.Canceled) {
+				t.Errorf("error %v", err)
+			}
+		})
+	}
+	eventually(t, "20 requests wait", func() bool { return e.Stats().Waiting == 20 })
+	cancel()
+	waiting.Wait()
+	if n := e.Stats().ResidentRequests; n != 1 {
+		t.Errorf("%d requests have something in the cache, after those that waited were given up", n)
+	}
+	close(release)
+	running.Wait()
+	idle(t, e)
+	generate(t, e, ask("again", text(1, 100), 3))
+	if _, err := e.GenerateTokens(t.Context(), engines.Request{ID: "again", MaxTokens: 1}, []int32{5}, nil); err != nil {
+		t.Fatal(err)
+	}
+	if n := e.Stats().ResidentRequests; n != 1 { // the one that ran
+		t.Errorf("%d requests have something in the cache", n)
+	}
+	e.Clear()
+	if n := e.Stats().ResidentRequests; n != 0 {
+		t.Errorf("%d requests have something in an empty cache", n)
+	}
+}
+
 // What is wrong with a request is said with the field's name and its value.
 func TestRefused(t *testing.T) {
 	e := open(t, 10, local.Config{Served: "tiny"})
@@ -286,7 +358,7 @@ func TestOpenRefuses(t *testing.T) {
 	for want, config := range map[string]local.Config{
 		"Threads -1":       {Model: path, Threads: -1},
 		"CacheBytes -1":    {Model: path, CacheBytes: -1},
-		"cache of 9000":    {Model: path, CacheBytes: 9000},
+		"in 9000 bytes":    {Model: path, CacheBytes: 9000},
 		"no such file":     {Model: path + "x"},
 		text:               {Model: text},
 		"Step -2":          {Model: path, Step: -2},

@@ -13,7 +13,7 @@ import (
 
 // Generate implements [engines.Engine]. Of Request.Extra it understands temperature, top_p, seed, stop (a text or several),
 // max_tokens and max_completion_tokens, ignore_eos and cache_salt, with their usual meaning; others are ignored. Without a
-// temperature, or with 0, answers are greedy.
+// temperature, or with 0, answers are greedy. Usage counts the token that ends an answer, as vLLM does, though it is no text.
 //
 // Errors wrap [engines.ErrRefused] if the request is wrong (the message names the field and the value), [engines.ErrInterrupted] after
 // the first piece, [ErrClosed], or ctx's error.
@@ -80,6 +80,9 @@ func (e *Engine) run(ctx context.Context, p prompt, a *answer, response *engines
 	defer run.Cancel(context.Canceled)
 	stopped, err := a.follow(ctx, run)
 	result := run.Result()
+	if err == nil && !stopped && result.Finish == "stop" {
+		a.output++ // the token that ends the answer, as vLLM counts it
+	}
 	response.Text, response.Finish = a.text.String(), result.Finish
 	response.TTFT, response.Total = a.first, a.now().Sub(a.start)
 	response.Usage = engines.Usage{PromptTokens: length, OutputTokens: a.output, CachedTokens: result.Cached, CachedKnown: true}

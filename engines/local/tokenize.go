@@ -23,6 +23,9 @@ func (e *Engine) TokenizeChat(messages []engines.Message) []int32 { return e.cha
 // Tokenize returns the tokens of a text as GenerateTokens takes them, with the token that begins every text if the model has one.
 func (e *Engine) Tokenize(text string) []int32 { return e.file.Text(text) }
 
+// TokenizeBare returns the tokens of a text as it stands: as Tokenize, without a token in front that the text does not name itself.
+func (e *Engine) TokenizeBare(text string) []int32 { return e.file.Tokenizer.Encode(text, true) }
+
 // Detokenize returns the text of tokens, with the names of special ones. Unknown ones are left out.
 func (e *Engine) Detokenize(tokens []int32) string { return e.file.Tokenizer.Decode(tokens, true) }
 

@@ -89,7 +89,7 @@ func same(a, b []float32) bool {
 func TestMatMul(t *testing.T) {
 	eachKernel(t, func(t *testing.T) {
 		for _, format := range formats {
-			for _, shape := range [][3]int{{1, 1, 256}, {5, 17, 256}, {33, 19, 512}, {2, 64, 768}} {
+			for _, shape := range [][3]int{{1, 1, 256}, {1, 3, 256}, {1, 5, 256}, {1, 23, 512}, {1, 64, 768}, {5, 17, 256}, {33, 23, 512}, {2, 64, 768}} {
 				m, n, k := shape[0], shape[1], shape[2]
 				w, a := randomMatrix(t, format, n, k), randomFloats(m*k, 9)
 				out := make([]float32, m*n)

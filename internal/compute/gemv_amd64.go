@@ -11,43 +11,48 @@ import (
 )
 
 // One row of the input meets each weight once, so that unpacking a group to memory first would cost more than the product. The
-// functions here unpack into registers, and add up in the same order as [tileVectors]. They take one row of weights after the other,
-// as they come from memory: several at a time keep more of the processor busy, but wait longer for the memory.
+// functions here unpack into registers, and add up in the same order as [tileVectors]. They take two rows of packed weights at a time, since a
+// row alone would wait for its own last addition. But the processor fetches memory before it is needed only where it is read
+// in the order of its addresses, which two rows at a time are not. So the functions also read a byte here and there of the next group,
+// in order.
 
 // quad is 32 columns of the input, or of a row that is not packed. A row has one at least.
 type quad = [4 * lanes]float32
 
 // gemvVectors computes the products of one row of the input with a group that is still packed. It reports false for formats that it
 // does not know.
-func gemvVectors(t quant.Type, k int, a []float32, rows *[groupRows][]byte, out *[groupRows]float32) bool {
+func gemvVectors(t quant.Type, k int, a []float32, rows, next []byte, out *[groupRows]float32) (read int, ok bool) {
 	size, err := t.Bytes(k)
 	if err != nil || k%32 != 0 {
-		return false
+		return 0, false
 	}
-	_ = a[k-1]
+	_, _, _ = a[k-1], rows[groupRows*size-1], next[groupRows*size-1]
 	var sums [groupRows]vec
-	for i, row := range rows {
-		row, x, sum := unsafe.Pointer(unsafe.SliceData(row[:size])), (*quad)(a), &sums[i]
+	for i := 0; i < groupRows; i += 2 {
+		v, w, n := unsafe.Pointer(&rows[i*size]), unsafe.Pointer(&rows[(i+1)*size]), unsafe.Pointer(&next[i*size])
+		x, s := (*quad)(a), (*[2]vec)(sums[i:])
 		switch t {
 		case quant.F32:
-			rowF32(k/32, x, (*quad)(row), sum)
+			rowF32(k/32, x, (*quad)(v), &s[0])
+			rowF32(k/32, x, (*quad)(w), &s[1])
 		case quant.F16:
-			rowF16(k/32, x, (*[64]byte)(row), sum)
+			read += rowsF16(k/32, x, (*[64]byte)(v), (*[64]byte)(w), (*[128]byte)(n), s)
 		case quant.Q8_0:
-			rowQ8(k/32, x, (*[34]byte)(row), sum)
+			read += rowsQ8(k/32, x, (*[34]byte)(v), (*[34]byte)(w), (*[68]byte)(n), s)
 		case quant.Q4_0:
-			rowQ40(k/32, x, (*[18]byte)(row), sum)
+			read += rowsQ40(k/32, x, (*[18]byte)(v), (*[18]byte)(w), (*[36]byte)(n), s)
 		case quant.Q4_1:
-			rowQ41(k/32, x, (*[20]byte)(row), sum)
+			read += rowsQ41(k/32, x, (*[20]byte)(v), (*[20]byte)(w), (*[40]byte)(n), s)
 		default:
-			return false
+			return 0, false
 		}
 	}
 	sum4(load(&sums[0]), load(&sums[1]), load(&sums[2]), load(&sums[3])).Store(out)
 	archsimd.ClearAVXUpperBits()
-	return true
+	return read, true
 }
 
+// rowF32 takes one row: without unpacking, memory is all that it waits for.
 func rowF32(blocks int, a, w *quad, out *vec) {
 	var sum vector
 	for {
@@ -63,76 +68,129 @@ func rowF32(blocks int, a, w *quad, out *vec) {
 	sum.Store(out)
 }
 
-func rowF16(blocks int, a *quad, w *[64]byte, out *vec) {
+func rowsF16(blocks int, a *quad, v, w *[64]byte, next *[128]byte, out *[2]vec) (read int) {
 	small, digits := archsimd.BroadcastFloat32x8(smallHalf), archsimd.BroadcastInt32x8(halfDigits)
-	var sum vector
+	var s, t vector
 	for {
-		sum = halves((*[16]uint8)(w[0:]), digits, small).MulAdd(load((*vec)(a[0:])), sum)
-		sum = halves((*[16]uint8)(w[16:]), digits, small).MulAdd(load((*vec)(a[8:])), sum)
-		sum = halves((*[16]uint8)(w[32:]), digits, small).MulAdd(load((*vec)(a[16:])), sum)
-		sum = halves((*[16]uint8)(w[48:]), digits, small).MulAdd(load((*vec)(a[24:])), sum)
+		x := load((*vec)(a[0:]))
+		s = halves((*[16]uint8)(v[0:]), digits, small).MulAdd(x, s)
+		t = halves((*[16]uint8)(w[0:]), digits, small).MulAdd(x, t)
+		x = load((*vec)(a[8:]))
+		s = halves((*[16]uint8)(v[16:]), digits, small).MulAdd(x, s)
+		t = halves((*[16]uint8)(w[16:]), digits, small).MulAdd(x, t)
+		x = load((*vec)(a[16:]))
+		s = halves((*[16]uint8)(v[32:]), digits, small).MulAdd(x, s)
+		t = halves((*[16]uint8)(w[32:]), digits, small).MulAdd(x, t)
+		x = load((*vec)(a[24:]))
+		s = halves((*[16]uint8)(v[48:]), digits, small).MulAdd(x, s)
+		t = halves((*[16]uint8)(w[48:]), digits, small).MulAdd(x, t)
+		read += int(next[0]) + int(next[64])
 		if blocks--; blocks == 0 {
 			break
 		}
-		a, w = after(a), after(w)
+		a, v, w, next = after(a), after(v), after(w), after(next)
 	}
-	sum.Store(out)
+	s.Store(&out[0])
+	t.Store(&out[1])
+	return read
 }
 
-func rowQ8(blocks int, a *quad, w *[34]byte, out *vec) {
+func rowsQ8(blocks int, a *quad, v, w *[34]byte, next *[68]byte, out *[2]vec) (read int) {
 	small := archsimd.BroadcastFloat32x8(smallHalf)
-	var sum vector
+	var s, t vector
 	for {
-		d := half((*[2]byte)(w[0:]), small)
-		v := archsimd.LoadUint8x16((*[16]uint8)(w[2:])).AsInt8x16().ExtendLo8ToInt32()
-		sum = v.ConvertToFloat32().Mul(d).MulAdd(load((*vec)(a[0:])), sum)
-		v = archsimd.LoadUint8x16((*[16]uint8)(w[10:])).AsInt8x16().ExtendLo8ToInt32()
-		sum = v.ConvertToFloat32().Mul(d).MulAdd(load((*vec)(a[8:])), sum)
-		last := archsimd.LoadUint8x16((*[16]uint8)(w[18:]))
-		v = last.AsInt8x16().ExtendLo8ToInt32()
-		sum = v.ConvertToFloat32().Mul(d).MulAdd(load((*vec)(a[16:])), sum)
-		v = last.ConcatShiftBytesRight(8, last).AsInt8x16().ExtendLo8ToInt32()
-		sum = v.ConvertToFloat32().Mul(d).MulAdd(load((*vec)(a[24:])), sum)
+		d, e := half((*[2]byte)(v[0:]), small), half((*[2]byte)(w[0:]), small)
+		x := load((*vec)(a[0:]))
+		s = signed((*[16]uint8)(v[2:])).Mul(d).MulAdd(x, s)
+		t = signed((*[16]uint8)(w[2:])).Mul(e).MulAdd(x, t)
+		x = load((*vec)(a[8:]))
+		s = signed((*[16]uint8)(v[10:])).Mul(d).MulAdd(x, s)
+		t = signed((*[16]uint8)(w[10:])).Mul(e).MulAdd(x, t)
+		x = load((*vec)(a[16:]))
+		s = signed((*[16]uint8)(v[18:])).Mul(d).MulAdd(x, s)
+		t = signed((*[16]uint8)(w[18:])).Mul(e).MulAdd(x, t)
+		x = load((*vec)(a[24:]))
+		s = signedLast((*[16]uint8)(v[18:])).Mul(d).MulAdd(x, s)
+		t = signedLast((*[16]uint8)(w[18:])).Mul(e).MulAdd(x, t)
+		read += int(next[0])
 		if blocks--; blocks == 0 {
 			break
 		}
-		a, w = after(a), after(w)
+		a, v, w, next = after(a), after(v), after(w), after(next)
 	}
-	sum.Store(out)
+	s.Store(&out[0])
+	t.Store(&out[1])
+	return read
 }
 
-func rowQ40(blocks int, a *quad, w *[18]byte, out *vec) {
+func rowsQ40(blocks int, a *quad, v, w *[18]byte, next *[36]byte, out *[2]vec) (read int) {
 	small, nibble, eight := archsimd.BroadcastFloat32x8(smallHalf), archsimd.BroadcastInt32x8(15), archsimd.BroadcastInt32x8(8)
-	var sum vector
+	var s, t vector
 	for {
-		d := half((*[2]byte)(w[0:]), small)
-		left, right := bytesOf((*[16]uint8)(w[2:]))
-		sum = left.And(nibble).Sub(eight).ConvertToFloat32().Mul(d).MulAdd(load((*vec)(a[0:])), sum)
-		sum = right.And(nibble).Sub(eight).ConvertToFloat32().Mul(d).MulAdd(load((*vec)(a[8:])), sum)
-		sum = left.ShiftAllRight(4).Sub(eight).ConvertToFloat32().Mul(d).MulAdd(load((*vec)(a[16:])), sum)
-		sum = right.ShiftAllRight(4).Sub(eight).ConvertToFloat32().Mul(d).MulAdd(load((*vec)(a[24:])), sum)
+		d, e := half((*[2]byte)(v[0:]), small), half((*[2]byte)(w[0:]), small)
+		v0, v1 := bytesOf((*[16]uint8)(v[2:]))
+		w0, w1 := bytesOf((*[16]uint8)(w[2:]))
+		x := load((*vec)(a[0:]))
+		s = v0.And(nibble).Sub(eight).ConvertToFloat32().Mul(d).MulAdd(x, s)
+		t = w0.And(nibble).Sub(eight).ConvertToFloat32().Mul(e).MulAdd(x, t)
+		x = load((*vec)(a[8:]))
+		s = v1.And(nibble).Sub(eight).ConvertToFloat32().Mul(d).MulAdd(x, s)
+		t = w1.And(nibble).Sub(eight).ConvertToFloat32().Mul(e).MulAdd(x, t)
+		x = load((*vec)(a[16:]))
+		s = v0.ShiftAllRight(4).Sub(eight).ConvertToFloat32().Mul(d).MulAdd(x, s)
+		t = w0.ShiftAllRight(4).Sub(eight).ConvertToFloat32().Mul(e).MulAdd(x, t)
+		x = load((*vec)(a[24:]))
+		s = v1.ShiftAllRight(4).Sub(eight).ConvertToFloat32().Mul(d).MulAdd(x, s)
+		t = w1.ShiftAllRight(4).Sub(eight).ConvertToFloat32().Mul(e).MulAdd(x, t)
+		read += int(next[0])
 		if blocks--; blocks == 0 {
 			break
 		}
-		a, w = after(a), after(w)
+		a, v, w, next = after(a), after(v), after(w), after(next)
 	}
-	sum.Store(out)
+	s.Store(&out[0])
+	t.Store(&out[1])
+	return read
 }
 
-func rowQ41(blocks int, a *quad, w *[20]byte, out *vec) {
+func rowsQ41(blocks int, a *quad, v, w *[20]byte, next *[40]byte, out *[2]vec) (read int) {
 	small, nibble := archsimd.BroadcastFloat32x8(smallHalf), archsimd.BroadcastInt32x8(15)
-	var sum vector
+	var s, t vector
 	for {
-		d, m := half((*[2]byte)(w[0:]), small), half((*[2]byte)(w[2:]), small)
-		left, right := bytesOf((*[16]uint8)(w[4:]))
-		sum = left.And(nibble).ConvertToFloat32().Mul(d).Add(m).MulAdd(load((*vec)(a[0:])), sum)
-		sum = right.And(nibble).ConvertToFloat32().Mul(d).Add(m).MulAdd(load((*vec)(a[8:])), sum)
-		sum = left.ShiftAllRight(4).ConvertToFloat32().Mul(d).Add(m).MulAdd(load((*vec)(a[16:])), sum)
-		sum = right.ShiftAllRight(4).ConvertToFloat32().Mul(d).Add(m).MulAdd(load((*vec)(a[24:])), sum)
+		d, m := half((*[2]byte)(v[0:]), small), half((*[2]byte)(v[2:]), small)
+		e, n := half((*[2]byte)(w[0:]), small), half((*[2]byte)(w[2:]), small)
+		v0, v1 := bytesOf((*[16]uint8)(v[4:]))
+		w0, w1 := bytesOf((*[16]uint8)(w[4:]))
+		x := load((*vec)(a[0:]))
+		s = v0.And(nibble).ConvertToFloat32().Mul(d).Add(m).MulAdd(x, s)
+		t = w0.And(nibble).ConvertToFloat32().Mul(e).Add(n).MulAdd(x, t)
+		x = load((*vec)(a[8:]))
+		s = v1.And(nibble).ConvertToFloat32().Mul(d).Add(m).MulAdd(x, s)
+		t = w1.And(nibble).ConvertToFloat32().Mul(e).Add(n).MulAdd(x, t)
+		x = load((*vec)(a[16:]))
+		s = v0.ShiftAllRight(4).ConvertToFloat32().Mul(d).Add(m).MulAdd(x, s)
+		t = w0.ShiftAllRight(4).ConvertToFloat32().Mul(e).Add(n).MulAdd(x, t)
+		x = load((*vec)(a[24:]))
+		s = v1.ShiftAllRight(4).ConvertToFloat32().Mul(d).Add(m).MulAdd(x, s)
+		t = w1.ShiftAllRight(4).ConvertToFloat32().Mul(e).Add(n).MulAdd(x, t)
+		read += int(next[0])
 		if blocks--; blocks == 0 {
 			break
 		}
-		a, w = after(a), after(w)
+		a, v, w, next = after(a), after(v), after(w), after(next)
 	}
-	sum.Store(out)
+	s.Store(&out[0])
+	t.Store(&out[1])
+	return read
+}
+
+// signed are the first 8 of 16 signed bytes.
+func signed(p *[16]uint8) vector {
+	return archsimd.LoadUint8x16(p).AsInt8x16().ExtendLo8ToInt32().ConvertToFloat32()
+}
+
+// signedLast are the last 8 of 16 signed bytes.
+func signedLast(p *[16]uint8) vector {
+	b := archsimd.LoadUint8x16(p)
+	return b.ConcatShiftBytesRight(8, b).AsInt8x16().ExtendLo8ToInt32().ConvertToFloat32()
 }

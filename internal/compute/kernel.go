@@ -20,9 +20,10 @@ type kernels struct {
 	unpack func(t quant.Type, dst []float32, rows *[groupRows][]byte)
 	// tile computes the products of one or two rows of the input, each of k columns, with a group. With one row, b is nil.
 	tile func(k int, a, b, group []float32, outA, outB *[groupRows]float32)
-	// gemv computes what tile does for one row of the input, from the packed weights. It reports false, and does nothing, for formats
-	// for which that is not faster; nil: for all.
-	gemv func(t quant.Type, k int, a []float32, rows *[groupRows][]byte, out *[groupRows]float32) bool
+	// gemv computes what tile does for one row of the input, from the packed rows of a group. next are the rows of the group that
+	// comes after it, if there is one, which it may begin to read. It reports false, and does nothing, for formats for which that
+	// is not faster; nil: for all. What read is means nothing: it keeps the compiler from leaving out what is read early.
+	gemv func(t quant.Type, k int, a []float32, rows, next []byte, out *[groupRows]float32) (read int, ok bool)
 
 	// dot is a sum of products of two vectors of the same length, a multiple of lanes.
 	dot func(a, b []float32) float32

@@ -84,13 +84,18 @@ func (c *Crew) MatMul(out, a []float32, rows int, w *Matrix) {
 // product computes the columns of out that belong to the panel that begins at row first of the weights.
 func (b *bench) product(out, a []float32, rows int, w *Matrix, first int) {
 	k, size, groups := w.Cols, groupRows*w.Cols, 0
+	row := len(w.Data) / w.Rows // in bytes
 	for at := first; at < min(first+panelRows, w.Rows); at += groupRows {
+		if rows == 1 && active.gemv != nil && w.Rows >= groupRows {
+			last := w.Rows - groupRows // the last group begins before its place, if that leaves it too few rows
+			from, next := min(at, last), min(at+groupRows, last)
+			if _, ok := active.gemv(w.Type, k, a, w.Data[from*row:][:groupRows*row], w.Data[next*row:][:groupRows*row], &b.x); ok {
+				copy(out[at:], b.x[at-from:])
+				continue
+			}
+		}
 		for i := range b.rows {
 			b.rows[i] = w.row(min(at+i, w.Rows-1)) // past the end, the last one once more
-		}
-		if rows == 1 && active.gemv != nil && active.gemv(w.Type, k, a, &b.rows, &b.x) {
-			copy(out[at:w.Rows], b.x[:])
-			continue
 		}
 		active.unpack(w.Type, b.panel[groups*size:][:size], &b.rows)
 		groups++

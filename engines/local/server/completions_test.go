@@ -178,6 +178,19 @@ func TestRefused(t *testing.T) {
 		{"n", chatPath, `{"n":2,` + m + `}`, 400, "n", "n 2: not supported"},
 		{"logprobs", chatPath, `{"logprobs":true,` + m + `}`, 400, "logprobs", "logprobs true"},
 		{"logprobs of a completion", textPath, `{"logprobs":1,"prompt":"a"}`, 400, "logprobs", "logprobs 1"},
+		{"log probabilities of the prompt", textPath, `{"prompt_logprobs":1,"prompt":"a"}`, 400, "prompt_logprobs", "prompt_logprobs 1"},
+		{"what the template is told", chatPath, `{"chat_template_kwargs":{"enable_thinking":false},` + m + `}`, 400, "chat_template_kwargs", "chat_template_kwargs {"},
+		{"bad words", chatPath, `{"bad_words":["a"],` + m + `}`, 400, "bad_words", `bad_words ["a"]`},
+		{"allowed tokens", chatPath, `{"allowed_token_ids":[1],` + m + `}`, 400, "allowed_token_ids", "allowed_token_ids [1]"},
+		{"the stop text too", chatPath, `{"include_stop_str_in_output":true,` + m + `}`, 400, "include_stop_str_in_output", "include_stop_str_in_output true"},
+		{"special tokens", chatPath, `{"skip_special_tokens":false,` + m + `}`, 400, "skip_special_tokens", "skip_special_tokens false"},
+		{"reasoning", chatPath, `{"reasoning_effort":"high",` + m + `}`, 400, "reasoning_effort", `reasoning_effort "high"`},
+		{"documents", chatPath, `{"documents":[{"text":"a"}],` + m + `}`, 400, "documents", "documents [{"},
+		{"a tag", textPath, `{"structural_tag":"{}","prompt":"a"}`, 400, "structural_tag", "structural_tag"},
+		{"whitespace of a guided answer", textPath, `{"guided_whitespace_pattern":" ","prompt":"a"}`, 400, "guided_whitespace_pattern", "guided_whitespace_pattern"},
+		{"processors", textPath, `{"logits_processors":["a"],"prompt":"a"}`, 400, "logits_processors", "logits_processors"},
+		{"usage all the time", chatPath, `{"stream":true,"stream_options":{"continuous_usage_stats":true},` + m + `}`, 400, "stream_options", "stream_options.continuous_usage_stats true"},
+		{"a template's settings for tokens", "/tokenize", `{"chat_template_kwargs":{"a":1},` + m + `}`, 400, "chat_template_kwargs", "chat_template_kwargs"},
 		{"tools", chatPath, `{"tools":[{"type":"function"}],` + m + `}`, 400, "tools", "tools"},
 		{"a format", chatPath, `{"response_format":{"type":"json_object"},` + m + `}`, 400, "response_format", "json_object"},
 		{"a penalty", chatPath, `{"presence_penalty":0.5,` + m + `}`, 400, "presence_penalty", "presence_penalty 0.5"},
@@ -232,12 +245,42 @@ func TestAccepted(t *testing.T) {
 	r := start(t, nil)
 	for _, more := range []string{
 		`"n":1,"presence_penalty":0,"frequency_penalty":0.0,"logit_bias":{},"logprobs":false,"tools":[],"tool_choice":"auto","response_format":{"type":"text"}`,
+		`"chat_template_kwargs":{},"bad_words":[],"allowed_token_ids":[],"include_stop_str_in_output":false,"skip_special_tokens":true,"documents":[],"stream_options":{"continuous_usage_stats":false}`,
 		`"tools":null,"stop":null,"stream":null,"max_tokens":null,"max_completion_tokens":2,"stream_options":null,"cache_salt":null,"seed":null,"temperature":null,"user":"u","metadata":{"a":"b"}`,
 		`"stop":"zebra","top_p":1,"top_k":-1,"rid":["x"],"unheard_of":[1,{}]`,
 	} {
 		if got := r.post(t, chatPath, `{"messages":[{"role":"developer","content":null},{"role":"tool","content":"a"}],"max_tokens":1,`+more+`}`); got.status != 200 {
 			t.Errorf("%s: status %d: %s", more, got.status, got.body)
 		}
+	}
+}
+
+// A model whose texts begin with a token: it stands there once, also if the text has it, and not if the request does not want it.
+func TestFirstToken(t *testing.T) {
+	r := start(t, func(s *settings) { s.model.AddBOS = true })
+	const first = "<|im_start|>"
+	bare := r.engine.Tokenize("The tide")[1:]
+	whole := append([]int32{1}, bare...)
+	for _, c := range []struct {
+		name, prompt, more string
+		want               []int32
+	}{
+		{"added", "The tide", "", whole},
+		{"written", first + "The tide", "", whole},
+		{"not wanted", "The tide", `,"add_special_tokens":false`, bare},
+		{"written, and no other wanted", first + "The tide", `,"add_special_tokens":false`, whole},
+		{"written twice", first + first + "The tide", `,"add_special_tokens":false`, append([]int32{1}, whole...)},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			body := `{"prompt":` + quote(c.prompt) + c.more
+			if got := r.post(t, "/tokenize", body+`}`).object(t)["tokens"]; fmt.Sprint(got) != fmt.Sprint(c.want) {
+				t.Errorf("tokens %v, want %v", got, c.want)
+			}
+			o := r.post(t, textPath, body+`,"max_tokens":1,"return_token_ids":true}`).object(t)
+			if got := at(o, "choices", 0, "prompt_token_ids"); fmt.Sprint(got) != fmt.Sprint(c.want) {
+				t.Errorf("prompt %v, want %v", got, c.want)
+			}
+		})
 	}
 }
 

@@ -23,7 +23,8 @@ type Config struct {
 	Events *publish.Publisher
 	// MaxBody bounds the body of a request in bytes.
 	MaxBody int64
-	// MaxRequests bounds the completions that run or wait; the next one is told to come again (429).
+	// MaxRequests bounds the completions that run or wait, and with them what the tokenizer is asked; the next one is told to come
+	// again (429).
 	MaxRequests int
 	// IOTimeout bounds the wait for a client to send its request, and each wait for it to take a piece of its answer.
 	IOTimeout time.Duration

@@ -26,5 +26,6 @@
 // # When clients go
 //
 // A client that closes its connection, or takes nothing of its answer for Config.IOTimeout, ends its request; the engine's memory for it
-// is free at the end of the step that it is in. Others do not wait for a slow client.
+// is free at the end of the step that it is in. Others do not wait for a slow client. One whose body has not come in that time is told
+// 408.
 package server

@@ -11,12 +11,7 @@ import (
 
 // complete answers a request for a completion of either kind.
 func (s *Server) complete(w http.ResponseWriter, r *http.Request, k *kind) {
-	ctx, done, err := s.begin(r.Context())
-	if err != nil {
-		refuse(w, err)
-		return
-	}
-	defer done()
+	ctx := r.Context()
 	var q *question
 	m, failed := s.read(w, r)
 	if failed == nil {

@@ -3,6 +3,7 @@ package server_test
 import (
 	"bufio"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -143,6 +144,9 @@ func TestShutdown(t *testing.T) {
 			if got := r.post(t, chatPath, `{`+ask+`}`); got.status != http.StatusServiceUnavailable || got.header.Get("Retry-After") == "" {
 				t.Errorf("a new request: status %d, %s", got.status, got.body)
 			}
+			if got := r.post(t, "/tokenize", `{"prompt":"a"}`); got.status != http.StatusServiceUnavailable {
+				t.Errorf("tokens: status %d, %s", got.status, got.body)
+			}
 			rest, err := io.ReadAll(lines)
 			if err != nil {
 				t.Fatal(err)
@@ -159,14 +163,54 @@ func TestShutdown(t *testing.T) {
 	}
 }
 
+// A body that does not come in time is said to be late. At the end nobody waits for one.
+func TestSlowBody(t *testing.T) {
+	for _, c := range []struct {
+		name     string
+		patience time.Duration
+		want     string
+	}{{"late", 50 * time.Millisecond, "HTTP/1.1 408 "}, {"shutdown", time.Hour, "HTTP/1.1 503 "}} {
+		for _, path := range []string{chatPath, "/tokenize"} {
+			t.Run(c.name+" "+path, func(t *testing.T) {
+				r := start(t, func(s *settings) { s.server.IOTimeout = c.patience })
+				conn, err := new(net.Dialer).DialContext(t.Context(), "tcp", r.http.Listener.Addr().String())
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer conn.Close()
+				_ = conn.SetDeadline(time.Now().Add(30 * time.Second))
+				fmt.Fprintf(conn, "POST %s HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\nExpect: 100-continue\r\n\r\n", path)
+				lines := bufio.NewReader(conn)
+				if line, err := lines.ReadString('\n'); err != nil || !strings.Contains(line, " 100 ") { // it reads the body
+					t.Fatalf("%q, %v", line, err)
+				}
+				_, _ = lines.ReadString('\n')
+				if c.patience > time.Minute {
+					ctx, cancel := context.WithCancel(t.Context())
+					cancel()
+					if err := r.api.Shutdown(ctx); !errors.Is(err, context.Canceled) {
+						t.Error(err)
+					}
+				}
+				answer, err := io.ReadAll(lines)
+				if err != nil || !strings.HasPrefix(string(answer), c.want) || !strings.Contains(string(answer), "Connection: close") {
+					t.Errorf("%q, %v", answer, err)
+				}
+			})
+		}
+	}
+}
+
 // More than MaxRequests are told to come again.
 func TestTooMany(t *testing.T) {
 	r := start(t, func(s *settings) { s.server.MaxRequests = 1 })
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	r.open(ctx, t, endless+`,"stream":true}`)
-	if got := r.post(t, chatPath, `{`+ask+`}`); got.status != http.StatusTooManyRequests || got.header.Get("Retry-After") == "" {
-		t.Errorf("status %d: %s", got.status, got.body)
+	for path, body := range map[string]string{chatPath: `{` + ask + `}`, "/tokenize": `{"prompt":"a"}`, "/detokenize": `{"tokens":[5]}`} {
+		if got := r.post(t, path, body); got.status != http.StatusTooManyRequests || got.header.Get("Retry-After") == "" {
+			t.Errorf("%s: status %d: %s", path, got.status, got.body)
+		}
 	}
 	cancel()
 	await(t, "a free place", func() bool { return r.post(t, chatPath, `{`+ask+`}`).status == http.StatusOK })

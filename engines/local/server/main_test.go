@@ -17,7 +17,7 @@ import (
 	"github.com/ragpilot/ragpilot/engines/kvevents"
 	"github.com/ragpilot/ragpilot/engines/kvevents/publish"
 	"github.com/ragpilot/ragpilot/engines/local"
-	"github.com/ragpilot/ragpilot/engines/local/localtest"
+	"github.com/ragpilot/ragpilot/engines/local/internal/tinymodel"
 	"github.com/ragpilot/ragpilot/engines/local/server"
 )
 
@@ -33,6 +33,7 @@ type rig struct {
 }
 
 type settings struct {
+	model  tinymodel.Options
 	engine local.Config
 	server server.Config
 	events *publish.Config
@@ -42,13 +43,16 @@ type settings struct {
 func start(t testing.TB, change func(*settings)) *rig {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "tiny.gguf")
-	err := localtest.WriteModel(file, 7)
-	if err != nil {
-		t.Fatal(err)
+	set := &settings{
+		model:  tinymodel.Options{Seed: 7, Context: 1024},
+		engine: local.Config{Model: file, Served: "tiny", Threads: 1}, server: server.Config{Version: "test"},
 	}
-	set := &settings{engine: local.Config{Model: file, Served: "tiny", Threads: 1}, server: server.Config{Version: "test"}}
 	if change != nil {
 		change(set)
+	}
+	err := tinymodel.Write(file, set.model)
+	if err != nil {
+		t.Fatal(err)
 	}
 	r := &rig{}
 	if set.events != nil {

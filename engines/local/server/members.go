@@ -2,10 +2,12 @@ package server
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"io"
 	"net/http"
+	"os"
 	"reflect"
 	"time"
 )
@@ -13,17 +15,27 @@ import (
 // members are those of a request's body.
 type members map[string]json.RawMessage
 
-// read reads a request's body.
+// read reads a request's body. It waits no longer than the request's context lasts.
 func (s *Server) read(w http.ResponseWriter, r *http.Request) (members, error) {
-	control := http.NewResponseController(w)
+	ctx, control := r.Context(), http.NewResponseController(w)
 	_ = control.SetReadDeadline(time.Now().Add(s.config.IOTimeout)) // where there is no such thing, there is no slow client
+	stop := context.AfterFunc(ctx, func() { _ = control.SetReadDeadline(time.Now()) })
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, s.config.MaxBody))
+	stop()
 	if tooLong, ok := errors.AsType[*http.MaxBytesError](err); ok {
 		e := wrong("", "the body has more than %d bytes", tooLong.Limit)
 		e.status = http.StatusRequestEntityTooLarge
 		return nil, e
 	}
-	if err != nil {
+	switch {
+	case err == nil:
+	case errors.Is(context.Cause(ctx), errShutdown):
+		return nil, closing()
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		e := wrong("", "the body did not come in %v", s.config.IOTimeout)
+		e.status = http.StatusRequestTimeout
+		return nil, e
+	default:
 		return nil, wrong("", "the body could not be read")
 	}
 	_ = control.SetReadDeadline(time.Time{})
@@ -79,9 +91,11 @@ var neutral = map[string][]any{
 	"min_p": {0.}, "min_tokens": {0.}, "logit_bias": {map[string]any{}}, "stop_token_ids": {[]any{}}, "logprobs": {false},
 	"top_logprobs": {0.}, "prompt_logprobs": {}, "echo": {false}, "suffix": {""}, "tools": {[]any{}}, "tool_choice": {"none", "auto"},
 	"functions": {[]any{}}, "function_call": {"none", "auto"}, "response_format": {map[string]any{"type": "text"}},
-	"structured_outputs": {}, "guided_json": {}, "guided_regex": {}, "guided_choice": {}, "guided_grammar": {}, "use_beam_search": {false},
+	"structured_outputs": {}, "guided_json": {}, "guided_regex": {}, "guided_choice": {}, "guided_grammar": {}, "guided_whitespace_pattern": {},
+	"structural_tag": {}, "use_beam_search": {false}, "bad_words": {[]any{}}, "allowed_token_ids": {[]any{}}, "logits_processors": {[]any{}},
+	"include_stop_str_in_output": {false}, "skip_special_tokens": {true}, "reasoning_effort": {"none"}, "documents": {[]any{}},
 	"modalities": {[]any{"text"}}, "audio": {}, "truncate_prompt_tokens": {}, "prompt_embeds": {}, "add_generation_prompt": {true},
-	"continue_final_message": {false}, "chat_template": {},
+	"continue_final_message": {false}, "chat_template": {}, "chat_template_kwargs": {map[string]any{}},
 }
 
 // understood refuses what is not.

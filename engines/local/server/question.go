@@ -41,7 +41,8 @@ func (s *Server) ask(m members, header http.Header, k *kind) (*question, error) 
 		q.id = rand.Text()
 	}
 	var options struct {
-		Usage bool `json:"include_usage"`
+		Usage     bool `json:"include_usage"`
+		Continual bool `json:"continuous_usage_stats"`
 	}
 	var stops []json.RawMessage
 	var number float64
@@ -69,6 +70,9 @@ func (s *Server) ask(m members, header http.Header, k *kind) (*question, error) 
 	}
 	if json.Unmarshal(m["stop"], &stops) == nil && len(stops) > maxStops {
 		return nil, wrong("stop", "stop: %d texts, want at most %d", len(stops), maxStops)
+	}
+	if options.Continual {
+		return nil, wrong("stream_options", "stream_options.continuous_usage_stats true: not supported by this server")
 	}
 	q.usage = options.Usage
 	if err := m.understood(); err != nil {
@@ -126,15 +130,10 @@ func (s *Server) prompts(q *question, m members) (err error) {
 		return err
 	}
 	if !special {
-		tokenize = s.plain
+		tokenize = s.engine.TokenizeBare
 	}
 	q.prompts, err = m.prompts(tokenize)
 	return err
-}
-
-// plain returns the tokens of a text without the one that begins every text.
-func (s *Server) plain(text string) []int32 {
-	return s.engine.Tokenize(text)[len(s.engine.Tokenize("")):]
 }
 
 // prompt is the request for one of the prompts.

@@ -20,7 +20,7 @@ type Server struct {
 	cut     context.CancelCauseFunc // ends all requests
 
 	mu       sync.Mutex
-	running  int           // completions
+	running  int           // that count
 	draining bool          // no more are taken
 	idle     chan struct{} // closed when draining and none is left
 }
@@ -57,12 +57,12 @@ type endpoint struct {
 
 func (s *Server) endpoints() map[string]endpoint {
 	return map[string]endpoint{
-		"/v1/chat/completions":  {http.MethodPost, func(w http.ResponseWriter, r *http.Request) { s.complete(w, r, &chatKind) }},
-		"/v1/completions":       {http.MethodPost, func(w http.ResponseWriter, r *http.Request) { s.complete(w, r, &textKind) }},
+		"/v1/chat/completions":  {http.MethodPost, s.counted(func(w http.ResponseWriter, r *http.Request) { s.complete(w, r, &chatKind) })},
+		"/v1/completions":       {http.MethodPost, s.counted(func(w http.ResponseWriter, r *http.Request) { s.complete(w, r, &textKind) })},
 		"/v1/models":            {http.MethodGet, s.models},
 		"/v1/models/{model...}": {http.MethodGet, s.oneModel},
-		"/tokenize":             {http.MethodPost, s.tokenize},
-		"/detokenize":           {http.MethodPost, s.detokenize},
+		"/tokenize":             {http.MethodPost, s.counted(s.tokenize)},
+		"/detokenize":           {http.MethodPost, s.counted(s.detokenize)},
 		"/reset_prefix_cache":   {http.MethodPost, s.reset},
 		"/health":               {http.MethodGet, s.health},
 		"/version":              {http.MethodGet, s.version},
@@ -75,7 +75,20 @@ func (s *Server) endpoints() map[string]endpoint {
 // ServeHTTP answers one request.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) { s.mux.ServeHTTP(w, r) }
 
-// begin enters a completion, whose context ends with the request or when the server is to end. done must be called at its end.
+// counted serves requests that have a body: MaxRequests bounds them, and the server's end waits for them. Their contexts end with it.
+func (s *Server) counted(serve http.HandlerFunc) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		ctx, done, err := s.begin(r.Context())
+		if err != nil {
+			refuse(w, err)
+			return
+		}
+		defer done()
+		serve(w, r.WithContext(ctx))
+	}
+}
+
+// begin enters a request, whose context ends with it or when the server is to end. done must be called at its end.
 func (s *Server) begin(request context.Context) (ctx context.Context, done func(), err *refusal) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -99,8 +112,9 @@ func (s *Server) begin(request context.Context) (ctx context.Context, done func(
 	}, nil
 }
 
-// Shutdown takes no more completions, and returns when none is left. Those that run when ctx ends are cut short: they are told so, and
-// ctx's error is returned. Call it once, beside that of the [http.Server], which closes listeners.
+// Shutdown takes no more completions, nor texts for the tokenizer, and returns when none is left. Those that run when ctx ends are cut
+// short: they are told so, and ctx's error is returned. Call it once, before that of the [http.Server], which closes listeners: meanwhile
+// /health says that the server is about to end, and the rest is answered.
 func (s *Server) Shutdown(ctx context.Context) error {
 	s.mu.Lock()
 	if !s.draining {

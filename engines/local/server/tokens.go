@@ -69,7 +69,7 @@ func (s *Server) tokens(m members) ([]int32, error) {
 		return nil, err
 	}
 	if !special {
-		return s.plain(prompt), nil
+		return s.engine.TokenizeBare(prompt), nil
 	}
 	return s.engine.Tokenize(prompt), nil
 }

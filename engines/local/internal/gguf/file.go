@@ -145,8 +145,8 @@ type info struct {
 const leastTensor = 8 + 4 + 8 + 4 + 8
 
 func (c *cursor) infos(n int) ([]info, error) {
-	list := make([]info, 0, n)
-	seen := make(map[string]bool, n)
+	list := make([]info, 0, min(n, 1024)) // the number may be wrong; files in use have hundreds
+	seen := make(map[string]bool, cap(list))
 	for i := range n {
 		name, err := c.name(fmt.Sprintf("tensor %d", i))
 		if err != nil {

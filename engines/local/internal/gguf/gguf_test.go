@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"math"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -181,6 +182,22 @@ func TestBrokenFiles(t *testing.T) {
 	}
 	if _, err := gguf.Parse(broken["outside"].file); !errors.Is(err, gguf.ErrTruncated) {
 		t.Errorf("%v is no ErrTruncated", err)
+	}
+}
+
+// A wrong number of tensors in a file that is long enough for so many costs no memory before the first of them is read.
+func TestWrongNumberOfTensors(t *testing.T) {
+	const bytes = 8 << 20
+	file := append(head(bytes/40, 0), make([]byte, bytes)...)
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	_, err := gguf.Parse(file)
+	runtime.ReadMemStats(&after)
+	if err == nil || !strings.Contains(err.Error(), "0 sizes") {
+		t.Errorf("the error is %v", err)
+	}
+	if n := after.TotalAlloc - before.TotalAlloc; n > 1<<20 {
+		t.Errorf("%d bytes were allocated for a broken file of %d", n, len(file))
 	}
 }
 

@@ -126,7 +126,8 @@ func (q *Sequence) Advance(n int) {
 	}
 }
 
-// full takes a page whose tokens are all computed. What is behind a page that is not in the index stays out of it too.
+// full takes a page whose tokens are all computed. What is behind a page that is not in the index stays out of it too, and so does a page
+// from before a Clear: others may have it behind a page that is out.
 func (q *Sequence) full(i int) {
 	p := q.pages[i]
 	if p.computed {
@@ -139,6 +140,8 @@ func (q *Sequence) full(i int) {
 	q.hash(i, q.tokens)
 	there := q.store.index[q.hashes[i]]
 	switch {
+	case there == nil && p.clears != q.store.clears:
+		return
 	case there == nil:
 		q.store.enter(p, q.hashes[i])
 	case there != p:

@@ -14,6 +14,7 @@ type Store struct {
 	index    map[Hash]*page
 	unused   list // pages in index with no sequence: the first is given up first
 	used     int  // pages that sequences have
+	clears   int
 	events   []kvevents.Event
 	stats    Stats
 }
@@ -24,6 +25,7 @@ type page struct {
 	hash     Hash // of a page in the index
 	indexed  bool
 	computed bool      // all its tokens are
+	clears   int       // of the store, when the page was taken
 	owner    *Sequence // who computes it; nil: it is computed, or nobody does though sequences wait for it
 	refs     int
 	prev     *page // in unused
@@ -59,8 +61,10 @@ func (s *Store) Events() []kvevents.Event {
 	return events
 }
 
-// Clear gives up all pages that no sequence uses. Those in use are not found by others any more, nor is what is computed behind them.
+// Clear gives up all pages that no sequence uses. Those in use are not found by others any more, nor is what is computed behind them:
+// no page that was taken before comes into the index any more.
 func (s *Store) Clear() {
+	s.clears++
 	for p := s.unused.first; p != nil; p = s.unused.first {
 		s.unused.remove(p)
 		s.drop(p)
@@ -95,19 +99,19 @@ func (s *Store) take() *page {
 	if n := len(s.free); n > 0 {
 		p := s.free[n-1]
 		s.free = s.free[:n-1]
-		p.refs = 1
+		p.refs, p.clears = 1, s.clears
 		return p
 	}
 	if s.made < s.capacity {
 		s.made++
-		return &page{memory: make([]float32, s.floats), refs: 1}
+		return &page{memory: make([]float32, s.floats), refs: 1, clears: s.clears}
 	}
 	p := s.unused.first
 	s.unused.remove(p)
 	delete(s.index, p.hash)
 	s.stats.Evictions++
 	s.events = append(s.events, kvevents.Event{Kind: kvevents.Removed, Hashes: []kvevents.Hash{p.hash.event()}})
-	*p = page{memory: p.memory, refs: 1}
+	*p = page{memory: p.memory, refs: 1, clears: s.clears}
 	return p
 }
 

@@ -3,6 +3,8 @@ package kvstore
 import (
 	"slices"
 	"testing"
+
+	"github.com/ragpilot/ragpilot/engines/kvevents"
 )
 
 // upTo returns tokens from first on.
@@ -141,6 +143,48 @@ func TestClearInUse(t *testing.T) {
 	later.Close()
 	if stats := s.Stats(); s.Prefix(append(prompt, 0), "") != len(prompt) || stats.Cached != 4 {
 		t.Errorf("%+v after all", stats)
+	}
+}
+
+// Clear while a prompt's beginning is being computed: what was taken before it never comes behind a page that came after it. Else
+// that page could be in a sequence without the page before it, and outlive that one.
+func TestClearBetweenPages(t *testing.T) {
+	s := New(6, 1)
+	const tokens = 2*PageTokens + 8
+	first, waiting := begin(t, s, upTo(0, tokens), ""), begin(t, s, upTo(0, tokens), "")
+	s.Clear()
+	short := begin(t, s, upTo(0, PageTokens+4), "") // has its first page in the index
+	finish(t, first)
+	finish(t, waiting)
+	finish(t, short)
+	if n := s.Prefix(upTo(0, tokens), ""); n != PageTokens {
+		t.Errorf("%d tokens are found, want the page that was taken after Clear", n)
+	}
+	first.Close()
+	short.Close()
+	other := begin(t, s, upTo(1000, 3*PageTokens), "") // takes what is not in use
+	finish(t, other)
+	other.Close()
+	again := begin(t, s, upTo(0, tokens), "")
+	finish(t, again)
+	waiting.Close()
+	last := begin(t, s, upTo(2000, 3*PageTokens), "")
+	finish(t, last)
+	resident := map[kvevents.Hash]bool{}
+	for _, e := range s.Events() {
+		switch {
+		case e.Kind == kvevents.Cleared:
+			clear(resident)
+		case resident[e.Hashes[0]] == (e.Kind == kvevents.Stored):
+			t.Errorf("twice: %+v", e)
+		case e.Kind == kvevents.Stored && !e.Parent.IsZero() && !resident[e.Parent]:
+			t.Errorf("stored behind what is not there: %+v", e)
+		default:
+			resident[e.Hashes[0]] = e.Kind == kvevents.Stored
+		}
+	}
+	if n := s.Prefix(upTo(0, tokens), ""); n != 2*PageTokens {
+		t.Errorf("%d tokens are found of a prompt in use", n)
 	}
 }
 

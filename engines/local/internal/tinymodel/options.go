@@ -18,6 +18,8 @@ type Options struct {
 	Untied bool
 	// RopeFactors divide the rotary frequencies (HeadDim/2 numbers); nil: none. GGUF files only.
 	RopeFactors []float32
+	// AddBOS has texts begin with the token BOS, which is <|im_start|>. GGUF files only.
+	AddBOS bool
 	// Seed of the weights.
 	Seed uint64
 }

@@ -95,7 +95,7 @@ func (o Options) metadata() []gguf.Pair {
 		{Key: "tokenizer.ggml.merges", Value: pairs},
 		{Key: "tokenizer.ggml.bos_token_id", Value: uint32(1)},
 		{Key: "tokenizer.ggml.eos_token_id", Value: uint32(2)},
-		{Key: "tokenizer.ggml.add_bos_token", Value: false},
+		{Key: "tokenizer.ggml.add_bos_token", Value: o.AddBOS},
 		{Key: "tokenizer.chat_template", Value: Template},
 	}
 }
