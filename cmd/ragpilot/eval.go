@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/ragpilot/ragpilot/contextpilot"
 	"github.com/ragpilot/ragpilot/internal/eval"
 )
 
@@ -76,7 +77,7 @@ func newEval() *cobra.Command {
 	flags.IntVar(&f.generate, "generate", 0, "generate `N` rows in place of a file")
 	f.gen.register(flags)
 	flags.StringSliceVar(&f.arms, "arms", eval.DefaultArms, "`ARMS` to compare; plain is always one of them")
-	flags.StringSliceVar(&f.profiles, "profile", nil, "profile `FILES`, each of them an arm more")
+	flags.StringSliceVar(&f.profiles, "profile", nil, "profile `NAMES` or files, each of them an arm more")
 	flags.IntVar(&f.permute, "permute", 0, "`N` arms more that send the blocks of each row in random orders")
 	flags.Float64Var(&f.margin, "margin", 2, "`POINTS` of exact match that may be lost")
 	flags.Float64Var(&f.nllMargin, "nll-margin", 0.02, "`NATS` per token by which the likelihood of answers may fall")
@@ -180,6 +181,8 @@ func (f *evalFlags) check() error {
 		return fmt.Errorf("--resamples %d: want at least 100", f.resamples)
 	case f.parallel < 1:
 		return fmt.Errorf("--parallel %d: want at least 1", f.parallel)
+	case f.maxTokens < 1:
+		return fmt.Errorf("--max-tokens %d: want at least 1", f.maxTokens)
 	case f.resume && f.out == "":
 		return errors.New("--resume: from which --out?")
 	}
@@ -219,12 +222,8 @@ func (f *evalFlags) readArms() ([]eval.Arm, error) {
 		}
 	}
 	for _, path := range f.profiles {
-		file, err := os.Open(path)
+		p, err := contextpilot.LoadProfile(path)
 		if err != nil {
-			return nil, fmt.Errorf("--profile: %w", err)
-		}
-		p, err := eval.ReadProfile(file)
-		if err = errors.Join(err, file.Close()); err != nil {
 			return nil, fmt.Errorf("--profile %s: %w", path, err)
 		}
 		if p.Name == "" {
@@ -232,7 +231,11 @@ func (f *evalFlags) readArms() ([]eval.Arm, error) {
 		}
 		arms = append(arms, eval.Arm{Name: p.Name, Profile: p})
 	}
-	return append(arms, eval.Permutations(f.permute)...), nil
+	arms = append(arms, eval.Permutations(f.permute)...)
+	if err := eval.CheckArms(arms); err != nil {
+		return nil, fmt.Errorf("--arms, --profile: %w", err)
+	}
+	return arms, nil
 }
 
 // ask runs what is not done yet.

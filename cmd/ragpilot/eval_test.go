@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -13,6 +14,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/ragpilot/ragpilot/contextpilot"
 	"github.com/ragpilot/ragpilot/internal/eval"
 )
 
@@ -182,13 +184,14 @@ func TestEvalProfile(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer file.Close()
-	if p, err := eval.ReadProfile(file); err != nil || p != (eval.Profile{Name: "safe", Pin: 2, Hint: "none", Dedup: "off"}) {
+	if p, err := contextpilot.ReadProfile(file); err != nil || p != (contextpilot.Profile{Name: "safe", Pin: 2, Hint: "none", Dedup: "off"}) {
 		t.Errorf("%+v (%v)", p, err)
 	}
 }
 
 func TestEvalErrors(t *testing.T) {
 	url, _ := fakeReader(t, 0)
+	dir := t.TempDir()
 	bad := write(t, "rows.jsonl", "{}\n")
 	profile := write(t, "p.json", `{"hint":"loud"}`)
 	for _, c := range []struct {
@@ -212,11 +215,14 @@ func TestEvalErrors(t *testing.T) {
 		{"--generate -1", []string{"--generate", "-1"}},
 		{"--resume", []string{"--generate", "1", "--resume"}},
 		{"--max-tokens 0", []string{"--generate", "1", "--engine", url, "--max-tokens", "0"}},
-		{"at least one other", []string{"--generate", "1", "--engine", url, "--arms", "plain"}},
+		{"at least one other", []string{"--generate", "1", "--engine", url, "--arms", "plain", "--out", filepath.Join(dir, "out")}},
 	} {
 		if _, err := run(t, append([]string{"eval"}, c.args...)...); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%v: %v, want %q", c.args, err, c.want)
 		}
+	}
+	if _, err := os.Stat(filepath.Join(dir, "out")); !errors.Is(err, os.ErrNotExist) {
+		t.Error("flags that are refused leave a file that the next run stumbles over")
 	}
 	if _, err := run(t, "eval", "generate", "--rows", "0"); err == nil || !strings.Contains(err.Error(), "--rows 0") {
 		t.Errorf("%v", err)

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/ragpilot/ragpilot/contextpilot"
 )
 
 // Arm is one way to lay out the same rows.
@@ -12,7 +14,7 @@ type Arm struct {
 	// Name is what tables call it.
 	Name string `json:"name"`
 	// Profile is what its pilot is configured with.
-	Profile Profile `json:"profile"`
+	Profile contextpilot.Profile `json:"profile"`
 	// Shuffle, if not 0, sends each row's blocks in the random order that follows from the seed, the row and this number, in place
 	// of the profile's policy.
 	Shuffle int `json:"shuffle,omitempty"`
@@ -31,7 +33,7 @@ var DefaultArms = []string{Plain, "order", "hint-before", "hint-after", Default}
 const ArmNames = "plain, order, hint-before, hint-after, hint-always, default, pin-N, displace-N, top-at-end-N"
 
 // fixed are the arms without a number. All but the default one send every block in full.
-var fixed = map[string]Profile{
+var fixed = map[string]contextpilot.Profile{
 	Plain:         {Policy: "retrieval", Hint: "none", Dedup: "off"},
 	"order":       {Hint: "none", Dedup: "off"},
 	"hint-before": {Dedup: "off"},
@@ -46,14 +48,14 @@ func ParseArm(name string) (Arm, error) {
 		p.Name = name
 		return Arm{Name: name, Profile: p}, nil
 	}
-	for prefix, set := range map[string]func(*Profile, int){
-		"pin-":        func(p *Profile, n int) { p.Pin = n },
-		"displace-":   func(p *Profile, n int) { p.MaxDisplacement = n },
-		"top-at-end-": func(p *Profile, n int) { p.KeepTopAtEnd = n },
+	for prefix, set := range map[string]func(*contextpilot.Profile, int){
+		"pin-":        func(p *contextpilot.Profile, n int) { p.Pin = n },
+		"displace-":   func(p *contextpilot.Profile, n int) { p.MaxDisplacement = n },
+		"top-at-end-": func(p *contextpilot.Profile, n int) { p.KeepTopAtEnd = n },
 	} {
 		if digits, ok := strings.CutPrefix(name, prefix); ok {
 			if n, err := strconv.Atoi(digits); err == nil && n > 0 && strconv.Itoa(n) == digits {
-				p := Profile{Name: name}
+				p := contextpilot.Profile{Name: name}
 				set(&p, n)
 				return Arm{Name: name, Profile: p}, nil
 			}
@@ -75,8 +77,8 @@ func Permutations(n int) []Arm {
 
 const permute = "permute-"
 
-// checkArms wants names that differ, and the plain arm in front.
-func checkArms(arms []Arm) error {
+// CheckArms wants names that differ, and the plain arm in front.
+func CheckArms(arms []Arm) error {
 	if len(arms) < 2 || arms[0].Name != Plain {
 		return fmt.Errorf("arms: want %s and at least one other", Plain)
 	}

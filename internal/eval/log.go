@@ -12,6 +12,8 @@ import (
 	"io/fs"
 	"os"
 	"reflect"
+
+	"github.com/ragpilot/ragpilot/internal/strictjson"
 )
 
 // Header is the first line of a file of outcomes: what the run was. A run goes on only from a file with the same header.
@@ -111,7 +113,7 @@ func ReadLog(r io.Reader) (h Header, outcomes []Outcome, err error) {
 	for lines.Scan() {
 		n++
 		if n == 1 {
-			if err := strict(lines.Bytes(), &h); err != nil {
+			if err := strictjson.Decode(lines.Bytes(), &h); err != nil {
 				return h, nil, fmt.Errorf("line 1: %w", err)
 			}
 			if h.Format != 1 {
@@ -120,7 +122,7 @@ func ReadLog(r io.Reader) (h Header, outcomes []Outcome, err error) {
 			continue
 		}
 		var o Outcome
-		if err := strict(lines.Bytes(), &o); err != nil {
+		if err := strictjson.Decode(lines.Bytes(), &o); err != nil {
 			return h, nil, fmt.Errorf("line %d: %w", n, err)
 		}
 		if first := rows[o.Row]; first > 0 {

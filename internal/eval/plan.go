@@ -20,6 +20,8 @@ type Layout struct {
 	// Sent are the blocks sent in full, in prompt order, and Refs those that became references: indexes into Row.Blocks.
 	Sent []int `json:"sent"`
 	Refs []int `json:"refs,omitempty"`
+	// LeftOut are blocks that are not sent, because another one of the row says the same.
+	LeftOut []int `json:"left_out,omitempty"`
 	// Hint tells whether there is an order note.
 	Hint bool `json:"hint,omitempty"`
 	// Tokens is the estimated length of the messages, Expected the part that the pilot expects in the engine's cache.
@@ -101,9 +103,6 @@ func (d *desk) plan(at int, row *Row) (prompt, error) {
 	if plan.Fault != nil {
 		return prompt{}, fmt.Errorf("arm %s, row %q: %w", d.arm.Name, row.ID, plan.Fault)
 	}
-	if len(plan.LeftOut) > 0 {
-		return prompt{}, fmt.Errorf("arm %s, row %q: block %q is a %s of another", d.arm.Name, row.ID, plan.Block(plan.LeftOut[0].Index).ID, plan.LeftOut[0].Reason)
-	}
 	p := prompt{layout: Layout{Hint: plan.Hint() != "", Expected: plan.Prefix.Tokens}}
 	for _, it := range plan.Items {
 		if it.Ref == nil {
@@ -111,6 +110,9 @@ func (d *desk) plan(at int, row *Row) (prompt, error) {
 		} else {
 			p.layout.Refs = append(p.layout.Refs, from[it.Index])
 		}
+	}
+	for _, left := range plan.LeftOut {
+		p.layout.LeftOut = append(p.layout.LeftOut, from[left.Index])
 	}
 	asked := engines.Message{Role: engines.User, Content: plan.Prompt(row.Question)}
 	p.layout.Tokens = req.HeadTokens + tokens + d.count.Count(asked.Content)

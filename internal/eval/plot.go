@@ -60,7 +60,7 @@ func (r *Report) Plot() []byte {
 	fmt.Fprintf(&b, `<rect width="%d" height="%d" fill="#fff"/>`+"\n", plotWidth, height)
 	fmt.Fprintf(&b, `<text x="12" y="22" font-size="15" fill="#111">%s</text>`+"\n", title)
 	fmt.Fprintf(&b, `<text x="12" y="40" font-size="11" fill="#555">%s</text>`+"\n",
-		escape(fmt.Sprintf("%s; %d rows, paired, %.0f %% bootstrap intervals; dashed: the margin", r.Header.Scorer, r.Rows, 100*r.Confidence)))
+		escape(fmt.Sprintf("%s; %d rows, paired, %.0f %% intervals; dashed: the margin", r.Header.Scorer, r.Rows, 100*r.Confidence)))
 	top := headHeight
 	for _, p := range panels {
 		p.draw(&b, top)
@@ -72,7 +72,8 @@ func (r *Report) Plot() []byte {
 
 func (p *panel) add(name string, d *Difference) {
 	if d != nil {
-		p.bars = append(p.bars, bar{name, Interval{p.scale * d.Mean, p.scale * d.Low, p.scale * d.High}, d.Verdict})
+		i := d.Bounds()
+		p.bars = append(p.bars, bar{name, Interval{p.scale * i.Mean, p.scale * i.Low, p.scale * i.High}, d.Verdict})
 	}
 }
 

@@ -10,8 +10,8 @@ import (
 //
 // The number of rows is that of the Wald test on paired differences, n = (z₁₋α + z₁₋β)² (ψ − d²) / (margin + d)² with the share ψ of
 // rows that are right in one arm only and the true difference d (Lu and Bean 1995; Liu, Hsueh, Hsieh and Chen 2002, Statistics
-// in Medicine 21:231). It is Connor's (1987, Biometrics 43:207) for a test against no difference, with the margin as what is to be
-// excluded.
+// in Medicine 21:231). Connor's (1987, Biometrics 43:207) for a test against no difference, with the margin as what is to be
+// excluded, is within a few rows of it.
 type Power struct {
 	// Discordance is the share of rows that are right in exactly one of the two arms.
 	Discordance float64
@@ -67,4 +67,39 @@ func (p Power) Of(rows int) (float64, error) {
 		return 1, nil
 	}
 	return cumulative((p.Margin+p.Difference)/sd - quantile(1-p.Alpha)), nil
+}
+
+// MeanPower plans a comparison of means over rows, whose verdict is "not inferior" if the interval excludes a rise of Margin: the
+// normal approximation, n = (z₁₋α + z₁₋β)² SD² / Margin² if there is no difference.
+type MeanPower struct {
+	SD     float64 // of a row's difference, more than 0; with rows that belong together, √n times the standard error of the mean
+	Margin float64 // more than 0, in the same unit
+	Alpha  float64 // one-sided, as in [Power]
+	Power  float64 // wanted
+}
+
+// Rows returns the number of rows that are needed.
+func (p MeanPower) Rows() int {
+	z := (quantile(1-p.Alpha) + quantile(p.Power)) * p.SD / p.Margin
+	return int(math.Ceil(z * z))
+}
+
+// Of returns the power that a number of rows has; the field Power is not used.
+func (p MeanPower) Of(rows int) float64 {
+	return cumulative(p.Margin*math.Sqrt(float64(rows))/p.SD - quantile(1-p.Alpha))
+}
+
+// deviation is √n times the standard error of the mean over n rows that come in groups: the linearised estimate of a ratio.
+func deviation(groups []Group) float64 {
+	var all Group
+	for _, g := range groups {
+		all.Sum += g.Sum
+		all.Rows += g.Rows
+	}
+	mean, squares := all.Sum/all.Rows, 0.0
+	for _, g := range groups {
+		d := g.Sum - mean*g.Rows
+		squares += d * d
+	}
+	return math.Sqrt(squares / all.Rows)
 }

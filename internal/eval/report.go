@@ -1,6 +1,10 @@
 package eval
 
-import "fmt"
+import (
+	"fmt"
+
+	"github.com/ragpilot/ragpilot/contextpilot"
+)
 
 // Settings say how outcomes are judged.
 type Settings struct {
@@ -71,6 +75,9 @@ type Layouts struct {
 type Part struct {
 	Rows  int     `json:"rows"`
 	Exact float64 `json:"exact"`
+	// ExactDiff and NLLDiff are the part's own differences to plain, of [ArmReport.Turns] only; nil: not known.
+	ExactDiff *Interval `json:"exact_diff,omitempty"`
+	NLLDiff   *Interval `json:"nll_diff,omitempty"`
 }
 
 // Difference is a paired difference with a verdict.
@@ -85,6 +92,15 @@ type Difference struct {
 	Verdict Verdict `json:"verdict"`
 }
 
+// Bounds is the interval that the verdict rests on: it holds the bootstrap's and, where there is one, Tango's.
+func (d *Difference) Bounds() Interval {
+	i := d.Interval
+	if d.Score != nil {
+		i.Low, i.High = min(i.Low, d.Score.Low), max(i.High, d.Score.High)
+	}
+	return i
+}
+
 // Orders is what random orders do to the model.
 type Orders struct {
 	N    int      `json:"n"`
@@ -95,10 +111,11 @@ type Orders struct {
 	Unstable float64 `json:"unstable"`
 }
 
-// Needed is the number of rows that a share of discordant rows asks for.
+// Needed is the number of rows that are needed to exclude a loss of the margin if there is no difference.
 type Needed struct {
-	Discordance float64 `json:"discordance"`
-	Observed    string  `json:"observed,omitempty"` // the arm in which it was; empty: an assumption
+	Discordance float64 `json:"discordance,omitempty"` // share of rows that are right in one arm only; 0: this is about NLL
+	NLL         float64 `json:"nll_sd,omitempty"`      // standard deviation of a row's difference of NLL, in nats per token
+	Observed    string  `json:"observed,omitempty"`    // the arm in which it was; empty: an assumption
 	Rows        int     `json:"rows_for_80_percent"`
 	Power       float64 `json:"power_of_this_run"`
 }
@@ -128,12 +145,12 @@ func Judge(h Header, outcomes []Outcome, s Settings) (*Report, error) {
 	}
 	r.Orders = t.orders(h.Arms, s)
 	var err error
-	r.Needed, err = needed(r)
+	r.Needed, err = t.needed(r)
 	return r, err
 }
 
-// needed is the power calculation: for assumed shares of discordant rows, and for those of the arms.
-func needed(r *Report) ([]Needed, error) {
+// needed is the power calculation: for assumed shares of discordant rows, for those of the arms, and for the arms' likelihoods.
+func (t *table) needed(r *Report) ([]Needed, error) {
 	all := []Needed{{Discordance: 0.05}, {Discordance: 0.1}, {Discordance: 0.2}}
 	for _, a := range r.Arms {
 		if a.ExactDiff != nil && a.Shuffle == 0 && a.ExactDiff.Gains+a.ExactDiff.Losses > 0 {
@@ -150,12 +167,22 @@ func needed(r *Report) ([]Needed, error) {
 			return nil, err
 		}
 	}
+	for i, a := range r.Arms {
+		if a.NLLDiff == nil || a.Shuffle != 0 {
+			continue
+		}
+		sd := deviation(t.sums(func(o *Outcome) float64 { return *o.Arms[i].NLL - *o.Arms[0].NLL }))
+		p := MeanPower{SD: sd, Margin: r.Settings.NLLMargin, Alpha: (1 - Confidence) / 2, Power: 0.8}
+		if sd > 0 {
+			all = append(all, Needed{NLL: sd, Observed: a.Name, Rows: p.Rows(), Power: p.Of(r.Rows)})
+		}
+	}
 	return all, nil
 }
 
 // Choice is the profile that a report speaks for: the default, if its arm is not inferior; otherwise, named "safe", that of
 // the arm that is not inferior and computes fewest tokens. Random orders are no choice. False: there is none.
-func (r *Report) Choice() (Profile, bool) {
+func (r *Report) Choice() (contextpilot.Profile, bool) {
 	var best *ArmReport
 	for i := range r.Arms {
 		a := &r.Arms[i]
@@ -172,7 +199,7 @@ func (r *Report) Choice() (Profile, bool) {
 		}
 	}
 	if best == nil {
-		return Profile{}, false
+		return contextpilot.Profile{}, false
 	}
 	p := best.Profile
 	p.Name = "safe"

@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"io"
 	"unicode/utf8"
+
+	"github.com/ragpilot/ragpilot/internal/strictjson"
 )
 
 // MaxLine bounds a line of a file of rows, in bytes.
@@ -54,27 +56,10 @@ func parseRow(line []byte) (row Row, err error) {
 	if !utf8.Valid(line) {
 		return row, errors.New("not UTF-8")
 	}
-	if err := strict(line, &row); err != nil {
+	if err := strictjson.Decode(line, &row); err != nil {
 		return row, err
 	}
 	return row, row.check()
-}
-
-// strict decodes one JSON value that fills all of data and has no unknown members.
-func strict(data []byte, into any) error {
-	dec := json.NewDecoder(bytes.NewReader(data))
-	dec.DisallowUnknownFields()
-	err := dec.Decode(into)
-	if wrong := (*json.UnmarshalTypeError)(nil); errors.As(err, &wrong) {
-		return fmt.Errorf("%s: want %v, not a %s", wrong.Field, wrong.Type, wrong.Value)
-	}
-	if err != nil {
-		return err
-	}
-	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
-		return errors.New("more behind the object")
-	}
-	return nil
 }
 
 // WriteRows writes rows as [ReadRows] reads them.

@@ -55,7 +55,7 @@ type work struct {
 // Do returns the outcomes of all rows in their order, those of Done included. It ends at the first error; what was recorded
 // until then is complete row by row.
 func (r *Run) Do(ctx context.Context) ([]Outcome, error) {
-	if err := checkArms(r.Arms); err != nil {
+	if err := CheckArms(r.Arms); err != nil {
 		return nil, err
 	}
 	w := &work{Run: r, done: map[string]*Outcome{}, turns: map[string]int{}, outcomes: make([]Outcome, len(r.Rows))}
@@ -136,6 +136,9 @@ func (w *work) take() (*job, error) {
 		if err := same(o, w.Arms, j); err != nil {
 			return nil, err
 		}
+		for i := range o.Arms {
+			o.Arms[i].Match = MatchText(o.Arms[i].Text, j.row) // as all others are compared
+		}
 		w.outcomes[j.at] = *o
 	}
 	return nil, nil
@@ -143,6 +146,9 @@ func (w *work) take() (*job, error) {
 
 // same tells whether an outcome is that of a job.
 func same(o *Outcome, arms []Arm, j *job) error {
+	if rank := j.row.GoldRank(); o.Session != j.row.Session || o.Turn != j.turn || o.GoldRank != rank {
+		return fmt.Errorf("row %q: recorded as turn %d of session %q with gold_rank %d, want %d, %q, %d", o.Row, o.Turn, o.Session, o.GoldRank, j.turn, j.row.Session, rank)
+	}
 	if len(o.Arms) != len(arms) {
 		return fmt.Errorf("row %q: recorded with %d arms, want %d", o.Row, len(o.Arms), len(arms))
 	}

@@ -304,6 +304,17 @@ func TestResumeLogRefuses(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
+	// A file that somebody has edited.
+	for _, edit := range []func(*eval.Outcome){
+		func(o *eval.Outcome) { o.Turn = 0 }, func(o *eval.Outcome) { o.GoldRank = -1 }, func(o *eval.Outcome) { o.Session = "other" },
+	} {
+		edited := newRun(t, 20, &fakeReader{sight: 2})
+		edited.Done = append(edited.Done, outcomes[4])
+		edit(&edited.Done[0])
+		if _, err := edited.Do(t.Context()); err == nil || !strings.Contains(err.Error(), `row "r00005": recorded as turn`) {
+			t.Errorf("an edited file: %v", err)
+		}
+	}
 	// Another program would have sent another prompt.
 	outcomes[3].Arms[1].Prompt = "0000"
 	again := newRun(t, 5, &fakeReader{sight: 2})
@@ -339,8 +350,8 @@ func TestRunErrors(t *testing.T) {
 	for want, list := range map[string][]eval.Arm{
 		"want plain and at least one other": arms(t, "order", "plain"),
 		"a second time":                     arms(t, "plain", "order", "order"),
-		"unknown policy":                    {arms(t, "plain")[0], {Name: "x", Profile: eval.Profile{Policy: "none"}}},
-		`hint "loud"`:                       {arms(t, "plain")[0], {Name: "x", Profile: eval.Profile{Hint: "loud"}}},
+		"unknown policy":                    {arms(t, "plain")[0], {Name: "x", Profile: contextpilot.Profile{Policy: "none"}}},
+		`hint "loud"`:                       {arms(t, "plain")[0], {Name: "x", Profile: contextpilot.Profile{Hint: "loud"}}},
 	} {
 		run := newRun(t, 2, &fakeReader{sight: 2})
 		run.Arms = list
@@ -348,15 +359,26 @@ func TestRunErrors(t *testing.T) {
 			t.Errorf("want %q, got %v", want, err)
 		}
 	}
-	twice := newRun(t, 1, &fakeReader{sight: 2})
-	twice.Rows[0].Blocks[1].Text = twice.Rows[0].Blocks[0].Text
-	if _, err := twice.Do(t.Context()); err == nil || !strings.Contains(err.Error(), "is a duplicate of another") {
-		t.Errorf("a block twice: %v", err)
-	}
 	for _, bad := range []float64{math.NaN(), math.Inf(-1)} {
 		run := newRun(t, 2, &badTeller{value: bad})
 		if _, err := run.Do(t.Context()); err == nil || !strings.Contains(err.Error(), "finite") {
 			t.Errorf("%v: %v", bad, err)
+		}
+	}
+}
+
+// TestTextTwice: retrievers find the same text under two IDs. Plain sends both, the default the first.
+func TestTextTwice(t *testing.T) {
+	run := newRun(t, 1, &fakeReader{sight: 9})
+	run.Rows[0].Blocks[3].Text = run.Rows[0].Blocks[0].Text
+	run.Arms = arms(t, "plain", "default")
+	for _, a := range do(t, run)[0].Arms {
+		sent, left := []int{0, 1, 2, 3, 4}, []int(nil)
+		if a.Arm == eval.Default {
+			sent, left = []int{0, 1, 2, 4}, []int{3}
+		}
+		if got := slices.Sorted(slices.Values(a.Sent)); !slices.Equal(got, sent) || !slices.Equal(a.LeftOut, left) {
+			t.Errorf("%s: sent %v, left out %v; want %v, %v", a.Arm, got, a.LeftOut, sent, left)
 		}
 	}
 }

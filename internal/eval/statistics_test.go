@@ -171,6 +171,14 @@ func TestTangoCovers(t *testing.T) {
 }
 
 // TestPower: figures worked out by hand, and the two directions agree.
+// TestMeanPower: by hand, (1.95996 + 0.84162)² × 1.1² / 0.02² = 23,743 rows; and the power of as many is what was wanted.
+func TestMeanPower(t *testing.T) {
+	p := eval.MeanPower{SD: 1.1, Margin: 0.02, Alpha: 0.025, Power: 0.8}
+	if n := p.Rows(); n != 23743 || math.Abs(p.Of(n)-0.8) > 1e-4 || math.Abs(p.Of(2000)-0.127) > 0.002 {
+		t.Errorf("%d rows, power %v of these and %v of 2000", n, p.Of(n), p.Of(2000))
+	}
+}
+
 func TestPower(t *testing.T) {
 	for _, c := range []struct {
 		p    eval.Power

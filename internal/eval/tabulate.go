@@ -67,14 +67,13 @@ func (t *table) arm(i int, arm Arm, s Settings) ArmReport {
 	r.Exact = t.mean(exact)
 	r.Contains = t.mean(func(o *Outcome) float64 { return one(o.Arms[i].Contains) })
 	r.F1 = t.mean(func(o *Outcome) float64 { return o.Arms[i].F1 })
-	nll := func(o *Outcome) *float64 { return o.Arms[i].NLL }
-	if t.known(nll) {
+	if nll := func(o *Outcome) *float64 { return o.Arms[i].NLL }; t.known(nll) {
 		r.NLL = new(t.mean(func(o *Outcome) float64 { return *nll(o) }))
 	}
 	if kl := func(o *Outcome) *float64 { return o.Arms[i].KL }; t.known(kl) {
 		r.KL = new(t.mean(func(o *Outcome) float64 { return *kl(o) }))
 	}
-	r.Turns = t.parts(exact, func(o *Outcome) int { return min(o.Turn, 2) - 1 })
+	r.Turns = t.parts(exact, turnPart)
 	r.Ranks = t.parts(exact, func(o *Outcome) int { return o.GoldRank })
 	if i == 0 {
 		return r
@@ -85,11 +84,36 @@ func (t *table) arm(i int, arm Arm, s Settings) ArmReport {
 	f1, _ := boot.Mean(t.sums(func(o *Outcome) float64 { return o.Arms[i].F1 - o.Arms[0].F1 }))
 	r.ContainsDiff, r.F1Diff = &contains, &f1
 	r.Verdict = r.ExactDiff.Verdict
-	if r.NLL != nil {
+	t.turnDiffs(i, r.Turns, boot)
+	if t.comparable(i) {
 		r.NLLDiff = t.nllDiff(i, s, boot)
 		r.Verdict = both(r.Verdict, r.NLLDiff.Verdict)
 	}
 	return r
+}
+
+// comparable tells whether the likelihoods of arm i and of plain are known.
+func (t *table) comparable(i int) bool {
+	return t.known(func(o *Outcome) *float64 { return o.Arms[i].NLL }) && t.known(func(o *Outcome) *float64 { return o.Arms[0].NLL })
+}
+
+// turnPart is 0 for a first turn and 1 for a later one.
+func turnPart(o *Outcome) int { return min(o.Turn, 2) - 1 }
+
+// turnDiffs adds the differences of first and of later turns, which references and orders change in ways of their own.
+func (t *table) turnDiffs(i int, turns []Part, boot Bootstrap) {
+	for part := range turns {
+		some := tabulate(slices.DeleteFunc(slices.Clone(t.outcomes), func(o Outcome) bool { return turnPart(&o) != part }))
+		if len(some.outcomes) == 0 {
+			continue
+		}
+		exact, _ := boot.Mean(some.sums(func(o *Outcome) float64 { return one(o.Arms[i].Exact) - one(o.Arms[0].Exact) }))
+		turns[part].ExactDiff = &exact
+		if some.comparable(i) {
+			nll, _ := boot.Mean(some.sums(func(o *Outcome) float64 { return *o.Arms[i].NLL - *o.Arms[0].NLL }))
+			turns[part].NLLDiff = &nll
+		}
+	}
 }
 
 func (t *table) exactDiff(i int, s Settings, boot Bootstrap) *Difference {
@@ -105,7 +129,10 @@ func (t *table) exactDiff(i int, s Settings, boot Bootstrap) *Difference {
 	}
 	score := tango(d.Gains, d.Losses, len(t.outcomes), Confidence)
 	d.Score = &score
-	d.Verdict = judge(s.Margin, d.Interval, score)
+	d.Verdict = Undecided
+	if t.groups >= MinGroups && t.mean(func(o *Outcome) float64 { return one(o.Arms[0].Exact) }) >= MinExact {
+		d.Verdict = judge(s.Margin, d.Interval, score)
+	}
 	return d
 }
 

@@ -11,7 +11,7 @@ import (
 func (r *Report) Text(w io.Writer) error {
 	fmt.Fprintf(w, "model: %s\n", r.Header.Scorer)
 	fmt.Fprintf(w, "%d rows in %d conversations, %d of them later turns; every arm is compared with %s, row by row\n", r.Rows, r.Conversations, r.LaterTurns, Plain)
-	fmt.Fprintf(w, "differences with %.0f %% bootstrap intervals (%d resamples of conversations); margin %.1f points of exact match",
+	fmt.Fprintf(w, "differences with %.0f %% intervals (%d resamples of conversations; of exact match Tango's score interval, too, and the wider bounds of both); margin %.1f points of exact match",
 		100*r.Confidence, r.Settings.Resamples, 100*r.Settings.Margin)
 	if r.likelihoods() {
 		fmt.Fprintf(w, ", %.3f nats of NLL", r.Settings.NLLMargin)
@@ -20,7 +20,19 @@ func (r *Report) Text(w io.Writer) error {
 	if err := r.quality(w); err != nil {
 		return err
 	}
+	if exact := r.Arms[0].Exact; exact < MinExact {
+		fmt.Fprintf(w, "no verdict: %s is right in %s %% of the rows, so that hardly anything can be lost; want %.0f %%\n", Plain, percent(exact), 100*MinExact)
+	}
+	if r.Conversations < MinGroups {
+		fmt.Fprintf(w, "no verdict: %d conversations are too few for intervals; want %d\n", r.Conversations, MinGroups)
+	}
 	fmt.Fprintln(w)
+	if 0 < r.LaterTurns && r.LaterTurns < r.Rows {
+		if err := r.turns(w); err != nil {
+			return err
+		}
+		fmt.Fprintln(w)
+	}
 	if err := r.prompts(w); err != nil {
 		return err
 	}
@@ -50,7 +62,7 @@ func (r *Report) quality(out io.Writer) error {
 	for _, a := range r.Arms {
 		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t", a.Name, percent(a.Exact), percent(a.Contains), percent(a.F1))
 		if d := a.ExactDiff; d != nil {
-			fmt.Fprintf(w, "%s\t%d\t%d\t", points(d.Interval), d.Gains, d.Losses)
+			fmt.Fprintf(w, "%s\t%d\t%d\t", points(d.Bounds()), d.Gains, d.Losses)
 		} else {
 			fmt.Fprint(w, "\t\t\t")
 		}
@@ -64,6 +76,31 @@ func (r *Report) quality(out io.Writer) error {
 			fmt.Fprintf(w, "%s\t", nats(a.KL))
 		}
 		fmt.Fprintf(w, "%s\t\n", a.Verdict)
+	}
+	return w.Flush()
+}
+
+// turns shows the differences of first and of later turns: a verdict is about the run's mix of both.
+func (r *Report) turns(out io.Writer) error {
+	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
+	parts := []string{fmt.Sprintf("%d first turns", r.Rows-r.LaterTurns), fmt.Sprintf("%d later turns", r.LaterTurns)}
+	fmt.Fprint(w, "difference in\t")
+	for _, part := range parts {
+		fmt.Fprintf(w, "%s: Δ exact, points\t", part)
+		if r.likelihoods() {
+			fmt.Fprint(w, "Δ NLL\t")
+		}
+	}
+	fmt.Fprintln(w)
+	for _, a := range r.Arms[1:] {
+		fmt.Fprintf(w, "%s\t", a.Name)
+		for _, p := range a.Turns {
+			fmt.Fprintf(w, "%s\t", points(*p.ExactDiff))
+			if p.NLLDiff != nil {
+				fmt.Fprintf(w, "%+.4f [%+.4f, %+.4f]\t", p.NLLDiff.Mean, p.NLLDiff.Low, p.NLLDiff.High)
+			}
+		}
+		fmt.Fprintln(w)
 	}
 	return w.Flush()
 }
@@ -134,12 +171,25 @@ func (r *Report) power(out io.Writer) error {
 	fmt.Fprintf(out, "rows needed to exclude a loss of %.1f points with 80 %% power, if there is none:\n", 100*r.Settings.Margin)
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintf(w, "right in one arm only\trows\tpower of %d rows\t\t\n", r.Rows)
-	for _, n := range r.Needed {
+	likely := slices.IndexFunc(r.Needed, func(n Needed) bool { return n.NLL > 0 })
+	if likely < 0 {
+		likely = len(r.Needed)
+	}
+	for _, n := range r.Needed[:likely] {
 		seen := "assumed"
 		if n.Observed != "" {
 			seen = "seen in " + n.Observed
 		}
 		fmt.Fprintf(w, "%s %%\t%d\t%s %%\t%s\t\n", percent(n.Discordance), n.Rows, percent(n.Power), seen)
+	}
+	if err := w.Flush(); err != nil || likely == len(r.Needed) {
+		return err
+	}
+	fmt.Fprintf(out, "\nand to exclude a rise of %.3f nats:\n", r.Settings.NLLMargin)
+	w = tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprintf(w, "deviation of a row's Δ NLL\trows\tpower of %d rows\t\t\n", r.Rows)
+	for _, n := range r.Needed[likely:] {
+		fmt.Fprintf(w, "%.3f\t%d\t%s %%\tseen in %s\t\n", n.NLL, n.Rows, percent(n.Power), n.Observed)
 	}
 	return w.Flush()
 }

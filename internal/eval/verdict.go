@@ -16,9 +16,12 @@ const (
 	Undecided Verdict = "undecided"
 )
 
-// MinGroups is the number of conversations below which no verdict on likelihoods is given: percentiles of so few do not hold
-// what they promise. Exact match has Tango's interval for that.
+// MinGroups is the number of conversations below which there is no verdict: percentiles of so few do not hold what they
+// promise, and Tango's interval takes rows as independent.
 const MinGroups = 30
+
+// MinExact is the share of plain's rows that must be right for a verdict: where hardly anything is right, nothing can be lost.
+const MinExact = 0.1
 
 // judge takes the difference, arm less plain, with gains positive. All intervals must agree.
 func judge(margin float64, of ...Interval) Verdict {

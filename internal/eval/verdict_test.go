@@ -1,11 +1,15 @@
 package eval_test
 
 import (
+	"context"
 	"fmt"
+	"hash/fnv"
 	"math"
 	"math/rand/v2"
+	"strings"
 	"testing"
 
+	"github.com/ragpilot/ragpilot/engines"
 	"github.com/ragpilot/ragpilot/internal/eval"
 	"github.com/ragpilot/ragpilot/internal/sharedtest"
 )
@@ -134,14 +138,111 @@ func TestVerdictFewRows(t *testing.T) {
 		}
 	}
 	zero := 0.0
+	one := planted(r, 2000, 0, 0)
+	for i := range one {
+		one[i].Session = "s"
+	}
+	report, err := eval.Judge(twoArms, one, eval.DefaultSettings())
+	if err != nil || report.Arms[1].Verdict != eval.Undecided {
+		t.Errorf("2,000 equal rows of one conversation: %q (%v)", report.Arms[1].Verdict, err)
+	}
 	few := planted(r, 40, 0, 0)
 	for i := range few {
 		few[i].Session = "s" // one conversation
 		few[i].Arms[0].NLL, few[i].Arms[1].NLL = &zero, &zero
 	}
-	report, err := eval.Judge(twoArms, few, eval.DefaultSettings())
+	report, err = eval.Judge(twoArms, few, eval.DefaultSettings())
 	if err != nil || report.Arms[1].NLLDiff.Verdict != eval.Undecided {
 		t.Errorf("likelihoods of one conversation: %+v (%v)", report.Arms[1].NLLDiff, err)
+	}
+}
+
+// TestVerdictHopeless: where the model answers hardly anything, no layout can be shown to be as good, and none is chosen.
+func TestVerdictHopeless(t *testing.T) {
+	outcomes := planted(rand.New(rand.NewPCG(1, 1)), 2000, 0, 0)
+	for i := range outcomes {
+		for k := range outcomes[i].Arms {
+			outcomes[i].Arms[k].Exact = i%20 == 0
+		}
+	}
+	report, err := eval.Judge(twoArms, outcomes, eval.DefaultSettings())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var text strings.Builder
+	if err := report.Text(&text); err != nil {
+		t.Fatal(err)
+	}
+	if _, chosen := report.Choice(); chosen || report.Arms[1].Verdict != eval.Undecided || !strings.Contains(text.String(), "no verdict: plain is right in 5.0 % of the rows") {
+		t.Errorf("verdict %q, chosen %v\n%s", report.Arms[1].Verdict, chosen, text.String())
+	}
+}
+
+// plantedScorer is a fake model: it is right in 70 % of the rows, by a hash of the question. Of the rows whose blocks do not stand as
+// retrieved, it is right in the share gain more, and in the share loss fewer.
+type plantedScorer struct {
+	rows       map[string]*eval.Row // by question
+	gain, loss float64
+}
+
+func (*plantedScorer) Name() string { return "planted" }
+
+func (p *plantedScorer) Generate(_ context.Context, messages []engines.Message, _ int) (string, error) {
+	last := messages[len(messages)-1].Content
+	row := p.rows[last[strings.LastIndex(last, "\n")+1:]]
+	if row == nil {
+		return "", fmt.Errorf("no row asks %q", last)
+	}
+	moved, from := false, 0
+	for _, b := range row.Blocks {
+		at := strings.Index(last, b.Text)
+		moved, from = moved || at < from, at
+	}
+	h := fnv.New64a()
+	_, _ = h.Write([]byte(row.ID))
+	x := rand.New(rand.NewPCG(h.Sum64(), 0))
+	right, luck := x.Float64() < 0.7, x.Float64()
+	if moved && right && luck < p.loss/0.7 {
+		right = false
+	} else if moved && !right && luck < p.gain/0.3 {
+		right = true
+	}
+	if right {
+		return row.Answers[0], nil
+	}
+	return "I do not know.", nil
+}
+
+// TestVerdictOnScorers: whole runs with models that lose 3 points by order, none, or gain 3.
+func TestVerdictOnScorers(t *testing.T) {
+	sharedtest.NotUnderRace(t)
+	rows := generate(t, eval.Options{Rows: 2000, Seed: 5})
+	for i := range rows {
+		rows[i].Question = fmt.Sprintf("%d: %s", i, rows[i].Question)
+	}
+	known := map[string]*eval.Row{}
+	for i := range rows {
+		known[rows[i].Question] = &rows[i]
+	}
+	for _, c := range []struct {
+		gain, loss float64
+		want       eval.Verdict
+	}{{0, 0.04, eval.Inferior}, {0, 0.03, eval.Inferior}, {0.02, 0.02, eval.NotInferior}, {0.03, 0, eval.NotInferior}} {
+		run := &eval.Run{
+			Rows: rows, Scorer: &plantedScorer{known, c.gain, c.loss}, System: eval.DefaultSystem, MaxTokens: 8,
+			Arms: append(arms(t, eval.Plain), eval.Permutations(1)...),
+		}
+		report, err := eval.Judge(eval.Header{Arms: run.Arms}, do(t, run), eval.DefaultSettings())
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := report.Arms[1]
+		if d := got.ExactDiff.Mean - (c.gain - c.loss); math.Abs(d) > 0.012 {
+			t.Errorf("planted %+.2f, measured %+.4f", c.gain-c.loss, got.ExactDiff.Mean)
+		}
+		if got.Verdict != c.want {
+			t.Errorf("gain %v, loss %v: %q %+v, want %q", c.gain, c.loss, got.Verdict, got.ExactDiff, c.want)
+		}
 	}
 }
 
