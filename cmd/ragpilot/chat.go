@@ -23,8 +23,8 @@ import (
 
 // chatFlags are what the command line says.
 type chatFlags struct {
-	docs string
-	k    int
+	docs, profile string
+	k             int
 	engineFlags
 }
 
@@ -44,6 +44,7 @@ func newChat() *cobra.Command {
 	flags := cmd.Flags()
 	flags.StringVar(&f.docs, "docs", "", "folder of documents: text, Markdown, HTML, PDF; empty: a few short ones that are built in: `DIR`")
 	flags.IntVar(&f.k, "k", demo.LibraryBlocks, "retrieve `N` blocks for each question")
+	flags.StringVar(&f.profile, "profile", "default", fmt.Sprintf("how prompts may differ from retrieval order: `NAME` or file: %v", contextpilot.ProfileNames()))
 	f.register(flags, 128)
 	engine := flags.Lookup("engine")
 	engine.Usage = "`local|URL`: a model in this process, or the base URL of an OpenAI-compatible engine"
@@ -73,7 +74,7 @@ func (f *chatFlags) run(cmd *cobra.Command) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, engine.close()) }()
-	pilot, err := contextpilot.New(contextpilot.Config{Tokenizer: engine.Tokenizer})
+	pilot, err := f.pilot(engine.Tokenizer)
 	if err != nil {
 		return err
 	}
@@ -82,6 +83,18 @@ func (f *chatFlags) run(cmd *cobra.Command) (err error) {
 	c.begin()
 	fmt.Fprintf(c.out, "engine: %s\n", engine.Name())
 	return c.read(cmd.Context(), cmd.InOrStdin())
+}
+
+func (f *chatFlags) pilot(tokenizer contextpilot.Tokenizer) (*contextpilot.Pilot, error) {
+	profile, err := contextpilot.LoadProfile(f.profile)
+	if err != nil {
+		return nil, fmt.Errorf("--profile: %w", err)
+	}
+	config, err := profile.Apply(contextpilot.Config{Tokenizer: tokenizer})
+	if err != nil {
+		return nil, fmt.Errorf("--profile %s: %w", f.profile, err)
+	}
+	return contextpilot.New(config)
 }
 
 func (f *chatFlags) index(ctx context.Context, progress io.Writer) (*bleve.Index, error) {

@@ -70,7 +70,8 @@ func (f *serveFlags) register(flags *pflag.FlagSet) {
 	flags.BoolVar(&c.ExtendedCache, "extended-cache", c.ExtendedCache, "ask the provider for its longer cache")
 	flags.IntVar(&c.ChunkModulus, "chunk-modulus", c.ChunkModulus, "mean length of a deduplicated block in lines: `N`")
 	flags.IntVar(&c.MaxTokens, "max-tokens", c.MaxTokens, "for compatibility, without effect: `N`")
-	flags.StringVar(&c.Policy, "policy", c.Policy, fmt.Sprintf("order `POLICY`: %v; empty: %s", contextpilot.PolicyNames(), contextpilot.DefaultPolicy))
+	flags.StringVar(&c.Policy, "policy", c.Policy, fmt.Sprintf("order `POLICY`: %v; empty: the profile's, else %s", contextpilot.PolicyNames(), contextpilot.DefaultPolicy))
+	flags.StringVar(&c.Profile, "profile", c.Profile, fmt.Sprintf("limits of the order by `NAME`, or a file: %v; empty: default", contextpilot.ProfileNames()))
 	flags.BoolVar(&c.Shadow, "shadow", c.Shadow, "plan and measure, but forward requests as they came")
 	flags.Float64Var(&c.HoldOut, "hold-out", c.HoldOut, "`SHARE` of requests, 0 to 1, forwarded as they came, to compare with")
 	flags.BoolVar(&c.KeepTexts, "keep-texts", c.KeepTexts, "keep the last prompts in memory, for the dashboard")
@@ -112,6 +113,7 @@ func (f *serveFlags) apply(flags *pflag.FlagSet, c *httpserve.Config) error {
 		"chunk-modulus":            func() { c.ChunkModulus = from.ChunkModulus },
 		"max-tokens":               func() { c.MaxTokens = from.MaxTokens },
 		"policy":                   func() { c.Policy = from.Policy },
+		"profile":                  func() { c.Profile = from.Profile },
 		"shadow":                   func() { c.Shadow = from.Shadow },
 		"hold-out":                 func() { c.HoldOut = from.HoldOut },
 		"keep-texts":               func() { c.KeepTexts = from.KeepTexts },

@@ -116,10 +116,10 @@ func (f *Figures) count(r *proxy.Report, counted bool) {
 }
 
 // sampled tells whether a report is a sample of what planning saves. Both groups must be alike but for the planning: only
-// requests of sessions that could have been held out count, and none of another share than the present one. The lock is
-// held.
+// requests of sessions that could have been held out count, and none of another share than the present one, or of a session that
+// began under another. The lock is held.
 func (f *Figures) sampled(r *proxy.Report) bool {
-	if r.Shadow || r.Session == "" || !r.Planned && !r.HeldOut {
+	if r.Shadow || r.Carried || r.Session == "" || !r.Planned && !r.HeldOut {
 		return false
 	}
 	if r.Share != f.share {

@@ -114,6 +114,7 @@ func TestSavingIsMeasured(t *testing.T) {
 			f.Answered(report(func(r *proxy.Report) { held(r); r.Session, r.At, r.TTFT = fmt.Sprint("h", s), at, 300*time.Millisecond }))
 			for _, none := range []func(*proxy.Report){
 				func(r *proxy.Report) { r.Shadow = true },
+				func(r *proxy.Report) { r.Carried = true },
 				func(r *proxy.Report) { r.Failed = true },
 				func(r *proxy.Report) { r.Session = "" }, // a body that nobody could hold out
 				func(r *proxy.Report) { r.Planned = false },

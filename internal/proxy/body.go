@@ -34,6 +34,7 @@ type body struct {
 	raw   []byte
 	root  gjson.Result
 	model string
+	ids   ids
 	items []item
 }
 
@@ -91,6 +92,7 @@ func readBody(raw []byte, d dialect) (b body, ok bool) {
 	b.root.ForEach(func(key, value gjson.Result) bool {
 		ok = ok && !names[key.Str] && len(names) < maxParts
 		names[key.Str] = true
+		b.ids.note(key.Str, value)
 		switch {
 		case key.Str == "model":
 			b.model = unique.Make(value.Str).Value()

@@ -48,7 +48,7 @@ type Part struct {
 // Lost tells that nothing of a part is in any cache any more.
 func (p *Proxy) Lost(scope contextpilot.Scope, id string) {
 	p.mu.Lock()
-	p.scopes.Delete(id)
+	p.scopes.Delete(prompt{scope.Tenant, id})
 	p.mu.Unlock()
 	p.gone(scope, id)
 }
@@ -62,17 +62,17 @@ func (p *Proxy) Shrunk(scope contextpilot.Scope, id string, tokens int) {
 // documents begin in the engine's count is not known: what stands in front of them is taken for a part of them.
 func (p *Proxy) Cut(tenant, id string, tokens int) {
 	p.mu.Lock()
-	scope, ok := p.scopes.Get(id)
+	scope, ok := p.scopes.Get(prompt{tenant, id})
 	p.mu.Unlock()
-	if ok && scope.Tenant == tenant {
+	if ok {
 		p.Shrunk(scope, id, tokens)
 	}
 }
 
-// follow has a prompt followed in the engine's caches, if anything is to be learned of it. Held-out requests and those of
-// shadow mode stay as they came.
+// follow has a prompt followed in the engine's caches, if anything is to be learned of it. What is forwarded as it came
+// stays so.
 func (x *exchange) follow(passes bool) {
-	if x.p.opt.Caches == nil || x.dialect != openAI || x.heldOut || x.result.Shadow || len(x.planned) == 0 && x.id == "" || !x.p.opt.Caches.Follows(x.model) {
+	if x.p.opt.Caches == nil || x.dialect != openAI || x.asCame || len(x.planned) == 0 && x.id == "" || !x.p.opt.Caches.Follows(x.model) {
 		return
 	}
 	pr := Prompt{

@@ -35,6 +35,8 @@ type exchange struct {
 	found   int // documents
 	sent    time.Time
 	heldOut bool
+	asCame  bool                // nothing is changed: held out, shadow mode, or begun so
+	carried bool                // forwarded as its conversation began, not as the settings say
 	share   float64             // of sessions that are held out
 	scope   *contextpilot.Scope // whose index the beginning of the prompt is in; nil: none
 	would   []byte              // in shadow mode what would have been sent, if texts are kept
@@ -44,6 +46,7 @@ type exchange struct {
 	told    bool // the provider's cache knows the answer's usage
 	planned []planned
 	first   time.Duration
+	begun   bool         // a byte of an answer that is no error has come
 	stage   tracing.Span // of parsing, then of planning
 
 	followed Followed    // nil: nobody follows it in the engine's cache
@@ -98,81 +101,78 @@ func (x *exchange) gone(err error) {
 // prepare makes the bytes to send. An error is the context's.
 func (x *exchange) prepare() error {
 	if x.control.off {
-		x.identify(x.send)
+		x.identify()
 		return nil
 	}
-	x.send = stripMarkers(x.send)
-	b, ok := readBody(x.send, x.dialect)
+	b, ok := readBody(stripMarkers(x.raw), x.dialect)
 	if !ok {
+		x.send = x.p.salted(x.tenant, x.raw)
 		if b.root.IsObject() && !b.root.Get("messages").Exists() {
-			x.identify(x.send)
+			x.identify()
 		}
 		return nil
 	}
 	shadow, share := x.p.opt.Live()
 	x.model, x.session, x.share = b.model, sessionOf(&x.control, &b), share
 	x.heldOut = share > 0 && float64(xxh3.HashString(x.session)>>11)/(1<<53) < share
+	c := x.settle(&b, shadow)
+	x.name(&b.ids, !x.asCame)
 	var edits []edit
-	x.name(&b.root)
-	if !x.heldOut {
+	if x.plans() {
 		x.enter("plan")
 		var err error
-		if edits, err = x.plan(&b); err != nil {
+		if edits, err = x.plan(&b, c); err != nil {
 			return err
 		}
+	} else {
+		x.pass(&b, c)
 	}
-	if shadow {
-		x.result.Shadow = true
-		if x.p.opt.KeepTexts {
-			x.would = splice(b.raw, edits)
-		}
-		edits = nil
+	if x.result.Shadow && x.p.opt.KeepTexts && !x.heldOut {
+		x.would = splice(b.raw, edits)
 	}
-	x.send = x.tell(splice(b.raw, edits))
-	if c := x.p.opt.Provider; c != nil && !x.heldOut && !shadow {
+	x.track()
+	if x.asCame {
+		x.send = x.p.salted(x.tenant, x.raw)
+		return nil
+	}
+	x.send = splice(b.raw, b.ids.tell(b.raw, x.id, x.p.salt(x.tenant), edits))
+	if c := x.p.opt.Provider; c != nil {
 		x.send = c.Mark(x.tenant, x.r.URL.Path, x.send)
 	}
 	return nil
 }
 
-// identify makes the engine's request ID known to it, if it is one that reports evictions by it.
-func (x *exchange) identify(raw []byte) {
-	root := gjson.ParseBytes(raw)
-	if root.IsObject() {
-		x.name(&root)
-		x.send = x.tell(raw)
+// identify tells the engine the request's ID, as was recorded also of requests that are switched off or have no messages.
+func (x *exchange) identify() {
+	root := gjson.ParseBytes(x.raw)
+	if !root.IsObject() {
+		return
 	}
+	m := readIDs(root)
+	x.name(&m, true)
+	x.track()
+	x.send = splice(x.raw, m.tell(x.raw, x.id, x.p.salt(x.tenant), nil))
 }
 
-// name chooses the request's ID: the client's own, or a new one.
-func (x *exchange) name(root *gjson.Result) {
+// name chooses the request's ID, if the engine is one that reports evictions by it: the client's own, or a new one where the
+// body may be given it.
+func (x *exchange) name(m *ids, give bool) {
 	if x.dialect == responses || x.p.opt.Index == nil || x.p.opt.Provider != nil || !x.p.opt.Index.HasIndex(x.tenant) {
 		return
 	}
-	for _, member := range []string{"rid", "request_id"} {
-		if id := root.Get(member); id.Type == gjson.String && id.Str != "" {
-			x.id = strings.Clone(id.Str) // it is kept longer than the body
-			return
-		}
+	if x.id = m.own(); x.id == "" && give {
+		x.id = newID()
 	}
-	x.id = newID()
 }
 
-// tell writes the ID into the body, if the client did not.
-func (x *exchange) tell(raw []byte) []byte {
-	if x.id == "" {
-		return raw
+// track makes the ID known to the index endpoints.
+func (x *exchange) track() {
+	if x.id != "" {
+		x.p.opt.Index.Track(x.tenant, x.id)
 	}
-	x.p.opt.Index.Track(x.tenant, x.id)
-	return addMember(raw, "rid", x.id)
 }
 
-// addMember adds a member with a string to a JSON object that does not have it.
-func addMember(raw []byte, name, value string) []byte {
-	return addRaw(raw, name, quote(value))
-}
-
-// addRaw is addMember for a value in JSON.
+// addRaw adds a member with a value in JSON to an object that does not have it.
 func addRaw(raw []byte, name string, value []byte) []byte {
 	root := gjson.ParseBytes(raw)
 	end := bytes.LastIndexByte(raw, '}')
@@ -216,7 +216,7 @@ func (x *exchange) forward() {
 			if x.p.opt.Provider != nil && resp.StatusCode < 300 {
 				before = func(u usage) { x.tellCache(u, resp.Header) }
 			}
-			return x.p.watch(resp, x.began, func(took time.Duration) { x.first = took }, before, func(u usage, err error) {
+			return x.p.watch(resp, x.began, func(took time.Duration) { x.first, x.begun = took, resp.StatusCode < 300 }, before, func(u usage, err error) {
 				if err == nil && resp.StatusCode >= 300 {
 					err = errStatus
 				}
@@ -235,7 +235,7 @@ func (x *exchange) tellCache(u usage, h http.Header) {
 	x.told = true
 	ids := make([]string, len(x.planned))
 	for i, pl := range x.planned {
-		ids[i] = pl.id
+		ids[i] = pl.scope.Tenant + "\x00" + pl.id // see Proxy.Expire
 	}
 	res := x.p.opt.Provider.Answered(x.cache.Carrying(ids...), u.counts())
 	if h != nil {
@@ -276,11 +276,13 @@ func (x *exchange) end(u usage, err error) {
 		}
 		x.p.opt.Pilot.Observe(contextpilot.Event{
 			Kind: contextpilot.Served, Scope: pl.scope, Request: pl.id, Tokens: max(u.cached, 0), Output: max(u.output, 0),
-			CachedKnown: u.cached >= 0, Prompt: max(u.whole(), 0),
+			CachedKnown: u.cached >= 0 && !x.result.Shadow, Prompt: max(u.whole(), 0),
 		})
-		for _, lost := range x.p.trust.answered(pl.scope, pl.expected, u.cached) {
-			x.p.opt.Log.Warn("the engine does not hold what it held before the restart: the index begins anew", "model", lost.Model)
-			x.p.opt.Pilot.Observe(contextpilot.Event{Kind: contextpilot.Cleared, Scope: lost})
+		if !x.result.Shadow && x.p.trust.answered(pl.expected, u.cached) {
+			x.p.opt.Log.Warn("the engine does not hold what it held before the restart: the index begins anew", "model", x.model)
+			for _, scope := range x.p.opt.Pilot.Scopes() {
+				x.p.opt.Pilot.Observe(contextpilot.Event{Kind: contextpilot.Cleared, Scope: scope})
+			}
 		}
 	}
 	if x.followed != nil {
@@ -308,15 +310,19 @@ func (x *exchange) end(u usage, err error) {
 }
 
 // reached tells whether a request that has failed reached the engine, as far as anybody knows: its answer broke off when it
-// had said what it used. What a cloud provider refuses it does not keep.
+// had begun, since an engine has computed the prompt by then, or had said what it used. A cloud provider must have said that,
+// and what it refuses it does not keep.
 func (x *exchange) reached(u usage, err error) bool {
-	return u != unknown && (x.p.opt.Provider == nil || !errors.Is(err, errStatus))
+	if x.p.opt.Provider != nil {
+		return u != unknown && !errors.Is(err, errStatus)
+	}
+	return u != unknown || x.begun
 }
 
 func (x *exchange) report(u usage, err error) Report {
 	r := Report{
 		ID: x.id, At: x.began, Tenant: x.tenant, Path: x.r.URL.Path, Session: x.session, Model: x.model,
-		Planned: !x.control.off && !x.heldOut, HeldOut: x.heldOut, Scope: x.scope, Share: x.share, Shadow: x.result.Shadow, Failed: err != nil,
+		Planned: !x.control.off && x.plans(), HeldOut: x.heldOut, Carried: x.carried, Scope: x.scope, Share: x.share, Shadow: x.result.Shadow, Failed: err != nil,
 		TTFT: x.first, Planning: x.sent.Sub(x.began), Total: x.p.opt.Now().Sub(x.began),
 		Prompt: u.whole(), Cached: u.cached, Predicted: -1, Usage: u.counts(),
 		Documents: x.found, LeftOut: x.result.Deduplicated, Replaced: x.result.Blocks.Deduped, CharsSaved: x.result.CharsSaved,

@@ -41,28 +41,35 @@ func (p *Proxy) completions(w http.ResponseWriter, r *http.Request) {
 		p.forward(w, r, outgoing{base: p.opt.Upstream, body: raw, header: p.credentials(r), failed: "Inference engine backend error"})
 		return
 	}
-	id := newID()
-	for _, member := range []string{"rid", "request_id"} {
-		if v := root.Get(member); v.Type == gjson.String && v.Str != "" {
-			id = strings.Clone(v.Str) // it is kept longer than the body
-		}
-	}
 	name := tenantOf(r)
+	body, id, model := completion(raw, root, p.salt(name))
 	indexed := p.opt.Index != nil && p.opt.Index.HasIndex(name)
 	if indexed {
 		p.opt.Index.Track(name, id)
 	}
-	body := raw
-	for _, member := range []string{"rid", "request_id", "apply_chat_template", "system_prompt"} {
-		body = dropMember(body, member)
-	}
-	body = addMember(addMember(body, "rid", id), "request_id", id)
-	model := strings.Clone(root.Get("model").Str) // the answer may take minutes: not all of the body
 	first := time.Duration(0)
 	var followed Followed
 	header := p.credentials(r)
 	if indexed && p.opt.Caches != nil && p.opt.Caches.Follows(model) {
 		body, header, followed = p.followed(r, body, header, Prompt{ID: id, Tenant: name, Model: model, Indexed: true})
+	}
+	ended := false
+	end := func(u usage, err error) {
+		if ended {
+			return
+		}
+		ended = true
+		if followed != nil {
+			followed.Ended(err == nil)
+		}
+		report := Report{
+			ID: id, At: began, Tenant: name, Path: r.URL.Path, Model: model, TTFT: first, Total: p.opt.Now().Sub(began), Prompt: u.whole(), Cached: u.cached, Predicted: -1, Usage: u.counts(),
+			Failed: err != nil,
+		}
+		describe(p.opt.Tracer.Current(r.Context()), &report, u.output)
+		if p.opt.Recorder != nil {
+			p.opt.Recorder.Answered(report)
+		}
 	}
 	p.forward(w, r, outgoing{
 		base: p.opt.Upstream, body: body, header: header, failed: "Inference engine backend error",
@@ -83,48 +90,58 @@ func (p *Proxy) completions(w http.ResponseWriter, r *http.Request) {
 				report(unknown)
 			}
 			return p.watch(resp, began, func(took time.Duration) { first = took }, report, func(u usage, err error) {
-				if followed != nil {
-					followed.Ended(err == nil && resp.StatusCode < 300)
+				if err == nil && resp.StatusCode >= 300 {
+					err = errStatus
 				}
-				report := Report{
-					ID: id, At: began, Tenant: name, Path: r.URL.Path, Model: model, TTFT: first, Total: p.opt.Now().Sub(began), Prompt: u.whole(), Cached: u.cached, Predicted: -1, Usage: u.counts(),
-					Failed: err != nil || resp.StatusCode >= 300,
-				}
-				describe(p.opt.Tracer.Current(r.Context()), &report, u.output)
-				if p.opt.Recorder != nil {
-					p.opt.Recorder.Answered(report)
-				}
+				end(u, err)
 			})
 		},
 	})
+	end(unknown, errUnreachable)
 }
 
-// dropMember takes a member out of a JSON object, as often as it stands there.
-func dropMember(raw []byte, name string) []byte {
-	var drop []edit
+// completion writes the ID of a plain completion, the client's own or a new one, into its body under both names, and takes
+// out what engines do not know. The tenant's salt is added, if there is one.
+func completion(raw []byte, root gjson.Result, salt string) (body []byte, id, model string) {
+	var m ids
+	var named gjson.Result
+	var edits []edit
 	kept := -1             // end of the last member that stays
 	first, behind := -1, 0 // members that go and have none in front that stays
-	gjson.ParseBytes(raw).ForEach(func(key, value gjson.Result) bool {
-		end := value.Index + len(value.Raw)
-		switch {
-		case key.Str != name:
-			if first >= 0 {
-				drop, first = append(drop, edit{from: first, to: key.Index}), -1
+	root.ForEach(func(key, value gjson.Result) bool {
+		m.note(key.Str, value)
+		if key.Str == "model" && !named.Exists() {
+			named = value
+		}
+		to := value.Index + len(value.Raw)
+		switch key.Str {
+		case "rid", "request_id", "apply_chat_template", "system_prompt":
+			if kept >= 0 { // with the comma in front
+				edits = append(edits, edit{from: kept, to: to})
+				kept = to
+				return true
 			}
-			kept = end
-		case kept >= 0: // with the comma in front
-			drop = append(drop, edit{from: kept, to: end})
-			kept = end
-		default:
 			if first < 0 {
 				first = key.Index
 			}
-			behind = end
+			behind = to
+		default:
+			if first >= 0 {
+				edits, first = append(edits, edit{from: first, to: key.Index}), -1
+			}
+			kept = to
 		}
 		return true
 	})
 	if first >= 0 {
-		drop = append(drop, edit{from: first, to: behind})
+		edits = append(edits, edit{from: first, to: behind})
 	}
-	return splice(raw, drop)
+	id = newID()
+	for _, own := range []gjson.Result{m.rid, m.requestID} {
+		if own.Type == gjson.String && own.Str != "" {
+			id = strings.Clone(own.Str) // it is kept longer than the body
+		}
+	}
+	edits = m.tellSalt(raw, salt, kept >= 0, [][]byte{member("rid", id), member("request_id", id)}, edits)
+	return splice(raw, edits), id, strings.Clone(named.Str) // the answer may take minutes: not all of the body
 }

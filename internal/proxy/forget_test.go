@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/ragpilot/ragpilot/contextpilot"
 	"github.com/ragpilot/ragpilot/internal/proxy"
 )
 
@@ -76,5 +77,24 @@ func TestForgetSparesOthers(t *testing.T) {
 	}
 	if last := got[len(got)-1]; last != docs("two2") {
 		t.Errorf("the last result became %s", last)
+	}
+}
+
+// With a tenant the index of its prompts is forgotten, and nobody else's.
+func TestForgetDropsTheIndex(t *testing.T) {
+	e := newEngine(t)
+	var pilot *contextpilot.Pilot
+	p := newProxy(t, e, func(o *proxy.Options) { pilot = o.Pilot })
+	for _, tenant := range []string{"a", "b"} {
+		post(p, chatPath, tenant, chat(docs("x", "y", "z"), "q"))
+	}
+	if !p.Forget("a", "") {
+		t.Error("nothing was known of it")
+	}
+	if got := pilot.Scopes(); len(got) != 1 || got[0].Tenant != "b" {
+		t.Errorf("there is an index of %+v, want b's alone", got)
+	}
+	if p.Forget("a", "") {
+		t.Error("forgotten twice")
 	}
 }

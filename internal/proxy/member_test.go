@@ -7,31 +7,52 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/tidwall/gjson"
 )
 
 func TestMembers(t *testing.T) {
-	for _, c := range []struct{ in, add, drop string }{
-		{`{}`, `{"rid":"x"}`, `{}`},
-		{` { } `, ` { "rid":"x"} `, ` { } `},
-		{`{"a":1}`, `{"a":1,"rid":"x"}`, `{"a":1}`},
-		{`{"rid":"y"}`, `{"rid":"y"}`, `{}`},
-		{`{"rid":"y", "a":1}`, `{"rid":"y", "a":1}`, `{"a":1}`},
-		{`{"a":1, "rid":"y", "b":{"rid":"z"}}`, `{"a":1, "rid":"y", "b":{"rid":"z"}}`, `{"a":1, "b":{"rid":"z"}}`},
-		{`{"a":1, "rid":"y","rid":2}`, `{"a":1, "rid":"y","rid":2}`, `{"a":1}`},
-		{`[1]`, `[1]`, `[1]`},
+	for in, want := range map[string]string{
+		`{}`:                `{"rid":"x"}`,
+		` { } `:             ` { "rid":"x"} `,
+		`{"a":1}`:           `{"a":1,"rid":"x"}`,
+		`{"rid":"y"}`:       `{"rid":"y"}`,
+		`{"a":{"rid":"y"}}`: `{"a":{"rid":"y"},"rid":"x"}`,
+		`{"a":1, "rid":""}`: `{"a":1, "rid":""}`,
+		`[1]`:               `[1]`,
 	} {
-		if got := string(addMember([]byte(c.in), "rid", "x")); got != c.add {
-			t.Errorf("%s with the member: %s, want %s", c.in, got, c.add)
+		if got := string(addRaw([]byte(in), "rid", quote("x"))); got != want {
+			t.Errorf("%s with the member: %s, want %s", in, got, want)
 		}
-		if got := string(dropMember([]byte(c.in), "rid")); got != c.drop {
-			t.Errorf("%s without the member: %s, want %s", c.in, got, c.drop)
+	}
+}
+
+// A plain completion has its ID under both names, and nothing that engines do not know; a client's own ID is kept, the later
+// name's before the other's.
+func TestCompletionMembers(t *testing.T) {
+	const told = `"rid":"x","request_id":"x"}`
+	for in, want := range map[string]string{
+		`{"rid":"x"}`:                                      `{` + told,
+		` { "request_id":"x" , "rid":"y"} `:                ` { ` + told + ` `,
+		`{"rid":"x", "a":1}`:                               `{"a":1,` + told,
+		`{"a":1, "rid":"x", "b":{"rid":"z"}}`:              `{"a":1, "b":{"rid":"z"},` + told,
+		`{"a":1, "rid":"x","rid":2}`:                       `{"a":1,` + told,
+		`{"system_prompt":"}","rid":"x","a":1,"a":2 }`:     `{"a":1,"a":2 ,` + told,
+		`{"a":1,"apply_chat_template":true,"rid":"x"}`:     `{"a":1,` + told,
+		`{"rid":"x","b":2,"system_prompt":[],"model":"m"}`: `{"b":2,"model":"m",` + told,
+	} {
+		got, id, model := completion([]byte(in), gjson.Parse(in), "")
+		if string(got) != want || id != "x" || (model != "") != strings.Contains(in, `"m"`) {
+			t.Errorf("%s became %s with ID %s, model %q; want %s", in, got, id, model, want)
 		}
+	}
+	if body, id, _ := completion([]byte(`{"rid":7}`), gjson.Parse(`{"rid":7}`), ""); !strings.HasPrefix(id, "req-") || string(body) != `{"rid":"`+id+`","request_id":"`+id+`"}` {
+		t.Errorf("an ID that is no text became %s, %s", id, body)
 	}
 }
 
 // FuzzMembers: other members keep their bytes, whatever they hold.
 func FuzzMembers(f *testing.F) {
-	for _, s := range []string{`{}`, `{"rid":1}`, `{"a":"}","rid":{"rid":[]}}`, `{"a":"\"rid\":1"}`, "{\"\\u0072id\":1,\n\"b\":2}"} {
+	for _, s := range []string{`{}`, `{"rid":1}`, `{"a":"}","rid":{"rid":[]}}`, `{"a":"\"rid\":1"}`, "{\"\\u0072id\":1,\n\"b\":2}", `{"system_prompt":[{}],"request_id":"y", "c":3,"rid":"x"}`} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, s string) {
@@ -40,17 +61,24 @@ func FuzzMembers(f *testing.F) {
 			return
 		}
 		var with, without map[string]json.RawMessage
-		if err := json.Unmarshal(addMember([]byte(s), "rid", "x"), &with); err != nil {
+		if err := json.Unmarshal(addRaw([]byte(s), "rid", quote("x")), &with); err != nil {
 			t.Fatalf("%q with the member: %v", s, err)
 		}
-		if err := json.Unmarshal(dropMember([]byte(s), "rid"), &without); err != nil {
-			t.Fatalf("%q without the member: %v", s, err)
+		sent, id, _ := completion([]byte(s), gjson.Parse(s), "")
+		if err := json.Unmarshal(sent, &without); err != nil {
+			t.Fatalf("%q as a completion: %v", s, err)
 		}
 		if _, ok := with["rid"]; !ok {
 			t.Errorf("%q: no member was added", s)
 		}
-		delete(before, "rid")
-		delete(with, "rid")
+		if told := string(quote(id)); string(without["rid"]) != told || string(without["request_id"]) != told {
+			t.Errorf("%q as a completion: ID %s became %s", s, id, sent)
+		}
+		for _, name := range []string{"rid", "request_id", "apply_chat_template", "system_prompt"} {
+			delete(without, name)
+			delete(with, name)
+			delete(before, name)
+		}
 		for _, got := range []map[string]json.RawMessage{with, without} {
 			if diff := cmp.Diff(before, got); diff != "" {
 				t.Errorf("%q: other members (-before +after): %s", s, diff)

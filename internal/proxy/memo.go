@@ -20,6 +20,12 @@ func firstChain(tenant, model, controls string) chain {
 	return xxh3.HashString128(tenant + "\x00" + model + "\x00" + controls)
 }
 
+// aside returns the chain of an item that was forwarded as it came.
+func aside(c chain) chain {
+	c.Hi = ^c.Hi
+	return c
+}
+
 // nextChain goes on with the bytes of an item.
 func nextChain(c chain, item []byte) chain {
 	h := xxh3.Hash128(item)
@@ -32,7 +38,8 @@ func nextChain(c chain, item []byte) chain {
 }
 
 // turn is one item of a conversation as it was forwarded. It is never changed, so conversations that begin alike
-// share their turns, a client may go back to any point, and two requests at a time do no harm.
+// share their turns, a client may go back to any point, and two requests at a time do no harm. Only the names under which the
+// pilot knows its leads are the latest.
 type turn struct {
 	chain  chain
 	before *turn
@@ -44,7 +51,7 @@ type turn struct {
 	single []single
 	lines  repeat.Known
 	scope  *contextpilot.Scope // whose index its documents at the front of the prompt are in; nil: it has none
-	lead   *lead               // these, where engines' caches are followed; nil: they are not
+	leads  []*lead             // these, one for each text
 }
 
 // content stands for a document's or a text's bytes.
@@ -62,15 +69,18 @@ func (t *turn) weight() int {
 	for _, e := range t.edits {
 		n += 48 + len(e.with)
 	}
-	if t.lead != nil {
-		n += 150 + 120*len(t.lead.blocks)
+	for _, l := range t.leads {
+		n += 200 + 120*len(l.blocks)
 	}
 	return n
 }
 
 // session is a conversation that clients give a name. Requests that run compare it by its address.
 type session struct {
-	forgotten bool // guarded by memo.mu
+	// Guarded by memo.mu.
+	forgotten bool
+	sent      bool // a request, and asCame is how the last one was forwarded
+	asCame    bool
 }
 
 // memo remembers turns up to a number of bytes; those that were not sent for longest are forgotten first, ends of
@@ -91,6 +101,7 @@ type entry struct {
 	turn   *turn
 	owner  *session // was the first to send it; nil: had no name
 	shared bool     // another session has sent it too
+	ended  bool     // a request without a session's name ended with it
 }
 
 func newMemo(limit int) *memo { return &memo{limit: limit, at: map[chain]*list.Element{}} }
@@ -145,6 +156,49 @@ func (m *memo) add(t *turn, by *session) *turn {
 		m.drop(m.order.Back())
 	}
 	return t
+}
+
+// sent notes that a request of by ended with a turn, and how it was forwarded.
+func (m *memo) sent(last *turn, by *session, asCame bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if by != nil {
+		by.sent, by.asCame = true, asCame
+		return
+	}
+	if last == nil {
+		return
+	}
+	if at, ok := m.at[last.chain]; ok {
+		at.Value.(*entry).ended = true
+	}
+}
+
+// went tells how the last request of a conversation was forwarded, if anybody knows: that of its session, else the longest one
+// that these items go on from. Where the same items were forwarded in both ways nobody does. O(items).
+func (m *memo) went(chains []chain, by *session) (asCame, known bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if by != nil {
+		return by.asCame, by.sent
+	}
+	for n := len(chains); n > 0; n-- {
+		planned, asCame := m.ended(chains[n-1]), m.ended(aside(chains[n-1]))
+		if planned || asCame {
+			return asCame, planned != asCame
+		}
+	}
+	return false, false
+}
+
+// ended tells whether a request ended with a turn that is not the system's. The lock is held.
+func (m *memo) ended(c chain) bool {
+	at, ok := m.at[c]
+	if !ok {
+		return false
+	}
+	e := at.Value.(*entry)
+	return e.ended && !e.turn.front
 }
 
 // drop forgets one turn, behind which no other is remembered. The lock is held.

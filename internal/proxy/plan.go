@@ -3,7 +3,6 @@ package proxy
 import (
 	"context"
 	"encoding/binary"
-	"encoding/hex"
 	"fmt"
 	"slices"
 	"strings"
@@ -30,17 +29,8 @@ type talk struct {
 
 // plan orders and replaces the documents of a body, as decided before where the same items were sent before. An error is
 // the context's: the client has gone, and nothing more is planned or remembered for it.
-func (x *exchange) plan(b *body) ([]edit, error) {
-	chains := make([]chain, len(b.items))
-	c := firstChain(x.tenant, b.model, x.control.key())
-	for i, it := range b.items {
-		c = nextChain(c, b.raw[it.from:it.to])
-		chains[i] = c
-	}
-	state := x.p.state(x.tenant)
-	memo := state.memo
-	by := state.session(x.control.session)
-	last, known := memo.longest(chains, by)
+func (x *exchange) plan(b *body, c conversation) ([]edit, error) {
+	last, known := c.memo.longest(c.chains, c.by)
 	t := recall(last)
 	x.result.Messages = len(b.items)
 	if len(b.items) > 0 && b.items[0].message < 0 {
@@ -48,22 +38,25 @@ func (x *exchange) plan(b *body) ([]edit, error) {
 	}
 	for i, it := range b.items[known:] {
 		it.load(x.dialect, t.tools)
-		next := &turn{chain: chains[known+i], before: last, calls: it.calls}
+		next := &turn{chain: c.chains[known+i], before: last, calls: it.calls}
 		if err := x.item(next, t, b, &it); err != nil {
 			return nil, err
 		}
 		t.front = t.front && it.role == system
 		next.front, next.multi, next.lines = t.front, t.multi, t.lines.Fresh()
-		last = memo.add(next, by)
+		last = c.memo.add(next, c.by)
 	}
+	c.memo.sent(last, c.by, x.asCame)
 	var edits []edit
 	for i := len(b.items) - 1; i >= 0 && last != nil; i, last = i-1, last.before {
 		edits = moved(edits, last.edits, b.items[i].from)
 		if last.scope != nil {
 			x.scope = last.scope // in the end that of the first documents
 		}
-		if last.lead != nil && i < known {
-			x.again(last.lead, b.items[i].from)
+		if i < known {
+			for _, l := range last.leads {
+				x.again(l, b.items[i].from)
+			}
 		}
 	}
 	x.changed = len(edits) > 0
@@ -133,21 +126,30 @@ func (x *exchange) system(next *turn, b *body, it *item, tx *text, place orders.
 	x.result.Documents += len(found.Docs)
 	// What stands in front of the documents decides which caches can be shared at all.
 	scope := contextpilot.Scope{Model: b.model, Tenant: x.tenant, Replica: fmt.Sprintf("%016x", xxh3.HashString(found.Prefix))}
+	if x.result.Shadow {
+		scope.Replica += shadowScope
+	}
 	if next.scope == nil {
 		next.scope = &scope
 	}
-	before := len(x.planned)
-	order := x.ordered(place, len(found.Docs), func() []int { return x.front(scope, found) })
-	if len(x.planned) > before {
-		x.place(it.from+tx.from+1, tx.to-tx.from-2, tx.value, found.Prefix, found.Suffix)
-		next.lead = x.lead(next.lead, it.from, order, found)
+	// A label is what the model cites a document by, and whoever asked knows which document it was: it goes with it.
+	rebuilt := found.Plain() && found.Mode != extract.Numbered
+	order, sent := x.front(scope, place, blocksOf(found, rebuilt))
+	if order == nil {
+		return tx.value
 	}
-	return x.reorder(found, order, fmt.Sprintf("system[%d]", it.message), tx.value)
+	x.place(it.from+tx.from+1, tx.to-tx.from-2, tx.value, found.Prefix, found.Suffix)
+	next.leads = append(next.leads, x.lead(it.from, sent))
+	return x.reorder(found, order, rebuilt, fmt.Sprintf("system[%d]", it.message), tx.value)
 }
 
 // ordered returns the order that was chosen for a place, or chooses one. Nil, which is not remembered, if the client has
-// gone meanwhile.
+// gone meanwhile. What shadow mode chooses is not sent, and nobody else's order.
 func (x *exchange) ordered(place orders.Key, n int, choose func() []int) []int {
+	if x.result.Shadow {
+		defer x.stage.Ordered(n, false)
+		return choose()
+	}
 	if order, ok := x.p.opt.Orders.Get(x.r.Context(), x.tenant, place); ok && len(order) == n {
 		x.stage.Ordered(n, true)
 		return order
@@ -163,42 +165,6 @@ func (x *exchange) ordered(place orders.Key, n int, choose func() []int) []int {
 	return order
 }
 
-// front plans documents that stand at the front of the prompt.
-func (x *exchange) front(scope contextpilot.Scope, found extract.Found) []int {
-	tokens := 0
-	blocks := make([]contextpilot.Block, len(found.Docs))
-	for i, d := range found.Docs {
-		blocks[i] = blockOf(d)
-		tokens += blocks[i].Tokens
-	}
-	x.p.Expire()
-	id := x.id
-	if id == "" || len(x.planned) > 0 {
-		id = newID()
-	}
-	req := contextpilot.Request{ID: id, Scope: scope, Blocks: blocks}
-	plan, ok := x.p.plan(x.r.Context(), req)
-	if !ok {
-		return nil
-	}
-	x.p.remember(id, scope)
-	if x.p.opt.Journal != nil {
-		x.p.opt.Journal.Planned(req)
-	}
-	x.planned = append(x.planned, planned{scope: scope, id: id, expected: plan.Prefix.Tokens, tokens: tokens})
-	order := make([]int, 0, len(blocks))
-	for _, item := range plan.Items {
-		order = append(order, item.Index)
-	}
-	return order
-}
-
-// blockOf is a document as the pilot knows it: by its hash and its length.
-func blockOf(d extract.Doc) contextpilot.Block {
-	h := xxh3.HashString128(d.Text).Bytes()
-	return contextpilot.Block{ID: hex.EncodeToString(h[:]), Tokens: max(contextpilot.Estimate{}.Count(d.Text), 1)}
-}
-
 // plan plans one prompt, together with those that arrive at the same time if that is wanted; not ok: ctx has ended.
 func (p *Proxy) plan(ctx context.Context, req contextpilot.Request) (plan contextpilot.Plan, ok bool) {
 	if p.window == nil {
@@ -208,8 +174,8 @@ func (p *Proxy) plan(ctx context.Context, req contextpilot.Request) (plan contex
 	return plan, err == nil
 }
 
-// reorder puts found documents into another order, if it is one.
-func (x *exchange) reorder(found extract.Found, order []int, source, as string) string {
+// reorder puts found documents into another order, if it is one: in the recorded layout, or each with all that stands with it.
+func (x *exchange) reorder(found extract.Found, order []int, rebuilt bool, source, as string) string {
 	if len(order) != len(found.Docs) || slices.IsSorted(order) {
 		return as
 	}
@@ -219,7 +185,7 @@ func (x *exchange) reorder(found extract.Found, order []int, source, as string) 
 	}
 	x.result.Reordered = true
 	x.result.Details = append(x.result.Details, detail{Source: source, Count: len(order), Original: original, Reordered: order})
-	if found.Plain() {
+	if rebuilt {
 		return found.Rebuild(order)
 	}
 	return found.Permute(order)
@@ -249,8 +215,10 @@ func (x *exchange) tool(next *turn, t *talk, it *item, tx *text, place orders.Ke
 			keys[i] = xxh3.HashString128(d.Key)
 		}
 		x.result.Documents += len(keys)
-		order := x.ordered(place, len(keys), func() []int { return x.p.state(x.tenant).toolIndex(&x.control).order(x.r.Context(), keys) })
-		return x.reorder(found, order, source, tx.value)
+		order := x.ordered(place, len(keys), func() []int {
+			return x.p.state(x.tenant).toolIndex(&x.control, x.result.Shadow).order(x.r.Context(), keys)
+		})
+		return x.reorder(found, order, found.Plain(), source, tx.value)
 	}
 	return x.leaveOut(t, found, source, tx.value)
 }
@@ -361,11 +329,16 @@ func (x *exchange) lines(t *talk, it *item, tx *text, value string) string {
 	return out
 }
 
-// toolIndex returns the tenant's index of tool results; the first request's controls rule.
-func (s *state) toolIndex(ctl *control) *toolIndex {
+// toolIndex returns the tenant's index of tool results, or that of those that shadow mode has not sent so; the first request's
+// controls rule.
+func (s *state) toolIndex(ctl *control, shadow bool) *toolIndex {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.index == nil {
+	index := &s.index
+	if shadow {
+		index = &s.shadow
+	}
+	if *index == nil {
 		alpha, linkage := cluster.DefaultAlpha, cluster.Average
 		if ctl.alpha > 0 {
 			alpha = ctl.alpha
@@ -373,9 +346,9 @@ func (s *state) toolIndex(ctl *control) *toolIndex {
 		if l, err := cluster.ParseLinkage(ctl.linkage); err == nil && ctl.linkage != "" {
 			linkage = l
 		}
-		s.index = newToolIndex(maxToolResults, alpha, linkage)
+		*index = newToolIndex(maxToolResults, alpha, linkage)
 	}
-	return s.index
+	return *index
 }
 
 // maxToolResults bounds the index of tool results.
@@ -385,5 +358,5 @@ const maxToolResults = 20_000
 func (p *Proxy) remember(id string, scope contextpilot.Scope) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.scopes.Put(id, scope)
+	p.scopes.Put(prompt{scope.Tenant, id}, scope)
 }

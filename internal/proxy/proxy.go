@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/url"
+	"strings"
 	"sync"
 	"time"
 
@@ -39,6 +40,8 @@ type Options struct {
 	Pilot     *contextpilot.Pilot
 	Index     Index                 // nil: none (stateless)
 	Provider  *promptcache.Provider // a cloud API as upstream, its address wins; nil: an engine of one's own
+	Key       string                // that the engine asks for, sent in place of the client's; "": see Upstream's user, if any
+	SaltKey   string                // secret from which each tenant's cache_salt is made, for engines that take one; "": they are told none
 	Transport http.RoundTripper     // nil: NewTransport(10 s, 1 h)
 	Log       *slog.Logger          // nil: slog.Default
 	Recorder  Recorder              // nil: none
@@ -69,8 +72,9 @@ type Options struct {
 
 // Journal notes what the index of prompts must know after a restart. Its methods are called concurrently.
 type Journal interface {
-	// Planned is called for each planned prompt; its blocks have IDs and tokens, but no texts.
-	Planned(contextpilot.Request)
+	// Planned is called for each planned prompt; its blocks have IDs and tokens, but no texts. order is that in which they are
+	// sent: the first is block order[0]. Nil: as they stand.
+	Planned(r contextpilot.Request, order []int)
 	// Gone is called for each that the engine does not hold any more, or never got.
 	Gone(scope contextpilot.Scope, id string)
 }
@@ -91,6 +95,7 @@ type Report struct {
 	HeldOut      bool    // forwarded as it came, to compare with
 	Share        float64 // of sessions that were held out when it came
 	Shadow       bool    // planned, but forwarded as it came: what was done would have been done
+	Carried      bool    // forwarded as its conversation began, though the settings are others now: it compares with nothing
 	Failed       bool
 	TTFT         time.Duration // to the first byte of the answer
 	Planning     time.Duration // until the request was forwarded
@@ -124,22 +129,27 @@ type Proxy struct {
 	transport http.RoundTripper
 	buffers   pool
 	errorLog  *log.Logger
+	auth      string // Authorization that the engine asks for; "": the client's passes
 	mu        sync.Mutex
 	tenants   *lru.Cache[string, *state]
-	scopes    *lru.Cache[string, contextpilot.Scope] // by request ID
+	scopes    *lru.Cache[prompt, contextpilot.Scope]
 	trust     trust
 	window    *contextpilot.Window // nil: each prompt is planned when it comes
 	mux       *http.ServeMux
 }
+
+// prompt names a planned prompt. Clients may choose its ID, so two tenants may have the same.
+type prompt struct{ tenant, id string }
 
 // maxPlans bounds the plans whose eviction can be told to the pilot.
 const maxPlans = 200_000
 
 // state is what is kept of a tenant.
 type state struct {
-	memo  *memo
-	mu    sync.Mutex
-	index *toolIndex // of tool results
+	memo   *memo
+	mu     sync.Mutex
+	index  *toolIndex // of tool results
+	shadow *toolIndex // of those of shadow mode
 	// sessions are those that clients gave a name.
 	sessions *lru.Cache[string, *session]
 }
@@ -182,7 +192,10 @@ func New(o Options) (*Proxy, error) {
 	p := &Proxy{
 		opt: o, transport: o.Transport, mux: http.NewServeMux(),
 		errorLog: slog.NewLogLogger(o.Log.Handler(), slog.LevelWarn),
-		tenants:  lru.New[string, *state](o.MaxTenants), scopes: lru.New[string, contextpilot.Scope](maxPlans),
+		tenants:  lru.New[string, *state](o.MaxTenants), scopes: lru.New[prompt, contextpilot.Scope](maxPlans),
+	}
+	if o.Provider == nil {
+		p.auth = authorization(o.Key, o.Upstream.User)
 	}
 	if o.Window > 0 {
 		p.window = contextpilot.NewWindow(o.Pilot, o.Window, 0)
@@ -234,7 +247,7 @@ func (p *Proxy) state(name string) *state {
 }
 
 // Forget drops what is kept of a tenant's conversation, as named by SessionHeader, or with an empty name all of the
-// tenant's. Messages that another named conversation has sent too are kept for that one. It tells whether there was
+// tenant's, the index of its prompts too. Messages that another named conversation has sent too are kept for that one. It tells whether there was
 // anything.
 func (p *Proxy) Forget(tenant, session string) bool {
 	p.mu.Lock()
@@ -247,9 +260,10 @@ func (p *Proxy) Forget(tenant, session string) bool {
 		if err := p.opt.Orders.Forget(context.Background(), tenant); err != nil {
 			p.opt.Log.Warn("orders of a tenant could not be forgotten", "error", err)
 		}
+		return p.opt.Pilot.DropTenant(tenant) > 0 || ok
 	}
-	if !ok || session == "" {
-		return ok
+	if !ok {
+		return false
 	}
 	s.mu.Lock()
 	named, ok := s.sessions.Get(session)
@@ -264,16 +278,18 @@ func (p *Proxy) Forget(tenant, session string) bool {
 // Evicted takes request IDs that a tenant's engine reports as evicted.
 func (p *Proxy) Evicted(tenant string, ids []string) {
 	for _, id := range ids {
-		p.mu.Lock()
-		scope, ok := p.scopes.Get(id)
-		ok = ok && scope.Tenant == tenant
-		if ok {
-			p.scopes.Delete(id)
-		}
-		p.mu.Unlock()
-		if ok {
-			p.gone(scope, id)
-		}
+		p.ended(prompt{tenant, id})
+	}
+}
+
+// ended is told that a prompt is not in the cache any more; it may be one that is not known.
+func (p *Proxy) ended(name prompt) {
+	p.mu.Lock()
+	scope, ok := p.scopes.Get(name)
+	p.scopes.Delete(name)
+	p.mu.Unlock()
+	if ok {
+		p.gone(scope, name.id)
 	}
 }
 
@@ -284,21 +300,16 @@ func (p *Proxy) Expire() {
 	if p.opt.Provider == nil {
 		return
 	}
-	for _, id := range p.opt.Provider.Ended() {
-		p.mu.Lock()
-		scope, ok := p.scopes.Get(id)
-		p.scopes.Delete(id)
-		p.mu.Unlock()
-		if ok {
-			p.gone(scope, id)
-		}
+	for _, name := range p.opt.Provider.Ended() {
+		tenant, id, _ := strings.Cut(name, "\x00")
+		p.ended(prompt{tenant, id})
 	}
 }
 
 // gone tells the pilot and the journal that a prompt is not in the cache.
 func (p *Proxy) gone(scope contextpilot.Scope, id string) {
 	p.opt.Pilot.Observe(contextpilot.Event{Kind: contextpilot.Gone, Scope: scope, Request: id})
-	if p.opt.Journal != nil {
+	if p.opt.Journal != nil && !isShadow(scope) {
 		p.opt.Journal.Gone(scope, id)
 	}
 }

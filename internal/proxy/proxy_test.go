@@ -275,6 +275,55 @@ func TestUntouched(t *testing.T) {
 	}
 }
 
+// What passes as it came keeps the names of fences, and is told no ID, also where there is an index. A request that is
+// switched off or has no messages is told one, as was recorded, and nothing else changes.
+func TestUntouchedWithIndex(t *testing.T) {
+	e := newEngine(t)
+	fenced := chat("s", `<<<EXTERNAL_UNTRUSTED_CONTENT id="ab12">>> t`, docs("a", "b"), docs("b", "a"))
+	for name, c := range map[string]struct {
+		body    string
+		shadow  bool
+		holdOut float64
+	}{
+		"shadow":            {body: fenced, shadow: true},
+		"held out":          {body: fenced, holdOut: 1},
+		"held out, shadow":  {body: fenced, shadow: true, holdOut: 1},
+		"messages twice":    {body: `{"messages":[],` + fenced[1:]},
+		"no list":           {body: `{"messages":"<<<EXTERNAL_UNTRUSTED_CONTENT id=\"ab12\">>>"}`},
+		"the client's ID":   {body: `{"rid":"mine",` + fenced[1:], shadow: true},
+		"its other ID":      {body: `{"request_id":"mine",` + fenced[1:], holdOut: 1},
+		"a list, no object": {body: `["<<<EXTERNAL_UNTRUSTED_CONTENT id=\"ab12\">>>"]`},
+	} {
+		x := &index{}
+		p := newProxy(t, e, func(o *proxy.Options) {
+			o.Index, o.Live = x, func() (bool, float64) { return c.shadow, c.holdOut }
+		})
+		if post(p, chatPath, "", c.body); e.last() != c.body {
+			t.Errorf("%s: became\n%s, was\n%s", name, e.last(), c.body)
+		}
+		var want []string
+		if strings.Contains(c.body, "mine") {
+			want = []string{"mine"}
+		}
+		if diff := cmp.Diff(want, x.tracked); diff != "" {
+			t.Errorf("%s: IDs tracked (-want +got):\n%s", name, diff)
+		}
+	}
+	p := newProxy(t, e, func(o *proxy.Options) { o.Index = &index{} })
+	post(p, chatPath, "", fenced, "X-ContextPilot-Enabled", "false")
+	if begin := strings.TrimSuffix(fenced, "}") + `,"rid":"req-`; !strings.HasPrefix(e.last(), begin) {
+		t.Errorf("switched off: became\n%s, want the beginning\n%s", e.last(), begin)
+	}
+	post(p, chatPath, "", `{"model":"<<<EXTERNAL_UNTRUSTED_CONTENT id=\"ab12\">>>"}`)
+	if begin := `{"model":"<<<EXTERNAL_UNTRUSTED_CONTENT id=\"ab12\">>>","rid":"req-`; !strings.HasPrefix(e.last(), begin) {
+		t.Errorf("no messages: became\n%s, want the beginning\n%s", e.last(), begin)
+	}
+	post(p, chatPath, "", fenced)
+	if strings.Contains(e.last(), "ab12") {
+		t.Errorf("what is planned has the names of fences: the test shows nothing: %s", e.last())
+	}
+}
+
 // Every byte of a request but the texts that were planned stays where it was.
 func TestOnlyPlannedTextsChange(t *testing.T) {
 	e := newEngine(t)
@@ -315,6 +364,34 @@ func TestRequestIDs(t *testing.T) {
 	}
 	if x.ttft != 2 {
 		t.Errorf("%d times to the first token recorded, want those of the two chats", x.ttft)
+	}
+}
+
+// Clients of two tenants may choose the same ID: what one tenant's engine tells of it is about that tenant's prompt.
+func TestTenantsChooseTheSameID(t *testing.T) {
+	body := strings.Replace(chat(docs("a", "b", "c")+" s", "q"), "{", `{"rid":"x",`, 1)
+	one := contextpilot.Scope{}
+	for name, tell := range map[string]func(p *proxy.Proxy){
+		"evicted": func(p *proxy.Proxy) { p.Evicted("one", []string{"x"}) },
+		"cut":     func(p *proxy.Proxy) { p.Cut("one", "x", 0) },
+		"lost":    func(p *proxy.Proxy) { p.Lost(one, "x"); p.Evicted("two", []string{"x"}) },
+	} {
+		e := newEngine(t)
+		var pilot *contextpilot.Pilot
+		p := newProxy(t, e, func(o *proxy.Options) { o.Index, pilot = &index{}, o.Pilot })
+		post(p, chatPath, "one", body)
+		one = pilot.Scopes()[0]
+		post(p, chatPath, "two", body)
+		if n := pilot.Stats().LiveRequests; n != 2 {
+			t.Fatalf("%d prompts in the index, want one of each tenant", n)
+		}
+		tell(p)
+		for _, scope := range pilot.Scopes() {
+			_, live := pilot.Resident(scope, "x")
+			if want := scope.Tenant == "two" && name != "lost"; live != want {
+				t.Errorf("%s: the prompt of tenant %s is in the index: %v, want %v", name, scope.Tenant, live, want)
+			}
+		}
 	}
 }
 

@@ -19,6 +19,9 @@ type Rewritten struct {
 // either, as they carry its credentials.
 func (p *Proxy) Rewrite(r *http.Request, raw []byte) Rewritten {
 	d, ok := dialects[r.URL.Path]
+	if r.URL.Path == "/v1/completions" && r.Method == http.MethodPost && valid(raw) {
+		return Rewritten{Body: p.salted(tenantOf(r), raw), Answer: func(int) http.Header { return nil }, Ended: func(_, _ []byte, _ error) {}}
+	}
 	if !ok || r.Method != http.MethodPost || p.opt.Provider != nil || !valid(raw) {
 		return Rewritten{Answer: func(int) http.Header { return nil }, Ended: func(_, _ []byte, _ error) {}}
 	}
@@ -43,6 +46,7 @@ func (p *Proxy) Rewrite(r *http.Request, raw []byte) Rewritten {
 			return h
 		},
 		Ended: func(head, tail []byte, err error) {
+			x.begun = status > 0 && status < 300 && len(head) > 0
 			switch {
 			case status == 0:
 				x.end(unknown, errUnreachable)

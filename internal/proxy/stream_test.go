@@ -7,6 +7,8 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -204,5 +206,59 @@ func TestAnswersPass(t *testing.T) {
 	w := httptest.NewRecorder()
 	if p.ServeHTTP(w, r); w.Header().Get("X-Request-Id") != "DELETE /v1/files/f1" {
 		t.Errorf("another method: %v", w.Header())
+	}
+}
+
+// An engine that asks for a key or a password gets it, whatever the client has sent, on every path.
+func TestEnginesCredentials(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(*proxy.Options)
+		want   string
+	}{
+		"password": {func(o *proxy.Options) { o.Upstream.User = url.UserPassword("u", "p/:") }, "Basic dTpwLzo="},
+		"key":      {func(o *proxy.Options) { o.Key = "k" }, "Bearer k"},
+		"neither":  {nil, "Bearer client"},
+	} {
+		e := newEngine(t)
+		p := newProxy(t, e, func(o *proxy.Options) {
+			if c.change != nil {
+				c.change(o)
+			}
+			o.Index, o.Caches = &index{}, &follower{}
+		})
+		for _, path := range []string{chatPath, "/v1/completions", "/v1/models"} {
+			post(p, path, "", chat("s", "q"), "Authorization", "Bearer client")
+			if got := e.lastHead()["Authorization"]; !slices.Equal(got, []string{c.want}) {
+				t.Errorf("%s, %s: the engine got %q, want %q", name, path, got, c.want)
+			}
+		}
+	}
+}
+
+// Where a request goes and whom it comes from is told as the client told it: escapes in the path, queries that do not parse,
+// and headers of proxies in front. None of these is added.
+func TestRequestsPass(t *testing.T) {
+	e := newEngine(t)
+	e.answer = func(w http.ResponseWriter, r *http.Request) { w.Header().Set("X-Target", r.RequestURI) }
+	p := newProxy(t, e, func(o *proxy.Options) { o.Upstream.Path, o.Upstream.RawPath = "/a/b/", "/a%2Fb/" })
+	paths := []string{"/v1/models/org%2Fname?a=1;b=2&c=%zz", "/v1/x%20y%7E?", "/v1/files", chatPath + "?a;b"}
+	for _, path := range paths {
+		w := post(p, path, "", chat("s", "q"), "Forwarded", "for=10.1.2.3", "X-Forwarded-For", "10.1.2.3", "X-Forwarded-Host", "h", "X-Forwarded-Proto", "https")
+		if w.Code != http.StatusOK {
+			t.Fatalf("%s: %d %s", path, w.Code, w.Body)
+		}
+		if got, want := w.Header().Get("X-Target"), "/a%2Fb"+path; got != want {
+			t.Errorf("the engine was asked for %s, want %s", got, want)
+		}
+		for name, value := range map[string]string{"Forwarded": "for=10.1.2.3", "X-Forwarded-For": "10.1.2.3", "X-Forwarded-Host": "h", "X-Forwarded-Proto": "https"} {
+			if h := e.lastHead()[name]; !slices.Equal(h, []string{value}) {
+				t.Errorf("%s: header %s arrived as %q", path, name, h)
+			}
+		}
+	}
+	cloud := newProxy(t, e, func(o *proxy.Options) { o.Provider = anthropicAt(t, o.Upstream) })
+	post(cloud, "/v1/files", "", "{}", "X-Forwarded-For", "10.1.2.3")
+	if h := e.lastHead()["X-Forwarded-For"]; h != nil {
+		t.Errorf("a cloud provider was told the address %q", h)
 	}
 }

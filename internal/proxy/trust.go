@@ -1,10 +1,6 @@
 package proxy
 
-import (
-	"sync"
-
-	"github.com/ragpilot/ragpilot/contextpilot"
-)
+import "sync"
 
 const (
 	// trustAnswers is how many answers an index from before a restart is tried on.
@@ -21,29 +17,18 @@ type trust struct {
 	mu               sync.Mutex
 	left             int
 	expected, actual int
-	scopes           map[contextpilot.Scope]bool
 }
 
-// answered takes one answer in, and returns the scopes to clear when it was the last one and too little was there.
-func (t *trust) answered(scope contextpilot.Scope, expected, actual int) []contextpilot.Scope {
+// answered takes one answer in, and tells whether it was the last one and too little was there: the index is not true then. An
+// engine that lost its cache lost that of all scopes, and not only of those that happened to be asked for.
+func (t *trust) answered(expected, actual int) (lost bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.left == 0 || expected < trustTokens || actual < 0 {
-		return nil
+		return false
 	}
-	if t.scopes == nil {
-		t.scopes = map[contextpilot.Scope]bool{}
-	}
-	t.scopes[scope] = true
 	t.left--
 	t.expected += expected
 	t.actual += actual
-	if t.left > 0 || float64(t.actual) >= trustShare*float64(t.expected) {
-		return nil
-	}
-	var out []contextpilot.Scope
-	for s := range t.scopes {
-		out = append(out, s)
-	}
-	return out
+	return t.left == 0 && float64(t.actual) < trustShare*float64(t.expected)
 }

@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"encoding/base64"
 	"fmt"
 	"io"
 	"net"
@@ -34,8 +35,10 @@ func (p *Proxy) forward(w http.ResponseWriter, r *http.Request, out outgoing) {
 		Rewrite: func(pr *httputil.ProxyRequest) {
 			pr.Out.URL.Scheme, pr.Out.URL.Host = out.base.Scheme, out.base.Host
 			pr.Out.URL.Path = strings.TrimSuffix(out.base.Path, "/") + r.URL.Path
-			pr.Out.URL.RawPath = ""
+			pr.Out.URL.RawPath = strings.TrimSuffix(out.base.EscapedPath(), "/") + r.URL.EscapedPath()
+			pr.Out.URL.RawQuery = pr.In.URL.RawQuery // also what httputil cannot parse
 			pr.Out.Host = ""
+			p.keepForwarded(pr)
 			pr.Out.Header.Del("Expect") // the client was told to go on when its body was asked for
 			for name := range pr.Out.Header {
 				if strings.HasPrefix(name, headerPrefix) {
@@ -46,6 +49,9 @@ func (p *Proxy) forward(w http.ResponseWriter, r *http.Request, out outgoing) {
 				if pr.Out.Header.Del(name); len(values) > 0 {
 					pr.Out.Header[name] = values
 				}
+			}
+			if p.auth != "" {
+				pr.Out.Header.Set("Authorization", p.auth)
 			}
 			if _, ok := pr.Out.Header["User-Agent"]; !ok {
 				pr.Out.Header["User-Agent"] = nil // none of our own
@@ -75,6 +81,31 @@ func (p *Proxy) forward(w http.ResponseWriter, r *http.Request, out outgoing) {
 		},
 	}
 	rp.ServeHTTP(w, r)
+}
+
+// authorization is what an engine asks for: a key, or else the user and password in its address.
+func authorization(key string, user *url.Userinfo) string {
+	if key != "" {
+		return "Bearer " + key
+	}
+	if user == nil {
+		return ""
+	}
+	password, _ := user.Password()
+	return "Basic " + base64.StdEncoding.EncodeToString([]byte(user.Username()+":"+password))
+}
+
+// keepForwarded passes on what proxies in front have said of the client, which httputil takes out. A cloud provider is not
+// told it: it would learn addresses of one's own network.
+func (p *Proxy) keepForwarded(pr *httputil.ProxyRequest) {
+	if p.opt.Provider != nil {
+		return
+	}
+	for _, name := range []string{"Forwarded", "X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Proto"} {
+		if values, ok := pr.In.Header[name]; ok {
+			pr.Out.Header[name] = values
+		}
+	}
 }
 
 // pool keeps copy buffers.

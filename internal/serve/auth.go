@@ -52,8 +52,8 @@ func (s *Server) authenticated(next http.Handler) handle {
 			values := r.Header.Values(header)
 			switch {
 			case len(values) == 0:
-			case len(values) > 1 || !isTenant(values[0]):
-				sendDetail(a, http.StatusBadRequest, "Header "+header+": "+wantTenant)
+			case len(values) > 1 || !tenant.Valid(values[0]):
+				sendDetail(a, http.StatusBadRequest, "Header "+header+": "+tenant.Want)
 				return
 			default:
 				name = values[0]

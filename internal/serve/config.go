@@ -16,8 +16,14 @@ type Config struct {
 	AdminAddr string `yaml:"admin_addr"`
 	// ExtProcAddr is the address of Envoy's external processing, over gRPC; empty: no such listener. It asks for no key.
 	ExtProcAddr string `yaml:"ext_proc_addr"`
-	// InferAPIURL is the engine's base URL. It may hold a password, which [Config.String] hides.
+	// InferAPIURL is the engine's base URL. A user and password in it are sent to the engine in place of the client's
+	// Authorization; [Config.String] hides the password.
 	InferAPIURL string `yaml:"infer_api_url"`
+	// InferAPIKey is the key that the engine asks for, sent in place of the client's Authorization; empty: that passes, if it
+	// was not a key of this server.
+	InferAPIKey Secret `yaml:"infer_api_key"`
+	// InferAPIKeyFile is a file that holds the engine's key, in place of InferAPIKey; [Config.ReadSecrets] clears it.
+	InferAPIKeyFile string `yaml:"infer_api_key_file"`
 	// Engines are those behind InferAPIURL whose cache events are followed; none: no events are.
 	Engines []Engine `yaml:"engines"`
 	// Stateless keeps no index.
@@ -45,8 +51,11 @@ type Config struct {
 	Currency string `yaml:"currency"`
 	// ChunkModulus is the mean length of a deduplicated block in lines.
 	ChunkModulus int `yaml:"chunk_modulus"`
-	// Policy is the order policy, see contextpilot.PolicyNames; empty: the default one.
+	// Policy is the order policy, see contextpilot.PolicyNames; empty: the profile's.
 	Policy string `yaml:"policy"`
+	// Profile is a profile's name, or a file, see contextpilot.LoadProfile; empty: default. Of a profile, policy and limits hold
+	// for a server, which adds no order notes and makes references in its own way.
+	Profile string `yaml:"profile"`
 	// Plan says how prompts are planned.
 	Plan Plan `yaml:"plan"`
 	// Workers and MaxTokens are options of the reference without effect here, see [Config.Warnings].
@@ -70,6 +79,11 @@ type Config struct {
 	// TrustTenantHeader names a header that holds the tenant of requests whose key has none; empty: no header is
 	// trusted. Whoever can reach the server can then claim any tenant.
 	TrustTenantHeader string `yaml:"trust_tenant_header"`
+	// CacheSaltKey is a secret from which each tenant's cache_salt is made, so that engines that take one (vLLM, SGLang) share
+	// nothing between tenants; empty: they are told none. Replicas must have the same.
+	CacheSaltKey Secret `yaml:"cache_salt_key"`
+	// CacheSaltKeyFile is a file that holds it, in place of CacheSaltKey; [Config.ReadSecrets] clears it.
+	CacheSaltKeyFile string `yaml:"cache_salt_key_file"`
 	// TLS switches the main listener to TLS.
 	TLS TLS `yaml:"tls"`
 	// Trace says where spans go; see package tracing.

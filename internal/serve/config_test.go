@@ -75,7 +75,7 @@ func TestLayers(t *testing.T) {
 
 func TestSecretFiles(t *testing.T) {
 	dir := t.TempDir()
-	for name, text := range map[string]string{"key": "from-file\n", "cloud": " cloudy ", "empty": "\n", "long": strings.Repeat("x", 10_000)} {
+	for name, text := range map[string]string{"key": "from-file\n", "cloud": " cloudy ", "salt": "a salt of some length", "empty": "\n", "long": strings.Repeat("x", 10_000)} {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -87,8 +87,8 @@ func TestSecretFiles(t *testing.T) {
 		}
 		return serve.Source{File: config}.Load()
 	}
-	c, err := load("keys: [{tenant: t, file: key}]\ncloud_provider: openai\ncloud_api_key_file: " + filepath.Join(dir, "cloud"))
-	if err != nil || c.Keys[0].Key.Reveal() != "from-file" || c.CloudAPIKey.Reveal() != "cloudy" {
+	c, err := load("keys: [{tenant: t, file: key}]\ncloud_provider: openai\ninfer_api_key_file: key\ncache_salt_key_file: salt\ncloud_api_key_file: " + filepath.Join(dir, "cloud"))
+	if err != nil || c.InferAPIKey.Reveal() != "from-file" || c.CacheSaltKey.Reveal() != "a salt of some length" || c.Keys[0].Key.Reveal() != "from-file" || c.CloudAPIKey.Reveal() != "cloudy" {
 		t.Errorf("keys in files beside the configuration: %v, %v", c, err)
 	}
 	for text, want := range map[string][]string{
@@ -98,6 +98,8 @@ func TestSecretFiles(t *testing.T) {
 		"cloud_api_key_file: long":                   {"cloud_api_key", "long", "8192"},
 		"keys: [{key: from-file}, {file: key}]":      {"keys[1].key", "keys[0]"},
 		"cloud_api_key_file: key\ncloud_api_key: ab": {"cloud_api_key", "both"},
+		"infer_api_key_file: key\ninfer_api_key: ab": {"infer_api_key", "both"},
+		"cache_salt_key_file: key":                   {"cache_salt_key", "16"},
 	} {
 		_, err := load(text)
 		if !errors.Is(err, serve.ErrBadConfig) {
@@ -131,6 +133,7 @@ func TestBadValues(t *testing.T) {
 		{"format", func(c *serve.Config) { c.LogFormat = "xml" }, []string{`log_format "xml"`, "text, json"}},
 		{"provider", func(c *serve.Config) { c.CloudProvider = "acme" }, []string{`cloud_provider "acme"`, "anthropic"}},
 		{"policy", func(c *serve.Config) { c.Policy = "zebra" }, []string{`policy "zebra"`, "knowledge-tree"}},
+		{"profile", func(c *serve.Config) { c.Profile = "reckless" }, []string{`profile "reckless"`, "safe"}},
 		{"hold-out", func(c *serve.Config) { c.HoldOut = 1.5 }, []string{"hold_out 1.5", "0 to 1"}},
 		{"hold-out below", func(c *serve.Config) { c.HoldOut = -0.1 }, []string{"hold_out -0.1"}},
 		{"hold-out no number", func(c *serve.Config) { c.HoldOut = math.NaN() }, []string{"hold_out NaN"}},
@@ -164,6 +167,9 @@ func TestBadValues(t *testing.T) {
 		{"key twice", func(c *serve.Config) { c.Keys = []serve.Key{{Key: "hush"}, {Tenant: "b", Key: "hush"}} }, []string{"keys[1].key", "keys[0]"}},
 		{"key no header carries", func(c *serve.Config) { c.Keys = []serve.Key{{Key: "hush\nhush"}} }, []string{"keys[0].key"}},
 		{"cloud key no header carries", func(c *serve.Config) { c.CloudAPIKey = "hush hush" }, []string{"cloud_api_key"}},
+		{"engine's key no header carries", func(c *serve.Config) { c.InferAPIKey = "hush hush" }, []string{"infer_api_key"}},
+		{"engine's key and password", func(c *serve.Config) { c.InferAPIKey, c.InferAPIURL = "k", "http://u:hush@h" }, []string{"infer_api_url", "infer_api_key"}},
+		{"short salt key", func(c *serve.Config) { c.CacheSaltKey = "hush" }, []string{"cache_salt_key", "16"}},
 		{"password kept secret", func(c *serve.Config) { c.InferAPIURL = "ftp://u:hush@h" }, []string{"infer_api_url", "ftp://u:xxxxx@h"}},
 		{"password kept secret in no URL", func(c *serve.Config) { c.InferAPIURL = "http://u:hush@h/%zz" }, []string{"infer_api_url"}},
 		{"all at once", func(c *serve.Config) { c.Workers, c.Listen = -1, "x" }, []string{"workers -1", `listen "x"`}},
@@ -323,6 +329,14 @@ func TestWarnings(t *testing.T) {
 	if strings.Contains(text, "hush") {
 		t.Errorf("shows a secret: %s", text)
 	}
+	c = settings()
+	c.CacheSaltKey = "hush hush hush hush"
+	contains(t, "one tenant", strings.Join(c.Warnings(), "\n"), "cache_salt_key has no effect: neither")
+	if c.Keys = []serve.Key{{Tenant: "a", Key: "k"}}; len(c.Warnings()) > 0 {
+		t.Errorf("salts of tenants: %q", c.Warnings())
+	}
+	c.CloudProvider, c.InferAPIKey = "openai", "hush"
+	contains(t, "a cloud provider", strings.Join(c.Warnings(), "\n"), "cache_salt_key has no effect with", "infer_api_key has no effect with")
 }
 
 func FuzzDecode(f *testing.F) {

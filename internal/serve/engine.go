@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/ragpilot/ragpilot/engines/kvevents"
+	"github.com/ragpilot/ragpilot/internal/tenant"
 )
 
 // AutoEvents is the [Engine.Events] of an engine that is asked where it publishes.
@@ -62,8 +63,8 @@ func (p *problems) checkEngines(engines []Engine) {
 			p.add(field+"name", e.Name, fmt.Sprintf("is that of engines[%d] too", j))
 		}
 		names[e.Name] = i
-		if e.Name != "" && !isTenant(e.Name) {
-			p.add(field+"name", e.Name, wantTenant)
+		if e.Name != "" && !tenant.Valid(e.Name) {
+			p.add(field+"name", e.Name, tenant.Want)
 		}
 		p.oneOf(field+"kind", e.Kind, "vllm", "sglang")
 		if e.URL != "" {

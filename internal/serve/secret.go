@@ -44,6 +44,12 @@ func (c Config) ReadSecrets() (Config, error) {
 	if err := readSecret("cloud_api_key", &c.CloudAPIKey, &c.CloudAPIKeyFile); err != nil {
 		return c, err
 	}
+	if err := readSecret("infer_api_key", &c.InferAPIKey, &c.InferAPIKeyFile); err != nil {
+		return c, err
+	}
+	if err := readSecret("cache_salt_key", &c.CacheSaltKey, &c.CacheSaltKeyFile); err != nil {
+		return c, err
+	}
 	if err := readSecret("trace.headers", &c.Trace.Headers, &c.Trace.HeadersFile); err != nil {
 		return c, err
 	}

@@ -66,7 +66,7 @@ func readFile(name string, base Config) (Config, error) {
 		return base, fmt.Errorf("%s: %w", name, err)
 	}
 	dir := filepath.Dir(name)
-	for _, path := range []*string{&c.CloudAPIKeyFile, &c.Trace.HeadersFile, &c.StateDir, &c.Memory.Dir, &c.TLS.Cert, &c.TLS.Key, &c.TLS.ClientCA} {
+	for _, path := range []*string{&c.InferAPIKeyFile, &c.CloudAPIKeyFile, &c.CacheSaltKeyFile, &c.Trace.HeadersFile, &c.StateDir, &c.Memory.Dir, &c.TLS.Cert, &c.TLS.Key, &c.TLS.ClientCA} {
 		*path = under(dir, *path)
 	}
 	for i := range c.Keys {

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/ragpilot/ragpilot/contextpilot"
+	"github.com/ragpilot/ragpilot/internal/tenant"
 	"github.com/ragpilot/ragpilot/internal/tracing"
 )
 
@@ -39,6 +40,7 @@ func (c Config) Validate() error {
 		p.checkAddress("ext_proc_addr", c.ExtProcAddr)
 	}
 	p.checkURL("infer_api_url", c.InferAPIURL)
+	p.checkEngineKeys(c)
 	p.oneOf("log_level", c.LogLevel, "debug", "info", "warning", "error")
 	p.oneOf("log_format", c.LogFormat, "text", "json")
 	p.oneOf("cloud_provider", c.CloudProvider, "", "anthropic", "openai", "minimax")
@@ -49,6 +51,9 @@ func (c Config) Validate() error {
 		if _, err := contextpilot.NewPolicy(c.Policy); err != nil {
 			p.add("policy", c.Policy, err.Error())
 		}
+	}
+	if c.Profile != "" && !slices.Contains(contextpilot.ProfileNames(), c.Profile) && !strings.HasSuffix(c.Profile, ".json") {
+		p.add("profile", c.Profile, fmt.Sprintf("want one of %v, or a file whose name ends in .json", contextpilot.ProfileNames()))
 	}
 	if !(c.HoldOut >= 0 && c.HoldOut <= 1) { // also not a number
 		p.add("hold_out", c.HoldOut, "want a share from 0 to 1")
@@ -105,6 +110,21 @@ func (p *problems) checkURL(field, value string) {
 	}
 }
 
+// checkEngineKeys checks what is sent to the engine in place of clients' keys, and what keeps tenants apart there.
+func (p *problems) checkEngineKeys(c Config) {
+	if !presentable(string(c.InferAPIKey)) {
+		p.add("infer_api_key", c.InferAPIKey, "has characters that no header can carry")
+	}
+	if u, err := url.Parse(c.InferAPIURL); err == nil && u.User != nil && c.InferAPIKey+Secret(c.InferAPIKeyFile) != "" {
+		p.add("infer_api_url", redacted(c.InferAPIURL), "must have no user if infer_api_key is given")
+	}
+	if n := len(c.CacheSaltKey); n > 0 && n < minSaltKey {
+		p.add("cache_salt_key", c.CacheSaltKey, fmt.Sprintf("want at least %d characters, since whoever guesses it knows every tenant's salt", minSaltKey))
+	}
+}
+
+const minSaltKey = 16
+
 func (p *problems) checkTrace(t Trace) {
 	if !(t.Sample >= 0 && t.Sample <= 1) { // also not a number
 		p.add("trace.sample", t.Sample, "want a share from 0 to 1")
@@ -126,8 +146,8 @@ func (p *problems) checkKeys(keys []Key) {
 	first := map[Secret]int{}
 	for i, k := range keys {
 		field := fmt.Sprintf("keys[%d]", i)
-		if k.Tenant != "" && !isTenant(k.Tenant) {
-			p.add(field+".tenant", k.Tenant, wantTenant)
+		if k.Tenant != "" && !tenant.Valid(k.Tenant) {
+			p.add(field+".tenant", k.Tenant, tenant.Want)
 		}
 		j, twice := first[k.Key]
 		switch {
@@ -220,6 +240,14 @@ func (c Config) Warnings() []string {
 	if c.CloudProvider == "" && c.CloudAPIKey+Secret(c.CloudAPIKeyFile) != "" {
 		w = append(w, "cloud_api_key has no effect without cloud_provider")
 	}
+	if c.CloudProvider != "" && c.InferAPIKey+Secret(c.InferAPIKeyFile) != "" {
+		w = append(w, "infer_api_key has no effect with cloud_provider")
+	}
+	if salted := c.CacheSaltKey+Secret(c.CacheSaltKeyFile) != ""; salted && c.CloudProvider != "" {
+		w = append(w, "cache_salt_key has no effect with cloud_provider")
+	} else if salted && c.TrustTenantHeader == "" && !slices.ContainsFunc(c.Keys, func(k Key) bool { return k.Tenant != "" }) {
+		w = append(w, "cache_salt_key has no effect: neither keys nor trust_tenant_header name a tenant")
+	}
 	if c.CloudProvider == "" && c.ExtendedCache {
 		w = append(w, "extended_cache has no effect without cloud_provider")
 	}
@@ -251,13 +279,6 @@ func loopback(address string) bool {
 	}
 	ip := net.ParseIP(host)
 	return host == "localhost" || ip != nil && ip.IsLoopback()
-}
-
-const wantTenant = "want 1 to 128 printable ASCII characters without spaces"
-
-// isTenant bounds names, since they stand in logs and keep state apart.
-func isTenant(name string) bool {
-	return name != "" && len(name) <= 128 && presentable(name)
 }
 
 // presentable tells whether all characters are printable ASCII other than the space.

@@ -1,12 +1,14 @@
 package sidecar
 
 import (
+	"cmp"
 	"net"
 	"net/http"
 	"net/url"
 	"time"
 
 	"github.com/ragpilot/ragpilot/contextpilot"
+	"github.com/ragpilot/ragpilot/internal/evictions"
 	"github.com/ragpilot/ragpilot/internal/figures"
 	"github.com/ragpilot/ragpilot/internal/promptcache"
 	"github.com/ragpilot/ragpilot/internal/proxy"
@@ -101,8 +103,27 @@ func (b *board) Data() ui.Data {
 			d.Saved.Money = &ui.Saving{Why: none}
 		}
 	}
-	d.Engines = b.engines()
+	d.Engines, d.Feeds = b.engines(), feeds(now.Caches)
 	return d
+}
+
+// feeds are the streams of cache events as the dashboard shows them.
+func feeds(c *evictions.Snapshot) []ui.Feed {
+	if c == nil {
+		return nil
+	}
+	out := make([]ui.Feed, len(c.Sources))
+	for i, s := range c.Sources {
+		f := ui.Feed{
+			Source: s.Source, Topic: s.Topic, Connected: s.Connected, Complete: s.Complete, Events: s.Events, Holes: s.Holes,
+			Problem: cmp.Or(s.Hint, s.Error),
+		}
+		if n := len(s.Windows); !s.Complete && n > 0 {
+			f.Since, f.Cause = &s.Windows[n-1].From, s.Windows[n-1].Cause
+		}
+		out[i] = f
+	}
+	return out
 }
 
 // shownTenants is how many tenants' accounts the dashboard lists; /figures has all.

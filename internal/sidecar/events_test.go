@@ -49,8 +49,15 @@ func (l *logged) String() string {
 // follow starts one; engines are those of the settings, with the fake's addresses in place of E and R.
 func follow(t testing.TB, e *kvEngine, live *serve.Live, engines ...serve.Engine) *followed {
 	t.Helper()
+	return followAs(t, e, live, func(c *serve.Config) { c.Engines = engines })
+}
+
+// followAs starts one with settings of its own.
+func followAs(t testing.TB, e *kvEngine, live *serve.Live, change func(*serve.Config)) *followed {
+	t.Helper()
 	cfg := serve.Default()
-	cfg.InferAPIURL, cfg.Engines = e.URL, engines
+	cfg.InferAPIURL = e.URL
+	change(&cfg)
 	if live == nil {
 		live = serve.NewLive(cfg)
 	}
@@ -107,8 +114,8 @@ func (f *followed) caches() *evictions.Snapshot {
 	return out.Caches
 }
 
-// index returns live prompts and tokens by tenant.
-func (f *followed) index(t testing.TB) map[string][2]int {
+// shown is what the dashboard shows.
+func (f *followed) shown(t testing.TB) ui.Data {
 	t.Helper()
 	w := httptest.NewRecorder()
 	r := httptest.NewRequestWithContext(context.Background(), http.MethodGet, "/ui/data.json", http.NoBody)
@@ -118,8 +125,14 @@ func (f *followed) index(t testing.TB) map[string][2]int {
 	if err := json.Unmarshal(w.Body.Bytes(), &data); err != nil {
 		t.Fatalf("%v: %s", err, w.Body)
 	}
+	return data
+}
+
+// index returns live prompts and tokens by tenant.
+func (f *followed) index(t testing.TB) map[string][2]int {
+	t.Helper()
 	out := map[string][2]int{}
-	for _, e := range data.Engines {
+	for _, e := range f.shown(t).Engines {
 		now := out[e.Tenant]
 		out[e.Tenant] = [2]int{now[0] + *e.Live, now[1] + *e.Tokens}
 	}
@@ -314,12 +327,18 @@ func TestEventsEngineComesAndGoes(t *testing.T) {
 	e := newKVEngine(t)
 	f := follow(t, e, nil, vllmAt(e))
 	await(t, "the log tells", func() bool { return strings.Contains(f.log.String(), "no connection, trying again") })
+	if s := f.shown(t).Feeds; len(s) != 1 || s[0].Connected || s[0].Complete || s[0].Cause != "starting" || s[0].Since == nil || s[0].Problem == "" {
+		t.Errorf("the dashboard shows %+v, want a feed that has not begun, and why", s)
+	}
 	f.ask(t, "", chatPath, chatOf("zebra", ""))
 	e.publish(t)
 	f.ready(t)
 	f.ask(t, "", chatPath, chatOf("apple", ""))
 	await(t, "its tokens are known", func() bool { return f.caches().Prompts.Learned > 0 })
 	await(t, "the log tells", func() bool { return strings.Contains(f.log.String(), "cache events: connected") })
+	if s := f.shown(t).Feeds; len(s) != 1 || !s[0].Connected || !s[0].Complete || s[0].Since != nil || s[0].Events == 0 {
+		t.Errorf("the dashboard shows %+v, want a complete feed", s)
+	}
 	e.stop()
 	await(t, "the log tells", func() bool { return strings.Contains(f.log.String(), "the connection was lost") })
 	if n := f.index(t)[""][0]; n != 2 {
@@ -332,6 +351,76 @@ func TestEventsEngineComesAndGoes(t *testing.T) {
 	await(t, "the index is empty", func() bool { return f.index(t)[""][0] == 0 })
 	if c := f.caches(); len(c.Sources[0].Windows) < 2 || c.Prompts.Cleared != 1 {
 		t.Errorf("%+v", c)
+	}
+}
+
+// An engine that is asked where it publishes comes back elsewhere, and then with a second rank: it is followed there.
+func TestEventsMove(t *testing.T) {
+	e := newKVEngine(t)
+	rank := func(n int, events, replay string) string {
+		return fmt.Sprintf(`"%d":{"publisher":"zmq","endpoint":%q,"replay_endpoint":%q,"topic":"kv"}`, n, events, replay)
+	}
+	e.ranks = "{" + rank(0, e.events, e.replay) + "}"
+	e.publish(t)
+	f := follow(t, e, nil, serve.Engine{Kind: "vllm", Events: serve.AutoEvents})
+	f.ready(t)
+	learned := uint64(0)
+	evicts := func(word string) {
+		t.Helper()
+		f.ask(t, "", chatPath, chatOf(word, ""))
+		learned++
+		await(t, "its tokens are known", func() bool { return f.caches().Prompts.Learned == learned })
+		if n := f.index(t)[""][0]; n != 1 {
+			t.Errorf("%s: %d prompts are in the index, want 1", word, n)
+		}
+		e.evict(t, word, 0)
+		await(t, word+" has left the index", func() bool { return f.index(t)[""][0] == 0 })
+	}
+	evicts("apple")
+	f.ask(t, "", chatPath, chatOf("berry", ""))
+	learned++
+	await(t, "its tokens are known", func() bool { return f.caches().Prompts.Learned == learned })
+
+	restart := func(more ...string) { // with an empty cache
+		t.Helper()
+		e.stop()
+		e.mu.Lock()
+		dir := t.TempDir()
+		if len(more) == 0 {
+			e.events, e.replay = "ipc://"+dir+"/e", "ipc://"+dir+"/r"
+		}
+		e.pub, e.hashes, e.prompt = newPublisher(), map[string]uint64{}, map[string][]uint64{}
+		e.ranks = "{" + strings.Join(append(more, rank(0, e.events, e.replay)), ",") + "}"
+		e.mu.Unlock()
+		e.publish(t)
+	}
+	followed := func(ranks int) {
+		t.Helper()
+		await(t, fmt.Sprint(ranks, " ranks are followed"), func() bool {
+			c := f.caches()
+			return len(c.Sources) == ranks && !slices.ContainsFunc(c.Sources, func(s evictions.State) bool { return !s.Complete })
+		})
+	}
+	restart()
+	await(t, "what the engine had has left the index", func() bool { return f.index(t)[""][0] == 0 })
+	followed(1)
+	evicts("cedar")
+
+	other := newKVEngine(t)
+	other.publish(t)
+	restart(rank(1, other.events, other.replay))
+	followed(2)
+	evicts("dogwood")
+}
+
+// Where the engine names a host it may connect there instead of listening: that is said while nobody listens.
+func TestEventsEngineConnects(t *testing.T) {
+	e := newKVEngine(t)
+	e.ranks = `{"0":{"publisher":"zmq","endpoint":"tcp://127.0.0.1:1","replay_endpoint":"tcp://*:1","topic":"kv"}}`
+	f := follow(t, e, nil, serve.Engine{Kind: "vllm", Events: serve.AutoEvents})
+	await(t, "the log tells", func() bool { return strings.Contains(f.log.String(), "connects to tcp://127.0.0.1:1") })
+	if c := f.caches(); len(c.Sources) != 1 || !strings.Contains(c.Sources[0].Hint, "connects to tcp://127.0.0.1:1") {
+		t.Errorf("%+v", c.Sources)
 	}
 }
 
@@ -366,6 +455,25 @@ func TestEventsReload(t *testing.T) {
 	await(t, "its tokens are known", func() bool { return f.caches().Prompts.Learned == 1 })
 	named := vllmAt(other)
 	named.Name, named.Models = "b", []string{"n"}
+	mine := vllmAt(e)
+	mine.Name, mine.Models = "a", []string{"m"}
+	reload(mine, named)
+	await(t, "both are followed", func() bool {
+		c := f.caches()
+		return c != nil && len(c.Sources) == 2 && c.Sources[0].Complete && c.Sources[0].Version != "" && c.Sources[1].Complete
+	})
+	if n := f.index(t)[""][0]; n != 0 {
+		t.Errorf("%d prompts are in the index of which nothing will be heard", n)
+	}
+	f.ask(t, "", chatPath, chatOf("cedar", ""))
+	await(t, "its tokens are known", func() bool { return f.caches().Prompts.Learned == 2 })
+	reload(mine)
+	await(t, "one is followed", func() bool { c := f.caches(); return c != nil && len(c.Sources) == 1 })
+	if n := f.index(t)[""][0]; n != 1 {
+		t.Errorf("%d prompts are in the index, want 1: its engine is still followed", n)
+	}
+	e.evict(t, "cedar", 0)
+	await(t, "it has left the index", func() bool { return f.index(t)[""][0] == 0 })
 	reload(named)
 	await(t, "another one is followed", func() bool {
 		c := f.caches()

@@ -56,14 +56,17 @@ func (a *API) ServeExternalProcessing(ctx context.Context, l net.Listener, tenan
 	return nil
 }
 
-// decide plans a request that a gateway forwards.
+// decide plans a request that a gateway forwards. One whose tenant cannot be told is forwarded as it came.
 func (a *API) decide(ctx context.Context, r extproc.Request, tenantHeader string) (extproc.Decision, error) {
 	if tenantHeader != "" {
 		values := r.Header.Values(tenantHeader)
-		if len(values) > 1 {
-			return extproc.Decision{}, errors.New("more than one tenant")
+		switch {
+		case len(values) == 0:
+		case len(values) > 1 || !tenant.Valid(values[0]):
+			return extproc.Decision{}, fmt.Errorf("header %s: %s", tenantHeader, tenant.Want)
+		default:
+			ctx = tenant.With(ctx, values[0])
 		}
-		ctx = tenant.With(ctx, r.Header.Get(tenantHeader))
 	}
 	req, err := http.NewRequestWithContext(ctx, r.Method, r.Path, http.NoBody)
 	if err != nil {

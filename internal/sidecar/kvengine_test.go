@@ -28,6 +28,7 @@ type kvEngine struct {
 
 	mu     sync.Mutex
 	up     bool                // publishes
+	ranks  string              // what it says of where it publishes; "": nothing
 	bodies []string            // of chats and completions, as they came
 	asked  int                 // times that the tokenizer was asked for a whole prompt
 	hashes map[string]uint64   // by the bytes up to the block's end, and the salt
@@ -85,6 +86,15 @@ func (e *kvEngine) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		fmt.Fprint(w, `{"data":[{"id":"m","parent":null},{"id":"lora","parent":"m"}]}`)
 	case "/metrics":
 		fmt.Fprint(w, "process_start_time_seconds 1700000000.5\n")
+	case "/kv_event_sources":
+		e.mu.Lock()
+		ranks := e.ranks
+		e.mu.Unlock()
+		if ranks == "" {
+			http.NotFound(w, r)
+			return
+		}
+		fmt.Fprint(w, ranks)
 	case "/tokenize":
 		e.tokenize(w, body)
 	case "/v1/chat/completions", "/v1/completions":

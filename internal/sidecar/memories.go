@@ -64,7 +64,7 @@ func extractor(cfg serve.Config) (memory.Extractor, error) {
 	if err != nil {
 		return nil, err
 	}
-	engine, err := openai.New(openai.Config{BaseURL: strings.TrimSuffix(base.String(), "/") + "/v1", Model: cfg.Memory.Model})
+	engine, err := openai.New(openai.Config{BaseURL: strings.TrimSuffix(base.String(), "/") + "/v1", Model: cfg.Memory.Model, APIKey: cfg.InferAPIKey.Reveal()})
 	if err != nil {
 		return nil, err
 	}

@@ -21,9 +21,13 @@ func engineID(s contextpilot.Scope) string {
 	return fmt.Sprintf("%016x", h.Sum64())
 }
 
-// engines lists the scopes that have an index, by name.
+// shownEngines is how many caches the dashboard lists.
+const shownEngines = 64
+
+// engines lists the scopes that were planned for last, by name.
 func (b *board) engines() []ui.Engine {
 	scopes := b.pilot.Scopes()
+	scopes = scopes[:min(len(scopes), shownEngines)]
 	out := make([]ui.Engine, 0, len(scopes))
 	for _, s := range scopes {
 		pic, ok := b.pilot.Picture(s, 0)

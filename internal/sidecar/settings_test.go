@@ -9,6 +9,7 @@ import (
 	"net/http/httptest"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -107,6 +108,34 @@ func TestCompatIncrementalOrderSetting(t *testing.T) {
 }
 
 // A client is not told where the engine is; the ID in its answer leads to the line that says so.
+// TestProfileSetting: with "safe" the first document of a prompt is sent last, and by default where it was.
+func TestProfileSetting(t *testing.T) {
+	const body = `{"messages":[{"role":"system","content":"Answer. <documents><document>North is cold and dark.</document>` +
+		`<document>South is warm and wet.</document><document>West is far, far away.</document></documents>"},{"role":"user","content":"Where?"}]}`
+	var sent atomic.Pointer[string]
+	engine := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		data, _ := io.ReadAll(r.Body)
+		text := string(data)
+		sent.Store(&text)
+		_, _ = io.WriteString(w, `{"choices":[]}`)
+	}))
+	defer engine.Close()
+	for profile, want := range map[string][]string{"": {"North", "South", "West"}, "safe": {"South", "West", "North"}} {
+		s := startWhole(t, func(c *serve.Config) { c.InferAPIURL, c.Profile = engine.URL, profile })
+		if got := s.post(t, "/v1/chat/completions", body); got.code != http.StatusOK {
+			t.Fatalf("%+v", got)
+		}
+		at := -1
+		for _, name := range want {
+			next := strings.Index(*sent.Load(), name)
+			if next <= at {
+				t.Errorf("profile %q sent %s, want the order %v", profile, *sent.Load(), want)
+			}
+			at = next
+		}
+	}
+}
+
 func TestFailureIsInTheLog(t *testing.T) {
 	down := httptest.NewServer(nil)
 	down.Close()

@@ -3,6 +3,7 @@
 package sidecar
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -80,12 +81,9 @@ func New(cfg serve.Config, o Options) (*API, error) {
 	if err != nil {
 		return nil, err
 	}
-	// Documents inside of texts have no names that a note could use, and references are made by the proxy.
-	pilot, err := contextpilot.New(contextpilot.Config{
-		Policy: cfg.Policy, Dedup: contextpilot.DedupOff, Notes: contextpilot.Notes{Hint: contextpilot.HintNone}, MaxRequests: maxRequests,
-	})
+	pilot, err := newPilot(cfg)
 	if err != nil {
-		return nil, fmt.Errorf("policy %q: %w", cfg.Policy, err)
+		return nil, err
 	}
 	if err := o.Registry.Register(newIndex(pilot.Stats)); err != nil {
 		return nil, fmt.Errorf("metrics of the index: %w", err)
@@ -134,14 +132,40 @@ func New(cfg serve.Config, o Options) (*API, error) {
 	return a, nil
 }
 
-// maxRequests bounds the index of prompts that begin with documents.
-const maxRequests = 100_000
+const (
+	// maxRequests bounds the index of prompts that begin with documents: of all tenants, far more than an engine's cache holds.
+	maxRequests = 100_000
+	// tenantScopes is a tenant's share of the indexes if there are as many tenants as may be. A text in front of the documents
+	// that differs from conversation to conversation takes one for each, of about 10 kB.
+	tenantScopes = 4
+)
+
+// newPilot makes the pilot that orders documents. Those inside of texts have no names that a note could use, and references are made by
+// the proxy.
+func newPilot(cfg serve.Config) (*contextpilot.Pilot, error) {
+	profile, err := contextpilot.LoadProfile(cmp.Or(cfg.Profile, "default"))
+	if err != nil {
+		return nil, fmt.Errorf("profile %q: %w", cfg.Profile, err)
+	}
+	config, err := profile.Apply(contextpilot.Config{MaxRequests: maxRequests, MaxScopes: max(tenantScopes*cfg.Limits.Tenants, 64)})
+	if err != nil {
+		return nil, fmt.Errorf("profile %q: %w", cfg.Profile, err)
+	}
+	config.Policy = cmp.Or(cfg.Policy, config.Policy)
+	config.Dedup, config.Notes = contextpilot.DedupOff, contextpilot.Notes{Hint: contextpilot.HintNone}
+	pilot, err := contextpilot.New(config)
+	if err != nil {
+		return nil, fmt.Errorf("policy %q, profile %q: %w", config.Policy, cfg.Profile, err)
+	}
+	return pilot, nil
+}
 
 // upstream sets where requests go.
 func upstream(cfg serve.Config, po *proxy.Options) (err error) {
 	if po.Provider != nil {
 		return nil
 	}
+	po.Key, po.SaltKey = cfg.InferAPIKey.Reveal(), cfg.CacheSaltKey.Reveal()
 	po.Upstream, err = url.Parse(cfg.InferAPIURL)
 	if err != nil {
 		return fmt.Errorf("infer_api_url: %w", err)

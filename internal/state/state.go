@@ -14,6 +14,7 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
+	"sync"
 	"sync/atomic"
 
 	"github.com/ragpilot/ragpilot/contextpilot"
@@ -32,6 +33,8 @@ type record struct {
 	Order *order `json:"o,omitempty"`
 	Plan  *plan  `json:"p,omitempty"`
 	Gone  *plan  `json:"g,omitempty"` // without blocks
+	// Forget is a tenant: nothing that was noted of it before counts any more.
+	Forget *string `json:"f,omitempty"`
 }
 
 type order struct {
@@ -44,6 +47,10 @@ type plan struct {
 	ID     string             `json:"id"`
 	Scope  contextpilot.Scope `json:"s"`
 	Blocks []block            `json:"b,omitempty"`
+	// Fixed says that the blocks were sent as they stand here, and nobody ordered them.
+	Fixed bool `json:"x,omitempty"`
+	// Sent is the order in which they were sent otherwise; without it, that in which they would be planned again.
+	Sent []int `json:"o,omitempty"`
 }
 
 type block struct {
@@ -100,25 +107,51 @@ func (r *Restored) take(rec *record, mem orders.Store, pilot *contextpilot.Pilot
 		}
 		mem.Put(context.Background(), rec.Order.Tenant, orders.Key(raw), rec.Order.Order)
 		r.Orders++
-	case rec.Plan != nil && rec.Plan.ID != "" && len(rec.Plan.Blocks) > 0:
-		blocks := make([]contextpilot.Block, len(rec.Plan.Blocks))
-		for i, b := range rec.Plan.Blocks {
-			blocks[i] = contextpilot.Block{ID: b.ID, Tokens: max(b.Tokens, 1)}
+	case rec.Plan != nil:
+		if !rec.Plan.valid() {
+			return false
 		}
-		pilot.Plan(contextpilot.Request{ID: rec.Plan.ID, Scope: rec.Plan.Scope, Blocks: blocks})
+		rec.Plan.again(pilot)
 		pilot.Observe(contextpilot.Event{Kind: contextpilot.Served, Scope: rec.Plan.Scope, Request: rec.Plan.ID})
 		r.Plans++
 	case rec.Gone != nil:
 		pilot.Observe(contextpilot.Event{Kind: contextpilot.Gone, Scope: rec.Gone.Scope, Request: rec.Gone.ID})
+	case rec.Forget != nil:
+		_ = mem.Forget(context.Background(), *rec.Forget) // a memory's error is nil
+		pilot.DropTenant(*rec.Forget)
 	default:
 		return false
 	}
 	return true
 }
 
-// Planned notes a prompt whose blocks have IDs and tokens.
-func (s *State) Planned(r contextpilot.Request) {
-	p := &plan{ID: r.ID, Scope: r.Scope, Blocks: make([]block, len(r.Blocks))}
+func (p *plan) valid() bool {
+	return p.ID != "" && len(p.Blocks) > 0 && (p.Sent == nil || len(p.Sent) == len(p.Blocks) && orders.Valid(p.Sent))
+}
+
+// again plans the prompt, from which the policy learns what it learned then, and puts it into the index as it was sent: the
+// index that it is planned in may be another by now.
+func (p *plan) again(pilot *contextpilot.Pilot) {
+	req := contextpilot.Request{ID: p.ID, Scope: p.Scope, Blocks: make([]contextpilot.Block, len(p.Blocks)), Fixed: p.Fixed}
+	for i, b := range p.Blocks {
+		req.Blocks[i] = contextpilot.Block{ID: b.ID, Tokens: max(b.Tokens, 1)}
+	}
+	made := pilot.Plan(req)
+	if p.Sent == nil || slices.EqualFunc(made.Items, p.Sent, func(it contextpilot.Item, i int) bool { return it.Index == i }) {
+		return
+	}
+	blocks := make([]contextpilot.Block, len(p.Sent))
+	for i, from := range p.Sent {
+		blocks[i] = req.Blocks[from]
+	}
+	req.Blocks, req.Fixed = blocks, true
+	pilot.Plan(req)
+}
+
+// Planned notes a prompt whose blocks have IDs and tokens, and the order in which they are sent: the first is block sent[0] of
+// the request. Nil: as they stand.
+func (s *State) Planned(r contextpilot.Request, sent []int) {
+	p := &plan{ID: r.ID, Scope: r.Scope, Blocks: make([]block, len(r.Blocks)), Fixed: r.Fixed, Sent: sent}
 	for i, b := range r.Blocks {
 		p.Blocks[i] = block{ID: b.ID, Tokens: b.Tokens}
 	}
@@ -146,19 +179,37 @@ func (s *State) Failed() int { return int(s.failed.Load()) }
 // Close writes everything to the disk.
 func (s *State) Close() error { return errors.Join(s.journal.Sync(), s.journal.Close()) }
 
-// Orders returns a store that notes what is put into inner.
-func (s *State) Orders(inner orders.Store) orders.Store { return noted{inner, s} }
+// Orders returns a store that notes what is put into inner, and which tenants are forgotten.
+func (s *State) Orders(inner orders.Store) orders.Store { return &noted{Store: inner, state: s} }
 
 type noted struct {
 	orders.Store
 	state *State
+
+	mu      sync.RWMutex // between a note and the forgets that were noted before it
+	forgets uint64
 }
 
 // Put notes the order of the place; that of another replica, too.
-func (n noted) Put(ctx context.Context, tenant string, k orders.Key, proposed []int) []int {
+func (n *noted) Put(ctx context.Context, tenant string, k orders.Key, proposed []int) []int {
+	n.mu.RLock()
+	forgets := n.forgets
+	n.mu.RUnlock()
 	winner := n.Store.Put(ctx, tenant, k, proposed)
-	if winner != nil {
+	n.mu.RLock()
+	defer n.mu.RUnlock()
+	if winner != nil && forgets == n.forgets { // else it may be what was forgotten meanwhile
 		n.state.append(record{Order: &order{Tenant: tenant, Key: hex.EncodeToString(k[:]), Order: slices.Clone(winner)}})
 	}
 	return winner
+}
+
+// Forget notes that a tenant is forgotten, its prompts too. What is put at the same time may be lost with the process.
+func (n *noted) Forget(ctx context.Context, tenant string) error {
+	err := n.Store.Forget(ctx, tenant)
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.forgets++
+	n.state.append(record{Forget: &tenant})
+	return err
 }

@@ -53,8 +53,7 @@ func TestRestart(t *testing.T) {
 	store := s.Orders(mem)
 	for i := range 200 {
 		r := request(i)
-		pilot.Plan(r)
-		s.Planned(r)
+		s.Planned(r, sent(pilot.Plan(r)))
 		if i%10 == 3 {
 			pilot.Observe(contextpilot.Event{Kind: contextpilot.Gone, Scope: scope, Request: r.ID})
 			s.Gone(scope, r.ID)
@@ -82,6 +81,98 @@ func TestRestart(t *testing.T) {
 	for i := 200; i < 260; i++ {
 		if a, b := sent(pilot.Plan(request(i))), sent(again.Plan(request(i))); !slices.Equal(a, b) {
 			t.Fatalf("request %d: %v without a restart, %v after it", i, a, b)
+		}
+	}
+}
+
+// What was forgotten stays forgotten after a restart, and the order that was chosen since is the place's.
+func TestForgottenStaysForgotten(t *testing.T) {
+	dir := t.TempDir()
+	s, err := state.Open(dir, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	store := s.Orders(orders.NewMemory(0, 0))
+	of := func(tenant string, i int) contextpilot.Request {
+		r := request(i)
+		r.Scope.Tenant = tenant
+		return r
+	}
+	for _, tenant := range []string{"", "t", "other"} {
+		store.Put(t.Context(), tenant, orders.Key{1}, []int{1, 0, 2})
+		s.Planned(of(tenant, 1), nil)
+	}
+	for _, tenant := range []string{"", "t"} {
+		if err := store.Forget(t.Context(), tenant); err != nil {
+			t.Fatal(err)
+		}
+	}
+	store.Put(t.Context(), "t", orders.Key{1}, []int{2, 1, 0})
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	s, err = state.Open(dir, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	pilot, back := newPilot(t), orders.NewMemory(0, 0)
+	if got, err := s.Restore(back, pilot); err != nil || got.Skipped != 0 {
+		t.Fatalf("%+v, %v", got, err)
+	}
+	for tenant, want := range map[string][]int{"": nil, "t": {2, 1, 0}, "other": {1, 0, 2}} {
+		if got, _ := back.Get(t.Context(), tenant, orders.Key{1}); !slices.Equal(got, want) {
+			t.Errorf("tenant %q: order %v, want %v", tenant, got, want)
+		}
+	}
+	if got := pilot.Scopes(); len(got) != 1 || got[0].Tenant != "other" {
+		t.Errorf("the index came back of %+v, want the other tenant's alone", got)
+	}
+}
+
+// What comes back is what was sent, whoever chose the order, whatever else is in the index by then.
+func TestOrdersComeBackAsSent(t *testing.T) {
+	dir := t.TempDir()
+	s, err := state.Open(dir, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	chosen, decided := request(1), request(1)
+	chosen.ID, decided.ID, decided.Fixed = "chosen", "decided", true
+	chosen.Scope.Replica, decided.Scope.Replica = "of chosen", "of decided"
+	for _, r := range []*contextpilot.Request{&chosen, &decided} {
+		seen := *r
+		seen.ID = "before " + r.ID
+		s.Planned(seen, nil)
+		slices.Reverse(r.Blocks)
+	}
+	sent := make([]int, len(chosen.Blocks))
+	for i := range sent {
+		sent[i] = (i + 3) % len(sent)
+	}
+	s.Planned(chosen, sent)
+	s.Planned(decided, nil)
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	s, err = state.Open(dir, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	pilot := newPilot(t)
+	if got, err := s.Restore(orders.NewMemory(0, 0), pilot); err != nil || got.Plans != 4 || got.Skipped != 0 {
+		t.Fatalf("%+v, %v", got, err)
+	}
+	probe := chosen
+	probe.ID, probe.Fixed, probe.Blocks = "probe", true, nil
+	for _, i := range sent {
+		probe.Blocks = append(probe.Blocks, chosen.Blocks[i])
+	}
+	for _, r := range []contextpilot.Request{probe, decided} {
+		r.ID = "probe " + r.ID
+		if got := pilot.Plan(r).Prefix.Blocks; got != len(r.Blocks) {
+			t.Errorf("%s: %d blocks of %d are in the index as they were sent", r.ID, got, len(r.Blocks))
 		}
 	}
 }

@@ -2,9 +2,20 @@
 // it; everything that keeps state keeps it apart by tenant. The zero tenant "" is the only one of most servers.
 package tenant
 
-import "context"
+import (
+	"context"
+	"strings"
+)
 
 type key struct{}
+
+// Want says what [Valid] asks for.
+const Want = "want 1 to 128 printable ASCII characters without spaces"
+
+// Valid tells whether a name may be a tenant's: names stand in logs, and keep state apart.
+func Valid(name string) bool {
+	return name != "" && len(name) <= 128 && !strings.ContainsFunc(name, func(r rune) bool { return r <= ' ' || r > '~' })
+}
 
 // With returns a context whose requests belong to a tenant.
 func With(ctx context.Context, name string) context.Context {

@@ -25,6 +25,7 @@ type Data struct {
 	Cloud    *Cloud    `json:"cloud"`    // nil: the engine is one's own
 	Samples  []Sample  `json:"samples"`  // oldest first
 	Engines  []Engine  `json:"engines"`  // by name; empty: nothing is in an index
+	Feeds    []Feed    `json:"feeds"`    // empty: no engine's cache events are followed
 	Sessions []Session `json:"sessions"` // last active first
 	Requests []Request `json:"requests"` // newest first
 }
@@ -116,6 +117,19 @@ type Engine struct {
 	Capacity *int     `json:"capacity"`  // tokens that the cache holds; nil: not known
 	Live     *int     `json:"live"`      // prompts
 	HitRatio *float64 `json:"hit_ratio"` // of its requests since it is watched
+}
+
+// Feed is one stream of cache events. While it is not complete, evictions may be missing in the index.
+type Feed struct {
+	Source    string     `json:"source"` // unique with Topic
+	Topic     string     `json:"topic"`
+	Connected bool       `json:"connected"`
+	Complete  bool       `json:"complete"`
+	Since     *time.Time `json:"since"` // when it ceased to be complete; nil: it is, or nothing came yet
+	Cause     string     `json:"cause"` // of that
+	Events    uint64     `json:"events"`
+	Holes     uint64     `json:"holes"`   // batches that never came
+	Problem   string     `json:"problem"` // what is wrong with the connection or the engine's settings, if known
 }
 
 // Picture is the largest parts of an engine's cache, and how its hit ratio went.

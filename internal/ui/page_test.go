@@ -32,6 +32,7 @@ func TestPage(t *testing.T) {
 			"saved-tokens": "Tokens saved|1,512|95 %: 1,290 to 1,734", "saved-seconds": "Time saved|171 ms|95 %: 139 ms to 203 ms",
 			"engines":      "gpu-0:8000, Qwen3-8B|support|search|412K|96.5K|21|38",
 			"engine-facts": "gpu-0:8000, Qwen3-8B, prompts that begin with the text a91f73c0d2b4e688: 38 live prompts, 412,368 tokens, capacity 655,360 tokens.",
+			"feeds":        "gpu-0, kv-events|complete|48,212|gpu-1|not connected, incomplete since |(gap): connection refused|310",
 			"notice":       "Sample data: no engine was measured.", "spoken": fmt.Sprintf("%d requests, hit ratio", s.Data().Totals.Requests),
 		} {
 			for part := range strings.SplitSeq(want, "|") {

@@ -132,6 +132,10 @@ func (s *sample) Data() ui.Data {
 		{ID: "e0", Name: "gpu-0:8000, Qwen3-8B", Tenant: "search", Front: "03c2a17be55d0f61", Tokens: new(96_512), Live: new(21), HitRatio: s.HitRatio("e0")},
 		{ID: "e1", Name: "gpu-0:8000, Qwen3-8B", Tenant: "support", Front: "a91f73c0d2b4e688", Tokens: new(412_368), Capacity: new(655_360), Live: new(38), HitRatio: s.HitRatio("e1")},
 	}
+	d.Feeds = []ui.Feed{
+		{Source: "gpu-0", Topic: "kv-events", Connected: true, Complete: true, Events: 48_212},
+		{Source: "gpu-1", Since: new(noon.Add(-time.Minute)), Cause: "gap", Events: 310, Holes: 3, Problem: "connection refused"},
+	}
 	return d
 }
 

@@ -1,5 +1,6 @@
 import { at, cells, make, row, rows, say } from "./dom.js";
 import { bar, chart } from "./chart.js";
+import { feeds } from "./feeds.js";
 import { engines, samples as sampleRows } from "./engines.js";
 import { brief, count, day, done, hitRatio, many, money, percent, seconds, time } from "./format.js";
 
@@ -14,6 +15,7 @@ export function overview(data) {
   requests(data);
   cloud(data.cloud);
   engines(data);
+  feeds(data.feeds ?? []);
   sessions(data.sessions ?? []);
 }
 
