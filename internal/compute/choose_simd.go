@@ -5,8 +5,12 @@ package compute
 import "simd/archsimd"
 
 func choose() *kernels {
-	if archsimd.X86.AVX2() && archsimd.X86.FMA() {
-		return avx2()
+	if !archsimd.X86.AVX2() || !archsimd.X86.FMA() {
+		return portable()
 	}
-	return portable()
+	k := avx2()
+	if archsimd.X86.AVX512() {
+		k.wide = wideVectors
+	}
+	return k
 }

@@ -68,17 +68,28 @@ func randomPages(h Heads, tokens int) []Page {
 	return pages
 }
 
-// Every kernel that this machine has.
+// Every kernel that this machine has, and what it would have with narrower vectors.
 func eachKernel(t *testing.T, f func(t *testing.T)) {
 	t.Helper()
-	for _, k := range []*kernels{portable(), choose()} {
+	all := []*kernels{portable(), choose()}
+	if all[1].wide != nil {
+		narrow := choose()
+		narrow.name, narrow.wide = narrow.name+" without wide", nil
+		all = append(all, narrow)
+	}
+	for _, k := range all {
 		t.Run(k.name, func(t *testing.T) {
-			before := active
-			active = k
-			defer func() { active = before }()
+			use(t, k)
 			f(t)
 		})
 	}
+}
+
+// use makes a kernel the active one until the test ends.
+func use(t *testing.T, k *kernels) {
+	before := active
+	active = k
+	t.Cleanup(func() { active = before })
 }
 
 func same(a, b []float32) bool {
@@ -116,18 +127,19 @@ func TestMatMul(t *testing.T) {
 // Columns need not be a multiple of 16.
 func TestMatMulOddColumns(t *testing.T) {
 	eachKernel(t, func(t *testing.T) {
-		w, a := randomMatrix(t, quant.F32, 5, 24), randomFloats(3*24, 9)
-		out, row := make([]float32, 15), make([]float32, 24)
-		NewCrew(1).MatMul(out, a, 3, &w)
-		for i := range 3 {
-			for j := range 5 {
+		const m, n, k = 7, 13, 24
+		w, a := randomMatrix(t, quant.F32, n, k), randomFloats(m*k, 9)
+		out, row := make([]float32, m*n), make([]float32, k)
+		NewCrew(1).MatMul(out, a, m, &w)
+		for i := range m {
+			for j := range n {
 				w.Row(row, j)
 				want := 0.0
 				for p := range row {
-					want += float64(a[i*24+p]) * float64(row[p])
+					want += float64(a[i*k+p]) * float64(row[p])
 				}
-				if math.Abs(float64(out[i*5+j])-want) > 1e-5 {
-					t.Errorf("element %d, %d is %g, want %g", i, j, out[i*5+j], want)
+				if math.Abs(float64(out[i*n+j])-want) > 1e-5 {
+					t.Errorf("element %d, %d is %g, want %g", i, j, out[i*n+j], want)
 				}
 			}
 		}
@@ -154,6 +166,27 @@ func TestMatMulIsExact(t *testing.T) {
 			}
 		}
 	})
+}
+
+// Wider vectors give the same bits, for any number of columns.
+func TestWideIsExact(t *testing.T) {
+	wide, narrow := choose(), choose()
+	if wide.wide == nil {
+		t.Skip("this processor or this build has no wider vectors")
+	}
+	narrow.wide = nil
+	const m, n = 11, 37
+	for _, k := range []int{8, 16, 24, 40, 576, 1544} {
+		w, a := randomMatrix(t, quant.F32, n, k), randomFloats(m*k, 9)
+		got, want := make([]float32, m*n), make([]float32, m*n)
+		use(t, wide)
+		NewCrew(1).MatMul(got, a, m, &w)
+		use(t, narrow)
+		NewCrew(1).MatMul(want, a, m, &w)
+		if !same(got, want) {
+			t.Errorf("%d columns: other bits", k)
+		}
+	}
 }
 
 // Sums are the same bits wherever their numbers lie in memory.

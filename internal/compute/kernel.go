@@ -5,7 +5,13 @@ import "github.com/ragpilot/ragpilot/internal/quant"
 // A panel is what a product unpacks at a time: panelRows rows of the weights, in groups of groupRows.
 const (
 	groupRows = 4
-	panelRows = 4 * groupRows
+	panelRows = 8 * groupRows
+)
+
+// A kernel with wider vectors takes wideRows rows of the input and wideGroups groups at a time.
+const (
+	wideRows   = 4
+	wideGroups = 2
 )
 
 // lanes is the number of float32 in the vectors that the layouts of this package are made for. Columns of weights and dimensions of
@@ -20,6 +26,9 @@ type kernels struct {
 	unpack func(t quant.Type, dst []float32, rows *[groupRows][]byte)
 	// tile computes the products of one or two rows of the input, each of k columns, with a group. With one row, b is nil.
 	tile func(k int, a, b, group []float32, outA, outB *[groupRows]float32)
+	// wide computes what tile does for wideRows rows of the input and wideGroups groups, which lie behind each other; nil: tile is as
+	// fast.
+	wide func(k int, input, groups []float32, out *[wideRows][wideGroups * groupRows]float32)
 	// gemv computes what tile does for one row of the input, from the packed rows of a group. next are the rows of the group that
 	// comes after it, if there is one, which it may begin to read. It reports false, and does nothing, for formats for which that
 	// is not faster; nil: for all. What read is means nothing: it keeps the compiler from leaving out what is read early.
@@ -46,5 +55,5 @@ type kernels struct {
 // active is chosen once, when the program starts.
 var active = choose()
 
-// Kernel names the implementation in use: "avx2" or "portable".
+// Kernel names the implementation in use: "avx2" or "portable". Kernels of one name give the same bits on all processors.
 func Kernel() string { return active.name }

@@ -60,6 +60,7 @@ type bench struct {
 	panel []float32
 	rows  [groupRows][]byte
 	x, y  [groupRows]float32
+	wide  [wideRows][wideGroups * groupRows]float32
 }
 
 var benches = sync.Pool{New: func() any { return new(bench) }}
@@ -101,20 +102,44 @@ func (b *bench) product(out, a []float32, rows int, w *Matrix, first int) {
 		groups++
 	}
 	for block := 0; block < rows; block += inputRows {
-		end := min(block+inputRows, rows)
-		for g := range groups {
-			group, at := b.panel[g*size:][:size], first+g*groupRows
-			count := min(groupRows, w.Rows-at)
-			i := block
-			for ; i+2 <= end; i += 2 {
-				active.tile(k, a[i*k:][:k], a[(i+1)*k:][:k], group, &b.x, &b.y)
-				copy(out[i*w.Rows+at:][:count], b.x[:])
-				copy(out[(i+1)*w.Rows+at:][:count], b.y[:])
-			}
-			if i < end {
-				active.tile(k, a[i*k:][:k], nil, group, &b.x, nil)
-				copy(out[i*w.Rows+at:][:count], b.x[:])
+		end, g := min(block+inputRows, rows), 0
+		if active.wide != nil {
+			for ; first+(g+wideGroups)*groupRows <= w.Rows && g+wideGroups <= groups; g += wideGroups {
+				at := b.wideTiles(out, a, block, end, w, b.panel[g*size:][:wideGroups*size], first+g*groupRows)
+				for i := g; i < g+wideGroups; i++ {
+					b.tiles(out, a, at, end, w, b.panel[i*size:][:size], first+i*groupRows)
+				}
 			}
 		}
+		for ; g < groups; g++ {
+			b.tiles(out, a, block, end, w, b.panel[g*size:][:size], first+g*groupRows)
+		}
 	}
+}
+
+// tiles computes the products of rows from to end with a group, whose first row is row at of the weights.
+func (b *bench) tiles(out, a []float32, from, end int, w *Matrix, group []float32, at int) {
+	k, count := w.Cols, min(groupRows, w.Rows-at)
+	i := from
+	for ; i+2 <= end; i += 2 {
+		active.tile(k, a[i*k:][:k], a[(i+1)*k:][:k], group, &b.x, &b.y)
+		copy(out[i*w.Rows+at:][:count], b.x[:])
+		copy(out[(i+1)*w.Rows+at:][:count], b.y[:])
+	}
+	if i < end {
+		active.tile(k, a[i*k:][:k], nil, group, &b.x, nil)
+		copy(out[i*w.Rows+at:][:count], b.x[:])
+	}
+}
+
+// wideTiles does it with wideGroups whole groups for as many rows as can be taken wideRows at a time, and returns the row behind them.
+func (b *bench) wideTiles(out, a []float32, from, end int, w *Matrix, groups []float32, at int) int {
+	k := w.Cols
+	for ; from+wideRows <= end; from += wideRows {
+		active.wide(k, a[from*k:][:wideRows*k], groups, &b.wide)
+		for j := range b.wide {
+			copy(out[(from+j)*w.Rows+at:], b.wide[j][:])
+		}
+	}
+	return from
 }
