@@ -2,4 +2,5 @@
 
 package compute
 
-func choose() *kernels { return portable() }
+// available are the kernels that this build has.
+func available() []*kernels { return []*kernels{portable()} }

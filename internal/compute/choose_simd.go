@@ -4,13 +4,14 @@ package compute
 
 import "simd/archsimd"
 
-func choose() *kernels {
-	if !archsimd.X86.AVX2() || !archsimd.X86.FMA() {
-		return portable()
+// available are the kernels that this processor has, the fastest last.
+func available() []*kernels {
+	all := []*kernels{portable()}
+	if archsimd.X86.AVX2() && archsimd.X86.FMA() {
+		all = append(all, avx2())
+		if archsimd.X86.AVX512() {
+			all = append(all, avx512())
+		}
 	}
-	k := avx2()
-	if archsimd.X86.AVX512() {
-		k.wide = wideVectors
-	}
-	return k
+	return all
 }

@@ -68,16 +68,10 @@ func randomPages(h Heads, tokens int) []Page {
 	return pages
 }
 
-// Every kernel that this machine has, and what it would have with narrower vectors.
+// Every kernel that this machine has.
 func eachKernel(t *testing.T, f func(t *testing.T)) {
 	t.Helper()
-	all := []*kernels{portable(), choose()}
-	if all[1].wide != nil {
-		narrow := choose()
-		narrow.name, narrow.wide = narrow.name+" without wide", nil
-		all = append(all, narrow)
-	}
-	for _, k := range all {
+	for _, k := range available() {
 		t.Run(k.name, func(t *testing.T) {
 			use(t, k)
 			f(t)
@@ -168,23 +162,29 @@ func TestMatMulIsExact(t *testing.T) {
 	})
 }
 
-// Wider vectors give the same bits, for any number of columns.
-func TestWideIsExact(t *testing.T) {
-	wide, narrow := choose(), choose()
-	if wide.wide == nil {
-		t.Skip("this processor or this build has no wider vectors")
-	}
-	narrow.wide = nil
-	const m, n = 11, 37
-	for _, k := range []int{8, 16, 24, 40, 576, 1544} {
-		w, a := randomMatrix(t, quant.F32, n, k), randomFloats(m*k, 9)
-		got, want := make([]float32, m*n), make([]float32, m*n)
-		use(t, wide)
-		NewCrew(1).MatMul(got, a, m, &w)
-		use(t, narrow)
-		NewCrew(1).MatMul(want, a, m, &w)
-		if !same(got, want) {
-			t.Errorf("%d columns: other bits", k)
+// Kernels of one name give the same bits, for any number of rows and columns.
+func TestKernelsAgree(t *testing.T) {
+	byName := map[string]*kernels{}
+	for _, k := range available() {
+		before := byName[k.name]
+		byName[k.name] = k
+		if before == nil {
+			continue
+		}
+		for _, format := range formats {
+			weights, _ := format.Block()
+			for _, shape := range [][3]int{{1, 37, 1}, {11, 37, 1}, {32, 64, 3}, {4, 8, 5}, {1, 4, 193}} {
+				m, n, cols := shape[0], shape[1], max(weights, lanes)*shape[2]
+				w, a := randomMatrix(t, format, n, cols), randomFloats(m*cols, 9)
+				got, want := make([]float32, m*n), make([]float32, m*n)
+				use(t, k)
+				NewCrew(1).MatMul(got, a, m, &w)
+				use(t, before)
+				NewCrew(1).MatMul(want, a, m, &w)
+				if !same(got, want) {
+					t.Errorf("%v, %v: other bits", format, shape)
+				}
+			}
 		}
 	}
 }

@@ -22,6 +22,15 @@ type quad = [4 * lanes]float32
 // gemvVectors computes the products of one row of the input with a group that is still packed. It reports false for formats that it
 // does not know.
 func gemvVectors(t quant.Type, k int, a []float32, rows, next []byte, out *[groupRows]float32) (read int, ok bool) {
+	return gemvPacked(false, t, k, a, rows, next, out)
+}
+
+// gemvWide does it with AVX-512.
+func gemvWide(t quant.Type, k int, a []float32, rows, next []byte, out *[groupRows]float32) (read int, ok bool) {
+	return gemvPacked(true, t, k, a, rows, next, out)
+}
+
+func gemvPacked(wide bool, t quant.Type, k int, a []float32, rows, next []byte, out *[groupRows]float32) (read int, ok bool) {
 	size, err := t.Bytes(k)
 	if err != nil || k%32 != 0 {
 		return 0, false
@@ -38,11 +47,19 @@ func gemvVectors(t quant.Type, k int, a []float32, rows, next []byte, out *[grou
 		case quant.F16:
 			read += rowsF16(k/32, x, (*[64]byte)(v), (*[64]byte)(w), (*[128]byte)(n), s)
 		case quant.Q8_0:
-			read += rowsQ8(k/32, x, (*[34]byte)(v), (*[34]byte)(w), (*[68]byte)(n), s)
+			rowsQ8(k/32, x, (*byte)(v), (*byte)(w), (*byte)(n), s)
 		case quant.Q4_0:
-			read += rowsQ40(k/32, x, (*[18]byte)(v), (*[18]byte)(w), (*[36]byte)(n), s)
+			if wide {
+				pairQ40(k/32, x, (*byte)(v), (*byte)(w), (*byte)(n), s)
+			} else {
+				rowsQ40(k/32, x, (*byte)(v), (*byte)(w), (*byte)(n), s)
+			}
 		case quant.Q4_1:
-			read += rowsQ41(k/32, x, (*[20]byte)(v), (*[20]byte)(w), (*[40]byte)(n), s)
+			if wide {
+				pairQ41(k/32, x, (*byte)(v), (*byte)(w), (*byte)(n), s)
+			} else {
+				rowsQ41(k/32, x, (*byte)(v), (*byte)(w), (*byte)(n), s)
+			}
 		default:
 			return 0, false
 		}
@@ -95,102 +112,20 @@ func rowsF16(blocks int, a *quad, v, w *[64]byte, next *[128]byte, out *[2]vec) 
 	return read
 }
 
-func rowsQ8(blocks int, a *quad, v, w *[34]byte, next *[68]byte, out *[2]vec) (read int) {
-	small := archsimd.BroadcastFloat32x8(smallHalf)
-	var s, t vector
-	for {
-		d, e := half((*[2]byte)(v[0:]), small), half((*[2]byte)(w[0:]), small)
-		x := load((*vec)(a[0:]))
-		s = signed((*[16]uint8)(v[2:])).Mul(d).MulAdd(x, s)
-		t = signed((*[16]uint8)(w[2:])).Mul(e).MulAdd(x, t)
-		x = load((*vec)(a[8:]))
-		s = signed((*[16]uint8)(v[10:])).Mul(d).MulAdd(x, s)
-		t = signed((*[16]uint8)(w[10:])).Mul(e).MulAdd(x, t)
-		x = load((*vec)(a[16:]))
-		s = signed((*[16]uint8)(v[18:])).Mul(d).MulAdd(x, s)
-		t = signed((*[16]uint8)(w[18:])).Mul(e).MulAdd(x, t)
-		x = load((*vec)(a[24:]))
-		s = signedLast((*[16]uint8)(v[18:])).Mul(d).MulAdd(x, s)
-		t = signedLast((*[16]uint8)(w[18:])).Mul(e).MulAdd(x, t)
-		read += int(next[0])
-		if blocks--; blocks == 0 {
-			break
-		}
-		a, v, w, next = after(a), after(v), after(w), after(next)
-	}
-	s.Store(&out[0])
-	t.Store(&out[1])
-	return read
-}
+// These take formats with blocks of 32 weights: v and w are rows of the group, next is where the one behind it begins to be read. The pairs
+// need AVX-512.
+//
+//go:noescape
+func rowsQ8(blocks int, a *quad, v, w, next *byte, out *[2]vec)
 
-func rowsQ40(blocks int, a *quad, v, w *[18]byte, next *[36]byte, out *[2]vec) (read int) {
-	small, nibble, eight := archsimd.BroadcastFloat32x8(smallHalf), archsimd.BroadcastInt32x8(15), archsimd.BroadcastInt32x8(8)
-	var s, t vector
-	for {
-		d, e := half((*[2]byte)(v[0:]), small), half((*[2]byte)(w[0:]), small)
-		v0, v1 := bytesOf((*[16]uint8)(v[2:]))
-		w0, w1 := bytesOf((*[16]uint8)(w[2:]))
-		x := load((*vec)(a[0:]))
-		s = v0.And(nibble).Sub(eight).ConvertToFloat32().Mul(d).MulAdd(x, s)
-		t = w0.And(nibble).Sub(eight).ConvertToFloat32().Mul(e).MulAdd(x, t)
-		x = load((*vec)(a[8:]))
-		s = v1.And(nibble).Sub(eight).ConvertToFloat32().Mul(d).MulAdd(x, s)
-		t = w1.And(nibble).Sub(eight).ConvertToFloat32().Mul(e).MulAdd(x, t)
-		x = load((*vec)(a[16:]))
-		s = v0.ShiftAllRight(4).Sub(eight).ConvertToFloat32().Mul(d).MulAdd(x, s)
-		t = w0.ShiftAllRight(4).Sub(eight).ConvertToFloat32().Mul(e).MulAdd(x, t)
-		x = load((*vec)(a[24:]))
-		s = v1.ShiftAllRight(4).Sub(eight).ConvertToFloat32().Mul(d).MulAdd(x, s)
-		t = w1.ShiftAllRight(4).Sub(eight).ConvertToFloat32().Mul(e).MulAdd(x, t)
-		read += int(next[0])
-		if blocks--; blocks == 0 {
-			break
-		}
-		a, v, w, next = after(a), after(v), after(w), after(next)
-	}
-	s.Store(&out[0])
-	t.Store(&out[1])
-	return read
-}
+//go:noescape
+func rowsQ40(blocks int, a *quad, v, w, next *byte, out *[2]vec)
 
-func rowsQ41(blocks int, a *quad, v, w *[20]byte, next *[40]byte, out *[2]vec) (read int) {
-	small, nibble := archsimd.BroadcastFloat32x8(smallHalf), archsimd.BroadcastInt32x8(15)
-	var s, t vector
-	for {
-		d, m := half((*[2]byte)(v[0:]), small), half((*[2]byte)(v[2:]), small)
-		e, n := half((*[2]byte)(w[0:]), small), half((*[2]byte)(w[2:]), small)
-		v0, v1 := bytesOf((*[16]uint8)(v[4:]))
-		w0, w1 := bytesOf((*[16]uint8)(w[4:]))
-		x := load((*vec)(a[0:]))
-		s = v0.And(nibble).ConvertToFloat32().Mul(d).Add(m).MulAdd(x, s)
-		t = w0.And(nibble).ConvertToFloat32().Mul(e).Add(n).MulAdd(x, t)
-		x = load((*vec)(a[8:]))
-		s = v1.And(nibble).ConvertToFloat32().Mul(d).Add(m).MulAdd(x, s)
-		t = w1.And(nibble).ConvertToFloat32().Mul(e).Add(n).MulAdd(x, t)
-		x = load((*vec)(a[16:]))
-		s = v0.ShiftAllRight(4).ConvertToFloat32().Mul(d).Add(m).MulAdd(x, s)
-		t = w0.ShiftAllRight(4).ConvertToFloat32().Mul(e).Add(n).MulAdd(x, t)
-		x = load((*vec)(a[24:]))
-		s = v1.ShiftAllRight(4).ConvertToFloat32().Mul(d).Add(m).MulAdd(x, s)
-		t = w1.ShiftAllRight(4).ConvertToFloat32().Mul(e).Add(n).MulAdd(x, t)
-		read += int(next[0])
-		if blocks--; blocks == 0 {
-			break
-		}
-		a, v, w, next = after(a), after(v), after(w), after(next)
-	}
-	s.Store(&out[0])
-	t.Store(&out[1])
-	return read
-}
+//go:noescape
+func rowsQ41(blocks int, a *quad, v, w, next *byte, out *[2]vec)
 
-// signed are the first 8 of 16 signed bytes.
-func signed(p *[16]uint8) vector {
-	return archsimd.LoadUint8x16(p).AsInt8x16().ExtendLo8ToInt32().ConvertToFloat32()
-}
+//go:noescape
+func pairQ40(blocks int, a *quad, v, w, next *byte, out *[2]vec)
 
-// signedLast are the last 8 of 16 signed bytes.
-func signedLast(p *[16]uint8) vector {
-	b := archsimd.LoadUint8x16(p)
-	return b.ConcatShiftBytesRight(8, b).AsInt8x16().ExtendLo8ToInt32().ConvertToFloat32()
-}
+//go:noescape
+func pairQ41(blocks int, a *quad, v, w, next *byte, out *[2]vec)

@@ -4,6 +4,13 @@ package compute
 
 import "simd/archsimd"
 
+// avx512 is [avx2] with vectors of 16 lanes where they pay, each for the 8 lanes of two sums: the same bits.
+func avx512() *kernels {
+	k := avx2()
+	k.gemv, k.wide = gemvWide, wideVectors
+	return k
+}
+
 // sums512 computes the sums of wideRows rows of the input, of k columns each, a positive multiple of lanes, with the rows of wideGroups
 // groups. The rows lie behind each other, and so do the groups. The processor must have AVX-512.
 //
