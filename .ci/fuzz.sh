@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Runs every fuzz target for FUZZTIME (10,000 inputs), one after the other, and starts none after FUZZ_TOTAL seconds (240).
+# Runs every fuzz target for FUZZTIME (4,000 inputs), one after the other, and starts none after FUZZ_TOTAL seconds (360).
 # A number of inputs and not a time: up to Go 1.26 a target may fail when its time is up (golang/go#75804).
 # A failing input is written to the package's testdata/fuzz: commit it with the fix.
 set -euo pipefail
@@ -10,14 +10,14 @@ targets=$(awk '/^Fuzz/ { names[++n] = $1 } /^ok/ { for (i = 1; i <= n; i++) prin
 ran=0 failed=0 left=0 start=$SECONDS
 while read -r pkg name; do
 	[[ -n $pkg ]] || continue
-	if ((SECONDS - start >= ${FUZZ_TOTAL:-240})); then
-		echo "not run: $name in $pkg (the ${FUZZ_TOTAL:-240} s for fuzzing are used up)"
+	if ((SECONDS - start >= ${FUZZ_TOTAL:-360})); then
+		echo "not run: $name in $pkg (the ${FUZZ_TOTAL:-360} s for fuzzing are used up)"
 		left=$((left + 1))
 		continue
 	fi
 	echo "$pkg $name"
 	# Minimizing inputs that are merely new would eat the time.
-	if out=$(go test -run '^$' -fuzz "^$name\$" -fuzztime "${FUZZTIME:-10000x}" -fuzzminimizetime 5x "$pkg" 2>&1 </dev/null); then
+	if out=$(go test -run '^$' -fuzz "^$name\$" -fuzztime "${FUZZTIME:-4000x}" -fuzzminimizetime 5x "$pkg" 2>&1 </dev/null); then
 		tail -n 3 <<<"$out"
 	else
 		echo "$out"
