@@ -95,6 +95,7 @@ func readBody(raw []byte, d dialect) (b body, ok bool) {
 		b.ids.note(key.Str, value)
 		switch {
 		case key.Str == "model":
+			ok = ok && len(value.Str) <= maxName
 			b.model = unique.Make(value.Str).Value()
 		case key.Str == "messages" && d != responses, key.Str == "input" && d == responses:
 			list = value

@@ -160,9 +160,11 @@ func (x *exchange) name(m *ids, give bool) {
 	if x.dialect == responses || x.p.opt.Index == nil || x.p.opt.Provider != nil || !x.p.opt.Index.HasIndex(x.tenant) {
 		return
 	}
-	if x.id = m.own(); x.id == "" && give {
-		x.id = newID()
+	id, free := m.own()
+	if free && give {
+		id = newID()
 	}
+	x.id = id
 }
 
 // track makes the ID known to the index endpoints.
@@ -216,7 +218,7 @@ func (x *exchange) forward() {
 			if x.p.opt.Provider != nil && resp.StatusCode < 300 {
 				before = func(u usage) { x.tellCache(u, resp.Header) }
 			}
-			return x.p.watch(resp, x.began, func(took time.Duration) { x.first, x.begun = took, resp.StatusCode < 300 }, before, func(u usage, err error) {
+			return x.p.watch(resp, x.began, func(took time.Duration) { x.start(took, resp.StatusCode < 300) }, before, func(u usage, err error) {
 				if err == nil && resp.StatusCode >= 300 {
 					err = errStatus
 				}
@@ -225,6 +227,19 @@ func (x *exchange) forward() {
 		},
 	})
 	end(unknown, errUnreachable)
+}
+
+// start is told of the answer's first byte. Of streams that break off, and of those that still run, the time to it is known, too.
+func (x *exchange) start(took time.Duration, ok bool) {
+	x.first, x.begun = took, ok
+	if x.p.opt.Index == nil || x.dialect == responses || !ok {
+		return
+	}
+	saved := x.result.CharsSaved
+	if x.result.Shadow {
+		saved = 0
+	}
+	x.p.opt.Index.RecordTTFT(x.tenant, took, saved)
 }
 
 // tellCache tells the provider's cache how an answer came out, and the client, if the headers are not sent yet.
@@ -291,13 +306,6 @@ func (x *exchange) end(u usage, err error) {
 	if x.p.opt.Provider != nil && (err == nil || x.reached(u, err)) {
 		x.tellCache(u, nil)
 	}
-	if x.p.opt.Index != nil && x.dialect != responses && err == nil {
-		saved := x.result.CharsSaved
-		if x.result.Shadow {
-			saved = 0
-		}
-		x.p.opt.Index.RecordTTFT(x.tenant, x.first, saved)
-	}
 	span := x.p.opt.Tracer.Current(x.r.Context())
 	if x.p.opt.Recorder == nil && !span.Recorded() {
 		return
@@ -347,27 +355,44 @@ func (x *exchange) report(u usage, err error) Report {
 	return r
 }
 
-// watch puts a watcher on an answer. before is called in time for headers, with what is known then: the usage of a short
-// JSON answer, which is read to its end for that; a stream is not waited for.
+// watch puts a watcher on an answer. before is called in time for headers with the usage of a short JSON answer, which is read to its
+// end for that; a stream is not waited for.
 func (p *Proxy) watch(resp *http.Response, began time.Time, first func(time.Duration), before func(usage), done func(usage, error)) error {
 	early := func() { first(p.opt.Now().Sub(began)) }
-	if before != nil && resp.ContentLength >= 0 && resp.ContentLength <= shortAnswer && !isStream(resp.Header) {
-		text, err := io.ReadAll(resp.Body)
-		resp.Body.Close()
+	if before != nil && resp.ContentLength <= shortAnswer && (resp.ContentLength >= 0 || isJSON(resp.Header)) && !isStream(resp.Header) {
+		text, err := io.ReadAll(io.LimitReader(resp.Body, shortAnswer+1))
+		if len(text) <= shortAnswer {
+			resp.Body.Close()
+		}
 		if err != nil {
 			return err
 		}
 		early()
 		early = nil
-		before(readUsage(text, bytes.LastIndex(text, usageKey)))
-		resp.Body = io.NopCloser(bytes.NewReader(text))
+		if len(text) <= shortAnswer {
+			before(readUsage(text, bytes.LastIndex(text, usageKey)))
+			resp.Body = io.NopCloser(bytes.NewReader(text))
+		} else {
+			resp.Body = &resumed{io.MultiReader(bytes.NewReader(text), resp.Body), resp.Body}
+		}
 	}
 	resp.Body = &watcher{ReadCloser: resp.Body, first: early, done: done}
 	return nil
 }
 
-// shortAnswer is the length in bytes up to which a JSON answer that is complete anyway may wait for its last byte.
+// resumed is an answer whose beginning was read.
+type resumed struct {
+	io.Reader
+	io.Closer
+}
+
+// shortAnswer is the length in bytes up to which a JSON answer, which is of no use before it is complete, may wait for its last byte.
 const shortAnswer = 4 << 20
+
+func isJSON(h http.Header) bool {
+	kind, _, _ := strings.Cut(h.Get("Content-Type"), ";")
+	return strings.TrimSpace(strings.ToLower(kind)) == "application/json"
+}
 
 func isStream(h http.Header) bool {
 	return strings.HasPrefix(h.Get("Content-Type"), "text/event-stream")

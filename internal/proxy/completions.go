@@ -86,9 +86,7 @@ func (p *Proxy) completions(w http.ResponseWriter, r *http.Request) {
 					resp.Header.Set(ResultHeader, string(text))
 				}
 			}
-			if isStream(resp.Header) || resp.ContentLength < 0 || resp.ContentLength > shortAnswer {
-				report(unknown)
-			}
+			report(unknown) // until more is known
 			return p.watch(resp, began, func(took time.Duration) { first = took }, report, func(u usage, err error) {
 				if err == nil && resp.StatusCode >= 300 {
 					err = errStatus
@@ -138,7 +136,7 @@ func completion(raw []byte, root gjson.Result, salt string) (body []byte, id, mo
 	}
 	id = newID()
 	for _, own := range []gjson.Result{m.rid, m.requestID} {
-		if own.Type == gjson.String && own.Str != "" {
+		if own.Type == gjson.String && own.Str != "" && len(own.Str) <= maxName {
 			id = strings.Clone(own.Str) // it is kept longer than the body
 		}
 	}

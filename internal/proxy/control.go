@@ -1,9 +1,12 @@
 package proxy
 
 import (
+	"fmt"
 	"net/http"
 	"strconv"
 	"strings"
+
+	"github.com/zeebo/xxh3"
 
 	"github.com/ragpilot/ragpilot/internal/extract"
 )
@@ -41,7 +44,7 @@ type control struct {
 func readControl(h http.Header) control {
 	c := control{
 		extract: extract.Options{Mode: extract.ParseMode(h.Get(headerMode)), Tag: h.Get(headerTag), Separator: h.Get(headerSep)},
-		system:  true, tools: true, session: h.Get(SessionHeader), linkage: h.Get(headerLinkage),
+		system:  true, tools: true, session: sessionName(h.Get(SessionHeader)), linkage: h.Get(headerLinkage),
 	}
 	switch strings.ToLower(h.Get(headerEnabled)) {
 	case "false", "0", "no":
@@ -55,6 +58,15 @@ func readControl(h http.Header) control {
 	}
 	c.alpha, _ = strconv.ParseFloat(h.Get(headerAlpha), 64)
 	return c
+}
+
+// sessionName is the name under which a session is kept: that which the client has given it, or the hash of one that is too long.
+func sessionName(name string) string {
+	if len(name) <= maxName {
+		return name
+	}
+	h := xxh3.HashString128(name)
+	return fmt.Sprintf("%016x%016x", h.Hi, h.Lo)
 }
 
 // key tells controls apart that change what is sent.

@@ -38,22 +38,39 @@ func (m *ids) note(name string, value gjson.Result) {
 	}
 }
 
-// own is the ID that the client has chosen, "" if it has not.
-func (m *ids) own() string {
-	for _, id := range []gjson.Result{m.rid, m.requestID} {
-		if id.Type == gjson.String && id.Str != "" {
-			return strings.Clone(id.Str) // it is kept longer than the body
+// own is the ID that the client has chosen, "" if it has not. Then free tells whether the request may be given one: not
+// where the client has sent something that is no name, or is too long for one.
+func (m *ids) own() (id string, free bool) {
+	for _, v := range []gjson.Result{m.rid, m.requestID} {
+		switch {
+		case missing(v):
+		case v.Type == gjson.String && len(v.Str) <= maxName:
+			return strings.Clone(v.Str), false // it is kept longer than the body
+		default:
+			return "", false
 		}
 	}
-	return ""
+	return "", true
 }
+
+// missing tells whether a member says nothing: it is not there, null or empty.
+func missing(v gjson.Result) bool {
+	return v.Type == gjson.Null || v.Type == gjson.String && v.Str == ""
+}
+
+// maxName is the length in bytes of the longest name of a request, a model or a session that is kept.
+const maxName = 512
 
 // tell adds to the edits of an object those that tell the engine an ID and a salt, where there is one and the client has not
 // given its own.
 func (m *ids) tell(raw []byte, id, salt string, edits []edit) []edit {
 	var add [][]byte
-	if id != "" && !m.rid.Exists() {
+	switch {
+	case id == "":
+	case !m.rid.Exists():
 		add = append(add, member("rid", id))
+	case missing(m.rid):
+		edits = append(edits, edit{from: m.rid.Index, to: m.rid.Index + len(m.rid.Raw), with: quote(id)})
 	}
 	return m.tellSalt(raw, salt, m.some, add, edits)
 }

@@ -66,6 +66,12 @@ type single struct {
 // weight is about how many bytes the turn takes.
 func (t *turn) weight() int {
 	n := 250 + 16*len(t.shown) + 48*(len(t.single)+len(t.calls)) + t.lines.Weight()
+	for _, c := range t.calls {
+		n += len(c.id) + len(c.tool)
+	}
+	for _, s := range t.single {
+		n += len(s.toolID)
+	}
 	for _, e := range t.edits {
 		n += 48 + len(e.with)
 	}

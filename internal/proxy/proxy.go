@@ -250,6 +250,7 @@ func (p *Proxy) state(name string) *state {
 // tenant's, the index of its prompts too. Messages that another named conversation has sent too are kept for that one. It tells whether there was
 // anything.
 func (p *Proxy) Forget(tenant, session string) bool {
+	session = sessionName(session)
 	p.mu.Lock()
 	s, ok := p.tenants.Get(tenant)
 	if ok && session == "" {

@@ -39,6 +39,7 @@ func (p *Proxy) forward(w http.ResponseWriter, r *http.Request, out outgoing) {
 			pr.Out.URL.RawQuery = pr.In.URL.RawQuery // also what httputil cannot parse
 			pr.Out.Host = ""
 			p.keepForwarded(pr)
+			keepConnection(pr.Out.Header, out.answer != nil)
 			pr.Out.Header.Del("Expect") // the client was told to go on when its body was asked for
 			for name := range pr.Out.Header {
 				if strings.HasPrefix(name, headerPrefix) {
@@ -105,6 +106,20 @@ func (p *Proxy) keepForwarded(pr *httputil.ProxyRequest) {
 		if values, ok := pr.In.Header[name]; ok {
 			pr.Out.Header[name] = values
 		}
+	}
+}
+
+// keepConnection leaves out what is between the client and us. Clients that offer HTTP/2 with every request are not taken at their
+// word: engines lose the body of a request that offers another protocol. WebSockets stay possible, where no answer is read.
+// Answers that are read are asked for as they are, not compressed.
+func keepConnection(h http.Header, read bool) {
+	h.Del("Te")
+	if read || !strings.EqualFold(h.Get("Upgrade"), "websocket") {
+		h.Del("Upgrade")
+		h.Del("Connection")
+	}
+	if read {
+		h.Set("Accept-Encoding", "identity")
 	}
 }
 
