@@ -7,6 +7,8 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/ragpilot/ragpilot/contextpilot"
 	"github.com/ragpilot/ragpilot/contextpilot/history"
 )
@@ -72,6 +74,27 @@ func TestFailedTurn(t *testing.T) {
 	turn, err := chat.Ask(context.Background(), "And?", block)
 	if err != nil || len(turn.Plan.Items) != 1 || turn.Plan.Items[0].Ref == nil || turn.Plan.Turn != 2 {
 		t.Errorf("%v: %s", err, turn.Plan.Explain())
+	}
+}
+
+// TestLateSummary: a context that ends while a summary is being made leaves the conversation as it was, even if the summary
+// came.
+func TestLateSummary(t *testing.T) {
+	ctx, cancel := context.WithCancel(context.Background())
+	chat := newChat(t, newPilot(t, contextpilot.Config{}), history.Config{
+		Session: "s", Window: 200, PerMessage: -1,
+		Summarize: func(context.Context, history.Cut) (string, error) { cancel(); return "Much was said.", nil },
+	})
+	if _, err := chat.Ask(context.Background(), "What?"); err != nil {
+		t.Fatal(err)
+	}
+	chat.Answer(words(60, 2))
+	before, tokens := chat.Messages(), chat.Tokens()
+	if _, err := chat.Ask(ctx, words(150, 4)); !errors.Is(err, context.Canceled) {
+		t.Error(err)
+	}
+	if diff := cmp.Diff(before, chat.Messages()); diff != "" || chat.Tokens() != tokens || chat.Summary() != "" {
+		t.Errorf("%d tokens, were %d; summary %q; messages (-before +after):\n%s", chat.Tokens(), tokens, chat.Summary(), diff)
 	}
 }
 

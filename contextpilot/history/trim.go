@@ -119,11 +119,14 @@ func (c *Chat) summarize(ctx context.Context, t *Trim) error {
 		return nil
 	}
 	text, err := c.cfg.Summarize(ctx, t.Cut)
+	if ctx.Err() != nil { // nothing is cut
+		return ctx.Err()
+	}
 	if t.SummaryErr = err; err == nil {
 		c.summary = shorten(asLines(text), c.cfg.SummaryTokens, c.count)
 		c.summed = c.count(c.summary)
 	}
-	return ctx.Err()
+	return nil
 }
 
 // forget tells the pilot what the messages show now.
