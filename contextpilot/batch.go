@@ -159,7 +159,7 @@ func (p *Pilot) orderBatch(ctx context.Context, drafts []*draft, heads []int) (g
 			}
 			drafts[h].setOrder(orders[i])
 		}
-		if p.cfg.Limits.set() { // the orders are not the policy's any more
+		if slices.ContainsFunc(heads, func(h int) bool { return p.corrects(&drafts[h].plan.req) }) {
 			groups = regroup(drafts, heads)
 		}
 		return nil
@@ -174,6 +174,9 @@ func (p *Pilot) orderBatch(ctx context.Context, drafts []*draft, heads []int) (g
 	}
 	return groups, nil
 }
+
+// corrects tells whether the request may be sent in another order than the policy's, which the policy's schedule is for.
+func (p *Pilot) corrects(req *Request) bool { return p.cfg.Limits.set() || req.Fixed }
 
 // regroup schedules the drafts at heads depth first by their orders.
 func regroup(drafts []*draft, heads []int) [][]int {
@@ -247,21 +250,6 @@ func keepTurns(reqs []Request, groups [][]int) (order []int, out [][]int) {
 // commit records a batch's draft: notes, index, session.
 func (p *Pilot) commit(d *draft, req *Request) {
 	sc := p.scope(req.Scope, p.cfg.Now())
-	if d.plan.Fault == nil {
-		err := p.guard(stageAnnotate, func() error {
-			sc.mu.Lock()
-			sc.foretell(d)
-			sc.mu.Unlock()
-			return p.annotate(d)
-		})
-		if err != nil {
-			p.plain(d)
-			d.plan.Fault = err
-		}
-	}
-	if d.plan.Fault != nil {
-		d.items()
-	}
 	var s *session
 	if req.Session != "" {
 		s = p.sessions.get(sessionID{req.Scope.Tenant, req.Session}, p.cfg.Now())
@@ -276,6 +264,19 @@ func (p *Pilot) commit(d *draft, req *Request) {
 			d.start, d.left = h.start, h.left
 			return nil
 		})
+	}
+	if d.plan.Fault == nil {
+		err := p.guard(stageAnnotate, func() error {
+			sc.foretold(d)
+			return p.annotate(d)
+		})
+		if err != nil {
+			p.plain(d)
+			d.plan.Fault = err
+		}
+	}
+	if d.plan.Fault != nil {
+		d.items()
 	}
 	sc.mu.Lock()
 	path := p.insert(sc, d, req.Session)

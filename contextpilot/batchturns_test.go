@@ -60,3 +60,35 @@ func TestTakenBackOfOneID(t *testing.T) {
 		t.Errorf("turn %d, %+v: want turn 2 with a reference to turn 1", plan.Turn, plan.Items)
 	}
 }
+
+// TestBatchPlannedAgain: a batch that never reached the engine and is planned again under its IDs finds nothing of itself,
+// and tells the model nothing that does not pay.
+func TestBatchPlannedAgain(t *testing.T) {
+	for _, session := range []string{"", "s"} {
+		p, q := newPilot(t, contextpilot.Config{Policy: "sorted"}), newPilot(t, contextpilot.Config{Policy: "sorted"})
+		req := contextpilot.Request{ID: "1", Session: session, Blocks: big("b", "a")}
+		for range 2 {
+			want := q.Plan(req)
+			b, err := p.PlanBatch(t.Context(), []contextpilot.Request{req})
+			if err != nil {
+				t.Fatal(err)
+			}
+			equal(t, "planned in a batch, session "+session, want.Explain(), b.Plans[0].Explain())
+		}
+	}
+}
+
+// TestBatchForetells: of a later turn in a batch, too, it is told what retrieval order would find.
+func TestBatchForetells(t *testing.T) {
+	p, q := newPilot(t, contextpilot.Config{Policy: "retrieval"}), newPilot(t, contextpilot.Config{Policy: "retrieval"})
+	reqs := []contextpilot.Request{{ID: "1", Session: "s", Blocks: big("a", "b")}, {ID: "2", Session: "s", Blocks: big("c")}}
+	first := q.Plan(reqs[0])
+	reqs[1].Prior = []string{first.Prompt("?"), "answer"}
+	want := q.Plan(reqs[1])
+	b, err := p.PlanBatch(t.Context(), reqs)
+	if err != nil {
+		t.Fatal(err)
+	}
+	equal(t, "the second turn", want.Explain(), b.Plans[1].Explain())
+	equal(t, "as retrieved", want.Prefix.Tokens, b.Plans[1].Why.Plain)
+}

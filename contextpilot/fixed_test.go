@@ -49,3 +49,23 @@ func TestFixedOrder(t *testing.T) {
 		})
 	}
 }
+
+// A batch runs requests of a fixed order next to those that share their prefix, like others.
+func TestFixedOrdersOfABatch(t *testing.T) {
+	for _, policy := range contextpilot.PolicyNames() {
+		if policy == "oracle" {
+			continue // it knows nothing without a future
+		}
+		p := newPilot(t, contextpilot.Config{Policy: policy})
+		var reqs []contextpilot.Request
+		for _, ids := range [][]string{{"x", "1"}, {"y", "2"}, {"x", "3"}, {"y", "4"}} {
+			reqs = append(reqs, contextpilot.Request{Fixed: true, Blocks: blocks(ids...)})
+		}
+		b, err := p.PlanBatch(t.Context(), reqs)
+		if err != nil {
+			t.Fatal(err)
+		}
+		equal(t, policy+": order", []int{0, 2, 1, 3}, b.Order)
+		equal(t, policy+": groups", [][]int{{0, 2}, {1, 3}}, b.Groups)
+	}
+}

@@ -120,6 +120,13 @@ func (sc *scope) foretell(d *draft) {
 	d.gain = sc.resident(d, d.order) - d.plan.Why.Plain
 }
 
+// foretold is foretell without the scope's lock held.
+func (sc *scope) foretold(d *draft) {
+	sc.mu.Lock()
+	defer sc.mu.Unlock()
+	sc.foretell(d)
+}
+
 // insert records the draft's path as in flight and fills in what is expected to be resident.
 func (sc *scope) insert(d *draft, owner string) []tree.Elem {
 	path := d.path()

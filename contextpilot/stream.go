@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"iter"
+	"slices"
 
 	"github.com/ragpilot/ragpilot/internal/tree"
 )
@@ -45,6 +46,7 @@ func (p *Pilot) PlanStream(ctx context.Context, n int, at func(i int) Request) i
 		}
 		var bad error
 		var scope *Scope // of all requests
+		corrected := false
 		index := View{t: tree.New(0, 0, nil)}
 		query := func(i int) Query {
 			req := at(i)
@@ -54,6 +56,7 @@ func (p *Pilot) PlanStream(ctx context.Context, n int, at func(i int) Request) i
 			if bad == nil && (req.Session != "" || len(req.Prior) > 0 || req.Scope != *scope) {
 				bad = fmt.Errorf("%w: request %d: a stream is of first turns of one scope without a session", ErrBadRequest, i)
 			}
+			corrected = corrected || p.corrects(&req)
 			d := p.prepareOne(&req)
 			return Query{Request: d.plan.RequestID, Blocks: d.query(nil), Tree: index, From: Root, gate: d.gate}
 		}
@@ -65,7 +68,7 @@ func (p *Pilot) PlanStream(ctx context.Context, n int, at func(i int) Request) i
 				yield(BatchPart{}, err)
 				return
 			}
-			if !yield(p.commitPart(part, at), nil) {
+			if !yield(p.commitPart(part, corrected, at), nil) {
 				return
 			}
 		}
@@ -75,18 +78,40 @@ func (p *Pilot) PlanStream(ctx context.Context, n int, at func(i int) Request) i
 	}
 }
 
-// commitPart records the requests of a part in the order of execution.
-func (p *Pilot) commitPart(part StreamPart, at func(i int) Request) BatchPart {
+// commitPart records the requests of a part in the order of execution. If orders are corrected, so is the schedule, for
+// which the whole part is laid out before.
+func (p *Pilot) commitPart(part StreamPart, corrected bool, at func(i int) Request) BatchPart {
 	out := BatchPart{Requests: part.Requests, Batch: Batch{
 		Plans: make([]Plan, len(part.Requests)), Order: part.Schedule, Groups: part.Groups,
 	}}
 	var seen []bool
-	for _, i := range part.Schedule {
-		began := p.cfg.Now()
+	layOut := func(i int) (*draft, Request) {
 		req := at(part.Requests[i])
 		d := p.prepareOne(&req)
 		if d.plan.Fault == nil && permutation(part.Orders[i], len(d.free), &seen) {
 			d.setOrder(part.Orders[i])
+		}
+		return d, req
+	}
+	var drafts []*draft
+	var reqs []Request
+	if corrected {
+		for i := range part.Requests {
+			d, req := layOut(i)
+			drafts, reqs = append(drafts, d), append(reqs, req)
+		}
+		out.Groups = regroup(drafts, identity(nil, len(drafts)))
+		out.Order = slices.Concat(out.Groups...)
+	}
+	for _, i := range out.Order {
+		began := p.cfg.Now()
+		var d *draft
+		var req Request
+		if corrected {
+			d, req = drafts[i], reqs[i]
+			drafts[i] = nil // no longer needed, and large
+		} else {
+			d, req = layOut(i)
 		}
 		p.commit(d, &req)
 		out.Plans[i] = d.plan

@@ -95,3 +95,28 @@ func TestPlanStreamRefuses(t *testing.T) {
 		break // nobody is left behind
 	}
 }
+
+// What limits leave of the policy's orders decides which requests run next to each other, as in PlanBatch; so it does for
+// requests whose order is fixed.
+func TestPlanStreamOfCorrectedOrders(t *testing.T) {
+	sets := [][]contextpilot.Block{blocks("x", "1"), blocks("y", "2"), blocks("x", "3"), blocks("y", "1")}
+	for name, c := range map[string]struct {
+		limits contextpilot.Limits
+		fixed  bool
+	}{
+		"pinned":           {contextpilot.Limits{Pin: 1}, false},
+		"fixed":            {contextpilot.Limits{}, true},
+		"pinned and fixed": {contextpilot.Limits{Pin: 1}, true},
+	} {
+		at := func(i int) contextpilot.Request { return contextpilot.Request{Blocks: sets[i], Fixed: c.fixed} }
+		for part, err := range newPilot(t, contextpilot.Config{Limits: c.limits}).PlanStream(t.Context(), len(sets), at) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			equal(t, name+": order", []int{0, 2, 1, 3}, part.Order)
+			equal(t, name+": groups", [][]int{{0, 2}, {1, 3}}, part.Groups)
+			equal(t, name+": the third is sent", "x 3", sent(part.Plans[2]))
+			equal(t, name+": and finds a block", 1, part.Plans[2].Prefix.Blocks)
+		}
+	}
+}
