@@ -38,7 +38,7 @@ type moved struct {
 }
 
 func (s *session) forget(after string, kept []Kept, tokens func(string) int) (forgotten int) {
-	at := slices.IndexFunc(s.turns, func(t turn) bool { return t.request == after })
+	at := s.last(after)
 	front := 0 // turns up to this number stand as they stood
 	if after != "" && at >= 0 {
 		front = s.turns[at].number
@@ -65,13 +65,18 @@ func (s *session) forget(after string, kept []Kept, tokens func(string) int) (fo
 		}
 		s.move(mark, b, request)
 	}
+	for i := range s.turns {
+		if s.turns[i].number > front {
+			s.turns[i].end = 0
+		}
+	}
 	s.path, s.undo = s.cutPath(after, at, texts, tokens), before{}
 	return forgotten
 }
 
 // move makes a block one of the turn of request, if that is another one and known.
 func (s *session) move(mark content, b shownBlock, request string) {
-	i := slices.IndexFunc(s.turns, func(t turn) bool { return t.request == request })
+	i := s.last(request)
 	if i < 0 || request == b.request {
 		return
 	}
@@ -85,7 +90,7 @@ func (s *session) move(mark content, b shownBlock, request string) {
 func (s *session) cutPath(after string, at int, texts []string, tokens func(string) int) []tree.Elem {
 	end := 0
 	if after != "" {
-		if at < 0 || s.turns[at].end == 0 || s.turns[at].end > len(s.path) {
+		if at < 0 || s.turns[at].number < s.from || s.turns[at].end == 0 || s.turns[at].end > len(s.path) {
 			return nil
 		}
 		end = s.turns[at].end

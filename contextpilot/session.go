@@ -18,19 +18,21 @@ type session struct {
 	count int                    // turns ever planned
 	shown map[content]shownBlock // by mark
 	path  []tree.Elem            // the whole prompt so far, in blocks; empty: nothing to continue
+	from  int                    // number of the first turn that continued path; what ends earlier ones had is not known
 	undo  before                 // what the last turn changed besides
 }
 
 // before is what a turn replaced or forgot, to be put back if it is taken back.
 type before struct {
 	path []tree.Elem
+	from int
 	left map[content]shownBlock
 }
 
 type turn struct {
 	request string
 	number  int       // from 1
-	end     int       // length of the path up to this turn's answer
+	end     int       // length of the path up to this turn's answer; 0: not known
 	blocks  []content // marks first shown in this turn
 }
 
@@ -98,7 +100,11 @@ func (s *session) record(request string, sent []identified, left map[content]sho
 		t.blocks = append(t.blocks, b.mark)
 	}
 	s.turns = append(s.turns, t)
-	s.undo, s.path = before{s.path, left}, path
+	s.undo = before{s.path, s.from, left}
+	if n := len(s.path); n == 0 || len(path) < n || !slices.Equal(path[:n], s.path) {
+		s.from = s.count
+	}
+	s.path = path
 	if len(path) > maxPath {
 		s.path = nil // the next turn starts as if its history were unknown
 	}
@@ -119,13 +125,19 @@ func (s *session) drop(i int) {
 	s.turns = slices.Delete(s.turns, i, i+1)
 }
 
-// takeBack undoes a turn that was never sent, as if it had never been planned; of a turn that others have followed
-// only what it showed is undone.
-func (s *session) takeBack(request string) {
-	i := len(s.turns) - 1 // of turns with one ID the last one
+// last returns the index in s.turns of the last turn with that ID, or −1.
+func (s *session) last(request string) int {
+	i := len(s.turns) - 1
 	for i >= 0 && s.turns[i].request != request {
 		i--
 	}
+	return i
+}
+
+// takeBack undoes a turn that was never sent, as if it had never been planned; of a turn that others have followed
+// only what it showed is undone.
+func (s *session) takeBack(request string) {
+	i := s.last(request)
 	if i < 0 {
 		return
 	}
@@ -133,18 +145,19 @@ func (s *session) takeBack(request string) {
 		s.count--
 		s.drop(i)
 		maps.Copy(s.shown, s.undo.left)
-		s.path, s.undo = s.undo.path, before{}
+		s.path, s.from, s.undo = s.undo.path, s.undo.from, before{}
 		return
 	}
 	s.drop(i)
 }
 
-// answered lengthens the path by the tokens of an answer.
+// answered lengthens the path by the tokens of an answer, if it still ends with that request.
 func (s *session) answered(request string, output int) {
 	n := len(s.turns)
-	if n == 0 || s.turns[n-1].request != request || len(s.path) == 0 {
+	last := len(s.path) - 1
+	if n == 0 || s.turns[n-1].request != request || last < 0 || s.path[last].Key != ownKey(request) {
 		return
 	}
 	s.path = slices.Clone(s.path)
-	s.path[len(s.path)-1].Tokens += tokenCount(output)
+	s.path[last].Tokens += tokenCount(output)
 }
