@@ -55,6 +55,7 @@ type Event struct {
 	// Prompt, of Served, Shrunk and Moved, is the length of the whole prompt as the engine counted it, in tokens; 0: unknown.
 	// Of Served, as far as it is not what was planned, Tokens may be off by as much, or by an eighth if that is more, and
 	// correct the index only beyond that. Of Shrunk and Moved, Tokens are taken as that part of what was planned, the
-	// request's head included ([Request.HeadTokens]); without it they must be tokens of the pilot's own Tokenizer.
+	// request's head included ([Request.HeadTokens]), and what exceeds it as tokens of the answer, which are not converted;
+	// without it they must be tokens of the pilot's own Tokenizer.
 	Prompt int
 }

@@ -69,11 +69,13 @@ func (p *Pilot) observe(ev Event) (ok, fresh bool) {
 }
 
 // behindHead returns how far an event's Tokens reach in the index: they count from the beginning of the prompt, the index
-// from behind the head. If the event tells the prompt's length, in the engine's tokens, they are taken as a part of it.
+// from behind the head. If the event tells the prompt's length, in the engine's tokens, they are taken as a part of it;
+// what is more is of the answer, which the index counts as the engine does.
 func (sc *scope) behindHead(ev Event) int {
 	head, tokens := max(sc.head, 0), ev.Tokens
 	if planned := sc.tree.Length(ev.Request); ev.Prompt > 0 && planned > 0 {
-		tokens = int(float64(tokens) * float64(head+planned) / float64(ev.Prompt))
+		answer := max(tokens-ev.Prompt, 0)
+		tokens = int(float64(tokens-answer)*float64(head+planned)/float64(ev.Prompt)) + answer
 	}
 	return tokens - head
 }

@@ -49,3 +49,27 @@ func TestMovedCountsOtherwise(t *testing.T) {
 		}
 	}
 }
+
+// The answer behind the prompt is in tokens of the engine on both sides.
+func TestEngineCountsAnswers(t *testing.T) {
+	const head, block, answer = 48, 32, 40
+	for _, c := range []struct{ engine, planned int }{{0, 1}, {1, 1}, {2, 1}, {8, 5}, {1, 2}} {
+		p := newPilot(t, contextpilot.Config{Policy: "retrieval"})
+		p.Plan(contextpilot.Request{ID: "1", HeadTokens: head, Blocks: blocks("a", "b", "c", "d")})
+		path, _ := p.Resident(contextpilot.Scope{}, "1")
+		p.Observe(contextpilot.Event{Kind: contextpilot.Served, Request: "1", Output: answer})
+		for _, step := range []struct{ prompt, answer, want int }{
+			{path, answer, path + answer}, {path, answer / 2, path + answer/2}, {path, 0, path}, {3 * block, 0, 3 * block},
+		} {
+			ev := contextpilot.Event{Kind: contextpilot.Shrunk, Request: "1", Tokens: head + step.prompt}
+			if c.engine > 0 {
+				ev.Tokens, ev.Prompt = ev.Tokens*c.engine/c.planned, (head+path)*c.engine/c.planned
+			}
+			ev.Tokens += step.answer
+			p.Observe(ev)
+			if got, _ := p.Resident(contextpilot.Scope{}, "1"); got != step.want {
+				t.Errorf("%d:%d: %d tokens, of a prompt of %d: %d are left in the index, want %d", c.engine, c.planned, ev.Tokens, ev.Prompt, got, step.want)
+			}
+		}
+	}
+}
