@@ -325,3 +325,37 @@ func TestBrokenNewPolicy(t *testing.T) {
 		})
 	}
 }
+
+// picky cannot count one text.
+type picky struct{ contextpilot.Estimate }
+
+func (c picky) Count(text string) int {
+	if text == "broken" {
+		panic("broken")
+	}
+	return c.Estimate.Count(text)
+}
+
+// A request with a history whose blocks cannot be counted does not enter the index as if its prompt began with them.
+func TestFaultBehindAHistory(t *testing.T) {
+	for _, session := range []string{"", "s"} {
+		for _, batch := range []bool{false, true} {
+			p := newPilot(t, contextpilot.Config{Tokenizer: picky{}})
+			req := contextpilot.Request{Session: session, Prior: []string{"x"}, Blocks: append(big("a"), contextpilot.Block{Text: "broken"})}
+			if batch {
+				if _, err := p.PlanBatch(t.Context(), []contextpilot.Request{req}); err != nil {
+					t.Fatal(err)
+				}
+			} else {
+				p.Plan(req)
+			}
+			equal(t, "faults", map[string]int64{"index": 1}, p.Stats().FaultsByStage)
+			got := p.Plan(contextpilot.Request{Blocks: big("b", "a")})
+			equal(t, "sent", "b a", sent(got))
+			equal(t, "expected in cache", 0, p.Plan(contextpilot.Request{Blocks: big("a")}).Prefix.Tokens)
+			if err := p.Check(); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+}

@@ -120,6 +120,7 @@ func (p *Pilot) draft(req *Request) *draft {
 // prepare runs the stages that come before the order. s, if not nil, is locked.
 func (p *Pilot) prepare(d *draft, req *Request, s *session) error {
 	if err := p.guard(stageIndex, func() error { return p.index(d, req, s) }); err != nil {
+		d.unknown(req)
 		return err
 	}
 	if err := p.guard(stageDedup, func() error { return p.dedup(d, s) }); err != nil {

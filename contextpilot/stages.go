@@ -3,6 +3,8 @@ package contextpilot
 import (
 	"fmt"
 	"slices"
+
+	"github.com/ragpilot/ragpilot/internal/tree"
 )
 
 // Stages in the order they run. The blocks that a conversation has shown are taken out first, so that a policy
@@ -31,6 +33,14 @@ func (p *Pilot) guard(stage string, f func() error) (err error) {
 		}
 	}
 	return f()
+}
+
+// unknown puts a step of the request's own in front of a draft whose history could not be looked at: nothing is shared
+// behind it.
+func (d *draft) unknown(req *Request) {
+	if len(req.Prior) > 0 {
+		d.start = []tree.Elem{{Key: ownKey(d.plan.RequestID)}}
+	}
 }
 
 // index gives blocks their identity, leaves out repeats, and finds out what stands in front of them. s may be nil.
