@@ -25,6 +25,9 @@ type Options struct {
 	// MaxBlocks is how many documents a request may have, in all its contexts together; 0: 1,000,000. A single context may
 	// have 2,048 whatever MaxBlocks is.
 	MaxBlocks int
+	// Limits, if not nil, tells MaxContexts and MaxBlocks anew for each request; both are at least 1. It may be called
+	// concurrently. Of contexts there are no more than MaxRequests.
+	Limits func() (contexts, blocks int)
 	// MaxRequests is how many requests a tenant's index holds, and how many turns its histories; 0: 65,536. It is at
 	// least MaxContexts. The oldest leave, also if the rest have more than 64 documents each on average.
 	MaxRequests int
@@ -70,6 +73,10 @@ func New(opt Options) *API {
 	fill(&opt.MaxTenants, 64)
 	opt.MaxContexts = min(opt.MaxContexts, mostContexts)
 	opt.MaxRequests = max(opt.MaxRequests, opt.MaxContexts)
+	if opt.Limits == nil {
+		contexts, blocks := opt.MaxContexts, opt.MaxBlocks
+		opt.Limits = func() (int, int) { return contexts, blocks }
+	}
 	if opt.Now == nil {
 		opt.Now = time.Now
 	}
@@ -86,6 +93,14 @@ func New(opt Options) *API {
 		opt: opt, large: make(chan struct{}, max(runtime.GOMAXPROCS(0)/2, 1)),
 		tenants: lru.New[string, *state](opt.MaxTenants),
 	}
+}
+
+// limits are how many contexts a request may have now, and how many documents.
+type limits struct{ contexts, blocks int }
+
+func (a *API) limits() limits {
+	contexts, blocks := a.opt.Limits()
+	return limits{min(contexts, mostContexts, a.opt.MaxRequests), blocks}
 }
 
 // HasIndex tells whether a tenant's index was begun by a /reorder; a /reset does not undo that. Never when stateless.
@@ -105,6 +120,15 @@ func (a *API) Track(tenant, requestID string) {
 // what /metrics/ttft shows.
 func (a *API) RecordTTFT(tenant string, d time.Duration, charsSaved int) {
 	a.state(tenant).addTTFT(d, charsSaved)
+}
+
+// Forget drops all that is kept of a tenant, and tells whether there was anything. Requests that run end in what they began with.
+func (a *API) Forget(tenant string) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	_, ok := a.tenants.Get(tenant)
+	a.tenants.Delete(tenant)
+	return ok
 }
 
 // state returns a tenant's state and makes one if there is none.

@@ -109,6 +109,25 @@ func TestLimits(t *testing.T) {
 	check(t, "status", http.StatusBadRequest, code)
 }
 
+// Limits that change hold for the next request.
+func TestLimitsChange(t *testing.T) {
+	contexts, blocks := 3, 4
+	api := httpapi.New(httpapi.Options{MaxRequests: 5, MaxContexts: 1, Limits: func() (int, int) { return contexts, blocks }})
+	status := func(path, body string) int {
+		code, _, _ := ask(t.Context(), t, api, "", path, body)
+		return code
+	}
+	check(t, "as it was", 200, status("/reorder", `{"contexts":[[1],[2],[3]]}`))
+	contexts = 2
+	check(t, "fewer contexts", 413, status("/reorder", `{"contexts":[[1],[2],[3]]}`))
+	blocks = 1
+	check(t, "fewer documents", 413, status("/deduplicate", `{"contexts":[[1,2]],"parent_request_ids":[null]}`))
+	check(t, "fewer documents", 413, status("/search", `{"context":[1,2]}`))
+	contexts, blocks = 100, 100
+	check(t, "more", 200, status("/schedule", `{"contexts":[[1],[2],[3],[4],[5]]}`))
+	check(t, "than there is room for", 413, status("/schedule", `{"contexts":[[1],[2],[3],[4],[5],[6]]}`))
+}
+
 // A request with many faults is not answered by a longer one.
 func TestProblemsAreBounded(t *testing.T) {
 	api := httpapi.New(httpapi.Options{})

@@ -66,10 +66,10 @@ type listing struct {
 }
 
 // contexts reads a list of lists of documents. All documents must be integers, or all strings.
-func (d *decoder) contexts(name string, opt Options) (*batch, error) {
+func (d *decoder) contexts(name string, most limits) (*batch, error) {
 	lists := d.requiredList(name)
-	if len(lists) > opt.MaxContexts {
-		return nil, tooLarge(name, len(lists), opt.MaxContexts)
+	if len(lists) > most.contexts {
+		return nil, tooLarge(name, len(lists), most.contexts)
 	}
 	b := newBatch(lists)
 	total := 0
@@ -81,8 +81,8 @@ func (d *decoder) contexts(name string, opt Options) (*batch, error) {
 		b.contexts[i].items = items
 		total += len(items)
 	}
-	if total > opt.MaxBlocks {
-		return nil, tooLarge("the lists of "+name, total, opt.MaxBlocks)
+	if total > most.blocks {
+		return nil, tooLarge("the lists of "+name, total, most.blocks)
 	}
 	numbers := map[key]cluster.Doc{}
 	for i := range b.contexts {
@@ -92,10 +92,10 @@ func (d *decoder) contexts(name string, opt Options) (*batch, error) {
 }
 
 // context reads one list of documents as a batch of one context.
-func (d *decoder) context(name string, opt Options) (*batch, error) {
+func (d *decoder) context(name string, most limits) (*batch, error) {
 	items := d.requiredList(name)
-	if most := min(maxContext, opt.MaxBlocks); len(items) > most {
-		return nil, tooLarge(name, len(items), most)
+	if n := min(maxContext, most.blocks); len(items) > n {
+		return nil, tooLarge(name, len(items), n)
 	}
 	b := newBatch([]value{{items: items}})
 	b.contexts[0].items = items

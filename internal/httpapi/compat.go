@@ -173,7 +173,7 @@ type reorderIncremental struct {
 	MergedCount       int          `json:"merged_count"`
 	RequestIDs        []string     `json:"request_ids"`
 	ReorderedContexts contextsJSON `json:"reordered_contexts"`
-	ReorderedByInput  contextsJSON `json:"reordered_by_input,omitempty"` // ours
+	ReorderedByInput  contextsJSON `json:"reordered_by_input,omitzero"` // ours; nil: not asked for
 	OriginalIndices   []int        `json:"original_indices"`
 	Groups            []groupJSON  `json:"groups"`
 	Stats             indexStats   `json:"stats"`

@@ -4,26 +4,74 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/ragpilot/ragpilot/internal/recorded"
 	"github.com/ragpilot/ragpilot/internal/tenant"
 )
 
-// hint reads the template of references to earlier turns; if it will be used, its placeholders must be known.
-func (d *decoder) hint(used bool) string {
+const (
+	// maxTemplate is how many characters a template of hints may have: it is repeated for each document that was shown.
+	maxTemplate = 4096
+	// maxHints bounds the hints of an answer if their template is the client's, in bytes of JSON. 1,000,000 of the usual ones
+	// take half of it; those are bounded by the documents of the request.
+	maxHints = 128 << 20
+)
+
+// hint is a template of references to earlier turns.
+type hint struct {
+	recorded.Hint
+	size int // in bytes of JSON; 0: the usual one
+}
+
+// hint reads the template; if it will be used, it must be one.
+func (d *decoder) hint(used bool) (h hint) {
 	const name = "hint_template"
 	s := d.text(name, "", true)
-	if err := recorded.CheckHint(s); used && err != nil {
-		v, _ := d.body.member(name)
+	if !used || s == "" {
+		return h
+	}
+	v, _ := d.body.member(name)
+	if utf8.RuneCountInString(s) > maxTemplate {
+		d.wrong("string_too_long", fmt.Sprintf("String should have at most %d characters", maxTemplate), v, name).Ctx =
+			map[string]any{"max_length": maxTemplate}
+		return h
+	}
+	var err error
+	if h.Hint, err = recorded.ParseHint(s); err != nil {
 		what := strings.TrimPrefix(err.Error(), name+": ")
 		d.wrong("value_error", "Value error, "+what, v, name).Ctx = map[string]any{"error": what}
 	}
-	return s
+	h.size = len(v.raw)
+	return h
+}
+
+// checkHints refuses a batch whose hints could be too long: if all documents of contexts that have a parent had been shown.
+// Turn numbers and IDs are not longer than their placeholders.
+func (b *batch) checkHints(h hint, parents []string) error {
+	if h.size == 0 {
+		return nil
+	}
+	docs, bytes := 0, 0
+	for i, c := range b.contexts {
+		if i >= len(parents) || parents[i] == "" {
+			continue
+		}
+		docs += len(c.items)
+		for _, v := range c.items {
+			bytes += len(v.raw)
+		}
+	}
+	if n := docs*h.size + h.Docs()*bytes; n > maxHints {
+		return fail(http.StatusRequestEntityTooLarge,
+			fmt.Sprintf("hint_template: hints of up to %d bytes, at most %d are allowed", n, maxHints))
+	}
+	return nil
 }
 
 // dedupBatch enters each context of a batch into the histories, as the turn after its parent: context, ID and parent are
 // those of the same input position. The documents stand in the order of positions.
-func (s *state) dedupBatch(q reorderRequest, ids []string, positions [][]int) (*dedupJSON, error) {
+func (s *state) dedupBatch(q reorderRequest, ids []string, positions [][]int) *dedupJSON {
 	out := &dedupJSON{Enabled: true, Results: make([]dedupContext, len(ids))}
 	s.Lock()
 	defer s.Unlock()
@@ -32,29 +80,23 @@ func (s *state) dedupBatch(q reorderRequest, ids []string, positions [][]int) (*
 		if i < len(q.parents) {
 			parent = q.parents[i]
 		}
-		docs, turn, err := s.dedup(q.batch, i, positions[i], id, parent, q.hint)
-		if err != nil {
-			return nil, err
-		}
+		docs, turn := s.dedup(q.batch, i, positions[i], id, parent, q.hint)
 		out.Results[i] = dedupContext{RequestID: id, dedupDocs: docs}
 		out.TotalDocsDeduplicated += len(turn.Overlapping)
 		s.Pause()
 	}
-	return out, nil
+	return out
 }
 
 // dedup enters one context, with its items at these positions, as the turn id after parent. The lock is held.
-func (s *state) dedup(b *batch, i int, positions []int, id, parent, hint string) (dedupDocs, recorded.Deduped[key], error) {
+func (s *state) dedup(b *batch, i int, positions []int, id, parent string, h hint) (dedupDocs, recorded.Deduped[key]) {
 	c := b.contexts[i]
 	keys := make([]key, len(positions))
 	for j, p := range positions {
 		keys[j] = b.docs[c.all[p]].key
 	}
 	name := func(j int) string { return b.docs[c.all[positions[j]]].name() }
-	turn, err := s.chains.AddNamed(id, parent, keys, hint, name)
-	if err != nil {
-		return dedupDocs{}, turn, fmt.Errorf("turn %s: %w", id, err)
-	}
+	turn := s.chains.AddNamed(id, parent, keys, h.Hint, name)
 	var fresh, shown []int
 	for j, p := range positions {
 		if _, ok := turn.Sources[keys[j]]; ok {
@@ -67,7 +109,7 @@ func (s *state) dedup(b *batch, i int, positions []int, id, parent, hint string)
 	return dedupDocs{
 		OriginalDocs: c.render(positions), DeduplicatedDocs: left, OverlappingDocs: c.render(shown), NewDocs: left,
 		ReferenceHints: turn.Hints,
-	}, turn, nil
+	}, turn
 }
 
 // deduplicate is POST /deduplicate. It needs no index.
@@ -76,19 +118,22 @@ func (a *API) deduplicate(r *http.Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	b, err := d.contexts("contexts", a.opt)
+	b, err := d.contexts("contexts", a.limits())
 	if err != nil {
 		return nil, err
 	}
 	parents := d.requiredList("parent_request_ids")
 	names := d.parents(parents, "parent_request_ids")
-	hint := d.hint(true)
+	h := d.hint(true)
 	if err := d.done(); err != nil {
 		return nil, err
 	}
 	if len(parents) != len(b.contexts) {
 		return nil, fail(http.StatusBadRequest, fmt.Sprintf("contexts and parent_request_ids must have same length (got %d vs %d)",
 			len(b.contexts), len(parents)))
+	}
+	if err := b.checkHints(h, names); err != nil {
+		return nil, err
 	}
 	out := dedupAnswer{Status: "success", Message: "Deduplication completed", RequestIDs: []string{}, Results: []dedupTurn{}}
 	out.Summary.TotalContexts = len(b.contexts)
@@ -104,10 +149,7 @@ func (a *API) deduplicate(r *http.Request) (any, error) {
 		for j := range positions {
 			positions[j] = j
 		}
-		docs, turn, err := s.dedup(b, i, positions, id, names[i], hint)
-		if err != nil {
-			return nil, err
-		}
+		docs, turn := s.dedup(b, i, positions, id, names[i], h)
 		res := dedupTurn{RequestID: id, dedupDocs: docs, IsNewConversation: turn.IsNew}
 		if parents[i].kind == kindText {
 			res.ParentRequestID = &names[i]

@@ -1,7 +1,9 @@
 package httpapi_test
 
 import (
+	"bytes"
 	"net/http"
+	"strings"
 	"testing"
 
 	"github.com/ragpilot/ragpilot/internal/httpapi"
@@ -71,6 +73,51 @@ func TestBadHintChangesNothing(t *testing.T) {
 	body["deduplicate"] = false // as the reference: nobody looks at it
 	do(t, api, "/reorder", body)
 	check(t, "turns", 0, api.Sizes("").Turns)
+}
+
+// A template is repeated for each document that was shown: neither a long one nor long documents make an answer that is much
+// longer than its request, and what is refused has changed nothing.
+func TestHintsAreBounded(t *testing.T) {
+	api := httpapi.New(httpapi.Options{})
+	document := strings.Repeat("x", 400_000)
+	first := do(t, api, "/reorder", object{"contexts": [][]string{{document}}, "deduplicate": true})
+	next := func(template string, parent any) object {
+		return object{
+			"contexts": [][]string{{document}}, "deduplicate": true, "parent_request_ids": []any{parent}, "hint_template": template,
+		}
+	}
+	before := api.Sizes("")
+	for _, path := range []string{"/reorder", "/deduplicate"} {
+		code, _, raw := ask(t.Context(), t, api, "", path, next(strings.Repeat("é", 4097), first.RequestIDs[0]))
+		if code != http.StatusUnprocessableEntity || !bytes.HasPrefix(raw, []byte(`{"detail":[{"type":"string_too_long","loc":["body","hint_template"],"msg":"String should have at most 4096 characters","input":"é`)) ||
+			!bytes.Contains(raw, []byte(`"ctx":{"max_length":4096}`)) {
+			t.Errorf("%s, a long template: %d %.200s", path, code, raw)
+		}
+		code, got, raw := ask(t.Context(), t, api, "", path, next(strings.Repeat("{doc_id}", 400), first.RequestIDs[0]))
+		if code != http.StatusRequestEntityTooLarge || string(got.Detail) != `"hint_template: hints of up to 160004002 bytes, at most 134217728 are allowed"` {
+			t.Errorf("%s, a long answer: %d, %d bytes: %.200s", path, code, len(raw), raw)
+		}
+		check(t, path+": nothing is changed", before, api.Sizes(""))
+	}
+	longest := next(strings.Repeat("é", 4096), first.RequestIDs[0])
+	check(t, "characters are counted", 1, len(do(t, api, "/deduplicate", longest).Results[0].Hints))
+	do(t, api, "/deduplicate", next(strings.Repeat("{doc_id}", 400), nil)) // a conversation that begins has no hints
+	unused := next(strings.Repeat("x", 5000), nil)
+	unused["deduplicate"] = false
+	do(t, api, "/reorder", unused) // nobody looks at it
+}
+
+// Braces in templates are written as Python has them.
+func TestBracesInHints(t *testing.T) {
+	api := httpapi.New(httpapi.Options{})
+	parents := do(t, api, "/deduplicate", `{"contexts":[[7]],"parent_request_ids":[null]}`).RequestIDs
+	body := object{"contexts": lists{{7}}, "parent_request_ids": parents, "hint_template": `{{"see": {doc_id}}}`}
+	check(t, "hints", []string{`{"see": 7}`}, do(t, api, "/deduplicate", body).Results[0].Hints)
+	body["hint_template"] = "see {doc_id"
+	code, _, raw := ask(t.Context(), t, api, "", "/deduplicate", body)
+	if code != http.StatusUnprocessableEntity || !bytes.Contains(raw, []byte(`"msg":"Value error, single {, where {{ is a brace"`)) {
+		t.Errorf("%d %s", code, raw)
+	}
 }
 
 func TestDeduplicateStrings(t *testing.T) {

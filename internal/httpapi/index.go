@@ -24,7 +24,7 @@ func (a *API) search(r *http.Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	b, err := d.context("context", a.opt)
+	b, err := d.context("context", a.limits())
 	if err != nil {
 		return nil, err
 	}
@@ -58,7 +58,7 @@ func (a *API) insert(r *http.Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	b, err := d.context("context", a.opt)
+	b, err := d.context("context", a.limits())
 	if err != nil {
 		return nil, err
 	}

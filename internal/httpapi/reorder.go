@@ -19,7 +19,7 @@ type reorderRequest struct {
 	tokens  int
 	dedup   bool
 	parents []string // in input order; those that are missing are ""
-	hint    string
+	hint    hint
 }
 
 func (a *API) readReorder(r *http.Request, live bool) (reorderRequest, error) {
@@ -28,7 +28,7 @@ func (a *API) readReorder(r *http.Request, live bool) (reorderRequest, error) {
 		return reorderRequest{}, err
 	}
 	var q reorderRequest
-	if q.batch, err = d.contexts("contexts", a.opt); err != nil {
+	if q.batch, err = d.contexts("contexts", a.limits()); err != nil {
 		return q, err
 	}
 	q.options.Alpha = d.number("alpha", cluster.DefaultAlpha, 0, maxAlpha)
@@ -38,6 +38,9 @@ func (a *API) readReorder(r *http.Request, live bool) (reorderRequest, error) {
 		a.readLive(d, &q)
 	}
 	if err := d.done(); err != nil {
+		return q, err
+	}
+	if err := q.batch.checkHints(q.hint, q.parents); err != nil {
 		return q, err
 	}
 	q.options.Linkage, err = cluster.ParseLinkage(linkage)
@@ -80,9 +83,7 @@ func (a *API) reorder(r *http.Request) (any, error) {
 	}
 	var dedup *dedupJSON
 	if q.dedup && len(ids) > 0 {
-		if dedup, err = s.dedupBatch(q, ids, positions); err != nil {
-			return nil, err
-		}
+		dedup = s.dedupBatch(q, ids, positions)
 	}
 	if st.Initial {
 		return q.initial(st, positions, dedup), nil

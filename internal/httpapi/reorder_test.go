@@ -1,6 +1,7 @@
 package httpapi_test
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -174,4 +175,16 @@ func TestEqualContextsFirst(t *testing.T) {
 	check(t, "the leaf stays for the other one", 0, len(gone.EvictedNodes))
 	gone = do(t, api, "/evict", object{"request_ids": first.RequestIDs[1:]})
 	check(t, "an empty context has an ID and no node", []any{1, 2}, []any{gone.Removed, len(gone.Evicted)})
+}
+
+// The input order is there in every incremental answer, if it is not the reference's shape that was asked for.
+func TestReorderedByInputOfNothing(t *testing.T) {
+	for _, compat := range []bool{false, true} {
+		api := httpapi.New(httpapi.Options{CompatIncrementalOrder: compat})
+		do(t, api, "/reorder", object{"contexts": lists{{1, 2}}})
+		_, got, raw := ask(t.Context(), t, api, "", "/reorder", `{"contexts":[]}`)
+		if got.Mode != "incremental" || bytes.Contains(raw, []byte(`"reordered_by_input":[]`)) == compat {
+			t.Errorf("compat %v: %s", compat, raw)
+		}
+	}
 }

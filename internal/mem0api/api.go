@@ -1,6 +1,7 @@
 package mem0api
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -9,6 +10,7 @@ import (
 	"log/slog"
 	"net/http"
 
+	"github.com/ragpilot/ragpilot/internal/intake"
 	"github.com/ragpilot/ragpilot/memory"
 )
 
@@ -21,7 +23,10 @@ type Options struct {
 	Tenant func(*http.Request) string
 	// Extraction names how facts are made of messages, for GET /configure.
 	Extraction string
-	Log        *slog.Logger // nil: slog.Default
+	// Index answers the requests to POST /search, where it has no prefix, that are an index's: those with a context and
+	// without a query. nil: there are none.
+	Index http.Handler
+	Log   *slog.Logger // nil: slog.Default
 }
 
 // API serves stores. Safe for concurrent use.
@@ -67,7 +72,7 @@ func (a *API) Hosted(mux *http.ServeMux, prefix string) {
 }
 
 // SelfHosted enters the routes of Mem0's own server, behind a prefix or none. Without a prefix, POST /reset is another
-// API's.
+// API's, and POST /search is shared with [Options.Index].
 func (a *API) SelfHosted(mux *http.ServeMux, prefix string) {
 	routes := map[string]action{
 		"POST /memories":              add,
@@ -82,10 +87,31 @@ func (a *API) SelfHosted(mux *http.ServeMux, prefix string) {
 		"POST /configure":             refuse("Settings are the server's own: they are not changed by clients"),
 		"POST /generate-instructions": refuse("Instructions are not generated here: give them with a request"),
 	}
-	if prefix != "" {
+	switch {
+	case prefix != "":
 		routes["POST /reset"] = reset
+	case a.opt.Index != nil:
+		delete(routes, "POST /search")
+		mux.HandleFunc("POST /search", a.searchBoth)
 	}
 	a.enter(mux, prefix, routes)
+}
+
+// searchBoth is POST /search of Mem0 and of the index.
+func (a *API) searchBoth(w http.ResponseWriter, r *http.Request) {
+	raw, err := intake.ReadAll(r)
+	if err != nil {
+		a.answer(w, r, func(memory.Store, *http.Request) (any, error) { return nil, err })
+		return
+	}
+	r.Body = io.NopCloser(bytes.NewReader(raw))
+	var members map[string]json.RawMessage // a struct's names would be found in any case
+	_ = json.Unmarshal(raw, &members)      // what is no object is told by Mem0
+	if members["context"] != nil && members["query"] == nil {
+		a.opt.Index.ServeHTTP(w, r)
+		return
+	}
+	a.answer(w, r, search)
 }
 
 func (a *API) enter(mux *http.ServeMux, prefix string, routes map[string]action) {

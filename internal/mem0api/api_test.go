@@ -3,6 +3,7 @@ package mem0api_test
 import (
 	"context"
 	"errors"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"regexp"
@@ -104,6 +105,48 @@ func TestConversation(t *testing.T) {
 		if code != http.StatusOK || got != step.want {
 			t.Errorf("%s: %d\n%s, want\n%s", step.request, code, got, step.want)
 		}
+	}
+}
+
+// Where the index has POST /search too, what is asked of it tells whose request it is.
+func TestSharedSearch(t *testing.T) {
+	store, err := memory.New(inmem.New(), memory.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	api := mem0api.New(mem0api.Options{
+		Store: func(context.Context, string) (memory.Store, func(), error) { return store, func() {}, nil },
+		Index: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			body, _ := io.ReadAll(r.Body)
+			_, _ = w.Write(append([]byte("index "), body...))
+		}),
+	})
+	h := http.NewServeMux()
+	for _, prefix := range []string{"", "/mem0"} {
+		api.SelfHosted(h, prefix)
+	}
+	for request, want := range map[string]string{
+		`POST /search {"context":[1,2],"update_access":true}`:            `200 index {"context":[1,2],"update_access":true}`,
+		`POST /search {"context":null}`:                                  `200 index {"context":null}`,
+		`POST /search {"query":"bees","user_id":"ana"}`:                  `200 {"results":[]}`,
+		`POST /search {"query":"bees","user_id":"ana","context":"x"}`:    `200 {"results":[]}`,
+		`POST /search {"query":"bees","Context":[1]}`:                    `400 {"detail":"no scope`,
+		`POST /search {"user_id":"ana"}`:                                 `400 {"detail":"query is empty`,
+		`POST /search {"context":[1,2`:                                   `400 {"detail":"Body`,
+		`POST /search`:                                                   `400 {"detail":"query is empty`,
+		`POST /mem0/search {"context":[1,2],"user_id":"ana"}`:            `400 {"detail":"query is empty`,
+		`POST /mem0/search {"query":"bees","user_id":"ana","context":1}`: `200 {"results":[]}`,
+	} {
+		code, got := ask(t, h, request)
+		if got = strconv.Itoa(code) + " " + got; !strings.HasPrefix(got, want) {
+			t.Errorf("%s: %s, want %s", request, got, want)
+		}
+	}
+	r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/search", strings.NewReader(`{"context":[1,2]}`))
+	w := httptest.NewRecorder()
+	http.MaxBytesHandler(h, 5).ServeHTTP(w, r)
+	if w.Code != http.StatusRequestEntityTooLarge {
+		t.Errorf("a long body: %d %s", w.Code, w.Body)
 	}
 }
 

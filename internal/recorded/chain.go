@@ -1,13 +1,6 @@
 package recorded
 
-import (
-	"fmt"
-	"strconv"
-	"strings"
-)
-
-// DefaultHint is the wording of a reference to an earlier turn.
-const DefaultHint = "Please refer to [Doc {doc_id}] from the previous conversation turn."
+import "fmt"
 
 // maxTurns is how many turns of a conversation are looked back: the work for one turn is bounded although IDs come
 // from clients, who may chain as many as they like.
@@ -55,20 +48,13 @@ func (c *Chains[D]) Has(id string) bool {
 }
 
 // Add records the turn id after parent ("" or unknown: a new conversation) and tells which of its docs the
-// chain has shown. template may use {doc_id}, {turn_number} and {source_request}; any other placeholder is an
-// error, and then nothing is recorded. docs belong to the record afterwards.
-func (c *Chains[D]) Add(id, parent string, docs []D, template string) (Deduped[D], error) {
-	return c.AddNamed(id, parent, docs, template, func(i int) string { return fmt.Sprint(docs[i]) })
+// chain has shown. docs belong to the record afterwards.
+func (c *Chains[D]) Add(id, parent string, docs []D, hint Hint) Deduped[D] {
+	return c.AddNamed(id, parent, docs, hint, func(i int) string { return fmt.Sprint(docs[i]) })
 }
 
 // AddNamed is [Chains.Add] where hints call docs[i] name(i).
-func (c *Chains[D]) AddNamed(id, parent string, docs []D, template string, name func(i int) string) (Deduped[D], error) {
-	if template == "" {
-		template = DefaultHint
-	}
-	if err := CheckHint(template); err != nil {
-		return Deduped[D]{}, err
-	}
+func (c *Chains[D]) AddNamed(id, parent string, docs []D, hint Hint, name func(i int) string) Deduped[D] {
 	out := Deduped[D]{New: []D{}, Overlapping: []D{}, Hints: []string{}, Sources: map[D]string{}}
 	up, known := c.turns.get(parent)
 	out.IsNew = !known
@@ -85,8 +71,7 @@ func (c *Chains[D]) AddNamed(id, parent string, docs []D, template string, name 
 		}
 		out.Overlapping = append(out.Overlapping, d)
 		out.Sources[d] = src.id
-		out.Hints = append(out.Hints, strings.NewReplacer("{doc_id}", name(i),
-			"{turn_number}", strconv.Itoa(src.depth), "{source_request}", src.id).Replace(template))
+		out.Hints = append(out.Hints, hint.text(name(i), src))
 	}
 	if old, again := c.turns.get(id); again {
 		c.docs -= len(old.docs)
@@ -96,7 +81,7 @@ func (c *Chains[D]) AddNamed(id, parent string, docs []D, template string, name 
 	for c.turns.len() > c.limit || c.docs > docsPerTurn*c.limit && c.turns.len() > 1 {
 		c.forget(c.turns.oldest())
 	}
-	return out, nil
+	return out
 }
 
 type source struct {
@@ -151,25 +136,5 @@ func (c *Chains[D]) forget(id string) {
 	if t, ok := c.turns.get(id); ok {
 		c.docs -= len(t.docs)
 		c.turns.remove(id)
-	}
-}
-
-// CheckHint returns an error that names the first placeholder of a template that [Chains.Add] does not know.
-func CheckHint(template string) error {
-	for rest := template; ; {
-		i := strings.IndexByte(rest, '{')
-		if i < 0 {
-			return nil
-		}
-		j := strings.IndexByte(rest[i:], '}')
-		if j < 0 {
-			return nil
-		}
-		switch name := rest[i : i+j+1]; name {
-		case "{doc_id}", "{turn_number}", "{source_request}":
-		default:
-			return fmt.Errorf("hint_template: unknown placeholder %s", name)
-		}
-		rest = rest[i+j+1:]
 	}
 }

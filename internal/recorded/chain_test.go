@@ -2,7 +2,6 @@ package recorded_test
 
 import (
 	"fmt"
-	"strings"
 	"testing"
 
 	"github.com/ragpilot/ragpilot/internal/recorded"
@@ -10,11 +9,16 @@ import (
 
 func add(t *testing.T, c *recorded.Chains[string], id, parent string, docs ...string) recorded.Deduped[string] {
 	t.Helper()
-	out, err := c.Add(id, parent, docs, "{doc_id}@{turn_number} of {source_request}")
+	return c.Add(id, parent, docs, hint(t, "{doc_id}@{turn_number} of {source_request}"))
+}
+
+func hint(t *testing.T, template string) recorded.Hint {
+	t.Helper()
+	h, err := recorded.ParseHint(template)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return out
+	return h
 }
 
 func TestChain(t *testing.T) {
@@ -59,36 +63,4 @@ func TestChainLimit(t *testing.T) {
 		add(t, c, "1", "", "a")
 		return add(t, c, "2", "1", "a").Overlapping
 	}())
-}
-
-func TestChainTemplates(t *testing.T) {
-	for _, c := range []struct{ template, want, err string }{
-		{"", "Please refer to [Doc a] from the previous conversation turn.", ""},
-		{"see {doc_id}", "see a", ""},
-		{"{source_request}/{turn_number}/{doc_id}", "1/1/a", ""},
-		{"no placeholder", "no placeholder", ""},
-		{"open {doc_id", "open {doc_id", ""},
-		{"{doc}", "", "{doc}"},
-		{"{doc_id} {0}", "", "{0}"},
-		{"{}", "", "{}"},
-		{"{doc_id!r}", "", "{doc_id!r}"},
-	} {
-		x := recorded.NewChains[string](4)
-		add(t, x, "1", "", "a")
-		out, err := x.Add("2", "1", []string{"a"}, c.template)
-		if c.err != "" {
-			if err == nil || !strings.Contains(err.Error(), "hint_template") || !strings.Contains(err.Error(), c.err) {
-				t.Errorf("%q: error %v, want one about %s", c.template, err, c.err)
-			}
-			check(t, c.template+": nothing is recorded", true, add(t, x, "3", "2", "a").IsNew)
-			continue
-		}
-		if err != nil || out.Hints[0] != c.want {
-			t.Errorf("%q: %q, %v, want %q", c.template, out.Hints, err, c.want)
-		}
-	}
-	// A doc that looks like a placeholder is no placeholder.
-	x := recorded.NewChains[string](4)
-	add(t, x, "1", "", "{turn_number}")
-	check(t, "hint", []string{"{turn_number}@1 of 1"}, add(t, x, "2", "1", "{turn_number}").Hints)
 }

@@ -31,7 +31,7 @@ type Config struct {
 	// CompatIncrementalOrder keeps the reference's order of reordered_contexts in later answers of /reorder, which is
 	// that of the request and does not fit original_indices.
 	CompatIncrementalOrder bool `yaml:"compat_incremental_order"`
-	// Model names the chat template.
+	// Model is an option of the reference without effect here.
 	Model string `yaml:"model"`
 	// LogLevel is debug, info, warning or error.
 	LogLevel string `yaml:"log_level"`
@@ -133,7 +133,7 @@ type Trace struct {
 
 // Limits are all at least 1.
 type Limits struct {
-	// BodyBytes bounds the body of a request; more is 413.
+	// BodyBytes bounds the body of a request; more is 413. For bodies that come over ExtProcAddr it needs a restart.
 	BodyBytes int64 `yaml:"body_bytes"`
 	// InFlightBytes bounds the bodies that are in memory at a time, those that pass unread left out. A body that finds
 	// no room waits for Timeouts.InFlight; then it is 503. One that is alone always has room.
@@ -144,9 +144,9 @@ type Limits struct {
 	Contexts int `yaml:"contexts"`
 	// Blocks bounds the blocks of one request, in all its contexts.
 	Blocks int `yaml:"blocks"`
-	// Sessions bounds the conversations remembered.
+	// Sessions bounds the sessions of a tenant that X-ContextPilot-Session names and /forget can name. It needs a restart.
 	Sessions int `yaml:"sessions"`
-	// Tenants bounds the tenants that have state of their own.
+	// Tenants bounds the tenants that have state of their own. It needs a restart.
 	Tenants int `yaml:"tenants"`
 }
 

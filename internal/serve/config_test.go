@@ -91,6 +91,11 @@ func TestSecretFiles(t *testing.T) {
 	if err != nil || c.InferAPIKey.Reveal() != "from-file" || c.CacheSaltKey.Reveal() != "a salt of some length" || c.Keys[0].Key.Reveal() != "from-file" || c.CloudAPIKey.Reveal() != "cloudy" {
 		t.Errorf("keys in files beside the configuration: %v, %v", c, err)
 	}
+	for text, want := range map[string]string{"profile: best.json": filepath.Join(dir, "best.json"), "profile: safe": "safe", "profile: /etc/p.json": "/etc/p.json"} {
+		if c, err := load(text); err != nil || c.Profile != want {
+			t.Errorf("%s: profile %q, %v, want %q", text, c.Profile, err, want)
+		}
+	}
 	for text, want := range map[string][]string{
 		"keys: [{file: missing}]":                    {"keys[0]", "missing"},
 		"keys: [{key: a}, {file: empty}]":            {"keys[1]", "empty"},

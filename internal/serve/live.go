@@ -55,11 +55,16 @@ func (c Config) takeOver(next Config) (taken Config, changed, restart []string) 
 	taken = c.clone()
 	taken.LogLevel, taken.Keys, taken.HoldOut, taken.Shadow = next.LogLevel, slices.Clone(next.Keys), next.HoldOut, next.Shadow
 	taken.Engines = slices.Clone(next.Engines)
-	taken.Limits, taken.Limits.HeaderBytes = next.Limits, c.Limits.HeaderBytes
+	taken.Limits = next.Limits
+	taken.Limits.HeaderBytes, taken.Limits.Sessions, taken.Limits.Tenants = c.Limits.HeaderBytes, c.Limits.Sessions, c.Limits.Tenants
 	if c.TLS.on() && next.TLS.on() {
 		taken.TLS.Cert, taken.TLS.Key = next.TLS.Cert, next.TLS.Key
 	}
-	return taken, differences(reflect.ValueOf(c), reflect.ValueOf(taken), ""), differences(reflect.ValueOf(taken), reflect.ValueOf(next), "")
+	changed, restart = differences(reflect.ValueOf(c), reflect.ValueOf(taken), ""), differences(reflect.ValueOf(taken), reflect.ValueOf(next), "")
+	if c.ExtProcAddr != "" && taken.Limits.BodyBytes != c.Limits.BodyBytes { // the main listener's bodies only
+		restart = append(restart, "limits.body_bytes of ext_proc_addr")
+	}
+	return taken, changed, restart
 }
 
 // differences names the fields that differ; those of nested structs as outer.inner.

@@ -7,13 +7,16 @@ type Memory struct {
 	// Extract says what is remembered of messages: verbatim (each as it is), add-only or reconcile (facts that a model
 	// finds; reconcile lets them replace older ones). Empty: verbatim.
 	Extract string `yaml:"extract"`
-	// Model is asked for facts, at the engine that requests are forwarded to; needed unless messages are kept verbatim.
+	// Model is asked for facts, at InferAPIURL; needed unless messages are kept verbatim.
 	Model string `yaml:"model"`
 }
 
+// asks tells whether a model is asked what is to be remembered.
+func (m *Memory) asks() bool { return m.Extract == "add-only" || m.Extract == "reconcile" }
+
 func (p *problems) checkMemory(m Memory) {
 	p.oneOf("memory.extract", m.Extract, "", "verbatim", "add-only", "reconcile")
-	asks := m.Extract == "add-only" || m.Extract == "reconcile"
+	asks := m.asks()
 	if asks && m.Model == "" {
 		p.add("memory.model", m.Model, "want the name of a model, as memory.extract is "+m.Extract)
 	}

@@ -42,7 +42,7 @@ func TestReload(t *testing.T) {
 		t.Error("before")
 	}
 
-	rewrite("keys: [{tenant: red, key: new-key}]\nlimits: {body_bytes: 50, in_flight_bytes: 77, sessions: 9, header_bytes: 9999}\nhold_out: 0.5\nshadow: true\nlog_level: error\npolicy: sorted\ntimeouts: {drain: 1s}\nlisten: 127.0.0.1:1\n")
+	rewrite("keys: [{tenant: red, key: new-key}]\nlimits: {body_bytes: 50, in_flight_bytes: 77, contexts: 8, blocks: 7, sessions: 9, tenants: 6, header_bytes: 9999}\nhold_out: 0.5\nshadow: true\nlog_level: error\npolicy: sorted\ntimeouts: {drain: 1s}\nlisten: 127.0.0.1:1\n")
 	if err := r.Reload(); err != nil {
 		t.Fatal(err)
 	}
@@ -50,11 +50,11 @@ func TestReload(t *testing.T) {
 		t.Error("keys and limits of the new file do not hold")
 	}
 	live := r.Live().Load()
-	if live.HoldOut != 0.5 || !live.Shadow || live.Limits.Sessions != 9 || live.Limits.InFlightBytes != 77 || live.LogLevel != "error" || r.Live().Level() != slog.LevelError || len(live.Keys) != 1 {
+	if live.HoldOut != 0.5 || !live.Shadow || live.Limits.Contexts != 8 || live.Limits.Blocks != 7 || live.Limits.InFlightBytes != 77 || live.LogLevel != "error" || r.Live().Level() != slog.LevelError || len(live.Keys) != 1 {
 		t.Errorf("live: %+v", live)
 	}
-	if live.Limits.HeaderBytes != serve.Default().Limits.HeaderBytes {
-		t.Errorf("header_bytes changed while the listener keeps the old one: %d", live.Limits.HeaderBytes)
+	if was := serve.Default().Limits; live.Limits.HeaderBytes != was.HeaderBytes || live.Limits.Sessions != was.Sessions || live.Limits.Tenants != was.Tenants {
+		t.Errorf("limits changed that are read once: %+v", live.Limits)
 	}
 
 	for _, bad := range []string{"keys: [{key: new-key}, {key: new-key}]\n", "no_such: 1\n", "hold_out: 7\n", "keys: [{file: missing}]\n"} {
@@ -68,15 +68,34 @@ func TestReload(t *testing.T) {
 	}
 	contains(t, "metrics", r.get(t, r.admin+"/metrics").body, `ragpilot_config_reloads_total{result="refused"} 4`, `ragpilot_config_reloads_total{result="taken"} 1`)
 
-	rewrite("log_level: debug\npolicy: sorted\nlimits: {header_bytes: 9999}\ntimeouts: {drain: 1s}\nmodel: m\n")
+	rewrite("log_level: debug\npolicy: sorted\nlimits: {sessions: 9, tenants: 6, header_bytes: 9999}\ntimeouts: {drain: 1s}\nmodel: m\n")
 	if err := r.Reload(); err != nil {
 		t.Fatal(err)
 	}
 	if code("", 100) != 200 {
 		t.Error("keys were taken out of the file, and are asked for")
 	}
-	contains(t, "log", r.log.String(), "configuration reloaded", "changed=\"[log_level shadow hold_out keys limits.body_bytes limits.in_flight_bytes limits.sessions]\"",
-		"restart is needed", "fields=\"[model policy limits.header_bytes timeouts.drain]\"")
+	contains(t, "log", r.log.String(), "configuration reloaded", "changed=\"[log_level shadow hold_out keys limits.body_bytes limits.in_flight_bytes limits.contexts limits.blocks]\"",
+		"restart is needed", "fields=\"[model policy limits.header_bytes limits.sessions limits.tenants timeouts.drain]\"")
+}
+
+// TestReloadBehindAGateway: bodies over the gateway's protocol keep the bound with which the process began, and the log says so.
+func TestReloadBehindAGateway(t *testing.T) {
+	for addr, want := range map[string]bool{"": false, "127.0.0.1:1": true} {
+		cfg := settings(func(c *serve.Config) { c.ExtProcAddr = addr })
+		r := start(t, cfg, hello, func() (serve.Config, error) {
+			next := cfg
+			next.Limits.BodyBytes = 50
+			return next, nil
+		})
+		if err := r.Reload(); err != nil {
+			t.Fatal(err)
+		}
+		contains(t, "log", r.log.String(), "changed=[limits.body_bytes]")
+		if got := strings.Contains(r.log.String(), `fields="[limits.body_bytes of ext_proc_addr]"`); got != want {
+			t.Errorf("ext_proc_addr %q: %s", addr, r.log)
+		}
+	}
 }
 
 // TestHangup: a signal reloads, and why it did not is in the log.

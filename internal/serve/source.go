@@ -5,7 +5,10 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
+
+	"github.com/ragpilot/ragpilot/contextpilot"
 )
 
 // Source says where a configuration comes from. Later layers win: [Default], File, Env, Flags.
@@ -68,6 +71,9 @@ func readFile(name string, base Config) (Config, error) {
 	dir := filepath.Dir(name)
 	for _, path := range []*string{&c.InferAPIKeyFile, &c.CloudAPIKeyFile, &c.CacheSaltKeyFile, &c.Trace.HeadersFile, &c.StateDir, &c.Memory.Dir, &c.TLS.Cert, &c.TLS.Key, &c.TLS.ClientCA} {
 		*path = under(dir, *path)
+	}
+	if !slices.Contains(contextpilot.ProfileNames(), c.Profile) {
+		c.Profile = under(dir, c.Profile)
 	}
 	for i := range c.Keys {
 		c.Keys[i].File = under(dir, c.Keys[i].File)

@@ -240,8 +240,11 @@ func (c Config) Warnings() []string {
 	if c.CloudProvider == "" && c.CloudAPIKey+Secret(c.CloudAPIKeyFile) != "" {
 		w = append(w, "cloud_api_key has no effect without cloud_provider")
 	}
-	if c.CloudProvider != "" && c.InferAPIKey+Secret(c.InferAPIKeyFile) != "" {
+	if c.CloudProvider != "" && !c.Memory.asks() && c.InferAPIKey+Secret(c.InferAPIKeyFile) != "" {
 		w = append(w, "infer_api_key has no effect with cloud_provider")
+	}
+	if c.Memory.Model != "" && !c.Memory.asks() {
+		w = append(w, "memory.model has no effect: memory.extract is verbatim")
 	}
 	if salted := c.CacheSaltKey+Secret(c.CacheSaltKeyFile) != ""; salted && c.CloudProvider != "" {
 		w = append(w, "cache_salt_key has no effect with cloud_provider")

@@ -113,6 +113,7 @@ func (r *Recent) Add(d Detail) {
 // Forget drops the texts of a tenant's requests, or with a session's name of those alone, and returns of how many. Their
 // figures stay.
 func (r *Recent) Forget(tenant, session string) (n int) {
+	tenant, session = clip(tenant, maxName), clip(session, maxName) // as they are kept
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for i := range r.ring {

@@ -326,25 +326,28 @@ func TestRecentCountsShadowApart(t *testing.T) {
 
 // Texts of who is forgotten are not kept; those of others are, and all figures.
 func TestForget(t *testing.T) {
+	long := strings.Repeat("x", 200)
+	all := []string{"a/1", "a/2", "b/1", "b/" + long}
 	for _, c := range []struct {
 		tenant, session string
 		want            []string
 	}{
-		{"a", "1", []string{"a/2", "b/1"}},
-		{"a", "", []string{"b/1"}},
-		{"c", "", []string{"a/1", "a/2", "b/1"}},
+		{"a", "1", all[1:]},
+		{"a", "", all[2:]},
+		{"c", "", all},
+		{"b", long, all[:3]}, // a name that is not kept whole
 	} {
 		r := ui.NewRecent(ui.Options{TextBytes: 100})
-		for _, who := range []string{"a/1", "a/2", "b/1"} {
+		for _, who := range all {
 			tenant, session, _ := strings.Cut(who, "/")
-			r.Add(ui.Detail{Request: ui.Request{ID: who, Tenant: tenant, Session: session}, Before: &ui.Text{Text: who}, After: &ui.Text{Text: who}})
+			r.Add(ui.Detail{Request: ui.Request{ID: who[:3], Tenant: tenant, Session: session}, Before: &ui.Text{Text: who}, After: &ui.Text{Text: who}})
 		}
-		if n := r.Forget(c.tenant, c.session); n != 3-len(c.want) {
+		if n := r.Forget(c.tenant, c.session); n != len(all)-len(c.want) {
 			t.Errorf("%+v: %d texts forgotten", c, n)
 		}
 		var got []string
-		for _, who := range []string{"a/1", "a/2", "b/1"} {
-			d, ok := r.Request(who)
+		for _, who := range all {
+			d, ok := r.Request(who[:3])
 			if !ok || (d.Before == nil) != (d.After == nil) {
 				t.Fatalf("%+v: %+v, %v", c, d, ok)
 			}
