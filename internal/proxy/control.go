@@ -44,7 +44,7 @@ type control struct {
 func readControl(h http.Header) control {
 	c := control{
 		extract: extract.Options{Mode: extract.ParseMode(h.Get(headerMode)), Tag: h.Get(headerTag), Separator: h.Get(headerSep)},
-		system:  true, tools: true, session: sessionName(h.Get(SessionHeader)), linkage: h.Get(headerLinkage),
+		system:  true, tools: true, session: SessionName(h.Get(SessionHeader)), linkage: h.Get(headerLinkage),
 	}
 	switch strings.ToLower(h.Get(headerEnabled)) {
 	case "false", "0", "no":
@@ -60,8 +60,8 @@ func readControl(h http.Header) control {
 	return c
 }
 
-// sessionName is the name under which a session is kept: that which the client has given it, or the hash of one that is too long.
-func sessionName(name string) string {
+// SessionName is the name under which a session is kept: that which the client has given it, or the hash of one that is too long.
+func SessionName(name string) string {
 	if len(name) <= maxName {
 		return name
 	}

@@ -63,11 +63,13 @@ type Options struct {
 	// Caches follows what the engine says of its caches; nil: nobody does.
 	Caches Caches
 	// Window is how long a prompt that begins with documents waits for others, to be planned together; 0: not at all.
-	Window      time.Duration
-	MaxMemory   int              // bytes of remembered conversations for each tenant; 0: 256 MiB
-	MaxSessions int              // named sessions of a tenant that can be forgotten one by one; 0: 100,000
-	MaxTenants  int              // 0: 64
-	Now         func() time.Time // nil: time.Now
+	Window time.Duration
+	// TenantHeader is a header that names tenants to us, and is not for cloud providers; empty: there is none.
+	TenantHeader string
+	MaxMemory    int              // bytes of remembered conversations for each tenant; 0: 256 MiB
+	MaxSessions  int              // named sessions of a tenant that can be forgotten one by one; 0: 100,000
+	MaxTenants   int              // 0: 64
+	Now          func() time.Time // nil: time.Now
 }
 
 // Journal notes what the index of prompts must know after a restart. Its methods are called concurrently.
@@ -77,6 +79,8 @@ type Journal interface {
 	Planned(r contextpilot.Request, order []int)
 	// Gone is called for each that the engine does not hold any more, or never got.
 	Gone(scope contextpilot.Scope, id string)
+	// Cleared is called when engines that serve some models (none: all) hold nothing any more.
+	Cleared(models []string)
 }
 
 // Recorder receives one report for each answered request.
@@ -250,7 +254,7 @@ func (p *Proxy) state(name string) *state {
 // tenant's, the index of its prompts too. Messages that another named conversation has sent too are kept for that one. It tells whether there was
 // anything.
 func (p *Proxy) Forget(tenant, session string) bool {
-	session = sessionName(session)
+	session = SessionName(session)
 	p.mu.Lock()
 	s, ok := p.tenants.Get(tenant)
 	if ok && session == "" {

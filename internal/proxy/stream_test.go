@@ -256,9 +256,9 @@ func TestRequestsPass(t *testing.T) {
 			}
 		}
 	}
-	cloud := newProxy(t, e, func(o *proxy.Options) { o.Provider = anthropicAt(t, o.Upstream) })
-	post(cloud, "/v1/files", "", "{}", "X-Forwarded-For", "10.1.2.3")
-	if h := e.lastHead()["X-Forwarded-For"]; h != nil {
-		t.Errorf("a cloud provider was told the address %q", h)
+	cloud := newProxy(t, e, func(o *proxy.Options) { o.Provider, o.TenantHeader = anthropicAt(t, o.Upstream), "x-team" })
+	post(cloud, "/v1/files", "", "{}", "X-Forwarded-For", "10.1.2.3", "X-Team", "blue")
+	if h := e.lastHead(); h["X-Forwarded-For"] != nil || h["X-Team"] != nil {
+		t.Errorf("a cloud provider was told the address %q, the tenant %q", h["X-Forwarded-For"], h["X-Team"])
 	}
 }

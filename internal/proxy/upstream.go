@@ -97,9 +97,10 @@ func authorization(key string, user *url.Userinfo) string {
 }
 
 // keepForwarded passes on what proxies in front have said of the client, which httputil takes out. A cloud provider is not
-// told it: it would learn addresses of one's own network.
+// told it: it would learn addresses of one's own network. Nor does it learn the names of tenants.
 func (p *Proxy) keepForwarded(pr *httputil.ProxyRequest) {
 	if p.opt.Provider != nil {
+		pr.Out.Header.Del(p.opt.TenantHeader)
 		return
 	}
 	for _, name := range []string{"Forwarded", "X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Proto"} {

@@ -20,8 +20,8 @@ import (
 type keptMemories struct{ folder *memories.Folder }
 
 // keepMemories serves Mem0's REST API, if memories are kept: on its own paths, and once more under /mem0, where POST /reset
-// is not the index's.
-func (a *API) keepMemories(cfg serve.Config, o Options) error {
+// and POST /search are not the index's.
+func (a *API) keepMemories(cfg serve.Config, o Options, index http.Handler) error {
 	if cfg.Memory.Dir == "" {
 		return nil
 	}
@@ -38,7 +38,7 @@ func (a *API) keepMemories(cfg serve.Config, o Options) error {
 	api := mem0api.New(mem0api.Options{
 		Store:      folder.Use,
 		Tenant:     func(r *http.Request) string { return tenant.From(r.Context()) },
-		Extraction: cfg.Memory.Extract, Log: o.Log,
+		Extraction: cfg.Memory.Extract, Index: index, Log: o.Log,
 	})
 	for _, prefix := range []string{"", "/mem0"} {
 		api.Hosted(a.main, prefix)
@@ -57,7 +57,7 @@ func (k *keptMemories) forget(ctx context.Context, tenant string) (known bool, e
 
 // extractor returns what decides what is remembered.
 func extractor(cfg serve.Config) (memory.Extractor, error) {
-	if cfg.Memory.Model == "" {
+	if cfg.Memory.Extract == "" || cfg.Memory.Extract == "verbatim" {
 		return memory.Verbatim{}, nil
 	}
 	base, err := url.Parse(cfg.InferAPIURL)

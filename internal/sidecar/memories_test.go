@@ -77,6 +77,43 @@ func TestMemories(t *testing.T) {
 	}
 }
 
+// A model is asked for facts only where that is wanted, whatever models are named.
+func TestVerbatimAsksNoModel(t *testing.T) {
+	l := newTenants(t, sidecar.Options{}, func(c *serve.Config) { c.Memory.Dir, c.Memory.Model = t.TempDir(), "m" })
+	a := memoriesOf(t, l, "a")
+	tell(t, a, "Ana keeps bees.")
+	if got := fmt.Sprint(recall(t, a)); got != "[Ana keeps bees.]" {
+		t.Error(got)
+	}
+}
+
+// What a forgotten tenant has told the index is gone, and nobody else's.
+func TestForgetDropsTheIndex(t *testing.T) {
+	l := newTenants(t, sidecar.Options{}, func(*serve.Config) {})
+	for _, who := range []string{"a", "b"} {
+		do(t, http.MethodPost, l.front.URL+"/reorder", who, `{"contexts":[[1,2,3]]}`)
+	}
+	do(t, http.MethodPost, l.admin.URL+"/forget?tenant=a", "", "")
+	for who, want := range map[string]string{"a": `"mode":"initial"`, "b": `"mode":"incremental"`} {
+		if got := do(t, http.MethodPost, l.front.URL+"/reorder", who, `{"contexts":[[1,2,9]]}`); !strings.Contains(got, want) {
+			t.Errorf("tenant %s: %s", who, got)
+		}
+	}
+}
+
+// Clients of the index search it where memories are kept, too.
+func TestSearchBesideMemories(t *testing.T) {
+	l := newTenants(t, sidecar.Options{}, func(c *serve.Config) { c.Memory.Dir = t.TempDir() })
+	do(t, http.MethodPost, l.front.URL+"/reorder", "a", `{"contexts":[[1,2,3]]}`)
+	if got := do(t, http.MethodPost, l.front.URL+"/search", "a", `{"context":[1,2,9],"update_access":true}`); !strings.Contains(got, `"has_prefix":true,"overlap":2`) {
+		t.Error(got)
+	}
+	tell(t, memoriesOf(t, l, "a"), "Ana keeps bees.")
+	if got := do(t, http.MethodPost, l.front.URL+"/search", "a", `{"query":"bees","user_id":"ana"}`); !strings.Contains(got, "Ana keeps bees.") {
+		t.Error(got)
+	}
+}
+
 // Facts are what the engine's model finds; an engine that fails loses nothing and stores nothing.
 func TestMemoriesOfAModel(t *testing.T) {
 	answer := `{"memory":[{"text":"Ana keeps bees.","attributed_to":"user"}]}`

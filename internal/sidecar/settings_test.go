@@ -107,6 +107,60 @@ func TestCompatIncrementalOrderSetting(t *testing.T) {
 	}
 }
 
+// Limits of requests hold as they are now, without a restart.
+func TestLimitsAreReloaded(t *testing.T) {
+	cfg := serve.Default()
+	live := serve.NewLive(cfg)
+	api, err := sidecar.New(cfg, sidecar.Options{Live: live})
+	if err != nil {
+		t.Fatal(err)
+	}
+	next := cfg
+	server, err := serve.New(cfg, api, serve.Options{Live: live, Load: func() (serve.Config, error) { return next, nil }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		contexts, blocks, want int
+	}{{4096, 1_000_000, http.StatusOK}, {1, 1_000_000, http.StatusRequestEntityTooLarge}, {2, 2, http.StatusRequestEntityTooLarge}, {2, 3, http.StatusOK}} {
+		next.Limits.Contexts, next.Limits.Blocks = c.contexts, c.blocks
+		if err := server.Reload(); err != nil {
+			t.Fatal(err)
+		}
+		w := httptest.NewRecorder()
+		api.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/schedule", strings.NewReader(`{"contexts":[[1,2],[3]]}`)))
+		if w.Code != c.want {
+			t.Errorf("%+v: %d %s", c, w.Code, w.Body)
+		}
+	}
+}
+
+// What is not found under /cloud/ is told as elsewhere.
+func TestErrorsUnderCloud(t *testing.T) {
+	s := startWhole(t, func(*serve.Config) {})
+	for _, c := range []struct{ method, path, allow, want string }{
+		{"POST", "/cloud/stats", "GET, HEAD", `405 {"detail":"Method Not Allowed"}`},
+		{"GET", "/cloud/x", "", `404 {"detail":"Not Found"}`},
+		{"POST", "/cloud/", "", `404 {"detail":"Not Found"}`},
+		{"GET", "/cloud/stats", "", `404 {"detail":"Cloud proxy mode not enabled. Start with --cloud-provider."}`},
+	} {
+		req, err := http.NewRequestWithContext(t.Context(), c.method, s.url+c.path, http.NoBody)
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp, err := http.DefaultClient.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, _ := io.ReadAll(resp.Body)
+		resp.Body.Close()
+		got := fmt.Sprint(resp.StatusCode, " ", strings.TrimSpace(string(text)))
+		if got != c.want || resp.Header.Get("Allow") != c.allow || resp.Header.Get("Content-Type") != "application/json" {
+			t.Errorf("%s %s: %s %v", c.method, c.path, got, resp.Header)
+		}
+	}
+}
+
 // A client is not told where the engine is; the ID in its answer leads to the line that says so.
 // TestProfileSetting: with "safe" the first document of a prompt is sent last, and by default where it was.
 func TestProfileSetting(t *testing.T) {

@@ -45,6 +45,7 @@ type Options struct {
 type API struct {
 	main    *http.ServeMux
 	proxy   *proxy.Proxy
+	index   *httpapi.API
 	events  *evictions.Follower // nil: there is no engine to follow
 	figures *figures.Figures
 	board   *board
@@ -90,8 +91,12 @@ func New(cfg serve.Config, o Options) (*API, error) {
 	}
 	a.figures, a.board = numbers, newBoard(cfg, o.Live, pilot, numbers)
 	a.board.expire = func() { a.proxy.Expire() }
-	index := httpapi.New(httpapi.Options{
-		Stateless: cfg.Stateless, CompatIncrementalOrder: cfg.CompatIncrementalOrder, MaxContexts: cfg.Limits.Contexts, MaxBlocks: cfg.Limits.Blocks, MaxTenants: cfg.Limits.Tenants,
+	a.index = httpapi.New(httpapi.Options{
+		Stateless: cfg.Stateless, CompatIncrementalOrder: cfg.CompatIncrementalOrder, MaxTenants: cfg.Limits.Tenants,
+		Limits: func() (contexts, blocks int) {
+			now := o.Live.Load().Limits
+			return now.Contexts, now.Blocks
+		},
 		OnReset:  func(tenant string) { a.proxy.Forget(tenant, "") },
 		OnEvict:  func(tenant string, ids []string) { a.proxy.Evicted(tenant, ids) },
 		OnShrunk: func(tenant, id string, tokens int) { a.proxy.Cut(tenant, id, tokens) },
@@ -100,8 +105,8 @@ func New(cfg serve.Config, o Options) (*API, error) {
 		return nil, err
 	}
 	po := proxy.Options{
-		Tracer: a.tracer, Pilot: pilot, Index: index, Log: o.Log, Recorder: a.board, KeepTexts: cfg.KeepTexts, Modulus: cfg.ChunkModulus, MaxTenants: cfg.Limits.Tenants, MaxSessions: cfg.Limits.Sessions,
-		Transport: proxy.NewTransport(cfg.Timeouts.UpstreamConnect, cfg.Timeouts.UpstreamHeader), Window: cfg.Plan.Window, RequestID: serve.RequestID,
+		Tracer: a.tracer, Pilot: pilot, Index: a.index, Log: o.Log, Recorder: a.board, KeepTexts: cfg.KeepTexts, Modulus: cfg.ChunkModulus, MaxTenants: cfg.Limits.Tenants, MaxSessions: cfg.Limits.Sessions,
+		Transport: proxy.NewTransport(cfg.Timeouts.UpstreamConnect, cfg.Timeouts.UpstreamHeader), Window: cfg.Plan.Window, RequestID: serve.RequestID, TenantHeader: cfg.TrustTenantHeader,
 		Live: func() (bool, float64) {
 			now := o.Live.Load()
 			return now.Shadow, now.HoldOut
@@ -117,19 +122,33 @@ func New(cfg serve.Config, o Options) (*API, error) {
 	if err := a.remember(cfg, o, &po); err != nil {
 		return nil, errors.Join(err, a.Close())
 	}
-	if err := a.followCaches(cfg, o, pilot, index, &po); err != nil {
+	if err := a.followCaches(cfg, o, pilot, a.index, &po); err != nil {
 		return nil, errors.Join(err, a.Close())
 	}
 	if a.proxy, err = proxy.New(po); err != nil {
 		return nil, errors.Join(err, a.Close())
 	}
-	if err := a.keepMemories(cfg, o); err != nil {
+	if err := a.keepMemories(cfg, o, a.index); err != nil {
 		return nil, errors.Join(err, a.Close())
 	}
-	a.main.Handle("/", index)
+	a.main.Handle("/", a.index)
 	a.main.Handle("/v1/", a.proxy)
-	a.main.Handle("/cloud/", a.proxy)
+	a.main.Handle("/cloud/stats", onlyRead(a.proxy))
 	return a, nil
+}
+
+// onlyRead answers methods other than GET and HEAD as the reference's endpoints do.
+func onlyRead(h http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method == http.MethodGet || r.Method == http.MethodHead {
+			h.ServeHTTP(w, r)
+			return
+		}
+		w.Header().Set("Allow", "GET, HEAD")
+		w.Header().Set("Content-Type", "application/json")
+		w.WriteHeader(http.StatusMethodNotAllowed)
+		fmt.Fprintln(w, `{"detail":"Method Not Allowed"}`)
+	})
 }
 
 const (
@@ -239,8 +258,10 @@ func (a *API) Admin(mux *http.ServeMux) {
 func (a *API) forget(w http.ResponseWriter, r *http.Request) {
 	tenant, session := r.FormValue("tenant"), r.FormValue("session")
 	w.Header().Set("Content-Type", "application/json")
+	session = proxy.SessionName(session)
 	known, texts := a.proxy.Forget(tenant, session), a.board.Forget(tenant, session)
 	if session == "" {
+		known = a.index.Forget(tenant) || known
 		remembered, err := a.memories.forget(r.Context(), tenant)
 		if err != nil {
 			w.WriteHeader(http.StatusInternalServerError)
