@@ -99,7 +99,7 @@ def notes(run, low, default):
     """What the forms of the order note cost."""
     forms = ["none", "top-1", "displaced-only", "full"]
     runs = iter(run([((t, "best", "online"), {"plan_flags": ["--hint", f], "capacities": ["unlimited"]}) for f in forms for t in TRACES]))
-    rows = ["", "Saved vs plain (prompt tokens computed, of those of plain retrieval order), `best` online, unlimited cache, by form of the order note:",
+    rows = ["", "Saved vs plain (1 − prompt tokens computed / all prompt tokens of retrieval order without references, cached or not), `best` online, unlimited cache, by form of the order note:",
             "", "| `--hint` | " + " | ".join(TRACES) + " |", "|---|" + "---|" * len(TRACES)]
     rows.append("| default: the best 3 | %s |" % " | ".join("%.3f" % default[t]["saved_vs_plain"] for t in TRACES))
     for f in forms:

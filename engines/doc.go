@@ -4,6 +4,7 @@
 // An engine takes a [Request], streams the answer, and returns a [Response] whose [Usage] says how many prompt
 // tokens came from the prefix cache. It is given the request's ID and gives it back, and it tells its
 // subscribers what its cache lost as [github.com/ragpilot/ragpilot/contextpilot.Event] values, ready for
-// Pilot.Observe. Implementations: engines/openai (any OpenAI-compatible server), engines/sim (an in-process
-// simulator with a real block-hash prefix cache). enginetest holds the suite that all of them pass.
+// Pilot.Observe. Implementations: engines/openai (any OpenAI-compatible server), engines/vllm, engines/sglang and
+// engines/llamacpp (what these servers have beside chats), engines/local (a model in this process), engines/sim (an
+// in-process simulator with a real block-hash prefix cache). enginetest holds the suite that all of them pass.
 package engines

@@ -14,8 +14,8 @@
 // The quantile is Student's. Its degrees of freedom are Welch's, each group's being 2V²/Var(V) with the fourth moment of
 // its sessions (Satterthwaite's rule): where few sessions make most of the variance, there are few.
 //
-// In simulated worlds (TestCoverage) the interval holds the true value in 94 to 96 of 100 where sessions differ by a
-// normal or lognormal effect, and in 90 to 93 where requests cost more the longer a conversation is and a group has
+// In simulated worlds (TestCoverage) the interval holds the true value in at least 93 of 100 where sessions differ by a
+// normal or lognormal effect, and in at least 90 where requests cost more the longer a conversation is and a group has
 // only tens of sessions. The usual interval, over requests, holds it in 25 to 50 of 100.
 //
 // # Caveats
