@@ -3,6 +3,7 @@ package evictions
 import (
 	"context"
 	"sync"
+	"sync/atomic"
 
 	"github.com/ragpilot/ragpilot/engines/kvevents/residency"
 	"github.com/ragpilot/ragpilot/internal/lru"
@@ -18,6 +19,7 @@ type fleet struct {
 	engines []*engine
 	group   *residency.Group
 	asking  chan *prompt // those whose tokens are asked for
+	held    atomic.Int64 // bytes of bodies that are kept for the tokenizer
 	stop    func()       // ends what start began, and waits for its end
 
 	mu      sync.Mutex // guards what follows

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"reflect"
 	"slices"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -20,6 +21,8 @@ type Follower struct {
 	client *http.Client
 	began  atomic.Bool
 	now    atomic.Pointer[generation] // nil: no engine is followed
+
+	holding sync.Mutex // room for a body is looked for and taken by one at a time
 }
 
 var _ proxy.Caches = (*Follower)(nil)

@@ -33,6 +33,9 @@ type Options struct {
 	Transport http.RoundTripper
 	// Every is how often the state of connections is looked at, for logs; 0: a second.
 	Every time.Duration
+	// MaxBytes bounds the bodies that are kept to ask an engine's tokenizer, in bytes of all together, and may change; nil: 128 MiB.
+	// One that is alone always has room.
+	MaxBytes func() int64
 	// MaxPrompts bounds the prompts that are followed; 0: 100,000. Those that came first are forgotten.
 	MaxPrompts int
 }
@@ -55,6 +58,9 @@ func (o Options) withDefaults() Options {
 	}
 	if o.Every <= 0 {
 		o.Every = time.Second
+	}
+	if o.MaxBytes == nil {
+		o.MaxBytes = func() int64 { return 128 << 20 }
 	}
 	if o.MaxPrompts <= 0 {
 		o.MaxPrompts = 100_000

@@ -28,10 +28,11 @@ type prompt struct {
 	extra  residency.Key
 	way    way
 	theirs bool   // the client has asked for the tokens itself: they stay in the answer
-	body   []byte // for the tokenizer
+	body   []byte // for the tokenizer, of whoever has taken it
 
 	mu    sync.Mutex // guards what follows
 	known bool       // the tokens are registered
+	taken bool       // somebody sees to the body
 	over  ending
 }
 
@@ -71,6 +72,11 @@ func (fl *fleet) prompt(p proxy.Prompt) proxy.Followed {
 		fl.f.counts.unknown.Add(1)
 		return nil
 	}
+	fl.f.counts.followed.Add(1)
+	if way == ask && !fl.hold(len(p.Body)) {
+		fl.f.counts.missing.Add(1)
+		return nil
+	}
 	f := &prompt{
 		fleet: fl, way: way, theirs: wants.Exists(),
 		placed: placed{tenant: p.Tenant, id: p.ID, indexed: p.Indexed, parts: p.Parts, size: p.Size},
@@ -84,7 +90,6 @@ func (fl *fleet) prompt(p proxy.Prompt) proxy.Followed {
 	if way == ask {
 		f.body = bytes.Clone(p.Body)
 	}
-	fl.f.counts.followed.Add(1)
 	return f
 }
 
@@ -114,14 +119,18 @@ func (p *prompt) Ended(computed bool) {
 	if computed {
 		p.over = served
 	}
-	known, body := p.known, p.body
+	known := p.known
 	p.mu.Unlock()
 	switch {
 	case known:
 		p.told()
-	case computed && p.way == ask && body != nil: // its answer passed elsewhere
+	case computed && p.way == ask: // its answer may have passed elsewhere
 		p.enqueue()
-	case computed && p.way == answer:
+	case p.way == ask:
+		if p.take() { // nobody will ask
+			p.drop()
+		}
+	case computed:
 		p.fleet.f.counts.missing.Add(1)
 	}
 }

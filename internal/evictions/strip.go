@@ -17,11 +17,7 @@ const mostBuffered = 32 << 20
 func (p *prompt) filter(resp *http.Response) {
 	s := &stripper{ReadCloser: resp.Body, keep: p.theirs, learned: p.learned}
 	stream := strings.HasPrefix(resp.Header.Get("Content-Type"), "text/event-stream")
-	if resp.ContentLength < 0 || stream {
-		resp.Body = s
-		return
-	}
-	if resp.ContentLength > mostBuffered {
+	if stream || resp.ContentLength < 0 || resp.ContentLength > mostBuffered { // how long it will be is not known
 		resp.Body, resp.ContentLength = s, -1
 		resp.Header.Del("Content-Length")
 		return

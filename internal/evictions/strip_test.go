@@ -4,8 +4,11 @@ import (
 	"bytes"
 	"errors"
 	"io"
+	"maps"
 	"net/http"
+	"net/http/httptest"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"testing/iotest"
@@ -125,6 +128,37 @@ func TestFilterLength(t *testing.T) {
 	p.Answer(resp)
 	if got, err = io.ReadAll(resp.Body); string(got) != "part" || !errors.Is(err, io.ErrUnexpectedEOF) || resp.ContentLength != 1000 {
 		t.Errorf("%q, %v, length %d", got, err, resp.ContentLength)
+	}
+}
+
+// A stream that has a length is not shorter than it says when lists were taken out of it.
+func TestFilterLengthOfAStream(t *testing.T) {
+	const in, want = "data: {\"prompt_token_ids\":[1,2,3]}\n\n", "data: {\"prompt_token_ids\":null}\n\n"
+	front := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		p := &prompt{way: answer, fleet: newFleet(&Follower{}, []serve.Engine{{BlockSize: 16}})}
+		resp := &http.Response{
+			StatusCode: http.StatusOK, ContentLength: int64(len(in)), Body: io.NopCloser(strings.NewReader(in)),
+			Header: http.Header{"Content-Type": {"text/event-stream"}, "Content-Length": {strconv.Itoa(len(in))}},
+		}
+		p.Answer(resp)
+		if resp.ContentLength != -1 {
+			t.Errorf("length %d", resp.ContentLength)
+		}
+		maps.Copy(w.Header(), resp.Header)
+		_, _ = io.Copy(w, resp.Body)
+	}))
+	defer front.Close()
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, front.URL, http.NoBody)
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp, err := front.Client().Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	if got, err := io.ReadAll(resp.Body); string(got) != want || err != nil {
+		t.Errorf("%q, %v, want %q", got, err, want)
 	}
 }
 

@@ -295,6 +295,9 @@ func (x *exchange) end(u usage, err error) {
 		})
 		if !x.result.Shadow && x.p.trust.answered(pl.expected, u.cached) {
 			x.p.opt.Log.Warn("the engine does not hold what it held before the restart: the index begins anew", "model", x.model)
+			if x.p.opt.Journal != nil {
+				x.p.opt.Journal.Cleared(nil)
+			}
 			for _, scope := range x.p.opt.Pilot.Scopes() {
 				x.p.opt.Pilot.Observe(contextpilot.Event{Kind: contextpilot.Cleared, Scope: scope})
 			}

@@ -245,6 +245,7 @@ func (j *journalled) Planned(r contextpilot.Request, order []int) {
 }
 
 func (*journalled) Gone(contextpilot.Scope, string) {}
+func (*journalled) Cleared([]string)                {}
 
 // The pilot and the journal learn of the order that was sent, also if this replica did not choose it.
 func TestOrdersOfOthersAreToldToThePilot(t *testing.T) {

@@ -115,6 +115,7 @@ type noted struct{ planned, gone atomic.Int64 }
 
 func (n *noted) Planned(contextpilot.Request, []int) { n.planned.Add(1) }
 func (n *noted) Gone(contextpilot.Scope, string)     { n.gone.Add(1) }
+func (n *noted) Cleared([]string)                    {}
 
 // Shadow mode says what would have been done, and leaves what was sent, in the index, on disk and elsewhere, alone.
 func TestShadowIsApart(t *testing.T) {

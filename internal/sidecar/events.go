@@ -11,6 +11,9 @@ import (
 	"github.com/ragpilot/ragpilot/internal/serve"
 )
 
+// tokenizerShare is which part of Limits.InFlightBytes bodies may take besides that are kept to ask a tokenizer.
+const tokenizerShare = 8
+
 // followCaches has the engines' cache events followed, once [API.Run] runs. A provider has none.
 func (a *API) followCaches(cfg serve.Config, o Options, pilot *contextpilot.Pilot, index *httpapi.API, po *proxy.Options) (err error) {
 	if cfg.CloudProvider != "" {
@@ -18,10 +21,11 @@ func (a *API) followCaches(cfg serve.Config, o Options, pilot *contextpilot.Pilo
 	}
 	a.events, err = evictions.New(evictions.Options{
 		Engines: func() []serve.Engine { return o.Live.Load().Engines }, BaseURL: cfg.InferAPIURL, Log: o.Log, Registry: o.Registry,
-		Lost:    func(scope contextpilot.Scope, id string) { a.proxy.Lost(scope, id) },
-		Shrunk:  func(scope contextpilot.Scope, id string, tokens int) { a.proxy.Shrunk(scope, id, tokens) },
-		Indexed: func(tenant, id string) { index.Evicted(tenant, id) },
-		Cleared: func(models []string) { cleared(pilot, models) },
+		MaxBytes: func() int64 { return o.Live.Load().Limits.InFlightBytes / tokenizerShare },
+		Lost:     func(scope contextpilot.Scope, id string) { a.proxy.Lost(scope, id) },
+		Shrunk:   func(scope contextpilot.Scope, id string, tokens int) { a.proxy.Shrunk(scope, id, tokens) },
+		Indexed:  func(tenant, id string) { index.Evicted(tenant, id) },
+		Cleared:  func(models []string) { cleared(pilot, po.Journal, models) },
 	})
 	if err == nil {
 		po.Caches = a.events
@@ -29,8 +33,12 @@ func (a *API) followCaches(cfg serve.Config, o Options, pilot *contextpilot.Pilo
 	return err
 }
 
-// cleared empties the index of all prompts to some models (none: all), whosever they are: their engines hold nothing.
-func cleared(pilot *contextpilot.Pilot, models []string) {
+// cleared empties the index of all prompts to some models (none: all), whosever they are: their engines hold nothing. The
+// journal, if there is one, notes it for the next restart.
+func cleared(pilot *contextpilot.Pilot, journal proxy.Journal, models []string) {
+	if journal != nil { // first: what is sent from now on is held
+		journal.Cleared(models)
+	}
 	for _, scope := range pilot.Scopes() {
 		if len(models) == 0 || slices.Contains(models, scope.Model) {
 			pilot.Observe(contextpilot.Event{Kind: contextpilot.Cleared, Scope: scope})

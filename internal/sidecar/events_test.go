@@ -13,7 +13,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ragpilot/ragpilot/engines/kvevents"
 	"github.com/ragpilot/ragpilot/internal/evictions"
+	"github.com/ragpilot/ragpilot/internal/kvfake"
 	"github.com/ragpilot/ragpilot/internal/serve"
 	"github.com/ragpilot/ragpilot/internal/sidecar"
 	"github.com/ragpilot/ragpilot/internal/tenant"
@@ -514,6 +516,108 @@ func TestEventsOfSeveral(t *testing.T) {
 	}
 	other.evict(t, "apple", 0)
 	await(t, "it has left the index", func() bool { return f.index(t)[""][0] == 0 })
+}
+
+// What is kept for the tokenizer is a part of what bodies may take, as it is set now.
+func TestEventsKeepFewBodies(t *testing.T) {
+	e := newKVEngine(t)
+	e.publish(t)
+	arrived, proceed := make(chan struct{}, 1), make(chan struct{})
+	slow := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Header.Get("X-Slow") != "" {
+			arrived <- struct{}{}
+			<-proceed
+		}
+		e.ServeHTTP(w, r)
+	}))
+	t.Cleanup(slow.Close)
+	cfg := serve.Default()
+	cfg.InferAPIURL = slow.URL
+	mine := vllmAt(e)
+	mine.PromptTokens = "tokenize"
+	cfg.Engines = []serve.Engine{mine}
+	next := cfg
+	server, err := serve.New(cfg, http.NotFoundHandler(), serve.Options{Load: func() (serve.Config, error) { return next, nil }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := followAs(t, e, server.Live(), func(c *serve.Config) { *c = cfg })
+	f.ready(t)
+	for i, c := range []struct {
+		bytes   int64
+		missing uint64
+	}{{1 << 30, 0}, {1 << 10, 1}} { // a body has about 1.8 kB
+		next.Limits.InFlightBytes = c.bytes
+		if err := server.Reload(); err != nil {
+			t.Fatal(err)
+		}
+		before := f.caches().Prompts
+		ended := make(chan struct{})
+		go func() {
+			defer close(ended)
+			f.ask(t, "red", chatPath, chatOf(fmt.Sprint("apple", i), ""), "X-Slow", "1")
+		}()
+		<-arrived
+		f.ask(t, "red", chatPath, chatOf(fmt.Sprint("berry", i), ""))
+		if n := f.caches().Prompts.Missing - before.Missing; n != c.missing {
+			t.Errorf("%d bytes: %d prompts found no room, want %d", c.bytes, n, c.missing)
+		}
+		proceed <- struct{}{}
+		<-ended
+		await(t, "the others' tokens are known", func() bool { return f.caches().Prompts.Learned-before.Learned == 2-c.missing })
+	}
+}
+
+// What the engine has lost does not come back with a restart of the sidecar, whoever told of it.
+func TestClearedStaysClearedAfterARestart(t *testing.T) {
+	for name, lose := range map[string]func(t *testing.T, e *kvEngine, f *followed){
+		"events": func(t *testing.T, e *kvEngine, f *followed) {
+			n := 0
+			await(t, "events come as they are published", func() bool { // the first ones may be missed until others come
+				n++
+				e.store(strings.Repeat(fmt.Sprint("other", n), 10), "", "m")
+				s := f.caches().Sources[0]
+				return s.Batches > s.Replayed
+			})
+			e.mu.Lock()
+			defer e.mu.Unlock()
+			e.hashes, e.prompt = map[string]uint64{}, map[string][]uint64{}
+			e.pub.Publish(kvfake.Payload(kvfake.Map, 3, 0, kvevents.Event{Kind: kvevents.Cleared}))
+		},
+		"answers": func(t *testing.T, _ *kvEngine, f *followed) { // the fake says that nothing was cached
+			for i := range 25 {
+				f.ask(t, "blue", chatPath, strings.ReplaceAll(chatOf("berry", ""), "berry3", fmt.Sprint("other", i)))
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			e, dir := newKVEngine(t), t.TempDir()
+			e.publish(t)
+			sidecar := func(what string, do func(t *testing.T, f *followed), engines ...serve.Engine) {
+				t.Run(what, func(t *testing.T) {
+					do(t, followAs(t, e, nil, func(c *serve.Config) { c.Engines, c.StateDir = engines, dir }))
+				})
+			}
+			sidecar("first", func(t *testing.T, f *followed) {
+				f.ask(t, "red", chatPath, chatOf("apple", ""))
+				f.ask(t, "blue", chatPath, chatOf("berry", ""))
+			})
+			sidecar("again", func(t *testing.T, f *followed) {
+				if n := f.index(t)["red"][0]; n != 1 {
+					t.Fatalf("%d prompts came back, want 1", n)
+				}
+				f.ready(t)
+				lose(t, e, f)
+				await(t, "the index is empty", func() bool { return f.index(t)["red"][0] == 0 })
+				f.ask(t, "green", chatPath, chatOf("cedar", ""))
+			}, vllmAt(e))
+			sidecar("at last", func(t *testing.T, f *followed) {
+				if now := f.index(t); now["red"][0] != 0 || now["green"][0] != 1 {
+					t.Errorf("index %v, want only what was sent since", now)
+				}
+			})
+		})
+	}
 }
 
 // POST /evict tells of parts of prompts, too.

@@ -30,9 +30,10 @@ const maxRecords = 40_000
 
 // record is one line of the journal; one of the fields is set.
 type record struct {
-	Order *order `json:"o,omitempty"`
-	Plan  *plan  `json:"p,omitempty"`
-	Gone  *plan  `json:"g,omitempty"` // without blocks
+	Order *order    `json:"o,omitempty"`
+	Plan  *plan     `json:"p,omitempty"`
+	Gone  *plan     `json:"g,omitempty"` // without blocks
+	Clear *clearing `json:"c,omitempty"`
 	// Forget is a tenant: nothing that was noted of it before counts any more.
 	Forget *string `json:"f,omitempty"`
 }
@@ -56,6 +57,11 @@ type plan struct {
 type block struct {
 	ID     string `json:"i"`
 	Tokens int    `json:"n"`
+}
+
+// clearing is that the engines of some models hold nothing of what was noted before.
+type clearing struct {
+	Models []string `json:"m,omitempty"` // none: all
 }
 
 // State is an open state. Safe for concurrent use after Restore.
@@ -116,6 +122,8 @@ func (r *Restored) take(rec *record, mem orders.Store, pilot *contextpilot.Pilot
 		r.Plans++
 	case rec.Gone != nil:
 		pilot.Observe(contextpilot.Event{Kind: contextpilot.Gone, Scope: rec.Gone.Scope, Request: rec.Gone.ID})
+	case rec.Clear != nil:
+		rec.Clear.again(pilot)
 	case rec.Forget != nil:
 		_ = mem.Forget(context.Background(), *rec.Forget) // a memory's error is nil
 		pilot.DropTenant(*rec.Forget)
@@ -148,6 +156,15 @@ func (p *plan) again(pilot *contextpilot.Pilot) {
 	pilot.Plan(req)
 }
 
+// again empties the index of prompts to the models.
+func (c *clearing) again(pilot *contextpilot.Pilot) {
+	for _, scope := range pilot.Scopes() {
+		if len(c.Models) == 0 || slices.Contains(c.Models, scope.Model) {
+			pilot.Observe(contextpilot.Event{Kind: contextpilot.Cleared, Scope: scope})
+		}
+	}
+}
+
 // Planned notes a prompt whose blocks have IDs and tokens, and the order in which they are sent: the first is block sent[0] of
 // the request. Nil: as they stand.
 func (s *State) Planned(r contextpilot.Request, sent []int) {
@@ -161,6 +178,11 @@ func (s *State) Planned(r contextpilot.Request, sent []int) {
 // Gone notes that a prompt is not in the engine's cache any more.
 func (s *State) Gone(scope contextpilot.Scope, id string) {
 	s.append(record{Gone: &plan{ID: id, Scope: scope}})
+}
+
+// Cleared notes that the engines which serve some models (none: all) hold nothing any more.
+func (s *State) Cleared(models []string) {
+	s.append(record{Clear: &clearing{Models: models}})
 }
 
 func (s *State) append(r record) {

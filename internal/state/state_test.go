@@ -130,6 +130,56 @@ func TestForgottenStaysForgotten(t *testing.T) {
 	}
 }
 
+// What the engine had lost before a restart does not come back: that of some models, then of all.
+func TestClearedStaysCleared(t *testing.T) {
+	for name, c := range map[string]struct {
+		models []string
+		want   map[string]int // live prompts
+	}{
+		"one model": {[]string{"m"}, map[string]int{"m": 1, "n": 2}},
+		"both":      {[]string{"n", "m"}, map[string]int{"m": 1, "n": 1}},
+		"another":   {[]string{"o"}, map[string]int{"m": 2, "n": 2}},
+		"all":       {nil, map[string]int{"m": 1, "n": 1}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			s, err := state.Open(dir, slog.New(slog.DiscardHandler))
+			if err != nil {
+				t.Fatal(err)
+			}
+			of := func(model string, i int) contextpilot.Request {
+				r := request(i)
+				r.Scope.Model = model
+				return r
+			}
+			for _, model := range []string{"m", "n"} {
+				s.Planned(of(model, 1), nil)
+			}
+			s.Cleared(c.models)
+			for _, model := range []string{"m", "n"} {
+				s.Planned(of(model, 2), nil)
+			}
+			if err := s.Close(); err != nil {
+				t.Fatal(err)
+			}
+			s, err = state.Open(dir, slog.New(slog.DiscardHandler))
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer s.Close()
+			pilot := newPilot(t)
+			if got, err := s.Restore(orders.NewMemory(0, 0), pilot); err != nil || got.Skipped != 0 {
+				t.Fatalf("%+v, %v", got, err)
+			}
+			for model, want := range c.want {
+				if pic, _ := pilot.Picture(of(model, 0).Scope, 0); pic.Live != want {
+					t.Errorf("model %s: %d prompts came back, want %d", model, pic.Live, want)
+				}
+			}
+		})
+	}
+}
+
 // What comes back is what was sent, whoever chose the order, whatever else is in the index by then.
 func TestOrdersComeBackAsSent(t *testing.T) {
 	dir := t.TempDir()
