@@ -13,8 +13,10 @@
 // # What a deletion removes
 //
 // A deleted memory is overwritten with zeros in the table, in the vectors, in the full-text index and in free pages
-// (secure_delete, also that of FTS5), and the write-ahead log, which holds older copies of pages, is emptied before the
-// deletion returns. If another process is reading at that moment the log is emptied with the next change, or when the
+// (secure_delete, also that of FTS5). SQLite leaves copies of rows behind that it had moved between pages before; so each
+// deletion reads the file once to look for what it removed, and rewrites the file (VACUUM) if that still stands there, or if
+// too much was removed to look for. The write-ahead log, which holds older copies of pages, is emptied before the deletion
+// returns. If another process is reading at that moment, both are done with the next change, or the log is emptied when the
 // store is closed. What the file system or a backup keeps of a file's earlier bytes is beyond this.
 //
 // The file and its log are readable by their owner only. Only programs that import this package compile SQLite.

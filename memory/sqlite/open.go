@@ -35,8 +35,11 @@ type Backend struct {
 	// readers lets the log be emptied while nobody reads: reading holds it shared, emptying alone.
 	readers sync.RWMutex
 
+	path string
+
 	mu    sync.Mutex
-	stale bool // guarded by mu: the log holds what was deleted
+	stale bool      // guarded by mu: the log or the file may hold what was deleted
+	left  leftovers // guarded by mu: what that is
 }
 
 var _ memory.Backend = (*Backend)(nil)
@@ -78,7 +81,7 @@ func open(ctx context.Context, path string, opts Options) (*Backend, error) {
 		return nil, errors.Join(err, writer.Close())
 	}
 	reader.SetMaxOpenConns(max(4, runtime.GOMAXPROCS(0)))
-	return &Backend{writer: writer, reader: reader}, nil
+	return &Backend{writer: writer, reader: reader, path: path}, nil
 }
 
 // dsn names the file and what each connection to it sets.

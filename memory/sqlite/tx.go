@@ -16,6 +16,7 @@ import (
 type tx struct {
 	sql     *sql.Tx
 	removed bool // something that must not stay in the log
+	left    leftovers
 }
 
 var _ memory.Tx = (*tx)(nil)
@@ -103,6 +104,9 @@ func (t *tx) SetVector(ctx context.Context, id string, vector []float32) error {
 
 // Remove removes a record from the table and the full-text index.
 func (t *tx) Remove(ctx context.Context, id string) (bool, error) {
+	if err := t.note(ctx, nil, "SELECT text FROM memories WHERE id = ?", id); err != nil {
+		return false, err
+	}
 	if err := t.exec(ctx, "DELETE FROM lexicon WHERE rowid = (SELECT seq FROM memories WHERE id = ?)", id); err != nil {
 		return false, err
 	}
@@ -131,6 +135,9 @@ func (t *tx) EraseScope(ctx context.Context, scope memory.Scope) (int, error) {
 }
 
 func (t *tx) erase(ctx context.Context, where string, args []any) (int, error) {
+	if err := t.note(ctx, nil, "SELECT old, new FROM history WHERE "+where, args...); err != nil {
+		return 0, err
+	}
 	n, err := t.count(ctx, "UPDATE history SET old = '', new = '' WHERE (old <> '' OR new <> '') AND "+where, args...)
 	t.removed = t.removed || n > 0
 	return n, err
@@ -138,6 +145,13 @@ func (t *tx) erase(ctx context.Context, where string, args []any) (int, error) {
 
 // SetMessages replaces a log.
 func (t *tx) SetMessages(ctx context.Context, log memory.Log, messages []memory.Message) error {
+	stay := map[string]bool{}
+	for i := range messages {
+		stay[messages[i].Content] = true
+	}
+	if err := t.note(ctx, stay, "SELECT content FROM messages WHERE "+sameLog, logArgs(log)...); err != nil {
+		return err
+	}
 	n, err := t.count(ctx, "DELETE FROM messages WHERE "+sameLog, logArgs(log)...)
 	if err != nil {
 		return err
@@ -169,7 +183,11 @@ func (t *tx) AppendMessages(ctx context.Context, log memory.Log, messages []memo
 // DropMessages removes logs.
 func (t *tx) DropMessages(ctx context.Context, kind string, scope memory.Scope) error {
 	where, args := covered(scope)
-	n, err := t.count(ctx, "DELETE FROM messages WHERE "+where+" AND kind = ?", append(args, kind)...)
+	args = append(args, kind)
+	if err := t.note(ctx, nil, "SELECT content FROM messages WHERE "+where+" AND kind = ?", args...); err != nil {
+		return err
+	}
+	n, err := t.count(ctx, "DELETE FROM messages WHERE "+where+" AND kind = ?", args...)
 	t.removed = t.removed || n > 0
 	return err
 }

@@ -1,0 +1,182 @@
+package sqlite
+
+import (
+	"bytes"
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"github.com/ragpilot/ragpilot/memory/internal/lexical"
+)
+
+// SQLite's secure_delete zeroes a row where it stands. When it had moved the row to another page before, to make room, it left the
+// bytes of the old place in the gap between that page's pointers and rows. So a deletion looks in the file for what it has
+// removed, and if that is still there rewrites the file, which has no such gaps then.
+
+// leftovers are pieces of what was removed, as they may still stand in the file.
+type leftovers struct {
+	pieces [][]byte
+	many   bool // too many to look for
+}
+
+const (
+	// pieceBytes is the length of a piece: of a longer text its beginning and its end are looked for, as a part may have been overwritten.
+	pieceBytes = 64
+	// shortest is the number of bytes below which a piece would be found everywhere.
+	shortest = 6
+	// maxPieces is the number above which rewriting the file is no more work than looking for all.
+	maxPieces = 64
+)
+
+// text adds a text, and its terms as they stand in the full-text index.
+func (l *leftovers) text(s string) {
+	l.add(s)
+	if terms := strings.Join(lexical.Terms(s), " "); terms != s {
+		l.add(terms)
+	}
+	l.bound()
+}
+
+func (l *leftovers) add(s string) {
+	if len(s) < shortest {
+		return
+	}
+	l.pieces = append(l.pieces, []byte(s[:min(len(s), pieceBytes)]))
+	if len(s) > pieceBytes {
+		l.pieces = append(l.pieces, []byte(s[len(s)-pieceBytes:]))
+	}
+}
+
+func (l *leftovers) join(other leftovers) {
+	l.pieces, l.many = append(l.pieces, other.pieces...), l.many || other.many
+	l.bound()
+}
+
+func (l *leftovers) bound() {
+	if l.many = l.many || len(l.pieces) > maxPieces; l.many {
+		l.pieces = nil
+	}
+}
+
+// stand tells whether any of them is in the file. It reads the file once.
+func (l *leftovers) stand(path string) (bool, error) {
+	if l.many || len(l.pieces) == 0 {
+		return l.many, nil
+	}
+	file, err := os.Open(path)
+	if err != nil {
+		return false, err
+	}
+	defer file.Close()
+	buf, kept := make([]byte, 1<<20), 0
+	for {
+		n, err := io.ReadFull(file, buf[kept:])
+		for _, p := range l.pieces {
+			if bytes.Contains(buf[:kept+n], p) {
+				return true, nil
+			}
+		}
+		if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+			return false, nil
+		}
+		if err != nil {
+			return false, err
+		}
+		kept = copy(buf, buf[len(buf)-pieceBytes:])
+	}
+}
+
+// note adds the texts of rows that are going to be removed, but for those that stay elsewhere. Of a memory its text stands for
+// its vector, which lies behind it in the row and is overwritten first.
+func (t *tx) note(ctx context.Context, stay map[string]bool, query string, args ...any) error {
+	if t.left.many {
+		return nil
+	}
+	return each(ctx, t.sql, query, args, func(rows *sql.Rows) (bool, error) {
+		columns, err := rows.Columns()
+		if err != nil {
+			return false, err
+		}
+		texts, values := make([]string, len(columns)), make([]any, len(columns))
+		for i := range texts {
+			values[i] = &texts[i]
+		}
+		if err := rows.Scan(values...); err != nil {
+			return false, err
+		}
+		for _, s := range texts {
+			if !stay[s] {
+				t.left.text(s)
+			}
+		}
+		return !t.left.many, nil
+	})
+}
+
+// forget empties the log, whose frames hold earlier copies of pages, and rewrites the file if it holds any, if something was
+// removed now or was removed while somebody else was reading.
+func (b *Backend) forget(ctx context.Context, t *tx) error {
+	b.mu.Lock()
+	if t.removed {
+		b.stale = true
+		b.left.join(t.left)
+	}
+	stale := b.stale
+	b.mu.Unlock()
+	if !stale {
+		return nil
+	}
+	b.readers.Lock()
+	defer b.readers.Unlock()
+	b.mu.Lock()
+	left := b.left
+	b.left = leftovers{}
+	b.mu.Unlock()
+	again := func() {
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		b.stale = true
+		b.left.join(left)
+	}
+	ctx = context.WithoutCancel(ctx)
+	busy, err := b.checkpoint(ctx)
+	if err != nil {
+		again()
+		return err
+	}
+	if busy {
+		again()
+		return nil
+	}
+	stand, err := left.stand(b.path)
+	if err == nil && stand {
+		if _, err = b.writer.ExecContext(ctx, "VACUUM"); err == nil {
+			busy, err = b.checkpoint(ctx)
+		}
+	}
+	if err != nil {
+		again()
+		return fmt.Errorf("sqlite: the change is stored, but the file may still hold what it removed: %w", err)
+	}
+	if busy {
+		again()
+		return nil
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.stale = len(b.left.pieces) > 0 || b.left.many // another change was quicker
+	return nil
+}
+
+// checkpoint moves the log to the file and empties it; busy: another process is reading.
+func (b *Backend) checkpoint(ctx context.Context) (busy bool, err error) {
+	var code, frames, moved int
+	if err := b.writer.QueryRowContext(ctx, "PRAGMA wal_checkpoint(TRUNCATE)").Scan(&code, &frames, &moved); err != nil {
+		return false, fmt.Errorf("sqlite: the change is stored, but the log still holds what it removed: %w", err)
+	}
+	return code != 0, nil
+}
