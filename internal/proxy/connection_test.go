@@ -14,13 +14,13 @@ import (
 )
 
 // What a client agrees with us about the connection is not the engine's: Java's clients offer HTTP/2 with every request. Answers that
-// are read are asked for uncompressed.
+// are read are asked of cloud providers uncompressed.
 func TestConnectionIsNotForwarded(t *testing.T) {
 	e := newEngine(t)
 	p := newProxy(t, e, nil)
 	body := chat("s", "q")
 	hop := []string{"Connection", "Upgrade, HTTP2-Settings", "HTTP2-Settings", "AAEAAEAAAAIAAAAAAAMAAAAAAAQBAAAAAAUAAEAAAAYABgAA", "Te", "trailers", "Accept-Encoding", "gzip"}
-	for path, want := range map[string][2]string{chatPath: {"identity", ""}, "/v1/completions": {"identity", ""}, "/v1/messages": {"identity", ""}, "/v1/embeddings": {"gzip", ""}} {
+	for path, want := range map[string][2]string{chatPath: {"gzip", ""}, "/v1/completions": {"gzip", ""}, "/v1/messages": {"gzip", ""}, "/v1/embeddings": {"gzip", ""}} {
 		for _, upgrade := range []string{"h2c", "websocket"} {
 			if w := post(p, path, "", body, append(hop, "Upgrade", upgrade)...); w.Code != http.StatusOK {
 				t.Fatalf("%s: %d %s", path, w.Code, w.Body)
@@ -36,6 +36,18 @@ func TestConnectionIsNotForwarded(t *testing.T) {
 			if diff := cmp.Diff([4]string{want[0], offered, "", ""}, got); diff != "" {
 				t.Errorf("%s, %s: Accept-Encoding, Upgrade, TE, HTTP2-Settings: %s", path, upgrade, diff)
 			}
+		}
+	}
+}
+
+// Cloud providers compress, and the usage must be read.
+func TestCloudsDoNotCompress(t *testing.T) {
+	e := newEngine(t)
+	cloud := newProxy(t, e, func(o *proxy.Options) { o.Provider = anthropicAt(t, o.Upstream) })
+	for path, want := range map[string]string{"/v1/messages": "identity", "/v1/files": "gzip"} {
+		post(cloud, path, "", chat("s", "q"), "Accept-Encoding", "gzip")
+		if got := e.lastHead().Get("Accept-Encoding"); got != want {
+			t.Errorf("%s: Accept-Encoding %s, want %s", path, got, want)
 		}
 	}
 }

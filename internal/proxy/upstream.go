@@ -39,7 +39,7 @@ func (p *Proxy) forward(w http.ResponseWriter, r *http.Request, out outgoing) {
 			pr.Out.URL.RawQuery = pr.In.URL.RawQuery // also what httputil cannot parse
 			pr.Out.Host = ""
 			p.keepForwarded(pr)
-			keepConnection(pr.Out.Header, out.answer != nil)
+			keepConnection(pr.Out.Header, out.answer != nil, p.opt.Provider != nil)
 			pr.Out.Header.Del("Expect") // the client was told to go on when its body was asked for
 			for name := range pr.Out.Header {
 				if strings.HasPrefix(name, headerPrefix) {
@@ -112,14 +112,14 @@ func (p *Proxy) keepForwarded(pr *httputil.ProxyRequest) {
 
 // keepConnection leaves out what is between the client and us. Clients that offer HTTP/2 with every request are not taken at their
 // word: engines lose the body of a request that offers another protocol. WebSockets stay possible, where no answer is read.
-// Answers that are read are asked for as they are, not compressed.
-func keepConnection(h http.Header, read bool) {
+// Cloud providers compress when they are asked to: an answer that is read is asked for as it is.
+func keepConnection(h http.Header, read, cloud bool) {
 	h.Del("Te")
 	if read || !strings.EqualFold(h.Get("Upgrade"), "websocket") {
 		h.Del("Upgrade")
 		h.Del("Connection")
 	}
-	if read {
+	if read && cloud {
 		h.Set("Accept-Encoding", "identity")
 	}
 }
