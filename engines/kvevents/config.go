@@ -57,6 +57,10 @@ type Config struct {
 	Sources []Source
 	// Sink returns what takes a publisher's batches. It is called once for each publisher, when it is first met.
 	Sink func(Publisher) Sink
+	// Forgotten is called when a publisher that had connected to us and has gone was forgotten for a new one, after its sink was
+	// cleared: one that has been gone for a minute, or one for which there is no room beside it (MaxPublishers). Sink is called again if
+	// it comes back. Nil: nobody is told.
+	Forgotten func(Publisher)
 	// ReplayEndpoint returns the replay endpoint of a publisher that connected to us, "" for none. Nil: that of its
 	// source.
 	ReplayEndpoint func(Publisher) string

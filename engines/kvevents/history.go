@@ -126,7 +126,7 @@ func (h *history) verify(ctx context.Context, known bool) {
 		return false
 	})
 	switch {
-	case answered && first == h.last && is == same, err != nil && !answered && known:
+	case answered && first == h.last && (is == same || known && is != different), err != nil && !answered && known:
 		h.catchUp(ctx, h.next())
 	case answered && first == h.last, done && !answered:
 		h.restart(ctx)
@@ -262,7 +262,7 @@ func (h *history) take(ctx context.Context, seq uint64, payload []byte) {
 		came := h.catchUp(ctx, seq)
 		if h.next() <= seq {
 			h.unanswered = h.unanswered || came == silence
-			h.giveUp(seq)
+			h.giveUp(seq, payload)
 		}
 	}
 }
@@ -270,9 +270,10 @@ func (h *history) take(ctx context.Context, seq uint64, payload []byte) {
 // upToDate is called when the live stream has reached the last batch.
 func (h *history) upToDate() { h.set(func() { h.synced = true }, Starting) }
 
-// giveUp passes over a batch that cannot be read.
-func (h *history) giveUp(seq uint64) {
+// giveUp passes over a batch that cannot be read. It is known when it comes again.
+func (h *history) giveUp(seq uint64, payload []byte) {
 	h.any, h.last = true, seq
+	h.recent.put(seq, sum(payload))
 	h.lose(Undecodable, 1)
 }
 

@@ -24,21 +24,24 @@ type stream struct {
 	kick  chan struct{} // something below has changed
 	probe time.Duration
 	end   context.CancelFunc // of run
+	ended chan struct{}      // closed when run has
 
-	conn      atomic.Uint64 // number of the latest connection
-	up        atomic.Bool   // it stands
+	conn      atomic.Uint64 // number of the latest connection; set with mu held
+	up        atomic.Bool   // it stands; set with mu held
+	forgotten atomic.Bool   // the sink's picture ends with run
 	overflown atomic.Bool
 	resync    atomic.Bool
 
 	mu    sync.Mutex // guards what follows; may be taken with the subscriber's
 	topic string     // of the latest connection's messages
 	named bool
+	gone  time.Time // since when no connection stands
 }
 
 func newStream(h *history, cfg *Config) *stream {
 	return &stream{
 		h: h, queue: make(chan item, cfg.Queue), limit: int64(cfg.QueueBytes), kick: make(chan struct{}, 1),
-		probe: cfg.Probe,
+		probe: cfg.Probe, ended: make(chan struct{}),
 	}
 }
 
@@ -48,8 +51,8 @@ func (s *stream) guest() bool { return s.h.pub.Topic != "" }
 // attach announces a connection and returns its number.
 func (s *stream) attach() uint64 {
 	s.mu.Lock()
+	defer s.mu.Unlock()
 	s.named = false
-	s.mu.Unlock()
 	n := s.conn.Add(1)
 	s.up.Store(true)
 	s.wake()
@@ -58,10 +61,27 @@ func (s *stream) attach() uint64 {
 
 // detach announces that a connection is gone.
 func (s *stream) detach(conn uint64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	if s.conn.Load() == conn {
 		s.up.Store(false)
+		s.gone = time.Now()
 		s.wake()
 	}
+}
+
+// connection returns the number of the latest connection, and whether it stands.
+func (s *stream) connection() (conn uint64, up bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.conn.Load(), s.up.Load()
+}
+
+// left tells since when a publisher that had connected to us is gone, if it is.
+func (s *stream) left() (since time.Time, is bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.gone, s.guest() && !s.up.Load()
 }
 
 func (s *stream) wake() {
@@ -108,6 +128,7 @@ func (s *stream) drop(it item) {
 
 // run brings messages into order until ctx ends.
 func (s *stream) run(ctx context.Context) {
+	defer close(s.ended)
 	defer s.end()
 	var known uint64 // connections that the history was told of
 	var silent <-chan time.Time
@@ -136,6 +157,9 @@ func (s *stream) run(ctx context.Context) {
 		}
 	}
 	s.h.disconnected()
+	if s.forgotten.Load() {
+		s.h.clear(Disconnected)
+	}
 }
 
 func (s *stream) message(ctx context.Context, it item, known uint64) uint64 {
@@ -153,7 +177,7 @@ func (s *stream) message(ctx context.Context, it item, known uint64) uint64 {
 
 // changed looks at what others have set. Messages that were there before come first.
 func (s *stream) changed(ctx context.Context, known uint64) uint64 {
-	conn, up := s.conn.Load(), s.up.Load()
+	conn, up := s.connection()
 	for n := len(s.queue); n > 0; n-- {
 		known = s.message(ctx, <-s.queue, known)
 	}

@@ -113,11 +113,22 @@ func (s *Subscriber) stream(ctx context.Context, pub Publisher, src *Source) (st
 	defer s.meeting.Unlock()
 	s.mu.Lock()
 	st, ok := s.streams[pub]
-	room := ok || !src.Listen || s.guests() < s.cfg.MaxPublishers || s.forget()
-	if ok && src.Listen {
+	var gone []*stream
+	room := true
+	switch {
+	case ok && src.Listen:
 		conn = st.attach()
+	case !ok && src.Listen:
+		gone = s.forget(time.Now())
+		room = s.guests() < s.cfg.MaxPublishers
 	}
 	s.mu.Unlock()
+	for _, g := range gone { // before it may be met again
+		<-g.ended
+		if s.cfg.Forgotten != nil {
+			s.cfg.Forgotten(g.h.pub)
+		}
+	}
 	if ok {
 		return st, conn
 	}
@@ -156,17 +167,36 @@ func (s *Subscriber) guests() (n int) {
 	return n
 }
 
-// forget ends the stream of a publisher that connected to us and has gone. s.mu is held.
-func (s *Subscriber) forget() bool {
-	for i, st := range s.order {
-		if st.guest() && !st.up.Load() {
-			st.end()
-			delete(s.streams, st.h.pub)
-			s.order = slices.Delete(s.order, i, i+1)
-			return true
+// away is how long a publisher may be gone before another one that is met takes its place: engines that are started again elsewhere
+// have other topics.
+const away = time.Minute
+
+// forget ends the streams of publishers that connected to us and have been gone for long; if there is no room without it, that of
+// the one that has gone first. They end after the call. s.mu is held.
+func (s *Subscriber) forget(now time.Time) (gone []*stream) {
+	end := func(st *stream) {
+		st.forgotten.Store(true)
+		st.end()
+		delete(s.streams, st.h.pub)
+		s.order = slices.DeleteFunc(s.order, func(x *stream) bool { return x == st })
+		gone = append(gone, st)
+	}
+	var first *stream
+	var since time.Time
+	for _, st := range slices.Clone(s.order) {
+		left, is := st.left()
+		switch {
+		case !is:
+		case now.Sub(left) >= away:
+			end(st)
+		case first == nil || left.Before(since):
+			first, since = st, left
 		}
 	}
-	return false
+	if first != nil && s.guests() >= s.cfg.MaxPublishers {
+		end(first)
+	}
+	return gone
 }
 
 func (s *Subscriber) replayer(pub Publisher, src *Source) replayer {

@@ -315,6 +315,24 @@ func TestReplayWithHoles(t *testing.T) {
 	}
 }
 
+// TestReplayLeavesOutTheLatest: an answer that may have been cut off is not the end, and not said to be.
+func TestReplayLeavesOutTheLatest(t *testing.T) {
+	r := newRig(t, func(_ *kvevents.Config, e *kvfake.Engine) {
+		for n := range 2000 {
+			e.Buffer(payload(n))
+		}
+		e.Skip = func(request int, seq uint64) bool { return request == 1 && seq >= 1000 || request == 2 && seq >= 1950 }
+	})
+	var want []string
+	for n := range 2000 {
+		want = append(want, fmt.Sprint(n))
+	}
+	r.expect(strings.Join(want, " "), true)
+	if s := r.status(); s.Holes > 0 || len(s.Windows) != 1 || s.Replays != 3 {
+		t.Errorf("%d holes, windows %+v, %d replays", s.Holes, s.Windows, s.Replays)
+	}
+}
+
 // TestReplayFillsHolesOneByOne: each answer that brings something new is a reason to go on asking.
 func TestReplayFillsHolesOneByOne(t *testing.T) {
 	r := newRig(t, func(_ *kvevents.Config, e *kvfake.Engine) {
@@ -456,6 +474,21 @@ func (r *rig) reconnect() {
 	r.start()
 	r.await("a subscription", r.engine.Subscribers)
 	r.await("the connection", func() bool { return r.status().Connects > before })
+}
+
+// TestSameProcessAfterAnUndecodableBatch: a batch that nobody can read is known when it comes again.
+func TestSameProcessAfterAnUndecodableBatch(t *testing.T) {
+	r := newRig(t, nil)
+	r.publish(1, 2)
+	r.expect("1 2", true)
+	r.engine.Publish([]byte("no batch"))
+	r.await("the hole", func() bool { return r.status().Holes == 1 })
+	r.reconnect()
+	r.publish(3)
+	r.expect("1 2 3", false)
+	if s := r.status(); s.Restarts > 0 || s.Clears > 0 {
+		t.Errorf("%+v", s)
+	}
 }
 
 func TestAnotherStartTime(t *testing.T) {

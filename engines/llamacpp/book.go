@@ -46,7 +46,7 @@ func (b *book) restart(process string, slots int) {
 	b.slots = make([]slot, slots)
 	b.clears, b.asked, b.hostCache = false, false, b.host
 	b.tracker.reset()
-	b.distrust()
+	b.distrust(nil)
 }
 
 // adrift reports whether a request other than l runs on a slot that is not known: it was sent before the server's restart
@@ -171,7 +171,7 @@ func (b *book) served(l *lease, at int, tokens []token, length int, event contex
 		if l.slot >= 0 { // the server was restarted, perhaps after it had answered
 			b.events = append(b.events, contextpilot.Event{Kind: contextpilot.Gone, Request: event.Request})
 		}
-		b.stray(at)
+		b.stray(l, at)
 		return
 	}
 	b.begin(l, at)
@@ -179,7 +179,7 @@ func (b *book) served(l *lease, at int, tokens []token, length int, event contex
 	if len(tokens) == 0 {
 		return
 	}
-	if id := b.tracker.enter(b.slots, event.Request, at, len(tokens)); id != "" {
+	if id := b.tracker.enter(b.slots, event.Request, at, len(tokens), len(l.prompt)); id != "" {
 		b.events = append(b.events, contextpilot.Event{Kind: contextpilot.Gone, Request: id})
 	}
 }
@@ -238,10 +238,10 @@ func (b *book) rests(at int) bool {
 	return s.lease == nil && s.length > 0 && slices.ContainsFunc(b.slots, later)
 }
 
-// stray notes that a request ran on a slot that was not known to be its own.
-func (b *book) stray(at int) {
+// stray notes that the request of a lease ran on a slot that was not known to be its own.
+func (b *book) stray(l *lease, at int) {
 	if at < 0 || at >= len(b.slots) {
-		b.distrust()
+		b.distrust(l)
 		return
 	}
 	b.events = append(b.events, b.tracker.cut(b.slots, at, 0, false)...)
@@ -250,10 +250,10 @@ func (b *book) stray(at int) {
 	b.slots[at].used = b.clock
 }
 
-// distrust makes all free slots doubtful.
-func (b *book) distrust() {
+// distrust makes all free slots doubtful, and that of a lease which is about to end.
+func (b *book) distrust(l *lease) {
 	for i := range b.slots {
-		if b.slots[i].lease == nil {
+		if b.slots[i].lease == nil || b.slots[i].lease == l {
 			b.slots[i].check = true
 		}
 	}

@@ -243,8 +243,8 @@ func TestMovedToHostCache(t *testing.T) {
 	ask(t.Context(), t, engine, question("b", "one two three four five six seven nine")) // keeps more than half
 	ask(t.Context(), t, engine, question("c", "other words"))
 	want := []contextpilot.Event{
-		{Kind: contextpilot.Moved, Request: "a", Tokens: 1, Tier: llamacpp.HostTier},
-		{Kind: contextpilot.Moved, Request: "b", Tokens: 1, Tier: llamacpp.HostTier},
+		{Kind: contextpilot.Moved, Request: "a", Tokens: 1, Tier: llamacpp.HostTier, Prompt: 10},
+		{Kind: contextpilot.Moved, Request: "b", Tokens: 1, Tier: llamacpp.HostTier, Prompt: 10},
 	}
 	if !slices.Equal(moved, want) || l.count(contextpilot.Shrunk) != 1 {
 		t.Errorf("moved %+v, want %+v; events %v", moved, want, l.kinds)

@@ -135,7 +135,7 @@ func (g *generation) end(response engines.Response, complete bool) {
 		}
 	}
 	if !g.options.simple {
-		e.book.distrust() // several answers take other slots too
+		e.book.distrust(nil) // several answers take other slots too
 	}
 	e.book.release(g.lease)
 	e.dispatch()
@@ -174,7 +174,7 @@ func (g *generation) served(response engines.Response) {
 func (g *generation) failed() {
 	b := &g.engine.book
 	if g.record.begun && !g.lease.begun { // on a slot that the server has chosen and not told
-		b.stray(g.record.slot)
+		b.stray(g.lease, g.record.slot)
 		return
 	}
 	switch {

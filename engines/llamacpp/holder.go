@@ -15,6 +15,7 @@ type holder struct {
 	id       string
 	slot     int // -1: in none; it is kept for its ID then, because the host cache may have it
 	resident int // tokens from the start of its prompt
+	prompt   int // tokens of its prompt, 0: not known
 }
 
 // tracker knows which served requests have tokens in which slot. It holds a bounded number of them.
@@ -27,9 +28,9 @@ type tracker struct {
 func newTracker(limit int) tracker { return tracker{limit: limit, byID: make(map[string]*holder)} }
 
 // enter makes a request the holder of its tokens in a slot. It returns the ID that is forgotten for it, "" if none.
-func (t *tracker) enter(slots []slot, id string, at, resident int) (forgotten string) {
+func (t *tracker) enter(slots []slot, id string, at, resident, prompt int) (forgotten string) {
 	t.forget(slots, id)
-	h := &holder{id: id, slot: at, resident: resident}
+	h := &holder{id: id, slot: at, resident: resident, prompt: prompt}
 	t.byID[id] = h
 	t.order = append(t.order, h)
 	slots[at].holders = append(slots[at].holders, h)
@@ -106,12 +107,12 @@ func (t *tracker) cut(slots []slot, at, keep int, saved bool) []contextpilot.Eve
 
 // lost words what happened to a holder whose tokens became fewer.
 func (t *tracker) lost(h *holder, saved bool) contextpilot.Event {
-	e := contextpilot.Event{Kind: contextpilot.Shrunk, Request: h.id, Tokens: h.resident}
+	e := contextpilot.Event{Kind: contextpilot.Shrunk, Request: h.id, Tokens: h.resident, Prompt: h.prompt}
 	switch {
 	case saved:
 		e.Kind, e.Tier = contextpilot.Moved, HostTier
 	case h.resident == 0:
-		e.Kind = contextpilot.Gone
+		e.Kind, e.Prompt = contextpilot.Gone, 0
 		delete(t.byID, h.id)
 	}
 	return e

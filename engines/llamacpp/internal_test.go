@@ -164,20 +164,20 @@ func TestCutMovesToBetterSlot(t *testing.T) {
 	b := book{similarity: 0.1, tracker: newTracker(10)}
 	b.restart("p", 3)
 	b.slots[0].set([]token{1, 2, 3, 4, 5, 6}, 6)
-	b.tracker.enter(b.slots, "short", 0, 2)
-	b.tracker.enter(b.slots, "middle", 0, 3)
-	b.tracker.enter(b.slots, "long", 0, 6)
+	b.tracker.enter(b.slots, "short", 0, 2, 2)
+	b.tracker.enter(b.slots, "middle", 0, 3, 3)
+	b.tracker.enter(b.slots, "long", 0, 6, 6)
 	running, next := &lease{prompt: []token{1, 2, 3, 4, 9}}, &lease{prompt: []token{1, 2, 8}}
 	if !b.grant(running, 1) || !b.grant(next, 0) {
 		t.Fatal("no slot")
 	}
 	b.begin(running, 1)
 	b.begin(next, 0)
-	want := []contextpilot.Event{{Kind: contextpilot.Shrunk, Request: "long", Tokens: 4}}
+	want := []contextpilot.Event{{Kind: contextpilot.Shrunk, Request: "long", Tokens: 4, Prompt: 6}}
 	if got := b.take(); !slices.Equal(got, want) {
 		t.Errorf("events %v, want %v", got, want)
 	}
-	for id, want := range map[string]holder{"short": {"short", 0, 2}, "middle": {"middle", 1, 3}, "long": {"long", 1, 4}} {
+	for id, want := range map[string]holder{"short": {"short", 0, 2, 2}, "middle": {"middle", 1, 3, 3}, "long": {"long", 1, 4, 6}} {
 		if got := *b.tracker.byID[id]; got != want {
 			t.Errorf("%s: %+v, want %+v", id, got, want)
 		}

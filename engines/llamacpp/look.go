@@ -90,7 +90,7 @@ func (e *Engine) identify(ctx context.Context) error {
 		e.book.restart(info.identity(), info.Slots)
 		e.stats.Restarts++
 	case suspect || info.Process == "":
-		e.book.distrust()
+		e.book.distrust(nil)
 	}
 	e.dispatch()
 	return nil

@@ -29,7 +29,9 @@ type engine struct {
 	sub  *kvevents.Subscriber
 	at   map[string]published // by name
 	free map[string]string    // names of caches of sources that wait for their first publisher
-	bad  bool                 // the tokenizer has failed, and the log says so
+	// names are those of the caches of publishers that were met.
+	names map[kvevents.Publisher]string
+	bad   bool // the tokenizer has failed, and the log says so
 }
 
 func newEngine(cfg serve.Engine, f *Follower) (*engine, error) {
@@ -206,14 +208,15 @@ func (e *engine) subscribe(ctx context.Context) (moved bool, err error) {
 		e.fleet.group.Index(s.Name) // before the first prompt
 	}
 	sub, err := kvevents.New(kvevents.Config{
-		Sources: sources, Sink: func(p kvevents.Publisher) kvevents.Sink { return e.fleet.group.Index(e.cache(p)) },
+		Forgotten: e.forgotten,
+		Sources:   sources, Sink: func(p kvevents.Publisher) kvevents.Sink { return e.fleet.group.Index(e.cache(p)) },
 		StartTime: func(ctx context.Context, _ kvevents.Publisher) (float64, error) { return e.server.started(ctx) },
 	})
 	if err != nil {
 		return false, err
 	}
 	e.mu.Lock()
-	e.sub, e.at, e.free = sub, at, free
+	e.sub, e.at, e.free, e.names = sub, at, free, make(map[kvevents.Publisher]string)
 	e.mu.Unlock()
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
@@ -280,11 +283,29 @@ func (e *engine) leave(at map[string]published) {
 func (e *engine) cache(p kvevents.Publisher) string {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if name, ok := e.free[p.Source]; ok {
+	name, ok := e.free[p.Source]
+	if ok {
 		delete(e.free, p.Source)
-		return name
+	} else {
+		name = p.Source + "\x00" + p.Topic
 	}
-	return p.Source + "\x00" + p.Topic
+	e.names[p] = name
+	return name
+}
+
+// forgotten forgets the cache of a publisher that has gone. One that has its source's name waits for the next publisher.
+func (e *engine) forgotten(p kvevents.Publisher) {
+	e.mu.Lock()
+	name := e.names[p]
+	delete(e.names, p)
+	_, own := e.at[name]
+	if own {
+		e.free[p.Source] = name
+	}
+	e.mu.Unlock()
+	if !own {
+		e.fleet.group.Remove(name)
+	}
 }
 
 // status returns what is known of the engine's publishers, and where they are.

@@ -31,8 +31,10 @@ type Follower struct {
 	group  *residency.Group
 	scopes *residency.Scopes
 
-	mu   sync.Mutex
-	sink func(...contextpilot.Event) // nil: Run has not begun, or has ended
+	mu      sync.Mutex // guards what follows
+	running bool
+	pending []contextpilot.Event // for Run to give away
+	some    chan struct{}        // there are some
 }
 
 // New returns a Follower; [Follower.Run] connects it. Errors name the field of the subscriber's configuration.
@@ -43,7 +45,7 @@ func New(cfg Config) (*Follower, error) {
 		}
 		cfg.Sources = []kvevents.Source{cfg.Source}
 	}
-	f := &Follower{scopes: residency.NewScopes(cfg.Residency.MaxRequests)}
+	f := &Follower{scopes: residency.NewScopes(cfg.Residency.MaxRequests), some: make(chan struct{}, 1)}
 	cfg.Residency.Replica, cfg.Residency.OnUpdate = cfg.Sources[0].Name, f.report
 	f.group = residency.NewGroup(cfg.Residency)
 	for _, s := range cfg.Sources {
@@ -53,6 +55,7 @@ func New(cfg Config) (*Follower, error) {
 	}
 	cfg.Events.Sources = cfg.Sources
 	cfg.Events.Sink = func(p kvevents.Publisher) kvevents.Sink { return f.group.Index(nameOf(p)) }
+	cfg.Events.Forgotten = func(p kvevents.Publisher) { f.group.Remove(nameOf(p)) }
 	var err error
 	f.sub, err = kvevents.New(cfg.Events)
 	return f, err
@@ -92,33 +95,62 @@ func (f *Follower) Answered(events ...contextpilot.Event) {
 // end is never reported as lost. It does no harm where the prompt never came.
 func (f *Follower) Aborted(id string) { f.group.Aborted(id) }
 
-// Run follows the server until ctx ends, and gives sink what requests lost, in order, one call at a time. It is how engines take a
-// Follower for a source.
+// Run follows the server until ctx ends, and gives sink what requests lost, in order, one call at a time and in no goroutine that is
+// in another method of the Follower: sink may be where [Follower.Answered] is called from. It is how engines take a Follower for a
+// source.
 func (f *Follower) Run(ctx context.Context, sink func(events ...contextpilot.Event)) error {
 	f.mu.Lock()
-	if f.sink != nil {
+	if f.running {
 		f.mu.Unlock()
 		return errors.New("follow: Run was called twice")
 	}
-	f.sink = sink
+	f.running = true
 	f.mu.Unlock()
-	defer func() {
-		f.mu.Lock()
-		defer f.mu.Unlock()
-		f.sink = nil
-	}()
-	return f.sub.Run(ctx)
+	ended := make(chan struct{})
+	var giving sync.WaitGroup
+	giving.Go(func() {
+		for {
+			select {
+			case <-f.some:
+				f.give(sink)
+			case <-ended:
+				f.give(sink)
+				return
+			}
+		}
+	})
+	err := f.sub.Run(ctx)
+	close(ended)
+	giving.Wait()
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.running, f.pending = false, nil
+	return err
 }
 
+// give gives away what is pending.
+func (f *Follower) give(sink func(...contextpilot.Event)) {
+	f.mu.Lock()
+	events := f.pending
+	f.pending = nil
+	f.mu.Unlock()
+	if len(events) > 0 {
+		sink(events...)
+	}
+}
+
+// report takes what requests have lost. It may be called in the goroutine that an engine tells its answers in, and leaves it to Run to tell
+// the engine.
 func (f *Follower) report(updates []residency.Update) {
 	f.mu.Lock()
-	sink := f.sink
-	f.mu.Unlock()
-	if sink == nil {
+	defer f.mu.Unlock()
+	if !f.running {
 		return
 	}
-	if events := f.scopes.Events(updates); len(events) > 0 {
-		sink(events...)
+	f.pending = append(f.pending, f.scopes.Events(updates)...)
+	select {
+	case f.some <- struct{}{}:
+	default:
 	}
 }
 

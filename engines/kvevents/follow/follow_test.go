@@ -92,6 +92,137 @@ func TestFollow(t *testing.T) {
 	}
 }
 
+// following runs a follower, whose sink is called with a lock held, as an engine's is.
+type following struct {
+	*follow.Follower
+
+	t    *testing.T
+	turn sync.Mutex
+	got  []string // guarded by turn
+}
+
+func newFollowing(t *testing.T, cfg follow.Config) *following {
+	t.Helper()
+	f, err := follow.New(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	x := &following{Follower: f, t: t}
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() {
+		ended <- f.Run(ctx, func(events ...contextpilot.Event) {
+			x.turn.Lock()
+			defer x.turn.Unlock()
+			for _, ev := range events {
+				x.got = append(x.got, fmt.Sprint(ev.Kind, " ", ev.Request, " ", ev.Tokens))
+			}
+		})
+	}()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	})
+	return x
+}
+
+func (x *following) said() string {
+	x.turn.Lock()
+	defer x.turn.Unlock()
+	return strings.Join(x.got, ", ")
+}
+
+func (x *following) await(what string, ok func() bool) {
+	x.t.Helper()
+	for end := time.Now().Add(20 * time.Second); !ok(); time.Sleep(time.Millisecond) {
+		if time.Now().After(end) {
+			x.t.Fatalf("not so: %s; events %s; status %+v", what, x.said(), x.Status())
+		}
+	}
+}
+
+// resident waits until a request has so many tokens in the cache.
+func (x *following) resident(id string, want int) {
+	x.t.Helper()
+	x.await(fmt.Sprintf("%s has %d tokens", id, want), func() bool { n, _ := x.Resident(id); return n == want })
+}
+
+// answered tells it as an engine does, which tells its events one at a time.
+func (x *following) answered(id string) {
+	x.turn.Lock()
+	defer x.turn.Unlock()
+	x.Answered(contextpilot.Event{Kind: contextpilot.Served, Request: id})
+}
+
+// block is the only one of a prompt.
+func block(kind kvevents.Kind) kvevents.Event {
+	ev := kvevents.Event{Kind: kind, Hashes: []kvevents.Hash{kvevents.Uint(7)}}
+	if kind == kvevents.Stored {
+		ev.Tokens, ev.BlockSize = make([]int, 16), 16
+	}
+	return ev
+}
+
+// What is lost before its request's answer ends is told at that end, in another goroutine: the engine that tells of the answer is the one
+// that is told of the loss.
+func TestLostBeforeTheAnswer(t *testing.T) {
+	endpoint := "ipc://" + filepath.Join(t.TempDir(), "events")
+	engine := &kvfake.Engine{Topic: "kv@a@m"}
+	if err := engine.Start(endpoint, ""); err != nil {
+		t.Fatal(err)
+	}
+	defer engine.Stop()
+	x := newFollowing(t, follow.Config{Source: kvevents.Source{Name: "r0", Endpoint: endpoint}})
+	x.await("connected", engine.Subscribers)
+	x.Prompt("a", make([]uint32, 16), residency.Key{})
+	engine.Publish(kvfake.Payload(kvfake.Map, 1, 0, block(kvevents.Stored)))
+	x.resident("a", 16)
+	engine.Publish(kvfake.Payload(kvfake.Map, 2, 0, block(kvevents.Removed)))
+	x.resident("a", 0)
+	x.answered("a")
+	x.await("it is told", func() bool { return strings.HasSuffix(x.said(), "gone a 0") })
+}
+
+// What a publisher held that has gone, and was forgotten for another one, is lost; when it comes back it begins anew.
+func TestForgottenPublisher(t *testing.T) {
+	endpoint := "ipc://" + filepath.Join(t.TempDir(), "events")
+	x := newFollowing(t, follow.Config{
+		Source: kvevents.Source{Name: "all", Endpoint: endpoint, Listen: true}, Events: kvevents.Config{MaxPublishers: 1},
+	})
+	meet := func(topic, id string) *kvfake.Engine {
+		t.Helper()
+		e := &kvfake.Engine{Topic: topic}
+		if err := e.Connect(endpoint, ""); err != nil {
+			t.Fatal(err)
+		}
+		x.await("a subscription", e.Subscribers)
+		e.Publish(kvfake.Payload(kvfake.Map, 1, 0, block(kvevents.Stored)))
+		x.await("the publisher", func() bool { all := x.Status(); return len(all) == 1 && all[0].Topic == topic && all[0].Batches == 1 })
+		x.Prompt(id, make([]uint32, 16), residency.Key{})
+		x.resident(id, 16)
+		x.answered(id)
+		return e
+	}
+	leave := func(e *kvfake.Engine) {
+		e.Stop()
+		x.await("its end", func() bool { return !x.Status()[0].Connected })
+	}
+	leave(meet("kv@a", "a"))
+	b := meet("kv@b", "b")
+	x.await("the first is told as lost", func() bool { return x.said() == "gone a 0, cleared  0" })
+	leave(b)
+	a := meet("kv@a", "c")
+	x.await("the second is told as lost", func() bool { return x.said() == "gone a 0, cleared  0, gone b 0, cleared  0" })
+	if n := len(x.Caches().Stats()); n != 1 {
+		t.Errorf("%d caches, one publisher", n)
+	}
+	a.Publish(kvfake.Payload(kvfake.Map, 2, 0, block(kvevents.Removed)))
+	x.resident("c", 0)
+	a.Stop()
+}
+
 func TestErrors(t *testing.T) {
 	if _, err := follow.New(follow.Config{}); err == nil || !strings.Contains(err.Error(), "Source.Endpoint") {
 		t.Error(err)

@@ -46,6 +46,20 @@ func (g *Group) Index(name string) *Index {
 	return x
 }
 
+// Remove forgets a cache: what it held is lost, as far as no other cache holds it.
+func (g *Group) Remove(name string) {
+	g.mu.Lock()
+	x, ok := g.byName[name]
+	delete(g.byName, name)
+	if ok {
+		g.caches = slices.DeleteFunc(slices.Clone(g.caches), func(y *Index) bool { return y == x }) // as in Index
+	}
+	g.mu.Unlock()
+	if ok && !x.empty() {
+		x.Clear(kvevents.Disconnected)
+	}
+}
+
 func (g *Group) all() []*Index {
 	g.mu.Lock()
 	defer g.mu.Unlock()
