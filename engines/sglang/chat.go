@@ -40,9 +40,11 @@ func (e *Engine) Chat(ctx context.Context, req Request, onText func(piece string
 	if req.ID == "" {
 		req.ID = selfhosted.NewID()
 	}
-	salt := e.config.Salt(cmp.Or(req.Tenant, e.config.Server.Scope.Tenant))
+	own := e.config.Salt(cmp.Or(req.Tenant, e.config.Server.Scope.Tenant))
 	sent := req.Request
-	sent.Extra = selfhosted.With(req.Extra, selfhosted.With(e.config.Server.Extra, e.members(req, salt)))
+	sent.Extra = selfhosted.With(req.Extra, selfhosted.With(e.config.Server.Extra, e.members(req, own)))
+
+	salt, salted := saltOf(sent.Extra)
 
 	var prompt selfhosted.Prompt
 	echo := ""
@@ -52,16 +54,23 @@ func (e *Engine) Chat(ctx context.Context, req Request, onText func(piece string
 		if echo == "" {
 			echo = selfhosted.AnswerID(data)
 		}
-		if prompt.Tokens != nil && !told && e.config.OnPrompt != nil {
+		if prompt.Tokens != nil && !told && salted && e.config.OnPrompt != nil {
 			told = true
 			e.config.OnPrompt(Prompt{Scope: e.config.Server.Scope, RequestID: req.ID, Salt: salt, Tokens: slices.Clone(prompt.Tokens)})
 		}
 	}), sent, onText)
 	if err == nil {
-		_, asked := sent.Extra["return_prompt_token_ids"]
+		asked := string(sent.Extra["return_prompt_token_ids"]) == "true"
 		e.learn(answer{id: req.ID, echo: echo, usage: response.Usage, asked: asked, tokens: prompt.Tokens != nil})
 	}
 	return Response{Response: response, PromptTokens: prompt.Tokens}, err
+}
+
+// saltOf returns the salt that a request is sent with, which may be its own. ok is false if nobody can tell.
+func saltOf(extra map[string]json.RawMessage) (salt string, ok bool) {
+	salt, ok = selfhosted.Text(extra["cache_salt"])
+	key, alright := selfhosted.Text(extra["extra_key"])
+	return cmp.Or(salt, key), ok && alright && (salt == "" || key == "")
 }
 
 // members are the body's members that this package sets.

@@ -38,9 +38,11 @@ func (e *Engine) Chat(ctx context.Context, req Request, onText func(piece string
 	if req.ID == "" {
 		req.ID = selfhosted.NewID()
 	}
-	salt := e.config.Salt(cmp.Or(req.Tenant, e.config.Server.Scope.Tenant))
+	own := e.config.Salt(cmp.Or(req.Tenant, e.config.Server.Scope.Tenant))
 	sent := req.Request
-	sent.Extra = selfhosted.With(req.Extra, selfhosted.With(e.config.Server.Extra, e.members(req, salt)))
+	sent.Extra = selfhosted.With(req.Extra, selfhosted.With(e.config.Server.Extra, e.members(req, own)))
+
+	salt, salted := selfhosted.Text(sent.Extra["cache_salt"]) // the request may have its own
 
 	var prompt selfhosted.Prompt
 	echo := ""
@@ -50,13 +52,13 @@ func (e *Engine) Chat(ctx context.Context, req Request, onText func(piece string
 		if echo == "" {
 			echo = selfhosted.AnswerID(data)
 		}
-		if prompt.Tokens != nil && !told && e.config.OnPrompt != nil {
+		if prompt.Tokens != nil && !told && salted && e.config.OnPrompt != nil {
 			told = true
 			e.config.OnPrompt(Prompt{Scope: e.config.Server.Scope, RequestID: req.ID, Salt: salt, Tokens: slices.Clone(prompt.Tokens)})
 		}
 	}), sent, onText)
 	if err == nil {
-		_, asked := sent.Extra["return_token_ids"]
+		asked := string(sent.Extra["return_token_ids"]) == "true"
 		e.learn(answer{id: req.ID, echo: echo, usage: response.Usage, asked: asked, tokens: prompt.Tokens != nil})
 	}
 	return Response{Response: response, PromptTokens: prompt.Tokens}, err

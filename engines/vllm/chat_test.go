@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -101,6 +102,39 @@ func TestPromptTokens(t *testing.T) {
 	}
 	if diff := cmp.Diff([]vllm.Prompt{{Scope: scope, RequestID: "req-a", Salt: "team", Tokens: want}}, told); diff != "" {
 		t.Errorf("OnPrompt (-want +got):\n%s", diff)
+	}
+}
+
+// TestMembersOfTheRequest: a request that does not want the tokens says nothing of the server, and one with a salt of its own is
+// told with that.
+func TestMembersOfTheRequest(t *testing.T) {
+	f := &fake{version: `{"version":"0.32.0"}`, details: true}
+	var told []vllm.Prompt // by one goroutine at a time
+	engine := detected(t, f, func(c *vllm.Config) {
+		c.PromptTokens, c.Server.Scope = true, contextpilot.Scope{Tenant: "team"}
+		c.OnPrompt = func(p vllm.Prompt) { told = append(told, p) }
+	})
+	for id, extra := range map[string]string{"": "", "none": `{"return_token_ids":false}`, "salted": `{"cache_salt":"own"}`, "strange": `{"cache_salt":7}`} {
+		q := question(id)
+		if extra != "" {
+			if err := json.Unmarshal([]byte(extra), &q.Extra); err != nil {
+				t.Fatal(err)
+			}
+		}
+		told = nil
+		if _, err := engine.Chat(t.Context(), vllm.Request{Request: q}, nil); err != nil {
+			t.Fatal(err)
+		}
+		var salts []string
+		for _, p := range told {
+			salts = append(salts, p.Salt)
+		}
+		if want := map[string][]string{"": {"team"}, "salted": {"own"}}[id]; !slices.Equal(salts, want) {
+			t.Errorf("%q: told with salts %q, want %q", id, salts, want)
+		}
+		if !engine.Features().PromptTokens.Has {
+			t.Fatalf("%q: %+v", id, engine.Features().PromptTokens)
+		}
 	}
 }
 

@@ -95,6 +95,14 @@ func With(extra, more map[string]json.RawMessage) map[string]json.RawMessage {
 	return out
 }
 
+// Text reads a member that is a text, "" if it is not there. ok is false if it is something else.
+func Text(raw json.RawMessage) (text string, ok bool) {
+	if len(raw) == 0 || string(raw) == "null" {
+		return "", true
+	}
+	return text, json.Unmarshal(raw, &text) == nil
+}
+
 // Quote renders a string as JSON.
 func Quote(s string) json.RawMessage { return encode(s) }
 
