@@ -110,11 +110,16 @@ func weight(v, def float64) float64 {
 // Add lets a replica take requests. engine may be nil for one that is only routed to. What it reports of the requests that
 // were routed to it goes to the pilot, into the scopes that they were planned in, so the engine needs no other subscription. A name
 // that is known already is an error. One that was removed may come back; it is taken to be empty.
-func (r *Router) Add(name string, engine Engine) error {
+func (r *Router) Add(name string, engine Engine) error { return r.add(name, engine, false) }
+
+// AddDown is Add for a replica that takes no requests until [Router.SetUp] says that it is up.
+func (r *Router) AddDown(name string, engine Engine) error { return r.add(name, engine, true) }
+
+func (r *Router) add(name string, engine Engine, down bool) error {
 	if name == "" {
 		return errors.New("engines: replica without a name")
 	}
-	rep := &replica{name: name, engine: engine, cancel: func() {}, sent: lru.New[string, followed](maxFollowed)}
+	rep := &replica{name: name, engine: engine, down: down, cancel: func() {}, sent: lru.New[string, followed](maxFollowed)}
 	if engine != nil {
 		rep.cancel = engine.Subscribe(func(events ...contextpilot.Event) { r.observe(rep, events) })
 	}

@@ -276,6 +276,20 @@ func TestSetUpTwice(t *testing.T) {
 	equal(t, "known", 200, r.Scores(contextpilot.Request{Blocks: docs("x y")})[0].Match.Tokens)
 }
 
+func TestAddDown(t *testing.T) {
+	r, _ := newRouter(t, loose, "a")
+	if err := r.AddDown("b", nil); err != nil {
+		t.Fatal(err)
+	}
+	for i := range 20 {
+		equal(t, "replica", "a", route(t, r, contextpilot.Request{Blocks: docs(fmt.Sprint("x", i))}).Score.Replica)
+	}
+	if err := errors.Join(r.SetUp("b", true), r.SetUp("a", false)); err != nil {
+		t.Fatal(err)
+	}
+	equal(t, "replica", "b", route(t, r, contextpilot.Request{Blocks: docs("y")}).Score.Replica)
+}
+
 // Requests under way on a replica that is removed end in peace, and leave no trace on one that takes its name.
 func TestRemoveWithRequestsUnderWay(t *testing.T) {
 	r, pilot := newRouter(t, loose, "a", "b")

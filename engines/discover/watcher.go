@@ -145,12 +145,11 @@ func (w *Watcher) add(name, url string) {
 			return
 		}
 	}
-	if err := w.opt.Router.Add(name, m.engine); err != nil {
+	if err := w.opt.Router.AddDown(name, m.engine); err != nil { // until its first probe
 		w.opt.Log.Warn("replica could not be added", "replica", name, "error", err)
 		w.close(name, m)
 		return
 	}
-	_ = w.opt.Router.SetUp(name, false) // until its first probe
 	w.known[name] = m
 	w.opt.Log.Info("replica found", "replica", name, "url", url)
 }

@@ -1,6 +1,7 @@
 package kubernetes
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
@@ -126,16 +127,18 @@ type port struct {
 }
 
 // Replicas implements discover.Source. Replicas are named by address, port and the pod's UID, so that a pod which gets the address of
-// another is another replica. Endpoints that are not ready, or are ending, are left out.
+// another is another replica, and one of a service with two address families is one. Endpoints that are not ready, or are ending, are left
+// out.
 func (s *Source) Replicas(ctx context.Context) (map[string]string, error) {
 	out := map[string]string{}
+	pods := map[string]pod{}
 	for next := ""; ; {
 		page, err := s.page(ctx, next)
 		if err != nil {
 			return nil, err
 		}
 		for _, sl := range page.Items {
-			s.read(&sl, out)
+			s.read(&sl, out, pods)
 		}
 		if next = page.Metadata.Continue; next == "" {
 			return out, nil
@@ -143,7 +146,15 @@ func (s *Source) Replicas(ctx context.Context) (map[string]string, error) {
 	}
 }
 
-func (s *Source) read(sl *slice, out map[string]string) {
+// pod is where a pod answers. One of a service with two address families is in a slice of each.
+type pod struct{ name, host, family string }
+
+// before tells which of two places of a pod stands for it: the same one whatever the order in which they are listed.
+func (p pod) before(q pod) bool {
+	return cmp.Or(strings.Compare(p.family, q.family), strings.Compare(p.host, q.host)) < 0 // IPv4, IPv6
+}
+
+func (s *Source) read(sl *slice, out map[string]string, pods map[string]pod) {
 	number, ok := s.port(sl.Ports)
 	if !ok || sl.AddressType == "FQDN" {
 		return
@@ -157,6 +168,14 @@ func (s *Source) read(sl *slice, out map[string]string) {
 		name := host
 		if e.TargetRef != nil && e.TargetRef.UID != "" {
 			name += "#" + e.TargetRef.UID
+			found := pod{name, host, sl.AddressType}
+			if known, ok := pods[e.TargetRef.UID]; ok {
+				if !found.before(known) {
+					continue
+				}
+				delete(out, known.name)
+			}
+			pods[e.TargetRef.UID] = found
 		}
 		out[name] = s.opt.Scheme + "://" + host
 	}

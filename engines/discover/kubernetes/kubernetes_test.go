@@ -80,6 +80,25 @@ func TestReplicas(t *testing.T) {
 	}
 }
 
+// A pod of a service with two address families is one replica, the same one whatever the order of its slices.
+func TestTwoFamilies(t *testing.T) {
+	of := func(family, address string) string {
+		return fmt.Sprintf(`{"addressType":%q,"endpoints":[{"addresses":[%q],"targetRef":{"uid":"u0"}}],"ports":[{"port":8000}]}`, family, address)
+	}
+	four, six := of("IPv4", "10.1.0.4"), of("IPv6", "fd00::4")
+	for _, items := range []string{four + "," + six, six + "," + four} {
+		s := apiServer(t, func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintf(w, `{"items":[%s]}`, items) })
+		source, err := kubernetes.New(kubernetes.Options{Service: "vllm", APIServer: s.URL, Account: account(t), Client: s.Client()})
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := source.Replicas(t.Context())
+		if diff := cmp.Diff(map[string]string{"10.1.0.4:8000#u0": "http://10.1.0.4:8000"}, got); err != nil || diff != "" {
+			t.Errorf("%v %s", err, diff)
+		}
+	}
+}
+
 func TestErrors(t *testing.T) {
 	t.Setenv("KUBERNETES_SERVICE_HOST", "")
 	for want, o := range map[string]kubernetes.Options{
