@@ -34,30 +34,39 @@ func TestUnclaimedPassesThrough(t *testing.T) {
 func TestClaimedWithoutHistoryKeepsTheText(t *testing.T) {
 	for _, policy := range contextpilot.PolicyNames() {
 		for _, session := range []string{"", "s"} {
-			t.Run(fmt.Sprintf("%s/session=%q", policy, session), func(t *testing.T) {
-				var last planned
-				pilot, inner := newPilot(t, contextpilot.Config{Policy: policy, Recorder: &last}), &recorder{}
-				m := langchain.Wrap(pilot, inner)
-				for _, ids := range [][]string{{"d", "a", "b"}, {"b", "c", "a"}, {"c", "b"}, {"a", "d", "c", "b"}} {
-					plan, text := hold(pilot, session, ids...)
-					messages := []llms.MessageContent{human("Use this:\n\n" + text + "\n\nQuestion: why?")}
-					before := deepCopy(messages)
-					generate(in(session), t, m, messages)
-					if diff := cmp.Diff(before, inner.last().messages); diff != "" {
-						t.Error(diff)
-					}
-					if inner.last().id != plan.RequestID {
-						t.Errorf("request ID %q, want %q", inner.last().id, plan.RequestID)
-					}
-					if last.RequestID != plan.RequestID || last.Context() != plan.Context() {
-						t.Errorf("the index holds\n%s\nbut sent was\n%s", last.Context(), plan.Context())
-					}
-				}
-				if st := pilot.Stats(); st.Held != 0 || st.LiveRequests != 4 || st.EventsUnknown != 0 {
-					t.Errorf("%+v", st)
-				}
-			})
+			for name, limits := range map[string]contextpilot.Limits{
+				"no limits": {}, "best last": {KeepTopAtEnd: 1}, "two best last": {KeepTopAtEnd: 2}, "near": {MaxDisplacement: 1},
+			} {
+				t.Run(fmt.Sprintf("%s/session=%q/%s", policy, session, name), func(t *testing.T) {
+					keepsTheText(t, contextpilot.Config{Policy: policy, Limits: limits}, session)
+				})
+			}
 		}
+	}
+}
+
+func keepsTheText(t *testing.T, cfg contextpilot.Config, session string) {
+	var last planned
+	cfg.Recorder = &last
+	pilot, inner := newPilot(t, cfg), &recorder{}
+	m := langchain.Wrap(pilot, inner)
+	for _, ids := range [][]string{{"d", "a", "b"}, {"b", "c", "a"}, {"c", "b"}, {"a", "d", "c", "b"}} {
+		plan, text := hold(pilot, session, ids...)
+		messages := []llms.MessageContent{human("Use this:\n\n" + text + "\n\nQuestion: why?")}
+		before := deepCopy(messages)
+		generate(in(session), t, m, messages)
+		if diff := cmp.Diff(before, inner.last().messages); diff != "" {
+			t.Error(diff)
+		}
+		if inner.last().id != plan.RequestID {
+			t.Errorf("request ID %q, want %q", inner.last().id, plan.RequestID)
+		}
+		if last.RequestID != plan.RequestID || last.Context() != plan.Context() {
+			t.Errorf("the index holds\n%s\nbut sent was\n%s", last.Context(), plan.Context())
+		}
+	}
+	if st := pilot.Stats(); st.Held != 0 || st.LiveRequests != 4 || st.EventsUnknown != 0 {
+		t.Errorf("%+v", st)
 	}
 }
 

@@ -53,8 +53,14 @@ func (m *Turns) replan(t *turn, c *claimed) (contextpilot.Plan, string) {
 		return plan, c.span.rewrite(&plan, m.noHint)
 	case moved || t.session != "" || len(t.prior) > 0:
 		// The text stays, only its place in the index and the session is put right: the blocks are given in the order
-		// in which they stand, so that the policy, asked about the same state, keeps it.
-		placed := m.pilot.Plan(m.again(t, c, scope, inPlace(&c.plan)))
+		// in which they stand, so that the policy, asked about the same state, keeps it. Where it does not, because limits take the
+		// order for the retriever's or others have been planned since, it is not asked.
+		req := m.again(t, c, scope, inPlace(&c.plan))
+		placed := m.pilot.Plan(req)
+		if placed.Reordered() {
+			req.Fixed = true
+			placed = m.pilot.Plan(req)
+		}
 		c.plan.Scope, c.plan.Turn = scope, placed.Turn
 	}
 	return c.plan, c.at.text
