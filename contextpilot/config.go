@@ -59,8 +59,8 @@ const (
 	DedupOff
 )
 
-// Recorder receives measurements. Methods are called after the pilot's locks are released, concurrently, and
-// must be cheap.
+// Recorder receives measurements. Methods are called after the locks of scopes and sessions are released, concurrently, and
+// must be cheap. They must not plan by a [Window]: those of one pilot wait for each other while it plans.
 type Recorder interface {
 	// Planned is called once for every plan with the time it took.
 	Planned(scope Scope, p *Plan, took time.Duration)

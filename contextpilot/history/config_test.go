@@ -77,6 +77,18 @@ func TestFailedTurn(t *testing.T) {
 	}
 }
 
+// A block that never fits is left out, and no reason to forget what was said.
+func TestBlockThatNeverFits(t *testing.T) {
+	chat := newChat(t, newPilot(t, contextpilot.Config{}), history.Config{Window: 2000})
+	for i := range uint64(3) {
+		turn, err := chat.Ask(context.Background(), words(20, i), contextpilot.Block{ID: "giant", Text: words(10_000, 99)}, contextpilot.Block{ID: "small", Text: words(30, 10+i)})
+		if err != nil || turn.Trim != nil || len(turn.Messages) != int(2*i+1) || len(turn.Plan.Items) != 1 || len(turn.Plan.LeftOut) != 1 {
+			t.Fatalf("turn %d: %v, trim %+v, %d messages, %s", i, err, turn.Trim, len(turn.Messages), turn.Plan.Explain())
+		}
+		chat.Answer(words(20, 20+i))
+	}
+}
+
 // TestLateSummary: a context that ends while a summary is being made leaves the conversation as it was, even if the summary
 // came.
 func TestLateSummary(t *testing.T) {
