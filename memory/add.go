@@ -196,7 +196,7 @@ func (a *adding) insert(ctx context.Context, tx Tx, i int) error {
 }
 
 // update gives a memory another text. If another memory of its scope has that text, the one to be updated is one too
-// many and goes.
+// many and goes; one that has expired goes instead.
 func (a *adding) update(ctx context.Context, tx Tx, i int) error {
 	act := a.actions[i]
 	old, ok, err := tx.Get(ctx, act.ID)
@@ -210,9 +210,14 @@ func (a *adding) update(ctx context.Context, tx Tx, i int) error {
 		a.did(None, &old, "")
 		return nil
 	}
-	if _, taken, err := tx.Find(ctx, old.Scope, HashOf(act.Text)); err != nil {
+	switch other, taken, err := tx.Find(ctx, old.Scope, HashOf(act.Text)); {
+	case err != nil:
 		return err
-	} else if taken {
+	case taken && other.Expired(a.now): // nobody finds it any more: this one says it from now on
+		if err := a.remove(ctx, tx, other.ID); err != nil {
+			return err
+		}
+	case taken:
 		return a.remove(ctx, tx, old.ID)
 	}
 	r := a.records[i]

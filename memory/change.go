@@ -2,7 +2,9 @@ package memory
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/ragpilot/ragpilot/memory/internal/lexical"
@@ -22,6 +24,21 @@ func (l *Local) update(ctx context.Context, id string, change Update) (m Memory,
 	if err != nil {
 		return Memory{}, err
 	}
+	for range updateTries {
+		if m, err = l.updateOnce(ctx, id, change, metadata); !errors.Is(err, errOtherText) {
+			break
+		}
+	}
+	return m, err
+}
+
+// updateTries is how often an update begins anew because another one has changed the text meanwhile.
+const updateTries = 5
+
+// errOtherText: the text is not the one any more that was embedded.
+var errOtherText = errors.New("the text was changed by others all the time")
+
+func (l *Local) updateOnce(ctx context.Context, id string, change Update, metadata map[string]any) (m Memory, err error) {
 	old, err := l.backend.Get(ctx, []string{id})
 	if err != nil {
 		return Memory{}, err
@@ -30,24 +47,34 @@ func (l *Local) update(ctx context.Context, id string, change Update) (m Memory,
 		return Memory{}, notFound(id)
 	}
 	text := old[0].Text
+	var entities []string // those of a text that stays, which a model may have named
 	if change.Text != nil {
-		if text = clean(*change.Text); text == "" {
-			return Memory{}, ErrEmptyText
+		text = clean(*change.Text)
+	}
+	switch text {
+	case "":
+		return Memory{}, ErrEmptyText
+	case old[0].Text:
+		if entities, err = l.entitiesOf(ctx, &old[0]); err != nil {
+			return Memory{}, err
 		}
 	}
 	vectors, err := l.vectors(ctx, []string{text})
 	if err != nil {
 		return Memory{}, err
 	}
-	r := Record{Vector: vectors[0], Terms: lexical.Terms(text), Entities: l.entities(nil, text)}
+	r := Record{Vector: vectors[0], Terms: lexical.Terms(text), Entities: l.entities(entities, text)}
 	now := l.moment()
 	err = l.backend.Change(ctx, func(tx Tx) error {
 		was, ok, err := tx.Get(ctx, id)
 		if err != nil {
 			return err
 		}
-		if !ok || change.Text == nil && was.Text != text {
-			return notFound(id) // removed, or removed and made anew, since it was read
+		if !ok {
+			return notFound(id) // removed since it was read
+		}
+		if change.Text == nil && was.Text != text {
+			return errOtherText
 		}
 		other, taken, err := tx.Find(ctx, was.Scope, HashOf(text))
 		if err != nil {
@@ -70,6 +97,18 @@ func (l *Local) update(ctx context.Context, id string, change Update) (m Memory,
 		return l.write(ctx, tx, Updated, &r.Memory, was.Text, text, now)
 	})
 	return r.Memory, err
+}
+
+// entitiesOf returns the entities that are stored with a memory.
+func (l *Local) entitiesOf(ctx context.Context, m *Memory) (entities []string, err error) {
+	err = l.backend.Scan(ctx, m.Scope, Whole, func(r *Record) bool {
+		if r.Memory.ID != m.ID {
+			return true
+		}
+		entities = slices.Clone(r.Entities)
+		return false
+	})
+	return entities, err
 }
 
 // Delete removes one memory.

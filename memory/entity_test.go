@@ -1,6 +1,7 @@
 package memory_test
 
 import (
+	"context"
 	"math"
 	"slices"
 	"strings"
@@ -8,6 +9,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/ragpilot/ragpilot/embed"
 	"github.com/ragpilot/ragpilot/memory"
 )
 
@@ -109,6 +111,60 @@ func TestModelNamesEntities(t *testing.T) {
 		if best != want {
 			t.Errorf("%s: boost %v, want %v", query, best, want)
 		}
+	}
+}
+
+// A change of what is known beside the text leaves the names that a model gave it.
+func TestNamesOutliveMetadata(t *testing.T) {
+	model := &fakeModel{answers: []string{`{"memory": [{"text": "keeps bees near the fjord", "entities": ["Hardanger fjord"]}]}`}}
+	store := newStore(t, memory.Config{Extractor: memory.AddOnly(model)})
+	id := mustAdd(t, store, "anything")[0].ID
+	if _, err := store.Update(t.Context(), id, memory.Update{Metadata: map[string]any{"seen": true}}); err != nil {
+		t.Fatal(err)
+	}
+	if got := search(t, store, "where is hardanger fjord?")[0]; got.Entity != 0.5 || got.Memory.Metadata["seen"] != true {
+		t.Errorf("boost %v, %+v", got.Entity, got.Memory)
+	}
+}
+
+// meddler changes a memory's text while its store embeds.
+type meddler struct {
+	embed.Embedder
+
+	meddle func()
+}
+
+func (m *meddler) EmbedDocuments(ctx context.Context, texts []string) ([][]float32, error) {
+	if f := m.meddle; f != nil {
+		m.meddle = nil
+		f()
+	}
+	return m.Embedder.EmbedDocuments(ctx, texts)
+}
+
+// Texts that change while they are embedded are embedded again.
+func TestTextChangesMeanwhile(t *testing.T) {
+	embedder := &meddler{Embedder: embed.NewHashed(0)}
+	store := newStore(t, memory.Config{Embedder: embedder})
+	id := mustAdd(t, store, "Lives in Oslo.")[0].ID
+	change := func(text string) func() {
+		return func() {
+			if _, err := store.Update(t.Context(), id, memory.Update{Text: &text}); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+	embedder.meddle = change("Lives in Bergen.")
+	m, err := store.Update(t.Context(), id, memory.Update{Metadata: map[string]any{"seen": true}})
+	if err != nil || m.Text != "Lives in Bergen." || m.Metadata["seen"] != true {
+		t.Errorf("%+v, %v", m, err)
+	}
+	embedder.meddle = change("Keeps seven goats.")
+	if err := store.Reembed(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if got := search(t, store, "Keeps seven goats.")[0].Semantic; got < 0.99 {
+		t.Errorf("the text is as near to itself as %v", got)
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -50,6 +51,25 @@ func TestReconcileContradiction(t *testing.T) {
 	want := "## Stored memories\n[0] Lives in Oslo\n[1] Has a dog named Rex\n\n## New facts\n- Lives in Bergen\n- The dog Rex died\n- Likes tea"
 	if last != want {
 		t.Errorf("the second call asks\n%s\nwant\n%s", last, want)
+	}
+}
+
+// What is said again after it had expired is found again, though a memory of something else became it.
+func TestUpdateToExpired(t *testing.T) {
+	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+	model := &fakeModel{}
+	store := newStore(t, memory.Config{Extractor: memory.Reconcile(model), Now: func() time.Time { now = now.Add(time.Second); return now }})
+	model.answers = []string{`{"facts": ["Lives in Porto"]}`}
+	if _, err := store.Add(t.Context(), ana, said("I am in Porto for an hour."), memory.AddOptions{ExpiresAt: now.Add(time.Hour)}); err != nil {
+		t.Fatal(err)
+	}
+	now = now.Add(2 * time.Hour)
+	model.answers = []string{`{"facts": ["Lives in Lisbon"]}`}
+	mustAdd(t, store, "I live in Lisbon.")
+	model.answers = []string{`{"facts": ["Lives in Porto"]}`, `{"memory": [{"id": "0", "event": "UPDATE", "text": "Lives in Porto"}]}`}
+	mustAdd(t, store, "I am back in Porto.")
+	if diff := cmp.Diff([]string{"Lives in Porto"}, textsOf(t, store, ana)); diff != "" {
+		t.Error(diff)
 	}
 }
 

@@ -3,6 +3,7 @@ package memory
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -138,6 +139,25 @@ func keepNearest(list []near, n near, k int) []near {
 	return list[:min(len(list), k)]
 }
 
+// embedSome embeds the texts at some places.
+func (l *Local) embedSome(ctx context.Context, at []int, texts []string, vectors [][]float32) error {
+	if len(at) == 0 {
+		return nil
+	}
+	some := make([]string, len(at))
+	for k, i := range at {
+		some[k] = texts[i]
+	}
+	made, err := embed.Batched(l.embedder, importBatch).EmbedDocuments(ctx, some)
+	if err != nil {
+		return err
+	}
+	for k, i := range at {
+		vectors[i] = made[k]
+	}
+	return nil
+}
+
 // Reembed makes the vectors of all memories anew with the store's embedder, after which it fits the store. All of it is one
 // transaction. Memories that are added meanwhile by another process with the old embedder keep its vectors.
 func (l *Local) Reembed(ctx context.Context) error {
@@ -150,21 +170,43 @@ func (l *Local) Reembed(ctx context.Context) error {
 		return fmt.Errorf("memory: reembed: %w", err)
 	}
 	space := Space{Embedder: embed.NameOf(l.embedder)}
-	var vectors [][]float32
-	if len(texts) > 0 {
-		if vectors, err = embed.Batched(l.embedder, importBatch).EmbedDocuments(ctx, texts); err != nil {
-			return fmt.Errorf("memory: reembed: %w", err)
-		}
-		space.Dimensions = len(vectors[0])
+	vectors := make([][]float32, len(texts))
+	stale := make([]int, len(texts)) // those to be embedded: all of them, then those whose text was changed meanwhile
+	for i := range stale {
+		stale[i] = i
 	}
-	err = l.backend.Change(ctx, func(tx Tx) error {
-		for i, id := range ids {
-			if err := tx.SetVector(ctx, id, vectors[i]); err != nil {
-				return err
-			}
+	for range updateTries {
+		if err = l.embedSome(ctx, stale, texts, vectors); err != nil {
+			break
 		}
-		return tx.SetSpace(ctx, space)
-	})
+		if len(vectors) > 0 {
+			space.Dimensions = len(vectors[0])
+		}
+		err = l.backend.Change(ctx, func(tx Tx) error {
+			stale = stale[:0]
+			for i, id := range ids {
+				m, ok, err := tx.Get(ctx, id)
+				if err != nil {
+					return err
+				}
+				if ok && m.Text != texts[i] {
+					texts[i], stale = m.Text, append(stale, i)
+				}
+			}
+			if len(stale) > 0 {
+				return errOtherText
+			}
+			for i, id := range ids {
+				if err := tx.SetVector(ctx, id, vectors[i]); err != nil {
+					return err
+				}
+			}
+			return tx.SetSpace(ctx, space)
+		})
+		if !errors.Is(err, errOtherText) {
+			break
+		}
+	}
 	if err != nil {
 		return fmt.Errorf("memory: reembed: %w", err)
 	}
