@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"maps"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -80,7 +81,15 @@ func (x *Index) Rebuild(ctx context.Context, s Schema, fill func(ctx context.Con
 			err = next.refresh(ctx)
 		}
 		if err == nil {
-			err = x.swap(ctx, old, name)
+			if err = x.swap(ctx, old, name); err != nil {
+				now, unknown := x.targets(context.WithoutCancel(ctx)) // it may have been done, and the answer lost
+				switch {
+				case unknown != nil:
+					return errors.Join(err, fmt.Errorf("where the alias leads to is not known, and no index was removed: %w", unknown))
+				case slices.Contains(now, name):
+					err = nil
+				}
+			}
 		}
 		if err != nil { // also when ctx has ended
 			return errors.Join(err, x.drop(context.WithoutCancel(ctx), name))

@@ -1,7 +1,10 @@
 package elastic_test
 
 import (
+	"context"
 	"errors"
+	"fmt"
+	"io"
 	"math"
 	"net/http"
 	"slices"
@@ -117,6 +120,79 @@ func (a anonymous) RoundTrip(r *http.Request) (*http.Response, error) {
 		res.Header.Del("X-Elastic-Product")
 	}
 	return res, err
+}
+
+// TestTopLevelKeysAreTaken: what the library stores itself does not take the place of metadata.
+func TestTopLevelKeysAreTaken(t *testing.T) {
+	for _, key := range []string{"id", "text", "version", "vector", "facets", "numbers", "owner"} {
+		x := open(t, elastic.Options{
+			Client: (&fakeServer{status: 200, body: `{}`}).client(t), Index: "docs", Layout: elastic.Layout{Metadata: elastic.TopLevel, Tenant: "owner"}, Embedder: retrievertest.Embedder{Size: 2},
+		})
+		err := x.Upsert(t.Context(), []store.Document{{ID: "a", Tenant: "t", Text: "A page.", Metadata: map[string]any{key: "x"}}})
+		if !errors.Is(err, store.ErrBadDocument) || !strings.Contains(err.Error(), fmt.Sprintf("metadata %q", key)) {
+			t.Errorf("error %v, want ErrBadDocument and the key %q", err, key)
+		}
+	}
+}
+
+// aliasServer is a fake of what Rebuild asks of a server. The answer to the swap of the alias is lost.
+type aliasServer struct {
+	t      *testing.T
+	swaps  bool   // the alias is swapped all the same
+	silent bool   // afterwards nobody can tell where the alias leads to
+	alias  string // the index that it leads to
+	gone   []string
+}
+
+func (s *aliasServer) RoundTrip(r *http.Request) (*http.Response, error) {
+	if r.Body != nil {
+		_, _ = io.Copy(io.Discard, r.Body)
+	}
+	body := `{"acknowledged":true}`
+	switch {
+	case r.URL.Path == "/_aliases":
+		if s.swaps {
+			s.alias = "docs-000002"
+		}
+		return nil, errors.New("connection reset")
+	case strings.HasPrefix(r.URL.Path, "/_alias/docs"):
+		if s.silent && s.alias == "docs-000002" {
+			return nil, errors.New("connection refused")
+		}
+		body = fmt.Sprintf(`{%q:{"aliases":{"docs":{}}}}`, s.alias)
+	case r.Method == http.MethodGet:
+		body = `{"docs-000001":{}}`
+	case r.Method == http.MethodDelete:
+		s.gone = append(s.gone, strings.TrimPrefix(r.URL.Path, "/"))
+	}
+	header := http.Header{"X-Elastic-Product": {"Elasticsearch"}, "Content-Type": {"application/json"}}
+	return &http.Response{StatusCode: http.StatusOK, Header: header, Body: io.NopCloser(strings.NewReader(body)), Request: r}, nil
+}
+
+// TestRebuildWithoutAnAnswer: the index that the alias leads to is never removed.
+func TestRebuildWithoutAnAnswer(t *testing.T) {
+	for name, c := range map[string]struct {
+		swaps, silent bool
+		fails         bool
+		gone          []string
+	}{
+		"done":      {true, false, false, []string{"docs-000001"}},
+		"not done":  {false, false, true, []string{"docs-000002"}},
+		"not known": {true, true, true, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := &aliasServer{t: t, swaps: c.swaps, silent: c.silent, alias: "docs-000001"}
+			client, err := elasticsearch.NewTypedClient(elasticsearch.Config{Transport: s, DisableRetry: true, DisableMetaHeader: true})
+			if err != nil {
+				t.Fatal(err)
+			}
+			x := open(t, elastic.Options{Client: client, Index: "docs"})
+			err = x.Rebuild(t.Context(), elastic.Schema{}, func(context.Context, *elastic.Index) error { return nil })
+			if (err != nil) != c.fails || !slices.Equal(s.gone, c.gone) {
+				t.Errorf("error %v, removed %q, want %q", err, s.gone, c.gone)
+			}
+		})
+	}
 }
 
 // TestRequest shows what a search sends.

@@ -118,6 +118,11 @@ func (x *Index) source(d store.Document) (map[string]any, error) {
 	out := map[string]any{}
 	switch {
 	case l.Metadata == TopLevel:
+		for key := range metadata {
+			if x.owns(key) {
+				return nil, fmt.Errorf("%w: document %q: metadata %q is a key of Options.Layout", store.ErrBadDocument, d.ID, key)
+			}
+		}
 		out = metadata
 	case len(metadata) > 0:
 		out[l.Metadata] = metadata
@@ -132,6 +137,13 @@ func (x *Index) source(d store.Document) (map[string]any, error) {
 		out[l.Tenant] = d.Tenant
 	}
 	return out, nil
+}
+
+// owns tells whether a member of what is stored is not metadata.
+func (x *Index) owns(key string) bool {
+	l := x.opts.Layout
+	return key == l.ID || key == l.Text || key == l.Version || l.tenants() && key == l.Tenant || x.opts.Embedder != nil && key == l.Vector ||
+		!l.Mapped && (key == facetsField || key == numbersField)
 }
 
 // normal returns metadata as it will come back: numbers as they are written, invalid UTF-8 replaced, nothing shared with

@@ -79,7 +79,10 @@ func startBefore(text string, at, to int) int {
 		case isStop(r):
 			start, ok = afterStop(text, at, r)
 		default:
-			start, ok = afterMark(text, at)
+			if start, ok = afterMark(text, at); !ok {
+				at = behindRun(text, at) // for the others of a run of marks it is the same
+				continue
+			}
 		}
 		if ok {
 			return start
@@ -203,6 +206,18 @@ func skipMarks(text string, at int) int {
 	for at < len(text) {
 		r, size := utf8.DecodeRuneInString(text[at:])
 		if r == '\n' || !mayEnd(r) {
+			break
+		}
+		at += size
+	}
+	return at
+}
+
+// behindRun returns where the run of marks ends that begins at a place, or where one of another kind is in it.
+func behindRun(text string, at int) int {
+	for at < len(text) {
+		r, size := utf8.DecodeRuneInString(text[at:])
+		if r == '\n' || isStop(r) || !mayEnd(r) {
 			break
 		}
 		at += size

@@ -103,3 +103,19 @@ func FuzzSentences(f *testing.F) {
 		}
 	})
 }
+
+// A run of marks is read once, however long it is.
+func TestRunsOfMarks(t *testing.T) {
+	for _, mark := range []string{".", "!", "…", "?!"} {
+		run := strings.Repeat(mark, 1<<19)
+		for text, want := range map[string]int{run + "x": 1, run + " x": 1, run + " X": 2, "Oh" + run + "\n\nx": 2} {
+			n := 0
+			for range passage.Sentences(text) {
+				n++
+			}
+			if n != want {
+				t.Errorf("%s, then %q: %d sentences, want %d", mark, text[len(text)-3:], n, want)
+			}
+		}
+	}
+}
