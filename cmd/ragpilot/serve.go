@@ -65,6 +65,7 @@ func (f *serveFlags) register(flags *pflag.FlagSet) {
 	flags.IntVar(&c.Workers, "workers", c.Workers, "for compatibility, without effect: `N`")
 	flags.StringVar(&c.Model, "model", c.Model, "for compatibility, without effect: `MODEL`")
 	flags.StringVar(&c.CloudProvider, "cloud-provider", c.CloudProvider, "forward to `anthropic|openai|minimax` in place of --infer-api-url")
+	flags.StringVar(&c.CloudBaseURL, "cloud-base-url", c.CloudBaseURL, "where the provider is, or who speaks its API, if not at its own `URL`")
 	flags.StringVar(&f.cloudAPIKey, "cloud-api-key", "", "`KEY` for the provider; other users of the machine can read it here, RAGPILOT_CLOUD_API_KEY is safer")
 	flags.StringVar(&f.keyFile, "key-file", "", "`FILE` with a key that clients must present, beside those of --config")
 	flags.BoolVar(&c.ExtendedCache, "extended-cache", c.ExtendedCache, "ask the provider for its longer cache")
@@ -107,6 +108,7 @@ func (f *serveFlags) apply(flags *pflag.FlagSet, c *httpserve.Config) error {
 		"workers":                  func() { c.Workers = from.Workers },
 		"model":                    func() { c.Model = from.Model },
 		"cloud-provider":           func() { c.CloudProvider = from.CloudProvider },
+		"cloud-base-url":           func() { c.CloudBaseURL = from.CloudBaseURL },
 		"cloud-api-key":            func() { c.CloudAPIKey, c.CloudAPIKeyFile = httpserve.Secret(f.cloudAPIKey), "" },
 		"key-file":                 func() { c.Keys = append(c.Keys, httpserve.Key{File: f.keyFile}) },
 		"extended-cache":           func() { c.ExtendedCache = from.ExtendedCache },

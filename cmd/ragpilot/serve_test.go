@@ -70,6 +70,9 @@ func TestServeLayers(t *testing.T) {
 		{"file", nil, []string{"--config", file}, func(c *httpserve.Config) {
 			c.Model, c.Policy, c.Listen, c.Shadow, c.CloudProvider, c.Keys = "file", "sorted", "127.0.0.1:1", true, "openai", []httpserve.Key{{Key: "a"}}
 		}},
+		{"a provider elsewhere", []string{"RAGPILOT_CLOUD_PROVIDER=openai"}, []string{"--cloud-base-url", "http://gateway/x"}, func(c *httpserve.Config) {
+			c.CloudProvider, c.CloudBaseURL = "openai", "http://gateway/x"
+		}},
 		{"file under the rest", []string{"RAGPILOT_CONFIG=" + file, "RAGPILOT_POLICY="}, []string{"--port=2", "--key-file", key, "--shadow=false", "--cloud-provider="}, func(c *httpserve.Config) {
 			c.Model, c.Listen, c.Keys = "file", "127.0.0.1:2", []httpserve.Key{{Key: "a"}, {Key: "from-file"}}
 		}},

@@ -64,6 +64,13 @@ func TestDedupParentsMissing(t *testing.T) {
 	check(t, "without", []any{3.0, 6.0}, got.Deduplication.Results[1].New)
 }
 
+// Who asks for de-duplication is told of it, also where there is nothing.
+func TestDedupOfNothing(t *testing.T) {
+	api := httpapi.New(httpapi.Options{})
+	got := do(t, api, "/reorder", object{"contexts": lists{}, "deduplicate": true})
+	check(t, "results", true, got.Deduplication.Results != nil && len(got.Deduplication.Results) == 0)
+}
+
 func TestBadHintChangesNothing(t *testing.T) {
 	api := httpapi.New(httpapi.Options{})
 	body := object{"contexts": lists{{1, 2}}, "deduplicate": true, "hint_template": "see {where}"}

@@ -82,7 +82,7 @@ func (a *API) reorder(r *http.Request) (any, error) {
 		positions[i] = q.batch.positions(i, order)
 	}
 	var dedup *dedupJSON
-	if q.dedup && len(ids) > 0 {
+	if q.dedup {
 		dedup = s.dedupBatch(q, ids, positions)
 	}
 	if st.Initial {

@@ -87,6 +87,7 @@ func (p *Provider) Headers() http.Header {
 		h.Set("X-Api-Key", p.key)
 		h["Authorization"] = nil
 	}
+	h["Cookie"] = nil // it is the client's with us
 	return h
 }
 

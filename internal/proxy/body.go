@@ -52,6 +52,26 @@ type item struct {
 type call struct{ id, tool string }
 
 // newCall copies what it is told: a part of a body would keep all of it in memory for as long as the call is known.
+// loneSurrogate tells whether a string has an escape that stands for no character: it would not survive. It decodes to the
+// character that a text may as well have itself, or as an escape of its own.
+func loneSurrogate(s gjson.Result) bool {
+	decoded := strings.Count(s.Str, "\uFFFD")
+	if decoded == 0 {
+		return false
+	}
+	own := strings.Count(s.Raw, "\uFFFD")
+	for rest := s.Raw; ; {
+		i := strings.IndexByte(rest, '\\')
+		if i < 0 || i+1 >= len(rest) {
+			return decoded > own
+		}
+		if rest[i+1] == 'u' && len(rest) >= i+6 && strings.EqualFold(rest[i+2:i+6], "fffd") {
+			own++
+		}
+		rest = rest[i+2:]
+	}
+}
+
 func newCall(id, tool gjson.Result) call {
 	return call{id: strings.Clone(id.Str), tool: unique.Make(tool.Str).Value()}
 }
@@ -197,7 +217,7 @@ func (it *item) output(tools map[string]string) {
 // content adds the texts of a content member: a string, or a list of parts of which those of type text count.
 func (it *item) content(c gjson.Result, like text) {
 	add := func(s gjson.Result, list bool) {
-		if s.Type != gjson.String || strings.ContainsRune(s.Str, '\uFFFD') { // a lone surrogate would not survive
+		if s.Type != gjson.String || loneSurrogate(s) {
 			return
 		}
 		t := like

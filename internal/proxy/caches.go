@@ -61,11 +61,15 @@ func (p *Proxy) Shrunk(scope contextpilot.Scope, id string, tokens int) {
 // Cut takes the ID of a tenant's request of which the engine reports that only the first tokens are cached. Where the
 // documents begin in the engine's count is not known: what stands in front of them is taken for a part of them.
 func (p *Proxy) Cut(tenant, id string, tokens int) {
+	name, ok := p.promptOf(tenant, id)
+	if !ok {
+		return
+	}
 	p.mu.Lock()
-	scope, ok := p.scopes.Get(prompt{tenant, id})
+	scope, ok := p.scopes.Get(name)
 	p.mu.Unlock()
 	if ok {
-		p.Shrunk(scope, id, tokens)
+		p.Shrunk(scope, name.id, tokens)
 	}
 }
 
@@ -109,10 +113,11 @@ func (p *Proxy) followed(r *http.Request, body []byte, header http.Header, pr Pr
 
 // headers are those that go upstream instead of the client's.
 func (x *exchange) headers() http.Header {
-	if x.header != nil {
-		return x.header
+	h := x.header
+	if h == nil {
+		h = x.p.credentials(x.r)
 	}
-	return x.p.credentials(x.r)
+	return withID(h, x.engineID())
 }
 
 // place notes where the documents that were planned last stand in the body. Escapes are taken to be spread evenly.

@@ -2,6 +2,7 @@ package proxy
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"io"
@@ -162,7 +163,7 @@ func (x *exchange) name(m *ids, give bool) {
 	}
 	id, free := m.own()
 	if free && give {
-		id = newID()
+		id = cmp.Or(clientID(x.r), newID())
 	}
 	x.id = id
 }
@@ -255,7 +256,7 @@ func (x *exchange) tellCache(u usage, h http.Header) {
 	res := x.p.opt.Provider.Answered(x.cache.Carrying(ids...), u.counts())
 	if h != nil {
 		text, _ := json.Marshal(res)
-		h.Set(CloudHeader, string(text))
+		h.Set(CloudHeader, ascii(text))
 	}
 }
 
@@ -275,7 +276,7 @@ func (x *exchange) head(h http.Header) {
 		short.Details = []detail{}
 		text, _ = json.Marshal(&short)
 	}
-	h.Set(ResultHeader, string(text))
+	h.Set(ResultHeader, ascii(text))
 }
 
 // maxResult is the length in bytes up to which the result header tells details. Many clients and proxies refuse answers

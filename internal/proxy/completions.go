@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"cmp"
 	"crypto/rand"
 	"encoding/hex"
 	"encoding/json"
@@ -42,14 +43,18 @@ func (p *Proxy) completions(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	name := tenantOf(r)
-	body, id, model := completion(raw, root, p.salt(name))
-	indexed := p.opt.Index != nil && p.opt.Index.HasIndex(name)
+	c := completion(raw, root, p.salt(name), clientID(r))
+	body, id, model := c.body, c.id, c.model
+	indexed := id != "" && p.opt.Index != nil && p.opt.Index.HasIndex(name)
 	if indexed {
 		p.opt.Index.Track(name, id)
 	}
 	first := time.Duration(0)
 	var followed Followed
 	header := p.credentials(r)
+	if r.Header.Get(idHeader) != "" {
+		header = withID(header, id)
+	}
 	if indexed && p.opt.Caches != nil && p.opt.Caches.Follows(model) {
 		body, header, followed = p.followed(r, body, header, Prompt{ID: id, Tenant: name, Model: model, Indexed: true})
 	}
@@ -63,7 +68,7 @@ func (p *Proxy) completions(w http.ResponseWriter, r *http.Request) {
 			followed.Ended(err == nil)
 		}
 		report := Report{
-			ID: id, At: began, Tenant: name, Path: r.URL.Path, Model: model, TTFT: first, Total: p.opt.Now().Sub(began), Prompt: u.whole(), Cached: u.cached, Predicted: -1, Usage: u.counts(),
+			ID: cmp.Or(id, newID()), At: began, Tenant: name, Path: r.URL.Path, Model: model, TTFT: first, Total: p.opt.Now().Sub(began), Prompt: u.whole(), Cached: u.cached, Predicted: -1, Usage: u.counts(),
 			Failed: err != nil,
 		}
 		describe(p.opt.Tracer.Current(r.Context()), &report, u.output)
@@ -80,10 +85,10 @@ func (p *Proxy) completions(w http.ResponseWriter, r *http.Request) {
 			report := func(u usage) {
 				if resp.StatusCode == http.StatusOK {
 					text, _ := json.Marshal(struct {
-						ID     string `json:"request_id"`
-						Tokens int    `json:"tokens_reported"`
-					}{id, max(u.total, 0)})
-					resp.Header.Set(ResultHeader, string(text))
+						ID     json.RawMessage `json:"request_id"`
+						Tokens int             `json:"tokens_reported"`
+					}{c.told, max(u.total, 0)})
+					resp.Header.Set(ResultHeader, ascii(text))
 				}
 			}
 			report(unknown) // until more is known
@@ -98,48 +103,71 @@ func (p *Proxy) completions(w http.ResponseWriter, r *http.Request) {
 	end(unknown, errUnreachable)
 }
 
+// plainCompletion is a request to /v1/completions as it is sent.
+type plainCompletion struct {
+	body []byte
+	// id is the request's, "" if what the client has sent is no name.
+	id    string
+	told  json.RawMessage // the ID as the client is told it
+	model string
+}
+
 // completion writes the ID of a plain completion, the client's own or a new one, into its body under both names, and takes
-// out what engines do not know. The tenant's salt is added, if there is one.
-func completion(raw []byte, root gjson.Result, salt string) (body []byte, id, model string) {
-	var m ids
+// out what engines do not know. The tenant's salt is added, if there is one. An ID that is no name, such as a list of them, stays as
+// it is. other is the client's ID from elsewhere, "" if it has none.
+func completion(raw []byte, root gjson.Result, salt, other string) plainCompletion {
+	m := readIDs(root)
+	own := m.requestID
+	if missing(own) {
+		own = m.rid
+	}
+	var c plainCompletion
+	switch {
+	case missing(own):
+		c.id = cmp.Or(other, newID())
+	case own.Type == gjson.String && len(own.Str) <= maxName:
+		c.id = strings.Clone(own.Str) // it is kept longer than the body
+	case len(own.Raw) <= maxName:
+		c.told = json.RawMessage(strings.Clone(own.Raw))
+	default:
+		c.told = json.RawMessage("null")
+	}
+	var add [][]byte
+	if c.id != "" {
+		c.told = quote(c.id)
+		add = [][]byte{member("rid", c.id), member("request_id", c.id)}
+	}
 	var named gjson.Result
 	var edits []edit
 	kept := -1             // end of the last member that stays
 	first, behind := -1, 0 // members that go and have none in front that stays
 	root.ForEach(func(key, value gjson.Result) bool {
-		m.note(key.Str, value)
 		if key.Str == "model" && !named.Exists() {
 			named = value
 		}
 		to := value.Index + len(value.Raw)
-		switch key.Str {
-		case "rid", "request_id", "apply_chat_template", "system_prompt":
-			if kept >= 0 { // with the comma in front
-				edits = append(edits, edit{from: kept, to: to})
-				kept = to
-				return true
-			}
-			if first < 0 {
-				first = key.Index
-			}
-			behind = to
-		default:
+		goes := key.Str == "apply_chat_template" || key.Str == "system_prompt" || c.id != "" && (key.Str == "rid" || key.Str == "request_id")
+		switch {
+		case !goes:
 			if first >= 0 {
 				edits, first = append(edits, edit{from: first, to: key.Index}), -1
 			}
 			kept = to
+		case kept >= 0: // with the comma in front
+			edits = append(edits, edit{from: kept, to: to})
+			kept = to
+		default:
+			if first < 0 {
+				first = key.Index
+			}
+			behind = to
 		}
 		return true
 	})
 	if first >= 0 {
 		edits = append(edits, edit{from: first, to: behind})
 	}
-	id = newID()
-	for _, own := range []gjson.Result{m.rid, m.requestID} {
-		if own.Type == gjson.String && own.Str != "" && len(own.Str) <= maxName {
-			id = strings.Clone(own.Str) // it is kept longer than the body
-		}
-	}
-	edits = m.tellSalt(raw, salt, kept >= 0, [][]byte{member("rid", id), member("request_id", id)}, edits)
-	return splice(raw, edits), id, strings.Clone(named.Str) // the answer may take minutes: not all of the body
+	edits = m.tellSalt(raw, salt, kept >= 0, add, edits)
+	c.body, c.model = splice(raw, edits), strings.Clone(named.Str) // the answer may take minutes: not all of the body
+	return c
 }

@@ -45,6 +45,9 @@ func failure(err error) (code int, kind string) {
 	case errors.As(err, &bad):
 		return http.StatusBadGateway, string(bad)
 	case errors.As(err, &network) && network.Timeout():
+		if errors.As(err, &dns) || errors.As(err, &op) && op.Op == "dial" {
+			return http.StatusBadGateway, "timeout" // nothing was sent
+		}
 		return http.StatusGatewayTimeout, "timeout"
 	case errors.As(err, &dns):
 		return http.StatusBadGateway, "host not found"

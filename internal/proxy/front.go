@@ -17,10 +17,7 @@ import (
 // meanwhile.
 func (x *exchange) front(scope contextpilot.Scope, place orders.Key, blocks []contextpilot.Block) (order []int, sent []contextpilot.Block) {
 	x.p.Expire()
-	id := newID()
-	if x.unnamed() {
-		id = x.id
-	}
+	id := x.promptID()
 	req := contextpilot.Request{ID: id, Scope: scope, Blocks: blocks}
 	var plan contextpilot.Plan
 	var chosen []int // nil: the order was known
@@ -52,11 +49,6 @@ func (x *exchange) front(scope contextpilot.Scope, place orders.Key, blocks []co
 	}
 	x.planned = append(x.planned, pl)
 	return order, fixed.Blocks
-}
-
-// unnamed tells whether the request's own ID, by which an engine reports evictions, is free to be that of a prompt.
-func (x *exchange) unnamed() bool {
-	return x.id != "" && !slices.ContainsFunc(x.planned, func(pl planned) bool { return pl.id == x.id })
 }
 
 func orderOf(plan *contextpilot.Plan) []int {

@@ -21,7 +21,7 @@ type lead struct {
 func (x *exchange) lead(item int, sent []contextpilot.Block) *lead {
 	l := &lead{planned: x.planned[len(x.planned)-1], blocks: sent}
 	l.start -= item
-	l.named = l.id == x.id
+	l.named = l.id == x.engineID()
 	l.now.Store(&l.id)
 	l.full, _ = x.p.opt.Pilot.Resident(l.scope, l.id)
 	return l
@@ -37,8 +37,8 @@ func (x *exchange) again(l *lead, item int) {
 		x.p.remember(id, l.scope)
 		return
 	}
-	if l.named && x.unnamed() { // the engine reports its eviction by the request that brings it back
-		id = x.id
+	if l.named && len(x.planned) == 0 { // the engine reports its eviction by the request that brings it back
+		id = x.promptID()
 		l.now.Store(&id)
 	}
 	req := contextpilot.Request{ID: id, Scope: l.scope, Blocks: l.blocks, Fixed: true}

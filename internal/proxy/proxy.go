@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -280,10 +281,12 @@ func (p *Proxy) Forget(tenant, session string) bool {
 	return ok
 }
 
-// Evicted takes request IDs that a tenant's engine reports as evicted.
+// Evicted takes request IDs that a tenant's engine reports as evicted, as the engine names them.
 func (p *Proxy) Evicted(tenant string, ids []string) {
 	for _, id := range ids {
-		p.ended(prompt{tenant, id})
+		if name, ok := p.promptOf(tenant, id); ok {
+			p.ended(name)
+		}
 	}
 }
 
@@ -332,10 +335,13 @@ func (p *Proxy) read(w http.ResponseWriter, r *http.Request) (raw []byte, ok boo
 	case err != nil:
 		writeError(w, http.StatusBadRequest, "Request body could not be read: "+err.Error())
 	default:
-		return raw, true
+		return bytes.TrimPrefix(raw, byteOrderMark), true
 	}
 	return nil, false
 }
+
+// byteOrderMark stands in front of some clients' JSON. Engines that read the text strictly refuse it.
+var byteOrderMark = []byte("\xef\xbb\xbf")
 
 func tenantOf(r *http.Request) string { return tenant.From(r.Context()) }
 

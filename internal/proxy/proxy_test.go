@@ -9,6 +9,7 @@ import (
 	"net/http/httptest"
 	"net/url"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -334,6 +335,70 @@ func TestOnlyPlannedTextsChange(t *testing.T) {
 	post(p, chatPath, "", fmt.Sprintf(frame, in))
 	if got, want := e.last(), fmt.Sprintf(frame, strings.ReplaceAll(fmt.Sprintf("%q", docs("a", "b", "c")), `\u003c`, "<")); got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+}
+
+// An engine that names requests by a header reports evictions by the ID under which the proxy knows them: the client's own where it is
+// free.
+func TestRequestIDHeader(t *testing.T) {
+	e := newEngine(t)
+	var pilot *contextpilot.Pilot
+	p := newProxy(t, e, func(o *proxy.Options) { pilot = o.Pilot })
+	header := func() string { return e.lastHead().Get("X-Request-Id") }
+	known := func(name string) bool {
+		return slices.ContainsFunc(pilot.Scopes(), func(s contextpilot.Scope) bool {
+			n, _ := pilot.Resident(s, name)
+			return n > 0
+		})
+	}
+	if post(p, chatPath, "", chat("s", "no documents"), "X-Request-Id", "mine"); header() != "mine" {
+		t.Errorf("nothing planned: %q", header())
+	}
+	if post(p, chatPath, "", chat("s", "no documents")); header() != "" {
+		t.Errorf("nothing planned: %q", header())
+	}
+	post(p, chatPath, "", chat(docs("a a a a a a a a", "b b b b b b b b")+" s", "q1"), "X-Request-Id", "mine")
+	if header() != "mine" || !known("mine") {
+		t.Errorf("the client's ID became %q", header())
+	}
+	post(p, chatPath, "", chat(docs("c c c c c c c c", "d d d d d d d d")+" s", "q2"), "X-Request-Id", "mine")
+	if second := header(); !strings.HasPrefix(second, "req-") || !known(second) {
+		t.Errorf("the same ID once more became %q", second)
+	}
+	post(p, chatPath, "", chat(docs("e e e e e e e e", "f f f f f f f f")+" s", "q3"))
+	third := header()
+	if !strings.HasPrefix(third, "req-") || !known(third) {
+		t.Errorf("no ID became %q", third)
+	}
+	p.Evicted("", []string{third + "-0a1b2c3d"}) // as vLLM names a chat
+	if known(third) {
+		t.Error("what was evicted is still in the index")
+	}
+	post(p, "/v1/completions", "", `{"prompt":"p"}`, "X-Request-Id", "mine")
+	if e.last() != `{"prompt":"p","rid":"mine","request_id":"mine"}` || header() != "mine" {
+		t.Errorf("completion: %s, header %q", e.last(), header())
+	}
+	if post(p, "/v1/completions", "", `{"prompt":"p","request_id":"R"}`, "X-Request-Id", "mine"); header() != "R" {
+		t.Errorf("completion with an ID of its own: header %q", header())
+	}
+	w := post(p, "/v1/completions", "", `{"prompt":"p","request_id":"запрос 🙂"}`)
+	if got := w.Header().Get(proxy.ResultHeader); got != `{"request_id":"\u0437\u0430\u043f\u0440\u043e\u0441 \ud83d\ude42","tokens_reported":105}` {
+		t.Errorf("an ID beyond ASCII is told as %s", got)
+	}
+}
+
+// A mark in front of the body, which some clients write, is no reason to refuse it, and a replacement character none to leave a text
+// alone.
+func TestStrangeCharacters(t *testing.T) {
+	e := newEngine(t)
+	p := newProxy(t, e, nil)
+	post(p, chatPath, "", chat("s", "q0", docs("a", "b", "c\uFFFD")))
+	body := chat("s", "q1", docs("c\uFFFD", "b", "a"))
+	if w := post(p, chatPath, "", "\ufeff"+body); w.Code != http.StatusOK || !slices.Contains(contents(t, e.last()), docs("a", "b", "c\uFFFD")) {
+		t.Errorf("status %d, sent %s", w.Code, e.last())
+	}
+	if w := post(p, chatPath, "", strings.ReplaceAll(body, "\uFFFD", `\ufffd`)); w.Code != http.StatusOK || !strings.Contains(e.last(), "<document>a") {
+		t.Errorf("status %d, sent %s", w.Code, e.last())
 	}
 }
 

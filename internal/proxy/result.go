@@ -1,5 +1,13 @@
 package proxy
 
+import (
+	"bytes"
+	"fmt"
+	"strings"
+	"unicode/utf16"
+	"unicode/utf8"
+)
+
 // result is what ResultHeader says was done to a request. Member names are the reference's.
 type result struct {
 	Intercepted  bool     `json:"intercepted"`
@@ -16,6 +24,25 @@ type result struct {
 	Blocks       blocks   `json:"dedup"`
 	RequestID    string   `json:"request_id,omitempty"`
 	Shadow       bool     `json:"shadow,omitempty"` // planned, but forwarded as it came
+}
+
+// ascii is JSON for a header, whose bytes clients do not read alike: what is beyond ASCII is escaped.
+func ascii(text []byte) string {
+	if !bytes.ContainsFunc(text, func(r rune) bool { return r > '~' }) {
+		return string(text)
+	}
+	var b strings.Builder
+	for _, r := range string(text) {
+		switch hi, lo := utf16.EncodeRune(r); {
+		case r <= '~':
+			b.WriteRune(r)
+		case hi != utf8.RuneError:
+			fmt.Fprintf(&b, `\u%04x\u%04x`, hi, lo)
+		default:
+			fmt.Fprintf(&b, `\u%04x`, r)
+		}
+	}
+	return b.String()
 }
 
 type sources struct {

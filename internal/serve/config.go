@@ -39,6 +39,9 @@ type Config struct {
 	LogFormat string `yaml:"log_format"`
 	// CloudProvider is anthropic, openai or minimax; empty: the engine at InferAPIURL.
 	CloudProvider string `yaml:"cloud_provider"`
+	// CloudBaseURL is where the provider is, or who speaks its API: a gateway of one's own, a compatible service. The path of a
+	// request is appended. Empty: the provider's own address.
+	CloudBaseURL string `yaml:"cloud_base_url"`
 	// CloudAPIKey is the provider's key; empty: clients send their own.
 	CloudAPIKey Secret `yaml:"cloud_api_key"`
 	// CloudAPIKeyFile is a file that holds the provider's key, in place of CloudAPIKey; [Config.ReadSecrets] clears it.

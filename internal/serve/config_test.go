@@ -137,6 +137,7 @@ func TestBadValues(t *testing.T) {
 		{"level", func(c *serve.Config) { c.LogLevel = "loud" }, []string{`log_level "loud"`, "debug, info, warning, error"}},
 		{"format", func(c *serve.Config) { c.LogFormat = "xml" }, []string{`log_format "xml"`, "text, json"}},
 		{"provider", func(c *serve.Config) { c.CloudProvider = "acme" }, []string{`cloud_provider "acme"`, "anthropic"}},
+		{"provider's address", func(c *serve.Config) { c.CloudBaseURL = "gateway:80" }, []string{`cloud_base_url "gateway:80"`, "http or https"}},
 		{"policy", func(c *serve.Config) { c.Policy = "zebra" }, []string{`policy "zebra"`, "knowledge-tree"}},
 		{"profile", func(c *serve.Config) { c.Profile = "reckless" }, []string{`profile "reckless"`, "safe"}},
 		{"hold-out", func(c *serve.Config) { c.HoldOut = 1.5 }, []string{"hold_out 1.5", "0 to 1"}},

@@ -44,6 +44,9 @@ func (c Config) Validate() error {
 	p.oneOf("log_level", c.LogLevel, "debug", "info", "warning", "error")
 	p.oneOf("log_format", c.LogFormat, "text", "json")
 	p.oneOf("cloud_provider", c.CloudProvider, "", "anthropic", "openai", "minimax")
+	if c.CloudBaseURL != "" {
+		p.checkURL("cloud_base_url", c.CloudBaseURL)
+	}
 	if !presentable(string(c.CloudAPIKey)) {
 		p.add("cloud_api_key", c.CloudAPIKey, "has characters that no header can carry")
 	}
@@ -239,6 +242,9 @@ func (c Config) Warnings() []string {
 	}
 	if c.CloudProvider == "" && c.CloudAPIKey+Secret(c.CloudAPIKeyFile) != "" {
 		w = append(w, "cloud_api_key has no effect without cloud_provider")
+	}
+	if c.CloudProvider == "" && c.CloudBaseURL != "" {
+		w = append(w, "cloud_base_url has no effect without cloud_provider")
 	}
 	if c.CloudProvider != "" && !c.Memory.asks() && c.InferAPIKey+Secret(c.InferAPIKeyFile) != "" {
 		w = append(w, "infer_api_key has no effect with cloud_provider")

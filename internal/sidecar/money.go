@@ -1,6 +1,7 @@
 package sidecar
 
 import (
+	"fmt"
 	"net/url"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -30,6 +31,11 @@ func newMoney(cfg serve.Config, base *url.URL) (m money, err error) {
 	if cfg.CloudProvider == "" {
 		m.rates, err = promptcache.NewRates(prices)
 		return m, err
+	}
+	if base == nil && cfg.CloudBaseURL != "" {
+		if base, err = url.Parse(cfg.CloudBaseURL); err != nil {
+			return m, fmt.Errorf("cloud_base_url: %w", err)
+		}
 	}
 	m.provider, err = promptcache.New(promptcache.Options{
 		Provider: cfg.CloudProvider, Key: cfg.CloudAPIKey.Reveal(), Extended: cfg.ExtendedCache, Base: base, Prices: prices, Currency: cfg.Currency,
