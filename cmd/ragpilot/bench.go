@@ -43,6 +43,9 @@ func newBench() *cobra.Command {
 			}
 			var reports []cost.Report
 			for _, policy := range policies {
+				if err := cmd.Context().Err(); err != nil {
+					return err
+				}
 				r, err := cost.Measure(contextpilot.Config{Policy: policy}, reqs, timed)
 				if err != nil {
 					return fmt.Errorf("--policy: %w", err)

@@ -165,10 +165,35 @@ const maxQuestion = 1 << 20
 
 // read answers lines until there are none. A question that the engine does not answer is told, and the chat goes on.
 func (c *conversation) read(ctx context.Context, in io.Reader) error {
-	lines := bufio.NewScanner(in)
-	lines.Buffer(nil, maxQuestion)
-	for fmt.Fprint(c.out, "> "); lines.Scan(); fmt.Fprint(c.out, "> ") {
-		switch question := strings.TrimSpace(lines.Text()); question {
+	lines := make(chan string)
+	var failed error // once lines is closed
+	go func() {
+		defer close(lines)
+		s := bufio.NewScanner(in)
+		s.Buffer(nil, maxQuestion)
+		for s.Scan() {
+			select {
+			case lines <- s.Text():
+			case <-ctx.Done():
+				return
+			}
+		}
+		failed = s.Err()
+	}()
+	for {
+		fmt.Fprint(c.out, "> ")
+		var line string
+		more := false
+		select {
+		case line, more = <-lines:
+		case <-ctx.Done(): // whoever types is not waited for
+			return ctx.Err()
+		}
+		if !more {
+			fmt.Fprintln(c.out)
+			return failed
+		}
+		switch question := strings.TrimSpace(line); question {
 		case "":
 		case "/quit":
 			return nil
@@ -183,8 +208,6 @@ func (c *conversation) read(ctx context.Context, in io.Reader) error {
 			}
 		}
 	}
-	fmt.Fprintln(c.out)
-	return lines.Err()
 }
 
 // ask answers one question. If that fails, the turn is taken back.

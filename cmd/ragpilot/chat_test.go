@@ -2,6 +2,9 @@ package main
 
 import (
 	"bytes"
+	"context"
+	"errors"
+	"io"
 	"strings"
 	"testing"
 )
@@ -46,6 +49,33 @@ func TestChatGoesOn(t *testing.T) {
 	if err != nil || strings.Count(out, "no answer: ") != 2 {
 		t.Errorf("error %v, output:\n%s", err, out)
 	}
+}
+
+// A chat ends when it is interrupted, though nobody types.
+func TestChatInterrupted(t *testing.T) {
+	server := serve(t, 0)
+	ctx, interrupt := context.WithCancel(t.Context())
+	in, typed := io.Pipe()
+	defer typed.Close()
+	root := newRoot()
+	root.SetArgs([]string{"chat", "--engine", server.URL, "--model", "m"})
+	root.SetIn(in)
+	root.SetOut(writes(func(p []byte) {
+		if bytes.Contains(p, []byte("> ")) {
+			interrupt()
+		}
+	}))
+	if err := root.ExecuteContext(ctx); !errors.Is(err, context.Canceled) {
+		t.Errorf("error %v, want that of the context", err)
+	}
+}
+
+// writes is told what is written.
+type writes func(p []byte)
+
+func (w writes) Write(p []byte) (int, error) {
+	w(p)
+	return len(p), nil
 }
 
 func TestChatFlags(t *testing.T) {

@@ -79,7 +79,11 @@ func (f *engineServeFlags) register(flags *pflag.FlagSet) {
 
 // name is what the model is called if nobody says.
 func (f *engineServeFlags) name() string {
-	return cmp.Or(f.config.Served, strings.TrimSuffix(filepath.Base(f.model), ".gguf"))
+	model := f.model
+	if path, err := filepath.Abs(model); err == nil { // "." is a folder with a name
+		model = path
+	}
+	return cmp.Or(f.config.Served, strings.TrimSuffix(filepath.Base(model), ".gguf"))
 }
 
 // check refuses numbers by the names of their flags.
@@ -112,6 +116,7 @@ func (f *engineServeFlags) run(ctx context.Context, out, log io.Writer) (err err
 		return fmt.Errorf("--kv-replay %s: wants --kv-events", f.events.Replay)
 	}
 	logger := slog.New(slog.NewTextHandler(log, nil))
+	f.model = cmp.Or(f.model, defaultModel) // the variable may be set to nothing
 	f.config.Served = f.name()
 	if f.config.Model, err = modelFile(ctx, f.model, log); err != nil {
 		return fmt.Errorf("--model: %w", err)

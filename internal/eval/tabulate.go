@@ -130,16 +130,21 @@ func (t *table) exactDiff(i int, s Settings, boot Bootstrap) *Difference {
 	score := tango(d.Gains, d.Losses, len(t.outcomes), Confidence)
 	d.Score = &score
 	d.Verdict = Undecided
-	if t.groups >= MinGroups && t.mean(func(o *Outcome) float64 { return one(o.Arms[0].Exact) }) >= MinExact {
+	if t.decides() {
 		d.Verdict = judge(s.Margin, d.Interval, score)
 	}
 	return d
 }
 
+// decides tells whether the rows can tell anything of quality.
+func (t *table) decides() bool {
+	return t.groups >= MinGroups && t.mean(func(o *Outcome) float64 { return one(o.Arms[0].Exact) }) >= MinExact
+}
+
 func (t *table) nllDiff(i int, s Settings, boot Bootstrap) *Difference {
 	d := &Difference{Verdict: Undecided}
 	d.Interval, d.BCa = boot.Mean(t.sums(func(o *Outcome) float64 { return *o.Arms[i].NLL - *o.Arms[0].NLL }))
-	if t.groups >= MinGroups {
+	if t.decides() {
 		d.Verdict = judge(s.NLLMargin, Interval{-d.Mean, -d.High, -d.Low}) // a rise is a loss
 	}
 	return d

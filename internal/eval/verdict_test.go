@@ -162,7 +162,8 @@ func TestVerdictHopeless(t *testing.T) {
 	outcomes := planted(rand.New(rand.NewPCG(1, 1)), 2000, 0, 0)
 	for i := range outcomes {
 		for k := range outcomes[i].Arms {
-			outcomes[i].Arms[k].Exact = i%20 == 0
+			nll := 1 + float64(k)/2 // clearly worse, where it says anything
+			outcomes[i].Arms[k].Exact, outcomes[i].Arms[k].NLL = i%20 == 0, &nll
 		}
 	}
 	report, err := eval.Judge(twoArms, outcomes, eval.DefaultSettings())

@@ -2,6 +2,8 @@ package server_test
 
 import (
 	"fmt"
+	"net/http"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -172,6 +174,7 @@ func TestRefused(t *testing.T) {
 		{"a picture", chatPath, `{"messages":[{"role":"user","content":[{"type":"image_url"}]}]}`, 400, "messages", `messages[0].content[0].type "image_url"`},
 		{"a number as content", chatPath, `{"messages":[{"role":"user","content":7}]}`, 400, "messages", "messages[0].content 7"},
 		{"tool calls", chatPath, `{"messages":[{"role":"assistant","tool_calls":[{"id":"x"}]}]}`, 400, "messages", "tool_calls"},
+		{"a function's call", chatPath, `{"messages":[{"role":"assistant","content":null,"function_call":{"name":"f","arguments":"{}"}}]}`, 400, "messages", "function_call {"},
 		{"another model", chatPath, `{"model":"gpt-5",` + m + `}`, 404, "model", `"gpt-5"`},
 		{"model a number", chatPath, `{"model":7,` + m + `}`, 400, "model", "model 7"},
 		{"stream a text", chatPath, `{"stream":"yes",` + m + `}`, 400, "stream", `stream "yes"`},
@@ -247,10 +250,27 @@ func TestAccepted(t *testing.T) {
 		`"n":1,"presence_penalty":0,"frequency_penalty":0.0,"logit_bias":{},"logprobs":false,"tools":[],"tool_choice":"auto","response_format":{"type":"text"}`,
 		`"chat_template_kwargs":{},"bad_words":[],"allowed_token_ids":[],"include_stop_str_in_output":false,"skip_special_tokens":true,"documents":[],"stream_options":{"continuous_usage_stats":false}`,
 		`"tools":null,"stop":null,"stream":null,"max_tokens":null,"max_completion_tokens":2,"stream_options":null,"cache_salt":null,"seed":null,"temperature":null,"user":"u","metadata":{"a":"b"}`,
-		`"stop":"zebra","top_p":1,"top_k":-1,"rid":["x"],"unheard_of":[1,{}]`,
+		`"model":"","stop":"zebra","top_p":1,"top_k":-1,"rid":["x"],"unheard_of":[1,{}]`,
 	} {
 		if got := r.post(t, chatPath, `{"messages":[{"role":"developer","content":null},{"role":"tool","content":"a"}],"max_tokens":1,`+more+`}`); got.status != 200 {
 			t.Errorf("%s: status %d: %s", more, got.status, got.body)
+		}
+	}
+}
+
+// A text that cannot fit is refused before it is tokenized, which would take many times its memory.
+func TestTooLongToTokenize(t *testing.T) {
+	r := start(t, nil)
+	long := strings.Repeat("a", 3<<20)
+	for path, body := range map[string]string{
+		chatPath: `{"messages":[{"role":"user","content":"` + long + `"}]}`, textPath: `{"prompt":["` + long + `"]}`, "/tokenize": `{"prompt":"` + long + `"}`,
+	} {
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		got := r.post(t, path, body)
+		runtime.ReadMemStats(&after)
+		if got.status != http.StatusBadRequest || !strings.Contains(string(got.body), "bytes") || after.TotalAlloc-before.TotalAlloc > 100<<20 {
+			t.Errorf("%s: status %d, %.200s, %d MB were taken", path, got.status, got.body, (after.TotalAlloc-before.TotalAlloc)>>20)
 		}
 	}
 }

@@ -109,6 +109,30 @@ func TestSlowClient(t *testing.T) {
 	}
 }
 
+// Who asks for tokens and does not read them is let go as well.
+func TestSlowTokenizer(t *testing.T) {
+	r := start(t, func(s *settings) { s.server.IOTimeout, s.server.MaxRequests = 300*time.Millisecond, 1 })
+	api := &http.Server{Handler: r.api, ReadHeaderTimeout: time.Minute}
+	second, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var serving sync.WaitGroup
+	defer serving.Wait()
+	defer api.Close()
+	serving.Go(func() { _ = api.Serve(&narrow{second}) })
+	conn, err := new(net.Dialer).DialContext(t.Context(), "tcp", second.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	_ = conn.(*net.TCPConn).SetReadBuffer(1024)
+	body := `{"prompt":"` + strings.Repeat("The tide is in. ", 60_000) + `","return_token_strs":true}`
+	fmt.Fprintf(conn, "POST /tokenize HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n%s", len(body), body)
+	await(t, "its place is taken", func() bool { return r.post(t, "/tokenize", `{"prompt":"a"}`).status == http.StatusTooManyRequests })
+	await(t, "its end", func() bool { return r.post(t, "/tokenize", `{"prompt":"a"}`).status == http.StatusOK })
+}
+
 // narrow has connections that buffer little.
 type narrow struct{ net.Listener }
 

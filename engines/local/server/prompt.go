@@ -20,6 +20,7 @@ func (m members) messages() ([]engines.Message, error) {
 		Role      string          `json:"role"`
 		Content   json.RawMessage `json:"content"`
 		ToolCalls json.RawMessage `json:"tool_calls"`
+		Function  json.RawMessage `json:"function_call"` // of older clients
 	}
 	if err := m.get("messages", &list, "a list of objects with role and content"); err != nil {
 		return nil, err
@@ -35,6 +36,9 @@ func (m members) messages() ([]engines.Message, error) {
 		var calls []json.RawMessage
 		if given(x.ToolCalls) && (json.Unmarshal(x.ToolCalls, &calls) != nil || len(calls) > 0) {
 			return nil, wrong("messages", "messages[%d].tool_calls %s: not supported by this server", i, excerpt(x.ToolCalls))
+		}
+		if given(x.Function) {
+			return nil, wrong("messages", "messages[%d].function_call %s: not supported by this server", i, excerpt(x.Function))
 		}
 		text, err := content(x.Content, i)
 		if err != nil {
@@ -76,7 +80,7 @@ func content(raw json.RawMessage, message int) (string, error) {
 }
 
 // prompts reads the member prompt: a text, tokens, or a list of either.
-func (m members) prompts(tokenize func(text string) []int32) ([][]int32, error) {
+func (m members) prompts(tokenize func(text string) ([]int32, error)) ([][]int32, error) {
 	const want = "a text, a list of tokens, or a list of either"
 	raw := m["prompt"]
 	if !given(raw) {
@@ -84,7 +88,8 @@ func (m members) prompts(tokenize func(text string) []int32) ([][]int32, error) 
 	}
 	var text string
 	if json.Unmarshal(raw, &text) == nil {
-		return [][]int32{tokenize(text)}, nil
+		tokens, err := tokenize(text)
+		return [][]int32{tokens}, err
 	}
 	var list []json.RawMessage
 	if json.Unmarshal(raw, &list) != nil || len(list) == 0 {
@@ -99,11 +104,13 @@ func (m members) prompts(tokenize func(text string) []int32) ([][]int32, error) 
 	}
 	all := make([][]int32, len(list))
 	for i, one := range list {
+		var err error
 		if json.Unmarshal(one, &text) == nil && given(one) {
-			all[i] = tokenize(text)
+			if all[i], err = tokenize(text); err != nil {
+				return nil, err
+			}
 			continue
 		}
-		var err error
 		if all[i], err = tokenList("prompt", one); err != nil {
 			return nil, wrong("prompt", "prompt[%d] %s: want a text, or a list of tokens", i, excerpt(one))
 		}

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"crypto/rand"
 	"encoding/json"
 	"net/http"
@@ -103,7 +104,7 @@ func (s *Server) model(m members) (string, error) {
 	if err := m.get("model", &name, "a text"); err != nil {
 		return "", err
 	}
-	if name != s.engine.Model() {
+	if name = cmp.Or(name, s.engine.Model()); name != s.engine.Model() { // vLLM takes an empty one for none, too
 		return "", noModel(name)
 	}
 	return name, nil
@@ -121,6 +122,13 @@ func (s *Server) prompts(q *question, m members) (err error) {
 		if err != nil {
 			return err
 		}
+		size := 0
+		for _, x := range chat {
+			size += len(x.Content)
+		}
+		if err := s.fits("messages", size); err != nil {
+			return err
+		}
 		q.prompts = [][]int32{s.engine.TokenizeChat(chat)}
 		return nil
 	}
@@ -132,8 +140,36 @@ func (s *Server) prompts(q *question, m members) (err error) {
 	if !special {
 		tokenize = s.engine.TokenizeBare
 	}
-	q.prompts, err = m.prompts(tokenize)
+	q.prompts, err = m.prompts(func(text string) ([]int32, error) {
+		if err := s.fits("prompt", len(text)); err != nil {
+			return nil, err
+		}
+		return tokenize(text), nil
+	})
 	return err
+}
+
+// Tokenizing takes up to 60 times a text's memory.
+const (
+	// longestToken is more bytes than a token of any vocabulary that we have seen stands for.
+	longestToken = 512
+	maxText      = 1 << 20 // bytes that /tokenize takes, where no window bounds them
+)
+
+// fits refuses a text that is longer than any of as many tokens as there is room for, before it is tokenized.
+func (s *Server) fits(member string, size int) error {
+	if most := (s.engine.Context() + 1) * longestToken; size > most {
+		return wrong(member, "%s: %d bytes are more than the %d tokens that there is room for", member, size, s.engine.Context())
+	}
+	return nil
+}
+
+// tokenizable refuses a text that is too long for /tokenize.
+func (s *Server) tokenizable(member, text string) error {
+	if most := max(maxText, (s.engine.Context()+1)*longestToken); len(text) > most {
+		return wrong(member, "%s: %d bytes, want at most %d", member, len(text), most)
+	}
+	return nil
 }
 
 // prompt is the request for one of the prompts.

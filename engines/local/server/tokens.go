@@ -31,7 +31,15 @@ func (s *Server) tokenize(w http.ResponseWriter, r *http.Request) {
 	if texts {
 		b.Texts = spelled(s.engine, tokens)
 	}
-	writeJSON(w, http.StatusOK, encode(b))
+	s.answer(w, encode(b))
+}
+
+// answer writes the whole of an answer. A client that does not read it is let go.
+func (s *Server) answer(w http.ResponseWriter, body []byte) {
+	out := &stream{control: http.NewResponseController(w), patience: s.config.IOTimeout}
+	out.deadline()
+	defer out.relax()
+	writeJSON(w, http.StatusOK, body)
 }
 
 // spelled returns the text of each token.
@@ -59,6 +67,11 @@ func (s *Server) tokens(m members) ([]int32, error) {
 		if err != nil {
 			return nil, err
 		}
+		for _, x := range messages {
+			if err := s.tokenizable("messages", x.Content); err != nil {
+				return nil, err
+			}
+		}
 		return s.engine.TokenizeChat(messages), nil
 	}
 	prompt, special := "", true
@@ -66,6 +79,9 @@ func (s *Server) tokens(m members) ([]int32, error) {
 		return nil, err
 	}
 	if err := m.get("add_special_tokens", &special, "true or false"); err != nil {
+		return nil, err
+	}
+	if err := s.tokenizable("prompt", prompt); err != nil {
 		return nil, err
 	}
 	if !special {
@@ -88,7 +104,7 @@ func (s *Server) detokenize(w http.ResponseWriter, r *http.Request) {
 		s.fail(w, r, err)
 		return
 	}
-	writeJSON(w, http.StatusOK, encode(map[string]string{"prompt": s.engine.Detokenize(tokens)}))
+	s.answer(w, encode(map[string]string{"prompt": s.engine.Detokenize(tokens)}))
 }
 
 // fail answers with an error that is no completion's.

@@ -18,6 +18,9 @@ type File struct {
 // Open maps a regular file, read-only. A file that is shortened while it is mapped makes the process fail with a bus
 // error when the missing part is touched.
 func Open(path string) (*File, error) {
+	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() { // opening a pipe would wait for who writes to it
+		return nil, fmt.Errorf("%s: %w", path, ErrNotRegular)
+	}
 	f, err := os.Open(path)
 	if err != nil {
 		return nil, err

@@ -53,7 +53,7 @@ func openFolder(dir string) (*Model, error) {
 
 // configure reads everything but the weights.
 func (m *Model) configure(dir string) error {
-	raw, err := os.ReadFile(filepath.Join(dir, "config.json"))
+	raw, err := readFile(filepath.Join(dir, "config.json"))
 	if err != nil {
 		return err
 	}
@@ -68,7 +68,7 @@ func (m *Model) configure(dir string) error {
 		m.Warnings = append(m.Warnings, fmt.Sprintf("the context is cut from %d to the attention window of %d tokens", m.Context, window))
 		m.Context = window
 	}
-	if raw, err = os.ReadFile(filepath.Join(dir, "tokenizer.json")); err != nil {
+	if raw, err = readFile(filepath.Join(dir, "tokenizer.json")); err != nil {
 		return err
 	}
 	if m.Tokenizer, err = bpe.FromJSON(raw); err != nil {
@@ -79,7 +79,7 @@ func (m *Model) configure(dir string) error {
 	}
 	ends := []int32(c.EOS)
 	var generation safetensors.Config // of which only the ids are there
-	if raw, err := os.ReadFile(filepath.Join(dir, "generation_config.json")); err == nil && json.Unmarshal(raw, &generation) == nil {
+	if raw, err := readFile(filepath.Join(dir, "generation_config.json")); err == nil && json.Unmarshal(raw, &generation) == nil {
 		ends = append(ends, generation.EOS...)
 	}
 	m.stop(ends...)
@@ -122,9 +122,21 @@ func paramsOf(c *safetensors.Config) (Params, error) {
 	}, nil
 }
 
+// readFile reads a regular file: a pipe would be waited for.
+func readFile(path string) ([]byte, error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, err
+	}
+	if !info.Mode().IsRegular() {
+		return nil, fmt.Errorf("%s: %w", path, mmap.ErrNotRegular)
+	}
+	return os.ReadFile(path)
+}
+
 // shards returns the names of the weight files.
 func shards(dir string) ([]string, error) {
-	raw, err := os.ReadFile(filepath.Join(dir, "model.safetensors.index.json"))
+	raw, err := readFile(filepath.Join(dir, "model.safetensors.index.json"))
 	if errors.Is(err, fs.ErrNotExist) {
 		return []string{"model.safetensors"}, nil
 	}
@@ -151,10 +163,10 @@ func shards(dir string) ([]string, error) {
 // templateOf returns the chat template of a folder: chat_template.jinja, or that of tokenizer_config.json, where several
 // may be listed by name.
 func templateOf(dir string) string {
-	if raw, err := os.ReadFile(filepath.Join(dir, "chat_template.jinja")); err == nil {
+	if raw, err := readFile(filepath.Join(dir, "chat_template.jinja")); err == nil {
 		return string(raw)
 	}
-	raw, err := os.ReadFile(filepath.Join(dir, "tokenizer_config.json"))
+	raw, err := readFile(filepath.Join(dir, "tokenizer_config.json"))
 	if err != nil {
 		return ""
 	}
