@@ -242,6 +242,7 @@ func (h *history) gap(ctx context.Context, seq uint64) bool {
 		// The engine was asked after it had sent the message, and knows nothing of it.
 		h.doubts++
 		h.count(func(c *Counters) { c.WrongNumbers++ })
+		h.set(func() { h.synced = false }, Gap) // until one comes that is believed
 		return false
 	}
 	cause := Gap

@@ -126,6 +126,9 @@ func (s *stream) drop(it item) {
 	s.wake()
 }
 
+// settling is how long after a connection was made it is asked once more whether anything was missed.
+const settling = time.Second
+
 // run brings messages into order until ctx ends.
 func (s *stream) run(ctx context.Context) {
 	defer close(s.ended)
@@ -138,7 +141,10 @@ func (s *stream) run(ctx context.Context) {
 		silent = t.C
 	}
 	quiet := true // since the last tick
+	// A publisher may answer a replay before it has read the subscription: what it sends in between is missed, and asked for soon after.
+	var settled <-chan time.Time
 	for ctx.Err() == nil {
+		before := known
 		select {
 		case <-ctx.Done():
 		case it := <-s.queue:
@@ -151,6 +157,14 @@ func (s *stream) run(ctx context.Context) {
 				s.h.probe(ctx)
 			}
 			quiet = true
+		case <-settled:
+			settled = nil
+			if s.up.Load() {
+				s.h.probe(ctx)
+			}
+		}
+		if known != before && s.probe > 0 {
+			settled = time.After(min(s.probe, settling))
 		}
 		if len(s.queue) == 0 && s.overflown.Swap(false) {
 			s.h.dropped(ctx)

@@ -139,8 +139,11 @@ func (f *Follower) give(sink func(...contextpilot.Event)) {
 	}
 }
 
+// maxPending bounds the events that wait for a sink that takes none.
+const maxPending = 1 << 16
+
 // report takes what requests have lost. It may be called in the goroutine that an engine tells its answers in, and leaves it to Run to tell
-// the engine.
+// the engine. A sink that falls too far behind is told that everything is lost, in place of all that it was not told.
 func (f *Follower) report(updates []residency.Update) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -148,6 +151,9 @@ func (f *Follower) report(updates []residency.Update) {
 		return
 	}
 	f.pending = append(f.pending, f.scopes.Events(updates)...)
+	if len(f.pending) > maxPending {
+		f.pending = f.scopes.Events([]residency.Update{{Cleared: kvevents.Overflow}})
+	}
 	select {
 	case f.some <- struct{}{}:
 	default:

@@ -185,6 +185,35 @@ func TestLostBeforeTheAnswer(t *testing.T) {
 	x.await("it is told", func() bool { return strings.HasSuffix(x.said(), "gone a 0") })
 }
 
+// A sink that takes nothing for long is told that everything is lost, and what comes then.
+func TestSinkThatFallsBehind(t *testing.T) {
+	endpoint := "ipc://" + filepath.Join(t.TempDir(), "events")
+	engine := &kvfake.Engine{Topic: "kv@a@m"}
+	if err := engine.Start(endpoint, ""); err != nil {
+		t.Fatal(err)
+	}
+	defer engine.Stop()
+	x := newFollowing(t, follow.Config{Source: kvevents.Source{Name: "r0", Endpoint: endpoint}})
+	x.await("connected", engine.Subscribers)
+	const requests = 700
+	for i := range requests {
+		x.Prompt(fmt.Sprint("r", i), make([]uint32, 16), residency.Key{})
+	}
+	x.turn.Lock()
+	for i := range 100 { // each tells of all requests
+		engine.Publish(kvfake.Payload(kvfake.Map, float64(i), 0, block(kvevents.Stored)))
+		engine.Publish(kvfake.Payload(kvfake.Map, float64(i), 0, block(kvevents.Removed)))
+	}
+	x.await("all of it", func() bool { all := x.Status(); return len(all) == 1 && all[0].Batches == 200 })
+	x.turn.Unlock()
+	x.await("the end", func() bool { return strings.Contains(x.said(), "cleared") && strings.HasSuffix(x.said(), "r699 0") })
+	x.turn.Lock()
+	defer x.turn.Unlock()
+	if n := len(x.got); n > 1<<16+3*requests {
+		t.Errorf("%d events were kept", n)
+	}
+}
+
 // What a publisher held that has gone, and was forgotten for another one, is lost; when it comes back it begins anew.
 func TestForgottenPublisher(t *testing.T) {
 	endpoint := "ipc://" + filepath.Join(t.TempDir(), "events")
