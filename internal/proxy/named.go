@@ -32,16 +32,16 @@ func withID(h http.Header, id string) http.Header {
 	return h
 }
 
-// engineID is the ID that the engine is told by the header: the request's own, or that of the first prompt that was planned in it. ""
-// where nobody would understand what is reported by it, and where the request passes as it came.
+// engineID is the ID that the engine is told by the header: that of the first prompt that was planned in the request, or the request's
+// own where the client's header names another. "" where nobody would understand what is reported by it, and where the request passes as
+// it came.
 func (x *exchange) engineID() string {
 	switch {
 	case x.p.opt.Provider != nil || x.asCame || x.dialect == responses:
-		return ""
-	case x.id != "":
-		return x.id
 	case len(x.planned) > 0:
 		return x.planned[0].id
+	case x.r.Header.Get(idHeader) != "":
+		return x.id
 	}
 	return ""
 }
