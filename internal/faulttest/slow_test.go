@@ -120,7 +120,7 @@ func TestUpstreamTakesNoConnection(t *testing.T) {
 	s := serve(t, "http://"+addr, "timeouts: {upstream_connect: 300ms}")
 	before, _ := s.vitals(t)
 	for range 3 {
-		if r := s.send(t, wholeChat(1)); r.code != http.StatusGatewayTimeout || r.err != nil {
+		if r := s.send(t, wholeChat(1)); r.code != http.StatusBadGateway || r.err != nil {
 			t.Errorf("got %v", r)
 		}
 	}

@@ -1,7 +1,6 @@
 package proxy
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -335,13 +334,10 @@ func (p *Proxy) read(w http.ResponseWriter, r *http.Request) (raw []byte, ok boo
 	case err != nil:
 		writeError(w, http.StatusBadRequest, "Request body could not be read: "+err.Error())
 	default:
-		return bytes.TrimPrefix(raw, byteOrderMark), true
+		return raw, true
 	}
 	return nil, false
 }
-
-// byteOrderMark stands in front of some clients' JSON. Engines that read the text strictly refuse it.
-var byteOrderMark = []byte("\xef\xbb\xbf")
 
 func tenantOf(r *http.Request) string { return tenant.From(r.Context()) }
 
