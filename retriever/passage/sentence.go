@@ -203,21 +203,19 @@ func beginsItem(line string) bool {
 
 // skipMarks returns where a row of marks ends.
 func skipMarks(text string, at int) int {
-	for at < len(text) {
-		r, size := utf8.DecodeRuneInString(text[at:])
-		if r == '\n' || !mayEnd(r) {
-			break
-		}
-		at += size
-	}
-	return at
+	return skip(text, at, func(r rune) bool { return r != '\n' && mayEnd(r) })
 }
 
 // behindRun returns where the run of marks ends that begins at a place, or where one of another kind is in it.
 func behindRun(text string, at int) int {
+	return skip(text, at, func(r rune) bool { return r != '\n' && mayEnd(r) && !isStop(r) })
+}
+
+// skip returns the first place from at on where a character is not like that.
+func skip(text string, at int, like func(rune) bool) int {
 	for at < len(text) {
 		r, size := utf8.DecodeRuneInString(text[at:])
-		if r == '\n' || isStop(r) || !mayEnd(r) {
+		if !like(r) {
 			break
 		}
 		at += size
