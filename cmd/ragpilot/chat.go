@@ -165,6 +165,8 @@ const maxQuestion = 1 << 20
 
 // read answers lines until there are none. A question that the engine does not answer is told, and the chat goes on.
 func (c *conversation) read(ctx context.Context, in io.Reader) error {
+	ctx, end := context.WithCancel(ctx)
+	defer end()
 	lines := make(chan string)
 	var failed error // once lines is closed
 	go func() {
