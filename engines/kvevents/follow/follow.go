@@ -18,7 +18,7 @@ type Config struct {
 	// [kvevents.Ranks], or one for each server behind an address. A request is taken to be as resident as in the cache that
 	// holds most of it.
 	Sources []kvevents.Source
-	// Events are further settings of the subscriber; its Sources and Sink are set here.
+	// Events are further settings of the subscriber; its Sources, Sink and Forgotten are set here.
 	Events kvevents.Config
 	// Residency are settings of the index of each cache; Replica and OnUpdate are set here.
 	Residency residency.Config

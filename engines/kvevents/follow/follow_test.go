@@ -128,6 +128,20 @@ func newFollowing(t *testing.T, cfg follow.Config) *following {
 	return x
 }
 
+// followed is a follower that has connected to an engine without replay.
+func followed(t *testing.T) (*following, *kvfake.Engine) {
+	t.Helper()
+	endpoint := "ipc://" + filepath.Join(t.TempDir(), "events")
+	engine := &kvfake.Engine{Topic: "kv@a@m"}
+	if err := engine.Start(endpoint, ""); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(engine.Stop)
+	x := newFollowing(t, follow.Config{Source: kvevents.Source{Name: "r0", Endpoint: endpoint}})
+	x.await("connected", engine.Subscribers)
+	return x, engine
+}
+
 func (x *following) said() string {
 	x.turn.Lock()
 	defer x.turn.Unlock()
@@ -168,14 +182,7 @@ func block(kind kvevents.Kind) kvevents.Event {
 // What is lost before its request's answer ends is told at that end, in another goroutine: the engine that tells of the answer is the one
 // that is told of the loss.
 func TestLostBeforeTheAnswer(t *testing.T) {
-	endpoint := "ipc://" + filepath.Join(t.TempDir(), "events")
-	engine := &kvfake.Engine{Topic: "kv@a@m"}
-	if err := engine.Start(endpoint, ""); err != nil {
-		t.Fatal(err)
-	}
-	defer engine.Stop()
-	x := newFollowing(t, follow.Config{Source: kvevents.Source{Name: "r0", Endpoint: endpoint}})
-	x.await("connected", engine.Subscribers)
+	x, engine := followed(t)
 	x.Prompt("a", make([]uint32, 16), residency.Key{})
 	engine.Publish(kvfake.Payload(kvfake.Map, 1, 0, block(kvevents.Stored)))
 	x.resident("a", 16)
@@ -187,14 +194,7 @@ func TestLostBeforeTheAnswer(t *testing.T) {
 
 // A sink that takes nothing for long is told that everything is lost, and what comes then.
 func TestSinkThatFallsBehind(t *testing.T) {
-	endpoint := "ipc://" + filepath.Join(t.TempDir(), "events")
-	engine := &kvfake.Engine{Topic: "kv@a@m"}
-	if err := engine.Start(endpoint, ""); err != nil {
-		t.Fatal(err)
-	}
-	defer engine.Stop()
-	x := newFollowing(t, follow.Config{Source: kvevents.Source{Name: "r0", Endpoint: endpoint}})
-	x.await("connected", engine.Subscribers)
+	x, engine := followed(t)
 	const requests = 700
 	for i := range requests {
 		x.Prompt(fmt.Sprint("r", i), make([]uint32, 16), residency.Key{})

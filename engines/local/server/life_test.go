@@ -76,24 +76,9 @@ func TestClientGone(t *testing.T) {
 // A client that does not read its answer holds up nobody, and is let go.
 func TestSlowClient(t *testing.T) {
 	r := start(t, func(s *settings) { s.server.IOTimeout = 300 * time.Millisecond })
-	api := &http.Server{Handler: r.api, ReadHeaderTimeout: time.Minute}
-	second, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	var serving sync.WaitGroup
-	defer serving.Wait()
-	defer api.Close()
-	serving.Go(func() { _ = api.Serve(&narrow{second}) })
-	conn, err := new(net.Dialer).DialContext(t.Context(), "tcp", second.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer conn.Close()
-	_ = conn.(*net.TCPConn).SetReadBuffer(1024)
 	prompts := strings.Repeat(`"The tide is in the harbour.",`, 15) + `"The boats are out."`
 	body := `{"prompt":[` + prompts + `],"max_tokens":900,"ignore_eos":true,"stream":true}`
-	fmt.Fprintf(conn, "POST %s HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n%s", textPath, len(body), body)
+	r.deaf(t, textPath, body)
 	await(t, "its answer", func() bool { return r.engine.Stats().GeneratedTokens > 0 })
 	for range 3 { // others are answered meanwhile
 		if got := r.post(t, chatPath, `{`+ask+`}`); got.status != http.StatusOK {
@@ -112,25 +97,33 @@ func TestSlowClient(t *testing.T) {
 // Who asks for tokens and does not read them is let go as well.
 func TestSlowTokenizer(t *testing.T) {
 	r := start(t, func(s *settings) { s.server.IOTimeout, s.server.MaxRequests = 300*time.Millisecond, 1 })
+	body := `{"prompt":"` + strings.Repeat("The tide is in. ", 60_000) + `","return_token_strs":true}`
+	r.deaf(t, "/tokenize", body)
+	await(t, "its place is taken", func() bool { return r.post(t, "/tokenize", `{"prompt":"a"}`).status == http.StatusTooManyRequests })
+	await(t, "its end", func() bool { return r.post(t, "/tokenize", `{"prompt":"a"}`).status == http.StatusOK })
+}
+
+// deaf sends a request, at an address of its own where little is buffered, whose answer nobody reads.
+func (r *rig) deaf(t *testing.T, path, body string) {
+	t.Helper()
 	api := &http.Server{Handler: r.api, ReadHeaderTimeout: time.Minute}
 	second, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
 	var serving sync.WaitGroup
-	defer serving.Wait()
-	defer api.Close()
+	t.Cleanup(func() {
+		_ = api.Close()
+		serving.Wait()
+	})
 	serving.Go(func() { _ = api.Serve(&narrow{second}) })
 	conn, err := new(net.Dialer).DialContext(t.Context(), "tcp", second.Addr().String())
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer conn.Close()
+	t.Cleanup(func() { _ = conn.Close() })
 	_ = conn.(*net.TCPConn).SetReadBuffer(1024)
-	body := `{"prompt":"` + strings.Repeat("The tide is in. ", 60_000) + `","return_token_strs":true}`
-	fmt.Fprintf(conn, "POST /tokenize HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n%s", len(body), body)
-	await(t, "its place is taken", func() bool { return r.post(t, "/tokenize", `{"prompt":"a"}`).status == http.StatusTooManyRequests })
-	await(t, "its end", func() bool { return r.post(t, "/tokenize", `{"prompt":"a"}`).status == http.StatusOK })
+	fmt.Fprintf(conn, "POST %s HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n%s", path, len(body), body)
 }
 
 // narrow has connections that buffer little.
