@@ -206,9 +206,9 @@ func (b *builder) place(id NodeID, k int, contexts [][]Doc) {
 	if p := t.nodes[id].parent; p != None {
 		docs = append(docs, t.nodes[p].docs...)
 	}
-	lead := len(docs)
+	t.pos.load(docs)
 	for _, d := range own {
-		if !slices.Contains(docs[:lead], d) {
+		if _, above := t.pos.find(d); !above {
 			docs = append(docs, d)
 		}
 	}

@@ -15,11 +15,14 @@ func Distance(a, b []Doc, alpha float64) float64 {
 	return d
 }
 
-// positions answers "where in the loaded context is this doc" in O(1); load costs O(len(context)).
+// positions answers "where in the loaded context is this doc" in O(1): its last position. load costs O(len(context)).
+// Beside it positions keeps a set of docs, which begins empty after begin.
 type positions struct {
-	at   []int32 // doc → position + 1, valid only if mark[doc] is the current round
+	at   []int32 // doc → position, valid only if mark[doc] is cur
 	mark []uint32
 	cur  uint32
+	met  []uint32 // doc → the round in which it was put into the set
+	set  uint32   // the current round
 }
 
 func (p *positions) load(c []Doc) {
@@ -41,7 +44,24 @@ func (p *positions) grow(d Doc) {
 	n := max(int(d)+1, 2*len(p.at), 64)
 	p.at = append(p.at, make([]int32, n-len(p.at))...)
 	p.mark = append(p.mark, make([]uint32, n-len(p.mark))...)
+	p.met = append(p.met, make([]uint32, n-len(p.met))...)
 }
+
+// begin empties the set.
+func (p *positions) begin() {
+	p.set++
+	if p.set == 0 {
+		clear(p.met)
+		p.set = 1
+	}
+}
+
+// has reports whether d, a doc of the loaded context, is in the set.
+func (p *positions) has(d Doc) bool { return p.met[d] == p.set }
+
+func (p *positions) put(d Doc) { p.met[d] = p.set }
+
+func (p *positions) take(d Doc) { p.met[d] = 0 }
 
 func (p *positions) find(d Doc) (int32, bool) {
 	if int(d) >= len(p.mark) || p.mark[d] != p.cur {
@@ -53,11 +73,13 @@ func (p *positions) find(d Doc) (int32, bool) {
 // distance is Eq. 1 between c and the loaded context of n docs; shared is |S|.
 func (p *positions) distance(c []Doc, n int, alpha float64) (d float64, shared int) {
 	gap := 0
-	for i, x := range c {
+	p.begin()
+	for i, x := range slices.Backward(c) {
 		j, ok := p.find(x)
-		if !ok || repeatedLater(c, i) {
+		if !ok || p.has(x) { // it stands in c again behind i
 			continue
 		}
+		p.put(x)
 		shared++
 		gap += abs(i - int(j))
 	}
@@ -70,12 +92,6 @@ func (p *positions) distance(c []Doc, n int, alpha float64) (d float64, shared i
 func eq1(shared, longest, gap int, alpha float64) float64 {
 	s := float64(shared)
 	return 1 - s/float64(longest) + alpha*(float64(gap)/s)
-}
-
-// repeatedLater tells whether c[i] stands in c again behind i. Contexts are short, so looking is cheaper than
-// a table.
-func repeatedLater(c []Doc, i int) bool {
-	return slices.Contains(c[i+1:], c[i])
 }
 
 func abs(x int) int {

@@ -79,7 +79,7 @@ func distances(ctx context.Context, sets [][]Doc, alpha float64) (condensed, err
 		}
 		p.load(c)
 		for x, d := range c {
-			if repeatedLater(c, x) {
+			if last, _ := p.find(d); int(last) != x { // it stands in c again behind x
 				continue
 			}
 			for _, j := range post[d] {

@@ -96,7 +96,7 @@ func (t *Tree) candidates(n NodeID, c []Doc, try func(NodeID)) {
 	}
 	t.touch = t.touch[:0]
 	for i, d := range c {
-		if repeatedLater(c, i) {
+		if last, _ := t.pos.find(d); int(last) != i { // it stands in c again behind i
 			continue
 		}
 		for _, k := range p.lists[d] {
@@ -135,11 +135,15 @@ func (t *Tree) Order(dst, c []Doc, m Match) []Doc {
 			dst = append(dst, d)
 		}
 	}
-	lead := dst[start:]
-	for i, d := range c {
-		if !slices.Contains(lead, d) || slices.Contains(c[:i], d) {
+	t.pos.begin()
+	for _, d := range dst[start:] {
+		t.pos.put(d)
+	}
+	for _, d := range c {
+		if !t.pos.has(d) {
 			dst = append(dst, d)
 		}
+		t.pos.take(d) // once more in c it is no longer at the front
 	}
 	return dst
 }
