@@ -256,12 +256,12 @@ func (p *Pilot) commit(d *draft, req *Request) {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 	}
-	p.replace(sc, s, req.ID)
+	p.replace(sc, s, req)
 	if s != nil && d.plan.Fault == nil {
 		// Earlier requests of the batch are turns of the conversation by now.
 		_ = p.guard(stageIndex, func() error {
 			h := s.look(req.Prior, p.cfg.Tokenizer.Count)
-			d.start, d.left = h.start, h.left
+			d.said, d.start, d.left = h.said, h.start, h.left
 			return nil
 		})
 	}
@@ -278,12 +278,5 @@ func (p *Pilot) commit(d *draft, req *Request) {
 	if d.plan.Fault != nil {
 		d.items()
 	}
-	sc.mu.Lock()
-	path := p.insert(sc, d, req.Session)
-	sc.mu.Unlock()
-	d.plan.Turn = 1
-	if s != nil {
-		p.stats.turnsDropped.Add(int64(s.record(d.plan.RequestID, d.sent(), d.left, path)))
-		d.plan.Turn = s.count
-	}
+	p.enter(sc, s, d)
 }

@@ -30,8 +30,8 @@ type Config struct {
 	// in it is worth having. At most 14 tiers, 0 ≤ cost ≤ 1. It weighs in the choice of an order; what a plan expects in
 	// the cache includes all tiers.
 	LoadCost map[string]float64
-	// MaxRequests bounds the live requests of all scopes together. The tenant that has most of them loses the oldest of its
-	// largest scope, a thousandth of the bound at a time. 0: 1,000,000; negative: no bound.
+	// MaxRequests bounds the live requests of all scopes together, and the blocks of their prompts at 64 for each. The tenant that has
+	// most of them loses the oldest of its largest scope, a thousandth of the bound at a time. 0: 1,000,000; negative: no bound.
 	MaxRequests int
 	// MaxScopes bounds the scopes. The least recently used goes, with its index: one of the tenant that needs another, or of
 	// the one that has most, so that a tenant with no more than its share, MaxScopes ÷ tenants, loses none to others. 0: 64.
@@ -72,6 +72,7 @@ type Recorder interface {
 const (
 	maxShown = 4096 // blocks remembered per conversation, oldest turns go first
 	maxTurns = 1024 // turns remembered per conversation
+	maxUndo  = 4    // turns of a conversation that may overlap and all be taken back without a trace
 	maxPath  = 8192 // blocks of a conversation's prompt that the index follows
 	maxHeld  = 256  // plans waiting in Hold for Claim
 )
@@ -98,10 +99,13 @@ func (c Config) withDefaults() (Config, error) {
 	for _, f := range []struct {
 		name  string
 		value int
-	}{{"BlockSize", c.BlockSize}, {"Capacity", c.Capacity}, {"MaxScopes", c.MaxScopes}, {"MaxSessions", c.MaxSessions}, {"SessionTTL", int(c.SessionTTL)}} {
+	}{{"BlockSize", c.BlockSize}, {"Capacity", c.Capacity}, {"MaxScopes", c.MaxScopes}, {"MaxSessions", c.MaxSessions}} {
 		if f.value < 0 {
 			return c, fmt.Errorf("%w: %s %d is negative", ErrBadConfig, f.name, f.value)
 		}
+	}
+	if c.SessionTTL < 0 {
+		return c, fmt.Errorf("%w: SessionTTL %v is negative", ErrBadConfig, c.SessionTTL)
 	}
 	if err := checkTiers(c.LoadCost); err != nil {
 		return c, err

@@ -21,6 +21,7 @@ type draft struct {
 	gate               gate
 	start              []tree.Elem // path in front of this turn's blocks
 	// as in history
+	said    int
 	visible visible
 	left    map[content]shownBlock
 	head    int         // Request.HeadTokens
@@ -101,23 +102,29 @@ func (d *draft) path() []tree.Elem {
 func ownKey(id string) uint64 { return xxh3.HashStringSeed(id, tailSeed) }
 
 // closeWith sets what stands behind the blocks: equal questions behind equal blocks share their tokens, too. They are
-// followed in pieces of about one engine block; what is less than a piece is taken to be the request's own.
+// followed in pieces of about one engine block, each with its share of the text's tokens; what is less than a piece, or behind
+// maxPieces of them, is taken to be the request's own.
 func (d *draft) closeWith(text string, count func(string) int) {
 	d.tail = d.tail[:0]
-	for len(text) > pieceBytes {
-		end := strings.IndexAny(text[pieceBytes:], " \n")
+	total, size := int64(tokenCount(count(text))), int64(max(len(text), 1))
+	at := 0
+	for len(text)-at > pieceBytes && len(d.tail) < maxPieces {
+		end := strings.IndexAny(text[at+pieceBytes:], " \n")
 		if end < 0 {
 			break
 		}
-		piece := text[:pieceBytes+end]
-		d.tail = append(d.tail, tree.Elem{Key: xxh3.HashStringSeed(piece, pieceSeed), Tokens: tokenCount(count(piece))})
-		text = text[len(piece):]
+		next := at + pieceBytes + end
+		tokens := int32(total*int64(next)/size - total*int64(at)/size)
+		d.tail = append(d.tail, tree.Elem{Key: xxh3.HashStringSeed(text[at:next], pieceSeed), Tokens: tokens})
+		at = next
 	}
-	d.rest = tokenCount(count(text))
+	d.rest = int32(total - total*int64(at)/size)
 }
 
-// pieceBytes is the least length of a piece of text, about 16 tokens.
-const pieceBytes = 64
+const (
+	pieceBytes = 64 // the least length of a piece of text, about 16 tokens
+	maxPieces  = 256
+)
 
 const (
 	tailSeed  = 0x7461696c

@@ -14,7 +14,7 @@ type Kept struct {
 	Text string
 }
 
-// Forget tells that messages have left a conversation. What stands unchanged at the front, up to the turn of request
+// Forget tells that messages have left a conversation, which is scope's tenant's. What stands unchanged at the front, up to the turn of request
 // after and its answer, is still a prefix that the engine may have cached; empty: no turn does. Behind it now stand
 // the kept messages, oldest first, and nothing else. Blocks that neither shows are forgotten: they are sent in full when
 // they are retrieved again, and their number is returned.
@@ -67,10 +67,10 @@ func (s *session) forget(after string, kept []Kept, tokens func(string) int) (fo
 	}
 	for i := range s.turns {
 		if s.turns[i].number > front {
-			s.turns[i].end = 0
+			s.turns[i].end, s.turns[i].said = 0, 0
 		}
 	}
-	s.path, s.undo = s.cutPath(after, at, texts, tokens), before{}
+	s.path, s.undo = s.cutPath(after, at, texts, tokens), nil
 	return forgotten
 }
 
@@ -90,7 +90,7 @@ func (s *session) move(mark content, b shownBlock, request string) {
 func (s *session) cutPath(after string, at int, texts []string, tokens func(string) int) []tree.Elem {
 	end := 0
 	if after != "" {
-		if at < 0 || s.turns[at].number < s.from || s.turns[at].end == 0 || s.turns[at].end > len(s.path) {
+		if at < 0 || !s.ends(&s.turns[at]) {
 			return nil
 		}
 		end = s.turns[at].end

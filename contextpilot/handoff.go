@@ -2,6 +2,7 @@ package contextpilot
 
 import (
 	"slices"
+	"strings"
 	"sync"
 )
 
@@ -14,16 +15,21 @@ type handoff struct {
 	dropped int
 }
 
-// Hold keeps a plan until Claim finds its blocks in a prompt. The pilot holds a few hundred plans; older ones go. It takes
-// constant time on average.
+// Hold keeps a plan until Claim finds its blocks in a prompt. The pilot holds a few hundred plans; older ones go, and so does
+// one of the same request, if its ID was not assigned by the pilot. It takes constant time on average.
 func (p *Pilot) Hold(plan Plan) {
-	p.held.hold(plan)
+	p.held.hold(plan, !strings.HasPrefix(plan.RequestID, p.prefix))
 }
 
 // hold adds a plan, and drops the oldest if there are too many. What is left moves to the front once in maxHeld drops.
-func (h *handoff) hold(plan Plan) {
+// again says that a plan of the same request may be there, in whose place it comes.
+func (h *handoff) hold(plan Plan, again bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	if again {
+		kept := slices.DeleteFunc(h.plans[h.first:], func(c Plan) bool { return c.RequestID == plan.RequestID && c.Scope == plan.Scope })
+		h.plans = h.plans[:h.first+len(kept)]
+	}
 	h.plans = append(h.plans, plan)
 	if len(h.plans)-h.first <= maxHeld {
 		return
@@ -39,7 +45,8 @@ func (h *handoff) hold(plan Plan) {
 
 // Claim returns a held plan of the session whose blocks stand in text, all of them and in the plan's order, and
 // stops holding it. start and end are where they stand in text, from the first to the last block. Of several such
-// plans it is the oldest if session is empty, as each of them may be on its way to a model. A conversation has one
+// plans it is one with most blocks if session is empty, and of these the oldest, as each of them may be on its way to a
+// model. A conversation has one
 // turn at a time: there it is the newest, and the older ones are taken back. A model that is not told the tenant cannot tell
 // equal names of two tenants' conversations apart: where tenants share a pilot, names must differ between them.
 func (p *Pilot) Claim(session, text string) (plan Plan, start, end int, ok bool) {
@@ -56,10 +63,10 @@ func (p *Pilot) Claim(session, text string) (plan Plan, start, end int, ok bool)
 		return Plan{}, 0, 0, false
 	}
 	last := len(plans) - 1
+	plan = plans[last]
 	for i := range plans[:last] {
 		p.Observe(Event{Kind: Gone, Scope: plans[i].Scope, Request: plans[i].RequestID})
 	}
-	plan = plans[last]
 	at := standsIn(&plan, found)
 	return plan, found[at].start, found[at+len(plan.Items)-1].end, true
 }
@@ -68,8 +75,16 @@ func (p *Pilot) Claim(session, text string) (plan Plan, start, end int, ok bool)
 func (h *handoff) take(session string, found []region) (plans []Plan) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	only := -1 // the plan that it is, without a session
+	if session == "" {
+		if only = h.longest(found); only < 0 {
+			return nil
+		}
+	}
+	at := -1
 	kept := slices.DeleteFunc(h.plans[h.first:], func(c Plan) bool {
-		if c.Session != session || session == "" && len(plans) > 0 || standsIn(&c, found) < 0 {
+		at++
+		if session == "" && at != only || session != "" && (c.Session != session || standsIn(&c, found) < 0) {
 			return false
 		}
 		plans = append(plans, c)
@@ -77,6 +92,19 @@ func (h *handoff) take(session string, found []region) (plans []Plan) {
 	})
 	h.plans = h.plans[:h.first+len(kept)]
 	return plans
+}
+
+// longest returns which of the plans without a session has most blocks of those that stand in found, or −1; of several it is the
+// oldest. A plan with fewer blocks may be a part of it by chance.
+func (h *handoff) longest(found []region) int {
+	longest, items := -1, 0
+	for i := range h.plans[h.first:] {
+		c := &h.plans[h.first+i]
+		if c.Session == "" && len(c.Items) > items && standsIn(c, found) >= 0 {
+			longest, items = i, len(c.Items)
+		}
+	}
+	return longest
 }
 
 func (h *handoff) dropTenant(name string) {

@@ -92,7 +92,7 @@ func (p *Pilot) served(sc *scope, ev Event) (ok, fresh bool) {
 	}
 	sc.count()
 	sc.mu.Unlock()
-	if fresh && owner != "" && ev.Output > 0 {
+	if fresh && owner != "" {
 		if s := p.sessions.find(sessionID{ev.Scope.Tenant, owner}); s != nil {
 			s.mu.Lock()
 			s.answered(ev.Request, ev.Output)
@@ -104,16 +104,23 @@ func (p *Pilot) served(sc *scope, ev Event) (ok, fresh bool) {
 
 func (p *Pilot) gone(sc *scope, ev Event) bool {
 	sc.mu.Lock()
-	owner, served, ok := sc.tree.Owner(ev.Request)
+	owner, served, _ := sc.tree.Owner(ev.Request)
+	sc.mu.Unlock()
+	var s *session
+	if owner != "" && !served {
+		s = p.sessions.find(sessionID{ev.Scope.Tenant, owner})
+	}
+	if s != nil { // nobody plans the turn again meanwhile
+		s.mu.Lock()
+		defer s.mu.Unlock()
+	}
+	sc.mu.Lock()
+	now, served, ok := sc.tree.Owner(ev.Request)
 	sc.tree.Remove(ev.Request)
 	sc.shrunk()
 	sc.mu.Unlock()
-	if ok && !served && owner != "" {
-		if s := p.sessions.find(sessionID{ev.Scope.Tenant, owner}); s != nil {
-			s.mu.Lock()
-			s.takeBack(ev.Request)
-			s.mu.Unlock()
-		}
+	if s != nil && ok && !served && now == owner {
+		s.takeBack(ev.Request)
 	}
 	return ok
 }

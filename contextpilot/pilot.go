@@ -31,7 +31,8 @@ type Pilot struct {
 	next     atomic.Uint64
 	inject   func(stage string) error // fault injection, tests only
 
-	live atomic.Int64 // requests in all scopes
+	live  atomic.Int64 // requests in all scopes
+	nodes atomic.Int64 // blocks of their paths
 
 	mu      sync.RWMutex
 	scopes  map[Scope]*scope
@@ -69,21 +70,14 @@ func (p *Pilot) Plan(req Request) Plan {
 // plan runs the stages and records the draft, with the session's lock held.
 func (p *Pilot) plan(d *draft, req *Request, began time.Time) {
 	var s *session
-	owner := ""
 	if req.Session != "" {
 		s = p.sessions.get(sessionID{req.Scope.Tenant, req.Session}, began)
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		owner = req.Session
 	}
 	sc := p.scope(req.Scope, began)
-	p.replace(sc, s, req.ID)
-	d.plan.Turn = 1
-	if s != nil {
-		d.plan.Turn = s.count + 1
-	}
+	p.replace(sc, s, req)
 	err := p.prepare(d, req, s)
-	var path []tree.Elem
 	if err == nil {
 		sc.mu.Lock()
 		err = p.guard(stageReorder, func() error { return sc.reorder(d) })
@@ -97,11 +91,19 @@ func (p *Pilot) plan(d *draft, req *Request, began time.Time) {
 		d.items()
 		d.plan.Fault = err
 	}
+	p.enter(sc, s, d)
+}
+
+// enter records a draft that is going to be sent in the index and in its conversation. s, if not nil, is locked.
+func (p *Pilot) enter(sc *scope, s *session, d *draft) {
+	req := &d.plan.req
 	sc.mu.Lock()
-	path = p.insert(sc, d, owner)
+	path := p.insert(sc, d, req.Session)
 	sc.mu.Unlock()
+	d.plan.Turn = 1
 	if s != nil {
-		p.stats.turnsDropped.Add(int64(s.record(d.plan.RequestID, d.sent(), d.left, slices.Clone(path))))
+		p.stats.turnsDropped.Add(int64(s.record(req.Scope, d.plan.RequestID, d.said, d.sent(), d.left, slices.Clone(path))))
+		d.plan.Turn = s.count
 	}
 }
 
@@ -164,24 +166,28 @@ func (p *Pilot) done(plan *Plan, began time.Time) {
 	}
 }
 
-// replace takes an earlier plan of the same request ID back, if it is live and was not served. s is locked.
-func (p *Pilot) replace(sc *scope, s *session, id string) {
-	if id == "" {
+// replace takes an earlier plan of the same request ID back, if it was not served; of the same turn of a conversation in
+// another scope, too: another replica was to take it. s is locked.
+func (p *Pilot) replace(sc *scope, s *session, req *Request) {
+	if req.ID == "" {
 		return
 	}
-	sc.mu.Lock()
-	_, served, ok := sc.tree.Owner(id)
-	if ok && !served {
-		sc.tree.Remove(id)
-		sc.shrunk()
+	sc.withdraw(req.ID)
+	if s == nil {
+		return
 	}
-	sc.mu.Unlock()
-	if ok && !served && s != nil {
-		s.takeBack(id)
+	if was, ok := s.sentTo(req.ID); ok && was != req.Scope {
+		if other := p.findScope(was); other != nil {
+			other.withdraw(req.ID)
+		}
+	}
+	if i := s.last(req.ID); i >= 0 && !s.turns[i].served { // whether an index still has it or not
+		s.takeBack(req.ID)
 	}
 }
 
-// EndSession forgets a conversation. Its prompts stay in the index: they are still in the engine's cache.
+// EndSession forgets a conversation of scope's tenant; its model and replica do not matter. Its prompts stay in the index:
+// they are still in the engine's cache.
 func (p *Pilot) EndSession(scope Scope, id string) (known bool) {
 	return p.sessions.end(sessionID{scope.Tenant, id})
 }

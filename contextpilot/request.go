@@ -22,7 +22,8 @@ type Request struct {
 	// ID is sent to the engine, and events name it. Empty: assigned, see [Plan.RequestID]. Planning an ID that
 	// is still live replaces the earlier plan, as if that one had been taken back: what a retry needs.
 	ID string
-	// Session is the conversation; empty: a request that belongs to none.
+	// Session is the conversation, by a name that is unique within Scope.Tenant: its turns may go to several models and
+	// replicas. Empty: a request that belongs to none.
 	Session string
 	// Scope says which cache the prompt goes to.
 	Scope Scope

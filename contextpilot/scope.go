@@ -27,17 +27,19 @@ type scope struct {
 	cands []Candidate
 
 	total *atomic.Int64 // live requests of all scopes
+	held  *atomic.Int64 // nodes of all scopes
 	left  bool          // the table: nothing is counted any more
 
 	// For the table of scopes.
 	id    Scope
 	entry *list.Element // among those of its tenant; guarded by Pilot.mu
 	used  atomic.Int64  // nanoseconds
-	live  atomic.Int64  // requests; written with mu
+	live  atomic.Int64  // requests; written with mu, as nodes is
+	nodes atomic.Int64
 }
 
 func newScope(p *Pilot) *scope {
-	sc := &scope{block: p.cfg.BlockSize, tiers: p.tiers, total: &p.live}
+	sc := &scope{block: p.cfg.BlockSize, tiers: p.tiers, total: &p.live, held: &p.nodes}
 	sc.build(p)
 	return sc
 }
@@ -130,11 +132,16 @@ func (sc *scope) foretold(d *draft) {
 // insert records the draft's path as in flight and fills in what is expected to be resident.
 func (sc *scope) insert(d *draft, owner string) []tree.Elem {
 	path := d.path()
+	var had, again int
+	if _, _, live := sc.tree.Owner(d.plan.RequestID); live { // it was answered: what its prompt has left is resident
+		_, again, had = sc.tree.Walk(path[:len(path)-1])
+	}
 	if l, ok := sc.policy.(Learner); ok && d.plan.Fault == nil {
 		sc.tree.Remove(d.plan.RequestID) // tells the policy before it learns the new order
 		l.Sent(d.plan.RequestID, sc.query(d), sc.positions(d))
 	}
 	steps, resident := sc.tree.Insert(d.plan.RequestID, owner, path)
+	steps, resident = max(steps, again), max(resident, had)
 	tokens := resident
 	if sc.head >= 0 {
 		tokens += d.head
@@ -146,6 +153,16 @@ func (sc *scope) insert(d *draft, owner string) []tree.Elem {
 		d.plan.Prefix.Blocks = min(max(steps-len(d.start), 0), len(d.order))
 	}
 	return path
+}
+
+// withdraw takes a live plan that was not served out of the index.
+func (sc *scope) withdraw(id string) {
+	sc.mu.Lock()
+	defer sc.mu.Unlock()
+	if _, served, ok := sc.tree.Owner(id); ok && !served {
+		sc.tree.Remove(id)
+		sc.shrunk()
+	}
 }
 
 // positions returns the order of the blocks that the policy placed, as positions in its query; valid until the
@@ -173,8 +190,14 @@ func (sc *scope) shrunk() {
 
 // count tells how many requests are live now.
 func (sc *scope) count() {
-	if n := int64(sc.tree.Len()); !sc.left && n != sc.live.Load() {
+	if sc.left {
+		return
+	}
+	if n := int64(sc.tree.Len()); n != sc.live.Load() {
 		sc.total.Add(n - sc.live.Swap(n))
+	}
+	if n := int64(sc.tree.Nodes()); n != sc.nodes.Load() {
+		sc.held.Add(n - sc.nodes.Swap(n))
 	}
 }
 
@@ -196,6 +219,7 @@ func (sc *scope) leave() (dropped int) {
 	defer sc.mu.Unlock()
 	sc.left = true
 	sc.total.Add(-sc.live.Swap(0))
+	sc.held.Add(-sc.nodes.Swap(0))
 	return sc.tree.Dropped()
 }
 

@@ -119,12 +119,20 @@ func (p *Pilot) DropTenant(tenant string) (scopes int) {
 	return p.dropScopes(func(id Scope) bool { return id.Tenant == tenant })
 }
 
-// shed drops requests while all scopes together have more than [Config.MaxRequests]. To look for them is for many plans: a
-// thousandth of the bound goes at once.
+// shed drops requests while all scopes together have more than [Config.MaxRequests], or more blocks than so many may have on
+// average. To look for them is for many plans: a thousandth of the bound goes at once.
 func (p *Pilot) shed() {
 	limit := p.cfg.MaxRequests
-	for limit > 0 && p.live.Load() > int64(limit) {
-		sc := p.largest()
+	for limit > 0 {
+		size := (*scope).requests
+		switch live := p.live.Load(); {
+		case live > int64(limit):
+		case live > 1 && p.nodes.Load() > nodesPerRequest*int64(limit):
+			size = (*scope).blocks
+		default:
+			return
+		}
+		sc := p.largest(size)
 		if sc == nil {
 			return // others were faster
 		}
@@ -132,8 +140,15 @@ func (p *Pilot) shed() {
 	}
 }
 
-// largest returns the scope with most live requests of the tenant with most; nil if there are none. O(scopes).
-func (p *Pilot) largest() (largest *scope) {
+// nodesPerRequest is how many nodes of the index a live request may have on average, at [Config.MaxRequests].
+const nodesPerRequest = 64
+
+func (sc *scope) requests() int64 { return sc.live.Load() }
+
+func (sc *scope) blocks() int64 { return sc.nodes.Load() }
+
+// largest returns the largest scope of the tenant whose scopes are largest together; nil if there is none. O(scopes).
+func (p *Pilot) largest(size func(*scope) int64) (largest *scope) {
 	p.mu.RLock()
 	defer p.mu.RUnlock()
 	most := int64(0)
@@ -142,8 +157,8 @@ func (p *Pilot) largest() (largest *scope) {
 		var own *scope
 		for at := l.Front(); at != nil; at = at.Next() {
 			sc := at.Value.(*scope)
-			all += sc.live.Load()
-			if own == nil || sc.live.Load() > own.live.Load() {
+			all += size(sc)
+			if own == nil || size(sc) > size(own) {
 				own = sc
 			}
 		}

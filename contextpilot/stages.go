@@ -58,24 +58,38 @@ func (p *Pilot) index(d *draft, req *Request, s *session) error {
 	d.closeWith(req.Query, p.cfg.Tokenizer.Count)
 	if s != nil {
 		h := s.look(req.Prior, p.cfg.Tokenizer.Count)
-		d.start, d.visible, d.left = h.start, h.visible, h.left
+		d.said, d.start, d.visible, d.left = h.said, h.start, h.visible, h.left
 	} else if len(req.Prior) > 0 {
 		d.start = append(d.start, unseen(req.Prior, p.cfg.Tokenizer.Count))
 	}
 	d.place = d.place[:0]
+	var places map[content][]int // by mark
+	if len(d.ids) > fewBlocks {
+		places = make(map[content][]int, len(d.ids))
+	}
 	for i := range d.plan.req.Blocks {
-		if j := d.repeated(i); j >= 0 {
+		among := d.place
+		if places != nil {
+			among = places[d.ids[i].mark]
+		}
+		if j := d.repeated(i, among); j >= 0 {
 			d.plan.LeftOut = append(d.plan.LeftOut, LeftOut{Index: i, Reason: Duplicate, Same: j})
 			continue
 		}
 		d.place = append(d.place, i)
+		if places != nil {
+			places[d.ids[i].mark] = append(among, i)
+		}
 	}
 	return nil
 }
 
-// repeated returns the index of an earlier block of the request that is the same block, or −1.
-func (d *draft) repeated(i int) int {
-	for _, j := range d.place {
+// fewBlocks is the number of blocks up to which looking at all of them is cheaper than a table.
+const fewBlocks = 64
+
+// repeated returns which of the earlier blocks of the request is the same block as i, or −1.
+func (d *draft) repeated(i int, among []int) int {
+	for _, j := range among {
 		if d.ids[i].mark == d.ids[j].mark && d.plan.req.Blocks[i].Text == d.plan.req.Blocks[j].Text {
 			return j
 		}
@@ -89,10 +103,11 @@ func (p *Pilot) dedup(d *draft, s *session) error {
 	if s == nil || p.cfg.Dedup == DedupOff || len(s.shown) == 0 {
 		return nil
 	}
+	renamed := d.renamed()
 	d.place = slices.DeleteFunc(d.place, func(i int) bool {
 		b, ok := s.shown[d.ids[i].mark]
 		_, left := d.left[d.ids[i].mark]
-		if !ok || left || !d.visible.only(b.label, d.plan.req.Blocks[i].Text, d.ids[i].content) || d.renamed(b.label, b.content) {
+		if !ok || left || !d.visible.only(b.label, d.plan.req.Blocks[i].Text, d.ids[i].content) || renamed(b.label, b.content) {
 			return false
 		}
 		d.refs = append(d.refs, Item{Index: i, Label: d.ids[i].label, Ref: &Ref{Label: b.label, Turn: b.turn, RequestID: b.request}})
@@ -101,9 +116,30 @@ func (p *Pilot) dedup(d *draft, s *session) error {
 	return nil
 }
 
-// renamed tells whether the request has a block of that label with another text.
-func (d *draft) renamed(label string, c content) bool {
-	return slices.ContainsFunc(d.ids, func(x identified) bool { return x.label == label && x.content != c })
+// renamed returns what tells whether the request has a block of a label with another text.
+func (d *draft) renamed() func(label string, c content) bool {
+	if len(d.ids) <= fewBlocks {
+		return func(label string, c content) bool {
+			return slices.ContainsFunc(d.ids, func(x identified) bool { return x.label == label && x.content != c })
+		}
+	}
+	type texts struct {
+		first content
+		more  bool
+	}
+	of := make(map[string]texts, len(d.ids))
+	for i := range d.ids {
+		x, ok := of[d.ids[i].label]
+		if !ok {
+			x.first = d.ids[i].content
+		}
+		x.more = x.more || x.first != d.ids[i].content
+		of[d.ids[i].label] = x
+	}
+	return func(label string, c content) bool {
+		x, ok := of[label]
+		return ok && (x.more || x.first != c)
+	}
 }
 
 // budget leaves out blocks that do not fit, going down the ranks.

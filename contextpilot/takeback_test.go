@@ -48,6 +48,111 @@ func TestTakeBack(t *testing.T) {
 	}
 }
 
+// TestTakeBackOverlapping: of turns that were planned while others were on their way no trace is left either, in whatever order they
+// are taken back.
+func TestTakeBackOverlapping(t *testing.T) {
+	for _, order := range [][]string{{"2", "3", "4"}, {"4", "3", "2"}, {"3", "2", "4"}, {"2", "4", "3"}, {"4", "2", "3"}, {"3", "4", "2"}} {
+		p := newPilot(t, contextpilot.Config{})
+		first := p.Plan(contextpilot.Request{ID: "1", Session: "s", Blocks: texts("a", "b")})
+		prior := []string{first.Prompt("?"), "answer"}
+		p.Observe(contextpilot.Event{Kind: contextpilot.Served, Request: "1", Output: 10})
+		p.Plan(contextpilot.Request{ID: "2", Session: "s", Blocks: texts("a", "c"), Prior: prior})
+		p.Plan(contextpilot.Request{ID: "3", Session: "s", Blocks: texts("a", "c", "d")})
+		p.Plan(contextpilot.Request{ID: "4", Session: "s", Blocks: texts("d"), Prior: prior})
+		for _, id := range order {
+			p.Observe(contextpilot.Event{Kind: contextpilot.Gone, Request: id})
+		}
+		got := p.Plan(contextpilot.Request{ID: "5", Session: "s", Blocks: texts("a", "c"), Prior: prior})
+
+		q := newPilot(t, contextpilot.Config{})
+		q.Plan(contextpilot.Request{ID: "1", Session: "s", Blocks: texts("a", "b")})
+		q.Observe(contextpilot.Event{Kind: contextpilot.Served, Request: "1", Output: 10})
+		want := q.Plan(contextpilot.Request{ID: "5", Session: "s", Blocks: texts("a", "c"), Prior: prior})
+		if diff := cmp.Diff(want.Explain(), got.Explain()); diff != "" {
+			t.Errorf("%v (-never planned +taken back):\n%s", order, diff)
+		}
+	}
+}
+
+// TestRetryElsewhere: a turn that is planned again for another replica is one turn, and the first replica's index holds nothing of it.
+func TestRetryElsewhere(t *testing.T) {
+	here, there := contextpilot.Scope{Replica: "here"}, contextpilot.Scope{Replica: "there"}
+	for name, lost := range map[string]func(*contextpilot.Pilot){
+		"failed":  func(*contextpilot.Pilot) {},
+		"gone":    func(p *contextpilot.Pilot) { p.DropReplica("here") },
+		"cleared": func(p *contextpilot.Pilot) { p.Observe(contextpilot.Event{Kind: contextpilot.Cleared, Scope: here}) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := newPilot(t, contextpilot.Config{})
+			p.Plan(contextpilot.Request{ID: "1", Session: "s", Scope: here, Blocks: texts("a", "b")})
+			lost(p)
+			second := p.Plan(contextpilot.Request{ID: "1", Session: "s", Scope: there, Blocks: texts("a", "b")})
+			if st := p.Stats(); st.LiveRequests != 1 || second.Turn != 1 {
+				t.Errorf("turn %d, %d live requests", second.Turn, st.LiveRequests)
+			}
+			p.Observe(contextpilot.Event{Kind: contextpilot.Gone, Scope: here, Request: "1"}) // late news of the first attempt
+			third := p.Plan(contextpilot.Request{ID: "2", Session: "s", Scope: there, Blocks: texts("a"), Prior: []string{second.Prompt("?"), "answer"}})
+			if third.Turn != 2 || third.Items[0].Ref == nil || third.Items[0].Ref.RequestID != "1" {
+				t.Error(third.Explain())
+			}
+		})
+	}
+}
+
+// TestAnsweredAgain: what is planned again under the ID of an answered request finds its own prompt in the cache.
+func TestAnsweredAgain(t *testing.T) {
+	p := newPilot(t, contextpilot.Config{})
+	var list []contextpilot.Block
+	for _, b := range texts("a", "b", "c", "d", "e") {
+		b.Tokens = 100
+		list = append(list, b)
+	}
+	p.Plan(contextpilot.Request{ID: "1", Blocks: list})
+	p.Observe(contextpilot.Event{Kind: contextpilot.Served, Request: "1", Output: 10})
+	if again := p.Plan(contextpilot.Request{ID: "1", Blocks: list}); again.Prefix.Tokens < 480 || again.Prefix.Blocks != 5 {
+		t.Errorf("expected %+v", again.Prefix)
+	}
+	p.Observe(contextpilot.Event{Kind: contextpilot.Shrunk, Request: "1", Tokens: 200})
+	if again := p.Plan(contextpilot.Request{ID: "1", Blocks: list}); again.Prefix.Tokens > 200 {
+		t.Errorf("of 200 tokens that are left it expects %+v", again.Prefix)
+	}
+}
+
+// TestClaimOfRetry: a retrieval that is done again under its ID has one plan, and claiming it does not take it back.
+func TestClaimOfRetry(t *testing.T) {
+	for _, session := range []string{"s", ""} {
+		p := newPilot(t, contextpilot.Config{})
+		var text string
+		for range 2 {
+			plan := p.Plan(contextpilot.Request{ID: "1", Session: session, Blocks: texts("a", "b")})
+			text = plan.Context()
+			p.Hold(plan)
+		}
+		if plan, _, _, ok := p.Claim(session, text); !ok || plan.RequestID != "1" {
+			t.Errorf("session %q: claimed %q", session, plan.RequestID)
+		}
+		if n := p.Observe(contextpilot.Event{Kind: contextpilot.Served, Request: "1"}); n != 1 {
+			t.Errorf("session %q: the claimed request is not live", session)
+		}
+		if plan, _, _, ok := p.Claim(session, text); ok {
+			t.Errorf("session %q: %q is claimed twice", session, plan.RequestID)
+		}
+	}
+}
+
+// TestClaimOfMost: a prompt is that of the plan with all of its blocks, not of an older one with some of them.
+func TestClaimOfMost(t *testing.T) {
+	p := newPilot(t, contextpilot.Config{})
+	some, all := p.Plan(contextpilot.Request{ID: "some", Blocks: texts("a")}), p.Plan(contextpilot.Request{ID: "all", Blocks: texts("a", "b")})
+	p.Hold(some)
+	p.Hold(all)
+	for _, want := range []contextpilot.Plan{all, some} {
+		if got, _, _, ok := p.Claim("", want.Context()); !ok || got.RequestID != want.RequestID {
+			t.Errorf("claimed %q, want %q", got.RequestID, want.RequestID)
+		}
+	}
+}
+
 // TestEmptyText: a block of which only the ID is known is referenced like others, and only under its ID.
 func TestEmptyText(t *testing.T) {
 	p := newPilot(t, contextpilot.Config{})

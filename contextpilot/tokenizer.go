@@ -9,7 +9,8 @@ type Tokenizer interface {
 
 // Estimate is the Tokenizer used when none is configured: one token for every four bytes, rounded up.
 // That is within about a quarter of a BPE vocabulary's count for prose in most scripts, and costs nothing.
-// An estimate moves predictions, and what fits into Request.Budget; nothing else depends on it.
+// An estimate moves predictions, what fits into Request.Budget and Request.Room, whether an order note pays, and what
+// Config.Capacity drops from the index.
 type Estimate struct{}
 
 // Count returns the estimated number of tokens of text.

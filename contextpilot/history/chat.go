@@ -81,7 +81,8 @@ func New(pilot *contextpilot.Pilot, cfg Config) (*Chat, error) {
 // lowest rank first. A turn that was asked and not answered is taken back.
 //
 // Errors wrap [ErrTooLong] if the question does not fit behind what is never cut, or are those of ctx; the conversation is
-// then as it was. Summarize is called with ctx.
+// then as it was, but for a turn that had no answer. If it was cut before that showed, Turn.Trim tells what has left.
+// Summarize is called with ctx.
 func (c *Chat) Ask(ctx context.Context, question string, blocks ...contextpilot.Block) (Turn, error) {
 	c.Drop()
 	if err := ctx.Err(); err != nil {
@@ -186,8 +187,9 @@ func (c *Chat) Add(added ...Message) error {
 }
 
 // Continue returns the prompt for the next step of a turn that is not over, after the results of tool calls were added. If
-// it exceeds the high mark, the history is cut, and if that is not enough the turn's own earlier steps. Errors are as for
-// Ask.
+// it exceeds the high mark, the history is cut, and if that is not enough the turn's own earlier steps. If
+// the rest does not fit then either, the error wraps [ErrTooLong]; the cut stays, and the Trim tells of it. Other errors
+// are those of ctx.
 func (c *Chat) Continue(ctx context.Context) ([]Message, *Trim, error) {
 	if c.size() <= c.cfg.High {
 		return c.Messages(), nil, nil

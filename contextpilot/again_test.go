@@ -1,0 +1,43 @@
+package contextpilot_test
+
+import (
+	"testing"
+
+	"github.com/ragpilot/ragpilot/contextpilot"
+)
+
+// TestAskedAgain: a turn that is asked again, or with other words, stands where the one before it ended, whether the answer that it
+// replaces had shown new blocks or not.
+func TestAskedAgain(t *testing.T) {
+	long := "Why, and tell me all of it, from the very beginning, with each step and its reason, please, and leave out nothing at all?"
+	for name, second := range map[string][]contextpilot.Block{"references only": texts("a"), "a new block": texts("a", "c")} {
+		t.Run(name, func(t *testing.T) {
+			p := newPilot(t, contextpilot.Config{Tokenizer: exact{}, BlockSize: 1})
+			ask := func(query string, prior []string, blocks ...contextpilot.Block) contextpilot.Plan {
+				plan := p.Plan(contextpilot.Request{Session: "s", Query: query, Blocks: blocks, Prior: prior})
+				p.Observe(contextpilot.Event{Kind: contextpilot.Served, Request: plan.RequestID, Output: 200})
+				return plan
+			}
+			first := ask("Why?", nil, texts("a", "b")...)
+			prior := []string{first.Prompt("Why?"), "Because."}
+			front := 200 + exact{}.Count(prior[0]) + 5 // the index counts block by block
+			ask(long, prior, second...)
+			for range 2 { // and once more
+				again := ask("How?", prior, texts("a", "b")...)
+				if got := again.Prefix.Tokens; got <= 200 || got > front {
+					t.Errorf("%d tokens are expected behind messages of %d", got, front)
+				}
+				if len(again.Items) != 2 || again.Items[0].Ref == nil || again.Items[1].Ref == nil {
+					t.Error(again.Explain())
+				}
+				next := ask("So?", append(prior[:2:2], again.Prompt("How?"), "Thus."), texts("a", "e")...)
+				if next.Prefix.Tokens <= again.Prefix.Tokens+200 {
+					t.Errorf("the turn behind it expects %d tokens, it expected %d itself", next.Prefix.Tokens, again.Prefix.Tokens)
+				}
+			}
+			if err := p.Check(); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
