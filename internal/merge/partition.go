@@ -157,7 +157,10 @@ func partition(ctx context.Context, n int, set func(i int) []int32, weight []int
 	if err != nil {
 		return nil, err
 	}
-	known := min(n, sampled*size)
+	known := n
+	if size < n/sampled {
+		known = sampled * size
+	}
 	sample := make([][]int32, 0, known)
 	for k := range known {
 		sample = append(sample, set(k*n/known))
