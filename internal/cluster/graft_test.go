@@ -29,7 +29,10 @@ func TestTakeOver(t *testing.T) {
 		x.SetHold(holding(held))
 		sets, sub, second := batch("second")
 		sub.Rename(func(d cluster.Doc) cluster.Doc { return 3*d + 200 })
-		moved := x.Graft(sub)
+		moved := map[cluster.NodeID]cluster.NodeID{}
+		for _, k := range sub.Children(sub.Root()) {
+			x.GraftChild(sub, k, func(from, to cluster.NodeID) { moved[from] = to })
+		}
 		for i, c := range sets {
 			if _, ok := moved[second.Leaves[i]]; !ok {
 				continue // the batch's contexts were equal: its leaf was the root

@@ -28,6 +28,9 @@ type Options struct {
 	Recorded bool
 }
 
+// MaxAlpha is the largest weight of the position term that requests may ask for: distances stay finite.
+const MaxAlpha = 1e6
+
 // DefaultAlpha is the weight of the position term used in all of the paper's experiments (§7).
 const DefaultAlpha = 0.001
 
@@ -231,16 +234,6 @@ func (t *Tree) removeNode(id NodeID) {
 	t.nodes[id] = node{parent: None}
 	t.free = append(t.free, id)
 	t.live--
-}
-
-// Graft moves the children of sub's root, with all below them, to the end of t's root's children and returns
-// where each of sub's nodes is now. sub must not be used any more.
-func (t *Tree) Graft(sub *Tree) map[NodeID]NodeID {
-	moved := map[NodeID]NodeID{}
-	for _, k := range sub.nodes[sub.root].kids {
-		t.GraftChild(sub, k, func(from, to NodeID) { moved[from] = to })
-	}
-	return moved
 }
 
 // GraftChild moves one child of sub's root, with all below it, to the end of t's root's children and tells where

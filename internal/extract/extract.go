@@ -31,8 +31,8 @@ func ParseMode(name string) Mode {
 // Options say what to look for. The zero value is the recorded default.
 type Options struct {
 	Mode Mode // "" and what is unknown act as [Auto]
-	// Tag is the item's name that [XMLTag] tries before the known ones, as it stands in the text (letter case counts);
-	// with an "s" it is the wrapper's. "" means the known ones only.
+	// Tag is the item's name that [XMLTag] tries before the known ones, first as it is, then in lower case; with an "s" it
+	// is the wrapper's. "" means the known ones only.
 	Tag string
 	// Separator is the line between documents for [Separator], without white space around it; "" means ---.
 	Separator string
@@ -90,6 +90,9 @@ func Find(text string, o Options) (Found, bool) {
 			return Found{}, false
 		}
 		f, ok, _ := findTagged(text, o.Tag)
+		if lower := strings.ToLower(o.Tag); !ok && lower != o.Tag {
+			f, ok, _ = findTagged(text, lower)
+		}
 		return f, ok
 	case Numbered:
 		if isJSON(text) {

@@ -55,6 +55,8 @@ func TestFind(t *testing.T) {
 		{"a longer name is another name", "<documents><document><document_content>A</document_content></document></documents>", extract.Options{}, []string{"<document_content>A</document_content>"}},
 		{"known tags when the asked one is not there", "<doc>A</doc><doc>B</doc>", extract.Options{Mode: extract.XMLTag, Tag: "item"}, []string{"A", "B"}},
 		{"the asked tag before others", "<docs><doc>A</doc></docs><hits><hit>B</hit></hits>", extract.Options{Mode: extract.XMLTag, Tag: "hit"}, []string{"B"}},
+		{"the asked tag in lower case", "<items><item>A</item><item>B</item></items>", extract.Options{Mode: extract.XMLTag, Tag: "Item"}, []string{"A", "B"}},
+		{"the asked tag as it is", "<Items><Item>A</Item><Item>B</Item></Items>", extract.Options{Mode: extract.XMLTag, Tag: "Item"}, []string{"A", "B"}},
 		{"a tag of signs that mean something elsewhere", "<a.*>A</a.*><a.*>B</a.*>", extract.Options{Mode: extract.XMLTag, Tag: "a.*"}, []string{"A", "B"}},
 
 		{"labels on lines, citations inside", "Sources:\n[1] A [7]\n  more [2]\n[2] B [1].\n", extract.Options{}, []string{"A [7]\n  more [2]", "B [1]."}},

@@ -33,6 +33,8 @@ type Options struct {
 	MaxRequests int
 	// MaxTenants is how many tenants' states are kept; 0: 64. The least recently used leaves.
 	MaxTenants int
+	// MaxTokens is what GET /health gives as the cache's size, and measures its use by; 0: null. It bounds nothing.
+	MaxTokens int
 	// Now is the clock of timestamps; nil: time.Now.
 	Now func() time.Time
 	// OnReset is told that a tenant's state was reset, after it was; nil: nobody. It may be called concurrently.

@@ -202,6 +202,17 @@ func TestTrack(t *testing.T) {
 	check(t, "requests", 2, len(do(t, api, "/requests", nil).RequestIDs))
 }
 
+// TestMaxTokensAreShown: the size of a cache is shown, and how full it is, and bounds nothing.
+func TestMaxTokensAreShown(t *testing.T) {
+	for size, want := range map[int]string{0: `"max_tokens":null,"current_tokens":300,"utilization_pct":0,`, 1000: `"max_tokens":1000,"current_tokens":300,"utilization_pct":30,`, 100: `"max_tokens":100,"current_tokens":300,"utilization_pct":300,`} {
+		api := httpapi.New(httpapi.Options{MaxTokens: size})
+		do(t, api, "/reorder", object{"contexts": lists{{1, 2}}, "initial_tokens_per_context": 300})
+		if _, _, raw := ask(t.Context(), t, api, "", "/health", nil); !strings.Contains(string(raw), want) {
+			t.Errorf("of %d tokens: %s", size, raw)
+		}
+	}
+}
+
 // What engines put behind an ID is told from the IDs that are known, also behind an ID with dashes in it.
 func TestEvictEnginesNames(t *testing.T) {
 	var told []string

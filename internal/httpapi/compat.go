@@ -35,7 +35,7 @@ type healthLive struct {
 	EvictionEnabled bool       `json:"eviction_enabled"`
 	MaxTokens       *int       `json:"max_tokens"`
 	CurrentTokens   int        `json:"current_tokens"`
-	UtilizationPct  int        `json:"utilization_pct"`
+	UtilizationPct  float64    `json:"utilization_pct"`
 	IndexStats      indexStats `json:"index_stats"`
 	Timestamp       float64    `json:"timestamp"`
 }

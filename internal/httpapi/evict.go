@@ -10,6 +10,9 @@ import (
 // evict is POST /evict: requests whose prompts the engine's cache has dropped leave the index, and the conversations that
 // end in them are forgotten. Beyond the reference's request_ids it takes prefixes, as [evict.Handler] does: requests of
 // which only the first tokens are left. The index has no place for those; OnShrunk is told.
+//
+// Without an index the answer is the reference's 503, after the report was passed on. The engines' plugins know by its text
+// that they need not repeat the report, as they do after any other 503.
 func (a *API) evict(r *http.Request) (any, error) {
 	d, err := decode(r)
 	if err != nil {

@@ -9,9 +9,6 @@ import (
 	"github.com/ragpilot/ragpilot/internal/tenant"
 )
 
-// maxAlpha bounds the weight of the position term, so that distances stay finite.
-const maxAlpha = 1e6
-
 // reorderRequest is the body of /reorder and /build, and of /schedule, which reads only what is not live.
 type reorderRequest struct {
 	batch   *batch
@@ -31,7 +28,7 @@ func (a *API) readReorder(r *http.Request, live bool) (reorderRequest, error) {
 	if q.batch, err = d.contexts("contexts", a.limits()); err != nil {
 		return q, err
 	}
-	q.options.Alpha = d.number("alpha", cluster.DefaultAlpha, 0, maxAlpha)
+	q.options.Alpha = d.number("alpha", cluster.DefaultAlpha, 0, cluster.MaxAlpha)
 	d.boolean("use_gpu", false)
 	linkage := d.oneOf("linkage_method", "average", cluster.LinkageNames())
 	if live {

@@ -41,9 +41,11 @@ func (a *API) health(r *http.Request) (any, error) {
 			Status: "not_ready", Message: "Index not initialized. Call POST /reorder first.",
 		}}
 	}
-	return healthLive{
-		Status: "ready", Mode: "live", EvictionEnabled: true, CurrentTokens: st.TotalTokens, IndexStats: st, Timestamp: a.now(),
-	}, nil
+	out := healthLive{Status: "ready", Mode: "live", EvictionEnabled: true, CurrentTokens: st.TotalTokens, IndexStats: st, Timestamp: a.now()}
+	if n := a.opt.MaxTokens; n > 0 {
+		out.MaxTokens, out.UtilizationPct = &n, 100*float64(st.TotalTokens)/float64(n)
+	}
+	return out, nil
 }
 
 // stats is GET /stats.

@@ -2,6 +2,7 @@ package proxy
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"strings"
 	"unique"
@@ -51,8 +52,7 @@ type item struct {
 // call is a tool call that an item makes.
 type call struct{ id, tool string }
 
-// newCall copies what it is told: a part of a body would keep all of it in memory for as long as the call is known.
-// loneSurrogate tells whether a string has an escape that stands for no character: it would not survive. It decodes to the
+// loneSurrogate reports whether a string has an escape that stands for no character: it would not survive. It decodes to the
 // character that a text may as well have itself, or as an escape of its own.
 func loneSurrogate(s gjson.Result) bool {
 	decoded := strings.Count(s.Str, "\uFFFD")
@@ -72,6 +72,7 @@ func loneSurrogate(s gjson.Result) bool {
 	}
 }
 
+// newCall copies what it is told: a part of a body would keep all of it in memory for as long as the call is known.
 func newCall(id, tool gjson.Result) call {
 	return call{id: strings.Clone(id.Str), tool: unique.Make(tool.Str).Value()}
 }
@@ -82,7 +83,7 @@ type text struct {
 	value    string
 	role     role
 	toolID   string
-	tool     string // name, if known
+	tool     string // name, if known; of an output whose call is not in the body the call's ID
 	list     bool   // one of several content parts
 }
 
@@ -163,7 +164,7 @@ func (it *item) load(d dialect, tools map[string]string) {
 // read finds the texts of a chat message.
 func (it *item) read(tools map[string]string) {
 	var content gjson.Result
-	id := ""
+	id, name := "", ""
 	it.value.ForEach(func(key, value gjson.Result) bool {
 		switch key.Str {
 		case "role":
@@ -172,6 +173,8 @@ func (it *item) read(tools map[string]string) {
 			content = value
 		case "tool_call_id", "toolCallId":
 			id = value.Str
+		case "name":
+			name = unique.Make(value.Str).Value()
 		case "tool_calls":
 			value.ForEach(func(_, c gjson.Result) bool {
 				it.calls = append(it.calls, newCall(c.Get("id"), c.Get("function.name")))
@@ -180,7 +183,7 @@ func (it *item) read(tools map[string]string) {
 		}
 		return true
 	})
-	it.content(content, text{role: it.role, toolID: id, tool: tools[id]})
+	it.content(content, text{role: it.role, toolID: id, tool: cmp.Or(tools[id], name)})
 	if !content.IsArray() {
 		return
 	}
@@ -188,7 +191,7 @@ func (it *item) read(tools map[string]string) {
 		switch part.Get("type").Str {
 		case "tool_use":
 			it.calls = append(it.calls, newCall(part.Get("id"), part.Get("name")))
-		case "tool_result":
+		case "tool_result", "toolResult":
 			id := part.Get("tool_use_id").Str
 			it.content(part.Get("content"), text{role: tool, toolID: id, tool: tools[id]})
 		}
@@ -207,7 +210,7 @@ func (it *item) output(tools map[string]string) {
 		id := m.Get("call_id").Str
 		m.ForEach(func(key, value gjson.Result) bool {
 			if key.Str == "output" {
-				it.content(value, text{role: tool, toolID: id, tool: tools[id]})
+				it.content(value, text{role: tool, toolID: id, tool: cmp.Or(tools[id], unique.Make(id).Value())})
 			}
 			return true
 		})

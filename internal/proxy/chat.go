@@ -21,34 +21,36 @@ import (
 
 // exchange is one chat request on its way.
 type exchange struct {
-	p       *Proxy
-	w       http.ResponseWriter
-	r       *http.Request
-	dialect dialect
-	began   time.Time
-	tenant  string
-	control control
-	raw     []byte // as it came
-	send    []byte // as it goes
-	id      string // request ID for the engine, "" if it is told none
-	model   string
-	session string
-	found   int // documents
-	sent    time.Time
-	heldOut bool
-	asCame  bool                // nothing is changed: held out, shadow mode, or begun so
-	carried bool                // forwarded as its conversation began, not as the settings say
-	share   float64             // of sessions that are held out
-	scope   *contextpilot.Scope // whose index the beginning of the prompt is in; nil: none
-	would   []byte              // in shadow mode what would have been sent, if texts are kept
-	changed bool                // texts were changed, now or in earlier turns
-	result  result
-	cache   promptcache.Handle
-	told    bool // the provider's cache knows the answer's usage
-	planned []planned
-	first   time.Duration
-	begun   bool         // a byte of an answer that is no error has come
-	stage   tracing.Span // of parsing, then of planning
+	p        *Proxy
+	w        http.ResponseWriter
+	r        *http.Request
+	dialect  dialect
+	began    time.Time
+	tenant   string
+	control  control
+	raw      []byte // as it came
+	send     []byte // as it goes
+	id       string // request ID for the engine, "" if it is told none
+	model    string
+	session  string
+	found    int // documents
+	sent     time.Time
+	heldOut  bool
+	asCame   bool                // nothing is changed: held out, shadow mode, or begun so
+	carried  bool                // forwarded as its conversation began, not as the settings say
+	share    float64             // of sessions that are held out
+	scope    *contextpilot.Scope // whose index the beginning of the prompt is in; nil: none
+	would    []byte              // in shadow mode what would have been sent, if texts are kept
+	changed  bool                // texts were changed, now or in earlier turns
+	result   result
+	cut      cut // out of all texts of the body
+	replaced int // blocks of lines in texts that are new
+	cache    promptcache.Handle
+	told     bool // the provider's cache knows the answer's usage
+	planned  []planned
+	first    time.Duration
+	begun    bool         // a byte of an answer that is no error has come
+	stage    tracing.Span // of parsing, then of planning
 
 	followed Followed    // nil: nobody follows it in the engine's cache
 	header   http.Header // that it needs for that, instead of the client's
@@ -173,26 +175,6 @@ func (x *exchange) track() {
 	if x.id != "" {
 		x.p.opt.Index.Track(x.tenant, x.id)
 	}
-}
-
-// addRaw adds a member with a value in JSON to an object that does not have it.
-func addRaw(raw []byte, name string, value []byte) []byte {
-	root := gjson.ParseBytes(raw)
-	end := bytes.LastIndexByte(raw, '}')
-	if !root.IsObject() || end < 0 || root.Get(name).Exists() {
-		return raw
-	}
-	comma := ","
-	empty := true
-	root.ForEach(func(_, _ gjson.Result) bool {
-		empty = false
-		return false
-	})
-	if empty {
-		comma = ""
-	}
-	with := append([]byte(comma+`"`+name+`":`), value...)
-	return splice(raw, []edit{{from: end, to: end, with: with}})
 }
 
 // forward sends the request and reports when its answer has ended.
@@ -337,7 +319,7 @@ func (x *exchange) report(u usage, err error) Report {
 		Planned: !x.control.off && x.plans(), HeldOut: x.heldOut, Carried: x.carried, Scope: x.scope, Share: x.share, Shadow: x.result.Shadow, Failed: err != nil,
 		TTFT: x.first, Planning: x.sent.Sub(x.began), Total: x.p.opt.Now().Sub(x.began),
 		Prompt: u.whole(), Cached: u.cached, Predicted: -1, Usage: u.counts(),
-		Documents: x.found, LeftOut: x.result.Deduplicated, Replaced: x.result.Blocks.Deduped, CharsSaved: x.result.CharsSaved,
+		Documents: x.found, LeftOut: x.result.Deduplicated, Replaced: x.replaced, CharsSaved: x.result.CharsSaved,
 	}
 	if r.ID == "" {
 		r.ID = newID()

@@ -8,10 +8,11 @@ import (
 
 	"github.com/zeebo/xxh3"
 
+	"github.com/ragpilot/ragpilot/internal/cluster"
 	"github.com/ragpilot/ragpilot/internal/extract"
 )
 
-// Request headers, all of which end here. SessionHeader names a conversation for statistics and the hold-out; it
+// Request headers, none of which is forwarded. SessionHeader names a conversation for statistics and the hold-out; it
 // changes nothing about what is sent.
 const (
 	headerPrefix  = "X-Contextpilot-"
@@ -56,7 +57,9 @@ func readControl(h http.Header) control {
 	case "tool_results":
 		c.system = false
 	}
-	c.alpha, _ = strconv.ParseFloat(h.Get(headerAlpha), 64)
+	if alpha, err := strconv.ParseFloat(h.Get(headerAlpha), 64); err == nil && alpha > 0 && alpha <= cluster.MaxAlpha {
+		c.alpha = alpha
+	}
 	return c
 }
 

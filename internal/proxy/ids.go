@@ -101,3 +101,17 @@ func addition(raw []byte, some bool, members [][]byte) edit {
 	}
 	return edit{from: at, to: at, with: with}
 }
+
+// addRaw adds a member with a value in JSON to an object that does not have it.
+func addRaw(raw []byte, name string, value []byte) []byte {
+	root := gjson.ParseBytes(raw)
+	if !root.IsObject() || root.Get(name).Exists() || bytes.LastIndexByte(raw, '}') < 0 {
+		return raw
+	}
+	some := false
+	root.ForEach(func(_, _ gjson.Result) bool {
+		some = true
+		return false
+	})
+	return splice(raw, []edit{addition(raw, some, [][]byte{append([]byte(`"`+name+`":`), value...)})})
+}

@@ -52,6 +52,7 @@ type turn struct {
 	lines  repeat.Known
 	scope  *contextpilot.Scope // whose index its documents at the front of the prompt are in; nil: it has none
 	leads  []*lead             // these, one for each text
+	cut    cut
 }
 
 // content stands for a document's or a text's bytes.
@@ -65,7 +66,7 @@ type single struct {
 
 // weight is about how many bytes the turn takes.
 func (t *turn) weight() int {
-	n := 250 + 16*len(t.shown) + 48*(len(t.single)+len(t.calls)) + t.lines.Weight()
+	n := 300 + 16*len(t.shown) + 48*(len(t.single)+len(t.calls)) + t.lines.Weight()
 	for _, c := range t.calls {
 		n += len(c.id) + len(c.tool)
 	}

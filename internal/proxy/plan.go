@@ -50,15 +50,19 @@ func (x *exchange) plan(b *body, c conversation) ([]edit, error) {
 	var edits []edit
 	for i := len(b.items) - 1; i >= 0 && last != nil; i, last = i-1, last.before {
 		edits = moved(edits, last.edits, b.items[i].from)
+		x.cut.add(last.cut)
 		if last.scope != nil {
 			x.scope = last.scope // in the end that of the first documents
 		}
-		if i < known {
-			for _, l := range last.leads {
-				x.again(l, b.items[i].from)
-			}
+		if i >= known {
+			x.replaced += last.cut.blocks.Deduped
+			continue
+		}
+		for _, l := range last.leads {
+			x.again(l, b.items[i].from)
 		}
 	}
+	x.result.count(x.cut)
 	x.changed = len(edits) > 0
 	return edits, nil
 }
@@ -97,7 +101,7 @@ func (x *exchange) item(next *turn, t *talk, b *body, it *item) error {
 		case tx.role == tool && x.control.tools && x.dialect != responses:
 			out = x.tool(next, t, it, tx, place)
 		}
-		if out = x.lines(t, it, tx, out); out != tx.value {
+		if out = x.lines(next, t, it, tx, out); out != tx.value {
 			next.edits = append(next.edits, edit{from: tx.from, to: tx.to, with: quote(out)})
 		}
 	}
@@ -121,9 +125,7 @@ func (x *exchange) system(next *turn, b *body, it *item, tx *text, place orders.
 	if !ok || len(found.Docs) < 2 || len(found.Docs) > maxDocuments {
 		return tx.value
 	}
-	x.result.Sources.System++
 	x.found += len(found.Docs)
-	x.result.Documents += len(found.Docs)
 	// What stands in front of the documents decides which caches can be shared at all.
 	scope := contextpilot.Scope{Model: b.model, Tenant: x.tenant, Replica: fmt.Sprintf("%016x", xxh3.HashString(found.Prefix))}
 	if x.result.Shadow {
@@ -140,7 +142,7 @@ func (x *exchange) system(next *turn, b *body, it *item, tx *text, place orders.
 	}
 	x.place(it.from+tx.from+1, tx.to-tx.from-2, tx.value, found.Prefix, found.Suffix)
 	next.leads = append(next.leads, x.lead(it.from, sent))
-	return x.reorder(found, order, rebuilt, fmt.Sprintf("system[%d]", it.message), tx.value)
+	return x.reorder(found, order, rebuilt, &x.result.Sources.System, fmt.Sprintf("system[%d]", it.message), tx.value)
 }
 
 // ordered returns the order that was chosen for a place, or chooses one. Nil, which is not remembered, if the client has
@@ -175,7 +177,8 @@ func (p *Proxy) plan(ctx context.Context, req contextpilot.Request) (plan contex
 }
 
 // reorder puts found documents into another order, if it is one: in the recorded layout, or each with all that stands with it.
-func (x *exchange) reorder(found extract.Found, order []int, rebuilt bool, source, as string) string {
+// changed counts the texts of this source that do not stay as they are.
+func (x *exchange) reorder(found extract.Found, order []int, rebuilt bool, changed *int, source, as string) string {
 	if len(order) != len(found.Docs) || slices.IsSorted(order) {
 		return as
 	}
@@ -184,6 +187,8 @@ func (x *exchange) reorder(found extract.Found, order []int, rebuilt bool, sourc
 		original[i] = i
 	}
 	x.result.Reordered = true
+	x.result.Documents += len(order)
+	*changed++
 	x.result.Details = append(x.result.Details, detail{Source: source, Count: len(order), Original: original, Reordered: order})
 	if rebuilt {
 		return found.Rebuild(order)
@@ -198,7 +203,6 @@ func (x *exchange) tool(next *turn, t *talk, it *item, tx *text, place orders.Ke
 	if !ok || len(found.Docs) < 2 || len(found.Docs) > maxDocuments {
 		return x.single(next, t, tx)
 	}
-	x.result.Sources.Tools++
 	x.found += len(found.Docs)
 	source := fmt.Sprintf("tool_result[%d]", it.message)
 	defer func() {
@@ -214,17 +218,16 @@ func (x *exchange) tool(next *turn, t *talk, it *item, tx *text, place orders.Ke
 		for i, d := range found.Docs {
 			keys[i] = xxh3.HashString128(d.Key)
 		}
-		x.result.Documents += len(keys)
 		order := x.ordered(place, len(keys), func() []int {
 			return x.p.state(x.tenant).toolIndex(&x.control, x.result.Shadow).order(x.r.Context(), keys)
 		})
-		return x.reorder(found, order, found.Plain(), source, tx.value)
+		return x.reorder(found, order, found.Plain(), &x.result.Sources.Tools, source, tx.value)
 	}
-	return x.leaveOut(t, found, source, tx.value)
+	return x.leaveOut(next, t, found, source, tx.value)
 }
 
 // leaveOut drops the documents that stand further up already.
-func (x *exchange) leaveOut(t *talk, found extract.Found, source, as string) string {
+func (x *exchange) leaveOut(next *turn, t *talk, found extract.Found, source, as string) string {
 	var keep []int
 	drop := map[int]bool{}
 	for i, d := range found.Docs {
@@ -236,6 +239,7 @@ func (x *exchange) leaveOut(t *talk, found extract.Found, source, as string) str
 	if gone == 0 {
 		return as
 	}
+	x.result.Sources.Tools++
 	x.result.Deduplicated += gone
 	x.result.Details = append(x.result.Details, detail{Source: source, Count: max(len(keep), 1), Deduped: gone})
 	if len(keep) > 0 {
@@ -247,14 +251,9 @@ func (x *exchange) leaveOut(t *talk, found extract.Found, source, as string) str
 	chars := utf8.RuneCountInString(as)
 	note := fmt.Sprintf("[All %d documents identical to a previous tool result (%d chars). Refer to the earlier result above.]", gone, chars)
 	x.result.Slimmed += gone
-	x.slim(chars, utf8.RuneCountInString(note))
+	next.cut.before += chars
+	next.cut.after += utf8.RuneCountInString(note)
 	return found.Collapse(note)
-}
-
-func (x *exchange) slim(before, after int) {
-	x.result.CharsBefore += before
-	x.result.CharsAfter += after
-	x.result.CharsSaved += before - after
 }
 
 // shortText is the number of characters below which a repeated tool result is not worth a reference.
@@ -296,10 +295,10 @@ func (s *state) session(name string) *session {
 }
 
 // lines replaces blocks of lines that stand further up.
-func (x *exchange) lines(t *talk, it *item, tx *text, value string) string {
+func (x *exchange) lines(at *turn, t *talk, it *item, tx *text, value string) string {
 	next := repeat.Text{Text: value, Message: it.message}
 	switch {
-	case x.dialect == anthropic, x.dialect == responses && tx.role != tool, tx.list && tx.role != system:
+	case x.dialect == anthropic, x.dialect == responses && tx.role != tool, tx.list && tx.role != assistant:
 		return value
 	case tx.role == system:
 		next.Kind, next.Label = repeat.System, repeat.SystemPrompt
@@ -320,12 +319,10 @@ func (x *exchange) lines(t *talk, it *item, tx *text, value string) string {
 	if err != nil {
 		return value // the caller asks the context, too
 	}
-	d := &x.result.Blocks
-	d.Deduped += r.BlocksDeduped
-	d.Total += r.BlocksTotal
-	d.System += r.SystemBlocksMatched
-	d.Saved += r.CharsSaved
-	x.slim(r.CharsBefore, r.CharsAfter)
+	at.cut.add(cut{
+		blocks: blocks{Deduped: r.BlocksDeduped, Total: r.BlocksTotal, System: r.SystemBlocksMatched, Saved: r.CharsSaved},
+		before: r.CharsBefore, after: r.CharsAfter,
+	})
 	return out
 }
 

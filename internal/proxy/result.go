@@ -15,7 +15,7 @@ type result struct {
 	Documents    int      `json:"total_documents"` // of the reordered texts
 	Deduplicated int      `json:"documents_deduplicated"`
 	Slimmed      int      `json:"documents_slimmed"` // of texts of which nothing but a note is left
-	CharsBefore  int      `json:"chars_before_slim"`
+	CharsBefore  int      `json:"chars_before_slim"` // these and Blocks are of the whole body, all else is of what is new in it
 	CharsAfter   int      `json:"chars_after_slim"`
 	CharsSaved   int      `json:"chars_saved"`
 	Messages     int      `json:"message_count"`
@@ -45,6 +45,7 @@ func ascii(text []byte) string {
 	return b.String()
 }
 
+// sources counts the texts with documents that were changed.
 type sources struct {
 	System int `json:"system"`
 	Tools  int `json:"tool_results"`
@@ -64,4 +65,28 @@ type blocks struct {
 	Total   int `json:"blocks_total"`
 	System  int `json:"system_blocks_matched"`
 	Saved   int `json:"chars_saved"`
+}
+
+func (b *blocks) add(c blocks) {
+	b.Deduped += c.Deduped
+	b.Total += c.Total
+	b.System += c.System
+	b.Saved += c.Saved
+}
+
+// cut is what was taken out of texts: blocks of lines, and in characters the lengths of the shortened texts.
+type cut struct {
+	blocks        blocks
+	before, after int
+}
+
+func (c *cut) add(d cut) {
+	c.blocks.add(d.blocks)
+	c.before += d.before
+	c.after += d.after
+}
+
+func (r *result) count(c cut) {
+	r.Blocks = c.blocks
+	r.CharsBefore, r.CharsAfter, r.CharsSaved = c.before, c.after, c.before-c.after
 }

@@ -32,7 +32,7 @@ func (x *exchange) leave(problem string) {
 		span.Int(tracing.Documents, x.found)
 		span.Int(tracing.References, x.result.Deduplicated)
 		span.Int(tracing.Blocks, x.result.Blocks.Total)
-		span.Int(tracing.BlocksReplaced, x.result.Blocks.Deduped)
+		span.Int(tracing.BlocksReplaced, x.replaced)
 	}
 	span.End()
 }

@@ -11,12 +11,17 @@ type Removed struct {
 
 // Track remembers an ID that has no context, so that its eviction is known; a known one counts as used just now.
 func (x *Index) Track(id string) {
-	if r, ok := x.requests.get(id); ok {
-		x.requests.put(id, r)
-		return
+	r, known := x.requests.get(id)
+	if !known {
+		r.leaf = cluster.None
 	}
-	x.requests.put(id, request{leaf: cluster.None})
-	x.trim(nobody{})
+	x.requests.put(id, r)
+	if r.leaf == cluster.None {
+		x.bare.put(id, struct{}{})
+	}
+	if !known {
+		x.trim(nobody{})
+	}
 }
 
 // Remove forgets a request; its leaf goes if it was the last one there, and inner nodes without children go with it.
@@ -29,6 +34,7 @@ func (x *Index) Remove(id string) Removed {
 	out.Known = true
 	x.requests.remove(id)
 	if r.leaf == cluster.None {
+		x.bare.remove(id)
 		return out
 	}
 	out.Held = true
@@ -59,6 +65,9 @@ func (x *Index) Evict(ids ...string) (removed int) {
 func (x *Index) trim(lock Lock) {
 	if x.limit == 0 {
 		return
+	}
+	for x.bare.len() > (x.limit+1)/2 {
+		x.Remove(x.bare.oldest())
 	}
 	for x.requests.len() > x.limit || x.docs > docsPerTurn*x.limit && x.requests.len() > 1 {
 		x.Remove(x.requests.oldest())

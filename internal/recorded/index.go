@@ -15,11 +15,12 @@ type Index struct {
 	tree     *cluster.Tree
 	nodes    []node // by NodeID
 	requests ordered[request]
-	limit    int // requests, 0: any number
-	docs     int // of all requests
-	next     int // of Add's IDs
-	serial   int // of the next node
-	cuts     int // how often something was removed: paths found before are void
+	bare     ordered[struct{}] // those of them that have no context
+	limit    int               // requests, 0: any number
+	docs     int               // of all requests
+	next     int               // of Add's IDs
+	serial   int               // of the next node
+	cuts     int               // how often something was removed: paths found before are void
 	live     bool
 	stats    Stats
 }
@@ -50,10 +51,11 @@ func NewIndex(opt cluster.Options) *Index {
 	if opt.Hold == nil {
 		opt.Hold = func([]cluster.Doc, int) {}
 	}
-	return &Index{opt: opt, tree: cluster.NewTree(opt), requests: newOrdered[request]()}
+	return &Index{opt: opt, tree: cluster.NewTree(opt), requests: newOrdered[request](), bare: newOrdered[struct{}]()}
 }
 
-// Bound makes the oldest requests leave when there are more than this many, or more than 64 docs for each of them.
+// Bound makes the oldest requests leave when there are more than this many, or more than 64 docs for each of them. Those without
+// a context take half of the places at most, so that they do not push out all contexts.
 func (x *Index) Bound(requests int) { x.limit = max(requests, 1) }
 
 // Live tells whether anything was added yet.
@@ -187,6 +189,7 @@ func (x *Index) number() int {
 }
 
 func (x *Index) remember(id string, leaf cluster.NodeID, docs int) {
+	x.bare.remove(id)
 	x.requests.put(id, request{leaf: leaf, docs: docs})
 	x.docs += docs
 }

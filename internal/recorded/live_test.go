@@ -80,6 +80,19 @@ func TestBound(t *testing.T) {
 	check(t, "and push out others", []string{"d0"}, x.Requests())
 }
 
+// TestBoundOfBareIDs: IDs without a context leave each other before they push out contexts.
+func TestBoundOfBareIDs(t *testing.T) {
+	x := recorded.NewIndex(cluster.Options{Alpha: cluster.DefaultAlpha})
+	x.Bound(4)
+	reorder(t, x, 0, "a", []cluster.Doc{1, 2}, []cluster.Doc{1, 3})
+	for i := range 9 {
+		x.Track(fmt.Sprint("chat ", i))
+	}
+	check(t, "contexts stay", []string{"a0", "a1", "chat 7", "chat 8"}, x.Requests())
+	x.Track("a0")
+	check(t, "a context is none of them", []string{"a1", "chat 7", "chat 8", "a0"}, x.Requests())
+}
+
 // Others change the index whenever they are let in: what was found before may be gone. Nothing of the batch is lost, its
 // order stays one, and all of it can be evicted.
 func TestReorderAmongOthers(t *testing.T) {

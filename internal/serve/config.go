@@ -61,12 +61,13 @@ type Config struct {
 	Profile string `yaml:"profile"`
 	// Plan says how prompts are planned.
 	Plan Plan `yaml:"plan"`
-	// Workers and MaxTokens are options of the reference without effect here, see [Config.Warnings].
+	// Workers and MaxTokens are options of the reference. The first has no effect here, see [Config.Warnings]; the second is shown
+	// by /health and bounds nothing.
 	Workers   int `yaml:"workers"`
 	MaxTokens int `yaml:"max_tokens"`
 	// Shadow plans requests and measures, but forwards them as they came.
 	Shadow bool `yaml:"shadow"`
-	// HoldOut is the share of requests, 0 to 1, that is forwarded as it came, to compare with.
+	// HoldOut is the share of sessions, 0 to 1, whose requests are forwarded as they came, to compare with.
 	HoldOut float64 `yaml:"hold_out"`
 	// KeepTexts keeps the prompts of the last requests in memory, for the dashboard.
 	KeepTexts bool `yaml:"keep_texts"`

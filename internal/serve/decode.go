@@ -41,9 +41,9 @@ func Decode(text []byte, base Config) (Config, error) {
 
 // syntaxError keeps the parser's message and leaves out its excerpt of the text, which may show a key.
 func syntaxError(err error) error {
-	var e yaml.Error
-	if !errors.As(err, &e) || e.GetToken() == nil {
-		return fmt.Errorf("%w: no YAML", ErrBadConfig)
+	e, ok := errors.AsType[yaml.Error](err)
+	if !ok || e.GetToken() == nil {
+		return fmt.Errorf("%w: not YAML", ErrBadConfig)
 	}
 	return fmt.Errorf("%w: line %d: %s", ErrBadConfig, e.GetToken().Position.Line, e.GetMessage())
 }

@@ -66,8 +66,9 @@ func (b *body) Hold(ctx context.Context, n int) error {
 // Read notes why a body ended early.
 func (b *body) Read(p []byte) (int, error) {
 	n, err := b.ReadCloser.Read(p)
+	_, tooLarge := errors.AsType[*http.MaxBytesError](err)
 	switch {
-	case errors.As(err, new(*http.MaxBytesError)):
+	case tooLarge:
 		b.answer.refusal.Store(http.StatusRequestEntityTooLarge)
 	case errors.Is(err, os.ErrDeadlineExceeded):
 		b.answer.refusal.Store(http.StatusRequestTimeout)

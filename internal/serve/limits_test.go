@@ -50,7 +50,8 @@ func TestBodyLimit(t *testing.T) {
 	if got.code != http.StatusRequestEntityTooLarge || got.body != want || got.header.Get("Content-Type") != "application/json" {
 		t.Errorf("chunked: %d %s %v", got.code, got.body, got.header)
 	}
-	if err := <-read; !errors.As(err, new(*http.MaxBytesError)) {
+	err := <-read
+	if _, tooLarge := errors.AsType[*http.MaxBytesError](err); !tooLarge {
 		t.Errorf("the API read %v", err)
 	}
 	if got := r.ask(t, http.MethodPost, r.url+"/reorder", strings.NewReader("ok"), "x-api-key", "k"); got.body != "ok" {

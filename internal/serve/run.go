@@ -11,8 +11,9 @@ import (
 )
 
 // Run opens the listeners and serves until ctx ends. Then /readyz says 503, the main listener closes after
-// Timeouts.LameDuck, and answers that are being made have Timeouts.Drain to come to their end: after it their contexts and connections are cut. Run returns
-// nil if none was cut. It leaves no goroutine behind, unless a handler that was cut does not return within 2 seconds.
+// Timeouts.LameDuck, and answers that are being made have Timeouts.Drain to come to their end: after it their contexts
+// and connections are cut. Run returns nil if none was cut. It leaves no goroutine behind, unless a handler that was
+// cut does not return within 2 seconds.
 func (s *Server) Run(ctx context.Context) error {
 	if s.began.Swap(true) {
 		return errors.New("serve: Run was called twice")

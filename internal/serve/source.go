@@ -1,6 +1,7 @@
 package serve
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -109,7 +110,7 @@ func (c *Config) applyEnv(lookup func(string) (string, bool)) error {
 	flag := func(into *bool) func(string) error {
 		return func(value string) (err error) {
 			if *into, err = strconv.ParseBool(value); err != nil {
-				err = fmt.Errorf("want 1 or 0")
+				err = errors.New("want true or false, 1 or 0")
 			}
 			return err
 		}
@@ -126,7 +127,7 @@ func (c *Config) applyEnv(lookup func(string) (string, bool)) error {
 		{"CONTEXTPILOT_EXTENDED_CACHE", flag(&c.ExtendedCache)},
 		{"CONTEXTPILOT_MAX_TOKENS", func(value string) (err error) {
 			if c.MaxTokens, err = strconv.Atoi(value); err != nil {
-				err = fmt.Errorf("want a whole number")
+				err = errors.New("want a whole number")
 			}
 			return err
 		}},

@@ -63,7 +63,7 @@ func (t *Trace) endpointFromEnv(get func(name string) string) error {
 	}
 	u, err := url.Parse(value)
 	if err != nil {
-		return fmt.Errorf("%w: %s: is no URL", ErrBadConfig, name)
+		return fmt.Errorf("%w: %s: is not a URL", ErrBadConfig, name)
 	}
 	switch {
 	case name == base: // each signal has a path below it

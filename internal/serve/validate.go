@@ -62,7 +62,7 @@ func (c Config) Validate() error {
 		p.add("hold_out", c.HoldOut, "want a share from 0 to 1")
 	}
 	if h := c.TrustTenantHeader; h != "" && !isToken(h) {
-		p.add("trust_tenant_header", h, "is no name of a header")
+		p.add("trust_tenant_header", h, "is not a valid header name")
 	} else if strings.EqualFold(h, "Authorization") || strings.EqualFold(h, "X-Api-Key") {
 		p.add("trust_tenant_header", h, "carries keys")
 	}
@@ -103,7 +103,7 @@ func (p *problems) checkURL(field, value string) {
 	u, err := url.Parse(value)
 	switch {
 	case err != nil:
-		p.add(field, redacted(value), "is no URL")
+		p.add(field, redacted(value), "is not a URL")
 	case u.Scheme != "http" && u.Scheme != "https":
 		p.add(field, redacted(value), "want http or https")
 	case u.Hostname() == "":
@@ -118,7 +118,7 @@ func (p *problems) checkEngineKeys(c Config) {
 	if !presentable(string(c.InferAPIKey)) {
 		p.add("infer_api_key", c.InferAPIKey, "has characters that no header can carry")
 	}
-	if u, err := url.Parse(c.InferAPIURL); err == nil && u.User != nil && c.InferAPIKey+Secret(c.InferAPIKeyFile) != "" {
+	if u, err := url.Parse(c.InferAPIURL); err == nil && u.User != nil && given(c.InferAPIKey, c.InferAPIKeyFile) {
 		p.add("infer_api_url", redacted(c.InferAPIURL), "must have no user if infer_api_key is given")
 	}
 	if n := len(c.CacheSaltKey); n > 0 && n < minSaltKey {
@@ -238,21 +238,21 @@ func (c Config) Warnings() []string {
 		w = append(w, fmt.Sprintf("workers %d has no effect: one process serves all requests", c.Workers))
 	}
 	if c.MaxTokens > 0 {
-		w = append(w, fmt.Sprintf("max_tokens %d has no effect: the reference no longer uses it either", c.MaxTokens))
+		w = append(w, fmt.Sprintf("max_tokens %d bounds nothing, it is only shown by /health: the engine says what it evicts", c.MaxTokens))
 	}
-	if c.CloudProvider == "" && c.CloudAPIKey+Secret(c.CloudAPIKeyFile) != "" {
+	if c.CloudProvider == "" && given(c.CloudAPIKey, c.CloudAPIKeyFile) {
 		w = append(w, "cloud_api_key has no effect without cloud_provider")
 	}
 	if c.CloudProvider == "" && c.CloudBaseURL != "" {
 		w = append(w, "cloud_base_url has no effect without cloud_provider")
 	}
-	if c.CloudProvider != "" && !c.Memory.asks() && c.InferAPIKey+Secret(c.InferAPIKeyFile) != "" {
+	if c.CloudProvider != "" && !c.Memory.asks() && given(c.InferAPIKey, c.InferAPIKeyFile) {
 		w = append(w, "infer_api_key has no effect with cloud_provider")
 	}
 	if c.Memory.Model != "" && !c.Memory.asks() {
 		w = append(w, "memory.model has no effect: memory.extract is verbatim")
 	}
-	if salted := c.CacheSaltKey+Secret(c.CacheSaltKeyFile) != ""; salted && c.CloudProvider != "" {
+	if salted := given(c.CacheSaltKey, c.CacheSaltKeyFile); salted && c.CloudProvider != "" {
 		w = append(w, "cache_salt_key has no effect with cloud_provider")
 	} else if salted && c.TrustTenantHeader == "" && !slices.ContainsFunc(c.Keys, func(k Key) bool { return k.Tenant != "" }) {
 		w = append(w, "cache_salt_key has no effect: neither keys nor trust_tenant_header name a tenant")
@@ -272,7 +272,7 @@ func (c Config) Warnings() []string {
 	if c.ExtProcAddr != "" && !loopback(c.ExtProcAddr) {
 		w = append(w, "ext_proc_addr "+c.ExtProcAddr+" can be reached from other machines and asks for no key: only the gateway should reach it")
 	}
-	if c.Trace.Endpoint == "" && c.Trace.Headers+Secret(c.Trace.HeadersFile) != "" {
+	if c.Trace.Endpoint == "" && given(c.Trace.Headers, c.Trace.HeadersFile) {
 		w = append(w, "trace.headers has no effect without trace.endpoint")
 	}
 	if c.TrustTenantHeader != "" {
@@ -280,6 +280,9 @@ func (c Config) Warnings() []string {
 	}
 	return append(w, c.engineWarnings()...)
 }
+
+// given reports whether a secret is set, itself or by the name of its file.
+func given(s Secret, file string) bool { return s != "" || file != "" }
 
 func loopback(address string) bool {
 	host, _, err := net.SplitHostPort(address)

@@ -92,7 +92,7 @@ func New(cfg serve.Config, o Options) (*API, error) {
 	a.figures, a.board = numbers, newBoard(cfg, o.Live, pilot, numbers)
 	a.board.expire = func() { a.proxy.Expire() }
 	a.index = httpapi.New(httpapi.Options{
-		Stateless: cfg.Stateless, CompatIncrementalOrder: cfg.CompatIncrementalOrder, MaxTenants: cfg.Limits.Tenants,
+		Stateless: cfg.Stateless, CompatIncrementalOrder: cfg.CompatIncrementalOrder, MaxTenants: cfg.Limits.Tenants, MaxTokens: cfg.MaxTokens,
 		Limits: func() (contexts, blocks int) {
 			now := o.Live.Load().Limits
 			return now.Contexts, now.Blocks
