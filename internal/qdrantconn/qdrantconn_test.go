@@ -3,9 +3,11 @@ package qdrantconn_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"testing"
 	"testing/synctest"
 
+	api "github.com/qdrant/go-client/qdrant"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
@@ -65,5 +67,33 @@ func TestRetryEnds(t *testing.T) {
 	})
 	if !qdrantconn.Unavailable(err) {
 		t.Errorf("%v, want the server's error", err)
+	}
+}
+
+// What the server answers, and which of an adapter's errors that is.
+func TestErrors(t *testing.T) {
+	e := qdrantconn.Errors{
+		Unavailable: errors.New("unavailable"), Unauthorized: errors.New("unauthorized"), NotFound: errors.New("not found"),
+		Invalid: errors.New("invalid"), TooLarge: errors.New("too large"),
+	}
+	for _, c := range []struct {
+		err, want error
+	}{
+		{status.Error(codes.Unavailable, "gone"), e.Unavailable},
+		{status.Error(codes.ResourceExhausted, "busy"), e.Unavailable},
+		{&api.QdrantResourceExhaustedError{Reason: "busy", RetryAfterS: 7}, e.Unavailable},
+		{status.Error(codes.ResourceExhausted, "grpc: received message larger than max (9 vs. 8)"), e.TooLarge},
+		{status.Error(codes.Unauthenticated, "no key"), e.Unauthorized},
+		{status.Error(codes.PermissionDenied, "read only"), e.Unauthorized},
+		{status.Error(codes.NotFound, "no collection"), e.NotFound},
+		{status.Error(codes.InvalidArgument, "bad"), e.Invalid},
+		{status.Error(codes.DeadlineExceeded, "late"), context.DeadlineExceeded},
+		{status.Error(codes.Canceled, "left"), context.Canceled},
+		{status.Error(codes.Internal, "broken"), nil},
+		{errors.New("another error"), nil},
+	} {
+		if got := e.Of(fmt.Errorf("query: %w", c.err)); !errors.Is(got, c.want) {
+			t.Errorf("%v stands for %v, want %v", c.err, got, c.want)
+		}
 	}
 }

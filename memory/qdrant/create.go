@@ -5,8 +5,8 @@ import (
 	"fmt"
 
 	api "github.com/qdrant/go-client/qdrant"
-	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/status"
+
+	"github.com/ragpilot/ragpilot/internal/qdrantconn"
 )
 
 // Keys of payloads that filters compare.
@@ -96,7 +96,7 @@ func (b *Backend) makeCollection(ctx context.Context, request *api.CreateCollect
 	request.ShardNumber, request.ReplicationFactor = &one, &one
 	_, err := call(ctx, b, "create collection "+name, func(ctx context.Context) (struct{}, error) {
 		err := b.client.CreateCollection(ctx, request)
-		if code := status.Code(err); err == nil || code != codes.AlreadyExists && code != codes.InvalidArgument {
+		if !qdrantconn.MayExist(err) {
 			return struct{}{}, err
 		}
 		// Two programs that start together both make it.

@@ -1,14 +1,10 @@
 package qdrant
 
 import (
-	"context"
 	"errors"
 	"fmt"
-	"strings"
 
-	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/status"
-
+	"github.com/ragpilot/ragpilot/internal/qdrantconn"
 	"github.com/ragpilot/ragpilot/memory"
 )
 
@@ -28,25 +24,15 @@ var (
 	ErrClosed = memory.ErrClosed
 )
 
-// kinds are the errors that a code of the server stands for.
-var kinds = map[codes.Code]error{
-	codes.Unauthenticated:   ErrUnauthorized,
-	codes.PermissionDenied:  ErrUnauthorized,
-	codes.Unavailable:       ErrUnavailable,
-	codes.ResourceExhausted: ErrUnavailable,
-	codes.DeadlineExceeded:  context.DeadlineExceeded,
-	codes.Canceled:          context.Canceled,
-}
-
 // errTooLarge: a message has more bytes than one of the two ends takes.
 var errTooLarge = errors.New("a message is too large for Options.MaxMessageBytes, or for the server")
 
+// kinds are the errors that an answer of the server stands for.
+var kinds = qdrantconn.Errors{Unavailable: ErrUnavailable, Unauthorized: ErrUnauthorized, TooLarge: errTooLarge}
+
 // typed wraps an error of the client with what it stands for.
 func typed(op string, err error) error {
-	if s, ok := status.FromError(err); ok && s.Code() == codes.ResourceExhausted && strings.Contains(s.Message(), "larger than max") {
-		return fmt.Errorf("%s: %w: %w", op, errTooLarge, err) // gRPC's own check; later is not better
-	}
-	if kind, known := kinds[status.Code(err)]; known && !errors.Is(err, kind) {
+	if kind := kinds.Of(err); kind != nil && !errors.Is(err, kind) {
 		return fmt.Errorf("%s: %w: %w", op, kind, err)
 	}
 	return fmt.Errorf("%s: %w", op, err)

@@ -11,6 +11,7 @@ import (
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 
 	"github.com/ragpilot/ragpilot/internal/storetest"
@@ -18,30 +19,54 @@ import (
 	"github.com/ragpilot/ragpilot/memory/qdrant"
 )
 
+// fault is a fake of what a server answers to a call.
+type fault func(ctx context.Context, opts []grpc.CallOption) error
+
+// when makes a connection answer with f, while faulty says so. The client takes that for the server's answer.
+func (f fault) when(faulty func() bool) grpc.DialOption {
+	return grpc.WithChainUnaryInterceptor(func(
+		ctx context.Context, method string, in, out any, conn *grpc.ClientConn, call grpc.UnaryInvoker, opts ...grpc.CallOption,
+	) error {
+		if faulty() {
+			return f(ctx, opts)
+		}
+		return call(ctx, method, in, out, conn, opts...)
+	})
+}
+
+func code(c codes.Code) fault {
+	return func(context.Context, []grpc.CallOption) error { return status.Error(c, "refused by the fake") }
+}
+
+// limited answers as a server that limits the rate and says when to come back.
+func limited(_ context.Context, opts []grpc.CallOption) error {
+	for _, o := range opts {
+		if trailer, ok := o.(grpc.TrailerCallOption); ok {
+			*trailer.TrailerAddr = metadata.Pairs("retry-after", "7")
+		}
+	}
+	return status.Error(codes.ResourceExhausted, "too many requests")
+}
+
 // What a server can answer is an error that can be told from others, and nothing hangs.
 func TestFaults(t *testing.T) {
 	addr := storetest.Qdrant(t)
-	for fault, c := range map[string]struct {
-		answer func(context.Context) error
+	for what, c := range map[string]struct {
+		answer fault
 		want   error
 	}{
-		"wrong key": {func(context.Context) error { return status.Error(codes.Unauthenticated, "no") }, qdrant.ErrUnauthorized},
-		"gone":      {func(context.Context) error { return status.Error(codes.Unavailable, "gone") }, qdrant.ErrUnavailable},
-		"hanging": {func(ctx context.Context) error {
+		"wrong key":    {code(codes.Unauthenticated), qdrant.ErrUnauthorized},
+		"gone":         {code(codes.Unavailable), qdrant.ErrUnavailable},
+		"overloaded":   {code(codes.ResourceExhausted), qdrant.ErrUnavailable},
+		"rate limited": {limited, qdrant.ErrUnavailable},
+		"hanging": {func(ctx context.Context, _ []grpc.CallOption) error {
 			<-ctx.Done()
 			return status.FromContextError(ctx.Err()).Err()
 		}, context.DeadlineExceeded},
 	} {
-		t.Run(fault, func(t *testing.T) {
-			var faulty atomic.Bool // a fake: what the real server would say is said here
-			client := dial(t, addr, grpc.WithUnaryInterceptor(func(
-				ctx context.Context, method string, in, out any, conn *grpc.ClientConn, call grpc.UnaryInvoker, opts ...grpc.CallOption,
-			) error {
-				if faulty.Load() {
-					return c.answer(ctx)
-				}
-				return call(ctx, method, in, out, conn, opts...)
-			}))
+		t.Run(what, func(t *testing.T) {
+			var faulty atomic.Bool
+			client := dial(t, addr, c.answer.when(faulty.Load))
 			backend := open(t, qdrant.Options{Client: client, Collection: name(t, addr), Attempts: 2, Timeout: time.Second})
 			store, err := memory.New(backend, memory.Config{})
 			if err != nil {

@@ -184,7 +184,7 @@ func copied(m memory.Memory) memory.Memory {
 	return m
 }
 
-// changed tells whether there is anything to commit.
+// changed reports whether there is anything to commit.
 func (t *tx) changed() bool {
 	dirty := func(e *entry[memory.Record]) bool { return e.dirty }
 	if t.wipe || t.space != nil || len(t.gone) > 0 || slices.ContainsFunc(slices.Collect(maps.Values(t.records)), dirty) {

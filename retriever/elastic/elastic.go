@@ -11,6 +11,7 @@ import (
 	"github.com/elastic/go-elasticsearch/v8"
 	"go.opentelemetry.io/otel/trace"
 
+	"github.com/ragpilot/ragpilot/retriever/internal/dbspan"
 	"github.com/ragpilot/ragpilot/retriever/store"
 )
 
@@ -83,7 +84,7 @@ func (x *Index) bounded(ctx context.Context) (context.Context, context.CancelFun
 
 // call runs f under a span and says in its error what was being done.
 func (x *Index) call(ctx context.Context, op string, f func(context.Context) error) error {
-	ctx, span := x.startSpan(ctx, op)
+	ctx, span := dbspan.Call{System: "elasticsearch", Operation: op, Collection: x.opts.Index}.Start(ctx, x.tracer)
 	defer span.End()
 	err := x.alive(ctx)
 	if err == nil {
@@ -93,7 +94,7 @@ func (x *Index) call(ctx context.Context, op string, f func(context.Context) err
 		return nil
 	}
 	err = fmt.Errorf("elastic: %s %q: %w", op, x.opts.Index, withCause(ctx, err))
-	failSpan(span, err)
+	dbspan.Fail(span, err)
 	return err
 }
 

@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"time"
 
+	"github.com/ragpilot/ragpilot/retriever/internal/dbspan"
 	"github.com/ragpilot/ragpilot/retriever/store"
 )
 
@@ -34,7 +35,7 @@ func (x *Index) again(ctx context.Context, repeat func(error) bool, f func() err
 		if err == nil || !repeat(err) || attempt >= x.opts.Attempts || ctx.Err() != nil {
 			return err
 		}
-		eventRetry(ctx, attempt, err)
+		dbspan.Retry(ctx, attempt, err)
 		wait := time.NewTimer(pause/2 + rand.N(pause/2)) //nolint:gosec // spreads load, hides nothing
 		select {
 		case <-ctx.Done():

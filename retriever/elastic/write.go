@@ -139,7 +139,7 @@ func (x *Index) source(d store.Document) (map[string]any, error) {
 	return out, nil
 }
 
-// owns tells whether a member of what is stored is not metadata.
+// owns reports whether a member of what is stored is not metadata.
 func (x *Index) owns(key string) bool {
 	l := x.opts.Layout
 	return key == l.ID || key == l.Text || key == l.Version || l.tenants() && key == l.Tenant || x.opts.Embedder != nil && key == l.Vector ||

@@ -6,9 +6,8 @@ import (
 	"fmt"
 
 	api "github.com/qdrant/go-client/qdrant"
-	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/status"
 
+	"github.com/ragpilot/ragpilot/internal/qdrantconn"
 	"github.com/ragpilot/ragpilot/retriever/store"
 )
 
@@ -76,7 +75,7 @@ func (x *Index) configure(ctx context.Context, request *api.CreateCollection) er
 
 // madeByAnother reports whether the collection exists now: two programs that start together both make it.
 func (x *Index) madeByAnother(ctx context.Context, err error) bool {
-	if code := status.Code(errors.Unwrap(err)); code != codes.AlreadyExists && code != codes.InvalidArgument {
+	if !qdrantconn.MayExist(err) {
 		return false
 	}
 	exists, err := x.client.CollectionExists(ctx, x.opts.Collection)

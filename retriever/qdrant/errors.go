@@ -4,47 +4,26 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
-	api "github.com/qdrant/go-client/qdrant"
 	"google.golang.org/grpc"
-	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/status"
 
+	"github.com/ragpilot/ragpilot/internal/qdrantconn"
 	"github.com/ragpilot/ragpilot/retriever/store"
 )
 
 // errConnectionClosed is what a call gets whose connection Close has ended.
 var errConnectionClosed = grpc.ErrClientConnClosing //nolint:staticcheck // its replacement is a code that says less
 
-// kinds are the errors that a code of the server stands for, whatever was asked.
-var kinds = map[codes.Code]error{
-	codes.NotFound:          store.ErrNoIndex,
-	codes.Unauthenticated:   store.ErrUnauthorized,
-	codes.PermissionDenied:  store.ErrUnauthorized,
-	codes.Unavailable:       store.ErrUnavailable,
-	codes.ResourceExhausted: store.ErrUnavailable,
-	codes.DeadlineExceeded:  context.DeadlineExceeded,
-	codes.Canceled:          context.Canceled,
-}
+// errTooLarge: an answer is larger than the client takes, or a request than the server does.
+var errTooLarge = errors.New("Options.MaxMessageBytes is too small")
 
 // typed wraps an error of the client with what it stands for. An argument that the server refused is bad.
 func typed(err, bad error) error {
-	if _, limited := errors.AsType[*api.QdrantResourceExhaustedError](err); limited {
-		return fmt.Errorf("%w: %w", store.ErrUnavailable, err)
+	kinds := qdrantconn.Errors{
+		Unavailable: store.ErrUnavailable, Unauthorized: store.ErrUnauthorized, NotFound: store.ErrNoIndex, Invalid: bad, TooLarge: errTooLarge,
 	}
-	s, ok := status.FromError(err)
-	if !ok {
-		return err
-	}
-	if s.Code() == codes.ResourceExhausted && strings.Contains(s.Message(), "larger than max") {
-		return fmt.Errorf("Options.MaxMessageBytes is too small: %w", err) // gRPC's own check, not the server's
-	}
-	if s.Code() == codes.InvalidArgument {
-		return fmt.Errorf("%w: %w", bad, err)
-	}
-	if kind, known := kinds[s.Code()]; known {
+	if kind := kinds.Of(err); kind != nil {
 		return fmt.Errorf("%w: %w", kind, err)
 	}
 	return err

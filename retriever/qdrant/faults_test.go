@@ -10,6 +10,7 @@ import (
 	api "github.com/qdrant/go-client/qdrant"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 
 	"github.com/ragpilot/ragpilot/internal/storetest"
@@ -48,6 +49,21 @@ func TestCodes(t *testing.T) {
 	}
 	if err := search(t.Context(), refusing(t, dense, codes.Internal)); err == nil || errors.Is(err, store.ErrUnavailable) {
 		t.Errorf("Internal: %v", err)
+	}
+}
+
+// TestRateLimited: of a server that says when to come back the client makes an error without a code.
+func TestRateLimited(t *testing.T) {
+	_, client := newFake(t, func(ctx context.Context, _ any, _ *grpc.UnaryServerInfo, _ grpc.UnaryHandler) (any, error) {
+		if err := grpc.SetTrailer(ctx, metadata.Pairs("retry-after", "7")); err != nil {
+			return nil, err
+		}
+		return nil, status.Error(codes.ResourceExhausted, "too many requests")
+	})
+	err := search(t.Context(), open(t, with(dense, qdrant.Options{Client: client})))
+	limited, ok := errors.AsType[*api.QdrantResourceExhaustedError](err)
+	if !ok || limited.RetryAfterS != 7 || !errors.Is(err, store.ErrUnavailable) {
+		t.Errorf("error %v, want the client's and ErrUnavailable", err)
 	}
 }
 

@@ -7,9 +7,11 @@ import (
 	"sync/atomic"
 
 	api "github.com/qdrant/go-client/qdrant"
+	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/ragpilot/ragpilot/internal/qdrantconn"
+	"github.com/ragpilot/ragpilot/retriever/internal/dbspan"
 	"github.com/ragpilot/ragpilot/retriever/store"
 )
 
@@ -85,7 +87,7 @@ func (x *Index) bounded(ctx context.Context) (context.Context, context.CancelFun
 }
 
 // begin opens a span and bounds the context. The caller calls end with the result.
-func (x *Index) begin(ctx context.Context, op string, attrs ...spanAttr) (context.Context, *call, error) {
+func (x *Index) begin(ctx context.Context, op string, attrs ...attribute.KeyValue) (context.Context, *call, error) {
 	if x.closed.Load() {
 		return ctx, nil, fmt.Errorf("qdrant: %s %q: %w", op, x.opts.Collection, store.ErrClosed)
 	}
@@ -93,7 +95,7 @@ func (x *Index) begin(ctx context.Context, op string, attrs ...spanAttr) (contex
 		return ctx, nil, fmt.Errorf("qdrant: %s %q: %w", op, x.opts.Collection, context.Cause(ctx))
 	}
 	ctx, cancel := x.bounded(ctx)
-	ctx, span := x.startSpan(ctx, op, attrs)
+	ctx, span := dbspan.Call{System: "qdrant", Operation: op, Collection: x.opts.Collection}.Start(ctx, x.tracer, attrs...)
 	return ctx, &call{index: x, op: op, span: span, cancel: cancel}, nil
 }
 
@@ -116,6 +118,6 @@ func (c *call) end(ctx context.Context, err error) error {
 		err = store.ErrClosed
 	}
 	err = fmt.Errorf("qdrant: %s %q: %w", c.op, c.index.opts.Collection, withCause(ctx, err))
-	failSpan(c.span, err)
+	dbspan.Fail(c.span, err)
 	return err
 }
