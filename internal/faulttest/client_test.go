@@ -4,12 +4,16 @@ package faulttest_test
 
 import (
 	"bytes"
+	"cmp"
 	"context"
+	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -102,7 +106,7 @@ func (s *sidecar) exchange(ctx context.Context, q request, watch func(body []byt
 		r.err = err
 		return r
 	}
-	req.GetBody = nil // nothing is sent twice behind the test's back
+	sendOnce(req)
 	req.Header.Set("Content-Type", "application/json")
 	req.Header.Set("X-Request-Id", q.id)
 	for i := 0; i < len(q.header); i += 2 {
@@ -128,6 +132,74 @@ func (s *sidecar) exchange(ctx context.Context, q request, watch func(body []byt
 		}
 		if r.err = err; err != nil {
 			return r
+		}
+	}
+}
+
+// errTwice is the error of a request that net/http wanted to send again.
+var errTwice = errors.New("the body would be sent twice")
+
+// sendOnce keeps net/http from sending a body twice behind the test's back. Over HTTP/2 it may try again with a body of which
+// it has read nothing: where a connection turns out to have no room for one more stream, it closes the body without having
+// sent anything.
+func sendOnce(req *http.Request) {
+	req.GetBody = nil
+	if req.URL.Scheme != "https" || req.Body == http.NoBody {
+		return
+	}
+	body := &tracked{ReadCloser: req.Body} // its Close does nothing
+	req.Body = body
+	req.GetBody = func() (io.ReadCloser, error) {
+		if body.begun.Load() {
+			return nil, errTwice
+		}
+		return body, nil
+	}
+}
+
+// tracked is a body that knows whether anything was read of it.
+type tracked struct {
+	io.ReadCloser
+	begun atomic.Bool
+}
+
+func (b *tracked) Read(p []byte) (int, error) {
+	b.begun.Store(true)
+	return b.ReadCloser.Read(p)
+}
+
+// skipping is a protocol that leaves all requests to its transport, after it has read so many bytes of the body and closed
+// it. With 0 it does what net/http's HTTP/2 does if no connection has room.
+type skipping int
+
+func (n skipping) RoundTrip(req *http.Request) (*http.Response, error) {
+	_, err := io.ReadFull(req.Body, make([]byte, n))
+	return nil, cmp.Or(err, req.Body.Close(), http.ErrSkipAltProtocol)
+}
+
+// TestSendOnce: a body of which nothing was read may be taken for another attempt, and no other body.
+func TestSendOnce(t *testing.T) {
+	var arrived atomic.Int64
+	up := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		arrived.Add(1)
+		_, _ = io.Copy(w, r.Body)
+	}))
+	t.Cleanup(up.Close)
+	authorities := x509.NewCertPool()
+	authorities.AddCert(up.Certificate())
+	for read, want := range map[skipping]error{0: nil, 1: errTwice} {
+		client := newClient(t, nil)
+		transport := client.Transport.(*http.Transport)
+		transport.TLSClientConfig = &tls.Config{RootCAs: authorities}
+		transport.RegisterProtocol("https", read)
+		s := &sidecar{url: up.URL, client: client}
+		arrived.Store(0)
+		r := s.exchange(t.Context(), newRequest(chatPath, []byte("a body")), func([]byte) {})
+		switch {
+		case !errors.Is(r.err, want):
+			t.Errorf("%d bytes read: %v, want the error %v", read, r, want)
+		case want != nil && arrived.Load() != 0, want == nil && (string(r.body) != "a body" || arrived.Load() != 1):
+			t.Errorf("%d bytes read: %d requests arrived, and %v", read, arrived.Load(), r)
 		}
 	}
 }

@@ -109,8 +109,7 @@ func (p *process) exit(t *testing.T) int {
 	if !eventually(t, "end of process", p.hasEnded) {
 		t.FailNow()
 	}
-	var status *exec.ExitError
-	if p.err != nil && !errors.As(p.err, &status) {
+	if _, exited := errors.AsType[*exec.ExitError](p.err); p.err != nil && !exited {
 		t.Fatal(p.err)
 	}
 	return p.cmd.ProcessState.ExitCode()

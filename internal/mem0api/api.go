@@ -9,6 +9,7 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
+	"strings"
 
 	"github.com/ragpilot/ragpilot/internal/intake"
 	"github.com/ragpilot/ragpilot/memory"
@@ -116,14 +117,9 @@ func (a *API) searchBoth(w http.ResponseWriter, r *http.Request) {
 
 func (a *API) enter(mux *http.ServeMux, prefix string, routes map[string]action) {
 	for route, do := range routes {
-		method, path := cut(route)
+		method, path, _ := strings.Cut(route, " ")
 		mux.HandleFunc(method+" "+prefix+path, func(w http.ResponseWriter, r *http.Request) { a.answer(w, r, do) })
 	}
-}
-
-func cut(route string) (method, path string) {
-	_, _ = fmt.Sscan(route, &method, &path)
-	return method, path
 }
 
 func (a *API) answer(w http.ResponseWriter, r *http.Request, do action) {
@@ -188,13 +184,13 @@ func refuse(detail string) action {
 }
 
 func statusOf(err error) int {
-	var refused *refusal
-	var large *http.MaxBytesError
-	switch {
-	case errors.As(err, &refused):
+	if refused, ok := errors.AsType[*refusal](err); ok {
 		return refused.status
-	case errors.As(err, &large):
+	}
+	if _, large := errors.AsType[*http.MaxBytesError](err); large {
 		return http.StatusRequestEntityTooLarge
+	}
+	switch {
 	case errors.Is(err, memory.ErrNotFound):
 		return http.StatusNotFound
 	case errors.Is(err, memory.ErrExists):

@@ -4,6 +4,7 @@ The engine's scheduler only puts what it saw into a bounded queue. The thread fo
 became of requests for a short time, and posts it. Both engine plugins have this file; it is the same in both.
 """
 import atexit
+import http.client
 import json
 import logging
 import queue
@@ -15,6 +16,8 @@ import urllib.request
 log = logging.getLogger("ragpilot.plugin")
 
 GONE = 0  # resident tokens of a request of which nothing is cached
+QUIET = 60.0  # seconds in which the same answer is not logged again
+TAKEN = b"Index not initialized"  # in a 503: ragpilot has taken the report, and has no index of its own
 
 
 class Reporter:
@@ -31,6 +34,7 @@ class Reporter:
         self.window, self.timeout = window, timeout  # seconds
         self.pending = {}  # request id -> resident tokens, oldest first; only the thread touches it
         self.most_pending = most_pending
+        self.warned = {}  # answer -> when it was last logged; only the thread touches it
         self.posted = self.failed = self.overflows = 0  # for tests and logs
         self._direct = urllib.request.build_opener(urllib.request.ProxyHandler({}))  # never by way of a proxy
         self._ops = queue.Queue(most_ops)
@@ -115,7 +119,7 @@ class Reporter:
             del self.pending[next(iter(self.pending))]
 
     def _post(self):
-        """Posts what is pending. False if nobody could be reached: then it stays pending."""
+        """Posts what is pending. False if it was not taken and may be taken later: then it stays pending."""
         if not self.pending:
             return True
         body = json.dumps({
@@ -126,14 +130,38 @@ class Reporter:
         if self.key:
             request.add_header("Authorization", "Bearer " + self.key)
         try:
-            self._direct.open(request, timeout=self.timeout).close()
-        except urllib.error.HTTPError as e:  # it was read; saying it again would not help
-            log.warning("ragpilot: %s answers %d", self.url, e.code)
-            e.close()
-        except (OSError, ValueError) as e:
+            with self._direct.open(request, timeout=self.timeout):
+                pass
+        except urllib.error.HTTPError as e:
+            with e:
+                if not self._settled(e):
+                    self.failed += 1
+                    return False
+        except (OSError, ValueError, http.client.HTTPException) as e:
             self.failed += 1
-            log.warning("ragpilot: %s: %s", self.url, e)
+            self._warn(type(e), e)
             return False
         self.posted += 1
         self.pending = {}
         return True
+
+    def _settled(self, answer):
+        """Whether a report that was not answered with success need not be posted again: it was taken, or never will be."""
+        if answer.code == 503 and TAKEN in start_of(answer):
+            return True
+        self._warn(answer.code, f"answers {answer.code}")
+        return answer.code != 429 and answer.code < 500
+
+    def _warn(self, kind, text):
+        now = time.monotonic()
+        if now - self.warned.get(kind, -QUIET) >= QUIET:
+            self.warned[kind] = now
+            log.warning("ragpilot: %s: %s", self.url, text)
+
+
+def start_of(answer):
+    """The first bytes of an answer's body, or none if it breaks off."""
+    try:
+        return answer.read(1024)
+    except (OSError, ValueError, http.client.HTTPException):
+        return b""

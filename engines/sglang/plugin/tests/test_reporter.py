@@ -109,15 +109,84 @@ class ReporterTest(unittest.TestCase):
         r.put({"b": 5})
         self.assertEqual(self.receiver.wait(lambda gone, left: "a" in gone and left.get("b") == 5), ({"a"}, {"b": 5}))
 
+    def sour(self, status, text=b""):
+        receiver = Receiver(status, text)
+        self.addCleanup(receiver.close)
+        return receiver, self.reporter(receiver.url)
+
     def test_refused_is_not_repeated(self):
-        sour = Receiver(status=503)
-        self.addCleanup(sour.close)
-        r = self.reporter(sour.url)
+        """What is wrong with a report, or with the key, does not get better. Nor is a report repeated that was taken."""
+        receiver, r = self.sour(200)
+        for status, text in ((400, b""), (401, b""), (503, b'{"detail":"Index not initialized. Call POST /reorder first."}')):
+            receiver.status, receiver.text = status, text
+            for name in (f"a{status}", f"b{status}"):
+                r.put({name: 0})
+                receiver.wait(lambda gone, left: name in gone)
+        self.assertEqual([b["request_ids"] for _, b in receiver.got], [["a400"], ["b400"], ["a401"], ["b401"], ["a503"], ["b503"]])
+
+    def test_overloaded_is_repeated(self):
+        receiver, r = self.sour(502)
+        r.put({"a": 0, "b": 10})
+        receiver.wait(lambda gone, left: gone)
+        receiver.status = 200
+        r.put({"b": 5})  # the newest word is the one that arrives
+        self.assertEqual(receiver.wait(lambda gone, left: left.get("b") == 5), ({"a"}, {"b": 5}))
+        r.put({"c": 0})
+        receiver.wait(lambda gone, left: "c" in gone)
+        self.assertEqual(receiver.got[-1][1], {"request_ids": ["c"], "prefixes": []})
+
+    def test_which_answers_keep_a_report(self):
+        receiver, r = self.sour(200)
+        full = b'{"detail":"Too many bytes of requests are being worked on, try again"}'
+        for status, text, settled in ((200, b"", True), (403, b"", True), (413, b"", True), (429, b"", False), (500, b"", False),
+                                      (502, b"", False), (503, b"", False), (503, full, False), (504, b"", False),
+                                      (503, reporter.TAKEN, True), (500, reporter.TAKEN, False)):
+            with self.subTest(status=status, text=text):
+                receiver.status, receiver.text = status, text
+                r.pending, r.failed = {"a": 0}, 0
+                self.assertEqual(r._post(), settled)
+                self.assertEqual((r.pending, r.failed), ({}, 0) if settled else ({"a": 0}, 1))
+
+    def test_logged_once_a_minute(self):
+        logging.disable(logging.NOTSET)
+        receiver, r = self.sour(502)
+
+        def logged():
+            with self.assertLogs(reporter.log, "WARNING") as seen:
+                reporter.log.warning("end")  # it wants one
+                for _ in range(5):
+                    r.pending = {"a": 0}
+                    r._post()
+            return [record.getMessage() for record in seen.records[1:]]
+
+        url = receiver.url + "/evict"
+        self.assertEqual(logged(), [f"ragpilot: {url}: answers 502"])
+        self.assertEqual(logged(), [])
+        receiver.status = 401
+        self.assertEqual(logged(), [f"ragpilot: {url}: answers 401"])
+        r.warned[502] -= reporter.QUIET
+        self.assertEqual(logged(), [])
+        receiver.status = 502
+        self.assertEqual(logged(), [f"ragpilot: {url}: answers 502"])
+        receiver.status, receiver.text = 503, reporter.TAKEN
+        self.assertEqual(logged(), [])  # all is well
+
+    def test_no_http(self):
+        """Who answers something else does not end the thread."""
+        listener = socket.create_server(("127.0.0.1", 0))
+        self.addCleanup(listener.close)
+        r = self.reporter(f"http://127.0.0.1:{listener.getsockname()[1]}")
         r.put({"a": 0})
-        sour.wait(lambda gone, left: "a" in gone)
-        r.put({"b": 0})
-        sour.wait(lambda gone, left: "b" in gone)
-        self.assertEqual([b["request_ids"] for _, b in sour.got], [["a"], ["b"]])
+        with listener.accept()[0] as conn:
+            data = b""
+            while not data.endswith(b"}"):
+                data += conn.recv(65536)
+            conn.sendall(b"hello\r\n\r\n")
+        while r.failed == 0 and r._thread.is_alive():
+            threading.Event().wait(0.01)
+        self.assertTrue(r._thread.is_alive())
+        r.url = self.receiver.url + "/evict"
+        self.receiver.wait(lambda gone, left: "a" in gone)
 
     def test_close_posts_the_rest(self):
         r = self.reporter(window=30)

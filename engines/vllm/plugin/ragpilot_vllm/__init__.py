@@ -63,16 +63,23 @@ class Seen:
         self.put, self.prefix = put, prefix
         self.raw = getattr(utils, "get_block_hash", None) or (lambda h: h.block_hash)
         self.group = getattr(utils, "get_group_id", None) or (lambda h: h.group_id)
+        self.last = None  # what names the prompt that was noted last, as long as it has lost nothing
+        self.blocks = frozenset()  # the hashes of that prompt
 
     def request(self, manager, arguments, _result, _before):
         request = arguments["request"]
-        if not request.block_hashes or not trackable(request.request_id, self.prefix):
+        hashes = request.block_hashes
+        if not hashes or not trackable(request.request_id, self.prefix):
             return
+        last = (request.request_id, len(hashes), hashes[-1])  # a hash covers all tokens before it
+        if last == self.last:
+            return  # it waits at the head of the queue, and is looked up in each step
+        self.last, self.blocks = last, frozenset(hashes)
         pool = manager.block_pool
         block = getattr(pool, "hash_block_size", 0) or getattr(manager, "block_size", 0)
         if not block:  # at most one block's tokens are not in a full one
-            block = request.num_prompt_tokens // len(request.block_hashes)
-        self.put(("seen", request.request_id, list(request.block_hashes), block))
+            block = request.num_prompt_tokens // len(hashes)
+        self.put(("seen", request.request_id, list(hashes), block))
 
     def hashes(self, pool, arguments):
         """Before an eviction: which hashes the block has."""
@@ -83,7 +90,12 @@ class Seen:
     def evicted(self, pool, _arguments, _result, hashes):
         for h in hashes or ():
             if self.group(h) == 0 and not self._cached(pool, h):
-                self.put(("lost", self.raw(h)))
+                self._lost(self.raw(h))
+
+    def _lost(self, h):
+        if h in self.blocks:
+            self.last = None  # the tracker may have dropped it
+        self.put(("lost", h))
 
     def _cached(self, pool, h):
         blocks = pool.cached_block_hash_to_block
@@ -99,4 +111,5 @@ class Seen:
 
     def reset(self, _pool, _arguments, result, _before):
         if result:
+            self.last = None
             self.put(("reset",))

@@ -5,7 +5,8 @@ import threading
 
 
 class Receiver:
-    def __init__(self, status=200):
+    def __init__(self, status=200, text=b""):
+        self.status, self.text = status, text  # of the next answers
         self.got, self.headers = [], []
         self.arrived = threading.Condition()
         receiver = self
@@ -16,9 +17,11 @@ class Receiver:
                 with receiver.arrived:
                     receiver.got.append((self.path, body))
                     receiver.headers.append(dict(self.headers))
+                    status, text = receiver.status, receiver.text
                     receiver.arrived.notify_all()
                 self.send_response(status)
                 self.end_headers()
+                self.wfile.write(text)
 
             def log_message(self, *_):
                 pass

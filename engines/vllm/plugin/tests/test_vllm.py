@@ -81,6 +81,39 @@ class EvictionTest(unittest.TestCase):
         changes()
         self.assertEqual(tracker.requests["a"].resident, 3)
 
+    def test_waits_at_the_head(self):
+        """A request that is looked up in each step is noted once, until something is different."""
+        pool, manager = fake_vllm.make()
+        ops = []
+        ragpilot_vllm.install(pool, manager, fake_vllm.Utils, ops.append)
+        m = manager(blocks=8)
+        m.run("a", prompt(("s", 8)))
+        m.run("b", prompt(("b", 8)))
+        m.run("c", prompt(("s", 8), ("c", 4)))  # so that a's blocks are not the oldest
+        waits = fake_vllm.request("waits", prompt(("s", 8), ("w", 8)))
+
+        def noted():
+            ops.clear()
+            for _ in range(50):
+                m.get_computed_blocks(waits)
+            return [op[:2] for op in ops]
+
+        self.assertEqual(noted(), [("seen", "waits")])
+        self.assertEqual(noted(), [])
+        blocks = {b.block_hash[0]: b for b in m.block_pool.free if b.block_hash}
+        m.block_pool._maybe_evict_cached_block(blocks[fake_vllm.request("b", prompt(("b", 4))).block_hashes[0]])  # another's
+        self.assertEqual(noted(), [])
+        m.block_pool._maybe_evict_cached_block(blocks[waits.block_hashes[0]])  # its own: for the tracker it is gone
+        self.assertEqual(noted(), [("seen", "waits")])
+        m.block_pool.reset_prefix_cache()
+        self.assertEqual(noted(), [("seen", "waits")])
+        waits = fake_vllm.request("waits", prompt(("s", 8), ("w", 12)))  # it has answered some tokens, and was preempted
+        self.assertEqual(noted(), [("seen", "waits")])
+        waits = fake_vllm.request("waits", prompt(("s", 8), ("x", 12)))  # another prompt of the same length
+        self.assertEqual(noted(), [("seen", "waits")])
+        m.run("between", prompt(("s", 4)))
+        self.assertEqual(noted(), [("seen", "waits")])
+
     def test_reset(self):
         manager, changes, _, _ = followed()
         m = manager(blocks=8)
