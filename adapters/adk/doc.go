@@ -1,8 +1,8 @@
 // Package adk puts a pilot in front of the models of Google's Agent Development Kit (google.golang.org/adk), and gives its
 // agents a memory that is cheap to prefill.
 //
-//	llm := adk.Model(pilot, gemini)                                  // for llmagent.Config
-//	memories := adk.Memory(pilot, store, adk.MemoryOptions{})        // for runner.Config
+//	llm := adk.Model(pilot, gemini, adk.ModelOptions{})       // for llmagent.Config
+//	memories := adk.Memory(pilot, store, adk.MemoryOptions{}) // for runner.Config
 //
 // [Model] finds the blocks of plans that the pilot holds (see [github.com/ragpilot/ragpilot/contextpilot.Pilot.Hold]; the
 // wrappers of retrievers do that) in the last message of the user, makes those references that the conversation shows

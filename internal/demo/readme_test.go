@@ -43,7 +43,7 @@ func TestReadmeExample(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	example, err := os.ReadFile(filepath.Join("..", "..", "engines", "langchain", "example_test.go"))
+	example, err := os.ReadFile(filepath.Join("..", "..", "retriever", "example_lines_test.go"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -54,7 +54,7 @@ func TestReadmeExample(t *testing.T) {
 	}
 	for line := range strings.Lines(code) {
 		if !strings.Contains(string(example), "\t"+line) {
-			t.Errorf("the example of engines/langchain does not have %q", line)
+			t.Errorf("the examples of retriever do not have %q", line)
 		}
 	}
 }
