@@ -1,6 +1,9 @@
 package kvevents
 
-import "context"
+import (
+	"context"
+	"errors"
+)
 
 // Bounds of catching up.
 const (
@@ -27,6 +30,9 @@ func (h *history) ask(ctx context.Context, from uint64, each func(uint64, []byte
 		h.count(func(c *Counters) { c.Failed++ })
 	}
 	h.failed(err)
+	h.mu.Lock()
+	h.foreign = errors.Is(err, errNotOurs)
+	h.mu.Unlock()
 	return done, err
 }
 

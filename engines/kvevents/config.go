@@ -19,8 +19,9 @@ type Source struct {
 	// Listen: engines connect to us, because the endpoint in their configuration names a host. Each must publish
 	// under a topic of its own: publishers are told apart by it.
 	Listen bool
-	// Replay is the endpoint of the engine's replay socket, which it binds in any case; empty: none. With Listen
-	// see [Config.ReplayEndpoint].
+	// Replay is the endpoint of the engine's replay socket, which it binds in any case; empty: none. With Listen it is that of one
+	// engine: while others publish too, an answer is used only by the one whose topic it names, which those of vLLM before 0.26 and
+	// SGLang before 0.5.23 do not. See [Config.ReplayEndpoint].
 	Replay string
 	// Topic is a prefix that topics must have; empty: any.
 	Topic string
@@ -57,9 +58,9 @@ type Config struct {
 	Sources []Source
 	// Sink returns what takes a publisher's batches. It is called once for each publisher, when it is first met.
 	Sink func(Publisher) Sink
-	// Forgotten is called when a publisher that had connected to us and has gone was forgotten for a new one, after its sink was
-	// cleared: one that has been gone for a minute, or one for which there is no room beside it (MaxPublishers). Sink is called again if
-	// it comes back. Nil: nobody is told.
+	// Forgotten is called when a publisher that had connected to us and has gone was forgotten, after its sink was cleared: one that
+	// has been gone for a minute, or one for which there is no room beside a new one (MaxPublishers). Sink is called again if it comes
+	// back. Nil: nobody is told.
 	Forgotten func(Publisher)
 	// ReplayEndpoint returns the replay endpoint of a publisher that connected to us, "" for none. Nil: that of its
 	// source.

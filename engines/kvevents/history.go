@@ -44,6 +44,10 @@ type history struct {
 	behind bool   // messages were dropped since
 	beyond uint64 // number of the last of them
 	lossy  Cause  // why something is missing for good, 0: nothing is
+
+	silent  bool      // replay has batches and the live stream has none
+	foreign bool      // the latest answer to replay may have been another engine's
+	clashed time.Time // when another engine was heard under the topic
 }
 
 // span is an inclusive range of numbers, if any.
@@ -147,7 +151,10 @@ func (h *history) disconnected() {
 
 // message takes a live one.
 func (h *history) message(ctx context.Context, seq uint64, payload []byte) {
-	h.count(func(c *Counters) { c.Messages++ })
+	h.mu.Lock()
+	h.status.Messages++
+	h.silent = false
+	h.mu.Unlock()
 	if seq < h.next() && !h.repeated(ctx, seq, payload) {
 		return
 	}
@@ -405,9 +412,7 @@ func (h *history) probe(ctx context.Context) {
 	}
 	h.mu.Lock()
 	h.status.Found += found
-	if h.status.Messages == 0 {
-		h.status.Hint = "replay has batches and the live stream has none: an engine whose endpoint names a host connects to it instead of listening there"
-	}
+	h.silent = h.status.Messages == 0
 	h.mu.Unlock()
 }
 
@@ -439,7 +444,7 @@ func (h *history) dropped(ctx context.Context) {
 func (h *history) clash() {
 	h.mu.Lock()
 	h.status.Clashes++
-	h.status.Hint = "two engines publish under one topic: give each a topic of its own"
+	h.clashed = h.now()
 	h.mu.Unlock()
 }
 
@@ -506,5 +511,19 @@ func (h *history) snapshot() Status {
 	defer h.mu.Unlock()
 	s := h.status
 	s.Windows = append([]Window(nil), s.Windows...)
+	s.Hint = h.hint()
 	return s
+}
+
+// hint says what is wrong with the engine's configuration, as far as that can still be seen. h.mu is held.
+func (h *history) hint() string {
+	switch {
+	case !h.clashed.IsZero() && h.now().Sub(h.clashed) < away:
+		return "two engines publish under one topic: give each a topic of its own"
+	case h.silent:
+		return "replay has batches and the live stream has none: an engine whose endpoint names a host connects to it instead of listening there"
+	case h.foreign:
+		return "the replay endpoint is another engine's, or may be: what was missed cannot be asked for"
+	}
+	return ""
 }

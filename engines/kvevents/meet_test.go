@@ -3,7 +3,9 @@ package kvevents
 import (
 	"context"
 	"fmt"
+	"path/filepath"
 	"testing"
+	"time"
 )
 
 type nowhere struct{}
@@ -65,5 +67,84 @@ func TestDialledAreNotCounted(t *testing.T) {
 	}
 	if n := len(s.streams); n != 4 {
 		t.Errorf("%d streams, want 4", n)
+	}
+}
+
+// TestForgottenAfterAWhile: a publisher that has been gone for long is forgotten, and those that are there, or have gone just now, are not.
+func TestForgottenAfterAWhile(t *testing.T) {
+	s, meet := meeting(t, 10)
+	_, first := meet("a")
+	a, _ := meet("a") // once more: the end of its first connection is not its own
+	b, conn := meet("b")
+	a.detach(first)
+	b.detach(conn)
+	forget := func(after time.Duration) []*stream {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		return s.forget(time.Now().Add(after))
+	}
+	if gone := forget(away / 2); len(gone) > 0 || len(s.streams) != 3 {
+		t.Errorf("%d were forgotten at once, %d are left", len(gone), len(s.streams))
+	}
+	if gone := forget(2 * away); len(gone) != 1 || gone[0] != b || len(s.streams) != 2 || len(s.order) != 2 {
+		t.Errorf("%d were forgotten later, %d are left", len(gone), len(s.streams))
+	}
+	<-b.ended
+}
+
+// last is a sink that notes why it was cleared last.
+type last struct {
+	nowhere
+	cause Cause
+}
+
+func (l *last) Clear(c Cause) { l.cause = c }
+
+// TestForgottenWithoutAnother: that nobody comes after the last publisher does not keep what it held.
+func TestForgottenWithoutAnother(t *testing.T) {
+	sink := new(last)
+	forgotten := make(chan Publisher, 1)
+	s, err := New(Config{
+		Sources: []Source{{Name: "all", Endpoint: "ipc://" + filepath.Join(t.TempDir(), "events"), Listen: true}},
+		Sink:    func(Publisher) Sink { return sink }, Forgotten: func(p Publisher) { forgotten <- p },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.away = 10 * time.Millisecond
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- s.Run(ctx) }()
+	st, conn := s.meet(ctx, &s.cfg.Sources[0], [][]byte{[]byte("a"), make([]byte, 8), nil})
+	st.detach(conn)
+	select {
+	case p := <-forgotten:
+		if p.Topic != "a" || sink.cause != Disconnected || len(s.Status()) > 0 {
+			t.Errorf("%+v was forgotten, cleared as %v; left %+v", p, sink.cause, s.Status())
+		}
+	case <-time.After(20 * time.Second):
+		t.Error("it is not forgotten")
+	}
+	cancel()
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+}
+
+// TestClashIsOver: that two engines had one topic is no longer said when only one has been heard for a while.
+func TestClashIsOver(t *testing.T) {
+	now := time.Unix(1000, 0)
+	h := newHistory(Publisher{Topic: "a"}, nowhere{}, nil, func() time.Time { return now })
+	if hint := h.snapshot().Hint; hint != "" {
+		t.Errorf("before: %q", hint)
+	}
+	h.clash()
+	now = now.Add(away / 2)
+	if h.snapshot().Hint == "" {
+		t.Error("no hint")
+	}
+	now = now.Add(away)
+	if s := h.snapshot(); s.Hint != "" || s.Clashes != 1 {
+		t.Errorf("after: %q, %d clashes", s.Hint, s.Clashes)
 	}
 }

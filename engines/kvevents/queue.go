@@ -77,6 +77,15 @@ func (s *stream) connection() (conn uint64, up bool) {
 	return s.conn.Load(), s.up.Load()
 }
 
+// vacant reports whether a connection is not the latest, which no longer stands: it may take its place.
+func (s *stream) vacant(conn uint64) bool {
+	if s.conn.Load() == conn {
+		return false
+	}
+	latest, up := s.connection()
+	return latest != conn && !up
+}
+
 // left tells since when a publisher that had connected to us is gone, if it is.
 func (s *stream) left() (since time.Time, is bool) {
 	s.mu.Lock()

@@ -42,6 +42,9 @@ type dealer struct {
 	to      address
 	timeout time.Duration
 	limit   int
+
+	topic string      // what the engine publishes under, as far as the answer says it; empty: any
+	alone func() bool // nobody else may have the endpoint; nil: so it is
 }
 
 // Bounds of one answer. Engines keep 10,000 batches unless told otherwise.
@@ -54,6 +57,7 @@ var (
 	endOfReplay  = bytes.Repeat([]byte{0xff}, 8)
 	errNoReplay  = errors.New("no answer to replay")
 	errOffReplay = errors.New("answer to replay of another shape")
+	errNotOurs   = errors.New("answer to replay that may be another engine's")
 )
 
 func (d *dealer) ask(ctx context.Context, from uint64, each func(uint64, []byte) bool) (bool, error) {
@@ -65,7 +69,11 @@ func (d *dealer) ask(ctx context.Context, from uint64, each func(uint64, []byte)
 	}
 	defer l.net.Close()
 	defer context.AfterFunc(ctx, func() { _ = l.net.Close() })()
-	if err := l.SendMsg(zmq4.NewMsgFrom(nil, binary.BigEndian.AppendUint64(nil, from))); err != nil {
+	ours, first := d.alone == nil || d.alone(), from
+	if !ours && from > 0 {
+		first-- // its topic tells whose answer this is, though there be nothing new
+	}
+	if err := l.SendMsg(zmq4.NewMsgFrom(nil, binary.BigEndian.AppendUint64(nil, first))); err != nil {
 		return false, fmt.Errorf("%w: %w", errNoReplay, err)
 	}
 	for range maxReplayed {
@@ -79,10 +87,21 @@ func (d *dealer) ask(ctx context.Context, from uint64, each func(uint64, []byte)
 		if n < 2 || len(frames[n-2]) != 8 {
 			return false, fmt.Errorf("%w: %d frames", errOffReplay, n)
 		}
-		if bytes.Equal(frames[n-2], endOfReplay) {
-			return true, nil
+		end := bytes.Equal(frames[n-2], endOfReplay)
+		if !end && n > 3 && len(frames[n-3]) > 0 && d.topic != "" {
+			if topic := string(frames[n-3]); topic != d.topic {
+				return false, fmt.Errorf("%w: it is about %.100q", errNotOurs, topic)
+			}
+			ours = true
 		}
-		if !each(binary.BigEndian.Uint64(frames[n-2]), frames[n-1]) {
+		seq := binary.BigEndian.Uint64(frames[n-2])
+		switch {
+		case !ours:
+			return false, fmt.Errorf("%w: several publish to one endpoint, and it names no topic", errNotOurs)
+		case end:
+			return true, nil
+		case first < from && seq == first: // asked for its topic
+		case !each(seq, frames[n-1]):
 			return false, nil
 		}
 	}

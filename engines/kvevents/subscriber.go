@@ -18,7 +18,8 @@ import (
 // Subscriber follows the events of engines and gives them to sinks: in order, without repetition, and without holes
 // as far as the engines can be asked again. Make one with [New], and let [Subscriber.Run] run.
 type Subscriber struct {
-	cfg Config
+	cfg  Config
+	away time.Duration // how long a publisher that connected to us may be gone before it is forgotten
 
 	meeting sync.Mutex // one publisher is met at a time; taken before mu
 
@@ -36,7 +37,7 @@ func New(cfg Config) (*Subscriber, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Subscriber{cfg: cfg, streams: make(map[Publisher]*stream), errs: make(map[string]error)}, nil
+	return &Subscriber{cfg: cfg, away: away, streams: make(map[Publisher]*stream), errs: make(map[string]error)}, nil
 }
 
 // Run follows all sources until ctx ends, and returns nil then. Connections that fail are made again. It returns an
@@ -53,6 +54,9 @@ func (s *Subscriber) Run(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer s.owners.Wait()
 	defer cancel()
+	if slices.ContainsFunc(s.cfg.Sources, func(src Source) bool { return src.Listen }) {
+		s.owners.Go(func() { s.sweep(ctx) })
+	}
 	for _, src := range s.cfg.Sources {
 		at, err := parse(src.Endpoint, src.Listen)
 		if err != nil {
@@ -120,15 +124,14 @@ func (s *Subscriber) stream(ctx context.Context, pub Publisher, src *Source) (st
 		conn = st.attach()
 	case !ok && src.Listen:
 		gone = s.forget(time.Now())
+		if first := s.first(); first != nil && s.guests() >= s.cfg.MaxPublishers {
+			s.remove(first)
+			gone = append(gone, first)
+		}
 		room = s.guests() < s.cfg.MaxPublishers
 	}
 	s.mu.Unlock()
-	for _, g := range gone { // before it may be met again
-		<-g.ended
-		if s.cfg.Forgotten != nil {
-			s.cfg.Forgotten(g.h.pub)
-		}
-	}
+	s.bury(gone)
 	if ok {
 		return st, conn
 	}
@@ -167,42 +170,73 @@ func (s *Subscriber) guests() (n int) {
 	return n
 }
 
-// away is how long a publisher may be gone before another one that is met takes its place: engines that are started again elsewhere
+// away is how long a publisher that connected to us may be gone before it is forgotten: engines that are started again elsewhere
 // have other topics.
 const away = time.Minute
 
-// forget ends the streams of publishers that connected to us and have been gone for long; if there is no room without it, that of
-// the one that has gone first. They end after the call. s.mu is held.
-func (s *Subscriber) forget(now time.Time) (gone []*stream) {
-	end := func(st *stream) {
-		st.forgotten.Store(true)
-		st.end()
-		delete(s.streams, st.h.pub)
-		s.order = slices.DeleteFunc(s.order, func(x *stream) bool { return x == st })
-		gone = append(gone, st)
-	}
-	var first *stream
-	var since time.Time
-	for _, st := range slices.Clone(s.order) {
-		left, is := st.left()
-		switch {
-		case !is:
-		case now.Sub(left) >= away:
-			end(st)
-		case first == nil || left.Before(since):
-			first, since = st, left
+// sweep forgets publishers that have been gone for long, until ctx ends.
+func (s *Subscriber) sweep(ctx context.Context) {
+	tick := time.NewTicker(s.away / 4)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
 		}
+		s.meeting.Lock()
+		s.mu.Lock()
+		gone := s.forget(time.Now())
+		s.mu.Unlock()
+		s.bury(gone)
+		s.meeting.Unlock()
 	}
-	if first != nil && s.guests() >= s.cfg.MaxPublishers {
-		end(first)
+}
+
+// forget removes the streams of publishers that connected to us and have been gone for long. s.mu is held.
+func (s *Subscriber) forget(now time.Time) (gone []*stream) {
+	for _, st := range slices.Clone(s.order) {
+		if left, is := st.left(); is && now.Sub(left) >= s.away {
+			s.remove(st)
+			gone = append(gone, st)
+		}
 	}
 	return gone
 }
 
+// first returns the stream of the publisher that had connected to us and has gone before all others, nil if none has. s.mu is held.
+func (s *Subscriber) first() (first *stream) {
+	var since time.Time
+	for _, st := range s.order {
+		if left, is := st.left(); is && (first == nil || left.Before(since)) {
+			first, since = st, left
+		}
+	}
+	return first
+}
+
+// remove takes a stream off the list, and has it end after the call. s.mu is held.
+func (s *Subscriber) remove(st *stream) {
+	st.forgotten.Store(true)
+	st.end()
+	delete(s.streams, st.h.pub)
+	s.order = slices.DeleteFunc(s.order, func(x *stream) bool { return x == st })
+}
+
+// bury waits for the end of streams that were removed, and tells of it. s.meeting is held: none is met again before.
+func (s *Subscriber) bury(gone []*stream) {
+	for _, st := range gone {
+		<-st.ended
+		if s.cfg.Forgotten != nil {
+			s.cfg.Forgotten(st.h.pub)
+		}
+	}
+}
+
 func (s *Subscriber) replayer(pub Publisher, src *Source) replayer {
-	endpoint := src.Replay
+	endpoint, own := src.Replay, !src.Listen
 	if src.Listen && s.cfg.ReplayEndpoint != nil {
-		endpoint = s.cfg.ReplayEndpoint(pub)
+		endpoint, own = s.cfg.ReplayEndpoint(pub), true
 	}
 	if endpoint == "" {
 		return nil
@@ -211,7 +245,23 @@ func (s *Subscriber) replayer(pub Publisher, src *Source) replayer {
 	if err != nil {
 		return nil
 	}
-	return &dealer{to: to, timeout: s.cfg.Timeout, limit: s.cfg.MaxMessage}
+	d := &dealer{to: to, timeout: s.cfg.Timeout, limit: s.cfg.MaxMessage, topic: pub.Topic}
+	if !own {
+		d.alone = func() bool { return s.publishers(src.Name) <= 1 }
+	}
+	return d
+}
+
+// publishers is the number of those that are known of a source.
+func (s *Subscriber) publishers(source string) (n int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for p := range s.streams {
+		if p.Source == source {
+			n++
+		}
+	}
+	return n
 }
 
 // follow dials an engine, again and again.
@@ -320,6 +370,11 @@ func (s *Subscriber) welcome(ctx context.Context, src *Source, c net.Conn) {
 		}
 		if st == nil {
 			if st, conn = s.meet(ctx, src, frames); st == nil {
+				return
+			}
+		}
+		if st.vacant(conn) { // another one had its topic
+			if st, conn = s.stream(ctx, st.h.pub, src); st == nil {
 				return
 			}
 		}

@@ -687,6 +687,11 @@ func TestSilentStream(t *testing.T) {
 	r.engine.Buffer(payload(1))
 	r.expect("1", true)
 	r.await("a hint", func() bool { return r.status().Hint != "" && r.status().Found == 1 })
+	r.publish(2)
+	r.await("a live message", func() bool { return r.status().Messages == 1 })
+	if hint := r.status().Hint; hint != "" {
+		t.Errorf("the live stream has messages, and the hint is %q", hint)
+	}
 }
 
 func TestEnginesThatConnect(t *testing.T) {
@@ -738,7 +743,96 @@ func TestEnginesThatConnect(t *testing.T) {
 				}
 				return false
 			})
+			// When that one has gone, the first, whose connection still stands, is followed again.
+			c.Stop()
+			await(t, "the first one's return", func() bool {
+				a.Publish(payload(302))
+				mu.Lock()
+				defer mu.Unlock()
+				got, _ := tapes["kv@a@m"].since()
+				return strings.HasSuffix(got, " 302 302")
+			})
 		})
+	}
+}
+
+// TestReplayOfAnother: where engines connect, and the replay endpoint of one of them is known, the others are not given its batches.
+func TestReplayOfAnother(t *testing.T) {
+	for name, old := range map[string]bool{"answers with topics": false, "old answers": true} {
+		t.Run(name, func(t *testing.T) {
+			endpoint, replay := freePort(t), freePort(t)
+			tapes := map[string]*tape{"kv@a": {}, "kv@b": {}}
+			sub := run(t, kvevents.Config{
+				Sources: []kvevents.Source{{Name: "all", Endpoint: endpoint, Listen: true, Replay: replay}},
+				Sink:    func(p kvevents.Publisher) kvevents.Sink { return tapes[p.Topic] },
+				Probe:   -1,
+			})
+			expect := func(topic, want string, complete bool) {
+				t.Helper()
+				await(t, fmt.Sprintf("%s: %q", topic, want), func() bool {
+					got, ok := tapes[topic].since()
+					return got == want && ok == complete
+				})
+			}
+			a := &kvfake.Engine{Topic: "kv@a", OldReplay: old}
+			a.Buffer(payload(100)) // while it was alone and unknown
+			if err := a.Connect(endpoint, replay); err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(a.Stop)
+			await(t, "a subscription", a.Subscribers)
+			a.Publish(payload(101))
+			a.Publish(payload(102))
+			expect("kv@a", "100 101 102", true)
+
+			b := connect(t, "kv@b", endpoint, "")
+			for n := range 5 {
+				b.Buffer(payload(200 + n))
+			}
+			for n := range 10 {
+				b.Publish(payload(300 + n))
+			}
+			expect("kv@b", "300 301 302 303 304 305 306 307 308 309", false)
+
+			a.Buffer(payload(103))
+			a.Publish(payload(104))
+			if old {
+				expect("kv@a", "100 101 102 104", false) // it cannot be told whose answer would be
+			} else {
+				expect("kv@a", "100 101 102 103 104", true)
+			}
+			for _, s := range sub.Status() {
+				if s.Restarts+s.Clears > 0 || (s.Hint != "") != (old || s.Topic == "kv@b") {
+					t.Errorf("%+v", s)
+				}
+			}
+			if n := a.Asked(); n > 15 {
+				t.Errorf("%d questions", n)
+			}
+		})
+	}
+}
+
+// TestProbeAmongSeveral: an engine that has nothing new says so for itself, though others connect beside it.
+func TestProbeAmongSeveral(t *testing.T) {
+	endpoint, replay := freePort(t), freePort(t)
+	sub := run(t, kvevents.Config{
+		Sources: []kvevents.Source{{Name: "all", Endpoint: endpoint, Listen: true, Replay: replay}},
+		Sink:    func(kvevents.Publisher) kvevents.Sink { return &tape{} },
+		Probe:   10 * time.Millisecond,
+	})
+	b := connect(t, "kv@b", endpoint, "")
+	b.Publish(payload(200))
+	await(t, "the other", func() bool { return len(sub.Status()) == 1 })
+	a := connect(t, "kv@a", endpoint, replay)
+	a.Publish(payload(100))
+	own := func() kvevents.Status {
+		list := sub.Status()
+		return list[len(list)-1]
+	}
+	await(t, "some probes", func() bool { return own().Topic == "kv@a" && own().Replays > 5 })
+	if s := own(); s.Failed > 0 || s.Err != nil || s.Hint != "" || s.Replayed > 1 || !s.Complete {
+		t.Errorf("%+v", s)
 	}
 }
 

@@ -24,6 +24,7 @@ type engine struct {
 	log    *slog.Logger
 	found  atomic.Pointer[features]
 	again  chan struct{} // it may be another process: look once more
+	tally  tally
 
 	mu   sync.Mutex // guards what follows
 	sub  *kvevents.Subscriber
@@ -210,14 +211,20 @@ func (e *engine) subscribe(ctx context.Context) (moved bool, err error) {
 	sub, err := kvevents.New(kvevents.Config{
 		Forgotten: e.forgotten,
 		Sources:   sources, Sink: func(p kvevents.Publisher) kvevents.Sink { return e.fleet.group.Index(e.cache(p)) },
-		StartTime: func(ctx context.Context, _ kvevents.Publisher) (float64, error) { return e.server.started(ctx) },
+		StartTime: e.started,
 	})
 	if err != nil {
 		return false, err
 	}
 	e.mu.Lock()
+	before := e.at
 	e.sub, e.at, e.free, e.names = sub, at, free, make(map[kvevents.Publisher]string)
 	e.mu.Unlock()
+	for name := range before {
+		if _, ok := at[name]; !ok {
+			e.fleet.group.Remove(name)
+		}
+	}
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	var own sync.WaitGroup
@@ -234,6 +241,25 @@ func (e *engine) subscribe(ctx context.Context) (moved bool, err error) {
 		e.leave(at)
 	}
 	return moved, err
+}
+
+// errSeveral: several engines publish to one source, and their server tells when one of them was started.
+var errSeveral = errors.New("several engines publish there: when they were started is not known")
+
+// started tells when a publisher's process began, as far as the server is its own.
+func (e *engine) started(ctx context.Context, p kvevents.Publisher) (float64, error) {
+	e.mu.Lock()
+	n := 0
+	for other := range e.names {
+		if other.Source == p.Source {
+			n++
+		}
+	}
+	e.mu.Unlock()
+	if n > 1 {
+		return 0, errSeveral
+	}
+	return e.server.started(ctx)
 }
 
 // moved asks the engine again where it publishes, whenever it may be another process: after each connection, and while there is
@@ -308,20 +334,20 @@ func (e *engine) forgotten(p kvevents.Publisher) {
 	}
 }
 
-// status returns what is known of the engine's publishers, and where they are.
-func (e *engine) status() ([]kvevents.Status, map[string]published) {
+// status returns what is known of the engine's publishers, by whom, and where they are.
+func (e *engine) status() (sub *kvevents.Subscriber, list []kvevents.Status, at map[string]published) {
 	e.mu.Lock()
-	sub, at := e.sub, e.at
+	sub, at = e.sub, e.at
 	e.mu.Unlock()
 	if sub == nil {
-		return nil, nil
+		return nil, nil, nil
 	}
-	list := sub.Status()
+	list = sub.Status()
 	for i := range list {
 		s := &list[i]
 		if from := at[s.Source]; from.mayDial && !s.Connected && s.Err != nil && s.Hint == "" {
 			s.Hint = fmt.Sprintf("nobody listens: an engine whose endpoint names a host connects to %s instead of listening there; give it one with *", from.Endpoint)
 		}
 	}
-	return list, at
+	return sub, list, at
 }

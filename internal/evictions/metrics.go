@@ -5,15 +5,8 @@ import "github.com/prometheus/client_golang/prometheus"
 // collector gives the state to Prometheus. Sources are named by the configuration, so that there are not many.
 type collector struct{ f *Follower }
 
-// about is one metric of a source.
-type about struct {
-	desc *prometheus.Desc
-	kind prometheus.ValueType
-	of   func(*State) float64
-}
-
-func source(name, help string, kind prometheus.ValueType, of func(*State) float64) about {
-	return about{prometheus.NewDesc("ragpilot_cache_events_"+name, help, []string{"source"}, nil), kind, of}
+func source(name, help string) *prometheus.Desc {
+	return prometheus.NewDesc("ragpilot_cache_events_"+name, help, []string{"source"}, nil)
 }
 
 func number(b bool) float64 {
@@ -23,19 +16,20 @@ func number(b bool) float64 {
 	return 0
 }
 
-func sources() []about {
-	const counter, gauge = prometheus.CounterValue, prometheus.GaugeValue
-	return []about{
-		source("connected", "Whether there is a connection to an engine's cache events.", gauge, func(s *State) float64 { return number(s.Connected) }),
-		source("complete", "Whether everything is known that the engine has published of its cache.", gauge, func(s *State) float64 { return number(s.Complete) }),
-		source("batches_total", "Batches of cache events that were applied.", counter, func(s *State) float64 { return float64(s.Batches) }),
-		source("events_total", "Cache events in these.", counter, func(s *State) float64 { return float64(s.Events) }),
-		source("gaps_total", "Times that batches were missing, and asked for.", counter, func(s *State) float64 { return float64(s.Gaps) }),
-		source("holes_total", "Batches that never came.", counter, func(s *State) float64 { return float64(s.Holes) }),
-		source("restarts_total", "Times that the engine was another process.", counter, func(s *State) float64 { return float64(s.Restarts) }),
-		source("clears_total", "Times that what is known of the cache was dropped.", counter, func(s *State) float64 { return float64(s.Clears) }),
-		source("unread_total", "Messages and events that could not be read.", counter, func(s *State) float64 { return float64(s.Unread) }),
-	}
+var (
+	connectedDesc = source("connected", "Whether there is a connection to an engine's cache events.")
+	completeDesc  = source("complete", "Whether everything is known that the engine has published of its cache.")
+)
+
+// sourceCounters are in the order of counters.
+var sourceCounters = [len(counters{})]*prometheus.Desc{
+	source("batches_total", "Batches of cache events that were applied."),
+	source("events_total", "Cache events in these."),
+	source("gaps_total", "Times that batches were missing, and asked for."),
+	source("holes_total", "Batches that never came."),
+	source("restarts_total", "Times that the engine was another process."),
+	source("clears_total", "Times that what is known of the cache was dropped."),
+	source("unread_total", "Messages and events that could not be read."),
 }
 
 var promptDesc = prometheus.NewDesc("ragpilot_cache_prompts_total",
@@ -44,32 +38,43 @@ var promptDesc = prometheus.NewDesc("ragpilot_cache_prompts_total",
 // Describe implements [prometheus.Collector].
 func (c collector) Describe(to chan<- *prometheus.Desc) {
 	to <- promptDesc
-	for _, m := range sources() {
-		to <- m.desc
+	to <- connectedDesc
+	to <- completeDesc
+	for _, d := range sourceCounters {
+		to <- d
 	}
 }
 
 // Collect implements [prometheus.Collector]. There is nothing to collect while no engine is followed.
 func (c collector) Collect(to chan<- prometheus.Metric) {
-	s := c.f.Snapshot()
-	if s == nil {
+	g := c.f.now.Load()
+	if g == nil {
 		return
 	}
+	now := c.f.prompts()
 	for _, p := range []struct {
 		state string
 		n     uint64
-	}{{"learned", s.Prompts.Learned}, {"missing", s.Prompts.Missing}, {"unknown", s.Prompts.Unknown}, {"shrunk", s.Prompts.Shrunk}, {"lost", s.Prompts.Lost}} {
+	}{{"learned", now.Learned}, {"missing", now.Missing}, {"unknown", now.Unknown}, {"shrunk", now.Shrunk}, {"lost", now.Lost}} {
 		to <- prometheus.MustNewConstMetric(promptDesc, prometheus.CounterValue, float64(p.n), p.state)
 	}
-	told := map[string]bool{} // several publishers may connect to one source
-	for i := range s.Sources {
-		st := &s.Sources[i]
-		if told[st.Source] {
-			continue
+	told := map[string]bool{}
+	for _, fl := range g.fleets {
+		for _, e := range fl.engines {
+			for _, t := range e.totals() {
+				if !told[t.source] {
+					told[t.source] = true
+					t.collect(to)
+				}
+			}
 		}
-		told[st.Source] = true
-		for _, m := range sources() {
-			to <- prometheus.MustNewConstMetric(m.desc, m.kind, m.of(st), st.Source)
-		}
+	}
+}
+
+func (t *total) collect(to chan<- prometheus.Metric) {
+	to <- prometheus.MustNewConstMetric(connectedDesc, prometheus.GaugeValue, number(t.connected), t.source)
+	to <- prometheus.MustNewConstMetric(completeDesc, prometheus.GaugeValue, number(t.complete), t.source)
+	for i, d := range sourceCounters {
+		to <- prometheus.MustNewConstMetric(d, prometheus.CounterValue, float64(t.counters[i]), t.source)
 	}
 }

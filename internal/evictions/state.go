@@ -61,23 +61,24 @@ type Window struct {
 	Missing uint64     `json:"missing"` // batches, for good
 }
 
+func (f *Follower) prompts() Prompts {
+	c := &f.counts
+	return Prompts{
+		Followed: c.followed.Load(), Learned: c.learned.Load(), Missing: c.missing.Load(), Unknown: c.unknown.Load(),
+		Shrunk: c.shrunk.Load(), Lost: c.lost.Load(), Cleared: c.cleared.Load(),
+	}
+}
+
 // Snapshot returns what is known now; nil if no engine is followed.
 func (f *Follower) Snapshot() *Snapshot {
 	g := f.now.Load()
 	if g == nil {
 		return nil
 	}
-	c := &f.counts
-	s := &Snapshot{
-		Prompts: Prompts{
-			Followed: c.followed.Load(), Learned: c.learned.Load(), Missing: c.missing.Load(), Unknown: c.unknown.Load(),
-			Shrunk: c.shrunk.Load(), Lost: c.lost.Load(), Cleared: c.cleared.Load(),
-		},
-		Sources: []State{},
-	}
+	s := &Snapshot{Prompts: f.prompts(), Sources: []State{}}
 	for _, fl := range g.fleets {
 		for _, e := range fl.engines {
-			list, _ := e.status()
+			_, list, _ := e.status()
 			for i := range list {
 				s.Sources = append(s.Sources, e.state(&list[i]))
 			}
@@ -93,7 +94,7 @@ func (e *engine) state(s *kvevents.Status) State {
 	out := State{
 		Engine: e.cfg.Name, Source: s.Source, Topic: s.PublishedTopic, Version: e.features().version, Connected: s.Connected, Complete: s.Complete,
 		Batches: s.Batches, Events: s.Events, Replayed: s.Replayed, Connects: s.Connects, Gaps: s.Gaps, Holes: s.Holes,
-		Restarts: s.Restarts, Clears: s.Clears, Unread: s.BadFrames + s.DecodeErrors + s.Malformed, Hint: s.Hint,
+		Restarts: s.Restarts, Clears: s.Clears, Unread: unread(s), Hint: s.Hint,
 		Windows: make([]Window, len(s.Windows)),
 	}
 	for i, w := range s.Windows {
@@ -107,3 +108,5 @@ func (e *engine) state(s *kvevents.Status) State {
 	}
 	return out
 }
+
+func unread(s *kvevents.Status) uint64 { return s.BadFrames + s.DecodeErrors + s.Malformed }

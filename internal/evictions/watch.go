@@ -18,19 +18,28 @@ type seen struct {
 func (e *engine) watch(ctx context.Context) {
 	tick := time.NewTicker(e.f.opt.Every)
 	defer tick.Stop()
-	known := map[kvevents.Publisher]seen{}
+	var known map[kvevents.Publisher]seen
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case <-tick.C:
 		}
-		list, at := e.status()
-		for i := range list {
-			s := &list[i]
-			known[s.Publisher] = e.tell(known[s.Publisher], s, at[s.Source].Endpoint)
-		}
+		e.totals() // publishers may be forgotten before the metrics are asked for
+		_, list, at := e.status()
+		known = e.tellAll(known, list, at)
 	}
+}
+
+// tellAll logs what has changed of all publishers, and returns what the log has told of those that there are: one that comes back is a
+// new one.
+func (e *engine) tellAll(known map[kvevents.Publisher]seen, list []kvevents.Status, at map[string]published) map[kvevents.Publisher]seen {
+	now := make(map[kvevents.Publisher]seen, len(list))
+	for i := range list {
+		s := &list[i]
+		now[s.Publisher] = e.tell(known[s.Publisher], s, at[s.Source].Endpoint)
+	}
+	return now
 }
 
 // tell logs what has changed of a publisher.
@@ -47,7 +56,7 @@ func (e *engine) tell(was seen, s *kvevents.Status, endpoint string) seen {
 		log.Warn("cache events: no connection, trying again", "error", s.Err)
 		was.failed = true
 	}
-	if s.Connects > was.connects { // it may have been restarted, as another version
+	if s.Connects != was.connects { // it may have been restarted, as another version
 		e.look()
 	}
 	if n := len(s.Windows); s.Complete != was.complete && n > 0 {
@@ -69,13 +78,17 @@ func (e *engine) tell(was seen, s *kvevents.Status, endpoint string) seen {
 	return was
 }
 
-// mismatch tells whether no cache of the fleet stores blocks of prompts, though all publish.
+// mismatch reports whether no cache of the fleet that anything was heard of stores blocks of prompts, though there are such caches.
 func (e *engine) mismatch() bool {
 	all := e.fleet.group.Stats()
+	found := false
 	for i := range all {
-		if !all[i].Mismatch {
+		switch {
+		case all[i].Mismatch:
+			found = true
+		case !all[i].Silent:
 			return false
 		}
 	}
-	return len(all) > 0
+	return found
 }

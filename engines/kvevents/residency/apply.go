@@ -36,6 +36,7 @@ func (x *Index) some(events []kvevents.Event) int {
 
 func (x *Index) event(ev *kvevents.Event) {
 	x.stats.Events++
+	x.spoken = true
 	if ev.Kind == kvevents.Cleared {
 		x.settle()
 		switch {

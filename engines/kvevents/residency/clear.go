@@ -24,6 +24,7 @@ func (x *Index) Complete(ok bool) {
 	x.mu.Lock()
 	x.complete = ok
 	x.reached = x.reached || ok
+	x.spoken = x.spoken || ok
 	if x.rebuilds {
 		x.rebuilt()
 	}
@@ -123,6 +124,7 @@ func (x *Index) clear(cause kvevents.Cause) {
 	x.tree.reset()
 	x.reset()
 	x.rebuilds, x.unseen = false, 0
+	x.spoken = x.spoken && cause != kvevents.Disconnected
 	x.tree.at(root).ends += int32(x.waiting)
 	for _, v := range stay {
 		x.enter(v.slot, geometry{size: int(x.reqs.at(v.slot).size)}, v.path)

@@ -76,6 +76,7 @@ type Index struct {
 	foreign  bool // group 0 is not of a kind that prefixes can be read from
 	assumed  bool // the geometry is Config.BlockSize: no event has told it yet
 	reached  bool // everything was there, once
+	spoken   bool // something was heard of the cache, since its engine was there
 	odd      int  // events in a row whose blocks are smaller
 	waiting  int  // requests with a prompt
 	kept     int  // tokens of these

@@ -27,6 +27,7 @@ type Stats struct {
 	Kept         int  // tokens of their prompts
 	Unseen       int  // answered in a row while events came, without any of their blocks having been stored
 	Mismatch     bool // Unseen has reached its limit though the engine stores blocks: the tokens are not the engine's
+	Silent       bool // nothing was heard of the cache yet, or nothing since its engine has gone for good
 	Complete     bool
 	Inconsistent bool
 }
@@ -43,6 +44,7 @@ func (x *Index) Stats() Stats {
 	s.Requests, s.Waiting, s.Kept = len(x.reqs.byID), x.waiting, x.kept
 	s.Unseen = x.unseen
 	s.Mismatch = x.unseen >= x.cfg.Unseen && s.BlockSize > 0
+	s.Silent = !x.spoken
 	s.Complete = x.whole()
 	s.Inconsistent = x.complete && !x.foreign && (x.broken || s.OrphansNow > 0)
 	return s
