@@ -76,7 +76,8 @@ func WithHeading(line string) Option { return option(func(s *settings) { s.headi
 // WithPlace says where beside the history the memories stand; the default is [BehindHistory].
 func WithPlace(place Place) Option { return option(func(s *settings) { s.place = place }) }
 
-// WithCache says which cache the prompts go to; the default is the zero Scope.
+// WithCache says which engine's cache the prompts go to; the default is the zero Scope. It is what WithScope is for other
+// wrappers: here that is the name of a memory's own scope.
 func WithCache(scope contextpilot.Scope) Option { return option(func(s *settings) { s.cache = scope }) }
 
 // WithHeadTokens says how many tokens stand in front of the memories in every prompt; it only makes predictions exact.
@@ -105,5 +106,5 @@ func WithPlans(f func(contextpilot.Plan)) Option {
 // back, and the memories would be ordered anew at every turn.
 func WithoutHold() Option { return option(func(s *settings) { s.noHold = true }) }
 
-// WithoutSaving recalls and stores nothing.
+// WithoutSaving recalls memories as usual, and stores nothing of the turn.
 func WithoutSaving() Option { return option(func(s *settings) { s.noSave = true }) }

@@ -59,7 +59,8 @@ func WithIDKeys(keys ...string) Option {
 }
 
 // WithHeadTokens says how many tokens stand in front of the documents in every prompt of the scope: system prompt
-// and instruction. It makes predictions exact and changes nothing else. Give the model wrapper the same number.
+// and instruction. It makes predictions exact and changes nothing else; wrappers of models take the number
+// from the plan.
 func WithHeadTokens(n int) Option {
 	return option(func(s *settings) { s.headTokens = n })
 }

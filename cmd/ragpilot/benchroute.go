@@ -114,7 +114,7 @@ func (f *routeFlags) check(flags *pflag.FlagSet) ([]load.Arrivals, error) {
 		return nil, fmt.Errorf("--workload %s: not with --trace and --blocks", f.workload)
 	}
 	if len(f.replicas) == 0 {
-		return nil, errors.New("--replicas: how many?")
+		return nil, errors.New("--replicas is required")
 	}
 	for _, n := range f.replicas {
 		if n < 1 || n > load.MaxServers {
@@ -150,7 +150,7 @@ func (f *routeFlags) chosen() ([]load.Arm, error) {
 		out = append(out, load.Arms()[i])
 	}
 	if len(out) == 0 {
-		return nil, errors.New("--arms: which?")
+		return nil, errors.New("--arms is required")
 	}
 	return out, nil
 }

@@ -92,12 +92,12 @@ func TestBenchRouteOnEngines(t *testing.T) {
 func TestBenchRouteFlags(t *testing.T) {
 	made := []string{"bench", "route", "--workload", "topics", "--contexts", "20"}
 	for want, args := range map[string][]string{
-		"--trace: which trace?":          {"bench", "route"},
+		"--trace is required":            {"bench", "route"},
 		"--contexts 5: only with":        {"bench", "route", "--contexts", "5"},
 		"--workload topics: not with":    append(made, "--trace", "t", "--blocks", "b"),
 		`--workload "nothing"`:           {"bench", "route", "--workload", "nothing"},
 		`--arms "nothing"`:               append(made, "--arms", "nothing"),
-		"--arms: which?":                 append(made, "--arms", ""),
+		"--arms is required":             append(made, "--arms", ""),
 		"--replicas 65: want":            append(made, "--replicas", "2,65"),
 		"--replicas 0: want":             append(made, "--replicas", "0"),
 		"--arrivals":                     append(made, "--arrivals", "fast"),

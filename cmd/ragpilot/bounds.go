@@ -104,9 +104,9 @@ func (f *boundsFlags) run(ctx context.Context, out, notes io.Writer) error {
 func (f *boundsFlags) load(ctx context.Context) (p *bounds.Problem, requests int, err error) {
 	switch {
 	case f.trace == "":
-		return nil, 0, errors.New("--trace: which trace?")
+		return nil, 0, errors.New("--trace is required")
 	case f.blocks == "":
-		return nil, 0, errors.New("--blocks: which blocks?")
+		return nil, 0, errors.New("--blocks is required")
 	case f.trace == "-" && f.blocks == "-":
 		return nil, 0, errors.New("--trace and --blocks: only one can be standard input")
 	}

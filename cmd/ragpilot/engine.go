@@ -186,8 +186,8 @@ func (f *engineServeFlags) announce(out io.Writer, logger *slog.Logger, engine *
 // flush is the time for what answers still have to send once they have ended.
 const flush = time.Second
 
-// serve answers until ctx ends, and then lets running answers end, for a time. Meanwhile connections are taken, so that who asks for the
-// health of the server is told.
+// serve answers until ctx ends, and then lets running answers end, for a time. Meanwhile connections are taken, so that
+// who asks for the health of the server is told.
 func (f *engineServeFlags) serve(ctx context.Context, listener net.Listener, api *server.Server, logger *slog.Logger) error {
 	quiet := slog.NewLogLogger(logger.Handler(), slog.LevelDebug) // what net/http says is about single connections
 	web := &http.Server{Handler: api, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute, ErrorLog: quiet}

@@ -102,8 +102,8 @@ func TestEngineServe(t *testing.T) {
 	}
 }
 
-// TestEngineServeEnds: told to end, the command answers on, takes nothing new and says so to who asks for its health, as long as answers
-// get time. Those that are cut are told to the end.
+// TestEngineServeEnds: told to end, the command answers on, takes nothing new and says so to who asks for its health,
+// as long as answers get time. Those that are cut are told to the end.
 func TestEngineServeEnds(t *testing.T) {
 	for name, drain := range map[string]string{"in time": "1m", "cut": "0s"} {
 		t.Run(name, func(t *testing.T) {

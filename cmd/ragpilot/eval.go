@@ -71,17 +71,19 @@ func newEval() *cobra.Command {
 	}
 	flags := cmd.Flags()
 	f.register(flags, 32)
-	flags.Lookup("engine").Usage = "`URL` of an OpenAI-compatible engine"
+	engine := flags.Lookup("engine")
+	engine.Usage, engine.DefValue = "`local|URL`: a model in this process, which tells likelihoods, too, or the base URL of an OpenAI-compatible engine", ""
 	flags.Lookup("max-tokens").Usage = "length of answers in `TOKENS`"
 	flags.StringVar(&f.rows, "rows", "", "`FILE` of rows (JSON lines)")
 	flags.IntVar(&f.generate, "generate", 0, "generate `N` rows in place of a file")
 	f.gen.register(flags)
 	flags.StringSliceVar(&f.arms, "arms", eval.DefaultArms, "`ARMS` to compare; plain is always one of them")
-	flags.StringSliceVar(&f.profiles, "profile", nil, "profile `NAMES` or files, each of them an arm more")
-	flags.IntVar(&f.permute, "permute", 0, "`N` arms more that send the blocks of each row in random orders")
-	flags.Float64Var(&f.margin, "margin", 2, "`POINTS` of exact match that may be lost")
-	flags.Float64Var(&f.nllMargin, "nll-margin", 0.02, "`NATS` per token by which the likelihood of answers may fall")
-	flags.IntVar(&f.resamples, "resamples", 10_000, "`N` resamples behind each interval")
+	flags.StringSliceVar(&f.profiles, "profile", nil, "profile `NAMES` or files, each adds an arm")
+	flags.IntVar(&f.permute, "permute", 0, "`N` additional arms that send the blocks of each row in random orders")
+	standard := eval.DefaultSettings()
+	flags.Float64Var(&f.margin, "margin", 100*standard.Margin, "`POINTS` of exact match that may be lost")
+	flags.Float64Var(&f.nllMargin, "nll-margin", standard.NLLMargin, "`NATS` per token by which the likelihood of answers may fall")
+	flags.IntVar(&f.resamples, "resamples", standard.Resamples, "`N` resamples behind each interval")
 	flags.IntVar(&f.parallel, "parallel", 1, "`N` rows that are with the engine at a time")
 	flags.StringVar(&f.system, "system", eval.DefaultSystem, "`TEXT` of the system message")
 	flags.StringVar(&f.out, "out", "", "`DIR` for outcomes.jsonl, report.txt, report.json, quality.svg and, if an arm is not inferior, profile.json")
@@ -184,7 +186,7 @@ func (f *evalFlags) check() error {
 	case f.maxTokens < 1:
 		return fmt.Errorf("--max-tokens %d: want at least 1", f.maxTokens)
 	case f.resume && f.out == "":
-		return errors.New("--resume: from which --out?")
+		return errors.New("--resume: --out is required")
 	}
 	return nil
 }

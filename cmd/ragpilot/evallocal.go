@@ -45,8 +45,8 @@ func (s *localScorer) Distribution(ctx context.Context, messages []engines.Messa
 	return all, err
 }
 
-// answer joins a forced answer and returns how many tokens its lead has. A space begins a token, so that the lead's tokens are the same
-// with the answer behind it.
+// answer joins a forced answer and returns how many tokens its lead has. A space begins a token, so that the lead's
+// tokens are the same with the answer behind it.
 func (s *localScorer) answer(forced eval.Forced) (text string, skip int) {
 	if forced.Lead == "" {
 		return forced.Answer, 0

@@ -22,7 +22,7 @@ func (f *evalFlags) scorer(ctx context.Context) (scorer eval.Scorer, done func()
 		}
 		return newLocalScorer(engine), func() { _ = engine.Close() }, nil
 	case f.simulated():
-		return nil, nil, fmt.Errorf("--engine %s: want the URL of an engine; a simulator's answers say nothing of quality", f.engine)
+		return nil, nil, fmt.Errorf("--engine %s: want local or the URL of an engine; a simulator's answers say nothing of quality", f.engine)
 	default:
 		engine, err := f.open()
 		if err != nil {

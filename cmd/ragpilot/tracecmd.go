@@ -109,10 +109,10 @@ func (f *genFlags) options(flags *pflag.FlagSet) (workload.Options, error) {
 
 func (f *genFlags) run(cmd *cobra.Command) error {
 	if f.trace == "" {
-		return errors.New("--trace: where to?")
+		return errors.New("--trace is required")
 	}
 	if f.blocks == "" {
-		return errors.New("--blocks: where to?")
+		return errors.New("--blocks is required")
 	}
 	if f.trace == f.blocks {
 		return fmt.Errorf("--trace and --blocks: both are %s", f.trace)
@@ -122,7 +122,7 @@ func (f *genFlags) run(cmd *cobra.Command) error {
 		return err
 	}
 	g, err := workload.New(opt)
-	if wrong := (*workload.OptionError)(nil); errors.As(err, &wrong) {
+	if _, ok := errors.AsType[*workload.OptionError](err); ok {
 		return fmt.Errorf("--%w", err)
 	}
 	if err != nil {
@@ -180,9 +180,9 @@ func newTraceCut() *cobra.Command {
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			switch {
 			case in == "":
-				return errors.New("--trace: which trace?")
+				return errors.New("--trace is required")
 			case out == "":
-				return errors.New("--out: where to?")
+				return errors.New("--out is required")
 			case sameFile(in, out):
 				return fmt.Errorf("--out %s: is the trace that is read", out)
 			}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -40,13 +41,13 @@ func (f *traceFlags) register(flags *pflag.FlagSet) {
 func (f *traceFlags) settings(policy string) (replay.Settings, error) {
 	s := replay.Settings{Policy: policy, K: f.k}
 	if f.trace == "" {
-		return s, fmt.Errorf("--trace: which trace?")
+		return s, errors.New("--trace is required")
 	}
 	if f.blocks == "" {
-		return s, fmt.Errorf("--blocks: which blocks?")
+		return s, errors.New("--blocks is required")
 	}
 	if f.trace == "-" && f.blocks == "-" {
-		return s, fmt.Errorf("--trace and --blocks: only one can be standard input")
+		return s, errors.New("--trace and --blocks: only one can be standard input")
 	}
 	if policy == "" {
 		return s, fmt.Errorf("--policy %q: want one of %v", policy, contextpilot.PolicyNames())

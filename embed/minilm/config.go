@@ -74,7 +74,7 @@ func (c config) checkSizes() error {
 	}
 	switch {
 	case c.Hidden%c.Heads != 0:
-		return fmt.Errorf("num_attention_heads = %d, and hidden_size = %d is no multiple of it", c.Heads, c.Hidden)
+		return fmt.Errorf("num_attention_heads = %d, and hidden_size = %d is not a multiple of it", c.Heads, c.Hidden)
 	case c.Positions < 3:
 		return fmt.Errorf("max_position_embeddings = %d, want 3 at least", c.Positions)
 	case c.Epsilon <= 0 || c.Epsilon > 1e-3:

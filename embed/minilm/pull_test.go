@@ -12,6 +12,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -160,7 +161,7 @@ func TestPullRefuses(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := good
-			s.files = append([]sourceFile(nil), good.files...)
+			s.files = slices.Clone(good.files)
 			content, pip := bytes.Clone(wheel), []string(nil)
 			c.change(&s, &content, &pip)
 			if pip == nil {

@@ -62,7 +62,7 @@ func noEOF(err error) error {
 // parseHeader reads the JSON of a header in front of that many bytes of data.
 func parseHeader(header []byte, size int64) (map[string]tensor, error) {
 	if !bytes.HasPrefix(header, []byte("{")) {
-		return nil, errors.New("it is no JSON object")
+		return nil, errors.New("it is not a JSON object")
 	}
 	var entries map[string]json.RawMessage
 	if err := json.Unmarshal(header, &entries); err != nil {

@@ -67,7 +67,7 @@ func vector(raw json.RawMessage) ([]float32, error) {
 			return nil, err
 		}
 		if len(data)%4 != 0 {
-			return nil, fmt.Errorf("%d bytes are no 32-bit numbers", len(data))
+			return nil, fmt.Errorf("%d bytes are not a whole number of 32-bit values", len(data))
 		}
 		v = make([]float32, len(data)/4)
 		for i := range v {

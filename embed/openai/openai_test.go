@@ -56,6 +56,17 @@ func TestVectors(t *testing.T) {
 	}
 }
 
+// TestAddress: a server's address without a path means its /v1.
+func TestAddress(t *testing.T) {
+	for _, path := range []string{"", "/", "/v1", "/v1/"} {
+		f := newFake(t)
+		e := embedder(t, f, func(o *openai.Options) { o.URL = f.URL + path })
+		if _, err := e.EmbedQuery(t.Context(), "a"); err != nil {
+			t.Errorf("%q: %v", path, err)
+		}
+	}
+}
+
 func TestBatches(t *testing.T) {
 	f := newFake(t)
 	e := embedder(t, f, func(o *openai.Options) { o.Batch, o.BatchBytes, o.DocumentPrefix, o.QueryPrefix = 3, 20, "d:", "q:" })
@@ -107,8 +118,7 @@ func TestRefused(t *testing.T) {
 			f := newFake(t, slices.Repeat([]func(http.ResponseWriter){says(c.status, c.body)}, 5)...)
 			e := embedder(t, f, func(o *openai.Options) { o.Key, o.MaxWait = key, time.Millisecond })
 			_, err := e.EmbedDocuments(t.Context(), []string{"a"})
-			var status *openai.StatusError
-			if !errors.Is(err, c.want) || !errors.As(err, &status) || status.Status != c.status {
+			if status, ok := errors.AsType[*openai.StatusError](err); !errors.Is(err, c.want) || !ok || status.Status != c.status {
 				t.Errorf("err = %v, want %v", err, c.want)
 			}
 			if len(f.asked) != c.requests {
@@ -254,16 +264,15 @@ func TestBadAnswers(t *testing.T) {
 	}
 	f = newFake(t, says(200, one))
 	_, err := embedder(t, f, func(o *openai.Options) { o.Dimensions = 3 }).EmbedQuery(t.Context(), "a")
-	var dimension *embed.DimensionError
-	if !errors.As(err, &dimension) || dimension.Want != 3 || dimension.Got != 2 {
+	if dimension, ok := errors.AsType[*embed.DimensionError](err); !ok || dimension.Want != 3 || dimension.Got != 2 {
 		t.Errorf("another length than asked for: %v", err)
 	}
 }
 
 func TestOptions(t *testing.T) {
 	for want, opts := range map[string]openai.Options{
-		"Options.URL is no http":               {},
-		"Options.URL is no http or https":      {URL: "file:///secret"},
+		"Options.URL is not an http":           {},
+		"Options.URL is not an http or https":  {URL: "file:///secret"},
 		"Options.Encoding = \"x\"":             {URL: "http://a", Encoding: "x"},
 		"Options.Batch = -1, want at least 0":  {URL: "http://a", Batch: -1},
 		"Options.Attempts = -1, want at least": {URL: "http://a", Attempts: -1},

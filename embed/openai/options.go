@@ -1,6 +1,7 @@
 package openai
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net/http"
@@ -31,7 +32,8 @@ const (
 
 // Options configure an [Embedder]. URL is needed; the zero value of the rest is the recommended setup.
 type Options struct {
-	// URL is the server's address up to and including the version, such as https://api.openai.com/v1.
+	// URL is the server's address up to and including the version, such as https://api.openai.com/v1. Without a path it is
+	// given /v1, as engines/openai does.
 	URL string
 	// Key is sent as a bearer token. Empty: none is sent.
 	Key string
@@ -63,12 +65,12 @@ type Options struct {
 
 // withDefaults returns a checked copy with all fields set, and the address to send to.
 func (o Options) withDefaults() (Options, string, error) {
-	setDefault(&o.Encoding, Base64)
-	setDefault(&o.Batch, DefaultBatch)
-	setDefault(&o.BatchBytes, DefaultBatchBytes)
-	setDefault(&o.Timeout, DefaultTimeout)
-	setDefault(&o.Attempts, DefaultAttempts)
-	setDefault(&o.MaxWait, DefaultMaxWait)
+	o.Encoding = cmp.Or(o.Encoding, Base64)
+	o.Batch = cmp.Or(o.Batch, DefaultBatch)
+	o.BatchBytes = cmp.Or(o.BatchBytes, DefaultBatchBytes)
+	o.Timeout = cmp.Or(o.Timeout, DefaultTimeout)
+	o.Attempts = cmp.Or(o.Attempts, DefaultAttempts)
+	o.MaxWait = cmp.Or(o.MaxWait, DefaultMaxWait)
 	if o.Client == nil {
 		o.Client = &http.Client{}
 	}
@@ -76,20 +78,17 @@ func (o Options) withDefaults() (Options, string, error) {
 	return o, address, errors.Join(err, o.check())
 }
 
-func setDefault[T comparable](field *T, value T) {
-	var zero T
-	if *field == zero {
-		*field = value
-	}
-}
-
 // address is where requests go. Errors do not show the URL: it may have a password in it.
 func (o Options) address() (string, error) {
 	u, err := url.Parse(o.URL)
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
-		return "", errors.New("Options.URL is no http or https address")
+		return "", errors.New("Options.URL is not an http or https address")
 	}
-	u.Path = strings.TrimSuffix(u.Path, "/") + "/embeddings"
+	u.Path = strings.TrimRight(u.Path, "/")
+	if u.Path == "" {
+		u.Path = "/v1"
+	}
+	u.Path += "/embeddings"
 	u.RawPath = ""
 	return u.String(), nil
 }

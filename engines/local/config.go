@@ -34,9 +34,9 @@ type Config struct {
 	Running int
 	// Step is how many tokens of prompts are computed in one step, between which answers go on and cancelled requests end.
 	Step int
-	// OnCache is called with what the cache stored and gave up, in order, one call at a time, between two steps of the computation: all
-	// requests wait for it. It must not call Close, Clear, or what runs a request, which would wait for it. Block hashes are numbers; blocks
-	// have 16 tokens.
+	// OnCache is called with what the cache stored and gave up, in order, one call at a time, between two steps of the
+	// computation: all requests wait for it. It must not call Close, Clear, or what runs a request, which would wait
+	// for it. Block hashes are numbers; blocks have 16 tokens.
 	OnCache func(events []kvevents.Event)
 	// Now is the clock; nil: time.Now.
 	Now func() time.Time

@@ -17,9 +17,10 @@
 //
 // # The cache
 //
-// Keys and values lie in pages of 16 tokens, up to [Config].CacheBytes, and are found again by what vLLM calls prefix caching: whole
-// pages with the same tokens from the prompt's first on, for requests with the same cache_salt. What is used least recently goes first.
-// Subscribers learn what each request has lost, as from the engines behind HTTP; [Config].OnCache has the blocks themselves.
+// Keys and values lie in pages of 16 tokens, up to [Config].CacheBytes, and are found again by what vLLM calls prefix
+// caching: whole pages with the same tokens from the prompt's first on, for requests with the same cache_salt. What is
+// used least recently goes first. Subscribers learn what each request has lost, as from the engines behind HTTP;
+// [Config].OnCache has the blocks themselves.
 //
 // # Not for speed
 //

@@ -84,8 +84,9 @@ func open(config Config, file *weights.Model) (*Engine, error) {
 	return e, nil
 }
 
-// Close ends all requests with [ErrClosed], waits for what is being computed and told, and gives the model's memory back. It may be called
-// again. It must not be called by a subscriber, nor from [Config].OnCache: it would wait for its caller.
+// Close ends all requests with [ErrClosed], waits for what is being computed and told, and gives the model's memory
+// back. It may be called again. It must not be called by a subscriber, nor from [Config].OnCache: it would wait for its
+// caller.
 func (e *Engine) Close() error { return e.close() }
 
 // Name says which model answers, and how it is computed.
@@ -102,8 +103,9 @@ func (e *Engine) Context() int { return e.capacity }
 // Warnings tells what had to be assumed about the model, for example a chat template that is not known.
 func (e *Engine) Warnings() []string { return slices.Clone(e.file.Warnings) }
 
-// Subscribe implements [engines.Engine]. The sink is called between two steps of the computation, or before a request returns: as long as
-// it takes, all requests wait. It may call the engine, but for Close, Clear, and methods that run a request, which would wait for it.
+// Subscribe implements [engines.Engine]. The sink is called between two steps of the computation, or before a request
+// returns: as long as it takes, all requests wait. It may call the engine, but for Close, Clear, and methods that run a
+// request, which would wait for it.
 func (e *Engine) Subscribe(sink func(events ...contextpilot.Event)) (cancel func()) {
 	return e.outbox.Subscribe(sink)
 }

@@ -252,7 +252,8 @@ func TestStopTokenCounts(t *testing.T) {
 	}
 }
 
-// Requests of which nothing came into the cache are not kept: such without a whole block, and such that were given up before they began.
+// Requests of which nothing came into the cache are not kept: such without a whole block, and such that were given up
+// before they began.
 func TestNothingInTheCache(t *testing.T) {
 	began, release := make(chan bool), make(chan bool)
 	hold := sync.OnceFunc(func() { close(began); <-release })

@@ -93,15 +93,15 @@ func (e *Engine) attempt(caller context.Context, c call, a *answer) *failure {
 
 // broken classifies what went wrong after a status of 200. Nothing of it is repeated.
 func broken(caller, ctx context.Context, a *answer, err error) error {
-	var status *StatusError
 	ended, cause := endCause(caller, ctx)
+	_, told := errors.AsType[*StatusError](err)
 	switch {
 	case a.refused != nil:
 	case ended && a.first.IsZero():
 		return cause
 	case cause != nil:
 		err = cause
-	case errors.As(err, &status) && a.first.IsZero():
+	case told && a.first.IsZero():
 		return err
 	}
 	return fmt.Errorf("%w: %w", engines.ErrInterrupted, err)
@@ -145,8 +145,8 @@ func endedErr(ctx context.Context) error {
 
 // isDial reports that no connection could be made, so that nothing was sent.
 func isDial(err error) bool {
-	var op *net.OpError
-	return errors.As(err, &op) && op.Op == "dial"
+	op, ok := errors.AsType[*net.OpError](err)
+	return ok && op.Op == "dial"
 }
 
 // drain reads the few bytes between the last event and the end of the body, without which the connection

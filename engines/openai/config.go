@@ -1,6 +1,7 @@
 package openai
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -113,7 +114,7 @@ func (c Config) withDefaults() (Config, *url.URL, error) {
 		c.IDs = IDEverywhere
 	}
 	if c.IDs&^(IDEverywhere|IDNowhere) != 0 || c.IDs&IDNowhere != 0 && c.IDs != IDNowhere {
-		return c, nil, fmt.Errorf("openai: Config.IDs %#x is no combination of places", uint8(c.IDs))
+		return c, nil, fmt.Errorf("openai: Config.IDs %#x is not a combination of places", uint8(c.IDs))
 	}
 	for name, value := range c.Extra {
 		if len(value) > 0 && !json.Valid(value) {
@@ -123,11 +124,11 @@ func (c Config) withDefaults() (Config, *url.URL, error) {
 	c.Extra = maps.Clone(c.Extra)
 	c.Header = c.Header.Clone()
 
-	durationDefault(&c.Timeouts.Connect, DefaultConnect)
-	durationDefault(&c.Timeouts.Header, DefaultHeader)
-	durationDefault(&c.Timeouts.Idle, DefaultIdle)
-	durationDefault(&c.RetryWait, DefaultRetryWait)
-	durationDefault(&c.MaxRetryWait, DefaultMaxRetryWait)
+	c.Timeouts.Connect = cmp.Or(c.Timeouts.Connect, DefaultConnect)
+	c.Timeouts.Header = cmp.Or(c.Timeouts.Header, DefaultHeader)
+	c.Timeouts.Idle = cmp.Or(c.Timeouts.Idle, DefaultIdle)
+	c.RetryWait = cmp.Or(c.RetryWait, DefaultRetryWait)
+	c.MaxRetryWait = cmp.Or(c.MaxRetryWait, DefaultMaxRetryWait)
 	if c.RetryWait < 0 || c.MaxRetryWait < 0 {
 		return c, nil, fmt.Errorf("openai: Config.RetryWait %v and MaxRetryWait %v must not be negative", c.RetryWait, c.MaxRetryWait)
 	}
@@ -150,12 +151,6 @@ func (c Config) withDefaults() (Config, *url.URL, error) {
 		c.Jitter = rand.Float64
 	}
 	return c, base, nil
-}
-
-func durationDefault(d *time.Duration, value time.Duration) {
-	if *d == 0 {
-		*d = value
-	}
 }
 
 func sizeDefault(n *int, value int, field string) error {

@@ -50,7 +50,8 @@ func (e *StatusError) Error() string {
 // Unwrap returns [engines.ErrRefused].
 func (e *StatusError) Unwrap() error { return engines.ErrRefused }
 
-// notTakenError marks the failure of a request that the server has not looked at. It is an [engines.ErrNotTaken], and says what it wraps.
+// notTakenError marks the failure of a request that the server has not looked at. It is an [engines.ErrNotTaken], and
+// says what it wraps.
 type notTakenError struct{ error }
 
 func (e notTakenError) Unwrap() error        { return e.error }

@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -84,7 +85,7 @@ func (f *fake) handler(s script) http.Handler {
 func (f *fake) requests() []asked {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return append([]asked(nil), f.asked...)
+	return slices.Clone(f.asked)
 }
 
 // streams answers with the events, one data line each, then [DONE].

@@ -165,8 +165,7 @@ func TestFaults(t *testing.T) {
 func TestStatusError(t *testing.T) {
 	_, engine := startFake(t, answers(422, "application/json", `{"error":"nope"}`), nil)
 	_, err := engine.Generate(t.Context(), question(""), nil)
-	var status *openai.StatusError
-	if !errors.As(err, &status) || status.Code != 422 || status.Message != "nope" {
+	if status, ok := errors.AsType[*openai.StatusError](err); !ok || status.Code != 422 || status.Message != "nope" {
 		t.Errorf("error %#v", err)
 	}
 }

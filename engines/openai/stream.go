@@ -132,6 +132,6 @@ func (a *answer) add(d delta) error {
 }
 
 func isTimeout(err error) bool {
-	var timeout *timeoutError
-	return errors.As(err, &timeout)
+	_, ok := errors.AsType[*timeoutError](err)
+	return ok
 }

@@ -1,6 +1,7 @@
 package openai
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"sync/atomic"
@@ -61,15 +62,11 @@ var _ contextpilot.Tokenizer = (*Tokenizer)(nil)
 // Tokenizer returns a tokenizer that asks this engine, with its client, model, key and headers. The engine is
 // not contacted before the first Count.
 func (e *Engine) Tokenizer(config TokenizerConfig) (*Tokenizer, error) {
-	durationDefault(&config.Timeout, DefaultTokenizeTimeout)
-	durationDefault(&config.Backoff, DefaultBackoff)
-	durationDefault(&config.MaxBackoff, DefaultMaxBackoff)
-	if config.CacheTexts == 0 {
-		config.CacheTexts = DefaultCacheTexts
-	}
-	if config.MaxFailures == 0 {
-		config.MaxFailures = DefaultMaxFailures
-	}
+	config.Timeout = cmp.Or(config.Timeout, DefaultTokenizeTimeout)
+	config.Backoff = cmp.Or(config.Backoff, DefaultBackoff)
+	config.MaxBackoff = cmp.Or(config.MaxBackoff, DefaultMaxBackoff)
+	config.CacheTexts = cmp.Or(config.CacheTexts, DefaultCacheTexts)
+	config.MaxFailures = cmp.Or(config.MaxFailures, DefaultMaxFailures)
 	for _, field := range []struct {
 		name  string
 		value int64

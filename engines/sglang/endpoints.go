@@ -38,8 +38,7 @@ func (e *Engine) TokenizeRequest(ctx context.Context, body []byte) ([]uint32, er
 // requests run or wait it is not emptied, ErrBusy.
 func (e *Engine) ResetCache(ctx context.Context) error {
 	_, err := e.client.Ask(ctx, http.MethodPost, "/flush_cache", nil)
-	var status *openai.StatusError
-	if errors.As(err, &status) && status.Code == http.StatusBadRequest {
+	if status, ok := errors.AsType[*openai.StatusError](err); ok && status.Code == http.StatusBadRequest {
 		return fmt.Errorf("%w: %w", ErrBusy, err)
 	}
 	if err != nil {

@@ -163,7 +163,7 @@ func recorded(engine engines.Engine) (events func() []contextpilot.Event, cancel
 	return func() []contextpilot.Event {
 		mu.Lock()
 		defer mu.Unlock()
-		return append([]contextpilot.Event(nil), got...)
+		return slices.Clone(got)
 	}, cancel
 }
 

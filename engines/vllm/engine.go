@@ -62,8 +62,8 @@ type Source interface {
 	Run(ctx context.Context, sink func(events ...contextpilot.Event)) error
 }
 
-// Follow runs a source and gives its events to the subscribers, with the scope of this engine where they have none. It blocks until the source
-// returns, and returns its error.
+// Follow runs a source and gives its events to the subscribers, with the scope of this engine where they have none. It
+// blocks until the source returns, and returns its error.
 func (e *Engine) Follow(ctx context.Context, source Source) error {
 	return source.Run(ctx, e.client.Sink)
 }

@@ -131,8 +131,8 @@ func tile1(k int, rowA, group []float32, out *[groupRows]float32) {
 	archsimd.ClearAVXUpperBits()
 }
 
-// Prepared queries have, for each dimension, each query's value in all lanes of a vector, so that it need not be spread again for every
-// page.
+// Prepared queries have, for each dimension, each query's value in all lanes of a vector, so that it need not be spread
+// again for every page.
 type prepared = [maxQueries * lanes]float32
 
 func prepareVectors(dim int, to []float32, queries [][]float32, factor float32) {

@@ -7,7 +7,8 @@ import (
 	"github.com/ragpilot/ragpilot/internal/quant"
 )
 
-// Products of the shapes of a small model: a prompt's rows, and one row as when decoding. GFLOP/s counts two operations per weight and row.
+// Products of the shapes of a small model: a prompt's rows, and one row as when decoding. GFLOP/s counts two operations
+// per weight and row.
 func BenchmarkMatMul(b *testing.B) {
 	const rows, cols = 1536, 576
 	for _, t := range []quant.Type{quant.F32, quant.F16, quant.Q8_0, quant.Q4_0, quant.Q4_1} {

@@ -5,7 +5,8 @@ import (
 	"sync/atomic"
 )
 
-// Crew is a number of threads that share work. It starts no goroutine that outlives a call, and may be used by several callers at once.
+// Crew is a number of threads that share work. It starts no goroutine that outlives a call, and may be used by several
+// callers at once.
 type Crew struct{ threads int }
 
 // NewCrew returns a crew of at least one thread.

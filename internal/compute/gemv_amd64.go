@@ -10,11 +10,11 @@ import (
 	"github.com/ragpilot/ragpilot/internal/quant"
 )
 
-// One row of the input meets each weight once, so that unpacking a group to memory first would cost more than the product. The
-// functions here unpack into registers, and add up in the same order as [tileVectors]. They take two rows of packed weights at a time, since a
-// row alone would wait for its own last addition. But the processor fetches memory before it is needed only where it is read
-// in the order of its addresses, which two rows at a time are not. So the functions also read a byte here and there of the next group,
-// in order.
+// One row of the input meets each weight once, so that unpacking a group to memory first would cost more than the
+// product. The functions here unpack into registers, and add up in the same order as [tileVectors]. They take two rows
+// of packed weights at a time, since a row alone would wait for its own last addition. But the processor fetches memory
+// before it is needed only where it is read in the order of its addresses, which two rows at a time are not. So the
+// functions also read a byte here and there of the next group, in order.
 
 // quad is 32 columns of the input, or of a row that is not packed. A row has one at least.
 type quad = [4 * lanes]float32
@@ -112,8 +112,8 @@ func rowsF16(blocks int, a *quad, v, w *[64]byte, next *[128]byte, out *[2]vec) 
 	return read
 }
 
-// These take formats with blocks of 32 weights: v and w are rows of the group, next is where the one behind it begins to be read. The pairs
-// need AVX-512.
+// These take formats with blocks of 32 weights: v and w are rows of the group, next is where the one behind it begins
+// to be read. The pairs need AVX-512.
 //
 //go:noescape
 func rowsQ8(blocks int, a *quad, v, w, next *byte, out *[2]vec)

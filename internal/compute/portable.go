@@ -94,8 +94,8 @@ func scaleRow(out, x, w []float32, factor float32) {
 	}
 }
 
-// The exponential function: x = n·ln 2 + r with |r| ≤ ln 2 / 2, a polynomial for r (S. L. Moshier, Cephes library, expf), and n into the
-// exponent. The relative error is below 2⁻²².
+// The exponential function: x = n·ln 2 + r with |r| ≤ ln 2 / 2, a polynomial for r (S. L. Moshier, Cephes library,
+// expf), and n into the exponent. The relative error is below 2⁻²².
 const (
 	expMin, expMax = -87, 88
 	log2e          = 1.44269504088896341

@@ -126,7 +126,7 @@ func parseTurn(line []byte) (Turn, error) {
 		delete(members, f.name)
 	}
 	for name := range members {
-		return t, fmt.Errorf("%q is no member of a script's line", name)
+		return t, fmt.Errorf("%q is not a member of a script's line", name)
 	}
 	return t, t.check()
 }
@@ -144,15 +144,4 @@ func (t Turn) check() error {
 		return errors.New(`"question" is empty`)
 	}
 	return nil
-}
-
-// Users returns the users in order of their first question.
-func (s Script) Users() []string {
-	var users []string
-	for _, t := range s {
-		if t.Turn == 1 {
-			users = append(users, t.User)
-		}
-	}
-	return users
 }

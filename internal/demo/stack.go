@@ -104,9 +104,13 @@ func (r *Result) stack(side string, sent Sent, x int) (s stack, height int) {
 		if sent.CachedKnown {
 			share := min(max((scale-float64(begin))/float64(max(1, p.Tokens)), 0), 1)
 			c.Split = int(share * float64(c.H))
-			c.Reused = map[bool]string{true: "reused", false: "partly reused"}[share == 1]
-			if share == 0 {
+			switch share {
+			case 0:
 				c.Reused = "computed"
+			case 1:
+				c.Reused = "reused"
+			default:
+				c.Reused = "partly reused"
 			}
 		}
 		s.Cells = append(s.Cells, c)

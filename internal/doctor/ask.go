@@ -98,7 +98,7 @@ func (x *exam) probe(ctx context.Context) {
 	}
 	x.first = x.ask(ctx, x.text, nil)
 	if x.first.err != nil {
-		x.add("answers", Problem, "a prompt is not answered: "+short(x.first.err), "see the server's log; a model that is no chat model has no chat template")
+		x.add("answers", Problem, "a prompt is not answered: "+short(x.first.err), "see the server's log; a model that is not a chat model has no chat template")
 		return
 	}
 	streamed := x.first.told()

@@ -13,6 +13,7 @@
 //
 // # What is sent
 //
-// No prompt of a user. The probes are texts without meaning that begin with a random number, so that no cache has
-// them; [Report.Sent] says how many there were and how long. With [Config.NoProbe] none is sent, and what only probes show is not known.
+// No prompt of a user. The probes are texts without meaning that begin with a random number, so that no cache has them;
+// [Report.Sent] says how many there were and how long. With [Config.NoProbe] none is sent, and what only probes show is
+// not known.
 package doctor

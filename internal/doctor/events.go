@@ -269,7 +269,7 @@ func (l *listening) connection(ctx context.Context, status []kvevents.Status) {
 	}
 }
 
-// unheard tells whether a rank has published since the probes, or an engine that connects before them, without our hearing it.
+// unheard reports whether some rank has published events that we did not receive.
 func (l *listening) unheard(ctx context.Context, name string) bool {
 	all, from := l.came()
 	for i := range l.sources {

@@ -16,7 +16,8 @@ import (
 )
 
 // Run examines a server. Errors wrap [ErrConfig], or are that of ctx; whatever is wrong with the server stands in the
-// report. It takes as long as the probes, and up to Config.Wait for each thing that does not come. All that it starts has ended when it returns.
+// report. It takes as long as the probes, and up to Config.Wait for each thing that does not come. All that it starts
+// has ended when it returns.
 func Run(ctx context.Context, config Config) (*Report, error) {
 	cfg, err := config.withDefaults()
 	if err != nil {
@@ -107,7 +108,7 @@ func (x *exam) run(ctx context.Context) {
 // health asks whether the server is there and well, and for its models.
 func (x *exam) health(ctx context.Context) bool {
 	body, err := x.chats.Do(ctx, http.MethodGet, "/v1/models", nil)
-	var status *openai.StatusError
+	status, told := errors.AsType[*openai.StatusError](err)
 	switch {
 	case err == nil:
 		var list struct {
@@ -115,18 +116,19 @@ func (x *exam) health(ctx context.Context) bool {
 		}
 		_ = json.Unmarshal(body, &list) // what is no list of models names none
 		x.models = list.Data
-	case errors.As(err, &status) && (status.Code == http.StatusUnauthorized || status.Code == http.StatusForbidden):
+	case told && (status.Code == http.StatusUnauthorized || status.Code == http.StatusForbidden):
 		x.add("health", Problem, fmt.Sprintf("GET /v1/models: %d: the server refuses the key", status.Code), "give --api-key, or RAGPILOT_API_KEY")
 		return false
-	case !errors.As(err, &status):
+	case !told:
 		x.add("health", Problem, short(err), "start the server, or correct --engine; from a container, localhost is the container itself")
 		return false
 	}
 	_, err = x.chats.Do(ctx, http.MethodGet, "/health", nil)
+	status, told = errors.AsType[*openai.StatusError](err)
 	switch {
 	case err == nil:
 		x.add("health", OK, "GET /health: 200", "")
-	case errors.As(err, &status) && status.Code == http.StatusNotFound:
+	case told && status.Code == http.StatusNotFound:
 		x.add("health", OK, "it answers, and has no /health", "")
 	default:
 		do := "wait until the model is loaded; else see the server's log"

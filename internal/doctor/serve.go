@@ -46,11 +46,11 @@ func (x *exam) through(ctx context.Context, chats *openai.Engine) {
 		return
 	}
 	a := x.askAt(ctx, chats, x.text, nil)
-	var status *openai.StatusError
+	status, told := errors.AsType[*openai.StatusError](a.err)
 	switch {
-	case errors.As(a.err, &status) && status.Code == http.StatusNotFound:
+	case told && status.Code == http.StatusNotFound:
 		x.add(name, NotKnown, "no chats at this address: it seems to be the admin address", "give the main address (port 8765 unless set) to see a request pass")
-	case errors.As(a.err, &status) && status.Code == http.StatusUnauthorized:
+	case told && status.Code == http.StatusUnauthorized:
 		x.add(name, Problem, short(a.err), "give --serve-api-key")
 	case a.err != nil:
 		x.add(name, Problem, short(a.err), "look at --infer-api-url of the sidecar and at its log")

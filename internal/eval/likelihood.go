@@ -1,6 +1,7 @@
 package eval
 
 import (
+	"errors"
 	"fmt"
 	"math"
 )
@@ -8,7 +9,7 @@ import (
 // meanNLL is the negative log likelihood per token.
 func meanNLL(logProbs []float64) (float64, error) {
 	if len(logProbs) == 0 {
-		return 0, fmt.Errorf("log probabilities []: want one for each token of the answer")
+		return 0, errors.New("log probabilities []: want one for each token of the answer")
 	}
 	sum := 0.0
 	for _, x := range logProbs {

@@ -108,7 +108,11 @@ func (p *panel) draw(b *bytes.Buffer, top int) {
 	every := step(reach)
 	for k := -math.Floor(reach / every); k*every <= reach; k++ {
 		v := k * every
-		fmt.Fprintf(b, `<path d="M%.1f %dV%d" stroke="%s"/>`+"\n", x(v), from, to, map[bool]string{true: "#333", false: "#ddd"}[k == 0])
+		stroke := "#ddd"
+		if k == 0 {
+			stroke = "#333"
+		}
+		fmt.Fprintf(b, `<path d="M%.1f %dV%d" stroke="%s"/>`+"\n", x(v), from, to, stroke)
 		fmt.Fprintf(b, `<text x="%.1f" y="%d" text-anchor="middle" fill="#333">%s</text>`+"\n", x(v), to+16, strconv.FormatFloat(math.Round(v*1e6)/1e6, 'f', -1, 64))
 	}
 	fmt.Fprintf(b, `<path d="M%.1f %dV%d" stroke="#d55e00" stroke-dasharray="5 4"><title>margin</title></path>`+"\n", x(p.margin), from, to)

@@ -1,6 +1,7 @@
 package eval
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/ragpilot/ragpilot/contextpilot"
@@ -123,7 +124,7 @@ type Needed struct {
 // Judge makes the report of a run's outcomes.
 func Judge(h Header, outcomes []Outcome, s Settings) (*Report, error) {
 	if len(outcomes) == 0 {
-		return nil, fmt.Errorf("no outcomes")
+		return nil, errors.New("no outcomes")
 	}
 	switch {
 	case !(s.Margin > 0 && s.Margin < 1):

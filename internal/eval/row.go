@@ -1,6 +1,7 @@
 package eval
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 )
@@ -42,13 +43,13 @@ func (r *Row) GoldRank() int {
 func (r *Row) check() error {
 	switch {
 	case r.ID == "":
-		return fmt.Errorf(`id "": want a name`)
+		return errors.New(`id "": want a name`)
 	case len(r.Blocks) == 0:
-		return fmt.Errorf("blocks []: want at least one")
+		return errors.New("blocks []: want at least one")
 	case r.Question == "":
-		return fmt.Errorf(`question "": want a text`)
+		return errors.New(`question "": want a text`)
 	case len(r.Answers) == 0:
-		return fmt.Errorf("answers []: want at least one")
+		return errors.New("answers []: want at least one")
 	}
 	for i, b := range r.Blocks {
 		if b.ID == "" {

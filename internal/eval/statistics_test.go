@@ -170,7 +170,6 @@ func TestTangoCovers(t *testing.T) {
 	within(t, "coverage", float64(held)/runs, 0.95, 0.015)
 }
 
-// TestPower: figures worked out by hand, and the two directions agree.
 // TestMeanPower: by hand, (1.95996 + 0.84162)² × 1.1² / 0.02² = 23,743 rows; and the power of as many is what was wanted.
 func TestMeanPower(t *testing.T) {
 	p := eval.MeanPower{SD: 1.1, Margin: 0.02, Alpha: 0.025, Power: 0.8}
@@ -179,6 +178,7 @@ func TestMeanPower(t *testing.T) {
 	}
 }
 
+// TestPower: figures worked out by hand, and the two directions agree.
 func TestPower(t *testing.T) {
 	for _, c := range []struct {
 		p    eval.Power

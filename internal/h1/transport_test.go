@@ -343,8 +343,7 @@ func TestHeaderTimeout(t *testing.T) {
 	})
 	c, _ := client(t, func(tr *h1.Transport) { tr.HeaderTimeout = 20 * time.Millisecond })
 	_, _, err := post(t, c, address, "x")
-	var timeout net.Error
-	if !errors.As(err, &timeout) || !timeout.Timeout() {
+	if network, ok := errors.AsType[net.Error](err); !ok || !network.Timeout() {
 		t.Errorf("error %v, want a timeout", err)
 	}
 }

@@ -71,13 +71,13 @@ func (o *outcome) fail(class string, err error) { o.problem, o.detail = class, e
 
 // classOf sorts the errors of a connection.
 func classOf(err error) string {
-	var op *net.OpError
+	op, ok := errors.AsType[*net.OpError](err)
 	switch {
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, os.ErrDeadlineExceeded):
 		return "timeout"
 	case errors.Is(err, context.Canceled):
 		return "cancelled"
-	case errors.As(err, &op) && op.Op == "dial":
+	case ok && op.Op == "dial":
 		return "no connection"
 	case errors.Is(err, errInStream):
 		return errInStream.Error()

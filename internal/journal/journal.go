@@ -6,6 +6,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 )
 
@@ -134,7 +135,7 @@ func (j *Journal) beginReplay() ([]segment, error) {
 		return nil, ErrOrder
 	}
 	j.state = replaying
-	segments := append([]segment(nil), j.sealed...)
+	segments := slices.Clone(j.sealed)
 	if j.f != nil {
 		segments = append(segments, j.active)
 	}

@@ -1,6 +1,7 @@
 package load
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math"
@@ -76,9 +77,7 @@ func Fit(samples []Sample, batchTokens int) (sim.StepCost, []Residual, error) {
 
 // median returns the sample in the middle.
 func median(samples []Sample) Sample {
-	sorted := slices.SortedStableFunc(slices.Values(samples), func(a, b Sample) int {
-		return int(math.Copysign(1, a.Millis-b.Millis))
-	})
+	sorted := slices.SortedStableFunc(slices.Values(samples), func(a, b Sample) int { return cmp.Compare(a.Millis, b.Millis) })
 	return sorted[(len(sorted)-1)/2]
 }
 

@@ -2,6 +2,7 @@ package load
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/xml"
 	"fmt"
 	"math"
@@ -28,7 +29,7 @@ func Plots(points []Point) []Plot {
 	if strings.HasPrefix(points[0].Arrivals, string(Closed)) {
 		load = "users"
 	}
-	top := slices.MaxFunc(points, func(a, b Point) int { return int(math.Copysign(1, a.Level-b.Level)) }).Level
+	top := slices.MaxFunc(points, func(a, b Point) int { return cmp.Compare(a.Level, b.Level) }).Level
 	ttft := chart{title: "Time to first token, 95th percentile", note: under, x: load, y: "milliseconds", logarithmic: true}
 	output := chart{title: "Output tokens per second", note: under, x: load, y: "tokens/s"}
 	hits := chart{title: "Hit ratio while the trace runs, at " + number(top) + " " + load, note: under, x: "requests so far, %", y: "share of prompt tokens read from the cache", top: 1}

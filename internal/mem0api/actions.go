@@ -176,7 +176,7 @@ func listByQuery(s memory.Store, r *http.Request) (any, error) {
 	for name, into := range map[string]*int{"top_k": &in.TopK, "limit": &in.Limit} {
 		if text := q.Get(name); text != "" {
 			if *into, err = strconv.Atoi(text); err != nil {
-				return nil, badRequest("%s %q is no number", name, text)
+				return nil, badRequest("%s %q is not a number", name, text)
 			}
 		}
 	}

@@ -41,9 +41,6 @@ func (h Handle) Carrying(names ...string) Handle {
 // has not been answered is not among them. O(those that ended).
 func (p *Provider) Ended() []string { return p.held.sweep(p.now()) }
 
-// Lifetime returns how long a prompt stays that is not read again, unless the client asked for something else.
-func (p *Provider) Lifetime() time.Duration { return p.lifetime() }
-
 // anything stands for an unknown number of tokens.
 const anything = -1
 

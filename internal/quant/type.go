@@ -90,5 +90,5 @@ func Parse(name string) (Type, error) {
 			return t, nil
 		}
 	}
-	return 0, fmt.Errorf("quant: %q is no known format; known are %v", name, Types())
+	return 0, fmt.Errorf("quant: %q is not a known format; known are %v", name, Types())
 }

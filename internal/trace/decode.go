@@ -17,11 +17,10 @@ type object map[string]json.RawMessage
 func parseObject(line []byte) (object, error) {
 	var o object
 	err := json.Unmarshal(line, &o)
-	var syntax *json.SyntaxError
-	switch {
-	case errors.As(err, &syntax):
+	if syntax, ok := errors.AsType[*json.SyntaxError](err); ok {
 		return nil, fmt.Errorf("broken JSON at byte %d: %w", syntax.Offset, err)
-	case err != nil || o == nil: // a valid value, but not an object
+	}
+	if err != nil || o == nil { // a valid value, but not an object
 		return nil, fmt.Errorf("want a JSON object, found %s", kind(line))
 	}
 	return o, nil

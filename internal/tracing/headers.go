@@ -21,11 +21,11 @@ func ParseHeaders(text string) (map[string]string, error) {
 		case !ok:
 			return nil, fmt.Errorf("header %d: want name=value", i+1)
 		case !isToken(name):
-			return nil, fmt.Errorf("header %d: its name is none", i+1)
+			return nil, fmt.Errorf("header %d: its name is not valid", i+1)
 		}
 		value, err := url.PathUnescape(value)
 		if err != nil {
-			return nil, fmt.Errorf("header %d: its value is no percent encoding", i+1)
+			return nil, fmt.Errorf("header %d: its value is not valid percent encoding", i+1)
 		}
 		value = strings.TrimSpace(value)
 		if strings.ContainsFunc(value, func(r rune) bool { return r < ' ' && r != '\t' || r == 0x7f }) {
@@ -47,7 +47,7 @@ func isToken(text string) bool {
 func withPath(endpoint string) (string, error) {
 	u, err := url.Parse(endpoint)
 	if err != nil {
-		return "", errors.New("is no URL") // the text of err may show a password
+		return "", errors.New("is not a URL") // the text of err may show a password
 	}
 	if u.Path == "" {
 		u.Path = "/v1/traces"

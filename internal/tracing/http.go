@@ -85,11 +85,11 @@ func (x *transport) RoundTrip(r *http.Request) (*http.Response, error) {
 
 // kind names an error: its text may show addresses, and more.
 func kind(ctx context.Context, err error) string {
-	var timeout net.Error
+	network, ok := errors.AsType[net.Error](err)
 	switch {
 	case ctx.Err() != nil, errors.Is(err, context.Canceled):
 		return "canceled"
-	case errors.As(err, &timeout) && timeout.Timeout():
+	case ok && network.Timeout():
 		return "timeout"
 	default:
 		return "connection"

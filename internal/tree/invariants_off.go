@@ -12,5 +12,4 @@ func (shadow) extend(*Tree, string, int)                      {}
 func (shadow) serve(*Tree, string, bool, bool)                {}
 func (shadow) resend(*Tree, string, bool)                     {}
 func (shadow) contradict(*Tree, string, int, bool, int)       {}
-func (shadow) touch(*Tree, Node)                              {}
 func (shadow) clear(*Tree)                                    {}

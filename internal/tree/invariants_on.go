@@ -230,11 +230,6 @@ func (s *shadow) leaves(path string, r *shadowRequest, tokens int) (common strin
 	return common, common != "" && common != path && s.depth(common) > tokens
 }
 
-func (s *shadow) touch(t *Tree, n Node) {
-	s.use(t.path(n))
-	s.changed(t)
-}
-
 func (s *shadow) clear(t *Tree) {
 	s.reqs, s.blocks = nil, nil
 	s.changed(t)

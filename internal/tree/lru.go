@@ -5,12 +5,7 @@ package tree
 // node is always a leaf.
 type recency struct{ newer, older int32 }
 
-// Touch makes n and all above it the most recently used, the ones nearer to the root last.
-func (t *Tree) Touch(n Node) {
-	t.touch(n)
-	t.shadow.touch(t, n)
-}
-
+// touch makes n and all above it the most recently used, the ones nearer to the root last.
 func (t *Tree) touch(n Node) {
 	if t.capacity == 0 {
 		return

@@ -375,12 +375,6 @@ func TestAgainstModel(t *testing.T) {
 				c2, n2 := m.contradict(id, n)
 				same(t, "contradicted, cut", pair{c1, n1}, pair{c2, n2})
 			},
-			"touch": func(t *rapid.T) {
-				path := drawPath(t)
-				n, steps, _ := x.Walk(path)
-				x.Touch(n)
-				m.touch(prefixes(path)[:steps])
-			},
 			"clear": func(t *rapid.T) {
 				if rapid.IntRange(0, 5).Draw(t, "really") == 0 {
 					x.Clear()

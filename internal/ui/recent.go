@@ -204,7 +204,7 @@ func (r *Recent) Samples(engine string) []Sample {
 	return e.samples.until(last)
 }
 
-// Picture knows none: a Recent has no index.
+// Picture always returns false: a Recent has no index.
 func (r *Recent) Picture(string) (Picture, bool) { return Picture{}, false }
 
 // add counts a request in interval n.

@@ -2,6 +2,7 @@ package workload
 
 import (
 	"math"
+	"slices"
 	"testing"
 )
 
@@ -135,7 +136,7 @@ func TestInsert(t *testing.T) {
 		{[]int32{1, 9, 2, 3}, 2, []int32{1, 9, 2, 3}},
 	}
 	for _, tt := range tests {
-		got := insert(append([]int32(nil), tt.list...), tt.at, 9)
+		got := insert(slices.Clone(tt.list), tt.at, 9)
 		if len(got) != len(tt.want) {
 			t.Errorf("%v at %d: %v", tt.list, tt.at, got)
 			continue

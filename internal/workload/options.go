@@ -1,6 +1,7 @@
 package workload
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 )
@@ -112,12 +113,12 @@ func (o *Options) complete() error {
 			return bad(x.name, x.value, "want a number from 0 to %v", x.limit)
 		}
 	}
-	o.K = orElse(o.K, 15)
+	o.K = cmp.Or(o.K, 15)
 	if o.KSpread >= o.K {
 		return bad("k-spread", o.KSpread, "must be less than k %d", o.K)
 	}
-	o.Tenants = orElse(o.Tenants, 1)
-	o.BlockTokens = orElse(o.BlockTokens, 100)
+	o.Tenants = cmp.Or(o.Tenants, 1)
+	o.BlockTokens = cmp.Or(o.BlockTokens, 100)
 	if err := o.completeSessions(); err != nil {
 		return err
 	}
@@ -134,9 +135,9 @@ func (o *Options) completeSessions() error {
 		}
 		o.Contexts = o.Sessions * o.Turns
 	}
-	o.Contexts = orElse(o.Contexts, max(1000, o.Sessions))
+	o.Contexts = cmp.Or(o.Contexts, max(1000, o.Sessions))
 	if o.Sessions == 0 {
-		o.Turns = orElse(o.Turns, 1)
+		o.Turns = cmp.Or(o.Turns, 1)
 		o.Sessions = (o.Contexts + o.Turns - 1) / o.Turns
 	}
 	if o.Sessions > o.Contexts {
@@ -179,7 +180,7 @@ func (o *Options) completePool() error {
 	if o.Growing {
 		share = 4
 	}
-	o.Topics = orElse(o.Topics, max(o.Tenants, o.Pool/(share*o.kMax())))
+	o.Topics = cmp.Or(o.Topics, max(o.Tenants, o.Pool/(share*o.kMax())))
 	switch {
 	case o.Topics > o.Pool:
 		return bad("topics", o.Topics, "more than the pool %d has blocks", o.Pool)
@@ -217,13 +218,6 @@ func (o *Options) tenantBlocks(tenant int) (from, to int) {
 
 // part returns where part i begins when n things are divided evenly.
 func part(n, i, parts int) int { return int(int64(n) * int64(i) / int64(parts)) }
-
-func orElse(n, otherwise int) int {
-	if n == 0 {
-		return otherwise
-	}
-	return n
-}
 
 func orZero(f *float64) float64 {
 	if f == nil {

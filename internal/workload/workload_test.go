@@ -190,8 +190,7 @@ func TestErrors(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			_, err := workload.New(tt.opt)
-			var wrong *workload.OptionError
-			if !errors.As(err, &wrong) || wrong.Option != tt.option || !strings.Contains(err.Error(), tt.want) {
+			if wrong, ok := errors.AsType[*workload.OptionError](err); !ok || wrong.Option != tt.option || !strings.Contains(err.Error(), tt.want) {
 				t.Errorf("error %v, want %s: …%s…", err, tt.option, tt.want)
 			}
 		})

@@ -3,6 +3,7 @@ package inmem
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/ragpilot/ragpilot/memory"
 )
@@ -64,7 +65,7 @@ func (t *tx) Put(ctx context.Context, r *memory.Record) error {
 func (t *tx) SetVector(_ context.Context, id string, vector []float32) error {
 	if old := t.records[id]; old != nil {
 		r := clone(old)
-		r.Vector = append([]float32(nil), vector...)
+		r.Vector = slices.Clone(vector)
 		t.later(restore(t.records, id))
 		t.records[id] = r
 	}

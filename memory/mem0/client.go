@@ -57,7 +57,7 @@ func New(base string, o Options) (*Client, error) {
 	c := &Client{base: strings.TrimSuffix(base, "/"), opt: o}
 	var ok bool
 	if c.routes, ok = o.Dialect.routes(); !ok {
-		return nil, fmt.Errorf("mem0: Options.Dialect: %s is none", o.Dialect)
+		return nil, fmt.Errorf("mem0: Options.Dialect %s is unknown", o.Dialect)
 	}
 	if o.HTTP == nil {
 		c.own, c.opt.HTTP = true, &http.Client{Timeout: time.Minute, Transport: http.DefaultTransport.(*http.Transport).Clone()}
@@ -121,7 +121,7 @@ func (c *Client) call(ctx context.Context, method, path string, query url.Values
 		return nil
 	}
 	if err := json.Unmarshal(raw, out); err != nil {
-		return fmt.Errorf("%w: an answer that is none: %w", ErrUnavailable, err)
+		return fmt.Errorf("%w: the answer cannot be read: %w", ErrUnavailable, err)
 	}
 	return nil
 }

@@ -24,7 +24,8 @@ type leftovers struct {
 }
 
 const (
-	// pieceBytes is the length of a piece: of a longer text its beginning and its end are looked for, as a part may have been overwritten.
+	// pieceBytes is the length of a piece: of a longer text its beginning and its end are looked for, as a part may
+	// have been overwritten.
 	pieceBytes = 64
 	// shortest is the number of bytes below which a piece would be found everywhere.
 	shortest = 6

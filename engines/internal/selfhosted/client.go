@@ -139,13 +139,13 @@ func (c *Client) Sink(events ...contextpilot.Event) {
 // Answered is the support for an endpoint that was tried: yes without an error, no if the server says that it is not
 // there, not known otherwise.
 func Answered(what string, err error) Support {
-	var status *openai.StatusError
+	status, told := errors.AsType[*openai.StatusError](err)
 	switch {
 	case err == nil:
 		return Yes(what + " answers")
 	case errors.Is(err, ErrNotOffered):
 		return No(what + " is not there")
-	case errors.As(err, &status):
+	case told:
 		return Unknown(fmt.Sprintf("%s: status %d", what, status.Code))
 	case errors.Is(err, engines.ErrUnreachable), errors.Is(err, engines.ErrInterrupted):
 		return Unknown(what + " was not answered")

@@ -105,7 +105,8 @@ func (q *question) showPrompt(a *answer, c *choice) {
 	}
 }
 
-// opening is the first chunk of a chat, which has the role, or of a completion whose tokens were asked for. ok is false if there is none.
+// opening is the first chunk of a chat, which has the role, or of a completion whose tokens were asked for. ok is false
+// if there is none.
 func (q *question) opening(created int64, i int) (a answer, ok bool) {
 	a = q.answer(q.kind.chunk, created)
 	c := choice{Index: i}

@@ -37,10 +37,10 @@ func closing() *refusal {
 
 // told is what a client is told of an error, if there still is one.
 func (s *Server) told(ctx context.Context, err error) (e refusal, there bool) {
-	var known *refusal
-	switch {
-	case errors.As(err, &known):
+	if known, ok := errors.AsType[*refusal](err); ok {
 		return *known, true
+	}
+	switch {
 	case errors.Is(context.Cause(ctx), errShutdown), errors.Is(err, local.ErrClosed):
 		return *closing(), true
 	case ctx.Err() != nil:

@@ -2,6 +2,7 @@ package gguf
 
 import (
 	"encoding/binary"
+	"errors"
 	"fmt"
 )
 
@@ -12,7 +13,7 @@ type cursor struct {
 }
 
 // ErrTruncated is wrapped by errors of files that end too early.
-var ErrTruncated = fmt.Errorf("the file ends too early")
+var ErrTruncated = errors.New("the file ends too early")
 
 func (c *cursor) left() int { return len(c.data) - c.at }
 

@@ -235,7 +235,7 @@ func (c *cursor) place(infos []info, metadata map[string]Value) ([]Tensor, error
 	tensors := make([]Tensor, len(infos))
 	for i, t := range infos {
 		if t.offset%uint64(alignment) != 0 {
-			return nil, fmt.Errorf("tensor %q: offset %d is no multiple of the alignment %d", t.name, t.offset, alignment)
+			return nil, fmt.Errorf("tensor %q: offset %d is not a multiple of the alignment %d", t.name, t.offset, alignment)
 		}
 		if t.offset > uint64(len(data)) || uint64(t.size) > uint64(len(data))-t.offset {
 			return nil, fmt.Errorf("tensor %q: %d bytes at %d of %d: %w", t.name, t.size, t.offset, len(data), ErrTruncated)

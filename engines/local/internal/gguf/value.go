@@ -88,7 +88,7 @@ func (c *cursor) value(kind Kind, what string, depth int) (Value, error) {
 	}
 	raw, err := c.take(uint64(kind.size()), what)
 	if err == nil && kind == Bool && raw[0] > 1 {
-		err = fmt.Errorf("%s: %d is no bool", what, raw[0])
+		err = fmt.Errorf("%s: %d is not a bool", what, raw[0])
 	}
 	return Value{Kind: kind, raw: raw}, err
 }

@@ -7,8 +7,9 @@
 // have computed it. That is right only because what a token's keys and values are depends on the tokens before it and on nothing
 // else, bit for bit.
 //
-// A page is in the index only if the page before it is, in every sequence that has it. Pages that no sequence uses stay until their
-// memory is needed; the one unused longest goes first, and of a sequence the last page first, so that no page outlives the ones before it.
+// A page is in the index only if the page before it is, in every sequence that has it. Pages that no sequence uses stay
+// until their memory is needed; the one unused longest goes first, and of a sequence the last page first, so that no
+// page outlives the ones before it.
 //
 // A [Store] is for one goroutine at a time.
 package kvstore

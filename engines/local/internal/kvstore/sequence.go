@@ -94,8 +94,8 @@ func (q *Sequence) Computed() int { return q.computed }
 // Cached returns how many tokens the sequence did not compute, since they were there or others computed them.
 func (q *Sequence) Cached() int { return q.cached }
 
-// Ready returns how many tokens, from Computed on, the sequence may compute now: at most limit. It is 0 while another sequence computes
-// the next page. Pages that others have computed meanwhile are passed over.
+// Ready returns how many tokens, from Computed on, the sequence may compute now: at most limit. It is 0 while another
+// sequence computes the next page. Pages that others have computed meanwhile are passed over.
 func (q *Sequence) Ready(limit int) int {
 	for q.computed < len(q.tokens) && q.pages[q.computed/PageTokens].computed {
 		skipped := PageTokens - q.computed%PageTokens
@@ -126,8 +126,8 @@ func (q *Sequence) Advance(n int) {
 	}
 }
 
-// full takes a page whose tokens are all computed. What is behind a page that is not in the index stays out of it too, and so does a page
-// from before a Clear: others may have it behind a page that is out.
+// full takes a page whose tokens are all computed. What is behind a page that is not in the index stays out of it too,
+// and so does a page from before a Clear: others may have it behind a page that is out.
 func (q *Sequence) full(i int) {
 	p := q.pages[i]
 	if p.computed {

@@ -14,11 +14,12 @@ type Request struct {
 	Salt   string  // requests with different salts share nothing
 	Max    int     // tokens to generate, at least one
 	Stop   []int32 // tokens that end the answer and are not part of it
-	// Sample chooses a token by its logits, which it may change. It is called for each token once, in order, by one goroutine at a time,
-	// under no lock.
+	// Sample chooses a token by its logits, which it may change. It is called for each token once, in order, by one
+	// goroutine at a time, under no lock.
 	Sample func(logits []float32) int32
-	// Forced is the answer to be scored. If it is not nil nothing is generated: OnLogits is called with the logits after the prompt and
-	// after each token of Forced, each once and in order, as Sample is; they are valid during the call.
+	// Forced is the answer to be scored. If it is not nil nothing is generated: OnLogits is called with the logits
+	// after the prompt and after each token of Forced, each once and in order, as Sample is; they are valid during the
+	// call.
 	Forced   []int32
 	OnLogits func(logits []float32)
 }

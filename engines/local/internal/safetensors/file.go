@@ -131,7 +131,7 @@ func (e entry) check(at, size uint64) error {
 	case begin < at:
 		return fmt.Errorf("bytes %d to %d: those up to %d are another tensor's", begin, end, at)
 	case begin > at:
-		return fmt.Errorf("bytes %d to %d: those from %d on are no tensor's", begin, end, at)
+		return fmt.Errorf("bytes %d to %d: those from %d on belong to no tensor", begin, end, at)
 	}
 	want, err := e.size()
 	if err == nil && want != end-begin {

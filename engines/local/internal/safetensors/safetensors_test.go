@@ -60,7 +60,7 @@ var broken = map[string]struct {
 		file(`{"a":{"dtype":"F32","shape":[2],"data_offsets":[0,8]},"b":{"dtype":"F32","shape":[2],"data_offsets":[4,12]}}`, 12),
 		`"b": bytes 4 to 12: those up to 8 are another tensor's`,
 	},
-	"hole":         {file(`{"a":{"dtype":"F32","shape":[1],"data_offsets":[4,8]}}`, 8), "those from 0 on are no tensor's"},
+	"hole":         {file(`{"a":{"dtype":"F32","shape":[1],"data_offsets":[4,8]}}`, 8), "those from 0 on belong to no tensor"},
 	"rest":         {file(`{"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}}`, 8), "8 bytes of tensors, and the header says 4"},
 	"wrong shape":  {file(`{"a":{"dtype":"F16","shape":[1],"data_offsets":[0,4]}}`, 4), "shape [1] of F16: 4 bytes, want 2"},
 	"huge shape":   {file(`{"a":{"dtype":"F32","shape":[4294967296,4294967296,4],"data_offsets":[0,4]}}`, 4), "shape [4294967296 4294967296 4]"},

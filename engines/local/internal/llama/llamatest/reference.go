@@ -4,6 +4,7 @@ package llamatest
 import (
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/ragpilot/ragpilot/engines/local/internal/weights"
 )
@@ -14,7 +15,7 @@ func Logits(m *weights.Model, tokens []int32) [][]float64 {
 	x := make([][]float64, len(tokens))
 	embedding := r.matrix("token_embd.weight")
 	for i, token := range tokens {
-		x[i] = append([]float64(nil), embedding[token]...)
+		x[i] = slices.Clone(embedding[token])
 	}
 	for l := range m.Layers {
 		x = r.layer(fmt.Sprintf("blk.%d.", l), x)
