@@ -101,7 +101,7 @@ func closing(open byte) byte {
 	return ']'
 }
 
-// possible tells whether a bracket may still become a citation. In answers "<" is mostly no bracket at all.
+// possible reports whether a bracket may still become a citation. In answers "<" is mostly no bracket at all.
 func possible(open []byte) bool {
 	n := min(len(open), len(tag))
 	return open[0] != '<' || string(open[:n]) == tag[:n]

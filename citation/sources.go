@@ -188,7 +188,7 @@ func (s *Source) add(ns []naming, text string) {
 	}
 }
 
-// same tells whether two retrievals found the same document.
+// same reports whether two retrievals found the same document.
 func (d Document) same(other Document) bool {
 	return d.Block.ID == other.Block.ID && d.Block.Text == other.Block.Text
 }

@@ -175,7 +175,7 @@ func (p *Pilot) orderBatch(ctx context.Context, drafts []*draft, heads []int) (g
 	return groups, nil
 }
 
-// corrects tells whether the request may be sent in another order than the policy's, which the policy's schedule is for.
+// corrects reports whether the request may be sent in another order than the policy's, which the policy's schedule is for.
 func (p *Pilot) corrects(req *Request) bool { return p.cfg.Limits.set() || req.Fixed }
 
 // regroup schedules the drafts at heads depth first by their orders.

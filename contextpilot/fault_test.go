@@ -30,7 +30,7 @@ var failures = map[string]func() error{
 	"panic": func() error { panic("broken") },
 }
 
-// plain tells whether a plan is retrieval order with every block in full, and says why.
+// plain reports whether a plan is retrieval order with every block in full, and says why.
 func plain(t *testing.T, p contextpilot.Plan, stage, ids string) {
 	t.Helper()
 	equal(t, "blocks sent in full", ids, sent(p))

@@ -102,7 +102,7 @@ type gate struct {
 	before   []int // by position: the block that must have its place before; −1: none. nil: no groups
 }
 
-// open tells whether the block at position i may come next, in place depth; free are the blocks without a place, first
+// open reports whether the block at position i may come next, in place depth; free are the blocks without a place, first
 // is the first of them, which cannot wait longer than to first + displace.
 func (g gate) open(i, depth, first int, free []bool) bool {
 	if g.before != nil && g.before[i] >= 0 && free[g.before[i]] {

@@ -160,13 +160,13 @@ type named struct {
 	content content
 }
 
-// has tells whether the block stands there.
+// has reports whether the block stands there.
 func (v *visible) has(label string, c content) bool {
 	_, ok := v.texts[named{label, c}]
 	return ok
 }
 
-// only tells whether the block stands there, and no other text under its label.
+// only reports whether the block stands there, and no other text under its label.
 func (v *visible) only(label, text string, c content) bool {
 	there, ok := v.texts[named{label, c}]
 	return ok && there == text && v.many[label] == 1

@@ -35,7 +35,7 @@ func (p *Pilot) Sink(scope Scope) func(events ...Event) {
 	}
 }
 
-// observe tells whether the event was applied, and whether it told something new: an answer may be reported by the
+// observe reports whether the event was applied, and whether it told something new: an answer may be reported by the
 // engine and by a wrapper around it.
 func (p *Pilot) observe(ev Event) (ok, fresh bool) {
 	sc := p.findScope(ev.Scope)

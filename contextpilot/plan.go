@@ -201,7 +201,7 @@ func (p *Plan) Block(i int) Block { return p.req.Blocks[i] }
 // Len returns the number of blocks that were retrieved.
 func (p *Plan) Len() int { return len(p.req.Blocks) }
 
-// Reordered tells whether the blocks sent in full are in another order than retrieved.
+// Reordered reports whether the blocks sent in full are in another order than retrieved.
 func (p *Plan) Reordered() bool {
 	last := -1
 	for _, it := range p.Items {

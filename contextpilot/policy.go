@@ -157,7 +157,7 @@ func NewPolicy(name string) (Policy, error) {
 	return nil, fmt.Errorf("%w %q: want one of %v", ErrUnknownPolicy, name, PolicyNames())
 }
 
-// permutation tells whether order holds 0…n−1 once each. seen is scratch.
+// permutation reports whether order holds 0…n−1 once each. seen is scratch.
 func permutation(order []int, n int, seen *[]bool) bool {
 	if len(order) != n {
 		return false

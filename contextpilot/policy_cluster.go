@@ -55,7 +55,7 @@ func (c *clustered) less(a, b cluster.Doc) bool {
 	return x < y
 }
 
-// number tells whether s is a decimal number in its usual form.
+// number reports whether s is a decimal number in its usual form.
 func number(s string) bool {
 	return s != "" && strings.Trim(s, "0123456789") == "" && (s[0] != '0' || len(s) == 1)
 }

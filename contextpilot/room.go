@@ -49,7 +49,7 @@ func (d *draft) rendered(i int, count func(string) int) int {
 	return count(renderBlock(d.ids[i].label, b.Text))
 }
 
-// admits tells whether the order note fits the room that the blocks have left.
+// admits reports whether the order note fits the room that the blocks have left.
 func (d *draft) admits(note string, count func(string) int) bool {
 	return d.plan.req.Room == 0 || count(note+"\n") <= d.room
 }

@@ -116,7 +116,7 @@ func (p *Pilot) dedup(d *draft, s *session) error {
 	return nil
 }
 
-// renamed returns what tells whether the request has a block of a label with another text.
+// renamed returns what reports whether the request has a block of a label with another text.
 func (d *draft) renamed() func(label string, c content) bool {
 	if len(d.ids) <= fewBlocks {
 		return func(label string, c content) bool {

@@ -44,7 +44,7 @@ func fromChat(message llms.ChatMessage) (Message, error) {
 	return out, err
 }
 
-// same tells whether two messages are equal in what JSON shows of them.
+// same reports whether two messages are equal in what JSON shows of them.
 func same(a, b llms.ChatMessage) bool {
 	x, errX := json.Marshal(a)
 	y, errY := json.Marshal(b)

@@ -57,7 +57,7 @@ func Or(of ...Filter) Filter { return Filter{Op: OpOr, Of: slices.Clone(of)} }
 // Not selects what none of the filters selects.
 func Not(of ...Filter) Filter { return Filter{Op: OpNot, Of: slices.Clone(of)} }
 
-// IsZero tells whether the filter selects everything because it says nothing.
+// IsZero reports whether the filter selects everything because it says nothing.
 func (f *Filter) IsZero() bool {
 	return f.Op == "" && f.Field == "" && f.Value == nil && len(f.Of) == 0
 }

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// Match tells whether the filter, which must be valid, selects the memory. A filter that is used often should have plain
+// Match reports whether the filter, which must be valid, selects the memory. A filter that is used often should have plain
 // values (string, float64, bool and lists of them): others are brought to that form at each call.
 func (f *Filter) Match(m *Memory) bool {
 	matches := func(of Filter) bool { return of.Match(m) }

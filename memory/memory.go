@@ -29,7 +29,7 @@ type Memory struct {
 	ExpiresAt time.Time `json:"expires_at,omitzero"`
 }
 
-// Expired tells whether the memory is hidden at that time.
+// Expired reports whether the memory is hidden at that time.
 func (m *Memory) Expired(now time.Time) bool {
 	return !m.ExpiresAt.IsZero() && !m.ExpiresAt.After(now)
 }

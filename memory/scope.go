@@ -36,7 +36,7 @@ func (s Scope) Validate() error {
 	return nil
 }
 
-// Covers tells whether other agrees with s in all fields that s sets.
+// Covers reports whether other agrees with s in all fields that s sets.
 func (s Scope) Covers(other Scope) bool {
 	return (s.User == "" || s.User == other.User) &&
 		(s.Agent == "" || s.Agent == other.Agent) &&

@@ -42,7 +42,7 @@ func (r Report) Missing() []string {
 	return names
 }
 
-// Partial tells whether a source is missing.
+// Partial reports whether a source is missing.
 func (r Report) Partial() bool { return len(r.Missing()) > 0 }
 
 func (f *FanIn) report(query string, found []answer) Report {

@@ -48,7 +48,7 @@ func check(binary, sbom string, out io.Writer) error {
 	return err
 }
 
-// built tells whether a binary can be built again to the same bytes elsewhere.
+// built reports whether a binary can be built again to the same bytes elsewhere.
 func built(info *debug.BuildInfo) error {
 	var faults []error
 	for key, want := range map[string]string{"CGO_ENABLED": "0", "-trimpath": "true", "vcs.revision": ""} {

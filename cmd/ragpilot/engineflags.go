@@ -22,7 +22,7 @@ func (f *engineFlags) register(flags *pflag.FlagSet, maxTokens int) {
 	flags.IntVar(&f.maxTokens, "max-tokens", maxTokens, "length of a real engine's answers in `TOKENS`")
 }
 
-// simulated tells whether no real engine was named.
+// simulated reports whether no real engine was named.
 func (f *engineFlags) simulated() bool { return f.engine == "sim" }
 
 func (f *engineFlags) open() (*openai.Engine, error) {

@@ -37,7 +37,7 @@ func modelFile(ctx context.Context, name string, progress io.Writer) (string, er
 	return pullModel(ctx, name, progress)
 }
 
-// known tells whether there is a model of this name to be fetched.
+// known reports whether there is a model of this name to be fetched.
 func known(name string) bool {
 	return slices.ContainsFunc(model.Models(), func(m model.Info) bool { return m.Name == name })
 }
@@ -65,7 +65,7 @@ func openLocal(ctx context.Context, path string) (*local.Engine, error) {
 	return engine, nil
 }
 
-// fast tells whether a model in this process answers in reasonable time, and if not why.
+// fast reports whether a model in this process answers in reasonable time, and if not why.
 func fast() error {
 	if compute.Kernel() == "portable" {
 		return errors.New("without vector instructions a model is too slow: build with GOEXPERIMENT=simd on amd64, and use a processor with AVX2")

@@ -108,7 +108,7 @@ func (l *progressLine) show(p model.Progress) {
 	}
 }
 
-// terminal tells whether what is written is read by a person.
+// terminal reports whether what is written is read by a person.
 func terminal(w io.Writer) bool {
 	f, ok := w.(*os.File)
 	if !ok {

@@ -238,7 +238,7 @@ func newTraceCut() *cobra.Command {
 	return cmd
 }
 
-// sameFile tells whether writing b would destroy a.
+// sameFile reports whether writing b would destroy a.
 func sameFile(a, b string) bool {
 	if a == "-" || b == "-" {
 		return false

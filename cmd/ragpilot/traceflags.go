@@ -106,7 +106,7 @@ func numbered(id, separator string) (document string, place int) {
 	return id[:at], n
 }
 
-// oneOf tells whether the value is yes; anything but yes and no is an error.
+// oneOf reports whether the value is yes; anything but yes and no is an error.
 func oneOf(flag, value, yes, no string) (bool, error) {
 	switch value {
 	case yes:

@@ -154,7 +154,7 @@ func uncounted(blocks []contextpilot.Block) []contextpilot.Block {
 	return blocks
 }
 
-// crowded tells whether a turn, or some of its blocks, found no room that a cut would make: a history below the low mark is not cut
+// crowded reports whether a turn, or some of its blocks, found no room that a cut would make: a history below the low mark is not cut
 // for blocks.
 func (c *Chat) crowded(it *item) bool {
 	return c.size()+it.tokens > c.cfg.High || c.size() > c.cfg.Low &&

@@ -60,12 +60,12 @@ type Event struct {
 	Spec string
 }
 
-// OnGPU tells whether the event is about the memory from which the engine serves prefix hits without loading.
+// OnGPU reports whether the event is about the memory from which the engine serves prefix hits without loading.
 func (e *Event) OnGPU() bool {
 	return (e.Medium == "" || strings.EqualFold(e.Medium, "GPU")) && !strings.EqualFold(e.Locality, "REMOTE")
 }
 
-// Sliced tells whether Tokens can be cut into one piece per hash.
+// Sliced reports whether Tokens can be cut into one piece per hash.
 func (e *Event) Sliced() bool {
 	n := len(e.Tokens)
 	if e.Bigram {

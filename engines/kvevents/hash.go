@@ -39,7 +39,7 @@ func Digest(b []byte) Hash {
 	return Hash{h.Hi | digest, h.Lo}
 }
 
-// IsZero tells whether h names no block.
+// IsZero reports whether h names no block.
 func (h Hash) IsZero() bool { return h == Hash{} }
 
 // String returns the number in decimal, or for a digest "bin:" and hexadecimal digits of what is kept of it.

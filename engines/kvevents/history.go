@@ -175,7 +175,7 @@ func (h *history) reached(seq uint64) {
 	}
 }
 
-// readable tells whether a payload can be read, and if so whether it is of this publisher's rank.
+// readable reports whether a payload can be read, and if so whether it is of this publisher's rank.
 func (h *history) readable(payload []byte) (ok, ours bool) {
 	b, err := h.dec.Decode(payload)
 	if err != nil {

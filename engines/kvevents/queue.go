@@ -45,7 +45,7 @@ func newStream(h *history, cfg *Config) *stream {
 	}
 }
 
-// guest tells whether the publisher connected to us.
+// guest reports whether the publisher connected to us.
 func (s *stream) guest() bool { return s.h.pub.Topic != "" }
 
 // attach announces a connection and returns its number.
@@ -100,7 +100,7 @@ func (s *stream) wake() {
 	}
 }
 
-// accept tells whether messages under this topic belong to the publisher: those under the first topic of a
+// accept reports whether messages under this topic belong to the publisher: those under the first topic of a
 // connection do.
 func (s *stream) accept(topic []byte) bool {
 	s.mu.Lock()

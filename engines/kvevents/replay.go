@@ -33,7 +33,7 @@ func Replay(ctx context.Context, endpoint string, from uint64, timeout time.Dura
 // replayer asks an engine for past batches.
 type replayer interface {
 	// ask gives the buffered batches from seq number from on to each, oldest first, until it returns false.
-	// finished tells that the engine said that there are no more; nothing tells whether it left some out.
+	// finished tells that the engine said that there are no more; nothing reports whether it left some out.
 	ask(ctx context.Context, from uint64, each func(seq uint64, payload []byte) bool) (finished bool, err error)
 }
 

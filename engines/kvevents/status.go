@@ -59,7 +59,7 @@ type Status struct {
 	Connected bool
 	// Complete: the sink was given everything that the engine published and that still matters.
 	Complete bool
-	// LastSeq is the number of the last batch; Any tells whether there was one.
+	// LastSeq is the number of the last batch; Any reports whether there was one.
 	LastSeq uint64
 	Any     bool
 	// PublishedTopic is the topic of the last message.

@@ -55,7 +55,7 @@ func newCache(o Options) cache {
 
 func blocksFor(tokens, blockTokens int) int { return (tokens + blockTokens - 1) / blockTokens }
 
-// fits tells whether the prompt with its answer would fit the empty cache.
+// fits reports whether the prompt with its answer would fit the empty cache.
 func (c *cache) fits(p *prompt) bool { return c.pool.limit == 0 || p.size() <= c.pool.limit }
 
 // hits appends to blocks those that the prompt would read from the cache. The last prompt token is never read, because

@@ -48,7 +48,7 @@ func newSpan(text string, plan *contextpilot.Plan, start, end int) span {
 	return s
 }
 
-// known tells whether the span can be rewritten.
+// known reports whether the span can be rewritten.
 func (s *span) known() bool { return s.gaps != nil }
 
 // rewrite returns the text with another plan of the same blocks, or of some of them, in the span. Blocks sent in full

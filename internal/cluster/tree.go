@@ -82,7 +82,7 @@ func (t *Tree) Children(n NodeID) []NodeID { return t.nodes[n].kids }
 // Parent returns the node above n, None for the root.
 func (t *Tree) Parent(n NodeID) NodeID { return t.nodes[n].parent }
 
-// Leaf tells whether n stands for contexts rather than for a shared prefix.
+// Leaf reports whether n stands for contexts rather than for a shared prefix.
 func (t *Tree) Leaf(n NodeID) bool { return t.nodes[n].leaf }
 
 // Path returns the child positions that lead from the root to n: ContextPilot's search path.

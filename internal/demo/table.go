@@ -48,7 +48,7 @@ func (r *Result) users() int {
 	return n
 }
 
-// Simulated tells whether the engine that ran was the simulator.
+// Simulated reports whether the engine that ran was the simulator.
 func (r *Result) Simulated() bool { return strings.HasPrefix(r.Engine, "simulator") }
 
 func (r *Result) timesNote() string {

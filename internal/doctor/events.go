@@ -69,7 +69,7 @@ func (h *heard) Clear(kvevents.Cause) {}
 // Complete implements [kvevents.Sink].
 func (h *heard) Complete(bool) {}
 
-// of tells whether something was stored that is a part of a prompt.
+// of reports whether something was stored that is a part of a prompt.
 func (h *heard) of(prompt []uint32) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -321,7 +321,7 @@ func (l *listening) ours(ctx context.Context, name string, came uint64) {
 	}
 }
 
-// connects tells whether an engine that named a host has published without our hearing it.
+// connects reports whether an engine that named a host has published without our hearing it.
 func (l *listening) connects(ctx context.Context, i int) bool {
 	return l.sources[i].mayDial && l.replays[i] == nil && l.past[i].batches+l.published(ctx, i) > 0
 }

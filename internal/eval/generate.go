@@ -191,7 +191,7 @@ func (g *generator) ask(id string, topic int, order []int, before [2]int) (row R
 	}
 }
 
-// mentioned tells whether a value stands in another chunk than the gold one.
+// mentioned reports whether a value stands in another chunk than the gold one.
 func (g *generator) mentioned(value string, topic int, order []int, gold int) bool {
 	for i, c := range order {
 		if i != gold && strings.Contains(g.pool[topic][c].Text, value) {

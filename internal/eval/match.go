@@ -51,7 +51,7 @@ func firstSentence(text string) string {
 	return text
 }
 
-// begins tells whether a line begins with a whole sentence, or with the sentence's words and a stop: answers may have stops in them.
+// begins reports whether a line begins with a whole sentence, or with the sentence's words and a stop: answers may have stops in them.
 func begins(line, sentence string) bool {
 	if sentence == "" || len(line) < len(sentence) || !strings.EqualFold(line[:len(sentence)], sentence) {
 		return false

@@ -22,7 +22,7 @@ type Layout struct {
 	Refs []int `json:"refs,omitempty"`
 	// LeftOut are blocks that are not sent, because another one of the row says the same.
 	LeftOut []int `json:"left_out,omitempty"`
-	// Hint tells whether there is an order note.
+	// Hint reports whether there is an order note.
 	Hint bool `json:"hint,omitempty"`
 	// Tokens is the estimated length of the messages, Expected the part that the pilot expects in the engine's cache.
 	Tokens   int `json:"tokens"`

@@ -144,7 +144,7 @@ func (w *work) take() (*job, error) {
 	return nil, nil
 }
 
-// same tells whether an outcome is that of a job.
+// same reports whether an outcome is that of a job.
 func same(o *Outcome, arms []Arm, j *job) error {
 	if rank := j.row.GoldRank(); o.Session != j.row.Session || o.Turn != j.turn || o.GoldRank != rank {
 		return fmt.Errorf("row %q: recorded as turn %d of session %q with gold_rank %d, want %d, %q, %d", o.Row, o.Turn, o.Session, o.GoldRank, j.turn, j.row.Session, rank)

@@ -48,7 +48,7 @@ func (t *table) mean(value func(*Outcome) float64) float64 {
 	return sum / float64(len(t.outcomes))
 }
 
-// known tells whether every outcome has a value.
+// known reports whether every outcome has a value.
 func (t *table) known(value func(*Outcome) *float64) bool {
 	return !slices.ContainsFunc(t.outcomes, func(o Outcome) bool { return value(&o) == nil })
 }
@@ -92,7 +92,7 @@ func (t *table) arm(i int, arm Arm, s Settings) ArmReport {
 	return r
 }
 
-// comparable tells whether the likelihoods of arm i and of plain are known.
+// comparable reports whether the likelihoods of arm i and of plain are known.
 func (t *table) comparable(i int) bool {
 	return t.known(func(o *Outcome) *float64 { return o.Arms[i].NLL }) && t.known(func(o *Outcome) *float64 { return o.Arms[0].NLL })
 }
@@ -136,7 +136,7 @@ func (t *table) exactDiff(i int, s Settings, boot Bootstrap) *Difference {
 	return d
 }
 
-// decides tells whether the rows can tell anything of quality.
+// decides reports whether the rows can tell anything of quality.
 func (t *table) decides() bool {
 	return t.groups >= MinGroups && t.mean(func(o *Outcome) float64 { return one(o.Arms[0].Exact) }) >= MinExact
 }

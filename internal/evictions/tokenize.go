@@ -86,7 +86,7 @@ func (fl *fleet) ask(ctx context.Context, body []byte) (tokens []uint32, ok bool
 	return nil, false
 }
 
-// tokenizer tells whether there is an engine to ask.
+// tokenizer reports whether there is an engine to ask.
 func (fl *fleet) tokenizer() bool {
 	for _, e := range fl.engines {
 		if e.features().tokenize {

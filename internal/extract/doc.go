@@ -11,7 +11,7 @@
 //	return f.Permute(order) // every byte stays: attributes, text between documents, labels
 //
 // [Found.Rebuild] writes what clients of the published Python implementation were recorded to get. It loses what that
-// layout has no place for; [Found.Plain] tells whether there is anything to lose. [Found.Permute], [Found.Without] and
+// layout has no place for; [Found.Plain] reports whether there is anything to lose. [Found.Permute], [Found.Without] and
 // [Found.Collapse] lose nothing but what they are asked to.
 //
 // Documents come from outside and may hold anything, also what looks like the marks that part documents. A text whose

@@ -67,10 +67,10 @@ func (r reply) String() string {
 	return fmt.Sprintf("%s %s: status %d, error %v, %d bytes: %.200s", r.id, r.path, r.code, r.err, len(r.body), r.body)
 }
 
-// complete tells whether the client may take the answer for whole.
+// complete reports whether the client may take the answer for whole.
 func (r reply) complete() bool { return r.code != 0 && r.err == nil }
 
-// ended tells whether a stream came to its end.
+// ended reports whether a stream came to its end.
 func (r reply) ended() bool { return bytes.HasSuffix(r.body, []byte("data: [DONE]\n\n")) }
 
 // ledger holds what all clients of a test sent and got.

@@ -159,7 +159,7 @@ func (c *comparison) aboveInOnePiece(i int, text string) bool {
 	return false
 }
 
-// resultIs tells whether an earlier message is the result of a call, and was forwarded with this text.
+// resultIs reports whether an earlier message is the result of a call, and was forwarded with this text.
 func (c *comparison) resultIs(i int, id, text string) bool {
 	for j, m := range c.got[:i] {
 		if m.CallID == id && c.sent[j].Content == text && !sameResult.MatchString(m.Content) {
@@ -169,7 +169,7 @@ func (c *comparison) resultIs(i int, id, text string) bool {
 	return false
 }
 
-// lineIn tells whether an earlier message with a label has a line that begins so.
+// lineIn reports whether an earlier message with a label has a line that begins so.
 func (c *comparison) lineIn(i int, label, begin string) bool {
 	for _, m := range c.got[:i] {
 		is := map[string]string{"system": "system prompt", "user": "user message", "assistant": "assistant message", "tool": c.tools[m.CallID]}[m.Role]

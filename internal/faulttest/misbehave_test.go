@@ -77,7 +77,7 @@ type misbehaviour struct {
 	broken bool
 }
 
-// is tells whether a reply is the right one. Of an answer that breaks off the client may see less, down to nothing but the
+// is reports whether a reply is the right one. Of an answer that breaks off the client may see less, down to nothing but the
 // closed connection, and where nothing was sent yet it may be a 502; what it must not be is complete.
 func (m misbehaviour) is(r reply) bool {
 	switch {

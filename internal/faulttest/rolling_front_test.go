@@ -69,7 +69,7 @@ func (f *front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	http.Error(w, "no replica takes the request", http.StatusBadGateway)
 }
 
-// ask sends a request to a replica. After an error again tells whether another one may be asked.
+// ask sends a request to a replica. After an error again reports whether another one may be asked.
 func (f *front) ask(r *http.Request, addr string, body []byte) (response *http.Response, again bool, err error) {
 	var began atomic.Bool
 	trace := &httptrace.ClientTrace{GotFirstResponseByte: func() { began.Store(true) }}

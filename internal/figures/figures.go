@@ -115,7 +115,7 @@ func (f *Figures) count(r *proxy.Report, counted bool) {
 	f.total.CharsSaved += r.CharsSaved
 }
 
-// sampled tells whether a report is a sample of what planning saves. Both groups must be alike but for the planning: only
+// sampled reports whether a report is a sample of what planning saves. Both groups must be alike but for the planning: only
 // requests of sessions that could have been held out count, and none of another share than the present one, or of a session that
 // began under another. The lock is held.
 func (f *Figures) sampled(r *proxy.Report) bool {

@@ -99,7 +99,7 @@ func TestCoverage(t *testing.T) {
 	}
 }
 
-// perRequest tells whether Welch's interval over requests holds the true difference.
+// perRequest reports whether Welch's interval over requests holds the true difference.
 func perRequest(groups [2][]float64) bool {
 	var mean, variance [2]float64
 	for g, values := range groups {

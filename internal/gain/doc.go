@@ -3,7 +3,7 @@
 //
 //	var m gain.Meter
 //	m.Add(gain.Sample{Session: "tenant/thread", HeldOut: true, TTFT: 0.4, Computed: 2100, Cost: math.NaN()})
-//	f := m.Computed() // f.OK tells whether f.Low and f.High mean anything
+//	f := m.Computed() // f.OK reports whether f.Low and f.High mean anything
 //
 // # The interval
 //

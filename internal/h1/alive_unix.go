@@ -4,7 +4,7 @@ package h1
 
 import "syscall"
 
-// alive tells whether an unused connection can take a request: the upstream has neither closed it nor sent anything.
+// alive reports whether an unused connection can take a request: the upstream has neither closed it nor sent anything.
 func (c *conn) alive() bool {
 	sc, ok := c.Conn.(syscall.Conn)
 	if !ok {

@@ -84,7 +84,7 @@ func (t *Transport) CloseIdleConnections() {
 	}
 }
 
-// takes tells whether this transport serves a request.
+// takes reports whether this transport serves a request.
 func (t *Transport) takes(req *http.Request) bool {
 	if req.URL == nil || req.URL.Scheme != "http" || req.URL.Host == "" || req.Method == http.MethodConnect {
 		return false

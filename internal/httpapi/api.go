@@ -105,7 +105,7 @@ func (a *API) limits() limits {
 	return limits{min(contexts, mostContexts, a.opt.MaxRequests), blocks}
 }
 
-// HasIndex tells whether a tenant's index was begun by a /reorder; a /reset does not undo that. Never when stateless.
+// HasIndex reports whether a tenant's index was begun by a /reorder; a /reset does not undo that. Never when stateless.
 func (a *API) HasIndex(tenant string) bool { return a.look(tenant).initialized() }
 
 // Track remembers the ID of a request that was seen in traffic and not in /reorder, so that /requests shows it and
@@ -124,7 +124,7 @@ func (a *API) RecordTTFT(tenant string, d time.Duration, charsSaved int) {
 	a.state(tenant).addTTFT(d, charsSaved)
 }
 
-// Forget drops all that is kept of a tenant, and tells whether there was anything. Requests that run end in what they began with.
+// Forget drops all that is kept of a tenant, and reports whether there was anything. Requests that run end in what they began with.
 func (a *API) Forget(tenant string) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()

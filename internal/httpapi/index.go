@@ -7,7 +7,7 @@ import (
 	"github.com/ragpilot/ragpilot/internal/tenant"
 )
 
-// reset begins a new generation and tells whether there was an index.
+// reset begins a new generation and reports whether there was an index.
 func (s *state) reset() (had bool) {
 	s.Lock()
 	defer s.Unlock()

@@ -20,7 +20,7 @@ import (
 
 const ms = 1000.0 // in microseconds
 
-// near tells whether a reported time is what it should be, as exactly as histograms are.
+// near reports whether a reported time is what it should be, as exactly as histograms are.
 func near(got, want float64) bool { return got >= want-0.001 && got <= want*1.001+0.001 }
 
 // answersAfter takes a time for each request, however many there are.

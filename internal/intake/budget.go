@@ -151,7 +151,7 @@ func (b *Budget) give(at int, err error) {
 	close(w.done)
 }
 
-// fits tells whether a share may have n more bytes. One that is alone may have any number: it is bounded by what a body
+// fits reports whether a share may have n more bytes. One that is alone may have any number: it is bounded by what a body
 // may be, and would wait in vain. The lock is held.
 func (b *Budget) fits(s *Share, n int64) bool {
 	return b.used+n <= b.limit() || b.used == s.held

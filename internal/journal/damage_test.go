@@ -57,7 +57,7 @@ func contents(t testing.TB, dir string) []written {
 	return out
 }
 
-// beginnings tells whether got is one beginning of each segment's records, in the order of the segments, whose
+// beginnings reports whether got is one beginning of each segment's records, in the order of the segments, whose
 // records are all distinct.
 func beginnings(got []string, segments []written) bool {
 	for _, s := range segments {

@@ -80,7 +80,7 @@ func (e *Engine) Stop() {
 	e.answered.Wait()
 }
 
-// Subscribers tells whether anybody has subscribed.
+// Subscribers reports whether anybody has subscribed.
 func (e *Engine) Subscribers() bool { return len(e.pub.(zmq4.Topics).Topics()) > 0 }
 
 // Publish buffers and sends a payload, and returns its number.

@@ -101,7 +101,7 @@ func (f *Folder) take(tenant string) (b *book, first bool, err error) {
 	return b, !ok, nil
 }
 
-// closeIdle closes the store that nobody has used for longest, and tells whether there was one. f.mu is held.
+// closeIdle closes the store that nobody has used for longest, and reports whether there was one. f.mu is held.
 func (f *Folder) closeIdle() bool {
 	oldest := ""
 	var idle *book
@@ -155,7 +155,7 @@ func FileOf(tenant string) string {
 	return hex.EncodeToString(sum[:16]) + ".db"
 }
 
-// Forget removes everything of a tenant's, and tells whether there was a file.
+// Forget removes everything of a tenant's, and reports whether there was a file.
 func (f *Folder) Forget(ctx context.Context, tenant string) (known bool, err error) {
 	if _, err := os.Stat(filepath.Join(f.dir, FileOf(tenant))); err != nil {
 		return false, nil // nothing was ever kept

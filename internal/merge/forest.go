@@ -165,7 +165,7 @@ func (f *forest) unlink(v int32) {
 	x.up, x.prev, x.next = none, none, none
 }
 
-// leaf tells whether v has no children, which holds for the nodes of sets and for no other.
+// leaf reports whether v has no children, which holds for the nodes of sets and for no other.
 func (f *forest) leaf(v int32) bool { return f.nodes[v].kid == none }
 
 // collapse merges v, if it has a single child left, into that child.

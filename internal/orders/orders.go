@@ -22,7 +22,7 @@ type Store interface {
 	Forget(ctx context.Context, tenant string) error
 }
 
-// Valid tells whether an order can be stored: each of 0…n-1 once, and 1 ≤ n ≤ MaxDocuments.
+// Valid reports whether an order can be stored: each of 0…n-1 once, and 1 ≤ n ≤ MaxDocuments.
 func Valid(order []int) bool {
 	n := len(order)
 	if n == 0 || n > MaxDocuments {

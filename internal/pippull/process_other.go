@@ -7,7 +7,7 @@ import (
 	"os/exec"
 )
 
-// alive tells whether a process of this number runs.
+// alive reports whether a process of this number runs.
 func alive(process int) bool {
 	p, err := os.FindProcess(process)
 	if err != nil {

@@ -8,7 +8,7 @@ import (
 	"syscall"
 )
 
-// alive tells whether a process of this number runs.
+// alive reports whether a process of this number runs.
 func alive(process int) bool {
 	err := syscall.Kill(process, 0)
 	return process > 0 && (err == nil || errors.Is(err, syscall.EPERM))

@@ -337,7 +337,7 @@ func bare(v any) any {
 	return v
 }
 
-// subsequence tells whether the bytes of a stand in b in the same order, apart from nulls that were replaced.
+// subsequence reports whether the bytes of a stand in b in the same order, apart from nulls that were replaced.
 func subsequence(a, b []byte) bool {
 	a = bytes.ReplaceAll(a, []byte("null"), nil)
 	i := 0

@@ -202,7 +202,7 @@ func textLength(content gjson.Result) (n int) {
 	return n
 }
 
-// marksIn tells whether there are breakpoints in the blocks within a block.
+// marksIn reports whether there are breakpoints in the blocks within a block.
 func marksIn(v gjson.Result, depth int) (found bool) {
 	if depth > deepest || !v.IsArray() {
 		return false
@@ -259,5 +259,5 @@ func readOpenAI(body []byte) (p prompt, ok bool) {
 	return p, len(p.blocks) <= maxBlocks
 }
 
-// none tells whether a member is missing or null.
+// none reports whether a member is missing or null.
 func none(v gjson.Result) bool { return v.Type == gjson.Null }

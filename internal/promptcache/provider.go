@@ -99,7 +99,7 @@ func (p *Provider) lifetime() time.Duration {
 	return p.ttl
 }
 
-// serves tells whether requests to a path carry prompts that are cached.
+// serves reports whether requests to a path carry prompts that are cached.
 func (p *Provider) serves(path string) bool {
 	path = strings.TrimSuffix(path, "/")
 	if p.protocol == messages {

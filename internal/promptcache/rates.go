@@ -61,7 +61,7 @@ func ratesOf(prices map[string]Price, ratio Price) Rates {
 	return Rates{rates}
 }
 
-// match tells whether a name is as a pattern has it, in which * stands for any text.
+// match reports whether a name is as a pattern has it, in which * stands for any text.
 func match(pattern, name string) bool {
 	parts := strings.Split(pattern, "*")
 	first, last := parts[0], parts[len(parts)-1]

@@ -29,7 +29,7 @@ type Result struct {
 	Read  int    `json:"cache_read_tokens"`
 	Cache Counts `json:"ttl_stats"` // of the tenant, after this request
 
-	// Saved is [Provider.Saved] of the request's model, and Priced tells whether it is known.
+	// Saved is [Provider.Saved] of the request's model, and Priced reports whether it is known.
 	Saved  float64 `json:"-"`
 	Priced bool    `json:"-"`
 }

@@ -87,7 +87,7 @@ type text struct {
 	list     bool   // one of several content parts
 }
 
-// valid tells whether raw is JSON. gjson is three times as fast as encoding/json, but knows no limit of nesting: bodies
+// valid reports whether raw is JSON. gjson is three times as fast as encoding/json, but knows no limit of nesting: bodies
 // that could be deep are left to the latter, which takes 10,000 levels.
 func valid(raw []byte) bool {
 	if bytes.Count(raw, []byte{'['})+bytes.Count(raw, []byte{'{'}) > 10_000 {

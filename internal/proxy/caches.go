@@ -9,7 +9,7 @@ import (
 // Caches follows what engines say of their caches, and is told which prompts they are sent. It is called concurrently and
 // waits for nobody.
 type Caches interface {
-	// Follows tells whether prompts to a model are followed at all.
+	// Follows reports whether prompts to a model are followed at all.
 	Follows(model string) bool
 	// Follow is told of a prompt that is about to be sent. Nil: it is not followed.
 	Follow(Prompt) Followed
@@ -21,7 +21,7 @@ type Followed interface {
 	Sent() (member, value string, header http.Header)
 	// Answer is given the answer, and may take out of its body what only Sent has asked for.
 	Answer(*http.Response)
-	// Ended tells whether the engine has computed the prompt, as far as anybody knows.
+	// Ended reports whether the engine has computed the prompt, as far as anybody knows.
 	Ended(computed bool)
 }
 

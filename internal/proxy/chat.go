@@ -303,7 +303,7 @@ func (x *exchange) end(u usage, err error) {
 	}
 }
 
-// reached tells whether a request that has failed reached the engine, as far as anybody knows: its answer broke off when it
+// reached reports whether a request that has failed reached the engine, as far as anybody knows: its answer broke off when it
 // had begun, since an engine has computed the prompt by then, or had said what it used. A cloud provider must have said that,
 // and what it refuses it does not keep.
 func (x *exchange) reached(u usage, err error) bool {

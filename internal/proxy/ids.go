@@ -38,7 +38,7 @@ func (m *ids) note(name string, value gjson.Result) {
 	}
 }
 
-// own is the ID that the client has chosen, "" if it has not. Then free tells whether the request may be given one: not
+// own is the ID that the client has chosen, "" if it has not. Then free reports whether the request may be given one: not
 // where the client has sent something that is no name, or is too long for one.
 func (m *ids) own() (id string, free bool) {
 	for _, v := range []gjson.Result{m.rid, m.requestID} {
@@ -53,7 +53,7 @@ func (m *ids) own() (id string, free bool) {
 	return "", true
 }
 
-// missing tells whether a member says nothing: it is not there, null or empty.
+// missing reports whether a member says nothing: it is not there, null or empty.
 func missing(v gjson.Result) bool {
 	return v.Type == gjson.Null || v.Type == gjson.String && v.Str == ""
 }

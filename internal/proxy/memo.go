@@ -198,7 +198,7 @@ func (m *memo) went(chains []chain, by *session) (asCame, known bool) {
 	return false, false
 }
 
-// ended tells whether a request ended with a turn that is not the system's. The lock is held.
+// ended reports whether a request ended with a turn that is not the system's. The lock is held.
 func (m *memo) ended(c chain) bool {
 	at, ok := m.at[c]
 	if !ok {

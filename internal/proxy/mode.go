@@ -43,7 +43,7 @@ func (x *exchange) settle(b *body, shadow bool) conversation {
 	return c
 }
 
-// begins tells whether no message of a conversation can have been answered: there is one behind the system's, or none.
+// begins reports whether no message of a conversation can have been answered: there is one behind the system's, or none.
 func (b *body) begins() bool {
 	for i, it := range b.items {
 		if it.message >= 0 && parseRole(it.value.Get("role").Str) != system {
@@ -53,7 +53,7 @@ func (b *body) begins() bool {
 	return true
 }
 
-// plans tells whether the request is planned, be it to say what would be done.
+// plans reports whether the request is planned, be it to say what would be done.
 func (x *exchange) plans() bool { return !x.heldOut && (!x.carried || !x.asCame) }
 
 // pass remembers that the items were forwarded as they came, and not looked at.

@@ -61,7 +61,7 @@ func (x *exchange) promptID() string {
 	return id
 }
 
-// knows tells whether a prompt was planned under that name, and is not known to have left the cache.
+// knows reports whether a prompt was planned under that name, and is not known to have left the cache.
 func (p *Proxy) knows(name prompt) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()

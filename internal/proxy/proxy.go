@@ -26,7 +26,7 @@ import (
 
 // Index is what the proxy shares with the reference's index endpoints (package httpapi).
 type Index interface {
-	// HasIndex tells whether the tenant has an index, so that engines are to report evictions by request ID.
+	// HasIndex reports whether the tenant has an index, so that engines are to report evictions by request ID.
 	HasIndex(tenant string) bool
 	// Track makes a request ID known that only stands in /v1 traffic.
 	Track(tenant, requestID string)
@@ -251,7 +251,7 @@ func (p *Proxy) state(name string) *state {
 }
 
 // Forget drops what is kept of a tenant's conversation, as named by SessionHeader, or with an empty name all of the
-// tenant's, the index of its prompts too. Messages that another named conversation has sent too are kept for that one. It tells whether there was
+// tenant's, the index of its prompts too. Messages that another named conversation has sent too are kept for that one. It reports whether there was
 // anything.
 func (p *Proxy) Forget(tenant, session string) bool {
 	session = SessionName(session)

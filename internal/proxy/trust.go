@@ -19,7 +19,7 @@ type trust struct {
 	expected, actual int
 }
 
-// answered takes one answer in, and tells whether it was the last one and too little was there: the index is not true then. An
+// answered takes one answer in, and reports whether it was the last one and too little was there: the index is not true then. An
 // engine that lost its cache lost that of all scopes, and not only of those that happened to be asked for.
 func (t *trust) answered(expected, actual int) (lost bool) {
 	t.mu.Lock()

@@ -51,7 +51,7 @@ func (w wire) read(t *testing.T) reply {
 	return reply{resp.StatusCode, string(text), len(resp.TransferEncoding) > 0, resp.Close}
 }
 
-// closed tells whether the server has closed the connection.
+// closed reports whether the server has closed the connection.
 func (w wire) closed() bool {
 	_, err := w.in.Read(make([]byte, 1))
 	return errors.Is(err, io.EOF)

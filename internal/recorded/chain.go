@@ -41,7 +41,7 @@ func NewChains[D comparable](limit int) *Chains[D] {
 // Len returns the number of turns.
 func (c *Chains[D]) Len() int { return c.turns.len() }
 
-// Has tells whether a turn of that ID is remembered.
+// Has reports whether a turn of that ID is remembered.
 func (c *Chains[D]) Has(id string) bool {
 	_, ok := c.turns.get(id)
 	return ok

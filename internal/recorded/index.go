@@ -58,7 +58,7 @@ func NewIndex(opt cluster.Options) *Index {
 // a context take half of the places at most, so that they do not push out all contexts.
 func (x *Index) Bound(requests int) { x.limit = max(requests, 1) }
 
-// Live tells whether anything was added yet.
+// Live reports whether anything was added yet.
 func (x *Index) Live() bool { return x.live }
 
 // Found is a search result: the path of child positions, the docs shared with the node there, and whether the
@@ -109,7 +109,7 @@ func (x *Index) Stats() Stats {
 // Requests returns the IDs that are known, oldest first.
 func (x *Index) Requests() []string { return x.requests.keys() }
 
-// Known tells whether an ID is known.
+// Known reports whether an ID is known.
 func (x *Index) Known(id string) bool {
 	_, ok := x.requests.get(id)
 	return ok

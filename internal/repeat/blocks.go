@@ -89,7 +89,7 @@ func (b body) pieces(modulus int) iter.Seq[piece] {
 	}
 }
 
-// mayEnd tells whether a line may be the last one of a block. scratch is kept from line to line.
+// mayEnd reports whether a line may be the last one of a block. scratch is kept from line to line.
 func mayEnd(line string, modulus int, scratch *[]byte) bool {
 	*scratch = append((*scratch)[:0], strings.TrimFunc(line[numberEnd(line):], isSpace)...)
 	sum := md5.Sum(*scratch)

@@ -234,5 +234,5 @@ func (c Config) clone() Config {
 	return c
 }
 
-// on tells whether TLS is wanted.
+// on reports whether TLS is wanted.
 func (t TLS) on() bool { return t != (TLS{}) }

@@ -11,7 +11,7 @@ type Memory struct {
 	Model string `yaml:"model"`
 }
 
-// asks tells whether a model is asked what is to be remembered.
+// asks reports whether a model is asked what is to be remembered.
 func (m *Memory) asks() bool { return m.Extract == "add-only" || m.Extract == "reconcile" }
 
 func (p *problems) checkMemory(m Memory) {

@@ -18,7 +18,7 @@ func Route(path string) string {
 	return "other"
 }
 
-// isProbe tells whether a route is asked every few seconds by machines; its log lines are at the debug level.
+// isProbe reports whether a route is asked every few seconds by machines; its log lines are at the debug level.
 func isProbe(route string) bool {
 	return route == "/healthz" || route == "/readyz" || route == "/health"
 }

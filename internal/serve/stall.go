@@ -43,7 +43,7 @@ func (a *answer) written() {
 	}
 }
 
-// mayWait tells whether writing n bytes may wait for the client. In HTTP/2, where a deadline costs more, those that are
+// mayWait reports whether writing n bytes may wait for the client. In HTTP/2, where a deadline costs more, those that are
 // written before a flush mostly do not.
 func (a *answer) mayWait(n int) bool {
 	a.stall.pending = min(a.stall.pending+n, buffered+1)

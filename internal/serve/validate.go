@@ -293,12 +293,12 @@ func loopback(address string) bool {
 	return host == "localhost" || ip != nil && ip.IsLoopback()
 }
 
-// presentable tells whether all characters are printable ASCII other than the space.
+// presentable reports whether all characters are printable ASCII other than the space.
 func presentable(text string) bool {
 	return !strings.ContainsFunc(text, func(r rune) bool { return r <= ' ' || r > '~' })
 }
 
-// isToken tells whether text may name a header (RFC 9110, 5.6.2).
+// isToken reports whether text may name a header (RFC 9110, 5.6.2).
 func isToken(text string) bool {
 	return text != "" && !strings.ContainsFunc(text, func(r rune) bool {
 		return r <= ' ' || r > '~' || strings.ContainsRune("\"(),/:;<=>?@[\\]{}", r)

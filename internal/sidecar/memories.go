@@ -47,7 +47,7 @@ func (a *API) keepMemories(cfg serve.Config, o Options, index http.Handler) erro
 	return nil
 }
 
-// forget drops a tenant's memories, and tells whether there were any. k may be nil.
+// forget drops a tenant's memories, and reports whether there were any. k may be nil.
 func (k *keptMemories) forget(ctx context.Context, tenant string) (known bool, err error) {
 	if k == nil {
 		return false, nil

@@ -12,7 +12,7 @@ type key struct{}
 // Want says what [Valid] asks for.
 const Want = "want 1 to 128 printable ASCII characters without spaces"
 
-// Valid tells whether a name may be a tenant's: names stand in logs, and keep state apart.
+// Valid reports whether a name may be a tenant's: names stand in logs, and keep state apart.
 func Valid(name string) bool {
 	return name != "" && len(name) <= 128 && !strings.ContainsFunc(name, func(r rune) bool { return r <= ' ' || r > '~' })
 }

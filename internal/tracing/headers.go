@@ -36,7 +36,7 @@ func ParseHeaders(text string) (map[string]string, error) {
 	return headers, nil
 }
 
-// isToken tells whether text may name a header (RFC 9110, 5.6.2).
+// isToken reports whether text may name a header (RFC 9110, 5.6.2).
 func isToken(text string) bool {
 	return text != "" && !strings.ContainsFunc(text, func(r rune) bool {
 		return r <= ' ' || r > '~' || strings.ContainsRune("\"(),/:;<=>?@[\\]{}", r)

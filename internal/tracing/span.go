@@ -15,7 +15,7 @@ type Span struct {
 	client bool       // of a request that we make
 }
 
-// Recorded tells whether somebody will see the span; what is costly to find out need not be told otherwise.
+// Recorded reports whether somebody will see the span; what is costly to find out need not be told otherwise.
 func (s Span) Recorded() bool { return s.span != nil }
 
 // TraceID returns the trace's ID in hexadecimal digits, "" if the span is not recorded.

@@ -89,7 +89,7 @@ func (t *Tree) certain(n, part Node) int32 {
 	return t.node(n).depth
 }
 
-// before tells whether clock a was earlier than b; they are less than half of the clock's range apart.
+// before reports whether clock a was earlier than b; they are less than half of the clock's range apart.
 func before(a, b uint32) bool {
 	d := (b - a) & clockMask
 	return 0 < d && d <= clockMask/2

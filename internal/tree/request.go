@@ -42,7 +42,7 @@ func (t *Tree) Length(id string) int {
 	return int(t.reqs.at(r).length)
 }
 
-// Serve marks the request as answered and tells whether it is live and was not marked before. Its path is sure from now
+// Serve marks the request as answered and reports whether it is live and was not marked before. Its path is sure from now
 // on, see [Tree.Contradict]: O(h) for a path of which nothing was.
 func (t *Tree) Serve(id string) (fresh, ok bool) {
 	if r := t.find(id); r != 0 {

@@ -82,7 +82,7 @@ func NewRecent(o Options) *Recent {
 	}
 }
 
-// Texts tells whether texts are kept, so that a server need not lay them out in vain.
+// Texts reports whether texts are kept, so that a server need not lay them out in vain.
 func (r *Recent) Texts() bool { return r.opt.TextBytes > 0 }
 
 // Add takes a request in when its answer has ended, and copies what it keeps of it. An ID that is empty or kept already

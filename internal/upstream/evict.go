@@ -95,7 +95,7 @@ func (l *ledger) observe(events ...contextpilot.Event) {
 	}
 }
 
-// judge tells whether a loss is to be told.
+// judge reports whether a loss is to be told.
 func (l *ledger) judge(e contextpilot.Event) (Eviction, bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -42,7 +42,7 @@ func (s *stubAnswers) serve(w http.ResponseWriter, body []byte) {
 	_, _ = w.Write(out)
 }
 
-// hasTrue tells whether a member of this name, in quotes, is true anywhere in a JSON text. Inside of strings quotes
+// hasTrue reports whether a member of this name, in quotes, is true anywhere in a JSON text. Inside of strings quotes
 // are escaped, so text is not mistaken for a member; members of inner objects are.
 func hasTrue(body []byte, name string) bool {
 	for {

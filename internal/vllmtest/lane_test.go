@@ -161,7 +161,7 @@ func (l *lane) prefix(tokens []uint32) int {
 	return l.follower.Caches().Prefix(ints, residency.Key{})
 }
 
-// complete tells whether the index says that it knows all of the cache.
+// complete reports whether the index says that it knows all of the cache.
 func (l *lane) complete() bool {
 	_, complete := l.follower.Resident("")
 	return complete

@@ -48,7 +48,7 @@ func (s Step) Endpoint() string {
 	return s.Method + " " + path
 }
 
-// Uses tells whether a step asks for a path with one of the prefixes.
+// Uses reports whether a step asks for a path with one of the prefixes.
 func (e Example) Uses(prefixes ...string) bool {
 	for _, s := range e.Steps {
 		for _, p := range prefixes {
@@ -64,12 +64,12 @@ func (e Example) Uses(prefixes ...string) bool {
 // left it without one.
 var beforeIndex = map[string]bool{"live/metrics-ttft": true}
 
-// hadIndex tells whether the process had an index before the /reset that the example began with.
+// hadIndex reports whether the process had an index before the /reset that the example began with.
 func (e Example) hadIndex() bool {
 	return strings.HasPrefix(e.Mode, "live") && !e.Fresh && !beforeIndex[e.Name]
 }
 
-// engineDown tells whether the example was recorded with an engine that refuses connections.
+// engineDown reports whether the example was recorded with an engine that refuses connections.
 func (e Example) engineDown() bool { return strings.Contains(e.Note, "refuses connections") }
 
 // Load reads recordings, one example a line.

@@ -27,7 +27,7 @@ func (n *names) bind(name, value string) {
 	n.value[name], n.name[value] = value, name
 }
 
-// open tells whether a string has a placeholder that stands for nothing yet.
+// open reports whether a string has a placeholder that stands for nothing yet.
 func (n *names) open(s string) bool {
 	for _, m := range placeholder.FindAllStringSubmatch(s, -1) {
 		if _, ok := n.value[m[1]]; !ok {
@@ -63,7 +63,7 @@ func (n *names) fill(v any) any {
 	return v
 }
 
-// match tells whether got is want, and learns what its open placeholders stand for.
+// match reports whether got is want, and learns what its open placeholders stand for.
 func (n *names) match(want, got string) error {
 	want = n.fill(want).(string)
 	if want == got {

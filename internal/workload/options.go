@@ -77,7 +77,7 @@ func bad(option string, value any, reason string, args ...any) error {
 // kMax is the largest number of blocks of a request.
 func (o *Options) kMax() int { return o.K + o.KSpread }
 
-// shares tells whether any block may be retrieved twice.
+// shares reports whether any block may be retrieved twice.
 func (o *Options) shares() bool { return o.rule != ruleTopics || o.Overlap == nil || *o.Overlap > 0 }
 
 // complete checks the options and fills in defaults.

@@ -200,7 +200,7 @@ func (m *byTopic) take(f found) {
 	m.collected = append(m.collected, f)
 }
 
-// free tells whether a block may be drawn.
+// free reports whether a block may be drawn.
 func (m *byTopic) free(block int32) bool {
 	return !m.taken.has(block) && !m.shown.has(block) && m.exists(block)
 }

@@ -63,7 +63,7 @@ func (l *leftovers) bound() {
 	}
 }
 
-// stand tells whether any of them is in the file. It reads the file once.
+// stand reports whether any of them is in the file. It reads the file once.
 func (l *leftovers) stand(path string) (bool, error) {
 	if l.many || len(l.pieces) == 0 {
 		return l.many, nil

@@ -118,7 +118,7 @@ func (s *Stage) start(name, bin string, args ...string) error {
 	return nil
 }
 
-// Has tells whether a place is there: those of the local engine need a model.
+// Has reports whether a place is there: those of the local engine need a model.
 func (s *Stage) Has(place string) bool { return s.urls[place] != "" }
 
 // URL returns the address of a place, without /v1.

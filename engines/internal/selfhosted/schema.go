@@ -43,7 +43,7 @@ func ParseSchema(data []byte) (Schema, error) {
 	return s, nil
 }
 
-// Path tells whether the server serves a path.
+// Path reports whether the server serves a path.
 func (s Schema) Path(path string) Support {
 	switch {
 	case len(s.paths) == 0:
@@ -54,7 +54,7 @@ func (s Schema) Path(path string) Support {
 	return No("the server's schema has no " + path)
 }
 
-// Member tells whether a type of body has a member.
+// Member reports whether a type of body has a member.
 func (s Schema) Member(kind, member string) Support {
 	members, ok := s.members[kind]
 	switch {

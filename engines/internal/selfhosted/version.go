@@ -32,10 +32,10 @@ func ParseVersion(text string) Version {
 	return v
 }
 
-// Known tells whether the version can be compared.
+// Known reports whether the version can be compared.
 func (v Version) Known() bool { return v.known }
 
-// AtLeast tells whether the version is the given one or a later one; pre-releases count as their release. False if it
+// AtLeast reports whether the version is the given one or a later one; pre-releases count as their release. False if it
 // is not known.
 func (v Version) AtLeast(major, minor, patch int) bool {
 	if !v.known {

@@ -226,7 +226,7 @@ func (s *tape) Complete(ok bool) {
 	s.complete = ok
 }
 
-// has tells whether it holds exactly the first n.
+// has reports whether it holds exactly the first n.
 func (s *tape) has(n int) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -76,7 +76,7 @@ func (x *Index) tracked(ev *kvevents.Event) bool {
 	return true
 }
 
-// fullAttention tells whether every block of a prompt is kept in caches of this kind. Latent attention (MLA) keeps
+// fullAttention reports whether every block of a prompt is kept in caches of this kind. Latent attention (MLA) keeps
 // all of them too, in another form.
 func fullAttention(spec string) bool {
 	return spec == "" || spec == "full_attention" || strings.HasPrefix(spec, "mla")
@@ -114,7 +114,7 @@ func (x *Index) store(ev *kvevents.Event) {
 	}
 }
 
-// cuts tells whether an event's blocks are like those of the GPU. A lower tier may cut prompts otherwise: LMCache does, into
+// cuts reports whether an event's blocks are like those of the GPU. A lower tier may cut prompts otherwise: LMCache does, into
 // chunks of many blocks.
 func (x *Index) cuts(ev *kvevents.Event) bool {
 	return *x.geo.Load() == geometry{ev.BlockSize, ev.Bigram}

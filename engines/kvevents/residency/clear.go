@@ -80,7 +80,7 @@ func (x *Index) reset() {
 	x.broken, x.foreign = false, false
 }
 
-// Inconsistent tells whether batches did not fit each other though all are said to be there: a block was removed
+// Inconsistent reports whether batches did not fit each other though all are said to be there: a block was removed
 // that was never stored, or stored behind one that was not. It is false again once the index was cleared.
 func (x *Index) Inconsistent() bool {
 	x.mu.Lock()

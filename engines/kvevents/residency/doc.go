@@ -25,7 +25,7 @@
 // it was registered and none is now. It is dropped then. Until it has ended, what it loses may come back.
 //
 // Nothing that the index says is needed for a right answer. Where it is wrong, for lack of events, a prompt is computed
-// that was thought to be cached, or the other way round; [Index.Resident] tells whether all events are there.
+// that was thought to be cached, or the other way round; [Index.Resident] reports whether all events are there.
 //
 // Blocks in lower tiers (CPU, disk) are counted apart, because engines do not always tell when these drop a block: see
 // [Index.Loadable]. Of a tier whose blocks are not as long as the GPU's only the names are counted. Of hybrid models

@@ -2,7 +2,7 @@ package residency
 
 import "fmt"
 
-// Check tells whether the parts of the index agree.
+// Check reports whether the parts of the index agree.
 func (x *Index) Check() error {
 	x.mu.Lock()
 	defer x.mu.Unlock()

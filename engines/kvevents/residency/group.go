@@ -212,7 +212,7 @@ func (g *Group) deliver() {
 	g.sending = false
 }
 
-// empty tells whether the cache is known to hold no block on the GPU.
+// empty reports whether the cache is known to hold no block on the GPU.
 func (x *Index) empty() bool {
 	x.mu.Lock()
 	defer x.mu.Unlock()

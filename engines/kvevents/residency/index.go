@@ -320,7 +320,7 @@ func (x *Index) Loadable(id string) int {
 	return int(depth) * int(r.size)
 }
 
-// whole tells whether what is known is all there is.
+// whole reports whether what is known is all there is.
 func (x *Index) whole() bool {
 	return x.complete && !x.broken && !x.foreign && len(x.orphans.blocks) == 0
 }

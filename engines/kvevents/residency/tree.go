@@ -31,10 +31,10 @@ const (
 
 func (n *node) resident() bool { return n.copies > 0 }
 
-// stored tells whether the engine has the block somewhere.
+// stored reports whether the engine has the block somewhere.
 func (n *node) stored() bool { return n.copies != 0 || n.low != 0 }
 
-// before tells whether the node had a copy at the beginning of the batch.
+// before reports whether the node had a copy at the beginning of the batch.
 func (n *node) before() bool {
 	if n.flags&touched != 0 {
 		return n.flags&was != 0
@@ -116,7 +116,7 @@ func (t *tree) missing(r ref) ref {
 	return first
 }
 
-// held tells whether any block on the way to r has a copy.
+// held reports whether any block on the way to r has a copy.
 func (t *tree) held(r ref) bool {
 	for ; r != root; r = t.nodes[r].parent {
 		if t.nodes[r].resident() {

@@ -10,7 +10,7 @@ func Example() {
 	for _, m := range model.Models() {
 		fmt.Println(m.Name, m.File, m.License)
 	}
-	// model.Find tells whether it has been pulled; model.Pull fetches it.
+	// model.Find reports whether it has been pulled; model.Pull fetches it.
 	if _, ok := model.Find("no-such-model"); !ok {
 		fmt.Println("not here")
 	}

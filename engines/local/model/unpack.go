@@ -75,7 +75,7 @@ func (m Info) check(ctx context.Context, from io.Reader, to io.Writer, progress 
 	return nil
 }
 
-// sound tells whether a file that is there is the right one.
+// sound reports whether a file that is there is the right one.
 func (m Info) sound(ctx context.Context, path string) bool {
 	f, err := os.Open(path)
 	if err != nil {

@@ -28,7 +28,7 @@ const (
 	unknown          // nobody waited long enough to tell, or it was not started
 )
 
-// allow tells whether to ask; every true must be followed by one report, with the same probe.
+// allow reports whether to ask; every true must be followed by one report, with the same probe.
 func (b *breaker) allow() (ok, probe bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -5,7 +5,7 @@ import "unicode/utf8"
 // Vocabularies spell bytes as characters that can be printed: those that are printable in Latin-1 as themselves, the
 // others, in their order, as the characters from U+0100 on. A space is "Ġ".
 
-// printable tells whether a byte is spelled as itself.
+// printable reports whether a byte is spelled as itself.
 func printable(b byte) bool {
 	return b >= '!' && b <= '~' || b >= 0xa1 && b <= 0xac || b >= 0xae
 }

@@ -102,7 +102,7 @@ func (d *document) build() (*Tokenizer, error) {
 	return b.finish()
 }
 
-// is tells whether a part is of a type, or is a sequence of one such part, or is not there.
+// is reports whether a part is of a type, or is a sequence of one such part, or is not there.
 func (p *part) is(kind string) bool {
 	if p == nil {
 		return true

@@ -92,7 +92,7 @@ func (t *Tokenizer) Bytes(id int32) string {
 	return t.text[id]
 }
 
-// Special tells whether an id is a special token that is no text, like "<|im_end|>".
+// Special reports whether an id is a special token that is no text, like "<|im_end|>".
 func (t *Tokenizer) Special(id int32) bool {
 	return id >= 0 && int(id) < len(t.roles) && t.roles[id] == control
 }
