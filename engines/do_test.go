@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/ragpilot/ragpilot/contextpilot"
 	"github.com/ragpilot/ragpilot/engines"
@@ -34,6 +35,57 @@ func (f *failing) Generate(_ context.Context, req engines.Request, onText func(s
 }
 
 func (f *failing) Subscribe(func(...contextpilot.Event)) (cancel func()) { return func() {} }
+
+// TestFailingReplicaDrawsNoTraffic: a replica that answers nothing does not look idle for it.
+func TestFailingReplicaDrawsNoTraffic(t *testing.T) {
+	for name, err := range map[string]error{"500": engines.ErrRefused, "slow": fmt.Errorf("%w: %w", engines.ErrUnreachable, os.ErrDeadlineExceeded)} {
+		for _, at := range []string{"a", "b"} { // ties go to the first
+			t.Run(name+" "+at, func(t *testing.T) {
+				r, _ := newRouter(t, engines.RouterOptions{Window: 50})
+				bad, good := &failing{err: err}, &failing{}
+				add(t, r, at, bad)
+				add(t, r, map[string]string{"a": "b", "b": "a"}[at], good)
+				for i := range 200 {
+					_, _ = r.Do(t.Context(), contextpilot.Request{Blocks: docs(fmt.Sprint("d", i))}, ask, nil)
+				}
+				if bad.asked > 10 || good.asked < 190 {
+					t.Errorf("the failing one was asked %d times, the other %d", bad.asked, good.asked)
+				}
+			})
+		}
+	}
+}
+
+// TestFailedReplicaComesBack: one that has rested is asked again, and one answer is enough.
+func TestFailedReplicaComesBack(t *testing.T) {
+	r, _ := newRouter(t, engines.RouterOptions{Window: 50})
+	now := time.Unix(0, 0)
+	r.SetNow(func() time.Time { return now })
+	ill, well := &failing{err: engines.ErrRefused}, &failing{}
+	add(t, r, "ill", ill)
+	add(t, r, "well", well)
+	n := 0
+	asked := func() int {
+		before := ill.asked
+		for range 30 {
+			n++
+			_, _ = r.Do(t.Context(), contextpilot.Request{Blocks: docs(fmt.Sprint("d", n))}, ask, nil)
+		}
+		return ill.asked - before
+	}
+	equal(t, "until it rests", 3, asked())
+	now = now.Add(999 * time.Millisecond)
+	equal(t, "while it rests", 0, asked())
+	now = now.Add(2 * time.Millisecond)
+	equal(t, "once more", 1, asked())
+	now = now.Add(1900 * time.Millisecond)
+	equal(t, "for longer", 0, asked())
+	ill.err = nil
+	now = now.Add(200 * time.Millisecond)
+	if got := asked(); got < 10 {
+		t.Errorf("of 30 requests the one that answers again has %d", got)
+	}
+}
 
 func add(t testing.TB, r *engines.Router, name string, e engines.Engine) {
 	t.Helper()

@@ -7,6 +7,7 @@ import (
 	"os"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/ragpilot/ragpilot/contextpilot"
 )
@@ -172,8 +173,11 @@ func (r *Router) take(replicas []*replica, matches []contextpilot.Match) *Route 
 	}
 }
 
-// better tells whether a is to be chosen before b. r.mu is held.
+// better reports whether a is to be chosen before b. r.mu is held.
 func (r *Router) better(a Score, ra *replica, b Score, rb *replica) bool {
+	if x, y := ra.resting(r.now), rb.resting(r.now); x != y {
+		return y
+	}
 	if a.Full != b.Full {
 		return b.Full
 	}
@@ -215,7 +219,31 @@ func (rt *Route) Done(u Usage, err error) {
 	})
 }
 
-// end settles the books, and tells whether the request never reached the engine.
+// A replica that fails failuresToRest requests in a row, for whatever reason but that the caller has left, is passed over for a
+// while, which doubles with each further failure: it computes nothing, and would look idle.
+const (
+	failuresToRest = 3
+	firstRest      = time.Second
+	longestRest    = 30 * time.Second
+)
+
+func (rep *replica) resting(now func() time.Time) bool {
+	return !rep.rest.IsZero() && now().Before(rep.rest)
+}
+
+// ended notes how a request of the replica ended.
+func (rep *replica) ended(err error, now time.Time) {
+	if err == nil {
+		rep.failed, rep.rest = 0, time.Time{}
+		return
+	}
+	rep.failed++
+	if n := rep.failed - failuresToRest; n >= 0 {
+		rep.rest = now.Add(min(firstRest<<min(n, 10), longestRest))
+	}
+}
+
+// end settles the books, and reports whether the request never reached the engine.
 func (rt *Route) end(u Usage, err error) (unsent bool) {
 	r := rt.router
 	r.mu.Lock()
@@ -223,9 +251,15 @@ func (rt *Route) end(u Usage, err error) (unsent bool) {
 	rt.settle()
 	rt.replica.under--
 	unsent = err != nil && !rt.begun && !errors.Is(err, ErrInterrupted)
+	left := errors.Is(err, errAbandoned) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) // the caller
+	if !left && (err == nil || !rt.begun) {                                                                              // an answer may also break off since the caller takes no more of it
+		rt.replica.ended(err, r.now())
+	}
 	switch {
 	case unsent:
-		r.window.correct(rt.share, 0)
+		if left { // else it stays booked: a replica that fails all that it is given is not the idlest
+			r.window.correct(rt.share, 0)
+		}
 		rt.replica.sent.Delete(rt.Plan.RequestID)
 	case u.CachedKnown && u.PromptTokens > 0:
 		r.window.correct(rt.share, max(u.PromptTokens-u.CachedTokens, 0))
@@ -242,9 +276,9 @@ func (rt *Route) end(u Usage, err error) (unsent bool) {
 //   - after any other [ErrUnreachable] that is no timeout, once: the request may have been read, and may be what broke the engine.
 //     So a prompt that crashes engines costs two of them at most.
 //
-// Everything else is returned at once, also a timeout ([os.ErrDeadlineExceeded]): the replica may be slow because all are. A
-// replica that was unreachable, but for a timeout, is down until [Router.SetUp] says otherwise, and its index is dropped; one that refused or
-// was slow stays as it is.
+// Everything else is returned at once, also a timeout ([os.ErrDeadlineExceeded]): the replica may be slow because all
+// are. A replica that was unreachable, but for a timeout, is down until [Router.SetUp] says otherwise, and its index is
+// dropped; one that refused or was slow stays as it is.
 //
 // Errors are those of engines. When no replica is left to try, that of one that is up and refused comes first; if none did,
 // it is [ErrNoReplica] together with the last replica's own.

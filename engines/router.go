@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/ragpilot/ragpilot/contextpilot"
 	"github.com/ragpilot/ragpilot/internal/lru"
@@ -47,6 +48,7 @@ type RouterOptions struct {
 // costs one [contextpilot.Pilot.MatchReplicas] and one Plan.
 type Router struct {
 	opt RouterOptions
+	now func() time.Time
 
 	mu       sync.Mutex
 	replicas []*replica // by name
@@ -62,6 +64,8 @@ type replica struct {
 	down    bool                         //
 	pending int                          // prefill tokens of requests without their first token
 	under   int                          // requests under way
+	failed  int                          // requests in a row that it has failed
+	rest    time.Time                    // until then it is given others' requests only if all rest; zero: it answers
 	sent    *lru.Cache[string, followed] // by request ID
 }
 
@@ -94,7 +98,7 @@ func NewRouter(o RouterOptions) (*Router, error) {
 		return nil, fmt.Errorf("engines: RouterOptions.MaxShare %g: must be at least 1", o.MaxShare)
 	}
 	o.Affinity, o.Queue = weight(o.Affinity, 0.3), weight(o.Queue, 0.3)
-	r := &Router{opt: o, window: window{size: o.Window}}
+	r := &Router{opt: o, window: window{size: o.Window}, now: time.Now}
 	r.window.reset()
 	return r, nil
 }
@@ -172,7 +176,7 @@ func (r *Router) Remove(name string) error {
 	return nil
 }
 
-// SetUp tells whether a replica is up; for health checks. One that goes down takes no requests, and what is known of its cache is
+// SetUp says whether a replica is up; for health checks. One that goes down takes no requests, and what is known of its cache is
 // dropped: it comes back empty. The error is [ErrUnknownReplica].
 func (r *Router) SetUp(name string, up bool) error {
 	r.mu.Lock()
@@ -189,12 +193,12 @@ func (r *Router) SetUp(name string, up bool) error {
 	return nil
 }
 
-// setUp tells whether the replica's index is to be dropped. r.mu is held.
+// setUp reports whether the replica's index is to be dropped. r.mu is held.
 func (r *Router) setUp(rep *replica, up bool) (lost bool) {
 	if !rep.in || up == !rep.down {
 		return false
 	}
-	rep.down = !up
+	rep.down, rep.failed, rep.rest = !up, 0, time.Time{}
 	r.window.reset()
 	return !up
 }
@@ -248,7 +252,8 @@ func (r *Router) observe(rep *replica, events []contextpilot.Event) {
 	}
 }
 
-// scopeOf returns where an event belongs, and takes over what it tells of the requests lately; false: it concerns nothing that is known.
+// scopeOf returns where an event belongs, and takes over what it tells of the requests lately; false: it concerns
+// nothing that is known.
 func (r *Router) scopeOf(rep *replica, ev contextpilot.Event) (scope contextpilot.Scope, ok bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -265,7 +270,11 @@ func (r *Router) scopeOf(rep *replica, ev contextpilot.Event) (scope contextpilo
 		rep.sent.Delete(ev.Request)
 		r.window.keep(f.share, 0)
 	case contextpilot.Shrunk:
-		r.window.keep(f.share, ev.Tokens)
+		tokens := ev.Tokens
+		if ev.Prompt > 0 { // in the engine's tokens, as the pilot takes it
+			tokens = int(float64(tokens) * float64(f.share.prompt) / float64(ev.Prompt))
+		}
+		r.window.keep(f.share, tokens)
 	}
 	return f.scope, rep.in
 }

@@ -1,6 +1,7 @@
 package engines_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"math"
@@ -350,8 +351,8 @@ func TestUsageCorrectsTheWindow(t *testing.T) {
 	equal(t, "not reported", 250, prefill())
 	three := route(t, r, contextpilot.Request{Blocks: docs("w")})
 	equal(t, "the first has left the window", 300, prefill())
-	three.Done(engines.Usage{}, engines.ErrRefused)
-	equal(t, "never computed", 200, prefill())
+	three.Done(engines.Usage{}, context.Canceled)
+	equal(t, "its caller has left", 200, prefill())
 	four := route(t, r, contextpilot.Request{Blocks: docs("p q r")})
 	route(t, r, contextpilot.Request{Blocks: docs("s")})
 	route(t, r, contextpilot.Request{Blocks: docs("t")})

@@ -51,8 +51,8 @@ func (w *Warmer) head(req *contextpilot.Request, build func(*contextpilot.Plan) 
 	return h
 }
 
-// find returns in which message an item of a plan stands, and where; i < 0: in none. Where it is not as [contextpilot.Plan] renders it, it
-// is the block's text.
+// find returns in which message an item of a plan stands, and where; i < 0: in none. Where it is not as
+// [contextpilot.Plan] renders it, it is the block's text.
 func find(req *Request, plan *contextpilot.Plan, item int) (i, start, end int) {
 	for _, text := range []string{strings.TrimSpace(plan.RenderItem(item)), plan.Block(plan.Items[item].Index).Text} {
 		for i, m := range req.Messages {

@@ -27,9 +27,9 @@ type asked struct {
 	leave context.CancelFunc
 }
 
-// Whatever happens: the index holds the guesses that the engine has computed, those under way and the real requests, and nothing
-// else; what is wrong is cancelled when the request is ready; nothing is sent for a request that is over; no more warm-ups run than may;
-// no head is computed twice at a time; and nothing is left behind.
+// Whatever happens: the index holds the guesses that the engine has computed, those under way and the real requests,
+// and nothing else; what is wrong is cancelled when the request is ready; nothing is sent for a request that is over;
+// no more warm-ups run than may; no head is computed twice at a time; and nothing is left behind.
 func TestWarmProperties(t *testing.T) {
 	testWarmer(t, engines.WarmerOptions{MaxWarmups: 3}, func(t *testing.T, w *warmUp) {
 		// A bubble's test has no deadline, and says so by a panic.

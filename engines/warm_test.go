@@ -76,7 +76,7 @@ func (e *heldEngine) seen(t *testing.T, want int) []*heldCall {
 	return slices.Clone(e.calls)
 }
 
-// wanted tells whether a request has neither been answered nor given up.
+// wanted reports whether a request has neither been answered nor given up.
 func (c *heldCall) wanted() bool { return c.ctx.Err() == nil }
 
 const (

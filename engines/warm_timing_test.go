@@ -15,9 +15,9 @@ import (
 	"github.com/ragpilot/ragpilot/internal/tokens"
 )
 
-// slowEngine is a test engine that takes time. Its prefix cache is the simulator's. Prompts are computed one after the other, first come
-// first served, in steps that nothing interrupts; what a step has computed is in the cache, and a request that was given up
-// ends with its step.
+// slowEngine is a test engine that takes time. Its prefix cache is the simulator's. Prompts are computed one after the
+// other, first come first served, in steps that nothing interrupts; what a step has computed is in the cache, and a
+// request that was given up ends with its step.
 type slowEngine struct {
 	cache    *sim.Engine
 	device   chan struct{} // holds one token while a prompt is computed
@@ -171,8 +171,8 @@ type hardware struct {
 	arrival       time.Duration
 }
 
-// The paper's two measurements on an RTX 4090 (RAGCache++, Tables 5 and 6): head 87.2 ms and the rest 60.6 ms; head 21.6 ms and the rest
-// 35.2 ms.
+// The paper's two measurements on an RTX 4090 (RAGCache++, Tables 5 and 6): head 87.2 ms and the rest 60.6 ms; head
+// 21.6 ms and the rest 35.2 ms.
 var hardwares = []hardware{
 	{"Table 5", 872, 520, 64, 100 * time.Microsecond, 4 * time.Millisecond},
 	{"Table 6", 216, 264, 64, 100 * time.Microsecond, 4 * time.Millisecond},
@@ -289,7 +289,8 @@ func BenchmarkPipelining(b *testing.B) {
 	}
 }
 
-// reportSaving reports times to the first token: of a cold engine and of one with a warm head, one thing after the other, and pipelined.
+// reportSaving reports times to the first token: of a cold engine and of one with a warm head, one thing after the
+// other, and pipelined.
 func reportSaving(b *testing.B, delay, serial, warm, pipelined time.Duration) {
 	ms := func(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
 	b.ReportMetric(ms(serial), "serial-ms")

@@ -128,7 +128,7 @@ func (x *Warming) dropOthers(turn int, blocks []contextpilot.Block) {
 	x.w.takeBack(wrong...)
 }
 
-// shares tells whether a guess has all of the blocks, or they all of its.
+// shares reports whether a guess has all of the blocks, or they all of its.
 func (g *guess) shares(blocks []contextpilot.Block) bool {
 	both := 0
 	for _, b := range blocks {
@@ -289,7 +289,7 @@ func sentBlocks(p *contextpilot.Plan) []sentBlock {
 	return blocks
 }
 
-// startsWith tells whether list begins with prefix.
+// startsWith reports whether list begins with prefix.
 func startsWith(list, prefix []sentBlock) bool {
 	return len(prefix) <= len(list) && slices.Equal(list[:len(prefix)], prefix)
 }

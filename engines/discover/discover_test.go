@@ -133,6 +133,38 @@ func TestLook(t *testing.T) {
 	}
 }
 
+// TestBusyReplicas: replicas that are late all together stay up, and one that is late alone does not.
+func TestBusyReplicas(t *testing.T) {
+	router, _ := newRouter(t)
+	errs := map[string]error{}
+	w, err := discover.New(discover.Options{
+		Router: router, Source: discover.Static{"a": "http://a", "b": "http://b"},
+		Probe: func(_ context.Context, name, _ string) error { return errs[name] }, // asked one look after the other
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	slow, refused := fmt.Errorf("asking: %w", context.DeadlineExceeded), errors.New("connection refused")
+	for _, c := range []struct {
+		a, b error
+		want string
+	}{
+		{nil, nil, "a b"}, {slow, slow, "a b"}, {slow, nil, "b"}, {nil, nil, "a b"}, {slow, refused, "a"}, {refused, refused, ""}, {slow, slow, ""}, {slow, nil, "b"},
+	} {
+		errs["a"], errs["b"] = c.a, c.b
+		w.Look(t.Context())
+		var up []string
+		for _, s := range router.Replicas() {
+			if s.Up {
+				up = append(up, s.Name)
+			}
+		}
+		if got := strings.Join(up, " "); got != c.want {
+			t.Errorf("a: %v, b: %v: %q are up, want %q", c.a, c.b, got, c.want)
+		}
+	}
+}
+
 // A replica that stops answering takes no more requests one interval later, and one that hangs does not hold up the others.
 func TestDeadReplica(t *testing.T) {
 	router, _ := newRouter(t)

@@ -7,6 +7,7 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
+	"os"
 	"strings"
 	"sync"
 	"time"
@@ -23,7 +24,8 @@ type Options struct {
 	Open func(name, url string) (engines.Engine, error)
 	// Close is called with an engine that Open made when its replica is gone; nil: nothing needs closing.
 	Close func(name string, engine engines.Engine)
-	// Probe tells whether a replica is up; nil: GET <url>/health answers with a status below 300 within half the interval.
+	// Probe returns nil if a replica is up; nil: GET <url>/health answers with a status below 300 within half the interval. If time runs
+	// out for all that are up, they stay so: they may be busy.
 	Probe func(ctx context.Context, name, url string) error
 	// Every is the interval between looks; 0: 2 s.
 	Every time.Duration
@@ -169,6 +171,25 @@ func (w *Watcher) close(name string, m *member) {
 	}
 }
 
+// overload reports whether replicas are up and all of these were asked in vain for want of time: they may be busy all together, and
+// without any of them no request would be answered.
+func (w *Watcher) overload(errs map[string]error) bool {
+	up := 0
+	for name, m := range w.known {
+		switch err := errs[name]; {
+		case err == nil:
+			return false
+		case m.up && late(err):
+			up++
+		}
+	}
+	return up > 0
+}
+
+func late(err error) bool {
+	return errors.Is(err, context.DeadlineExceeded) || errors.Is(err, os.ErrDeadlineExceeded)
+}
+
 // probe asks all replicas at the same time. Probes that broke off because the caller's context ended say nothing of the replicas.
 func (w *Watcher) probe(caller context.Context) {
 	ctx, cancel := context.WithTimeout(caller, w.opt.Every/2)
@@ -188,8 +209,9 @@ func (w *Watcher) probe(caller context.Context) {
 	if caller.Err() != nil {
 		return
 	}
+	overload := w.overload(errs)
 	for name, m := range w.known {
-		up := errs[name] == nil
+		up := errs[name] == nil || overload && m.up && late(errs[name])
 		if err := w.opt.Router.SetUp(name, up); err != nil {
 			w.opt.Log.Warn("replica is not the router's any more", "replica", name, "error", err)
 		}

@@ -59,6 +59,7 @@ type traits struct {
 	unlikeText   bool           // the answer's text has other tokens than were generated
 	noTemplate   bool           // does not know /apply-template
 	longerPrompt int            // tokens that only the chat endpoint adds
+	noTokens     bool           // does not answer /tokenize
 }
 
 func startFake(t testing.TB, traits traits) *fake {
@@ -255,6 +256,10 @@ func (f *fake) read(r *http.Request) (b fakeBody, raw json.RawMessage) {
 
 func (f *fake) tokenizePage(w http.ResponseWriter, r *http.Request) {
 	b, _ := f.read(r)
+	if f.traits.noTokens {
+		<-r.Context().Done()
+		return
+	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	reply(w, map[string]any{"tokens": f.tokenize(b.Content)})

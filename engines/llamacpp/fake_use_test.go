@@ -199,6 +199,25 @@ func TestManyAtOnce(t *testing.T) {
 	}
 }
 
+// TestPatienceOfMany: to wait for those that ask the server is part of the patience: of many at once the first ask in vain, and the
+// others do not begin to ask when these have given up.
+func TestPatienceOfMany(t *testing.T) {
+	f := startFake(t, traits{slots: 3, noTokens: true})
+	engine, _ := f.engine(func(c *llamacpp.Config) { c.Patience = 300 * time.Millisecond })
+	var wait sync.WaitGroup
+	for i := range 40 {
+		wait.Go(func() {
+			if _, err := engine.Predict(t.Context(), question(fmt.Sprint(i), "one")); !errors.Is(err, context.DeadlineExceeded) {
+				t.Errorf("%d: %v", i, err)
+			}
+		})
+	}
+	wait.Wait()
+	if n := f.count("/tokenize"); n > 20 {
+		t.Errorf("tokens were asked for %d times", n)
+	}
+}
+
 // A callback that panics does not keep the slot.
 func TestPanickingCallback(t *testing.T) {
 	f := startFake(t, traits{slots: 1})

@@ -35,8 +35,8 @@ func (e *Engine) Generate(ctx context.Context, req engines.Request, onText func(
 	}
 	if err != nil {
 		g.lost = ctx.Err() == nil && (errors.Is(err, engines.ErrInterrupted) || errors.Is(err, engines.ErrUnreachable))
-		var status *openai.StatusError
-		g.refused = errors.As(err, &status) && status.Code == http.StatusBadRequest
+		status, ok := errors.AsType[*openai.StatusError](err)
+		g.refused = ok && status.Code == http.StatusBadRequest
 		return response, err
 	}
 	g.fill(ctx, response.Text)

@@ -11,14 +11,14 @@ import (
 // look finds out what must be known before a request is sent: which process the server is, the prompt's tokens, and what
 // the doubtful slots hold.
 func (e *Engine) look(ctx context.Context, req engines.Request, extra map[string]json.RawMessage) ([]token, error) {
+	ctx, cancel := context.WithTimeout(ctx, e.config.Patience)
+	defer cancel()
 	select {
 	case e.looking <- struct{}{}:
 	case <-ctx.Done():
 		return nil, ended(ctx)
 	}
 	defer func() { <-e.looking }()
-	ctx, cancel := context.WithTimeout(ctx, e.config.Patience)
-	defer cancel()
 	var prompt []token
 	for range 2 {
 		before := e.turn()

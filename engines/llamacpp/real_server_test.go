@@ -108,8 +108,8 @@ func TestRealRefused(t *testing.T) {
 	short := engines.Request{ID: "short", MaxTokens: 4, Messages: []engines.Message{{Role: engines.User, Content: passage(1)}}}
 	ask(t.Context(), t, engine, short)
 	long := engines.Request{ID: "long", Messages: []engines.Message{{Role: engines.User, Content: strings.Repeat(passage(1), 40)}}}
-	var status *openai.StatusError
-	if _, err := engine.Generate(t.Context(), long, nil); !errors.Is(err, engines.ErrRefused) || !errors.As(err, &status) || status.Code != 400 {
+	_, err := engine.Generate(t.Context(), long, nil)
+	if status, ok := errors.AsType[*openai.StatusError](err); !errors.Is(err, engines.ErrRefused) || !ok || status.Code != 400 {
 		t.Fatalf("error %v", err)
 	}
 	short.ID = "again"

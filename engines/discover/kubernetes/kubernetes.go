@@ -126,9 +126,9 @@ type port struct {
 	Port *int    `json:"port"`
 }
 
-// Replicas implements discover.Source. Replicas are named by address, port and the pod's UID, so that a pod which gets the address of
-// another is another replica, and one of a service with two address families is one. Endpoints that are not ready, or are ending, are left
-// out.
+// Replicas implements discover.Source. Replicas are named by address, port and the pod's UID, so that a pod which gets
+// the address of another is another replica, and one of a service with two address families is one. Endpoints that are
+// not ready, or are ending, are left out.
 func (s *Source) Replicas(ctx context.Context) (map[string]string, error) {
 	out := map[string]string{}
 	pods := map[string]pod{}
