@@ -12,6 +12,7 @@ import (
 
 	"github.com/ragpilot/ragpilot/contextpilot"
 	"github.com/ragpilot/ragpilot/engines"
+	"github.com/ragpilot/ragpilot/engines/openai"
 	"github.com/ragpilot/ragpilot/engines/sim"
 )
 
@@ -84,6 +85,70 @@ func TestFailedReplicaComesBack(t *testing.T) {
 	now = now.Add(200 * time.Millisecond)
 	if got := asked(); got < 10 {
 		t.Errorf("of 30 requests the one that answers again has %d", got)
+	}
+}
+
+// TestRequestsToBlame: requests that no replica would take, and what callers gave up, give no replica a rest; several that fail together
+// are a rest of one second.
+func TestRequestsToBlame(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		err   error
+		rests bool
+	}{
+		{"a wrong request", fmt.Errorf("asking: %w", &openai.StatusError{Code: 422}), false},
+		{"given up", context.Canceled, false},
+		{"overloaded", fmt.Errorf("%w: %w", engines.ErrNotTaken, engines.ErrRefused), true},
+	} {
+		r, _ := newRouter(t, engines.RouterOptions{Window: 50})
+		r.SetNow(func() time.Time { return time.Unix(0, 0) })
+		first, other := &failing{err: c.err}, &failing{}
+		add(t, r, "a", first)
+		add(t, r, "b", other)
+		for i := range 12 {
+			_, _ = r.Do(t.Context(), contextpilot.Request{Blocks: docs(fmt.Sprint("d", i))}, ask, nil)
+		}
+		if c.rests != (first.asked == 3) {
+			t.Errorf("%s: the replica was asked %d times", c.name, first.asked)
+		}
+	}
+	r, _ := newRouter(t, engines.RouterOptions{Window: 50}, "a", "b")
+	now := time.Unix(0, 0)
+	r.SetNow(func() time.Time { return now })
+	var under []*engines.Route
+	for i := range 40 {
+		under = append(under, route(t, r, contextpilot.Request{Blocks: docs(fmt.Sprint("d", i))}))
+	}
+	for _, rt := range under {
+		if rt.Score.Replica == "a" {
+			rt.Done(engines.Usage{}, engines.ErrRefused)
+		} else {
+			rt.Done(engines.Usage{}, nil)
+		}
+	}
+	now = now.Add(1100 * time.Millisecond)
+	for i := range 40 {
+		if route(t, r, contextpilot.Request{Blocks: docs(fmt.Sprint("e", i))}).Score.Replica == "a" {
+			return
+		}
+	}
+	t.Error("of many that failed together each has lengthened the rest")
+}
+
+// TestKeptIsAPartOfThePrompt: what is left of a prompt is told in the engine's tokens, and counts as the same part of the pilot's.
+func TestKeptIsAPartOfThePrompt(t *testing.T) {
+	cost := func(shrunk contextpilot.Event) float64 {
+		r, _ := newRouter(t, engines.RouterOptions{Window: 50}, "a")
+		rt := route(t, r, contextpilot.Request{ID: "1", Blocks: docs("x y z w")}) // 400 tokens
+		rt.Done(engines.Usage{}, nil)
+		shrunk.Kind, shrunk.Request = contextpilot.Shrunk, "1"
+		if err := r.Observe("a", shrunk); err != nil {
+			t.Fatal(err)
+		}
+		return r.Scores(contextpilot.Request{Blocks: docs("x y z w")})[0].Cost
+	}
+	if half, same := cost(contextpilot.Event{Tokens: 200}), cost(contextpilot.Event{Tokens: 400, Prompt: 800}); half != same {
+		t.Errorf("half of the prompt costs %g, told in other tokens %g", half, same)
 	}
 }
 

@@ -219,8 +219,8 @@ func (rt *Route) Done(u Usage, err error) {
 	})
 }
 
-// A replica that fails failuresToRest requests in a row, for whatever reason but that the caller has left, is passed over for a
-// while, which doubles with each further failure: it computes nothing, and would look idle.
+// A replica that fails failuresToRest requests in a row is passed over for a while, which doubles with each further failure. What
+// callers gave up is no failure, nor are requests that no replica would take, see [ofRequest].
 const (
 	failuresToRest = 3
 	firstRest      = time.Second
@@ -231,10 +231,23 @@ func (rep *replica) resting(now func() time.Time) bool {
 	return !rep.rest.IsZero() && now().Before(rep.rest)
 }
 
-// ended notes how a request of the replica ended.
+// ofRequest reports whether an error says that the request is to blame: it has a method OfRequest, as that of engines/openai has.
+func ofRequest(err error) bool {
+	e, ok := errors.AsType[interface {
+		error
+		OfRequest() bool
+	}](err)
+	return ok && e.OfRequest()
+}
+
+// ended notes how a request of the replica ended. Several that were under way and fail together are one failure to a replica that
+// rests already.
 func (rep *replica) ended(err error, now time.Time) {
 	if err == nil {
 		rep.failed, rep.rest = 0, time.Time{}
+		return
+	}
+	if now.Before(rep.rest) {
 		return
 	}
 	rep.failed++
@@ -251,13 +264,15 @@ func (rt *Route) end(u Usage, err error) (unsent bool) {
 	rt.settle()
 	rt.replica.under--
 	unsent = err != nil && !rt.begun && !errors.Is(err, ErrInterrupted)
-	left := errors.Is(err, errAbandoned) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) // the caller
-	if !left && (err == nil || !rt.begun) {                                                                              // an answer may also break off since the caller takes no more of it
+	gaveUp := errors.Is(err, errAbandoned) || errors.Is(err, context.Canceled)
+	late := errors.Is(err, context.DeadlineExceeded) // the caller's
+	// An answer that breaks off says nothing: the caller may take no more of it.
+	if err == nil || unsent && !gaveUp && !late && !ofRequest(err) {
 		rt.replica.ended(err, r.now())
 	}
 	switch {
 	case unsent:
-		if left { // else it stays booked: a replica that fails all that it is given is not the idlest
+		if gaveUp || ofRequest(err) { // else it stays booked: a replica that fails all that it is given is not the idlest
 			r.window.correct(rt.share, 0)
 		}
 		rt.replica.sent.Delete(rt.Plan.RequestID)

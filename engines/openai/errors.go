@@ -31,6 +31,11 @@ type StatusError struct {
 	RetryAfter time.Duration
 }
 
+// OfRequest reports whether the request is to blame, as no other server would take it either: status 400, 413 or 422.
+func (e *StatusError) OfRequest() bool {
+	return e.Code == http.StatusBadRequest || e.Code == http.StatusRequestEntityTooLarge || e.Code == http.StatusUnprocessableEntity
+}
+
 // Error returns the status and the server's message.
 func (e *StatusError) Error() string {
 	var b strings.Builder
