@@ -63,23 +63,13 @@ func (p *Pilot) index(d *draft, req *Request, s *session) error {
 		d.start = append(d.start, unseen(req.Prior, p.cfg.Tokenizer.Count))
 	}
 	d.place = d.place[:0]
-	var places map[content][]int // by mark
-	if len(d.ids) > fewBlocks {
-		places = make(map[content][]int, len(d.ids))
-	}
+	repeated := d.repeated()
 	for i := range d.plan.req.Blocks {
-		among := d.place
-		if places != nil {
-			among = places[d.ids[i].mark]
-		}
-		if j := d.repeated(i, among); j >= 0 {
+		if j := repeated(i); j >= 0 {
 			d.plan.LeftOut = append(d.plan.LeftOut, LeftOut{Index: i, Reason: Duplicate, Same: j})
 			continue
 		}
 		d.place = append(d.place, i)
-		if places != nil {
-			places[d.ids[i].mark] = append(among, i)
-		}
 	}
 	return nil
 }
@@ -87,14 +77,34 @@ func (p *Pilot) index(d *draft, req *Request, s *session) error {
 // fewBlocks is the number of blocks up to which looking at all of them is cheaper than a table.
 const fewBlocks = 64
 
-// repeated returns which of the earlier blocks of the request is the same block as i, or −1.
-func (d *draft) repeated(i int, among []int) int {
-	for _, j := range among {
-		if d.ids[i].mark == d.ids[j].mark && d.plan.req.Blocks[i].Text == d.plan.req.Blocks[j].Text {
-			return j
+// repeated returns what tells which of the blocks in place is the same block as i, or −1. It is asked for all blocks in turn.
+func (d *draft) repeated() func(i int) int {
+	blocks := d.plan.req.Blocks
+	if len(blocks) <= fewBlocks {
+		return func(i int) int {
+			for _, j := range d.place {
+				if d.ids[i].mark == d.ids[j].mark && blocks[i].Text == blocks[j].Text {
+					return j
+				}
+			}
+			return -1
 		}
 	}
-	return -1
+	last := make(map[content]int, len(blocks)) // by mark
+	before := make([]int, len(blocks))         // the one before it of the same mark, or −1
+	return func(i int) int {
+		first, ok := last[d.ids[i].mark]
+		if !ok {
+			first = -1
+		}
+		for j := first; j >= 0; j = before[j] {
+			if blocks[i].Text == blocks[j].Text {
+				return j
+			}
+		}
+		last[d.ids[i].mark], before[i] = i, first
+		return -1
+	}
 }
 
 // dedup turns blocks that the messages already show into references. A label that names two texts in the
