@@ -185,7 +185,6 @@ func checkLargeText(b *bench) {
 	if testing.Short() {
 		b.Skip("stores 10 MiB")
 	}
-	b.ctx = b.Context() // as for the model: on a slow machine it is more than patience allows
 	const sentence = "The heron stands in the reeds and waits for fish. "
 	for name, text := range map[string]string{
 		"sentences": strings.TrimSpace(strings.Repeat(sentence, 10<<20/len(sentence))),
