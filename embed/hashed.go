@@ -6,6 +6,7 @@ import (
 	"math"
 	"strings"
 	"unicode"
+	"unicode/utf8"
 
 	"github.com/zeebo/xxh3"
 )
@@ -75,23 +76,39 @@ func (h Hashed) size() int {
 func (h Hashed) vector(text string) []float32 {
 	v := make([]float32, h.size())
 	words := strings.FieldsFunc(strings.ToLower(text), func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) })
+	var b []byte // a feature with what tells its kind: one buffer for all
 	for i, word := range words {
-		add(v, "w:"+word, wordWeight)
+		b = append(append(b[:0], "w:"...), word...)
+		add(v, b, wordWeight)
 		if i > 0 {
-			add(v, "p:"+words[i-1]+" "+word, pairWeight)
+			b = append(append(append(append(b[:0], "p:"...), words[i-1]...), ' '), word...)
+			add(v, b, pairWeight)
 		}
-		runes := []rune("^" + word + "$")
-		for j := 0; j+3 <= len(runes); j++ {
-			add(v, "t:"+string(runes[j:j+3]), trigramWeight)
-		}
+		b = append(append(append(b[:0], "t:^"...), word...), '$')
+		addTrigrams(v, b)
 	}
 	normalize(v)
 	return v
 }
 
+// addTrigrams adds each three neighbouring characters of what follows "t:" in b. It writes over b.
+func addTrigrams(v []float32, b []byte) {
+	const kind = len("t:")
+	first := kind
+	_, n := utf8.DecodeRune(b[first:])
+	second := first + n
+	_, n = utf8.DecodeRune(b[second:])
+	for third := second + n; third < len(b); {
+		_, n = utf8.DecodeRune(b[third:])
+		copy(b[first-kind:], "t:") // over characters that no later trigram has
+		add(v, b[first-kind:third+n], trigramWeight)
+		first, second, third = second, third, third+n
+	}
+}
+
 // add puts a feature into its dimension, with the sign that a bit of its hash gives.
-func add(v []float32, feature string, weight float32) {
-	hash := xxh3.HashString(feature)
+func add(v []float32, feature []byte, weight float32) {
+	hash := xxh3.Hash(feature)
 	if hash>>63 == 1 {
 		weight = -weight
 	}
