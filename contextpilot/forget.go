@@ -14,10 +14,10 @@ type Kept struct {
 	Text string
 }
 
-// Forget tells that messages have left a conversation, which is scope's tenant's. What stands unchanged at the front, up to the turn of request
-// after and its answer, is still a prefix that the engine may have cached; empty: no turn does. Behind it now stand
-// the kept messages, oldest first, and nothing else. Blocks that neither shows are forgotten: they are sent in full when
-// they are retrieved again, and their number is returned.
+// Forget tells that messages have left a conversation, which is scope's tenant's. What stands unchanged at the front, up
+// to the turn of request after and its answer, is still a prefix that the engine may have cached; empty: no turn does.
+// Behind it now stand the kept messages, oldest first, and nothing else. Blocks that neither shows are forgotten: they are
+// sent in full when they are retrieved again, and their number is returned.
 //
 // Plan compares with the messages in any case, so that a reference never depends on Forget. With it the pilot also
 // knows which part of the cut prompt is still cached, and which turn shows a block that was moved.

@@ -46,9 +46,9 @@ func (h *handoff) hold(plan Plan, again bool) {
 // Claim returns a held plan of the session whose blocks stand in text, all of them and in the plan's order, and
 // stops holding it. start and end are where they stand in text, from the first to the last block. Of several such
 // plans it is one with most blocks if session is empty, and of these the oldest, as each of them may be on its way to a
-// model. A conversation has one
-// turn at a time: there it is the newest, and the older ones are taken back. A model that is not told the tenant cannot tell
-// equal names of two tenants' conversations apart: where tenants share a pilot, names must differ between them.
+// model. A conversation has one turn at a time: there it is the newest, and the older ones are taken back. A model that is
+// not told the tenant cannot tell equal names of two tenants' conversations apart: where tenants share a pilot, names must
+// differ between them.
 func (p *Pilot) Claim(session, text string) (plan Plan, start, end int, ok bool) {
 	var found []region
 	scanBlocks(text, func(r region) bool {
@@ -75,31 +75,32 @@ func (p *Pilot) Claim(session, text string) (plan Plan, start, end int, ok bool)
 func (h *handoff) take(session string, found []region) (plans []Plan) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	only := -1 // the plan that it is, without a session
 	if session == "" {
-		if only = h.longest(found); only < 0 {
+		at := h.longest(found)
+		if at < 0 {
 			return nil
 		}
+		plans = append(plans, h.plans[at])
+		h.plans = slices.Delete(h.plans, at, at+1)
+		return plans
 	}
-	at := -1
 	kept := slices.DeleteFunc(h.plans[h.first:], func(c Plan) bool {
-		at++
-		if session == "" && at != only || session != "" && (c.Session != session || standsIn(&c, found) < 0) {
-			return false
+		taken := c.Session == session && standsIn(&c, found) >= 0
+		if taken {
+			plans = append(plans, c)
 		}
-		plans = append(plans, c)
-		return true
+		return taken
 	})
 	h.plans = h.plans[:h.first+len(kept)]
 	return plans
 }
 
-// longest returns which of the plans without a session has most blocks of those that stand in found, or −1; of several it is the
-// oldest. A plan with fewer blocks may be a part of it by chance.
+// longest returns which of h.plans, of those without a session, has most blocks of those that stand in found, or −1; of
+// several it is the oldest. A plan with fewer blocks may be a part of it by chance.
 func (h *handoff) longest(found []region) int {
 	longest, items := -1, 0
-	for i := range h.plans[h.first:] {
-		c := &h.plans[h.first+i]
+	for i := h.first; i < len(h.plans); i++ {
+		c := &h.plans[i]
 		if c.Session == "" && len(c.Items) > items && standsIn(c, found) >= 0 {
 			longest, items = i, len(c.Items)
 		}

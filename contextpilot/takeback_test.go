@@ -21,11 +21,7 @@ func texts(ids ...string) []contextpilot.Block {
 func TestTakeBack(t *testing.T) {
 	for _, wrong := range []string{"nothing resent", "history of another chat"} {
 		t.Run(wrong, func(t *testing.T) {
-			p := newPilot(t, contextpilot.Config{})
-			first := p.Plan(contextpilot.Request{ID: "1", Session: "s", Blocks: texts("a", "b")})
-			prior := []string{first.Prompt("?"), "answer"}
-			p.Observe(contextpilot.Event{Kind: contextpilot.Served, Request: "1", Output: 10})
-
+			p, prior := afterOneTurn(t)
 			failed := contextpilot.Request{ID: "2", Session: "s", Blocks: texts("a", "c")}
 			if wrong != "nothing resent" {
 				failed.Prior = []string{"something else"}
@@ -34,9 +30,7 @@ func TestTakeBack(t *testing.T) {
 			p.Observe(contextpilot.Event{Kind: contextpilot.Gone, Request: "2"})
 
 			got := p.Plan(contextpilot.Request{ID: "2", Session: "s", Blocks: texts("a", "c"), Prior: prior})
-			q := newPilot(t, contextpilot.Config{})
-			q.Plan(contextpilot.Request{ID: "1", Session: "s", Blocks: texts("a", "b")})
-			q.Observe(contextpilot.Event{Kind: contextpilot.Served, Request: "1", Output: 10})
+			q, _ := afterOneTurn(t)
 			want := q.Plan(contextpilot.Request{ID: "2", Session: "s", Blocks: texts("a", "c"), Prior: prior})
 			if diff := cmp.Diff(want.Explain(), got.Explain()); diff != "" {
 				t.Errorf("(-never planned +taken back):\n%s", diff)
@@ -48,14 +42,20 @@ func TestTakeBack(t *testing.T) {
 	}
 }
 
-// TestTakeBackOverlapping: of turns that were planned while others were on their way no trace is left either, in whatever order they
-// are taken back.
+// afterOneTurn returns a pilot that planned and served request 1 of conversation s, with blocks a and b, and its messages.
+func afterOneTurn(t *testing.T) (p *contextpilot.Pilot, prior []string) {
+	t.Helper()
+	p = newPilot(t, contextpilot.Config{})
+	first := p.Plan(contextpilot.Request{ID: "1", Session: "s", Blocks: texts("a", "b")})
+	p.Observe(contextpilot.Event{Kind: contextpilot.Served, Request: "1", Output: 10})
+	return p, []string{first.Prompt("?"), "answer"}
+}
+
+// TestTakeBackOverlapping: of turns that were planned while others were on their way no trace is left either, in whatever
+// order they are taken back.
 func TestTakeBackOverlapping(t *testing.T) {
 	for _, order := range [][]string{{"2", "3", "4"}, {"4", "3", "2"}, {"3", "2", "4"}, {"2", "4", "3"}, {"4", "2", "3"}, {"3", "4", "2"}} {
-		p := newPilot(t, contextpilot.Config{})
-		first := p.Plan(contextpilot.Request{ID: "1", Session: "s", Blocks: texts("a", "b")})
-		prior := []string{first.Prompt("?"), "answer"}
-		p.Observe(contextpilot.Event{Kind: contextpilot.Served, Request: "1", Output: 10})
+		p, prior := afterOneTurn(t)
 		p.Plan(contextpilot.Request{ID: "2", Session: "s", Blocks: texts("a", "c"), Prior: prior})
 		p.Plan(contextpilot.Request{ID: "3", Session: "s", Blocks: texts("a", "c", "d")})
 		p.Plan(contextpilot.Request{ID: "4", Session: "s", Blocks: texts("d"), Prior: prior})
@@ -64,9 +64,7 @@ func TestTakeBackOverlapping(t *testing.T) {
 		}
 		got := p.Plan(contextpilot.Request{ID: "5", Session: "s", Blocks: texts("a", "c"), Prior: prior})
 
-		q := newPilot(t, contextpilot.Config{})
-		q.Plan(contextpilot.Request{ID: "1", Session: "s", Blocks: texts("a", "b")})
-		q.Observe(contextpilot.Event{Kind: contextpilot.Served, Request: "1", Output: 10})
+		q, _ := afterOneTurn(t)
 		want := q.Plan(contextpilot.Request{ID: "5", Session: "s", Blocks: texts("a", "c"), Prior: prior})
 		if diff := cmp.Diff(want.Explain(), got.Explain()); diff != "" {
 			t.Errorf("%v (-never planned +taken back):\n%s", order, diff)
@@ -74,7 +72,8 @@ func TestTakeBackOverlapping(t *testing.T) {
 	}
 }
 
-// TestRetryElsewhere: a turn that is planned again for another replica is one turn, and the first replica's index holds nothing of it.
+// TestRetryElsewhere: a turn that is planned again for another replica is one turn, and the first replica's index holds
+// nothing of it.
 func TestRetryElsewhere(t *testing.T) {
 	here, there := contextpilot.Scope{Replica: "here"}, contextpilot.Scope{Replica: "there"}
 	for name, lost := range map[string]func(*contextpilot.Pilot){

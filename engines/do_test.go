@@ -88,8 +88,7 @@ func TestFailedReplicaComesBack(t *testing.T) {
 	}
 }
 
-// TestRequestsToBlame: requests that no replica would take, and what callers gave up, give no replica a rest; several that fail together
-// are a rest of one second.
+// TestRequestsToBlame: requests that no replica would take, and what callers gave up, give no replica a rest.
 func TestRequestsToBlame(t *testing.T) {
 	for _, c := range []struct {
 		name  string
@@ -112,6 +111,10 @@ func TestRequestsToBlame(t *testing.T) {
 			t.Errorf("%s: the replica was asked %d times", c.name, first.asked)
 		}
 	}
+}
+
+// TestFailedTogether: several that fail at once are a rest of one second, as one is.
+func TestFailedTogether(t *testing.T) {
 	r, _ := newRouter(t, engines.RouterOptions{Window: 50}, "a", "b")
 	now := time.Unix(0, 0)
 	r.SetNow(func() time.Time { return now })

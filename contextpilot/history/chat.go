@@ -187,9 +187,8 @@ func (c *Chat) Add(added ...Message) error {
 }
 
 // Continue returns the prompt for the next step of a turn that is not over, after the results of tool calls were added. If
-// it exceeds the high mark, the history is cut, and if that is not enough the turn's own earlier steps. If
-// the rest does not fit then either, the error wraps [ErrTooLong]; the cut stays, and the Trim tells of it. Other errors
-// are those of ctx.
+// it exceeds the high mark, the history is cut, and if that is not enough the turn's own earlier steps. If the rest does
+// not fit then either, the error wraps [ErrTooLong]; the cut stays, and the Trim tells of it. Other errors are those of ctx.
 func (c *Chat) Continue(ctx context.Context) ([]Message, *Trim, error) {
 	if c.size() <= c.cfg.High {
 		return c.Messages(), nil, nil
