@@ -11,6 +11,6 @@
 //	Arrange(path) ──> one order for each rule   rules.go
 //	Remember ──> ring of the last requests      history.go
 //
-// Memory is bounded by the number of requests remembered. There is no randomness: the same calls give the same
+// Memory is bounded by the numbers of requests and of blocks remembered. There is no randomness: the same calls give the same
 // orders. Not safe for concurrent use.
 package foresight

@@ -2,8 +2,12 @@ package foresight
 
 import "slices"
 
-// Window is the number of requests that a [History] remembers.
-const Window = 1 << 14
+// A [History] remembers the last Window requests, as far as these have no more than MaxBlocks blocks; the last one whatever
+// it has.
+const (
+	Window    = 1 << 14
+	MaxBlocks = 64 * Window
+)
 
 // Block is one block of a request, in retrieval order.
 type Block struct {
@@ -20,6 +24,8 @@ type History struct {
 	free    []int32          // numbers of forgotten blocks
 	ring    []record         // request n stands at n % Window
 	count   uint32           // requests remembered so far
+	oldest  uint32           // of those not forgotten
+	held    int              // blocks of the requests not forgotten
 	credit  credits
 	waiting [][]uint64 // requests that are known to follow, by keys
 	out     Outlook    // scratch of the request in hand
@@ -47,7 +53,7 @@ type record struct {
 func New() *History { return &History{ids: map[uint64]int32{}} }
 
 // Len returns the number of remembered requests.
-func (h *History) Len() int { return min(int(h.count), Window) }
+func (h *History) Len() int { return int(h.count - h.oldest) }
 
 // Add remembers a request that was ordered elsewhere: it is a neighbour of later ones and credits no rule.
 func (h *History) Add(blocks []Block) {
@@ -57,18 +63,19 @@ func (h *History) Add(blocks []Block) {
 }
 
 // Remember adds the request of the last [History.Look], with the orders that [Outlook.Arrange] made for it, if it did.
-// The oldest request is forgotten if there are too many. Amortised O(k).
+// The oldest requests are forgotten if there are too many. Amortised O(k).
 func (h *History) Remember() {
 	o := &h.out
 	if len(o.blocks) == 0 {
 		return
 	}
+	for h.Len() > 0 && (h.Len() == Window || h.held+len(o.blocks) > MaxBlocks) {
+		h.forget()
+	}
 	place := h.count % Window
 	if int(place) == len(h.ring) {
 		h.ring = append(h.ring, record{})
 		h.shared = append(h.shared, 0)
-	} else {
-		h.forget(&h.ring[place])
 	}
 	r := &h.ring[place]
 	r.blocks, r.orders = make([]int32, len(o.blocks)), slices.Clone(o.orders)
@@ -81,6 +88,7 @@ func (h *History) Remember() {
 		r.blocks[i] = d
 	}
 	h.count++
+	h.held += len(o.blocks)
 	o.reset()
 }
 
@@ -99,7 +107,8 @@ func (h *History) number(key uint64) int32 {
 }
 
 // forget takes the oldest request out.
-func (h *History) forget(r *record) {
+func (h *History) forget() {
+	r := &h.ring[h.oldest%Window]
 	for _, d := range r.blocks {
 		b := &h.blocks[d]
 		if b.uses = b.uses[1:]; len(b.uses) == 0 {
@@ -108,6 +117,9 @@ func (h *History) forget(r *record) {
 			h.free = append(h.free, d)
 		}
 	}
+	h.oldest++
+	h.held -= len(r.blocks)
+	*r = record{}
 }
 
 // Await tells which requests are known to follow, by the keys of their blocks in retrieval order. Until the next

@@ -160,6 +160,35 @@ func TestWindow(t *testing.T) {
 	}
 }
 
+// Long requests displace several short ones, and one that is too long by itself all others.
+func TestMaxBlocks(t *testing.T) {
+	long := func(from uint64, n int) []Block {
+		blocks := make([]Block, n)
+		for i := range blocks {
+			blocks[i] = Block{Key: from + uint64(i), Tokens: 1}
+		}
+		return blocks
+	}
+	h := New()
+	for i := range uint64(100) {
+		h.Add(request(i, i+1))
+	}
+	for range 4 {
+		h.Add(long(1<<32, MaxBlocks/4-40)) // leaves 160 blocks: 80 of the short requests
+	}
+	if h.Len() != 80+4 || h.Look(request(19)).Neighbours() != 0 || h.Look(request(20)).Neighbours() != 1 {
+		t.Errorf("%d requests remembered, want the last 80 short ones and 4 long ones", h.Len())
+	}
+	h.Add(long(1<<32, 161))
+	if h.Len() != 4 || len(h.ids) != MaxBlocks/4-40 {
+		t.Errorf("%d requests with %d blocks remembered, want the last 4", h.Len(), len(h.ids))
+	}
+	h.Add(long(1, MaxBlocks+1))
+	if h.Len() != 1 || h.Look(request(MaxBlocks)).Neighbours() != 1 {
+		t.Errorf("%d requests remembered, want the last, which is longer than all may be", h.Len())
+	}
+}
+
 // A slow, obviously right way to find the neighbours.
 func TestNeighboursAgainstModel(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
