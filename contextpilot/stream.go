@@ -1,6 +1,7 @@
 package contextpilot
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"iter"
@@ -35,7 +36,8 @@ type StreamPart struct {
 // cannot hold. Run the parts in the order they come. at returns request i, the same each time; it is called four times
 // for each. The requests must be first turns without a session. What is lost against planning the whole is what
 // requests of different parts share. The walk ends after the first error: ctx's, one that wraps ErrBadRequest and names the
-// request, or the policy's; a policy that is no [StreamPolicy] is an error that wraps ErrBadRequest.
+// request, or the policy's; a policy that is no [StreamPolicy] is an error that wraps ErrBadRequest. One that panics, repeats
+// a request or leaves one out is an error that wraps [ErrFault].
 func (p *Pilot) PlanStream(ctx context.Context, n int, at func(i int) Request) iter.Seq2[BatchPart, error] {
 	return func(yield func(BatchPart, error) bool) {
 		policy := p.cfg.NewPolicy()
@@ -60,22 +62,61 @@ func (p *Pilot) PlanStream(ctx context.Context, n int, at func(i int) Request) i
 			d := p.prepareOne(&req)
 			return Query{Request: d.plan.RequestID, Blocks: d.query(nil), Tree: index, From: Root, gate: d.gate}
 		}
-		for part, err := range stream.OrderStream(ctx, n, query) {
-			if bad != nil {
-				err = bad
-			}
-			if err != nil {
+		next, stop := iter.Pull2(stream.OrderStream(ctx, n, query))
+		defer stop()
+		out := outstanding{planned: make([]bool, max(n, 0)), left: max(n, 0)}
+		for {
+			var part StreamPart
+			var failed error // of the policy's own accord
+			more := false
+			fault := p.guard(stageReorder, func() error {
+				part, failed, more = next()
+				if !more && out.left > 0 {
+					failed = ctx.Err()
+				}
+				if bad == nil && failed == nil {
+					return out.take(part, more)
+				}
+				return nil
+			})
+			if err := cmp.Or(bad, fault, failed); err != nil {
 				yield(BatchPart{}, err)
 				return
 			}
-			if !yield(p.commitPart(part, corrected, at), nil) {
+			if !more || !yield(p.commitPart(part, corrected, at), nil) {
 				return
 			}
 		}
-		if bad != nil {
-			yield(BatchPart{}, bad)
-		}
 	}
+}
+
+// outstanding is which requests of a stream no part has had.
+type outstanding struct {
+	planned []bool
+	left    int
+	seen    []bool // scratch
+}
+
+// take checks that a part is one, of requests that are outstanding, or that none are if there are no more parts.
+func (o *outstanding) take(part StreamPart, more bool) error {
+	if !more {
+		if o.left > 0 {
+			return fmt.Errorf("request %d and %d others are in no part", slices.Index(o.planned, false), o.left-1)
+		}
+		return nil
+	}
+	n := len(part.Requests)
+	if !permutation(part.Schedule, n, &o.seen) || len(part.Orders) != n || !slices.Equal(slices.Concat(part.Groups...), part.Schedule) {
+		return fmt.Errorf("%d orders, schedule %v, groups %v of %d requests", len(part.Orders), part.Schedule, part.Groups, n)
+	}
+	for _, i := range part.Requests {
+		if i < 0 || i >= len(o.planned) || o.planned[i] {
+			return fmt.Errorf("request %d of %d: there is none, or another part has it", i, len(o.planned))
+		}
+		o.planned[i] = true
+	}
+	o.left -= n
+	return nil
 }
 
 // commitPart records the requests of a part in the order of execution. If orders are corrected, so is the schedule, for

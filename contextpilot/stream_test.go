@@ -3,6 +3,7 @@ package contextpilot_test
 import (
 	"context"
 	"errors"
+	"iter"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -117,6 +118,62 @@ func TestPlanStreamOfCorrectedOrders(t *testing.T) {
 			equal(t, name+": groups", [][]int{{0, 2}, {1, 3}}, part.Groups)
 			equal(t, name+": the third is sent", "x 3", sent(part.Plans[2]))
 			equal(t, name+": and finds a block", 1, part.Plans[2].Prefix.Blocks)
+		}
+	}
+}
+
+// parts is a policy that yields these parts of a stream, as one of a user's might.
+type parts struct {
+	contextpilot.Policy
+	parts []contextpilot.StreamPart
+	then  func() // behind them
+}
+
+func (p parts) OrderStream(context.Context, int, func(int) contextpilot.Query) iter.Seq2[contextpilot.StreamPart, error] {
+	return func(yield func(contextpilot.StreamPart, error) bool) {
+		for _, part := range p.parts {
+			if !yield(part, nil) {
+				return
+			}
+		}
+		if p.then != nil {
+			p.then()
+		}
+	}
+}
+
+// What a user's policy gets wrong is an error: no request is lost or planned twice without a word.
+func TestPlanStreamOfFaultyPolicies(t *testing.T) {
+	alone := func(i int) contextpilot.StreamPart {
+		return contextpilot.StreamPart{Requests: []int{i}, Orders: [][]int{{1, 0}}, Schedule: []int{0}, Groups: [][]int{{0}}}
+	}
+	cancelled, cancel := context.WithCancel(t.Context())
+	cancel()
+	for name, c := range map[string]struct {
+		ctx    context.Context //nolint:containedctx // of a call
+		policy parts
+		plans  int
+		want   error
+		names  string
+	}{
+		"all":       {t.Context(), parts{parts: []contextpilot.StreamPart{alone(1), alone(0)}}, 2, nil, ""},
+		"left out":  {t.Context(), parts{parts: []contextpilot.StreamPart{alone(1)}}, 1, contextpilot.ErrFault, "request 0"},
+		"twice":     {t.Context(), parts{parts: []contextpilot.StreamPart{alone(1), alone(1)}}, 1, contextpilot.ErrFault, "request 1"},
+		"unknown":   {t.Context(), parts{parts: []contextpilot.StreamPart{alone(2)}}, 0, contextpilot.ErrFault, "request 2"},
+		"negative":  {t.Context(), parts{parts: []contextpilot.StreamPart{alone(-1)}}, 0, contextpilot.ErrFault, "request -1"},
+		"no orders": {t.Context(), parts{parts: []contextpilot.StreamPart{{Requests: []int{0}, Schedule: []int{0}, Groups: [][]int{{0}}}}}, 0, contextpilot.ErrFault, "0 orders"},
+		"panic":     {t.Context(), parts{parts: []contextpilot.StreamPart{alone(0)}, then: func() { panic("lost count") }}, 1, contextpilot.ErrFault, "lost count"},
+		"cancelled": {cancelled, parts{}, 0, context.Canceled, ""},
+	} {
+		c.policy.Policy = contextpilot.NewBest(contextpilot.BestOptions{})
+		p := newPilot(t, contextpilot.Config{NewPolicy: func() contextpilot.Policy { return c.policy }})
+		plans, failed := 0, error(nil)
+		for part, err := range p.PlanStream(c.ctx, 2, func(int) contextpilot.Request { return contextpilot.Request{Blocks: blocks("a", "b")} }) {
+			plans += len(part.Plans)
+			failed = err
+		}
+		if plans != c.plans || !errors.Is(failed, c.want) || c.want != nil && !strings.Contains(failed.Error(), c.names) {
+			t.Errorf("%s: %d plans, %v; want %d and %v naming %q", name, plans, failed, c.plans, c.want, c.names)
 		}
 	}
 }
