@@ -38,6 +38,7 @@ type Journal struct {
 	dir string
 	opt Options
 
+	syncing   sync.Mutex // held in front of mu: a Sync does not return before another has synced what it took
 	mu        sync.Mutex
 	state     state
 	recovery  Recovery
@@ -193,6 +194,8 @@ func (j *Journal) cut() error {
 
 // Sync waits until everything that was appended is on the disk. Appends do not wait for it.
 func (j *Journal) Sync() error {
+	j.syncing.Lock()
+	defer j.syncing.Unlock()
 	sealed, active, err := j.takeUnsynced()
 	if err != nil {
 		return err
@@ -201,7 +204,7 @@ func (j *Journal) Sync() error {
 		err = errors.Join(err, f.Sync(), f.Close())
 	}
 	if active != nil {
-		// One that another Sync or Close has closed in the meantime was synced by that.
+		// One that an Append has dropped in the meantime is not needed any more.
 		if e := active.Sync(); !errors.Is(e, os.ErrClosed) {
 			err = errors.Join(err, e)
 		}
@@ -226,6 +229,8 @@ func (j *Journal) takeUnsynced() (sealed []sealedFile, active *os.File, err erro
 // Close syncs and lets other processes open the directory. The journal is closed whatever it returns; a second Close
 // does nothing.
 func (j *Journal) Close() error {
+	j.syncing.Lock()
+	defer j.syncing.Unlock()
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	if j.state == closed {
