@@ -133,7 +133,7 @@ func TestLook(t *testing.T) {
 	}
 }
 
-// TestBusyReplicas: replicas that are late all together stay up, and one that is late alone does not.
+// TestBusyReplicas: replicas that are late all together stay up for a while, and one that is late alone does not.
 func TestBusyReplicas(t *testing.T) {
 	router, _ := newRouter(t)
 	errs := map[string]error{}
@@ -149,18 +149,62 @@ func TestBusyReplicas(t *testing.T) {
 		a, b error
 		want string
 	}{
-		{nil, nil, "a b"}, {slow, slow, "a b"}, {slow, nil, "b"}, {nil, nil, "a b"}, {slow, refused, "a"}, {refused, refused, ""}, {slow, slow, ""}, {slow, nil, "b"},
+		{nil, nil, "a b"}, {slow, slow, "a b"}, {slow, nil, "b"}, {nil, nil, "a b"}, {slow, refused, ""}, {refused, refused, ""}, {slow, slow, ""}, {slow, nil, "b"}, {slow, slow, ""},
 	} {
 		errs["a"], errs["b"] = c.a, c.b
 		w.Look(t.Context())
-		var up []string
-		for _, s := range router.Replicas() {
-			if s.Up {
-				up = append(up, s.Name)
+		if got := up(router); got != c.want {
+			t.Errorf("a: %v, b: %v: %q are up, want %q", c.a, c.b, got, c.want)
+		}
+	}
+}
+
+// up names the replicas that are up.
+func up(router *engines.Router) string {
+	var names []string
+	for _, s := range router.Replicas() {
+		if s.Up {
+			names = append(names, s.Name)
+		}
+	}
+	return strings.Join(names, " ")
+}
+
+// TestLateForLong: replicas that are late together are down after ten looks, and what the router has taken down in the meantime
+// does not come up again before it answers.
+func TestLateForLong(t *testing.T) {
+	router, _ := newRouter(t)
+	var err error
+	w, fault := discover.New(discover.Options{
+		Router: router, Source: discover.Static{"a": "http://a", "b": "http://b", "c": "http://c"},
+		Probe: func(context.Context, string, string) error { return err },
+	})
+	if fault != nil {
+		t.Fatal(fault)
+	}
+	for range 2 {
+		err = nil
+		w.Look(t.Context())
+		if got := up(router); got != "a b c" {
+			t.Fatalf("%q are up after they answered", got)
+		}
+		err = fmt.Errorf("asking: %w", context.DeadlineExceeded)
+		for i := range 10 {
+			w.Look(t.Context())
+			want := "a b c"
+			if i > 0 {
+				want = "b c"
+			}
+			if got := up(router); got != want {
+				t.Fatalf("%q are up after %d looks, want %q", got, i+1, want)
+			}
+			if fault := router.SetUp("a", false); fault != nil { // a request found it unreachable
+				t.Fatal(fault)
 			}
 		}
-		if got := strings.Join(up, " "); got != c.want {
-			t.Errorf("a: %v, b: %v: %q are up, want %q", c.a, c.b, got, c.want)
+		w.Look(t.Context())
+		if got := up(router); got != "" {
+			t.Fatalf("%q are up after 11 looks", got)
 		}
 	}
 }

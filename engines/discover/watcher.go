@@ -24,8 +24,8 @@ type Options struct {
 	Open func(name, url string) (engines.Engine, error)
 	// Close is called with an engine that Open made when its replica is gone; nil: nothing needs closing.
 	Close func(name string, engine engines.Engine)
-	// Probe returns nil if a replica is up; nil: GET <url>/health answers with a status below 300 within half the interval. If time runs
-	// out for all that are up, they stay so: they may be busy.
+	// Probe returns nil if a replica is up; nil: GET <url>/health answers with a status below 300 within half the interval. If none
+	// answers and time runs out for several that were up, those keep their state for ten probes: they may be busy.
 	Probe func(ctx context.Context, name, url string) error
 	// Every is the interval between looks; 0: 2 s.
 	Every time.Duration
@@ -44,6 +44,7 @@ type member struct {
 	engine engines.Engine
 	up     bool
 	probed bool
+	late   int // probes in a row for which time ran out while it was up
 }
 
 // New returns a Watcher; [Watcher.Run] starts it.
@@ -171,8 +172,11 @@ func (w *Watcher) close(name string, m *member) {
 	}
 }
 
-// overload reports whether replicas are up and all of these were asked in vain for want of time: they may be busy all together, and
-// without any of them no request would be answered.
+// patience is the number of probes in a row that replicas may be late for together.
+const patience = 10
+
+// overload reports whether no replica answers, and for several that are up time ran out: they hardly died together, but may be
+// busy together. One alone is taken for dead.
 func (w *Watcher) overload(errs map[string]error) bool {
 	up := 0
 	for name, m := range w.known {
@@ -183,7 +187,7 @@ func (w *Watcher) overload(errs map[string]error) bool {
 			up++
 		}
 	}
-	return up > 0
+	return up > 1
 }
 
 func late(err error) bool {
@@ -211,7 +215,12 @@ func (w *Watcher) probe(caller context.Context) {
 	}
 	overload := w.overload(errs)
 	for name, m := range w.known {
-		up := errs[name] == nil || overload && m.up && late(errs[name])
+		if overload && m.up && late(errs[name]) && m.late < patience {
+			m.late++
+			continue // the router may know better: what it has taken down stays down
+		}
+		m.late = 0
+		up := errs[name] == nil
 		if err := w.opt.Router.SetUp(name, up); err != nil {
 			w.opt.Log.Warn("replica is not the router's any more", "replica", name, "error", err)
 		}
