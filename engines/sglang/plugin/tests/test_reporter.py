@@ -90,8 +90,7 @@ class ReporterTest(unittest.TestCase):
         r.tracker = Slow()
         r.put({"a": 5})
         held.wait(20)
-        for _ in range(5):
-            r.put({"b": 5})
+        self.assertEqual([r.put({"b": 5}) for _ in range(5)], [True, True, False, False, False])
         go.set()
         gone, left = self.receiver.wait(lambda gone, left: {"x", "y"} <= gone and "a" in left and "b" in left)
         self.assertEqual((gone, left), ({"x", "y"}, {"a": 5, "b": 5}))

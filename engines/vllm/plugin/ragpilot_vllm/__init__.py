@@ -66,6 +66,10 @@ class Seen:
         self.last = None  # what names the prompt that was noted last, as long as it has lost nothing
         self.blocks = frozenset()  # the hashes of that prompt
 
+    def _tell(self, op):
+        if self.put(op) is False:
+            self.last = None  # the tracker is going to forget it with everything else
+
     def request(self, manager, arguments, _result, _before):
         request = arguments["request"]
         hashes = request.block_hashes
@@ -79,7 +83,7 @@ class Seen:
         block = getattr(pool, "hash_block_size", 0) or getattr(manager, "block_size", 0)
         if not block:  # at most one block's tokens are not in a full one
             block = request.num_prompt_tokens // len(hashes)
-        self.put(("seen", request.request_id, list(hashes), block))
+        self._tell(("seen", request.request_id, list(hashes), block))
 
     def hashes(self, pool, arguments):
         """Before an eviction: which hashes the block has."""
@@ -95,7 +99,7 @@ class Seen:
     def _lost(self, h):
         if h in self.blocks:
             self.last = None  # the tracker may have dropped it
-        self.put(("lost", h))
+        self._tell(("lost", h))
 
     def _cached(self, pool, h):
         blocks = pool.cached_block_hash_to_block
@@ -107,9 +111,9 @@ class Seen:
         new = arguments["blocks"][arguments["num_cached_blocks"]:arguments["num_full_blocks"]]
         hashes = [self.raw(b.block_hash) for b in new if b.block_hash is not None and self.group(b.block_hash) == 0]
         if hashes:
-            self.put(("stored", hashes))
+            self._tell(("stored", hashes))
 
     def reset(self, _pool, _arguments, result, _before):
         if result:
             self.last = None
-            self.put(("reset",))
+            self._tell(("reset",))

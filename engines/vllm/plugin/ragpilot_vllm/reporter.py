@@ -44,13 +44,16 @@ class Reporter:
         self._stopped = threading.Event()
 
     def put(self, op):
-        """Called by the scheduler: never waits. Starts the thread in the process that has something to tell."""
+        """Called by the scheduler: never waits. Starts the thread in the process that has something to tell. False: the
+        queue is full, and everything told so far is going to be forgotten."""
         if self._thread is None:
             self._begin()
         try:
             self._ops.put_nowait(op)
         except queue.Full:
             self._overflow.set()
+            return False
+        return True
 
     def _begin(self):
         with self._start:

@@ -114,6 +114,29 @@ class EvictionTest(unittest.TestCase):
         m.run("between", prompt(("s", 4)))
         self.assertEqual(noted(), [("seen", "waits")])
 
+    def test_overflow(self):
+        """What no room was for, or what an overflow made the tracker forget, is told again in the next step."""
+        pool, manager = fake_vllm.make()
+        room, ops = 9, []
+
+        def put(op):
+            if len(ops) < room:
+                ops.append(op[:2])
+                return True
+            return False
+
+        self.assertIsNotNone(ragpilot_vllm.install(pool, manager, fake_vllm.Utils, put))
+        m = manager(8)
+        m.run("b", prompt(("b", 4)))
+        other = next(b for b in m.block_pool.free if b.block_hash)
+        waits = fake_vllm.request("waits", prompt(("s", 8)))
+        for free, lost, want in ((0, False, []), (9, False, [("seen", "waits")]), (9, False, []), (0, True, []), (9, False, [("seen", "waits")])):
+            room, ops = free, []
+            m.get_computed_blocks(waits)
+            if lost:
+                m.block_pool._maybe_evict_cached_block(other)
+            self.assertEqual([op for op in ops if op[0] == "seen"], want)
+
     def test_reset(self):
         manager, changes, _, _ = followed()
         m = manager(blocks=8)
