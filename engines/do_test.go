@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -39,7 +40,12 @@ func (f *failing) Subscribe(func(...contextpilot.Event)) (cancel func()) { retur
 
 // TestFailingReplicaDrawsNoTraffic: a replica that answers nothing does not look idle for it.
 func TestFailingReplicaDrawsNoTraffic(t *testing.T) {
-	for name, err := range map[string]error{"500": engines.ErrRefused, "slow": fmt.Errorf("%w: %w", engines.ErrUnreachable, os.ErrDeadlineExceeded)} {
+	for name, err := range map[string]error{
+		"500": engines.ErrRefused, "slow": fmt.Errorf("%w: %w", engines.ErrUnreachable, os.ErrDeadlineExceeded),
+		"a client's own timeout":   fmt.Errorf("%w: %w", engines.ErrUnreachable, context.DeadlineExceeded),
+		"broken off at once":       fmt.Errorf("%w: EOF", engines.ErrInterrupted),
+		"silent after the headers": fmt.Errorf("%w: %w", engines.ErrInterrupted, os.ErrDeadlineExceeded),
+	} {
 		for _, at := range []string{"a", "b"} { // ties go to the first
 			t.Run(name+" "+at, func(t *testing.T) {
 				r, _ := newRouter(t, engines.RouterOptions{Window: 50})
@@ -88,6 +94,91 @@ func TestFailedReplicaComesBack(t *testing.T) {
 	}
 }
 
+// TestHungReplica: one that keeps requests for longer than its rests gets one at a time, and the others wait for that to end.
+func TestHungReplica(t *testing.T) {
+	for _, hangs := range []time.Duration{0, 10 * time.Second, 5 * time.Minute} {
+		r, _ := newRouter(t, engines.RouterOptions{}, "hangs", "well")
+		now := time.Unix(0, 0)
+		r.SetNow(func() time.Time { return now })
+		type flight struct {
+			at time.Time
+			rt *engines.Route
+		}
+		var under []flight
+		asked := 0 // of the one that hangs, in the last quarter of an hour
+		for n := range 30 * 60 * 5 {
+			now = now.Add(200 * time.Millisecond)
+			under = slices.DeleteFunc(under, func(f flight) bool {
+				if f.at.After(now) {
+					return false
+				}
+				if f.rt.Score.Replica == "hangs" {
+					f.rt.Done(engines.Usage{}, fmt.Errorf("%w: %w", engines.ErrUnreachable, os.ErrDeadlineExceeded))
+					return true
+				}
+				f.rt.First()
+				f.rt.Done(engines.Usage{}, nil)
+				return true
+			})
+			rt := route(t, r, contextpilot.Request{Blocks: docs(fmt.Sprint("d", n))})
+			takes := 2 * time.Second
+			if rt.Score.Replica == "hangs" {
+				takes = hangs
+				if n >= 15*60*5 {
+					asked++
+				}
+			}
+			under = append(under, flight{now.Add(takes), rt})
+		}
+		if asked == 0 || asked > 30 {
+			t.Errorf("one that hangs for %v was asked %d times in 15 minutes, want 1 to 30", hangs, asked)
+		}
+	}
+}
+
+// TestTrialGivenUp: a request that should try a replica, and that its caller gives up, tells nothing: the next one tries it.
+func TestTrialGivenUp(t *testing.T) {
+	r, _ := newRouter(t, engines.RouterOptions{}, "ill", "well")
+	now := time.Unix(0, 0)
+	r.SetNow(func() time.Time { return now })
+	n := 0
+	next := func() *engines.Route {
+		n++
+		return route(t, r, contextpilot.Request{Blocks: docs(fmt.Sprint("d", n))})
+	}
+	for failed := 0; failed < 3; {
+		rt := next()
+		if rt.Score.Replica == "ill" {
+			failed++
+			rt.Done(engines.Usage{}, engines.ErrRefused)
+		} else {
+			rt.Done(engines.Usage{}, nil)
+		}
+	}
+	now = now.Add(2 * time.Second)
+	for _, end := range []error{context.Canceled, context.DeadlineExceeded, nil} {
+		trial := next()
+		for ; trial.Score.Replica != "ill"; trial = next() {
+			trial.Done(engines.Usage{}, nil)
+			if n > 1000 {
+				t.Fatal("no request tries it")
+			}
+		}
+		for range 100 {
+			if rt := next(); rt.Score.Replica != "well" {
+				t.Fatal("a second request while one tries the replica")
+			}
+		}
+		trial.Done(engines.Usage{}, end)
+	}
+	for range 200 {
+		if next().Score.Replica == "ill" {
+			return
+		}
+	}
+	t.Error("it has answered, and is given nothing")
+}
+
 // TestRequestsToBlame: requests that no replica would take, and what callers gave up, give no replica a rest.
 func TestRequestsToBlame(t *testing.T) {
 	for _, c := range []struct {
@@ -96,6 +187,9 @@ func TestRequestsToBlame(t *testing.T) {
 		rests bool
 	}{
 		{"a wrong request", fmt.Errorf("asking: %w", &openai.StatusError{Code: 422}), false},
+		{"a model that is not served", &openai.StatusError{Code: 404}, false},
+		{"a wrong key", &openai.StatusError{Code: 401}, false},
+		{"too many", &openai.StatusError{Code: 429}, true},
 		{"given up", context.Canceled, false},
 		{"overloaded", fmt.Errorf("%w: %w", engines.ErrNotTaken, engines.ErrRefused), true},
 	} {

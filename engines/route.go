@@ -120,6 +120,7 @@ type Route struct {
 	share   *share
 	waiting int  // tokens in replica.pending
 	begun   bool // First was called
+	trial   bool // of a replica that has rested
 	done    sync.Once
 }
 
@@ -168,8 +169,10 @@ func (r *Router) take(replicas []*replica, matches []contextpilot.Match) *Route 
 	left := score.Match.Prompt - score.Match.Tokens
 	best.pending += left
 	best.under++
+	trial := !best.rest.IsZero() && !best.resting(r.now)
+	best.trial = best.trial || trial
 	return &Route{
-		Score: score, Engine: best.engine, router: r, replica: best, share: r.window.add(best, left, score.Match.Prompt), waiting: left,
+		Score: score, Engine: best.engine, router: r, replica: best, share: r.window.add(best, left, score.Match.Prompt), waiting: left, trial: trial,
 	}
 }
 
@@ -219,8 +222,9 @@ func (rt *Route) Done(u Usage, err error) {
 	})
 }
 
-// A replica that fails failuresToRest requests in a row is passed over for a while, which doubles with each further failure. What
-// callers gave up is no failure, nor are requests that no replica would take, see [ofRequest].
+// A replica that fails failuresToRest requests in a row is passed over for a while, which doubles with each further failure. Then
+// one request tries it, and the others pass it over until that has ended. What callers gave up is no failure, nor are requests
+// that are to blame themselves, see [ofRequest].
 const (
 	failuresToRest = 3
 	firstRest      = time.Second
@@ -228,7 +232,7 @@ const (
 )
 
 func (rep *replica) resting(now func() time.Time) bool {
-	return !rep.rest.IsZero() && now().Before(rep.rest)
+	return !rep.rest.IsZero() && (rep.trial || now().Before(rep.rest))
 }
 
 // ofRequest reports whether an error says that the request is to blame: it has a method OfRequest, as that of engines/openai has.
@@ -263,16 +267,19 @@ func (rt *Route) end(u Usage, err error) (unsent bool) {
 	defer r.mu.Unlock()
 	rt.settle()
 	rt.replica.under--
+	if rt.trial {
+		rt.replica.trial = false
+	}
 	unsent = err != nil && !rt.begun && !errors.Is(err, ErrInterrupted)
 	gaveUp := errors.Is(err, errAbandoned) || errors.Is(err, context.Canceled)
-	late := errors.Is(err, context.DeadlineExceeded) // the caller's
-	// An answer that breaks off says nothing: the caller may take no more of it.
-	if err == nil || unsent && !gaveUp && !late && !ofRequest(err) {
+	late := errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, ErrUnreachable) // the caller's deadline, not a client's own
+	// An answer that has begun and breaks off says nothing: the caller may take no more of it.
+	if err == nil || !rt.begun && !gaveUp && !late && !ofRequest(err) {
 		rt.replica.ended(err, r.now())
 	}
 	switch {
 	case unsent:
-		if gaveUp || ofRequest(err) { // else it stays booked: a replica that fails all that it is given is not the idlest
+		if gaveUp { // else it stays booked: a replica that fails all that it is given is not the idlest
 			r.window.correct(rt.share, 0)
 		}
 		rt.replica.sent.Delete(rt.Plan.RequestID)

@@ -66,6 +66,7 @@ type replica struct {
 	under   int                          // requests under way
 	failed  int                          // requests in a row that it has failed
 	rest    time.Time                    // until then it is given others' requests only if all rest; zero: it answers
+	trial   bool                         // its rest is over, and the request that finds out is under way
 	sent    *lru.Cache[string, followed] // by request ID
 }
 
@@ -198,7 +199,7 @@ func (r *Router) setUp(rep *replica, up bool) (lost bool) {
 	if !rep.in || up == !rep.down {
 		return false
 	}
-	rep.down, rep.failed, rep.rest = !up, 0, time.Time{}
+	rep.down, rep.failed, rep.rest, rep.trial = !up, 0, time.Time{}, false
 	r.window.reset()
 	return !up
 }

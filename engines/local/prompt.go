@@ -125,6 +125,11 @@ func (e *Engine) limit(req engines.Request, o options, prompt int) (int, error) 
 	return asked, nil
 }
 
-func refused(format string, args ...any) error {
-	return fmt.Errorf("%w: %w", engines.ErrRefused, fmt.Errorf(format, args...))
-}
+// wrongError is an [engines.ErrRefused] that no engine would take.
+type wrongError struct{ error }
+
+func (e wrongError) Error() string   { return engines.ErrRefused.Error() + ": " + e.error.Error() }
+func (e wrongError) Unwrap() []error { return []error{engines.ErrRefused, e.error} }
+func (e wrongError) OfRequest() bool { return true }
+
+func refused(format string, args ...any) error { return wrongError{fmt.Errorf(format, args...)} }

@@ -31,9 +31,14 @@ type StatusError struct {
 	RetryAfter time.Duration
 }
 
-// OfRequest reports whether the request is to blame, as no other server would take it either: status 400, 413 or 422.
+// OfRequest reports whether the request is to blame, with its model, its key or what it asks for, as no other server would
+// take it either: the statuses 400 to 499 but for 408, 425 and 429, which tell of the server's time and load.
 func (e *StatusError) OfRequest() bool {
-	return e.Code == http.StatusBadRequest || e.Code == http.StatusRequestEntityTooLarge || e.Code == http.StatusUnprocessableEntity
+	switch e.Code {
+	case http.StatusRequestTimeout, http.StatusTooEarly, http.StatusTooManyRequests:
+		return false
+	}
+	return e.Code >= 400 && e.Code < 500
 }
 
 // Error returns the status and the server's message.
