@@ -1,6 +1,8 @@
 package contextpilot_test
 
 import (
+	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/ragpilot/ragpilot/contextpilot"
@@ -37,6 +39,37 @@ func TestAskedAgain(t *testing.T) {
 			}
 			if err := p.Check(); err != nil {
 				t.Error(err)
+			}
+		})
+	}
+}
+
+// TestOtherHistory: a summary, or the last messages alone, are no history that is asked again, however short they are and whatever
+// the turns before had shown: nothing is believed cached behind them.
+func TestOtherHistory(t *testing.T) {
+	for name, cut := range map[string]func(all []string) []string{
+		"a summary":         func([]string) []string { return []string{"So far: " + strings.Repeat("the user said hello. ", 20)} },
+		"the last messages": func(all []string) []string { return all[len(all)-2:] },
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := newPilot(t, contextpilot.Config{Tokenizer: exact{}, BlockSize: 1})
+			var prior []string
+			ask := func(query string, blocks ...contextpilot.Block) contextpilot.Plan {
+				plan := p.Plan(contextpilot.Request{Session: "s", Query: query, Blocks: blocks, Prior: prior})
+				p.Observe(contextpilot.Event{Kind: contextpilot.Served, Request: plan.RequestID, Output: 300})
+				prior = append(prior, plan.Prompt(query), strings.Repeat("answer ", 45))
+				return plan
+			}
+			for i := range 4 {
+				ask(fmt.Sprint("Hello, how are you? ", i))
+			}
+			if plan := ask("Why?", texts("a", "b")...); plan.Prefix.Tokens < 4*300 {
+				t.Fatalf("%d tokens are expected behind the whole history", plan.Prefix.Tokens)
+			}
+			ask("Well?")
+			prior = cut(prior)
+			if plan := ask("And then?", texts("c", "d")...); plan.Prefix.Tokens > 0 {
+				t.Errorf("%d tokens of a prompt that shares nothing", plan.Prefix.Tokens)
 			}
 		})
 	}

@@ -30,8 +30,9 @@ type Config struct {
 	// in it is worth having. At most 14 tiers, 0 ≤ cost ≤ 1. It weighs in the choice of an order; what a plan expects in
 	// the cache includes all tiers.
 	LoadCost map[string]float64
-	// MaxRequests bounds the live requests of all scopes together, and the blocks of their prompts at 64 for each. The tenant that has
-	// most of them loses the oldest of its largest scope, a thousandth of the bound at a time. 0: 1,000,000; negative: no bound.
+	// MaxRequests bounds the live requests of all scopes together, and the blocks of their prompts, with pieces of long
+	// questions, at 64 for each. The tenant that has most of them loses the oldest of its largest scope, a thousandth of the
+	// bound at a time. 0: 1,000,000; negative: no bound.
 	MaxRequests int
 	// MaxScopes bounds the scopes. The least recently used goes, with its index: one of the tenant that needs another, or of
 	// the one that has most, so that a tenant with no more than its share, MaxScopes ÷ tenants, loses none to others. 0: 64.

@@ -27,8 +27,7 @@ func (h *handoff) hold(plan Plan, again bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if again {
-		kept := slices.DeleteFunc(h.plans[h.first:], func(c Plan) bool { return c.RequestID == plan.RequestID && c.Scope == plan.Scope })
-		h.plans = h.plans[:h.first+len(kept)]
+		h.drop(plan.samePrompt)
 	}
 	h.plans = append(h.plans, plan)
 	if len(h.plans)-h.first <= maxHeld {
@@ -65,6 +64,9 @@ func (p *Pilot) Claim(session, text string) (plan Plan, start, end int, ok bool)
 	last := len(plans) - 1
 	plan = plans[last]
 	for i := range plans[:last] {
+		if plan.samePrompt(&plans[i]) {
+			continue
+		}
 		p.Observe(Event{Kind: Gone, Scope: plans[i].Scope, Request: plans[i].RequestID})
 	}
 	at := standsIn(&plan, found)
@@ -81,19 +83,27 @@ func (h *handoff) take(session string, found []region) (plans []Plan) {
 			return nil
 		}
 		plans = append(plans, h.plans[at])
-		h.plans = slices.Delete(h.plans, at, at+1)
+		h.drop(plans[0].samePrompt)
 		return plans
 	}
-	kept := slices.DeleteFunc(h.plans[h.first:], func(c Plan) bool {
-		taken := c.Session == session && standsIn(&c, found) >= 0
+	h.drop(func(c *Plan) bool {
+		taken := c.Session == session && standsIn(c, found) >= 0
 		if taken {
-			plans = append(plans, c)
+			plans = append(plans, *c)
 		}
 		return taken
 	})
-	h.plans = h.plans[:h.first+len(kept)]
 	return plans
 }
+
+// drop stops holding plans. h.mu is held.
+func (h *handoff) drop(which func(*Plan) bool) {
+	kept := slices.DeleteFunc(h.plans[h.first:], func(c Plan) bool { return which(&c) })
+	h.plans = h.plans[:h.first+len(kept)]
+}
+
+// samePrompt reports whether c is a plan of the same request, which may have been planned twice.
+func (p *Plan) samePrompt(c *Plan) bool { return c.RequestID == p.RequestID && c.Scope == p.Scope }
 
 // longest returns which of h.plans, of those without a session, has most blocks of those that stand in found, or −1; of
 // several it is the oldest. A plan with fewer blocks may be a part of it by chance.
@@ -111,8 +121,7 @@ func (h *handoff) longest(found []region) int {
 func (h *handoff) dropTenant(name string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	kept := slices.DeleteFunc(h.plans[h.first:], func(c Plan) bool { return c.Scope.Tenant == name })
-	h.plans = h.plans[:h.first+len(kept)]
+	h.drop(func(c *Plan) bool { return c.Scope.Tenant == name })
 }
 
 // standsIn returns where in found the plan's blocks begin, as one run, or −1.

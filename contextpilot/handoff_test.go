@@ -43,6 +43,24 @@ func (m *heldModel) claim(session, block string) (id string) {
 	return id
 }
 
+// TestClaimPlannedAgain: a request that was planned twice under the pilot's own ID is one request: it is claimed once, and lives.
+func TestClaimPlannedAgain(t *testing.T) {
+	for _, session := range []string{"", "s"} {
+		p := newPilot(t, contextpilot.Config{})
+		plan := p.Plan(contextpilot.Request{Session: session, Blocks: texts("a", "b")})
+		p.Hold(plan)
+		again := p.Plan(plan.Request())
+		p.Hold(again)
+		got, _, _, ok := p.Claim(session, again.Context())
+		if !ok || got.RequestID != plan.RequestID || p.Stats().Held != 0 {
+			t.Errorf("session %q: claimed %q of %q, %d are still held", session, got.RequestID, plan.RequestID, p.Stats().Held)
+		}
+		if n := p.Observe(contextpilot.Event{Kind: contextpilot.Served, Request: got.RequestID}); n != 1 {
+			t.Errorf("session %q: the request is not known any more", session)
+		}
+	}
+}
+
 // Plans are found, dropped and counted as in a plain list, however many come and go.
 func TestHeldPlansAreAList(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {

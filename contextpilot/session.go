@@ -81,7 +81,7 @@ func (s *session) look(prior []string, tokens func(string) int) history {
 	case len(prior) == 0:
 	case at == len(s.turns)-1 && len(h.left) == 0 && len(s.path) > 0:
 		h.start = s.path
-	case at >= 0 && at < len(s.turns)-1 && s.stands(at, h.left):
+	case at >= 0 && at < len(s.turns)-1 && s.turns[at+1].said == h.said && s.stands(at, h.left): // as long as it was then
 		end := s.turns[at].end
 		h.start = s.path[:end:end]
 	default: // a history that the index has not seen: nothing can be shared behind it
@@ -209,7 +209,8 @@ func (s *session) sentTo(request string) (Scope, bool) {
 func (s *session) undone(i int) int { return i - (len(s.turns) - len(s.undo)) }
 
 // takeBack undoes a turn that was never sent, as if it had never been planned; of a turn that others have followed
-// what it showed is undone, and what it changed besides when the others are taken back, too.
+// what it showed is undone, and what it changed besides when the others are taken back, too. Only what [session.branch] has
+// forgotten stays unknown.
 func (s *session) takeBack(request string) {
 	i := s.last(request)
 	if i < 0 {
@@ -231,7 +232,24 @@ func (s *session) takeBack(request string) {
 		maps.Copy(s.shown, was.left)
 		s.count, s.path, s.from = was.count, was.path, was.from
 	case next < len(s.undo):
+		for i := next + 1; i < len(s.undo); i++ {
+			s.undo[i].without(was, request)
+		}
 		s.undo[next].instead(was, request)
+	}
+}
+
+// without makes of what a later turn found to have left the messages, and request had shown, what was there before that.
+func (b *before) without(was before, request string) {
+	for mark, shown := range b.left {
+		if shown.request != request {
+			continue
+		}
+		if earlier, ok := was.left[mark]; ok {
+			b.left[mark] = earlier
+		} else {
+			delete(b.left, mark)
+		}
 	}
 }
 

@@ -24,7 +24,8 @@ type StreamPolicy interface {
 	OrderStream(ctx context.Context, n int, query func(i int) Query) iter.Seq2[StreamPart, error]
 }
 
-// StreamPart is the order of some of the queries of a stream.
+// StreamPart is the order of some of the queries of a stream: Requests are their numbers, the rest is what
+// [BatchPolicy] returns for them.
 type StreamPart struct {
 	Requests []int
 	Orders   [][]int
@@ -36,8 +37,8 @@ type StreamPart struct {
 // cannot hold. Run the parts in the order they come. at returns request i, the same each time; it is called four times
 // for each. The requests must be first turns without a session. What is lost against planning the whole is what
 // requests of different parts share. The walk ends after the first error: ctx's, one that wraps ErrBadRequest and names the
-// request, or the policy's; a policy that is no [StreamPolicy] is an error that wraps ErrBadRequest. One that panics, repeats
-// a request or leaves one out is an error that wraps [ErrFault].
+// request, or the policy's; a policy that is no [StreamPolicy] is an error that wraps ErrBadRequest. One that panics, in at,
+// too, repeats a request or leaves one out is an error that wraps [ErrFault].
 func (p *Pilot) PlanStream(ctx context.Context, n int, at func(i int) Request) iter.Seq2[BatchPart, error] {
 	return func(yield func(BatchPart, error) bool) {
 		policy := p.cfg.NewPolicy()
@@ -63,7 +64,7 @@ func (p *Pilot) PlanStream(ctx context.Context, n int, at func(i int) Request) i
 			return Query{Request: d.plan.RequestID, Blocks: d.query(nil), Tree: index, From: Root, gate: d.gate}
 		}
 		next, stop := iter.Pull2(stream.OrderStream(ctx, n, query))
-		defer stop()
+		defer func() { _ = p.guard(stageReorder, func() error { stop(); return nil }) }()
 		out := outstanding{planned: make([]bool, max(n, 0)), left: max(n, 0)}
 		for {
 			var part StreamPart

@@ -142,6 +142,36 @@ func (p parts) OrderStream(context.Context, int, func(int) contextpilot.Query) i
 	}
 }
 
+// A policy that panics because nobody wants more of it, and requests that cannot be made, end no program.
+func TestPlanStreamPanics(t *testing.T) {
+	bad := stubborn{contextpilot.NewBest(contextpilot.BestOptions{})}
+	p := newPilot(t, contextpilot.Config{NewPolicy: func() contextpilot.Policy { return bad }})
+	for _, err := range p.PlanStream(t.Context(), 2, func(int) contextpilot.Request { return contextpilot.Request{Blocks: blocks("a")} }) {
+		if err != nil {
+			t.Error(err)
+		}
+		break
+	}
+	for _, err := range streaming(t, 2).PlanStream(t.Context(), 2, func(int) contextpilot.Request { panic("no file") }) {
+		if !errors.Is(err, contextpilot.ErrFault) || !strings.Contains(err.Error(), "no file") {
+			t.Error(err)
+		}
+	}
+}
+
+// stubborn panics when its parts are not wanted.
+type stubborn struct{ contextpilot.Policy }
+
+func (stubborn) OrderStream(_ context.Context, n int, _ func(int) contextpilot.Query) iter.Seq2[contextpilot.StreamPart, error] {
+	return func(yield func(contextpilot.StreamPart, error) bool) {
+		for i := range n {
+			if !yield(contextpilot.StreamPart{Requests: []int{i}, Orders: [][]int{{0}}, Schedule: []int{0}, Groups: [][]int{{0}}}, nil) {
+				panic("more is to come")
+			}
+		}
+	}
+}
+
 // What a user's policy gets wrong is an error: no request is lost or planned twice without a word.
 func TestPlanStreamOfFaultyPolicies(t *testing.T) {
 	alone := func(i int) contextpilot.StreamPart {

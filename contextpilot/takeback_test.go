@@ -1,9 +1,11 @@
 package contextpilot_test
 
 import (
+	"fmt"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
 
 	"github.com/ragpilot/ragpilot/contextpilot"
 )
@@ -70,6 +72,60 @@ func TestTakeBackOverlapping(t *testing.T) {
 			t.Errorf("%v (-never planned +taken back):\n%s", order, diff)
 		}
 	}
+}
+
+// TestTakeBackShownAgain: where a turn has shown a block again and is taken back, the turn that showed it first counts, also for
+// turns that found neither in their messages.
+func TestTakeBackShownAgain(t *testing.T) {
+	p := newPilot(t, contextpilot.Config{})
+	first := p.Plan(contextpilot.Request{ID: "1", Session: "s", Blocks: texts("a")})
+	p.Observe(contextpilot.Event{Kind: contextpilot.Served, Request: "1", Output: 10})
+	prior := []string{first.Prompt("?"), "answer"}
+	p.Plan(contextpilot.Request{ID: "2", Session: "s", Blocks: texts("a")}) // sends a again
+	p.Plan(contextpilot.Request{ID: "3", Session: "s", Blocks: texts("b"), Prior: prior})
+	p.Plan(contextpilot.Request{ID: "4", Session: "s", Blocks: texts("c")})
+	for _, id := range []string{"2", "3", "4"} {
+		p.Observe(contextpilot.Event{Kind: contextpilot.Gone, Request: id})
+	}
+	got := p.Plan(contextpilot.Request{ID: "5", Session: "s", Blocks: texts("a"), Prior: prior})
+	want := &contextpilot.Ref{Label: "a", Turn: 1, RequestID: "1"}
+	equal(t, "reference", want, got.Items[0].Ref)
+}
+
+// TestTakeBackAny: up to four turns that overlap, with any history, and that are all taken back in any order, leave no trace.
+func TestTakeBackAny(t *testing.T) {
+	set := rapid.Map(rapid.SliceOfNDistinct(rapid.SampledFrom([]string{"a", "b", "c", "d"}), 0, 4, rapid.ID), func(ids []string) []contextpilot.Block { return texts(ids...) })
+	rapid.Check(t, func(r *rapid.T) {
+		cfg := contextpilot.Config{Tokenizer: exact{}, BlockSize: 1}
+		planned, never := newPilot(t, cfg), newPilot(t, cfg)
+		var prior []string
+		ask := func(id string) {
+			blocks := set.Draw(r, "blocks")
+			var plans [2]contextpilot.Plan
+			for i, p := range []*contextpilot.Pilot{planned, never} {
+				plans[i] = p.Plan(contextpilot.Request{ID: id, Session: "s", Query: id, Blocks: blocks, Prior: prior})
+				p.Observe(contextpilot.Event{Kind: contextpilot.Served, Request: id, Output: 20})
+			}
+			if diff := cmp.Diff(plans[1].Explain(), plans[0].Explain()); diff != "" {
+				r.Fatalf("%s (-never planned +taken back):\n%s", id, diff)
+			}
+			prior = append(prior, plans[0].Prompt(id), "answer")
+		}
+		for i := range rapid.IntRange(1, 4).Draw(r, "turns") {
+			ask(fmt.Sprint("before ", i))
+		}
+		var ids []string
+		for i := range rapid.IntRange(1, 4).Draw(r, "overlapping") {
+			ids = append(ids, fmt.Sprint("failed ", i))
+			history := rapid.SampledFrom([][]string{prior, nil, {"elsewhere"}}).Draw(r, "history")
+			planned.Plan(contextpilot.Request{ID: ids[i], Session: "s", Query: ids[i], Blocks: set.Draw(r, "blocks"), Prior: history})
+		}
+		for _, id := range rapid.Permutation(ids).Draw(r, "taken back") {
+			planned.Observe(contextpilot.Event{Kind: contextpilot.Gone, Request: id})
+		}
+		ask("after")
+		ask("at the end")
+	})
 }
 
 // TestRetryElsewhere: a turn that is planned again for another replica is one turn, and the first replica's index holds
