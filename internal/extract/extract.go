@@ -90,7 +90,8 @@ func Find(text string, o Options) (Found, bool) {
 			return Found{}, false
 		}
 		f, ok, _ := findTagged(text, o.Tag)
-		if lower := strings.ToLower(o.Tag); !ok && lower != o.Tag {
+		// Where the tag stands as it was asked for, it was not understood: others may stand inside a document.
+		if lower := strings.ToLower(o.Tag); !ok && lower != o.Tag && !strings.Contains(text, "<"+o.Tag) && !strings.Contains(text, "</"+o.Tag) {
 			f, ok, _ = findTagged(text, lower)
 		}
 		return f, ok

@@ -84,6 +84,20 @@ func TestFind(t *testing.T) {
 	}
 }
 
+// The asked tag in lower case is looked for only where it does not stand as it was asked for: there it would be inside a document.
+func TestFindLowerCaseInside(t *testing.T) {
+	inside := "<Document>Guide: <document>first do this</document> and then <document>second do that</document></Document>"
+	for _, text := range []string{
+		inside,
+		"<Documents>\n<Document>wrap it in a <Document> tag</Document>\n" + inside + "\n</Documents>",
+		strings.TrimPrefix(inside, "<Document>"),
+	} {
+		if f, ok := extract.Find(text, extract.Options{Mode: extract.XMLTag, Tag: "Document"}); ok {
+			t.Errorf("%q in %q", keys(f), text)
+		}
+	}
+}
+
 // Where marks can be read in two ways, a document could make others, end early or swallow what follows.
 func TestFindNothing(t *testing.T) {
 	tests := []struct {
