@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -168,5 +169,30 @@ func TestLongNames(t *testing.T) {
 	}
 	if !p.Forget("", long(1000)+"3") || p.Forget("", long(1000)+"3") || p.Forget("", long(1000)+"16") {
 		t.Error("a session with a long name is not known by it")
+	}
+}
+
+// What a tool calls itself is kept for references to what it returned, and weighs in what is kept.
+func TestLongToolNames(t *testing.T) {
+	const mib = 2
+	text, err := json.Marshal(listing("read", 45))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for path, body := range map[string]string{
+		"/v1/chat/completions": `{"model":"m","messages":[{"role":"user","content":"q"},{"role":"tool","name":"%s","tool_call_id":"c","content":%s}]}`,
+		"/v1/responses":        `{"model":"m","input":[{"role":"user","content":"q"},{"type":"function_call_output","call_id":"%s","output":%s}]}`,
+	} {
+		p := newProxy(t, newEngine(t), func(o *proxy.Options) { o.Transport, o.MaxMemory = atOnce{}, mib<<20 })
+		first := heapMiB()
+		for i := range 24 {
+			if w := post(p, path, "", fmt.Sprintf(body, fmt.Sprint(i, long(1<<20)), text)); w.Code != http.StatusOK {
+				t.Fatal(w.Code)
+			}
+		}
+		if grown := heapMiB() - first; grown > 3*mib {
+			t.Errorf("%s: %d MiB are kept, want not much more than %d", path, grown, mib)
+		}
+		runtime.KeepAlive(p)
 	}
 }

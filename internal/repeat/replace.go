@@ -94,8 +94,16 @@ type known struct {
 	source source
 }
 
-// Weight is about how many bytes k takes.
-func (k Known) Weight() int { return 80 * len(k.blocks) }
+// Weight is about how many bytes k takes. Blocks of one text have one label.
+func (k Known) Weight() int {
+	n := 80 * len(k.blocks)
+	for i, b := range k.blocks {
+		if i == 0 || b.source.label != k.blocks[i-1].source.label {
+			n += len(b.source.label)
+		}
+	}
+	return n
+}
 
 // key is what two blocks share if either can stand for the other.
 type key [sha256.Size]byte
