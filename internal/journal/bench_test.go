@@ -46,7 +46,7 @@ func BenchmarkOpenAndReplay(b *testing.B) {
 		}
 	}
 	closeIt(b, j)
-	b.SetBytes(100_000 * (512 + 12))
+	b.SetBytes(100_000 * (512 + 20))
 	for b.Loop() {
 		j := open(b, dir, journal.Options{MaxRecords: 200_000})
 		n, err := j.Replay(func([]byte) error { return nil })

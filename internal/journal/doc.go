@@ -16,24 +16,32 @@
 //
 //	dir/lock                      locked while a process has the journal open; holds its process ID
 //	dir/0000000000000007.journal  a segment: 32 bytes of header, then records
-//	dir/0000000000000003.journal.old  a segment of another version, kept for whoever wants to look
+//	dir/0000000000000003.journal.old  a segment of another version or format, kept for people to look at
 //
-//	header   magic (8 bytes), version (4), zero (4), number of the segment (8), xxh3 of these (8)
-//	record   length (4), xxh3 (8), bytes
+//	header   magic (7 bytes), format (1), version (4), zero (4), number of the segment (8), xxh3 of these (8)
+//	record   length (4), number in the segment from 1 (4), xxh3 of these (4), xxh3 of the bytes (8), bytes
 //
-// All numbers are little-endian. A record's checksum is seeded by its segment's number and its offset: old bytes that a
-// disk brings back after a power loss, or bytes copied to another place, are no record.
+// All numbers are little-endian. A record's checksums are seeded by its segment's number and version, that of its bytes
+// by its own number, too: bytes of another segment are no record, and a record is recognised wherever it stands.
 //
 // # Damage
 //
-// [Journal.Recovery] tells what Open found. The end of the last segment that a writer has left half written is cut off.
-// From a segment with a bad record elsewhere, everything in front of it is replayed and nothing behind it: a replay is,
-// for each segment, a beginning of what was written. A segment of another version is set aside and the journal
-// starts empty.
+// [Journal.Recovery] says what Open found. The end of the last segment that a writer has left half written is cut off. Bytes
+// that cannot be read anywhere else are skipped: all sound records in front of them and behind them are replayed, each once
+// and in the order in which they were appended, also if they stand in another place by now. Records that are gone are noticed
+// by their numbers; only those at the very end of a segment are not. A segment whose header is damaged is read as one of
+// the version in Options, which its records confirm or not. The damaged segment stays as it is, and goes on being appended
+// to if it is the last.
+//
+// To find the next sound record takes time in proportion to the bytes, whatever these are, and what stands behind the first
+// damage of a segment is read into memory for it.
+//
+// A segment of another version or of an earlier format is set aside and the journal starts empty.
 //
 // # Caveats
 //
-// The checksums find accidents, not forgeries: who can write to the directory can write records. Files are made with
-// mode 0600, the directory with 0700. A lock excludes other processes of one machine, and, on a network's file
-// system, perhaps nobody.
+// The checksums find accidents, not forgeries: who can write to the directory can write records. Bytes in a record that
+// imitate another record come to light as one when the real one is damaged. Text without zero bytes, such as JSON, cannot
+// imitate any. Files are made with mode 0600, the directory with 0700. A lock excludes other processes of one machine, and,
+// on a network's file system, perhaps nobody.
 package journal

@@ -104,7 +104,7 @@ func TestFullDisk(t *testing.T) {
 		}
 		total := 0
 		for _, r := range kept {
-			total += len(r) + 12
+			total += len(r) + 20
 		}
 		if total+3*32 <= 4096 && len(got) != len(kept) {
 			rt.Fatalf("replayed %d of %d", len(got), len(kept))

@@ -111,12 +111,12 @@ func (j *Journal) Replay(fn func(rec []byte) error) (n int, err error) {
 		return fn(rec)
 	}
 	for _, s := range segments {
-		if s.good == 0 { // not even its header
+		if s.records == 0 {
 			continue
 		}
-		found, err := scanFile(j.path(s.seq), s.seq, count)
-		if found.records < s.records {
-			if err == nil || errors.Is(err, errTorn) || errors.Is(err, errDamaged) {
+		again, err := scanFile(j.path(s.seq), s.seq, j.opt.Version, count)
+		if again.records < s.records {
+			if err == nil {
 				err = fmt.Errorf("journal: %s was changed since it was opened", fileName(s.seq))
 			}
 			return n, err
@@ -163,7 +163,7 @@ func (j *Journal) Append(rec []byte) error {
 	if err := j.room(size); err != nil {
 		return fmt.Errorf("journal: %w", err)
 	}
-	j.buf = appendRecord(j.buf[:0], j.active.seq, j.active.good, rec)
+	j.buf = j.active.sums.appendRecord(j.buf[:0], j.active.last+1, rec)
 	_, err := j.f.WriteAt(j.buf, j.active.good)
 	if cap(j.buf) > 64<<10 {
 		j.buf = nil
@@ -176,6 +176,7 @@ func (j *Journal) Append(rec []byte) error {
 	j.active.good += size
 	j.active.size = j.active.good
 	j.active.records++
+	j.active.last++
 	return nil
 }
 

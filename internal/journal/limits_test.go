@@ -26,7 +26,7 @@ func TestKeepsTheLastRecordsWithinLimits(t *testing.T) {
 			MaxRecords: rapid.IntRange(2, 12).Draw(t, "records"),
 			MaxBytes:   int64(rapid.IntRange(1024, 4096).Draw(t, "bytes")),
 		}
-		largest := int(o.MaxBytes/2) - 32 - 12
+		largest := int(o.MaxBytes/2) - 32 - 20
 		j, err := journal.Open(dir, o)
 		if err != nil {
 			t.Fatal(err)
@@ -93,7 +93,7 @@ func TestKeepsTheLastRecordsWithinLimits(t *testing.T) {
 				// What must be there: the last of them, up to half of both limits.
 				records, bytes := 0, int64(32)
 				for _, r := range slices.Backward(all) {
-					bytes += int64(len(r)) + 12
+					bytes += int64(len(r)) + 20
 					if records == o.MaxRecords/2 || bytes > o.MaxBytes/2 {
 						break
 					}

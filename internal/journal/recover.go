@@ -1,7 +1,6 @@
 package journal
 
 import (
-	"errors"
 	"os"
 	"path/filepath"
 	"slices"
@@ -11,14 +10,25 @@ import (
 type Recovery struct {
 	Records  int // that Replay gives
 	Segments int // files they are in
-	// TornBytes were cut off the end of the last segment: the process stopped in the middle of a record, which it was not
-	// told to be kept, or the machine before the bytes were on the disk. (A damaged length looks the same.)
+	// TornBytes were cut off the end of the last segment: the process stopped in the middle of a record, whose Append had
+	// not returned, or the machine before the bytes were on the disk.
 	TornBytes int64
-	// SkippedBytes stand behind a bad record and are not replayed; Damaged names the segments they are in.
+	// Damages are the places where records are missing that had been written, and SkippedBytes are the unreadable bytes
+	// there (none where bytes have vanished). Damaged has both for each segment. A damage is found again by each Open
+	// until its segment is old enough to go.
+	Damages      int
 	SkippedBytes int64
-	Damaged      []string
-	// OtherVersion names the files that were set aside, as their Version is not that of Options.
+	Damaged      []Damaged
+	// OtherVersion names the files that were set aside, as their Version is not that of Options or an earlier release
+	// wrote them in another format.
 	OtherVersion []string
+}
+
+// Damaged is a segment that is not as it was written.
+type Damaged struct {
+	Segment string // the file's name
+	Damages int
+	Bytes   int64
 }
 
 // Recovery tells what Open found. The slices are the caller's.
@@ -35,35 +45,48 @@ func (j *Journal) recover() error {
 		return err
 	}
 	for i, seq := range seqs {
-		s, err := scanFile(j.path(seq), seq, func([]byte) error { return nil })
-		torn, damaged := errors.Is(err, errTorn), errors.Is(err, errDamaged)
-		if err != nil && !torn && !damaged {
+		s, err := scanFile(j.path(seq), seq, j.opt.Version, func([]byte) error { return nil })
+		if err != nil {
 			return err
 		}
 		j.next = max(j.next, seq+1)
-		if s.good > 0 && s.version != j.opt.Version {
+		if s.foreign {
 			if err := j.setAside(seq, olds); err != nil {
 				return err
 			}
 			olds = nil
 			continue
 		}
-		if i == len(seqs)-1 && torn {
-			if err := os.Truncate(j.path(seq), s.good); err != nil {
-				return err
-			}
-			j.recovery.TornBytes = s.size - s.good
-			s.size = s.good
-		}
-		if s.size > s.good || s.good == 0 {
-			j.recovery.SkippedBytes += s.size - s.good
-			j.recovery.Damaged = append(j.recovery.Damaged, fileName(seq))
+		if err := j.settle(&s, i == len(seqs)-1); err != nil {
+			return err
 		}
 		j.recovery.Records += s.records
 		j.recovery.Segments++
 		j.sealed = append(j.sealed, s)
 	}
 	return j.goOn()
+}
+
+// settle cuts off a half-written end, which only the last segment can have, and reports what is damaged.
+func (j *Journal) settle(s *segment, last bool) error {
+	switch {
+	case s.torn == 0:
+	case last:
+		if err := os.Truncate(j.path(s.seq), s.good); err != nil {
+			return err
+		}
+		j.recovery.TornBytes = s.torn
+		s.size = s.good
+	default:
+		s.damages++
+		s.skipped += s.torn
+	}
+	if s.damages > 0 {
+		j.recovery.Damages += s.damages
+		j.recovery.SkippedBytes += s.skipped
+		j.recovery.Damaged = append(j.recovery.Damaged, Damaged{fileName(s.seq), s.damages, s.skipped})
+	}
+	return nil
 }
 
 // tidy removes what an interrupted begin has left and returns the numbers of the segments, oldest first, and the names of
@@ -107,13 +130,14 @@ func (j *Journal) setAside(seq uint64, olds []string) error {
 	return syncDir(j.dir)
 }
 
-// goOn makes the last segment the active one if it is sound. If it is full, the next Append begins another.
+// goOn makes the last segment the active one, even if it is damaged: a new one would make the oldest go, which may be
+// whole. A segment of which nothing can be read is left alone. If the last is full, the next Append begins another.
 func (j *Journal) goOn() error {
 	if len(j.sealed) == 0 {
 		return nil
 	}
 	last := j.sealed[len(j.sealed)-1]
-	if last.good == 0 || last.size > last.good {
+	if last.damages > 0 && last.records == 0 {
 		return nil
 	}
 	f, err := os.OpenFile(j.path(last.seq), os.O_RDWR, 0o600)

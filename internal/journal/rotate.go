@@ -3,6 +3,7 @@ package journal
 import (
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -12,7 +13,7 @@ import (
 // room makes sure that size bytes can be appended to the active segment: that there is one, that it ends with a whole
 // record, and that it keeps to half of the limits.
 func (j *Journal) room(size int64) error {
-	if j.f != nil && j.active.records < j.opt.MaxRecords/2 && j.active.good+size <= j.opt.MaxBytes/2 {
+	if j.f != nil && j.active.records < j.opt.MaxRecords/2 && j.active.good+size <= j.opt.MaxBytes/2 && j.active.last < math.MaxUint32 {
 		return j.cut()
 	}
 	j.seal()
@@ -77,7 +78,7 @@ func (j *Journal) begin() error {
 		return err
 	}
 	j.f, j.torn = f, false
-	j.active = segment{seq: j.next, version: j.opt.Version, good: headSize, size: headSize}
+	j.active = segment{seq: j.next, sums: sumsOf(j.next, j.opt.Version), good: headSize, size: headSize}
 	j.next++
 	return nil
 }

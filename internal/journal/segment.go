@@ -14,26 +14,30 @@ import (
 )
 
 const (
-	magic      = "RPJRNL\x00\x01" // the last byte is the format of what follows
-	headSize   = 32               // bytes of a segment's header
-	recordHead = 12               // bytes in front of a record
+	magic      = "RPJRNL\x00" // the byte behind it is the format of what follows
+	format     = 2
+	headSize   = 32 // bytes of a segment's header
+	recordHead = 20 // bytes in front of a record
 	suffix     = ".journal"
 	tempSuffix = suffix + ".tmp"
 	oldSuffix  = suffix + ".old"
 )
 
-var (
-	errTorn    = errors.New("journal: half-written record")
-	errDamaged = errors.New("journal: damaged")
-)
+// errHeader: the bytes are not a segment's header.
+var errHeader = errors.New("journal: damaged header")
 
-// segment is a file of records. records and good are what can be read of it: all up to its first bad record.
+// segment is a file of records.
 type segment struct {
 	seq     uint64
-	version uint32
-	records int
-	good    int64 // bytes, header included
-	size    int64 // bytes on disk
+	sums    sums
+	foreign bool   // its header is sound and has another format or version; nothing else was read
+	records int    // that can be read
+	last    uint32 // number of the last record; the next one gets a higher number
+	good    int64  // bytes behind which the next record goes
+	size    int64  // bytes on disk
+	damages int    // places where records are missing or bytes are unreadable
+	skipped int64  // bytes that are not replayed
+	torn    int64  // bytes behind good that a writer has left half written; not in skipped
 }
 
 // fileName is that of a segment: 16 hexadecimal digits, so that names sort as numbers do.
@@ -53,111 +57,127 @@ func parseName(name, suffix string) (seq uint64, ok bool) {
 func header(seq uint64, version uint32) []byte {
 	b := make([]byte, headSize)
 	copy(b, magic)
+	b[len(magic)] = format
 	binary.LittleEndian.PutUint32(b[8:], version)
 	binary.LittleEndian.PutUint64(b[16:], seq)
-	binary.LittleEndian.PutUint64(b[24:], xxh3.Hash(b[:24]))
+	binary.LittleEndian.PutUint64(b[24:], sumOfHeader(b))
 	return b
 }
 
-// parseHeader returns the number and version of a segment, and errDamaged for what header has not made.
-func parseHeader(b []byte) (seq uint64, version uint32, err error) {
-	if len(b) < headSize || string(b[:8]) != magic || binary.LittleEndian.Uint64(b[24:]) != xxh3.Hash(b[:24]) {
-		return 0, 0, errDamaged
+// parseHeader returns what a header says. All formats have the same header.
+func parseHeader(b []byte) (seq uint64, version uint32, made byte, err error) {
+	if len(b) < headSize || string(b[:len(magic)]) != magic || binary.LittleEndian.Uint64(b[24:]) != sumOfHeader(b) {
+		return 0, 0, 0, errHeader
 	}
-	return binary.LittleEndian.Uint64(b[16:]), binary.LittleEndian.Uint32(b[8:]), nil
+	return binary.LittleEndian.Uint64(b[16:]), binary.LittleEndian.Uint32(b[8:]), b[len(magic)], nil
 }
 
-// checksum is that of a record which begins at an offset of a segment. Its length is in it, as it is the bytes' length.
-func checksum(seq uint64, offset int64, rec []byte) uint64 {
-	return xxh3.HashSeed(rec, seq*0x9e3779b97f4a7c15+uint64(offset)+1)
+func sumOfHeader(b []byte) uint64 { return xxh3.Hash(b[:24]) }
+
+// sums makes the checksums of one segment. They depend on its number and version, so that a record is recognised
+// without the header and a record of another segment or version is not.
+type sums struct{ seed uint64 }
+
+func sumsOf(seq uint64, version uint32) sums {
+	var b [12]byte
+	binary.LittleEndian.PutUint64(b[:], seq)
+	binary.LittleEndian.PutUint32(b[8:], version)
+	return sums{xxh3.Hash(b[:])}
+}
+
+func (s sums) ofHead(b []byte) uint32 { return uint32(xxh3.HashSeed(b[:8], s.seed)) }
+
+func (s sums) ofRecord(number uint32, rec []byte) uint64 {
+	return xxh3.HashSeed(rec, s.seed+1+uint64(number))
 }
 
 // appendRecord renders a record behind b.
-func appendRecord(b []byte, seq uint64, offset int64, rec []byte) []byte {
+func (s sums) appendRecord(b []byte, number uint32, rec []byte) []byte {
+	at := len(b)
 	b = binary.LittleEndian.AppendUint32(b, uint32(len(rec)))
-	b = binary.LittleEndian.AppendUint64(b, checksum(seq, offset, rec))
+	b = binary.LittleEndian.AppendUint32(b, number)
+	b = binary.LittleEndian.AppendUint32(b, s.ofHead(b[at:]))
+	b = binary.LittleEndian.AppendUint64(b, s.ofRecord(number, rec))
 	return append(b, rec...)
 }
 
-// reader walks over the records of a segment whose header has been read.
-type reader struct {
-	r      *bufio.Reader
-	seq    uint64
-	offset int64 // of the next record
-	size   int64 // of the file; nothing longer than what is left of it is ever allocated
-	buf    []byte
+// recordHeader is what stands in front of a record.
+type recordHeader struct {
+	length int64
+	number uint32
+	sum    uint64
 }
 
-// next returns a record, valid until the next call. The error is io.EOF where the segment ends with a whole record;
-// errTorn where a writer may have stopped, that is, the rest is shorter than its record or begins with zeros;
-// errDamaged where a checksum is wrong; another if the file cannot be read.
-func (r *reader) next() ([]byte, error) {
-	left := r.size - r.offset
-	if left == 0 {
-		return nil, io.EOF
+// parseHead reads a record's head of recordHead bytes. Only a head whose own checksum is right gives a length, so that
+// a damaged length is not followed. Numbers begin with 1: zeros are no head.
+func (s sums) parseHead(b []byte) (h recordHeader, ok bool) {
+	h = recordHeader{
+		length: int64(binary.LittleEndian.Uint32(b)),
+		number: binary.LittleEndian.Uint32(b[4:]),
+		sum:    binary.LittleEndian.Uint64(b[12:]),
 	}
-	if left < recordHead {
-		return nil, errTorn
-	}
-	var head [recordHead]byte
-	if _, err := io.ReadFull(r.r, head[:]); err != nil {
-		return nil, err
-	}
-	if head == [recordHead]byte{} { // the file was made longer, its bytes never came
-		return nil, errTorn
-	}
-	n := int64(binary.LittleEndian.Uint32(head[:]))
-	if n > left-recordHead {
-		return nil, errTorn
-	}
-	if int64(cap(r.buf)) < n {
-		r.buf = make([]byte, n)
-	}
-	rec := r.buf[:n]
-	if _, err := io.ReadFull(r.r, rec); err != nil {
-		return nil, err
-	}
-	if binary.LittleEndian.Uint64(head[4:]) != checksum(r.seq, r.offset, rec) {
-		return nil, errDamaged
-	}
-	r.offset += recordHead + n
-	return rec, nil
+	return h, h.number > 0 && binary.LittleEndian.Uint32(b[8:]) == s.ofHead(b)
 }
 
-// scan reads the segment of a number up to its first bad record and gives each record to fn. It says by errTorn or
-// errDamaged why it stopped in front of the end; the segment it returns is usable then. Other errors are fn's and the
-// reader's.
-func scan(r io.Reader, size int64, seq uint64, fn func(rec []byte) error) (segment, error) {
-	s := segment{seq: seq, size: size}
-	br := bufio.NewReaderSize(r, 64<<10)
+// scan reads the segment of a number and gives fn each sound record in the order in which they were appended. A
+// segment whose header is sound and names another format or version is foreign and not read. One whose header is
+// damaged is taken to have the version. Errors are fn's and the reader's; damage is none.
+func scan(r io.ReaderAt, size int64, seq uint64, version uint32, fn func(rec []byte) error) (segment, error) {
+	s := segment{seq: seq, size: size, sums: sumsOf(seq, version)}
 	head := make([]byte, min(headSize, size))
-	if _, err := io.ReadFull(br, head); err != nil {
+	if _, err := r.ReadAt(head, 0); err != nil && !errors.Is(err, io.EOF) {
 		return s, err
 	}
-	named, version, err := parseHeader(head)
+	named, has, made, err := parseHeader(head)
 	if err != nil || named != seq {
-		return s, errDamaged
+		return s, s.salvage(r, fn)
 	}
-	s.version, s.good = version, headSize
-	records := reader{r: br, seq: seq, offset: headSize, size: size}
-	for {
-		rec, err := records.next()
-		if errors.Is(err, io.EOF) {
-			return s, nil
+	s.foreign = made != format || has != version
+	s.good = headSize
+	if s.foreign {
+		return s, nil
+	}
+	if err := s.walk(r, fn); err != nil || s.good == size {
+		return s, err
+	}
+	return s, s.salvage(r, fn)
+}
+
+// walk reads records as long as each one follows the one before it.
+func (s *segment) walk(r io.ReaderAt, fn func(rec []byte) error) error {
+	br := bufio.NewReaderSize(io.NewSectionReader(r, s.good, s.size-s.good), 64<<10)
+	var buf []byte
+	var head [recordHead]byte
+	for s.size-s.good >= recordHead {
+		if _, err := io.ReadFull(br, head[:]); err != nil {
+			return err
 		}
-		if err != nil {
-			return s, err
+		h, ok := s.sums.parseHead(head[:])
+		if !ok || h.number != s.last+1 || h.length > s.size-s.good-recordHead {
+			return nil
+		}
+		if int64(cap(buf)) < h.length {
+			buf = make([]byte, h.length)
+		}
+		rec := buf[:h.length]
+		if _, err := io.ReadFull(br, rec); err != nil {
+			return err
+		}
+		if s.sums.ofRecord(h.number, rec) != h.sum {
+			return nil
 		}
 		if err := fn(rec); err != nil {
-			return s, err
+			return err
 		}
 		s.records++
-		s.good = records.offset
+		s.last = h.number
+		s.good += recordHead + h.length
 	}
+	return nil
 }
 
 // scanFile scans a segment on disk.
-func scanFile(path string, seq uint64, fn func(rec []byte) error) (segment, error) {
+func scanFile(path string, seq uint64, version uint32, fn func(rec []byte) error) (segment, error) {
 	f, err := os.Open(path)
 	if err != nil {
 		return segment{}, err
@@ -167,5 +187,5 @@ func scanFile(path string, seq uint64, fn func(rec []byte) error) (segment, erro
 	if err != nil {
 		return segment{}, err
 	}
-	return scan(f, info.Size(), seq, fn)
+	return scan(f, info.Size(), seq, version, fn)
 }

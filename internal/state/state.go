@@ -77,7 +77,9 @@ func Open(dir string, log *slog.Logger) (*State, error) {
 	if err != nil {
 		return nil, fmt.Errorf("state: %w", err)
 	}
-	return &State{journal: j, log: log}, nil
+	s := &State{journal: j, log: log}
+	s.report()
+	return s, nil
 }
 
 // Restored says what came back.
