@@ -6,6 +6,7 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/ragpilot/ragpilot/internal/budget"
 	"github.com/ragpilot/ragpilot/internal/lru"
 )
 
@@ -15,18 +16,20 @@ const (
 	// DefaultTenants is the proxy's default.
 	DefaultTenants = 64
 	// placeBytes is about what a place takes beside its order: list element, map entry, slice header.
-	placeBytes = 128
+	placeBytes = 160
 )
 
 // Memory is a Store of one process: for each tenant the places that were asked for last.
 type Memory struct {
-	bytes   int // of each tenant
+	bytes   int            // of each tenant
+	budget  *budget.Budget // of all tenants; nil: none
 	mu      sync.Mutex
 	tenants *lru.Cache[string, *places]
 }
 
 // places are those of one tenant, guarded by the Memory's mu.
 type places struct {
+	part  *budget.Part // nil: there is no budget
 	bytes int
 	order list.List // of *place, last used first
 	at    map[Key]*list.Element
@@ -52,6 +55,13 @@ func NewMemory(bytes, tenants int) *Memory {
 	return &Memory{bytes: bytes, tenants: lru.New[string, *places](tenants)}
 }
 
+// NewMemoryIn is [NewMemory] with places that count in a budget, too.
+func NewMemoryIn(b *budget.Budget, tenants int) *Memory {
+	m := NewMemory(0, tenants)
+	m.budget = b
+	return m
+}
+
 // Get never waits; it does not look at the context.
 func (m *Memory) Get(_ context.Context, tenant string, k Key) (order []int, ok bool) {
 	m.mu.Lock()
@@ -75,13 +85,12 @@ func (m *Memory) Put(_ context.Context, tenant string, k Key, order []int) (winn
 	for i, x := range order {
 		narrow[i] = uint16(x)
 	}
+	if m.budget != nil {
+		defer m.budget.Settle() // without the lock
+	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	t, ok := m.tenants.Get(tenant)
-	if !ok {
-		t = &places{at: map[Key]*list.Element{}}
-		m.tenants.Put(tenant, t)
-	}
+	t := m.places(tenant)
 	if first := t.get(k); first != nil {
 		if len(first.order) == len(order) {
 			return wide(first.order)
@@ -92,11 +101,40 @@ func (m *Memory) Put(_ context.Context, tenant string, k Key, order []int) (winn
 	return slices.Clone(order)
 }
 
+// places returns those of a tenant, which may be new. The lock is held.
+func (m *Memory) places(tenant string) *places {
+	t, ok := m.tenants.Get(tenant)
+	if ok {
+		return t
+	}
+	t = &places{at: map[Key]*list.Element{}}
+	if m.budget != nil {
+		t.part = m.budget.Part(tenant, "orders", func() int { return m.dropOldest(t) })
+	}
+	if _, gone, full := m.tenants.Put(tenant, t); full {
+		gone.close()
+	}
+	return t
+}
+
+// dropOldest is for the budget.
+func (m *Memory) dropOldest(t *places) int {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if t.order.Len() == 0 {
+		return 0
+	}
+	return t.drop()
+}
+
 // Forget drops all of a tenant at once. Its error is nil.
 func (m *Memory) Forget(_ context.Context, tenant string) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.tenants.Delete(tenant)
+	if t, ok := m.tenants.Get(tenant); ok {
+		t.close()
+		m.tenants.Delete(tenant)
+	}
 	return nil
 }
 
@@ -124,11 +162,30 @@ func (t *places) get(k Key) *place {
 // add takes in a place that is not there and lets go of those used least recently.
 func (t *places) add(p *place, limit int) {
 	t.at[p.key] = t.order.PushFront(p)
-	t.bytes += p.bytes()
+	t.count(p.bytes())
 	for t.bytes > limit && t.order.Len() > 1 {
-		last := t.order.Remove(t.order.Back()).(*place)
-		delete(t.at, last.key)
-		t.bytes -= last.bytes()
+		t.drop()
+	}
+}
+
+// drop lets go of the place used least recently, and returns its weight.
+func (t *places) drop() int {
+	last := t.order.Remove(t.order.Back()).(*place)
+	delete(t.at, last.key)
+	t.count(-last.bytes())
+	return last.bytes()
+}
+
+func (t *places) count(n int) {
+	t.bytes += n
+	if t.part != nil {
+		t.part.Add(n)
+	}
+}
+
+func (t *places) close() {
+	if t.part != nil {
+		t.part.Close()
 	}
 }
 

@@ -27,7 +27,7 @@ func key(n int) (k orders.Key) {
 
 func TestMemoryForgetsWhatWasNotAskedForLongest(t *testing.T) {
 	ctx := t.Context()
-	m := orders.NewMemory(10*(128+2*4), 2) // ten places of four documents
+	m := orders.NewMemory(10*(160+2*4), 2) // ten places of four documents
 	for n := range 10 {
 		m.Put(ctx, "a", key(n), []int{3, 2, 1, 0})
 	}

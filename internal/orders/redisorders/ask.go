@@ -15,22 +15,22 @@ type answer struct {
 	err   error
 }
 
-// ask runs an operation and waits for it until the budget is used up or ctx ends. ok is false if there is no answer; the
-// operation may still be under way then.
-func (s *Store) ask(ctx context.Context, op operation) (order []int, ok bool) {
+// ask runs an operation and waits for it until the budget is used up or ctx ends. ok is false if there is no answer; late
+// has it later, if the operation is still under way when the budget is used up.
+func (s *Store) ask(ctx context.Context, op operation) (order []int, ok bool, late <-chan answer) {
 	if ctx.Err() != nil {
-		return nil, false
+		return nil, false, nil
 	}
 	ok, probe := s.breaker.allow()
 	if !ok {
 		s.count.skipped.Add(1)
-		return nil, false
+		return nil, false, nil
 	}
 	result := s.start(op)
 	if result == nil {
 		s.breaker.report(probe, unknown)
 		s.count.skipped.Add(1)
-		return nil, false
+		return nil, false, nil
 	}
 	budget := time.NewTimer(s.opt.Budget)
 	defer budget.Stop()
@@ -39,18 +39,18 @@ func (s *Store) ask(ctx context.Context, op operation) (order []int, ok bool) {
 	case a := <-result:
 		if a.err == nil {
 			s.report(probe, answered, nil)
-			return a.order, true
+			return a.order, true, nil
 		}
 		err = s.redact(a.err)
 	case <-budget.C:
-		err = fmt.Errorf("no answer within %s", s.opt.Budget)
+		late, err = result, fmt.Errorf("no answer within %s", s.opt.Budget)
 	case <-ctx.Done():
 		s.breaker.report(probe, unknown)
-		return nil, false
+		return nil, false, nil
 	}
 	s.count.failures.Add(1)
 	s.report(probe, failed, err)
-	return nil, false
+	return nil, false, late
 }
 
 // start runs an operation in the background. It returns nil if too many are under way, or after Close.
@@ -82,9 +82,13 @@ func (s *Store) start(op operation) <-chan answer {
 
 // report tells the breaker, and people if that has turned.
 func (s *Store) report(probe bool, o outcome, err error) {
-	switch turned := s.breaker.report(probe, o); {
+	turned := s.breaker.report(probe, o)
+	if o == failed && s.breaker.isOpen() {
+		s.alone.now()
+	}
+	switch {
 	case turned && o == failed:
-		s.opt.Log.Warn("Redis does not answer; the order of documents is chosen without it", "error", err, "next try", s.opt.Pause)
+		s.opt.Log.Warn("Redis does not answer; documents of new conversations stay as they came", "error", err, "next try", s.opt.Pause)
 	case turned:
 		s.opt.Log.Info("Redis answers again")
 	}

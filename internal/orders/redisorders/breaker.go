@@ -79,3 +79,10 @@ func (b *breaker) isOpen() bool {
 	defer b.mu.Unlock()
 	return b.open
 }
+
+// failing reports whether the last answer did not come, as far as is known.
+func (b *breaker) failing() bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.open || b.failures > 0
+}

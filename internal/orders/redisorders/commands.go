@@ -2,11 +2,8 @@ package redisorders
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/base64"
 	"errors"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/redis/go-redis/v9"
@@ -15,26 +12,29 @@ import (
 )
 
 // fetch returns a place's order from Redis and lets it live on; nil if there is none that can be used.
-func (s *Store) fetch(ctx context.Context, tenant string, k orders.Key) ([]int, error) {
-	name := s.name(tenant, k)
+func (s *Store) fetch(ctx context.Context, p place) ([]int, error) {
+	name := s.name(p)
 	pipe := s.client.Pipeline()
 	value := pipe.Get(ctx, name)
 	pipe.PExpire(ctx, name, s.opt.TTL) // of no consequence if it fails
 	_, _ = pipe.Exec(ctx)              // the error is in value, too
-	return s.decode(k, value)
+	return s.decode(p.key, value)
 }
 
 // offer stores an order if the place has none, and returns the place's, or the given one if that cannot be used.
-func (s *Store) offer(ctx context.Context, tenant string, k orders.Key, order []int) ([]int, error) {
-	name := s.name(tenant, k)
-	pipe := s.client.Pipeline()
-	stored := pipe.SetArgs(ctx, name, orders.Encode(k, order), redis.SetArgs{Mode: "NX", TTL: s.opt.TTL})
-	value := pipe.Get(ctx, name)
-	_, _ = pipe.Exec(ctx) // the error is in stored, too
-	if err := stored.Err(); err == nil || !errors.Is(err, redis.Nil) {
+func (s *Store) offer(ctx context.Context, p place, order []int) ([]int, error) {
+	encoded := orders.Encode(p.key, order)
+	pipe := s.client.TxPipeline()
+	stored := pipe.SetArgs(ctx, s.name(p), encoded, redis.SetArgs{Mode: "NX", TTL: s.opt.TTL})
+	value := pipe.Get(ctx, s.name(p))
+	s.announce(ctx, pipe, fieldOrder, p, encoded)
+	if _, err := pipe.Exec(ctx); err != nil && !errors.Is(err, redis.Nil) {
 		return order, err
 	}
-	first, err := s.decode(k, value)
+	if stored.Err() == nil {
+		return order, nil
+	}
+	first, err := s.decode(p.key, value)
 	if err == nil && first == nil {
 		return order, nil
 	}
@@ -59,8 +59,8 @@ func (s *Store) decode(k orders.Key, value *redis.StringCmd) ([]int, error) {
 }
 
 // unlink removes all keys of a tenant that are there from beginning to end.
-func (s *Store) unlink(ctx context.Context, tenant string) error {
-	pattern := glob(s.tenantPrefix(tenant)) + "*"
+func (s *Store) unlink(ctx context.Context, p place) error {
+	pattern := glob(s.tenantPrefix(p)) + "*"
 	for cursor := uint64(0); ; {
 		names, next, err := s.client.Scan(ctx, cursor, pattern, 1000).Result()
 		if err != nil {
@@ -76,17 +76,6 @@ func (s *Store) unlink(ctx context.Context, tenant string) error {
 		}
 		cursor = next
 	}
-}
-
-// name is the key of a place in Redis.
-func (s *Store) name(tenant string, k orders.Key) string {
-	return s.tenantPrefix(tenant) + base64.RawURLEncoding.EncodeToString(k[:])
-}
-
-// tenantPrefix begins all keys of a tenant, and only those.
-func (s *Store) tenantPrefix(tenant string) string {
-	sum := sha256.Sum256([]byte(tenant))
-	return s.opt.Prefix + strconv.Itoa(orders.Format) + ":" + base64.RawURLEncoding.EncodeToString(sum[:16]) + ":"
 }
 
 // glob writes a text as the pattern that matches it alone.

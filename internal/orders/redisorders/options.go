@@ -16,6 +16,7 @@ import (
 	"github.com/redis/go-redis/v9/logging"
 	"github.com/redis/go-redis/v9/maintnotifications"
 
+	"github.com/ragpilot/ragpilot/internal/lru"
 	"github.com/ragpilot/ragpilot/internal/orders"
 )
 
@@ -149,7 +150,8 @@ func Open(o Options) (*Store, error) {
 	quiet()
 	s := &Store{
 		opt: o, client: redis.NewClient(c), password: c.Password, memory: o.Memory,
-		breaker:  &breaker{limit: o.Failures, pause: o.Pause, now: time.Now},
+		breaker: &breaker{limit: o.Failures, pause: o.Pause, now: time.Now},
+		latest:  latest{at: lru.New[place, string](maxLatest)}, alone: alone{puts: lru.New[place, put](maxLatest)},
 		underWay: make(chan struct{}, maxUnderWay),
 	}
 	s.base, s.stop = context.WithCancel(context.Background())

@@ -20,6 +20,8 @@ type Store struct {
 	password string
 	memory   *orders.Memory
 	breaker  *breaker
+	latest   latest
+	alone    alone
 	count    counters
 
 	underWay   chan struct{} // holds one for each operation in the background
@@ -35,14 +37,15 @@ type Store struct {
 
 var _ orders.Store = (*Store)(nil)
 
-// Get returns a place's order from the memory, else from Redis if it answers within the budget.
+// Get returns a place's order from the memory, else from Redis if it answers within the budget, else what was read ahead.
 func (s *Store) Get(ctx context.Context, tenant string, k orders.Key) (order []int, ok bool) {
 	if order, ok = s.memory.Get(ctx, tenant, k); ok {
 		s.count.local.Add(1)
 		return order, true
 	}
-	order, ok = s.ask(ctx, func(ctx context.Context, forgets uint64) ([]int, error) {
-		order, err := s.fetch(ctx, tenant, k)
+	p := placeOf(tenant, k)
+	order, ok, _ = s.ask(ctx, func(ctx context.Context, forgets uint64) ([]int, error) {
+		order, err := s.fetch(ctx, p)
 		if err != nil || order == nil {
 			return nil, err
 		}
@@ -50,7 +53,11 @@ func (s *Store) Get(ctx context.Context, tenant string, k orders.Key) (order []i
 	})
 	switch {
 	case !ok: // it may have come in the meantime
-		return s.memory.Get(ctx, tenant, k)
+		if order, ok = s.memory.Get(ctx, tenant, k); ok {
+			return order, true
+		}
+		order = s.readAhead(tenant, p)
+		return order, order != nil
 	case order == nil:
 		s.count.misses.Add(1)
 		return nil, false
@@ -59,7 +66,8 @@ func (s *Store) Get(ctx context.Context, tenant string, k orders.Key) (order []i
 	return order, true
 }
 
-// Put remembers an order in Redis, if that answers within the budget, and in the memory.
+// Put remembers an order in Redis, if that answers within the budget, and in the memory. If it does not, or did not a
+// moment ago, the place's order is that in which the documents came: all replicas choose it without asking.
 func (s *Store) Put(ctx context.Context, tenant string, k orders.Key, order []int) (winner []int) {
 	if !orders.Valid(order) {
 		return nil
@@ -69,17 +77,25 @@ func (s *Store) Put(ctx context.Context, tenant string, k orders.Key, order []in
 		return sameLength(winner, order)
 	}
 	mine := slices.Clone(order) // the caller may change its own while Redis is still asked
-	winner, ok := s.ask(ctx, func(ctx context.Context, forgets uint64) ([]int, error) {
-		first, err := s.offer(ctx, tenant, k, mine)
+	if s.breaker.failing() || s.alone.lately(settling*s.opt.Pause) {
+		mine = asCame(len(order))
+	}
+	p := placeOf(tenant, k)
+	winner, ok, late := s.ask(ctx, func(ctx context.Context, forgets uint64) ([]int, error) {
+		first, err := s.offer(ctx, p, mine)
 		if err != nil {
 			return nil, err
 		}
 		return s.keep(forgets, tenant, k, first), nil
 	})
-	if !ok {
-		winner = s.memory.Put(ctx, tenant, k, order)
-	} else if !slices.Equal(winner, order) {
+	switch {
+	case ok && !slices.Equal(winner, order):
 		s.count.yielded.Add(1)
+	case !ok && ctx.Err() != nil: // nothing will be forwarded
+		winner = s.memory.Put(ctx, tenant, k, order)
+	case !ok:
+		winner = s.putAlone(ctx, tenant, p, mine)
+		s.shareAfter(late)
 	}
 	return sameLength(winner, order)
 }
@@ -90,7 +106,7 @@ func (s *Store) Connect(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	if err := s.client.Ping(ctx).Err(); err != nil {
-		s.opt.Log.Warn("Redis does not answer yet; until it does, the order of documents is chosen without it", "error", s.redact(err))
+		s.opt.Log.Warn("Redis does not answer yet; until it does, documents stay as they came", "error", s.redact(err))
 	}
 }
 
@@ -125,7 +141,8 @@ func (s *Store) Forget(ctx context.Context, tenant string) error {
 	if err := s.quiesce(ctx); err != nil {
 		return fmt.Errorf("redisorders: forget: %w", err)
 	}
-	if err := s.unlink(ctx, tenant); err != nil {
+	p := placeOf(tenant, orders.Key{})
+	if err := errors.Join(s.unlink(ctx, p), s.retract(ctx, p)); err != nil {
 		return fmt.Errorf("redisorders: forget: %w", s.redact(err))
 	}
 	return nil
@@ -136,6 +153,9 @@ func (s *Store) forgetLocally(tenant string) {
 	defer s.mu.Unlock()
 	s.forgets++
 	_ = s.memory.Forget(s.base, tenant)
+	p := placeOf(tenant, orders.Key{})
+	s.alone.forget(p)
+	s.latest.forget(p)
 }
 
 // Ping asks whether Redis answers. It waits as long as ctx lets it, at most a second or two budgets.
