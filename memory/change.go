@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"time"
 
@@ -137,19 +138,46 @@ func (l *Local) Delete(ctx context.Context, id string, opts DeleteOptions) error
 	return nil
 }
 
-// DeleteAll removes what the scope covers.
+// DeleteAll removes what the scope covers: all at once, or in parts if the disk has no room for that.
 func (l *Local) DeleteAll(ctx context.Context, scope Scope, opts DeleteOptions) (int, error) {
 	if err := scope.Validate(); err != nil {
 		return 0, fmt.Errorf("memory: delete all: %w", err)
 	}
+	removed, _, err := l.dropSome(ctx, scope, opts, math.MaxInt)
+	if errors.Is(err, ErrFull) && !errors.Is(err, ErrNotErased) {
+		removed, err = l.dropInParts(ctx, scope, opts)
+	}
+	if err != nil {
+		return removed, fmt.Errorf("memory: delete all: %w", err)
+	}
+	return removed, nil
+}
+
+// dropInParts removes what the scope covers, some at a time. What cannot be erased yet is erased with the last part.
+func (l *Local) dropInParts(ctx context.Context, scope Scope, opts DeleteOptions) (removed int, err error) {
+	const atOnce = 100
+	for more := true; more; {
+		var n int
+		n, more, err = l.dropSome(ctx, scope, opts, atOnce)
+		if err != nil && (!more || !errors.Is(err, ErrNotErased)) {
+			return removed, err
+		}
+		removed += n
+	}
+	return removed, nil
+}
+
+// dropSome removes at most so many memories of the scope, and reports whether there are more. With the last it removes what is
+// in the history only.
+func (l *Local) dropSome(ctx context.Context, scope Scope, opts DeleteOptions, most int) (removed int, more bool, err error) {
 	now := l.moment()
-	removed := 0
-	err := l.backend.Change(ctx, func(tx Tx) error {
+	err = l.backend.Change(ctx, func(tx Tx) error {
 		ids, err := tx.IDs(ctx, scope)
 		if err != nil {
 			return err
 		}
-		removed = len(ids)
+		more = len(ids) > most
+		ids = ids[:min(len(ids), most)]
 		for _, id := range ids {
 			m, _, err := tx.Get(ctx, id)
 			if err != nil {
@@ -159,7 +187,8 @@ func (l *Local) DeleteAll(ctx context.Context, scope Scope, opts DeleteOptions) 
 				return err
 			}
 		}
-		if opts.KeepHistory {
+		removed = len(ids)
+		if more || opts.KeepHistory {
 			return nil
 		}
 		if _, err := tx.EraseScope(ctx, scope); err != nil {
@@ -167,10 +196,10 @@ func (l *Local) DeleteAll(ctx context.Context, scope Scope, opts DeleteOptions) 
 		}
 		return tx.DropMessages(ctx, recentLog, scope)
 	})
-	if err != nil {
-		return 0, fmt.Errorf("memory: delete all: %w", err)
+	if err != nil && !errors.Is(err, ErrNotErased) {
+		removed = 0
 	}
-	return removed, nil
+	return removed, more, err
 }
 
 // drop removes a memory within a transaction. The messages that extractors look back at may hold what it said: they go too.

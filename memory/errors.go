@@ -20,6 +20,8 @@ var (
 	ErrEmbedder = errors.New("the stored vectors are of another embedder")
 	// ErrInvalid: an argument cannot be stored.
 	ErrInvalid = errors.New("invalid argument")
+	// ErrFull: the disk has no room for the change. Unless the error is an ErrNotErased too, nothing was stored.
+	ErrFull = errors.New("the disk is full")
 )
 
 // Errors of backends that are servers, for errors.Is. Each is wrapped with what the server said.
@@ -32,7 +34,7 @@ var (
 	// before you repeat it. Such an error may be an ErrUnavailable too.
 	ErrUnknownOutcome = errors.New("whether the change was stored is not known")
 	// ErrNotErased: a change was stored, and what it replaced or removed is found by nobody, but could not be deleted from
-	// the server yet. The next change of anybody does that.
+	// the server, or from the file of an embedded store, yet. The next change of anybody does that.
 	ErrNotErased = errors.New("the change is stored, but what it removed is not deleted from the server yet")
 	// ErrClosed: the backend was used after Close.
 	ErrClosed = errors.New("closed")

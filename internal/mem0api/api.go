@@ -154,6 +154,8 @@ func failure(status int, err error) string {
 		return "The model that extracts memories failed; nothing was stored"
 	case status == http.StatusServiceUnavailable:
 		return "The memory store is not available"
+	case status == http.StatusInsufficientStorage:
+		return "The disk of the memory store is full: this was not stored; what is kept can still be read"
 	case status == http.StatusGatewayTimeout:
 		return "The memory store took too long"
 	case errors.Is(err, memory.ErrUnknownOutcome):
@@ -190,17 +192,22 @@ func statusOf(err error) int {
 	if _, large := errors.AsType[*http.MaxBytesError](err); large {
 		return http.StatusRequestEntityTooLarge
 	}
+	if _, unknown := errors.AsType[*intake.EncodingError](err); unknown {
+		return http.StatusUnsupportedMediaType
+	}
 	switch {
 	case errors.Is(err, memory.ErrNotFound):
 		return http.StatusNotFound
 	case errors.Is(err, memory.ErrExists):
 		return http.StatusConflict
-	case errors.Is(err, memory.ErrNoScope), errors.Is(err, memory.ErrEmptyText), errors.Is(err, memory.ErrBadFilter), errors.Is(err, memory.ErrInvalid):
+	case errors.Is(err, memory.ErrNoScope), errors.Is(err, memory.ErrEmptyText), errors.Is(err, memory.ErrBadFilter), errors.Is(err, memory.ErrInvalid), errors.Is(err, intake.ErrGzip):
 		return http.StatusBadRequest
 	case errors.Is(err, memory.ErrExtraction):
 		return http.StatusBadGateway
 	case errors.Is(err, memory.ErrUnknownOutcome), errors.Is(err, memory.ErrNotErased): // not 503: that asks for the same once more
 		return http.StatusInternalServerError
+	case errors.Is(err, memory.ErrFull):
+		return http.StatusInsufficientStorage
 	case errors.Is(err, memory.ErrUnavailable):
 		return http.StatusServiceUnavailable
 	case errors.Is(err, context.DeadlineExceeded):
@@ -211,7 +218,7 @@ func statusOf(err error) int {
 
 // read decodes a body; an empty one is an empty object.
 func read(r *http.Request, into any) error {
-	raw, err := io.ReadAll(r.Body)
+	raw, err := intake.ReadAll(r)
 	if err != nil {
 		return err
 	}

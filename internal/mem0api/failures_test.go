@@ -51,6 +51,8 @@ func TestFailures(t *testing.T) {
 		"closed":                   {memory.ErrClosed, 500, "", "The memory store failed"},
 		"unknown outcome":          {fmt.Errorf("%w: %w", postgres.ErrUnknownOutcome, postgres.ErrUnavailable), 500, "", "The memory store failed; whether the change was stored is not known"},
 		"not erased":               {fmt.Errorf("%w: %w", qdrant.ErrNotErased, qdrant.ErrUnavailable), 500, "", "The change is stored, but what it removed is not deleted from the memory store's server yet"},
+		"full":                     {memory.ErrFull, 507, "", "The disk of the memory store is full: this was not stored; what is kept can still be read"},
+		"not erased, full":         {fmt.Errorf("%w: %w", memory.ErrNotErased, memory.ErrFull), 500, "", "The change is stored, but what it removed is not deleted from the memory store's server yet"},
 		"another":                  {errors.ErrUnsupported, 500, "", "The memory store failed"},
 	} {
 		failed := fmt.Errorf("%w: %w", c.err, secret)

@@ -22,6 +22,7 @@ type Folder struct {
 	dir     string
 	extract memory.Extractor
 	most    int
+	reserve *reserve
 
 	mu     sync.Mutex
 	closed bool             // guarded by mu
@@ -31,7 +32,7 @@ type Folder struct {
 
 // book is an open store.
 type book struct {
-	store  *memory.Local
+	store  *guarded
 	ready  chan struct{} // closed when store or err is set
 	err    error
 	users  int
@@ -54,7 +55,7 @@ func Open(dir string, extract memory.Extractor, most int) (*Folder, error) {
 	if most <= 0 {
 		most = 64
 	}
-	return &Folder{dir: dir, extract: extract, most: most, open: map[string]*book{}}, nil
+	return &Folder{dir: dir, extract: extract, most: most, reserve: newReserve(dir), open: map[string]*book{}}, nil
 }
 
 // Use returns a tenant's store, which stays open until release is called.
@@ -134,11 +135,18 @@ func (f *Folder) leave(tenant string, b *book) {
 	}
 }
 
-func (f *Folder) load(tenant string) (*memory.Local, error) {
+func (f *Folder) load(tenant string) (*guarded, error) {
 	const patience = 10 * time.Second
 	ctx, cancel := context.WithTimeout(context.Background(), patience) // others may wait for it, too
 	defer cancel()
-	backend, err := sqlite.Open(ctx, filepath.Join(f.dir, FileOf(tenant)), sqlite.Options{})
+	path := filepath.Join(f.dir, FileOf(tenant))
+	backend, err := sqlite.Open(ctx, path, sqlite.Options{})
+	if _, missing := os.Stat(path); errors.Is(err, memory.ErrFull) && missing == nil { // to read needs some room, too
+		err = f.reserve.spend(func() (err error) {
+			backend, err = sqlite.Open(ctx, path, sqlite.Options{})
+			return err
+		})
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -146,7 +154,7 @@ func (f *Folder) load(tenant string) (*memory.Local, error) {
 	if err != nil {
 		return nil, errors.Join(err, backend.Close())
 	}
-	return store, nil
+	return &guarded{Local: store, backend: backend, reserve: f.reserve}, nil
 }
 
 // FileOf returns the name of a tenant's file: a hash, as tenants may be named anything.

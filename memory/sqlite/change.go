@@ -2,6 +2,7 @@ package sqlite
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/ragpilot/ragpilot/memory"
@@ -9,6 +10,10 @@ import (
 
 // Change runs f in a transaction of the only connection that writes.
 func (b *Backend) Change(ctx context.Context, f func(tx memory.Tx) error) error {
+	return classify(b.change(ctx, f))
+}
+
+func (b *Backend) change(ctx context.Context, f func(tx memory.Tx) error) error {
 	inner, err := b.writer.BeginTx(ctx, nil)
 	if err != nil {
 		return fmt.Errorf("sqlite: %w", err)
@@ -24,9 +29,9 @@ func (b *Backend) Change(ctx context.Context, f func(tx memory.Tx) error) error 
 	return b.forget(ctx, t)
 }
 
-// Reset empties all tables.
+// Reset empties all tables. On a disk that has no room for that at once, it does so in parts.
 func (b *Backend) Reset(ctx context.Context) error {
-	return b.Change(ctx, func(t memory.Tx) error {
+	err := b.Change(ctx, func(t memory.Tx) error {
 		inner := t.(*tx)
 		inner.removed, inner.left.many = true, true
 		for _, table := range everything {
@@ -36,4 +41,8 @@ func (b *Backend) Reset(ctx context.Context) error {
 		}
 		return nil
 	})
+	if errors.Is(err, memory.ErrFull) && !errors.Is(err, memory.ErrNotErased) {
+		return b.resetInParts(ctx)
+	}
+	return err
 }

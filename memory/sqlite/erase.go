@@ -10,6 +10,7 @@ import (
 	"os"
 	"strings"
 
+	"github.com/ragpilot/ragpilot/memory"
 	"github.com/ragpilot/ragpilot/memory/internal/lexical"
 )
 
@@ -161,7 +162,7 @@ func (b *Backend) forget(ctx context.Context, t *tx) error {
 	}
 	if err != nil {
 		again()
-		return fmt.Errorf("sqlite: the change is stored, but the file may still hold what it removed: %w", err)
+		return fmt.Errorf("sqlite: %w: the file may still hold it: %w", memory.ErrNotErased, err)
 	}
 	if busy {
 		again()
@@ -177,7 +178,7 @@ func (b *Backend) forget(ctx context.Context, t *tx) error {
 func (b *Backend) checkpoint(ctx context.Context) (busy bool, err error) {
 	var code, frames, moved int
 	if err := b.writer.QueryRowContext(ctx, "PRAGMA wal_checkpoint(TRUNCATE)").Scan(&code, &frames, &moved); err != nil {
-		return false, fmt.Errorf("sqlite: the change is stored, but the log still holds what it removed: %w", err)
+		return false, fmt.Errorf("sqlite: %w: the log still holds it: %w", memory.ErrNotErased, err)
 	}
 	return code != 0, nil
 }

@@ -48,7 +48,7 @@ var _ memory.Backend = (*Backend)(nil)
 func Open(ctx context.Context, path string, opts Options) (*Backend, error) {
 	b, err := open(ctx, path, opts)
 	if err != nil {
-		return nil, fmt.Errorf("sqlite: open %q: %w", path, err)
+		return nil, fmt.Errorf("sqlite: open %q: %w", path, classify(err))
 	}
 	return b, nil
 }
