@@ -267,14 +267,7 @@ func (t *Tree) Rename(name func(Doc) Doc) {
 		}
 		t.opt.Hold(n.docs, 1)
 	}
-	for i := range t.nodes {
-		if n := &t.nodes[i]; n.lists != nil {
-			n.lists = map[Doc][]NodeID{}
-			for _, k := range n.kids {
-				t.list(NodeID(i), k)
-			}
-		}
-	}
+	t.relist()
 }
 
 // SetHold replaces [Options.Hold] and tells the new one every doc that the nodes hold.

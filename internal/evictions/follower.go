@@ -12,6 +12,7 @@ import (
 
 	"github.com/ragpilot/ragpilot/internal/proxy"
 	"github.com/ragpilot/ragpilot/internal/serve"
+	"github.com/ragpilot/ragpilot/internal/wireerr"
 )
 
 // Follower follows engines. It is the proxy's Caches. Safe for concurrent use, but for Run, of which there is one.
@@ -40,7 +41,7 @@ func New(o Options) (*Follower, error) {
 	if transport == nil {
 		transport = &http.Transport{Proxy: http.ProxyFromEnvironment, MaxIdleConnsPerHost: tokenizers, IdleConnTimeout: time.Minute}
 	}
-	f.client = &http.Client{Transport: transport}
+	f.client = &http.Client{Transport: wireerr.Transport(transport)}
 	if o.Registry != nil {
 		if err := o.Registry.Register(collector{f}); err != nil {
 			return nil, fmt.Errorf("evictions: metrics: %w", err)

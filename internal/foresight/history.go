@@ -122,6 +122,21 @@ func (h *History) forget() {
 	*r = record{}
 }
 
+// Held returns the number of blocks of the remembered requests.
+func (h *History) Held() int { return h.held }
+
+// Forget forgets the oldest requests until so many blocks are forgotten, or nothing is left, and returns the number of
+// requests.
+func (h *History) Forget(blocks int) (requests int) {
+	for least := h.held - blocks; h.Len() > 0 && h.held > max(least, 0); requests++ {
+		h.forget()
+	}
+	if h.Len() == 0 { // tables keep the memory of the most that they have held
+		h.ids, h.blocks, h.at, h.free = map[uint64]int32{}, nil, nil, nil
+	}
+	return requests
+}
+
 // Await tells which requests are known to follow, by the keys of their blocks in retrieval order. Until the next
 // call they are neighbours of every request that shares a block with them, of more weight than remembered ones.
 // requests is kept.

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/ragpilot/ragpilot/engines/evict"
+	"github.com/ragpilot/ragpilot/internal/budget"
 	"github.com/ragpilot/ragpilot/internal/cluster"
 	"github.com/ragpilot/ragpilot/internal/lru"
 	"github.com/ragpilot/ragpilot/internal/recorded"
@@ -33,6 +34,8 @@ type Options struct {
 	MaxRequests int
 	// MaxTenants is how many tenants' states are kept; 0: 64. The least recently used leaves.
 	MaxTenants int
+	// Memory is the budget in which all that is kept counts; nil: one of its own.
+	Memory *budget.Budget
 	// MaxTokens is what GET /health gives as the cache's size, and measures its use by; 0: null. It bounds nothing.
 	MaxTokens int
 	// Now is the clock of timestamps; nil: time.Now.
@@ -79,6 +82,9 @@ func New(opt Options) *API {
 		contexts, blocks := opt.MaxContexts, opt.MaxBlocks
 		opt.Limits = func() (int, int) { return contexts, blocks }
 	}
+	if opt.Memory == nil {
+		opt.Memory = budget.New(0)
+	}
 	if opt.Now == nil {
 		opt.Now = time.Now
 	}
@@ -116,20 +122,25 @@ func (a *API) Track(tenant, requestID string) {
 		return
 	}
 	a.look(tenant).track(ids[0])
+	a.weigh(tenant)
 }
 
 // RecordTTFT enters a time to the first token, and how many characters were left out of that request's prompt, into
 // what /metrics/ttft shows.
 func (a *API) RecordTTFT(tenant string, d time.Duration, charsSaved int) {
 	a.state(tenant).addTTFT(d, charsSaved)
+	a.weigh(tenant)
 }
 
 // Forget drops all that is kept of a tenant, and reports whether there was anything. Requests that run end in what they began with.
 func (a *API) Forget(tenant string) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	_, ok := a.tenants.Get(tenant)
-	a.tenants.Delete(tenant)
+	s, ok := a.tenants.Get(tenant)
+	if ok {
+		s.part.Close()
+		a.tenants.Delete(tenant)
+	}
 	return ok
 }
 
@@ -140,7 +151,7 @@ func (a *API) state(tenant string) *state {
 	s, ok := a.tenants.Get(tenant)
 	if !ok {
 		s = newState(a.opt.MaxRequests)
-		a.tenants.Put(tenant, s)
+		a.keep(tenant, s)
 	}
 	return s
 }

@@ -34,6 +34,12 @@ func decode(r *http.Request) (*decoder, error) {
 		if _, large := errors.AsType[*http.MaxBytesError](err); large || r.Context().Err() != nil {
 			return nil, err
 		}
+		if encoding, ok := errors.AsType[*intake.EncodingError](err); ok {
+			return nil, fail(http.StatusUnsupportedMediaType, encoding.Error())
+		}
+		if errors.Is(err, intake.ErrGzip) {
+			return nil, fail(http.StatusBadRequest, err.Error())
+		}
 		return nil, fail(http.StatusBadRequest, "There was an error parsing the body")
 	}
 	if !utf8.Valid(raw) {

@@ -51,6 +51,7 @@ func (a *API) evict(r *http.Request) (any, error) {
 
 // Evicted takes request IDs that a tenant's engine has dropped, from elsewhere than POST /evict. OnEvict is not called.
 func (a *API) Evicted(tenant string, ids ...string) {
+	defer a.weigh(tenant) // without the lock
 	s := a.look(tenant)
 	s.Lock()
 	defer s.Unlock()

@@ -4,6 +4,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/ragpilot/ragpilot/internal/budget"
 	"github.com/ragpilot/ragpilot/internal/cluster"
 	"github.com/ragpilot/ragpilot/internal/recorded"
 )
@@ -15,6 +16,9 @@ const holdFor = time.Millisecond
 type state struct {
 	mu    sync.Mutex
 	since time.Time // when the lock was taken; guarded by mu, as all below
+
+	part  *budget.Part // nil: the state is not kept
+	bytes int          // that part has counted
 
 	limit  int
 	live   *generation

@@ -6,6 +6,8 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+
+	"github.com/ragpilot/ragpilot/internal/tenant"
 )
 
 // routes are all endpoints. A handler returns the body of a 200 answer, or an error: a *failure says what to answer.
@@ -58,6 +60,7 @@ func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	body, err := handle(a, r)
+	a.weigh(tenant.From(r.Context()))
 	answer(w, body, err)
 }
 

@@ -36,19 +36,30 @@ func (c *Cache[K, V]) Get(key K) (value V, ok bool) {
 	return e.Value.(entry[K, V]).value, true
 }
 
-// Put sets the value of key and marks it as used; the least recently used entry goes if there are too many.
-func (c *Cache[K, V]) Put(key K, value V) {
+// Put sets the value of key and marks it as used; the least recently used entry goes if there are too many, and is
+// returned then.
+func (c *Cache[K, V]) Put(key K, value V) (goneKey K, gone V, full bool) {
 	if e, ok := c.at[key]; ok {
 		e.Value = entry[K, V]{key, value}
 		c.order.MoveToFront(e)
-		return
+		return goneKey, gone, false
 	}
 	c.at[key] = c.order.PushFront(entry[K, V]{key, value})
-	if len(c.at) > c.limit {
-		last := c.order.Back()
-		c.order.Remove(last)
-		delete(c.at, last.Value.(entry[K, V]).key)
+	if len(c.at) <= c.limit {
+		return goneKey, gone, false
 	}
+	return c.DropOldest()
+}
+
+// DropOldest removes and returns the least recently used entry, if there is one.
+func (c *Cache[K, V]) DropOldest() (key K, value V, ok bool) {
+	last := c.order.Back()
+	if last == nil {
+		return key, value, false
+	}
+	x := c.order.Remove(last).(entry[K, V])
+	delete(c.at, x.key)
+	return x.key, x.value, true
 }
 
 // Delete removes key.

@@ -21,9 +21,12 @@ func TestAgainstModel(t *testing.T) {
 		t.Repeat(map[string]func(*rapid.T){
 			"put": func(t *rapid.T) {
 				k, v := key(t), rapid.String().Draw(t, "value")
-				c.Put(k, v)
+				gone, was, full := c.Put(k, v)
 				drop(k)
 				keys = append(keys, k)
+				if full != (len(keys) > max(limit, 1)) || full && (gone != keys[0] || was != values[keys[0]]) {
+					t.Fatalf("%d %q %v went of %v", gone, was, full, keys)
+				}
 				values[k] = v
 				keys = keys[max(0, len(keys)-max(limit, 1)):]
 			},
@@ -41,6 +44,13 @@ func TestAgainstModel(t *testing.T) {
 			"delete": func(t *rapid.T) {
 				k := key(t)
 				c.Delete(k)
+				drop(k)
+			},
+			"drop": func(t *rapid.T) {
+				k, v, ok := c.DropOldest()
+				if ok != (len(keys) > 0) || ok && (k != keys[0] || v != values[k]) {
+					t.Fatalf("%d %q %v went of %v", k, v, ok, keys)
+				}
 				drop(k)
 			},
 			"": func(t *rapid.T) {

@@ -88,6 +88,7 @@ func (p *Provider) Headers() http.Header {
 		h["Authorization"] = nil
 	}
 	h["Cookie"] = nil // it is the client's with us
+	h["Api-Key"] = nil
 	return h
 }
 

@@ -41,6 +41,23 @@ func NewChains[D comparable](limit int) *Chains[D] {
 // Len returns the number of turns.
 func (c *Chains[D]) Len() int { return c.turns.len() }
 
+const (
+	// turnBytes is about what a turn takes beside its docs, and turnDocBytes what each of those takes.
+	turnBytes, turnDocBytes = 260, 24
+)
+
+// Weight is about how many bytes the turns take.
+func (c *Chains[D]) Weight() int { return turnBytes*c.turns.len() + turnDocBytes*c.docs }
+
+// DropOldest forgets the oldest turn, and reports whether there was one.
+func (c *Chains[D]) DropOldest() bool {
+	if c.turns.len() == 0 {
+		return false
+	}
+	c.forget(c.turns.oldest())
+	return true
+}
+
 // Has reports whether a turn of that ID is remembered.
 func (c *Chains[D]) Has(id string) bool {
 	_, ok := c.turns.get(id)

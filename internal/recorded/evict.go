@@ -61,6 +61,15 @@ func (x *Index) Evict(ids ...string) (removed int) {
 	return removed
 }
 
+// DropOldest removes the oldest request, and reports whether there was one.
+func (x *Index) DropOldest() bool {
+	if x.requests.len() == 0 {
+		return false
+	}
+	x.Remove(x.requests.oldest())
+	return true
+}
+
 // trim lets the oldest requests leave until the bound is kept.
 func (x *Index) trim(lock Lock) {
 	if x.limit == 0 {

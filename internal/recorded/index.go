@@ -18,6 +18,8 @@ type Index struct {
 	bare     ordered[struct{}] // those of them that have no context
 	limit    int               // requests, 0: any number
 	docs     int               // of all requests
+	peak     int               // the most that docs was since the index was last compacted
+	commits  int               // batches that are being entered: nodes stay where they are
 	next     int               // of Add's IDs
 	serial   int               // of the next node
 	cuts     int               // how often something was removed: paths found before are void
@@ -106,6 +108,21 @@ func (x *Index) Stats() Stats {
 	return s
 }
 
+const (
+	// requestBytes is about what a request takes: its ID, its places in the map and the queue, and its node.
+	requestBytes = 560
+	// docBytes is about what each doc of a request takes in the tree.
+	docBytes = 50
+	// slotBytes is about what the place of a removed node takes.
+	slotBytes = 130
+)
+
+// Weight is about how many bytes the index takes, without its docs' numbers.
+func (x *Index) Weight() int {
+	nodes := x.tree.Len()
+	return requestBytes*x.requests.len() + docBytes*counted(x.docs, x.peak) + slotBytes*(counted(nodes, x.tree.Slots())-nodes)
+}
+
 // Requests returns the IDs that are known, oldest first.
 func (x *Index) Requests() []string { return x.requests.keys() }
 
@@ -192,4 +209,5 @@ func (x *Index) remember(id string, leaf cluster.NodeID, docs int) {
 	x.bare.remove(id)
 	x.requests.put(id, request{leaf: leaf, docs: docs})
 	x.docs += docs
+	x.peak = max(x.peak, x.docs)
 }

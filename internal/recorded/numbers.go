@@ -9,12 +9,18 @@ type Numbers[K comparable] struct {
 	entries []numbered[K] // by number
 	free    []cluster.Doc
 	next    int64
+	taken   int // uses by requests under way
+
+	// After the table was compacted: how many taken numbers from low to below high were in the way.
+	stuck     int
+	low, high cluster.Doc
 }
 
 type numbered[K comparable] struct {
-	key  K
-	uses int
-	seen int64
+	key   K
+	uses  int32 // by nodes and requests under way
+	taken int32 // by requests under way: the number must not change
+	seen  int64
 }
 
 // Take returns the number of a doc, and the place in the order in which docs were first seen. It counts one more use,
@@ -37,11 +43,22 @@ func (t *Numbers[K]) Take(key K) (n cluster.Doc, seen int64) {
 		t.entries[n] = numbered[K]{key: key, seen: t.next}
 	}
 	t.entries[n].uses++
+	t.entries[n].taken++
+	t.taken++
 	return n, t.entries[n].seen
 }
 
-// Drop ends one use.
+// Drop ends one use that began with Take.
 func (t *Numbers[K]) Drop(n cluster.Doc) {
+	t.taken--
+	e := &t.entries[n]
+	if e.taken--; e.taken == 0 && t.stuck > 0 && n >= t.low && n < t.high {
+		t.stuck--
+	}
+	t.release(n)
+}
+
+func (t *Numbers[K]) release(n cluster.Doc) {
 	e := &t.entries[n]
 	if e.uses--; e.uses == 0 {
 		delete(t.numbers, e.key)
@@ -55,13 +72,22 @@ func (t *Numbers[K]) Hold(docs []cluster.Doc, delta int) {
 		if delta > 0 {
 			t.entries[n].uses++
 		} else {
-			t.Drop(n)
+			t.release(n)
 		}
 	}
 }
 
+// Taken reports whether a request under way holds a number.
+func (t *Numbers[K]) Taken() bool { return t.taken > 0 }
+
 // Len returns the number of docs that have a number.
 func (t *Numbers[K]) Len() int { return len(t.numbers) }
 
-// Max returns how many numbers were ever in use at a time.
+// Weight is about how many bytes the table takes.
+func (t *Numbers[K]) Weight() int { return numberBytes * counted(len(t.numbers), len(t.entries)) }
+
+// numberBytes is about what a doc's number takes, in the map and in the list.
+const numberBytes = 150
+
+// Max returns how many numbers were in use at a time since the table was last compacted.
 func (t *Numbers[K]) Max() int { return len(t.entries) }

@@ -216,6 +216,8 @@ func (x *Index) matchAll(lock Lock, named [][]cluster.Doc) ([]match, cluster.Opt
 func (x *Index) commit(lock Lock, job Job, named [][]cluster.Doc, matches []match, alone []int, c *Clustering, st *Step) {
 	lock.Lock()
 	defer lock.Unlock()
+	x.commits++
+	defer func() { x.commits-- }()
 	x.stats.Insertions += len(named)
 	for i := range matches {
 		m := &matches[i]
