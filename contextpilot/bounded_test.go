@@ -26,6 +26,28 @@ func TestBlocksAreBounded(t *testing.T) {
 	}
 }
 
+// TestHistoryIsBounded: what the policy remembers of earlier requests is bounded in all scopes together, and is less when
+// scopes go.
+func TestHistoryIsBounded(t *testing.T) {
+	const limit = 300
+	p := newPilot(t, contextpilot.Config{MaxHistory: limit})
+	for i := range 400 {
+		p.Plan(contextpilot.Request{
+			ID: fmt.Sprint(i), Scope: contextpilot.Scope{Tenant: fmt.Sprint(i % 3), Replica: fmt.Sprint(i % 4)},
+			Blocks: texts(fmt.Sprint("a", i), fmt.Sprint("b", i), "c"),
+		})
+		if n := p.Stats().History; n > limit || i > limit && n < limit/2 {
+			t.Fatalf("%d blocks are remembered after %d requests", n, i+1)
+		}
+	}
+	for i := range 3 {
+		p.DropTenant(fmt.Sprint(i))
+	}
+	if n := p.Stats().History; n != 0 {
+		t.Errorf("%d blocks are remembered of scopes that are gone", n)
+	}
+}
+
 // askedFor counts how often it is asked.
 type askedFor struct{ calls int }
 

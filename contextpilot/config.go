@@ -34,6 +34,10 @@ type Config struct {
 	// questions, at 64 for each. The tenant that has most of them loses the oldest of its largest scope, a thousandth of the
 	// bound at a time. 0: 1,000,000; negative: no bound.
 	MaxRequests int
+	// MaxHistory bounds the blocks of earlier requests that policies remember, in all scopes together, to order later ones so
+	// that they meet. The tenant that has most of them loses the oldest of its largest scope. 0: 64 for each of MaxRequests;
+	// negative: no bound but a policy's own.
+	MaxHistory int
 	// MaxScopes bounds the scopes. The least recently used goes, with its index: one of the tenant that needs another, or of
 	// the one that has most, so that a tenant with no more than its share, MaxScopes ÷ tenants, loses none to others. 0: 64.
 	MaxScopes int
@@ -123,6 +127,7 @@ func (c Config) withDefaults() (Config, error) {
 	}
 	c.BlockSize = or(c.BlockSize, 16)
 	c.MaxRequests = max(or(c.MaxRequests, 1_000_000), 0)
+	c.MaxHistory = max(or(c.MaxHistory, nodesPerRequest*c.MaxRequests), 0)
 	c.MaxScopes = or(c.MaxScopes, 64)
 	c.MaxSessions = or(c.MaxSessions, 100_000)
 	if c.SessionTTL == 0 {

@@ -1,10 +1,13 @@
 package contextpilot
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/zeebo/xxh3"
+
+	"github.com/ragpilot/ragpilot/internal/notes"
 )
 
 // The markup in which blocks stand in a prompt:
@@ -13,8 +16,8 @@ import (
 //	text
 //	</doc>
 //
-// A text that itself contains "<doc" or "</doc", in any case, is fenced: the opening tag carries a word that does
-// not occur in the text, and only the closing tag with that word ends the block. So a block is always sent
+// A text that itself contains "<doc" or "</doc", in any case, or what has the form of a note, is fenced: the opening tag
+// carries a word that does not occur in the text, and only the closing tag with that word ends the block. So a block is always sent
 // unchanged, its bytes depend on the block alone, and nothing in it can end it, open another block, or stand
 // outside as a reference.
 const (
@@ -23,17 +26,24 @@ const (
 	fenceKey = " fence="
 )
 
+// noteForms are the forms of the notes that a pilot writes.
+type noteForms []notes.Form
+
+func formsOf(n Notes) noteForms {
+	return noteForms{notes.FormOf(n.Order, "order"), notes.FormOf(n.TopOrder, "order"), notes.FormOf(n.Location, "order")}
+}
+
 // renderBlock returns the block as it stands in a prompt, with its line feed.
-func renderBlock(label, text string) string {
-	if f := fence(text); f != "" {
+func renderBlock(forms noteForms, label, text string) string {
+	if f := fence(forms, text); f != "" {
 		return openTag + label + fenceKey + f + ">\n" + text + "\n</doc " + f + ">\n"
 	}
 	return openTag + label + ">\n" + text + "\n</doc>\n"
 }
 
-// fence returns "" for a text without markup, otherwise a word made from the text that does not occur in it.
-func fence(text string) string {
-	if !hasMarkup(text) {
+// fence returns "" for a text without markup and notes, otherwise a word made from the text that does not occur in it.
+func fence(forms noteForms, text string) string {
+	if !hasMarkup(text) && !slices.ContainsFunc(forms, func(f notes.Form) bool { return f.In(text) }) {
 		return ""
 	}
 	h := xxh3.HashString(text)

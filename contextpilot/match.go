@@ -51,6 +51,7 @@ func (p *Pilot) match(req *Request, scope func(i int) Scope, out []Match) {
 		p.drafts.Put(d)
 	}()
 	d.begin(*req)
+	d.plan.forms = p.forms
 	var s *session
 	if req.Session != "" {
 		if s = p.sessions.peek(sessionID{req.Scope.Tenant, req.Session}, p.cfg.Now()); s != nil {

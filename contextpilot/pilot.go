@@ -27,12 +27,14 @@ type Pilot struct {
 	tiers    *tiers
 	drafts   sync.Pool  // of *draft
 	together sync.Mutex // one window is planned at a time
-	prefix   string     // of assigned request IDs
+	forms    noteForms
+	prefix   string // of assigned request IDs
 	next     atomic.Uint64
 	inject   func(stage string) error // fault injection, tests only
 
 	live  atomic.Int64 // requests in all scopes
 	nodes atomic.Int64 // blocks of their paths
+	past  atomic.Int64 // blocks of earlier requests that policies remember
 
 	mu      sync.RWMutex
 	scopes  map[Scope]*scope
@@ -48,7 +50,8 @@ func New(cfg Config) (*Pilot, error) {
 	var b [4]byte
 	_, _ = rand.Read(b[:]) // never fails (crypto/rand)
 	return &Pilot{
-		cfg: cfg, sessions: newSessions(cfg.MaxSessions, cfg.SessionTTL), drafts: sync.Pool{New: func() any { return new(draft) }},
+		cfg: cfg, forms: formsOf(cfg.Notes),
+		sessions: newSessions(cfg.MaxSessions, cfg.SessionTTL), drafts: sync.Pool{New: func() any { return new(draft) }},
 		prefix: "rp-" + hex.EncodeToString(b[:]) + "-", scopes: map[Scope]*scope{}, tenants: map[string]*list.List{}, tiers: newTiers(cfg.LoadCost),
 	}, nil
 }
@@ -116,6 +119,7 @@ func (p *Pilot) draft(req *Request) *draft {
 	kept.ID, kept.Blocks = id, slices.Clone(req.Blocks)
 	d := p.drafts.Get().(*draft)
 	d.begin(kept)
+	d.plan.forms = p.forms
 	return d
 }
 

@@ -34,6 +34,7 @@ type Plan struct {
 
 	req           Request // without Prior
 	afterQuestion bool
+	forms         noteForms
 }
 
 // Item is one block in its place.
@@ -128,7 +129,7 @@ func (p *Plan) Hint() string {
 func (p *Plan) RenderItem(i int) string {
 	it := p.Items[i]
 	if it.Ref == nil {
-		return renderBlock(it.Label, p.req.Blocks[it.Index].Text)
+		return renderBlock(p.forms, it.Label, p.req.Blocks[it.Index].Text)
 	}
 	for _, n := range p.Notes {
 		if n.Kind == LocationNote && n.Item == i {

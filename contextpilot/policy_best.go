@@ -116,6 +116,10 @@ func (b *best) Sent(request string, q Query, _ []int) {
 // Gone changes nothing: what was asked is remembered whether it is resident or not.
 func (*best) Gone(string) {}
 
+func (b *best) past() int { return b.history.Held() }
+
+func (b *best) forgetPast(blocks int) { b.history.Forget(blocks) }
+
 // Await makes requests that are about to follow known, for a [Window].
 func (b *best) Await(requests [][]uint64) { b.history.Await(requests) }
 

@@ -46,7 +46,7 @@ func (d *draft) rendered(i int, count func(string) int) int {
 	if b.Tokens > 0 {
 		return b.Tokens
 	}
-	return count(renderBlock(d.ids[i].label, b.Text))
+	return count(renderBlock(d.plan.forms, d.ids[i].label, b.Text))
 }
 
 // admits reports whether the order note fits the room that the blocks have left.

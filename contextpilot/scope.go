@@ -28,6 +28,7 @@ type scope struct {
 
 	total *atomic.Int64 // live requests of all scopes
 	held  *atomic.Int64 // nodes of all scopes
+	pasts *atomic.Int64 // blocks that the policies of all scopes remember
 	left  bool          // the table: nothing is counted any more
 
 	// For the table of scopes.
@@ -36,10 +37,19 @@ type scope struct {
 	used  atomic.Int64  // nanoseconds
 	live  atomic.Int64  // requests; written with mu, as nodes is
 	nodes atomic.Int64
+	past  atomic.Int64 // blocks of earlier requests that the policy remembers
+}
+
+// rememberer is a Policy that remembers the blocks of earlier requests, resident or not.
+type rememberer interface {
+	// past returns how many.
+	past() int
+	// forgetPast forgets so many of the oldest, or all of fewer.
+	forgetPast(blocks int)
 }
 
 func newScope(p *Pilot) *scope {
-	sc := &scope{block: p.cfg.BlockSize, tiers: p.tiers, total: &p.live, held: &p.nodes}
+	sc := &scope{block: p.cfg.BlockSize, tiers: p.tiers, total: &p.live, held: &p.nodes, pasts: &p.past}
 	sc.build(p)
 	return sc
 }
@@ -199,6 +209,11 @@ func (sc *scope) count() {
 	if n := int64(sc.tree.Nodes()); n != sc.nodes.Load() {
 		sc.held.Add(n - sc.nodes.Swap(n))
 	}
+	if r, ok := sc.policy.(rememberer); ok {
+		if n := int64(r.past()); n != sc.past.Load() {
+			sc.pasts.Add(n - sc.past.Swap(n))
+		}
+	}
 }
 
 // shed drops the n oldest requests, or all of fewer, and returns their number.
@@ -212,6 +227,16 @@ func (sc *scope) shed(n int) (dropped int) {
 	return dropped
 }
 
+// forgetPast makes the policy forget so many blocks of earlier requests.
+func (sc *scope) forgetPast(blocks int) {
+	sc.mu.Lock()
+	defer sc.mu.Unlock()
+	if r, ok := sc.policy.(rememberer); ok {
+		r.forgetPast(blocks)
+	}
+	sc.count()
+}
+
 // leave is called when the scope is not in the table any more. Plans that have it already end with it. It returns how many
 // requests its index has dropped.
 func (sc *scope) leave() (dropped int) {
@@ -220,6 +245,7 @@ func (sc *scope) leave() (dropped int) {
 	sc.left = true
 	sc.total.Add(-sc.live.Swap(0))
 	sc.held.Add(-sc.nodes.Swap(0))
+	sc.pasts.Add(-sc.past.Swap(0))
 	return sc.tree.Dropped()
 }
 

@@ -122,6 +122,7 @@ func (p *Pilot) DropTenant(tenant string) (scopes int) {
 // shed drops requests while all scopes together have more than [Config.MaxRequests], or more blocks than so many may have on
 // average. To look for them is for many plans: a thousandth of the bound goes at once.
 func (p *Pilot) shed() {
+	p.shedPast()
 	limit := p.cfg.MaxRequests
 	for limit > 0 {
 		size := (*scope).requests
@@ -139,6 +140,20 @@ func (p *Pilot) shed() {
 		p.stats.shed.Add(int64(sc.shed(max(limit/1024, 1))))
 	}
 }
+
+// shedPast makes policies forget while they remember more blocks than [Config.MaxHistory].
+func (p *Pilot) shedPast() {
+	limit := p.cfg.MaxHistory
+	for limit > 0 && p.past.Load() > int64(limit) {
+		sc := p.largest((*scope).remembered)
+		if sc == nil {
+			return // others were faster
+		}
+		sc.forgetPast(max(limit/1024, 1))
+	}
+}
+
+func (sc *scope) remembered() int64 { return sc.past.Load() }
 
 // nodesPerRequest is how many nodes of the index a live request may have on average, at [Config.MaxRequests].
 const nodesPerRequest = 64

@@ -18,5 +18,5 @@ func (p *Plan) RenderFull(i int) string {
 	if it.Ref == nil {
 		return p.RenderItem(i)
 	}
-	return renderBlock(it.Ref.Label, p.req.Blocks[it.Index].Text)
+	return renderBlock(p.forms, it.Ref.Label, p.req.Blocks[it.Index].Text)
 }

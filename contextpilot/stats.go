@@ -25,6 +25,7 @@ type Stats struct {
 	Scopes, ScopesDropped     int64
 	LiveRequests, Nodes       int64
 	IndexTokens               int64
+	History                   int64 // blocks of earlier requests that policies remember
 	RequestsDropped           int64 // for Capacity or MaxRequests
 	TurnsDropped              int64 // of conversations too long to be remembered whole
 	Sessions, SessionsDropped int64
@@ -101,6 +102,7 @@ func (p *Pilot) Stats() Stats {
 	s.Sessions, s.SessionsDropped = int64(live), int64(dropped)
 	held, heldDropped := p.held.stats()
 	s.Held, s.HeldDropped = int64(held), int64(heldDropped)
+	s.History = p.past.Load()
 	p.mu.RLock()
 	scopes := slices.Collect(maps.Values(p.scopes))
 	p.mu.RUnlock() // one that is busy must not hold up the others
