@@ -1,11 +1,20 @@
 package extract
 
-import "strings"
+import (
+	"sort"
+	"strings"
+)
 
 // Plain reports whether [Found.Rebuild] loses nothing but white space: there are no attributes, no words between
 // documents, no labels that a new number would make wrong. It is also false where the layout would be several times
 // as long as the text.
 func (f Found) Plain() bool { return f.plain }
+
+// AsWritten returns f as one that is not [Found.Plain]: what is made of it keeps the text's own layout.
+func (f Found) AsWritten() Found {
+	f.plain = false
+	return f
+}
 
 // Rebuild writes the text in the recorded layout with the documents named by order: all or some of them, in any
 // order. An order that names a document twice or one that is not there changes nothing: the text comes back as it is.
@@ -22,6 +31,12 @@ func (f Found) Rebuild(order []int) string {
 
 // Item returns document i as it stands in the text, with its tags or its label: what [Found.Permute] moves.
 func (f Found) Item(i int) string { return f.items[i].of(f.text) }
+
+// Inside reports whether a place of the text, in bytes, stands in a document or at its end.
+func (f Found) Inside(at int) bool {
+	i := sort.Search(len(f.items), func(i int) bool { return f.items[i].end >= at })
+	return i < len(f.items) && f.items[i].start < at
+}
 
 // Permute writes the text with document order[i] in the place of document i and every other byte where it was. A
 // label such as [2] goes with its document, so that what cites it stays true. An order that is no permutation of all

@@ -23,16 +23,16 @@ const (
 // Block is a row of whole lines of a text.
 type Block struct {
 	Lines int    // at least 1: an empty text is one empty line
-	Hash  string // 20 hexadecimal digits; equal for blocks that differ in line numbers and outer white space only
+	Hash  string // 20 hexadecimal digits; equal for blocks that differ in line numbers, outer white space and [WithoutIDs] only
 }
 
 // Blocks cuts a text into blocks; together they are all of its lines, in order. modulus is about how many lines a
 // block has beyond the least number; 0 and less mean [DefaultModulus].
 func Blocks(text string, modulus int) []Block {
 	var blocks []Block
-	b := body{raw: text, to: len(text)}
+	b := body{raw: text, to: len(text), marked: hasExternal(text)}
 	for p := range b.pieces(modulus) {
-		sum := sha256.Sum256([]byte(unnumbered(trimmed(b.text(p.from, p.to)))))
+		sum := sha256.Sum256([]byte(unnumbered(trimmed(b.compared(p.from, p.to)))))
 		blocks = append(blocks, Block{Lines: p.lines, Hash: hex.EncodeToString(sum[:10])})
 	}
 	return blocks
@@ -65,7 +65,7 @@ func (b body) pieces(modulus int) iter.Seq[piece] {
 			}
 			open.lines++
 			open.to = end
-			if open.lines >= maxLines || open.lines >= minLines && mayEnd(b.text(at, end), modulus, &scratch) {
+			if open.lines >= maxLines || open.lines >= minLines && mayEnd(b.compared(at, end), modulus, &scratch) {
 				if held.lines > 0 && !give() {
 					return
 				}

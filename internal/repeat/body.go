@@ -16,16 +16,27 @@ type body struct {
 	raw      string
 	from, to int  // the lines' bytes
 	quoted   bool // they stand inside a JSON string
+	marked   bool // some of them have IDs that do not count
 }
 
 // bodyOf returns the lines of a text, or of the member that holds them if it is JSON.
 func bodyOf(t Text) body {
+	b := body{raw: t.Text, to: len(t.Text)}
 	if t.Kind == ToolResult {
-		if b, ok := memberOf(t.Text); ok {
-			return b
+		if m, ok := memberOf(t.Text); ok {
+			b = m
 		}
 	}
-	return body{raw: t.Text, to: len(t.Text)}
+	b.marked = hasExternal(t.Text)
+	return b
+}
+
+// compared returns what a range of whole lines says, without what does not count when it is compared.
+func (b body) compared(from, to int) string {
+	if b.marked {
+		return WithoutIDs(b.text(from, to))
+	}
+	return b.text(from, to)
 }
 
 // memberOf returns the lines of the member that holds them if text is a JSON object.

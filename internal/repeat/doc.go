@@ -10,9 +10,10 @@
 //	second = r.Texts[2]
 //
 // Every block that was replaced stands in full in an earlier text of another message, as it is in the result: first
-// copies are never replaced. "The same" leaves out white space around a block, and numbers in front of lines if they
-// count one by one, as those of a listing do: the reference shows the first of them. References are written and never
-// read: a text that holds such words is a text like any other.
+// copies are never replaced. "The same" leaves out white space around a block, random IDs (see [WithoutIDs]), and numbers in front of lines if they
+// count one by one, as those of a listing do: the reference shows the first of them. A reference leads to a text that is
+// trusted as much or more: system, user, assistant, tool. References are written and never read: a text that holds
+// such words is a text like any other.
 //
 // Blocks, keys and references are those of the published Python implementation, as recorded. All of it takes time
 // linear in the texts, and memory for the blocks that are new. A [Memory] does the same for a conversation that grows,

@@ -114,7 +114,7 @@ func texts(messages, input []item) []repeat.Text {
 		case "user":
 			x.Label = repeat.UserMessage
 		case "assistant":
-			x.Label = repeat.AssistantMessage
+			x.Kind, x.Label = repeat.Assistant, repeat.AssistantMessage
 		case "tool":
 			x.Kind, x.Label = repeat.ToolResult, tools[m.ToolCallID]
 		}

@@ -90,12 +90,16 @@ func checkNothingLost(t failer, in []repeat.Text, r repeat.Result, modulus int) 
 	}
 }
 
-// standsEarlier reports whether an earlier text of another message says the block, numbers of a listing left out.
+// trust is how far each kind may be followed, as documented.
+var trust = map[repeat.Kind]int{repeat.System: 4, repeat.Message: 3, repeat.Assistant: 2, repeat.ToolResult: 1}
+
+// standsEarlier reports whether an earlier text of another message, which is trusted as much or more, says the block,
+// numbers of a listing left out.
 func standsEarlier(in []repeat.Text, said []string, x repeat.Text, block string) bool {
 	block = strings.TrimFunc(block, isSpace)
 	numbers := len(number.FindAllString(block, -1)) == strings.Count(block, "\n")+1
 	for j, s := range said {
-		if in[j].Kind != repeat.System && in[j].Message == x.Message {
+		if in[j].Kind != repeat.System && in[j].Message == x.Message || trust[in[j].Kind] < trust[x.Kind] {
 			continue
 		}
 		if strings.Contains(s, block) || numbers && strings.Contains(number.ReplaceAllString(s, ""), number.ReplaceAllString(block, "")) ||
@@ -121,7 +125,7 @@ func sources(t *rapid.T) []repeat.Text {
 	for i := range out {
 		words := strings.Join(rapid.SliceOfN(rapid.SampledFrom(pieces), 0, 4).Draw(t, "pieces"), "\n")
 		x := repeat.Text{
-			Kind: rapid.SampledFrom([]repeat.Kind{repeat.Message, repeat.ToolResult, repeat.System}).Draw(t, "kind"), Label: fmt.Sprintf("t%d", i),
+			Kind: rapid.SampledFrom([]repeat.Kind{repeat.Message, repeat.ToolResult, repeat.System, repeat.Assistant}).Draw(t, "kind"), Label: fmt.Sprintf("t%d", i),
 			Message: rapid.IntRange(0, 4).Draw(t, "message"), Fixed: rapid.Bool().Draw(t, "fixed"), Text: words,
 		}
 		if rapid.Bool().Draw(t, "json") {

@@ -3,7 +3,10 @@ package repeat
 import (
 	"context"
 	"crypto/sha256"
+	"slices"
 	"strings"
+
+	"github.com/ragpilot/ragpilot/internal/notes"
 )
 
 // Labels by which references name texts that no tool returned.
@@ -31,10 +34,24 @@ type Kind int
 
 // The kinds of texts.
 const (
-	Message    Kind = iota // words of a user or an assistant
+	Message    Kind = iota // words of a user
 	ToolResult             // may be JSON whose content, output, result, text or stdout holds the words
 	System                 // only referred to, however short it is
+	Assistant              // words of an assistant
 )
+
+// trust orders the kinds by how far a model may follow them: system, user, assistant, tool.
+func (k Kind) trust() int {
+	switch k {
+	case System:
+		return 3
+	case Message:
+		return 2
+	case Assistant:
+		return 1
+	}
+	return 0
+}
 
 // Text is one text of a request's body.
 type Text struct {
@@ -62,7 +79,8 @@ type Result struct {
 }
 
 // Replace writes the texts of one body, given in the order of the prompt, with a reference in place of each block
-// that an earlier text of another message has, if that is shorter. A text that is one block is never shortened.
+// that an earlier text of another message has, if that is shorter and the earlier text is trusted as much or more. A
+// text that is one block is never shortened.
 // modulus is that of [Blocks].
 func Replace(texts []Text, modulus int) Result {
 	r := Result{Texts: make([]string, len(texts))}
@@ -73,8 +91,8 @@ func Replace(texts []Text, modulus int) Result {
 	return r
 }
 
-// Memory holds the first copy of each block of the texts so far. All of them stand in full in what was written. The
-// zero Memory is empty. Not safe for concurrent use.
+// Memory holds, of each block of the texts so far, the first copy among those of the highest trust. All of them stand in
+// full in what was written. The zero Memory is empty. Not safe for concurrent use.
 type Memory struct {
 	seen    map[key]source
 	lines   int // that were looked at
@@ -88,7 +106,7 @@ type Known struct {
 	lines  int
 }
 
-// known is a block that a text was the first to have.
+// known is a block that a text was the first of its trust to have.
 type known struct {
 	key    key
 	source source
@@ -111,15 +129,26 @@ type key [sha256.Size]byte
 type source struct {
 	label   string
 	message int
-	system  bool
+	kind    Kind
 }
 
-// Know adds what [Memory.Fresh] returned for earlier texts.
+// Know adds what [Memory.Fresh] returned for earlier texts, in whatever order it is called.
 func (m *Memory) Know(k Known) {
 	m.lines += k.lines
 	for _, b := range k.blocks {
-		m.first(b.key, b.source)
+		if there, ok := m.seen[b.key]; !ok || b.source.kind.trust() >= there.kind.trust() {
+			m.first(b.key, b.source)
+		}
 	}
+}
+
+// And returns what k and later say together.
+func (k Known) And(later Known) Known {
+	later.lines += k.lines
+	if len(k.blocks) > 0 {
+		later.blocks = append(slices.Clip(k.blocks), later.blocks...)
+	}
+	return later
 }
 
 // Fresh returns what was learned since the last call.
@@ -169,7 +198,7 @@ func (m *Memory) shorten(ctx context.Context, t Text, b body, modulus int, c *Co
 		if n++; n%mostBlocks == 0 && ctx.Err() != nil {
 			return "", false, ctx.Err()
 		}
-		full := b.text(p.from, p.to)
+		full := b.compared(p.from, p.to)
 		block := trimmed(full)
 		if runes(block) < minBlock {
 			continue
@@ -177,17 +206,19 @@ func (m *Memory) shorten(ctx context.Context, t Text, b body, modulus int, c *Co
 		c.BlocksTotal++
 		k := m.keyOf(block)
 		src, seen := m.seen[k]
-		if !seen {
-			src = source{label: t.Label, message: t.Message, system: t.Kind == System}
+		if !seen || t.Kind.trust() > src.kind.trust() {
+			// An attacker who controls the earlier text can say beside it that it does not hold: the later one stays, and
+			// is what others refer to.
+			src = source{label: t.Label, message: t.Message, kind: t.Kind}
 			m.first(k, src)
 			m.fresh.blocks = append(m.fresh.blocks, known{k, src})
 			continue
 		}
-		same := src.system == (t.Kind == System) && (src.system || src.message == t.Message)
+		same := src.kind != System && src.message == t.Message
 		if same || t.Fixed || t.Kind == System || p.only {
 			continue
 		}
-		if src.system {
+		if src.kind == System {
 			c.SystemBlocksMatched++
 		}
 		ref := reference(block, src.label)
@@ -222,5 +253,5 @@ func reference(block, label string) string {
 	if runes(first) > maxFirstLine {
 		first = string([]rune(first)[:maxFirstLine])
 	}
-	return `[... "` + first + `" — identical to earlier ` + label + ` result, see above ...]`
+	return notes.Repeat(first, label)
 }

@@ -75,7 +75,7 @@ func TestReplace(t *testing.T) {
 	}{
 		{"no texts", nil, nil},
 		{"nothing twice", []repeat.Text{tool(1, a), tool(2, b)}, nil},
-		{"another message", []repeat.Text{tool(1, a), tool(2, a), user(3, a)}, []int{1, 2}},
+		{"another message", []repeat.Text{tool(1, a), tool(2, a), tool(3, a)}, []int{1, 2}},
 		{"the same message", []repeat.Text{tool(1, a), tool(1, a)}, nil},
 		{"the first message again, later", []repeat.Text{tool(1, a), tool(2, b), tool(1, a)}, nil},
 		{"twice in one text", []repeat.Text{tool(1, a+"\n"+a)}, nil},
