@@ -179,6 +179,27 @@ func TestTrialGivenUp(t *testing.T) {
 	t.Error("it has answered, and is given nothing")
 }
 
+// TestTrialBegins: the first piece of a long answer says that the replica is well, not only its end.
+func TestTrialBegins(t *testing.T) {
+	r, _ := newRouter(t, engines.RouterOptions{}, "only")
+	now := time.Unix(0, 0)
+	r.SetNow(func() time.Time { return now })
+	for i := range 3 {
+		route(t, r, contextpilot.Request{Blocks: docs(fmt.Sprint("f", i))}).Done(engines.Usage{}, engines.ErrRefused)
+	}
+	now = now.Add(2 * time.Second)
+	route(t, r, contextpilot.Request{Blocks: docs("trial")}).First()
+	if err := r.Add("other", nil); err != nil {
+		t.Fatal(err)
+	}
+	for i := range 100 {
+		if route(t, r, contextpilot.Request{Blocks: docs(fmt.Sprint("d", i))}).Score.Replica == "only" {
+			return
+		}
+	}
+	t.Error("of 100 requests the replica that answers has none")
+}
+
 // TestRequestsToBlame: requests that no replica would take, and what callers gave up, give no replica a rest.
 func TestRequestsToBlame(t *testing.T) {
 	for _, c := range []struct {

@@ -201,7 +201,10 @@ func (r *Router) follow(rt *Route) {
 func (rt *Route) First() {
 	rt.router.mu.Lock()
 	defer rt.router.mu.Unlock()
-	rt.begun = true
+	if !rt.begun {
+		rt.begun = true
+		rt.replica.answered()
+	}
 	rt.settle()
 }
 
@@ -223,7 +226,7 @@ func (rt *Route) Done(u Usage, err error) {
 }
 
 // A replica that fails failuresToRest requests in a row is passed over for a while, which doubles with each further failure. Then
-// one request tries it, and the others pass it over until that has ended. What callers gave up is no failure, nor are requests
+// one request tries it, and the others pass it over until its answer begins or it has failed. What callers gave up is no failure, nor are requests
 // that are to blame themselves, see [ofRequest].
 const (
 	failuresToRest = 3
@@ -244,13 +247,12 @@ func ofRequest(err error) bool {
 	return ok && e.OfRequest()
 }
 
-// ended notes how a request of the replica ended. Several that were under way and fail together are one failure to a replica that
-// rests already.
-func (rep *replica) ended(err error, now time.Time) {
-	if err == nil {
-		rep.failed, rep.rest = 0, time.Time{}
-		return
-	}
+// answered notes that the replica computes what it is given: an answer has begun, or ended.
+func (rep *replica) answered() { rep.failed, rep.rest, rep.trial = 0, time.Time{}, false }
+
+// fails notes that a request failed before its answer began. Several that were under way and fail together are one failure to a
+// replica that rests already.
+func (rep *replica) fails(now time.Time) {
 	if now.Before(rep.rest) {
 		return
 	}
@@ -274,8 +276,11 @@ func (rt *Route) end(u Usage, err error) (unsent bool) {
 	gaveUp := errors.Is(err, errAbandoned) || errors.Is(err, context.Canceled)
 	late := errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, ErrUnreachable) // the caller's deadline, not a client's own
 	// An answer that has begun and breaks off says nothing: the caller may take no more of it.
-	if err == nil || !rt.begun && !gaveUp && !late && !ofRequest(err) {
-		rt.replica.ended(err, r.now())
+	switch {
+	case err == nil:
+		rt.replica.answered()
+	case !rt.begun && !gaveUp && !late && !ofRequest(err):
+		rt.replica.fails(r.now())
 	}
 	switch {
 	case unsent:
