@@ -27,10 +27,26 @@ const (
 
 // ReadAll reads a request's body to its end. If it is a [Holder], bytes are asked for as they come: the error of Hold is
 // returned as it is. A body in several parts takes twice its length for the moment in which they are put together.
+//
+// A body in gzip is returned unpacked, and its bytes count as they are then: if it is [Bounded], that error is returned as it is.
+// The request has no Content-Encoding afterwards, as what is returned has none. For other encodings the error is an [EncodingError].
 func ReadAll(r *http.Request) ([]byte, error) {
+	from, length, err := reader(r)
+	if err != nil {
+		return nil, err
+	}
+	raw, err := readParts(r, from, length)
+	if err == nil {
+		r.Header.Del("Content-Encoding")
+	}
+	return raw, err
+}
+
+// readParts reads a request's body, which has a length if that is not negative.
+func readParts(r *http.Request, from io.Reader, length int64) ([]byte, error) {
 	holder, _ := r.Body.(Holder)
 	var full [][]byte
-	size, left := unknownPart, r.ContentLength+1 // one more, to meet the end
+	size, left := unknownPart, length+1 // one more, to meet the end
 	if left > 0 {
 		size = int(min(left, firstPart))
 	}
@@ -40,7 +56,7 @@ func ReadAll(r *http.Request) ([]byte, error) {
 				return nil, err
 			}
 		}
-		part, err := fill(r.Body, make([]byte, 0, size))
+		part, err := fill(from, make([]byte, 0, size))
 		switch {
 		case errors.Is(err, io.EOF) && full == nil:
 			return part, nil
