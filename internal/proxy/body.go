@@ -36,17 +36,38 @@ type body struct {
 	root  gjson.Result
 	model string
 	ids   ids
-	items []item
+	items []span
+}
+
+// span is where an item stands. A body has one for each of its messages, which may be as short as a few bytes: what else is
+// known of an item is made of it one at a time.
+type span struct {
+	message  int // index in messages; -1: the system member
+	from, to int // its bytes
 }
 
 // item is one message, or the system text of an Anthropic body. Its role and texts are there after load.
 type item struct {
-	value    gjson.Result
-	message  int // index in messages; -1: the system member
-	from, to int // its bytes
-	role     role
-	texts    []text
-	calls    []call
+	span
+	value gjson.Result
+	role  role
+	inner extent // a message's content, from the item's first byte
+	texts []text
+	calls []call
+}
+
+// item returns item i, not loaded.
+func (b *body) item(i int) item {
+	s := b.items[i]
+	v := gjson.Parse(b.root.Raw[s.from-b.root.Index : s.to-b.root.Index])
+	v.Index = s.from
+	return item{span: s, value: v}
+}
+
+// role returns the role that item i says, whatever else it is.
+func (b *body) role(i int) role {
+	it := b.item(i)
+	return parseRole(it.value.Get("role").Str)
 }
 
 // call is a tool call that an item makes.
@@ -129,7 +150,7 @@ func readBody(raw []byte, d dialect) (b body, ok bool) {
 		return b, false
 	}
 	if top.Exists() {
-		b.items = append(b.items, item{value: top, message: -1, from: top.Index, to: top.Index + len(top.Raw)})
+		b.items = append(b.items, span{message: -1, from: top.Index, to: top.Index + len(top.Raw)})
 	}
 	n := 0
 	list.ForEach(func(_, m gjson.Result) bool {
@@ -137,7 +158,7 @@ func readBody(raw []byte, d dialect) (b body, ok bool) {
 			ok = false
 			return false
 		}
-		b.items = append(b.items, item{value: m, message: n, from: m.Index, to: m.Index + len(m.Raw)})
+		b.items = append(b.items, span{message: n, from: m.Index, to: m.Index + len(m.Raw)})
 		n++
 		return true
 	})
@@ -183,6 +204,7 @@ func (it *item) read(tools map[string]string) {
 		}
 		return true
 	})
+	it.inner = it.extentOf(content)
 	it.content(content, text{role: it.role, toolID: id, tool: cmp.Or(tools[id], name)})
 	if !content.IsArray() {
 		return

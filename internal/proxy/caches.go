@@ -47,9 +47,7 @@ type Part struct {
 
 // Lost tells that nothing of a part is in any cache any more.
 func (p *Proxy) Lost(scope contextpilot.Scope, id string) {
-	p.mu.Lock()
-	p.scopes.Delete(prompt{scope.Tenant, id})
-	p.mu.Unlock()
+	p.forgetPrompt(prompt{scope.Tenant, id})
 	p.gone(scope, id)
 }
 
@@ -65,10 +63,7 @@ func (p *Proxy) Cut(tenant, id string, tokens int) {
 	if !ok {
 		return
 	}
-	p.mu.Lock()
-	scope, ok := p.scopes.Get(name)
-	p.mu.Unlock()
-	if ok {
+	if scope, ok := p.scopeOf(name); ok {
 		p.Shrunk(scope, name.id, tokens)
 	}
 }

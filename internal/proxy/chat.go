@@ -7,7 +7,6 @@ import (
 	"errors"
 	"io"
 	"net/http"
-	"regexp"
 	"strings"
 	"time"
 
@@ -79,6 +78,10 @@ func (p *Proxy) chat(d dialect) http.HandlerFunc {
 			writeError(w, http.StatusBadRequest, "Invalid JSON body")
 			return
 		}
+		if p.refuseShared(w, r, raw) {
+			x.leave("stored")
+			return
+		}
 		x.raw, x.send = raw, raw
 		if err := x.prepare(); err != nil {
 			x.gone(err)
@@ -107,7 +110,7 @@ func (x *exchange) prepare() error {
 		x.identify()
 		return nil
 	}
-	b, ok := readBody(stripMarkers(x.raw), x.dialect)
+	b, ok := readBody(x.raw, x.dialect)
 	if !ok {
 		x.send = x.p.salted(x.tenant, x.raw)
 		if b.root.IsObject() && !b.root.Get("messages").Exists() {
@@ -382,15 +385,4 @@ func isJSON(h http.Header) bool {
 
 func isStream(h http.Header) bool {
 	return strings.HasPrefix(h.Get("Content-Type"), "text/event-stream")
-}
-
-// markers are the random names by which some clients fence foreign text; they would make equal texts unequal. In a text
-// that is JSON itself quotes are escaped more than once.
-var markers = regexp.MustCompile(`((?:<|\\+u003[cC]){3}(?:END_)?EXTERNAL_UNTRUSTED_CONTENT) id=\\+"[0-9A-Fa-f]+\\+"((?:>|\\+u003[eE]){3})`)
-
-func stripMarkers(raw []byte) []byte {
-	if !bytes.Contains(raw, []byte("EXTERNAL_UNTRUSTED_CONTENT id=")) {
-		return raw
-	}
-	return markers.ReplaceAll(raw, []byte("$1$2"))
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/ragpilot/ragpilot/internal/budget"
 	"github.com/ragpilot/ragpilot/internal/proxy"
 )
 
@@ -45,7 +46,7 @@ func TestConnectionIsNotForwarded(t *testing.T) {
 func TestCloudsDoNotCompress(t *testing.T) {
 	e := newEngine(t)
 	cloud := newProxy(t, e, func(o *proxy.Options) { o.Provider = anthropicAt(t, o.Upstream) })
-	for path, want := range map[string]string{"/v1/messages": "identity", "/v1/files": "gzip"} {
+	for path, want := range map[string]string{"/v1/messages": "identity", "/v1/embeddings": "gzip"} {
 		post(cloud, path, "", chat("s", "q"), "Accept-Encoding", "gzip")
 		if got := e.lastHead().Get("Accept-Encoding"); got != want {
 			t.Errorf("%s: Accept-Encoding %s, want %s", path, got, want)
@@ -148,7 +149,7 @@ func long(n int) string { return strings.Repeat("x", n) }
 func TestLongNames(t *testing.T) {
 	const mib = 4
 	e := newEngine(t)
-	p := newProxy(t, e, func(o *proxy.Options) { o.Transport, o.Index, o.MaxMemory = atOnce{}, &index{}, mib<<20 })
+	p := newProxy(t, e, func(o *proxy.Options) { o.Transport, o.Index, o.Memory = atOnce{}, &index{}, budget.New(mib<<20) })
 	first := heapMiB()
 	for i := range 16 {
 		name := fmt.Sprint(i, long(2<<20))
@@ -183,7 +184,7 @@ func TestLongToolNames(t *testing.T) {
 		"/v1/chat/completions": `{"model":"m","messages":[{"role":"user","content":"q"},{"role":"tool","name":"%s","tool_call_id":"c","content":%s}]}`,
 		"/v1/responses":        `{"model":"m","input":[{"role":"user","content":"q"},{"type":"function_call_output","call_id":"%s","output":%s}]}`,
 	} {
-		p := newProxy(t, newEngine(t), func(o *proxy.Options) { o.Transport, o.MaxMemory = atOnce{}, mib<<20 })
+		p := newProxy(t, newEngine(t), func(o *proxy.Options) { o.Transport, o.Memory = atOnce{}, budget.New(mib<<20) })
 		first := heapMiB()
 		for i := range 24 {
 			if w := post(p, path, "", fmt.Sprintf(body, fmt.Sprint(i, long(1<<20)), text)); w.Code != http.StatusOK {

@@ -9,6 +9,8 @@ import (
 	"net"
 	"net/http"
 	"syscall"
+
+	"github.com/ragpilot/ragpilot/internal/wireerr"
 )
 
 // statusGone is for a client that has gone; only the log and figures see it.
@@ -20,12 +22,15 @@ type badAnswer string
 func (e badAnswer) Error() string { return string(e) }
 
 // unreachable answers for an upstream that could not. The client is told the kind of failure; addresses are for the log,
-// where the request's ID leads to them.
+// where the request's ID leads to them. What the upstream sent is for neither.
 func (p *Proxy) unreachable(w http.ResponseWriter, r *http.Request, out outgoing, err error) {
 	code, kind := failure(err)
 	level := slog.LevelWarn
 	if r.Context().Err() != nil && code != http.StatusRequestEntityTooLarge {
 		code, kind, level = statusGone, "the client has gone", slog.LevelDebug
+	}
+	if _, ours := errors.AsType[badAnswer](err); !ours {
+		err = wireerr.Clean(err)
 	}
 	p.opt.Log.LogAttrs(r.Context(), level, "upstream failed", slog.String("route", r.Pattern), slog.Int("status", code),
 		slog.Any("error", err), slog.String("request_id", p.opt.RequestID(r.Context())))

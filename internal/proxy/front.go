@@ -35,7 +35,7 @@ func (x *exchange) front(scope contextpilot.Scope, place orders.Key, blocks []co
 	if !slices.Equal(order, chosen) {
 		plan = x.p.opt.Pilot.Plan(fixed)
 	}
-	x.p.remember(id, scope)
+	x.p.remember(id, scope, len(blocks))
 	switch {
 	case x.p.opt.Journal == nil || isShadow(scope):
 	case chosen == nil:

@@ -34,7 +34,7 @@ func (x *exchange) again(l *lead, item int) {
 	x.p.Expire()
 	id := *l.now.Load()
 	if tokens, live := x.p.opt.Pilot.Resend(l.scope, id); live && tokens >= l.full {
-		x.p.remember(id, l.scope)
+		x.p.remember(id, l.scope, len(l.blocks))
 		return
 	}
 	if l.named && len(x.planned) == 0 { // the engine reports its eviction by the request that brings it back
@@ -43,7 +43,7 @@ func (x *exchange) again(l *lead, item int) {
 	}
 	req := contextpilot.Request{ID: id, Scope: l.scope, Blocks: l.blocks, Fixed: true}
 	plan := x.p.opt.Pilot.Plan(req)
-	x.p.remember(id, l.scope)
+	x.p.remember(id, l.scope, len(l.blocks))
 	if x.p.opt.Journal != nil && !isShadow(l.scope) {
 		x.p.opt.Journal.Planned(req, nil)
 	}

@@ -95,16 +95,6 @@ func FuzzMembers(f *testing.F) {
 	})
 }
 
-func TestMarkersAreStripped(t *testing.T) {
-	in := `{"a":"<<<EXTERNAL_UNTRUSTED_CONTENT id=\"0aF1\">>> t <<<END_EXTERNAL_UNTRUSTED_CONTENT id=\"0aF1\">>> <<<EXTERNAL_UNTRUSTED_CONTENT id=\"no hex\">>>",` +
-		`"b":"{\"x\":\"<<<EXTERNAL_UNTRUSTED_CONTENT id=\\\"ab\\\">>>\"}","c":"\u003c\u003c\u003cEXTERNAL_UNTRUSTED_CONTENT id=\"ab\"\u003e\u003e\u003e"}`
-	want := `{"a":"<<<EXTERNAL_UNTRUSTED_CONTENT>>> t <<<END_EXTERNAL_UNTRUSTED_CONTENT>>> <<<EXTERNAL_UNTRUSTED_CONTENT id=\"no hex\">>>",` +
-		`"b":"{\"x\":\"<<<EXTERNAL_UNTRUSTED_CONTENT>>>\"}","c":"\u003c\u003c\u003cEXTERNAL_UNTRUSTED_CONTENT\u003e\u003e\u003e"}`
-	if got := string(stripMarkers([]byte(in))); got != want {
-		t.Errorf("got %s", got)
-	}
-}
-
 // An answer passes byte for byte, in whatever pieces it is read, and its usage is found at either end.
 func TestWatcher(t *testing.T) {
 	filler := strings.Repeat("data: {\"x\":1}\n\n", 10_000)

@@ -3,11 +3,13 @@ package proxy
 import (
 	"container/list"
 	"encoding/binary"
+	"maps"
 	"sync"
 
 	"github.com/zeebo/xxh3"
 
 	"github.com/ragpilot/ragpilot/contextpilot"
+	"github.com/ragpilot/ragpilot/internal/budget"
 	"github.com/ragpilot/ragpilot/internal/repeat"
 )
 
@@ -37,12 +39,13 @@ func nextChain(c chain, item []byte) chain {
 	return xxh3.Hash128(b[:])
 }
 
-// turn is one item of a conversation as it was forwarded. It is never changed, so conversations that begin alike
-// share their turns, a client may go back to any point, and two requests at a time do no harm. Only the names under which the
-// pilot knows its leads are the latest.
+// turn is one item of a conversation as it was forwarded, with the plain items in front of it. It is never changed, so
+// conversations that begin alike share their turns, a client may go back to any point, and two requests at a time do no
+// harm. Only the names under which the pilot knows its leads are the latest.
 type turn struct {
 	chain  chain
 	before *turn
+	items  int    // of the conversation, up to and including this one
 	edits  []edit // offsets from the item's first byte
 	front  bool   // nothing but system items up to here
 	multi  bool   // an earlier or this tool result held several documents
@@ -64,9 +67,18 @@ type single struct {
 	toolID  string
 }
 
+// plain reports whether the item was forwarded as it came and later ones do not depend on it. The same follows from its
+// bytes when it is sent again, so it has no turn unless a request ends with it.
+func (t *turn) plain() bool {
+	return len(t.edits)+len(t.calls)+len(t.shown)+len(t.single)+len(t.leads)+t.lines.Weight() == 0 && t.scope == nil
+}
+
+// turnBytes is what a turn takes beside what it points to, with its entry, list element and place in the table.
+const turnBytes = 408
+
 // weight is about how many bytes the turn takes.
 func (t *turn) weight() int {
-	n := 300 + 16*len(t.shown) + 48*(len(t.single)+len(t.calls)) + t.lines.Weight()
+	n := turnBytes + 16*len(t.shown) + 48*(len(t.single)+len(t.calls)) + t.lines.Weight()
 	for _, c := range t.calls {
 		n += len(c.id) + len(c.tool)
 	}
@@ -77,7 +89,7 @@ func (t *turn) weight() int {
 		n += 48 + len(e.with)
 	}
 	for _, l := range t.leads {
-		n += 200 + 120*len(l.blocks)
+		n += 200 + 92*len(l.blocks)
 	}
 	return n
 }
@@ -90,16 +102,18 @@ type session struct {
 	asCame    bool
 }
 
-// memo remembers turns up to a number of bytes; those that were not sent for longest are forgotten first, ends of
-// conversations before their beginnings. Whatever is remembered has all turns before it remembered too, so what is
+// memo remembers a tenant's turns as long as the budget has room; those that were not sent for longest are forgotten
+// first, ends of conversations before their beginnings. Whatever is remembered has all turns before it remembered too, so what is
 // forgotten can be reached by nobody, and its memory is free when the requests that use it have ended. A forgotten turn
 // is planned again: all references come out the same, as they follow from the body alone; only an order may differ.
 // Safe for concurrent use.
 type memo struct {
-	mu    sync.Mutex
-	limit int // bytes
-	bytes int
+	budget *budget.Budget
+	part   *budget.Part
+
+	mu    sync.Mutex // guards all below
 	at    map[chain]*list.Element
+	peak  int       // the most that at has held since it was made
 	order list.List // of *entry, most recently sent first, and each behind the turn before it
 }
 
@@ -111,7 +125,11 @@ type entry struct {
 	ended  bool     // a request without a session's name ended with it
 }
 
-func newMemo(limit int) *memo { return &memo{limit: limit, at: map[chain]*list.Element{}} }
+func newMemo(b *budget.Budget, tenant string) *memo {
+	m := &memo{budget: b, at: map[chain]*list.Element{}}
+	m.part = b.Part(tenant, "conversations", m.dropOldest)
+	return m
+}
 
 // longest returns the last of the chains that is known, nil if none is, and how many items it covers. by sends them now;
 // nil: no named session. O(items).
@@ -138,6 +156,7 @@ func (m *memo) longest(chains []chain, by *session) (*turn, int) {
 // add remembers a turn that by has sent, and returns the one to go on with: where another request was first with the same
 // items, its. A turn whose beginning was forgotten meanwhile is not remembered.
 func (m *memo) add(t *turn, by *session) *turn {
+	defer m.budget.Settle() // without the lock
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if at, ok := m.at[t.chain]; ok {
@@ -158,10 +177,8 @@ func (m *memo) add(t *turn, by *session) *turn {
 		}
 		m.at[t.chain] = m.order.InsertAfter(e, before)
 	}
-	m.bytes += t.weight()
-	for m.bytes > m.limit && m.order.Len() > 1 {
-		m.drop(m.order.Back())
-	}
+	m.peak = max(m.peak, len(m.at))
+	m.part.Add(t.weight())
 	return t
 }
 
@@ -208,11 +225,36 @@ func (m *memo) ended(c chain) bool {
 	return e.ended && !e.turn.front
 }
 
-// drop forgets one turn, behind which no other is remembered. The lock is held.
-func (m *memo) drop(at *list.Element) {
+// drop forgets one turn, behind which no other is remembered, and returns its weight. The lock is held.
+func (m *memo) drop(at *list.Element) int {
 	t := m.order.Remove(at).(*entry).turn
 	delete(m.at, t.chain)
-	m.bytes -= t.weight()
+	n := t.weight()
+	m.part.Add(-n)
+	if len(m.at) < m.peak/4 && m.peak > leastPeak {
+		m.shrink()
+	}
+	return n
+}
+
+// dropOldest is for the budget.
+func (m *memo) dropOldest() int {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if last := m.order.Back(); last != nil {
+		return m.drop(last)
+	}
+	return 0
+}
+
+// leastPeak is from how many turns on the table gives memory back.
+const leastPeak = 1 << 10
+
+// shrink copies the table: a map keeps the memory of the most that it has held. The lock is held.
+func (m *memo) shrink() {
+	at := make(map[chain]*list.Element, len(m.at))
+	maps.Copy(at, m.at)
+	m.at, m.peak = at, len(at)
 }
 
 // forget drops what a session was the first to send, and whatever is behind it. A beginning that another session has sent

@@ -5,14 +5,17 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"github.com/ragpilot/ragpilot/internal/budget"
 )
 
 // Whatever is sent and forgotten: all that is remembered is reached through what is remembered, in a list in which turns
 // stand behind those before them, and weighs as much as it says.
 func TestMemo(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		limit := rapid.IntRange(1, 4000).Draw(t, "limit")
-		m := newMemo(limit)
+		limit := rapid.IntRange(1, 6000).Draw(t, "limit")
+		b := budget.New(int64(limit))
+		m := newMemo(b, "")
 		sessions := []*session{nil, {}, {}}
 		conversation := func(t *rapid.T) (chains []chain) {
 			c := firstChain("", "", "")
@@ -52,12 +55,12 @@ func TestMemo(t *testing.T) {
 				}
 				sessions[by] = new(session)
 			},
-			"": func(t *rapid.T) { checkMemo(t, m) },
+			"": func(t *rapid.T) { checkMemo(t, m, b) },
 		})
 	})
 }
 
-func checkMemo(t *rapid.T, m *memo) {
+func checkMemo(t *rapid.T, m *memo, b *budget.Budget) {
 	seen, bytes := map[*turn]bool{nil: true}, 0
 	for at := m.order.Front(); at != nil; at = at.Next() {
 		turn := at.Value.(*entry).turn
@@ -70,15 +73,15 @@ func checkMemo(t *rapid.T, m *memo) {
 		seen[turn] = true
 		bytes += turn.weight()
 	}
-	if len(m.at) != m.order.Len() || bytes != m.bytes || m.bytes > m.limit && m.order.Len() > 1 {
-		t.Fatalf("%d turns in the table, %d in the list, %d bytes, said to be %d, of %d", len(m.at), m.order.Len(), bytes, m.bytes, m.limit)
+	if held := b.Held(""); len(m.at) != m.order.Len() || int64(bytes) != held || held > b.Limit() {
+		t.Fatalf("%d turns in the table, %d in the list, %d bytes, said to be %d, of %d", len(m.at), m.order.Len(), bytes, held, b.Limit())
 	}
 }
 
 // Ends of conversations go before their beginnings, and what was not sent for longest before the rest.
 func TestMemoEvictsEnds(t *testing.T) {
 	probe := (&turn{}).weight()
-	m := newMemo(5 * probe)
+	m := newMemo(budget.New(int64(5*probe)), "")
 	send := func(words ...string) {
 		c, chains := firstChain("", "", ""), []chain{}
 		for _, w := range words {

@@ -23,7 +23,7 @@ type conversation struct {
 // in the cache.
 func (x *exchange) settle(b *body, shadow bool) conversation {
 	state := x.p.state(x.tenant)
-	c := conversation{memo: state.memo, chains: make([]chain, len(b.items)), by: state.session(x.control.session)}
+	c := conversation{memo: state.memo, chains: make([]chain, len(b.items)), by: state.session(x.control.session, x.p.opt.Memory)}
 	last := firstChain(x.tenant, b.model, x.control.key())
 	for i, it := range b.items {
 		last = nextChain(last, b.raw[it.from:it.to])
@@ -46,7 +46,7 @@ func (x *exchange) settle(b *body, shadow bool) conversation {
 // begins reports whether no message of a conversation can have been answered: there is one behind the system's, or none.
 func (b *body) begins() bool {
 	for i, it := range b.items {
-		if it.message >= 0 && parseRole(it.value.Get("role").Str) != system {
+		if it.message >= 0 && b.role(i) != system {
 			return i == len(b.items)-1
 		}
 	}
@@ -56,13 +56,15 @@ func (b *body) begins() bool {
 // plans reports whether the request is planned, be it to say what would be done.
 func (x *exchange) plans() bool { return !x.heldOut && (!x.carried || !x.asCame) }
 
-// pass remembers that the items were forwarded as they came, and not looked at.
+// pass remembers that the items were forwarded as they came, and not looked at: the last one stands for all.
 func (x *exchange) pass(b *body, c conversation) {
 	last, known := c.memo.longest(c.chains, c.by)
-	front := last == nil || last.front
-	for i, it := range b.items[known:] {
-		front = front && (it.message < 0 || parseRole(it.value.Get("role").Str) == system)
-		last = c.memo.add(&turn{chain: c.chains[known+i], before: last, front: front}, c.by)
+	if n := len(b.items); known < n {
+		front := last == nil || last.front
+		for i := known; front && i < n; i++ {
+			front = b.items[i].message < 0 || b.role(i) == system
+		}
+		last = c.memo.add(&turn{chain: c.chains[n-1], before: last, items: n, front: front}, c.by)
 	}
 	c.memo.sent(last, c.by, true)
 }

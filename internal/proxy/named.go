@@ -63,9 +63,7 @@ func (x *exchange) promptID() string {
 
 // knows reports whether a prompt was planned under that name, and is not known to have left the cache.
 func (p *Proxy) knows(name prompt) bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	_, ok := p.scopes.Get(name)
+	_, ok := p.scopeOf(name)
 	return ok
 }
 

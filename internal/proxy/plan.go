@@ -11,8 +11,8 @@ import (
 	"github.com/zeebo/xxh3"
 
 	"github.com/ragpilot/ragpilot/contextpilot"
-	"github.com/ragpilot/ragpilot/internal/cluster"
 	"github.com/ragpilot/ragpilot/internal/extract"
+	"github.com/ragpilot/ragpilot/internal/notes"
 	"github.com/ragpilot/ragpilot/internal/orders"
 	"github.com/ragpilot/ragpilot/internal/repeat"
 )
@@ -36,19 +36,29 @@ func (x *exchange) plan(b *body, c conversation) ([]edit, error) {
 	if len(b.items) > 0 && b.items[0].message < 0 {
 		x.result.Messages--
 	}
-	for i, it := range b.items[known:] {
+	next := new(turn)
+	var it item // one for all: there may be many, and most say little
+	for i := known; i < len(b.items); i++ {
+		texts := it.texts[:0]
+		it = b.item(i)
+		it.texts = texts
 		it.load(x.dialect, t.tools)
-		next := &turn{chain: c.chains[known+i], before: last, calls: it.calls}
+		next.chain, next.before, next.items, next.calls = c.chains[i], last, i+1, it.calls
 		if err := x.item(next, t, b, &it); err != nil {
 			return nil, err
 		}
 		t.front = t.front && it.role == system
-		next.front, next.multi, next.lines = t.front, t.multi, t.lines.Fresh()
+		next.front, next.multi, next.lines = t.front, t.multi, next.lines.And(t.lines.Fresh())
+		if i+1 < len(b.items) && next.plain() {
+			continue // the next one takes over its numbers of lines
+		}
 		last = c.memo.add(next, c.by)
+		next = new(turn)
 	}
 	c.memo.sent(last, c.by, x.asCame)
 	var edits []edit
-	for i := len(b.items) - 1; i >= 0 && last != nil; i, last = i-1, last.before {
+	for ; last != nil; last = last.before {
+		i := last.items - 1
 		edits = moved(edits, last.edits, b.items[i].from)
 		x.cut.add(last.cut)
 		if last.scope != nil {
@@ -88,6 +98,12 @@ func recall(t *turn) *talk {
 
 // item plans the texts of one item. An error is the context's.
 func (x *exchange) item(next *turn, t *talk, b *body, it *item) error {
+	next.edits = fenceOthers(next.edits, it, x.dialect)
+	came := make([]string, len(it.texts))
+	for i := range it.texts {
+		came[i] = it.texts[i].value
+	}
+	x.fence(it)
 	for i := range it.texts {
 		if err := x.r.Context().Err(); err != nil {
 			return err
@@ -101,7 +117,7 @@ func (x *exchange) item(next *turn, t *talk, b *body, it *item) error {
 		case tx.role == tool && x.control.tools && x.dialect != responses:
 			out = x.tool(next, t, it, tx, place)
 		}
-		if out = x.lines(next, t, it, tx, out); out != tx.value {
+		if out = x.lines(next, t, it, tx, out); out != came[i] {
 			next.edits = append(next.edits, edit{from: tx.from, to: tx.to, with: quote(out)})
 		}
 	}
@@ -119,9 +135,21 @@ func placeOf(c chain, text int) orders.Key {
 // maxDocuments bounds the documents of a text that are looked at one by one: ordering takes time by their square.
 const maxDocuments = 4096
 
+// find returns the documents of a text. JSON is not laid out anew unless the client has asked for the mode.
+func (x *exchange) find(text string) (extract.Found, bool) {
+	found, ok := extract.Find(text, x.control.extract)
+	if found.Mode == extract.JSONResults && x.control.extract.Mode != extract.JSONResults {
+		found = found.AsWritten()
+	}
+	return found, ok
+}
+
+// contentOf returns the content of a text or a document, without the random IDs that some clients put into it.
+func contentOf(text string) content { return xxh3.HashString128(repeat.WithoutIDs(text)) }
+
 // system orders the documents in front of a conversation so that their beginning is in the engine's cache.
 func (x *exchange) system(next *turn, b *body, it *item, tx *text, place orders.Key) string {
-	found, ok := extract.Find(tx.value, x.control.extract)
+	found, ok := x.find(tx.value)
 	if !ok || len(found.Docs) < 2 || len(found.Docs) > maxDocuments {
 		return tx.value
 	}
@@ -142,7 +170,11 @@ func (x *exchange) system(next *turn, b *body, it *item, tx *text, place orders.
 	}
 	x.place(it.from+tx.from+1, tx.to-tx.from-2, tx.value, found.Prefix, found.Suffix)
 	next.leads = append(next.leads, x.lead(it.from, sent))
-	return x.reorder(found, order, rebuilt, &x.result.Sources.System, fmt.Sprintf("system[%d]", it.message), tx.value)
+	out := x.reorder(found, order, rebuilt, &x.result.Sources.System, fmt.Sprintf("system[%d]", it.message), tx.value)
+	if out == tx.value {
+		return out
+	}
+	return notes.Fence(out) // documents that were apart may make a note together, and labels do not count one by one any more
 }
 
 // ordered returns the order that was chosen for a place, or chooses one. Nil, which is not remembered, if the client has
@@ -199,7 +231,7 @@ func (x *exchange) reorder(found extract.Found, order []int, rebuilt bool, chang
 // tool plans a tool result: the first of several documents is ordered, in later ones those that were shown are left out,
 // and a single document that was shown becomes a reference.
 func (x *exchange) tool(next *turn, t *talk, it *item, tx *text, place orders.Key) string {
-	found, ok := extract.Find(tx.value, x.control.extract)
+	found, ok := x.find(tx.value)
 	if !ok || len(found.Docs) < 2 || len(found.Docs) > maxDocuments {
 		return x.single(next, t, tx)
 	}
@@ -207,7 +239,7 @@ func (x *exchange) tool(next *turn, t *talk, it *item, tx *text, place orders.Ke
 	source := fmt.Sprintf("tool_result[%d]", it.message)
 	defer func() {
 		for _, d := range found.Docs {
-			c := xxh3.HashString128(d.Text)
+			c := contentOf(d.Text)
 			t.shown[c] = true
 			next.shown = append(next.shown, c)
 		}
@@ -216,12 +248,13 @@ func (x *exchange) tool(next *turn, t *talk, it *item, tx *text, place orders.Ke
 		t.multi = true
 		keys := make([]content, len(found.Docs))
 		for i, d := range found.Docs {
-			keys[i] = xxh3.HashString128(d.Key)
+			keys[i] = contentOf(d.Key)
 		}
 		order := x.ordered(place, len(keys), func() []int {
-			return x.p.state(x.tenant).toolIndex(&x.control, x.result.Shadow).order(x.r.Context(), keys)
+			defer x.p.opt.Memory.Settle()
+			return x.p.toolIndex(x.tenant, &x.control, x.result.Shadow).order(x.r.Context(), keys)
 		})
-		return x.reorder(found, order, found.Plain(), &x.result.Sources.Tools, source, tx.value)
+		return notes.Fence(x.reorder(found, order, found.Plain(), &x.result.Sources.Tools, source, tx.value))
 	}
 	return x.leaveOut(next, t, found, source, tx.value)
 }
@@ -231,7 +264,7 @@ func (x *exchange) leaveOut(next *turn, t *talk, found extract.Found, source, as
 	var keep []int
 	drop := map[int]bool{}
 	for i, d := range found.Docs {
-		if drop[i] = t.shown[xxh3.HashString128(d.Text)]; !drop[i] {
+		if drop[i] = t.shown[contentOf(d.Text)]; !drop[i] {
 			keep = append(keep, i)
 		}
 	}
@@ -244,12 +277,15 @@ func (x *exchange) leaveOut(next *turn, t *talk, found extract.Found, source, as
 	x.result.Details = append(x.result.Details, detail{Source: source, Count: max(len(keep), 1), Deduped: gone})
 	if len(keep) > 0 {
 		if found.Plain() {
-			return found.Rebuild(keep)
+			return notes.Fence(found.Rebuild(keep))
 		}
-		return found.Without(drop)
+		return notes.Fence(found.Without(drop))
+	}
+	if rest := found.Without(drop); notes.Fence(rest) != rest {
+		return notes.Fence(rest) // what stood around the documents would make a note beside ours
 	}
 	chars := utf8.RuneCountInString(as)
-	note := fmt.Sprintf("[All %d documents identical to a previous tool result (%d chars). Refer to the earlier result above.]", gone, chars)
+	note := notes.AllDocuments(gone, chars)
 	x.result.Slimmed += gone
 	next.cut.before += chars
 	next.cut.after += utf8.RuneCountInString(note)
@@ -264,7 +300,7 @@ func (x *exchange) single(next *turn, t *talk, tx *text) string {
 	if utf8.RuneCountInString(tx.value) < shortText || tx.toolID == "" {
 		return tx.value
 	}
-	c := xxh3.HashString128(tx.value)
+	c := contentOf(tx.value)
 	first, ok := t.calls[c]
 	if !ok {
 		id := strings.Clone(tx.toolID)
@@ -276,22 +312,7 @@ func (x *exchange) single(next *turn, t *talk, tx *text) string {
 		return tx.value
 	}
 	x.result.Deduplicated++
-	return fmt.Sprintf("[Duplicate content — identical to a previous tool result (%s). Refer to the earlier result above.]", first)
-}
-
-// session returns the session of a name, nil if there is none.
-func (s *state) session(name string) *session {
-	if name == "" {
-		return nil
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	known, ok := s.sessions.Get(name)
-	if !ok {
-		known = new(session)
-		s.sessions.Put(strings.Clone(name), known) // not all of the headers
-	}
-	return known
+	return notes.Duplicate(first)
 }
 
 // lines replaces blocks of lines that stand further up.
@@ -303,14 +324,11 @@ func (x *exchange) lines(at *turn, t *talk, it *item, tx *text, value string) st
 	case tx.role == system:
 		next.Kind, next.Label = repeat.System, repeat.SystemPrompt
 	case tx.role == tool:
-		next.Kind, next.Label = repeat.ToolResult, tx.tool
-		if tx.tool == "" {
-			next.Label = "tool"
-		}
+		next.Kind, next.Label = repeat.ToolResult, notes.Tool(tx.tool, repeat.SystemPrompt, repeat.UserMessage, repeat.AssistantMessage)
 	case tx.role == user:
 		next.Label = repeat.UserMessage
 	case tx.role == assistant:
-		next.Label = repeat.AssistantMessage
+		next.Kind, next.Label = repeat.Assistant, repeat.AssistantMessage
 	default:
 		return value
 	}
@@ -324,36 +342,4 @@ func (x *exchange) lines(at *turn, t *talk, it *item, tx *text, value string) st
 		before: r.CharsBefore, after: r.CharsAfter,
 	})
 	return out
-}
-
-// toolIndex returns the tenant's index of tool results, or that of those that shadow mode has not sent so; the first request's
-// controls rule.
-func (s *state) toolIndex(ctl *control, shadow bool) *toolIndex {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	index := &s.index
-	if shadow {
-		index = &s.shadow
-	}
-	if *index == nil {
-		alpha, linkage := cluster.DefaultAlpha, cluster.Average
-		if ctl.alpha > 0 {
-			alpha = ctl.alpha
-		}
-		if l, err := cluster.ParseLinkage(ctl.linkage); err == nil && ctl.linkage != "" {
-			linkage = l
-		}
-		*index = newToolIndex(maxToolResults, alpha, linkage)
-	}
-	return *index
-}
-
-// maxToolResults bounds the index of tool results.
-const maxToolResults = 20_000
-
-// remember notes in which scope a request was planned, for reports of evictions.
-func (p *Proxy) remember(id string, scope contextpilot.Scope) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.scopes.Put(prompt{scope.Tenant, id}, scope)
 }

@@ -16,12 +16,15 @@ import (
 	"github.com/zeebo/xxh3"
 
 	"github.com/ragpilot/ragpilot/contextpilot"
+	"github.com/ragpilot/ragpilot/internal/budget"
 	"github.com/ragpilot/ragpilot/internal/intake"
 	"github.com/ragpilot/ragpilot/internal/lru"
 	"github.com/ragpilot/ragpilot/internal/orders"
 	"github.com/ragpilot/ragpilot/internal/promptcache"
+	"github.com/ragpilot/ragpilot/internal/repeat"
 	"github.com/ragpilot/ragpilot/internal/tenant"
 	"github.com/ragpilot/ragpilot/internal/tracing"
+	"github.com/ragpilot/ragpilot/internal/wireerr"
 )
 
 // Index is what the proxy shares with the reference's index endpoints (package httpapi).
@@ -64,9 +67,14 @@ type Options struct {
 	Caches Caches
 	// Window is how long a prompt that begins with documents waits for others, to be planned together; 0: not at all.
 	Window time.Duration
+	// AllowedPaths are requests that are forwarded beside the usual ones: "METHOD /v1/path", with * as the last segment for
+	// any.
+	AllowedPaths []string
+	// StoredObjects lets clients reach files, batches and stored answers with the server's own key.
+	StoredObjects bool
 	// TenantHeader is a header that names tenants to us, and is not for cloud providers; empty: there is none.
 	TenantHeader string
-	MaxMemory    int              // bytes of remembered conversations for each tenant; 0: 256 MiB
+	Memory       *budget.Budget   // of all that is remembered of tenants; nil: one of its own
 	MaxSessions  int              // named sessions of a tenant that can be forgotten one by one; 0: 100,000
 	MaxTenants   int              // 0: 64
 	Now          func() time.Time // nil: time.Now
@@ -136,7 +144,6 @@ type Proxy struct {
 	auth      string // Authorization that the engine asks for; "": the client's passes
 	mu        sync.Mutex
 	tenants   *lru.Cache[string, *state]
-	scopes    *lru.Cache[prompt, contextpilot.Scope]
 	trust     trust
 	window    *contextpilot.Window // nil: each prompt is planned when it comes
 	mux       *http.ServeMux
@@ -144,19 +151,6 @@ type Proxy struct {
 
 // prompt names a planned prompt. Clients may choose its ID, so two tenants may have the same.
 type prompt struct{ tenant, id string }
-
-// maxPlans bounds the plans whose eviction can be told to the pilot.
-const maxPlans = 200_000
-
-// state is what is kept of a tenant.
-type state struct {
-	memo   *memo
-	mu     sync.Mutex
-	index  *toolIndex // of tool results
-	shadow *toolIndex // of those of shadow mode
-	// sessions are those that clients gave a name.
-	sessions *lru.Cache[string, *session]
-}
 
 // New returns a Proxy.
 func New(o Options) (*Proxy, error) {
@@ -178,14 +172,14 @@ func New(o Options) (*Proxy, error) {
 	if o.RequestID == nil {
 		o.RequestID = func(context.Context) string { return "" }
 	}
+	if o.Memory == nil {
+		o.Memory = budget.New(0)
+	}
 	if o.Orders == nil {
-		o.Orders = orders.NewMemory(0, o.MaxTenants)
+		o.Orders = orders.NewMemoryIn(o.Memory, o.MaxTenants)
 	}
 	if o.Now == nil {
 		o.Now = time.Now
-	}
-	if o.MaxMemory <= 0 {
-		o.MaxMemory = 256 << 20
 	}
 	if o.MaxSessions <= 0 {
 		o.MaxSessions = 100_000
@@ -196,7 +190,7 @@ func New(o Options) (*Proxy, error) {
 	p := &Proxy{
 		opt: o, transport: o.Transport, mux: http.NewServeMux(),
 		errorLog: slog.NewLogLogger(o.Log.Handler(), slog.LevelWarn),
-		tenants:  lru.New[string, *state](o.MaxTenants), scopes: lru.New[prompt, contextpilot.Scope](maxPlans),
+		tenants:  lru.New[string, *state](o.MaxTenants),
 	}
 	if o.Provider == nil {
 		p.auth = authorization(o.Key, o.Upstream.User)
@@ -210,22 +204,9 @@ func New(o Options) (*Proxy, error) {
 	if p.transport == nil {
 		p.transport = NewTransport(10*time.Second, time.Hour)
 	}
-	p.transport = o.Tracer.Transport(p.transport)
-	p.mux.HandleFunc("POST /v1/chat/completions", p.chat(openAI))
-	p.mux.HandleFunc("POST /v1/messages", p.chat(anthropic))
-	p.mux.HandleFunc("POST /v1/responses", p.chat(responses))
-	p.mux.HandleFunc("POST /v1/completions", p.completions)
-	p.mux.HandleFunc("/v1/", p.pass)
-	p.mux.HandleFunc("GET /cloud/stats", p.cloudStats)
+	p.transport = o.Tracer.Transport(wireerr.Transport(p.transport))
+	p.route()
 	return p, nil
-}
-
-// ServeHTTP answers one request.
-func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) { p.mux.ServeHTTP(w, r) }
-
-// pass forwards a request as it is.
-func (p *Proxy) pass(w http.ResponseWriter, r *http.Request) {
-	p.forward(w, r, outgoing{base: p.opt.Upstream, header: p.credentials(r), failed: "Inference engine backend error"})
 }
 
 // cloudStats tells what is known of the provider's cache.
@@ -236,18 +217,6 @@ func (p *Proxy) cloudStats(w http.ResponseWriter, r *http.Request) {
 	}
 	w.Header().Set("Content-Type", "application/json")
 	_ = json.NewEncoder(w).Encode(p.opt.Provider.Stats(tenantOf(r)))
-}
-
-// state returns what is kept of the request's tenant.
-func (p *Proxy) state(name string) *state {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	s, ok := p.tenants.Get(name)
-	if !ok {
-		s = &state{memo: newMemo(p.opt.MaxMemory), sessions: lru.New[string, *session](p.opt.MaxSessions)}
-		p.tenants.Put(name, s)
-	}
-	return s
 }
 
 // Forget drops what is kept of a tenant's conversation, as named by SessionHeader, or with an empty name all of the
@@ -262,6 +231,9 @@ func (p *Proxy) Forget(tenant, session string) bool {
 	}
 	p.mu.Unlock()
 	if session == "" {
+		if ok {
+			s.close()
+		}
 		if err := p.opt.Orders.Forget(context.Background(), tenant); err != nil {
 			p.opt.Log.Warn("orders of a tenant could not be forgotten", "error", err)
 		}
@@ -270,10 +242,7 @@ func (p *Proxy) Forget(tenant, session string) bool {
 	if !ok {
 		return false
 	}
-	s.mu.Lock()
-	named, ok := s.sessions.Get(session)
-	s.sessions.Delete(session)
-	s.mu.Unlock()
+	named, ok := s.forgetSession(session)
 	if ok {
 		s.memo.forget(named)
 	}
@@ -291,11 +260,7 @@ func (p *Proxy) Evicted(tenant string, ids []string) {
 
 // ended is told that a prompt is not in the cache any more; it may be one that is not known.
 func (p *Proxy) ended(name prompt) {
-	p.mu.Lock()
-	scope, ok := p.scopes.Get(name)
-	p.scopes.Delete(name)
-	p.mu.Unlock()
-	if ok {
+	if scope, ok := p.forgetPrompt(name); ok {
 		p.gone(scope, name.id)
 	}
 }
@@ -326,11 +291,15 @@ func (p *Proxy) read(w http.ResponseWriter, r *http.Request) (raw []byte, ok boo
 	_, span := p.opt.Tracer.Start(r.Context(), "read")
 	defer span.End()
 	var large *http.MaxBytesError
+	var encoding *intake.EncodingError
 	raw, err := intake.ReadAll(r)
 	span.Int(tracing.RequestBytes, len(raw))
 	switch {
 	case errors.As(err, &large):
 		writeError(w, http.StatusRequestEntityTooLarge, "Request body is larger than the limit")
+	case errors.As(err, &encoding):
+		w.Header().Set("Accept-Encoding", intake.Encodings)
+		writeError(w, http.StatusUnsupportedMediaType, "Request body could not be read: "+err.Error())
 	case err != nil:
 		writeError(w, http.StatusBadRequest, "Request body could not be read: "+err.Error())
 	default:
@@ -347,9 +316,9 @@ func sessionOf(ctl *control, b *body) string {
 		return ctl.session
 	}
 	s := xxh3.New()
-	for _, it := range b.items {
-		_, _ = s.Write(b.raw[it.from:it.to])
-		if it.value.Get("role").Str == "user" {
+	for i, it := range b.items {
+		_, _ = s.WriteString(repeat.WithoutIDs(b.root.Raw[it.from-b.root.Index : it.to-b.root.Index]))
+		if b.role(i) == user {
 			break
 		}
 	}

@@ -2,6 +2,7 @@ package proxy
 
 import (
 	"context"
+	"runtime"
 	"slices"
 	"testing"
 
@@ -36,4 +37,37 @@ func named(numbers ...int) (keys []content) {
 		keys = append(keys, content{Lo: uint64(n)})
 	}
 	return keys
+}
+
+// The index gives back what it held at its peak, and counts what it holds.
+func TestToolIndexGivesMemoryBack(t *testing.T) {
+	x := newToolIndex(5000, cluster.DefaultAlpha, cluster.Average)
+	heap := func() int {
+		var m runtime.MemStats
+		runtime.GC()
+		runtime.GC() // of what was waiting to be finalised
+		runtime.ReadMemStats(&m)
+		return int(m.HeapAlloc)
+	}
+	before := heap()
+	for i := range 1000 {
+		keys := make([]content, 50)
+		for j := range keys {
+			keys[j] = content{Lo: uint64(i), Hi: uint64(j)}
+		}
+		x.order(t.Context(), keys)
+	}
+	full := heap() - before
+	if x.bytes < full*7/10 || x.bytes > full*2 {
+		t.Errorf("%d bytes are counted, the heap has %d", x.bytes, full)
+	}
+	for n := x.dropOldest(); n > 0; {
+		n = x.dropOldest()
+	}
+	left := heap() - before
+	t.Logf("%d bytes, %d after all was dropped", full, left)
+	if left > full/20 || x.bytes > full/20 {
+		t.Errorf("%d bytes of heap are left of %d, and %d are counted", left, full, x.bytes)
+	}
+	runtime.KeepAlive(x)
 }

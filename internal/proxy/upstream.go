@@ -23,6 +23,7 @@ type outgoing struct {
 	header http.Header // instead of the client's, where set
 	answer func(*http.Response) error
 	failed string // what an unreachable upstream is called in the error
+	ownKey bool   // the client's key is sent, not ours
 }
 
 // forward sends a request upstream and passes the answer on as it arrives: event streams and answers of unknown length
@@ -41,6 +42,7 @@ func (p *Proxy) forward(w http.ResponseWriter, r *http.Request, out outgoing) {
 			p.keepForwarded(pr)
 			keepConnection(pr.Out.Header, out.answer != nil, p.opt.Provider != nil)
 			pr.Out.Header.Del("Expect") // the client was told to go on when its body was asked for
+			pr.Out.Trailer = nil        // no API here has any, and a key could stand there
 			for name := range pr.Out.Header {
 				if strings.HasPrefix(name, headerPrefix) {
 					delete(pr.Out.Header, name)
@@ -51,7 +53,7 @@ func (p *Proxy) forward(w http.ResponseWriter, r *http.Request, out outgoing) {
 					pr.Out.Header[name] = values
 				}
 			}
-			if p.auth != "" {
+			if p.auth != "" && !out.ownKey {
 				pr.Out.Header.Set("Authorization", p.auth)
 			}
 			if _, ok := pr.Out.Header["User-Agent"]; !ok {
@@ -61,7 +63,7 @@ func (p *Proxy) forward(w http.ResponseWriter, r *http.Request, out outgoing) {
 				pr.Out.Body = &source{rest: out.body}
 				pr.Out.ContentLength = int64(len(out.body))
 				pr.Out.GetBody = func() (io.ReadCloser, error) { return &source{rest: out.body}, nil }
-				pr.Out.TransferEncoding, pr.Out.Trailer = nil, nil
+				pr.Out.TransferEncoding = nil
 			}
 		},
 		ModifyResponse: func(resp *http.Response) error {
@@ -101,6 +103,11 @@ func authorization(key string, user *url.Userinfo) string {
 func (p *Proxy) keepForwarded(pr *httputil.ProxyRequest) {
 	if p.opt.Provider != nil {
 		pr.Out.Header.Del(p.opt.TenantHeader)
+		for name := range pr.Out.Header {
+			if namesClient(name) {
+				delete(pr.Out.Header, name)
+			}
+		}
 		return
 	}
 	for _, name := range []string{"Forwarded", "X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Proto"} {
@@ -108,6 +115,15 @@ func (p *Proxy) keepForwarded(pr *httputil.ProxyRequest) {
 			pr.Out.Header[name] = values
 		}
 	}
+}
+
+// namesClient reports whether proxies write the client's address into a header.
+func namesClient(name string) bool {
+	switch name {
+	case "Forwarded", "Via", "X-Real-Ip", "X-Client-Ip", "X-Cluster-Client-Ip", "X-Original-Forwarded-For", "True-Client-Ip", "Fastly-Client-Ip", "Client-Ip":
+		return true
+	}
+	return strings.HasPrefix(name, "X-Forwarded-") || strings.HasPrefix(name, "X-Envoy-") || strings.HasPrefix(name, "Cf-") || strings.HasPrefix(name, "X-Azure-")
 }
 
 // keepConnection leaves out what is between the client and us. Clients that offer HTTP/2 with every request are not taken at their

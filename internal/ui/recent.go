@@ -16,7 +16,7 @@ import (
 
 // Options bound a Recent. The zero value is ready.
 type Options struct {
-	Requests  int              // kept, newest last out; 0: 200
+	Requests  int              // kept, newest last out; 0: DefaultRequests
 	TextBytes int              // kept of each text, from its beginning; 0: texts are dropped
 	Samples   int              // intervals that are kept; 0: 360
 	Interval  time.Duration    // of a sample; 0: 10 s
@@ -30,6 +30,14 @@ const (
 	maxOrders = 8
 	maxOrder  = 128 // documents of an Order
 )
+
+// DefaultRequests is how many requests are kept if Options do not say.
+const DefaultRequests = 200
+
+// MaxBytes is the most that a Recent takes that keeps so many bytes of each text, and is left at the defaults otherwise.
+func MaxBytes(text int) int64 {
+	return DefaultRequests*(2*int64(text)+16<<10) + (1+maxEngines)*360*64
+}
 
 // Recent remembers the last requests and how the hit ratio went. It is a [Source] of all but savings and engines. Safe
 // for concurrent use.
@@ -71,7 +79,7 @@ type slot struct {
 
 // NewRecent returns an empty Recent.
 func NewRecent(o Options) *Recent {
-	o.Requests, o.Samples, o.Interval = cmp.Or(max(o.Requests, 0), 200), cmp.Or(max(o.Samples, 0), 360), cmp.Or(max(o.Interval, 0), 10*time.Second)
+	o.Requests, o.Samples, o.Interval = cmp.Or(max(o.Requests, 0), DefaultRequests), cmp.Or(max(o.Samples, 0), 360), cmp.Or(max(o.Interval, 0), 10*time.Second)
 	o.TextBytes = max(o.TextBytes, 0)
 	if o.Now == nil {
 		o.Now = time.Now
