@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"regexp"
 	"strings"
 
 	"github.com/spf13/pflag"
@@ -22,4 +23,20 @@ func flagsFromEnv(flags *pflag.FlagSet, lookup func(string) (string, bool)) erro
 		}
 	})
 	return err
+}
+
+// unknownVariables says which RAGPILOT_ variables set no flag: a misspelt one would have no effect without a word. Those that
+// Kubernetes sets beside a service whose name begins with ragpilot are left out.
+func unknownVariables(flags *pflag.FlagSet, environ []string) []string {
+	ofServices := regexp.MustCompile(`_SERVICE_(HOST|PORT)|_PORT_[0-9]+_(TCP|UDP|SCTP)|_PORT$`)
+	var w []string
+	for _, variable := range environ {
+		name, _, _ := strings.Cut(variable, "=")
+		flag, ours := strings.CutPrefix(name, "RAGPILOT_")
+		if !ours || flags.Lookup(strings.ToLower(strings.ReplaceAll(flag, "_", "-"))) != nil || ofServices.MatchString(name) {
+			continue
+		}
+		w = append(w, name+" has no effect: there is no flag --"+strings.ToLower(strings.ReplaceAll(flag, "_", "-")))
+	}
+	return w
 }

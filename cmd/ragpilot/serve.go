@@ -9,6 +9,7 @@ import (
 	"net"
 	"os"
 	"os/signal"
+	"runtime/debug"
 	"strconv"
 	"strings"
 	"sync"
@@ -52,9 +53,15 @@ func (f *serveFlags) register(flags *pflag.FlagSet) {
 	c := &f.config
 	flags.StringVar(&f.file, "config", "", "settings `FILE` in YAML, see packaging/ragpilot.yaml")
 	flags.StringVar(&c.Listen, "listen", c.Listen, "serve on `HOST:PORT`; port 0 takes a free one")
-	flags.StringVar(&f.host, "host", "0.0.0.0", "the host of --listen: `ADDRESS`")
+	flags.StringVar(&f.host, "host", "127.0.0.1", "the host of --listen: `ADDRESS`")
 	flags.Var(&f.port, "port", "the port of --listen: `PORT`")
-	flags.StringVar(&c.AdminAddr, "admin-addr", c.AdminAddr, "metrics and pprof on `HOST:PORT`, without keys; empty: off")
+	flags.BoolVar(&c.AllowAnonymous, "allow-anonymous", c.AllowAnonymous, "let --listen be an address that other machines can reach, without client keys")
+	flags.StringSliceVar(&c.AllowedHosts, "allowed-hosts", nil, "`NAMES` by which clients may ask, beside IP addresses, localhost and names without a dot; only needed without keys and TLS")
+	flags.StringSliceVar(&c.AllowedOrigins, "allowed-origins", nil, "web pages that may ask, such as https://chat.example.com: `ORIGINS`; *: all")
+	flags.StringSliceVar(&c.AllowedPaths, "allowed-paths", nil, "requests that are forwarded beside the usual ones: `\"METHOD /v1/PATH\",...`")
+	flags.StringVar(&c.AdminAddr, "admin-addr", c.AdminAddr, "metrics and dashboard on `HOST:PORT`, without keys; empty: off")
+	flags.StringSliceVar(&c.AdminHosts, "admin-hosts", nil, "`NAMES` by which --admin-addr may be asked, beside IP addresses and localhost")
+	flags.BoolVar(&c.Pprof, "pprof", c.Pprof, "serve profiles at /debug/pprof/ on --admin-addr")
 	flags.StringVar(&c.ExtProcAddr, "ext-proc-addr", c.ExtProcAddr, "answer an Envoy gateway's questions (ext_proc, gRPC) on `HOST:PORT`, without keys; empty: off")
 	flags.StringVar(&c.InferAPIURL, "infer-api-url", c.InferAPIURL, "base `URL` of the engine")
 	f.events.register(flags)
@@ -98,6 +105,12 @@ func (f *serveFlags) apply(flags *pflag.FlagSet, c *httpserve.Config) error {
 	from := f.config
 	for name, set := range map[string]func(){ // each sets fields of its own: the order does not matter
 		"listen":                   func() { c.Listen = from.Listen },
+		"allow-anonymous":          func() { c.AllowAnonymous = from.AllowAnonymous },
+		"allowed-hosts":            func() { c.AllowedHosts = from.AllowedHosts },
+		"allowed-origins":          func() { c.AllowedOrigins = from.AllowedOrigins },
+		"allowed-paths":            func() { c.AllowedPaths = from.AllowedPaths },
+		"admin-hosts":              func() { c.AdminHosts = from.AdminHosts },
+		"pprof":                    func() { c.Pprof = from.Pprof },
 		"admin-addr":               func() { c.AdminAddr = from.AdminAddr },
 		"ext-proc-addr":            func() { c.ExtProcAddr = from.ExtProcAddr },
 		"infer-api-url":            func() { c.InferAPIURL = from.InferAPIURL },
@@ -157,15 +170,24 @@ func (f *serveFlags) apply(flags *pflag.FlagSet, c *httpserve.Config) error {
 }
 
 func (f *serveFlags) run(cmd *cobra.Command) error {
-	source := httpserve.Source{File: f.file, Env: os.LookupEnv, Flags: func(c *httpserve.Config) error { return f.apply(cmd.Flags(), c) }}
+	warnings := unknownVariables(cmd.Flags(), os.Environ()) // the log's format is not known yet
+	source := httpserve.Source{
+		File: f.file, Env: os.LookupEnv, Flags: func(c *httpserve.Config) error { return f.apply(cmd.Flags(), c) },
+		Warn: func(text string) { warnings = append(warnings, text) },
+	}
 	cfg, err := source.Load()
 	if err != nil {
 		return err
 	}
 	live, registry := httpserve.NewLive(cfg), httpserve.NewRegistry()
 	logger := httpserve.NewLogger(cmd.ErrOrStderr(), cfg.LogFormat, live)
-	log.SetOutput(httpserve.StandardLog(logger)) // what libraries say who know no other
+	for _, text := range warnings {
+		logger.Warn(text)
+	}
+	source.Warn = func(text string) { logger.Warn(text) } // of a reload
+	log.SetOutput(httpserve.StandardLog(logger))          // what libraries say who know no other
 	log.SetFlags(0)
+	cfg.LimitMemory(os.LookupEnv, debug.SetMemoryLimit, logger)
 	api, err := sidecar.New(cfg, sidecar.Options{Live: live, Registry: registry, Log: logger, Version: version})
 	if err != nil {
 		return err

@@ -233,7 +233,7 @@ func TestServeProcess(t *testing.T) {
 
 // TestServeCannotListen: an address that is taken ends the program with its name.
 func TestServeCannotListen(t *testing.T) {
-	_, err := run(t, "serve", "--listen", "192.0.2.1:1", "--admin-addr", "")
+	_, err := run(t, "serve", "--listen", "192.0.2.1:1", "--allow-anonymous", "--admin-addr", "")
 	if err == nil || !strings.Contains(err.Error(), "192.0.2.1:1") || errors.Is(err, httpserve.ErrBadConfig) {
 		t.Errorf("got %v", err)
 	}

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"net/http"
 	"sync/atomic"
+	"time"
 )
 
 // answer is the [http.ResponseWriter] of a request to the main listener. It knows what was sent. Flush, and by Unwrap all
@@ -14,7 +15,8 @@ type answer struct {
 	id      string // of the request, for the client
 	status  int    // 0: nothing sent yet
 	bytes   int64
-	ours    bool // the handler's answer was replaced, what it writes is dropped
+	origin  string // of a web page that may read the answer; "" for programs
+	ours    bool   // the handler's answer was replaced, what it writes is dropped
 	stall   stall
 
 	// refusal is what ended the body before its end, a status of 400 or more: the handler's complaint about a broken
@@ -44,6 +46,9 @@ func (a *answer) WriteHeader(code int) {
 	h := a.Header()
 	if h.Get(requestIDHeader) == "" { // httputil's proxy clears headers behind an informational answer
 		h.Set(requestIDHeader, a.id)
+	}
+	if a.origin != "" {
+		allowOrigin(h, a.origin)
 	}
 	if refusal := int(a.refusal.Load()); code >= 400 && refusal != 0 && (refusal != code || refusal == http.StatusServiceUnavailable) {
 		a.ours, a.status = true, refusal
@@ -97,6 +102,14 @@ func (a *answer) FlushError() error {
 	a.stall.pending = 0
 	a.written()
 	return a.failed(err)
+}
+
+// refuse answers a request that is not let in, and closes its connection: it gets no place to wait for the next one, and its body
+// is not waited for.
+func refuse(w http.ResponseWriter, code int, text string) {
+	w.Header().Set("Connection", "close")
+	sendDetail(w, code, text)
+	_ = http.NewResponseController(w).SetReadDeadline(time.Now()) // else net/http reads up to 256 KiB of the body
 }
 
 // sendDetail answers as all of the API does, and returns the length of the body.

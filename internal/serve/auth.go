@@ -12,43 +12,75 @@ import (
 // keyring holds digests of keys: what is compared has one length, whatever was presented, and every key is compared, so
 // that the time tells nothing about which key was how near.
 type keyring struct {
-	digests [][sha256.Size]byte
-	tenants []string // of the same length
+	digests []digest
+	holders []holder // of the same length
+	places  map[digest]int
+	anybody holder // asks where there are no keys
+	finder  *finder
 }
 
-func newKeyring(keys []Key) *keyring {
-	k := new(keyring)
-	for _, key := range keys {
-		k.digests = append(k.digests, sha256.Sum256([]byte(key.Key)))
-		k.tenants = append(k.tenants, key.Tenant)
+type digest = [sha256.Size]byte
+
+// holder is who has a key.
+type holder struct {
+	tenant string
+	quota  *quota
+}
+
+// newKeyring returns the keys of a configuration. Quotas go on as they are in the keyring before, which may be nil.
+func newKeyring(c Config, before *keyring) *keyring {
+	k := &keyring{places: make(map[digest]int, len(c.Keys)), finder: newFinder(c.Keys)}
+	for i, key := range c.Keys {
+		d := sha256.Sum256([]byte(key.Key))
+		q := newQuota()
+		if before != nil {
+			if old, ok := before.places[d]; ok {
+				q = before.holders[old].quota
+			}
+		}
+		q.set(c.Limits)
+		k.digests, k.holders, k.places[d] = append(k.digests, d), append(k.holders, holder{key.Tenant, q}), i
 	}
+	k.anybody = holder{quota: newQuota()}
+	if before != nil {
+		k.anybody = before.anybody
+	}
+	k.anybody.quota.set(c.Limits)
 	return k
 }
 
-// find returns the tenant of a key.
-func (k *keyring) find(presented string) (name string, ok bool) {
+// find returns who has a key.
+func (k *keyring) find(presented string) (h holder, ok bool) {
 	digest, found := sha256.Sum256([]byte(presented)), -1
 	for i := range k.digests {
 		found = subtle.ConstantTimeSelect(subtle.ConstantTimeCompare(digest[:], k.digests[i][:]), i, found)
 	}
 	if found < 0 {
-		return "", false
+		return holder{}, false
 	}
-	return k.tenants[found], true
+	return k.holders[found], true
 }
 
-// authenticated lets requests pass that present a key, if keys are configured, and sets their tenant. The header that
-// held the key is taken out: it is a secret of this server, and what is behind the API forwards headers to engines.
+// authenticated lets requests pass that present a key, if keys are configured, and sets their tenant. Our keys are taken
+// out of the request: they are secrets of this server, and what is behind the API forwards headers to engines.
 func (s *Server) authenticated(next http.Handler) handle {
 	return func(a *answer, r *http.Request) {
-		name := ""
-		if keys := s.keys.Load(); len(keys.digests) > 0 {
+		keys := s.keys.Load()
+		who := keys.anybody
+		if len(keys.digests) > 0 {
 			var ok bool
-			if name, ok = s.admit(a, r, keys); !ok {
+			if who, ok = s.admit(a, r, keys); !ok {
+				return
+			}
+			if !keys.finder.withhold(r) {
+				refuse(a, http.StatusBadRequest, "A key stands in the path, which is sent on")
 				return
 			}
 		}
-		if header := s.tenantHeader; name == "" && header != "" {
+		name := who.tenant
+		if header := s.tenantHeader; name != "" && header != "" && r.Header.Get(header) != "" {
+			r.Header.Set(header, name) // what is behind may trust it, too
+		} else if name == "" && header != "" {
 			values := r.Header.Values(header)
 			switch {
 			case len(values) == 0:
@@ -63,37 +95,36 @@ func (s *Server) authenticated(next http.Handler) handle {
 		if rec, ok := ctx.Value(recordKey{}).(*record); ok {
 			rec.tenant = name
 		}
-		next.ServeHTTP(a, r.WithContext(tenant.With(ctx, name)))
+		s.within(who.quota, a, func() { next.ServeHTTP(a, r.WithContext(tenant.With(ctx, name))) })
 	}
 }
 
 // admit looks for a key in both places and answers 401 if there is none.
-func (s *Server) admit(a *answer, r *http.Request, keys *keyring) (name string, ok bool) {
-	const authorization, apiKey = "Authorization", "X-Api-Key"
-	bearer, isBearer := bearerToken(r.Header.Get(authorization))
+func (s *Server) admit(a *answer, r *http.Request, keys *keyring) (h holder, ok bool) {
+	bearer, isBearer := bearerToken(r.Header.Get("Authorization"))
 	if isBearer {
-		if name, ok = keys.find(bearer); ok {
-			r.Header.Del(authorization)
-			return name, true
+		if h, ok = keys.find(bearer); ok {
+			r.Header.Del("Authorization")
+			return h, true
 		}
 	}
-	plain := r.Header.Get(apiKey)
+	plain := r.Header.Get("X-Api-Key")
 	if plain != "" {
-		if name, ok = keys.find(plain); ok {
-			r.Header.Del(apiKey)
-			return name, true
+		if h, ok = keys.find(plain); ok {
+			r.Header.Del("X-Api-Key")
+			return h, true
 		}
 	}
 	if isBearer || plain != "" {
 		s.metrics.KeyWrong()
 		a.Header().Set("WWW-Authenticate", `Bearer realm="ragpilot", error="invalid_token"`)
-		sendDetail(a, http.StatusUnauthorized, "Invalid API key")
+		refuse(a, http.StatusUnauthorized, "Invalid API key")
 	} else {
 		s.metrics.KeyMissing()
 		a.Header().Set("WWW-Authenticate", `Bearer realm="ragpilot"`)
-		sendDetail(a, http.StatusUnauthorized, "Missing API key: send Authorization: Bearer KEY, or x-api-key: KEY")
+		refuse(a, http.StatusUnauthorized, "Missing API key: send Authorization: Bearer KEY, or x-api-key: KEY")
 	}
-	return "", false
+	return holder{}, false
 }
 
 func bearerToken(header string) (token string, ok bool) {

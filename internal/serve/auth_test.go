@@ -6,9 +6,12 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"net"
 	"net/http"
+	"net/url"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/ragpilot/ragpilot/internal/serve"
 	"github.com/ragpilot/ragpilot/internal/tenant"
@@ -71,6 +74,59 @@ func TestKeys(t *testing.T) {
 	}
 	text := r.get(t, r.admin+"/metrics").body
 	contains(t, "metrics", text, `ragpilot_http_auth_failures_total{reason="missing"} 5`, `ragpilot_http_auth_failures_total{reason="wrong"} 5`)
+}
+
+// TestKeysStay: no handler sees a key, whatever its characters are and wherever a client puts it.
+func TestKeysStay(t *testing.T) {
+	keys := []string{"abc,def-0123456789;xyz", `abc"def-0123456789xyz`, "a=b==0123456789abcdef", "%41%42%43-0123456789", "short;key", "plain-key-0123456789abc"}
+	var configured []serve.Key
+	for _, k := range keys {
+		configured = append(configured, serve.Key{Tenant: "red", Key: serve.Secret(k)})
+	}
+	r := start(t, settings(func(c *serve.Config) { c.Keys, c.TrustTenantHeader = configured, "X-Team" }), func(w http.ResponseWriter, r *http.Request) {
+		_ = r.Header.Write(w)
+		fmt.Fprint(w, "query=", r.URL.RawQuery)
+	})
+	for _, key := range keys {
+		for name, header := range map[string][]string{
+			"bearer": {"Authorization", "Bearer " + key}, "token": {"Authorization", "token  " + key + " "}, "x-api-key": {"X-Api-Key", key},
+			"twice": {"X-Api-Key", key, "Authorization", "Bearer " + key}, "odd space": {"Authorization", "Bearer \u00a0" + key + "\u0085"},
+		} {
+			got := r.get(t, r.url+"/stats?a=1&k="+url.QueryEscape(key)+"&k="+url.QueryEscape(url.QueryEscape(key))+"&b=2", append(header, "X-Team", "blue")...)
+			if got.code != http.StatusOK || strings.Contains(got.body, key) || strings.Contains(got.body, "0123456789") || !strings.HasSuffix(got.body, "query=a=1&b=2") {
+				t.Errorf("key %q, %s: %d %s", key, name, got.code, got.body)
+			}
+			if !strings.Contains(got.body, "X-Team: red") {
+				t.Errorf("key %q, %s: another tenant's name is sent on: %s", key, name, got.body)
+			}
+		}
+	}
+	if got := r.get(t, r.url+"/v1/models/plain-key-0123456789abc", "X-Api-Key", keys[0]); got.code != http.StatusBadRequest || strings.Contains(got.body, "plain-key") {
+		t.Errorf("in the path: %d %s", got.code, got.body)
+	}
+}
+
+// TestRefusedConnections: a refused request does not hold its connection, nor is its body waited for.
+func TestRefusedConnections(t *testing.T) {
+	r := start(t, settings(func(c *serve.Config) { c.Keys = twoTeams }), hello)
+	for name, head := range map[string]string{
+		"no key": "POST /stats HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100000\r\n\r\n",
+		"page":   "POST /stats HTTP/1.1\r\nHost: localhost\r\nOrigin: http://evil.example\r\nContent-Length: 100000\r\n\r\n",
+		"path":   "POST /a/%2e%2e HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100000\r\n\r\n",
+		"star":   "OPTIONS * HTTP/1.1\r\nHost: localhost\r\n\r\n",
+	} {
+		conn, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", r.Addr())
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = conn.SetDeadline(time.Now().Add(patience))
+		_, _ = io.WriteString(conn, head)
+		text, err := io.ReadAll(conn) // to the end of the connection
+		if err != nil || !strings.HasPrefix(string(text), "HTTP/1.1 40") {
+			t.Errorf("%s: %q %v", name, text, err)
+		}
+		_ = conn.Close()
+	}
 }
 
 func TestTrustedTenant(t *testing.T) {

@@ -12,8 +12,20 @@ import (
 type Config struct {
 	// Listen is the main address, host:port; port 0 takes a free one.
 	Listen string `yaml:"listen"`
-	// AdminAddr is the address of metrics and pprof; empty: no such listener.
+	// AllowAnonymous lets Listen be an address that other machines can reach without Keys. It is refused where the server holds
+	// a key of the engine or of a provider: whoever reaches the address could use it.
+	AllowAnonymous bool `yaml:"allow_anonymous"`
+	// AllowedHosts are names by which clients may ask, beside IP addresses, localhost and names without a dot. They are checked
+	// only where there are neither Keys nor TLS: a web page can give this server's address a name of its own.
+	AllowedHosts []string `yaml:"allowed_hosts"`
+	// AllowedOrigins are the web pages that may ask, such as https://chat.example.com, or "*" for all; others are refused.
+	AllowedOrigins []string `yaml:"allowed_origins"`
+	// AdminAddr is the address of metrics, dashboard and profiles; empty: no such listener. It asks for no key.
 	AdminAddr string `yaml:"admin_addr"`
+	// AdminHosts are names by which AdminAddr may be asked, beside IP addresses and localhost.
+	AdminHosts []string `yaml:"admin_hosts"`
+	// Pprof serves profiles at /debug/pprof/ on AdminAddr.
+	Pprof bool `yaml:"pprof"`
 	// ExtProcAddr is the address of Envoy's external processing, over gRPC; empty: no such listener. It asks for no key.
 	ExtProcAddr string `yaml:"ext_proc_addr"`
 	// InferAPIURL is the engine's base URL. A user and password in it are sent to the engine in place of the client's
@@ -24,6 +36,12 @@ type Config struct {
 	InferAPIKey Secret `yaml:"infer_api_key"`
 	// InferAPIKeyFile is a file that holds the engine's key, in place of InferAPIKey; [Config.ReadSecrets] clears it.
 	InferAPIKeyFile string `yaml:"infer_api_key_file"`
+	// AllowedPaths are requests that are forwarded beside those that always are: "METHOD /v1/path"; a last segment of * stands
+	// for anything.
+	AllowedPaths []string `yaml:"allowed_paths"`
+	// StoredObjects lets clients reach files, batches and stored answers with the server's own key for the engine or
+	// provider. All clients, of all tenants, then share them.
+	StoredObjects bool `yaml:"stored_objects"`
 	// Engines are those behind InferAPIURL whose cache events are followed; none: no events are.
 	Engines []Engine `yaml:"engines"`
 	// Stateless keeps no index.
@@ -135,13 +153,15 @@ type Trace struct {
 	Sample float64 `yaml:"sample"`
 }
 
-// Limits are all at least 1.
+// Limits are all at least 1, but RequestsPerSecond and ConcurrentRequests.
 type Limits struct {
 	// BodyBytes bounds the body of a request; more is 413. For bodies that come over ExtProcAddr it needs a restart.
 	BodyBytes int64 `yaml:"body_bytes"`
 	// InFlightBytes bounds the bodies that are in memory at a time, those that pass unread left out. A body that finds
 	// no room waits for Timeouts.InFlight; then it is 503. One that is alone always has room.
 	InFlightBytes int64 `yaml:"in_flight_bytes"`
+	// MemoryBytes bounds what is remembered of requests, of all tenants together. It needs a restart.
+	MemoryBytes int64 `yaml:"memory_bytes"`
 	// HeaderBytes bounds request line and headers; more (by 4 KiB, a slack of net/http) is 431. It needs a restart.
 	HeaderBytes int `yaml:"header_bytes"`
 	// Contexts bounds the contexts of one request.
@@ -152,6 +172,12 @@ type Limits struct {
 	Sessions int `yaml:"sessions"`
 	// Tenants bounds the tenants that have state of their own. It needs a restart.
 	Tenants int `yaml:"tenants"`
+	// Connections bounds the open connections of clients; one more is answered 503 and closed.
+	Connections int `yaml:"connections"`
+	// RequestsPerSecond bounds the requests of each key, or of all clients where there are no keys; more are 429. 0: no bound.
+	RequestsPerSecond float64 `yaml:"requests_per_second"`
+	// ConcurrentRequests bounds the requests of each key that are being answered; one more is 429. 0: no bound.
+	ConcurrentRequests int `yaml:"concurrent_requests"`
 }
 
 // Timeouts are all more than 0, but InFlight, LameDuck and Drain, which may be 0. Write ends an answer that its client does
@@ -179,11 +205,11 @@ type Timeouts struct {
 	Drain time.Duration `yaml:"drain"`
 }
 
-// Default is the configuration of a server that was told nothing. Where the reference has the option, its default is
-// the reference's.
+// Default is the configuration of a server without any settings. Where the reference has the option, its default is the
+// reference's, except for Listen: the reference listens on all addresses.
 func Default() Config {
 	return Config{
-		Listen:       "0.0.0.0:8765",
+		Listen:       "127.0.0.1:8765",
 		AdminAddr:    "127.0.0.1:9765",
 		InferAPIURL:  "http://localhost:30000",
 		LogLevel:     "info",
@@ -194,11 +220,13 @@ func Default() Config {
 		Limits: Limits{
 			BodyBytes:     64 << 20,
 			InFlightBytes: 1 << 30,
+			MemoryBytes:   256 << 20,
 			HeaderBytes:   64 << 10,
 			Contexts:      4096,
 			Blocks:        1_000_000,
 			Sessions:      100_000,
 			Tenants:       1024,
+			Connections:   8192,
 		},
 		Timeouts: Timeouts{
 			ReadHeader:      10 * time.Second,
@@ -231,6 +259,9 @@ func (c Config) LogValue() slog.Value { return slog.StringValue(c.String()) }
 // clone copies what Config points to.
 func (c Config) clone() Config {
 	c.Keys, c.Prices, c.Engines = slices.Clone(c.Keys), slices.Clone(c.Prices), slices.Clone(c.Engines)
+	for _, list := range []*[]string{&c.AllowedHosts, &c.AllowedOrigins, &c.AdminHosts, &c.AllowedPaths} {
+		*list = slices.Clone(*list)
+	}
 	return c
 }
 

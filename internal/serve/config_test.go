@@ -43,7 +43,7 @@ func TestDefaultIsReference(t *testing.T) {
 	if diff := cmp.Diff(serve.Default(), c); diff != "" {
 		t.Errorf("nothing given is not the default: %s", diff)
 	}
-	if c.Listen != "0.0.0.0:8765" || c.InferAPIURL != "http://localhost:30000" || c.ChunkModulus != 13 || c.LogLevel != "info" || c.Stateless {
+	if c.Listen != "127.0.0.1:8765" || c.InferAPIURL != "http://localhost:30000" || c.ChunkModulus != 13 || c.LogLevel != "info" || c.Stateless {
 		t.Errorf("not the reference's defaults: %v", c)
 	}
 }
@@ -134,6 +134,27 @@ func TestBadValues(t *testing.T) {
 		{"no host", func(c *serve.Config) { c.InferAPIURL = "http:///v1" }, []string{"infer_api_url", "host"}},
 		{"query", func(c *serve.Config) { c.InferAPIURL = "http://h/?a=b" }, []string{"infer_api_url", "query"}},
 		{"no URL", func(c *serve.Config) { c.InferAPIURL = "http://h/%zz" }, []string{`infer_api_url "http://h/%zz"`}},
+		{"engine's port", func(c *serve.Config) { c.InferAPIURL = "http://h:65536" }, []string{`infer_api_url "http://h:65536"`, "65535"}},
+		{"engine's path", func(c *serve.Config) { c.InferAPIURL = "http://h:1/v1/" }, []string{`infer_api_url "http://h:1/v1/"`, "must not end in /v1"}},
+		{"provider's path", func(c *serve.Config) { c.CloudProvider, c.CloudBaseURL = "openai", "http://h/v1" }, []string{`cloud_base_url "http://h/v1"`, "must not end in /v1"}},
+		{"open to all", func(c *serve.Config) { c.Listen = "0.0.0.0:1" }, []string{`listen "0.0.0.0:1"`, "keys", "allow_anonymous"}},
+		{"open on all addresses", func(c *serve.Config) { c.Listen = ":1" }, []string{`listen ":1"`}},
+		{"open with the provider's key", func(c *serve.Config) {
+			c.Listen, c.AllowAnonymous, c.CloudProvider, c.CloudAPIKey = "[::]:1", true, "openai", "hush"
+		}, []string{`listen "[::]:1"`, "cloud_api_key"}},
+		{"open with the engine's key", func(c *serve.Config) { c.Listen, c.AllowAnonymous, c.InferAPIKey = "10.0.0.1:1", true, "hush" }, []string{"listen", "infer_api_key"}},
+		{"open with the engine's password", func(c *serve.Config) { c.Listen, c.AllowAnonymous, c.InferAPIURL = ":1", true, "http://u:hush@h" }, []string{"listen", "infer_api_url"}},
+		{"admin host with port", func(c *serve.Config) { c.AdminHosts = []string{"prometheus:9765"} }, []string{`admin_hosts[0] "prometheus:9765"`}},
+		{"any host", func(c *serve.Config) { c.AllowedHosts = []string{"a.b", "*"} }, []string{`allowed_hosts[1] "*"`}},
+		{"origin without scheme", func(c *serve.Config) { c.AllowedOrigins = []string{"chat.example.com"} }, []string{`allowed_origins[0] "chat.example.com"`, "scheme://host"}},
+		{"origin with path", func(c *serve.Config) { c.AllowedOrigins = []string{"*", "https://a/b"} }, []string{`allowed_origins[1] "https://a/b"`}},
+		{"path without method", func(c *serve.Config) { c.AllowedPaths = []string{"/v1/x"} }, []string{`allowed_paths[0] "/v1/x"`, "method"}},
+		{"path elsewhere", func(c *serve.Config) { c.AllowedPaths = []string{"GET /metrics"} }, []string{`allowed_paths[0] "GET /metrics"`, "/v1/"}},
+		{"path with dots", func(c *serve.Config) { c.AllowedPaths = []string{"GET /v1/../metrics"} }, []string{"allowed_paths[0]"}},
+		{"star inside", func(c *serve.Config) { c.AllowedPaths = []string{"GET /v1/*/x"} }, []string{"allowed_paths[0]", "last segment"}},
+		{"connections", func(c *serve.Config) { c.Limits.Connections = 0 }, []string{"limits.connections 0"}},
+		{"rate", func(c *serve.Config) { c.Limits.RequestsPerSecond = math.NaN() }, []string{"limits.requests_per_second NaN"}},
+		{"requests at a time", func(c *serve.Config) { c.Limits.ConcurrentRequests = -1 }, []string{"limits.concurrent_requests -1"}},
 		{"level", func(c *serve.Config) { c.LogLevel = "loud" }, []string{`log_level "loud"`, "debug, info, warning, error"}},
 		{"format", func(c *serve.Config) { c.LogFormat = "xml" }, []string{`log_format "xml"`, "text, json"}},
 		{"provider", func(c *serve.Config) { c.CloudProvider = "acme" }, []string{`cloud_provider "acme"`, "anthropic"}},
@@ -150,6 +171,7 @@ func TestBadValues(t *testing.T) {
 		{"header with keys", func(c *serve.Config) { c.TrustTenantHeader = "authorization" }, []string{`trust_tenant_header "authorization"`}},
 		{"body", func(c *serve.Config) { c.Limits.BodyBytes = 0 }, []string{"limits.body_bytes 0"}},
 		{"bodies", func(c *serve.Config) { c.Limits.InFlightBytes = 0 }, []string{"limits.in_flight_bytes 0"}},
+		{"memory", func(c *serve.Config) { c.Limits.MemoryBytes = 1 << 20 }, []string{"limits.memory_bytes 1048576: want at least 16777216"}},
 		{"headers", func(c *serve.Config) { c.Limits.HeaderBytes = -1 }, []string{"limits.header_bytes -1"}},
 		{"contexts", func(c *serve.Config) { c.Limits.Contexts = 0 }, []string{"limits.contexts 0"}},
 		{"blocks", func(c *serve.Config) { c.Limits.Blocks = 0 }, []string{"limits.blocks 0"}},
@@ -325,10 +347,14 @@ func TestWarnings(t *testing.T) {
 	if w := settings().Warnings(); len(w) > 0 {
 		t.Errorf("on loopback: %q", w)
 	}
-	if w := serve.Default().Warnings(); len(w) != 1 || !strings.Contains(w[0], "0.0.0.0:8765") {
+	c := serve.Default()
+	if w := c.Warnings(); len(w) > 0 {
+		t.Errorf("the default: %q", w)
+	}
+	c.Listen, c.AllowAnonymous = "0.0.0.0:8765", true
+	if w := c.Warnings(); len(w) != 1 || !strings.Contains(w[0], "0.0.0.0:8765") {
 		t.Errorf("open to everybody: %q", w)
 	}
-	c := serve.Default()
 	c.Workers, c.MaxTokens, c.CloudAPIKey, c.ExtendedCache, c.AdminAddr, c.TrustTenantHeader = 4, 100, "hush", true, ":1", "X-Team"
 	text := strings.Join(c.Warnings(), "\n")
 	contains(t, "warnings", text, "workers 4", "max_tokens 100", "cloud_api_key", "extended_cache", "admin_addr :1", "X-Team")
@@ -338,10 +364,14 @@ func TestWarnings(t *testing.T) {
 	c = settings()
 	c.CacheSaltKey = "hush hush hush hush"
 	contains(t, "one tenant", strings.Join(c.Warnings(), "\n"), "cache_salt_key has no effect: neither")
-	if c.Keys = []serve.Key{{Tenant: "a", Key: "k"}}; len(c.Warnings()) > 0 {
+	if c.Keys = []serve.Key{{Tenant: "a", Key: "a key that is long enough"}}; len(c.Warnings()) > 0 {
 		t.Errorf("salts of tenants: %q", c.Warnings())
 	}
 	c.CloudProvider, c.InferAPIKey = "openai", "hush"
+	c.InferAPIURL = "http://other:1"
+	contains(t, "two upstreams", strings.Join(c.Warnings(), "\n"), "infer_api_url has no effect with cloud_provider")
+	c.Keys = []serve.Key{{Key: "fifteen-letters"}}
+	contains(t, "a short key", strings.Join(c.Warnings(), "\n"), "keys[0].key has 15 characters")
 	contains(t, "a cloud provider", strings.Join(c.Warnings(), "\n"), "cache_salt_key has no effect with", "infer_api_key has no effect with")
 }
 

@@ -119,6 +119,10 @@ func decodeList(node ast.Node, into reflect.Value, path string) error {
 	if !ok {
 		return fieldError(node, path, "want a list, found "+node.Type().YAMLName())
 	}
+	if len(list.Values) == 0 {
+		into.SetZero()
+		return nil
+	}
 	made := reflect.MakeSlice(into.Type(), len(list.Values), len(list.Values))
 	for i, item := range list.Values {
 		if err := decodeValue(item, made.Index(i), fmt.Sprintf("%s[%d]", path, i)); err != nil {

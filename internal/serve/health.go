@@ -9,13 +9,21 @@ const (
 	draining
 )
 
+const (
+	healthPath = "/healthz"
+	readyPath  = "/readyz"
+)
+
+// isHealthPath reports whether a path is that of a probe, which is answered to everybody.
+func isHealthPath(path string) bool { return path == healthPath || path == readyPath }
+
 // probed answers /healthz and /readyz, for which no key is asked, and leaves the rest to next.
 func (s *Server) probed(next handle) handle {
 	return func(a *answer, r *http.Request) {
 		switch r.URL.Path {
-		case "/healthz":
+		case healthPath:
 			healthz(a, r)
-		case "/readyz":
+		case readyPath:
 			s.readyz(a, r)
 		default:
 			next(a, r)

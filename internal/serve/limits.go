@@ -33,7 +33,7 @@ func (s *Server) limited(next handle) handle {
 		}
 		if r.Body != nil && r.Body != http.NoBody {
 			// MaxBytesReader wants net/http's own writer, to close the connection.
-			b := &body{ReadCloser: http.MaxBytesReader(a.ResponseWriter, r.Body, limit), Share: s.bodies.Open(), server: s, answer: a}
+			b := &body{ReadCloser: http.MaxBytesReader(a.ResponseWriter, r.Body, limit), Share: s.bodies.Open(), limit: limit, server: s, answer: a}
 			defer b.Release()
 			r.Body = b
 			// It is for the body only: net/http takes it away when the body has ended, and replaces it when the
@@ -45,10 +45,11 @@ func (s *Server) limited(next handle) handle {
 }
 
 // body is a request's body. Like every body it has one reader at a time, which need not be the handler's goroutine. It is
-// an [intake.Holder].
+// an [intake.Holder] and [intake.Bounded].
 type body struct {
 	io.ReadCloser
 	*intake.Share
+	limit  int64
 	server *Server
 	answer *answer
 }
@@ -74,4 +75,13 @@ func (b *body) Read(p []byte) (int, error) {
 		b.answer.refusal.Store(http.StatusRequestTimeout)
 	}
 	return n, err
+}
+
+// Unpacked bounds a body that came packed as if it had not.
+func (b *body) Unpacked(n int64) error {
+	if n <= b.limit {
+		return nil
+	}
+	b.answer.refusal.Store(http.StatusRequestEntityTooLarge)
+	return &http.MaxBytesError{Limit: b.limit}
 }

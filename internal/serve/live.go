@@ -55,7 +55,10 @@ func (c Config) takeOver(next Config) (taken Config, changed, restart []string) 
 	taken = c.clone()
 	taken.LogLevel, taken.Keys, taken.HoldOut, taken.Shadow = next.LogLevel, slices.Clone(next.Keys), next.HoldOut, next.Shadow
 	taken.Engines = slices.Clone(next.Engines)
+	taken.AdminHosts, taken.AllowedHosts, taken.AllowedOrigins = slices.Clone(next.AdminHosts), slices.Clone(next.AllowedHosts), slices.Clone(next.AllowedOrigins)
+	taken.AllowAnonymous = next.AllowAnonymous
 	taken.Limits = next.Limits
+	taken.Limits.MemoryBytes = c.Limits.MemoryBytes
 	taken.Limits.HeaderBytes, taken.Limits.Sessions, taken.Limits.Tenants = c.Limits.HeaderBytes, c.Limits.Sessions, c.Limits.Tenants
 	if c.TLS.on() && next.TLS.on() {
 		taken.TLS.Cert, taken.TLS.Key = next.TLS.Cert, next.TLS.Key

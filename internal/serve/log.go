@@ -17,14 +17,17 @@ func NewLogger(w io.Writer, format string, live *Live) *slog.Logger {
 }
 
 // StandardLog returns an output for package log, in which libraries write that know no other log. Each line is logged as
-// a warning, up to the bytes of a peer that it quotes: these may be a part of an answer.
+// a warning, up to the first text that it quotes: these may be bytes of a peer, and a part of an answer.
 func StandardLog(l *slog.Logger) io.Writer { return standardLog{l} }
 
 type standardLog struct{ log *slog.Logger }
 
 func (s standardLog) Write(line []byte) (int, error) {
-	text, _, _ := strings.Cut(strings.TrimSpace(string(line)), ` starting with "`)
-	text, _, _ = strings.Cut(text, "\n")
-	s.log.Warn("a library says", "text", text)
+	text, _, _ := strings.Cut(strings.TrimSpace(string(line)), "\n")
+	text, _, quoted := strings.Cut(text, `"`)
+	if quoted {
+		text = strings.TrimSuffix(text, " starting with ")
+	}
+	s.log.Warn("a library says", "text", strings.TrimSpace(text))
 	return len(line), nil
 }

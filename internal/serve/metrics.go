@@ -19,6 +19,7 @@ type Metrics struct {
 	reloads      *prometheus.CounterVec
 	noRoom       prometheus.Counter
 	stalled      prometheus.Counter
+	limited      *prometheus.CounterVec
 }
 
 // NewRegistry returns a registry with metrics of the Go runtime and of the process.
@@ -66,13 +67,20 @@ func NewMetrics(reg prometheus.Registerer) (*Metrics, error) {
 			Help: "Answers that were broken off because the client took none of them for timeouts.write.",
 		}),
 	}
+	m.limited = prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "ragpilot_http_limited_total",
+		Help: "Connections closed because of limits.connections, and requests answered 429 because of the limits of their key.",
+	}, []string{"limit"})
 	var err error
-	for _, c := range []prometheus.Collector{m.requests, m.seconds, m.inFlight, m.panics, m.authFailures, m.reloads, m.noRoom, m.stalled} {
+	for _, c := range []prometheus.Collector{m.requests, m.seconds, m.inFlight, m.panics, m.authFailures, m.reloads, m.noRoom, m.stalled, m.limited} {
 		err = errors.Join(err, reg.Register(c))
 	}
 	// Counters that stand at 0 before their first event: an alert on an increase sees that event.
 	for _, reason := range []string{"missing", "wrong"} {
 		m.authFailures.WithLabelValues(reason)
+	}
+	for _, limit := range []string{"connections", "requests"} {
+		m.limited.WithLabelValues(limit)
 	}
 	for _, result := range []string{"taken", "refused"} {
 		m.reloads.WithLabelValues(result)
@@ -119,6 +127,12 @@ func (m *Metrics) NoRoom() { m.noRoom.Inc() }
 
 // Stalled is called when an answer was broken off because its client did not take it.
 func (m *Metrics) Stalled() { m.stalled.Inc() }
+
+// NoConnection is called when a connection was closed because there are too many.
+func (m *Metrics) NoConnection() { m.limited.WithLabelValues("connections").Inc() }
+
+// OverQuota is called when a request was refused because of the limits of its key.
+func (m *Metrics) OverQuota() { m.limited.WithLabelValues("requests").Inc() }
 
 // bodyGauge shows how many bytes of bodies are in memory.
 func bodyGauge(used func() int64) prometheus.Collector {

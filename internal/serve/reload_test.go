@@ -53,7 +53,7 @@ func TestReload(t *testing.T) {
 	if live.HoldOut != 0.5 || !live.Shadow || live.Limits.Contexts != 8 || live.Limits.Blocks != 7 || live.Limits.InFlightBytes != 77 || live.LogLevel != "error" || r.Live().Level() != slog.LevelError || len(live.Keys) != 1 {
 		t.Errorf("live: %+v", live)
 	}
-	if was := serve.Default().Limits; live.Limits.HeaderBytes != was.HeaderBytes || live.Limits.Sessions != was.Sessions || live.Limits.Tenants != was.Tenants {
+	if was := serve.Default().Limits; live.Limits.HeaderBytes != was.HeaderBytes || live.Limits.MemoryBytes != was.MemoryBytes || live.Limits.Sessions != was.Sessions || live.Limits.Tenants != was.Tenants {
 		t.Errorf("limits changed that are read once: %+v", live.Limits)
 	}
 
@@ -68,7 +68,7 @@ func TestReload(t *testing.T) {
 	}
 	contains(t, "metrics", r.get(t, r.admin+"/metrics").body, `ragpilot_config_reloads_total{result="refused"} 4`, `ragpilot_config_reloads_total{result="taken"} 1`)
 
-	rewrite("log_level: debug\npolicy: sorted\nlimits: {sessions: 9, tenants: 6, header_bytes: 9999}\ntimeouts: {drain: 1s}\nmodel: m\n")
+	rewrite("log_level: debug\npolicy: sorted\nlimits: {sessions: 9, tenants: 6, header_bytes: 9999, memory_bytes: 99999999}\ntimeouts: {drain: 1s}\nmodel: m\n")
 	if err := r.Reload(); err != nil {
 		t.Fatal(err)
 	}
@@ -76,7 +76,7 @@ func TestReload(t *testing.T) {
 		t.Error("keys were taken out of the file, and are asked for")
 	}
 	contains(t, "log", r.log.String(), "configuration reloaded", "changed=\"[log_level shadow hold_out keys limits.body_bytes limits.in_flight_bytes limits.contexts limits.blocks]\"",
-		"restart is needed", "fields=\"[model policy limits.header_bytes limits.sessions limits.tenants timeouts.drain]\"")
+		"restart is needed", "fields=\"[model policy limits.memory_bytes limits.header_bytes limits.sessions limits.tenants timeouts.drain]\"")
 }
 
 // TestReloadBehindAGateway: bodies over the gateway's protocol keep the bound with which the process began, and the log says so.

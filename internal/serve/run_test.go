@@ -182,18 +182,26 @@ func TestNoAdminListener(t *testing.T) {
 }
 
 func TestAdminRoutes(t *testing.T) {
-	r := start(t, settings(func(c *serve.Config) { c.Keys = twoTeams }), hello)
+	r := start(t, settings(func(c *serve.Config) { c.Keys, c.Pprof = twoTeams, true }), hello)
 	r.Admin().HandleFunc("/ui", func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "picture") })
 	for path, want := range map[string]string{
 		"/healthz": `{"status":"ok"}`, "/readyz": `{"status":"ready"}`, "/metrics": "ragpilot_http_requests_in_flight", "/ui": "picture",
-		"/debug/pprof/": "goroutine", "/debug/pprof/cmdline": "serve", "/debug/pprof/heap?debug=1": "heap profile", "/debug/pprof/symbol": "num_symbols",
+		"/debug/pprof/": "goroutine", "/debug/pprof/heap?debug=1": "heap profile", "/debug/pprof/symbol": "num_symbols",
 	} {
 		if got := r.get(t, r.admin+path); got.code != http.StatusOK || !strings.Contains(got.body, want) {
 			t.Errorf("%s: %d %.200s", path, got.code, got.body)
 		}
 	}
-	if got := r.get(t, r.admin+"/reorder"); got.code != http.StatusNotFound {
-		t.Errorf("the API on the admin listener: %d", got.code)
+	for _, path := range []string{"/reorder", "/debug/pprof/cmdline"} { // a command line may hold keys
+		if got := r.get(t, r.admin+path); got.code != http.StatusNotFound {
+			t.Errorf("%s on the admin listener: %d", path, got.code)
+		}
+	}
+	plain := start(t, settings(), hello)
+	for _, path := range []string{"", "heap", "goroutine", "cmdline", "profile", "symbol", "trace"} {
+		if got := plain.get(t, plain.admin+"/debug/pprof/"+path); got.code != http.StatusNotFound {
+			t.Errorf("profile %q without pprof: %d", path, got.code)
+		}
 	}
 }
 

@@ -6,6 +6,8 @@ import (
 	"log/slog"
 	"net/url"
 	"os"
+	"runtime"
+	"slices"
 	"strings"
 )
 
@@ -37,33 +39,62 @@ func (s Secret) LogValue() slog.Value { return slog.StringValue(s.String()) }
 // maxSecret bounds a file with a key, in bytes; no provider's key is near it.
 const maxSecret = 8 << 10
 
+// secretField is a setting that can hold a secret, or name the file that does.
+type secretField struct {
+	name  string
+	value *Secret
+	file  *string
+}
+
+// secretFields are all of them.
+func (c *Config) secretFields() []secretField {
+	fields := append(make([]secretField, 0, 4+len(c.Keys)+len(c.Engines)),
+		secretField{"cloud_api_key", &c.CloudAPIKey, &c.CloudAPIKeyFile},
+		secretField{"infer_api_key", &c.InferAPIKey, &c.InferAPIKeyFile},
+		secretField{"cache_salt_key", &c.CacheSaltKey, &c.CacheSaltKeyFile},
+		secretField{"trace.headers", &c.Trace.Headers, &c.Trace.HeadersFile},
+	)
+	for i := range c.Keys {
+		fields = append(fields, secretField{fmt.Sprintf("keys[%d]", i), &c.Keys[i].Key, &c.Keys[i].File})
+	}
+	for i := range c.Engines {
+		fields = append(fields, secretField{fmt.Sprintf("engines[%d].api_key", i), &c.Engines[i].APIKey, &c.Engines[i].APIKeyFile})
+	}
+	return fields
+}
+
 // ReadSecrets returns c with every key that is named by a file read from it. The file's name is cleared, so that reading
 // twice is reading once. Errors name the field and the file.
 func (c Config) ReadSecrets() (Config, error) {
 	c = c.clone()
-	if err := readSecret("cloud_api_key", &c.CloudAPIKey, &c.CloudAPIKeyFile); err != nil {
-		return c, err
-	}
-	if err := readSecret("infer_api_key", &c.InferAPIKey, &c.InferAPIKeyFile); err != nil {
-		return c, err
-	}
-	if err := readSecret("cache_salt_key", &c.CacheSaltKey, &c.CacheSaltKeyFile); err != nil {
-		return c, err
-	}
-	if err := readSecret("trace.headers", &c.Trace.Headers, &c.Trace.HeadersFile); err != nil {
-		return c, err
-	}
-	for i := range c.Keys {
-		if err := readSecret(fmt.Sprintf("keys[%d]", i), &c.Keys[i].Key, &c.Keys[i].File); err != nil {
-			return c, err
-		}
-	}
-	for i := range c.Engines {
-		if err := readSecret(fmt.Sprintf("engines[%d].api_key", i), &c.Engines[i].APIKey, &c.Engines[i].APIKeyFile); err != nil {
+	for _, f := range c.secretFields() {
+		if err := readSecret(f.name, f.value, f.file); err != nil {
 			return c, err
 		}
 	}
 	return c, nil
+}
+
+// exposed says which files with secrets all users of this machine can read.
+func (c Config) exposed() []string {
+	var w []string
+	for _, f := range c.secretFields() {
+		if *f.file != "" && readableByAll(*f.file) {
+			w = append(w, fmt.Sprintf("%s: all users of this machine can read its file %q: chmod 600", f.name, *f.file))
+		}
+	}
+	return w
+}
+
+// holdsSecret reports whether a secret itself is set, not only the name of its file.
+func (c Config) holdsSecret() bool {
+	return slices.ContainsFunc(c.secretFields(), func(f secretField) bool { return *f.value != "" })
+}
+
+// readableByAll reports whether a file is. Windows has other rights, which Go does not show.
+func readableByAll(name string) bool {
+	info, err := os.Stat(name)
+	return err == nil && runtime.GOOS != "windows" && info.Mode().Perm()&0o004 != 0
 }
 
 func readSecret(field string, into *Secret, name *string) error {

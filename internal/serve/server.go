@@ -53,6 +53,7 @@ type Server struct {
 
 	keys        atomic.Pointer[keyring]
 	certificate atomic.Pointer[tls.Certificate] // nil without TLS
+	access      atomic.Pointer[access]
 	state       atomic.Int32
 	began       atomic.Bool
 	inFlight    atomic.Int64 // requests to the main listener whose handler has not returned
@@ -102,20 +103,24 @@ func New(cfg Config, api http.Handler, o Options) (*Server, error) {
 	// What net/http has to say is about single connections: scanners, broken handshakes.
 	quiet := slog.NewLogLogger(s.log.Handler(), slog.LevelDebug)
 	s.mainServer = &http.Server{
-		Handler:           s.observed(s.recovered(s.limited(s.probed(s.authenticated(api))))),
+		Handler:           s.observed(s.recovered(s.limited(s.probed(s.guarded(s.straightened(s.authenticated(api))))))),
 		ReadHeaderTimeout: cfg.Timeouts.ReadHeader,
 		IdleTimeout:       cfg.Timeouts.Idle,
 		MaxHeaderBytes:    cfg.Limits.HeaderBytes,
-		ErrorLog:          quiet,
-		BaseContext:       func(net.Listener) context.Context { return base },
+
+		DisableGeneralOptionsHandler: true, // it would answer before anything is checked
+		ErrorLog:                     quiet,
+		BaseContext:                  func(net.Listener) context.Context { return base },
 	}
-	s.admin = s.adminMux(reg)
+	s.admin = s.adminMux(reg, cfg.Pprof)
 	s.adminServer = &http.Server{
-		Handler:           http.MaxBytesHandler(s.admin, adminBody),
+		Handler:           http.MaxBytesHandler(s.guardedAdmin(s.admin), adminBody),
 		ReadHeaderTimeout: cfg.Timeouts.ReadHeader,
 		IdleTimeout:       cfg.Timeouts.Idle,
 		MaxHeaderBytes:    cfg.Limits.HeaderBytes,
-		ErrorLog:          quiet,
+
+		DisableGeneralOptionsHandler: true, // it would answer before anything is checked
+		ErrorLog:                     quiet,
 	}
 	if cfg.TLS.on() {
 		if s.mainServer.TLSConfig, err = s.tlsConfig(cfg.TLS); err != nil {
@@ -138,7 +143,8 @@ func (s *Server) use(cfg Config) error {
 		}
 	}
 	s.certificate.Store(certificate)
-	s.keys.Store(newKeyring(cfg.Keys))
+	s.keys.Store(newKeyring(cfg, s.keys.Load()))
+	s.access.Store(newAccess(cfg))
 	s.live.store(cfg)
 	s.mu.config = cfg
 	return nil
@@ -195,6 +201,9 @@ func (s *Server) reloadLocked() error {
 		return err
 	}
 	taken, changed, restart := s.mu.config.takeOver(next)
+	if err := taken.Validate(); err != nil { // what waits for a restart may be unsafe with what does not: an open address without keys
+		return err
+	}
 	if err := s.use(taken); err != nil {
 		return err
 	}

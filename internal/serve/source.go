@@ -22,6 +22,8 @@ type Source struct {
 	Env func(name string) (string, bool)
 	// Flags changes what flags say, and the RAGPILOT_* variables that stand for them; nil: none.
 	Flags func(*Config) error
+	// Warn receives what is valid and may surprise, beside [Config.Warnings]; nil: none.
+	Warn func(text string)
 }
 
 // maxFile bounds a configuration file, in bytes; one with 10,000 keys is smaller.
@@ -35,6 +37,9 @@ func (s Source) Load() (Config, error) {
 		if c, err = readFile(s.File, c); err != nil {
 			return c, err
 		}
+		if c.holdsSecret() && readableByAll(s.File) {
+			s.warn(fmt.Sprintf("all users of this machine can read %q, which holds keys: chmod 600", s.File))
+		}
 	}
 	if s.Env != nil {
 		if err = c.applyEnv(s.Env); err != nil {
@@ -46,10 +51,19 @@ func (s Source) Load() (Config, error) {
 			return c, err
 		}
 	}
+	s.warn(c.exposed()...)
 	if c, err = c.ReadSecrets(); err != nil {
 		return c, err
 	}
 	return c, c.Validate()
+}
+
+func (s Source) warn(texts ...string) {
+	for _, text := range texts {
+		if s.Warn != nil {
+			s.Warn(text)
+		}
+	}
 }
 
 func readFile(name string, base Config) (Config, error) {

@@ -33,19 +33,21 @@ func (p *problems) add(field string, value any, want string) {
 func (c Config) Validate() error {
 	var p problems
 	p.checkAddress("listen", c.Listen)
+	p.checkOpen(c)
+	p.checkAccess(c)
 	if c.AdminAddr != "" {
 		p.checkAddress("admin_addr", c.AdminAddr)
 	}
 	if c.ExtProcAddr != "" {
 		p.checkAddress("ext_proc_addr", c.ExtProcAddr)
 	}
-	p.checkURL("infer_api_url", c.InferAPIURL)
+	p.checkBase("infer_api_url", c.InferAPIURL)
 	p.checkEngineKeys(c)
 	p.oneOf("log_level", c.LogLevel, "debug", "info", "warning", "error")
 	p.oneOf("log_format", c.LogFormat, "text", "json")
 	p.oneOf("cloud_provider", c.CloudProvider, "", "anthropic", "openai", "minimax")
 	if c.CloudBaseURL != "" {
-		p.checkURL("cloud_base_url", c.CloudBaseURL)
+		p.checkBase("cloud_base_url", c.CloudBaseURL)
 	}
 	if !presentable(string(c.CloudAPIKey)) {
 		p.add("cloud_api_key", c.CloudAPIKey, "has characters that no header can carry")
@@ -108,6 +110,8 @@ func (p *problems) checkURL(field, value string) {
 		p.add(field, redacted(value), "want http or https")
 	case u.Hostname() == "":
 		p.add(field, redacted(value), "has no host")
+	case !validPort(u.Port()):
+		p.add(field, redacted(value), "want a port from 1 to 65535")
 	case u.RawQuery != "" || u.ForceQuery || u.Fragment != "":
 		p.add(field, redacted(value), "must have no query and no fragment")
 	}
@@ -169,6 +173,9 @@ func (p *problems) checkKeys(keys []Key) {
 	}
 }
 
+// leastMemory is what the tables that have a fixed share need, and half as much for the others.
+const leastMemory = 16 << 20
+
 func (p *problems) checkNumbers(c Config) {
 	for _, n := range []struct {
 		field      string
@@ -179,15 +186,21 @@ func (p *problems) checkNumbers(c Config) {
 		{"max_tokens", int64(c.MaxTokens), 0},
 		{"limits.body_bytes", c.Limits.BodyBytes, 1},
 		{"limits.in_flight_bytes", c.Limits.InFlightBytes, 1},
+		{"limits.memory_bytes", c.Limits.MemoryBytes, leastMemory},
 		{"limits.header_bytes", int64(c.Limits.HeaderBytes), 1},
 		{"limits.contexts", int64(c.Limits.Contexts), 1},
 		{"limits.blocks", int64(c.Limits.Blocks), 1},
 		{"limits.sessions", int64(c.Limits.Sessions), 1},
 		{"limits.tenants", int64(c.Limits.Tenants), 1},
+		{"limits.connections", int64(c.Limits.Connections), 1},
+		{"limits.concurrent_requests", int64(c.Limits.ConcurrentRequests), 0},
 	} {
 		if n.value < n.min {
 			p.add(n.field, n.value, fmt.Sprintf("want at least %d", n.min))
 		}
+	}
+	if !(c.Limits.RequestsPerSecond >= 0 && c.Limits.RequestsPerSecond <= 1e9) { // also not a number
+		p.add("limits.requests_per_second", c.Limits.RequestsPerSecond, "want 0 to 1e9")
 	}
 	for _, d := range []struct {
 		field string
@@ -263,9 +276,7 @@ func (c Config) Warnings() []string {
 	if len(c.Prices) == 0 && c.Currency != "" {
 		w = append(w, "currency has no effect without prices")
 	}
-	if len(c.Keys) == 0 && c.TLS.ClientCA == "" && !loopback(c.Listen) {
-		w = append(w, "listen "+c.Listen+" can be reached from other machines, and neither keys nor tls.client_ca are set")
-	}
+	w = append(w, c.accessWarnings()...)
 	if c.AdminAddr != "" && !loopback(c.AdminAddr) {
 		w = append(w, "admin_addr "+c.AdminAddr+" can be reached from other machines and asks for no key")
 	}
@@ -283,15 +294,6 @@ func (c Config) Warnings() []string {
 
 // given reports whether a secret is set, itself or by the name of its file.
 func given(s Secret, file string) bool { return s != "" || file != "" }
-
-func loopback(address string) bool {
-	host, _, err := net.SplitHostPort(address)
-	if err != nil {
-		return false
-	}
-	ip := net.ParseIP(host)
-	return host == "localhost" || ip != nil && ip.IsLoopback()
-}
 
 // presentable reports whether all characters are printable ASCII other than the space.
 func presentable(text string) bool {

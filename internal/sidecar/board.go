@@ -2,8 +2,6 @@ package sidecar
 
 import (
 	"cmp"
-	"net"
-	"net/http"
 	"net/url"
 	"time"
 
@@ -16,9 +14,6 @@ import (
 	"github.com/ragpilot/ragpilot/internal/ui"
 )
 
-// keptText bounds one text that the dashboard shows, in bytes.
-const keptText = 64 << 10
-
 // board gives the dashboard what it shows, and the figures their reports. Safe for concurrent use.
 type board struct {
 	*ui.Recent
@@ -29,12 +24,9 @@ type board struct {
 	expire  func() // takes out of the index what the engine does not hold any more
 }
 
-func newBoard(cfg serve.Config, live *serve.Live, pilot *contextpilot.Pilot, numbers *figures.Figures) *board {
-	o := ui.Options{}
-	if cfg.KeepTexts {
-		o.TextBytes = keptText
-	}
-	b := &board{Recent: ui.NewRecent(o), figures: numbers, live: live, pilot: pilot, engine: cfg.CloudProvider, expire: func() {}}
+// newBoard makes a board that keeps so many bytes of each text.
+func newBoard(cfg serve.Config, text int, live *serve.Live, pilot *contextpilot.Pilot, numbers *figures.Figures) *board {
+	b := &board{Recent: ui.NewRecent(ui.Options{TextBytes: text}), figures: numbers, live: live, pilot: pilot, engine: cfg.CloudProvider, expire: func() {}}
 	if b.engine == "" {
 		b.engine = host(cfg.InferAPIURL)
 	}
@@ -152,20 +144,4 @@ func host(address string) string {
 		return "engine"
 	}
 	return u.Host
-}
-
-// ownHost refuses requests that a page elsewhere could make a browser send, by a name of its own for this address (DNS
-// rebinding): the dashboard may show prompts.
-func ownHost(next http.Handler) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		name := r.Host
-		if h, _, err := net.SplitHostPort(name); err == nil {
-			name = h
-		}
-		if name != "localhost" && net.ParseIP(name) == nil {
-			http.Error(w, "open the dashboard by its IP address or as localhost", http.StatusForbidden)
-			return
-		}
-		next.ServeHTTP(w, r)
-	})
 }

@@ -12,7 +12,6 @@ type object = map[string]any
 // Reasons, as docs/compatibility.md gives them.
 const (
 	addedEndpoint = "the endpoint is there in every mode"
-	anyMethod     = "methods other than GET and POST are forwarded"
 	wrongType     = "answers pass whatever their type is"
 	badJSON       = "bad JSON under /v1 is 400 everywhere"
 	notAnObject   = "a body without a list of messages passes untouched"
@@ -23,6 +22,7 @@ const (
 	systemOrder   = "documents in the system text are ordered on the first turn, and stay"
 	textBetween   = "text between documents stays"
 	oldTurns      = "what was forwarded for old messages stays; only the new result is planned"
+	marksStay     = "random IDs of external content stay; only comparisons leave them out"
 	offIsOff      = "a request that is switched off passes untouched"
 	people        = "a text for people"
 	cacheMarks    = "short tool results use up no breakpoint"
@@ -41,10 +41,6 @@ var differences = []wiretest.Rule{
 	{Example: "stateless/method-and-path-errors", Endpoint: "POST /deduplicate", At: "status", Want: 200.0, Why: addedEndpoint},
 	{Example: "stateless/method-and-path-errors", Endpoint: "POST /deduplicate", At: "body/detail", Want: wiretest.Absent, Why: addedEndpoint},
 	{Example: "stateless/method-and-path-errors", Endpoint: "POST /deduplicate", At: "body/*", Check: anything, Why: addedEndpoint},
-	{Example: "stateless/method-and-path-errors", Endpoint: "DELETE /v1/models", At: "status", Want: notAsked, Why: anyMethod},
-	{Example: "stateless/method-and-path-errors", Endpoint: "DELETE /v1/models", At: "upstream", Check: arrived("DELETE"), Why: anyMethod},
-	{Example: "stateless/method-and-path-errors", Endpoint: "DELETE /v1/models", At: "body/detail", Want: wiretest.Absent, Why: anyMethod},
-	{Example: "stateless/method-and-path-errors", Endpoint: "DELETE /v1/models", At: "body/__text__", Want: notAskedText, Why: anyMethod},
 
 	{Example: "live/completions-proxy", Steps: []int{5}, At: "status", Want: 200.0, Why: wrongType},
 	{Example: "live/completions-proxy", Steps: []int{5}, At: "header/x-contextpilot-result", Check: anything, Why: tellsID},
@@ -73,6 +69,10 @@ var differences = []wiretest.Rule{
 	{
 		Example: "intercept/custom-tag", Steps: []int{1}, At: "upstream/json/messages/2/content", Why: textBetween,
 		Want: "<item>JWT token validation and rotation policy</item> mid <item>Database connection pooling and sharding</item>\n<item>OAuth2 token refresh flow</item>",
+	},
+	{
+		Example: "intercept/external-marker-ids-stripped", Steps: []int{0}, At: "upstream/json/messages/0/content", Why: marksStay,
+		Want: `<<<EXTERNAL_UNTRUSTED_CONTENT id="ab12">>> t <<<END_EXTERNAL_UNTRUSTED_CONTENT id="ab12">>>`,
 	},
 	{Example: "intercept/external-marker-ids-stripped", Steps: []int{1}, At: "upstream/json/messages/0/content", Want: `<<<EXTERNAL_UNTRUSTED_CONTENT id="ab12">>>`, Why: offIsOff},
 

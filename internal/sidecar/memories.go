@@ -11,8 +11,10 @@ import (
 	"github.com/ragpilot/ragpilot/engines/openai"
 	"github.com/ragpilot/ragpilot/internal/mem0api"
 	"github.com/ragpilot/ragpilot/internal/memories"
+	"github.com/ragpilot/ragpilot/internal/proxy"
 	"github.com/ragpilot/ragpilot/internal/serve"
 	"github.com/ragpilot/ragpilot/internal/tenant"
+	"github.com/ragpilot/ragpilot/internal/wireerr"
 	"github.com/ragpilot/ragpilot/memory"
 )
 
@@ -20,8 +22,8 @@ import (
 type keptMemories struct{ folder *memories.Folder }
 
 // keepMemories serves Mem0's REST API, if memories are kept: on its own paths, and once more under /mem0, where POST /reset
-// and POST /search are not the index's.
-func (a *API) keepMemories(cfg serve.Config, o Options, index http.Handler) error {
+// and POST /search are not the index's. At most open stores are open at a time.
+func (a *API) keepMemories(cfg serve.Config, o Options, index http.Handler, open int) error {
 	if cfg.Memory.Dir == "" {
 		return nil
 	}
@@ -29,7 +31,7 @@ func (a *API) keepMemories(cfg serve.Config, o Options, index http.Handler) erro
 	if err != nil {
 		return err
 	}
-	folder, err := memories.Open(cfg.Memory.Dir, extract, cfg.Limits.Tenants)
+	folder, err := memories.Open(cfg.Memory.Dir, extract, open)
 	if err != nil {
 		return err
 	}
@@ -64,7 +66,10 @@ func extractor(cfg serve.Config) (memory.Extractor, error) {
 	if err != nil {
 		return nil, err
 	}
-	engine, err := openai.New(openai.Config{BaseURL: strings.TrimSuffix(base.String(), "/") + "/v1", Model: cfg.Memory.Model, APIKey: cfg.InferAPIKey.Reveal()})
+	engine, err := openai.New(openai.Config{
+		BaseURL: strings.TrimSuffix(base.String(), "/") + "/v1", Model: cfg.Memory.Model, APIKey: cfg.InferAPIKey.Reveal(),
+		HTTPClient: &http.Client{Transport: wireerr.Transport(proxy.NewTransport(cfg.Timeouts.UpstreamConnect, cfg.Timeouts.UpstreamHeader))},
+	})
 	if err != nil {
 		return nil, err
 	}

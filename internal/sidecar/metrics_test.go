@@ -3,6 +3,9 @@ package sidecar_test
 import (
 	"fmt"
 	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
 	"testing"
 
 	"github.com/alicebob/miniredis/v2"
@@ -33,6 +36,46 @@ func TestMetricsOfSharedState(t *testing.T) {
 	}
 	if up, failed := metric(t, reg, "ragpilot_shared_state_up", ""), metric(t, reg, "ragpilot_shared_state_operations_total", "failed"); up != 0 || failed < 5 {
 		t.Errorf("up %v, failed %v with nobody there", up, failed)
+	}
+}
+
+// What is damaged in state_dir is counted, and the sidecar starts with the rest.
+func TestMetricsOfDamagedState(t *testing.T) {
+	dir := t.TempDir()
+	damages := func() float64 {
+		reg := prometheus.NewRegistry()
+		cfg := serve.Default()
+		cfg.InferAPIURL, cfg.StateDir = newRecorder(t).URL, dir
+		api, err := sidecar.New(cfg, sidecar.Options{Registry: reg})
+		if err != nil {
+			t.Fatal(err)
+		}
+		front := httptest.NewServer(asTenant(api))
+		defer front.Close()
+		for i := range 3 {
+			do(t, http.MethodPost, front.URL+"/v1/chat/completions", "a", docsChat(fmt.Sprint("question ", i), passage("x"), passage(fmt.Sprint(i))))
+		}
+		n := metric(t, reg, "ragpilot_state_damages_total", "")
+		if err := api.Close(); err != nil {
+			t.Fatal(err)
+		}
+		return n
+	}
+	if n := damages(); n != 0 {
+		t.Errorf("%v damages of new state", n)
+	}
+	path := filepath.Join(dir, "0000000000000001.journal")
+	data, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	data[len(data)-1] ^= 1
+	data[60] ^= 1
+	if err := os.WriteFile(path, data, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if n := damages(); n != 2 {
+		t.Errorf("%v damages, want 2", n)
 	}
 }
 

@@ -21,8 +21,9 @@ type money struct {
 	priced   bool
 }
 
-// newMoney makes the provider of the settings, if they name one. base replaces its address; nil: its own.
-func newMoney(cfg serve.Config, base *url.URL) (m money, err error) {
+// newMoney makes the provider of the settings, if they name one, with so many entries. base replaces its address; nil: its
+// own.
+func newMoney(cfg serve.Config, base *url.URL, entries int) (m money, err error) {
 	prices := make(map[string]promptcache.Price, len(cfg.Prices))
 	for _, p := range cfg.Prices {
 		prices[p.Model] = promptcache.Price{Input: p.Input, CacheRead: p.CacheRead, CacheWrite: p.CacheWrite, CacheWrite1h: p.CacheWrite1h, Output: p.Output}
@@ -39,6 +40,7 @@ func newMoney(cfg serve.Config, base *url.URL) (m money, err error) {
 	}
 	m.provider, err = promptcache.New(promptcache.Options{
 		Provider: cfg.CloudProvider, Key: cfg.CloudAPIKey.Reveal(), Extended: cfg.ExtendedCache, Base: base, Prices: prices, Currency: cfg.Currency,
+		MaxEntries: entries,
 	})
 	return m, err
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/ragpilot/ragpilot/contextpilot"
+	"github.com/ragpilot/ragpilot/internal/budget"
 	"github.com/ragpilot/ragpilot/internal/evictions"
 	"github.com/ragpilot/ragpilot/internal/figures"
 	"github.com/ragpilot/ragpilot/internal/httpapi"
@@ -71,7 +72,8 @@ func New(cfg serve.Config, o Options) (*API, error) {
 	if o.Registry == nil {
 		o.Registry = prometheus.NewRegistry()
 	}
-	money, err := newMoney(cfg, o.ProviderBase)
+	most, memory := newBounds(cfg)
+	money, err := newMoney(cfg, o.ProviderBase, most.cloud)
 	if err != nil {
 		return nil, err
 	}
@@ -82,17 +84,20 @@ func New(cfg serve.Config, o Options) (*API, error) {
 	if err != nil {
 		return nil, err
 	}
-	pilot, err := newPilot(cfg)
+	pilot, err := newPilot(cfg, most)
 	if err != nil {
 		return nil, err
+	}
+	if err := o.Registry.Register(newRemembered(memory)); err != nil {
+		return nil, fmt.Errorf("metrics of the memory: %w", err)
 	}
 	if err := o.Registry.Register(newIndex(pilot.Stats)); err != nil {
 		return nil, fmt.Errorf("metrics of the index: %w", err)
 	}
-	a.figures, a.board = numbers, newBoard(cfg, o.Live, pilot, numbers)
+	a.figures, a.board = numbers, newBoard(cfg, most.text, o.Live, pilot, numbers)
 	a.board.expire = func() { a.proxy.Expire() }
 	a.index = httpapi.New(httpapi.Options{
-		Stateless: cfg.Stateless, CompatIncrementalOrder: cfg.CompatIncrementalOrder, MaxTenants: cfg.Limits.Tenants, MaxTokens: cfg.MaxTokens,
+		Stateless: cfg.Stateless, CompatIncrementalOrder: cfg.CompatIncrementalOrder, MaxTenants: cfg.Limits.Tenants, MaxTokens: cfg.MaxTokens, Memory: memory,
 		Limits: func() (contexts, blocks int) {
 			now := o.Live.Load().Limits
 			return now.Contexts, now.Blocks
@@ -105,7 +110,8 @@ func New(cfg serve.Config, o Options) (*API, error) {
 		return nil, err
 	}
 	po := proxy.Options{
-		Tracer: a.tracer, Pilot: pilot, Index: a.index, Log: o.Log, Recorder: a.board, KeepTexts: cfg.KeepTexts, Modulus: cfg.ChunkModulus, MaxTenants: cfg.Limits.Tenants, MaxSessions: cfg.Limits.Sessions,
+		Tracer: a.tracer, Pilot: pilot, Index: a.index, Log: o.Log, Recorder: a.board, Memory: memory, KeepTexts: cfg.KeepTexts, Modulus: cfg.ChunkModulus,
+		MaxTenants: cfg.Limits.Tenants, MaxSessions: cfg.Limits.Sessions, AllowedPaths: cfg.AllowedPaths, StoredObjects: cfg.StoredObjects,
 		Transport: proxy.NewTransport(cfg.Timeouts.UpstreamConnect, cfg.Timeouts.UpstreamHeader), Window: cfg.Plan.Window, RequestID: serve.RequestID, TenantHeader: cfg.TrustTenantHeader,
 		Live: func() (bool, float64) {
 			now := o.Live.Load()
@@ -119,7 +125,7 @@ func New(cfg serve.Config, o Options) (*API, error) {
 	if err := upstream(cfg, &po); err != nil {
 		return nil, errors.Join(err, a.Close())
 	}
-	if err := a.remember(cfg, o, &po); err != nil {
+	if err := a.remember(cfg, o, memory, &po); err != nil {
 		return nil, errors.Join(err, a.Close())
 	}
 	if err := a.followCaches(cfg, o, pilot, a.index, &po); err != nil {
@@ -128,7 +134,7 @@ func New(cfg serve.Config, o Options) (*API, error) {
 	if a.proxy, err = proxy.New(po); err != nil {
 		return nil, errors.Join(err, a.Close())
 	}
-	if err := a.keepMemories(cfg, o, a.index); err != nil {
+	if err := a.keepMemories(cfg, o, a.index, most.stores); err != nil {
 		return nil, errors.Join(err, a.Close())
 	}
 	a.main.Handle("/", a.index)
@@ -151,22 +157,17 @@ func onlyRead(h http.Handler) http.Handler {
 	})
 }
 
-const (
-	// maxRequests bounds the index of prompts that begin with documents: of all tenants, far more than an engine's cache holds.
-	maxRequests = 100_000
-	// tenantScopes is a tenant's share of the indexes if there are as many tenants as may be. A text in front of the documents
-	// that differs from conversation to conversation takes one for each, of about 10 kB.
-	tenantScopes = 4
-)
+// maxRequests bounds the index of prompts that begin with documents: of all tenants, far more than an engine's cache holds.
+const maxRequests = 100_000
 
 // newPilot makes the pilot that orders documents. Those inside of texts have no names that a note could use, and references are made by
 // the proxy.
-func newPilot(cfg serve.Config) (*contextpilot.Pilot, error) {
+func newPilot(cfg serve.Config, most bounds) (*contextpilot.Pilot, error) {
 	profile, err := contextpilot.LoadProfile(cmp.Or(cfg.Profile, "default"))
 	if err != nil {
 		return nil, fmt.Errorf("profile %q: %w", cfg.Profile, err)
 	}
-	config, err := profile.Apply(contextpilot.Config{MaxRequests: maxRequests, MaxScopes: max(tenantScopes*cfg.Limits.Tenants, 64)})
+	config, err := profile.Apply(contextpilot.Config{MaxRequests: maxRequests, MaxScopes: most.scopes, MaxHistory: most.history})
 	if err != nil {
 		return nil, fmt.Errorf("profile %q: %w", cfg.Profile, err)
 	}
@@ -193,9 +194,9 @@ func upstream(cfg serve.Config, po *proxy.Options) (err error) {
 }
 
 // remember sets what outlives the process, and what replicas share.
-func (a *API) remember(cfg serve.Config, o Options, po *proxy.Options) error {
+func (a *API) remember(cfg serve.Config, o Options, memory *budget.Budget, po *proxy.Options) error {
 	log := o.Log
-	mem := orders.NewMemory(0, cfg.Limits.Tenants)
+	mem := orders.NewMemoryIn(memory, cfg.Limits.Tenants)
 	po.Orders = mem
 	if cfg.SharedState != "" {
 		shared, err := redisorders.Open(redisorders.Options{URL: cfg.SharedState.Reveal(), Memory: mem, Log: log})
@@ -207,6 +208,7 @@ func (a *API) remember(cfg serve.Config, o Options, po *proxy.Options) error {
 			return fmt.Errorf("metrics of shared_state: %w", err)
 		}
 		shared.Connect(context.Background())
+		shared.Follow()
 		po.Orders = shared
 	}
 	if cfg.StateDir == "" {
@@ -217,6 +219,9 @@ func (a *API) remember(cfg serve.Config, o Options, po *proxy.Options) error {
 		return fmt.Errorf("state_dir %q: %w", cfg.StateDir, err)
 	}
 	a.closers = append(a.closers, st.Close)
+	if err := o.Registry.Register(newState(st.Damages)); err != nil {
+		return fmt.Errorf("metrics of state_dir: %w", err)
+	}
 	back, err := st.Restore(mem, po.Pilot)
 	if err != nil {
 		return fmt.Errorf("state_dir %q: %w", cfg.StateDir, err)
@@ -248,7 +253,7 @@ func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) { a.main.ServeHT
 
 // Admin adds what belongs on the admin listener: /ui/, /figures and /forget.
 func (a *API) Admin(mux *http.ServeMux) {
-	mux.Handle("/ui/", ownHost(ui.Handler(a.board)))
+	mux.Handle("/ui/", ui.Handler(a.board))
 	mux.Handle("GET /ui", http.RedirectHandler("/ui/", http.StatusMovedPermanently))
 	mux.Handle("GET /figures", a.figures)
 	mux.HandleFunc("POST /forget", a.forget)

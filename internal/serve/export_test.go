@@ -1,0 +1,4 @@
+package serve
+
+// Straight is straight.
+var Straight = straight

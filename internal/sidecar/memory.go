@@ -1,0 +1,109 @@
+package sidecar
+
+import (
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/ragpilot/ragpilot/internal/budget"
+	"github.com/ragpilot/ragpilot/internal/gain"
+	"github.com/ragpilot/ragpilot/internal/promptcache"
+	"github.com/ragpilot/ragpilot/internal/serve"
+	"github.com/ragpilot/ragpilot/internal/ui"
+)
+
+const (
+	// scopeBytes is about what a scope of the pilot's index takes before anything is in it.
+	scopeBytes = 10 << 10
+	// scopeShare is which part of the memory scopes may take. A text in front of the documents that differs from conversation
+	// to conversation takes a scope for each.
+	scopeShare = 8
+	// tenantScopes is a tenant's share of the scopes if there are as many tenants as may be.
+	tenantScopes = 4
+
+	// historyBytes is what a block takes that the policy remembers of an earlier request, and historyShare which part of the
+	// memory all may take.
+	historyBytes = 128
+	historyShare = 8
+
+	// keptText bounds one text that the dashboard shows, in bytes, and textShare is which part of the memory all may take.
+	keptText  = 64 << 10
+	textShare = 8
+
+	// cloudBytes is the most that an entry of a provider's cache takes, with what its prompt carries; cloudShare is which part of
+	// the memory all may take.
+	cloudBytes = 1 << 10
+	cloudShare = 16
+
+	// storeBytes is about what an open store of memories takes, and storeShare which part of the memory all may take. Tenants
+	// beyond that have their stores opened when they ask.
+	storeBytes = 400 << 10
+	storeShare = 8
+
+	// sessionBytes is what a session takes that the figures count.
+	sessionBytes = 300
+)
+
+// bounds are the bounds of the tables that have a fixed share of the memory.
+type bounds struct{ scopes, history, text, cloud, stores int }
+
+// newBounds shares the memory out: tables that cannot give anything back have a fixed share, all others the rest.
+func newBounds(cfg serve.Config) (bounds, *budget.Budget) {
+	memory := int(cfg.Limits.MemoryBytes)
+	b := budget.New(cfg.Limits.MemoryBytes)
+	x := bounds{
+		scopes:  max(min(tenantScopes*cfg.Limits.Tenants, memory/scopeShare/scopeBytes), 64),
+		history: memory / historyShare / historyBytes,
+	}
+	b.Reserve("scopes", int64(x.scopes)*scopeBytes)
+	b.Reserve("history", int64(x.history)*historyBytes)
+	if cfg.KeepTexts {
+		x.text = min(keptText, memory/textShare/2/ui.DefaultRequests)
+	}
+	b.Reserve("recent", ui.MaxBytes(x.text))
+	b.Reserve("figures", 2*gain.MaxSessions*sessionBytes)
+	if cfg.CloudProvider != "" {
+		x.cloud = max(min(promptcache.DefaultMaxEntries, memory/cloudShare/cloudBytes), 1)
+		b.Reserve("cloud_cache", int64(x.cloud)*cloudBytes)
+	}
+	if cfg.Memory.Dir != "" {
+		x.stores = max(min(cfg.Limits.Tenants, memory/storeShare/storeBytes), 4)
+		b.Reserve("memory_stores", int64(x.stores)*storeBytes)
+	}
+	return x, b
+}
+
+// remembered exports what counts in the budget.
+type remembered struct {
+	budget                                *budget.Budget
+	limit, bytes, evicted, evictedEntries *prometheus.Desc
+}
+
+func newRemembered(b *budget.Budget) *remembered {
+	table := []string{"table"}
+	return &remembered{
+		budget: b,
+		limit:  prometheus.NewDesc("ragpilot_memory_limit_bytes", "The most that is remembered, in all tables together (limits.memory_bytes).", nil, nil),
+		bytes: prometheus.NewDesc("ragpilot_memory_bytes",
+			"What is remembered, by table. Of scopes, history, recent, figures, cloud_cache and memory_stores it is the share that is set aside for them.", table, nil),
+		evicted:        prometheus.NewDesc("ragpilot_memory_evicted_bytes_total", "What tables have lost because the memory was full.", table, nil),
+		evictedEntries: prometheus.NewDesc("ragpilot_memory_evicted_total", "Entries that tables have lost because the memory was full.", table, nil),
+	}
+}
+
+// Describe implements prometheus.Collector.
+func (m *remembered) Describe(out chan<- *prometheus.Desc) {
+	for _, d := range []*prometheus.Desc{m.limit, m.bytes, m.evicted, m.evictedEntries} {
+		out <- d
+	}
+}
+
+// Collect implements prometheus.Collector.
+func (m *remembered) Collect(out chan<- prometheus.Metric) {
+	out <- prometheus.MustNewConstMetric(m.limit, prometheus.GaugeValue, float64(m.budget.Limit()))
+	for name, t := range m.budget.Tables() {
+		out <- prometheus.MustNewConstMetric(m.bytes, prometheus.GaugeValue, float64(t.Bytes), name)
+		if !t.Reserved {
+			out <- prometheus.MustNewConstMetric(m.evicted, prometheus.CounterValue, float64(t.EvictedSize), name)
+			out <- prometheus.MustNewConstMetric(m.evictedEntries, prometheus.CounterValue, float64(t.EvictedEntries), name)
+		}
+	}
+}
