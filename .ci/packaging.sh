@@ -29,11 +29,37 @@ else
 	echo "not run: check of ragpilot.service (no systemd-analyze)"
 fi
 
+# The settings that the Containerfile gives the program, and the key that it wants.
+mapfile -t settings < <(sed -nE 's/^ENV (.*)$/\1/p' packaging/Containerfile | tr ' ' '\n')
+key=0123456789abcdef0123456789abcdef
+echo "$key" >"$tmp/key"
+chmod 644 "$tmp/key"
+
+# outside ADDRESS: asks as a client on another machine would, without a key, with a wrong one and with the right one.
+outside() {
+	local got
+	got=$(curl -s -o /dev/null -w '%{http_code}' --max-time 5 "http://$1/stats")$(curl -s -o /dev/null -w '-%{http_code}' --max-time 5 -H 'X-Api-Key: wrong' "http://$1/stats")
+	got+=$(curl -s -o /dev/null -w '-%{http_code}' --max-time 5 -H "Authorization: Bearer $key" "http://$1/stats")
+	if [[ $got != 401-401-503 ]]; then # 503: there is no index yet
+		echo "asked from outside: $got, want 401-401-503"
+		return 1
+	fi
+	echo "asked from outside: no key 401, wrong key 401, key let in"
+}
+
+if ! command -v curl >/dev/null; then
+	echo "not run: container, asked from outside (no curl)"
+	exit 0
+fi
 for tool in podman docker; do
 	if command -v "$tool" >/dev/null && "$tool" info >/dev/null 2>&1; then
 		"$tool" build -q -f packaging/Containerfile -t ragpilot-ci --build-arg VERSION=v0.0.0-test . >/dev/null
+		if "$tool" run --rm ragpilot-ci >"$tmp/log" 2>&1; then
+			echo "$tool: the container runs without a key"
+			exit 1
+		fi
 		name=ragpilot-ci-$$
-		"$tool" run -d --rm --name "$name" -e RAGPILOT_INFER_API_URL=http://127.0.0.1:1 ragpilot-ci >/dev/null
+		"$tool" run -d --rm --name "$name" -p 127.0.0.1::8765 -v "$tmp/key:/run/secrets/ragpilot-key:ro" -e RAGPILOT_INFER_API_URL=http://127.0.0.1:1 ragpilot-ci >/dev/null
 		code=1
 		for _ in {1..50}; do
 			if "$tool" exec "$name" /ragpilot health --ready >/dev/null 2>&1; then
@@ -42,8 +68,9 @@ for tool in podman docker; do
 			fi
 			sleep 0.1
 		done
+		if ((code == 0)); then outside "$("$tool" port "$name" 8765 | head -1)" || code=1; fi
 		"$tool" stop "$name" >/dev/null
-		if ((code == 0)); then echo "$tool: the image is built, starts, and is ready"; else echo "$tool: the container does not become ready"; fi
+		if ((code == 0)); then echo "$tool: the image is built, starts, and is ready"; else echo "$tool: the container is not as it should be"; fi
 		exit "$code"
 	fi
 done
@@ -55,15 +82,25 @@ if [[ $(id -u) != 0 ]] || ! command -v chroot >/dev/null; then
 fi
 if [[ -f /etc/ssl/certs/ca-certificates.crt ]]; then cp /etc/ssl/certs/ca-certificates.crt "$tmp/root/etc/ssl/certs/"; fi
 chmod 755 "$tmp" "$tmp/root"
-inside=(chroot --userspec=65532:65532 --groups= "$tmp/root" /ragpilot)
-health=("--admin-addr=127.0.0.1:$((20000 + $$ % 10000))")
-"${inside[@]}" serve --listen 127.0.0.1:0 "${health[@]}" --infer-api-url http://127.0.0.1:1 2>"$tmp/log" &
+port=$((20000 + $$ % 10000))
+inside=(env "${settings[@]}" "RAGPILOT_PORT=$port" "RAGPILOT_ADMIN_ADDR=127.0.0.1:$((port + 10000))" chroot --userspec=65532:65532 --groups= "$tmp/root" /ragpilot)
+if "${inside[@]}" serve --infer-api-url http://127.0.0.1:1 >"$tmp/log" 2>&1; then
+	echo "in an empty root: it runs without a key"
+	exit 1
+fi
+mkdir -p "$tmp/root/run/secrets"
+cp "$tmp/key" "$tmp/root/run/secrets/ragpilot-key"
+"${inside[@]}" serve --infer-api-url http://127.0.0.1:1 2>"$tmp/log" &
 running=$!
+health=("--admin-addr=127.0.0.1:$((port + 10000))")
 for _ in {1..100}; do
 	if "${inside[@]}" health --ready "${health[@]}" 2>"$tmp/asked"; then break; fi
 	sleep 0.1
 done
 "${inside[@]}" health --ready "${health[@]}" || { cat "$tmp/log" && exit 1; }
+# By an address that is not loopback, where the machine has one.
+address=$(hostname -I 2>/dev/null | awk '{ print $1 }')
+outside "${address:-127.0.0.1}:$port" || { cat "$tmp/log" && exit 1; }
 user=$(awk '/^Uid:/ { print $2 "," $3 "," $4 "," $5 }' "/proc/$running/status" 2>/dev/null || echo unknown)
 kill "$running"
 code=0
@@ -78,4 +115,4 @@ if "${inside[@]}" health "${health[@]}" 2>/dev/null; then
 	echo "healthy, though it has stopped"
 	exit 1
 fi
-echo "in an empty root as user 65532: starts, is ready, stops with status 0"
+echo "in an empty root as user 65532: not without a key; with one it starts, is ready, stops with status 0"
