@@ -1,6 +1,7 @@
 package notes
 
 import (
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -75,7 +76,7 @@ func fenceWord(text string) string {
 		}
 		rest = behind
 		digits, _, _ := strings.Cut(behind[:min(len(behind), 20)], ")")
-		if n, err := strconv.Atoi(digits); err == nil && n < 1<<60 {
+		if n, err := strconv.Atoi(digits); err == nil && n < math.MaxInt {
 			most = max(most, n)
 		}
 	}
