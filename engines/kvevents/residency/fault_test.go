@@ -96,7 +96,7 @@ func (r *rig) settle() bool {
 		last := uint64(len(r.sent) - 1)
 		r.await(fmt.Sprint("batch ", last), func() bool {
 			s := r.sub.Status()
-			return len(s) == 1 && s[0].Any && s[0].LastSeq == last
+			return len(s) == 1 && s[0].Any && s[0].LastSeq == last && s[0].LastTime == r.clock // of this start of the engine
 		})
 	}
 	return r.index.Stats().Complete
