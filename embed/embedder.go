@@ -36,6 +36,9 @@ var ErrDimension = errors.New("vectors of different lengths")
 // ErrCount says that an embedder gave another number of vectors than it was given texts.
 var ErrCount = errors.New("another number of vectors than texts")
 
+// ErrNotReady is wrapped by errors of an embedder whose model is not there yet: later the same call may work.
+var ErrNotReady = errors.New("the embedding model is not ready")
+
 // DimensionError says that a vector does not have the length of those it is to be compared with.
 type DimensionError struct {
 	Want, Got int

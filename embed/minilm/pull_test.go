@@ -88,7 +88,7 @@ func tinySource(t *testing.T) (source, []byte) {
 	inner := archive(t, files)
 	s.maxInner = int64(len(inner))
 	wheel := archive(t, map[string][]byte{s.inner: inner, "tiny/__init__.py": []byte("raise SystemExit")})
-	s.sum = sum(wheel)
+	s.sum, s.size = sum(wheel), int64(len(wheel))
 	return s, wheel
 }
 
@@ -106,7 +106,8 @@ func TestPull(t *testing.T) {
 	if n := pip.asked(t); n != 1 {
 		t.Errorf("pip was called %d times", n)
 	}
-	want := []string{"download true", "download true", "check false", "check true", "extract false", "extract false", "extract false", "extract true"}
+	steps = slices.Compact(steps) // a download has as many as it takes time
+	want := []string{"download false", "download true", "check false", "check true", "extract false", "extract true"}
 	if diff := cmp.Diff(want, steps); diff != "" {
 		t.Errorf("steps: -want +got:\n%s", diff)
 	}
