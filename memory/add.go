@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"slices"
 	"time"
-
-	"github.com/ragpilot/ragpilot/memory/internal/lexical"
 )
 
 // Kinds of logs.
@@ -148,13 +146,21 @@ func (a *adding) embed(ctx context.Context, actions []Action) error {
 	}
 	for j, i := range at {
 		a.records[i] = Record{
-			Vector: vectors[j], Terms: lexical.Terms(texts[j]), Entities: a.local.entities(actions[i].Entities, texts[j]),
+			Vector: vectors[j], Entities: a.local.entities(actions[i].Entities, texts[j]),
 		}
 	}
 	return nil
 }
 
 func (a *adding) apply(ctx context.Context, tx Tx) error {
+	for i := range a.records {
+		if len(a.records[i].Vector) > 0 {
+			if err := a.local.agree(ctx, tx, a.records[i].Vector); err != nil {
+				return err
+			}
+			break // the others are as long
+		}
+	}
 	for i := range a.actions {
 		var err error
 		switch a.actions[i].Event {

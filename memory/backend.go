@@ -5,43 +5,46 @@ import "context"
 // Record is a memory with what it is found by.
 type Record struct {
 	Memory Memory
-	// Vector is the embedding of the text.
+	// Vector is the embedding of the text; empty: it has not been made yet.
 	Vector []float32
-	// Terms are the words of the text for BM25, in their order and with repeats: letters and digits only, never empty.
-	Terms []string
 	// Entities are names of what the text is about: words in lower case, separated by single spaces, each name once.
 	Entities []string
 }
 
-// Part says which fields of its records a [Backend.Scan] has to fill.
+// Part says which records a [Backend.Scan] reports, and which of their fields it has to fill.
 type Part uint8
 
 const (
-	// Vectors: Memory.ID, CreatedAt and ExpiresAt, Vector and Entities.
-	Vectors Part = iota
 	// Memories: Memory.
-	Memories
+	Memories Part = iota
 	// Whole: Memory, Vector and Entities.
 	Whole
+	// Unembedded: Memory, of the records without a vector only.
+	Unembedded
 )
 
-// Space is what the vectors of a backend have in common.
+// Space is what the vectors of a backend have in common. The zero Space is that of a backend that has no vectors.
 type Space struct {
 	Dimensions int
 	Embedder   string // its name, see embed.Named; empty: unknown
 }
 
-// Posting is a memory that contains some of the terms that were asked for.
-type Posting struct {
-	ID    string
-	Terms []string // all of its terms
+// State is what [Backend.Follow] has seen.
+type State struct {
+	// Version counts the changes of the backend; 0: nothing was seen.
+	Version int64
+	Space   Space
 }
 
-// Lexicon is what BM25 needs to know of a scope.
-type Lexicon struct {
-	Memories int // in the scope
-	Terms    int // of all of them together
-	Postings []Posting
+// Changes receives what [Backend.Follow] reports: Reset first if all is reported anew, then removals, then the records that were
+// added or changed.
+type Changes struct {
+	// Reset: what was reported before is not valid any more.
+	Reset func()
+	// Remove is called with IDs of records that were removed, of other scopes as well.
+	Remove func(id string)
+	// Put is called with whole records. It must not keep their slices.
+	Put func(r *Record)
 }
 
 // Log names a list of messages: one of several of a scope, compared exactly.
@@ -64,8 +67,10 @@ type Backend interface {
 	// Scan calls yield for the records of a scope, in any order, until it returns false. It sees one state of the
 	// backend. yield must not use the backend and must not keep the record's slices.
 	Scan(ctx context.Context, scope Scope, part Part, yield func(r *Record) bool) error
-	// Lexicon returns the records of a scope that contain any of the terms.
-	Lexicon(ctx context.Context, scope Scope, terms []string) (Lexicon, error)
+	// Follow reports what has changed in a scope since the version that an earlier call returned for the same scope, 0 at first. A
+	// backend that cannot say what has changed reports all records anew. It sees one state of the backend, which it returns.
+	// The functions must not use the backend.
+	Follow(ctx context.Context, scope Scope, since int64, to Changes) (State, error)
 	// History returns the revisions of a memory in the order in which they were written.
 	History(ctx context.Context, memoryID string) ([]Revision, error)
 	// ScopeHistory calls yield for the revisions of a scope, in the order in which they were written, until it returns
@@ -73,8 +78,6 @@ type Backend interface {
 	ScopeHistory(ctx context.Context, scope Scope, yield func(r *Revision) bool) error
 	// Messages returns a log's messages, the oldest first; last > 0: only so many from its end.
 	Messages(ctx context.Context, log Log, last int) ([]Message, error)
-	// Space records the space if the backend has none, and returns the one it has.
-	Space(ctx context.Context, space Space) (Space, error)
 	// Reset removes everything, the space included.
 	Reset(ctx context.Context) error
 	// Close releases what the backend holds.
@@ -107,6 +110,10 @@ type Tx interface {
 	AppendMessages(ctx context.Context, log Log, messages []Message, keep int) error
 	// DropMessages removes the logs of this kind whose scope is covered.
 	DropMessages(ctx context.Context, kind string, scope Scope) error
+	// Space returns the space.
+	Space(ctx context.Context) (Space, error)
 	// SetSpace replaces the space.
 	SetSpace(ctx context.Context, space Space) error
+	// DropVectors removes the vectors of all records.
+	DropVectors(ctx context.Context) error
 }

@@ -7,8 +7,6 @@ import (
 	"math"
 	"slices"
 	"time"
-
-	"github.com/ragpilot/ragpilot/memory/internal/lexical"
 )
 
 // Update changes one memory.
@@ -64,7 +62,7 @@ func (l *Local) updateOnce(ctx context.Context, id string, change Update, metada
 	if err != nil {
 		return Memory{}, err
 	}
-	r := Record{Vector: vectors[0], Terms: lexical.Terms(text), Entities: l.entities(entities, text)}
+	r := Record{Vector: vectors[0], Entities: l.entities(entities, text)}
 	now := l.moment()
 	err = l.backend.Change(ctx, func(tx Tx) error {
 		was, ok, err := tx.Get(ctx, id)
@@ -91,6 +89,9 @@ func (l *Local) updateOnce(ctx context.Context, id string, change Update, metada
 		}
 		if change.ExpiresAt != nil {
 			r.Memory.ExpiresAt = stored(*change.ExpiresAt)
+		}
+		if err := l.agree(ctx, tx, r.Vector); err != nil {
+			return err
 		}
 		if err := tx.Put(ctx, &r); err != nil {
 			return err

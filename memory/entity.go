@@ -12,12 +12,8 @@ const (
 	maxEntityWords = 8
 )
 
-// Figures of Mem0 2.x.
-const (
-	entitySimilarity = 0.5   // below it an entity is not meant
-	entityWeight     = 0.5   // boost of an entity that only one memory has
-	entityDamping    = 0.001 // of entities that many memories have
-)
+// entitySimilarity is Mem0's: below it an entity is not meant.
+const entitySimilarity = 0.5
 
 // Names finds the names in a text by a rule: runs of words that begin with a capital letter, without punctuation between
 // them, and without articles, pronouns, question words and the like at their ends. They are returned in lower case, words
@@ -101,53 +97,25 @@ func (l *Local) entities(named []string, text string) []string {
 	return kept
 }
 
-// entity is one of a scope, as far as it matters to a query.
-type entity struct {
-	similarity float64 // to what the query names; 0: not meant
-	links      int     // memories that have it
-}
-
-// boost is Mem0's: the more memories share an entity, the less it says.
-func (e *entity) boost() float64 {
-	others := float64(e.links - 1)
-	return e.similarity * entityWeight / (1 + entityDamping*others*others)
-}
-
-// meant finds out which of a scope's entities a query means.
+// meant finds out which entities a query means.
 type meant struct {
 	words string   // of the query, between spaces
 	names []string // that the rule finds in it, between spaces
-	known map[string]*entity
 }
 
 func newMeant(query string) *meant {
-	m := &meant{words: " " + strings.Join(wordsOf(strings.ToLower(query)), " ") + " ", known: map[string]*entity{}}
+	m := &meant{words: " " + strings.Join(wordsOf(strings.ToLower(query)), " ") + " "}
 	for _, name := range Names(query) {
 		m.names = append(m.names, " "+name+" ")
 	}
 	return m
 }
 
-// see counts the entities of a memory and returns those that the query means.
-func (m *meant) see(names []string) (of []*entity) {
-	for _, name := range names {
-		e := m.known[name]
-		if e == nil {
-			e = &entity{similarity: m.similarity(" " + name + " ")}
-			m.known[name] = e
-		}
-		e.links++
-		if e.similarity > 0 {
-			of = append(of, e)
-		}
-	}
-	return of
-}
-
 // similarity is 1 for an entity that stands in the query, in whatever case. Of a name in the query that contains the entity,
 // or the other way round, it is the shorter one's share of the words. Mem0 compares vectors; names that are spelt differently
 // are not found here.
 func (m *meant) similarity(name string) float64 {
+	name = " " + name + " "
 	if strings.Contains(m.words, name) {
 		return 1
 	}
@@ -162,12 +130,4 @@ func (m *meant) similarity(name string) float64 {
 		return 0
 	}
 	return best
-}
-
-// boosted returns the boost of a memory: that of its best entity.
-func boosted(of []*entity) (boost float64) {
-	for _, e := range of {
-		boost = max(boost, e.boost())
-	}
-	return boost
 }

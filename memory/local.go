@@ -20,6 +20,8 @@ type Config struct {
 	NoEntities bool
 	// Now is the clock; nil: time.Now.
 	Now func() time.Time
+	// Indexes holds what searches need in memory; nil: some of the store's own, see [NewIndexes].
+	Indexes *Indexes
 	// NewID makes the IDs of memories and revisions; nil: UUIDs that sort by time.
 	NewID func() string
 }
@@ -35,12 +37,12 @@ type Local struct {
 	newID    func() string
 	adding   *turnstile
 
+	indexes  *Indexes
+
 	noEntities bool
 
-	mu     sync.Mutex // never held while the backend is asked
-	space  Space      // guarded by mu; what the backend was found to hold
-	resets int        // guarded by mu; how often that was forgotten
-	closed bool       // guarded by mu
+	mu     sync.Mutex
+	closed bool // guarded by mu
 }
 
 var (
@@ -56,7 +58,10 @@ func New(backend Backend, cfg Config) (*Local, error) {
 	}
 	l := &Local{
 		backend: backend, embedder: cfg.Embedder, extract: cfg.Extractor, now: cfg.Now, newID: cfg.NewID,
-		adding: newTurnstile(), noEntities: cfg.NoEntities,
+		adding: newTurnstile(), noEntities: cfg.NoEntities, indexes: cfg.Indexes,
+	}
+	if l.indexes == nil {
+		l.indexes = NewIndexes(0)
 	}
 	if l.embedder == nil {
 		l.embedder = embed.NewHashed(0)
@@ -126,8 +131,6 @@ func (l *Local) History(ctx context.Context, id string) ([]Revision, error) {
 
 // Reset removes everything.
 func (l *Local) Reset(ctx context.Context) error {
-	l.forgetSpace()
-	defer l.forgetSpace() // what was read meanwhile
 	if err := l.backend.Reset(ctx); err != nil {
 		return fmt.Errorf("memory: reset: %w", err)
 	}
@@ -143,6 +146,7 @@ func (l *Local) Close() error {
 	if closed {
 		return nil
 	}
+	l.indexes.dropStore(l)
 	return l.backend.Close()
 }
 

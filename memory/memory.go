@@ -111,9 +111,10 @@ type Hit struct {
 	Memory Memory `json:"memory"`
 	// Score is from 0 to 1.
 	Score float64 `json:"score"`
-	// Semantic is the cosine of the vectors, and Lexical the BM25 score brought to the range from 0 to 1.
+	// Semantic is the cosine of the vectors, 0 without them. Lexical is the BM25 score as a share of what a memory could have that
+	// has all words of the query. Both are from 0 to 1.
 	Semantic float64 `json:"semantic"`
 	Lexical  float64 `json:"lexical"`
-	// Entity is the boost for a name that query and memory have in common, from 0 to 0.5.
+	// Entity is the boost for a name that query and memory have in common, from 0 to 1.
 	Entity float64 `json:"entity,omitempty"`
 }

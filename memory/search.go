@@ -1,17 +1,17 @@
 package memory
 
 import (
-	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/ragpilot/ragpilot/embed"
-	"github.com/ragpilot/ragpilot/memory/internal/lexical"
+	"github.com/ragpilot/ragpilot/memory/internal/index"
 )
 
-// Search ranks the scope's memories by vectors, words and names together, see [Hit].
+// Search ranks the scope's memories by vectors, words and names together, see [Hit]. If the embedder is not ready, see
+// embed.ErrNotReady, it ranks them by words and names.
 func (l *Local) Search(ctx context.Context, scope Scope, query string, k int, opts SearchOptions) ([]Hit, error) {
 	hits, err := l.search(ctx, scope, query, k, opts)
 	if err != nil {
@@ -38,96 +38,60 @@ func (l *Local) search(ctx context.Context, scope Scope, query string, k int, op
 	if err != nil {
 		return nil, err
 	}
-	terms := lexical.Distinct(lexical.Terms(query))
-	words, err := l.lexicalScores(ctx, scope, terms)
-	if err != nil {
-		return nil, err
+	q := index.Query{Text: query, Vector: asked, Least: opts.Threshold}
+	if !opts.Expired {
+		q.Now = l.moment()
 	}
-	hits, err := l.candidates(ctx, scope, query, asked, opts)
-	if err != nil {
-		return nil, err
+	if !l.noEntities {
+		q.Means = newMeant(query).similarity
 	}
-	combine(hits, words, len(terms))
-	slices.SortFunc(hits, better)
-	return l.complete(ctx, hits[:min(k, len(hits))])
+	return l.find(ctx, scope, q, k, opts.Filter)
 }
 
-// better puts the higher score first, then the newer memory, then the lower ID.
-func better(a, b Hit) int {
-	return cmp.Or(
-		cmp.Compare(b.Score, a.Score),
-		b.Memory.CreatedAt.Compare(a.Memory.CreatedAt),
-		strings.Compare(a.Memory.ID, b.Memory.ID),
-	)
+// find ranks, and fetches the memories of the best. More are ranked if some of these do not match the filter, or were removed since.
+func (l *Local) find(ctx context.Context, scope Scope, q index.Query, k int, filter Filter) ([]Hit, error) {
+	hits := []Hit{}
+	seen := map[string]bool{}
+	for depth := k; ; depth *= 4 {
+		var found []index.Found
+		err := l.rank(ctx, scope, func(x *index.Index, space Space) error {
+			if err := l.fits(space, q.Vector); err != nil {
+				return err
+			}
+			found = x.Rank(q, depth)
+			return nil
+		})
+		if err != nil {
+			return nil, err
+		}
+		last := len(found) < depth
+		found = slices.DeleteFunc(found, func(f index.Found) bool { return seen[f.ID] })
+		more, err := l.complete(ctx, found)
+		if err != nil {
+			return nil, err
+		}
+		for _, f := range found {
+			seen[f.ID] = true
+		}
+		for _, h := range more {
+			if filter.Match(&h.Memory) {
+				hits = append(hits, h)
+			}
+		}
+		if len(hits) >= k || last {
+			return hits[:min(k, len(hits))], nil
+		}
+	}
 }
 
-// lexicalScores returns the BM25 score of every memory that has a term of the query, by ID. Its corpus is the scope: what
-// others store changes nothing.
-func (l *Local) lexicalScores(ctx context.Context, scope Scope, terms []string) (map[string]float64, error) {
-	if len(terms) == 0 {
+// complete fetches the memories of what was found. One that was removed since is left out.
+func (l *Local) complete(ctx context.Context, found []index.Found) ([]Hit, error) {
+	if len(found) == 0 {
 		return nil, nil
 	}
-	lex, err := l.backend.Lexicon(ctx, scope, terms)
-	if err != nil {
-		return nil, err
-	}
-	texts := make([][]string, len(lex.Postings))
-	for i, p := range lex.Postings {
-		texts[i] = p.Terms
-	}
-	scores := lexical.Corpus{Texts: lex.Memories, Terms: lex.Terms}.Scores(terms, texts)
-	words := make(map[string]float64, len(scores))
-	for i, p := range lex.Postings {
-		words[p.ID] = scores[i]
-	}
-	return words, nil
-}
-
-// candidates returns the memories that may be found, with their semantic score. Without a filter they have no more than
-// what orders them; see complete.
-func (l *Local) candidates(ctx context.Context, scope Scope, query string, asked []float32, opts SearchOptions) ([]Hit, error) {
-	part := Whole
-	if opts.Filter.IsZero() {
-		part = Vectors
-	}
-	threshold := opts.Threshold
-	if threshold == 0 {
-		threshold = DefaultThreshold
-	}
-	now := l.moment()
-	var hits []Hit
-	var entities [][]*entity // by hit
-	names := newMeant(query)
-	var wrong error
-	err := l.backend.Scan(ctx, scope, part, func(r *Record) bool {
-		named := names.see(r.Entities)
-		if !opts.Expired && r.Memory.Expired(now) || !opts.Filter.Match(&r.Memory) {
-			return true
-		}
-		cosine, err := embed.Cosine(asked, r.Vector)
-		if err != nil {
-			wrong = fmt.Errorf("memory %q: %w", r.Memory.ID, err)
-			return false
-		}
-		if cosine >= threshold || threshold < 0 {
-			hits, entities = append(hits, Hit{Memory: r.Memory, Semantic: max(cosine, 0)}), append(entities, named)
-		}
-		return true
-	})
-	for i := range hits { // now that all memories have been seen
-		hits[i].Entity = boosted(entities[i])
-	}
-	return hits, cmp.Or(wrong, err)
-}
-
-// complete fetches the memories of the hits. One that was removed since is left out.
-func (l *Local) complete(ctx context.Context, hits []Hit) ([]Hit, error) {
-	if len(hits) == 0 {
-		return []Hit{}, nil
-	}
-	ids := make([]string, len(hits))
-	for i := range hits {
-		ids[i] = hits[i].Memory.ID
+	ids := make([]string, len(found))
+	for i := range found {
+		ids[i] = found[i].ID
 	}
 	memories, err := l.backend.Get(ctx, ids)
 	if err != nil {
@@ -137,12 +101,39 @@ func (l *Local) complete(ctx context.Context, hits []Hit) ([]Hit, error) {
 	for _, m := range memories {
 		byID[m.ID] = m
 	}
-	out := make([]Hit, 0, len(hits))
-	for _, h := range hits {
-		if m, ok := byID[h.Memory.ID]; ok {
-			h.Memory = m
-			out = append(out, h)
+	hits := make([]Hit, 0, len(found))
+	for _, f := range found {
+		if m, ok := byID[f.ID]; ok {
+			hits = append(hits, Hit{Memory: m, Score: f.Score, Semantic: f.Semantic, Lexical: f.Lexical, Entity: f.Entity})
 		}
 	}
-	return out, nil
+	return hits, nil
+}
+
+// question embeds a query. nil: the embedder is not ready.
+func (l *Local) question(ctx context.Context, query string) ([]float32, error) {
+	v, err := l.embedder.EmbedQuery(ctx, query)
+	switch {
+	case errors.Is(err, embed.ErrNotReady):
+		return nil, nil
+	case err != nil:
+		return nil, fmt.Errorf("embed: %w", err)
+	case len(v) == 0:
+		return nil, fmt.Errorf("embed: %w", &embed.DimensionError{Want: 1})
+	}
+	return v, nil
+}
+
+// fits compares a query's vector with the space of the vectors that it is to be compared with.
+func (l *Local) fits(space Space, asked []float32) error {
+	if asked == nil || space == (Space{}) {
+		return nil
+	}
+	if space.Dimensions != len(asked) {
+		return fmt.Errorf("%w: %w", ErrEmbedder, &embed.DimensionError{Want: space.Dimensions, Got: len(asked)})
+	}
+	if name := embed.NameOf(l.embedder); name != "" && space.Embedder != "" && name != space.Embedder {
+		return fmt.Errorf("%w: %q, not %q", ErrEmbedder, space.Embedder, name)
+	}
+	return nil
 }

@@ -88,8 +88,8 @@ type AddOptions struct {
 type SearchOptions struct {
 	// Filter leaves out what does not match.
 	Filter Filter
-	// Threshold is the semantic score below which a memory is not found, whatever its words; 0: [DefaultThreshold],
-	// below 0: none.
+	// Threshold is the semantic score below which a memory is not found, whatever its words, or the lexical one if the embedder is
+	// not ready; 0 or less: every memory may be found, however little it has to do with the query.
 	Threshold float64
 	// Expired finds expired memories too.
 	Expired bool

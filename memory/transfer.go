@@ -8,8 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-
-	"github.com/ragpilot/ragpilot/memory/internal/lexical"
 )
 
 const (
@@ -162,6 +160,9 @@ func (l *Local) store(ctx context.Context, batch []line) (done Imported, err err
 		return Imported{}, err
 	}
 	err = l.backend.Change(ctx, func(tx Tx) error {
+		if err := l.agree(ctx, tx, vectors...); err != nil {
+			return err
+		}
 		done = Imported{}
 		next := 0
 		for _, in := range batch {
@@ -174,7 +175,7 @@ func (l *Local) store(ctx context.Context, batch []line) (done Imported, err err
 				continue
 			}
 			r := Record{
-				Memory: *in.Memory, Vector: vectors[next], Terms: lexical.Terms(in.Memory.Text), Entities: l.entities(nil, in.Memory.Text),
+				Memory: *in.Memory, Vector: vectors[next], Entities: l.entities(nil, in.Memory.Text),
 			}
 			next++
 			other, taken, err := tx.Find(ctx, r.Memory.Scope, r.Memory.Hash)

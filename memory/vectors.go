@@ -1,217 +1,160 @@
 package memory
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"slices"
-	"strings"
 
 	"github.com/ragpilot/ragpilot/embed"
+	"github.com/ragpilot/ragpilot/memory/internal/index"
 )
 
-// vectors embeds texts that will be stored and checks that they can be compared with what is.
+// vectors embeds texts that will be stored. If the embedder is not ready all vectors are nil: [Local.Fill] makes them later.
 func (l *Local) vectors(ctx context.Context, texts []string) ([][]float32, error) {
 	if len(texts) == 0 {
 		return nil, nil
 	}
 	vectors, err := l.embedder.EmbedDocuments(ctx, texts)
-	if err != nil {
+	switch {
+	case errors.Is(err, embed.ErrNotReady):
+		return make([][]float32, len(texts)), nil
+	case err != nil:
 		return nil, fmt.Errorf("embed: %w", err)
-	}
-	if len(vectors) != len(texts) {
+	case len(vectors) != len(texts):
 		return nil, fmt.Errorf("%w: %d and %d", embed.ErrCount, len(vectors), len(texts))
 	}
 	for _, v := range vectors {
-		if err := l.fits(ctx, len(v)); err != nil {
-			return nil, err
+		if len(v) == 0 || len(v) != len(vectors[0]) {
+			return nil, fmt.Errorf("embed: %w", &embed.DimensionError{Want: max(len(vectors[0]), 1), Got: len(v)})
 		}
 	}
 	return vectors, nil
 }
 
-// question embeds a query.
-func (l *Local) question(ctx context.Context, query string) ([]float32, error) {
-	v, err := l.embedder.EmbedQuery(ctx, query)
-	if err != nil {
-		return nil, fmt.Errorf("embed: %w", err)
-	}
-	return v, l.fits(ctx, len(v))
-}
-
-// fits compares the embedder with the backend's space, which the first vector sets.
-func (l *Local) fits(ctx context.Context, dimensions int) error {
-	space, resets := l.knownSpace()
-	if dimensions == 0 {
-		return fmt.Errorf("embed: %w", &embed.DimensionError{Want: space.Dimensions, Got: 0})
-	}
-	if space.Dimensions == 0 {
-		var err error
-		space, err = l.backend.Space(ctx, Space{Dimensions: dimensions, Embedder: embed.NameOf(l.embedder)})
+// agree makes sure, within a transaction, that vectors of that length may be stored beside those that are. The first vectors
+// decide. An embedder that is not the store's is an [ErrEmbedder].
+func (l *Local) agree(ctx context.Context, tx Tx, vectors ...[]float32) error {
+	for _, v := range vectors {
+		if len(v) == 0 {
+			continue
+		}
+		space, err := tx.Space(ctx)
 		if err != nil {
 			return err
 		}
-		l.learnSpace(space, resets)
-	}
-	if space.Dimensions != dimensions {
-		return fmt.Errorf("%w: %w", ErrEmbedder, &embed.DimensionError{Want: space.Dimensions, Got: dimensions})
-	}
-	if name := embed.NameOf(l.embedder); name != "" && space.Embedder != "" && name != space.Embedder {
-		return fmt.Errorf("%w: %q, not %q", ErrEmbedder, space.Embedder, name)
+		if space == (Space{}) {
+			return tx.SetSpace(ctx, Space{Dimensions: len(v), Embedder: embed.NameOf(l.embedder)})
+		}
+		return l.fits(space, v)
 	}
 	return nil
 }
 
-// knownSpace returns what the backend was found to hold, and how often that was forgotten.
-func (l *Local) knownSpace() (Space, int) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.space, l.resets
-}
-
-// learnSpace keeps what was found, unless the store was reset since.
-func (l *Local) learnSpace(space Space, resets int) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if resets == l.resets {
-		l.space = space
-	}
-}
-
-func (l *Local) forgetSpace() {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.space = Space{}
-	l.resets++
-}
-
-// near is a memory with its distance to a text.
-type near struct {
-	memory Memory
-	cosine float64
-}
-
-// related finds the nearest memories of each text, by vectors alone, with one walk over the scope.
+// related finds the nearest memories of each text.
 func (l *Local) related(ctx context.Context, scope Scope, texts []string, k int) ([][]Memory, error) {
 	vectors, err := l.vectors(ctx, texts)
 	if err != nil {
 		return nil, err
 	}
-	now := l.moment()
-	nearest := make([][]near, len(texts))
-	var wrong error
-	err = l.backend.Scan(ctx, scope, Whole, func(r *Record) bool {
-		if r.Memory.Expired(now) {
-			return true
-		}
-		for i, v := range vectors {
-			cosine, err := embed.Cosine(v, r.Vector)
-			if err != nil {
-				wrong = fmt.Errorf("memory %q: %w", r.Memory.ID, err)
-				return false
-			}
-			nearest[i] = keepNearest(nearest[i], near{r.Memory, cosine}, k)
-		}
-		return true
-	})
-	if err = cmp.Or(wrong, err); err != nil {
-		return nil, err
-	}
 	out := make([][]Memory, len(texts))
-	for i, list := range nearest {
-		for _, n := range list {
-			out[i] = append(out[i], n.memory)
+	for i, text := range texts {
+		hits, err := l.find(ctx, scope, index.Query{Text: text, Vector: vectors[i], Now: l.moment()}, k, Filter{})
+		if err != nil {
+			return nil, err
+		}
+		for _, h := range hits {
+			out[i] = append(out[i], h.Memory)
 		}
 	}
 	return out, nil
 }
 
-// keepNearest puts n into a list of at most k, the nearest first.
-func keepNearest(list []near, n near, k int) []near {
-	at, _ := slices.BinarySearchFunc(list, n, func(a, b near) int {
-		return cmp.Or(cmp.Compare(b.cosine, a.cosine), b.memory.CreatedAt.Compare(a.memory.CreatedAt), strings.Compare(a.memory.ID, b.memory.ID))
-	})
-	if at >= k {
-		return list
+// fillBatch is how many memories are embedded and stored together.
+const fillBatch = 64
+
+// Fill makes the vectors of memories that were stored while the embedder was not ready, and returns how many. Memories are found by their
+// words until then. It can be ended at any time, and goes on where it was when it is called again. Several calls at a time do
+// the same work. A store whose vectors another embedder has made is an [ErrEmbedder], see [Local.Reembed].
+func (l *Local) Fill(ctx context.Context) (filled int, err error) {
+	for {
+		n, err := l.fillSome(ctx)
+		filled += n
+		if err != nil {
+			return filled, fmt.Errorf("memory: fill: %w", err)
+		}
+		if n == 0 {
+			return filled, nil
+		}
 	}
-	list = slices.Insert(list, at, n)
-	return list[:min(len(list), k)]
 }
 
-// embedSome embeds the texts at some places.
-func (l *Local) embedSome(ctx context.Context, at []int, texts []string, vectors [][]float32) error {
-	if len(at) == 0 {
+func (l *Local) fillSome(ctx context.Context) (filled int, err error) {
+	var some []Memory
+	err = l.backend.Scan(ctx, Scope{}, Unembedded, func(r *Record) bool {
+		some = append(some, r.Memory)
+		return len(some) < fillBatch
+	})
+	if err != nil || len(some) == 0 {
+		return 0, err
+	}
+	texts := make([]string, len(some))
+	for i := range some {
+		texts[i] = some[i].Text
+	}
+	vectors, err := l.vectors(ctx, texts)
+	if err != nil || vectors[0] == nil {
+		return 0, err
+	}
+	err = l.backend.Change(ctx, func(tx Tx) error {
+		if err := l.agree(ctx, tx, vectors...); err != nil {
+			return err
+		}
+		filled = 0
+		for i := range some {
+			now, ok, err := tx.Get(ctx, some[i].ID)
+			if err != nil {
+				return err
+			}
+			filled++ // what was changed or removed meanwhile has been seen to
+			if !ok || now.Text != some[i].Text {
+				continue
+			}
+			if err := tx.SetVector(ctx, now.ID, vectors[i]); err != nil {
+				return err
+			}
+		}
 		return nil
-	}
-	some := make([]string, len(at))
-	for k, i := range at {
-		some[k] = texts[i]
-	}
-	made, err := embed.Batched(l.embedder, importBatch).EmbedDocuments(ctx, some)
-	if err != nil {
-		return err
-	}
-	for k, i := range at {
-		vectors[i] = made[k]
-	}
-	return nil
+	})
+	return filled, err
 }
 
-// Reembed makes the vectors of all memories anew with the store's embedder, after which it fits the store. All of it is one
-// transaction. Memories that are added meanwhile by another process with the old embedder keep its vectors.
+// Reembed brings the store to its embedder: vectors that another one has made are removed, all at once, and made anew. Until one is, its
+// memory is found by its words. It can be ended at any time, even by the death of the process, and goes on where it was when it is
+// called again. A process that still uses the other embedder is refused from then on ([ErrEmbedder]). A store that is its
+// embedder's already only has missing vectors filled.
 func (l *Local) Reembed(ctx context.Context) error {
-	var ids, texts []string
-	err := l.backend.Scan(ctx, Scope{}, Memories, func(r *Record) bool {
-		ids, texts = append(ids, r.Memory.ID), append(texts, r.Memory.Text)
-		return true
+	var want Space
+	switch v, err := l.embedder.EmbedQuery(ctx, "dimensions"); {
+	case err == nil:
+		want = Space{Dimensions: len(v), Embedder: embed.NameOf(l.embedder)}
+	case l.embedder != Lexical:
+		return fmt.Errorf("memory: reembed: %w", err)
+	}
+	err := l.backend.Change(ctx, func(tx Tx) error {
+		have, err := tx.Space(ctx)
+		if err != nil || have == want && want.Embedder != "" || have == (Space{}) {
+			return err
+		}
+		if err := tx.DropVectors(ctx); err != nil {
+			return err
+		}
+		return tx.SetSpace(ctx, want)
 	})
-	if err != nil {
-		return fmt.Errorf("memory: reembed: %w", err)
-	}
-	space := Space{Embedder: embed.NameOf(l.embedder)}
-	vectors := make([][]float32, len(texts))
-	stale := make([]int, len(texts)) // those to be embedded: all of them, then those whose text was changed meanwhile
-	for i := range stale {
-		stale[i] = i
-	}
-	for range updateTries {
-		if err = l.embedSome(ctx, stale, texts, vectors); err != nil {
-			break
-		}
-		if len(vectors) > 0 {
-			space.Dimensions = len(vectors[0])
-		}
-		err = l.backend.Change(ctx, func(tx Tx) error {
-			stale = stale[:0]
-			for i, id := range ids {
-				m, ok, err := tx.Get(ctx, id)
-				if err != nil {
-					return err
-				}
-				if ok && m.Text != texts[i] {
-					texts[i], stale = m.Text, append(stale, i)
-				}
-			}
-			if len(stale) > 0 {
-				return errOtherText
-			}
-			for i, id := range ids {
-				if err := tx.SetVector(ctx, id, vectors[i]); err != nil {
-					return err
-				}
-			}
-			return tx.SetSpace(ctx, space)
-		})
-		if !errors.Is(err, errOtherText) {
-			break
-		}
+	if err == nil {
+		_, err = l.Fill(ctx)
 	}
 	if err != nil {
 		return fmt.Errorf("memory: reembed: %w", err)
 	}
-	l.mu.Lock()
-	l.space = space
-	l.mu.Unlock()
 	return nil
 }

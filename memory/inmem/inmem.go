@@ -28,7 +28,15 @@ type state struct {
 	history []*memory.Revision        // in the order of writing
 	rows    map[string]int            // ID of a revision → index into history
 	logs    map[memory.Log][]memory.Message
+
+	// changed lists what transactions have changed, the latest last: IDs of records, "" for the space. The version is how many
+	// changes there were: forgotten ones, which are not in the list, and these.
+	changed   []string
+	forgotten int64
 }
+
+// maxChanged bounds the list of changes: it is cut to half of that.
+const maxChanged = 20_000
 
 type hashKey struct {
 	scope memory.Scope
@@ -43,7 +51,7 @@ func New() *Backend { return &Backend{state: newState()} }
 func newState() state {
 	return state{
 		records: map[string]*memory.Record{}, hashes: map[hashKey]string{}, rows: map[string]int{},
-		logs: map[memory.Log][]memory.Message{},
+		logs: map[memory.Log][]memory.Message{}, forgotten: 1,
 	}
 }
 
@@ -71,6 +79,10 @@ func (b *Backend) Change(ctx context.Context, f func(tx memory.Tx) error) error 
 		return err
 	}
 	committed = true
+	if n := len(b.state.changed) - maxChanged/2; n > maxChanged/2 {
+		b.state.changed = slices.Clone(b.state.changed[n:])
+		b.state.forgotten += int64(n)
+	}
 	return nil
 }
 
@@ -104,42 +116,45 @@ func (b *Backend) Get(ctx context.Context, ids []string) (found []memory.Memory,
 func (b *Backend) Scan(ctx context.Context, scope memory.Scope, part memory.Part, yield func(*memory.Record) bool) error {
 	return b.read(ctx, func(s *state) {
 		for _, r := range s.records {
-			if !scope.Covers(r.Memory.Scope) {
+			if !scope.Covers(r.Memory.Scope) || part == memory.Unembedded && len(r.Vector) > 0 {
 				continue
 			}
-			out := memory.Record{Vector: r.Vector, Entities: r.Entities}
-			switch part {
-			case memory.Vectors:
-				out.Memory = memory.Memory{ID: r.Memory.ID, CreatedAt: r.Memory.CreatedAt, ExpiresAt: r.Memory.ExpiresAt}
-			default:
-				out.Memory = copied(&r.Memory)
-			}
-			if !yield(&out) {
+			if !yield(&memory.Record{Memory: copied(&r.Memory), Vector: r.Vector, Entities: r.Entities}) {
 				return
 			}
 		}
 	})
 }
 
-// Lexicon walks through the scope.
-func (b *Backend) Lexicon(ctx context.Context, scope memory.Scope, terms []string) (lex memory.Lexicon, err error) {
-	asked := make(map[string]bool, len(terms))
-	for _, t := range terms {
-		asked[t] = true
-	}
+// Follow reads the list of changes.
+func (b *Backend) Follow(ctx context.Context, scope memory.Scope, since int64, to memory.Changes) (seen memory.State, err error) {
 	err = b.read(ctx, func(s *state) {
-		for id, r := range s.records {
-			if !scope.Covers(r.Memory.Scope) {
-				continue
+		seen = memory.State{Version: s.forgotten + int64(len(s.changed)), Space: s.space}
+		put := func(r *memory.Record) {
+			if scope.Covers(r.Memory.Scope) {
+				to.Put(&memory.Record{Memory: copied(&r.Memory), Vector: r.Vector, Entities: r.Entities})
 			}
-			lex.Memories++
-			lex.Terms += len(r.Terms)
-			if slices.ContainsFunc(r.Terms, func(t string) bool { return asked[t] }) {
-				lex.Postings = append(lex.Postings, memory.Posting{ID: id, Terms: slices.Clone(r.Terms)})
+		}
+		switch {
+		case since == seen.Version:
+		case since < max(s.forgotten, 1) || since > seen.Version:
+			to.Reset()
+			for _, r := range s.records {
+				put(r)
+			}
+		default:
+			ids := slices.Compact(slices.Sorted(slices.Values(s.changed[since-s.forgotten:])))
+			for _, id := range ids {
+				to.Remove(id)
+			}
+			for _, id := range ids {
+				if r := s.records[id]; r != nil {
+					put(r)
+				}
 			}
 		}
 	})
-	return lex, err
+	return seen, err
 }
 
 // History returns a memory's revisions.
@@ -177,22 +192,12 @@ func (b *Backend) Messages(ctx context.Context, log memory.Log, last int) (messa
 	return messages, err
 }
 
-// Space returns the space, which is the given one if there was none.
-func (b *Backend) Space(ctx context.Context, space memory.Space) (memory.Space, error) {
-	err := b.Change(ctx, func(memory.Tx) error {
-		if b.state.space.Dimensions == 0 {
-			b.state.space = space
-		}
-		space = b.state.space
-		return nil
-	})
-	return space, err
-}
-
 // Reset forgets everything.
 func (b *Backend) Reset(ctx context.Context) error {
 	return b.Change(ctx, func(memory.Tx) error {
+		version := b.state.forgotten + int64(len(b.state.changed))
 		b.state = newState()
+		b.state.forgotten = version + 1
 		return nil
 	})
 }
@@ -246,7 +251,7 @@ func copiedMessages(messages []memory.Message) []memory.Message {
 // clone is used where a transaction replaces what readers may hold.
 func clone(r *memory.Record) *memory.Record {
 	return &memory.Record{
-		Memory: copied(&r.Memory), Vector: slices.Clone(r.Vector), Terms: slices.Clone(r.Terms), Entities: slices.Clone(r.Entities),
+		Memory: copied(&r.Memory), Vector: slices.Clone(r.Vector), Entities: slices.Clone(r.Entities),
 	}
 }
 

@@ -18,6 +18,13 @@ var _ memory.Tx = (*tx)(nil)
 
 func (t *tx) later(undo func()) { t.undo = append(t.undo, undo) }
 
+// change notes that a record was changed.
+func (t *tx) change(id string) {
+	n := len(t.changed)
+	t.changed = append(t.changed, id)
+	t.later(func() { t.changed = t.changed[:n] })
+}
+
 // Get returns a memory.
 func (t *tx) Get(_ context.Context, id string) (memory.Memory, bool, error) {
 	r := t.records[id]
@@ -58,6 +65,7 @@ func (t *tx) Put(ctx context.Context, r *memory.Record) error {
 	t.later(restore(t.records, r.Memory.ID))
 	t.later(restore(t.hashes, key))
 	t.records[r.Memory.ID], t.hashes[key] = clone(r), r.Memory.ID
+	t.change(r.Memory.ID)
 	return nil
 }
 
@@ -68,6 +76,17 @@ func (t *tx) SetVector(_ context.Context, id string, vector []float32) error {
 		r.Vector = slices.Clone(vector)
 		t.later(restore(t.records, id))
 		t.records[id] = r
+		t.change(id)
+	}
+	return nil
+}
+
+// DropVectors replaces all records by some without a vector.
+func (t *tx) DropVectors(ctx context.Context) error {
+	for id := range t.records {
+		if err := t.SetVector(ctx, id, nil); err != nil {
+			return err
+		}
 	}
 	return nil
 }
@@ -83,6 +102,7 @@ func (t *tx) Remove(_ context.Context, id string) (bool, error) {
 	t.later(restore(t.hashes, key))
 	delete(t.records, id)
 	delete(t.hashes, key)
+	t.change(id)
 	return true, nil
 }
 
@@ -155,10 +175,14 @@ func (t *tx) DropMessages(ctx context.Context, kind string, scope memory.Scope) 
 	return nil
 }
 
+// Space returns the space.
+func (t *tx) Space(context.Context) (memory.Space, error) { return t.space, nil }
+
 // SetSpace replaces the space.
 func (t *tx) SetSpace(_ context.Context, space memory.Space) error {
 	old := t.space
 	t.later(func() { t.space = old })
 	t.space = space
+	t.change("")
 	return nil
 }

@@ -5,11 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/ragpilot/ragpilot/embed"
 	"github.com/ragpilot/ragpilot/memory"
@@ -34,9 +36,11 @@ func RunBackend(t *testing.T, open func(t *testing.T) memory.Backend) {
 		{"TxSeesItself", checkTxSeesItself},
 		{"OneAfterTheOther", checkOneAfterTheOther},
 		{"Parts", checkParts},
-		{"Lexicon", checkLexicon},
-		{"FirstSpaceStays", checkSpace},
+		{"Follow", checkFollow},
+		{"FollowForgets", checkFollowForgets},
+		{"Space", checkSpace},
 		{"Reembed", checkReembed},
+		{"Fill", checkFill},
 		{"Window", checkWindow},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -63,15 +67,14 @@ func RunBackend(t *testing.T, open func(t *testing.T) memory.Backend) {
 }
 
 // record returns a record that can be told from others.
-func record(scope memory.Scope, text string, terms ...string) *memory.Record {
+func record(scope memory.Scope, text string) *memory.Record {
 	at := time.Date(2026, 1, 2, 3, 4, 5, 678000, time.UTC)
 	return &memory.Record{
 		Memory: memory.Memory{
 			ID: "id-" + text, Text: text, Hash: memory.HashOf(text), Scope: scope, Role: "user", Actor: "ana",
 			Metadata: map[string]any{"n": 1.0}, CreatedAt: at, UpdatedAt: at.Add(time.Hour), ExpiresAt: at.AddDate(1, 0, 0),
 		},
-		Vector: []float32{1, float32(len(text)), -0.25},
-		Terms:  terms, Entities: []string{text, "ana maria"},
+		Vector: []float32{1, float32(len(text)), -0.25}, Entities: []string{text, "ana maria"},
 	}
 }
 
@@ -101,11 +104,8 @@ func (b *backendBench) picture() string {
 	}))
 	messages, err := b.backend.Messages(b.ctx, memory.Log{Scope: user("ana"), Kind: "k"}, 0)
 	must(err)
-	lex, err := b.backend.Lexicon(b.ctx, memory.Scope{}, []string{"apple", "bread"})
-	must(err)
-	slices.SortFunc(lex.Postings, func(x, y memory.Posting) int { return slices.Compare(x.Terms, y.Terms) })
 	slices.Sort(lines)
-	return fmt.Sprintf("%q\n%+v\n%+v", lines, messages, lex)
+	return fmt.Sprintf("%q\n%+v\n%+v", lines, messages, b.space())
 }
 
 // steps changes everything that can be changed.
@@ -116,8 +116,9 @@ func steps(ctx context.Context, tx memory.Tx) error {
 	_, erased := tx.EraseScope(ctx, user("ana"))
 	return errors.Join(
 		removed, appended, erased,
-		tx.Put(ctx, record(user("ana"), "bread", "bread")),
+		tx.Put(ctx, record(user("ana"), "bread")),
 		tx.SetVector(ctx, "id-cake", []float32{0, 0, 9}),
+		tx.SetSpace(ctx, memory.Space{Dimensions: 3, Embedder: "other"}),
 		tx.SetMessages(ctx, log, said("x", "y")),
 		tx.AppendMessages(ctx, log, said("z"), 2),
 		tx.DropMessages(ctx, "k", user("ana")),
@@ -130,8 +131,8 @@ func (b *backendBench) fill() {
 		_, appended := tx.Append(b.ctx, &memory.Revision{ID: "r1", MemoryID: "id-apple", Event: memory.Added, Scope: user("ana"), New: "apple"})
 		return errors.Join(
 			appended,
-			tx.Put(b.ctx, record(user("ana"), "apple", "apple", "apple", "red")),
-			tx.Put(b.ctx, record(memory.Scope{User: "bo", Run: "7"}, "cake", "cake")),
+			tx.Put(b.ctx, record(user("ana"), "apple")),
+			tx.Put(b.ctx, record(memory.Scope{User: "bo", Run: "7"}, "cake")),
 			tx.SetMessages(b.ctx, memory.Log{Scope: user("ana"), Kind: "k"}, said("one", "two", "three")),
 		)
 	})
@@ -174,7 +175,7 @@ func checkRollBack(b *backendBench) {
 func checkTxSeesItself(b *backendBench) {
 	b.fill()
 	b.change(func(tx memory.Tx) error {
-		r := record(user("ana"), "bread", "bread")
+		r := record(user("ana"), "bread")
 		if err := tx.Put(b.ctx, r); err != nil {
 			return err
 		}
@@ -223,7 +224,7 @@ func checkOneAfterTheOther(b *backendBench) {
 				if !ok {
 					return fmt.Errorf("metadata %v", m.Metadata)
 				}
-				r := record(user("ana"), "apple", "apple")
+				r := record(user("ana"), "apple")
 				r.Memory.Metadata = map[string]any{"n": n + 1}
 				return tx.Put(b.ctx, r)
 			})
@@ -242,28 +243,29 @@ func checkOneAfterTheOther(b *backendBench) {
 func checkParts(b *backendBench) {
 	b.fill()
 	want := record(user("ana"), "apple")
-	for part, want := range map[memory.Part]memory.Record{
-		memory.Vectors: {
-			Memory: memory.Memory{ID: want.Memory.ID, CreatedAt: want.Memory.CreatedAt, ExpiresAt: want.Memory.ExpiresAt},
-			Vector: want.Vector, Entities: want.Entities,
-		},
-		memory.Memories: {Memory: want.Memory},
-		memory.Whole:    {Memory: want.Memory, Vector: want.Vector, Entities: want.Entities},
+	b.change(func(tx memory.Tx) error {
+		bare := record(user("ana"), "bread")
+		bare.Vector = nil
+		return tx.Put(b.ctx, bare)
+	})
+	bare := record(user("ana"), "bread")
+	for part, want := range map[memory.Part][]memory.Record{
+		memory.Memories:   {{Memory: want.Memory}, {Memory: bare.Memory}},
+		memory.Whole:      {*want, {Memory: bare.Memory, Entities: bare.Entities}},
+		memory.Unembedded: {{Memory: bare.Memory}},
 	} {
-		seen := 0
+		var got []memory.Record
 		err := b.backend.Scan(b.ctx, user("ana"), part, func(r *memory.Record) bool {
-			seen++
-			got := memory.Record{Memory: r.Memory, Vector: slices.Clone(r.Vector), Entities: slices.Clone(r.Entities)}
-			if part == memory.Memories {
-				got.Vector, got.Entities = nil, nil // may be there
+			one := memory.Record{Memory: r.Memory}
+			if part == memory.Whole {
+				one.Vector, one.Entities = slices.Clone(r.Vector), slices.Clone(r.Entities)
 			}
-			if diff := cmp.Diff(want, got); diff != "" {
-				b.Errorf("part %d: %s", part, diff)
-			}
+			got = append(got, one)
 			return true
 		})
-		if err != nil || seen != 1 {
-			b.Errorf("part %d: %d records, %v", part, seen, err)
+		slices.SortFunc(got, func(x, y memory.Record) int { return strings.Compare(x.Memory.ID, y.Memory.ID) })
+		if diff := cmp.Diff(want, got, cmpopts.EquateEmpty()); err != nil || diff != "" {
+			b.Errorf("part %d: %v: %s", part, err, diff)
 		}
 	}
 	calls := 0
@@ -277,57 +279,159 @@ func checkParts(b *backendBench) {
 	}
 }
 
-func checkLexicon(b *backendBench) {
-	scope := user("ana")
-	b.change(func(tx memory.Tx) error {
-		return errors.Join(
-			tx.Put(b.ctx, record(scope, "a", "apple", "red", "apple")),
-			tx.Put(b.ctx, record(scope, "b", "red", "日本", "œuvre", "not")),
-			tx.Put(b.ctx, record(scope, "c")),
-			tx.Put(b.ctx, record(user("bo"), "d", "apple", "red")),
-		)
+// follower keeps what Follow reports of a scope.
+type follower struct {
+	*backendBench
+	scope  memory.Scope
+	state  memory.State
+	known  map[string]memory.Record
+	resets int
+}
+
+func (b *backendBench) follow(scope memory.Scope) *follower {
+	return &follower{backendBench: b, scope: scope, known: map[string]memory.Record{}}
+}
+
+// check follows the scope and compares what is known then with what there is. news is how many records were reported.
+func (f *follower) check(want ...*memory.Record) (news int) {
+	f.Helper()
+	state, err := f.backend.Follow(f.ctx, f.scope, f.state.Version, memory.Changes{
+		Reset:  func() { clear(f.known); f.resets++ },
+		Remove: func(id string) { delete(f.known, id) },
+		Put: func(r *memory.Record) {
+			news++
+			f.known[r.Memory.ID] = memory.Record{Memory: r.Memory, Vector: slices.Clone(r.Vector), Entities: slices.Clone(r.Entities)}
+		},
 	})
-	ask := func(terms ...string) memory.Lexicon {
-		b.Helper()
-		lex, err := b.backend.Lexicon(b.ctx, scope, terms)
-		if err != nil {
-			b.Fatalf("Lexicon(%q): %v", terms, err)
-		}
-		slices.SortFunc(lex.Postings, func(x, y memory.Posting) int { return slices.Compare([]string{x.ID}, []string{y.ID}) })
-		return lex
+	if err != nil {
+		f.Fatalf("Follow: %v", err)
 	}
-	first := memory.Posting{ID: "id-a", Terms: []string{"apple", "red", "apple"}}
-	second := memory.Posting{ID: "id-b", Terms: []string{"red", "日本", "œuvre", "not"}}
-	for _, c := range []struct {
-		terms []string
-		want  []memory.Posting
-	}{
-		{[]string{"apple"}, []memory.Posting{first}},
-		{[]string{"red"}, []memory.Posting{first, second}},
-		{[]string{"appl", "ed", "日"}, nil},
-		{[]string{"日本", "none"}, []memory.Posting{second}},
-		{[]string{"œuvre"}, []memory.Posting{second}},
-		{[]string{"not"}, []memory.Posting{second}},
-		{[]string{"or", "and", "near"}, nil},
-	} {
-		if diff := cmp.Diff(memory.Lexicon{Memories: 3, Terms: 7, Postings: c.want}, ask(c.terms...)); diff != "" {
-			b.Errorf("%q: %s", c.terms, diff)
-		}
+	f.state = state
+	all := map[string]memory.Record{}
+	for _, r := range want {
+		all[r.Memory.ID] = *r
 	}
+	if diff := cmp.Diff(all, f.known, cmpopts.EquateEmpty()); diff != "" {
+		f.Errorf("Follow of %+v: %s", f.scope, diff)
+	}
+	return news
+}
+
+func checkFollow(b *backendBench) {
+	ana, run := b.follow(user("ana")), b.follow(memory.Scope{User: "ana", Run: "7"})
+	ana.check()
+	first, elsewhere := record(user("ana"), "apple"), record(user("bo"), "cake")
+	b.change(func(tx memory.Tx) error { return errors.Join(tx.Put(b.ctx, first), tx.Put(b.ctx, elsewhere)) })
+	ana.check(first)
+	if n := ana.check(first); n != 0 {
+		b.Errorf("nothing has changed, and %d records were reported", n)
+	}
+	inRun := record(memory.Scope{User: "ana", Run: "7"}, "dates")
+	changed := record(user("ana"), "apple")
+	changed.Memory.Text, changed.Memory.Hash = "pear", memory.HashOf("pear")
+	b.change(func(tx memory.Tx) error { return errors.Join(tx.Put(b.ctx, inRun), tx.Put(b.ctx, changed)) })
+	ana.check(changed, inRun)
+	run.check(inRun)
+	changed.Vector = []float32{0, 0, 9}
+	b.change(func(tx memory.Tx) error { return tx.SetVector(b.ctx, changed.Memory.ID, changed.Vector) })
+	ana.check(changed, inRun)
 	b.change(func(tx memory.Tx) error {
-		_, err := tx.Remove(b.ctx, "id-a")
-		return errors.Join(err, tx.Put(b.ctx, record(scope, "b", "blue")))
+		_, err := tx.Remove(b.ctx, changed.Memory.ID)
+		return err
 	})
-	if diff := cmp.Diff(memory.Lexicon{Memories: 2, Terms: 1}, ask("apple", "red")); diff != "" {
-		b.Errorf("after a removal and a change: %s", diff)
+	ana.check(inRun)
+	b.change(func(tx memory.Tx) error { // removed and stored again: it is there
+		_, err := tx.Remove(b.ctx, inRun.Memory.ID)
+		return errors.Join(err, tx.Put(b.ctx, inRun))
+	})
+	ana.check(inRun)
+	inRun.Memory.Scope = user("ana") // an import may move a memory to another scope
+	b.change(func(tx memory.Tx) error { return tx.Put(b.ctx, inRun) })
+	run.check()
+	ana.check(inRun)
+	want := errors.New("no")
+	if err := b.backend.Change(b.ctx, func(tx memory.Tx) error {
+		return errors.Join(tx.Put(b.ctx, record(user("ana"), "never")), want)
+	}); !errors.Is(err, want) {
+		b.Fatal(err)
 	}
+	ana.check(inRun)
+	b.change(func(tx memory.Tx) error { return tx.DropVectors(b.ctx) })
+	bare := *inRun
+	bare.Vector = nil
+	ana.check(&bare)
+	space := memory.Space{Dimensions: 3, Embedder: "one"}
+	b.change(func(tx memory.Tx) error { return tx.SetSpace(b.ctx, space) })
+	if ana.check(&bare); ana.state.Space != space {
+		b.Errorf("space %+v, want %+v", ana.state.Space, space)
+	}
+	if err := b.backend.Reset(b.ctx); err != nil {
+		b.Fatal(err)
+	}
+	if ana.check(); ana.state.Space != (memory.Space{}) {
+		b.Errorf("space after Reset %+v", ana.state.Space)
+	}
+	b.change(func(tx memory.Tx) error { return tx.Put(b.ctx, first) })
+	ana.check(first)
+}
+
+// checkFollowForgets: more removals than a backend lists leave nobody with what is gone.
+func checkFollowForgets(b *backendBench) {
+	if testing.Short() {
+		b.Skip("writes 25,000 rows")
+	}
+	ana := b.follow(user("ana"))
+	stays := record(user("ana"), "apple")
+	b.change(func(tx memory.Tx) error {
+		return errors.Join(tx.Put(b.ctx, stays), tx.Put(b.ctx, record(user("ana"), "bread")))
+	})
+	ana.check(stays, record(user("ana"), "bread"))
+	b.change(func(tx memory.Tx) error {
+		_, err := tx.Remove(b.ctx, "id-bread")
+		return err
+	})
+	const others = 25_000
+	for from := 0; from < others; from += 1000 {
+		b.change(func(tx memory.Tx) error {
+			for i := from; i < from+1000; i++ {
+				r := record(user("bo"), fmt.Sprint("cake", i))
+				if err := tx.Put(b.ctx, r); err != nil {
+					return err
+				}
+				if _, err := tx.Remove(b.ctx, r.Memory.ID); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+	}
+	ana.check(stays)
+}
+
+// space returns the space.
+func (b *backendBench) space() (space memory.Space) {
+	b.Helper()
+	b.change(func(tx memory.Tx) (err error) {
+		space, err = tx.Space(b.ctx)
+		return err
+	})
+	return space
 }
 
 func checkSpace(b *backendBench) {
-	first := memory.Space{Dimensions: 3, Embedder: "one"}
-	for _, s := range []memory.Space{first, {Dimensions: 4, Embedder: "two"}, {}} {
-		if got, err := b.backend.Space(b.ctx, s); err != nil || got != first {
-			b.Errorf("Space(%+v) = %+v, %v; want the first", s, got, err)
+	if got := b.space(); got != (memory.Space{}) {
+		b.Errorf("space of an empty backend: %+v", got)
+	}
+	for _, want := range []memory.Space{{Dimensions: 3, Embedder: "one"}, {Dimensions: 4}, {}} {
+		b.change(func(tx memory.Tx) error {
+			err := tx.SetSpace(b.ctx, want)
+			if got, other := tx.Space(b.ctx); got != want || other != nil {
+				b.Errorf("in its transaction: %+v, %v; want %+v", got, other, want)
+			}
+			return err
+		})
+		if got := b.space(); got != want {
+			b.Errorf("space %+v, want %+v", got, want)
 		}
 	}
 }
@@ -360,6 +464,67 @@ func checkReembed(b *backendBench) {
 	}
 	if _, err := open(embed.NewHashed(64)).Search(b.ctx, user("ana"), "apple", 1, memory.SearchOptions{}); !errors.Is(err, memory.ErrEmbedder) {
 		b.Errorf("the embedder of before = %v, want ErrEmbedder", err)
+	}
+}
+
+// late is a fake embedder that is not ready at first.
+type late struct {
+	embed.Embedder
+	ready bool
+}
+
+func (l *late) EmbedDocuments(ctx context.Context, texts []string) ([][]float32, error) {
+	if !l.ready {
+		return nil, embed.ErrNotReady
+	}
+	return l.Embedder.EmbedDocuments(ctx, texts)
+}
+
+func (l *late) EmbedQuery(ctx context.Context, text string) ([]float32, error) {
+	if !l.ready {
+		return nil, embed.ErrNotReady
+	}
+	return l.Embedder.EmbedQuery(ctx, text)
+}
+
+func checkFill(b *backendBench) {
+	e := &late{Embedder: embed.NewHashed(64)}
+	store, err := memory.New(b.backend, memory.Config{Embedder: e})
+	if err != nil {
+		b.Fatal(err)
+	}
+	search := func(when string) memory.Hit {
+		b.Helper()
+		hits, err := store.Search(b.ctx, user("ana"), "apple", 1, memory.SearchOptions{})
+		if err != nil || len(hits) != 1 || hits[0].Memory.Text != "apple" {
+			b.Fatalf("%s: %+v, %v", when, hits, err)
+		}
+		return hits[0]
+	}
+	add := func(texts ...string) {
+		b.Helper()
+		if _, err := store.Add(b.ctx, user("ana"), said(texts...), memory.AddOptions{}); err != nil {
+			b.Fatal(err)
+		}
+	}
+	add("apple", "bread")
+	if hit := search("not ready"); hit.Semantic != 0 || hit.Lexical == 0 {
+		b.Errorf("not ready: %+v", hit)
+	}
+	if n, err := store.Fill(b.ctx); n != 0 || err != nil {
+		b.Errorf("Fill without an embedder = %d, %v", n, err)
+	}
+	e.ready = true
+	add("cake")
+	search("some have vectors")
+	if n, err := store.Fill(b.ctx); n != 2 || err != nil {
+		b.Errorf("Fill = %d, %v; want 2", n, err)
+	}
+	if hit := search("filled"); hit.Semantic < 0.99 {
+		b.Errorf("filled: %+v", hit)
+	}
+	if n, err := store.Fill(b.ctx); n != 0 || err != nil {
+		b.Errorf("Fill again = %d, %v", n, err)
 	}
 }
 

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"slices"
 	"strings"
 	"testing"
 
@@ -30,9 +29,10 @@ var faults = map[string]string{
 	"keeps history texts":    "Delete",
 	"keeps history of scope": "DeleteAll",
 	"forgets history":        "Update",
-	"rewrites space":         "FirstSpaceStays",
+	"loses space":            "Space",
 	"keeps the window":       "Window",
-	"finds part of words":    "Lexicon",
+	"follows nothing":        "Follow",
+	"lists all vectors":      "Parts",
 	"loses metadata":         "Fields",
 	"keeps removed":          "Delete",
 	"loses entities":         "Parts",
@@ -57,24 +57,22 @@ func (f *faulty) Scan(ctx context.Context, scope memory.Scope, part memory.Part,
 	if f.fault == "leaks scopes" {
 		scope = memory.Scope{User: scope.User}
 	}
+	if f.fault == "lists all vectors" && part == memory.Unembedded {
+		part = memory.Memories
+	}
 	return f.Backend.Scan(ctx, scope, part, yield)
 }
 
-func (f *faulty) Lexicon(ctx context.Context, scope memory.Scope, terms []string) (memory.Lexicon, error) {
+func (f *faulty) Follow(ctx context.Context, scope memory.Scope, since int64, to memory.Changes) (memory.State, error) {
 	switch f.fault {
-	case "counts others' words":
+	case "counts others' words", "leaks scopes":
 		scope = memory.Scope{}
-	case "finds part of words":
-		terms = append(slices.Clone(terms), "red")
+	case "follows nothing":
+		if since > 0 {
+			return f.Backend.Follow(ctx, memory.Scope{User: "nobody"}, since, to)
+		}
 	}
-	return f.Backend.Lexicon(ctx, scope, terms)
-}
-
-func (f *faulty) Space(ctx context.Context, space memory.Space) (memory.Space, error) {
-	if f.fault == "rewrites space" {
-		return space, nil
-	}
-	return f.Backend.Space(ctx, space)
+	return f.Backend.Follow(ctx, scope, since, to)
 }
 
 type faultyTx struct {
@@ -93,6 +91,13 @@ func (t *faultyTx) Put(ctx context.Context, r *memory.Record) error {
 		r = &bare
 	}
 	return t.Tx.Put(ctx, r)
+}
+
+func (t *faultyTx) SetSpace(ctx context.Context, space memory.Space) error {
+	if t.fault == "loses space" {
+		return nil
+	}
+	return t.Tx.SetSpace(ctx, space)
 }
 
 func (t *faultyTx) Remove(ctx context.Context, id string) (bool, error) {

@@ -96,13 +96,17 @@ func (b *Backend) Change(ctx context.Context, f func(tx memory.Tx) error) error 
 		if _, err := inner.Exec(ctx, "SELECT pg_advisory_xact_lock($1)", b.lock); err != nil {
 			return wrapped(err)
 		}
-		return f(&tx{inner})
+		return f(&tx{inner: inner})
 	})
 }
 
 // Reset empties all tables.
 func (b *Backend) Reset(ctx context.Context) error {
 	return b.Change(ctx, func(t memory.Tx) error {
-		return t.(*tx).exec(ctx, "TRUNCATE space, memories, history, messages")
+		inner := t.(*tx)
+		if err := inner.exec(ctx, "TRUNCATE space, memories, removed, history, messages"); err != nil {
+			return err
+		}
+		return inner.restart(ctx)
 	})
 }

@@ -30,49 +30,73 @@ func (b *Backend) Get(ctx context.Context, ids []string) (found []memory.Memory,
 
 // Scan reads the columns that the part needs.
 func (b *Backend) Scan(ctx context.Context, scope memory.Scope, part memory.Part, yield func(*memory.Record) bool) error {
-	columns := memoryColumns + ", entities, vector"
-	switch part {
-	case memory.Vectors:
-		columns = "id, created, expires, entities, vector"
-	case memory.Memories:
-		columns = memoryColumns
-	}
 	where, args := covered(scope, nil)
-	var vector []float32
-	return b.read(ctx, "SELECT "+columns+" FROM memories WHERE "+where, args, func(rows pgx.Rows) (bool, error) {
+	if part == memory.Unembedded {
+		where += " AND length(vector) = 0"
+	}
+	if part == memory.Whole {
+		return b.pool.with(ctx, func(conn *pgx.Conn) error { return eachRecord(ctx, conn, where, args, yield) })
+	}
+	return b.read(ctx, "SELECT "+memoryColumns+" FROM memories WHERE "+where, args, func(rows pgx.Rows) (bool, error) {
 		var r memory.Record
-		raw, err := scanRecord(rows, part, &r)
+		err := scanMemory(rows, &r.Memory)
+		return err == nil && yield(&r), err
+	})
+}
+
+// eachRecord reads whole records. Their vectors share one slice.
+func eachRecord(ctx context.Context, q querier, where string, args []any, yield func(*memory.Record) bool) error {
+	var vector []float32
+	query := "SELECT " + memoryColumns + ", entities, vector FROM memories WHERE " + where
+	return each(ctx, q, query, args, func(rows pgx.Rows) (bool, error) {
+		var r memory.Record
+		raw, err := scanRecord(rows, &r)
 		if err != nil {
 			return false, err
 		}
-		if raw != nil {
-			if vector, err = blob.Decode(vector, raw); err != nil {
-				return false, fmt.Errorf("memory %q: %w", r.Memory.ID, err)
-			}
+		if vector, err = blob.Decode(vector, raw); err != nil {
+			return false, fmt.Errorf("memory %q: %w", r.Memory.ID, err)
+		}
+		if len(vector) > 0 {
 			r.Vector = vector
 		}
 		return yield(&r), nil
 	})
 }
 
-// Lexicon asks the index of terms, and the table for the sums, in one transaction.
-func (b *Backend) Lexicon(ctx context.Context, scope memory.Scope, terms []string) (lex memory.Lexicon, err error) {
+// Follow reads what bears a later version, in one transaction.
+func (b *Backend) Follow(ctx context.Context, scope memory.Scope, since int64, to memory.Changes) (state memory.State, err error) {
 	opts := pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}
 	err = b.transaction(ctx, opts, func(inner pgx.Tx) error {
-		where, args := covered(scope, nil)
-		row := inner.QueryRow(ctx, "SELECT count(*), coalesce(sum(cardinality(terms)), 0) FROM memories WHERE "+where, args...)
-		if err := row.Scan(&lex.Memories, &lex.Terms); err != nil {
+		var forgotten int64
+		if err := inner.QueryRow(ctx, "SELECT version, forgotten FROM state").Scan(&state.Version, &forgotten); err != nil {
 			return wrapped(err)
 		}
-		where, args = covered(scope, []any{terms})
-		return each(ctx, inner, "SELECT id, terms FROM memories WHERE terms && $1 AND "+where, args, func(rows pgx.Rows) (bool, error) {
-			var p memory.Posting
-			err := rows.Scan(&p.ID, &p.Terms)
-			lex.Postings = append(lex.Postings, p)
-			return true, err
+		if state.Space, err = spaceOf(ctx, inner); err != nil || state.Version == since {
+			return err
+		}
+		where, args := covered(scope, nil)
+		if since < forgotten || since > state.Version {
+			to.Reset()
+		} else {
+			err := each(ctx, inner, "SELECT id FROM removed WHERE version > $1", []any{since}, func(rows pgx.Rows) (bool, error) {
+				var id string
+				err := rows.Scan(&id)
+				to.Remove(id)
+				return true, err
+			})
+			if err != nil {
+				return err
+			}
+			where, args = covered(scope, []any{since})
+			where += " AND version > $1"
+		}
+		return eachRecord(ctx, inner, where, args, func(r *memory.Record) bool {
+			to.Put(r)
+			return true
 		})
 	})
-	return lex, err
+	return state, err
 }
 
 // History returns a memory's revisions.
@@ -117,19 +141,12 @@ func (b *Backend) Messages(ctx context.Context, log memory.Log, last int) (found
 	return found, err
 }
 
-// Space records the first space. It is asked for once by each store.
-func (b *Backend) Space(ctx context.Context, space memory.Space) (memory.Space, error) {
-	err := b.Change(ctx, func(t memory.Tx) error {
-		var have memory.Space
-		err := t.(*tx).inner.QueryRow(ctx, "SELECT dimensions, embedder FROM space").Scan(&have.Dimensions, &have.Embedder)
-		switch {
-		case err == nil && have.Dimensions > 0:
-			space = have
-			return nil
-		case err != nil && !errors.Is(err, pgx.ErrNoRows):
-			return wrapped(err)
-		}
-		return t.SetSpace(ctx, space)
-	})
-	return space, err
+// spaceOf reads the space.
+func spaceOf(ctx context.Context, inner pgx.Tx) (memory.Space, error) {
+	var space memory.Space
+	err := inner.QueryRow(ctx, "SELECT dimensions, embedder FROM space").Scan(&space.Dimensions, &space.Embedder)
+	if err != nil && !errors.Is(err, pgx.ErrNoRows) {
+		return memory.Space{}, wrapped(err)
+	}
+	return space, nil
 }

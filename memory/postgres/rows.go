@@ -100,27 +100,13 @@ func scanMemory(row pgx.Row, m *memory.Memory) error {
 	return r.finish(m)
 }
 
-// scanRecord reads a row of Scan and returns the bytes of the vector.
-func scanRecord(rows pgx.Rows, part memory.Part, r *memory.Record) (raw []byte, err error) {
-	m := &r.Memory
+// scanRecord reads a whole record and returns the bytes of the vector.
+func scanRecord(rows pgx.Rows, r *memory.Record) (raw []byte, err error) {
 	var row memoryRow
-	switch part {
-	case memory.Vectors:
-		if err := rows.Scan(&m.ID, &row.created, &row.expires, &r.Entities, &raw); err != nil {
-			return nil, err
-		}
-		m.CreatedAt = row.created.UTC()
-		if row.expires != nil {
-			m.ExpiresAt = row.expires.UTC()
-		}
-		return raw, nil
-	case memory.Memories:
-		return nil, scanMemory(rows, m)
-	}
-	if err := rows.Scan(append(row.places(m), &r.Entities, &raw)...); err != nil {
+	if err := rows.Scan(append(row.places(&r.Memory), &r.Entities, &raw)...); err != nil {
 		return nil, err
 	}
-	return raw, row.finish(m)
+	return raw, row.finish(&r.Memory)
 }
 
 func scanRevision(row pgx.Row) (memory.Revision, error) {

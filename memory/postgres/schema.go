@@ -18,14 +18,21 @@ var tables = []string{
 		role TEXT NOT NULL, actor TEXT NOT NULL,
 		metadata JSON,
 		created TIMESTAMPTZ NOT NULL, updated TIMESTAMPTZ NOT NULL, expires TIMESTAMPTZ,
-		terms TEXT[] NOT NULL,
 		vector BYTEA NOT NULL,
 		UNIQUE (user_id, agent_id, run_id, hash)
 	)`,
 	`ALTER TABLE memories ADD COLUMN IF NOT EXISTS entities TEXT[] NOT NULL DEFAULT '{}'`, // older tables have none
 	`CREATE INDEX IF NOT EXISTS memories_agent ON memories (agent_id) WHERE agent_id <> ''`,
 	`CREATE INDEX IF NOT EXISTS memories_run ON memories (run_id) WHERE run_id <> ''`,
-	`CREATE INDEX IF NOT EXISTS memories_terms ON memories USING gin (terms)`,
+	`ALTER TABLE memories DROP COLUMN IF EXISTS terms`, // of older tables
+	// Every transaction that changes memories has a number: rows bear that of the last one that changed them, and removed lists
+	// those that are gone, as far back as state.forgotten.
+	`ALTER TABLE memories ADD COLUMN IF NOT EXISTS version BIGINT NOT NULL DEFAULT 0`,
+	`CREATE INDEX IF NOT EXISTS memories_version ON memories (version)`,
+	`CREATE INDEX IF NOT EXISTS memories_unembedded ON memories (id) WHERE length(vector) = 0`,
+	`CREATE TABLE IF NOT EXISTS removed (seq BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY, version BIGINT NOT NULL, id TEXT NOT NULL)`,
+	`CREATE TABLE IF NOT EXISTS state (one INT PRIMARY KEY CHECK (one = 1), version BIGINT NOT NULL, forgotten BIGINT NOT NULL)`,
+	`INSERT INTO state VALUES (1, 1, 1) ON CONFLICT (one) DO NOTHING`,
 	`CREATE TABLE IF NOT EXISTS history (
 		seq BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
 		id TEXT NOT NULL UNIQUE,

@@ -14,7 +14,10 @@ import (
 )
 
 // tx is a transaction that holds the schema's lock.
-type tx struct{ inner pgx.Tx }
+type tx struct {
+	inner  pgx.Tx
+	number int64 // of the transaction, if it has changed memories
+}
 
 var _ memory.Tx = (*tx)(nil)
 
@@ -76,34 +79,93 @@ func (t *tx) Put(ctx context.Context, r *memory.Record) error {
 			return fmt.Errorf("postgres: metadata: %w", err)
 		}
 	}
-	terms := r.Terms
-	if terms == nil {
-		terms = []string{} // nil is NULL
-	}
 	entities := r.Entities
 	if entities == nil {
 		entities = []string{}
 	}
+	version, err := t.version(ctx)
+	if err != nil {
+		return err
+	}
+	// For those who follow the scope that it leaves.
+	err = t.exec(ctx, `INSERT INTO removed (version, id) SELECT $1, id FROM memories
+		WHERE id = $2 AND (user_id, agent_id, run_id) <> ($3, $4, $5)`, version, m.ID, m.Scope.User, m.Scope.Agent, m.Scope.Run)
+	if err != nil {
+		return err
+	}
 	return t.exec(ctx, `INSERT INTO memories
-		(id, user_id, agent_id, run_id, hash, text, role, actor, metadata, created, updated, expires, terms, vector, entities)
+		(id, user_id, agent_id, run_id, hash, text, role, actor, metadata, created, updated, expires, vector, entities, version)
 		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15)
 		ON CONFLICT (id) DO UPDATE SET user_id = excluded.user_id, agent_id = excluded.agent_id, run_id = excluded.run_id,
 		hash = excluded.hash, text = excluded.text, role = excluded.role, actor = excluded.actor,
 		metadata = excluded.metadata, created = excluded.created, updated = excluded.updated, expires = excluded.expires,
-		terms = excluded.terms, vector = excluded.vector, entities = excluded.entities`,
+		vector = excluded.vector, entities = excluded.entities, version = excluded.version`,
 		m.ID, m.Scope.User, m.Scope.Agent, m.Scope.Run, m.Hash, m.Text, m.Role, m.Actor, metadata,
-		m.CreatedAt, m.UpdatedAt, optional(m.ExpiresAt), terms, blob.Encode(r.Vector), entities)
+		m.CreatedAt, m.UpdatedAt, optional(m.ExpiresAt), blob.Encode(r.Vector), entities, version)
+}
+
+// version returns the number of this transaction, which it takes when memories change first.
+func (t *tx) version(ctx context.Context) (int64, error) {
+	if t.number == 0 {
+		if err := t.inner.QueryRow(ctx, "UPDATE state SET version = version + 1 RETURNING version").Scan(&t.number); err != nil {
+			return 0, wrapped(err)
+		}
+	}
+	return t.number, nil
 }
 
 // SetVector replaces a vector.
 func (t *tx) SetVector(ctx context.Context, id string, vector []float32) error {
-	return t.exec(ctx, "UPDATE memories SET vector = $1 WHERE id = $2", blob.Encode(vector), id)
+	version, err := t.version(ctx)
+	if err != nil {
+		return err
+	}
+	return t.exec(ctx, "UPDATE memories SET vector = $1, version = $2 WHERE id = $3", blob.Encode(vector), version, id)
 }
+
+// DropVectors empties the column. Who follows a scope begins anew.
+func (t *tx) DropVectors(ctx context.Context) error {
+	if err := t.exec(ctx, "UPDATE memories SET vector = '' WHERE length(vector) > 0"); err != nil {
+		return err
+	}
+	return t.restart(ctx)
+}
+
+// restart has all who follow a scope begin anew.
+func (t *tx) restart(ctx context.Context) error {
+	if _, err := t.version(ctx); err != nil {
+		return err
+	}
+	return t.exec(ctx, "UPDATE state SET forgotten = version")
+}
+
+// removedRows bounds the table of removed IDs: it is cut to that when it has twice as many.
+const removedRows = 10_000
 
 // Remove removes a record.
 func (t *tx) Remove(ctx context.Context, id string) (bool, error) {
 	n, err := t.count(ctx, "DELETE FROM memories WHERE id = $1", id)
-	return n > 0, err
+	if err != nil || n == 0 {
+		return false, err
+	}
+	version, err := t.version(ctx)
+	if err != nil {
+		return false, err
+	}
+	var seq int64
+	err = t.inner.QueryRow(ctx, "INSERT INTO removed (version, id) VALUES ($1, $2) RETURNING seq", version, id).Scan(&seq)
+	if err != nil {
+		return false, wrapped(err)
+	}
+	if seq%removedRows != 0 {
+		return true, nil
+	}
+	oldest := seq - removedRows
+	err = t.exec(ctx, "UPDATE state SET forgotten = greatest(forgotten, (SELECT coalesce(max(version), 0) FROM removed WHERE seq <= $1))", oldest)
+	if err != nil {
+		return false, err
+	}
+	return true, t.exec(ctx, "DELETE FROM removed WHERE seq <= $1", oldest)
 }
 
 // Append writes a row of history.
@@ -159,8 +221,14 @@ func (t *tx) DropMessages(ctx context.Context, kind string, scope memory.Scope) 
 	return t.exec(ctx, "DELETE FROM messages WHERE kind = $1 AND "+where, args...)
 }
 
-// SetSpace replaces the space.
+// Space returns the space.
+func (t *tx) Space(ctx context.Context) (memory.Space, error) { return spaceOf(ctx, t.inner) }
+
+// SetSpace replaces the space, which who follows a scope sees as a change.
 func (t *tx) SetSpace(ctx context.Context, space memory.Space) error {
+	if _, err := t.version(ctx); err != nil {
+		return err
+	}
 	return t.exec(ctx, `INSERT INTO space (one, dimensions, embedder) VALUES (1, $1, $2)
 		ON CONFLICT (one) DO UPDATE SET dimensions = excluded.dimensions, embedder = excluded.embedder`,
 		space.Dimensions, space.Embedder)

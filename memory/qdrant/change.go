@@ -175,7 +175,7 @@ func (b *Backend) write(ctx context.Context, collection string, points []*api.Po
 		n, bytes := 0, 0
 		for n < min(len(points), batch) && (n == 0 || bytes < batchBytes) {
 			payload := points[n].GetPayload()
-			bytes += len(payload[keyText].GetStringValue()) + len(payload[keyWords].GetStringValue()) +
+			bytes += len(payload[keyText].GetStringValue()) +
 				4*len(points[n].GetVectors().GetVector().GetDense().GetData())
 			n++
 		}

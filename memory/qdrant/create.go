@@ -11,7 +11,7 @@ import (
 
 // Keys of payloads that filters compare.
 var (
-	recordKeys = []string{keyID, keyScope, keyUser, keyAgent, keyRun, keyHash, keyTerms, keyTx}
+	recordKeys = []string{keyID, keyScope, keyUser, keyAgent, keyRun, keyHash, keyTx}
 	otherKeys  = []string{keyKind, keyID, keyScope, keyUser, keyAgent, keyRun, keyMemory, keyTx, keyCommit}
 )
 

@@ -3,9 +3,7 @@ package qdrant
 import (
 	"encoding/json"
 	"fmt"
-	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	api "github.com/qdrant/go-client/qdrant"
@@ -28,12 +26,11 @@ const (
 
 	keyHash    = "hash"
 	keyText    = "text"
-	keyTerms   = "terms" // each once, in their order unless there are words
-	keyWords   = "words" // in their order, with repeats, if there are any
 	keyNames   = "entities"
-	keyCount   = "term_count"
 	keyCreated = "created"
 	keyExpires = "expires"
+
+	keyUnembedded = "unembedded" // the point's vector is only there because a point has to have one
 
 	keyMemory = "memory"
 	keyPlace  = "place" // orders rows of history and messages
@@ -120,22 +117,13 @@ func recordPayload(r *memory.Record) (map[string]*api.Value, error) {
 	setTime(out, keyCreated, m.CreatedAt)
 	setTime(out, "updated", m.UpdatedAt)
 	setTime(out, keyExpires, m.ExpiresAt)
-	out[keyTerms], out[keyCount] = stringList(r.Terms), api.NewValueInt(int64(len(r.Terms)))
-	if distinct := slices.Compact(slices.Sorted(slices.Values(r.Terms))); len(distinct) < len(r.Terms) {
-		out[keyTerms], out[keyWords] = stringList(distinct), api.NewValueString(strings.Join(r.Terms, " "))
+	if len(r.Vector) == 0 {
+		out[keyUnembedded] = api.NewValueBool(true)
 	}
 	if len(r.Entities) > 0 {
 		out[keyNames] = stringList(r.Entities)
 	}
 	return out, nil
-}
-
-// termsOf returns the terms in their order, with repeats. What the index of the server compares are those without.
-func termsOf(payload map[string]*api.Value) []string {
-	if words := payload[keyWords].GetStringValue(); words != "" {
-		return strings.Split(words, " ")
-	}
-	return stringsOf(payload[keyTerms])
 }
 
 func memoryOf(payload map[string]*api.Value) (memory.Memory, error) {
@@ -152,8 +140,11 @@ func memoryOf(payload map[string]*api.Value) (memory.Memory, error) {
 	return m, nil
 }
 
-// vectorOf reads the newer form of an answer first.
+// vectorOf reads the newer form of an answer first. It returns nil for a record without a vector.
 func vectorOf(p *api.RetrievedPoint) []float32 {
+	if p.GetPayload()[keyUnembedded].GetBoolValue() {
+		return nil
+	}
 	v := p.GetVectors().GetVector()
 	if dense := v.GetDense(); dense != nil {
 		return dense.GetData()

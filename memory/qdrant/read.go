@@ -33,18 +33,14 @@ func (b *Backend) Get(ctx context.Context, ids []string) (found []memory.Memory,
 
 // Scan reads all of the scope before it calls yield, since only then it is known to be one state.
 func (b *Backend) Scan(ctx context.Context, scope memory.Scope, part memory.Part, yield func(*memory.Record) bool) error {
-	q := query{must: covered(scope), vectors: part != memory.Memories}
-	if part == memory.Vectors {
-		q.fields = []string{keyID, keyCreated, keyExpires, keyNames}
+	q := query{must: covered(scope), vectors: part == memory.Whole}
+	if part == memory.Unembedded {
+		q.must = append(q.must, api.NewMatchBool(keyUnembedded, true))
 	}
 	var records []memory.Record
-	err := b.snapshot(ctx, func(h *head) error {
-		records = records[:0]
-		return b.eachRecord(ctx, h, q, func(p *api.RetrievedPoint) error {
-			m, err := memoryOf(p.GetPayload())
-			records = append(records, memory.Record{Memory: m, Vector: vectorOf(p), Entities: stringsOf(p.GetPayload()[keyNames])})
-			return err
-		})
+	err := b.snapshot(ctx, func(h *head) (err error) {
+		records, err = b.records(ctx, h, q)
+		return err
 	})
 	if err != nil {
 		return err
@@ -57,27 +53,39 @@ func (b *Backend) Scan(ctx context.Context, scope memory.Scope, part memory.Part
 	return nil
 }
 
-// Lexicon asks the index of terms for the postings, and all of the scope for the sums.
-func (b *Backend) Lexicon(ctx context.Context, scope memory.Scope, terms []string) (lex memory.Lexicon, err error) {
-	err = b.snapshot(ctx, func(h *head) error {
-		lex = memory.Lexicon{}
-		err := b.eachRecord(ctx, h, query{must: covered(scope), fields: []string{keyCount}}, func(p *api.RetrievedPoint) error {
-			lex.Memories++
-			lex.Terms += int(p.GetPayload()[keyCount].GetIntegerValue())
-			return nil
-		})
-		if err != nil || len(terms) == 0 {
-			return err
-		}
-		q := query{must: covered(scope, api.NewMatchKeywords(keyTerms, terms...)), fields: []string{keyID, keyTerms, keyWords}}
-		return b.eachRecord(ctx, h, q, func(p *api.RetrievedPoint) error {
-			lex.Postings = append(lex.Postings, memory.Posting{
-				ID: p.GetPayload()[keyID].GetStringValue(), Terms: termsOf(p.GetPayload()),
-			})
-			return nil
-		})
+func (b *Backend) records(ctx context.Context, h *head, q query) (records []memory.Record, err error) {
+	err = b.eachRecord(ctx, h, q, func(p *api.RetrievedPoint) error {
+		m, err := memoryOf(p.GetPayload())
+		records = append(records, memory.Record{Memory: m, Vector: vectorOf(p), Entities: stringsOf(p.GetPayload()[keyNames])})
+		return err
 	})
-	return lex, err
+	return records, err
+}
+
+// Follow reads all of the scope if there was a commit since.
+func (b *Backend) Follow(ctx context.Context, scope memory.Scope, since int64, to memory.Changes) (memory.State, error) {
+	h, err := b.head(ctx)
+	if err != nil {
+		return memory.State{}, err
+	}
+	state := func() memory.State { return memory.State{Version: h.number + 1, Space: h.space} } // the first head has the number 0
+	if state().Version == since {
+		return state(), nil
+	}
+	var records []memory.Record
+	err = b.snapshot(ctx, func(now *head) (err error) {
+		h = now
+		records, err = b.records(ctx, h, query{must: covered(scope), vectors: true})
+		return err
+	})
+	if err != nil {
+		return memory.State{}, err
+	}
+	to.Reset()
+	for i := range records {
+		to.Put(&records[i])
+	}
+	return state(), nil
 }
 
 // placed is something that has a place in an order.
@@ -138,18 +146,6 @@ func (b *Backend) Messages(ctx context.Context, log memory.Log, last int) ([]mem
 
 func inLog(log memory.Log) []*api.Condition {
 	return []*api.Condition{api.NewMatch(keyKind, kindMessage), api.NewMatch(keyScope, logKey(log))}
-}
-
-// Space records the first space.
-func (b *Backend) Space(ctx context.Context, space memory.Space) (memory.Space, error) {
-	err := b.Change(ctx, func(t memory.Tx) error {
-		if have := t.(*tx).head.space; have.Dimensions > 0 {
-			space = have
-			return nil
-		}
-		return t.SetSpace(ctx, space)
-	})
-	return space, err
 }
 
 // byPlace compares the places of two messages.

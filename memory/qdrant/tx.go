@@ -71,7 +71,7 @@ func (t *tx) load(ctx context.Context, must []*api.Condition) error {
 		t.records[m.ID] = &entry[memory.Record]{
 			point: p.GetId().GetUuid(), there: true,
 			value: memory.Record{
-				Memory: m, Vector: vectorOf(p), Terms: termsOf(p.GetPayload()), Entities: stringsOf(p.GetPayload()[keyNames]),
+				Memory: m, Vector: vectorOf(p), Entities: stringsOf(p.GetPayload()[keyNames]),
 			},
 		}
 		return nil
@@ -137,15 +137,12 @@ func (t *tx) IDs(ctx context.Context, scope memory.Scope) (ids []string, err err
 
 // Put stores a record.
 func (t *tx) Put(ctx context.Context, r *memory.Record) error {
-	if len(r.Vector) == 0 {
-		return fmt.Errorf("qdrant: memory %q: %w: a vector without numbers", r.Memory.ID, memory.ErrInvalid)
-	}
 	e, err := t.record(ctx, r.Memory.ID)
 	if err != nil {
 		return err
 	}
 	e.value = memory.Record{
-		Memory: copied(r.Memory), Vector: slices.Clone(r.Vector), Terms: slices.Clone(r.Terms), Entities: slices.Clone(r.Entities),
+		Memory: copied(r.Memory), Vector: slices.Clone(r.Vector), Entities: slices.Clone(r.Entities),
 	}
 	e.there, e.dirty = true, true
 	return nil
@@ -169,6 +166,28 @@ func (t *tx) Remove(ctx context.Context, id string) (bool, error) {
 	}
 	e.value, e.there, e.dirty = memory.Record{}, false, true
 	return true, nil
+}
+
+// DropVectors removes the vectors of all records, which it loads.
+func (t *tx) DropVectors(ctx context.Context) error {
+	ids, err := t.IDs(ctx, memory.Scope{})
+	if err != nil {
+		return err
+	}
+	for _, id := range ids {
+		if err := t.SetVector(ctx, id, nil); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Space returns the space.
+func (t *tx) Space(context.Context) (memory.Space, error) {
+	if t.space != nil {
+		return *t.space, nil
+	}
+	return t.head.space, nil
 }
 
 // SetSpace replaces the space.
@@ -206,12 +225,20 @@ func (t *tx) changed() bool {
 // lengths returns those of the vectors that are written.
 func (t *tx) lengths() (lengths []int) {
 	for _, e := range t.records {
-		if n := len(e.value.Vector); e.dirty && e.there && !slices.Contains(lengths, n) {
+		if n := len(stored(e.value.Vector)); e.dirty && e.there && !slices.Contains(lengths, n) {
 			lengths = append(lengths, n)
 		}
 	}
 	slices.Sort(lengths)
 	return lengths
+}
+
+// stored returns the vector of a record's point, which cannot be without one.
+func stored(vector []float32) []float32 {
+	if len(vector) == 0 {
+		return []float32{0}
+	}
+	return vector
 }
 
 // points returns what the transaction writes, by collection, and the points that it replaces or removes.
@@ -238,7 +265,8 @@ func (t *tx) points(next *head) (points map[string][]*api.PointStruct, gone []st
 		if err != nil {
 			return nil, nil, err
 		}
-		add(t.b.vectors(len(e.value.Vector)), api.NewVectorsDense(e.value.Vector), payload)
+		vector := stored(e.value.Vector)
+		add(t.b.vectors(len(vector)), api.NewVectorsDense(vector), payload)
 	}
 	for _, id := range sortedKeys(t.rows) {
 		e := t.rows[id]

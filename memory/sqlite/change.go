@@ -39,7 +39,7 @@ func (b *Backend) Reset(ctx context.Context) error {
 				return err
 			}
 		}
-		return nil
+		return inner.restart(ctx)
 	})
 	if errors.Is(err, memory.ErrFull) && !errors.Is(err, memory.ErrNotErased) {
 		return b.resetInParts(ctx)

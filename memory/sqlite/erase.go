@@ -8,10 +8,8 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"strings"
 
 	"github.com/ragpilot/ragpilot/memory"
-	"github.com/ragpilot/ragpilot/memory/internal/lexical"
 )
 
 // SQLite's secure_delete zeroes a row where it stands. When it had moved the row to another page before, to make room, it left the
@@ -34,12 +32,9 @@ const (
 	maxPieces = 64
 )
 
-// text adds a text, and its terms as they stand in the full-text index.
+// text adds a text.
 func (l *leftovers) text(s string) {
 	l.add(s)
-	if terms := strings.Join(lexical.Terms(s), " "); terms != s {
-		l.add(terms)
-	}
 	l.bound()
 }
 

@@ -41,7 +41,7 @@ func traces(t *testing.T, path string, what []byte) (where []string) {
 	return where
 }
 
-// A deleted memory leaves nothing in the file or its log, while the store is open: text, terms and vector.
+// A deleted memory leaves nothing in the file or its log, while the store is open: text and vector.
 func TestDeletedIsGone(t *testing.T) {
 	sharedtest.NotUnderRace(t) // one goroutine, and SQLite in Go is slow under the detector
 	path := filepath.Join(t.TempDir(), "memories.db")

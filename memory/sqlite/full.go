@@ -48,7 +48,8 @@ func (b *Backend) resetInParts(ctx context.Context) error {
 		}
 	}
 	return b.Change(ctx, func(t memory.Tx) error {
-		t.(*tx).removed, t.(*tx).left.many = true, true
-		return nil
+		inner := t.(*tx)
+		inner.removed, inner.left.many = true, true
+		return inner.restart(ctx)
 	})
 }

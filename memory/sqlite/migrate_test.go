@@ -8,34 +8,58 @@ import (
 	"github.com/ragpilot/ragpilot/memory"
 )
 
-// A file of version 1, which had no entities, is read and written.
+// toOlder brings a file back to the form of version 2, and of version 1.
+var toOlder = []struct {
+	version    int
+	statements []string
+}{
+	{2, []string{
+		"DROP INDEX memories_version", "DROP INDEX memories_unembedded", "DROP TABLE removed", "DROP TABLE state",
+		"ALTER TABLE memories DROP COLUMN version", "ALTER TABLE memories ADD COLUMN terms INTEGER NOT NULL DEFAULT 0",
+		"CREATE VIRTUAL TABLE lexicon USING fts5 (terms, tokenize = 'ascii')", "PRAGMA user_version = 2",
+	}},
+	{1, []string{"ALTER TABLE memories DROP COLUMN entities", "PRAGMA user_version = 1"}},
+}
+
+// Files of versions 1, which had no entities, and 2, which had a full-text index, are read and written.
 func TestOlderFile(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "memories.db")
-	store := open(t, path)
-	scope := memory.Scope{User: "ana"}
-	mustAdd(t, store, scope, "Lives in Oslo.")
-	if err := store.Close(); err != nil {
-		t.Fatal(err)
-	}
-	db, err := sql.Open("sqlite", path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, statement := range []string{"ALTER TABLE memories DROP COLUMN entities", "PRAGMA user_version = 1"} {
-		if _, err := db.ExecContext(t.Context(), statement); err != nil {
+	for _, oldest := range toOlder {
+		path := filepath.Join(t.TempDir(), "memories.db")
+		store := open(t, path)
+		scope := memory.Scope{User: "ana"}
+		mustAdd(t, store, scope, "Lives in Oslo.")
+		if err := store.Close(); err != nil {
 			t.Fatal(err)
 		}
-	}
-	if err := db.Close(); err != nil {
-		t.Fatal(err)
-	}
-	store = open(t, path)
-	defer store.Close()
-	mustAdd(t, store, scope, "Moves to Bergen.")
-	for query, want := range map[string]float64{"what of Oslo?": 0, "what of Bergen?": 0.5} {
-		hits, err := store.Search(t.Context(), scope, query, 1, memory.SearchOptions{})
-		if err != nil || len(hits) != 1 || hits[0].Entity != want {
-			t.Errorf("%s: %+v, %v; want boost %v", query, hits, err, want)
+		db, err := sql.Open("sqlite", path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, step := range toOlder {
+			if step.version < oldest.version {
+				break
+			}
+			for _, statement := range step.statements {
+				if _, err := db.ExecContext(t.Context(), statement); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		if err := db.Close(); err != nil {
+			t.Fatal(err)
+		}
+		store = open(t, path)
+		defer store.Close()
+		mustAdd(t, store, scope, "Moves to Bergen.")
+		boosts := map[string]float64{"what of Oslo?": 1, "what of Bergen?": 1}
+		if oldest.version == 1 {
+			boosts["what of Oslo?"] = 0
+		}
+		for query, want := range boosts {
+			hits, err := store.Search(t.Context(), scope, query, 1, memory.SearchOptions{})
+			if err != nil || len(hits) != 1 || hits[0].Entity != want {
+				t.Errorf("version %d, %s: %+v, %v; want boost %v", oldest.version, query, hits, err, want)
+			}
 		}
 	}
 }

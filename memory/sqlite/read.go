@@ -41,60 +41,72 @@ func (b *Backend) Get(ctx context.Context, ids []string) (found []memory.Memory,
 func (b *Backend) Scan(ctx context.Context, scope memory.Scope, part memory.Part, yield func(*memory.Record) bool) error {
 	b.readers.RLock()
 	defer b.readers.RUnlock()
-	columns := memoryColumns + ", entities, vector"
-	switch part {
-	case memory.Vectors:
-		columns = "id, created, expires, entities, vector"
-	case memory.Memories:
-		columns = memoryColumns
-	}
 	where, args := covered(scope)
-	var vector []float32
-	return each(ctx, b.reader, "SELECT "+columns+" FROM memories WHERE "+where, args, func(rows *sql.Rows) (bool, error) {
+	if part == memory.Unembedded {
+		where += " AND length(vector) = 0"
+	}
+	if part == memory.Whole {
+		return eachRecord(ctx, b.reader, where, args, yield)
+	}
+	return each(ctx, b.reader, "SELECT "+memoryColumns+" FROM memories WHERE "+where, args, func(rows *sql.Rows) (bool, error) {
 		var r memory.Record
-		var raw sql.RawBytes
-		if err := scanRecord(rows, part, &r, &raw); err != nil {
-			return false, err
-		}
+		err := scanMemory(rows, &r.Memory)
+		return err == nil && yield(&r), err
+	})
+}
+
+// eachRecord reads whole records. Their vectors share one slice.
+func eachRecord(ctx context.Context, q querier, where string, args []any, yield func(*memory.Record) bool) error {
+	var vector []float32
+	query := "SELECT " + memoryColumns + ", entities, vector FROM memories WHERE " + where
+	return each(ctx, q, query, args, func(rows *sql.Rows) (bool, error) {
+		var r memory.Record
 		var err error
-		if vector, err = decodeVector(vector, raw, &r); err != nil {
+		if vector, err = scanRecord(rows, &r, vector); err != nil {
 			return false, err
 		}
 		return yield(&r), nil
 	})
 }
 
-// Lexicon asks the full-text index, and the table for the sums, in one transaction.
-func (b *Backend) Lexicon(ctx context.Context, scope memory.Scope, terms []string) (memory.Lexicon, error) {
+// Follow reads what bears a later version, in one transaction.
+func (b *Backend) Follow(ctx context.Context, scope memory.Scope, since int64, to memory.Changes) (memory.State, error) {
 	b.readers.RLock()
 	defer b.readers.RUnlock()
-	var lex memory.Lexicon
 	tx, err := b.reader.BeginTx(ctx, &sql.TxOptions{ReadOnly: true})
 	if err != nil {
-		return lex, fmt.Errorf("sqlite: %w", err)
+		return memory.State{}, fmt.Errorf("sqlite: %w", err)
 	}
 	defer func() { _ = tx.Rollback() }() // it has nothing to commit
-	where, args := covered(scope)
-	err = tx.QueryRowContext(ctx, "SELECT count(*), coalesce(sum(terms), 0) FROM memories WHERE "+where, args...).
-		Scan(&lex.Memories, &lex.Terms)
+	var state memory.State
+	var forgotten int64
+	err = tx.QueryRowContext(ctx, "SELECT version, forgotten FROM state").Scan(&state.Version, &forgotten)
 	if err != nil {
-		return lex, fmt.Errorf("sqlite: %w", err)
+		return memory.State{}, fmt.Errorf("sqlite: %w", err)
 	}
-	if len(terms) == 0 {
-		return lex, nil
+	if state.Space, err = spaceOf(ctx, tx); err != nil || state.Version == since {
+		return state, err
 	}
-	query := `SELECT memories.id, lexicon.terms FROM lexicon JOIN memories ON memories.seq = lexicon.rowid
-		WHERE lexicon MATCH ? AND ` + where
-	match := `"` + strings.Join(terms, `" OR "`) + `"`
-	err = each(ctx, tx, query, append([]any{match}, args...), func(rows *sql.Rows) (bool, error) {
-		var p memory.Posting
-		var all string
-		err := rows.Scan(&p.ID, &all)
-		p.Terms = strings.Fields(all)
-		lex.Postings = append(lex.Postings, p)
-		return true, err
+	where, args := covered(scope)
+	if since < forgotten || since > state.Version {
+		to.Reset()
+	} else {
+		err = each(ctx, tx, "SELECT id FROM removed WHERE version > ?", []any{since}, func(rows *sql.Rows) (bool, error) {
+			var id string
+			err := rows.Scan(&id)
+			to.Remove(id)
+			return true, err
+		})
+		if err != nil {
+			return memory.State{}, err
+		}
+		where, args = where+" AND version > ?", append(args, since)
+	}
+	err = eachRecord(ctx, tx, where, args, func(r *memory.Record) bool {
+		to.Put(r)
+		return true
 	})
-	return lex, err
+	return state, err
 }
 
 // History returns a memory's revisions.
@@ -144,20 +156,12 @@ func (b *Backend) Messages(ctx context.Context, log memory.Log, last int) (found
 	return found, err
 }
 
-// Space records the first space. It is asked for once by each store.
-func (b *Backend) Space(ctx context.Context, space memory.Space) (memory.Space, error) {
-	err := b.Change(ctx, func(t memory.Tx) error {
-		inner := t.(*tx)
-		var have memory.Space
-		err := inner.sql.QueryRowContext(ctx, "SELECT dimensions, embedder FROM space").Scan(&have.Dimensions, &have.Embedder)
-		switch {
-		case err == nil && have.Dimensions > 0:
-			space = have
-			return nil
-		case err != nil && !errors.Is(err, sql.ErrNoRows):
-			return fmt.Errorf("sqlite: %w", err)
-		}
-		return t.SetSpace(ctx, space)
-	})
-	return space, err
+// spaceOf reads the space.
+func spaceOf(ctx context.Context, tx *sql.Tx) (memory.Space, error) {
+	var space memory.Space
+	err := tx.QueryRowContext(ctx, "SELECT dimensions, embedder FROM space").Scan(&space.Dimensions, &space.Embedder)
+	if err != nil && !errors.Is(err, sql.ErrNoRows) {
+		return memory.Space{}, fmt.Errorf("sqlite: %w", err)
+	}
+	return space, nil
 }

@@ -102,42 +102,22 @@ func scanMemory(row scanner, m *memory.Memory) error {
 	return r.finish(m)
 }
 
-// scanRecord reads a row of Scan; raw is the vector, valid until the next row.
-func scanRecord(rows *sql.Rows, part memory.Part, r *memory.Record, raw *sql.RawBytes) error {
-	m := &r.Memory
+// scanRecord reads a whole record, its vector into a slice that it returns, which it may have replaced by a longer one.
+func scanRecord(rows *sql.Rows, r *memory.Record, vector []float32) ([]float32, error) {
 	var row memoryRow
-	switch part {
-	case memory.Vectors:
-		if err := rows.Scan(&m.ID, &row.created, &row.expires, &row.entities, raw); err != nil {
-			return err
-		}
-		r.Entities = names.Split(row.entities)
-		m.CreatedAt = moment(row.created)
-		if row.expires.Valid {
-			m.ExpiresAt = moment(row.expires.Int64)
-		}
-		return nil
-	case memory.Memories:
-		return scanMemory(rows, m)
-	}
-	if err := rows.Scan(append(row.places(m), &row.entities, raw)...); err != nil {
-		return err
+	var raw sql.RawBytes
+	if err := rows.Scan(append(row.places(&r.Memory), &row.entities, &raw)...); err != nil {
+		return vector, err
 	}
 	r.Entities = names.Split(row.entities)
-	return row.finish(m)
-}
-
-// decodeVector reads into a slice that all rows share.
-func decodeVector(dst []float32, raw []byte, r *memory.Record) ([]float32, error) {
-	if raw == nil {
-		return dst, nil
-	}
-	dst, err := blob.Decode(dst, raw)
+	vector, err := blob.Decode(vector, raw)
 	if err != nil {
-		return dst, fmt.Errorf("memory %q: %w", r.Memory.ID, err)
+		return vector, fmt.Errorf("memory %q: %w", r.Memory.ID, err)
 	}
-	r.Vector = dst
-	return dst, nil
+	if len(vector) > 0 {
+		r.Vector = vector
+	}
+	return vector, row.finish(&r.Memory)
 }
 
 func scanRevision(row scanner) (memory.Revision, error) {

@@ -4,13 +4,14 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
+	"slices"
 )
 
 // version is the form of the tables, kept in the file's user_version.
-const version = 2
+const version = 3
 
-// schema. Times are microseconds since 1970 in UTC. The terms in the full-text index are made by the store: letters and
-// digits only, separated by spaces, so that the plainest tokenizer gives exactly these back.
+// schema. Times are microseconds since 1970 in UTC. Every transaction that changes memories has a number: rows bear that of the last
+// one that changed them, and removed lists those that are gone, as far back as state.forgotten.
 var schema = []string{
 	`CREATE TABLE space (one INTEGER PRIMARY KEY CHECK (one = 1), dimensions INTEGER NOT NULL, embedder TEXT NOT NULL)`,
 	`CREATE TABLE memories (
@@ -22,15 +23,18 @@ var schema = []string{
 		role TEXT NOT NULL, actor TEXT NOT NULL,
 		metadata TEXT,
 		created INTEGER NOT NULL, updated INTEGER NOT NULL, expires INTEGER,
-		terms INTEGER NOT NULL,
 		vector BLOB NOT NULL,
 		entities TEXT NOT NULL DEFAULT '',
+		version INTEGER NOT NULL DEFAULT 0,
 		UNIQUE (user, agent, run, hash)
 	)`,
 	`CREATE INDEX memories_agent ON memories (agent) WHERE agent <> ''`,
 	`CREATE INDEX memories_run ON memories (run) WHERE run <> ''`,
-	`CREATE VIRTUAL TABLE lexicon USING fts5 (terms, tokenize = 'ascii')`,
-	`INSERT INTO lexicon (lexicon, rank) VALUES ('secure-delete', 1)`,
+	`CREATE INDEX memories_version ON memories (version)`,
+	`CREATE INDEX memories_unembedded ON memories (seq) WHERE length(vector) = 0`,
+	`CREATE TABLE removed (seq INTEGER PRIMARY KEY, version INTEGER NOT NULL, id TEXT NOT NULL)`,
+	`CREATE TABLE state (one INTEGER PRIMARY KEY CHECK (one = 1), version INTEGER NOT NULL, forgotten INTEGER NOT NULL)`,
+	`INSERT INTO state VALUES (1, 1, 1)`,
 	`CREATE TABLE history (
 		seq INTEGER PRIMARY KEY,
 		id TEXT NOT NULL UNIQUE,
@@ -53,13 +57,25 @@ var schema = []string{
 	fmt.Sprintf(`PRAGMA user_version = %d`, version),
 }
 
-// everything lists the tables that Reset empties.
-var everything = []string{"space", "memories", "lexicon", "history", "messages"}
+// everything lists the tables that Reset empties. What follows a reset has a version of its own.
+var everything = []string{"space", "memories", "removed", "history", "messages"}
 
 // entitiesAdded brings a file of version 1 to version 2: its memories have no entities until they are changed.
 var entitiesAdded = []string{
 	`ALTER TABLE memories ADD COLUMN entities TEXT NOT NULL DEFAULT ''`,
-	`PRAGMA user_version = 2`,
+}
+
+// versionsAdded brings a file of version 2 to version 3: the full-text index goes, and changes are numbered.
+var versionsAdded = []string{
+	`DROP TABLE lexicon`,
+	`ALTER TABLE memories DROP COLUMN terms`,
+	`ALTER TABLE memories ADD COLUMN version INTEGER NOT NULL DEFAULT 0`,
+	`CREATE INDEX memories_version ON memories (version)`,
+	`CREATE INDEX memories_unembedded ON memories (seq) WHERE length(vector) = 0`,
+	`CREATE TABLE removed (seq INTEGER PRIMARY KEY, version INTEGER NOT NULL, id TEXT NOT NULL)`,
+	`CREATE TABLE state (one INTEGER PRIMARY KEY CHECK (one = 1), version INTEGER NOT NULL, forgotten INTEGER NOT NULL)`,
+	`INSERT INTO state VALUES (1, 1, 1)`,
+	`PRAGMA user_version = 3`,
 }
 
 // migrate makes the tables of a new file, brings an older one up to date, and refuses files of later versions.
@@ -77,7 +93,9 @@ func migrate(ctx context.Context, db *sql.DB) error {
 	switch have {
 	case 0:
 	case 1:
-		statements = entitiesAdded
+		statements = slices.Concat(entitiesAdded, versionsAdded)
+	case 2:
+		statements = versionsAdded
 	case version:
 		return nil
 	default:

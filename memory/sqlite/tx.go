@@ -5,7 +5,6 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
-	"strings"
 
 	"github.com/ragpilot/ragpilot/memory"
 	"github.com/ragpilot/ragpilot/memory/internal/blob"
@@ -15,7 +14,8 @@ import (
 // tx is a transaction.
 type tx struct {
 	sql     *sql.Tx
-	removed bool // something that must not stay in the log
+	number  int64 // of the transaction, if it has changed memories
+	removed bool  // something that must not stay in the log
 	left    leftovers
 }
 
@@ -77,42 +77,94 @@ func (t *tx) Put(ctx context.Context, r *memory.Record) error {
 	if err != nil {
 		return err
 	}
-	var seq int64
-	err = t.sql.QueryRowContext(ctx, `INSERT INTO memories
-		(id, user, agent, run, hash, text, role, actor, metadata, created, updated, expires, terms, vector, entities)
+	version, err := t.version(ctx)
+	if err != nil {
+		return err
+	}
+	// For those who follow the scope that it leaves.
+	err = t.exec(ctx, "INSERT INTO removed (version, id) SELECT ?, id FROM memories WHERE id = ? AND (user, agent, run) <> (?, ?, ?)",
+		version, m.ID, m.Scope.User, m.Scope.Agent, m.Scope.Run)
+	if err != nil {
+		return err
+	}
+	return t.exec(ctx, `INSERT INTO memories
+		(id, user, agent, run, hash, text, role, actor, metadata, created, updated, expires, vector, entities, version)
 		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 		ON CONFLICT (id) DO UPDATE SET user = excluded.user, agent = excluded.agent, run = excluded.run, hash = excluded.hash,
 		text = excluded.text, role = excluded.role, actor = excluded.actor, metadata = excluded.metadata,
-		created = excluded.created, updated = excluded.updated, expires = excluded.expires, terms = excluded.terms,
-		vector = excluded.vector, entities = excluded.entities
-		RETURNING seq`,
+		created = excluded.created, updated = excluded.updated, expires = excluded.expires,
+		vector = excluded.vector, entities = excluded.entities, version = excluded.version`,
 		m.ID, m.Scope.User, m.Scope.Agent, m.Scope.Run, m.Hash, m.Text, m.Role, m.Actor, metadata,
-		micros(m.CreatedAt), micros(m.UpdatedAt), optionalMicros(m.ExpiresAt), len(r.Terms), blob.Encode(r.Vector), names.Join(r.Entities)).Scan(&seq)
-	if err != nil {
-		return fmt.Errorf("sqlite: %w", err)
+		micros(m.CreatedAt), micros(m.UpdatedAt), optionalMicros(m.ExpiresAt), blob.Encode(r.Vector), names.Join(r.Entities), version)
+}
+
+// version returns the number of this transaction, which it takes when memories change first.
+func (t *tx) version(ctx context.Context) (int64, error) {
+	if t.number == 0 {
+		err := t.sql.QueryRowContext(ctx, "UPDATE state SET version = version + 1 RETURNING version").Scan(&t.number)
+		if err != nil {
+			return 0, fmt.Errorf("sqlite: %w", err)
+		}
 	}
-	if err := t.exec(ctx, "DELETE FROM lexicon WHERE rowid = ?", seq); err != nil {
-		return err
-	}
-	return t.exec(ctx, "INSERT INTO lexicon (rowid, terms) VALUES (?, ?)", seq, strings.Join(r.Terms, " "))
+	return t.number, nil
 }
 
 // SetVector replaces a vector.
 func (t *tx) SetVector(ctx context.Context, id string, vector []float32) error {
-	return t.exec(ctx, "UPDATE memories SET vector = ? WHERE id = ?", blob.Encode(vector), id)
+	version, err := t.version(ctx)
+	if err != nil {
+		return err
+	}
+	return t.exec(ctx, "UPDATE memories SET vector = ?, version = ? WHERE id = ?", blob.Encode(vector), version, id)
 }
 
-// Remove removes a record from the table and the full-text index.
+// DropVectors empties the column. Who follows a scope begins anew.
+func (t *tx) DropVectors(ctx context.Context) error {
+	if err := t.exec(ctx, "UPDATE memories SET vector = x'' WHERE length(vector) > 0"); err != nil {
+		return err
+	}
+	return t.restart(ctx)
+}
+
+// restart has all who follow a scope begin anew.
+func (t *tx) restart(ctx context.Context) error {
+	if _, err := t.version(ctx); err != nil {
+		return err
+	}
+	return t.exec(ctx, "UPDATE state SET forgotten = version")
+}
+
+// removedRows bounds the table of removed IDs: it is cut to that when it has twice as many.
+const removedRows = 10_000
+
+// Remove removes a record.
 func (t *tx) Remove(ctx context.Context, id string) (bool, error) {
 	if err := t.note(ctx, nil, "SELECT text FROM memories WHERE id = ?", id); err != nil {
 		return false, err
 	}
-	if err := t.exec(ctx, "DELETE FROM lexicon WHERE rowid = (SELECT seq FROM memories WHERE id = ?)", id); err != nil {
+	n, err := t.count(ctx, "DELETE FROM memories WHERE id = ?", id)
+	if err != nil || n == 0 {
 		return false, err
 	}
-	n, err := t.count(ctx, "DELETE FROM memories WHERE id = ?", id)
-	t.removed = t.removed || n > 0
-	return n > 0, err
+	t.removed = true
+	version, err := t.version(ctx)
+	if err != nil {
+		return false, err
+	}
+	var seq int64
+	err = t.sql.QueryRowContext(ctx, "INSERT INTO removed (version, id) VALUES (?, ?) RETURNING seq", version, id).Scan(&seq)
+	if err != nil {
+		return false, fmt.Errorf("sqlite: %w", err)
+	}
+	if seq%removedRows != 0 {
+		return true, nil
+	}
+	oldest := seq - removedRows
+	err = t.exec(ctx, "UPDATE state SET forgotten = max(forgotten, (SELECT coalesce(max(version), 0) FROM removed WHERE seq <= ?))", oldest)
+	if err != nil {
+		return false, err
+	}
+	return true, t.exec(ctx, "DELETE FROM removed WHERE seq <= ?", oldest)
 }
 
 // Append writes a row of history.
@@ -192,7 +244,13 @@ func (t *tx) DropMessages(ctx context.Context, kind string, scope memory.Scope) 
 	return err
 }
 
-// SetSpace replaces the space.
+// Space returns the space.
+func (t *tx) Space(ctx context.Context) (memory.Space, error) { return spaceOf(ctx, t.sql) }
+
+// SetSpace replaces the space, which who follows a scope sees as a change.
 func (t *tx) SetSpace(ctx context.Context, space memory.Space) error {
+	if _, err := t.version(ctx); err != nil {
+		return err
+	}
 	return t.exec(ctx, "INSERT OR REPLACE INTO space (one, dimensions, embedder) VALUES (1, ?, ?)", space.Dimensions, space.Embedder)
 }

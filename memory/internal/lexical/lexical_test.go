@@ -1,12 +1,12 @@
 package lexical_test
 
 import (
-	"math"
 	"strings"
 	"testing"
 	"unicode"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 	"pgregory.net/rapid"
 
 	"github.com/ragpilot/ragpilot/memory/internal/lexical"
@@ -42,43 +42,28 @@ func TestTermsAreWords(t *testing.T) {
 	})
 }
 
-// The figures are worked out by hand: N = 2, 4 terms on average.
-func TestScores(t *testing.T) {
-	corpus := lexical.Corpus{Texts: 2, Terms: 8}
-	scores := corpus.Scores([]string{"tea", "tea", "none"}, [][]string{{"tea", "tea", "a", "b"}})
-	idf := math.Ln2 // ln(1 + (2−1+½)/(1+½))
-	if want := idf * 2 * 2.2 / (2 + 1.2); math.Abs(scores[0]-want) > 1e-12 {
-		t.Errorf("score %v, want %v", scores[0], want)
-	}
-	if scores := (lexical.Corpus{}).Scores([]string{"tea"}, nil); len(scores) != 0 {
-		t.Errorf("nothing scored %v", scores)
+func TestStems(t *testing.T) {
+	for text, want := range map[string][]string{
+		"":                                    nil,
+		"What is it that I don't have?":       nil,
+		"Ana's allergies: peanuts":            {"ana", "allergi", "peanut"},
+		"She was running to the vaccinations": {"run", "vaccin"},
+		"Meine Schwester wohnt in Köln":       {"mein", "schwester", "wohnt", "koln"},
+		"日本語":                                 {"日本", "本語"},
+	} {
+		if diff := cmp.Diff(want, lexical.Stems(text), cmpopts.EquateEmpty()); diff != "" {
+			t.Errorf("%q: %s", text, diff)
+		}
 	}
 }
 
-// A text scores if and only if it has a word of the query.
-func TestScoresProperties(t *testing.T) {
-	word := rapid.SampledFrom([]string{"a", "b", "c", "d"})
-	rapid.Check(t, func(t *rapid.T) {
-		texts := rapid.SliceOfN(rapid.SliceOfN(word, 1, 6), 1, 6).Draw(t, "texts")
-		query := rapid.SliceOfN(word, 1, 3).Draw(t, "query")
-		total := 0
-		for _, text := range texts {
-			total += len(text)
-		}
-		for i, score := range (lexical.Corpus{Texts: len(texts), Terms: total}).Scores(query, texts) {
-			has := false
-			for _, term := range texts[i] {
-				has = has || strings.Contains(strings.Join(query, ""), term)
-			}
-			if has != (score > 0) || math.IsNaN(score) {
-				t.Fatalf("%q in %q scores %v", query, texts[i], score)
+func FuzzStems(f *testing.F) {
+	f.Add("Ana's 3 CAFÉS, 日本語!")
+	f.Fuzz(func(t *testing.T, text string) {
+		for _, s := range lexical.Stems(text) {
+			if s == "" {
+				t.Fatalf("an empty stem of %q", text)
 			}
 		}
 	})
-}
-
-func TestDistinct(t *testing.T) {
-	if diff := cmp.Diff([]string{"b", "a"}, lexical.Distinct([]string{"b", "a", "b"})); diff != "" {
-		t.Error(diff)
-	}
 }

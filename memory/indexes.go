@@ -1,0 +1,173 @@
+package memory
+
+import (
+	"container/list"
+	"context"
+	"sync"
+
+	"github.com/ragpilot/ragpilot/memory/internal/index"
+)
+
+// DefaultIndexBytes bounds what a store's indexes take unless [Config.Indexes] says otherwise: those of some 200,000 memories.
+const DefaultIndexBytes = 128 << 20
+
+// Indexes holds in memory what searches need of the scopes that were searched last: about 600 bytes for each memory. The
+// rest is read again when it is searched. Stores that share one share its bound. It is safe for concurrent use.
+type Indexes struct {
+	limit int64
+
+	mu    sync.Mutex // never held while a backend is asked
+	known map[indexKey]*list.Element
+	order *list.List // of *scopeIndex, the one that was used last in front; guarded by mu
+	bytes int64      // guarded by mu
+}
+
+// indexKey names a scope of a store.
+type indexKey struct {
+	store *Local
+	scope Scope
+}
+
+// scopeIndex is a scope's index, as of a version of its backend.
+type scopeIndex struct {
+	key   indexKey
+	bytes int64 // guarded by Indexes.mu
+
+	following sync.Mutex // one brings it up to date at a time
+
+	mu    sync.RWMutex // readers share it
+	index *index.Index
+	state State
+}
+
+// NewIndexes returns indexes of at most so many bytes, 0: [DefaultIndexBytes]. The one that is searched may be larger; it is
+// then the only one.
+func NewIndexes(bytes int64) *Indexes {
+	if bytes <= 0 {
+		bytes = DefaultIndexBytes
+	}
+	return &Indexes{limit: bytes, known: map[indexKey]*list.Element{}, order: list.New()}
+}
+
+// Bytes is about what the indexes take now.
+func (x *Indexes) Bytes() int64 {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return x.bytes
+}
+
+// of returns the index of a scope.
+func (x *Indexes) of(key indexKey) *scopeIndex {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if e, ok := x.known[key]; ok {
+		x.order.MoveToFront(e)
+		return e.Value.(*scopeIndex)
+	}
+	s := &scopeIndex{key: key, index: index.New()}
+	x.known[key] = x.order.PushFront(s)
+	return s
+}
+
+// weigh notes what an index takes now, and lets go of those that were not used for longest.
+func (x *Indexes) weigh(s *scopeIndex, bytes int64) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if x.known[s.key] == nil || x.known[s.key].Value != any(s) {
+		return // it was let go of meanwhile
+	}
+	x.bytes += bytes - s.bytes
+	s.bytes = bytes
+	for e := x.order.Back(); e != nil && x.bytes > x.limit; {
+		before := e.Prev()
+		if e.Value != any(s) {
+			x.drop(e)
+		}
+		e = before
+	}
+}
+
+// drop lets go of an index. x.mu is held.
+func (x *Indexes) drop(e *list.Element) {
+	s := e.Value.(*scopeIndex)
+	x.bytes -= s.bytes
+	delete(x.known, s.key)
+	x.order.Remove(e)
+}
+
+// dropStore lets go of a store's indexes.
+func (x *Indexes) dropStore(store *Local) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	for e := x.order.Front(); e != nil; {
+		next := e.Next()
+		if e.Value.(*scopeIndex).key.store == store {
+			x.drop(e)
+		}
+		e = next
+	}
+}
+
+// rank calls f with the index of a scope as it is now. f must not change it and must not keep it.
+func (l *Local) rank(ctx context.Context, scope Scope, f func(x *index.Index, space Space) error) error {
+	s := l.indexes.of(indexKey{l, scope})
+	if err := s.follow(ctx, l); err != nil {
+		return err
+	}
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	return f(s.index, s.state.Space)
+}
+
+// follow brings the index up to date. What is read from the beginning is put into a new one, while others go on reading the old.
+func (s *scopeIndex) follow(ctx context.Context, l *Local) error {
+	s.following.Lock()
+	defer s.following.Unlock()
+	since := s.state.Version
+	if s.index.Wasted() {
+		since = 0
+	}
+	var fresh *index.Index
+	var removed []string
+	var changed []*index.Entry
+	state, err := l.backend.Follow(ctx, s.key.scope, since, Changes{
+		Reset:  func() { fresh = index.New() },
+		Remove: func(id string) { removed = append(removed, id) },
+		Put: func(r *Record) {
+			e := entryOf(r)
+			if fresh != nil {
+				fresh.Put(e)
+				return
+			}
+			e.Vector = append([]float32(nil), e.Vector...)
+			changed = append(changed, e)
+		},
+	})
+	if err != nil {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if fresh != nil {
+		s.index = fresh
+	}
+	for _, id := range removed {
+		s.index.Remove(id)
+	}
+	for _, e := range changed {
+		s.index.Put(e)
+	}
+	if s.state != state {
+		s.state = state
+		l.indexes.weigh(s, s.index.Bytes())
+	}
+	return nil
+}
+
+func entryOf(r *Record) *index.Entry {
+	m := &r.Memory
+	return &index.Entry{
+		ID: m.ID, Text: m.Text, Entities: r.Entities, Second: m.Role == string(Assistant),
+		Created: m.CreatedAt, Expires: m.ExpiresAt, Vector: r.Vector,
+	}
+}

@@ -1,0 +1,61 @@
+package index
+
+import "slices"
+
+// A fact that was stated anew is often worded otherwise, so that the question may be nearer to the old statement. Where two of
+// the best memories are about the same matter, and the question fits both about equally well, the newer one comes first.
+const (
+	// supersedeDepth is how many of the best memories are compared with one another.
+	supersedeDepth = 24
+	// sameMatter is the cosine of two memories above which they may be about the same matter.
+	sameMatter = 0.6
+	// equalFit is how much less the newer one may score.
+	equalFit = 0.06
+)
+
+// supersede moves a memory behind a newer one about the same matter that says as much about the question.
+func (x *Index) supersede(found []Found) {
+	if x.vectors.columns == 0 {
+		return
+	}
+	depth := min(len(found), supersedeDepth)
+	rows := make([][]float32, depth)
+	for i := range rows {
+		rows[i] = x.vectors.row(int(found[i].place))
+	}
+	order := make([]int, depth) // indices into found as it was
+	for i := range order {
+		order[i] = i
+	}
+	for at := 1; at < depth; at++ {
+		// The memory at this place moves up to the first older one that it replaces.
+		newer := order[at]
+		for to := range at {
+			if x.replaces(found[newer], found[order[to]], rows[newer], rows[order[to]]) {
+				copy(order[to+1:at+1], order[to:at])
+				order[to] = newer
+				break
+			}
+		}
+	}
+	old := slices.Clone(found[:depth])
+	scores := make([]float64, depth) // stay in descending order
+	for i := range old {
+		scores[i] = old[i].Score
+	}
+	for i, from := range order {
+		found[i] = old[from]
+		found[i].Score = scores[i]
+	}
+}
+
+func (x *Index) replaces(newer, older Found, a, b []float32) bool {
+	if x.entries[newer.place].created <= x.entries[older.place].created || older.Score-newer.Score > equalFit || newer.Lexical+equalFit < older.Lexical {
+		return false
+	}
+	var cosine float32
+	for i := range a {
+		cosine += a[i] * b[i]
+	}
+	return cosine >= sameMatter
+}
