@@ -33,6 +33,9 @@ func (f *fakeModel) Complete(_ context.Context, system, user string) (string, er
 // newStore returns a store in memory whose clock moves a second at each reading and whose IDs are m1, m2 and so on.
 func newStore(t testing.TB, cfg memory.Config) *memory.Local {
 	t.Helper()
+	if cfg.Embedder == nil {
+		cfg.Embedder = memory.Lexical
+	}
 	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	n := 0
 	if cfg.Now == nil {

@@ -7,12 +7,14 @@ import (
 	"time"
 
 	"github.com/ragpilot/ragpilot/embed"
+	"github.com/ragpilot/ragpilot/internal/defaultembed"
 )
 
 // Config is what a [Local] can be told; the zero Config is the usual one.
 type Config struct {
-	// Embedder makes the vectors; nil: embed.NewHashed(0), which needs no model. A store must be opened with the embedder
-	// that it was filled with, or brought to another by [Local.Reembed].
+	// Embedder makes the vectors; nil: the sentence model all-MiniLM-L6-v2 in this process, minilm.Default, which is
+	// downloaded once (83 MB) when the first text is embedded. [Lexical] needs no model. A store must be opened with the
+	// embedder that it was filled with, or brought to another by [Local.Reembed].
 	Embedder embed.Embedder
 	// Extractor decides what is remembered of the messages that are added; nil: [Verbatim].
 	Extractor Extractor
@@ -64,7 +66,7 @@ func New(backend Backend, cfg Config) (*Local, error) {
 		l.indexes = NewIndexes(0)
 	}
 	if l.embedder == nil {
-		l.embedder = embed.NewHashed(0)
+		l.embedder = defaultembed.Embedder()
 	}
 	if l.extract == nil {
 		l.extract = Verbatim{}

@@ -25,7 +25,7 @@ func (h hanging) Reset(ctx context.Context) error {
 // A reset that hangs makes nobody else wait.
 func TestResetThatHangs(t *testing.T) {
 	backend := hanging{inmem.New(), make(chan struct{})}
-	store, err := memory.New(backend, memory.Config{})
+	store, err := memory.New(backend, memory.Config{Embedder: memory.Lexical})
 	if err != nil {
 		t.Fatal(err)
 	}

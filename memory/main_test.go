@@ -4,6 +4,13 @@ import (
 	"testing"
 
 	"go.uber.org/goleak"
+
+	"github.com/ragpilot/ragpilot/internal/defaultembed"
+	"github.com/ragpilot/ragpilot/memory"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+// Tests and examples run without the sentence model, which is the default of a memory.Config.
+func TestMain(m *testing.M) {
+	defaultembed.Replace(memory.Lexical)
+	goleak.VerifyTestMain(m)
+}

@@ -21,11 +21,16 @@ import (
 
 	"github.com/ragpilot/ragpilot/adapters/adk"
 	"github.com/ragpilot/ragpilot/contextpilot"
+	"github.com/ragpilot/ragpilot/internal/defaultembed"
 	"github.com/ragpilot/ragpilot/memory"
 	"github.com/ragpilot/ragpilot/memory/inmem"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+// Tests and examples run without the sentence model, which is the default of a memory.Config.
+func TestMain(m *testing.M) {
+	defaultembed.Replace(memory.Lexical)
+	goleak.VerifyTestMain(m)
+}
 
 // fakeLLM is a fake: it notes what it is asked and answers "yes", in pieces if asked for a stream.
 type fakeLLM struct {
@@ -144,7 +149,7 @@ func TestFailuresAreTakenBack(t *testing.T) {
 
 func newStore(t testing.TB) memory.Store {
 	t.Helper()
-	s, err := memory.New(inmem.New(), memory.Config{})
+	s, err := memory.New(inmem.New(), memory.Config{Embedder: memory.Lexical})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -18,7 +18,7 @@ func ExampleMemory() {
 	if err != nil {
 		panic(err)
 	}
-	store, err := memory.New(inmem.New(), memory.Config{})
+	store, err := memory.New(inmem.New(), memory.Config{Embedder: memory.Lexical})
 	if err != nil {
 		panic(err)
 	}

@@ -14,12 +14,15 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/ragpilot/ragpilot/adapters/mcp"
+	"github.com/ragpilot/ragpilot/internal/defaultembed"
 	"github.com/ragpilot/ragpilot/memory"
 	"github.com/ragpilot/ragpilot/memory/inmem"
 )
 
-// bleve, which an example searches, keeps a fixed pool of analysis workers for the whole process.
+// Tests and examples run without the sentence model, which is the default of a memory.Config. bleve, which an example
+// searches, keeps a fixed pool of analysis workers for the whole process.
 func TestMain(m *testing.M) {
+	defaultembed.Replace(memory.Lexical)
 	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction("github.com/blevesearch/bleve_index_api.AnalysisWorker"))
 }
 
@@ -38,7 +41,7 @@ func (shelf) GetRelevantDocuments(_ context.Context, query string) (docs []schem
 
 func newStore(t testing.TB) memory.Store {
 	t.Helper()
-	s, err := memory.New(inmem.New(), memory.Config{})
+	s, err := memory.New(inmem.New(), memory.Config{Embedder: memory.Lexical})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -179,7 +179,7 @@ func TestLazyName(t *testing.T) {
 	if l.Name() != m.Name() || l.Dimensions() != m.Dimensions() {
 		t.Errorf("%s and %d, want %s and %d", l.Name(), l.Dimensions(), m.Name(), m.Dimensions())
 	}
-	if Default() != Default() {
+	if first, second := Default(), Default(); first != second {
 		t.Error("Default is not one model")
 	}
 }

@@ -60,7 +60,7 @@ func main() {
 func run(policy string) int {
 	pilot, err := contextpilot.New(contextpilot.Config{Policy: policy})
 	check(err)
-	store, err := memory.New(inmem.New(), memory.Config{})
+	store, err := memory.New(inmem.New(), memory.Config{Embedder: memory.Lexical})
 	check(err)
 	defer store.Close()
 	documents, done, err := standin.Notes(4)

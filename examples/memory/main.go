@@ -1,5 +1,5 @@
-// Command memory is an agent that remembers: two conversations of one user, in a file, with the embedder and the search that
-// need no model. The second conversation knows what was said in the first, a memory is corrected and one deleted. The
+// Command memory is an agent that remembers: two conversations of one user, in a file, with the search by words, which
+// needs no model. The second conversation knows what was said in the first, a memory is corrected and one deleted. The
 // engine is a simulator that answers with the number of memories in its prompt.
 package main
 
@@ -38,7 +38,7 @@ func run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	store, err := memory.New(backend, memory.Config{}) // hashed n-grams, every message verbatim
+	store, err := memory.New(backend, memory.Config{Embedder: memory.Lexical}) // every message verbatim, found by words
 	if err != nil {
 		return err
 	}

@@ -25,8 +25,9 @@ func newAPI(t testing.TB) http.Handler {
 	for _, tenant := range []string{"", "other"} {
 		n := 0
 		s, err := memory.New(inmem.New(), memory.Config{
-			Now:   func() time.Time { now = now.Add(time.Second); return now },
-			NewID: func() string { n++; return "id-" + string(rune('a'+n-1)) },
+			Embedder: memory.Lexical,
+			Now:      func() time.Time { now = now.Add(time.Second); return now },
+			NewID:    func() string { n++; return "id-" + string(rune('a'+n-1)) },
 		})
 		if err != nil {
 			t.Fatal(err)
@@ -110,7 +111,7 @@ func TestConversation(t *testing.T) {
 
 // Where the index has POST /search too, what is asked of it tells whose request it is.
 func TestSharedSearch(t *testing.T) {
-	store, err := memory.New(inmem.New(), memory.Config{})
+	store, err := memory.New(inmem.New(), memory.Config{Embedder: memory.Lexical})
 	if err != nil {
 		t.Fatal(err)
 	}

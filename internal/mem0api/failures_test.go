@@ -56,7 +56,7 @@ func TestFailures(t *testing.T) {
 		"another":                  {errors.ErrUnsupported, 500, "", "The memory store failed"},
 	} {
 		failed := fmt.Errorf("%w: %w", c.err, secret)
-		store, err := memory.New(failingBackend{inmem.New(), failed}, memory.Config{})
+		store, err := memory.New(failingBackend{inmem.New(), failed}, memory.Config{Embedder: memory.Lexical})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -38,7 +38,7 @@ func TestEntitiesKeepRecall(t *testing.T) {
 	docs, cases := recall.ByTitle(blocks, questions)
 	with, without := make([]float64, len(depths)), make([]float64, len(depths))
 	for off, at := range map[bool][]float64{false: with, true: without} {
-		store, err := memory.New(inmem.New(), memory.Config{NoEntities: off})
+		store, err := memory.New(inmem.New(), memory.Config{Embedder: memory.Lexical, NoEntities: off})
 		if err != nil {
 			t.Fatal(err)
 		}

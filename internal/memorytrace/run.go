@@ -52,7 +52,7 @@ func New(ctx context.Context, trc []trace.Request, blocks *trace.Blocks, opts Op
 	if err != nil {
 		return nil, err
 	}
-	store, err := memory.New(inmem.New(), memory.Config{})
+	store, err := memory.New(inmem.New(), memory.Config{Embedder: memory.Lexical})
 	if err != nil {
 		return nil, err
 	}

@@ -11,7 +11,7 @@ import (
 
 func Example() {
 	ctx := context.Background()
-	store, err := memory.New(inmem.New(), memory.Config{})
+	store, err := memory.New(inmem.New(), memory.Config{Embedder: memory.Lexical})
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -24,7 +24,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // newServer serves the routes of Mem0 over a store of ours.
 func newServer(t testing.TB) (address string, store memory.Store) {
 	t.Helper()
-	local, err := memory.New(inmem.New(), memory.Config{})
+	local, err := memory.New(inmem.New(), memory.Config{Embedder: memory.Lexical})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -543,7 +543,7 @@ func (w windowed) Extract(ctx context.Context, in memory.Extraction) ([]memory.A
 
 func checkWindow(b *backendBench) {
 	var seen []string
-	store, err := memory.New(b.backend, memory.Config{Extractor: windowed{&seen}})
+	store, err := memory.New(b.backend, memory.Config{Embedder: memory.Lexical, Extractor: windowed{&seen}})
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -100,7 +100,7 @@ func Run(t *testing.T, open func(t *testing.T, cfg memory.Config) memory.Store) 
 			ctx, cancel := context.WithTimeout(t.Context(), patience)
 			defer cancel()
 			clock := newClock()
-			store := open(t, memory.Config{Now: clock.Now})
+			store := open(t, memory.Config{Embedder: memory.Lexical, Now: clock.Now})
 			t.Cleanup(func() {
 				if err := store.Close(); err != nil {
 					t.Errorf("Close: %v", err)

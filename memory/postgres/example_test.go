@@ -15,7 +15,7 @@ func Example() {
 		fmt.Println("no database")
 		return
 	}
-	store, err := memory.New(backend, memory.Config{})
+	store, err := memory.New(backend, memory.Config{Embedder: memory.Lexical})
 	if err != nil {
 		fmt.Println(err)
 		return

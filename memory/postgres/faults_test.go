@@ -28,7 +28,7 @@ func filled(t *testing.T, dsn string, opts postgres.Options) *memory.Local {
 	if err != nil {
 		t.Fatal(err)
 	}
-	store, err := memory.New(backend, memory.Config{})
+	store, err := memory.New(backend, memory.Config{Embedder: memory.Lexical})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -58,7 +58,7 @@ func TestShared(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		store, err := memory.New(backend, memory.Config{})
+		store, err := memory.New(backend, memory.Config{Embedder: memory.Lexical})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -48,7 +48,8 @@ func steady(t *testing.T, backend memory.Backend) *memory.Local {
 	t.Helper()
 	var ids, ticks int
 	store, err := memory.New(backend, memory.Config{
-		NewID: func() string { ids++; return fmt.Sprintf("id-%04d", ids) },
+		Embedder: memory.Lexical,
+		NewID:    func() string { ids++; return fmt.Sprintf("id-%04d", ids) },
 		Now: func() time.Time {
 			ticks++
 			return time.Date(2026, 3, 1, 12, 0, 0, ticks*int(time.Millisecond), time.UTC)

@@ -16,7 +16,7 @@ func Example() {
 		fmt.Println("no server")
 		return
 	}
-	store, err := memory.New(backend, memory.Config{})
+	store, err := memory.New(backend, memory.Config{Embedder: memory.Lexical})
 	if err != nil {
 		fmt.Println(err)
 		return

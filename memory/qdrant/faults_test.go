@@ -68,7 +68,7 @@ func TestFaults(t *testing.T) {
 			var faulty atomic.Bool
 			client := dial(t, addr, c.answer.when(faulty.Load))
 			backend := open(t, qdrant.Options{Client: client, Collection: name(t, addr), Attempts: 2, Timeout: time.Second})
-			store, err := memory.New(backend, memory.Config{})
+			store, err := memory.New(backend, memory.Config{Embedder: memory.Lexical})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -48,7 +48,7 @@ func (*trap) HandleConn(context.Context, stats.ConnStats) {}
 func trapped(t *testing.T, server *storetest.Server, tr *trap, opts qdrant.Options) *memory.Local {
 	t.Helper()
 	opts.Client = dial(t, server.Addr, grpc.WithStatsHandler(tr))
-	store, err := memory.New(open(t, opts), memory.Config{})
+	store, err := memory.New(open(t, opts), memory.Config{Embedder: memory.Lexical})
 	if err != nil {
 		t.Fatal(err)
 	}

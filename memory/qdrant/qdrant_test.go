@@ -99,7 +99,7 @@ func TestShared(t *testing.T) {
 	var group sync.WaitGroup
 	for range processes {
 		backend := open(t, qdrant.Options{Addr: addr, Collection: shared})
-		store, err := memory.New(backend, memory.Config{})
+		store, err := memory.New(backend, memory.Config{Embedder: memory.Lexical})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -118,7 +118,7 @@ func TestShared(t *testing.T) {
 		})
 	}
 	group.Wait()
-	store, err := memory.New(open(t, qdrant.Options{Addr: addr, Collection: shared}), memory.Config{})
+	store, err := memory.New(open(t, qdrant.Options{Addr: addr, Collection: shared}), memory.Config{Embedder: memory.Lexical})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -24,7 +24,7 @@ func Example() {
 		if err != nil {
 			log.Fatal(err)
 		}
-		store, err := memory.New(backend, memory.Config{})
+		store, err := memory.New(backend, memory.Config{Embedder: memory.Lexical})
 		if err != nil {
 			log.Fatal(err)
 		}

@@ -34,7 +34,7 @@ func child(path string) {
 	if err != nil {
 		fail(err)
 	}
-	store, err := memory.New(backend, memory.Config{})
+	store, err := memory.New(backend, memory.Config{Embedder: memory.Lexical})
 	if err != nil {
 		fail(err)
 	}

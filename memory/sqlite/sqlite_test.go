@@ -29,7 +29,7 @@ func open(t testing.TB, path string) *memory.Local {
 	if err != nil {
 		t.Fatal(err)
 	}
-	store, err := memory.New(backend, memory.Config{})
+	store, err := memory.New(backend, memory.Config{Embedder: memory.Lexical})
 	if err != nil {
 		t.Fatal(err)
 	}
