@@ -34,7 +34,7 @@ fi
 
 bin=${RAGPILOT_BIN:-$tmp/ragpilot}
 [[ -n ${RAGPILOT_BIN:-} ]] || CGO_ENABLED=0 go build -o "$bin" ./cmd/ragpilot
-printf 'listen: 127.0.0.1:0\nadmin_addr: ""\nmemory:\n  dir: %s\nkeys:\n  - key: a-key-of-mem0\n    tenant: one\n' "$tmp/memories" >"$tmp/ragpilot.yaml"
+printf 'listen: 127.0.0.1:0\nadmin_addr: ""\nmemory:\n  dir: %s\n  embedder: lexical\nkeys:\n  - key: a-key-of-mem0\n    tenant: one\n' "$tmp/memories" >"$tmp/ragpilot.yaml"
 : >"$tmp/log"
 "$bin" serve --config "$tmp/ragpilot.yaml" >"$tmp/log" 2>&1 &
 server=$!

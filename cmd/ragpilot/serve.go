@@ -86,6 +86,8 @@ func (f *serveFlags) register(flags *pflag.FlagSet) {
 	flags.StringVar(&c.Memory.Dir, "memory-dir", c.Memory.Dir, "keep memories in `FOLDER`, and serve Mem0's REST API; empty: off")
 	flags.StringVar(&c.Memory.Extract, "memory-extract", c.Memory.Extract, "what is remembered of messages: `verbatim|add-only|reconcile`; empty: verbatim")
 	flags.StringVar(&c.Memory.Model, "memory-model", c.Memory.Model, "`MODEL` that finds facts in messages, at the engine; for add-only and reconcile")
+	flags.StringVar(&c.Memory.Embedder, "memory-embedder", c.Memory.Embedder, "by what memories are found: `auto|minilm|minilm:DIR|lexical|URL`, where URL answers /v1/embeddings")
+	flags.StringVar(&c.Memory.EmbedderModel, "memory-embedder-model", c.Memory.EmbedderModel, "`MODEL` of the server that --memory-embedder names")
 	flags.StringVar(&c.StateDir, "state-dir", c.StateDir, "`FOLDER` for what a restart should know (hashes, no texts); empty: it begins anew")
 	flags.StringVar(&f.sharedState, "shared-state", "", "redis:// `URL` of what replicas share; with a password, RAGPILOT_SHARED_STATE is safer")
 	flags.StringVar(&c.TrustTenantHeader, "trust-tenant-header", c.TrustTenantHeader, "`HEADER` that holds the tenant; only behind a gateway that sets it")
@@ -136,6 +138,8 @@ func (f *serveFlags) apply(flags *pflag.FlagSet, c *httpserve.Config) error {
 		"memory-dir":               func() { c.Memory.Dir = from.Memory.Dir },
 		"memory-extract":           func() { c.Memory.Extract = from.Memory.Extract },
 		"memory-model":             func() { c.Memory.Model = from.Memory.Model },
+		"memory-embedder":          func() { c.Memory.Embedder = from.Memory.Embedder },
+		"memory-embedder-model":    func() { c.Memory.EmbedderModel = from.Memory.EmbedderModel },
 		"shared-state":             func() { c.SharedState = httpserve.Secret(f.sharedState) },
 		"trust-tenant-header":      func() { c.TrustTenantHeader = from.TrustTenantHeader },
 		"tls-cert":                 func() { c.TLS.Cert = from.TLS.Cert },

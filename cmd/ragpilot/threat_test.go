@@ -143,7 +143,7 @@ type threatServer struct {
 func startServe(t *testing.T, settings string, args ...string) threatServer {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), 2*time.Minute)
-	cmd := command(ctx, append([]string{"serve", "--config", write(t, "r.yaml", settings), "--listen", "127.0.0.1:0", "--admin-addr", "127.0.0.1:0", "--memory-dir", t.TempDir()}, args...)...)
+	cmd := command(ctx, append([]string{"serve", "--config", write(t, "r.yaml", settings), "--listen", "127.0.0.1:0", "--admin-addr", "127.0.0.1:0", "--memory-dir", t.TempDir(), "--memory-embedder", "lexical"}, args...)...)
 	pipe, err := cmd.StderrPipe()
 	if err != nil {
 		t.Fatal(err)

@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"strings"
 
+	"github.com/ragpilot/ragpilot/embed"
 	"github.com/ragpilot/ragpilot/internal/intake"
 	"github.com/ragpilot/ragpilot/memory"
 )
@@ -138,7 +139,11 @@ func (a *API) answer(w http.ResponseWriter, r *http.Request, do action) {
 	detail := err.Error()
 	if status >= 500 && status != http.StatusNotImplemented { // what is inside is the log's
 		detail = failure(status, err)
-		a.opt.Log.Error("memory", "path", r.URL.Path, "error", err)
+		level := slog.LevelError
+		if errors.Is(err, embed.ErrNotReady) { // which the embedder logs once
+			level = slog.LevelDebug
+		}
+		a.opt.Log.Log(r.Context(), level, "memory", "path", r.URL.Path, "error", err)
 	}
 	if status == http.StatusServiceUnavailable {
 		w.Header().Set("Retry-After", "1")
@@ -152,6 +157,8 @@ func failure(status int, err error) string {
 	switch {
 	case status == http.StatusBadGateway:
 		return "The model that extracts memories failed; nothing was stored"
+	case errors.Is(err, embed.ErrNotReady):
+		return "The sentence model of the memories is not ready: ask again"
 	case status == http.StatusServiceUnavailable:
 		return "The memory store is not available"
 	case status == http.StatusInsufficientStorage:
@@ -208,7 +215,7 @@ func statusOf(err error) int {
 		return http.StatusInternalServerError
 	case errors.Is(err, memory.ErrFull):
 		return http.StatusInsufficientStorage
-	case errors.Is(err, memory.ErrUnavailable):
+	case errors.Is(err, memory.ErrUnavailable), errors.Is(err, embed.ErrNotReady):
 		return http.StatusServiceUnavailable
 	case errors.Is(err, context.DeadlineExceeded):
 		return http.StatusGatewayTimeout

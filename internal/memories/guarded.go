@@ -31,6 +31,14 @@ func (g *guarded) Update(ctx context.Context, id string, change memory.Update) (
 	return g.Local.Update(ctx, id, change)
 }
 
+// Fill stores nothing while the reserve is too small.
+func (g *guarded) Fill(ctx context.Context) (int, error) {
+	if err := g.reserve.ready(); err != nil {
+		return 0, err
+	}
+	return g.Local.Fill(ctx)
+}
+
 // Delete removes a memory, in the room of the reserve if there is no other.
 func (g *guarded) Delete(ctx context.Context, id string, opts memory.DeleteOptions) error {
 	return g.remove(ctx, func() error { return g.Local.Delete(ctx, id, opts) })

@@ -11,7 +11,7 @@ import (
 
 // A deletion that is stored is not made again in the room of the reserve, only its erasing is; other errors pass.
 func TestRemoveUsesTheReserve(t *testing.T) {
-	f, err := Open(t.TempDir(), nil, 0)
+	f, err := Open(t.TempDir(), Options{Embedder: memory.Lexical})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -54,7 +54,7 @@ func TestRemoveUsesTheReserve(t *testing.T) {
 
 // A reserve that is too small keeps memories from being added or changed.
 func TestNothingIsAddedWithoutTheReserve(t *testing.T) {
-	f, err := Open(t.TempDir(), nil, 0)
+	f, err := Open(t.TempDir(), Options{Embedder: memory.Lexical})
 	if err != nil {
 		t.Fatal(err)
 	}

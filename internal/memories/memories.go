@@ -8,11 +8,13 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"sync"
 	"time"
 
+	"github.com/ragpilot/ragpilot/embed"
 	"github.com/ragpilot/ragpilot/memory"
 	"github.com/ragpilot/ragpilot/memory/sqlite"
 )
@@ -20,14 +22,31 @@ import (
 // Folder is a folder of stores. Safe for concurrent use.
 type Folder struct {
 	dir     string
-	extract memory.Extractor
-	most    int
+	opts    Options
 	reserve *reserve
+	filler  *filler // nil: there is nothing to fill in
 
 	mu     sync.Mutex
 	closed bool             // guarded by mu
 	open   map[string]*book // guarded by mu; by tenant
 	clock  int              // guarded by mu; counts uses
+}
+
+// Options are for [Open]; the zero value is the usual one.
+type Options struct {
+	// Extractor decides what is remembered; nil: messages as they are.
+	Extractor memory.Extractor
+	// Embedder is that of all stores; nil: that of a memory.Config without one.
+	Embedder embed.Embedder
+	// Arrived is closed when the embedder can embed. Memories that were stored before have no vectors: from then on each
+	// store that is open, or is opened, is given them once, one store after the other. nil: none is.
+	Arrived <-chan struct{}
+	// Open bounds the stores that are open at once, 0: 64; those in use are never closed.
+	Open int
+	// Log gets what goes wrong in the background; nil: slog.Default.
+	Log *slog.Logger
+
+	fill func(context.Context, *guarded) (int, error) // nil: (*guarded).Fill
 }
 
 // book is an open store.
@@ -37,6 +56,8 @@ type book struct {
 	err    error
 	users  int
 	last   int // when it was last used
+	loaded bool
+	filled bool // or is being filled
 	closed bool
 }
 
@@ -46,16 +67,25 @@ var ErrClosed = errors.New("memories: closed")
 // ErrBusy: as many tenants as may be are using their stores right now.
 var ErrBusy = errors.New("memories: too many tenants at once")
 
-// Open returns the stores in a folder, which is made if it is not there. extract decides what is remembered; nil: messages
-// as they are. At most most stores are open at once, 0: 64; those in use are never closed.
-func Open(dir string, extract memory.Extractor, most int) (*Folder, error) {
+// Open returns the stores in a folder, which is made if it is not there.
+func Open(dir string, o Options) (*Folder, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("memories: %w", err)
 	}
-	if most <= 0 {
-		most = 64
+	if o.Open <= 0 {
+		o.Open = 64
 	}
-	return &Folder{dir: dir, extract: extract, most: most, reserve: newReserve(dir), open: map[string]*book{}}, nil
+	if o.Log == nil {
+		o.Log = slog.Default()
+	}
+	if o.fill == nil {
+		o.fill = func(ctx context.Context, g *guarded) (int, error) { return g.Fill(ctx) }
+	}
+	f := &Folder{dir: dir, opts: o, reserve: newReserve(dir), open: map[string]*book{}}
+	if o.Arrived != nil {
+		f.filler = startFiller(f)
+	}
+	return f, nil
 }
 
 // Use returns a tenant's store, which stays open until release is called.
@@ -67,6 +97,7 @@ func (f *Folder) Use(ctx context.Context, tenant string) (store memory.Store, re
 	if first {
 		b.store, b.err = f.load(tenant)
 		close(b.ready)
+		f.loaded(b)
 	}
 	select {
 	case <-b.ready:
@@ -91,7 +122,7 @@ func (f *Folder) take(tenant string) (b *book, first bool, err error) {
 	f.clock++
 	b, ok := f.open[tenant]
 	if !ok {
-		if len(f.open) >= f.most && !f.closeIdle() {
+		if len(f.open) >= f.opts.Open && !f.closeIdle() {
 			return nil, false, ErrBusy
 		}
 		b = &book{ready: make(chan struct{})}
@@ -100,6 +131,14 @@ func (f *Folder) take(tenant string) (b *book, first bool, err error) {
 	b.users++
 	b.last = f.clock
 	return b, !ok, nil
+}
+
+// loaded says that a store is open.
+func (f *Folder) loaded(b *book) {
+	f.mu.Lock()
+	b.loaded = b.err == nil
+	f.mu.Unlock()
+	f.filler.opened()
 }
 
 // closeIdle closes the store that nobody has used for longest, and reports whether there was one. f.mu is held.
@@ -150,7 +189,7 @@ func (f *Folder) load(tenant string) (*guarded, error) {
 	if err != nil {
 		return nil, err
 	}
-	store, err := memory.New(backend, memory.Config{Extractor: f.extract})
+	store, err := memory.New(backend, memory.Config{Extractor: f.opts.Extractor, Embedder: f.opts.Embedder})
 	if err != nil {
 		return nil, errors.Join(err, backend.Close())
 	}
@@ -178,6 +217,7 @@ func (f *Folder) Forget(ctx context.Context, tenant string) (known bool, err err
 
 // Close closes all stores; those in use when their users leave.
 func (f *Folder) Close() error {
+	f.filler.close()
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.closed = true

@@ -20,7 +20,7 @@ var ana = memory.Scope{User: "ana"}
 
 func open(t *testing.T, dir string, most int) *memories.Folder {
 	t.Helper()
-	f, err := memories.Open(dir, nil, most)
+	f, err := memories.Open(dir, memories.Options{Embedder: memory.Lexical, Open: most})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -5,6 +5,8 @@ import (
 	"log/slog"
 	"slices"
 	"time"
+
+	"github.com/ragpilot/ragpilot/internal/embedder"
 )
 
 // Config says how a server runs. Start from [Default]: the zero Config is not valid. Fields are described in
@@ -216,7 +218,7 @@ func Default() Config {
 		LogFormat:    "text",
 		ChunkModulus: 13,
 		Trace:        Trace{Sample: 1},
-		Memory:       Memory{Extract: "verbatim"},
+		Memory:       Memory{Extract: "verbatim", Embedder: embedder.Auto},
 		Limits: Limits{
 			BodyBytes:     64 << 20,
 			InFlightBytes: 1 << 30,

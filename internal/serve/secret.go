@@ -48,11 +48,12 @@ type secretField struct {
 
 // secretFields are all of them.
 func (c *Config) secretFields() []secretField {
-	fields := append(make([]secretField, 0, 4+len(c.Keys)+len(c.Engines)),
+	fields := append(make([]secretField, 0, 5+len(c.Keys)+len(c.Engines)),
 		secretField{"cloud_api_key", &c.CloudAPIKey, &c.CloudAPIKeyFile},
 		secretField{"infer_api_key", &c.InferAPIKey, &c.InferAPIKeyFile},
 		secretField{"cache_salt_key", &c.CacheSaltKey, &c.CacheSaltKeyFile},
 		secretField{"trace.headers", &c.Trace.Headers, &c.Trace.HeadersFile},
+		secretField{"memory.embedder_key", &c.Memory.EmbedderKey, &c.Memory.EmbedderKeyFile},
 	)
 	for i := range c.Keys {
 		fields = append(fields, secretField{fmt.Sprintf("keys[%d]", i), &c.Keys[i].Key, &c.Keys[i].File})

@@ -84,9 +84,10 @@ func readFile(name string, base Config) (Config, error) {
 		return base, fmt.Errorf("%s: %w", name, err)
 	}
 	dir := filepath.Dir(name)
-	for _, path := range []*string{&c.InferAPIKeyFile, &c.CloudAPIKeyFile, &c.CacheSaltKeyFile, &c.Trace.HeadersFile, &c.StateDir, &c.Memory.Dir, &c.TLS.Cert, &c.TLS.Key, &c.TLS.ClientCA} {
+	for _, path := range []*string{&c.InferAPIKeyFile, &c.CloudAPIKeyFile, &c.CacheSaltKeyFile, &c.Trace.HeadersFile, &c.Memory.EmbedderKeyFile, &c.StateDir, &c.Memory.Dir, &c.TLS.Cert, &c.TLS.Key, &c.TLS.ClientCA} {
 		*path = under(dir, *path)
 	}
+	c.Memory.Embedder = c.Memory.embedderUnder(dir)
 	if !slices.Contains(contextpilot.ProfileNames(), c.Profile) {
 		c.Profile = under(dir, c.Profile)
 	}

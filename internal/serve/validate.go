@@ -262,9 +262,7 @@ func (c Config) Warnings() []string {
 	if c.CloudProvider != "" && !c.Memory.asks() && given(c.InferAPIKey, c.InferAPIKeyFile) {
 		w = append(w, "infer_api_key has no effect with cloud_provider")
 	}
-	if c.Memory.Model != "" && !c.Memory.asks() {
-		w = append(w, "memory.model has no effect: memory.extract is verbatim")
-	}
+	w = append(w, c.Memory.warnings()...)
 	if salted := given(c.CacheSaltKey, c.CacheSaltKeyFile); salted && c.CloudProvider != "" {
 		w = append(w, "cache_salt_key has no effect with cloud_provider")
 	} else if salted && c.TrustTenantHeader == "" && !slices.ContainsFunc(c.Keys, func(k Key) bool { return k.Tenant != "" }) {

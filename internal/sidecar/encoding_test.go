@@ -42,7 +42,7 @@ func startEncoded(t *testing.T) (s whole, engine <-chan taken) {
 	}))
 	t.Cleanup(e.Close)
 	return startWhole(t, func(c *serve.Config) {
-		c.InferAPIURL, c.Memory.Dir, c.Limits.BodyBytes = e.URL, t.TempDir(), 1<<20
+		c.InferAPIURL, c.Memory.Dir, c.Memory.Embedder, c.Limits.BodyBytes = e.URL, t.TempDir(), "lexical", 1<<20
 	}), got
 }
 

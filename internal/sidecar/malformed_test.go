@@ -47,7 +47,7 @@ func TestMalformedHeadsAreNotLogged(t *testing.T) {
 		running.Wait()
 	})
 	f := followAs(t, newKVEngine(t), nil, func(c *serve.Config) {
-		c.InferAPIURL, c.Memory.Dir, c.Memory.Extract, c.Memory.Model = "http://"+l.Addr().String(), t.TempDir(), "add-only", "m"
+		c.InferAPIURL, c.Memory.Dir, c.Memory.Extract, c.Memory.Model, c.Memory.Embedder = "http://"+l.Addr().String(), t.TempDir(), "add-only", "m", "lexical"
 		for range answers {
 			name := fmt.Sprint("engine-", len(c.Engines))
 			c.Engines = append(c.Engines, serve.Engine{Name: name, Kind: "vllm", Events: "tcp://127.0.0.1:1", Models: []string{name}})

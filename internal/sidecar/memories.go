@@ -3,12 +3,15 @@ package sidecar
 import (
 	"context"
 	"errors"
+	"fmt"
+	"log/slog"
 	"net/http"
 	"net/url"
 	"strings"
 
 	"github.com/ragpilot/ragpilot/engines"
 	"github.com/ragpilot/ragpilot/engines/openai"
+	"github.com/ragpilot/ragpilot/internal/embedder"
 	"github.com/ragpilot/ragpilot/internal/mem0api"
 	"github.com/ragpilot/ragpilot/internal/memories"
 	"github.com/ragpilot/ragpilot/internal/proxy"
@@ -21,6 +24,15 @@ import (
 // keptMemories are the stores of all tenants.
 type keptMemories struct{ folder *memories.Folder }
 
+// embedderOf opens what the memories are embedded with, one for all tenants.
+func embedderOf(m serve.Memory, log *slog.Logger) (*embedder.Source, error) {
+	source, err := embedder.Open(m.Embedding(), embedder.Options{Log: log})
+	if err != nil {
+		return nil, fmt.Errorf("memory.embedder: %w", err)
+	}
+	return source, nil
+}
+
 // keepMemories serves Mem0's REST API, if memories are kept: on its own paths, and once more under /mem0, where POST /reset
 // and POST /search are not the index's. At most open stores are open at a time.
 func (a *API) keepMemories(cfg serve.Config, o Options, index http.Handler, open int) error {
@@ -31,14 +43,26 @@ func (a *API) keepMemories(cfg serve.Config, o Options, index http.Handler, open
 	if err != nil {
 		return err
 	}
-	folder, err := memories.Open(cfg.Memory.Dir, extract, open)
+	embeds, err := embedderOf(cfg.Memory, o.Log)
+	if err != nil {
+		return err
+	}
+	a.closers = append(a.closers, embeds.Close)
+	folder, err := memories.Open(cfg.Memory.Dir, memories.Options{
+		Extractor: extract, Embedder: embeds.Embedder(), Arrived: embeds.Arrived(), Open: open, Log: o.Log,
+	})
 	if err != nil {
 		return err
 	}
 	a.memories = &keptMemories{folder}
 	a.closers = append(a.closers, folder.Close)
 	api := mem0api.New(mem0api.Options{
-		Store:      folder.Use,
+		Store: func(ctx context.Context, tenant string) (memory.Store, func(), error) {
+			if err := embeds.Check(); err != nil {
+				return nil, nil, err
+			}
+			return folder.Use(ctx, tenant)
+		},
 		Tenant:     func(r *http.Request) string { return tenant.From(r.Context()) },
 		Extraction: cfg.Memory.Extract, Index: index, Log: o.Log,
 	})

@@ -59,7 +59,7 @@ func recall(t *testing.T, s memory.Store) (found []string) {
 // Memories are kept over a restart, each tenant's apart, and go when the tenant is forgotten; /v1 still goes to the engine.
 func TestMemories(t *testing.T) {
 	dir := t.TempDir()
-	keep := func(c *serve.Config) { c.Memory.Dir = dir }
+	keep := func(c *serve.Config) { c.Memory.Dir, c.Memory.Embedder = dir, "lexical" }
 	l := newTenants(t, sidecar.Options{}, keep)
 	tell(t, memoriesOf(t, l, "a"), "Ana keeps bees.")
 	tell(t, memoriesOf(t, l, "b"), "Ana keeps a parrot.")
@@ -79,7 +79,7 @@ func TestMemories(t *testing.T) {
 
 // A model is asked for facts only where that is wanted, whatever models are named.
 func TestVerbatimAsksNoModel(t *testing.T) {
-	l := newTenants(t, sidecar.Options{}, func(c *serve.Config) { c.Memory.Dir, c.Memory.Model = t.TempDir(), "m" })
+	l := newTenants(t, sidecar.Options{}, func(c *serve.Config) { c.Memory.Dir, c.Memory.Model, c.Memory.Embedder = t.TempDir(), "m", "lexical" })
 	a := memoriesOf(t, l, "a")
 	tell(t, a, "Ana keeps bees.")
 	if got := fmt.Sprint(recall(t, a)); got != "[Ana keeps bees.]" {
@@ -103,7 +103,7 @@ func TestForgetDropsTheIndex(t *testing.T) {
 
 // Clients of the index search it where memories are kept, too.
 func TestSearchBesideMemories(t *testing.T) {
-	l := newTenants(t, sidecar.Options{}, func(c *serve.Config) { c.Memory.Dir = t.TempDir() })
+	l := newTenants(t, sidecar.Options{}, func(c *serve.Config) { c.Memory.Dir, c.Memory.Embedder = t.TempDir(), "lexical" })
 	do(t, http.MethodPost, l.front.URL+"/reorder", "a", `{"contexts":[[1,2,3]]}`)
 	if got := do(t, http.MethodPost, l.front.URL+"/search", "a", `{"context":[1,2,9],"update_access":true}`); !strings.Contains(got, `"has_prefix":true,"overlap":2`) {
 		t.Error(got)
@@ -128,7 +128,7 @@ func TestMemoriesOfAModel(t *testing.T) {
 	}))
 	t.Cleanup(engine.Close)
 	l := newTenants(t, sidecar.Options{}, func(c *serve.Config) {
-		c.InferAPIURL, c.Memory = engine.URL, serve.Memory{Dir: t.TempDir(), Extract: "add-only", Model: "extractor"}
+		c.InferAPIURL, c.Memory = engine.URL, serve.Memory{Dir: t.TempDir(), Extract: "add-only", Model: "extractor", Embedder: "lexical"}
 	})
 	s := memoriesOf(t, l, "a")
 	if changes := tell(t, s, "Well, you see, there are those bees of mine."); len(changes) != 1 || changes[0].Text != "Ana keeps bees." {

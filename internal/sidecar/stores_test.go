@@ -18,7 +18,7 @@ import (
 func TestOpenStoresAreBounded(t *testing.T) {
 	dir := t.TempDir()
 	s := startWhole(t, func(c *serve.Config) {
-		c.Memory.Dir, c.TrustTenantHeader, c.Limits.MemoryBytes = dir, "X-Team", 16<<20
+		c.Memory.Dir, c.Memory.Embedder, c.TrustTenantHeader, c.Limits.MemoryBytes = dir, "lexical", "X-Team", 16<<20
 	})
 	ask := func(method, tenant, body string) string {
 		t.Helper()
