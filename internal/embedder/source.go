@@ -41,7 +41,7 @@ type Source struct {
 // the source.
 func Open(s Setting, o Options) (*Source, error) {
 	if err := s.Check(); err != nil {
-		return nil, err
+		return nil, fmt.Errorf("%q: %w", s.Shown(), err)
 	}
 	src := &Source{log: o.Log, stop: func() {}}
 	if src.log == nil {

