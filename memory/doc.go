@@ -12,7 +12,7 @@
 //   - [Store] is what an agent uses: add, search, update, delete, history. [Memory] is one short text of a [Scope].
 //   - [Local] is the store that runs in this process, over a [Backend]: memory/sqlite (a file), memory/postgres and memory/qdrant (shared by
 //     many processes), memory/inmem.
-//   - [Extractor] decides what is remembered: [Verbatim] (every message), [AddOnly] and [Reconcile] (a model reads them).
+//   - [Extractor] decides what is remembered: [Verbatim] (the statements of users), [Everything], [AddOnly] and [Reconcile] (a model reads them).
 //   - [Filter] selects by metadata and time.
 //   - [Wrap] and [ChatHistory] connect a store with langchaingo.
 //

@@ -1,6 +1,10 @@
 package memory
 
-import "context"
+import (
+	"context"
+
+	"github.com/ragpilot/ragpilot/memory/internal/statement"
+)
 
 // Extractor decides what is remembered of messages. Implementations are safe for concurrent use.
 type Extractor interface {
@@ -40,18 +44,70 @@ type Action struct {
 	Entities []string
 }
 
-// Verbatim remembers every message but a system message as it is, without asking a model. It is the default.
-type Verbatim struct{}
+// Verbatim remembers what users state, in their own words, without asking a model. It is the default. What is not kept is not
+// reported by [Store.Add] either; [ChatHistory] is for conversations as they were, and [Everything] for messages that are
+// memories whatever their form.
+type Verbatim struct {
+	// Keep returns what is worth remembering of a message, and "" for nothing; nil: [Statements]. It is called by several
+	// goroutines at once. A system message is never stored.
+	Keep func(Message) string
+	// Assistant stores what Keep returns of an assistant's messages too. They are left out otherwise: an answer repeats what
+	// was recalled for it, and its text would be found in place of the fact.
+	Assistant bool
+}
 
 var _ Extractor = Verbatim{}
 
+// Extract returns one new memory for each message of which something is kept.
+func (v Verbatim) Extract(_ context.Context, in Extraction) ([]Action, error) {
+	keep := v.Keep
+	if keep == nil {
+		keep = Statements
+	}
+	return actionsOf(in.Messages, func(m Message) string {
+		if m.Role == Assistant && !v.Assistant {
+			return ""
+		}
+		return keep(m)
+	}), nil
+}
+
+// Everything remembers every message but a system message as it is: what Mem0 does with infer=False.
+type Everything struct{}
+
+var _ Extractor = Everything{}
+
 // Extract returns one new memory for each message that has a text.
-func (Verbatim) Extract(_ context.Context, in Extraction) ([]Action, error) {
-	actions := make([]Action, 0, len(in.Messages))
-	for _, m := range in.Messages {
-		if m.Role != System {
-			actions = append(actions, Action{Event: Added, Text: m.Content, Role: string(m.Role), Actor: m.Name})
+func (Everything) Extract(_ context.Context, in Extraction) ([]Action, error) {
+	return actionsOf(in.Messages, func(m Message) string { return m.Content }), nil
+}
+
+func actionsOf(messages []Message, keep func(Message) string) []Action {
+	actions := make([]Action, 0, len(messages))
+	for _, m := range messages {
+		if m.Role == System {
+			continue
+		}
+		if text := keep(m); text != "" {
+			actions = append(actions, Action{Event: Added, Text: text, Role: string(m.Role), Actor: m.Name})
 		}
 	}
-	return actions, nil
+	return actions
+}
+
+// Statements returns the sentences of a message that state something: not its questions, greetings, thanks, requests ("Summarise
+// this", "Can you …") and remarks such as "I see". They come byte for byte, in their order, with the space that stood in front
+// of each; a message in which nothing is dropped comes back as it is, and so does one of a tool.
+//
+//   - A question ends with a question mark of any script, or has the form of one in English: "when do I need a new passport".
+//   - What is to be remembered is a statement whatever its form: "Remember that …", "Note: …", "remind me to …".
+//   - So is what a user always wants: "Answer in German", "Never suggest fish".
+//   - A sentence that states and asks is kept whole: "I have a dog, can he eat grapes?", "My flight is on Friday, right?".
+//   - Code, lists, markup and texts of more than 1,000 characters are not cut up: they are kept, but for a single question.
+//   - Of other languages than English, question marks and the common greetings are known; the rest is kept.
+func Statements(m Message) string {
+	if m.Role == Tool {
+		return m.Content
+	}
+	return statement.Of(m.Content)
 }

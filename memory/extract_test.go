@@ -147,3 +147,42 @@ func TestNothingToExtract(t *testing.T) {
 		}
 	}
 }
+
+// The rule of what is kept can be replaced, and an assistant's statements can be kept too.
+func TestVerbatim(t *testing.T) {
+	messages := []memory.Message{
+		{Role: memory.System, Content: "I am a prompt."},
+		{Role: memory.User, Content: "Hi! I'm Ana, I work at Siemens. What's the weather?", Name: "ana"},
+		{Role: memory.Assistant, Content: "The office in Porto is sunny. Anything else?"},
+		{Role: memory.Tool, Content: "What is 6 * 7? 42"},
+		{Role: "narrator", Content: "Ana waits. Why?"},
+	}
+	loud := func(m memory.Message) string {
+		if strings.Contains(m.Content, "!") {
+			return m.Content
+		}
+		return ""
+	}
+	for name, c := range map[string]struct {
+		extractor memory.Extractor
+		want      []string
+	}{
+		"default":      {nil, []string{"I'm Ana, I work at Siemens.", "What is 6 * 7? 42", "Ana waits."}},
+		"verbatim":     {memory.Verbatim{}, []string{"I'm Ana, I work at Siemens.", "What is 6 * 7? 42", "Ana waits."}},
+		"of assistant": {memory.Verbatim{Assistant: true}, []string{"I'm Ana, I work at Siemens.", "The office in Porto is sunny.", "What is 6 * 7? 42", "Ana waits."}},
+		"own rule":     {memory.Verbatim{Keep: loud}, []string{messages[1].Content}},
+		"everything":   {memory.Everything{}, []string{messages[1].Content, messages[2].Content, messages[3].Content, messages[4].Content}},
+	} {
+		store := newStore(t, memory.Config{})
+		changes, err := store.Add(t.Context(), ana, messages, memory.AddOptions{Extractor: c.extractor})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(c.want, textsOf(t, store, ana)); diff != "" || len(changes) != len(c.want) {
+			t.Errorf("%s: %d changes, %s", name, len(changes), diff)
+		}
+		if m, err := store.Get(t.Context(), changes[0].ID); err != nil || m.Role != "user" || m.Actor != "ana" {
+			t.Errorf("%s: %+v, %v", name, m, err)
+		}
+	}
+}

@@ -14,7 +14,7 @@ import (
 type Store interface {
 	// Add stores what is worth remembering of the messages, as the store's [Extractor] or that of opts decides, and says
 	// what it changed, in the order in which it did; a message that was known already may be reported as [None] or not
-	// at all. All changes are made or none: after an error nothing is stored and the call can be repeated.
+	// at all, and one of which nothing is worth remembering is not reported. All changes are made or none: after an error nothing is stored and the call can be repeated.
 	Add(ctx context.Context, scope Scope, messages []Message, opts AddOptions) ([]Change, error)
 	// Search returns at most k memories for the query, best first; k below 1: [DefaultK]. Equal scores are ordered by
 	// creation, the newest first, then by ID.
@@ -78,7 +78,8 @@ type AddOptions struct {
 	Metadata map[string]any
 	// ExpiresAt is when these memories stop being found; zero: never.
 	ExpiresAt time.Time
-	// Extractor replaces the store's own; [Verbatim] stores messages as they are. A remote store may refuse others.
+	// Extractor replaces the store's own; [Everything] stores messages as they are, and [Verbatim] their statements. A
+	// remote store may refuse others.
 	Extractor Extractor
 	// Instructions are added to the prompt of extractors that ask a model.
 	Instructions string

@@ -43,7 +43,7 @@ func add(s memory.Store, r *http.Request) (any, error) {
 	}
 	opts := memory.AddOptions{Metadata: in.Metadata, Instructions: cmp.Or(in.Instructions, in.Prompt)}
 	if in.Infer != nil && !*in.Infer {
-		opts.Extractor = memory.Verbatim{}
+		opts.Extractor = memory.Everything{}
 	}
 	var err error
 	if opts.ExpiresAt, err = expiry(in.Expiration); err != nil {

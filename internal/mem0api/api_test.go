@@ -80,7 +80,7 @@ func TestConversation(t *testing.T) {
 	for _, step := range []struct{ request, want string }{
 		{"GET /v1/ping/", `{"org_id":"ragpilot","project_id":"default","status":"ok","user_email":null}`},
 		{`POST /v3/memories/add/ {"messages":[{"role":"user","content":"Ana keeps bees."}],"user_id":"ana","infer":false,"metadata":{"topic":"life"},"expiration_date":"2999-01-01"}`, `{"results":[{"event":"ADD","id":"id-a","memory":"Ana keeps bees."}]}`},
-		{`POST /memories {"messages":{"role":"assistant","content":[{"type":"text","text":"Ana is in Porto."}]},"filters":{"AND":[{"user_id":"ana"},{"agent_id":"guide"}]}}`, `{"results":[{"event":"ADD","id":"id-c","memory":"Ana is in Porto."}]}`},
+		{`POST /memories {"messages":{"role":"assistant","content":[{"type":"text","text":"Ana is in Porto."}]},"infer":false,"filters":{"AND":[{"user_id":"ana"},{"agent_id":"guide"}]}}`, `{"results":[{"event":"ADD","id":"id-c","memory":"Ana is in Porto."}]}`},
 		{`POST /v3/memories/add/ {"messages":"Ana keeps bees.","user_id":"ana"}`, `{"results":[]}`},
 		{"GET /v1/memories/id-a/", bees + "}"},
 		{`POST /v3/memories/ {"filters":{"user_id":"ana"}}`, `{"count":2,"next":null,"previous":null,"results":[` + porto + `},` + bees + `}]}`},

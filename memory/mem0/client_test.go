@@ -72,7 +72,7 @@ func TestLifeOfAMemory(t *testing.T) {
 			ana, ben := memory.Scope{User: "ana", Run: "1"}, memory.Scope{User: "ben"}
 			until := time.Date(2999, 1, 2, 0, 0, 0, 0, time.UTC)
 			changes, err := c.Add(ctx, ana, said("Ana keeps bees.", "Ana lives in Porto."), memory.AddOptions{
-				Extractor: memory.Verbatim{}, Metadata: map[string]any{"topic": "life"}, ExpiresAt: until,
+				Extractor: memory.Everything{}, Metadata: map[string]any{"topic": "life"}, ExpiresAt: until,
 			})
 			if err != nil || len(changes) != 2 || changes[0].Event != memory.Added || changes[0].Text != "Ana keeps bees." {
 				t.Fatalf("%+v, %v", changes, err)

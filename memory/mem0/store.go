@@ -98,16 +98,23 @@ func filter(s memory.Scope, f memory.Filter) memory.Filter {
 	return memory.And(all...)
 }
 
-// Add sends messages. The server extracts as it is configured, or with Verbatim nothing.
+// Add sends messages. The server extracts as it is configured, or with Everything nothing; what Verbatim keeps is found here and
+// sent like that.
 func (c *Client) Add(ctx context.Context, scope memory.Scope, messages []memory.Message, o memory.AddOptions) ([]memory.Change, error) {
 	if err := scope.Validate(); err != nil {
 		return nil, fmt.Errorf("mem0: add: %w", err)
 	}
 	in := members(object{"messages": messages, "infer": true}, scope)
-	switch o.Extractor.(type) {
+	switch extractor := o.Extractor.(type) {
 	case nil:
-	case memory.Verbatim:
+	case memory.Everything:
 		in["infer"] = false
+	case memory.Verbatim:
+		kept, err := said(ctx, extractor, messages)
+		if err != nil || len(kept) == 0 {
+			return []memory.Change{}, err
+		}
+		in["messages"], in["infer"] = kept, false
 	default:
 		return nil, fmt.Errorf("mem0: add: %w: an extractor of type %T", ErrUnsupported, o.Extractor)
 	}
@@ -136,6 +143,19 @@ func (c *Client) Add(ctx context.Context, scope memory.Scope, messages []memory.
 		changes[i] = memory.Change{ID: r.ID, Event: r.Event, Text: r.Memory, Old: r.Previous}
 	}
 	return changes, nil
+}
+
+// said returns what an extractor keeps of messages.
+func said(ctx context.Context, v memory.Verbatim, messages []memory.Message) ([]memory.Message, error) {
+	actions, err := v.Extract(ctx, memory.Extraction{Messages: messages})
+	if err != nil {
+		return nil, err
+	}
+	kept := make([]memory.Message, len(actions))
+	for i, a := range actions {
+		kept[i] = memory.Message{Role: memory.Role(a.Role), Content: a.Text, Name: a.Actor}
+	}
+	return kept, nil
 }
 
 // lastDay is the day on which a memory is found for the last time: Mem0 knows days only.

@@ -538,7 +538,7 @@ func (w windowed) Extract(ctx context.Context, in memory.Extraction) ([]memory.A
 	for _, m := range in.Recent {
 		*w.seen = append(*w.seen, m.Content)
 	}
-	return memory.Verbatim{}.Extract(ctx, in)
+	return memory.Everything{}.Extract(ctx, in)
 }
 
 func checkWindow(b *backendBench) {

@@ -62,9 +62,9 @@ func checkVerbatim(b *bench) {
 	changes, err := b.store.Add(b.ctx, user("ana"), []memory.Message{
 		{Role: memory.System, Content: "Be kind."},
 		{Role: memory.User, Content: "I live in Oslo.", Name: "ana"},
-		{Role: memory.Assistant, Content: " \n"},
+		{Role: memory.User, Content: " \n"},
 		{Role: memory.Assistant, Content: "Noted."},
-	}, memory.AddOptions{})
+	}, memory.AddOptions{Extractor: memory.Everything{}})
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -81,6 +81,15 @@ func checkVerbatim(b *bench) {
 	}
 	if all[0].Role != "user" || all[0].Actor != "ana" || all[1].Role != "assistant" {
 		b.Errorf("roles %q (%q), %q", all[0].Role, all[0].Actor, all[1].Role)
+	}
+	changes, err = b.store.Add(b.ctx, user("ben"), []memory.Message{
+		{Role: memory.User, Content: "Hi! I keep bees. Where do I live?"}, {Role: memory.Assistant, Content: "You live in Oslo."}, {Role: memory.User, Content: "ok thanks"},
+	}, memory.AddOptions{Extractor: memory.Verbatim{}})
+	if err != nil || len(changes) != 1 {
+		b.Errorf("a statement, a question and thanks = %+v, %v", changes, err)
+	}
+	if diff := cmp.Diff([]string{"I keep bees."}, texts(b.all(user("ben")))); diff != "" {
+		b.Error(diff)
 	}
 	nothing, err := b.store.Add(b.ctx, user("ana"), nil, memory.AddOptions{})
 	if err != nil || len(nothing) != 0 {
