@@ -26,6 +26,9 @@ var _ schema.Memory = (*wrapped)(nil)
 // Wrap returns a langchaingo memory that adds to inner's history what the store knows about the input, as blocks that
 // the pilot orders, and stores what is worth it of every turn. It is safe for concurrent use if inner is.
 //
+// A memory that the history or the input shows already is left out, and the next best one recalled in its place: no text of
+// the running conversation stands twice in the prompt.
+//
 // Whose memories are meant says the context, see [WithScope], or else [WithDefaultScope], or else the conversation of
 // the context is taken for a run ([contextpilot.WithConversation]). The blocks bear texts only: no times, no scores, and
 // an ID made from the text, so that the same memories are the same bytes in every prompt.
@@ -57,7 +60,8 @@ func (w *wrapped) LoadMemoryVariables(ctx context.Context, inputs map[string]any
 	if err != nil {
 		return nil, err
 	}
-	recalled, err := w.recalled(ctx, inputs)
+	key := w.inner.GetMemoryKey(ctx)
+	found, err := w.recallFor(ctx, inputs, loaded[key])
 	if err != nil {
 		if w.failed == nil {
 			return nil, fmt.Errorf("memory: recall: %w", err)
@@ -68,75 +72,48 @@ func (w *wrapped) LoadMemoryVariables(ctx context.Context, inputs map[string]any
 	if variables == nil {
 		variables = map[string]any{}
 	}
-	if w.recall != "" {
-		variables[w.recall] = recalled
+	front, behind := found.stable, found.found
+	switch {
+	case w.recall != "":
+		variables[w.recall] = found.found
+		behind = ""
+	case w.place == BeforeHistory:
+		front, behind = joined(front, behind), ""
+	}
+	if front == "" && behind == "" {
 		return variables, nil
 	}
-	if recalled == "" {
-		return variables, nil
-	}
-	key := w.inner.GetMemoryKey(ctx)
-	variables[key], err = w.beside(variables[key], recalled)
+	variables[key], err = beside(variables[key], front, behind)
 	if err != nil {
 		return nil, fmt.Errorf("memory: recall: variable %q: %w", key, err)
 	}
 	return variables, nil
 }
 
-// recalled returns the memories as they stand in the prompt, or "" if there are none.
-func (w *wrapped) recalled(ctx context.Context, inputs map[string]any) (string, error) {
-	query, err := pick(inputs, w.input, "input", "question", "query", "human_input")
-	if err != nil {
-		return "", err
-	}
-	hits, err := w.store.Search(ctx, w.scopeOf(ctx), query, w.k, w.search)
-	if err != nil || len(hits) == 0 {
-		return "", err
-	}
-	blocks := make([]contextpilot.Block, len(hits))
-	for i := range hits {
-		blocks[i] = contextpilot.Block{ID: hits[i].Memory.BlockID(), Text: hits[i].Memory.Text, Score: hits[i].Score}
-	}
-	// As in retriever.Wrap, the conversation is left to the model wrapper, which sees the messages.
-	plan := w.pilot.Plan(contextpilot.Request{
-		Scope: w.cache, Query: query, Blocks: blocks, HeadTokens: w.headTokens, Budget: w.budget,
-	})
-	plan.Session = contextpilot.ConversationFrom(ctx)
-	w.plans(plan)
-	if len(plan.Items) == 0 { // nothing fits the budget
-		return "", nil
-	}
-	if !w.noHold {
-		w.pilot.Hold(plan)
-	}
-	text := strings.TrimSuffix(plan.Context(), "\n")
-	if w.heading != "" {
-		text = w.heading + "\n" + text
-	}
-	return text, nil
-}
-
-// beside puts the memories to a history of either form that langchaingo's memories give.
-func (w *wrapped) beside(history any, recalled string) (any, error) {
+// beside puts memories to a history of either form that langchaingo's memories give. Among messages they are a user's: a system
+// message is moved to the front by some clients, which changes the prompt from its beginning at every turn.
+func beside(history any, front, behind string) (any, error) {
 	switch h := history.(type) {
 	case nil:
-		return recalled, nil
+		return joined(front, behind), nil
 	case string:
-		switch {
-		case h == "":
-			return recalled, nil
-		case w.place == BeforeHistory:
-			return recalled + "\n\n" + h, nil
-		}
-		return h + "\n\n" + recalled, nil
+		return joined(front, h, behind), nil
 	case []llms.ChatMessage:
-		message := llms.SystemChatMessage{Content: recalled}
-		if w.place == BeforeHistory {
-			return slices.Insert(slices.Clone(h), 0, llms.ChatMessage(message)), nil
+		messages := make([]llms.ChatMessage, 0, len(h)+2)
+		if front != "" {
+			messages = append(messages, llms.HumanChatMessage{Content: front})
 		}
-		return append(slices.Clone(h), message), nil
+		messages = append(messages, h...)
+		if behind != "" {
+			messages = append(messages, llms.HumanChatMessage{Content: behind})
+		}
+		return messages, nil
 	}
 	return nil, fmt.Errorf("%w: a history of type %T; give the memories a variable of their own", ErrInvalid, history)
+}
+
+func joined(parts ...string) string {
+	return strings.Join(slices.DeleteFunc(parts, func(p string) bool { return p == "" }), "\n\n")
 }
 
 // SaveContext saves with inner, then in the store.

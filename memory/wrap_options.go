@@ -29,6 +29,7 @@ type settings struct {
 	recall     string
 	heading    string
 	place      Place
+	stable     *stable
 	cache      contextpilot.Scope
 	headTokens int
 	budget     int
@@ -36,6 +37,13 @@ type settings struct {
 	plans      func(contextpilot.Plan)
 	noHold     bool
 	noSave     bool
+}
+
+// stable says which memories stand in front of the history.
+type stable struct {
+	filter  Filter
+	most    int
+	heading string
 }
 
 func newSettings(opts []Option) settings {
@@ -75,6 +83,19 @@ func WithHeading(line string) Option { return option(func(s *settings) { s.headi
 
 // WithPlace says where beside the history the memories stand; the default is [BehindHistory].
 func WithPlace(place Place) Option { return option(func(s *settings) { s.place = place }) }
+
+// WithStable has the memories that match the filter, such as [Eq]("kind", "preference"), stand in front of the history in
+// every prompt whatever the input is: all of them, or the newest most of them (0: [DefaultK]), in the order in which they came
+// to be. Their bytes are the same from turn to turn and from conversation to conversation until one of them changes, so
+// that an engine computes them once. The search leaves them out. heading is the line in front of them; empty: none.
+//
+// It is for what always holds and seldom changes. Each turn lists the memories of the scope.
+func WithStable(filter Filter, most int, heading string) Option {
+	if most < 1 {
+		most = DefaultK
+	}
+	return option(func(s *settings) { s.stable = &stable{filter, most, heading} })
+}
 
 // WithCache says which engine's cache the prompts go to; the default is the zero Scope. It is what WithScope is for other
 // wrappers: here that is the name of a memory's own scope.

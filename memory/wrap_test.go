@@ -171,7 +171,7 @@ func TestWrapMessages(t *testing.T) {
 			t.Fatal(err)
 		}
 		messages := vars["history"].([]llms.ChatMessage)
-		if len(messages) != 2 || messages[at].GetType() != llms.ChatMessageTypeSystem || !strings.Contains(messages[at].GetContent(), "no fish") {
+		if len(messages) != 2 || messages[at].GetType() != llms.ChatMessageTypeHuman || !strings.Contains(messages[at].GetContent(), "no fish") {
 			t.Errorf("place %d: %+v", place, messages)
 		}
 	}

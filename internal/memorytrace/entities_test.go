@@ -47,7 +47,7 @@ func TestEntitiesKeepRecall(t *testing.T) {
 			byText[strings.TrimSpace(d.Text)], messages[i] = d.ID, memory.Message{Role: memory.User, Content: d.Text}
 		}
 		scope := memory.Scope{User: "ana"}
-		if _, err := store.Add(t.Context(), scope, messages, memory.AddOptions{}); err != nil {
+		if _, err := store.Add(t.Context(), scope, messages, memory.AddOptions{Extractor: memory.Everything{}}); err != nil {
 			t.Fatal(err)
 		}
 		for _, c := range cases {

@@ -80,7 +80,7 @@ func states(s string) bool {
 	case requests(words), named && requests(words[1:]):
 		return slices.ContainsFunc(entrusts, func(e string) bool { return strings.Contains(plain, e) })
 	}
-	return !question && !asks(words, s) && !(named && asks(words[1:], s))
+	return !question && !asks(words, s) && (!named || !asks(words[1:], s))
 }
 
 // withoutLead returns the words behind those that lead to a sentence.
@@ -231,8 +231,8 @@ var stating = regexp.MustCompile(`^(?i)(?:(?:hi|hello|hey|ok|okay|well|so|and|bu
 
 var hedge = regexp.MustCompile(`(?i)^(?:and |but |so )?(?:i wonder|i was wondering|i'm wondering|i am wondering|i need to know|i want to know|i'd like|i would like|i want you|i need you|i need help|i have a question|my question|i'm not sure|i forgot|i don't know|what|where|when|why|who|which|how|is|are|was|were)\b`)
 
-// mixed reports whether a sentence states something and asks or orders something besides, or asks for no more than a nod:
-// "I have a dog, can he eat grapes?", "My flight is on Friday, right?", "Recommend a dinner, I'm vegetarian."
+// mixed reports whether a sentence states something and asks or orders something besides, or asks for no more than a nod, as in
+// "I have a dog, can he eat grapes?", "My flight is on Friday, right?" and "Recommend a dinner, I'm vegetarian".
 func mixed(s string, question bool) bool {
 	s = strings.ReplaceAll(s, "’", "'")
 	at := 0

@@ -1,0 +1,191 @@
+package memory
+
+import (
+	"context"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/tmc/langchaingo/llms"
+
+	"github.com/ragpilot/ragpilot/contextpilot"
+	"github.com/ragpilot/ragpilot/memory/internal/statement"
+)
+
+// maxSearched is how many memories Wrap asks for at most, to have k that the conversation does not show: what servers give.
+const maxSearched = 1000
+
+// recalled are memories as they stand in a prompt; either may be "".
+type recalled struct {
+	stable string // in front of the history, see WithStable
+	found  string // what the search found for the input
+}
+
+// recallFor looks up what is to stand beside a history.
+func (w *wrapped) recallFor(ctx context.Context, inputs map[string]any, history any) (recalled, error) {
+	query, err := pick(inputs, w.input, "input", "question", "query", "human_input")
+	if err != nil {
+		return recalled{}, err
+	}
+	texts := append(shownBy(history), spaced(query))
+	scope := w.scopeOf(ctx)
+	hits, err := w.find(ctx, scope, query, texts)
+	if err != nil {
+		return recalled{}, err
+	}
+	var out recalled
+	if w.stable != nil {
+		all, err := w.store.GetAll(ctx, scope, ListOptions{Filter: w.stable.filter})
+		if err != nil {
+			return recalled{}, err
+		}
+		out.stable = w.renderStable(query, all[max(0, len(all)-w.stable.most):], texts)
+	}
+	_, messages := history.([]llms.ChatMessage) // the model wrapper looks for blocks in the last one, which is the input
+	out.found = w.render(ctx, query, hits, !w.noHold && (w.recall != "" || !messages))
+	return out, nil
+}
+
+// find returns the k best memories that neither the history nor the query shows.
+func (w *wrapped) find(ctx context.Context, scope Scope, query string, history shown) ([]Hit, error) {
+	k := w.k
+	if k < 1 {
+		k = DefaultK
+	}
+	opts := w.search
+	if w.stable != nil {
+		opts.Filter = Not(w.stable.filter)
+		if !w.search.Filter.IsZero() {
+			opts.Filter = And(w.search.Filter, opts.Filter)
+		}
+	}
+	for n := min(2*k, max(k, maxSearched)); ; n = min(2*n, max(k, maxSearched)) {
+		hits, err := w.store.Search(ctx, scope, query, n, opts)
+		if err != nil {
+			return nil, err
+		}
+		other := make([]Hit, 0, k)
+		for i := range hits {
+			if len(other) < k && !history.has(hits[i].Memory.Text) {
+				other = append(other, hits[i])
+			}
+		}
+		if len(other) == k || len(hits) < n || n >= maxSearched {
+			return other, nil
+		}
+	}
+}
+
+// render plans what was found and returns it as it stands in the prompt, or "".
+func (w *wrapped) render(ctx context.Context, query string, hits []Hit, hold bool) string {
+	if len(hits) == 0 {
+		return ""
+	}
+	blocks := make([]contextpilot.Block, len(hits))
+	for i := range hits {
+		blocks[i] = contextpilot.Block{ID: hits[i].Memory.BlockID(), Text: hits[i].Memory.Text, Score: hits[i].Score}
+	}
+	// As in retriever.Wrap, the conversation is left to the model wrapper, which sees the messages.
+	plan := w.pilot.Plan(contextpilot.Request{
+		Scope: w.cache, Query: query, Blocks: blocks, HeadTokens: w.headTokens, Budget: w.budget,
+	})
+	plan.Session = contextpilot.ConversationFrom(ctx)
+	w.plans(plan)
+	if len(plan.Items) == 0 { // nothing fits the budget
+		return ""
+	}
+	if hold {
+		w.pilot.Hold(plan)
+	}
+	return headed(w.heading, &plan)
+}
+
+// renderStable returns memories in the order in which they came to be, but for those that the history shows.
+func (w *wrapped) renderStable(query string, all []Memory, history shown) string {
+	var blocks []contextpilot.Block
+	for i := range all {
+		if !history.has(all[i].Text) {
+			blocks = append(blocks, contextpilot.Block{ID: all[i].BlockID(), Text: all[i].Text})
+		}
+	}
+	if len(blocks) == 0 {
+		return ""
+	}
+	plan := w.pilot.Plan(contextpilot.Request{Scope: w.cache, Query: query, Blocks: blocks, HeadTokens: w.headTokens, Fixed: true})
+	return headed(w.stable.heading, &plan)
+}
+
+func headed(heading string, plan *contextpilot.Plan) string {
+	text := strings.TrimSuffix(plan.Context(), "\n")
+	if heading == "" {
+		return text
+	}
+	return heading + "\n" + text
+}
+
+// shown are texts that a prompt has anyway, with single spaces.
+type shown []string
+
+// shownBy returns the texts of a history of either form that langchaingo's memories give.
+func shownBy(history any) shown {
+	switch h := history.(type) {
+	case string:
+		return shown{spaced(h)}
+	case []llms.ChatMessage:
+		texts := make(shown, len(h))
+		for i, m := range h {
+			texts[i] = spaced(m.GetContent())
+		}
+		return texts
+	}
+	return nil
+}
+
+// has reports whether one of the texts has all that a memory says: its text, or each of its sentences if others stood between
+// them when it was stored.
+func (s shown) has(text string) bool {
+	whole := spaced(text)
+	if whole == "" {
+		return false
+	}
+	var sentences []string
+	for _, t := range s {
+		if showsPart(t, whole) {
+			return true
+		}
+		if sentences == nil {
+			sentences = statement.Sentences(text)
+		}
+		all := len(sentences) > 1
+		for i := 0; all && i < len(sentences); i++ {
+			all = showsPart(t, spaced(sentences[i]))
+		}
+		if all {
+			return true
+		}
+	}
+	return false
+}
+
+// spaced returns a text as stores have it, with single spaces.
+func spaced(text string) string { return strings.Join(strings.Fields(readable(text)), " ") }
+
+// showsPart reports whether text has part, and no word of text is cut by that.
+func showsPart(text, part string) bool {
+	word := func(r rune) bool { return unicode.IsLetter(r) || unicode.IsDigit(r) }
+	for from := 0; ; {
+		i := strings.Index(text[from:], part)
+		if i < 0 {
+			return false
+		}
+		i += from
+		before, _ := utf8.DecodeLastRuneInString(text[:i])
+		after, _ := utf8.DecodeRuneInString(text[i+len(part):])
+		first, size := utf8.DecodeRuneInString(part)
+		last, _ := utf8.DecodeLastRuneInString(part)
+		if cut := word(before) && word(first) || word(last) && word(after); !cut {
+			return true
+		}
+		from = i + size
+	}
+}
