@@ -38,8 +38,13 @@ more = client.add(
     [{"role": "user", "content": "Ana lives in Porto."}, {"role": "assistant", "content": "Porto is by the sea."}],
     filters=ana,
     expiration_date="2999-12-31",
+    infer=False,
 )
 expect("add messages", len(more["results"]), 2)
+talk = [{"role": "user", "content": "Hi! Cara keeps goats. What do I keep?"}, {"role": "assistant", "content": "Cara keeps goats."}]
+expect("add statements", [r["memory"] for r in client.add(talk, user_id="cara")["results"]], ["Cara keeps goats."])
+expect("add a question", client.add("What does Cara keep?", user_id="cara")["results"], [])
+client.delete_all(user_id="cara")
 expect("add what is known", client.add("Ana keeps bees.", user_id="ana")["results"], [])
 client.add("Ben keeps a parrot.", user_id="ben")
 
@@ -68,4 +73,19 @@ expect("delete_all", client.get_all(filters=ana)["count"], 0)
 expect("of others", texts(client.get_all(filters={"user_id": "ben"})), ["Ben keeps a parrot."])
 client.delete_users(user_id="ben")
 expect("delete_users", client.get_all(filters={"user_id": "ben"})["count"], 0)
+for what, call in {
+    "feedback": lambda: client.feedback(bees, feedback="POSITIVE"),
+    "create_memory_export": lambda: client.create_memory_export(schema="{}", user_id="ana"),
+    "get_memory_export": lambda: client.get_memory_export(user_id="ana"),
+    "get_summary": lambda: client.get_summary(filters=ana),
+}.items():
+    try:
+        call()
+    except Exception as error:
+        expect(f"{what} is not offered", "not offered" in str(error) or str(error), True)
+    else:
+        sys.exit(f"{what}: not refused")
+for method, path in [("GET", "/v1/webhooks/"), ("POST", "/v1/webhooks/projects/p/"), ("POST", "/v1/entities/"), ("PUT", "/v1/feedback"), ("GET", "/mem0/v1/exports/x/")]:
+    answer = client.client.request(method, path)
+    expect(f"{method} {path}", (answer.status_code, "not offered" in answer.json()["detail"]), (501, True))
 refused("no scope", ValidationError, lambda: client.search("x", filters={"topic": "life"}))

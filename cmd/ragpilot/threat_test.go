@@ -198,7 +198,7 @@ type answered struct {
 // ask sends a request to an address; target is its path as it stands in the request line. Headers are names and values in turn.
 func ask(t *testing.T, address, method, target string, headers ...string) answered {
 	t.Helper()
-	req, err := http.NewRequestWithContext(t.Context(), method, "http://"+address, strings.NewReader(`{"model":"m","messages":[{"role":"user","content":"hello"}],"contexts":[[1,2]],"context":[1],"user_id":"u"}`))
+	req, err := http.NewRequestWithContext(t.Context(), method, "http://"+address, strings.NewReader(`{"model":"m","messages":[{"role":"user","content":"I said hello."}],"contexts":[[1,2]],"context":[1],"user_id":"u"}`))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -247,6 +247,9 @@ var pages = map[string][]string{
 // hosts are names that a page could give a loopback address.
 var hosts = []string{"evil.example", "evil.example:8765", "127.0.0.1.evil.example", "localhost.evil.example", "localhost.", "127.0.0.1:1@evil.example", "0x7f000001.evil.example"}
 
+// ofMem0 are paths that are there behind /mem0 too.
+var ofMem0 = regexp.MustCompile(`memories|^/v1/(feedback|exports|summary|webhooks|entities)/`)
+
 // onThisServer reports whether a route is there without special settings.
 func onThisServer(r route) bool {
 	return r.path != "/v1/moderations" && r.path != "/v1/responses/input_tokens"
@@ -266,7 +269,7 @@ func TestThreatModel(t *testing.T) {
 			continue
 		}
 		paths := []string{r.concrete()}
-		if strings.Contains(r.path, "memories") {
+		if ofMem0.MatchString(r.path) {
 			paths = append(paths, "/mem0"+r.concrete())
 		}
 		for _, path := range paths {

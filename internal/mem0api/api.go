@@ -71,6 +71,21 @@ func (a *API) Hosted(mux *http.ServeMux, prefix string) {
 		"DELETE /v2/entities/{type}/{name}/{$}": deleteEntity,
 		"DELETE /v1/entities/{type}/{name}/{$}": deleteEntity,
 	})
+	for _, path := range notOffered {
+		mux.HandleFunc(prefix+path, refused)
+		mux.HandleFunc(prefix+strings.TrimSuffix(path, "/"), refused)
+	}
+}
+
+// notOffered are paths of the hosted service with all below them: what is not a route above is refused here, so that it is not
+// taken for an engine's.
+var notOffered = []string{"/v1/feedback/", "/v1/exports/", "/v1/summary/", "/v1/webhooks/", "/v1/entities/"}
+
+// refused answers a request of [notOffered], whether or not the store can be opened.
+func refused(w http.ResponseWriter, r *http.Request) {
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(http.StatusNotImplemented)
+	_ = json.NewEncoder(w).Encode(map[string]string{"detail": r.Method + " " + r.URL.Path + " of Mem0's service is not offered by this server"})
 }
 
 // SelfHosted enters the routes of Mem0's own server, behind a prefix or none. Without a prefix, POST /reset is another

@@ -224,3 +224,32 @@ func TestTenantsAreApart(t *testing.T) {
 		t.Errorf("another tenant deleted it: %s", got)
 	}
 }
+
+// Routes of Mem0's service that are not offered say so, by whatever method, and whatever stands behind them.
+func TestNotOffered(t *testing.T) {
+	h := newAPI(t)
+	for _, prefix := range []string{"", "/mem0"} {
+		for _, path := range []string{"/v1/feedback", "/v1/exports", "/v1/summary", "/v1/webhooks"} {
+			for _, method := range []string{"GET", "POST", "PUT", "PATCH", "DELETE"} {
+				for _, rest := range []string{"", "/", "/get", "/projects/p1/", "/a/b/c?x=1"} {
+					request := method + " " + prefix + path + rest
+					code, got := ask(t, h, request+` {"memory_id":"x"}`, "Tenant", "broken")
+					if want := `{"detail":"` + method + " " + prefix + path; code != http.StatusNotImplemented || !strings.HasPrefix(got, want) {
+						t.Errorf("%s: %d %s", request, code, got)
+					}
+				}
+			}
+		}
+		for _, request := range []string{
+			"POST " + prefix + "/v1/entities/", "PUT " + prefix + "/v1/entities", "GET " + prefix + "/v1/entities/user/ana/", "DELETE " + prefix + "/v1/entities/user/",
+			"PATCH " + prefix + "/v1/entities/user/ana/memories/1",
+		} {
+			if code, got := ask(t, h, request); code != http.StatusNotImplemented || !strings.Contains(got, `"detail"`) {
+				t.Errorf("%s: %d %s", request, code, got)
+			}
+		}
+		if code, got := ask(t, h, "GET "+prefix+"/v1/entities/"); code != http.StatusOK {
+			t.Errorf("entities: %d %s", code, got)
+		}
+	}
+}

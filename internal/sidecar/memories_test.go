@@ -142,3 +142,38 @@ func TestMemoriesOfAModel(t *testing.T) {
 		t.Errorf("%q", got)
 	}
 }
+
+// What Mem0's service has and this server has not is answered here, with memories and without: never by the engine.
+func TestMem0RoutesStayHere(t *testing.T) {
+	for _, dir := range []string{"", t.TempDir()} {
+		var seen []string
+		engine := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { seen = append(seen, r.URL.Path) })) // a fake engine
+		t.Cleanup(engine.Close)
+		l := newTenants(t, sidecar.Options{}, func(c *serve.Config) { c.InferAPIURL, c.Memory.Dir = engine.URL, dir })
+		want := http.StatusNotFound
+		if dir != "" {
+			want = http.StatusNotImplemented
+		}
+		for _, path := range []string{"/v1/feedback/", "/v1/feedback", "/v1/exports/get", "/v1/summary/", "/v1/webhooks/projects/p/", "/v1/entities/user/", "/v1/entities/a/b/c"} {
+			for _, prefix := range []string{"", "/mem0"} {
+				for _, method := range []string{http.MethodGet, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete} {
+					req, err := http.NewRequestWithContext(t.Context(), method, l.front.URL+prefix+path, strings.NewReader("{}"))
+					if err != nil {
+						t.Fatal(err)
+					}
+					res, err := as("a").RoundTrip(req)
+					if err != nil {
+						t.Fatal(err)
+					}
+					_ = res.Body.Close()
+					if res.StatusCode != want {
+						t.Errorf("memories in %q, %s %s%s: %d, want %d", dir, method, prefix, path, res.StatusCode, want)
+					}
+				}
+			}
+		}
+		if len(seen) > 0 {
+			t.Errorf("the engine was asked for %q", seen)
+		}
+	}
+}
