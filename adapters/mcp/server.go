@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 	"github.com/tmc/langchaingo/schema"
@@ -19,6 +20,9 @@ type Options struct {
 	K, MaxK int
 	// Memory is what remember, recall and forget work on; nil: there are no such tools.
 	Memory memory.Store
+	// Extractor decides what remember stores of a fact; nil: [memory.Everything], which stores it as it is, whatever its form.
+	// memory.Reconcile(model) has it replace what it contradicts.
+	Extractor memory.Extractor
 	// Scope is whose memories these are. A server is one user's: a client cannot choose.
 	Scope memory.Scope
 	// Version of the server, as clients are told; empty: "dev".
@@ -39,6 +43,9 @@ func New(o Options) (*sdk.Server, error) {
 	}
 	if o.MaxK <= 0 {
 		o.MaxK = 50
+	}
+	if o.Extractor == nil {
+		o.Extractor = memory.Everything{}
 	}
 	if o.Version == "" {
 		o.Version = "dev"
@@ -144,13 +151,15 @@ type Fact struct {
 type Changed struct {
 	// Memories are those that were added, updated or deleted; empty if it was known already.
 	Memories []Result `json:"memories"`
+	// Known: the fact was remembered before, and nothing was stored.
+	Known bool `json:"known,omitempty" jsonschema:"true if the fact was remembered before: nothing was stored"`
 }
 
 func (t *tools) remember(ctx context.Context, _ *sdk.CallToolRequest, f Fact) (*sdk.CallToolResult, Changed, error) {
-	if f.Text == "" {
+	if strings.TrimSpace(f.Text) == "" {
 		return nil, Changed{}, errors.New("text is empty")
 	}
-	changes, err := t.Memory.Add(ctx, t.Scope, []memory.Message{{Role: memory.User, Content: f.Text}}, memory.AddOptions{})
+	changes, err := t.Memory.Add(ctx, t.Scope, []memory.Message{{Role: memory.User, Content: f.Text}}, memory.AddOptions{Extractor: t.Extractor})
 	if err != nil {
 		return nil, Changed{}, fmt.Errorf("remember: %w", err)
 	}
@@ -160,6 +169,8 @@ func (t *tools) remember(ctx context.Context, _ *sdk.CallToolRequest, f Fact) (*
 			out.Memories = append(out.Memories, Result{ID: c.ID, Text: c.Text})
 		}
 	}
+	_, given := t.Extractor.(memory.Everything) // then there is no other reason to store nothing
+	out.Known = len(out.Memories) == 0 && (given || len(changes) > 0)
 	return nil, out, nil
 }
 

@@ -148,10 +148,10 @@ func TestMemory(t *testing.T) {
 	ana := connect(t, mcp.Options{Memory: store, Scope: memory.Scope{User: "ana"}})
 	ben := connect(t, mcp.Options{Memory: store, Scope: memory.Scope{User: "ben"}})
 	added, failed := call[mcp.Changed](t, ana, "remember", mcp.Fact{Text: "Ana keeps bees."})
-	if failed != "" || len(added.Memories) != 1 || added.Memories[0].Text != "Ana keeps bees." {
+	if failed != "" || added.Known || len(added.Memories) != 1 || added.Memories[0].Text != "Ana keeps bees." {
 		t.Fatalf("%+v %s", added, failed)
 	}
-	if again, failed := call[mcp.Changed](t, ana, "remember", mcp.Fact{Text: "Ana keeps bees."}); failed != "" || len(again.Memories) > 0 {
+	if again, failed := call[mcp.Changed](t, ana, "remember", mcp.Fact{Text: "Ana keeps bees."}); failed != "" || len(again.Memories) > 0 || !again.Known {
 		t.Errorf("told again: %+v %s", again, failed)
 	}
 	if found, _ := call[mcp.Results](t, ana, "recall", mcp.Query{Query: "who keeps bees?"}); !slices.Equal(found.Results, added.Memories) {
@@ -173,5 +173,29 @@ func TestMemory(t *testing.T) {
 	}
 	if _, again := call[mcp.Changed](t, ana, "forget", id); again != others {
 		t.Errorf("forgotten twice: %q, somebody else's: %q", again, others)
+	}
+}
+
+// A fact is stored whatever its form, for it was given as one; what a repeat answers says "known".
+func TestRememberAsGiven(t *testing.T) {
+	c := connect(t, mcp.Options{Memory: newStore(t), Scope: memory.Scope{User: "ana"}})
+	for _, text := range []string{"Favourite quiz question: what is a drone?", "Thanks!", "Summarise every answer."} {
+		if got, failed := call[mcp.Changed](t, c, "remember", mcp.Fact{Text: text}); failed != "" || len(got.Memories) != 1 || got.Memories[0].Text != text {
+			t.Errorf("%q: %+v %s", text, got, failed)
+		}
+	}
+	again, err := c.CallTool(t.Context(), &sdk.CallToolParams{Name: "remember", Arguments: mcp.Fact{Text: " Thanks!\n"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if text := again.Content[0].(*sdk.TextContent).Text; text != `{"known":true,"memories":[]}` {
+		t.Errorf("a repeat: %s", text)
+	}
+	if _, failed := call[mcp.Changed](t, c, "remember", mcp.Fact{Text: " \n"}); !strings.Contains(failed, "text is empty") {
+		t.Errorf("an empty fact: %q", failed)
+	}
+	own := connect(t, mcp.Options{Memory: newStore(t), Scope: memory.Scope{User: "ana"}, Extractor: memory.Verbatim{}})
+	if got, failed := call[mcp.Changed](t, own, "remember", mcp.Fact{Text: "Hi! I keep bees."}); failed != "" || len(got.Memories) != 1 || got.Memories[0].Text != "I keep bees." {
+		t.Errorf("by another rule: %+v %s", got, failed)
 	}
 }
