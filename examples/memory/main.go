@@ -38,7 +38,7 @@ func run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	store, err := memory.New(backend, memory.Config{Embedder: memory.Lexical}) // every message verbatim, found by words
+	store, err := memory.New(backend, memory.Config{Embedder: memory.Lexical}) // statements verbatim, found by words
 	if err != nil {
 		return err
 	}
