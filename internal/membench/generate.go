@@ -54,6 +54,8 @@ type Case struct {
 	Then []Question `json:"then"`
 	// Turns are the chat that follows.
 	Turns []Turn `json:"turns,omitempty"`
+	// Asked: the turns are the questions once more, and no chat that memories are made of.
+	Asked bool `json:"asked,omitempty"`
 }
 
 // Said is one statement.
