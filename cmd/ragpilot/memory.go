@@ -1,0 +1,15 @@
+package main
+
+import "github.com/spf13/cobra"
+
+func newMemory() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "memory",
+		Short: "Measure agent memory",
+		Long:  "Memory has commands about what agents remember; see docs/memory.md.",
+		Args:  cobra.NoArgs,
+		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	cmd.AddCommand(newMemoryBench())
+	return cmd
+}
