@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -25,6 +26,8 @@ type memoryBenchFlags struct {
 	k, cache, answers int
 	model             string
 	load, writers     int
+	searches          int
+	pause             time.Duration
 	chart             string
 	json              bool
 }
@@ -57,6 +60,8 @@ func newMemoryBench() *cobra.Command {
 	flags.StringVar(&f.model, "model", "", "`MODEL` for --answers: a GGUF file, a folder, or the name of a model that can be pulled")
 	flags.IntVar(&f.load, "load", 0, "in place of all that, fill a store with `N` memories of one user and measure it")
 	flags.IntVar(&f.writers, "writers", 0, "with --load, search once more while `N` writers add")
+	flags.DurationVar(&f.pause, "pause", 0, "with --writers, `TIME` that each waits between two adds; 0: as fast as they can")
+	flags.IntVar(&f.searches, "searches", membench.DefaultSearches, "with --load, `NUMBER` of searches")
 	flags.StringVar(&f.chart, "chart", "", "`FILE` for a picture of quality against computed tokens (SVG)")
 	flags.BoolVar(&f.json, "json", false, "print the report as JSON")
 	return cmd
@@ -116,6 +121,7 @@ func (f *memoryBenchFlags) check() error {
 		{"--answers", f.answers, 0},
 		{"--load", f.load, 0},
 		{"--writers", f.writers, 0},
+		{"--searches", f.searches, 1},
 	} {
 		if n.value < n.min {
 			return fmt.Errorf("%s %d: want at least %d", n.name, n.value, n.min)
@@ -126,6 +132,8 @@ func (f *memoryBenchFlags) check() error {
 		return errors.New("--embedder: want at least one")
 	case len(f.stores) == 0:
 		return errors.New("--store: want at least one")
+	case f.pause < 0:
+		return fmt.Errorf("--pause %v: want at least 0", f.pause)
 	case f.writers > 0 && f.load == 0:
 		return errors.New("--writers is for --load")
 	case f.load > 0 && (f.data != "" || f.chart != "" || f.answers > 0):
@@ -203,7 +211,7 @@ func (f *memoryBenchFlags) runLoad(cmd *cobra.Command, embedders []namedEmbedder
 			err := withStore(store, func(target membench.Target, size func() (int64, error)) error {
 				target.Embedder, target.Name = e.embedder, e.name
 				l, err := membench.Load(cmd.Context(), target, membench.LoadOptions{
-					Memories: f.load, Writers: f.writers, Seed: f.generator.Seed, Size: size,
+					Memories: f.load, Writers: f.writers, Pause: f.pause, Searches: f.searches, Seed: f.generator.Seed, Size: size,
 					Progress: func(step string) {
 						fmt.Fprintf(cmd.ErrOrStderr(), "store %s, embedder %s: %s\n", target.Store, e.name, step)
 					},

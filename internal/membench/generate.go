@@ -243,7 +243,7 @@ func (g *generator) one(list string) string {
 
 // draw fills n different texts of a list.
 func (g *generator) draw(list []string, n int) []string {
-	var out []string
+	out := make([]string, 0, n)
 	for _, i := range g.rand.Perm(len(list))[:n] {
 		out = append(out, sentence(g.slots().Replace(list[i])))
 	}
@@ -259,7 +259,7 @@ func (g *generator) chat(facts []fact, n int) []Turn {
 			known = append(known, &facts[i])
 		}
 	}
-	var turns []Turn
+	turns := make([]Turn, 0, max(n, 0))
 	for i := range n {
 		t := Turn{Session: i / sessionSize}
 		switch kind := g.rand.IntN(20); {

@@ -9,7 +9,6 @@ import (
 	"io"
 	"math/rand/v2"
 	"sync"
-	"sync/atomic"
 	"text/tabwriter"
 	"time"
 
@@ -23,6 +22,8 @@ import (
 type LoadOptions struct {
 	Memories int // of one user, at least 1
 	Writers  int // that add while it is searched a second time; 0: none
+	// Pause is how long a writer waits between two adds; 0: they add as fast as they can, and the store grows with that.
+	Pause    time.Duration
 	Searches int // 0: [DefaultSearches]
 	Adds     int // one after the other; 0: [DefaultAdds]
 	Seed     uint64
@@ -49,10 +50,11 @@ type Loaded struct {
 	First  time.Duration `json:"first_search_ns"`
 	Search Times         `json:"search"`
 	Add    Times         `json:"add"`
-	// SearchBusy and AddBusy are the times while Writers add as fast as they can.
-	Writers    int   `json:"writers,omitempty"`
-	SearchBusy Times `json:"search_while_writing,omitzero"`
-	AddBusy    Times `json:"add_while_searching,omitzero"`
+	// SearchBusy and AddBusy are the times while Writers add, each with the Pause between two adds.
+	Writers    int           `json:"writers,omitempty"`
+	Pause      time.Duration `json:"pause_ns,omitempty"`
+	SearchBusy Times         `json:"search_while_writing,omitzero"`
+	AddBusy    Times         `json:"add_while_searching,omitzero"`
 	// Before is the resident memory of the process before the store was opened, embedder included, After that after the
 	// searches, and Peak the most since the store was filled.
 	Before int64 `json:"resident_before_bytes,omitempty"`
@@ -82,7 +84,7 @@ func Load(ctx context.Context, target Target, opts LoadOptions) (_ Loaded, err e
 		opts.Progress = func(string) {}
 	}
 	l := &load{LoadOptions: opts, target: target, text: newLoadText(opts.Seed)}
-	l.out = Loaded{Store: target.Store, Embedder: target.Name, Memories: opts.Memories, Writers: opts.Writers}
+	l.out = Loaded{Store: target.Store, Embedder: target.Name, Memories: opts.Memories, Writers: opts.Writers, Pause: opts.Pause}
 	if _, err := target.Embedder.EmbedQuery(ctx, "What is the plan?"); err != nil { // it has its memory from here on
 		return Loaded{}, err
 	}
@@ -175,7 +177,7 @@ func (l *load) measure(ctx context.Context, store memory.Store) error {
 	questions := l.text.questions()
 	l.Progress("searching")
 	began := time.Now()
-	if err := search(ctx, store, questions[0]); err != nil {
+	if _, err := search(ctx, store, questions[0]); err != nil {
 		return err
 	}
 	l.out.First = time.Since(began)
@@ -204,26 +206,47 @@ func (l *load) measure(ctx context.Context, store memory.Store) error {
 	return err
 }
 
-// busy searches while writers add as fast as they can.
+// open reports whether a channel has not been closed.
+func open(over <-chan struct{}) bool {
+	select {
+	case <-over:
+		return false
+	default:
+		return true
+	}
+}
+
+// wait returns after the pause, or when the channel is closed.
+func wait(over <-chan struct{}, pause time.Duration) {
+	timer := time.NewTimer(pause)
+	defer timer.Stop()
+	select {
+	case <-over:
+	case <-timer.C:
+	}
+}
+
+// busy searches while writers add.
 func (l *load) busy(ctx context.Context, store memory.Store, questions []string) error {
 	l.Progress(fmt.Sprintf("searching while %d writers add", l.Writers))
-	var over atomic.Bool
+	over := make(chan struct{})
 	var wg sync.WaitGroup
 	took, failed := make([][]time.Duration, l.Writers), make([]error, l.Writers)
 	for i := range l.Writers {
 		wg.Go(func() {
-			for !over.Load() && failed[i] == nil {
+			for open(over) && failed[i] == nil {
 				var d time.Duration
 				d, failed[i] = l.add(ctx, store)
 				took[i] = append(took[i], d)
+				wait(over, l.Pause)
 			}
 		})
 	}
 	var err error
 	l.out.SearchBusy, err = l.searches(ctx, store, questions, l.Searches)
-	over.Store(true)
+	close(over)
 	wg.Wait()
-	if err := errors.Join(append(failed, err)...); err != nil {
+	if err := errors.Join(err, errors.Join(failed...)); err != nil {
 		return err
 	}
 	var all []time.Duration
@@ -247,22 +270,26 @@ func (l *load) add(ctx context.Context, store memory.Store) (time.Duration, erro
 // searches asks n questions, one after the other.
 func (l *load) searches(ctx context.Context, store memory.Store, questions []string, n int) (Times, error) {
 	times := make([]time.Duration, n)
+	found := 0
 	for i := range n {
 		began := time.Now()
-		if err := search(ctx, store, questions[i%len(questions)]); err != nil {
+		hits, err := search(ctx, store, questions[i%len(questions)])
+		if err != nil {
 			return Times{}, err
 		}
 		times[i] = time.Since(began)
+		found += hits
+	}
+	if found == 0 {
+		return Times{}, fmt.Errorf("%d searches found nothing among %d memories", n, l.Memories)
 	}
 	return timesOf(times), nil
 }
 
-func search(ctx context.Context, store memory.Store, question string) error {
+// search returns how many memories were found.
+func search(ctx context.Context, store memory.Store, question string) (int, error) {
 	hits, err := store.Search(ctx, loadScope, question, 0, memory.SearchOptions{})
-	if err == nil && len(hits) == 0 {
-		err = fmt.Errorf("nothing was found for %q", question)
-	}
-	return err
+	return len(hits), err
 }
 
 // filler makes random directions, the same for the same text. It has the name of the embedder whose place it takes.
@@ -309,7 +336,7 @@ func (l *Loaded) Write(out io.Writer) error {
 		{"search", l.Search},
 		{"add", l.Add},
 		{fmt.Sprintf("search, %d writers", l.Writers), l.SearchBusy},
-		{fmt.Sprintf("add, %d writers", l.Writers), l.AddBusy},
+		{fmt.Sprintf("add, %d writers, %v between two adds", l.Writers, l.Pause), l.AddBusy},
 	} {
 		if row.times.Count > 0 {
 			fmt.Fprintf(w, "%s\t%d\t%s\t%s\n", row.name, row.times.Count, short(row.times.P50), short(row.times.P99))

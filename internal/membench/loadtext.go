@@ -38,7 +38,7 @@ func (l *loadText) next() string {
 func (l *loadText) questions() []string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	var all []string
+	all := make([]string, 0, 2*len(l.patterns))
 	for i := range l.patterns {
 		all = append(all, l.g.fact(&l.patterns[i]).ask...)
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/ragpilot/ragpilot/contextpilot"
@@ -205,16 +206,16 @@ func runArm(ctx context.Context, data *Data, name string, capacity int, opts Pro
 		}
 	}
 	for session := 0; ; session++ {
-		any := false
+		talked := false
 		for i := range data.Cases {
 			c := &data.Cases[i]
 			turns := c.session(session)
-			any = any || len(turns) > 0
+			talked = talked || len(turns) > 0
 			if err := r.converse(ctx, c.User, session, turns); err != nil {
 				return nil, err
 			}
 		}
-		if !any {
+		if !talked {
 			return r, nil
 		}
 	}
@@ -233,9 +234,9 @@ func (c *Case) session(n int) []Turn {
 
 // tell has the arm know what a user said before the chat.
 func (r *armRun) tell(ctx context.Context, c *Case) error {
-	said := c.Told
+	said := slices.Clone(c.Told)
 	for _, text := range c.Updates {
-		said = append(said[:len(said):len(said)], Said{Text: text})
+		said = append(said, Said{Text: text})
 	}
 	r.told[c.User] = newConversation(said, c.Deleted)
 	if r.name != ArmTopK && r.name != ArmOurs {

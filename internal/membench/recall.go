@@ -40,6 +40,10 @@ type Stage struct {
 	At1       float64 `json:"recall_at_1"`
 	At3       float64 `json:"recall_at_3"`
 	At5       float64 `json:"recall_at_5"`
+	// Disjoint are those of them that have no content stem in common with what they need, and the shares of these.
+	Disjoint    int     `json:"disjoint"`
+	DisjointAt1 float64 `json:"disjoint_recall_at_1"`
+	DisjointAt5 float64 `json:"disjoint_recall_at_5"`
 	// Updated are questions about facts that were replaced, and NewestFirst the share of them where the new text was found, in
 	// front of the old one if that was found at all.
 	Updated     int     `json:"updated,omitempty"`
@@ -78,7 +82,11 @@ func Recall(ctx context.Context, data *Data, target Target) (_ Recalled, err err
 		return Recalled{}, errors.Join(err, backend.Close())
 	}
 	defer func() { err = errors.Join(err, store.Close()) }()
-	m := measured{store: store}
+	stems, err := newStems()
+	if err != nil {
+		return Recalled{}, err
+	}
+	m := measured{store: store, stems: stems}
 	out := Recalled{Store: target.Store, Embedder: target.Name}
 	out.Stages, err = m.stages(ctx, data)
 	if err != nil {
@@ -91,6 +99,7 @@ func Recall(ctx context.Context, data *Data, target Target) (_ Recalled, err err
 // measured is a memory whose calls are timed.
 type measured struct {
 	store          *memory.Local
+	stems          *stems
 	adds, searches []time.Duration
 }
 
@@ -179,21 +188,18 @@ func (m *measured) ask(ctx context.Context, name string, data *Data, questions f
 			if err != nil {
 				return Stage{}, err
 			}
-			s.see(c, q, hits, deleted)
+			s.see(m.stems, c, q, hits, deleted)
 		}
 	}
-	if s.Questions > 0 {
-		n := float64(s.Questions)
-		s.At1, s.At3, s.At5 = s.At1/n, s.At3/n, s.At5/n
-	}
-	if s.Updated > 0 {
-		s.NewestFirst /= float64(s.Updated)
-	}
+	n, d := float64(max(s.Questions, 1)), float64(max(s.Disjoint, 1))
+	s.At1, s.At3, s.At5 = s.At1/n, s.At3/n, s.At5/n
+	s.DisjointAt1, s.DisjointAt5 = s.DisjointAt1/d, s.DisjointAt5/d
+	s.NewestFirst /= float64(max(s.Updated, 1))
 	return s, nil
 }
 
 // see counts what was found for one question.
-func (s *Stage) see(c *Case, q Question, hits []memory.Hit, deleted bool) {
+func (s *Stage) see(stems *stems, c *Case, q Question, hits []memory.Hit, deleted bool) {
 	ranks := map[string]int{} // text → rank from 1
 	for i := range hits {
 		found := &hits[i].Memory
@@ -211,17 +217,18 @@ func (s *Stage) see(c *Case, q Question, hits []memory.Hit, deleted bool) {
 		return
 	}
 	s.Questions++
-	each := 1 / float64(len(q.Needs))
-	for _, text := range q.Needs {
-		rank := ranks[text]
-		for _, at := range []struct {
-			k   int
-			sum *float64
-		}{{1, &s.At1}, {3, &s.At3}, {5, &s.At5}} {
-			if rank > 0 && rank <= at.k {
-				*at.sum += each
+	within := func(k int) (share float64) {
+		for _, text := range q.Needs {
+			if rank := ranks[text]; rank > 0 && rank <= k {
+				share++
 			}
 		}
+		return share / float64(len(q.Needs))
+	}
+	s.At1, s.At3, s.At5 = s.At1+within(1), s.At3+within(3), s.At5+within(5)
+	if !slices.ContainsFunc(q.Needs, func(text string) bool { return stems.share(q.Text, text) }) {
+		s.Disjoint++
+		s.DisjointAt1, s.DisjointAt5 = s.DisjointAt1+within(1), s.DisjointAt5+within(5)
 	}
 	if q.Old != "" {
 		s.Updated++

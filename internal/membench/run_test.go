@@ -3,6 +3,7 @@ package membench
 import (
 	"context"
 	"encoding/xml"
+	"errors"
 	"io"
 	"math"
 	"path/filepath"
@@ -69,7 +70,7 @@ func TestRecallCounts(t *testing.T) {
 		{
 			User:    "a",
 			Told:    []Said{{Text: "The gate code is 12"}, {Text: "Bees make honey"}},
-			First:   []Question{{Text: "gate code", Needs: []string{"The gate code is 12"}}},
+			First:   []Question{{Text: "gate code", Needs: []string{"The gate code is 12"}}, {Text: "zyzzyva", Needs: []string{"nowhere"}}},
 			Updates: []string{"The gate code is 99 gate code"},
 			Deleted: []string{"Bees make honey"},
 			Then: []Question{
@@ -84,11 +85,11 @@ func TestRecallCounts(t *testing.T) {
 	if len(r.Stages) != 2 {
 		t.Fatalf("%+v", r.Stages)
 	}
-	if s := r.Stages[0]; s.Questions != 1 || s.At1 != 1 || s.Updated != 0 {
+	if s := r.Stages[0]; s.Questions != 2 || s.At1 != 0.5 || s.Disjoint != 1 || s.DisjointAt5 != 0 || s.Updated != 0 {
 		t.Errorf("first: %+v", s)
 	}
 	s := r.Stages[1]
-	if s.Questions != 2 || s.Updated != 1 || s.NewestFirst != 1 || s.At5 != 0.75 || s.Deleted != 0 || s.Foreign != 0 {
+	if s.Questions != 2 || s.Updated != 1 || s.NewestFirst != 1 || s.At5 != 0.75 || s.Disjoint != 0 || s.Deleted != 0 || s.Foreign != 0 {
 		t.Errorf("then: %+v", s)
 	}
 }
@@ -154,15 +155,17 @@ func TestAnswers(t *testing.T) {
 
 func TestChart(t *testing.T) {
 	p := Prompted{Embedder: `<&">`, K: 3, Cache: 100, Arms: []Arm{
-		{Name: ArmNone, Computed: 10, ComputedSmall: 20}, {Name: ArmWhole, Computed: 50, ComputedSmall: 900, Held: 1},
-		{Name: ArmTopK, Computed: 80, ComputedSmall: 90, Held: 0.5}, {Name: ArmOurs, Computed: 60, ComputedSmall: 70, Held: 0.5},
+		{Name: ArmNone, Computed: 10, ComputedSmall: 20},
+		{Name: ArmWhole, Computed: 50, ComputedSmall: 900, Held: 1},
+		{Name: ArmTopK, Computed: 80, ComputedSmall: 90, Held: 0.5},
+		{Name: ArmOurs, Computed: 60, ComputedSmall: 70, Held: 0.5},
 	}}
 	for _, model := range []string{"", "m"} {
 		p.Model = model
 		svg := string(p.Chart())
 		dec := xml.NewDecoder(strings.NewReader(svg))
 		for {
-			if _, err := dec.Token(); err == io.EOF {
+			if _, err := dec.Token(); errors.Is(err, io.EOF) {
 				break
 			} else if err != nil {
 				t.Fatalf("%v in %s", err, svg)

@@ -25,7 +25,10 @@ func (r *armRun) newSide(user string, session int, before *conversation) side {
 	case ArmOurs:
 		model := langchain.Wrap(r.pilot, langchain.Model(r.engine))
 		return &wrappedSide{
-			name: fmt.Sprintf("%s-%d", user, session), call: func(ctx context.Context, prompt string) (string, error) { return model.Call(ctx, prompt) },
+			name: fmt.Sprintf("%s-%d", user, session),
+			call: func(ctx context.Context, prompt string) (string, error) {
+				return model.Call(ctx, prompt) //nolint:staticcheck // what to call instead is in langchaingo, which only adapters import
+			},
 			recall: memory.Wrap(r.pilot, before, r.store, memory.WithDefaultScope(scope), memory.WithK(r.k)),
 		}
 	case ArmTopK:
@@ -54,10 +57,11 @@ func (s *plainSide) turn(ctx context.Context, turn Turn) error {
 			return err
 		}
 		if len(hits) > 0 {
-			history += "\n\nKnown from earlier conversations:"
-		}
-		for i := range hits {
-			history += "\n" + hits[i].Memory.Text
+			lines := []string{history, "", "Known from earlier conversations:"}
+			for i := range hits {
+				lines = append(lines, hits[i].Memory.Text)
+			}
+			history = strings.Join(lines, "\n")
 		}
 	}
 	_, err := s.engine.Generate(ctx, engines.Request{

@@ -14,7 +14,7 @@ type stems struct{ analyzer analysis.Analyzer }
 func newStems() (*stems, error) {
 	analyzer, err := registry.NewCache().AnalyzerNamed(en.AnalyzerName)
 	if err != nil {
-		return nil, fmt.Errorf("English analyzer: %w", err)
+		return nil, fmt.Errorf("analyzer %q: %w", en.AnalyzerName, err)
 	}
 	return &stems{analyzer}, nil
 }
