@@ -39,7 +39,7 @@ type Local struct {
 	newID    func() string
 	adding   *turnstile
 
-	indexes  *Indexes
+	indexes *Indexes
 
 	noEntities bool
 

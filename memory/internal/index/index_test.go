@@ -241,4 +241,3 @@ func BenchmarkRank(b *testing.B) {
 		})
 	}
 }
-

@@ -8,9 +8,12 @@ const (
 	// supersedeDepth is how many of the best memories are compared with one another.
 	supersedeDepth = 24
 	// sameMatter is the cosine of two memories above which they may be about the same matter.
-	sameMatter = 0.6
+	sameMatter = 0.5
 	// equalFit is how much less the newer one may score.
-	equalFit = 0.06
+	equalFit = 0.2
+	// equalWords is how much less of the question's words the newer one may have. It tells an update from the same kind of fact
+	// about somebody else: "My sister's birthday", "My brother's birthday".
+	equalWords = 0.15
 )
 
 // supersede moves a memory behind a newer one about the same matter that says as much about the question.
@@ -50,7 +53,7 @@ func (x *Index) supersede(found []Found) {
 }
 
 func (x *Index) replaces(newer, older Found, a, b []float32) bool {
-	if x.entries[newer.place].created <= x.entries[older.place].created || older.Score-newer.Score > equalFit || newer.Lexical+equalFit < older.Lexical {
+	if x.entries[newer.place].created <= x.entries[older.place].created || older.Score-newer.Score > equalFit || newer.Lexical+equalWords < older.Lexical {
 		return false
 	}
 	var cosine float32
