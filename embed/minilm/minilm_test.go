@@ -254,6 +254,14 @@ func BenchmarkEmbed(b *testing.B) {
 			}
 		})
 	}
+	b.Run("question", func(b *testing.B) { // ten words
+		b.ReportAllocs()
+		for b.Loop() {
+			if _, err := m.EmbedQuery(b.Context(), "When do I have to ask for a new passport?"); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
 	texts := slices.Repeat([]string{strings.Repeat("water ", 78)}, 16)
 	b.Run("texts=16/tokens=80", func(b *testing.B) {
 		b.ReportAllocs()

@@ -51,6 +51,9 @@ func (s Setting) Server() bool {
 	return strings.HasPrefix(s.Value, "http://") || strings.HasPrefix(s.Value, "https://")
 }
 
+// InProcess reports whether the value is a model in this process.
+func (s Setting) InProcess() bool { return s.Value != Lexical && !s.Server() }
+
 // ErrModel says that a setting with a URL has no model.
 var ErrModel = errors.New("want the name of the server's model")
 

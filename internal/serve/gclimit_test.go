@@ -21,3 +21,15 @@ func TestLimitMemory(t *testing.T) {
 		}
 	}
 }
+
+// The sentence model has room of its own, where there is one.
+func TestMemoryLimitOfTheModel(t *testing.T) {
+	base := serve.Default().MemoryLimit()
+	for embedder, want := range map[string]int64{"auto": 128 << 20, "minilm:/models": 128 << 20, "lexical": 0, "http://host": 0} {
+		c := serve.Default()
+		c.Memory.Dir, c.Memory.Embedder = "memories", embedder
+		if got := c.MemoryLimit() - base; got != want {
+			t.Errorf("%s: %d bytes more, want %d", embedder, got, want)
+		}
+	}
+}
