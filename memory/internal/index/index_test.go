@@ -190,13 +190,13 @@ func TestSupersede(t *testing.T) {
 		return []float32{float32(math.Cos(degrees * math.Pi / 180)), float32(math.Sin(degrees * math.Pi / 180))}
 	}
 	for name, c := range map[string]struct {
-		newer float64 // degrees from the question; the older is at −15
+		newer float64 // degrees from the question; the older is at −5
 		want  string
 	}{
-		"about equal": {20, "new"}, "much farther": {40, "old"}, "nearer": {5, "new"},
+		"about equal": {20, "new"}, "much farther": {53, "old"}, "nearer": {2, "new"},
 	} {
 		x := index.New()
-		x.Put(&index.Entry{ID: "old", Text: "blue", Created: start, Vector: at(-15)})
+		x.Put(&index.Entry{ID: "old", Text: "blue", Created: start, Vector: at(-5)})
 		x.Put(&index.Entry{ID: "new", Text: "green", Created: start.Add(time.Minute), Vector: at(c.newer)})
 		if found := x.Rank(index.Query{Text: "colour", Vector: at(0)}, 2); found[0].ID != c.want {
 			t.Errorf("%s: %+v, want %s first", name, found, c.want)
