@@ -15,7 +15,7 @@ type Place uint8
 const (
 	// BehindHistory: a memory that changes costs the memories behind it, not the history, which only grows.
 	BehindHistory Place = iota
-	// BeforeHistory: for memories that seldom change. Different conversations of one user then share them.
+	// BeforeHistory: what is found for another input costs the whole history. See [WithStable] for memories that seldom change.
 	BeforeHistory
 )
 

@@ -84,7 +84,7 @@ func (f *serveFlags) register(flags *pflag.FlagSet) {
 	flags.Float64Var(&c.HoldOut, "hold-out", c.HoldOut, "`SHARE` of sessions, 0 to 1, whose requests are forwarded as they came, to compare with")
 	flags.BoolVar(&c.KeepTexts, "keep-texts", c.KeepTexts, "keep the last prompts in memory, for the dashboard")
 	flags.StringVar(&c.Memory.Dir, "memory-dir", c.Memory.Dir, "keep memories in `FOLDER`, and serve Mem0's REST API; empty: off")
-	flags.StringVar(&c.Memory.Extract, "memory-extract", c.Memory.Extract, "what is remembered of messages: `verbatim|add-only|reconcile`; empty: verbatim")
+	flags.StringVar(&c.Memory.Extract, "memory-extract", c.Memory.Extract, "what is remembered of messages: `verbatim|everything|add-only|reconcile`; empty: verbatim")
 	flags.StringVar(&c.Memory.Model, "memory-model", c.Memory.Model, "`MODEL` that finds facts in messages, at the engine; for add-only and reconcile")
 	flags.StringVar(&c.Memory.Embedder, "memory-embedder", c.Memory.Embedder, "by what memories are found: `auto|minilm|minilm:DIR|lexical|URL`, where URL answers /v1/embeddings")
 	flags.StringVar(&c.Memory.EmbedderModel, "memory-embedder-model", c.Memory.EmbedderModel, "`MODEL` of the server that --memory-embedder names")

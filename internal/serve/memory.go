@@ -10,7 +10,7 @@ import (
 type Memory struct {
 	// Dir is a folder with a file for each tenant; empty: there are no memories.
 	Dir string `yaml:"dir"`
-	// Extract says what is remembered of messages: verbatim (each as it is), add-only or reconcile (facts that a model
+	// Extract says what is remembered of messages: verbatim (what users state), everything (each message as it is), add-only or reconcile (facts that a model
 	// finds; reconcile lets them replace older ones). Empty: verbatim.
 	Extract string `yaml:"extract"`
 	// Model is asked for facts, at InferAPIURL; needed unless messages are kept verbatim.
@@ -36,7 +36,7 @@ func (m Memory) Embedding() embedder.Setting {
 func (m *Memory) asks() bool { return m.Extract == "add-only" || m.Extract == "reconcile" }
 
 func (p *problems) checkMemory(m Memory) {
-	p.oneOf("memory.extract", m.Extract, "", "verbatim", "add-only", "reconcile")
+	p.oneOf("memory.extract", m.Extract, "", "verbatim", "everything", "add-only", "reconcile")
 	asks := m.asks()
 	if asks && m.Model == "" {
 		p.add("memory.model", m.Model, "want the name of a model, as memory.extract is "+m.Extract)

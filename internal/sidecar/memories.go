@@ -83,8 +83,11 @@ func (k *keptMemories) forget(ctx context.Context, tenant string) (known bool, e
 
 // extractor returns what decides what is remembered.
 func extractor(cfg serve.Config) (memory.Extractor, error) {
-	if cfg.Memory.Extract == "" || cfg.Memory.Extract == "verbatim" {
+	switch cfg.Memory.Extract {
+	case "", "verbatim":
 		return memory.Verbatim{}, nil
+	case "everything":
+		return memory.Everything{}, nil
 	}
 	base, err := url.Parse(cfg.InferAPIURL)
 	if err != nil {

@@ -87,6 +87,21 @@ func TestVerbatimAsksNoModel(t *testing.T) {
 	}
 }
 
+// What a message must be to be remembered is a setting, and infer=False takes it as it is.
+func TestWhatIsRemembered(t *testing.T) {
+	for extract, want := range map[string]string{"": "[I keep bees.]", "verbatim": "[I keep bees.]", "everything": "[Hi! I keep bees. And you?]"} {
+		l := newTenants(t, sidecar.Options{}, func(c *serve.Config) { c.Memory.Dir, c.Memory.Extract = t.TempDir(), extract })
+		a := memoriesOf(t, l, "a")
+		tell(t, a, "Hi! I keep bees. And you?")
+		if got := fmt.Sprint(recall(t, a)); got != want {
+			t.Errorf("%q: %s, want %s", extract, got, want)
+		}
+		if changes, err := a.Add(t.Context(), ana, []memory.Message{{Role: memory.Assistant, Content: "Why?"}}, memory.AddOptions{Extractor: memory.Everything{}}); err != nil || len(changes) != 1 {
+			t.Errorf("%q: a question as it is: %+v, %v", extract, changes, err)
+		}
+	}
+}
+
 // What a forgotten tenant has told the index is gone, and nobody else's.
 func TestForgetDropsTheIndex(t *testing.T) {
 	l := newTenants(t, sidecar.Options{}, func(*serve.Config) {})
