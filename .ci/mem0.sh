@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
 # Mem0's own Python client, as it is, against the program as it is: "ragpilot serve --memory-dir", with a key. RAGPILOT_BIN
-# names a program to try in place of the one built here.
+# names a program to try in place of the one built here. Then package memory/mem0 against the memory of Mem0's package.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-tmp=$(mktemp -d) server=""
-trap '[[ -z $server ]] || kill "$server" 2>/dev/null || true; rm -rf "$tmp"' EXIT
+tmp=$(mktemp -d) server="" theirs=""
+trap 'for id in $server $theirs; do kill "$id" 2>/dev/null || true; done; rm -rf "$tmp"' EXIT
 
 if ! command -v python3 >/dev/null || ! python3 -c 'import sys; sys.exit(sys.version_info < (3, 10))'; then
 	echo "not run: no python3 of version 3.10 or later"
@@ -48,5 +48,22 @@ if [[ -z ${address:-} ]]; then
 fi
 code=0
 "$venv/bin/python" .ci/mem0/client.py "http://$address" a-key-of-mem0 2>"$tmp/stderr" || code=$?
-if ((code != 0)); then cat "$tmp/stderr" "$tmp/log"; fi
-exit "$code"
+if ((code != 0)); then
+	cat "$tmp/stderr" "$tmp/log"
+	exit "$code"
+fi
+
+mkdir "$tmp/theirs"
+: >"$tmp/theirs.out"
+"$venv/bin/python" .ci/mem0/server.py "$tmp/theirs" >"$tmp/theirs.out" 2>"$tmp/theirs.log" &
+theirs=$!
+for _ in $(seq 600); do
+	if grep -q '^http' "$tmp/theirs.out" || ! kill -0 "$theirs" 2>/dev/null; then break; fi
+	sleep 0.1
+done
+if ! grep -q '^http' "$tmp/theirs.out" || ! RAGPILOT_MEM0_SERVER=$(cat "$tmp/theirs.out") \
+	go test -count=1 -run '^TestPublishedPackage$' ./memory/mem0; then
+	cat "$tmp/theirs.log"
+	exit 1
+fi
+echo "ok package memory/mem0 against mem0ai's own memory"

@@ -10,8 +10,8 @@ import (
 type Memory struct {
 	// Dir is a folder with a file for each tenant; empty: there are no memories.
 	Dir string `yaml:"dir"`
-	// Extract says what is remembered of messages: verbatim (what users state), everything (each message as it is), add-only or reconcile (facts that a model
-	// finds; reconcile lets them replace older ones). Empty: verbatim.
+	// Extract says what is remembered of messages: verbatim (what users state), everything (each message as it is), add-only or
+	// reconcile (facts that a model finds; reconcile lets them replace older ones). Empty: verbatim.
 	Extract string `yaml:"extract"`
 	// Model is asked for facts, at InferAPIURL; needed unless messages are kept verbatim.
 	Model string `yaml:"model"`

@@ -273,4 +273,12 @@ func TestShapesOfServers(t *testing.T) {
 			t.Errorf("%s: %+v, %v", body, hits, err)
 		}
 	}
+	body = "null"
+	if m, err := c.Get(t.Context(), "7"); !errors.Is(err, memory.ErrNotFound) {
+		t.Errorf("null: %+v, %v", m, err)
+	}
+	body = "[]"
+	if rows, err := c.History(t.Context(), "7"); !errors.Is(err, memory.ErrNotFound) {
+		t.Errorf("no rows: %+v, %v", rows, err)
+	}
 }

@@ -85,8 +85,15 @@ func query(s memory.Scope) url.Values {
 	return q
 }
 
-// filter joins the scope and a filter, in the form that servers read.
-func filter(s memory.Scope, f memory.Filter) memory.Filter {
+// filter joins the scope and a filter, in the form that the server reads: Mem0's own wants the IDs beside the operators.
+func (c *Client) filter(s memory.Scope, f memory.Filter) any {
+	if c.opt.Dialect == SelfHosted {
+		out := members(object{}, s)
+		if !f.IsZero() {
+			out["AND"] = []memory.Filter{f}
+		}
+		return out
+	}
 	all := make([]memory.Filter, 0, 4)
 	fields := members(object{}, s)
 	for _, name := range slices.Sorted(maps.Keys(fields)) {
@@ -172,7 +179,7 @@ func (c *Client) Search(ctx context.Context, scope memory.Scope, text string, k 
 	if text == "" {
 		return []memory.Hit{}, nil
 	}
-	in := object{"query": text, "top_k": k, "filters": filter(scope, o.Filter)}
+	in := object{"query": text, "top_k": k, "filters": c.filter(scope, o.Filter)}
 	if o.Threshold != 0 {
 		in["threshold"] = max(o.Threshold, 0)
 	}
@@ -215,7 +222,7 @@ func (c *Client) GetAll(ctx context.Context, scope memory.Scope, o memory.ListOp
 		}
 		found, err = c.found(ctx, http.MethodGet, c.routes.list, q, nil)
 	} else {
-		found, err = c.pages(ctx, object{"filters": filter(scope, o.Filter), "show_expired": o.Expired})
+		found, err = c.pages(ctx, object{"filters": c.filter(scope, o.Filter), "show_expired": o.Expired})
 	}
 	if err != nil {
 		return nil, fmt.Errorf("mem0: get all: %w", err)
@@ -266,9 +273,13 @@ func (c *Client) pages(ctx context.Context, in object) (all []remembered, err er
 
 func (c *Client) one(path, id string) string { return fmt.Sprintf(path, url.PathEscape(id)) }
 
-// Get asks for one memory.
+// Get asks for one memory. Mem0's own server answers null, with status 200, for one that it has not.
 func (c *Client) Get(ctx context.Context, id string) (memory.Memory, error) {
-	return c.oneOf(ctx, "get", http.MethodGet, id, nil)
+	m, err := c.oneOf(ctx, "get", http.MethodGet, id, nil)
+	if err == nil && m.ID == "" {
+		return memory.Memory{}, fmt.Errorf("mem0: get: memory %q: %w", id, memory.ErrNotFound)
+	}
+	return m, err
 }
 
 // oneOf sends in about one memory and reads what it is then.
@@ -354,6 +365,9 @@ func (c *Client) History(ctx context.Context, id string) ([]memory.Revision, err
 	}
 	if err := c.call(ctx, http.MethodGet, c.one(c.routes.history, id), nil, nil, &rows); err != nil {
 		return nil, fmt.Errorf("mem0: history: %w", err)
+	}
+	if len(rows) == 0 { // Mem0's own server does not say that there never was one
+		return nil, fmt.Errorf("mem0: history: memory %q: %w", id, memory.ErrNotFound)
 	}
 	out := make([]memory.Revision, len(rows))
 	for i, r := range rows {
