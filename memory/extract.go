@@ -96,8 +96,8 @@ func actionsOf(messages []Message, keep func(Message) string) []Action {
 }
 
 // Statements returns the sentences of a message that state something: not its questions, greetings, thanks, requests ("Summarise
-// this", "Can you …") and remarks such as "I see". They come byte for byte, in their order, with the space that stood in front
-// of each; a message in which nothing is dropped comes back as it is, and so does one of a tool.
+// this", "Can you …") and remarks such as "I see". They come byte for byte, in their order, with space that stood between
+// them; a message in which nothing is dropped comes back as it is, and so does one of a tool.
 //
 //   - A question ends with a question mark of any script, or has the form of one in English: "when do I need a new passport".
 //   - What is to be remembered is a statement whatever its form: "Remember that …", "Note: …", "remind me to …".

@@ -233,8 +233,9 @@ func TestFiftyTwiceMiniLM(t *testing.T) {
 	if err != nil {
 		t.Skipf("no model (RAGPILOT_MINILM names its folder): %v", err)
 	}
+	embedder := embed.Cached(model, 1<<10)
 	for _, k := range []int{5, memory.DefaultK} {
-		right := askTwice(t, newStore(t, memory.Config{Embedder: embed.Cached(model, 1<<10)}), k)
+		right := askTwice(t, newStore(t, memory.Config{Embedder: embedder}), k)
 		t.Logf("k = %d: %d and %d of 50 prompts have their fact", k, right[0], right[1])
 		if right[0] < 47 || right[1] < 47 {
 			t.Errorf("k = %d: %v of 50 prompts have their fact, want 47", k, right)

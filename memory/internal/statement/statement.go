@@ -16,8 +16,8 @@ import (
 // longRunes is the length, in characters, above which a text is not cut up.
 const longRunes = 1000
 
-// Of returns the sentences of the text that are statements, in their order and byte for byte, with the space that stood in front
-// of each but the first; "" if there are none. A text in which nothing is dropped comes back as it is. A text of more than
+// Of returns the sentences of the text that are statements, in their order and byte for byte, with space that stood between them:
+// with a new line if there was one; "" if there are none. A text in which nothing is dropped comes back as it is. A text of more than
 // 1,000 characters, a list, code and markup are not cut up: they come back whole, but for one that is a single question.
 func Of(text string) string {
 	all := Sentences(text)
@@ -28,10 +28,12 @@ func Of(text string) string {
 		return text
 	}
 	var out strings.Builder
-	rest, dropped := text, false
+	rest, space, dropped := text, "", false
 	for _, s := range all {
 		at := strings.Index(rest, s)
-		space := rest[:at]
+		if !strings.Contains(space, "\n") || strings.Contains(rest[:at], "\n") { // a new line ends what has no full stop
+			space = rest[:at]
+		}
 		rest = rest[at+len(s):]
 		if !states(s) {
 			dropped = true
@@ -41,6 +43,7 @@ func Of(text string) string {
 			out.WriteString(space)
 		}
 		out.WriteString(s)
+		space = ""
 	}
 	if !dropped && len(all) > 0 {
 		return text
