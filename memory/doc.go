@@ -18,10 +18,10 @@
 //
 // # Search
 //
-// Texts are compared by vectors (package embed; the default is a sentence model in this process, which is downloaded once)
-// and by words (BM25 over the scope's own memories, so that what others store changes nothing), and what both name is a
-// boost ([Names]). The three are combined as in Mem0 2.x. The order of equals is fixed, so that the same question about the same memories gives the same
-// prompt.
+// Texts are compared by vectors (package embed; the default is a sentence model in this process), by words (BM25 over the stems of
+// the scope's own memories, so that what others store changes nothing) and by names ([Names]). A newer statement about a matter comes before an
+// older one. The order of equals is fixed, so that the same question about the same memories gives the same prompt. Searches run in
+// memory, see [Indexes].
 //
 // # Prompts
 //
