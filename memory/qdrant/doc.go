@@ -5,8 +5,9 @@
 //	defer store.Close()
 //
 // Memories are points with their vectors in a collection for each length of vectors, such as "ragpilot_memory-384"; history
-// and messages are points of the collection "ragpilot_memory". A search reads the vectors of its scope, some 1.5 KB each,
-// and compares them in this process, as the other backends do: right for scopes of thousands of memories, not of millions.
+// and messages are points of the collection "ragpilot_memory". A search reads the memories of its scope, some 2 KB each,
+// if anything was changed since the one before, and compares them in this process, as the other backends do: right for scopes of thousands of
+// memories, not of millions.
 //
 // # Transactions
 //
@@ -21,7 +22,7 @@
 //
 // # Deletion
 //
-// When a call returns, no request to the server finds what was deleted: memory, vector, words, texts in the history. The bytes
+// When a call returns, no request to the server finds what was deleted: memory, vector, texts in the history. The bytes
 // leave the server's files with its own cleaning: segments are rewritten by its optimizer, its log is cut as it grows.
 //
 // Collections are made with one shard and one replica, and must stay so: conditional writes are decided within a shard.

@@ -1,4 +1,4 @@
-// Package sqlite keeps memories in one file: an embedded SQLite with FTS5 and vectors as float32 blobs, in pure Go.
+// Package sqlite keeps memories in one file: an embedded SQLite with vectors as float32 blobs, in pure Go.
 //
 //	backend, err := sqlite.Open(ctx, "memories.db", sqlite.Options{})
 //	store, err := memory.New(backend, memory.Config{})
@@ -12,8 +12,8 @@
 //
 // # What a deletion removes
 //
-// A deleted memory is overwritten with zeros in the table, in the vectors, in the full-text index and in free pages
-// (secure_delete, also that of FTS5). SQLite leaves copies of rows behind that it had moved between pages before; so each
+// A deleted memory is overwritten with zeros in the table, in the vectors and in free pages
+// (secure_delete). SQLite leaves copies of rows behind that it had moved between pages before; so each
 // deletion reads the file once to look for what it removed, and rewrites the file (VACUUM) if that still stands there, or if
 // too much was removed to look for. The write-ahead log, which holds older copies of pages, is emptied before the deletion
 // returns. If another process is reading at that moment, both are done with the next change, or the log is emptied when the
