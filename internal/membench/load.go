@@ -85,7 +85,7 @@ func Load(ctx context.Context, target Target, opts LoadOptions) (_ Loaded, err e
 	}
 	l := &load{LoadOptions: opts, target: target, text: newLoadText(opts.Seed)}
 	l.out = Loaded{Store: target.Store, Embedder: target.Name, Memories: opts.Memories, Writers: opts.Writers, Pause: opts.Pause}
-	if _, err := target.Embedder.EmbedQuery(ctx, "What is the plan?"); err != nil { // it has its memory from here on
+	if _, err := target.Embedder.EmbedQuery(ctx, "What is the plan?"); err != nil && !errors.Is(err, embed.ErrNotReady) { // it has its memory from here on
 		return Loaded{}, err
 	}
 	l.out.Before, _ = resident()
@@ -119,11 +119,15 @@ type load struct {
 // fill imports the memories.
 func (l *load) fill(ctx context.Context, backend memory.Backend) error {
 	l.Progress(fmt.Sprintf("filling the store with %d memories", l.Memories))
-	probe, err := l.target.Embedder.EmbedQuery(ctx, "length")
-	if err != nil {
+	embedder := l.target.Embedder
+	probe, err := embedder.EmbedQuery(ctx, "length")
+	switch {
+	case err == nil:
+		embedder = filler{name: embed.NameOf(embedder), dimensions: len(probe)}
+	case !errors.Is(err, embed.ErrNotReady): // there are no vectors then
 		return err
 	}
-	store, err := memory.New(backend, memory.Config{Embedder: filler{name: embed.NameOf(l.target.Embedder), dimensions: len(probe)}})
+	store, err := memory.New(backend, memory.Config{Embedder: embedder})
 	if err != nil {
 		return err
 	}

@@ -7,13 +7,14 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/ragpilot/ragpilot/embed"
 	"github.com/ragpilot/ragpilot/memory"
 	"github.com/ragpilot/ragpilot/memory/sqlite"
 )
 
 func TestLoad(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "m.db")
-	target := Target{Store: "sqlite", Embedder: memory.Lexical, Name: "lexical", Open: func(ctx context.Context) (memory.Backend, error) {
+	target := Target{Store: "sqlite", Embedder: embed.NewHashed(0), Name: "hashed", Open: func(ctx context.Context) (memory.Backend, error) {
 		return sqlite.Open(ctx, file, sqlite.Options{Relaxed: true})
 	}}
 	var steps []string

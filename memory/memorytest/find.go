@@ -54,7 +54,7 @@ func checkSearchBounds(b *bench) {
 			b.Errorf("query %q = %v, %v", query, hits, err)
 		}
 	}
-	hits, err := b.store.Search(b.ctx, user("ana"), "number about tea", 100, memory.SearchOptions{Threshold: 0.999})
+	hits, err := b.store.Search(b.ctx, user("ana"), "number about tea and zebras", 100, memory.SearchOptions{Threshold: 0.999})
 	if err != nil || len(hits) != 0 {
 		b.Errorf("a threshold that nothing reaches: %q, %v", found(hits), err)
 	}
