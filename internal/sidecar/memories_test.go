@@ -90,7 +90,9 @@ func TestVerbatimAsksNoModel(t *testing.T) {
 // What a message must be to be remembered is a setting, and infer=False takes it as it is.
 func TestWhatIsRemembered(t *testing.T) {
 	for extract, want := range map[string]string{"": "[I keep bees.]", "verbatim": "[I keep bees.]", "everything": "[Hi! I keep bees. And you?]"} {
-		l := newTenants(t, sidecar.Options{}, func(c *serve.Config) { c.Memory.Dir, c.Memory.Extract = t.TempDir(), extract })
+		l := newTenants(t, sidecar.Options{}, func(c *serve.Config) {
+			c.Memory.Dir, c.Memory.Extract, c.Memory.Embedder = t.TempDir(), extract, "lexical"
+		})
 		a := memoriesOf(t, l, "a")
 		tell(t, a, "Hi! I keep bees. And you?")
 		if got := fmt.Sprint(recall(t, a)); got != want {

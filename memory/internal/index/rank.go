@@ -24,7 +24,8 @@ const (
 const (
 	lexicalWeight = 0.15
 	entityWeight  = 0.1
-	// recencyWeight and secondWeight decide between memories that fit the question about equally well.
+	// recencyWeight and secondWeight decide between memories that fit the question about equally well. The newest of the best has
+	// all of the first, the oldest nothing: ranks count, not times, so that the order follows from the order of the memories.
 	recencyWeight = 0.01
 	secondWeight  = 0.01
 )
@@ -59,8 +60,8 @@ type Found struct {
 // Rank returns at most n memories, best first. Of equal ones the newer is first, then the one with the lower ID.
 func (x *Index) Rank(q Query, n int) []Found {
 	scores := x.scores(&q)
-	found := x.best(scores, &q, max(n, supersedeDepth))
-	x.supersede(found)
+	found := x.best(scores, &q, max(n, settleDepth))
+	x.settle(found)
 	return found[:min(n, len(found))]
 }
 
@@ -77,7 +78,7 @@ func (x *Index) scores(q *Query) parts {
 	}
 	p.lexical = x.wordScores(q.Text, p.cosines == nil)
 	p.entity = x.entityScores(q.Means)
-	p.divisor = recencyWeight + secondWeight
+	p.divisor = secondWeight
 	if p.cosines != nil {
 		p.divisor++
 	}
@@ -103,7 +104,6 @@ func (x *Index) lexicalWeight(cosines []float32) float64 {
 // best selects the n best entries with a heap's job done by a sorted list of candidates: few of 100,000 entries pass its lowest.
 func (x *Index) best(p parts, q *Query, n int) []Found {
 	now := micros(q.Now)
-	oldest, span := x.ages()
 	weight := x.lexicalWeight(p.cosines)
 	var top heap
 	for i := range x.entries {
@@ -125,9 +125,6 @@ func (x *Index) best(p parts, q *Query, n int) []Found {
 			continue
 		}
 		sum := f.Semantic + weight*f.Lexical + entityWeight*f.Entity
-		if span > 0 {
-			sum += recencyWeight * float64(e.created-oldest) / span
-		}
 		if !e.second {
 			sum += secondWeight
 		}
@@ -184,18 +181,6 @@ func (h *heap) offer(x *Index, f Found, n int) {
 		h.found[i], h.found[least] = h.found[least], h.found[i]
 		i = least
 	}
-}
-
-// ages returns when the oldest memory was made, and how long before the newest that was, in microseconds.
-func (x *Index) ages() (oldest int64, span float64) {
-	newest := int64(math.MinInt64)
-	oldest = math.MaxInt64
-	for i := range x.entries {
-		if e := &x.entries[i]; !e.dead {
-			oldest, newest = min(oldest, e.created), max(newest, e.created)
-		}
-	}
-	return oldest, float64(newest - oldest)
 }
 
 // hit is a stem of the query in an entry.

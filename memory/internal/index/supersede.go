@@ -1,12 +1,15 @@
 package index
 
-import "slices"
+import (
+	"cmp"
+	"slices"
+)
 
 // A fact that was stated anew is often worded otherwise, so that the question may be nearer to the old statement. Where two of
 // the best memories are about the same matter, and the question fits both about equally well, the newer one comes first.
 const (
-	// supersedeDepth is how many of the best memories are compared with one another.
-	supersedeDepth = 24
+	// settleDepth is how many of the best memories are compared with one another.
+	settleDepth = 24
 	// sameMatter is the cosine of two memories above which they may be about the same matter.
 	sameMatter = 0.5
 	// equalFit is how much less the newer one may score.
@@ -16,12 +19,34 @@ const (
 	equalWords = 0.15
 )
 
+// settle decides between the best memories, of which there may be more than it looks at: by age where scores are about equal, then by what
+// replaces what.
+func (x *Index) settle(found []Found) {
+	best := found[:min(len(found), settleDepth)]
+	byAge := make([]int, len(best))
+	for i := range byAge {
+		byAge[i] = i
+	}
+	slices.SortStableFunc(byAge, func(a, b int) int {
+		return cmp.Compare(x.entries[best[a].place].created, x.entries[best[b].place].created)
+	})
+	rank := 0
+	for i, at := range byAge {
+		if i > 0 && x.entries[best[at].place].created != x.entries[best[byAge[i-1]].place].created {
+			rank = i
+		}
+		best[at].Score = min(best[at].Score+recencyWeight*float64(rank)/settleDepth, 1)
+	}
+	slices.SortFunc(best, x.better)
+	x.supersede(best)
+}
+
 // supersede moves a memory behind a newer one about the same matter that says as much about the question.
 func (x *Index) supersede(found []Found) {
 	if x.vectors.columns == 0 {
 		return
 	}
-	depth := min(len(found), supersedeDepth)
+	depth := len(found)
 	rows := make([][]float32, depth)
 	for i := range rows {
 		rows[i] = x.vectors.row(int(found[i].place))
@@ -41,7 +66,7 @@ func (x *Index) supersede(found []Found) {
 			}
 		}
 	}
-	old := slices.Clone(found[:depth])
+	old := slices.Clone(found)
 	scores := make([]float64, depth) // stay in descending order
 	for i := range old {
 		scores[i] = old[i].Score
