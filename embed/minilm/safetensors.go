@@ -10,6 +10,7 @@ import (
 	"io"
 	"math"
 	"slices"
+	"unsafe"
 )
 
 // maxHeader bounds the header of a safetensors file, in bytes, as the reference reader does.
@@ -138,15 +139,50 @@ func (t tensor) check() error {
 // floats reads a tensor that must have that shape and hold finite 32-bit numbers. If keep is not 0, only that many rows of
 // it are read.
 func (f *tensors) floats(name string, keep int, shape ...int) ([]float32, error) {
+	t, n, err := f.find(name, keep, shape)
+	if err != nil {
+		return nil, err
+	}
+	out := make([]float32, 0, n)
+	if err := f.each(t, n, func(x float32) { out = append(out, x) }); err != nil {
+		return nil, fmt.Errorf("tensor %q: %w", name, err)
+	}
+	return out, nil
+}
+
+// view returns a tensor as it lies in memory, which holds the whole file. Where a processor cannot read it there, it is
+// copied. The numbers are checked without touching that memory.
+func (f *tensors) view(name string, memory []byte, shape ...int) ([]float32, error) {
+	t, n, err := f.find(name, 0, shape)
+	if err != nil {
+		return nil, err
+	}
+	if err := f.each(t, n, func(float32) {}); err != nil {
+		return nil, fmt.Errorf("tensor %q: %w", name, err)
+	}
+	if end := f.data + t.Offsets[1]; end > int64(len(memory)) {
+		return nil, fmt.Errorf("tensor %q: it ends at %d, and the file at %d: was it changed?", name, end, len(memory))
+	}
+	first := unsafe.Pointer(unsafe.SliceData(memory[f.data+t.Offsets[0]:]))
+	if bigEndian() || uintptr(first)%unsafe.Alignof(float32(0)) != 0 {
+		return f.floats(name, 0, shape...)
+	}
+	return unsafe.Slice((*float32)(first), n), nil
+}
+
+func bigEndian() bool { return binary.NativeEndian.Uint16([]byte{0, 1}) == 1 }
+
+// find looks up a tensor of that shape, and returns how many numbers its first keep rows have, or all rows if keep is 0.
+func (f *tensors) find(name string, keep int, shape []int) (t tensor, n int, err error) {
 	t, ok := f.at[name]
 	if !ok {
-		return nil, fmt.Errorf("tensor %q is missing", name)
+		return tensor{}, 0, fmt.Errorf("tensor %q is missing", name)
 	}
 	if t.Type != "F32" {
-		return nil, fmt.Errorf("tensor %q: dtype %s, want F32", name, t.Type)
+		return tensor{}, 0, fmt.Errorf("tensor %q: dtype %s, want F32", name, t.Type)
 	}
 	want := make([]int64, len(shape))
-	n := 1
+	n = 1
 	for i, s := range shape {
 		want[i] = int64(s)
 		if i == 0 && keep > 0 {
@@ -155,32 +191,28 @@ func (f *tensors) floats(name string, keep int, shape ...int) ([]float32, error)
 		n *= s
 	}
 	if !slices.Equal(t.Shape, want) {
-		return nil, fmt.Errorf("tensor %q: shape %d, want %d", name, t.Shape, want)
+		return tensor{}, 0, fmt.Errorf("tensor %q: shape %d, want %d", name, t.Shape, want)
 	}
-	out, err := readFloats(io.NewSectionReader(f.file, f.data+t.Offsets[0], t.Offsets[1]-t.Offsets[0]), n)
-	if err != nil {
-		return nil, fmt.Errorf("tensor %q: %w", name, err)
-	}
-	return out, nil
+	return t, n, nil
 }
 
-// readFloats reads n finite numbers of 32 bits, little endian.
-func readFloats(r io.Reader, n int) ([]float32, error) {
-	out := make([]float32, n)
+// each calls f for the first n numbers of a tensor: 32 bits each, little endian, finite.
+func (f *tensors) each(t tensor, n int, see func(float32)) error {
+	r := io.NewSectionReader(f.file, f.data+t.Offsets[0], t.Offsets[1]-t.Offsets[0])
 	buffer := make([]byte, min(4*n, 1<<18))
 	for done := 0; done < n; {
 		part := buffer[:min(len(buffer), 4*(n-done))]
 		if _, err := io.ReadFull(r, part); err != nil {
-			return nil, noEOF(err)
+			return noEOF(err)
 		}
 		for ; len(part) > 0; part = part[4:] {
 			bits := binary.LittleEndian.Uint32(part)
 			if bits&0x7f800000 == 0x7f800000 {
-				return nil, fmt.Errorf("number %d is %v", done, math.Float32frombits(bits))
+				return fmt.Errorf("number %d is %v", done, math.Float32frombits(bits))
 			}
-			out[done] = math.Float32frombits(bits)
+			see(math.Float32frombits(bits))
 			done++
 		}
 	}
-	return out, nil
+	return nil
 }

@@ -1,8 +1,12 @@
 package minilm
 
 import (
+	"errors"
 	"fmt"
 	"os"
+	"runtime"
+
+	"github.com/ragpilot/ragpilot/internal/mmap"
 )
 
 // linear is a layer y = x·wᵀ + b.
@@ -25,7 +29,8 @@ type block struct {
 
 // weights are all numbers of the model. They are never written after they were read.
 type weights struct {
-	words, positions []float32 // [vocabulary][hidden] and [positions][hidden], the type's embedding added
+	file             *mmap.File // holds words, of which a text needs a few rows: half of the model is not in memory
+	words, positions []float32  // [vocabulary][hidden] and [positions][hidden], the type's embedding added
 	embedded         layerNorm
 	blocks           []block
 }
@@ -42,6 +47,15 @@ func (l *loader) floats(name string, keep int, shape ...int) []float32 {
 	}
 	var out []float32
 	out, l.err = l.file.floats(name, keep, shape...)
+	return out
+}
+
+func (l *loader) view(name string, memory []byte, shape ...int) []float32 {
+	if l.err != nil {
+		return nil
+	}
+	var out []float32
+	out, l.err = l.file.view(name, memory, shape...)
 	return out
 }
 
@@ -68,9 +82,14 @@ func loadWeights(path string, c config, limit int) (*weights, error) {
 	if err != nil {
 		return nil, err
 	}
+	mapped, err := mmap.Open(path)
+	if err != nil {
+		return nil, err
+	}
 	l := &loader{file: file}
 	w := &weights{
-		words:     l.floats("embeddings.word_embeddings.weight", 0, c.Vocabulary, c.Hidden),
+		file:      mapped,
+		words:     l.view("embeddings.word_embeddings.weight", mapped.Bytes(), c.Vocabulary, c.Hidden),
 		positions: l.floats("embeddings.position_embeddings.weight", limit, c.Positions, c.Hidden),
 		embedded:  l.norm("embeddings.LayerNorm", c.Hidden),
 	}
@@ -79,8 +98,9 @@ func loadWeights(path string, c config, limit int) (*weights, error) {
 		w.blocks = append(w.blocks, l.block(fmt.Sprintf("encoder.layer.%d.", i), c))
 	}
 	if l.err != nil {
-		return nil, l.err
+		return nil, errors.Join(l.err, mapped.Close())
 	}
+	runtime.AddCleanup(w, func(f *mmap.File) { _ = f.Close() }, mapped)
 	for i := range w.positions {
 		w.positions[i] += types[i%c.Hidden] // one text is all of type 0
 	}

@@ -11,7 +11,7 @@ import (
 
 	"github.com/ragpilot/ragpilot/engines/local/internal/bpe"
 	"github.com/ragpilot/ragpilot/engines/local/internal/chattemplate"
-	"github.com/ragpilot/ragpilot/engines/local/internal/mmap"
+	"github.com/ragpilot/ragpilot/internal/mmap"
 	"github.com/ragpilot/ragpilot/engines/local/internal/safetensors"
 )
 

@@ -8,7 +8,7 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/ragpilot/ragpilot/engines/local/internal/mmap"
+	"github.com/ragpilot/ragpilot/internal/mmap"
 )
 
 // A pipe is refused at once: nobody waits for who writes to it.

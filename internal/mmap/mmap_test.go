@@ -7,7 +7,7 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/ragpilot/ragpilot/engines/local/internal/mmap"
+	"github.com/ragpilot/ragpilot/internal/mmap"
 )
 
 func TestOpen(t *testing.T) {
