@@ -43,7 +43,8 @@ type Changes struct {
 	Reset func()
 	// Remove is called with IDs of records that were removed, of other scopes as well.
 	Remove func(id string)
-	// Put is called with whole records. It must not keep their slices.
+	// Put is called with records of which a search needs ID, Text, Role, CreatedAt, ExpiresAt, Entities and Vector: others may be empty. It
+	// must not keep their slices.
 	Put func(r *Record)
 }
 

@@ -46,7 +46,7 @@ func (b *Backend) Scan(ctx context.Context, scope memory.Scope, part memory.Part
 		where += " AND length(vector) = 0"
 	}
 	if part == memory.Whole {
-		return eachRecord(ctx, b.reader, "memories", where, args, yield)
+		return eachRecord(ctx, b.reader, where, args, yield)
 	}
 	return each(ctx, b.reader, "SELECT "+memoryColumns+" FROM memories WHERE "+where, args, func(rows *sql.Rows) (bool, error) {
 		var r memory.Record
@@ -56,9 +56,9 @@ func (b *Backend) Scan(ctx context.Context, scope memory.Scope, part memory.Part
 }
 
 // eachRecord reads whole records. Their vectors share one slice.
-func eachRecord(ctx context.Context, q querier, from, where string, args []any, yield func(*memory.Record) bool) error {
+func eachRecord(ctx context.Context, q querier, where string, args []any, yield func(*memory.Record) bool) error {
 	var vector []float32
-	query := "SELECT " + memoryColumns + ", entities, vector FROM " + from + " WHERE " + where
+	query := "SELECT " + memoryColumns + ", entities, vector FROM memories WHERE " + where
 	return each(ctx, q, query, args, func(rows *sql.Rows) (bool, error) {
 		var r memory.Record
 		var err error
@@ -103,9 +103,14 @@ func (b *Backend) Follow(ctx context.Context, scope memory.Scope, since int64, t
 		}
 		from, where, args = "memories INDEXED BY memories_version", where+" AND version > ?", append(args, since)
 	}
-	err = eachRecord(ctx, tx, from, where, args, func(r *memory.Record) bool {
-		to.Put(r)
-		return true
+	var vector []float32
+	query := "SELECT id, text, role, created, expires, entities, vector FROM " + from + " WHERE " + where
+	err = each(ctx, tx, query, args, func(rows *sql.Rows) (more bool, err error) {
+		var r memory.Record
+		if vector, err = scanFollowed(rows, &r, vector); err == nil {
+			to.Put(&r)
+		}
+		return true, err
 	})
 	return state, err
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -110,6 +111,28 @@ func scanRecord(rows *sql.Rows, r *memory.Record, vector []float32) ([]float32, 
 		return vector, err
 	}
 	r.Entities = names.Split(row.entities)
+	vector, err := decodeVector(r, raw, vector)
+	return vector, errors.Join(err, row.finish(&r.Memory))
+}
+
+// scanFollowed reads what Follow reports of a record, its vector as scanRecord does.
+func scanFollowed(rows *sql.Rows, r *memory.Record, vector []float32) ([]float32, error) {
+	var row memoryRow
+	var raw sql.RawBytes
+	m := &r.Memory
+	if err := rows.Scan(&m.ID, &m.Text, &m.Role, &row.created, &row.expires, &row.entities, &raw); err != nil {
+		return vector, err
+	}
+	r.Entities = names.Split(row.entities)
+	m.CreatedAt = moment(row.created)
+	if row.expires.Valid {
+		m.ExpiresAt = moment(row.expires.Int64)
+	}
+	return decodeVector(r, raw, vector)
+}
+
+// decodeVector reads a record's vector into a slice that it returns.
+func decodeVector(r *memory.Record, raw []byte, vector []float32) ([]float32, error) {
 	vector, err := blob.Decode(vector, raw)
 	if err != nil {
 		return vector, fmt.Errorf("memory %q: %w", r.Memory.ID, err)
@@ -117,7 +140,7 @@ func scanRecord(rows *sql.Rows, r *memory.Record, vector []float32) ([]float32, 
 	if len(vector) > 0 {
 		r.Vector = vector
 	}
-	return vector, row.finish(&r.Memory)
+	return vector, nil
 }
 
 func scanRevision(row scanner) (memory.Revision, error) {

@@ -58,6 +58,20 @@ func TestRankByWords(t *testing.T) {
 	}
 }
 
+// A text finds itself, however many are spelt alike.
+func TestRankItself(t *testing.T) {
+	var texts []string
+	for i := range 100 {
+		texts = append(texts, fmt.Sprint("right 5474 ", i), fmt.Sprint("left 5474 ", i))
+	}
+	x := fill(texts...)
+	for _, text := range texts {
+		if found := x.Rank(index.Query{Text: text}, 1); found[0].ID != text {
+			t.Errorf("%q finds %+v", text, found)
+		}
+	}
+}
+
 func TestRankExpired(t *testing.T) {
 	x := index.New()
 	x.Put(&index.Entry{ID: "1", Text: "tea", Created: start, Expires: start.Add(time.Hour)})

@@ -240,13 +240,14 @@ func (x *Index) bm25(asked []string, hits []hit, having map[int32]int) []float32
 	}
 	mean := float64(x.length) / float64(max(x.Len(), 1))
 	most := 0.0
-	for _, s := range asked {
-		word, known := x.words.of[s]
+	rare := make([]float64, len(asked))
+	for i, s := range asked {
 		n := 0
-		if known {
+		if word, known := x.words.of[s]; known {
 			n = having[word]
 		}
-		most += x.rarity(n)
+		rare[i] = x.rarity(n)
+		most += rare[i]
 	}
 	scores := make([]float32, len(x.entries))
 	best := make([]float64, len(asked))
@@ -261,7 +262,8 @@ func (x *Index) bm25(asked []string, hits []hit, having map[int32]int) []float32
 		for ; to < len(hits) && hits[to].place == place; to++ {
 			h := hits[to]
 			f := float64(h.count)
-			best[h.asked] = max(best[h.asked], float64(h.near)*x.rarity(having[h.word])*f*(k1+1)/(f+k1*long))
+			worth := float64(h.near) * min(x.rarity(having[h.word]), rare[h.asked]) // a rarer word than was asked for is no better
+			best[h.asked] = max(best[h.asked], worth*f*(k1+1)/(f+k1*long))
 		}
 		sum := 0.0
 		for _, s := range best {
