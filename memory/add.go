@@ -128,6 +128,7 @@ type adding struct {
 	actions  []Action
 	records  []Record // by action, with vector and terms; nothing else is filled
 	changes  []Change
+	bare     bool // vectors are left out
 }
 
 // embed makes the vectors of all texts at once.
@@ -153,11 +154,14 @@ func (a *adding) embed(ctx context.Context, actions []Action) error {
 }
 
 func (a *adding) apply(ctx context.Context, tx Tx) error {
+	a.bare = false
 	for i := range a.records {
 		if len(a.records[i].Vector) > 0 {
-			if err := a.local.agree(ctx, tx, a.records[i].Vector); err != nil {
+			keep, err := a.local.agreed(ctx, tx, a.records[i].Vector)
+			if err != nil {
 				return err
 			}
+			a.bare = !keep
 			break // the others are as long
 		}
 	}
@@ -252,6 +256,9 @@ func (a *adding) remove(ctx context.Context, tx Tx, id string) error {
 }
 
 func (a *adding) put(ctx context.Context, tx Tx, event Event, r *Record, old string) error {
+	if a.bare {
+		r.Vector = nil
+	}
 	if err := tx.Put(ctx, r); err != nil {
 		return err
 	}

@@ -62,7 +62,7 @@ func (l *Local) updateOnce(ctx context.Context, id string, change Update, metada
 	if err != nil {
 		return Memory{}, err
 	}
-	r := Record{Vector: vectors[0], Entities: l.entities(entities, text)}
+	r := Record{Entities: l.entities(entities, text)}
 	now := l.moment()
 	err = l.backend.Change(ctx, func(tx Tx) error {
 		was, ok, err := tx.Get(ctx, id)
@@ -90,8 +90,12 @@ func (l *Local) updateOnce(ctx context.Context, id string, change Update, metada
 		if change.ExpiresAt != nil {
 			r.Memory.ExpiresAt = stored(*change.ExpiresAt)
 		}
-		if err := l.agree(ctx, tx, r.Vector); err != nil {
+		keep, err := l.agreed(ctx, tx, vectors[0])
+		if err != nil {
 			return err
+		}
+		if r.Vector = vectors[0]; !keep {
+			r.Vector = nil
 		}
 		if err := tx.Put(ctx, &r); err != nil {
 			return err

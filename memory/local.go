@@ -16,6 +16,10 @@ type Config struct {
 	// downloaded once (83 MB) when the first text is embedded. [Lexical] needs no model. A store must be opened with the
 	// embedder that it was filled with, or brought to another by [Local.Reembed].
 	Embedder embed.Embedder
+	// ByWords has a store whose vectors another embedder has made search by words and add without vectors, where it would fail with
+	// [ErrEmbedder]. It is called each time, with that error, and must not use the store. nil: the error is returned. [Local.Fill]
+	// returns it either way.
+	ByWords func(err error)
 	// Extractor decides what is remembered of the messages that are added; nil: [Verbatim].
 	Extractor Extractor
 	// NoEntities leaves out what is described at [Names]: entities are neither kept nor looked for.
@@ -42,6 +46,7 @@ type Local struct {
 	indexes *Indexes
 
 	noEntities bool
+	byWords    func(error) // nil: ErrEmbedder is returned
 
 	mu     sync.Mutex
 	closed bool // guarded by mu
@@ -60,7 +65,7 @@ func New(backend Backend, cfg Config) (*Local, error) {
 	}
 	l := &Local{
 		backend: backend, embedder: cfg.Embedder, extract: cfg.Extractor, now: cfg.Now, newID: cfg.NewID,
-		adding: newTurnstile(), noEntities: cfg.NoEntities, indexes: cfg.Indexes,
+		adding: newTurnstile(), noEntities: cfg.NoEntities, byWords: cfg.ByWords, indexes: cfg.Indexes,
 	}
 	if l.indexes == nil {
 		l.indexes = NewIndexes(0)

@@ -55,7 +55,11 @@ func (l *Local) find(ctx context.Context, scope Scope, q index.Query, k int, fil
 	for depth := k; ; depth *= 4 {
 		var found []index.Found
 		err := l.rank(ctx, scope, func(x *index.Index, space Space) error {
-			if err := l.fits(space, q.Vector); err != nil {
+			switch err := l.fits(space, q.Vector); {
+			case err != nil && l.byWords != nil:
+				l.byWords(err)
+				q.Vector = nil
+			case err != nil:
 				return err
 			}
 			found = x.Rank(q, depth)

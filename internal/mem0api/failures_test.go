@@ -58,6 +58,10 @@ func TestFailures(t *testing.T) {
 		"not erased":               {fmt.Errorf("%w: %w", qdrant.ErrNotErased, qdrant.ErrUnavailable), 500, "", "The change is stored, but what it removed is not deleted from the memory store's server yet"},
 		"full":                     {memory.ErrFull, 507, "", "The disk of the memory store is full: this was not stored; what is kept can still be read"},
 		"not erased, full":         {fmt.Errorf("%w: %w", memory.ErrNotErased, memory.ErrFull), 500, "", "The change is stored, but what it removed is not deleted from the memory store's server yet"},
+		"of another embedder": {
+			memory.ErrEmbedder, 500, "",
+			"Another embedder than this server's has made the vectors of these memories: its operator makes them anew with ragpilot memory reembed",
+		},
 		"another":                  {errors.ErrUnsupported, 500, "", "The memory store failed"},
 		"no model":                 {embed.ErrNotReady, 503, "1", "The sentence model of the memories is not ready: ask again"},
 	} {

@@ -1,6 +1,11 @@
 package memories
 
-import "context"
+import (
+	"context"
+	"errors"
+
+	"github.com/ragpilot/ragpilot/memory"
+)
 
 // filler gives vectors to what was stored before the embedder was ready, one store after the other, in a goroutine of its
 // own.
@@ -47,7 +52,11 @@ func (l *filler) run(ctx context.Context) {
 			}
 			continue
 		}
-		if _, err := l.folder.opts.fill(ctx, b.store); err != nil && ctx.Err() == nil {
+		switch _, err := l.folder.opts.fill(ctx, b.store); {
+		case err == nil || ctx.Err() != nil:
+		case l.folder.opts.ByWords && errors.Is(err, memory.ErrEmbedder):
+			l.folder.warn(err)
+		default:
 			l.folder.opts.Log.Error("memories were not given vectors", "store", FileOf(tenant), "error", err)
 		}
 		l.folder.leave(tenant, b)

@@ -25,6 +25,7 @@ type Folder struct {
 	opts    Options
 	reserve *reserve
 	filler  *filler // nil: there is nothing to fill in
+	warned  sync.Once
 
 	mu     sync.Mutex
 	closed bool             // guarded by mu
@@ -38,6 +39,9 @@ type Options struct {
 	Extractor memory.Extractor
 	// Embedder is that of all stores; nil: that of a memory.Config without one.
 	Embedder embed.Embedder
+	// ByWords has stores whose vectors another embedder has made be searched by words, see memory.Config.ByWords; the first time
+	// is logged.
+	ByWords bool
 	// Arrived is closed when the embedder can embed. Memories that were stored before have no vectors: from then on each
 	// store that is open, or is opened, is given them once, one store after the other. nil: none is.
 	Arrived <-chan struct{}
@@ -189,11 +193,23 @@ func (f *Folder) load(tenant string) (*guarded, error) {
 	if err != nil {
 		return nil, err
 	}
-	store, err := memory.New(backend, memory.Config{Extractor: f.opts.Extractor, Embedder: f.opts.Embedder})
+	cfg := memory.Config{Extractor: f.opts.Extractor, Embedder: f.opts.Embedder}
+	if f.opts.ByWords {
+		cfg.ByWords = f.warn
+	}
+	store, err := memory.New(backend, cfg)
 	if err != nil {
 		return nil, errors.Join(err, backend.Close())
 	}
 	return &guarded{Local: store, backend: backend, reserve: f.reserve}, nil
+}
+
+// warn logs, once, that another embedder has made the vectors of a store.
+func (f *Folder) warn(err error) {
+	f.warned.Do(func() {
+		f.opts.Log.Warn("memories are found by words where another embedder has made their vectors: ragpilot memory reembed makes them anew, also while this runs",
+			"folder", f.dir, "error", err)
+	})
 }
 
 // FileOf returns the name of a tenant's file: a hash, as tenants may be named anything.

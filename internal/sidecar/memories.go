@@ -49,7 +49,7 @@ func (a *API) keepMemories(cfg serve.Config, o Options, index http.Handler, open
 	}
 	a.closers = append(a.closers, embeds.Close)
 	folder, err := memories.Open(cfg.Memory.Dir, memories.Options{
-		Extractor: extract, Embedder: embeds.Embedder(), Arrived: embeds.Arrived(), Open: open, Log: o.Log,
+		Extractor: extract, Embedder: embeds.Embedder(), ByWords: cfg.Memory.Embedding().Auto(), Arrived: embeds.Arrived(), Open: open, Log: o.Log,
 	})
 	if err != nil {
 		return err

@@ -1,6 +1,7 @@
 package sqlite_test
 
 import (
+	"fmt"
 	"os"
 	"testing"
 
@@ -10,6 +11,13 @@ import (
 func TestMain(m *testing.M) {
 	if path := os.Getenv(childFile); path != "" {
 		child(path) // until it is killed
+		return
+	}
+	if path := os.Getenv(reembedFile); path != "" {
+		if err := reembedChild(path); err != nil {
+			fmt.Println("error", err)
+			os.Exit(1)
+		}
 		return
 	}
 	goleak.VerifyTestMain(m)

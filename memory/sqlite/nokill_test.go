@@ -6,3 +6,8 @@ package sqlite_test
 const childFile = "MEMORY_SQLITE_TEST_CHILD"
 
 func child(string) {}
+
+// reembedFile is never set here either.
+const reembedFile = "MEMORY_SQLITE_TEST_REEMBED"
+
+func reembedChild(string) error { return nil }

@@ -3,6 +3,7 @@ package sqlite
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"fmt"
 	"slices"
 )
@@ -78,7 +79,7 @@ var versionsAdded = []string{
 	`PRAGMA user_version = 3`,
 }
 
-// migrate makes the tables of a new file, brings an older one up to date, and refuses files of later versions.
+// migrate makes the tables of a new file, brings an older one up to date, and refuses files of later versions and of other programs.
 func migrate(ctx context.Context, db *sql.DB) error {
 	tx, err := db.BeginTx(ctx, nil)
 	if err != nil {
@@ -92,6 +93,13 @@ func migrate(ctx context.Context, db *sql.DB) error {
 	statements := schema
 	switch have {
 	case 0:
+		var others int
+		if err := tx.QueryRowContext(ctx, "SELECT count(*) FROM sqlite_schema").Scan(&others); err != nil {
+			return err
+		}
+		if others > 0 {
+			return errors.New("the file is a database of something else than memories")
+		}
 	case 1:
 		statements = slices.Concat(entitiesAdded, versionsAdded)
 	case 2:

@@ -98,7 +98,17 @@ func openStore(ctx context.Context, file string, embeds embedder.Setting, stderr
 	if err != nil {
 		return nil, nil, errors.Join(err, source.Close())
 	}
-	store, err := memory.New(backend, memory.Config{Embedder: source.Embedder()})
+	cfg := memory.Config{Embedder: source.Embedder()}
+	if embeds.Auto() {
+		var once sync.Once
+		cfg.ByWords = func(err error) {
+			once.Do(func() {
+				log.Warn("memories are found by words: another embedder has made their vectors; ragpilot memory reembed makes them anew, also while this runs",
+					"file", file, "error", err)
+			})
+		}
+	}
+	store, err := memory.New(backend, cfg)
 	if err != nil {
 		return nil, nil, errors.Join(err, backend.Close(), source.Close())
 	}
