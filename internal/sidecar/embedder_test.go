@@ -1,6 +1,7 @@
 package sidecar_test
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"log/slog"
@@ -8,12 +9,17 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
+	"github.com/ragpilot/ragpilot/embed"
 	"github.com/ragpilot/ragpilot/embed/minilm"
+	"github.com/ragpilot/ragpilot/internal/memories"
 	"github.com/ragpilot/ragpilot/internal/serve"
 	"github.com/ragpilot/ragpilot/internal/sidecar"
+	"github.com/ragpilot/ragpilot/memory"
+	"github.com/ragpilot/ragpilot/memory/sqlite"
 )
 
 // status asks and returns the status with what the client reads of it.
@@ -38,7 +44,28 @@ func status(t *testing.T, method, address, body string) string {
 // embedding starts a server with an embedder, which keeps its memories in a new folder.
 func embedding(t *testing.T, value string) live {
 	t.Helper()
-	return newTenants(t, sidecar.Options{Log: slog.New(slog.DiscardHandler)}, func(c *serve.Config) { c.Memory.Dir, c.Memory.Embedder = t.TempDir(), value })
+	return embeddingIn(t, t.TempDir(), value, slog.DiscardHandler)
+}
+
+// embeddingIn does so in a folder that may have memories.
+func embeddingIn(t *testing.T, dir, value string, log slog.Handler) live {
+	t.Helper()
+	return newTenants(t, sidecar.Options{Log: slog.New(log)}, func(c *serve.Config) { c.Memory.Dir, c.Memory.Embedder = dir, value })
+}
+
+// needModel skips a test where the sentence model is not here.
+func needModel(t *testing.T) {
+	t.Helper()
+	if os.Getenv(minilm.FolderVariable) != "" {
+		return
+	}
+	dir, err := minilm.DefaultDir()
+	if err == nil {
+		_, err = os.Stat(filepath.Join(dir, "model.safetensors"))
+	}
+	if err != nil {
+		t.Skip("needs the sentence model, 83 MB: RAGPILOT_MINILM names its folder, and \"ragpilot model pull minilm\" fetches it")
+	}
 }
 
 // Without a model the routes of memories answer 503, in each form, and all others go on; a tenant can be forgotten.
@@ -64,11 +91,123 @@ func TestMemoriesNotReady(t *testing.T) {
 	}
 }
 
-// Auto serves without a model that cannot be had.
+// Auto serves without a model that cannot be had: what is added then is found by its words, and given vectors when there is one.
 func TestMemoriesWithoutModel(t *testing.T) {
 	t.Setenv(minilm.FolderVariable, filepath.Join(t.TempDir(), "missing"))
-	l := embedding(t, "auto")
+	dir := t.TempDir()
+	l := embeddingIn(t, dir, "auto", slog.DiscardHandler)
 	waitServed(t, l)
+	bees := func(s memory.Store) memory.Hit {
+		t.Helper()
+		hits, err := s.Search(t.Context(), ana, "bees", 1, memory.SearchOptions{})
+		if err != nil || len(hits) != 1 || hits[0].Memory.Text != "Ana keeps bees." {
+			t.Fatalf("%+v, %v", hits, err)
+		}
+		return hits[0]
+	}
+	s := memoriesOf(t, l, "")
+	tell(t, s, "Ana keeps bees.")
+	bees(s)
+
+	// This server's model never comes: a store of its own on the server's file has one that does.
+	backend, err := sqlite.Open(t.Context(), filepath.Join(dir, memories.FileOf("")), sqlite.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	e := &lateEmbedder{Embedder: embed.NewHashed(64)}
+	late, err := memory.New(backend, memory.Config{Embedder: e})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer late.Close()
+	if n, err := late.Fill(t.Context()); n != 0 || err != nil {
+		t.Errorf("before the model is there: %d, %v", n, err)
+	}
+	e.arrived = true
+	if n, err := late.Fill(t.Context()); n != 1 || err != nil {
+		t.Errorf("when the model is there: %d, %v", n, err)
+	}
+	if hit := bees(late); hit.Semantic == 0 {
+		t.Errorf("found without its vector: %+v", hit)
+	}
+}
+
+// lateEmbedder is a fake embedder that is not ready until it has arrived.
+type lateEmbedder struct {
+	embed.Embedder
+	arrived bool
+}
+
+func (e *lateEmbedder) EmbedDocuments(ctx context.Context, texts []string) ([][]float32, error) {
+	if !e.arrived {
+		return nil, embed.ErrNotReady
+	}
+	return e.Embedder.EmbedDocuments(ctx, texts)
+}
+
+func (e *lateEmbedder) EmbedQuery(ctx context.Context, text string) ([]float32, error) {
+	if !e.arrived {
+		return nil, embed.ErrNotReady
+	}
+	return e.Embedder.EmbedQuery(ctx, text)
+}
+
+// What a server does whose embedder is not the one that made the vectors: with auto it finds by words and says so in its log once, and
+// with a model that is named it answers what the operator can do.
+func TestMemoriesOfAnotherEmbedder(t *testing.T) {
+	needModel(t)
+	dir := t.TempDir()
+	backend, err := sqlite.Open(t.Context(), filepath.Join(dir, memories.FileOf("")), sqlite.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	before, err := memory.New(backend, memory.Config{Embedder: embed.NewHashed(384)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	tell(t, before, "Ana keeps bees.")
+	if err := before.Close(); err != nil {
+		t.Fatal(err)
+	}
+
+	log := new(logText)
+	auto := embeddingIn(t, dir, "auto", slog.NewTextHandler(log, nil))
+	waitServed(t, auto)
+	s := memoriesOf(t, auto, "")
+	tell(t, s, "Ana has a cat.")
+	for range 2 {
+		if found := recall(t, s); len(found) == 0 || found[0] != "Ana keeps bees." {
+			t.Errorf("found %q", found)
+		}
+	}
+	if got := log.String(); strings.Count(got, "ragpilot memory reembed") != 1 || !strings.Contains(got, "level=WARN") {
+		t.Errorf("logged: %s", got)
+	}
+
+	named := embeddingIn(t, dir, "minilm", slog.DiscardHandler)
+	waitServed(t, named)
+	got := status(t, http.MethodPost, named.front.URL+"/search", `{"query":"bees","user_id":"ana"}`)
+	if !strings.HasPrefix(got, "500 {") || !strings.Contains(got, "ragpilot memory reembed") {
+		t.Errorf("a search is answered %s", got)
+	}
+}
+
+// logText is a log, for goroutines that go on.
+type logText struct {
+	mu   sync.Mutex
+	text strings.Builder // guarded by mu
+}
+
+func (l *logText) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.Write(p)
+}
+
+func (l *logText) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.String()
 }
 
 // waitServed waits until memories are listed.
@@ -87,15 +226,7 @@ func waitServed(t *testing.T, l live) {
 
 // With no option set, the real model finds what is asked in other words.
 func TestMemoriesByMeaning(t *testing.T) {
-	if os.Getenv(minilm.FolderVariable) == "" {
-		dir, err := minilm.DefaultDir()
-		if err == nil {
-			_, err = os.Stat(filepath.Join(dir, "model.safetensors"))
-		}
-		if err != nil {
-			t.Skip("needs the sentence model, 83 MB: RAGPILOT_MINILM names its folder, and \"ragpilot model pull minilm\" fetches it")
-		}
-	}
+	needModel(t)
 	l := embedding(t, serve.Default().Memory.Embedder)
 	waitServed(t, l)
 	for _, fact := range []string{"Ana drives an old Volvo.", "Ana's travel document expires in May.", "Ana is allergic to peanuts.", "Ana needs new tyres."} {

@@ -3,9 +3,11 @@ package sqlite_test
 import (
 	"database/sql"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/ragpilot/ragpilot/memory"
+	"github.com/ragpilot/ragpilot/memory/sqlite"
 )
 
 // toOlder brings a file back to the form of version 2, and of version 1.
@@ -61,5 +63,29 @@ func TestOlderFile(t *testing.T) {
 				t.Errorf("version %d, %s: %+v, %v; want boost %v", oldest.version, query, hits, err, want)
 			}
 		}
+	}
+}
+
+// A database of another program is refused and left as it is.
+func TestNotMemories(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "other.db")
+	db, err := sql.Open("sqlite", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	if _, err := db.ExecContext(t.Context(), "CREATE TABLE songs (title TEXT)"); err != nil {
+		t.Fatal(err)
+	}
+	backend, err := sqlite.Open(t.Context(), path, sqlite.Options{})
+	if err == nil {
+		t.Fatal("opened", backend.Close())
+	}
+	if want := "a database of something else than memories"; !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), path) {
+		t.Errorf("%v, want %s and the file", err, want)
+	}
+	var tables int
+	if err := db.QueryRowContext(t.Context(), "SELECT count(*) FROM sqlite_schema").Scan(&tables); err != nil || tables != 1 {
+		t.Errorf("%d tables, %v; want 1", tables, err)
 	}
 }
