@@ -36,10 +36,6 @@ func (b failingBackend) Scan(context.Context, memory.Scope, memory.Part, func(*m
 	return b.err
 }
 
-func (b failingBackend) Follow(context.Context, memory.Scope, int64, memory.Changes) (memory.State, error) {
-	return memory.State{}, b.err
-}
-
 // Clients can tell what may be better later from what will not, and see nothing of what is inside.
 func TestFailures(t *testing.T) {
 	secret := errors.New("host db.secret:5432")
