@@ -354,12 +354,12 @@ func (x *Index) entityScores(means func(string) float64) []float32 {
 		return nil
 	}
 	meant := make([]float64, len(x.names.words))
-	any := false
+	named := false
 	for i, name := range x.names.words {
 		meant[i] = means(name)
-		any = any || meant[i] > 0
+		named = named || meant[i] > 0
 	}
-	if !any {
+	if !named {
 		return nil
 	}
 	links := make([]int, len(meant))
