@@ -11,8 +11,8 @@ import (
 
 	"github.com/ragpilot/ragpilot/engines/local/internal/bpe"
 	"github.com/ragpilot/ragpilot/engines/local/internal/chattemplate"
-	"github.com/ragpilot/ragpilot/internal/mmap"
 	"github.com/ragpilot/ragpilot/engines/local/internal/safetensors"
+	"github.com/ragpilot/ragpilot/internal/mmap"
 )
 
 // openFolder loads a folder as Hugging Face's libraries write it.
