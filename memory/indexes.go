@@ -127,41 +127,54 @@ func (s *scopeIndex) follow(ctx context.Context, l *Local) error {
 	if s.index.Wasted() {
 		since = 0
 	}
-	var fresh *index.Index
-	var removed []string
-	var changed []*index.Entry
-	state, err := l.backend.Follow(ctx, s.key.scope, since, Changes{
-		Reset:  func() { fresh = index.New() },
-		Remove: func(id string) { removed = append(removed, id) },
-		Put: func(r *Record) {
-			e := entryOf(r)
-			if fresh != nil {
-				fresh.Put(e)
-				return
-			}
-			e.Vector = append([]float32(nil), e.Vector...)
-			changed = append(changed, e)
-		},
-	})
+	news, err := s.read(ctx, l, since)
+	if had := s.state.Space; err == nil && news.fresh == nil && had != (Space{}) && news.state.Space != had {
+		news, err = s.read(ctx, l, 0) // vectors of another length have no place in the index
+	}
 	if err != nil {
 		return err
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if fresh != nil {
-		s.index = fresh
+	if news.fresh != nil {
+		s.index = news.fresh
 	}
-	for _, id := range removed {
+	for _, id := range news.removed {
 		s.index.Remove(id)
 	}
-	for _, e := range changed {
+	for _, e := range news.changed {
 		s.index.Put(e)
 	}
-	if s.state != state {
-		s.state = state
+	if s.state != news.state {
+		s.state = news.state
 		l.indexes.weigh(s, s.index.Bytes())
 	}
 	return nil
+}
+
+// news is what has changed since a version.
+type news struct {
+	state   State
+	fresh   *index.Index // all; nil: what follows has changed
+	removed []string
+	changed []*index.Entry
+}
+
+func (s *scopeIndex) read(ctx context.Context, l *Local, since int64) (n news, err error) {
+	n.state, err = l.backend.Follow(ctx, s.key.scope, since, Changes{
+		Reset:  func() { n.fresh = index.New() },
+		Remove: func(id string) { n.removed = append(n.removed, id) },
+		Put: func(r *Record) {
+			e := entryOf(r)
+			if n.fresh != nil {
+				n.fresh.Put(e)
+				return
+			}
+			e.Vector = append([]float32(nil), e.Vector...)
+			n.changed = append(n.changed, e)
+		},
+	})
+	return n, err
 }
 
 func entryOf(r *Record) *index.Entry {

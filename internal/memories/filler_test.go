@@ -9,6 +9,7 @@ import (
 	"testing"
 	"testing/synctest"
 
+	"github.com/ragpilot/ragpilot/embed"
 	"github.com/ragpilot/ragpilot/memory"
 )
 
@@ -80,3 +81,40 @@ func (l *logged) Enabled(context.Context, slog.Level) bool  { return true }
 func (l *logged) Handle(context.Context, slog.Record) error { l.n++; return nil }
 func (l *logged) WithAttrs([]slog.Attr) slog.Handler        { return l }
 func (l *logged) WithGroup(string) slog.Handler             { return l }
+
+// With ByWords, stores of another embedder are searched by words, and one line is logged for all.
+func TestByWords(t *testing.T) {
+	dir, scope, text := t.TempDir(), memory.Scope{User: "ana"}, "Ana keeps bees."
+	var log logged
+	arrived := make(chan struct{})
+	close(arrived)
+	for _, o := range []Options{
+		{Embedder: embed.NewHashed(64)},
+		{Embedder: embed.NewHashed(128), ByWords: true, Arrived: arrived, Log: slog.New(&log)},
+	} {
+		f, err := Open(dir, o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, tenant := range []string{"a", "b"} {
+			s, release, err := f.Use(t.Context(), tenant)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !o.ByWords {
+				_, err = s.Add(t.Context(), scope, []memory.Message{{Role: memory.User, Content: text}}, memory.AddOptions{})
+			}
+			hits, searched := s.Search(t.Context(), scope, "bees", 1, memory.SearchOptions{})
+			if err := errors.Join(err, searched); err != nil || len(hits) != 1 || hits[0].Memory.Text != text || hits[0].Semantic == 0 != o.ByWords {
+				t.Errorf("%s by words %v: %+v, %v", tenant, o.ByWords, hits, err)
+			}
+			release()
+		}
+		if err := f.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if log.n != 1 {
+		t.Errorf("%d lines are logged, want 1", log.n)
+	}
+}
