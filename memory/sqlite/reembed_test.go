@@ -28,25 +28,22 @@ const (
 	reembedSign = "MEMORY_SQLITE_TEST_SIGN"
 )
 
-// fakeEmbedder is a fake: the hashed one with another name, and vectors that point the other way if sign is "-". It takes a while for each
-// batch and prints a line before.
+// fakeEmbedder is a fake: the hashed one with another name, and vectors that point the other way if sign is "-". Before each
+// batch it calls wait.
 type fakeEmbedder struct {
 	embed.Hashed
 	sign string
-	loud bool
+	wait func()
 }
 
-func newFake(sign string, loud bool) fakeEmbedder {
-	return fakeEmbedder{embed.NewHashed(384), sign, loud}
+func newFake(sign string, wait func()) fakeEmbedder {
+	return fakeEmbedder{embed.NewHashed(384), sign, wait}
 }
 
 func (f fakeEmbedder) Name() string { return "fake" + f.sign }
 
 func (f fakeEmbedder) EmbedDocuments(ctx context.Context, texts []string) ([][]float32, error) {
-	if f.loud {
-		fmt.Println("batch")
-		time.Sleep(2 * time.Millisecond)
-	}
+	f.wait()
 	vectors, err := f.Hashed.EmbedDocuments(ctx, texts)
 	for _, v := range vectors {
 		f.turn(v)
@@ -68,18 +65,22 @@ func (f fakeEmbedder) turn(v []float32) {
 	}
 }
 
-// reembedChild brings a file to a fake embedder and ends.
+// reembedChild brings a file to a fake embedder and ends. It prints a line before each batch, and goes on when it reads one.
 func reembedChild(path string) error {
 	ctx := context.Background()
+	in := bufio.NewScanner(os.Stdin)
+	wait := func() {
+		fmt.Println("batch")
+		in.Scan()
+	}
 	backend, err := sqlite.Open(ctx, path, sqlite.Options{})
 	if err != nil {
 		return err
 	}
-	store, err := memory.New(backend, memory.Config{Embedder: newFake(os.Getenv(reembedSign), true)})
+	store, err := memory.New(backend, memory.Config{Embedder: newFake(os.Getenv(reembedSign), wait)})
 	if err != nil {
 		return errors.Join(err, backend.Close())
 	}
-	fmt.Println("open")
 	return errors.Join(store.Reembed(ctx), store.Close())
 }
 
@@ -96,7 +97,7 @@ func TestReembedKilled(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer backend.Close()
-	embedders := map[string]embed.Embedder{"hashed-v1-384": embed.NewHashed(384), "fake+": newFake("+", false), "fake-": newFake("-", false)}
+	embedders := map[string]embed.Embedder{"hashed-v1-384": embed.NewHashed(384), "fake+": newFake("+", func() {}), "fake-": newFake("-", func() {})}
 	stores := map[string]*memory.Local{}
 	for name, e := range embedders {
 		if stores[name], err = memory.New(backend, memory.Config{Embedder: e, Extractor: memory.Everything{}}); err != nil {
@@ -139,8 +140,8 @@ func TestReembedKilled(t *testing.T) {
 	integrity(t, path)
 }
 
-// reembedAndKill has a process reembed, kills it a random while after a random line, and calls each at every line. ended: it was
-// done before.
+// reembedAndKill has a process reembed, calls each before every batch, and kills the process a random while after a random
+// batch has begun. ended: it was done before.
 func reembedAndKill(t *testing.T, path, sign string, random *rand.Rand, each func()) (ended bool) {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), os.Args[0])
@@ -149,19 +150,24 @@ func reembedAndKill(t *testing.T, path, sign string, random *rand.Rand, each fun
 	if err != nil {
 		t.Fatal(err)
 	}
+	goOn, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	line, wait := 1+random.IntN(8), time.Duration(random.IntN(6000))*time.Microsecond
-	for in := bufio.NewScanner(out); in.Scan(); line-- {
-		if in.Text() != "open" && in.Text() != "batch" {
+	batch, wait := 1+random.IntN(6), time.Duration(random.IntN(4000))*time.Microsecond
+	for in := bufio.NewScanner(out); in.Scan(); batch-- {
+		if in.Text() != "batch" {
 			t.Errorf("the child says %q", in.Text())
 		}
-		if line == 1 {
+		each()
+		_, _ = goOn.Write([]byte("\n")) // it may have been killed
+		if batch == 1 {
 			time.Sleep(wait)
 			_ = cmd.Process.Kill() // it may have ended
 		}
-		each()
 	}
 	return cmd.Wait() == nil
 }
