@@ -3,10 +3,14 @@ package memory
 import (
 	"container/list"
 	"context"
+	"strings"
 	"sync"
 
 	"github.com/ragpilot/ragpilot/memory/internal/index"
 )
+
+// scopeIndexBytes is about what an index takes before anything is in it.
+const scopeIndexBytes = 1 << 10
 
 // DefaultIndexBytes bounds what a store's indexes take unless [Config.Indexes] says otherwise: those of some 200,000 memories.
 const DefaultIndexBytes = 128 << 20
@@ -56,26 +60,36 @@ func (x *Indexes) Bytes() int64 {
 	return x.bytes
 }
 
-// of returns the index of a scope.
-func (x *Indexes) of(key indexKey) *scopeIndex {
+// of returns the index of a scope of a store. That of a store that is closed is not kept.
+func (x *Indexes) of(store *Local, scope Scope) *scopeIndex {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	if e, ok := x.known[key]; ok {
+	if e, ok := x.known[indexKey{store, scope}]; ok {
 		x.order.MoveToFront(e)
 		return e.Value.(*scopeIndex)
 	}
-	s := &scopeIndex{key: key, index: index.New()}
-	x.known[key] = x.order.PushFront(s)
+	// The caller's strings may be parts of longer ones, which would be kept with them.
+	scope = Scope{User: strings.Clone(scope.User), Agent: strings.Clone(scope.Agent), Run: strings.Clone(scope.Run)}
+	s := &scopeIndex{key: indexKey{store, scope}, index: index.New()}
+	if !store.isClosed() {
+		x.known[s.key] = x.order.PushFront(s)
+		x.weigh(s)
+	}
 	return s
 }
 
-// weigh notes what an index takes now, and lets go of those that were not used for longest.
-func (x *Indexes) weigh(s *scopeIndex, bytes int64) {
+// changed notes what an index takes now.
+func (x *Indexes) changed(s *scopeIndex) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	if x.known[s.key] == nil || x.known[s.key].Value != any(s) {
-		return // it was let go of meanwhile
+	if e := x.known[s.key]; e != nil && e.Value == any(s) { // else it was let go of meanwhile
+		x.weigh(s)
 	}
+}
+
+// weigh counts an index anew, and lets go of those that were not used for longest. x.mu is held, and nobody changes the index.
+func (x *Indexes) weigh(s *scopeIndex) {
+	bytes := s.index.Bytes() + scopeIndexBytes + int64(len(s.key.scope.User)+len(s.key.scope.Agent)+len(s.key.scope.Run))
 	x.bytes += bytes - s.bytes
 	s.bytes = bytes
 	for e := x.order.Back(); e != nil && x.bytes > x.limit; {
@@ -110,7 +124,7 @@ func (x *Indexes) dropStore(store *Local) {
 
 // rank calls f with the index of a scope as it is now. f must not change it and must not keep it.
 func (l *Local) rank(ctx context.Context, scope Scope, f func(x *index.Index, space Space) error) error {
-	s := l.indexes.of(indexKey{l, scope})
+	s := l.indexes.of(l, scope)
 	if err := s.follow(ctx, l); err != nil {
 		return err
 	}
@@ -145,9 +159,9 @@ func (s *scopeIndex) follow(ctx context.Context, l *Local) error {
 	for _, e := range news.changed {
 		s.index.Put(e)
 	}
-	if s.state != news.state {
+	if news.fresh != nil || s.state != news.state {
 		s.state = news.state
-		l.indexes.weigh(s, s.index.Bytes())
+		l.indexes.changed(s)
 	}
 	return nil
 }

@@ -157,6 +157,12 @@ func (l *Local) Close() error {
 	return l.backend.Close()
 }
 
+func (l *Local) isClosed() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.closed
+}
+
 // AppendMessages adds to a scope's conversation.
 func (l *Local) AppendMessages(ctx context.Context, scope Scope, messages ...Message) error {
 	return l.changeLog(ctx, scope, func(tx Tx, log Log) error {

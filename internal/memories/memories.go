@@ -45,6 +45,8 @@ type Options struct {
 	// Arrived is closed when the embedder can embed. Memories that were stored before have no vectors: from then on each
 	// store that is open, or is opened, is given them once, one store after the other. nil: none is.
 	Arrived <-chan struct{}
+	// Indexes holds what searches of all stores need in memory; nil: each store has its own.
+	Indexes *memory.Indexes
 	// Open bounds the stores that are open at once, 0: 64; those in use are never closed.
 	Open int
 	// Log gets what goes wrong in the background; nil: slog.Default.
@@ -193,7 +195,7 @@ func (f *Folder) load(tenant string) (*guarded, error) {
 	if err != nil {
 		return nil, err
 	}
-	cfg := memory.Config{Extractor: f.opts.Extractor, Embedder: f.opts.Embedder}
+	cfg := memory.Config{Extractor: f.opts.Extractor, Embedder: f.opts.Embedder, Indexes: f.opts.Indexes}
 	if f.opts.ByWords {
 		cfg.ByWords = f.warn
 	}

@@ -34,8 +34,8 @@ func embedderOf(m serve.Memory, log *slog.Logger) (*embedder.Source, error) {
 }
 
 // keepMemories serves Mem0's REST API, if memories are kept: on its own paths, and once more under /mem0, where POST /reset
-// and POST /search are not the index's. At most open stores are open at a time.
-func (a *API) keepMemories(cfg serve.Config, o Options, index http.Handler, open int) error {
+// and POST /search are not the index's.
+func (a *API) keepMemories(cfg serve.Config, o Options, index http.Handler, most bounds) error {
 	if cfg.Memory.Dir == "" {
 		return nil
 	}
@@ -49,7 +49,7 @@ func (a *API) keepMemories(cfg serve.Config, o Options, index http.Handler, open
 	}
 	a.closers = append(a.closers, embeds.Close)
 	folder, err := memories.Open(cfg.Memory.Dir, memories.Options{
-		Extractor: extract, Embedder: embeds.Embedder(), ByWords: cfg.Memory.Embedding().Auto(), Arrived: embeds.Arrived(), Open: open, Log: o.Log,
+		Extractor: extract, Embedder: embeds.Embedder(), ByWords: cfg.Memory.Embedding().Auto(), Arrived: embeds.Arrived(), Open: most.stores, Indexes: most.indexes, Log: o.Log,
 	})
 	if err != nil {
 		return err

@@ -8,6 +8,7 @@ import (
 	"github.com/ragpilot/ragpilot/internal/promptcache"
 	"github.com/ragpilot/ragpilot/internal/serve"
 	"github.com/ragpilot/ragpilot/internal/ui"
+	"github.com/ragpilot/ragpilot/memory"
 )
 
 const (
@@ -38,49 +39,69 @@ const (
 	storeBytes = 400 << 10
 	storeShare = 8
 
+	// indexShare is which part of the memory the indexes may take that memories are searched with: 100,000 memories of one
+	// scope fit at the default. They have at most half of what the other tables leave, and leastIndexes if those leave less.
+	indexShare   = 4
+	leastIndexes = 256 << 10
+
 	// sessionBytes is what a session takes that the figures count.
 	sessionBytes = 300
 )
 
 // bounds are the bounds of the tables that have a fixed share of the memory.
-type bounds struct{ scopes, history, text, cloud, stores int }
+type bounds struct {
+	scopes, history, text, cloud, stores int
+	// indexes are those of memories; nil if none are kept.
+	indexes *memory.Indexes
+}
 
 // newBounds shares the memory out: tables that cannot give anything back have a fixed share, all others the rest.
 func newBounds(cfg serve.Config) (bounds, *budget.Budget) {
-	memory := int(cfg.Limits.MemoryBytes)
+	total := int(cfg.Limits.MemoryBytes)
 	b := budget.New(cfg.Limits.MemoryBytes)
 	x := bounds{
-		scopes:  max(min(tenantScopes*cfg.Limits.Tenants, memory/scopeShare/scopeBytes), 64),
-		history: memory / historyShare / historyBytes,
+		scopes:  max(min(tenantScopes*cfg.Limits.Tenants, total/scopeShare/scopeBytes), 64),
+		history: total / historyShare / historyBytes,
 	}
 	b.Reserve("scopes", int64(x.scopes)*scopeBytes)
 	b.Reserve("history", int64(x.history)*historyBytes)
 	if cfg.KeepTexts {
-		x.text = min(keptText, memory/textShare/2/ui.DefaultRequests)
+		x.text = min(keptText, total/textShare/2/ui.DefaultRequests)
 	}
 	b.Reserve("recent", ui.MaxBytes(x.text))
 	b.Reserve("figures", 2*gain.MaxSessions*sessionBytes)
 	if cfg.CloudProvider != "" {
-		x.cloud = max(min(promptcache.DefaultMaxEntries, memory/cloudShare/cloudBytes), 1)
+		x.cloud = max(min(promptcache.DefaultMaxEntries, total/cloudShare/cloudBytes), 1)
 		b.Reserve("cloud_cache", int64(x.cloud)*cloudBytes)
 	}
 	if cfg.Memory.Dir != "" {
-		x.stores = max(min(cfg.Limits.Tenants, memory/storeShare/storeBytes), 4)
+		x.stores = max(min(cfg.Limits.Tenants, total/storeShare/storeBytes), 4)
 		b.Reserve("memory_stores", int64(x.stores)*storeBytes)
+		left := b.Limit()
+		for _, t := range b.Tables() {
+			left -= t.Bytes
+		}
+		share := max(min(b.Limit()/indexShare, left/2), leastIndexes)
+		x.indexes = memory.NewIndexes(share)
+		b.Reserve(indexTable, share)
 	}
 	return x, b
 }
 
+// indexTable is the table of the indexes of memories.
+const indexTable = "memory_indexes"
+
 // remembered exports what counts in the budget.
 type remembered struct {
+	indexes                               *memory.Indexes // nil: there are none
 	budget                                *budget.Budget
 	limit, bytes, evicted, evictedEntries *prometheus.Desc
 }
 
-func newRemembered(b *budget.Budget) *remembered {
+func newRemembered(b *budget.Budget, indexes *memory.Indexes) *remembered {
 	table := []string{"table"}
 	return &remembered{
-		budget: b,
+		budget: b, indexes: indexes,
 		limit:  prometheus.NewDesc("ragpilot_memory_limit_bytes", "The most that is remembered, in all tables together (limits.memory_bytes).", nil, nil),
 		bytes: prometheus.NewDesc("ragpilot_memory_bytes",
 			"What is remembered, by table. Of scopes, history, recent, figures, cloud_cache and memory_stores it is the share that is set aside for them.", table, nil),
@@ -100,6 +121,9 @@ func (m *remembered) Describe(out chan<- *prometheus.Desc) {
 func (m *remembered) Collect(out chan<- prometheus.Metric) {
 	out <- prometheus.MustNewConstMetric(m.limit, prometheus.GaugeValue, float64(m.budget.Limit()))
 	for name, t := range m.budget.Tables() {
+		if name == indexTable {
+			t.Bytes = m.indexes.Bytes()
+		}
 		out <- prometheus.MustNewConstMetric(m.bytes, prometheus.GaugeValue, float64(t.Bytes), name)
 		if !t.Reserved {
 			out <- prometheus.MustNewConstMetric(m.evicted, prometheus.CounterValue, float64(t.EvictedSize), name)

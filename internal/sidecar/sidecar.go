@@ -88,7 +88,7 @@ func New(cfg serve.Config, o Options) (*API, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := o.Registry.Register(newRemembered(memory)); err != nil {
+	if err := o.Registry.Register(newRemembered(memory, most.indexes)); err != nil {
 		return nil, fmt.Errorf("metrics of the memory: %w", err)
 	}
 	if err := o.Registry.Register(newIndex(pilot.Stats)); err != nil {
@@ -134,7 +134,7 @@ func New(cfg serve.Config, o Options) (*API, error) {
 	if a.proxy, err = proxy.New(po); err != nil {
 		return nil, errors.Join(err, a.Close())
 	}
-	if err := a.keepMemories(cfg, o, a.index, most.stores); err != nil {
+	if err := a.keepMemories(cfg, o, a.index, most); err != nil {
 		return nil, errors.Join(err, a.Close())
 	}
 	a.main.Handle("/", a.index)

@@ -29,6 +29,7 @@ type Index struct {
 	stems   []stem // of all entries, one after the other
 	length  int    // stems of the entries that live, repeats counted
 	names   vocabulary
+	named   int // names of all entries
 	vectors vectors
 	bare    int // entries that live and have no vector
 }
@@ -68,7 +69,7 @@ func (x *Index) Wasted() bool { return x.dead > 1000 && x.dead > len(x.entries)/
 func (x *Index) Bytes() int64 {
 	const idBytes, mapBytes = 40, 56
 	each := int64(unsafe.Sizeof(entry{})) + idBytes + mapBytes
-	return int64(len(x.entries))*each + int64(cap(x.stems))*4 + x.words.bytes() + x.names.bytes() + x.vectors.bytes()
+	return int64(len(x.entries))*each + int64(cap(x.stems)+x.named)*4 + x.words.bytes() + x.names.bytes() + x.vectors.bytes()
 }
 
 // Put adds a memory, or replaces the one of its ID. The entry's slices are not kept.
@@ -78,9 +79,11 @@ func (x *Index) Put(e *Entry) {
 	length := x.addStems(e.Text)
 	x.length += length
 	x.places[e.ID] = int32(len(x.entries)) //nolint:gosec // fewer than 2^31
+	names := x.names.numbers(e.Entities)
+	x.named += len(names)
 	x.entries = append(x.entries, entry{
 		id: e.ID, created: micros(e.Created), expires: micros(e.Expires), first: first, last: int32(len(x.stems)), length: int32(length), //nolint:gosec // as above
-		entities: x.names.numbers(e.Entities), second: e.Second, bare: len(e.Vector) == 0,
+		entities: names, second: e.Second, bare: len(e.Vector) == 0,
 	})
 	if len(e.Vector) == 0 {
 		x.bare++
