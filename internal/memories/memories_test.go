@@ -142,6 +142,40 @@ func TestForget(t *testing.T) {
 	}
 }
 
+// Stores share one bound for what searches need, and one that is closed takes nothing of it.
+func TestIndexesAreShared(t *testing.T) {
+	indexes := memory.NewIndexes(0)
+	f, err := memories.Open(t.TempDir(), memories.Options{Embedder: memory.Lexical, Open: 2, Indexes: indexes})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	held := map[string]int64{}
+	for _, tenant := range []string{"a", "b"} {
+		remember(t, f, tenant, "Lives in house "+tenant)
+		before := indexes.Bytes()
+		s, release, err := f.Use(t.Context(), tenant)
+		if err != nil {
+			t.Fatal(err)
+		}
+		hits, err := s.Search(t.Context(), ana, "house", 5, memory.SearchOptions{})
+		release()
+		if err != nil || len(hits) != 1 || hits[0].Memory.Text != "Lives in house "+tenant {
+			t.Errorf("%s finds %+v, %v", tenant, hits, err)
+		}
+		if held[tenant] = indexes.Bytes() - before; held[tenant] <= 0 {
+			t.Errorf("%s: %d bytes more than before the search", tenant, held[tenant])
+		}
+	}
+	remember(t, f, "c", "Closes the store of a.")
+	if n := indexes.Bytes(); n != held["b"] {
+		t.Errorf("%d bytes after a store was closed, want %d", n, held["b"])
+	}
+	if err := f.Close(); err != nil || indexes.Bytes() != 0 {
+		t.Errorf("%d bytes after all were closed, %v", indexes.Bytes(), err)
+	}
+}
+
 // A file that is none is an error, and one that has been mended opens.
 func TestBrokenFile(t *testing.T) {
 	dir := t.TempDir()

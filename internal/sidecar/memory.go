@@ -39,7 +39,7 @@ const (
 	storeBytes = 400 << 10
 	storeShare = 8
 
-	// indexShare is which part of the memory the indexes may take that memories are searched with: 100,000 memories of one
+	// indexShare is which part of the memory the indexes may take that memories are searched with: some 100,000 memories of one
 	// scope fit at the default. They have at most half of what the other tables leave, and leastIndexes if those leave less.
 	indexShare   = 4
 	leastIndexes = 256 << 10
@@ -102,7 +102,7 @@ func newRemembered(b *budget.Budget, indexes *memory.Indexes) *remembered {
 	table := []string{"table"}
 	return &remembered{
 		budget: b, indexes: indexes,
-		limit:  prometheus.NewDesc("ragpilot_memory_limit_bytes", "The most that is remembered, in all tables together (limits.memory_bytes).", nil, nil),
+		limit: prometheus.NewDesc("ragpilot_memory_limit_bytes", "The most that is remembered, in all tables together (limits.memory_bytes).", nil, nil),
 		bytes: prometheus.NewDesc("ragpilot_memory_bytes",
 			"What is remembered, by table. Of scopes, history, recent, figures, cloud_cache and memory_stores it is the share that is set aside for them.", table, nil),
 		evicted:        prometheus.NewDesc("ragpilot_memory_evicted_bytes_total", "What tables have lost because the memory was full.", table, nil),

@@ -1,7 +1,5 @@
 package index
 
-import "strings"
-
 // maxWords bounds a vocabulary: numbers have 24 bits beside a count in 8. Words beyond it are not found.
 const maxWords = 1<<24 - 1
 
@@ -20,8 +18,7 @@ func (v *vocabulary) number(word string) (n int32, ok bool) {
 	if ok || len(v.words) >= maxWords {
 		return n, ok
 	}
-	n = int32(len(v.words))    //nolint:gosec // at most maxWords
-	word = strings.Clone(word) // it may be part of a text, which would be kept with it
+	n = int32(len(v.words)) //nolint:gosec // at most maxWords
 	v.of[word] = n
 	v.words = append(v.words, word)
 	v.size += int64(len(word))
