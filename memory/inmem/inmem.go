@@ -36,7 +36,7 @@ type state struct {
 }
 
 // maxChanged bounds the list of changes: it is cut to half of that.
-const maxChanged = 20_000
+const maxChanged = 4000
 
 type hashKey struct {
 	scope memory.Scope

@@ -135,7 +135,7 @@ func (t *tx) restart(ctx context.Context) error {
 }
 
 // removedRows bounds the table of removed IDs: it is cut to that when it has twice as many.
-const removedRows = 10_000
+const removedRows = 2000
 
 // Remove removes a record.
 func (t *tx) Remove(ctx context.Context, id string) (bool, error) {
