@@ -143,8 +143,8 @@ func (f *tensors) floats(name string, keep int, shape ...int) ([]float32, error)
 	if err != nil {
 		return nil, err
 	}
-	out := make([]float32, 0, n)
-	if err := f.each(t, n, func(x float32) { out = append(out, x) }); err != nil {
+	out := make([]float32, n)
+	if err := f.read(t, n, out); err != nil {
 		return nil, fmt.Errorf("tensor %q: %w", name, err)
 	}
 	return out, nil
@@ -157,7 +157,7 @@ func (f *tensors) view(name string, memory []byte, shape ...int) ([]float32, err
 	if err != nil {
 		return nil, err
 	}
-	if err := f.each(t, n, func(float32) {}); err != nil {
+	if err := f.read(t, n, nil); err != nil {
 		return nil, fmt.Errorf("tensor %q: %w", name, err)
 	}
 	if end := f.data + t.Offsets[1]; end > int64(len(memory)) {
@@ -196,23 +196,34 @@ func (f *tensors) find(name string, keep int, shape []int) (t tensor, n int, err
 	return t, n, nil
 }
 
-// each calls f for the first n numbers of a tensor: 32 bits each, little endian, finite.
-func (f *tensors) each(t tensor, n int, see func(float32)) error {
+// read checks the first n numbers of a tensor, 32 bits each, little endian, finite, and writes them to out unless it is nil.
+func (f *tensors) read(t tensor, n int, out []float32) error {
 	r := io.NewSectionReader(f.file, f.data+t.Offsets[0], t.Offsets[1]-t.Offsets[0])
 	buffer := make([]byte, min(4*n, 1<<18))
-	for done := 0; done < n; {
-		part := buffer[:min(len(buffer), 4*(n-done))]
-		if _, err := io.ReadFull(r, part); err != nil {
+	for done := 0; done < n; done += len(buffer) / 4 {
+		buffer = buffer[:min(len(buffer), 4*(n-done))]
+		if _, err := io.ReadFull(r, buffer); err != nil {
 			return noEOF(err)
 		}
-		for ; len(part) > 0; part = part[4:] {
-			bits := binary.LittleEndian.Uint32(part)
-			if bits&0x7f800000 == 0x7f800000 {
-				return fmt.Errorf("number %d is %v", done, math.Float32frombits(bits))
-			}
-			see(math.Float32frombits(bits))
-			done++
+		if i := infinite(buffer); i >= 0 {
+			return fmt.Errorf("number %d is %v", done+i, math.Float32frombits(binary.LittleEndian.Uint32(buffer[4*i:])))
+		}
+		if out == nil {
+			continue
+		}
+		if _, err := binary.Decode(buffer, binary.LittleEndian, out[done:done+len(buffer)/4]); err != nil {
+			return err
 		}
 	}
 	return nil
+}
+
+// infinite returns the index of the first number that is infinite or none, −1 if all are finite.
+func infinite(raw []byte) int {
+	for i := 0; i+4 <= len(raw); i += 4 {
+		if raw[i+3]&0x7f == 0x7f && raw[i+2]&0x80 != 0 {
+			return i / 4
+		}
+	}
+	return -1
 }
