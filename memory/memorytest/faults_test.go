@@ -32,7 +32,7 @@ var faults = map[string]string{
 	"loses space":            "Space",
 	"keeps the window":       "Window",
 	"follows nothing":        "Follow",
-	"lists all vectors":      "Parts",
+	"hides unembedded":       "Parts",
 	"loses metadata":         "Fields",
 	"keeps removed":          "Delete",
 	"loses entities":         "Parts",
@@ -57,8 +57,8 @@ func (f *faulty) Scan(ctx context.Context, scope memory.Scope, part memory.Part,
 	if f.fault == "leaks scopes" {
 		scope = memory.Scope{User: scope.User}
 	}
-	if f.fault == "lists all vectors" && part == memory.Unembedded {
-		part = memory.Memories
+	if f.fault == "hides unembedded" && part == memory.Unembedded {
+		return nil
 	}
 	return f.Backend.Scan(ctx, scope, part, yield)
 }
