@@ -298,7 +298,7 @@ func (x *Index) meanings(asked []string, wide bool) map[int32][]meaning {
 	var other []uint64
 	for word, spelt := range x.words.words {
 		other = gramsOf(other[:0], spelt)
-		for i, s := range asked {
+		for i, s := range asked[:min(len(asked), maxAlike)] {
 			if spelt == s || len(other) == 0 || len(grams[i]) == 0 {
 				continue
 			}
@@ -309,6 +309,9 @@ func (x *Index) meanings(asked []string, wide bool) map[int32][]meaning {
 	}
 	return out
 }
+
+// maxAlike bounds the stems of a query for which words that are spelt alike are looked for: each is compared with the whole vocabulary.
+const maxAlike = 32
 
 // leastDice is the likeness of two words below which they are not taken for one another.
 const leastDice = 0.5
