@@ -145,8 +145,8 @@ func (p *prompt) learned(tokens []uint32) {
 	if !first || len(tokens) == 0 {
 		return
 	}
-	p.fleet.f.counts.learned.Add(1)
 	p.fleet.register(p.placed, tokens, p.extra)
+	p.fleet.f.counts.learned.Add(1)
 	if over != running {
 		p.told()
 		return

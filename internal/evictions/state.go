@@ -22,7 +22,7 @@ type Snapshot struct {
 // Prompts counts prompts since the start.
 type Prompts struct {
 	Followed uint64 `json:"followed"` // that went to an engine whose events are followed, and whose tokens can be had
-	Learned  uint64 `json:"learned"`  // of these, those whose tokens are known
+	Learned  uint64 `json:"learned"`  // of these, those whose tokens came and are registered
 	Missing  uint64 `json:"missing"`  // of these, those whose tokens did not come
 	Unknown  uint64 `json:"unknown"`  // whose tokens cannot be had, so that they are not followed
 	Shrunk   uint64 `json:"shrunk"`   // times that a prompt has lost a part
