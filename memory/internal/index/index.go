@@ -26,8 +26,9 @@ type Index struct {
 	places  map[string]int32 // ID → index into entries
 	dead    int              // entries that were removed
 	words   vocabulary
-	stems   []stem // of all entries, one after the other
-	length  int    // stems of the entries that live, repeats counted
+	stems   []stem   // of all entries, one after the other
+	phrases []uint32 // likewise
+	length  int      // stems of the entries that live, repeats counted
 	names   vocabulary
 	named   int // names of all entries
 	vectors vectors
@@ -39,8 +40,11 @@ type entry struct {
 	id               string
 	created, expires int64 // microseconds since 1970; expires 0: never
 	first, last      int32 // its part of Index.stems
+	phrase           int32 // the first of its part of Index.phrases, which is as long as phrased says
 	length           int32 // stems, repeats counted
 	entities         []int32
+	phrased          uint8
+	firstPerson      bool
 	second           bool
 	bare             bool
 	dead             bool
@@ -69,22 +73,26 @@ func (x *Index) Wasted() bool { return x.dead > 1000 && x.dead > len(x.entries)/
 func (x *Index) Bytes() int64 {
 	const idBytes, mapBytes = 40, 56
 	each := int64(unsafe.Sizeof(entry{})) + idBytes + mapBytes
-	return int64(len(x.entries))*each + int64(cap(x.stems)+x.named)*4 + x.words.bytes() + x.names.bytes() + x.vectors.bytes()
+	return int64(len(x.entries))*each + int64(cap(x.stems)+cap(x.phrases)+x.named)*4 + x.words.bytes() + x.names.bytes() + x.vectors.bytes()
 }
 
 // Put adds a memory, or replaces the one of its ID. The entry's slices are not kept.
 func (x *Index) Put(e *Entry) {
 	x.Remove(e.ID)
 	first := int32(len(x.stems)) //nolint:gosec // fewer than 2^31
-	length := x.addStems(e.Text)
+	terms := lexical.Terms(e.Text)
+	phrases := lexical.Phrases(terms)
+	length := x.addStems(lexical.StemsOf(terms))
 	x.length += length
 	x.places[e.ID] = int32(len(x.entries)) //nolint:gosec // fewer than 2^31
 	names := x.names.numbers(e.Entities)
 	x.named += len(names)
 	x.entries = append(x.entries, entry{
 		id: e.ID, created: micros(e.Created), expires: micros(e.Expires), first: first, last: int32(len(x.stems)), length: int32(length), //nolint:gosec // as above
+		phrase: int32(len(x.phrases)), phrased: uint8(len(phrases)), firstPerson: lexical.FirstPerson(terms), //nolint:gosec // at most lexical.MaxPhrases
 		entities: names, second: e.Second, bare: len(e.Vector) == 0,
 	})
+	x.phrases = append(x.phrases, phrases...)
 	if len(e.Vector) == 0 {
 		x.bare++
 	}
@@ -92,8 +100,7 @@ func (x *Index) Put(e *Entry) {
 }
 
 // addStems appends the stems of a text, each once, and returns how many it has, repeats counted.
-func (x *Index) addStems(text string) int {
-	stems := lexical.Stems(text)
+func (x *Index) addStems(stems []string) int {
 	counts := make(map[int32]int, len(stems))
 	order := make([]int32, 0, len(stems))
 	for _, s := range stems {

@@ -224,6 +224,31 @@ func TestSupersede(t *testing.T) {
 	}
 }
 
+// Of statements that are worded alike the newer comes first, with vectors that say little of it and without vectors. A fact of somebody else, a
+// date in common and a statement about another word of the question do not replace anything.
+func TestSupersedeAlike(t *testing.T) {
+	for name, c := range map[string]struct{ old, new, question, want string }{
+		"an update":        {"I drive a Fiat.", "That one broke, now I drive a Skoda.", "What do I drive?", "new"},
+		"somebody else":    {"Our dog is called Luna.", "Greta's dog is called Rex.", "What is the dog called?", "old"},
+		"of others both":   {"Farida babysits on Saturday.", "Hanna babysits on Saturday, the other one is ill.", "Who babysits?", "new"},
+		"a date in common": {"Passport: until March 2027.", "Contract: until March 2027, the long one.", "Passport or contract, until when?", "old"},
+		"another relative": {"My sister's birthday is on Monday.", "My brother's birthday is on Monday.", "When is my sister's birthday?", "old"},
+	} {
+		for with, vectors := range map[string][2][]float32{"no vectors": {}, "vectors": {{1, 0}, {0.34, 0.94}}} {
+			x := index.New()
+			x.Put(&index.Entry{ID: "old", Text: c.old, Created: start, Vector: vectors[0]})
+			x.Put(&index.Entry{ID: "new", Text: c.new, Created: start.Add(time.Minute), Vector: vectors[1]})
+			q := index.Query{Text: c.question}
+			if vectors[0] != nil {
+				q.Vector = []float32{0.91, 0.42} // 25 degrees from the old one, 45 from the new one
+			}
+			if found := x.Rank(q, 2); found[0].ID != c.want {
+				t.Errorf("%s, %s: %+v, want %s first", name, with, found, c.want)
+			}
+		}
+	}
+}
+
 func BenchmarkRank(b *testing.B) {
 	for _, n := range []int{1000, 100_000} {
 		b.Run(fmt.Sprint(n), func(b *testing.B) {

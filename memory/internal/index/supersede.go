@@ -10,8 +10,10 @@ import (
 const (
 	// settleDepth is how many of the best memories are compared with one another.
 	settleDepth = 24
-	// sameMatter is the cosine of two memories above which they may be about the same matter.
-	sameMatter = 0.5
+	// sameMatter is the cosine of two memories above which they may be about the same matter, and alikeMatter that of two that are worded
+	// alike: "I drive a Fiat", "That one broke, now I drive a Skoda". What is said beside the fact moves a vector far.
+	sameMatter  = 0.5
+	alikeMatter = 0.2
 	// equalFit is how much less the newer one may score.
 	equalFit = 0.2
 	// equalWords is how much less of the question's words the newer one may have. It tells an update from the same kind of fact
@@ -43,9 +45,6 @@ func (x *Index) settle(found []Found) {
 
 // supersede moves a memory behind a newer one about the same matter that says as much about the question.
 func (x *Index) supersede(found []Found) {
-	if x.vectors.columns == 0 {
-		return
-	}
 	depth := len(found)
 	rows := make([][]float32, depth)
 	for i := range rows {
@@ -78,12 +77,32 @@ func (x *Index) supersede(found []Found) {
 }
 
 func (x *Index) replaces(newer, older Found, a, b []float32) bool {
-	if x.entries[newer.place].created <= x.entries[older.place].created || older.Score-newer.Score > equalFit || newer.Lexical+equalWords < older.Lexical {
+	n, o := &x.entries[newer.place], &x.entries[older.place]
+	if n.created <= o.created || older.Score-newer.Score > equalFit || newer.Lexical+equalWords < older.Lexical {
 		return false
 	}
 	var cosine float32
 	for i := range a {
 		cosine += a[i] * b[i]
 	}
-	return cosine >= sameMatter
+	return cosine >= sameMatter || (cosine >= alikeMatter || n.bare || o.bare) && x.alike(n, o)
+}
+
+// alike reports whether two memories have a phrase in common. A statement about the user is not replaced by one about others: "Our dog
+// is called Luna", "Greta's dog is called Rex".
+func (x *Index) alike(newer, older *entry) bool {
+	if older.firstPerson && !newer.firstPerson {
+		return false
+	}
+	others := x.phrasesOf(older)
+	for _, p := range x.phrasesOf(newer) {
+		if _, ok := slices.BinarySearch(others, p); ok {
+			return true
+		}
+	}
+	return false
+}
+
+func (x *Index) phrasesOf(e *entry) []uint32 {
+	return x.phrases[e.phrase : int(e.phrase)+int(e.phrased)]
 }

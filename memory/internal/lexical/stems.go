@@ -12,9 +12,11 @@ import (
 // Stems returns the terms of a text that say what it is about, in their order and with repeats: without English stop words, and
 // each brought to its stem by the Snowball stemmer, as bleve's English analyzer does. Terms of other languages are
 // stemmed by the same rules, which leave most of them as they are.
-func Stems(text string) []string {
-	terms := Terms(text)
-	stems := terms[:0]
+func Stems(text string) []string { return StemsOf(Terms(text)) }
+
+// StemsOf is [Stems] for a text that was cut into terms. It leaves them as they are.
+func StemsOf(terms []string) []string {
+	stems := make([]string, 0, len(terms))
 	for _, term := range terms {
 		if !stopWords[term] {
 			stems = append(stems, stem(term))
