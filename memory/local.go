@@ -3,6 +3,7 @@ package memory
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -56,6 +57,7 @@ var (
 	_ Store      = (*Local)(nil)
 	_ Porter     = (*Local)(nil)
 	_ MessageLog = (*Local)(nil)
+	_ Getter     = (*Local)(nil)
 )
 
 // New returns a store over the backend, which the store closes.
@@ -98,6 +100,23 @@ func (l *Local) Get(ctx context.Context, id string) (Memory, error) {
 	return found[0], nil
 }
 
+// GetMany returns memories by their IDs.
+func (l *Local) GetMany(ctx context.Context, ids []string, opts ListOptions) ([]Memory, error) {
+	if err := opts.Filter.Validate(); err != nil {
+		return nil, fmt.Errorf("memory: get many: %w", err)
+	}
+	ids = slices.Clone(ids)
+	slices.Sort(ids)
+	found, err := l.backend.Get(ctx, slices.Compact(ids))
+	if err != nil {
+		return nil, fmt.Errorf("memory: get many: %w", err)
+	}
+	now := l.moment()
+	found = slices.DeleteFunc(found, func(m Memory) bool { return !opts.lists(&m, now) })
+	sortByAge(found)
+	return opts.limited(found), nil
+}
+
 // GetAll lists a scope.
 func (l *Local) GetAll(ctx context.Context, scope Scope, opts ListOptions) ([]Memory, error) {
 	if err := scope.Validate(); err != nil {
@@ -109,7 +128,7 @@ func (l *Local) GetAll(ctx context.Context, scope Scope, opts ListOptions) ([]Me
 	now := l.moment()
 	all := []Memory{}
 	err := l.backend.Scan(ctx, scope, Memories, func(r *Record) bool {
-		if (opts.Expired || !r.Memory.Expired(now)) && opts.Filter.Match(&r.Memory) {
+		if opts.lists(&r.Memory, now) {
 			all = append(all, r.Memory)
 		}
 		return true
@@ -118,10 +137,19 @@ func (l *Local) GetAll(ctx context.Context, scope Scope, opts ListOptions) ([]Me
 		return nil, fmt.Errorf("memory: get all: %w", err)
 	}
 	sortByAge(all)
-	if opts.Limit > 0 && len(all) > opts.Limit {
-		all = all[:opts.Limit]
+	return opts.limited(all), nil
+}
+
+// lists reports whether a memory is one of those that are asked for.
+func (o *ListOptions) lists(m *Memory, now time.Time) bool {
+	return (o.Expired || !m.Expired(now)) && o.Filter.Match(m)
+}
+
+func (o *ListOptions) limited(all []Memory) []Memory {
+	if o.Limit > 0 && len(all) > o.Limit {
+		return all[:o.Limit]
 	}
-	return all, nil
+	return all
 }
 
 // History returns the revisions of a memory.

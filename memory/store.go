@@ -41,6 +41,13 @@ type Store interface {
 	Close() error
 }
 
+// Getter is implemented by stores that return many memories in one call.
+type Getter interface {
+	// GetMany returns the memories of these IDs that exist and that the options do not leave out, the oldest first, then by ID, each
+	// once.
+	GetMany(ctx context.Context, ids []string, opts ListOptions) ([]Memory, error)
+}
+
 // Porter is implemented by stores that can be written to, and read from, a stream of JSON lines.
 type Porter interface {
 	// Export writes the memories of the scope and their history, each a line; the zero scope means everything. What is

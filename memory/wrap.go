@@ -19,6 +19,9 @@ type wrapped struct {
 	pilot *contextpilot.Pilot
 	inner schema.Memory
 	store Store
+
+	getter Getter  // nil: nothing is kept within histories
+	kept   *keeper // nil if getter is
 }
 
 var _ schema.Memory = (*wrapped)(nil)
@@ -36,7 +39,11 @@ var _ schema.Memory = (*wrapped)(nil)
 // Errors of inner and of the store are returned, see [WithErrors]. Clear clears inner alone: [Store.DeleteAll] removes
 // memories.
 func Wrap(pilot *contextpilot.Pilot, inner schema.Memory, store Store, opts ...Option) schema.Memory {
-	return &wrapped{settings: newSettings(opts), pilot: pilot, inner: inner, store: store}
+	w := &wrapped{settings: newSettings(opts), pilot: pilot, inner: inner, store: store}
+	if getter, ok := store.(Getter); ok && w.recall == "" && w.place == WithinHistory {
+		w.getter, w.kept = getter, newKeeper()
+	}
+	return w
 }
 
 // GetMemoryKey returns inner's.
@@ -51,8 +58,13 @@ func (w *wrapped) MemoryVariables(ctx context.Context) []string {
 	return names
 }
 
-// Clear clears inner.
-func (w *wrapped) Clear(ctx context.Context) error { return w.inner.Clear(ctx) }
+// Clear clears inner, and what is kept of where memories stood in this conversation.
+func (w *wrapped) Clear(ctx context.Context) error {
+	if w.kept != nil {
+		w.kept.forget(w.conversationOf(ctx))
+	}
+	return w.inner.Clear(ctx)
+}
 
 // LoadMemoryVariables returns inner's variables with the recalled memories.
 func (w *wrapped) LoadMemoryVariables(ctx context.Context, inputs map[string]any) (map[string]any, error) {
@@ -61,16 +73,23 @@ func (w *wrapped) LoadMemoryVariables(ctx context.Context, inputs map[string]any
 		return nil, err
 	}
 	key := w.inner.GetMemoryKey(ctx)
-	found, err := w.recallFor(ctx, inputs, loaded[key])
-	if err != nil {
-		if w.failed == nil {
-			return nil, fmt.Errorf("memory: recall: %w", err)
-		}
-		w.failed(err)
-	}
 	variables := maps.Clone(loaded)
 	if variables == nil {
 		variables = map[string]any{}
+	}
+	if history, ok := pastOf(loaded[key]); ok && w.kept != nil {
+		with, err := w.within(ctx, inputs, history)
+		if err = w.report(err); err != nil {
+			return nil, err
+		}
+		if with != nil {
+			variables[key] = with
+		}
+		return variables, nil
+	}
+	found, err := w.recallFor(ctx, inputs, loaded[key])
+	if err = w.report(err); err != nil {
+		return nil, err
 	}
 	front, behind := found.stable, found.found
 	switch {
@@ -88,6 +107,18 @@ func (w *wrapped) LoadMemoryVariables(ctx context.Context, inputs map[string]any
 		return nil, fmt.Errorf("memory: recall: variable %q: %w", key, err)
 	}
 	return variables, nil
+}
+
+// report returns an error of a recall, or nil if WithErrors takes it.
+func (w *wrapped) report(err error) error {
+	if err == nil {
+		return nil
+	}
+	if w.failed == nil {
+		return fmt.Errorf("memory: recall: %w", err)
+	}
+	w.failed(err)
+	return nil
 }
 
 // beside puts memories to a history of either form that langchaingo's memories give. Among messages they are a user's: a system

@@ -13,8 +13,19 @@ func (f option) apply(s *settings) { f(s) }
 type Place uint8
 
 const (
-	// BehindHistory: a memory that changes costs the memories behind it, not the history, which only grows.
-	BehindHistory Place = iota
+	// WithinHistory: a memory stays where it was first shown, in the history, and those that are not shown yet stand behind the
+	// history. So each prompt of a conversation begins with the whole one before, as far as the history only grows, and an
+	// engine computes a memory once for a conversation.
+	//
+	// A memory that was deleted, has expired or was changed since is taken out before the next prompt, which breaks the prefix there, once. A
+	// history that does not begin with the one before (a window, a summary) has the k best behind it and nothing else, and so
+	// has one whose memories would become more than 4 × k (or 64, if that is more), or more tokens than [WithBudget] allows. Where they
+	// stand is kept for the 1,000 conversations (scope and [contextpilot.WithConversation]) that were used last, at most 64 KiB each.
+	//
+	// The store must be a [Getter], as [Local] is, and the memories have no variable of their own ([WithRecallKey]). Otherwise this is BehindHistory.
+	WithinHistory Place = iota
+	// BehindHistory: memories stand behind the history and are gone from there in the next prompt. They are computed at each turn.
+	BehindHistory
 	// BeforeHistory: what is found for another input costs the whole history. See [WithStable] for memories that seldom change.
 	BeforeHistory
 )
@@ -51,6 +62,9 @@ func newSettings(opts []Option) settings {
 	for _, o := range opts {
 		o.apply(&s)
 	}
+	if s.k < 1 {
+		s.k = DefaultK
+	}
 	return s
 }
 
@@ -81,7 +95,7 @@ func WithRecallKey(name string) Option { return option(func(s *settings) { s.rec
 // WithHeading sets the line in front of the recalled memories; empty: none. It should always be the same.
 func WithHeading(line string) Option { return option(func(s *settings) { s.heading = line }) }
 
-// WithPlace says where beside the history the memories stand; the default is [BehindHistory].
+// WithPlace says where beside the history the memories stand; the default is [WithinHistory].
 func WithPlace(place Place) Option { return option(func(s *settings) { s.place = place }) }
 
 // WithStable has the memories that match the filter, such as [Eq]("kind", "preference"), stand in front of the history in

@@ -23,42 +23,56 @@ type recalled struct {
 
 // recallFor looks up what is to stand beside a history.
 func (w *wrapped) recallFor(ctx context.Context, inputs map[string]any, history any) (recalled, error) {
-	query, err := pick(inputs, w.input, "input", "question", "query", "human_input")
+	q, err := w.look(ctx, inputs, history)
 	if err != nil {
 		return recalled{}, err
 	}
-	texts := append(shownBy(history), spaced(query))
-	scope := w.scopeOf(ctx)
-	hits, err := w.find(ctx, scope, query, texts)
-	if err != nil {
-		return recalled{}, err
+	out := recalled{stable: q.stable}
+	if len(q.hits) == 0 {
+		return out, nil
 	}
-	var out recalled
-	if w.stable != nil {
-		all, err := w.store.GetAll(ctx, scope, ListOptions{Filter: w.stable.filter})
-		if err != nil {
-			return recalled{}, err
-		}
-		out.stable = w.renderStable(query, all[max(0, len(all)-w.stable.most):], texts)
+	plan := w.plan(ctx, q.query, q.hits, contextpilot.Request{})
+	if len(plan.Items) == 0 { // nothing fits the budget
+		return out, nil
 	}
 	_, messages := history.([]llms.ChatMessage) // the model wrapper looks for blocks in the last one, which is the input
-	out.found = w.render(ctx, query, hits, !w.noHold && (w.recall != "" || !messages))
+	if !w.noHold && (w.recall != "" || !messages) {
+		w.pilot.Hold(plan)
+	}
+	out.found = headed(w.heading, &plan)
 	return out, nil
+}
+
+// looked is what the store has for an input.
+type looked struct {
+	query  string
+	hits   []Hit  // the k best that neither the history nor the input shows
+	stable string // as it stands in the prompt, or ""
+}
+
+// look asks the store.
+func (w *wrapped) look(ctx context.Context, inputs map[string]any, history any) (looked, error) {
+	query, err := pick(inputs, w.input, "input", "question", "query", "human_input")
+	if err != nil {
+		return looked{}, err
+	}
+	q := looked{query: query}
+	texts := append(shownBy(history), spaced(query))
+	scope := w.scopeOf(ctx)
+	if q.hits, err = w.find(ctx, scope, query, texts); err != nil || w.stable == nil {
+		return q, err
+	}
+	all, err := w.store.GetAll(ctx, scope, ListOptions{Filter: w.stable.filter})
+	if err != nil {
+		return looked{}, err
+	}
+	q.stable = w.renderStable(query, all[max(0, len(all)-w.stable.most):], texts)
+	return q, nil
 }
 
 // find returns the k best memories that neither the history nor the query shows.
 func (w *wrapped) find(ctx context.Context, scope Scope, query string, history shown) ([]Hit, error) {
-	k := w.k
-	if k < 1 {
-		k = DefaultK
-	}
-	opts := w.search
-	if w.stable != nil {
-		opts.Filter = Not(w.stable.filter)
-		if !w.search.Filter.IsZero() {
-			opts.Filter = And(w.search.Filter, opts.Filter)
-		}
-	}
+	k, opts := w.k, w.searched()
 	for n := min(2*k, max(k, maxSearched)); ; n = min(2*n, max(k, maxSearched)) {
 		hits, err := w.store.Search(ctx, scope, query, n, opts)
 		if err != nil {
@@ -76,28 +90,30 @@ func (w *wrapped) find(ctx context.Context, scope Scope, query string, history s
 	}
 }
 
-// render plans what was found and returns it as it stands in the prompt, or "".
-func (w *wrapped) render(ctx context.Context, query string, hits []Hit, hold bool) string {
-	if len(hits) == 0 {
-		return ""
+// searched are the options of a search: what is stable is left out.
+func (w *wrapped) searched() SearchOptions {
+	opts := w.search
+	if w.stable != nil {
+		opts.Filter = Not(w.stable.filter)
+		if !w.search.Filter.IsZero() {
+			opts.Filter = And(w.search.Filter, opts.Filter)
+		}
 	}
-	blocks := make([]contextpilot.Block, len(hits))
+	return opts
+}
+
+// plan plans what was found; req says where it stands.
+func (w *wrapped) plan(ctx context.Context, query string, hits []Hit, req contextpilot.Request) contextpilot.Plan {
+	req.Blocks = make([]contextpilot.Block, len(hits))
 	for i := range hits {
-		blocks[i] = contextpilot.Block{ID: hits[i].Memory.BlockID(), Text: hits[i].Memory.Text, Score: hits[i].Score}
+		req.Blocks[i] = contextpilot.Block{ID: hits[i].Memory.BlockID(), Text: hits[i].Memory.Text, Score: hits[i].Score}
 	}
 	// As in retriever.Wrap, the conversation is left to the model wrapper, which sees the messages.
-	plan := w.pilot.Plan(contextpilot.Request{
-		Scope: w.cache, Query: query, Blocks: blocks, HeadTokens: w.headTokens, Budget: w.budget,
-	})
+	req.Scope, req.Query, req.HeadTokens, req.Budget = w.cache, query, w.headTokens, w.budget
+	plan := w.pilot.Plan(req)
 	plan.Session = contextpilot.ConversationFrom(ctx)
 	w.plans(plan)
-	if len(plan.Items) == 0 { // nothing fits the budget
-		return ""
-	}
-	if hold {
-		w.pilot.Hold(plan)
-	}
-	return headed(w.heading, &plan)
+	return plan
 }
 
 // renderStable returns memories in the order in which they came to be, but for those that the history shows.
