@@ -19,8 +19,8 @@ import (
 // Bounds on what [Wrap] keeps of where memories stand, see [WithinHistory].
 const (
 	maxConversations = 1000
-	minKept          = 64      // memories of one conversation, or keptPerK times k if that is more
-	keptPerK = 4
+	minKept          = 64 // memories of one conversation, or keptPerK times k if that is more
+	keptPerK         = 8
 	maxKeptBytes     = 1 << 16 // of one conversation's sections
 )
 
@@ -30,9 +30,6 @@ type layout struct {
 	length int      // of the history that they were made for, in bytes of a string or messages
 	sum    [32]byte // of that history
 	all    []section
-	// last is the plan of the section behind that history, and wanted says which memories it was made of; nil: there is none.
-	last   *contextpilot.Plan
-	wanted []string
 }
 
 // section is what was recalled at one turn.
@@ -128,7 +125,7 @@ func (w *wrapped) conversationOf(ctx context.Context) conversation {
 func (w *wrapped) within(ctx context.Context, inputs map[string]any, history past) (any, error) {
 	c := w.conversationOf(ctx)
 	before := w.kept.get(c)
-	now, again := before.continued(history)
+	now := before.continued(history)
 	var err error
 	if now.all, err = w.still(ctx, c.scope, now.all); err != nil {
 		return history.value, err
@@ -137,46 +134,35 @@ func (w *wrapped) within(ctx context.Context, inputs map[string]any, history pas
 	if err != nil {
 		return w.put(history, "", now.all), err
 	}
-	fresh := w.fresh(&now, q.hits)
-	if len(fresh) > 0 {
-		now.wanted = make([]string, len(fresh))
-		for i := range fresh {
-			now.wanted[i] = fresh[i].Memory.BlockID() + " " + fresh[i].Memory.ID
+	if fresh := w.fresh(&now, q.hits); len(fresh) > 0 {
+		req := contextpilot.Request{}
+		if history.length > 0 { // no other prompt begins so: there is nothing to order them by
+			req.Fixed, req.Prior = true, history.texts()
 		}
-		slices.Sort(now.wanted)
-		if again && len(now.all) == len(before.all)-1 && slices.Equal(now.wanted, before.wanted) {
-			// The same turn once more has the same bytes.
-			now.all, now.last = append(now.all, before.all[len(before.all)-1]), before.last
-		} else {
-			req := contextpilot.Request{}
-			if history.length > 0 || len(now.all) > 0 { // no other prompt begins so: there is nothing to order them by
-				req.Fixed, req.Prior = true, history.texts()
+		plan := w.plan(ctx, q.query, fresh, req)
+		if s := sectionOf(&plan, fresh, history.length); len(s.shown) > 0 {
+			now.all = append(now.all, s)
+			if !w.noHold && !history.chat {
+				w.pilot.Hold(plan)
 			}
-			plan := w.plan(ctx, q.query, fresh, req)
-			if s := sectionOf(&plan, fresh, history.length); len(s.shown) > 0 {
-				now.all, now.last = append(now.all, s), &plan
-			}
-		}
-		if now.last != nil && !w.noHold && !history.chat {
-			w.pilot.Hold(*now.last)
 		}
 	}
 	w.kept.put(c, now)
 	return w.put(history, q.stable, now.all), nil
 }
 
-// continued returns the sections to put back, none if the history is not that of the turn before with more behind it. again: the
-// history has not grown, so that the last section is not put back but made for the input of now.
-func (s *layout) continued(history past) (now layout, again bool) {
-	now = layout{length: history.length, sum: history.sum(history.length)}
-	if len(s.all) == 0 || history.length < s.length || history.sum(s.length) != s.sum || !history.parted(s.length) {
-		return now, false
+// continued returns the sections to put back, none if the history is not that of the turn before with more behind it. If it has not
+// grown the last section is not put back either: it is made for the input of now.
+func (s *layout) continued(history past) layout {
+	now := layout{length: history.length, sum: history.sum(history.length)}
+	if history.length < s.length || history.sum(s.length) != s.sum || !history.parted(s.length) {
+		return now
 	}
 	now.all = slices.Clone(s.all)
-	if last := len(now.all) - 1; now.all[last].at == history.length {
-		now.all, again = now.all[:last], true
+	if last := len(now.all) - 1; last >= 0 && now.all[last].at == history.length {
+		now.all = now.all[:last]
 	}
-	return now, again
+	return now
 }
 
 // still returns the sections without the memories that are not found any more as they stand there.

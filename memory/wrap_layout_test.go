@@ -78,8 +78,8 @@ func layout(t *testing.T, k int, opts ...memory.Option) *metered {
 	return engine
 }
 
-// Memories behind the history cost little more than no memories, in front of it they cost the history at each turn; what is stable
-// costs nothing there. With -v this prints the table of docs/memory.md.
+// Memories that stay where they were first shown cost a part of what they cost behind the history, in front of it they cost the
+// history at each turn; what is stable costs nothing there. With -v this prints the table of docs/memory.md.
 func TestLayouts(t *testing.T) {
 	const k = 8
 	rows := []struct {
@@ -87,9 +87,10 @@ func TestLayouts(t *testing.T) {
 		*metered
 	}{
 		{"no memories", layout(t, 0)},
-		{"all behind the history (default)", layout(t, k)},
+		{"where they were first shown (default)", layout(t, k)},
+		{"all behind the history", layout(t, k, memory.WithPlace(memory.BehindHistory))},
 		{"all before the history", layout(t, k, memory.WithPlace(memory.BeforeHistory))},
-		{"preferences before, facts behind (`WithStable`)", layout(t, k, memory.WithStable(memory.Eq("kind", "preference"), 0, "Always:"))},
+		{"preferences before, facts where first shown (`WithStable`)", layout(t, k, memory.WithStable(memory.Eq("kind", "preference"), 0, "Always:"))},
 	}
 	table := "| memories | prompt tokens | computed | computed per turn | turns with all preferences |\n|---|---|---|---|---|\n"
 	computed := make([]int, len(rows))
@@ -98,11 +99,11 @@ func TestLayouts(t *testing.T) {
 		table += fmt.Sprintf("| %s | %d | %d | %.0f | %d of %d |\n", r.name, r.prompt, computed[i], float64(computed[i])/float64(r.requests), r.complete, r.requests)
 	}
 	t.Log("\n" + table)
-	behind, before, stable := computed[1], computed[2], computed[3]
-	if before < 2*behind {
-		t.Errorf("before the history %d tokens are computed, behind it %d: want half of them at most", before, behind)
+	within, behind, before, stable := computed[1], computed[2], computed[3], computed[4]
+	if behind < 2*within || before < 2*behind {
+		t.Errorf("before the history %d tokens are computed, behind it %d, within it %d: want half of them at most each time", before, behind, within)
 	}
-	if stable > behind*11/10 || rows[3].complete != rows[3].requests {
-		t.Errorf("with preferences in front %d tokens are computed, %d with all behind; %d of %d prompts have all", stable, behind, rows[3].complete, rows[3].requests)
+	if stable > within*11/10 || rows[4].complete != rows[4].requests {
+		t.Errorf("with preferences in front %d tokens are computed, %d without; %d of %d prompts have all", stable, within, rows[4].complete, rows[4].requests)
 	}
 }
