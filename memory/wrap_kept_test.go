@@ -423,7 +423,7 @@ func TestNothingKept(t *testing.T) {
 
 // Goroutines that load and save one conversation get histories with each memory once, and behind them one that goes on.
 func TestKeptConcurrently(t *testing.T) {
-	store := newStore(t, memory.Config{})
+	store := newStore(t, memory.Config{Now: time.Now})
 	facts, questions := fifty(t)
 	mustAdd(t, store, facts...)
 	inner := &changing{Memory: lcmemory.NewSimple()}
