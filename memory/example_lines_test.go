@@ -31,7 +31,7 @@ func check(err error) {
 // informed is a simulator with an answer of its own making: it knows of peanuts what its prompt says.
 func informed() *sim.Engine {
 	return sim.New(sim.Options{Reply: func(req engines.Request) string {
-		if strings.Contains(req.Messages[len(req.Messages)-1].Content, "allergic to peanuts.\n</doc>") {
+		if strings.Contains(req.Messages[len(req.Messages)-1].Content, "- I am allergic to peanuts.") {
 			return "No."
 		}
 		return "I don't know."

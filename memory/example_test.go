@@ -93,9 +93,7 @@ func ExampleWrap() {
 	//
 	// Current conversation:
 	// Known from earlier conversations:
-	// <doc m-9755566d57ad5717>
-	// I am allergic to peanuts.
-	// </doc>
+	// - I am allergic to peanuts.
 	// Human: Can I eat something with peanuts?
 	// AI:
 }

@@ -43,6 +43,7 @@ type placed struct {
 	id    string // of the memory
 	block string // [Memory.BlockID]: of its text and scope
 	text  string // as it stands in the prompt
+	line  bool   // not a block
 }
 
 // text returns the section as it stands in the prompt.
@@ -140,9 +141,10 @@ func (w *wrapped) within(ctx context.Context, inputs map[string]any, history pas
 			req.Fixed, req.Prior = true, history.texts()
 		}
 		plan := w.plan(ctx, q.query, fresh, req)
-		if s := sectionOf(&plan, fresh, history.length); len(s.shown) > 0 {
+		if s := w.sectionOf(&plan, fresh, history.length); len(s.shown) > 0 {
 			now.all = append(now.all, s)
-			if !w.noHold && !history.chat {
+			// The model wrapper looks for the blocks of a plan, all of them, in the last message.
+			if !w.noHold && !history.chat && !slices.ContainsFunc(s.shown, func(p placed) bool { return p.line }) {
 				w.pilot.Hold(plan)
 			}
 		}
@@ -227,12 +229,16 @@ func (w *wrapped) overBudget(now *layout, more []Hit) bool {
 }
 
 // sectionOf returns what a plan of hits shows.
-func sectionOf(plan *contextpilot.Plan, hits []Hit, at int) section {
+func (w *wrapped) sectionOf(plan *contextpilot.Plan, hits []Hit, at int) section {
 	s := section{at: at, shown: make([]placed, len(plan.Items))}
 	for i, it := range plan.Items {
-		s.shown[i] = placed{
-			id: hits[it.Index].Memory.ID, block: plan.Block(it.Index).ID, text: strings.TrimSuffix(plan.RenderItem(i), "\n"),
+		m := &hits[it.Index].Memory
+		p := placed{id: m.ID, block: plan.Block(it.Index).ID, text: strings.TrimSuffix(plan.RenderItem(i), "\n")}
+		// A text that is fenced has the form of a note.
+		if line, ok := asLine(m.Text); ok && !w.blocks && p.text == "<doc "+it.Label+">\n"+m.Text+"\n</doc>" {
+			p.text, p.line = line, true
 		}
+		s.shown[i] = p
 	}
 	return s
 }

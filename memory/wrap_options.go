@@ -47,6 +47,7 @@ type settings struct {
 	failed     func(error)
 	plans      func(contextpilot.Plan)
 	noHold     bool
+	blocks     bool
 	noSave     bool
 }
 
@@ -135,6 +136,11 @@ func WithPlans(f func(contextpilot.Plan)) Option {
 		}
 	})
 }
+
+// WithBlocks has every memory stand in the prompt as a block under its ID, where [WithinHistory] has those as lines, "- text", that are one
+// line of at most 256 bytes in which nothing could be taken for markup, a note or a role. A line takes half the tokens of a block or
+// less. A model can cite a block, and only for blocks the model wrapper engines/langchain finds the plan again, and says what became of it.
+func WithBlocks() Option { return option(func(s *settings) { s.blocks = true }) }
 
 // WithoutHold keeps the plans away from the model wrapper engines/langchain, for prompts that show memories and the
 // documents of retriever.Wrap together: of several plans in one prompt it follows the last one made and takes the others

@@ -61,7 +61,7 @@ func TestRecallLeavesOutWhatIsShown(t *testing.T) {
 		pilot, store, llm := newPilot(t), newStore(t, memory.Config{}), &fakeLLM{}
 		mustAdd(t, store, "Ana drinks green tea.", "Ana drinks tea at five.", "Ana buys tea in Bergen.", "Ana's tea pot is blue.")
 		wrapped := memory.Wrap(pilot, lcmemory.NewConversationBuffer(lcmemory.WithReturnMessages(messages)), store,
-			memory.WithK(2), memory.WithAdd(memory.AddOptions{Extractor: memory.Everything{}}))
+			memory.WithK(2), memory.WithHeading("Known:"), memory.WithAdd(memory.AddOptions{Extractor: memory.Everything{}}))
 		model := langchain.Wrap(pilot, llm)
 		var chain chains.Chain = chains.NewConversation(model, wrapped)
 		if messages {
@@ -75,7 +75,7 @@ func TestRecallLeavesOutWhatIsShown(t *testing.T) {
 				t.Fatal(err)
 			}
 			prompt := llm.prompt(i)
-			if n := strings.Count(prompt, "<doc "); n != 2 {
+			if n := strings.Count(prompt, "\n- "); n != 2 {
 				t.Errorf("messages %v, %q: %d memories, want 2 others:\n%s", messages, text, n, prompt)
 			}
 			for j := range i + 1 {
@@ -136,7 +136,7 @@ func TestStable(t *testing.T) {
 			front := strings.Index(prompt, "Always:\n<doc ")
 			asked := strings.Index(prompt, "What of her bees?")
 			found := strings.LastIndex(prompt, "Known from earlier")
-			if front < 0 || asked < front || i == 1 && found < asked || strings.Count(prompt, "<doc ") != 3+min(i, 1) ||
+			if front < 0 || asked < front || i == 1 && found < asked || strings.Count(prompt, "<doc ") != 2 || strings.Count(prompt, "\n- ") != 1+min(i, 1) ||
 				strings.Index(prompt, "Answer in German.") > strings.Index(prompt, "Ana likes short sentences.") {
 				t.Errorf("messages %v:\n%s", messages, prompt)
 			}
@@ -195,7 +195,7 @@ func askTwice(t *testing.T, store memory.Store, k int) (right [2]int, anew int) 
 			}
 			if !strings.HasPrefix(prompt, before) {
 				anew++
-				if n := strings.Count(prompt, "<doc "); n != k || strings.Count(prompt, "Known from earlier") != 1 {
+				if n := strings.Count(prompt, "\n- "); n != k || strings.Count(prompt, "Known from earlier") != 1 {
 					t.Fatalf("round %d, question %d: the prompt does not begin with the one before, and has %d memories:\n%s", round, i, n, prompt)
 				}
 			}

@@ -54,8 +54,7 @@ func TestWrapConversation(t *testing.T) {
 		}
 	}
 	first := (*prompts)[0]
-	block := "Current conversation:\nKnown from earlier conversations:\n<doc m-"
-	if !strings.Contains(first, block) || !strings.Contains(first, ">\nAna eats no fish.\n</doc>\nHuman: What fish") {
+	if !strings.Contains(first, "Current conversation:\nKnown from earlier conversations:\n- Ana eats no fish.\nHuman: What fish") {
 		t.Errorf("first prompt:\n%s", first)
 	}
 	if strings.Contains(first, "2026") || strings.Contains(first, "0.") {
@@ -240,7 +239,7 @@ func TestWrapScopes(t *testing.T) {
 		t.Errorf("stored %q", got)
 	}
 	vars, err := wrapped.LoadMemoryVariables(memory.WithScope(ctx, memory.Scope{User: "bo"}), map[string]any{"input": "fish?"})
-	if err != nil || strings.Contains(vars["history"].(string), "<doc") {
+	if err != nil || strings.Contains(vars["history"].(string), "Known from") {
 		t.Errorf("another user sees %v, %v", vars, err)
 	}
 	recallOnly := memory.Wrap(pilot, lcmemory.NewSimple(), store, memory.WithRecallKey("memories"), memory.WithoutSaving(),

@@ -48,7 +48,7 @@ func run(ctx context.Context) error {
 		return err
 	}
 	engine := sim.New(sim.Options{Reply: func(req engines.Request) string {
-		return fmt.Sprintf("I know %d things.", strings.Count(req.Messages[0].Content, "<doc "))
+		return fmt.Sprintf("I know %d things.", strings.Count(req.Messages[0].Content, "\n- "))
 	}})
 	llm := langchain.Wrap(pilot, langchain.Model(engine))
 
