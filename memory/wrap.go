@@ -26,15 +26,16 @@ type wrapped struct {
 
 var _ schema.Memory = (*wrapped)(nil)
 
-// Wrap returns a langchaingo memory that adds to inner's history what the store knows about the input, as blocks that
-// the pilot orders, and stores what is worth it of every turn. It is safe for concurrent use if inner is.
+// Wrap returns a langchaingo memory that adds to inner's history what the store knows about the input, in an order that the pilot
+// makes, and stores what is worth it of every turn. It is safe for concurrent use if inner is.
 //
-// A memory that the history or the input shows already is left out, and the next best one recalled in its place: no text of
-// the running conversation stands twice in the prompt.
+// A memory that the history or the input shows already is left out, and the next best one recalled in its place: nothing is recalled
+// that the running conversation says. What was recalled stays where it was first shown, see [WithinHistory], and counts among the
+// k best; it is not taken out if the conversation says it later.
 //
 // Whose memories are meant says the context, see [WithScope], or else [WithDefaultScope], or else the conversation of
-// the context is taken for a run ([contextpilot.WithConversation]). The blocks bear texts only: no times, no scores, and
-// an ID made from the text, so that the same memories are the same bytes in every prompt.
+// the context is taken for a run ([contextpilot.WithConversation]). What stands in the prompt are texts only, as lines or as blocks
+// ([WithBlocks]): no times, no scores, and an ID made from the text, so that the same memories are the same bytes in every prompt.
 //
 // Errors of inner and of the store are returned, see [WithErrors]. Clear clears inner alone: [Store.DeleteAll] removes
 // memories.

@@ -17,7 +17,7 @@ const linePunctuation = ".,;!?'\"()-–—/%&+€$£°’‘“”…@=~_*"
 // a colon as roles and notes have it, and without what is not printed. The text alone decides.
 func asLine(text string) (line string, ok bool) {
 	first, _ := utf8.DecodeRuneInString(text)
-	if len(text) > maxListed || !utf8.ValidString(text) || !unicode.In(first, unicode.L, unicode.Nd) || strings.HasSuffix(text, " ") {
+	if len(text) > maxListed || !utf8.ValidString(text) || !unicode.In(first, unicode.L, unicode.Nd) {
 		return "", false
 	}
 	last := first

@@ -119,8 +119,8 @@ func WithCache(scope contextpilot.Scope) Option { return option(func(s *settings
 // WithHeadTokens says how many tokens stand in front of the memories in every prompt; it only makes predictions exact.
 func WithHeadTokens(n int) Option { return option(func(s *settings) { s.headTokens = n }) }
 
-// WithBudget bounds the tokens of the recalled memories; the last of the search that do not fit are left out. 0, the
-// default, means no limit.
+// WithBudget bounds the tokens of the recalled memories; the last of the search that do not fit are left out. With [WithinHistory] it
+// bounds all that stand in the history as well. 0, the default, means no limit.
 func WithBudget(tokens int) Option { return option(func(s *settings) { s.budget = tokens }) }
 
 // WithErrors gives errors of the store to f and goes on without memories, instead of failing the chain: when nothing
