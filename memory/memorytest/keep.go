@@ -378,6 +378,43 @@ func checkDeleteAll(b *bench) {
 	}
 }
 
+// checkGetMany: what there is comes in the order of GetAll, and each memory once.
+func checkGetMany(b *bench) {
+	getter, ok := b.store.(memory.Getter)
+	if !ok {
+		b.Skip("the store is no memory.Getter")
+	}
+	expired := b.addWith(user("ana"), memory.AddOptions{ExpiresAt: b.clock.Now().Add(time.Hour)}, "I am in Rome today.")[0]
+	ids := append(b.add(user("ana"), "I live in Oslo.", "I drink tea."), expired)
+	b.add(user("ana"), "I am not asked for.")
+	b.clock.advance(2 * time.Hour)
+	ids = append(ids, ids[1], "unknown", "")
+	given := slices.Clone(ids)
+	for name, test := range map[string]struct {
+		opts memory.ListOptions
+		want []string
+	}{
+		"usual":   {memory.ListOptions{}, []string{"I live in Oslo.", "I drink tea."}},
+		"expired": {memory.ListOptions{Expired: true}, []string{"I am in Rome today.", "I live in Oslo.", "I drink tea."}},
+		"filter":  {memory.ListOptions{Filter: memory.Where("text", memory.OpIcontains, "TEA")}, []string{"I drink tea."}},
+		"limit":   {memory.ListOptions{Limit: 1}, []string{"I live in Oslo."}},
+	} {
+		got, err := getter.GetMany(b.ctx, ids, test.opts)
+		if diff := cmp.Diff(test.want, texts(got)); err != nil || diff != "" {
+			b.Errorf("%s: %v %s", name, err, diff)
+		}
+	}
+	if !slices.Equal(ids, given) {
+		b.Error("the caller's IDs were changed")
+	}
+	if got, err := getter.GetMany(b.ctx, nil, memory.ListOptions{}); err != nil || len(got) != 0 {
+		b.Errorf("no IDs: %d memories, %v", len(got), err)
+	}
+	if _, err := getter.GetMany(b.ctx, ids, memory.ListOptions{Filter: memory.Where("text", "no operator", 1)}); !errors.Is(err, memory.ErrBadFilter) {
+		b.Errorf("a filter that is not one: %v", err)
+	}
+}
+
 func checkExpiry(b *bench) {
 	expires := b.clock.Now().Add(time.Hour)
 	id := b.addWith(user("ana"), memory.AddOptions{ExpiresAt: expires}, "I am in Rome today.")[0]

@@ -66,6 +66,7 @@ func checks() []check {
 		{"DeleteKeepsHistory", checkDeleteKeepsHistory},
 		{"DeleteAll", checkDeleteAll},
 		{"Expiry", checkExpiry},
+		{"GetMany", checkGetMany},
 		{"ActionsAreApplied", checkActions},
 		{"UnknownIDsAreDropped", checkUnknownIDs},
 		{"AllOrNothing", checkAllOrNothing},
@@ -91,7 +92,7 @@ func checks() []check {
 
 // Run checks that the stores made by open keep the contract of [memory.Store], each check in a subtest with a store of its
 // own that is empty. open makes a store with cfg's clock, extractor and embedder where they are set; a store that works
-// elsewhere makes its server so. The suite closes the stores. What a store does not implement of [memory.Porter] and
+// elsewhere makes its server so. The suite closes the stores. What a store does not implement of [memory.Getter], [memory.Porter] and
 // [memory.MessageLog] is not checked.
 func Run(t *testing.T, open func(t *testing.T, cfg memory.Config) memory.Store) {
 	t.Helper()
