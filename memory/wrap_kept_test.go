@@ -45,12 +45,15 @@ func begins(call, before []llms.MessageContent) bool {
 func TestWithinHistory(t *testing.T) {
 	const k = 5
 	facts, questions := fifty(t)
-	for _, messages := range []bool{false, true} {
-		t.Run(fmt.Sprintf("messages %v", messages), func(t *testing.T) {
+	for name, opts := range map[string][]memory.Option{
+		"text": nil, "messages": nil, "text, blocks": {memory.WithBlocks()}, "messages, blocks": {memory.WithBlocks()},
+	} {
+		t.Run(name, func(t *testing.T) {
+			messages := strings.HasPrefix(name, "messages")
 			pilot, store, llm := newPilot(t), newStore(t, memory.Config{}), &fakeLLM{}
 			mustAdd(t, store, facts...)
 			model := langchain.Wrap(pilot, llm)
-			wrapped := memory.Wrap(pilot, lcmemory.NewConversationBuffer(lcmemory.WithReturnMessages(messages)), store, memory.WithK(k))
+			wrapped := memory.Wrap(pilot, lcmemory.NewConversationBuffer(lcmemory.WithReturnMessages(messages)), store, append(opts, memory.WithK(k))...)
 			var chain chains.Chain = chains.NewConversation(model, wrapped)
 			if messages {
 				chain = chat(model, wrapped)
@@ -79,6 +82,9 @@ func TestWithinHistory(t *testing.T) {
 			}
 			if fresh == 0 || fresh == 24*k {
 				t.Errorf("%d memories are new after the first turn: this shows nothing", fresh)
+			}
+			if last := llm.prompt(24); strings.Contains(last, "lease re") || strings.Contains(last, "elevance") {
+				t.Errorf("a note stands among the memories:\n%s", last)
 			}
 		})
 	}
@@ -224,6 +230,50 @@ func TestKeptBeginsAnew(t *testing.T) {
 				t.Error(diff)
 			}
 		})
+	}
+}
+
+// A real window buffer drops turns: then the best stand behind what is left, each once.
+func TestKeptInAWindow(t *testing.T) {
+	const k = 3
+	store := newStore(t, memory.Config{})
+	facts, questions := fifty(t)
+	mustAdd(t, store, facts...)
+	c := newTalk(t, lcmemory.NewConversationWindowBuffer(2), store, memory.WithK(k))
+	for i, q := range questions[:8] {
+		history := c.turn(q)
+		n := 0
+		for _, fact := range facts {
+			n += strings.Count(history, fact)
+		}
+		if n < k || i > 2 && (n != k || strings.Count(history, "Known:") != 1) {
+			t.Errorf("turn %d shows %d memories:\n%s", i, n, history)
+		}
+	}
+}
+
+// Behind a history no engine has memories in its cache from another conversation: none are expected there, and they come best first.
+func TestKeptExpectsNothing(t *testing.T) {
+	store := newStore(t, memory.Config{})
+	facts, questions := fifty(t)
+	mustAdd(t, store, facts...)
+	var plan contextpilot.Plan
+	inner := &changing{Memory: lcmemory.NewSimple()}
+	c := newTalk(t, inner, store, memory.WithK(5), memory.WithPlans(func(p contextpilot.Plan) { plan = p }))
+	for i, q := range questions[:10] { // the first turn of ten conversations
+		c.ctx = contextpilot.WithConversation(c.ctx, fmt.Sprint("thread-", i))
+		c.load(q)
+	}
+	c.ctx = contextpilot.WithConversation(c.ctx, "another")
+	if c.load(questions[0]); plan.Prefix.Blocks != 5 {
+		t.Fatalf("of a first turn once more %d blocks are expected: this shows nothing", plan.Prefix.Blocks)
+	}
+	for i, q := range questions[:10] {
+		inner.history = fmt.Sprintf("Human: Hi\nAI: Answer %d", i)
+		c.ctx = contextpilot.WithConversation(c.ctx, fmt.Sprint("going on ", i))
+		if c.load(q); plan.Prefix.Blocks != 0 || plan.Reordered() || len(plan.Items) != 5 {
+			t.Errorf("%q: of %d memories %d are expected, in another order: %v", q, len(plan.Items), plan.Prefix.Blocks, plan.Reordered())
+		}
 	}
 }
 
