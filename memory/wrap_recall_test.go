@@ -15,8 +15,6 @@ import (
 	"github.com/tmc/langchaingo/schema"
 
 	"github.com/ragpilot/ragpilot/contextpilot"
-	"github.com/ragpilot/ragpilot/embed"
-	"github.com/ragpilot/ragpilot/embed/minilm"
 	"github.com/ragpilot/ragpilot/engines/langchain"
 	"github.com/ragpilot/ragpilot/memory"
 )
@@ -217,18 +215,7 @@ func TestFiftyTwice(t *testing.T) {
 }
 
 func TestFiftyTwiceMiniLM(t *testing.T) {
-	dir := os.Getenv("RAGPILOT_MINILM")
-	if dir == "" {
-		var err error
-		if dir, err = minilm.DefaultDir(); err != nil {
-			t.Skip(err)
-		}
-	}
-	model, err := minilm.Open(dir)
-	if err != nil {
-		t.Skipf("no model (RAGPILOT_MINILM names its folder): %v", err)
-	}
-	embedder := embed.Cached(model, 1<<10)
+	embedder := sentenceModel(t)
 	for _, k := range []int{5, memory.DefaultK} {
 		right, anew := askTwice(t, newStore(t, memory.Config{Embedder: embedder}), k)
 		t.Logf("k = %d: %d and %d of 50 prompts have their fact; the memories begin anew %d times", k, right[0], right[1], anew)
