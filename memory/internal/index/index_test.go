@@ -232,6 +232,7 @@ func TestSupersedeAlike(t *testing.T) {
 		"somebody else":    {"Our dog is called Luna.", "Greta's dog is called Rex.", "What is the dog called?", "old"},
 		"of others both":   {"Farida babysits on Saturday.", "Hanna babysits on Saturday, the other one is ill.", "Who babysits?", "new"},
 		"a date in common": {"Passport: until March 2027.", "Contract: until March 2027, the long one.", "Passport or contract, until when?", "old"},
+		"a long text":      {"Tea one: " + strings.Repeat("tea ", 5000), "Tea two: " + strings.Repeat("tea ", 5000), "one", "old"},
 		"another relative": {"My sister's birthday is on Monday.", "My brother's birthday is on Monday.", "When is my sister's birthday?", "old"},
 	} {
 		for with, vectors := range map[string][2][]float32{"no vectors": {}, "vectors": {{1, 0}, {0.34, 0.94}}} {

@@ -85,7 +85,11 @@ func (x *Index) replaces(newer, older Found, a, b []float32) bool {
 	for i := range a {
 		cosine += a[i] * b[i]
 	}
-	return cosine >= sameMatter || (cosine >= alikeMatter || n.bare || o.bare) && x.alike(n, o)
+	if cosine >= sameMatter {
+		return true
+	}
+	// In long texts a word of the question counts so little that the difference of equalWords says nothing.
+	return (cosine >= alikeMatter || n.bare || o.bare) && 2*newer.Lexical >= older.Lexical && x.alike(n, o)
 }
 
 // alike reports whether two memories have a phrase in common. A statement about the user is not replaced by one about others: "Our dog
