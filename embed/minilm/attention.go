@@ -13,8 +13,8 @@ type head struct {
 	out    []float32 // [n][size]
 }
 
-// attend lets each token of a text look at all tokens of that text: softmax(q·kᵀ/√size)·v for each head, from s.qkv into
-// s.mixed.
+// attend lets each token of a text look at all tokens of that text: softmax(q·kᵀ/√size)·v for each head, from s.q, s.k and
+// s.v into s.mixed.
 func (m *Model) attend(s *scratch, spans []span, threads int) {
 	heads := m.config.Heads
 	s.heads = slices.Grow(s.heads[:0], threads)[:threads]
@@ -27,7 +27,7 @@ func (m *Model) attend(s *scratch, spans []span, threads int) {
 
 func (m *Model) attendHead(s *scratch, h *head, at span, number int) {
 	n, size := at.to-at.from, m.config.Hidden/m.config.Heads
-	h.gather(s.qkv[at.from*3*m.config.Hidden:], m.config.Hidden, number*size, n, size)
+	h.gather(s, at, m.config.Hidden, number*size, size)
 	matmul(h.scores, h.q, h.k, n, n, size)
 	scale := 1 / math.Sqrt(float64(size))
 	for row := range n {
@@ -39,15 +39,16 @@ func (m *Model) attendHead(s *scratch, h *head, at span, number int) {
 	}
 }
 
-// gather copies one head's queries, keys and values, the latter transposed, out of rows of 3 × hidden numbers.
-func (h *head) gather(qkv []float32, hidden, offset, n, size int) {
+// gather copies one head's queries, keys and values, the latter transposed, which begin at offset in each row.
+func (h *head) gather(s *scratch, at span, hidden, offset, size int) {
+	n := at.to - at.from
 	h.q, h.k, h.v = resized(h.q, n*size), resized(h.k, n*size), resized(h.v, n*size)
 	h.scores, h.out = resized(h.scores, n*n), resized(h.out, n*size)
 	for row := range n {
-		from := qkv[row*3*hidden+offset:]
-		copy(h.q[row*size:][:size], from)
-		copy(h.k[row*size:][:size], from[hidden:])
-		for i, v := range from[2*hidden:][:size] {
+		from := (at.from+row)*hidden + offset
+		copy(h.q[row*size:][:size], s.q[from:])
+		copy(h.k[row*size:][:size], s.k[from:])
+		for i, v := range s.v[from:][:size] {
 			h.v[i*n+row] = v
 		}
 	}

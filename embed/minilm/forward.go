@@ -10,7 +10,7 @@ import (
 // scratch is the memory of one forward pass. Rows are tokens.
 type scratch struct {
 	hidden, next []float32 // [rows][hidden]
-	qkv          []float32 // [rows][3 × hidden]
+	q, k, v      []float32 // [rows][hidden]: queries, keys and values
 	mixed        []float32 // [rows][hidden]
 	wide         []float32 // [rows][intermediate]
 	heads        []head    // for each text and head
@@ -21,7 +21,7 @@ func (s *scratch) grow(rows int, c config) {
 	for _, b := range []struct {
 		buffer *[]float32
 		width  int
-	}{{&s.hidden, c.Hidden}, {&s.next, c.Hidden}, {&s.qkv, 3 * c.Hidden}, {&s.mixed, c.Hidden}, {&s.wide, c.Intermediate}} {
+	}{{&s.hidden, c.Hidden}, {&s.next, c.Hidden}, {&s.q, c.Hidden}, {&s.k, c.Hidden}, {&s.v, c.Hidden}, {&s.mixed, c.Hidden}, {&s.wide, c.Intermediate}} {
 		*b.buffer = resized(*b.buffer, rows*b.width)
 	}
 }
@@ -45,7 +45,11 @@ func (m *Model) forward(ctx context.Context, s *scratch, b batch, threads int, v
 			return context.Cause(ctx)
 		}
 		layer := &m.weights.blocks[i]
-		each(threads, b.rows, func(from, to int) { layer.qkv.rows(s.qkv, s.hidden, from, to) })
+		each(threads, b.rows, func(from, to int) {
+			layer.query.rows(s.q, s.hidden, from, to)
+			layer.key.rows(s.k, s.hidden, from, to)
+			layer.value.rows(s.v, s.hidden, from, to)
+		})
 		m.attend(s, spans, threads)
 		each(threads, b.rows, func(from, to int) { m.transform(s, layer, from, to) })
 	}

@@ -135,7 +135,7 @@ func TestOpenRefuses(t *testing.T) {
 		{"another activation", "config.json", `"gelu"`, `"relu"`, `config.json: hidden_act = "relu", want "gelu"`},
 		{"no heads", "config.json", `"num_attention_heads": 3`, `"num_attention_heads": 0`, "config.json: num_attention_heads = 0, want 1 to 256"},
 		{"heads that do not fit", "config.json", `"num_attention_heads": 3`, `"num_attention_heads": 5`, "config.json: num_attention_heads = 5, and hidden_size = 12 is not a multiple of it"},
-		{"more layers than there are", "config.json", `"num_hidden_layers": 2`, `"num_hidden_layers": 3`, `model.safetensors: tensor "encoder.layer.2.attention.output.dense.weight" is missing`},
+		{"more layers than there are", "config.json", `"num_hidden_layers": 2`, `"num_hidden_layers": 3`, `model.safetensors: tensor "encoder.layer.2.attention.self.query.weight" is missing`},
 		{"another width", "config.json", `"intermediate_size": 20`, `"intermediate_size": 24`, `tensor "encoder.layer.0.intermediate.dense.weight": shape [20 12], want [24 12]`},
 		{"not JSON", "config.json", "{", "", "config.json: "},
 		{"another tokenizer", "tokenizer.json", `"WordPiece"`, `"BPE"`, `tokenizer.json: model.type = "BPE", want "WordPiece"`},

@@ -20,7 +20,7 @@ type layerNorm struct{ scale, shift []float32 }
 
 // block is one transformer layer.
 type block struct {
-	qkv               linear // queries, keys and values of all heads, one behind the other
+	query, key, value linear // of all heads
 	attended          linear
 	afterAttention    layerNorm
 	up, down          linear
@@ -29,16 +29,17 @@ type block struct {
 
 // weights are all numbers of the model. They are never written after they were read.
 type weights struct {
-	file             *mmap.File // holds words, of which a text needs a few rows: half of the model is not in memory
+	file             *mmap.File // holds all but positions: a garbage collector that waits for the heap to double does not count it
 	words, positions []float32  // [vocabulary][hidden] and [positions][hidden], the type's embedding added
 	embedded         layerNorm
 	blocks           []block
 }
 
-// loader reads tensors until the first fault.
+// loader finds tensors until the first fault.
 type loader struct {
-	file *tensors
-	err  error
+	file   *tensors
+	memory []byte // the whole file
+	err    error
 }
 
 func (l *loader) floats(name string, keep int, shape ...int) []float32 {
@@ -50,24 +51,24 @@ func (l *loader) floats(name string, keep int, shape ...int) []float32 {
 	return out
 }
 
-func (l *loader) view(name string, memory []byte, shape ...int) []float32 {
+func (l *loader) view(name string, shape ...int) []float32 {
 	if l.err != nil {
 		return nil
 	}
 	var out []float32
-	out, l.err = l.file.view(name, memory, shape...)
+	out, l.err = l.file.view(name, l.memory, shape...)
 	return out
 }
 
 func (l *loader) linear(name string, out, in int) linear {
-	return linear{w: l.floats(name+".weight", 0, out, in), b: l.floats(name+".bias", 0, out), out: out, in: in}
+	return linear{w: l.view(name+".weight", out, in), b: l.view(name+".bias", out), out: out, in: in}
 }
 
 func (l *loader) norm(name string, n int) layerNorm {
-	return layerNorm{scale: l.floats(name+".weight", 0, n), shift: l.floats(name+".bias", 0, n)}
+	return layerNorm{scale: l.view(name+".weight", n), shift: l.view(name+".bias", n)}
 }
 
-// loadWeights reads a file as the configuration describes it. Positions beyond limit are left out.
+// loadWeights maps a file as the configuration describes it. Positions beyond limit are left out.
 func loadWeights(path string, c config, limit int) (*weights, error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -86,10 +87,10 @@ func loadWeights(path string, c config, limit int) (*weights, error) {
 	if err != nil {
 		return nil, err
 	}
-	l := &loader{file: file}
+	l := &loader{file: file, memory: mapped.Bytes()}
 	w := &weights{
 		file:      mapped,
-		words:     l.view("embeddings.word_embeddings.weight", mapped.Bytes(), c.Vocabulary, c.Hidden),
+		words:     l.view("embeddings.word_embeddings.weight", c.Vocabulary, c.Hidden),
 		positions: l.floats("embeddings.position_embeddings.weight", limit, c.Positions, c.Hidden),
 		embedded:  l.norm("embeddings.LayerNorm", c.Hidden),
 	}
@@ -108,18 +109,14 @@ func loadWeights(path string, c config, limit int) (*weights, error) {
 }
 
 func (l *loader) block(prefix string, c config) block {
-	b := block{
-		qkv:               linear{out: 3 * c.Hidden, in: c.Hidden},
+	return block{
+		query:             l.linear(prefix+"attention.self.query", c.Hidden, c.Hidden),
+		key:               l.linear(prefix+"attention.self.key", c.Hidden, c.Hidden),
+		value:             l.linear(prefix+"attention.self.value", c.Hidden, c.Hidden),
 		attended:          l.linear(prefix+"attention.output.dense", c.Hidden, c.Hidden),
 		afterAttention:    l.norm(prefix+"attention.output.LayerNorm", c.Hidden),
 		up:                l.linear(prefix+"intermediate.dense", c.Intermediate, c.Hidden),
 		down:              l.linear(prefix+"output.dense", c.Hidden, c.Intermediate),
 		afterIntermediate: l.norm(prefix+"output.LayerNorm", c.Hidden),
 	}
-	for _, name := range []string{"query", "key", "value"} {
-		part := l.linear(prefix+"attention.self."+name, c.Hidden, c.Hidden)
-		b.qkv.w = append(b.qkv.w, part.w...)
-		b.qkv.b = append(b.qkv.b, part.b...)
-	}
-	return b
 }
