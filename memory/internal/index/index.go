@@ -1,6 +1,7 @@
 package index
 
 import (
+	"slices"
 	"time"
 	"unsafe"
 
@@ -30,25 +31,29 @@ type Index struct {
 	phrases []uint32 // likewise
 	length  int      // stems of the entries that live, repeats counted
 	names   vocabulary
-	named   int // names of all entries
+	links   []int32 // names of all entries, one after the other
 	vectors vectors
-	bare    int // entries that live and have no vector
+	bare    int     // entries that live and have no vector
+	scratch []int32 // of addStems
 }
 
 // entry is what is kept of a memory beside its vector.
 type entry struct {
 	id               string
 	created, expires int64 // microseconds since 1970; expires 0: never
-	first, last      int32 // its part of Index.stems
-	phrase           int32 // the first of its part of Index.phrases, which is as long as phrased says
+	stems, links     part  // of Index.stems and Index.links
+	phrases          part  // of Index.phrases
 	length           int32 // stems, repeats counted
-	entities         []int32
-	phrased          uint8
 	firstPerson      bool
 	second           bool
 	bare             bool
 	dead             bool
 }
+
+// part is what of a slice that all share belongs to an entry.
+type part struct{ first, last int32 }
+
+func newPart(first, last int) part { return part{int32(first), int32(last)} } //nolint:gosec // fewer than 2^31
 
 // stem is a stem of an entry: its number in the vocabulary above how often it stands there, which is counted to 255.
 type stem uint32
@@ -73,26 +78,24 @@ func (x *Index) Wasted() bool { return x.dead > 1000 && x.dead > len(x.entries)/
 func (x *Index) Bytes() int64 {
 	const idBytes, mapBytes = 40, 56
 	each := int64(unsafe.Sizeof(entry{})) + idBytes + mapBytes
-	return int64(len(x.entries))*each + int64(cap(x.stems)+cap(x.phrases)+x.named)*4 + x.words.bytes() + x.names.bytes() + x.vectors.bytes()
+	return int64(len(x.entries))*each + int64(cap(x.stems)+cap(x.phrases)+cap(x.links))*4 + x.words.bytes() + x.names.bytes() + x.vectors.bytes()
 }
 
 // Put adds a memory, or replaces the one of its ID. The entry's slices are not kept.
 func (x *Index) Put(e *Entry) {
 	x.Remove(e.ID)
-	first := int32(len(x.stems)) //nolint:gosec // fewer than 2^31
 	terms := lexical.Terms(e.Text)
-	phrases := lexical.Phrases(terms)
+	stems, phrases, links := len(x.stems), len(x.phrases), len(x.links)
+	x.phrases = lexical.AppendPhrases(x.phrases, terms)
 	length := x.addStems(lexical.StemsOf(terms))
 	x.length += length
+	x.links = x.names.appendNumbers(x.links, e.Entities)
 	x.places[e.ID] = int32(len(x.entries)) //nolint:gosec // fewer than 2^31
-	names := x.names.numbers(e.Entities)
-	x.named += len(names)
 	x.entries = append(x.entries, entry{
-		id: e.ID, created: micros(e.Created), expires: micros(e.Expires), first: first, last: int32(len(x.stems)), length: int32(length), //nolint:gosec // as above
-		phrase: int32(len(x.phrases)), phrased: uint8(len(phrases)), firstPerson: lexical.FirstPerson(terms), //nolint:gosec // at most lexical.MaxPhrases
-		entities: names, second: e.Second, bare: len(e.Vector) == 0,
+		id: e.ID, created: micros(e.Created), expires: micros(e.Expires), length: int32(length), //nolint:gosec // as above
+		stems: newPart(stems, len(x.stems)), phrases: newPart(phrases, len(x.phrases)), links: newPart(links, len(x.links)),
+		firstPerson: lexical.FirstPerson(terms), second: e.Second, bare: len(e.Vector) == 0,
 	})
-	x.phrases = append(x.phrases, phrases...)
 	if len(e.Vector) == 0 {
 		x.bare++
 	}
@@ -101,20 +104,14 @@ func (x *Index) Put(e *Entry) {
 
 // addStems appends the stems of a text, each once, and returns how many it has, repeats counted.
 func (x *Index) addStems(stems []string) int {
-	counts := make(map[int32]int, len(stems))
-	order := make([]int32, 0, len(stems))
-	for _, s := range stems {
-		word, ok := x.words.number(s)
-		if !ok {
-			continue
+	x.scratch = x.words.appendNumbers(x.scratch[:0], stems)
+	slices.Sort(x.scratch)
+	for i := 0; i < len(x.scratch); {
+		word, first := x.scratch[i], i
+		for i < len(x.scratch) && x.scratch[i] == word {
+			i++
 		}
-		if counts[word] == 0 {
-			order = append(order, word)
-		}
-		counts[word]++
-	}
-	for _, word := range order {
-		x.stems = append(x.stems, newStem(word, counts[word]))
+		x.stems = append(x.stems, newStem(word, i-first))
 	}
 	return len(stems)
 }

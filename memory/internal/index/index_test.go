@@ -237,6 +237,9 @@ func TestSupersedeAlike(t *testing.T) {
 	} {
 		for with, vectors := range map[string][2][]float32{"no vectors": {}, "vectors": {{1, 0}, {0.34, 0.94}}} {
 			x := index.New()
+			for i := range 30 { // texts are long beside these
+				x.Put(&index.Entry{ID: fmt.Sprint("other", i), Text: "Blue sky.", Created: start, Vector: []float32{-1, 0}[:len(vectors[0])]})
+			}
 			x.Put(&index.Entry{ID: "old", Text: c.old, Created: start, Vector: vectors[0]})
 			x.Put(&index.Entry{ID: "new", Text: c.new, Created: start.Add(time.Minute), Vector: vectors[1]})
 			q := index.Query{Text: c.question}
@@ -250,22 +253,52 @@ func TestSupersedeAlike(t *testing.T) {
 	}
 }
 
+// made returns n entries of ten words each, of the vocabulary that it returns.
+func made(n int) (entries []index.Entry, words []string, r *rand.Rand) {
+	r = rand.New(rand.NewPCG(1, 2))
+	words = make([]string, 20_000)
+	for i := range words {
+		words[i] = fmt.Sprintf("w%x", r.Uint32())
+	}
+	entries = make([]index.Entry, n)
+	for i := range entries {
+		text := make([]string, 10)
+		for j := range text {
+			text[j] = words[int(math.Pow(r.Float64(), 3)*float64(len(words)))]
+		}
+		entries[i] = index.Entry{ID: fmt.Sprintf("%036d", i), Text: strings.Join(text, " "), Created: start.Add(time.Duration(i)), Vector: random(r, 384)}
+	}
+	return entries, words, r
+}
+
+func indexed(entries []index.Entry) *index.Index {
+	x := index.New()
+	for i := range entries {
+		x.Put(&entries[i])
+	}
+	return x
+}
+
+// BenchmarkBuild shows what is allocated for an index, and what of it stays.
+func BenchmarkBuild(b *testing.B) {
+	for _, n := range []int{100, 10_000} {
+		b.Run(fmt.Sprint(n), func(b *testing.B) {
+			entries, _, _ := made(n)
+			b.ReportAllocs()
+			var x *index.Index
+			for b.Loop() {
+				x = indexed(entries)
+			}
+			b.ReportMetric(float64(x.Bytes()), "bytes")
+		})
+	}
+}
+
 func BenchmarkRank(b *testing.B) {
 	for _, n := range []int{1000, 100_000} {
 		b.Run(fmt.Sprint(n), func(b *testing.B) {
-			r := rand.New(rand.NewPCG(1, 2))
-			words := make([]string, 20_000)
-			for i := range words {
-				words[i] = fmt.Sprintf("w%x", r.Uint32())
-			}
-			x := index.New()
-			for i := range n {
-				text := make([]string, 10)
-				for j := range text {
-					text[j] = words[int(math.Pow(r.Float64(), 3)*float64(len(words)))]
-				}
-				x.Put(&index.Entry{ID: fmt.Sprintf("%036d", i), Text: strings.Join(text, " "), Created: start.Add(time.Duration(i)), Vector: random(r, 384)})
-			}
+			entries, words, r := made(n)
+			x := indexed(entries)
 			asked := random(r, 384)
 			for name, q := range map[string]index.Query{
 				"vectors": {Text: strings.Join(words[:5], " "), Vector: asked}, "words": {Text: strings.Join(words[:5], " ")},

@@ -217,7 +217,7 @@ func (x *Index) wordScores(text string, wide bool) []float32 {
 	having := map[int32]int{} // by word
 	for i := range x.entries {
 		e := &x.entries[i]
-		for _, s := range x.stems[e.first:e.last] {
+		for _, s := range x.stems[e.stems.first:e.stems.last] {
 			if wanted[s.word()] == 0 {
 				continue
 			}
@@ -377,7 +377,8 @@ func (x *Index) entityScores(means func(string) float64) []float32 {
 
 func (x *Index) eachName(f func(place int, name int32)) {
 	for i := range x.entries {
-		for _, name := range x.entries[i].entities {
+		part := x.entries[i].links
+		for _, name := range x.links[part.first:part.last] {
 			f(i, name)
 		}
 	}

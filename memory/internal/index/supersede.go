@@ -98,15 +98,11 @@ func (x *Index) alike(newer, older *entry) bool {
 	if older.firstPerson && !newer.firstPerson {
 		return false
 	}
-	others := x.phrasesOf(older)
-	for _, p := range x.phrasesOf(newer) {
+	others := x.phrases[older.phrases.first:older.phrases.last]
+	for _, p := range x.phrases[newer.phrases.first:newer.phrases.last] {
 		if _, ok := slices.BinarySearch(others, p); ok {
 			return true
 		}
 	}
 	return false
-}
-
-func (x *Index) phrasesOf(e *entry) []uint32 {
-	return x.phrases[e.phrase : int(e.phrase)+int(e.phrased)]
 }

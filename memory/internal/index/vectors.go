@@ -20,7 +20,7 @@ type vectors struct {
 	columns int // of a row; 0: there was no vector yet
 	rows    int
 	chunks  [][]byte
-	scratch []float32 // of add
+	scratch []float32 // of append; zeros in between
 }
 
 // add appends a row. A vector of another length than the first counts as missing: whoever fills the index compares lengths.
@@ -45,7 +45,6 @@ func (v *vectors) append(vector []float32) {
 		v.chunks = append(v.chunks, nil)
 		last++
 	}
-	clear(v.scratch)
 	if len(vector) <= len(v.scratch) {
 		copy(v.scratch, vector)
 		normalize(v.scratch)
@@ -53,7 +52,11 @@ func (v *vectors) append(vector []float32) {
 	chunk := v.chunks[last]
 	at := len(chunk)
 	if cap(chunk)-at < size {
-		grown := make([]byte, at, min(max(2*cap(chunk), 16*size), chunkRows*size))
+		room := chunkRows * size
+		if last == 0 { // most scopes are smaller than a chunk
+			room = min(max(2*cap(chunk), 16*size), room)
+		}
+		grown := make([]byte, at, room)
 		copy(grown, chunk)
 		chunk = grown
 	}
@@ -62,6 +65,7 @@ func (v *vectors) append(vector []float32) {
 		panic("index: " + err.Error()) // the lengths are this type's own
 	}
 	v.chunks[last] = chunk
+	clear(v.scratch)
 }
 
 func (v *vectors) rowBytes() int {

@@ -1,5 +1,7 @@
 package index
 
+import "strings"
+
 // maxWords bounds a vocabulary: numbers have 24 bits beside a count in 8. Words beyond it are not found.
 const maxWords = 1<<24 - 1
 
@@ -18,24 +20,22 @@ func (v *vocabulary) number(word string) (n int32, ok bool) {
 	if ok || len(v.words) >= maxWords {
 		return n, ok
 	}
-	n = int32(len(v.words)) //nolint:gosec // at most maxWords
+	n = int32(len(v.words))    //nolint:gosec // at most maxWords
+	word = strings.Clone(word) // it may be a part of a longer text, which would be kept with it
 	v.of[word] = n
 	v.words = append(v.words, word)
 	v.size += int64(len(word))
 	return n, true
 }
 
-func (v *vocabulary) numbers(words []string) []int32 {
-	if len(words) == 0 {
-		return nil
-	}
-	out := make([]int32, 0, len(words))
+// appendNumbers appends the numbers of words. Those that the vocabulary has no room for are left out.
+func (v *vocabulary) appendNumbers(to []int32, words []string) []int32 {
 	for _, w := range words {
 		if n, ok := v.number(w); ok {
-			out = append(out, n)
+			to = append(to, n)
 		}
 	}
-	return out
+	return to
 }
 
 func (v *vocabulary) bytes() int64 {

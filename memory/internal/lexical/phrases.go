@@ -15,11 +15,12 @@ const (
 	MaxPhrases = 64
 )
 
-// Phrases returns the first phrases of a text as sorted hashes without repeats: runs of three terms that are not all English stop
+// AppendPhrases appends the first phrases of a text as sorted hashes without repeats: runs of three terms that are not all English stop
 // words and have no digit. Two statements that share one are worded alike, such as "I drive a Fiat" and "That one broke, now I drive a
 // Skoda". A date or an amount in common says nothing.
-func Phrases(terms []string) []uint32 {
-	var phrases []uint32
+func AppendPhrases(to []uint32, terms []string) []uint32 {
+	begin := len(to)
+	var run []byte
 	content, number := 0, 0 // behind the last term that is no stop word, and behind the last that has a digit
 	for i, term := range terms {
 		if !stopWords[term] {
@@ -32,13 +33,17 @@ func Phrases(terms []string) []uint32 {
 		if from < 0 || content <= from || number > from {
 			continue
 		}
-		phrases = append(phrases, uint32(xxh3.HashString(strings.Join(terms[from:i+1], " ")))) //nolint:gosec // a part of the hash is enough
-		if len(phrases) == MaxPhrases {
+		run = run[:0]
+		for _, t := range terms[from : i+1] {
+			run = append(append(run, t...), ' ')
+		}
+		to = append(to, uint32(xxh3.Hash(run))) //nolint:gosec // a part of the hash is enough
+		if len(to)-begin == MaxPhrases {
 			break
 		}
 	}
-	slices.Sort(phrases)
-	return slices.Compact(phrases)
+	slices.Sort(to[begin:])
+	return to[:begin+len(slices.Compact(to[begin:]))]
 }
 
 // firstPerson are the English words by which speakers mean themselves.

@@ -11,7 +11,7 @@ import (
 )
 
 func TestPhrases(t *testing.T) {
-	of := func(text string) []uint32 { return lexical.Phrases(lexical.Terms(text)) }
+	of := func(text string) []uint32 { return lexical.AppendPhrases(nil, lexical.Terms(text)) }
 	for text, want := range map[string]int{
 		"": 0, "I drive": 0, "I drive a": 1, "I drive a Fiat": 2, "is it that I am": 0, "in March 2027": 0, "until 3 March at noon": 1,
 		strings.Repeat("red green blue black ", 9): 4,
@@ -31,7 +31,7 @@ func TestPhrasesBounded(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		terms := rapid.SliceOf(rapid.StringMatching(`[a-z0-9]{1,3}`)).Draw(t, "terms")
 		before := slices.Clone(terms)
-		p := lexical.Phrases(terms)
+		p := lexical.AppendPhrases(nil, terms)
 		if len(p) > lexical.MaxPhrases || !slices.IsSorted(p) || len(slices.Compact(slices.Clone(p))) != len(p) || !slices.Equal(before, terms) {
 			t.Fatalf("%v of %v", p, terms)
 		}

@@ -17,18 +17,15 @@ func Stems(text string) []string { return StemsOf(Terms(text)) }
 // StemsOf is [Stems] for a text that was cut into terms. It leaves them as they are.
 func StemsOf(terms []string) []string {
 	stems := make([]string, 0, len(terms))
+	env := snowballstem.NewEnv("")
 	for _, term := range terms {
 		if !stopWords[term] {
-			stems = append(stems, stem(term))
+			env.SetCurrent(term)
+			english.Stem(env)
+			stems = append(stems, env.Current())
 		}
 	}
 	return stems
-}
-
-func stem(term string) string {
-	env := snowballstem.NewEnv(term)
-	english.Stem(env)
-	return env.Current()
 }
 
 // stopWords are bleve's, cut as Terms cuts texts: "don't" is "don" and "t".

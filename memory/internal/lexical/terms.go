@@ -16,7 +16,7 @@ const MaxRunes = 256
 // an encoded picture, the first [MaxRunes] characters count: databases bound what they index.
 func Terms(text string) []string {
 	var terms []string
-	var word []rune
+	word := make([]rune, 0, 32)
 	dense := false // word is of a script without spaces
 	end := func() {
 		terms = appendTerms(terms, word, dense)
