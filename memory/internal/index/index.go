@@ -113,10 +113,11 @@ func (x *Index) addStems(stems []string) int {
 		}
 		x.stems = append(x.stems, newStem(word, i-first))
 	}
+	clear(x.scratch)
 	return len(stems)
 }
 
-// Remove takes a memory away, if it is there.
+// Remove takes a memory away, if it is there. Of what it was found by, words stay in the vocabularies, without what had them.
 func (x *Index) Remove(id string) {
 	place, ok := x.places[id]
 	if !ok {
@@ -129,6 +130,9 @@ func (x *Index) Remove(id string) {
 	if e.bare {
 		x.bare--
 	}
+	clear(x.stems[e.stems.first:e.stems.last])
+	clear(x.links[e.links.first:e.links.last])
+	x.vectors.erase(int(place))
 	*e = entry{dead: true}
 }
 

@@ -68,6 +68,14 @@ func (v *vectors) append(vector []float32) {
 	clear(v.scratch)
 }
 
+// erase makes a row one of zeros.
+func (v *vectors) erase(i int) {
+	if v.columns > 0 {
+		size := v.rowBytes()
+		clear(v.chunks[i/chunkRows][i%chunkRows*size:][:size])
+	}
+}
+
 func (v *vectors) rowBytes() int {
 	size, err := quant.Q8_0.Bytes(v.columns)
 	if err != nil {
