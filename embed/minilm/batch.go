@@ -35,8 +35,9 @@ func (m *Model) batches(ctx context.Context, texts []string) ([]batch, error) {
 	return all, nil
 }
 
-// embed computes batch after batch on as many cores as are free, one at least.
-func (m *Model) embed(ctx context.Context, texts []string) ([][]float32, error) {
+// embed computes batch after batch on as many cores as are free, one at least. Questions go before documents, which give way to them
+// after each layer.
+func (m *Model) embed(ctx context.Context, texts []string, question bool) ([][]float32, error) {
 	all, err := m.batches(ctx, texts)
 	if err != nil {
 		return nil, err
@@ -46,10 +47,10 @@ func (m *Model) embed(ctx context.Context, texts []string) ([][]float32, error) 
 	defer cancel(nil)
 	var next atomic.Int64
 	var group sync.WaitGroup
-	for range min(cap(m.slots), len(all)) {
+	for range min(cap(m.free), len(all)) {
 		group.Go(func() {
 			for i := next.Add(1) - 1; int(i) < len(all); i = next.Add(1) - 1 {
-				if err := m.compute(ctx, all[i], vectors); err != nil {
+				if err := m.compute(ctx, all[i], question, vectors); err != nil {
 					cancel(err)
 					return
 				}
@@ -63,35 +64,21 @@ func (m *Model) embed(ctx context.Context, texts []string) ([][]float32, error) 
 	return vectors, nil
 }
 
-// compute waits for a core, and takes the others too while nobody needs them.
-func (m *Model) compute(ctx context.Context, b batch, vectors [][]float32) error {
-	select {
-	case m.slots <- struct{}{}:
-	case <-ctx.Done():
-		return context.Cause(ctx)
+// compute waits for a core, and takes the others too while nobody waits for them.
+func (m *Model) compute(ctx context.Context, b batch, question bool, vectors [][]float32) error {
+	threads, err := m.cores.take(ctx, question)
+	if err != nil {
+		return err
 	}
-	threads := 1
-	for threads < cap(m.slots) && m.more() {
-		threads++
-	}
-	defer func() {
-		for range threads {
-			<-m.slots
-		}
-	}()
+	defer func() { m.cores.give(threads) }()
 	s := m.borrow()
 	defer m.giveBack(s)
-	return m.forward(ctx, s, b, threads, vectors)
-}
-
-// more takes a core if one is free.
-func (m *Model) more() bool {
-	select {
-	case m.slots <- struct{}{}:
-		return true
-	default:
-		return false
-	}
+	return m.forward(ctx, s, b, func() (n int, err error) {
+		if !question {
+			threads, err = m.cores.giveWay(ctx, threads)
+		}
+		return threads, err
+	}, vectors)
 }
 
 // borrow returns memory for one forward pass.
@@ -104,7 +91,7 @@ func (m *Model) borrow() *scratch {
 	}
 }
 
-// giveBack keeps the memory for the next pass. Never more of them exist than cores compute.
+// giveBack keeps the memory for the next pass, as many of them as there are cores.
 func (m *Model) giveBack(s *scratch) {
 	select {
 	case m.free <- s:

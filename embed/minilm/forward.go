@@ -35,14 +35,18 @@ func resized(b []float32, n int) []float32 {
 }
 
 // forward computes the vectors of a batch. The rows of all its texts go through the layers together; only attention
-// looks from row to row, and stays within a text.
-func (m *Model) forward(ctx context.Context, s *scratch, b batch, threads int, vectors [][]float32) error {
+// looks from row to row, and stays within a text. Before each layer cores says on how many it may compute.
+func (m *Model) forward(ctx context.Context, s *scratch, b batch, cores func() (int, error), vectors [][]float32) error {
 	s.grow(b.rows, m.config)
 	m.look(s, b)
 	spans := b.spans()
 	for i := range m.weights.blocks {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
+		}
+		threads, err := cores()
+		if err != nil {
+			return err
 		}
 		layer := &m.weights.blocks[i]
 		each(threads, b.rows, func(from, to int) {

@@ -13,13 +13,13 @@ import (
 const MaxTokens = 256
 
 // Model is a sentence model in memory. It is safe for concurrent use: all calls together use as many cores as the program
-// had (GOMAXPROCS) when the model was opened. It keeps no goroutine between calls and holds no file open.
+// had (GOMAXPROCS) when the model was opened. Questions go before documents, also before those that are being computed. It keeps no goroutine between calls and holds no file open.
 type Model struct {
 	config    config
 	tokenizer *tokenizer
 	weights   *weights
 	limit     int // tokens of a text
-	slots     chan struct{}
+	cores     *cores
 	free      chan *scratch
 }
 
@@ -59,8 +59,8 @@ func open(dir string) (*Model, error) {
 	if m.weights, err = loadWeights(filepath.Join(dir, weightsFile), m.config, m.limit); err != nil {
 		return nil, fmt.Errorf("%s: %w", weightsFile, err)
 	}
-	cores := runtime.GOMAXPROCS(0)
-	m.slots, m.free = make(chan struct{}, cores), make(chan *scratch, cores)
+	n := runtime.GOMAXPROCS(0)
+	m.cores, m.free = newCores(n), make(chan *scratch, n)
 	return m, nil
 }
 
@@ -75,18 +75,18 @@ func (m *Model) Dimensions() int { return m.config.Hidden }
 // EmbedDocuments returns a vector of length 1 for each text, in their order. A text's vector depends on that text alone,
 // bit for bit. It fails only if ctx ends, with its cause, and then within one layer of a batch, some tens of milliseconds.
 func (m *Model) EmbedDocuments(ctx context.Context, texts []string) ([][]float32, error) {
-	vectors, err := m.embed(ctx, texts)
+	vectors, err := m.embed(ctx, texts, false)
 	if err != nil {
 		return nil, fmt.Errorf("minilm: %w", err)
 	}
 	return vectors, nil
 }
 
-// EmbedQuery returns the vector of a question. The model embeds questions as it does documents.
+// EmbedQuery returns the vector of a question, which is computed before documents that wait. The model embeds questions as it does documents.
 func (m *Model) EmbedQuery(ctx context.Context, text string) ([]float32, error) {
-	vectors, err := m.EmbedDocuments(ctx, []string{text})
+	vectors, err := m.embed(ctx, []string{text}, true)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("minilm: %w", err)
 	}
 	return vectors[0], nil
 }

@@ -74,6 +74,12 @@ func TestConcurrent(t *testing.T) {
 				}
 			}
 		})
+		group.Go(func() {
+			got, err := m.EmbedQuery(t.Context(), texts[i])
+			if err != nil || !slices.Equal(got, want[i]) {
+				t.Errorf("question %d: another vector beside documents, %v", i, err)
+			}
+		})
 	}
 	group.Wait()
 }
