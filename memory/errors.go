@@ -16,6 +16,8 @@ var (
 	ErrBadFilter = errors.New("bad filter")
 	// ErrExtraction: the model failed, or its answer has not the form that was asked for. Nothing was stored.
 	ErrExtraction = errors.New("extraction failed")
+	// ErrEmbedding: the embedder failed, or its vectors cannot be used. Nothing was stored. It is wrapped with the embedder's own error.
+	ErrEmbedding = errors.New("embedding failed")
 	// ErrEmbedder: the store's vectors are by another embedder than the one given.
 	ErrEmbedder = errors.New("the stored vectors are of another embedder")
 	// ErrInvalid: an argument cannot be stored.

@@ -121,9 +121,9 @@ func (l *Local) question(ctx context.Context, query string) ([]float32, error) {
 	case errors.Is(err, embed.ErrNotReady):
 		return nil, nil
 	case err != nil:
-		return nil, fmt.Errorf("embed: %w", err)
+		return nil, fmt.Errorf("%w: %w", ErrEmbedding, err)
 	case len(v) == 0:
-		return nil, fmt.Errorf("embed: %w", &embed.DimensionError{Want: 1})
+		return nil, fmt.Errorf("%w: %w", ErrEmbedding, &embed.DimensionError{Want: 1})
 	}
 	return v, nil
 }

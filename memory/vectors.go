@@ -19,13 +19,13 @@ func (l *Local) vectors(ctx context.Context, texts []string) ([][]float32, error
 	case errors.Is(err, embed.ErrNotReady):
 		return make([][]float32, len(texts)), nil
 	case err != nil:
-		return nil, fmt.Errorf("embed: %w", err)
+		return nil, fmt.Errorf("%w: %w", ErrEmbedding, err)
 	case len(vectors) != len(texts):
-		return nil, fmt.Errorf("%w: %d and %d", embed.ErrCount, len(vectors), len(texts))
+		return nil, fmt.Errorf("%w: %w: %d and %d", ErrEmbedding, embed.ErrCount, len(vectors), len(texts))
 	}
 	for _, v := range vectors {
 		if len(v) == 0 || len(v) != len(vectors[0]) {
-			return nil, fmt.Errorf("embed: %w", &embed.DimensionError{Want: max(len(vectors[0]), 1), Got: len(v)})
+			return nil, fmt.Errorf("%w: %w", ErrEmbedding, &embed.DimensionError{Want: max(len(vectors[0]), 1), Got: len(v)})
 		}
 	}
 	return vectors, nil

@@ -13,6 +13,7 @@ import (
 	"sync/atomic"
 
 	"github.com/ragpilot/ragpilot/embed"
+	"github.com/ragpilot/ragpilot/embed/openai"
 	"github.com/ragpilot/ragpilot/internal/intake"
 	"github.com/ragpilot/ragpilot/memory"
 )
@@ -175,6 +176,8 @@ func (a *API) answer(w http.ResponseWriter, r *http.Request, do action) {
 // failure is what a client is told of what is not its doing.
 func failure(status int, err error) string {
 	switch {
+	case errors.Is(err, memory.ErrEmbedding) && status != http.StatusGatewayTimeout:
+		return "The embedder of the memories failed: " + embedding(err)
 	case status == http.StatusBadGateway:
 		return "The model that extracts memories failed; nothing was stored"
 	case errors.Is(err, embed.ErrNotReady):
@@ -194,6 +197,34 @@ func failure(status int, err error) string {
 	default:
 		return "The memory store failed"
 	}
+}
+
+// embedding is why an embedder failed, without what a server says: that may repeat a key.
+func embedding(err error) string {
+	for _, cause := range []error{
+		openai.ErrUnauthorized, openai.ErrNoModel, openai.ErrTooLong, openai.ErrUnavailable, openai.ErrRefused, openai.ErrBadAnswer,
+	} {
+		if !errors.Is(err, cause) {
+			continue
+		}
+		if answer, ok := errors.AsType[*openai.StatusError](err); ok {
+			return fmt.Sprintf("%v: status %d", cause, answer.Status)
+		}
+		return cause.Error()
+	}
+	return "it gave no usable vectors"
+}
+
+// embeddingStatus is 503 if the server of the embedder cannot be reached, and otherwise 502.
+func embeddingStatus(err error) int {
+	_, answered := errors.AsType[*openai.StatusError](err)
+	switch {
+	case errors.Is(err, openai.ErrUnavailable) && !answered:
+		return http.StatusServiceUnavailable
+	case errors.Is(err, context.DeadlineExceeded):
+		return http.StatusGatewayTimeout
+	}
+	return http.StatusBadGateway
 }
 
 // refusal is an error with a status of its own.
@@ -239,6 +270,8 @@ func statusOf(err error) int {
 		return http.StatusInsufficientStorage
 	case errors.Is(err, memory.ErrUnavailable), errors.Is(err, embed.ErrNotReady):
 		return http.StatusServiceUnavailable
+	case errors.Is(err, memory.ErrEmbedding):
+		return embeddingStatus(err)
 	case errors.Is(err, context.DeadlineExceeded):
 		return http.StatusGatewayTimeout
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
@@ -11,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/ragpilot/ragpilot/embed"
+	"github.com/ragpilot/ragpilot/embed/openai"
 	"github.com/ragpilot/ragpilot/internal/mem0api"
 	"github.com/ragpilot/ragpilot/memory"
 	"github.com/ragpilot/ragpilot/memory/inmem"
@@ -106,5 +108,61 @@ func TestFailures(t *testing.T) {
 				t.Errorf("%s: %s: the log has %q", name, request, log.String())
 			}
 		}
+	}
+}
+
+// An embedder's server that fails is 502 and one that is not there 503, with the cause, and without the key that its answer repeats.
+func TestEmbedderFails(t *testing.T) {
+	const key = "sk-secret-key"
+	var status int
+	var answer string
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.WriteHeader(status)
+		_, _ = io.WriteString(w, answer)
+	}))
+	defer server.Close()
+	gone := httptest.NewServer(nil)
+	gone.Close()
+	for _, c := range []struct {
+		name, url, answer string
+		status, want      int
+		retry, detail     string
+	}{
+		{"broken", server.URL, `{"error":{"message":"worker died, key ` + key + `"}}`, 500, 502, "", "server is unavailable: status 500"},
+		{"key refused", server.URL, `{"error":{"message":"wrong key ` + key + `"}}`, 401, 502, "", "server refused the credentials: status 401"},
+		{"no model", server.URL, `{"error":{"code":"model_not_found"}}`, 404, 502, "", "server has no such model: status 404"},
+		{"no vectors", server.URL, `{"data":[]}`, 200, 502, "", "it gave no usable vectors"},
+		{"no JSON", server.URL, "hello", 200, 502, "", "answer of the server makes no sense"},
+		{"gone", gone.URL, "", 0, 503, "1", "server is unavailable"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			status, answer = c.status, c.answer
+			embedder, err := openai.New(openai.Options{URL: c.url, Model: "m", Key: key, Attempts: 1})
+			if err != nil {
+				t.Fatal(err)
+			}
+			store, err := memory.New(inmem.New(), memory.Config{Embedder: embedder})
+			if err != nil {
+				t.Fatal(err)
+			}
+			mux := http.NewServeMux()
+			mem0api.New(mem0api.Options{
+				Store: func(context.Context, string) (memory.Store, func(), error) { return store, func() {}, nil },
+				Log:   slog.New(slog.DiscardHandler),
+			}).SelfHosted(mux, "/mem0")
+			want := fmt.Sprintf("{\"detail\":%q}\n", "The embedder of the memories failed: "+c.detail)
+			for path, body := range map[string]string{
+				"/mem0/search": `{"query":"bees","user_id":"ana"}`, "/mem0/memories": `{"messages":"Ana keeps bees.","user_id":"ana"}`,
+			} {
+				w := httptest.NewRecorder()
+				mux.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodPost, path, strings.NewReader(body)))
+				if w.Code != c.want || w.Body.String() != want || w.Header().Get("Retry-After") != c.retry {
+					t.Errorf("%s: %d %s, Retry-After %q; want %d %s", path, w.Code, w.Body, w.Header().Get("Retry-After"), c.want, want)
+				}
+			}
+			if kept, err := store.GetAll(t.Context(), memory.Scope{User: "ana"}, memory.ListOptions{}); err != nil || len(kept) != 0 {
+				t.Errorf("%d memories are stored, %v", len(kept), err)
+			}
+		})
 	}
 }
