@@ -71,9 +71,13 @@ func (f *memoryBenchFlags) run(cmd *cobra.Command) error {
 	if err := f.check(); err != nil {
 		return err
 	}
-	data, source, err := f.read()
-	if err != nil {
-		return err
+	var data *membench.Data
+	var source string
+	if f.load == 0 { // a load has no users, whose memory would be measured
+		var err error
+		if data, source, err = f.read(); err != nil {
+			return err
+		}
 	}
 	embedders, err := f.openEmbedders(cmd)
 	if err != nil {
