@@ -234,10 +234,13 @@ var stating = regexp.MustCompile(`^(?i)(?:(?:hi|hello|hey|ok|okay|well|so|and|bu
 
 var hedge = regexp.MustCompile(`(?i)^(?:and |but |so )?(?:i wonder|i was wondering|i'm wondering|i am wondering|i need to know|i want to know|i'd like|i would like|i want you|i need you|i need help|i have a question|my question|i'm not sure|i forgot|i don't know|what|where|when|why|who|which|how|is|are|was|were)\b`)
 
+// asTyped makes one form of what is typed in several: a hyphen between spaces is a dash.
+var asTyped = strings.NewReplacer("’", "'", " - ", " – ")
+
 // mixed reports whether a sentence states something and asks or orders something besides, or asks for no more than a nod, as in
 // "I have a dog, can he eat grapes?", "My flight is on Friday, right?" and "Recommend a dinner, I'm vegetarian".
 func mixed(s string, question bool) bool {
-	s = strings.ReplaceAll(s, "’", "'")
+	s = asTyped.Replace(s)
 	at := 0
 	for {
 		i := strings.IndexAny(s[at:], ",;:–—")

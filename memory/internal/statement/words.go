@@ -65,7 +65,7 @@ var chatter = func() map[string]bool {
 	for line := range strings.SplitSeq(`
 hi|hello|hey|hey there|hi there|hello there|howdy|yo|greetings|good morning|good afternoon|good evening|good night|good day|morning|evening
 hi again|hello again|nice to meet you|pleased to meet you|nice to see you|welcome back|i'm back|long time no see
-bye|goodbye|bye bye|see you|see you later|see you soon|see you tomorrow|see ya|take care|talk to you later|talk later|talk soon|ttyl|cheers
+bye|goodbye|bye bye|see you|see you later|see you soon|see you tomorrow|see you then|see you there|see you around|see you next time|see you next week|see you next month|see you on monday|see you on tuesday|see you on wednesday|see you on thursday|see you on friday|see you on saturday|see you on sunday|see ya|take care|talk to you later|talk later|talk soon|ttyl|cheers
 have a nice day|have a good day|have a great day|have a nice evening|have a good evening|have a good one|have a nice weekend|have a great weekend|good luck
 thanks|thank you|thanks a lot|thanks so much|thanks a bunch|thanks a million|thank you so much|thank you very much|many thanks|thx|ty|much appreciated|i appreciate it|i appreciate that|appreciate it|thanks again|thank you again|thanks anyway|thanks in advance|thank you in advance|thank you all|thanks all
 ok|okay|k|kk|okey|okay then|ok then|alright|alright then|all right|right|fine|that's fine|sure|sure thing|of course|certainly|absolutely|definitely|exactly|indeed|correct|true|agreed|i agree|yes|yeah|yep|yup|yes please|no|nope|nah|no thanks|no thank you|not really|maybe|perhaps|please|please do|go ahead|go on|continue|please continue|carry on|next|done|stop|wait|one moment|just a moment|hold on|one sec|same here|me too
