@@ -37,7 +37,7 @@ func newMemoryBench() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "bench",
 		Short: "Measure whether memories are found, and what their prompts cost",
-		Long: "Bench tells memories made-up facts of several users and asks paraphrased questions: after the facts alone, after updates\n" +
+		Long: "Bench states made-up facts of several users and asks paraphrased questions: after the facts alone, after updates\n" +
 			"and deletions, and after turns of chat. It prints the recall, the times, and for the chat the prompt tokens that an engine\n" +
 			"with a prefix cache computes: without a memory, with the whole history, with the top k, and with ragpilot's memory. No\n" +
 			"option of the memory is set. The same seed gives the same users everywhere.\n\n" +

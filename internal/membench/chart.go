@@ -8,7 +8,7 @@ import (
 	"strconv"
 )
 
-// Sizes of the picture in pixels, and the arms' colours, which colour-blind readers can tell apart.
+// Sizes of the picture in pixels, and the arms' colours, which colour-blind readers can distinguish.
 const (
 	chartWidth  = 720
 	chartHeight = 400

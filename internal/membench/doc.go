@@ -1,4 +1,4 @@
-// Package membench measures agent memory: whether the facts that users told are found by paraphrased questions, what becomes of
+// Package membench measures agent memory: whether the facts that users stated are found by paraphrased questions, what becomes of
 // facts that were replaced or deleted, what use does to that, and what the prompts cost an engine with a prefix cache.
 //
 //	data, err := membench.Generate(membench.Options{})

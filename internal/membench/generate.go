@@ -43,11 +43,11 @@ type Data struct {
 // Case is one user.
 type Case struct {
 	User string `json:"user"`
-	// Told is what the user says first, in its order.
-	Told []Said `json:"told"`
-	// First are questions about what was told.
+	// Statements are what the user says first, in its order.
+	Statements []Said `json:"told"`
+	// First are questions about what was said.
 	First []Question `json:"first"`
-	// Updates are told after the first questions, and then what has a text in Deleted is deleted.
+	// Updates are said after the first questions, and then what has a text in Deleted is deleted.
 	Updates []string `json:"updates,omitempty"`
 	Deleted []string `json:"deleted,omitempty"`
 	// Then are the questions from there on.
@@ -157,12 +157,12 @@ type generator struct{ rand *rand.Rand }
 func (g *generator) person(user string, facts []fact, turns int) Case {
 	c := Case{User: user}
 	for i := range facts {
-		c.Told = append(c.Told, Said{Text: facts[i].text})
+		c.Statements = append(c.Statements, Said{Text: facts[i].text})
 	}
 	for _, text := range append(g.draw(others, othersEach), g.draw(matters, mattersEach)...) {
-		c.Told = append(c.Told, Said{Text: text})
+		c.Statements = append(c.Statements, Said{Text: text})
 	}
-	g.rand.Shuffle(len(c.Told), func(i, j int) { c.Told[i], c.Told[j] = c.Told[j], c.Told[i] })
+	g.rand.Shuffle(len(c.Statements), func(i, j int) { c.Statements[i], c.Statements[j] = c.Statements[j], c.Statements[i] })
 	for i := range facts {
 		f := &facts[i]
 		switch {

@@ -122,7 +122,7 @@ func TestGenerated(t *testing.T) {
 func checkCase(t *testing.T, c *Case) {
 	t.Helper()
 	said := map[string]bool{}
-	for _, s := range c.Told {
+	for _, s := range c.Statements {
 		if said[s.Text] {
 			t.Errorf("%s says twice %q", c.User, s.Text)
 		}
@@ -140,8 +140,8 @@ func checkCase(t *testing.T, c *Case) {
 			t.Errorf("%s never said %q", c.User, q.Needs[0])
 		}
 	}
-	if len(facts) < 50 || len(c.Told) < len(facts)+40 || len(c.Updates) != updatesEach || len(c.Deleted) != deletedEach || len(c.Turns) != DefaultTurns {
-		t.Errorf("%s: %d facts, %d statements, %d updates, %d deletions, %d turns", c.User, len(facts), len(c.Told), len(c.Updates), len(c.Deleted), len(c.Turns))
+	if len(facts) < 50 || len(c.Statements) < len(facts)+40 || len(c.Updates) != updatesEach || len(c.Deleted) != deletedEach || len(c.Turns) != DefaultTurns {
+		t.Errorf("%s: %d facts, %d statements, %d updates, %d deletions, %d turns", c.User, len(facts), len(c.Statements), len(c.Updates), len(c.Deleted), len(c.Turns))
 	}
 	if len(c.Then) != len(c.First) {
 		t.Errorf("%s: %d and %d questions", c.User, len(c.First), len(c.Then))

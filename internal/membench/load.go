@@ -39,7 +39,7 @@ const (
 	DefaultAdds     = 200
 )
 
-// Loaded is what a store with many memories of one user needs. Bytes of memory are 0 where the system does not tell them.
+// Loaded is what a store with many memories of one user needs. Bytes of memory are 0 where the system does not report them.
 type Loaded struct {
 	Store    string `json:"store"`
 	Embedder string `json:"embedder"`

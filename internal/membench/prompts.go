@@ -180,7 +180,7 @@ type armRun struct {
 	store    *memory.Local
 	engine   *meter
 	pilot    *contextpilot.Pilot
-	told     map[string]*conversation // by user: what was said before the conversation of now
+	before   map[string]*conversation // by user: what was said before the conversation of now
 	turns    int
 	prompt   int
 	computed int
@@ -197,11 +197,11 @@ func runArm(ctx context.Context, data *Data, name string, capacity int, opts Pro
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, store.Close()) }()
-	r := &armRun{name: name, k: opts.K, store: store, pilot: pilot, engine: newMeter(capacity), told: map[string]*conversation{}}
+	r := &armRun{name: name, k: opts.K, store: store, pilot: pilot, engine: newMeter(capacity), before: map[string]*conversation{}}
 	cancel := r.engine.Subscribe(pilot.Sink(contextpilot.Scope{}))
 	defer cancel()
 	for i := range data.Cases {
-		if err := r.tell(ctx, &data.Cases[i]); err != nil {
+		if err := r.prepare(ctx, &data.Cases[i]); err != nil {
 			return nil, err
 		}
 	}
@@ -232,18 +232,18 @@ func (c *Case) session(n int) []Turn {
 	return turns
 }
 
-// tell has the arm know what a user said before the chat.
-func (r *armRun) tell(ctx context.Context, c *Case) error {
-	said := slices.Clone(c.Told)
+// prepare has the arm know what a user said before the chat.
+func (r *armRun) prepare(ctx context.Context, c *Case) error {
+	said := slices.Clone(c.Statements)
 	for _, text := range c.Updates {
 		said = append(said, Said{Text: text})
 	}
-	r.told[c.User] = newConversation(said, c.Deleted)
+	r.before[c.User] = newConversation(said, c.Deleted)
 	if r.name != ArmTopK && r.name != ArmOurs {
 		return nil
 	}
 	for _, s := range said {
-		if err := tell(ctx, r.store, c.User, s); err != nil {
+		if err := say(ctx, r.store, c.User, s); err != nil {
 			return err
 		}
 	}
@@ -257,7 +257,7 @@ func (r *armRun) converse(ctx context.Context, user string, session int, turns [
 	}
 	before := &conversation{}
 	if r.name == ArmWhole {
-		before = r.told[user] // and it goes on
+		before = r.before[user] // and it goes on
 	}
 	side := r.newSide(user, session, before)
 	for i, turn := range turns {
@@ -283,7 +283,7 @@ func (r *armRun) converse(ctx context.Context, user string, session int, turns [
 	return nil
 }
 
-// meter is a simulator that gives the answer it was told to, and keeps the last prompt and what it cost.
+// meter is a simulator that gives the answer that was set, and keeps the last prompt and what it cost.
 type meter struct {
 	*sim.Engine
 	answer string

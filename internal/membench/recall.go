@@ -70,7 +70,7 @@ func timesOf(d []time.Duration) Times {
 	return Times{Count: len(d), P50: at(0.5), P99: at(0.99)}
 }
 
-// Recall tells a memory what the data say, as each user, and asks the questions: after what was told first, after updates and
+// Recall has a memory store what the data say, as each user, and asks the questions: after what was said first, after updates and
 // deletions if there are any, and after the chat if there is one.
 func Recall(ctx context.Context, data *Data, target Target) (_ Recalled, err error) {
 	backend, err := target.Open(ctx)
@@ -105,7 +105,7 @@ type measured struct {
 
 // The stages' names.
 const (
-	stageTold    = "facts alone"
+	stageFacts   = "facts alone"
 	stageUpdated = "after updates and deletions"
 	stageUsed    = "after the chat"
 )
@@ -115,7 +115,7 @@ func (m *measured) stages(ctx context.Context, data *Data) ([]Stage, error) {
 	for i := range data.Cases {
 		c := &data.Cases[i]
 		changed, chat = changed || len(c.Updates)+len(c.Deleted) > 0, chat || len(c.Turns) > 0 && !c.Asked
-		for _, said := range c.Told {
+		for _, said := range c.Statements {
 			if err := m.add(ctx, c.User, said); err != nil {
 				return nil, err
 			}
@@ -123,11 +123,11 @@ func (m *measured) stages(ctx context.Context, data *Data) ([]Stage, error) {
 	}
 	first := func(c *Case) []Question { return c.First }
 	then := func(c *Case) []Question { return c.Then }
-	told, err := m.ask(ctx, stageTold, data, first, false)
+	facts, err := m.ask(ctx, stageFacts, data, first, false)
 	if err != nil {
 		return nil, err
 	}
-	stages := []Stage{told}
+	stages := []Stage{facts}
 	if changed {
 		for i := range data.Cases {
 			if err := m.change(ctx, &data.Cases[i]); err != nil {
@@ -161,12 +161,12 @@ func (m *measured) stages(ctx context.Context, data *Data) ([]Stage, error) {
 // add stores one statement.
 func (m *measured) add(ctx context.Context, user string, said Said) error {
 	began := time.Now()
-	err := tell(ctx, m.store, user, said)
+	err := say(ctx, m.store, user, said)
 	m.adds = append(m.adds, time.Since(began))
 	return err
 }
 
-// change tells a user's updates and deletes.
+// change says a user's updates and deletes.
 func (m *measured) change(ctx context.Context, c *Case) error {
 	for _, text := range c.Updates {
 		if err := m.add(ctx, c.User, Said{Text: text}); err != nil {
@@ -238,8 +238,8 @@ func (s *Stage) see(stems *stems, c *Case, q Question, hits []memory.Hit, delete
 	}
 }
 
-// tell adds one statement of a user.
-func tell(ctx context.Context, store memory.Store, user string, said Said) error {
+// say adds one statement of a user.
+func say(ctx context.Context, store memory.Store, user string, said Said) error {
 	_, err := store.Add(ctx, memory.Scope{User: user}, []memory.Message{{Role: memory.User, Name: said.Speaker, Content: said.Text}}, memory.AddOptions{})
 	return err
 }

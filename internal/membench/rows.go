@@ -43,7 +43,7 @@ const maxRow = 64 << 20
 //	 "sessions": [{"id": "1", "turns": [{"id": "D1:1", "speaker": "Ana", "text": "I live in Porto."}]}],
 //	 "questions": [{"question": "Where does Ana live?", "answer": "Porto", "evidence": ["D1:1"]}]}
 //
-// Each turn is told to the memory in its order, and each question asked; the IDs in evidence are those of the turns that answer it.
+// The memory stores each turn in its order, and each question asked; the IDs in evidence are those of the turns that answer it.
 // Speaker, answer and the session's id may be empty; nothing else, and users differ. Errors name the line and the member.
 func ReadRows(r io.Reader) (*Data, error) {
 	in := bufio.NewScanner(r)
@@ -99,10 +99,10 @@ func (r *row) toCase() (Case, error) {
 				return Case{}, fmt.Errorf("%s.id %q is that of another turn", at, turn.ID)
 			}
 			texts[turn.ID] = turn.Text
-			c.Told = append(c.Told, Said{Speaker: turn.Speaker, Text: turn.Text})
+			c.Statements = append(c.Statements, Said{Speaker: turn.Speaker, Text: turn.Text})
 		}
 	}
-	if len(c.Told) == 0 {
+	if len(c.Statements) == 0 {
 		return Case{}, errors.New("sessions: want at least one turn")
 	}
 	if len(r.Questions) == 0 {

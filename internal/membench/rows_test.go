@@ -53,7 +53,7 @@ func TestReadRowsErrors(t *testing.T) {
 	}
 }
 
-// Whatever the bytes, what is read can be measured: each question has texts that were told.
+// Whatever the bytes, what is read can be measured: each question has texts that were said.
 func FuzzReadRows(f *testing.F) {
 	f.Add([]byte(goodRow))
 	f.Add([]byte(strings.Replace(goodRow, "D1:1", "D1:2", 1)))
@@ -67,17 +67,17 @@ func FuzzReadRows(f *testing.F) {
 			return
 		}
 		for _, c := range data.Cases {
-			told := map[string]bool{}
-			for _, s := range c.Told {
-				told[s.Text] = true
+			said := map[string]bool{}
+			for _, s := range c.Statements {
+				said[s.Text] = true
 			}
 			if c.User == "" || len(c.First) == 0 || len(c.Turns) != len(c.First) {
 				t.Fatalf("%+v", c)
 			}
 			for _, q := range c.First {
 				for _, text := range q.Needs {
-					if !told[text] {
-						t.Fatalf("%q needs %q, which was not told", q.Text, text)
+					if !said[text] {
+						t.Fatalf("%q needs %q, which was not said", q.Text, text)
 					}
 				}
 				if q.Text == "" || len(q.Needs) == 0 {

@@ -68,18 +68,18 @@ func TestStoresAgree(t *testing.T) {
 func TestRecallCounts(t *testing.T) {
 	data := &Data{Cases: []Case{
 		{
-			User:    "a",
-			Told:    []Said{{Text: "The gate code is 12"}, {Text: "Bees make honey"}},
-			First:   []Question{{Text: "gate code", Needs: []string{"The gate code is 12"}}, {Text: "zyzzyva", Needs: []string{"nowhere"}}},
-			Updates: []string{"The gate code is 99 gate code"},
-			Deleted: []string{"Bees make honey"},
+			User:       "a",
+			Statements: []Said{{Text: "The gate code is 12"}, {Text: "Bees make honey"}},
+			First:      []Question{{Text: "gate code", Needs: []string{"The gate code is 12"}}, {Text: "zyzzyva", Needs: []string{"nowhere"}}},
+			Updates:    []string{"The gate code is 99 gate code"},
+			Deleted:    []string{"Bees make honey"},
 			Then: []Question{
 				{Text: "gate code", Needs: []string{"The gate code is 99 gate code"}, Old: "The gate code is 12"},
 				{Text: "Bees make honey"},
 				{Text: "gate", Needs: []string{"nowhere", "The gate code is 12"}},
 			},
 		},
-		{User: "b", Told: []Said{{Text: "Bees make wax"}}},
+		{User: "b", Statements: []Said{{Text: "Bees make wax"}}},
 	}}
 	r := recall(t, data, Target{Store: "inmem", Open: inMemory})
 	if len(r.Stages) != 2 {
