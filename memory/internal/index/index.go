@@ -131,6 +131,7 @@ func (x *Index) Remove(id string) {
 		x.bare--
 	}
 	clear(x.stems[e.stems.first:e.stems.last])
+	clear(x.phrases[e.phrases.first:e.phrases.last])
 	clear(x.links[e.links.first:e.links.last])
 	x.vectors.erase(int(place))
 	*e = entry{dead: true}

@@ -229,7 +229,7 @@ func TestSupersede(t *testing.T) {
 func TestSupersedeAlike(t *testing.T) {
 	for name, c := range map[string]struct{ old, new, question, want string }{
 		"an update":        {"I drive a Fiat.", "That one broke, now I drive a Skoda.", "What do I drive?", "new"},
-		"somebody else":    {"Our dog is called Luna.", "Greta's dog is called Rex.", "What is the dog called?", "old"},
+		"somebody else":    {"Our dog is called Luna.", "Greta's dog is called Rex and barks at night.", "What is the dog called?", "old"},
 		"of others both":   {"Farida babysits on Saturday.", "Hanna babysits on Saturday, the other one is ill.", "Who babysits?", "new"},
 		"a date in common": {"Passport: until March 2027.", "Contract: until March 2027, the long one.", "Passport or contract, until when?", "old"},
 		"a long text":      {"Tea one: " + strings.Repeat("tea ", 5000), "Tea two: " + strings.Repeat("tea ", 5000), "one", "old"},
@@ -238,7 +238,7 @@ func TestSupersedeAlike(t *testing.T) {
 		for with, vectors := range map[string][2][]float32{"no vectors": {}, "vectors": {{1, 0}, {0.34, 0.94}}} {
 			x := index.New()
 			for i := range 30 { // texts are long beside these
-				x.Put(&index.Entry{ID: fmt.Sprint("other", i), Text: "Blue sky.", Created: start, Vector: []float32{-1, 0}[:len(vectors[0])]})
+				x.Put(&index.Entry{ID: fmt.Sprint("other", i), Text: "Yesterday the sky was blue over the whole of Bergen.", Created: start, Vector: []float32{-1, 0}[:len(vectors[0])]})
 			}
 			x.Put(&index.Entry{ID: "old", Text: c.old, Created: start, Vector: vectors[0]})
 			x.Put(&index.Entry{ID: "new", Text: c.new, Created: start.Add(time.Minute), Vector: vectors[1]})
