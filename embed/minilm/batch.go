@@ -10,6 +10,10 @@ import (
 // memory to be used often, and few enough that batches spread over the cores.
 const batchTokens = 128
 
+// shortTokens is the length up to which documents are computed without a stop: a question waits for one of them, some 25 ms on two cores. If each
+// question stopped them, somebody who searches without a pause would hold up who adds.
+const shortTokens = 64
+
 // batch is the texts with the numbers from first on.
 type batch struct {
 	first  int
@@ -35,7 +39,7 @@ func (m *Model) batches(ctx context.Context, texts []string) ([]batch, error) {
 	return all, nil
 }
 
-// embed computes batch after batch on as many cores as are free, one at least. Questions go before documents, which give way to them
+// embed computes batch after batch on as many cores as are free, one at least. Questions go before documents; long ones give way to them
 // after each layer.
 func (m *Model) embed(ctx context.Context, texts []string, question bool) ([][]float32, error) {
 	all, err := m.batches(ctx, texts)
@@ -74,7 +78,7 @@ func (m *Model) compute(ctx context.Context, b batch, question bool, vectors [][
 	s := m.borrow()
 	defer m.giveBack(s)
 	return m.forward(ctx, s, b, func() (n int, err error) {
-		if !question {
+		if !question && b.rows > shortTokens {
 			threads, err = m.cores.giveWay(ctx, threads)
 		}
 		return threads, err
