@@ -67,7 +67,8 @@ const (
 // Recorder receives measurements. Methods are called after the locks of scopes and sessions are released, concurrently, and
 // must be cheap. They must not plan by a [Window]: those of one pilot wait for each other while it plans.
 type Recorder interface {
-	// Planned is called once for every plan with the time it took.
+	// Planned is called once for every plan with the time it took, also for those that [Stats] does not count in the end
+	// because others took their place or no model claimed them.
 	Planned(scope Scope, p *Plan, took time.Duration)
 	// Observed is called once for every event; applied is false if its request was not known.
 	Observed(ev Event, applied bool)
@@ -81,6 +82,9 @@ const (
 	maxPath  = 8192 // blocks of a conversation's prompt that the index follows
 	maxHeld  = 256  // plans waiting in Hold for Claim
 )
+
+// heldFor is how long a plan waits for Claim: longer than any step between a retriever and a model takes.
+const heldFor = 10 * time.Minute
 
 func (c Config) withDefaults() (Config, error) {
 	if c.NewPolicy == nil {

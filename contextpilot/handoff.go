@@ -4,42 +4,123 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
+	"time"
 )
 
 // handoff keeps plans between a retriever, which plans, and a model, which sends and sees only text.
 type handoff struct {
+	claims atomic.Bool // models claim: what is not claimed was not sent
+
 	mu sync.Mutex
 	// plans[first:] are held, oldest first, at most maxHeld; those in front are gone, and zero.
-	plans   []Plan
+	plans   []heldPlan
 	first   int // below maxHeld
 	dropped int
 }
 
+// heldPlan is a plan that waits for its prompt.
+type heldPlan struct {
+	Plan
+	since  time.Time
+	passed bool // its conversation has called the model since, and did not claim it
+}
+
 // Hold keeps a plan until Claim finds its blocks in a prompt. The pilot holds a few hundred plans; older ones go, and so does
 // one of the same request, if its ID was not assigned by the pilot. It takes constant time on average.
+//
+// A pilot without a model that claims counts every plan as sent. With one, see [Pilot.ExpectClaims], a plan that is not
+// claimed was not sent: it leaves the index and [Stats] again if its conversation calls the model without it and then
+// holds another plan, after ten minutes, or when it goes for its age.
 func (p *Pilot) Hold(plan Plan) {
-	p.held.hold(plan, !strings.HasPrefix(plan.RequestID, p.prefix))
+	p.unclaimed(p.held.hold(plan, p.cfg.Now(), !strings.HasPrefix(plan.RequestID, p.prefix)))
+}
+
+// ExpectClaims says that plans which are held are claimed before they are sent, as the wrappers of models do. The first
+// Claim says so, too. It holds for all plans of the pilot: do not hold one that is sent without Claim.
+func (p *Pilot) ExpectClaims() { p.held.claims.Store(true) }
+
+// Replan plans a request in place of a plan that was claimed, or not held, and not sent: the old one leaves the index, its
+// conversation and [Stats], so that what is sent is counted once. The request has the old plan's ID; its scope may be another.
+func (p *Pilot) Replan(old Plan, req Request) Plan {
+	p.withdraw(&old)
+	req.ID = old.RequestID
+	return p.Plan(req)
+}
+
+// unclaimed takes back plans that no model has claimed.
+func (p *Pilot) unclaimed(plans []heldPlan) {
+	for i := range plans {
+		if p.withdraw(&plans[i].Plan) {
+			p.stats.unclaimed.Add(1)
+		}
+	}
+}
+
+// withdraw takes a plan that was not sent out of the index, its conversation and the counters. One that was served stays.
+func (p *Pilot) withdraw(plan *Plan) bool {
+	sc := p.findScope(plan.Scope)
+	if sc != nil && sc.served(plan.RequestID) {
+		return false
+	}
+	p.stats.add(plan, -1)
+	if sc != nil {
+		p.gone(sc, plan.RequestID)
+	}
+	return true
 }
 
 // hold adds a plan, and drops the oldest if there are too many. What is left moves to the front once in maxHeld drops.
-// again says that a plan of the same request may be there, in whose place it comes.
-func (h *handoff) hold(plan Plan, again bool) {
+// again says that a plan of the same request may be there, in whose place it comes. It returns the plans that were not
+// sent: none if nobody claims.
+func (h *handoff) hold(plan Plan, now time.Time, again bool) (unsent []heldPlan) {
+	claims := h.claims.Load()
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if again {
-		h.drop(plan.samePrompt)
+		h.drop(func(c *heldPlan) bool { return plan.samePrompt(&c.Plan) })
 	}
-	h.plans = append(h.plans, plan)
+	if claims && plan.Session != "" {
+		unsent = h.drop(func(c *heldPlan) bool {
+			return c.passed && c.Session == plan.Session && c.Scope.Tenant == plan.Scope.Tenant
+		})
+		h.dropped += len(unsent)
+	}
+	h.plans = append(h.plans, heldPlan{Plan: plan, since: now})
 	if len(h.plans)-h.first <= maxHeld {
-		return
+		return unsent
 	}
-	h.plans[h.first] = Plan{}
+	if claims {
+		unsent = append(unsent, h.plans[h.first])
+	}
+	h.dropFirst()
+	return unsent
+}
+
+// dropFirst stops holding the oldest plan. h.mu is held.
+func (h *handoff) dropFirst() {
+	h.plans[h.first] = heldPlan{}
 	h.first++
 	h.dropped++
 	if h.first == maxHeld {
 		h.plans = slices.Delete(h.plans, 0, h.first)
 		h.first = 0
 	}
+}
+
+// expire stops holding the plans that have waited for too long, and returns them, if models claim. It costs little if there
+// are none.
+func (h *handoff) expire(now time.Time) (unsent []heldPlan) {
+	if !h.claims.Load() {
+		return nil
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for h.first < len(h.plans) && now.Sub(h.plans[h.first].since) >= heldFor {
+		unsent = append(unsent, h.plans[h.first])
+		h.dropFirst()
+	}
+	return unsent
 }
 
 // Claim returns a held plan of the session whose blocks stand in text, all of them and in the plan's order, and
@@ -49,32 +130,27 @@ func (h *handoff) hold(plan Plan, again bool) {
 // not told the tenant cannot tell equal names of two tenants' conversations apart: where tenants share a pilot, names must
 // differ between them.
 func (p *Pilot) Claim(session, text string) (plan Plan, start, end int, ok bool) {
+	p.ExpectClaims()
+	p.unclaimed(p.held.expire(p.cfg.Now()))
 	var found []region
 	scanBlocks(text, func(r region) bool {
 		found = append(found, r)
 		return true
 	})
-	if len(found) == 0 {
-		return Plan{}, 0, 0, false
-	}
 	plans := p.held.take(session, found)
 	if len(plans) == 0 {
 		return Plan{}, 0, 0, false
 	}
 	last := len(plans) - 1
-	plan = plans[last]
-	for i := range plans[:last] {
-		if plan.samePrompt(&plans[i]) {
-			continue
-		}
-		p.Observe(Event{Kind: Gone, Scope: plans[i].Scope, Request: plans[i].RequestID})
-	}
+	plan = plans[last].Plan
+	p.unclaimed(slices.DeleteFunc(plans[:last], func(c heldPlan) bool { return plan.samePrompt(&c.Plan) }))
 	at := standsIn(&plan, found)
 	return plan, found[at].start, found[at+len(plan.Items)-1].end, true
 }
 
-// take stops holding the plans that Claim is about, oldest first: one without a session, all with one.
-func (h *handoff) take(session string, found []region) (plans []Plan) {
+// take stops holding the plans that Claim is about, oldest first: one without a session, all with one. Those of the session
+// that it does not take have been passed over.
+func (h *handoff) take(session string, found []region) (plans []heldPlan) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if session == "" {
@@ -82,24 +158,32 @@ func (h *handoff) take(session string, found []region) (plans []Plan) {
 		if at < 0 {
 			return nil
 		}
-		plans = append(plans, h.plans[at])
-		h.drop(plans[0].samePrompt)
-		return plans
+		claimed := h.plans[at]
+		h.drop(func(c *heldPlan) bool { return claimed.samePrompt(&c.Plan) })
+		return []heldPlan{claimed}
 	}
-	h.drop(func(c *Plan) bool {
-		taken := c.Session == session && standsIn(c, found) >= 0
-		if taken {
-			plans = append(plans, *c)
+	return h.drop(func(c *heldPlan) bool {
+		if c.Session != session {
+			return false
 		}
-		return taken
+		c.passed = true
+		return standsIn(&c.Plan, found) >= 0
 	})
-	return plans
 }
 
-// drop stops holding plans. h.mu is held.
-func (h *handoff) drop(which func(*Plan) bool) {
-	kept := slices.DeleteFunc(h.plans[h.first:], func(c Plan) bool { return which(&c) })
-	h.plans = h.plans[:h.first+len(kept)]
+// drop stops holding plans and returns them, oldest first. h.mu is held.
+func (h *handoff) drop(which func(*heldPlan) bool) (dropped []heldPlan) {
+	kept := h.plans[:h.first]
+	for i := h.first; i < len(h.plans); i++ {
+		if which(&h.plans[i]) {
+			dropped = append(dropped, h.plans[i])
+		} else {
+			kept = append(kept, h.plans[i])
+		}
+	}
+	clear(h.plans[len(kept):])
+	h.plans = kept
+	return dropped
 }
 
 // samePrompt reports whether c is a plan of the same request, which may have been planned twice.
@@ -111,7 +195,7 @@ func (h *handoff) longest(found []region) int {
 	longest, items := -1, 0
 	for i := h.first; i < len(h.plans); i++ {
 		c := &h.plans[i]
-		if c.Session == "" && len(c.Items) > items && standsIn(c, found) >= 0 {
+		if c.Session == "" && len(c.Items) > items && standsIn(&c.Plan, found) >= 0 {
 			longest, items = i, len(c.Items)
 		}
 	}
@@ -121,7 +205,7 @@ func (h *handoff) longest(found []region) int {
 func (h *handoff) dropTenant(name string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.drop(func(c *Plan) bool { return c.Scope.Tenant == name })
+	h.drop(func(c *heldPlan) bool { return c.Scope.Tenant == name })
 }
 
 // standsIn returns where in found the plan's blocks begin, as one run, or −1.

@@ -57,7 +57,7 @@ func (p *Pilot) observe(ev Event) (ok, fresh bool) {
 		ok = sc.tree.Move(ev.Request, sc.behindHead(ev), p.tiers.number(ev.Tier))
 		return ok, ok
 	case Gone:
-		ok = p.gone(sc, ev)
+		ok = p.gone(sc, ev.Request)
 		return ok, ok
 	case Cleared:
 		sc.mu.Lock()
@@ -102,25 +102,25 @@ func (p *Pilot) served(sc *scope, ev Event) (ok, fresh bool) {
 	return ok, fresh
 }
 
-func (p *Pilot) gone(sc *scope, ev Event) bool {
+func (p *Pilot) gone(sc *scope, request string) bool {
 	sc.mu.Lock()
-	owner, served, _ := sc.tree.Owner(ev.Request)
+	owner, served, _ := sc.tree.Owner(request)
 	sc.mu.Unlock()
 	var s *session
 	if owner != "" && !served {
-		s = p.sessions.find(sessionID{ev.Scope.Tenant, owner})
+		s = p.sessions.find(sessionID{sc.id.Tenant, owner})
 	}
 	if s != nil { // nobody plans the turn again meanwhile
 		s.mu.Lock()
 		defer s.mu.Unlock()
 	}
 	sc.mu.Lock()
-	now, served, ok := sc.tree.Owner(ev.Request)
-	sc.tree.Remove(ev.Request)
+	now, served, ok := sc.tree.Owner(request)
+	sc.tree.Remove(request)
 	sc.shrunk()
 	sc.mu.Unlock()
 	if s != nil && ok && !served && now == owner {
-		s.takeBack(ev.Request)
+		s.takeBack(request)
 	}
 	return ok
 }

@@ -163,7 +163,8 @@ func (p *Pilot) insert(sc *scope, d *draft, owner string) (path []tree.Elem) {
 
 func (p *Pilot) done(plan *Plan, began time.Time) {
 	p.shed()
-	p.stats.planned(plan)
+	p.stats.add(plan, 1)
+	p.unclaimed(p.held.expire(began))
 	if p.cfg.Recorder != nil {
 		kept := *plan // a recorder may keep it
 		p.cfg.Recorder.Planned(kept.Scope, &kept, p.cfg.Now().Sub(began))

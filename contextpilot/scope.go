@@ -165,6 +165,14 @@ func (sc *scope) insert(d *draft, owner string) []tree.Elem {
 	return path
 }
 
+// served reports whether a live request was answered.
+func (sc *scope) served(id string) bool {
+	sc.mu.Lock()
+	defer sc.mu.Unlock()
+	_, served, ok := sc.tree.Owner(id)
+	return ok && served
+}
+
 // withdraw takes a live plan that was not served out of the index.
 func (sc *scope) withdraw(id string) {
 	sc.mu.Lock()

@@ -7,7 +7,9 @@ import (
 	"sync/atomic"
 )
 
-// Stats counts what a Pilot has done since New and what it holds now.
+// Stats counts what a Pilot has done since New and what it holds now. The counters of plans are about what was sent: one
+// that was made anew with [Pilot.Replan] counts once, and one that no model claimed (see [Pilot.Hold]) is not counted any
+// more but in Unclaimed, so that they may fall.
 type Stats struct {
 	Plans          int64
 	BlocksSent     int64 // in full
@@ -30,6 +32,8 @@ type Stats struct {
 	TurnsDropped              int64 // of conversations too long to be remembered whole
 	Sessions, SessionsDropped int64
 	Held, HeldDropped         int64
+	// Unclaimed is the number of held plans that were taken back because no model claimed them.
+	Unclaimed int64
 }
 
 // Faults is the sum over the stages.
@@ -46,6 +50,7 @@ type counters struct {
 	events, unknown                       atomic.Int64
 	contradicted, shortened               atomic.Int64
 	scopesDropped, turnsDropped, shed     atomic.Int64
+	unclaimed                             atomic.Int64
 	mu                                    sync.Mutex
 	faults                                map[string]int64
 }
@@ -59,20 +64,21 @@ func (c *counters) fault(stage string) {
 	c.faults[stage]++
 }
 
-func (c *counters) planned(p *Plan) {
-	c.plans.Add(1)
+// add counts a plan, or with −1 a plan that was counted and not sent.
+func (c *counters) add(p *Plan, n int64) {
+	c.plans.Add(n)
 	refs := 0
 	for _, it := range p.Items {
 		if it.Ref != nil {
 			refs++
 		}
 	}
-	c.refs.Add(int64(refs))
-	c.sent.Add(int64(len(p.Items) - refs))
-	c.leftOut.Add(int64(len(p.LeftOut)))
-	c.expected.Add(int64(p.Prefix.Tokens))
+	c.refs.Add(n * int64(refs))
+	c.sent.Add(n * int64(len(p.Items)-refs))
+	c.leftOut.Add(n * int64(len(p.LeftOut)))
+	c.expected.Add(n * int64(p.Prefix.Tokens))
 	if p.Reordered() {
-		c.reordered.Add(1)
+		c.reordered.Add(n)
 	}
 }
 
@@ -88,6 +94,7 @@ func (c *counters) observed(ev Event, applied, fresh bool) {
 
 // Stats returns the counters; it takes each scope's lock for a moment.
 func (p *Pilot) Stats() Stats {
+	p.unclaimed(p.held.expire(p.cfg.Now()))
 	c := &p.stats
 	s := Stats{
 		Plans: c.plans.Load(), BlocksSent: c.sent.Load(), BlocksRef: c.refs.Load(), BlocksLeftOut: c.leftOut.Load(),
@@ -102,6 +109,7 @@ func (p *Pilot) Stats() Stats {
 	s.Sessions, s.SessionsDropped = int64(live), int64(dropped)
 	held, heldDropped := p.held.stats()
 	s.Held, s.HeldDropped = int64(held), int64(heldDropped)
+	s.Unclaimed = c.unclaimed.Load()
 	s.History = p.past.Load()
 	p.mu.RLock()
 	scopes := slices.Collect(maps.Values(p.scopes))

@@ -24,6 +24,7 @@ type settings struct {
 	handler    callbacks.Handler
 	plans      func(contextpilot.Plan)
 	noHint     bool
+	noHold     bool
 	places     Places
 	versioned  bool
 	passages   *passage.Options // nil: documents stay as they were found
@@ -95,3 +96,8 @@ func WithPlans(f func(contextpilot.Plan)) Option {
 func WithoutHint() Option {
 	return option(func(s *settings) { s.noHint = true })
 }
+
+// WithoutHold keeps the plans away from the wrappers of models, for a retriever whose documents go to a model that is not
+// wrapped while another model of the same pilot is: a held plan that no wrapped model claims counts as not sent, see
+// [contextpilot.Pilot.Hold]. If no model is wrapped the option changes nothing.
+func WithoutHold() Option { return option(func(s *settings) { s.noHold = true }) }

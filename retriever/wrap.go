@@ -50,7 +50,7 @@ func (w *wrapped) planned(ctx context.Context, query string, found []schema.Docu
 	})
 	plan.Session = contextpilot.ConversationFrom(ctx)
 	w.plans(plan)
-	if len(plan.Items) > 0 { // without blocks there is nothing to find it by
+	if len(plan.Items) > 0 && !w.noHold { // without blocks there is nothing to find it by
 		w.pilot.Hold(plan)
 	}
 	return documents(&plan, what, w.noHint)

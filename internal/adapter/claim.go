@@ -43,23 +43,20 @@ func (m *Turns) replan(t *turn, c *claimed) (contextpilot.Plan, string) {
 		scope = *m.scope
 	}
 	moved := scope != c.plan.Scope
-	if moved {
-		m.pilot.Observe(contextpilot.Event{Kind: contextpilot.Gone, Scope: c.plan.Scope, Request: c.plan.RequestID})
-	}
 	shown := t.session != "" && slices.ContainsFunc(t.prior, func(s string) bool { return strings.Contains(s, "<doc ") })
 	switch {
 	case c.span.known() && (moved || shown):
-		plan := m.pilot.Plan(m.again(t, c, scope, retrieved(&c.plan)))
+		plan := m.pilot.Replan(c.plan, m.again(t, c, scope, retrieved(&c.plan)))
 		return plan, c.span.rewrite(&plan, m.noHint)
 	case moved || t.session != "" || len(t.prior) > 0:
 		// The text stays, only its place in the index and the session is put right: the blocks are given in the order
 		// in which they stand, so that the policy, asked about the same state, keeps it. Where it does not, because limits take the
 		// order for the retriever's or others have been planned since, it is not asked.
 		req := m.again(t, c, scope, inPlace(&c.plan))
-		placed := m.pilot.Plan(req)
+		placed := m.pilot.Replan(c.plan, req)
 		if placed.Reordered() {
 			req.Fixed = true
-			placed = m.pilot.Plan(req)
+			placed = m.pilot.Replan(placed, req)
 		}
 		c.plan.Scope, c.plan.Turn = scope, placed.Turn
 	}

@@ -52,8 +52,10 @@ type Options struct {
 	Cite bool
 }
 
-// NewTurns returns Turns of a model that the pilot plans for.
+// NewTurns returns Turns of a model that the pilot plans for. From now on a plan that the pilot holds and no model claims
+// was not sent, see [contextpilot.Pilot.ExpectClaims].
 func NewTurns(pilot *contextpilot.Pilot, o Options) *Turns {
+	pilot.ExpectClaims()
 	t := &Turns{pilot: pilot, scope: o.Scope, noHint: o.NoHint, sent: newRewrites()}
 	if o.Cite {
 		t.books = newBooks()
