@@ -65,7 +65,7 @@ func keepsTheText(t *testing.T, cfg contextpilot.Config, session string) {
 			t.Errorf("the index holds\n%s\nbut sent was\n%s", last.Context(), plan.Context())
 		}
 	}
-	if st := pilot.Stats(); st.Held != 0 || st.LiveRequests != 4 || st.EventsUnknown != 0 {
+	if st := pilot.Stats(); st.Held != 0 || st.LiveRequests != 4 || st.EventsUnknown != 0 || st.Plans != 4 || st.BlocksSent != 12 {
 		t.Errorf("%+v", st)
 	}
 }
