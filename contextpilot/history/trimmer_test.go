@@ -178,3 +178,62 @@ func TestSummaries(t *testing.T) {
 }
 
 var errBroken = errors.New("broken")
+
+// Each message is sent, or was given to one summary, whatever the cuts: also a user's message that stood alone in front of what
+// was left of its turn. The messages of a summary are in order.
+func TestNothingIsLostBetweenSummaries(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		var cut [][]history.Message
+		trimmer := newTrimmer(t, history.Config{
+			Window: rapid.IntRange(120, 300).Draw(t, "window"), SummaryTokens: 12, PerMessage: -1,
+			Summarize: func(_ context.Context, c history.Cut) (string, error) {
+				cut = append(cut, c.Messages)
+				return "Much.", nil
+			},
+		})
+		var messages []history.Message
+		say := func(role history.Role, most int, m history.Message) {
+			m.Role = role
+			m.Text = fmt.Sprintf("%d %s", len(messages), strings.Repeat("word ", rapid.IntRange(1, most).Draw(t, string(role))))
+			messages = append(messages, m)
+		}
+		for range rapid.IntRange(1, 8).Draw(t, "turns") {
+			say(history.User, 20, history.Message{})
+			for range rapid.SampledFrom([]int{0, 1, 4, 9}).Draw(t, "steps") {
+				say(history.Assistant, 5, history.Message{Calls: []string{"x"}})
+				say(history.Tool, 20, history.Message{Answers: []string{"x"}})
+			}
+			say(history.Assistant, 10, history.Message{})
+		}
+		say(history.User, 5, history.Message{})
+		got, err := trimmer.Trim(context.Background(), messages)
+		if err != nil {
+			t.Skip(err)
+		}
+		seen := make([]int, len(messages))
+		for i := range messages {
+			if i < got.Head || i >= got.Tail || i == got.Alone {
+				seen[i]++
+			}
+		}
+		for _, c := range cut {
+			last := -1
+			for _, m := range c {
+				var i int
+				if _, err := fmt.Sscan(m.Text, &i); err != nil {
+					t.Fatal(err)
+				}
+				seen[i]++
+				if i <= last {
+					t.Fatalf("message %d is summarized behind message %d", i, last)
+				}
+				last = i
+			}
+		}
+		for i, n := range seen {
+			if n != 1 {
+				t.Fatalf("message %d of %d, %s, was sent or summarized %d times; sent: %+v", i, len(messages), messages[i].Role, n, got)
+			}
+		}
+	})
+}

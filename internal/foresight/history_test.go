@@ -1,6 +1,7 @@
 package foresight
 
 import (
+	"math"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -297,5 +298,21 @@ func TestDeterministic(t *testing.T) {
 	}
 	if diff := cmp.Diff(run(), run()); diff != "" {
 		t.Error(diff)
+	}
+}
+
+// A neighbour weighs less by e^-0.3 for each mean block that it shares less than the nearest. The constant is a choice that the
+// figures rest on: who changes it measures anew.
+func TestWeightFallsWithWhatIsShared(t *testing.T) {
+	h := New()
+	for _, r := range [][]Block{request(1, 2, 3), request(3, 4, 5), request(7, 8), request(1, 2, 9)} {
+		serve(h, r)
+	}
+	o := h.Look(request(1, 2, 3))
+	const one, two = 0.740818220681718, 0.548811636094026 // e^-0.3, e^-0.6
+	for i, weight := range []float64{1, one, two} {
+		if got, want := o.Share(1<<i), weight/(1+one+two); math.Abs(got-want) > 1e-9 {
+			t.Errorf("neighbour %d: a share of %v, want %v", i, got, want)
+		}
 	}
 }

@@ -271,3 +271,31 @@ func TestDamagedIndexFolder(t *testing.T) {
 		t.Errorf("%d damages were noticed, want at least those of the mark and of a segment", noticed)
 	}
 }
+
+// An ID that is given twice to Delete is one document: the totals, on which all scores depend, are those of what is left.
+func TestDeleteCountsAnIDOnce(t *testing.T) {
+	docs := []store.Document{{ID: "a", Text: "bees and honey"}, {ID: "b", Text: "bees"}, {ID: "c", Text: "a bear likes honey"}}
+	search := func(ids ...string) ([]store.Hit, int) {
+		s, err := bleve.OpenStore(bleve.StoreOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer s.Close()
+		if err := s.Upsert(t.Context(), docs); err != nil {
+			t.Fatal(err)
+		}
+		if err := s.Delete(t.Context(), "", ids...); err != nil {
+			t.Fatal(err)
+		}
+		hits, err := s.Search(t.Context(), store.Query{Text: "honey", K: 3})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return hits, s.Len()
+	}
+	once, _ := search("a")
+	twice, left := search("a", "a", "not there", "a")
+	if diff := cmp.Diff(once, twice); diff != "" || left != 2 || len(once) != 1 {
+		t.Errorf("%d documents are left, want 2; hits (-once +twice):\n%s", left, diff)
+	}
+}

@@ -82,3 +82,20 @@ func TestEmbedderThatForgets(t *testing.T) {
 		t.Errorf("error %v, want the two numbers", err)
 	}
 }
+
+// Without IDs there is nothing to delete, and the server is not asked.
+func TestDeleteWithoutIDs(t *testing.T) {
+	calls := 0
+	_, client := newFake(t, func(ctx context.Context, r any, _ *grpc.UnaryServerInfo, next grpc.UnaryHandler) (any, error) {
+		if _, ok := r.(*api.DeletePoints); ok {
+			calls++
+		}
+		return next(ctx, r)
+	})
+	x := create(t, with(qdrant.Options{Embedder: retrievertest.Embedder{}}, qdrant.Options{Client: client}))
+	for i, ids := range [][]string{nil, {"a"}} {
+		if err := x.Delete(t.Context(), "", ids...); err != nil || calls != i {
+			t.Errorf("Delete(%q) = %v, the server was asked %d times, want %d", ids, err, calls, i)
+		}
+	}
+}

@@ -213,3 +213,30 @@ func BenchmarkQueue(b *testing.B) {
 		})
 	}
 }
+
+// A run that waits for what another computes, since both have the same prompt, holds up none behind it.
+func TestSamePromptHoldsUpNobodyElse(t *testing.T) {
+	r := newRunner(t, runner.Config{Pages: 100, Running: 4, Step: 128})
+	began, submitted := make(chan bool), make(chan bool)
+	first := r.Submit(runner.Request{Prompt: prompt(1, 5), Max: 1, Sample: func(logits []float32) int32 {
+		close(began)
+		<-submitted
+		return greedy(logits)
+	}})
+	<-began
+	var order []string // of the loop
+	submit := func(name string, seed int) *runner.Run {
+		return r.Submit(runner.Request{Prompt: prompt(seed, 40), Max: 1, Sample: func(logits []float32) int32 {
+			order = append(order, name)
+			return greedy(logits)
+		}})
+	}
+	runs := []*runner.Run{first, submit("one", 2), submit("same", 2), submit("other", 3)}
+	close(submitted)
+	for _, x := range runs {
+		all(t, x)
+	}
+	if want := []string{"one", "other", "same"}; !slices.Equal(order, want) || runs[2].Result().Cached == 0 {
+		t.Errorf("answered in order %v, want %v; %d tokens of the same prompt were not computed again", order, want, runs[2].Result().Cached)
+	}
+}
