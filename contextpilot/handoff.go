@@ -27,11 +27,12 @@ type heldPlan struct {
 }
 
 // Hold keeps a plan until Claim finds its blocks in a prompt. The pilot holds a few hundred plans; older ones go, and so does
-// one of the same request, if its ID was not assigned by the pilot. It takes constant time on average.
+// one of the same request, if its ID was not assigned by the pilot. It takes constant time on average, and looks at all that are
+// held for a plan of a conversation.
 //
 // A pilot without a model that claims counts every plan as sent. With one, see [Pilot.ExpectClaims], a plan that is not
 // claimed was not sent: it leaves the index and [Stats] again if its conversation calls the model without it and then
-// holds another plan, after ten minutes, or when it goes for its age.
+// holds another plan, after ten minutes, or when it goes to make room.
 func (p *Pilot) Hold(plan Plan) {
 	p.unclaimed(p.held.hold(plan, p.cfg.Now(), !strings.HasPrefix(plan.RequestID, p.prefix)))
 }
@@ -175,10 +176,13 @@ func (h *handoff) take(session string, found []region) (plans []heldPlan) {
 func (h *handoff) drop(which func(*heldPlan) bool) (dropped []heldPlan) {
 	kept := h.plans[:h.first]
 	for i := h.first; i < len(h.plans); i++ {
-		if which(&h.plans[i]) {
+		switch {
+		case which(&h.plans[i]):
 			dropped = append(dropped, h.plans[i])
-		} else {
+		case len(dropped) > 0:
 			kept = append(kept, h.plans[i])
+		default:
+			kept = h.plans[:i+1] // it stays where it is
 		}
 	}
 	clear(h.plans[len(kept):])
