@@ -90,10 +90,13 @@ func TestCitationsThroughChains(t *testing.T) {
 	for _, chain := range []string{"RetrievalQA", "ConversationalRetrievalQA"} {
 		for _, stream := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%s, stream %t", chain, stream), func(t *testing.T) {
-				total := 0
-				rapid.Check(t, func(t *rapid.T) { total += citeThroughChain(t, chain, stream) })
-				if total < 300 {
-					t.Errorf("only %d citations", total)
+				checks, total := 0, 0 // fewer checks with -short
+				rapid.Check(t, func(t *rapid.T) {
+					checks++
+					total += citeThroughChain(t, chain, stream)
+				})
+				if total < 3*checks {
+					t.Errorf("only %d citations in %d checks", total, checks)
 				}
 			})
 		}
