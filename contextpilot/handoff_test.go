@@ -144,6 +144,23 @@ func TestUnclaimedPlansOfAnAgent(t *testing.T) {
 	}
 }
 
+// Two tenants have conversations of one name: what one retrieves takes nothing of the other's back, though a claim, which knows no
+// tenant, has passed over both.
+func TestUnclaimedPlansAreOfOneTenant(t *testing.T) {
+	p := newPilot(t, contextpilot.Config{})
+	hold := func(tenant string) {
+		plan := p.Plan(contextpilot.Request{Scope: contextpilot.Scope{Tenant: tenant}, Blocks: texts("a")})
+		plan.Session = "s"
+		p.Hold(plan)
+	}
+	hold("one")
+	hold("two")
+	p.Claim("s", "no block")
+	hold("one")
+	st := p.Stats()
+	equal(t, "held, live, unclaimed", []int64{2, 2, 1}, []int64{st.Held, st.LiveRequests, st.Unclaimed})
+}
+
 // Of more plans than can be held the oldest were not sent, if a model claims.
 func TestUnclaimedPlansGoForTheirNumber(t *testing.T) {
 	p := newPilot(t, contextpilot.Config{})

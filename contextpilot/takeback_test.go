@@ -266,8 +266,8 @@ func TestClaimOfConversation(t *testing.T) {
 		if !ok || got.RequestID != want || start != len("Documents:\n") || end != len("Documents:\n"+text)-1 {
 			t.Errorf("session %q: claimed %q at %d to %d", session, got.RequestID, start, end)
 		}
-		if st := p.Stats(); st.Held != held || st.LiveRequests != live {
-			t.Errorf("session %q: %d held, %d live", session, st.Held, st.LiveRequests)
+		if st := p.Stats(); st.Held != held || st.LiveRequests != live || st.Plans != live || st.Plans+st.Unclaimed != 2 {
+			t.Errorf("session %q: %d held, %d live, %d plans, %d unclaimed", session, st.Held, st.LiveRequests, st.Plans, st.Unclaimed)
 		}
 	}
 }
