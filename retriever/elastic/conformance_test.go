@@ -31,7 +31,7 @@ func TestConformance(t *testing.T) {
 	}{
 		{name: "bm25", opts: elastic.Options{}},
 		// The suite's pages differ in one word each. Of vectors so alike the server's index misses some, unless it compares many.
-		{name: "knn", opts: elastic.Options{Embedder: retrievertest.Embedder{}, Mode: elastic.KNN, Candidates: 2000}},
+		{name: "knn", opts: elastic.Options{Embedder: retrievertest.Embedder{}, Mode: store.Dense, Candidates: 2000}},
 		{name: "hybrid", opts: elastic.Options{Embedder: retrievertest.Embedder{}}, fusesRanks: true},
 		{name: "top-level", opts: elastic.Options{Layout: elastic.Layout{ID: "_key", Text: "_text", Version: "_version_of_text", Metadata: elastic.TopLevel}}},
 	} {

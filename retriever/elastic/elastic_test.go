@@ -27,8 +27,8 @@ func TestOptionsNameFieldAndValue(t *testing.T) {
 		`Options.Index = "a,b"`:                   {Index: "a,b"},
 		"Options.Client is set":                   {Index: "a", Client: &elasticsearch.TypedClient{}, APIKey: "k"},
 		"Options.APIKey and Options.Username":     {Index: "a", Username: "u", APIKey: "k"},
-		"Options.Mode = 9":                        {Index: "a", Mode: 9},
-		"Options.Embedder is nil":                 {Index: "a", Mode: elastic.Hybrid},
+		"Options.Mode = Mode(9)":                  {Index: "a", Mode: 9},
+		"Options.Embedder is nil":                 {Index: "a", Mode: store.Hybrid},
 		"Options.Candidates = -1":                 {Index: "a", Candidates: -1},
 		"Options.Candidates = 20000":              {Index: "a", Candidates: 20_000},
 		"Options.Passages.Count = -1":             {Index: "a", Passages: elastic.Passages{Count: -1}},
@@ -199,7 +199,7 @@ func TestRebuildWithoutAnAnswer(t *testing.T) {
 func TestRequest(t *testing.T) {
 	f := &fakeServer{status: 200, body: hitsOf(3)}
 	x := open(t, elastic.Options{
-		Client: f.client(t), Index: "docs", Layout: elastic.Layout{Tenant: "owner"}, Embedder: retrievertest.Embedder{Size: 2}, Mode: elastic.KNN,
+		Client: f.client(t), Index: "docs", Layout: elastic.Layout{Tenant: "owner"}, Embedder: retrievertest.Embedder{Size: 2}, Mode: store.Dense,
 		Passages: elastic.Passages{Count: 2}, Filter: &types.Query{Exists: &types.ExistsQuery{Field: "x"}},
 	})
 	q := store.Query{Text: "an \xff otter", K: 3, Tenant: "acme", Filter: store.All(

@@ -182,7 +182,7 @@ func TestMappingConflict(t *testing.T) {
 func TestVectorsOfAnotherLength(t *testing.T) {
 	url := storetest.Elasticsearch(t)
 	x := create(t, elastic.Options{Addresses: []string{url}, Embedder: retrievertest.Embedder{Size: 64}})
-	other := open(t, elastic.Options{Addresses: []string{url}, Index: x.Name(), Embedder: retrievertest.Embedder{Size: 32}, Mode: elastic.KNN})
+	other := open(t, elastic.Options{Addresses: []string{url}, Index: x.Name(), Embedder: retrievertest.Embedder{Size: 32}, Mode: store.Dense})
 	if err := x.Upsert(t.Context(), []store.Document{{ID: "a", Text: "the otter"}}); err != nil {
 		t.Fatal(err)
 	}

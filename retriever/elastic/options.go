@@ -13,6 +13,8 @@ import (
 	"github.com/elastic/go-elasticsearch/v8/typedapi/types"
 	"go.opentelemetry.io/otel/trace"
 	"go.opentelemetry.io/otel/trace/noop"
+
+	"github.com/ragpilot/ragpilot/retriever/store"
 )
 
 // Embedder makes vectors. It has the two methods of langchaingo's embedders, and is safe for concurrent use.
@@ -20,22 +22,6 @@ type Embedder interface {
 	EmbedDocuments(ctx context.Context, texts []string) ([][]float32, error)
 	EmbedQuery(ctx context.Context, text string) ([]float32, error)
 }
-
-// Mode says what a search compares.
-type Mode int
-
-// Modes of a search.
-const (
-	// Auto is Hybrid with an embedder and BM25 without.
-	Auto Mode = iota
-	// BM25 compares words.
-	BM25
-	// KNN compares vectors, by the server's approximate search.
-	KNN
-	// Hybrid does both and fuses the results by reciprocal ranks: a hit scores the sum of 1/(RankConstant+rank) over the
-	// results that it is in, with ranks from 1 (Cormack, Clarke and Büttcher, SIGIR 2009).
-	Hybrid
-)
 
 // Defaults of [Options].
 const (
@@ -71,8 +57,10 @@ type Options struct {
 	// Layout says where in the index a document stands.
 	Layout Layout
 
-	// Mode says how to search.
-	Mode Mode
+	// Mode says what a search compares. store.Auto is Hybrid with an embedder and Lexical without. Lexical is BM25, Dense
+	// the server's approximate search. Hybrid fuses by reciprocal ranks: a hit scores the sum of 1/(RankConstant+rank)
+	// over the results that it is in, with ranks from 1 (Cormack, Clarke and Büttcher, SIGIR 2009).
+	Mode store.Mode
 	// Candidates is how many hits of each kind a hybrid search fuses, and how many vectors each shard compares at least;
 	// or K if that is more. 0: [DefaultCandidates].
 	Candidates int
@@ -132,10 +120,10 @@ func (o Options) withDefaults() (Options, error) {
 	if o.Client == nil && len(o.Addresses) == 0 {
 		o.Addresses = []string{DefaultAddress}
 	}
-	if o.Mode == Auto {
-		o.Mode = BM25
+	if o.Mode == store.Auto {
+		o.Mode = store.Lexical
 		if o.Embedder != nil {
-			o.Mode = Hybrid
+			o.Mode = store.Hybrid
 		}
 	}
 	return o, errors.Join(o.checkServer(), o.checkSearch(), o.Layout.check())
@@ -163,9 +151,9 @@ func (o Options) checkServer() error {
 
 func (o Options) checkSearch() error {
 	switch {
-	case o.Mode < Auto || o.Mode > Hybrid:
-		return fmt.Errorf("Options.Mode = %d is unknown", o.Mode)
-	case o.Mode != BM25 && o.Embedder == nil:
+	case o.Mode < store.Auto || o.Mode > store.Hybrid:
+		return fmt.Errorf("Options.Mode = %v is unknown", o.Mode)
+	case o.Mode != store.Lexical && o.Embedder == nil:
 		return errors.New("Options.Embedder is nil, and the search needs vectors")
 	case o.Candidates > maxCandidates:
 		return fmt.Errorf("Options.Candidates = %d, want at most %d", o.Candidates, maxCandidates)

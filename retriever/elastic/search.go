@@ -37,7 +37,7 @@ func (x *Index) Search(ctx context.Context, q store.Query) (hits []store.Hit, er
 			return err
 		}
 		k := min(q.K, maxHits)
-		if x.opts.Mode == Hybrid {
+		if x.opts.Mode == store.Hybrid {
 			hits, err = x.fused(ctx, s, k)
 		} else {
 			hits, err = x.best(ctx, s, x.opts.Mode, k)
@@ -63,7 +63,7 @@ func (x *Index) question(ctx context.Context, q store.Query) (question, error) {
 	if s.filter, err = x.restriction(q); err != nil {
 		return s, err
 	}
-	if x.opts.Mode == BM25 {
+	if x.opts.Mode == store.Lexical {
 		return s, nil
 	}
 	if s.vector, err = x.opts.Embedder.EmbedQuery(ctx, store.ValidText(q.Text)); err != nil {
@@ -85,7 +85,7 @@ func trimQuery(query string) string {
 
 // best returns the first k hits of one kind. If the last hit fetched still has the score of the k-th, others with that
 // score and a smaller ID may not have been fetched: the server breaks ties by where documents stand.
-func (x *Index) best(ctx context.Context, s question, mode Mode, k int) ([]store.Hit, error) {
+func (x *Index) best(ctx context.Context, s question, mode store.Mode, k int) ([]store.Hit, error) {
 	for size := min(k+slack, maxHits); ; size = min(4*size, maxHits) {
 		hits, err := x.ask(ctx, x.request(s, mode, size))
 		if err != nil {
@@ -101,7 +101,7 @@ func (x *Index) best(ctx context.Context, s question, mode Mode, k int) ([]store
 // fused asks for both kinds at the same time and fuses the ranks.
 func (x *Index) fused(ctx context.Context, s question, k int) ([]store.Hit, error) {
 	depth := min(max(k, x.opts.Candidates), maxHits)
-	modes := [2]Mode{BM25, KNN}
+	modes := [2]store.Mode{store.Lexical, store.Dense}
 	var found [2][]store.Hit
 	var errs [2]error
 	ctx, cancel := context.WithCancelCause(ctx)
@@ -150,10 +150,10 @@ func fuse(a, b []store.Hit, constant, k int) []store.Hit {
 }
 
 // request asks for the first hits of one kind.
-func (x *Index) request(s question, mode Mode, size int) *search.Request {
+func (x *Index) request(s question, mode store.Mode, size int) *search.Request {
 	match := types.Query{Match: map[string]types.MatchQuery{x.opts.Layout.Text: {Query: s.text}}}
 	r := &search.Request{Size: &size, TrackTotalHits: false, Source_: types.SourceFilter{Excludes: x.unread()}}
-	if mode == KNN {
+	if mode == store.Dense {
 		candidates := min(max(size, x.opts.Candidates), maxCandidates)
 		r.Knn = []types.KnnSearch{{
 			Field: x.opts.Layout.Vector, QueryVector: s.vector, K: &size, NumCandidates: &candidates, Filter: s.filter,

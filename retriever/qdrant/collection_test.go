@@ -131,7 +131,7 @@ func TestManyTies(t *testing.T) {
 
 // TestQuestionWithoutWords: a search by words has nothing to look for, a hybrid one still has the meaning.
 func TestQuestionWithoutWords(t *testing.T) {
-	for mode, want := range map[qdrant.Mode]int{qdrant.Sparse: 0, qdrant.Hybrid: 1} {
+	for mode, want := range map[store.Mode]int{store.Lexical: 0, store.Hybrid: 1} {
 		_, client := newFake(t, nil)
 		opts := with(qdrant.Options{Embedder: retrievertest.Embedder{}, Vector: "meaning", Sparse: qdrant.Words{}, Mode: mode},
 			qdrant.Options{Client: client})

@@ -13,6 +13,7 @@ import (
 	"go.opentelemetry.io/otel/trace/noop"
 
 	"github.com/ragpilot/ragpilot/internal/qdrantconn"
+	"github.com/ragpilot/ragpilot/retriever/store"
 )
 
 // Embedder makes dense vectors. It has the two methods of langchaingo's embedders, and is safe for concurrent use.
@@ -32,21 +33,6 @@ type SparseVector struct {
 	Indices []uint32
 	Values  []float32
 }
-
-// Mode says what a search compares.
-type Mode int
-
-// Modes of a search.
-const (
-	// Auto: what the index has embedders for.
-	Auto Mode = iota
-	// Dense: vectors of meaning.
-	Dense
-	// Sparse: weighted words.
-	Sparse
-	// Hybrid: both; the server fuses the two results.
-	Hybrid
-)
 
 // Fusion says how the server makes one result of two.
 type Fusion int
@@ -95,8 +81,9 @@ type Options struct {
 	// Layout says where in a payload a document stands.
 	Layout Layout
 
-	// Mode and Fusion say how to search.
-	Mode   Mode
+	// Mode says what a search compares: what there are embedders for, if it is store.Auto; store.Hybrid is fused by the
+	// server, as Fusion says.
+	Mode   store.Mode
 	Fusion Fusion
 	// Candidates is how many hits of each kind a hybrid search fuses, or K and a few more if that is more.
 	// 0: [DefaultCandidates].
@@ -137,7 +124,7 @@ func (o Options) withDefaults() (Options, error) {
 	if o.Client == nil {
 		setDefault(&o.Addr, DefaultAddr)
 	}
-	if o.Mode == Auto {
+	if o.Mode == store.Auto {
 		o.Mode = o.modeOfEmbedders()
 	}
 	return o, errors.Join(o.checkServer(), o.checkSearch(), o.Layout.check())
@@ -150,14 +137,14 @@ func setDefault[T comparable](field *T, value T) {
 	}
 }
 
-func (o Options) modeOfEmbedders() Mode {
+func (o Options) modeOfEmbedders() store.Mode {
 	switch {
 	case o.Embedder != nil && o.Sparse != nil:
-		return Hybrid
+		return store.Hybrid
 	case o.Sparse != nil:
-		return Sparse
+		return store.Lexical
 	}
-	return Dense
+	return store.Dense
 }
 
 func (o Options) checkServer() error {
@@ -177,8 +164,8 @@ func (o Options) checkServer() error {
 
 func (o Options) checkSearch() error {
 	switch {
-	case o.Mode < Auto || o.Mode > Hybrid:
-		return fmt.Errorf("Options.Mode = %d is unknown", o.Mode)
+	case o.Mode < store.Auto || o.Mode > store.Hybrid:
+		return fmt.Errorf("Options.Mode = %v is unknown", o.Mode)
 	case o.Fusion != RRF && o.Fusion != DBSF:
 		return fmt.Errorf("Options.Fusion = %d is unknown", o.Fusion)
 	case o.dense() && o.Embedder == nil:
@@ -199,5 +186,5 @@ func (o Options) checkSearch() error {
 	return nil
 }
 
-func (o Options) dense() bool  { return o.Mode == Dense || o.Mode == Hybrid }
-func (o Options) sparse() bool { return o.Mode == Sparse || o.Mode == Hybrid }
+func (o Options) dense() bool  { return o.Mode == store.Dense || o.Mode == store.Hybrid }
+func (o Options) sparse() bool { return o.Mode == store.Lexical || o.Mode == store.Hybrid }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/ragpilot/ragpilot/retriever/qdrant"
 	"github.com/ragpilot/ragpilot/retriever/retrievertest"
+	"github.com/ragpilot/ragpilot/retriever/store"
 )
 
 func TestOpenNamesFieldAndValue(t *testing.T) {
@@ -15,11 +16,11 @@ func TestOpenNamesFieldAndValue(t *testing.T) {
 	for want, opts := range map[string]qdrant.Options{
 		`Options.Collection = " "`:             {Collection: " ", Embedder: e},
 		`Options.Embedder is nil`:              {Collection: "c"},
-		`Options.Sparse is nil`:                {Collection: "c", Embedder: e, Mode: qdrant.Hybrid},
+		`Options.Sparse is nil`:                {Collection: "c", Embedder: e, Mode: store.Hybrid},
 		`Options.Addr = "localhost"`:           {Collection: "c", Embedder: e, Addr: "localhost"},
 		`Options.Addr = "localhost:x"`:         {Collection: "c", Embedder: e, Addr: "localhost:x"},
 		`Options.Client is set`:                {Collection: "c", Embedder: e, Client: client, APIKey: "k"},
-		`Options.Mode = 9`:                     {Collection: "c", Embedder: e, Mode: 9},
+		`Options.Mode = Mode(9)`:               {Collection: "c", Embedder: e, Mode: 9},
 		`Options.Fusion = -1`:                  {Collection: "c", Embedder: e, Fusion: -1},
 		`Options.Batch = -1`:                   {Collection: "c", Embedder: e, Batch: -1},
 		`Options.Layout.Text = "a.b"`:          {Collection: "c", Embedder: e, Layout: qdrant.Layout{Text: "a.b"}},

@@ -38,7 +38,7 @@ func TestRequests(t *testing.T) {
 			qdrant.Options{Embedder: tiny, Sparse: qdrant.Words{}, Vector: "meaning", Fusion: qdrant.DBSF, Candidates: 20},
 			store.Query{K: 50},
 		},
-		"one-of-two": {qdrant.Options{Embedder: tiny, Sparse: qdrant.Words{}, Vector: "meaning", Mode: qdrant.Sparse}, store.Query{K: 5}},
+		"one-of-two": {qdrant.Options{Embedder: tiny, Sparse: qdrant.Words{}, Vector: "meaning", Mode: store.Lexical}, store.Query{K: 5}},
 		"filters": {
 			qdrant.Options{Embedder: tiny, Filter: &api.Filter{MustNot: []*api.Condition{api.NewIsEmpty("text")}}},
 			store.Query{K: 5, Filter: store.All(

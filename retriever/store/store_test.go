@@ -142,3 +142,13 @@ func TestRetriever(t *testing.T) {
 		t.Errorf("error %v, want that of the store", err)
 	}
 }
+
+func TestModeString(t *testing.T) {
+	for m, want := range map[store.Mode]string{
+		store.Auto: "auto", store.Lexical: "lexical", store.Dense: "dense", store.Hybrid: "hybrid", 9: "Mode(9)", -1: "Mode(-1)",
+	} {
+		if got := m.String(); got != want {
+			t.Errorf("Mode %d is %q, want %q", int(m), got, want)
+		}
+	}
+}
