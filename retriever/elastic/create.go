@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync/atomic"
 
 	"github.com/ragpilot/ragpilot/retriever/store"
 )
@@ -74,7 +75,7 @@ func (x *Index) Rebuild(ctx context.Context, s Schema, fill func(ctx context.Con
 		if err := x.make(ctx, s, name, ""); err != nil {
 			return err
 		}
-		next := &Index{opts: x.opts, client: x.client, tracer: x.tracer, concrete: true}
+		next := &Index{opts: x.opts, client: x.client, tracer: x.tracer, concrete: true, closed: new(atomic.Bool)}
 		next.opts.Index = name
 		defer func() { _ = next.Close() }()
 		if err = fill(ctx, next); err == nil {

@@ -23,7 +23,7 @@ type Index struct {
 	idle     func() // closes idle connections; nil if the client is not ours
 	tracer   trace.Tracer
 	concrete bool // opts.Index is an index that is being filled, not an alias
-	closed   atomic.Bool
+	closed   *atomic.Bool
 }
 
 var _ store.Searcher = (*Index)(nil)
@@ -35,7 +35,7 @@ func Open(opts Options) (*Index, error) {
 	if err != nil {
 		return nil, fmt.Errorf("elastic: %w", err)
 	}
-	x := &Index{opts: opts, client: opts.Client}
+	x := &Index{opts: opts, client: opts.Client, closed: new(atomic.Bool)}
 	x.tracer = opts.Tracer.Tracer("github.com/ragpilot/ragpilot/retriever/elastic")
 	if x.client == nil {
 		if x.client, x.idle, err = opts.connect(); err != nil {

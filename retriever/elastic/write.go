@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"strings"
 
@@ -115,11 +116,15 @@ func (x *Index) source(d store.Document) (map[string]any, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%w: %q: metadata: %w", store.ErrBadDocument, d.ID, err)
 	}
+	own := map[string]any{l.ID: d.ID, l.Text: text, l.Version: store.Version(text)}
+	if l.tenants() {
+		own[l.Tenant] = d.Tenant
+	}
 	out := map[string]any{}
 	switch {
 	case l.Metadata == TopLevel:
-		for key := range metadata {
-			if x.owns(key) {
+		for key, value := range metadata {
+			if x.owns(key) && own[key] != value { // the ID and version of a hit may be there
 				return nil, fmt.Errorf("%w: document %q: metadata %q is a key of Options.Layout", store.ErrBadDocument, d.ID, key)
 			}
 		}
@@ -132,10 +137,7 @@ func (x *Index) source(d store.Document) (map[string]any, error) {
 		flatten("", metadata, facets, numbers)
 		out[facetsField], out[numbersField] = facets, numbers
 	}
-	out[l.ID], out[l.Text], out[l.Version] = d.ID, text, store.Version(text)
-	if l.tenants() {
-		out[l.Tenant] = d.Tenant
-	}
+	maps.Copy(out, own)
 	return out, nil
 }
 

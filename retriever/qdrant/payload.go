@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	api "github.com/qdrant/go-client/qdrant"
+	"google.golang.org/protobuf/proto"
 
 	"github.com/ragpilot/ragpilot/retriever/store"
 )
@@ -33,7 +34,7 @@ func (l Layout) payload(d store.Document) (map[string]*api.Value, error) {
 		return own, nil
 	}
 	for key, value := range values {
-		if _, taken := own[key]; taken {
+		if stored, taken := own[key]; taken && !proto.Equal(stored, value) { // the ID and version of a hit may be there
 			return nil, fmt.Errorf("%w: document %q: metadata %q is a key of Options.Layout", store.ErrBadDocument, d.ID, key)
 		}
 		own[key] = value

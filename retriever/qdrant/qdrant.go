@@ -22,7 +22,7 @@ type Index struct {
 	owned  bool // the client is closed with the index
 	tracer trace.Tracer
 	filter *api.Condition // of Options.Filter; nil if there is none
-	closed atomic.Bool
+	closed *atomic.Bool
 }
 
 var _ store.Searcher = (*Index)(nil)
@@ -34,7 +34,7 @@ func Open(opts Options) (*Index, error) {
 	if err != nil {
 		return nil, fmt.Errorf("qdrant: %w", err)
 	}
-	x := &Index{opts: opts, client: opts.Client}
+	x := &Index{opts: opts, client: opts.Client, closed: new(atomic.Bool)}
 	x.tracer = opts.Tracer.Tracer("github.com/ragpilot/ragpilot/retriever/qdrant")
 	if opts.Filter != nil {
 		x.filter = api.NewFilterAsCondition(opts.Filter)

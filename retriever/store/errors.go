@@ -15,6 +15,9 @@ var (
 	ErrBadQuery = errors.New("bad query")
 	// ErrBadDocument: a document cannot be stored, or what is stored cannot be read as a document.
 	ErrBadDocument = errors.New("bad document")
+	// ErrBadOption: an option of langchaingo's vectorstores cannot be honoured by the store, or by this method of it. The
+	// error names it.
+	ErrBadOption = errors.New("option cannot be honoured")
 	// ErrDimension: a vector has another length than the index wants. Such an error is also an ErrBadQuery or an
 	// ErrBadDocument.
 	ErrDimension = errors.New("vector has the wrong length")

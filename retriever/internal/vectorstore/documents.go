@@ -1,0 +1,54 @@
+package vectorstore
+
+import (
+	"crypto/sha256"
+	"encoding/base32"
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"github.com/tmc/langchaingo/schema"
+
+	"github.com/ragpilot/ragpilot/retriever/store"
+)
+
+// documents returns the documents as they are stored, and their IDs: the text at store.KeyID of the metadata, or one made
+// of text and metadata, so that adding the same documents again stores nothing twice.
+func documents(docs []schema.Document, tenant string) ([]store.Document, []string, error) {
+	out, ids := make([]store.Document, len(docs)), make([]string, len(docs))
+	texts := make(map[string]string, len(docs))
+	for i, d := range docs {
+		id, _ := d.Metadata[store.KeyID].(string)
+		if id == "" {
+			var err error
+			if id, err = made(d); err != nil {
+				return nil, nil, fmt.Errorf("docs[%d]: %w", i, err)
+			}
+		}
+		if text, taken := texts[id]; taken && text != d.PageContent {
+			return nil, nil, fmt.Errorf("%w: docs[%d]: metadata %q = %q is that of another text, want one ID for each text, or none",
+				store.ErrBadDocument, i, store.KeyID, id)
+		}
+		texts[id] = d.PageContent
+		ids[i] = id
+		out[i] = store.Document{ID: id, Text: d.PageContent, Metadata: d.Metadata, Tenant: tenant}
+	}
+	return out, ids, nil
+}
+
+// idBytes of a hash make an ID: short, as IDs stand in prompts, and of a billion documents no two are likely to be alike.
+const idBytes = 10
+
+// made returns an ID for a document that has none.
+func made(d schema.Document) (string, error) {
+	metadata, err := json.Marshal(d.Metadata) // sorted by key
+	if err != nil {
+		return "", fmt.Errorf("%w: metadata: %w", store.ErrBadDocument, err)
+	}
+	if len(d.Metadata) == 0 {
+		metadata = nil
+	}
+	text := store.ValidText(d.PageContent)
+	sum := sha256.Sum256(fmt.Appendf(nil, "%d:%s%s", len(text), text, metadata))
+	return strings.ToLower(base32.StdEncoding.EncodeToString(sum[:idBytes])), nil
+}
