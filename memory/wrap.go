@@ -62,7 +62,9 @@ func (w *wrapped) MemoryVariables(ctx context.Context) []string {
 // Clear clears inner, and what is kept of where memories stood in this conversation.
 func (w *wrapped) Clear(ctx context.Context) error {
 	if w.kept != nil {
-		w.kept.forget(w.conversationOf(ctx))
+		if c, err := w.conversationOf(ctx); err == nil { // without a scope nothing is kept
+			w.kept.forget(c)
+		}
 	}
 	return w.inner.Clear(ctx)
 }
@@ -116,7 +118,7 @@ func (w *wrapped) report(err error) error {
 		return nil
 	}
 	if w.failed == nil {
-		return fmt.Errorf("memory: recall: %w", err)
+		return err
 	}
 	w.failed(err)
 	return nil
@@ -158,7 +160,7 @@ func (w *wrapped) SaveContext(ctx context.Context, inputs, outputs map[string]an
 	}
 	if err := w.save(ctx, inputs, outputs); err != nil {
 		if w.failed == nil {
-			return fmt.Errorf("memory: save: %w", err)
+			return err
 		}
 		w.failed(err)
 	}
@@ -168,27 +170,34 @@ func (w *wrapped) SaveContext(ctx context.Context, inputs, outputs map[string]an
 func (w *wrapped) save(ctx context.Context, inputs, outputs map[string]any) error {
 	question, err := pick(inputs, w.input, "input", "question", "query", "human_input")
 	if err != nil {
-		return err
+		return fmt.Errorf("memory: save: %w", err)
 	}
 	answer, err := pick(outputs, w.output, "text", "output", "answer", "response")
 	if err != nil {
-		return err
+		return fmt.Errorf("memory: save: %w", err)
 	}
-	_, err = w.store.Add(ctx, w.scopeOf(ctx), []Message{
+	scope, err := w.scopeOf(ctx)
+	if err != nil {
+		return fmt.Errorf("memory: save: %w", err)
+	}
+	_, err = w.store.Add(ctx, scope, []Message{
 		{Role: User, Content: question}, {Role: Assistant, Content: answer},
 	}, w.add)
 	return err
 }
 
-// scopeOf returns whose memories are meant; if nothing says so, the store refuses the zero scope.
-func (w *wrapped) scopeOf(ctx context.Context) Scope {
+// scopeOf returns whose memories are meant.
+func (w *wrapped) scopeOf(ctx context.Context) (Scope, error) {
 	if scope := ScopeFrom(ctx); scope != (Scope{}) {
-		return scope
+		return scope, nil
 	}
 	if w.scope != (Scope{}) {
-		return w.scope
+		return w.scope, nil
 	}
-	return Scope{Run: contextpilot.ConversationFrom(ctx)}
+	if run := contextpilot.ConversationFrom(ctx); run != "" {
+		return Scope{Run: run}, nil
+	}
+	return Scope{}, fmt.Errorf("%w, by WithScope or WithDefaultScope", ErrNoScope)
 }
 
 // pick returns the value of a name, or else the only string, or else that of the first usual name there is.

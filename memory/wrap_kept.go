@@ -115,19 +115,25 @@ func (k *keeper) put(c conversation, s layout) {
 func (k *keeper) forget(c conversation) { k.put(c, layout{}) }
 
 // conversationOf names the conversation of the context.
-func (w *wrapped) conversationOf(ctx context.Context) conversation {
-	s := w.scopeOf(ctx) // the strings may be parts of longer ones, which would be kept with them
+func (w *wrapped) conversationOf(ctx context.Context) (conversation, error) {
+	s, err := w.scopeOf(ctx)
+	if err != nil {
+		return conversation{}, fmt.Errorf("memory: recall: %w", err)
+	}
+	// The strings may be parts of longer ones, which would be kept with them.
 	s = Scope{User: strings.Clone(s.User), Agent: strings.Clone(s.Agent), Run: strings.Clone(s.Run)}
-	return conversation{s, strings.Clone(contextpilot.ConversationFrom(ctx))}
+	return conversation{s, strings.Clone(contextpilot.ConversationFrom(ctx))}, nil
 }
 
 // within returns a history with the memories within it. With an error it is the history with those that are known to be there
 // still: none if that cannot be found out.
 func (w *wrapped) within(ctx context.Context, inputs map[string]any, history past) (any, error) {
-	c := w.conversationOf(ctx)
+	c, err := w.conversationOf(ctx)
+	if err != nil {
+		return history.value, err
+	}
 	before := w.kept.get(c)
 	now := before.continued(history)
-	var err error
 	if now.all, err = w.still(ctx, c.scope, now.all); err != nil {
 		return history.value, err
 	}

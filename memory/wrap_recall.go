@@ -2,6 +2,7 @@ package memory
 
 import (
 	"context"
+	"fmt"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -54,11 +55,14 @@ type looked struct {
 func (w *wrapped) look(ctx context.Context, inputs map[string]any, history any) (looked, error) {
 	query, err := pick(inputs, w.input, "input", "question", "query", "human_input")
 	if err != nil {
-		return looked{}, err
+		return looked{}, fmt.Errorf("memory: recall: %w", err)
 	}
 	q := looked{query: query}
 	texts := append(shownBy(history), spaced(query))
-	scope := w.scopeOf(ctx)
+	scope, err := w.scopeOf(ctx)
+	if err != nil {
+		return looked{}, fmt.Errorf("memory: recall: %w", err)
+	}
 	if q.hits, err = w.find(ctx, scope, query, texts); err != nil || w.stable == nil {
 		return q, err
 	}

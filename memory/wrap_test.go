@@ -214,8 +214,16 @@ func TestWrapErrors(t *testing.T) {
 	}
 	store := newStore(t, memory.Config{})
 	plain := memory.Wrap(pilot, lcmemory.NewConversationBuffer(), store)
-	if _, err := plain.LoadMemoryVariables(t.Context(), in); !errors.Is(err, memory.ErrNoScope) {
-		t.Errorf("without a scope = %v", err)
+	_, loaded := plain.LoadMemoryVariables(t.Context(), in)
+	for what, err := range map[string]error{"recall": loaded, "save": plain.SaveContext(t.Context(), in, out)} {
+		want := "memory: " + what + ": no scope: set at least one of user, agent and run, by WithScope or WithDefaultScope"
+		if !errors.Is(err, memory.ErrNoScope) || err.Error() != want {
+			t.Errorf("without a scope = %v, want %s", err, want)
+		}
+	}
+	long := memory.WithScope(t.Context(), memory.Scope{User: strings.Repeat("a", 1000)})
+	if _, err := plain.LoadMemoryVariables(long, in); err == nil || strings.Count(err.Error(), "memory:") != 1 {
+		t.Errorf("a scope that is too long = %v, want the package named once", err)
 	}
 	two := map[string]any{"a": "x", "b": "y"}
 	if _, err := plain.LoadMemoryVariables(ctx, two); !errors.Is(err, memory.ErrInvalid) {

@@ -107,11 +107,11 @@ func NewSteady(inner schema.Retriever, opts SteadyOptions) (*Steady, error) {
 }
 
 // GetRelevantDocuments returns K of what the inner retriever finds, fewer if it finds fewer. An error of it is
-// returned wrapped.
+// returned as it is.
 func (s *Steady) GetRelevantDocuments(ctx context.Context, query string) ([]schema.Document, error) {
 	docs, err := s.inner.GetRelevantDocuments(ctx, query)
 	if err != nil {
-		return nil, fmt.Errorf("retriever: %w", err)
+		return nil, err
 	}
 	list := s.entries(docs)
 	talk := contextpilot.ConversationFrom(ctx)

@@ -2,7 +2,6 @@ package retriever
 
 import (
 	"context"
-	"fmt"
 
 	"github.com/tmc/langchaingo/schema"
 
@@ -25,12 +24,12 @@ func Wrap(pilot *contextpilot.Pilot, inner schema.Retriever, opts ...Option) sch
 	return &wrapped{settings: newSettings(opts), pilot: pilot, inner: inner}
 }
 
-// GetRelevantDocuments plans what inner finds. An error of inner is returned wrapped; nothing else fails.
+// GetRelevantDocuments plans what inner finds. An error of inner is returned as it is; nothing else fails.
 func (w *wrapped) GetRelevantDocuments(ctx context.Context, query string) ([]schema.Document, error) {
 	w.handler.HandleRetrieverStart(ctx, query)
 	found, err := w.inner.GetRelevantDocuments(ctx, query)
 	if err != nil {
-		return nil, fmt.Errorf("retriever: %w", err)
+		return nil, err
 	}
 	docs := found
 	if len(found) > 0 {

@@ -94,8 +94,8 @@ func TestInnerErrorIsReturned(t *testing.T) {
 	pilot := newPilot(t, contextpilot.Config{})
 	r := retriever.Wrap(pilot, failing{gone}, retriever.WithCallbacks(h))
 	docs, err := r.GetRelevantDocuments(context.Background(), "q")
-	if !errors.Is(err, gone) || docs != nil {
-		t.Errorf("got %v, %v, want no documents and an error wrapping %v", docs, err, gone)
+	if err != gone || docs != nil { //nolint:errorlint // as it is: each wrapper's word for itself would hide the cause
+		t.Errorf("got %v, %v, want no documents and the error %v", docs, err, gone)
 	}
 	if want := []string{"start q"}; !slices.Equal(h.calls, want) {
 		t.Errorf("callbacks %q, want %q", h.calls, want)
@@ -179,5 +179,15 @@ func TestPrompt(t *testing.T) {
 	head, question, ok := strings.Cut(got, "<doc a>\nIf x < 1 & y > 2, \"stop\".\n</doc>")
 	if !ok || !strings.Contains(head, "[label]") || !strings.Contains(question, "Question: When to stop?") {
 		t.Errorf("prompt:\n%s", got)
+	}
+}
+
+// TestStackedErrorsNameThePackageOnce: wrappers around wrappers say once where the error is from.
+func TestStackedErrorsNameThePackageOnce(t *testing.T) {
+	fused := retriever.Merge(failing{errors.New("bleve: index is closed")})
+	stacked := retriever.Wrap(newPilot(t, contextpilot.Config{}), steady(t, fused, retriever.SteadyOptions{K: 1}))
+	_, err := stacked.GetRelevantDocuments(context.Background(), "q")
+	if err == nil || strings.Count(err.Error(), "retriever:") != 1 || !strings.HasSuffix(err.Error(), "bleve: index is closed") {
+		t.Errorf("error %v, want the package once and the cause", err)
 	}
 }
