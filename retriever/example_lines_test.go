@@ -105,7 +105,7 @@ func Example_five() {
 }
 
 func Example_fifteen() {
-	ctx, model := context.Background(), langchain.Model(scripted("On Mondays [pump.md]."))
+	ctx, model := context.Background(), langchain.Model(scripted("On Mondays [pump.md@76437c3b]."))
 	inner, question := vectorstores.ToRetriever(filled(), 3), "When is the pump checked?"
 
 	pilot, err := contextpilot.New(contextpilot.Config{Policy: contextpilot.DefaultPolicy})
@@ -118,16 +118,16 @@ func Example_fifteen() {
 	out, err := chains.Call(ctx, qa, map[string]any{"query": question})
 	check(err)
 	sent := out["source_documents"].([]schema.Document)
-	fmt.Println(out["text"], "-", retriever.Cited(sent, "pump.md")[0].PageContent)
+	fmt.Println(out["text"], "-", retriever.Cited(sent, "pump.md@76437c3b")[0].PageContent)
 	for _, d := range retriever.Sources(sent) { // what was retrieved, in the retriever's order
 		fmt.Println(d.Metadata[retriever.KeyRank], d.Metadata[retriever.KeyLabel])
 	}
 
 	// Output:
-	// On Mondays [pump.md]. - The pump feeds the boiler with water and is checked every Monday before the boiler is lit.
-	// 1 pump.md
-	// 2 motor.md
-	// 3 valve.md
+	// On Mondays [pump.md@76437c3b]. - The pump feeds the boiler with water and is checked every Monday before the boiler is lit.
+	// 1 pump.md@76437c3b
+	// 2 motor.md@a760d68a
+	// 3 valve.md@d8631c54
 }
 
 func Example_vectorStoreFive() {
@@ -169,5 +169,5 @@ func Example_vectorStoreFifteen() {
 	// Output:
 	// When is the pump checked? It says so.
 	// How does the motor drive the pump? It says so.
-	// 96 of 298 prompt tokens read from the cache
+	// 96 of 316 prompt tokens read from the cache
 }

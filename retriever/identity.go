@@ -3,17 +3,19 @@ package retriever
 import (
 	"math"
 	"reflect"
+	"slices"
 	"strconv"
 
 	"github.com/tmc/langchaingo/schema"
 
 	"github.com/ragpilot/ragpilot/contextpilot"
 	"github.com/ragpilot/ragpilot/internal/adapter"
+	"github.com/ragpilot/ragpilot/retriever/passage"
 )
 
 // blocks returns the request's blocks, and what they stand for.
 func (s *settings) blocks(found []schema.Document) ([]contextpilot.Block, retrieved) {
-	blocks := identified(found, s.idKeys)
+	blocks := s.identified(found)
 	if s.versioned {
 		s.version(blocks, found)
 		// Two stores may have cut one document differently, and number their chunks alike.
@@ -31,23 +33,41 @@ func (s *settings) blocks(found []schema.Document) ([]contextpilot.Block, retrie
 	return blocks, what
 }
 
-// identified returns the documents as the core knows them. An ID that stands for more than one text is not used.
-func identified(docs []schema.Document, keys []string) []contextpilot.Block {
+// identified returns the documents as the core knows them, with an ID for each text. What names a document and not the
+// text, by its key or because several texts of the result have it, gets the version of the text.
+func (s *settings) identified(docs []schema.Document) []contextpilot.Block {
 	out := make([]contextpilot.Block, len(docs))
+	texts, shared := make(map[string]string, len(docs)), map[string]bool{}
 	for i, d := range docs {
-		out[i] = contextpilot.Block{ID: idOf(d.Metadata, keys), Text: d.PageContent, Score: float64(d.Score)}
+		key, id := keyOf(d.Metadata, s.idKeys)
+		out[i] = contextpilot.Block{ID: id, Text: d.PageContent, Score: float64(d.Score)}
+		if text, seen := texts[id]; slices.Contains(s.places.Document, key) || seen && text != d.PageContent {
+			shared[id] = true
+		}
+		texts[id] = d.PageContent
 	}
-	return adapter.Unambiguous(out)
+	for i, b := range out {
+		if b.ID != "" && shared[b.ID] {
+			out[i].ID = passage.ID{Doc: b.ID, Version: passage.ContentVersion(b.Text), Chunk: -1}.String()
+		}
+	}
+	return adapter.Unambiguous(out) // two versions may be alike
 }
 
 // idOf returns the first of the keys' values that can be an ID, or "".
 func idOf(metadata map[string]any, keys []string) string {
+	_, id := keyOf(metadata, keys)
+	return id
+}
+
+// keyOf returns the first of the keys whose value can be an ID, and the ID.
+func keyOf(metadata map[string]any, keys []string) (key, id string) {
 	for _, k := range keys {
 		if id := idFrom(metadata[k]); id != "" {
-			return id
+			return k, id
 		}
 	}
-	return ""
+	return "", ""
 }
 
 // idFrom formats strings and numbers, named types included. Stores that keep metadata as JSON give whole numbers

@@ -51,9 +51,12 @@ func WithScope(scope contextpilot.Scope) Option {
 }
 
 // WithIDKeys names the metadata keys that may hold a document's ID; the first one with a non-empty string or a
-// number counts. The default is "id", "_id", "doc_id". A document without an ID is identified by its text, and so
-// are documents of one result that share an ID but not the text, such as chunks that name the file they are from:
-// an ID that several blocks bear cannot be cited. WithIDKeys() without keys always uses the text.
+// number counts. The default is "id", "_id", "doc_id". A document without an ID is identified by its text; WithIDKeys()
+// without keys always uses the text.
+//
+// No ID stands for two texts. Keys that name the document that a chunk was cut from ("document", "doc_id", "source", or
+// those of [WithPlaces]) give doc@version, with [passage.ContentVersion] of the chunk's text as the version: "a.md@5f0c27d1".
+// So do other IDs that several texts of one result have.
 func WithIDKeys(keys ...string) Option {
 	keys = slices.Clone(keys)
 	return option(func(s *settings) { s.idKeys = keys })

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"math"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/ragpilot/ragpilot/contextpilot"
 	"github.com/ragpilot/ragpilot/retriever"
+	"github.com/ragpilot/ragpilot/retriever/passage"
 )
 
 // A store that was filled twice returns each text twice, under two IDs.
@@ -90,6 +92,8 @@ func TestSourcesKeepsWhatItDoesNotKnow(t *testing.T) {
 func TestIDs(t *testing.T) {
 	type uuid string
 	content := "~" // what an ID made from the text begins with
+	version := passage.ContentVersion("Text.")
+	files := retriever.WithIDKeys("source")
 	for _, test := range []struct {
 		name     string
 		metadata map[string]any
@@ -99,17 +103,21 @@ func TestIDs(t *testing.T) {
 		{"string", map[string]any{"id": "a7"}, nil, "a7"},
 		{"named string", map[string]any{"id": uuid("u-1")}, nil, "u-1"},
 		{"int", map[string]any{"_id": 42}, nil, "42"},
-		{"uint64", map[string]any{"doc_id": uint64(math.MaxUint64)}, nil, "18446744073709551615"},
+		{"uint64", map[string]any{"doc_id": uint64(math.MaxUint64)}, nil, "18446744073709551615@" + version},
 		{"whole float", map[string]any{"id": 42.0}, nil, "42"},
 		{"large whole float", map[string]any{"id": 12345678.0}, nil, "12345678"},
 		{"JSON number", map[string]any{"id": json.Number("7")}, nil, "7"},
 		{"first key wins", map[string]any{"doc_id": "d", "_id": "i"}, nil, "i"},
-		{"empty is none", map[string]any{"id": "", "doc_id": "d"}, nil, "d"},
+		{"empty is none", map[string]any{"id": "", "doc_id": "d"}, nil, "d@" + version},
 		{"not a number", map[string]any{"id": math.NaN()}, nil, content},
 		{"neither string nor number", map[string]any{"id": []string{"a"}}, nil, content},
 		{"nil", map[string]any{"id": nil}, nil, content},
 		{"no metadata", nil, nil, content},
 		{"own key", map[string]any{"id": "a", "chunk": "c"}, []retriever.Option{retriever.WithIDKeys("chunk")}, "c"},
+		{"file of a chunk", map[string]any{"source": "a.md"}, []retriever.Option{files}, "a.md@" + version},
+		{"address of a chunk", map[string]any{"source": "b#c@d"}, []retriever.Option{files}, "b%23c%40d@" + version},
+		{"number of the chunk", map[string]any{"source": "a.md", "chunk": 3}, []retriever.Option{files, retriever.WithVersionedIDs()}, "a.md@" + version + "#3"},
+		{"whole files", map[string]any{"source": "a.md"}, []retriever.Option{files, retriever.WithPlaces(retriever.Places{Document: []string{}})}, "a.md"},
 		{"no keys", map[string]any{"id": "a"}, []retriever.Option{retriever.WithIDKeys()}, content},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -126,15 +134,39 @@ func TestIDs(t *testing.T) {
 	}
 }
 
-// Chunks that carry their file's ID would all be cited by one name.
-func TestSharedIDIsNotUsed(t *testing.T) {
+// Chunks that carry their file's ID would all be cited by one name, in one result or in several of one conversation.
+func TestEachTextHasItsLabel(t *testing.T) {
+	planned := func(docs ...schema.Document) []schema.Document {
+		return get(context.Background(), t, retriever.Wrap(newPilot(t, contextpilot.Config{}), literal(docs), retriever.WithIDKeys("source")))
+	}
+	chunk := func(text string) schema.Document {
+		return schema.Document{PageContent: text, Metadata: map[string]any{"source": "a.md"}}
+	}
+	textOf := map[string]string{}
+	for _, docs := range [][]schema.Document{planned(chunk("Chapter 1."), chunk("Chapter 2.")), planned(chunk("Chapter 1.")), planned(chunk("Chapter 3."))} {
+		for _, d := range retriever.Sources(docs) {
+			label, _ := d.Metadata["ragpilot.label"].(string)
+			if text, seen := textOf[label]; seen && text != d.PageContent || !strings.HasPrefix(label, "a.md@") {
+				t.Errorf("label %q of %q and of %q", label, text, d.PageContent)
+			}
+			textOf[label] = d.PageContent
+		}
+	}
+	if len(textOf) != 3 {
+		t.Errorf("labels %v, want one for each of three texts", textOf)
+	}
+}
+
+// An ID that several texts of a result have is the document's.
+func TestSharedIDGetsVersions(t *testing.T) {
 	inner := literal{doc("manual", "Chapter 1."), doc("manual", "Chapter 2."), doc("faq", "Yes."), doc("faq", "Yes.")}
 	docs := get(context.Background(), t, retriever.Wrap(newPilot(t, contextpilot.Config{}), inner))
 	labels := map[string]bool{}
 	for _, d := range docs {
 		labels[d.Metadata["ragpilot.label"].(string)] = true
 	}
-	if len(docs) != 3 || len(labels) != 3 || labels["manual"] || !labels["faq"] {
+	one, two := "manual@"+passage.ContentVersion("Chapter 1."), "manual@"+passage.ContentVersion("Chapter 2.")
+	if len(docs) != 3 || len(labels) != 3 || !labels[one] || !labels[two] || !labels["faq"] {
 		t.Errorf("%d documents, labels %v", len(docs), labels)
 	}
 }
