@@ -50,6 +50,39 @@ func TestTwoLines(t *testing.T) {
 	}
 }
 
+// TestStoreDiff: what the diff of docs/qdrant.md puts into langchaingo's program is code of an Example.
+func TestStoreDiff(t *testing.T) {
+	page, err := os.ReadFile("qdrant.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, rest, _ := strings.Cut(string(page), "```diff\n")
+	diff, below, _ := strings.Cut(rest, "```")
+	m := link.FindStringSubmatch(below)
+	if m == nil {
+		t.Fatal("below the diff stands no link to an Example")
+	}
+	body, err := example(filepath.FromSlash(m[2]), m[1])
+	if err != nil {
+		t.Fatal(err)
+	}
+	placeholders := strings.NewReplacer(`"YOUR_QDRANT_HOST:6334"`, "addr", `"YOUR_COLLECTION_NAME"`, "collection")
+	calls := 0
+	for line := range strings.Lines(diff) {
+		code, added := strings.CutPrefix(line, "+\t")
+		if !added || strings.HasPrefix(code, `"`) {
+			continue
+		}
+		calls++
+		if !strings.Contains(body, "\n"+placeholders.Replace(code)) {
+			t.Errorf("%s has no line %s", m[1], code)
+		}
+	}
+	if calls != 1 {
+		t.Errorf("%d lines of code added, want the constructor alone", calls)
+	}
+}
+
 // computed is the first word of a program's last line of output, with a comma for the thousands.
 func computed(t *testing.T, program string) string {
 	t.Helper()

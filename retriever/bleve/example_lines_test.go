@@ -6,6 +6,9 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/tmc/langchaingo/schema"
+	"github.com/tmc/langchaingo/vectorstores"
+
 	"github.com/ragpilot/ragpilot/contextpilot"
 	"github.com/ragpilot/ragpilot/retriever"
 	"github.com/ragpilot/ragpilot/retriever/bleve"
@@ -81,4 +84,36 @@ func Example_fifteen() {
 	// which prefixes are cached?
 	// shown to people: Caching
 	// The cache keeps prefixes
+}
+
+// As langchaingo's vector stores are used, with a filter in the form that its store for Qdrant takes.
+func ExampleStore_SimilaritySearch() {
+	ctx := context.Background()
+
+	db, err := bleve.OpenStore(bleve.StoreOptions{})
+	check(err)
+	_, err = db.AddDocuments(ctx, []schema.Document{
+		{PageContent: "A city in texas", Metadata: map[string]any{"area": 3251}},
+		{PageContent: "A country in Asia", Metadata: map[string]any{"area": 2342}},
+		{PageContent: "A lost city in the Amazon", Metadata: map[string]any{"area": 1223}},
+		{PageContent: "A city in England", Metadata: map[string]any{"area": 4324}},
+	})
+	check(err)
+	docs, err := db.SimilaritySearch(ctx, "a city in england", 10, vectorstores.WithScoreThreshold(0.80))
+	check(err)
+	fmt.Println(len(docs), docs[0].PageContent, docs[0].Score)
+	filter := map[string]any{
+		"must": []map[string]any{{"key": "area", "range": map[string]any{"lte": 3000}}},
+	}
+	pilot, _ := contextpilot.New(contextpilot.Config{})
+	cities := vectorstores.ToRetriever(db, 10, vectorstores.WithFilters(filter))
+	docs, err = retriever.Wrap(pilot, cities).GetRelevantDocuments(ctx, "Which city is lost?")
+	check(err)
+	fmt.Println(docs[0].PageContent, db.Close())
+
+	// Output:
+	// 1 A city in England 1
+	// <doc 7ecmcn3ymeg426xx>
+	// A lost city in the Amazon
+	// </doc> <nil>
 }

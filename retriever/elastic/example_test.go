@@ -4,6 +4,9 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/tmc/langchaingo/schema"
+	"github.com/tmc/langchaingo/vectorstores"
+
 	"github.com/ragpilot/ragpilot/contextpilot"
 	"github.com/ragpilot/ragpilot/retriever"
 	"github.com/ragpilot/ragpilot/retriever/elastic"
@@ -80,4 +83,28 @@ func ExampleIndex_Rebuild() {
 		return next.Upsert(ctx, []store.Document{{ID: "guide.md#0", Text: "The cache keeps prefixes of prompts."}})
 	})
 	fmt.Println(err)
+}
+
+// As langchaingo's vector stores are used: documents without IDs of their own, and a retriever.
+func ExampleIndex_AddDocuments() {
+	ctx := context.Background()
+	address, alias, remove := server()
+	defer remove()
+
+	index, err := elastic.Open(elastic.Options{Addresses: []string{address}, Index: alias})
+	check(err)
+	check(index.Create(ctx, elastic.Schema{}))
+	_, err = index.AddDocuments(ctx, []schema.Document{
+		{PageContent: "Pumps move water.", Metadata: map[string]any{"lang": "en"}},
+		{PageContent: "Valves hold water back.", Metadata: map[string]any{"lang": "en"}},
+		{PageContent: "Ventile halten Wasser: water, valves.", Metadata: map[string]any{"lang": "de"}},
+	})
+	check(err)
+	english := vectorstores.WithFilters(map[string]any{"lang": "en"})
+	docs, err := vectorstores.ToRetriever(index, 1, english).GetRelevantDocuments(ctx, "What do valves do with water?")
+	check(err)
+	fmt.Println(docs[0].PageContent, docs[0].Score, index.Close())
+
+	// Output:
+	// Valves hold water back. 1 <nil>
 }
