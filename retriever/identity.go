@@ -48,10 +48,20 @@ func (s *settings) identified(docs []schema.Document) []contextpilot.Block {
 	}
 	for i, b := range out {
 		if b.ID != "" && shared[b.ID] {
-			out[i].ID = passage.ID{Doc: b.ID, Version: passage.ContentVersion(b.Text), Chunk: -1}.String()
+			out[i].ID = versioned(b.ID, b.Text)
 		}
 	}
 	return adapter.Unambiguous(out) // two versions may be alike
+}
+
+// versioned adds the version of a text to an ID: "a.md#3" becomes a.md@version#3.
+func versioned(id, text string) string {
+	parts, err := passage.ParseID(id)
+	if err != nil || parts.Version != "" { // what stands behind an '@' may be part of a name
+		parts = passage.ID{Doc: id, Chunk: -1}
+	}
+	parts.Version = passage.ContentVersion(text)
+	return parts.String()
 }
 
 // idOf returns the first of the keys' values that can be an ID, or "".

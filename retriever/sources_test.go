@@ -116,6 +116,7 @@ func TestIDs(t *testing.T) {
 		{"own key", map[string]any{"id": "a", "chunk": "c"}, []retriever.Option{retriever.WithIDKeys("chunk")}, "c"},
 		{"file of a chunk", map[string]any{"source": "a.md"}, []retriever.Option{files}, "a.md@" + version},
 		{"address of a chunk", map[string]any{"source": "b#c@d"}, []retriever.Option{files}, "b%23c%40d@" + version},
+		{"ID as source", map[string]any{"source": "a.md#2"}, []retriever.Option{files}, "a.md@" + version + "#2"},
 		{"number of the chunk", map[string]any{"source": "a.md", "chunk": 3}, []retriever.Option{files, retriever.WithVersionedIDs()}, "a.md@" + version + "#3"},
 		{"whole files", map[string]any{"source": "a.md"}, []retriever.Option{files, retriever.WithPlaces(retriever.Places{Document: []string{}})}, "a.md"},
 		{"no keys", map[string]any{"id": "a"}, []retriever.Option{retriever.WithIDKeys()}, content},
