@@ -12,6 +12,8 @@
 //		})
 //	}
 //
+// A store that is a vectorstores.VectorStore of langchaingo is checked as one, too.
+//
 // Stores that find by meaning need vectors: [Embedder] makes them of words and needs no model. The suite asks only for
 // words that stand in the documents, so that stores that find words and stores that find meaning give the same answers.
 package retrievertest
