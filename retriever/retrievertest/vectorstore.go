@@ -127,6 +127,9 @@ func checkVectorStoreOptions(t *testing.T, s Subject) {
 	if got := similar(t, v, "city England", 5, vectorstores.WithScoreThreshold(between)); len(got) != 1 || got[0].PageContent != docs[0].PageContent {
 		t.Errorf("%d documents score at least %v: %v, want the first alone", len(got), between, got)
 	}
+	if got := similar(t, v, "city England", 5, vectorstores.WithScoreThreshold(docs[0].Score)); len(got) != 1 {
+		t.Errorf("%d documents score at least %v, want the one that scores that", len(got), docs[0].Score)
+	}
 	for name, filter := range map[string]any{
 		"store.Filter": store.All(store.Eq("kind", "city"), store.Between("area", 0, 4000)),
 		"map":          map[string]any{"kind": "city", "area": 3251},
