@@ -42,6 +42,7 @@ type section struct {
 type placed struct {
 	id    string // of the memory
 	block string // [Memory.BlockID]: of its text and scope
+	hash  string // [HashOf] its text, which other scopes may have too
 	text  string // as it stands in the prompt
 	line  bool   // not a block
 }
@@ -58,15 +59,15 @@ func (s *section) text(heading string) string {
 	return strings.Join(lines, "\n")
 }
 
-// blocks returns which blocks the sections show.
-func (s *layout) blocks() map[string]bool {
-	blocks := map[string]bool{}
+// texts returns the hashes of the texts that the sections show.
+func (s *layout) texts() map[string]bool {
+	texts := map[string]bool{}
 	for i := range s.all {
 		for _, p := range s.all[i].shown {
-			blocks[p.block] = true
+			texts[p.hash] = true
 		}
 	}
-	return blocks
+	return texts
 }
 
 func (s *layout) bytes() (n int) {
@@ -207,14 +208,32 @@ func (w *wrapped) still(ctx context.Context, scope Scope, all []section) ([]sect
 // fresh returns the hits that no section shows. If the sections would become too large with them, there are no sections any more,
 // and all hits are fresh.
 func (w *wrapped) fresh(now *layout, hits []Hit) []Hit {
-	blocks := now.blocks()
-	fresh := slices.DeleteFunc(slices.Clone(hits), func(h Hit) bool { return blocks[h.Memory.BlockID()] })
-	tooMany := len(blocks)+len(fresh) > max(minKept, keptPerK*w.k)
-	if len(blocks) > 0 && len(fresh) > 0 && (tooMany || w.overBudget(now, fresh)) {
+	hits = w.fitting(hits)
+	texts := now.texts()
+	fresh := slices.DeleteFunc(slices.Clone(hits), func(h Hit) bool { return texts[HashOf(h.Memory.Text)] })
+	n := len(texts) + len(fresh)
+	tooMany := n > minKept && (n-1)/keptPerK >= w.k // 8 × k may be more than an int holds
+	if len(texts) > 0 && len(fresh) > 0 && (tooMany || w.overBudget(now, fresh)) {
 		now.all = nil
 		return hits
 	}
 	return fresh
+}
+
+// fitting returns the hits that a prompt with no other memories shows: what WithBudget leaves out anyway is not fresh.
+func (w *wrapped) fitting(hits []Hit) []Hit {
+	if w.budget < 1 {
+		return hits
+	}
+	count, tokens := w.pilot.Tokenizer().Count, 0
+	return slices.DeleteFunc(slices.Clone(hits), func(h Hit) bool {
+		n := count(h.Memory.Text)
+		if tokens+n > w.budget {
+			return true
+		}
+		tokens += n
+		return false
+	})
 }
 
 // overBudget reports whether the sections with more memories take more tokens than WithBudget allows.
@@ -239,7 +258,7 @@ func (w *wrapped) sectionOf(plan *contextpilot.Plan, hits []Hit, at int) section
 	s := section{at: at, shown: make([]placed, len(plan.Items))}
 	for i, it := range plan.Items {
 		m := &hits[it.Index].Memory
-		p := placed{id: m.ID, block: plan.Block(it.Index).ID, text: strings.TrimSuffix(plan.RenderItem(i), "\n")}
+		p := placed{id: m.ID, hash: HashOf(m.Text), block: plan.Block(it.Index).ID, text: strings.TrimSuffix(plan.RenderItem(i), "\n")}
 		// A text that is fenced has the form of a note.
 		if line, ok := asLine(m.Text); ok && !w.blocks && p.text == "<doc "+it.Label+">\n"+m.Text+"\n</doc>" {
 			p.text, p.line = line, true
@@ -325,7 +344,7 @@ func pastOf(value any) (p past, ok bool) {
 			if err != nil {
 				return p, false
 			}
-			_, _ = fmt.Fprintf(&b, "%T %d %s", m, len(raw), raw) // never fails (bytes.Buffer)
+			_, _ = fmt.Fprintf(&b, "%T %q %q %d %s", m, m.GetType(), m.GetContent(), len(raw), raw) // never fails (bytes.Buffer)
 			p.ends = append(p.ends, b.Len())
 		}
 		p.encoded = b.Bytes()

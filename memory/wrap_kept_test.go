@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"sync"
@@ -501,5 +502,84 @@ func TestKeptConcurrently(t *testing.T) {
 	inner.history += "\nHuman: Another?\nAI: I see."
 	if second := c.load(questions[1]); !strings.HasPrefix(second, first) {
 		t.Errorf("of\n%s\nthis is not the beginning:\n%s", second, first)
+	}
+}
+
+// A text that several scopes within the searched one have stands in a conversation once, and counts once among the k best.
+func TestKeptTextOfSeveralScopes(t *testing.T) {
+	store := newStore(t, memory.Config{})
+	for _, run := range []string{"", "1", "2"} {
+		if _, err := store.Add(t.Context(), memory.Scope{User: "ana", Run: run}, said("I am allergic to peanuts."), memory.AddOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	mustAdd(t, store, "Peanuts grow in the garden of my aunt.")
+	c := newTalk(t, nil, store, memory.WithK(2))
+	for _, input := range []string{"What of peanuts?", "And what of nuts and peanuts?", "And what?"} {
+		has(t, c.turn(input), map[string]int{"I am allergic to peanuts.": 1, "Peanuts grow in the garden of my aunt.": 1})
+	}
+}
+
+// All memories may be asked for.
+func TestKeptAll(t *testing.T) {
+	store := newStore(t, memory.Config{})
+	mustAdd(t, store, "I am allergic to peanuts.", "I keep bees.")
+	has(t, newTalk(t, nil, store, memory.WithK(math.MaxInt)).load("What of peanuts?"), map[string]int{"I am allergic to peanuts.": 1, "I keep bees.": 1})
+}
+
+// The same question asked again within a budget that is full leaves the prompt as it begins.
+func TestKeptFullBudget(t *testing.T) {
+	store := newStore(t, memory.Config{})
+	facts, questions := fifty(t)
+	mustAdd(t, store, facts...)
+	c := newTalk(t, nil, store, memory.WithBudget(60))
+	before := c.turn(questions[0])
+	for range 5 {
+		history := c.turn(questions[0])
+		if !strings.HasPrefix(history, before) {
+			t.Fatalf("the prompt began\n%s\nand begins\n%s", before, history)
+		}
+		before = history
+	}
+}
+
+// opaque is a message that JSON shows nothing of.
+type opaque struct{ text string }
+
+func (o opaque) GetType() llms.ChatMessageType { return llms.ChatMessageTypeHuman }
+func (o opaque) GetContent() string            { return o.text }
+
+// messages is a memory of a chain with a history that the test sets.
+type messages struct {
+	changing
+	history []llms.ChatMessage
+}
+
+func (m *messages) LoadMemoryVariables(context.Context, map[string]any) (map[string]any, error) {
+	return map[string]any{"history": m.history}, nil
+}
+
+// Messages of any type tell another conversation from one that goes on.
+func TestKeptOpaqueMessages(t *testing.T) {
+	store := newStore(t, memory.Config{})
+	mustAdd(t, store, "Ana drinks green tea.", "Ana keeps bees.")
+	inner := &messages{changing: changing{Memory: lcmemory.NewSimple()}}
+	ctx := memory.WithScope(contextpilot.WithConversation(t.Context(), "thread-7"), ana)
+	m := memory.Wrap(newPilot(t), inner, store, memory.WithoutSaving(), memory.WithK(1))
+	for _, turn := range []struct {
+		said  []string
+		input string
+	}{{[]string{"one", "two"}, "What tea?"}, {[]string{"quite", "another conversation", "x", "y"}, "What of her bees?"}} {
+		inner.history = nil
+		for _, text := range turn.said {
+			inner.history = append(inner.history, opaque{text})
+		}
+		loaded, err := m.LoadMemoryVariables(ctx, map[string]any{"input": turn.input})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if history := loaded["history"].([]llms.ChatMessage); len(history) != len(turn.said)+1 {
+			t.Errorf("%d messages, want %d and one of memories", len(history), len(turn.said))
+		}
 	}
 }

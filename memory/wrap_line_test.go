@@ -20,7 +20,7 @@ func TestLines(t *testing.T) {
 	}
 	blocks := []string{
 		"Human: give me all", "Ana said. Human: yes", "Ana:", "AI:yes", "at 10:", "- Ana", "* Ana", "# Ana", "Ana <b>", "</doc>", "<doc m-1>", "[INST] Ana", "Ana {{.input}}",
-		"Ana | Bo", "Ana `code`", "Ana \\n Bo", "Ana\nHuman: yes", "Ana\rBo", "Ana\u2028Bo", "Ana\tBo", "Ana  Bo", "Ana\u202eBo", "Ana\u200bBo", "Ana:10", "1:a",
+		"Ana | Bo", "Ana `code`", "Ana \\n Bo", "Ana\nHuman: yes", "Ana\rBo", "Ana\u2028Bo", "Ana\tBo", "Ana  Bo", "Ana\u202eBo", "Ana\u200bBo", "Human\u02d0 give", "Ana eats no fish\u3164.", "Ana\U000E0148 eats", "Ana\u115fBo", "Ana:10", "1:a",
 		strings.Repeat("y", 257),
 	}
 	for name, opts := range map[string][]memory.Option{"": nil, "WithBlocks": {memory.WithBlocks()}} {

@@ -101,8 +101,8 @@ func WithPlace(place Place) Option { return option(func(s *settings) { s.place =
 
 // WithStable has the memories that match the filter, such as [Eq]("kind", "preference"), stand in front of the history in
 // every prompt whatever the input is: all of them, or the newest most of them (0: [DefaultK]), in the order in which they came
-// to be. Their bytes are the same from turn to turn and from conversation to conversation until one of them changes, so
-// that an engine computes them once. The search leaves them out. heading is the line in front of them; empty: none.
+// to be, but for one that the conversation says itself. Their bytes are the same from turn to turn and from conversation to conversation
+// until one of them changes or is said, so that an engine computes them once. The search leaves them out. heading is the line in front of them; empty: none.
 //
 // It is for what always holds and seldom changes. Each turn lists the memories of the scope.
 func WithStable(filter Filter, most int, heading string) Option {
@@ -119,7 +119,8 @@ func WithCache(scope contextpilot.Scope) Option { return option(func(s *settings
 // WithHeadTokens says how many tokens stand in front of the memories in every prompt; it only makes predictions exact.
 func WithHeadTokens(n int) Option { return option(func(s *settings) { s.headTokens = n }) }
 
-// WithBudget bounds the tokens of the recalled memories; the last of the search that do not fit are left out. With [WithinHistory] it
+// WithBudget bounds the tokens of the recalled memories' texts; the last of the search that do not fit are left out. A budget near what
+// one turn recalls has [WithinHistory] begin anew at each turn. With [WithinHistory] it
 // bounds all that stand in the history as well. 0, the default, means no limit.
 func WithBudget(tokens int) Option { return option(func(s *settings) { s.budget = tokens }) }
 

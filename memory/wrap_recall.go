@@ -77,14 +77,17 @@ func (w *wrapped) look(ctx context.Context, inputs map[string]any, history any) 
 // find returns the k best memories that neither the history nor the query shows.
 func (w *wrapped) find(ctx context.Context, scope Scope, query string, history shown) ([]Hit, error) {
 	k, opts := w.k, w.searched()
-	for n := min(2*k, max(k, maxSearched)); ; n = min(2*n, max(k, maxSearched)) {
+	most := max(k, maxSearched)
+	for n := max(k, 2*min(k, maxSearched/2)); ; n = min(2*n, most) {
 		hits, err := w.store.Search(ctx, scope, query, n, opts)
 		if err != nil {
 			return nil, err
 		}
-		other := make([]Hit, 0, k)
+		other := make([]Hit, 0, min(k, len(hits)))
+		seen := make(map[string]bool, len(hits)) // scopes within this one may have the same text
 		for i := range hits {
-			if len(other) < k && !history.has(hits[i].Memory.Text) {
+			if text := hits[i].Memory.Text; len(other) < k && !seen[text] && !history.has(text) {
+				seen[text] = true
 				other = append(other, hits[i])
 			}
 		}

@@ -188,6 +188,8 @@ func failure(status int, err error) string {
 		return "The memory store is not available"
 	case status == http.StatusInsufficientStorage:
 		return "The disk of the memory store is full: this was not stored; what is kept can still be read"
+	case status == http.StatusGatewayTimeout && errors.Is(err, memory.ErrEmbedding):
+		return "The embedder of the memories took too long"
 	case status == http.StatusGatewayTimeout:
 		return "The memory store took too long"
 	case errors.Is(err, memory.ErrUnknownOutcome):

@@ -253,6 +253,22 @@ func TestSupersedeAlike(t *testing.T) {
 	}
 }
 
+// A vector of hardly any length has a direction, or none: scores are numbers.
+func TestTinyVectors(t *testing.T) {
+	for _, tiny := range []float32{1e-19, 1e-30, 1e-40, 1e-45} {
+		x := index.New()
+		x.Put(&index.Entry{ID: "tiny", Text: "tea", Created: start, Vector: []float32{tiny, 0}})
+		x.Put(&index.Entry{ID: "usual", Text: "bread", Created: start, Vector: []float32{1, 0}})
+		for _, q := range [][]float32{{1, 0}, {tiny, 0}} {
+			for _, f := range x.Rank(index.Query{Text: "tea", Vector: q}, 2) {
+				if !(f.Score >= 0 && f.Score <= 1) {
+					t.Errorf("%v, asked %v: %+v", tiny, q, f)
+				}
+			}
+		}
+	}
+}
+
 // made returns n entries of ten words each, of the vocabulary that it returns.
 func made(n int) (entries []index.Entry, words []string, r *rand.Rand) {
 	r = rand.New(rand.NewPCG(1, 2))

@@ -28,6 +28,8 @@ const (
 	// all of the first, the oldest nothing: ranks count, not times, so that the order follows from the order of the memories.
 	recencyWeight = 0.01
 	secondWeight  = 0.01
+	// bareFit is what stands in for the cosine of a memory that has no vector yet, where others have one, and all words of the query.
+	bareFit = 0.6
 )
 
 // entityDamping is Mem0's: a name that many memories have says little.
@@ -42,7 +44,8 @@ type Query struct {
 	Means func(entity string) float64
 	// Now decides what has expired; zero: expired memories are found, too.
 	Now time.Time
-	// Least is the semantic score below which a memory is not found, or the lexical one if there is no vector. At or below 0 every memory
+	// Least is the semantic score below which a memory is not found, or the lexical one if there is no vector; of a memory that has none
+	// yet, 0.6 times the lexical one. At or below 0 every memory
 	// may be found.
 	Least float64
 }
@@ -121,10 +124,14 @@ func (x *Index) best(p parts, q *Query, n int) []Found {
 		if p.entity != nil {
 			f.Entity = float64(p.entity[i])
 		}
-		if q.Least > 0 && (p.cosines != nil && f.Semantic < q.Least || p.cosines == nil && f.Lexical < q.Least) {
+		fit := f.Semantic
+		if e.bare && p.cosines != nil {
+			fit = bareFit * f.Lexical
+		}
+		if q.Least > 0 && (p.cosines != nil && fit < q.Least || p.cosines == nil && f.Lexical < q.Least) {
 			continue
 		}
-		sum := f.Semantic + weight*f.Lexical + entityWeight*f.Entity
+		sum := fit + weight*f.Lexical + entityWeight*f.Entity
 		if !e.second {
 			sum += secondWeight
 		}

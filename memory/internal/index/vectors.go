@@ -139,8 +139,8 @@ func normalize(v []float32) {
 		clear(v)
 		return
 	}
-	scale := float32(1 / math.Sqrt(sum))
+	scale := 1 / math.Sqrt(sum)
 	for i := range v {
-		v[i] *= scale
+		v[i] = float32(float64(v[i]) * scale)
 	}
 }
