@@ -27,7 +27,7 @@ type heldPlan struct {
 }
 
 // Hold keeps a plan until Claim finds its blocks in a prompt. The pilot holds a few hundred plans; older ones go, and so does
-// one of the same request, if its ID was not assigned by the pilot. It takes constant time on average, and looks at all that are
+// one of the same request, if its ID was not assigned by the pilot, as soon as that is planned again. It takes constant time on average, and looks at all that are
 // held for a plan of a conversation.
 //
 // A pilot without a model that claims counts every plan as sent. With one, see [Pilot.ExpectClaims], a plan that is not
@@ -69,6 +69,28 @@ func (p *Pilot) withdraw(plan *Plan) bool {
 		p.gone(sc, plan.RequestID)
 	}
 	return true
+}
+
+// superseded stops holding plans of a request that is planned again in their place: what becomes of them must not take the new one
+// back. If models claim they were not sent, and are counted no more.
+func (p *Pilot) superseded(sc *scope, req *Request) {
+	if strings.HasPrefix(req.ID, p.prefix) { // claimed, or never held
+		return
+	}
+	unsent := p.held.release(&Plan{RequestID: req.ID, Scope: req.Scope})
+	if !p.held.claims.Load() || sc.served(req.ID) {
+		return
+	}
+	for i := range unsent {
+		p.stats.add(&unsent[i].Plan, -1)
+	}
+}
+
+// release stops holding the plans of a request, and returns them.
+func (h *handoff) release(of *Plan) []heldPlan {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.drop(func(c *heldPlan) bool { return of.samePrompt(&c.Plan) })
 }
 
 // hold adds a plan, and drops the oldest if there are too many. What is left moves to the front once in maxHeld drops.
@@ -206,10 +228,10 @@ func (h *handoff) longest(found []region) int {
 	return longest
 }
 
-func (h *handoff) dropTenant(name string) {
+func (h *handoff) dropTenant(name string) []heldPlan {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.drop(func(c *heldPlan) bool { return c.Scope.Tenant == name })
+	return h.drop(func(c *heldPlan) bool { return c.Scope.Tenant == name })
 }
 
 // standsIn returns where in found the plan's blocks begin, as one run, or −1.

@@ -255,3 +255,48 @@ func BenchmarkHold(b *testing.B) {
 		p.Hold(plan)
 	}
 }
+
+// A request that is planned again after its held plan has waited for too long, or when that goes to make room, keeps its new plan.
+func TestReplannedRequestStays(t *testing.T) {
+	now := time.Unix(0, 0)
+	p := newPilot(t, contextpilot.Config{Now: func() time.Time { return now }})
+	p.ExpectClaims()
+	check := func(what string, again contextpilot.Plan) {
+		t.Helper()
+		p.Hold(again)
+		plan, _, _, ok := p.Claim(again.Session, again.Context())
+		n := p.Observe(contextpilot.Event{Kind: contextpilot.Served, Scope: plan.Scope, Request: plan.RequestID})
+		if !ok || n != 1 {
+			t.Errorf("%s: claimed %v, %d events applied", what, ok, n)
+		}
+	}
+	late := contextpilot.Request{ID: "thread-7/turn-3", Session: "thread-7", Blocks: texts("a", "b")}
+	p.Hold(p.Plan(late)) // the model was down
+	now = now.Add(11 * time.Minute)
+	check("later", p.Plan(late))
+	if st := p.Stats(); st.LiveRequests != 1 || st.Plans != 1 {
+		t.Errorf("%d live requests, %d plans, want 1 and 1", st.LiveRequests, st.Plans)
+	}
+
+	crowded := contextpilot.Request{ID: "x", Blocks: texts("c", "d")}
+	p.Hold(p.Plan(crowded))
+	for range 255 {
+		p.Hold(p.Plan(contextpilot.Request{Blocks: texts("e")}))
+	}
+	again := p.Plan(crowded)
+	p.Hold(p.Plan(contextpilot.Request{Blocks: texts("f")}))
+	check("among many", again)
+}
+
+// Plans of a tenant that is dropped are not counted as sent.
+func TestDroppedTenantsPlans(t *testing.T) {
+	p := newPilot(t, contextpilot.Config{})
+	p.ExpectClaims()
+	for range 3 {
+		p.Hold(p.Plan(contextpilot.Request{Scope: contextpilot.Scope{Tenant: "t"}, Blocks: texts("a")}))
+	}
+	p.DropTenant("t")
+	if st := p.Stats(); st.Plans != 0 || st.Unclaimed != 3 || st.Held != 0 {
+		t.Errorf("%d plans, %d unclaimed, %d held", st.Plans, st.Unclaimed, st.Held)
+	}
+}

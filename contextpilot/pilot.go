@@ -177,6 +177,7 @@ func (p *Pilot) replace(sc *scope, s *session, req *Request) {
 	if req.ID == "" {
 		return
 	}
+	p.superseded(sc, req)
 	sc.withdraw(req.ID)
 	if s == nil {
 		return

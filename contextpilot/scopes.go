@@ -115,7 +115,9 @@ func (p *Pilot) DropReplica(name string) (scopes int) {
 // was known.
 func (p *Pilot) DropTenant(tenant string) (scopes int) {
 	p.sessions.dropTenant(tenant)
-	p.held.dropTenant(tenant)
+	if held := p.held.dropTenant(tenant); p.held.claims.Load() {
+		p.unclaimed(held)
+	}
 	return p.dropScopes(func(id Scope) bool { return id.Tenant == tenant })
 }
 

@@ -1,6 +1,7 @@
 package vectorstore
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -27,7 +28,7 @@ func filter(v any) (store.Filter, error) {
 	}
 	raw, err := json.Marshal(v)
 	if err == nil {
-		err = json.Unmarshal(raw, &fields)
+		fields, err = decoded(raw)
 	}
 	if err != nil {
 		return store.Filter{}, Refused("WithFilters", "a %T: %v", v, err)
@@ -40,6 +41,38 @@ func filter(v any) (store.Filter, error) {
 		return f, Refused("WithFilters", "%v", err)
 	}
 	return f, nil
+}
+
+// decoded reads a JSON object. Whole numbers are int64, as far as they fit: as float64 large ones would be mistaken for others.
+func decoded(raw []byte) (map[string]any, error) {
+	var fields map[string]any
+	d := json.NewDecoder(bytes.NewReader(raw))
+	d.UseNumber()
+	if err := d.Decode(&fields); err != nil {
+		return nil, err
+	}
+	fields, _ = numbered(fields).(map[string]any)
+	return fields, nil
+}
+
+func numbered(v any) any {
+	switch x := v.(type) {
+	case json.Number:
+		if n, err := x.Int64(); err == nil {
+			return n
+		}
+		f, _ := x.Float64()
+		return f
+	case []any:
+		for i := range x {
+			x[i] = numbered(x[i])
+		}
+	case map[string]any:
+		for k := range x {
+			x[k] = numbered(x[k])
+		}
+	}
+	return v
 }
 
 // clauses reads a filter of Qdrant's, or else a map of keys and values.
@@ -150,11 +183,9 @@ func match(key string, m map[string]any) (store.Filter, error) {
 			return store.Eq(key, value), nil
 		case name == "any" && many:
 			return store.In(key, list...), nil
-		case name == "except" && many:
-			return store.Not(store.In(key, list...)), nil
 		}
 	}
-	return store.Filter{}, fmt.Errorf("match %v of key %q, want value, any or except", m, key)
+	return store.Filter{}, fmt.Errorf("match %v of key %q, want value or any, or must_not, which documents without the key meet as well", m, key)
 }
 
 func between(key string, r map[string]any) (store.Filter, error) {
@@ -164,6 +195,9 @@ func between(key string, r map[string]any) (store.Filter, error) {
 			continue
 		}
 		n, ok := value.(float64)
+		if whole, is := value.(int64); is {
+			n, ok = float64(whole), true
+		}
 		switch {
 		case !ok:
 			return store.Filter{}, fmt.Errorf("range %s = %v of key %q, want a number", name, value, key)
