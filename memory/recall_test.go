@@ -3,30 +3,18 @@ package memory_test
 import (
 	"context"
 	"fmt"
-	"os"
 	"strings"
 	"testing"
 
 	"github.com/ragpilot/ragpilot/embed"
-	"github.com/ragpilot/ragpilot/embed/minilm"
+	"github.com/ragpilot/ragpilot/internal/minilmtest"
 	"github.com/ragpilot/ragpilot/memory"
 )
 
 // sentenceModel returns MiniLM, or skips the test where it is not.
 func sentenceModel(t testing.TB) embed.Embedder {
 	t.Helper()
-	dir := os.Getenv("RAGPILOT_MINILM")
-	if dir == "" {
-		var err error
-		if dir, err = minilm.DefaultDir(); err != nil {
-			t.Skip(err)
-		}
-	}
-	model, err := minilm.Open(dir)
-	if err != nil {
-		t.Skipf("no model (RAGPILOT_MINILM names its folder): %v", err)
-	}
-	return embed.Cached(model, 1<<10)
+	return embed.Cached(minilmtest.Open(t), 1<<10)
 }
 
 // Questions in other words find their facts: the shares of fifty that have the fact first, and among the first five.

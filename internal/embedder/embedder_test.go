@@ -17,6 +17,7 @@ import (
 	"github.com/ragpilot/ragpilot/embed"
 	"github.com/ragpilot/ragpilot/embed/minilm"
 	"github.com/ragpilot/ragpilot/internal/embedder"
+	"github.com/ragpilot/ragpilot/internal/minilmtest"
 	"github.com/ragpilot/ragpilot/memory"
 )
 
@@ -195,7 +196,7 @@ func TestNoModel(t *testing.T) {
 
 // The real model, where it is: ready soon, and from then on auto embeds with it.
 func TestModel(t *testing.T) {
-	dir := model(t)
+	dir := minilmtest.Folder(t)
 	t.Setenv(minilm.FolderVariable, dir)
 	for _, value := range []string{"auto", "minilm", "minilm:" + dir} {
 		src, l := open(t, embedder.Setting{Value: value}, embedder.Options{Wait: time.Minute})
@@ -215,19 +216,4 @@ func TestModel(t *testing.T) {
 			t.Errorf("%s: logged: %s", value, l)
 		}
 	}
-}
-
-// model returns the folder of the model.
-func model(t *testing.T) string {
-	t.Helper()
-	dir, err := os.Getenv(minilm.FolderVariable), error(nil)
-	if dir == "" {
-		if dir, err = minilm.DefaultDir(); err != nil {
-			t.Skip("needs the sentence model: ", err)
-		}
-	}
-	if _, err := os.Stat(filepath.Join(dir, "model.safetensors")); err != nil {
-		t.Skip("needs the sentence model, 83 MB: RAGPILOT_MINILM names its folder, and \"ragpilot model pull minilm\" fetches it")
-	}
-	return dir
 }

@@ -6,7 +6,6 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
-	"os"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -16,6 +15,7 @@ import (
 	"github.com/ragpilot/ragpilot/embed"
 	"github.com/ragpilot/ragpilot/embed/minilm"
 	"github.com/ragpilot/ragpilot/internal/memories"
+	"github.com/ragpilot/ragpilot/internal/minilmtest"
 	"github.com/ragpilot/ragpilot/internal/serve"
 	"github.com/ragpilot/ragpilot/internal/sidecar"
 	"github.com/ragpilot/ragpilot/memory"
@@ -51,21 +51,6 @@ func embedding(t *testing.T, value string) live {
 func embeddingIn(t *testing.T, dir, value string, log slog.Handler) live {
 	t.Helper()
 	return newTenants(t, sidecar.Options{Log: slog.New(log)}, func(c *serve.Config) { c.Memory.Dir, c.Memory.Embedder = dir, value })
-}
-
-// needModel skips a test where the sentence model is not here.
-func needModel(t *testing.T) {
-	t.Helper()
-	if os.Getenv(minilm.FolderVariable) != "" {
-		return
-	}
-	dir, err := minilm.DefaultDir()
-	if err == nil {
-		_, err = os.Stat(filepath.Join(dir, "model.safetensors"))
-	}
-	if err != nil {
-		t.Skip("needs the sentence model, 83 MB: RAGPILOT_MINILM names its folder, and \"ragpilot model pull minilm\" fetches it")
-	}
 }
 
 // Without a model the routes of memories answer 503, in each form, and all others go on; a tenant can be forgotten.
@@ -155,7 +140,7 @@ func (e *lateEmbedder) EmbedQuery(ctx context.Context, text string) ([]float32, 
 // What a server does whose embedder is not the one that made the vectors: with auto it finds by words and says so in its log once, and
 // with a model that is named it answers what the operator can do.
 func TestMemoriesOfAnotherEmbedder(t *testing.T) {
-	needModel(t)
+	minilmtest.Folder(t)
 	dir := t.TempDir()
 	backend, err := sqlite.Open(t.Context(), filepath.Join(dir, memories.FileOf("")), sqlite.Options{})
 	if err != nil {
@@ -226,7 +211,7 @@ func waitServed(t *testing.T, l live) {
 
 // With no option set, the real model finds what is asked in other words.
 func TestMemoriesByMeaning(t *testing.T) {
-	needModel(t)
+	minilmtest.Folder(t)
 	l := embedding(t, serve.Default().Memory.Embedder)
 	waitServed(t, l)
 	for _, fact := range []string{"Ana drives an old Volvo.", "Ana's travel document expires in May.", "Ana is allergic to peanuts.", "Ana needs new tyres."} {
