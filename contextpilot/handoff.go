@@ -27,8 +27,8 @@ type heldPlan struct {
 }
 
 // Hold keeps a plan until Claim finds its blocks in a prompt. The pilot holds a few hundred plans; older ones go, and so does
-// one of the same request, if its ID was not assigned by the pilot, as soon as that is planned again. It takes constant time on average, and looks at all that are
-// held for a plan of a conversation.
+// one of the same request, if its ID was not assigned by the pilot, as soon as that is planned
+// again. It takes constant time on average, and looks at all that are held for a plan of a conversation.
 //
 // A pilot without a model that claims counts every plan as sent. With one, see [Pilot.ExpectClaims], a plan that is not
 // claimed was not sent: it leaves the index and [Stats] again if its conversation calls the model without it and then
@@ -95,7 +95,7 @@ func (h *handoff) release(of *Plan) []heldPlan {
 
 // hold adds a plan, and drops the oldest if there are too many. What is left moves to the front once in maxHeld drops.
 // again says that a plan of the same request may be there, in whose place it comes. It returns the plans that were not
-// sent: none if nobody claims.
+// sent: none if no model claims.
 func (h *handoff) hold(plan Plan, now time.Time, again bool) (unsent []heldPlan) {
 	claims := h.claims.Load()
 	h.mu.Lock()

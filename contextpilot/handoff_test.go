@@ -101,7 +101,7 @@ func TestUnclaimedPlansGoForTheirAge(t *testing.T) {
 	}
 }
 
-// Plans and claims look for old plans, too: nobody has to ask for Stats.
+// Plans and claims look for old plans, too: a call of Stats is not needed.
 func TestPlanAndClaimTakeOldPlansBack(t *testing.T) {
 	for name, use := range map[string]func(*contextpilot.Pilot){
 		"plan":  func(p *contextpilot.Pilot) { p.Plan(contextpilot.Request{Blocks: texts("b")}) },

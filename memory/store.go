@@ -16,8 +16,8 @@ type Store interface {
 	// what it changed, in the order in which it did; a message that was known already may be reported as [None] or not
 	// at all, and one of which nothing is worth remembering is not reported. All changes are made or none: after an error nothing is stored and the call can be repeated.
 	Add(ctx context.Context, scope Scope, messages []Message, opts AddOptions) ([]Change, error)
-	// Search returns at most k memories for the query, best first; k below 1: [DefaultK]. Equal scores, but for updates in front of what they replace, are ordered by
-	// creation, the newest first, then by ID.
+	// Search returns at most k memories for the query, best first; k below 1: [DefaultK]. Equal scores are ordered by
+	// creation, the newest first, then by ID, but an update stands in front of what it replaces.
 	Search(ctx context.Context, scope Scope, query string, k int, opts SearchOptions) ([]Hit, error)
 	// GetAll returns the memories of the scope, the oldest first, then by ID.
 	GetAll(ctx context.Context, scope Scope, opts ListOptions) ([]Memory, error)
@@ -97,7 +97,8 @@ type SearchOptions struct {
 	// Filter leaves out what does not match.
 	Filter Filter
 	// Threshold is the semantic score below which a memory is not found, whatever its words, or the lexical one if the embedder is
-	// not ready (of a memory that has no vector yet, 0.6 times the lexical one); 0 or less: every memory may be found, however little it has to do with the query.
+	// not ready (of a memory that has no vector yet, 0.6 times the lexical one); 0 or less:
+	// every memory may be found, however little it has to do with the query.
 	Threshold float64
 	// Expired finds expired memories too.
 	Expired bool

@@ -559,7 +559,7 @@ func (m *messages) LoadMemoryVariables(context.Context, map[string]any) (map[str
 	return map[string]any{"history": m.history}, nil
 }
 
-// Messages of any type tell another conversation from one that goes on.
+// Another conversation is recognized by its messages, whatever their type.
 func TestKeptOpaqueMessages(t *testing.T) {
 	store := newStore(t, memory.Config{})
 	mustAdd(t, store, "Ana drinks green tea.", "Ana keeps bees.")

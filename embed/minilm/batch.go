@@ -10,8 +10,8 @@ import (
 // memory to be used often, and few enough that batches spread over the cores.
 const batchTokens = 128
 
-// shortTokens is the length up to which documents are computed without a stop: a question waits for one of them, some 25 ms on two cores. If each
-// question stopped them, somebody who searches without a pause would hold up who adds.
+// shortTokens is the length up to which documents are computed without a stop: a question waits for one of them,
+// some 25 ms on two cores. If each question stopped them, searches without a pause would hold up all adds.
 const shortTokens = 64
 
 // batch is the texts with the numbers from first on.
@@ -68,7 +68,7 @@ func (m *Model) embed(ctx context.Context, texts []string, question bool) ([][]f
 	return vectors, nil
 }
 
-// compute waits for a core, and takes the others too while nobody waits for them.
+// compute waits for a core, and takes the others too while no other call waits for them.
 func (m *Model) compute(ctx context.Context, b batch, question bool, vectors [][]float32) error {
 	threads, err := m.cores.take(ctx, question)
 	if err != nil {

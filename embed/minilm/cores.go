@@ -6,8 +6,7 @@ import (
 	"sync"
 )
 
-// aheadOfDocuments is how many questions in a row go before a document that waits: somebody waits for the answer to a question, and
-// still documents must not wait for ever.
+// aheadOfDocuments is how many questions in a row go before a document that waits, so that documents do not wait for ever.
 const aheadOfDocuments = 8
 
 // cores shares a number of cores between calls. Questions go before documents.
@@ -20,7 +19,8 @@ type cores struct {
 
 func newCores(n int) *cores { return &cores{free: n} }
 
-// take waits for a core, and returns how many the caller has: more than one while nobody else waits for them. They are given back by give.
+// take waits for a core, and returns how many the caller has: more than one while no other call waits for them. The caller gives them back
+// with give.
 func (c *cores) take(ctx context.Context, question bool) (n int, err error) {
 	mine := make(chan int, 1)
 	queue := &c.documents

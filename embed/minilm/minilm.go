@@ -13,7 +13,8 @@ import (
 const MaxTokens = 256
 
 // Model is a sentence model in memory. It is safe for concurrent use: all calls together use as many cores as the program
-// had (GOMAXPROCS) when the model was opened. Questions go before documents that wait, and long ones stop for them. It keeps no goroutine between calls and holds no file open.
+// had (GOMAXPROCS) when the model was opened. Questions go before documents that wait, and
+// long documents stop for them. It keeps no goroutine between calls and holds no file open.
 type Model struct {
 	config    config
 	tokenizer *tokenizer
