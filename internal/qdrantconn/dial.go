@@ -5,9 +5,11 @@ import (
 	"net"
 	"strconv"
 	"strings"
+	"time"
 
 	api "github.com/qdrant/go-client/qdrant"
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/backoff"
 )
 
 // Config says where a server is and how to talk to it.
@@ -29,12 +31,25 @@ func Dial(c Config) (*api.Client, error) {
 		Host: host, Port: port, APIKey: c.APIKey, UseTLS: c.TLS != nil, TLSConfig: c.TLS,
 		PoolSize:               1,    // HTTP/2 carries all requests over one connection
 		SkipCompatibilityCheck: true, // it would wait for the server here, without a context
-		GrpcOptions: []grpc.DialOption{
-			grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(c.MaxMessageBytes)),
-			grpc.WithDisableRetry(), // we count attempts ourselves
-		},
+		GrpcOptions:            c.options(),
 	})
 }
+
+// options are those of the connection.
+func (c Config) options() []grpc.DialOption {
+	return []grpc.DialOption{
+		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(c.MaxMessageBytes)),
+		grpc.WithDisableRetry(), // we count attempts ourselves
+		grpc.WithConnectParams(grpc.ConnectParams{Backoff: reconnect, MinConnectTimeout: connectTimeout}),
+	}
+}
+
+// reconnect bounds the time between two attempts to connect, jitter included, by a second: gRPC's own upper bound of two
+// minutes would keep the client away from a server that has long been back. Calls do not wait for it, they fail at once.
+var reconnect = backoff.Config{BaseDelay: 50 * time.Millisecond, Multiplier: 1.6, Jitter: 0.2, MaxDelay: 800 * time.Millisecond}
+
+// connectTimeout bounds one attempt to connect, for example to a machine that is starting and drops packets.
+const connectTimeout = 5 * time.Second
 
 // HostPort splits an address into what the client takes.
 func HostPort(addr string) (string, int, error) {
