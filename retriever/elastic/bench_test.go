@@ -19,7 +19,7 @@ import (
 	"github.com/ragpilot/ragpilot/retriever/store"
 )
 
-// fakeServer answers every request with the same body, in no time.
+// fakeServer answers every request with the same body, in no time. Its index has a field of vectors.
 type fakeServer struct {
 	status int
 	body   string
@@ -40,8 +40,12 @@ func (f *fakeServer) RoundTrip(r *http.Request) (*http.Response, error) {
 	f.mu.Lock()
 	f.last, f.sent = r, string(sent)
 	f.mu.Unlock()
+	body := f.body
+	if strings.HasSuffix(r.URL.Path, "/_field_caps") {
+		body = `{"indices":["docs"],"fields":{"vector":{"dense_vector":{"searchable":true}}}}`
+	}
 	header := http.Header{"X-Elastic-Product": {"Elasticsearch"}, "Content-Type": {"application/json"}}
-	return &http.Response{StatusCode: f.status, Header: header, Body: io.NopCloser(strings.NewReader(f.body)), Request: r}, nil
+	return &http.Response{StatusCode: f.status, Header: header, Body: io.NopCloser(strings.NewReader(body)), Request: r}, nil
 }
 
 func (f *fakeServer) client(t testing.TB) *elasticsearch.TypedClient {

@@ -23,6 +23,11 @@ type Schema struct {
 	Analyzer string
 	// Similarity compares vectors: "cosine", "dot_product" (of vectors of length 1) or "l2_norm". Empty: "cosine".
 	Similarity string
+	// IndexOptions say how vectors are indexed, the server's "index_options", such as {"type": "int8_hnsw"}. Nil: the
+	// vectors as they are ({"type": "hnsw"}) if at least half of their numbers are zero, as with embed.NewHashed, and
+	// else what the server chooses. Newer servers choose one bit for each number of a long vector, and that loses much
+	// of a vector that is mostly zeros.
+	IndexOptions map[string]any
 	// Settings are index settings, such as {"number_of_replicas": 0} or an "analysis" with analyzers of your own.
 	Settings map[string]any
 	// Properties are mappings of further fields, for filters in the server's terms.
@@ -75,7 +80,7 @@ func (x *Index) Rebuild(ctx context.Context, s Schema, fill func(ctx context.Con
 		if err := x.make(ctx, s, name, ""); err != nil {
 			return err
 		}
-		next := &Index{opts: x.opts, client: x.client, tracer: x.tracer, concrete: true, closed: new(atomic.Bool)}
+		next := &Index{opts: x.opts, client: x.client, tracer: x.tracer, concrete: true, closed: new(atomic.Bool), vectors: new(atomic.Bool)}
 		next.opts.Index = name
 		defer func() { _ = next.Close() }()
 		if err = fill(ctx, next); err == nil {
@@ -157,7 +162,25 @@ func (x *Index) vector(ctx context.Context, s Schema) (map[string]any, error) {
 	}
 	similarity := s.Similarity
 	setDefault(&similarity, "cosine")
-	return map[string]any{"type": "dense_vector", "dims": len(v), "index": true, "similarity": similarity}, nil
+	field := map[string]any{"type": vectorType, "dims": len(v), "index": true, "similarity": similarity}
+	switch {
+	case s.IndexOptions != nil:
+		field["index_options"] = s.IndexOptions
+	case sparse(v):
+		field["index_options"] = map[string]any{"type": "hnsw"}
+	}
+	return field, nil
+}
+
+// sparse reports whether most of a vector is zeros: it was made by hashing words, as no model's are.
+func sparse(v []float32) bool {
+	zeros := 0
+	for _, n := range v {
+		if n == 0 {
+			zeros++
+		}
+	}
+	return 2*zeros >= len(v)
 }
 
 func (x *Index) make(ctx context.Context, s Schema, name, alias string) error {

@@ -24,6 +24,7 @@ type Index struct {
 	tracer   trace.Tracer
 	concrete bool // opts.Index is an index that is being filled, not an alias
 	closed   *atomic.Bool
+	vectors  *atomic.Bool // the field of vectors was seen, see checkVectors
 }
 
 var _ store.Searcher = (*Index)(nil)
@@ -35,7 +36,7 @@ func Open(opts Options) (*Index, error) {
 	if err != nil {
 		return nil, fmt.Errorf("elastic: %w", err)
 	}
-	x := &Index{opts: opts, client: opts.Client, closed: new(atomic.Bool)}
+	x := &Index{opts: opts, client: opts.Client, closed: new(atomic.Bool), vectors: new(atomic.Bool)}
 	x.tracer = opts.Tracer.Tracer("github.com/ragpilot/ragpilot/retriever/elastic")
 	if x.client == nil {
 		if x.client, x.idle, err = opts.connect(); err != nil {

@@ -10,12 +10,14 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/elastic/go-elasticsearch/v8"
 	"github.com/elastic/go-elasticsearch/v8/typedapi/types"
 	"go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/sdk/trace/tracetest"
 
+	"github.com/ragpilot/ragpilot/internal/storetest"
 	"github.com/ragpilot/ragpilot/retriever/elastic"
 	"github.com/ragpilot/ragpilot/retriever/retrievertest"
 	"github.com/ragpilot/ragpilot/retriever/store"
@@ -248,5 +250,41 @@ func TestSpans(t *testing.T) {
 		if attributes[key] != want {
 			t.Errorf("%s = %q, want %q", key, attributes[key], want)
 		}
+	}
+}
+
+// TestAnalyzer: texts and questions become words as Schema.Analyzer says.
+func TestAnalyzer(t *testing.T) {
+	url := storetest.Elasticsearch(t)
+	for _, c := range []struct {
+		analyzer      string
+		settings      map[string]any
+		finds, misses string // questions about "The otters were swimming."
+	}{
+		{"ours", map[string]any{"analysis": map[string]any{"analyzer": map[string]any{"ours": map[string]any{
+			"type": "standard", "stopwords": []string{"the", "were"},
+		}}}}, "otters", "the"},
+		{"english", nil, "swim", "the"}, // the stem of a word is found, a stop word is not
+	} {
+		t.Run(c.analyzer, func(t *testing.T) {
+			opts := elastic.Options{Addresses: []string{url}, Index: fmt.Sprintf("ragpilot-test-analyzer-%d", time.Now().UnixNano())}
+			x := open(t, opts)
+			err := x.Create(t.Context(), elastic.Schema{Analyzer: c.analyzer, Settings: c.settings})
+			if err != nil && c.analyzer == "english" && strings.Contains(err.Error(), "analyzer [english] has not been configured") {
+				t.Skip("the node has no language analyzers, as one made of the published jars; a whole server at ELASTICSEARCH_URL has them")
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { _ = open(t, opts).Drop(context.Background()) })
+			if err := x.Upsert(t.Context(), []store.Document{{ID: "a", Text: "The otters were swimming."}}); err != nil {
+				t.Fatal(err)
+			}
+			for question, want := range map[string]int{c.finds: 1, c.misses: 0} {
+				if hits, err := x.Search(t.Context(), store.Query{Text: question, K: 1}); err != nil || len(hits) != want {
+					t.Errorf("%q finds %v, %v; want %d", question, hits, err, want)
+				}
+			}
+		})
 	}
 }

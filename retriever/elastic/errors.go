@@ -95,7 +95,7 @@ func (e *ServerError) typed(bad error) error {
 		return e
 	}
 	if strings.Contains(e.Reason, "dimension") && errors.Is(kind, bad) {
-		return fmt.Errorf("%w: %w: %w", bad, store.ErrDimension, e)
+		return fmt.Errorf("%w: %w: that of Options.Embedder, and that of the field Options.Layout.Vector: %w", bad, store.ErrDimension, e)
 	}
 	return fmt.Errorf("%w: %w", kind, e)
 }

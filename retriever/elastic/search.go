@@ -36,6 +36,11 @@ func (x *Index) Search(ctx context.Context, q store.Query) (hits []store.Hit, er
 		if err != nil {
 			return err
 		}
+		if x.opts.Mode != store.Lexical && !x.vectors.Load() {
+			if err := x.checkVectors(ctx, store.ErrBadQuery); err != nil {
+				return err
+			}
+		}
 		k := min(q.K, maxHits)
 		if x.opts.Mode == store.Hybrid {
 			hits, err = x.fused(ctx, s, k)
@@ -90,6 +95,9 @@ func (x *Index) best(ctx context.Context, s question, mode store.Mode, k int) ([
 		hits, err := x.ask(ctx, x.request(s, mode, size))
 		if err != nil {
 			return nil, err
+		}
+		if len(hits) == 0 && mode == store.Dense { // the alias may lead elsewhere by now
+			return nil, x.checkVectors(ctx, store.ErrBadQuery)
 		}
 		store.Sort(hits)
 		if len(hits) < size || size == maxHits || hits[len(hits)-1].Score < hits[k-1].Score {

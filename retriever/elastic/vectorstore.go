@@ -31,7 +31,8 @@ func (x *Index) AddDocuments(ctx context.Context, docs []schema.Document, option
 //
 // [vectorstores.WithFilters] takes a store.Filter, a *types.Query of the client, a map of keys and the values wanted
 // there, or a map in the form of Qdrant's filters (must, should, must_not). [vectorstores.WithNameSpace] and
-// [vectorstores.WithEmbedder] are as in [Index.AddDocuments]. Other options are errors (store.ErrBadOption).
+// [vectorstores.WithEmbedder] are as in [Index.AddDocuments]; the latter is an error where Options.Mode is
+// store.Lexical. Other options are errors (store.ErrBadOption).
 func (x *Index) SimilaritySearch(
 	ctx context.Context, query string, numDocuments int, options ...vectorstores.Option,
 ) ([]schema.Document, error) {
@@ -42,7 +43,7 @@ func (x *Index) backend(o *vectorstores.Options) (vectorstore.Backend, error) {
 	y := *x // a connection, and the options of one call
 	b := vectorstore.Backend{
 		Package: "elastic", Store: &y, Tenants: x.opts.Layout.tenants(), Name: x.opts.Index,
-		NoTenants: "set Options.Layout.Tenant", Similarities: x.opts.Mode == store.Dense,
+		NoTenants: "set Options.Layout.Tenant", Words: x.opts.Mode == store.Lexical, Similarities: x.opts.Mode == store.Dense,
 	}
 	if o.Embedder != nil {
 		if x.opts.Embedder == nil {

@@ -1,14 +1,23 @@
 package elastic_test
 
 import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/elastic/go-elasticsearch/v8/typedapi/types"
+	"github.com/elastic/go-elasticsearch/v8/typedapi/types/enums/refresh"
+	"github.com/google/go-cmp/cmp"
 	"github.com/tmc/langchaingo/schema"
 	"github.com/tmc/langchaingo/vectorstores"
 
 	"github.com/ragpilot/ragpilot/internal/storetest"
 	"github.com/ragpilot/ragpilot/retriever/elastic"
+	"github.com/ragpilot/ragpilot/retriever/retrievertest"
+	"github.com/ragpilot/ragpilot/retriever/store"
 )
 
 // TestClientsFilter: a query of the client restricts beside Options.Filter, and what was found can be added again in a
@@ -41,5 +50,85 @@ func TestClientsFilter(t *testing.T) {
 		if _, err := x.AddDocuments(t.Context(), found); err != nil {
 			t.Errorf("%s: added again: %v", name, err)
 		}
+		for i := range found { // whose versions are others
+			found[i].PageContent += ", and its capital"
+		}
+		if _, err := x.AddDocuments(t.Context(), found); err != nil {
+			t.Errorf("%s: added again with other texts: %v", name, err)
+		}
+	}
+}
+
+// TestEmbedderOfAWordSearch: a search that compares words has no use for an embedder.
+func TestEmbedderOfAWordSearch(t *testing.T) {
+	e, f := retrievertest.Embedder{Size: 2}, &fakeServer{status: 200, body: hitsOf(1)}
+	x := open(t, elastic.Options{Client: f.client(t), Index: "docs", Embedder: e, Mode: store.Lexical})
+	docs, err := x.SimilaritySearch(t.Context(), "city", 5, vectorstores.WithEmbedder(e))
+	if docs != nil || !errors.Is(err, store.ErrBadOption) || !strings.Contains(err.Error(), "WithEmbedder") || !strings.Contains(err.Error(), "Options.Mode") {
+		t.Errorf("found %v, %v; want ErrBadOption that names both options", docs, err)
+	}
+}
+
+// TestForeignDocumentsAreReplaced: a document that another program wrote under an _id of its own is stored there again and
+// removed there, and no other tenant's is.
+func TestForeignDocumentsAreReplaced(t *testing.T) {
+	opts := elastic.Options{
+		Addresses: []string{storetest.Elasticsearch(t)}, Index: fmt.Sprintf("ragpilot-test-replaced-%d", time.Now().UnixNano()),
+		Layout: elastic.Layout{ID: "slug", Text: "body", Metadata: elastic.TopLevel, Tenant: "owner", Mapped: true},
+	}
+	x, ctx := open(t, opts), t.Context()
+	if _, err := x.Client().Indices.Create(opts.Index).Raw(strings.NewReader(`{"settings":{"number_of_shards":1,"number_of_replicas":0},"mappings":{"properties":{
+		"slug":{"type":"keyword"},"owner":{"type":"keyword"},"body":{"type":"text"}}}}`)).Do(ctx); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _, _ = x.Client().Indices.Delete(opts.Index).Do(context.Background()) })
+	for id, body := range map[string]string{
+		"1": `{"slug":"a","owner":"acme","body":"The otter swims."}`, // _ids and slugs in each other's way
+		"a": `{"slug":"1","owner":"acme","body":"The otter swims."}`,
+		"2": `{"owner":"acme","body":"The otter swims."}`,
+		"3": `{"slug":"a","owner":"ajax","body":"The otter swims."}`,
+	} {
+		if _, err := x.Client().Index(opts.Index).Id(id).Raw(strings.NewReader(body)).Refresh(refresh.True).Do(ctx); err != nil {
+			t.Fatal(err)
+		}
+	}
+	found := func(tenant string) []schema.Document {
+		docs, err := x.SimilaritySearch(ctx, "otter", 9, vectorstores.WithNameSpace(tenant))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return docs
+	}
+	texts := func(docs []schema.Document) map[string]string {
+		out := map[string]string{}
+		for _, d := range docs {
+			id, _ := d.Metadata["id"].(string)
+			if _, twice := out[id]; twice {
+				t.Errorf("two documents have the ID %q", id)
+			}
+			out[id] = d.PageContent
+		}
+		return out
+	}
+	for _, text := range []string{"The otter dives.", "The otter sleeps."} {
+		docs := found("acme")
+		for i := range docs {
+			docs[i].PageContent = text
+		}
+		if _, err := x.AddDocuments(ctx, docs, vectorstores.WithNameSpace("acme")); err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(map[string]string{"a": text, "1": text, "2": text}, texts(found("acme"))); diff != "" {
+			t.Errorf("-want +got:\n%s", diff)
+		}
+	}
+	if err := x.Delete(ctx, "acme", "a", "2"); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(map[string]string{"1": "The otter sleeps."}, texts(found("acme"))); diff != "" {
+		t.Errorf("after Delete: -want +got:\n%s", diff)
+	}
+	if diff := cmp.Diff(map[string]string{"a": "The otter swims."}, texts(found("ajax"))); diff != "" {
+		t.Errorf("another tenant's: -want +got:\n%s", diff)
 	}
 }

@@ -15,8 +15,9 @@ import (
 	"github.com/ragpilot/ragpilot/retriever/store"
 )
 
-// Upsert embeds and stores documents; those that are there under the same tenant and ID are replaced. If several have the
-// same, the last counts. It returns when searches find them.
+// Upsert embeds and stores documents; those that are there under the same tenant and ID are replaced, with Layout.Mapped
+// also under an _id that another program chose. If several have the same, the last counts. It returns when searches find
+// them.
 //
 // No document is sent if one of them cannot be stored by what is known here. Batches are sent in their order; if the server
 // refuses documents, a [BulkError] names them, and the others of their batch, and the batches before, are stored. Upserting
@@ -39,14 +40,28 @@ func (x *Index) Delete(ctx context.Context, tenant string, ids ...string) error 
 		if x.opts.Layout.tenants() != (tenant != "") {
 			return fmt.Errorf("%w: tenant = %q, and the index has tenants: %t", store.ErrBadQuery, tenant, x.opts.Layout.tenants())
 		}
+		names := make([]owned, len(ids))
+		for i, id := range ids {
+			names[i] = owned{tenant, id}
+		}
+		known, err := x.known(ctx, names)
+		if err != nil {
+			return err
+		}
 		var b batch
-		for _, id := range ids {
-			if err := b.add("delete", operation{ID: serverID(tenant, id)}, id, nil); err != nil {
-				return err
+		for _, name := range names {
+			there := known[name]
+			if len(there) == 0 {
+				there = []string{serverID(tenant, name.id)}
 			}
-			if b.full(x.opts) {
-				if err := x.send(ctx, &b); err != nil {
+			for _, id := range there {
+				if err := b.add("delete", operation{ID: id}, name.id, nil); err != nil {
 					return err
+				}
+				if b.full(x.opts) {
+					if err := x.send(ctx, &b); err != nil {
+						return err
+					}
 				}
 			}
 		}
@@ -86,7 +101,6 @@ func (x *Index) put(ctx context.Context, docs []store.Document) error {
 
 // lastOfEach checks the documents and leaves out those that a later one replaces.
 func (x *Index) lastOfEach(docs []store.Document) ([]store.Document, error) {
-	type owned struct{ tenant, id string }
 	last := make(map[owned]int, len(docs))
 	for i, d := range docs {
 		if err := d.Check(x.opts.Layout.tenants()); err != nil {
@@ -174,9 +188,21 @@ func (x *Index) putBatch(ctx context.Context, docs []store.Document, sources []m
 	if err := x.embed(ctx, docs, sources); err != nil {
 		return err
 	}
+	names := make([]owned, len(docs))
+	for i, d := range docs {
+		names[i] = owned{d.Tenant, d.ID}
+	}
+	known, err := x.known(ctx, names)
+	if err != nil {
+		return err
+	}
 	var b batch
 	for i, d := range docs {
-		if err := b.add("index", operation{ID: serverID(d.Tenant, d.ID)}, d.ID, sources[i]); err != nil {
+		id := serverID(d.Tenant, d.ID)
+		if there := known[names[i]]; len(there) > 0 {
+			id = there[0]
+		}
+		if err := b.add("index", operation{ID: id}, d.ID, sources[i]); err != nil {
 			return err
 		}
 		if b.full(x.opts) {
@@ -192,6 +218,11 @@ func (x *Index) putBatch(ctx context.Context, docs []store.Document, sources []m
 func (x *Index) embed(ctx context.Context, docs []store.Document, sources []map[string]any) error {
 	if x.opts.Embedder == nil {
 		return nil
+	}
+	if !x.vectors.Load() {
+		if err := x.checkVectors(ctx, ErrMapping); err != nil {
+			return err
+		}
 	}
 	texts := make([]string, len(docs))
 	for i, d := range docs {

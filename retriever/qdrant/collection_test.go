@@ -85,6 +85,75 @@ func TestForeignPoints(t *testing.T) {
 	}
 }
 
+// TestForeignPointsAreReplaced: a document that was found in a point of another program is stored and removed there, and no
+// other tenant's point is.
+func TestForeignPointsAreReplaced(t *testing.T) {
+	for name, server := range servers() {
+		t.Run(name, func(t *testing.T) {
+			opts := with(dense, server(t))
+			opts.Layout = qdrant.Layout{Text: "content", Metadata: qdrant.TopLevel, Tenant: "owner"}
+			x := create(t, opts)
+			client := opts.Client
+			if client == nil {
+				client = dialReal(t, opts.Addr)
+				defer func() { _ = client.Close() }()
+			}
+			wait := true
+			const uuid = "6ba7b810-9dad-11d1-80b4-00c04fd430c8"
+			for id, owner := range map[*api.PointId]string{api.NewIDUUID(uuid): "acme", api.NewIDNum(7): "acme", api.NewIDNum(8): "ajax"} {
+				vector, err := dense.Embedder.EmbedQuery(t.Context(), "The otter swims.")
+				if err != nil {
+					t.Fatal(err)
+				}
+				_, err = client.Upsert(t.Context(), &api.UpsertPoints{CollectionName: opts.Collection, Wait: &wait, Points: []*api.PointStruct{
+					{Id: id, Vectors: api.NewVectorsDense(vector), Payload: api.NewValueMap(map[string]any{"content": "The otter swims.", "owner": owner})},
+				}})
+				if err != nil {
+					t.Fatal(err)
+				}
+			}
+			texts := func(tenant string) map[string]string {
+				hits, err := x.Search(t.Context(), store.Query{Text: "otter", K: 9, Tenant: tenant})
+				if err != nil {
+					t.Fatal(err)
+				}
+				out := map[string]string{}
+				for _, h := range hits {
+					if _, twice := out[h.ID]; twice {
+						t.Errorf("two hits have the ID %s", h.ID)
+					}
+					out[h.ID] = h.Text
+				}
+				return out
+			}
+			for _, text := range []string{"The otter dives.", "The otter sleeps."} { // the second time they have an ID in the payload
+				err := x.Upsert(t.Context(), []store.Document{
+					{ID: uuid, Text: text, Tenant: "acme"},
+					{ID: "7", Text: text, Tenant: "acme"},
+					{ID: "8", Text: text, Tenant: "acme"},
+					{ID: "9", Text: text, Tenant: "acme"},
+				})
+				if err != nil {
+					t.Fatal(err)
+				}
+				want := map[string]string{uuid: text, "7": text, "8": text, "9": text}
+				if diff := cmp.Diff(want, texts("acme")); diff != "" {
+					t.Errorf("-want +got:\n%s", diff)
+				}
+				if diff := cmp.Diff(map[string]string{"8": "The otter swims."}, texts("ajax")); diff != "" {
+					t.Errorf("another tenant's: -want +got:\n%s", diff)
+				}
+			}
+			if err := x.Delete(t.Context(), "acme", uuid, "7", "8", "9"); err != nil {
+				t.Fatal(err)
+			}
+			if acme, ajax := texts("acme"), texts("ajax"); len(acme) != 0 || len(ajax) != 1 {
+				t.Errorf("after Delete there are %v, and of another tenant %v", acme, ajax)
+			}
+		})
+	}
+}
+
 func TestTopLevelKeysAreTaken(t *testing.T) {
 	_, client := newFake(t, nil)
 	opts := with(dense, qdrant.Options{Client: client})

@@ -33,7 +33,7 @@ func (f fakePoints) Query(_ context.Context, r *api.QueryPoints) (*api.QueryResp
 	var out []*api.ScoredPoint
 	for _, s := range scores[:min(len(scores), int(r.GetLimit()))] {
 		out = append(out, &api.ScoredPoint{
-			Id: api.NewIDUUID(s.point.id), Score: float32(s.score), Payload: chosen(s.point.payload, r.GetWithPayload()),
+			Id: pointOf(s.point.id), Score: float32(s.score), Payload: chosen(s.point.payload, r.GetWithPayload()),
 		})
 	}
 	return &api.QueryResponse{Result: out}, nil
@@ -201,7 +201,7 @@ func holds(c *api.Condition, p *fakePoint) bool {
 		return matches(c.GetFilter(), p)
 	}
 	if c.GetHasId() != nil {
-		return slices.ContainsFunc(c.GetHasId().GetHasId(), func(id *api.PointId) bool { return id.GetUuid() == p.id })
+		return slices.ContainsFunc(c.GetHasId().GetHasId(), func(id *api.PointId) bool { return nameOf(id) == p.id })
 	}
 	for _, v := range values(p.payload, c.GetField().GetKey()) {
 		if fieldHolds(c.GetField(), v) {

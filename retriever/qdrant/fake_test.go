@@ -3,6 +3,7 @@ package qdrant_test
 import (
 	"context"
 	"net"
+	"strconv"
 	"sync"
 	"testing"
 
@@ -137,7 +138,7 @@ func (f fakePoints) Upsert(_ context.Context, r *api.UpsertPoints) (*api.PointsO
 
 func (c *fakeCollection) point(p *api.PointStruct) (*fakePoint, error) {
 	out := &fakePoint{
-		id: p.GetId().GetUuid(), payload: p.GetPayload(),
+		id: nameOf(p.GetId()), payload: p.GetPayload(),
 		dense: map[string][]float32{}, sparse: map[string]map[uint32]float32{},
 	}
 	named := p.GetVectors().GetVectors().GetVectors()
@@ -185,7 +186,7 @@ func (f fakePoints) Delete(_ context.Context, r *api.DeletePoints) (*api.PointsO
 		return nil, err
 	}
 	for _, id := range r.GetPoints().GetPoints().GetIds() {
-		c.remove(id.GetUuid())
+		c.remove(nameOf(id))
 	}
 	return &api.PointsOperationResponse{Result: &api.UpdateResult{}}, nil
 }
@@ -200,8 +201,8 @@ func (f fakePoints) Get(_ context.Context, r *api.GetPoints) (*api.GetResponse, 
 	var out []*api.RetrievedPoint
 	for _, p := range c.points {
 		for _, id := range r.GetIds() {
-			if id.GetUuid() == p.id {
-				out = append(out, &api.RetrievedPoint{Id: api.NewIDUUID(p.id), Payload: p.payload})
+			if nameOf(id) == p.id {
+				out = append(out, &api.RetrievedPoint{Id: pointOf(p.id), Payload: p.payload})
 			}
 		}
 	}
@@ -239,4 +240,19 @@ func (f fakeCollections) Get(_ context.Context, r *api.GetCollectionInfoRequest)
 	return &api.GetCollectionInfoResponse{Result: &api.CollectionInfo{Config: &api.CollectionConfig{
 		Params: &api.CollectionParams{VectorsConfig: c.config.GetVectorsConfig()},
 	}}}, nil
+}
+
+// nameOf returns a point's ID as text, and pointOf the ID of that text.
+func nameOf(id *api.PointId) string {
+	if u := id.GetUuid(); u != "" {
+		return u
+	}
+	return strconv.FormatUint(id.GetNum(), 10)
+}
+
+func pointOf(name string) *api.PointId {
+	if n, err := strconv.ParseUint(name, 10, 64); err == nil {
+		return api.NewIDNum(n)
+	}
+	return api.NewIDUUID(name)
 }

@@ -1,16 +1,19 @@
 package qdrant
 
 import (
+	"context"
 	"strconv"
 
 	"github.com/google/uuid"
 	api "github.com/qdrant/go-client/qdrant"
+
+	"github.com/ragpilot/ragpilot/retriever/store"
 )
 
 // namespace is that of our points: the UUID of version 5 of this package's import path, as a URL.
 var namespace = uuid.NewSHA1(uuid.NameSpaceURL, []byte("https://github.com/ragpilot/ragpilot/retriever/qdrant"))
 
-// PointID returns the ID of the point in which a document is stored: a UUID of version 5 of the tenant, if there is one,
+// PointID returns the ID of the point in which Upsert stores a new document: a UUID of version 5 of the tenant, if there is one,
 // and the document's ID. Use it to find a document with other tools.
 func PointID(tenant, id string) string {
 	name := id
@@ -26,4 +29,56 @@ func pointName(id *api.PointId) string {
 		return u
 	}
 	return strconv.FormatUint(id.GetNum(), 10)
+}
+
+// named returns the ID of a point with that name; nil if no point can have it.
+func named(name string) *api.PointId {
+	if n, err := strconv.ParseUint(name, 10, 64); err == nil && strconv.FormatUint(n, 10) == name {
+		return api.NewIDNum(n)
+	}
+	if u, err := uuid.Parse(name); err == nil && u.String() == name {
+		return api.NewIDUUID(name)
+	}
+	return nil
+}
+
+// foreign returns, by tenant and ID, the points of those documents that searches know by the ID of their point, because
+// another program wrote them. It asks the server only for IDs that have the form of a point's.
+func (x *Index) foreign(ctx context.Context, docs []store.Document) (map[[2]string]*api.PointId, error) {
+	var ids []*api.PointId
+	for _, d := range docs {
+		if id := named(d.ID); id != nil {
+			ids = append(ids, id)
+		}
+	}
+	if len(ids) == 0 {
+		return nil, nil
+	}
+	l := x.opts.Layout
+	keys := []string{l.ID}
+	if l.tenants() {
+		keys = append(keys, l.Tenant)
+	}
+	points, err := read(ctx, x, func(ctx context.Context) ([]*api.RetrievedPoint, error) {
+		return x.client.Get(ctx, &api.GetPoints{CollectionName: x.opts.Collection, Ids: ids, WithPayload: api.NewWithPayloadInclude(keys...)})
+	})
+	if err != nil {
+		return nil, err
+	}
+	asked := make(map[[2]string]bool, len(docs))
+	for _, d := range docs {
+		asked[[2]string{d.Tenant, d.ID}] = true
+	}
+	out := make(map[[2]string]*api.PointId, len(points))
+	for _, p := range points {
+		owner := ""
+		if l.tenants() {
+			owner = p.GetPayload()[l.Tenant].GetStringValue()
+		}
+		key := [2]string{owner, pointName(p.GetId())}
+		if asked[key] && l.id(p.GetId(), p.GetPayload()) == key[1] {
+			out[key] = p.GetId()
+		}
+	}
+	return out, nil
 }

@@ -32,7 +32,8 @@ func (x *Index) AddDocuments(ctx context.Context, docs []schema.Document, option
 //
 // [vectorstores.WithFilters] takes a store.Filter, a filter of the client, a map of keys and the values wanted there, or
 // the must, should and must_not of Qdrant's REST interface with match and range. [vectorstores.WithNameSpace] and
-// [vectorstores.WithEmbedder] are as in [Index.AddDocuments]. Other options are errors (store.ErrBadOption).
+// [vectorstores.WithEmbedder] are as in [Index.AddDocuments]; the latter is an error where Options.Mode is
+// store.Lexical. Other options are errors (store.ErrBadOption).
 func (x *Index) SimilaritySearch(
 	ctx context.Context, query string, numDocuments int, options ...vectorstores.Option,
 ) ([]schema.Document, error) {
@@ -43,7 +44,7 @@ func (x *Index) backend(o *vectorstores.Options) (vectorstore.Backend, error) {
 	y := *x // a connection, and the options of one call
 	b := vectorstore.Backend{
 		Package: "qdrant", Store: &y, Tenants: x.opts.Layout.tenants(), Name: x.opts.Collection,
-		NoTenants: "set Options.Layout.Tenant", Similarities: x.opts.Mode == store.Dense,
+		NoTenants: "set Options.Layout.Tenant", Words: x.opts.Mode == store.Lexical, Similarities: x.opts.Mode == store.Dense,
 	}
 	if o.Embedder != nil {
 		if x.opts.Embedder == nil {

@@ -2,6 +2,7 @@ package qdrant_test
 
 import (
 	"errors"
+	"strings"
 	"testing"
 
 	api "github.com/qdrant/go-client/qdrant"
@@ -51,6 +52,13 @@ func TestFoundDocumentsAreAddedAgain(t *testing.T) {
 	if texts, _ := found(t, x, "city"); len(texts) != 2 {
 		t.Errorf("added again there are %q", texts)
 	}
+	docs[0].PageContent = "A city in England, and its port" // whose version is another one
+	if _, err := x.AddDocuments(t.Context(), docs[:1]); err != nil {
+		t.Errorf("added again with another text: %v", err)
+	}
+	if texts, _ := found(t, x, "port"); len(texts) != 2 || texts[0] != docs[0].PageContent {
+		t.Errorf("with another text there are %q", texts)
+	}
 	docs[0].Metadata["version"] = "mine"
 	if _, err := x.AddDocuments(t.Context(), docs); !errors.Is(err, store.ErrBadDocument) {
 		t.Errorf("metadata in the way of the layout: %v, want ErrBadDocument", err)
@@ -71,6 +79,19 @@ func TestClientsFilter(t *testing.T) {
 		if texts, _ := found(t, x, "city", vectorstores.WithFilters(test.now)); len(texts) != test.want {
 			t.Errorf("%s: found %q, want %d", name, texts, test.want)
 		}
+	}
+}
+
+// TestEmbedderOfAWordSearch: documents get vectors, and a search that compares words has no use for an embedder.
+func TestEmbedderOfAWordSearch(t *testing.T) {
+	e := retrievertest.Embedder{}
+	x := cities(t, qdrant.Options{Embedder: e, Vector: "meaning", Sparse: qdrant.Words{}, Mode: store.Lexical})
+	docs, err := x.SimilaritySearch(t.Context(), "city", 5, vectorstores.WithEmbedder(e))
+	if docs != nil || !errors.Is(err, store.ErrBadOption) || !strings.Contains(err.Error(), "WithEmbedder") || !strings.Contains(err.Error(), "Options.Mode") {
+		t.Errorf("found %v, %v; want ErrBadOption that names both options", docs, err)
+	}
+	if _, err := x.AddDocuments(t.Context(), []schema.Document{{PageContent: "A city in Peru"}}, vectorstores.WithEmbedder(e)); err != nil {
+		t.Errorf("AddDocuments: %v", err)
 	}
 }
 

@@ -3,6 +3,8 @@ package qdrant
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 
 	api "github.com/qdrant/go-client/qdrant"
 	"go.opentelemetry.io/otel/attribute"
@@ -13,8 +15,9 @@ import (
 // maxBatchBytes bounds the texts of one request, unless a single text is larger.
 const maxBatchBytes = 8 << 20
 
-// Upsert embeds and stores documents; those that are there under the same tenant and ID are replaced. If several have the
-// same, the last counts. It returns when searches find them.
+// Upsert embeds and stores documents; those that are there under the same tenant and ID are replaced, and so is, as a
+// whole, a point that another program wrote and that searches know by that ID. If several have the same, the last counts.
+// It returns when searches find them.
 //
 // Documents are sent in batches, in their order. If one fails, the error says which documents it was about; those
 // before are stored. Upserting all of them again is the right answer to any error that passes: it stores the same points.
@@ -68,13 +71,21 @@ func (o Options) batch(docs []store.Document) int {
 }
 
 func (x *Index) upsert(ctx context.Context, docs []store.Document) error {
+	foreign, err := x.foreign(ctx, docs)
+	if err != nil {
+		return typed(err, store.ErrBadDocument)
+	}
 	points := make([]*api.PointStruct, len(docs))
 	for i, d := range docs {
 		payload, err := x.opts.Layout.payload(d)
 		if err != nil {
 			return err
 		}
-		points[i] = &api.PointStruct{Id: api.NewIDUUID(PointID(d.Tenant, d.ID)), Payload: payload}
+		id, known := foreign[[2]string{d.Tenant, d.ID}]
+		if !known {
+			id = api.NewIDUUID(PointID(d.Tenant, d.ID))
+		}
+		points[i] = &api.PointStruct{Id: id, Payload: payload}
 	}
 	length, err := x.embedAll(ctx, docs, points)
 	if err != nil {
@@ -141,7 +152,7 @@ func (x *Index) pointVectors(dense []float32, sparse SparseVector) *api.Vectors 
 	return api.NewVectorsMap(named)
 }
 
-// Delete removes documents that Upsert stored, and returns when no search finds them. Documents that do not exist are not
+// Delete removes documents, also those in points that another program wrote, and returns when no search finds them. Documents that do not exist are not
 // an error. Tenant is empty in a collection without tenants.
 func (x *Index) Delete(ctx context.Context, tenant string, ids ...string) (err error) {
 	ctx, c, err := x.begin(ctx, "delete", attribute.Int("db.operation.batch.size", len(ids)))
@@ -155,10 +166,16 @@ func (x *Index) Delete(ctx context.Context, tenant string, ids ...string) (err e
 	if len(ids) == 0 {
 		return nil
 	}
-	points := make([]*api.PointId, len(ids))
+	docs, points := make([]store.Document, len(ids)), make([]*api.PointId, len(ids))
 	for i, id := range ids {
+		docs[i] = store.Document{Tenant: tenant, ID: id}
 		points[i] = api.NewIDUUID(PointID(tenant, id))
 	}
+	foreign, err := x.foreign(ctx, docs)
+	if err != nil {
+		return typed(err, store.ErrBadQuery)
+	}
+	points = slices.AppendSeq(points, maps.Values(foreign))
 	wait := true
 	_, err = x.client.Delete(ctx, &api.DeletePoints{
 		CollectionName: x.opts.Collection, Points: api.NewPointsSelectorIDs(points), Wait: &wait,

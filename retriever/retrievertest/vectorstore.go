@@ -91,6 +91,7 @@ func checkVectorStore(t *testing.T, s Subject) {
 	if all := similar(t, v, "A city country nation", 20); len(all) != len(places()) {
 		t.Errorf("added twice there are %q", contents(all))
 	}
+	checkEdited(t, x, v, got[4])
 	own := schema.Document{PageContent: "A desert in Chile", Metadata: map[string]any{"id": "mine"}}
 	if ids := add(t, v, []schema.Document{own}); !slices.Equal(ids, []string{"mine"}) {
 		t.Errorf("IDs %q, want that of the metadata", ids)
@@ -104,6 +105,25 @@ func checkVectorStore(t *testing.T, s Subject) {
 	}
 	if _, err := v.SimilaritySearch(within(t), "England", 0); !errors.Is(err, store.ErrBadQuery) || !strings.Contains(err.Error(), "numDocuments = 0") {
 		t.Errorf("numDocuments = 0: %v, want ErrBadQuery that says so", err)
+	}
+}
+
+// checkEdited: a document that was found is added again with another text, and is stored as one that nobody has found.
+func checkEdited(t *testing.T, x Store, v vectorstores.VectorStore, id string) {
+	t.Helper()
+	const text = "A city in England, and its port"
+	docs := similar(t, v, "England", 1)
+	docs[0].PageContent = text
+	if got := add(t, v, docs); !slices.Equal(got, []string{id}) || docs[0].Metadata[store.KeyVersion] == nil {
+		t.Errorf("a found document with another text has the ID %q and the metadata %v, want %q, and the caller's own", got, docs[0].Metadata, id)
+	}
+	for _, h := range ask(t, x, "port", 1) {
+		if _, stored := h.Metadata[store.KeyVersion]; stored || h.ID != id || h.Text != text || h.Version != store.Version(text) {
+			t.Errorf("found %+v, want the new text, its version, and no version in the metadata", h)
+		}
+	}
+	if all := similar(t, v, "A city country nation", 20); len(all) != len(places()) {
+		t.Errorf("with another text for one there are %q", contents(all))
 	}
 }
 

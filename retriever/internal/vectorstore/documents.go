@@ -3,8 +3,10 @@ package vectorstore
 import (
 	"crypto/sha256"
 	"encoding/base32"
+	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"strings"
 
 	"github.com/tmc/langchaingo/schema"
@@ -31,10 +33,32 @@ func documents(docs []schema.Document, tenant string) ([]store.Document, []strin
 		}
 		texts[id] = d.PageContent
 		ids[i] = id
-		out[i] = store.Document{ID: id, Text: d.PageContent, Metadata: d.Metadata, Tenant: tenant}
+		out[i] = store.Document{ID: id, Text: d.PageContent, Metadata: withoutVersion(d.Metadata), Tenant: tenant}
 	}
 	return out, ids, nil
 }
+
+// withoutVersion returns the metadata without the version that a search has put there beside the ID. It is that of the
+// text as it was found, and the program may have changed the text since. Another value at that key is the program's own.
+func withoutVersion(metadata map[string]any) map[string]any {
+	id, _ := metadata[store.KeyID].(string)
+	version, _ := metadata[store.KeyVersion].(string)
+	if id == "" || !isVersion(version) {
+		return metadata
+	}
+	metadata = maps.Clone(metadata)
+	delete(metadata, store.KeyVersion)
+	return metadata
+}
+
+// isVersion reports whether s has the form of store.Version.
+func isVersion(s string) bool {
+	raw, err := hex.DecodeString(s)
+	return err == nil && len(raw) == versionBytes && s == strings.ToLower(s)
+}
+
+// versionBytes is the length of a version of store.Version.
+const versionBytes = 16
 
 // idBytes of a hash make an ID: short, as IDs stand in prompts, and of a billion documents no two are likely to be alike.
 const idBytes = 10

@@ -29,6 +29,8 @@ type Backend struct {
 	Name    string
 	// NoTenants says how to get tenants.
 	NoTenants string
+	// Words says that Options.Mode lets searches compare words alone.
+	Words bool
 	// Similarities says that scores are similarities with a scale of their own. Others are given as shares of the best.
 	Similarities bool
 }
@@ -94,6 +96,8 @@ func (b Backend) query(o vectorstores.Options, text string, n int) (q store.Quer
 		return q, Refused("WithScoreThreshold", "%v, want 0 to 1", o.ScoreThreshold)
 	case o.Deduplicater != nil:
 		return q, Refused("WithDeduplicater", "it is for AddDocuments")
+	case o.Embedder != nil && b.Words:
+		return q, Refused("WithEmbedder", "Options.Mode is store.Lexical: the search compares words, and no vectors")
 	}
 	q = store.Query{Text: text, K: n}
 	if q.Tenant, err = b.tenant(o); err != nil {
