@@ -7,9 +7,8 @@ import (
 	"testing"
 
 	"github.com/ragpilot/ragpilot/internal/quant"
+	"github.com/ragpilot/ragpilot/internal/quant/quanttest"
 )
-
-var formats = []quant.Type{quant.F32, quant.F16, quant.BF16, quant.Q8_0, quant.Q4_0, quant.Q4_1, quant.Q4_K, quant.Q6_K}
 
 func randomFloats(n int, seed uint64) []float32 {
 	random := rand.New(rand.NewPCG(seed, 7))
@@ -20,35 +19,10 @@ func randomFloats(n int, seed uint64) []float32 {
 	return s
 }
 
-// randomMatrix has weights of about ±0.5; where there is no way to pack them its blocks are random bytes with small scales.
+// randomMatrix has weights of about ±0.25.
 func randomMatrix(t testing.TB, format quant.Type, rows, cols int) Matrix {
 	t.Helper()
-	var data []byte
-	switch format {
-	case quant.F32, quant.F16, quant.BF16, quant.Q8_0, quant.Q4_0, quant.Q4_1:
-		data = quantize(t, format, randomFloats(rows*cols, 3))
-	default:
-		size, err := format.Bytes(rows * cols)
-		if err != nil {
-			t.Fatal(err)
-		}
-		data = make([]byte, size)
-		random := rand.New(rand.NewPCG(4, 4))
-		for i := range data {
-			data[i] = byte(random.Uint32())
-		}
-		_, block := format.Block()
-		for at := 0; at < len(data); at += block {
-			scale := data[at : at+4] // Q4_K: scale and minimum
-			if format == quant.Q6_K {
-				scale = data[at+block-2 : at+block]
-			}
-			for i := 1; i < len(scale); i += 2 {
-				scale[i] = 0x10 // about 0.0005
-			}
-		}
-	}
-	w, err := NewMatrix(format, rows, cols, data)
+	w, err := NewMatrix(format, rows, cols, quanttest.Random(format, rows*cols, .25, 3))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -93,7 +67,7 @@ func same(a, b []float32) bool {
 // A product is that of the unpacked weights, in every format and shape.
 func TestMatMul(t *testing.T) {
 	eachKernel(t, func(t *testing.T) {
-		for _, format := range formats {
+		for _, format := range quant.Types() {
 			for _, shape := range [][3]int{{1, 1, 256}, {1, 3, 256}, {1, 5, 256}, {1, 23, 512}, {1, 64, 768}, {5, 17, 256}, {33, 23, 512}, {2, 64, 768}} {
 				m, n, k := shape[0], shape[1], shape[2]
 				w, a := randomMatrix(t, format, n, k), randomFloats(m*k, 9)
@@ -110,6 +84,31 @@ func TestMatMul(t *testing.T) {
 						}
 						if got := float64(out[i*n+j]); math.Abs(got-want) > 1e-6*size {
 							t.Fatalf("%v, %v: element %d, %d is %g, want %g", format, shape, i, j, got, want)
+						}
+					}
+				}
+			}
+		}
+	})
+}
+
+// The product with a unit vector is a column of the unpacked weights, exactly: every kernel gives a weight the value of its formula.
+func TestWeightsAreExact(t *testing.T) {
+	eachKernel(t, func(t *testing.T) {
+		for _, format := range quant.Types() {
+			const n, k = 5, 512
+			w, row := randomMatrix(t, format, n, k), make([]float32, k)
+			for _, rows := range []int{1, k} { // packed weights, and unpacked ones
+				a, out := make([]float32, rows*k), make([]float32, rows*n)
+				for i := range rows {
+					a[i*k+k-rows+i] = 1
+				}
+				NewCrew(1).MatMul(out, a, rows, &w)
+				for j := range n {
+					w.Row(row, j)
+					for i := range rows {
+						if got, want := out[i*n+j], row[k-rows+i]; got != want {
+							t.Fatalf("%v: weight %d, %d is %g, want %g", format, j, k-rows+i, got, want)
 						}
 					}
 				}
@@ -144,7 +143,7 @@ func TestMatMulOddColumns(t *testing.T) {
 func TestMatMulIsExact(t *testing.T) {
 	eachKernel(t, func(t *testing.T) {
 		const m, n, k = 70, 100, 512
-		for _, format := range formats {
+		for _, format := range quant.Types() {
 			w, a := randomMatrix(t, format, n, k), randomFloats(m*k, 9)
 			whole := make([]float32, m*n)
 			NewCrew(1).MatMul(whole, a, m, &w)
@@ -171,7 +170,7 @@ func TestKernelsAgree(t *testing.T) {
 		if before == nil {
 			continue
 		}
-		for _, format := range formats {
+		for _, format := range quant.Types() {
 			weights, _ := format.Block()
 			for _, shape := range [][3]int{{1, 37, 1}, {11, 37, 1}, {32, 64, 3}, {4, 8, 5}, {1, 4, 193}} {
 				m, n, cols := shape[0], shape[1], max(weights, lanes)*shape[2]
@@ -410,17 +409,4 @@ func TestNewMatrix(t *testing.T) {
 			t.Errorf("%s: no error", name)
 		}
 	}
-}
-
-func quantize(t testing.TB, format quant.Type, weights []float32) []byte {
-	t.Helper()
-	size, err := format.Bytes(len(weights))
-	if err != nil {
-		t.Fatal(err)
-	}
-	data := make([]byte, size)
-	if err := quant.Quantize(format, data, weights); err != nil {
-		t.Fatal(err)
-	}
-	return data
 }

@@ -60,6 +60,10 @@ func gemvPacked(wide bool, t quant.Type, k int, a []float32, rows, next []byte, 
 			} else {
 				rowsQ41(k/32, x, (*byte)(v), (*byte)(w), (*byte)(n), s)
 			}
+		case quant.Q5_0:
+			rowsQ50(k/32, x, (*byte)(v), (*byte)(w), (*byte)(n), s)
+		case quant.Q5_1:
+			rowsQ51(k/32, x, (*byte)(v), (*byte)(w), (*byte)(n), s)
 		default:
 			return 0, false
 		}
@@ -123,6 +127,12 @@ func rowsQ40(blocks int, a *quad, v, w, next *byte, out *[2]vec)
 
 //go:noescape
 func rowsQ41(blocks int, a *quad, v, w, next *byte, out *[2]vec)
+
+//go:noescape
+func rowsQ50(blocks int, a *quad, v, w, next *byte, out *[2]vec)
+
+//go:noescape
+func rowsQ51(blocks int, a *quad, v, w, next *byte, out *[2]vec)
 
 //go:noescape
 func pairQ40(blocks int, a *quad, v, w, next *byte, out *[2]vec)

@@ -9,7 +9,27 @@ DATA constants<>+0(SB)/4, $0x8fffe000
 DATA constants<>+4(SB)/4, $0x77800000
 DATA constants<>+8(SB)/4, $15
 DATA constants<>+12(SB)/4, $8
-GLOBL constants<>(SB), RODATA|NOPTR, $16
+DATA constants<>+16(SB)/4, $16
+GLOBL constants<>(SB), RODATA|NOPTR, $20
+
+// How far the fifth bits of 32 columns, which lie in 4 bytes, are from the sign of a lane.
+DATA fifths<>+0(SB)/8, $0x0000001e0000001f
+DATA fifths<>+8(SB)/8, $0x0000001c0000001d
+DATA fifths<>+16(SB)/8, $0x0000001a0000001b
+DATA fifths<>+24(SB)/8, $0x0000001800000019
+DATA fifths<>+32(SB)/8, $0x0000001600000017
+DATA fifths<>+40(SB)/8, $0x0000001400000015
+DATA fifths<>+48(SB)/8, $0x0000001200000013
+DATA fifths<>+56(SB)/8, $0x0000001000000011
+DATA fifths<>+64(SB)/8, $0x0000000e0000000f
+DATA fifths<>+72(SB)/8, $0x0000000c0000000d
+DATA fifths<>+80(SB)/8, $0x0000000a0000000b
+DATA fifths<>+88(SB)/8, $0x0000000800000009
+DATA fifths<>+96(SB)/8, $0x0000000600000007
+DATA fifths<>+104(SB)/8, $0x0000000400000005
+DATA fifths<>+112(SB)/8, $0x0000000200000003
+DATA fifths<>+120(SB)/8, $0x0000000000000001
+GLOBL fifths<>(SB), RODATA|NOPTR, $128
 
 // ARGUMENTS loads the arguments and the constants, and clears the sums.
 #define ARGUMENTS \
@@ -77,6 +97,56 @@ GLOBL constants<>(SB), RODATA|NOPTR, $16
 	SCALED(Y2, Y4, 64(AX), sum) \
 	SCALED(Y3, Y4, 96(AX), sum)
 
+// FIFTH makes 16 of each of 8 fifth bits in Y7: in Y6.
+#define FIFTH(at) \
+	VPSLLVD fifths<>+at(SB), Y7, Y6 \
+	VPSRAD  $31, Y6, Y6             \
+	VPAND   Y12, Y6, Y6
+
+// NOFIFTH makes 16 of each of 8 fifth bits in Y7 that is not set: in Y6.
+#define NOFIFTH(at) \
+	VPSLLVD fifths<>+at(SB), Y7, Y6 \
+	VPSRAD  $31, Y6, Y6             \
+	VPANDN  Y12, Y6, Y6
+
+#define ROWQ50(row, sum) \
+	VPBROADCASTW (row), Y4   \
+	HALF(Y4, Y4)             \
+	VPBROADCASTD 2(row), Y7  \
+	NIBBLES(6(row), 14(row), Y0, Y1, Y2, Y3) \
+	NOFIFTH(0)               \
+	VPSUBD       Y6, Y0, Y0  \
+	NOFIFTH(32)              \
+	VPSUBD       Y6, Y1, Y1  \
+	NOFIFTH(64)              \
+	VPSUBD       Y6, Y2, Y2  \
+	NOFIFTH(96)              \
+	VPSUBD       Y6, Y3, Y3  \
+	SCALED(Y0, Y4, 0(AX), sum)  \
+	SCALED(Y1, Y4, 32(AX), sum) \
+	SCALED(Y2, Y4, 64(AX), sum) \
+	SCALED(Y3, Y4, 96(AX), sum)
+
+#define ROWQ51(row, sum) \
+	VPBROADCASTD (row), Y4   \
+	VPSLLD       $16, Y4, Y5 \
+	HALF(Y5, Y5)             \
+	HALF(Y4, Y4)             \
+	VPBROADCASTD 4(row), Y7  \
+	NIBBLES(8(row), 16(row), Y0, Y1, Y2, Y3) \
+	FIFTH(0)                 \
+	VPOR         Y6, Y0, Y0  \
+	FIFTH(32)                \
+	VPOR         Y6, Y1, Y1  \
+	FIFTH(64)                \
+	VPOR         Y6, Y2, Y2  \
+	FIFTH(96)                \
+	VPOR         Y6, Y3, Y3  \
+	MOVED(Y0, Y5, Y4, 0(AX), sum)  \
+	MOVED(Y1, Y5, Y4, 32(AX), sum) \
+	MOVED(Y2, Y5, Y4, 64(AX), sum) \
+	MOVED(Y3, Y5, Y4, 96(AX), sum)
+
 #define ROWQ8(row, sum) \
 	VPBROADCASTW (row), Y4   \
 	HALF(Y4, Y4)             \
@@ -125,6 +195,40 @@ block:
 	ADDQ       $18, BX
 	ADDQ       $18, CX
 	ADDQ       $36, SI
+	DECQ       DX
+	JNZ        block
+	DONE
+
+// func rowsQ50(blocks int, a *quad, v, w, next *byte, out *[2]vec)
+TEXT ·rowsQ50(SB), NOSPLIT, $0-48
+	ARGUMENTS
+	VPBROADCASTD constants<>+16(SB), Y12
+
+block:
+	PREFETCHT0 (SI)
+	ROWQ50(BX, Y10)
+	ROWQ50(CX, Y11)
+	ADDQ       $128, AX
+	ADDQ       $22, BX
+	ADDQ       $22, CX
+	ADDQ       $44, SI
+	DECQ       DX
+	JNZ        block
+	DONE
+
+// func rowsQ51(blocks int, a *quad, v, w, next *byte, out *[2]vec)
+TEXT ·rowsQ51(SB), NOSPLIT, $0-48
+	ARGUMENTS
+	VPBROADCASTD constants<>+16(SB), Y12
+
+block:
+	PREFETCHT0 (SI)
+	ROWQ51(BX, Y10)
+	ROWQ51(CX, Y11)
+	ADDQ       $128, AX
+	ADDQ       $24, BX
+	ADDQ       $24, CX
+	ADDQ       $48, SI
 	DECQ       DX
 	JNZ        block
 	DONE

@@ -39,7 +39,7 @@ func unpackVectors(t quant.Type, dst []float32, rows *[groupRows][]byte) {
 		case quant.Q4_1:
 			unpackQ41(to, row)
 		default:
-			unpackOther(t, to, row)
+			unpackBlocks(t, to, row)
 		}
 	}
 	archsimd.ClearAVXUpperBits()
@@ -111,19 +111,6 @@ func unpackQ41(to []float32, row []byte) {
 		left.ShiftAllRight(4).ConvertToFloat32().Mul(d).Add(m).Store((*vec)(p[2*stride:]))
 		right.ShiftAllRight(4).ConvertToFloat32().Mul(d).Add(m).Store((*vec)(p[3*stride:]))
 		to = to[min(4*stride, len(to)):]
-	}
-}
-
-// unpackOther unpacks any format, a block at a time.
-func unpackOther(t quant.Type, to []float32, row []byte) {
-	weights, bytes := t.Block()
-	var plain [256]float32
-	for ; len(row) >= bytes; row = row[bytes:] {
-		quant.Dequantize(t, plain[:weights], row[:bytes])
-		for i := 0; i < weights; i += lanes {
-			copy(to[:lanes], plain[i:])
-			to = next(to)
-		}
 	}
 }
 

@@ -49,10 +49,20 @@ func (t Type) decoder() func(dst []float32, src []byte) {
 		return decodeQ4x0
 	case Q4_1:
 		return decodeQ4x1
+	case Q5_0:
+		return decodeQ5x0
+	case Q5_1:
+		return decodeQ5x1
+	case Q3_K:
+		return decodeQ3xK
 	case Q4_K:
 		return decodeQ4xK
-	default:
+	case Q5_K:
+		return decodeQ5xK
+	case Q6_K:
 		return decodeQ6xK
+	default:
+		return decodeIQ4xNL
 	}
 }
 
@@ -84,12 +94,68 @@ func decodeQ4x1(dst []float32, src []byte) {
 	}
 }
 
+// fifth returns the fifth bits of weights i and i+16, of 32 that lie in 4 bytes, each in its place above the other four.
+func fifth(high uint32, i int) (low, up byte) {
+	return byte(high >> i & 1 << 4), byte(high >> (i + 16) & 1 << 4)
+}
+
+// decodeQ5x0: scale, 4 bytes of fifth bits, 16 bytes as in Q4_0.
+func decodeQ5x0(dst []float32, src []byte) {
+	d, high := half(src), binary.LittleEndian.Uint32(src[2:])
+	for i, q := range src[6:22] {
+		low, up := fifth(high, i)
+		dst[i] = d * float32(int(q&15|low)-16)
+		dst[i+16] = d * float32(int(q>>4|up)-16)
+	}
+}
+
+// decodeQ5x1: scale, minimum, 4 bytes of fifth bits, 16 bytes as in Q4_0.
+func decodeQ5x1(dst []float32, src []byte) {
+	d, m, high := half(src), half(src[2:]), binary.LittleEndian.Uint32(src[4:])
+	for i, q := range src[8:24] {
+		low, up := fifth(high, i)
+		dst[i] = float32(d*float32(q&15|low)) + m
+		dst[i+16] = float32(d*float32(q>>4|up)) + m
+	}
+}
+
+// IQ4Values are the weights of IQ4_NL before they are scaled: kvalues_iq4nl in ggml-common.h. Read-only.
+var IQ4Values = [16]int8{-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113}
+
+// decodeIQ4xNL: scale, 16 bytes as in Q4_0, of numbers that stand for values of a table.
+func decodeIQ4xNL(dst []float32, src []byte) {
+	d := half(src)
+	for i, q := range src[2:18] {
+		dst[i] = d * float32(IQ4Values[q&15])
+		dst[i+16] = d * float32(IQ4Values[q>>4])
+	}
+}
+
+// decodeQ3xK: 32 bytes of third bits, where each 32 weights have the next bit of all bytes; 64 bytes of low quarters, as the high
+// ones of Q6_K; 16 scales of 6 bits in 12 bytes; scale of the scales.
+func decodeQ3xK(dst []float32, src []byte) {
+	third, low, scales, d := src[:32], src[32:96], src[96:108], half(src[108:])
+	for i := range dst[:256] {
+		part, l := i/128, i%32
+		group := i % 128 / 32
+		q := low[part*32+l] >> (2 * group) & 3
+		q |= third[l] >> (4*part + group) & 1 << 2
+		dst[i] = float32(d*float32(ScaleQ3K((*[12]byte)(scales), i/16))) * float32(int(q)-4)
+	}
+}
+
+// ScaleQ3K unpacks the scale of the j-th 16 weights of a block of Q3_K, of 16: the low 4 bits lie in the halves of bytes 0…7, the high
+// 2 in the quarters of bytes 8…11.
+func ScaleQ3K(b *[12]byte, j int) int {
+	return int(b[j%8]>>(j/8*4)&15|b[8+j%4]>>(j/4*2)&3<<4) - 32
+}
+
 // decodeQ4xK: scale of the scales, scale of the minima, 8 scales and 8 minima of 6 bits in 12 bytes, 128 bytes of
 // halves: of each 32 bytes the low halves are 32 weights and the high halves the next 32.
 func decodeQ4xK(dst []float32, src []byte) {
 	d, dmin := half(src), half(src[2:])
 	for j := range 8 {
-		s, m := scaleQ4xK(src[4:16], j)
+		s, m := ScaleQ4K((*[12]byte)(src[4:]), j)
 		scale, least := d*float32(s), dmin*float32(m)
 		shift := 4 * (j % 2)
 		for i, q := range src[16+j/2*32:][:32] {
@@ -98,13 +164,27 @@ func decodeQ4xK(dst []float32, src []byte) {
 	}
 }
 
-// scaleQ4xK unpacks the scale and the minimum of the j-th 32 weights: those of the first four lie in the low 6 bits
-// of bytes 0…3 and 4…7; of the others the low 4 bits lie in bytes 8…11 and the high 2 above the first four.
-func scaleQ4xK(b []byte, j int) (scale, least byte) {
+// ScaleQ4K unpacks the scale and the minimum of the j-th 32 weights of a block of Q4_K or Q5_K, of 8: those of the first four lie in
+// the low 6 bits of bytes 0…3 and 4…7; of the others the low 4 bits lie in bytes 8…11 and the high 2 above the first four.
+func ScaleQ4K(b *[12]byte, j int) (scale, least int) {
 	if j < 4 {
-		return b[j] & 63, b[j+4] & 63
+		return int(b[j] & 63), int(b[j+4] & 63)
 	}
-	return b[j+4]&15 | b[j-4]>>6<<4, b[j+4]>>4 | b[j]>>6<<4
+	return int(b[j+4]&15 | b[j-4]>>6<<4), int(b[j+4]>>4 | b[j]>>6<<4)
+}
+
+// decodeQ5xK: as Q4_K, with 32 bytes of fifth bits before the halves: each 32 weights have the next bit of all bytes.
+func decodeQ5xK(dst []float32, src []byte) {
+	d, dmin := half(src), half(src[2:])
+	for j := range 8 {
+		s, m := ScaleQ4K((*[12]byte)(src[4:]), j)
+		scale, least := d*float32(s), dmin*float32(m)
+		shift := 4 * (j % 2)
+		for i, q := range src[48+j/2*32:][:32] {
+			q = q>>shift&15 | src[16+i]>>j&1<<4
+			dst[j*32+i] = float32(scale*float32(q)) - least
+		}
+	}
 }
 
 // decodeQ6xK: 128 bytes of low halves, 64 bytes of high quarters, 16 signed scales, scale of the scales.

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"math"
 	"os"
+	"slices"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -39,7 +40,9 @@ func floats(raw []byte) []float32 {
 }
 
 func TestAsGgmlDoes(t *testing.T) {
+	left := quant.Types()[1:] // F32 is what the others are written in
 	for _, g := range goldens(t) {
+		left = slices.DeleteFunc(left, func(format quant.Type) bool { return format.String() == g.Type })
 		t.Run(g.Type, func(t *testing.T) {
 			format, err := quant.Parse(g.Type)
 			if err != nil {
@@ -64,6 +67,9 @@ func TestAsGgmlDoes(t *testing.T) {
 				t.Fatalf("packed is\n%x, want\n%x", packed, g.Packed)
 			}
 		})
+	}
+	if len(left) > 0 {
+		t.Errorf("no golden for %v", left)
 	}
 }
 
@@ -130,10 +136,10 @@ func nearest(t *rapid.T, name string, f float32, h uint16, value func(uint16) fl
 }
 
 func TestQuantizingLosesLittle(t *testing.T) {
-	// At most this share of the block's largest magnitude (of its range for Q4_1), beside half precision's own rounding.
-	lost := map[quant.Type]float64{quant.F32: 0, quant.F16: 1. / 2048, quant.BF16: 1. / 256, quant.Q8_0: .5 / 127, quant.Q4_0: 1. / 8, quant.Q4_1: 1. / 15}
+	// At most this share of the block's largest magnitude (of its range for Q4_1 and Q5_1), beside half precision's own rounding.
+	lost := map[quant.Type]float64{quant.F32: 0, quant.F16: 1. / 2048, quant.BF16: 1. / 256, quant.Q8_0: .5 / 127, quant.Q4_0: 1. / 8, quant.Q4_1: 1. / 15, quant.Q5_0: 1. / 16, quant.Q5_1: 1. / 31}
 	rapid.Check(t, func(t *rapid.T) {
-		format := rapid.SampledFrom([]quant.Type{quant.F32, quant.F16, quant.BF16, quant.Q8_0, quant.Q4_0, quant.Q4_1}).Draw(t, "format")
+		format := rapid.SampledFrom([]quant.Type{quant.F32, quant.F16, quant.BF16, quant.Q8_0, quant.Q4_0, quant.Q4_1, quant.Q5_0, quant.Q5_1}).Draw(t, "format")
 		in := rapid.SliceOfN(rapid.Float32Range(-100, 100), 32, 32).Draw(t, "weights")
 		size, err := format.Bytes(32)
 		if err != nil {
@@ -193,22 +199,44 @@ func TestSizes(t *testing.T) {
 
 // Every value of a block is the formula's, whatever the bytes are.
 func FuzzDequantize(f *testing.F) {
-	f.Add(uint8(quant.Q4_1), bytes.Repeat([]byte{0x3c}, 300))
-	f.Add(uint8(quant.Q6_K), make([]byte, 420))
+	for _, format := range quant.Types() {
+		f.Add(uint8(format), bytes.Repeat([]byte{0x3c}, 300))
+		f.Add(uint8(format), make([]byte, 420))
+	}
 	f.Fuzz(func(t *testing.T, format uint8, raw []byte) {
-		typ := quant.Type(format % 8)
+		typ := quant.Types()[int(format)%len(quant.Types())]
 		weights, size := typ.Block()
-		blocks := len(raw) / size
-		dst := make([]float32, blocks*weights)
-		quant.Dequantize(typ, dst, raw)
-		if typ != quant.Q4_1 || blocks == 0 {
+		if len(raw) < size {
 			return
 		}
-		d, m := quant.FromF16(binary.LittleEndian.Uint16(raw)), quant.FromF16(binary.LittleEndian.Uint16(raw[2:]))
-		for i := range 32 {
-			want := float32(d*float32(raw[4+i%16]>>(i/16*4)&15)) + m
-			if dst[i] != want && dst[i] == dst[i] {
-				t.Fatalf("weight %d is %v, want %v", i, dst[i], want)
+		dst := make([]float32, len(raw)/size*weights)
+		quant.Dequantize(typ, dst, raw)
+		want := slices.Clone(dst[:weights])
+		half := func(at int) float32 { return quant.FromF16(binary.LittleEndian.Uint16(raw[at:])) }
+		switch typ {
+		case quant.Q4_1:
+			for i := range want {
+				want[i] = float32(half(0)*float32(raw[4+i%16]>>(i/16*4)&15)) + half(2)
+			}
+		case quant.Q5_1:
+			for i := range want {
+				q := raw[8+i%16]>>(i/16*4)&15 + raw[4+i/8]>>(i%8)&1*16
+				want[i] = float32(half(0)*float32(q)) + half(2)
+			}
+		case quant.Q5_0:
+			for i := range want {
+				q := raw[6+i%16]>>(i/16*4)&15 + raw[2+i/8]>>(i%8)&1*16
+				want[i] = half(0) * (float32(q) - 16)
+			}
+		case quant.Q5_K: // without fifth bits it is Q4_K
+			plain := slices.Clone(raw[:size])
+			clear(plain[16:48])
+			quant.Dequantize(typ, dst[:256], plain)
+			quant.Dequantize(quant.Q4_K, want, slices.Delete(plain, 16, 48))
+		}
+		for i := range want {
+			if dst[i] != want[i] && (dst[i] == dst[i] || want[i] == want[i]) {
+				t.Fatalf("%v: weight %d is %v, want %v", typ, i, dst[i], want[i])
 			}
 		}
 	})

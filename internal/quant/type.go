@@ -17,12 +17,19 @@ const (
 	Q8_0
 	Q4_0
 	Q4_1
-	Q4_K //nolint:revive // ggml spells it so
-	Q6_K //nolint:revive // as above
+	Q5_0
+	Q5_1
+	Q3_K   //nolint:revive // ggml spells it so
+	Q4_K   //nolint:revive // as above
+	Q5_K   //nolint:revive // as above
+	Q6_K   //nolint:revive // as above
+	IQ4_NL //nolint:revive // as above
 )
 
 // Types are all formats.
-func Types() []Type { return []Type{F32, F16, BF16, Q8_0, Q4_0, Q4_1, Q4_K, Q6_K} }
+func Types() []Type {
+	return []Type{F32, F16, BF16, Q8_0, Q4_0, Q4_1, Q5_0, Q5_1, Q3_K, Q4_K, Q5_K, Q6_K, IQ4_NL}
+}
 
 // format is what one line of the package's table says.
 type format struct {
@@ -44,10 +51,20 @@ func (t Type) format() (format, bool) {
 		return format{"Q4_0", 32, 18}, true
 	case Q4_1:
 		return format{"Q4_1", 32, 20}, true
+	case Q5_0:
+		return format{"Q5_0", 32, 22}, true
+	case Q5_1:
+		return format{"Q5_1", 32, 24}, true
+	case Q3_K:
+		return format{"Q3_K", 256, 110}, true
 	case Q4_K:
 		return format{"Q4_K", 256, 144}, true
+	case Q5_K:
+		return format{"Q5_K", 256, 176}, true
 	case Q6_K:
 		return format{"Q6_K", 256, 210}, true
+	case IQ4_NL:
+		return format{"IQ4_NL", 32, 18}, true
 	}
 	return format{}, false
 }

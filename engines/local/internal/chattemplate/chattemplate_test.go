@@ -70,6 +70,29 @@ func TestRender(t *testing.T) {
 	}
 }
 
+// Without thinking, an answer of Qwen 3 begins behind an empty block of thoughts; earlier answers have none, so that the chat without the
+// answer's beginning stays a prefix.
+func TestNoThinking(t *testing.T) {
+	chat := []chattemplate.Message{say("user", "one"), say("assistant", "two"), say("user", "three")}
+	for jinja, end := range map[string]string{thinking: "<think>\n\n</think>\n\n", chatML: ""} {
+		template, _ := chattemplate.Recognize(jinja)
+		usual := chattemplate.Join(template.Render(chat, true))
+		template.NoThinking = true
+		pieces := template.Render(chat, true)
+		if got := chattemplate.Join(pieces); got != usual+end {
+			t.Errorf("rendered as %q, want %q", got, usual+end)
+		}
+		for _, p := range pieces {
+			if named := p.Text == "<think>" || p.Text == "</think>"; named != p.Special && strings.Contains(p.Text, "think") {
+				t.Errorf("piece %q: special is %v", p.Text, p.Special)
+			}
+		}
+		if got := chattemplate.Join(template.Render(chat, false)); !strings.HasPrefix(usual, got) {
+			t.Errorf("without an answer, %q is no beginning of %q", got, usual)
+		}
+	}
+}
+
 // The text of a chat grows at its end only: what was rendered before, up to the end of the last turn, stays its beginning.
 func TestATurnMoreKeepsThePrefix(t *testing.T) {
 	chat := []chattemplate.Message{say("user", "one"), say("assistant", "two"), say("user", "three")}

@@ -46,6 +46,9 @@ type Template struct {
 	Dated bool
 	// Thinking: of earlier answers, what stands before "</think>" is left out, as Qwen 3 has it.
 	Thinking bool
+	// NoThinking: where Thinking is set, the beginning of an answer has an empty block of thoughts, as Qwen 3's program writes it with
+	// enable_thinking false. The model then answers at once.
+	NoThinking bool
 }
 
 // dates are what templates of Llama 3.1 and later write when they are told no date. It is a constant, so that the same
@@ -85,6 +88,12 @@ func (t Template) chatML(w *writer, chat []Message, answer bool) {
 	if answer {
 		w.special("<|im_start|>")
 		w.text("assistant\n")
+		if t.Thinking && t.NoThinking {
+			w.special("<think>")
+			w.text("\n\n")
+			w.special("</think>")
+			w.text("\n\n")
+		}
 	}
 }
 

@@ -200,8 +200,8 @@ func (c *cursor) dims() ([]int, error) {
 		if err != nil {
 			return nil, err
 		}
-		// A weight takes at least half a byte, so no size is more than twice the file's.
-		if d < 1 || d > 2*uint64(len(c.data)) {
+		// A byte holds fewer than three weights (Q3_K: 256 in 110 bytes), so no size is three times the file's.
+		if d < 1 || d > 3*uint64(len(c.data)) {
 			return nil, fmt.Errorf("size %d of a file of %d bytes", d, len(c.data))
 		}
 		dims[i] = int(d)

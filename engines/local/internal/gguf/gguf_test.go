@@ -12,6 +12,7 @@ import (
 
 	"github.com/ragpilot/ragpilot/engines/local/internal/gguf"
 	"github.com/ragpilot/ragpilot/internal/quant"
+	"github.com/ragpilot/ragpilot/internal/quant/quanttest"
 )
 
 func written(t testing.TB, metadata []gguf.Pair, tensors []gguf.Tensor) []byte {
@@ -100,6 +101,19 @@ func TestVersion2IsRead(t *testing.T) {
 	}
 }
 
+// A vector may have more than twice as many weights as the file has bytes.
+func TestDenseTensors(t *testing.T) {
+	const n = 32 * 256
+	data := written(t, nil, []gguf.Tensor{{Name: "v", Type: quant.Q3_K, Dims: []int{n}, Data: quanttest.Random(quant.Q3_K, n, 1, 1)}})
+	f, err := gguf.Parse(data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(data) >= n/2 || f.Tensors[0].Type != quant.Q3_K || f.Tensors[0].Dims[0] != n {
+		t.Errorf("a file of %d bytes has %v weights in %v", len(data), f.Tensors[0].Dims, f.Tensors[0].Type)
+	}
+}
+
 // Every file that is cut short is an error, and none panics.
 func TestTruncatedFiles(t *testing.T) {
 	data := sample(t)
@@ -163,7 +177,7 @@ var broken = map[string]struct {
 	"outside":          {tensor(0, 0, 17), `tensor "t": 68 bytes at 0 of 64`},
 	"far offset":       {tensor(0, math.MaxUint64-31, 4), `tensor "t": 16 bytes at 18446744073709551584`},
 	"odd offset":       {tensor(0, 8, 4), `tensor "t": offset 8 is not a multiple of the alignment 32`},
-	"known other type": {tensor(13, 0, 256), `tensor "t": type 13 (Q5_K)`},
+	"known other type": {tensor(10, 0, 256), `tensor "t": type 10 (Q2_K)`},
 	"unknown type":     {tensor(200, 0, 256), `tensor "t": type 200 (unknown)`},
 	"part of a block":  {tensor(8, 0, 33), `tensor "t": quant: 33 weights in Q8_0`},
 }

@@ -69,7 +69,7 @@ func pages(m *llama.Model, tokens int) [][]float32 {
 
 // A matrix that is used as it is, and one in blocks, in all architectures; the other formats are for runs without the race detector.
 func TestForward(t *testing.T) {
-	eachModel(t, []quant.Type{quant.F32, quant.Q4_1}, checkFormulas)
+	eachModel(t, []quant.Type{quant.F32, quant.Q4_1}, checkFormulas37)
 }
 
 func TestForwardIsExact(t *testing.T) {
@@ -78,10 +78,41 @@ func TestForwardIsExact(t *testing.T) {
 
 func TestForwardInEveryFormat(t *testing.T) {
 	sharedtest.NotUnderRace(t)
-	eachModel(t, []quant.Type{quant.F16, quant.BF16, quant.Q8_0, quant.Q4_0}, func(t *testing.T, file *weights.Model, m *llama.Model) {
-		checkFormulas(t, file, m)
+	var small []quant.Type
+	for _, format := range quant.Types() {
+		switch weights, _ := format.Block(); {
+		case weights <= 32 && format != quant.F32 && format != quant.Q4_1: // those are tested above
+			small = append(small, format)
+		case weights > 32:
+			t.Run(format.String(), func(t *testing.T) {
+				file, m := tiny(t, tinymodel.Options{Type: format, Hidden: weights, Heads: 4, HeadDim: 64, FFN: weights, Seed: 5})
+				checkFormulas(t, file, m, 7)
+				checkExact(t, m, randomTokens(200, file.Vocab, 6), 200)
+			})
+		}
+	}
+	eachModel(t, small, func(t *testing.T, file *weights.Model, m *llama.Model) {
+		checkFormulas37(t, file, m)
 		checkExact350(t, file, m)
 	})
+}
+
+// Rows of 896 are no whole blocks of 256: llama.cpp's Q4_K_M has Q5_0 and Q8_0 there. This is Qwen2.5-0.5B with fewer layers, a shorter
+// feed-forward part and a small vocabulary.
+func TestForwardOfAMixture(t *testing.T) {
+	sharedtest.NotUnderRace(t)
+	file, m := tiny(t, tinymodel.Options{
+		Architecture: "qwen2", Hidden: 896, Heads: 14, KVHeads: 2, HeadDim: 64, FFN: 512, Seed: 6, Type: quant.Q5_0,
+		Types: map[string]quant.Type{
+			"token_embd.weight": quant.Q8_0, "blk.0.attn_v.weight": quant.Q8_0,
+			"blk.0.ffn_down.weight": quant.Q6_K, "blk.1.ffn_down.weight": quant.Q4_K,
+		},
+	})
+	if t0, t1 := file.Tensors["blk.0.ffn_down.weight"], file.Tensors["blk.1.attn_q.weight"]; t0.Type != quant.Q6_K || t1.Type != quant.Q5_0 || t1.Cols != 896 {
+		t.Fatalf("tensors %v, and %v with rows of %d", t0.Type, t1.Type, t1.Cols)
+	}
+	checkFormulas(t, file, m, 7)
+	checkExact(t, m, randomTokens(200, file.Vocab, 6), 3)
 }
 
 func eachModel(t *testing.T, formats []quant.Type, check func(t *testing.T, file *weights.Model, m *llama.Model)) {
@@ -97,10 +128,15 @@ func eachModel(t *testing.T, formats []quant.Type, check func(t *testing.T, file
 	}
 }
 
-// checkFormulas: the logits are what the formulas give.
-func checkFormulas(t *testing.T, file *weights.Model, m *llama.Model) {
+func checkFormulas37(t *testing.T, file *weights.Model, m *llama.Model) {
 	t.Helper()
-	tokens := randomTokens(37, file.Vocab, 5)
+	checkFormulas(t, file, m, 37)
+}
+
+// checkFormulas: the logits of so many tokens are what the formulas give.
+func checkFormulas(t *testing.T, file *weights.Model, m *llama.Model, n int) {
+	t.Helper()
+	tokens := randomTokens(n, file.Vocab, 5)
 	got := m.NewWorker(2).Forward([]llama.Span{{Tokens: tokens, Pages: pages(m, len(tokens)), Logits: len(tokens)}})
 	largest := 0.0
 	for i, row := range llamatest.Logits(file, tokens) {

@@ -12,14 +12,19 @@ type Options struct {
 	Layers, Hidden, Heads, KVHeads, HeadDim, FFN int
 	// Context is the longest sequence in tokens.
 	Context int
-	// Type is the format of matrices; vectors are always F32 in GGUF files.
+	// Type is the format of matrices; vectors are always F32 in GGUF files. Matrices in formats that can only be read are blocks of
+	// random bytes.
 	Type quant.Type
+	// Types are the formats of matrices by name, for example "blk.0.ffn_down.weight", that are not in Type. GGUF files only.
+	Types map[string]quant.Type
 	// Untied adds a matrix output.weight.
 	Untied bool
 	// RopeFactors divide the rotary frequencies (HeadDim/2 numbers); nil: none. GGUF files only.
 	RopeFactors []float32
 	// AddBOS has texts begin with the token BOS, which is <|im_start|>. GGUF files only.
 	AddBOS bool
+	// Thinking has the chat template leave thoughts out of earlier answers, as Qwen 3's does. GGUF files only.
+	Thinking bool
 	// Seed of the weights.
 	Seed uint64
 }

@@ -11,6 +11,7 @@ type tensor struct {
 	name       string
 	rows, cols int
 	data       []float32
+	spread     float64 // the standard deviation of data
 	// heads is the number of heads whose elements are paired by the rotation, 0: none.
 	heads int
 }
@@ -20,7 +21,7 @@ func (o Options) tensors() []tensor {
 	random := rand.New(rand.NewPCG(o.Seed, 64))
 	var list []tensor
 	add := func(name string, rows, cols, heads int, mean, spread float64) {
-		t := tensor{name: name, rows: rows, cols: cols, heads: heads, data: make([]float32, max(1, rows)*cols)}
+		t := tensor{name: name, rows: rows, cols: cols, heads: heads, spread: spread, data: make([]float32, max(1, rows)*cols)}
 		for i := range t.data {
 			t.data[i] = float32(mean + spread*random.NormFloat64())
 		}

@@ -36,8 +36,9 @@ func TestSameOptionsSameFile(t *testing.T) {
 func TestShapesThatCannotBeWritten(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "tiny.gguf")
 	for name, o := range map[string]tinymodel.Options{
-		"part of a block": {Type: quant.Q4_0, Hidden: 48},
-		"read only":       {Type: quant.Q6_K, Hidden: 256, FFN: 256, Heads: 16},
+		"part of a block":       {Type: quant.Q4_0, Hidden: 48},
+		"part of a large block": {Type: quant.Q6_K, Hidden: 64},
+		"part of one's block":   {Types: map[string]quant.Type{"blk.1.ffn_down.weight": quant.Q4_K}},
 	} {
 		if err := tinymodel.Write(path, o); err == nil {
 			t.Errorf("%s: written", name)

@@ -7,10 +7,10 @@ import (
 
 	"github.com/ragpilot/ragpilot/engines/local/internal/gguf"
 	"github.com/ragpilot/ragpilot/internal/quant"
+	"github.com/ragpilot/ragpilot/internal/quant/quanttest"
 )
 
-// Write writes a model as a GGUF file. It is an error if the format cannot be written (see [quant.Quantize]) or does not
-// fit the shape.
+// Write writes a model as a GGUF file. It is an error if a format does not fit the shape.
 func Write(path string, o Options) error {
 	var buf bytes.Buffer
 	o = o.filled()
@@ -30,11 +30,14 @@ func Write(path string, o Options) error {
 // pack returns the tensors as a GGUF file has them.
 func (o Options) pack() ([]gguf.Tensor, error) {
 	var list []gguf.Tensor
-	for _, t := range o.tensors() {
+	for i, t := range o.tensors() {
 		if o.Architecture == "llama" && t.heads > 0 {
 			t = t.interleave()
 		}
 		format, dims := o.Type, []int{t.cols, t.rows}
+		if other, ok := o.Types[t.name]; ok {
+			format = other
+		}
 		if t.rows == 0 {
 			format, dims = quant.F32, dims[:1]
 		}
@@ -42,8 +45,8 @@ func (o Options) pack() ([]gguf.Tensor, error) {
 			return nil, fmt.Errorf("tensor %q: %w", t.name, err)
 		}
 		data, err := packed(format, t.data)
-		if err != nil {
-			return nil, fmt.Errorf("tensor %q: %w", t.name, err)
+		if err != nil { // the format can only be read
+			data = quanttest.Random(format, len(t.data), t.spread, o.Seed+uint64(i))
 		}
 		list = append(list, gguf.Tensor{Name: t.name, Type: format, Dims: dims, Data: data})
 	}
@@ -72,6 +75,10 @@ func (o Options) metadata() []gguf.Pair {
 	if o.Architecture != "llama" {
 		split = "qwen2"
 	}
+	template := Template
+	if o.Thinking {
+		template = "{% set content = content.split('</think>')[-1] %}" + template
+	}
 	spellings, types, pairs := tokens()
 	return []gguf.Pair{
 		{Key: "general.architecture", Value: o.Architecture},
@@ -96,6 +103,6 @@ func (o Options) metadata() []gguf.Pair {
 		{Key: "tokenizer.ggml.bos_token_id", Value: uint32(1)},
 		{Key: "tokenizer.ggml.eos_token_id", Value: uint32(2)},
 		{Key: "tokenizer.ggml.add_bos_token", Value: o.AddBOS},
-		{Key: "tokenizer.chat_template", Value: Template},
+		{Key: "tokenizer.chat_template", Value: template},
 	}
 }

@@ -10,7 +10,35 @@ import (
 // Architectures that are read.
 var architectures = []string{"llama", "qwen2", "qwen3"}
 
-func known(arch string) bool { return slices.Contains(architectures, arch) }
+// Families that are not read, by what their layers have that is not computed here. Names are those of GGUF files and of config.json.
+var others = map[string][]string{
+	"in some layers attention sees a window only": {
+		"gemma2", "gemma3", "gemma3_text", "gemma3n", "gemma4", "gemma-embedding", "cohere2", "gpt-oss", "gpt_oss", "exaone4", "olmo3", "mimo2",
+		"step35", "smallthinker",
+	},
+	"some layers have a state in place of attention": {
+		"qwen3next", "qwen3_next", "qwen35", "qwen35moe", "qwen3_5", "qwen3_5_text", "jamba", "falcon-h1", "falcon_h1", "granitehybrid", "granitemoehybrid",
+		"nemotron_h", "nemotron_h_moe", "lfm2", "lfm2moe", "plamo2", "kimi-linear",
+	},
+	"the layers have a state in place of attention": {"mamba", "mamba2", "rwkv6", "rwkv7"},
+	"mixtures of experts": {
+		"qwen2moe", "qwen2_moe", "qwen3moe", "qwen3_moe", "mixtral", "granitemoe", "olmoe", "deepseek2", "llama4",
+	},
+}
+
+// supported returns an error that names an architecture which is not read, with the reason where it is known.
+func supported(arch string) error {
+	if slices.Contains(architectures, arch) {
+		return nil
+	}
+	reason := ""
+	for why, names := range others {
+		if slices.Contains(names, arch) {
+			reason = " (" + why + ")"
+		}
+	}
+	return fmt.Errorf("architecture %q is not supported%s; supported are %v", arch, reason, architectures)
+}
 
 // Names of tensors outside of layers.
 const (
@@ -135,9 +163,10 @@ const (
 )
 
 func (p Params) check() error {
+	if err := supported(p.Architecture); err != nil {
+		return err
+	}
 	switch {
-	case !known(p.Architecture):
-		return fmt.Errorf("architecture %q is not supported; supported are %v", p.Architecture, architectures)
 	case p.Layers < 1 || p.Hidden < 1 || p.FFN < 1 || p.Vocab < 1 || p.Heads < 1 || p.KVHeads < 1:
 		return fmt.Errorf("layers %d, hidden %d, FFN %d, vocabulary %d, heads %d and %d: want all above 0",
 			p.Layers, p.Hidden, p.FFN, p.Vocab, p.Heads, p.KVHeads)

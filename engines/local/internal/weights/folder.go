@@ -57,6 +57,14 @@ func (m *Model) configure(dir string) error {
 	if err != nil {
 		return err
 	}
+	var kind struct {
+		Type string `json:"model_type"`
+	}
+	if err := json.Unmarshal(raw, &kind); err == nil {
+		if err := supported(kind.Type); err != nil { // before what such a model has besides
+			return fmt.Errorf("config.json: %w", err)
+		}
+	}
 	c, err := safetensors.ParseConfig(raw)
 	if err != nil {
 		return err

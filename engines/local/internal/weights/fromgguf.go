@@ -18,13 +18,13 @@ func fromGGUF(data []byte) (*Model, error) {
 	}
 	k := &keys{m: f.Metadata}
 	m := &Model{BOS: -1, Tensors: make(map[string]Tensor, len(f.Tensors))}
+	if m.Params, err = k.params(); err != nil { // before the tensors: those of another architecture may have three sizes
+		return nil, err
+	}
 	for _, t := range f.Tensors {
 		if m.Tensors[t.Name], err = matrix(t); err != nil {
 			return nil, err
 		}
-	}
-	if m.Params, err = k.params(); err != nil {
-		return nil, err
 	}
 	if err := m.adopt(k); err != nil {
 		return nil, err
@@ -114,8 +114,8 @@ func (k *keys) number(name string, missing float64) float64 {
 // params reads the numbers of the architecture.
 func (k *keys) params() (Params, error) {
 	k.arch = k.text("general.architecture")
-	if !known(k.arch) {
-		return Params{}, fmt.Errorf("key %q: %q is not supported; supported are %v", "general.architecture", k.arch, architectures)
+	if err := supported(k.arch); err != nil {
+		return Params{}, fmt.Errorf("key %q: %w", "general.architecture", err)
 	}
 	if parts := k.m["split.count"]; parts.Kind != 0 || parts.Len != 0 {
 		if n, _ := parts.Int(); n > 1 {

@@ -104,15 +104,22 @@ func TestTensorsBesideTheLayers(t *testing.T) {
 func TestOtherFiles(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "file")
-	var file bytes.Buffer
-	if err := gguf.Write(&file, []gguf.Pair{{Key: "general.architecture", Value: "rwkv"}}, nil); err != nil {
-		t.Fatal(err)
+	written := func(arch string, tensors ...gguf.Tensor) []byte {
+		var file bytes.Buffer
+		if err := gguf.Write(&file, []gguf.Pair{{Key: "general.architecture", Value: arch}}, tensors); err != nil {
+			t.Fatal(err)
+		}
+		return file.Bytes()
 	}
+	experts := gguf.Tensor{Name: "blk.0.ffn_up_exps.weight", Dims: []int{8, 2, 2}, Data: make([]byte, 128)}
 	for name, c := range map[string]struct {
 		data []byte
 		want string
 	}{
-		"empty": {nil, "not a GGUF file"}, "text": {[]byte("hello, this is text"), "not a GGUF file"}, "architecture": {file.Bytes(), `"rwkv" is not supported; supported are [llama qwen2 qwen3]`},
+		"experts": {written("qwen3moe", experts), `architecture "qwen3moe" is not supported (mixtures of experts); supported are [llama`},
+		"window":  {written("gemma3"), `architecture "gemma3" is not supported (in some layers attention sees a window only)`},
+		"hybrid":  {written("qwen35"), `architecture "qwen35" is not supported (some layers have a state in place of attention)`},
+		"empty":   {nil, "not a GGUF file"}, "text": {[]byte("hello, this is text"), "not a GGUF file"}, "architecture": {written("rwkv"), `"rwkv" is not supported; supported are [llama qwen2 qwen3]`},
 	} {
 		if err := os.WriteFile(path, c.data, 0o600); err != nil {
 			t.Fatal(err)
@@ -125,6 +132,6 @@ func TestOtherFiles(t *testing.T) {
 		t.Errorf("no file: %v", err)
 	}
 	if err := tinymodel.Write(path, tinymodel.Options{Type: quant.Q4_K}); err == nil {
-		t.Error("a tiny model in Q4_K was written")
+		t.Error("rows of 64 were written in Q4_K")
 	}
 }
