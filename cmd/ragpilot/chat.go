@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -25,6 +26,7 @@ import (
 type chatFlags struct {
 	docs, profile string
 	k             int
+	stop          []string
 	engineFlags
 }
 
@@ -36,7 +38,7 @@ func newChat() *cobra.Command {
 		Long: "Chat reads questions from the terminal, retrieves the best blocks of the documents for each, and streams the\n" +
 			"answer of a small model in this process, which is fetched once, or of the engine at --engine. Under each answer\n" +
 			"stand the blocks, with those that an earlier turn has shown in parentheses, and what was taken from the cache.\n" +
-			"An empty line is skipped; /new begins a new conversation; /quit, or the end of the input, ends. An interrupt\n" +
+			"Each question is sent with the whole conversation so far. An empty line is skipped; /new begins a new conversation; /quit, or the end of the input, ends. An interrupt\n" +
 			"ends the program.",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return f.run(cmd) },
@@ -45,6 +47,7 @@ func newChat() *cobra.Command {
 	flags.StringVar(&f.docs, "docs", "", "folder of documents: text, Markdown, HTML, PDF; empty: a few short ones that are built in: `DIR`")
 	flags.IntVar(&f.k, "k", demo.LibraryBlocks, "retrieve `N` blocks for each question")
 	flags.StringVar(&f.profile, "profile", "default", fmt.Sprintf("how prompts may differ from retrieval order: `NAME` or file: %v", contextpilot.ProfileNames()))
+	flags.StringArrayVar(&f.stop, "stop", nil, "`TEXT` that ends an answer and is not part of it; may be given several times")
 	f.register(flags, 128)
 	engine := flags.Lookup("engine")
 	engine.Usage = "`local|URL`: a model in this process, or the base URL of an OpenAI-compatible engine"
@@ -64,6 +67,10 @@ func (f *chatFlags) run(cmd *cobra.Command) (err error) {
 	if f.k < 1 {
 		return fmt.Errorf("--k %d: want at least 1", f.k)
 	}
+	extra, err := f.extra()
+	if err != nil {
+		return err
+	}
 	index, err := f.index(cmd.Context(), cmd.ErrOrStderr())
 	if err != nil {
 		return err
@@ -79,10 +86,22 @@ func (f *chatFlags) run(cmd *cobra.Command) (err error) {
 		return err
 	}
 	defer engine.Subscribe(pilot.Sink(contextpilot.Scope{}))()
-	c := &conversation{flags: f, pilot: pilot, engine: engine.Engine, index: index, out: cmd.OutOrStdout()}
+	c := &conversation{flags: f, pilot: pilot, engine: engine.Engine, index: index, extra: extra, out: cmd.OutOrStdout()}
 	c.begin()
 	fmt.Fprintf(c.out, "engine: %s\n", engine.Name())
 	return c.read(cmd.Context(), cmd.InOrStdin())
+}
+
+// extra returns the members of each request's body that are not the engine package's.
+func (f *chatFlags) extra() (map[string]json.RawMessage, error) {
+	if len(f.stop) == 0 {
+		return nil, nil
+	}
+	if slices.Contains(f.stop, "") {
+		return nil, errors.New(`--stop "": want a text`)
+	}
+	stop, err := json.Marshal(f.stop)
+	return map[string]json.RawMessage{"stop": stop}, err
 }
 
 func (f *chatFlags) pilot(tokenizer contextpilot.Tokenizer) (*contextpilot.Pilot, error) {
@@ -147,6 +166,7 @@ type conversation struct {
 	pilot    *contextpilot.Pilot
 	engine   engines.Engine
 	index    *bleve.Index
+	extra    map[string]json.RawMessage // of each request
 	out      io.Writer
 	number   int
 	messages []engines.Message
@@ -223,7 +243,8 @@ func (c *conversation) ask(ctx context.Context, question string) error {
 	})
 	prompt := plan.Prompt(question)
 	messages := append(slices.Clip(c.messages), engines.Message{Role: engines.User, Content: prompt})
-	response, err := c.engine.Generate(ctx, engines.Request{ID: plan.RequestID, Messages: messages, MaxTokens: c.flags.maxTokens}, func(piece string) error {
+	request := engines.Request{ID: plan.RequestID, Messages: messages, MaxTokens: c.flags.maxTokens, Extra: c.extra}
+	response, err := c.engine.Generate(ctx, request, func(piece string) error {
 		_, err := io.WriteString(c.out, piece)
 		return err
 	})

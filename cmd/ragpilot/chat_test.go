@@ -3,8 +3,12 @@ package main
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"io"
+	"net/http"
+	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -39,6 +43,50 @@ func TestChat(t *testing.T) {
 	}
 	if !strings.Contains(out, "640 prompt tokens, an unknown part of them from the cache") {
 		t.Errorf("no figures:\n%s", out)
+	}
+}
+
+// Each question is sent with the conversation so far, and /new forgets it. Stop texts go with every request.
+func TestChatHistory(t *testing.T) {
+	type message struct{ Role, Content string }
+	var sent []struct {
+		Messages []message
+		Stop     []string
+	}
+	answers := serve(t, 0).Config.Handler
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if strings.HasSuffix(r.URL.Path, "/chat/completions") { // one at a time
+			sent = append(sent, struct {
+				Messages []message
+				Stop     []string
+			}{})
+			if err := json.NewDecoder(r.Body).Decode(&sent[len(sent)-1]); err != nil {
+				t.Error(err)
+			}
+		}
+		answers.ServeHTTP(w, r)
+	}))
+	defer server.Close()
+	out, err := chatWith(t, "How long may a film be kept?\nAnd a book?\n/new\nMay a newspaper be borrowed?\n",
+		"--engine", server.URL, "--model", "m", "--stop", "User:", "--stop", "a, b")
+	if err != nil || len(sent) != 3 {
+		t.Fatalf("%d requests, want 3; error %v, output:\n%s", len(sent), err, out)
+	}
+	for i, want := range []string{"system user", "system user assistant user", "system user"} {
+		var roles []string
+		for _, m := range sent[i].Messages {
+			roles = append(roles, m.Role)
+		}
+		if got := strings.Join(roles, " "); got != want {
+			t.Errorf("request %d has messages of %s, want %s", i+1, got, want)
+		}
+		if !slices.Equal(sent[i].Stop, []string{"User:", "a, b"}) {
+			t.Errorf("request %d stops at %q", i+1, sent[i].Stop)
+		}
+	}
+	if first, second := sent[0].Messages, sent[1].Messages; second[1] != first[1] || second[2].Content != "An answer." ||
+		!strings.Contains(second[3].Content, "And a book?") {
+		t.Errorf("second request %q after the first %q", second, first)
 	}
 }
 
@@ -81,6 +129,7 @@ func (w writes) Write(p []byte) (int, error) {
 func TestChatFlags(t *testing.T) {
 	for name, args := range map[string][]string{
 		"--k 0":          {"--k", "0"},
+		"--stop":         {"--stop", ""},
 		"--docs":         {"--docs", t.TempDir() + "/nowhere"},
 		"--model":        {"--model", t.TempDir() + "/no.gguf"},
 		"--max-tokens 0": {"--max-tokens", "0"},

@@ -69,6 +69,7 @@ func (f *engineServeFlags) register(flags *pflag.FlagSet) {
 	flags.IntVar(&c.Threads, "threads", 0, "`N` threads that compute; 0: one for each processor")
 	flags.Int64Var(&c.CacheBytes, "cache-bytes", local.DefaultCacheBytes, "memory for the prefix cache in `BYTES`")
 	flags.IntVar(&c.MaxTokens, "max-tokens", local.DefaultMaxTokens, "length in `TOKENS` of a chat's answer whose request does not say")
+	flags.BoolVar(&c.NoThinking, "no-thinking", false, "a model of Qwen 3 answers without thinking first")
 	flags.IntVar(&c.Running, "running", local.DefaultRunning, "`N` requests that are computed at a time; others wait")
 	flags.StringVar(&e.Endpoint, "kv-events", "", "publish cache events at `ENDPOINT`, to listen on: tcp://HOST:PORT or ipc://PATH; empty: off")
 	flags.StringVar(&e.Replay, "kv-replay", "", "`ENDPOINT` where past events can be asked for; empty: nowhere")

@@ -34,6 +34,9 @@ type Config struct {
 	Running int
 	// Step is how many tokens of prompts are computed in one step, between which answers go on and cancelled requests end.
 	Step int
+	// NoThinking has models of Qwen 3 answer without thinking: their answers begin behind an empty block of thoughts, as with
+	// enable_thinking false elsewhere. Other models do not change.
+	NoThinking bool
 	// OnCache is called with what the cache stored and gave up, in order, one call at a time, between two steps of the
 	// computation: all requests wait for it. It must not call Close, Clear, or what runs a request, which would wait
 	// for it. Block hashes are numbers; blocks have 16 tokens.

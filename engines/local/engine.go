@@ -66,6 +66,7 @@ func open(config Config, file *weights.Model) (*Engine, error) {
 	if config.Served == "" {
 		config.Served = file.Name
 	}
+	file.Template.NoThinking = config.NoThinking
 	e := &Engine{config: config, file: file}
 	e.resident = residency.New(residency.Config{Replica: e.config.Served, BlockSize: kvstore.PageTokens, OnUpdate: e.lost})
 	e.resident.Complete(true)

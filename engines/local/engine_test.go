@@ -15,6 +15,7 @@ import (
 	"github.com/ragpilot/ragpilot/engines/enginetest"
 	"github.com/ragpilot/ragpilot/engines/kvevents"
 	"github.com/ragpilot/ragpilot/engines/local"
+	"github.com/ragpilot/ragpilot/engines/local/internal/tinymodel"
 )
 
 func TestConformance(t *testing.T) {
@@ -310,6 +311,8 @@ func TestRefused(t *testing.T) {
 		`messages []`:                 func(r *engines.Request) { r.Messages = nil },
 		`temperature -1`:              func(r *engines.Request) { r.Temperature = &bad },
 		`temperature 101`:             func(r *engines.Request) { r.Extra = extra("temperature", 101) },
+		`repetition_penalty 0`:        func(r *engines.Request) { r.Extra = extra("repetition_penalty", 0) },
+		`no_repeat_ngram_size -2`:     func(r *engines.Request) { r.Extra = extra("no_repeat_ngram_size", -2) },
 		`temperature "hot"`:           func(r *engines.Request) { r.Extra = extra("temperature", "hot") },
 		`top_p 0`:                     func(r *engines.Request) { r.Extra = extra("top_p", 0) },
 		`top_p 1.5`:                   func(r *engines.Request) { r.Extra = extra("top_p", 1.5) },
@@ -444,5 +447,27 @@ func TestSeed(t *testing.T) {
 	}
 	if a, b := answer("temperature", 1, "top_p", 1e-9), answer(); a != b {
 		t.Errorf("the most probable token alone gives %q, greedy %q", a, b)
+	}
+	if a, b := answer("repetition_penalty", 1, "no_repeat_ngram_size", 0), answer(); a != b {
+		t.Errorf("penalties that are off give %q, greedy %q", a, b)
+	}
+	for _, penalty := range []string{"repetition_penalty", "no_repeat_ngram_size"} {
+		if a, b, greedy := answer(penalty, 3), answer(penalty, 3), answer(); a != b || a == greedy {
+			t.Errorf("%s 3 gives %q and %q, greedy %q", penalty, a, b, greedy)
+		}
+	}
+}
+
+// Without thinking, the prompt of a model that thinks ends behind an empty block of thoughts.
+func TestNoThinking(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "tiny.gguf")
+	if err := tinymodel.Write(path, tinymodel.Options{Thinking: true}); err != nil {
+		t.Fatal(err)
+	}
+	for without, want := range map[bool]string{false: "assistant\n", true: "assistant\n<think>\n\n</think>\n\n"} {
+		e := open(t, 100, local.Config{Model: path, NoThinking: without})
+		if got := e.Detokenize(e.TokenizeChat([]engines.Message{{Role: engines.User, Content: "Hello"}})); !strings.HasSuffix(got, want) {
+			t.Errorf("NoThinking %v: the prompt is %q, want %q at its end", without, got, want)
+		}
 	}
 }

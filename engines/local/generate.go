@@ -12,8 +12,9 @@ import (
 )
 
 // Generate implements [engines.Engine]. Of Request.Extra it understands temperature, top_p, seed, stop (a text or several),
-// max_tokens and max_completion_tokens, ignore_eos and cache_salt, with their usual meaning; others are ignored. Without a
-// temperature, or with 0, answers are greedy. Usage counts the token that ends an answer, as vLLM does, though it is no text.
+// max_tokens and max_completion_tokens, ignore_eos and cache_salt, with their usual meaning, and repetition_penalty (0.01 to 100; 1, the
+// default, is off) and no_repeat_ngram_size (in tokens; 0, the default, is off), with the meaning of Hugging Face transformers: the
+// prompt's tokens count as repeated, too. Others are ignored. Without a temperature, or with 0, answers are greedy. Usage counts the token that ends an answer, as vLLM does, though it is no text.
 //
 // Errors wrap [engines.ErrRefused] if the request is wrong (the message names the field and the value), [engines.ErrInterrupted] after
 // the first piece, [ErrClosed], or ctx's error.

@@ -22,6 +22,8 @@ type options struct {
 	Seed                           *int64
 	Stop                           stops
 	MaxTokens, MaxCompletionTokens *int
+	RepetitionPenalty              *float64
+	NoRepeatNGramSize              *int
 	IgnoreEOS                      bool
 	CacheSalt                      string
 }
@@ -40,6 +42,8 @@ func readOptions(extra map[string]json.RawMessage) (options, error) {
 		{"max_completion_tokens", &o.MaxCompletionTokens},
 		{"ignore_eos", &o.IgnoreEOS},
 		{"cache_salt", &o.CacheSalt},
+		{"repetition_penalty", &o.RepetitionPenalty},
+		{"no_repeat_ngram_size", &o.NoRepeatNGramSize},
 	} {
 		if value, ok := extra[f.name]; ok {
 			if err := json.Unmarshal(value, f.to); err != nil {
@@ -90,7 +94,11 @@ func (e *Engine) prepare(req engines.Request, tokens []int32) (prompt, error) {
 	if err != nil {
 		return prompt{}, err
 	}
-	p := prompt{options: o, request: runner.Request{Prompt: tokens, Salt: o.CacheSalt, Stop: e.file.Stop, Sample: sample}}
+	penalties, err := newPenalties(o.RepetitionPenalty, o.NoRepeatNGramSize, tokens)
+	if err != nil {
+		return prompt{}, err
+	}
+	p := prompt{options: o, request: runner.Request{Prompt: tokens, Salt: o.CacheSalt, Stop: e.file.Stop, Sample: penalties.wrap(sample)}}
 	if o.IgnoreEOS {
 		p.request.Stop = nil
 	}

@@ -146,6 +146,14 @@ func TestSampling(t *testing.T) {
 	if text(`,"temperature":1.5,"seed":3,"top_p":0.0001`) != greedy {
 		t.Error("the smallest nucleus is not greedy")
 	}
+	if text(`,"repetition_penalty":1.0,"no_repeat_ngram_size":0`) != greedy {
+		t.Error("penalties that are off change the answer")
+	}
+	for _, penalty := range []string{"repetition_penalty", "no_repeat_ngram_size"} {
+		if text(`,"`+penalty+`":3`) == greedy {
+			t.Errorf("%s 3 changes nothing", penalty)
+		}
+	}
 	at := strings.IndexAny(greedy[1:], "abcdefghijklmnopqrstuvwxyz") + 1
 	stop := greedy[at : at+1]
 	if got := text(`,"stop":[` + quote(stop) + `]`); got != greedy[:strings.Index(greedy, stop)] {
@@ -198,6 +206,10 @@ func TestRefused(t *testing.T) {
 		{"a format", chatPath, `{"response_format":{"type":"json_object"},` + m + `}`, 400, "response_format", "json_object"},
 		{"a penalty", chatPath, `{"presence_penalty":0.5,` + m + `}`, 400, "presence_penalty", "presence_penalty 0.5"},
 		{"hot", chatPath, `{"temperature":-1,` + m + `}`, 400, "temperature", "temperature -1"},
+		{"a repetition penalty of 0", chatPath, `{"repetition_penalty":0,` + m + `}`, 400, "repetition_penalty", "repetition_penalty 0: want 0.01 to 100"},
+		{"a penalty that is a text", chatPath, `{"repetition_penalty":"x",` + m + `}`, 400, "repetition_penalty", `repetition_penalty "x": want a number`},
+		{"n-grams below 0", chatPath, `{"no_repeat_ngram_size":-1,` + m + `}`, 400, "no_repeat_ngram_size", "no_repeat_ngram_size -1: want 0 or more"},
+		{"half an n-gram", chatPath, `{"no_repeat_ngram_size":1.5,` + m + `}`, 400, "no_repeat_ngram_size", "no_repeat_ngram_size 1.5: want a whole number"},
 		{"temperature a text", chatPath, `{"temperature":"hot",` + m + `}`, 400, "temperature", `temperature "hot": want a number`},
 		{"half a token as limit", chatPath, `{"max_tokens":1.5,` + m + `}`, 400, "max_tokens", "max_tokens 1.5"},
 		{"a salt that is a list", chatPath, `{"cache_salt":[],` + m + `}`, 400, "cache_salt", "cache_salt []"},

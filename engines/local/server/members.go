@@ -81,13 +81,13 @@ func excerpt(raw json.RawMessage) string {
 // engineMembers are those that the engine reads itself.
 var engineMembers = map[string]bool{
 	"temperature": true, "top_p": true, "seed": true, "stop": true, "max_tokens": true, "max_completion_tokens": true,
-	"ignore_eos": true, "cache_salt": true,
+	"ignore_eos": true, "cache_salt": true, "repetition_penalty": true, "no_repeat_ngram_size": true,
 }
 
 // neutral are members that would change the answer and are not understood, with the values that change nothing. null is always
 // one of them.
 var neutral = map[string][]any{
-	"n": {1.}, "best_of": {1.}, "presence_penalty": {0.}, "frequency_penalty": {0.}, "repetition_penalty": {1.}, "top_k": {-1., 0.},
+	"n": {1.}, "best_of": {1.}, "presence_penalty": {0.}, "frequency_penalty": {0.}, "top_k": {-1., 0.},
 	"min_p": {0.}, "min_tokens": {0.}, "logit_bias": {map[string]any{}}, "stop_token_ids": {[]any{}}, "logprobs": {false},
 	"top_logprobs": {0.}, "prompt_logprobs": {}, "echo": {false}, "suffix": {""}, "tools": {[]any{}}, "tool_choice": {"none", "auto"},
 	"functions": {[]any{}}, "function_call": {"none", "auto"}, "response_format": {map[string]any{"type": "text"}},

@@ -64,6 +64,8 @@ func (s *Server) ask(m members, header http.Header, k *kind) (*question, error) 
 		{"max_completion_tokens", "a whole number", &whole},
 		{"ignore_eos", "true or false", &yes},
 		{"cache_salt", "a text", &text},
+		{"repetition_penalty", "a number", &number},
+		{"no_repeat_ngram_size", "a whole number", &whole},
 	} {
 		if err := m.get(x.name, x.to, x.want); err != nil {
 			return nil, err
