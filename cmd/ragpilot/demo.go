@@ -44,7 +44,7 @@ func newDemo() *cobra.Command {
 	}
 	flags := cmd.Flags()
 	flags.StringVar(&f.docs, "docs", "", "folder of text and Markdown files in place of the built-in documentation: `DIR`")
-	flags.StringVar(&f.script, "script", "", "questions in place of the built-in ones: `FILE` with lines {\"user\",\"turn\",\"question\"}")
+	flags.StringVar(&f.script, "script", "", "questions in place of the built-in ones: `FILE` with lines {\"user\",\"turn\",\"question\"} and, if known, \"answer\"")
 	flags.StringVar(&f.policy, "policy", contextpilot.DefaultPolicy, fmt.Sprintf("order `POLICY`: %v", contextpilot.PolicyNames()))
 	flags.IntVar(&f.k, "k", 8, "retrieve `N` blocks for each question")
 	flags.StringVar(&f.capacity, "capacity", "unlimited", "the simulator's cache in `TOKENS`")
@@ -194,6 +194,7 @@ func (f *demoFlags) documents(cmd *cobra.Command, c *demo.Config) (closeIndex fu
 		if !cmd.Flags().Changed("k") {
 			c.K = demo.LibraryBlocks
 		}
+		c.System, c.OneSentence = demo.LibrarySystem, true
 		index, err = bleve.New(documents, bleve.Options{})
 	} else if index, err = f.index(cmd.Context()); err == nil {
 		c.Script, err = f.questions(cmd.Context())

@@ -2,6 +2,7 @@ package demo
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -23,9 +24,9 @@ type arm struct {
 
 func newArm(c Config, name string, pilot contextpilot.Config) (*arm, error) {
 	a := &arm{config: c, name: name, talks: map[string][]engines.Message{}}
-	a.head = engines.Message{Role: engines.System, Content: System}
+	a.head = engines.Message{Role: engines.System, Content: c.System}
 	if c.Tag != "" {
-		a.head.Content = fmt.Sprintf("Run %s, %s. %s", c.Tag, name, System)
+		a.head.Content = fmt.Sprintf("Run %s, %s. %s", c.Tag, name, c.System)
 	}
 	var err error
 	if a.pilot, err = contextpilot.New(pilot); err != nil {
@@ -67,15 +68,26 @@ func (a *arm) ask(ctx context.Context, q retrieved) (Sent, error) {
 	if err := complete(&plan, talk); err != nil {
 		return Sent{}, err
 	}
-	answer, err := a.engine.Generate(ctx, engines.Request{
+	request := engines.Request{
 		ID: plan.RequestID, Messages: append([]engines.Message{a.head}, talk...),
 		MaxTokens: a.config.MaxTokens, Temperature: a.config.Temperature,
-	}, nil)
+	}
+	if a.config.OneSentence {
+		stop, err := json.Marshal(sentenceEnds())
+		if err != nil {
+			return Sent{}, err
+		}
+		request.Extra = map[string]json.RawMessage{"stop": stop}
+	}
+	answer, err := a.engine.Generate(ctx, request, nil)
 	if err != nil {
 		if !errors.Is(err, engines.ErrInterrupted) {
 			a.pilot.Observe(contextpilot.Event{Kind: contextpilot.Gone, Request: plan.RequestID})
 		}
 		return Sent{}, err
+	}
+	if a.config.OneSentence {
+		answer.Text = firstSentence(answer.Text)
 	}
 	s := a.sent(&plan, prompt, a.talks[q.User], q)
 	s.Prompt, s.Cached, s.CachedKnown = answer.Usage.PromptTokens, answer.Usage.CachedTokens, answer.Usage.CachedKnown

@@ -1,6 +1,7 @@
 package demo
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -25,6 +26,10 @@ type Config struct {
 	// others, from the first token on: on an engine that is already running, the second side would otherwise find
 	// what the first has left in the cache.
 	Tag string
+	// System is the message in front of every conversation; empty: the constant of that name.
+	System string
+	// OneSentence ends each answer at its first sentence, before it enters the history.
+	OneSentence bool
 	// MaxTokens bounds each answer; 0: the engine's default.
 	MaxTokens int
 	// Temperature is passed to the engine.
@@ -33,7 +38,7 @@ type Config struct {
 	Progress func(side, request string)
 }
 
-// System is the message in front of every conversation.
+// System is the message in front of every conversation, unless Config has another.
 const System = "You are a careful assistant. Answer the question from the documents in the conversation. " +
 	"Name the documents you used. Say so if the documents do not hold the answer. Keep the answer short."
 
@@ -50,7 +55,8 @@ func Run(ctx context.Context, c Config) (*Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &Result{K: c.K, Policy: c.Policy, System: System}
+	c.System = cmp.Or(c.System, System)
+	r := &Result{K: c.K, Policy: c.Policy, System: c.System}
 	r.catalog(questions)
 	for _, side := range []struct {
 		name  string

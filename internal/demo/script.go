@@ -18,6 +18,8 @@ type Turn struct {
 	User     string `json:"user"`
 	Turn     int    `json:"turn"` // in the user's conversation, from 1
 	Question string `json:"question"`
+	// Answer is the known answer, such as "5 days"; empty: not known. See [Right].
+	Answer string `json:"answer,omitempty"`
 }
 
 // ID names the turn in requests, tables and pictures.
@@ -37,8 +39,8 @@ func DefaultScript() (Script, error) {
 //go:embed library library.jsonl
 var library embed.FS
 
-// Library returns a few short documents, and questions about them, that a small model in this process can take: prompts of up to
-// 700 tokens, with the history.
+// Library returns a few short documents about a library that does not exist, and questions about them with known answers, for a small
+// model in this process: each asks for one fact that stands in one document, and prompts have up to 1,200 tokens, with the history.
 func Library() (fs.FS, Script, error) {
 	documents, err := fs.Sub(library, "library")
 	if err != nil {
@@ -53,6 +55,9 @@ func Library() (fs.FS, Script, error) {
 	return documents, script, err
 }
 
+// LibrarySystem is the message in front of conversations about the Library: one line, for a small model.
+const LibrarySystem = "Answer the question in one short sentence, with the fact from the documents."
+
 // LibraryBlocks is how many blocks are retrieved for each question about the Library.
 const LibraryBlocks = 4
 
@@ -63,7 +68,7 @@ const (
 	maxUser        = 32
 )
 
-// ReadScript reads one JSON object in each line: {"user","turn","question"}. The turns of a user must count up
+// ReadScript reads one JSON object in each line: {"user","turn","question"}, and "answer" if it is known. The turns of a user must count up
 // from 1. An error names the file, the line and the member that is wrong.
 func ReadScript(r io.Reader, name string) (Script, error) {
 	var s Script
@@ -114,9 +119,18 @@ func parseTurn(line []byte) (Turn, error) {
 	fields := []struct {
 		name, want string
 		value      any
-	}{{"user", "a string", &t.User}, {"turn", "a whole number", &t.Turn}, {"question", "a string", &t.Question}}
+		optional   bool
+	}{
+		{"user", "a string", &t.User, false},
+		{"turn", "a whole number", &t.Turn, false},
+		{"question", "a string", &t.Question, false},
+		{"answer", "a string", &t.Answer, true},
+	}
 	for _, f := range fields {
 		raw, ok := members[f.name]
+		if !ok && f.optional {
+			continue
+		}
 		if !ok {
 			return t, fmt.Errorf("%q is missing", f.name)
 		}
@@ -142,6 +156,8 @@ func (t Turn) check() error {
 		return fmt.Errorf(`"user" is %q, want no spaces and control characters`, t.User)
 	case strings.TrimSpace(t.Question) == "":
 		return errors.New(`"question" is empty`)
+	case t.Answer != "" && len(words(t.Answer)) == 0:
+		return fmt.Errorf(`"answer" is %q, want a word in it`, t.Answer)
 	}
 	return nil
 }

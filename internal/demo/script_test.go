@@ -24,9 +24,9 @@ func users(s demo.Script) []string {
 }
 
 func TestReadScript(t *testing.T) {
-	const good = `{"user":"a","turn":1,"question":"one?"}` + "\n\n" + `{"user":"b","turn":1,"question":"two?"}` + "\n" + `{"user":"a","turn":2,"question":"three?"}`
+	const good = `{"user":"a","turn":1,"question":"one?"}` + "\n\n" + `{"user":"b","turn":1,"question":"two?","answer":"2 days"}` + "\n" + `{"user":"a","turn":2,"question":"three?"}`
 	s, err := demo.ReadScript(strings.NewReader(good), "f")
-	if err != nil || len(s) != 3 || !slices.Equal(users(s), []string{"a", "b"}) || s[2].ID() != "a-2" {
+	if err != nil || len(s) != 3 || !slices.Equal(users(s), []string{"a", "b"}) || s[2].ID() != "a-2" || s[0].Answer != "" || s[1].Answer != "2 days" {
 		t.Errorf("%v, %v", s, err)
 	}
 }
@@ -51,7 +51,9 @@ func TestReadScriptErrors(t *testing.T) {
 		{"turn is a fraction", `{"user":"a","turn":1.5,"question":"x"}`, `"turn" is 1.5`},
 		{"begins late", `{"user":"a","turn":2,"question":"x"}`, `f, line 1: "turn" is 2, want 1`},
 		{"turn twice", first + first, `f, line 2: "turn" is 1, want 2`},
-		{"member unknown", `{"user":"a","turn":1,"question":"x","answer":"y"}`, `"answer" is not a member`},
+		{"member unknown", `{"user":"a","turn":1,"question":"x","reply":"y"}`, `"reply" is not a member`},
+		{"answer is a number", `{"user":"a","turn":1,"question":"x","answer":5}`, `"answer" is 5, want a string`},
+		{"answer without a word", `{"user":"a","turn":1,"question":"x","answer":"…"}`, `"answer" is "…", want a word in it`},
 		{"long line", first + strings.Repeat("x", 70_000), "f, line 2: longer than"},
 	}
 	for _, tc := range tests {

@@ -107,17 +107,29 @@ func (r *Result) writeTotals(b *strings.Builder) {
 	} else {
 		b.WriteString("The engine does not say how many prompt tokens came from its cache, so no saving is claimed.\n")
 	}
+	if n, m := r.rightAnswers(r.Without); m > 0 && !r.Simulated() {
+		fmt.Fprintf(b, "Without ragpilot, right answers: %d of %d.\n", n, m)
+		n, m = r.rightAnswers(r.With)
+		fmt.Fprintf(b, "With ragpilot, right answers: %d of %d.\n", n, m)
+	}
 	fmt.Fprintf(b, "Mean overlap of consecutive requests: %.1f %%.\n", 100*r.Overlap())
 	fmt.Fprintf(b, "Same set of blocks on both sides in %d of %d requests: documents + references + left-outs (%d) = retrieved set.\n",
 		len(r.Questions), len(r.Questions), Sum(r.With).LeftOut)
 }
 
-// writeAnswers prints what the model said on both sides, each on one line.
+// writeAnswers prints what the model said on both sides, each on one line, and whether it is right where that is known.
 func (r *Result) writeAnswers(b *strings.Builder) {
 	line := func(s string) string { return printable(strings.Join(strings.Fields(s), " "), "") }
 	for i, q := range r.Questions {
 		fmt.Fprintf(b, "%s: %s\n", printable(q.ID(), ""), line(q.Question))
-		fmt.Fprintf(b, "  without: %s\n  with:    %s\n", line(r.Without[i].Answer), line(r.With[i].Answer))
+		if q.Answer == "" {
+			fmt.Fprintf(b, "  without: %s\n  with:    %s\n", line(r.Without[i].Answer), line(r.With[i].Answer))
+			continue
+		}
+		verdict := map[bool]string{true: "right", false: "wrong"}
+		fmt.Fprintf(b, "  known:          %s\n", line(q.Answer))
+		fmt.Fprintf(b, "  without, %s: %s\n", verdict[Right(r.Without[i].Answer, q.Answer)], line(r.Without[i].Answer))
+		fmt.Fprintf(b, "  with,    %s: %s\n", verdict[Right(r.With[i].Answer, q.Answer)], line(r.With[i].Answer))
 	}
 }
 
