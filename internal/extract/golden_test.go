@@ -1,9 +1,8 @@
 package extract_test
 
 import (
-	"bufio"
+	_ "embed"
 	"encoding/json"
-	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -11,30 +10,11 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/ragpilot/ragpilot/internal/extract"
-	"github.com/ragpilot/ragpilot/internal/sharedtest"
+	"github.com/ragpilot/ragpilot/internal/wiretest"
 )
 
-// jsonLines calls do for every line of a file of the recordings.
-func jsonLines[T any](t *testing.T, name string, do func(T)) {
-	t.Helper()
-	f, err := os.Open(sharedtest.Path(t, "spec", name))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	sc := bufio.NewScanner(f)
-	sc.Buffer(nil, 4<<20)
-	for sc.Scan() {
-		var v T
-		if err := json.Unmarshal(sc.Bytes(), &v); err != nil {
-			t.Fatal(err)
-		}
-		do(v)
-	}
-	if sc.Err() != nil {
-		t.Fatal(sc.Err())
-	}
-}
+//go:embed testdata/extract.jsonl
+var goldens []byte
 
 // outcome is what the recorded library was asked for.
 type outcome struct {
@@ -51,10 +31,7 @@ func TestGoldens(t *testing.T) {
 		Output   json.RawMessage
 	}
 	cases := 0
-	jsonLines(t, "core-goldens.jsonl", func(g golden) {
-		if g.Op != "extract" {
-			return
-		}
+	wiretest.EachLine(t, goldens, func(g golden) {
 		cases++
 		t.Run(g.Name, func(t *testing.T) {
 			f, ok := extract.Find(g.Input.Text, extract.Options{Mode: extract.ParseMode(g.Params.Mode), Tag: g.Params.Tag})
@@ -146,7 +123,7 @@ func TestRecordings(t *testing.T) {
 		"intercept/disabled": 1, "intercept/scope": 2, "intercept/session-reset-on-shrink": 1,
 	}
 	got := map[string]int{}
-	jsonLines(t, "http-examples.jsonl", func(x exchange) {
+	wiretest.Each(t, func(x exchange) {
 		if _, ok := want[x.Name]; !ok {
 			return
 		}

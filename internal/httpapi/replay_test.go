@@ -8,7 +8,6 @@ import (
 	"testing"
 
 	"github.com/ragpilot/ragpilot/internal/httpapi"
-	"github.com/ragpilot/ragpilot/internal/sharedtest"
 	"github.com/ragpilot/ragpilot/internal/wiretest"
 )
 
@@ -36,7 +35,7 @@ func TestReplay(t *testing.T) {
 	runner := &wiretest.Runner{Rules: differences, Observe: sharesAsMuch, Start: func(t testing.TB, ex wiretest.Example, _ string) string {
 		return wiretest.Serve(t, httpapi.New(httpapi.Options{Stateless: ex.Mode == "stateless"}))
 	}}
-	for _, ex := range wiretest.Load(t, sharedtest.Path(t, "spec", "http-examples.jsonl")) {
+	for _, ex := range wiretest.Examples(t) {
 		if i := slices.IndexFunc(elsewhere, func(e struct{ prefix, why string }) bool { return strings.HasPrefix(ex.Name, e.prefix) }); i >= 0 {
 			left[elsewhere[i].prefix]++
 			if !ex.Uses("/v1", "/cloud") {

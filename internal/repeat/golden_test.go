@@ -1,38 +1,18 @@
 package repeat_test
 
 import (
-	"bufio"
+	_ "embed"
 	"encoding/json"
-	"os"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/ragpilot/ragpilot/internal/repeat"
-	"github.com/ragpilot/ragpilot/internal/sharedtest"
+	"github.com/ragpilot/ragpilot/internal/wiretest"
 )
 
-// jsonLines calls do for every line of a file of the recordings.
-func jsonLines[T any](t *testing.T, name string, do func(T)) {
-	t.Helper()
-	f, err := os.Open(sharedtest.Path(t, "spec", name))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	sc := bufio.NewScanner(f)
-	sc.Buffer(nil, 4<<20)
-	for sc.Scan() {
-		var v T
-		if err := json.Unmarshal(sc.Bytes(), &v); err != nil {
-			t.Fatal(err)
-		}
-		do(v)
-	}
-	if sc.Err() != nil {
-		t.Fatal(sc.Err())
-	}
-}
+//go:embed testdata/chunks.jsonl
+var goldens []byte
 
 func unmarshal(t *testing.T, raw json.RawMessage, v any) {
 	t.Helper()
@@ -47,10 +27,7 @@ func TestGoldens(t *testing.T) {
 		Params, Input, Output json.RawMessage
 	}
 	cases := 0
-	jsonLines(t, "core-goldens.jsonl", func(g golden) {
-		if g.Op != "chunk" {
-			return
-		}
+	wiretest.EachLine(t, goldens, func(g golden) {
 		cases++
 		t.Run(g.Name, func(t *testing.T) {
 			var params struct{ Modulus int }
@@ -156,7 +133,7 @@ func TestRecordings(t *testing.T) {
 		return texts(messages, input)
 	}
 	counted, replaced := 0, map[string]int{}
-	jsonLines(t, "http-examples.jsonl", func(x exchange) {
+	wiretest.Each(t, func(x exchange) {
 		for _, s := range x.Steps {
 			sent, received := list(s.Body), list(s.Got.JSON)
 			head := s.Answer.Result

@@ -7,7 +7,6 @@ import (
 	"testing"
 
 	"github.com/ragpilot/ragpilot/internal/serve"
-	"github.com/ragpilot/ragpilot/internal/sharedtest"
 	"github.com/ragpilot/ragpilot/internal/sidecar"
 	"github.com/ragpilot/ragpilot/internal/wiretest"
 )
@@ -17,7 +16,7 @@ import (
 func TestReplay(t *testing.T) {
 	runner := &wiretest.Runner{Rules: differences, Start: start}
 	examples, steps := 0, 0
-	for _, ex := range wiretest.Load(t, sharedtest.Path(t, "spec", "http-examples.jsonl")) {
+	for _, ex := range wiretest.Examples(t) {
 		if !ex.Uses("/v1", "/cloud") {
 			continue
 		}

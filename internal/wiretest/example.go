@@ -1,12 +1,17 @@
 package wiretest
 
 import (
-	"bufio"
+	"bytes"
+	_ "embed"
 	"encoding/json"
-	"os"
 	"strings"
 	"testing"
 )
+
+// recordings are exchanges with the published Python server, made for this purpose with made-up texts, one example a line.
+//
+//go:embed testdata/http-examples.jsonl
+var recordings []byte
 
 // Example is a recorded sequence of exchanges.
 type Example struct {
@@ -72,26 +77,30 @@ func (e Example) hadIndex() bool {
 // engineDown reports whether the example was recorded with an engine that refuses connections.
 func (e Example) engineDown() bool { return strings.Contains(e.Note, "refuses connections") }
 
-// Load reads recordings, one example a line.
-func Load(t testing.TB, file string) []Example {
+// Examples returns all recorded examples.
+func Examples(t testing.TB) []Example {
 	t.Helper()
-	f, err := os.Open(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
 	var out []Example
-	sc := bufio.NewScanner(f)
-	sc.Buffer(nil, 8<<20)
-	for sc.Scan() {
-		var ex Example
-		if err := json.Unmarshal(sc.Bytes(), &ex); err != nil {
-			t.Fatalf("%s, line %d: %v", file, len(out)+1, err)
-		}
-		out = append(out, ex)
-	}
-	if err := sc.Err(); err != nil {
-		t.Fatal(err)
-	}
+	Each(t, func(ex Example) { out = append(out, ex) })
 	return out
+}
+
+// Each calls do for every recorded example, decoded as T.
+func Each[T any](t testing.TB, do func(T)) {
+	t.Helper()
+	EachLine(t, recordings, do)
+}
+
+// EachLine calls do for every line of lines, which are JSON.
+func EachLine[T any](t testing.TB, lines []byte, do func(T)) {
+	t.Helper()
+	n := 0
+	for line := range bytes.Lines(lines) {
+		n++
+		var v T
+		if err := json.Unmarshal(line, &v); err != nil {
+			t.Fatalf("line %d: %v", n, err)
+		}
+		do(v)
+	}
 }

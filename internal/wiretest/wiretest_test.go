@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -29,17 +27,11 @@ func (r *recorder) Errorf(format string, args ...any) {
 // play runs an example of one or more steps, in the file's format, against a server and returns what was reported.
 func play(t *testing.T, example string, rules []wiretest.Rule, h func(engine string) http.HandlerFunc) []string {
 	t.Helper()
-	file := filepath.Join(t.TempDir(), "examples.jsonl")
-	if err := os.WriteFile(file, []byte(strings.ReplaceAll(example, "\n", " ")), 0o600); err != nil {
-		t.Fatal(err)
-	}
 	r := &recorder{TB: t}
 	runner := &wiretest.Runner{Rules: rules, Start: func(t testing.TB, _ wiretest.Example, engine string) string {
 		return wiretest.Serve(t, h(engine))
 	}}
-	for _, ex := range wiretest.Load(t, file) {
-		runner.Run(r, ex)
-	}
+	wiretest.EachLine(t, []byte(strings.ReplaceAll(example, "\n", " ")), func(ex wiretest.Example) { runner.Run(r, ex) })
 	runner.Unused(r)
 	return r.errors
 }

@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"os"
+	"path/filepath"
 	"slices"
 	"testing"
 
@@ -13,7 +14,6 @@ import (
 
 	"github.com/ragpilot/ragpilot/engines/kvevents"
 	"github.com/ragpilot/ragpilot/engines/kvevents/residency"
-	"github.com/ragpilot/ragpilot/internal/sharedtest"
 )
 
 // line is one of a recorded trace: a request or an insertion into the cache, an event message, or what a plugin
@@ -34,7 +34,7 @@ type line struct {
 
 func readTrace(t *testing.T, name string) []line {
 	t.Helper()
-	f, err := os.Open(sharedtest.Path(t, "engines", name))
+	f, err := os.Open(filepath.Join("testdata", name))
 	if err != nil {
 		t.Fatal(err)
 	}
