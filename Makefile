@@ -35,8 +35,9 @@ bench: ## run all benchmarks
 bench-compare: ## compare the benchmarks with another commit: make bench-compare REF=main PKG=./internal/tree
 	@.ci/bench-compare.sh $(REF) $(PKG)
 
-results: ## judge all policies on the open traces and write the table of docs/results.md
+results: ## judge all policies on the open traces and on held-out workloads, and write the tables of docs/results.md
 	.ci/judge.sh --write
+	$(GO) test -count=1 -run HeldOut ./internal/replay -update
 
 golden: ## rewrite the golden files; read the diff before committing it
 	@.ci/golden.sh

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# engines/llamacpp against the real llama-server, with a tiny model that is made here (.ci/llamacpp/tiny_gguf.py). The server is
+# engines/llamacpp and what warms its cache against the real llama-server, with a tiny model that is made here (.ci/llamacpp/tiny_gguf.py). The server is
 # compiled once from its source package: about nine minutes of one core, all cores at once, and not at all after that. What is not
 # compiled after LLAMA_BUILD_LIMIT seconds (540) is left to the next run. RAGPILOT_LLAMA_SERVER and RAGPILOT_LLAMA_MODEL name a program
 # and a model to try instead.
@@ -70,7 +70,7 @@ race=(-race)
 export CGO_ENABLED=1
 if ! command -v "$(go env CC)" >/dev/null; then race=() CGO_ENABLED=0; fi
 go build -C .ci/tools -o "$tmp/testreport" ./testreport
-run() { go test -json "${race[@]}" -count=1 -timeout 8m -p 1 -run '^TestReal' ./engines/llamacpp ./internal/doctor ./embed/openai | tee "$tmp/json" | "$tmp/testreport" -forbid-skip RAGPILOT_LLAMA; }
+run() { go test -json "${race[@]}" -count=1 -timeout 8m -p 1 -run '^TestReal' ./engines ./engines/llamacpp ./internal/doctor ./embed/openai | tee "$tmp/json" | "$tmp/testreport" -forbid-skip RAGPILOT_LLAMA; }
 code=0
 alone run || code=$?
 # "ok      PredictionIsExact (9.1 s)"

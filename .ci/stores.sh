@@ -64,6 +64,9 @@ export CGO_ENABLED=1
 if ! command -v "$(go env CC)" >/dev/null; then race=() CGO_ENABLED=0; fi
 go build -C .ci/tools -o "$RAGPILOT_STORES_RUN/testreport" ./testreport
 mapfile -t packages < <(printf '%s\n' "${packages[@]}" | sort -u)
+if [[ -z ${RAGPILOT_RECALL_VECTORS:-} ]]; then
+	echo "not run: TestHybrid of internal/recall (embeds 435,000 tokens the first time; RAGPILOT_RECALL_VECTORS names the file that keeps the vectors)"
+fi
 forbid=""
 if [[ -z $absent ]]; then forbid="make stores"; fi
 go test -json "${race[@]}" -count=1 -timeout 10m -p 2 "${packages[@]}" | "$RAGPILOT_STORES_RUN/testreport" -forbid-skip "$forbid" || result=1

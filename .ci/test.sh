@@ -1,20 +1,28 @@
 #!/usr/bin/env bash
 # All tests with the race detector and coverage.
+# Tests of pages meet a real browser, and those of events libzmq, where these can be had.
 # Where ../shared exists, tests that need it must run: they fail instead of skipping, and a skip that names it fails here.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
 tmp=$(mktemp -d)
 trap 'rm -rf "$tmp"' EXIT
+go test -C .ci/tools ./... # of these scripts themselves
 go build -C .ci/tools -o "$tmp/testreport" ./testreport
 
 forbid=""
 if [[ -d ../shared ]]; then
 	export RAGPILOT_REQUIRE_SHARED=1
 	forbid="../shared"
+else
+	echo "not run: tests on recorded data (no ../shared beside the repository)"
 fi
 RAGPILOT_REDIS_SERVER=$(.ci/redis.sh) || (($? == 77))
 export RAGPILOT_REDIS_SERVER
+CHROMIUM=$(.ci/chromium.sh) || (($? == 77))
+if [[ -n $CHROMIUM ]]; then export CHROMIUM RAGPILOT_REQUIRE_BROWSER=1; fi
+RAGPILOT_PYZMQ=$(.ci/venv.sh zmq .ci/zmq/requirements.txt) || (($? == 77))
+export RAGPILOT_PYZMQ
 race=(-race)
 export CGO_ENABLED=1
 if ! command -v "$(go env CC)" >/dev/null; then
