@@ -1,0 +1,65 @@
+// Command tool-agent is a langchaingo agent whose tool searches notes, once as it is and once with ragpilot: documents that an
+// earlier result shows are then referred to. The model is a fake that asks for three searches; its prefix cache is a simulator's.
+package main
+
+import (
+	"context"
+	"embed"
+	"fmt"
+	"log"
+	"strings"
+
+	"github.com/tmc/langchaingo/agents"
+	"github.com/tmc/langchaingo/chains"
+	"github.com/tmc/langchaingo/tools"
+
+	"github.com/ragpilot/ragpilot/contextpilot"
+	"github.com/ragpilot/ragpilot/engines/sim"
+	"github.com/ragpilot/ragpilot/retriever/bleve"
+)
+
+//go:embed notes
+var notes embed.FS
+
+// search is the agent's tool. What it returns stands in the agent's messages until the run ends: there is one for each run.
+type search struct {
+	index   *bleve.Index
+	pilot   *contextpilot.Pilot // nil: results are as they were found
+	results []string
+}
+
+func (*search) Name() string        { return "search" }
+func (*search) Description() string { return "Finds notes on the canal lock." }
+
+func (s *search) Call(ctx context.Context, query string) (result string, err error) {
+	blocks, err := s.index.Search(ctx, query, 3)
+	for _, b := range blocks {
+		result += b.Text + "\n"
+	}
+	if s.pilot != nil {
+		plan := s.pilot.Plan(contextpilot.Request{Session: "run-1", Query: query, Blocks: blocks, Prior: s.results})
+		result = plan.Prompt("") // the documents and a line on their order
+		s.results = append(s.results, result)
+	}
+	fmt.Printf("  %d documents, %d as references: %s\n", len(blocks), strings.Count(result, "Please refer to ["), query)
+	return result, err
+}
+
+func main() {
+	planned, _ := contextpilot.New(contextpilot.Config{})
+	for i, pilot := range []*contextpilot.Pilot{nil, planned} {
+		fmt.Println([]string{"without ragpilot", "with ragpilot"}[i])
+		index, err := bleve.New(notes, bleve.Options{})
+		if err != nil {
+			log.Fatal(err)
+		}
+		model := fake{Engine: sim.New(sim.Options{})}
+		agent := agents.NewOpenAIFunctionsAgent(model, []tools.Tool{&search{index: index, pilot: pilot}})
+		answer, err := chains.Run(context.Background(), agents.NewExecutor(agent), "Who works the gates for my boat?")
+		if err != nil {
+			log.Fatal(err)
+		}
+		stats := model.Stats()
+		fmt.Printf("  %s\n  %d of %d prompt tokens computed\n", answer, stats.PromptTokens-stats.HitTokens, stats.PromptTokens)
+	}
+}
