@@ -286,3 +286,27 @@ func TestPartsOfAMessage(t *testing.T) {
 		t.Errorf("%+v", sent)
 	}
 }
+
+// Plans that no wrapped model claims count as not sent after ten minutes; those that are not held are no concern of the
+// model's, and stay.
+func TestWithoutHold(t *testing.T) {
+	for _, c := range []struct {
+		options []eino.Option
+		left    int64
+	}{{nil, 0}, {[]eino.Option{eino.WithoutHold()}, 2}} {
+		now := time.Unix(0, 0)
+		pilot, err := contextpilot.New(contextpilot.Config{Now: func() time.Time { return now }})
+		if err != nil {
+			t.Fatal(err)
+		}
+		eino.ChatModel(pilot, &fakeModel{}) // another model, which these documents do not go to
+		r := eino.Retriever(pilot, shelf{}, c.options...)
+		for range 2 {
+			prompt(t.Context(), t, r, "a b")
+		}
+		now = now.Add(10 * time.Minute)
+		if st := pilot.Stats(); st.Plans != c.left || st.LiveRequests != c.left || st.Held != 0 {
+			t.Errorf("%d plans and %d live, %d held, want %d, %d and 0", st.Plans, st.LiveRequests, st.Held, c.left, c.left)
+		}
+	}
+}

@@ -9,6 +9,7 @@ type settings struct {
 	scope  contextpilot.Scope
 	budget int
 	noHint bool
+	noHold bool
 }
 
 func newSettings(opts []Option) settings {
@@ -28,3 +29,8 @@ func WithBudget(tokens int) Option { return func(s *settings) { s.budget = token
 
 // WithoutHint leaves out the line that tells the model the documents' order of relevance.
 func WithoutHint() Option { return func(s *settings) { s.noHint = true } }
+
+// WithoutHold keeps a retriever's plans away from [ChatModel], for a retriever whose documents go to a model that is not
+// wrapped while another model of the same pilot is: a held plan that no wrapped model claims counts as not sent, see
+// [contextpilot.Pilot.Hold]. [ChatModel] does not look at it.
+func WithoutHold() Option { return func(s *settings) { s.noHold = true } }

@@ -53,7 +53,7 @@ func (p *planned) Retrieve(ctx context.Context, query string, opts ...retriever.
 	// The session is left to the model's wrapper, which sees the messages that are sent.
 	plan := p.pilot.Plan(contextpilot.Request{Scope: p.scope, Query: query, Blocks: adapter.Unambiguous(blocks), Budget: p.budget})
 	plan.Session = contextpilot.ConversationFrom(ctx)
-	if len(plan.Items) > 0 { // without blocks there is nothing to find it by
+	if len(plan.Items) > 0 && !p.noHold { // without blocks there is nothing to find it by
 		p.pilot.Hold(plan)
 	}
 	laid := adapter.Layout(&plan, p.noHint)

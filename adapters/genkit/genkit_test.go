@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/firebase/genkit/go/ai"
 	"go.uber.org/goleak"
@@ -171,6 +172,32 @@ func TestFailuresAreTakenBack(t *testing.T) {
 		}
 		if live := pilot.Stats().LiveRequests; live > 0 != streamed {
 			t.Errorf("streamed %v: %d requests in the index", streamed, live)
+		}
+	}
+}
+
+// Plans that no model claims count as not sent after ten minutes; those that are not held are no concern of the
+// middleware's, and stay.
+func TestWithoutHold(t *testing.T) {
+	for _, c := range []struct {
+		options []genkit.Option
+		left    int64
+	}{{nil, 0}, {[]genkit.Option{genkit.WithoutHold()}, 2}} {
+		now := time.Unix(0, 0)
+		pilot, err := contextpilot.New(contextpilot.Config{Now: func() time.Time { return now }})
+		if err != nil {
+			t.Fatal(err)
+		}
+		genkit.Middleware(pilot) // for another model, which these documents do not go to
+		r := genkit.Retriever(pilot, shelf(), c.options...)
+		for range 2 {
+			if _, err := find(t.Context(), r, "a b"); err != nil {
+				t.Fatal(err)
+			}
+		}
+		now = now.Add(10 * time.Minute)
+		if st := pilot.Stats(); st.Plans != c.left || st.LiveRequests != c.left || st.Held != 0 {
+			t.Errorf("%d plans and %d live, %d held, want %d, %d and 0", st.Plans, st.LiveRequests, st.Held, c.left, c.left)
 		}
 	}
 }

@@ -44,7 +44,7 @@ func Retriever(pilot *contextpilot.Pilot, inner ai.Retriever, opts ...Option) ai
 		// The session is left to the middleware, which sees the messages that are sent.
 		plan := pilot.Plan(contextpilot.Request{Scope: s.scope, Query: query, Blocks: blocks, Budget: s.budget})
 		plan.Session = contextpilot.ConversationFrom(ctx)
-		if len(plan.Items) > 0 { // without blocks there is nothing to find it by
+		if len(plan.Items) > 0 && !s.noHold { // without blocks there is nothing to find it by
 			pilot.Hold(plan)
 		}
 		laid := adapter.Layout(&plan, s.noHint)
