@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -96,9 +97,10 @@ func TestFollow(t *testing.T) {
 type following struct {
 	*follow.Follower
 
-	t    *testing.T
-	turn sync.Mutex
-	got  []string // guarded by turn
+	t     *testing.T
+	calls atomic.Int32 // of the sink, counted before it waits for turn
+	turn  sync.Mutex
+	got   []string // guarded by turn
 }
 
 func newFollowing(t *testing.T, cfg follow.Config) *following {
@@ -112,6 +114,7 @@ func newFollowing(t *testing.T, cfg follow.Config) *following {
 	ended := make(chan error, 1)
 	go func() {
 		ended <- f.Run(ctx, func(events ...contextpilot.Event) {
+			x.calls.Add(1)
 			x.turn.Lock()
 			defer x.turn.Unlock()
 			for _, ev := range events {
@@ -200,9 +203,16 @@ func TestSinkThatFallsBehind(t *testing.T) {
 		x.Prompt(fmt.Sprint("r", i), make([]uint32, 16), residency.Key{})
 	}
 	x.turn.Lock()
-	for i := range 100 { // each tells of all requests
+	for i := range 100 { // each is an event for every request
 		engine.Publish(kvfake.Payload(kvfake.Map, float64(i), 0, block(kvevents.Stored)))
 		engine.Publish(kvfake.Payload(kvfake.Map, float64(i), 0, block(kvevents.Removed)))
+		// The sink waits with the first events alone, so the number of those that come after is known.
+		for end := time.Now().Add(20 * time.Second); i == 0 && x.calls.Load() == 0; time.Sleep(time.Millisecond) {
+			if time.Now().After(end) {
+				x.turn.Unlock()
+				t.Fatal("the sink was not called")
+			}
+		}
 	}
 	x.await("all of it", func() bool { all := x.Status(); return len(all) == 1 && all[0].Batches == 200 })
 	x.turn.Unlock()
