@@ -163,7 +163,7 @@ func (r *Runner) plan() {
 	budget := r.config.Step
 	for _, parts := range []bool{false, true} {
 		for _, x := range r.running {
-			if missing := len(x.sequence.Tokens()) - x.sequence.Computed(); x.step > 0 || parts != (missing > 1) {
+			if missing := len(x.sequence.Tokens()) - x.sequence.Computed(); parts != (missing > 1) {
 				continue
 			}
 			limit := 1

@@ -114,6 +114,21 @@ func TestPromptsInParts(t *testing.T) {
 	}
 }
 
+// Prompts that are computed together share the tokens of a step.
+func TestPromptsShareTheStep(t *testing.T) {
+	r := newRunner(t, runner.Config{Pages: 100, Running: 4, Step: 16})
+	var runs []*runner.Run
+	for seed := range 4 {
+		runs = append(runs, r.Submit(runner.Request{Prompt: prompt(100*seed, 160), Max: 1, Sample: greedy}))
+	}
+	for _, x := range runs {
+		all(t, x)
+	}
+	if s := r.Stats(); s.Steps < 4*160/16 {
+		t.Errorf("%d prompt tokens in %d steps of at most 16", 4*160, s.Steps)
+	}
+}
+
 // A run that others push out goes on where it was: nothing is drawn or told twice.
 func TestPreempted(t *testing.T) {
 	r := newRunner(t, runner.Config{Pages: 14, Running: 8, Step: 64})
