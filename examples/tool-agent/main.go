@@ -27,10 +27,8 @@ type search struct {
 	pilot   *contextpilot.Pilot // nil: results are as they were found
 	results []string
 }
-
 func (*search) Name() string        { return "search" }
 func (*search) Description() string { return "Finds notes on the canal lock." }
-
 func (s *search) Call(ctx context.Context, query string) (result string, err error) {
 	blocks, err := s.index.Search(ctx, query, 3)
 	for _, b := range blocks {
@@ -46,20 +44,17 @@ func (s *search) Call(ctx context.Context, query string) (result string, err err
 }
 
 func main() {
-	planned, _ := contextpilot.New(contextpilot.Config{})
-	for i, pilot := range []*contextpilot.Pilot{nil, planned} {
-		fmt.Println([]string{"without ragpilot", "with ragpilot"}[i])
-		index, err := bleve.New(notes, bleve.Options{})
-		if err != nil {
-			log.Fatal(err)
-		}
+	for _, pilot := range []*contextpilot.Pilot{nil, must(contextpilot.New(contextpilot.Config{}))} {
 		model := fake{Engine: sim.New(sim.Options{})}
-		agent := agents.NewOpenAIFunctionsAgent(model, []tools.Tool{&search{index: index, pilot: pilot}})
-		answer, err := chains.Run(context.Background(), agents.NewExecutor(agent), "Who works the gates for my boat?")
-		if err != nil {
-			log.Fatal(err)
-		}
-		stats := model.Stats()
-		fmt.Printf("  %s\n  %d of %d prompt tokens computed\n", answer, stats.PromptTokens-stats.HitTokens, stats.PromptTokens)
+		agent := agents.NewExecutor(agents.NewOpenAIFunctionsAgent(model, []tools.Tool{&search{index: must(bleve.New(notes, bleve.Options{})), pilot: pilot}}))
+		answer := must(chains.Run(context.Background(), agent, "Who works the gates for my boat?"))
+		fmt.Printf("%s With ragpilot: %t; prompt tokens: %d, of them cached: %d\n", answer, pilot != nil, model.Stats().PromptTokens, model.Stats().HitTokens)
 	}
+}
+
+func must[T any](v T, err error) T {
+	if err != nil {
+		log.Fatal(err)
+	}
+	return v
 }
