@@ -27,6 +27,7 @@ type search struct {
 	pilot   *contextpilot.Pilot // nil: results are as they were found
 	results []string
 }
+
 func (*search) Name() string        { return "search" }
 func (*search) Description() string { return "Finds notes on the canal lock." }
 func (s *search) Call(ctx context.Context, query string) (result string, err error) {

@@ -68,17 +68,13 @@ func arranged(blocks []contextpilot.Block, order []int) []contextpilot.Block {
 	return out
 }
 
-// blocksOf are documents as the pilot knows them: by the hash and the length of what is sent for each, which is the document
-// alone where the text is rebuilt, else all that moves with it. A document that stands there once more is another block, as
-// the pilot leaves repeats out.
-func blocksOf(found extract.Found, rebuilt bool) []contextpilot.Block {
+// blocksOf are documents as the pilot knows them: by the hash and the length of all that moves with each, its tags or its label,
+// too. A document that stands there once more is another block, as the pilot leaves repeats out.
+func blocksOf(found extract.Found) []contextpilot.Block {
 	blocks := make([]contextpilot.Block, len(found.Docs))
 	copies := make(map[content]int, len(found.Docs))
-	for i, d := range found.Docs {
-		text := d.Text
-		if !rebuilt {
-			text = found.Item(i)
-		}
+	for i := range found.Docs {
+		text := found.Item(i)
 		c := xxh3.HashString128(text)
 		h := c.Bytes()
 		id := hex.EncodeToString(h[:])

@@ -294,6 +294,44 @@ func TestRepeatedDocumentAtTheFront(t *testing.T) {
 	}
 }
 
+// Documents that are moved and documents that stay have one layout, the client's: what they share is a prefix.
+func TestMovedDocumentsKeepTheLayout(t *testing.T) {
+	for name, layout := range map[string][3]string{ // in front of a document, behind it, between two
+		"lines":         {"<document>", "</document>", "\n"},
+		"one line":      {"<document>", "</document>", ""},
+		"blank lines":   {"<document>", "</document>", "\n\n"},
+		"text on lines": {"<document>\n", "\n</document>", "\n"},
+		"indented":      {"  <doc> ", " </doc>", "\r\n"},
+		"attributes":    {`<passage lang="en">`, "</passage>", "\n"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			list := func(names ...string) string {
+				var items []string
+				for _, n := range names {
+					items = append(items, layout[0]+passage(n)+layout[1])
+				}
+				return "Answer from these.\n\n" + strings.Join(items, layout[2]) + "\n\nBe brief."
+			}
+			a := ask(t, nil)
+			for _, names := range [][]string{{"x", "y", "z"}, {"z", "y", "x"}, {"v", "y", "x"}, {"y", "w", "x", "z"}} {
+				want := names
+				switch names[0] {
+				case "z":
+					want = []string{"x", "y", "z"}
+				case "v":
+					want = []string{"x", "y", "v"}
+				case "y":
+					want = []string{"x", "y", "z", "w"}
+				}
+				a.send(list(names...), "q")
+				if got := contents(t, a.engine.last())[0]; got != list(want...) {
+					t.Errorf("%v became %q", names, strings.ReplaceAll(got, passage(""), ""))
+				}
+			}
+		})
+	}
+}
+
 // A number in front of a document is what the model cites it by: in a system text it goes with its document, and what the
 // index takes for cached has the same number.
 func TestNumbersGoWithTheirDocuments(t *testing.T) {

@@ -162,15 +162,15 @@ func (x *exchange) system(next *turn, b *body, it *item, tx *text, place orders.
 	if next.scope == nil {
 		next.scope = &scope
 	}
-	// A label is what the model cites a document by, and whoever asked knows which document it was: it goes with it.
-	rebuilt := found.Plain() && found.Mode != extract.Numbered
-	order, sent := x.front(scope, place, blocksOf(found, rebuilt))
+	// The client's layout stays, as it does where nothing moves: prompts in two layouts have no prefix in common. A label is what the
+	// model cites a document by, and whoever asked knows which document it was: it goes with it.
+	order, sent := x.front(scope, place, blocksOf(found))
 	if order == nil {
 		return tx.value
 	}
 	x.place(it.from+tx.from+1, tx.to-tx.from-2, tx.value, found.Prefix, found.Suffix)
 	next.leads = append(next.leads, x.lead(it.from, sent))
-	out := x.reorder(found, order, rebuilt, &x.result.Sources.System, fmt.Sprintf("system[%d]", it.message), tx.value)
+	out := x.reorder(found, order, false, &x.result.Sources.System, fmt.Sprintf("system[%d]", it.message), tx.value)
 	if out == tx.value {
 		return out
 	}
