@@ -11,5 +11,9 @@
 // until their memory is needed; the one unused longest goes first, and of a sequence the last page first, so that no
 // page outlives the ones before it.
 //
+// Behind memory there may be a [Tier], such as a disk. Full pages are saved to it, and those of a prompt that it has are loaded: sequences
+// wait for them as for pages that another one computes. The store moves nothing itself: who runs it takes [Store.Loads] and
+// [Store.NextUnsaved], and says what became of them.
+//
 // A [Store] is for one goroutine at a time.
 package kvstore

@@ -19,7 +19,16 @@ type machine struct {
 	resident map[string]bool
 	blocks   map[kvevents.Hash]block
 	order    []string
+	// below is what the tier has; pages are what must be in each page.
+	below   map[ID][]float32
+	pages   map[ID][]float32
+	loads   []ID // that were begun
+	refuses bool // the tier would rather not
 }
+
+func (m *machine) Has(id ID) bool { return m.below[id] != nil && !m.refuses }
+
+func (m *machine) Wants(id ID) bool { return m.below[id] == nil && !m.refuses }
 
 // block is a block of which an event told.
 type block struct {
@@ -43,7 +52,8 @@ func streams() [][]int32 {
 }
 
 func (m *machine) init(t *rapid.T) {
-	m.store = New(rapid.IntRange(4, 14).Draw(t, "capacity"), PageTokens)
+	m.store = New(rapid.IntRange(4, 14).Draw(t, "capacity"), PageTokens, m)
+	m.below, m.pages = map[ID][]float32{}, map[ID][]float32{}
 	m.resident, m.blocks = map[string]bool{}, map[kvevents.Hash]block{}
 }
 
@@ -80,12 +90,52 @@ func (m *machine) Begin(t *rapid.T) {
 		t.Fatalf("of a prefix of %d tokens, %d are computed and %d cached", want, q.Computed(), q.Cached())
 	}
 	m.open = append(m.open, q)
+	m.loads = append(m.loads, m.store.Loads()...)
 }
 
-// prefix is vLLM's rule: whole blocks from the first on, and never the last token.
+// Load ends a load, in any order: with the page, or without.
+func (m *machine) Load(t *rapid.T) {
+	if len(m.loads) == 0 {
+		t.Skip("no load")
+	}
+	i := rapid.IntRange(0, len(m.loads)-1).Draw(t, "which")
+	id := m.loads[i]
+	m.loads = slices.Delete(m.loads, i, i+1)
+	if rapid.IntRange(0, 3).Draw(t, "damaged") == 0 {
+		delete(m.below, id)
+	}
+	if memory := m.below[id]; memory != nil {
+		m.store.Loaded(id.Page, memory)
+	} else {
+		m.store.NotLoaded(id.Page)
+	}
+}
+
+// Save saves a page, or fails.
+func (m *machine) Save(t *rapid.T) {
+	id, memory, ok := m.store.NextUnsaved(make([]float32, PageTokens))
+	if !ok {
+		t.Skip("nothing to save")
+	}
+	if want := m.pages[id]; !slices.Equal(memory, want) {
+		t.Fatalf("%v is to be saved, want %v", memory, want)
+	}
+	if rapid.IntRange(0, 4).Draw(t, "fails") > 0 {
+		m.below[id] = memory
+	}
+}
+
+func (m *machine) Refuse(t *rapid.T) { m.refuses = rapid.Bool().Draw(t, "refuses") }
+
+// prefix is vLLM's rule: whole blocks from the first on, and never the last token. Of blocks that were loaded events may not tell yet.
 func (m *machine) prefix(tokens []int32, salt string) int {
-	n := 0
-	for n+PageTokens <= len(tokens)-1 && m.resident[key(salt, tokens[:n+PageTokens])] {
+	n, hash := 0, root(salt)
+	for n+PageTokens <= len(tokens)-1 {
+		hash = chain(hash, tokens[n:n+PageTokens])
+		p := m.store.index[hash]
+		if loaded := p != nil && p.computed && p.untold != nil; !loaded && !m.resident[key(salt, tokens[:n+PageTokens])] {
+			break
+		}
 		n += PageTokens
 	}
 	return n
@@ -136,12 +186,26 @@ func (m *machine) compute(t *rapid.T, q *Sequence, n int, written map[*float32]b
 			t.Fatalf("token %d is computed by two sequences at a time", i)
 		case i >= q.Computed():
 			*slot, written[slot] = want, true
+			m.note(q, i)
 		case written[slot]:
 			t.Fatalf("token %d is written while others read it", i)
 		case *slot != want:
 			t.Fatalf("token %d of %d computed ones has %g in its page, want %g", i, q.Computed(), *slot, want)
 		}
 	}
+}
+
+// note keeps what must be in the page that token i fills.
+func (m *machine) note(q *Sequence, i int) {
+	if (i+1)%PageTokens > 0 {
+		return
+	}
+	page := make([]float32, PageTokens)
+	for j := range page {
+		page[j] = value(q.salt, q.Tokens()[:i+2-PageTokens+j])
+	}
+	q.hash(i/PageTokens, q.Tokens())
+	m.pages[q.id(i/PageTokens)] = page
 }
 
 func (m *machine) Append(t *rapid.T) {
@@ -168,7 +232,7 @@ func (m *machine) Close(t *rapid.T) {
 	pages := slices.Clone(q.pages)
 	q.Close()
 	for i, p := range slices.Backward(pages) { // the last page first
-		if p.indexed && p.refs == 0 {
+		if p.indexed && p.refs == 0 && p.untold == nil {
 			m.order = append(m.order, key(q.salt, q.tokens[:(i+1)*PageTokens]))
 		}
 	}
@@ -183,10 +247,10 @@ func (m *machine) Clear(t *rapid.T) {
 
 // Check is called after every action.
 func (m *machine) Check(t *rapid.T) {
+	m.checkProgress(t)
 	m.fold(t)
 	m.checkIndex(t)
 	m.checkPages(t)
-	m.checkProgress(t)
 }
 
 // fold brings the picture up to date by events alone, and looks that what left was unused longest.
@@ -231,7 +295,7 @@ func (m *machine) unuse() {
 	used := map[string]bool{}
 	for _, q := range m.open {
 		for i, p := range q.pages {
-			if p.indexed && p.computed {
+			if p.indexed && p.computed && p.untold == nil {
 				used[key(q.salt, q.tokens[:(i+1)*PageTokens])] = true
 			}
 		}
@@ -246,7 +310,10 @@ func (m *machine) checkIndex(t *rapid.T) {
 		if p.hash != hash || !p.indexed {
 			t.Fatal("a page stands in the index under another hash")
 		}
-		if p.computed {
+		if p.untold != nil && (p.refs == 0 || p.owner != nil || p.computed == p.loading) {
+			t.Fatal("a page that was not told of is unused, or neither loading nor loaded")
+		}
+		if p.computed && p.untold == nil {
 			computed++
 			if _, told := m.blocks[hash.event()]; !told {
 				t.Fatal("a page can be found of which no event told")
@@ -271,6 +338,9 @@ func (m *machine) checkPages(t *rapid.T) {
 			refs[p]++
 			if i > 0 && p.indexed && !q.pages[i-1].indexed {
 				t.Fatalf("page %d is in the index, the one before it is not", i)
+			}
+			if p.loading && (p.owner != nil || p.computed || !slices.ContainsFunc(m.loads, func(id ID) bool { return id.Page == p.hash })) {
+				t.Fatalf("page %d waits for a load that nobody makes", i)
 			}
 			if p.owner != nil && !slices.Contains(m.open, p.owner) {
 				t.Fatalf("page %d belongs to a sequence that was closed", i)
@@ -300,7 +370,7 @@ func (m *machine) checkProgress(t *rapid.T) {
 			return
 		}
 	}
-	if todo {
+	if todo && len(m.loads) == 0 {
 		t.Fatal("all sequences wait for each other")
 	}
 }
@@ -309,7 +379,10 @@ func TestStore(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		m := &machine{}
 		m.init(t)
-		t.Repeat(map[string]func(*rapid.T){"Begin": m.Begin, "Step": m.Step, "Append": m.Append, "Close": m.Close, "Clear": m.Clear, "": m.Check})
+		t.Repeat(map[string]func(*rapid.T){
+			"Begin": m.Begin, "Step": m.Step, "Append": m.Append, "Close": m.Close, "Clear": m.Clear,
+			"Load": m.Load, "Save": m.Save, "Refuse": m.Refuse, "": m.Check,
+		})
 		for _, q := range m.open {
 			q.Close()
 		}

@@ -10,6 +10,7 @@ import (
 type Sequence struct {
 	store    *Store
 	salt     string
+	root     Hash
 	tokens   []int32
 	pages    []*page
 	memory   [][]float32 // of pages
@@ -24,7 +25,7 @@ type Sequence struct {
 // The page with the last of the tokens that are looked up is never found: that one's logits are needed.
 func (s *Store) Begin(tokens []int32, looked int, salt string) *Sequence {
 	need, findable := pagesFor(len(tokens)), max(0, (looked-1)/PageTokens)
-	q := &Sequence{store: s, salt: salt, hashes: make([]Hash, 0, need)}
+	q := &Sequence{store: s, salt: salt, root: root(salt), hashes: make([]Hash, 0, need)}
 	found, unused := 0, 0
 	for ; found < findable; found++ {
 		q.hash(found, tokens)
@@ -47,20 +48,24 @@ func (s *Store) Begin(tokens []int32, looked int, salt string) *Sequence {
 		q.add(p)
 	}
 	for q.computed/PageTokens < found && q.pages[q.computed/PageTokens].computed {
-		q.computed += PageTokens
+		q.pass()
 	}
-	q.cached = q.computed
+	below := s.tier != nil
 	for i := found; i < need; i++ {
 		p := s.take()
 		p.owner = q
 		if i < findable { // others may wait for it; the page before it is in the index, and none behind one that is not
 			q.hash(i, tokens)
 			s.enter(p, q.hashes[i])
+			if below = below && s.tier.Has(q.id(i)); below {
+				stored := q.stored(i)
+				p.owner, p.loading, p.untold = nil, true, &stored
+				s.loads = append(s.loads, q.id(i))
+			}
 		}
 		q.add(p)
 	}
 	s.stats.Queried += int64(looked)
-	s.stats.Hits += int64(q.cached)
 	return q
 }
 
@@ -69,13 +74,16 @@ func pagesFor(tokens int) int { return (tokens + PageTokens - 1) / PageTokens }
 // hash makes sure that the hashes of the pages up to page i of tokens are known.
 func (q *Sequence) hash(i int, tokens []int32) {
 	for j := len(q.hashes); j <= i; j++ {
-		parent := root(q.salt)
+		parent := q.root
 		if j > 0 {
 			parent = q.hashes[j-1]
 		}
 		q.hashes = append(q.hashes, chain(parent, tokens[j*PageTokens:(j+1)*PageTokens]))
 	}
 }
+
+// id names page i, whose hash is known.
+func (q *Sequence) id(i int) ID { return ID{Salt: q.root, Page: q.hashes[i]} }
 
 func (q *Sequence) add(p *page) {
 	q.pages = append(q.pages, p)
@@ -95,18 +103,15 @@ func (q *Sequence) Computed() int { return q.computed }
 func (q *Sequence) Cached() int { return q.cached }
 
 // Ready returns how many tokens, from Computed on, the sequence may compute now: at most limit. It is 0 while another
-// sequence computes the next page. Pages that others have computed meanwhile are passed over.
+// sequence computes the next page, or it is loaded. Pages that others have computed meanwhile, or that were loaded, are passed over.
 func (q *Sequence) Ready(limit int) int {
 	for q.computed < len(q.tokens) && q.pages[q.computed/PageTokens].computed {
-		skipped := PageTokens - q.computed%PageTokens
-		q.computed += skipped
-		q.cached += skipped
-		q.store.stats.Hits += int64(skipped)
+		q.pass()
 	}
 	n := 0
 	for i := q.computed / PageTokens; i < len(q.pages) && n < limit; i++ {
 		p := q.pages[i]
-		if p.owner == nil && !p.computed {
+		if p.owner == nil && !p.computed && !p.loading {
 			p.owner = q // whoever wanted to compute it has gone
 		}
 		if p.owner != q {
@@ -115,6 +120,18 @@ func (q *Sequence) Ready(limit int) int {
 		n = min((i+1)*PageTokens, len(q.tokens)) - q.computed
 	}
 	return min(n, limit)
+}
+
+// pass takes what lacks of the next page, which is computed, for cached.
+func (q *Sequence) pass() {
+	p, n := q.pages[q.computed/PageTokens], PageTokens-q.computed%PageTokens
+	q.computed += n
+	q.cached += n
+	q.store.stats.Hits += int64(n)
+	if p.untold != nil {
+		q.store.events = append(q.store.events, *p.untold)
+		p.untold = nil
+	}
 }
 
 // Advance notes that n more tokens were computed. Full pages can be found by others from now on.
@@ -148,15 +165,21 @@ func (q *Sequence) full(i int) {
 		q.replace(i, there)
 		return
 	}
+	q.enter(i)
+}
+
+// enter tells of page i, which can be found from now on.
+func (q *Sequence) enter(i int) {
 	q.store.events = append(q.store.events, q.stored(i))
+	q.store.save(q.pages[i], q.id(i))
 }
 
 // replace gives a page back for one with the same tokens. If that one is not computed yet, it gets what was computed here.
 func (q *Sequence) replace(i int, by *page) {
 	if !by.computed {
 		copy(by.memory, q.pages[i].memory)
-		by.computed, by.owner = true, nil
-		q.store.events = append(q.store.events, q.stored(i))
+		by.computed, by.owner, by.loading, by.untold = true, nil, false, nil
+		defer q.enter(i)
 	}
 	q.store.release(q.pages[i], q)
 	q.store.share(by)

@@ -17,6 +17,11 @@ type Store struct {
 	clears   int
 	events   []kvevents.Event
 	stats    Stats
+
+	tier    Tier // nil: none
+	loads   []ID
+	unsaved []*unsaved
+	rescued int // floats of unsaved pages that were given up
 }
 
 // page is the memory of PageTokens tokens.
@@ -24,9 +29,12 @@ type page struct {
 	memory   []float32
 	hash     Hash // of a page in the index
 	indexed  bool
-	computed bool      // all its tokens are
-	clears   int       // of the store, when the page was taken
-	owner    *Sequence // who computes it; nil: it is computed, or nobody does though sequences wait for it
+	computed bool            // all its tokens are
+	clears   int             // of the store, when the page was taken
+	owner    *Sequence       // who computes it; nil: it is computed or loaded, or nobody does though sequences wait for it
+	loading  bool            // it is in the index, is not computed, and a tier has it
+	untold   *kvevents.Event // of a page that is loading or was loaded: what to report when a sequence has all in front of it
+	unsaved  *unsaved        // of a page in the index that is computed
 	refs     int
 	prev     *page // in unused
 	next     *page
@@ -39,12 +47,14 @@ type Stats struct {
 	Cached    int   // in no sequence, and could be found again
 	Evictions int64 // pages given up for others
 	Queried   int64 // tokens that were looked up, with those of sequences that began once more
-	Hits      int64 // of these, those that were found
+	Hits      int64 // of these, those that were found, or loaded
+	Loaded    int64 // from the tier
+	Lost      int64 // pages that were given up before they were saved
 }
 
-// New returns an empty store of pages of floats numbers each. Memory is allocated as it is needed.
-func New(pages, floats int) *Store {
-	return &Store{floats: floats, capacity: pages, index: map[Hash]*page{}}
+// New returns an empty store of pages of floats numbers each, in front of a tier or of none (nil). Memory is allocated as it is needed.
+func New(pages, floats int, tier Tier) *Store {
+	return &Store{floats: floats, capacity: pages, index: map[Hash]*page{}, tier: tier}
 }
 
 // Stats returns the counters.
@@ -62,15 +72,16 @@ func (s *Store) Events() []kvevents.Event {
 }
 
 // Clear gives up all pages that no sequence uses. Those in use are not found by others any more, nor is what is computed behind them:
-// no page that was taken before comes into the index any more.
+// no page that was taken before comes into the index any more, and none is saved.
 func (s *Store) Clear() {
 	s.clears++
+	s.forgetUnsaved()
 	for p := s.unused.first; p != nil; p = s.unused.first {
 		s.unused.remove(p)
 		s.drop(p)
 	}
 	for _, p := range s.index {
-		p.indexed = false
+		p.indexed, p.loading, p.untold = false, false, nil
 	}
 	clear(s.index)
 	s.events = append(s.events, kvevents.Event{Kind: kvevents.Cleared})
@@ -109,6 +120,7 @@ func (s *Store) take() *page {
 	p := s.unused.first
 	s.unused.remove(p)
 	delete(s.index, p.hash)
+	s.rescue(p)
 	s.stats.Evictions++
 	s.events = append(s.events, kvevents.Event{Kind: kvevents.Removed, Hashes: []kvevents.Hash{p.hash.event()}})
 	*p = page{memory: p.memory, refs: 1, clears: s.clears}
@@ -139,7 +151,7 @@ func (s *Store) release(p *page, from *Sequence) {
 		return
 	}
 	s.used--
-	if p.indexed && p.computed {
+	if p.indexed && p.computed && p.untold == nil {
 		s.unused.add(p)
 		return
 	}

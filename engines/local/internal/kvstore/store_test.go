@@ -42,7 +42,7 @@ func finish(t testing.TB, q *Sequence) int {
 
 // A prompt in flight is computed once; who waits for it takes over in the middle if the first gives up.
 func TestInFlight(t *testing.T) {
-	s := New(20, 1)
+	s := New(20, 1, nil)
 	prompt := upTo(0, 5*PageTokens)
 	first := begin(t, s, prompt, "")
 	second, third := begin(t, s, prompt, ""), begin(t, s, prompt, "")
@@ -74,7 +74,7 @@ func TestInFlight(t *testing.T) {
 // A prompt of whole pages is computed twice at its end, since its last token's logits are needed. What comes behind stays findable
 // as long as the page itself.
 func TestOnePageOfTwoSequences(t *testing.T) {
-	s := New(4, 1)
+	s := New(4, 1, nil)
 	for range 2 {
 		q := begin(t, s, upTo(0, PageTokens), "")
 		finish(t, q)
@@ -98,7 +98,7 @@ func TestOnePageOfTwoSequences(t *testing.T) {
 
 // A sequence that comes to the tokens that another one is about to compute gives it what it has computed.
 func TestOvertaken(t *testing.T) {
-	s := New(20, PageTokens)
+	s := New(20, PageTokens, nil)
 	fast := begin(t, s, upTo(0, PageTokens-1), "")
 	finish(t, fast)
 	slow, waiting := begin(t, s, upTo(0, 3*PageTokens), ""), begin(t, s, upTo(0, 3*PageTokens), "")
@@ -121,7 +121,7 @@ func TestOvertaken(t *testing.T) {
 
 // What is in use when the cache is cleared is not found any more, nor is what comes behind it; its sequence goes on.
 func TestClearInUse(t *testing.T) {
-	s := New(20, 1)
+	s := New(20, 1, nil)
 	prompt := upTo(0, 4*PageTokens)
 	q, waiting := begin(t, s, prompt, ""), begin(t, s, prompt, "")
 	q.Advance(q.Ready(2*PageTokens + 3))
@@ -149,7 +149,7 @@ func TestClearInUse(t *testing.T) {
 // Clear while a prompt's beginning is being computed: what was taken before it never comes behind a page that came after it. Else
 // that page could be in a sequence without the page before it, and outlive that one.
 func TestClearBetweenPages(t *testing.T) {
-	s := New(6, 1)
+	s := New(6, 1, nil)
 	const tokens = 2*PageTokens + 8
 	first, waiting := begin(t, s, upTo(0, tokens), ""), begin(t, s, upTo(0, tokens), "")
 	s.Clear()
@@ -189,7 +189,7 @@ func TestClearBetweenPages(t *testing.T) {
 }
 
 func TestSalts(t *testing.T) {
-	s := New(20, 1)
+	s := New(20, 1, nil)
 	prompt := upTo(0, 3*PageTokens)
 	finish(t, begin(t, s, prompt, ""))
 	finish(t, begin(t, s, prompt, "a"))
@@ -211,7 +211,7 @@ func TestSalts(t *testing.T) {
 func BenchmarkBegin(b *testing.B) {
 	prompt := upTo(0, 2000)
 	b.Run("warm", func(b *testing.B) {
-		s := New(200, 1)
+		s := New(200, 1, nil)
 		q := begin(b, s, prompt, "")
 		finish(b, q)
 		q.Close()
@@ -221,14 +221,14 @@ func BenchmarkBegin(b *testing.B) {
 		}
 	})
 	b.Run("cold", func(b *testing.B) {
-		s := New(200, 1)
+		s := New(200, 1, nil)
 		b.ReportAllocs()
 		for b.Loop() {
 			begin(b, s, prompt, "").Close()
 		}
 	})
 	b.Run("evicting", func(b *testing.B) { // all pages of another prompt
-		s := New(130, 1)
+		s := New(130, 1, nil)
 		b.ReportAllocs()
 		for i := 0; b.Loop(); i++ {
 			prompt[0] = int32(i)

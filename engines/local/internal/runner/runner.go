@@ -58,7 +58,7 @@ type Stats struct {
 func New(config Config) *Runner {
 	r := &Runner{
 		config: config, worker: config.Model.NewWorker(config.Threads), done: make(chan struct{}),
-		store: kvstore.New(config.Pages, config.Model.PageFloats()), waiting: list.New(),
+		store: kvstore.New(config.Pages, config.Model.PageFloats(), nil), waiting: list.New(),
 	}
 	r.changed = sync.NewCond(&r.mu)
 	go r.loop()

@@ -1,0 +1,118 @@
+package kvstore
+
+import "slices"
+
+// ID names a page in a tier below memory. Salt is what all pages of one salt have in common, zero without a salt.
+type ID struct{ Salt, Page Hash }
+
+// SaltOf returns the Salt of all IDs of a salt.
+func SaltOf(salt string) Hash { return root(salt) }
+
+// Tier is where pages lie that are not in memory, such as a disk. The store calls it and must not wait for it.
+type Tier interface {
+	// Has reports whether a page is there and should be loaded rather than computed.
+	Has(id ID) bool
+	// Wants reports whether a page that was computed should be saved.
+	Wants(id ID) bool
+}
+
+// unsaved is a full page that a tier wants.
+type unsaved struct {
+	id     ID
+	page   *page     // nil: it was given up, and memory has what was in it
+	memory []float32 // nil, too: lost
+}
+
+// maxRescued bounds the memory of pages that were given up before they were saved, in floats: 16 MiB.
+const maxRescued = 4 << 20
+
+// Loads returns the pages that are to be loaded, in order, each once. [Store.Loaded] or [Store.NotLoaded] must follow for each.
+func (s *Store) Loads() []ID {
+	loads := s.loads
+	s.loads = nil
+	return loads
+}
+
+// Loaded takes a page's memory, and copies it. It does nothing if no sequence waits for the page any more.
+func (s *Store) Loaded(hash Hash, memory []float32) {
+	if !s.Loading(hash) {
+		return
+	}
+	p := s.index[hash]
+	copy(p.memory, memory)
+	s.stats.Loaded++
+	p.computed, p.loading = true, false
+}
+
+// Loading reports whether a sequence waits for a page to be loaded.
+func (s *Store) Loading(hash Hash) bool { p := s.index[hash]; return p != nil && p.loading }
+
+// NotLoaded has a page computed that could not be loaded, or not soon enough. It reports whether a sequence waited for it.
+func (s *Store) NotLoaded(hash Hash) bool {
+	if !s.Loading(hash) {
+		return false
+	}
+	p := s.index[hash]
+	p.loading, p.untold = false, nil // the first sequence that is ready for it computes it
+	return true
+}
+
+// save notes that a full page of the index is to be saved, if the tier wants it.
+func (s *Store) save(p *page, id ID) {
+	if s.tier == nil || p.unsaved != nil || !s.tier.Wants(id) {
+		return
+	}
+	if len(s.unsaved) > 2*s.capacity+maxRescued/s.floats { // most of them were lost
+		s.unsaved = slices.DeleteFunc(s.unsaved, func(u *unsaved) bool { return u.page == nil && u.memory == nil })
+	}
+	p.unsaved = &unsaved{id: id, page: p}
+	s.unsaved = append(s.unsaved, p.unsaved)
+}
+
+// Unsaved reports whether pages are to be saved.
+func (s *Store) Unsaved() bool { return len(s.unsaved) > 0 }
+
+// NextUnsaved returns the page that has waited longest to be saved, as a copy in buffer or as memory that is the caller's now. ok is
+// false if there is none.
+func (s *Store) NextUnsaved(buffer []float32) (id ID, memory []float32, ok bool) {
+	for len(s.unsaved) > 0 {
+		u := s.unsaved[0]
+		s.unsaved = s.unsaved[1:]
+		switch {
+		case u.page != nil:
+			u.page.unsaved = nil
+			copy(buffer, u.page.memory)
+			return u.id, buffer, true
+		case u.memory != nil:
+			s.rescued -= s.floats
+			return u.id, u.memory, true
+		}
+	}
+	s.unsaved = nil
+	return ID{}, nil, false
+}
+
+// rescue keeps the memory of a page that is given up before it was saved, as far as there is room.
+func (s *Store) rescue(p *page) {
+	u := p.unsaved
+	if u == nil {
+		return
+	}
+	u.page = nil
+	if s.rescued+s.floats > maxRescued {
+		s.stats.Lost++
+		return
+	}
+	s.rescued += s.floats
+	u.memory, p.memory = p.memory, make([]float32, s.floats)
+}
+
+// forgetUnsaved drops all pages that wait to be saved.
+func (s *Store) forgetUnsaved() {
+	for _, u := range s.unsaved {
+		if u.page != nil {
+			u.page.unsaved = nil
+		}
+	}
+	s.unsaved, s.rescued = nil, 0
+}
