@@ -232,8 +232,8 @@ func TestSpans(t *testing.T) {
 	provider := trace.NewTracerProvider(trace.WithSpanProcessor(spans))
 	f := &fakeServer{status: 404, body: `{"error":{"type":"index_not_found_exception","reason":"no such index [docs]"}}`}
 	x := open(t, elastic.Options{Client: f.client(t), Index: "docs", Tracer: provider})
-	if _, err := x.Search(t.Context(), store.Query{Text: "a secret question", K: 1}); err == nil {
-		t.Fatal("no error")
+	if _, err := x.Search(t.Context(), store.Query{Text: "a secret question", K: 1}); err == nil || !strings.Contains(err.Error(), "Create makes it") {
+		t.Fatal(err)
 	}
 	got := spans.Ended()
 	if len(got) != 1 || got[0].Name() != "search docs" || got[0].Status().Description != "" {

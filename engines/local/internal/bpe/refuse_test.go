@@ -54,7 +54,7 @@ func TestBrokenVocabulariesAreRefused(t *testing.T) {
 		patch func(doc map[string]json.RawMessage, model map[string]any)
 		want  string
 	}{
-		"far id":      {func(_ map[string]json.RawMessage, m map[string]any) { vocab(m)["a"] = 1 << 40 }, "id 1099511627776"},
+		"far id":      {func(_ map[string]json.RawMessage, m map[string]any) { vocab(m)["a"] = int64(1 << 40) }, "id 1099511627776"},
 		"negative id": {func(_ map[string]json.RawMessage, m map[string]any) { vocab(m)["a"] = -1 }, "id -1"},
 		"id twice":    {func(_ map[string]json.RawMessage, m map[string]any) { vocab(m)["a"] = vocab(m)["b"] }, "another token's"},
 		"merge":       {func(_ map[string]json.RawMessage, m map[string]any) { m["merges"] = []any{"a zzz"} }, `"zzz"`},
