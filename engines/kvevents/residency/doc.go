@@ -27,8 +27,8 @@
 // Nothing that the index says is needed for a right answer. Where it is wrong, for lack of events, a prompt is computed
 // that was thought to be cached, or the other way round; [Index.Resident] reports whether all events are there.
 //
-// Blocks in lower tiers (CPU, disk) are counted apart, because engines do not always tell when these drop a block: see
-// [Index.Loadable]. Of a tier whose blocks are not as long as the GPU's only the names are counted. Of hybrid models
+// What the GPU gives up and a lower tier (CPU, disk) has is not lost ([Update.Loadable]). Engines do not always tell when
+// a lower tier drops a block, and nothing is reported then. [Index.Loadable] counts blocks in all tiers. Of a tier whose blocks are not as long as the GPU's only the names are counted. Of hybrid models
 // only the first group of caches is followed, if it is one of full attention.
 //
 // Memory: about 160 bytes for each block, of the engine or of a request that waits for it or has lost it, up to

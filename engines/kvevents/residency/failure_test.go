@@ -516,7 +516,7 @@ func TestTiersAreCountedApart(t *testing.T) {
 		t.Errorf("%+v", s)
 	}
 	b.apply(removed(11))
-	b.told(residency.Update{RequestID: "r", Resident: 2}, residency.Update{RequestID: "r", Lost: true})
+	b.told(residency.Update{RequestID: "r", Resident: 2, Loadable: 6, Tier: "CPU"}, residency.Update{RequestID: "r", Loadable: 4, Tier: "CPU"})
 	remote := stored(0, []int{8, 8}, 21)
 	remote.Locality = "REMOTE"
 	b.apply(remote)

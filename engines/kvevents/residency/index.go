@@ -310,14 +310,30 @@ func (x *Index) Loadable(id string) int {
 	if !ok {
 		return 0
 	}
-	r := x.reqs.at(s)
-	depth := x.tree.at(r.end).depth
+	n, _ := x.loadable(x.reqs.at(s))
+	return n
+}
+
+// loadable returns how many tokens of a request can be loaded or are resident, and the tier of the first block that must be loaded.
+func (x *Index) loadable(r *request) (tokens int, tier string) {
+	if x.tiers.empty() {
+		return int(r.blocks) * int(r.size), ""
+	}
+	depth, first := x.tree.at(r.end).depth, root
 	for n := r.end; n != root; n = x.tree.at(n).parent {
-		if at := x.tree.at(n); !at.resident() && at.low == 0 {
-			depth = at.depth - 1
+		at := x.tree.at(n)
+		switch {
+		case at.resident():
+		case at.low == 0:
+			depth, first = at.depth-1, root
+		default:
+			first = n
 		}
 	}
-	return int(depth) * int(r.size)
+	if first != root {
+		tier = x.tiers.of(x.tree.at(first).hash)
+	}
+	return int(depth) * int(r.size), tier
 }
 
 // whole reports whether what is known is all there is.

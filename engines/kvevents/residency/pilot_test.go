@@ -16,12 +16,14 @@ func TestEventsForAPilot(t *testing.T) {
 		{RequestID: "a", Resident: 32, Prompt: 50},
 		{RequestID: "b", Prompt: 50, Lost: true},
 		{RequestID: "c"},
+		{RequestID: "d", Resident: 16, Prompt: 50, Loadable: 48, Tier: "DISK"},
 		{Cleared: kvevents.Restarted},
 	})
 	want := []contextpilot.Event{
 		{Kind: contextpilot.Shrunk, Scope: scope, Request: "a", Tokens: 32, Prompt: 50},
 		{Kind: contextpilot.Gone, Scope: scope, Request: "b"},
 		{Kind: contextpilot.Shrunk, Scope: scope, Request: "c"},
+		{Kind: contextpilot.Moved, Scope: scope, Request: "d", Tokens: 16, Prompt: 50, Tier: "DISK"},
 		{Kind: contextpilot.Cleared, Scope: scope},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
@@ -66,6 +68,42 @@ func TestPilotLearns(t *testing.T) {
 	x.Apply(&kvevents.Batch{Events: []kvevents.Event{removed(12, 11)}})
 	if n := shared(); n != 0 {
 		t.Errorf("%d blocks are expected to be cached after all went", n)
+	}
+}
+
+// TestLowerTiers: what the GPU gave up and a lower tier has is not lost.
+func TestLowerTiers(t *testing.T) {
+	var updates []residency.Update
+	x := residency.New(residency.Config{OnUpdate: func(us []residency.Update) { updates = append(updates, us...) }})
+	tokens := []int{1, 2, 3, 4, 5, 6, 7}
+	stored := func(medium string, hashes ...int64) kvevents.Event {
+		return kvevents.Event{Kind: kvevents.Stored, Hashes: names(hashes...), Tokens: tokens[:2*len(hashes)], BlockSize: 2, Medium: medium}
+	}
+	gone := func(medium string, hashes ...int64) kvevents.Event {
+		return kvevents.Event{Kind: kvevents.Removed, Hashes: names(hashes...), Medium: medium}
+	}
+	x.Register("r", tokens, residency.Key{})
+	x.Served("r")
+	for _, c := range []struct {
+		events []kvevents.Event
+		want   []residency.Update
+	}{
+		{[]kvevents.Event{stored("", 1, 2, 3), stored("disk", 1, 2)}, nil},
+		{[]kvevents.Event{gone("", 3)}, []residency.Update{{RequestID: "r", Prompt: 7, Resident: 4}}},
+		{[]kvevents.Event{gone("", 2)}, []residency.Update{{RequestID: "r", Prompt: 7, Resident: 2, Loadable: 4, Tier: "DISK"}}},
+		{[]kvevents.Event{gone("", 1)}, []residency.Update{{RequestID: "r", Prompt: 7, Loadable: 4, Tier: "DISK"}}},
+		{[]kvevents.Event{stored("", 1, 2)}, nil},
+		{[]kvevents.Event{gone("disk", 1)}, nil},
+		{[]kvevents.Event{gone("", 2, 1)}, []residency.Update{{RequestID: "r", Prompt: 7, Lost: true}}},
+	} {
+		updates = nil
+		x.Apply(&kvevents.Batch{Events: c.events})
+		if diff := cmp.Diff(c.want, updates); diff != "" {
+			t.Errorf("after %v: %s", c.events, diff)
+		}
+		if err := x.Check(); err != nil {
+			t.Error(err)
+		}
 	}
 }
 

@@ -143,8 +143,16 @@ func (x *Index) report(s slot, old int32) {
 	if q.blocks >= old && !lost {
 		return
 	}
-	x.stats.Updates++
 	u := x.about(q)
+	if n, tier := x.loadable(q); tier != "" {
+		u.Loadable, u.Tier = n, tier
+	}
+	if lost && u.Loadable > 0 {
+		if lost = false; q.blocks >= old {
+			return
+		}
+	}
+	x.stats.Updates++
 	u.Resident, u.Lost = int(q.blocks)*int(q.size), lost
 	x.pending = append(x.pending, u)
 	if lost {

@@ -85,6 +85,19 @@ func (t *tiers) remove(h kvevents.Hash, n tier) bool {
 	return true
 }
 
+// of returns the name of a tier that has a block, as upper as possible.
+func (t *tiers) of(h kvevents.Hash) string {
+	for n, name := range t.names {
+		if t.copies[tiered{h, tier(n)}] > 0 {
+			return name
+		}
+	}
+	return ""
+}
+
+// empty reports whether no lower tier has a block.
+func (t *tiers) empty() bool { return len(t.copies) == 0 }
+
 func (t *tiers) reset() {
 	clear(t.copies)
 	clear(t.blocks)

@@ -15,7 +15,11 @@ type Update struct {
 	Resident int
 	// Prompt is how many tokens the prompt has.
 	Prompt int
-	// Lost: the request has ended and none of its blocks is resident. It is the last update of this request, which
+	// Loadable is how many tokens, from the beginning, are in the GPU's cache or in lower tiers, and Tier, in capitals, is where the
+	// first of them lies that is not on the GPU. Both are empty if no lower tier has more than the GPU.
+	Loadable int
+	Tier     string
+	// Lost: the request has ended and none of its blocks is resident or can be loaded. It is the last update of this request, which
 	// was dropped.
 	Lost bool
 	// Cleared is set on the update that ends those of a clearing, and says why the cache was cleared. What an engine clears
@@ -23,7 +27,7 @@ type Update struct {
 	Cleared kvevents.Cause
 }
 
-// Events converts updates for [contextpilot.Pilot.Observe]: Shrunk, Gone for what is lost, Cleared. Shrunk ones say how long
+// Events converts updates for [contextpilot.Pilot.Observe]: Shrunk, Moved for what a lower tier has, Gone for what is lost, Cleared. Shrunk ones say how long
 // the engine's prompt is, so that the pilot may count in other tokens. Requests must have
 // been registered with their [contextpilot.Plan.RequestID]. For a sink that knows its scope ([contextpilot.Pilot.Sink])
 // pass the zero Scope.
@@ -36,6 +40,8 @@ func Events(scope contextpilot.Scope, updates []Update) []contextpilot.Event {
 			ev.Kind = contextpilot.Cleared
 		case u.Lost:
 			ev.Kind = contextpilot.Gone
+		case u.Loadable > u.Resident:
+			ev.Kind, ev.Tier, ev.Prompt = contextpilot.Moved, u.Tier, u.Prompt
 		default:
 			ev.Prompt = u.Prompt
 		}
