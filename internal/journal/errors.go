@@ -1,10 +1,14 @@
 package journal
 
-import "errors"
+import (
+	"errors"
+
+	"github.com/ragpilot/ragpilot/internal/durable"
+)
 
 var (
 	// ErrLocked: another process, or another Journal of this one, has the directory open.
-	ErrLocked = errors.New("journal: in use by another process")
+	ErrLocked = durable.ErrLocked
 	// ErrClosed: the journal was closed.
 	ErrClosed = errors.New("journal: closed")
 	// ErrTooLarge: a record would not fit into half of Options.MaxBytes. Nothing was written.

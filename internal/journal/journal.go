@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"slices"
 	"sync"
+
+	"github.com/ragpilot/ragpilot/internal/durable"
 )
 
 // Options bound a Journal. The zero value is usable.
@@ -74,12 +76,12 @@ func Open(dir string, o Options) (*Journal, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := makeDir(dir); err != nil {
+	if err := durable.MakeDir(dir); err != nil {
 		return nil, fmt.Errorf("journal: %w", err)
 	}
-	unlock, err := lockDir(dir)
+	unlock, err := durable.Lock(dir)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("journal: %w", err)
 	}
 	j := &Journal{dir: dir, opt: o, unlocking: unlock, next: 1}
 	if err := j.recover(); err != nil {

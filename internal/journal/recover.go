@@ -4,6 +4,8 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+
+	"github.com/ragpilot/ragpilot/internal/durable"
 )
 
 // Recovery tells what Open found. All zero but Records and Segments: nothing was lost.
@@ -127,7 +129,7 @@ func (j *Journal) setAside(seq uint64, olds []string) error {
 		return err
 	}
 	j.recovery.OtherVersion = append(j.recovery.OtherVersion, name)
-	return syncDir(j.dir)
+	return durable.SyncDir(j.dir)
 }
 
 // goOn makes the last segment the active one, even if it is damaged: a new one would make the oldest go, which may be

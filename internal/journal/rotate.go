@@ -6,8 +6,9 @@ import (
 	"math"
 	"os"
 	"path/filepath"
-	"runtime"
 	"slices"
+
+	"github.com/ragpilot/ragpilot/internal/durable"
 )
 
 // room makes sure that size bytes can be appended to the active segment: that there is one, that it ends with a whole
@@ -70,7 +71,7 @@ func (j *Journal) begin() error {
 	if err := os.Rename(temp, path); err != nil {
 		return err
 	}
-	if err := syncDir(j.dir); err != nil {
+	if err := durable.SyncDir(j.dir); err != nil {
 		return err
 	}
 	f, err := os.OpenFile(path, os.O_RDWR, 0o600)
@@ -94,27 +95,4 @@ func writeFile(path string, data []byte) error {
 		err = f.Sync()
 	}
 	return errors.Join(err, f.Close())
-}
-
-// makeDir makes a directory that only its owner may enter; one that is there keeps its mode.
-func makeDir(dir string) error {
-	if _, err := os.Stat(dir); err == nil {
-		return nil
-	}
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return err
-	}
-	return syncDir(filepath.Dir(filepath.Clean(dir)))
-}
-
-// syncDir waits until the names in a directory are on the disk. Windows cannot be asked to and does it itself.
-func syncDir(dir string) error {
-	if runtime.GOOS == "windows" {
-		return nil
-	}
-	d, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	return errors.Join(d.Sync(), d.Close())
 }

@@ -1,6 +1,6 @@
 //go:build darwin || dragonfly || freebsd || linux || netbsd || openbsd
 
-package journal
+package durable
 
 import (
 	"errors"
@@ -12,11 +12,11 @@ import (
 	"syscall"
 )
 
-// lockDir takes a directory's lock, which ends with the process or when the function is called.
-func lockDir(dir string) (unlock func() error, err error) {
+// Lock takes a directory's lock, which ends with the process or when unlock is called.
+func Lock(dir string) (unlock func() error, err error) {
 	f, err := os.OpenFile(filepath.Join(dir, "lock"), os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
-		return nil, fmt.Errorf("journal: %w", err)
+		return nil, err
 	}
 	for {
 		err = syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
@@ -28,7 +28,7 @@ func lockDir(dir string) (unlock func() error, err error) {
 		return nil, errors.Join(lockedBy(f, dir), f.Close())
 	}
 	if err != nil {
-		return nil, errors.Join(fmt.Errorf("journal: lock %s: %w", f.Name(), err), f.Close())
+		return nil, errors.Join(fmt.Errorf("lock %s: %w", f.Name(), err), f.Close())
 	}
 	// Who has it is only a help for people.
 	if f.Truncate(0) == nil {
