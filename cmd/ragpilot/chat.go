@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -27,6 +26,7 @@ type chatFlags struct {
 	docs, profile string
 	k             int
 	stop          []string
+	local         local.Config
 	engineFlags
 }
 
@@ -49,6 +49,7 @@ func newChat() *cobra.Command {
 	flags.StringVar(&f.profile, "profile", "default", fmt.Sprintf("how prompts may differ from retrieval order: `NAME` or file: %v", contextpilot.ProfileNames()))
 	flags.StringArrayVar(&f.stop, "stop", nil, "`TEXT` that ends an answer and is not part of it; may be given several times")
 	f.register(flags, 128)
+	registerFiles(flags, &f.local)
 	engine := flags.Lookup("engine")
 	engine.Usage = "`local|URL`: a model in this process, or the base URL of an OpenAI-compatible engine"
 	engine.DefValue, f.engine = "local", "local"
@@ -153,7 +154,7 @@ func (f *chatFlags) answerer(cmd *cobra.Command) (answerer, error) {
 	if err != nil {
 		return answerer{}, fmt.Errorf("--model %q: %w", f.model, err)
 	}
-	engine, err := local.Open(local.Config{Model: path, Served: strings.TrimSuffix(filepath.Base(path), ".gguf")})
+	engine, err := openModel(path, f.local)
 	if err != nil {
 		return answerer{}, err
 	}

@@ -26,6 +26,7 @@ type demoFlags struct {
 	docs, script, policy, capacity string
 	k                              int
 	out                            string
+	local                          local.Config
 	engineFlags
 }
 
@@ -49,6 +50,7 @@ func newDemo() *cobra.Command {
 	flags.IntVar(&f.k, "k", 8, "retrieve `N` blocks for each question")
 	flags.StringVar(&f.capacity, "capacity", "unlimited", "the simulator's cache in `TOKENS`")
 	f.register(flags, 64)
+	registerFiles(flags, &f.local)
 	engine := flags.Lookup("engine")
 	engine.Usage = "`auto|local|sim|URL`: a model in this process, the simulator, or the base URL of an OpenAI-compatible engine; auto is local " +
 		"for the built-in questions if that is possible, else sim"
@@ -163,10 +165,16 @@ func (f *demoFlags) chooseLocal(cmd *cobra.Command, c *demo.Config) (closeEngine
 			_ = engine.Close()
 		}
 	}
+	folders := []string{"without", "without", "with"} // of both sides, before them of a trial: they must not share files either
 	c.NewEngine = func() (engines.Engine, error) {
 		closeEngine()
+		config := f.local
+		if config.CacheDir != "" {
+			config.CacheDir = filepath.Join(config.CacheDir, folders[0])
+		}
+		folders = folders[1:]
 		var err error
-		engine, err = openLocal(cmd.Context(), path)
+		engine, err = openLocal(cmd.Context(), path, config)
 		return engine, err
 	}
 	if _, err := c.NewEngine(); err != nil { // better now

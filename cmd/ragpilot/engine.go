@@ -68,6 +68,8 @@ func (f *engineServeFlags) register(flags *pflag.FlagSet) {
 	flags.StringVar(&c.Served, "served-name", "", "`NAME` that requests ask for; empty: the model's name, or its file's")
 	flags.IntVar(&c.Threads, "threads", 0, "`N` threads that compute; 0: one for each processor")
 	flags.Int64Var(&c.CacheBytes, "cache-bytes", local.DefaultCacheBytes, "memory for the prefix cache in `BYTES`")
+	registerFiles(flags, c)
+	flags.BoolVar(&c.DiskSalted, "cache-salted", false, "keep in --cache-dir what requests with a cache salt computed, too")
 	flags.IntVar(&c.MaxTokens, "max-tokens", local.DefaultMaxTokens, "length in `TOKENS` of a chat's answer whose request does not say")
 	flags.BoolVar(&c.NoThinking, "no-thinking", false, "a model of Qwen 3 answers without thinking first")
 	flags.IntVar(&c.Running, "running", local.DefaultRunning, "`N` requests that are computed at a time; others wait")
@@ -95,6 +97,7 @@ func (f *engineServeFlags) check() error {
 	}{
 		{"threads", int64(f.config.Threads)},
 		{"cache-bytes", f.config.CacheBytes},
+		{"cache-disk", f.config.DiskBytes},
 		{"max-tokens", int64(f.config.MaxTokens)},
 		{"running", int64(f.config.Running)},
 		{"kv-buffer", int64(f.events.Buffer)},

@@ -13,11 +13,13 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/ragpilot/ragpilot/contextpilot"
+	"github.com/ragpilot/ragpilot/engines/local"
 	"github.com/ragpilot/ragpilot/internal/eval"
 )
 
 // evalFlags are the flags of eval.
 type evalFlags struct {
+	local local.Config
 	engineFlags
 	rows         string
 	generate     int
@@ -71,6 +73,7 @@ func newEval() *cobra.Command {
 	}
 	flags := cmd.Flags()
 	f.register(flags, 32)
+	registerFiles(flags, &f.local)
 	engine := flags.Lookup("engine")
 	engine.Usage, engine.DefValue = "`local|URL`: a model in this process, which tells likelihoods, too, or the base URL of an OpenAI-compatible engine", ""
 	flags.Lookup("max-tokens").Usage = "length of answers in `TOKENS`"

@@ -16,7 +16,7 @@ func (f *evalFlags) scorer(ctx context.Context) (scorer eval.Scorer, done func()
 		if err != nil {
 			return nil, nil, fmt.Errorf("--model %q: %w", f.model, err)
 		}
-		engine, err := openLocal(ctx, path)
+		engine, err := openLocal(ctx, path, f.local)
 		if err != nil {
 			return nil, nil, err
 		}

@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/spf13/pflag"
+
 	"github.com/ragpilot/ragpilot/engines"
 	"github.com/ragpilot/ragpilot/engines/local"
 	"github.com/ragpilot/ragpilot/engines/local/model"
@@ -51,9 +53,16 @@ func pullModel(ctx context.Context, name string, progress io.Writer) (string, er
 	return path, err
 }
 
+// registerFiles adds the flags for the files of a local engine's keys and values.
+func registerFiles(flags *pflag.FlagSet, c *local.Config) {
+	flags.StringVar(&c.CacheDir, "cache-dir", "", "`DIR` where a model in this process keeps what it computed, for later runs; its files hold the texts in another form; empty: nowhere")
+	flags.Int64Var(&c.DiskBytes, "cache-disk", local.DefaultDiskBytes, "size in `BYTES` of all files in --cache-dir")
+	flags.StringVar(&c.DiskFormat, "cache-format", "f32", "`f32|f16|int8`: numbers in these files; f32 changes no answer, the others a little")
+}
+
 // openLocal opens a model in this process and lets it answer once, so that what it reads from its file is in memory.
-func openLocal(ctx context.Context, path string) (*local.Engine, error) {
-	engine, err := local.Open(local.Config{Model: path, Served: strings.TrimSuffix(filepath.Base(path), ".gguf")})
+func openLocal(ctx context.Context, path string, config local.Config) (*local.Engine, error) {
+	engine, err := openModel(path, config)
 	if err != nil {
 		return nil, err
 	}
@@ -63,6 +72,12 @@ func openLocal(ctx context.Context, path string) (*local.Engine, error) {
 	}
 	engine.Clear()
 	return engine, nil
+}
+
+// openModel opens a model in this process under the name of its file.
+func openModel(path string, config local.Config) (*local.Engine, error) {
+	config.Model, config.Served = path, strings.TrimSuffix(filepath.Base(path), ".gguf")
+	return local.Open(config)
 }
 
 // fast reports whether a model in this process answers in reasonable time, and if not why.

@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/ragpilot/ragpilot/engines/local"
 	"github.com/ragpilot/ragpilot/internal/membench"
 	"github.com/ragpilot/ragpilot/memory"
 )
@@ -185,7 +186,7 @@ func (f *memoryBenchFlags) prompts(cmd *cobra.Command, data *membench.Data, embe
 		if err != nil {
 			return nil, fmt.Errorf("--model %q: %w", f.model, err)
 		}
-		engine, err := openLocal(cmd.Context(), path)
+		engine, err := openLocal(cmd.Context(), path, local.Config{})
 		if err != nil {
 			return nil, err
 		}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/ragpilot/ragpilot/engines/kvevents"
+	"github.com/ragpilot/ragpilot/engines/local/internal/kvfile"
 )
 
 // Defaults of Config.
@@ -15,6 +16,7 @@ const (
 	DefaultMaxTokens  = 256
 	DefaultRunning    = 16
 	DefaultStep       = 128
+	DefaultDiskBytes  = 4 << 30
 )
 
 // Config holds the settings of an Engine; zero values stand for the defaults.
@@ -37,6 +39,17 @@ type Config struct {
 	// NoThinking has models of Qwen 3 answer without thinking: their answers begin behind an empty block of thoughts, as with
 	// enable_thinking false elsewhere. Other models do not change.
 	NoThinking bool
+	// CacheDir is a folder for keys and values beyond memory, which a later process with the same model finds again; empty: there is
+	// none. It is made if it is not there. The files hold the users' texts in another form: anyone who can read them can find out
+	// which text was sent. Only the user may read them (mode 0600). Several engines may have one folder; one of them writes.
+	CacheDir string
+	// DiskBytes bounds the files in CacheDir, those of all models together. What was used longest ago is deleted first.
+	DiskBytes int64
+	// DiskFormat is what numbers are in files: "f32", the default, with which answers are those without files, bit for bit; "f16",
+	// half as large, and "int8", about a quarter, change answers a little.
+	DiskFormat string
+	// DiskSalted keeps in files what requests with a cache salt computed, too. Without it that stays in memory.
+	DiskSalted bool
 	// OnCache is called with what the cache stored and gave up, in order, one call at a time, between two steps of the
 	// computation: all requests wait for it. It must not call Close, Clear, or what runs a request, which would wait
 	// for it. Block hashes are numbers; blocks have 16 tokens.
@@ -55,6 +68,7 @@ func (c Config) withDefaults() (Config, error) {
 		{"MaxTokens", int64(c.MaxTokens)},
 		{"Running", int64(c.Running)},
 		{"Step", int64(c.Step)},
+		{"DiskBytes", c.DiskBytes},
 	} {
 		if f.value < 0 {
 			return c, fmt.Errorf("local engine: %s %d: want 0 or more", f.name, f.value)
@@ -65,6 +79,11 @@ func (c Config) withDefaults() (Config, error) {
 	c.MaxTokens = cmp.Or(c.MaxTokens, DefaultMaxTokens)
 	c.Running = cmp.Or(c.Running, DefaultRunning)
 	c.Step = cmp.Or(c.Step, DefaultStep)
+	c.DiskBytes = cmp.Or(c.DiskBytes, DefaultDiskBytes)
+	c.DiskFormat = cmp.Or(c.DiskFormat, "f32")
+	if _, err := kvfile.FormatByName(c.DiskFormat); err != nil {
+		return c, fmt.Errorf("local engine: DiskFormat: %w", err)
+	}
 	if c.Now == nil {
 		c.Now = time.Now
 	}

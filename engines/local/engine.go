@@ -13,6 +13,7 @@ import (
 	"github.com/ragpilot/ragpilot/engines/internal/outbox"
 	"github.com/ragpilot/ragpilot/engines/kvevents"
 	"github.com/ragpilot/ragpilot/engines/kvevents/residency"
+	"github.com/ragpilot/ragpilot/engines/local/internal/kvfile"
 	"github.com/ragpilot/ragpilot/engines/local/internal/kvstore"
 	"github.com/ragpilot/ragpilot/engines/local/internal/llama"
 	"github.com/ragpilot/ragpilot/engines/local/internal/runner"
@@ -32,6 +33,7 @@ type Engine struct {
 	config   Config
 	file     *weights.Model
 	runner   *runner.Runner
+	folder   *kvfile.Folder   // nil: there is none
 	resident *residency.Index // what requests have in the cache
 	outbox   outbox.Outbox
 	capacity int // tokens of one sequence
@@ -75,12 +77,24 @@ func open(config Config, file *weights.Model) (*Engine, error) {
 	if e.capacity < 2*kvstore.PageTokens {
 		return nil, fmt.Errorf("%w: in %d bytes there is room for %d tokens, want at least %d", ErrCacheTooSmall, config.CacheBytes, e.capacity, 2*kvstore.PageTokens)
 	}
-	e.runner = runner.New(runner.Config{
+	settings := runner.Config{
 		Model: model, Threads: config.Threads, Pages: pages, Running: config.Running, Step: config.Step, OnEvents: e.changed,
-	})
+		SaltedFiles: config.DiskSalted,
+	}
+	if config.CacheDir != "" {
+		if e.folder, err = openFolder(config, file); err != nil {
+			return nil, fmt.Errorf("CacheDir: %w", err)
+		}
+		settings.Files = e.folder
+	}
+	e.runner = runner.New(settings)
 	e.close = sync.OnceValue(func() error {
 		e.runner.Close()
-		return e.file.Close()
+		var err error
+		if e.folder != nil {
+			err = e.folder.Close()
+		}
+		return errors.Join(err, e.file.Close())
 	})
 	return e, nil
 }
@@ -111,7 +125,7 @@ func (e *Engine) Subscribe(sink func(events ...contextpilot.Event)) (cancel func
 	return e.outbox.Subscribe(sink)
 }
 
-// Clear empties the cache, but for what requests that run use. Subscribers have been told when it returns; it must not be called by
+// Clear empties the cache in memory, but for what requests that run use; files stay. Subscribers have been told when it returns; it must not be called by
 // them, nor from [Config].OnCache.
 func (e *Engine) Clear() { e.runner.Clear() }
 
@@ -131,17 +145,26 @@ type Stats struct {
 	GeneratedTokens  int64
 	Preemptions      int64
 	Steps            int64
-	ResidentRequests int // that have something in the cache
+	ResidentRequests int   // that have something in the cache
+	LoadedBlocks     int64 // from files
+	LostBlocks       int64 // given up before they were in a file
+	Disk             DiskStats
 }
 
 // Stats returns the counters.
 func (e *Engine) Stats() Stats {
 	s := e.runner.Stats()
-	return Stats{
+	stats := Stats{
 		Running: s.Running, Waiting: s.Waiting, Blocks: s.Capacity, UsedBlocks: s.Used, CachedBlocks: s.Cached,
 		Evictions: s.Evictions, QueriedTokens: s.Queried, HitTokens: s.Hits, PromptTokens: s.Prompt, GeneratedTokens: s.Generated,
 		Preemptions: s.Preemptions, Steps: s.Steps, ResidentRequests: e.resident.Stats().Requests,
+		LoadedBlocks: s.Loaded, LostBlocks: s.Lost,
 	}
+	if e.folder != nil {
+		d := e.folder.Stats()
+		stats.Disk = DiskStats{e.folder.Writable(), d.Pages, d.Bytes, d.Written, d.Read, d.Evicted, d.Damaged, d.Errors}
+	}
+	return stats
 }
 
 // changed takes what the cache stored and gave up.

@@ -92,16 +92,24 @@ func newReading(engine *local.Engine, labels prometheus.Labels) *reading {
 		kind       prometheus.ValueType
 		read       func(local.Stats) float64
 	}{
-		{"num_requests_running", "Requests that are computed.", gauge, func(s local.Stats) float64 { return float64(s.Running) }},
-		{"num_requests_waiting", "Requests that wait.", gauge, func(s local.Stats) float64 { return float64(s.Waiting) }},
-		{"kv_cache_usage_perc", "Share of cache blocks that requests use now, 0 to 1.", gauge, func(s local.Stats) float64 { return float64(s.UsedBlocks) / float64(s.Blocks) }},
-		{"prefix_cache_queries_total", "Prompt tokens looked up in the prefix cache.", counter, func(s local.Stats) float64 { return float64(s.QueriedTokens) }},
-		{"prefix_cache_hits_total", "Prompt tokens found in the prefix cache.", counter, func(s local.Stats) float64 { return float64(s.HitTokens) }},
-		{"prompt_tokens_cached_total", "Prompt tokens taken from a cache.", counter, func(s local.Stats) float64 { return float64(s.HitTokens) }},
-		{"generation_tokens_total", "Tokens generated.", counter, func(s local.Stats) float64 { return float64(s.GeneratedTokens) }},
-		{"num_preemptions_total", "Times that a request gave its memory back and was computed again.", counter, func(s local.Stats) float64 { return float64(s.Preemptions) }},
+		{"vllm:num_requests_running", "Requests that are computed.", gauge, func(s local.Stats) float64 { return float64(s.Running) }},
+		{"vllm:num_requests_waiting", "Requests that wait.", gauge, func(s local.Stats) float64 { return float64(s.Waiting) }},
+		{"vllm:kv_cache_usage_perc", "Share of cache blocks that requests use now, 0 to 1.", gauge, func(s local.Stats) float64 { return float64(s.UsedBlocks) / float64(s.Blocks) }},
+		{"vllm:prefix_cache_queries_total", "Prompt tokens looked up in the prefix cache.", counter, func(s local.Stats) float64 { return float64(s.QueriedTokens) }},
+		{"vllm:prefix_cache_hits_total", "Prompt tokens found in the prefix cache.", counter, func(s local.Stats) float64 { return float64(s.HitTokens) }},
+		{"vllm:prompt_tokens_cached_total", "Prompt tokens taken from a cache.", counter, func(s local.Stats) float64 { return float64(s.HitTokens) }},
+		{"vllm:generation_tokens_total", "Tokens generated.", counter, func(s local.Stats) float64 { return float64(s.GeneratedTokens) }},
+		{"vllm:num_preemptions_total", "Times that a request gave its memory back and was computed again.", counter, func(s local.Stats) float64 { return float64(s.Preemptions) }},
+		{"ragpilot:kv_loaded_blocks_total", "Blocks loaded from files.", counter, func(s local.Stats) float64 { return float64(s.LoadedBlocks) }},
+		{"ragpilot:kv_lost_blocks_total", "Blocks given up before they were in a file.", counter, func(s local.Stats) float64 { return float64(s.LostBlocks) }},
+		{"ragpilot:kv_file_blocks", "Blocks of this model in files.", gauge, func(s local.Stats) float64 { return float64(s.Disk.Blocks) }},
+		{"ragpilot:kv_file_bytes", "Size of the files of all models.", gauge, func(s local.Stats) float64 { return float64(s.Disk.Bytes) }},
+		{"ragpilot:kv_file_written_blocks_total", "Blocks written to files.", counter, func(s local.Stats) float64 { return float64(s.Disk.Written) }},
+		{"ragpilot:kv_file_evicted_blocks_total", "Files deleted for others.", counter, func(s local.Stats) float64 { return float64(s.Disk.Evicted) }},
+		{"ragpilot:kv_file_damaged_blocks_total", "Files that could not be used.", counter, func(s local.Stats) float64 { return float64(s.Disk.Damaged) }},
+		{"ragpilot:kv_file_errors_total", "Blocks that could not be written.", counter, func(s local.Stats) float64 { return float64(s.Disk.Errors) }},
 	} {
-		r.values = append(r.values, value{prometheus.NewDesc("vllm:"+v.name, v.help, nil, labels), v.kind, v.read})
+		r.values = append(r.values, value{prometheus.NewDesc(v.name, v.help, nil, labels), v.kind, v.read})
 	}
 	info := prometheus.Labels{
 		"engine": "0", "block_size": strconv.Itoa(blockTokens), "num_gpu_blocks": strconv.Itoa(engine.Stats().Blocks), "enable_prefix_caching": "True",

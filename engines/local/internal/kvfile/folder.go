@@ -68,6 +68,7 @@ type Folder struct {
 	pages int       // of this model
 	bytes int64     // with those of files that are being written
 	temp  int       // number of the last temporary file
+	gone  [][32]byte
 	stats Stats
 }
 
@@ -245,6 +246,13 @@ func isPage(name string) bool {
 // saltName is how the names of a salt's pages begin.
 func saltName(salt [32]byte) string { return hex.EncodeToString(salt[:8]) + "-" }
 
+// pageOf returns the page of a file's name.
+func pageOf(name string) (page [32]byte) {
+	_, rest, _ := strings.Cut(strings.TrimSuffix(name, pageSuffix), "-")
+	_, _ = hex.Decode(page[:], []byte(rest))
+	return page
+}
+
 func (f *Folder) name(id ID) string {
 	return f.model + "/" + saltName(id.Salt) + hex.EncodeToString(id.Page[:]) + pageSuffix
 }
@@ -267,7 +275,20 @@ func (f *Folder) forget(name string) {
 	delete(f.files, name)
 	if path.Dir(name) == f.model {
 		f.pages--
+		f.gone = append(f.gone[max(0, len(f.gone)-maxGone):], pageOf(path.Base(name)))
 	}
+}
+
+// maxGone bounds the pages that are kept for Removed.
+const maxGone = 1 << 16
+
+// Removed returns the pages of this model, by ID.Page, that were evicted, forgotten, damaged or not found since the last call.
+func (f *Folder) Removed() [][32]byte {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	gone := f.gone
+	f.gone = nil
+	return gone
 }
 
 // remove deletes a file and takes it out; one that cannot be deleted stays.

@@ -1,8 +1,10 @@
 package kvstore
 
 import (
+	"bytes"
 	"fmt"
 	"hash/fnv"
+	"maps"
 	"slices"
 	"testing"
 
@@ -22,8 +24,9 @@ type machine struct {
 	// below is what the tier has; pages are what must be in each page.
 	below   map[ID][]float32
 	pages   map[ID][]float32
-	loads   []ID // that were begun
-	refuses bool // the tier would rather not
+	loads   []ID                   // that were begun
+	told    map[kvevents.Hash]bool // events say that the tier has it
+	refuses bool                   // the tier would rather not
 }
 
 func (m *machine) Has(id ID) bool { return m.below[id] != nil && !m.refuses }
@@ -54,6 +57,7 @@ func streams() [][]int32 {
 func (m *machine) init(t *rapid.T) {
 	m.store = New(rapid.IntRange(4, 14).Draw(t, "capacity"), PageTokens, m)
 	m.below, m.pages = map[ID][]float32{}, map[ID][]float32{}
+	m.told = map[kvevents.Hash]bool{}
 	m.resident, m.blocks = map[string]bool{}, map[kvevents.Hash]block{}
 }
 
@@ -103,6 +107,7 @@ func (m *machine) Load(t *rapid.T) {
 	m.loads = slices.Delete(m.loads, i, i+1)
 	if rapid.IntRange(0, 3).Draw(t, "damaged") == 0 {
 		delete(m.below, id)
+		m.store.Vanished(id.Page)
 	}
 	if memory := m.below[id]; memory != nil {
 		m.store.Loaded(id.Page, memory)
@@ -113,16 +118,28 @@ func (m *machine) Load(t *rapid.T) {
 
 // Save saves a page, or fails.
 func (m *machine) Save(t *rapid.T) {
-	id, memory, ok := m.store.NextUnsaved(make([]float32, PageTokens))
+	u, ok := m.store.NextUnsaved(make([]float32, PageTokens))
 	if !ok {
 		t.Skip("nothing to save")
 	}
-	if want := m.pages[id]; !slices.Equal(memory, want) {
-		t.Fatalf("%v is to be saved, want %v", memory, want)
+	if want := m.pages[u.ID]; !slices.Equal(u.Memory, want) {
+		t.Fatalf("%v is to be saved, want %v", u.Memory, want)
 	}
 	if rapid.IntRange(0, 4).Draw(t, "fails") > 0 {
-		m.below[id] = memory
+		m.below[u.ID] = u.Memory
+		m.store.Saved(u)
 	}
+}
+
+// Vanish takes a page out of the tier.
+func (m *machine) Vanish(t *rapid.T) {
+	if len(m.below) == 0 {
+		t.Skip("nothing is in the tier")
+	}
+	ids := slices.SortedFunc(maps.Keys(m.below), func(a, b ID) int { return bytes.Compare(a.Page[:], b.Page[:]) })
+	id := rapid.SampledFrom(ids).Draw(t, "page")
+	delete(m.below, id)
+	m.store.Vanished(id.Page)
 }
 
 func (m *machine) Refuse(t *rapid.T) { m.refuses = rapid.Bool().Draw(t, "refuses") }
@@ -256,6 +273,16 @@ func (m *machine) Check(t *rapid.T) {
 // fold brings the picture up to date by events alone, and looks that what left was unused longest.
 func (m *machine) fold(t *rapid.T) {
 	for _, e := range m.store.Events() {
+		switch {
+		case e.Medium != "":
+			if stored := e.Kind == kvevents.Stored; m.told[e.Hashes[0]] == stored {
+				t.Fatalf("%v of a page that the tier has: %v", e.Kind, !stored)
+			}
+			m.told[e.Hashes[0]] = e.Kind == kvevents.Stored
+			continue
+		case e.Kind == kvevents.Cleared:
+			clear(m.told)
+		}
 		switch e.Kind {
 		case kvevents.Stored:
 			parent, there := m.blocks[e.Parent]
@@ -288,6 +315,15 @@ func (m *machine) fold(t *rapid.T) {
 		}
 	}
 	m.unuse()
+	there := map[kvevents.Hash]bool{}
+	for id := range m.below {
+		there[id.Page.event()] = true
+	}
+	for hash, told := range m.told {
+		if told && !there[hash] {
+			t.Fatal("events say that the tier has a page that it has not")
+		}
+	}
 }
 
 // unuse takes what sequences use out of order.
@@ -381,7 +417,7 @@ func TestStore(t *testing.T) {
 		m.init(t)
 		t.Repeat(map[string]func(*rapid.T){
 			"Begin": m.Begin, "Step": m.Step, "Append": m.Append, "Close": m.Close, "Clear": m.Clear,
-			"Load": m.Load, "Save": m.Save, "Refuse": m.Refuse, "": m.Check,
+			"Load": m.Load, "Save": m.Save, "Vanish": m.Vanish, "Refuse": m.Refuse, "": m.Check,
 		})
 		for _, q := range m.open {
 			q.Close()

@@ -129,6 +129,9 @@ func (q *Sequence) pass() {
 	q.cached += n
 	q.store.stats.Hits += int64(n)
 	if p.untold != nil {
+		if q.store.tier.Has(ID{q.root, p.hash}) { // it may have gone since it was loaded
+			q.store.below(p.hash, *p.untold)
+		}
 		q.store.events = append(q.store.events, *p.untold)
 		p.untold = nil
 	}
@@ -170,8 +173,9 @@ func (q *Sequence) full(i int) {
 
 // enter tells of page i, which can be found from now on.
 func (q *Sequence) enter(i int) {
-	q.store.events = append(q.store.events, q.stored(i))
-	q.store.save(q.pages[i], q.id(i))
+	stored := q.stored(i)
+	q.store.events = append(q.store.events, stored)
+	q.store.save(q.pages[i], q.id(i), stored)
 }
 
 // replace gives a page back for one with the same tokens. If that one is not computed yet, it gets what was computed here.

@@ -21,7 +21,8 @@ type Store struct {
 	tier    Tier // nil: none
 	loads   []ID
 	unsaved []*unsaved
-	rescued int // floats of unsaved pages that were given up
+	rescued int           // floats of unsaved pages that were given up
+	told    map[Hash]bool // pages that events say are in the tier
 }
 
 // page is the memory of PageTokens tokens.
@@ -54,7 +55,7 @@ type Stats struct {
 
 // New returns an empty store of pages of floats numbers each, in front of a tier or of none (nil). Memory is allocated as it is needed.
 func New(pages, floats int, tier Tier) *Store {
-	return &Store{floats: floats, capacity: pages, index: map[Hash]*page{}, tier: tier}
+	return &Store{floats: floats, capacity: pages, index: map[Hash]*page{}, tier: tier, told: map[Hash]bool{}}
 }
 
 // Stats returns the counters.
@@ -84,6 +85,7 @@ func (s *Store) Clear() {
 		p.indexed, p.loading, p.untold = false, false, nil
 	}
 	clear(s.index)
+	clear(s.told) // whoever follows the events forgets it, too
 	s.events = append(s.events, kvevents.Event{Kind: kvevents.Cleared})
 }
 

@@ -1,6 +1,13 @@
 package kvstore
 
-import "slices"
+import (
+	"slices"
+
+	"github.com/ragpilot/ragpilot/engines/kvevents"
+)
+
+// Medium is where events say that pages of the tier lie.
+const Medium = "DISK"
 
 // ID names a page in a tier below memory. Salt is what all pages of one salt have in common, zero without a salt.
 type ID struct{ Salt, Page Hash }
@@ -21,6 +28,14 @@ type unsaved struct {
 	id     ID
 	page   *page     // nil: it was given up, and memory has what was in it
 	memory []float32 // nil, too: lost
+	stored kvevents.Event
+}
+
+// Unsaved is a page to be saved.
+type Unsaved struct {
+	ID     ID
+	Memory []float32
+	stored kvevents.Event
 }
 
 // maxRescued bounds the memory of pages that were given up before they were saved, in floats: 16 MiB.
@@ -58,23 +73,23 @@ func (s *Store) NotLoaded(hash Hash) bool {
 }
 
 // save notes that a full page of the index is to be saved, if the tier wants it.
-func (s *Store) save(p *page, id ID) {
+func (s *Store) save(p *page, id ID, stored kvevents.Event) {
 	if s.tier == nil || p.unsaved != nil || !s.tier.Wants(id) {
 		return
 	}
 	if len(s.unsaved) > 2*s.capacity+maxRescued/s.floats { // most of them were lost
 		s.unsaved = slices.DeleteFunc(s.unsaved, func(u *unsaved) bool { return u.page == nil && u.memory == nil })
 	}
-	p.unsaved = &unsaved{id: id, page: p}
+	p.unsaved = &unsaved{id: id, page: p, stored: stored}
 	s.unsaved = append(s.unsaved, p.unsaved)
 }
 
-// Unsaved reports whether pages are to be saved.
-func (s *Store) Unsaved() bool { return len(s.unsaved) > 0 }
+// HasUnsaved reports whether pages are to be saved.
+func (s *Store) HasUnsaved() bool { return len(s.unsaved) > 0 }
 
 // NextUnsaved returns the page that has waited longest to be saved, as a copy in buffer or as memory that is the caller's now. ok is
-// false if there is none.
-func (s *Store) NextUnsaved(buffer []float32) (id ID, memory []float32, ok bool) {
+// false if there is none. [Store.Saved] must follow once it is in the tier.
+func (s *Store) NextUnsaved(buffer []float32) (next Unsaved, ok bool) {
 	for len(s.unsaved) > 0 {
 		u := s.unsaved[0]
 		s.unsaved = s.unsaved[1:]
@@ -82,14 +97,34 @@ func (s *Store) NextUnsaved(buffer []float32) (id ID, memory []float32, ok bool)
 		case u.page != nil:
 			u.page.unsaved = nil
 			copy(buffer, u.page.memory)
-			return u.id, buffer, true
+			return Unsaved{u.id, buffer, u.stored}, true
 		case u.memory != nil:
 			s.rescued -= s.floats
-			return u.id, u.memory, true
+			return Unsaved{u.id, u.memory, u.stored}, true
 		}
 	}
 	s.unsaved = nil
-	return ID{}, nil, false
+	return Unsaved{}, false
+}
+
+// Saved notes that a page is in the tier now.
+func (s *Store) Saved(u Unsaved) { s.below(u.ID.Page, u.stored) }
+
+// below reports that a page is in the tier, once.
+func (s *Store) below(hash Hash, stored kvevents.Event) {
+	if !s.told[hash] {
+		s.told[hash] = true
+		stored.Medium = Medium
+		s.events = append(s.events, stored)
+	}
+}
+
+// Vanished notes that the tier has a page no more.
+func (s *Store) Vanished(hash Hash) {
+	if s.told[hash] {
+		delete(s.told, hash)
+		s.events = append(s.events, kvevents.Event{Kind: kvevents.Removed, Hashes: []kvevents.Hash{hash.event()}, Medium: Medium})
+	}
 }
 
 // rescue keeps the memory of a page that is given up before it was saved, as far as there is room.

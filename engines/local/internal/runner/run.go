@@ -122,6 +122,7 @@ func (x *Run) Cancel(err error) {
 		return
 	}
 	r.end(x, err)
+	r.changed.Signal() // others may have room now, and the loop may wait for this run's files only
 }
 
 // Result returns what has become of the run so far.

@@ -5,13 +5,14 @@ import (
 	"errors"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/ragpilot/ragpilot/engines/kvevents"
 	"github.com/ragpilot/ragpilot/engines/local/internal/kvstore"
 	"github.com/ragpilot/ragpilot/engines/local/internal/llama"
 )
 
-// Config holds the settings of a Runner. All must be set but OnEvents.
+// Config holds the settings of a Runner. All must be set but OnEvents and Files.
 type Config struct {
 	Model   *llama.Model
 	Threads int
@@ -20,6 +21,10 @@ type Config struct {
 	Step    int // tokens of prompts in a step
 	// OnEvents takes what the cache stored and gave up, in order, one call at a time and under no lock. It must not block for long.
 	OnEvents func([]kvevents.Event)
+	// Files is the tier below memory; nil: none. It must stay open until Close has returned.
+	Files Files
+	// SaltedFiles tells that pages of requests with a salt go there, too.
+	SaltedFiles bool
 }
 
 // ErrClosed is the error of runs that a closed Runner ends.
@@ -41,6 +46,8 @@ type Runner struct {
 	step    []*Run     // those of which something is being computed; only the loop changes it
 	closed  bool
 	cleared []chan struct{} // closed when the events of a Clear have been told
+	disk    *disk           // nil: none
+	pace    time.Duration   // that computing a token of a prompt takes, a moving mean; 0: unknown
 	stats   Stats
 }
 
@@ -58,20 +65,30 @@ type Stats struct {
 func New(config Config) *Runner {
 	r := &Runner{
 		config: config, worker: config.Model.NewWorker(config.Threads), done: make(chan struct{}),
-		store: kvstore.New(config.Pages, config.Model.PageFloats(), nil), waiting: list.New(),
+		waiting: list.New(),
 	}
 	r.changed = sync.NewCond(&r.mu)
+	if config.Files != nil {
+		r.disk = newDisk(r)
+		r.store = kvstore.New(config.Pages, config.Model.PageFloats(), r.disk)
+		r.disk.start()
+	} else {
+		r.store = kvstore.New(config.Pages, config.Model.PageFloats(), nil)
+	}
 	go r.loop()
 	return r
 }
 
-// Close ends all runs with ErrClosed and waits for the step that is being computed.
+// Close ends all runs with ErrClosed and waits for the step that is being computed, and until pages are in their files.
 func (r *Runner) Close() {
 	r.mu.Lock()
 	r.closed = true
 	r.changed.Signal()
 	r.mu.Unlock()
 	<-r.done
+	if r.disk != nil {
+		r.disk.close()
+	}
 }
 
 // Stats returns the counters.
@@ -108,13 +125,15 @@ func (r *Runner) Clear() {
 func (r *Runner) loop() {
 	defer close(r.done)
 	for r.begin() {
+		began := time.Now()
 		logits := r.worker.Forward(r.spans)
+		took := time.Since(began)
 		for _, x := range r.step {
 			n := x.logits * r.config.Model.Vocab
 			x.choose(logits[:n], r.config.Model.Vocab)
 			logits = logits[n:]
 		}
-		if events := r.finish(); len(events) > 0 && r.config.OnEvents != nil {
+		if events := r.finish(took); len(events) > 0 && r.config.OnEvents != nil {
 			r.config.OnEvents(events)
 		}
 		for _, told := range r.telling {
@@ -127,7 +146,7 @@ func (r *Runner) loop() {
 func (r *Runner) begin() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	for !r.closed && len(r.cleared) == 0 && len(r.running) == 0 && r.waiting.Len() == 0 {
+	for !r.closed && !r.ready() {
 		r.changed.Wait()
 	}
 	if r.closed {
@@ -139,10 +158,15 @@ func (r *Runner) begin() bool {
 		}
 		return false
 	}
+	return true
+}
+
+// ready makes the next step. It reports whether there is something to do: not if nothing runs, or all that runs waits for files.
+func (r *Runner) ready() bool {
 	r.telling, r.cleared = r.cleared, nil
 	r.admit()
 	r.plan()
-	return true
+	return len(r.step) > 0 || len(r.telling) > 0
 }
 
 // admit begins the sequences of waiting runs, in order, while there is room.
@@ -154,6 +178,9 @@ func (r *Runner) admit() {
 		}
 		r.running = append(r.running, x)
 		r.unqueue(x)
+		if r.disk != nil {
+			r.disk.enqueue(r.store.Loads())
+		}
 	}
 }
 
@@ -186,15 +213,23 @@ func (r *Runner) plan() {
 	}
 }
 
-// finish takes over what a step has computed, and returns what the cache stored and gave up.
-func (r *Runner) finish() []kvevents.Event {
+// finish takes over what a step has computed in some time, and returns what the cache stored and gave up.
+func (r *Runner) finish(took time.Duration) []kvevents.Event {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	tokens := 0
 	for _, x := range r.step {
 		from := x.sequence.Computed()
+		tokens += x.step
 		r.stats.Prompt += int64(max(0, min(from+x.step, x.prompt)-from))
 		x.sequence.Advance(x.step)
 		x.step = 0
+	}
+	if tokens >= kvstore.PageTokens { // fewer read the weights for each token
+		r.pace = mean(r.pace, took/time.Duration(tokens))
+	}
+	if r.disk != nil && r.store.HasUnsaved() {
+		r.disk.work.Broadcast()
 	}
 	for _, x := range r.step { // first, so that they make room
 		if x.cancelled {

@@ -1,6 +1,11 @@
 package weights
 
 import (
+	"crypto/sha256"
+	"fmt"
+	"maps"
+	"slices"
+
 	"github.com/ragpilot/ragpilot/engines/local/internal/bpe"
 	"github.com/ragpilot/ragpilot/engines/local/internal/chattemplate"
 	"github.com/ragpilot/ragpilot/internal/quant"
@@ -75,6 +80,19 @@ func (m *Model) Output() Tensor {
 		return m.Tensors["token_embd.weight"]
 	}
 	return m.Tensors["output.weight"]
+}
+
+// Identity is a hash of all that keys and values depend on besides tokens: the numbers of the architecture and all tensors. It reads
+// the whole file.
+func (m *Model) Identity() [sha256.Size]byte {
+	h := sha256.New()
+	fmt.Fprintf(h, "%+v\n", m.Params)
+	for _, name := range slices.Sorted(maps.Keys(m.Tensors)) {
+		t := m.Tensors[name]
+		fmt.Fprintf(h, "%q %v %d %d\n", t.Name, t.Type, t.Rows, t.Cols)
+		h.Write(t.Data)
+	}
+	return [sha256.Size]byte(h.Sum(nil))
 }
 
 // Chat returns the tokens of a chat, as the model's template writes it, with the beginning of the assistant's next turn

@@ -1,0 +1,182 @@
+package local_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/ragpilot/ragpilot/contextpilot"
+	"github.com/ragpilot/ragpilot/engines"
+	"github.com/ragpilot/ragpilot/engines/local"
+	"github.com/ragpilot/ragpilot/engines/local/localtest"
+)
+
+// larger writes a model that reads 1024 tokens.
+func larger(t testing.TB) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "larger.gguf")
+	if err := localtest.WriteModel(path, 3); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// A chat that goes on in another process computes what is new, and the answers are those of one process, bit for bit.
+func TestChatOverARestart(t *testing.T) {
+	model, dir := larger(t), t.TempDir()
+	begin := func(dir string) *local.Engine { return open(t, 200, local.Config{Model: model, CacheDir: dir}) }
+	with, without := begin(dir), begin("")
+	chat := []engines.Message{{Role: engines.System, Content: text(7, 400)}}
+	for turn := range 10 {
+		chat = append(chat, engines.Message{Role: engines.User, Content: text(turn, 20)})
+		if turn == 5 {
+			if err := with.Close(); err != nil {
+				t.Fatal(err)
+			}
+			with = begin(dir)
+		}
+		req := engines.Request{MaxTokens: 8, Extra: extra("ignore_eos", true), Messages: chat}
+		before := with.Stats().PromptTokens
+		got, want := generate(t, with, req), generate(t, without, req)
+		if got.Text != want.Text {
+			t.Errorf("turn %d: answer %q, without files %q", turn, got.Text, want.Text)
+		}
+		if got.Usage.CachedTokens != want.Usage.CachedTokens {
+			t.Errorf("turn %d: %d of %d tokens cached, in one process %d", turn, got.Usage.CachedTokens, got.Usage.PromptTokens, want.Usage.CachedTokens)
+		}
+		if computed := with.Stats().PromptTokens - before; turn > 0 && computed > 100 {
+			t.Errorf("turn %d: %d prompt tokens were computed", turn, computed)
+		}
+		chat = append(chat, engines.Message{Role: engines.Assistant, Content: got.Text})
+	}
+	if s := with.Stats(); s.LoadedBlocks < 25 || s.Disk.Read != s.LoadedBlocks || s.Disk.Damaged+s.Disk.Errors > 0 || !s.Disk.Writable {
+		t.Errorf("%+v", s)
+	}
+}
+
+// Contexts that memory has no room for come from files: each is computed once.
+func TestMoreContextsThanMemory(t *testing.T) {
+	model, dir := larger(t), t.TempDir()
+	const contexts, blocks = 8, 60 // of 25 blocks each
+	ask := func(e *local.Engine, n, question int) engines.Response {
+		return generate(t, e, engines.Request{
+			MaxTokens: 1, Extra: extra("ignore_eos", true),
+			Messages: []engines.Message{{Role: engines.System, Content: text(n, 400)}, {Role: engines.User, Content: fmt.Sprint(question)}},
+		})
+	}
+	e := open(t, blocks, local.Config{Model: model, CacheDir: dir})
+	first := 0
+	for n := range contexts {
+		first += ask(e, n, 0).Usage.PromptTokens
+	}
+	if err := e.Close(); err != nil {
+		t.Fatal(err)
+	}
+	e = open(t, blocks, local.Config{Model: model, CacheDir: dir})
+	prompts := 0
+	for i := range 60 {
+		prompts += ask(e, i%contexts, 1+i).Usage.PromptTokens
+	}
+	s := e.Stats()
+	if share := float64(s.PromptTokens) / float64(prompts); share > 0.1 || s.Evictions == 0 {
+		t.Errorf("%.3f of the prompt tokens were computed (%d of %d; %d at first): %+v", share, s.PromptTokens, prompts, first, s)
+	}
+}
+
+// The pilot is told that what memory gives up can be loaded.
+func TestMovedToDisk(t *testing.T) {
+	e := open(t, 40, local.Config{Model: larger(t), CacheDir: t.TempDir()})
+	moved := make(chan contextpilot.Event, 100)
+	e.Subscribe(func(events ...contextpilot.Event) {
+		for _, ev := range events {
+			if ev.Kind == contextpilot.Moved || ev.Kind == contextpilot.Gone {
+				moved <- ev
+			}
+		}
+	})
+	generate(t, e, ask("first", text(1, 300), 1))
+	eventually(t, "the first prompt is in files", func() bool { return e.Stats().Disk.Written >= 18 })
+	generate(t, e, ask("second", text(2, 500), 1))
+	if ev := <-moved; ev.Kind != contextpilot.Moved || ev.Request != "first" || ev.Tier != local.DiskTier {
+		t.Errorf("%+v", ev)
+	}
+}
+
+// Salted requests leave nothing in files by default, and can be forgotten.
+func TestForgetOnDisk(t *testing.T) {
+	for _, salted := range []bool{false, true} {
+		dir := t.TempDir()
+		e := open(t, 60, local.Config{Model: larger(t), CacheDir: dir, DiskSalted: salted})
+		for _, salt := range []string{"one", "two"} {
+			req := ask("", text(1, 200), 1)
+			req.Extra = extra("ignore_eos", true, "cache_salt", salt)
+			generate(t, e, req)
+		}
+		e.Close()
+		blocks := func() int {
+			all, err := local.InspectDisk(dir)
+			if err != nil || len(all) != 1 || all[0].Damaged > 0 {
+				t.Fatal(all, err)
+			}
+			return all[0].Blocks
+		}
+		if n := blocks(); (n > 0) != salted {
+			t.Errorf("salted %v: %d blocks in files", salted, n)
+		}
+	}
+}
+
+// A folder that cannot be used is an error at once.
+func TestBadCacheDir(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	model := tiny(t)
+	for name, c := range map[string]local.Config{
+		"CacheDir":       {CacheDir: filepath.Join(file, "x")},
+		"DiskFormat":     {DiskFormat: "q4"},
+		"DiskBytes -1":   {DiskBytes: -1},
+		"10 bytes are":   {CacheDir: t.TempDir(), DiskBytes: 10},
+		"want f32, f16 ": {DiskFormat: "F32"},
+	} {
+		c.Model = model
+		e, err := local.Open(c)
+		if err == nil {
+			e.Close()
+		}
+		if err == nil || !strings.Contains(err.Error(), name) {
+			t.Errorf("want %q in %v", name, err)
+		}
+	}
+	if _, err := local.InspectDisk(filepath.Join(t.TempDir(), "none")); !errors.Is(err, fs.ErrNotExist) {
+		t.Error(err)
+	}
+}
+
+// A second engine reads what the first writes.
+func TestTwoEnginesOneFolder(t *testing.T) {
+	model, dir := larger(t), t.TempDir()
+	first := open(t, 60, local.Config{Model: model, CacheDir: dir})
+	want := generate(t, first, ask("", text(1, 300), 4))
+	eventually(t, "the prompt is in files", func() bool { return first.Stats().Disk.Written >= 18 })
+	second := open(t, 60, local.Config{Model: model, CacheDir: dir})
+	got := generate(t, second, ask("", text(1, 300), 4))
+	if s := second.Stats(); got.Text != want.Text || s.Disk.Writable || s.LoadedBlocks < 18 {
+		t.Errorf("%q, want %q; %+v", got.Text, want.Text, s)
+	}
+	if err := second.Forget(""); err == nil {
+		t.Error("a reader deleted files")
+	}
+	if err := first.Forget(""); err != nil || first.Stats().Disk.Blocks > 0 {
+		t.Errorf("%v, %+v", err, first.Stats().Disk)
+	}
+	if _, err := second.Generate(context.Background(), ask("", text(1, 310), 4), nil); err != nil {
+		t.Errorf("after the files are gone: %v", err)
+	}
+}
