@@ -97,7 +97,7 @@ func (e *ServerError) typed(bad error) error {
 	if strings.Contains(e.Reason, "dimension") && errors.Is(kind, bad) {
 		return fmt.Errorf("%w: %w: that of Options.Embedder, and that of the field Options.Layout.Vector: %w", bad, store.ErrDimension, e)
 	}
-	if kind == store.ErrNoIndex {
+	if errors.Is(kind, store.ErrNoIndex) {
 		return fmt.Errorf("%w (Create makes it): %w", kind, e)
 	}
 	return fmt.Errorf("%w: %w", kind, e)

@@ -11,7 +11,7 @@
 //	POST /v1/chat/completions, /v1/completions   streamed and not
 //	GET  /v1/models, /v1/models/{model}          with max_model_len
 //	POST /tokenize, /detokenize                  a text, or a chat with its template
-//	POST /reset_prefix_cache
+//	POST /reset_prefix_cache, /forget
 //	GET  /health, /version, /metrics, /openapi.json
 //	GET  /kv_event_sources                       where Config.Events publishes
 //

@@ -20,7 +20,7 @@ func FuzzBodies(f *testing.F) {
 		}
 	}
 	r := start(f, func(s *settings) { s.engine.MaxTokens = 2 })
-	paths := []string{chatPath, textPath, "/tokenize", "/detokenize"}
+	paths := []string{chatPath, textPath, "/tokenize", "/detokenize", "/forget"}
 	f.Fuzz(func(t *testing.T, which int, body []byte) {
 		if len(body) > 1<<16 {
 			t.Skip("long")

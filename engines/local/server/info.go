@@ -57,6 +57,25 @@ func (s *Server) reset(w http.ResponseWriter, _ *http.Request) {
 	writeJSON(w, http.StatusOK, encode(map[string]bool{"success": free}))
 }
 
+// forget empties the cache in memory and deletes the files of one salt, or of requests without one.
+func (s *Server) forget(w http.ResponseWriter, r *http.Request) {
+	m, err := s.read(w, r)
+	salt := ""
+	if err == nil {
+		err = m.get("cache_salt", &salt, "a text")
+	}
+	if err == nil {
+		if err = s.engine.Forget(salt); err != nil {
+			err = &refusal{http.StatusInternalServerError, "", "files were not deleted: " + err.Error()}
+		}
+	}
+	if err != nil {
+		s.fail(w, r, err)
+		return
+	}
+	writeJSON(w, http.StatusOK, encode(map[string]bool{"success": true}))
+}
+
 // sources says where cache events are published, by data-parallel rank.
 func (s *Server) sources(w http.ResponseWriter, _ *http.Request) {
 	type source struct {

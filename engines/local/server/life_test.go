@@ -8,10 +8,16 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptest"
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/ragpilot/ragpilot/engines/local"
+	"github.com/ragpilot/ragpilot/engines/local/localtest"
+	"github.com/ragpilot/ragpilot/engines/local/server"
 )
 
 // endless is a completion that goes on for long.
@@ -246,6 +252,41 @@ func TestReset(t *testing.T) {
 	await(t, "an empty cache", func() bool {
 		return r.post(t, "/reset_prefix_cache", "").object(t)["success"] == true && r.engine.Stats().CachedBlocks == 0
 	})
+}
+
+// A tenant's files are deleted, others stay.
+func TestForget(t *testing.T) {
+	dir := t.TempDir()
+	model := filepath.Join(t.TempDir(), "tiny.gguf")
+	if err := localtest.WriteModel(model, 1); err != nil {
+		t.Fatal(err)
+	}
+	engine, err := local.Open(local.Config{Model: model, CacheDir: dir, DiskSalted: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer engine.Close()
+	s := server.New(engine, server.Config{})
+	post := func(path, body string) int {
+		w := httptest.NewRecorder()
+		s.ServeHTTP(w, httptest.NewRequest(http.MethodPost, path, strings.NewReader(body)))
+		return w.Code
+	}
+	for i, salt := range []string{`"one"`, `"two"`} {
+		if got := post(textPath, `{"prompt":"`+strings.Repeat("The harbour. ", 6)+`","max_tokens":1,"cache_salt":`+salt+`}`); got != http.StatusOK {
+			t.Fatalf("status %d", got)
+		}
+		await(t, "the blocks are in files", func() bool { return engine.Stats().Disk.Blocks >= 3*(i+1) })
+	}
+	before := engine.Stats().Disk.Blocks
+	for body, want := range map[string]int{`{"cache_salt":7}`: 400, `{`: 400, `{"cache_salt":"none"}`: 200} {
+		if got := post("/forget", body); got != want || engine.Stats().Disk.Blocks != before {
+			t.Errorf("%s: status %d, want %d; %d of %d blocks are left", body, got, want, engine.Stats().Disk.Blocks, before)
+		}
+	}
+	if got := post("/forget", `{"cache_salt":"one"}`); got != http.StatusOK || engine.Stats().Disk.Blocks != before/2 {
+		t.Errorf("status %d; %d of %d blocks are left", got, engine.Stats().Disk.Blocks, before)
+	}
 }
 
 // Many streams at a time, some of which end early: each gets its own answer, the one that it gets alone.

@@ -64,6 +64,7 @@ func (s *Server) endpoints() map[string]endpoint {
 		"/tokenize":             {http.MethodPost, s.counted(s.tokenize)},
 		"/detokenize":           {http.MethodPost, s.counted(s.detokenize)},
 		"/reset_prefix_cache":   {http.MethodPost, s.reset},
+		"/forget":               {http.MethodPost, s.counted(s.forget)},
 		"/health":               {http.MethodGet, s.health},
 		"/version":              {http.MethodGet, s.version},
 		"/metrics":              {http.MethodGet, s.metrics.handler.ServeHTTP},

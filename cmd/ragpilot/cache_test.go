@@ -1,0 +1,64 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/ragpilot/ragpilot/engines"
+	"github.com/ragpilot/ragpilot/engines/local"
+	"github.com/ragpilot/ragpilot/engines/local/localtest"
+)
+
+// What an engine keeps is listed, with damage, and deleted.
+func TestCache(t *testing.T) {
+	dir, model := t.TempDir(), filepath.Join(t.TempDir(), "tiny.gguf")
+	if err := localtest.WriteModel(model, 1); err != nil {
+		t.Fatal(err)
+	}
+	engine, err := local.Open(local.Config{Model: model, CacheDir: dir})
+	if err != nil {
+		t.Fatal(err)
+	}
+	question := []engines.Message{{Role: engines.User, Content: strings.Repeat("Who lit the lamp? ", 5)}}
+	if _, err := engine.Generate(t.Context(), engines.Request{MaxTokens: 1, Messages: question}, nil); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := run(t, "cache", "rm", dir, "--all"); err == nil {
+		t.Error("files were deleted under an engine")
+	}
+	if err := engine.Close(); err != nil {
+		t.Fatal(err)
+	}
+	pages, err := filepath.Glob(filepath.Join(dir, "*", "*.kv"))
+	if err != nil || len(pages) < 2 {
+		t.Fatal(pages, err)
+	}
+	if err := os.Truncate(pages[0], 10); err != nil {
+		t.Fatal(err)
+	}
+	out, err := run(t, "cache", "ls", dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines := strings.Split(strings.TrimSpace(out), "\n")
+	if len(lines) != 2 {
+		t.Fatal(out)
+	}
+	line := strings.Fields(lines[1])
+	if line[0] != filepath.Base(filepath.Dir(pages[0])) || line[4] != "f32" || line[7] != "1" || line[8] != "0" {
+		t.Error(out)
+	}
+	for _, args := range [][]string{{dir}, {dir, "../x"}, {dir, line[0], "--all"}, {filepath.Join(dir, "none"), "--all"}} {
+		if _, err := run(t, append([]string{"cache", "rm"}, args...)...); err == nil {
+			t.Errorf("rm %v is no error", args)
+		}
+	}
+	if _, err := run(t, "cache", "rm", dir, line[0]); err != nil {
+		t.Error(err)
+	}
+	if out, err := run(t, "cache", "ls", dir); err != nil || strings.Count(out, "\n") != 1 {
+		t.Error(out, err)
+	}
+}
