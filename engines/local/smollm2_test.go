@@ -3,6 +3,7 @@ package local_test
 import (
 	"bytes"
 	"fmt"
+	"math"
 	"os"
 	"os/exec"
 	"strings"
@@ -93,6 +94,60 @@ func printMemory(t *testing.T, path string) {
 	for line := range bytes.Lines(status) {
 		if bytes.HasPrefix(line, []byte("Rss")) {
 			fmt.Printf("%s", line)
+		}
+	}
+}
+
+// What formats of files cost: the divergence from exact keys and values of the distributions behind a prompt that was loaded.
+func TestSmolLM2DiskFormats(t *testing.T) {
+	sharedtest.NotUnderRace(t)
+	model := modeltest.SmolLM2(t)
+	var texts []string
+	for _, name := range []string{"policies", "serve", "langchaingo"} {
+		data, err := os.ReadFile("../../docs/" + name + ".md")
+		if err != nil {
+			t.Fatal(err)
+		}
+		texts = append(texts, string(data[:2600]))
+	}
+	distributions := func(format string) (all [][]float32, bytes int64) {
+		dir := t.TempDir()
+		for restart := range 2 {
+			e, err := local.Open(local.Config{Model: model, CacheDir: dir, DiskFormat: format})
+			if err != nil {
+				t.Fatal(err)
+			}
+			all = nil
+			for _, text := range texts {
+				question := engines.Request{Messages: []engines.Message{{Role: engines.User, Content: text[:2400]}}}
+				if _, err := e.Score(t.Context(), question, text[2400:], func(_ int, logits []float32) { all = append(all, local.LogProbs(logits)) }); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if s := e.Stats(); restart == 1 && s.LoadedBlocks < 100 {
+				t.Errorf("%s: %+v", format, s)
+			}
+			bytes = e.Stats().Disk.Bytes
+			if err := e.Close(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		return all, bytes
+	}
+	exact, size := distributions("f32")
+	for format, most := range map[string]struct{ divergence, bytes float64 }{"f16": {0.0001, 0.51}, "int8": {0.001, 0.28}} {
+		got, bytes := distributions(format)
+		sum := 0.0
+		for i := range exact {
+			for j, p := range exact[i] {
+				sum += math.Exp(float64(p)) * float64(p-got[i][j])
+			}
+		}
+		sum /= float64(len(exact))
+		share := float64(bytes) / float64(size)
+		t.Logf("%s: divergence %.7f over %d tokens, %.3f of the bytes", format, sum, len(exact), share)
+		if sum > most.divergence || share > most.bytes {
+			t.Errorf("%s: divergence %.7f, want at most %g; %.3f of the bytes, want at most %g", format, sum, most.divergence, share, most.bytes)
 		}
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"embed"
 	"fmt"
 	"log"
+	"strings"
 
 	"github.com/tmc/langchaingo/llms"
 	"github.com/tmc/langchaingo/schema"
@@ -22,8 +23,7 @@ import (
 var notes embed.FS
 
 func main() {
-	// Put your retriever in the place of the index, and your model in that of the simulator.
-	index, pilot := must(bleve.New(notes, bleve.Options{})), must(contextpilot.New(contextpilot.Config{}))
+	index, pilot := must(bleve.New(notes, bleve.Options{})), must(contextpilot.New(contextpilot.Config{})) // index: or your retriever
 	plain := chat(langchain.Model(sim.New(sim.Options{})), index.Retriever(3))
 	model := langchain.Wrap(pilot, langchain.Model(sim.New(sim.Options{})), langchain.WithPlans(func(plan contextpilot.Plan) {
 		for _, item := range plan.Items {
@@ -36,13 +36,13 @@ func main() {
 
 func chat(model llms.Model, documents schema.Retriever) (computed int) {
 	ctx := contextpilot.WithConversation(context.Background(), "thread-7") // without it nothing is referred to
-	var messages []llms.MessageContent
+	messages := make([]llms.MessageContent, 0, 6)
 	for _, question := range []string{"Who cleans the lamp?", "When does the boat bring oil for the lamp?", "Does the keeper sound the horn in fog?"} {
-		prompt := ""
+		var prompt strings.Builder
 		for _, d := range must(documents.GetRelevantDocuments(ctx, question)) {
-			prompt += d.PageContent + "\n\n"
+			prompt.WriteString(d.PageContent + "\n\n")
 		}
-		messages = append(messages, llms.TextParts(llms.ChatMessageTypeHuman, prompt+question))
+		messages = append(messages, llms.TextParts(llms.ChatMessageTypeHuman, prompt.String()+question))
 		answer := must(model.GenerateContent(ctx, messages)).Choices[0]
 		messages = append(messages, llms.TextParts(llms.ChatMessageTypeAI, answer.Content))
 		prompted, cached := answer.GenerationInfo["PromptTokens"].(int), answer.GenerationInfo["PromptCachedTokens"].(int)

@@ -269,7 +269,7 @@ func TestForget(t *testing.T) {
 	s := server.New(engine, server.Config{})
 	post := func(path, body string) int {
 		w := httptest.NewRecorder()
-		s.ServeHTTP(w, httptest.NewRequest(http.MethodPost, path, strings.NewReader(body)))
+		s.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodPost, path, strings.NewReader(body)))
 		return w.Code
 	}
 	for i, salt := range []string{`"one"`, `"two"`} {

@@ -558,7 +558,7 @@ func TestKilled(t *testing.T) {
 	dir := t.TempDir()
 	written := map[string]bool{}
 	for range times {
-		cmd := exec.Command(os.Args[0])
+		cmd := exec.CommandContext(t.Context(), os.Args[0])
 		cmd.Env = append(os.Environ(), "KVFILE_WRITER="+dir)
 		out, err := cmd.StdoutPipe()
 		if err != nil {
