@@ -12,6 +12,9 @@ const PageTokens = 16
 // maxQueries is how many queries meet a page of keys at a time.
 const maxQueries = 4
 
+// preparedFloats is what prepared queries take for each dimension at most: each query's value in all lanes of the widest vector.
+const preparedFloats = maxQueries * 2 * lanes
+
 // Heads is the shape of an attention layer: Query heads of Dim dimensions each, of which Query/KV share a head of keys and values.
 type Heads struct{ Query, KV, Dim int }
 
@@ -76,73 +79,103 @@ func (c *Crew) Attend(out, q []float32, h Heads, runs []Run) {
 			w.attend(out, q, h, t)
 		}
 		clear(w.query[:]) // so that the pool keeps nothing of the caller's
+		clear(w.result[:])
 	})
 }
 
+// A thread takes blockQueries queries of a head at a time over blockPages pages at a time: these stay in its own caches for all queries.
+const (
+	blockQueries = 4 * maxQueries
+	blockPages   = 32
+)
+
 // workspace is what one thread needs.
 type workspace struct {
-	queries []float32
-	weights [maxQueries][]float32
-	sums    [maxQueries][PageTokens]float32
-	query   [maxQueries][]float32
+	queries []float32 // prepared, maxQueries after maxQueries
+	weights [blockQueries][]float32
+	sums    [maxQueries][2 * PageTokens]float32
+	query   [blockQueries][]float32
+	result  [blockQueries][]float32
+	seen    [blockQueries]int // tokens that each query looks at
 }
 
 var workspaces = sync.Pool{New: func() any { return new(workspace) }}
 
-// attend computes one task, a few queries at a time: first those of a row, then those of the next.
+// attend computes one task, some queries at a time: first those of a row, then those of the next.
 func (w *workspace) attend(out, q []float32, h Heads, t task) {
 	shared, width := h.Query/h.KV, h.Query*h.Dim
 	total := t.rows * shared
-	w.queries = grow(w.queries, maxQueries*h.Dim*lanes)
-	scale := float32(1 / math.Sqrt(float64(h.Dim)))
-	for at := 0; at < total; at += maxQueries {
-		count := min(maxQueries, total-at)
-		var result [maxQueries][]float32
-		var seen [maxQueries]int // tokens that each query looks at
+	for at := 0; at < total; at += blockQueries {
+		count := min(blockQueries, total-at)
 		for i := range count {
 			row, head := t.first+(at+i)/shared, t.head*shared+(at+i)%shared
-			w.query[i], result[i] = q[row*width+head*h.Dim:][:h.Dim], out[row*width+head*h.Dim:][:h.Dim]
-			seen[i] = t.run.Position + row - t.start + 1
+			w.query[i], w.result[i] = q[row*width+head*h.Dim:][:h.Dim], out[row*width+head*h.Dim:][:h.Dim]
+			w.seen[i] = t.run.Position + row - t.start + 1
 		}
-		active.prepare(h.Dim, w.queries, w.query[:count], scale)
-		w.score(h, t, count, seen[count-1])
-		for i := range count {
-			w.mix(result[i], w.weights[i], h, t, seen[i])
-		}
+		w.block(h, t, count)
 	}
 }
 
-// score computes the products of count prepared queries with the keys of the first tokens.
-func (w *workspace) score(h Heads, t task, count, tokens int) {
-	pages := (tokens + PageTokens - 1) / PageTokens
+// block computes the first count queries.
+func (w *workspace) block(h Heads, t task, count int) {
+	size := h.Dim * preparedFloats
+	w.queries = grow(w.queries, blockQueries/maxQueries*size)
+	scale := float32(1 / math.Sqrt(float64(h.Dim)))
+	for i := 0; i < count; i += maxQueries {
+		active.prepare(h.Dim, w.queries[i/maxQueries*size:][:size], w.query[i:min(i+maxQueries, count)], scale)
+	}
+	pages := (w.seen[count-1] + PageTokens - 1) / PageTokens
 	for i := range count {
 		w.weights[i] = grow(w.weights[i], pages*PageTokens)
+		clear(w.result[i])
 	}
-	size := h.Dim * PageTokens
+	for from := 0; from < pages; from += blockPages {
+		for i := 0; i < count; i += maxQueries {
+			w.score(h, t, i, min(i+maxQueries, count), from)
+		}
+	}
+	var sums [blockQueries]float32
+	for i, tokens := range w.seen[:count] {
+		x := w.weights[i][:(tokens+PageTokens-1)/PageTokens*PageTokens]
+		for j := tokens; j < len(x); j++ {
+			x[j] = float32(math.Inf(-1))
+		}
+		sums[i] = active.softmax(x)
+	}
 	for p := range pages {
-		active.scores(h.Dim, w.queries, t.run.Pages[p].Keys[t.head*size:][:size], count, &w.sums)
-		for i := range count {
-			copy(w.weights[i][p*PageTokens:], w.sums[i][:])
+		values := t.run.Pages[p].Values[t.head*h.Dim*PageTokens:][:h.Dim*PageTokens]
+		for i := 0; i < count; i++ {
+			n, at := min(PageTokens, w.seen[i]-p*PageTokens), p*PageTokens
+			switch {
+			case n <= 0:
+			case i+1 < count && min(PageTokens, w.seen[i+1]-at) == n:
+				active.mixPair(w.result[i], w.result[i+1], w.weights[i][at:], w.weights[i+1][at:], values, n)
+				i++
+			default:
+				active.mix(w.result[i], w.weights[i][at:], values, n)
+			}
+		}
+	}
+	for i := range count {
+		for d := range w.result[i] {
+			w.result[i][d] /= sums[i]
 		}
 	}
 }
 
-// mix turns the scores of the first tokens into weights and writes the weighted mean of their values to result.
-func (w *workspace) mix(result, weights []float32, h Heads, t task, tokens int) {
-	pages := (tokens + PageTokens - 1) / PageTokens
-	weights = weights[:pages*PageTokens]
-	for i := tokens; i < len(weights); i++ {
-		weights[i] = float32(math.Inf(-1))
-	}
-	sum := active.softmax(weights)
-	clear(result)
-	size := h.Dim * PageTokens
-	for p := range pages {
-		count := min(PageTokens, tokens-p*PageTokens)
-		active.mix(result, weights[p*PageTokens:], t.run.Pages[p].Values[t.head*size:][:size], count)
-	}
-	for i := range result {
-		result[i] /= sum
+// score computes the products of prepared queries first to last with the keys of a block of pages.
+func (w *workspace) score(h Heads, t task, first, last, from int) {
+	pages, size := (w.seen[last-1]+PageTokens-1)/PageTokens, h.Dim*PageTokens
+	queries, end := w.queries[first/maxQueries*h.Dim*preparedFloats:], min(pages, from+blockPages)
+	for p := from; p < end; p += 2 {
+		var next []float32
+		if p+1 < end {
+			next = t.run.Pages[p+1].Keys[t.head*size:][:size]
+		}
+		active.scores(h.Dim, queries, t.run.Pages[p].Keys[t.head*size:][:size], next, last-first, &w.sums)
+		for i := range last - first {
+			copy(w.weights[first+i][p*PageTokens:min(p+2, end)*PageTokens], w.sums[i][:])
+		}
 	}
 }
 

@@ -16,7 +16,7 @@ import (
 func avx2() *kernels {
 	return &kernels{
 		name: "avx2", unpack: unpackVectors, tile: tileVectors, gemv: gemvVectors, dot: dotVectors, prepare: prepareVectors, scores: scoresVectors,
-		softmax: softmaxVectors, mix: mixVectors, gate: gateVectors, scale: scaleVectors,
+		softmax: softmaxVectors, mix: mixVectors, mixPair: mixPairVectors, gate: gateVectors, scale: scaleVectors,
 	}
 }
 
@@ -146,7 +146,15 @@ func prepareVectors(dim int, to []float32, queries [][]float32, factor float32) 
 	archsimd.ClearAVXUpperBits()
 }
 
-func scoresVectors(dim int, queries, keys []float32, _ int, out *[maxQueries][PageTokens]float32) {
+func scoresVectors(dim int, queries, keys, next []float32, _ int, out *[maxQueries][2 * PageTokens]float32) {
+	scoresPage(dim, queries, keys, out, 0)
+	if next != nil {
+		scoresPage(dim, queries, next, out, PageTokens)
+	}
+	archsimd.ClearAVXUpperBits()
+}
+
+func scoresPage(dim int, queries, keys []float32, out *[maxQueries][2 * PageTokens]float32, at int) {
 	_, _ = queries[dim*maxQueries*lanes-1], keys[dim*PageTokens-1]
 	q, k := (*prepared)(queries), (*[PageTokens]float32)(keys)
 	var a0, a1, b0, b1, c0, c1, d0, d1 vector
@@ -165,15 +173,14 @@ func scoresVectors(dim int, queries, keys []float32, _ int, out *[maxQueries][Pa
 		}
 		q, k = after(q), after(k)
 	}
-	a0.Store((*vec)(out[0][0:]))
-	a1.Store((*vec)(out[0][8:]))
-	b0.Store((*vec)(out[1][0:]))
-	b1.Store((*vec)(out[1][8:]))
-	c0.Store((*vec)(out[2][0:]))
-	c1.Store((*vec)(out[2][8:]))
-	d0.Store((*vec)(out[3][0:]))
-	d1.Store((*vec)(out[3][8:]))
-	archsimd.ClearAVXUpperBits()
+	a0.Store((*vec)(out[0][at:]))
+	a1.Store((*vec)(out[0][at+8:]))
+	b0.Store((*vec)(out[1][at:]))
+	b1.Store((*vec)(out[1][at+8:]))
+	c0.Store((*vec)(out[2][at:]))
+	c1.Store((*vec)(out[2][at+8:]))
+	d0.Store((*vec)(out[3][at:]))
+	d1.Store((*vec)(out[3][at+8:]))
 }
 
 // mixVectors takes 64 dimensions at a time, then 8.
@@ -186,12 +193,8 @@ func mixVectors(out, weights, values []float32, count int) {
 			d += 64
 			continue
 		}
-		sum := load((*vec)(out[d:]))
-		for t, w := range weights {
-			sum = archsimd.BroadcastFloat32x8(w).MulAdd(load((*vec)(values[t*dim+d:])), sum)
-		}
-		sum.Store((*vec)(out[d:]))
-		d += lanes
+		mixRest(out, weights, values, d)
+		break
 	}
 	archsimd.ClearAVXUpperBits()
 }
@@ -219,6 +222,54 @@ func mix64(out *[64]float32, weights []float32, values unsafe.Pointer, stride in
 	s5.Store((*vec)(out[40:]))
 	s6.Store((*vec)(out[48:]))
 	s7.Store((*vec)(out[56:]))
+}
+
+// mixPairVectors takes 32 dimensions of both queries at a time, then those that are left of one and of the other.
+func mixPairVectors(outA, outB, weightsA, weightsB, values []float32, count int) {
+	weightsA, weightsB, dim := weightsA[:count], weightsB[:count], len(outA)
+	_, _ = values[count*dim-1], outB[dim-1]
+	d := 0
+	for ; d+32 <= dim; d += 32 {
+		mixPair32((*[32]float32)(outA[d:]), (*[32]float32)(outB[d:]), weightsA, weightsB, unsafe.Pointer(&values[d]), dim)
+	}
+	mixRest(outA, weightsA, values, d)
+	mixRest(outB, weightsB, values, d)
+	archsimd.ClearAVXUpperBits()
+}
+
+// mixRest adds the dimensions of a query from d on.
+func mixRest(out, weights, values []float32, d int) {
+	for ; d < len(out); d += lanes {
+		sum := load((*vec)(out[d:]))
+		for t, w := range weights {
+			sum = archsimd.BroadcastFloat32x8(w).MulAdd(load((*vec)(values[t*len(out)+d:])), sum)
+		}
+		sum.Store((*vec)(out[d:]))
+	}
+}
+
+// mixPair32 adds at least one value.
+func mixPair32(outA, outB *[32]float32, weightsA, weightsB []float32, values unsafe.Pointer, stride int) {
+	a0, a1, a2, a3 := load((*vec)(outA[0:])), load((*vec)(outA[8:])), load((*vec)(outA[16:])), load((*vec)(outA[24:]))
+	b0, b1, b2, b3 := load((*vec)(outB[0:])), load((*vec)(outB[8:])), load((*vec)(outB[16:])), load((*vec)(outB[24:]))
+	weightsB = weightsB[:len(weightsA)]
+	for t, weight := range weightsA {
+		v := (*[32]float32)(unsafe.Add(values, 4*t*stride))
+		w, x := archsimd.BroadcastFloat32x8(weight), archsimd.BroadcastFloat32x8(weightsB[t])
+		v0, v1, v2, v3 := load((*vec)(v[0:])), load((*vec)(v[8:])), load((*vec)(v[16:])), load((*vec)(v[24:]))
+		a0, b0 = v0.MulAdd(w, a0), v0.MulAdd(x, b0)
+		a1, b1 = v1.MulAdd(w, a1), v1.MulAdd(x, b1)
+		a2, b2 = v2.MulAdd(w, a2), v2.MulAdd(x, b2)
+		a3, b3 = v3.MulAdd(w, a3), v3.MulAdd(x, b3)
+	}
+	a0.Store((*vec)(outA[0:]))
+	a1.Store((*vec)(outA[8:]))
+	a2.Store((*vec)(outA[16:]))
+	a3.Store((*vec)(outA[24:]))
+	b0.Store((*vec)(outB[0:]))
+	b1.Store((*vec)(outB[8:]))
+	b2.Store((*vec)(outB[16:]))
+	b3.Store((*vec)(outB[24:]))
 }
 
 // expVector is [exp] in every lane.

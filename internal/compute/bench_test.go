@@ -32,7 +32,7 @@ func BenchmarkMatMul(b *testing.B) {
 // Attention of a prompt's last rows, and of one row.
 func BenchmarkAttend(b *testing.B) {
 	h := Heads{Query: 9, KV: 3, Dim: 64}
-	for _, c := range []struct{ position, rows int }{{0, 512}, {511, 1}, {4095, 1}} {
+	for _, c := range []struct{ position, rows int }{{0, 512}, {3968, 128}, {511, 1}, {4095, 1}} {
 		b.Run(fmt.Sprintf("at=%d/rows=%d", c.position, c.rows), func(b *testing.B) {
 			q, pages := randomFloats(c.rows*h.Query*h.Dim, 1), randomPages(h, c.position+c.rows)
 			out := make([]float32, len(q))

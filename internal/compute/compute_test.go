@@ -285,6 +285,32 @@ func TestAttendIsExact(t *testing.T) {
 	})
 }
 
+// Kernels of one name give the same bits of attention, for any shape.
+func TestAttendIsTheSameInKernelsOfOneName(t *testing.T) {
+	outputs := map[string][][]float32{}
+	for _, k := range available() {
+		before := active
+		active = k
+		var all [][]float32
+		for _, h := range []Heads{{Query: 9, KV: 3, Dim: 64}, {Query: 8, KV: 1, Dim: 128}, {Query: 6, KV: 1, Dim: 72}, {Query: 2, KV: 2, Dim: 8}, {Query: 5, KV: 1, Dim: 40}} {
+			for _, run := range []Run{{Rows: 1, Position: 0}, {Rows: 1, Position: 700}, {Rows: 37, Position: 5}, {Rows: 20, Position: 1100}} {
+				run.Pages = spoil(h, randomPages(h, run.Position+run.Rows), run.Position+run.Rows)
+				q := randomFloats(run.Rows*h.Query*h.Dim, 8)
+				out := make([]float32, len(q))
+				NewCrew(2).Attend(out, q, h, []Run{run})
+				all = append(all, out)
+			}
+		}
+		active = before
+		for i, out := range outputs[k.name] {
+			if !same(out, all[i]) {
+				t.Errorf("two kernels %s give other bits in case %d", k.name, i)
+			}
+		}
+		outputs[k.name] = all
+	}
+}
+
 // spoil returns the pages of the first tokens, with numbers that are not any behind them.
 func spoil(h Heads, pages []Page, tokens int) []Page {
 	pages = slices.Clone(pages[:(tokens+PageTokens-1)/PageTokens])

@@ -37,14 +37,16 @@ type kernels struct {
 	// dot is a sum of products of two vectors of the same length, a multiple of lanes.
 	dot func(a, b []float32) float32
 
-	// prepare writes up to maxQueries queries, multiplied by factor, in the layout that scores reads: maxQueries·dim·lanes floats.
+	// prepare writes up to maxQueries queries, multiplied by factor, in the layout that scores reads: dim·preparedFloats.
 	prepare func(dim int, to []float32, queries [][]float32, factor float32)
-	// scores computes the products of count prepared queries with a page's keys of one head.
-	scores func(dim int, prepared, keys []float32, count int, out *[maxQueries][PageTokens]float32)
+	// scores computes the products of count prepared queries with the keys of one head in two pages, or in one (next is nil).
+	scores func(dim int, prepared, keys, next []float32, count int, out *[maxQueries][2 * PageTokens]float32)
 	// softmax turns scores into exp(x − the largest), and returns their sum. The length is a multiple of lanes.
 	softmax func(x []float32) float32
 	// mix adds the first count values of a page's head, weighted, to out, in order.
 	mix func(out, weights, values []float32, count int)
+	// mixPair is mix for two queries.
+	mixPair func(outA, outB, weightsA, weightsB, values []float32, count int)
 
 	// gate computes silu(g)·u into g. The length is a multiple of lanes.
 	gate func(g, u []float32)

@@ -14,7 +14,7 @@ import (
 func portable() *kernels {
 	return &kernels{
 		name: "portable", unpack: unpackRows, tile: tileRows, dot: dot, prepare: prepareRows, scores: scoresRows,
-		softmax: softmaxRow, mix: mixRows, gate: gateRow, scale: scaleRow,
+		softmax: softmaxRow, mix: mixRows, mixPair: mixPairRows, gate: gateRow, scale: scaleRow,
 	}
 }
 
@@ -58,11 +58,14 @@ func prepareRows(dim int, to []float32, queries [][]float32, factor float32) {
 	}
 }
 
-func scoresRows(dim int, prepared, keys []float32, count int, out *[maxQueries][PageTokens]float32) {
+func scoresRows(dim int, prepared, keys, next []float32, count int, out *[maxQueries][2 * PageTokens]float32) {
 	for q := range count {
 		clear(out[q][:])
 		for d, x := range prepared[q*dim:][:dim] {
 			library.Saxpy(PageTokens, x, keys[d*PageTokens:], 1, out[q][:], 1)
+			if next != nil {
+				library.Saxpy(PageTokens, x, next[d*PageTokens:], 1, out[q][PageTokens:], 1)
+			}
 		}
 	}
 }
@@ -80,6 +83,11 @@ func mixRows(out, weights, values []float32, count int) {
 	for t := range count {
 		library.Saxpy(len(out), weights[t], values[t*len(out):], 1, out, 1)
 	}
+}
+
+func mixPairRows(outA, outB, weightsA, weightsB, values []float32, count int) {
+	mixRows(outA, weightsA, values, count)
+	mixRows(outB, weightsB, values, count)
 }
 
 func gateRow(g, u []float32) {

@@ -2,12 +2,17 @@
 
 package compute
 
-import "simd/archsimd"
+import (
+	"unsafe"
+
+	"simd/archsimd"
+)
 
 // avx512 is [avx2] with vectors of 16 lanes where they pay, each for the 8 lanes of two sums: the same bits.
 func avx512() *kernels {
 	k := avx2()
 	k.gemv, k.wide = gemvWide, wideVectors
+	k.prepare, k.scores, k.softmax, k.mixPair = prepareWide, scoresWide, softmaxWide, mixPairWide
 	return k
 }
 
@@ -28,4 +33,140 @@ func wideVectors(k int, input, groups []float32, out *[wideRows][wideGroups * gr
 		sum4(load(&s[4]), load(&s[5]), load(&s[6]), load(&s[7])).Store((*[groupRows]float32)(o[groupRows:]))
 	}
 	archsimd.ClearAVXUpperBits()
+}
+
+type (
+	wideVector = archsimd.Float32x16
+	wideVec    = [2 * lanes]float32
+)
+
+func loadWide(p *wideVec) wideVector { return archsimd.LoadFloat32x16(p) }
+
+// widePrepared has, for each dimension, each query's value in all 16 lanes.
+type widePrepared = [preparedFloats]float32
+
+func prepareWide(dim int, to []float32, queries [][]float32, factor float32) {
+	to = to[:dim*preparedFloats]
+	f := archsimd.BroadcastFloat32x16(factor)
+	for i, q := range queries {
+		for d, x := range q[:dim] {
+			archsimd.BroadcastFloat32x16(x).Mul(f).Store((*wideVec)(to[d*preparedFloats+i*2*lanes:]))
+		}
+	}
+	archsimd.ClearAVXUpperBits()
+}
+
+// scoresWide takes the keys of 16 tokens at a time.
+func scoresWide(dim int, queries, keys, next []float32, _ int, out *[maxQueries][2 * PageTokens]float32) {
+	if next == nil {
+		next = keys // computed and not used
+	}
+	_, _, _ = queries[dim*preparedFloats-1], keys[dim*PageTokens-1], next[dim*PageTokens-1]
+	q, k, l := (*widePrepared)(queries), (*wideVec)(keys), (*wideVec)(next)
+	var a0, a1, b0, b1, c0, c1, d0, d1 wideVector
+	for {
+		low, high := loadWide(k), loadWide(l)
+		x := loadWide((*wideVec)(q[0:]))
+		a0, a1 = low.MulAdd(x, a0), high.MulAdd(x, a1)
+		x = loadWide((*wideVec)(q[16:]))
+		b0, b1 = low.MulAdd(x, b0), high.MulAdd(x, b1)
+		x = loadWide((*wideVec)(q[32:]))
+		c0, c1 = low.MulAdd(x, c0), high.MulAdd(x, c1)
+		x = loadWide((*wideVec)(q[48:]))
+		d0, d1 = low.MulAdd(x, d0), high.MulAdd(x, d1)
+		if dim--; dim == 0 {
+			break
+		}
+		q, k, l = after(q), after(k), after(l)
+	}
+	a0.Store((*wideVec)(out[0][0:]))
+	a1.Store((*wideVec)(out[0][PageTokens:]))
+	b0.Store((*wideVec)(out[1][0:]))
+	b1.Store((*wideVec)(out[1][PageTokens:]))
+	c0.Store((*wideVec)(out[2][0:]))
+	c1.Store((*wideVec)(out[2][PageTokens:]))
+	d0.Store((*wideVec)(out[3][0:]))
+	d1.Store((*wideVec)(out[3][PageTokens:]))
+	archsimd.ClearAVXUpperBits()
+}
+
+// mixPairWide takes 64 dimensions of both queries at a time; what is left is for [mixPairVectors].
+func mixPairWide(outA, outB, weightsA, weightsB, values []float32, count int) {
+	dim := len(outA)
+	if dim%64 != 0 {
+		mixPairVectors(outA, outB, weightsA, weightsB, values, count)
+		return
+	}
+	_, _ = values[count*dim-1], outB[dim-1]
+	for d := 0; d < dim; d += 64 {
+		mixPair64((*[64]float32)(outA[d:]), (*[64]float32)(outB[d:]), weightsA[:count], weightsB[:count], unsafe.Pointer(&values[d]), dim)
+	}
+	archsimd.ClearAVXUpperBits()
+}
+
+func mixPair64(outA, outB *[64]float32, weightsA, weightsB []float32, values unsafe.Pointer, stride int) {
+	a0, a1, a2, a3 := loadWide((*wideVec)(outA[0:])), loadWide((*wideVec)(outA[16:])), loadWide((*wideVec)(outA[32:])), loadWide((*wideVec)(outA[48:]))
+	b0, b1, b2, b3 := loadWide((*wideVec)(outB[0:])), loadWide((*wideVec)(outB[16:])), loadWide((*wideVec)(outB[32:])), loadWide((*wideVec)(outB[48:]))
+	weightsB = weightsB[:len(weightsA)]
+	for t, weight := range weightsA {
+		v := (*[64]float32)(unsafe.Add(values, 4*t*stride))
+		w, x := archsimd.BroadcastFloat32x16(weight), archsimd.BroadcastFloat32x16(weightsB[t])
+		v0, v1, v2, v3 := loadWide((*wideVec)(v[0:])), loadWide((*wideVec)(v[16:])), loadWide((*wideVec)(v[32:])), loadWide((*wideVec)(v[48:]))
+		a0, b0 = v0.MulAdd(w, a0), v0.MulAdd(x, b0)
+		a1, b1 = v1.MulAdd(w, a1), v1.MulAdd(x, b1)
+		a2, b2 = v2.MulAdd(w, a2), v2.MulAdd(x, b2)
+		a3, b3 = v3.MulAdd(w, a3), v3.MulAdd(x, b3)
+	}
+	a0.Store((*wideVec)(outA[0:]))
+	a1.Store((*wideVec)(outA[16:]))
+	a2.Store((*wideVec)(outA[32:]))
+	a3.Store((*wideVec)(outA[48:]))
+	b0.Store((*wideVec)(outB[0:]))
+	b1.Store((*wideVec)(outB[16:]))
+	b2.Store((*wideVec)(outB[32:]))
+	b3.Store((*wideVec)(outB[48:]))
+}
+
+// expWide is [exp] in every lane.
+func expWide(x wideVector) wideVector {
+	spread := archsimd.BroadcastFloat32x16
+	some := x.GreaterEqual(spread(expMin))
+	x = x.Min(spread(expMax)).Max(spread(expMin))
+	n := x.Mul(spread(log2e)).RoundToEvenScaled(0)
+	r := n.MulAdd(spread(-ln2High), x)
+	r = n.MulAdd(spread(-ln2Low), r)
+	p := spread(expC0)
+	p = p.MulAdd(r, spread(expC1))
+	p = p.MulAdd(r, spread(expC2))
+	p = p.MulAdd(r, spread(expC3))
+	p = p.MulAdd(r, spread(expC4))
+	p = p.MulAdd(r, spread(expC5))
+	p = p.MulAdd(r.Mul(r), r).Add(spread(1))
+	power := n.ConvertToInt32().Add(archsimd.BroadcastInt32x16(127)).ShiftAllLeft(23).AsFloat32x16()
+	return p.Mul(power).Masked(some)
+}
+
+// softmaxWide adds the lanes of both halves in the order of [softmaxVectors]. The length is a multiple of PageTokens.
+func softmaxWide(x []float32) float32 {
+	if len(x)%(2*lanes) != 0 {
+		return softmaxVectors(x)
+	}
+	wide := loadWide((*wideVec)(x))
+	for i := 2 * lanes; i < len(x); i += 2 * lanes {
+		wide = wide.Max(loadWide((*wideVec)(x[i:])))
+	}
+	most := wide.GetLo().Max(wide.GetHi())
+	most = most.Max(most.Select128FromPair(1, 0, most))
+	most = most.Max(most.SelectFromPairGrouped(2, 3, 0, 1, most))
+	most = most.Max(most.SelectFromPairGrouped(1, 0, 3, 2, most))
+	largest := archsimd.BroadcastFloat32x16(most.GetLo().GetElem(0))
+	var sum, zero vector
+	for i := 0; i < len(x); i += 2 * lanes {
+		e := expWide(loadWide((*wideVec)(x[i:])).Sub(largest))
+		e.Store((*wideVec)(x[i:]))
+		sum = sum.Add(e.GetLo()).Add(e.GetHi())
+	}
+	all := sum4(sum, zero, zero, zero).GetElem(0)
+	archsimd.ClearAVXUpperBits()
+	return all
 }
