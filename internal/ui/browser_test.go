@@ -67,6 +67,9 @@ func open(browser context.Context, t *testing.T, h http.Handler, hash string) *t
 	p.do(err)
 	_, err = chromedp.Call(ctx, emulation.SetTimezoneOverride, emulation.SetTimezoneOverrideParams{TimezoneID: "UTC"})
 	p.do(err)
+	// A tab that was closed before may take the window's focus with it, however late. Without the focus nothing is :focus-visible.
+	_, err = chromedp.Call(ctx, emulation.SetFocusEmulationEnabled, emulation.SetFocusEmulationEnabledParams{Enabled: true})
+	p.do(err)
 	p.media("prefers-color-scheme", "light")
 	p.size(1280, 800)
 	p.do(chromedp.Do(ctx, chromedp.Navigate(server.URL+"/ui/"+hash)))
