@@ -194,28 +194,37 @@ func speaks(t *testing.T, path string) engines.Request {
 }
 
 func TestClose(t *testing.T) {
-	e := open(t, 60, local.Config{Running: 1})
-	began := make(chan bool, 1)
+	calls := 0
+	generating, release := make(chan bool), make(chan bool)
+	e := open(t, 60, local.Config{Running: 1, OnCache: func([]kvevents.Event) {
+		if calls++; calls == 4 { // the prompt came with the first call, the answer since then
+			close(generating)
+			<-release
+		}
+	}})
 	var wait sync.WaitGroup
 	for i := range 3 {
 		wait.Go(func() {
-			_, err := e.Generate(t.Context(), ask("", text(i, 100), 300), func(string) error {
-				select {
-				case began <- true:
-				default:
-				}
-				return nil
-			})
-			if !errors.Is(err, local.ErrClosed) {
+			if _, err := e.Generate(t.Context(), ask("", text(i, 100), 300), nil); !errors.Is(err, local.ErrClosed) {
 				t.Errorf("error %v of a request that Close ended", err)
 			}
 		})
 	}
-	<-began
-	for range 2 {
+	<-generating
+	wait.Go(func() {
 		if err := e.Close(); err != nil {
 			t.Error(err)
 		}
+	})
+	for refused := false; !refused; { // until Close has begun
+		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Millisecond)
+		_, err := e.Generate(ctx, ask("", "hello", 3), nil)
+		refused = errors.Is(err, local.ErrClosed)
+		cancel()
+	}
+	close(release)
+	if err := e.Close(); err != nil {
+		t.Error(err)
 	}
 	wait.Wait()
 	if _, err := e.Generate(t.Context(), ask("", "hello", 3), nil); !errors.Is(err, local.ErrClosed) {
