@@ -5,10 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"math/rand/v2"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/ragpilot/ragpilot/contextpilot"
 	"github.com/ragpilot/ragpilot/engines"
@@ -179,4 +182,77 @@ func TestTwoEnginesOneFolder(t *testing.T) {
 	if _, err := second.Generate(context.Background(), ask("", text(1, 310), 4), nil); err != nil {
 		t.Errorf("after the files are gone: %v", err)
 	}
+}
+
+// killedAsk is one of the requests of TestEngineKilled: eight contexts of 25 blocks, with questions.
+func killedAsk(n int) engines.Request {
+	return engines.Request{
+		MaxTokens: 4, Extra: extra("ignore_eos", true),
+		Messages: []engines.Message{{Role: engines.System, Content: text(n%8, 400)}, {Role: engines.User, Content: fmt.Sprint(n % 5)}},
+	}
+}
+
+// answerForever is the process that TestEngineKilled kills. Memory has room for two contexts, files for five: all is moved all the time.
+func answerForever(model, dir string) {
+	e, err := local.Open(local.Config{Model: model, CacheDir: dir, CacheBytes: 60 * pageBytes, DiskBytes: 125 * (pageBytes + 200)})
+	if err != nil {
+		panic(err)
+	}
+	for n := rand.IntN(8); ; n += 3 {
+		if _, err := e.Generate(context.Background(), killedAsk(n), nil); err != nil {
+			panic(err)
+		}
+	}
+}
+
+// An engine that is killed while it loads and writes leaves nothing that changes a later answer.
+func TestEngineKilled(t *testing.T) {
+	times := 3
+	if os.Getenv("RAGPILOT_FAULTS") == "1" {
+		times = 100
+	}
+	model, dir := larger(t), t.TempDir()
+	var want []string
+	plain := open(t, 60, local.Config{Model: model})
+	for n := range 40 {
+		want = append(want, generate(t, plain, killedAsk(n)).Text)
+	}
+	loaded := int64(0)
+	for i := range times {
+		cmd := exec.CommandContext(t.Context(), os.Args[0])
+		cmd.Env = append(os.Environ(), "LOCAL_KILLED_MODEL="+model, "LOCAL_KILLED_DIR="+dir)
+		cmd.Stderr = os.Stderr
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Duration(100+rand.IntN(500)) * time.Millisecond)
+		if err := cmd.Process.Kill(); err != nil {
+			t.Fatal(err)
+		}
+		if err := cmd.Wait(); err == nil || cmd.ProcessState.Exited() {
+			t.Fatalf("it ended by itself: %v", err)
+		}
+		e, err := local.Open(local.Config{Model: model, CacheDir: dir, CacheBytes: 60 * pageBytes, DiskBytes: 125 * (pageBytes + 200)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for n := range 8 {
+			n += i * 8
+			if got := generate(t, e, killedAsk(n)).Text; got != want[n%40] {
+				t.Errorf("killed %d times: answer %q, want %q", i+1, got, want[n%40])
+			}
+		}
+		s := e.Stats()
+		loaded += s.LoadedBlocks
+		if s.Disk.Damaged > 0 || s.Disk.Errors > 0 {
+			t.Errorf("killed %d times: %+v", i+1, s.Disk)
+		}
+		if err := e.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if loaded == 0 {
+		t.Error("nothing was loaded")
+	}
+	t.Logf("killed %d times, %d blocks loaded after it", times, loaded)
 }
