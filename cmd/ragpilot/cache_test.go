@@ -1,6 +1,7 @@
 package main
 
 import (
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
@@ -9,6 +10,7 @@ import (
 	"github.com/ragpilot/ragpilot/engines"
 	"github.com/ragpilot/ragpilot/engines/local"
 	"github.com/ragpilot/ragpilot/engines/local/localtest"
+	"github.com/ragpilot/ragpilot/internal/upstream"
 )
 
 // What an engine keeps is listed, with damage, and deleted.
@@ -49,6 +51,14 @@ func TestCache(t *testing.T) {
 	line := strings.Fields(lines[1])
 	if line[0] != filepath.Base(filepath.Dir(pages[0])) || line[4] != "f32" || line[7] != "1" || line[8] != "0" {
 		t.Error(out)
+	}
+	server := httptest.NewServer(upstream.New(upstream.Options{}))
+	defer server.Close()
+	for folder, want := range map[string]string{dir: "; 1 damaged", t.TempDir(): "nothing of an engine", filepath.Join(dir, "none"): "is not there", pages[1]: "1 problems"} {
+		out, err := run(t, "doctor", "--engine", server.URL, "--no-probe", "--cache-dir", folder)
+		if !strings.Contains(out, want) || (err != nil) != (folder == pages[1]) {
+			t.Errorf("doctor of %s: %v\n%s", folder, err, out)
+		}
 	}
 	for _, args := range [][]string{{dir}, {dir, "../x"}, {dir, line[0], "--all"}, {filepath.Join(dir, "none"), "--all"}} {
 		if _, err := run(t, append([]string{"cache", "rm"}, args...)...); err == nil {

@@ -110,7 +110,7 @@ func (f *chatFlags) pilot(tokenizer contextpilot.Tokenizer) (*contextpilot.Pilot
 	if err != nil {
 		return nil, fmt.Errorf("--profile: %w", err)
 	}
-	config, err := profile.Apply(contextpilot.Config{Tokenizer: tokenizer})
+	config, err := profile.Apply(contextpilot.Config{Tokenizer: tokenizer, LoadCost: loadCost()})
 	if err != nil {
 		return nil, fmt.Errorf("--profile %s: %w", f.profile, err)
 	}

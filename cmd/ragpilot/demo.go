@@ -73,7 +73,7 @@ func (f *demoFlags) run(cmd *cobra.Command) error {
 			return fmt.Errorf("--out: %w", err)
 		}
 	}
-	config := demo.Config{Policy: f.policy, K: f.k}
+	config := demo.Config{Policy: f.policy, K: f.k, LoadCost: loadCost()}
 	closeEngine, err := f.choose(cmd, &config)
 	if err != nil {
 		return err

@@ -4,10 +4,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/ragpilot/ragpilot/engines/local"
 	"github.com/ragpilot/ragpilot/internal/doctor"
 	httpserve "github.com/ragpilot/ragpilot/internal/serve"
 )
@@ -28,6 +30,7 @@ func exitStatus(err error) int {
 func newDoctor() *cobra.Command {
 	var cfg doctor.Config
 	var asJSON bool
+	var cacheDir string
 	cmd := &cobra.Command{
 		Use:   "doctor [--engine URL]",
 		Short: "Find out why an engine reuses nothing",
@@ -41,7 +44,7 @@ func newDoctor() *cobra.Command {
 			}
 			return nil
 		},
-		RunE: func(cmd *cobra.Command, _ []string) error { return runDoctor(cmd, cfg, asJSON) },
+		RunE: func(cmd *cobra.Command, _ []string) error { return runDoctor(cmd, cfg, cacheDir, asJSON) },
 	}
 	cmd.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
 	flags := cmd.Flags()
@@ -58,11 +61,12 @@ func newDoctor() *cobra.Command {
 	flags.IntVar(&cfg.ProbeTokens, "probe-tokens", doctor.DefaultProbeTokens, "length of a made-up prompt in `TOKENS`; at least three cache blocks are taken, at most half of the window")
 	flags.DurationVar(&cfg.Wait, "wait", doctor.DefaultWait, "`TIME` to wait for events")
 	flags.DurationVar(&cfg.Timeout, "timeout", doctor.DefaultTimeout, "`TIME` that an answer may take")
+	flags.StringVar(&cacheDir, "cache-dir", "", "`DIR` that an engine of ragpilot keeps keys and values in, to be read and checked too")
 	flags.BoolVar(&asJSON, "json", false, "print one JSON object")
 	return cmd
 }
 
-func runDoctor(cmd *cobra.Command, cfg doctor.Config, asJSON bool) error {
+func runDoctor(cmd *cobra.Command, cfg doctor.Config, cacheDir string, asJSON bool) error {
 	for name, d := range map[string]time.Duration{"--wait": cfg.Wait, "--timeout": cfg.Timeout} {
 		if d <= 0 {
 			return usageError{fmt.Errorf("%s %v: want more than 0", name, d)}
@@ -75,6 +79,9 @@ func runDoctor(cmd *cobra.Command, cfg doctor.Config, asJSON bool) error {
 	if err != nil {
 		return err
 	}
+	if cacheDir != "" {
+		report.Checks = append(report.Checks, checkFiles(cacheDir)...)
+	}
 	if asJSON {
 		encoder := json.NewEncoder(cmd.OutOrStdout())
 		encoder.SetEscapeHTML(false)
@@ -86,4 +93,28 @@ func runDoctor(cmd *cobra.Command, cfg doctor.Config, asJSON bool) error {
 		err = fmt.Errorf("doctor: problems found: %d", n)
 	}
 	return err
+}
+
+// checkFiles reads a folder of keys and values, one check for each model in it.
+func checkFiles(dir string) []doctor.Check {
+	all, err := local.InspectDisk(dir)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return []doctor.Check{{Name: "cache folder", Result: doctor.NotKnown, Saw: dir + " is not there: no engine has kept anything in it"}}
+	case err != nil:
+		return []doctor.Check{{Name: "cache folder", Result: doctor.Problem, Saw: err.Error(), Do: "mend the folder, or name another one in --cache-dir"}}
+	case len(all) == 0:
+		return []doctor.Check{{Name: "cache folder", Result: doctor.NotKnown, Saw: dir + " has nothing of an engine"}}
+	}
+	var checks []doctor.Check
+	for _, c := range all {
+		check := doctor.Check{Name: "cache folder", Result: doctor.OK, Saw: fmt.Sprintf("%s (%s, %s): %d blocks, %.1f MB in %s", c.Model, c.Kernel, c.Format, c.Blocks, megabytes(c.Bytes), c.Folder)}
+		if c.Damaged > 0 {
+			check.Result = doctor.Warning
+			check.Saw += fmt.Sprintf("; %d damaged", c.Damaged)
+			check.Do = "nothing is lost, they are computed again; if there are more each time, look at the disk"
+		}
+		checks = append(checks, check)
+	}
+	return checks
 }

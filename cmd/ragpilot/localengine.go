@@ -53,6 +53,9 @@ func pullModel(ctx context.Context, name string, progress io.Writer) (string, er
 	return path, err
 }
 
+// loadCost is for the pilots of all commands: what the local engine has in files is loaded for nearly nothing.
+func loadCost() map[string]float64 { return map[string]float64{local.DiskTier: local.DiskCost} }
+
 // registerFiles adds the flags for the files of a local engine's keys and values.
 func registerFiles(flags *pflag.FlagSet, c *local.Config) {
 	flags.StringVar(&c.CacheDir, "cache-dir", "", "`DIR` where a model in this process keeps what it computed, for later runs; its files hold the texts in another form; empty: nowhere")

@@ -192,7 +192,7 @@ func (f *serveFlags) run(cmd *cobra.Command) error {
 	log.SetOutput(httpserve.StandardLog(logger))          // what libraries say who know no other
 	log.SetFlags(0)
 	cfg.LimitMemory(os.LookupEnv, debug.SetMemoryLimit, logger)
-	api, err := sidecar.New(cfg, sidecar.Options{Live: live, Registry: registry, Log: logger, Version: version})
+	api, err := sidecar.New(cfg, sidecar.Options{Live: live, Registry: registry, Log: logger, Version: version, LoadCost: loadCost()})
 	if err != nil {
 		return err
 	}

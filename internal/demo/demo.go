@@ -18,6 +18,8 @@ type Config struct {
 	K      int
 	// Policy names the order policy of the side with a pilot.
 	Policy string
+	// LoadCost is that of the side with a pilot, see [contextpilot.Config].
+	LoadCost map[string]float64
 	// NewEngine returns the engine of one side; it is called twice. Two engines that share a cache need a Tag.
 	NewEngine func() (engines.Engine, error)
 	// Tokenizer counts tokens for the pilot.
@@ -66,7 +68,7 @@ func Run(ctx context.Context, c Config) (*Result, error) {
 		// Without: the blocks as retrieved and in full, every turn. A pilot that may do nothing renders them, so that
 		// both sides have the same markup.
 		{"without", contextpilot.Config{Policy: "retrieval", Dedup: contextpilot.DedupOff}, &r.Without},
-		{"with", contextpilot.Config{Policy: c.Policy}, &r.With},
+		{"with", contextpilot.Config{Policy: c.Policy, LoadCost: c.LoadCost}, &r.With},
 	} {
 		side.pilot.Tokenizer = c.Tokenizer
 		a, err := newArm(c, side.name, side.pilot)

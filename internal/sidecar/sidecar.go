@@ -36,6 +36,8 @@ type Options struct {
 	ProviderBase *url.URL
 	// Transport replaces the one to the engine, for tests without a network; nil: proxy.NewTransport.
 	Transport http.RoundTripper
+	// LoadCost is the pilot's, see [contextpilot.Config].
+	LoadCost map[string]float64
 	// Version is this program's, for traces; empty: that of the build.
 	Version string
 	// Tracer replaces the one that the configuration tells of, and is not closed here; nil: that one.
@@ -84,7 +86,7 @@ func New(cfg serve.Config, o Options) (*API, error) {
 	if err != nil {
 		return nil, err
 	}
-	pilot, err := newPilot(cfg, most)
+	pilot, err := newPilot(cfg, most, o.LoadCost)
 	if err != nil {
 		return nil, err
 	}
@@ -162,12 +164,14 @@ const maxRequests = 100_000
 
 // newPilot makes the pilot that orders documents. Those inside of texts have no names that a note could use, and references are made by
 // the proxy.
-func newPilot(cfg serve.Config, most bounds) (*contextpilot.Pilot, error) {
+func newPilot(cfg serve.Config, most bounds, cost map[string]float64) (*contextpilot.Pilot, error) {
 	profile, err := contextpilot.LoadProfile(cmp.Or(cfg.Profile, "default"))
 	if err != nil {
 		return nil, fmt.Errorf("profile %q: %w", cfg.Profile, err)
 	}
-	config, err := profile.Apply(contextpilot.Config{MaxRequests: maxRequests, MaxScopes: most.scopes, MaxHistory: most.history})
+	config, err := profile.Apply(contextpilot.Config{
+		MaxRequests: maxRequests, MaxScopes: most.scopes, MaxHistory: most.history, LoadCost: cost,
+	})
 	if err != nil {
 		return nil, fmt.Errorf("profile %q: %w", cfg.Profile, err)
 	}
