@@ -18,8 +18,9 @@ import (
 
 // benchLocalFlags are what the command line says.
 type benchLocalFlags struct {
-	model                         string
-	threads, prompt, answer, runs int
+	model                 string
+	prompts               []int
+	threads, answer, runs int
 }
 
 func newBenchLocal() *cobra.Command {
@@ -27,66 +28,73 @@ func newBenchLocal() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "local",
 		Short: "Measure the engine in this process: tokens a second, and memory",
-		Long: "Local computes a prompt of a given length from an empty cache and generates an answer, several times, and prints\n" +
-			"the best time of each in tokens a second, with the resident memory. The prompt is one that no cache helps with.",
+		Long: "Local computes prompts of given lengths from an empty cache and generates an answer to each, several times in turn, and\n" +
+			"prints the best time of each in tokens a second, with the resident memory. No cache helps with the prompts.",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return f.run(cmd) },
 	}
 	flags := cmd.Flags()
 	flags.StringVar(&f.model, "model", defaultModel, "GGUF `FILE`, folder, or the name of a model that can be pulled")
 	flags.IntVar(&f.threads, "threads", 1, "compute on `N` threads")
-	flags.IntVar(&f.prompt, "prompt", 512, "length of the prompt in `TOKENS`")
+	flags.IntSliceVar(&f.prompts, "prompt", []int{512}, "lengths of the prompts in `TOKENS`, with commas between them")
 	flags.IntVar(&f.answer, "answer", 64, "length of the answer in `TOKENS`")
 	flags.IntVar(&f.runs, "runs", 3, "measure `N` times")
 	return cmd
 }
 
 func (f *benchLocalFlags) run(cmd *cobra.Command) (err error) {
-	for name, v := range map[string]int{"threads": f.threads, "prompt": f.prompt, "answer": f.answer - 1, "runs": f.runs} {
+	for name, v := range map[string]int{"threads": f.threads, "prompt": len(f.prompts), "answer": f.answer - 1, "runs": f.runs} {
 		if v < 1 {
 			return fmt.Errorf("--%s: want more", name)
 		}
+	}
+	if least := slices.Min(f.prompts); least < 1 {
+		return fmt.Errorf("--prompt %d: want more", least)
 	}
 	path, err := modelFile(cmd.Context(), f.model, cmd.ErrOrStderr())
 	if err != nil {
 		return fmt.Errorf("--model %q: %w", f.model, err)
 	}
 	// A prompt is computed in one step, as elsewhere with a batch of its length.
-	engine, err := local.Open(local.Config{Model: path, Threads: f.threads, Step: f.prompt})
+	engine, err := local.Open(local.Config{Model: path, Threads: f.threads, Step: slices.Max(f.prompts)})
 	if err != nil {
 		return err
 	}
 	defer func() { err = cmp.Or(err, engine.Close()) }()
-	var prefill, decode []float64
+	prefill, decode := make([]float64, len(f.prompts)), make([]float64, len(f.prompts))
 	for range f.runs {
-		engine.Clear()
-		r, err := f.once(cmd.Context(), engine)
-		if err != nil {
-			return err
+		for i, n := range f.prompts {
+			engine.Clear()
+			r, err := f.once(cmd.Context(), engine, n)
+			if err != nil {
+				return err
+			}
+			prefill[i] = max(prefill[i], float64(n)/r.TTFT.Seconds())
+			decode[i] = max(decode[i], float64(f.answer-1)/(r.Total-r.TTFT).Seconds())
 		}
-		prefill = append(prefill, float64(f.prompt)/r.TTFT.Seconds())
-		decode = append(decode, float64(f.answer-1)/(r.Total-r.TTFT).Seconds())
 	}
 	info, err := os.Stat(path)
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(cmd.OutOrStdout(), "%s\nprefill of %d tokens: %.1f tokens/s\ndecode of %d tokens: %.1f tokens/s\n",
-		engine.Name(), f.prompt, slices.Max(prefill), f.answer, slices.Max(decode))
-	if info.Mode().IsRegular() {
-		fmt.Fprintf(cmd.OutOrStdout(), "file: %.1f MB\n", megabytes(info.Size()))
+	out := cmd.OutOrStdout()
+	fmt.Fprintln(out, engine.Name())
+	for i, n := range f.prompts {
+		fmt.Fprintf(out, "prefill of %d tokens: %.1f tokens/s\ndecode of %d tokens behind them: %.1f tokens/s\n", n, prefill[i], f.answer, decode[i])
 	}
-	blocks := engine.Stats().CachedBlocks
+	if info.Mode().IsRegular() {
+		fmt.Fprintf(out, "file: %.1f MB\n", megabytes(info.Size()))
+	}
 	if resident, ok := residentBytes(); ok {
-		fmt.Fprintf(cmd.OutOrStdout(), "resident: %.1f MB, with %d blocks of keys and values\n", megabytes(resident), blocks)
+		fmt.Fprintf(out, "resident: %.1f MB, with %d blocks of keys and values\n", megabytes(resident), engine.Stats().CachedBlocks)
 	}
 	return nil
 }
 
-// once answers one prompt from an empty cache.
-func (f *benchLocalFlags) once(ctx context.Context, engine *local.Engine) (engines.Response, error) {
+// once answers one prompt of n tokens from an empty cache.
+func (f *benchLocalFlags) once(ctx context.Context, engine *local.Engine, n int) (engines.Response, error) {
 	words := engine.Tokenize("The harbour master counts the ships that came in over night, one by one. ")
-	prompt := make([]int32, f.prompt)
+	prompt := make([]int32, n)
 	for i := range prompt {
 		prompt[i] = words[i%len(words)]
 	}

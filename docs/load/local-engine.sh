@@ -15,8 +15,11 @@ cp "$source" "$work/Q4_1.gguf"
 for format in F32 F16 Q8_0 Q4_0; do
 	"$python" docs/load/local-engine.py make "$source" "$format" "$work/$format.gguf" 2>/dev/null
 done
-for format in F32 F16 Q8_0 Q4_0 Q4_1; do
+export PROMPTS=${PROMPTS:-512,2048,4096} RUNS=${RUNS:-3}
+for format in ${FORMATS:-F32 F16 Q8_0 Q4_0 Q4_1}; do
 	echo "== $format"
-	"$python" docs/load/local-engine.py run "$work/$format.gguf" 2>/dev/null | sed 's/^/llama.cpp: /'
-	"$work/ragpilot" bench local --model "$work/$format.gguf" | sed 's/^/ragpilot:  /'
+	for flash in plain flash; do
+		"$python" docs/load/local-engine.py run "$work/$format.gguf" $flash 2>/dev/null | sed "s/^/llama.cpp, $flash attention: /"
+	done
+	"$work/ragpilot" bench local --model "$work/$format.gguf" --prompt "$PROMPTS" --runs "$RUNS" | sed 's/^/ragpilot: /'
 done
