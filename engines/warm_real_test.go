@@ -16,6 +16,7 @@ import (
 	"github.com/ragpilot/ragpilot/engines"
 	"github.com/ragpilot/ragpilot/engines/llamacpp"
 	"github.com/ragpilot/ragpilot/engines/openai"
+	"github.com/ragpilot/ragpilot/internal/freeport"
 )
 
 // llamaServer starts a real llama-server, which ends with the test, and returns how to reach it, and an engine that knows its cache.
@@ -25,12 +26,7 @@ func llamaServer(t testing.TB, args ...string) (openai.Config, *llamacpp.Engine)
 	if program == "" || model == "" {
 		t.Skip("needs a llama-server: RAGPILOT_LLAMA_SERVER and RAGPILOT_LLAMA_MODEL name the program and a GGUF file")
 	}
-	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	address := listener.Addr().String()
-	listener.Close()
+	address := freeport.Loopback(t)
 	host, port, _ := net.SplitHostPort(address)
 	args = append([]string{
 		"-m", model, "--host", host, "--port", port, "-t", "1", "-c", "8192", "--cache-ram", "0",

@@ -8,7 +8,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -16,6 +15,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/ragpilot/ragpilot/internal/freeport"
 )
 
 // TestMain lets a test run the command as a process of its own: the test binary, told so by an environment variable.
@@ -364,10 +365,5 @@ func TestVersion(t *testing.T) {
 // refusedURL is an address on this machine where nobody listens.
 func refusedURL(t *testing.T) string {
 	t.Helper()
-	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	return "http://" + l.Addr().String()
+	return "http://" + freeport.Loopback(t)
 }

@@ -3,7 +3,6 @@ package kvevents_test
 import (
 	"context"
 	"fmt"
-	"net"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -11,6 +10,7 @@ import (
 	"time"
 
 	"github.com/ragpilot/ragpilot/engines/kvevents"
+	"github.com/ragpilot/ragpilot/internal/freeport"
 	"github.com/ragpilot/ragpilot/internal/kvfake"
 )
 
@@ -90,12 +90,7 @@ type rig struct {
 // freePort returns a loopback endpoint that nobody listens on.
 func freePort(t *testing.T) string {
 	t.Helper()
-	l, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	return "tcp://" + l.Addr().String()
+	return "tcp://" + freeport.Loopback(t)
 }
 
 func socketFile(t *testing.T, name string) string {

@@ -18,6 +18,7 @@ import (
 	"github.com/ragpilot/ragpilot/engines"
 	"github.com/ragpilot/ragpilot/engines/llamacpp"
 	"github.com/ragpilot/ragpilot/engines/openai"
+	"github.com/ragpilot/ragpilot/internal/freeport"
 )
 
 // server is a real llama-server, as its own process. Tests that need one skip unless the environment says where the
@@ -38,12 +39,7 @@ func startServer(t testing.TB, args ...string) *server {
 	if program == "" || model == "" {
 		t.Skip("needs a llama-server: RAGPILOT_LLAMA_SERVER and RAGPILOT_LLAMA_MODEL name the program and a GGUF file")
 	}
-	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	s := &server{t: t, address: listener.Addr().String()}
-	listener.Close()
+	s := &server{t: t, address: freeport.Loopback(t)}
 	host, port, _ := net.SplitHostPort(s.address)
 	s.args = append([]string{program, "-m", model, "--host", host, "--port", port, "-t", "1", "-c", "8192", "--metrics", "--jinja"}, args...)
 	s.start()

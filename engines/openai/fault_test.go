@@ -12,6 +12,7 @@ import (
 	"github.com/ragpilot/ragpilot/contextpilot"
 	"github.com/ragpilot/ragpilot/engines"
 	"github.com/ragpilot/ragpilot/engines/openai"
+	"github.com/ragpilot/ragpilot/internal/freeport"
 )
 
 // body answers 200 with a stream of exactly these bytes.
@@ -211,12 +212,7 @@ func TestNoRetries(t *testing.T) {
 // refused returns an address on which nothing listens.
 func refused(t *testing.T) string {
 	t.Helper()
-	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer listener.Close()
-	return listener.Addr().String()
+	return freeport.Loopback(t)
 }
 
 func TestConnectionRefused(t *testing.T) {

@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"io"
 	"log"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -21,6 +20,7 @@ import (
 	"github.com/tinylib/msgp/msgp"
 
 	"github.com/ragpilot/ragpilot/internal/doctor"
+	"github.com/ragpilot/ragpilot/internal/freeport"
 )
 
 // fake is a stand-in for a server of one kind: scripted answers and no model. Its prefix cache counts blocks of equal
@@ -297,12 +297,7 @@ type publisher struct {
 
 func freeTCP(t *testing.T) string {
 	t.Helper()
-	l, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	return "tcp://" + l.Addr().String()
+	return "tcp://" + freeport.Loopback(t)
 }
 
 // publish starts a publisher. With connects it dials events instead of listening there; without replay it has no past.

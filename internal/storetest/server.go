@@ -12,6 +12,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/ragpilot/ragpilot/internal/freeport"
 )
 
 // notHere is the status of servers.sh if a store cannot be had on this machine.
@@ -29,7 +31,7 @@ type Server struct {
 func Start(t testing.TB, store string) *Server {
 	t.Helper()
 	script, run := filepath.Join(root(t), ".ci", "stores", "servers.sh"), t.TempDir()
-	addr := freeAddr(t)
+	addr := freeport.Loopback(t)
 	_, port, err := net.SplitHostPort(addr)
 	if err != nil {
 		t.Fatal(err)
@@ -98,15 +100,4 @@ func root(t testing.TB) string {
 		}
 		dir = up
 	}
-}
-
-// freeAddr returns an address where nothing listens now.
-func freeAddr(t testing.TB) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // a port number is all that is wanted
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = l.Close() }()
-	return l.Addr().String()
 }

@@ -19,6 +19,7 @@ import (
 
 	"github.com/ragpilot/ragpilot/engines/openai"
 	"github.com/ragpilot/ragpilot/engines/vllm"
+	"github.com/ragpilot/ragpilot/internal/freeport"
 )
 
 // served is the name under which the servers offer their model.
@@ -41,7 +42,7 @@ type server struct {
 	t       *testing.T
 	options options
 	folder  string
-	port    int
+	address string // host:port
 	cmd     *exec.Cmd
 	log     *os.File
 	// Took is how long the latest start lasted.
@@ -57,23 +58,13 @@ func serve(t *testing.T, o options) *server {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = os.RemoveAll(folder) })
-	s := &server{t: t, options: o, folder: folder, port: freePort(t)}
+	s := &server{t: t, options: o, folder: folder, address: freeport.Loopback(t)}
 	t.Cleanup(func() { s.kill() })
 	s.start()
 	return s
 }
 
-func freePort(t *testing.T) int {
-	t.Helper()
-	l, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	return l.Addr().(*net.TCPAddr).Port
-}
-
-func (s *server) url() string    { return fmt.Sprintf("http://127.0.0.1:%d", s.port) }
+func (s *server) url() string    { return "http://" + s.address }
 func (s *server) events() string { return "ipc://" + filepath.Join(s.folder, "events") }
 func (s *server) replay() string {
 	if !s.options.replay {
@@ -119,9 +110,13 @@ func (s *server) arguments() []string {
 	if err != nil {
 		s.t.Fatal(err)
 	}
+	host, port, err := net.SplitHostPort(s.address)
+	if err != nil {
+		s.t.Fatal(err)
+	}
 	return []string{
 		"-m", "vllm.entrypoints.openai.api_server", "--model", o.model, "--served-model-name", served,
-		"--host", "127.0.0.1", "--port", strconv.Itoa(s.port), "--dtype", o.dtype, "--enforce-eager",
+		"--host", host, "--port", port, "--dtype", o.dtype, "--enforce-eager",
 		"--max-model-len", strconv.Itoa(o.window), "--max-num-seqs", "4",
 		"--block-size", strconv.Itoa(o.block), "--num-gpu-blocks-override", strconv.Itoa(o.blocks),
 		"--enable-prefix-caching", "--enable-prompt-tokens-details", "--kv-events-config", string(text),

@@ -3,13 +3,13 @@ package elastic_test
 import (
 	"context"
 	"fmt"
-	"net"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"go.uber.org/goleak"
 
+	"github.com/ragpilot/ragpilot/internal/freeport"
 	"github.com/ragpilot/ragpilot/internal/storetest"
 	"github.com/ragpilot/ragpilot/retriever/elastic"
 	"github.com/ragpilot/ragpilot/retriever/retrievertest"
@@ -108,10 +108,5 @@ func create(t testing.TB, opts elastic.Options) *elastic.Index {
 // nobody returns an address where nothing listens.
 func nobody(t testing.TB) string {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // a port number is all that is wanted
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = l.Close() }()
-	return l.Addr().String()
+	return freeport.Loopback(t)
 }

@@ -14,6 +14,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"github.com/ragpilot/ragpilot/internal/freeport"
 	"github.com/ragpilot/ragpilot/internal/storetest"
 	"github.com/ragpilot/ragpilot/retriever/qdrant"
 	"github.com/ragpilot/ragpilot/retriever/retrievertest"
@@ -184,12 +185,7 @@ func dialReal(t testing.TB, addr string) *api.Client {
 // nobody returns an address where nothing listens.
 func nobody(t testing.TB) string {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // a port number is all that is wanted
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = l.Close() }()
-	return l.Addr().String()
+	return freeport.Loopback(t)
 }
 
 // refusing is an index of a fake that answers everything with the code.

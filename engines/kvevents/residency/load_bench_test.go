@@ -3,7 +3,6 @@ package residency_test
 import (
 	"context"
 	"fmt"
-	"net"
 	"slices"
 	"testing"
 	"time"
@@ -11,6 +10,7 @@ import (
 	"github.com/ragpilot/ragpilot/contextpilot"
 	"github.com/ragpilot/ragpilot/engines/kvevents"
 	"github.com/ragpilot/ragpilot/engines/kvevents/residency"
+	"github.com/ragpilot/ragpilot/internal/freeport"
 	"github.com/ragpilot/ragpilot/internal/kvfake"
 )
 
@@ -26,12 +26,7 @@ func BenchmarkPlanUnderEvents(b *testing.B) {
 const batchesAhead = 6000
 
 func planUnderEvents(b *testing.B, rate int) {
-	l, err := new(net.ListenConfig).Listen(b.Context(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		b.Fatal(err)
-	}
-	endpoint := "tcp://" + l.Addr().String()
-	_ = l.Close()
+	endpoint := "tcp://" + freeport.Loopback(b)
 
 	pilot, err := contextpilot.New(contextpilot.Config{})
 	if err != nil {

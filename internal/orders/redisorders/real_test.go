@@ -28,6 +28,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ragpilot/ragpilot/internal/freeport"
 	"github.com/ragpilot/ragpilot/internal/orders"
 	"github.com/ragpilot/ragpilot/internal/orders/orderstest"
 	"github.com/ragpilot/ragpilot/internal/orders/redisorders"
@@ -61,7 +62,7 @@ func program(t testing.TB) string {
 func startServer(t testing.TB, args ...string) *server {
 	t.Helper()
 	s := &server{program: program(t), dir: t.TempDir()}
-	s.addr = freePort(t)
+	s.addr = freeport.Loopback(t)
 	_, port, _ := net.SplitHostPort(s.addr)
 	s.args = append([]string{
 		"--port", port, "--bind", "127.0.0.1", "--dir", s.dir, "--save", "", "--appendonly", "no",
@@ -70,18 +71,6 @@ func startServer(t testing.TB, args ...string) *server {
 	s.start(t)
 	t.Cleanup(s.kill)
 	return s
-}
-
-// freePort returns an address that was free a moment ago.
-func freePort(t testing.TB) string {
-	t.Helper()
-	var config net.ListenConfig
-	l, err := config.Listen(t.Context(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	return l.Addr().String()
 }
 
 // start starts it, again after kill, and waits until it accepts connections.
@@ -239,7 +228,7 @@ func TestRealServerHangsDiesAndComesBack(t *testing.T) {
 func TestRealTLSAndPassword(t *testing.T) {
 	dir := t.TempDir()
 	roots := certificate(t, dir)
-	addr := freePort(t)
+	addr := freeport.Loopback(t)
 	_, port, _ := net.SplitHostPort(addr)
 	var args []string
 	for k, v := range map[string]string{
