@@ -12,9 +12,6 @@ const PageTokens = 16
 // maxQueries is how many queries meet a page of keys at a time.
 const maxQueries = 4
 
-// preparedFloats is what prepared queries take for each dimension at most: each query's value in all lanes of the widest vector.
-const preparedFloats = maxQueries * 2 * lanes
-
 // Heads is the shape of an attention layer: Query heads of Dim dimensions each, of which Query/KV share a head of keys and values.
 type Heads struct{ Query, KV, Dim int }
 
@@ -58,7 +55,7 @@ func (c *Crew) Attend(out, q []float32, h Heads, runs []Run) {
 	start, work := 0, 0
 	for i := range runs {
 		r := &runs[i]
-		if need := (r.Position + r.Rows + PageTokens - 1) / PageTokens; r.Rows > 0 && len(r.Pages) < need {
+		if need := pagesOf(r.Position + r.Rows); r.Rows > 0 && len(r.Pages) < need {
 			panic(fmt.Sprintf("compute: run of %d rows at %d: %d pages, want %d", r.Rows, r.Position, len(r.Pages), need))
 		}
 		for at := 0; at < r.Rows; at += blockRows {
@@ -89,9 +86,12 @@ const (
 	blockPages   = 32
 )
 
+// ahead is how many steps before their use pages are fetched. They lie anywhere, so that the processor does not guess the next one.
+const ahead = 2
+
 // workspace is what one thread needs.
 type workspace struct {
-	queries []float32 // prepared, maxQueries after maxQueries
+	queries []float32 // scaled: of maxQueries queries dimension after dimension, then of the next maxQueries
 	weights [blockQueries][]float32
 	sums    [maxQueries][2 * PageTokens]float32
 	query   [blockQueries][]float32
@@ -116,15 +116,13 @@ func (w *workspace) attend(out, q []float32, h Heads, t task) {
 	}
 }
 
+// pagesOf is how many pages have a number of tokens.
+func pagesOf(tokens int) int { return (tokens + PageTokens - 1) / PageTokens }
+
 // block computes the first count queries.
 func (w *workspace) block(h Heads, t task, count int) {
-	size := h.Dim * preparedFloats
-	w.queries = grow(w.queries, blockQueries/maxQueries*size)
-	scale := float32(1 / math.Sqrt(float64(h.Dim)))
-	for i := 0; i < count; i += maxQueries {
-		active.prepare(h.Dim, w.queries[i/maxQueries*size:][:size], w.query[i:min(i+maxQueries, count)], scale)
-	}
-	pages := (w.seen[count-1] + PageTokens - 1) / PageTokens
+	w.prepare(h.Dim, count)
+	pages, size := pagesOf(w.seen[count-1]), h.Dim*PageTokens
 	for i := range count {
 		w.weights[i] = grow(w.weights[i], pages*PageTokens)
 		clear(w.result[i])
@@ -136,25 +134,17 @@ func (w *workspace) block(h Heads, t task, count int) {
 	}
 	var sums [blockQueries]float32
 	for i, tokens := range w.seen[:count] {
-		x := w.weights[i][:(tokens+PageTokens-1)/PageTokens*PageTokens]
+		x := w.weights[i][:pagesOf(tokens)*PageTokens]
 		for j := tokens; j < len(x); j++ {
 			x[j] = float32(math.Inf(-1))
 		}
 		sums[i] = active.softmax(x)
 	}
 	for p := range pages {
-		values := t.run.Pages[p].Values[t.head*h.Dim*PageTokens:][:h.Dim*PageTokens]
-		for i := 0; i < count; i++ {
-			n, at := min(PageTokens, w.seen[i]-p*PageTokens), p*PageTokens
-			switch {
-			case n <= 0:
-			case i+1 < count && min(PageTokens, w.seen[i+1]-at) == n:
-				active.mixPair(w.result[i], w.result[i+1], w.weights[i][at:], w.weights[i+1][at:], values, n)
-				i++
-			default:
-				active.mix(w.result[i], w.weights[i][at:], values, n)
-			}
+		if p+ahead < pages && active.fetch != nil {
+			active.fetch(t.run.Pages[p+ahead].Values[t.head*size:][:size])
 		}
+		w.mix(t.run.Pages[p].Values[t.head*size:][:size], p*PageTokens, count)
 	}
 	for i := range count {
 		for d := range w.result[i] {
@@ -163,18 +153,48 @@ func (w *workspace) block(h Heads, t task, count int) {
 	}
 }
 
-// score computes the products of prepared queries first to last with the keys of a block of pages.
+// prepare scales the first count queries.
+func (w *workspace) prepare(dim, count int) {
+	w.queries = grow(w.queries, blockQueries*dim)
+	scale := float32(1 / math.Sqrt(float64(dim)))
+	for i, q := range w.query[:count] {
+		to := w.queries[i/maxQueries*maxQueries*dim+i%maxQueries:]
+		for d, x := range q {
+			to[d*maxQueries] = x * scale
+		}
+	}
+}
+
+// score computes the products of queries first to last with the keys of a block of pages.
 func (w *workspace) score(h Heads, t task, first, last, from int) {
-	pages, size := (w.seen[last-1]+PageTokens-1)/PageTokens, h.Dim*PageTokens
-	queries, end := w.queries[first/maxQueries*h.Dim*preparedFloats:], min(pages, from+blockPages)
+	size := h.Dim * PageTokens
+	keys := func(p int) []float32 { return t.run.Pages[p].Keys[t.head*size:][:size] }
+	end := min(pagesOf(w.seen[last-1]), from+blockPages)
 	for p := from; p < end; p += 2 {
 		var next []float32
 		if p+1 < end {
-			next = t.run.Pages[p+1].Keys[t.head*size:][:size]
+			next = keys(p + 1)
 		}
-		active.scores(h.Dim, queries, t.run.Pages[p].Keys[t.head*size:][:size], next, last-first, &w.sums)
+		later := min(p+2*ahead, len(t.run.Pages)-1)
+		beyond := min(later+1, len(t.run.Pages)-1)
+		active.scores(h.Dim, w.queries[first*h.Dim:], keys(p), next, keys(later), keys(beyond), last-first, &w.sums)
 		for i := range last - first {
 			copy(w.weights[first+i][p*PageTokens:min(p+2, end)*PageTokens], w.sums[i][:])
+		}
+	}
+}
+
+// mix adds a page's values, the first of which is the token at, to the results of the first count queries.
+func (w *workspace) mix(values []float32, at, count int) {
+	for i := 0; i < count; i++ {
+		n := min(PageTokens, w.seen[i]-at)
+		switch {
+		case n <= 0:
+		case i+1 < count && min(PageTokens, w.seen[i+1]-at) == n:
+			active.mixPair(w.result[i], w.result[i+1], w.weights[i][at:], w.weights[i+1][at:], values, n)
+			i++
+		default:
+			active.mix(w.result[i], w.weights[i][at:], values, n)
 		}
 	}
 }

@@ -15,10 +15,15 @@ import (
 // arithmetic. Every function checks its slices' lengths before, and no pointer leaves its slice, not even behind the last step.
 func avx2() *kernels {
 	return &kernels{
-		name: "avx2", unpack: unpackVectors, tile: tileVectors, gemv: gemvVectors, dot: dotVectors, prepare: prepareVectors, scores: scoresVectors,
-		softmax: softmaxVectors, mix: mixVectors, mixPair: mixPairVectors, gate: gateVectors, scale: scaleVectors,
+		name: "avx2", unpack: unpackVectors, tile: tileVectors, gemv: gemvVectors, dot: dotVectors, scores: scoresVectors,
+		softmax: softmaxVectors, mix: mixVectors, mixPair: mixPairVectors, fetch: fetchVectors, gate: gateVectors, scale: scaleVectors,
 	}
 }
+
+//go:noescape
+func fetchLines(p *float32, bytes int)
+
+func fetchVectors(x []float32) { fetchLines(unsafe.SliceData(x), 4*len(x)) }
 
 type vector = archsimd.Float32x8
 
@@ -131,56 +136,18 @@ func tile1(k int, rowA, group []float32, out *[groupRows]float32) {
 	archsimd.ClearAVXUpperBits()
 }
 
-// Prepared queries have, for each dimension, each query's value in all lanes of a vector, so that it need not be spread
-// again for every page.
-type prepared = [maxQueries * lanes]float32
+// scores256 computes the products of maxQueries prepared queries with a page's keys, and fetches another's.
+//
+//go:noescape
+func scores256(dim int, queries, keys *float32, out *float32, ahead *float32)
 
-func prepareVectors(dim int, to []float32, queries [][]float32, factor float32) {
-	to = to[:dim*maxQueries*lanes]
-	f := archsimd.BroadcastFloat32x8(factor)
-	for i, q := range queries {
-		for d, x := range q[:dim] {
-			archsimd.BroadcastFloat32x8(x).Mul(f).Store((*vec)(to[(d*maxQueries+i)*lanes:]))
-		}
-	}
-	archsimd.ClearAVXUpperBits()
-}
-
-func scoresVectors(dim int, queries, keys, next []float32, _ int, out *[maxQueries][2 * PageTokens]float32) {
-	scoresPage(dim, queries, keys, out, 0)
+func scoresVectors(dim int, queries, keys, next, ahead, beyond []float32, _ int, out *[maxQueries][2 * PageTokens]float32) {
+	_, _, _ = queries[dim*maxQueries-1], keys[dim*PageTokens-1], ahead[dim*PageTokens-1]
+	scores256(dim, &queries[0], &keys[0], &out[0][0], &ahead[0])
 	if next != nil {
-		scoresPage(dim, queries, next, out, PageTokens)
+		_, _ = next[dim*PageTokens-1], beyond[dim*PageTokens-1]
+		scores256(dim, &queries[0], &next[0], &out[0][PageTokens], &beyond[0])
 	}
-	archsimd.ClearAVXUpperBits()
-}
-
-func scoresPage(dim int, queries, keys []float32, out *[maxQueries][2 * PageTokens]float32, at int) {
-	_, _ = queries[dim*maxQueries*lanes-1], keys[dim*PageTokens-1]
-	q, k := (*prepared)(queries), (*[PageTokens]float32)(keys)
-	var a0, a1, b0, b1, c0, c1, d0, d1 vector
-	for {
-		low, high := load((*vec)(k[0:])), load((*vec)(k[8:]))
-		x := load((*vec)(q[0:]))
-		a0, a1 = low.MulAdd(x, a0), high.MulAdd(x, a1)
-		x = load((*vec)(q[8:]))
-		b0, b1 = low.MulAdd(x, b0), high.MulAdd(x, b1)
-		x = load((*vec)(q[16:]))
-		c0, c1 = low.MulAdd(x, c0), high.MulAdd(x, c1)
-		x = load((*vec)(q[24:]))
-		d0, d1 = low.MulAdd(x, d0), high.MulAdd(x, d1)
-		if dim--; dim == 0 {
-			break
-		}
-		q, k = after(q), after(k)
-	}
-	a0.Store((*vec)(out[0][at:]))
-	a1.Store((*vec)(out[0][at+8:]))
-	b0.Store((*vec)(out[1][at:]))
-	b1.Store((*vec)(out[1][at+8:]))
-	c0.Store((*vec)(out[2][at:]))
-	c1.Store((*vec)(out[2][at+8:]))
-	d0.Store((*vec)(out[3][at:]))
-	d1.Store((*vec)(out[3][at+8:]))
 }
 
 // mixVectors takes 64 dimensions at a time, then 8.

@@ -2,15 +2,13 @@
 
 #include "textflag.h"
 
-// Two rows of packed weights, a block of 32 columns of each at a time. X15, X14 and X13 hold constants in all lanes: the digits of a
-// 16-bit float, shifted to a float32's place, 2 to the power of the difference of their exponents, and what the format needs.
+// Four rows of packed weights, a block of 32 columns of each at a time. Y13 and Y12 hold constants in all lanes: 15, and what the format
+// needs.
 
-DATA constants<>+0(SB)/4, $0x8fffe000
-DATA constants<>+4(SB)/4, $0x77800000
-DATA constants<>+8(SB)/4, $15
-DATA constants<>+12(SB)/4, $8
-DATA constants<>+16(SB)/4, $16
-GLOBL constants<>(SB), RODATA|NOPTR, $20
+DATA constants<>+0(SB)/4, $15
+DATA constants<>+4(SB)/4, $8
+DATA constants<>+8(SB)/4, $16
+GLOBL constants<>(SB), RODATA|NOPTR, $12
 
 // How far the fifth bits of 32 columns, which lie in 4 bytes, are from the sign of a lane.
 DATA fifths<>+0(SB)/8, $0x0000001e0000001f
@@ -33,31 +31,50 @@ GLOBL fifths<>(SB), RODATA|NOPTR, $128
 
 // ARGUMENTS loads the arguments and the constants, and clears the sums.
 #define ARGUMENTS \
-	MOVQ         blocks+0(FP), DX         \
-	MOVQ         a+8(FP), AX              \
-	MOVQ         v+16(FP), BX             \
-	MOVQ         w+24(FP), CX             \
-	MOVQ         next+32(FP), SI          \
-	VPBROADCASTD constants<>+0(SB), Y15   \
-	VPBROADCASTD constants<>+4(SB), Y14   \
-	VPBROADCASTD constants<>+8(SB), Y13   \
-	VPBROADCASTD constants<>+12(SB), Y12  \
-	VPXOR        Y10, Y10, Y10            \
+	MOVQ         blocks+0(FP), DX       \
+	MOVQ         a+8(FP), AX            \
+	MOVQ         rows+16(FP), BX        \
+	MOVQ         size+24(FP), R10       \
+	MOVQ         next+32(FP), SI        \
+	LEAQ         (BX)(R10*1), CX        \
+	LEAQ         (CX)(R10*1), R8        \
+	LEAQ         (R8)(R10*1), R9        \
+	VPBROADCASTD constants<>+0(SB), Y13 \
+	VPBROADCASTD constants<>+4(SB), Y12 \
+	VPXOR        Y8, Y8, Y8             \
+	VPXOR        Y9, Y9, Y9             \
+	VPXOR        Y10, Y10, Y10          \
 	VPXOR        Y11, Y11, Y11
 
-// HALF makes the upper 16-bit float of each lane a float32.
-#define HALF(from, to) \
-	VPSRAD $3, from, to  \
-	VPAND  Y15, to, to   \
-	VMULPS Y14, to, to
+// NEXT goes on to the next block of bytes bytes in each row.
+#define NEXT(bytes) \
+	ADDQ $128, AX       \
+	ADDQ $bytes, BX     \
+	ADDQ $bytes, CX     \
+	ADDQ $bytes, R8     \
+	ADDQ $bytes, R9     \
+	ADDQ $(4*bytes), SI \
+	DECQ DX
+
+// SCALE is the 16-bit float at the beginning of a row, as a float32 in each lane: in Y4.
+#define SCALE(row) \
+	VPBROADCASTW (row), X4 \
+	VCVTPH2PS    X4, Y4
+
+// SCALES are the first of two in Y5, and the second in Y4.
+#define SCALES(row) \
+	VPBROADCASTD (row), X4 \
+	VCVTPH2PS    X4, Y4    \
+	VMOVSLDUP    Y4, Y5    \
+	VMOVSHDUP    Y4, Y4
 
 // NIBBLES are 32 columns as numbers: in q0, q1, q2, q3.
 #define NIBBLES(low, high, q0, q1, q2, q3) \
-	VPMOVZXBD low, q2       \
-	VPMOVZXBD high, q3      \
-	VPAND     Y13, q2, q0   \
-	VPAND     Y13, q3, q1   \
-	VPSRLD    $4, q2, q2    \
+	VPMOVZXBD low, q2     \
+	VPMOVZXBD high, q3    \
+	VPAND     Y13, q2, q0 \
+	VPAND     Y13, q3, q1 \
+	VPSRLD    $4, q2, q2  \
 	VPSRLD    $4, q3, q3
 
 // SCALED adds 8 columns, numbers times d, times the input at x, to a sum.
@@ -66,35 +83,30 @@ GLOBL fifths<>(SB), RODATA|NOPTR, $128
 	VMULPS      d, q, q   \
 	VFMADD231PS x, q, sum
 
-// MOVED does it with numbers times d plus m.
+// MOVED does it with numbers times d plus m. The product of a number of 5 bits and a 16-bit float is exact, so that it may be fused with the addition.
 #define MOVED(q, d, m, x, sum) \
 	VCVTDQ2PS   q, q      \
-	VMULPS      d, q, q   \
-	VADDPS      m, q, q   \
+	VFMADD213PS m, d, q   \
 	VFMADD231PS x, q, sum
 
 #define ROWQ41(row, sum) \
-	VPBROADCASTD (row), Y4  \
-	VPSLLD       $16, Y4, Y5 \
-	HALF(Y5, Y5)             \
-	HALF(Y4, Y4)             \
+	SCALES(row)                              \
 	NIBBLES(4(row), 12(row), Y0, Y1, Y2, Y3) \
-	MOVED(Y0, Y5, Y4, 0(AX), sum)  \
-	MOVED(Y1, Y5, Y4, 32(AX), sum) \
-	MOVED(Y2, Y5, Y4, 64(AX), sum) \
+	MOVED(Y0, Y5, Y4, 0(AX), sum)            \
+	MOVED(Y1, Y5, Y4, 32(AX), sum)           \
+	MOVED(Y2, Y5, Y4, 64(AX), sum)           \
 	MOVED(Y3, Y5, Y4, 96(AX), sum)
 
 #define ROWQ40(row, sum) \
-	VPBROADCASTW (row), Y4   \
-	HALF(Y4, Y4)             \
+	SCALE(row)                               \
 	NIBBLES(2(row), 10(row), Y0, Y1, Y2, Y3) \
-	VPSUBD       Y12, Y0, Y0 \
-	VPSUBD       Y12, Y1, Y1 \
-	VPSUBD       Y12, Y2, Y2 \
-	VPSUBD       Y12, Y3, Y3 \
-	SCALED(Y0, Y4, 0(AX), sum)  \
-	SCALED(Y1, Y4, 32(AX), sum) \
-	SCALED(Y2, Y4, 64(AX), sum) \
+	VPSUBD Y12, Y0, Y0                       \
+	VPSUBD Y12, Y1, Y1                       \
+	VPSUBD Y12, Y2, Y2                       \
+	VPSUBD Y12, Y3, Y3                       \
+	SCALED(Y0, Y4, 0(AX), sum)               \
+	SCALED(Y1, Y4, 32(AX), sum)              \
+	SCALED(Y2, Y4, 64(AX), sum)              \
 	SCALED(Y3, Y4, 96(AX), sum)
 
 // FIFTH makes 16 of each of 8 fifth bits in Y7: in Y6.
@@ -110,50 +122,45 @@ GLOBL fifths<>(SB), RODATA|NOPTR, $128
 	VPANDN  Y12, Y6, Y6
 
 #define ROWQ50(row, sum) \
-	VPBROADCASTW (row), Y4   \
-	HALF(Y4, Y4)             \
-	VPBROADCASTD 2(row), Y7  \
+	SCALE(row)                               \
+	VPBROADCASTD 2(row), Y7                  \
 	NIBBLES(6(row), 14(row), Y0, Y1, Y2, Y3) \
-	NOFIFTH(0)               \
-	VPSUBD       Y6, Y0, Y0  \
-	NOFIFTH(32)              \
-	VPSUBD       Y6, Y1, Y1  \
-	NOFIFTH(64)              \
-	VPSUBD       Y6, Y2, Y2  \
-	NOFIFTH(96)              \
-	VPSUBD       Y6, Y3, Y3  \
-	SCALED(Y0, Y4, 0(AX), sum)  \
-	SCALED(Y1, Y4, 32(AX), sum) \
-	SCALED(Y2, Y4, 64(AX), sum) \
+	NOFIFTH(0)                               \
+	VPSUBD       Y6, Y0, Y0                  \
+	NOFIFTH(32)                              \
+	VPSUBD       Y6, Y1, Y1                  \
+	NOFIFTH(64)                              \
+	VPSUBD       Y6, Y2, Y2                  \
+	NOFIFTH(96)                              \
+	VPSUBD       Y6, Y3, Y3                  \
+	SCALED(Y0, Y4, 0(AX), sum)               \
+	SCALED(Y1, Y4, 32(AX), sum)              \
+	SCALED(Y2, Y4, 64(AX), sum)              \
 	SCALED(Y3, Y4, 96(AX), sum)
 
 #define ROWQ51(row, sum) \
-	VPBROADCASTD (row), Y4   \
-	VPSLLD       $16, Y4, Y5 \
-	HALF(Y5, Y5)             \
-	HALF(Y4, Y4)             \
-	VPBROADCASTD 4(row), Y7  \
+	SCALES(row)                              \
+	VPBROADCASTD 4(row), Y7                  \
 	NIBBLES(8(row), 16(row), Y0, Y1, Y2, Y3) \
-	FIFTH(0)                 \
-	VPOR         Y6, Y0, Y0  \
-	FIFTH(32)                \
-	VPOR         Y6, Y1, Y1  \
-	FIFTH(64)                \
-	VPOR         Y6, Y2, Y2  \
-	FIFTH(96)                \
-	VPOR         Y6, Y3, Y3  \
-	MOVED(Y0, Y5, Y4, 0(AX), sum)  \
-	MOVED(Y1, Y5, Y4, 32(AX), sum) \
-	MOVED(Y2, Y5, Y4, 64(AX), sum) \
+	FIFTH(0)                                 \
+	VPOR         Y6, Y0, Y0                  \
+	FIFTH(32)                                \
+	VPOR         Y6, Y1, Y1                  \
+	FIFTH(64)                                \
+	VPOR         Y6, Y2, Y2                  \
+	FIFTH(96)                                \
+	VPOR         Y6, Y3, Y3                  \
+	MOVED(Y0, Y5, Y4, 0(AX), sum)            \
+	MOVED(Y1, Y5, Y4, 32(AX), sum)           \
+	MOVED(Y2, Y5, Y4, 64(AX), sum)           \
 	MOVED(Y3, Y5, Y4, 96(AX), sum)
 
 #define ROWQ8(row, sum) \
-	VPBROADCASTW (row), Y4   \
-	HALF(Y4, Y4)             \
-	VPMOVSXBD    2(row), Y0  \
-	VPMOVSXBD    10(row), Y1 \
-	VPMOVSXBD    18(row), Y2 \
-	VPMOVSXBD    26(row), Y3 \
+	SCALE(row)                  \
+	VPMOVSXBD 2(row), Y0        \
+	VPMOVSXBD 10(row), Y1       \
+	VPMOVSXBD 18(row), Y2       \
+	VPMOVSXBD 26(row), Y3       \
 	SCALED(Y0, Y4, 0(AX), sum)  \
 	SCALED(Y1, Y4, 32(AX), sum) \
 	SCALED(Y2, Y4, 64(AX), sum) \
@@ -162,189 +169,373 @@ GLOBL fifths<>(SB), RODATA|NOPTR, $128
 // DONE stores the sums.
 #define DONE \
 	MOVQ    out+40(FP), DI \
-	VMOVUPS Y10, (DI)      \
-	VMOVUPS Y11, 32(DI)    \
+	VMOVUPS Y8, (DI)       \
+	VMOVUPS Y9, 32(DI)     \
+	VMOVUPS Y10, 64(DI)    \
+	VMOVUPS Y11, 96(DI)    \
 	VZEROUPPER             \
 	RET
 
-// func rowsQ41(blocks int, a *quad, v, w, next *byte, out *[2]vec)
-TEXT ·rowsQ41(SB), NOSPLIT, $0-48
+#define ROWF32(row, sum) \
+	VMOVUPS     0(row), Y0      \
+	VMOVUPS     32(row), Y1     \
+	VMOVUPS     64(row), Y2     \
+	VMOVUPS     96(row), Y3     \
+	VFMADD231PS 0(AX), Y0, sum  \
+	VFMADD231PS 32(AX), Y1, sum \
+	VFMADD231PS 64(AX), Y2, sum \
+	VFMADD231PS 96(AX), Y3, sum
+
+#define ROWF16(row, sum) \
+	VCVTPH2PS   0(row), Y0      \
+	VCVTPH2PS   16(row), Y1     \
+	VCVTPH2PS   32(row), Y2     \
+	VCVTPH2PS   48(row), Y3     \
+	VFMADD231PS 0(AX), Y0, sum  \
+	VFMADD231PS 32(AX), Y1, sum \
+	VFMADD231PS 64(AX), Y2, sum \
+	VFMADD231PS 96(AX), Y3, sum
+
+// func rowsF32(blocks int, a *quad, rows *byte, size int, next *byte, out *[groupRows]vec)
+TEXT ·rowsF32(SB), NOSPLIT, $0-48
 	ARGUMENTS
 
 block:
 	PREFETCHT0 (SI)
-	ROWQ41(BX, Y10)
-	ROWQ41(CX, Y11)
-	ADDQ       $128, AX
-	ADDQ       $20, BX
-	ADDQ       $20, CX
-	ADDQ       $40, SI
-	DECQ       DX
+	PREFETCHT0 64(SI)
+	PREFETCHT0 128(SI)
+	PREFETCHT0 192(SI)
+	PREFETCHT0 256(SI)
+	PREFETCHT0 320(SI)
+	PREFETCHT0 384(SI)
+	PREFETCHT0 448(SI)
+	ROWF32(BX, Y8)
+	ROWF32(CX, Y9)
+	ROWF32(R8, Y10)
+	ROWF32(R9, Y11)
+	NEXT(128)
 	JNZ        block
 	DONE
 
-// func rowsQ40(blocks int, a *quad, v, w, next *byte, out *[2]vec)
-TEXT ·rowsQ40(SB), NOSPLIT, $0-48
+// func rowsF16(blocks int, a *quad, rows *byte, size int, next *byte, out *[groupRows]vec)
+TEXT ·rowsF16(SB), NOSPLIT, $0-48
 	ARGUMENTS
 
 block:
 	PREFETCHT0 (SI)
-	ROWQ40(BX, Y10)
-	ROWQ40(CX, Y11)
-	ADDQ       $128, AX
-	ADDQ       $18, BX
-	ADDQ       $18, CX
-	ADDQ       $36, SI
-	DECQ       DX
+	PREFETCHT0 64(SI)
+	PREFETCHT0 128(SI)
+	PREFETCHT0 192(SI)
+	ROWF16(BX, Y8)
+	ROWF16(CX, Y9)
+	ROWF16(R8, Y10)
+	ROWF16(R9, Y11)
+	NEXT(64)
 	JNZ        block
 	DONE
 
-// func rowsQ50(blocks int, a *quad, v, w, next *byte, out *[2]vec)
-TEXT ·rowsQ50(SB), NOSPLIT, $0-48
-	ARGUMENTS
-	VPBROADCASTD constants<>+16(SB), Y12
-
-block:
-	PREFETCHT0 (SI)
-	ROWQ50(BX, Y10)
-	ROWQ50(CX, Y11)
-	ADDQ       $128, AX
-	ADDQ       $22, BX
-	ADDQ       $22, CX
-	ADDQ       $44, SI
-	DECQ       DX
-	JNZ        block
-	DONE
-
-// func rowsQ51(blocks int, a *quad, v, w, next *byte, out *[2]vec)
-TEXT ·rowsQ51(SB), NOSPLIT, $0-48
-	ARGUMENTS
-	VPBROADCASTD constants<>+16(SB), Y12
-
-block:
-	PREFETCHT0 (SI)
-	ROWQ51(BX, Y10)
-	ROWQ51(CX, Y11)
-	ADDQ       $128, AX
-	ADDQ       $24, BX
-	ADDQ       $24, CX
-	ADDQ       $48, SI
-	DECQ       DX
-	JNZ        block
-	DONE
-
-// func rowsQ8(blocks int, a *quad, v, w, next *byte, out *[2]vec)
+// func rowsQ8(blocks int, a *quad, rows *byte, size int, next *byte, out *[groupRows]vec)
 TEXT ·rowsQ8(SB), NOSPLIT, $0-48
 	ARGUMENTS
 
 block:
 	PREFETCHT0 (SI)
 	PREFETCHT0 64(SI)
-	ROWQ8(BX, Y10)
-	ROWQ8(CX, Y11)
-	ADDQ       $128, AX
-	ADDQ       $34, BX
-	ADDQ       $34, CX
-	ADDQ       $68, SI
-	DECQ       DX
+	PREFETCHT0 128(SI)
+	ROWQ8(BX, Y8)
+	ROWQ8(CX, Y9)
+	ROWQ8(R8, Y10)
+	ROWQ8(R9, Y11)
+	NEXT(34)
 	JNZ        block
 	DONE
 
-// With AVX-512 a vector holds both rows, v in its lower half. That halves the arithmetic, of which there is more than the rest.
+// func rowsQ40(blocks int, a *quad, rows *byte, size int, next *byte, out *[groupRows]vec)
+TEXT ·rowsQ40(SB), NOSPLIT, $0-48
+	ARGUMENTS
 
-// PAIRARGUMENTS loads the arguments and the constants, and clears the sums.
-#define PAIRARGUMENTS \
-	MOVQ         blocks+0(FP), DX        \
-	MOVQ         a+8(FP), AX             \
-	MOVQ         v+16(FP), BX            \
-	MOVQ         w+24(FP), CX            \
-	MOVQ         next+32(FP), SI         \
-	VPBROADCASTD constants<>+8(SB), Z13  \
-	VPBROADCASTD constants<>+12(SB), Z12 \
-	VPXORQ       Z10, Z10, Z10
+block:
+	PREFETCHT0 (SI)
+	PREFETCHT0 64(SI)
+	ROWQ40(BX, Y8)
+	ROWQ40(CX, Y9)
+	ROWQ40(R8, Y10)
+	ROWQ40(R9, Y11)
+	NEXT(18)
+	JNZ        block
+	DONE
+
+// func rowsQ41(blocks int, a *quad, rows *byte, size int, next *byte, out *[groupRows]vec)
+TEXT ·rowsQ41(SB), NOSPLIT, $0-48
+	ARGUMENTS
+
+block:
+	PREFETCHT0 (SI)
+	PREFETCHT0 64(SI)
+	ROWQ41(BX, Y8)
+	ROWQ41(CX, Y9)
+	ROWQ41(R8, Y10)
+	ROWQ41(R9, Y11)
+	NEXT(20)
+	JNZ        block
+	DONE
+
+// func rowsQ50(blocks int, a *quad, rows *byte, size int, next *byte, out *[groupRows]vec)
+TEXT ·rowsQ50(SB), NOSPLIT, $0-48
+	ARGUMENTS
+	VPBROADCASTD constants<>+8(SB), Y12
+
+block:
+	PREFETCHT0 (SI)
+	PREFETCHT0 64(SI)
+	ROWQ50(BX, Y8)
+	ROWQ50(CX, Y9)
+	ROWQ50(R8, Y10)
+	ROWQ50(R9, Y11)
+	NEXT(22)
+	JNZ        block
+	DONE
+
+// func rowsQ51(blocks int, a *quad, rows *byte, size int, next *byte, out *[groupRows]vec)
+TEXT ·rowsQ51(SB), NOSPLIT, $0-48
+	ARGUMENTS
+	VPBROADCASTD constants<>+8(SB), Y12
+
+block:
+	PREFETCHT0 (SI)
+	PREFETCHT0 64(SI)
+	ROWQ51(BX, Y8)
+	ROWQ51(CX, Y9)
+	ROWQ51(R8, Y10)
+	ROWQ51(R9, Y11)
+	NEXT(24)
+	JNZ        block
+	DONE
+
+	// With AVX-512 a vector holds two rows, the first in its lower half.
+
+	// WIDEARGUMENTS loads the arguments and the constants, and clears the sums. The bits of K1 choose, of 16-bit and 32-bit lanes alike, those of
+	// the upper half that a load is for.
+#define WIDEARGUMENTS(upper) \
+	MOVQ         blocks+0(FP), DX       \
+	MOVQ         a+8(FP), AX            \
+	MOVQ         rows+16(FP), BX        \
+	MOVQ         size+24(FP), R10       \
+	MOVQ         next+32(FP), SI        \
+	LEAQ         (BX)(R10*1), CX        \
+	LEAQ         (CX)(R10*1), R8        \
+	LEAQ         (R8)(R10*1), R9        \
+	MOVL         $upper, R11            \
+	KMOVW        R11, K1                \
+	VPBROADCASTD constants<>+0(SB), Z13 \
+	VPBROADCASTD constants<>+4(SB), Z12 \
+	VPXORQ       Z10, Z10, Z10          \
+	VPXORQ       Z11, Z11, Z11
+
+// INPUT is 32 columns of the input, in both halves of Z16, Z17, Z18 and Z19.
+#define INPUT \
+	VBROADCASTF32X8 0(AX), Z16  \
+	VBROADCASTF32X8 32(AX), Z17 \
+	VBROADCASTF32X8 64(AX), Z18 \
+	VBROADCASTF32X8 96(AX), Z19
+
+// PAIRSCALE is the 16-bit float at the beginning of both rows, as a float32 in each lane of its half: in Z4.
+#define PAIRSCALE(v, w) \
+	VPBROADCASTW (v), Y4     \
+	VPBROADCASTW (w), K1, Y4 \
+	VCVTPH2PS    Y4, Z4
+
+// PAIRSCALES are the first of two in Z5, and the second in Z4.
+#define PAIRSCALES(v, w) \
+	VPBROADCASTD (v), Y4     \
+	VPBROADCASTD (w), K1, Y4 \
+	VCVTPH2PS    Y4, Z4      \
+	VMOVSLDUP    Z4, Z5      \
+	VMOVSHDUP    Z4, Z4
+
+// BYTES are 8 bytes of each row: in x.
+#define BYTES(at, v, w, x) \
+	VMOVQ   at(v), x    \
+	VMOVHPS at(w), x, x
 
 // PAIRNIBBLES are 32 columns as numbers: in Z0, Z1, Z2, Z3.
-#define PAIRNIBBLES(at) \
-	VMOVQ     at(BX), X2         \
-	VMOVHPS   at(CX), X2, X2     \
-	VMOVQ     (at+8)(BX), X3     \
-	VMOVHPS   (at+8)(CX), X3, X3 \
-	VPMOVZXBD X2, Z2             \
-	VPMOVZXBD X3, Z3             \
-	VPANDD    Z13, Z2, Z0        \
-	VPANDD    Z13, Z3, Z1        \
-	VPSRLD    $4, Z2, Z2         \
+#define PAIRNIBBLES(at, v, w) \
+	BYTES(at, v, w, X2)   \
+	BYTES(at+8, v, w, X3) \
+	VPMOVZXBD X2, Z2      \
+	VPMOVZXBD X3, Z3      \
+	VPANDD    Z13, Z2, Z0 \
+	VPANDD    Z13, Z3, Z1 \
+	VPSRLD    $4, Z2, Z2  \
 	VPSRLD    $4, Z3, Z3
 
-#define PAIRSCALED(q, x) \
-	VBROADCASTF32X8 x, Z6      \
-	VCVTDQ2PS       q, q       \
-	VMULPS          Z4, q, q   \
-	VFMADD231PS     Z6, q, Z10
+#define PAIRSCALED(q, x, sum) \
+	VCVTDQ2PS   q, q      \
+	VMULPS      Z4, q, q  \
+	VFMADD231PS x, q, sum
 
-#define PAIRMOVED(q, x) \
-	VBROADCASTF32X8 x, Z6      \
-	VCVTDQ2PS       q, q       \
-	VMULPS          Z5, q, q   \
-	VADDPS          Z4, q, q   \
-	VFMADD231PS     Z6, q, Z10
+#define PAIRMOVED(q, x, sum) \
+	VCVTDQ2PS   q, q      \
+	VFMADD213PS Z4, Z5, q \
+	VFMADD231PS x, q, sum
 
-#define PAIRDONE \
+#define PAIRQ8(v, w, sum) \
+	PAIRSCALE(v, w)          \
+	BYTES(2, v, w, X0)       \
+	BYTES(10, v, w, X1)      \
+	BYTES(18, v, w, X2)      \
+	BYTES(26, v, w, X3)      \
+	VPMOVSXBD X0, Z0         \
+	VPMOVSXBD X1, Z1         \
+	VPMOVSXBD X2, Z2         \
+	VPMOVSXBD X3, Z3         \
+	PAIRSCALED(Z0, Z16, sum) \
+	PAIRSCALED(Z1, Z17, sum) \
+	PAIRSCALED(Z2, Z18, sum) \
+	PAIRSCALED(Z3, Z19, sum)
+
+#define PAIRQ40(v, w, sum) \
+	PAIRSCALE(v, w)          \
+	PAIRNIBBLES(2, v, w)     \
+	VPSUBD Z12, Z0, Z0       \
+	VPSUBD Z12, Z1, Z1       \
+	VPSUBD Z12, Z2, Z2       \
+	VPSUBD Z12, Z3, Z3       \
+	PAIRSCALED(Z0, Z16, sum) \
+	PAIRSCALED(Z1, Z17, sum) \
+	PAIRSCALED(Z2, Z18, sum) \
+	PAIRSCALED(Z3, Z19, sum)
+
+#define PAIRQ41(v, w, sum) \
+	PAIRSCALES(v, w)        \
+	PAIRNIBBLES(4, v, w)    \
+	PAIRMOVED(Z0, Z16, sum) \
+	PAIRMOVED(Z1, Z17, sum) \
+	PAIRMOVED(Z2, Z18, sum) \
+	PAIRMOVED(Z3, Z19, sum)
+
+// PAIRFIFTHS adds 16 to columns whose fifth bit is set: Z7 has each row's 32 bits in its half, and Z20 to Z23 how far they are from a
+// lane's sign.
+#define PAIRFIFTHS(v, w, at) \
+	VPBROADCASTD at(v), Y7      \
+	VPBROADCASTD at(w), Y6      \
+	VINSERTI64X4 $1, Y6, Z7, Z7 \
+	PAIRFIFTH(Z20, Z0)          \
+	PAIRFIFTH(Z21, Z1)          \
+	PAIRFIFTH(Z22, Z2)          \
+	PAIRFIFTH(Z23, Z3)
+
+#define PAIRFIFTH(far, q) \
+	VPSLLVD far, Z7, Z6 \
+	VPSRAD  $31, Z6, Z6 \
+	VPANDD  Z14, Z6, Z6 \
+	VPORD   Z6, q, q
+
+#define FIFTHS \
+	VPBROADCASTD    constants<>+8(SB), Z14 \
+	VBROADCASTF32X8 fifths<>+0(SB), Z20    \
+	VBROADCASTF32X8 fifths<>+32(SB), Z21   \
+	VBROADCASTF32X8 fifths<>+64(SB), Z22   \
+	VBROADCASTF32X8 fifths<>+96(SB), Z23
+
+#define PAIRQ50(v, w, sum) \
+	PAIRSCALE(v, w)          \
+	PAIRNIBBLES(6, v, w)     \
+	PAIRFIFTHS(v, w, 2)      \
+	VPSUBD Z14, Z0, Z0       \
+	VPSUBD Z14, Z1, Z1       \
+	VPSUBD Z14, Z2, Z2       \
+	VPSUBD Z14, Z3, Z3       \
+	PAIRSCALED(Z0, Z16, sum) \
+	PAIRSCALED(Z1, Z17, sum) \
+	PAIRSCALED(Z2, Z18, sum) \
+	PAIRSCALED(Z3, Z19, sum)
+
+#define PAIRQ51(v, w, sum) \
+	PAIRSCALES(v, w)        \
+	PAIRNIBBLES(8, v, w)    \
+	PAIRFIFTHS(v, w, 4)     \
+	PAIRMOVED(Z0, Z16, sum) \
+	PAIRMOVED(Z1, Z17, sum) \
+	PAIRMOVED(Z2, Z18, sum) \
+	PAIRMOVED(Z3, Z19, sum)
+
+#define WIDEDONE \
 	MOVQ    out+40(FP), DI \
 	VMOVUPS Z10, (DI)      \
+	VMOVUPS Z11, 64(DI)    \
 	VZEROUPPER             \
 	RET
 
-// func pairQ41(blocks int, a *quad, v, w, next *byte, out *[2]vec)
-TEXT ·pairQ41(SB), NOSPLIT, $0-48
-	PAIRARGUMENTS
-	MOVL  $0xf0, R8
-	KMOVW R8, K1
+// func pairsQ8(blocks int, a *quad, rows *byte, size int, next *byte, out *[groupRows]vec)
+TEXT ·pairsQ8(SB), NOSPLIT, $0-48
+	WIDEARGUMENTS(0xff00)
 
 block:
-	PREFETCHT0   (SI)
-	VPBROADCASTD (BX), Y4
-	VPBROADCASTD (CX), K1, Y4
-	VCVTPH2PS    Y4, Z4
-	VMOVSLDUP    Z4, Z5
-	VMOVSHDUP    Z4, Z4
-	PAIRNIBBLES(4)
-	PAIRMOVED(Z0, 0(AX))
-	PAIRMOVED(Z1, 32(AX))
-	PAIRMOVED(Z2, 64(AX))
-	PAIRMOVED(Z3, 96(AX))
-	ADDQ         $128, AX
-	ADDQ         $20, BX
-	ADDQ         $20, CX
-	ADDQ         $40, SI
-	DECQ         DX
-	JNZ          block
-	PAIRDONE
+	PREFETCHT0 (SI)
+	PREFETCHT0 64(SI)
+	PREFETCHT0 128(SI)
+	INPUT
+	PAIRQ8(BX, CX, Z10)
+	PAIRQ8(R8, R9, Z11)
+	NEXT(34)
+	JNZ        block
+	WIDEDONE
 
-// func pairQ40(blocks int, a *quad, v, w, next *byte, out *[2]vec)
-TEXT ·pairQ40(SB), NOSPLIT, $0-48
-	PAIRARGUMENTS
-	MOVL  $0xff00, R8
-	KMOVW R8, K1
+// func pairsQ40(blocks int, a *quad, rows *byte, size int, next *byte, out *[groupRows]vec)
+TEXT ·pairsQ40(SB), NOSPLIT, $0-48
+	WIDEARGUMENTS(0xff00)
 
 block:
-	PREFETCHT0   (SI)
-	VPBROADCASTW (BX), Y4
-	VPBROADCASTW (CX), K1, Y4
-	VCVTPH2PS    Y4, Z4
-	PAIRNIBBLES(2)
-	VPSUBD       Z12, Z0, Z0
-	VPSUBD       Z12, Z1, Z1
-	VPSUBD       Z12, Z2, Z2
-	VPSUBD       Z12, Z3, Z3
-	PAIRSCALED(Z0, 0(AX))
-	PAIRSCALED(Z1, 32(AX))
-	PAIRSCALED(Z2, 64(AX))
-	PAIRSCALED(Z3, 96(AX))
-	ADDQ         $128, AX
-	ADDQ         $18, BX
-	ADDQ         $18, CX
-	ADDQ         $36, SI
-	DECQ         DX
-	JNZ          block
-	PAIRDONE
+	PREFETCHT0 (SI)
+	PREFETCHT0 64(SI)
+	INPUT
+	PAIRQ40(BX, CX, Z10)
+	PAIRQ40(R8, R9, Z11)
+	NEXT(18)
+	JNZ        block
+	WIDEDONE
+
+// func pairsQ41(blocks int, a *quad, rows *byte, size int, next *byte, out *[groupRows]vec)
+TEXT ·pairsQ41(SB), NOSPLIT, $0-48
+	WIDEARGUMENTS(0x00f0)
+
+block:
+	PREFETCHT0 (SI)
+	PREFETCHT0 64(SI)
+	INPUT
+	PAIRQ41(BX, CX, Z10)
+	PAIRQ41(R8, R9, Z11)
+	NEXT(20)
+	JNZ        block
+	WIDEDONE
+
+// func pairsQ50(blocks int, a *quad, rows *byte, size int, next *byte, out *[groupRows]vec)
+TEXT ·pairsQ50(SB), NOSPLIT, $0-48
+	WIDEARGUMENTS(0xff00)
+	FIFTHS
+
+block:
+	PREFETCHT0 (SI)
+	PREFETCHT0 64(SI)
+	INPUT
+	PAIRQ50(BX, CX, Z10)
+	PAIRQ50(R8, R9, Z11)
+	NEXT(22)
+	JNZ        block
+	WIDEDONE
+
+// func pairsQ51(blocks int, a *quad, rows *byte, size int, next *byte, out *[groupRows]vec)
+TEXT ·pairsQ51(SB), NOSPLIT, $0-48
+	WIDEARGUMENTS(0x00f0)
+	FIFTHS
+
+block:
+	PREFETCHT0 (SI)
+	PREFETCHT0 64(SI)
+	INPUT
+	PAIRQ51(BX, CX, Z10)
+	PAIRQ51(R8, R9, Z11)
+	NEXT(24)
+	JNZ        block
+	WIDEDONE

@@ -30,23 +30,26 @@ type kernels struct {
 	// fast.
 	wide func(k int, input, groups []float32, out *[wideRows][wideGroups * groupRows]float32)
 	// gemv computes what tile does for one row of the input, from the packed rows of a group. next are the rows of the group that
-	// comes after it, if there is one, which it may begin to read. It reports false, and does nothing, for formats for which that
-	// is not faster; nil: for all. What read is means nothing: it keeps the compiler from leaving out what is read early.
-	gemv func(t quant.Type, k int, a []float32, rows, next []byte, out *[groupRows]float32) (read int, ok bool)
+	// comes after it, if there is one, which it may fetch. It reports false, and does nothing, for formats for which that is not faster;
+	// nil: for all.
+	gemv func(t quant.Type, k int, a []float32, rows, next []byte, out *[groupRows]float32) bool
 
 	// dot is a sum of products of two vectors of the same length, a multiple of lanes.
 	dot func(a, b []float32) float32
 
-	// prepare writes up to maxQueries queries, multiplied by factor, in the layout that scores reads: dim·preparedFloats.
-	prepare func(dim int, to []float32, queries [][]float32, factor float32)
-	// scores computes the products of count prepared queries with the keys of one head in two pages, or in one (next is nil).
-	scores func(dim int, prepared, keys, next []float32, count int, out *[maxQueries][2 * PageTokens]float32)
+	// scores computes the products of queries, of which there is each dimension of maxQueries behind the other, with the keys of one head
+	// in two pages, or in one (next is nil). Only the first count queries are wanted. It may fetch the keys of later pages, ahead and
+	// beyond, which are never nil.
+	scores func(dim int, queries, keys, next, ahead, beyond []float32, count int, out *[maxQueries][2 * PageTokens]float32)
 	// softmax turns scores into exp(x − the largest), and returns their sum. The length is a multiple of lanes.
 	softmax func(x []float32) float32
 	// mix adds the first count values of a page's head, weighted, to out, in order.
 	mix func(out, weights, values []float32, count int)
 	// mixPair is mix for two queries.
 	mixPair func(outA, outB, weightsA, weightsB, values []float32, count int)
+
+	// fetch begins to bring memory near that is read soon; nil: it does not help.
+	fetch func(x []float32)
 
 	// gate computes silu(g)·u into g. The length is a multiple of lanes.
 	gate func(g, u []float32)

@@ -90,7 +90,7 @@ func (b *bench) product(out, a []float32, rows int, w *Matrix, first int) {
 		if rows == 1 && active.gemv != nil && w.Rows >= groupRows {
 			last := w.Rows - groupRows // the last group begins before its place, if that leaves it too few rows
 			from, next := min(at, last), min(at+groupRows, last)
-			if _, ok := active.gemv(w.Type, k, a, w.Data[from*row:][:groupRows*row], w.Data[next*row:][:groupRows*row], &b.x); ok {
+			if active.gemv(w.Type, k, a, w.Data[from*row:][:groupRows*row], w.Data[next*row:][:groupRows*row], &b.x) {
 				copy(out[at:], b.x[at-from:])
 				continue
 			}

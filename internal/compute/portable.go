@@ -13,7 +13,7 @@ import (
 // portable is the implementation for every machine. A group of weights is its rows, one after the other.
 func portable() *kernels {
 	return &kernels{
-		name: "portable", unpack: unpackRows, tile: tileRows, dot: dot, prepare: prepareRows, scores: scoresRows,
+		name: "portable", unpack: unpackRows, tile: tileRows, dot: dot, scores: scoresRows,
 		softmax: softmaxRow, mix: mixRows, mixPair: mixPairRows, gate: gateRow, scale: scaleRow,
 	}
 }
@@ -50,18 +50,11 @@ func tileRows(k int, a, b, group []float32, outA, outB *[groupRows]float32) {
 	}
 }
 
-func prepareRows(dim int, to []float32, queries [][]float32, factor float32) {
-	for i, q := range queries {
-		for d, x := range q {
-			to[i*dim+d] = x * factor
-		}
-	}
-}
-
-func scoresRows(dim int, prepared, keys, next []float32, count int, out *[maxQueries][2 * PageTokens]float32) {
+func scoresRows(dim int, queries, keys, next, _, _ []float32, count int, out *[maxQueries][2 * PageTokens]float32) {
 	for q := range count {
 		clear(out[q][:])
-		for d, x := range prepared[q*dim:][:dim] {
+		for d := range dim {
+			x := queries[d*maxQueries+q]
 			library.Saxpy(PageTokens, x, keys[d*PageTokens:], 1, out[q][:], 1)
 			if next != nil {
 				library.Saxpy(PageTokens, x, next[d*PageTokens:], 1, out[q][PageTokens:], 1)

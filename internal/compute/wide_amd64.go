@@ -12,7 +12,7 @@ import (
 func avx512() *kernels {
 	k := avx2()
 	k.gemv, k.wide = gemvWide, wideVectors
-	k.prepare, k.scores, k.softmax, k.mixPair = prepareWide, scoresWide, softmaxWide, mixPairWide
+	k.scores, k.softmax, k.mixPair = scoresWide, softmaxWide, mixPairWide
 	return k
 }
 
@@ -42,52 +42,18 @@ type (
 
 func loadWide(p *wideVec) wideVector { return archsimd.LoadFloat32x16(p) }
 
-// widePrepared has, for each dimension, each query's value in all 16 lanes.
-type widePrepared = [preparedFloats]float32
+// scores512 computes the products of maxQueries prepared queries with the keys of two pages, and fetches those of two others.
+//
+//go:noescape
+func scores512(dim int, queries, keys, next *float32, out *float32, ahead, beyond *float32)
 
-func prepareWide(dim int, to []float32, queries [][]float32, factor float32) {
-	to = to[:dim*preparedFloats]
-	f := archsimd.BroadcastFloat32x16(factor)
-	for i, q := range queries {
-		for d, x := range q[:dim] {
-			archsimd.BroadcastFloat32x16(x).Mul(f).Store((*wideVec)(to[d*preparedFloats+i*2*lanes:]))
-		}
-	}
-	archsimd.ClearAVXUpperBits()
-}
-
-// scoresWide takes the keys of 16 tokens at a time.
-func scoresWide(dim int, queries, keys, next []float32, _ int, out *[maxQueries][2 * PageTokens]float32) {
+func scoresWide(dim int, queries, keys, next, ahead, beyond []float32, _ int, out *[maxQueries][2 * PageTokens]float32) {
 	if next == nil {
 		next = keys // computed and not used
 	}
-	_, _, _ = queries[dim*preparedFloats-1], keys[dim*PageTokens-1], next[dim*PageTokens-1]
-	q, k, l := (*widePrepared)(queries), (*wideVec)(keys), (*wideVec)(next)
-	var a0, a1, b0, b1, c0, c1, d0, d1 wideVector
-	for {
-		low, high := loadWide(k), loadWide(l)
-		x := loadWide((*wideVec)(q[0:]))
-		a0, a1 = low.MulAdd(x, a0), high.MulAdd(x, a1)
-		x = loadWide((*wideVec)(q[16:]))
-		b0, b1 = low.MulAdd(x, b0), high.MulAdd(x, b1)
-		x = loadWide((*wideVec)(q[32:]))
-		c0, c1 = low.MulAdd(x, c0), high.MulAdd(x, c1)
-		x = loadWide((*wideVec)(q[48:]))
-		d0, d1 = low.MulAdd(x, d0), high.MulAdd(x, d1)
-		if dim--; dim == 0 {
-			break
-		}
-		q, k, l = after(q), after(k), after(l)
-	}
-	a0.Store((*wideVec)(out[0][0:]))
-	a1.Store((*wideVec)(out[0][PageTokens:]))
-	b0.Store((*wideVec)(out[1][0:]))
-	b1.Store((*wideVec)(out[1][PageTokens:]))
-	c0.Store((*wideVec)(out[2][0:]))
-	c1.Store((*wideVec)(out[2][PageTokens:]))
-	d0.Store((*wideVec)(out[3][0:]))
-	d1.Store((*wideVec)(out[3][PageTokens:]))
-	archsimd.ClearAVXUpperBits()
+	_, _, _ = queries[dim*maxQueries-1], keys[dim*PageTokens-1], next[dim*PageTokens-1]
+	_, _ = ahead[dim*PageTokens-1], beyond[dim*PageTokens-1]
+	scores512(dim, &queries[0], &keys[0], &next[0], &out[0][0], &ahead[0], &beyond[0])
 }
 
 // mixPairWide takes 64 dimensions of both queries at a time; what is left is for [mixPairVectors].

@@ -298,26 +298,29 @@ func edit(m *weights.Model, name string, f func(*weights.Tensor)) {
 // Steps of a small model, for allocations: a prompt of 512 tokens, and one token behind it.
 func BenchmarkForward(b *testing.B) {
 	file, m := tiny(b, tinymodel.Options{Context: 1024})
-	benchmark(b, file, m)
+	benchmark(b, file, m, 512)
 }
 
-func benchmark(b *testing.B, file *weights.Model, m *llama.Model) {
-	tokens, memory := randomTokens(513, file.Vocab, 8), pages(m, 513)
-	for _, threads := range []int{1, 2} {
-		w := m.NewWorker(threads)
-		b.Run(fmt.Sprintf("prefill/threads=%d", threads), func(b *testing.B) {
-			b.ReportAllocs()
-			for b.Loop() {
-				w.Forward([]llama.Span{{Tokens: tokens[:512], Pages: memory, Logits: 1}})
-			}
-			b.ReportMetric(512*float64(b.N)/b.Elapsed().Seconds(), "tokens/s")
-		})
-		b.Run(fmt.Sprintf("decode/threads=%d", threads), func(b *testing.B) {
-			b.ReportAllocs()
-			for b.Loop() {
-				w.Forward([]llama.Span{{Tokens: tokens[512:], Position: 512, Pages: memory, Logits: 1}})
-			}
-			b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "tokens/s")
-		})
+// benchmark computes prompts, and one token behind each, whose keys and values are random.
+func benchmark(b *testing.B, file *weights.Model, m *llama.Model, prompts ...int) {
+	for _, n := range prompts {
+		tokens, memory := randomTokens(n+1, file.Vocab, 8), pages(m, n+1)
+		for _, threads := range []int{1, 2} {
+			w := m.NewWorker(threads)
+			b.Run(fmt.Sprintf("prefill=%d/threads=%d", n, threads), func(b *testing.B) {
+				b.ReportAllocs()
+				for b.Loop() {
+					w.Forward([]llama.Span{{Tokens: tokens[:n], Pages: memory, Logits: 1}})
+				}
+				b.ReportMetric(float64(n*b.N)/b.Elapsed().Seconds(), "tokens/s")
+			})
+			b.Run(fmt.Sprintf("decode behind=%d/threads=%d", n, threads), func(b *testing.B) {
+				b.ReportAllocs()
+				for b.Loop() {
+					w.Forward([]llama.Span{{Tokens: tokens[n:], Position: n, Pages: memory, Logits: 1}})
+				}
+				b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "tokens/s")
+			})
+		}
 	}
 }

@@ -41,5 +41,5 @@ func TestSmolLM2IsExact(t *testing.T) {
 
 func BenchmarkSmolLM2(b *testing.B) {
 	file, m := open(b, modeltest.SmolLM2(b))
-	benchmark(b, file, m)
+	benchmark(b, file, m, 512, 4096)
 }

@@ -1,0 +1,123 @@
+//go:build goexperiment.simd
+
+#include "textflag.h"
+
+// Products of four queries with the keys of pages, a dimension at a time. They are not written with simd/archsimd, which spreads a number over
+// a vector with two instructions where a load from memory does it for nothing.
+
+// func scores256(dim int, queries, keys *float32, out *float32, ahead *float32)
+TEXT ·scores256(SB), NOSPLIT, $0-40
+	MOVQ   dim+0(FP), CX
+	MOVQ   queries+8(FP), AX
+	MOVQ   keys+16(FP), BX
+	MOVQ   out+24(FP), DI
+	MOVQ   ahead+32(FP), SI
+	VXORPS Y0, Y0, Y0
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+	VXORPS Y4, Y4, Y4
+	VXORPS Y5, Y5, Y5
+	VXORPS Y6, Y6, Y6
+	VXORPS Y7, Y7, Y7
+
+dimension:
+	PREFETCHT0   (SI)
+	VMOVUPS      (BX), Y8
+	VMOVUPS      32(BX), Y9
+	VBROADCASTSS (AX), Y10
+	VFMADD231PS  Y10, Y8, Y0
+	VFMADD231PS  Y10, Y9, Y1
+	VBROADCASTSS 4(AX), Y11
+	VFMADD231PS  Y11, Y8, Y2
+	VFMADD231PS  Y11, Y9, Y3
+	VBROADCASTSS 8(AX), Y12
+	VFMADD231PS  Y12, Y8, Y4
+	VFMADD231PS  Y12, Y9, Y5
+	VBROADCASTSS 12(AX), Y13
+	VFMADD231PS  Y13, Y8, Y6
+	VFMADD231PS  Y13, Y9, Y7
+	ADDQ         $16, AX
+	ADDQ         $64, BX
+	ADDQ         $64, SI
+	DECQ         CX
+	JNZ          dimension
+
+	VMOVUPS Y0, (DI)
+	VMOVUPS Y1, 32(DI)
+	VMOVUPS Y2, 128(DI)
+	VMOVUPS Y3, 160(DI)
+	VMOVUPS Y4, 256(DI)
+	VMOVUPS Y5, 288(DI)
+	VMOVUPS Y6, 384(DI)
+	VMOVUPS Y7, 416(DI)
+	VZEROUPPER
+	RET
+
+// func scores512(dim int, queries, keys, next *float32, out *float32, ahead, beyond *float32)
+TEXT ·scores512(SB), NOSPLIT, $0-56
+	MOVQ   dim+0(FP), CX
+	MOVQ   queries+8(FP), AX
+	MOVQ   keys+16(FP), BX
+	MOVQ   next+24(FP), DX
+	MOVQ   out+32(FP), DI
+	MOVQ   ahead+40(FP), SI
+	MOVQ   beyond+48(FP), R8
+	VPXORQ Z0, Z0, Z0
+	VPXORQ Z1, Z1, Z1
+	VPXORQ Z2, Z2, Z2
+	VPXORQ Z3, Z3, Z3
+	VPXORQ Z4, Z4, Z4
+	VPXORQ Z5, Z5, Z5
+	VPXORQ Z6, Z6, Z6
+	VPXORQ Z7, Z7, Z7
+	XORQ   R9, R9
+
+dimension:
+	PREFETCHT0   (SI)(R9*1)
+	PREFETCHT0   (R8)(R9*1)
+	VMOVUPS      (BX)(R9*1), Z8
+	VMOVUPS      (DX)(R9*1), Z9
+	VBROADCASTSS (AX), Z10
+	VFMADD231PS  Z10, Z8, Z0
+	VFMADD231PS  Z10, Z9, Z1
+	VBROADCASTSS 4(AX), Z11
+	VFMADD231PS  Z11, Z8, Z2
+	VFMADD231PS  Z11, Z9, Z3
+	VBROADCASTSS 8(AX), Z12
+	VFMADD231PS  Z12, Z8, Z4
+	VFMADD231PS  Z12, Z9, Z5
+	VBROADCASTSS 12(AX), Z13
+	VFMADD231PS  Z13, Z8, Z6
+	VFMADD231PS  Z13, Z9, Z7
+	ADDQ         $16, AX
+	ADDQ         $64, R9
+	DECQ         CX
+	JNZ          dimension
+
+	VMOVUPS Z0, (DI)
+	VMOVUPS Z1, 64(DI)
+	VMOVUPS Z2, 128(DI)
+	VMOVUPS Z3, 192(DI)
+	VMOVUPS Z4, 256(DI)
+	VMOVUPS Z5, 320(DI)
+	VMOVUPS Z6, 384(DI)
+	VMOVUPS Z7, 448(DI)
+	VZEROUPPER
+	RET
+
+// func fetchLines(p *float32, bytes int)
+TEXT ·fetchLines(SB), NOSPLIT, $0-16
+	MOVQ p+0(FP), AX
+	MOVQ bytes+8(FP), CX
+	ADDQ AX, CX
+
+line:
+	PREFETCHT0 (AX)
+	PREFETCHT0 64(AX)
+	PREFETCHT0 128(AX)
+	PREFETCHT0 192(AX)
+	ADDQ       $256, AX
+	CMPQ       AX, CX
+	JB         line
+	RET
