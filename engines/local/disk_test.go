@@ -16,14 +16,15 @@ import (
 	"github.com/ragpilot/ragpilot/contextpilot"
 	"github.com/ragpilot/ragpilot/engines"
 	"github.com/ragpilot/ragpilot/engines/local"
-	"github.com/ragpilot/ragpilot/engines/local/localtest"
+	"github.com/ragpilot/ragpilot/engines/local/internal/tinymodel"
 )
 
-// larger writes a model that reads 1024 tokens.
+// larger writes a model that reads 1024 tokens. Computing a block takes milliseconds, so that loading it is faster on a machine with other
+// work, too.
 func larger(t testing.TB) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "larger.gguf")
-	if err := localtest.WriteModel(path, 3); err != nil {
+	if err := tinymodel.Write(path, tinymodel.Options{Seed: 3, Context: 1024, Hidden: 512, FFN: 2048}); err != nil {
 		t.Fatal(err)
 	}
 	return path

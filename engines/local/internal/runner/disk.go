@@ -36,13 +36,16 @@ type disk struct {
 
 	// Guarded by the runner's lock.
 	work     *sync.Cond // something for one of the goroutines to do, or a page was saved
-	loads    []kvstore.ID
+	loads    []*batch
 	saving   bool // a page
 	closed   time.Time
 	noLoads  time.Time     // until then
 	noWrites time.Time     // until then
-	page     time.Duration // that loading a page takes, a moving mean; 0: unknown
+	page     time.Duration // that loading a page takes, a moving mean that begins with 0
 }
+
+// batch is what a sequence waits for: pages that are still to be loaded, in order.
+type batch struct{ ids []kvstore.ID }
 
 func newDisk(r *Runner) *disk {
 	return &disk{runner: r, files: r.config.Files, salted: r.config.SaltedFiles, work: sync.NewCond(&r.mu)}
@@ -70,14 +73,15 @@ func (d *disk) enqueue(ids []kvstore.ID) {
 	if len(ids) == 0 {
 		return
 	}
-	d.loads = append(d.loads, ids...)
+	b := &batch{ids}
+	d.loads = append(d.loads, b)
 	d.work.Broadcast()
 	wait := min(max(d.runner.pace*time.Duration(len(ids)*kvstore.PageTokens), minWait), maxWait)
 	time.AfterFunc(wait, func() {
 		d.runner.mu.Lock()
 		defer d.runner.mu.Unlock()
 		late := false
-		for _, id := range ids {
+		for _, id := range b.ids { // not those that were loaded: they may have gone meanwhile, and others wait for them
 			late = d.runner.store.NotLoaded(id.Page) || late
 		}
 		if late {
@@ -98,9 +102,14 @@ func (d *disk) load() {
 			d.work.Wait()
 			continue
 		}
-		id := d.loads[0]
-		d.loads = d.loads[1:]
+		b := d.loads[0]
+		if len(b.ids) == 0 {
+			d.loads = d.loads[1:]
+			continue
+		}
+		id := b.ids[0]
 		if !r.store.Loading(id.Page) {
+			b.ids = b.ids[1:]
 			continue
 		}
 		r.mu.Unlock()
@@ -108,6 +117,7 @@ func (d *disk) load() {
 		err := d.files.Read(kvfile.ID{Salt: id.Salt, Page: id.Page}, buffer)
 		took := time.Since(began)
 		r.mu.Lock()
+		b.ids = b.ids[1:]
 		if err != nil {
 			r.store.NotLoaded(id.Page)
 		} else {
@@ -118,10 +128,14 @@ func (d *disk) load() {
 	}
 }
 
-// took notes how long a page took, and stops loading for a while when that is longer than computing it.
+// took notes how long a page took, and stops loading for a while when that is longer than computing it, not for one page alone.
 func (d *disk) took(t time.Duration) {
-	d.page = mean(d.page, t)
-	if computed := d.runner.pace * kvstore.PageTokens; computed > 0 && d.page > computed {
+	computed := d.runner.pace * kvstore.PageTokens
+	if computed == 0 {
+		return
+	}
+	d.page = mean(max(d.page, 1), min(t, 4*computed))
+	if d.page > computed {
 		d.noLoads, d.page = time.Now().Add(slowPause), 0
 	}
 }

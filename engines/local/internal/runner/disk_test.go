@@ -7,6 +7,7 @@ import (
 	"slices"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/ragpilot/ragpilot/engines/local/internal/kvfile"
@@ -149,6 +150,53 @@ func TestDiskThatDoesNotAnswer(t *testing.T) {
 	}
 	if s := r.Stats(); s.Used != 0 {
 		t.Errorf("%+v", s)
+	}
+}
+
+// A page that was loaded in time, given up and is being loaded again is not late by the first time's clock.
+func TestLoadedAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		files := newFakeFiles()
+		config := runner.Config{Pages: 30, Running: 2, Step: 32, Files: files}
+		first := newRunner(t, config)
+		answer(t, first, prompt(1, 400), "")
+		first.Close()
+		r := newRunner(t, config)
+		answer(t, r, prompt(1, 400), "")
+		time.Sleep(150 * time.Millisecond)
+		answer(t, r, prompt(2, 400), "")
+		reads := files.reads
+		files.read = func(n int) error {
+			if n == reads+1 {
+				time.Sleep(100 * time.Millisecond)
+			}
+			return nil
+		}
+		if _, cached := answer(t, r, prompt(1, 400), ""); cached != 384 {
+			t.Errorf("%d tokens were loaded, want 384", cached)
+		}
+	})
+}
+
+// Loading goes on when one page took long.
+func TestOneSlowPage(t *testing.T) {
+	files := newFakeFiles()
+	config := runner.Config{Pages: 60, Running: 3, Step: 32, Files: files}
+	first := newRunner(t, config)
+	answer(t, first, prompt(1, 400), "")
+	answer(t, first, prompt(2, 400), "")
+	first.Close()
+	files.read = func(n int) error {
+		if n == 1 {
+			time.Sleep(50 * time.Millisecond) // as long as many take to compute
+		}
+		return nil
+	}
+	r := newRunner(t, config)
+	answer(t, r, prompt(3, 100), "") // how long computing takes
+	answer(t, r, prompt(1, 400), "")
+	if _, cached := answer(t, r, prompt(2, 400), ""); cached != 384 {
+		t.Errorf("%d tokens were loaded, want 384", cached)
 	}
 }
 
