@@ -17,14 +17,25 @@ import (
 	"github.com/ragpilot/ragpilot/engines"
 	"github.com/ragpilot/ragpilot/engines/local"
 	"github.com/ragpilot/ragpilot/engines/local/internal/tinymodel"
+	"github.com/ragpilot/ragpilot/engines/local/localtest"
 )
 
-// larger writes a model that reads 1024 tokens. Computing a block takes milliseconds, so that loading it is faster on a machine with other
+// larger writes a model that reads 1024 tokens. Computing a block takes a millisecond or more, so that loading it is faster on a machine with other
 // work, too.
 func larger(t testing.TB) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "larger.gguf")
-	if err := tinymodel.Write(path, tinymodel.Options{Seed: 3, Context: 1024, Hidden: 512, FFN: 2048}); err != nil {
+	if err := tinymodel.Write(path, tinymodel.Options{Seed: 3, Context: 1024, Hidden: 256, FFN: 1024}); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// long writes a model that reads 1024 tokens, and computes a block in no time.
+func long(t testing.TB) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "long.gguf")
+	if err := localtest.WriteModel(path, 3); err != nil {
 		t.Fatal(err)
 	}
 	return path
@@ -94,7 +105,7 @@ func TestMoreContextsThanMemory(t *testing.T) {
 
 // The pilot is told that what memory gives up can be loaded.
 func TestMovedToDisk(t *testing.T) {
-	e := open(t, 40, local.Config{Model: larger(t), CacheDir: t.TempDir()})
+	e := open(t, 40, local.Config{Model: long(t), CacheDir: t.TempDir()})
 	moved := make(chan contextpilot.Event, 100)
 	e.Subscribe(func(events ...contextpilot.Event) {
 		for _, ev := range events {
@@ -115,7 +126,7 @@ func TestMovedToDisk(t *testing.T) {
 func TestForgetOnDisk(t *testing.T) {
 	for _, salted := range []bool{false, true} {
 		dir := t.TempDir()
-		e := open(t, 60, local.Config{Model: larger(t), CacheDir: dir, DiskSalted: salted})
+		e := open(t, 60, local.Config{Model: long(t), CacheDir: dir, DiskSalted: salted})
 		for _, salt := range []string{"one", "two"} {
 			req := ask("", text(1, 200), 1)
 			req.Extra = extra("ignore_eos", true, "cache_salt", salt)
@@ -212,7 +223,7 @@ func TestEngineKilled(t *testing.T) {
 	if os.Getenv("RAGPILOT_FAULTS") == "1" {
 		times = 100
 	}
-	model, dir := larger(t), t.TempDir()
+	model, dir := long(t), t.TempDir()
 	var want []string
 	plain := open(t, 60, local.Config{Model: model})
 	for n := range 40 {
