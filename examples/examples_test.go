@@ -3,9 +3,13 @@ package examples_test
 import (
 	"bytes"
 	"flag"
+	"go/parser"
+	"go/token"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -48,5 +52,44 @@ func TestExamples(t *testing.T) {
 				t.Error(diff)
 			}
 		})
+	}
+}
+
+// Programs that README.md says can be copied import no internal package, and the two that show where references come from fit a screen.
+func TestPrograms(t *testing.T) {
+	page, err := os.ReadFile("README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	sentence := regexp.MustCompile("(.+) import public packages only").FindString(string(page))
+	copied := regexp.MustCompile("`([a-z-]+)`").FindAllStringSubmatch(sentence, -1)
+	if len(copied) < 6 {
+		t.Fatalf("README.md names %d programs", len(copied))
+	}
+	for _, m := range copied {
+		files, err := filepath.Glob(filepath.Join(m[1], "*.go"))
+		if err != nil || len(files) == 0 {
+			t.Fatalf("%s: %d files, %v", m[1], len(files), err)
+		}
+		for _, file := range files {
+			parsed, err := parser.ParseFile(token.NewFileSet(), file, nil, parser.ImportsOnly)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, i := range parsed.Imports {
+				if strings.Contains(i.Path.Value, "/internal/") {
+					t.Errorf("%s imports %s", file, i.Path.Value)
+				}
+			}
+		}
+	}
+	for _, name := range []string{"resent", "tool-agent"} {
+		source, err := os.ReadFile(filepath.Join(name, "main.go"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if n := bytes.Count(source, []byte("\n")); n > 60 {
+			t.Errorf("%s has %d lines, want at most 60", name, n)
+		}
 	}
 }

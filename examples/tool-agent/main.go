@@ -1,5 +1,4 @@
-// Command tool-agent is a langchaingo agent whose tool searches notes, once as it is and once with ragpilot: documents that an
-// earlier result shows are then referred to. The model is a fake that asks for three searches; its prefix cache is a simulator's.
+// Command tool-agent is a langchaingo agent whose tool searches notes, as they are found and with references to what earlier results show.
 package main
 
 import (
