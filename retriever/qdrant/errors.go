@@ -23,10 +23,15 @@ func typed(err, bad error) error {
 	kinds := qdrantconn.Errors{
 		Unavailable: store.ErrUnavailable, Unauthorized: store.ErrUnauthorized, NotFound: store.ErrNoIndex, Invalid: bad, TooLarge: errTooLarge,
 	}
-	if kind := kinds.Of(err); kind != nil {
+	kind := kinds.Of(err)
+	switch {
+	case kind == nil:
+		return err
+	case errors.Is(kind, store.ErrNoIndex):
+		return fmt.Errorf("%w (Create makes it): %w", kind, err)
+	default:
 		return fmt.Errorf("%w: %w", kind, err)
 	}
-	return err
 }
 
 // withCause adds why the context ended, which the client does not say. The server knows the deadline too, and its word

@@ -43,6 +43,9 @@ func TestCodes(t *testing.T) {
 			t.Errorf("%v: error %v, want %v", code, err, want)
 		}
 	}
+	if err := search(t.Context(), refusing(t, dense, codes.NotFound)); !strings.Contains(err.Error(), "(Create makes it)") {
+		t.Errorf("%v, want what makes the collection", err)
+	}
 	err := refusing(t, dense, codes.InvalidArgument).Upsert(t.Context(), []store.Document{{ID: "a", Text: "A page."}})
 	if !errors.Is(err, store.ErrBadDocument) || !strings.Contains(err.Error(), "documents 1 to 1 of 1") {
 		t.Errorf("Upsert: %v, want ErrBadDocument and which documents", err)
