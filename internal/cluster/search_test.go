@@ -183,7 +183,7 @@ func TestSearchAgainstNaive(t *testing.T) {
 			t.Errorf("%d nodes are left", x.Len())
 		}
 	})
-	if widest < 30 {
+	if widest < 30 && !testing.Short() { // which tries fewer
 		t.Errorf("the widest node has %d children: posting lists are not tested", widest)
 	}
 }
