@@ -1,6 +1,7 @@
 // Command testreport reads the output of "go test -json" and prints what a reader needs: one line per package, the
 // output of what failed, and every skipped test with its reason. It exits 1 if anything failed, if there was no
-// test at all, or if the reason of a skip contains the text given by -forbid-skip. The names of tests whose reason
+// test at all, or if the reason of a skip contains the text given by -forbid-skip. A reason that begins with "not run: " is also printed as a
+// line of its own, by which .ci/run knows that the step passed in part. The names of tests whose reason
 // contains the text given by -again, with their packages, go to the file given by -list: "package TestName".
 package main
 
@@ -77,7 +78,11 @@ func report(in io.Reader, out io.Writer, forbid, again string, later map[string]
 				top, _, _ := strings.Cut(e.Test, "/")
 				later[e.Package+" "+top] = true
 			}
-			fmt.Fprintf(out, "skip %s: %s\n", key, reason(output[key].String()))
+			why := reason(output[key].String())
+			fmt.Fprintf(out, "skip %s: %s\n", key, why)
+			if _, part, ok := strings.Cut(why, ": not run: "); ok { // behind file and line
+				fmt.Fprintf(out, "not run: %s (%s)\n", key, part)
+			}
 			if forbid != "" && strings.Contains(output[key].String(), forbid) {
 				fmt.Fprintf(out, "FAIL %s: it must not be skipped, as %s is there\n", key, forbid)
 				ok = false

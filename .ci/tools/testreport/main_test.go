@@ -21,6 +21,7 @@ func TestReport(t *testing.T) {
 		{"failure", pass + `{"Action":"output","Package":"p","Test":"TestC","Output":"boom\n"}` + "\n" + `{"Action":"fail","Package":"p","Test":"TestC"}`, "", false, "boom"},
 		{"build failure", pass + `{"Action":"build-output","ImportPath":"p","Output":"undefined: x\n"}` + "\n" + `{"Action":"build-fail","ImportPath":"p"}`, "", false, "undefined: x"},
 		{"skip is named", pass + skip, "", true, "skip p TestB: b_test.go:7: needs ../shared/x"},
+		{"part is not run", pass + strings.ReplaceAll(skip, "needs ../shared/x", "not run: no disk"), "", true, "\nnot run: p TestB (no disk)\n"},
 		{"skip is forbidden", pass + skip, "../shared", false, "must not be skipped"},
 		{"not JSON", pass + "panic: no\n", "", false, "panic: no"},
 	} {
