@@ -10,7 +10,7 @@ import (
 )
 
 // scopeIndexBytes is about what an index takes before anything is in it.
-const scopeIndexBytes = 1 << 10
+const scopeIndexBytes = 1400
 
 // DefaultIndexBytes bounds what a store's indexes take unless [Config.Indexes] says otherwise: those of some 200,000 memories.
 const DefaultIndexBytes = 128 << 20

@@ -180,7 +180,7 @@ func TestIndexesWeigh(t *testing.T) {
 		{"words alone", 5000, 1, sentence, memory.Lexical},
 		{"long texts", 1000, 1, func(i int) string { return strings.ToLower(strings.Repeat(sentence(i)+" ", 50)) }, memory.Lexical},
 		{"new words", 3000, 1, func(i int) string { return fmt.Sprintf("a%d b%d c%d d%d e%d f%d", i, i, i, i, i, i) }, memory.Lexical},
-		{"many scopes", 500, 500, sentence, memory.Lexical},
+		{"many scopes", 2000, 2000, sentence, memory.Lexical},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			indexes := memory.NewIndexes(1 << 30)
