@@ -77,6 +77,7 @@ func (c *Crew) Attend(out, q []float32, h Heads, runs []Run) {
 		}
 		clear(w.query[:]) // so that the pool keeps nothing of the caller's
 		clear(w.result[:])
+		clear(w.out[:])
 	})
 }
 
@@ -97,6 +98,7 @@ type workspace struct {
 	query   [blockQueries][]float32
 	result  [blockQueries][]float32
 	seen    [blockQueries]int // tokens that each query looks at
+	out, in [maxQueries]*float32
 }
 
 var workspaces = sync.Pool{New: func() any { return new(workspace) }}
@@ -140,11 +142,9 @@ func (w *workspace) block(h Heads, t task, count int) {
 		}
 		sums[i] = active.softmax(x)
 	}
+	values := func(p int) []float32 { return t.run.Pages[p].Values[t.head*size:][:size] }
 	for p := range pages {
-		if p+ahead < pages && active.fetch != nil {
-			active.fetch(t.run.Pages[p+ahead].Values[t.head*size:][:size])
-		}
-		w.mix(t.run.Pages[p].Values[t.head*size:][:size], p*PageTokens, count)
+		w.mix(h.Dim, values(p), values(min(p+ahead, pages-1)), p*PageTokens, count)
 	}
 	for i := range count {
 		for d := range w.result[i] {
@@ -184,18 +184,20 @@ func (w *workspace) score(h Heads, t task, first, last, from int) {
 	}
 }
 
-// mix adds a page's values, the first of which is the token at, to the results of the first count queries.
-func (w *workspace) mix(values []float32, at, count int) {
-	for i := 0; i < count; i++ {
-		n := min(PageTokens, w.seen[i]-at)
-		switch {
-		case n <= 0:
-		case i+1 < count && min(PageTokens, w.seen[i+1]-at) == n:
-			active.mixPair(w.result[i], w.result[i+1], w.weights[i][at:], w.weights[i+1][at:], values, n)
-			i++
-		default:
-			active.mix(w.result[i], w.weights[i][at:], values, n)
+// mix adds a page's values, of the tokens from at on, to the results of the first count queries.
+func (w *workspace) mix(dim int, values, ahead []float32, at, count int) {
+	for i := 0; i < count; {
+		n, same := min(PageTokens, w.seen[i]-at), 0 // queries that look at as many tokens of the page
+		for q := range maxQueries {
+			if i+same < count && min(PageTokens, w.seen[i+same]-at) == n && same == q {
+				same++
+			}
+			w.out[q], w.in[q] = &w.result[i+same-1][0], &w.weights[i+same-1][at]
 		}
+		if n > 0 {
+			active.mix(dim, n, &w.out, &w.in, values, ahead)
+		}
+		i += same
 	}
 }
 

@@ -5,6 +5,33 @@
 // Products of four queries with the keys of pages, a dimension at a time. They are not written with simd/archsimd, which spreads a number over
 // a vector with two instructions where a load from memory does it for nothing.
 
+// MIX adds two vectors of values, weighted by a query's weight of the token, to its sums.
+#define MIX256(weights, x, a, b) \
+	VBROADCASTSS (weights)(R12*1), x \
+	VFMADD231PS  x, Y8, a            \
+	VFMADD231PS  x, Y9, b
+
+#define MIX512(weights, x, a, b) \
+	VBROADCASTSS (weights)(R12*1), x \
+	VFMADD231PS  x, Z8, a            \
+	VFMADD231PS  x, Z9, b
+
+// MIXARGUMENTS loads the arguments: dim and tokens in bytes of their floats.
+#define MIXARGUMENTS \
+	MOVQ dim+0(FP), CX      \
+	MOVQ tokens+8(FP), DX   \
+	SHLQ $2, CX             \
+	SHLQ $2, DX             \
+	MOVQ out+16(FP), DI     \
+	MOVQ weights+24(FP), SI \
+	MOVQ 0(SI), R8          \
+	MOVQ 8(SI), R9          \
+	MOVQ 16(SI), R10        \
+	MOVQ 24(SI), R11        \
+	MOVQ values+32(FP), BX  \
+	MOVQ ahead+40(FP), SI   \
+	XORQ AX, AX
+
 // func scores256(dim int, queries, keys *float32, out *float32, ahead *float32)
 TEXT ·scores256(SB), NOSPLIT, $0-40
 	MOVQ   dim+0(FP), CX
@@ -106,18 +133,105 @@ dimension:
 	VZEROUPPER
 	RET
 
-// func fetchLines(p *float32, bytes int)
-TEXT ·fetchLines(SB), NOSPLIT, $0-16
-	MOVQ p+0(FP), AX
-	MOVQ bytes+8(FP), CX
-	ADDQ AX, CX
+// func mix256(dim, tokens int, out, weights *[maxQueries]*float32, values, ahead *float32)
+TEXT ·mix256(SB), NOSPLIT, $0-48
+	MIXARGUMENTS
 
-line:
-	PREFETCHT0 (AX)
-	PREFETCHT0 64(AX)
-	PREFETCHT0 128(AX)
-	PREFETCHT0 192(AX)
-	ADDQ       $256, AX
-	CMPQ       AX, CX
-	JB         line
+dimensions:  // AX bytes behind the start of each row
+	MOVQ    0(DI), R13
+	VMOVUPS (R13)(AX*1), Y0
+	VMOVUPS 32(R13)(AX*1), Y1
+	MOVQ    8(DI), R13
+	VMOVUPS (R13)(AX*1), Y2
+	VMOVUPS 32(R13)(AX*1), Y3
+	MOVQ    16(DI), R13
+	VMOVUPS (R13)(AX*1), Y4
+	VMOVUPS 32(R13)(AX*1), Y5
+	MOVQ    24(DI), R13
+	VMOVUPS (R13)(AX*1), Y6
+	VMOVUPS 32(R13)(AX*1), Y7
+	MOVQ    AX, R13
+	XORQ    R12, R12
+
+token:
+	PREFETCHT0 (SI)(R13*1)
+	VMOVUPS    (BX)(R13*1), Y8
+	VMOVUPS    32(BX)(R13*1), Y9
+	MIX256(R8, Y10, Y0, Y1)
+	MIX256(R9, Y11, Y2, Y3)
+	MIX256(R10, Y12, Y4, Y5)
+	MIX256(R11, Y13, Y6, Y7)
+	ADDQ       CX, R13
+	ADDQ       $4, R12
+	CMPQ       R12, DX
+	JNE        token
+
+	MOVQ    0(DI), R13
+	VMOVUPS Y0, (R13)(AX*1)
+	VMOVUPS Y1, 32(R13)(AX*1)
+	MOVQ    8(DI), R13
+	VMOVUPS Y2, (R13)(AX*1)
+	VMOVUPS Y3, 32(R13)(AX*1)
+	MOVQ    16(DI), R13
+	VMOVUPS Y4, (R13)(AX*1)
+	VMOVUPS Y5, 32(R13)(AX*1)
+	MOVQ    24(DI), R13
+	VMOVUPS Y6, (R13)(AX*1)
+	VMOVUPS Y7, 32(R13)(AX*1)
+	ADDQ    $64, AX
+	CMPQ    AX, CX
+	JNE     dimensions
+	VZEROUPPER
+	RET
+
+// func mix512(dim, tokens int, out, weights *[maxQueries]*float32, values, ahead *float32)
+TEXT ·mix512(SB), NOSPLIT, $0-48
+	MIXARGUMENTS
+
+dimensions:  // AX bytes behind the start of each row
+	MOVQ    0(DI), R13
+	VMOVUPS (R13)(AX*1), Z0
+	VMOVUPS 64(R13)(AX*1), Z1
+	MOVQ    8(DI), R13
+	VMOVUPS (R13)(AX*1), Z2
+	VMOVUPS 64(R13)(AX*1), Z3
+	MOVQ    16(DI), R13
+	VMOVUPS (R13)(AX*1), Z4
+	VMOVUPS 64(R13)(AX*1), Z5
+	MOVQ    24(DI), R13
+	VMOVUPS (R13)(AX*1), Z6
+	VMOVUPS 64(R13)(AX*1), Z7
+	MOVQ    AX, R13
+	XORQ    R12, R12
+
+token:
+	PREFETCHT0 (SI)(R13*1)
+	PREFETCHT0 64(SI)(R13*1)
+	VMOVUPS    (BX)(R13*1), Z8
+	VMOVUPS    64(BX)(R13*1), Z9
+	MIX512(R8, Z10, Z0, Z1)
+	MIX512(R9, Z11, Z2, Z3)
+	MIX512(R10, Z12, Z4, Z5)
+	MIX512(R11, Z13, Z6, Z7)
+	ADDQ       CX, R13
+	ADDQ       $4, R12
+	CMPQ       R12, DX
+	JNE        token
+
+	MOVQ    0(DI), R13
+	VMOVUPS Z0, (R13)(AX*1)
+	VMOVUPS Z1, 64(R13)(AX*1)
+	MOVQ    8(DI), R13
+	VMOVUPS Z2, (R13)(AX*1)
+	VMOVUPS Z3, 64(R13)(AX*1)
+	MOVQ    16(DI), R13
+	VMOVUPS Z4, (R13)(AX*1)
+	VMOVUPS Z5, 64(R13)(AX*1)
+	MOVQ    24(DI), R13
+	VMOVUPS Z6, (R13)(AX*1)
+	VMOVUPS Z7, 64(R13)(AX*1)
+	ADDQ    $128, AX
+	CMPQ    AX, CX
+	JNE     dimensions
+	VZEROUPPER
 	RET

@@ -16,14 +16,9 @@ import (
 func avx2() *kernels {
 	return &kernels{
 		name: "avx2", unpack: unpackVectors, tile: tileVectors, gemv: gemvVectors, dot: dotVectors, scores: scoresVectors,
-		softmax: softmaxVectors, mix: mixVectors, mixPair: mixPairVectors, fetch: fetchVectors, gate: gateVectors, scale: scaleVectors,
+		softmax: softmaxVectors, mix: mixVectors, gate: gateVectors, scale: scaleVectors,
 	}
 }
-
-//go:noescape
-func fetchLines(p *float32, bytes int)
-
-func fetchVectors(x []float32) { fetchLines(unsafe.SliceData(x), 4*len(x)) }
 
 type vector = archsimd.Float32x8
 
@@ -150,93 +145,36 @@ func scoresVectors(dim int, queries, keys, next, ahead, beyond []float32, _ int,
 	}
 }
 
-// mixVectors takes 64 dimensions at a time, then 8.
-func mixVectors(out, weights, values []float32, count int) {
-	weights, dim := weights[:count], len(out)
-	_ = values[count*dim-1]
-	for d := 0; d < dim; {
-		if d+64 <= dim {
-			mix64((*[64]float32)(out[d:]), weights, unsafe.Pointer(&values[d]), dim)
-			d += 64
-			continue
+// mix256 adds the weighted values of tokens to the results of four queries, which may be the same, and fetches as many values at ahead. dim
+// is a positive multiple of 16, and so is mix512's of 32.
+//
+//go:noescape
+func mix256(dim, tokens int, out, weights *[maxQueries]*float32, values, ahead *float32)
+
+func mixVectors(dim, tokens int, out, weights *[maxQueries]*float32, values, ahead []float32) {
+	_, _ = values[tokens*dim-1], ahead[tokens*dim-1]
+	if dim%(2*lanes) == 0 {
+		mix256(dim, tokens, out, weights, &values[0], &ahead[0])
+		return
+	}
+	for q, o := range out {
+		if q > 0 && o == out[q-1] {
+			break // the same once more
 		}
-		mixRest(out, weights, values, d)
-		break
+		mixRow(unsafe.Slice(o, dim), unsafe.Slice(weights[q], tokens), values)
 	}
 	archsimd.ClearAVXUpperBits()
 }
 
-// mix64 adds at least one value.
-func mix64(out *[64]float32, weights []float32, values unsafe.Pointer, stride int) {
-	s0, s1, s2, s3 := load((*vec)(out[0:])), load((*vec)(out[8:])), load((*vec)(out[16:])), load((*vec)(out[24:]))
-	s4, s5, s6, s7 := load((*vec)(out[32:])), load((*vec)(out[40:])), load((*vec)(out[48:])), load((*vec)(out[56:]))
-	for {
-		w, v := archsimd.BroadcastFloat32x8(weights[0]), (*[64]float32)(values)
-		s0, s1 = load((*vec)(v[0:])).MulAdd(w, s0), load((*vec)(v[8:])).MulAdd(w, s1)
-		s2, s3 = load((*vec)(v[16:])).MulAdd(w, s2), load((*vec)(v[24:])).MulAdd(w, s3)
-		s4, s5 = load((*vec)(v[32:])).MulAdd(w, s4), load((*vec)(v[40:])).MulAdd(w, s5)
-		s6, s7 = load((*vec)(v[48:])).MulAdd(w, s6), load((*vec)(v[56:])).MulAdd(w, s7)
-		if weights = weights[1:]; len(weights) == 0 {
-			break
-		}
-		values = unsafe.Add(values, 4*stride)
-	}
-	s0.Store((*vec)(out[0:]))
-	s1.Store((*vec)(out[8:]))
-	s2.Store((*vec)(out[16:]))
-	s3.Store((*vec)(out[24:]))
-	s4.Store((*vec)(out[32:]))
-	s5.Store((*vec)(out[40:]))
-	s6.Store((*vec)(out[48:]))
-	s7.Store((*vec)(out[56:]))
-}
-
-// mixPairVectors takes 32 dimensions of both queries at a time, then those that are left of one and of the other.
-func mixPairVectors(outA, outB, weightsA, weightsB, values []float32, count int) {
-	weightsA, weightsB, dim := weightsA[:count], weightsB[:count], len(outA)
-	_, _ = values[count*dim-1], outB[dim-1]
-	d := 0
-	for ; d+32 <= dim; d += 32 {
-		mixPair32((*[32]float32)(outA[d:]), (*[32]float32)(outB[d:]), weightsA, weightsB, unsafe.Pointer(&values[d]), dim)
-	}
-	mixRest(outA, weightsA, values, d)
-	mixRest(outB, weightsB, values, d)
-	archsimd.ClearAVXUpperBits()
-}
-
-// mixRest adds the dimensions of a query from d on.
-func mixRest(out, weights, values []float32, d int) {
-	for ; d < len(out); d += lanes {
+// mixRow is for dimensions that others do not take.
+func mixRow(out, weights, values []float32) {
+	for d := 0; d < len(out); d += lanes {
 		sum := load((*vec)(out[d:]))
 		for t, w := range weights {
 			sum = archsimd.BroadcastFloat32x8(w).MulAdd(load((*vec)(values[t*len(out)+d:])), sum)
 		}
 		sum.Store((*vec)(out[d:]))
 	}
-}
-
-// mixPair32 adds at least one value.
-func mixPair32(outA, outB *[32]float32, weightsA, weightsB []float32, values unsafe.Pointer, stride int) {
-	a0, a1, a2, a3 := load((*vec)(outA[0:])), load((*vec)(outA[8:])), load((*vec)(outA[16:])), load((*vec)(outA[24:]))
-	b0, b1, b2, b3 := load((*vec)(outB[0:])), load((*vec)(outB[8:])), load((*vec)(outB[16:])), load((*vec)(outB[24:]))
-	weightsB = weightsB[:len(weightsA)]
-	for t, weight := range weightsA {
-		v := (*[32]float32)(unsafe.Add(values, 4*t*stride))
-		w, x := archsimd.BroadcastFloat32x8(weight), archsimd.BroadcastFloat32x8(weightsB[t])
-		v0, v1, v2, v3 := load((*vec)(v[0:])), load((*vec)(v[8:])), load((*vec)(v[16:])), load((*vec)(v[24:]))
-		a0, b0 = v0.MulAdd(w, a0), v0.MulAdd(x, b0)
-		a1, b1 = v1.MulAdd(w, a1), v1.MulAdd(x, b1)
-		a2, b2 = v2.MulAdd(w, a2), v2.MulAdd(x, b2)
-		a3, b3 = v3.MulAdd(w, a3), v3.MulAdd(x, b3)
-	}
-	a0.Store((*vec)(outA[0:]))
-	a1.Store((*vec)(outA[8:]))
-	a2.Store((*vec)(outA[16:]))
-	a3.Store((*vec)(outA[24:]))
-	b0.Store((*vec)(outB[0:]))
-	b1.Store((*vec)(outB[8:]))
-	b2.Store((*vec)(outB[16:]))
-	b3.Store((*vec)(outB[24:]))
 }
 
 // expVector is [exp] in every lane.

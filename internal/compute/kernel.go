@@ -43,13 +43,9 @@ type kernels struct {
 	scores func(dim int, queries, keys, next, ahead, beyond []float32, count int, out *[maxQueries][2 * PageTokens]float32)
 	// softmax turns scores into exp(x − the largest), and returns their sum. The length is a multiple of lanes.
 	softmax func(x []float32) float32
-	// mix adds the first count values of a page's head, weighted, to out, in order.
-	mix func(out, weights, values []float32, count int)
-	// mixPair is mix for two queries.
-	mixPair func(outA, outB, weightsA, weightsB, values []float32, count int)
-
-	// fetch begins to bring memory near that is read soon; nil: it does not help.
-	fetch func(x []float32)
+	// mix adds the first tokens values of a page's head, weighted, to the results of four queries, in the order of tokens. The last of out
+	// may be the same several times, with the same weights. It may fetch as many values of a later page, ahead.
+	mix func(dim, tokens int, out, weights *[maxQueries]*float32, values, ahead []float32)
 
 	// gate computes silu(g)·u into g. The length is a multiple of lanes.
 	gate func(g, u []float32)

@@ -14,7 +14,7 @@ import (
 func portable() *kernels {
 	return &kernels{
 		name: "portable", unpack: unpackRows, tile: tileRows, dot: dot, scores: scoresRows,
-		softmax: softmaxRow, mix: mixRows, mixPair: mixPairRows, gate: gateRow, scale: scaleRow,
+		softmax: softmaxRow, mix: mixRows, gate: gateRow, scale: scaleRow,
 	}
 }
 
@@ -72,15 +72,15 @@ func softmaxRow(x []float32) float32 {
 	return sum
 }
 
-func mixRows(out, weights, values []float32, count int) {
-	for t := range count {
-		library.Saxpy(len(out), weights[t], values[t*len(out):], 1, out, 1)
+func mixRows(dim, tokens int, out, weights *[maxQueries]*float32, values, _ []float32) {
+	for q, o := range out {
+		if q > 0 && o == out[q-1] {
+			break // the same once more
+		}
+		for t, w := range unsafe.Slice(weights[q], tokens) {
+			library.Saxpy(dim, w, values[t*dim:], 1, unsafe.Slice(o, dim), 1)
+		}
 	}
-}
-
-func mixPairRows(outA, outB, weightsA, weightsB, values []float32, count int) {
-	mixRows(outA, weightsA, values, count)
-	mixRows(outB, weightsB, values, count)
 }
 
 func gateRow(g, u []float32) {

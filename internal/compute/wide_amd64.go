@@ -3,8 +3,6 @@
 package compute
 
 import (
-	"unsafe"
-
 	"simd/archsimd"
 )
 
@@ -12,7 +10,7 @@ import (
 func avx512() *kernels {
 	k := avx2()
 	k.gemv, k.wide = gemvWide, wideVectors
-	k.scores, k.softmax, k.mixPair = scoresWide, softmaxWide, mixPairWide
+	k.scores, k.softmax, k.mix = scoresWide, softmaxWide, mixWide
 	return k
 }
 
@@ -56,41 +54,16 @@ func scoresWide(dim int, queries, keys, next, ahead, beyond []float32, _ int, ou
 	scores512(dim, &queries[0], &keys[0], &next[0], &out[0][0], &ahead[0], &beyond[0])
 }
 
-// mixPairWide takes 64 dimensions of both queries at a time; what is left is for [mixPairVectors].
-func mixPairWide(outA, outB, weightsA, weightsB, values []float32, count int) {
-	dim := len(outA)
-	if dim%64 != 0 {
-		mixPairVectors(outA, outB, weightsA, weightsB, values, count)
+//go:noescape
+func mix512(dim, tokens int, out, weights *[maxQueries]*float32, values, ahead *float32)
+
+func mixWide(dim, tokens int, out, weights *[maxQueries]*float32, values, ahead []float32) {
+	if dim%(4*lanes) != 0 {
+		mixVectors(dim, tokens, out, weights, values, ahead)
 		return
 	}
-	_, _ = values[count*dim-1], outB[dim-1]
-	for d := 0; d < dim; d += 64 {
-		mixPair64((*[64]float32)(outA[d:]), (*[64]float32)(outB[d:]), weightsA[:count], weightsB[:count], unsafe.Pointer(&values[d]), dim)
-	}
-	archsimd.ClearAVXUpperBits()
-}
-
-func mixPair64(outA, outB *[64]float32, weightsA, weightsB []float32, values unsafe.Pointer, stride int) {
-	a0, a1, a2, a3 := loadWide((*wideVec)(outA[0:])), loadWide((*wideVec)(outA[16:])), loadWide((*wideVec)(outA[32:])), loadWide((*wideVec)(outA[48:]))
-	b0, b1, b2, b3 := loadWide((*wideVec)(outB[0:])), loadWide((*wideVec)(outB[16:])), loadWide((*wideVec)(outB[32:])), loadWide((*wideVec)(outB[48:]))
-	weightsB = weightsB[:len(weightsA)]
-	for t, weight := range weightsA {
-		v := (*[64]float32)(unsafe.Add(values, 4*t*stride))
-		w, x := archsimd.BroadcastFloat32x16(weight), archsimd.BroadcastFloat32x16(weightsB[t])
-		v0, v1, v2, v3 := loadWide((*wideVec)(v[0:])), loadWide((*wideVec)(v[16:])), loadWide((*wideVec)(v[32:])), loadWide((*wideVec)(v[48:]))
-		a0, b0 = v0.MulAdd(w, a0), v0.MulAdd(x, b0)
-		a1, b1 = v1.MulAdd(w, a1), v1.MulAdd(x, b1)
-		a2, b2 = v2.MulAdd(w, a2), v2.MulAdd(x, b2)
-		a3, b3 = v3.MulAdd(w, a3), v3.MulAdd(x, b3)
-	}
-	a0.Store((*wideVec)(outA[0:]))
-	a1.Store((*wideVec)(outA[16:]))
-	a2.Store((*wideVec)(outA[32:]))
-	a3.Store((*wideVec)(outA[48:]))
-	b0.Store((*wideVec)(outB[0:]))
-	b1.Store((*wideVec)(outB[16:]))
-	b2.Store((*wideVec)(outB[32:]))
-	b3.Store((*wideVec)(outB[48:]))
+	_, _ = values[tokens*dim-1], ahead[tokens*dim-1]
+	mix512(dim, tokens, out, weights, &values[0], &ahead[0])
 }
 
 // expWide is [exp] in every lane.
