@@ -93,8 +93,8 @@ const ahead = 2
 // workspace is what one thread needs.
 type workspace struct {
 	queries []float32 // scaled: of maxQueries queries dimension after dimension, then of the next maxQueries
-	weights [blockQueries][]float32
-	sums    [maxQueries][2 * PageTokens]float32
+	weights []float32 // of each query, stride floats for each
+	stride  int
 	query   [blockQueries][]float32
 	result  [blockQueries][]float32
 	seen    [blockQueries]int // tokens that each query looks at
@@ -125,8 +125,9 @@ func pagesOf(tokens int) int { return (tokens + PageTokens - 1) / PageTokens }
 func (w *workspace) block(h Heads, t task, count int) {
 	w.prepare(h.Dim, count)
 	pages, size := pagesOf(w.seen[count-1]), h.Dim*PageTokens
+	w.stride = (pages + 1) / 2 * 2 * PageTokens
+	w.weights = grow(w.weights, blockQueries*w.stride)
 	for i := range count {
-		w.weights[i] = grow(w.weights[i], pages*PageTokens)
 		clear(w.result[i])
 	}
 	for from := 0; from < pages; from += blockPages {
@@ -136,7 +137,7 @@ func (w *workspace) block(h Heads, t task, count int) {
 	}
 	var sums [blockQueries]float32
 	for i, tokens := range w.seen[:count] {
-		x := w.weights[i][:pagesOf(tokens)*PageTokens]
+		x := w.weights[i*w.stride:][:pagesOf(tokens)*PageTokens]
 		for j := tokens; j < len(x); j++ {
 			x[j] = float32(math.Inf(-1))
 		}
@@ -177,10 +178,7 @@ func (w *workspace) score(h Heads, t task, first, last, from int) {
 		}
 		later := min(p+2*ahead, len(t.run.Pages)-1)
 		beyond := min(later+1, len(t.run.Pages)-1)
-		active.scores(h.Dim, w.queries[first*h.Dim:], keys(p), next, keys(later), keys(beyond), last-first, &w.sums)
-		for i := range last - first {
-			copy(w.weights[first+i][p*PageTokens:min(p+2, end)*PageTokens], w.sums[i][:])
-		}
+		active.scores(h.Dim, w.queries[first*h.Dim:], keys(p), next, keys(later), keys(beyond), last-first, w.weights[first*w.stride+p*PageTokens:], w.stride)
 	}
 }
 
@@ -192,7 +190,7 @@ func (w *workspace) mix(dim int, values, ahead []float32, at, count int) {
 			if i+same < count && min(PageTokens, w.seen[i+same]-at) == n && same == q {
 				same++
 			}
-			w.out[q], w.in[q] = &w.result[i+same-1][0], &w.weights[i+same-1][at]
+			w.out[q], w.in[q] = &w.result[i+same-1][0], &w.weights[(i+same-1)*w.stride+at]
 		}
 		if n > 0 {
 			active.mix(dim, n, &w.out, &w.in, values, ahead)

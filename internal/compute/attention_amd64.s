@@ -32,13 +32,14 @@
 	MOVQ ahead+40(FP), SI   \
 	XORQ AX, AX
 
-// func scores256(dim int, queries, keys *float32, out *float32, ahead *float32)
-TEXT ·scores256(SB), NOSPLIT, $0-40
+// func scores256(dim int, queries, keys, out *float32, stride int, ahead *float32)
+TEXT ·scores256(SB), NOSPLIT, $0-48
 	MOVQ   dim+0(FP), CX
 	MOVQ   queries+8(FP), AX
 	MOVQ   keys+16(FP), BX
 	MOVQ   out+24(FP), DI
-	MOVQ   ahead+32(FP), SI
+	MOVQ   stride+32(FP), R8
+	MOVQ   ahead+40(FP), SI
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
@@ -70,26 +71,31 @@ dimension:
 	DECQ         CX
 	JNZ          dimension
 
+	SHLQ    $2, R8
 	VMOVUPS Y0, (DI)
 	VMOVUPS Y1, 32(DI)
-	VMOVUPS Y2, 128(DI)
-	VMOVUPS Y3, 160(DI)
-	VMOVUPS Y4, 256(DI)
-	VMOVUPS Y5, 288(DI)
-	VMOVUPS Y6, 384(DI)
-	VMOVUPS Y7, 416(DI)
+	ADDQ    R8, DI
+	VMOVUPS Y2, (DI)
+	VMOVUPS Y3, 32(DI)
+	ADDQ    R8, DI
+	VMOVUPS Y4, (DI)
+	VMOVUPS Y5, 32(DI)
+	ADDQ    R8, DI
+	VMOVUPS Y6, (DI)
+	VMOVUPS Y7, 32(DI)
 	VZEROUPPER
 	RET
 
-// func scores512(dim int, queries, keys, next *float32, out *float32, ahead, beyond *float32)
-TEXT ·scores512(SB), NOSPLIT, $0-56
+// func scores512(dim int, queries, keys, next, out *float32, stride int, ahead, beyond *float32)
+TEXT ·scores512(SB), NOSPLIT, $0-64
 	MOVQ   dim+0(FP), CX
 	MOVQ   queries+8(FP), AX
 	MOVQ   keys+16(FP), BX
 	MOVQ   next+24(FP), DX
 	MOVQ   out+32(FP), DI
-	MOVQ   ahead+40(FP), SI
-	MOVQ   beyond+48(FP), R8
+	MOVQ   stride+40(FP), R10
+	MOVQ   ahead+48(FP), SI
+	MOVQ   beyond+56(FP), R8
 	VPXORQ Z0, Z0, Z0
 	VPXORQ Z1, Z1, Z1
 	VPXORQ Z2, Z2, Z2
@@ -122,14 +128,18 @@ dimension:
 	DECQ         CX
 	JNZ          dimension
 
+	SHLQ    $2, R10
 	VMOVUPS Z0, (DI)
 	VMOVUPS Z1, 64(DI)
-	VMOVUPS Z2, 128(DI)
-	VMOVUPS Z3, 192(DI)
-	VMOVUPS Z4, 256(DI)
-	VMOVUPS Z5, 320(DI)
-	VMOVUPS Z6, 384(DI)
-	VMOVUPS Z7, 448(DI)
+	ADDQ    R10, DI
+	VMOVUPS Z2, (DI)
+	VMOVUPS Z3, 64(DI)
+	ADDQ    R10, DI
+	VMOVUPS Z4, (DI)
+	VMOVUPS Z5, 64(DI)
+	ADDQ    R10, DI
+	VMOVUPS Z6, (DI)
+	VMOVUPS Z7, 64(DI)
 	VZEROUPPER
 	RET
 

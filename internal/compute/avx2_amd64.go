@@ -15,7 +15,7 @@ import (
 // arithmetic. Every function checks its slices' lengths before, and no pointer leaves its slice, not even behind the last step.
 func avx2() *kernels {
 	return &kernels{
-		name: "avx2", unpack: unpackVectors, tile: tileVectors, gemv: gemvVectors, dot: dotVectors, scores: scoresVectors,
+		name: "avx2", unpack: unpackVectors, tile: tileVectors, wide: threeRows, wideRows: 3, wideGroups: 1, gemv: gemvVectors, dot: dotVectors, scores: scoresVectors,
 		softmax: softmaxVectors, mix: mixVectors, gate: gateVectors, scale: scaleVectors,
 	}
 }
@@ -57,6 +57,22 @@ func dotVectors(a, b []float32) float32 {
 	all := sum4(sum, zero, zero, zero).GetElem(0)
 	archsimd.ClearAVXUpperBits()
 	return all
+}
+
+// sums256 computes the sums of 3 rows of the input, of k columns each, a positive multiple of lanes, with a group. The rows lie behind each
+// other.
+//
+//go:noescape
+func sums256(k int, input, group *float32, sums *[3][groupRows]vec)
+
+// threeRows keeps 12 sums, which is what 16 registers have room for: less is loaded for a product than with two rows.
+func threeRows(k int, input, group []float32, out *wideSums) {
+	_, _ = input[3*k-1], group[groupRows*k-1]
+	var sums [3][groupRows]vec
+	sums256(k, &input[0], &group[0], &sums)
+	for i := range sums {
+		addLanes(&sums[i], (*[groupRows]float32)(out[i][:groupRows]))
+	}
 }
 
 func tileVectors(k int, a, b, group []float32, outA, outB *[groupRows]float32) {
@@ -134,14 +150,15 @@ func tile1(k int, rowA, group []float32, out *[groupRows]float32) {
 // scores256 computes the products of maxQueries prepared queries with a page's keys, and fetches another's.
 //
 //go:noescape
-func scores256(dim int, queries, keys *float32, out *float32, ahead *float32)
+func scores256(dim int, queries, keys, out *float32, stride int, ahead *float32)
 
-func scoresVectors(dim int, queries, keys, next, ahead, beyond []float32, _ int, out *[maxQueries][2 * PageTokens]float32) {
+func scoresVectors(dim int, queries, keys, next, ahead, beyond []float32, _ int, out []float32, stride int) {
 	_, _, _ = queries[dim*maxQueries-1], keys[dim*PageTokens-1], ahead[dim*PageTokens-1]
-	scores256(dim, &queries[0], &keys[0], &out[0][0], &ahead[0])
+	_ = out[(maxQueries-1)*stride+2*PageTokens-1]
+	scores256(dim, &queries[0], &keys[0], &out[0], stride, &ahead[0])
 	if next != nil {
 		_, _ = next[dim*PageTokens-1], beyond[dim*PageTokens-1]
-		scores256(dim, &queries[0], &next[0], &out[0][PageTokens], &beyond[0])
+		scores256(dim, &queries[0], &next[0], &out[PageTokens], stride, &beyond[0])
 	}
 }
 

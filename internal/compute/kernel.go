@@ -8,11 +8,8 @@ const (
 	panelRows = 8 * groupRows
 )
 
-// A kernel with wider vectors takes wideRows rows of the input and wideGroups groups at a time.
-const (
-	wideRows   = 4
-	wideGroups = 2
-)
+// wideSums are the products of up to 4 rows of the input with up to 2 groups.
+type wideSums = [4][2 * groupRows]float32
 
 // lanes is the number of float32 in the vectors that the layouts of this package are made for. Columns of weights and dimensions of
 // heads must be multiples.
@@ -28,9 +25,10 @@ type kernels struct {
 	tile func(k int, a, b, group []float32, outA, outB *[groupRows]float32)
 	// wide computes what tile does for wideRows rows of the input and wideGroups groups, which lie behind each other; nil: tile is as
 	// fast.
-	wide func(k int, input, groups []float32, out *[wideRows][wideGroups * groupRows]float32)
-	// gemv computes what tile does for one row of the input, from the packed rows of a group. next are the rows of the group that
-	// comes after it, if there is one, which it may fetch. It reports false, and does nothing, for formats for which that is not faster;
+	wide                 func(k int, input, groups []float32, out *wideSums)
+	wideRows, wideGroups int
+	// gemv computes what tile does for one row of the input, from the packed rows of a group. next are the rows of a group that
+	// comes later, if there is one, which it may fetch. It reports false, and does nothing, for formats for which that is not faster;
 	// nil: for all.
 	gemv func(t quant.Type, k int, a []float32, rows, next []byte, out *[groupRows]float32) bool
 
@@ -38,9 +36,10 @@ type kernels struct {
 	dot func(a, b []float32) float32
 
 	// scores computes the products of queries, of which there is each dimension of maxQueries behind the other, with the keys of one head
-	// in two pages, or in one (next is nil). Only the first count queries are wanted. It may fetch the keys of later pages, ahead and
-	// beyond, which are never nil.
-	scores func(dim int, queries, keys, next, ahead, beyond []float32, count int, out *[maxQueries][2 * PageTokens]float32)
+	// in two pages, or in one (next is nil). Those of a query stand in out, stride floats behind those of the one before. out has room for
+	// maxQueries queries and two pages, and only what the first count queries and the pages have is wanted. It may fetch the keys of later
+	// pages, ahead and beyond, which are never nil.
+	scores func(dim int, queries, keys, next, ahead, beyond []float32, count int, out []float32, stride int)
 	// softmax turns scores into exp(x − the largest), and returns their sum. The length is a multiple of lanes.
 	softmax func(x []float32) float32
 	// mix adds the first tokens values of a page's head, weighted, to the results of four queries, in the order of tokens. The last of out

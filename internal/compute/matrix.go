@@ -60,7 +60,7 @@ type bench struct {
 	panel []float32
 	rows  [groupRows][]byte
 	x, y  [groupRows]float32
-	wide  [wideRows][wideGroups * groupRows]float32
+	wide  wideSums
 }
 
 var benches = sync.Pool{New: func() any { return new(bench) }}
@@ -82,14 +82,18 @@ func (c *Crew) MatMul(out, a []float32, rows int, w *Matrix) {
 	})
 }
 
+// aheadBytes is how far ahead of a group of rows memory is fetched at least: what is read while memory answers.
+const aheadBytes = 4 << 10
+
 // product computes the columns of out that belong to the panel that begins at row first of the weights.
 func (b *bench) product(out, a []float32, rows int, w *Matrix, first int) {
 	k, size, groups := w.Cols, groupRows*w.Cols, 0
-	row := len(w.Data) / w.Rows // in bytes
+	row := len(w.Data) / w.Rows                           // in bytes
+	ahead := groupRows * (1 + aheadBytes/(groupRows*row)) // rows
 	for at := first; at < min(first+panelRows, w.Rows); at += groupRows {
 		if rows == 1 && active.gemv != nil && w.Rows >= groupRows {
 			last := w.Rows - groupRows // the last group begins before its place, if that leaves it too few rows
-			from, next := min(at, last), min(at+groupRows, last)
+			from, next := min(at, last), min(at+ahead, last)
 			if active.gemv(w.Type, k, a, w.Data[from*row:][:groupRows*row], w.Data[next*row:][:groupRows*row], &b.x) {
 				copy(out[at:], b.x[at-from:])
 				continue
@@ -103,7 +107,7 @@ func (b *bench) product(out, a []float32, rows int, w *Matrix, first int) {
 	}
 	for block := 0; block < rows; block += inputRows {
 		end, g := min(block+inputRows, rows), 0
-		if active.wide != nil {
+		if wideGroups := active.wideGroups; active.wide != nil {
 			for ; first+(g+wideGroups)*groupRows <= w.Rows && g+wideGroups <= groups; g += wideGroups {
 				at := b.wideTiles(out, a, block, end, w, b.panel[g*size:][:wideGroups*size], first+g*groupRows)
 				for i := g; i < g+wideGroups; i++ {
@@ -132,13 +136,14 @@ func (b *bench) tiles(out, a []float32, from, end int, w *Matrix, group []float3
 	}
 }
 
-// wideTiles does it with wideGroups whole groups for as many rows as can be taken wideRows at a time, and returns the row behind them.
+// wideTiles does it with active.wideGroups whole groups for as many rows as can be taken active.wideRows at a time, and returns the row
+// behind them.
 func (b *bench) wideTiles(out, a []float32, from, end int, w *Matrix, groups []float32, at int) int {
-	k := w.Cols
-	for ; from+wideRows <= end; from += wideRows {
-		active.wide(k, a[from*k:][:wideRows*k], groups, &b.wide)
-		for j := range b.wide {
-			copy(out[(from+j)*w.Rows+at:], b.wide[j][:])
+	k, rows := w.Cols, active.wideRows
+	for ; from+rows <= end; from += rows {
+		active.wide(k, a[from*k:][:rows*k], groups, &b.wide)
+		for j := range rows {
+			copy(out[(from+j)*w.Rows+at:], b.wide[j][:active.wideGroups*groupRows])
 		}
 	}
 	return from

@@ -50,14 +50,15 @@ func tileRows(k int, a, b, group []float32, outA, outB *[groupRows]float32) {
 	}
 }
 
-func scoresRows(dim int, queries, keys, next, _, _ []float32, count int, out *[maxQueries][2 * PageTokens]float32) {
+func scoresRows(dim int, queries, keys, next, _, _ []float32, count int, out []float32, stride int) {
 	for q := range count {
-		clear(out[q][:])
+		sums := out[q*stride:][:2*PageTokens]
+		clear(sums)
 		for d := range dim {
 			x := queries[d*maxQueries+q]
-			library.Saxpy(PageTokens, x, keys[d*PageTokens:], 1, out[q][:], 1)
+			library.Saxpy(PageTokens, x, keys[d*PageTokens:], 1, sums, 1)
 			if next != nil {
-				library.Saxpy(PageTokens, x, next[d*PageTokens:], 1, out[q][PageTokens:], 1)
+				library.Saxpy(PageTokens, x, next[d*PageTokens:], 1, sums[PageTokens:], 1)
 			}
 		}
 	}

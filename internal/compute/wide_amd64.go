@@ -9,21 +9,22 @@ import (
 // avx512 is [avx2] with vectors of 16 lanes where they pay, each for the 8 lanes of two sums: the same bits.
 func avx512() *kernels {
 	k := avx2()
-	k.gemv, k.wide = gemvWide, wideVectors
+	k.gemv = gemvWide
+	k.wide, k.wideRows, k.wideGroups = wideProducts, 4, 2
 	k.scores, k.softmax, k.mix = scoresWide, softmaxWide, mixWide
 	return k
 }
 
-// sums512 computes the sums of wideRows rows of the input, of k columns each, a positive multiple of lanes, with the
-// rows of wideGroups groups. The rows lie behind each other, and so do the groups. The processor must have AVX-512.
+// sums512 computes the sums of 4 rows of the input, of k columns each, a positive multiple of lanes, with the rows of 2 groups. The rows lie
+// behind each other, and so do the groups. The processor must have AVX-512.
 //
 //go:noescape
-func sums512(k int, input, groups *float32, sums *[wideRows][wideGroups * groupRows]vec)
+func sums512(k int, input, groups *float32, sums *[4][2 * groupRows]vec)
 
-// wideVectors adds in each lane the same products in the same order as [tileVectors]: two rows of weights share a vector of 16 lanes.
-func wideVectors(k int, input, groups []float32, out *[wideRows][wideGroups * groupRows]float32) {
-	_, _ = input[wideRows*k-1], groups[wideGroups*groupRows*k-1]
-	var sums [wideRows][wideGroups * groupRows]vec
+// wideProducts adds in each lane the same products in the same order as [tileVectors]: two rows of weights share a vector of 16 lanes.
+func wideProducts(k int, input, groups []float32, out *wideSums) {
+	_, _ = input[4*k-1], groups[2*groupRows*k-1]
+	var sums [4][2 * groupRows]vec
 	sums512(k, &input[0], &groups[0], &sums)
 	for i := range sums {
 		s, o := &sums[i], &out[i]
@@ -43,15 +44,15 @@ func loadWide(p *wideVec) wideVector { return archsimd.LoadFloat32x16(p) }
 // scores512 computes the products of maxQueries prepared queries with the keys of two pages, and fetches those of two others.
 //
 //go:noescape
-func scores512(dim int, queries, keys, next *float32, out *float32, ahead, beyond *float32)
+func scores512(dim int, queries, keys, next, out *float32, stride int, ahead, beyond *float32)
 
-func scoresWide(dim int, queries, keys, next, ahead, beyond []float32, _ int, out *[maxQueries][2 * PageTokens]float32) {
+func scoresWide(dim int, queries, keys, next, ahead, beyond []float32, _ int, out []float32, stride int) {
 	if next == nil {
 		next = keys // computed and not used
 	}
 	_, _, _ = queries[dim*maxQueries-1], keys[dim*PageTokens-1], next[dim*PageTokens-1]
-	_, _ = ahead[dim*PageTokens-1], beyond[dim*PageTokens-1]
-	scores512(dim, &queries[0], &keys[0], &next[0], &out[0][0], &ahead[0], &beyond[0])
+	_, _, _ = ahead[dim*PageTokens-1], beyond[dim*PageTokens-1], out[(maxQueries-1)*stride+2*PageTokens-1]
+	scores512(dim, &queries[0], &keys[0], &next[0], &out[0], stride, &ahead[0], &beyond[0])
 }
 
 //go:noescape

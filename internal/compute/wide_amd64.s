@@ -2,16 +2,16 @@
 
 #include "textflag.h"
 
-// The products of four rows of the input with two groups. It is not written with simd/archsimd, which has no function that loads 8 floats
-// into both halves of a register.
+// The products of four rows of the input with two groups, and of three with one. They are not written with simd/archsimd, which has no function
+// that loads 8 floats into both halves of a register, and whose compiler needs more instructions.
 
 // ROW adds 8 columns of a row of the input, at p, to its sums.
 #define ROW(p, x, a, b, c, d) \
-	VBROADCASTF32X8 p, x  \
-	VFMADD231PS x, Z16, a \
-	VFMADD231PS x, Z17, b \
-	VFMADD231PS x, Z18, c \
-	VFMADD231PS x, Z19, d
+	VBROADCASTF32X8 p, x      \
+	VFMADD231PS     x, Z16, a \
+	VFMADD231PS     x, Z17, b \
+	VFMADD231PS     x, Z18, c \
+	VFMADD231PS     x, Z19, d
 
 // func sums512(k int, input, groups *float32, sums *[wideRows][wideGroups * groupRows]vec)
 TEXT ·sums512(SB), NOSPLIT, $0-32
@@ -19,7 +19,7 @@ TEXT ·sums512(SB), NOSPLIT, $0-32
 	MOVQ   input+8(FP), AX
 	MOVQ   groups+16(FP), BX
 	MOVQ   sums+24(FP), DI
-	SHLQ   $2, CX         // bytes of a row of the input
+	SHLQ   $2, CX            // bytes of a row of the input
 	LEAQ   (AX)(CX*1), R9
 	LEAQ   (R9)(CX*1), R10
 	LEAQ   (R10)(CX*1), R11
@@ -42,7 +42,7 @@ TEXT ·sums512(SB), NOSPLIT, $0-32
 	VPXORQ Z15, Z15, Z15
 	XORQ   DX, DX
 
-columns: // DX bytes behind the start of each row of the input, and 4·DX behind that of each group
+columns:  // DX bytes behind the start of each row of the input, and 4·DX behind that of each group
 	VMOVUPS (BX)(DX*4), Z16
 	VMOVUPS 64(BX)(DX*4), Z17
 	VMOVUPS (R12)(DX*4), Z18
@@ -71,5 +71,62 @@ columns: // DX bytes behind the start of each row of the input, and 4·DX behind
 	VMOVUPS Z13, 832(DI)
 	VMOVUPS Z14, 896(DI)
 	VMOVUPS Z15, 960(DI)
+	VZEROUPPER
+	RET
+
+// WEIGHTS adds 8 columns of a row of the group, at p, times those of three rows of the input to their sums.
+#define WEIGHTS(p, a, b, c) \
+	VMOVUPS     p, Y15      \
+	VFMADD231PS Y12, Y15, a \
+	VFMADD231PS Y13, Y15, b \
+	VFMADD231PS Y14, Y15, c
+
+// func sums256(k int, input, group *float32, sums *[3][groupRows]vec)
+TEXT ·sums256(SB), NOSPLIT, $0-32
+	MOVQ   k+0(FP), CX
+	MOVQ   input+8(FP), AX
+	MOVQ   group+16(FP), BX
+	MOVQ   sums+24(FP), DI
+	SHLQ   $2, CX           // bytes of a row of the input
+	LEAQ   (AX)(CX*1), R9
+	LEAQ   (R9)(CX*1), R10
+	VXORPS Y0, Y0, Y0
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+	VXORPS Y4, Y4, Y4
+	VXORPS Y5, Y5, Y5
+	VXORPS Y6, Y6, Y6
+	VXORPS Y7, Y7, Y7
+	VXORPS Y8, Y8, Y8
+	VXORPS Y9, Y9, Y9
+	VXORPS Y10, Y10, Y10
+	VXORPS Y11, Y11, Y11
+	XORQ   DX, DX
+
+columns:  // DX bytes behind the start of each row of the input, and 4·DX behind that of the group
+	VMOVUPS (AX)(DX*1), Y12
+	VMOVUPS (R9)(DX*1), Y13
+	VMOVUPS (R10)(DX*1), Y14
+	WEIGHTS((BX)(DX*4), Y0, Y4, Y8)
+	WEIGHTS(32(BX)(DX*4), Y1, Y5, Y9)
+	WEIGHTS(64(BX)(DX*4), Y2, Y6, Y10)
+	WEIGHTS(96(BX)(DX*4), Y3, Y7, Y11)
+	ADDQ    $32, DX
+	CMPQ    DX, CX
+	JNE     columns
+
+	VMOVUPS Y0, (DI)
+	VMOVUPS Y1, 32(DI)
+	VMOVUPS Y2, 64(DI)
+	VMOVUPS Y3, 96(DI)
+	VMOVUPS Y4, 128(DI)
+	VMOVUPS Y5, 160(DI)
+	VMOVUPS Y6, 192(DI)
+	VMOVUPS Y7, 224(DI)
+	VMOVUPS Y8, 256(DI)
+	VMOVUPS Y9, 288(DI)
+	VMOVUPS Y10, 320(DI)
+	VMOVUPS Y11, 352(DI)
 	VZEROUPPER
 	RET
