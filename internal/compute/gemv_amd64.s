@@ -314,8 +314,8 @@ block:
 
 	// With AVX-512 a vector holds two rows, the first in its lower half.
 
-	// WIDEARGUMENTS loads the arguments and the constants, and clears the sums. The bits of K1 choose, of 16-bit and 32-bit lanes alike, those of
-	// the upper half that a load is for.
+	// WIDEARGUMENTS loads the arguments and the constants, and clears the sums of 8 rows. R10 is how far the loop is in each row. The bits of K1
+	// choose, of 16-bit and 32-bit lanes alike, those of the upper half that a load is for.
 #define WIDEARGUMENTS(upper) \
 	MOVQ         blocks+0(FP), DX       \
 	MOVQ         a+8(FP), AX            \
@@ -325,12 +325,26 @@ block:
 	LEAQ         (BX)(R10*1), CX        \
 	LEAQ         (CX)(R10*1), R8        \
 	LEAQ         (R8)(R10*1), R9        \
-	MOVL         $upper, R11            \
-	KMOVW        R11, K1                \
+	LEAQ         (R9)(R10*1), R11       \
+	LEAQ         (R11)(R10*1), R12      \
+	LEAQ         (R12)(R10*1), R13      \
+	LEAQ         (R13)(R10*1), DI       \
+	MOVL         $upper, R10            \
+	KMOVW        R10, K1                \
+	XORQ         R10, R10               \
 	VPBROADCASTD constants<>+0(SB), Z13 \
 	VPBROADCASTD constants<>+4(SB), Z12 \
+	VPXORQ       Z8, Z8, Z8             \
+	VPXORQ       Z9, Z9, Z9             \
 	VPXORQ       Z10, Z10, Z10          \
 	VPXORQ       Z11, Z11, Z11
+
+// WIDENEXT goes on to the next block of bytes bytes in each row.
+#define WIDENEXT(bytes) \
+	ADDQ $128, AX       \
+	ADDQ $bytes, R10    \
+	ADDQ $(8*bytes), SI \
+	DECQ DX
 
 // INPUT is 32 columns of the input, in both halves of Z16, Z17, Z18 and Z19.
 #define INPUT \
@@ -341,22 +355,22 @@ block:
 
 // PAIRSCALE is the 16-bit float at the beginning of both rows, as a float32 in each lane of its half: in Z4.
 #define PAIRSCALE(v, w) \
-	VPBROADCASTW (v), Y4     \
-	VPBROADCASTW (w), K1, Y4 \
+	VPBROADCASTW (v)(R10*1), Y4     \
+	VPBROADCASTW (w)(R10*1), K1, Y4 \
 	VCVTPH2PS    Y4, Z4
 
 // PAIRSCALES are the first of two in Z5, and the second in Z4.
 #define PAIRSCALES(v, w) \
-	VPBROADCASTD (v), Y4     \
-	VPBROADCASTD (w), K1, Y4 \
-	VCVTPH2PS    Y4, Z4      \
-	VMOVSLDUP    Z4, Z5      \
+	VPBROADCASTD (v)(R10*1), Y4     \
+	VPBROADCASTD (w)(R10*1), K1, Y4 \
+	VCVTPH2PS    Y4, Z4             \
+	VMOVSLDUP    Z4, Z5             \
 	VMOVSHDUP    Z4, Z4
 
 // BYTES are 8 bytes of each row: in x.
 #define BYTES(at, v, w, x) \
-	VMOVQ   at(v), x    \
-	VMOVHPS at(w), x, x
+	VMOVQ   at(v)(R10*1), x    \
+	VMOVHPS at(w)(R10*1), x, x
 
 // PAIRNIBBLES are 32 columns as numbers: in Z0, Z1, Z2, Z3.
 #define PAIRNIBBLES(at, v, w) \
@@ -417,12 +431,12 @@ block:
 // PAIRFIFTHS adds 16 to columns whose fifth bit is set: Z7 has each row's 32 bits in its half, and Z20 to Z23 how far they are from a
 // lane's sign.
 #define PAIRFIFTHS(v, w, at) \
-	VPBROADCASTD at(v), Y7      \
-	VPBROADCASTD at(w), Y6      \
-	VINSERTI64X4 $1, Y6, Z7, Z7 \
-	PAIRFIFTH(Z20, Z0)          \
-	PAIRFIFTH(Z21, Z1)          \
-	PAIRFIFTH(Z22, Z2)          \
+	VPBROADCASTD at(v)(R10*1), Y7 \
+	VPBROADCASTD at(w)(R10*1), Y6 \
+	VINSERTI64X4 $1, Y6, Z7, Z7   \
+	PAIRFIFTH(Z20, Z0)            \
+	PAIRFIFTH(Z21, Z1)            \
+	PAIRFIFTH(Z22, Z2)            \
 	PAIRFIFTH(Z23, Z3)
 
 #define PAIRFIFTH(far, q) \
@@ -462,12 +476,14 @@ block:
 
 #define WIDEDONE \
 	MOVQ    out+40(FP), DI \
-	VMOVUPS Z10, (DI)      \
-	VMOVUPS Z11, 64(DI)    \
+	VMOVUPS Z8, (DI)       \
+	VMOVUPS Z9, 64(DI)     \
+	VMOVUPS Z10, 128(DI)   \
+	VMOVUPS Z11, 192(DI)   \
 	VZEROUPPER             \
 	RET
 
-// func pairsQ8(blocks int, a *quad, rows *byte, size int, next *byte, out *[groupRows]vec)
+// func pairsQ8(blocks int, a *quad, rows *byte, size int, next *byte, out *[2 * groupRows]vec)
 TEXT ·pairsQ8(SB), NOSPLIT, $0-48
 	WIDEARGUMENTS(0xff00)
 
@@ -475,42 +491,52 @@ block:
 	PREFETCHT0 (SI)
 	PREFETCHT0 64(SI)
 	PREFETCHT0 128(SI)
+	PREFETCHT0 192(SI)
+	PREFETCHT0 256(SI)
 	INPUT
-	PAIRQ8(BX, CX, Z10)
-	PAIRQ8(R8, R9, Z11)
-	NEXT(34)
+	PAIRQ8(BX, CX, Z8)
+	PAIRQ8(R8, R9, Z9)
+	PAIRQ8(R11, R12, Z10)
+	PAIRQ8(R13, DI, Z11)
+	WIDENEXT(34)
 	JNZ        block
 	WIDEDONE
 
-// func pairsQ40(blocks int, a *quad, rows *byte, size int, next *byte, out *[groupRows]vec)
+// func pairsQ40(blocks int, a *quad, rows *byte, size int, next *byte, out *[2 * groupRows]vec)
 TEXT ·pairsQ40(SB), NOSPLIT, $0-48
 	WIDEARGUMENTS(0xff00)
 
 block:
 	PREFETCHT0 (SI)
 	PREFETCHT0 64(SI)
+	PREFETCHT0 128(SI)
 	INPUT
-	PAIRQ40(BX, CX, Z10)
-	PAIRQ40(R8, R9, Z11)
-	NEXT(18)
+	PAIRQ40(BX, CX, Z8)
+	PAIRQ40(R8, R9, Z9)
+	PAIRQ40(R11, R12, Z10)
+	PAIRQ40(R13, DI, Z11)
+	WIDENEXT(18)
 	JNZ        block
 	WIDEDONE
 
-// func pairsQ41(blocks int, a *quad, rows *byte, size int, next *byte, out *[groupRows]vec)
+// func pairsQ41(blocks int, a *quad, rows *byte, size int, next *byte, out *[2 * groupRows]vec)
 TEXT ·pairsQ41(SB), NOSPLIT, $0-48
 	WIDEARGUMENTS(0x00f0)
 
 block:
 	PREFETCHT0 (SI)
 	PREFETCHT0 64(SI)
+	PREFETCHT0 128(SI)
 	INPUT
-	PAIRQ41(BX, CX, Z10)
-	PAIRQ41(R8, R9, Z11)
-	NEXT(20)
+	PAIRQ41(BX, CX, Z8)
+	PAIRQ41(R8, R9, Z9)
+	PAIRQ41(R11, R12, Z10)
+	PAIRQ41(R13, DI, Z11)
+	WIDENEXT(20)
 	JNZ        block
 	WIDEDONE
 
-// func pairsQ50(blocks int, a *quad, rows *byte, size int, next *byte, out *[groupRows]vec)
+// func pairsQ50(blocks int, a *quad, rows *byte, size int, next *byte, out *[2 * groupRows]vec)
 TEXT ·pairsQ50(SB), NOSPLIT, $0-48
 	WIDEARGUMENTS(0xff00)
 	FIFTHS
@@ -518,14 +544,17 @@ TEXT ·pairsQ50(SB), NOSPLIT, $0-48
 block:
 	PREFETCHT0 (SI)
 	PREFETCHT0 64(SI)
+	PREFETCHT0 128(SI)
 	INPUT
-	PAIRQ50(BX, CX, Z10)
-	PAIRQ50(R8, R9, Z11)
-	NEXT(22)
+	PAIRQ50(BX, CX, Z8)
+	PAIRQ50(R8, R9, Z9)
+	PAIRQ50(R11, R12, Z10)
+	PAIRQ50(R13, DI, Z11)
+	WIDENEXT(22)
 	JNZ        block
 	WIDEDONE
 
-// func pairsQ51(blocks int, a *quad, rows *byte, size int, next *byte, out *[groupRows]vec)
+// func pairsQ51(blocks int, a *quad, rows *byte, size int, next *byte, out *[2 * groupRows]vec)
 TEXT ·pairsQ51(SB), NOSPLIT, $0-48
 	WIDEARGUMENTS(0x00f0)
 	FIFTHS
@@ -533,9 +562,12 @@ TEXT ·pairsQ51(SB), NOSPLIT, $0-48
 block:
 	PREFETCHT0 (SI)
 	PREFETCHT0 64(SI)
+	PREFETCHT0 128(SI)
 	INPUT
-	PAIRQ51(BX, CX, Z10)
-	PAIRQ51(R8, R9, Z11)
-	NEXT(24)
+	PAIRQ51(BX, CX, Z8)
+	PAIRQ51(R8, R9, Z9)
+	PAIRQ51(R11, R12, Z10)
+	PAIRQ51(R13, DI, Z11)
+	WIDENEXT(24)
 	JNZ        block
 	WIDEDONE

@@ -11,6 +11,9 @@ const (
 // wideSums are the products of up to 4 rows of the input with up to 2 groups.
 type wideSums = [4][2 * groupRows]float32
 
+// gemvSums are the products of one row of the input with up to 2 groups.
+type gemvSums = [2 * groupRows]float32
+
 // lanes is the number of float32 in the vectors that the layouts of this package are made for. Columns of weights and dimensions of
 // heads must be multiples.
 const lanes = 8
@@ -27,10 +30,10 @@ type kernels struct {
 	// fast.
 	wide                 func(k int, input, groups []float32, out *wideSums)
 	wideRows, wideGroups int
-	// gemv computes what tile does for one row of the input, from the packed rows of a group. next are the rows of a group that
-	// comes later, if there is one, which it may fetch. It reports false, and does nothing, for formats for which that is not faster;
-	// nil: for all.
-	gemv func(t quant.Type, k int, a []float32, rows, next []byte, out *[groupRows]float32) bool
+	// gemv computes what tile does for one row of the input, from the packed rows of gemvGroups groups. next are as many later rows, which
+	// it may fetch. It reports false, and does nothing, for formats for which that is not faster; nil: for all.
+	gemv       func(t quant.Type, k int, a []float32, rows, next []byte, out *gemvSums) bool
+	gemvGroups int
 
 	// dot is a sum of products of two vectors of the same length, a multiple of lanes.
 	dot func(a, b []float32) float32

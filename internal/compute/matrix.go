@@ -61,6 +61,7 @@ type bench struct {
 	rows  [groupRows][]byte
 	x, y  [groupRows]float32
 	wide  wideSums
+	sums  gemvSums
 }
 
 var benches = sync.Pool{New: func() any { return new(bench) }}
@@ -85,20 +86,32 @@ func (c *Crew) MatMul(out, a []float32, rows int, w *Matrix) {
 // aheadBytes is how far ahead of a group of rows memory is fetched at least: what is read while memory answers.
 const aheadBytes = 4 << 10
 
+// packed does it for one row of the input with weights that stay packed. It reports false, and does nothing, where that is not faster.
+func (b *bench) packed(out, a []float32, w *Matrix, first int) bool {
+	count := active.gemvGroups * groupRows
+	if active.gemv == nil || w.Rows < count {
+		return false
+	}
+	row := len(w.Data) / w.Rows                   // in bytes
+	ahead := count * (1 + aheadBytes/(count*row)) // rows
+	last := w.Rows - count                        // the last ones begin before their place, if that leaves them too few rows
+	for at := first; at < min(first+panelRows, w.Rows); at += count {
+		from, next := min(at, last), min(at+ahead, last)
+		if !active.gemv(w.Type, w.Cols, a, w.Data[from*row:][:count*row], w.Data[next*row:][:count*row], &b.sums) {
+			return false
+		}
+		copy(out[at:], b.sums[at-from:count])
+	}
+	return true
+}
+
 // product computes the columns of out that belong to the panel that begins at row first of the weights.
 func (b *bench) product(out, a []float32, rows int, w *Matrix, first int) {
-	k, size, groups := w.Cols, groupRows*w.Cols, 0
-	row := len(w.Data) / w.Rows                           // in bytes
-	ahead := groupRows * (1 + aheadBytes/(groupRows*row)) // rows
+	size, groups := groupRows*w.Cols, 0
+	if rows == 1 && b.packed(out, a, w, first) {
+		return
+	}
 	for at := first; at < min(first+panelRows, w.Rows); at += groupRows {
-		if rows == 1 && active.gemv != nil && w.Rows >= groupRows {
-			last := w.Rows - groupRows // the last group begins before its place, if that leaves it too few rows
-			from, next := min(at, last), min(at+ahead, last)
-			if active.gemv(w.Type, k, a, w.Data[from*row:][:groupRows*row], w.Data[next*row:][:groupRows*row], &b.x) {
-				copy(out[at:], b.x[at-from:])
-				continue
-			}
-		}
 		for i := range b.rows {
 			b.rows[i] = w.row(min(at+i, w.Rows-1)) // past the end, the last one once more
 		}

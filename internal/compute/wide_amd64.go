@@ -9,7 +9,7 @@ import (
 // avx512 is [avx2] with vectors of 16 lanes where they pay, each for the 8 lanes of two sums: the same bits.
 func avx512() *kernels {
 	k := avx2()
-	k.gemv = gemvWide
+	k.gemv, k.gemvGroups = gemvWide, 2
 	k.wide, k.wideRows, k.wideGroups = wideProducts, 4, 2
 	k.scores, k.softmax, k.mix = scoresWide, softmaxWide, mixWide
 	return k
