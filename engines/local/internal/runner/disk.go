@@ -22,6 +22,7 @@ type Files interface {
 const (
 	slowPause  = 30 * time.Second       // with no loads, when they took longer than computing
 	errorPause = 10 * time.Second       // with no writes, after one that failed
+	firstPage  = 20 * time.Millisecond  // that a page may take before it is known how long computing takes
 	minWait    = 200 * time.Millisecond // that loads may take at least
 	maxWait    = 10 * time.Second       // and at most
 	flushTime  = 20 * time.Second       // for writing at the end
@@ -76,7 +77,11 @@ func (d *disk) enqueue(ids []kvstore.ID) {
 	b := &batch{ids}
 	d.loads = append(d.loads, b)
 	d.work.Broadcast()
-	wait := min(max(d.runner.pace*time.Duration(len(ids)*kvstore.PageTokens), minWait), maxWait)
+	page := d.runner.pace * kvstore.PageTokens
+	if page == 0 {
+		page = firstPage
+	}
+	wait := min(max(page*time.Duration(len(ids)), minWait), maxWait)
 	time.AfterFunc(wait, func() {
 		d.runner.mu.Lock()
 		defer d.runner.mu.Unlock()

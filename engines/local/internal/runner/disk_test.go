@@ -153,6 +153,21 @@ func TestDiskThatDoesNotAnswer(t *testing.T) {
 	}
 }
 
+// The first prompt after a start is loaded though nothing was computed yet that tells how long that takes.
+func TestLoadsOfTheFirstPrompt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		files := newFakeFiles()
+		config := runner.Config{Pages: 40, Running: 2, Step: 32, Files: files}
+		first := newRunner(t, config)
+		answer(t, first, prompt(1, 400), "")
+		first.Close()
+		files.read = func(int) error { time.Sleep(15 * time.Millisecond); return nil }
+		if _, cached := answer(t, newRunner(t, config), prompt(1, 400), ""); cached != 384 {
+			t.Errorf("%d tokens were loaded, want 384", cached)
+		}
+	})
+}
+
 // A page that was loaded in time, given up and is being loaded again is not late by the first time's clock.
 func TestLoadedAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
