@@ -1,7 +1,9 @@
 package elastic
 
 import (
+	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/ragpilot/ragpilot/retriever/store"
@@ -81,17 +83,14 @@ func (a *bulkAnswer) failures(ids []string) error {
 	if len(out.Items) == 0 {
 		return nil
 	}
-	if only := out.Items[0].Err; out.Stored == 0 && allBusy(out.Items) {
-		return only // nothing was stored: the batch can be sent again
+	if out.Stored == 0 && (all(out.Items, tooBusy) || all(out.Items, noIndex)) {
+		return out.Items[0].Err // it is the same for each document, and the batch can be sent again
 	}
 	return out
 }
 
-func allBusy(items []ItemError) bool {
-	for _, item := range items {
-		if !tooBusy(item.Err) {
-			return false
-		}
-	}
-	return true
+func noIndex(err error) bool { return errors.Is(err, store.ErrNoIndex) }
+
+func all(items []ItemError, is func(error) bool) bool {
+	return !slices.ContainsFunc(items, func(item ItemError) bool { return !is(item.Err) })
 }

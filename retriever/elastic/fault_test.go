@@ -135,8 +135,9 @@ func TestParallelSearchesLeakNothing(t *testing.T) {
 
 func TestMissingIndexIsNotMadeByWriting(t *testing.T) {
 	x := open(t, elastic.Options{Addresses: []string{storetest.Elasticsearch(t)}, Index: "ragpilot-test-nowhere"})
-	if err := x.Upsert(t.Context(), []store.Document{{ID: "a", Text: "b"}}); !errors.Is(err, store.ErrNoIndex) {
-		t.Errorf("Upsert: %v, want ErrNoIndex", err)
+	err := x.Upsert(t.Context(), []store.Document{{ID: "a", Text: "b"}, {ID: "c", Text: "d"}})
+	if !errors.Is(err, store.ErrNoIndex) || strings.Count(err.Error(), "Create makes it") != 1 {
+		t.Errorf("Upsert: %v, want ErrNoIndex, and once what makes the index", err)
 	}
 	if err := x.Delete(t.Context(), "", "a"); !errors.Is(err, store.ErrNoIndex) {
 		t.Errorf("Delete: %v, want ErrNoIndex", err)
