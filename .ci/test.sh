@@ -48,4 +48,7 @@ RAGPILOT_FAULTS=1 CGO_ENABLED=0 run ./internal/faulttest
 RAGPILOT_FAULTS=1 run "${race[@]}" -run TestStreams ./engines/local
 # Every index beside a slow one that is obviously right: the first difference ends the test.
 run -tags invariants ./internal/tree ./contextpilot
+# With -short fewer and smaller cases are tried: what tests expect must hold of these, too.
+mapfile -t packages < <(git grep -lE 'testing\.Short\(|pgregory\.net/rapid"' -- '*_test.go' ':!adapters' ':!.ci' | xargs -n1 dirname | sort -u | sed 's|^|./|')
+CGO_ENABLED=0 run -short "${packages[@]}"
 go tool cover -func "$tmp/cover" | awk '/^total:/ { print "coverage: " $NF " of statements" }'
