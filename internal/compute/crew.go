@@ -26,7 +26,7 @@ func (c *Crew) Each(n, work int, f func(from, to int)) {
 		return
 	}
 	// Threads that are late take fewer parts.
-	parts := min(n, 4*threads)
+	parts := min(n, 16*threads)
 	var next atomic.Int64
 	run := func() {
 		for {
