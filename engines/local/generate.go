@@ -8,6 +8,7 @@ import (
 
 	"github.com/ragpilot/ragpilot/contextpilot"
 	"github.com/ragpilot/ragpilot/engines"
+	"github.com/ragpilot/ragpilot/engines/local/internal/bpe"
 	"github.com/ragpilot/ragpilot/engines/local/internal/runner"
 )
 
@@ -24,7 +25,7 @@ func (e *Engine) Generate(ctx context.Context, req engines.Request, onText func(
 	if len(req.Messages) == 0 {
 		return engines.Response{ID: req.ID}, e.failed(req.ID, refused("messages []: want at least one"))
 	}
-	return e.generate(ctx, start, req, e.chat(req.Messages), onText)
+	return e.generate(ctx, start, req, e.chat(req.Messages), e.file.Tokenizer.Stream(false), onText)
 }
 
 // GenerateTokens continues a text that is given in tokens, without a chat template. req.Messages is not used.
@@ -33,7 +34,7 @@ func (e *Engine) GenerateTokens(
 ) (engines.Response, error) {
 	start := e.config.Now()
 	req.ID = e.name(req.ID)
-	return e.generate(ctx, start, req, prompt, onText)
+	return e.generate(ctx, start, req, prompt, e.file.Tokenizer.Continue(), onText)
 }
 
 // Check returns the error that GenerateTokens would refuse a request with, nil if it would not. Nothing is computed.
@@ -49,7 +50,7 @@ func (e *Engine) Check(req engines.Request, prompt []int32) error {
 }
 
 func (e *Engine) generate(
-	ctx context.Context, start time.Time, req engines.Request, tokens []int32, onText func(piece string) error,
+	ctx context.Context, start time.Time, req engines.Request, tokens []int32, stream *bpe.Stream, onText func(piece string) error,
 ) (engines.Response, error) {
 	response := engines.Response{ID: req.ID}
 	p, err := e.prepare(req, tokens)
@@ -63,7 +64,7 @@ func (e *Engine) generate(
 		return response, e.failed(req.ID, err)
 	}
 	a := &answer{
-		now: e.config.Now, stream: e.file.Tokenizer.Stream(false), cutter: cutter{stops: p.options.Stop}, onText: onText, start: start,
+		now: e.config.Now, stream: stream, cutter: cutter{stops: p.options.Stop}, onText: onText, start: start,
 	}
 	if err := e.run(ctx, p, a, &response); err != nil {
 		return response, e.failed(req.ID, err)

@@ -14,6 +14,8 @@ const (
 	keyTokens = "tokenizer.ggml.tokens"
 	keyTypes  = "tokenizer.ggml.token_type"
 	keyMerges = "tokenizer.ggml.merges"
+	keyScores = "tokenizer.ggml.scores"
+	keyPrefix = "tokenizer.ggml.add_space_prefix"
 )
 
 // The values of keyTypes that are not normal tokens.
@@ -22,6 +24,7 @@ const (
 	typeControl = 3
 	typeUser    = 4
 	typeUnused  = 5
+	typeByte    = 6
 )
 
 // splitterOf returns the splitter of a name in a GGUF file, and whether a word that is a token is not taken apart.
@@ -49,15 +52,28 @@ func FromGGUF(metadata map[string]gguf.Value) (*Tokenizer, error) {
 }
 
 func fromGGUF(metadata map[string]gguf.Value) (*Tokenizer, error) {
-	if model, _ := metadata[keyModel].Text(); model != "gpt2" {
-		return nil, fmt.Errorf("key %q: %q: %w; want %q", keyModel, model, ErrUnsupported, "gpt2")
+	switch model, _ := metadata[keyModel].Text(); model {
+	case "gpt2":
+		return byteLevel(metadata)
+	case "llama":
+		return sentencePiece(metadata)
+	default:
+		return nil, fmt.Errorf("key %q: %q: %w; want %q or %q", keyModel, model, ErrUnsupported, "gpt2", "llama")
 	}
+}
+
+// byteLevel reads a vocabulary of bytes and merges.
+func byteLevel(metadata map[string]gguf.Value) (*Tokenizer, error) {
 	name, _ := metadata[keySplit].Text()
 	split, whole, ok := splitterOf(name)
 	if !ok {
 		return nil, fmt.Errorf("key %q: %q: %w", keySplit, name, ErrUnsupported)
 	}
-	tokens, merges, err := lists(metadata)
+	tokens, err := texts(metadata, keyTokens)
+	if err != nil {
+		return nil, err
+	}
+	merges, err := texts(metadata, keyMerges)
 	if err != nil {
 		return nil, err
 	}
@@ -78,43 +94,22 @@ func fromGGUF(metadata map[string]gguf.Value) (*Tokenizer, error) {
 	return b.finish()
 }
 
-// lists returns the tokens and the merges.
-func lists(metadata map[string]gguf.Value) (tokens, merges gguf.Value, err error) {
-	for _, l := range []struct {
-		key string
-		v   *gguf.Value
-	}{{keyTokens, &tokens}, {keyMerges, &merges}} {
-		*l.v = metadata[l.key]
-		if l.v.Kind != gguf.Array || l.v.Elem != gguf.String {
-			return tokens, merges, fmt.Errorf("key %q: not there, or no array of strings", l.key)
-		}
-		if l.v.Len > maxTokens {
-			return tokens, merges, fmt.Errorf("key %q: %d entries, more than %d", l.key, l.v.Len, maxTokens)
-		}
+// texts returns an array of strings.
+func texts(metadata map[string]gguf.Value, key string) (gguf.Value, error) {
+	list := metadata[key]
+	if list.Kind != gguf.Array || list.Elem != gguf.String {
+		return list, fmt.Errorf("key %q: not there, or no array of strings", key)
 	}
-	return tokens, merges, nil
+	if list.Len > maxTokens {
+		return list, fmt.Errorf("key %q: %d entries, more than %d", key, list.Len, maxTokens)
+	}
+	return list, nil
 }
 
 // tokensOf enters the tokens, each by its type; without types all are normal.
 func (b *builder) tokensOf(tokens gguf.Value, metadata map[string]gguf.Value) error {
-	roles := b.t.roles
-	for i := range roles {
-		roles[i] = normal
-	}
-	if types, ok := metadata[keyTypes]; ok {
-		if types.Len != tokens.Len {
-			return fmt.Errorf("key %q: %d entries for %d tokens", keyTypes, types.Len, tokens.Len)
-		}
-		for i, n := range types.Ints() {
-			switch n {
-			case typeControl, typeUnknown:
-				roles[i] = control
-			case typeUser:
-				roles[i] = user
-			case typeUnused:
-				roles[i] = unused
-			}
-		}
+	if err := b.rolesOf(metadata); err != nil {
+		return err
 	}
 	size := 0
 	for _, text := range tokens.Texts() {
@@ -122,11 +117,36 @@ func (b *builder) tokensOf(tokens gguf.Value, metadata map[string]gguf.Value) er
 	}
 	b.arena.Grow(size)
 	for i, text := range tokens.Texts() {
-		switch roles[i] {
-		case normal:
+		switch r := b.t.roles[i]; r {
+		case normal, single:
 			b.token(i, text)
 		case control, user:
-			b.name(i, string(text), roles[i])
+			b.name(i, string(text), r)
+		}
+	}
+	return nil
+}
+
+// rolesOf sets the roles of all tokens by their types.
+func (b *builder) rolesOf(metadata map[string]gguf.Value) error {
+	roles := b.t.roles
+	for i := range roles {
+		roles[i] = normal
+	}
+	types, ok := metadata[keyTypes]
+	if ok && types.Len != len(roles) {
+		return fmt.Errorf("key %q: %d entries for %d tokens", keyTypes, types.Len, len(roles))
+	}
+	for i, n := range types.Ints() {
+		switch n {
+		case typeControl, typeUnknown:
+			roles[i] = control
+		case typeUser:
+			roles[i] = user
+		case typeUnused:
+			roles[i] = unused
+		case typeByte:
+			roles[i] = single
 		}
 	}
 	return nil

@@ -119,7 +119,7 @@ func (m *bpeModel) check() error {
 	case m.Type != "BPE" && (m.Type != "" || m.Merges == nil):
 		return fmt.Errorf("model.type %q: %w; want BPE", m.Type, ErrUnsupported)
 	case m.ByteFallback:
-		return fmt.Errorf("model.byte_fallback true: %w", ErrUnsupported)
+		return fmt.Errorf("model.byte_fallback true, a vocabulary of SentencePiece: %w in a folder; a GGUF file of the model is read", ErrUnsupported)
 	case m.Dropout != nil && *m.Dropout != 0:
 		return fmt.Errorf("model.dropout %v: %w", *m.Dropout, ErrUnsupported)
 	case m.Prefix != nil && *m.Prefix != "":

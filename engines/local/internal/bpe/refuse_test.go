@@ -133,7 +133,7 @@ func TestBrokenGGUFVocabularies(t *testing.T) {
 		want  string
 	}{
 		"sound":      {"x", "y", ""},
-		"model":      {"tokenizer.ggml.model", "llama", `"llama"`},
+		"model":      {"tokenizer.ggml.model", "bert", `"bert": not supported`},
 		"split":      {"tokenizer.ggml.pre", "tekken", `"tekken"`},
 		"types":      {"tokenizer.ggml.token_type", []int32{1}, "1 entries for 4 tokens"},
 		"tokens":     {"tokenizer.ggml.tokens", "none", `"tokenizer.ggml.tokens"`},

@@ -2,6 +2,7 @@ package bpe
 
 import (
 	"slices"
+	"strings"
 	"unicode/utf8"
 
 	"golang.org/x/text/unicode/norm"
@@ -15,6 +16,7 @@ type role uint8
 const (
 	unused  role = iota
 	normal       // made by merges
+	single       // a byte by its number, like "<0x0A>"
 	user         // a name that is text too, like "<think>"
 	control      // a name that is no text, like "<|im_end|>"
 )
@@ -28,6 +30,8 @@ type Tokenizer struct {
 	merges map[uint64]merge
 	names  specials
 	split  Splitter
+	// pieces is what only a vocabulary of SentencePiece has, nil: the vocabulary is byte-level.
+	pieces *pieces
 	// whole: a word that is a token is that token, whatever the merges would make of it.
 	whole bool
 	// compose: text is brought into Unicode's composed form first.
@@ -47,6 +51,9 @@ var _ contextpilot.Tokenizer = (*Tokenizer)(nil)
 //
 // Each byte that is no UTF-8 counts as U+FFFD, as in encoding/json. Bytes that the vocabulary has no token for are left
 // out, as the reference does; see [Tokenizer.Missing].
+//
+// With a vocabulary of SentencePiece, the text and what follows a special token begin with a space that is not there, if
+// the vocabulary says so. Decode takes away the first.
 func (t *Tokenizer) Encode(text string, special bool) []int32 {
 	if text == "" {
 		return nil
@@ -97,7 +104,10 @@ func (t *Tokenizer) Special(id int32) bool {
 	return id >= 0 && int(id) < len(t.roles) && t.roles[id] == control
 }
 
-// Splitter returns what cuts text into words.
+// SentencePiece reports whether the vocabulary is one of SentencePiece.
+func (t *Tokenizer) SentencePiece() bool { return t.pieces != nil }
+
+// Splitter returns what cuts text into words, 0 if nothing does: with a vocabulary of SentencePiece.
 func (t *Tokenizer) Splitter() Splitter { return t.split }
 
 // Missing returns the bytes that have no token, sorted: text with them loses something when it is encoded.
@@ -120,6 +130,10 @@ type encoder struct {
 
 // ordinary encodes text without special tokens.
 func (e *encoder) ordinary(text string) {
+	if e.t.pieces != nil {
+		e.characters(text)
+		return
+	}
 	if e.t.compose {
 		text = norm.NFC.String(text)
 	}
@@ -152,8 +166,8 @@ func (e *encoder) word(word string) {
 // their names if special is set, and not at all otherwise. Unknown ids are left out.
 func (t *Tokenizer) Decode(ids []int32, special bool) string {
 	raw := make([]byte, 0, 4*len(ids))
-	for _, id := range ids {
-		raw = append(raw, t.piece(id, special)...)
+	for i, id := range ids {
+		raw = append(raw, t.piece(id, special, i == 0)...)
 	}
 	if utf8.Valid(raw) {
 		return string(raw)
@@ -162,28 +176,37 @@ func (t *Tokenizer) Decode(ids []int32, special bool) string {
 	return string(end(text, rest))
 }
 
-// piece is what a token adds to a text.
-func (t *Tokenizer) piece(id int32, special bool) string {
+// piece is what a token adds to a text. At its beginning, that is less the space that Encode put there.
+func (t *Tokenizer) piece(id int32, special, first bool) string {
 	if !special && t.Special(id) {
 		return ""
+	}
+	if first && t.pieces != nil && t.pieces.prefix {
+		return strings.TrimPrefix(t.Bytes(id), " ")
 	}
 	return t.Bytes(id)
 }
 
-// Stream returns a decoder for the tokens of one answer, in their order; special is as in Decode.
+// Stream returns a decoder for the tokens of one text, in their order; special is as in Decode.
 func (t *Tokenizer) Stream(special bool) *Stream { return &Stream{t: t, special: special} }
+
+// Continue returns a decoder for tokens that continue a text, without special tokens. A space at their beginning stays,
+// which Decode may take away.
+func (t *Tokenizer) Continue() *Stream { return &Stream{t: t, begun: true} }
 
 // Stream decodes tokens one by one: what it returns, put together, is what Decode returns. It is for one goroutine.
 type Stream struct {
 	t       *Tokenizer
 	special bool
+	begun   bool // not at the beginning of a text
 	held    []byte
 }
 
 // Next returns the text that a token completes. Bytes that may be the beginning of a character are held back, so the
 // text is empty at times.
 func (s *Stream) Next(id int32) string {
-	piece := s.t.piece(id, s.special)
+	piece := s.t.piece(id, s.special, !s.begun)
+	s.begun = true
 	if len(s.held) == 0 && utf8.ValidString(piece) {
 		return piece
 	}
@@ -195,6 +218,6 @@ func (s *Stream) Next(id int32) string {
 // End returns what was held back, as U+FFFD, and makes the stream ready for another answer.
 func (s *Stream) End() string {
 	rest := s.held
-	s.held = nil
+	s.held, s.begun = nil, false
 	return string(end(nil, rest))
 }

@@ -1,6 +1,7 @@
 package chattemplate_test
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -20,7 +21,12 @@ const (
 	chatMLEscaped = `{{- '<|im_start|>system\nYou are two\nlines.<|im_end|>\n' }}` + chatML
 	thinking      = "{% set content = content.split('</think>')[-1] %}" + chatML
 	llama3        = "{{ '<|start_header_id|>' + message['role'] + '<|end_header_id|>\n\n' + message['content'] | trim + '<|eot_id|>' }}"
-	llama31       = "{{ 'Cutting Knowledge Date: December 2023\n' }}" + llama3
+	zephyr        = "{% for message in messages %}\n{% if message['role'] == 'user' %}\n{{ '<|user|>\n' + message['content'] + eos_token }}\n{% elif message['role'] == 'system' %}\n{{ '<|system|>\n' + message['content'] + eos_token }}\n{% elif message['role'] == 'assistant' %}\n{{ '<|assistant|>\n'  + message['content'] + eos_token }}\n{% endif %}\n{% if loop.last and add_generation_prompt %}\n{{ '<|assistant|>' }}\n{% endif %}\n{% endfor %}"
+	// Mistral 7B v0.1 and v0.2, and their later versions, which have blanks elsewhere.
+	mistral1 = "{{ bos_token }}{% for message in messages %}{% if message['role'] == 'user' %}{{ '[INST] ' + message['content'] + ' [/INST]' }}{% elif message['role'] == 'assistant' %}{{ message['content'] + eos_token}}{% endif %}{% endfor %}"
+	mistral2 = `{{- bos_token }}{%- if loop.first and system_message is defined %}{{- " [INST] " + system_message + "\n\n" + message["content"] + " [/INST]" }}{%- else %}{{- " [INST] " + message["content"] + " [/INST]" }}{%- endif %}{{- " " + message["content"] + eos_token}}`
+	mistral3 = `{{- bos_token }}{%- if loop.first and system_message is defined %}{{- "[INST] " + system_message + "\n\n" + message["content"] + "[/INST]" }}{%- else %}{{- "[INST] " + message["content"] + "[/INST]" }}{%- endif %}{{- " " + message["content"]|trim + eos_token}}`
+	llama31  = "{{ 'Cutting Knowledge Date: December 2023\n' }}" + llama3
 )
 
 func TestRender(t *testing.T) {
@@ -70,6 +76,41 @@ func TestRender(t *testing.T) {
 	}
 }
 
+// Roles are ordinary text there, and the ends of turns special tokens.
+func TestRenderRolesOfText(t *testing.T) {
+	chat := []chattemplate.Message{say("system", "be"), say("user", " one"), say("assistant", " two\n"), say("user", "three")}
+	special := []string{"<s>", "</s>", "[INST]", "[/INST]"}
+	for name, c := range map[string]struct {
+		jinja, want string
+		chat        []chattemplate.Message
+	}{
+		"zephyr":         {zephyr, "<s><|system|>\nbe</s>\n<|user|>\n one</s>\n<|assistant|>\n two\n</s>\n<|user|>\nthree</s>\n<|assistant|>\n", chat},
+		"zephyr escaped": {strings.ReplaceAll(zephyr, "\n", `\n`), "<s><|user|>\nhi</s>\n<|assistant|>\n", []chattemplate.Message{say("user", "hi")}},
+		"mistral 1":      {mistral1, "<s>[INST] be\n\n one [/INST] two\n</s>[INST] three [/INST]", chat},
+		"mistral 2":      {mistral2, "<s> [INST] be\n\n one [/INST] two</s> [INST] three [/INST]", chat},
+		"mistral 3":      {mistral3, "<s>[INST] be\n\n one[/INST] two</s>[INST] three[/INST]", chat},
+		"mistral 0":      {strings.ReplaceAll(mistral1, "eos_token", "eos_token + ' '"), "<s>[INST] be\n\n one [/INST] two\n</s> [INST] three [/INST]", chat},
+		"system only":    {mistral1, "<s>[INST] be [/INST]", chat[:1]},
+		"two systems":    {mistral1, "<s>[INST] be\n\nbe\n\n one [/INST]", []chattemplate.Message{chat[0], chat[0], chat[1]}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			template, warning := chattemplate.Recognize(c.jinja)
+			if warning != "" {
+				t.Errorf("warning %q", warning)
+			}
+			pieces := template.Render(c.chat, true)
+			if got := chattemplate.Join(pieces); got != c.want {
+				t.Errorf("rendered as\n%q, want\n%q", got, c.want)
+			}
+			for _, p := range pieces {
+				if slices.Contains(special, p.Text) != p.Special || p.Text == "" {
+					t.Errorf("piece %q: special is %v", p.Text, p.Special)
+				}
+			}
+		})
+	}
+}
+
 // Without thinking, an answer of Qwen 3 begins behind an empty block of thoughts; earlier answers have none, so that the chat without the
 // answer's beginning stays a prefix.
 func TestNoThinking(t *testing.T) {
@@ -96,7 +137,7 @@ func TestNoThinking(t *testing.T) {
 // The text of a chat grows at its end only: what was rendered before, up to the end of the last turn, stays its beginning.
 func TestATurnMoreKeepsThePrefix(t *testing.T) {
 	chat := []chattemplate.Message{say("user", "one"), say("assistant", "two"), say("user", "three")}
-	for _, jinja := range []string{chatML, chatMLWithSystem, llama3, llama31} {
+	for _, jinja := range []string{chatML, chatMLWithSystem, llama3, llama31, zephyr, mistral1, mistral2, mistral3} {
 		template, _ := chattemplate.Recognize(jinja)
 		first := chattemplate.Join(template.Render(chat[:1], true))
 		later := chattemplate.Join(template.Render(chat, true))
@@ -125,7 +166,14 @@ func TestContentCannotForgeATurn(t *testing.T) {
 }
 
 func TestUnknownTemplates(t *testing.T) {
-	for jinja, want := range map[string]string{"": "no chat template", "{{ '[INST] ' +\n  message }}": `"{{ '[INST] ' + message }}"`, strings.Repeat("é", 100): "no known family"} {
+	for jinja, want := range map[string]string{
+		"": "no chat template", "{{ '[INST] ' +\n  message }}": `"{{ '[INST] ' + message }}"`, strings.Repeat("é", 100): "no known family",
+		// Llama 2, Mistral Small, Phi 3 and Falcon 3.
+		"{{ bos_token + '[INST] ' + '<<SYS>>\n' + content + ' [/INST]' }}":              "no known family",
+		"{{ '[SYSTEM_PROMPT]' + content + '[INST] ' + content + '[/INST]' }}":           "no known family",
+		"{{'<|user|>' + '\n' + message['content'] + '<|end|>' + '\n<|assistant|>\n' }}": "no known family",
+		"{{ '<|user|>\n' + message['content'] + '\n' }}{{ eos_token }}":                 "no known family",
+	} {
 		template, warning := chattemplate.Recognize(jinja)
 		if template != (chattemplate.Template{}) || !strings.Contains(warning, want) {
 			t.Errorf("%q: %+v, warning %q, want one with %q", jinja, template, warning, want)

@@ -13,7 +13,8 @@ type Message struct {
 }
 
 // Piece is a part of a rendered chat: the name of one special token, or ordinary text between two of them, in which
-// names of special tokens mean nothing. Encoding each piece by itself gives the tokens of the whole.
+// names of special tokens mean nothing. Encoding each piece by itself gives the tokens of the whole, if the vocabulary has
+// all the names; one that it lacks is ordinary text together with what is beside it.
 type Piece struct {
 	Text    string
 	Special bool
@@ -26,12 +27,19 @@ type Family uint8
 const (
 	ChatML Family = iota
 	Llama3
+	Zephyr
+	Mistral
 )
 
 // String returns the family's name.
 func (f Family) String() string {
-	if f == Llama3 {
+	switch f {
+	case Llama3:
 		return "llama-3"
+	case Zephyr:
+		return "zephyr"
+	case Mistral:
+		return "mistral"
 	}
 	return "chatml"
 }
@@ -49,7 +57,13 @@ type Template struct {
 	// NoThinking: where Thinking is set, the beginning of an answer has an empty block of thoughts, as Qwen 3's program writes it with
 	// enable_thinking false. The model then answers at once.
 	NoThinking bool
+	// Blanks are where Mistral's programs write a blank, which depends on their version.
+	Blanks Blanks
 }
+
+// Blanks tells where there is a blank: before [INST], before [/INST], before an answer, behind the end of one. There is always
+// one behind [INST].
+type Blanks struct{ Question, End, Answer, Turn bool }
 
 // dates are what templates of Llama 3.1 and later write when they are told no date. It is a constant, so that the same
 // chat gives the same tokens on every day.
@@ -59,9 +73,14 @@ const dates = "Cutting Knowledge Date: December 2023\nToday Date: 26 Jul 2024\n\
 // that the text has, the token that begins a text too where the family has one: nothing must be added.
 func (t Template) Render(chat []Message, answer bool) []Piece {
 	w := &writer{}
-	if t.Family == Llama3 {
+	switch t.Family {
+	case Llama3:
 		t.llama3(w, chat, answer)
-	} else {
+	case Zephyr:
+		t.zephyr(w, chat, answer)
+	case Mistral:
+		t.mistral(w, chat)
+	default:
 		t.chatML(w, chat, answer)
 	}
 	return w.pieces
@@ -149,12 +168,78 @@ func (t Template) llama3(w *writer, chat []Message, answer bool) {
 	}
 }
 
+func (t Template) zephyr(w *writer, chat []Message, answer bool) {
+	turn := func(role, content string) {
+		w.text("<|" + role + "|>\n" + content)
+		w.special("</s>")
+		w.text("\n")
+	}
+	w.special("<s>")
+	if t.System != "" && len(chat) > 0 && chat[0].Role != "system" {
+		turn("system", t.System)
+	}
+	for _, m := range chat {
+		turn(m.Role, m.Content)
+	}
+	if answer {
+		w.text("<|assistant|>\n")
+	}
+}
+
+// mistral writes system messages in front of the question that follows, as llama.cpp does: the programs of some versions write
+// them in front of the last question, and the beginning of a chat would change with every turn. An answer begins with nothing.
+func (t Template) mistral(w *writer, chat []Message) {
+	blank := map[bool]string{true: " "}
+	system := t.System
+	if len(chat) > 0 && chat[0].Role == "system" {
+		system = ""
+	}
+	question := func(content string) {
+		w.text(blank[t.Blanks.Question])
+		w.special("[INST]")
+		w.text(" " + content + blank[t.Blanks.End])
+		w.special("[/INST]")
+	}
+	w.special("<s>")
+	for _, m := range chat {
+		switch m.Role {
+		case "system":
+			system = join(system, m.Content)
+		case "assistant":
+			content := m.Content
+			if t.Blanks.Answer { // an answer may have kept the blank that the model wrote
+				content = " " + strings.TrimSpace(content)
+			}
+			w.text(content)
+			w.special("</s>")
+			w.text(blank[t.Blanks.Turn])
+		default:
+			question(join(system, m.Content))
+			system = ""
+		}
+	}
+	if system != "" {
+		question(system)
+	}
+}
+
+// join puts an empty line between two texts, if neither is empty.
+func join(a, b string) string {
+	if a == "" || b == "" {
+		return a + b
+	}
+	return a + "\n\n" + b
+}
+
 // writer joins ordinary text between special tokens.
 type writer struct{ pieces []Piece }
 
 func (w *writer) special(name string) { w.pieces = append(w.pieces, Piece{name, true}) }
 
 func (w *writer) text(s string) {
+	if s == "" {
+		return
+	}
 	if n := len(w.pieces); n > 0 && !w.pieces[n-1].Special {
 		w.pieces[n-1].Text += s
 		return

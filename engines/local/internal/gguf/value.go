@@ -191,6 +191,20 @@ func (v Value) Texts() iter.Seq2[int, []byte] {
 	}
 }
 
+// Floats returns the numbers of an array of float32. Nothing for other values.
+func (v Value) Floats() iter.Seq2[int, float32] {
+	return func(yield func(int, float32) bool) {
+		if v.Kind != Array || v.Elem != Float32 {
+			return
+		}
+		for i := range v.Len {
+			if !yield(i, math.Float32frombits(binary.LittleEndian.Uint32(v.raw[4*i:]))) {
+				return
+			}
+		}
+	}
+}
+
 // Ints returns the integers of an array of any width; those that do not fit are -1. Nothing for other values.
 func (v Value) Ints() iter.Seq2[int, int64] {
 	return func(yield func(int, int64) bool) {

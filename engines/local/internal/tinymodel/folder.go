@@ -16,8 +16,8 @@ import (
 // model.safetensors, all tensors in the format, which must be F32, F16 or BF16. The folder must exist.
 func WriteFolder(dir string, o Options) error {
 	o = o.filled()
-	if o.RopeFactors != nil {
-		return errors.New("tinymodel: a folder cannot have RopeFactors")
+	if o.RopeFactors != nil || o.SentencePiece {
+		return errors.New("tinymodel: a folder cannot have RopeFactors or SentencePiece")
 	}
 	tensors, err := o.safetensors()
 	if err != nil {
@@ -68,17 +68,17 @@ func (o Options) safetensors() ([]safetensors.Tensor, error) {
 func (o Options) config() map[string]any {
 	return map[string]any{
 		"model_type": o.Architecture, "num_hidden_layers": o.Layers, "hidden_size": o.Hidden, "num_attention_heads": o.Heads,
-		"num_key_value_heads": o.KVHeads, "head_dim": o.HeadDim, "intermediate_size": o.FFN, "vocab_size": vocabulary,
+		"num_key_value_heads": o.KVHeads, "head_dim": o.HeadDim, "intermediate_size": o.FFN, "vocab_size": tokens,
 		"max_position_embeddings": o.Context, "rms_norm_eps": eps, "rope_theta": ropeBase, "tie_word_embeddings": !o.Untied,
 		"hidden_act": "silu", "bos_token_id": 1, "eos_token_id": 2,
 	}
 }
 
 func (o Options) tokenizer() map[string]any {
-	spellings, types, pairs := tokens()
+	v := byteLevel()
 	vocab, names := map[string]int{}, []map[string]any{}
-	for id, spelling := range spellings {
-		switch types[id] {
+	for id, spelling := range v.Tokens {
+		switch v.Types[id] {
 		case 1:
 			vocab[spelling] = id
 		case 3:
@@ -98,6 +98,6 @@ func (o Options) tokenizer() map[string]any {
 	return map[string]any{
 		"added_tokens": names, "normalizer": normalizer, "decoder": map[string]string{"type": "ByteLevel"},
 		"pre_tokenizer": map[string]any{"type": "Sequence", "pretokenizers": []any{split, bytelevel}},
-		"model":         map[string]any{"type": "BPE", "vocab": vocab, "merges": pairs},
+		"model":         map[string]any{"type": "BPE", "vocab": vocab, "merges": v.merges},
 	}
 }

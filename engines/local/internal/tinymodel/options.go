@@ -25,6 +25,9 @@ type Options struct {
 	AddBOS bool
 	// Thinking has the chat template leave thoughts out of earlier answers, as Qwen 3's does. GGUF files only.
 	Thinking bool
+	// SentencePiece gives the model a vocabulary of SentencePiece, learnt from this repository's documents, and a chat template as
+	// TinyLlama has it. Which tokens begin and end texts, it leaves to be known: <s> and </s>. GGUF files only.
+	SentencePiece bool
 	// Seed of the weights.
 	Seed uint64
 }

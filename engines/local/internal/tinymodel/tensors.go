@@ -18,6 +18,7 @@ type tensor struct {
 
 // tensors makes the weights, with elements j and j+HeadDim/2 of a head paired.
 func (o Options) tensors() []tensor {
+	vocabulary := len(o.vocabulary().Tokens)
 	random := rand.New(rand.NewPCG(o.Seed, 64))
 	var list []tensor
 	add := func(name string, rows, cols, heads int, mean, spread float64) {

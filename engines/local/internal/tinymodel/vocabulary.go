@@ -1,13 +1,48 @@
 package tinymodel
 
-import "github.com/ragpilot/ragpilot/engines/local/internal/bpe"
+import (
+	_ "embed"
+	"encoding/json"
+
+	"github.com/ragpilot/ragpilot/engines/local/internal/bpe"
+)
 
 // Template is the chat template of the models: plain ChatML.
 const Template = "{% for message in messages %}{{'<|im_start|>' + message['role'] + '\\n' + message['content'] + '<|im_end|>' + '\\n'}}{% endfor %}" +
 	"{% if add_generation_prompt %}{{ '<|im_start|>assistant\\n' }}{% endif %}"
 
-// vocabulary is the number of tokens; those at the end are unused.
-const vocabulary = 320
+// zephyr is the chat template of models with a vocabulary of SentencePiece, as TinyLlama has it.
+const zephyr = "{% for message in messages %}\n{% if message['role'] == 'user' %}\n{{ '<|user|>\n' + message['content'] + eos_token }}\n" +
+	"{% elif message['role'] == 'system' %}\n{{ '<|system|>\n' + message['content'] + eos_token }}\n" +
+	"{% elif message['role'] == 'assistant' %}\n{{ '<|assistant|>\n'  + message['content'] + eos_token }}\n{% endif %}\n" +
+	"{% if loop.last and add_generation_prompt %}\n{{ '<|assistant|>' }}\n{% endif %}\n{% endfor %}"
+
+// learnt is a vocabulary of SentencePiece. internal/bpe/testdata/make_sentencepiece.py makes it.
+//
+//go:embed testdata/sentencepiece.json
+var learnt []byte
+
+// vocabulary is what a GGUF file has of one, with types as it numbers them.
+type vocabulary struct {
+	Tokens []string
+	Types  []int32
+	Scores []float32 // of SentencePiece
+	merges []string  // of bytes
+}
+
+func (o Options) vocabulary() vocabulary {
+	if !o.SentencePiece {
+		return byteLevel()
+	}
+	var v vocabulary
+	if err := json.Unmarshal(learnt, &v); err != nil {
+		panic(err) // the file is part of the program
+	}
+	return v
+}
+
+// tokens is the number of tokens that are bytes; those at the end are unused.
+const tokens = 320
 
 // The special tokens are ids 0 to 2; the first and the last end an answer.
 var specials = []string{"<|endoftext|>", "<|im_start|>", "<|im_end|>"}
@@ -56,21 +91,24 @@ var merges = [][2]string{
 	{"a", "s"},
 }
 
-// tokens returns the spellings of all ids, their types as GGUF numbers them, and the merges.
-func tokens() (spellings []string, types []int32, pairs []string) {
-	for _, name := range specials {
-		spellings, types = append(spellings, name), append(types, 3)
+// byteLevel returns the vocabulary of bytes and merges.
+func byteLevel() vocabulary {
+	var v vocabulary
+	add := func(spelling string, kind int32) {
+		v.Tokens, v.Types = append(v.Tokens, spelling), append(v.Types, kind)
 	}
-	add := func(text string) { spellings, types = append(spellings, bpe.Spell(text)), append(types, 1) }
+	for _, name := range specials {
+		add(name, 3)
+	}
 	for b := range 256 {
-		add(string([]byte{byte(b)}))
+		add(bpe.Spell(string([]byte{byte(b)})), 1)
 	}
 	for _, m := range merges {
-		add(m[0] + m[1])
-		pairs = append(pairs, bpe.Spell(m[0])+" "+bpe.Spell(m[1]))
+		add(bpe.Spell(m[0]+m[1]), 1)
+		v.merges = append(v.merges, bpe.Spell(m[0])+" "+bpe.Spell(m[1]))
 	}
-	for len(spellings) < vocabulary {
-		spellings, types = append(spellings, "[unused"+string(rune('A'+len(spellings)-vocabulary+30))+"]"), append(types, 5)
+	for len(v.Tokens) < tokens {
+		add("[unused"+string(rune('A'+len(v.Tokens)-tokens+30))+"]", 5)
 	}
-	return spellings, types, pairs
+	return v
 }

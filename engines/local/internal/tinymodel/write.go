@@ -71,16 +71,8 @@ func packed(t quant.Type, data []float32) ([]byte, error) {
 
 func (o Options) metadata() []gguf.Pair {
 	a := o.Architecture + "."
-	split := "smollm"
-	if o.Architecture != "llama" {
-		split = "qwen2"
-	}
-	template := Template
-	if o.Thinking {
-		template = "{% set content = content.split('</think>')[-1] %}" + template
-	}
-	spellings, types, pairs := tokens()
-	return []gguf.Pair{
+	v := o.vocabulary()
+	pairs := []gguf.Pair{
 		{Key: "general.architecture", Value: o.Architecture},
 		{Key: "general.name", Value: "tiny " + o.Architecture},
 		{Key: a + "block_count", Value: uint32(o.Layers)},
@@ -94,15 +86,32 @@ func (o Options) metadata() []gguf.Pair {
 		{Key: a + "attention.layer_norm_rms_epsilon", Value: float32(eps)},
 		{Key: a + "rope.freq_base", Value: float32(ropeBase)},
 		{Key: a + "rope.dimension_count", Value: uint32(o.HeadDim)},
-		{Key: a + "vocab_size", Value: uint32(vocabulary)},
+		{Key: a + "vocab_size", Value: uint32(len(v.Tokens))},
+		{Key: "tokenizer.ggml.tokens", Value: v.Tokens},
+		{Key: "tokenizer.ggml.token_type", Value: v.Types},
+	}
+	if o.SentencePiece {
+		return append(pairs, []gguf.Pair{
+			{Key: "tokenizer.ggml.model", Value: "llama"},
+			{Key: "tokenizer.ggml.scores", Value: v.Scores},
+			{Key: "tokenizer.chat_template", Value: zephyr},
+		}...)
+	}
+	split := "smollm"
+	if o.Architecture != "llama" {
+		split = "qwen2"
+	}
+	template := Template
+	if o.Thinking {
+		template = "{% set content = content.split('</think>')[-1] %}" + template
+	}
+	return append(pairs, []gguf.Pair{
 		{Key: "tokenizer.ggml.model", Value: "gpt2"},
 		{Key: "tokenizer.ggml.pre", Value: split},
-		{Key: "tokenizer.ggml.tokens", Value: spellings},
-		{Key: "tokenizer.ggml.token_type", Value: types},
-		{Key: "tokenizer.ggml.merges", Value: pairs},
+		{Key: "tokenizer.ggml.merges", Value: v.merges},
 		{Key: "tokenizer.ggml.bos_token_id", Value: uint32(1)},
 		{Key: "tokenizer.ggml.eos_token_id", Value: uint32(2)},
 		{Key: "tokenizer.ggml.add_bos_token", Value: o.AddBOS},
 		{Key: "tokenizer.chat_template", Value: template},
-	}
+	}...)
 }

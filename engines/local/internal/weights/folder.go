@@ -10,7 +10,6 @@ import (
 	"slices"
 
 	"github.com/ragpilot/ragpilot/engines/local/internal/bpe"
-	"github.com/ragpilot/ragpilot/engines/local/internal/chattemplate"
 	"github.com/ragpilot/ragpilot/engines/local/internal/safetensors"
 	"github.com/ragpilot/ragpilot/internal/mmap"
 )
@@ -91,10 +90,7 @@ func (m *Model) configure(dir string) error {
 		ends = append(ends, generation.EOS...)
 	}
 	m.stop(ends...)
-	var warning string
-	if m.Template, warning = chattemplate.Recognize(templateOf(dir)); warning != "" {
-		m.Warnings = append(m.Warnings, warning)
-	}
+	m.recognize(templateOf(dir))
 	return nil
 }
 

@@ -6,7 +6,6 @@ import (
 	"slices"
 
 	"github.com/ragpilot/ragpilot/engines/local/internal/bpe"
-	"github.com/ragpilot/ragpilot/engines/local/internal/chattemplate"
 	"github.com/ragpilot/ragpilot/engines/local/internal/gguf"
 )
 
@@ -35,10 +34,7 @@ func fromGGUF(data []byte) (*Model, error) {
 	if m.Vocab == 0 {
 		m.Vocab = m.Tensors[embedding].Rows
 	}
-	var warning string
-	if m.Template, warning = chattemplate.Recognize(k.text("tokenizer.chat_template")); warning != "" {
-		m.Warnings = append(m.Warnings, warning)
-	}
+	m.recognize(k.text("tokenizer.chat_template"))
 	m.Name = k.text("general.name")
 	return m, k.specials(m)
 }
@@ -187,10 +183,10 @@ func (m *Model) adopt(k *keys) error {
 
 // specials reads which ids begin and end texts.
 func (k *keys) specials(m *Model) error {
-	id := func(name string) int32 {
+	id := func(name string, missing int32) int32 {
 		v, ok := k.m["tokenizer.ggml."+name]
 		if !ok {
-			return -1
+			return missing
 		}
 		n, ok := v.Int()
 		if !ok || n < 0 || n >= int64(m.Vocab) {
@@ -201,10 +197,15 @@ func (k *keys) specials(m *Model) error {
 		}
 		return int32(n)
 	}
-	m.BOS = id("bos_token_id")
+	bos, eos := int32(-1), int32(-1)
+	if m.Tokenizer.SentencePiece() {
+		bos, eos = 1, 2
+	}
+	m.BOS = id("bos_token_id", bos)
 	add, given := k.m["tokenizer.ggml.add_bos_token"].Bool()
-	// Files of Llama 3 may leave it out, and mean yes.
-	m.AddBOS = m.BOS >= 0 && (add || !given && m.Tokenizer.Splitter() == bpe.Llama3)
-	m.stop(id("eos_token_id"), id("eot_token_id"), id("eom_token_id"))
+	// Files of Llama 3 and those with a vocabulary of SentencePiece may leave it out, and mean yes.
+	meant := m.Tokenizer.SentencePiece() || m.Tokenizer.Splitter() == bpe.Llama3
+	m.AddBOS = m.BOS >= 0 && (add || !given && meant)
+	m.stop(id("eos_token_id", eos), id("eot_token_id", -1), id("eom_token_id", -1))
 	return k.err
 }

@@ -17,6 +17,7 @@ func FuzzOpen(f *testing.F) {
 		{Layers: 1, Hidden: 32, Heads: 2, KVHeads: 1, FFN: 32, Type: quant.Q4_1},
 		{Architecture: "qwen2", Layers: 1, Hidden: 8, Heads: 1, KVHeads: 1, HeadDim: 2, FFN: 2},
 		{Architecture: "qwen3", Layers: 1, Hidden: 8, Heads: 1, KVHeads: 1, HeadDim: 2, FFN: 2, Untied: true},
+		{Layers: 1, Hidden: 8, Heads: 1, KVHeads: 1, HeadDim: 2, FFN: 2, SentencePiece: true},
 		{Layers: 1, Hidden: 32, Heads: 2, KVHeads: 1, FFN: 256, Type: quant.Q5_0, Types: map[string]quant.Type{
 			"blk.0.attn_q.weight": quant.Q5_1, "blk.0.attn_k.weight": quant.IQ4_NL, "blk.0.ffn_down.weight": quant.Q3_K,
 		}},

@@ -63,6 +63,35 @@ func TestOpenGGUF(t *testing.T) {
 	}
 }
 
+func TestOpenSentencePiece(t *testing.T) {
+	m := open(t, tinymodel.Options{SentencePiece: true})
+	if !slices.Equal(m.Stop, []int32{2}) || m.BOS != 1 || !m.AddBOS || len(m.Warnings) > 0 || m.Template.Family != chattemplate.Zephyr {
+		t.Errorf("stop %v, BOS %d, added %v, template %v, warnings %q", m.Stop, m.BOS, m.AddBOS, m.Template, m.Warnings)
+	}
+	question := []chattemplate.Message{{Role: "user", Content: "hi <s>"}}
+	for _, c := range []struct {
+		family chattemplate.Family
+		text   []string // ordinary text and, every second, a special token
+	}{
+		{chattemplate.Zephyr, []string{"", "<s>", "<|user|>\nhi <s>", "</s>", "\n<|assistant|>\n"}},
+		{chattemplate.Mistral, []string{"", "<s>", "", "[INST]", " hi <s>", "[/INST]"}},
+		// The names of ChatML are none here, and ordinary text together with the rest.
+		{chattemplate.ChatML, []string{"<|im_start|>user\nhi <s><|im_end|>\n<|im_start|>assistant\n"}},
+	} {
+		var want []int32
+		for i, text := range c.text {
+			want = append(want, m.Tokenizer.Encode(text, i%2 == 1)...)
+		}
+		m.Template.Family = c.family
+		if got := m.Chat(question, true); !slices.Equal(got, want) || count(got, 1) > 1 {
+			t.Errorf("%v: the chat is %v, %q, want %v", c.family, got, m.Tokenizer.Decode(got, true), want)
+		}
+	}
+	if ids := m.Text("hi"); ids[0] != 1 || m.Tokenizer.Decode(ids[1:], false) != "hi" {
+		t.Errorf("a text is %v", ids)
+	}
+}
+
 func count(ids []int32, id int32) int {
 	n := 0
 	for _, x := range ids {

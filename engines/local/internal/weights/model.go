@@ -96,14 +96,32 @@ func (m *Model) Identity() [sha256.Size]byte {
 }
 
 // Chat returns the tokens of a chat, as the model's template writes it, with the beginning of the assistant's next turn
-// if answer is set. Nothing must be added in front.
+// if answer is set. Nothing must be added in front. Names of special tokens that the vocabulary lacks are ordinary text.
 func (m *Model) Chat(chat []chattemplate.Message, answer bool) []int32 {
 	pieces := m.Template.Render(chat, answer)
-	ids := make([]int32, 0, 16*len(pieces))
+	ids, text := make([]int32, 0, 16*len(pieces)), ""
 	for _, p := range pieces {
-		ids = append(ids, m.Tokenizer.Encode(p.Text, p.Special)...)
+		id, ok := m.Tokenizer.ID(p.Text)
+		if !p.Special || !ok {
+			text += p.Text
+			continue
+		}
+		ids, text = append(append(ids, m.Tokenizer.Encode(text, false)...), id), ""
 	}
-	return ids
+	return append(ids, m.Tokenizer.Encode(text, false)...)
+}
+
+// recognize sets the template of a Jinja program, and warns of what is assumed.
+func (m *Model) recognize(jinja string) {
+	var warning string
+	if m.Template, warning = chattemplate.Recognize(jinja); warning != "" {
+		m.Warnings = append(m.Warnings, warning)
+	}
+	const end = "</s>"
+	_, ok := m.Tokenizer.ID(end)
+	if f := m.Template.Family; !ok && (f == chattemplate.Zephyr || f == chattemplate.Mistral) {
+		m.Warnings = append(m.Warnings, fmt.Sprintf("the chat template (%v) ends turns with %s, which the vocabulary has not", f, end))
+	}
 }
 
 // Text returns the tokens of a text that is to be continued: with BOS in front if the model wants it. Names of special
