@@ -45,6 +45,9 @@ type part struct {
 	} `json:"pattern"`
 	Behavior string `json:"behavior"`
 	Invert   bool   `json:"invert"`
+	// Replace and Prepend
+	Content string `json:"content"`
+	Prepend string `json:"prepend"`
 }
 
 type bpeModel struct {
@@ -60,8 +63,9 @@ type bpeModel struct {
 	Suffix       *string           `json:"end_of_word_suffix"`
 }
 
-// FromJSON reads a tokenizer.json of Hugging Face's tokenizers: byte-level BPE with one of the package's splitters. What
-// is not supported is refused by its name; nothing is skipped silently that would change ids.
+// FromJSON reads a tokenizer.json of Hugging Face's tokenizers: byte-level BPE with one of the package's splitters, or
+// SentencePiece's as Llama 2 has it. What is not supported is refused by its name; nothing is skipped silently that would
+// change ids.
 func FromJSON(data []byte) (*Tokenizer, error) {
 	var d document
 	if err := json.Unmarshal(data, &d); err != nil {
@@ -77,6 +81,9 @@ func FromJSON(data []byte) (*Tokenizer, error) {
 func (d *document) build() (*Tokenizer, error) {
 	if err := d.Model.check(); err != nil {
 		return nil, err
+	}
+	if d.Model.ByteFallback {
+		return d.pieces()
 	}
 	split, err := d.splitter()
 	if err != nil {
@@ -118,8 +125,6 @@ func (m *bpeModel) check() error {
 	switch {
 	case m.Type != "BPE" && (m.Type != "" || m.Merges == nil):
 		return fmt.Errorf("model.type %q: %w; want BPE", m.Type, ErrUnsupported)
-	case m.ByteFallback:
-		return fmt.Errorf("model.byte_fallback true, a vocabulary of SentencePiece: %w in a folder; a GGUF file of the model is read", ErrUnsupported)
 	case m.Dropout != nil && *m.Dropout != 0:
 		return fmt.Errorf("model.dropout %v: %w", *m.Dropout, ErrUnsupported)
 	case m.Prefix != nil && *m.Prefix != "":

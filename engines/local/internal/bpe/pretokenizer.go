@@ -37,11 +37,7 @@ func (d *document) splitter() (Splitter, error) {
 	case last == 1 && !gpt2 && parts[0].Type == "Split":
 		return parts[0].expression()
 	}
-	names := make([]string, len(parts))
-	for i, p := range parts {
-		names[i] = p.Type
-	}
-	return 0, fmt.Errorf("pre_tokenizer %v: %w", names, ErrUnsupported)
+	return 0, fmt.Errorf("pre_tokenizer %v: %w", names(parts), ErrUnsupported)
 }
 
 // expression returns the splitter of a Split.

@@ -20,7 +20,7 @@ func TestUnsupportedFilesAreRefused(t *testing.T) {
 		want  string
 	}{
 		"model":     {func(_ map[string]json.RawMessage, m map[string]any) { m["type"] = "Unigram" }, `model.type "Unigram"`},
-		"fallback":  {func(_ map[string]json.RawMessage, m map[string]any) { m["byte_fallback"] = true }, "byte_fallback"},
+		"fallback":  {func(_ map[string]json.RawMessage, m map[string]any) { m["byte_fallback"] = true }, `pre_tokenizer "Sequence" with model.byte_fallback`},
 		"dropout":   {func(_ map[string]json.RawMessage, m map[string]any) { m["dropout"] = .1 }, "dropout 0.1"},
 		"prefix":    {func(_ map[string]json.RawMessage, m map[string]any) { m["continuing_subword_prefix"] = "##" }, `"##"`},
 		"suffix":    {func(_ map[string]json.RawMessage, m map[string]any) { m["end_of_word_suffix"] = "</w>" }, `"</w>"`},
@@ -162,6 +162,7 @@ func TestBrokenGGUFVocabularies(t *testing.T) {
 // Whatever a tokenizer.json says, it is read or refused; what is read can encode.
 func FuzzFromJSON(f *testing.F) {
 	f.Add(smallJSON(f, nil))
+	f.Add(llama2(f, least(), nil))
 	f.Add([]byte(`{"pre_tokenizer":{"type":"ByteLevel"},"model":{"type":"BPE","vocab":{"a":0,"b":1,"ab":2},"merges":["a b"]}}`))
 	f.Fuzz(func(t *testing.T, raw []byte) {
 		tok, err := bpe.FromJSON(raw)

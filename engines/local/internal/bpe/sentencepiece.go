@@ -45,8 +45,7 @@ func sentencePiece(metadata map[string]gguf.Value) (*Tokenizer, error) {
 	if _, ok := metadata[keyTypes]; !ok {
 		return nil, fmt.Errorf("key %q: not there", keyTypes)
 	}
-	b := newBuilder(0, tokens.Len, 2*tokens.Len)
-	b.t.pieces = &pieces{prefix: true}
+	b := newPiecesBuilder(tokens.Len, 2*tokens.Len)
 	if v, ok := metadata[keyPrefix]; ok {
 		if b.t.pieces.prefix, ok = v.Bool(); !ok {
 			return nil, fmt.Errorf("key %q: %v, want bool", keyPrefix, v.Kind)
@@ -64,12 +63,19 @@ func sentencePiece(metadata map[string]gguf.Value) (*Tokenizer, error) {
 	return b.t, nil
 }
 
+// newPiecesBuilder returns a builder of a vocabulary of SentencePiece.
+func newPiecesBuilder(tokens, merges int) *builder {
+	b := newBuilder(0, tokens, merges)
+	b.alphabet, b.t.pieces = nil, &pieces{prefix: true}
+	for i := range b.t.bytes {
+		b.t.bytes[i] = -1
+	}
+	return b
+}
+
 // piecesOf enters the tokens, each by its role.
 func (b *builder) piecesOf(tokens gguf.Value) error {
 	t := b.t
-	for i := range t.bytes {
-		t.bytes[i] = -1
-	}
 	seen := make(map[string]int, tokens.Len)
 	for i, raw := range tokens.Texts() {
 		text := string(raw)
@@ -88,19 +94,35 @@ func (b *builder) piecesOf(tokens gguf.Value) error {
 			}
 			t.text[i], t.ids[text] = strings.ReplaceAll(text, blank, " "), int32(i)
 		case single:
-			var value byte
-			if _, err := fmt.Sscanf(text, "<0x%02X>", &value); err != nil || text != byteName(value) {
+			if !b.single(i, text) {
 				return fmt.Errorf("token %d is %q, want a byte such as %q", i, text, byteName('\n'))
 			}
-			t.text[i], t.bytes[value] = string([]byte{value}), int32(i)
 		case control, user:
 			b.name(i, text, r)
 		}
 	}
-	if missing := t.Missing(); missing != nil {
+	return b.complete()
+}
+
+// single enters the token of a byte, or returns false if it is not spelled as one.
+func (b *builder) single(id int, text string) bool {
+	var value byte
+	if len(text) != len("<0x00>") {
+		return false
+	}
+	if _, err := fmt.Sscanf(text, "<0x%02X>", &value); err != nil || text != byteName(value) {
+		return false
+	}
+	b.t.text[id], b.t.roles[id], b.t.bytes[value] = string([]byte{value}), single, int32(id)
+	return true
+}
+
+// complete is an error if there is text that no tokens can spell.
+func (b *builder) complete() error {
+	if missing := b.t.Missing(); missing != nil {
 		return fmt.Errorf("no token for %d of 256 bytes, the first is %q", len(missing), byteName(missing[0]))
 	}
-	if _, ok := t.ids[blank]; !ok {
+	if _, ok := b.t.ids[blank]; !ok {
 		return fmt.Errorf("no token is %q", blank)
 	}
 	return nil
