@@ -168,6 +168,9 @@ func (d *disk) save() {
 			d.work.Wait()
 			continue
 		}
+		if time.Now().Before(d.noWrites) {
+			continue // what waits since before the error is not written, either
+		}
 		d.saving = true
 		r.mu.Unlock()
 		err := d.files.Write(kvfile.ID{Salt: u.ID.Salt, Page: u.ID.Page}, u.Memory)
