@@ -87,7 +87,7 @@ const (
 	blockPages   = 32
 )
 
-// ahead is how many steps before their use pages are fetched. They lie anywhere, so that the processor does not guess the next one.
+// ahead is how many steps before they are used pages are fetched: they lie anywhere in memory, so the processor cannot guess which comes next.
 const ahead = 2
 
 // workspace is what one thread needs.

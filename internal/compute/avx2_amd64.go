@@ -38,9 +38,6 @@ func load(p *vec) vector { return archsimd.LoadFloat32x8(p) }
 
 func start(s []float32) unsafe.Pointer { return unsafe.Pointer(unsafe.SliceData(s)) }
 
-// after is the next one. It must be there.
-func after[T any](p *T) *T { return (*T)(unsafe.Add(unsafe.Pointer(p), unsafe.Sizeof(*p))) }
-
 // sum4 adds the lanes of four vectors: each as ((0+1)+(2+3)) + ((4+5)+(6+7)).
 func sum4(a, b, c, d vector) archsimd.Float32x4 {
 	all := a.AddPairsGrouped(b).AddPairsGrouped(c.AddPairsGrouped(d))

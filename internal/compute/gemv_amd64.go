@@ -94,7 +94,7 @@ func addLanes(s *[groupRows]vec, out *[groupRows]float32) {
 	archsimd.ClearAVXUpperBits()
 }
 
-// These compute the sums of a group's rows, of size bytes each. next is the first byte of the group behind it.
+// These compute the sums of a group's rows, of size bytes each. next is the first byte of later rows, which are fetched.
 
 //go:noescape
 func rowsF32(blocks int, a *quad, rows *byte, size int, next *byte, out *[groupRows]vec)

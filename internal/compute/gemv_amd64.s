@@ -312,10 +312,10 @@ block:
 	JNZ        block
 	DONE
 
-	// With AVX-512 a vector holds two rows, the first in its lower half.
+// With AVX-512 a vector holds two rows, the first in its lower half.
 
-	// WIDEARGUMENTS loads the arguments and the constants, and clears the sums of 8 rows. R10 is how far the loop is in each row. The bits of K1
-	// choose, of 16-bit and 32-bit lanes alike, those of the upper half that a load is for.
+// WIDEARGUMENTS loads the arguments and the constants, and clears the sums of 8 rows. R10 is how far the loop is in each row. The bits of K1
+// choose, of 16-bit and 32-bit lanes alike, those of the upper half that a load is for.
 #define WIDEARGUMENTS(upper) \
 	MOVQ         blocks+0(FP), DX       \
 	MOVQ         a+8(FP), AX            \

@@ -38,15 +38,15 @@ type kernels struct {
 	// dot is a sum of products of two vectors of the same length, a multiple of lanes.
 	dot func(a, b []float32) float32
 
-	// scores computes the products of queries, of which there is each dimension of maxQueries behind the other, with the keys of one head
-	// in two pages, or in one (next is nil). Those of a query stand in out, stride floats behind those of the one before. out has room for
-	// maxQueries queries and two pages, and only what the first count queries and the pages have is wanted. It may fetch the keys of later
-	// pages, ahead and beyond, which are never nil.
+	// scores computes the products of queries with the keys of one head in two pages, or in one (next is nil). queries holds maxQueries
+	// queries: the first number of each, then the second of each, and so on. The product of query q and token t goes to out[q·stride+t].
+	// Only those of the first count queries and of the pages are used; the rest of that room may be overwritten. ahead and beyond are keys
+	// that will be needed soon, which may be fetched; they are never nil.
 	scores func(dim int, queries, keys, next, ahead, beyond []float32, count int, out []float32, stride int)
 	// softmax turns scores into exp(x − the largest), and returns their sum. The length is a multiple of lanes.
 	softmax func(x []float32) float32
-	// mix adds the first tokens values of a page's head, weighted, to the results of four queries, in the order of tokens. The last of out
-	// may be the same several times, with the same weights. It may fetch as many values of a later page, ahead.
+	// mix adds the first tokens values of a page's head, weighted, to the results of four queries, in the order of tokens. If there are
+	// fewer queries, the last one is repeated, with the same weights. ahead are values that will be needed soon, which may be fetched.
 	mix func(dim, tokens int, out, weights *[maxQueries]*float32, values, ahead []float32)
 
 	// gate computes silu(g)·u into g. The length is a multiple of lanes.

@@ -83,10 +83,11 @@ func (c *Crew) MatMul(out, a []float32, rows int, w *Matrix) {
 	})
 }
 
-// aheadBytes is how far ahead of a group of rows memory is fetched at least: what is read while memory answers.
+// aheadBytes is how far ahead memory is fetched at least while a group is computed, so that it has arrived when it is needed.
 const aheadBytes = 4 << 10
 
-// packed does it for one row of the input with weights that stay packed. It reports false, and does nothing, where that is not faster.
+// packed computes a panel for one row of the input without unpacking the weights. It reports false, and does nothing, where that is not
+// faster.
 func (b *bench) packed(out, a []float32, w *Matrix, first int) bool {
 	count := active.gemvGroups * groupRows
 	if active.gemv == nil || w.Rows < count {
@@ -94,7 +95,7 @@ func (b *bench) packed(out, a []float32, w *Matrix, first int) bool {
 	}
 	row := len(w.Data) / w.Rows                   // in bytes
 	ahead := count * (1 + aheadBytes/(count*row)) // rows
-	last := w.Rows - count                        // the last ones begin before their place, if that leaves them too few rows
+	last := w.Rows - count                        // if fewer than count rows are left, the last count rows are taken: some are computed twice
 	for at := first; at < min(first+panelRows, w.Rows); at += count {
 		from, next := min(at, last), min(at+ahead, last)
 		if !active.gemv(w.Type, w.Cols, a, w.Data[from*row:][:count*row], w.Data[next*row:][:count*row], &b.sums) {

@@ -13,7 +13,7 @@
 	VFMADD231PS     x, Z18, c \
 	VFMADD231PS     x, Z19, d
 
-// func sums512(k int, input, groups *float32, sums *[wideRows][wideGroups * groupRows]vec)
+// func sums512(k int, input, groups *float32, sums *[4][2 * groupRows]vec)
 TEXT ·sums512(SB), NOSPLIT, $0-32
 	MOVQ   k+0(FP), CX
 	MOVQ   input+8(FP), AX

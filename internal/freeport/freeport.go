@@ -10,7 +10,7 @@ import (
 )
 
 // The range lies below the ports that operating systems give to outgoing connections and to listeners of port 0 (from 32768 on with Linux, from
-// 49152 on elsewhere), so that no other program gets the port between its choice and its use.
+// 49152 on elsewhere), so that the port is given to no connection between its choice and its use.
 const lowest, highest = 15_000, 32_000
 
 var given sync.Map // of ports, so that no port is chosen twice in a process
@@ -19,7 +19,7 @@ var given sync.Map // of ports, so that no port is chosen twice in a process
 func Loopback(t testing.TB) string {
 	t.Helper()
 	for range 1000 {
-		port := lowest + rand.IntN(highest-lowest)
+		port := lowest + rand.IntN(highest-lowest) // another process of tests hardly chooses the same
 		if _, again := given.LoadOrStore(port, true); again {
 			continue
 		}

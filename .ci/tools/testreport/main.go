@@ -80,7 +80,7 @@ func report(in io.Reader, out io.Writer, forbid, again string, later map[string]
 			}
 			why := reason(output[key].String())
 			fmt.Fprintf(out, "skip %s: %s\n", key, why)
-			if _, part, ok := strings.Cut(why, ": not run: "); ok { // behind file and line
+			if _, part, found := strings.Cut(why, ": not run: "); found { // behind file and line
 				fmt.Fprintf(out, "not run: %s (%s)\n", key, part)
 			}
 			if forbid != "" && strings.Contains(output[key].String(), forbid) {

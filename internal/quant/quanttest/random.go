@@ -5,7 +5,6 @@ import (
 	"encoding/binary"
 	"math"
 	"math/rand/v2"
-	"slices"
 
 	"github.com/ragpilot/ragpilot/internal/quant"
 )
@@ -45,8 +44,13 @@ func Random(t quant.Type, n int, spread float64, seed uint64) []byte {
 		data[i] = byte(random.Uint32())
 	}
 	_, block := t.Block()
-	scale := func(d float64) {
-		for b := range slices.Chunk(data, block) {
+	factors := make([]float64, size/block) // no two blocks have the same scale
+	for i := range factors {
+		factors[i] = .5 + random.Float64()
+	}
+	scale := func(spread float64) {
+		for i, factor := range factors {
+			b, d := data[i*block:], spread*factor
 			binary.LittleEndian.PutUint16(b[where.scale:], quant.ToF16(float32(d)))
 			if where.middle != 0 {
 				binary.LittleEndian.PutUint16(b[where.least:], quant.ToF16(float32(d*where.middle)))

@@ -1,6 +1,7 @@
 package runner
 
 import (
+	"slices"
 	"sync"
 	"time"
 
@@ -74,6 +75,11 @@ func (d *disk) enqueue(ids []kvstore.ID) {
 	if len(ids) == 0 {
 		return
 	}
+	before := 0
+	for _, o := range d.loads { // what a sequence that has gone waited for is this one's now, and so is its time
+		o.ids = slices.DeleteFunc(o.ids, func(id kvstore.ID) bool { return slices.Contains(ids, id) })
+		before += len(o.ids)
+	}
 	b := &batch{ids}
 	d.loads = append(d.loads, b)
 	d.work.Broadcast()
@@ -81,12 +87,12 @@ func (d *disk) enqueue(ids []kvstore.ID) {
 	if page == 0 {
 		page = firstPage
 	}
-	wait := min(max(page*time.Duration(len(ids)), minWait), maxWait)
+	wait := min(max(page*time.Duration(before+len(ids)), minWait), maxWait)
 	time.AfterFunc(wait, func() {
 		d.runner.mu.Lock()
 		defer d.runner.mu.Unlock()
 		late := false
-		for _, id := range b.ids { // not those that were loaded: they may have gone meanwhile, and others wait for them
+		for _, id := range b.ids { // those that are still missing: others may be loading again for another request, which has its own clock
 			late = d.runner.store.NotLoaded(id.Page) || late
 		}
 		if late {
@@ -122,7 +128,9 @@ func (d *disk) load() {
 		err := d.files.Read(kvfile.ID{Salt: id.Salt, Page: id.Page}, buffer)
 		took := time.Since(began)
 		r.mu.Lock()
-		b.ids = b.ids[1:]
+		if len(b.ids) > 0 && b.ids[0] == id {
+			b.ids = b.ids[1:]
+		}
 		if err != nil {
 			r.store.NotLoaded(id.Page)
 		} else {
@@ -133,13 +141,14 @@ func (d *disk) load() {
 	}
 }
 
-// took notes how long a page took, and stops loading for a while when that is longer than computing it, not for one page alone.
+// took updates the mean time of loading a page, and stops loading for a while if that is longer than computing one. One slow page is not
+// enough: each counts for an eighth, and for at most four times the time of computing.
 func (d *disk) took(t time.Duration) {
 	computed := d.runner.pace * kvstore.PageTokens
 	if computed == 0 {
 		return
 	}
-	d.page = mean(max(d.page, 1), min(t, 4*computed))
+	d.page += (min(t, 4*computed) - d.page) / 8
 	if d.page > computed {
 		d.noLoads, d.page = time.Now().Add(slowPause), 0
 	}
