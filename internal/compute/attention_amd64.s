@@ -5,16 +5,18 @@
 // Products of four queries with the keys of pages, a dimension at a time. They are not written with simd/archsimd, which spreads a number over
 // a vector with two instructions where a load from memory does it for nothing.
 
-// MIX adds two vectors of values, weighted by a query's weight of the token, to its sums.
+// MIX adds two or four vectors of values, weighted by a query's weight of the token, to its sums.
 #define MIX256(weights, x, a, b) \
 	VBROADCASTSS (weights)(R12*1), x \
 	VFMADD231PS  x, Y8, a            \
 	VFMADD231PS  x, Y9, b
 
-#define MIX512(weights, x, a, b) \
+#define MIX512(weights, x, a, b, c, d) \
 	VBROADCASTSS (weights)(R12*1), x \
-	VFMADD231PS  x, Z8, a            \
-	VFMADD231PS  x, Z9, b
+	VFMADD231PS  x, Z16, a           \
+	VFMADD231PS  x, Z17, b           \
+	VFMADD231PS  x, Z18, c           \
+	VFMADD231PS  x, Z19, d
 
 // MIXARGUMENTS loads the arguments: dim and tokens in bytes of their floats.
 #define MIXARGUMENTS \
@@ -202,27 +204,39 @@ dimensions:  // AX bytes behind the start of each row
 	MOVQ    0(DI), R13
 	VMOVUPS (R13)(AX*1), Z0
 	VMOVUPS 64(R13)(AX*1), Z1
+	VMOVUPS 128(R13)(AX*1), Z2
+	VMOVUPS 192(R13)(AX*1), Z3
 	MOVQ    8(DI), R13
-	VMOVUPS (R13)(AX*1), Z2
-	VMOVUPS 64(R13)(AX*1), Z3
-	MOVQ    16(DI), R13
 	VMOVUPS (R13)(AX*1), Z4
 	VMOVUPS 64(R13)(AX*1), Z5
+	VMOVUPS 128(R13)(AX*1), Z6
+	VMOVUPS 192(R13)(AX*1), Z7
+	MOVQ    16(DI), R13
+	VMOVUPS (R13)(AX*1), Z8
+	VMOVUPS 64(R13)(AX*1), Z9
+	VMOVUPS 128(R13)(AX*1), Z10
+	VMOVUPS 192(R13)(AX*1), Z11
 	MOVQ    24(DI), R13
-	VMOVUPS (R13)(AX*1), Z6
-	VMOVUPS 64(R13)(AX*1), Z7
+	VMOVUPS (R13)(AX*1), Z12
+	VMOVUPS 64(R13)(AX*1), Z13
+	VMOVUPS 128(R13)(AX*1), Z14
+	VMOVUPS 192(R13)(AX*1), Z15
 	MOVQ    AX, R13
 	XORQ    R12, R12
 
 token:
 	PREFETCHT0 (SI)(R13*1)
 	PREFETCHT0 64(SI)(R13*1)
-	VMOVUPS    (BX)(R13*1), Z8
-	VMOVUPS    64(BX)(R13*1), Z9
-	MIX512(R8, Z10, Z0, Z1)
-	MIX512(R9, Z11, Z2, Z3)
-	MIX512(R10, Z12, Z4, Z5)
-	MIX512(R11, Z13, Z6, Z7)
+	PREFETCHT0 128(SI)(R13*1)
+	PREFETCHT0 192(SI)(R13*1)
+	VMOVUPS    (BX)(R13*1), Z16
+	VMOVUPS    64(BX)(R13*1), Z17
+	VMOVUPS    128(BX)(R13*1), Z18
+	VMOVUPS    192(BX)(R13*1), Z19
+	MIX512(R8, Z20, Z0, Z1, Z2, Z3)
+	MIX512(R9, Z21, Z4, Z5, Z6, Z7)
+	MIX512(R10, Z22, Z8, Z9, Z10, Z11)
+	MIX512(R11, Z23, Z12, Z13, Z14, Z15)
 	ADDQ       CX, R13
 	ADDQ       $4, R12
 	CMPQ       R12, DX
@@ -231,16 +245,24 @@ token:
 	MOVQ    0(DI), R13
 	VMOVUPS Z0, (R13)(AX*1)
 	VMOVUPS Z1, 64(R13)(AX*1)
+	VMOVUPS Z2, 128(R13)(AX*1)
+	VMOVUPS Z3, 192(R13)(AX*1)
 	MOVQ    8(DI), R13
-	VMOVUPS Z2, (R13)(AX*1)
-	VMOVUPS Z3, 64(R13)(AX*1)
-	MOVQ    16(DI), R13
 	VMOVUPS Z4, (R13)(AX*1)
 	VMOVUPS Z5, 64(R13)(AX*1)
+	VMOVUPS Z6, 128(R13)(AX*1)
+	VMOVUPS Z7, 192(R13)(AX*1)
+	MOVQ    16(DI), R13
+	VMOVUPS Z8, (R13)(AX*1)
+	VMOVUPS Z9, 64(R13)(AX*1)
+	VMOVUPS Z10, 128(R13)(AX*1)
+	VMOVUPS Z11, 192(R13)(AX*1)
 	MOVQ    24(DI), R13
-	VMOVUPS Z6, (R13)(AX*1)
-	VMOVUPS Z7, 64(R13)(AX*1)
-	ADDQ    $128, AX
+	VMOVUPS Z12, (R13)(AX*1)
+	VMOVUPS Z13, 64(R13)(AX*1)
+	VMOVUPS Z14, 128(R13)(AX*1)
+	VMOVUPS Z15, 192(R13)(AX*1)
+	ADDQ    $256, AX
 	CMPQ    AX, CX
 	JNE     dimensions
 	VZEROUPPER

@@ -160,7 +160,7 @@ func scoresVectors(dim int, queries, keys, next, ahead, beyond []float32, _ int,
 }
 
 // mix256 adds the weighted values of tokens to the results of four queries, which may be the same, and fetches as many values at ahead. dim
-// is a positive multiple of 16, and so is mix512's of 32.
+// is a positive multiple of 16, and mix512's is one of 64.
 //
 //go:noescape
 func mix256(dim, tokens int, out, weights *[maxQueries]*float32, values, ahead *float32)

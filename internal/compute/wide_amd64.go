@@ -59,7 +59,7 @@ func scoresWide(dim int, queries, keys, next, ahead, beyond []float32, _ int, ou
 func mix512(dim, tokens int, out, weights *[maxQueries]*float32, values, ahead *float32)
 
 func mixWide(dim, tokens int, out, weights *[maxQueries]*float32, values, ahead []float32) {
-	if dim%(4*lanes) != 0 {
+	if dim%(8*lanes) != 0 {
 		mixVectors(dim, tokens, out, weights, values, ahead)
 		return
 	}
