@@ -166,13 +166,14 @@ dimensions:  // AX bytes behind the start of each row
 	XORQ    R12, R12
 
 token:
-	PREFETCHT0 (SI)(R13*1)
+	PREFETCHT0 (SI)              // line by line, as they lie
 	VMOVUPS    (BX)(R13*1), Y8
 	VMOVUPS    32(BX)(R13*1), Y9
 	MIX256(R8, Y10, Y0, Y1)
 	MIX256(R9, Y11, Y2, Y3)
 	MIX256(R10, Y12, Y4, Y5)
 	MIX256(R11, Y13, Y6, Y7)
+	ADDQ       $64, SI
 	ADDQ       CX, R13
 	ADDQ       $4, R12
 	CMPQ       R12, DX
