@@ -530,11 +530,16 @@ func TestConcurrent(t *testing.T) {
 	}
 }
 
-// writeForever writes pages and prints the number of each that was written.
-func writeForever(dir string) {
+// roomy has room for all that TestKilled writes.
+func roomy(dir string) kvfile.Config {
 	c := config(dir)
 	c.Bytes = 1 << 30
-	f, err := kvfile.Open(c)
+	return c
+}
+
+// writeForever writes pages and prints the number of each that was written.
+func writeForever(dir string) {
+	f, err := kvfile.Open(roomy(dir))
 	if err != nil {
 		fmt.Println(err)
 		os.Exit(1)
@@ -575,7 +580,7 @@ func TestKilled(t *testing.T) {
 			written[lines.Text()] = true
 		}
 		_ = cmd.Wait()
-		f, err := kvfile.Open(config(dir))
+		f, err := kvfile.Open(roomy(dir))
 		if err != nil {
 			t.Fatal(err)
 		}
