@@ -44,6 +44,7 @@ if [[ -s $tmp/again ]]; then
 fi
 # Processes that are killed and flooded, with nothing beside them; the programs are built without the detector anyway.
 RAGPILOT_FAULTS=1 CGO_ENABLED=0 run ./internal/faulttest
+RAGPILOT_FAULTS=1 CGO_ENABLED=0 run -run Killed ./engines/local ./engines/local/internal/kvfile
 # A minute of streams that come, go and push each other out of a small cache.
 RAGPILOT_FAULTS=1 run "${race[@]}" -run TestStreams ./engines/local
 # Every index beside a slow one that is obviously right: the first difference ends the test.
