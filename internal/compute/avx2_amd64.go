@@ -218,13 +218,20 @@ func softmaxVectors(x []float32) float32 {
 	most = most.Max(most.Select128FromPair(1, 0, most))
 	most = most.Max(most.SelectFromPairGrouped(2, 3, 0, 1, most))
 	most = most.Max(most.SelectFromPairGrouped(1, 0, 3, 2, most))
-	var sum, zero vector
-	for i := 0; i < len(x); i += lanes {
-		e := expVector(load((*vec)(x[i:])).Sub(most))
-		e.Store((*vec)(x[i:]))
-		sum = sum.Add(e)
-	}
-	all := sum4(sum, zero, zero, zero).GetElem(0)
+	var sums vec
+	exps256(&x[0], len(x), most.GetLo().GetElem(0), &sums)
+	return addVec(&sums)
+}
+
+// exps256 replaces the n numbers of x, a positive multiple of 8, by e to their differences from the largest, and adds them up in 8 lanes.
+//
+//go:noescape
+func exps256(x *float32, n int, largest float32, sums *vec)
+
+// addVec adds the lanes.
+func addVec(v *vec) float32 {
+	var zero vector
+	all := sum4(load(v), zero, zero, zero).GetElem(0)
 	archsimd.ClearAVXUpperBits()
 	return all
 }

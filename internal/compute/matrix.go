@@ -51,7 +51,7 @@ func (w *Matrix) row(i int) []byte {
 // Row writes row i, unpacked, to dst, which has Cols elements.
 func (w *Matrix) Row(dst []float32, i int) { quant.Dequantize(w.Type, dst[:w.Cols], w.row(i)) }
 
-// inputRows is how many rows of the input meet a panel at a time: few enough to stay in a near cache while all groups of the
+// inputRows is about how many rows of the input meet a panel at a time: few enough to stay in a near cache while all groups of the
 // panel pass.
 const inputRows = 32
 
@@ -119,8 +119,12 @@ func (b *bench) product(out, a []float32, rows int, w *Matrix, first int) {
 		active.unpack(w.Type, b.panel[groups*size:][:size], &b.rows)
 		groups++
 	}
-	for block := 0; block < rows; block += inputRows {
-		end, g := min(block+inputRows, rows), 0
+	step := inputRows
+	if active.wide != nil { // a multiple
+		step = (inputRows + active.wideRows - 1) / active.wideRows * active.wideRows
+	}
+	for block := 0; block < rows; block += step {
+		end, g := min(block+step, rows), 0
 		if wideGroups := active.wideGroups; active.wide != nil {
 			for ; first+(g+wideGroups)*groupRows <= w.Rows && g+wideGroups <= groups; g += wideGroups {
 				at := b.wideTiles(out, a, block, end, w, b.panel[g*size:][:wideGroups*size], first+g*groupRows)

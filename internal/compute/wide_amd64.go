@@ -67,25 +67,6 @@ func mixWide(dim, tokens int, out, weights *[maxQueries]*float32, values, ahead 
 	mix512(dim, tokens, out, weights, &values[0], &ahead[0])
 }
 
-// expWide is [exp] in every lane.
-func expWide(x wideVector) wideVector {
-	spread := archsimd.BroadcastFloat32x16
-	some := x.GreaterEqual(spread(expMin))
-	x = x.Min(spread(expMax)).Max(spread(expMin))
-	n := x.Mul(spread(log2e)).RoundToEvenScaled(0)
-	r := n.MulAdd(spread(-ln2High), x)
-	r = n.MulAdd(spread(-ln2Low), r)
-	p := spread(expC0)
-	p = p.MulAdd(r, spread(expC1))
-	p = p.MulAdd(r, spread(expC2))
-	p = p.MulAdd(r, spread(expC3))
-	p = p.MulAdd(r, spread(expC4))
-	p = p.MulAdd(r, spread(expC5))
-	p = p.MulAdd(r.Mul(r), r).Add(spread(1))
-	power := n.ConvertToInt32().Add(archsimd.BroadcastInt32x16(127)).ShiftAllLeft(23).AsFloat32x16()
-	return p.Mul(power).Masked(some)
-}
-
 // softmaxWide adds the lanes of both halves in the order of [softmaxVectors]. The length is a multiple of PageTokens.
 func softmaxWide(x []float32) float32 {
 	if len(x)%(2*lanes) != 0 {
@@ -99,14 +80,12 @@ func softmaxWide(x []float32) float32 {
 	most = most.Max(most.Select128FromPair(1, 0, most))
 	most = most.Max(most.SelectFromPairGrouped(2, 3, 0, 1, most))
 	most = most.Max(most.SelectFromPairGrouped(1, 0, 3, 2, most))
-	largest := archsimd.BroadcastFloat32x16(most.GetLo().GetElem(0))
-	var sum, zero vector
-	for i := 0; i < len(x); i += 2 * lanes {
-		e := expWide(loadWide((*wideVec)(x[i:])).Sub(largest))
-		e.Store((*wideVec)(x[i:]))
-		sum = sum.Add(e.GetLo()).Add(e.GetHi())
-	}
-	all := sum4(sum, zero, zero, zero).GetElem(0)
-	archsimd.ClearAVXUpperBits()
-	return all
+	var sums vec
+	exps512(&x[0], len(x), most.GetLo().GetElem(0), &sums)
+	return addVec(&sums)
 }
+
+// exps512 is exps256 for a multiple of 16, the lower 8 of each 16 numbers first.
+//
+//go:noescape
+func exps512(x *float32, n int, largest float32, sums *vec)
