@@ -26,7 +26,7 @@ func (c *chats) Generate(_ context.Context, messages []engines.Message, _ int) (
 	return "", nil
 }
 
-// docs/quality.md tells how much of plain's tokens the engine computes of the prompts of its evaluation. Which tokens are in the cache
+// docs/quality.md says how much of plain's tokens the engine computes of the prompts of its evaluation. Which tokens are in the cache
 // does not depend on what the model knows, so that a tiny one does.
 func TestLayouts(t *testing.T) {
 	if testing.Short() {
@@ -66,7 +66,7 @@ func TestLayouts(t *testing.T) {
 		}
 		share := fmt.Sprintf("%.1f %%", 100*float64(computed)/float64(plain))
 		t.Logf("%s: %d tokens computed, %s of plain's", names, computed, share)
-		if !tells(string(page), names, share) {
+		if !says(string(page), names, share) {
 			t.Errorf("docs/quality.md does not say that %s computes %s of plain's tokens", names, share)
 		}
 	}
@@ -118,8 +118,8 @@ func prefilled(t *testing.T, chats [][]engines.Message) (computed int) {
 	return computed
 }
 
-// tells reports whether a page has a row of a table that begins with a name and has a cell.
-func tells(page, name, cell string) bool {
+// says reports whether a page has a row of a table that begins with a name and has a cell.
+func says(page, name, cell string) bool {
 	for line := range strings.Lines(page) {
 		if strings.HasPrefix(line, "| "+name+" |") && strings.Contains(line, "| "+cell+" |") {
 			return true

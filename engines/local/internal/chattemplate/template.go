@@ -61,7 +61,7 @@ type Template struct {
 	Blanks Blanks
 }
 
-// Blanks tells where there is a blank: before [INST], before [/INST], before an answer, behind the end of one. There is always
+// Blanks says where there is a blank: before [INST], before [/INST], before an answer, behind the end of one. There is always
 // one behind [INST].
 type Blanks struct{ Question, End, Answer, Turn bool }
 

@@ -153,7 +153,7 @@ func TestDiskThatDoesNotAnswer(t *testing.T) {
 	}
 }
 
-// The first prompt after a start is loaded though nothing was computed yet that tells how long that takes.
+// The first prompt after a start is loaded, though it is not known yet how long computing takes.
 func TestLoadsOfTheFirstPrompt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		files := newFakeFiles()
