@@ -78,7 +78,9 @@ func (h *history) catchUp(ctx context.Context, from uint64) answer {
 		return silence
 	}
 	start := from
-	h.replayed = span{}
+	if !h.replayed.any || h.replayed.to+1 != from { // live messages that wait may be of the replay before
+		h.replayed = span{}
+	}
 	behind := ahead{batches: make(map[uint64][]byte)}
 	idle := 0
 	for asked := 0; asked < maxAsks && ctx.Err() == nil; asked++ {

@@ -25,7 +25,7 @@ type history struct {
 	doubts     int    // live messages in a row whose number was not believed
 	late       uint64 // number of the last message that came after its hole was given up
 	lateAny    bool
-	replayed   span // what the latest replay brought
+	replayed   span // what the latest replays brought, one behind the other
 	met        bool // there was a connection before
 	process    float64
 	knownProc  bool

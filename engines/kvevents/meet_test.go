@@ -2,7 +2,9 @@ package kvevents
 
 import (
 	"context"
+	"encoding/binary"
 	"fmt"
+	"math"
 	"path/filepath"
 	"testing"
 	"time"
@@ -146,5 +148,36 @@ func TestClashIsOver(t *testing.T) {
 	now = now.Add(away)
 	if s := h.snapshot(); s.Hint != "" || s.Clashes != 1 {
 		t.Errorf("after: %q, %d clashes", s.Hint, s.Clashes)
+	}
+}
+
+// buffered is a replayer that has batches 0 to n-1.
+type buffered int
+
+func (n buffered) ask(_ context.Context, from uint64, each func(uint64, []byte) bool) (bool, error) {
+	for seq := from; seq < uint64(n); seq++ {
+		if !each(seq, batch(seq)) {
+			return false, nil
+		}
+	}
+	return true, nil
+}
+
+// batch is a payload without events: its time, and an empty list.
+func batch(seq uint64) []byte {
+	return append(binary.BigEndian.AppendUint64([]byte{0x92, 0xcb}, math.Float64bits(float64(seq))), 0x90)
+}
+
+// TestMessagesBehindTwoReplays: live messages that waited while two replays brought them and many more are no sign of another process.
+func TestMessagesBehindTwoReplays(t *testing.T) {
+	const n = 4 * recentBatches
+	h := newHistory(Publisher{}, nowhere{}, buffered(n), time.Now)
+	h.connected(t.Context())
+	h.probe(t.Context())
+	for seq := range uint64(n) {
+		h.message(t.Context(), seq, batch(seq))
+	}
+	if s := h.snapshot(); s.Restarts > 0 || s.Overlaps != n || s.Batches != n {
+		t.Errorf("%d restarts, %d overlaps, %d batches, want 0, %d, %d", s.Restarts, s.Overlaps, s.Batches, n, n)
 	}
 }
