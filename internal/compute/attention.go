@@ -30,12 +30,28 @@ func (p Page) Put(h Heads, slot int, keys, values []float32) {
 	}
 }
 
+// CopyHead copies one head of a token's keys and values from a slot of another page. angles are those of the number of positions that the
+// token moves by (see [Rope.Angles]); nil: it stays at its position, and the bits are the same.
+func (p Page) CopyHead(h Heads, head, slot int, from Page, fromSlot int, rope *Rope, angles []float32) {
+	at := head * h.Dim * PageTokens
+	to, keys := p.Keys[at:][:h.Dim*PageTokens], from.Keys[at:][:h.Dim*PageTokens]
+	if angles == nil {
+		for d := range h.Dim {
+			to[d*PageTokens+slot] = keys[d*PageTokens+fromSlot]
+		}
+	} else {
+		rope.move(to[slot:], keys[fromSlot:], angles)
+	}
+	copy(p.Values[(head*PageTokens+slot)*h.Dim:][:h.Dim], from.Values[(head*PageTokens+fromSlot)*h.Dim:][:h.Dim])
+}
+
 // Run is a number of consecutive tokens of one sequence among the rows of a call: they are at Position, Position+1, …, and look at
 // all tokens up to themselves. Pages are the sequence's, the first token's first, with the rows' own keys and values in them.
 type Run struct {
 	Rows     int
 	Position int
 	Pages    []Page
+	Probe    *Probe // nil: none
 }
 
 // blockRows is how many rows of a run one thread takes at a time.
@@ -44,9 +60,10 @@ const blockRows = 16
 // task is a thread's part of a call.
 type task struct {
 	run         *Run
-	first, rows int // first: the row of the call; the run's own is first − start
-	start       int // the call's row with which the run begins
-	head        int // of keys and values
+	first, rows int       // first: the row of the call; the run's own is first − start
+	start       int       // the call's row with which the run begins
+	head        int       // of keys and values
+	seen        []float32 // what the rows attend to, if the run has a probe
 }
 
 // Attend computes attention for all rows of runs: q and out have one row of Query·Dim floats for each. out may not overlap q.
@@ -60,7 +77,11 @@ func (c *Crew) Attend(out, q []float32, h Heads, runs []Run) {
 		}
 		for at := 0; at < r.Rows; at += blockRows {
 			for head := range h.KV {
-				tasks = append(tasks, task{run: r, first: start + at, rows: min(blockRows, r.Rows-at), start: start, head: head})
+				t := task{run: r, first: start + at, rows: min(blockRows, r.Rows-at), start: start, head: head}
+				if r.Probe != nil {
+					t.seen = make([]float32, min(r.Probe.Tokens, r.Position+at+t.rows))
+				}
+				tasks = append(tasks, t)
 			}
 		}
 		work += r.Rows * (r.Position + r.Rows) * h.Query * h.Dim
@@ -79,6 +100,11 @@ func (c *Crew) Attend(out, q []float32, h Heads, runs []Run) {
 		clear(w.result[:])
 		clear(w.out[:])
 	})
+	for _, t := range tasks { // in their order, whichever thread had them
+		if t.run.Probe != nil {
+			t.run.Probe.add(t.head, t.seen)
+		}
+	}
 }
 
 // A thread takes blockQueries queries of a head at a time over blockPages pages at a time: these stay in its own caches for all queries.
@@ -142,6 +168,11 @@ func (w *workspace) block(h Heads, t task, count int) {
 			x[j] = float32(math.Inf(-1))
 		}
 		sums[i] = active.softmax(x)
+	}
+	if p := t.run.Probe; p != nil {
+		for i, tokens := range w.seen[:count] {
+			p.row(t.seen, w.weights[i*w.stride:][:tokens], sums[i], p.weight(h, t, tokens-1))
+		}
 	}
 	values := func(p int) []float32 { return t.run.Pages[p].Values[t.head*size:][:size] }
 	for p := range pages {

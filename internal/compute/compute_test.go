@@ -232,8 +232,8 @@ func TestAttend(t *testing.T) {
 	})
 }
 
-// attention is the formula in float64, for one query.
-func attention(q []float32, pages []Page, head, tokens, dim int) []float64 {
+// weights are the formula in float64, for one query.
+func weights(q []float32, pages []Page, head, tokens, dim int) []float64 {
 	weights, most, sum := make([]float64, tokens), math.Inf(-1), 0.0
 	for t := range tokens {
 		p, slot := pages[t/PageTokens], t%PageTokens
@@ -243,17 +243,24 @@ func attention(q []float32, pages []Page, head, tokens, dim int) []float64 {
 		weights[t] /= math.Sqrt(float64(dim))
 		most = max(most, weights[t])
 	}
-	out := make([]float64, dim)
 	for t, w := range weights {
-		e := math.Exp(w - most)
-		sum += e
+		weights[t] = math.Exp(w - most)
+		sum += weights[t]
+	}
+	for t := range weights {
+		weights[t] /= sum
+	}
+	return weights
+}
+
+// attention is what one query gets, in float64.
+func attention(q []float32, pages []Page, head, tokens, dim int) []float64 {
+	out := make([]float64, dim)
+	for t, w := range weights(q, pages, head, tokens, dim) {
 		p, slot := pages[t/PageTokens], t%PageTokens
 		for d := range dim {
-			out[d] += e * float64(p.Values[(head*PageTokens+slot)*dim+d])
+			out[d] += w * float64(p.Values[(head*PageTokens+slot)*dim+d])
 		}
-	}
-	for d := range out {
-		out[d] /= sum
 	}
 	return out
 }

@@ -31,15 +31,31 @@ func (r *Rope) Angles(to []float32, position int) []float32 {
 	return to
 }
 
+// pair returns the dimensions of pair j.
+func (r *Rope) pair(j int) (a, b int) {
+	if r.interleaved {
+		return 2 * j, 2*j + 1
+	}
+	return j, j + r.dim/2
+}
+
+// move turns a key of a page, whose dimensions are PageTokens apart, by angles, and writes it to a slot of another.
+func (r *Rope) move(to, from, angles []float32) {
+	for j := range r.dim / 2 {
+		a, b := r.pair(j)
+		a, b = a*PageTokens, b*PageTokens
+		cos, sin := angles[2*j], angles[2*j+1]
+		x, y := from[a], from[b]
+		to[a] = float32(x*cos) - float32(y*sin)
+		to[b] = float32(x*sin) + float32(y*cos)
+	}
+}
+
 // Rotate turns all heads of a row by a position's angles.
 func (r *Rope) Rotate(row, angles []float32) {
-	half := r.dim / 2
 	for ; len(row) >= r.dim; row = row[r.dim:] {
-		for j := range half {
-			a, b := j, j+half
-			if r.interleaved {
-				a, b = 2*j, 2*j+1
-			}
+		for j := range r.dim / 2 {
+			a, b := r.pair(j)
 			cos, sin := angles[2*j], angles[2*j+1]
 			x, y := row[a], row[b]
 			row[a] = float32(x*cos) - float32(y*sin)

@@ -2,16 +2,20 @@ package llama
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/ragpilot/ragpilot/internal/compute"
 )
 
-// Span is a run of one sequence's tokens that is to be computed.
+// Span is a run of one sequence's tokens that is to be computed. Several spans of a call may have the same pages, in any order: in each
+// layer the keys and values of all are written before any token attends, each to what is at and before its own position.
 type Span struct {
 	Tokens   []int32
 	Position int         // of the first of them in its sequence
 	Pages    [][]float32 // the sequence's pages of PageFloats each, from its first token to the span's last; the span's own keys are written there
 	Logits   int         // for how many of the last tokens logits are wanted
+	// Probes collect what the tokens attend to, in each layer; nil: none. An element may be nil, and several may be the same.
+	Probes []*compute.Probe
 }
 
 // Worker computes forward passes, one at a time. Its memory grows to the largest call's.
@@ -22,6 +26,7 @@ type Worker struct {
 	x, h, q, k, v, sum, gate, up []float32
 	angles, logits               []float32
 	runs                         []compute.Run
+	lists                        [][]compute.Page // of runs
 }
 
 // NewWorker returns a worker that spreads its work over threads.
@@ -36,11 +41,14 @@ func (w *Worker) Forward(spans []Span) []float32 {
 	if rows == 0 {
 		return nil
 	}
+	probed := slices.ContainsFunc(spans, func(s Span) bool { return s.Probes != nil })
 	for i := range w.model.layers {
 		last := i == len(w.model.layers)-1
-		w.attention(i, spans, last)
+		w.attention(i, spans, last && !probed)
 		if last {
-			rows = wanted
+			if rows = wanted; probed {
+				w.keep(spans)
+			}
 		}
 		if rows > 0 {
 			w.feedForward(i, rows)
@@ -164,22 +172,34 @@ func (w *Worker) keep(spans []Span) (rows int, angles []float32) {
 	return rows, w.angles[:rows*dim]
 }
 
-// pages returns what each span's rows look at, in the last layer only the wanted rows.
+// pages returns what each span's rows look at, in the last layer only the wanted rows. Spans with the same pages share the list.
 func (w *Worker) pages(layer int, spans []Span, last bool) []compute.Run {
-	for len(w.runs) < len(spans) {
-		w.runs = append(w.runs, compute.Run{})
-	}
+	w.runs = w.runs[:0]
+	lists := 0
 	for i, s := range spans {
-		r := &w.runs[i]
-		r.Rows, r.Position, r.Pages = len(s.Tokens), s.Position, r.Pages[:0]
+		r := compute.Run{Rows: len(s.Tokens), Position: s.Position}
+		if s.Probes != nil {
+			r.Probe = s.Probes[layer]
+		}
 		if last {
 			r.Rows, r.Position = s.Logits, s.Position+len(s.Tokens)-s.Logits
 		}
-		for _, memory := range s.Pages {
-			r.Pages = append(r.Pages, w.model.page(memory, layer))
+		if i > 0 && len(s.Pages) > 0 && len(s.Pages) == len(spans[i-1].Pages) && &s.Pages[0] == &spans[i-1].Pages[0] {
+			r.Pages = w.runs[i-1].Pages
+		} else {
+			if lists == len(w.lists) {
+				w.lists = append(w.lists, nil)
+			}
+			list := w.lists[lists][:0]
+			for _, memory := range s.Pages {
+				list = append(list, w.model.page(memory, layer))
+			}
+			w.lists[lists], r.Pages = list, list
+			lists++
 		}
+		w.runs = append(w.runs, r)
 	}
-	return w.runs[:len(spans)]
+	return w.runs
 }
 
 // feedForward adds a layer's feed-forward part to the first rows of x.

@@ -1,0 +1,37 @@
+package llama
+
+import "github.com/ragpilot/ragpilot/internal/compute"
+
+// Copy copies the keys and values of n tokens from one sequence's pages to another's, which may not be the same memory. Where the tokens
+// come to stand elsewhere their keys are turned to the new positions: rotations add, so that is exact but for rounding (CacheNotes §3.3,
+// ProphetKV §4.1). At the same position the bits are the same.
+func (m *Model) Copy(to [][]float32, at int, from [][]float32, fromAt, n int) {
+	var angles []float32
+	if at != fromAt {
+		angles = m.rope.Angles(nil, at-fromAt)
+	}
+	for i := range n {
+		t, f := to[(at+i)/PageTokens], from[(fromAt+i)/PageTokens]
+		for layer := range m.layers {
+			for head := range m.heads.KV {
+				m.page(t, layer).CopyHead(m.heads, head, (at+i)%PageTokens, m.page(f, layer), (fromAt+i)%PageTokens, m.rope, angles)
+			}
+		}
+	}
+}
+
+// CopyHead does the same with one token's keys and values of one head in one layer.
+func (m *Model) CopyHead(layer, head int, to [][]float32, at int, from [][]float32, fromAt int) {
+	var angles []float32
+	if at != fromAt {
+		angles = m.rope.Angles(nil, at-fromAt)
+	}
+	t, f := m.page(to[at/PageTokens], layer), m.page(from[fromAt/PageTokens], layer)
+	t.CopyHead(m.heads, head, at%PageTokens, f, fromAt%PageTokens, m.rope, angles)
+}
+
+// Shape returns the heads of a layer.
+func (m *Model) Shape() compute.Heads { return m.heads }
+
+// Page is the part of a page's memory that belongs to a layer.
+func (m *Model) Page(memory []float32, layer int) compute.Page { return m.page(memory, layer) }
