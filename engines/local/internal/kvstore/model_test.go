@@ -27,6 +27,8 @@ type machine struct {
 	loads   []ID                   // that were begun
 	told    map[kvevents.Hash]bool // events say that the tier has it
 	refuses bool                   // the tier would rather not
+	shared  map[*Sequence]int      // of private sequences: the first tokens, whose pages were found
+	closed  map[*Sequence]bool     // sequences that take no more tokens
 }
 
 func (m *machine) Has(id ID) bool { return m.below[id] != nil && !m.refuses }
@@ -58,6 +60,7 @@ func (m *machine) init(t *rapid.T) {
 	m.store = New(rapid.IntRange(4, 14).Draw(t, "capacity"), PageTokens, m)
 	m.below, m.pages = map[ID][]float32{}, map[ID][]float32{}
 	m.told = map[kvevents.Hash]bool{}
+	m.shared, m.closed = map[*Sequence]int{}, map[*Sequence]bool{}
 	m.resident, m.blocks = map[string]bool{}, map[kvevents.Hash]block{}
 }
 
@@ -67,7 +70,7 @@ func key(salt string, tokens []int32) string { return fmt.Sprint(salt, tokens) }
 func value(salt string, tokens []int32) float32 {
 	h := fnv.New32()
 	fmt.Fprint(h, salt, tokens)
-	return float32(h.Sum32() >> 8)
+	return float32(h.Sum32() >> 10) // with room for a fraction
 }
 
 func (m *machine) Begin(t *rapid.T) {
@@ -95,6 +98,81 @@ func (m *machine) Begin(t *rapid.T) {
 	}
 	m.open = append(m.open, q)
 	m.loads = append(m.loads, m.store.Loads()...)
+}
+
+// BeginPrivate makes a sequence whose own pages hold something else than exact sequences compute, or one that only holds pages.
+func (m *machine) BeginPrivate(t *rapid.T) {
+	stream := rapid.SampledFrom(streams()).Draw(t, "stream")
+	tokens := stream[:rapid.IntRange(1, len(stream)).Draw(t, "length")]
+	shared := rapid.IntRange(0, len(tokens)).Draw(t, "shared")
+	salt := rapid.SampledFrom([]string{"", "", "salt"}).Draw(t, "salt")
+	holds := rapid.Bool().Draw(t, "holds")
+	before, want, need := m.store.Stats(), 0, pagesFor(len(tokens))
+	if holds {
+		shared = len(tokens)
+	}
+	used := 0
+	for n := PageTokens; n <= shared && m.resident[key(salt, tokens[:n])]; n += PageTokens {
+		want = n
+		if m.store.index[m.hash(tokens[:n], salt)].refs > 0 {
+			used++
+		}
+	}
+	var q *Sequence
+	if holds {
+		need = want / PageTokens
+		q = m.store.Attach(tokens, salt)
+	} else {
+		q = m.store.BeginPrivate(tokens, shared, salt)
+	}
+	if room := need-used <= before.Capacity-before.Used; room != (q != nil) {
+		t.Fatalf("%d pages are needed of %d, %d are in use: began %v", need-used, before.Capacity, before.Used, q != nil)
+	}
+	if q == nil {
+		if after := m.store.Stats(); after != before {
+			t.Fatalf("a refused sequence changed %+v to %+v", before, after)
+		}
+		return
+	}
+	if q.Computed() != want || len(q.Pages()) != need {
+		t.Fatalf("%d tokens are found, %d pages, want %d and %d", q.Computed(), len(q.Pages()), want, need)
+	}
+	m.open = append(m.open, q)
+	m.shared[q], m.closed[q] = want, holds
+}
+
+// hash is the hash of the last of whole pages.
+func (m *machine) hash(tokens []int32, salt string) Hash {
+	hash := root(salt)
+	for n := 0; n < len(tokens); n += PageTokens {
+		hash = chain(hash, tokens[n:n+PageTokens])
+	}
+	return hash
+}
+
+// Assemble puts part of a private sequence in place, as if it had been copied.
+func (m *machine) Assemble(t *rapid.T) {
+	i := slices.IndexFunc(m.open, func(q *Sequence) bool { return q.private && q.Computed() < len(q.Tokens()) })
+	if i < 0 {
+		t.Skip("none is private")
+	}
+	q := m.open[i]
+	n := rapid.IntRange(1, len(q.Tokens())-q.Computed()).Draw(t, "tokens")
+	m.compute(t, q, n, map[*float32]bool{})
+	cached, computed := q.Cached(), rapid.IntRange(0, n).Draw(t, "computed")
+	q.Assembled(q.Computed()+n, computed)
+	if q.Cached() != cached+n-computed {
+		t.Fatalf("%d tokens are cached, want %d", q.Cached(), cached+n-computed)
+	}
+}
+
+// content is what must be at token i of a sequence: in private pages, what no other has.
+func (m *machine) content(q *Sequence, i int) float32 {
+	v := value(q.salt, q.Tokens()[:i+1])
+	if shared, private := m.shared[q]; private && i >= shared {
+		v += 0.5
+	}
+	return v
 }
 
 // Load ends a load, in any order: with the page, or without.
@@ -197,7 +275,7 @@ func (m *machine) Step(t *rapid.T) {
 // compute looks at everything that stands in front, and writes what the sequence may compute now.
 func (m *machine) compute(t *rapid.T, q *Sequence, n int, written map[*float32]bool) {
 	for i := range q.Computed() + n {
-		slot, want := &q.Pages()[i/PageTokens][i%PageTokens], value(q.salt, q.Tokens()[:i+1])
+		slot, want := &q.Pages()[i/PageTokens][i%PageTokens], m.content(q, i)
 		switch {
 		case i >= q.Computed() && written[slot]:
 			t.Fatalf("token %d is computed by two sequences at a time", i)
@@ -214,7 +292,7 @@ func (m *machine) compute(t *rapid.T, q *Sequence, n int, written map[*float32]b
 
 // note keeps what must be in the page that token i fills.
 func (m *machine) note(q *Sequence, i int) {
-	if (i+1)%PageTokens > 0 {
+	if (i+1)%PageTokens > 0 || q.private {
 		return
 	}
 	page := make([]float32, PageTokens)
@@ -226,7 +304,7 @@ func (m *machine) note(q *Sequence, i int) {
 }
 
 func (m *machine) Append(t *rapid.T) {
-	i := slices.IndexFunc(m.open, func(q *Sequence) bool { return q.Computed() == len(q.Tokens()) })
+	i := slices.IndexFunc(m.open, func(q *Sequence) bool { return q.Computed() == len(q.Tokens()) && !m.closed[q] })
 	if i < 0 {
 		t.Skip("none is computed")
 	}
@@ -416,7 +494,7 @@ func TestStore(t *testing.T) {
 		m := &machine{}
 		m.init(t)
 		t.Repeat(map[string]func(*rapid.T){
-			"Begin": m.Begin, "Step": m.Step, "Append": m.Append, "Close": m.Close, "Clear": m.Clear,
+			"Begin": m.Begin, "BeginPrivate": m.BeginPrivate, "Assemble": m.Assemble, "Step": m.Step, "Append": m.Append, "Close": m.Close, "Clear": m.Clear,
 			"Load": m.Load, "Save": m.Save, "Vanish": m.Vanish, "Refuse": m.Refuse, "": m.Check,
 		})
 		for _, q := range m.open {

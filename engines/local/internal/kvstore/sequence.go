@@ -17,6 +17,7 @@ type Sequence struct {
 	hashes   []Hash      // of the first full pages
 	computed int         // tokens
 	cached   int         // of them, those that the sequence did not compute
+	private  bool        // pages that were not found are never found by others
 }
 
 // Begin makes a sequence with pages for all tokens, of which the first looked are looked up. It returns nil, and changes nothing, if
@@ -146,6 +147,77 @@ func (q *Sequence) Advance(n int) {
 	}
 }
 
+// BeginPrivate makes a sequence whose keys and values need not be those of its tokens: of the first shared tokens whole pages that are
+// computed are taken from the cache, and all others are the sequence's alone. They are never found, saved or reported. It returns nil, and
+// changes nothing, if there is no room now. tokens is not kept.
+func (s *Store) BeginPrivate(tokens []int32, shared int, salt string) *Sequence {
+	q, unused := s.find(tokens, shared, salt)
+	need := pagesFor(len(tokens))
+	if !s.room(need - len(q.hashes) + unused) {
+		return nil
+	}
+	q.private = true
+	q.take()
+	q.tokens = append(make([]int32, 0, len(tokens)+PageTokens), tokens...)
+	for len(q.pages) < need {
+		p := s.take()
+		p.owner = q
+		q.add(p)
+	}
+	s.stats.Queried += int64(len(tokens))
+	s.stats.Hits += int64(q.cached)
+	return q
+}
+
+// Attach makes a sequence of those of the first tokens' whole pages that are computed, so that they stay while it is open. It returns
+// nil, and changes nothing, if there is no room now: pages that no sequence uses count as free. Nothing may be added to it.
+func (s *Store) Attach(tokens []int32, salt string) *Sequence {
+	q, unused := s.find(tokens, len(tokens), salt)
+	if !s.room(unused) {
+		return nil
+	}
+	q.private = true
+	q.take()
+	return q
+}
+
+// find looks up the whole pages of the first tokens that are computed: their hashes, and how many no sequence uses.
+func (s *Store) find(tokens []int32, first int, salt string) (q *Sequence, unused int) {
+	q = &Sequence{store: s, salt: salt, root: root(salt)}
+	for i := range first / PageTokens {
+		q.hash(i, tokens)
+		p := s.index[q.hashes[i]]
+		if p == nil || !p.computed || p.untold != nil {
+			q.hashes = q.hashes[:i]
+			break
+		}
+		if p.refs == 0 {
+			unused++
+		}
+	}
+	q.tokens = tokens[:len(q.hashes)*PageTokens]
+	return q, unused
+}
+
+// take shares the pages that were found.
+func (q *Sequence) take() {
+	for _, hash := range q.hashes {
+		p := q.store.index[hash]
+		q.store.share(p)
+		q.add(p)
+	}
+	q.computed = len(q.tokens)
+	q.cached = q.computed
+}
+
+// Assembled notes that the first tokens of a private sequence are in place, of which n were computed for it.
+func (q *Sequence) Assembled(tokens, n int) {
+	hits := tokens - q.computed - n
+	q.cached += hits
+	q.store.stats.Hits += int64(hits)
+	q.Advance(tokens - q.computed)
+}
+
 // full takes a page whose tokens are all computed. What is behind a page that is not in the index stays out of it too,
 // and so does a page from before a Clear: others may have it behind a page that is out.
 func (q *Sequence) full(i int) {
@@ -154,7 +226,7 @@ func (q *Sequence) full(i int) {
 		return // others came to the same tokens meanwhile
 	}
 	p.computed, p.owner = true, nil
-	if i > 0 && !q.pages[i-1].indexed {
+	if q.private || i > 0 && !q.pages[i-1].indexed {
 		return
 	}
 	q.hash(i, q.tokens)
