@@ -64,6 +64,22 @@ func (w *Worker) Forward(spans []Span) []float32 {
 	return w.logits
 }
 
+// KeysValues computes the keys and values of the first layers only, and writes them to the spans' pages. The rest of the pages stays as it is.
+func (w *Worker) KeysValues(spans []Span, layers int) {
+	rows, _ := w.begin(spans)
+	for i := range min(layers, len(w.model.layers)) {
+		if rows == 0 {
+			return
+		}
+		if i == layers-1 {
+			w.keysValues(i, spans)
+			return
+		}
+		w.attention(i, spans, false)
+		w.feedForward(i, rows)
+	}
+}
+
 // begin looks up the tokens' vectors and the angles of their positions, and makes room. It returns the number of tokens, and of those
 // for which logits are wanted.
 func (w *Worker) begin(spans []Span) (rows, wanted int) {
@@ -94,16 +110,8 @@ func (w *Worker) begin(spans []Span) (rows, wanted int) {
 // attention adds a layer's attention to x. In the last layer only the wanted rows go on; they are moved together.
 func (w *Worker) attention(at int, spans []Span, last bool) {
 	m, l := w.model, &w.model.layers[at]
-	rows := len(w.x) / m.Hidden
-	h := w.h[:rows*m.Hidden]
-	w.crew.Norm(h, w.x, l.attentionNorm, m.Eps)
-	w.crew.MatMul(w.k, h, rows, &l.key)
-	w.crew.MatMul(w.v, h, rows, &l.value)
-	w.adjust(w.k, l.keyBias, l.keyNorm)
-	w.adjust(w.v, l.valBias, nil)
-	w.rotate(w.k, w.angles)
-	w.store(at, spans)
-	angles := w.angles
+	w.keysValues(at, spans)
+	rows, angles := len(w.x)/m.Hidden, w.angles
 	if last {
 		rows, angles = w.keep(spans)
 		if rows == 0 {
@@ -119,6 +127,20 @@ func (w *Worker) attention(at int, spans []Span, last bool) {
 	sum := w.sum[:rows*m.Hidden]
 	w.crew.MatMul(sum, out, rows, &l.attended)
 	compute.Add(w.x[:rows*m.Hidden], sum)
+}
+
+// keysValues computes a layer's keys and values of all rows, and stores them. The rows' normalised vectors are left in h.
+func (w *Worker) keysValues(at int, spans []Span) {
+	m, l := w.model, &w.model.layers[at]
+	rows := len(w.x) / m.Hidden
+	h := w.h[:rows*m.Hidden]
+	w.crew.Norm(h, w.x, l.attentionNorm, m.Eps)
+	w.crew.MatMul(w.k, h, rows, &l.key)
+	w.crew.MatMul(w.v, h, rows, &l.value)
+	w.adjust(w.k, l.keyBias, l.keyNorm)
+	w.adjust(w.v, l.valBias, nil)
+	w.rotate(w.k, w.angles)
+	w.store(at, spans)
 }
 
 // adjust adds a bias and normalises heads, where there is such.

@@ -12,6 +12,7 @@ import (
 type Request struct {
 	Prompt []int32 // at least one token; with Max, or Forced, not more than the cache holds. It is not kept
 	Salt   string  // requests with different salts share nothing
+	Reuse  *Reuse  // nil: all that is taken from the cache is what the prompt's tokens give
 	Max    int     // tokens to generate, at least one
 	Stop   []int32 // tokens that end the answer and are not part of it
 	// Sample chooses a token by its logits, which it may change. It is called for each token once, in order, by one
@@ -46,7 +47,9 @@ type Run struct {
 	tokens    []int32 // prompt, and what was generated or is forced
 	sequence  *kvstore.Sequence
 	place     *list.Element // in waiting, or nil
-	step      int           // tokens in the step that is being computed
+	assembly  *assembly     // of a run with Reuse that has begun
+	busy      bool          // it is in the step that is being computed
+	step      int           // tokens in that step
 	logits    int           // rows of logits that the step gives
 	out       []int32
 	again     bool // it was preempted
@@ -117,7 +120,7 @@ func (x *Run) Cancel(err error) {
 	if x.ended || x.cancelled {
 		return
 	}
-	if x.step > 0 {
+	if x.busy {
 		x.cancelled, x.err = true, err
 		return
 	}
@@ -152,6 +155,9 @@ func (x *Run) notify() {
 // begin makes the run's sequence. It reports false, and changes nothing, if there is no room. Of a forced answer logits are needed,
 // though its tokens may be in the cache.
 func (x *Run) begin(store *kvstore.Store) bool {
+	if x.request.Reuse != nil {
+		return x.beginReuse(store)
+	}
 	looked := len(x.tokens)
 	if x.request.Forced != nil {
 		looked = x.prompt
@@ -159,6 +165,9 @@ func (x *Run) begin(store *kvstore.Store) bool {
 	x.sequence = store.Begin(x.tokens, looked, x.request.Salt)
 	return x.sequence != nil
 }
+
+// assembling reports whether the blocks of the run's prompt are still being put in place.
+func (x *Run) assembling() bool { return x.assembly != nil && x.assembly.phase != assembled }
 
 // maxRows bounds the rows of logits that a scored run has in a step: each is as long as the vocabulary.
 const maxRows = 32

@@ -125,6 +125,11 @@ func (r *Runner) Clear() {
 func (r *Runner) loop() {
 	defer close(r.done)
 	for r.begin() {
+		for _, x := range r.step {
+			if x.assembling() && x.assembly.phase == copying {
+				x.assembly.work(r.config.Model, r.worker)
+			}
+		}
 		began := time.Now()
 		logits := r.worker.Forward(r.spans)
 		took := time.Since(began)
@@ -197,12 +202,16 @@ func (r *Runner) plan() {
 			if parts {
 				limit = budget
 			}
-			n := x.sequence.Ready(limit)
-			if n == 0 {
+			if x.assembling() {
+				limit = r.assemble(x, limit)
+			} else if limit = x.sequence.Ready(limit); limit > 0 {
+				r.spans = append(r.spans, x.span(limit))
+			}
+			if limit == 0 && !x.busy {
 				continue
 			}
+			x.busy = true
 			r.step = append(r.step, x)
-			r.spans = append(r.spans, x.span(n))
 			if parts {
 				budget -= x.step
 			}
@@ -213,17 +222,34 @@ func (r *Runner) plan() {
 	}
 }
 
+// assemble adds at most limit tokens of a run's reused blocks, and returns how many. A run that has its blocks put in place is busy without.
+func (r *Runner) assemble(x *Run, limit int) int {
+	x.step, x.logits = 0, 0
+	if x.assembly.phase == copying {
+		x.busy = true
+		return 0
+	}
+	spans, n := x.assembly.spans(limit, r.config.Model.Layers)
+	r.spans = append(r.spans, spans...)
+	x.step = n
+	return n
+}
+
 // finish takes over what a step has computed in some time, and returns what the cache stored and gave up.
 func (r *Runner) finish(took time.Duration) []kvevents.Event {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	tokens := 0
 	for _, x := range r.step {
-		from := x.sequence.Computed()
 		tokens += x.step
-		r.stats.Prompt += int64(max(0, min(from+x.step, x.prompt)-from))
-		x.sequence.Advance(x.step)
-		x.step = 0
+		if x.assembling() {
+			r.assembled(x)
+		} else {
+			from := x.sequence.Computed()
+			r.stats.Prompt += int64(max(0, min(from+x.step, x.prompt)-from))
+			x.sequence.Advance(x.step)
+		}
+		x.step, x.busy = 0, false
 	}
 	if tokens >= kvstore.PageTokens { // fewer read the weights for each token
 		r.pace = mean(r.pace, took/time.Duration(tokens))
@@ -250,6 +276,15 @@ func (r *Runner) finish(took time.Duration) []kvevents.Event {
 	}
 	r.step = r.step[:0]
 	return r.store.Events()
+}
+
+// assembled takes over what a step has computed of a run's reused blocks. Behind the last of them it goes on as any other.
+func (r *Runner) assembled(x *Run) {
+	r.stats.Prompt += int64(x.step)
+	x.assembly.advance(r.config.Model, x.step)
+	if !x.assembling() {
+		x.sequence.Assembled(x.assembly.tail, x.assembly.counted)
+	}
 }
 
 // next takes the token that a run has generated. The run may have lost its pages to another one in the same step; it will go on from
@@ -287,6 +322,7 @@ func (r *Runner) leave(x *Run) {
 		return
 	}
 	x.look()
+	x.assembly.close()
 	x.sequence.Close()
 	x.sequence, x.rows = nil, 0
 	r.running = slices.DeleteFunc(r.running, func(o *Run) bool { return o == x })

@@ -18,7 +18,8 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-func newRunner(t testing.TB, config runner.Config) *runner.Runner {
+// newModel returns a small model, always the same one.
+func newModel(t testing.TB) *llama.Model {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "tiny.gguf")
 	if err := tinymodel.Write(path, tinymodel.Options{Seed: 1}); err != nil {
@@ -29,10 +30,26 @@ func newRunner(t testing.TB, config runner.Config) *runner.Runner {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { file.Close() })
-	if config.Model, err = llama.New(file); err != nil {
+	m, err := llama.New(file)
+	if err != nil {
 		t.Fatal(err)
 	}
-	config.Threads = 1
+	return m
+}
+
+// memoryFor is pages for so many tokens.
+func memoryFor(m *llama.Model, tokens int) [][]float32 {
+	all := make([][]float32, (tokens+llama.PageTokens-1)/llama.PageTokens)
+	for i := range all {
+		all[i] = make([]float32, m.PageFloats())
+	}
+	return all
+}
+
+func newRunner(t testing.TB, config runner.Config) *runner.Runner {
+	t.Helper()
+	config.Model = newModel(t)
+	config.Threads = max(config.Threads, 1)
 	r := runner.New(config)
 	t.Cleanup(r.Close)
 	return r

@@ -1,0 +1,113 @@
+package runner
+
+import (
+	"math"
+
+	"github.com/ragpilot/ragpilot/engines/local/internal/llama"
+	"github.com/ragpilot/ragpilot/internal/compute"
+)
+
+// lowLayers are those that CacheBlend and KVShare compare: the values of the second are the first that depend on other tokens.
+const lowLayers = 2
+
+// compare values tokens by how far what was copied is from what a prefill of the whole prompt computes. It needs memory for the prompt's
+// pages a second time.
+func (a *assembly) compare(model *llama.Model, worker *llama.Worker) []float32 {
+	h := model.Shape()
+	full, own := a.observed(model, worker), []*compute.Probe(nil)
+	value := make([]float32, a.tail)
+	if a.reuse.Selector != CacheBlend {
+		own = a.probes(model)
+		worker.Forward(a.observers(a.pages, own))
+	}
+	first, last := lowLayers-1, lowLayers
+	if a.reuse.Selector == Ideal {
+		first, last = 0, model.Layers
+	}
+	for layer := first; layer < last; layer++ {
+		for head := range h.KV {
+			for t := range a.tail {
+				at := head*a.tail + t
+				was := values(model, a.pages, layer, head, t)
+				is := values(model, full.pages, layer, head, t)
+				switch a.reuse.Selector {
+				case CacheBlend:
+					value[t] += squares(is, was, 1, 1)
+				case KVShare:
+					attention := own[0].Sums[at] + own[1].Sums[at]
+					value[t] += attention * absolute(is, was)
+				default:
+					value[t] += float32(math.Sqrt(float64(squares(is, was, full.probes[layer].Sums[at], own[layer].Sums[at]))))
+				}
+			}
+		}
+	}
+	return value
+}
+
+// truth is what a prefill of the whole prompt computes.
+type truth struct {
+	pages  [][]float32
+	probes []*compute.Probe
+}
+
+// observed computes what the selector compares with.
+func (a *assembly) observed(model *llama.Model, worker *llama.Worker) truth {
+	t := truth{pages: make([][]float32, len(a.pages))}
+	for i := range t.pages {
+		t.pages[i] = make([]float32, model.PageFloats())
+	}
+	const step = 128
+	for from := 0; from < a.tail; from += step {
+		span := []llama.Span{{Tokens: a.tokens[from:min(from+step, a.tail)], Position: from, Pages: t.pages}}
+		if a.reuse.Selector == Ideal {
+			worker.Forward(span)
+		} else {
+			worker.KeysValues(span, lowLayers)
+		}
+	}
+	if a.reuse.Selector == Ideal {
+		t.probes = a.probes(model)
+		worker.Forward([]llama.Span{{Tokens: a.tokens[a.tail:a.prompt], Position: a.tail, Pages: t.pages, Probes: t.probes}})
+	}
+	return t
+}
+
+func (a *assembly) probes(model *llama.Model) []*compute.Probe {
+	all := make([]*compute.Probe, model.Layers)
+	for i := range all {
+		all[i] = compute.NewProbe(model.Shape(), a.tail)
+	}
+	return all
+}
+
+// observers are the spans of what is missing, and of the tail, which looks at everything.
+func (a *assembly) observers(pages [][]float32, probes []*compute.Probe) (spans []llama.Span) {
+	for _, i := range a.missing() {
+		spans = append(spans, llama.Span{Tokens: a.tokens[i : i+1], Position: i, Pages: pages})
+	}
+	return append(spans, llama.Span{Tokens: a.tokens[a.tail:a.prompt], Position: a.tail, Pages: pages, Probes: probes})
+}
+
+// values are those of a token in a layer, of one head.
+func values(model *llama.Model, pages [][]float32, layer, head, token int) []float32 {
+	dim := model.Shape().Dim
+	return model.Page(pages[token/llama.PageTokens], layer).Values[(head*llama.PageTokens+token%llama.PageTokens)*dim:][:dim]
+}
+
+// squares is the squared norm of wx·x − wy·y.
+func squares(x, y []float32, wx, wy float32) (sum float32) {
+	for i := range x {
+		d := wx*x[i] - wy*y[i]
+		sum += d * d
+	}
+	return sum
+}
+
+// absolute is the sum of the absolute differences.
+func absolute(x, y []float32) (sum float32) {
+	for i := range x {
+		sum += float32(math.Abs(float64(x[i] - y[i])))
+	}
+	return sum
+}
