@@ -148,6 +148,20 @@ func (p *Plan) Context() string {
 	return b.String()
 }
 
+// Spans returns where each block that is sent in full begins and ends, in bytes of Context, and of Prompt, in their order.
+func (p *Plan) Spans() [][2]int {
+	var spans [][2]int
+	at := 0
+	for i, it := range p.Items {
+		end := at + len(p.RenderItem(i))
+		if it.Ref == nil && end > at {
+			spans = append(spans, [2]int{at, end})
+		}
+		at = end
+	}
+	return spans
+}
+
 // Prompt returns the whole turn: the context, then the order note and the question in the configured order.
 func (p *Plan) Prompt(question string) string {
 	return p.Context() + p.ending(question)

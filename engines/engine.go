@@ -25,6 +25,22 @@ type Message struct {
 	Content string
 }
 
+// BlockSpan says where a block stands: bytes From to To-1 of the content of a message, which begins and ends there at whole characters.
+type BlockSpan struct {
+	Message int `json:"message"` // index into the messages
+	From    int `json:"from"`
+	To      int `json:"to"`
+}
+
+// BlockSpans says where the blocks of a plan stand, if its Prompt is the content of a message.
+func BlockSpans(message int, plan *contextpilot.Plan) []BlockSpan {
+	var blocks []BlockSpan
+	for _, s := range plan.Spans() {
+		blocks = append(blocks, BlockSpan{Message: message, From: s[0], To: s[1]})
+	}
+	return blocks
+}
+
 // Request is one call of an engine.
 type Request struct {
 	// ID is the request ID that the pilot planned with. Empty: the engine chooses one.
@@ -33,6 +49,9 @@ type Request struct {
 	Model string
 	// Messages is the whole chat, oldest first.
 	Messages []Message
+	// Blocks says where the blocks of the messages begin and end, in order: see [BlockSpans]. An engine that keeps what it
+	// computed of each block (the local engine with Config.Reuse) needs it; others ignore it.
+	Blocks []BlockSpan
 	// MaxTokens bounds the answer; 0: the engine's default.
 	MaxTokens int
 	// Temperature is left to the engine when nil.

@@ -8,6 +8,7 @@ import (
 
 	"github.com/ragpilot/ragpilot/engines/kvevents"
 	"github.com/ragpilot/ragpilot/engines/local/internal/kvfile"
+	"github.com/ragpilot/ragpilot/engines/local/internal/runner"
 )
 
 // Defaults of Config.
@@ -17,6 +18,7 @@ const (
 	DefaultRunning    = 16
 	DefaultStep       = 128
 	DefaultDiskBytes  = 4 << 30
+	DefaultRecompute  = 0.2
 )
 
 // Config holds the settings of an Engine; zero values stand for the defaults.
@@ -50,6 +52,14 @@ type Config struct {
 	DiskFormat string
 	// DiskSalted keeps in files what requests with a cache salt computed, too. Without it that stays in memory.
 	DiskSalted bool
+	// Reuse is what requests have in common: "prefix", the default; "blocks"; or "hybrid". With the last two the blocks that a request names
+	// are computed once, and used at any place in other prompts, in the retriever's order. Answers change: see docs/compression.md for
+	// how much. The same text then has other tokens where blocks begin and end.
+	Reuse string
+	// Recompute is the part of reused blocks' tokens that each request computes again, above 0 and up to 1; 0: DefaultRecompute.
+	Recompute float64
+	// Selector chooses them: one of [Selectors], "prophet" by default.
+	Selector string
 	// OnCache is called with what the cache stored and gave up, in order, one call at a time, between two steps of the
 	// computation: all requests wait for it. It must not call Close, Clear, or what runs a request, which would wait
 	// for it. Block hashes are numbers; blocks have 16 tokens.
@@ -73,6 +83,10 @@ func (c Config) withDefaults() (Config, error) {
 		if f.value < 0 {
 			return c, fmt.Errorf("local engine: %s %d: want 0 or more", f.name, f.value)
 		}
+	}
+	c.Reuse, c.Selector, c.Recompute = cmp.Or(c.Reuse, ReusePrefix), cmp.Or(c.Selector, runner.SelectorNames[0]), cmp.Or(c.Recompute, DefaultRecompute)
+	if err := checkReuse(c.Reuse, c.Selector, c.Recompute); err != nil {
+		return c, fmt.Errorf("local engine: %w", err)
 	}
 	c.Threads = cmp.Or(c.Threads, runtime.GOMAXPROCS(0))
 	c.CacheBytes = cmp.Or(c.CacheBytes, DefaultCacheBytes)

@@ -191,7 +191,11 @@ func (e *Engine) name(id string) string {
 
 // begin tells residency of a request. What it returns must be called when the request has ended, with the event of its answer if it
 // has one.
-func (e *Engine) begin(id string, prompt []int32, salt string) (end func(served *contextpilot.Event)) {
+func (e *Engine) begin(id string, request runner.Request) (end func(served *contextpilot.Event)) {
+	prompt := request.Prompt
+	if request.Reuse != nil {
+		prompt = prompt[:request.Reuse.Head] // what is behind it is found by no other request
+	}
 	if len(prompt) < kvstore.PageTokens {
 		e.resident.Drop(id) // it will have nothing in the cache, whatever an earlier one of this ID has
 	} else {
@@ -199,11 +203,15 @@ func (e *Engine) begin(id string, prompt []int32, salt string) (end func(served 
 		for i, t := range prompt {
 			tokens[i] = int(t)
 		}
-		e.resident.Register(id, tokens, residency.Key{Salt: salt})
+		e.resident.Register(id, tokens, residency.Key{Salt: request.Salt})
 	}
 	return func(served *contextpilot.Event) {
 		if served != nil {
-			e.outbox.Put([]contextpilot.Event{*served}) // before what the request has lost
+			events := []contextpilot.Event{*served} // before what the request has lost
+			if request.Reuse != nil {
+				events = append(events, contextpilot.Event{Kind: contextpilot.Shrunk, Request: id, Tokens: len(prompt), Prompt: len(request.Prompt)})
+			}
+			e.outbox.Put(events)
 			e.resident.Served(id)
 		} else {
 			e.resident.Aborted(id)

@@ -15,7 +15,7 @@ import (
 // Generate implements [engines.Engine]. Of Request.Extra it understands temperature, top_p, seed, stop (a text or several),
 // max_tokens and max_completion_tokens, ignore_eos and cache_salt, with their usual meaning, and repetition_penalty (0.01 to 100; 1, the
 // default, is off) and no_repeat_ngram_size (in tokens; 0, the default, is off), with the meaning of Hugging Face transformers: the
-// prompt's tokens count as repeated, too. Others are ignored. Without a temperature, or with 0, answers are greedy. Usage counts the token that ends an answer, as vLLM does, though it is no text.
+// prompt's tokens count as repeated, too. reuse, recompute and selector override the settings of the same names in [Config]. Others are ignored. Without a temperature, or with 0, answers are greedy. Usage counts the token that ends an answer, as vLLM does, though it is no text.
 //
 // Errors wrap [engines.ErrRefused] if the request is wrong (the message names the field and the value), [engines.ErrInterrupted] after
 // the first piece, [ErrClosed], or ctx's error.
@@ -25,10 +25,16 @@ func (e *Engine) Generate(ctx context.Context, req engines.Request, onText func(
 	if len(req.Messages) == 0 {
 		return engines.Response{ID: req.ID}, e.failed(req.ID, refused("messages []: want at least one"))
 	}
-	return e.generate(ctx, start, req, e.chat(req.Messages), e.file.Tokenizer.Stream(false), onText)
+	tokens, blocks, err := e.TokenizeBlocks(req)
+	if err != nil {
+		return engines.Response{ID: req.ID}, e.failed(req.ID, err)
+	}
+	req.Blocks = blocks
+	return e.generate(ctx, start, req, tokens, e.file.Tokenizer.Stream(false), onText)
 }
 
-// GenerateTokens continues a text that is given in tokens, without a chat template. req.Messages is not used.
+// GenerateTokens continues a text that is given in tokens, without a chat template. req.Messages is not used, and
+// req.Blocks counts tokens of the prompt: see TokenizeBlocks.
 func (e *Engine) GenerateTokens(
 	ctx context.Context, req engines.Request, prompt []int32, onText func(piece string) error,
 ) (engines.Response, error) {
@@ -39,7 +45,7 @@ func (e *Engine) GenerateTokens(
 
 // Check returns the error that GenerateTokens would refuse a request with, nil if it would not. Nothing is computed.
 func (e *Engine) Check(req engines.Request, prompt []int32) error {
-	p, err := e.prepare(req, prompt)
+	p, err := e.prepare(req, prompt, req.Blocks)
 	if err == nil {
 		_, err = e.limit(req, p.options, len(prompt))
 	}
@@ -53,7 +59,7 @@ func (e *Engine) generate(
 	ctx context.Context, start time.Time, req engines.Request, tokens []int32, stream *bpe.Stream, onText func(piece string) error,
 ) (engines.Response, error) {
 	response := engines.Response{ID: req.ID}
-	p, err := e.prepare(req, tokens)
+	p, err := e.prepare(req, tokens, req.Blocks)
 	if err == nil {
 		p.request.Max, err = e.limit(req, p.options, len(tokens))
 	}
@@ -76,8 +82,9 @@ func (e *Engine) generate(
 func (e *Engine) run(ctx context.Context, p prompt, a *answer, response *engines.Response) error {
 	length := len(p.request.Prompt)
 	var served *contextpilot.Event
-	end := e.begin(response.ID, p.request.Prompt, p.request.Salt)
+	end := e.begin(response.ID, p.request)
 	defer func() { end(served) }() // also if onText panics
+	e.warm(ctx, &p.request)
 	run := e.runner.Submit(p.request)
 	defer run.Cancel(context.Canceled)
 	stopped, err := a.follow(ctx, run)

@@ -24,6 +24,8 @@ type options struct {
 	MaxTokens, MaxCompletionTokens *int
 	RepetitionPenalty              *float64
 	NoRepeatNGramSize              *int
+	Reuse, Selector                string
+	Recompute                      *float64
 	IgnoreEOS                      bool
 	CacheSalt                      string
 }
@@ -44,6 +46,9 @@ func readOptions(extra map[string]json.RawMessage) (options, error) {
 		{"cache_salt", &o.CacheSalt},
 		{"repetition_penalty", &o.RepetitionPenalty},
 		{"no_repeat_ngram_size", &o.NoRepeatNGramSize},
+		{"reuse", &o.Reuse},
+		{"recompute", &o.Recompute},
+		{"selector", &o.Selector},
 	} {
 		if value, ok := extra[f.name]; ok {
 			if err := json.Unmarshal(value, f.to); err != nil {
@@ -73,8 +78,8 @@ func (s *stops) UnmarshalJSON(data []byte) error {
 	return json.Unmarshal(data, (*[]string)(s))
 }
 
-// prepare checks a request, but for the length of its answer.
-func (e *Engine) prepare(req engines.Request, tokens []int32) (prompt, error) {
+// prepare checks a request, but for the length of its answer. blocks are in tokens.
+func (e *Engine) prepare(req engines.Request, tokens []int32, blocks []engines.BlockSpan) (prompt, error) {
 	if req.Model != "" && req.Model != e.config.Served {
 		return prompt{}, refused("model %q: only %q is served", req.Model, e.config.Served)
 	}
@@ -102,7 +107,8 @@ func (e *Engine) prepare(req engines.Request, tokens []int32) (prompt, error) {
 	if o.IgnoreEOS {
 		p.request.Stop = nil
 	}
-	return p, nil
+	p.request.Reuse, err = e.reuse(tokens, o, blocks)
+	return p, err
 }
 
 // limit is how many tokens the answer may have.

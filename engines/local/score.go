@@ -45,8 +45,9 @@ func (e *Engine) Score(ctx context.Context, req engines.Request, answer string, 
 	p.request.OnLogits = s.take
 	length := len(p.request.Prompt)
 	var served *contextpilot.Event
-	end := e.begin(id, p.request.Prompt, p.request.Salt)
+	end := e.begin(id, p.request)
 	defer func() { end(served) }()
+	e.warm(ctx, &p.request)
 	run := e.runner.Submit(p.request)
 	_, _, err = run.Next(ctx)
 	run.Wait() // each may be running
@@ -64,21 +65,25 @@ func (e *Engine) Score(ctx context.Context, req engines.Request, answer string, 
 }
 
 // forced checks a request whose answer is given.
-func (e *Engine) forced(req engines.Request, answer string, tokens []int32) (prompt, error) {
+func (e *Engine) forced(req engines.Request, answer string, forced []int32) (prompt, error) {
 	if len(req.Messages) == 0 {
 		return prompt{}, refused("messages []: want at least one")
 	}
-	if len(tokens) == 0 {
+	if len(forced) == 0 {
 		return prompt{}, refused("answer %q: no tokens", answer)
 	}
-	p, err := e.prepare(req, e.chat(req.Messages))
+	tokens, blocks, err := e.TokenizeBlocks(req)
+	if err != nil {
+		return prompt{}, err
+	}
+	p, err := e.prepare(req, tokens, blocks)
 	if err != nil {
 		return p, err
 	}
-	if length := len(p.request.Prompt); length+len(tokens) > e.capacity {
-		return p, refused("prompt of %d tokens and answer of %d: together %d have room", length, len(tokens), e.capacity)
+	if length := len(p.request.Prompt); length+len(forced) > e.capacity {
+		return p, refused("prompt of %d tokens and answer of %d: together %d have room", length, len(forced), e.capacity)
 	}
-	p.request.Forced = tokens
+	p.request.Forced = forced
 	return p, nil
 }
 

@@ -50,6 +50,7 @@ func (s *Server) ask(m members, header http.Header, k *kind) (*question, error) 
 	var whole int64
 	var yes bool
 	var text string
+	var blocks []engines.BlockSpan
 	for _, x := range []struct {
 		name, want string
 		to         any
@@ -66,6 +67,9 @@ func (s *Server) ask(m members, header http.Header, k *kind) (*question, error) 
 		{"cache_salt", "a text", &text},
 		{"repetition_penalty", "a number", &number},
 		{"no_repeat_ngram_size", "a whole number", &whole},
+		{"reuse", "a text", &text},
+		{"recompute", "a number", &number},
+		{"blocks", "a list of objects with message, from and to", &blocks},
 	} {
 		if err := m.get(x.name, x.to, x.want); err != nil {
 			return nil, err
@@ -85,10 +89,7 @@ func (s *Server) ask(m members, header http.Header, k *kind) (*question, error) 
 	if q.model, err = s.model(m); err != nil {
 		return nil, err
 	}
-	if err := s.prompts(q, m); err != nil {
-		return nil, err
-	}
-	q.request = engines.Request{Extra: map[string]json.RawMessage{}}
+	q.request = engines.Request{Extra: map[string]json.RawMessage{}, Blocks: blocks}
 	for name := range engineMembers {
 		if raw := m[name]; given(raw) {
 			if len(raw) > 64<<10 {
@@ -97,7 +98,7 @@ func (s *Server) ask(m members, header http.Header, k *kind) (*question, error) 
 			q.request.Extra[name] = raw
 		}
 	}
-	return q, nil
+	return q, s.prompts(q, m)
 }
 
 // model checks which model is asked for. None is the one that is served.
@@ -131,8 +132,16 @@ func (s *Server) prompts(q *question, m members) (err error) {
 		if err := s.fits("messages", size); err != nil {
 			return err
 		}
-		q.prompts = [][]int32{s.engine.TokenizeChat(chat)}
+		q.request.Messages = chat
+		tokens, blocks, err := s.engine.TokenizeBlocks(q.request)
+		if err != nil {
+			return err
+		}
+		q.prompts, q.request.Messages, q.request.Blocks = [][]int32{tokens}, nil, blocks
 		return nil
+	}
+	if len(q.request.Blocks) > 0 {
+		return wrong("blocks", "blocks: only /v1/chat/completions takes them")
 	}
 	tokenize := s.engine.Tokenize
 	special := true

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/ragpilot/ragpilot/engines/local/internal/bpe"
 	"github.com/ragpilot/ragpilot/engines/local/internal/chattemplate"
@@ -98,17 +99,43 @@ func (m *Model) Identity() [sha256.Size]byte {
 // Chat returns the tokens of a chat, as the model's template writes it, with the beginning of the assistant's next turn
 // if answer is set. Nothing must be added in front. Names of special tokens that the vocabulary lacks are ordinary text.
 func (m *Model) Chat(chat []chattemplate.Message, answer bool) []int32 {
+	ids, _ := m.chat(chat, answer, func(text string) []string { return []string{text} })
+	return ids
+}
+
+// Cut, in the content of a message, is where [Model.ChatCut] cuts. It is no character of any text.
+const Cut = "\xff"
+
+// ChatCut does the same with each part of a text between two cuts encoded by itself. It also returns how many tokens stand in front of
+// each cut that the template has kept.
+func (m *Model) ChatCut(chat []chattemplate.Message, answer bool) (ids []int32, cuts []int) {
+	return m.chat(chat, answer, func(text string) []string { return strings.Split(text, Cut) })
+}
+
+func (m *Model) chat(chat []chattemplate.Message, answer bool, split func(string) []string) (ids []int32, cuts []int) {
 	pieces := m.Template.Render(chat, answer)
-	ids, text := make([]int32, 0, 16*len(pieces)), ""
+	ids = make([]int32, 0, 16*len(pieces))
+	text := ""
+	flush := func() {
+		for i, part := range split(text) {
+			if i > 0 {
+				cuts = append(cuts, len(ids))
+			}
+			ids = append(ids, m.Tokenizer.Encode(part, false)...)
+		}
+		text = ""
+	}
 	for _, p := range pieces {
 		id, ok := m.Tokenizer.ID(p.Text)
 		if !p.Special || !ok {
 			text += p.Text
 			continue
 		}
-		ids, text = append(append(ids, m.Tokenizer.Encode(text, false)...), id), ""
+		flush()
+		ids = append(ids, id)
 	}
-	return append(ids, m.Tokenizer.Encode(text, false)...)
+	flush()
+	return ids, cuts
 }
 
 // recognize sets the template of a Jinja program, and warns of what is assumed.
