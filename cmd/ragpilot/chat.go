@@ -50,6 +50,7 @@ func newChat() *cobra.Command {
 	flags.StringArrayVar(&f.stop, "stop", nil, "`TEXT` that ends an answer and is not part of it; may be given several times")
 	f.register(flags, 128)
 	registerFiles(flags, &f.local)
+	registerReuse(flags, &f.local)
 	engine := flags.Lookup("engine")
 	engine.Usage = "`local|URL`: a model in this process, or the base URL of an OpenAI-compatible engine"
 	engine.DefValue, f.engine = "local", "local"
@@ -114,6 +115,9 @@ func (f *chatFlags) pilot(tokenizer contextpilot.Tokenizer) (*contextpilot.Pilot
 	if err != nil {
 		return nil, fmt.Errorf("--profile %s: %w", f.profile, err)
 	}
+	if f.local.Reuse != local.ReusePrefix && config.Policy == "" { // blocks are found at any place: none need move
+		config.Policy = "retrieval"
+	}
 	return contextpilot.New(config)
 }
 
@@ -171,6 +175,7 @@ type conversation struct {
 	out      io.Writer
 	number   int
 	messages []engines.Message
+	blocks   []engines.BlockSpan // of messages
 	prior    []string
 }
 
@@ -178,7 +183,7 @@ type conversation struct {
 func (c *conversation) begin() {
 	c.number++
 	c.messages = []engines.Message{{Role: engines.System, Content: demo.System}}
-	c.prior = nil
+	c.prior, c.blocks = nil, nil
 }
 
 // maxQuestion bounds a line of input, in bytes.
@@ -245,6 +250,7 @@ func (c *conversation) ask(ctx context.Context, question string) error {
 	prompt := plan.Prompt(question)
 	messages := append(slices.Clip(c.messages), engines.Message{Role: engines.User, Content: prompt})
 	request := engines.Request{ID: plan.RequestID, Messages: messages, MaxTokens: c.flags.maxTokens, Extra: c.extra}
+	request.Blocks = append(slices.Clip(c.blocks), engines.BlockSpans(len(messages)-1, &plan)...)
 	response, err := c.engine.Generate(ctx, request, func(piece string) error {
 		_, err := io.WriteString(c.out, piece)
 		return err
@@ -253,6 +259,7 @@ func (c *conversation) ask(ctx context.Context, question string) error {
 		c.pilot.Observe(contextpilot.Event{Kind: contextpilot.Gone, Request: plan.RequestID})
 		return err
 	}
+	c.blocks = request.Blocks
 	c.messages = append(messages, engines.Message{Role: engines.Assistant, Content: response.Text})
 	c.prior = append(c.prior, prompt, response.Text)
 	c.report(&plan, response)

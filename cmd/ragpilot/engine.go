@@ -69,6 +69,7 @@ func (f *engineServeFlags) register(flags *pflag.FlagSet) {
 	flags.IntVar(&c.Threads, "threads", 0, "`N` threads that compute; 0: one for each processor")
 	flags.Int64Var(&c.CacheBytes, "cache-bytes", local.DefaultCacheBytes, "memory for the prefix cache in `BYTES`")
 	registerFiles(flags, c)
+	registerReuse(flags, c)
 	flags.BoolVar(&c.DiskSalted, "cache-salted", false, "keep in --cache-dir what requests with a cache salt computed, too")
 	flags.IntVar(&c.MaxTokens, "max-tokens", local.DefaultMaxTokens, "length in `TOKENS` of a chat's answer whose request does not say")
 	flags.BoolVar(&c.NoThinking, "no-thinking", false, "a model of Qwen 3 answers without thinking first")

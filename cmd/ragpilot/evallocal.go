@@ -24,9 +24,9 @@ var (
 )
 
 // Score implements [eval.LikelihoodScorer].
-func (s *localScorer) Score(ctx context.Context, messages []engines.Message, forced eval.Forced) ([]float64, error) {
+func (s *localScorer) Score(ctx context.Context, req engines.Request, forced eval.Forced) ([]float64, error) {
 	text, skip := s.answer(forced)
-	score, err := s.engine.Score(ctx, engines.Request{Messages: messages}, text, nil)
+	score, err := s.engine.Score(ctx, req, text, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -34,15 +34,17 @@ func (s *localScorer) Score(ctx context.Context, messages []engines.Message, for
 }
 
 // Distribution implements [eval.DistributionScorer].
-func (s *localScorer) Distribution(ctx context.Context, messages []engines.Message, forced eval.Forced) ([][]float32, error) {
+func (s *localScorer) Distribution(ctx context.Context, req engines.Request, forced eval.Forced) (answer []float64, all [][]float32, err error) {
 	text, skip := s.answer(forced)
-	var all [][]float32
-	_, err := s.engine.Score(ctx, engines.Request{Messages: messages}, text, func(i int, logits []float32) {
+	score, err := s.engine.Score(ctx, req, text, func(i int, logits []float32) {
 		if i >= skip {
 			all = append(all, local.LogProbs(logits))
 		}
 	})
-	return all, err
+	if err != nil {
+		return nil, nil, err
+	}
+	return score.LogProbs[skip:], all, nil
 }
 
 // answer joins a forced answer and returns how many tokens its lead has. A space begins a token, so that the lead's

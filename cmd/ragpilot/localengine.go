@@ -63,6 +63,12 @@ func registerFiles(flags *pflag.FlagSet, c *local.Config) {
 	flags.StringVar(&c.DiskFormat, "cache-format", "f32", "`f32|f16|int8`: numbers in these files; f32 changes no answer, the others a little")
 }
 
+// registerReuse adds the flags for what requests have in common.
+func registerReuse(flags *pflag.FlagSet, c *local.Config) {
+	flags.StringVar(&c.Reuse, "reuse", local.ReusePrefix, "`prefix|blocks|hybrid`: reuse the beginning of prompts, which changes no answer; or also blocks at any place, which does (docs/compression.md)")
+	flags.Float64Var(&c.Recompute, "recompute", local.DefaultRecompute, "`PART` of reused blocks that is computed again, above 0 and up to 1; with --reuse blocks or hybrid")
+}
+
 // openLocal opens a model in this process and lets it answer once, so that what it reads from its file is in memory.
 func openLocal(ctx context.Context, path string, config local.Config) (*local.Engine, error) {
 	engine, err := openModel(path, config)

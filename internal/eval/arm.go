@@ -1,6 +1,7 @@
 package eval
 
 import (
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strconv"
@@ -18,6 +19,31 @@ type Arm struct {
 	// Shuffle, if not 0, sends each row's blocks in the random order that follows from the seed, the row and this number, in place
 	// of the profile's policy.
 	Shuffle int `json:"shuffle,omitempty"`
+	// Reuse, if not nil, has an engine take blocks from where it computed them before, in the retriever's order.
+	Reuse *Reuse `json:"reuse,omitempty"`
+}
+
+// Reuse are settings of the local engine: see its Config.
+type Reuse struct {
+	Mode      string  `json:"reuse"`
+	Recompute float64 `json:"recompute"`
+	Selector  string  `json:"selector"`
+}
+
+// members are those of a request.
+func (r Reuse) members() map[string]json.RawMessage {
+	all := map[string]json.RawMessage{}
+	data, err := json.Marshal(r)
+	if err == nil {
+		err = json.Unmarshal(data, &all)
+	}
+	if err != nil {
+		panic(err) // texts and a number
+	}
+	if r.Mode == "hybrid" { // what other arms have sent is not there
+		all["cache_salt"] = json.RawMessage(`"hybrid"`)
+	}
+	return all
 }
 
 // Names of arms that have a part in reports.
@@ -29,8 +55,10 @@ const (
 // DefaultArms are the arms of a run that was not told which.
 var DefaultArms = []string{Plain, "order", "hint-before", "hint-after", Default}
 
-// ArmNames describes all names that [ParseArm] knows.
-const ArmNames = "plain, order, hint-before, hint-after, hint-always, default, pin-N, displace-N, top-at-end-N"
+// ArmNames describes all names that [ParseArm] knows. Those from blocks-N on have the local engine reuse blocks, and compute N % of their
+// tokens again.
+const ArmNames = "plain, order, hint-before, hint-after, hint-always, default, pin-N, displace-N, top-at-end-N, " +
+	"blocks-N, hybrid-N, epic-N, cacheblend-N, kvshare-N, random-N, ideal-N, none-N"
 
 // fixed are the arms without a number. All but the default one send every block in full.
 var fixed = map[string]contextpilot.Profile{
@@ -61,7 +89,32 @@ func ParseArm(name string) (Arm, error) {
 			}
 		}
 	}
+	if arm, ok := parseReuse(name); ok {
+		return arm, nil
+	}
 	return Arm{}, fmt.Errorf("%q: want %s", name, ArmNames)
+}
+
+// parseReuse returns the arm of a name of a selector, or a mode, and a number of percent.
+func parseReuse(name string) (Arm, bool) {
+	kind, digits, _ := strings.Cut(name, "-")
+	percent, err := strconv.Atoi(digits)
+	if err != nil || percent < 0 || percent > 100 || strconv.Itoa(percent) != digits {
+		return Arm{}, false
+	}
+	r := &Reuse{Mode: "blocks", Recompute: float64(percent) / 100, Selector: "prophet"}
+	switch kind {
+	case "blocks":
+	case "hybrid":
+		r.Mode = kind
+	case "epic", "cacheblend", "kvshare", "random", "ideal", "none":
+		r.Selector = kind
+	default:
+		return Arm{}, false
+	}
+	p := fixed[Plain]
+	p.Name = name
+	return Arm{Name: name, Profile: p, Reuse: r}, true
 }
 
 // Permutations are n arms that send every row in a random order of its own: the model's own sensitivity to order.

@@ -24,7 +24,8 @@ type fakeReader struct {
 
 func (f *fakeReader) Name() string { return "fake reader" }
 
-func (f *fakeReader) Generate(ctx context.Context, messages []engines.Message, maxTokens int) (string, error) {
+func (f *fakeReader) Generate(ctx context.Context, req engines.Request, maxTokens int) (string, error) {
+	messages := req.Messages
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.calls++
@@ -80,13 +81,15 @@ func (f *fakeTeller) likelihood(messages []engines.Message, forced eval.Forced) 
 	return math.Exp(-3)
 }
 
-func (f *fakeTeller) Score(_ context.Context, messages []engines.Message, forced eval.Forced) ([]float64, error) {
+func (f *fakeTeller) Score(_ context.Context, req engines.Request, forced eval.Forced) ([]float64, error) {
+	messages := req.Messages
 	x := math.Log(f.likelihood(messages, forced))
 	return []float64{x, x}, nil
 }
 
-func (f *fakeTeller) Distribution(_ context.Context, messages []engines.Message, forced eval.Forced) ([][]float32, error) {
+func (f *fakeTeller) Distribution(_ context.Context, req engines.Request, forced eval.Forced) (answer []float64, all [][]float32, err error) {
+	messages := req.Messages
 	p := f.likelihood(messages, forced)
 	line := []float32{float32(math.Log(p)), float32(math.Log(1 - p))}
-	return [][]float32{line, line}, nil
+	return nil, [][]float32{line, line}, nil
 }

@@ -45,9 +45,9 @@ func (l *Layout) Moved() float64 {
 
 // prompt is a row as one arm sends it.
 type prompt struct {
-	messages []engines.Message
-	layout   Layout
-	key      string // of the messages
+	request engines.Request // messages, blocks and settings
+	layout  Layout
+	key     string // of the request
 }
 
 // desk plans the rows of one arm, one after the other, with a pilot of its own, as a program would: conversations send
@@ -59,6 +59,7 @@ type desk struct {
 	count contextpilot.Tokenizer
 	head  []engines.Message
 	talks map[string][]engines.Message // without the head
+	seen  map[string]bool              // blocks by text; of arms that reuse them
 }
 
 func newDesk(arm Arm, seed uint64, system string, count contextpilot.Tokenizer) (*desk, error) {
@@ -73,7 +74,7 @@ func newDesk(arm Arm, seed uint64, system string, count contextpilot.Tokenizer) 
 	if err != nil {
 		return nil, fmt.Errorf("arm %s: %w", arm.Name, err)
 	}
-	d := &desk{arm: arm, seed: seed, pilot: pilot, count: count, talks: map[string][]engines.Message{}}
+	d := &desk{arm: arm, seed: seed, pilot: pilot, count: count, talks: map[string][]engines.Message{}, seen: map[string]bool{}}
 	if system != "" {
 		d.head = []engines.Message{{Role: engines.System, Content: system}}
 	}
@@ -116,8 +117,12 @@ func (d *desk) plan(at int, row *Row) (prompt, error) {
 	}
 	asked := engines.Message{Role: engines.User, Content: plan.Prompt(row.Question)}
 	p.layout.Tokens = req.HeadTokens + tokens + d.count.Count(asked.Content)
-	p.messages = slices.Concat(d.head, talk, []engines.Message{asked})
-	p.key = keyOf(p.messages)
+	p.request.Messages = slices.Concat(d.head, talk, []engines.Message{asked})
+	if d.arm.Reuse != nil {
+		p.request.Blocks, p.request.Extra = engines.BlockSpans(len(p.request.Messages)-1, &plan), d.arm.Reuse.members()
+		p.layout.Expected = d.reused(asked.Content, plan.Spans())
+	}
+	p.key = keyOf(p.request)
 	answer := recited(row)
 	d.pilot.Observe(contextpilot.Event{Kind: contextpilot.Served, Request: plan.RequestID, Output: d.count.Count(answer)})
 	if row.Session != "" {
@@ -146,10 +151,28 @@ func recited(row *Row) string {
 	return row.Lead + " " + row.Answers[0] + "."
 }
 
-// keyOf is a hash of messages.
-func keyOf(messages []engines.Message) string {
+// reused estimates how many tokens of a prompt an engine does not compute that reuses blocks.
+func (d *desk) reused(prompt string, spans [][2]int) (tokens int) {
+	for _, s := range spans {
+		text := prompt[s[0]:s[1]]
+		if d.seen[text] {
+			tokens += int((1 - d.arm.Reuse.Recompute) * float64(d.count.Count(text)))
+		}
+		d.seen[text] = true
+	}
+	for _, m := range d.head {
+		tokens += d.count.Count(m.Content)
+	}
+	return tokens
+}
+
+// keyOf is a hash of a request.
+func keyOf(req engines.Request) string {
 	h := sha256.New()
-	for _, m := range messages {
+	if len(req.Extra) > 0 {
+		fmt.Fprintf(h, "%v %s", req.Blocks, req.Extra)
+	}
+	for _, m := range req.Messages {
 		fmt.Fprintf(h, "%d %s %d ", len(m.Role), m.Role, len(m.Content))
 		_, _ = strings.NewReader(m.Content).WriteTo(h) // a hash takes everything
 	}

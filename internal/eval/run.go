@@ -193,25 +193,15 @@ func (w *work) ask(ctx context.Context, j *job) (*Outcome, error) {
 // answer asks the model. plain holds the plain arm's distributions, once they are known.
 func (w *work) answer(ctx context.Context, row *Row, p *prompt, a *Answer, plain *[][]float32) error {
 	var err error
-	if a.Text, err = w.Scorer.Generate(ctx, p.messages, w.MaxTokens); err != nil {
+	if a.Text, err = w.Scorer.Generate(ctx, p.request, w.MaxTokens); err != nil {
 		return err
 	}
 	a.Match = MatchText(a.Text, row)
 	forced := Forced{Lead: row.Lead, Answer: row.Answers[0]}
-	if s, ok := w.Scorer.(LikelihoodScorer); ok {
-		logProbs, err := s.Score(ctx, p.messages, forced)
-		if err != nil {
-			return err
-		}
-		nll, err := meanNLL(logProbs)
-		if err != nil {
-			return err
-		}
-		a.NLL = &nll
-	}
+	var logProbs []float64
 	if s, ok := w.Scorer.(DistributionScorer); ok {
-		here, err := s.Distribution(ctx, p.messages, forced)
-		if err != nil {
+		var here [][]float32
+		if logProbs, here, err = s.Distribution(ctx, p.request, forced); err != nil {
 			return err
 		}
 		if *plain == nil {
@@ -223,5 +213,17 @@ func (w *work) answer(ctx context.Context, row *Row, p *prompt, a *Answer, plain
 		}
 		a.KL = &kl
 	}
+	if s, ok := w.Scorer.(LikelihoodScorer); ok && logProbs == nil {
+		if logProbs, err = s.Score(ctx, p.request, forced); err != nil {
+			return err
+		}
+	} else if !ok && logProbs == nil {
+		return nil
+	}
+	nll, err := meanNLL(logProbs)
+	if err != nil {
+		return err
+	}
+	a.NLL = &nll
 	return nil
 }

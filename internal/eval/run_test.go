@@ -389,7 +389,7 @@ type badTeller struct {
 	value float64
 }
 
-func (b *badTeller) Score(context.Context, []engines.Message, eval.Forced) ([]float64, error) {
+func (b *badTeller) Score(context.Context, engines.Request, eval.Forced) ([]float64, error) {
 	return []float64{b.value}, nil
 }
 

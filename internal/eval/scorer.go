@@ -12,8 +12,8 @@ import (
 type Scorer interface {
 	// Name says what answers.
 	Name() string
-	// Generate answers a chat greedily, in at most maxTokens tokens.
-	Generate(ctx context.Context, messages []engines.Message, maxTokens int) (string, error)
+	// Generate answers a chat greedily, in at most maxTokens tokens. Of the request, Messages, Blocks and Extra are set.
+	Generate(ctx context.Context, req engines.Request, maxTokens int) (string, error)
 }
 
 // Forced is an answer that a model is made to give: it begins with Lead, whose likelihood does not matter, and goes on with
@@ -26,7 +26,7 @@ type LikelihoodScorer interface {
 	// Score returns the natural logarithm of the probability of each token of the answer, given the messages, the lead and the
 	// answer's tokens before it (teacher forcing). How many tokens there are depends on the forced answer alone, not on the
 	// messages. At least one.
-	Score(ctx context.Context, messages []engines.Message, forced Forced) (logProbs []float64, err error)
+	Score(ctx context.Context, req engines.Request, forced Forced) (logProbs []float64, err error)
 }
 
 // DistributionScorer is a [Scorer] that gives the whole distribution.
@@ -34,8 +34,8 @@ type DistributionScorer interface {
 	Scorer
 	// Distribution returns, for each token of the answer, in the sense of [LikelihoodScorer], the natural logarithms of the
 	// probabilities of all tokens of the vocabulary at its place: [answer tokens][vocabulary], each line a whole
-	// distribution. The caller owns what it gets.
-	Distribution(ctx context.Context, messages []engines.Message, forced Forced) (logProbs [][]float32, err error)
+	// distribution. The caller owns what it gets. answer are those of the answer's own tokens, as Score returns them; nil: ask Score.
+	Distribution(ctx context.Context, req engines.Request, forced Forced) (answer []float64, logProbs [][]float32, err error)
 }
 
 // FromEngine makes a Scorer of any engine: it has answers only, so that reports have exact match and F1 but no likelihoods.
@@ -56,9 +56,10 @@ func (s *engineScorer) Name() string {
 	return s.engine.Name() + ", model " + s.model
 }
 
-func (s *engineScorer) Generate(ctx context.Context, messages []engines.Message, maxTokens int) (string, error) {
+func (s *engineScorer) Generate(ctx context.Context, req engines.Request, maxTokens int) (string, error) {
 	zero := 0.0
-	response, err := s.engine.Generate(ctx, engines.Request{Model: s.model, Messages: messages, MaxTokens: maxTokens, Temperature: &zero}, nil)
+	req.Model, req.MaxTokens, req.Temperature = s.model, maxTokens, &zero
+	response, err := s.engine.Generate(ctx, req, nil)
 	if err != nil {
 		return "", fmt.Errorf("%s: %w", s.engine.Name(), err)
 	}

@@ -30,7 +30,7 @@ func (*fakeEngine) Subscribe(func(...contextpilot.Event)) func() { return func()
 func TestFromEngine(t *testing.T) {
 	fake := &fakeEngine{}
 	s := eval.FromEngine(fake, "small")
-	text, err := s.Generate(t.Context(), []engines.Message{{Role: engines.User, Content: "?"}}, 7)
+	text, err := s.Generate(t.Context(), engines.Request{Messages: []engines.Message{{Role: engines.User, Content: "?"}}}, 7)
 	if err != nil || text != "Oslo" || s.Name() != "fake engine, model small" || eval.FromEngine(fake, "").Name() != "fake engine" {
 		t.Errorf("%q %q %v", s.Name(), text, err)
 	}
@@ -41,7 +41,7 @@ func TestFromEngine(t *testing.T) {
 		t.Error("it claims likelihoods")
 	}
 	fake.err = errors.New("down")
-	if _, err := s.Generate(t.Context(), nil, 1); !errors.Is(err, fake.err) || !strings.Contains(err.Error(), "fake engine") {
+	if _, err := s.Generate(t.Context(), engines.Request{}, 1); !errors.Is(err, fake.err) || !strings.Contains(err.Error(), "fake engine") {
 		t.Errorf("%v", err)
 	}
 }

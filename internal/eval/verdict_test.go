@@ -188,7 +188,8 @@ type plantedScorer struct {
 
 func (*plantedScorer) Name() string { return "planted" }
 
-func (p *plantedScorer) Generate(_ context.Context, messages []engines.Message, _ int) (string, error) {
+func (p *plantedScorer) Generate(_ context.Context, req engines.Request, _ int) (string, error) {
+	messages := req.Messages
 	last := messages[len(messages)-1].Content
 	row := p.rows[last[strings.LastIndex(last, "\n")+1:]]
 	if row == nil {
