@@ -21,8 +21,8 @@ type chats struct{ asked [][]engines.Message }
 
 func (*chats) Name() string { return "chats" }
 
-func (c *chats) Generate(_ context.Context, messages []engines.Message, _ int) (string, error) {
-	c.asked = append(c.asked, messages)
+func (c *chats) Generate(_ context.Context, req engines.Request, _ int) (string, error) {
+	c.asked = append(c.asked, req.Messages)
 	return "", nil
 }
 

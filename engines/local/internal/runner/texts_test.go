@@ -1,0 +1,145 @@
+package runner_test
+
+import (
+	_ "embed"
+	"fmt"
+	"math"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/ragpilot/ragpilot/engines/local/internal/llama"
+	"github.com/ragpilot/ragpilot/engines/local/internal/modeltest"
+	"github.com/ragpilot/ragpilot/engines/local/internal/runner"
+	"github.com/ragpilot/ragpilot/engines/local/internal/weights"
+	"github.com/ragpilot/ragpilot/internal/sharedtest"
+)
+
+// texts are 24 pieces of this project's documents as they once were, from which nothing was tuned.
+//
+//go:embed testdata/texts.txt
+var texts string
+
+// Of each text the first tokens are blocks, the next are the question, and what follows them is scored.
+const (
+	blockTokens, blockCount = 256, 4
+	questionTokens          = 24
+	scoredTokens            = 32
+)
+
+// head is what stands in front of blocks in a chat.
+const head = "<|im_start|>system\nUse the documents to answer the question.<|im_end|>\n<|im_start|>user\n"
+
+// method is one way to compute a prompt.
+type method struct {
+	name     string
+	selector runner.Selector
+	share    float64
+}
+
+// TestTexts: how far predictions are from those of a full prefill, as KL divergence, with blocks computed alone and behind the head of the
+// prompt; issue bars of what a part computed again must mend.
+func TestTexts(t *testing.T) {
+	sharedtest.NotUnderRace(t)
+	if testing.Short() {
+		t.Skip("computes for minutes")
+	}
+	path := modeltest.SmolLM2(t)
+	alone := []method{{"naive", runner.None, 0}, {"10 %", runner.Prophet, 0.1}, {"20 %", runner.Prophet, 0.2}, {"40 %", runner.Prophet, 0.4}, {"cacheblend 20 %", runner.CacheBlend, 0.2}, {"epic 20 %", runner.EPIC, 0.2}}
+	kl := divergences(t, path, "", alone)
+	report(t, "alone", alone, kl)
+	cut := func(i int) float64 { return 1 - kl[i]/kl[0] }
+	if cut(1) < 0.5 || cut(2) < 0.65 {
+		t.Errorf("alone: 10 %% mends %.3f and 20 %% %.3f, want 0.5 and 0.65", cut(1), cut(2))
+	}
+	if !slices.IsSortedFunc(kl[:4], func(a, b float64) int { return -int(math.Copysign(1, a-b)) }) {
+		t.Errorf("KL %v does not fall with the share", kl[:4])
+	}
+	if kl[2] >= kl[4] || kl[2] >= kl[5] {
+		t.Errorf("at 20 %% prophet has %.4f, cacheblend %.4f, epic %.4f", kl[2], kl[4], kl[5])
+	}
+	behind := alone[:3]
+	kl = divergences(t, path, head, behind)
+	report(t, "behind the head", behind, kl)
+	if cut(1) < 0.35 || cut(2) < 0.55 {
+		t.Errorf("behind the head: 10 %% mends %.3f and 20 %% %.3f, want 0.35 and 0.55", cut(1), cut(2))
+	}
+}
+
+func report(t *testing.T, how string, methods []method, kl []float64) {
+	t.Helper()
+	for i, m := range methods {
+		t.Logf("%-16s %-16s KL %.4f, %5.1f %% of naive mended", how, m.name, kl[i], 100*(1-kl[i]/kl[0]))
+	}
+}
+
+// divergences are the means over texts of each method.
+func divergences(t *testing.T, path, head string, methods []method) []float64 {
+	t.Helper()
+	file, err := weights.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	model, err := llama.New(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := runner.New(runner.Config{Model: model, Threads: runtime.GOMAXPROCS(0), Pages: 400, Running: 4, Step: 128})
+	defer r.Close()
+	all := strings.Split(texts, "\n=== \n")
+	sums := make([]float64, len(methods))
+	for i, text := range all {
+		tokens := file.Tokenizer.Encode(strings.TrimSpace(text), false)
+		if need := blockTokens*blockCount + questionTokens + scoredTokens; len(tokens) < need {
+			t.Fatalf("text %d has %d tokens, want %d", i, len(tokens), need)
+		}
+		l := layout{prompt: file.Tokenizer.Encode(head, true)}
+		l.head = len(l.prompt)
+		for j := range blockCount {
+			from := l.head + j*blockTokens
+			l.blocks = append(l.blocks, runner.Extent{From: from, To: from + blockTokens})
+		}
+		end := blockTokens*blockCount + questionTokens
+		l.prompt = append(l.prompt, tokens[:end]...)
+		answer := tokens[end:][:scoredTokens]
+		salt := fmt.Sprint(i)
+		want := distributions(r, l, salt+"exact", answer, nil)
+		l.warm(r, salt, everything...)
+		for j, m := range methods {
+			got := distributions(r, l, salt, answer, l.reuse(m.share, m.selector))
+			sum := 0.0
+			for k := range want {
+				sum += divergence(want[k], got[k])
+			}
+			sums[j] += sum / float64(len(want)) / float64(len(all))
+		}
+	}
+	return sums
+}
+
+// distributions are the logits in front of each token of the answer.
+func distributions(r *runner.Runner, l layout, salt string, answer []int32, reuse *runner.Reuse) (rows [][]float32) {
+	r.Submit(runner.Request{Prompt: l.prompt, Salt: salt, Reuse: reuse, Forced: answer, OnLogits: func(l []float32) { rows = append(rows, slices.Clone(l)) }}).Wait()
+	return rows[:len(answer)]
+}
+
+// divergence is KL(p ‖ q) of two rows of logits, in nats.
+func divergence(p, q []float32) float64 {
+	lp, lq := logSum(p), logSum(q)
+	sum := 0.0
+	for i := range p {
+		a, b := float64(p[i])-lp, float64(q[i])-lq
+		sum += math.Exp(a) * (a - b)
+	}
+	return sum
+}
+
+func logSum(x []float32) float64 {
+	most, sum := float64(slices.Max(x)), 0.0
+	for _, v := range x {
+		sum += math.Exp(float64(v) - most)
+	}
+	return most + math.Log(sum)
+}
