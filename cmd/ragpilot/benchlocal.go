@@ -21,6 +21,7 @@ type benchLocalFlags struct {
 	model                 string
 	prompts               []int
 	threads, answer, runs int
+	block                 int
 }
 
 func newBenchLocal() *cobra.Command {
@@ -39,6 +40,7 @@ func newBenchLocal() *cobra.Command {
 	flags.IntSliceVar(&f.prompts, "prompt", []int{512}, "lengths of the prompts in `TOKENS`, with commas between them")
 	flags.IntVar(&f.answer, "answer", 64, "length of the answer in `TOKENS`")
 	flags.IntVar(&f.runs, "runs", 3, "measure `N` times")
+	flags.IntVar(&f.block, "block", 0, "measure instead how soon an answer begins to prompts made of blocks of `TOKENS` that were computed before; 0: do not")
 	return cmd
 }
 
@@ -56,11 +58,14 @@ func (f *benchLocalFlags) run(cmd *cobra.Command) (err error) {
 		return fmt.Errorf("--model %q: %w", f.model, err)
 	}
 	// A prompt is computed in one step, as elsewhere with a batch of its length.
-	engine, err := local.Open(local.Config{Model: path, Threads: f.threads, Step: slices.Max(f.prompts)})
+	engine, err := local.Open(local.Config{Model: path, Threads: f.threads, Step: slices.Max(f.prompts), CacheBytes: 2 * local.DefaultCacheBytes})
 	if err != nil {
 		return err
 	}
 	defer func() { err = cmp.Or(err, engine.Close()) }()
+	if f.block > 0 {
+		return f.runBlocks(cmd, engine)
+	}
 	prefill, decode := make([]float64, len(f.prompts)), make([]float64, len(f.prompts))
 	for range f.runs {
 		for i, n := range f.prompts {
@@ -87,6 +92,17 @@ func (f *benchLocalFlags) run(cmd *cobra.Command) (err error) {
 	}
 	if resident, ok := residentBytes(); ok {
 		fmt.Fprintf(out, "resident: %.1f MB, with %d blocks of keys and values\n", megabytes(resident), engine.Stats().CachedBlocks)
+	}
+	return nil
+}
+
+func (f *benchLocalFlags) runBlocks(cmd *cobra.Command, engine *local.Engine) error {
+	b := &blockBench{engine: engine, out: cmd.OutOrStdout(), block: f.block, runs: f.runs}
+	fmt.Fprintln(b.out, engine.Name())
+	for _, n := range f.prompts {
+		if err := b.run(cmd.Context(), n); err != nil {
+			return err
+		}
 	}
 	return nil
 }

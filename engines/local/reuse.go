@@ -3,7 +3,9 @@ package local
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -137,6 +139,30 @@ func (e *Engine) reuse(tokens []int32, o options, blocks []engines.BlockSpan) (*
 		}
 	}
 	return r, nil
+}
+
+// Warm computes the blocks of a request that are not in the cache, each behind what stands in front of the first, and nothing else: a
+// later request with [Config].Reuse finds them at any place. Errors are those of Generate.
+func (e *Engine) Warm(ctx context.Context, req engines.Request) error {
+	id := e.name(req.ID)
+	req.Extra = maps.Clone(req.Extra)
+	if req.Extra == nil {
+		req.Extra = map[string]json.RawMessage{}
+	}
+	req.Extra["reuse"] = json.RawMessage(`"blocks"`)
+	tokens, blocks, err := e.TokenizeBlocks(req)
+	if err != nil {
+		return e.failed(id, err)
+	}
+	p, err := e.prepare(req, append(tokens, 0), blocks) // something stands behind the blocks
+	if err != nil {
+		return e.failed(id, err)
+	}
+	e.warm(ctx, &p.request)
+	if err := ctx.Err(); err != nil {
+		return e.failed(id, err)
+	}
+	return nil
 }
 
 // warm computes the blocks of a request that are not there. It returns early if the request is cancelled.

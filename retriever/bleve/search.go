@@ -48,6 +48,28 @@ func (x *Index) Search(ctx context.Context, query string, k int) ([]contextpilot
 	return blocks, nil
 }
 
+// Blocks returns all blocks, in the order of their IDs. Errors: a closed index ([ErrClosed]), and the end of ctx.
+func (x *Index) Blocks(ctx context.Context) ([]contextpilot.Block, error) {
+	c := x.core
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	if c.index == nil {
+		return nil, ErrClosed
+	}
+	req := bleveindex.NewSearchRequestOptions(bleveindex.NewMatchAllQuery(), c.stats.Load().blocks, 0, false)
+	req.Fields = []string{bodyField, recordField}
+	res, err := c.index.SearchInContext(ctx, req)
+	if err != nil {
+		return nil, fmt.Errorf("bleve: %w", cmp.Or(context.Cause(ctx), err))
+	}
+	var blocks []contextpilot.Block
+	for _, f := range ranked(res) {
+		blocks = append(blocks, contextpilot.Block{ID: f.id, Text: f.text})
+	}
+	slices.SortFunc(blocks, func(a, b contextpilot.Block) int { return cmp.Compare(a.ID, b.ID) })
+	return blocks, nil
+}
+
 // found is a block that a search found.
 type found struct {
 	id, text string

@@ -175,3 +175,23 @@ func TestRetriever(t *testing.T) {
 		t.Error("k = 0: no error")
 	}
 }
+
+// TestBlocks: all blocks are there, each once, in the order of their IDs, also beyond bleve's default page.
+func TestBlocks(t *testing.T) {
+	x := open(t, corpus(700), bleve.Options{})
+	blocks, err := x.Blocks(t.Context())
+	if err != nil || len(blocks) != x.Len() || len(blocks) < 700 {
+		t.Fatalf("%d blocks of %d, %v", len(blocks), x.Len(), err)
+	}
+	for i, b := range blocks {
+		if b.Text == "" || i > 0 && b.ID <= blocks[i-1].ID {
+			t.Fatalf("block %d: %q, before it %q", i, b.ID, blocks[max(0, i-1)].ID)
+		}
+	}
+	if err := x.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := x.Blocks(t.Context()); !errors.Is(err, bleve.ErrClosed) {
+		t.Errorf("closed: %v", err)
+	}
+}
