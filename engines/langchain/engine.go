@@ -37,7 +37,8 @@ type engineModel struct {
 var _ llms.Model = (*engineModel)(nil)
 
 // Model returns the engine as a model. Roles: system, human and AI; several text parts of a message are joined by line
-// feeds. The request's ID is the one that [Wrap] puts into the context, otherwise the engine's own. The usage is
+// feeds. Behind [Wrap] the engine also learns where the plan's blocks stand, so that one that keeps what it computed of each (the local
+// engine with Config.Reuse) finds them. The request's ID is the one that [Wrap] puts into the context, otherwise the engine's own. The usage is
 // in GenerationInfo under the names of langchaingo's OpenAI client: PromptTokens, CompletionTokens, TotalTokens
 // and, if the engine reports it, PromptCachedTokens; RequestID is there as well.
 //
@@ -65,7 +66,7 @@ func (m *engineModel) GenerateContent(
 	if err != nil {
 		return nil, fmt.Errorf("langchain: %w", err)
 	}
-	req.ID = RequestID(ctx)
+	req.ID, req.Blocks = RequestID(ctx), blockSpans(ctx, req.Messages)
 	response, err := m.engine.Generate(ctx, req, streamTo(ctx, &o))
 	if err != nil {
 		return nil, fmt.Errorf("langchain: %w", err)

@@ -58,7 +58,7 @@ func (m *model) GenerateContent(
 		return m.inner.GenerateContent(ctx, messages, options...)
 	}
 	m.plans(call.Plan)
-	ctx = m.withID(withRequestID(ctx, call.Plan.RequestID), call.Plan.RequestID)
+	ctx = m.withID(withRequestID(withBlocks(ctx, &call.Plan), call.Plan.RequestID), call.Plan.RequestID)
 	var w watch
 	r := m.reader(ctx, call.Sources)
 	options = w.options(r.options(options))

@@ -1,0 +1,66 @@
+package langchain_test
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/tmc/langchaingo/chains"
+	"github.com/tmc/langchaingo/schema"
+
+	"github.com/ragpilot/ragpilot/contextpilot"
+	"github.com/ragpilot/ragpilot/engines"
+	"github.com/ragpilot/ragpilot/engines/langchain"
+	"github.com/ragpilot/ragpilot/retriever"
+)
+
+// blockEngine keeps the requests.
+type blockEngine struct{ requests []engines.Request }
+
+func (*blockEngine) Name() string { return "blocks" }
+
+func (e *blockEngine) Generate(_ context.Context, req engines.Request, _ func(string) error) (engines.Response, error) {
+	e.requests = append(e.requests, req)
+	return engines.Response{Text: "yes"}, nil
+}
+
+func (*blockEngine) Subscribe(func(...contextpilot.Event)) func() { return func() {} }
+
+// documents is a retriever of fixed texts.
+type documents []string
+
+func (d documents) GetRelevantDocuments(context.Context, string) ([]schema.Document, error) {
+	var out []schema.Document
+	for _, text := range d {
+		out = append(out, schema.Document{PageContent: text})
+	}
+	return out, nil
+}
+
+// TestBlocksReachTheEngine: the engine of a chain learns where each block stands, and nothing else stands there.
+func TestBlocksReachTheEngine(t *testing.T) {
+	pilot, err := contextpilot.New(contextpilot.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	engine := &blockEngine{}
+	texts := documents{"The tide é is high.", "The tide é is high. The boats are in.", "The light is out."}
+	qa := chains.NewRetrievalQAFromLLM(langchain.Wrap(pilot, langchain.Model(engine)), retriever.Wrap(pilot, texts))
+	if _, err := chains.Run(t.Context(), qa, "Is it high?"); err != nil {
+		t.Fatal(err)
+	}
+	req := engine.requests[0]
+	var got []string
+	for _, b := range req.Blocks {
+		got = append(got, req.Messages[b.Message].Content[b.From:b.To])
+	}
+	if len(got) != len(texts) {
+		t.Fatalf("blocks %q of %q", got, req.Messages)
+	}
+	for i, text := range got {
+		if !slices.ContainsFunc(texts, func(s string) bool { return strings.Contains(text, s) }) || strings.Contains(text, "Is it high?") {
+			t.Errorf("block %d is %q", i, text)
+		}
+	}
+}
