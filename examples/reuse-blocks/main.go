@@ -1,5 +1,5 @@
-// Command reuse-blocks answers with a model in this process that computes each retrieved block once, and finds it again at any place. The
-// order stays the retriever's. A tiny model stands for a real one: its figures are right, its answers mean nothing.
+// Command reuse-blocks has each retrieved block computed once, and found again at any place: the order stays the retriever's. The model in
+// this process is a tiny one that stands for a real one. Its figures are right, its answers mean nothing.
 package main
 
 import (
@@ -22,16 +22,13 @@ import (
 
 func main() {
 	file := filepath.Join(os.TempDir(), "ragpilot-tiny.gguf")
-	documents, done, err := standin.Notes(2)
-	if err = errors.Join(err, localtest.WriteModel(file, 1)); err != nil {
+	documents, _, err := standin.Notes(2)
+	err = errors.Join(err, localtest.WriteModel(file, 1))
+	engine, openErr := local.Open(local.Config{Model: file, Reuse: local.ReuseBlocks, MaxTokens: 8})
+	pilot, pilotErr := contextpilot.New(contextpilot.Config{Policy: "retrieval"})
+	if err = errors.Join(err, openErr, pilotErr); err != nil {
 		log.Fatal(err)
 	}
-	defer done()
-	engine, err := local.Open(local.Config{Model: file, Reuse: local.ReuseBlocks, MaxTokens: 8})
-	if err != nil {
-		log.Fatal(err)
-	}
-	pilot, _ := contextpilot.New(contextpilot.Config{Policy: "retrieval"})
 	qa := chains.NewRetrievalQAFromLLM(langchain.Wrap(pilot, langchain.Model(engine)), retriever.Wrap(pilot, documents))
 	for _, question := range []string{"Who opens the upper gates?", "Must the chamber be empty before the gates open?", "Do the upper gates open in a dry summer?"} {
 		before := engine.Stats().PromptTokens
