@@ -33,7 +33,10 @@ type lease struct {
 	id     string
 	prompt []token // nil: not known
 	reuse  bool    // false: the request forbids the server to use what is cached
-	begun  bool
+	// private: the request has a cache salt; what it leaves in its slot is in no file, and files are not for it.
+	private  bool
+	restored bool // its slot was filled from a file
+	begun    bool
 }
 
 // restart forgets everything and notes what the server is now. Others may have used it before this engine looks.
@@ -146,6 +149,15 @@ func (b *book) begin(l *lease, at int) {
 	keep := s.share(l.prompt)
 	b.events = append(b.events, b.tracker.cut(b.slots, at, keep, b.saves(s, l.prompt, keep))...)
 	s.set(l.prompt, -1)
+	s.private = l.private
+}
+
+// refill notes that a slot was filled with something else than it had, from outside a request.
+func (b *book) refill(at int, tokens []token, length int) {
+	s := &b.slots[at]
+	b.events = append(b.events, b.tracker.cut(b.slots, at, common(s.tokens, tokens), false)...)
+	s.set(tokens, length)
+	s.private = false
 }
 
 // saves reports whether the server saves a slot before a prompt overwrites all but its first keep tokens: it does if

@@ -14,6 +14,7 @@ const (
 	DefaultSimilarity  = 0.10 // as llama-server's
 	DefaultMaxRequests = 4096
 	DefaultPatience    = 2 * time.Second
+	DefaultSlotBytes   = 4 << 30
 )
 
 // Config describes one llama-server. Only Server.BaseURL is needed.
@@ -34,6 +35,14 @@ type Config struct {
 	// is pinned to. Requests are pinned if this is false, except where the server empties idle slots.
 	Unpinned bool
 
+	// SlotDir switches the disk tier on: the folder that the server was started with as --slot-save-path, readable and writable here.
+	// It is made with mode 0700 if it is not there. The server makes the slot files as its own user, with what its umask leaves
+	// of 0666; where this process may, it makes that 0600. A folder that anyone may write to is an error, and so is one that
+	// another process uses. What is in the files is as private as the prompts. See the package's documentation.
+	SlotDir string
+	// SlotBytes bounds the slot files in SlotDir; while one is saved it may be exceeded by that one. 0: DefaultSlotBytes.
+	SlotBytes int64
+
 	// MaxRequests bounds the served requests whose tokens are followed, about 100 bytes each. 0: DefaultMaxRequests.
 	MaxRequests int
 	// Patience bounds what is asked of the server before each request. When it has run out the request is sent
@@ -52,6 +61,8 @@ func (c Config) withDefaults() (Config, error) {
 		return c, fmt.Errorf("llamacpp: Config.Similarity %v is not below 1", c.Similarity)
 	case c.MaxRequests < 0:
 		return c, fmt.Errorf("llamacpp: Config.MaxRequests %d is negative", c.MaxRequests)
+	case c.SlotBytes < 0:
+		return c, fmt.Errorf("llamacpp: Config.SlotBytes %d is negative", c.SlotBytes)
 	case c.Patience < 0:
 		return c, fmt.Errorf("llamacpp: Config.Patience %v is negative", c.Patience)
 	}
@@ -61,6 +72,9 @@ func (c Config) withDefaults() (Config, error) {
 	c.Similarity = max(c.Similarity, 0)
 	if c.MaxRequests == 0 {
 		c.MaxRequests = DefaultMaxRequests
+	}
+	if c.SlotBytes == 0 {
+		c.SlotBytes = DefaultSlotBytes
 	}
 	if c.Patience == 0 {
 		c.Patience = DefaultPatience

@@ -19,6 +19,7 @@ type Engine struct {
 	chat      *openai.Engine
 	client    *client
 	ownClient bool
+	disk      *disk         // nil: off
 	outbox    outbox.Outbox // has its own locks, taken after mu
 	// identifying has an element while the server's process is asked for, so that answers are applied in their order.
 	identifying chan struct{}
@@ -50,8 +51,13 @@ func New(config Config) (*Engine, error) {
 	if err != nil {
 		return nil, fmt.Errorf("llamacpp: Config.Server: %w", err)
 	}
+	disk, err := openDisk(config)
+	if err != nil {
+		return nil, err
+	}
 	return &Engine{
 		config:      config,
+		disk:        disk,
 		chat:        chat,
 		client:      &client{chat: chat, again: pooled, blind: !telling(config.Server.HTTPClient)},
 		ownClient:   own,
@@ -66,13 +72,17 @@ func New(config Config) (*Engine, error) {
 // Name returns Config.Server.Label.
 func (e *Engine) Name() string { return e.chat.Name() }
 
-// Close closes the idle connections of the engine's own client; a Config.Server.HTTPClient is left alone. The engine may be
-// used again. The error is always nil.
-func (e *Engine) Close() error {
+// Close closes the idle connections of the engine's own client; a Config.Server.HTTPClient is left alone. With Config.SlotDir it
+// first saves what the free slots hold, within half a minute, and gives the folder back. The engine may be used again, without the
+// folder. The error is that of giving it back.
+func (e *Engine) Close() (err error) {
+	if e.disk != nil {
+		err = e.closeDisk()
+	}
 	if e.ownClient {
 		e.config.Server.HTTPClient.CloseIdleConnections()
 	}
-	return nil
+	return err
 }
 
 // Subscribe registers sink for the events that the package's documentation names. Sinks are called one at a time, by the
@@ -91,7 +101,7 @@ func (e *Engine) Predict(ctx context.Context, req engines.Request) (Prediction, 
 		return Prediction{Request: req.ID, Slot: -1}, err
 	}
 	o := readOptions(extra)
-	l := &lease{id: req.ID, prompt: prompt, reuse: o.reuse && o.simple}
+	l := &lease{id: req.ID, prompt: prompt, reuse: o.reuse && o.simple, private: o.salted}
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if l.slot = o.slot; l.slot < 0 {
@@ -99,7 +109,22 @@ func (e *Engine) Predict(ctx context.Context, req engines.Request) (Prediction, 
 	} else {
 		l.slot %= len(e.book.slots) // look has asked for them
 	}
-	return e.book.predict(l), nil
+	return e.foresee(l), nil
+}
+
+// foresee predicts with what would be restored. It is called with mu held.
+func (e *Engine) foresee(l *lease) Prediction {
+	p := e.book.predict(l)
+	if e.disk == nil || p.Slot < 0 || e.config.Unpinned || e.book.clears {
+		return p
+	}
+	key, _ := e.disk.state(e.book.turn)
+	if f := e.disk.better(key, l, e.book.slots[l.slot].share(l.prompt)); key != "" && f != nil {
+		restored := slot{tokens: f.Tokens, length: f.Length}
+		share := restored.share(l.prompt)
+		p.Cached, p.Exact = min(share, len(l.prompt)-1), restored.exact(l.prompt, share)
+	}
+	return p
 }
 
 // Slots returns what the engine believes of the server's slots now, none before it has asked.
@@ -118,7 +143,11 @@ func (e *Engine) Slots() []Slot {
 func (e *Engine) Stats() Stats {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	return e.stats
+	s := e.stats
+	if e.disk != nil {
+		s.Disk = e.disk.statistics()
+	}
+	return s
 }
 
 // Health returns nil if the server is ready. The error wraps [engines.ErrUnreachable], or [engines.ErrRefused] and a
@@ -130,7 +159,11 @@ func (e *Engine) Health(ctx context.Context) error {
 
 // Info asks the server what it is. Errors are as those of Health; an answer that is none of a llama-server is an error too.
 func (e *Engine) Info(ctx context.Context) (Info, error) {
-	return e.client.info(ctx)
+	info, err := e.client.info(ctx)
+	if err == nil && e.disk != nil {
+		info.Disk = e.aboutDisk()
+	}
+	return info, err
 }
 
 // Metrics asks for the server's counters; it must run with --metrics, and refuses with code 501 otherwise. Its gauges are means

@@ -1,12 +1,17 @@
 package llamacpp_test
 
 import (
+	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
 	"net"
 	"net/http"
+	"os"
+	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -37,6 +42,10 @@ type fake struct {
 	clock     int
 	served    int
 	down      int               // requests to refuse with 503
+	full      bool              // its disk
+	refuses   bool              // to restore slots
+	mostBytes int64             // in its folder, while a file was saved
+	actions   []string          // on slots, those that were done
 	held      chan struct{}     // if not nil, answers wait for it after their first piece
 	sequences map[string][]int  // what each request left in its slot, by its last message
 	asked     []string          // paths
@@ -44,9 +53,10 @@ type fake struct {
 }
 
 type fakeSlot struct {
-	tokens []int
-	used   int
-	busy   bool
+	tokens   []int
+	used     int
+	busy     bool
+	restored bool
 }
 
 // traits are how a fake differs from the release that the tests were written for.
@@ -60,6 +70,12 @@ type traits struct {
 	noTemplate   bool           // does not know /apply-template
 	longerPrompt int            // tokens that only the chat endpoint adds
 	noTokens     bool           // does not answer /tokenize
+	slotDir      string         // was started with --slot-save-path
+	forgetful    int            // does not use restored prompts with more tokens; 0: uses all
+	adapters     string         // what it has of them
+	model        string         // empty: fake.gguf
+	noCompletion bool           // tells nothing of what is cached at /completion
+	clears       bool           // empties idle slots when a request starts
 }
 
 func startFake(t testing.TB, traits traits) *fake {
@@ -69,6 +85,7 @@ func startFake(t testing.TB, traits traits) *fake {
 	for path, handler := range map[string]http.HandlerFunc{
 		"/health": f.health, "/props": f.props, "/slots": f.slotsPage, "/metrics": f.metrics,
 		"/tokenize": f.tokenizePage, "/apply-template": f.templatePage, "/v1/chat/completions": f.chat,
+		"/slots/{id}": f.act, "/completion": f.completion, "/lora-adapters": f.adapters,
 	} {
 		mux.HandleFunc(path, func(w http.ResponseWriter, r *http.Request) {
 			f.mu.Lock()
@@ -195,7 +212,7 @@ func (f *fake) props(w http.ResponseWriter, _ *http.Request) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	props := map[string]any{
-		"total_slots": len(f.slots), "model_path": "fake.gguf", "model_alias": "fake", "endpoint_slots": !f.traits.noSlotsPage,
+		"total_slots": len(f.slots), "model_path": cmp.Or(f.traits.model, "fake.gguf"), "model_alias": "fake", "endpoint_slots": !f.traits.noSlotsPage,
 		"default_generation_settings": map[string]any{"n_ctx": 4096},
 	}
 	if !f.traits.noMarker {
@@ -298,6 +315,101 @@ func (f *fake) pick(wanted *int, prompt []int) int {
 	return best
 }
 
+// cached is how much of a prompt a slot spares.
+func (s *fakeSlot) cached(prompt []int, forgetful int) int {
+	if s.restored && forgetful > 0 && len(s.tokens) > forgetful {
+		return 0
+	}
+	return min(same(s.tokens, prompt), len(prompt)-1)
+}
+
+// fileBytes is what a token takes in a file.
+const fileBytes = 1000
+
+// act saves, restores and erases slots. What is in a file it believes: it is the engine that must look first.
+func (f *fake) act(w http.ResponseWriter, r *http.Request) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	id, err := strconv.Atoi(r.PathValue("id"))
+	if f.traits.slotDir == "" || err != nil || id >= len(f.slots) {
+		fail(w, http.StatusNotImplemented, "This server does not support slots action. Start it with `--slot-save-path`")
+		return
+	}
+	var body struct{ Filename string }
+	_ = json.NewDecoder(r.Body).Decode(&body)
+	file, s := filepath.Join(f.traits.slotDir, body.Filename), &f.slots[id]
+	action := r.URL.Query().Get("action")
+	f.actions = append(f.actions, action)
+	switch action {
+	case "save":
+		data, _ := json.Marshal(s.tokens)
+		data = append(data, bytes.Repeat([]byte{' '}, max(0, fileBytes*len(s.tokens)-len(data)))...)
+		if f.full {
+			data = data[:len(data)/2]
+		}
+		err := os.WriteFile(file, data, 0o644)
+		_, size := slotFiles(f.t, f.traits.slotDir)
+		f.mostBytes = max(f.mostBytes, size)
+		if err != nil || f.full {
+			fail(w, http.StatusInternalServerError, "Unable to save slot")
+			return
+		}
+		reply(w, map[string]any{"n_saved": len(s.tokens), "n_written": len(data)})
+	case "restore":
+		data, err := os.ReadFile(file)
+		s.tokens = nil
+		if err == nil {
+			err = json.Unmarshal(data, &s.tokens)
+		}
+		if err != nil || f.refuses {
+			fail(w, http.StatusBadRequest, "Unable to restore slot")
+			return
+		}
+		s.restored = true
+		reply(w, map[string]any{"n_restored": len(s.tokens)})
+	case "erase":
+		n := len(s.tokens)
+		s.tokens, s.restored = nil, false
+		reply(w, map[string]any{"n_erased": n})
+	}
+}
+
+func (f *fake) adapters(w http.ResponseWriter, _ *http.Request) {
+	fmt.Fprint(w, cmp.Or(f.traits.adapters, "[]"))
+}
+
+// completion reads a prompt of tokens. Its answer has one token, which is not read.
+func (f *fake) completion(w http.ResponseWriter, r *http.Request) {
+	var body struct {
+		Prompt []int
+		Slot   int `json:"id_slot"`
+	}
+	_ = json.NewDecoder(r.Body).Decode(&body)
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	s := &f.slots[body.Slot]
+	cached := s.cached(body.Prompt, f.traits.forgetful)
+	s.tokens, s.restored = body.Prompt, false
+	if f.traits.noCompletion {
+		reply(w, map[string]any{})
+		return
+	}
+	reply(w, map[string]any{"timings": map[string]any{"cache_n": cached}})
+}
+
+// done returns how often slots were saved or restored.
+func (f *fake) done(action string) int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	n := 0
+	for _, a := range f.actions {
+		if a == action {
+			n++
+		}
+	}
+	return n
+}
+
 func same(a, b []int) int {
 	n := 0
 	for n < len(a) && n < len(b) && a[n] == b[n] {
@@ -331,9 +443,14 @@ func (f *fake) chat(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	s := &f.slots[at]
-	cached := min(same(s.tokens, prompt), len(prompt)-1)
+	cached := s.cached(prompt, f.traits.forgetful)
 	if b.Reuse != nil && !*b.Reuse {
 		cached = 0
+	}
+	for i := range f.slots {
+		if f.traits.clears && i != at && !f.slots[i].busy {
+			f.slots[i].tokens = nil
+		}
 	}
 	f.served++
 	var answer []int
@@ -343,7 +460,7 @@ func (f *fake) chat(w http.ResponseWriter, r *http.Request) {
 		answer = append(answer, f.tokenize(texts[i])...)
 	}
 	id := fmt.Sprint("chatcmpl-", f.served)
-	s.tokens, s.busy = prompt, true
+	s.tokens, s.busy, s.restored = prompt, true, false
 	held := f.held
 	f.mu.Unlock()
 	count := 0

@@ -72,7 +72,7 @@ func (g *generation) admit(ctx context.Context) error {
 			prompt = nil // the request is sent blind
 		}
 		turn := e.turn()
-		g.lease = &lease{id: g.request.ID, prompt: prompt, reuse: g.options.reuse && g.options.simple}
+		g.lease = &lease{id: g.request.ID, prompt: prompt, reuse: g.options.reuse && g.options.simple, private: g.options.salted}
 		if err := e.admit(ctx, g.lease, g.options.slot); err != nil {
 			return err
 		}
@@ -86,6 +86,7 @@ func (g *generation) admit(ctx context.Context) error {
 		}
 		e.free(g.lease)
 	}
+	e.exchange(ctx, g.lease)
 	e.mu.Lock()
 	g.prediction, g.pin = e.book.predict(g.lease), -1
 	if !e.config.Unpinned && !e.book.clears {
@@ -168,6 +169,12 @@ func (g *generation) served(response engines.Response) {
 	})
 	if g.engine.stats.count(g.prediction, u) {
 		g.engine.suspicions++
+	}
+	if d := g.engine.disk; d != nil {
+		d.computed(g.record.computed, g.record.took)
+		if g.lease.restored && u.CachedKnown && u.PromptTokens == len(g.lease.prompt) {
+			d.used(u.CachedTokens, g.prediction.Cached)
+		}
 	}
 }
 

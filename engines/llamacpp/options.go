@@ -12,6 +12,7 @@ import (
 type options struct {
 	slot   int  // the slot that the caller chose, -1: none
 	reuse  bool // cached tokens may be used
+	salted bool // what it leaves in a slot is for requests with the same salt only
 	simple bool // one answer, from the model without adapters, whose tokens lie in the slot afterwards
 }
 
@@ -28,6 +29,9 @@ func readOptions(extra map[string]json.RawMessage) options {
 		if n := 1; read(name, &n) && n > 1 {
 			o.simple = false
 		}
+	}
+	if salt := ""; extra["cache_salt"] != nil && (!read("cache_salt", &salt) || salt != "") {
+		o.salted = true
 	}
 	if _, lora := extra["lora"]; lora {
 		o.simple = false

@@ -1,6 +1,9 @@
 package llamacpp
 
-import "encoding/json"
+import (
+	"encoding/json"
+	"time"
+)
 
 // record collects what the chunks of one answer tell beside its text.
 type record struct {
@@ -9,6 +12,9 @@ type record struct {
 	count  int     // of generated tokens, -1: not told
 	slot   int     // that ran the request, -1: not told
 	length int     // of the slot afterwards, -1: not told
+
+	computed int // tokens of the prompt that were not cached, 0: not told
+	took     time.Duration
 }
 
 func newRecord() record { return record{count: -1, slot: -1, length: -1} }
@@ -22,7 +28,9 @@ type chunkJSON struct {
 		} `json:"logprobs"`
 	} `json:"choices"`
 	Timings *struct {
-		Generated *int `json:"predicted_n"`
+		Generated *int    `json:"predicted_n"`
+		Computed  int     `json:"prompt_n"`
+		Took      float64 `json:"prompt_ms"`
 	} `json:"timings"`
 	Verbose *struct {
 		Slot   *int `json:"id_slot"`
@@ -46,6 +54,9 @@ func (r *record) add(data []byte) {
 		if v.Length != nil && *v.Length >= 0 {
 			r.length = *v.Length
 		}
+	}
+	if t := c.Timings; t != nil && t.Took >= 0 && t.Took < 1e9 {
+		r.computed, r.took = t.Computed, time.Duration(t.Took*float64(time.Millisecond))
 	}
 	if c.Timings != nil && c.Timings.Generated != nil && *c.Timings.Generated <= maxAnswer {
 		r.count = max(r.count, *c.Timings.Generated)

@@ -15,6 +15,7 @@ type Info struct {
 	Build        string // the release, as far as its builder told it
 	Model        string // the path of the model's file, on the server's machine
 	Alias        string
+	Type         string // of most of its weights, for example "Q4_K_M"
 	Slots        int
 	ContextSlot  int  // tokens that one slot can hold
 	Metrics      bool // whether Metrics can be asked
@@ -23,12 +24,15 @@ type Info struct {
 	// Process names the server process. It is another one after a restart, unless the server's user has fixed it
 	// (LLAMA_MEDIA_MARKER) or its release does not tell; then it is empty.
 	Process string
+	// Disk says what the tier of slot files does: "on", "not tried yet", or "off: " and why. Empty without [Config].SlotDir.
+	Disk string
 }
 
 type propsJSON struct {
 	Slots    int    `json:"total_slots"`
 	Alias    string `json:"model_alias"`
 	Model    string `json:"model_path"`
+	Type     string `json:"model_ftype"`
 	Build    string `json:"build_info"`
 	Visible  bool   `json:"endpoint_slots"`
 	Metrics  bool   `json:"endpoint_metrics"`
@@ -52,7 +56,7 @@ func (c *client) info(ctx context.Context) (Info, error) {
 		return Info{}, fmt.Errorf("engine %s: answer of /props: total_slots %d: not a llama-server with a model", c.chat.Name(), p.Slots)
 	}
 	info := Info{
-		Build: p.Build, Model: p.Model, Alias: p.Alias, Slots: p.Slots, ContextSlot: p.Defaults.Context,
+		Build: p.Build, Model: p.Model, Alias: p.Alias, Type: p.Type, Slots: p.Slots, ContextSlot: p.Defaults.Context,
 		Metrics: p.Metrics, SlotsVisible: p.Visible, Sleeping: p.Sleeping,
 	}
 	// The marker that stands for an image in a prompt is drawn by chance when the server starts.

@@ -6,10 +6,11 @@ type slot struct {
 	length int     // how many the server has, at least len(tokens); -1: not known
 	// other is what the slot may hold instead of tokens, nil: nothing. It is the prompt of a request that failed before
 	// the server said that it had begun.
-	other []token
-	check bool   // something used the server besides this engine: length must be asked for
-	used  uint64 // when it was last released, by book.clock; 0: never
-	lease *lease // the request that runs on it
+	other   []token
+	private bool   // tokens are those of a request with a cache salt
+	check   bool   // something used the server besides this engine: length must be asked for
+	used    uint64 // when it was last released, by book.clock; 0: never
+	lease   *lease // the request that runs on it
 	// holders are the requests whose prefix lies here, longest stay first.
 	holders []*holder
 }

@@ -22,6 +22,7 @@ type Stats struct {
 	Odd      uint64 // answers to a prompt of another length than predicted, for example with images
 	Restarts uint64 // restarts of the server that were noticed
 	Looks    uint64 // times that the server's slots were asked for
+	Disk     DiskStats
 }
 
 // count compares a prediction with the report. It returns whether the report was below it.
