@@ -51,8 +51,11 @@ const (
 	firstCompute = 1e-3
 )
 
-// leastTokens are worth a file. Below that its bytes are mostly those of a start that other prompts have as well.
-const leastTokens = 32
+// A file is worth it from leastTokens on; for fewer than leastGain nothing is read or written.
+const (
+	leastTokens = 32
+	leastGain   = 8
+)
 
 // diskPatience bounds what the server is asked to do with one file. It reads and writes them between two steps of its model.
 const diskPatience = 30 * time.Second
@@ -248,7 +251,7 @@ func (d *disk) better(key string, l *lease, share int) *slotFile {
 		return nil
 	}
 	file, n := d.shelf.find(key, l.prompt)
-	if gain := n - share; gain < leastTokens || !d.pays(gain, float64(file.Bytes)) {
+	if gain := n - share; gain < leastGain || !d.pays(gain, float64(file.Bytes)) {
 		return nil
 	}
 	return file
@@ -263,7 +266,8 @@ func (e *Engine) keep(ctx context.Context, key string, at int, s *slot, keep int
 	_, filed := d.shelf.find(key, s.tokens)
 	lost := len(s.tokens) - max(keep, filed)
 	size := d.shelf.perToken(key) * float64(len(s.tokens))
-	if lost < leastTokens || !d.pays(lost, size) {
+	// To write a file and to read it for its checksum takes as long again as to load it.
+	if len(s.tokens) < leastTokens || lost < leastGain || !d.pays(lost, 2*size) {
 		return
 	}
 	if err := e.save(ctx, key, at, s, int64(size)); err != nil {

@@ -1,6 +1,8 @@
 package llamacpp_test
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -448,4 +450,25 @@ func TestDiskSlow(t *testing.T) {
 	if cached := asks(t, engine, b); cached > 1 {
 		t.Errorf("%d tokens cached although loading takes a minute", cached)
 	}
+}
+
+// forge replaces a file by another one and makes its note fit.
+func forge(t *testing.T, file string, data []byte) {
+	t.Helper()
+	if err := os.WriteFile(file, data, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	change(t, strings.TrimSuffix(file, ".slot")+".json", func(note []byte) []byte {
+		var n map[string]any
+		if err := json.Unmarshal(note, &n); err != nil {
+			t.Fatal(err)
+		}
+		sum := sha256.Sum256(data)
+		n["bytes"], n["sha256"] = len(data), hex.EncodeToString(sum[:])
+		note, err := json.Marshal(n)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return note
+	})
 }
