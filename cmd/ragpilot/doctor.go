@@ -62,6 +62,7 @@ func newDoctor() *cobra.Command {
 	flags.DurationVar(&cfg.Wait, "wait", doctor.DefaultWait, "`TIME` to wait for events")
 	flags.DurationVar(&cfg.Timeout, "timeout", doctor.DefaultTimeout, "`TIME` that an answer may take")
 	flags.StringVar(&cacheDir, "cache-dir", "", "`DIR` that an engine of ragpilot keeps keys and values in, to be read and checked too")
+	flags.StringVar(&cfg.SlotDir, "slot-dir", "", "`DIR` that a llama.cpp server saves slots in, its --slot-save-path: whether that works is tried too")
 	flags.BoolVar(&asJSON, "json", false, "print one JSON object")
 	return cmd
 }

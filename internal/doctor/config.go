@@ -52,6 +52,9 @@ type Config struct {
 	// ServeAPIKey is the key that it asks for; empty: APIKey.
 	Serve, ServeAPIKey string
 
+	// SlotDir is the folder of a llama.cpp server's slot files, its --slot-save-path; empty: not examined.
+	SlotDir string
+
 	// NoProbe sends no prompts.
 	NoProbe bool
 	// ProbeTokens is about how long a prompt is. It grows to three cache blocks if the server tells their size, and

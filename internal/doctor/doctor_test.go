@@ -155,6 +155,13 @@ func TestOneThingWrong(t *testing.T) {
 		{"llama.cpp shifts", doctor.LlamaCPP, set(func(f *fake) { f.shifts = true }), []string{"warning: cache reuse"}, "--cache-reuse"},
 		{"llama.cpp without metrics", doctor.LlamaCPP, set(func(f *fake) { f.noMetrics = true }), []string{"warning: metrics"}, "--metrics"},
 
+		{"slot files off", doctor.LlamaCPP, func(t *testing.T, _ *fake, c *doctor.Config) { c.SlotDir = t.TempDir() }, []string{"problem: slot files"}, "--slot-save-path"},
+		{"slot files not used", doctor.LlamaCPP, func(t *testing.T, f *fake, c *doctor.Config) {
+			c.SlotDir, f.windows = t.TempDir(), true
+			f.slotDir = c.SlotDir
+		}, []string{"problem: slot files"}, "#26676"},
+		{"slot files elsewhere", doctor.LlamaCPP, func(t *testing.T, f *fake, c *doctor.Config) { c.SlotDir, f.slotDir = t.TempDir(), t.TempDir() }, []string{"problem: slot files"}, "another folder"},
+
 		{"no events", doctor.VLLM, set(func(f *fake) { f.sources = "{}" }), []string{"warning: events"}, "--kv-events-config"},
 		{"nobody publishes", doctor.VLLM, func(t *testing.T, f *fake, _ *doctor.Config) {
 			at, replay := freeTCP(t), freeTCP(t)
@@ -336,6 +343,26 @@ func TestUnreachable(t *testing.T) {
 	r := examine(t, doctor.Config{Engine: strings.Replace(freeTCP(t), "tcp", "http", 1)})
 	if list := wrong(r); !slices.Equal(list, []string{"problem: health"}) {
 		t.Errorf("%v", list)
+	}
+}
+
+// TestSlotFiles: the check says whether slot files work, and leaves nothing in the folder.
+func TestSlotFiles(t *testing.T) {
+	for kind, want := range map[doctor.Kind]doctor.Result{doctor.LlamaCPP: doctor.OK, doctor.VLLM: doctor.NotKnown} {
+		f := well(t, kind)
+		f.slotDir = t.TempDir()
+		r := examine(t, doctor.Config{Engine: serve(t, f), SlotDir: f.slotDir})
+		if c := find(t, r, "slot files"); c.Result != want {
+			t.Errorf("%s: %+v", kind, c)
+		}
+		if list, err := os.ReadDir(f.slotDir); err != nil || len(list) > 0 {
+			t.Errorf("%s: %v, %v", kind, list, err)
+		}
+	}
+	f := well(t, doctor.LlamaCPP)
+	r := examine(t, doctor.Config{Engine: serve(t, f), SlotDir: t.TempDir(), NoProbe: true})
+	if c := find(t, r, "slot files"); c.Result != doctor.NotKnown {
+		t.Errorf("without probes: %+v", c)
 	}
 }
 

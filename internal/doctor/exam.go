@@ -100,6 +100,7 @@ func (x *exam) run(ctx context.Context) {
 	x.details()
 	x.requestID()
 	x.slotChecks(ctx)
+	x.slotFiles(ctx) // the last one: it empties a slot
 	x.clock()
 	events.close(ctx)
 	x.sidecar(ctx)
@@ -167,7 +168,7 @@ func (x *exam) recognise(ctx context.Context) {
 	chats, err := openai.New(x.server)
 	if err == nil {
 		x.chats = chats
-		x.facts, err = look(ctx, x.kind, x.server, x.chats)
+		x.facts, err = look(ctx, x.kind, x.server, x.chats, x.cfg.SlotDir)
 	}
 	x.report.Kind, x.report.Version = x.kind, x.facts.version
 	switch {

@@ -11,6 +11,8 @@ import (
 	"log"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -38,7 +40,8 @@ type fake struct {
 	skew                                                                           time.Duration
 	window                                                                         int
 	slots                                                                          int
-	hideSlots, noHostCache, shifts                                                 bool
+	hideSlots, noHostCache, shifts, windows                                        bool
+	slotDir                                                                        string // llama.cpp saves slots there
 	sources                                                                        string // of /kv_event_sources
 
 	mu      sync.Mutex
@@ -47,6 +50,7 @@ type fake struct {
 	hits    int
 	prompts [][]uint32 // that are cached
 	bodies  []string
+	slot    []uint32 // what /completion has read
 }
 
 func (f *fake) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -75,6 +79,7 @@ func (f *fake) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		},
 		doctor.LlamaCPP: {
 			"GET /props": f.props, "POST /tokenize": f.tokenize, "POST /apply-template": f.template, "GET /slots": text("[]"),
+			"GET /lora-adapters": text("[]"), "POST /slots/0": f.act, "POST /completion": f.completion,
 		},
 	}
 	h := handler[r.Method+" "+r.URL.Path]
@@ -90,6 +95,33 @@ func (f *fake) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		body = append(body, r.Header.Get("X-Request-Id")...)
 	}
 	h(w, body)
+}
+
+// act saves, erases and restores the only thing that is ever in its slot, by the action that its answer has to tell of.
+func (f *fake) act(w http.ResponseWriter, body []byte) {
+	var action struct{ Filename string }
+	_ = json.Unmarshal(bytes.SplitN(body, []byte("\n"), 2)[0], &action)
+	if f.slotDir == "" {
+		w.WriteHeader(http.StatusNotImplemented)
+		_, _ = io.WriteString(w, `{"error":{"message":"Start it with --slot-save-path"}}`)
+		return
+	}
+	if action.Filename != "" {
+		_ = os.WriteFile(filepath.Join(f.slotDir, action.Filename), []byte("keys"), 0o600)
+	}
+	_, _ = io.WriteString(w, `{"n_saved":9,"n_written":4,"n_restored":9}`)
+}
+
+// completion tells that a prompt's beginning is cached as far as the one before had it, unless restored slots are not used.
+func (f *fake) completion(w http.ResponseWriter, body []byte) {
+	var c struct{ Prompt []uint32 }
+	_ = json.Unmarshal(bytes.SplitN(body, []byte("\n"), 2)[0], &c)
+	n := 0
+	for !f.windows && n < len(f.slot) && n < len(c.Prompt) && f.slot[n] == c.Prompt[n] {
+		n++
+	}
+	f.slot = c.Prompt
+	fmt.Fprintf(w, `{"timings":{"cache_n":%d}}`, n)
 }
 
 func text(s string) func(http.ResponseWriter, []byte) {

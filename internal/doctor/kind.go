@@ -97,14 +97,14 @@ func kindOf(ctx context.Context, chats *openai.Engine, models []model) Kind {
 }
 
 // look asks a server of a kind what it says of itself.
-func look(ctx context.Context, kind Kind, server openai.Config, chats *openai.Engine) (facts, error) {
+func look(ctx context.Context, kind Kind, server openai.Config, chats *openai.Engine, slotDir string) (facts, error) {
 	switch kind {
 	case VLLM:
 		return lookVLLM(ctx, server)
 	case SGLang:
 		return lookSGLang(ctx, server)
 	case LlamaCPP:
-		return lookLlamaCPP(ctx, server, chats)
+		return lookLlamaCPP(ctx, server, chats, slotDir)
 	}
 	return facts{}, nil
 }

@@ -18,9 +18,10 @@ type slots struct {
 	context int // tokens of each
 	visible bool
 	metrics bool
+	files   func(ctx context.Context) error // tries slot files
 }
 
-func lookLlamaCPP(ctx context.Context, server openai.Config, chats *openai.Engine) (facts, error) {
+func lookLlamaCPP(ctx context.Context, server openai.Config, chats *openai.Engine, slotDir string) (facts, error) {
 	engine, err := llamacpp.New(llamacpp.Config{Server: server})
 	if err != nil {
 		return facts{}, err
@@ -29,9 +30,10 @@ func lookLlamaCPP(ctx context.Context, server openai.Config, chats *openai.Engin
 	if err != nil {
 		return facts{}, err
 	}
+	files := func(ctx context.Context) error { return llamacpp.ProbeSlotFiles(ctx, server, slotDir, 0) }
 	return facts{
 		version: info.Build, window: info.ContextSlot, block: 1, capacity: info.Slots * info.ContextSlot,
-		slots: &slots{n: info.Slots, context: info.ContextSlot, visible: info.SlotsVisible, metrics: info.Metrics},
+		slots: &slots{n: info.Slots, context: info.ContextSlot, visible: info.SlotsVisible, metrics: info.Metrics, files: files},
 		count: func(ctx context.Context, text string) (int, error) {
 			tokens, err := llamaTokens(ctx, chats, map[string]any{"content": text})
 			return len(tokens), err
@@ -110,6 +112,27 @@ func (x *exam) slotChecks(ctx context.Context) {
 	}
 	x.hostCache(ctx, s.n)
 	x.cacheReuse(ctx)
+}
+
+// slotFiles tries whether the server can keep slots in the folder that the configuration names.
+func (x *exam) slotFiles(ctx context.Context) {
+	switch {
+	case x.cfg.SlotDir == "":
+		return
+	case x.facts.slots == nil:
+		x.add("slot files", NotKnown, "no llama.cpp server that says what it is", "")
+		return
+	case x.cfg.NoProbe:
+		x.add("slot files", NotKnown, "no prompts are sent", "")
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, x.cfg.Timeout)
+	defer cancel()
+	if err := x.facts.slots.files(ctx); err != nil {
+		x.add("slot files", Problem, "off: "+short(err), "start the server with --slot-save-path "+x.cfg.SlotDir+"; where the model does not allow it, leave slot files off")
+		return
+	}
+	x.add("slot files", OK, "a slot was saved to "+x.cfg.SlotDir+", erased, restored, and its tokens were used", "")
 }
 
 // mostSlots bounds the slots that are overwritten to find out whether the server keeps what they held.

@@ -31,7 +31,8 @@ func TestRealLlamaCPP(t *testing.T) {
 		{"cache reuse", []string{"--parallel", "2", "--metrics", "--cache-reuse", "32"}, []string{"warning: cache reuse"}, "on: "},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			r := examine(t, doctor.Config{Engine: llama(t, program, file, tt.args...)})
+			dir := t.TempDir()
+			r := examine(t, doctor.Config{Engine: llama(t, program, file, append(tt.args, "--slot-save-path", dir)...), SlotDir: dir})
 			t.Log(printed(r))
 			if got := wrong(r); !slices.Equal(got, tt.want) {
 				t.Errorf("%q, want %q", got, tt.want)
