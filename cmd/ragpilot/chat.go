@@ -15,6 +15,7 @@ import (
 
 	"github.com/ragpilot/ragpilot/contextpilot"
 	"github.com/ragpilot/ragpilot/engines"
+	"github.com/ragpilot/ragpilot/engines/llamacpp"
 	"github.com/ragpilot/ragpilot/engines/local"
 	"github.com/ragpilot/ragpilot/engines/openai"
 	"github.com/ragpilot/ragpilot/internal/demo"
@@ -27,6 +28,8 @@ type chatFlags struct {
 	k             int
 	stop          []string
 	local         local.Config
+	slotDir       string
+	slotBytes     int64
 	engineFlags
 }
 
@@ -51,6 +54,8 @@ func newChat() *cobra.Command {
 	f.register(flags, 128)
 	registerFiles(flags, &f.local)
 	registerReuse(flags, &f.local)
+	flags.StringVar(&f.slotDir, "slot-dir", "", "`DIR` that the llama.cpp server at --engine saves slots in, its --slot-save-path: what it computed is kept there for later runs; empty: nowhere")
+	flags.Int64Var(&f.slotBytes, "slot-bytes", llamacpp.DefaultSlotBytes, "size in `BYTES` of all slots' files in --slot-dir")
 	engine := flags.Lookup("engine")
 	engine.Usage = "`local|URL`: a model in this process, or the base URL of an OpenAI-compatible engine"
 	engine.DefValue, f.engine = "local", "local"
@@ -146,7 +151,13 @@ func (f *chatFlags) answerer(cmd *cobra.Command) (answerer, error) {
 		if err != nil {
 			return answerer{}, errors.Join(err, engine.Close())
 		}
+		if f.slotDir != "" {
+			return f.withSlots(cmd, engine, tokenizer)
+		}
 		return answerer{engine, tokenizer, engine.Close}, nil
+	}
+	if f.slotDir != "" {
+		return answerer{}, fmt.Errorf("--slot-dir %s: only with --engine URL of a llama.cpp server; a model in this process has --cache-dir", f.slotDir)
 	}
 	if f.maxTokens < 1 {
 		return answerer{}, fmt.Errorf("--max-tokens %d: want at least 1", f.maxTokens)
@@ -163,6 +174,25 @@ func (f *chatFlags) answerer(cmd *cobra.Command) (answerer, error) {
 		return answerer{}, err
 	}
 	return answerer{engine, engine, engine.Close}, nil
+}
+
+// withSlots returns an engine that keeps the server's slots in files. What keeps it from doing so is told at the end.
+func (f *chatFlags) withSlots(cmd *cobra.Command, chats *openai.Engine, tokenizer contextpilot.Tokenizer) (answerer, error) {
+	slots, err := llamacpp.New(llamacpp.Config{
+		Server:  openai.Config{BaseURL: f.engine, Model: f.model, APIKey: f.apiKey},
+		SlotDir: f.slotDir, SlotBytes: f.slotBytes,
+	})
+	if err != nil {
+		return answerer{}, errors.Join(fmt.Errorf("--slot-dir: %w", err), chats.Close())
+	}
+	return answerer{slots, tokenizer, func() error {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(cmd.Context()), time.Second)
+		defer cancel()
+		if info, err := slots.Info(ctx); err == nil && strings.HasPrefix(info.Disk, "off") {
+			fmt.Fprintf(cmd.ErrOrStderr(), "slot files: %s\n", info.Disk)
+		}
+		return errors.Join(slots.Close(), chats.Close())
+	}}, nil
 }
 
 // conversation is what was said so far.

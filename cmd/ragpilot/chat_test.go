@@ -99,6 +99,22 @@ func TestChatGoesOn(t *testing.T) {
 	}
 }
 
+// A server that cannot keep its slots in files answers all the same; why it cannot is told at the end.
+func TestChatSlots(t *testing.T) {
+	out, err := chatWith(t, "How long may a film be kept?\n", "--engine", slotServer(t, true), "--slot-dir", t.TempDir())
+	if err != nil || !strings.Contains(out, "prompt tokens, ") || !strings.Contains(out, "slot files: off: ") {
+		t.Errorf("error %v, output:\n%s", err, out)
+	}
+	for want, args := range map[string][]string{
+		"only with --engine URL": {"--slot-dir", t.TempDir()},
+		"SlotBytes -1":           {"--engine", slotServer(t, true), "--slot-dir", t.TempDir(), "--slot-bytes", "-1"},
+	} {
+		if _, err := chatWith(t, "", args...); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v: %v", args, err)
+		}
+	}
+}
+
 // A chat ends when it is interrupted, though nobody types.
 func TestChatInterrupted(t *testing.T) {
 	server := serve(t, 0)
