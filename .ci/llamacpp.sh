@@ -58,11 +58,15 @@ prepare_server() {
 	echo "llama-server: cold, compiled in $((SECONDS - start)) s"
 }
 
+command -v python3 >/dev/null || missing "no python3"
 if [[ -z ${RAGPILOT_LLAMA_MODEL:-} ]]; then
-	command -v python3 >/dev/null || missing "no python3"
 	RAGPILOT_LLAMA_MODEL=$tmp/tiny.gguf
 	python3 .ci/llamacpp/tiny_gguf.py "$RAGPILOT_LLAMA_MODEL"
 fi
+for window in 32 512; do
+	python3 .ci/llamacpp/tiny_gguf.py "$tmp/window$window.gguf" "$window"
+	export "RAGPILOT_LLAMA_WINDOW$window=$tmp/window$window.gguf"
+done
 if [[ -z ${RAGPILOT_LLAMA_SERVER:-} ]]; then prepare_server; fi
 RAGPILOT_LLAMA_SERVER=$(realpath "$RAGPILOT_LLAMA_SERVER") RAGPILOT_LLAMA_MODEL=$(realpath "$RAGPILOT_LLAMA_MODEL")
 export RAGPILOT_LLAMA_SERVER RAGPILOT_LLAMA_MODEL

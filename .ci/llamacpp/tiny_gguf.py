@@ -1,16 +1,17 @@
 #!/usr/bin/env python3
 """Writes a tiny model for llama.cpp: random weights, a byte-level vocabulary, a chat template. Always the same bytes.
 
-usage: tiny_gguf.py OUT.gguf
+usage: tiny_gguf.py OUT.gguf [WINDOW]
 
-What it says is noise; tokens, slots and cache hits are those of a real model. Needs the standard library only.
+With a WINDOW it is built like Gemma 3: five of its six layers attend to the last WINDOW tokens only. What it says is noise; tokens, slots and cache hits are those of a real model. Needs the standard library only.
 """
 import array
 import random
 import struct
 import sys
 
-HIDDEN, LAYERS, HEADS, KV_HEADS, FORWARD, CONTEXT = 64, 2, 2, 1, 128, 32768
+HIDDEN, HEADS, KV_HEADS, FORWARD, CONTEXT = 64, 2, 1, 128, 32768
+LAYERS, WINDOW_LAYERS = 2, 6
 SPECIAL = ["<s>", "</s>", "<|system|>", "<|user|>", "<|assistant|>"]
 SYLLABLES = "ba ce di fo gu ha je ki lo mu na pe ri so tu ve wi xo yu za".split()
 TEMPLATE = (
@@ -53,7 +54,7 @@ def vocabulary():
     return tokens, merges
 
 
-def tensors(tokens):
+def tensors(tokens, window):
     """Names, shapes (innermost first) and values."""
     draw = random.Random(1)
 
@@ -64,8 +65,8 @@ def tensors(tokens):
             values.extend([0.0] * columns if row in zero else [draw.gauss(0, scale) for _ in range(columns)])
         return name, (columns, rows), values
 
-    def ones(name):
-        return name, (HIDDEN,), array.array("f", [1.0] * HIDDEN)
+    def ones(name, n=HIDDEN):
+        return name, (n,), array.array("f", [1.0] * n)
 
     letters = byte_letters()
     ascii_letters = {letters[b] for b in range(0x20, 0x7F)}
@@ -76,7 +77,12 @@ def tensors(tokens):
     }
     narrow = HIDDEN // HEADS * KV_HEADS
     yield matrix("token_embd.weight", HIDDEN, len(tokens))
-    for i in range(LAYERS):
+    for i in range(WINDOW_LAYERS if window else LAYERS):
+        if window:
+            yield ones(f"blk.{i}.post_attention_norm.weight")
+            yield ones(f"blk.{i}.post_ffw_norm.weight")
+            yield ones(f"blk.{i}.attn_q_norm.weight", HIDDEN // HEADS)
+            yield ones(f"blk.{i}.attn_k_norm.weight", HIDDEN // HEADS)
         yield ones(f"blk.{i}.attn_norm.weight")
         yield matrix(f"blk.{i}.attn_q.weight", HIDDEN, HIDDEN)
         yield matrix(f"blk.{i}.attn_k.weight", HIDDEN, narrow)
@@ -107,22 +113,23 @@ def entry(key, kind, v):
     return text(key) + struct.pack("<I", kind) + value(kind, v)
 
 
-def main(out):
+def main(out, window=0):
     tokens, merges = vocabulary()
+    kind = "gemma3" if window else "llama"
     entries = [
-        entry("general.architecture", STRING, "llama"),
+        entry("general.architecture", STRING, kind),
         entry("general.name", STRING, "tiny"),
         entry("general.alignment", UINT32, ALIGNMENT),
         entry("general.file_type", UINT32, 0),
-        entry("llama.context_length", UINT32, CONTEXT),
-        entry("llama.embedding_length", UINT32, HIDDEN),
-        entry("llama.block_count", UINT32, LAYERS),
-        entry("llama.feed_forward_length", UINT32, FORWARD),
-        entry("llama.attention.head_count", UINT32, HEADS),
-        entry("llama.attention.head_count_kv", UINT32, KV_HEADS),
-        entry("llama.attention.layer_norm_rms_epsilon", FLOAT32, 1e-5),
-        entry("llama.rope.dimension_count", UINT32, HIDDEN // HEADS),
-        entry("llama.vocab_size", UINT32, len(tokens)),
+        entry(f"{kind}.context_length", UINT32, CONTEXT),
+        entry(f"{kind}.embedding_length", UINT32, HIDDEN),
+        entry(f"{kind}.block_count", UINT32, WINDOW_LAYERS if window else LAYERS),
+        entry(f"{kind}.feed_forward_length", UINT32, FORWARD),
+        entry(f"{kind}.attention.head_count", UINT32, HEADS),
+        entry(f"{kind}.attention.head_count_kv", UINT32, KV_HEADS),
+        entry(f"{kind}.attention.layer_norm_rms_epsilon", FLOAT32, 1e-5),
+        entry(f"{kind}.rope.dimension_count", UINT32, HIDDEN // HEADS),
+        entry(f"{kind}.vocab_size", UINT32, len(tokens)),
         entry("tokenizer.ggml.model", STRING, "gpt2"),
         entry("tokenizer.ggml.pre", STRING, "gpt-2"),
         entry("tokenizer.ggml.tokens", STRING, tokens),
@@ -133,8 +140,10 @@ def main(out):
         entry("tokenizer.ggml.add_bos_token", BOOL, False),
         entry("tokenizer.chat_template", STRING, TEMPLATE),
     ]
+    if window:
+        entries.append(entry("gemma3.attention.sliding_window", UINT32, window))
     infos, data = [], bytearray()
-    for name, shape, values in tensors(tokens):
+    for name, shape, values in tensors(tokens, window):
         infos.append(text(name) + struct.pack(f"<I{len(shape)}QIQ", len(shape), *shape, 0, len(data)))
         if sys.byteorder == "big":
             values.byteswap()
@@ -146,4 +155,4 @@ def main(out):
 
 
 if __name__ == "__main__":
-    main(sys.argv[1])
+    main(sys.argv[1], *map(int, sys.argv[2:]))

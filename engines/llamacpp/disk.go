@@ -24,6 +24,7 @@ type disk struct {
 	turn   uint64 // the process of the server that was tried, by book.turn; 0: none
 	key    string // of the model and the tenant, "" if off
 	off    string // why the tier is off
+	grows  growth
 	pace   pace
 	short  int // restored prefixes in a row that the server did not use
 	stats  DiskStats
@@ -137,10 +138,22 @@ func (d *disk) state(turn uint64) (key string, tried bool) {
 }
 
 // set notes what trying the server in a turn has shown.
-func (d *disk) set(turn uint64, key, off string) {
+func (d *disk) set(turn uint64, key, off string, grows growth) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.turn, d.key, d.off, d.short = turn, key, off, 0
+	d.turn, d.key, d.off, d.grows, d.short = turn, key, off, grows, 0
+}
+
+// saved reports whether a file has the keys and values of all its tokens; if not, no file of this server will.
+func (d *disk) saved(a acted) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.grows.whole(a.Saved, a.Written) {
+		return nil
+	}
+	d.key = ""
+	d.off = fmt.Sprintf("the file of %d tokens has only %d bytes, those of a sliding window", a.Saved, a.Written)
+	return errors.New(d.off)
 }
 
 // used notes how much of a restored prefix the server has used.
@@ -284,6 +297,9 @@ func (e *Engine) save(ctx context.Context, key string, at int, s *slot, size int
 	done, err := e.client.act(ctx, at, "save", f.name+fileEnding)
 	if err == nil && (done.Saved < len(s.tokens) || s.length >= 0 && done.Saved != s.length) {
 		err = errors.New("the slot has other tokens than was believed")
+	}
+	if err == nil {
+		err = e.disk.saved(done)
 	}
 	if err == nil {
 		f.Length, f.Bytes = done.Saved, done.Written

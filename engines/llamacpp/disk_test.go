@@ -149,6 +149,7 @@ func TestDiskOff(t *testing.T) {
 	for want, traits := range map[string]traits{
 		"--slot-save-path":             {slotDir: "none"},
 		"llama.cpp #26676":             {forgetful: 1},
+		"has only 90000 bytes":         {window: 90},
 		"adapters":                     {adapters: `[{"id":0,"scale":1.0}]`},
 		"another folder":               {slotDir: "elsewhere"},
 		"do not tell what is cached":   {noCompletion: true},

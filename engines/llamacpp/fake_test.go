@@ -73,6 +73,7 @@ type traits struct {
 	slotDir      string         // was started with --slot-save-path
 	forgetful    int            // does not use restored prompts with more tokens; 0: uses all
 	adapters     string         // what it has of them
+	window       int            // files have the keys and values of so many tokens; 0: of all
 	model        string         // empty: fake.gguf
 	noCompletion bool           // tells nothing of what is cached at /completion
 	clears       bool           // empties idle slots when a request starts
@@ -323,8 +324,13 @@ func (s *fakeSlot) cached(prompt []int, forgetful int) int {
 	return min(same(s.tokens, prompt), len(prompt)-1)
 }
 
-// fileBytes is what a token takes in a file.
-const fileBytes = 1000
+// fileBytes is what tokens take in a file.
+func (f *fake) fileBytes(tokens int) int {
+	if f.traits.window > 0 {
+		tokens = min(tokens, f.traits.window)
+	}
+	return 1000 * tokens
+}
 
 // act saves, restores and erases slots. What is in a file it believes: it is the engine that must look first.
 func (f *fake) act(w http.ResponseWriter, r *http.Request) {
@@ -343,7 +349,7 @@ func (f *fake) act(w http.ResponseWriter, r *http.Request) {
 	switch action {
 	case "save":
 		data, _ := json.Marshal(s.tokens)
-		data = append(data, bytes.Repeat([]byte{' '}, max(0, fileBytes*len(s.tokens)-len(data)))...)
+		data = append(data, bytes.Repeat([]byte{' '}, max(0, f.fileBytes(len(s.tokens))-len(data)))...)
 		if f.full {
 			data = data[:len(data)/2]
 		}

@@ -53,53 +53,86 @@ const probeText = "To see whether what this slot holds can be saved and restored
 	"first half of them is read again: of a prompt that goes another way, what was restored should be cached up to that place, as it " +
 	"would be without a file."
 
+// growth is how long files are: with tokens whose keys and values are all in it, a file has bytes, and each token more has as many more.
+type growth struct {
+	tokens   int
+	bytes    float64
+	perToken float64
+}
+
+// whole reports whether a file is as long as it must be. Layers with sliding windows have saved the last tokens only, also where the
+// server keeps all (--swa-full) and takes what it restores for all.
+func (g growth) whole(tokens int, bytes int64) bool {
+	return float64(bytes) >= 0.98*(g.bytes+g.perToken*float64(tokens-g.tokens))
+}
+
 // probe tries on a slot, which it overwrites, whether the server uses what it restores. The error says why not.
-func (c *client) probe(ctx context.Context, dir string, at int) (err error) {
+func (c *client) probe(ctx context.Context, dir string, at int) (g growth, err error) {
+	tokens, other, err := c.probePrompts(ctx)
+	if err != nil {
+		return g, err
+	}
+	if _, err := c.act(ctx, at, "erase", ""); err != nil {
+		return g, err
+	}
+	name := "ragpilot-probe-" + rand.Text() + fileEnding
+	defer func() { err = errors.Join(err, leaveNothing(filepath.Join(dir, name))) }()
+	want := common(tokens, other)
+	half, err := c.readAndSave(ctx, at, tokens[:want], name)
+	if err != nil {
+		return g, err
+	}
+	all, err := c.readAndSave(ctx, at, tokens, name)
+	if err != nil {
+		return g, err
+	}
+	if info, err := os.Stat(filepath.Join(dir, name)); err != nil || info.Size() != all.Written {
+		return g, fmt.Errorf("what the server saves is not in %s: its --slot-save-path is another folder", dir)
+	}
+	if _, err := c.act(ctx, at, "erase", ""); err != nil {
+		return g, err
+	}
+	restored, err := c.act(ctx, at, "restore", name)
+	if err != nil {
+		return g, err
+	}
+	cached, err := c.cachedOf(ctx, at, other)
+	// More than the common part are used by a server that moves what stands behind it (--cache-reuse).
+	if err == nil && (restored.Restored != all.Saved || cached < want) {
+		err = fmt.Errorf("of %d restored tokens %d are used, not %d: the model has sliding windows or recurrent layers (llama.cpp #26676)", restored.Restored, cached, want)
+	}
+	if more := all.Saved - half.Saved; more > 0 {
+		g = growth{half.Saved, float64(half.Written), float64(all.Written-half.Written) / float64(more)}
+	}
+	return g, err
+}
+
+func (c *client) readAndSave(ctx context.Context, at int, prompt []token, name string) (acted, error) {
+	if _, err := c.cachedOf(ctx, at, prompt); err != nil {
+		return acted{}, err
+	}
+	return c.act(ctx, at, "save", name)
+}
+
+// probePrompts returns two prompts that differ from the middle on. The error says why a server cannot be tried with them.
+func (c *client) probePrompts(ctx context.Context) (tokens, other []token, err error) {
 	adapters, err := c.call(ctx, http.MethodGet, "/lora-adapters", nil)
 	if err == nil && strings.TrimSpace(string(adapters)) != "[]" {
-		return errors.New("the server has adapters (--lora): keys and values depend on their scales, which files do not know")
+		return nil, nil, errors.New("the server has adapters (--lora): keys and values depend on their scales, which files do not know")
 	}
 	var text struct {
 		Tokens []token `json:"tokens"`
 	}
 	if err := c.post(ctx, "/tokenize", fmt.Appendf(nil, `{"content":%q}`, probeText), &text); err != nil {
-		return err
+		return nil, nil, err
 	}
-	// Another way from the middle on: the tokens there, twice, so that they differ in the very first place.
+	// The other one leaves a token out.
 	half := len(text.Tokens) / 2
-	other := append(text.Tokens[:half:half], text.Tokens[half+1:]...)
-	want := common(text.Tokens, other)
-	if want == 0 || want == len(other) {
-		return fmt.Errorf("its model makes %d tokens of a text", len(text.Tokens))
+	other = append(text.Tokens[:half:half], text.Tokens[half+1:]...)
+	if n := common(text.Tokens, other); n < 2 || n == len(other) {
+		return nil, nil, fmt.Errorf("its model makes %d tokens of a text", len(text.Tokens))
 	}
-	if _, err := c.act(ctx, at, "erase", ""); err != nil {
-		return err
-	}
-	name := "ragpilot-probe-" + rand.Text() + fileEnding
-	defer func() { err = errors.Join(err, leaveNothing(filepath.Join(dir, name))) }()
-	if _, err := c.cachedOf(ctx, at, text.Tokens); err != nil {
-		return err
-	}
-	saved, err := c.act(ctx, at, "save", name)
-	if err != nil {
-		return err
-	}
-	if info, err := os.Stat(filepath.Join(dir, name)); err != nil || info.Size() != saved.Written {
-		return fmt.Errorf("what the server saves is not in %s: its --slot-save-path is another folder", dir)
-	}
-	if _, err := c.act(ctx, at, "erase", ""); err != nil {
-		return err
-	}
-	restored, err := c.act(ctx, at, "restore", name)
-	if err != nil {
-		return err
-	}
-	cached, err := c.cachedOf(ctx, at, other)
-	// More than the common part are used by a server that moves what stands behind it (--cache-reuse).
-	if err == nil && (restored.Restored != saved.Saved || cached < want) {
-		err = fmt.Errorf("of %d restored tokens %d are used, not %d: the model has sliding windows or recurrent layers (llama.cpp #26676)", restored.Restored, cached, want)
-	}
-	return err
+	return text.Tokens, other, nil
 }
 
 // leaveNothing deletes what a probe has left. Where the server saves to another folder there is nothing.
@@ -121,9 +154,10 @@ func (e *Engine) try(ctx context.Context, l *lease) (key string) {
 	}
 	bounded, cancel := context.WithTimeout(ctx, diskPatience)
 	defer cancel()
+	var grows growth
 	info, err := e.client.info(bounded)
 	if err == nil {
-		err = e.client.probe(bounded, e.disk.shelf.dir, l.slot)
+		grows, err = e.client.probe(bounded, e.disk.shelf.dir, l.slot)
 	}
 	e.empty(bounded, l)
 	off := ""
@@ -135,7 +169,7 @@ func (e *Engine) try(ctx context.Context, l *lease) (key string) {
 	default:
 		key = e.disk.modelKey(info)
 	}
-	e.disk.set(l.turn, key, off)
+	e.disk.set(l.turn, key, off, grows)
 	return key
 }
 
@@ -147,5 +181,6 @@ func ProbeSlotFiles(ctx context.Context, server openai.Config, dir string, slot 
 		return err
 	}
 	defer e.Close()
-	return e.client.probe(ctx, dir, slot)
+	_, err = e.client.probe(ctx, dir, slot)
+	return err
 }

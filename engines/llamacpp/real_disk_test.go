@@ -32,9 +32,6 @@ func startSmolLM2(t *testing.T, args ...string) (s *server, dir string) {
 		t.Skip("not run: slot files with a real model: RAGPILOT_LLAMA_SMOLLM2 names the GGUF file of SmolLM2-135M-Instruct")
 	}
 	dir = t.TempDir()
-	if err := os.Chmod(dir, 0o700); err != nil {
-		t.Fatal(err)
-	}
 	s = startServer(t, append([]string{"-m", model, "-c", "4096", "--parallel", "2", "--slot-save-path", dir}, args...)...)
 	return s, dir
 }
@@ -204,6 +201,37 @@ func TestRealDiskForeign(t *testing.T) {
 	}
 }
 
+// Models with sliding windows: the server computes what it restored, or, with --swa-full, takes the last tokens for all.
+func TestRealDiskWindows(t *testing.T) {
+	for want, args := range map[string][]string{
+		"llama.cpp #26676":          {"-m", model(t, "RAGPILOT_LLAMA_WINDOW32")},
+		"those of a sliding window": {"-m", model(t, "RAGPILOT_LLAMA_WINDOW512"), "--swa-full"},
+	} {
+		t.Run(want, func(t *testing.T) {
+			dir := t.TempDir()
+			s := startServer(t, append(args, "--parallel", "2", "--cache-ram", "0", "--slot-save-path", dir)...)
+			engine, _ := s.engine(func(c *llamacpp.Config) { c.SlotDir = dir })
+			for i := range 6 {
+				ask(t.Context(), t, engine, engines.Request{ID: fmt.Sprint(i), MaxTokens: 2, Messages: []engines.Message{{Role: engines.User, Content: strings.Repeat(passage(i%3), 40)}}})
+			}
+			wantDisk(t, engine, want)
+			if stats := engine.Stats(); stats.Disk.Restores > 0 || stats.Disk.Files > 0 {
+				t.Errorf("stats %+v", stats)
+			}
+		})
+	}
+}
+
+// model returns the file that a variable of the environment names.
+func model(t *testing.T, name string) string {
+	t.Helper()
+	file := os.Getenv(name)
+	if file == "" {
+		t.Skipf("needs models of next to no size: %s names one with a sliding window", name)
+	}
+	return file
+}
+
 // A server without the flag, and one that shares its memory among slots.
 func TestRealDiskOff(t *testing.T) {
 	for want, args := range map[string][]string{
@@ -213,9 +241,6 @@ func TestRealDiskOff(t *testing.T) {
 	} {
 		t.Run(want, func(t *testing.T) {
 			dir := t.TempDir()
-			if err := os.Chmod(dir, 0o700); err != nil {
-				t.Fatal(err)
-			}
 			for i := range args {
 				if args[i] == "DIR" {
 					args[i] = dir
