@@ -10,6 +10,8 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"github.com/ragpilot/ragpilot/engines"
 )
 
 // disk is the tier of slot files: what a slot is about to lose is saved, and what a prompt begins with is restored, where that takes
@@ -324,7 +326,7 @@ func (e *Engine) restore(ctx context.Context, l *lease, f *slotFile, share int) 
 		err = errDamaged
 	}
 	// The server may have been restarted meanwhile, with another model.
-	if gone := e.identify(ctx) != nil || !e.pins(l); gone || err != nil {
+	if gone := e.wentAway(ctx, err) || e.identify(ctx) != nil || !e.pins(l); gone || err != nil {
 		e.empty(ctx, l)
 		if !gone {
 			e.refuse(f)
@@ -337,6 +339,17 @@ func (e *Engine) restore(ctx context.Context, l *lease, f *slotFile, share int) 
 	d.count(func(s *DiskStats) { s.Restores, s.RestoredTokens = s.Restores+1, s.RestoredTokens+uint64(n-share) })
 	e.refill(l, f.Tokens, f.Length)
 	l.restored = true
+}
+
+// wentAway reports whether an error says nothing about a file. Which process the server is must be asked then.
+func (e *Engine) wentAway(ctx context.Context, err error) bool {
+	if ctx.Err() == nil && !errors.Is(err, engines.ErrUnreachable) && !errors.Is(err, engines.ErrInterrupted) {
+		return false
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.suspicions++
+	return true
 }
 
 // refuse deletes a file.

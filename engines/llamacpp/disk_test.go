@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -104,10 +105,19 @@ func TestDisk(t *testing.T) {
 	if got := l.count(contextpilot.Gone) + l.count(contextpilot.Shrunk); got != 2 {
 		t.Errorf("%d losses, events %v", got, l.kinds)
 	}
+	for _, text := range []string{a, b} {
+		if left, got := l.resident[text[:8]], f.left(text); got < left {
+			t.Errorf("the events leave %d tokens of %s, the slot has %d", left, text[:8], got)
+		}
+	}
 	if err := engine.Close(); err != nil {
 		t.Error(err)
 	}
+	asks(t, engine, b)
 	wantDisk(t, engine, "off: the engine was closed")
+	if s := engine.Stats().Disk; s.Restores != 1 || s.Refusals != 0 {
+		t.Errorf("after it was closed: %+v", s)
+	}
 	f.restart()
 	engine, _ = f.diskEngine(nil)
 	for _, text := range []string{a, b} {
@@ -181,6 +191,33 @@ func TestDiskOff(t *testing.T) {
 				t.Errorf("%d restored: the probe and two that were computed", f.done("restore"))
 			}
 		})
+	}
+}
+
+// Files from before a server was started so that it empties idle slots are not restored once that is known: its requests are not
+// sent to slots.
+func TestDiskClears(t *testing.T) {
+	f := diskFake(t, traits{slots: 2})
+	engine, _ := f.diskEngine(nil)
+	var texts []string
+	for i := range 6 {
+		texts = append(texts, words(fmt.Sprint("text", i), 100))
+	}
+	asks(t, engine, texts...)
+	if err := engine.Close(); err != nil {
+		t.Fatal(err)
+	}
+	f.mu.Lock()
+	f.traits.clears = true
+	f.mu.Unlock()
+	f.restart()
+	engine, _ = f.diskEngine(nil)
+	asks(t, engine, words("x", 100), words("y", 100), words("z", 100))
+	wantDisk(t, engine, "empties idle slots")
+	before := f.done("restore")
+	asks(t, engine, texts...)
+	if got := f.done("restore") - before; got > 0 {
+		t.Errorf("%d restored", got)
 	}
 }
 
@@ -314,6 +351,82 @@ func TestDiskOthers(t *testing.T) {
 	})
 }
 
+// The server is restarted with another model while a file is restored: the new process is asked to empty the slot again.
+func TestDiskRestartWithin(t *testing.T) {
+	f := diskFake(t, traits{})
+	engine, l := f.diskEngine(func(c *llamacpp.Config) {
+		c.Server.Retries, c.Server.RetryWait, c.Server.MaxRetryWait = 1000, time.Millisecond, time.Millisecond
+	})
+	a, b := words("a", 100), words("b", 100)
+	asks(t, engine, a, b)
+	f.mu.Lock()
+	f.onRestore = func() {
+		f.mu.Lock()
+		f.traits.model = "other.gguf"
+		f.mu.Unlock()
+		f.restart()
+	}
+	f.mu.Unlock()
+	if cached := asks(t, engine, a); cached > 1 {
+		t.Errorf("%d tokens of another model are used", cached)
+	}
+	if p := l.of(a[:8]); p.Cached > 1 {
+		t.Errorf("predicted %+v", p)
+	}
+	asks(t, engine, b)
+	if s := engine.Stats(); s.Disk.Restores != 0 || s.Disk.Refusals != 0 || s.Disk.Files == 0 || s.Restarts != 1 || s.Below != 0 {
+		t.Errorf("stats %+v", s)
+	}
+}
+
+// A connection that breaks says nothing about the file.
+func TestDiskBroken(t *testing.T) {
+	f := diskFake(t, traits{})
+	engine, _ := f.diskEngine(nil)
+	a, b := words("a", 100), words("b", 100)
+	asks(t, engine, a, b)
+	for _, breaks := range []bool{true, false} {
+		f.mu.Lock()
+		f.breaks = breaks
+		f.mu.Unlock()
+		if cached := asks(t, engine, a); (cached > 1) == breaks {
+			t.Errorf("connections break: %v; %d tokens are cached", breaks, cached)
+		}
+		asks(t, engine, b)
+	}
+	if s := engine.Stats().Disk; s.Refusals != 0 {
+		t.Errorf("stats %+v", s)
+	}
+}
+
+// Many at once, on fewer slots than conversations: predictions stay exact, and files are not mixed up.
+func TestDiskManyAtOnce(t *testing.T) {
+	f := diskFake(t, traits{slots: 3})
+	engine, l := f.diskEngine(func(c *llamacpp.Config) { c.SlotBytes = 700_000 })
+	var wait sync.WaitGroup
+	for user := range 8 {
+		wait.Go(func() {
+			for i := range 12 {
+				req := question(fmt.Sprintf("u%d-%d", user, i), words(fmt.Sprint("user", user), 60+10*i))
+				response, err := engine.Generate(t.Context(), req, nil)
+				if err != nil {
+					t.Errorf("%s: %v", req.ID, err)
+				} else if p := l.of(req.ID); p.Exact && p.Cached != response.Usage.CachedTokens {
+					t.Errorf("%s: predicted %+v, usage %+v", req.ID, p, response.Usage)
+				}
+			}
+		})
+	}
+	wait.Wait()
+	stats := engine.Stats()
+	if stats.Equal != 96 || stats.Disk.Restores == 0 || stats.Disk.Refusals != 0 || stats.Disk.Bytes > 700_000 {
+		t.Errorf("stats %+v", stats)
+	}
+	if _, size := slotFiles(t, f.traits.slotDir); size != stats.Disk.Bytes {
+		t.Errorf("%d bytes in the folder, stats %+v", size, stats.Disk)
+	}
+}
+
 // The quota is kept, by the files used longest ago, also over restarts.
 func TestDiskQuota(t *testing.T) {
 	f := diskFake(t, traits{})
@@ -343,9 +456,42 @@ func TestDiskQuota(t *testing.T) {
 	if s := engine.Stats().Disk; s.Files != 1 || s.Bytes != file {
 		t.Errorf("stats %+v", s)
 	}
+	if cached := asks(t, engine, text(3)); cached != 101 {
+		t.Errorf("%d tokens cached of the file that was used last", cached)
+	}
 	// A file that is larger than the quota is not kept.
 	asks(t, engine, words("large", 300), words("next", 100))
 	if s := engine.Stats().Disk; s.Bytes > file || s.Refusals == 0 {
+		t.Errorf("stats %+v", s)
+	}
+}
+
+// Of two files the one that was restored last stays, although the other one was saved after it.
+func TestDiskRecency(t *testing.T) {
+	f := diskFake(t, traits{})
+	engine, _ := f.diskEngine(func(c *llamacpp.Config) { c.SlotBytes = 2*103_000 + 10 })
+	text := func(i int) string { return words(fmt.Sprint("text", i), 100) }
+	for _, i := range []int{0, 1, 2, 0, 3, 4} {
+		asks(t, engine, text(i))
+	}
+	if cached := asks(t, engine, text(0)); cached != 101 {
+		t.Errorf("%d tokens cached", cached)
+	}
+}
+
+// What another client has put into a slot is not taken for what was there.
+func TestDiskOtherClient(t *testing.T) {
+	f := diskFake(t, traits{})
+	engine, _ := f.diskEngine(nil)
+	asks(t, engine, words("a", 100))
+	f.mu.Lock()
+	f.slots[0].tokens = f.tokenize(words("other", 200))
+	f.mu.Unlock()
+	asks(t, engine, words("b", 100))
+	if names, _ := slotFiles(t, f.traits.slotDir); len(names) != 0 {
+		t.Errorf("files %v", names)
+	}
+	if s := engine.Stats().Disk; s.Saves != 0 || s.Refusals != 1 {
 		t.Errorf("stats %+v", s)
 	}
 }

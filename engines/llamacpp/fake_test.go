@@ -44,6 +44,8 @@ type fake struct {
 	down      int               // requests to refuse with 503
 	full      bool              // its disk
 	refuses   bool              // to restore slots
+	breaks    bool              // connections, instead of restoring
+	onRestore func()            // is called once, before a slot is restored
 	mostBytes int64             // in its folder, while a file was saved
 	actions   []string          // on slots, those that were done
 	held      chan struct{}     // if not nil, answers wait for it after their first piece
@@ -57,6 +59,7 @@ type fakeSlot struct {
 	used     int
 	busy     bool
 	restored bool
+	spoilt   bool // a file that was refused has left it so
 }
 
 // traits are how a fake differs from the release that the tests were written for.
@@ -317,11 +320,15 @@ func (f *fake) pick(wanted *int, prompt []int) int {
 }
 
 // cached is how much of a prompt a slot spares.
-func (s *fakeSlot) cached(prompt []int, forgetful int) int {
+func (f *fake) cached(s *fakeSlot, prompt []int) int {
+	forgetful, n := f.traits.forgetful, min(same(s.tokens, prompt), len(prompt)-1)
+	if s.spoilt && n > 0 {
+		f.t.Errorf("%d tokens of a spoilt slot are used", n)
+	}
 	if s.restored && forgetful > 0 && len(s.tokens) > forgetful {
 		return 0
 	}
-	return min(same(s.tokens, prompt), len(prompt)-1)
+	return n
 }
 
 // fileBytes is what tokens take in a file.
@@ -334,7 +341,21 @@ func (f *fake) fileBytes(tokens int) int {
 
 // act saves, restores and erases slots. What is in a file it believes: it is the engine that must look first.
 func (f *fake) act(w http.ResponseWriter, r *http.Request) {
+	action := r.URL.Query().Get("action")
 	f.mu.Lock()
+	hook := f.onRestore
+	if action == "restore" {
+		f.onRestore = nil
+	}
+	f.mu.Unlock()
+	if action == "restore" && hook != nil {
+		hook()
+	}
+	f.mu.Lock()
+	if f.process != r.Context().Value(fakeProcess{}).(int) || f.breaks && action == "restore" {
+		f.mu.Unlock()
+		panic(http.ErrAbortHandler)
+	}
 	defer f.mu.Unlock()
 	id, err := strconv.Atoi(r.PathValue("id"))
 	if f.traits.slotDir == "" || err != nil || id >= len(f.slots) {
@@ -344,7 +365,6 @@ func (f *fake) act(w http.ResponseWriter, r *http.Request) {
 	var body struct{ Filename string }
 	_ = json.NewDecoder(r.Body).Decode(&body)
 	file, s := filepath.Join(f.traits.slotDir, body.Filename), &f.slots[id]
-	action := r.URL.Query().Get("action")
 	f.actions = append(f.actions, action)
 	switch action {
 	case "save":
@@ -367,7 +387,7 @@ func (f *fake) act(w http.ResponseWriter, r *http.Request) {
 		if err == nil {
 			err = json.Unmarshal(data, &s.tokens)
 		}
-		if err != nil || f.refuses {
+		if s.spoilt = err != nil || f.refuses; s.spoilt {
 			fail(w, http.StatusBadRequest, "Unable to restore slot")
 			return
 		}
@@ -375,7 +395,7 @@ func (f *fake) act(w http.ResponseWriter, r *http.Request) {
 		reply(w, map[string]any{"n_restored": len(s.tokens)})
 	case "erase":
 		n := len(s.tokens)
-		s.tokens, s.restored = nil, false
+		s.tokens, s.restored, s.spoilt = nil, false, false
 		reply(w, map[string]any{"n_erased": n})
 	}
 }
@@ -394,8 +414,8 @@ func (f *fake) completion(w http.ResponseWriter, r *http.Request) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	s := &f.slots[body.Slot]
-	cached := s.cached(body.Prompt, f.traits.forgetful)
-	s.tokens, s.restored = body.Prompt, false
+	cached := f.cached(s, body.Prompt)
+	s.tokens, s.restored, s.spoilt = body.Prompt, false, false
 	if f.traits.noCompletion {
 		reply(w, map[string]any{})
 		return
@@ -449,7 +469,7 @@ func (f *fake) chat(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	s := &f.slots[at]
-	cached := s.cached(prompt, f.traits.forgetful)
+	cached := f.cached(s, prompt)
 	if b.Reuse != nil && !*b.Reuse {
 		cached = 0
 	}
@@ -466,7 +486,7 @@ func (f *fake) chat(w http.ResponseWriter, r *http.Request) {
 		answer = append(answer, f.tokenize(texts[i])...)
 	}
 	id := fmt.Sprint("chatcmpl-", f.served)
-	s.tokens, s.busy, s.restored = prompt, true, false
+	s.tokens, s.busy, s.restored, s.spoilt = prompt, true, false, false
 	held := f.held
 	f.mu.Unlock()
 	count := 0
