@@ -176,7 +176,7 @@ func (f *chatFlags) answerer(cmd *cobra.Command) (answerer, error) {
 	return answerer{engine, engine, engine.Close}, nil
 }
 
-// withSlots returns an engine that keeps the server's slots in files. What keeps it from doing so is told at the end.
+// withSlots returns an engine that keeps the server's slots in files. What keeps it from doing so is printed at the end.
 func (f *chatFlags) withSlots(cmd *cobra.Command, chats *openai.Engine, tokenizer contextpilot.Tokenizer) (answerer, error) {
 	slots, err := llamacpp.New(llamacpp.Config{
 		Server:  openai.Config{BaseURL: f.engine, Model: f.model, APIKey: f.apiKey},

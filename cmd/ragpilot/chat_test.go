@@ -99,7 +99,7 @@ func TestChatGoesOn(t *testing.T) {
 	}
 }
 
-// A server that cannot keep its slots in files answers all the same; why it cannot is told at the end.
+// A server that cannot keep its slots in files answers all the same; why it cannot is printed at the end.
 func TestChatSlots(t *testing.T) {
 	out, err := chatWith(t, "How long may a film be kept?\n", "--engine", slotServer(t, true), "--slot-dir", t.TempDir())
 	if err != nil || !strings.Contains(out, "prompt tokens, ") || !strings.Contains(out, "slot files: off: ") {

@@ -208,8 +208,8 @@ func (d *disk) enter(ctx context.Context) bool {
 
 func (d *disk) leave() { <-d.busy }
 
-// modelKey names what keys and values depend on besides tokens, as far as the server tells: its model's file, also as it is on
-// this machine, and its release; and the tenant, whose files are for nobody else.
+// modelKey names what keys and values depend on besides tokens, as far as the server says: its model's file, also as it is on
+// this machine, and its release; and the tenant, whose files are for no other.
 func (d *disk) modelKey(i Info) string {
 	h := sha256.New()
 	fmt.Fprintf(h, "%q %q %q %q", i.Model, i.Type, i.Build, d.tenant)

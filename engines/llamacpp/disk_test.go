@@ -162,7 +162,7 @@ func TestDiskOff(t *testing.T) {
 		"has only 90000 bytes":         {window: 90},
 		"adapters":                     {adapters: `[{"id":0,"scale":1.0}]`},
 		"another folder":               {slotDir: "elsewhere"},
-		"do not tell what is cached":   {noCompletion: true},
+		"have no count of what is cac": {noCompletion: true},
 		"empties idle slots":           {clears: true, slots: 3},
 		"#26676, or other clients":     {forgetful: 80},
 		"requests are not sent to slo": {slots: 2},
@@ -187,8 +187,8 @@ func TestDiskOff(t *testing.T) {
 			if names, _ := slotFiles(t, dir); len(names) > 0 && traits.forgetful != 80 {
 				t.Errorf("files %v", names)
 			}
-			if traits.forgetful == 80 && f.done("restore") != 3 {
-				t.Errorf("%d restored: the probe and two that were computed", f.done("restore"))
+			if traits.forgetful == 80 && f.restores() != 3 {
+				t.Errorf("%d restored: the probe and two that were computed", f.restores())
 			}
 		})
 	}
@@ -214,9 +214,9 @@ func TestDiskClears(t *testing.T) {
 	engine, _ = f.diskEngine(nil)
 	asks(t, engine, words("x", 100), words("y", 100), words("z", 100))
 	wantDisk(t, engine, "empties idle slots")
-	before := f.done("restore")
+	before := f.restores()
 	asks(t, engine, texts...)
-	if got := f.done("restore") - before; got > 0 {
+	if got := f.restores() - before; got > 0 {
 		t.Errorf("%d restored", got)
 	}
 }
@@ -263,14 +263,14 @@ func TestDiskFaults(t *testing.T) {
 				t.Fatalf("files %v", names)
 			}
 			test.harm(t, f, names[0])
-			before := f.done("restore")
+			before := f.restores()
 			if cached := asks(t, engine, a); cached > 1 {
 				t.Errorf("%d tokens cached", cached)
 			}
 			if p := l.of(a[:8]); p.Cached > 1 {
 				t.Errorf("predicted %+v", p)
 			}
-			if got := f.done("restore") - before; got != test.reads {
+			if got := f.restores() - before; got != test.reads {
 				t.Errorf("%d restored, want %d", got, test.reads)
 			}
 			s := engine.Stats()

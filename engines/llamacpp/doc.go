@@ -35,9 +35,18 @@
 //
 // No request fails because the engine could not look: it is sent all the same, without a prediction.
 //
+// # Slots in files
+//
+// With [Config].SlotDir a slot is saved to a file before a request overwrites it, and when the engine is closed; a file that has more of
+// a prompt than its slot is restored first, where that takes less time than computing. A prediction counts that. The server is tried
+// for it once for each of its processes, on the slot of the first request; [Info].Disk says whether it is used, and [ProbeSlotFiles] tries
+// it alone. Needed are requests that are sent to slots ([Config].Unpinned is false, and the server has --parallel N, so that it does not
+// empty idle slots) and a model whose layers all attend to everything. Files are for one model and one tenant
+// (Server.Scope.Tenant); requests with a cache_salt leave none and get none. A file has what keys and values say of the prompts.
+//
 // # Events
 //
 // Served after each complete answer. Shrunk and Gone for a request whose tokens another one overwrites, with what is left
 // in any slot; when the server saved them in its host cache first, and that is known (see [Config].HostCache), Moved
-// to [HostTier] instead. Cleared after a restart. Gone also for requests beyond [Config].MaxRequests, oldest first.
+// to [HostTier] instead. What is in a slot file is lost to the slot, and reported so. Cleared after a restart. Gone also for requests beyond [Config].MaxRequests, oldest first.
 package llamacpp

@@ -47,7 +47,7 @@ type fake struct {
 	breaks    bool              // connections, instead of restoring
 	onRestore func()            // is called once, before a slot is restored
 	mostBytes int64             // in its folder, while a file was saved
-	actions   []string          // on slots, those that were done
+	restored  int               // slots, from files
 	held      chan struct{}     // if not nil, answers wait for it after their first piece
 	sequences map[string][]int  // what each request left in its slot, by its last message
 	asked     []string          // paths
@@ -78,7 +78,7 @@ type traits struct {
 	adapters     string         // what it has of them
 	window       int            // files have the keys and values of so many tokens; 0: of all
 	model        string         // empty: fake.gguf
-	noCompletion bool           // tells nothing of what is cached at /completion
+	noCompletion bool           // has no count of what is cached at /completion
 	clears       bool           // empties idle slots when a request starts
 }
 
@@ -365,7 +365,6 @@ func (f *fake) act(w http.ResponseWriter, r *http.Request) {
 	var body struct{ Filename string }
 	_ = json.NewDecoder(r.Body).Decode(&body)
 	file, s := filepath.Join(f.traits.slotDir, body.Filename), &f.slots[id]
-	f.actions = append(f.actions, action)
 	switch action {
 	case "save":
 		data, _ := json.Marshal(s.tokens)
@@ -382,6 +381,7 @@ func (f *fake) act(w http.ResponseWriter, r *http.Request) {
 		}
 		reply(w, map[string]any{"n_saved": len(s.tokens), "n_written": len(data)})
 	case "restore":
+		f.restored++
 		data, err := os.ReadFile(file)
 		s.tokens = nil
 		if err == nil {
@@ -423,17 +423,11 @@ func (f *fake) completion(w http.ResponseWriter, r *http.Request) {
 	reply(w, map[string]any{"timings": map[string]any{"cache_n": cached}})
 }
 
-// done returns how often slots were saved or restored.
-func (f *fake) done(action string) int {
+// restores returns how often slots were restored.
+func (f *fake) restores() int {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	n := 0
-	for _, a := range f.actions {
-		if a == action {
-			n++
-		}
-	}
-	return n
+	return f.restored
 }
 
 func same(a, b []int) int {

@@ -43,7 +43,7 @@ func (c *client) cachedOf(ctx context.Context, at int, prompt []token) (int, err
 		return 0, err
 	}
 	if answer.Timings.Cached == nil {
-		return 0, errors.New("its answers do not tell what is cached")
+		return 0, errors.New("its answers have no count of what is cached")
 	}
 	return *answer.Timings.Cached, nil
 }

@@ -168,7 +168,7 @@ func TestRealDiskFaults(t *testing.T) {
 // A file of another model under a name and a note that fit: the server refuses it, and the slot is right afterwards.
 func TestRealDiskForeign(t *testing.T) {
 	s, dir := startSmolLM2(t, "--cache-ram", "0", "--parallel", "1")
-	engine, l := s.engine(func(c *llamacpp.Config) { c.SlotDir = dir })
+	engine, _ := s.engine(func(c *llamacpp.Config) { c.SlotDir = dir })
 	req := func(i int) engines.Request {
 		return greedy(fmt.Sprint(i), []engines.Message{{Role: engines.User, Content: realText(i)}}, 8)
 	}
@@ -189,7 +189,7 @@ func TestRealDiskForeign(t *testing.T) {
 	for _, name := range names {
 		forge(t, name, data)
 	}
-	engine, l = s.engine(func(c *llamacpp.Config) { c.SlotDir = dir })
+	engine, l := s.engine(func(c *llamacpp.Config) { c.SlotDir = dir })
 	for range 2 { // the first one has overwritten what the slot had, too
 		response := ask(t.Context(), t, engine, req(0))
 		if p := l.of("0"); response.Text != answer || p.Cached != response.Usage.CachedTokens {

@@ -13,7 +13,7 @@ type record struct {
 	slot   int     // that ran the request, -1: not told
 	length int     // of the slot afterwards, -1: not told
 
-	computed int // tokens of the prompt that were not cached, 0: not told
+	computed int // tokens of the prompt that were not cached, 0: not known
 	took     time.Duration
 }
 

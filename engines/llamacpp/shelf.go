@@ -178,7 +178,7 @@ func (s *shelf) find(key string, prompt []token) (best *slotFile, most int) {
 	return best, most
 }
 
-// perToken returns how long files are for each of their tokens, 0 if there is none to tell.
+// perToken returns how long files are for each of their tokens, 0 if there is none.
 func (s *shelf) perToken(key string) float64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()

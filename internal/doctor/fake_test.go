@@ -97,7 +97,7 @@ func (f *fake) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h(w, body)
 }
 
-// act saves, erases and restores the only thing that is ever in its slot, by the action that its answer has to tell of.
+// act saves, erases and restores the only thing that is ever in its slot, whatever the action.
 func (f *fake) act(w http.ResponseWriter, body []byte) {
 	var action struct{ Filename string }
 	_ = json.Unmarshal(bytes.SplitN(body, []byte("\n"), 2)[0], &action)
@@ -112,7 +112,7 @@ func (f *fake) act(w http.ResponseWriter, body []byte) {
 	_, _ = io.WriteString(w, `{"n_saved":9,"n_written":4,"n_restored":9}`)
 }
 
-// completion tells that a prompt's beginning is cached as far as the one before had it, unless restored slots are not used.
+// completion says that a prompt's beginning is cached as far as the one before had it, unless restored slots are not used.
 func (f *fake) completion(w http.ResponseWriter, body []byte) {
 	var c struct{ Prompt []uint32 }
 	_ = json.Unmarshal(bytes.SplitN(body, []byte("\n"), 2)[0], &c)
