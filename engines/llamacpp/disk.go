@@ -1,6 +1,7 @@
 package llamacpp
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -45,12 +46,14 @@ type DiskStats struct {
 // pace is how long things take, in means of what was measured. 0: not measured yet.
 type pace struct {
 	load    float64 // seconds for each byte of a file that is checked and restored
+	save    float64 // and of one that is saved and read for its checksum
 	compute float64 // seconds for each token of a prompt
 }
 
-// First guesses: a file that comes from a slow disk, and a small model on a few cores.
+// First guesses: a slow disk, and a small model on a few cores.
 const (
 	firstLoad    = 5e-9
+	firstSave    = 1e-8
 	firstCompute = 1e-3
 )
 
@@ -86,29 +89,28 @@ func mean(m *float64, measured float64) {
 	*m += (measured - *m) / 8
 }
 
-// pays reports whether loading bytes takes less time than computing tokens.
-func (d *disk) pays(tokens int, bytes float64) bool {
+// pays reports whether loading bytes takes less time than computing tokens; unsaved bytes must be saved first.
+func (d *disk) pays(tokens int, bytes float64, unsaved bool) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	load, compute := d.pace.load, d.pace.compute
-	if load == 0 {
-		load = firstLoad
+	perByte := cmp.Or(d.pace.load, firstLoad)
+	if unsaved {
+		perByte += cmp.Or(d.pace.save, firstSave)
 	}
-	if compute == 0 {
-		compute = firstCompute
-	}
-	if load*bytes < compute*float64(tokens) {
+	if perByte*bytes < cmp.Or(d.pace.compute, firstCompute)*float64(tokens) {
 		return true
 	}
-	d.pace.load *= 0.98 // or a disk that was slow once would never be tried again
+	// A disk that was slow once is tried again some day.
+	d.pace.load *= 0.98
+	d.pace.save *= 0.98
 	return false
 }
 
-// loaded and computed take over what was measured.
-func (d *disk) loaded(bytes int64, took time.Duration) {
+// measured takes over how long a file was loaded, or saved, and computed how long a prompt was computed.
+func (d *disk) measured(pace *float64, bytes int64, took time.Duration) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	mean(&d.pace.load, took.Seconds()/float64(bytes))
+	mean(pace, took.Seconds()/float64(bytes))
 }
 
 func (d *disk) computed(tokens int, took time.Duration) {
@@ -266,7 +268,7 @@ func (d *disk) better(key string, l *lease, share int) *slotFile {
 		return nil
 	}
 	file, n := d.shelf.find(key, l.prompt)
-	if gain := n - share; gain < leastGain || !d.pays(gain, float64(file.Bytes)) {
+	if gain := n - share; gain < leastGain || !d.pays(gain, float64(file.Bytes), false) {
 		return nil
 	}
 	return file
@@ -281,8 +283,7 @@ func (e *Engine) keep(ctx context.Context, key string, at int, s *slot, keep int
 	_, filed := d.shelf.find(key, s.tokens)
 	lost := len(s.tokens) - max(keep, filed)
 	size := d.shelf.perToken(key) * float64(len(s.tokens))
-	// To write a file and to read it for its checksum takes as long again as to load it.
-	if len(s.tokens) < leastTokens || lost < leastGain || !d.pays(lost, 2*size) {
+	if len(s.tokens) < leastTokens || lost < leastGain || !d.pays(lost, size, true) {
 		return
 	}
 	if err := e.save(ctx, key, at, s, int64(size)); err != nil {
@@ -296,6 +297,7 @@ func (e *Engine) save(ctx context.Context, key string, at int, s *slot, size int
 	shelf := e.disk.shelf
 	f := &slotFile{Key: key, Tokens: s.tokens, name: fileName(key, s.tokens)}
 	shelf.evict(size)
+	start := e.config.Server.Now()
 	done, err := e.client.act(ctx, at, "save", f.name+fileEnding)
 	if err == nil && (done.Saved < len(s.tokens) || s.length >= 0 && done.Saved != s.length) {
 		err = errors.New("the slot has other tokens than was believed")
@@ -309,8 +311,10 @@ func (e *Engine) save(ctx context.Context, key string, at int, s *slot, size int
 	}
 	if err != nil {
 		shelf.delete(f.name)
+		return err
 	}
-	return err
+	e.disk.measured(&e.disk.pace.save, f.Bytes, e.config.Server.Now().Sub(start))
+	return nil
 }
 
 // restore loads a file into a lease's slot, once it is known to be whole. One that is not, or that the server refuses, is deleted.
@@ -333,7 +337,7 @@ func (e *Engine) restore(ctx context.Context, l *lease, f *slotFile, share int) 
 		}
 		return
 	}
-	d.loaded(f.Bytes, e.config.Server.Now().Sub(start))
+	d.measured(&d.pace.load, f.Bytes, e.config.Server.Now().Sub(start))
 	d.shelf.touch(f)
 	n := common(f.Tokens, l.prompt)
 	d.count(func(s *DiskStats) { s.Restores, s.RestoredTokens = s.Restores+1, s.RestoredTokens+uint64(n-share) })

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/ragpilot/ragpilot/engines"
 	"github.com/ragpilot/ragpilot/engines/llamacpp"
@@ -60,9 +61,7 @@ func TestRealDiskRestart(t *testing.T) {
 					response := ask(t.Context(), t, engine, req)
 					answers[run][i] = response.Text
 					p, u := l.of(req.ID), response.Usage
-					if run == 1 {
-						t.Logf("slot files: %s: %d of %d tokens cached after a restart", name, u.CachedTokens, u.PromptTokens)
-					}
+					t.Logf("slot files: %s: %d restarts, %d of %d tokens cached, first token after %v", name, run, u.CachedTokens, u.PromptTokens, response.TTFT.Round(time.Millisecond))
 					if run == 1 && (u.CachedTokens != u.PromptTokens-1 || p.Cached != u.CachedTokens || !p.Exact) {
 						t.Errorf("after a restart: usage %+v, predicted %+v", u, p)
 					}
