@@ -91,4 +91,3 @@ func warmBlocks(ctx context.Context, engine *local.Engine, blocks []contextpilot
 	}
 	return nil
 }
-
