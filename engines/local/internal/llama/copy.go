@@ -35,3 +35,12 @@ func (m *Model) Shape() compute.Heads { return m.heads }
 
 // Page is the part of a page's memory that belongs to a layer.
 func (m *Model) Page(memory []float32, layer int) compute.Page { return m.page(memory, layer) }
+
+// Angles are those by which keys turn that move by a number of positions.
+func (m *Model) Angles(by int) []float32 { return m.rope.Angles(nil, by) }
+
+// Turn turns the key of a slot of a page, of one head in one layer, by angles.
+func (m *Model) Turn(layer, head int, memory []float32, slot int, angles []float32) {
+	p := m.page(memory, layer)
+	p.CopyHead(m.heads, head, slot, p, slot, m.rope, angles)
+}

@@ -1,0 +1,127 @@
+package compress
+
+import (
+	"context"
+
+	"github.com/ragpilot/ragpilot/engines/local/internal/llama"
+	"github.com/ragpilot/ragpilot/internal/compute"
+)
+
+// DefaultStep is how many tokens are computed at a time.
+const DefaultStep = 512
+
+// Model computes parts. It is for one goroutine.
+type Model struct {
+	*llama.Model
+	// Step is how many tokens are computed at a time, a multiple of 16. It changes no bit of any result.
+	Step int
+	// Progress is called after each step with the tokens and the position of the first of them; nil: it is not.
+	Progress func(tokens, position int)
+
+	worker *llama.Worker
+}
+
+// New returns a Model that computes with threads.
+func New(model *llama.Model, threads int) *Model {
+	return &Model{Model: model, Step: DefaultStep, worker: model.NewWorker(threads)}
+}
+
+// Texts are what a scorer may let the model read behind a part.
+type Texts struct {
+	Prompt []int32 // asks for notes on the task
+	Notes  []int32 // the answer to it
+	Repeat []int32 // asks to repeat the text
+}
+
+// Part is a number of tokens of a corpus that were computed behind its head.
+type Part struct {
+	Texts
+	model  *Model
+	tokens []int32 // with the head
+	head   int
+	pages  [][]float32
+}
+
+// Head computes what stands in front of all parts: whole pages.
+func (m *Model) Head(ctx context.Context, tokens []int32) (*Part, error) {
+	return m.Part(ctx, nil, tokens, Texts{})
+}
+
+// Part computes tokens behind a head, nil: behind nothing. The head is not changed.
+func (m *Model) Part(ctx context.Context, head *Part, tokens []int32, texts Texts) (*Part, error) {
+	p := &Part{model: m, Texts: texts}
+	if head != nil {
+		p.head = len(head.tokens)
+		p.tokens = append(p.tokens, head.tokens...)
+		p.pages = append(p.pages, head.pages[:p.head/llama.PageTokens]...)
+	}
+	p.tokens = append(p.tokens, tokens...)
+	_, err := p.forward(ctx, tokens, p.head, nil, 0)
+	return p, err
+}
+
+// Tokens returns how many tokens the part has, those of the head included.
+func (p *Part) Tokens() int { return len(p.tokens) }
+
+// Layer returns a layer's keys and values.
+func (p *Part) Layer(layer int) []compute.Page {
+	pages := make([]compute.Page, (len(p.tokens)+llama.PageTokens-1)/llama.PageTokens)
+	for i := range pages {
+		pages[i] = p.model.Page(p.pages[i], layer)
+	}
+	return pages
+}
+
+// forward computes tokens at a position. It returns the logits of the last ones.
+func (p *Part) forward(ctx context.Context, tokens []int32, position int, probes []*compute.Probe, logits int) (last []float32, err error) {
+	for len(p.pages)*llama.PageTokens < position+len(tokens) {
+		p.pages = append(p.pages, make([]float32, p.model.PageFloats()))
+	}
+	for at := 0; at < len(tokens); at += p.model.Step {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		n := min(p.model.Step, len(tokens)-at)
+		span := llama.Span{Tokens: tokens[at : at+n], Position: position + at, Pages: p.pages, Probes: probes}
+		if at+n == len(tokens) {
+			span.Logits = logits
+		}
+		last = p.model.worker.Forward([]llama.Span{span})
+		if p.model.Progress != nil {
+			p.model.Progress(n, position+at)
+		}
+	}
+	return last, nil
+}
+
+// Attended computes tokens at a position, and returns for each layer what they attended to. Behind the part they are not part of it.
+func (p *Part) Attended(ctx context.Context, tokens []int32, position int, probe func() *compute.Probe) ([]*compute.Probe, error) {
+	probes := make([]*compute.Probe, p.model.Layers)
+	for i := range probes {
+		probes[i] = probe()
+	}
+	_, err := p.forward(ctx, tokens, position, probes, 0)
+	return probes, err
+}
+
+// Continue computes tokens behind the part and then those that next chooses by their logits, until it returns a negative one. It
+// returns what was chosen, which is not part of it.
+func (p *Part) Continue(ctx context.Context, tokens []int32, next func(logits []float32) int32) (chosen []int32, err error) {
+	position := len(p.tokens)
+	for {
+		logits, err := p.forward(ctx, tokens, position, nil, 1)
+		if err != nil {
+			return nil, err
+		}
+		position += len(tokens)
+		token := next(logits)
+		if token < 0 {
+			return chosen, nil
+		}
+		chosen = append(chosen, token)
+		tokens = chosen[len(chosen)-1:]
+	}
+}
+
+// Release gives memory back that is not the part's own.
+func (p *Part) Release() { p.pages = p.pages[:(len(p.tokens)+llama.PageTokens-1)/llama.PageTokens] }

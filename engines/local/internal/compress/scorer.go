@@ -1,0 +1,149 @@
+package compress
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+
+	"github.com/ragpilot/ragpilot/engines/local/internal/llama"
+	"github.com/ragpilot/ragpilot/internal/compute"
+)
+
+// Scorer says how much the tokens of a part matter. It may compute behind the part, and its last tokens once more, and must leave it as
+// it was. Scores are a number for each token of the part, with those of its head, in each layer and head: what is kept depends on their
+// order within a head alone.
+type Scorer interface {
+	Score(ctx context.Context, p *Part) (Scores, error)
+}
+
+// Scores has the numbers of a layer in one slice: those of a head lie together.
+type Scores [][]float32
+
+// Always is the score of a token that is kept in any case.
+var Always = float32(math.Inf(1))
+
+// sinks are the first tokens of a text, which are kept in any case: much attention goes to them, whatever they say.
+const sinks = 4
+
+// Default is the name of the scorer to take.
+const Default = "reference"
+
+var scorers = map[string]Scorer{
+	Default:  notes{form: reference, notes: true},
+	"paper":  notes{form: paper, notes: true},
+	"task":   notes{form: reference},
+	"random": random{seed: 1},
+	"recent": recent{},
+	"snapkv": snapKV{window: 64, kernel: 5},
+	"kvzip":  kvZip{chunk: 2048, overlap: 8},
+}
+
+// Names returns the names of all scorers.
+func Names() []string { return slices.Sorted(maps.Keys(scorers)) }
+
+// ByName returns a scorer.
+func ByName(name string) (Scorer, error) {
+	s, ok := scorers[name]
+	if !ok {
+		return nil, fmt.Errorf("scorer %q: want one of %v", name, Names())
+	}
+	return s, nil
+}
+
+// NeedsNotes tells whether a scorer reads notes.
+func NeedsNotes(s Scorer) bool { n, ok := s.(notes); return ok && n.notes }
+
+// form is a way from what notes attend to to scores.
+type form struct {
+	rows   compute.RowWeight
+	within bool // weights add up to 1 over the corpus, not over all that a row sees
+	column bool // the norm of a corpus token's values counts, too
+}
+
+var (
+	// reference is what the authors' own code does: notes count more the more they see, the softmax has the notes in it, and scores are
+	// multiplied by the norms of the corpus's values.
+	reference = form{rows: compute.Position, column: true}
+	// paper is Eq. 3 to 5: the softmax is over the corpus alone, and each note counts by the norm of its own values.
+	paper = form{rows: compute.ValueNorm, within: true}
+)
+
+func (f form) probe(h compute.Heads, tokens int) *compute.Probe {
+	p := compute.NewProbe(h, tokens)
+	p.Rows, p.Within = f.rows, f.within
+	return p
+}
+
+// scores makes a layer's scores of what so many rows attended to.
+func (f form) scores(p *compute.Probe, h compute.Heads, pages []compute.Page, rows int) []float32 {
+	out := make([]float32, len(p.Sums))
+	mean := float64(rows) * float64(h.Query/h.KV)
+	for head := range h.KV {
+		for i := range p.Tokens {
+			s := float64(p.Sums[head*p.Tokens+i]) / mean
+			if f.column {
+				s *= norm(pages[i/llama.PageTokens].Values[(head*llama.PageTokens+i%llama.PageTokens)*h.Dim:][:h.Dim])
+			}
+			out[head*p.Tokens+i] = float32(s)
+		}
+	}
+	return out
+}
+
+func norm(values []float32) float64 {
+	sum := 0.0
+	for _, v := range values {
+		sum += float64(v) * float64(v)
+	}
+	return math.Sqrt(sum)
+}
+
+// notes are scores by what a prompt, and the notes behind it, attend to.
+type notes struct {
+	form  form
+	notes bool
+}
+
+func (s notes) Score(ctx context.Context, p *Part) (Scores, error) {
+	rows := slices.Clone(p.Prompt)
+	if s.notes {
+		rows = append(rows, p.Notes...)
+	}
+	h, n := p.model.Shape(), p.Tokens()
+	probes, err := p.Attended(ctx, rows, n, func() *compute.Probe { return s.form.probe(h, n) })
+	if err != nil {
+		return nil, err
+	}
+	all := make(Scores, len(probes))
+	for layer, probe := range probes {
+		all[layer] = s.form.scores(probe, h, p.Layer(layer), len(rows))
+	}
+	all.force(h.KV, n, 0, sinks)
+	return all, nil
+}
+
+// force has tokens from to to-1 kept in any case.
+func (s Scores) force(heads, tokens, from, to int) {
+	for _, layer := range s {
+		for head := range heads {
+			for i := from; i < min(to, tokens); i++ {
+				layer[head*tokens+i] = Always
+			}
+		}
+	}
+}
+
+// best returns the k best of scores in ascending order. Of equal ones the first are better.
+func best(scores []float32, k int) []uint32 {
+	order := make([]uint32, len(scores))
+	for i := range order {
+		order[i] = uint32(i)
+	}
+	slices.SortStableFunc(order, func(a, b uint32) int { return cmp.Compare(scores[b], scores[a]) })
+	order = order[:k]
+	slices.Sort(order)
+	return order
+}
