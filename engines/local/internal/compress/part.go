@@ -125,3 +125,6 @@ func (p *Part) Continue(ctx context.Context, tokens []int32, next func(logits []
 
 // Release gives memory back that is not the part's own.
 func (p *Part) Release() { p.pages = p.pages[:(len(p.tokens)+llama.PageTokens-1)/llama.PageTokens] }
+
+// Pages returns the part's keys and values as they are. They are the part's.
+func (p *Part) Pages() [][]float32 { return p.pages }

@@ -3,6 +3,7 @@ package compress
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"math"
@@ -101,19 +102,25 @@ func norm(values []float32) float64 {
 	return math.Sqrt(sum)
 }
 
-// notes are scores by what a prompt, and the notes behind it, attend to.
+// notes are scores by what notes attend to, or the prompt that asks for them.
 type notes struct {
 	form  form
 	notes bool
 }
 
 func (s notes) Score(ctx context.Context, p *Part) (Scores, error) {
-	rows := slices.Clone(p.Prompt)
-	if s.notes {
-		rows = append(rows, p.Notes...)
-	}
 	h, n := p.model.Shape(), p.Tokens()
-	probes, err := p.Attended(ctx, rows, n, func() *compute.Probe { return s.form.probe(h, n) })
+	rows, at := p.Prompt, n
+	if s.notes {
+		if _, err := p.forward(ctx, rows, n, nil, 0); err != nil {
+			return nil, err
+		}
+		rows, at = p.Notes, n+len(rows)
+	}
+	if len(rows) == 0 {
+		return nil, errors.New("no notes")
+	}
+	probes, err := p.Attended(ctx, rows, at, func() *compute.Probe { return s.form.probe(h, n) })
 	if err != nil {
 		return nil, err
 	}

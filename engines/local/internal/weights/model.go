@@ -99,21 +99,25 @@ func (m *Model) Identity() [sha256.Size]byte {
 // Chat returns the tokens of a chat, as the model's template writes it, with the beginning of the assistant's next turn
 // if answer is set. Nothing must be added in front. Names of special tokens that the vocabulary lacks are ordinary text.
 func (m *Model) Chat(chat []chattemplate.Message, answer bool) []int32 {
-	ids, _ := m.chat(chat, answer, func(text string) []string { return []string{text} })
+	return m.Tokens(m.Template.Render(chat, answer))
+}
+
+// Tokens returns the tokens of a rendered chat, or of a part of one.
+func (m *Model) Tokens(pieces []chattemplate.Piece) []int32 {
+	ids, _ := m.tokens(pieces, func(text string) []string { return []string{text} })
 	return ids
 }
 
 // Cut, in the content of a message, is where [Model.ChatCut] cuts. It is no character of any text.
 const Cut = "\xff"
 
-// ChatCut does the same with each part of a text between two cuts encoded by itself. It also returns how many tokens stand in front of
+// ChatCut does what Chat does with each part of a text between two cuts encoded by itself. It also returns how many tokens stand in front of
 // each cut that the template has kept.
 func (m *Model) ChatCut(chat []chattemplate.Message, answer bool) (ids []int32, cuts []int) {
-	return m.chat(chat, answer, func(text string) []string { return strings.Split(text, Cut) })
+	return m.tokens(m.Template.Render(chat, answer), func(text string) []string { return strings.Split(text, Cut) })
 }
 
-func (m *Model) chat(chat []chattemplate.Message, answer bool, split func(string) []string) (ids []int32, cuts []int) {
-	pieces := m.Template.Render(chat, answer)
+func (m *Model) tokens(pieces []chattemplate.Piece, split func(string) []string) (ids []int32, cuts []int) {
 	ids = make([]int32, 0, 16*len(pieces))
 	text := ""
 	flush := func() {

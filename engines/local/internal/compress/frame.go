@@ -1,0 +1,38 @@
+package compress
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/ragpilot/ragpilot/engines/local/internal/chattemplate"
+	"github.com/ragpilot/ragpilot/engines/local/internal/weights"
+)
+
+// mark stands for the corpus where a chat is rendered. It comes first, whatever messages have in them.
+const mark = "\x00corpus\x00"
+
+// Opening returns the tokens in front of a corpus, which is the system prompt of all chats about it: those that begin a chat, and an
+// introduction.
+func Opening(file *weights.Model, introduction string) []int32 {
+	before, _ := split(file, introduction+mark, nil, false)
+	return before
+}
+
+// Behind returns the tokens of a chat behind a corpus, with the beginning of the answer: first those that end the system prompt.
+func Behind(file *weights.Model, chat []chattemplate.Message) []int32 {
+	_, after := split(file, mark, chat, true)
+	return after
+}
+
+// split returns the tokens before and behind the mark in a system prompt. Text on either side of it is tokenized by itself.
+func split(file *weights.Model, system string, chat []chattemplate.Message, answer bool) (before, after []int32) {
+	chat = slices.Concat([]chattemplate.Message{{Role: "system", Content: system}}, chat)
+	pieces := file.Template.Render(chat, answer)
+	for i, p := range pieces {
+		if first, rest, ok := strings.Cut(p.Text, mark); ok && !p.Special {
+			before = file.Tokens(append(slices.Clone(pieces[:i]), chattemplate.Piece{Text: first}))
+			return before, file.Tokens(append([]chattemplate.Piece{{Text: rest}}, pieces[i+1:]...))
+		}
+	}
+	panic("compress: a chat template leaves its system prompt out")
+}
