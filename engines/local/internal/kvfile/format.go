@@ -52,6 +52,18 @@ const (
 	valueGroup = 32
 )
 
+// Floats is how many numbers a page has.
+func (s Shape) Floats() int { return s.floats() }
+
+// Size is the length in bytes of a page's numbers.
+func (f Format) Size(s Shape) int { return f.size(s) }
+
+// Encode writes a page's numbers to dst, which is Size long. The error is that one of them is out of the format's range.
+func (f Format) Encode(dst []byte, s Shape, page []float32) error { return f.encode(dst, s, page) }
+
+// Decode reads a page's numbers from src, which is Size long.
+func (f Format) Decode(page []float32, s Shape, src []byte) { f.decode(page, s, src) }
+
 // size is the length of a page in bytes.
 func (f Format) size(s Shape) int {
 	switch f {

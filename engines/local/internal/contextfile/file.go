@@ -1,0 +1,305 @@
+// Package contextfile keeps what was chosen of a corpus in a file.
+//
+// A file is magic, the length of the header (4 bytes), the header as JSON, its CRC-32C, and pages one after the other, each with a CRC-32C
+// of its own. A page is the positions of its slots, as [compress.Kept] has them, and the numbers, as [kvfile.Format] writes them. Keys are
+// as they were computed: what a document has in a file does not depend on what stands before it.
+package contextfile
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"io"
+	"os"
+	"path/filepath"
+
+	"github.com/ragpilot/ragpilot/engines/local/internal/compress"
+	"github.com/ragpilot/ragpilot/engines/local/internal/kvfile"
+	"github.com/ragpilot/ragpilot/engines/local/internal/llama"
+	"github.com/ragpilot/ragpilot/internal/durable"
+)
+
+// Version is that of files that are written.
+const Version = 1
+
+const (
+	magic     = "RPCONTXT"
+	maxHeader = 16 << 20
+	sumSize   = 4
+)
+
+// ErrDamaged: a file is not a context, or not all of one.
+var ErrDamaged = errors.New("not a compressed context, or a damaged one")
+
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+// Mode is how a corpus was computed.
+type Mode string
+
+// The modes.
+const (
+	Joint      Mode = "joint"       // all together, in parts only above a window
+	ByDocument Mode = "by-document" // each document by itself behind the opening
+)
+
+// Header says what a file has.
+type Header struct {
+	Version   int     `json:"version"`
+	Model     string  `json:"model"`    // its name, for people
+	Identity  string  `json:"identity"` // of the model: weights.Model.Identity
+	Kernel    string  `json:"kernel"`
+	Layers    int     `json:"layers"`
+	KV        int     `json:"kv_heads"`
+	Dim       int     `json:"head_dim"`
+	Format    string  `json:"format"`
+	Mode      Mode    `json:"mode"`
+	Scorer    string  `json:"scorer"`
+	Task      string  `json:"task"`
+	Notes     string  `json:"notes"` // "model", "given" or "none"
+	NotesHash string  `json:"notes_hash"`
+	Tokens    int     `json:"tokens"` // of the corpus with its opening
+	Slots     int     `json:"slots"`
+	Parts     []Part  `json:"parts"`
+	Rest      []int32 `json:"rest"` // the corpus's last tokens, fewer than a page, which every request begins with
+}
+
+// Part is a run of slots that were computed together.
+type Part struct {
+	Key     string   `json:"key"` // a hash of all that the slots depend on
+	Sources []Source `json:"sources"`
+	Tokens  int      `json:"tokens"`
+	Slots   int      `json:"slots"`
+}
+
+// Source is a document, or the piece of one that a part has.
+type Source struct {
+	Name   string `json:"name"`
+	Hash   string `json:"hash"` // SHA-256 of its tokens
+	Tokens int    `json:"tokens"`
+}
+
+func (h *Header) shape() kvfile.Shape { return kvfile.Shape{Layers: h.Layers, KV: h.KV, Dim: h.Dim} }
+
+func (h *Header) positions() int { return h.Layers * h.KV * llama.PageTokens }
+
+// most bounds each number of a header, so that products fit.
+const most = 1 << 20
+
+// check refuses headers that contradict themselves, and returns the size of a page.
+func (h *Header) check() (size int, err error) {
+	if h.Version != Version {
+		return 0, fmt.Errorf("version %d: want %d", h.Version, Version)
+	}
+	format, err := kvfile.FormatByName(h.Format)
+	if err != nil {
+		return 0, err
+	}
+	if min(h.Layers, h.KV, h.Dim) < 1 || max(h.Layers, h.KV, h.Dim) > 1<<14 || h.Layers*h.KV*h.Dim > 4*most {
+		return 0, fmt.Errorf("%w: %d layers of %d heads of %d", ErrDamaged, h.Layers, h.KV, h.Dim)
+	}
+	sum := 0
+	for i, p := range h.Parts {
+		if p.Slots < 1 || p.Slots%llama.PageTokens != 0 || p.Slots > most*64 {
+			return 0, fmt.Errorf("%w: part %d has %d slots", ErrDamaged, i, p.Slots)
+		}
+		sum += p.Slots
+	}
+	if sum != h.Slots || sum == 0 || len(h.Rest) >= llama.PageTokens {
+		return 0, fmt.Errorf("%w: %d slots, its parts have %d; %d tokens behind them", ErrDamaged, h.Slots, sum, len(h.Rest))
+	}
+	return 4*h.positions() + format.Size(h.shape()), nil
+}
+
+// Encode writes what was kept as pages of a file.
+func (h *Header) Encode(k *compress.Kept) ([][]byte, error) {
+	format, err := kvfile.FormatByName(h.Format)
+	if err != nil {
+		return nil, err
+	}
+	pages := make([][]byte, len(k.Pages))
+	for i, page := range k.Pages {
+		b := make([]byte, 0, 4*h.positions()+format.Size(h.shape())+sumSize)
+		for _, p := range k.Positions[i] {
+			b = binary.LittleEndian.AppendUint32(b, p)
+		}
+		at := len(b)
+		b = b[:at+format.Size(h.shape())]
+		if err := format.Encode(b[at:], h.shape(), page); err != nil {
+			return nil, fmt.Errorf("format %s: %w", h.Format, err)
+		}
+		pages[i] = binary.LittleEndian.AppendUint32(b, crc32.Checksum(b, castagnoli))
+	}
+	return pages, nil
+}
+
+// Write writes a file of encoded pages: it is there with all of them or as it was before. Only the user may read it.
+func Write(path string, h Header, pages [][]byte) error {
+	h.Version = Version
+	if _, err := h.check(); err != nil {
+		return err
+	}
+	header, err := json.Marshal(h)
+	if err != nil {
+		return err
+	}
+	data := append([]byte(magic), 0, 0, 0, 0)
+	binary.LittleEndian.PutUint32(data[len(magic):], uint32(len(header)))
+	data = append(data, header...)
+	data = binary.LittleEndian.AppendUint32(data, crc32.Checksum(data, castagnoli))
+	for _, p := range pages {
+		data = append(data, p...)
+	}
+	dir, name := filepath.Split(filepath.Clean(path))
+	if dir == "" {
+		dir = "."
+	}
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return err
+	}
+	defer root.Close()
+	if err := durable.WriteFile(root, name, name+".tmp", data); err != nil {
+		return err
+	}
+	return durable.SyncDir(dir)
+}
+
+// File is an open context. It is all in memory.
+type File struct {
+	Header
+	// Hash is of all of the file.
+	Hash  [sha256.Size]byte
+	Bytes int64
+	pages [][]byte // with their sums
+}
+
+// Open reads a file, with every checksum. The error names it.
+func Open(path string) (*File, error) {
+	f, err := open(path)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	return f, nil
+}
+
+func open(path string) (*File, error) {
+	r, err := os.Open(path)
+	if err != nil {
+		if e, ok := errors.AsType[*os.PathError](err); ok {
+			err = e.Err // the path is named already
+		}
+		return nil, err
+	}
+	defer r.Close()
+	info, err := r.Stat()
+	if err != nil {
+		return nil, err
+	}
+	if !info.Mode().IsRegular() {
+		return nil, ErrDamaged
+	}
+	return Read(r, info.Size())
+}
+
+// Read reads a file of a size.
+func Read(r io.Reader, size int64) (*File, error) {
+	head := make([]byte, len(magic)+4)
+	if _, err := io.ReadFull(r, head); err != nil || string(head[:len(magic)]) != magic {
+		return nil, ErrDamaged
+	}
+	n := int64(binary.LittleEndian.Uint32(head[len(magic):]))
+	if n > maxHeader || n > size {
+		return nil, ErrDamaged
+	}
+	header := make([]byte, n+sumSize)
+	if _, err := io.ReadFull(r, header); err != nil {
+		return nil, ErrDamaged
+	}
+	if !whole(head, header) {
+		return nil, ErrDamaged
+	}
+	f := &File{Bytes: size}
+	if err := json.Unmarshal(header[:n], &f.Header); err != nil {
+		return nil, ErrDamaged
+	}
+	page, err := f.check()
+	if err != nil {
+		return nil, err
+	}
+	page += sumSize
+	if rest := size - int64(len(head)+len(header)); rest/int64(page) != int64(f.Slots/llama.PageTokens) || rest%int64(page) != 0 {
+		return nil, ErrDamaged
+	}
+	hash := sha256.New()
+	hash.Write(head)
+	hash.Write(header)
+	for range f.Slots / llama.PageTokens {
+		b := make([]byte, page)
+		if _, err := io.ReadFull(r, b); err != nil || !whole(b) {
+			return nil, ErrDamaged
+		}
+		hash.Write(b)
+		f.pages = append(f.pages, b)
+	}
+	if n, err := r.Read(make([]byte, 1)); n > 0 || !errors.Is(err, io.EOF) {
+		return nil, ErrDamaged
+	}
+	f.Hash = [sha256.Size]byte(hash.Sum(nil))
+	return f, nil
+}
+
+// whole reports whether bytes, in parts, end with their sum.
+func whole(parts ...[]byte) bool {
+	last, sum := parts[len(parts)-1], uint32(0)
+	for _, p := range parts[:len(parts)-1] {
+		sum = crc32.Update(sum, castagnoli, p)
+	}
+	body := len(last) - sumSize
+	return binary.LittleEndian.Uint32(last[body:]) == crc32.Update(sum, castagnoli, last[:body])
+}
+
+// Fits refuses a file of another model or kernel.
+func (f *File) Fits(identity [sha256.Size]byte, kernel string, m *llama.Model) error {
+	if want := hex.EncodeToString(identity[:]); f.Identity != want {
+		return fmt.Errorf("model %s (identity %.16s): this model's identity is %.16s", f.Model, f.Identity, want)
+	}
+	if f.Kernel != kernel {
+		return fmt.Errorf("kernel %s: this process computes with %s", f.Kernel, kernel)
+	}
+	if got, want := f.shape(), (kvfile.Shape{Layers: m.Layers, KV: m.KVHeads, Dim: m.HeadDim}); got != want {
+		return fmt.Errorf("shape %+v: the model has %+v", got, want)
+	}
+	return nil
+}
+
+// Pages returns the encoded pages of a part.
+func (f *File) Pages(part int) [][]byte {
+	at := 0
+	for _, p := range f.Parts[:part] {
+		at += p.Slots / llama.PageTokens
+	}
+	return f.pages[at : at+f.Parts[part].Slots/llama.PageTokens]
+}
+
+// Load returns all pages with their slots at positions 0 and behind. The model must be one that the file fits.
+func (f *File) Load(m *llama.Model) ([][]float32, error) {
+	format, err := kvfile.FormatByName(f.Format)
+	if err != nil {
+		return nil, err
+	}
+	out := make([][]float32, len(f.pages))
+	positions := make([]uint32, f.positions())
+	for i, b := range f.pages {
+		for j := range positions {
+			positions[j] = binary.LittleEndian.Uint32(b[4*j:])
+		}
+		out[i] = make([]float32, f.shape().Floats())
+		format.Decode(out[i], f.shape(), b[4*len(positions):len(b)-sumSize])
+		compress.Place(m, out[i], positions, i*llama.PageTokens)
+	}
+	return out, nil
+}

@@ -1,0 +1,213 @@
+package contextfile_test
+
+import (
+	"bytes"
+	"encoding/hex"
+	"errors"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/ragpilot/ragpilot/engines/local/internal/compress"
+	"github.com/ragpilot/ragpilot/engines/local/internal/contextfile"
+	"github.com/ragpilot/ragpilot/engines/local/internal/llama"
+	"github.com/ragpilot/ragpilot/engines/local/internal/tinymodel"
+	"github.com/ragpilot/ragpilot/engines/local/internal/weights"
+)
+
+// made is a context of a tiny model.
+type made struct {
+	file   *weights.Model
+	model  *llama.Model
+	header contextfile.Header
+	kept   *compress.Kept
+	path   string
+}
+
+func makeContext(t testing.TB, format string) *made {
+	t.Helper()
+	m := &made{path: filepath.Join(t.TempDir(), "a.context")}
+	model := filepath.Join(t.TempDir(), "tiny.gguf")
+	if err := tinymodel.Write(model, tinymodel.Options{Seed: 1}); err != nil {
+		t.Fatal(err)
+	}
+	var err error
+	if m.file, err = weights.Open(model); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { m.file.Close() })
+	if m.model, err = llama.New(m.file); err != nil {
+		t.Fatal(err)
+	}
+	tokens := make([]int32, 80)
+	for i := range tokens {
+		tokens[i] = int32(i * i % 300)
+	}
+	part, err := compress.New(m.model, 1).Part(t.Context(), nil, tokens, compress.Texts{Prompt: tokens[:20], Notes: tokens[:30]})
+	if err != nil {
+		t.Fatal(err)
+	}
+	scorer, err := compress.ByName(compress.Default)
+	if err != nil {
+		t.Fatal(err)
+	}
+	scores, err := scorer.Score(t.Context(), part)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if m.kept, err = part.Keep(scores, 32); err != nil {
+		t.Fatal(err)
+	}
+	identity := m.file.Identity()
+	m.header = contextfile.Header{
+		Model: m.file.Name, Identity: hex.EncodeToString(identity[:]), Kernel: "test", Layers: m.file.Layers, KV: m.file.KVHeads, Dim: m.file.HeadDim,
+		Format: format, Mode: contextfile.Joint, Scorer: "reference", Task: "answer", Notes: "given", Tokens: 80, Slots: 32, Rest: []int32{1, 2},
+		Parts: []contextfile.Part{{Key: "a", Tokens: 40, Slots: 16, Sources: []contextfile.Source{{Name: "a.txt", Tokens: 40}}}, {Key: "b", Slots: 16}},
+	}
+	pages, err := m.header.Encode(m.kept)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := contextfile.Write(m.path, m.header, pages); err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
+func (m *made) read(t testing.TB) []byte {
+	t.Helper()
+	data, err := os.ReadFile(m.path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return data
+}
+
+// TestFile: what was written is read again, with f32 bit for bit, and stands at its place.
+func TestFile(t *testing.T) {
+	for _, format := range []string{"f32", "f16", "int8"} {
+		t.Run(format, func(t *testing.T) {
+			m := makeContext(t, format)
+			if info, err := os.Stat(m.path); err != nil || runtime.GOOS != "windows" && info.Mode().Perm() != 0o600 {
+				t.Error(info, err)
+			}
+			f, err := contextfile.Open(m.path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if f.Task != "answer" || f.Parts[0].Sources[0].Name != "a.txt" || !slices.Equal(f.Rest, []int32{1, 2}) || f.Bytes != int64(len(m.read(t))) {
+				t.Errorf("%+v", f.Header)
+			}
+			if err := f.Fits(m.file.Identity(), "test", m.model); err != nil {
+				t.Error(err)
+			}
+			pages, err := f.Load(m.model)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for i, page := range m.kept.Pages {
+				want := slices.Clone(page)
+				compress.Place(m.model, want, m.kept.Positions[i], i*llama.PageTokens)
+				if format == "f32" && !slices.Equal(pages[i], want) {
+					t.Errorf("page %d has other numbers", i)
+				}
+				for j, x := range pages[i] {
+					if d := x - want[j]; max(d, -d) > 0.05 {
+						t.Fatalf("page %d, number %d: %g, want %g", i, j, x, want[j])
+					}
+				}
+			}
+			encoded, err := f.Encode(m.kept)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for i, page := range slices.Concat(f.Pages(0), f.Pages(1)) {
+				if !bytes.Equal(page, encoded[i]) {
+					t.Errorf("page %d was written in other bytes", i)
+				}
+			}
+		})
+	}
+}
+
+// TestRefuses: files of another model, kernel or version say so, with what is wrong.
+func TestRefuses(t *testing.T) {
+	m := makeContext(t, "f32")
+	f, err := contextfile.Open(m.path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	other := m.file.Identity()
+	other[0]++
+	for want, err := range map[string]error{
+		"identity " + f.Identity[:16]: f.Fits(other, "test", m.model),
+		"kernel test":                 f.Fits(m.file.Identity(), "avx2", m.model),
+	} {
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("error %v, want one with %q", err, want)
+		}
+	}
+	data := m.read(t)
+	newer := bytes.Replace(data, []byte(`"version":1`), []byte(`"version":2`), 1)
+	if _, err := contextfile.Read(bytes.NewReader(repair(newer)), int64(len(newer))); err == nil || !strings.Contains(err.Error(), "version 2: want 1") {
+		t.Errorf("error %v of another version", err)
+	}
+	if _, err := contextfile.Open(filepath.Join(t.TempDir(), "none")); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("error %v of a file that is not there", err)
+	}
+	if err := contextfile.Write(filepath.Join(t.TempDir(), "none", "a"), f.Header, nil); err == nil {
+		t.Error("a folder that is not there is no error")
+	}
+}
+
+// TestDamage: a file that is cut at any byte, is longer, or has any byte changed is an error.
+func TestDamage(t *testing.T) {
+	data := makeContext(t, "int8").read(t)
+	bad := func(what string, data []byte) {
+		t.Helper()
+		if _, err := contextfile.Read(bytes.NewReader(data), int64(len(data))); err == nil {
+			t.Errorf("%s: no error", what)
+		}
+	}
+	for i := range data {
+		bad("cut", data[:i])
+		changed := slices.Clone(data)
+		changed[i] ^= 1 << (i % 8)
+		bad("changed", changed)
+	}
+	bad("longer", append(slices.Clone(data), 0))
+	if _, err := contextfile.Read(bytes.NewReader(data[:len(data)-1]), int64(len(data))); err == nil {
+		t.Error("a file that was cut while it is read is no error")
+	}
+}
+
+// repair writes the header's sum anew, if there is a header.
+func repair(data []byte) []byte {
+	return contextfile.Repair(slices.Clone(data))
+}
+
+// FuzzRead: whatever stands in a file, reading it ends, and what is read can be loaded.
+func FuzzRead(f *testing.F) {
+	m := makeContext(f, "int8")
+	data := m.read(f)
+	f.Add(data)
+	f.Add(data[:100])
+	f.Add([]byte("RPCONTXT\x02\x00\x00\x00{}"))
+	for from, to := range map[string]string{`"layers":2`: `"layers":9`, `"slots":32`: `"slots":48`, `"format":"int8"`: `"format":"f32"`, `"kv_heads":2`: `"kv_heads":-2`} {
+		f.Add(bytes.Replace(data, []byte(from), []byte(to), 1))
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		for _, data := range [][]byte{data, repair(data)} {
+			file, err := contextfile.Read(bytes.NewReader(data), int64(len(data)))
+			if err != nil || file.Fits(m.file.Identity(), "test", m.model) != nil {
+				continue
+			}
+			if pages, err := file.Load(m.model); err != nil || len(pages) != file.Slots/llama.PageTokens {
+				t.Errorf("%d pages of %d slots, error %v", len(pages), file.Slots, err)
+			}
+		}
+	})
+}
