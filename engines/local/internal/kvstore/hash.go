@@ -14,6 +14,7 @@ type Hash [sha256.Size]byte
 const (
 	ofSalt byte = iota + 1
 	ofPage
+	ofPrefix
 )
 
 // root is what the first page's hash goes on from.

@@ -17,6 +17,11 @@ import (
 type machine struct {
 	store *Store
 	open  []*Sequence
+	// pinned are prefixes that sequences may have; pins is how many there were.
+	pinned []*Prefix
+	pins   byte
+	// prefixes are those that sequences were begun behind.
+	prefixes map[*Sequence][32]byte
 	// resident is what events say is there; order are those of them that no sequence uses, the one unused longest first.
 	resident map[string]bool
 	blocks   map[kvevents.Hash]block
@@ -31,9 +36,55 @@ type machine struct {
 	closed  map[*Sequence]bool     // sequences that take no more tokens
 }
 
-func (m *machine) Has(id ID) bool { return m.below[id] != nil && !m.refuses }
+func (m *machine) Has(id ID) bool { return m.asked(id) && m.below[id] != nil && !m.refuses }
 
-func (m *machine) Wants(id ID) bool { return m.below[id] == nil && !m.refuses }
+func (m *machine) Wants(id ID) bool { return m.asked(id) && m.below[id] == nil && !m.refuses }
+
+// asked: the tier is never asked for what stands behind a prefix.
+func (m *machine) asked(id ID) bool {
+	if id.Salt != root("") && id.Salt != root("salt") {
+		panic("the tier is asked for a page behind a prefix")
+	}
+	return true
+}
+
+// Pin makes a prefix, whose pages have numbers of their own.
+func (m *machine) Pin(t *rapid.T) {
+	if len(m.pinned) == 2 {
+		t.Skip("enough prefixes")
+	}
+	m.pins++
+	id := [32]byte{m.pins}
+	pages := make([][]float32, rapid.IntRange(1, 2).Draw(t, "pages"))
+	for i := range pages {
+		pages[i] = make([]float32, PageTokens)
+		for j := range pages[i] {
+			pages[i][j] = pinnedValue(id, i*PageTokens+j)
+		}
+	}
+	before := m.store.Stats()
+	x := m.store.Pin(id, pages)
+	if room := len(pages) <= before.Capacity-before.Used; room != (x != nil) {
+		t.Fatalf("%d pages are to be pinned of %d, %d are in use: %v", len(pages), before.Capacity, before.Used, x != nil)
+	}
+	if x != nil {
+		m.pinned = append(m.pinned, x)
+	}
+}
+
+func (m *machine) Unpin(t *rapid.T) {
+	if len(m.pinned) == 0 || rapid.IntRange(0, 2).Draw(t, "really") > 0 {
+		t.Skip("none, or seldom")
+	}
+	m.store.Unpin(m.pinned[0])
+	m.pinned = m.pinned[1:]
+}
+
+// pinnedValue is what a slot of a prefix has.
+func pinnedValue(id [32]byte, slot int) float32 { return -float32(1000*int(id[0]) + slot) }
+
+// own are a sequence's tokens behind its prefix.
+func own(q *Sequence) []int32 { return q.tokens[q.prefix*PageTokens:] }
 
 // block is a block of which an event told.
 type block struct {
@@ -59,7 +110,7 @@ func streams() [][]int32 {
 func (m *machine) init(t *rapid.T) {
 	m.store = New(rapid.IntRange(4, 14).Draw(t, "capacity"), PageTokens, m)
 	m.below, m.pages = map[ID][]float32{}, map[ID][]float32{}
-	m.told = map[kvevents.Hash]bool{}
+	m.told, m.prefixes = map[kvevents.Hash]bool{}, map[*Sequence][32]byte{}
 	m.shared, m.closed = map[*Sequence]int{}, map[*Sequence]bool{}
 	m.resident, m.blocks = map[string]bool{}, map[kvevents.Hash]block{}
 }
@@ -78,12 +129,16 @@ func (m *machine) Begin(t *rapid.T) {
 	tokens := stream[:rapid.IntRange(1, len(stream)).Draw(t, "length")]
 	looked := rapid.OneOf(rapid.Just(len(tokens)), rapid.IntRange(1, len(tokens))).Draw(t, "looked")
 	salt := rapid.SampledFrom([]string{"", "", "salt"}).Draw(t, "salt")
-	before, want := m.store.Stats(), m.prefix(tokens[:looked], salt)
-	if got := m.store.Prefix(tokens[:looked], salt); got != want {
+	x := rapid.SampledFrom(append([]*Prefix{nil, nil}, m.pinned...)).Draw(t, "prefix")
+	before, want := m.store.Stats(), m.prefix(x, tokens[:looked], salt)
+	if got := m.store.Prefix(tokens[:looked], salt); x == nil && got != want {
 		t.Fatalf("Prefix of %d tokens is %d, want %d", looked, got, want)
 	}
-	need := m.needs(tokens, looked, salt)
-	q := m.store.Begin(tokens, looked, salt)
+	need := m.needs(x, tokens, looked, salt)
+	first := x.Tokens()
+	want += first
+	tokens, looked = append(slices.Repeat([]int32{Placeholder}, first), tokens...), first+looked
+	q := m.store.BeginBehind(x, tokens, looked, salt)
 	if room := need <= before.Capacity-before.Used; room != (q != nil) {
 		t.Fatalf("%d pages are needed of %d, %d are in use: began %v", need, before.Capacity, before.Used, q != nil)
 	}
@@ -97,6 +152,9 @@ func (m *machine) Begin(t *rapid.T) {
 		t.Fatalf("of a prefix of %d tokens, %d are computed and %d cached", want, q.Computed(), q.Cached())
 	}
 	m.open = append(m.open, q)
+	if x != nil {
+		m.prefixes[q] = x.id
+	}
 	m.loads = append(m.loads, m.store.Loads()...)
 }
 
@@ -168,7 +226,7 @@ func (m *machine) Assemble(t *rapid.T) {
 
 // content is what must be at token i of a sequence: in private pages, what no other has.
 func (m *machine) content(q *Sequence, i int) float32 {
-	v := value(q.salt, q.Tokens()[:i+1])
+	v := value(q.salt, own(q)[:i+1-q.prefix*PageTokens])
 	if shared, private := m.shared[q]; private && i >= shared {
 		v += 0.5
 	}
@@ -223,12 +281,12 @@ func (m *machine) Vanish(t *rapid.T) {
 func (m *machine) Refuse(t *rapid.T) { m.refuses = rapid.Bool().Draw(t, "refuses") }
 
 // prefix is vLLM's rule: whole blocks from the first on, and never the last token. Of blocks that were loaded events may not tell yet.
-func (m *machine) prefix(tokens []int32, salt string) int {
-	n, hash := 0, root(salt)
+func (m *machine) prefix(x *Prefix, tokens []int32, salt string) int {
+	n, hash := 0, x.root(salt)
 	for n+PageTokens <= len(tokens)-1 {
 		hash = chain(hash, tokens[n:n+PageTokens])
 		p := m.store.index[hash]
-		if loaded := p != nil && p.computed && p.untold != nil; !loaded && !m.resident[key(salt, tokens[:n+PageTokens])] {
+		if loaded := p != nil && p.computed && p.untold != nil; !loaded && !m.resident[key(x.Salt(salt), tokens[:n+PageTokens])] {
 			break
 		}
 		n += PageTokens
@@ -237,8 +295,8 @@ func (m *machine) prefix(tokens []int32, salt string) int {
 }
 
 // needs is how many pages a sequence takes that nobody uses now.
-func (m *machine) needs(tokens []int32, looked int, salt string) int {
-	need, hash := pagesFor(len(tokens)), root(salt)
+func (m *machine) needs(x *Prefix, tokens []int32, looked int, salt string) int {
+	need, hash := pagesFor(len(tokens)), x.root(salt)
 	for n := PageTokens; n < looked; n += PageTokens {
 		hash = chain(hash, tokens[n-PageTokens:n])
 		p := m.store.index[hash]
@@ -275,7 +333,14 @@ func (m *machine) Step(t *rapid.T) {
 // compute looks at everything that stands in front, and writes what the sequence may compute now.
 func (m *machine) compute(t *rapid.T, q *Sequence, n int, written map[*float32]bool) {
 	for i := range q.Computed() + n {
-		slot, want := &q.Pages()[i/PageTokens][i%PageTokens], m.content(q, i)
+		slot := &q.Pages()[i/PageTokens][i%PageTokens]
+		if first := q.prefix * PageTokens; i < first {
+			if want := pinnedValue(m.prefixes[q], i); *slot != want || i >= q.Computed() {
+				t.Fatalf("slot %d of a prefix has %g, want %g; %d tokens are computed", i, *slot, want, q.Computed())
+			}
+			continue
+		}
+		want := m.content(q, i)
 		switch {
 		case i >= q.Computed() && written[slot]:
 			t.Fatalf("token %d is computed by two sequences at a time", i)
@@ -292,7 +357,7 @@ func (m *machine) compute(t *rapid.T, q *Sequence, n int, written map[*float32]b
 
 // note keeps what must be in the page that token i fills.
 func (m *machine) note(q *Sequence, i int) {
-	if (i+1)%PageTokens > 0 || q.private {
+	if (i+1)%PageTokens > 0 || q.private || q.prefix > 0 {
 		return
 	}
 	page := make([]float32, PageTokens)
@@ -310,7 +375,7 @@ func (m *machine) Append(t *rapid.T) {
 	}
 	q, used := m.open[i], m.store.Stats().Used
 	length := len(q.Tokens())
-	token := rapid.SampledFrom(streams()).Draw(t, "stream")[length%(6*PageTokens)]
+	token := rapid.SampledFrom(streams()).Draw(t, "stream")[(length-q.prefix*PageTokens)%(6*PageTokens)]
 	full := length%PageTokens == 0 && used == m.store.capacity
 	if ok := q.Append(token); ok == full || len(q.Tokens()) != length+1 && ok {
 		t.Fatalf("Append is %v, %d of %d pages are in use", ok, used, m.store.capacity)
@@ -328,7 +393,7 @@ func (m *machine) Close(t *rapid.T) {
 	q.Close()
 	for i, p := range slices.Backward(pages) { // the last page first
 		if p.indexed && p.refs == 0 && p.untold == nil {
-			m.order = append(m.order, key(q.salt, q.tokens[:(i+1)*PageTokens]))
+			m.order = append(m.order, key(q.salt, own(q)[:(i+1-q.prefix)*PageTokens]))
 		}
 	}
 }
@@ -410,7 +475,7 @@ func (m *machine) unuse() {
 	for _, q := range m.open {
 		for i, p := range q.pages {
 			if p.indexed && p.computed && p.untold == nil {
-				used[key(q.salt, q.tokens[:(i+1)*PageTokens])] = true
+				used[key(q.salt, own(q)[:(i+1-q.prefix)*PageTokens])] = true
 			}
 		}
 	}
@@ -450,7 +515,7 @@ func (m *machine) checkPages(t *rapid.T) {
 	for _, q := range m.open {
 		for i, p := range q.pages {
 			refs[p]++
-			if i > 0 && p.indexed && !q.pages[i-1].indexed {
+			if i > q.prefix && p.indexed && !q.pages[i-1].indexed || i < q.prefix && p.indexed {
 				t.Fatalf("page %d is in the index, the one before it is not", i)
 			}
 			if p.loading && (p.owner != nil || p.computed || !slices.ContainsFunc(m.loads, func(id ID) bool { return id.Page == p.hash })) {
@@ -459,6 +524,11 @@ func (m *machine) checkPages(t *rapid.T) {
 			if p.owner != nil && !slices.Contains(m.open, p.owner) {
 				t.Fatalf("page %d belongs to a sequence that was closed", i)
 			}
+		}
+	}
+	for _, x := range m.pinned {
+		for _, p := range x.pages {
+			refs[p]++
 		}
 	}
 	s := m.store
@@ -495,10 +565,13 @@ func TestStore(t *testing.T) {
 		m.init(t)
 		t.Repeat(map[string]func(*rapid.T){
 			"Begin": m.Begin, "BeginPrivate": m.BeginPrivate, "Assemble": m.Assemble, "Step": m.Step, "Append": m.Append, "Close": m.Close, "Clear": m.Clear,
-			"Load": m.Load, "Save": m.Save, "Vanish": m.Vanish, "Refuse": m.Refuse, "": m.Check,
+			"Load": m.Load, "Save": m.Save, "Vanish": m.Vanish, "Refuse": m.Refuse, "Pin": m.Pin, "Unpin": m.Unpin, "": m.Check,
 		})
 		for _, q := range m.open {
 			q.Close()
+		}
+		for _, x := range m.pinned {
+			m.store.Unpin(x)
 		}
 		if s := m.store.Stats(); s.Used != 0 {
 			t.Fatalf("%d pages are in use by nobody", s.Used)

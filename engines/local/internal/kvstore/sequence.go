@@ -11,6 +11,7 @@ type Sequence struct {
 	store    *Store
 	salt     string
 	root     Hash
+	prefix   int // pages of a Prefix in front
 	tokens   []int32
 	pages    []*page
 	memory   [][]float32 // of pages
@@ -25,9 +26,19 @@ type Sequence struct {
 //
 // The page with the last of the tokens that are looked up is never found: that one's logits are needed.
 func (s *Store) Begin(tokens []int32, looked int, salt string) *Sequence {
+	return s.BeginBehind(nil, tokens, looked, salt)
+}
+
+// BeginBehind does the same with a sequence behind a prefix, nil: behind none. The first tokens, as many as the prefix has, are
+// placeholders; at least one must follow, and all of them are looked. The tier has nothing of such a sequence.
+func (s *Store) BeginBehind(x *Prefix, tokens []int32, looked int, salt string) *Sequence {
 	need, findable := pagesFor(len(tokens)), max(0, (looked-1)/PageTokens)
-	q := &Sequence{store: s, salt: salt, root: root(salt), hashes: make([]Hash, 0, need)}
-	found, unused := 0, 0
+	q := &Sequence{store: s, salt: x.Salt(salt), root: x.root(salt), hashes: make([]Hash, 0, need)}
+	first := x.Tokens() / PageTokens
+	for range first {
+		q.hashes = append(q.hashes, q.root)
+	}
+	found, unused := first, 0
 	for ; found < findable; found++ {
 		q.hash(found, tokens)
 		p := s.index[q.hashes[found]]
@@ -43,7 +54,8 @@ func (s *Store) Begin(tokens []int32, looked int, salt string) *Sequence {
 	}
 	q.tokens = append(make([]int32, 0, len(tokens)+PageTokens), tokens...)
 	q.pages, q.memory = make([]*page, 0, need+1), make([][]float32, 0, need+1)
-	for _, hash := range q.hashes[:found] {
+	q.behind(x)
+	for _, hash := range q.hashes[first:found] {
 		p := s.index[hash]
 		s.share(p)
 		q.add(p)
@@ -51,7 +63,7 @@ func (s *Store) Begin(tokens []int32, looked int, salt string) *Sequence {
 	for q.computed/PageTokens < found && q.pages[q.computed/PageTokens].computed {
 		q.pass()
 	}
-	below := s.tier != nil
+	below := s.tier != nil && first == 0
 	for i := found; i < need; i++ {
 		p := s.take()
 		p.owner = q
@@ -226,7 +238,7 @@ func (q *Sequence) full(i int) {
 		return // others came to the same tokens meanwhile
 	}
 	p.computed, p.owner = true, nil
-	if q.private || i > 0 && !q.pages[i-1].indexed {
+	if q.private || i > q.prefix && !q.pages[i-1].indexed {
 		return
 	}
 	q.hash(i, q.tokens)
@@ -247,7 +259,9 @@ func (q *Sequence) full(i int) {
 func (q *Sequence) enter(i int) {
 	stored := q.stored(i)
 	q.store.events = append(q.store.events, stored)
-	q.store.save(q.pages[i], q.id(i), stored)
+	if q.prefix == 0 {
+		q.store.save(q.pages[i], q.id(i), stored)
+	}
 }
 
 // replace gives a page back for one with the same tokens. If that one is not computed yet, it gets what was computed here.
@@ -269,7 +283,7 @@ func (q *Sequence) stored(i int) kvevents.Event {
 		tokens = append(tokens, int(t))
 	}
 	event := kvevents.Event{Kind: kvevents.Stored, Hashes: []kvevents.Hash{q.hashes[i].event()}, BlockSize: PageTokens, Tokens: tokens}
-	if i > 0 {
+	if i > q.prefix {
 		event.Parent = q.hashes[i-1].event()
 	} else if q.salt != "" {
 		event.Salt = []byte(q.salt)
