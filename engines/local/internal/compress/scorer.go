@@ -32,6 +32,9 @@ const sinks = 4
 // Default is the name of the scorer to take.
 const Default = "reference"
 
+// RepeatedTokens is how many tokens of a text are repeated at a time (KVzip).
+const RepeatedTokens = 2048
+
 var scorers = map[string]Scorer{
 	Default:  notes{form: reference, notes: true},
 	"paper":  notes{form: paper, notes: true},
@@ -39,7 +42,7 @@ var scorers = map[string]Scorer{
 	"random": random{seed: 1},
 	"recent": recent{},
 	"snapkv": snapKV{window: 64, kernel: 5},
-	"kvzip":  kvZip{chunk: 2048, overlap: 8},
+	"kvzip":  kvZip{chunk: RepeatedTokens, overlap: 8},
 }
 
 // Names returns the names of all scorers.

@@ -65,7 +65,7 @@ func (x *Prefix) root(salt string) Hash {
 	return sha256.Sum256(append(data, own[:]...))
 }
 
-// behind makes the sequence one behind a prefix: it has its pages, and nothing of them is to be computed.
+// behind makes the sequence one behind a prefix: it has its pages, which are computed.
 func (q *Sequence) behind(x *Prefix) {
 	if x == nil {
 		return
@@ -75,7 +75,4 @@ func (q *Sequence) behind(x *Prefix) {
 		q.store.share(p)
 		q.add(p)
 	}
-	n := x.Tokens()
-	q.computed, q.cached = n, n
-	q.store.stats.Hits += int64(n)
 }

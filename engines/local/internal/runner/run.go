@@ -3,6 +3,7 @@ package runner
 import (
 	"container/list"
 	"context"
+	"slices"
 
 	"github.com/ragpilot/ragpilot/engines/local/internal/kvstore"
 	"github.com/ragpilot/ragpilot/engines/local/internal/llama"
@@ -12,9 +13,13 @@ import (
 type Request struct {
 	Prompt []int32 // at least one token; with Max, or Forced, not more than the cache holds. It is not kept
 	Salt   string  // requests with different salts share nothing
-	Reuse  *Reuse  // nil: all that is taken from the cache is what the prompt's tokens give
-	Max    int     // tokens to generate, at least one
-	Stop   []int32 // tokens that end the answer and are not part of it
+	// Prefix stands in front of the prompt; nil: nothing does. Its slots count as tokens of the prompt, and as cached.
+	Prefix *kvstore.Prefix
+	// Reuse has blocks of the prompt taken from where they were computed; nil: all that is taken from the cache is what the prompt's
+	// tokens give. Not with a Prefix.
+	Reuse *Reuse
+	Max   int     // tokens to generate, at least one
+	Stop  []int32 // tokens that end the answer and are not part of it
 	// Sample chooses a token by its logits, which it may change. It is called for each token once, in order, by one
 	// goroutine at a time, under no lock.
 	Sample func(logits []float32) int32
@@ -61,8 +66,10 @@ type Run struct {
 
 // Submit enters a request.
 func (r *Runner) Submit(request Request) *Run {
-	x := &Run{runner: r, request: request, prompt: len(request.Prompt), more: make(chan struct{}, 1), result: Result{Cached: -1}}
-	x.tokens = append(append(make([]int32, 0, x.prompt+max(request.Max, len(request.Forced))), request.Prompt...), request.Forced...)
+	first := request.Prefix.Tokens()
+	x := &Run{runner: r, request: request, prompt: first + len(request.Prompt), more: make(chan struct{}, 1), result: Result{Cached: -1}}
+	x.tokens = slices.Grow(slices.Repeat([]int32{kvstore.Placeholder}, first), len(request.Prompt)+max(request.Max, len(request.Forced)))
+	x.tokens = append(append(x.tokens, request.Prompt...), request.Forced...)
 	x.request.Prompt = nil
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -162,7 +169,7 @@ func (x *Run) begin(store *kvstore.Store) bool {
 	if x.request.Forced != nil {
 		looked = x.prompt
 	}
-	x.sequence = store.Begin(x.tokens, looked, x.request.Salt)
+	x.sequence = store.BeginBehind(x.request.Prefix, x.tokens, looked, x.request.Salt)
 	return x.sequence != nil
 }
 

@@ -107,6 +107,13 @@ func (r *Runner) Prefix(tokens []int32, salt string) int {
 	return r.store.Prefix(tokens, salt)
 }
 
+// Pin keeps pages that requests may have in front of their prompts, as [kvstore.Store.Pin] does. nil: there is no room.
+func (r *Runner) Pin(id [32]byte, pages [][]float32) *kvstore.Prefix {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.store.Pin(id, pages)
+}
+
 // Clear empties the cache, but for what runs use. OnEvents has been told of it when Clear returns; it must not be called from there.
 func (r *Runner) Clear() {
 	told := make(chan struct{})
