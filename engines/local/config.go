@@ -2,7 +2,9 @@ package local
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
+	"maps"
 	"runtime"
 	"time"
 
@@ -60,6 +62,9 @@ type Config struct {
 	Recompute float64
 	// Selector chooses them: one of [Selectors], "prophet" by default.
 	Selector string
+	// Contexts are files of [Compress] by the names that requests use (see [Engine.Generate]). They are loaded when the engine is opened
+	// and take memory of CacheBytes until it is closed. A file of another model or kernel is refused.
+	Contexts map[string]string
 	// OnCache is called with what the cache stored and gave up, in order, one call at a time, between two steps of the
 	// computation: all requests wait for it. It must not call Close, Clear, or what runs a request, which would wait
 	// for it. Block hashes are numbers; blocks have 16 tokens.
@@ -98,6 +103,10 @@ func (c Config) withDefaults() (Config, error) {
 	if _, err := kvfile.FormatByName(c.DiskFormat); err != nil {
 		return c, fmt.Errorf("local engine: DiskFormat: %w", err)
 	}
+	if _, ok := c.Contexts[""]; ok {
+		return c, errors.New(`local engine: Contexts: a name is empty`)
+	}
+	c.Contexts = maps.Clone(c.Contexts)
 	if c.Now == nil {
 		c.Now = time.Now
 	}

@@ -36,7 +36,8 @@ type Engine struct {
 	folder   *kvfile.Folder   // nil: there is none
 	resident *residency.Index // what requests have in the cache
 	outbox   outbox.Outbox
-	capacity int // tokens of one sequence
+	capacity int // tokens of one sequence, behind no context
+	contexts map[string]*attached
 	lastID   atomic.Uint64
 	close    func() error
 }
@@ -96,6 +97,13 @@ func open(config Config, file *weights.Model) (*Engine, error) {
 		}
 		return errors.Join(err, e.file.Close())
 	})
+	if err := e.attach(file, model, pages); err != nil {
+		e.runner.Close()
+		if e.folder != nil {
+			err = errors.Join(err, e.folder.Close())
+		}
+		return nil, err
+	}
 	return e, nil
 }
 
@@ -112,7 +120,7 @@ func (e *Engine) Name() string {
 // Model is the name that requests may ask for.
 func (e *Engine) Model() string { return e.config.Served }
 
-// Context is how many tokens a prompt and its answer may have.
+// Context is how many tokens a prompt and its answer may have, behind no compressed context: see [Engine.Room].
 func (e *Engine) Context() int { return e.capacity }
 
 // Warnings tells what had to be assumed about the model, for example a chat template that is not known.
@@ -203,7 +211,7 @@ func (e *Engine) begin(id string, request runner.Request) (end func(served *cont
 		for i, t := range prompt {
 			tokens[i] = int(t)
 		}
-		e.resident.Register(id, tokens, residency.Key{Salt: request.Salt})
+		e.resident.Register(id, tokens, residency.Key{Salt: request.Prefix.Salt(request.Salt)})
 	}
 	return func(served *contextpilot.Event) {
 		if served != nil {

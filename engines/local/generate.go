@@ -15,17 +15,17 @@ import (
 // Generate implements [engines.Engine]. Of Request.Extra it understands temperature, top_p, seed, stop (a text or several),
 // max_tokens and max_completion_tokens, ignore_eos and cache_salt, with their usual meaning, and repetition_penalty (0.01 to 100; 1, the
 // default, is off) and no_repeat_ngram_size (in tokens; 0, the default, is off), with the meaning of Hugging Face transformers: the
-// prompt's tokens count as repeated, too. reuse, recompute and selector override the settings of the same names in [Config]. Others are ignored. Without a temperature, or with 0, answers are greedy. Usage counts the token that ends an answer, as vLLM does, though it is no text.
+// prompt's tokens count as repeated, too. reuse, recompute and selector override the settings of the same names in [Config]. context names
+// one of [Config].Contexts, which stands in front of the chat as its first system prompt: its slots count as tokens of the prompt, and as
+// cached; penalties do not see them; blocks behind it are not reused. Others are ignored. Without a temperature, or with 0, answers are
+// greedy. Usage counts the token that ends an answer, as vLLM does, though it is no text.
 //
 // Errors wrap [engines.ErrRefused] if the request is wrong (the message names the field and the value), [engines.ErrInterrupted] after
 // the first piece, [ErrClosed], or ctx's error.
 func (e *Engine) Generate(ctx context.Context, req engines.Request, onText func(piece string) error) (engines.Response, error) {
 	start := e.config.Now()
 	req.ID = e.name(req.ID)
-	if len(req.Messages) == 0 {
-		return engines.Response{ID: req.ID}, e.failed(req.ID, refused("messages []: want at least one"))
-	}
-	tokens, blocks, err := e.TokenizeBlocks(req)
+	tokens, blocks, err := e.request(req)
 	if err != nil {
 		return engines.Response{ID: req.ID}, e.failed(req.ID, err)
 	}
@@ -47,7 +47,7 @@ func (e *Engine) GenerateTokens(
 func (e *Engine) Check(req engines.Request, prompt []int32) error {
 	p, err := e.prepare(req, prompt, req.Blocks)
 	if err == nil {
-		_, err = e.limit(req, p.options, len(prompt))
+		_, err = e.limit(req, p)
 	}
 	if err != nil {
 		return e.failed(e.name(req.ID), err)
@@ -61,7 +61,7 @@ func (e *Engine) generate(
 	response := engines.Response{ID: req.ID}
 	p, err := e.prepare(req, tokens, req.Blocks)
 	if err == nil {
-		p.request.Max, err = e.limit(req, p.options, len(tokens))
+		p.request.Max, err = e.limit(req, p)
 	}
 	if err == nil {
 		err = ctx.Err()
@@ -80,7 +80,7 @@ func (e *Engine) generate(
 
 // run generates an answer and writes what it is to response.
 func (e *Engine) run(ctx context.Context, p prompt, a *answer, response *engines.Response) error {
-	length := len(p.request.Prompt)
+	length := p.length()
 	var served *contextpilot.Event
 	end := e.begin(response.ID, p.request)
 	defer func() { end(served) }() // also if onText panics

@@ -14,7 +14,11 @@ import (
 type prompt struct {
 	request runner.Request
 	options options
+	context *attached // nil: none
 }
+
+// length is how many tokens the prompt has, with the slots of its context.
+func (p prompt) length() int { return p.context.slots() + len(p.request.Prompt) }
 
 // options are the members of a request's body that are understood.
 type options struct {
@@ -27,7 +31,7 @@ type options struct {
 	Reuse, Selector                string
 	Recompute                      *float64
 	IgnoreEOS                      bool
-	CacheSalt                      string
+	CacheSalt, Context             string
 }
 
 func readOptions(extra map[string]json.RawMessage) (options, error) {
@@ -44,6 +48,7 @@ func readOptions(extra map[string]json.RawMessage) (options, error) {
 		{"max_completion_tokens", &o.MaxCompletionTokens},
 		{"ignore_eos", &o.IgnoreEOS},
 		{"cache_salt", &o.CacheSalt},
+		{"context", &o.Context},
 		{"repetition_penalty", &o.RepetitionPenalty},
 		{"no_repeat_ngram_size", &o.NoRepeatNGramSize},
 		{"reuse", &o.Reuse},
@@ -104,15 +109,24 @@ func (e *Engine) prepare(req engines.Request, tokens []int32, blocks []engines.B
 		return prompt{}, err
 	}
 	p := prompt{options: o, request: runner.Request{Prompt: tokens, Salt: o.CacheSalt, Stop: e.file.Stop, Sample: penalties.wrap(sample)}}
+	if p.context, err = e.context(o.Context); err != nil {
+		return prompt{}, err
+	}
+	if p.context != nil {
+		p.request.Prefix, p.request.Prompt = p.context.prefix, slices.Concat(p.context.rest, tokens)
+	}
 	if o.IgnoreEOS {
 		p.request.Stop = nil
 	}
-	p.request.Reuse, err = e.reuse(tokens, o, blocks)
+	if p.context == nil {
+		p.request.Reuse, err = e.reuse(tokens, o, blocks)
+	}
 	return p, err
 }
 
 // limit is how many tokens the answer may have.
-func (e *Engine) limit(req engines.Request, o options, prompt int) (int, error) {
+func (e *Engine) limit(req engines.Request, p prompt) (int, error) {
+	o, prompt, capacity := p.options, p.length(), e.room(p.context)
 	asked, field := req.MaxTokens, "max_tokens"
 	for _, more := range []struct {
 		name  string
@@ -125,14 +139,14 @@ func (e *Engine) limit(req engines.Request, o options, prompt int) (int, error) 
 			return 0, refused("%s 0: want at least 1", field)
 		}
 	}
-	room := e.capacity - prompt
+	room := capacity - prompt
 	switch {
 	case asked < 0:
 		return 0, refused("%s %d: want at least 1", field, asked)
 	case room < 1:
-		return 0, refused("prompt of %d tokens: with an answer, %d have room", prompt, e.capacity)
+		return 0, refused("prompt of %d tokens: with an answer, %d have room", prompt, capacity)
 	case asked > room:
-		return 0, refused("%s %d with a prompt of %d tokens: together %d have room", field, asked, prompt, e.capacity)
+		return 0, refused("%s %d with a prompt of %d tokens: together %d have room", field, asked, prompt, capacity)
 	case asked == 0:
 		return min(e.config.MaxTokens, room), nil
 	}

@@ -43,7 +43,7 @@ func (e *Engine) Score(ctx context.Context, req engines.Request, answer string, 
 	ctx, s.cancel = context.WithCancel(ctx)
 	defer s.cancel()
 	p.request.OnLogits = s.take
-	length := len(p.request.Prompt)
+	length := p.length()
 	var served *contextpilot.Event
 	end := e.begin(id, p.request)
 	defer func() { end(served) }()
@@ -66,22 +66,19 @@ func (e *Engine) Score(ctx context.Context, req engines.Request, answer string, 
 
 // forced checks a request whose answer is given.
 func (e *Engine) forced(req engines.Request, answer string, forced []int32) (prompt, error) {
-	if len(req.Messages) == 0 {
-		return prompt{}, refused("messages []: want at least one")
+	tokens, blocks, err := e.request(req)
+	if err != nil {
+		return prompt{}, err
 	}
 	if len(forced) == 0 {
 		return prompt{}, refused("answer %q: no tokens", answer)
-	}
-	tokens, blocks, err := e.TokenizeBlocks(req)
-	if err != nil {
-		return prompt{}, err
 	}
 	p, err := e.prepare(req, tokens, blocks)
 	if err != nil {
 		return p, err
 	}
-	if length := len(p.request.Prompt); length+len(forced) > e.capacity {
-		return p, refused("prompt of %d tokens and answer of %d: together %d have room", length, len(forced), e.capacity)
+	if length := p.length(); length+len(forced) > e.room(p.context) {
+		return p, refused("prompt of %d tokens and answer of %d: together %d have room", length, len(forced), e.room(p.context))
 	}
 	p.request.Forced = forced
 	return p, nil
