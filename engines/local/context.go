@@ -165,22 +165,3 @@ func (e *Engine) TokenizeBehind(context string, messages []engines.Message) ([]i
 	}
 	return compress.Behind(e.file, chat), nil
 }
-
-// request returns the tokens of a request's chat, and where its blocks are among them; none behind a context.
-func (e *Engine) request(req engines.Request) ([]int32, []engines.BlockSpan, error) {
-	if len(req.Messages) == 0 {
-		return nil, nil, refused("messages []: want at least one")
-	}
-	o, err := readOptions(req.Extra)
-	if err != nil {
-		return nil, nil, err
-	}
-	if o.Context == "" {
-		return e.TokenizeBlocks(req)
-	}
-	if err := checkBlocks(req.Messages, req.Blocks); err != nil {
-		return nil, nil, err
-	}
-	tokens, err := e.TokenizeBehind(o.Context, req.Messages)
-	return tokens, nil, err
-}

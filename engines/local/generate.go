@@ -25,7 +25,7 @@ import (
 func (e *Engine) Generate(ctx context.Context, req engines.Request, onText func(piece string) error) (engines.Response, error) {
 	start := e.config.Now()
 	req.ID = e.name(req.ID)
-	tokens, blocks, err := e.request(req)
+	tokens, blocks, err := e.TokenizeBlocks(req)
 	if err != nil {
 		return engines.Response{ID: req.ID}, e.failed(req.ID, err)
 	}

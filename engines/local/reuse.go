@@ -45,15 +45,22 @@ func Selectors() []string { return slices.Clone(runner.SelectorNames) }
 const minBlock = kvstore.PageTokens
 
 // TokenizeBlocks returns the tokens of a chat as Generate sends them to the model, and where its blocks are among them, as GenerateTokens takes
-// both: without reuse, as TokenizeChat does, and no blocks. The error wraps [engines.ErrRefused] if the blocks are wrong.
+// both: without reuse, or behind a context, no blocks. The error wraps [engines.ErrRefused] if the blocks are wrong.
 func (e *Engine) TokenizeBlocks(req engines.Request) ([]int32, []engines.BlockSpan, error) {
 	messages, blocks := req.Messages, req.Blocks
+	if len(messages) == 0 {
+		return nil, nil, refused("messages []: want at least one")
+	}
 	if err := checkBlocks(messages, blocks); err != nil {
 		return nil, nil, err
 	}
 	o, err := readOptions(req.Extra)
 	if err != nil {
 		return nil, nil, err
+	}
+	if o.Context != "" {
+		tokens, err := e.TokenizeBehind(o.Context, messages)
+		return tokens, nil, err
 	}
 	if len(blocks) == 0 || cmp.Or(o.Reuse, e.config.Reuse) == ReusePrefix || slices.ContainsFunc(messages, func(m engines.Message) bool { return strings.Contains(m.Content, weights.Cut) }) {
 		return e.chat(messages), nil, nil

@@ -66,7 +66,7 @@ func (e *Engine) Score(ctx context.Context, req engines.Request, answer string, 
 
 // forced checks a request whose answer is given.
 func (e *Engine) forced(req engines.Request, answer string, forced []int32) (prompt, error) {
-	tokens, blocks, err := e.request(req)
+	tokens, blocks, err := e.TokenizeBlocks(req)
 	if err != nil {
 		return prompt{}, err
 	}

@@ -17,7 +17,7 @@
 //
 // Of a completion's body these members count: model, messages (content as a text or a list of texts), prompt (a text,
 // tokens, or a list of either), stream, stream_options.include_usage, max_tokens, max_completion_tokens, temperature,
-// top_p, seed, stop, ignore_eos, cache_salt, request_id and return_token_ids. Members that would change the answer and
+// top_p, seed, stop, ignore_eos, cache_salt, context, request_id and return_token_ids. Members that would change the answer and
 // are not understood are refused, unless they ask for what happens anyway; others are passed over. Two defaults are not
 // OpenAI's: without a temperature answers are greedy, and a chat's answer has at most the engine's own number of
 // tokens. The header X-Request-Id, or else request_id, comes back in the answer's id, as in vLLM.

@@ -81,7 +81,7 @@ func excerpt(raw json.RawMessage) string {
 // engineMembers are those that the engine reads itself.
 var engineMembers = map[string]bool{
 	"temperature": true, "top_p": true, "seed": true, "stop": true, "max_tokens": true, "max_completion_tokens": true,
-	"ignore_eos": true, "cache_salt": true, "repetition_penalty": true, "no_repeat_ngram_size": true, "reuse": true, "recompute": true,
+	"ignore_eos": true, "cache_salt": true, "repetition_penalty": true, "no_repeat_ngram_size": true, "context": true, "reuse": true, "recompute": true,
 }
 
 // neutral are members that would change the answer and are not understood, with the values that change nothing. null is always

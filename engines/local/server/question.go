@@ -14,6 +14,7 @@ type question struct {
 	kind     *kind
 	id       string // the request's own, or a random one
 	model    string
+	context  string // a compressed one; empty: none
 	prompts  [][]int32
 	stream   bool
 	usage    bool // in a last chunk of its own
@@ -65,6 +66,7 @@ func (s *Server) ask(m members, header http.Header, k *kind) (*question, error) 
 		{"max_completion_tokens", "a whole number", &whole},
 		{"ignore_eos", "true or false", &yes},
 		{"cache_salt", "a text", &text},
+		{"context", "a text", &q.context},
 		{"repetition_penalty", "a number", &number},
 		{"no_repeat_ngram_size", "a whole number", &whole},
 		{"reuse", "a text", &text},
@@ -134,11 +136,8 @@ func (s *Server) prompts(q *question, m members) (err error) {
 		}
 		q.request.Messages = chat
 		tokens, blocks, err := s.engine.TokenizeBlocks(q.request)
-		if err != nil {
-			return err
-		}
 		q.prompts, q.request.Messages, q.request.Blocks = [][]int32{tokens}, nil, blocks
-		return nil
+		return err
 	}
 	if len(q.request.Blocks) > 0 {
 		return wrong("blocks", "blocks: only /v1/chat/completions takes them")
@@ -193,7 +192,8 @@ func (s *Server) prompt(q *question, i int) engines.Request {
 	_, short := req.Extra["max_tokens"]
 	_, long := req.Extra["max_completion_tokens"]
 	if !short && !long && !q.kind.chat {
-		req.MaxTokens = max(1, min(defaultCompletion, s.engine.Context()-len(q.prompts[i])))
+		room, _ := s.engine.Room(q.context) // the engine refuses a context that it has not
+		req.MaxTokens = max(1, min(defaultCompletion, room-len(q.prompts[i])))
 	}
 	return req
 }
