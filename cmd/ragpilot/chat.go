@@ -25,6 +25,7 @@ import (
 // chatFlags are what the command line says.
 type chatFlags struct {
 	docs, profile string
+	context       string
 	k             int
 	stop          []string
 	local         local.Config
@@ -48,6 +49,7 @@ func newChat() *cobra.Command {
 	}
 	flags := cmd.Flags()
 	flags.StringVar(&f.docs, "docs", "", "folder of documents: text, Markdown, HTML, PDF; empty: a few short ones that are built in: `DIR`")
+	flags.StringVar(&f.context, "context", "", "compressed context (ragpilot compress) to answer from, of a model in this process; retrieved blocks of --docs, if that is given, come behind it: `FILE`")
 	flags.IntVar(&f.k, "k", demo.LibraryBlocks, "retrieve `N` blocks for each question")
 	flags.StringVar(&f.profile, "profile", "default", fmt.Sprintf("how prompts may differ from retrieval order: `NAME` or file: %v", contextpilot.ProfileNames()))
 	flags.StringArrayVar(&f.stop, "stop", nil, "`TEXT` that ends an answer and is not part of it; may be given several times")
@@ -62,6 +64,9 @@ func newChat() *cobra.Command {
 	flags.Lookup("model").Usage = "`MODEL` to ask a real engine for; with local a GGUF file, a folder, or the name of a model that can be pulled"
 	return cmd
 }
+
+// chatContext is the name of the context that a chat has.
+const chatContext = "chat"
 
 // answerer is an engine that can count tokens.
 type answerer struct {
@@ -78,11 +83,13 @@ func (f *chatFlags) run(cmd *cobra.Command) (err error) {
 	if err != nil {
 		return err
 	}
-	index, err := f.index(cmd.Context(), cmd.ErrOrStderr())
-	if err != nil {
-		return err
+	var index *bleve.Index
+	if f.context == "" || f.docs != "" {
+		if index, err = f.index(cmd.Context(), cmd.ErrOrStderr()); err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, index.Close()) }()
 	}
-	defer func() { err = errors.Join(err, index.Close()) }()
 	engine, err := f.answerer(cmd)
 	if err != nil {
 		return err
@@ -101,14 +108,25 @@ func (f *chatFlags) run(cmd *cobra.Command) (err error) {
 
 // extra returns the members of each request's body that are not the engine package's.
 func (f *chatFlags) extra() (map[string]json.RawMessage, error) {
-	if len(f.stop) == 0 {
-		return nil, nil
-	}
+	all := map[string]json.RawMessage{}
 	if slices.Contains(f.stop, "") {
 		return nil, errors.New(`--stop "": want a text`)
 	}
-	stop, err := json.Marshal(f.stop)
-	return map[string]json.RawMessage{"stop": stop}, err
+	if len(f.stop) > 0 {
+		stop, err := json.Marshal(f.stop)
+		if err != nil {
+			return nil, err
+		}
+		all["stop"] = stop
+	}
+	if f.context != "" {
+		if f.engine != "local" {
+			return nil, fmt.Errorf("--context %s: %w", f.context, errContextEngine)
+		}
+		all["context"] = json.RawMessage(`"` + chatContext + `"`)
+		f.local.Contexts = map[string]string{chatContext: f.context}
+	}
+	return all, nil
 }
 
 func (f *chatFlags) pilot(tokenizer contextpilot.Tokenizer) (*contextpilot.Pilot, error) {
@@ -200,7 +218,7 @@ type conversation struct {
 	flags    *chatFlags
 	pilot    *contextpilot.Pilot
 	engine   engines.Engine
-	index    *bleve.Index
+	index    *bleve.Index               // nil: nothing is retrieved
 	extra    map[string]json.RawMessage // of each request
 	out      io.Writer
 	number   int
@@ -212,8 +230,10 @@ type conversation struct {
 // begin forgets what was said.
 func (c *conversation) begin() {
 	c.number++
-	c.messages = []engines.Message{{Role: engines.System, Content: demo.System}}
-	c.prior, c.blocks = nil, nil
+	c.messages, c.prior, c.blocks = nil, nil, nil
+	if c.index != nil {
+		c.messages = []engines.Message{{Role: engines.System, Content: demo.System}}
+	}
 }
 
 // maxQuestion bounds a line of input, in bytes.
@@ -270,6 +290,9 @@ func (c *conversation) read(ctx context.Context, in io.Reader) error {
 
 // ask answers one question. If that fails, the turn is taken back.
 func (c *conversation) ask(ctx context.Context, question string) error {
+	if c.index == nil {
+		return c.askContext(ctx, question)
+	}
 	blocks, err := c.index.Search(ctx, question, c.flags.k)
 	if err != nil {
 		return err
@@ -296,6 +319,21 @@ func (c *conversation) ask(ctx context.Context, question string) error {
 	return nil
 }
 
+// askContext answers a question from a compressed context alone.
+func (c *conversation) askContext(ctx context.Context, question string) error {
+	messages := append(slices.Clip(c.messages), engines.Message{Role: engines.User, Content: question})
+	response, err := c.engine.Generate(ctx, engines.Request{Messages: messages, MaxTokens: c.flags.maxTokens, Extra: c.extra}, func(piece string) error {
+		_, err := io.WriteString(c.out, piece)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	c.messages = append(messages, engines.Message{Role: engines.Assistant, Content: response.Text})
+	c.report(&contextpilot.Plan{}, response)
+	return nil
+}
+
 // report prints what was sent, and what the engine took from its cache.
 func (c *conversation) report(plan *contextpilot.Plan, r engines.Response) {
 	labels := make([]string, 0, len(plan.Items))
@@ -309,6 +347,9 @@ func (c *conversation) report(plan *contextpilot.Plan, r engines.Response) {
 	cached := "an unknown part of them"
 	if r.Usage.CachedKnown {
 		cached = fmt.Sprint(r.Usage.CachedTokens)
+	}
+	if c.flags.context != "" {
+		labels = append([]string{"context"}, labels...)
 	}
 	fmt.Fprintf(c.out, "\n  [%s; %d prompt tokens, %s from the cache; first token after %v]\n",
 		strings.Join(labels, " "), r.Usage.PromptTokens, cached, r.TTFT.Round(time.Millisecond))

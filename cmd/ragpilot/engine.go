@@ -41,6 +41,7 @@ type engineServeFlags struct {
 	events publish.Config
 
 	model, listen string
+	contexts      []string
 	drain         time.Duration
 }
 
@@ -70,6 +71,7 @@ func (f *engineServeFlags) register(flags *pflag.FlagSet) {
 	flags.Int64Var(&c.CacheBytes, "cache-bytes", local.DefaultCacheBytes, "memory for the prefix cache in `BYTES`")
 	registerFiles(flags, c)
 	registerReuse(flags, c)
+	flags.StringArrayVar(&f.contexts, "context", nil, "`NAME=FILE` of a compressed context (ragpilot compress) that requests may name; may be given several times")
 	flags.BoolVar(&c.DiskSalted, "cache-salted", false, "keep in --cache-dir what requests with a cache salt computed, too")
 	flags.IntVar(&c.MaxTokens, "max-tokens", local.DefaultMaxTokens, "length in `TOKENS` of a chat's answer whose request does not say")
 	flags.BoolVar(&c.NoThinking, "no-thinking", false, "a model of Qwen 3 answers without thinking first")
@@ -119,6 +121,9 @@ func (f *engineServeFlags) run(ctx context.Context, out, log io.Writer) (err err
 	}
 	if f.events.Replay != "" && f.events.Endpoint == "" {
 		return fmt.Errorf("--kv-replay %s: wants --kv-events", f.events.Replay)
+	}
+	if f.config.Contexts, err = contexts(f.contexts); err != nil {
+		return err
 	}
 	logger := slog.New(slog.NewTextHandler(log, nil))
 	f.model = cmp.Or(f.model, defaultModel) // the variable may be set to nothing
@@ -181,6 +186,9 @@ func (f *engineServeFlags) announce(out io.Writer, logger *slog.Logger, engine *
 		logger.Warn("this will be slow", "reason", err)
 	}
 	fmt.Fprintf(out, "%s: %d tokens of prompt and answer, %d cache blocks\n", engine.Name(), engine.Context(), engine.Stats().Blocks)
+	for _, c := range engine.Contexts() {
+		fmt.Fprintf(out, "context %s: %d slots of %d tokens, for: %s\n", c.Name, c.Slots, c.Tokens, c.Task)
+	}
 	if publisher != nil {
 		c := publisher.Config()
 		fmt.Fprintf(out, "cache events at %s, replay at %s\n", c.Endpoint, cmp.Or(c.Replay, "no address"))

@@ -36,6 +36,6 @@ func newRoot() *cobra.Command {
 			return flagsFromEnv(cmd.Flags(), os.LookupEnv)
 		},
 	}
-	root.AddCommand(newBench(), newBounds(), newCache(), newChat(), newDemo(), newDoctor(), newEngine(), newEval(), newHealth(), newMemory(), newModel(), newPlan(), newReplay(), newServe(), newTrace(), newVersion(), newWarm())
+	root.AddCommand(newBench(), newBounds(), newCache(), newChat(), newCompress(), newDemo(), newDoctor(), newEngine(), newEval(), newHealth(), newMemory(), newModel(), newPlan(), newReplay(), newServe(), newTrace(), newVersion(), newWarm())
 	return root
 }

@@ -1,0 +1,222 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/ragpilot/ragpilot/engines/local"
+	"github.com/ragpilot/ragpilot/retriever/bleve"
+)
+
+// compressFlags are what the command line says.
+type compressFlags struct {
+	local.Compression
+	docs, notes string
+	keepNotes   string
+}
+
+func newCompress() *cobra.Command {
+	f := &compressFlags{}
+	cmd := &cobra.Command{
+		Use:   "compress",
+		Short: "Compress a folder of documents for a task, for a model in this process",
+		Long: "Compress lets a model read a folder of documents once, keeps of what it computed the part that matters to a task, and\n" +
+			"writes it to a file. Chat --context and engine serve --context answer questions behind it at once. What matters is\n" +
+			"what notes on the documents attend to: notes of yours are far better than those of a small model (docs/compression.md).\n" +
+			"The file is for the same model and the same vector instructions. Whoever can read it can find out what the documents\n" +
+			"say: only the user may read it.",
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return f.run(cmd) },
+	}
+	f.register(cmd.Flags())
+	return cmd
+}
+
+func (f *compressFlags) register(flags *pflag.FlagSet) {
+	flags.StringVar(&f.docs, "docs", "", "folder of documents: text, Markdown, HTML, PDF: `DIR`")
+	flags.StringVar(&f.Task, "task", "", "what the documents are for, as one would say it to the model: `TEXT`")
+	flags.StringVar(&f.Budget, "budget", local.DefaultBudget, "what is kept: a share, or a number of tokens, of all documents or, with --by-document, of each: `N|25%`")
+	flags.StringVar(&f.notes, "notes", "", "`FILE` with notes that say what matters; empty: the model writes them")
+	flags.StringVar(&f.keepNotes, "notes-out", "", "write the model's notes to `FILE`, to look at")
+	flags.StringVar(&f.NotesKind, "notes-kind", local.DefaultNotesKind, "the words that ask the model for notes: `"+strings.Join(local.NotesKinds(), "|")+"`")
+	flags.IntVar(&f.MaxNotes, "max-notes", local.DefaultMaxNotes, "the model's notes are at most so long, in `TOKENS`")
+	flags.BoolVar(&f.ByDocument, "by-document", false, "compute each document by itself, so that one that changes does not change the others; unchanged ones are taken from an earlier --out")
+	flags.StringVar(&f.Scorer, "scorer", "reference", "how tokens are chosen: `"+strings.Join(local.Scorers(), "|")+"`")
+	flags.StringVar(&f.Format, "format", "int8", "`f32|f16|int8`: numbers in the file")
+	flags.IntVar(&f.Window, "window", local.DefaultWindow, "`TOKENS` that are computed together; longer corpora are cut")
+	flags.StringVar(&f.Out, "out", "", "`FILE` to write")
+	flags.StringVar(&f.Model, "model", defaultModel, "`FILE|NAME`: a GGUF file, a folder with safetensors, or a model's name, which is fetched if it is not there")
+	flags.IntVar(&f.Threads, "threads", 0, "`N` threads that compute; 0: one for each processor")
+}
+
+// fields are the flags of what Compression calls otherwise.
+var fields = []struct{ field, flag string }{
+	{"NotesKind", "--notes-kind"},
+	{"MaxNotes", "--max-notes"},
+	{"Documents", "--docs"},
+	{"Threads", "--threads"},
+	{"Budget", "--budget"},
+	{"Scorer: scorer", "--scorer"},
+	{"Format: format", "--format"},
+	{"Window", "--window"},
+	{"Model", "--model"},
+	{"Task", "--task"},
+	{"Out:", "--out:"},
+}
+
+// named has the flags' names in an error of Compress.
+func named(err error) error {
+	text := strings.TrimPrefix(err.Error(), "compress: ")
+	for _, f := range fields {
+		if rest, ok := strings.CutPrefix(text, f.field); ok {
+			text = f.flag + rest
+		}
+	}
+	return renamed{text, err}
+}
+
+// renamed is an error with another text.
+type renamed struct {
+	text string
+	error
+}
+
+func (e renamed) Error() string { return e.text }
+func (e renamed) Unwrap() error { return e.error }
+
+func (f *compressFlags) run(cmd *cobra.Command) error {
+	for _, x := range []struct{ flag, value, want string }{
+		{"docs", f.docs, "want a folder of documents"},
+		{"task", strings.TrimSpace(f.Task), "want what the documents are for"},
+		{"out", f.Out, "want a file to write"},
+	} {
+		if x.value == "" {
+			return fmt.Errorf("--%s %q: %s", x.flag, x.value, x.want)
+		}
+	}
+	ctx, out, log := cmd.Context(), cmd.OutOrStdout(), cmd.ErrOrStderr()
+	if err := f.read(ctx, log); err != nil {
+		return err
+	}
+	if err := fast(); err != nil {
+		fmt.Fprintf(log, "this takes long: %v\n", err)
+	}
+	var err error
+	if f.Model, err = modelFile(ctx, f.Model, log); err != nil {
+		return fmt.Errorf("--model: %w", err)
+	}
+	f.Progress = left(log, time.Now)
+	done, err := local.Compress(ctx, f.Compression)
+	if err != nil {
+		return named(err)
+	}
+	if f.keepNotes != "" {
+		if err := os.WriteFile(f.keepNotes, []byte(strings.Join(done.Notes, "\n\n")+"\n"), 0o600); err != nil {
+			return fmt.Errorf("--notes-out: %w", err)
+		}
+	}
+	printCompressed(out, done)
+	return nil
+}
+
+// maxNotesFile bounds a file of notes, in bytes.
+const maxNotesFile = 1 << 20
+
+// read reads documents and notes.
+func (f *compressFlags) read(ctx context.Context, log io.Writer) error {
+	texts, skipped, err := bleve.Texts(ctx, bleve.Options{Dir: f.docs, Include: bleve.Formats()})
+	for _, s := range skipped {
+		fmt.Fprintf(log, "skipped %v\n", s.Err)
+	}
+	if err != nil {
+		return fmt.Errorf("--docs: %w", err)
+	}
+	for _, t := range texts {
+		f.Documents = append(f.Documents, local.Document{Name: t.Name, Text: t.Text})
+	}
+	if f.notes == "" {
+		return nil
+	}
+	file, err := os.Open(f.notes)
+	if err != nil {
+		return fmt.Errorf("--notes: %w", err)
+	}
+	defer file.Close()
+	notes, err := io.ReadAll(io.LimitReader(file, maxNotesFile+1))
+	if err != nil {
+		return fmt.Errorf("--notes: %w", err)
+	}
+	if f.Notes = strings.TrimSpace(string(notes)); f.Notes == "" || len(notes) > maxNotesFile {
+		return fmt.Errorf("--notes %s: %d bytes of text, want some and at most %d", f.notes, len(f.Notes), maxNotesFile)
+	}
+	return nil
+}
+
+// left shows how much is done and how much time is left: on a terminal often, elsewhere every half a minute.
+func left(w io.Writer, now func() time.Time) func(done float64) {
+	began, every, line := now(), 30*time.Second, "%3.0f %% done, about %v left\n"
+	if terminal(w) {
+		every, line = 200*time.Millisecond, "\r%3.0f %% done, about %v left   "
+	}
+	drawn := began
+	return func(done float64) {
+		at := now()
+		last := done >= 1 && terminal(w)
+		if done <= 0 || at.Sub(drawn) < every && !last {
+			return
+		}
+		drawn = at
+		rest := time.Duration(float64(at.Sub(began)) * (1 - done) / done)
+		fmt.Fprintf(w, line, math.Floor(100*done), rest.Round(time.Second))
+		if last {
+			fmt.Fprintln(w)
+		}
+	}
+}
+
+func printCompressed(out io.Writer, c local.Compressed) {
+	mode := "joint"
+	if c.ByDocument {
+		mode = "by document"
+	}
+	fmt.Fprintf(out, "%s: %d documents, %s, scorer %s, notes: %s\n", c.File, c.Documents, mode, c.Scorer, c.CompressedContext.Notes)
+	fmt.Fprintf(out, "%d tokens → %d slots (%.1f %%), %d bytes (%s)\n", c.Tokens, c.Slots, 100*float64(c.Slots)/float64(c.Tokens), c.Bytes, c.Format)
+	fmt.Fprintf(out, "%d tokens computed in %v", c.Computed, c.Took.Round(100*time.Millisecond))
+	if c.Reused > 0 {
+		fmt.Fprintf(out, "; %d of %d parts are as before", c.Reused, c.Parts)
+	}
+	fmt.Fprintln(out)
+	if n := c.Questions(); n > 0 {
+		fmt.Fprintf(out, "computing the documents once takes %v: it pays from %d questions on, if each computed them\n", c.Prefill.Round(100*time.Millisecond), n)
+	}
+	if c.CompressedContext.Notes == "model" && len(c.Notes) > 0 {
+		fmt.Fprintf(out, "the model wrote %d notes; look at them (--notes-out) before you rely on it\n", len(c.Notes))
+	}
+}
+
+// contexts reads the values of a flag that may be given several times.
+func contexts(values []string) (map[string]string, error) {
+	all := map[string]string{}
+	for _, v := range values {
+		name, file, ok := strings.Cut(v, "=")
+		if !ok || name == "" || file == "" {
+			return nil, fmt.Errorf("--context %q: want NAME=FILE", v)
+		}
+		if _, there := all[name]; there {
+			return nil, fmt.Errorf("--context %q: there is one of this name", v)
+		}
+		all[name] = file
+	}
+	return all, nil
+}
+
+var errContextEngine = errors.New("wants a model in this process: --engine local")
