@@ -63,6 +63,16 @@ func (x text) facts() string {
 	return b.String()
 }
 
+// short are notes with the answers and little else.
+func (x text) short() string {
+	var b strings.Builder
+	b.WriteString("Cheat sheet:\n")
+	for i, k := range x.keys {
+		fmt.Fprintf(&b, "- %s: %s\n", k, x.values[i])
+	}
+	return b.String()
+}
+
 func (x text) topics() string {
 	var b strings.Builder
 	b.WriteString("Cheat sheet:\n")

@@ -31,6 +31,7 @@ type judge struct {
 	file   *weights.Model
 	model  *compress.Model
 	worker *llama.Worker
+	all    bool                 // methods, those too that are only for the table
 	got    map[string][]outcome // by method: question after question
 	order  []string
 }
@@ -120,8 +121,10 @@ func (j *judge) answer(x text, shares []float64) {
 	prompt := compress.Behind(j.file, user(compress.Prompts["qa"]))
 	full := j.part(x.corpus(), compress.Texts{Prompt: prompt, Repeat: compress.Behind(j.file, user(compress.Repeat))})
 	n := full.Tokens()
-	full.Notes = j.write(full, 200)
-	own := full.Notes
+	var own []int32
+	if j.all {
+		own = j.write(full, 200)
+	}
 	whole := full.Pages()
 	asked := func(method string, pages [][]float32, slots int) {
 		for _, i := range x.asked {
@@ -133,31 +136,82 @@ func (j *judge) answer(x text, shares []float64) {
 		for _, m := range []struct {
 			name, scorer string
 			notes        []int32
+			rest         bool // only for the table
 		}{
-			{"facts", "reference", j.encode(x.facts())},
-			{"facts, paper", "paper", j.encode(x.facts())},
-			{"topics", "reference", j.encode(x.topics())},
-			{"own notes", "reference", own},
-			{"task", "task", nil},
-			{"random", "random", nil},
-			{"sinks + recent", "recent", nil},
-			{"SnapKV", "snapkv", nil},
-			{"KVzip", "kvzip", nil},
+			{"facts", "reference", j.encode(x.facts()), false},
+			{"task", "task", nil, false},
+			{"random", "random", nil, false},
+			{"sinks + recent", "recent", nil, false},
+			{"facts, paper", "paper", j.encode(x.facts()), true},
+			{"short facts", "reference", j.encode(x.short()), true},
+			{"topics", "reference", j.encode(x.topics()), true},
+			{"own notes", "reference", own, true},
+			{"SnapKV", "snapkv", nil, true},
+			{"KVzip", "kvzip", nil, true},
 		} {
+			if m.rest && !j.all {
+				continue
+			}
 			full.Notes = m.notes
 			pages, slots := j.placed(full, m.scorer, share)
 			asked(fmt.Sprintf("%s %g%%", m.name, 100*share), pages, slots)
 		}
+		if !j.all {
+			continue
+		}
+		pages, slots := j.byDocument(x, prompt, share)
+		asked(fmt.Sprintf("facts, 4 documents %g%%", 100*share), pages, slots)
 		budget := int(share * float64(n))
 		for _, i := range x.asked {
 			p := j.part(x.retrieved(question(x.keys[i]), budget-len(compress.Opening(j.file, introduction)), j.file.Tokenizer.Count), compress.Texts{})
 			j.ask(fmt.Sprintf("retrieved %g%%", 100*share), p.Pages(), p.Tokens(), x.keys[i], x.values[i])
 		}
 	}
-	for name, notes := range map[string]string{"facts as text": x.facts(), "own notes as text": j.file.Tokenizer.Decode(own, false)} {
-		p := j.part(notes+"\n\n", compress.Texts{})
-		asked(name, p.Pages(), p.Tokens())
+	if !j.all {
+		return
 	}
+	for _, m := range []struct{ name, notes string }{{"facts as text", x.facts()}, {"own notes as text", j.file.Tokenizer.Decode(own, false)}} {
+		p := j.part(m.notes+"\n\n", compress.Texts{})
+		asked(m.name, p.Pages(), p.Tokens())
+	}
+}
+
+// byDocument keeps a share of each quarter of a text, which is computed behind the opening alone.
+func (j *judge) byDocument(x text, prompt []int32, share float64) (pages [][]float32, slots int) {
+	opening := compress.Opening(j.file, introduction)
+	whole := len(opening) / 16 * 16
+	head, err := j.model.Head(j.t.Context(), opening[:whole])
+	if err != nil {
+		j.t.Fatal(err)
+	}
+	pages = append(pages, head.Pages()...)
+	rest := opening[whole:]
+	for i := range 4 {
+		from, to := i*len(x.sentences)/4, (i+1)*len(x.sentences)/4
+		tokens := append(rest, j.encode(strings.Join(x.sentences[from:to], " ")+"\n\n")...)
+		rest = nil
+		p, err := j.model.Part(j.t.Context(), head, tokens, compress.Texts{Prompt: prompt, Notes: j.encode(x.facts())})
+		if err != nil {
+			j.t.Fatal(err)
+		}
+		scorer, err := compress.ByName("reference")
+		if err != nil {
+			j.t.Fatal(err)
+		}
+		scores, err := scorer.Score(j.t.Context(), p)
+		if err != nil {
+			j.t.Fatal(err)
+		}
+		k, err := p.Keep(scores, max(1, int(math.Round(share*float64(len(tokens))/16)))*16)
+		if err != nil {
+			j.t.Fatal(err)
+		}
+		for at, page := range k.Pages {
+			compress.Place(j.model.Model, page, k.Positions[at], len(pages)*16)
+			pages = append(pages, page)
+		}
+	}
+	return pages, len(pages) * 16
 }
 
 // means are of a method's outcomes.
@@ -189,7 +243,7 @@ func worse(a, than []outcome) (low, high float64) {
 }
 
 // TestSmolLM2 asks a real model questions whose answers stand in texts, of which it has all, or a share that was chosen in some way.
-// RAGPILOT_COMPRESS_TEXTS is how many texts there are, RAGPILOT_COMPRESS_SHARES which shares.
+// RAGPILOT_COMPRESS_TEXTS is how many texts there are, RAGPILOT_COMPRESS_SHARES which shares; with either of them all methods are compared.
 func TestSmolLM2(t *testing.T) {
 	sharedtest.NotUnderRace(t)
 	file, err := weights.Open(modeltest.SmolLM2(t))
@@ -202,13 +256,15 @@ func TestSmolLM2(t *testing.T) {
 		t.Fatal(err)
 	}
 	count, shares := 20, []float64{0.25}
+	all := false
 	if s := os.Getenv("RAGPILOT_COMPRESS_TEXTS"); s != "" {
+		all = true
 		if count, err = strconv.Atoi(s); err != nil {
 			t.Fatal(err)
 		}
 	}
 	if s := os.Getenv("RAGPILOT_COMPRESS_SHARES"); s != "" {
-		shares = nil
+		shares, all = nil, true
 		for f := range strings.SplitSeq(s, ",") {
 			x, err := strconv.ParseFloat(f, 64)
 			if err != nil {
@@ -217,7 +273,7 @@ func TestSmolLM2(t *testing.T) {
 			shares = append(shares, x)
 		}
 	}
-	j := &judge{t: t, file: file, model: compress.New(m, 2), worker: m.NewWorker(2), got: map[string][]outcome{}}
+	j := &judge{t: t, file: file, model: compress.New(m, 2), worker: m.NewWorker(2), all: all, got: map[string][]outcome{}}
 	for _, x := range makeTexts(count, 48) {
 		j.answer(x, shares)
 	}
