@@ -16,7 +16,6 @@ import (
 	"github.com/ragpilot/ragpilot/engines"
 	"github.com/ragpilot/ragpilot/engines/local"
 	"github.com/ragpilot/ragpilot/engines/local/internal/modeltest"
-	"github.com/ragpilot/ragpilot/internal/sharedtest"
 )
 
 // documentation is about so many tokens of this project's documents.
@@ -53,8 +52,7 @@ func whole(documents []local.Document, question string) engines.Request {
 // TestSmolLM2ContextSpeed: behind a quarter of a corpus of 4,096 tokens answers come at 1.3 times the rate or more, its file has 0.08 of
 // the bytes at most and is opened in less than a second.
 func TestSmolLM2ContextSpeed(t *testing.T) {
-	sharedtest.NotUnderRace(t)
-	model := modeltest.SmolLM2(t)
+	model := modeltest.Fast(t)
 	documents := documentation(t, 4096)
 	r, err := local.Compress(t.Context(), local.Compression{Model: model, Documents: documents, Task: about, Notes: "Settings and their defaults.", Window: 5000, Out: filepath.Join(t.TempDir(), "x")})
 	if err != nil {
@@ -106,8 +104,7 @@ func TestSmolLM2ContextSpeed(t *testing.T) {
 
 // TestSmolLM2ContextFormats: what a format of numbers changes behind a context.
 func TestSmolLM2ContextFormats(t *testing.T) {
-	sharedtest.NotUnderRace(t)
-	model := modeltest.SmolLM2(t)
+	model := modeltest.Fast(t)
 	documents := documentation(t, 700)
 	c := local.Compression{Model: model, Documents: documents, Task: about, Notes: "Settings and their defaults.", Budget: "50%"}
 	files := map[string]string{}

@@ -15,7 +15,6 @@ import (
 	"github.com/ragpilot/ragpilot/engines/local/internal/llama"
 	"github.com/ragpilot/ragpilot/engines/local/internal/modeltest"
 	"github.com/ragpilot/ragpilot/engines/local/internal/weights"
-	"github.com/ragpilot/ragpilot/internal/sharedtest"
 )
 
 // outcome is how one question was answered: the mean negative logarithm of the probability of the answer's tokens, and whether all of
@@ -245,8 +244,7 @@ func worse(a, than []outcome) (low, high float64) {
 // TestSmolLM2 asks a real model questions whose answers stand in texts, of which it has all, or a share that was chosen in some way.
 // RAGPILOT_COMPRESS_TEXTS is how many texts there are, RAGPILOT_COMPRESS_SHARES which shares; with either of them all methods are compared.
 func TestSmolLM2(t *testing.T) {
-	sharedtest.NotUnderRace(t)
-	file, err := weights.Open(modeltest.SmolLM2(t))
+	file, err := weights.Open(modeltest.Fast(t))
 	if err != nil {
 		t.Fatal(err)
 	}

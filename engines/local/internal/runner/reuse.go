@@ -216,7 +216,11 @@ func (a *assembly) advance(model *llama.Model, n int) {
 	default:
 		a.counted = len(a.missing())
 		if a.phase == observing {
-			a.chosen = a.top(sumHeads(a.probe))
+			value := sumHeads(a.probe)
+			if a.reuse.Selector == Prophet {
+				a.weigh(value)
+			}
+			a.chosen = a.top(value)
 			a.settle()
 		}
 		a.close()
@@ -246,6 +250,24 @@ func sumHeads(p *compute.Probe) []float32 {
 		sums[i%p.Tokens] += x
 	}
 	return sums
+}
+
+// Of equal attention, the first token of a block counts firstWeight times as much more as one that is far behind; the difference falls to a
+// third every firstTokens tokens.
+const (
+	firstWeight = 8
+	firstTokens = 48
+)
+
+// weigh counts the first tokens of a block for more: they have seen the least of it, and so change most with what comes to stand in front.
+// That is not in the paper. With both constants as they are, chosen on 12 texts (Go's own documentation, of which no test knows), the KL
+// divergence that a tenth computed again removes behind a head rose from 0.35 of naive reuse's to 0.47.
+func (a *assembly) weigh(value []float32) {
+	for _, b := range a.reuse.Blocks {
+		for i := b.From; i < b.To; i++ {
+			value[i] *= float32(1 + firstWeight*math.Exp(-float64(i-b.From)/firstTokens))
+		}
+	}
 }
 
 // top returns the tokens of the highest value that may be computed again, as many as the budget has, in order. Of equal ones the first is
@@ -290,9 +312,10 @@ func (a *assembly) spans(limit, layers int) (spans []llama.Span, n int) {
 // Selector chooses which tokens of reused blocks are computed again.
 type Selector uint8
 
-// The selectors. Those behind None are for comparison; the last three compute much more than they save.
+// The selectors. Those behind Prophet are for comparison; the last three compute much more than they save.
 const (
-	Prophet    Selector = iota // what the tail attends to, over all layers (ProphetKV, Eq. 7)
+	Prophet    Selector = iota // what the tail attends to, over all layers (ProphetKV, Eq. 7), and the first tokens of a block before others
+	Attention                  // what the tail attends to, as in the paper
 	None                       // no token
 	Random                     // any
 	EPIC                       // the first of each block
@@ -302,7 +325,7 @@ const (
 )
 
 // SelectorNames are the names of selectors.
-var SelectorNames = []string{"prophet", "none", "random", "epic", "cacheblend", "kvshare", "ideal"}
+var SelectorNames = []string{"prophet", "attention", "none", "random", "epic", "cacheblend", "kvshare", "ideal"}
 
 // study chooses tokens by anything but the tail's attention in a step of its own.
 func (a *assembly) study(model *llama.Model, worker *llama.Worker) {
@@ -312,7 +335,7 @@ func (a *assembly) study(model *llama.Model, worker *llama.Worker) {
 		a.chosen = []int{}
 		return
 	case a.reuse.Share >= 1: // all, whatever their value
-	case a.reuse.Selector == Prophet:
+	case a.reuse.Selector == Prophet || a.reuse.Selector == Attention:
 		return
 	case a.reuse.Selector == Random:
 		random := rand.New(rand.NewPCG(uint64(a.tail), uint64(a.prompt)))

@@ -13,7 +13,6 @@ import (
 	"github.com/ragpilot/ragpilot/engines/local/internal/modeltest"
 	"github.com/ragpilot/ragpilot/engines/local/internal/runner"
 	"github.com/ragpilot/ragpilot/engines/local/internal/weights"
-	"github.com/ragpilot/ragpilot/internal/sharedtest"
 )
 
 // texts are 24 pieces of this project's documents as they once were, from which nothing was tuned.
@@ -41,12 +40,8 @@ type method struct {
 // TestTexts: how far predictions are from those of a full prefill, as KL divergence, with blocks computed alone and behind the head of the
 // prompt; issue bars of what a part computed again must mend.
 func TestTexts(t *testing.T) {
-	sharedtest.NotUnderRace(t)
-	if testing.Short() {
-		t.Skip("computes for minutes")
-	}
-	path := modeltest.SmolLM2(t)
-	alone := []method{{"naive", runner.None, 0}, {"10 %", runner.Prophet, 0.1}, {"20 %", runner.Prophet, 0.2}, {"40 %", runner.Prophet, 0.4}, {"cacheblend 20 %", runner.CacheBlend, 0.2}, {"epic 20 %", runner.EPIC, 0.2}}
+	path := modeltest.Fast(t)
+	alone := []method{{"naive", runner.None, 0}, {"10 %", runner.Prophet, 0.1}, {"20 %", runner.Prophet, 0.2}, {"40 %", runner.Prophet, 0.4}, {"cacheblend 20 %", runner.CacheBlend, 0.2}, {"epic 20 %", runner.EPIC, 0.2}, {"attention 20 %", runner.Attention, 0.2}}
 	kl := divergences(t, path, "", alone)
 	report(t, "alone", alone, kl)
 	cut := func(i int) float64 { return 1 - kl[i]/kl[0] }
@@ -59,7 +54,7 @@ func TestTexts(t *testing.T) {
 	if kl[2] >= kl[4] || kl[2] >= kl[5] {
 		t.Errorf("at 20 %% prophet has %.4f, cacheblend %.4f, epic %.4f", kl[2], kl[4], kl[5])
 	}
-	behind := alone[:3]
+	behind := append(slices.Clone(alone[:3]), method{"attention 10 %", runner.Attention, 0.1})
 	kl = divergences(t, path, head, behind)
 	report(t, "behind the head", behind, kl)
 	if cut(1) < 0.35 || cut(2) < 0.55 {
