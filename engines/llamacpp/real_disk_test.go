@@ -195,7 +195,7 @@ func TestRealDiskForeign(t *testing.T) {
 			t.Errorf("%q, want %q; usage %+v, predicted %+v", response.Text, answer, response.Usage, p)
 		}
 	}
-	if stats := engine.Stats(); stats.Disk.Refusals != 1 || stats.Disk.Restores != 0 {
+	if stats := engine.Stats(); stats.Disk.Refusals != 1 || stats.Disk.Restores != 0 || stats.Disk.Files != len(names)-1 {
 		t.Errorf("stats %+v", stats)
 	}
 }
