@@ -206,6 +206,7 @@ func (b *book) failed(l *lease, at int, tokens []token) {
 		s.set(tokens, -1)
 		return
 	}
+	s.private = s.private || l.private
 	if s.other != nil { // the second failure in a row
 		s.set(s.tokens[:common(s.tokens, s.other)], -1)
 	}

@@ -459,9 +459,9 @@ func TestDiskQuota(t *testing.T) {
 	if cached := asks(t, engine, text(3)); cached != 101 {
 		t.Errorf("%d tokens cached of the file that was used last", cached)
 	}
-	// A file that is larger than the quota is not kept.
+	// A file that would be larger than the quota is not made.
 	asks(t, engine, words("large", 300), words("next", 100))
-	if s := engine.Stats().Disk; s.Bytes > file || s.Refusals == 0 {
+	if s := engine.Stats().Disk; s.Files != 1 || s.Saves != 0 || s.Refusals != 0 {
 		t.Errorf("stats %+v", s)
 	}
 }

@@ -158,6 +158,26 @@ func TestOptions(t *testing.T) {
 	}
 }
 
+// A request with a salt that may have begun leaves its slot to no file.
+func TestFailedPrivate(t *testing.T) {
+	for _, begins := range []bool{true, false} {
+		b := book{tracker: newTracker(10)}
+		b.restart("p", 1)
+		l := &lease{prompt: []token{1, 2, 3}, private: true}
+		if !b.grant(l, 0) {
+			t.Fatal("no slot")
+		}
+		if begins {
+			b.begin(l, 0)
+		}
+		b.failed(l, 0, l.prompt)
+		b.settle(0, 3)
+		if s := b.slots[0]; !s.private {
+			t.Errorf("begun: %v; slot %+v", begins, s)
+		}
+	}
+}
+
 // What a slot loses may lie in another one: of each request there stays what the better of the two has, never more than
 // was its own.
 func TestCutMovesToBetterSlot(t *testing.T) {

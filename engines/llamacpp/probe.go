@@ -53,17 +53,19 @@ const probeText = "To see whether what this slot holds can be saved and restored
 	"first half of them is read again: of a prompt that goes another way, what was restored should be cached up to that place, as it " +
 	"would be without a file."
 
-// growth is how long files are: with tokens whose keys and values are all in it, a file has bytes, and each token more has as many more.
+// growth is how long files are: one of tokens has bytes, if it has all their keys and values, and each token more adds perToken.
 type growth struct {
 	tokens   int
 	bytes    float64
 	perToken float64
 }
 
+func (g growth) size(tokens int) float64 { return g.bytes + g.perToken*float64(tokens-g.tokens) }
+
 // whole reports whether a file is as long as it must be. Layers with sliding windows have saved the last tokens only, also where the
 // server keeps all (--swa-full) and takes what it restores for all.
 func (g growth) whole(tokens int, bytes int64) bool {
-	return float64(bytes) >= 0.98*(g.bytes+g.perToken*float64(tokens-g.tokens))
+	return float64(bytes) >= 0.999*g.size(tokens)
 }
 
 // probe tries on a slot, which it overwrites, whether the server uses what it restores. The error says why not.

@@ -178,18 +178,6 @@ func (s *shelf) find(key string, prompt []token) (best *slotFile, most int) {
 	return best, most
 }
 
-// perToken returns how long files are for each of their tokens, 0 if there is none.
-func (s *shelf) perToken(key string) float64 {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, f := range slices.Backward(s.files) {
-		if f.Key == key && f.Length > 0 {
-			return float64(f.Bytes) / float64(f.Length)
-		}
-	}
-	return 0
-}
-
 // check reads a whole file and compares it with its note.
 func (s *shelf) check(f *slotFile) error {
 	size, sum, err := s.sum(f.name)
@@ -218,9 +206,6 @@ func (s *shelf) add(f *slotFile) error {
 	}
 	if size != f.Bytes {
 		return errDamaged
-	}
-	if size > s.limit {
-		return fmt.Errorf("%d bytes are more than the quota of %d", size, s.limit)
 	}
 	// Only the file's owner may change its mode, which is the server's user.
 	if err := s.root.Chmod(f.name+fileEnding, 0o600); err != nil && !errors.Is(err, fs.ErrPermission) {
