@@ -65,7 +65,7 @@ func registerFiles(flags *pflag.FlagSet, c *local.Config) {
 
 // registerReuse adds the flags for what requests have in common.
 func registerReuse(flags *pflag.FlagSet, c *local.Config) {
-	flags.StringVar(&c.Reuse, "reuse", local.ReusePrefix, "`prefix|blocks|hybrid`: reuse the beginning of prompts, which changes no answer; or also blocks at any place, which does (docs/compression.md)")
+	flags.StringVar(&c.Reuse, "reuse", local.ReusePrefix, "`prefix|blocks|hybrid`: reuse the beginning of prompts, which changes no answer; or also blocks at any place, which does (docs/block-reuse.md)")
 	flags.Float64Var(&c.Recompute, "recompute", local.DefaultRecompute, "`PART` of reused blocks that is computed again, above 0 and up to 1; with --reuse blocks or hybrid")
 }
 

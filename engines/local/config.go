@@ -55,7 +55,7 @@ type Config struct {
 	// DiskSalted keeps in files what requests with a cache salt computed, too. Without it that stays in memory.
 	DiskSalted bool
 	// Reuse is what requests have in common: "prefix", the default; "blocks"; or "hybrid". With the last two the blocks that a request names
-	// are computed once, and used at any place in other prompts, in the retriever's order. Answers change: see docs/compression.md for
+	// are computed once, and used at any place in other prompts, in the retriever's order. Answers change: see docs/block-reuse.md for
 	// how much. The same text then has other tokens where blocks begin and end.
 	Reuse string
 	// Recompute is the part of reused blocks' tokens that each request computes again, above 0 and up to 1; 0: DefaultRecompute.
