@@ -66,15 +66,20 @@ func TestSmolLM2ContextSpeed(t *testing.T) {
 		t.Fatal(err)
 	}
 	without := time.Since(began)
-	if err := e.Close(); err != nil {
-		t.Fatal(err)
-	}
-	began = time.Now()
-	if e, err = local.Open(local.Config{Model: model, Contexts: map[string]string{"c": r.File}}); err != nil {
-		t.Fatal(err)
+	opened := time.Hour // the least of some, since the machine may be busy
+	for range 3 {
+		if e != nil {
+			if err := e.Close(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		began = time.Now()
+		if e, err = local.Open(local.Config{Model: model, Contexts: map[string]string{"c": r.File}}); err != nil {
+			t.Fatal(err)
+		}
+		opened = min(opened, time.Since(began)-without)
 	}
 	defer e.Close()
-	opened := time.Since(began) - without
 	// rate is the least time of a token over some rounds, which the two sides have in turn.
 	const question, rounds = "What is the default?", 4
 	full, behind := math.Inf(1), math.Inf(1)
