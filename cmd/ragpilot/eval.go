@@ -38,21 +38,38 @@ type evalFlags struct {
 
 // generatorFlags are those of eval and eval generate.
 type generatorFlags struct {
-	k         int
-	seed      uint64
-	gold      string
-	followUps float64
+	flags        *pflag.FlagSet
+	task         string
+	k            int
+	seed         uint64
+	gold         string
+	followUps    float64
+	connectivity int
+	blockTokens  int
 }
 
 func (f *generatorFlags) register(flags *pflag.FlagSet) {
+	f.flags = flags
+	flags.StringVar(&f.task, "task", string(eval.Facts), fmt.Sprintf("generated rows: `TASK`, one of %v", eval.Tasks()))
 	flags.IntVar(&f.k, "k", 5, "generated rows: `NUMBER` of blocks of each")
 	flags.Uint64Var(&f.seed, "seed", 1, "`NUMBER` that all random choices follow from")
-	flags.StringVar(&f.gold, "gold", string(eval.GoldRanked), "generated rows: rank of the block with the answer, `ranked|uniform`: rank r with weight 1/r, or all alike")
-	flags.Float64Var(&f.followUps, "follow-ups", 0.25, "generated rows: `SHARE` of conversations that have a second turn, which retrieves some of the same blocks")
+	flags.StringVar(&f.gold, "gold", string(eval.GoldRanked), "generated rows: rank of a block with the answer, `ranked|uniform`: rank r with weight 1/r, or all alike")
+	flags.Float64Var(&f.followUps, "follow-ups", 0.25, "generated rows: `SHARE` of conversations that have a second turn, which retrieves some of the same blocks; with --task facts")
+	flags.IntVar(&f.connectivity, "connectivity", 0, "generated rows: `NUMBER` of projects of a person, 1 to 8; 0: 2 with --task connectivity")
+	flags.IntVar(&f.blockTokens, "block-tokens", 0, "generated rows: length of blocks in `TOKENS` of four bytes; 0: 256 with all tasks but facts, whose blocks have 60 to 120")
 }
 
 func (f *generatorFlags) rows(n int) ([]eval.Row, error) {
-	rows, err := eval.Generate(eval.Options{Rows: n, K: f.k, Seed: f.seed, Gold: eval.GoldRanks(f.gold), FollowUps: &f.followUps})
+	options := eval.Options{
+		Task: eval.Task(f.task), Rows: n, Seed: f.seed, Gold: eval.GoldRanks(f.gold), Connectivity: f.connectivity, BlockTokens: f.blockTokens,
+	}
+	if f.flags.Changed("k") {
+		options.K = f.k
+	}
+	if f.flags.Changed("follow-ups") {
+		options.FollowUps = &f.followUps
+	}
+	rows, err := eval.Generate(options)
 	if err != nil {
 		return nil, fmt.Errorf("--%w", err)
 	}
@@ -104,7 +121,9 @@ func newEvalGenerate() *cobra.Command {
 		Use:   "generate --rows N",
 		Short: "Write made-up rows for eval",
 		Long: "Generate writes rows whose blocks state made-up facts, each row with one block that has the answer and others that say\n" +
-			"the same of other things. The same flags give the same bytes everywhere.",
+			"the same of other things. --task has harder ones: a corpus of people, projects and memberships whose questions join\n" +
+			"several blocks (CacheNotes), codes among sentences without facts, variables that hand on a value, and frequent words\n" +
+			"(the kinds of RULER). The same flags give the same bytes everywhere.",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if n < 1 {

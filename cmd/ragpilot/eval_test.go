@@ -227,6 +227,13 @@ func TestEvalErrors(t *testing.T) {
 	if _, err := run(t, "eval", "generate", "--rows", "0"); err == nil || !strings.Contains(err.Error(), "--rows 0") {
 		t.Errorf("%v", err)
 	}
+	if _, err := run(t, "eval", "generate", "--rows", "1", "--task", "sums"); err == nil || !strings.Contains(err.Error(), `--task "sums"`) {
+		t.Errorf("%v", err)
+	}
+	joined, err := run(t, "eval", "generate", "--rows", "2", "--task", "connectivity", "--connectivity", "3", "--block-tokens", "128")
+	if rows, e := eval.ReadRows(strings.NewReader(joined)); err != nil || e != nil || len(rows) != 2 || len(rows[1].Blocks) != 6 || len(rows[1].Blocks[0].Text) > 512 {
+		t.Errorf("%v %v\n%s", err, e, joined)
+	}
 	one, err := run(t, "eval", "generate", "--rows", "3")
 	if rows, e := eval.ReadRows(strings.NewReader(one)); err != nil || e != nil || len(rows) != 3 {
 		t.Errorf("%v %v\n%s", err, e, one)

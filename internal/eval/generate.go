@@ -8,16 +8,23 @@ import (
 
 // Options describe generated rows. Zero numbers stand for the defaults.
 type Options struct {
+	// Task is what rows ask for; empty: [Facts].
+	Task Task
 	// Rows is the number of rows, 2000 by default.
 	Rows int
-	// K is the number of blocks of each row, 5 by default, at most 20.
+	// K is the number of blocks of each row, 5 by default, at most 20, or 128 with tasks other than [Facts]. [Connectivity] needs two for
+	// each project of a person, and has that many by default if it is more.
 	K int
+	// Connectivity is how many projects a person of [Connectivity] belongs to, 1 to 8; 0: 2.
+	Connectivity int
+	// BlockTokens is the length of blocks of tasks other than [Facts], 128 to 2048 tokens of four bytes; 0: 256.
+	BlockTokens int
 	// Seed is what all random choices follow from.
 	Seed uint64
-	// Gold says at which rank the block with the answer stands.
+	// Gold says at which rank a block with the answer stands.
 	Gold GoldRanks
 	// FollowUps is the share of conversations, 0 to 1, that have a second turn, which retrieves two of five blocks of the first
-	// turn again. nil: 0.25.
+	// turn again. nil: 0.25. Tasks other than [Facts] have none.
 	FollowUps *float64
 }
 
@@ -46,8 +53,11 @@ func (o *Options) complete() error {
 	if o.Rows == 0 {
 		o.Rows = 2000
 	}
-	if o.K == 0 {
-		o.K = 5
+	if o.Task == "" {
+		o.Task = Facts
+	}
+	if err := o.completeTask(); err != nil {
+		return err
 	}
 	if o.Gold == "" {
 		o.Gold = GoldRanked
@@ -59,8 +69,6 @@ func (o *Options) complete() error {
 	switch {
 	case o.Rows < 1 || o.Rows > maxRows:
 		return fmt.Errorf("rows %d: want 1 to %d", o.Rows, maxRows)
-	case o.K < 2 || o.K > maxK:
-		return fmt.Errorf("k %d: want 2 to %d", o.K, maxK)
 	case o.Gold != GoldRanked && o.Gold != GoldUniform:
 		return fmt.Errorf("gold %q: want %s or %s", o.Gold, GoldRanked, GoldUniform)
 	case !(*o.FollowUps >= 0 && *o.FollowUps <= 1):
@@ -69,7 +77,9 @@ func (o *Options) complete() error {
 	return nil
 }
 
-// Generate makes rows: the same options make the same rows everywhere. Every row asks for one fact that stands in one of its
+// Generate makes rows: the same options make the same rows everywhere.
+//
+// With [Facts] every row asks for one fact that stands in one of its
 // blocks and in no other; the other blocks say the same of other things, so that a reader who takes a value of the right
 // kind from a block at random is right in one of k rows, and one who has not read the blocks in one of 28 (colours) to 9000
 // (numbers). Blocks come from a pool of topics; topics, and blocks within a topic, are popular by a Zipf law.
@@ -77,10 +87,15 @@ func Generate(o Options) ([]Row, error) {
 	if err := o.complete(); err != nil {
 		return nil, err
 	}
-	g := newGenerator(o)
+	var next func(at int) Row
+	if o.Task == Facts {
+		next = newGenerator(o).next
+	} else {
+		next = newTasks(o).next
+	}
 	rows := make([]Row, 0, o.Rows)
 	for len(rows) < o.Rows {
-		rows = append(rows, g.next(len(rows)))
+		rows = append(rows, next(len(rows)))
 	}
 	return rows, nil
 }

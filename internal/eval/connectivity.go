@@ -1,0 +1,177 @@
+package eval
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// The vocabularies of the connectivity corpus.
+var (
+	domains = words(`acoustics agronomy anatomy archaeology astronomy botany cartography ceramics chemistry climatology economics ecology entomology
+		ethics forestry genetics geology hydrology linguistics metallurgy mineralogy navigation nutrition oceanography optics robotics seismology
+		sociology statistics toxicology virology zoology`)
+	sponsorKinds = words(`Foundation Trust Fund Institute Society Academy Bequest Alliance`)
+	roles        = words(`adviser analyst architect auditor consultant coordinator designer developer engineer examiner manager moderator planner reviewer
+		scientist spokesperson supervisor technician tester trainer treasurer`)
+	departments = words(`Accounting Archives Compliance Construction Distribution Finance Insurance Legal Logistics Maintenance Marketing Outreach
+		Personnel Procurement Publishing Quality Records Research Safety Sales Security Transport`)
+	hobbies = words(`archery badminton chess climbing cycling dancing diving drawing fencing fishing gardening hiking juggling knitting origami
+		photography pottery rowing running sailing singing skating surfing swimming tennis weaving yoga`)
+	goals = []string{
+		"collects measurements of many years", "compares methods that are in use", "trains people from several towns", "makes old records readable",
+		"tries out equipment in the open", "writes a guide for beginners", "tests cheaper materials", "asks residents for their experience",
+	}
+)
+
+// corpus is the material of one connectivity level (CacheNotes, appendix A): every person belongs to as many projects as the level says,
+// and each membership has a block of its own.
+type corpus struct {
+	people      []member
+	projects    []project
+	memberships []Block // of the first person, then of the second, and so on
+}
+
+type member struct {
+	Block
+	name     string
+	projects []int
+	values   [][]string // role and department in each
+}
+
+type project struct {
+	Block
+	title, domain, sponsor, year string
+}
+
+// newCorpus has corpusBlocks blocks, whatever the level.
+func newCorpus(r *random, level, tokens int) *corpus {
+	c := &corpus{people: make([]member, corpusBlocks/(level+2))}
+	c.projects = make([]project, corpusBlocks-len(c.people)*(level+1))
+	names := distinct()
+	id := func(kind string, n int) string { return fmt.Sprintf("connectivity-%d-%s-%d", level, kind, n+1) }
+	for i := range c.projects {
+		p := &c.projects[i]
+		p.title = names(func() string { return pick(r, adjectives) + " " + capital(pick(r, beasts)) })
+		p.domain, p.sponsor, p.year = pick(r, domains), pick(r, surnames)+" "+pick(r, sponsorKinds), strconv.Itoa(1950+r.below(70))
+		statements := []string{
+			"The domain of " + p.title + " is " + p.domain + ".", "The sponsor of " + p.title + " is the " + p.sponsor + ".",
+			"The project " + p.title + " began in " + p.year + ".", "The project " + pick(r, goals) + ".",
+		}
+		p.Block = Block{id("project", i), page(r, tokens, "This page is about the project "+p.title+".", shuffled(r, statements)...)}
+	}
+	for i := range c.people {
+		p := &c.people[i]
+		p.name = names(func() string { return person(r) })
+		hobby := r.permutation(len(hobbies))
+		statements := []string{
+			p.name + " is " + strconv.Itoa(20+r.below(50)) + " years old.", "The occupation of " + p.name + " is " + pick(r, trades) + ".",
+			p.name + " lives in " + pick(r, cities) + ".", "The hobbies of " + p.name + " are " + hobbies[hobby[0]] + " and " + hobbies[hobby[1]] + ".",
+		}
+		p.Block = Block{id("person", i), page(r, tokens, "This page is about "+p.name+".", shuffled(r, statements)...)}
+		p.projects = r.permutation(len(c.projects))[:level]
+		for j, at := range p.projects {
+			title := c.projects[at].title
+			v := []string{pick(r, roles), pick(r, departments)}
+			p.values = append(p.values, v)
+			statements := []string{
+				p.name + " is a member of the project " + title + ".", "The role of " + p.name + " in " + title + " is " + v[0] + ".",
+				"The department of " + p.name + " in " + title + " is " + v[1] + ".",
+			}
+			c.memberships = append(c.memberships, Block{id("membership", i*level+j), page(r, tokens, "This page is about a membership.", shuffled(r, statements)...)})
+		}
+	}
+	return c
+}
+
+func shuffled(r *random, all []string) []string {
+	mixed := make([]string, len(all))
+	for to, from := range r.permutation(len(all)) {
+		mixed[to] = all[from]
+	}
+	return mixed
+}
+
+// joins are what is asked of all projects of a person.
+var joins = []struct {
+	question, lead string
+	value          func(*project) string
+}{
+	{"In which domains are the projects of %s?", "The domains of the projects of %s are", func(p *project) string { return p.domain }},
+	{"In which years did the projects of %s begin?", "The projects of %s began in", func(p *project) string { return p.year }},
+	{"Who are the sponsors of the projects of %s?", "The sponsors of the projects of %s are", func(p *project) string { return p.sponsor }},
+}
+
+// connected asks for the role or the department of a person in a project, which stands in one membership, or for values of all projects of
+// a person, for which all memberships and projects of the person are needed. A list is in the order of the memberships as retrieved,
+// and has each value once.
+func (t *tasks) connected(row *Row, join bool) {
+	c, level := t.corpus, t.o.Connectivity
+	who := t.r.below(len(c.people))
+	m := &c.people[who]
+	own := c.memberships[who*level:][:level]
+	needed := []Block{}
+	link := t.r.below(level)
+	if join {
+		needed = append(needed, own...)
+		for _, at := range m.projects {
+			needed = append(needed, c.projects[at].Block)
+		}
+	} else {
+		needed = append(needed, own[link])
+	}
+	row.Blocks = t.retrieve(needed)
+	for _, b := range row.Blocks {
+		if slices.Contains(needed, b) {
+			row.Gold = append(row.Gold, b.ID)
+		}
+	}
+	if !join {
+		kind := t.r.below(2)
+		of := []string{"role", "department"}[kind] + " of " + m.name + " in " + c.projects[m.projects[link]].title
+		row.Question, row.Lead, row.Answers = "What is the "+of+"?", "The "+of+" is", []string{m.values[link][kind]}
+		return
+	}
+	j := &joins[t.r.below(len(joins))]
+	var list []string
+	for _, b := range row.Blocks {
+		if i := slices.Index(own, b); i >= 0 {
+			if v := j.value(&c.projects[m.projects[i]]); !slices.Contains(list, v) {
+				list = append(list, v)
+			}
+		}
+	}
+	row.Question, row.Lead = fmt.Sprintf(j.question, m.name)+listed, fmt.Sprintf(j.lead, m.name)
+	row.Answers = []string{strings.Join(list, ", ")}
+}
+
+// retrieve puts needed blocks at places that are drawn, and any other blocks of the corpus at the rest.
+func (t *tasks) retrieve(needed []Block) []Block {
+	blocks := make([]Block, t.o.K)
+	order := t.r.permutation(len(needed))
+	for i, at := range t.ranks(len(needed)) {
+		blocks[at] = needed[order[i]]
+	}
+	all := t.corpus.blocks()
+	next := t.r.permutation(len(all))
+	for i := range blocks {
+		for blocks[i].ID == "" {
+			if b := all[next[0]]; !slices.Contains(needed, b) {
+				blocks[i] = b
+			}
+			next = next[1:]
+		}
+	}
+	return blocks
+}
+
+func (c *corpus) blocks() (all []Block) {
+	for i := range c.people {
+		all = append(all, c.people[i].Block)
+	}
+	for i := range c.projects {
+		all = append(all, c.projects[i].Block)
+	}
+	return append(all, c.memberships...)
+}
