@@ -32,6 +32,7 @@ var (
 type Engine struct {
 	config   Config
 	file     *weights.Model
+	model    *llama.Model
 	runner   *runner.Runner
 	folder   *kvfile.Folder   // nil: there is none
 	resident *residency.Index // what requests have in the cache
@@ -70,7 +71,7 @@ func open(config Config, file *weights.Model) (*Engine, error) {
 		config.Served = file.Name
 	}
 	file.Template.NoThinking = config.NoThinking
-	e := &Engine{config: config, file: file}
+	e := &Engine{config: config, file: file, model: model}
 	e.resident = residency.New(residency.Config{Replica: e.config.Served, BlockSize: kvstore.PageTokens, OnUpdate: e.lost})
 	e.resident.Complete(true)
 	pages := int(config.CacheBytes / int64(4*model.PageFloats()))
