@@ -32,11 +32,13 @@ func newDoctor() *cobra.Command {
 	var asJSON bool
 	var cacheDir string
 	cmd := &cobra.Command{
-		Use:   "doctor [--engine URL]",
+		Use:   "doctor [--engine URL|local]",
 		Short: "Find out why an engine reuses nothing",
 		Long: "Doctor asks an engine (vLLM, SGLang, llama.cpp, or any OpenAI-compatible server) what it is and how it was started,\n" +
 			"sends it a few made-up prompts, and says what keeps it from reusing prefixes, from telling so, or from telling\n" +
 			"what it evicts. No prompt of a user is sent. llama.cpp's slots are overwritten by the probes.\n\n" +
+			"With --engine local it examines a model in this process, and says whether the model suits --reuse blocks: how far the\n" +
+			"tokens that a question attends to most are those that the answer attends to.\n\n" +
 			"Exit status: 0 without problems, 1 with some, 2 for a command line that makes no sense.",
 		Args: func(cmd *cobra.Command, args []string) error {
 			if err := cobra.NoArgs(cmd, args); err != nil {
@@ -48,8 +50,8 @@ func newDoctor() *cobra.Command {
 	}
 	cmd.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
 	flags := cmd.Flags()
-	flags.StringVar(&cfg.Engine, "engine", httpserve.Default().InferAPIURL, "base `URL` of the engine")
-	flags.StringVar(&cfg.Model, "model", "", "`MODEL` that requests will name; empty: the first that is served")
+	flags.StringVar(&cfg.Engine, "engine", httpserve.Default().InferAPIURL, "base `URL` of the engine, or local: a model in this process")
+	flags.StringVar(&cfg.Model, "model", "", "`MODEL` that requests will name; empty: the first that is served. With --engine local: a file, or a name; empty: "+defaultModel)
 	flags.StringVar(&cfg.APIKey, "api-key", "", "`KEY` for the engine; RAGPILOT_API_KEY is safer")
 	flags.IntVar(&cfg.Budget, "budget", 0, "length of planned prompts in `TOKENS`, to compare with the model's window; 0: not told")
 	flags.StringVar(&cfg.Events, "events", "", "`ENDPOINT` of the engine's KV-cache events, tcp://HOST:PORT or ipc://PATH; empty: the engine is asked")
@@ -73,7 +75,16 @@ func runDoctor(cmd *cobra.Command, cfg doctor.Config, cacheDir string, asJSON bo
 			return usageError{fmt.Errorf("%s %v: want more than 0", name, d)}
 		}
 	}
-	report, err := doctor.Run(cmd.Context(), cfg)
+	var report *doctor.Report
+	var err error
+	if cfg.Engine == "local" {
+		if err := checkLocalFlags(cmd.Flags().Changed); err != nil {
+			return err
+		}
+		report, err = examineLocal(cmd.Context(), cfg.Model, !cfg.NoProbe)
+	} else {
+		report, err = doctor.Run(cmd.Context(), cfg)
+	}
 	if errors.Is(err, doctor.ErrConfig) {
 		return usageError{err}
 	}

@@ -20,6 +20,7 @@ const (
 	SGLang   Kind = "sglang"
 	LlamaCPP Kind = "llamacpp"
 	Other    Kind = "other"
+	Local    Kind = "local" // no server: a model in the process, which [Run] does not examine
 )
 
 // String returns the engine's name.
@@ -31,6 +32,8 @@ func (k Kind) String() string {
 		return "SGLang"
 	case LlamaCPP:
 		return "llama.cpp"
+	case Local:
+		return "none, a model in this process"
 	}
 	return "OpenAI-compatible server"
 }

@@ -1,0 +1,140 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/ragpilot/ragpilot/engines"
+	"github.com/ragpilot/ragpilot/engines/local"
+	"github.com/ragpilot/ragpilot/internal/doctor"
+	"github.com/ragpilot/ragpilot/internal/eval"
+)
+
+const blockReuse = "block reuse"
+
+// What an examination of a model in this process asks, and how it judges: see docs/doctor.md.
+const (
+	overlapRows   = 4
+	overlapBlocks = 4
+	overlapShare  = local.DefaultRecompute
+	fewOverlap    = 0.65 // models with random weights have up to so much
+	goodOverlap   = 0.75 // between those and SmolLM2, 0.83, of which it is known what reuse mends
+)
+
+// examineLocal examines a model in this process.
+func examineLocal(ctx context.Context, name string, probe bool) (*doctor.Report, error) {
+	report := &doctor.Report{Engine: "local", Kind: doctor.Local}
+	add := func(name string, result doctor.Result, saw, do string) {
+		report.Checks = append(report.Checks, doctor.Check{Name: name, Result: result, Saw: saw, Do: do})
+	}
+	path, err := modelFile(ctx, name, os.Stderr)
+	if err != nil {
+		add("model", doctor.Problem, err.Error(), "name a GGUF file, a folder in the form of Hugging Face, or smollm2 in --model")
+		return report, ctx.Err()
+	}
+	engine, err := openModel(path, local.Config{})
+	if err != nil {
+		add("model", doctor.Problem, err.Error(), "use a model of an architecture that docs/local-engine.md lists")
+		return report, ctx.Err()
+	}
+	defer func() { _ = engine.Close() }()
+	add("model", doctor.OK, engine.Name(), "")
+	for _, w := range engine.Warnings() {
+		add("assumption", doctor.Warning, w, "")
+	}
+	if err := fast(); err != nil {
+		add("speed", doctor.Warning, err.Error(), "")
+	} else {
+		add("speed", doctor.OK, "vector instructions are used", "")
+	}
+	add("window", doctor.OK, fmt.Sprintf("%d tokens of prompt and answer", engine.Context()), "")
+	if !probe {
+		add(blockReuse, doctor.NotKnown, "not asked: no probes", "")
+		return report, nil
+	}
+	overlaps, err := overlap(ctx, engine, &report.Sent)
+	switch {
+	case ctx.Err() != nil:
+		return nil, ctx.Err()
+	case err != nil:
+		add(blockReuse, doctor.NotKnown, err.Error(), "")
+	default:
+		report.Checks = append(report.Checks, judgeOverlap(overlaps))
+	}
+	return report, nil
+}
+
+// overlap measures generated rows.
+func overlap(ctx context.Context, engine *local.Engine, sent *doctor.Sent) ([]float64, error) {
+	var rows []eval.Row
+	for k := overlapBlocks; ; k-- { // as many blocks as have room
+		var err error
+		if rows, err = eval.Generate(eval.Options{Rows: overlapRows, K: k, Seed: 1}); err != nil {
+			return nil, err
+		}
+		if k == 2 || engine.Count(overlapRequest(&rows[0]).Messages[1].Content) < engine.Context()*3/4 {
+			break
+		}
+	}
+	overlaps := make([]float64, len(rows))
+	for i := range rows {
+		req := overlapRequest(&rows[i])
+		a, err := engine.Attention(ctx, req, rows[i].Lead+" "+rows[i].Answers[0]+".")
+		if err != nil {
+			return nil, err
+		}
+		overlaps[i] = a.Overlap(overlapShare)
+		sent.Prompts++
+		sent.Tokens += len(engine.TokenizeChat(req.Messages))
+	}
+	return overlaps, nil
+}
+
+// overlapRequest is a generated row as a chat with blocks.
+func overlapRequest(row *eval.Row) engines.Request {
+	var text strings.Builder
+	req := engines.Request{ID: row.ID}
+	for _, b := range row.Blocks {
+		from := text.Len()
+		text.WriteString(b.Text + "\n")
+		req.Blocks = append(req.Blocks, engines.BlockSpan{Message: 1, From: from, To: text.Len()})
+	}
+	req.Messages = []engines.Message{{Role: engines.System, Content: eval.DefaultSystem}, {Role: engines.User, Content: text.String() + row.Question}}
+	return req
+}
+
+// judgeOverlap says whether what a question attends to is a guide to what the answer needs.
+func judgeOverlap(overlaps []float64) doctor.Check {
+	mean := 0.0
+	for _, o := range overlaps {
+		mean += o / float64(len(overlaps))
+	}
+	c := doctor.Check{Name: blockReuse, Result: doctor.Warning}
+	c.Saw = fmt.Sprintf("of the %.0f %% of the blocks' tokens that the answer attends to most, the question's are %.0f %% (%.0f to %.0f in %d generated rows; random weights have up to %.0f): ",
+		100*overlapShare, 100*mean, 100*slices.Min(overlaps), 100*slices.Max(overlaps), len(overlaps), 100*fewOverlap)
+	switch {
+	case mean >= goodOverlap:
+		c.Result = doctor.OK
+		c.Saw += "the model suits --reuse blocks"
+	case mean >= fewOverlap:
+		c.Saw += "it is not clear whether the model suits --reuse blocks"
+		c.Do = "measure it: ragpilot eval --engine local --rows F --arms plain,blocks-20,blocks-40"
+	default:
+		c.Saw += "the model does not suit --reuse blocks"
+		c.Do = "leave --reuse at prefix: the question is a poor guide to what must be computed again"
+	}
+	return c
+}
+
+// checkLocalFlags wants no flags that are about servers.
+func checkLocalFlags(changed func(string) bool) error {
+	for _, name := range []string{"api-key", "budget", "events", "replay", "topic", "serve", "serve-api-key", "probe-tokens", "wait", "timeout"} {
+		if changed(name) {
+			return usageError{fmt.Errorf("--%s: not with --engine local", name)}
+		}
+	}
+	return nil
+}
