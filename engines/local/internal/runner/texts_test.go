@@ -2,6 +2,7 @@ package runner_test
 
 import (
 	_ "embed"
+	"flag"
 	"fmt"
 	"math"
 	"runtime"
@@ -22,10 +23,13 @@ var texts string
 
 // Of each text the first tokens are blocks, the next are the question, and what follows them is scored.
 const (
-	blockTokens, blockCount = 256, 4
-	questionTokens          = 24
-	scoredTokens            = 32
+	contextTokens  = 1024
+	blockTokens    = 256
+	questionTokens = 24
+	scoredTokens   = 32
 )
+
+var sweepTexts = flag.Int("sweep-texts", 0, "number of texts for TestBlockSizes, up to 24; 0: it is not run")
 
 // head is what stands in front of blocks in a chat.
 const head = "<|im_start|>system\nUse the documents to answer the question.<|im_end|>\n<|im_start|>user\n"
@@ -46,7 +50,7 @@ func TestTexts(t *testing.T) {
 		{"attention 10 %", runner.Attention, 0.1}, {"cacheblend 20 %", runner.CacheBlend, 0.2}, {"epic 20 %", runner.EPIC, 0.2},
 	}
 	t.Run("alone", func(t *testing.T) {
-		kl := divergences(t, path, "", methods)
+		kl := divergences(t, path, "", methods, blockTokens, allTexts())
 		mended(t, methods, kl, 0.5, 0.65)
 		if !(kl[0] > kl[1] && kl[1] > kl[2] && kl[2] > kl[3]) {
 			t.Errorf("KL %v does not fall with the share", kl[:4])
@@ -56,8 +60,27 @@ func TestTexts(t *testing.T) {
 		}
 	})
 	t.Run("behind the head", func(t *testing.T) {
-		mended(t, methods[:5], divergences(t, path, head, methods[:5]), 0.35, 0.55)
+		mended(t, methods[:5], divergences(t, path, head, methods[:5], blockTokens, allTexts()), 0.35, 0.55)
 	})
+}
+
+func allTexts() []string { return strings.Split(texts, "\n=== \n") }
+
+// TestBlockSizes prints how far predictions are from those of a full prefill by the length of blocks, for docs/load/block-size.sh.
+func TestBlockSizes(t *testing.T) {
+	all := allTexts()
+	if *sweepTexts < 1 || *sweepTexts > len(all) {
+		t.Skipf("-sweep-texts %d: want 1 to %d", *sweepTexts, len(all))
+	}
+	path := modeltest.Fast(t)
+	methods := []method{{"naive", runner.None, 0}, {"20 %", runner.Prophet, 0.2}}
+	t.Logf("%d of %d texts", *sweepTexts, len(all))
+	for _, in := range []struct{ name, head string }{{"alone", ""}, {"behind the head", head}} {
+		for _, size := range []int{64, 128, 256, 512} {
+			kl := divergences(t, path, in.head, methods, size, all[:*sweepTexts])
+			t.Logf("%-16s blocks of %3d tokens: naive KL %.4f, 20 %% KL %.4f, %5.1f %% mended", in.name, size, kl[0], kl[1], 100*(1-kl[1]/kl[0]))
+		}
+	}
 }
 
 // mended prints the divergences, and wants a tenth and a fifth computed again to remove so much of naive reuse's.
@@ -71,8 +94,8 @@ func mended(t *testing.T, methods []method, kl []float64, tenth, fifth float64) 
 	}
 }
 
-// divergences are the means over texts of each method.
-func divergences(t *testing.T, path, head string, methods []method) []float64 {
+// divergences are the means over texts of each method, with blocks of so many tokens.
+func divergences(t *testing.T, path, head string, methods []method, size int, all []string) []float64 {
 	t.Helper()
 	file, err := weights.Open(path)
 	if err != nil {
@@ -85,25 +108,26 @@ func divergences(t *testing.T, path, head string, methods []method) []float64 {
 	}
 	r := runner.New(runner.Config{Model: model, Threads: runtime.GOMAXPROCS(0), Pages: 400, Running: 4, Step: 128})
 	defer r.Close()
-	all := strings.Split(texts, "\n=== \n")
 	sums := make([]float64, len(methods))
 	for i, text := range all {
 		tokens := file.Tokenizer.Encode(strings.TrimSpace(text), false)
-		if need := blockTokens*blockCount + questionTokens + scoredTokens; len(tokens) < need {
+		if need := contextTokens + questionTokens + scoredTokens; len(tokens) < need {
 			t.Fatalf("text %d has %d tokens, want %d", i, len(tokens), need)
 		}
 		l := layout{prompt: file.Tokenizer.Encode(head, true)}
 		l.head = len(l.prompt)
-		for j := range blockCount {
-			from := l.head + j*blockTokens
-			l.blocks = append(l.blocks, runner.Extent{From: from, To: from + blockTokens})
+		which := make([]int, contextTokens/size)
+		for j := range which {
+			from := l.head + j*size
+			l.blocks = append(l.blocks, runner.Extent{From: from, To: from + size})
+			which[j] = j
 		}
-		end := blockTokens*blockCount + questionTokens
+		end := contextTokens + questionTokens
 		l.prompt = append(l.prompt, tokens[:end]...)
 		answer := tokens[end:][:scoredTokens]
 		salt := fmt.Sprint(i)
 		want := distributions(r, l, salt+"exact", answer, nil)
-		l.warm(r, salt, everything...)
+		l.warm(r, salt, which...)
 		for j, m := range methods {
 			got := distributions(r, l, salt, answer, l.reuse(m.share, m.selector))
 			sum := 0.0
