@@ -25,7 +25,7 @@ func (t *tasks) needle(row *Row) {
 	if t.o.Task == NeedleValues {
 		values = min(valuesOfNeedle, t.o.K)
 	}
-	var answer []string
+	answer := make([]string, 0, values)
 	gold := t.ranks(values)
 	for _, at := range gold {
 		value := code()

@@ -18,7 +18,7 @@ func (t *tasks) variables(row *Row) {
 			slices.Sort(places)
 		}
 		value := values(func() string { return number(t.r) + pick(t.r, digits) })
-		var all []string
+		all := make([]string, 0, variablesPerChain)
 		from := value
 		for i := range variablesPerChain {
 			name := names(func() string {
