@@ -12,10 +12,10 @@ type blocksKey struct{}
 
 // withBlocks keeps how a plan's blocks are written, for [Model].
 func withBlocks(ctx context.Context, plan *contextpilot.Plan) context.Context {
-	text := plan.Context()
-	var blocks []string
-	for _, s := range plan.Spans() {
-		blocks = append(blocks, text[s[0]:s[1]])
+	text, spans := plan.Context(), plan.Spans()
+	blocks := make([]string, len(spans))
+	for i, s := range spans {
+		blocks[i] = text[s[0]:s[1]]
 	}
 	return context.WithValue(ctx, blocksKey{}, blocks)
 }

@@ -14,8 +14,13 @@ func TestProbe(t *testing.T) {
 	q := randomFloats(rows*h.Query*h.Dim, 8)
 	eachKernel(t, func(t *testing.T) {
 		for _, p := range []Probe{
-			{Tokens: position}, {Tokens: position, Within: true}, {Tokens: position, Rows: Position}, {Tokens: position, Rows: ValueNorm, Within: true},
-			{Tokens: position + rows}, {Tokens: position + 5, Most: true}, {Tokens: 3},
+			{Tokens: position},
+			{Tokens: position, Within: true},
+			{Tokens: position, Rows: Position},
+			{Tokens: position, Rows: ValueNorm, Within: true},
+			{Tokens: position + rows},
+			{Tokens: position + 5, Most: true},
+			{Tokens: 3},
 		} {
 			t.Run(fmt.Sprintf("%d/%d/%t/%t", p.Tokens, p.Rows, p.Within, p.Most), func(t *testing.T) {
 				got := p

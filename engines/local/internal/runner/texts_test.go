@@ -46,8 +46,13 @@ type method struct {
 func TestTexts(t *testing.T) {
 	path := modeltest.Fast(t)
 	methods := []method{
-		{"naive", runner.None, 0}, {"10 %", runner.Prophet, 0.1}, {"20 %", runner.Prophet, 0.2}, {"40 %", runner.Prophet, 0.4},
-		{"attention 10 %", runner.Attention, 0.1}, {"cacheblend 20 %", runner.CacheBlend, 0.2}, {"epic 20 %", runner.EPIC, 0.2},
+		{"naive", runner.None, 0},
+		{"10 %", runner.Prophet, 0.1},
+		{"20 %", runner.Prophet, 0.2},
+		{"40 %", runner.Prophet, 0.4},
+		{"attention 10 %", runner.Attention, 0.1},
+		{"cacheblend 20 %", runner.CacheBlend, 0.2},
+		{"epic 20 %", runner.EPIC, 0.2},
 	}
 	t.Run("alone", func(t *testing.T) {
 		kl := divergences(t, path, "", methods, blockTokens, allTexts())
