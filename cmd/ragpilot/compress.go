@@ -58,7 +58,7 @@ func (f *compressFlags) register(flags *pflag.FlagSet) {
 	flags.IntVar(&f.Threads, "threads", 0, "`N` threads that compute; 0: one for each processor")
 }
 
-// fields are the flags of what Compression calls otherwise.
+// fields are the flags of what Compression has other names for.
 var fields = []struct{ field, flag string }{
 	{"NotesKind", "--notes-kind"},
 	{"MaxNotes", "--max-notes"},
@@ -75,7 +75,7 @@ var fields = []struct{ field, flag string }{
 
 // named has the flags' names in an error of Compress.
 func named(err error) error {
-	text := strings.TrimPrefix(err.Error(), "compress: ")
+	text := strings.TrimPrefix(strings.TrimPrefix(err.Error(), "compress: "), "Compression.")
 	for _, f := range fields {
 		if rest, ok := strings.CutPrefix(text, f.field); ok {
 			text = f.flag + rest

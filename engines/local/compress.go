@@ -103,27 +103,32 @@ func (c Compression) withDefaults() (Compression, error) {
 	c.Format = cmp.Or(c.Format, "int8")
 	c.Window = cmp.Or(c.Window, DefaultWindow)
 	if _, err := kvfile.FormatByName(c.Format); err != nil {
-		return c, fmt.Errorf("Format: %w", err)
+		return c, fmt.Errorf("Compression.Format: %w", err)
 	}
 	if _, err := compress.ByName(c.Scorer); err != nil {
-		return c, fmt.Errorf("Scorer: %w", err)
+		return c, fmt.Errorf("Compression.Scorer: %w", err)
 	}
 	if _, ok := compress.Prompts[c.NotesKind]; !ok {
-		return c, fmt.Errorf("NotesKind %q: want one of %q", c.NotesKind, NotesKinds())
+		return c, fmt.Errorf("Compression.NotesKind %q: want one of %q", c.NotesKind, NotesKinds())
 	}
 	for _, f := range []struct {
 		name  string
 		value string
 	}{{"Model", c.Model}, {"Task", strings.TrimSpace(c.Task)}, {"Out", c.Out}} {
 		if f.value == "" {
-			return c, fmt.Errorf("%s is empty", f.name)
+			return c, fmt.Errorf("Compression.%s is empty", f.name)
 		}
 	}
-	if c.Threads < 1 || c.MaxNotes < 1 || c.Window < 4*llama.PageTokens {
-		return c, fmt.Errorf("Threads %d, MaxNotes %d, Window %d: want at least 1, 1 and %d", c.Threads, c.MaxNotes, c.Window, 4*llama.PageTokens)
+	for _, f := range []struct {
+		name        string
+		value, want int
+	}{{"Threads", c.Threads, 1}, {"MaxNotes", c.MaxNotes, 1}, {"Window", c.Window, 4 * llama.PageTokens}} {
+		if f.value < f.want {
+			return c, fmt.Errorf("Compression.%s %d: want at least %d", f.name, f.value, f.want)
+		}
 	}
 	if len(c.Documents) == 0 {
-		return c, errors.New("Documents: there is none")
+		return c, errors.New("Compression.Documents: there is none")
 	}
 	_, err := c.slots(1 << 20)
 	return c, err
@@ -135,7 +140,7 @@ func (c Compression) slots(tokens int) (int, error) {
 	want, err := strconv.ParseFloat(number, 64)
 	switch {
 	case err != nil || !(want > 0) || share && want > 100 || !share && want != math.Trunc(want) || want > 1<<30:
-		return 0, fmt.Errorf("Budget %q: want a number of tokens, or a share as 25%%, at most 100%%", c.Budget)
+		return 0, fmt.Errorf("Compression.Budget %q: want a number of tokens, or a share as 25%%, at most 100%%", c.Budget)
 	case share:
 		want *= float64(tokens) / 100
 	}
@@ -198,7 +203,7 @@ func (x *compressor) run(ctx context.Context) (Compressed, error) {
 		x.header.Slots += p.slots
 	}
 	if most := x.file.Context - 2*llama.PageTokens; x.header.Slots > most {
-		return Compressed{}, fmt.Errorf("Budget %s: %d tokens would be kept, a chat with this model has room for %d", x.Budget, x.header.Slots, most)
+		return Compressed{}, fmt.Errorf("Compression.Budget %s: %d tokens would be kept, a chat with this model has room for %d", x.Budget, x.header.Slots, most)
 	}
 	if err := x.look(); err != nil {
 		return Compressed{}, err
@@ -224,7 +229,7 @@ func (x *compressor) run(ctx context.Context) (Compressed, error) {
 		x.header.Parts = append(x.header.Parts, contextfile.Part{Key: p.key, Sources: p.sources, Tokens: len(p.tokens), Slots: p.slots})
 	}
 	if err := contextfile.Write(x.Out, x.header, pages); err != nil {
-		return Compressed{}, fmt.Errorf("Out: %w", err)
+		return Compressed{}, fmt.Errorf("Compression.Out: %w", err)
 	}
 	info, err := InspectContext(x.Out)
 	x.result.CompressedContext, x.result.Parts = info, len(parts)
@@ -263,12 +268,12 @@ func (x *compressor) look() error {
 	f, err := contextfile.Open(x.Out)
 	if errors.Is(err, fs.ErrNotExist) {
 		if _, err := os.Stat(filepath.Dir(x.Out)); err != nil {
-			return fmt.Errorf("Out: %w", err)
+			return fmt.Errorf("Compression.Out: %w", err)
 		}
 		return nil
 	}
 	if err != nil {
-		return fmt.Errorf("Out: %w: it is not overwritten", err)
+		return fmt.Errorf("Compression.Out: %w: it is not overwritten", err)
 	}
 	x.old = map[string][][]byte{}
 	for i, p := range f.Parts {

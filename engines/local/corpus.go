@@ -59,7 +59,7 @@ func (x *compressor) cut() ([]*corpusPart, error) {
 		parts = x.joint(documents, window)
 	}
 	if len(parts) == 0 || len(parts) == 1 && parts[0].whole {
-		return nil, fmt.Errorf("Documents: %d tokens with the task are too few", x.header.Tokens)
+		return nil, fmt.Errorf("Compression.Documents: %d tokens with the task are too few", x.header.Tokens)
 	}
 	for _, p := range parts {
 		if p.slots = len(p.tokens); !p.whole {
@@ -83,7 +83,7 @@ func (x *compressor) window() (int, error) {
 	}
 	window := min(x.Window, x.file.Context-behind)
 	if window < len(x.opening)+llama.PageTokens {
-		return 0, fmt.Errorf("Window %d: the model has room for %d tokens, %d of them behind the documents and %d in front", x.Window, x.file.Context, behind, len(x.opening))
+		return 0, fmt.Errorf("Compression.Window %d: the model has room for %d tokens, %d of them behind the documents and %d in front", x.Window, x.file.Context, behind, len(x.opening))
 	}
 	return window / llama.PageTokens * llama.PageTokens, nil
 }
