@@ -34,9 +34,10 @@ type BlockSpan struct {
 
 // BlockSpans says where the blocks of a plan stand, if its Prompt is the content of a message.
 func BlockSpans(message int, plan *contextpilot.Plan) []BlockSpan {
-	var blocks []BlockSpan
-	for _, s := range plan.Spans() {
-		blocks = append(blocks, BlockSpan{Message: message, From: s[0], To: s[1]})
+	spans := plan.Spans()
+	blocks := make([]BlockSpan, len(spans))
+	for i, s := range spans {
+		blocks[i] = BlockSpan{Message: message, From: s[0], To: s[1]}
 	}
 	return blocks
 }
