@@ -32,7 +32,7 @@ func newCompress() *cobra.Command {
 		Long: "Compress lets a model read a folder of documents once, keeps of what it computed the part that matters to a task, and\n" +
 			"writes it to a file. Chat --context and engine serve --context answer questions behind it at once. What matters is\n" +
 			"what notes on the documents attend to: notes of yours are far better than those of a small model (docs/compression.md).\n" +
-			"The file is for the same model and the same vector instructions. Whoever can read it can find out what the documents\n" +
+			"The file is for the same model and the same vector instructions. Anyone who can read it can find out what the documents\n" +
 			"say: only the user may read it.",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return f.run(cmd) },

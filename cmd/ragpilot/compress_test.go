@@ -81,14 +81,14 @@ func TestCompress(t *testing.T) {
 	}
 }
 
-// The time that is left is told now and then.
+// The time that is left is shown now and then.
 func TestLeft(t *testing.T) {
 	var b strings.Builder
 	now := time.Unix(0, 0)
-	tell := left(&b, func() time.Time { return now })
+	show := left(&b, func() time.Time { return now })
 	for i := range 100 {
 		now = now.Add(time.Second)
-		tell(float64(i+1) / 100)
+		show(float64(i+1) / 100)
 	}
 	if want := " 30 % done, about 1m10s left\n 60 % done, about 40s left\n 90 % done, about 10s left\n"; b.String() != want {
 		t.Errorf("%q, want %q", &b, want)

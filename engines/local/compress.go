@@ -114,17 +114,17 @@ func (c Compression) withDefaults() (Compression, error) {
 	for _, f := range []struct {
 		name  string
 		value string
-	}{{"Model", c.Model}, {"Task", strings.TrimSpace(c.Task)}, {"Out", c.Out}} {
+	}{{"Compression.Model", c.Model}, {"Compression.Task", strings.TrimSpace(c.Task)}, {"Compression.Out", c.Out}} {
 		if f.value == "" {
-			return c, fmt.Errorf("Compression.%s is empty", f.name)
+			return c, fmt.Errorf("%s is empty", f.name)
 		}
 	}
 	for _, f := range []struct {
 		name        string
 		value, want int
-	}{{"Threads", c.Threads, 1}, {"MaxNotes", c.MaxNotes, 1}, {"Window", c.Window, 4 * llama.PageTokens}} {
+	}{{"Compression.Threads", c.Threads, 1}, {"Compression.MaxNotes", c.MaxNotes, 1}, {"Compression.Window", c.Window, 4 * llama.PageTokens}} {
 		if f.value < f.want {
-			return c, fmt.Errorf("Compression.%s %d: want at least %d", f.name, f.value, f.want)
+			return c, fmt.Errorf("%s %d: want at least %d", f.name, f.value, f.want)
 		}
 	}
 	if len(c.Documents) == 0 {

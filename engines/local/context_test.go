@@ -233,7 +233,7 @@ func TestContextRefused(t *testing.T) {
 	}
 }
 
-// TestContextEvents: events tell of no slot of a context, and of what is behind one as of another salt; the disk tier has none of it.
+// TestContextEvents: events have no slot of a context, and what is behind one under another salt; the disk tier has none of it.
 func TestContextEvents(t *testing.T) {
 	model, dir := reader(t), t.TempDir()
 	r := compressed(t, local.Compression{Model: model})

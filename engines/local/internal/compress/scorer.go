@@ -57,7 +57,7 @@ func ByName(name string) (Scorer, error) {
 	return s, nil
 }
 
-// NeedsNotes tells whether a scorer reads notes.
+// NeedsNotes reports whether a scorer reads notes.
 func NeedsNotes(s Scorer) bool { n, ok := s.(notes); return ok && n.notes }
 
 // form is a way from what notes attend to to scores.
