@@ -11,6 +11,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/ragpilot/ragpilot/contextpilot"
 	"github.com/ragpilot/ragpilot/engines"
 	"github.com/ragpilot/ragpilot/engines/kvevents"
 	"github.com/ragpilot/ragpilot/engines/local"
@@ -252,9 +253,17 @@ func TestContextEvents(t *testing.T) {
 	}})
 	req := behind("c", text(1, 200), 4)
 	req.ID = "x"
+	var lost []contextpilot.Event
+	defer e.Subscribe(func(events ...contextpilot.Event) {
+		lost = append(lost, slices.DeleteFunc(slices.Clone(events), func(e contextpilot.Event) bool { return e.Kind == contextpilot.Served })...)
+	})()
 	generate(t, e, req)
-	if s := e.Stats(); s.ResidentRequests != 1 {
-		t.Errorf("%+v", s)
+	if s := e.Stats(); s.ResidentRequests != 1 || len(lost) > 0 {
+		t.Errorf("%+v; lost %+v", s, lost)
+	}
+	e.Clear()
+	if len(lost) != 2 || lost[0].Request != "x" || lost[0].Kind != contextpilot.Gone {
+		t.Errorf("after Clear, lost %+v", lost)
 	}
 	if err := e.Close(); err != nil {
 		t.Fatal(err)
@@ -262,7 +271,7 @@ func TestContextEvents(t *testing.T) {
 	if s := e.Stats(); s.Disk.Written != 0 {
 		t.Errorf("%d blocks behind a context are in files", s.Disk.Written)
 	}
-	if len(book.faults) > 0 || len(book.blocks) < 12 || len(salts) != 1 || salts[""] {
+	if len(book.faults) > 0 || book.cleared != 1 || len(salts) != 1 || salts[""] {
 		t.Errorf("%v; %d blocks, salts %v", book.faults, len(book.blocks), salts)
 	}
 }
