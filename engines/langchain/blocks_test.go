@@ -64,3 +64,19 @@ func TestBlocksReachTheEngine(t *testing.T) {
 		}
 	}
 }
+
+// TestWithContext: the name of a compressed context goes with every call.
+func TestWithContext(t *testing.T) {
+	engine := &blockEngine{}
+	for _, c := range []struct {
+		options []langchain.ModelOption
+		want    string
+	}{{[]langchain.ModelOption{langchain.WithContext("handbook")}, `"handbook"`}, {nil, ""}} {
+		if _, err := langchain.Model(engine, c.options...).Call(t.Context(), "Is it high?"); err != nil {
+			t.Fatal(err)
+		}
+		if got := string(engine.requests[len(engine.requests)-1].Extra["context"]); got != c.want {
+			t.Errorf("context %s, want %s", got, c.want)
+		}
+	}
+}

@@ -27,11 +27,18 @@ func WithMaxTokens(n int) ModelOption {
 	return modelOption(func(m *engineModel) { m.maxTokens = n })
 }
 
+// WithContext has every call answered behind a compressed context of the local engine, by its name in the engine's Config.Contexts. Other
+// engines refuse the member "context", or pass it over.
+func WithContext(name string) ModelOption {
+	return modelOption(func(m *engineModel) { m.context = name })
+}
+
 // engineModel is an engine as langchaingo sees it.
 type engineModel struct {
 	engine    engines.Engine
 	name      string
 	maxTokens int
+	context   string
 }
 
 var _ llms.Model = (*engineModel)(nil)

@@ -36,7 +36,7 @@ func (m *engineModel) request(messages []llms.MessageContent, options []llms.Cal
 		return req, o, unsupported("%d answers to one request", n)
 	}
 	var err error
-	req.Extra, err = extra(&o)
+	req.Extra, err = extra(&o, m.context)
 	return req, o, err
 }
 
@@ -82,13 +82,14 @@ func nameOf(part llms.ContentPart) string {
 }
 
 // extra returns the members of the OpenAI body that engines.Request has no field for. 0 and empty mean unset.
-func extra(o *llms.CallOptions) (map[string]json.RawMessage, error) {
+func extra(o *llms.CallOptions, context string) (map[string]json.RawMessage, error) {
 	members := map[string]any{}
 	set := func(name string, value any, is bool) {
 		if is {
 			members[name] = value
 		}
 	}
+	set("context", context, context != "")
 	set("stop", o.StopWords, len(o.StopWords) > 0)
 	set("top_k", o.TopK, o.TopK != 0)
 	set("top_p", o.TopP, o.TopP != 0)

@@ -1,0 +1,40 @@
+// Command compressed-handbook answers behind a quarter of a handbook's keys and values. The answers of its tiny model mean nothing.
+package main
+
+import (
+	"context"
+	_ "embed"
+	"fmt"
+	"log"
+	"os"
+
+	"github.com/tmc/langchaingo/chains"
+	"github.com/tmc/langchaingo/prompts"
+
+	"github.com/ragpilot/ragpilot/engines/langchain"
+	"github.com/ragpilot/ragpilot/engines/local"
+	"github.com/ragpilot/ragpilot/engines/local/localtest"
+)
+
+//go:embed handbook.md
+var handbook string
+
+func main() {
+	model, file := os.TempDir()+"/ragpilot-tiny.gguf", os.TempDir()+"/ragpilot-handbook.context"
+	check(localtest.WriteModel(model, 1))
+	documents := []local.Document{{Name: "handbook.md", Text: handbook}}
+	c, err := local.Compress(context.Background(), local.Compression{Model: model, Documents: documents, Task: "Answer passengers.", Notes: "Times and fares.", Out: file})
+	check(err)
+	engine, err := local.Open(local.Config{Model: model, MaxTokens: 8, Contexts: map[string]string{"handbook": file}})
+	check(err)
+	chain := chains.NewLLMChain(langchain.Model(engine, langchain.WithContext("handbook")), prompts.NewPromptTemplate("{{.q}}", []string{"q"}))
+	_, err = chains.Run(context.Background(), chain, "When does the ferry leave?")
+	check(err)
+	fmt.Println(c.Slots, "of", c.Tokens, "tokens kept;", engine.Stats().PromptTokens, "prompt tokens computed for the question")
+}
+
+func check(err error) {
+	if err != nil {
+		log.Fatal(err)
+	}
+}
