@@ -20,7 +20,7 @@ import (
 var handbook string
 
 func main() {
-	model, file := os.TempDir()+"/ragpilot-tiny.gguf", os.TempDir()+"/ragpilot-handbook.context"
+	model, file := os.TempDir()+"/ragpilot-ferry-model.gguf", os.TempDir()+"/ragpilot-ferry.context"
 	check(localtest.WriteModel(model, 1))
 	documents := []local.Document{{Name: "handbook.md", Text: handbook}}
 	c, err := local.Compress(context.Background(), local.Compression{Model: model, Documents: documents, Task: "Answer passengers.", Notes: "Times and fares.", Out: file})
