@@ -30,6 +30,17 @@ func (p Page) Put(h Heads, slot int, keys, values []float32) {
 	}
 }
 
+// Get reads one head's keys, or values, of the token in a slot.
+func (p Page) Get(h Heads, head, slot int, row []float32, values bool) {
+	if values {
+		copy(row, p.Values[(head*PageTokens+slot)*h.Dim:][:h.Dim])
+		return
+	}
+	for d := range h.Dim {
+		row[d] = p.Keys[(head*h.Dim+d)*PageTokens+slot]
+	}
+}
+
 // CopyHead copies one head of a token's keys and values from a slot of another page. angles are those of the number of positions that the
 // token moves by (see [Rope.Angles]); nil: it stays at its position, and the bits are the same.
 func (p Page) CopyHead(h Heads, head, slot int, from Page, fromSlot int, rope *Rope, angles []float32) {
