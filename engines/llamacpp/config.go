@@ -43,6 +43,11 @@ type Config struct {
 	// SlotBytes bounds the slot files in SlotDir; while one is saved it may be exceeded by that one. 0: DefaultSlotBytes.
 	SlotBytes int64
 
+	// Contexts are slot files that ragpilot compress --format llama-slot has written, by the names that requests use: see [Engine.Generate].
+	// They must lie in the folder of the server's --slot-save-path, and their notes beside them. What a file has is checked before the
+	// server sees it: its checksum, the number of slots, and the model where its file can be read here.
+	Contexts map[string]string
+
 	// MaxRequests bounds the served requests whose tokens are followed, about 100 bytes each. 0: DefaultMaxRequests.
 	MaxRequests int
 	// Patience bounds what is asked of the server before each request. When it has run out the request is sent

@@ -19,7 +19,8 @@ type Engine struct {
 	chat      *openai.Engine
 	client    *client
 	ownClient bool
-	disk      *disk         // nil: off
+	disk      *disk // nil: off
+	contexts  map[string]*compressed
 	outbox    outbox.Outbox // has its own locks, taken after mu
 	// identifying has an element while the server's process is asked for, so that answers are applied in their order.
 	identifying chan struct{}
@@ -29,7 +30,8 @@ type Engine struct {
 	book    book      // guarded by mu, like all below
 	waiting []*waiter // in the order of arrival
 	stats   Stats
-	seen    uint64 // client.dials when the server's process was last asked for
+	seen    uint64            // client.dials when the server's process was last asked for
+	models  map[string]string // SHA-256 of the model's file, by its path, length and time
 	// suspicions counts what showed that the book may be wrong, cleared how many of them the last identification came after.
 	suspicions, cleared uint64
 }
@@ -51,6 +53,10 @@ func New(config Config) (*Engine, error) {
 	if err != nil {
 		return nil, fmt.Errorf("llamacpp: Config.Server: %w", err)
 	}
+	contexts, err := openContexts(config.Contexts)
+	if err != nil {
+		return nil, err
+	}
 	disk, err := openDisk(config)
 	if err != nil {
 		return nil, err
@@ -58,6 +64,7 @@ func New(config Config) (*Engine, error) {
 	return &Engine{
 		config:      config,
 		disk:        disk,
+		contexts:    contexts,
 		chat:        chat,
 		client:      &client{chat: chat, again: pooled, blind: !telling(config.Server.HTTPClient)},
 		ownClient:   own,

@@ -15,7 +15,11 @@ import (
 
 // Generate implements [engines.Engine]. Before the request is sent, the server is asked for the prompt's tokens (two short
 // requests), and the request waits until one of the server's slots is free; TTFT and Total include both. Of req.Extra it
-// understands id_slot, cache_prompt, n and lora, which concern the cache.
+// understands id_slot, cache_prompt, n and lora, which concern the cache, and context.
+//
+// context is the name of one of Config.Contexts: the request is answered behind it, as if it were the chat's first system prompt. It
+// is restored to a slot unless that has it already. The answer then comes in one piece, and the request takes the members of
+// /completion. A context that is not there, or does not fit the server, is [engines.ErrRefused].
 //
 // Errors are those of [openai.Engine.Generate].
 func (e *Engine) Generate(ctx context.Context, req engines.Request, onText func(piece string) error) (engines.Response, error) {
@@ -28,7 +32,7 @@ func (e *Engine) Generate(ctx context.Context, req engines.Request, onText func(
 	complete := false
 	defer func() { g.end(response, complete) }() // also if onText panics: others wait for the slot
 	waited := e.config.Server.Now().Sub(start)
-	response, err := e.chat.Generate(openai.WithChunks(e.client.watch(ctx), g.chunk), asking(req, g.extra, g.pin), onText)
+	response, err := g.send(ctx, onText)
 	response.Total += waited
 	if response.TTFT > 0 {
 		response.TTFT += waited
@@ -44,12 +48,26 @@ func (e *Engine) Generate(ctx context.Context, req engines.Request, onText func(
 	return response, nil
 }
 
+// send sends the request.
+func (g *generation) send(ctx context.Context, onText func(piece string) error) (engines.Response, error) {
+	e := g.engine
+	if g.context != nil {
+		r, err := g.complete(ctx, onText)
+		if err != nil {
+			err = fmt.Errorf("engine %s: %w", e.Name(), err)
+		}
+		return r, err
+	}
+	return e.chat.Generate(openai.WithChunks(e.client.watch(ctx), g.chunk), asking(g.request, g.extra, g.pin), onText)
+}
+
 // generation is one call of Generate.
 type generation struct {
 	engine     *Engine
 	request    engines.Request
 	extra      map[string]json.RawMessage
 	options    options
+	context    *compressed // nil: none
 	lease      *lease
 	pin        int // the slot that the request is sent to, -1: the server chooses
 	prediction Prediction
@@ -58,21 +76,28 @@ type generation struct {
 	refused    bool // the server found the request wrong, for example too long
 }
 
-// admit looks at the server, waits for a slot, and predicts. The only errors are those of ctx.
+// admit looks at the server, waits for a slot, and predicts. The only errors are those of ctx and of a context.
 func (g *generation) admit(ctx context.Context) error {
 	e := g.engine
 	g.extra = e.extras(g.request)
 	g.options = readOptions(g.extra)
+	var err error
+	if g.context, err = e.context(g.extra, g.options); err != nil {
+		return err
+	}
 	for again := true; ; again = false {
 		prompt, err := e.look(ctx, g.request, g.extra)
 		if ctx.Err() != nil {
 			return ended(ctx)
 		}
+		if err != nil && g.context != nil {
+			return err // the server would not find it
+		}
 		if err != nil {
 			prompt = nil // the request is sent blind
 		}
 		turn := e.turn()
-		g.lease = &lease{id: g.request.ID, prompt: prompt, reuse: g.options.reuse && g.options.simple, private: g.options.salted}
+		g.lease = &lease{id: g.request.ID, prompt: prompt, reuse: g.options.reuse && g.options.simple, private: g.options.salted || g.context != nil}
 		if err := e.admit(ctx, g.lease, g.options.slot); err != nil {
 			return err
 		}
@@ -80,13 +105,22 @@ func (g *generation) admit(ctx context.Context) error {
 			break
 		}
 		// While the request waited, the server was restarted, perhaps with another model, or it spoilt an answer.
-		if !again {
+		if !again && g.context == nil {
 			g.lease.prompt = nil
 			break
 		}
 		e.free(g.lease)
+		if !again {
+			return fmt.Errorf("%w: the server was restarted twice", engines.ErrUnreachable)
+		}
 	}
 	e.exchange(ctx, g.lease)
+	if g.context != nil {
+		if err := e.attach(ctx, g.lease, g.context); err != nil {
+			e.free(g.lease)
+			return err
+		}
+	}
 	e.mu.Lock()
 	g.prediction, g.pin = e.book.predict(g.lease), -1
 	if !e.config.Unpinned && !e.book.clears {

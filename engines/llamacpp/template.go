@@ -11,9 +11,26 @@ import (
 	"github.com/ragpilot/ragpilot/engines"
 )
 
-// tokens returns the tokens that the server will make of a chat. Templates look at more than the messages (tools,
-// chat_template_kwargs), so the server gets all members of the request that it will get with the chat.
+// tokens returns the tokens that the server will make of a chat.
 func (e *Engine) tokens(ctx context.Context, req engines.Request, extra map[string]json.RawMessage) ([]token, error) {
+	c, err := e.context(extra, readOptions(extra))
+	if err != nil {
+		return nil, err
+	}
+	if c != nil {
+		return e.behind(ctx, c, req, extra)
+	}
+	prompt, err := e.render(ctx, req, extra)
+	if err != nil {
+		return nil, err
+	}
+	// The chat endpoint reads its prompt with special tokens, and adds those that the model wants in front.
+	return e.tokenize(ctx, prompt, true)
+}
+
+// render returns the text that the server will make of a chat. Templates look at more than the messages (tools,
+// chat_template_kwargs), so the server gets all members of the request that it will get with the chat.
+func (e *Engine) render(ctx context.Context, req engines.Request, extra map[string]json.RawMessage) (string, error) {
 	type message struct {
 		Role    engines.Role `json:"role"`
 		Content string       `json:"content"`
@@ -33,13 +50,12 @@ func (e *Engine) tokens(ctx context.Context, req engines.Request, extra map[stri
 		Prompt *string `json:"prompt"`
 	}
 	if err := e.ask(ctx, "/apply-template", body, &templated); err != nil {
-		return nil, err
+		return "", err
 	}
 	if templated.Prompt == nil {
-		return nil, fmt.Errorf("engine %s: answer of /apply-template has no prompt", e.Name())
+		return "", fmt.Errorf("engine %s: answer of /apply-template has no prompt", e.Name())
 	}
-	// The chat endpoint reads its prompt with special tokens, and adds those that the model wants in front.
-	return e.tokenize(ctx, *templated.Prompt, true)
+	return *templated.Prompt, nil
 }
 
 // tokenize returns the tokens of a text, as the beginning of a prompt or as a part from its middle.
