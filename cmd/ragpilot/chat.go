@@ -49,7 +49,7 @@ func newChat() *cobra.Command {
 	}
 	flags := cmd.Flags()
 	flags.StringVar(&f.docs, "docs", "", "folder of documents: text, Markdown, HTML, PDF; empty: a few short ones that are built in: `DIR`")
-	flags.StringVar(&f.context, "context", "", "compressed context (ragpilot compress) to answer from, of a model in this process; retrieved blocks of --docs, if that is given, come behind it: `FILE`")
+	flags.StringVar(&f.context, "context", "", "compressed context (ragpilot compress) to answer from, of a model in this process, or, in the form of a slot file, of a llama.cpp server at --engine; retrieved blocks of --docs, if that is given, come behind it: `FILE`")
 	flags.IntVar(&f.k, "k", demo.LibraryBlocks, "retrieve `N` blocks for each question")
 	flags.StringVar(&f.profile, "profile", "default", fmt.Sprintf("how prompts may differ from retrieval order: `NAME` or file: %v", contextpilot.ProfileNames()))
 	flags.StringArrayVar(&f.stop, "stop", nil, "`TEXT` that ends an answer and is not part of it; may be given several times")
@@ -120,9 +120,6 @@ func (f *chatFlags) extra() (map[string]json.RawMessage, error) {
 		all["stop"] = stop
 	}
 	if f.context != "" {
-		if f.engine != "local" {
-			return nil, fmt.Errorf("--context %s: %w", f.context, errContextEngine)
-		}
 		all["context"] = json.RawMessage(`"` + chatContext + `"`)
 		f.local.Contexts = map[string]string{chatContext: f.context}
 	}
@@ -169,7 +166,7 @@ func (f *chatFlags) answerer(cmd *cobra.Command) (answerer, error) {
 		if err != nil {
 			return answerer{}, errors.Join(err, engine.Close())
 		}
-		if f.slotDir != "" {
+		if f.slotDir != "" || f.context != "" {
 			return f.withSlots(cmd, engine, tokenizer)
 		}
 		return answerer{engine, tokenizer, engine.Close}, nil
@@ -194,14 +191,18 @@ func (f *chatFlags) answerer(cmd *cobra.Command) (answerer, error) {
 	return answerer{engine, engine, engine.Close}, nil
 }
 
-// withSlots returns an engine that keeps the server's slots in files. What keeps it from doing so is printed at the end.
+// withSlots returns an engine that keeps the server's slots in files, or has one restored that is a context. What keeps it from doing so is printed at the end.
 func (f *chatFlags) withSlots(cmd *cobra.Command, chats *openai.Engine, tokenizer contextpilot.Tokenizer) (answerer, error) {
 	slots, err := llamacpp.New(llamacpp.Config{
 		Server:  openai.Config{BaseURL: f.engine, Model: f.model, APIKey: f.apiKey},
-		SlotDir: f.slotDir, SlotBytes: f.slotBytes,
+		SlotDir: f.slotDir, SlotBytes: f.slotBytes, Contexts: f.local.Contexts,
 	})
 	if err != nil {
-		return answerer{}, errors.Join(fmt.Errorf("--slot-dir: %w", err), chats.Close())
+		flag := "--slot-dir"
+		if strings.Contains(err.Error(), "Contexts") {
+			flag = "--context"
+		}
+		return answerer{}, errors.Join(fmt.Errorf("%s: %w", flag, err), chats.Close())
 	}
 	return answerer{slots, tokenizer, func() error {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(cmd.Context()), time.Second)

@@ -7,6 +7,7 @@ import (
 	"io"
 	"math"
 	"os"
+	"path/filepath"
 	"strings"
 	"time"
 
@@ -22,18 +23,23 @@ type compressFlags struct {
 	local.Compression
 	docs, notes string
 	keepNotes   string
+	slot        local.SlotFile // with --format llama-slot
 }
+
+// llamaSlot is a --format: a slot file of llama-server.
+const llamaSlot = "llama-slot"
 
 func newCompress() *cobra.Command {
 	f := &compressFlags{}
 	cmd := &cobra.Command{
 		Use:   "compress",
-		Short: "Compress a folder of documents for a task, for a model in this process",
+		Short: "Compress a folder of documents for a task, for a model in this process or a llama-server",
 		Long: "Compress lets a model read a folder of documents once, keeps of what it computed the part that matters to a task, and\n" +
 			"writes it to a file. Chat --context and engine serve --context answer questions behind it at once. What matters is\n" +
 			"what notes on the documents attend to: notes of yours are far better than those of a small model (docs/compression.md).\n" +
 			"The file is for the same model and the same vector instructions. Anyone who can read it can find out what the documents\n" +
-			"say: only the user may read it.",
+			"say: only the user may read it.\n" +
+			"With --format llama-slot it is a slot file of llama-server, for the same GGUF file, with a note beside it (docs/llamacpp.md).",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return f.run(cmd) },
 	}
@@ -51,7 +57,9 @@ func (f *compressFlags) register(flags *pflag.FlagSet) {
 	flags.IntVar(&f.MaxNotes, "max-notes", local.DefaultMaxNotes, "the model's notes are at most so long, in `TOKENS`")
 	flags.BoolVar(&f.ByDocument, "by-document", false, "compute each document by itself, so that one that changes does not change the others; unchanged ones are taken from an earlier --out")
 	flags.StringVar(&f.Scorer, "scorer", "reference", "how tokens are chosen: `"+strings.Join(local.Scorers(), "|")+"`")
-	flags.StringVar(&f.Format, "format", "int8", "`f32|f16|int8`: numbers in the file")
+	flags.StringVar(&f.Format, "format", "int8", "`f32|f16|int8|llama-slot`: numbers in the file, or a slot file of llama-server to be written to its --slot-save-path")
+	flags.StringVar(&f.slot.Type, "slot-type", "f16", "`f16|f32`: keys and values of the server's cache, with --format llama-slot (its --cache-type-k and --cache-type-v)")
+	flags.IntVar(&f.slot.Parallel, "parallel", 1, "`N` slots of the server, with --format llama-slot (its --parallel)")
 	flags.IntVar(&f.Window, "window", local.DefaultWindow, "`TOKENS` that are computed together; longer corpora are cut")
 	flags.StringVar(&f.Out, "out", "", "`FILE` to write")
 	flags.StringVar(&f.Model, "model", defaultModel, "`FILE|NAME`: a GGUF file, a folder with safetensors, or a model's name, which is fetched if it is not there")
@@ -115,9 +123,9 @@ func (f *compressFlags) run(cmd *cobra.Command) error {
 		return fmt.Errorf("--model: %w", err)
 	}
 	f.Progress = left(log, time.Now)
-	done, err := local.Compress(ctx, f.Compression)
+	done, err := f.compress(ctx)
 	if err != nil {
-		return named(err)
+		return err
 	}
 	if f.keepNotes != "" {
 		if err := os.WriteFile(f.keepNotes, []byte(strings.Join(done.Notes, "\n\n")+"\n"), 0o600); err != nil {
@@ -126,6 +134,48 @@ func (f *compressFlags) run(cmd *cobra.Command) error {
 	}
 	printCompressed(out, done)
 	return nil
+}
+
+// compress writes a context, or a slot file of one.
+func (f *compressFlags) compress(ctx context.Context) (done local.Compressed, err error) {
+	if f.Format != llamaSlot {
+		if done, err = local.Compress(ctx, f.Compression); err != nil {
+			err = named(err)
+		}
+		return done, err
+	}
+	dir, err := os.MkdirTemp("", "ragpilot-compress-") // mode 0700
+	if err != nil {
+		return done, err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	c, slot := f.Compression, f.slot
+	slot.Model, slot.Out = c.Model, c.Out
+	c.Format, c.Out = "f32", filepath.Join(dir, "context") // rounded once, for the server
+	slot.Context = c.Out
+	if err := slot.Check(); err != nil {
+		return done, slotNamed(err)
+	}
+	if done, err = local.Compress(ctx, c); err != nil {
+		return done, named(err)
+	}
+	written, err := local.WriteSlotFile(slot)
+	if err != nil {
+		return done, slotNamed(err)
+	}
+	done.File, done.Bytes, done.Format = written.File, written.Bytes, fmt.Sprintf("%s, %s, for --parallel %d", llamaSlot, slot.Type, slot.Parallel)
+	return done, nil
+}
+
+// slotNamed has the flags' names in an error of WriteSlotFile.
+func slotNamed(err error) error {
+	text := strings.TrimPrefix(err.Error(), "slot file: ")
+	for _, f := range []struct{ field, flag string }{{"Type: type", "--slot-type"}, {"Parallel", "--parallel"}, {"Model", "--model"}, {"Out:", "--out:"}} {
+		if rest, ok := strings.CutPrefix(text, f.field); ok {
+			text = f.flag + rest
+		}
+	}
+	return renamed{text, err}
 }
 
 // maxNotesFile bounds a file of notes, in bytes.
@@ -218,5 +268,3 @@ func contexts(values []string) (map[string]string, error) {
 	}
 	return all, nil
 }
-
-var errContextEngine = errors.New("wants a model in this process: --engine local")

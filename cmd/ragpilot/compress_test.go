@@ -45,6 +45,16 @@ func TestCompress(t *testing.T) {
 	if text, err = run(t, append(args, "--notes", notes, "--by-document")...); err != nil || !strings.Contains(text, "3 of 4 parts are as before") {
 		t.Fatal(text, err)
 	}
+	slot := filepath.Join(dir, "lamps.slot")
+	text, err = run(t, "compress", "--docs", docs, "--task", "Answer questions about lamps.", "--out", slot, "--model", model, "--notes", notes, "--format", "llama-slot", "--parallel", "2")
+	if err != nil || !strings.Contains(text, "llama-slot, f16, for --parallel 2") {
+		t.Fatal(text, err)
+	}
+	for _, name := range []string{slot, slot + ".json"} {
+		if info, err := os.Stat(name); err != nil || info.Mode().Perm()&0o077 != 0 {
+			t.Errorf("%s: %v, error %v", name, info, err)
+		}
+	}
 	chat := []string{"--context", out, "--model", model, "--max-tokens", "4"}
 	text, err = chatWith(t, "Is it lit?\nAnd now?\n", chat...)
 	if err != nil || strings.Count(text, "[context; ") != 2 {
