@@ -113,7 +113,7 @@ func (e *Engine) attach(ctx context.Context, l *lease, c *compressed) error {
 	}
 	if err != nil {
 		e.empty(ctx, l)
-		return fmt.Errorf("context %q: %s: the server did not restore it (its --slot-save-path must be the file's folder, its cache of type %s): %w",
+		return fmt.Errorf("context %q: %s: the server did not restore it (its --slot-save-path must be the file's folder, its cache of type %s, flash attention on): %w",
 			c.name, c.path, c.note.Type, err)
 	}
 	e.refill(l, c.note.Tokens, len(c.note.Tokens))

@@ -320,7 +320,9 @@ func TestRealContextRefused(t *testing.T) {
 			if err := slotnote.Write(file, n); err != nil {
 				t.Fatal(err)
 			}
-			engine, _ := s.engine(func(c *llamacpp.Config) { c.Contexts = slots })
+			engine, _ := s.engine(func(c *llamacpp.Config) {
+				c.Contexts, c.Server.HTTPClient = slots, &http.Client{Transport: noRestore{t}}
+			})
 			_, err := engine.Generate(t.Context(), behind(0, texts[0]), nil)
 			if !errors.Is(err, engines.ErrRefused) || !strings.Contains(fmt.Sprint(err), harm.want) || !strings.Contains(fmt.Sprint(err), `"text0"`) {
 				t.Errorf("error %v, want %q", err, harm.want)
@@ -332,19 +334,35 @@ func TestRealContextRefused(t *testing.T) {
 			}
 		})
 	}
-	log := s.log.String()
-	if strings.Contains(log, "restore") && strings.Contains(log, "text0") {
-		t.Error("the server has seen a file")
+}
+
+// noRestore fails a test if the server is asked to restore anything.
+type noRestore struct{ t *testing.T }
+
+func (n noRestore) RoundTrip(r *http.Request) (*http.Response, error) {
+	if r.URL.Query().Get("action") == "restore" {
+		n.t.Error("the server is asked to read a file that does not fit")
 	}
+	return http.DefaultTransport.RoundTrip(r)
 }
 
 // A context that other prompts have overwritten, and one of a server that was restarted, are restored again.
 func TestRealContextLost(t *testing.T) {
 	sharedtest.NotUnderRace(t)
+	for name, files := range map[string]bool{"without slot files": false, "with slot files": true} {
+		t.Run(name, func(t *testing.T) { lost(t, files) })
+	}
+}
+
+func lost(t *testing.T, slotFiles bool) {
 	s, dir := startSmolLM2(t, "--cache-ram", "0")
 	texts := factTexts(1)
 	slots, _ := contexts(t, dir, texts, "50%", local.SlotFile{Parallel: 2})
-	engine, _ := s.engine(func(c *llamacpp.Config) { c.Contexts = slots })
+	engine, _ := s.engine(func(c *llamacpp.Config) {
+		if c.Contexts = slots; slotFiles {
+			c.SlotDir = dir
+		}
+	})
 	answer := ask(t.Context(), t, engine, behind(0, texts[0]))
 	for i := range 3 {
 		switch i {
@@ -366,5 +384,31 @@ func TestRealContextLost(t *testing.T) {
 		if again.Text != answer.Text {
 			t.Errorf("%d: %q, want %q", i, again.Text, answer.Text)
 		}
+	}
+}
+
+// A server whose cache has another form refuses the file, and serves what follows.
+func TestRealContextForms(t *testing.T) {
+	sharedtest.NotUnderRace(t)
+	for name, args := range map[string][]string{
+		"values transposed": {"-fa", "off"},
+		"another type":      {"-ctk", "f32", "-ctv", "f32"},
+		"one memory":        {"--kv-unified"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s, dir := startSmolLM2(t, append([]string{"--cache-ram", "0"}, args...)...)
+			texts := factTexts(1)
+			slots, _ := contexts(t, dir, texts, "32", local.SlotFile{Parallel: 2})
+			engine, _ := s.engine(func(c *llamacpp.Config) { c.Contexts = slots })
+			_, err := engine.Generate(t.Context(), behind(0, texts[0]), nil)
+			t.Log(err)
+			if !errors.Is(err, engines.ErrRefused) || !strings.Contains(fmt.Sprint(err), "did not restore it") {
+				t.Errorf("error %v", err)
+			}
+			hello := greedy("x", []engines.Message{{Role: engines.User, Content: "Hello"}}, 4)
+			if first, again := ask(t.Context(), t, engine, hello), ask(t.Context(), t, engine, hello); first.Text != again.Text || first.Text == "" {
+				t.Errorf("%q, then %q", first.Text, again.Text)
+			}
+		})
 	}
 }
