@@ -44,6 +44,12 @@
 // empty idle slots) and a model whose layers all attend to everything. Files are for one model and one tenant
 // (Server.Scope.Tenant); requests with a cache_salt leave none and get none. A file has what keys and values say of the prompts.
 //
+// # Compressed contexts
+//
+// [Config].Contexts are slot files that were not saved by a server but written by ragpilot compress --format llama-slot, or by
+// local.WriteSlotFile: what a model needs of a corpus for a task. A request with the member "context" is answered behind one. Its prompt begins
+// with tokens that stand for the context, which has no text; the server finds them in its cache once the file is restored.
+//
 // # Events
 //
 // Served after each complete answer. Shrunk and Gone for a request whose tokens another one overwrites, with what is left
