@@ -420,7 +420,10 @@ func (f *fake) completion(w http.ResponseWriter, r *http.Request) {
 		reply(w, map[string]any{})
 		return
 	}
-	reply(w, map[string]any{"timings": map[string]any{"cache_n": cached}})
+	reply(w, map[string]any{
+		"content": "yes", "tokens": []int{1}, "id_slot": body.Slot, "stop_type": "limit", "tokens_evaluated": len(body.Prompt), "tokens_predicted": 1,
+		"tokens_cached": len(body.Prompt), "timings": map[string]any{"cache_n": cached},
+	})
 }
 
 // restores returns how often slots were restored.
