@@ -45,11 +45,7 @@ func WriteSlotFile(s SlotFile) (WrittenSlot, error) {
 	if err := s.Check(); err != nil {
 		return WrittenSlot{}, err
 	}
-	w, err := s.write()
-	if err != nil {
-		return WrittenSlot{}, fmt.Errorf("slot file: %w", err)
-	}
-	return w, nil
+	return s.write()
 }
 
 // Check returns the error that WriteSlotFile would return before it reads Context, which may not be there yet.
@@ -85,27 +81,27 @@ func (s SlotFile) write() (w WrittenSlot, err error) {
 	s.Type, s.Parallel = cmp.Or(s.Type, "f16"), cmp.Or(s.Parallel, 1)
 	kind, err := slotfile.TypeByName(s.Type)
 	if err != nil {
-		return w, err
+		return w, fmt.Errorf("slot file: Type: %w", err)
 	}
 	file, err := weights.Open(s.Model)
 	if err != nil {
-		return w, fmt.Errorf("Model: %w", err)
+		return w, fmt.Errorf("slot file: Model: %w", err)
 	}
 	defer func() { err = errors.Join(err, file.Close()) }()
 	model, err := llama.New(file)
 	if err != nil {
-		return w, fmt.Errorf("Model %s: %w", s.Model, err)
+		return w, fmt.Errorf("slot file: Model %s: %w", s.Model, err)
 	}
 	context, err := contextfile.Open(s.Context)
 	if err == nil {
 		err = context.Fits(file.Identity(), compute.Kernel(), model)
 	}
 	if err != nil {
-		return w, fmt.Errorf("Context: %w", err)
+		return w, fmt.Errorf("slot file: Context: %w", err)
 	}
 	pages, err := context.Load(model)
 	if err != nil {
-		return w, fmt.Errorf("Context: %w", err)
+		return w, fmt.Errorf("slot file: Context: %w", err)
 	}
 	heads := model.Shape()
 	slot := slotfile.Slot{
@@ -119,17 +115,17 @@ func (s SlotFile) write() (w WrittenSlot, err error) {
 		},
 	}
 	if err := writePrivate(s.Out, slot); err != nil {
-		return w, fmt.Errorf("Out: %w", err)
+		return w, fmt.Errorf("slot file: Out: %w", err)
 	}
 	note := slotnote.Note{Model: file.Name, Task: context.Task, Parallel: s.Parallel, Type: s.Type, Tokens: slot.Tokens, Rest: context.Rest}
 	if note.ModelBytes, note.ModelFile, err = slotnote.Sum(s.Model); err != nil {
-		return w, fmt.Errorf("Model: %w", err)
+		return w, fmt.Errorf("slot file: Model: %w", err)
 	}
 	if note.Bytes, note.Sum, err = slotnote.Sum(s.Out); err == nil {
 		err = slotnote.Write(s.Out, note)
 	}
 	if err != nil {
-		return w, fmt.Errorf("Out: %w", err)
+		return w, fmt.Errorf("slot file: Out: %w", err)
 	}
 	return WrittenSlot{File: s.Out, Tokens: len(slot.Tokens), Bytes: note.Bytes}, nil
 }
