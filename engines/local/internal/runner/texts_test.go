@@ -29,7 +29,7 @@ const (
 	scoredTokens   = 32
 )
 
-var sweepTexts = flag.Int("sweep-texts", 0, "number of texts for TestBlockSizes, up to 24; 0: it is not run")
+var sweepTexts = flag.Int("sweep-texts", 0, "number of texts for TestBlockSizes, up to 24; 0: it is not run, and TestTexts has no more than its bars need")
 
 // head is what stands in front of blocks in a chat.
 const head = "<|im_start|>system\nUse the documents to answer the question.<|im_end|>\n<|im_start|>user\n"
@@ -50,9 +50,13 @@ func TestTexts(t *testing.T) {
 		{"10 %", runner.Prophet, 0.1},
 		{"20 %", runner.Prophet, 0.2},
 		{"40 %", runner.Prophet, 0.4},
-		{"attention 10 %", runner.Attention, 0.1},
 		{"cacheblend 20 %", runner.CacheBlend, 0.2},
 		{"epic 20 %", runner.EPIC, 0.2},
+	}
+	behind := methods[:3]
+	if *sweepTexts > 0 { // not for the bars
+		methods = append(methods, method{"attention 10 %", runner.Attention, 0.1})
+		behind = append(slices.Clone(methods[:4]), methods[6])
 	}
 	t.Run("alone", func(t *testing.T) {
 		kl := divergences(t, path, "", methods, blockTokens, allTexts())
@@ -60,12 +64,12 @@ func TestTexts(t *testing.T) {
 		if !(kl[0] > kl[1] && kl[1] > kl[2] && kl[2] > kl[3]) {
 			t.Errorf("KL %v does not fall with the share", kl[:4])
 		}
-		if kl[2] >= kl[5] || kl[2] >= kl[6] {
-			t.Errorf("at 20 %% prophet has %.4f, cacheblend %.4f, epic %.4f", kl[2], kl[5], kl[6])
+		if kl[2] >= kl[4] || kl[2] >= kl[5] {
+			t.Errorf("at 20 %% prophet has %.4f, cacheblend %.4f, epic %.4f", kl[2], kl[4], kl[5])
 		}
 	})
 	t.Run("behind the head", func(t *testing.T) {
-		mended(t, methods[:5], divergences(t, path, head, methods[:5], blockTokens, allTexts()), 0.35, 0.55)
+		mended(t, behind, divergences(t, path, head, behind, blockTokens, allTexts()), 0.35, 0.55)
 	})
 }
 
