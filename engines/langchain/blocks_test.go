@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/tmc/langchaingo/chains"
+	"github.com/tmc/langchaingo/llms"
 	"github.com/tmc/langchaingo/schema"
 
 	"github.com/ragpilot/ragpilot/contextpilot"
@@ -72,7 +73,7 @@ func TestWithContext(t *testing.T) {
 		options []langchain.ModelOption
 		want    string
 	}{{[]langchain.ModelOption{langchain.WithContext("handbook")}, `"handbook"`}, {nil, ""}} {
-		if _, err := langchain.Model(engine, c.options...).Call(t.Context(), "Is it high?"); err != nil {
+		if _, err := llms.GenerateFromSinglePrompt(t.Context(), langchain.Model(engine, c.options...), "Is it high?"); err != nil {
 			t.Fatal(err)
 		}
 		if got := string(engine.requests[len(engine.requests)-1].Extra["context"]); got != c.want {
