@@ -103,6 +103,9 @@ func (s *Store) Prefix(tokens []int32, salt string) int {
 	return n
 }
 
+// Room reports whether n more pages can be had for a sequence, of which none is found.
+func (s *Store) Room(n int) bool { return s.room(n) }
+
 // room reports whether n more pages can be had.
 func (s *Store) room(n int) bool { return n <= s.capacity-s.used }
 
