@@ -1,0 +1,426 @@
+package proxy_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// talking is a client in the middle of a conversation. Its next body has all items of the last one and some more, but for now and then.
+type talking struct {
+	dice
+	*pieces
+	path    string
+	headers []string
+	style   style
+	marks   bool // cache marks, which move to the last item
+	odd     int  // 0: bodies are what they should be
+
+	retrieves bool // has other documents in the system text now and then
+
+	model   string
+	system  []string // texts
+	about   style    // of the system text
+	groups  [][]entry
+	results []string // of tools so far
+	shown   []string // documents so far
+	calls   int
+	extra   object
+	last    string
+}
+
+// entry is one item of a body, as it was written first.
+type entry struct {
+	style style
+	value object
+}
+
+func newTalking(d dice, p *pieces, path string) *talking {
+	t := &talking{dice: d, pieces: p, path: path, style: styleOf(d), about: styleOf(d), model: pick(d, []string{"m", "m", "n"}), marks: d.in(3)}
+	mode := ""
+	if d.in(3) {
+		mode = pick(d, []string{"auto", "XML_Tag", "numbered", "json_results", "separator", "separator", "markdown_header", "other"})
+		t.headers = append(t.headers, "X-ContextPilot-Mode", mode)
+		if mode == "separator" && d.in(2) {
+			t.headers = append(t.headers, "X-ContextPilot-Separator", "===")
+		}
+		if mode == "XML_Tag" {
+			t.headers = append(t.headers, "X-ContextPilot-Tag", pick(d, []string{"item", "Passage", "doc"}))
+		}
+	}
+	if d.in(8) {
+		t.headers = append(t.headers, "X-ContextPilot-Scope", pick(d, []string{"system", "tool_results", "all"}))
+	}
+	if d.in(40) {
+		t.headers = append(t.headers, "X-ContextPilot-Enabled", "false")
+	}
+	if d.in(4) {
+		t.headers = append(t.headers, "X-ContextPilot-Session", fmt.Sprint("session ", d.n(4)))
+	}
+	if d.in(40) {
+		t.odd = d.between(1, 4)
+	}
+	switch d.n(5) {
+	case 0:
+	case 1, 2:
+		t.system = []string{"Be brief.\n" + strings.Join(pick(d, p.files), "\n")}
+	default:
+		t.retrieves = !d.in(3)
+		t.retrieve()
+	}
+	if d.in(2) {
+		t.extra = append(t.extra, member{"temperature", 0.5}, member{"x_unknown", object{{"messages", []any{"no", nil}}, {"e", written("1.0E+2")}}})
+	}
+	if d.in(3) {
+		t.extra = append(t.extra, member{"tools", []any{object{{"type", "function"}, {"function", object{{"name", "read"}, {"parameters", object{}}}}}}})
+	}
+	t.groups = [][]entry{{t.user()}}
+	return t
+}
+
+// retrieve puts documents into the system text. They are few and have few beginnings, so that fronts have much in common.
+func (t *talking) retrieve() {
+	docs := some(t.dice, t.docs[:6], t.between(2, 5))
+	t.shown = append(t.shown, docs...)
+	text := forms["xml_tag"][0](t.dice, docs)
+	switch t.n(6) {
+	case 0:
+		text = each(docs, func(i int, doc string) string { return fmt.Sprintf("[%d] %s\n", i+1, doc) })
+	case 1:
+		text = t.written(docs)
+	}
+	t.system = []string{pick(t.dice, []string{"", "Answer from these.\n"}) + text}
+	switch t.n(6) {
+	case 0:
+		t.system = append(t.system, words(t.dice, 5))
+	case 1:
+		t.system = append(t.system, forms["xml_tag"][0](t.dice, some(t.dice, t.docs[:6], 3)))
+	}
+}
+
+// written writes documents in one of the forms that the mode knows, or now and then in another.
+func (t *talking) written(docs []string) string {
+	kind := pick(t.dice, usual)
+	if len(t.headers) > 1 && t.headers[0] == "X-ContextPilot-Mode" && !t.in(4) {
+		if f := strings.ToLower(t.headers[1]); forms[f] != nil {
+			kind = f
+		}
+	}
+	return pick(t.dice, forms[kind])(t.dice, docs)
+}
+
+// next returns the next body.
+func (t *talking) next() string {
+	switch n := t.n(12); {
+	case t.last == "":
+	case n == 0:
+		return t.last // tried again
+	case n == 1 && len(t.groups) > 1: // another answer
+		t.groups = append(t.groups[:len(t.groups)-1:len(t.groups)-1], t.turn())
+	case n == 2 && len(t.groups) > 3: // history is cut, or the first message edited
+		first := t.groups[:1]
+		if t.in(2) {
+			first = [][]entry{{t.user()}}
+		}
+		t.groups = append(slices.Clone(first), t.groups[2:]...)
+	default:
+		t.groups = append(t.groups, t.turn())
+	}
+	if t.retrieves && t.in(2) {
+		t.retrieve()
+	}
+	t.last = t.body()
+	return t.last
+}
+
+// turn is what an agent sends back: an answer and a question, or calls and their results.
+func (t *talking) turn() []entry {
+	if t.in(4) {
+		return []entry{t.says(pick(t.dice, []string{words(t.dice, 9), strings.Join(pick(t.dice, t.files), "\n")})), t.user()}
+	}
+	n := 1
+	if t.in(3) {
+		n = t.between(2, 4)
+	}
+	ids, tools, results := make([]string, n), make([]string, n), make([]string, n)
+	for i := range n {
+		t.calls++
+		ids[i] = fmt.Sprint(pick(t.dice, []string{"c", "call_", "toolu-", "odd (id) "}), t.calls)
+		tools[i] = pick(t.dice, []string{"read", "read", "web.search", "user message", "[x]"})
+		results[i] = t.result()
+		t.results = append(t.results, results[i])
+	}
+	if t.in(8) { // a result that was sent twice
+		ids, tools, results = append(ids, ids[0]), append(tools, tools[0]), append(results, results[0])
+	}
+	return t.answered(ids, tools, results)
+}
+
+// result is what a tool returns.
+func (t *talking) result() string {
+	switch n := t.n(20); {
+	case n < 9:
+		docs := some(t.dice, t.docs, t.between(1, 5))
+		if t.in(2) {
+			docs = some(t.dice, t.docs[:6], t.between(2, 5))
+		}
+		for i := range docs {
+			if len(t.shown) > 0 && t.in(2) {
+				docs[i] = pick(t.dice, t.shown)
+			}
+		}
+		if t.in(4) && len(t.shown) > 1 {
+			docs = some(t.dice, t.shown, t.between(2, 3))
+		}
+		t.shown = append(t.shown, docs...)
+		return t.written(docs)
+	case n < 12 && len(t.results) > 0:
+		return pick(t.dice, t.results)
+	case n < 16:
+		return listingOf(t.dice, pick(t.dice, t.files))
+	case n < 17:
+		return pick(t.dice, t.docs)
+	case n < 18:
+		return words(t.dice, 3) + pick(t.dice, hostile) + pick(t.dice, hostile)
+	case n < 19:
+		return outside(t.dice, pick(t.dice, t.docs))
+	}
+	return pick(t.dice, []string{"", "ok", "{}", " \n ", `{"results":[]}`})
+}
+
+// question is what a user writes.
+func (t *talking) question() string {
+	switch t.n(8) {
+	case 0:
+		return "Look:\n" + strings.Join(pick(t.dice, t.files), "\n")
+	case 1:
+		return forms["own"][0](t.dice, some(t.dice, t.docs, 2)) + words(t.dice, 5) + "?"
+	case 2:
+		return pick(t.dice, hostile)
+	}
+	return words(t.dice, t.between(1, 12)) + "?"
+}
+
+func (t *talking) entry(members ...member) entry {
+	if t.in(6) {
+		members = append(members, member{"x_unknown", pick(t.dice, []any{nil, "é", object{{"content", "no"}}, written("[1e5 ,\t2]")})})
+	}
+	return entry{style: styleOf(t.dice), value: members}
+}
+
+// body writes all that was said.
+func (t *talking) body() string {
+	var items []any
+	groups := slices.Concat(t.groups...)
+	for i, e := range groups {
+		value := e.value
+		if t.marks && i == len(groups)-1 {
+			value = withMark(value)
+		}
+		items = append(items, written(e.style.write(value)))
+	}
+	members := object{{"model", t.model}}
+	list := "messages"
+	switch {
+	case t.path == responsesPath:
+		list = "input"
+		if len(t.system) > 0 {
+			members = append(members, member{"instructions", t.system[0]})
+		}
+	case t.path == messagesPath:
+		members = append(members, member{"max_tokens", 100})
+		if len(t.system) > 0 {
+			members = append(members, member{"system", written(t.about.write(t.parts(t.system)))})
+		}
+	case len(t.system) > 0:
+		items = append([]any{written(t.about.write(object{{"role", "system"}, {"content", t.parts(t.system)}}))}, items...)
+	}
+	members = append(members, member{list, items})
+	members = append(members, t.extra...)
+	switch t.odd {
+	case 1:
+		members = append(members, member{list, []any{}})
+	case 2:
+		return t.style.write(members) + "}"
+	case 3:
+		members[len(members)-len(t.extra)-1].value = "a string"
+	case 4:
+		return "[" + t.style.write(members) + "]"
+	}
+	return t.style.write(members)
+}
+
+// parts is one text as it is, and several as parts.
+func (t *talking) parts(texts []string) any {
+	if len(texts) == 1 {
+		return texts[0]
+	}
+	out := make([]any, len(texts))
+	for i, text := range texts {
+		out[i] = object{{"type", "text"}, {"text", text}}
+	}
+	if t.path == messagesPath {
+		out[0] = append(out[0].(object), member{"cache_control", object{{"type", "ephemeral"}}})
+	}
+	return out
+}
+
+// withMark adds a cache mark to the last part of an item.
+func withMark(item object) object {
+	item = slices.Clone(item)
+	for i, m := range item {
+		list, ok := m.value.([]any)
+		if m.name != "content" || !ok || len(list) == 0 {
+			continue
+		}
+		if part, ok := list[len(list)-1].(object); ok {
+			list = slices.Clone(list)
+			list[len(list)-1] = append(slices.Clip(part), member{"cache_control", object{{"type", "ephemeral"}}})
+			item[i].value = list
+		}
+	}
+	return item
+}
+
+const (
+	messagesPath  = "/v1/messages"
+	responsesPath = "/v1/responses"
+)
+
+// user is a user's message.
+func (t *talking) user() entry {
+	text, kind := t.question(), "text"
+	if t.path == responsesPath {
+		kind = "input_text"
+	}
+	var content any = text
+	if t.in(2) {
+		list := []any{object{{"type", kind}, {"text", text}}}
+		if t.in(3) {
+			list = slices.Insert(list, t.n(2), t.image())
+		}
+		if t.in(5) {
+			list = append(list, object{{"type", kind}, {"text", t.question()}}, t.document())
+		}
+		content = list
+	}
+	members := []member{{"role", "user"}, {"content", content}}
+	if t.path == responsesPath && t.in(2) {
+		members = append(members, member{"type", "message"})
+	}
+	return t.entry(members...)
+}
+
+func (t *talking) image() any {
+	switch t.path {
+	case messagesPath:
+		return object{{"type", "image"}, {"source", object{{"type", "base64"}, {"media_type", "image/png"}, {"data", "iVBORw0KGgo="}}}}
+	case responsesPath:
+		return object{{"type", "input_image"}, {"image_url", "data:image/png;base64,iVBORw0KGgo="}}
+	}
+	return object{{"type", "image_url"}, {"image_url", object{{"url", "data:image/png;base64,iVBORw0KGgo="}}}}
+}
+
+// document is a part that others wrote.
+func (t *talking) document() any {
+	if t.path != messagesPath {
+		return t.image()
+	}
+	if t.in(2) {
+		return object{{"type", "search_result"}, {"source", "u"}, {"title", "t"}, {"content", []any{object{{"type", "text"}, {"text", pick(t.dice, t.docs)}}}}}
+	}
+	return object{{"type", "document"}, {"source", object{{"type", "text"}, {"media_type", "text/plain"}, {"data", pick(t.dice, hostile)}}}}
+}
+
+// says is an assistant's message.
+func (t *talking) says(text string) entry {
+	switch {
+	case t.path == messagesPath && t.in(2):
+		return t.entry(member{"role", "assistant"}, member{"content", []any{object{{"type", "text"}, {"text", text}}}})
+	case t.path == responsesPath && t.in(2):
+		return t.entry(member{"type", "message"}, member{"role", "assistant"}, member{"content", []any{object{{"type", "output_text"}, {"text", text}}}})
+	}
+	return t.entry(member{"role", "assistant"}, member{"content", text})
+}
+
+// answered are calls of tools and their results.
+func (t *talking) answered(ids, tools, results []string) []entry {
+	switch t.path {
+	case messagesPath:
+		return t.messages(ids, tools, results)
+	case responsesPath:
+		return t.responses(ids, tools, results)
+	}
+	var calls []any
+	for i, id := range ids {
+		calls = append(calls, object{{"id", id}, {"type", "function"}, {"function", object{{"name", tools[i]}, {"arguments", "{}"}}}})
+	}
+	out := []entry{t.entry(member{"role", "assistant"}, member{"content", nil}, member{"tool_calls", calls})}
+	for i, id := range ids {
+		members := []member{{"role", "tool"}, {"tool_call_id", id}, {"content", t.output(results[i], "text")}}
+		if t.in(9) { // as was usual before there were IDs
+			members = []member{{"role", "function"}, {"name", tools[i]}, {"content", results[i]}}
+		}
+		out = append(out, t.entry(members...))
+	}
+	return out
+}
+
+// output is a tool's result as a string, or as parts.
+func (t *talking) output(text, kind string) any {
+	switch t.n(12) {
+	case 0:
+		return []any{object{{"type", kind}, {"text", text}}}
+	case 1:
+		half := len([]rune(text)) / 2
+		return []any{object{{"type", kind}, {"text", string([]rune(text)[:half])}}, t.image(), object{{"type", kind}, {"text", string([]rune(text)[half:])}}}
+	case 2:
+		return []any{t.image(), object{{"type", kind}, {"text", text}, {"x", "y"}}}
+	case 3:
+		return written(strings.TrimSuffix(string(compact(text)), `"`) + ` \ud83d"`) // half a character
+	}
+	return text
+}
+
+func (t *talking) messages(ids, tools, results []string) []entry {
+	calls := []any{object{{"type", "text"}, {"text", words(t.dice, 3)}}}
+	var parts []any
+	var each []entry
+	for i, id := range ids {
+		calls = append(calls, object{{"type", "tool_use"}, {"id", id}, {"name", tools[i]}, {"input", object{}}})
+		part := object{{"type", "tool_result"}, {"tool_use_id", id}, {"content", t.output(results[i], "text")}}
+		parts = append(parts, part)
+		each = append(each, t.entry(member{"role", "user"}, member{"content", []any{part}}))
+	}
+	out := []entry{t.entry(member{"role", "assistant"}, member{"content", calls})}
+	if t.in(3) {
+		return append(out, each...)
+	}
+	if t.in(4) {
+		parts = append(parts, object{{"type", "text"}, {"text", t.question()}})
+	}
+	return append(out, t.entry(member{"role", "user"}, member{"content", parts}))
+}
+
+func (t *talking) responses(ids, tools, results []string) []entry {
+	var out []entry
+	if t.in(3) {
+		out = append(out, t.entry(member{"type", "reasoning"}, member{"summary", []any{}}), t.entry(member{"type", "item_reference"}, member{"id", "x"}))
+	}
+	for i, id := range ids {
+		if !t.in(8) { // else the server has it
+			out = append(out, t.entry(member{"type", "function_call"}, member{"call_id", id}, member{"name", tools[i]}, member{"arguments", "{}"}))
+		}
+	}
+	for i, id := range ids {
+		switch t.n(10) {
+		case 0:
+			out = append(out, t.entry(member{"type", "custom_tool_call_output"}, member{"call_id", id}, member{"output", results[i]}))
+		case 1:
+			out = append(out, t.entry(member{"type", "file_search_call"}, member{"id", id}, member{"results", []any{object{{"text", results[i]}}}}))
+		default:
+			out = append(out, t.entry(member{"type", "function_call_output"}, member{"call_id", id}, member{"output", t.output(results[i], "input_text")}))
+		}
+	}
+	return out
+}
