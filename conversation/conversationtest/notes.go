@@ -1,0 +1,72 @@
+package conversationtest
+
+import (
+	"regexp"
+	"strings"
+)
+
+// note is one of the notes that stand for what is not sent.
+type note struct {
+	kind     noteKind
+	names    string // a label, a call, or who said it
+	first    string // the first words of what it stands for
+	from, to int
+}
+
+type noteKind uint8
+
+const (
+	refersToBlock noteKind = iota + 1 // names a label
+	repeatsResult                     // names a call
+	repeatsAll                        // stands for all documents, and names nothing
+	repeatsRows                       // stands for lines
+	statesRanking                     // stands for nothing
+)
+
+var wordings = []struct {
+	kind noteKind
+	form *regexp.Regexp
+}{
+	{refersToBlock, regexp.MustCompile(`Please refer to \[([^\]\n]+)\] in the previous conversation\.`)},
+	{repeatsResult, regexp.MustCompile(`\[Duplicate content — identical to a previous tool result \(([^()\s]+)\)\. Refer to the earlier result above\.\]`)},
+	{repeatsAll, regexp.MustCompile(`\[All (\d+) documents identical to a previous tool result \(\d+ chars\)\. Refer to the earlier result above\.\]`)},
+	{repeatsRows, regexp.MustCompile(`\[\.\.\. "(?:[^\n]*\[\.\.\. ")?([^\n]*)" — identical to earlier ([^"\n]+) result, see above \.\.\.\]`)},
+	{statesRanking, regexp.MustCompile(`Relevance: ((?:\[[^\]\n]+\](?: > )?)+)\.`)},
+	{statesRanking, regexp.MustCompile(`Please read the context in the following priority order: ((?:\[[^\]\n]+\](?: > )?)+) and answer the question\.`)},
+}
+
+// notesIn finds what has the form of a note, by its letters as we write them.
+func notesIn(text string) []note {
+	var out []note
+	for _, w := range wordings {
+		for _, m := range w.form.FindAllStringSubmatchIndex(text, -1) {
+			n := note{kind: w.kind, names: text[m[2]:m[3]], from: m[0], to: m[1]}
+			if w.kind == repeatsRows {
+				n.first, n.names = n.names, text[m[4]:m[5]]
+			}
+			out = append(out, n)
+		}
+	}
+	return out
+}
+
+var fenceWord = regexp.MustCompile(` \(quoted(?:-\d+)?\)`)
+
+// unfenced takes the fence words out of a text that stood in it as sent, and says how many there were.
+func unfenced(sent, arrived string) (string, int) {
+	n := 0
+	return fenceWord.ReplaceAllStringFunc(arrived, func(word string) string {
+		if strings.Contains(sent, word) {
+			return word
+		}
+		n++
+		return ""
+	}), n
+}
+
+var outsideID = regexp.MustCompile(`(EXTERNAL_UNTRUSTED_CONTENT) id=\\*"[0-9A-Fa-f]+\\*"`)
+
+// compared returns a text as it is compared with another: without random IDs and the white space around it.
+func compared(text string) string {
+	return strings.TrimSpace(outsideID.ReplaceAllString(text, "$1"))
+}

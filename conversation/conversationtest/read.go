@@ -1,0 +1,384 @@
+package conversationtest
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// Kind is what became of a document, of rows of lines or of a whole text.
+type Kind uint8
+
+// Kinds.
+const (
+	Lost      Kind = iota // neither sent nor found further up
+	Full                  // sent
+	Reference             // a note in its place names where it stands
+	Noted                 // a note says that it is not sent, but not where it stands
+	LeftOut               // not sent, and nothing says so
+)
+
+// Part is a document, or some lines, of a text.
+type Part struct {
+	Label string // of our own markup
+	Value string // as it was sent
+	Kind  Kind
+	// Where it stands in full, if it is not sent here: text Text of message Message. Whole says that it does so in what arrived.
+	Message, Text int
+	Whole         bool
+	named         string // label or call that the note names
+}
+
+// Reading is what became of one text.
+type Reading struct {
+	Message, Text int
+	Role          Role
+	Same          bool   // every byte
+	Parts         []Part // its documents, in the order in which they were sent
+	Order         []int  // the documents that arrived, by their numbers in Parts
+	All           *Part  // the whole text, if a note stands for it
+	Rows          []Part // lines for which notes stand
+	Fenced        int    // notes of others that were fenced
+	Ranked        bool   // a note states a ranking that was not there
+	Layout        bool   // what stands around documents is as it was, every byte
+	Err           error  // why the text cannot be explained
+}
+
+// Report is what became of a conversation.
+type Report struct {
+	Sent, Arrived []Message
+	Readings      []Reading // one for each text, in order
+
+	lined map[[2]int]lined
+}
+
+// At returns the reading of a text.
+func (r *Report) At(message, text int) *Reading {
+	for i := range r.Readings {
+		if x := &r.Readings[i]; x.Message == message && x.Text == text {
+			return x
+		}
+	}
+	return nil
+}
+
+// Read compares messages as they were sent with those that arrived. An error says that they are not the same messages; what cannot be
+// explained in a text is that text's Err.
+func Read(sent, arrived []Message) (*Report, error) {
+	if len(sent) != len(arrived) {
+		return nil, fmt.Errorf("%d messages arrived of %d", len(arrived), len(sent))
+	}
+	r := &Report{Sent: sent, Arrived: arrived}
+	for i := range sent {
+		s, a := &sent[i], &arrived[i]
+		if s.Role != a.Role || len(s.Texts) != len(a.Texts) || !slices.Equal(s.Calls, a.Calls) {
+			return nil, fmt.Errorf("message %d: another role, other calls or another number of texts arrived", i)
+		}
+		for j := range s.Texts {
+			if s.role(j) != a.role(j) || s.Texts[j].Call != a.Texts[j].Call {
+				return nil, fmt.Errorf("message %d, text %d: another role or call arrived", i, j)
+			}
+			x := Reading{Message: i, Text: j, Role: s.role(j)}
+			r.read(&x, s.Texts[j].Value, a.Texts[j].Value)
+			r.Readings = append(r.Readings, x)
+		}
+	}
+	return r, nil
+}
+
+// read explains one text by those above.
+func (r *Report) read(x *Reading, sent, arrived string) {
+	form, docs := documentsOf(sent)
+	for _, d := range docs {
+		x.Parts = append(x.Parts, Part{Label: d.label, Value: d.text})
+	}
+	if sent == arrived {
+		x.Same, x.Layout = true, true
+		for i := range x.Parts {
+			x.Parts[i].Kind = Full
+			x.Order = append(x.Order, i)
+		}
+		return
+	}
+	arrived, x.Fenced = unfenced(sent, arrived)
+	switch found := notesIn(arrived); {
+	case sent == arrived: // but for fences
+		x.Layout = true
+		for i := range x.Parts {
+			x.Parts[i].Kind = Full
+			x.Order = append(x.Order, i)
+		}
+	case len(found) == 1 && found[0].kind == repeatsResult && found[0].to-found[0].from == len(strings.TrimSpace(arrived)):
+		x.All = &Part{Value: sent, named: found[0].names}
+		r.whole(x, x.All)
+	case form == own:
+		r.blocks(x, sent, arrived, docs)
+	case form != none && !slices.ContainsFunc(found, func(n note) bool { return n.kind == repeatsRows }):
+		r.foreign(x, sent, arrived, form, docs)
+	default:
+		r.rows(x, sent, arrived)
+	}
+}
+
+// eachAbove calls do for the texts above a text, from the first on, until it returns false.
+func (r *Report) eachAbove(x *Reading, do func(message, text int) bool) {
+	for i := range r.Sent {
+		for j := range r.Sent[i].Texts {
+			if i == x.Message && j == x.Text || !do(i, j) {
+				return
+			}
+		}
+	}
+}
+
+// whole looks for the result that a note about a whole one names.
+func (r *Report) whole(x *Reading, p *Part) {
+	r.eachAbove(x, func(i, j int) bool {
+		t := r.Sent[i].Texts[j]
+		hashed := strings.HasPrefix(p.named, "~") && t.Call != ""
+		if (t.Call == p.named || hashed) && compared(t.Value) == compared(p.Value) {
+			p.Kind, p.Message, p.Text = Reference, i, j
+			arrived, _ := unfenced(t.Value, r.Arrived[i].Texts[j].Value)
+			p.Whole = arrived == t.Value
+		}
+		return p.Kind != Reference || !p.Whole
+	})
+}
+
+// blocks explains a text with blocks of our own.
+func (r *Report) blocks(x *Reading, sent, arrived string, docs []doc) {
+	there := ownBlocks(arrived)
+	x.matched(there, func(p *Part, d doc) bool { return p.Label == d.label && p.Value == d.text })
+	rest := blank(arrived, there)
+	for i := range x.Parts {
+		p := &x.Parts[i]
+		if p.Kind == Full {
+			continue
+		}
+		r.findDocument(x, p)
+		for _, n := range notesIn(rest) {
+			if n.kind != refersToBlock || p.Kind == Reference {
+				continue
+			}
+			if r.findLabel(x, p, n.names) {
+				rest = rest[:n.from] + rest[n.to:]
+				break
+			}
+		}
+	}
+	var was string
+	was, _ = withoutRanking(blank(sent, docs))
+	now, ranked := withoutRanking(rest)
+	_, before := withoutRanking(blank(sent, docs))
+	x.Ranked = ranked && !before
+	if x.Err == nil && squeezed(was) != squeezed(now) {
+		x.Err = fmt.Errorf("beside its blocks the text said %q, and now %q", squeezed(was), squeezed(now))
+	}
+}
+
+// blank returns a text with a line feed in place of each document.
+func blank(text string, docs []doc) string {
+	for _, d := range slices.Backward(docs) {
+		text = text[:d.from] + "\n" + text[d.to:]
+	}
+	return text
+}
+
+func withoutRanking(text string) (string, bool) {
+	found := false
+	for _, n := range slices.Backward(notesIn(text)) {
+		if n.kind == statesRanking {
+			text, found = text[:n.from]+text[n.to:], true
+		}
+	}
+	return text, found
+}
+
+func squeezed(text string) string { return strings.Join(strings.Fields(text), " ") }
+
+// matched finds the documents that arrived among those that were sent.
+func (x *Reading) matched(there []doc, same func(p *Part, d doc) bool) {
+	for _, d := range there {
+		i := slices.IndexFunc(x.Parts, func(p Part) bool { return p.Kind != Full && same(&p, d) })
+		if i < 0 {
+			x.Err = fmt.Errorf("a document arrived that was not sent, or not so often: %.80q", d.text)
+			return
+		}
+		x.Parts[i].Kind = Full
+		x.Order = append(x.Order, i)
+	}
+}
+
+// findDocument looks for a document that is not sent further up, and takes it for left out if it is there.
+func (r *Report) findDocument(x *Reading, p *Part) {
+	r.eachAbove(x, func(i, j int) bool {
+		if _, there := documentsOf(r.Arrived[i].Texts[j].Value); slices.ContainsFunc(there, func(d doc) bool {
+			text, _ := unfenced(p.Value, d.text)
+			return compared(text) == compared(p.Value)
+		}) {
+			p.Kind, p.Message, p.Text, p.Whole = LeftOut, i, j, true
+			return false
+		}
+		return true
+	})
+}
+
+// findLabel looks for the block that a note names, and takes it for the document's place if it says the same.
+func (r *Report) findLabel(x *Reading, p *Part, label string) bool {
+	found := false
+	r.eachAbove(x, func(i, j int) bool {
+		for _, d := range ownBlocks(r.Arrived[i].Texts[j].Value) {
+			if d.label == label && d.text == p.Value {
+				p.Kind, p.Message, p.Text, p.Whole, p.named = Reference, i, j, true, label
+				found = true
+				return false
+			}
+		}
+		return true
+	})
+	return found
+}
+
+// foreign explains a text whose documents are marked otherwise.
+func (r *Report) foreign(x *Reading, sent, arrived string, form form, docs []doc) {
+	there := find(form, arrived)
+	var note note
+	if len(there) == 1 {
+		if list := notesIn(there[0].text); len(list) == 1 && list[0].kind == repeatsAll {
+			note, there = list[0], nil
+		}
+	}
+	x.matched(there, func(p *Part, d doc) bool { return compared(p.Value) == compared(d.text) })
+	for i := range x.Parts {
+		p := &x.Parts[i]
+		if p.Kind == Full {
+			continue
+		}
+		if r.findDocument(x, p); note.kind != 0 && p.Kind == LeftOut {
+			p.Kind = Noted
+		}
+	}
+	if x.Err != nil || note.kind != 0 {
+		return
+	}
+	was, now := around(sent, docs), around(arrived, there)
+	x.Layout = was == now
+	if !x.Layout && strings.Join(strings.Fields(was), "") != strings.Join(strings.Fields(now), "") {
+		x.Err = fmt.Errorf("around its documents the text said %.80q, and now %.80q", was, now)
+	}
+}
+
+// find finds documents of a form, also if there is one only.
+func find(f form, text string) []doc {
+	if f == results {
+		return jsonResults(text)
+	}
+	var out []doc
+	for _, m := range element.FindAllStringSubmatchIndex(text, -1) {
+		out = append(out, doc{text: strings.TrimSpace(text[m[6]:m[7]]), from: m[0], to: m[1]})
+	}
+	return out
+}
+
+// rows explains a text of which notes stand for some lines.
+func (r *Report) rows(x *Reading, sent, arrived string) {
+	if !r.align(x, strings.Split(sent, "\n"), strings.Split(arrived, "\n")) {
+		x.Err = fmt.Errorf("%.80q… became %.80q…", sent, arrived)
+	}
+}
+
+// align explains lines by those that arrived, from the front: a note stands for some of them, any other line for itself.
+func (r *Report) align(x *Reading, lines, left []string) bool {
+	for len(left) > 0 && len(lines) > 0 && left[0] == lines[0] {
+		lines, left = lines[1:], left[1:]
+	}
+	if len(left) == 0 || len(lines) == 0 {
+		return len(left) == len(lines)
+	}
+	found := notesIn(left[0])
+	if len(found) != 1 || found[0].kind != repeatsRows || found[0].to-found[0].from != len(left[0]) || !strings.HasPrefix(strings.TrimSpace(lines[0]), found[0].first) {
+		return false
+	}
+	var next []note
+	if len(left) > 1 {
+		next = notesIn(left[1])
+	}
+	for n := len(lines); n > 0; n-- {
+		var ends bool
+		switch {
+		case len(left) == 1 || n == len(lines):
+			ends = len(left) == 1 && n == len(lines)
+		case len(next) > 0:
+			ends = strings.HasPrefix(strings.TrimSpace(lines[n]), next[0].first)
+		default:
+			ends = lines[n] == left[1]
+		}
+		p := Part{Value: strings.Join(lines[:n], "\n"), named: found[0].names}
+		if !ends || !r.findRows(x, &p) {
+			continue
+		}
+		x.Rows = append(x.Rows, p)
+		if r.align(x, lines[n:], left[1:]) {
+			return true
+		}
+		x.Rows = x.Rows[:len(x.Rows)-1]
+	}
+	return false
+}
+
+// findRows looks for lines further up, in a text of whom the note names.
+func (r *Report) findRows(x *Reading, p *Part) bool {
+	want := asLines(p.Value)
+	r.eachAbove(x, func(i, j int) bool {
+		if t := r.lines(i, j); t.of == p.named && strings.Contains(t.sent, want) {
+			p.Kind, p.Message, p.Text, p.Whole = Reference, i, j, strings.Contains(t.arrived, want)
+		}
+		return !p.Whole
+	})
+	return p.Kind == Reference
+}
+
+// lined is a text whose lines notes may name.
+type lined struct{ of, sent, arrived string }
+
+// lines returns a text as its lines are compared.
+func (r *Report) lines(message, text int) lined {
+	at := [2]int{message, text}
+	if l, ok := r.lined[at]; ok {
+		return l
+	}
+	m := &r.Sent[message]
+	value := m.Texts[text].Value
+	arrived, _ := unfenced(value, r.Arrived[message].Texts[text].Value)
+	l := lined{sent: asLines(value), arrived: asLines(arrived)}
+	switch m.role(text) {
+	case System:
+		l.of = "system prompt"
+	case User:
+		l.of = "user message"
+	case Assistant:
+		l.of = "assistant message"
+	case Tool:
+		l.of = "tool"
+		for _, above := range r.Sent[:message] {
+			for _, c := range above.Calls {
+				if c.ID == m.Texts[text].Call {
+					l.of = c.Tool
+				}
+			}
+		}
+	}
+	if r.lined == nil {
+		r.lined = map[[2]int]lined{}
+	}
+	r.lined[at] = l
+	return l
+}
+
+var lineNumber = regexp.MustCompile(`(?m)^[ \t]*[0-9]+\|`)
+
+// asLines returns a text without the numbers of its lines, each of which ends with a line feed.
+func asLines(text string) string {
+	return "\n" + compared(lineNumber.ReplaceAllString(text, "")) + "\n"
+}
