@@ -2,12 +2,14 @@ package proxy
 
 import (
 	"bytes"
-	"cmp"
 	"encoding/json"
 	"strings"
 	"unique"
 
 	"github.com/tidwall/gjson"
+	"github.com/zeebo/xxh3"
+
+	"github.com/ragpilot/ragpilot/conversation"
 )
 
 // dialect is the form of a body.
@@ -19,24 +21,17 @@ const (
 	responses                    // /v1/responses
 )
 
-// role is who speaks in an item.
-type role uint8
-
-const (
-	other role = iota
-	system
-	user
-	assistant
-	tool
-)
-
-// body is a request body whose items were found. Offsets are in bytes of raw.
+// body is a request body whose items were found: a [conversation.Source]. Offsets are in bytes of raw.
 type body struct {
-	raw   []byte
-	root  gjson.Result
-	model string
-	ids   ids
-	items []span
+	raw     []byte
+	dialect dialect
+	root    gjson.Result
+	model   string
+	ids     ids
+	items   []span
+	sums    []conversation.Sum // nil: not asked for yet
+	scratch item               // the last one that was loaded: there may be many, and most say little
+	places  map[int][]place    // of texts of items that were loaded for planning
 }
 
 // span is where an item stands. A body has one for each of its messages, which may be as short as a few bytes: what else is
@@ -50,10 +45,10 @@ type span struct {
 type item struct {
 	span
 	value gjson.Result
-	role  role
+	role  conversation.Role
 	inner extent // a message's content, from the item's first byte
 	texts []text
-	calls []call
+	calls []conversation.Call
 }
 
 // item returns item i, not loaded.
@@ -64,14 +59,99 @@ func (b *body) item(i int) item {
 	return item{span: s, value: v}
 }
 
-// role returns the role that item i says, whatever else it is.
-func (b *body) role(i int) role {
-	it := b.item(i)
-	return parseRole(it.value.Get("role").Str)
+// Len returns the number of items.
+func (b *body) Len() int { return len(b.items) }
+
+// Sum stands for the bytes of item i.
+func (b *body) Sum(i int) conversation.Sum {
+	if b.sums == nil {
+		b.sums = make([]conversation.Sum, len(b.items))
+		for j, it := range b.items {
+			b.sums[j] = xxh3.Hash128(b.raw[it.from:it.to])
+		}
+	}
+	return b.sums[i]
 }
 
-// call is a tool call that an item makes.
-type call struct{ id, tool string }
+// Role returns the role of item i.
+func (b *body) Role(i int) conversation.Role {
+	switch it := b.item(i); {
+	case it.message < 0:
+		return conversation.System
+	case b.dialect == responses && it.value.Get("type").Str == "function_call_output":
+		return conversation.Tool
+	default:
+		return parseRole(it.value.Get("role").Str)
+	}
+}
+
+// Load writes item i into m.
+func (b *body) Load(i int, m *conversation.Message) {
+	it := b.loaded(i)
+	m.Role = it.role
+	m.Calls = append(m.Calls, it.calls...)
+	edited := false
+	for j := range it.texts {
+		m.Texts = append(m.Texts, it.texts[j].Text)
+		edited = edited || it.texts[j].Role == conversation.System || it.texts[j].Role == conversation.Tool
+	}
+	if edited {
+		if b.places == nil {
+			b.places = map[int][]place{}
+		}
+		b.places[i] = it.places()
+	}
+}
+
+// place is where a text stands in its item.
+type place struct {
+	extent
+	opaque bool
+}
+
+func (it *item) places() []place {
+	out := make([]place, len(it.texts))
+	for i, tx := range it.texts {
+		out[i] = place{extent{tx.from, tx.to}, tx.Opaque}
+	}
+	return out
+}
+
+// placed returns where the texts of an item stand.
+func (b *body) placed(i int) []place {
+	if known, ok := b.places[i]; ok {
+		return known
+	}
+	return b.loaded(i).places()
+}
+
+// loaded returns item i, loaded, until the next call.
+func (b *body) loaded(i int) *item {
+	it := &b.scratch
+	texts, calls := it.texts[:0], it.calls[:0]
+	*it = b.item(i)
+	it.texts, it.calls = texts, calls
+	it.load(b.dialect)
+	return it
+}
+
+// edits are those of the body's bytes.
+func (b *body) edits(edits []conversation.Edit) []edit {
+	out := make([]edit, 0, len(edits)+2)
+	var places []place
+	for i, e := range edits {
+		if i == 0 || e.Message != edits[i-1].Message {
+			places = b.placed(e.Message)
+		}
+		at, from := places[e.Text], b.items[e.Message].from
+		with := []byte(e.With)
+		if !at.opaque {
+			with = quote(e.With)
+		}
+		out = append(out, edit{from: from + at.from, to: from + at.to, with: with})
+	}
+	return out
+}
 
 // loneSurrogate reports whether a string has an escape that stands for no character: it would not survive. It decodes to the
 // character that a text may as well have itself, or as an escape of its own.
@@ -93,19 +173,15 @@ func loneSurrogate(s gjson.Result) bool {
 	}
 }
 
-// newCall copies what it is told: a part of a body would keep all of it in memory for as long as the call is known.
-func newCall(id, tool gjson.Result) call {
-	return call{id: strings.Clone(id.Str), tool: unique.Make(tool.Str).Value()}
+func newCall(id, tool gjson.Result) conversation.Call {
+	return conversation.Call{ID: id.Str, Tool: tool.Str}
 }
 
-// text is one string that documents may stand in.
+// text is one string that documents may stand in, or JSON that only its notes are fenced in.
 type text struct {
-	from, to int // its JSON string, quotes included, from the item's first byte
-	value    string
-	role     role
-	toolID   string
-	tool     string // name, if known; of an output whose call is not in the body the call's ID
-	list     bool   // one of several content parts
+	conversation.Text
+	from, to int  // its JSON, quotes included, from the item's first byte
+	list     bool // one of several content parts
 }
 
 // valid reports whether raw is JSON. gjson is three times as fast as encoding/json, but knows no limit of nesting: bodies
@@ -124,7 +200,7 @@ const maxParts = 1 << 14
 // readBody finds the items of a body. ok is false if it is not an object with a list of messages, has too many of them,
 // or says something twice, so that nobody can tell which one the engine will read.
 func readBody(raw []byte, d dialect) (b body, ok bool) {
-	b = body{raw: raw, root: gjson.ParseBytes(raw)}
+	b = body{raw: raw, dialect: d, root: gjson.ParseBytes(raw)}
 	if !b.root.IsObject() {
 		return b, false
 	}
@@ -165,25 +241,26 @@ func readBody(raw []byte, d dialect) (b body, ok bool) {
 	return b, ok
 }
 
-// load finds an item's role and texts. tools has the names of the tools called so far, by the calls' IDs, and is given
-// those that the item calls.
-func (it *item) load(d dialect, tools map[string]string) {
+// load finds an item's role, texts and calls.
+func (it *item) load(d dialect) {
 	switch {
 	case it.message < 0:
-		it.role = system
-		it.content(it.value, text{role: system})
+		it.role = conversation.System
+		it.content(it.value, conversation.Text{Role: conversation.System})
 	case d == responses:
-		it.output(tools)
+		it.output()
 	default:
-		it.read(tools)
+		it.read()
 	}
-	for _, c := range it.calls {
-		tools[c.id] = c.tool
+	for i := range it.texts { // as was recorded
+		tx := &it.texts[i]
+		tx.Rows = d != anthropic && (!tx.list || tx.Role == conversation.Assistant)
 	}
+	it.opaque(d)
 }
 
 // read finds the texts of a chat message.
-func (it *item) read(tools map[string]string) {
+func (it *item) read() {
 	var content gjson.Result
 	id, name := "", ""
 	it.value.ForEach(func(key, value gjson.Result) bool {
@@ -195,7 +272,7 @@ func (it *item) read(tools map[string]string) {
 		case "tool_call_id", "toolCallId":
 			id = value.Str
 		case "name":
-			name = unique.Make(value.Str).Value()
+			name = value.Str
 		case "tool_calls":
 			value.ForEach(func(_, c gjson.Result) bool {
 				it.calls = append(it.calls, newCall(c.Get("id"), c.Get("function.name")))
@@ -205,7 +282,7 @@ func (it *item) read(tools map[string]string) {
 		return true
 	})
 	it.inner = it.extentOf(content)
-	it.content(content, text{role: it.role, toolID: id, tool: cmp.Or(tools[id], name)})
+	it.content(content, conversation.Text{Role: it.role, Call: id, Tool: name})
 	if !content.IsArray() {
 		return
 	}
@@ -214,25 +291,25 @@ func (it *item) read(tools map[string]string) {
 		case "tool_use":
 			it.calls = append(it.calls, newCall(part.Get("id"), part.Get("name")))
 		case "tool_result", "toolResult":
-			id := part.Get("tool_use_id").Str
-			it.content(part.Get("content"), text{role: tool, toolID: id, tool: tools[id]})
+			it.content(part.Get("content"), conversation.Text{Role: conversation.Tool, Call: part.Get("tool_use_id").Str})
 		}
 		return len(it.calls) < maxParts && len(it.texts) < maxParts
 	})
 }
 
 // output finds the text of a function's output in an item of the Responses API.
-func (it *item) output(tools map[string]string) {
+func (it *item) output() {
 	m := it.value
+	it.role = parseRole(m.Get("role").Str)
 	switch m.Get("type").Str {
 	case "function_call":
 		it.calls = append(it.calls, newCall(m.Get("call_id"), m.Get("name")))
 	case "function_call_output":
-		it.role = tool
+		it.role = conversation.Tool
 		id := m.Get("call_id").Str
 		m.ForEach(func(key, value gjson.Result) bool {
 			if key.Str == "output" {
-				it.content(value, text{role: tool, toolID: id, tool: cmp.Or(tools[id], unique.Make(id).Value())})
+				it.content(value, conversation.Text{Role: conversation.Tool, Call: id, Tool: id})
 			}
 			return true
 		})
@@ -240,13 +317,13 @@ func (it *item) output(tools map[string]string) {
 }
 
 // content adds the texts of a content member: a string, or a list of parts of which those of type text count.
-func (it *item) content(c gjson.Result, like text) {
+func (it *item) content(c gjson.Result, like conversation.Text) {
 	add := func(s gjson.Result, list bool) {
 		if s.Type != gjson.String || loneSurrogate(s) {
 			return
 		}
-		t := like
-		t.from, t.to, t.value, t.list = s.Index-it.from, s.Index-it.from+len(s.Raw), s.Str, list
+		t := text{Text: like, from: s.Index - it.from, to: s.Index - it.from + len(s.Raw), list: list}
+		t.Value = s.Str
 		it.texts = append(it.texts, t)
 	}
 	if !c.IsArray() {
@@ -272,16 +349,16 @@ func (it *item) content(c gjson.Result, like text) {
 	})
 }
 
-func parseRole(s string) role {
+func parseRole(s string) conversation.Role {
 	switch s {
 	case "system", "developer":
-		return system
+		return conversation.System
 	case "user":
-		return user
+		return conversation.User
 	case "assistant":
-		return assistant
+		return conversation.Assistant
 	case "tool", "toolResult", "function":
-		return tool
+		return conversation.Tool
 	}
-	return other
+	return conversation.Other
 }

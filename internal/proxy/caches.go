@@ -4,6 +4,7 @@ import (
 	"net/http"
 
 	"github.com/ragpilot/ragpilot/contextpilot"
+	"github.com/ragpilot/ragpilot/conversation"
 )
 
 // Caches follows what engines say of their caches, and is told which prompts they are sent. It is called concurrently and
@@ -46,43 +47,31 @@ type Part struct {
 }
 
 // Lost tells that nothing of a part is in any cache any more.
-func (p *Proxy) Lost(scope contextpilot.Scope, id string) {
-	p.forgetPrompt(prompt{scope.Tenant, id})
-	p.gone(scope, id)
-}
+func (p *Proxy) Lost(scope contextpilot.Scope, id string) { p.engine.Lost(scope, id) }
 
 // Shrunk tells that of a part only the first tokens are left, by the pilot's count.
 func (p *Proxy) Shrunk(scope contextpilot.Scope, id string, tokens int) {
-	p.opt.Pilot.Observe(contextpilot.Event{Kind: contextpilot.Shrunk, Scope: scope, Request: id, Tokens: tokens})
+	p.engine.Shrunk(scope, id, tokens)
 }
 
-// Cut takes the ID of a tenant's request of which the engine reports that only the first tokens are cached. Where the
-// documents begin in the engine's count is not known: what stands in front of them is taken for a part of them.
-func (p *Proxy) Cut(tenant, id string, tokens int) {
-	name, ok := p.promptOf(tenant, id)
-	if !ok {
-		return
-	}
-	if scope, ok := p.scopeOf(name); ok {
-		p.Shrunk(scope, name.id, tokens)
-	}
-}
+// Cut takes the ID of a tenant's request of which the engine reports that only the first tokens are cached.
+func (p *Proxy) Cut(tenant, id string, tokens int) { p.engine.Cut(tenant, id, tokens) }
 
 // follow has a prompt followed in the engine's caches, if anything is to be learned of it. What is forwarded as it came
 // stays so.
 func (x *exchange) follow(passes bool) {
-	if x.p.opt.Caches == nil || x.dialect != openAI || x.asCame || len(x.planned) == 0 && x.id == "" || !x.p.opt.Caches.Follows(x.model) {
+	if x.p.opt.Caches == nil || x.dialect != openAI || x.asCame || len(x.turn.Plans) == 0 && x.id == "" || !x.p.opt.Caches.Follows(x.model) {
 		return
 	}
 	pr := Prompt{
 		ID: x.id, Tenant: x.tenant, Model: x.model, Path: x.r.URL.Path, Body: x.send, Indexed: x.id != "", Passes: passes, Size: len(x.send),
-		Parts: make([]Part, len(x.planned)),
+		Parts: make([]Part, len(x.turn.Plans)),
 	}
-	for i, pl := range x.planned {
-		pr.Parts[i] = Part{Scope: pl.scope, ID: pl.id, Start: pl.start, Length: pl.length, Tokens: pl.tokens}
+	for i := range x.turn.Plans {
+		pr.Parts[i] = x.body.part(&x.turn.Plans[i])
 	}
 	if pr.ID == "" {
-		pr.ID = x.planned[0].id
+		pr.ID = x.turn.Plans[0].ID
 	}
 	if x.followed = x.p.opt.Caches.Follow(pr); x.followed == nil {
 		return
@@ -115,12 +104,12 @@ func (x *exchange) headers() http.Header {
 	return withID(h, x.engineID())
 }
 
-// place notes where the documents that were planned last stand in the body. Escapes are taken to be spread evenly.
-func (x *exchange) place(at, length int, value, prefix, suffix string) {
-	if len(x.planned) == 0 || len(value) == 0 {
-		return
+// part tells where the documents of a plan stand in the body. Escapes are taken to be spread evenly.
+func (b *body) part(pl *conversation.Plan) Part {
+	text := b.placed(pl.Message)[pl.Text]
+	at, length := b.items[pl.Message].from+text.from+1, text.to-text.from-2
+	return Part{
+		Scope: pl.Scope, ID: pl.ID, Start: at + length*pl.Before/pl.Size, Length: length * max(pl.Size-pl.Before-pl.After, 0) / pl.Size,
+		Tokens: pl.Tokens,
 	}
-	pl := &x.planned[len(x.planned)-1]
-	pl.start = at + length*len(prefix)/len(value)
-	pl.length = length * max(len(value)-len(prefix)-len(suffix), 0) / len(value)
 }

@@ -14,60 +14,49 @@ import (
 	"github.com/zeebo/xxh3"
 
 	"github.com/ragpilot/ragpilot/contextpilot"
+	"github.com/ragpilot/ragpilot/conversation"
 	"github.com/ragpilot/ragpilot/internal/promptcache"
 	"github.com/ragpilot/ragpilot/internal/tracing"
 )
 
 // exchange is one chat request on its way.
 type exchange struct {
-	p        *Proxy
-	w        http.ResponseWriter
-	r        *http.Request
-	dialect  dialect
-	began    time.Time
-	tenant   string
-	control  control
-	raw      []byte // as it came
-	send     []byte // as it goes
-	id       string // request ID for the engine, "" if it is told none
-	model    string
-	session  string
-	found    int // documents
-	sent     time.Time
-	heldOut  bool
-	asCame   bool                // nothing is changed: held out, shadow mode, or begun so
-	carried  bool                // forwarded as its conversation began, not as the settings say
-	share    float64             // of sessions that are held out
-	scope    *contextpilot.Scope // whose index the beginning of the prompt is in; nil: none
-	would    []byte              // in shadow mode what would have been sent, if texts are kept
-	changed  bool                // texts were changed, now or in earlier turns
-	result   result
-	cut      cut // out of all texts of the body
-	replaced int // blocks of lines in texts that are new
-	cache    promptcache.Handle
-	told     bool // the provider's cache knows the answer's usage
-	planned  []planned
-	first    time.Duration
-	begun    bool         // a byte of an answer that is no error has come
-	stage    tracing.Span // of parsing, then of planning
+	p       *Proxy
+	w       http.ResponseWriter
+	r       *http.Request
+	dialect dialect
+	began   time.Time
+	tenant  string
+	control control
+	raw     []byte // as it came
+	send    []byte // as it goes
+	id      string // request ID for the engine, "" if it is told none
+	model   string
+	session string
+	sent    time.Time
+	heldOut bool
+	asCame  bool    // nothing is changed: held out, shadow mode, or begun so
+	carried bool    // forwarded as its conversation began, not as the settings say
+	share   float64 // of sessions that are held out
+	would   []byte  // in shadow mode what would have been sent, if texts are kept
+	changed bool    // texts were changed, now or in earlier turns
+	result  result
+	cache   promptcache.Handle
+	settled bool // the provider's cache knows the answer's usage
+	turn    *conversation.Turn
+	body    *body // nil: it has no messages, or they were sent
+	first   time.Duration
+	begun   bool         // a byte of an answer that is no error has come
+	stage   tracing.Span // of parsing, then of planning
 
 	followed Followed    // nil: nobody follows it in the engine's cache
 	header   http.Header // that it needs for that, instead of the client's
 }
 
-// planned is a prompt that the pilot's index takes for sent.
-type planned struct {
-	scope    contextpilot.Scope
-	id       string
-	expected int // tokens in the engine's cache
-	// Where its documents stand in the body, in bytes, and how many tokens they have by our count.
-	start, length, tokens int
-}
-
 // chat serves one of the endpoints with messages.
 func (p *Proxy) chat(d dialect) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
-		x := &exchange{p: p, w: w, r: r, dialect: d, began: p.opt.Now(), tenant: tenantOf(r), control: readControl(r.Header)}
+		x := &exchange{p: p, w: w, r: r, dialect: d, began: p.opt.Now(), tenant: tenantOf(r), control: readControl(r.Header), turn: new(conversation.Turn)}
 		raw, ok := p.read(w, r)
 		if !ok {
 			return
@@ -119,19 +108,14 @@ func (x *exchange) prepare() error {
 		return nil
 	}
 	shadow, share := x.p.opt.Live()
+	x.body = &b
 	x.model, x.session, x.share = b.model, sessionOf(&x.control, &b), share
 	x.heldOut = share > 0 && float64(xxh3.HashString(x.session)>>11)/(1<<53) < share
 	c := x.settle(&b, shadow)
 	x.name(&b.ids, !x.asCame)
-	var edits []edit
-	if x.plans() {
-		x.enter("plan")
-		var err error
-		if edits, err = x.plan(&b, c); err != nil {
-			return err
-		}
-	} else {
-		x.pass(&b, c)
+	edits, err := x.plan(&b, c)
+	if err != nil {
+		return err
 	}
 	if x.result.Shadow && x.p.opt.KeepTexts && !x.heldOut {
 		x.would = splice(b.raw, edits)
@@ -194,7 +178,7 @@ func (x *exchange) forward() {
 		base: x.p.opt.Upstream, body: x.send, header: x.headers(), failed: "Backend error",
 		answer: func(resp *http.Response) error {
 			if !x.p.opt.KeepTexts {
-				x.raw, x.send = nil, nil // they were sent, and the answer may take minutes
+				x.raw, x.send, x.body = nil, nil, nil // they were sent, and the answer may take minutes
 			}
 			x.head(resp.Header)
 			if x.followed != nil {
@@ -230,13 +214,13 @@ func (x *exchange) start(took time.Duration, ok bool) {
 
 // tellCache tells the provider's cache how an answer came out, and the client, if the headers are not sent yet.
 func (x *exchange) tellCache(u usage, h http.Header) {
-	if x.told {
+	if x.settled {
 		return
 	}
-	x.told = true
-	ids := make([]string, len(x.planned))
-	for i, pl := range x.planned {
-		ids[i] = pl.scope.Tenant + "\x00" + pl.id // see Proxy.Expire
+	x.settled = true
+	ids := make([]string, len(x.turn.Plans))
+	for i, pl := range x.turn.Plans {
+		ids[i] = pl.Scope.Tenant + "\x00" + pl.ID // see Proxy.Expire
 	}
 	res := x.p.opt.Provider.Answered(x.cache.Carrying(ids...), u.counts())
 	if h != nil {
@@ -270,16 +254,10 @@ const maxResult = 4 << 10
 
 // end tells everybody how it went.
 func (x *exchange) end(u usage, err error) {
-	for _, pl := range x.planned {
-		if err != nil && !x.reached(u, err) {
-			x.p.gone(pl.scope, pl.id)
-			continue
-		}
-		x.p.opt.Pilot.Observe(contextpilot.Event{
-			Kind: contextpilot.Served, Scope: pl.scope, Request: pl.id, Tokens: max(u.cached, 0), Output: max(u.output, 0),
-			CachedKnown: u.cached >= 0 && !x.result.Shadow, Prompt: max(u.whole(), 0),
-		})
-		if !x.result.Shadow && x.p.trust.answered(pl.expected, u.cached) {
+	computed := err == nil || x.reached(u, err)
+	x.turn.Done(conversation.Outcome{Gone: !computed, Prompt: u.whole(), Cached: u.cached, Output: u.output})
+	for _, pl := range x.turn.Plans {
+		if computed && !x.result.Shadow && x.p.trust.answered(pl.Expected, u.cached) {
 			x.p.opt.Log.Warn("the engine does not hold what it held before the restart: the index begins anew", "model", x.model)
 			if x.p.opt.Journal != nil {
 				x.p.opt.Journal.Cleared(nil)
@@ -290,9 +268,9 @@ func (x *exchange) end(u usage, err error) {
 		}
 	}
 	if x.followed != nil {
-		x.followed.Ended(err == nil || x.reached(u, err))
+		x.followed.Ended(computed)
 	}
-	if x.p.opt.Provider != nil && (err == nil || x.reached(u, err)) {
+	if x.p.opt.Provider != nil && computed {
 		x.tellCache(u, nil)
 	}
 	span := x.p.opt.Tracer.Current(x.r.Context())
@@ -319,16 +297,16 @@ func (x *exchange) reached(u usage, err error) bool {
 func (x *exchange) report(u usage, err error) Report {
 	r := Report{
 		ID: x.id, At: x.began, Tenant: x.tenant, Path: x.r.URL.Path, Session: x.session, Model: x.model,
-		Planned: !x.control.off && x.plans(), HeldOut: x.heldOut, Carried: x.carried, Scope: x.scope, Share: x.share, Shadow: x.result.Shadow, Failed: err != nil,
+		Planned: !x.control.off && x.plans(), HeldOut: x.heldOut, Carried: x.carried, Scope: x.turn.Scope, Share: x.share, Shadow: x.result.Shadow, Failed: err != nil,
 		TTFT: x.first, Planning: x.sent.Sub(x.began), Total: x.p.opt.Now().Sub(x.began),
 		Prompt: u.whole(), Cached: u.cached, Predicted: -1, Usage: u.counts(),
-		Documents: x.found, LeftOut: x.result.Deduplicated, Replaced: x.replaced, CharsSaved: x.result.CharsSaved,
+		Documents: x.turn.Found, LeftOut: x.result.Deduplicated, Replaced: x.turn.Replaced, CharsSaved: x.result.CharsSaved,
 	}
 	if r.ID == "" {
 		r.ID = newID()
 	}
-	for _, pl := range x.planned {
-		r.Predicted = max(r.Predicted, 0) + pl.expected
+	for _, pl := range x.turn.Plans {
+		r.Predicted = max(r.Predicted, 0) + pl.Expected
 	}
 	for _, d := range x.result.Details {
 		if d.Reordered != nil {

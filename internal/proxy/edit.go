@@ -44,6 +44,7 @@ func moved(dst, edits []edit, by int) []edit {
 // quote writes a JSON string as JavaScript's and Python's clients do: no HTML escapes.
 func quote(text string) []byte {
 	var b bytes.Buffer
+	b.Grow(len(text) + len(text)/16 + 16) // most texts have few escapes
 	enc := json.NewEncoder(&b)
 	enc.SetEscapeHTML(false)
 	_ = enc.Encode(text) // a string cannot fail

@@ -1,51 +1,12 @@
 package proxy
 
 import (
-	"regexp"
 	"strings"
 
 	"github.com/tidwall/gjson"
 
-	"github.com/ragpilot/ragpilot/internal/extract"
-	"github.com/ragpilot/ragpilot/internal/notes"
+	"github.com/ragpilot/ragpilot/conversation"
 )
-
-// fence fences what others wrote in the texts of an item: tool results, and the documents of a system text.
-func (x *exchange) fence(it *item) {
-	var parts []string
-	for i := range it.texts {
-		switch tx := &it.texts[i]; tx.role {
-		case tool:
-			parts = append(parts, tx.value)
-		case system:
-			tx.value = x.fencedSystem(tx.value)
-		}
-	}
-	parts = notes.FenceParts(parts)
-	for i := range it.texts {
-		if tx := &it.texts[i]; tx.role == tool {
-			tx.value, parts = parts[0], parts[1:]
-		}
-	}
-}
-
-// fencedSystem fences the documents of a system text. Where it is not sure which these are, all that follows the first mark of
-// one counts: a document could be written so that there is doubt.
-func (x *exchange) fencedSystem(value string) string {
-	if notes.Fence(value) == value {
-		return value
-	}
-	if found, ok := extract.Find(value, x.control.extract); ok {
-		return notes.FenceWhere(value, found.Inside)
-	}
-	if mark := documentMark.FindStringIndex(value); mark != nil {
-		return notes.FenceWhere(value, func(at int) bool { return at >= mark[0] })
-	}
-	return value
-}
-
-// documentMark is what may begin a document.
-var documentMark = regexp.MustCompile(`(?i)<(doc|context|passage|reference|file|item|result)|\[[0-9]+\]|[{]\s*"`)
 
 // extent is a range of an item's bytes.
 type extent struct{ from, to int }
@@ -58,26 +19,23 @@ func (it *item) extentOf(v gjson.Result) extent {
 	return extent{v.Index - it.from, v.Index - it.from + len(v.Raw)}
 }
 
-// fenceOthers fences what an item holds of tools and documents beside its texts: parts of other types, and strings that
-// are not planned because their characters would not survive. It works on the JSON, and inserts what needs no escapes.
-func fenceOthers(edits []edit, it *item, d dialect) []edit {
+// opaque adds what an item holds of tools and documents beside its texts: parts of other types, and strings that are not
+// planned because their characters would not survive.
+func (it *item) opaque(d dialect) {
+	texts := len(it.texts)
 	for _, o := range it.foreign(d) {
 		at := o.from
-		fence := func(end int) {
-			raw := it.value.Raw[at:end]
-			if with := notes.Fence(raw); with != raw {
-				edits = append(edits, edit{from: at, to: end, with: []byte(with)})
-			}
+		add := func(end int) {
+			it.texts = append(it.texts, text{Text: conversation.Text{Value: it.value.Raw[at:end], Role: conversation.Tool, Opaque: true}, from: at, to: end})
 		}
-		for _, tx := range it.texts { // in the order of the item
-			if tx.from >= at && tx.to <= o.to {
-				fence(tx.from)
+		for i := range texts { // in the order of the item
+			if tx := it.texts[i]; tx.from >= at && tx.to <= o.to {
+				add(tx.from)
 				at = tx.to
 			}
 		}
-		fence(o.to)
+		add(o.to)
 	}
-	return edits
 }
 
 // foreign returns what of an item is a tool's or a document's, where it is more than one text.
@@ -87,9 +45,9 @@ func (it *item) foreign(d dialect) []extent {
 	}
 	raw := it.value.Raw[it.inner.from:it.inner.to]
 	switch {
-	case it.role == tool && (len(it.texts) != 1 || it.texts[0].list):
+	case it.role == conversation.Tool && (len(it.texts) != 1 || it.texts[0].list):
 		return []extent{it.inner}
-	case it.role == tool, !strings.HasPrefix(raw, "["):
+	case it.role == conversation.Tool, !strings.HasPrefix(raw, "["):
 		return nil
 	}
 	var out []extent

@@ -3,8 +3,6 @@ package proxy
 import (
 	"net/http"
 	"strings"
-
-	"github.com/ragpilot/ragpilot/engines/evict"
 )
 
 // idHeader names a request to its engine. vLLM prefers it to what the body says.
@@ -32,43 +30,31 @@ func withID(h http.Header, id string) http.Header {
 	return h
 }
 
+// told reports whether the engine is told the ID of the first prompt that is planned in the request: not where nothing of it would come
+// back, and not where the request passes as it came.
+func (x *exchange) told() bool { return x.p.opt.Provider == nil && !x.asCame && x.dialect != responses }
+
 // engineID is the ID that the engine is told by the header: that of the first prompt that was planned in the request, or the request's
-// own where the client's header names another. "" where nobody would understand what is reported by it, and where the request passes as
-// it came.
+// own where the client's header names another. "": none.
 func (x *exchange) engineID() string {
 	switch {
-	case x.p.opt.Provider != nil || x.asCame || x.dialect == responses:
-	case len(x.planned) > 0:
-		return x.planned[0].id
+	case !x.told():
+	case len(x.turn.Plans) > 0:
+		return x.turn.Plans[0].ID
 	case x.r.Header.Get(idHeader) != "":
 		return x.id
 	}
 	return ""
 }
 
-// promptID is the ID of a prompt that is about to be planned: the request's own, or the client's, where these are free.
+// promptID is the ID for the first prompt that is planned: the request's own, or the client's, where that is free. "": none of them.
 func (x *exchange) promptID() string {
-	id := x.id
-	if id == "" {
-		id = clientID(x.r)
+	if x.id != "" {
+		return x.id
 	}
-	if id == "" || len(x.planned) > 0 {
-		return newID()
-	}
-	if x.id == "" && x.p.knows(prompt{x.tenant, id}) {
-		return newID() // the client has sent it before
+	id := clientID(x.r)
+	if x.p.engine.Knows(x.tenant, id) {
+		return "" // the client has sent it before
 	}
 	return id
-}
-
-// knows reports whether a prompt was planned under that name, and is not known to have left the cache.
-func (p *Proxy) knows(name prompt) bool {
-	_, ok := p.scopeOf(name)
-	return ok
-}
-
-// promptOf finds the planned prompt that an engine's name of it stands for.
-func (p *Proxy) promptOf(tenant, id string) (name prompt, ok bool) {
-	id, ok = evict.Match(id, func(id string) bool { return p.knows(prompt{tenant, id}) })
-	return prompt{tenant, id}, ok
 }

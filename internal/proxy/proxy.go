@@ -10,15 +10,14 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/zeebo/xxh3"
 
 	"github.com/ragpilot/ragpilot/contextpilot"
+	"github.com/ragpilot/ragpilot/conversation"
 	"github.com/ragpilot/ragpilot/internal/budget"
 	"github.com/ragpilot/ragpilot/internal/intake"
-	"github.com/ragpilot/ragpilot/internal/lru"
 	"github.com/ragpilot/ragpilot/internal/orders"
 	"github.com/ragpilot/ragpilot/internal/promptcache"
 	"github.com/ragpilot/ragpilot/internal/repeat"
@@ -82,11 +81,7 @@ type Options struct {
 
 // Journal notes what the index of prompts must know after a restart. Its methods are called concurrently.
 type Journal interface {
-	// Planned is called for each planned prompt; its blocks have IDs and tokens, but no texts. order is that in which they are
-	// sent: the first is block order[0]. Nil: as they stand.
-	Planned(r contextpilot.Request, order []int)
-	// Gone is called for each that the engine does not hold any more, or never got.
-	Gone(scope contextpilot.Scope, id string)
+	conversation.Journal
 	// Cleared is called when engines that serve some models (none: all) hold nothing any more.
 	Cleared(models []string)
 }
@@ -142,15 +137,11 @@ type Proxy struct {
 	buffers   pool
 	errorLog  *log.Logger
 	auth      string // Authorization that the engine asks for; "": the client's passes
-	mu        sync.Mutex
-	tenants   *lru.Cache[string, *state]
+	engine    *conversation.Engine
+	results   *results
 	trust     trust
-	window    *contextpilot.Window // nil: each prompt is planned when it comes
 	mux       *http.ServeMux
 }
-
-// prompt names a planned prompt. Clients may choose its ID, so two tenants may have the same.
-type prompt struct{ tenant, id string }
 
 // New returns a Proxy.
 func New(o Options) (*Proxy, error) {
@@ -175,14 +166,8 @@ func New(o Options) (*Proxy, error) {
 	if o.Memory == nil {
 		o.Memory = budget.New(0)
 	}
-	if o.Orders == nil {
-		o.Orders = orders.NewMemoryIn(o.Memory, o.MaxTenants)
-	}
 	if o.Now == nil {
 		o.Now = time.Now
-	}
-	if o.MaxSessions <= 0 {
-		o.MaxSessions = 100_000
 	}
 	if o.MaxTenants <= 0 {
 		o.MaxTenants = 64
@@ -190,13 +175,21 @@ func New(o Options) (*Proxy, error) {
 	p := &Proxy{
 		opt: o, transport: o.Transport, mux: http.NewServeMux(),
 		errorLog: slog.NewLogLogger(o.Log.Handler(), slog.LevelWarn),
-		tenants:  lru.New[string, *state](o.MaxTenants),
+		results:  newResults(o.Memory, o.MaxTenants),
 	}
 	if o.Provider == nil {
 		p.auth = authorization(o.Key, o.Upstream.User)
 	}
+	co := conversation.Options{
+		Budget: o.Memory, Orders: o.Orders, Journal: o.Journal, Expire: p.Expire, Modulus: o.Modulus, MaxSessions: o.MaxSessions,
+		MaxTenants: o.MaxTenants, Log: o.Log,
+	}
 	if o.Window > 0 {
-		p.window = contextpilot.NewWindow(o.Pilot, o.Window, 0)
+		co.Plan = contextpilot.NewWindow(o.Pilot, o.Window, 0).Plan
+	}
+	var err error
+	if p.engine, err = conversation.New(o.Pilot, co); err != nil {
+		return nil, err
 	}
 	if o.Restored {
 		p.trust.left = trustAnswers
@@ -223,47 +216,14 @@ func (p *Proxy) cloudStats(w http.ResponseWriter, r *http.Request) {
 // tenant's, the index of its prompts too. Messages that another named conversation has sent too are kept for that one. It reports whether there was
 // anything.
 func (p *Proxy) Forget(tenant, session string) bool {
-	session = SessionName(session)
-	p.mu.Lock()
-	s, ok := p.tenants.Get(tenant)
-	if ok && session == "" {
-		p.tenants.Delete(tenant)
-	}
-	p.mu.Unlock()
 	if session == "" {
-		if ok {
-			s.close()
-		}
-		if err := p.opt.Orders.Forget(context.Background(), tenant); err != nil {
-			p.opt.Log.Warn("orders of a tenant could not be forgotten", "error", err)
-		}
-		return p.opt.Pilot.DropTenant(tenant) > 0 || ok
+		p.results.forget(tenant)
 	}
-	if !ok {
-		return false
-	}
-	named, ok := s.forgetSession(session)
-	if ok {
-		s.memo.forget(named)
-	}
-	return ok
+	return p.engine.Forget(tenant, SessionName(session))
 }
 
 // Evicted takes request IDs that a tenant's engine reports as evicted, as the engine names them.
-func (p *Proxy) Evicted(tenant string, ids []string) {
-	for _, id := range ids {
-		if name, ok := p.promptOf(tenant, id); ok {
-			p.ended(name)
-		}
-	}
-}
-
-// ended is told that a prompt is not in the cache any more; it may be one that is not known.
-func (p *Proxy) ended(name prompt) {
-	if scope, ok := p.forgetPrompt(name); ok {
-		p.gone(scope, name.id)
-	}
-}
+func (p *Proxy) Evicted(tenant string, ids []string) { p.engine.Evicted(tenant, ids...) }
 
 // Expire takes out of the index what a cloud provider does not hold any more: prompts that nobody has read within their
 // time to live. It is called before each plan; what else looks at the index may call it too. An engine of one's own
@@ -274,15 +234,7 @@ func (p *Proxy) Expire() {
 	}
 	for _, name := range p.opt.Provider.Ended() {
 		tenant, id, _ := strings.Cut(name, "\x00")
-		p.ended(prompt{tenant, id})
-	}
-}
-
-// gone tells the pilot and the journal that a prompt is not in the cache.
-func (p *Proxy) gone(scope contextpilot.Scope, id string) {
-	p.opt.Pilot.Observe(contextpilot.Event{Kind: contextpilot.Gone, Scope: scope, Request: id})
-	if p.opt.Journal != nil && !isShadow(scope) {
-		p.opt.Journal.Gone(scope, id)
+		p.engine.Ended(tenant, id)
 	}
 }
 
@@ -318,7 +270,7 @@ func sessionOf(ctl *control, b *body) string {
 	s := xxh3.New()
 	for i, it := range b.items {
 		_, _ = s.WriteString(repeat.WithoutIDs(b.root.Raw[it.from-b.root.Index : it.to-b.root.Index]))
-		if b.role(i) == user {
+		if b.Role(i) == conversation.User {
 			break
 		}
 	}

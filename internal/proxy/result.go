@@ -6,6 +6,8 @@ import (
 	"strings"
 	"unicode/utf16"
 	"unicode/utf8"
+
+	"github.com/ragpilot/ragpilot/conversation"
 )
 
 // result is what ResultHeader says was done to a request. Member names are the reference's.
@@ -67,26 +69,36 @@ type blocks struct {
 	Saved   int `json:"chars_saved"`
 }
 
-func (b *blocks) add(c blocks) {
-	b.Deduped += c.Deduped
-	b.Total += c.Total
-	b.System += c.System
-	b.Saved += c.Saved
-}
-
-// cut is what was taken out of texts: blocks of lines, and in characters the lengths of the shortened texts.
-type cut struct {
-	blocks        blocks
-	before, after int
-}
-
-func (c *cut) add(d cut) {
-	c.blocks.add(d.blocks)
-	c.before += d.before
-	c.after += d.after
-}
-
-func (r *result) count(c cut) {
-	r.Blocks = c.blocks
-	r.CharsBefore, r.CharsAfter, r.CharsSaved = c.before, c.after, c.before-c.after
+// count takes in what was done to a body.
+func (r *result) count(t *conversation.Turn, b *body) {
+	l := t.Lines
+	r.Blocks = blocks{Deduped: l.Replaced, Total: l.Total, System: l.System, Saved: l.Saved}
+	r.CharsBefore, r.CharsAfter, r.CharsSaved = l.Before, l.After, l.Before-l.After
+	for _, c := range t.Changes {
+		source, changed := fmt.Sprintf("tool_result[%d]", b.items[c.Message].message), &r.Sources.Tools
+		if c.Role == conversation.System {
+			source, changed = fmt.Sprintf("system[%d]", b.items[c.Message].message), &r.Sources.System
+		}
+		d := detail{Source: source, Count: c.Documents}
+		switch c.Kind {
+		case conversation.Ordered:
+			r.Reordered = true
+			r.Documents += c.Documents
+			d.Original, d.Reordered = make([]int, c.Documents), c.Order
+			for i := range d.Original {
+				d.Original[i] = i
+			}
+		case conversation.Collapsed:
+			r.Slimmed += c.Gone
+			fallthrough
+		case conversation.LeftOut:
+			r.Deduplicated += c.Gone
+			d.Count, d.Deduped = max(c.Documents-c.Gone, 1), c.Gone
+		case conversation.Referred:
+			r.Deduplicated += c.Gone
+			continue
+		}
+		*changed++
+		r.Details = append(r.Details, d)
+	}
 }

@@ -2,6 +2,8 @@ package proxy
 
 import (
 	"net/http"
+
+	"github.com/ragpilot/ragpilot/conversation"
 )
 
 // Rewritten is a request that somebody else forwards, such as a gateway. Answer and Ended must be called, so that the index of
@@ -25,7 +27,7 @@ func (p *Proxy) Rewrite(r *http.Request, raw []byte) Rewritten {
 	if !ok || r.Method != http.MethodPost || p.opt.Provider != nil || !valid(raw) {
 		return Rewritten{Answer: func(int) http.Header { return nil }, Ended: func(_, _ []byte, _ error) {}}
 	}
-	x := &exchange{p: p, r: r, dialect: d, began: p.opt.Now(), tenant: tenantOf(r), control: readControl(r.Header), raw: raw, send: raw}
+	x := &exchange{p: p, r: r, dialect: d, began: p.opt.Now(), tenant: tenantOf(r), control: readControl(r.Header), raw: raw, send: raw, turn: new(conversation.Turn)}
 	err := x.prepare()
 	x.leave("")
 	if err == nil {

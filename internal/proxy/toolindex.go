@@ -4,8 +4,10 @@ import (
 	"context"
 	"sync"
 
+	"github.com/ragpilot/ragpilot/conversation"
 	"github.com/ragpilot/ragpilot/internal/budget"
 	"github.com/ragpilot/ragpilot/internal/cluster"
+	"github.com/ragpilot/ragpilot/internal/lru"
 	"github.com/ragpilot/ragpilot/internal/recorded"
 )
 
@@ -20,15 +22,50 @@ type toolIndex struct {
 	bytes   int // that part has counted
 }
 
-// toolIndex returns the tenant's index of tool results, or that of those that shadow mode has not sent so; the first
-// request's controls rule.
-func (p *Proxy) toolIndex(tenant string, ctl *control, shadow bool) *toolIndex {
-	s := p.state(tenant)
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	index := &s.index
+// results are the tenants' indices of tool results. Safe for concurrent use.
+type results struct {
+	memory *budget.Budget
+
+	mu      sync.Mutex
+	tenants *lru.Cache[string, *resultIndices]
+}
+
+// resultIndices are a tenant's, nil until they are used: of what is sent, and of what shadow mode has not sent so.
+type resultIndices struct{ sent, shadow *toolIndex }
+
+func (r *resultIndices) close() {
+	for _, x := range []*toolIndex{r.sent, r.shadow} {
+		if x != nil {
+			x.part.Close()
+		}
+	}
+}
+
+func newResults(memory *budget.Budget, tenants int) *results {
+	return &results{memory: memory, tenants: lru.New[string, *resultIndices](tenants)}
+}
+
+// of returns what orders a tenant's tool results; the first request's controls rule.
+func (r *results) of(tenant string, ctl *control, shadow bool) func(context.Context, []content) []int {
+	return func(ctx context.Context, keys []content) []int {
+		defer r.memory.Settle()
+		return r.index(tenant, ctl, shadow).order(ctx, keys)
+	}
+}
+
+func (r *results) index(tenant string, ctl *control, shadow bool) *toolIndex {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	of, ok := r.tenants.Get(tenant)
+	if !ok {
+		of = new(resultIndices)
+		if _, gone, full := r.tenants.Put(tenant, of); full {
+			gone.close()
+		}
+	}
+	index := &of.sent
 	if shadow {
-		index = &s.shadow
+		index = &of.shadow
 	}
 	if *index == nil {
 		alpha, linkage := cluster.DefaultAlpha, cluster.Average
@@ -39,14 +76,24 @@ func (p *Proxy) toolIndex(tenant string, ctl *control, shadow bool) *toolIndex {
 			linkage = l
 		}
 		x := newToolIndex(maxToolResults, alpha, linkage)
-		x.part = p.opt.Memory.Part(tenant, "tool_results", x.dropOldest)
-		if s.parts = append(s.parts, x.part); s.gone {
-			x.part.Close()
-		}
+		x.part = r.memory.Part(tenant, "tool_results", x.dropOldest)
 		*index = x
 	}
 	return *index
 }
+
+// forget drops a tenant's.
+func (r *results) forget(tenant string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if of, ok := r.tenants.Get(tenant); ok {
+		r.tenants.Delete(tenant)
+		of.close()
+	}
+}
+
+// content stands for a document.
+type content = conversation.Sum
 
 // maxToolResults bounds the index of tool results.
 const maxToolResults = 20_000

@@ -29,10 +29,10 @@ func (x *exchange) leave(problem string) {
 	span.Int(tracing.RequestBytes, len(x.send))
 	if x.result.Messages > 0 { // planned
 		span.Int(tracing.Messages, x.result.Messages)
-		span.Int(tracing.Documents, x.found)
+		span.Int(tracing.Documents, x.turn.Found)
 		span.Int(tracing.References, x.result.Deduplicated)
 		span.Int(tracing.Blocks, x.result.Blocks.Total)
-		span.Int(tracing.BlocksReplaced, x.replaced)
+		span.Int(tracing.BlocksReplaced, x.turn.Replaced)
 	}
 	span.End()
 }

@@ -1,9 +1,11 @@
-package proxy
+package conversation
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 
+	"github.com/zeebo/xxh3"
 	"pgregory.net/rapid"
 
 	"github.com/ragpilot/ragpilot/internal/budget"
@@ -20,7 +22,7 @@ func TestMemo(t *testing.T) {
 		conversation := func(t *rapid.T) (chains []chain) {
 			c := firstChain("", "", "")
 			for _, word := range rapid.SliceOfN(rapid.IntRange(0, 2), 1, 6).Draw(t, "items") {
-				c = nextChain(c, []byte{byte(word)})
+				c = nextChain(c, Sum{Lo: uint64(word)})
 				chains = append(chains, c)
 			}
 			return chains
@@ -31,18 +33,18 @@ func TestMemo(t *testing.T) {
 				chains := conversation(t)
 				last, known := m.longest(chains, sessions[by])
 				if known > 0 && last.chain != chains[known-1] {
-					t.Fatal("another conversation's turn")
+					t.Fatal("another conversation's link")
 				}
 				for i, c := range chains[known:] {
 					if rapid.IntRange(0, 9).Draw(t, "forgotten meanwhile") == 0 && by > 0 {
 						m.forget(sessions[by])
 						sessions[by] = new(session)
-						var other *turn // the same beginning, sent again
+						var other *link // the same beginning, sent again
 						for _, c := range chains[:rapid.IntRange(0, len(chains)).Draw(t, "sent again")] {
-							other = m.add(&turn{chain: c, before: other}, nil)
+							other = m.add(&link{chain: c, before: other}, nil)
 						}
 					}
-					last = m.add(&turn{chain: c, before: last, edits: []edit{{with: make([]byte, 10*i)}}}, sessions[by])
+					last = m.add(&link{chain: c, before: last, edits: []edit{{with: strings.Repeat("x", 10*i)}}}, sessions[by])
 				}
 			},
 			"forget": func(t *rapid.T) {
@@ -50,7 +52,7 @@ func TestMemo(t *testing.T) {
 				m.forget(sessions[by])
 				for at := m.order.Front(); at != nil; at = at.Next() {
 					if e := at.Value.(*entry); e.owner == sessions[by] && !e.shared {
-						t.Fatal("a turn of a forgotten session is remembered")
+						t.Fatal("a link of a forgotten session is remembered")
 					}
 				}
 				sessions[by] = new(session)
@@ -61,42 +63,42 @@ func TestMemo(t *testing.T) {
 }
 
 func checkMemo(t *rapid.T, m *memo, b *budget.Budget) {
-	seen, bytes := map[*turn]bool{nil: true}, 0
+	before, bytes := map[*link]bool{nil: true}, 0
 	for at := m.order.Front(); at != nil; at = at.Next() {
-		turn := at.Value.(*entry).turn
-		if m.at[turn.chain] != at {
+		l := at.Value.(*entry).link
+		if m.at[l.chain] != at {
 			t.Fatal("in the list, but not in the table")
 		}
-		if !seen[turn.before] {
-			t.Fatal("a turn is remembered, and the one before it is not, or stands behind it")
+		if !before[l.before] {
+			t.Fatal("a link is remembered, and the one before it is not, or stands behind it")
 		}
-		seen[turn] = true
-		bytes += turn.weight()
+		before[l] = true
+		bytes += l.weight()
 	}
 	if held := b.Held(""); len(m.at) != m.order.Len() || int64(bytes) != held || held > b.Limit() {
-		t.Fatalf("%d turns in the table, %d in the list, %d bytes, said to be %d, of %d", len(m.at), m.order.Len(), bytes, held, b.Limit())
+		t.Fatalf("%d links in the table, %d in the list, %d bytes, said to be %d, of %d", len(m.at), m.order.Len(), bytes, held, b.Limit())
 	}
 }
 
 // Ends of conversations go before their beginnings, and what was not sent for longest before the rest.
 func TestMemoEvictsEnds(t *testing.T) {
-	probe := (&turn{}).weight()
+	probe := (&link{}).weight()
 	m := newMemo(budget.New(int64(5*probe)), "")
 	send := func(words ...string) {
 		c, chains := firstChain("", "", ""), []chain{}
 		for _, w := range words {
-			c = nextChain(c, []byte(w))
+			c = nextChain(c, xxh3.HashString128(w))
 			chains = append(chains, c)
 		}
 		last, known := m.longest(chains, nil)
 		for _, c := range chains[known:] {
-			last = m.add(&turn{chain: c, before: last}, nil)
+			last = m.add(&link{chain: c, before: last}, nil)
 		}
 	}
 	remembered := func(words ...string) bool {
 		c := firstChain("", "", "")
 		for _, w := range words {
-			c = nextChain(c, []byte(w))
+			c = nextChain(c, xxh3.HashString128(w))
 		}
 		_, ok := m.at[c]
 		return ok

@@ -1,0 +1,181 @@
+package conversation
+
+import (
+	"cmp"
+	"context"
+	"encoding/binary"
+	"strings"
+
+	"github.com/ragpilot/ragpilot/contextpilot"
+	"github.com/ragpilot/ragpilot/internal/orders"
+	"github.com/ragpilot/ragpilot/internal/repeat"
+)
+
+// Turn is a request as it is to be forwarded.
+type Turn struct {
+	Edits   []Edit // in no order
+	Plans   []Plan
+	Scope   *contextpilot.Scope // whose index the beginning of the prompt is in; nil: none
+	Changes []Change            // of messages that were not sent before
+	Lines   Lines               // of all messages
+	// Found counts the documents that were looked at, and Replaced the blocks of lines that were replaced, in messages that were not
+	// sent before.
+	Found, Replaced int
+
+	engine *Engine
+	dryRun bool
+}
+
+// Plan is a prompt that the pilot's index takes for sent from now on, until [Turn.Done] says otherwise.
+type Plan struct {
+	Scope    contextpilot.Scope
+	ID       string
+	Expected int // tokens in the engine's cache
+	Tokens   int // of its documents, by the pilot's count
+	// Where its documents stand: in a text of a message, whose value has Size bytes as it came, Before in front of them and After
+	// behind them.
+	Message, Text       int
+	Size, Before, After int
+}
+
+// request is a call of [Engine.Begin].
+type request struct {
+	ctx  context.Context
+	e    *Engine
+	c    *Conversation
+	turn *Turn
+}
+
+// seen is what the messages so far have shown.
+type seen struct {
+	multi bool // some result held several documents
+	shown map[content]bool
+	calls map[content]string // results of one document: the call that gave it
+	tools map[string]string  // tools' names by the calls' IDs
+	rows  repeat.Memory      // blocks of lines
+	front bool               // nothing but system messages so far
+}
+
+// Begin decides how a request is forwarded: its edits are the same as before for messages that were sent before. The error is the
+// context's; then nothing more is planned or remembered.
+func (e *Engine) Begin(ctx context.Context, c Conversation, m Source) (*Turn, error) {
+	t := e.tenant(c.Tenant)
+	by := t.session(c.Name, e.opt.Budget)
+	x := &request{ctx: ctx, e: e, c: &c, turn: &Turn{engine: e, dryRun: c.Mode == DryRun}}
+	chains := chainsOf(&c, m, c.Mode != Planned)
+	if c.Mode == AsCame {
+		t.memo.pass(chains, m, by)
+		return x.turn, nil
+	}
+	if err := x.plan(t.memo, chains, m, by); err != nil {
+		x.turn.Done(Outcome{Gone: true}) // nothing of it is sent
+		return nil, err
+	}
+	return x.turn, nil
+}
+
+// plan decides about the messages that are not remembered, and collects what is to be done with all.
+func (x *request) plan(remembered *memo, chains []chain, m Source, by *session) error {
+	last, known := remembered.longest(chains, by)
+	s := recall(last)
+	next := new(link)
+	var msg Message // one for all: there may be many, and most say little
+	for i := known; i < len(chains); i++ {
+		msg = Message{Texts: msg.Texts[:0], Calls: msg.Calls[:0]}
+		m.Load(i, &msg)
+		next.chain, next.before, next.messages = chains[i], last, i+1
+		if err := x.message(next, s, i, &msg); err != nil {
+			return err
+		}
+		s.front = s.front && msg.Role == System
+		next.front, next.multi, next.rows = s.front, s.multi, next.rows.And(s.rows.Fresh())
+		if i+1 < len(chains) && next.plain() {
+			continue // the next one takes over its numbers of lines
+		}
+		last = remembered.add(next, by)
+		next = new(link)
+	}
+	remembered.sent(last, by, x.turn.dryRun)
+	for ; last != nil; last = last.before {
+		i := last.messages - 1
+		for _, e := range last.edits {
+			x.turn.Edits = append(x.turn.Edits, Edit{Message: i, Text: e.text, With: e.with})
+		}
+		x.turn.Lines.add(last.lines)
+		if last.scope != nil {
+			x.turn.Scope = last.scope // in the end that of the first documents
+		}
+		if i >= known {
+			x.turn.Replaced += last.lines.Replaced
+			continue
+		}
+		for _, l := range last.leads {
+			x.again(l, i)
+		}
+	}
+	return nil
+}
+
+// recall collects what the messages up to l have shown.
+func recall(l *link) *seen {
+	out := &seen{shown: map[content]bool{}, calls: map[content]string{}, tools: map[string]string{}, front: l == nil || l.front}
+	for ; l != nil; l = l.before {
+		out.multi = out.multi || l.multi
+		for _, c := range l.shown {
+			out.shown[c] = true
+		}
+		for _, c := range l.calls {
+			out.tools[c.ID] = c.Tool
+		}
+		out.rows.Know(l.rows)
+		for _, s := range l.single {
+			out.calls[s.content] = s.call // the earliest stays, as we walk backwards
+		}
+	}
+	return out
+}
+
+// message plans the texts of one message. An error is the context's.
+func (x *request) message(next *link, s *seen, i int, m *Message) error {
+	came := make([]string, len(m.Texts))
+	for j := range m.Texts {
+		tx := &m.Texts[j]
+		came[j] = tx.Value
+		tx.Tool = cmp.Or(s.tools[tx.Call], tx.Tool)
+	}
+	fence(m.Texts, x.c.Look.Form)
+	for j := range m.Texts {
+		if err := x.ctx.Err(); err != nil {
+			return err
+		}
+		tx := &m.Texts[j]
+		out := tx.Value
+		if !tx.Opaque {
+			place := placeOf(next.chain, j)
+			switch {
+			case tx.Role == System && s.front && x.c.Look.System:
+				out = x.system(next, i, j, tx, place)
+			case tx.Role == Tool && x.c.Look.Tools:
+				out = x.tool(next, s, i, tx, place)
+			}
+			out = x.rows(next, s, i, tx, out)
+		}
+		if out != came[j] {
+			next.edits = append(next.edits, edit{text: j, with: strings.Clone(out)})
+		}
+	}
+	for _, c := range m.Calls {
+		c.ID, c.Tool = strings.Clone(c.ID), strings.Clone(c.Tool) // not all of the message
+		next.calls = append(next.calls, c)
+		s.tools[c.ID] = c.Tool
+	}
+	return x.ctx.Err()
+}
+
+// placeOf names one text of a message.
+func placeOf(c chain, text int) orders.Key {
+	var k orders.Key
+	binary.LittleEndian.PutUint64(k[:8], c.Lo+uint64(text))
+	binary.LittleEndian.PutUint64(k[8:], c.Hi)
+	return k
+}

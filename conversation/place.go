@@ -1,0 +1,200 @@
+package conversation
+
+import (
+	"encoding/hex"
+	"fmt"
+	"slices"
+	"sync/atomic"
+
+	"github.com/zeebo/xxh3"
+
+	"github.com/ragpilot/ragpilot/contextpilot"
+	"github.com/ragpilot/ragpilot/internal/extract"
+	"github.com/ragpilot/ragpilot/internal/notes"
+	"github.com/ragpilot/ragpilot/internal/orders"
+)
+
+// maxDocuments bounds the documents of a text that are looked at one by one: ordering takes time by their square.
+const maxDocuments = 4096
+
+// system orders the documents in front of a conversation so that their beginning is in the engine's cache.
+func (x *request) system(next *link, message, text int, tx *Text, place orders.Key) string {
+	found, ok := x.find(tx.Value)
+	if !ok || len(found.Docs) < 2 || len(found.Docs) > maxDocuments {
+		return tx.Value
+	}
+	x.turn.Found += len(found.Docs)
+	// What stands in front of the documents decides which caches can be shared at all.
+	scope := contextpilot.Scope{Model: x.c.Model, Tenant: x.c.Tenant, Replica: fmt.Sprintf("%016x", xxh3.HashString(found.Prefix))}
+	if x.turn.dryRun {
+		scope.Replica += dryRunScope
+	}
+	if next.scope == nil {
+		next.scope = &scope
+	}
+	// The client's layout stays, as it does where nothing moves: prompts in two layouts have no prefix in common. A label is what the
+	// model cites a document by, and the client knows which document it was: it goes with it.
+	order, l := x.front(scope, place, blocksOf(found))
+	if order == nil {
+		return tx.Value
+	}
+	l.plan.Message, l.plan.Text = message, text
+	l.plan.Size, l.plan.Before, l.plan.After = len(tx.Value), len(found.Prefix), len(found.Suffix)
+	x.turn.Plans = append(x.turn.Plans, l.plan)
+	l.named = x.c.Told && l.plan.ID == x.turn.Plans[0].ID
+	next.leads = append(next.leads, l)
+	out := x.reorder(found, order, false, Change{Message: message, Role: System}, tx.Value)
+	if out == tx.Value {
+		return out
+	}
+	return notes.Fence(out) // documents that were apart may make a note together, and labels do not count one by one any more
+}
+
+// lead is what the pilot was given of documents at the front of a prompt. Whoever sends them again, in a retry, a later turn or
+// another conversation that begins alike, brings them back into the engine's cache if they are not there; the pilot is given them
+// again then.
+type lead struct {
+	plan   Plan
+	blocks []contextpilot.Block   // in the order in which they are sent
+	full   int                    // tokens of its path in the pilot's index, if nothing was evicted
+	named  bool                   // its ID is its request's own
+	now    atomic.Pointer[string] // the ID under which the pilot was given it last
+}
+
+// front orders documents that stand at the front of the prompt, and gives the pilot what is sent: what the index holds must be
+// what the engine gets, also where the order was chosen earlier, or by another replica. Nil if the context has ended.
+func (x *request) front(scope contextpilot.Scope, place orders.Key, blocks []contextpilot.Block) ([]int, *lead) {
+	x.e.opt.Expire()
+	id := x.promptID()
+	req := contextpilot.Request{ID: id, Scope: scope, Blocks: blocks}
+	var plan contextpilot.Plan
+	var chosen []int // nil: the order was known
+	order := x.ordered(place, len(blocks), func() []int {
+		var err error
+		if plan, err = x.e.opt.Plan(x.ctx, req); err == nil {
+			chosen = orderOf(&plan)
+		}
+		return chosen
+	})
+	if order == nil {
+		return nil, nil
+	}
+	fixed := contextpilot.Request{ID: id, Scope: scope, Blocks: arranged(blocks, order), Fixed: true}
+	if !slices.Equal(order, chosen) {
+		plan = x.e.pilot.Plan(fixed)
+	}
+	x.e.remember(id, scope, len(blocks))
+	switch {
+	case x.e.opt.Journal == nil || isDryRun(scope):
+	case chosen == nil:
+		x.e.opt.Journal.Planned(fixed, nil)
+	default:
+		x.e.opt.Journal.Planned(req, order)
+	}
+	l := &lead{plan: Plan{Scope: scope, ID: id, Expected: plan.Prefix.Tokens}, blocks: fixed.Blocks}
+	for _, b := range blocks {
+		l.plan.Tokens += b.Tokens
+	}
+	l.now.Store(&l.plan.ID)
+	l.full, _ = x.e.pilot.Resident(scope, id)
+	return order, l
+}
+
+// again gives the pilot documents that an earlier request was planned with: they are sent once more. What is in the index is
+// the latest there from now on. What is not, because it never reached the engine or was evicted since, is planned as it was.
+func (x *request) again(l *lead, message int) {
+	x.e.opt.Expire()
+	id, scope := *l.now.Load(), l.plan.Scope
+	if tokens, live := x.e.pilot.Resend(scope, id); live && tokens >= l.full {
+		x.e.remember(id, scope, len(l.blocks))
+		return
+	}
+	if l.named && len(x.turn.Plans) == 0 { // the engine reports its eviction by the request that brings it back
+		id = x.promptID()
+		l.now.Store(&id)
+	}
+	req := contextpilot.Request{ID: id, Scope: scope, Blocks: l.blocks, Fixed: true}
+	plan := x.e.pilot.Plan(req)
+	x.e.remember(id, scope, len(l.blocks))
+	if x.e.opt.Journal != nil && !isDryRun(scope) {
+		x.e.opt.Journal.Planned(req, nil)
+	}
+	p := l.plan
+	p.ID, p.Expected, p.Message = id, plan.Prefix.Tokens, message
+	x.turn.Plans = append(x.turn.Plans, p)
+}
+
+// ordered returns the order that was chosen for a place, or chooses one. Nil, which is not remembered, if the context has
+// ended. What a dry run chooses is not sent, and no other request's order.
+func (x *request) ordered(place orders.Key, n int, choose func() []int) []int {
+	done := func(known bool) {
+		if x.c.Ordered != nil {
+			x.c.Ordered(n, known)
+		}
+	}
+	if x.turn.dryRun {
+		defer done(false)
+		return choose()
+	}
+	if order, ok := x.e.opt.Orders.Get(x.ctx, x.c.Tenant, place); ok && len(order) == n {
+		done(true)
+		return order
+	}
+	order := choose()
+	if order == nil {
+		return nil
+	}
+	defer done(false)
+	if winner := x.e.opt.Orders.Put(x.ctx, x.c.Tenant, place, order); winner != nil {
+		return winner
+	}
+	return order
+}
+
+func orderOf(plan *contextpilot.Plan) []int {
+	order := make([]int, len(plan.Items))
+	for i, item := range plan.Items {
+		order[i] = item.Index
+	}
+	return order
+}
+
+// arranged returns the blocks in an order.
+func arranged(blocks []contextpilot.Block, order []int) []contextpilot.Block {
+	out := make([]contextpilot.Block, len(order))
+	for i, from := range order {
+		out[i] = blocks[from]
+	}
+	return out
+}
+
+// blocksOf are documents as the pilot knows them: by the hash and the length of all that moves with each, its tags or its label,
+// too. A document that stands there once more is another block, as the pilot leaves repeats out.
+func blocksOf(found extract.Found) []contextpilot.Block {
+	blocks := make([]contextpilot.Block, len(found.Docs))
+	copies := make(map[content]int, len(found.Docs))
+	for i := range found.Docs {
+		text := found.Item(i)
+		c := xxh3.HashString128(text)
+		h := c.Bytes()
+		id := hex.EncodeToString(h[:])
+		if copies[c]++; copies[c] > 1 {
+			id = fmt.Sprintf("%s#%d", id, copies[c])
+		}
+		blocks[i] = contextpilot.Block{ID: id, Tokens: max(contextpilot.Estimate{}.Count(text), 1)}
+	}
+	return blocks
+}
+
+// reorder puts found documents into another order, if it is one: in the recorded layout, or each with all that stands with it.
+func (x *request) reorder(found extract.Found, order []int, rebuilt bool, c Change, as string) string {
+	if len(order) != len(found.Docs) || slices.IsSorted(order) {
+		return as
+	}
+	c.Kind, c.Documents, c.Order = Ordered, len(order), order
+	x.turn.Changes = append(x.turn.Changes, c)
+	if rebuilt {
+		return found.Rebuild(order)
+	}
+	return found.Permute(order)
+}
