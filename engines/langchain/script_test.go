@@ -2,8 +2,6 @@ package langchain_test
 
 import (
 	"context"
-	"errors"
-	"strings"
 	"testing"
 
 	"github.com/tmc/langchaingo/llms"
@@ -11,6 +9,7 @@ import (
 	"github.com/ragpilot/ragpilot/contextpilot"
 	"github.com/ragpilot/ragpilot/conversation/conversationtest"
 	"github.com/ragpilot/ragpilot/engines/langchain"
+	"github.com/ragpilot/ragpilot/internal/adapter/adaptertest"
 )
 
 // today is what the script wants and the wrapper does not do yet.
@@ -23,121 +22,26 @@ var today = conversationtest.Today{
 }
 
 func TestScript(t *testing.T) {
-	conversationtest.Run(t, func(t testing.TB) conversationtest.Frontend { return newChain(t) }, today)
+	conversationtest.Run(t, adaptertest.New("langchaingo", func(pilot *contextpilot.Pilot, scope contextpilot.Scope) adaptertest.Ask {
+		model := langchain.Wrap(pilot, arrivals{}, langchain.WithScope(scope))
+		return func(ctx context.Context, messages []conversationtest.Message) error {
+			_, err := model.GenerateContent(ctx, toContents(messages))
+			return err
+		}
+	}), today)
 }
 
-// chain is a program that retrieves documents and calls a wrapped model, a named fake.
-type chain struct {
-	t      testing.TB
-	client conversationtest.Client
-	model  llms.Model
+// arrivals is a model that says what arrived, a named fake.
+type arrivals struct{}
 
-	*process
-}
-
-// process is what clients share.
-type process struct {
-	pilot *contextpilot.Pilot
-	inner *arrivals
-}
-
-func newChain(t testing.TB) *chain {
-	c := &chain{t: t, process: &process{inner: &arrivals{}}}
-	c.Restart(false)
-	return c
-}
-
-func (c *chain) Name() string { return "langchaingo" }
-
-func (c *chain) Skips(cell string) string {
-	switch {
-	case strings.HasPrefix(cell, "restart with orders"):
-		return "there is no store of orders"
-	case strings.HasPrefix(cell, "cache marks"):
-		return "there are no cache marks"
-	case strings.HasPrefix(cell, string(conversationtest.Off)), strings.HasPrefix(cell, string(conversationtest.HeldOut)), strings.HasPrefix(cell, string(conversationtest.Shadow)):
-		return "a setting of the sidecar"
-	}
-	return ""
-}
-
-func (c *chain) Restart(bool) {
-	pilot, err := contextpilot.New(contextpilot.Config{})
-	if err != nil {
-		c.t.Fatal(err)
-	}
-	c.pilot = pilot
-	c.model = langchain.Wrap(c.pilot, c.inner)
-}
-
-func (c *chain) FailNext() { c.inner.fail = true }
-
-func (c *chain) As(client conversationtest.Client) conversationtest.Frontend {
-	out := *c
-	out.client = client
-	out.model = langchain.Wrap(c.pilot, c.inner, langchain.WithScope(out.scope()))
-	return &out
-}
-
-func (c *chain) scope() contextpilot.Scope {
-	return contextpilot.Scope{Tenant: c.client.Tenant, Model: c.client.Model}
-}
-
-// session is the name of the conversation, which is another one for each client.
-func (c *chain) session() string {
-	if c.client.Unnamed {
-		return ""
-	}
-	return "script" + c.client.Tenant + c.client.Model
-}
-
-// Retrieve plans as the wrapper of a retriever does.
-func (c *chain) Retrieve(docs []conversationtest.Document) string {
-	req := contextpilot.Request{Scope: c.scope()}
-	for _, d := range docs {
-		req.Blocks = append(req.Blocks, contextpilot.Block{ID: d.Label, Text: d.Text})
-	}
-	plan := c.pilot.Plan(req)
-	plan.Session = c.session()
-	c.pilot.Hold(plan)
-	var b strings.Builder
-	for i := range plan.Items {
-		b.WriteString(plan.RenderItem(i))
-	}
-	if hint := plan.Hint(); hint != "" {
-		b.WriteString(hint + "\n")
-	}
-	return b.String()
-}
-
-func (c *chain) Send(messages []conversationtest.Message) ([]conversationtest.Message, error) {
-	ctx := c.t.Context()
-	if name := c.session(); name != "" {
-		ctx = contextpilot.WithConversation(ctx, name)
-	}
-	var arrived []llms.MessageContent
-	_, err := c.model.GenerateContent(context.WithValue(ctx, arrivedKey{}, &arrived), toContents(messages))
-	if err != nil {
-		return nil, err
-	}
-	return fromContents(arrived), nil
-}
-
-// arrivals is a model that gives the caller what arrived, a named fake.
-type arrivals struct{ fail bool }
-
-type arrivedKey struct{}
-
-func (a *arrivals) Call(ctx context.Context, prompt string, options ...llms.CallOption) (string, error) {
+func (a arrivals) Call(ctx context.Context, prompt string, options ...llms.CallOption) (string, error) {
 	return llms.GenerateFromSinglePrompt(ctx, a, prompt, options...)
 }
 
-func (a *arrivals) GenerateContent(ctx context.Context, messages []llms.MessageContent, _ ...llms.CallOption) (*llms.ContentResponse, error) {
-	if a.fail {
-		a.fail = false
-		return nil, errors.New("the model is not there")
+func (arrivals) GenerateContent(ctx context.Context, messages []llms.MessageContent, _ ...llms.CallOption) (*llms.ContentResponse, error) {
+	if err := adaptertest.Arrive(ctx, fromContents(messages)); err != nil {
+		return nil, err
 	}
-	*ctx.Value(arrivedKey{}).(*[]llms.MessageContent) = messages
 	return answer("An answer.", nil), nil
 }
 
