@@ -18,7 +18,7 @@ func Permutation(r *Report) error {
 		full := 0
 		for _, p := range x.Parts {
 			switch p.Kind {
-			case Full:
+			case Full, Cut:
 				full++
 			case Lost:
 				if x.All == nil {
@@ -191,7 +191,7 @@ func (x *Reading) gone() []Part {
 	}
 	var out []Part
 	for _, p := range x.Parts {
-		if p.Kind != Full && x.Err == nil {
+		if p.Kind != Full && p.Kind != Cut && x.Err == nil {
 			out = append(out, p)
 		}
 	}

@@ -14,6 +14,7 @@ type Kind uint8
 const (
 	Lost      Kind = iota // neither sent nor found further up
 	Full                  // sent
+	Cut                   // sent, but for lines that notes stand for
 	Reference             // a note in its place names where it stands
 	Noted                 // a note says that it is not sent, but not where it stands
 	LeftOut               // not sent, and nothing says so
@@ -38,7 +39,7 @@ type Reading struct {
 	Parts         []Part // its documents, in the order in which they were sent
 	Order         []int  // the documents that arrived, by their numbers in Parts
 	All           *Part  // the whole text, if a note stands for it
-	Rows          []Part // lines for which notes stand
+	Rows          []Part // lines for which notes stand, with the documents that have them Cut
 	Fenced        int    // notes of others that were fenced
 	Ranked        bool   // a note states a ranking that was not there
 	Layout        bool   // what stands around documents is as it was, every byte
@@ -210,17 +211,20 @@ func (x *Reading) matched(there []doc, same func(p *Part, d doc) bool) {
 	}
 }
 
-// findDocument looks for a document that is not sent further up, and takes it for left out if it is there.
+// findDocument looks for a document that is not sent further up, and takes it for left out if it was sent there.
 func (r *Report) findDocument(x *Reading, p *Part) {
-	r.eachAbove(x, func(i, j int) bool {
-		if _, there := documentsOf(r.Arrived[i].Texts[j].Value); slices.ContainsFunc(there, func(d doc) bool {
+	has := func(text string) bool {
+		_, there := documentsOf(text)
+		return slices.ContainsFunc(there, func(d doc) bool {
 			text, _ := unfenced(p.Value, d.text)
 			return compared(text) == compared(p.Value)
-		}) {
-			p.Kind, p.Message, p.Text, p.Whole = LeftOut, i, j, true
-			return false
+		})
+	}
+	r.eachAbove(x, func(i, j int) bool {
+		if has(r.Sent[i].Texts[j].Value) {
+			p.Kind, p.Message, p.Text, p.Whole = LeftOut, i, j, has(r.Arrived[i].Texts[j].Value)
 		}
-		return true
+		return !p.Whole
 	})
 }
 
@@ -285,6 +289,14 @@ func find(f form, text string) []doc {
 func (r *Report) rows(x *Reading, sent, arrived string) {
 	if !r.align(x, strings.Split(sent, "\n"), strings.Split(arrived, "\n")) {
 		x.Err = fmt.Errorf("%.80q… became %.80q…", sent, arrived)
+		return
+	}
+	for i := range x.Parts {
+		p := &x.Parts[i]
+		if p.Kind = Cut; strings.Contains(arrived, p.Value) {
+			p.Kind = Full
+		}
+		x.Order = append(x.Order, i)
 	}
 }
 

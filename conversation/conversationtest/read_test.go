@@ -76,6 +76,14 @@ func TestRead(t *testing.T) {
 		"rows":                    {chat("s", "q", rows, "a\n"+some+"\nb"), chat("s", "q", rows, "a\n"+rowsNote+"\nb"), "", []string{"reference 3"}},
 		"rows that were not said": {chat("s", "q", rows, "a\n"+some+"!\nb"), chat("s", "q", rows, "a\n"+rowsNote+"\nb"), "lost", nil},
 		"rows of another":         {chat("s", rows, long, "a\n"+some+"\nb"), chat("s", rows, long, "a\n"+rowsNote+"\nb"), "lost", nil},
+		"rows of a document": {
+			chat("s", "q", rows, elements("a\n"+some+"\nb", "x")), chat("s", "q", rows, elements("a\n"+rowsNote+"\nb", "x")), "", []string{"cut 0", "reference 3"},
+		},
+		"left out, but cut there": {
+			chat("s", "q", rows, elements("a\n"+some+"\nb", "x"), elements("a\n"+some+"\nb", "y")), chat("s", "q", rows, elements("a\n"+rowsNote+"\nb", "x"), elements("y")),
+			"named targets",
+			[]string{"cut 0", "reference 3", "left out 5"},
+		},
 		"rows of a user": {
 			chat("s", rows+"\nof others", "a\n"+some+"\nb"), chat("s", rows+"\nof others", "a\n"+strings.Replace(rowsNote, "t1 result", "user message result", 1)+"\nb"), "",
 			[]string{"reference 1"},
@@ -126,7 +134,7 @@ func TestRead(t *testing.T) {
 // notFull returns the kinds and targets of what was not sent in full.
 func notFull(r *conversationtest.Report) []string {
 	names := map[conversationtest.Kind]string{
-		conversationtest.Lost: "lost", conversationtest.Reference: "reference", conversationtest.Noted: "noted", conversationtest.LeftOut: "left out",
+		conversationtest.Lost: "lost", conversationtest.Reference: "reference", conversationtest.Noted: "noted", conversationtest.LeftOut: "left out", conversationtest.Cut: "cut",
 	}
 	var out []string
 	for _, x := range r.Readings {

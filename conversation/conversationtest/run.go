@@ -152,6 +152,8 @@ func (p *played) cellOf(r *Report, c Cell) string {
 			return "noted"
 		case LeftOut:
 			return "left out"
+		case Cut:
+			return "cut"
 		}
 		return "lost"
 	})

@@ -60,6 +60,7 @@ func variants() []variant {
 		out,
 		variant{"invariant 3: earlier turns never change", holds, earlierTurns},
 		variant{"invariant 8: idempotent", holds, idempotent},
+		variant{"a document is cut by rows, and sent again: whole targets", holds, cutByRows},
 		variant{"retry of #9", holds, retry},
 		variant{"32 requests at once", holds, atOnce},
 		variant{"regenerate from #4: the same up to #3", holds, regenerate},
@@ -130,6 +131,25 @@ func upTo(t *testing.T, f Frontend, last int) *played {
 	}
 	p.on(t, f, script, 0, last)
 	return p
+}
+
+// cutByRows sends a document whose rows an earlier result has, and then again beside another: there is no whole copy to refer to where it
+// was cut.
+func cutByRows(t *testing.T, open New) string {
+	lines := file()
+	part := Document{"F", strings.Join(lines[5:60], "\n")}
+	calls := textMessage(Assistant, "")
+	calls.Calls = []Call{{"d1", "read"}, {"d2", "search"}, {"d3", "search"}}
+	p := &played{
+		steps: []int{0, 1, 2, 3, 4, 5}, arrived: map[int][]Message{}, reports: map[int]*Report{},
+		sent: []Message{
+			textMessage(System, "Be brief."), textMessage(User, "Look."), calls,
+			resultMessage("d1", strings.Join(lines, "\n")), resultMessage("d2", elements(part, docW)), resultMessage("d3", elements(part, docG)),
+		},
+	}
+	p.send(t, open(t), 5)
+	r := p.reports[5]
+	return says(t, errors.Join(Permutation(r), NothingLost(r), Targets(r)))
 }
 
 func retry(t *testing.T, open New) string {
