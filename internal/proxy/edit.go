@@ -33,14 +33,6 @@ func splice(body []byte, edits []edit) []byte {
 	return append(out, body[at:]...)
 }
 
-// moved returns edits of an item that begins at an offset of the body.
-func moved(dst, edits []edit, by int) []edit {
-	for _, e := range edits {
-		dst = append(dst, edit{from: e.from + by, to: e.to + by, with: e.with})
-	}
-	return dst
-}
-
 // quote writes a JSON string as JavaScript's and Python's clients do: no HTML escapes.
 func quote(text string) []byte {
 	var b bytes.Buffer
