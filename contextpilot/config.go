@@ -30,6 +30,10 @@ type Config struct {
 	// in it is worth having. At most 14 tiers, 0 ≤ cost ≤ 1. It weighs in the choice of an order; what a plan expects in
 	// the cache includes all tiers.
 	LoadCost map[string]float64
+	// Recompute is for an engine that keeps each block by itself and finds it at any place in a prompt: the part of such a block's
+	// tokens that it computes again, at most 1. A block that the scope has sent anywhere then counts as cached but for that part:
+	// see [Prefix]. It moves predictions, and no order. 0: only the beginning of a prompt is found.
+	Recompute float64
 	// MaxRequests bounds the live requests of all scopes together, and the blocks of their prompts, with pieces of long
 	// questions, at 64 for each. The tenant that has most of them loses the oldest of its largest scope, a thousandth of the
 	// bound at a time. 0: 1,000,000; negative: no bound.
@@ -76,11 +80,12 @@ type Recorder interface {
 
 // limits that are not worth a setting; each has a counter in Stats.
 const (
-	maxShown = 4096 // blocks remembered per conversation, oldest turns go first
-	maxTurns = 1024 // turns remembered per conversation
-	maxUndo  = 4    // turns of a conversation that may overlap and all be taken back without a trace
-	maxPath  = 8192 // blocks of a conversation's prompt that the index follows
-	maxHeld  = 256  // plans waiting in Hold for Claim
+	maxShown = 4096    // blocks remembered per conversation, oldest turns go first
+	maxTurns = 1024    // turns remembered per conversation
+	maxUndo  = 4       // turns of a conversation that may overlap and all be taken back without a trace
+	maxPath  = 8192    // blocks of a conversation's prompt that the index follows
+	maxHeld  = 256     // plans waiting in Hold for Claim
+	maxSent  = 1 << 14 // blocks remembered as sent in a scope, least recently used first; with Recompute only
 )
 
 // heldFor is how long a plan waits for Claim: longer than any step between a retriever and a model takes.
@@ -112,6 +117,9 @@ func (c Config) withDefaults() (Config, error) {
 		if f.value < 0 {
 			return c, fmt.Errorf("%w: %s %d is negative", ErrBadConfig, f.name, f.value)
 		}
+	}
+	if !(c.Recompute >= 0 && c.Recompute <= 1) {
+		return c, fmt.Errorf("%w: Recompute %v: want 0 to 1", ErrBadConfig, c.Recompute)
 	}
 	if c.SessionTTL < 0 {
 		return c, fmt.Errorf("%w: SessionTTL %v is negative", ErrBadConfig, c.SessionTTL)

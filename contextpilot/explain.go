@@ -25,7 +25,10 @@ func (p *Plan) Explain() string {
 		fmt.Fprintf(&b, " %d:%s%s", it.Index+1, it.Label, mark)
 	}
 	fmt.Fprintf(&b, "\nexpected in cache: %d blocks (*) of this turn, %d tokens with what stands before them; as retrieved: %d tokens\n",
-		p.Prefix.Blocks, p.Prefix.Tokens, p.Why.Plain)
+		p.Prefix.Blocks, p.Prefix.Tokens-p.anywhere, p.Why.Plain)
+	if p.anywhere > 0 {
+		fmt.Fprintf(&b, "expected of blocks that the engine keeps by themselves: %d tokens more\n", p.anywhere)
+	}
 	p.Why.explain(&b)
 	if hint := p.Hint(); hint != "" {
 		fmt.Fprintf(&b, "told to the model: %s\n", hint)

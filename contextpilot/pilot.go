@@ -155,7 +155,7 @@ func (p *Pilot) insert(sc *scope, d *draft, owner string) (path []tree.Elem) {
 	})
 	if err != nil {
 		sc.build(p)
-		d.plan.Prefix = Prefix{}
+		d.plan.Prefix, d.plan.anywhere = Prefix{}, 0
 	}
 	sc.count()
 	return path

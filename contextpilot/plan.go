@@ -35,6 +35,7 @@ type Plan struct {
 	req           Request // without Prior
 	afterQuestion bool
 	forms         noteForms
+	anywhere      int // tokens of Prefix that are of blocks behind the resident ones
 }
 
 // Item is one block in its place.
@@ -103,7 +104,9 @@ type Note struct {
 // Prefix is what a prompt is expected to find in the engine's cache.
 type Prefix struct {
 	Blocks int // leading blocks of this turn that are resident
-	Tokens int // resident prompt tokens, history included, in whole engine blocks
+	// Tokens are resident prompt tokens, history included, in whole engine blocks; with Config.Recompute also what need not be
+	// computed of the blocks behind them.
+	Tokens int
 }
 
 // Citation is the block behind a label.

@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/ragpilot/ragpilot/internal/lru"
 	"github.com/ragpilot/ragpilot/internal/tree"
 )
 
@@ -19,6 +20,8 @@ type scope struct {
 	head   int    // tokens in front of every prompt; −1: no request yet, so it is not resident
 	block  int    // engine block in tokens
 	tiers  *tiers
+	kept   float64                      // 1 − Config.Recompute, 0: blocks are not kept by themselves
+	sent   *lru.Cache[uint64, struct{}] // keys of blocks that were sent, anywhere; nil: kept is 0
 
 	path  []tree.Elem // scratch
 	order []int
@@ -50,6 +53,9 @@ type rememberer interface {
 
 func newScope(p *Pilot) *scope {
 	sc := &scope{block: p.cfg.BlockSize, tiers: p.tiers, total: &p.live, held: &p.nodes, pasts: &p.past}
+	if p.cfg.Recompute > 0 {
+		sc.kept = 1 - p.cfg.Recompute
+	}
 	sc.build(p)
 	return sc
 }
@@ -69,6 +75,7 @@ func (sc *scope) build(p *Pilot) {
 		p.stats.shed.Add(int64(sc.tree.Dropped()))
 	}
 	sc.tree = tree.New(p.cfg.Capacity, p.cfg.MaxRequests, forgot)
+	sc.forgetSent()
 }
 
 // newPolicy makes a scope's policy. One that cannot be made is a fault, and retrieval order takes its place.
@@ -118,12 +125,36 @@ func (sc *scope) front(d *draft, blocks []int) []tree.Elem {
 // resident returns the number of prompt tokens in whole engine blocks that are expected to be in the cache if the
 // draft's blocks are sent in this order.
 func (sc *scope) resident(d *draft, order []int) int {
-	if sc.head < 0 {
+	front := sc.front(d, order)
+	tokens, resident := 0, 0
+	if sc.head >= 0 {
+		_, _, resident = sc.tree.Walk(front)
+		tokens = resident + d.head
+	}
+	return tokens - tokens%sc.block + sc.anywhere(front, resident)
+}
+
+// anywhere returns how many tokens of a path behind those that are resident need not be computed, since they are of blocks that were
+// sent before.
+func (sc *scope) anywhere(path []tree.Elem, resident int) (tokens int) {
+	if sc.sent == nil {
 		return 0
 	}
-	_, _, tokens := sc.tree.Walk(sc.front(d, order))
-	tokens += d.head
-	return tokens - tokens%sc.block
+	at := 0
+	for _, e := range path {
+		from := max(at, resident)
+		if at += int(e.Tokens); at > from && sc.sent.Has(e.Key) {
+			tokens += int(sc.kept * float64(at-from))
+		}
+	}
+	return tokens
+}
+
+// forgetSent forgets which blocks were sent.
+func (sc *scope) forgetSent() {
+	if sc.sent = nil; sc.kept > 0 {
+		sc.sent = lru.New[uint64, struct{}](maxSent)
+	}
 }
 
 // foretell fills in what the order gains over retrieval order.
@@ -158,9 +189,16 @@ func (sc *scope) insert(d *draft, owner string) []tree.Elem {
 	}
 	sc.head = d.head
 	tokens -= tokens % sc.block // shorter than a block is not reused at all
-	d.plan.Prefix = Prefix{Tokens: tokens}
+	d.plan.Prefix = Prefix{}
 	if tokens > 0 {
 		d.plan.Prefix.Blocks = min(max(steps-len(d.start), 0), len(d.order))
+	}
+	d.plan.anywhere = sc.anywhere(path, resident)
+	d.plan.Prefix.Tokens = tokens + d.plan.anywhere
+	if sc.sent != nil {
+		for _, i := range d.order {
+			sc.sent.Put(uint64(d.ids[i].key), struct{}{})
+		}
 	}
 	return path
 }
@@ -260,5 +298,6 @@ func (sc *scope) leave() (dropped int) {
 // clear forgets everything that was resident.
 func (sc *scope) clear() {
 	sc.tree.Clear()
+	sc.forgetSent()
 	sc.shrunk()
 }

@@ -135,8 +135,11 @@ func (f *chatFlags) pilot(tokenizer contextpilot.Tokenizer) (*contextpilot.Pilot
 	if err != nil {
 		return nil, fmt.Errorf("--profile %s: %w", f.profile, err)
 	}
-	if f.local.Reuse != local.ReusePrefix && config.Policy == "" { // blocks are found at any place: none need move
-		config.Policy = "retrieval"
+	if f.local.Reuse != local.ReusePrefix {
+		config.Recompute = f.local.Recompute
+		if config.Policy == "" { // blocks are found at any place: none need move
+			config.Policy = "retrieval"
+		}
 	}
 	return contextpilot.New(config)
 }
@@ -348,6 +351,9 @@ func (c *conversation) report(plan *contextpilot.Plan, r engines.Response) {
 	cached := "an unknown part of them"
 	if r.Usage.CachedKnown {
 		cached = fmt.Sprint(r.Usage.CachedTokens)
+	}
+	if c.flags.local.Reuse != local.ReusePrefix && c.index != nil {
+		cached += fmt.Sprintf(" (expected: %d of the blocks)", plan.Prefix.Tokens)
 	}
 	if c.flags.context != "" {
 		labels = append([]string{"context"}, labels...)

@@ -36,6 +36,12 @@ func (c *Cache[K, V]) Get(key K) (value V, ok bool) {
 	return e.Value.(entry[K, V]).value, true
 }
 
+// Has reports whether there is a value of key, which does not count as a use of it.
+func (c *Cache[K, V]) Has(key K) bool {
+	_, ok := c.at[key]
+	return ok
+}
+
 // Put sets the value of key and marks it as used; the least recently used entry goes if there are too many, and is
 // returned then.
 func (c *Cache[K, V]) Put(key K, value V) (goneKey K, gone V, full bool) {

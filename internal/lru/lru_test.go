@@ -41,6 +41,12 @@ func TestAgainstModel(t *testing.T) {
 					keys = append(keys, k)
 				}
 			},
+			"has": func(t *rapid.T) {
+				k := key(t)
+				if got, want := c.Has(k), slices.Contains(keys, k); got != want {
+					t.Fatalf("key %d: %v, want %v", k, got, want)
+				}
+			},
 			"delete": func(t *rapid.T) {
 				k := key(t)
 				c.Delete(k)
