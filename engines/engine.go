@@ -79,9 +79,20 @@ type Response struct {
 	Text   string
 	Finish string // the engine's finish reason, for example "stop" or "length"
 	Usage  Usage
+	// Context says how the answer fits the compressed context that it was given from; nil: there was none, or it is not known.
+	Context *ContextFit
 	// TTFT is the time from the call to the first piece of the answer, Total to its end. A simulator reports
 	// modelled times and does not wait.
 	TTFT, Total time.Duration
+}
+
+// ContextFit says whether a compressed context was made for a question, by where the answer looks in it.
+type ContextFit struct {
+	// Drift is how far what the answer attended to is from what the notes did by which the context was chosen, in nats of relative
+	// entropy more than pieces of the notes themselves.
+	Drift float64 `json:"drift"`
+	// OtherTask: it is so far that the question is probably of another task than the context's, which may lack what was asked for.
+	OtherTask bool `json:"other_task"`
 }
 
 // Engine generates answers. Implementations are safe for concurrent use.

@@ -100,7 +100,7 @@ func (f *chatFlags) run(cmd *cobra.Command) (err error) {
 		return err
 	}
 	defer engine.Subscribe(pilot.Sink(contextpilot.Scope{}))()
-	c := &conversation{flags: f, pilot: pilot, engine: engine.Engine, index: index, extra: extra, out: cmd.OutOrStdout()}
+	c := &conversation{flags: f, pilot: pilot, engine: engine.Engine, index: index, extra: extra, out: cmd.OutOrStdout(), warnings: cmd.ErrOrStderr()}
 	c.begin()
 	fmt.Fprintf(c.out, "engine: %s\n", engine.Name())
 	return c.read(cmd.Context(), cmd.InOrStdin())
@@ -225,6 +225,7 @@ type conversation struct {
 	index    *bleve.Index               // nil: nothing is retrieved
 	extra    map[string]json.RawMessage // of each request
 	out      io.Writer
+	warnings io.Writer
 	number   int
 	messages []engines.Message
 	blocks   []engines.BlockSpan // of messages
@@ -360,4 +361,7 @@ func (c *conversation) report(plan *contextpilot.Plan, r engines.Response) {
 	}
 	fmt.Fprintf(c.out, "\n  [%s; %d prompt tokens, %s from the cache; first token after %v]\n",
 		strings.Join(labels, " "), r.Usage.PromptTokens, cached, r.TTFT.Round(time.Millisecond))
+	if r.Context != nil && r.Context.OtherTask {
+		fmt.Fprintf(c.warnings, "the context was made for another task, it seems (drift %.2f): what the question asks for may not be in it\n", r.Context.Drift)
+	}
 }

@@ -11,6 +11,9 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/ragpilot/ragpilot/contextpilot"
+	"github.com/ragpilot/ragpilot/engines"
 )
 
 // chatWith runs a chat with lines as input.
@@ -173,5 +176,20 @@ func TestDemoWithoutModel(t *testing.T) {
 	}
 	if !strings.Contains(progress.String(), "simulator in place of a model: ") || !strings.Contains(out.String(), "engine: simulator") {
 		t.Errorf("progress %q, output:\n%s", &progress, &out)
+	}
+}
+
+// An answer from a context of another task is warned of, beside what is said.
+func TestChatWarnsOfAnotherTask(t *testing.T) {
+	for _, x := range []struct {
+		fit  *engines.ContextFit
+		want string
+	}{{&engines.ContextFit{Drift: 0.5, OtherTask: true}, "another task, it seems (drift 0.50)"}, {&engines.ContextFit{Drift: 0.1}, ""}, {nil, ""}} {
+		var out, warnings bytes.Buffer
+		c := conversation{flags: &chatFlags{context: "a"}, out: &out, warnings: &warnings}
+		c.report(&contextpilot.Plan{}, engines.Response{Context: x.fit})
+		if got := warnings.String(); (x.want == "") != (got == "") || !strings.Contains(got, x.want) || strings.Count(got, "\n") > 1 || strings.Contains(out.String(), "task") {
+			t.Errorf("%v: %q beside %q", x.fit, got, out.String())
+		}
 	}
 }

@@ -178,6 +178,7 @@ type compressor struct {
 	header contextfile.Header
 	texts  compress.Texts // but for notes that the model writes
 	old    map[string][][]byte
+	had    contextfile.Header // of the file that has them
 
 	opening []int32
 	result  Compressed
@@ -224,6 +225,9 @@ func (x *compressor) run(ctx context.Context) (Compressed, error) {
 			x.end(p)
 		} else {
 			x.result.Reused++
+			if x.header.Profile {
+				x.header.Profile, x.header.NotesDrift = x.had.Profile, x.had.NotesDrift
+			}
 		}
 		pages = append(pages, encoded...)
 		x.header.Parts = append(x.header.Parts, contextfile.Part{Key: p.key, Sources: p.sources, Tokens: len(p.tokens), Slots: p.slots})
@@ -275,7 +279,7 @@ func (x *compressor) look() error {
 	if err != nil {
 		return fmt.Errorf("Compression.Out: %w: it is not overwritten", err)
 	}
-	x.old = map[string][][]byte{}
+	x.old, x.had = map[string][][]byte{}, f.Header
 	for i, p := range f.Parts {
 		x.old[p.Key] = f.Pages(i)
 	}
@@ -310,7 +314,12 @@ func (x *compressor) part(ctx context.Context, head **compress.Part, p *corpusPa
 	if err != nil {
 		return nil, err
 	}
-	return part.Keep(scores, p.slots)
+	kept, err := part.Keep(scores, p.slots)
+	if err == nil && x.header.Profile {
+		x.header.Profile, err = part.Look(ctx, kept)
+		x.header.NotesDrift = kept.Own
+	}
+	return kept, err
 }
 
 // writer chooses the tokens of notes: always the first, as the paper has it, until they end, are long enough, or go round in circles.

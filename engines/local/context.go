@@ -11,6 +11,7 @@ import (
 	"github.com/ragpilot/ragpilot/engines/local/internal/contextfile"
 	"github.com/ragpilot/ragpilot/engines/local/internal/kvstore"
 	"github.com/ragpilot/ragpilot/engines/local/internal/llama"
+	"github.com/ragpilot/ragpilot/engines/local/internal/runner"
 	"github.com/ragpilot/ragpilot/engines/local/internal/weights"
 	"github.com/ragpilot/ragpilot/internal/compute"
 )
@@ -37,6 +38,31 @@ type attached struct {
 	info   CompressedContext
 	rest   []int32 // tokens that each request begins with
 	prefix *kvstore.Prefix
+	shares [][]float32 // of notes, as [contextfile.File.Shares] has them; nil: not known
+	own    float64     // drift of notes from themselves
+}
+
+// watch has a request look at what its answer attends to in the context, if it is known what the notes did.
+func (c *attached) watch(model *llama.Model, request *runner.Request) {
+	if c != nil && c.shares != nil {
+		request.Watch = compress.NewProbes(model, c.slots())
+	}
+}
+
+const (
+	// leastWatched is how many tokens an answer has at least that is judged. Those of the texts by which mostDrift was chosen have 8 to 16.
+	leastWatched = 8
+	// mostDrift is the drift above which a question is taken to be of another task: docs/compression.md has how it was chosen.
+	mostDrift = 0.23
+)
+
+// fit says how an answer fits the context, by what its first tokens attended to; nil: it is not known.
+func (c *attached) fit(request *runner.Request, watched int) *engines.ContextFit {
+	if request.Watch == nil || watched < leastWatched {
+		return nil
+	}
+	drift := compress.Drift(request.Watch, c.shares) - c.own
+	return &engines.ContextFit{Drift: drift, OtherTask: drift > mostDrift}
 }
 
 // InspectContext reads a file of [Compress], with every checksum.
@@ -94,7 +120,7 @@ func (e *Engine) attach(file *weights.Model, model *llama.Model, pages int) erro
 		if prefix == nil {
 			return fmt.Errorf("%w: context %q", ErrCacheTooSmall, name)
 		}
-		e.contexts[name] = &attached{info: describe(name, path, f), rest: f.Rest, prefix: prefix}
+		e.contexts[name] = &attached{info: describe(name, path, f), rest: f.Rest, prefix: prefix, shares: f.Shares(), own: f.NotesDrift}
 	}
 	e.capacity = min(pages*kvstore.PageTokens, file.Context)
 	return nil

@@ -61,6 +61,7 @@ func (x *compressor) cut() ([]*corpusPart, error) {
 	if len(parts) == 0 || len(parts) == 1 && parts[0].whole {
 		return nil, fmt.Errorf("Compression.Documents: %d tokens with the task are too few", x.header.Tokens)
 	}
+	x.header.Profile = len(parts) == 1 && x.header.Notes != "none" // notes see one part
 	for _, p := range parts {
 		if p.slots = len(p.tokens); !p.whole {
 			if p.slots, err = x.slots(len(p.tokens)); err != nil {
@@ -167,7 +168,7 @@ func (x *compressor) byDocument(documents []*corpusPart, window int) []*corpusPa
 // key is a hash of all that a part's slots depend on.
 func (x *compressor) key(p *corpusPart) string {
 	head := x.opening[:p.behind]
-	text := fmt.Sprintf("%d %s %s %s %s %d %t %d\n%v\n%v\n", x.header.Version, x.header.Identity, x.header.Kernel, x.Format, x.Scorer, p.slots, p.whole, p.behind, head, p.tokens)
+	text := fmt.Sprintf("%d %t %s %s %s %s %d %t %d\n%v\n%v\n", x.header.Version, x.header.Profile, x.header.Identity, x.header.Kernel, x.Format, x.Scorer, p.slots, p.whole, p.behind, head, p.tokens)
 	if !p.whole {
 		text += fmt.Sprintf("%v\n%v\n%v\n%s %d", x.texts.Prompt, x.texts.Notes, x.texts.Repeat, x.header.Notes, x.MaxNotes)
 	}

@@ -17,7 +17,7 @@ import (
 // default, is off) and no_repeat_ngram_size (in tokens; 0, the default, is off), with the meaning of Hugging Face transformers: the
 // prompt's tokens count as repeated, too. reuse, recompute and selector override the settings of the same names in [Config]. context names
 // one of [Config].Contexts, which stands in front of the chat as its first system prompt: its slots count as tokens of the prompt, and as
-// cached; penalties do not see them; blocks behind it are not reused. Others are ignored. Without a temperature, or with 0, answers are
+// cached; penalties do not see them; blocks behind it are not reused; [engines.Response.Context] says how the answer fits it. Others are ignored. Without a temperature, or with 0, answers are
 // greedy. Usage counts the token that ends an answer, as vLLM does, though it is no text.
 //
 // Errors wrap [engines.ErrRefused] if the request is wrong (the message names the field and the value), [engines.ErrInterrupted] after
@@ -85,6 +85,7 @@ func (e *Engine) run(ctx context.Context, p prompt, a *answer, response *engines
 	end := e.begin(response.ID, p.request)
 	defer func() { end(served) }() // also if onText panics
 	e.warm(ctx, &p.request)
+	p.context.watch(e.model, &p.request)
 	run := e.runner.Submit(p.request)
 	defer run.Cancel(context.Canceled)
 	stopped, err := a.follow(ctx, run)
@@ -104,6 +105,9 @@ func (e *Engine) run(ctx context.Context, p prompt, a *answer, response *engines
 	}
 	if stopped {
 		response.Finish = "stop"
+	}
+	if !stopped || a.output > runner.Watched { // otherwise a step may still write to Watch
+		response.Context = p.context.fit(&p.request, result.Watched)
 	}
 	served = &contextpilot.Event{
 		Kind: contextpilot.Served, Request: response.ID, Tokens: result.Cached, Output: a.output, CachedKnown: true, Prompt: length,

@@ -42,6 +42,8 @@ type choice struct {
 	Finish     *string  `json:"finish_reason"`
 	StopReason *string  `json:"stop_reason"` // always null
 	Prompt     []int32  `json:"prompt_token_ids,omitempty"`
+	// Context is of an answer from a compressed context, with the end of a streamed one.
+	Context *engines.ContextFit `json:"context_fit,omitempty"`
 }
 
 type message struct {
@@ -82,7 +84,7 @@ func (q *question) whole(created int64, responses []engines.Response) answer {
 	a := q.answer(q.kind.object, created)
 	a.Usage = counted(responses)
 	for i, r := range responses {
-		c := choice{Index: i, Finish: &r.Finish}
+		c := choice{Index: i, Finish: &r.Finish, Context: r.Context}
 		if q.kind.chat {
 			c.Message = &message{"assistant", &r.Text}
 		} else {
@@ -122,9 +124,9 @@ func (q *question) opening(created int64, i int) (a answer, ok bool) {
 }
 
 // piece is a chunk with text, or the one at a choice's end, which has the reason.
-func (q *question) piece(created int64, i int, text string, finish *string) answer {
+func (q *question) piece(created int64, i int, text string, finish *string, fit *engines.ContextFit) answer {
 	a := q.answer(q.kind.chunk, created)
-	c := choice{Index: i, Finish: finish}
+	c := choice{Index: i, Finish: finish, Context: fit}
 	switch {
 	case !q.kind.chat:
 		c.Text = &text

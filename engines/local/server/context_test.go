@@ -1,7 +1,11 @@
 package server_test
 
 import (
+	"net/http"
 	"path/filepath"
+	"reflect"
+	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -17,8 +21,8 @@ func TestContext(t *testing.T) {
 			t.Fatal(err)
 		}
 		done, err := local.Compress(t.Context(), local.Compression{
-			Model: s.engine.Model, Task: "Answer.", Notes: "The lamp is lit.", Out: filepath.Join(t.TempDir(), "x"),
-			Documents: []local.Document{{Name: "a", Text: strings.Repeat("The lamp is lit at night. ", 40)}},
+			Model: s.engine.Model, Task: "Answer.", Notes: strings.Repeat("The lamp is lit. ", 8), Out: filepath.Join(t.TempDir(), "x"),
+			Documents: []local.Document{{Name: "a", Text: strings.Repeat("The lamp is lit at night. ", 8)}},
 		})
 		if err != nil {
 			t.Fatal(err)
@@ -40,5 +44,28 @@ func TestContext(t *testing.T) {
 			}
 		}
 		r.post(t, path, `{"context":null,`+body+`}`).object(t)
+	}
+	// How the answer fits comes with it, or with the end of a stream, and is counted.
+	const long = `"context":"manual","messages":[{"role":"user","content":"Is it lit?"}],"ignore_eos":true,"max_tokens":20`
+	fit := at(r.post(t, chatPath, `{`+long+`}`).object(t), "choices", 0, "context_fit")
+	if drift, ok := at(fit, "drift").(float64); !ok || drift == 0 {
+		t.Fatalf("context_fit %v", fit)
+	}
+	chunks := r.post(t, chatPath, `{"stream":true,`+long+`}`).events(t)
+	for i, c := range chunks {
+		if got := at(c, "choices", 0, "context_fit"); (i == len(chunks)-1) != (got != nil) || got != nil && !reflect.DeepEqual(got, fit) {
+			t.Errorf("chunk %d of %d: %v, want %v at the end", i+1, len(chunks), got, fit)
+		}
+	}
+	metrics, counts := string(r.do(t, http.MethodGet, "/metrics", "").body), map[string]int{}
+	for _, m := range regexp.MustCompile(`ragpilot:context_answers_total\{context="manual",.*task="(\w+)"\} (\d+)\n`).FindAllStringSubmatch(metrics, -1) {
+		counts[m[1]], _ = strconv.Atoi(m[2])
+	}
+	task := "same"
+	if at(fit, "other_task") == true {
+		task = "other"
+	}
+	if counts["unknown"] != 1 || counts["same"]+counts["other"] != 3 || counts[task] < 2 { // a short chat; a text of 16 tokens, and the last two
+		t.Errorf("%v, of which two at least are %q", counts, task)
 	}
 }

@@ -52,7 +52,7 @@ func (s *Server) stream(ctx context.Context, out *stream, q *question) {
 		return chunks
 	}
 	responses, err := s.generate(ctx, q, func(i int, text string) error {
-		return out.send(append(open(i), q.piece(created, i, text, nil))...)
+		return out.send(append(open(i), q.piece(created, i, text, nil, nil))...)
 	})
 	if err != nil {
 		if e, there := s.told(ctx, err); there {
@@ -61,7 +61,7 @@ func (s *Server) stream(ctx context.Context, out *stream, q *question) {
 		return
 	}
 	for i, r := range responses {
-		if out.send(append(open(i), q.piece(created, i, "", &r.Finish))...) != nil {
+		if out.send(append(open(i), q.piece(created, i, "", &r.Finish, r.Context))...) != nil {
 			return
 		}
 	}
@@ -81,7 +81,7 @@ func (s *Server) generate(ctx context.Context, q *question, onText func(i int, t
 	failures := make([]error, len(q.prompts))
 	for i, tokens := range q.prompts {
 		if err := s.engine.Check(s.prompt(q, i), tokens); err != nil {
-			s.metrics.observe(responses[i], err)
+			s.metrics.observe(q.context, responses[i], err)
 			return nil, err
 		}
 	}
@@ -89,7 +89,7 @@ func (s *Server) generate(ctx context.Context, q *question, onText func(i int, t
 	for i, tokens := range q.prompts {
 		group.Go(func() {
 			responses[i], failures[i] = s.engine.GenerateTokens(ctx, s.prompt(q, i), tokens, func(text string) error { return onText(i, text) })
-			s.metrics.observe(responses[i], failures[i])
+			s.metrics.observe(q.context, responses[i], failures[i])
 			if failures[i] != nil {
 				cancel()
 			}

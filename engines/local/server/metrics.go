@@ -24,6 +24,7 @@ type metrics struct {
 	ended   *prometheus.CounterVec
 	first   prometheus.Histogram
 	whole   prometheus.Histogram
+	fits    *prometheus.CounterVec
 }
 
 func newMetrics(engine *local.Engine, started time.Time) *metrics {
@@ -47,14 +48,39 @@ func newMetrics(engine *local.Engine, started time.Time) *metrics {
 	for _, reason := range []string{"stop", "length", "abort"} {
 		m.ended.WithLabelValues(reason)
 	}
+	fits := prometheus.CounterOpts{Name: "ragpilot:context_answers_total", Help: "Answers from compressed contexts, by whether the question seems to be of the task that the context was made for.", ConstLabels: labels}
+	m.fits = prometheus.NewCounterVec(fits, []string{"context", "task"})
+	for _, c := range engine.Contexts() {
+		for _, task := range []string{sameTask, otherTask, unknownTask} {
+			m.fits.WithLabelValues(c.Name, task)
+		}
+	}
 	start := prometheus.NewGauge(prometheus.GaugeOpts{Name: "process_start_time_seconds", Help: "When the engine was opened, in seconds since 1970."})
 	start.Set(float64(started.UnixNano()) / 1e9)
-	registry.MustRegister(m.prompt, m.ended, m.first, m.whole, start, newReading(engine, labels))
+	registry.MustRegister(m.prompt, m.ended, m.first, m.whole, m.fits, start, newReading(engine, labels))
 	return m
 }
 
-// observe counts a completion that has ended.
-func (m *metrics) observe(r engines.Response, err error) {
+// Values of the label task.
+const (
+	sameTask    = "same"
+	otherTask   = "other"
+	unknownTask = "unknown" // the answer is too short, or the context's file does not say
+)
+
+// observe counts a completion that has ended. from is the context that it was given from; empty: none.
+func (m *metrics) observe(from string, r engines.Response, err error) {
+	if from != "" && err == nil {
+		task := unknownTask
+		switch {
+		case r.Context == nil:
+		case r.Context.OtherTask:
+			task = otherTask
+		default:
+			task = sameTask
+		}
+		m.fits.WithLabelValues(from, task).Inc()
+	}
 	if r.TTFT > 0 || err == nil {
 		m.prompt.Add(float64(r.Usage.PromptTokens))
 	}

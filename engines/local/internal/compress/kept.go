@@ -12,6 +12,11 @@ type Kept struct {
 	Pages [][]float32
 	// Positions say where the token of each slot stood: of each page layer after layer, head after head, slot after slot.
 	Positions [][]uint32
+	// Profile says, in the same order, which part of a head's attention to the slots each has when notes are read; nil: it is not known.
+	// See [Part.Look].
+	Profile [][]uint8
+	// Own is the drift of the notes from themselves: the mean of [Drift] over pieces of [LookedRows] tokens.
+	Own float64
 }
 
 // Slots returns how many tokens each head keeps.

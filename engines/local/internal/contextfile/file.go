@@ -1,7 +1,7 @@
 // Package contextfile keeps what was chosen of a corpus in a file.
 //
 // A file is magic, the length of the header (4 bytes), the header as JSON, its CRC-32C, and pages one after the other, each with a CRC-32C
-// of its own. A page is the positions of its slots, as [compress.Kept] has them, and the numbers, as [kvfile.Format] writes them. Keys are
+// of its own. A page is the positions of its slots and, if the header says so, their profile, as [compress.Kept] has them, and the numbers, as [kvfile.Format] writes them. Keys are
 // as they were computed: what a document has in a file does not depend on what stands before it.
 package contextfile
 
@@ -23,8 +23,8 @@ import (
 	"github.com/ragpilot/ragpilot/internal/durable"
 )
 
-// Version is that of files that are written.
-const Version = 1
+// Version is that of files that are written. Those of version 1, which have no profile, are read as well.
+const Version = 2
 
 const (
 	magic     = "RPCONTXT"
@@ -48,23 +48,25 @@ const (
 
 // Header says what a file has.
 type Header struct {
-	Version   int     `json:"version"`
-	Model     string  `json:"model"`    // its name, for people
-	Identity  string  `json:"identity"` // of the model: weights.Model.Identity
-	Kernel    string  `json:"kernel"`
-	Layers    int     `json:"layers"`
-	KV        int     `json:"kv_heads"`
-	Dim       int     `json:"head_dim"`
-	Format    string  `json:"format"`
-	Mode      Mode    `json:"mode"`
-	Scorer    string  `json:"scorer"`
-	Task      string  `json:"task"`
-	Notes     string  `json:"notes"` // "model", "given" or "none"
-	NotesHash string  `json:"notes_hash"`
-	Tokens    int     `json:"tokens"` // of the corpus with its opening
-	Slots     int     `json:"slots"`
-	Parts     []Part  `json:"parts"`
-	Rest      []int32 `json:"rest"` // the corpus's last tokens, fewer than a page, which every request begins with
+	Version    int     `json:"version"`
+	Model      string  `json:"model"`    // its name, for people
+	Identity   string  `json:"identity"` // of the model: weights.Model.Identity
+	Kernel     string  `json:"kernel"`
+	Layers     int     `json:"layers"`
+	KV         int     `json:"kv_heads"`
+	Dim        int     `json:"head_dim"`
+	Format     string  `json:"format"`
+	Mode       Mode    `json:"mode"`
+	Scorer     string  `json:"scorer"`
+	Task       string  `json:"task"`
+	Notes      string  `json:"notes"` // "model", "given" or "none"
+	NotesHash  string  `json:"notes_hash"`
+	Tokens     int     `json:"tokens"` // of the corpus with its opening
+	Slots      int     `json:"slots"`
+	Profile    bool    `json:"profile"`     // pages have one
+	NotesDrift float64 `json:"notes_drift"` // of notes from themselves: compress.Kept.Own
+	Parts      []Part  `json:"parts"`
+	Rest       []int32 `json:"rest"` // the corpus's last tokens, fewer than a page, which every request begins with
 }
 
 // Part is a run of slots that were computed together.
@@ -91,8 +93,11 @@ const most = 1 << 20
 
 // check refuses headers that contradict themselves, and returns the size of a page.
 func (h *Header) check() (size int, err error) {
-	if h.Version != Version {
-		return 0, fmt.Errorf("version %d: want %d", h.Version, Version)
+	if h.Version < 1 || h.Version > Version {
+		return 0, fmt.Errorf("version %d: want 1 to %d", h.Version, Version)
+	}
+	if h.Version == 1 && h.Profile {
+		return 0, fmt.Errorf("%w: version 1 with a profile", ErrDamaged)
 	}
 	format, err := kvfile.FormatByName(h.Format)
 	if err != nil {
@@ -111,7 +116,15 @@ func (h *Header) check() (size int, err error) {
 	if sum != h.Slots || sum == 0 || len(h.Rest) >= llama.PageTokens {
 		return 0, fmt.Errorf("%w: %d slots, its parts have %d; %d tokens behind them", ErrDamaged, h.Slots, sum, len(h.Rest))
 	}
-	return 4*h.positions() + format.Size(h.shape()), nil
+	return h.before() + format.Size(h.shape()), nil
+}
+
+// before is how many bytes a page has before its numbers.
+func (h *Header) before() int {
+	if h.Profile {
+		return 5 * h.positions()
+	}
+	return 4 * h.positions()
 }
 
 // Encode writes what was kept as pages of a file.
@@ -120,11 +133,17 @@ func (h *Header) Encode(k *compress.Kept) ([][]byte, error) {
 	if err != nil {
 		return nil, err
 	}
+	if h.Profile != (k.Profile != nil) {
+		return nil, fmt.Errorf("profile %t: what was kept says otherwise", h.Profile)
+	}
 	pages := make([][]byte, len(k.Pages))
 	for i, page := range k.Pages {
-		b := make([]byte, 0, 4*h.positions()+format.Size(h.shape())+sumSize)
+		b := make([]byte, 0, h.before()+format.Size(h.shape())+sumSize)
 		for _, p := range k.Positions[i] {
 			b = binary.LittleEndian.AppendUint32(b, p)
+		}
+		if h.Profile {
+			b = append(b, k.Profile[i]...)
 		}
 		at := len(b)
 		b = b[:at+format.Size(h.shape())]
@@ -298,8 +317,20 @@ func (f *File) Load(m *llama.Model) ([][]float32, error) {
 			positions[j] = binary.LittleEndian.Uint32(b[4*j:])
 		}
 		out[i] = make([]float32, f.shape().Floats())
-		format.Decode(out[i], f.shape(), b[4*len(positions):len(b)-sumSize])
+		format.Decode(out[i], f.shape(), b[f.before():len(b)-sumSize])
 		compress.Place(m, out[i], positions, i*llama.PageTokens)
 	}
 	return out, nil
+}
+
+// Shares returns what the profile says: see [compress.Shares]. nil: the file has none.
+func (f *File) Shares() [][]float32 {
+	if !f.Profile {
+		return nil
+	}
+	profile := make([][]uint8, len(f.pages))
+	for i, b := range f.pages {
+		profile[i] = b[4*f.positions() : f.before()]
+	}
+	return compress.Shares(profile, f.Layers, f.KV)
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/hex"
 	"errors"
+	"math"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -46,7 +47,7 @@ func makeContext(t testing.TB, format string) *made {
 	for i := range tokens {
 		tokens[i] = int32(i * i % 300)
 	}
-	part, err := compress.New(m.model, 1).Part(t.Context(), nil, tokens, compress.Texts{Prompt: tokens[:20], Notes: tokens[:30]})
+	part, err := compress.New(m.model, 1).Part(t.Context(), nil, tokens, compress.Texts{Prompt: tokens[:20], Notes: tokens[:40]})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -61,10 +62,13 @@ func makeContext(t testing.TB, format string) *made {
 	if m.kept, err = part.Keep(scores, 32); err != nil {
 		t.Fatal(err)
 	}
+	if ok, err := part.Look(t.Context(), m.kept); !ok || err != nil {
+		t.Fatal(ok, err)
+	}
 	identity := m.file.Identity()
 	m.header = contextfile.Header{
 		Model: m.file.Name, Identity: hex.EncodeToString(identity[:]), Kernel: "test", Layers: m.file.Layers, KV: m.file.KVHeads, Dim: m.file.HeadDim,
-		Format: format, Mode: contextfile.Joint, Scorer: "reference", Task: "answer", Notes: "given", Tokens: 80, Slots: 32, Rest: []int32{1, 2},
+		Format: format, Mode: contextfile.Joint, Scorer: "reference", Task: "answer", Notes: "given", Tokens: 80, Slots: 32, Profile: true, Rest: []int32{1, 2},
 		Parts: []contextfile.Part{{Key: "a", Tokens: 40, Slots: 16, Sources: []contextfile.Source{{Name: "a.txt", Tokens: 40}}}, {Key: "b", Slots: 16}},
 	}
 	pages, err := m.header.Encode(m.kept)
@@ -151,15 +155,52 @@ func TestRefuses(t *testing.T) {
 		}
 	}
 	data := m.read(t)
-	newer := bytes.Replace(data, []byte(`"version":1`), []byte(`"version":2`), 1)
-	if _, err := contextfile.Read(bytes.NewReader(repair(newer)), int64(len(newer))); err == nil || !strings.Contains(err.Error(), "version 2: want 1") {
-		t.Errorf("error %v of another version", err)
+	for version, want := range map[string]string{"0": "version 0: want 1 to 2", "3": "version 3: want 1 to 2", "1": "version 1 with a profile"} {
+		other := bytes.Replace(data, []byte(`"version":2`), []byte(`"version":`+version), 1)
+		if _, err := contextfile.Read(bytes.NewReader(repair(other)), int64(len(other))); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("error %v of version %s", err, version)
+		}
 	}
 	if _, err := contextfile.Open(filepath.Join(t.TempDir(), "none")); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("error %v of a file that is not there", err)
 	}
 	if err := contextfile.Write(filepath.Join(t.TempDir(), "none", "a"), f.Header, nil); err == nil {
 		t.Error("a folder that is not there is no error")
+	}
+}
+
+// TestProfile: a file has the shares of each head's slots, and one without them is written and read, too, as those of version 1 are.
+func TestProfile(t *testing.T) {
+	m := makeContext(t, "int8")
+	f, err := contextfile.Open(m.path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, want := f.Shares(), compress.Shares(m.kept.Profile, m.file.Layers, m.file.KVHeads); !slices.EqualFunc(got, want, slices.Equal) {
+		t.Errorf("shares are %v, want %v", got, want)
+	}
+	m.header.Profile = false
+	if _, err := m.header.Encode(m.kept); err == nil {
+		t.Error("a profile was left out")
+	}
+	m.kept.Profile = nil
+	pages, err := m.header.Encode(m.kept)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := contextfile.Write(m.path, m.header, pages); err != nil {
+		t.Fatal(err)
+	}
+	data := m.read(t)
+	old := repair(bytes.Replace(data, []byte(`"version":2`), []byte(`"version":1`), 1))
+	for _, data := range [][]byte{data, old} {
+		f, err := contextfile.Read(bytes.NewReader(data), int64(len(data)))
+		if err != nil || f.Shares() != nil {
+			t.Fatalf("%v, %v", f, err)
+		}
+		if _, err := f.Load(m.model); err != nil {
+			t.Error(err)
+		}
 	}
 }
 
@@ -207,6 +248,17 @@ func FuzzRead(f *testing.F) {
 			}
 			if pages, err := file.Load(m.model); err != nil || len(pages) != file.Slots/llama.PageTokens {
 				t.Errorf("%d pages of %d slots, error %v", len(pages), file.Slots, err)
+			}
+			for _, layer := range file.Shares() {
+				for head := range file.KV {
+					sum := 0.0
+					for _, x := range layer[head*file.Slots:][:file.Slots] {
+						sum += float64(x)
+					}
+					if math.Abs(sum-1) > 1e-4 {
+						t.Errorf("the shares of a head add up to %g", sum)
+					}
+				}
 			}
 		}
 	})

@@ -7,6 +7,7 @@ import (
 
 	"github.com/ragpilot/ragpilot/engines/local/internal/kvstore"
 	"github.com/ragpilot/ragpilot/engines/local/internal/llama"
+	"github.com/ragpilot/ragpilot/internal/compute"
 )
 
 // Request is one sequence that is to be continued, or scored.
@@ -28,12 +29,19 @@ type Request struct {
 	// call.
 	Forced   []int32
 	OnLogits func(logits []float32)
+	// Watch collects, in each layer, what the first tokens of the answer attend to, as many as [Watched]; nil: nothing. It is the run's until
+	// Result says that so many were seen, or the run has ended.
+	Watch []*compute.Probe
 }
+
+// Watched is how many of an answer's first tokens [Request.Watch] sees.
+const Watched = 16
 
 // Result is what became of a run.
 type Result struct {
-	Cached int    // tokens of the prompt that the run did not compute
-	Finish string // "stop" or "length"; empty if it has not ended, was cancelled or scored
+	Cached  int    // tokens of the prompt that the run did not compute
+	Finish  string // "stop" or "length"; empty if it has not ended, was cancelled or scored
+	Watched int    // tokens of the answer that Request.Watch has seen
 }
 
 // Run is a request that was submitted. Its methods are safe for concurrent use, but for Next.
@@ -47,6 +55,8 @@ type Run struct {
 	token  int32 // that was chosen
 	rows   int   // of logits, that the sequence has given; only if they are scored
 	scored int   // of these, those that were told
+	looks  bool  // Request.Watch is in the step
+	behind int   // the first token that Request.Watch has not seen
 
 	// The rest is guarded by the runner's lock.
 	tokens    []int32 // prompt, and what was generated or is forced
@@ -192,7 +202,12 @@ func (x *Run) span(n int) llama.Span {
 		x.logits = 1
 	}
 	x.step = n
-	return llama.Span{Tokens: q.Tokens()[from : from+n], Position: from, Pages: q.Pages(), Logits: x.logits}
+	span := llama.Span{Tokens: q.Tokens()[from : from+n], Position: from, Pages: q.Pages(), Logits: x.logits}
+	// One at a time: the rows that a preempted run computes once more are in longer spans.
+	if x.looks = x.request.Watch != nil && n == 1 && from >= max(x.prompt, x.behind) && x.result.Watched < Watched; x.looks {
+		span.Probes, x.behind = x.request.Watch, from+1
+	}
+	return span
 }
 
 // choose takes the logits of a step.

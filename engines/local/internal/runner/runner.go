@@ -255,8 +255,11 @@ func (r *Runner) finish(took time.Duration) []kvevents.Event {
 			from := x.sequence.Computed()
 			r.stats.Prompt += int64(max(0, min(from+x.step, x.prompt)-from))
 			x.sequence.Advance(x.step)
+			if x.looks {
+				x.result.Watched++
+			}
 		}
-		x.step, x.busy = 0, false
+		x.step, x.busy, x.looks = 0, false, false
 	}
 	if tokens >= kvstore.PageTokens { // fewer read the weights for each token
 		r.pace = mean(r.pace, took/time.Duration(tokens))
