@@ -361,7 +361,7 @@ func (c *conversation) report(plan *contextpilot.Plan, r engines.Response) {
 	}
 	fmt.Fprintf(c.out, "\n  [%s; %d prompt tokens, %s from the cache; first token after %v]\n",
 		strings.Join(labels, " "), r.Usage.PromptTokens, cached, r.TTFT.Round(time.Millisecond))
-	if r.Context != nil && r.Context.OtherTask {
+	if c.index == nil && r.Context != nil && r.Context.OtherTask { // what blocks answer draws attention from the context, too
 		fmt.Fprintf(c.warnings, "the context was made for another task, it seems (drift %.2f): what the question asks for may not be in it\n", r.Context.Drift)
 	}
 }
