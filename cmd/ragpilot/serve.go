@@ -82,6 +82,7 @@ func (f *serveFlags) register(flags *pflag.FlagSet) {
 	flags.StringVar(&c.Profile, "profile", c.Profile, fmt.Sprintf("limits of the order by `NAME`, or a file: %v; empty: default", contextpilot.ProfileNames()))
 	flags.BoolVar(&c.Shadow, "shadow", c.Shadow, "plan and measure, but forward requests as they came")
 	flags.Float64Var(&c.HoldOut, "hold-out", c.HoldOut, "`SHARE` of sessions, 0 to 1, whose requests are forwarded as they came, to compare with")
+	flags.Float64Var(&c.Recompute, "recompute", c.Recompute, "for a ragpilot engine with --reuse: tell it where documents stand, and reckon with the `PART` of a known one that it computes again; 0: neither")
 	flags.BoolVar(&c.KeepTexts, "keep-texts", c.KeepTexts, "keep the last prompts in memory, for the dashboard")
 	flags.StringVar(&c.Memory.Dir, "memory-dir", c.Memory.Dir, "keep memories in `FOLDER`, and serve Mem0's REST API; empty: off")
 	flags.StringVar(&c.Memory.Extract, "memory-extract", c.Memory.Extract, "what is remembered of messages: `verbatim|everything|add-only|reconcile`; empty: verbatim")
@@ -133,6 +134,7 @@ func (f *serveFlags) apply(flags *pflag.FlagSet, c *httpserve.Config) error {
 		"profile":                  func() { c.Profile = from.Profile },
 		"shadow":                   func() { c.Shadow = from.Shadow },
 		"hold-out":                 func() { c.HoldOut = from.HoldOut },
+		"recompute":                func() { c.Recompute = from.Recompute },
 		"keep-texts":               func() { c.KeepTexts = from.KeepTexts },
 		"state-dir":                func() { c.StateDir = from.StateDir },
 		"memory-dir":               func() { c.Memory.Dir = from.Memory.Dir },

@@ -32,6 +32,15 @@ func (f Found) Rebuild(order []int) string {
 // Item returns document i as it stands in the text, with its tags or its label: what [Found.Permute] moves.
 func (f Found) Item(i int) string { return f.items[i].of(f.text) }
 
+// Spans returns where each document, as [Found.Item] has it, begins and ends in the text, in bytes and in the order of the text.
+func (f Found) Spans() [][2]int {
+	spans := make([][2]int, len(f.items))
+	for i, s := range f.items {
+		spans[i] = [2]int{s.start, s.end}
+	}
+	return spans
+}
+
 // Inside reports whether a place of the text, in bytes, stands in a document or at its end.
 func (f Found) Inside(at int) bool {
 	i := sort.Search(len(f.items), func(i int) bool { return f.items[i].end >= at })

@@ -95,6 +95,9 @@ func (x *exchange) gone(err error) {
 
 // prepare makes the bytes to send. An error is the context's.
 func (x *exchange) prepare() error {
+	if _, says := ownBlocks(x.raw, x.dialect); says {
+		x.control.off = true // its blocks are places in its texts
+	}
 	if x.control.off {
 		x.identify()
 		return nil
@@ -125,7 +128,7 @@ func (x *exchange) prepare() error {
 		x.send = x.p.salted(x.tenant, x.raw)
 		return nil
 	}
-	x.send = splice(b.raw, b.ids.tell(b.raw, x.id, x.p.salt(x.tenant), edits))
+	x.send = x.withBlocks(splice(b.raw, b.ids.tell(b.raw, x.id, x.p.salt(x.tenant), edits)))
 	if c := x.p.opt.Provider; c != nil {
 		x.send = c.Mark(x.tenant, x.r.URL.Path, x.send)
 	}

@@ -44,6 +44,7 @@ type Options struct {
 	Provider  *promptcache.Provider // a cloud API as upstream, its address wins; nil: an engine of one's own
 	Key       string                // that the engine asks for, sent in place of the client's; "": see Upstream's user, if any
 	SaltKey   string                // secret from which each tenant's cache_salt is made, for engines that take one; "": they are told none
+	Blocks    bool                  // the engine is told where documents stand in chats, see docs/block-reuse.md
 	Transport http.RoundTripper     // nil: NewTransport(10 s, 1 h)
 	Log       *slog.Logger          // nil: slog.Default
 	Recorder  Recorder              // nil: none

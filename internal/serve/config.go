@@ -89,6 +89,9 @@ type Config struct {
 	Shadow bool `yaml:"shadow"`
 	// HoldOut is the share of sessions, 0 to 1, whose requests are forwarded as they came, to compare with.
 	HoldOut float64 `yaml:"hold_out"`
+	// Recompute is for a ragpilot engine with --reuse blocks or hybrid: it is told where documents stand, and predictions count a document
+	// that was sent before as this part of its tokens, above 0 and up to 1. With it Policy is retrieval if nothing else is said. 0: neither.
+	Recompute float64 `yaml:"recompute"`
 	// KeepTexts keeps the prompts of the last requests in memory, for the dashboard.
 	KeepTexts bool `yaml:"keep_texts"`
 	// StateDir is a folder for what a restart should know: orders chosen and prompts sent, no texts. Empty: a restart

@@ -163,6 +163,7 @@ func TestBadValues(t *testing.T) {
 		{"profile", func(c *serve.Config) { c.Profile = "reckless" }, []string{`profile "reckless"`, "safe"}},
 		{"hold-out", func(c *serve.Config) { c.HoldOut = 1.5 }, []string{"hold_out 1.5", "0 to 1"}},
 		{"hold-out below", func(c *serve.Config) { c.HoldOut = -0.1 }, []string{"hold_out -0.1"}},
+		{"recompute", func(c *serve.Config) { c.Recompute = 1.5 }, []string{"recompute 1.5", "0 to 1"}},
 		{"hold-out no number", func(c *serve.Config) { c.HoldOut = math.NaN() }, []string{"hold_out NaN"}},
 		{"modulus", func(c *serve.Config) { c.ChunkModulus = 0 }, []string{"chunk_modulus 0", "at least 1"}},
 		{"workers", func(c *serve.Config) { c.Workers = -1 }, []string{"workers -1"}},
@@ -373,8 +374,8 @@ func TestWarnings(t *testing.T) {
 		t.Errorf("salts of tenants: %q", c.Warnings())
 	}
 	c.CloudProvider, c.InferAPIKey = "openai", "hush"
-	c.InferAPIURL = "http://other:1"
-	contains(t, "two upstreams", strings.Join(c.Warnings(), "\n"), "infer_api_url has no effect with cloud_provider")
+	c.InferAPIURL, c.Recompute = "http://other:1", 0.2
+	contains(t, "two upstreams", strings.Join(c.Warnings(), "\n"), "infer_api_url has no effect with cloud_provider", "recompute has no effect with cloud_provider")
 	c.Keys = []serve.Key{{Key: "fifteen-letters"}}
 	contains(t, "a short key", strings.Join(c.Warnings(), "\n"), "keys[0].key has 15 characters")
 	contains(t, "a cloud provider", strings.Join(c.Warnings(), "\n"), "cache_salt_key has no effect with", "infer_api_key has no effect with")

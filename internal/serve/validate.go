@@ -63,6 +63,9 @@ func (c Config) Validate() error {
 	if !(c.HoldOut >= 0 && c.HoldOut <= 1) { // also not a number
 		p.add("hold_out", c.HoldOut, "want a share from 0 to 1")
 	}
+	if !(c.Recompute >= 0 && c.Recompute <= 1) {
+		p.add("recompute", c.Recompute, "want a part from 0 to 1")
+	}
 	if h := c.TrustTenantHeader; h != "" && !isToken(h) {
 		p.add("trust_tenant_header", h, "is not a valid header name")
 	} else if strings.EqualFold(h, "Authorization") || strings.EqualFold(h, "X-Api-Key") {
@@ -267,6 +270,9 @@ func (c Config) Warnings() []string {
 		w = append(w, "cache_salt_key has no effect with cloud_provider")
 	} else if salted && c.TrustTenantHeader == "" && !slices.ContainsFunc(c.Keys, func(k Key) bool { return k.Tenant != "" }) {
 		w = append(w, "cache_salt_key has no effect: neither keys nor trust_tenant_header name a tenant")
+	}
+	if c.CloudProvider != "" && c.Recompute > 0 {
+		w = append(w, "recompute has no effect with cloud_provider")
 	}
 	if c.CloudProvider == "" && c.ExtendedCache {
 		w = append(w, "extended_cache has no effect without cloud_provider")

@@ -114,7 +114,7 @@ func New(cfg serve.Config, o Options) (*API, error) {
 	po := proxy.Options{
 		Tracer: a.tracer, Pilot: pilot, Index: a.index, Log: o.Log, Recorder: a.board, Memory: memory, KeepTexts: cfg.KeepTexts, Modulus: cfg.ChunkModulus,
 		MaxTenants: cfg.Limits.Tenants, MaxSessions: cfg.Limits.Sessions, AllowedPaths: cfg.AllowedPaths, StoredObjects: cfg.StoredObjects,
-		Transport: proxy.NewTransport(cfg.Timeouts.UpstreamConnect, cfg.Timeouts.UpstreamHeader), Window: cfg.Plan.Window, RequestID: serve.RequestID, TenantHeader: cfg.TrustTenantHeader,
+		Transport: proxy.NewTransport(cfg.Timeouts.UpstreamConnect, cfg.Timeouts.UpstreamHeader), Window: cfg.Plan.Window, RequestID: serve.RequestID, TenantHeader: cfg.TrustTenantHeader, Blocks: cfg.Recompute > 0,
 		Live: func() (bool, float64) {
 			now := o.Live.Load()
 			return now.Shadow, now.HoldOut
@@ -176,6 +176,9 @@ func newPilot(cfg serve.Config, most bounds, cost map[string]float64) (*contextp
 		return nil, fmt.Errorf("profile %q: %w", cfg.Profile, err)
 	}
 	config.Policy = cmp.Or(cfg.Policy, config.Policy)
+	if cfg.Recompute > 0 && cfg.CloudProvider == "" {
+		config.Recompute, config.Policy = cfg.Recompute, cmp.Or(config.Policy, "retrieval") // documents are found at any place: none need move
+	}
 	config.Dedup, config.Notes = contextpilot.DedupOff, contextpilot.Notes{Hint: contextpilot.HintNone}
 	pilot, err := contextpilot.New(config)
 	if err != nil {
