@@ -79,16 +79,26 @@ func TestContextFitStopped(t *testing.T) {
 	model := reader(t)
 	e := open(t, 400, local.Config{Model: model, Contexts: map[string]string{"notes": compressed(t, local.Compression{Model: model, Notes: text(9, 60)}).File}})
 	question := text(5, 40)
-	whole := generate(t, e, behind("notes", question, 30))
-	if whole.Context == nil {
-		t.Fatal("not judged")
+	seen := map[bool]bool{}
+	for seed := 1; seed < 9 && len(seen) < 2; seed++ {
+		whole := generate(t, e, behind("notes", question, 30, "temperature", 1, "seed", seed))
+		if whole.Context == nil {
+			t.Fatal("not judged")
+		}
+		text := []rune(whole.Text)
+		for i := 0; i+2 < len(text); i++ {
+			got := generate(t, e, behind("notes", question, 30, "temperature", 1, "seed", seed, "stop", string(text[i:i+2])))
+			late := got.Usage.OutputTokens > 16
+			if got.Usage.OutputTokens > 9 && got.Finish == "stop" { // shorter ones are not judged in any case
+				seen[late] = true
+				if (got.Context != nil) != late || late && *got.Context != *whole.Context {
+					t.Errorf("stopped after %d tokens: %v, the whole %v", got.Usage.OutputTokens, got.Context, whole.Context)
+				}
+			}
+		}
 	}
-	early, late := whole.Text[1:3], whole.Text[len(whole.Text)-2:]
-	if got := generate(t, e, behind("notes", question, 30, "stop", early)); got.Context != nil || got.Finish != "stop" {
-		t.Errorf("stopped at once: %+v", got)
-	}
-	if got := generate(t, e, behind("notes", question, 40, "stop", late)); got.Context == nil && got.Usage.OutputTokens > 16 || got.Context != nil && *got.Context != *whole.Context {
-		t.Errorf("stopped late, after %d tokens: %v, want %v", got.Usage.OutputTokens, got.Context, whole.Context)
+	if len(seen) < 2 {
+		t.Errorf("no answer was stopped in time: %v", seen)
 	}
 }
 

@@ -84,6 +84,27 @@ func alone(t *testing.T, seed int) []int32 {
 	return all(t, r.Submit(runner.Request{Prompt: prompt(seed, 300), Max: 20, Sample: greedy}))
 }
 
+// TestWatchCached: a prompt of which all but the last token is in the cache is not taken for a part of the answer.
+func TestWatchCached(t *testing.T) {
+	r, m := newRunner(t, runner.Config{Pages: 100, Running: 1, Step: 32}), newModel(t)
+	run := func() (sums []float32, result runner.Result) {
+		request := runner.Request{Prompt: prompt(3, 49), Max: 12, Sample: greedy}
+		for range m.Layers {
+			request.Watch = append(request.Watch, compute.NewProbe(m.Shape(), 16))
+		}
+		x := r.Submit(request)
+		all(t, x)
+		for _, p := range request.Watch {
+			sums = append(sums, p.Sums...)
+		}
+		return sums, x.Result()
+	}
+	first, _ := run()
+	if again, result := run(); !slices.Equal(again, first) || result.Cached != 48 || result.Watched != 11 {
+		t.Errorf("other sums, and %+v", result)
+	}
+}
+
 // TestWatchPreempted: what is computed once more is not counted twice.
 func TestWatchPreempted(t *testing.T) {
 	r := newRunner(t, runner.Config{Pages: 12, Running: 8, Step: 64})
