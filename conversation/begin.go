@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/binary"
+	"slices"
 	"strings"
 
 	"github.com/ragpilot/ragpilot/contextpilot"
@@ -40,20 +41,21 @@ type Plan struct {
 
 // request is a call of [Engine.Begin].
 type request struct {
-	ctx  context.Context
-	e    *Engine
-	c    *Conversation
-	turn *Turn
+	ctx    context.Context
+	e      *Engine
+	c      *Conversation
+	source Source
+	turn   *Turn
+	texts  map[[2]int]keptText // that were looked at, by message and text
 }
 
 // seen is what the messages so far have shown.
 type seen struct {
-	multi bool // some result held several documents
-	shown map[content]bool
-	calls map[content]string // results of one document: the call that gave it
-	tools map[string]string  // tools' names by the calls' IDs
-	rows  repeat.Memory      // blocks of lines
-	front bool               // nothing but system messages so far
+	multi   bool // some result held several documents
+	visible visible
+	tools   map[string]string // tools' names by the calls' IDs
+	rows    repeat.Memory     // blocks of lines
+	front   bool              // nothing but system messages so far
 }
 
 // Begin decides how a request is forwarded: its edits are the same as before for messages that were sent before. The error is the
@@ -61,7 +63,7 @@ type seen struct {
 func (e *Engine) Begin(ctx context.Context, c Conversation, m Source) (*Turn, error) {
 	t := e.tenant(c.Tenant)
 	by := t.session(c.Name, e.opt.Budget)
-	x := &request{ctx: ctx, e: e, c: &c, turn: &Turn{engine: e, dryRun: c.Mode == DryRun}}
+	x := &request{ctx: ctx, e: e, c: &c, source: m, turn: &Turn{engine: e, dryRun: c.Mode == DryRun}}
 	chains := chainsOf(&c, m, c.Mode != Planned)
 	if c.Mode == AsCame {
 		t.memo.pass(chains, m, by)
@@ -118,47 +120,49 @@ func (x *request) plan(remembered *memo, chains []chain, m Source, by *session) 
 
 // recall collects what the messages up to l have shown.
 func recall(l *link) *seen {
-	out := &seen{shown: map[content]bool{}, calls: map[content]string{}, tools: map[string]string{}, front: l == nil || l.front}
+	out := &seen{visible: newVisible(), tools: map[string]string{}, front: l == nil || l.front}
+	var links []*link
 	for ; l != nil; l = l.before {
 		out.multi = out.multi || l.multi
-		for _, c := range l.shown {
-			out.shown[c] = true
-		}
 		for _, c := range l.calls {
 			out.tools[c.ID] = c.Tool
 		}
 		out.rows.Know(l.rows)
-		for _, s := range l.single {
-			out.calls[s.content] = s.call // the earliest stays, as we walk backwards
+		if len(l.shown) > 0 {
+			links = append(links, l)
+		}
+	}
+	for _, l := range slices.Backward(links) { // the first one first
+		for _, d := range l.shown {
+			out.visible.add(target{d.shown, l.messages - 1, d.role})
 		}
 	}
 	return out
+}
+
+// ready makes a message's texts ready to be looked at: with the tools' names, and with fences.
+func (x *request) ready(s *seen, m *Message) {
+	for j := range m.Texts {
+		tx := &m.Texts[j]
+		tx.Tool = cmp.Or(s.tools[tx.Call], tx.Tool)
+	}
+	fence(m.Texts, x.c.Look.Form)
 }
 
 // message plans the texts of one message. An error is the context's.
 func (x *request) message(next *link, s *seen, i int, m *Message) error {
 	came := make([]string, len(m.Texts))
 	for j := range m.Texts {
-		tx := &m.Texts[j]
-		came[j] = tx.Value
-		tx.Tool = cmp.Or(s.tools[tx.Call], tx.Tool)
+		came[j] = m.Texts[j].Value
 	}
-	fence(m.Texts, x.c.Look.Form)
+	x.ready(s, m)
 	for j := range m.Texts {
 		if err := x.ctx.Err(); err != nil {
 			return err
 		}
-		tx := &m.Texts[j]
-		out := tx.Value
-		if !tx.Opaque {
-			place := placeOf(next.chain, j)
-			switch {
-			case tx.Role == System && s.front && x.c.Look.System:
-				out = x.system(next, i, j, tx, place)
-			case tx.Role == Tool && x.c.Look.Tools:
-				out = x.tool(next, s, i, tx, place)
-			}
-			out = x.rows(next, s, i, tx, out)
+		out := m.Texts[j].Value
+		if !m.Texts[j].Opaque {
+			out = x.text(next, s, i, j, &m.Texts[j])
 		}
 		if out != came[j] {
 			next.edits = append(next.edits, edit{text: j, with: strings.Clone(out)})
@@ -170,6 +174,47 @@ func (x *request) message(next *link, s *seen, i int, m *Message) error {
 		s.tools[c.ID] = c.Tool
 	}
 	return x.ctx.Err()
+}
+
+// text returns what is sent for a text.
+func (x *request) text(next *link, s *seen, i, j int, tx *Text) string {
+	found, ok := x.documents(tx)
+	var drop map[int]bool
+	out := tx.Value
+	switch {
+	case !ok:
+		out = x.result(next, s, i, j, tx)
+	case tx.Role == System && s.front:
+		x.turn.Found += len(found.docs)
+		out = x.system(next, i, j, &found, placeOf(next.chain, j))
+	case tx.Role == Tool || tx.Role == User:
+		x.turn.Found += len(found.docs)
+		out, drop = x.known(next, s, i, tx, &found, placeOf(next.chain, j))
+	}
+	shorter := out
+	if len(drop) == 0 || x.c.Recorded { // a note is no row that another could stand for
+		shorter = x.rows(next, s, i, tx, out)
+	}
+	if !ok {
+		return shorter
+	}
+	x.keep(i, j, tx, found, true)
+	if x.c.Recorded && tx.Role == System {
+		return shorter
+	}
+	for k, d := range found.docs {
+		if drop[k] || !x.c.Recorded && shorter != out && !strings.Contains(shorter, found.item(k)) {
+			continue // it does not stand there in full
+		}
+		x.show(next, s, i, tx, shown{content: contentOf(d.Text), name: found.name(k, tx), text: int32(j), doc: int32(k)})
+	}
+	return shorter
+}
+
+// show notes that a document stands in a message.
+func (x *request) show(next *link, s *seen, message int, tx *Text, d shown) {
+	next.shown = append(next.shown, shownAs{d, tx.Role})
+	s.visible.add(target{d, message, tx.Role})
 }
 
 // placeOf names one text of a message.

@@ -68,6 +68,9 @@ type Conversation struct {
 	// Told says that the engine knows the first planned prompt by its ID, and reports its eviction by it.
 	Told bool
 	Look Look
+	// Recorded keeps to what was recorded of another server: documents are left out without a note or with one that names nothing, in
+	// that server's layout, and blocks in our own markup are not looked at.
+	Recorded bool
 	// Place chooses the order of the documents in the first result of the conversation that holds several, and is nil if it stays.
 	// What it returns is remembered; nil: the context has ended. The keys stand for the documents.
 	Place func(ctx context.Context, keys []Sum) []int

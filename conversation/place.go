@@ -14,16 +14,11 @@ import (
 	"github.com/ragpilot/ragpilot/internal/orders"
 )
 
-// maxDocuments bounds the documents of a text that are looked at one by one: ordering takes time by their square.
-const maxDocuments = 4096
+// MaxDocuments bounds the documents of a text that are looked at one by one: ordering takes time by their square.
+const MaxDocuments = 4096
 
 // system orders the documents in front of a conversation so that their beginning is in the engine's cache.
-func (x *request) system(next *link, message, text int, tx *Text, place orders.Key) string {
-	found, ok := x.find(tx.Value)
-	if !ok || len(found.Docs) < 2 || len(found.Docs) > maxDocuments {
-		return tx.Value
-	}
-	x.turn.Found += len(found.Docs)
+func (x *request) system(next *link, message, text int, found *found, place orders.Key) string {
 	// What stands in front of the documents decides which caches can be shared at all.
 	scope := contextpilot.Scope{Model: x.c.Model, Tenant: x.c.Tenant, Replica: fmt.Sprintf("%016x", xxh3.HashString(found.Prefix))}
 	if x.turn.dryRun {
@@ -34,17 +29,17 @@ func (x *request) system(next *link, message, text int, tx *Text, place orders.K
 	}
 	// The client's layout stays, as it does where nothing moves: prompts in two layouts have no prefix in common. A label is what the
 	// model cites a document by, and the client knows which document it was: it goes with it.
-	order, l := x.front(scope, place, blocksOf(found))
+	order, l := x.front(scope, place, blocksOf(found.Found))
 	if order == nil {
-		return tx.Value
+		return found.text
 	}
 	l.plan.Message, l.plan.Text = message, text
-	l.plan.Size, l.plan.Before, l.plan.After = len(tx.Value), len(found.Prefix), len(found.Suffix)
+	l.plan.Size, l.plan.Before, l.plan.After = len(found.text), len(found.Prefix), len(found.Suffix)
 	x.turn.Plans = append(x.turn.Plans, l.plan)
 	l.named = x.c.Told && l.plan.ID == x.turn.Plans[0].ID
 	next.leads = append(next.leads, l)
-	out := x.reorder(found, order, false, Change{Message: message, Role: System}, tx.Value)
-	if out == tx.Value {
+	out := x.reorder(found, order, false, Change{Message: message, Role: System})
+	if out == found.text {
 		return out
 	}
 	return notes.Fence(out) // documents that were apart may make a note together, and labels do not count one by one any more
@@ -187,9 +182,9 @@ func blocksOf(found extract.Found) []contextpilot.Block {
 }
 
 // reorder puts found documents into another order, if it is one: in the recorded layout, or each with all that stands with it.
-func (x *request) reorder(found extract.Found, order []int, rebuilt bool, c Change, as string) string {
+func (x *request) reorder(found *found, order []int, rebuilt bool, c Change) string {
 	if len(order) != len(found.Docs) || slices.IsSorted(order) {
-		return as
+		return found.text
 	}
 	c.Kind, c.Documents, c.Order = Ordered, len(order), order
 	x.turn.Changes = append(x.turn.Changes, c)

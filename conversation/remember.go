@@ -65,8 +65,7 @@ type link struct {
 	front    bool // nothing but system messages up to here
 	multi    bool // an earlier or this result held several documents
 	calls    []Call
-	shown    []content
-	single   []single
+	shown    []shownAs
 	rows     repeat.Known
 	scope    *contextpilot.Scope // whose index its documents at the front of the prompt are in; nil: it has none
 	leads    []*lead             // these, one for each text
@@ -82,16 +81,16 @@ type edit struct {
 // content stands for a document's or a text's bytes.
 type content = xxh3.Uint128
 
-// single is a result that is one document.
-type single struct {
-	content content
-	call    string
+// shownAs is a document that a text of the message shows.
+type shownAs struct {
+	shown
+	role Role
 }
 
 // plain reports whether the message was forwarded as it came and later ones do not depend on it. The same follows from its
 // bytes when it is sent again, so it has no link unless a request ends with it.
 func (t *link) plain() bool {
-	return len(t.edits)+len(t.calls)+len(t.shown)+len(t.single)+len(t.leads)+t.rows.Weight() == 0 && t.scope == nil
+	return len(t.edits)+len(t.calls)+len(t.shown)+len(t.leads)+t.rows.Weight() == 0 && t.scope == nil
 }
 
 // linkBytes is what a link takes beside what it points to, with its entry, list element and place in the table.
@@ -99,12 +98,9 @@ const linkBytes = 408
 
 // weight is about how many bytes the link takes.
 func (t *link) weight() int {
-	n := linkBytes + 16*len(t.shown) + 48*(len(t.single)+len(t.calls)) + t.rows.Weight()
+	n := linkBytes + 48*(len(t.shown)+len(t.calls)) + t.rows.Weight()
 	for _, c := range t.calls {
 		n += len(c.ID) + len(c.Tool)
-	}
-	for _, s := range t.single {
-		n += len(s.call)
 	}
 	for _, e := range t.edits {
 		n += 24 + len(e.with)

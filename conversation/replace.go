@@ -5,128 +5,137 @@ import (
 	"unicode/utf8"
 	"unique"
 
-	"github.com/zeebo/xxh3"
-
-	"github.com/ragpilot/ragpilot/internal/extract"
 	"github.com/ragpilot/ragpilot/internal/notes"
 	"github.com/ragpilot/ragpilot/internal/orders"
 	"github.com/ragpilot/ragpilot/internal/repeat"
 )
 
-// find returns the documents of a text. JSON is not laid out anew unless the client has asked for the form.
-func (x *request) find(text string) (extract.Found, bool) {
-	form := x.c.Look.Form
-	found, ok := extract.Find(text, form)
-	if found.Mode == extract.JSONResults && form.Mode != extract.JSONResults {
-		found = found.AsWritten()
-	}
-	return found, ok
-}
-
-// contentOf returns the content of a text or a document, without the random IDs that some clients put into it.
-func contentOf(text string) content { return xxh3.HashString128(repeat.WithoutIDs(text)) }
-
-// tool plans a result: the first of several documents is ordered, in later ones those that were shown are left out,
-// and a single document that was shown becomes a reference.
-func (x *request) tool(next *link, s *seen, message int, tx *Text, place orders.Key) string {
-	found, ok := x.find(tx.Value)
-	if !ok || len(found.Docs) < 2 || len(found.Docs) > maxDocuments {
-		return x.single(next, s, message, tx)
-	}
-	x.turn.Found += len(found.Docs)
-	defer func() {
-		for _, d := range found.Docs {
-			c := contentOf(d.Text)
-			s.shown[c] = true
-			next.shown = append(next.shown, c)
+// known returns a text without the documents that stand further up, and which these are. Of a result they are the first several, their order
+// may be another.
+func (x *request) known(next *link, s *seen, message int, tx *Text, found *found, place orders.Key) (string, map[int]bool) {
+	first := !s.multi && tx.Role == Tool && found.own == nil
+	s.multi = s.multi || first
+	if first && x.c.Place != nil {
+		keys := make([]Sum, len(found.docs))
+		for i, d := range found.docs {
+			keys[i] = contentOf(d.Key)
 		}
-	}()
-	if s.multi {
-		return x.leaveOut(next, s, message, found, tx.Value)
+		order := x.ordered(place, len(keys), func() []int { return x.c.Place(x.ctx, keys) })
+		return notes.Fence(x.reorder(found, order, found.Plain(), Change{Message: message, Role: Tool})), nil
 	}
-	s.multi = true
-	if x.c.Place == nil {
-		return tx.Value
+	if x.c.Recorded {
+		return x.leaveOut(next, s, message, tx, found)
 	}
-	keys := make([]Sum, len(found.Docs))
-	for i, d := range found.Docs {
-		keys[i] = contentOf(d.Key)
-	}
-	order := x.ordered(place, len(keys), func() []int { return x.c.Place(x.ctx, keys) })
-	return notes.Fence(x.reorder(found, order, found.Plain(), Change{Message: message, Role: Tool}, tx.Value))
+	return x.refer(next, s, message, tx, found)
 }
 
-// leaveOut drops the documents that stand further up already.
-func (x *request) leaveOut(next *link, s *seen, message int, found extract.Found, as string) string {
+// refer puts a note in place of the documents that stand further up.
+func (x *request) refer(next *link, s *seen, message int, tx *Text, found *found) (string, map[int]bool) {
+	drop := map[int]bool{}
+	var labels []string            // in the order of the text
+	names := map[string][]string{} // first words of documents, by their text's label
+	for i, d := range found.docs {
+		_, name, in, ok := x.standing(s, tx.Role, d.Text)
+		if !ok {
+			continue
+		}
+		drop[i] = true
+		if names[in] == nil {
+			labels = append(labels, in)
+		}
+		names[in] = append(names[in], name)
+	}
+	if len(drop) == 0 {
+		return found.text, nil
+	}
+	var lines []string
+	for _, in := range labels {
+		lines = append(lines, notes.Documents(names[in], in))
+	}
+	out := found.replace(drop, strings.Join(lines, " "))
+	if rest := found.replace(drop, ""); len(out) >= len(found.text) || notes.Fence(rest) != rest {
+		return found.text, nil // it would not be shorter, or what stood around the documents would make a note beside ours
+	}
+	c := Change{Kind: LeftOut, Message: message, Role: tx.Role, Documents: len(found.docs), Gone: len(drop)}
+	if len(drop) == len(found.docs) {
+		c.Kind = Collapsed
+		next.lines.Before += utf8.RuneCountInString(found.text)
+		next.lines.After += utf8.RuneCountInString(out)
+	}
+	x.turn.Changes = append(x.turn.Changes, c)
+	return out, drop
+}
+
+// leaveOut drops the documents that stand further up, as was recorded.
+func (x *request) leaveOut(next *link, s *seen, message int, tx *Text, found *found) (string, map[int]bool) {
 	var keep []int
 	drop := map[int]bool{}
-	for i, d := range found.Docs {
-		if drop[i] = s.shown[contentOf(d.Text)]; !drop[i] {
+	for i, d := range found.docs {
+		if _, _, _, ok := x.standing(s, tx.Role, d.Text); ok {
+			drop[i] = true
+		} else {
 			keep = append(keep, i)
 		}
 	}
-	c := Change{Kind: LeftOut, Message: message, Role: Tool, Documents: len(found.Docs), Gone: len(found.Docs) - len(keep)}
+	c := Change{Kind: LeftOut, Message: message, Role: Tool, Documents: len(found.docs), Gone: len(drop)}
 	if c.Gone == 0 {
-		return as
+		return found.text, nil
 	}
 	defer func() { x.turn.Changes = append(x.turn.Changes, c) }()
 	if len(keep) > 0 {
 		if found.Plain() {
-			return notes.Fence(found.Rebuild(keep))
+			return notes.Fence(found.Rebuild(keep)), drop
 		}
-		return notes.Fence(found.Without(drop))
+		return notes.Fence(found.Without(drop)), drop
 	}
 	if rest := found.Without(drop); notes.Fence(rest) != rest {
-		return notes.Fence(rest) // what stood around the documents would make a note beside ours
+		return notes.Fence(rest), drop // what stood around the documents would make a note beside ours
 	}
 	c.Kind = Collapsed
-	chars := utf8.RuneCountInString(as)
+	chars := utf8.RuneCountInString(found.text)
 	note := notes.AllDocuments(c.Gone, chars)
 	next.lines.Before += chars
 	next.lines.After += utf8.RuneCountInString(note)
-	return found.Collapse(note)
+	return found.Collapse(note), drop
 }
 
 // shortText is the number of characters below which a repeated result is not worth a reference.
 const shortText = 100
 
-// single replaces a result that equals an earlier one of another call.
-func (x *request) single(next *link, s *seen, message int, tx *Text) string {
-	if utf8.RuneCountInString(tx.Value) < shortText || tx.Call == "" {
+// result replaces a result that equals an earlier one of another call.
+func (x *request) result(next *link, s *seen, message, text int, tx *Text) string {
+	if tx.Role != Tool || !x.c.Look.Tools || tx.Call == "" || utf8.RuneCountInString(tx.Value) < shortText {
 		return tx.Value
 	}
+	x.keep(message, text, tx, found{}, false)
 	c := contentOf(tx.Value)
-	first, ok := s.calls[c]
+	c.Lo ^= 1 // a result is no document
+	t, ok := s.visible.at[c]
 	if !ok {
-		call := strings.Clone(tx.Call)
-		s.calls[c] = call
-		next.single = append(next.single, single{content: c, call: call})
+		x.show(next, s, message, tx, shown{content: c, text: int32(text), doc: whole})
 		return tx.Value
 	}
-	if first == tx.Call {
+	first, _ := x.shownText(s, t)
+	if first.Call == tx.Call || repeat.WithoutIDs(first.Value) != repeat.WithoutIDs(tx.Value) {
 		return tx.Value
 	}
 	x.turn.Changes = append(x.turn.Changes, Change{Kind: Referred, Message: message, Role: Tool, Documents: 1, Gone: 1})
-	return notes.Duplicate(first)
+	return notes.Duplicate(first.Call)
 }
 
 // rows replaces blocks of lines that stand further up.
 func (x *request) rows(at *link, s *seen, message int, tx *Text, value string) string {
-	if !tx.Rows {
+	if !tx.Rows || tx.Role == Other {
 		return value
 	}
-	next := repeat.Text{Text: value, Message: message}
+	next := repeat.Text{Text: value, Message: message, Label: unique.Make(label(tx)).Value(), Fixed: tx.Role != Tool && !x.c.Recorded}
 	switch tx.Role {
 	case System:
-		next.Kind, next.Label = repeat.System, repeat.SystemPrompt
+		next.Kind = repeat.System
 	case Tool:
-		next.Kind, next.Label = repeat.ToolResult, unique.Make(notes.Tool(tx.Tool, repeat.SystemPrompt, repeat.UserMessage, repeat.AssistantMessage)).Value()
-	case User:
-		next.Label = repeat.UserMessage
+		next.Kind = repeat.ToolResult
 	case Assistant:
-		next.Kind, next.Label = repeat.Assistant, repeat.AssistantMessage
-	default:
-		return value
+		next.Kind = repeat.Assistant
 	}
 	var r repeat.Result
 	out, err := s.rows.Shorten(x.ctx, next, x.e.opt.Modulus, &r)

@@ -66,6 +66,7 @@ func (f *serveFlags) register(flags *pflag.FlagSet) {
 	flags.StringVar(&c.InferAPIURL, "infer-api-url", c.InferAPIURL, "base `URL` of the engine")
 	f.events.register(flags)
 	flags.BoolVar(&c.Stateless, "stateless", c.Stateless, "keep no index")
+	flags.BoolVar(&c.Compat, "compat", c.Compat, "change tool results as the reference does: order the first one's documents, lay texts out anew, and leave documents out without naming them")
 	flags.BoolVar(&c.CompatIncrementalOrder, "compat-incremental-order", c.CompatIncrementalOrder, "list reordered_contexts of later answers of /reorder in the order of the request")
 	flags.StringVar(&c.LogLevel, "log-level", c.LogLevel, "`debug|info|warning|error`")
 	flags.StringVar(&c.LogFormat, "log-format", c.LogFormat, "`text|json`")
@@ -118,6 +119,7 @@ func (f *serveFlags) apply(flags *pflag.FlagSet, c *httpserve.Config) error {
 		"ext-proc-addr":            func() { c.ExtProcAddr = from.ExtProcAddr },
 		"infer-api-url":            func() { c.InferAPIURL = from.InferAPIURL },
 		"stateless":                func() { c.Stateless = from.Stateless },
+		"compat":                   func() { c.Compat = from.Compat },
 		"compat-incremental-order": func() { c.CompatIncrementalOrder = from.CompatIncrementalOrder },
 		"log-level":                func() { c.LogLevel = from.LogLevel },
 		"log-format":               func() { c.LogFormat = from.LogFormat },

@@ -20,6 +20,7 @@ const (
 	repeatsResult                     // names a call
 	repeatsAll                        // stands for all documents, and names nothing
 	repeatsRows                       // stands for lines
+	repeatsDocuments                  // stands for documents, and names each by its first words
 	statesRanking                     // stands for nothing
 )
 
@@ -31,6 +32,7 @@ var wordings = []struct {
 	{repeatsResult, regexp.MustCompile(`\[Duplicate content — identical to a previous tool result \(([^()\s]+)\)\. Refer to the earlier result above\.\]`)},
 	{repeatsAll, regexp.MustCompile(`\[All (\d+) documents identical to a previous tool result \(\d+ chars\)\. Refer to the earlier result above\.\]`)},
 	{repeatsRows, regexp.MustCompile(`\[\.\.\. "(?:[^\n]*\[\.\.\. ")?([^\n]*)" — identical to earlier ([^"\n]+) result, see above \.\.\.\]`)},
+	{repeatsDocuments, regexp.MustCompile(`\[Documents "([^\n]*?)" — identical to earlier ([^"\n]+) result, see above\.\]`)},
 	{statesRanking, regexp.MustCompile(`Relevance: ((?:\[[^\]\n]+\](?: > )?)+)\.`)},
 	{statesRanking, regexp.MustCompile(`Please read the context in the following priority order: ((?:\[[^\]\n]+\](?: > )?)+) and answer the question\.`)},
 }
@@ -41,7 +43,7 @@ func notesIn(text string) []note {
 	for _, w := range wordings {
 		for _, m := range w.form.FindAllStringSubmatchIndex(text, -1) {
 			n := note{kind: w.kind, names: text[m[2]:m[3]], from: m[0], to: m[1]}
-			if w.kind == repeatsRows {
+			if w.kind == repeatsRows || w.kind == repeatsDocuments {
 				n.first, n.names = n.names, text[m[4]:m[5]]
 			}
 			out = append(out, n)

@@ -1,6 +1,7 @@
 package conversationtest
 
 import (
+	"encoding/json"
 	"fmt"
 	"regexp"
 	"slices"
@@ -158,6 +159,7 @@ func (r *Report) blocks(x *Reading, sent, arrived string, docs []doc) {
 			continue
 		}
 		r.findDocument(x, p)
+		r.findNoted(p, notesIn(rest))
 		for _, n := range notesIn(rest) {
 			if n.kind != refersToBlock || p.Kind == Reference {
 				continue
@@ -168,6 +170,7 @@ func (r *Report) blocks(x *Reading, sent, arrived string, docs []doc) {
 			}
 		}
 	}
+	rest = withoutDocumentNotes(rest)
 	var was string
 	was, _ = withoutRanking(blank(sent, docs))
 	now, ranked := withoutRanking(rest)
@@ -244,29 +247,70 @@ func (r *Report) findLabel(x *Reading, p *Part, label string) bool {
 	return found
 }
 
+// findNoted takes a document that is left out for referred to if a note names it, and where it stands.
+func (r *Report) findNoted(p *Part, list []note) {
+	for _, n := range list {
+		if n.kind != repeatsDocuments || p.Kind != LeftOut || r.lines(p.Message, p.Text).of != n.names {
+			continue
+		}
+		for _, first := range strings.Split(n.first, `", "`) {
+			there := ownBlocks(r.Sent[p.Message].Texts[p.Text].Value)
+			labelled := slices.ContainsFunc(there, func(d doc) bool { return first == "["+d.label+"]" && d.text == p.Value })
+			solid := func(text string) string { return strings.Join(strings.Fields(text), "") }
+			if labelled || strings.HasPrefix(p.Value, first) || strings.HasPrefix(p.Value, "{") && strings.Contains(solid(p.Value), solid(first)) {
+				p.Kind, p.named = Reference, n.names
+			}
+		}
+	}
+}
+
+// withoutDocumentNotes returns a text without the notes that stand for documents.
+func withoutDocumentNotes(text string) string {
+	for _, n := range slices.Backward(notesIn(text)) {
+		if n.kind == repeatsDocuments {
+			text = text[:n.from] + text[n.to:]
+		}
+	}
+	return strings.TrimSpace(text)
+}
+
 // foreign explains a text whose documents are marked otherwise.
 func (r *Report) foreign(x *Reading, sent, arrived string, form form, docs []doc) {
 	there := find(form, arrived)
-	var note note
+	everything := false // a note stands for all documents, and names none
 	if len(there) == 1 {
 		if list := notesIn(there[0].text); len(list) == 1 && list[0].kind == repeatsAll {
-			note, there = list[0], nil
+			everything, there = true, nil
 		}
 	}
+	var noted []note
+	all := there
+	there = slices.DeleteFunc(slices.Clone(there), func(d doc) bool {
+		text := d.text
+		if form == results {
+			_ = json.Unmarshal([]byte(d.text), &text)
+		}
+		if withoutDocumentNotes(text) != "" {
+			return false
+		}
+		noted = append(noted, notesIn(text)...)
+		return true
+	})
 	x.matched(there, func(p *Part, d doc) bool { return compared(p.Value) == compared(d.text) })
 	for i := range x.Parts {
 		p := &x.Parts[i]
 		if p.Kind == Full {
 			continue
 		}
-		if r.findDocument(x, p); note.kind != 0 && p.Kind == LeftOut {
+		if r.findDocument(x, p); everything && p.Kind == LeftOut {
 			p.Kind = Noted
 		}
+		r.findNoted(p, noted)
 	}
-	if x.Err != nil || note.kind != 0 {
+	if x.Err != nil || everything {
 		return
 	}
-	was, now := around(sent, docs), around(arrived, there)
+	was, now := around(sent, docs), around(arrived, all)
 	x.Layout = was == now
 	if !x.Layout && strings.Join(strings.Fields(was), "") != strings.Join(strings.Fields(now), "") {
 		x.Err = fmt.Errorf("around its documents the text said %.80q, and now %.80q", was, now)

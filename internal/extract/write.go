@@ -73,6 +73,28 @@ func (f Found) Collapse(words string) string {
 	return f.splice(func(i int) (string, bool) { return f.form.item(doc), i == 0 })
 }
 
+// Replace writes the text with words in the place of the first of the documents in drop, the others of them left out, and every other
+// byte where it was.
+func (f Found) Replace(drop map[int]bool, words string) string {
+	first := -1
+	for i := range f.items {
+		if drop[i] {
+			first = i
+			break
+		}
+	}
+	words = f.form.quote(words)
+	if _, numbered := f.form.(labelled); !numbered { // a number is a document's, and one that is gone has none
+		words = f.form.item(words)
+	}
+	return f.splice(func(i int) (string, bool) {
+		if i == first {
+			return words, true
+		}
+		return f.items[i].of(f.text), !drop[i]
+	})
+}
+
 // splice writes the text with each item replaced by what slot returns for it, or left out.
 func (f Found) splice(slot func(i int) (item string, keep bool)) string {
 	var b strings.Builder

@@ -15,6 +15,11 @@ func Repeat(firstLine, label string) string {
 	return `[... "` + Fence(firstLine) + `" — identical to earlier ` + label + ` result, see above ...]`
 }
 
+// Documents stands for documents that earlier texts have. Each is known by its first words, and label names the text.
+func Documents(first []string, label string) string {
+	return `[Documents "` + Fence(strings.Join(first, `", "`)) + `" — identical to earlier ` + label + ` result, see above.]`
+}
+
 // Duplicate stands for a tool result that equals that of an earlier call.
 func Duplicate(call string) string {
 	if !plain(call, "") {

@@ -6,7 +6,9 @@ import (
 
 	"github.com/tidwall/gjson"
 
+	"github.com/ragpilot/ragpilot/conversation"
 	"github.com/ragpilot/ragpilot/engines"
+	"github.com/ragpilot/ragpilot/internal/extract"
 )
 
 // blocksMember says where blocks stand in a chat's messages, for an engine that keeps each by itself.
@@ -32,21 +34,19 @@ func (x *exchange) withBlocks(send []byte) []byte {
 	if !x.p.opt.Blocks || x.dialect != openAI || x.p.opt.Provider != nil {
 		return send
 	}
-	b, ok := readBody(send, x.dialect)
+	b, ok := readBody(send, x.dialect, x.p.opt.Compat)
 	if there, _ := ownBlocks(send, x.dialect); !ok || there {
 		return send
 	}
 	var all []engines.BlockSpan
-	tools := map[string]string{}
 	for i := range b.items {
-		it := b.item(i)
-		it.load(x.dialect, tools)
-		planned := it.role == system && x.control.system || it.role == tool && x.control.tools
-		if !planned || len(it.texts) != 1 || it.texts[0].list || !utf8.ValidString(it.texts[0].value) {
+		it := b.loaded(i)
+		planned := it.role == conversation.System && x.control.system || it.role == conversation.Tool && x.control.tools
+		if !planned || len(it.texts) != 1 || it.texts[0].list || !utf8.ValidString(it.texts[0].Value) {
 			continue
 		}
-		found, ok := x.find(it.texts[0].value)
-		if !ok || len(found.Docs) > maxDocuments {
+		found, ok := extract.Find(it.texts[0].Value, x.control.extract)
+		if !ok || len(found.Docs) > conversation.MaxDocuments {
 			continue
 		}
 		for _, s := range found.Spans() {

@@ -25,6 +25,7 @@ const (
 type body struct {
 	raw     []byte
 	dialect dialect
+	compat  bool
 	root    gjson.Result
 	model   string
 	ids     ids
@@ -131,7 +132,7 @@ func (b *body) loaded(i int) *item {
 	texts, calls := it.texts[:0], it.calls[:0]
 	*it = b.item(i)
 	it.texts, it.calls = texts, calls
-	it.load(b.dialect)
+	it.load(b.dialect, b.compat)
 	return it
 }
 
@@ -199,8 +200,8 @@ const maxParts = 1 << 14
 
 // readBody finds the items of a body. ok is false if it is not an object with a list of messages, has too many of them,
 // or says something twice, so that nobody can tell which one the engine will read.
-func readBody(raw []byte, d dialect) (b body, ok bool) {
-	b = body{raw: raw, dialect: d, root: gjson.ParseBytes(raw)}
+func readBody(raw []byte, d dialect, compat bool) (b body, ok bool) {
+	b = body{raw: raw, dialect: d, compat: compat, root: gjson.ParseBytes(raw)}
 	if !b.root.IsObject() {
 		return b, false
 	}
@@ -217,7 +218,7 @@ func readBody(raw []byte, d dialect) (b body, ok bool) {
 			b.model = unique.Make(value.Str).Value()
 		case key.Str == "messages" && d != responses, key.Str == "input" && d == responses:
 			list = value
-		case key.Str == "system" && d == anthropic:
+		case key.Str == "system" && d == anthropic, key.Str == "instructions" && d == responses && !compat:
 			top = value
 		}
 		return ok
@@ -242,19 +243,19 @@ func readBody(raw []byte, d dialect) (b body, ok bool) {
 }
 
 // load finds an item's role, texts and calls.
-func (it *item) load(d dialect) {
+func (it *item) load(d dialect, compat bool) {
 	switch {
 	case it.message < 0:
 		it.role = conversation.System
 		it.content(it.value, conversation.Text{Role: conversation.System})
 	case d == responses:
-		it.output()
+		it.output(compat)
 	default:
 		it.read()
 	}
-	for i := range it.texts { // as was recorded
+	for i := range it.texts {
 		tx := &it.texts[i]
-		tx.Rows = d != anthropic && (!tx.list || tx.Role == conversation.Assistant)
+		tx.Rows = !compat || d != anthropic && (!tx.list || tx.Role == conversation.Assistant)
 	}
 	it.opaque(d)
 }
@@ -297,8 +298,9 @@ func (it *item) read() {
 	})
 }
 
-// output finds the text of a function's output in an item of the Responses API.
-func (it *item) output() {
+// output finds the texts of an item of the Responses API: those of a message, which were not looked at where it was recorded, and
+// a function's output.
+func (it *item) output(compat bool) {
 	m := it.value
 	it.role = parseRole(m.Get("role").Str)
 	switch m.Get("type").Str {
@@ -313,6 +315,10 @@ func (it *item) output() {
 			}
 			return true
 		})
+	case "", "message":
+		if !compat && it.role != conversation.Other && it.role != conversation.Tool {
+			it.content(m.Get("content"), conversation.Text{Role: it.role})
+		}
 	}
 }
 

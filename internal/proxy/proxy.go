@@ -53,6 +53,9 @@ type Options struct {
 	// RequestID tells under which ID the server logs a request; nil: it has none.
 	RequestID func(context.Context) string
 	Modulus   int // of block de-duplication; 0: 13
+	// Compat keeps to what was recorded of another server: the order of the documents in first tool results, their layout, and notes that
+	// name nothing.
+	Compat bool
 	// Orders remembers which orders were chosen, for restarts and other replicas; nil: in memory.
 	Orders orders.Store
 	// Journal is told what the pilot's index must know after a restart; nil: nobody.

@@ -91,7 +91,7 @@ func newProxy(t testing.TB, e *engine, change func(*proxy.Options)) *proxy.Proxy
 	if err != nil {
 		t.Fatal(err)
 	}
-	o := proxy.Options{Upstream: base, Pilot: pilot}
+	o := proxy.Options{Upstream: base, Pilot: pilot, Compat: true}
 	if change != nil {
 		change(&o)
 	}

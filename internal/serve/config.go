@@ -48,6 +48,9 @@ type Config struct {
 	Engines []Engine `yaml:"engines"`
 	// Stateless keeps no index.
 	Stateless bool `yaml:"stateless"`
+	// Compat keeps to what was recorded of the reference in texts that are forwarded: the order of the documents in first tool results,
+	// their layout, and notes that name nothing.
+	Compat bool `yaml:"compat"`
 	// CompatIncrementalOrder keeps the reference's order of reordered_contexts in later answers of /reorder, which is
 	// that of the request and does not fit original_indices.
 	CompatIncrementalOrder bool `yaml:"compat_incremental_order"`

@@ -104,6 +104,7 @@ type replica struct {
 func newReplica(t *testing.T, engine, store string) *replica {
 	t.Helper()
 	cfg := serve.Default()
+	cfg.Compat = true // tool results have orders then, too
 	cfg.InferAPIURL, cfg.SharedState = engine, serve.Secret("redis://"+store+"?budget=100ms")
 	r := &replica{metrics: prometheus.NewRegistry()}
 	api, err := sidecar.New(cfg, sidecar.Options{Registry: r.metrics, Log: slog.New(slog.DiscardHandler)})

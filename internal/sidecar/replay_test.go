@@ -34,6 +34,7 @@ func TestReplay(t *testing.T) {
 func start(t testing.TB, ex wiretest.Example, engine string) string {
 	t.Helper()
 	cfg := serve.Default()
+	cfg.Compat = true
 	cfg.Stateless = ex.Mode == "stateless"
 	cfg.InferAPIURL = engine
 	var o sidecar.Options

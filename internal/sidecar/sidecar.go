@@ -114,7 +114,7 @@ func New(cfg serve.Config, o Options) (*API, error) {
 	po := proxy.Options{
 		Tracer: a.tracer, Pilot: pilot, Index: a.index, Log: o.Log, Recorder: a.board, Memory: memory, KeepTexts: cfg.KeepTexts, Modulus: cfg.ChunkModulus,
 		MaxTenants: cfg.Limits.Tenants, MaxSessions: cfg.Limits.Sessions, AllowedPaths: cfg.AllowedPaths, StoredObjects: cfg.StoredObjects,
-		Transport: proxy.NewTransport(cfg.Timeouts.UpstreamConnect, cfg.Timeouts.UpstreamHeader), Window: cfg.Plan.Window, RequestID: serve.RequestID, TenantHeader: cfg.TrustTenantHeader, Blocks: cfg.Recompute > 0,
+		Transport: proxy.NewTransport(cfg.Timeouts.UpstreamConnect, cfg.Timeouts.UpstreamHeader), Window: cfg.Plan.Window, Compat: cfg.Compat, RequestID: serve.RequestID, TenantHeader: cfg.TrustTenantHeader, Blocks: cfg.Recompute > 0,
 		Live: func() (bool, float64) {
 			now := o.Live.Load()
 			return now.Shadow, now.HoldOut

@@ -109,6 +109,7 @@ func serveTraced(t *testing.T, change func(*serve.Config)) *tracedServer {
 	t.Cleanup(func() { goleak.VerifyNone(t, leaks) }) // the last one, when all has been closed
 	s := &tracedServer{engine: newTracedEngine(t), registry: serve.NewRegistry(), log: new(logLines), spans: tracetest.NewInMemoryExporter()}
 	cfg := serve.Default()
+	cfg.Compat = true
 	cfg.Listen, cfg.AdminAddr, cfg.InferAPIURL = "127.0.0.1:0", "", s.engine.URL
 	if change != nil {
 		change(&cfg)

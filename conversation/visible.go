@@ -1,0 +1,219 @@
+package conversation
+
+import (
+	"strings"
+
+	"github.com/zeebo/xxh3"
+
+	"github.com/ragpilot/ragpilot/contextpilot"
+	"github.com/ragpilot/ragpilot/internal/extract"
+	"github.com/ragpilot/ragpilot/internal/notes"
+	"github.com/ragpilot/ragpilot/internal/repeat"
+)
+
+// whole is the number of a document that is all of its text.
+const whole = -1
+
+// shown is a document that stands in full in a message as it is sent.
+type shown struct {
+	content   content
+	name      content // what a note would name it by
+	text, doc int32   // its text in the message, and its number in there
+}
+
+// target is a document that a note may stand for.
+type target struct {
+	shown
+	message int
+	role    Role
+}
+
+// visible is what of the conversation so far may be referred to: the only answer to the question whether a text is still there. It is
+// made of the messages of this request alone.
+type visible struct {
+	at    map[content]target  // the first of the highest trust
+	named map[content]content // what a name stands for; zero: for more than one text
+}
+
+func newVisible() visible { return visible{at: map[content]target{}, named: map[content]content{}} }
+
+// add enters a document behind all that were entered before.
+func (v *visible) add(t target) {
+	if other, ok := v.named[t.name]; ok && other != t.content {
+		v.named[t.name] = content{}
+	} else {
+		v.named[t.name] = t.content
+	}
+	if there, ok := v.at[t.content]; !ok || t.role > there.role {
+		v.at[t.content] = t
+	}
+}
+
+// found are the documents of a text: blocks in our own markup, else in a foreign form.
+type found struct {
+	docs []extract.Doc
+	own  []contextpilot.Region
+	text string
+	extract.Found
+}
+
+// ownBlocks returns the blocks of a text in our own markup.
+func ownBlocks(text string) (f found, ok bool) {
+	for r := range contextpilot.Regions(text) {
+		f.own = append(f.own, r)
+		f.docs = append(f.docs, extract.Doc{Key: r.Text, Text: r.Text})
+	}
+	f.text = text
+	return f, len(f.own) > 0 && len(f.own) <= MaxDocuments
+}
+
+// documents returns the documents of a text that are looked at. JSON is not laid out anew unless the client has asked for the form.
+func (x *request) documents(tx *Text) (f found, ok bool) {
+	switch {
+	case tx.Opaque, tx.Role == System && !x.c.Look.System, tx.Role == Tool && !x.c.Look.Tools, tx.Role == Other:
+		return f, false
+	}
+	if tx.Role != System && !x.c.Recorded {
+		if f, ok = ownBlocks(tx.Value); ok {
+			return f, true
+		}
+	}
+	if tx.Role == User || tx.Role == Assistant {
+		return f, false
+	}
+	form := x.c.Look.Form
+	f.text = tx.Value
+	f.Found, ok = extract.Find(tx.Value, form)
+	if f.Mode == extract.JSONResults && form.Mode != extract.JSONResults {
+		f.Found = f.AsWritten()
+	}
+	f.docs = f.Docs
+	return f, ok && len(f.docs) >= 2 && len(f.docs) <= MaxDocuments
+}
+
+// item returns document i with all that goes with it.
+func (f *found) item(i int) string {
+	if f.own != nil {
+		return f.text[f.own[i].Start:f.own[i].End]
+	}
+	return f.Item(i)
+}
+
+// firstWords is the length in characters up to which a note names a document by its first line.
+const firstWords = 60
+
+// first returns the words by which a note names document i: its address, its label or its first line.
+func (f *found) first(i int) string {
+	words := f.docs[i].Text
+	switch {
+	case f.own != nil:
+		words = "[" + f.own[i].Label + "]"
+	case f.Mode == extract.JSONResults:
+		words = f.docs[i].Key
+	}
+	words, _, _ = strings.Cut(strings.TrimSpace(words), "\n")
+	if r := []rune(words); len(r) > firstWords {
+		words = string(r[:firstWords])
+	}
+	return words
+}
+
+// name stands for what a note would name document i by. A label of our own markup names a document wherever it stands.
+func (f *found) name(i int, tx *Text) content {
+	if f.own != nil {
+		return xxh3.HashString128(f.first(i))
+	}
+	return xxh3.HashString128(label(tx) + "\x00" + f.first(i))
+}
+
+// replace writes the text with a note in place of the documents in drop.
+func (f *found) replace(drop map[int]bool, note string) string {
+	if f.own == nil {
+		return f.Replace(drop, note)
+	}
+	var b strings.Builder
+	at, first := 0, true
+	for i, r := range f.own {
+		if !drop[i] {
+			continue
+		}
+		b.WriteString(f.text[at:r.Start])
+		at = r.End
+		if first {
+			b.WriteString(note)
+		} else if b.Len() > 0 && strings.HasPrefix(f.text[at:], "\n") {
+			at++ // the line goes with the block
+		}
+		first = false
+	}
+	b.WriteString(f.text[at:])
+	return b.String()
+}
+
+// contentOf returns the content of a text or a document, without the random IDs that some clients put into it.
+func contentOf(text string) content { return xxh3.HashString128(repeat.WithoutIDs(text)) }
+
+// label names a text in a note.
+func label(tx *Text) string {
+	switch tx.Role {
+	case System:
+		return repeat.SystemPrompt
+	case User:
+		return repeat.UserMessage
+	case Assistant:
+		return repeat.AssistantMessage
+	default:
+		return notes.Tool(tx.Tool, repeat.SystemPrompt, repeat.UserMessage, repeat.AssistantMessage)
+	}
+}
+
+// standing returns the target that a document of a text may be replaced by a note to, and what the note names it by.
+func (x *request) standing(s *seen, role Role, text string) (t target, first, in string, ok bool) {
+	t, ok = s.visible.at[contentOf(text)]
+	if !ok || t.role < role || t.doc == whole {
+		return t, "", "", false // what is trusted less may say beside it that it does not hold
+	}
+	tx, docs := x.shownText(s, t)
+	if docs == nil || int(t.doc) >= len(docs.docs) || repeat.WithoutIDs(docs.docs[t.doc].Text) != repeat.WithoutIDs(text) {
+		return t, "", "", false // two texts of one hash
+	}
+	if s.visible.named[t.name] != t.content && !x.c.Recorded {
+		return t, "", "", false // the note would name two texts
+	}
+	return t, docs.first(int(t.doc)), label(tx), true
+}
+
+// shownText returns the text that a target stands in, as it is fenced, and its documents.
+func (x *request) shownText(s *seen, t target) (*Text, *found) {
+	key := [2]int{t.message, int(t.text)}
+	if known, ok := x.texts[key]; ok {
+		return known.text, known.found
+	}
+	var m Message
+	x.source.Load(t.message, &m)
+	x.ready(s, &m)
+	for j := range m.Texts {
+		f, ok := x.documents(&m.Texts[j])
+		x.keep(t.message, j, &m.Texts[j], f, ok)
+	}
+	known := x.texts[key]
+	return known.text, known.found
+}
+
+// keep remembers a text of this request, and its documents, for comparisons.
+func (x *request) keep(message, text int, tx *Text, f found, ok bool) {
+	if x.texts == nil {
+		x.texts = map[[2]int]keptText{}
+	}
+	k := keptText{text: new(Text)}
+	*k.text = *tx
+	if ok {
+		k.found = &f
+	}
+	x.texts[[2]int{message, text}] = k
+}
+
+type keptText struct {
+	text  *Text
+	found *found // nil: none
+}
