@@ -93,8 +93,8 @@ func TestServeLayers(t *testing.T) {
 			c.Engines = []httpserve.Engine{{Kind: "vllm", Events: "ipc:///e", Name: "a", Listen: true}}
 		}},
 		{"no cache events, whatever the file says", nil, []string{"--config", events, "--kv-events="}, func(*httpserve.Config) {}},
-		{"the rest", nil, []string{"--admin-addr=:1", "--log-format=json", "--hold-out=0.5", "--trust-tenant-header=X-T", "--tls-cert=c", "--tls-key=k", "--tls-client-ca=a", "--drain=5s", "--lame-duck=3s", "--plan-window=2ms", "--compat-incremental-order"}, func(c *httpserve.Config) {
-			c.Timeouts.LameDuck, c.Plan.Window, c.CompatIncrementalOrder = 3*time.Second, 2*time.Millisecond, true
+		{"the rest", nil, []string{"--admin-addr=:1", "--log-format=json", "--hold-out=0.5", "--trust-tenant-header=X-T", "--tls-cert=c", "--tls-key=k", "--tls-client-ca=a", "--drain=5s", "--lame-duck=3s", "--plan-window=2ms", "--compat-incremental-order", "--compat"}, func(c *httpserve.Config) {
+			c.Timeouts.LameDuck, c.Plan.Window, c.CompatIncrementalOrder, c.Compat = 3*time.Second, 2*time.Millisecond, true, true
 			c.AdminAddr, c.LogFormat, c.HoldOut, c.TrustTenantHeader, c.TLS, c.Timeouts.Drain = ":1", "json", 0.5, "X-T", httpserve.TLS{Cert: "c", Key: "k", ClientCA: "a"}, 5*time.Second
 		}},
 	}
