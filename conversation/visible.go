@@ -100,7 +100,7 @@ func (f *found) item(i int) string {
 }
 
 // firstWords is the length in characters up to which a note names a document by its first line.
-const firstWords = 60
+const firstWords = 40
 
 // first returns the words by which a note names document i: its address, its label or its first line.
 func (f *found) first(i int) string {

@@ -147,7 +147,7 @@ func TestAnthropicMessages(t *testing.T) {
 			ok(t, err)
 		}
 		for i, r := range p.sent() {
-			if n := strings.Count(r.Body, "Passage 1 of"); n != 2-i {
+			if n := strings.Count(r.Body, "Passage 1 of "+t.Name()+": what"); n != 2-i {
 				t.Errorf("request %d: the repeated document is there %d times, want %d", i, n, 2-i)
 			}
 			for name := range r.Header {

@@ -201,8 +201,8 @@ func TestOpenAIChat(t *testing.T) {
 					t.Errorf("request %d carries %s upstream", i, name)
 				}
 			}
-			if want := []int{2, 2, 1, 1}[i]; strings.Count(r.Body, "Passage 1 of") != want {
-				t.Errorf("request %d: the repeated document is there %d times, want %d: %s", i, strings.Count(r.Body, "Passage 1 of"), want, r.Body)
+			if want := []int{2, 2, 1, 1}[i]; strings.Count(r.Body, "Passage 1 of "+t.Name()+": what") != want {
+				t.Errorf("request %d: the repeated document is there %d times, want %d: %s", i, strings.Count(r.Body, "Passage 1 of "+t.Name()+": what"), want, r.Body)
 			}
 		}
 	})

@@ -103,9 +103,11 @@ class Scenario(unittest.TestCase):
         sent, arrived = take(tool_results(want)), take(tool_results(got))
         self.assertEqual(want, got)
         self.assertEqual(results, sent)
-        self.assertEqual([1, 1, 1, 0], [arrived[0].count(text) for text in d])
-        self.assertEqual(documents(d[3]), arrived[1])
-        self.assertIn("[All 2 documents identical to a previous tool result", arrived[2])
+        self.assertEqual(results[0], arrived[0])
+        for result, full, gone in (arrived[1], [d[3]], [d[1], d[2]]), (arrived[2], [], [d[3], d[0]]):
+            self.assertEqual([1] * len(full) + [0] * len(gone), [result.count(text) for text in full + gone])
+            names = '", "'.join(text[:40] for text in gone)
+            self.assertIn(f'[Documents "{names}" — identical to earlier ', result)
 
 
 def documents(*texts):
@@ -259,7 +261,7 @@ class OpenAIChat(Scenario):
         client.with_options(default_headers={"X-ContextPilot-Enabled": "false"}).chat.completions.create(**chat("text", *history))
         client.chat.completions.create(**chat("text", *history), extra_headers={"X-ContextPilot-Scope": "tool_results"})
         sent = p.sent()
-        self.assertEqual([2, 1], [r["Body"].count("Passage 1 of") for r in sent])
+        self.assertEqual([2, 1], [r["Body"].count(f"Passage 1 of {self.id()}: what") for r in sent])
         self.assertFalse([name for r in sent for name in r["Header"] if name.startswith("X-Contextpilot-")])
 
     def test_async(self):
@@ -467,7 +469,7 @@ class AnthropicMessages(Scenario):
         client.with_options(default_headers={"X-ContextPilot-Enabled": "false"}).messages.create(**message("text", *history))
         client.messages.create(**message("text", *history), extra_headers={"X-ContextPilot-Scope": "tool_results"})
         sent = p.sent()
-        self.assertEqual([2, 1], [r["Body"].count("Passage 1 of") for r in sent])
+        self.assertEqual([2, 1], [r["Body"].count(f"Passage 1 of {self.id()}: what") for r in sent])
         self.assertFalse([name for r in sent for name in r["Header"] if name.startswith("X-Contextpilot-")])
 
     def test_async(self):
