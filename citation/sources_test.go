@@ -3,7 +3,6 @@ package citation_test
 import (
 	"context"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -105,7 +104,9 @@ func TestLabelsOfAnyConversation(t *testing.T) {
 			}
 			sources.Add(turn.Plan)
 			for _, m := range turn.Messages {
-				maps.Insert(seen, contextpilot.Shown(m.Text))
+				for r := range contextpilot.Regions(m.Text) {
+					seen[r.Label] = r.Text
+				}
 			}
 			for _, it := range turn.Plan.Items {
 				label := it.Label

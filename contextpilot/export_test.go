@@ -54,22 +54,6 @@ func (sc *scope) check() error {
 	return nil
 }
 
-// Region is a block that the package's own scanner found.
-type Region struct {
-	Label, Text string
-	Start, End  int
-}
-
-// ScanBlocks runs the scanner that decides what a message shows.
-func ScanBlocks(text string) []Region {
-	var out []Region
-	scanBlocks(text, func(r region) bool {
-		out = append(out, Region{r.label, r.text, r.start, r.end})
-		return true
-	})
-	return out
-}
-
 // Waiting returns the number of requests in the open window.
 func (w *Window) Waiting() int {
 	w.mu.Lock()

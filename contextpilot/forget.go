@@ -47,8 +47,8 @@ func (s *session) forget(after string, kept []Kept, tokens func(string) int) (fo
 	texts := make([]string, len(kept))
 	for i, k := range kept {
 		texts[i] = k.Text
-		for label, text := range Shown(k.Text) {
-			if m := (moved{label, contentOf(text)}); standing[m] == "" {
+		for r := range Regions(k.Text) {
+			if m := (moved{r.Label, contentOf(r.Text)}); standing[m] == "" {
 				standing[m] = k.Request
 			}
 		}

@@ -66,7 +66,7 @@ func FuzzScan(f *testing.F) {
 			t.Fatalf("%q (-reader +scanner):\n%s", s, diff)
 		}
 		end := 0
-		for _, r := range contextpilot.ScanBlocks(s) {
+		for r := range contextpilot.Regions(s) {
 			if r.Start < end || r.End > len(s) || !strings.HasPrefix(s[r.Start:], "<doc ") || s[r.End-1] != '>' {
 				t.Fatalf("%q: region %+v", s, r)
 			}

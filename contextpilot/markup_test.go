@@ -127,7 +127,7 @@ func TestReadersAgree(t *testing.T) {
 }
 
 func scanned(text string) (found []shownBlock) {
-	for _, r := range contextpilot.ScanBlocks(text) {
+	for r := range contextpilot.Regions(text) {
 		found = append(found, shownBlock{r.Label, r.Text})
 	}
 	return found
@@ -156,7 +156,7 @@ func TestScanIsLinear(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			began := time.Now()
-			contextpilot.ScanBlocks(text)
+			slices.Collect(contextpilot.Regions(text))
 			if took := time.Since(began); took > 3*time.Second { // linear: milliseconds; quadratic: minutes
 				t.Errorf("%d bytes took %v", len(text), took)
 			}

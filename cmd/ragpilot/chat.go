@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/ragpilot/ragpilot/contextpilot"
+	"github.com/ragpilot/ragpilot/contextpilot/profile"
 	"github.com/ragpilot/ragpilot/engines"
 	"github.com/ragpilot/ragpilot/engines/llamacpp"
 	"github.com/ragpilot/ragpilot/engines/local"
@@ -51,7 +52,7 @@ func newChat() *cobra.Command {
 	flags.StringVar(&f.docs, "docs", "", "folder of documents: text, Markdown, HTML, PDF; empty: a few short ones that are built in: `DIR`")
 	flags.StringVar(&f.context, "context", "", "compressed context (ragpilot compress) to answer from, of a model in this process, or, in the form of a slot file, of a llama.cpp server at --engine; retrieved blocks of --docs, if that is given, come behind it: `FILE`")
 	flags.IntVar(&f.k, "k", demo.LibraryBlocks, "retrieve `N` blocks for each question")
-	flags.StringVar(&f.profile, "profile", "default", fmt.Sprintf("how prompts may differ from retrieval order: `NAME` or file: %v", contextpilot.ProfileNames()))
+	flags.StringVar(&f.profile, "profile", "default", fmt.Sprintf("how prompts may differ from retrieval order: `NAME` or file: %v", profile.Names()))
 	flags.StringArrayVar(&f.stop, "stop", nil, "`TEXT` that ends an answer and is not part of it; may be given several times")
 	f.register(flags, 128)
 	registerFiles(flags, &f.local)
@@ -127,7 +128,7 @@ func (f *chatFlags) extra() (map[string]json.RawMessage, error) {
 }
 
 func (f *chatFlags) pilot(tokenizer contextpilot.Tokenizer) (*contextpilot.Pilot, error) {
-	profile, err := contextpilot.LoadProfile(f.profile)
+	profile, err := profile.Load(f.profile)
 	if err != nil {
 		return nil, fmt.Errorf("--profile: %w", err)
 	}

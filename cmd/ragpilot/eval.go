@@ -12,7 +12,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/ragpilot/ragpilot/contextpilot"
+	"github.com/ragpilot/ragpilot/contextpilot/profile"
 	"github.com/ragpilot/ragpilot/engines/local"
 	"github.com/ragpilot/ragpilot/internal/eval"
 )
@@ -246,7 +246,7 @@ func (f *evalFlags) readArms() ([]eval.Arm, error) {
 		}
 	}
 	for _, path := range f.profiles {
-		p, err := contextpilot.LoadProfile(path)
+		p, err := profile.Load(path)
 		if err != nil {
 			return nil, fmt.Errorf("--profile %s: %w", path, err)
 		}

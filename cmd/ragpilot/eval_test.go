@@ -14,7 +14,7 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"github.com/ragpilot/ragpilot/contextpilot"
+	"github.com/ragpilot/ragpilot/contextpilot/profile"
 	"github.com/ragpilot/ragpilot/internal/eval"
 )
 
@@ -174,9 +174,9 @@ func TestEvalCutOff(t *testing.T) {
 
 func TestEvalProfile(t *testing.T) {
 	url, _ := fakeReader(t, 0)
-	profile := write(t, "mine.json", `{"pin":2,"hint":"none","dedup":"off"}`)
+	mine := write(t, "mine.json", `{"pin":2,"hint":"none","dedup":"off"}`)
 	dir := t.TempDir()
-	if _, err := run(t, "eval", "--generate", "600", "--engine", url, "--parallel", "4", "--arms", "order", "--profile", profile, "--out", dir); err != nil {
+	if _, err := run(t, "eval", "--generate", "600", "--engine", url, "--parallel", "4", "--arms", "order", "--profile", mine, "--out", dir); err != nil {
 		t.Fatal(err)
 	}
 	file, err := os.Open(filepath.Join(dir, "profile.json"))
@@ -184,7 +184,7 @@ func TestEvalProfile(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer file.Close()
-	if p, err := contextpilot.ReadProfile(file); err != nil || p != (contextpilot.Profile{Name: "safe", Pin: 2, Hint: "none", Dedup: "off"}) {
+	if p, err := profile.Read(file); err != nil || p != (profile.Profile{Name: "safe", Pin: 2, Hint: "none", Dedup: "off"}) {
 		t.Errorf("%+v (%v)", p, err)
 	}
 }

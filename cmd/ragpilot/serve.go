@@ -20,6 +20,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/ragpilot/ragpilot/contextpilot"
+	"github.com/ragpilot/ragpilot/contextpilot/profile"
 	httpserve "github.com/ragpilot/ragpilot/internal/serve"
 	"github.com/ragpilot/ragpilot/internal/sidecar"
 )
@@ -80,7 +81,7 @@ func (f *serveFlags) register(flags *pflag.FlagSet) {
 	flags.IntVar(&c.ChunkModulus, "chunk-modulus", c.ChunkModulus, "mean length of a deduplicated block in lines: `N`")
 	flags.IntVar(&c.MaxTokens, "max-tokens", c.MaxTokens, "size of the engine's cache as /health shows it, in tokens; bounds nothing: `N`")
 	flags.StringVar(&c.Policy, "policy", c.Policy, fmt.Sprintf("order `POLICY`: %v; empty: the profile's, else %s", contextpilot.PolicyNames(), contextpilot.DefaultPolicy))
-	flags.StringVar(&c.Profile, "profile", c.Profile, fmt.Sprintf("limits of the order by `NAME`, or a file: %v; empty: default", contextpilot.ProfileNames()))
+	flags.StringVar(&c.Profile, "profile", c.Profile, fmt.Sprintf("limits of the order by `NAME`, or a file: %v; empty: default", profile.Names()))
 	flags.BoolVar(&c.Shadow, "shadow", c.Shadow, "plan and measure, but forward requests as they came")
 	flags.Float64Var(&c.HoldOut, "hold-out", c.HoldOut, "`SHARE` of sessions, 0 to 1, whose requests are forwarded as they came, to compare with")
 	flags.Float64Var(&c.Recompute, "recompute", c.Recompute, "for a ragpilot engine with --reuse: tell it where documents stand, and reckon with the `PART` of a known one that it computes again; 0: neither")

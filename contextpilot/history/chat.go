@@ -296,8 +296,8 @@ func (c *Chat) set(it *item, text string) {
 	it.Text = text
 	it.tokens = c.count(text) + it.Extra + c.cfg.PerMessage
 	it.shows = it.shows[:0:0]
-	for label, text := range contextpilot.Shown(text) {
-		it.shows = append(it.shows, block{label, text})
+	for r := range contextpilot.Regions(text) {
+		it.shows = append(it.shows, block{r.Label, r.Text})
 	}
 }
 

@@ -259,8 +259,8 @@ func (m *machine) refers(t *rapid.T, messages []history.Message) {
 	t.Helper()
 	here := map[shown]bool{}
 	for _, x := range messages {
-		for label, text := range contextpilot.Shown(x.Text) {
-			here[shown{label, text}] = true
+		for r := range contextpilot.Regions(x.Text) {
+			here[shown{r.Label, r.Text}] = true
 		}
 		for _, r := range m.refs[name(x)] {
 			if !here[r] {

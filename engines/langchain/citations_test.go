@@ -39,9 +39,9 @@ func (f *fakeCiter) Call(ctx context.Context, prompt string, options ...llms.Cal
 func (f *fakeCiter) GenerateContent(ctx context.Context, messages []llms.MessageContent, options ...llms.CallOption) (*llms.ContentResponse, error) {
 	f.labels, f.shown = nil, map[string]string{}
 	for i, m := range messages {
-		for label, text := range contextpilot.Shown(textOf(m)) {
-			if f.shown[label] = text; i == len(messages)-1 {
-				f.labels = append(f.labels, label)
+		for r := range contextpilot.Regions(textOf(m)) {
+			if f.shown[r.Label] = r.Text; i == len(messages)-1 {
+				f.labels = append(f.labels, r.Label)
 			}
 		}
 	}

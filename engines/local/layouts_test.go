@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/ragpilot/ragpilot/contextpilot"
+	"github.com/ragpilot/ragpilot/contextpilot/profile"
 	"github.com/ragpilot/ragpilot/engines"
 	"github.com/ragpilot/ragpilot/engines/local"
 	"github.com/ragpilot/ragpilot/engines/local/internal/tinymodel"
@@ -83,7 +83,7 @@ func evaluated(t *testing.T) (arms []eval.Arm) {
 		arms = append(arms, arm)
 	}
 	for _, name := range []string{"best-last", "as-retrieved"} {
-		profile, err := contextpilot.LoadProfile(filepath.Join("..", "..", "docs", "load", "quality", name+".json"))
+		profile, err := profile.Load(filepath.Join("..", "..", "docs", "load", "quality", name+".json"))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -7,7 +7,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/ragpilot/ragpilot/contextpilot"
+	"github.com/ragpilot/ragpilot/contextpilot/profile"
 )
 
 // Arm is one way to lay out the same rows.
@@ -15,7 +15,7 @@ type Arm struct {
 	// Name is what tables call it.
 	Name string `json:"name"`
 	// Profile is what its pilot is configured with.
-	Profile contextpilot.Profile `json:"profile"`
+	Profile profile.Profile `json:"profile"`
 	// Shuffle, if not 0, sends each row's blocks in the random order that follows from the seed, the row and this number, in place
 	// of the profile's policy.
 	Shuffle int `json:"shuffle,omitempty"`
@@ -61,7 +61,7 @@ const ArmNames = "plain, order, hint-before, hint-after, hint-always, default, p
 	"blocks-N, hybrid-N, attention-N, epic-N, cacheblend-N, kvshare-N, random-N, ideal-N, none-N"
 
 // fixed are the arms without a number. All but the default one send every block in full.
-var fixed = map[string]contextpilot.Profile{
+var fixed = map[string]profile.Profile{
 	Plain:         {Policy: "retrieval", Hint: "none", Dedup: "off"},
 	"order":       {Hint: "none", Dedup: "off"},
 	"hint-before": {Dedup: "off"},
@@ -76,14 +76,14 @@ func ParseArm(name string) (Arm, error) {
 		p.Name = name
 		return Arm{Name: name, Profile: p}, nil
 	}
-	for prefix, set := range map[string]func(*contextpilot.Profile, int){
-		"pin-":        func(p *contextpilot.Profile, n int) { p.Pin = n },
-		"displace-":   func(p *contextpilot.Profile, n int) { p.MaxDisplacement = n },
-		"top-at-end-": func(p *contextpilot.Profile, n int) { p.KeepTopAtEnd = n },
+	for prefix, set := range map[string]func(*profile.Profile, int){
+		"pin-":        func(p *profile.Profile, n int) { p.Pin = n },
+		"displace-":   func(p *profile.Profile, n int) { p.MaxDisplacement = n },
+		"top-at-end-": func(p *profile.Profile, n int) { p.KeepTopAtEnd = n },
 	} {
 		if digits, ok := strings.CutPrefix(name, prefix); ok {
 			if n, err := strconv.Atoi(digits); err == nil && n > 0 && strconv.Itoa(n) == digits {
-				p := contextpilot.Profile{Name: name}
+				p := profile.Profile{Name: name}
 				set(&p, n)
 				return Arm{Name: name, Profile: p}, nil
 			}

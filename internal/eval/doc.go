@@ -7,7 +7,7 @@
 //	report, err := eval.Judge(header, outcomes, eval.DefaultSettings())
 //
 // A [Row] is a question with retrieved blocks and accepted answers, made by [Generate] or read by [ReadRows]. An [Arm]
-// is a way to lay rows out: a [contextpilot.Profile] for a [contextpilot.Pilot] of its own, which plans the rows in
+// is a way to lay rows out: a [profile.Profile] for a [contextpilot.Pilot] of its own, which plans the rows in
 // their order as it would in a program. [Run] asks the model and gives one [Outcome] a row; [Log] keeps them in a file
 // that a run goes on from. [Judge] makes a [Report] of them: means, paired differences to the arm [Plain] with
 // intervals, and a [Verdict].

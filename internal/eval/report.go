@@ -4,7 +4,7 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/ragpilot/ragpilot/contextpilot"
+	"github.com/ragpilot/ragpilot/contextpilot/profile"
 )
 
 // Settings say how outcomes are judged.
@@ -183,7 +183,7 @@ func (t *table) needed(r *Report) ([]Needed, error) {
 
 // Choice is the profile that a report speaks for: the default, if its arm is not inferior; otherwise, named "safe", that of
 // the arm that is not inferior and computes fewest tokens. Random orders are no choice. False: there is none.
-func (r *Report) Choice() (contextpilot.Profile, bool) {
+func (r *Report) Choice() (profile.Profile, bool) {
 	var best *ArmReport
 	for i := range r.Arms {
 		a := &r.Arms[i]
@@ -200,7 +200,7 @@ func (r *Report) Choice() (contextpilot.Profile, bool) {
 		}
 	}
 	if best == nil {
-		return contextpilot.Profile{}, false
+		return profile.Profile{}, false
 	}
 	p := best.Profile
 	p.Name = "safe"

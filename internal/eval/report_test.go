@@ -12,7 +12,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/ragpilot/ragpilot/contextpilot"
+	"github.com/ragpilot/ragpilot/contextpilot/profile"
 	"github.com/ragpilot/ragpilot/internal/eval"
 )
 
@@ -138,12 +138,12 @@ func TestChoice(t *testing.T) {
 	for _, c := range []struct {
 		name string
 		arms []eval.ArmReport
-		want contextpilot.Profile
+		want profile.Profile
 		ok   bool
 	}{
-		{"default", []eval.ArmReport{arm("plain", "", 9), arm("pin-1", good, 1), arm("default", good, 2)}, contextpilot.Profile{Name: "default"}, true},
-		{"safe", []eval.ArmReport{arm("plain", "", 9), arm("pin-1", good, 3), arm("pin-2", good, 4), arm("order", bad, 1), arm("default", bad, 2)}, contextpilot.Profile{Name: "safe", Pin: 1}, true},
-		{"none", []eval.ArmReport{arm("plain", "", 9), arm("default", eval.Inferior, 2), arm("permute-1", good, 1)}, contextpilot.Profile{}, false},
+		{"default", []eval.ArmReport{arm("plain", "", 9), arm("pin-1", good, 1), arm("default", good, 2)}, profile.Profile{Name: "default"}, true},
+		{"safe", []eval.ArmReport{arm("plain", "", 9), arm("pin-1", good, 3), arm("pin-2", good, 4), arm("order", bad, 1), arm("default", bad, 2)}, profile.Profile{Name: "safe", Pin: 1}, true},
+		{"none", []eval.ArmReport{arm("plain", "", 9), arm("default", eval.Inferior, 2), arm("permute-1", good, 1)}, profile.Profile{}, false},
 	} {
 		r := eval.Report{Arms: c.arms}
 		if got, ok := r.Choice(); got != c.want || ok != c.ok {

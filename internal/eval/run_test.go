@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/ragpilot/ragpilot/contextpilot"
+	"github.com/ragpilot/ragpilot/contextpilot/profile"
 	"github.com/ragpilot/ragpilot/engines"
 	"github.com/ragpilot/ragpilot/internal/eval"
 )
@@ -350,8 +351,8 @@ func TestRunErrors(t *testing.T) {
 	for want, list := range map[string][]eval.Arm{
 		"want plain and at least one other": arms(t, "order", "plain"),
 		"a second time":                     arms(t, "plain", "order", "order"),
-		"unknown policy":                    {arms(t, "plain")[0], {Name: "x", Profile: contextpilot.Profile{Policy: "none"}}},
-		`hint "loud"`:                       {arms(t, "plain")[0], {Name: "x", Profile: contextpilot.Profile{Hint: "loud"}}},
+		"unknown policy":                    {arms(t, "plain")[0], {Name: "x", Profile: profile.Profile{Policy: "none"}}},
+		`hint "loud"`:                       {arms(t, "plain")[0], {Name: "x", Profile: profile.Profile{Hint: "loud"}}},
 	} {
 		run := newRun(t, 2, &fakeReader{sight: 2})
 		run.Arms = list

@@ -207,7 +207,7 @@ func sendGroup(t *testing.T, compat bool, d goldenDialect, seed, group int, do f
 
 // goldenGroup is the proxy of a group, and what is behind it.
 type goldenGroup struct {
-	compat bool
+	compat   bool
 	kind     int
 	store    orders.Store
 	upstream *wentThrough

@@ -79,7 +79,7 @@ type Config struct {
 	ChunkModulus int `yaml:"chunk_modulus"`
 	// Policy is the order policy, see contextpilot.PolicyNames; empty: the profile's.
 	Policy string `yaml:"policy"`
-	// Profile is a profile's name, or a file, see contextpilot.LoadProfile; empty: default. Of a profile, policy and limits hold
+	// Profile is a profile's name, or a file, see profile.Load; empty: default. Of a profile, policy and limits hold
 	// for a server, which adds no order notes and makes references in its own way.
 	Profile string `yaml:"profile"`
 	// Plan says how prompts are planned.

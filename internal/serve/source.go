@@ -9,7 +9,7 @@ import (
 	"slices"
 	"strconv"
 
-	"github.com/ragpilot/ragpilot/contextpilot"
+	"github.com/ragpilot/ragpilot/contextpilot/profile"
 )
 
 // Source says where a configuration comes from. Later layers win: [Default], File, Env, Flags.
@@ -88,7 +88,7 @@ func readFile(name string, base Config) (Config, error) {
 		*path = under(dir, *path)
 	}
 	c.Memory.Embedder = c.Memory.embedderUnder(dir)
-	if !slices.Contains(contextpilot.ProfileNames(), c.Profile) {
+	if !slices.Contains(profile.Names(), c.Profile) {
 		c.Profile = under(dir, c.Profile)
 	}
 	for i := range c.Keys {

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/ragpilot/ragpilot/contextpilot"
+	"github.com/ragpilot/ragpilot/contextpilot/profile"
 	"github.com/ragpilot/ragpilot/internal/tenant"
 	"github.com/ragpilot/ragpilot/internal/tracing"
 )
@@ -57,8 +58,8 @@ func (c Config) Validate() error {
 			p.add("policy", c.Policy, err.Error())
 		}
 	}
-	if c.Profile != "" && !slices.Contains(contextpilot.ProfileNames(), c.Profile) && !strings.HasSuffix(c.Profile, ".json") {
-		p.add("profile", c.Profile, fmt.Sprintf("want one of %v, or a file whose name ends in .json", contextpilot.ProfileNames()))
+	if c.Profile != "" && !slices.Contains(profile.Names(), c.Profile) && !strings.HasSuffix(c.Profile, ".json") {
+		p.add("profile", c.Profile, fmt.Sprintf("want one of %v, or a file whose name ends in .json", profile.Names()))
 	}
 	if !(c.HoldOut >= 0 && c.HoldOut <= 1) { // also not a number
 		p.add("hold_out", c.HoldOut, "want a share from 0 to 1")

@@ -14,6 +14,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/ragpilot/ragpilot/contextpilot"
+	"github.com/ragpilot/ragpilot/contextpilot/profile"
 	"github.com/ragpilot/ragpilot/internal/budget"
 	"github.com/ragpilot/ragpilot/internal/evictions"
 	"github.com/ragpilot/ragpilot/internal/figures"
@@ -165,7 +166,7 @@ const maxRequests = 100_000
 // newPilot makes the pilot that orders documents. Those inside of texts have no names that a note could use, and references are made by
 // the proxy.
 func newPilot(cfg serve.Config, most bounds, cost map[string]float64) (*contextpilot.Pilot, error) {
-	profile, err := contextpilot.LoadProfile(cmp.Or(cfg.Profile, "default"))
+	profile, err := profile.Load(cmp.Or(cfg.Profile, "default"))
 	if err != nil {
 		return nil, fmt.Errorf("profile %q: %w", cfg.Profile, err)
 	}

@@ -1,4 +1,4 @@
-package contextpilot
+package profile
 
 import (
 	"embed"
@@ -12,10 +12,11 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/ragpilot/ragpilot/contextpilot"
 	"github.com/ragpilot/ragpilot/internal/strictjson"
 )
 
-// Profile is the part of a [Config] that changes what the model reads, in a form that can be written to a file, as JSON.
+// Profile is the part of a [contextpilot.Config] that changes what the model reads, in a form that can be written to a file, as JSON.
 // `ragpilot eval` writes one by which a model was measured to answer no worse. The zero Profile is the shipped default.
 type Profile struct {
 	// Name is for people: "default", "safe".
@@ -38,8 +39,8 @@ type Profile struct {
 	NoLocation bool `json:"no_location,omitempty"`
 }
 
-// ReadProfile reads a profile and checks it; unknown members are errors. At most 64 KiB are read.
-func ReadProfile(r io.Reader) (Profile, error) {
+// Read reads a profile and checks it; unknown members are errors. At most 64 KiB are read.
+func Read(r io.Reader) (Profile, error) {
 	const limit = 64 << 10
 	data, err := io.ReadAll(io.LimitReader(r, limit+1))
 	if err != nil {
@@ -52,9 +53,9 @@ func ReadProfile(r io.Reader) (Profile, error) {
 	if err := strictjson.Decode(data, &p); err != nil {
 		return Profile{}, fmt.Errorf("profile: %w", err)
 	}
-	c, err := p.Apply(Config{})
+	c, err := p.Apply(contextpilot.Config{})
 	if err == nil {
-		_, err = c.withDefaults()
+		_, err = contextpilot.New(c)
 	}
 	if err != nil {
 		return Profile{}, fmt.Errorf("profile: %w", err)
@@ -65,8 +66,8 @@ func ReadProfile(r io.Reader) (Profile, error) {
 //go:embed profiles/*.json
 var profiles embed.FS
 
-// ProfileNames lists the profiles that are shipped, docs/quality.md has what each is for.
-func ProfileNames() []string {
+// Names lists the profiles that are shipped, docs/quality.md has what each is for.
+func Names() []string {
 	entries, _ := profiles.ReadDir("profiles") // embedded: it is there
 	names := append(make([]string, 0, 1+len(entries)), "default")
 	for _, e := range entries {
@@ -75,28 +76,28 @@ func ProfileNames() []string {
 	return names
 }
 
-// LoadProfile returns a shipped profile by its name, or reads a file whose name ends in .json. An error names which it was to be.
-func LoadProfile(name string) (Profile, error) {
+// Load returns a shipped profile by its name, or reads a file whose name ends in .json. An error names which it was to be.
+func Load(name string) (Profile, error) {
 	switch {
 	case name == "default":
 		return Profile{Name: name}, nil
-	case slices.Contains(ProfileNames(), name):
-		return openProfile(profiles.Open(path.Join("profiles", name+".json")))
+	case slices.Contains(Names(), name):
+		return openFile(profiles.Open(path.Join("profiles", name+".json")))
 	case strings.HasSuffix(name, ".json"):
-		return openProfile(os.Open(name))
+		return openFile(os.Open(name))
 	}
-	return Profile{}, fmt.Errorf("profile %q: want one of %v, or a file whose name ends in .json", name, ProfileNames())
+	return Profile{}, fmt.Errorf("profile %q: want one of %v, or a file whose name ends in .json", name, Names())
 }
 
-func openProfile[F fs.File](file F, err error) (Profile, error) {
+func openFile[F fs.File](file F, err error) (Profile, error) {
 	if err != nil {
 		return Profile{}, fmt.Errorf("profile: %w", err)
 	}
 	defer file.Close()
-	return ReadProfile(file)
+	return Read(file)
 }
 
-// Write writes the profile as [ReadProfile] reads it.
+// Write writes the profile as [Read] reads it.
 func (p Profile) Write(w io.Writer) error {
 	enc := json.NewEncoder(w)
 	enc.SetIndent("", "  ")
@@ -105,19 +106,19 @@ func (p Profile) Write(w io.Writer) error {
 }
 
 // Apply returns the configuration with what the profile says; all else stays as it is. An error names the member and its
-// value; whether numbers and policy make sense is for [New] to say.
-func (p Profile) Apply(c Config) (Config, error) {
+// value; whether numbers and policy make sense is for [contextpilot.New] to say.
+func (p Profile) Apply(c contextpilot.Config) (contextpilot.Config, error) {
 	var err error
 	if c.Notes.Hint, c.Notes.Top, err = hintForm(p.Hint); err != nil {
 		return c, err
 	}
 	switch p.Dedup {
 	case "", "content":
-		c.Dedup = DedupContent
+		c.Dedup = contextpilot.DedupContent
 	case "id":
-		c.Dedup = DedupID
+		c.Dedup = contextpilot.DedupID
 	case "off":
-		c.Dedup = DedupOff
+		c.Dedup = contextpilot.DedupOff
 	default:
 		return c, fmt.Errorf("dedup %q: want content, id or off", p.Dedup)
 	}
@@ -128,20 +129,20 @@ func (p Profile) Apply(c Config) (Config, error) {
 }
 
 // hintForm reads Profile.Hint; top is 0 for the default number.
-func hintForm(value string) (form Hint, top int, err error) {
+func hintForm(value string) (form contextpilot.Hint, top int, err error) {
 	switch value {
 	case "", "auto":
-		return HintTop, 0, nil
+		return contextpilot.HintTop, 0, nil
 	case "full":
-		return HintFull, 0, nil
+		return contextpilot.HintFull, 0, nil
 	case "displaced-only":
-		return HintDisplaced, 0, nil
+		return contextpilot.HintDisplaced, 0, nil
 	case "none":
-		return HintNone, 0, nil
+		return contextpilot.HintNone, 0, nil
 	}
 	if n, ok := strings.CutPrefix(value, "top-"); ok {
 		if top, err := strconv.Atoi(n); err == nil && top > 0 {
-			return HintTop, top, nil
+			return contextpilot.HintTop, top, nil
 		}
 	}
 	return 0, 0, fmt.Errorf("hint %q: want auto, full, top-N, displaced-only or none", value)

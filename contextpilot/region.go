@@ -2,14 +2,6 @@ package contextpilot
 
 import "iter"
 
-// Shown walks over the blocks that a message shows, as label and text, from left to right: what [Pilot.Plan] looks for
-// in Request.Prior. Linear in the length of the message.
-func Shown(message string) iter.Seq2[string, string] {
-	return func(yield func(label, text string) bool) {
-		scanBlocks(message, func(r region) bool { return yield(r.label, r.text) })
-	}
-}
-
 // Region is a rendered block that was found in a text: text[Start:End] runs from its opening to its closing tag, without the line feed
 // behind it.
 type Region struct {
@@ -18,7 +10,7 @@ type Region struct {
 }
 
 // Regions walks over the rendered blocks that stand in a text, outside of other blocks, from left to right. Markup that is not closed
-// is passed over. Linear in the length of the text.
+// is passed over. It is what [Pilot.Plan] looks for in Request.Prior. Linear in the length of the text.
 func Regions(text string) iter.Seq[Region] {
 	return func(yield func(Region) bool) {
 		scanBlocks(text, func(r region) bool { return yield(Region{r.label, r.text, r.start, r.end}) })

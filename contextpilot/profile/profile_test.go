@@ -1,4 +1,4 @@
-package contextpilot_test
+package profile_test
 
 import (
 	"bytes"
@@ -13,10 +13,11 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/ragpilot/ragpilot/contextpilot"
+	"github.com/ragpilot/ragpilot/contextpilot/profile"
 )
 
 func TestProfileApply(t *testing.T) {
-	p := contextpilot.Profile{Policy: "frequency", MaxDisplacement: 2, Pin: 1, Hint: "top-2", HintAlways: true, HintAfterQuestion: true, Dedup: "id", NoLocation: true}
+	p := profile.Profile{Policy: "frequency", MaxDisplacement: 2, Pin: 1, Hint: "top-2", HintAlways: true, HintAfterQuestion: true, Dedup: "id", NoLocation: true}
 	got, err := p.Apply(contextpilot.Config{SessionTTL: time.Minute, Notes: contextpilot.Notes{Location: "see {label}"}})
 	if err != nil {
 		t.Fatal(err)
@@ -33,7 +34,7 @@ func TestProfileApply(t *testing.T) {
 // TestProfileRoundTrip: what is written is read again.
 func TestProfileRoundTrip(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		p := contextpilot.Profile{
+		p := profile.Profile{
 			Name: rapid.SampledFrom([]string{"", "safe", "a: b"}).Draw(t, "name"), Policy: rapid.SampledFrom([]string{"", "best", "retrieval"}).Draw(t, "policy"),
 			MaxDisplacement: rapid.IntRange(0, 9).Draw(t, "displacement"), Pin: rapid.IntRange(0, 9).Draw(t, "pin"),
 			Hint: rapid.SampledFrom([]string{"", "auto", "full", "top-4", "displaced-only", "none"}).Draw(t, "hint"), HintAlways: rapid.Bool().Draw(t, "always"),
@@ -43,7 +44,7 @@ func TestProfileRoundTrip(t *testing.T) {
 		if err := p.Write(&b); err != nil {
 			t.Fatal(err)
 		}
-		if got, err := contextpilot.ReadProfile(bytes.NewReader(b.Bytes())); err != nil || got != p {
+		if got, err := profile.Read(bytes.NewReader(b.Bytes())); err != nil || got != p {
 			t.Fatalf("%+v, want %+v (%v)", got, p, err)
 		}
 	})
@@ -62,7 +63,7 @@ func TestReadProfileErrors(t *testing.T) {
 		`{} {}`:                                  "more behind",
 		`{"name":"` + strings.Repeat("x", 1<<16): "longer than",
 	} {
-		if p, err := contextpilot.ReadProfile(strings.NewReader(text)); err == nil || !strings.Contains(err.Error(), want) {
+		if p, err := profile.Read(strings.NewReader(text)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%.40s: %+v (%v)", text, p, err)
 		}
 	}
@@ -72,7 +73,7 @@ func TestReadProfileErrors(t *testing.T) {
 func FuzzReadProfile(f *testing.F) {
 	f.Add([]byte(`{"name":"safe","pin":1,"hint":"top-2"}`))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		p, err := contextpilot.ReadProfile(bytes.NewReader(data))
+		p, err := profile.Read(bytes.NewReader(data))
 		if err != nil {
 			return
 		}
@@ -87,7 +88,7 @@ func FuzzReadProfile(f *testing.F) {
 		if err := p.Write(&b); err != nil {
 			t.Fatal(err)
 		}
-		if again, err := contextpilot.ReadProfile(&b); err != nil || again != p {
+		if again, err := profile.Read(&b); err != nil || again != p {
 			t.Fatalf("%+v, again %+v (%v)", p, again, err)
 		}
 	})
@@ -95,12 +96,12 @@ func FuzzReadProfile(f *testing.F) {
 
 // TestShippedProfiles: each is valid, bears its file's name, and makes a pilot.
 func TestShippedProfiles(t *testing.T) {
-	names := contextpilot.ProfileNames()
+	names := profile.Names()
 	if !slices.Contains(names, "default") || !slices.Contains(names, "safe") {
 		t.Errorf("names: %v", names)
 	}
 	for _, name := range names {
-		p, err := contextpilot.LoadProfile(name)
+		p, err := profile.Load(name)
 		if err != nil || p.Name != name {
 			t.Errorf("%s: %+v (%v)", name, p, err)
 			continue
@@ -114,7 +115,7 @@ func TestShippedProfiles(t *testing.T) {
 		}
 	}
 	for _, name := range []string{"", "Safe", "../safe", "none.json"} {
-		if p, err := contextpilot.LoadProfile(name); err == nil || !strings.Contains(err.Error(), name) {
+		if p, err := profile.Load(name); err == nil || !strings.Contains(err.Error(), name) {
 			t.Errorf("%q: %+v (%v)", name, p, err)
 		}
 	}
@@ -126,20 +127,20 @@ func TestLoadProfileFile(t *testing.T) {
 	if err := os.WriteFile(name, []byte(`{"name":"ours","pin":2}`), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if p, err := contextpilot.LoadProfile(name); err != nil || p != (contextpilot.Profile{Name: "ours", Pin: 2}) {
+	if p, err := profile.Load(name); err != nil || p != (profile.Profile{Name: "ours", Pin: 2}) {
 		t.Errorf("%+v (%v)", p, err)
 	}
 	if err := os.WriteFile(name, []byte(`{"pin":-2}`), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if p, err := contextpilot.LoadProfile(name); err == nil || !strings.Contains(err.Error(), "Pin -2") {
+	if p, err := profile.Load(name); err == nil || !strings.Contains(err.Error(), "Pin -2") {
 		t.Errorf("%+v (%v)", p, err)
 	}
 }
 
 // TestSafeProfile: the block that the retriever ranks first stands last, next to the question.
 func TestSafeProfile(t *testing.T) {
-	p, err := contextpilot.LoadProfile("safe")
+	p, err := profile.Load("safe")
 	if err != nil {
 		t.Fatal(err)
 	}

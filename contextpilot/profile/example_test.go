@@ -1,19 +1,20 @@
-package contextpilot_test
+package profile_test
 
 import (
 	"fmt"
 	"strings"
 
 	"github.com/ragpilot/ragpilot/contextpilot"
+	"github.com/ragpilot/ragpilot/contextpilot/profile"
 )
 
 // A profile that an evaluation wrote, over a configuration of the program's own.
-func ExampleReadProfile() {
-	profile, err := contextpilot.ReadProfile(strings.NewReader(`{"name": "ours", "pin": 1, "hint": "top-2"}`))
+func ExampleRead() {
+	ours, err := profile.Read(strings.NewReader(`{"name": "ours", "pin": 1, "hint": "top-2"}`))
 	if err != nil {
 		panic(err)
 	}
-	config, err := profile.Apply(contextpilot.Config{BlockSize: 32})
+	config, err := ours.Apply(contextpilot.Config{BlockSize: 32})
 	if err != nil {
 		panic(err)
 	}
