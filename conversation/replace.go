@@ -35,7 +35,7 @@ func (x *request) refer(next *link, s *seen, message int, tx *Text, found *found
 	var labels []string            // in the order of the text
 	names := map[string][]string{} // first words of documents, by their text's label
 	for i, d := range found.docs {
-		_, name, in, ok := x.standing(s, tx.Role, d.Text)
+		name, in, ok := x.standing(s, tx.Role, d.Text)
 		if !ok {
 			continue
 		}
@@ -71,7 +71,7 @@ func (x *request) leaveOut(next *link, s *seen, message int, tx *Text, found *fo
 	var keep []int
 	drop := map[int]bool{}
 	for i, d := range found.docs {
-		if _, _, _, ok := x.standing(s, tx.Role, d.Text); ok {
+		if _, _, ok := x.standing(s, tx.Role, d.Text); ok {
 			drop[i] = true
 		} else {
 			keep = append(keep, i)

@@ -167,20 +167,20 @@ func label(tx *Text) string {
 	}
 }
 
-// standing returns the target that a document of a text may be replaced by a note to, and what the note names it by.
-func (x *request) standing(s *seen, role Role, text string) (t target, first, in string, ok bool) {
-	t, ok = s.visible.at[contentOf(text)]
+// standing reports whether a note may stand for a document in a text of that role, and what the note names it by.
+func (x *request) standing(s *seen, role Role, text string) (first, in string, ok bool) {
+	t, ok := s.visible.at[contentOf(text)]
 	if !ok || t.role < role || t.doc == whole {
-		return t, "", "", false // what is trusted less may say beside it that it does not hold
+		return "", "", false // what is trusted less may say beside it that it does not hold
 	}
 	tx, docs := x.shownText(s, t)
 	if docs == nil || int(t.doc) >= len(docs.docs) || repeat.WithoutIDs(docs.docs[t.doc].Text) != repeat.WithoutIDs(text) {
-		return t, "", "", false // two texts of one hash
+		return "", "", false // two texts of one hash
 	}
 	if s.visible.named[t.name] != t.content && !x.c.Recorded {
-		return t, "", "", false // the note would name two texts
+		return "", "", false // the note would name two texts
 	}
-	return t, docs.first(int(t.doc)), label(tx), true
+	return docs.first(int(t.doc)), label(tx), true
 }
 
 // shownText returns the text that a target stands in, as it is fenced, and its documents.

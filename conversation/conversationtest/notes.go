@@ -16,12 +16,12 @@ type note struct {
 type noteKind uint8
 
 const (
-	refersToBlock noteKind = iota + 1 // names a label
-	repeatsResult                     // names a call
-	repeatsAll                        // stands for all documents, and names nothing
-	repeatsRows                       // stands for lines
-	repeatsDocuments                  // stands for documents, and names each by its first words
-	statesRanking                     // stands for nothing
+	refersToBlock    noteKind = iota + 1 // names a label
+	repeatsResult                        // names a call
+	repeatsAll                           // stands for all documents, and names nothing
+	repeatsRows                          // stands for lines
+	repeatsDocuments                     // stands for documents, and names each by its first words
+	statesRanking                        // stands for nothing
 )
 
 var wordings = []struct {

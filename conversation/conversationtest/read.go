@@ -253,7 +253,7 @@ func (r *Report) findNoted(p *Part, list []note) {
 		if n.kind != repeatsDocuments || p.Kind != LeftOut || r.lines(p.Message, p.Text).of != n.names {
 			continue
 		}
-		for _, first := range strings.Split(n.first, `", "`) {
+		for first := range strings.SplitSeq(n.first, `", "`) {
 			there := ownBlocks(r.Sent[p.Message].Texts[p.Text].Value)
 			labelled := slices.ContainsFunc(there, func(d doc) bool { return first == "["+d.label+"]" && d.text == p.Value })
 			solid := func(text string) string { return strings.Join(strings.Fields(text), "") }
