@@ -58,7 +58,7 @@ var DefaultArms = []string{Plain, "order", "hint-before", "hint-after", Default}
 // ArmNames describes all names that [ParseArm] knows. Those from blocks-N on have the local engine reuse blocks, and compute N % of their
 // tokens again.
 const ArmNames = "plain, order, hint-before, hint-after, hint-always, default, pin-N, displace-N, top-at-end-N, " +
-	"blocks-N, hybrid-N, attention-N, epic-N, cacheblend-N, kvshare-N, random-N, ideal-N, none-N"
+	"blocks-N, hybrid-N, attention-N, epic-N, cacheblend-N, kvshare-N, random-N, ideal-N, ranked-N, none-N"
 
 // fixed are the arms without a number. All but the default one send every block in full.
 var fixed = map[string]profile.Profile{
@@ -107,7 +107,7 @@ func parseReuse(name string) (Arm, bool) {
 	case "blocks":
 	case "hybrid":
 		r.Mode = kind
-	case "attention", "epic", "cacheblend", "kvshare", "random", "ideal", "none":
+	case "attention", "epic", "cacheblend", "kvshare", "random", "ideal", "none", "ranked":
 		r.Selector = kind
 	default:
 		return Arm{}, false

@@ -221,8 +221,11 @@ func (a *assembly) advance(model *llama.Model, n int) {
 		a.counted = len(a.missing())
 		if a.phase == observing {
 			value := sumHeads(a.probe)
-			if a.reuse.Selector == Prophet {
+			if a.reuse.Selector != Attention {
 				a.weigh(value)
+			}
+			if a.reuse.Selector == Ranked {
+				a.rank(value)
 			}
 			a.chosen = a.top(value)
 			a.settle()
@@ -274,6 +277,16 @@ func (a *assembly) weigh(value []float32) {
 	}
 }
 
+// rank counts a block for less the further back the retriever has put it: the one of rank r, whose prompt has the retriever's order, for
+// 1/r.
+func (a *assembly) rank(value []float32) {
+	for r, b := range a.reuse.Blocks {
+		for i := b.From; i < b.To; i++ {
+			value[i] /= float32(r + 1)
+		}
+	}
+}
+
 // top returns the tokens of the highest value that may be computed again, as many as the budget has, in order. Of equal ones the first is
 // taken.
 func (a *assembly) top(value []float32) []int {
@@ -316,7 +329,7 @@ func (a *assembly) spans(limit, layers int) (spans []llama.Span, n int) {
 // Selector chooses which tokens of reused blocks are computed again.
 type Selector uint8
 
-// The selectors. Those behind Prophet are for comparison; the last three compute much more than they save.
+// The selectors. Those behind Prophet are for comparison; CacheBlend, KVShare and Ideal compute much more than they save.
 const (
 	Prophet    Selector = iota // what the tail attends to, over all layers (ProphetKV, Eq. 7), and the first tokens of a block before others
 	Attention                  // what the tail attends to, as in the paper
@@ -326,27 +339,28 @@ const (
 	CacheBlend                 // those whose values of the second layer differ most
 	KVShare                    // these differences, weighed with what the tail attends to in the first two layers
 	Ideal                      // those whose part in what the tail takes in differs most (ProphetKV, Eq. 5)
+	Ranked                     // as Prophet, and a block counts for less the further back its rank is
 )
 
 // SelectorNames are the names of selectors.
-var SelectorNames = []string{"prophet", "attention", "none", "random", "epic", "cacheblend", "kvshare", "ideal"}
+var SelectorNames = []string{"prophet", "attention", "none", "random", "epic", "cacheblend", "kvshare", "ideal", "ranked"}
 
 // study chooses tokens by anything but the tail's attention in a step of its own.
 func (a *assembly) study(model *llama.Model, worker *llama.Worker) {
 	value := make([]float32, a.tail)
-	switch {
-	case a.budget() == 0 || a.reuse.Selector == None || !slices.Contains(a.state, copiedToken):
+	switch s := a.reuse.Selector; {
+	case a.budget() == 0 || s == None || !slices.Contains(a.state, copiedToken):
 		a.chosen = []int{}
 		return
 	case a.reuse.Share >= 1: // all, whatever their value
-	case a.reuse.Selector == Prophet || a.reuse.Selector == Attention:
+	case s == Prophet || s == Attention || s == Ranked:
 		return
-	case a.reuse.Selector == Random:
+	case s == Random:
 		random := rand.New(rand.NewPCG(uint64(a.tail), uint64(a.prompt)))
 		for i := range value {
 			value[i] = random.Float32()
 		}
-	case a.reuse.Selector == EPIC:
+	case s == EPIC:
 		for _, b := range a.reuse.Blocks {
 			for i := b.From; i < b.To; i++ {
 				value[i] = -float32(i - b.From)
