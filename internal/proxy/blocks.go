@@ -34,7 +34,7 @@ func (x *exchange) withBlocks(send []byte) []byte {
 	if !x.p.opt.Blocks || x.dialect != openAI || x.p.opt.Provider != nil {
 		return send
 	}
-	b, ok := readBody(send, x.dialect, x.p.opt.Compat)
+	b, ok := readBody(send, x.dialect, x.p.opt.Compat != nil)
 	if there, _ := ownBlocks(send, x.dialect); !ok || there {
 		return send
 	}

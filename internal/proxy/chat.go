@@ -102,7 +102,7 @@ func (x *exchange) prepare() error {
 		x.identify()
 		return nil
 	}
-	b, ok := readBody(x.raw, x.dialect, x.p.opt.Compat)
+	b, ok := readBody(x.raw, x.dialect, x.p.opt.Compat != nil)
 	if !ok {
 		x.send = x.p.salted(x.tenant, x.raw)
 		if b.root.IsObject() && !b.root.Get("messages").Exists() {

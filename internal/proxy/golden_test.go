@@ -20,8 +20,10 @@ import (
 	"time"
 
 	"github.com/ragpilot/ragpilot/contextpilot"
+	"github.com/ragpilot/ragpilot/internal/budget"
 	"github.com/ragpilot/ragpilot/internal/orders"
 	"github.com/ragpilot/ragpilot/internal/proxy"
+	"github.com/ragpilot/ragpilot/internal/recorded"
 	"github.com/ragpilot/ragpilot/internal/sharedtest"
 )
 
@@ -229,8 +231,11 @@ func (g *goldenGroup) start(t *testing.T) {
 	}
 	g.upstream = &wentThrough{}
 	o := proxy.Options{
-		Upstream: &url.URL{Scheme: "http", Host: "engine"}, Pilot: pilot, Orders: g.store, Transport: g.upstream, Now: now, Log: slog.New(slog.DiscardHandler), Compat: g.compat,
+		Upstream: &url.URL{Scheme: "http", Host: "engine"}, Pilot: pilot, Orders: g.store, Transport: g.upstream, Now: now, Log: slog.New(slog.DiscardHandler),
 		Live: func() (bool, float64) { return false, g.heldOut },
+	}
+	if g.compat {
+		o.Compat = recorded.NewResults(budget.New(0), 0)
 	}
 	if g.kind == 3 {
 		o.Index = &index{}

@@ -8,7 +8,7 @@ import "github.com/ragpilot/ragpilot/conversation"
 func (x *exchange) settle(b *body, shadow bool) conversation.Conversation {
 	c := conversation.Conversation{
 		Tenant: x.tenant, Model: b.model, Name: x.control.session, Key: x.control.key(),
-		Look:    conversation.Look{System: x.control.system, Tools: x.control.tools && (x.dialect != responses || !x.p.opt.Compat), Form: x.control.extract},
+		Look:    conversation.Look{System: x.control.system, Tools: x.control.tools && (x.dialect != responses || x.p.opt.Compat == nil), Form: x.control.extract},
 		Ordered: x.stage.Ordered,
 	}
 	x.asCame, x.result.Shadow = x.heldOut || shadow, shadow
@@ -38,8 +38,8 @@ func (x *exchange) plan(b *body, c conversation.Conversation) ([]edit, error) {
 	}
 	c.Request, c.Told = x.promptID(), x.told()
 	c.Ordered = x.stage.Ordered
-	if c.Recorded = x.p.opt.Compat; c.Recorded {
-		c.Place = x.p.results.of(x.tenant, &x.control, x.result.Shadow)
+	if c.Recorded = x.p.opt.Compat != nil; c.Recorded {
+		c.Place = x.p.opt.Compat.Order(x.tenant, x.control.alpha, x.control.linkage, x.result.Shadow)
 	}
 	turn, err := x.p.engine.Begin(x.r.Context(), c, b)
 	if err != nil {

@@ -53,9 +53,9 @@ type Options struct {
 	// RequestID tells under which ID the server logs a request; nil: it has none.
 	RequestID func(context.Context) string
 	Modulus   int // of block de-duplication; 0: 13
-	// Compat keeps to what was recorded of another server: the order of the documents in first tool results, their layout, and notes that
-	// name nothing.
-	Compat bool
+	// Compat keeps to what was recorded of another server: the order of the documents in first tool results, which it chooses, their layout,
+	// and notes that name nothing. Nil: tool results keep their order.
+	Compat Compat
 	// Orders remembers which orders were chosen, for restarts and other replicas; nil: in memory.
 	Orders orders.Store
 	// Journal is told what the pilot's index must know after a restart; nil: nobody.
@@ -88,6 +88,14 @@ type Journal interface {
 	conversation.Journal
 	// Cleared is called when engines that serve some models (none: all) hold nothing any more.
 	Cleared(models []string)
+}
+
+// Compat chooses the order of the documents in conversations' first tool results.
+type Compat interface {
+	// Order returns what orders a tenant's results by the documents' contents; nil if the context has ended.
+	Order(tenant string, alpha float64, linkage string, shadow bool) func(context.Context, []conversation.Sum) []int
+	// Forget drops what is remembered of a tenant.
+	Forget(tenant string)
 }
 
 // Recorder receives one report for each answered request.
@@ -142,7 +150,6 @@ type Proxy struct {
 	errorLog  *log.Logger
 	auth      string // Authorization that the engine asks for; "": the client's passes
 	engine    *conversation.Engine
-	results   *results
 	trust     trust
 	mux       *http.ServeMux
 }
@@ -179,7 +186,6 @@ func New(o Options) (*Proxy, error) {
 	p := &Proxy{
 		opt: o, transport: o.Transport, mux: http.NewServeMux(),
 		errorLog: slog.NewLogLogger(o.Log.Handler(), slog.LevelWarn),
-		results:  newResults(o.Memory, o.MaxTenants),
 	}
 	if o.Provider == nil {
 		p.auth = authorization(o.Key, o.Upstream.User)
@@ -220,8 +226,8 @@ func (p *Proxy) cloudStats(w http.ResponseWriter, r *http.Request) {
 // tenant's, the index of its prompts too. Messages that another named conversation has sent too are kept for that one. It reports whether there was
 // anything.
 func (p *Proxy) Forget(tenant, session string) bool {
-	if session == "" {
-		p.results.forget(tenant)
+	if session == "" && p.opt.Compat != nil {
+		p.opt.Compat.Forget(tenant)
 	}
 	return p.engine.Forget(tenant, SessionName(session))
 }

@@ -18,7 +18,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/ragpilot/ragpilot/contextpilot"
+	"github.com/ragpilot/ragpilot/internal/budget"
 	"github.com/ragpilot/ragpilot/internal/proxy"
+	"github.com/ragpilot/ragpilot/internal/recorded"
 	"github.com/ragpilot/ragpilot/internal/tenant"
 )
 
@@ -91,10 +93,11 @@ func newProxy(t testing.TB, e *engine, change func(*proxy.Options)) *proxy.Proxy
 	if err != nil {
 		t.Fatal(err)
 	}
-	o := proxy.Options{Upstream: base, Pilot: pilot, Compat: true}
+	o := proxy.Options{Upstream: base, Pilot: pilot, Memory: budget.New(0)}
 	if change != nil {
 		change(&o)
 	}
+	o.Compat = recorded.NewResults(o.Memory, o.MaxTenants)
 	p, err := proxy.New(o)
 	if err != nil {
 		t.Fatal(err)

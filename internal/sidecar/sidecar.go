@@ -22,6 +22,7 @@ import (
 	"github.com/ragpilot/ragpilot/internal/orders"
 	"github.com/ragpilot/ragpilot/internal/orders/redisorders"
 	"github.com/ragpilot/ragpilot/internal/proxy"
+	"github.com/ragpilot/ragpilot/internal/recorded"
 	"github.com/ragpilot/ragpilot/internal/serve"
 	"github.com/ragpilot/ragpilot/internal/state"
 	"github.com/ragpilot/ragpilot/internal/tracing"
@@ -115,11 +116,14 @@ func New(cfg serve.Config, o Options) (*API, error) {
 	po := proxy.Options{
 		Tracer: a.tracer, Pilot: pilot, Index: a.index, Log: o.Log, Recorder: a.board, Memory: memory, KeepTexts: cfg.KeepTexts, Modulus: cfg.ChunkModulus,
 		MaxTenants: cfg.Limits.Tenants, MaxSessions: cfg.Limits.Sessions, AllowedPaths: cfg.AllowedPaths, StoredObjects: cfg.StoredObjects,
-		Transport: proxy.NewTransport(cfg.Timeouts.UpstreamConnect, cfg.Timeouts.UpstreamHeader), Window: cfg.Plan.Window, Compat: cfg.Compat, RequestID: serve.RequestID, TenantHeader: cfg.TrustTenantHeader, Blocks: cfg.Recompute > 0,
+		Transport: proxy.NewTransport(cfg.Timeouts.UpstreamConnect, cfg.Timeouts.UpstreamHeader), Window: cfg.Plan.Window, RequestID: serve.RequestID, TenantHeader: cfg.TrustTenantHeader, Blocks: cfg.Recompute > 0,
 		Live: func() (bool, float64) {
 			now := o.Live.Load()
 			return now.Shadow, now.HoldOut
 		},
+	}
+	if cfg.Compat {
+		po.Compat = recorded.NewResults(memory, cfg.Limits.Tenants)
 	}
 	if o.Transport != nil {
 		po.Transport = o.Transport

@@ -1,4 +1,4 @@
-package proxy
+package recorded
 
 import (
 	"context"
@@ -6,12 +6,14 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/zeebo/xxh3"
+
 	"github.com/ragpilot/ragpilot/internal/cluster"
 )
 
 // The index is bounded, numbers are used again, and every answer is a permutation.
-func TestToolIndexIsBounded(t *testing.T) {
-	x := newToolIndex(50, cluster.DefaultAlpha, cluster.Average)
+func TestResultIndexIsBounded(t *testing.T) {
+	x := newResultIndex(50, cluster.DefaultAlpha, cluster.Average)
 	for i := range 2000 {
 		keys := named(i%7, 100+i, 3000+i/2)
 		got := slices.Sorted(slices.Values(x.order(t.Context(), keys)))
@@ -32,16 +34,16 @@ func TestToolIndexIsBounded(t *testing.T) {
 	}
 }
 
-func named(numbers ...int) (keys []content) {
+func named(numbers ...int) (keys []xxh3.Uint128) {
 	for _, n := range numbers {
-		keys = append(keys, content{Lo: uint64(n)})
+		keys = append(keys, xxh3.Uint128{Lo: uint64(n)})
 	}
 	return keys
 }
 
 // The index gives back what it held at its peak, and counts what it holds.
-func TestToolIndexGivesMemoryBack(t *testing.T) {
-	x := newToolIndex(5000, cluster.DefaultAlpha, cluster.Average)
+func TestResultIndexGivesMemoryBack(t *testing.T) {
+	x := newResultIndex(5000, cluster.DefaultAlpha, cluster.Average)
 	heap := func() int {
 		var m runtime.MemStats
 		runtime.GC()
@@ -51,9 +53,9 @@ func TestToolIndexGivesMemoryBack(t *testing.T) {
 	}
 	before := heap()
 	for i := range 1000 {
-		keys := make([]content, 50)
+		keys := make([]xxh3.Uint128, 50)
 		for j := range keys {
-			keys[j] = content{Lo: uint64(i), Hi: uint64(j)}
+			keys[j] = xxh3.Uint128{Lo: uint64(i), Hi: uint64(j)}
 		}
 		x.order(t.Context(), keys)
 	}
