@@ -11,6 +11,7 @@ import (
 // handoff keeps plans between a retriever, which plans, and a model, which sends and sees only text.
 type handoff struct {
 	claims atomic.Bool // models claim: what is not claimed was not sent
+	moving sync.Mutex  // held while plans that stay held leave the index; taken before mu, and before a session's and a scope's
 
 	mu sync.Mutex
 	// plans[first:] are held, oldest first, at most maxHeld; those in front are gone, and zero.
@@ -23,7 +24,9 @@ type handoff struct {
 type heldPlan struct {
 	Plan
 	since  time.Time
-	passed bool // its conversation has called the model since, and did not claim it
+	passed bool   // its conversation has called the model since, and did not claim it
+	back   bool   // it has left the index and is not counted, see handoff.moving
+	sent   []bool // which of the items calls had without the others; nil: none
 }
 
 // Hold keeps a plan until Claim finds its blocks in a prompt. The pilot holds a few hundred plans; older ones go, and so does
@@ -32,7 +35,7 @@ type heldPlan struct {
 //
 // A pilot without a model that claims counts every plan as sent. With one, see [Pilot.ExpectClaims], a plan that is not
 // claimed was not sent: it leaves the index and [Stats] again if its conversation calls the model without it and then
-// holds another plan, after ten minutes, or when it goes to make room.
+// holds another plan, after ten minutes, or when it goes to make room; with [Pilot.PassedOver] at once.
 func (p *Pilot) Hold(plan Plan) {
 	p.unclaimed(p.held.hold(plan, p.cfg.Now(), !strings.HasPrefix(plan.RequestID, p.prefix)))
 }
@@ -52,7 +55,8 @@ func (p *Pilot) Replan(old Plan, req Request) Plan {
 // unclaimed takes back plans that no model has claimed.
 func (p *Pilot) unclaimed(plans []heldPlan) {
 	for i := range plans {
-		if p.withdraw(&plans[i].Plan) {
+		c := &plans[i]
+		if c.sent == nil && (c.back || p.withdraw(&c.Plan)) {
 			p.stats.unclaimed.Add(1)
 		}
 	}
@@ -82,7 +86,9 @@ func (p *Pilot) superseded(sc *scope, req *Request) {
 		return
 	}
 	for i := range unsent {
-		p.stats.add(&unsent[i].Plan, -1)
+		if !unsent[i].back {
+			p.stats.add(&unsent[i].Plan, -1)
+		}
 	}
 }
 
@@ -153,22 +159,30 @@ func (h *handoff) expire(now time.Time) (unsent []heldPlan) {
 // not told the tenant cannot tell equal names of two tenants' conversations apart: where tenants share a pilot, names must
 // differ between them.
 func (p *Pilot) Claim(session, text string) (plan Plan, start, end int, ok bool) {
-	p.ExpectClaims()
-	p.unclaimed(p.held.expire(p.cfg.Now()))
-	var found []region
-	scanBlocks(text, func(r region) bool {
-		found = append(found, r)
-		return true
-	})
+	found := p.claims(text)
 	plans := p.held.take(session, found)
 	if len(plans) == 0 {
 		return Plan{}, 0, 0, false
 	}
 	last := len(plans) - 1
 	plan = plans[last].Plan
+	if plans[last].back {
+		p.enterAgain(&plan)
+	}
 	p.unclaimed(slices.DeleteFunc(plans[:last], func(c heldPlan) bool { return plan.samePrompt(&c.Plan) }))
 	at := standsIn(&plan, found)
 	return plan, found[at].start, found[at+len(plan.Items)-1].end, true
+}
+
+// claims is what every claim begins with. It returns the blocks of a text.
+func (p *Pilot) claims(text string) (found []region) {
+	p.ExpectClaims()
+	p.unclaimed(p.held.expire(p.cfg.Now()))
+	scanBlocks(text, func(r region) bool {
+		found = append(found, r)
+		return true
+	})
+	return found
 }
 
 // take stops holding the plans that Claim is about, oldest first: one without a session, all with one. Those of the session
