@@ -151,8 +151,8 @@ func (w *wrapped) within(ctx context.Context, inputs map[string]any, history pas
 		if s := w.sectionOf(&plan, fresh, history.length); len(s.shown) > 0 {
 			now.all = append(now.all, s)
 			// The model wrapper looks for the blocks of a plan, all of them, in the last message.
-			if !w.noHold && !history.chat && !slices.ContainsFunc(s.shown, func(p placed) bool { return p.line }) {
-				w.pilot.Hold(plan)
+			if !history.chat && !slices.ContainsFunc(s.shown, func(p placed) bool { return p.line }) {
+				w.hold(plan)
 			}
 		}
 	}

@@ -37,8 +37,8 @@ func (w *wrapped) recallFor(ctx context.Context, inputs map[string]any, history 
 		return out, nil
 	}
 	_, messages := history.([]llms.ChatMessage) // the model wrapper looks for blocks in the last one, which is the input
-	if !w.noHold && (w.recall != "" || !messages) {
-		w.pilot.Hold(plan)
+	if w.recall != "" || !messages {
+		w.hold(plan)
 	}
 	out.found = headed(w.heading, &plan)
 	return out, nil
@@ -121,6 +121,15 @@ func (w *wrapped) plan(ctx context.Context, query string, hits []Hit, req contex
 	plan.Session = contextpilot.ConversationFrom(ctx)
 	w.plans(plan)
 	return plan
+}
+
+// hold keeps a plan for the model wrapper, without an order note: memories stand in the prompts of later turns as well, and no note
+// would.
+func (w *wrapped) hold(plan contextpilot.Plan) {
+	if !w.noHold {
+		plan.Notes = nil
+		w.pilot.Hold(plan)
+	}
 }
 
 // renderStable returns memories in the order in which they came to be, but for those that the history shows.
