@@ -7,9 +7,9 @@
 //	answer, err := chains.Run(contextpilot.WithConversation(ctx, "thread-7"), qa, question)
 //
 // [Wrap] asks the inner retriever, plans, and gives the plan's blocks as documents: a chain joins their texts, so
-// what the model is to see must be in PageContent. The order hint, if there is one, is the last line of the last
-// document; under a chain's usual prompt that is behind all documents and in front of the question. The plan is held
-// by the pilot until engines/langchain finds its blocks in a prompt.
+// what the model is to see must be in PageContent. The order hint is in none of them: engines/langchain adds it behind the documents
+// where all of them stand at the front of one prompt. The plan is held by the pilot until that package finds its blocks in a
+// prompt.
 //
 // What the user of a chain gets as source documents are these documents too. [Sources] gives the retrieved ones back:
 // original text, original order, and those that were left out.

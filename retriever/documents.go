@@ -40,8 +40,8 @@ type retrieved struct {
 }
 
 // documents returns the plan's blocks as documents in plan order.
-func documents(plan *contextpilot.Plan, found retrieved, noHint bool) []schema.Document {
-	laid := adapter.Layout(plan, noHint)
+func documents(plan *contextpilot.Plan, found retrieved) []schema.Document {
+	laid := adapter.Layout(plan)
 	docs := make([]schema.Document, len(laid))
 	for i, l := range laid {
 		docs[i] = found.named(found.of[l.Index][0], l.Label)

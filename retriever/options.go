@@ -23,7 +23,6 @@ type settings struct {
 	budget     int
 	handler    callbacks.Handler
 	plans      func(contextpilot.Plan)
-	noHint     bool
 	noHold     bool
 	places     Places
 	versioned  bool
@@ -85,19 +84,15 @@ func WithCallbacks(handler callbacks.Handler) Option {
 	})
 }
 
-// WithPlans has f called with each plan, before the documents are returned and by the goroutine that retrieves.
+// WithPlans has f called with each plan, before the documents are returned and by the goroutine that retrieves. The order hint
+// of a plan ([contextpilot.Plan.Hint]) is in none of the documents: a wrapped model adds it; a program without one that wants it puts it
+// into its prompt.
 func WithPlans(f func(contextpilot.Plan)) Option {
 	return option(func(s *settings) {
 		if f != nil {
 			s.plans = f
 		}
 	})
-}
-
-// WithoutHint leaves the order hint out of the last document, for prompts that have another place for it
-// ([WithPlans] gives the plan, and with it [contextpilot.Plan.Hint]) or none.
-func WithoutHint() Option {
-	return option(func(s *settings) { s.noHint = true })
 }
 
 // WithoutHold keeps the plans away from the wrappers of models, for a retriever whose documents go to a model that is not

@@ -46,7 +46,7 @@ func TestPassages(t *testing.T) {
 		}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			r := retriever.Wrap(newPilot(t, contextpilot.Config{}), pumps(), retriever.WithPassages(test.opts), retriever.WithoutHint())
+			r := retriever.Wrap(newPilot(t, contextpilot.Config{}), pumps(), retriever.WithPassages(test.opts))
 			docs := get(context.Background(), t, r)
 			got := texts(docs)
 			slices.Sort(got)

@@ -19,7 +19,7 @@ import (
 // A store that was filled twice returns each text twice, under two IDs.
 func TestDuplicatesBecomeOneBlockAndStayFindable(t *testing.T) {
 	inner := literal{doc("p1", "Beta."), doc("p2", "Alpha."), doc("p3", "Beta."), doc("p4", "Alpha.")}
-	docs := get(context.Background(), t, retriever.Wrap(newPilot(t, contextpilot.Config{}), inner, retriever.WithoutHint()))
+	docs := get(context.Background(), t, retriever.Wrap(newPilot(t, contextpilot.Config{}), inner))
 	got := texts(docs)
 	slices.Sort(got)
 	if diff := cmp.Diff([]string{"<doc p1>\nBeta.\n</doc>", "<doc p2>\nAlpha.\n</doc>"}, got); diff != "" {

@@ -52,5 +52,5 @@ func (w *wrapped) planned(ctx context.Context, query string, found []schema.Docu
 	if len(plan.Items) > 0 && !w.noHold { // without blocks there is nothing to find it by
 		w.pilot.Hold(plan)
 	}
-	return documents(&plan, what, w.noHint)
+	return documents(&plan, what)
 }

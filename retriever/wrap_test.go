@@ -29,8 +29,7 @@ func TestDocumentsAreRenderedInPlanOrder(t *testing.T) {
 			Score: 0.5,
 		},
 		{
-			PageContent: "<doc b>\nBeta.\n</doc>\n" +
-				"Please read the context in the following priority order: [b] > [a] and answer the question.",
+			PageContent: "<doc b>\nBeta.\n</doc>",
 			Metadata: map[string]any{
 				"id": "b", "ragpilot.rank": 1, "ragpilot.block_id": "b", "ragpilot.label": "b", "ragpilot.text": "Beta.",
 			},
@@ -48,14 +47,16 @@ func TestDocumentsAreRenderedInPlanOrder(t *testing.T) {
 	}
 }
 
-func TestWithoutHint(t *testing.T) {
+// The order note is the plan's. Where the documents are going to stand, and whether all in one prompt, the retriever does not know.
+func TestHintIsInNoDocument(t *testing.T) {
 	pilot := newPilot(t, contextpilot.Config{Policy: "sorted"})
 	var hint string
-	r := retriever.Wrap(pilot, literal{doc("b", "Beta."), doc("a", "Alpha.")}, retriever.WithoutHint(),
+	r := retriever.Wrap(pilot, literal{doc("b", "Beta."), doc("a", "Alpha.")},
 		retriever.WithPlans(func(p contextpilot.Plan) { hint = p.Hint() }))
-	docs := get(context.Background(), t, r)
-	if want := "<doc b>\nBeta.\n</doc>"; docs[1].PageContent != want {
-		t.Errorf("last document %q, want %q", docs[1].PageContent, want)
+	for _, d := range get(context.Background(), t, r) {
+		if strings.Contains(d.PageContent, "[b] > [a]") {
+			t.Errorf("document %q", d.PageContent)
+		}
 	}
 	if !strings.Contains(hint, "[b] > [a]") {
 		t.Errorf("the observed plan has the hint %q", hint)
@@ -76,7 +77,7 @@ func TestPermutedResultsGiveEqualBytes(t *testing.T) {
 		served := contextpilot.Event{Kind: contextpilot.Served}
 		observe := retriever.WithPlans(func(p contextpilot.Plan) { served.Request = p.RequestID })
 		blocks := func(docs literal) []string {
-			got := texts(get(context.Background(), t, retriever.Wrap(pilot, docs, observe, retriever.WithoutHint())))
+			got := texts(get(context.Background(), t, retriever.Wrap(pilot, docs, observe)))
 			pilot.Observe(served)
 			return got
 		}

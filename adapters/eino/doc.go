@@ -4,8 +4,9 @@
 //	answer, err := eino.ChatModel(pilot, llm).Generate(ctx, messages)   // messages that hold the documents' texts
 //
 // [Retriever] lays out what inner finds: the documents come back in another order, their Content as it belongs into the
-// prompt (markup with a label, the order hint behind the last). [ChatModel] finds these texts again in the last user
-// message, makes those of them references that earlier messages of the same conversation show (see
+// prompt (markup with a label). [ChatModel] finds these texts again in the last user message, adds the order hint behind
+// them if they stand at the front of the prompt, gives them back the order in which they were found behind earlier messages, makes those of
+// them references that earlier messages of the same conversation show (see
 // [github.com/ragpilot/ragpilot/contextpilot.WithConversation]), and tells the pilot what became of the request. Both pass
 // everything else through as it is, and an error of the pilot's is never an error of the chain's.
 package eino

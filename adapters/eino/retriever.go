@@ -56,7 +56,7 @@ func (p *planned) Retrieve(ctx context.Context, query string, opts ...retriever.
 	if len(plan.Items) > 0 && !p.noHold { // without blocks there is nothing to find it by
 		p.pilot.Hold(plan)
 	}
-	laid := adapter.Layout(&plan, p.noHint)
+	laid := adapter.Layout(&plan)
 	docs := make([]*schema.Document, len(laid))
 	for i, l := range laid {
 		docs[i] = document(found, l)

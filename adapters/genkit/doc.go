@@ -6,7 +6,7 @@
 //		ai.WithDocs(found.Documents...), ai.WithMiddleware(genkit.Middleware(pilot)))
 //
 // [Retriever] lays out what inner finds: the documents come back in the order that the engine's cache has, their text as it
-// belongs into the prompt (markup with a label, the order hint behind the last). [Middleware] puts documents that were
+// belongs into the prompt (markup with a label). [Middleware] puts documents that were
 // given with WithDocs in front of the question, where prompts can share them, or finds them where a prompt of your own has
 // put them; makes those references that earlier messages of the same conversation show (see
 // [github.com/ragpilot/ragpilot/contextpilot.WithConversation]); and tells the pilot what became of the request. Both pass

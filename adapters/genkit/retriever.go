@@ -47,7 +47,7 @@ func Retriever(pilot *contextpilot.Pilot, inner ai.Retriever, opts ...Option) ai
 		if len(plan.Items) > 0 && !s.noHold { // without blocks there is nothing to find it by
 			pilot.Hold(plan)
 		}
-		laid := adapter.Layout(&plan, s.noHint)
+		laid := adapter.Layout(&plan)
 		out := &ai.RetrieverResponse{Documents: make([]*ai.Document, len(laid))}
 		for i, l := range laid {
 			out.Documents[i] = document(found.Documents, l)

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -11,6 +13,7 @@ import (
 	"github.com/tmc/langchaingo/chains"
 	"github.com/tmc/langchaingo/llms"
 	"github.com/tmc/langchaingo/memory"
+	"github.com/tmc/langchaingo/prompts"
 	"github.com/tmc/langchaingo/schema"
 
 	"github.com/ragpilot/ragpilot/contextpilot"
@@ -95,27 +98,159 @@ func (l *literal) GetRelevantDocuments(context.Context, string) ([]schema.Docume
 	return *l, nil
 }
 
-// Chains that send one document at a time get no plan, and nothing breaks.
+// Chains that send the documents one by one, and what became of each: every request is one of its own, and that of all of them was none.
+// No note names what is not in the same prompt.
 func TestChainsWithOneDocumentARequest(t *testing.T) {
+	rerank := func(m llms.Model) chains.Chain {
+		prompt := prompts.NewPromptTemplate("Answer and score.\n{{.context}}\n{{.question}}", []string{"context", "question"})
+		return chains.NewMapRerankDocuments(chains.NewLLMChain(m, prompt))
+	}
 	for _, chain := range []struct {
-		name string
-		make func(llms.Model) chains.Chain
+		name  string
+		make  func(llms.Model) chains.Chain
+		other int // requests without a document
 	}{
-		{"refine", func(m llms.Model) chains.Chain { return chains.LoadRefineQA(m) }},
-		{"map reduce", func(m llms.Model) chains.Chain { return chains.LoadMapReduceQA(m) }},
+		{"refine", func(m llms.Model) chains.Chain { return chains.LoadRefineQA(m) }, 0},
+		{"map reduce", func(m llms.Model) chains.Chain { return chains.LoadMapReduceQA(m) }, 1},
+		{"map rerank", rerank, 0},
 	} {
-		t.Run(chain.name, func(t *testing.T) {
-			pilot, inner := newPilot(t, contextpilot.Config{}), &recorder{}
-			qa := chains.NewRetrievalQA(chain.make(langchain.Wrap(pilot, inner)), retriever.Wrap(pilot, machines()))
-			if _, err := chains.Run(in("s"), qa, "Compare pump and valve"); err != nil {
+		for _, session := range []string{"s", ""} {
+			t.Run(chain.name+"/"+session, func(t *testing.T) {
+				pilot, inner := newPilot(t, contextpilot.Config{Policy: "sorted"}), &recorder{}
+				inner.do = func(context.Context, llms.CallOptions) (*llms.ContentResponse, error) {
+					return answer("Both are checked.\nScore: 50", nil), nil
+				}
+				qa := chains.NewRetrievalQA(chain.make(langchain.Wrap(pilot, inner)), retriever.Wrap(pilot, machines()))
+				qa.InputKey = "question" // what the prompts of the chains call it
+				const question = "Compare valve, pump and motor"
+				for run := range 2 {
+					inner.calls = nil
+					if _, err := chains.Call(in(session), qa, map[string]any{"question": question}); err != nil {
+						t.Fatal(err)
+					}
+					seen, ids := map[string]bool{}, map[string]bool{}
+					for i, call := range inner.calls {
+						text := textOf(call.messages[0])
+						checkNotes(t, text)
+						labels := labelsOf(text)
+						if len(labels) == 0 {
+							if call.id != "" {
+								t.Errorf("request %d without a document is tied to %q", i+1, call.id)
+							}
+							continue
+						}
+						if len(labels) != 1 || call.id == "" || seen[labels[0]] || ids[call.id] {
+							t.Errorf("request %d is tied to %q and has %q", i+1, call.id, labels)
+						}
+						seen[labels[0]], ids[call.id] = true, true
+					}
+					if len(seen) != 3 || len(inner.calls) != 3+chain.other {
+						t.Errorf("%d requests with %d documents", len(inner.calls), len(seen))
+					}
+					n := int64(3 * (run + 1))
+					if st := pilot.Stats(); st.Plans != n || st.BlocksSent != n || st.LiveRequests != n || st.Reordered != 0 || st.Held != 0 || st.Unclaimed != 0 || st.EventsUnknown != 0 || st.Sessions != 0 {
+						t.Errorf("%+v", st)
+					}
+				}
+			})
+		}
+	}
+}
+
+// A chain that sends all documents in one prompt has the order note there; one that sends some of them has none.
+func TestOrderNoteOfChains(t *testing.T) {
+	const question = "Compare valve, pump and motor"
+	for _, test := range []struct {
+		name  string
+		make  func(r schema.Retriever) schema.Retriever
+		notes int
+		order []string
+	}{
+		{"all", func(r schema.Retriever) schema.Retriever { return r }, 1, []string{"motor", "pump", "valve"}},
+		{"some", func(r schema.Retriever) schema.Retriever { return but{r, 1} }, 0, []string{"motor", "valve"}},
+	} {
+		pilot, inner := newPilot(t, contextpilot.Config{Policy: "sorted"}), &recorder{}
+		qa := chains.NewRetrievalQAFromLLM(langchain.Wrap(pilot, inner), test.make(retriever.Wrap(pilot, machines())))
+		if _, err := chains.Run(in("s"), qa, question); err != nil {
+			t.Fatal(err)
+		}
+		text := textOf(inner.last().messages[0])
+		checkNotes(t, text)
+		if n := strings.Count(text, "priority order"); n != test.notes || !slices.Equal(labelsOf(text), test.order) {
+			t.Errorf("%s: %d notes in\n%s", test.name, n, text)
+		}
+		if st := pilot.Stats(); st.Plans != 1 || st.LiveRequests != 1 || st.BlocksSent != int64(len(test.order)) || inner.last().id == "" {
+			t.Errorf("%s: request %q, %+v", test.name, inner.last().id, st)
+		}
+	}
+}
+
+// but leaves out one of the documents of a retriever, as a filter behind it does.
+type but struct {
+	schema.Retriever
+	i int
+}
+
+func (b but) GetRelevantDocuments(ctx context.Context, query string) ([]schema.Document, error) {
+	docs, err := b.Retriever.GetRelevantDocuments(ctx, query)
+	return slices.Delete(docs, b.i, b.i+1), err
+}
+
+// The chain's own history is in none of its prompts with documents: these stand at the front. A program that sends its history gets
+// the retriever's order.
+func TestConversationalChainHasNotesAtTheFrontOnly(t *testing.T) {
+	pilot, inner := newPilot(t, contextpilot.Config{Policy: "sorted"}), &recorder{}
+	inner.do = func(context.Context, llms.CallOptions) (*llms.ContentResponse, error) {
+		return answer("How do valve and pump differ?", nil), nil
+	}
+	qa := chains.NewConversationalRetrievalQAFromLLM(langchain.Wrap(pilot, inner), retriever.Wrap(pilot, machines()), memory.NewConversationBuffer())
+	behind := chains.NewConversationalRetrievalQA(
+		chains.LoadStuffQA(talk{langchain.Wrap(pilot, inner)}), chains.LoadCondenseQuestionGenerator(inner), retriever.Wrap(pilot, machines()), memory.NewConversationBuffer())
+	for range 3 {
+		for name, chain := range map[string]chains.Chain{"front": qa, "behind": behind} {
+			if _, err := chains.Run(in(name), chain, "Compare valve and pump"); err != nil {
 				t.Fatal(err)
 			}
-			for i, call := range inner.calls {
-				if call.id != "" {
-					t.Errorf("request %d is tied to %q", i+1, call.id)
-				}
+			text := textOf(inner.last().messages[len(inner.last().messages)-1])
+			checkNotes(t, text)
+			notes, order := 1, []string{"pump", "valve"}
+			if name == "behind" {
+				notes, order = 0, []string{"valve", "pump"}
 			}
-		})
+			if n := strings.Count(text, "priority order"); n != notes || !slices.Equal(labelsOf(text), order) {
+				t.Errorf("%s: %d notes in\n%s", name, n, text)
+			}
+		}
+	}
+	if st := pilot.Stats(); st.LiveRequests != 6 || st.Plans != 6 || st.Held != 0 || st.Unclaimed != 0 || st.EventsUnknown != 0 {
+		t.Errorf("%+v", st)
+	}
+}
+
+// talk puts messages in front of all that is asked.
+type talk struct{ llms.Model }
+
+func (m talk) GenerateContent(ctx context.Context, messages []llms.MessageContent, options ...llms.CallOption) (*llms.ContentResponse, error) {
+	return m.Model.GenerateContent(ctx, append([]llms.MessageContent{human("Hello."), ai("Hello, too.")}, messages...), options...)
+}
+
+// labelsOf returns the labels of the blocks in a prompt.
+func labelsOf(text string) (labels []string) {
+	for r := range contextpilot.Regions(text) {
+		labels = append(labels, r.Label)
+	}
+	return labels
+}
+
+// checkNotes checks that an order note names only what stands in the same prompt.
+func checkNotes(t tb, text string) {
+	t.Helper()
+	for _, note := range regexp.MustCompile(`priority order: ([^\n]*) and answer`).FindAllStringSubmatch(text, -1) {
+		for name := range strings.SplitSeq(note[1], " > ") {
+			if !slices.Contains(labelsOf(text), strings.Trim(name, "[]")) {
+				t.Errorf("a note names %s, which is not there:\n%s", name, text)
+			}
+		}
 	}
 }
 

@@ -205,18 +205,51 @@ func TestFailedTurnIsNotReferredTo(t *testing.T) {
 	}
 }
 
-func TestHistoryWithoutBlocksKeepsTheText(t *testing.T) {
-	inner := &recorder{}
-	c := newChat(t, "s", newPilot(t, contextpilot.Config{Policy: "sorted"}), inner)
-	c.ask("Hello!")
-	c.ask("Tell about valve and pump")
-	if diff := cmp.Diff(c.messages[:3], inner.last().messages); diff != "" {
-		t.Error(diff)
-	}
-	c.ask("Tell about motor and valve")
-	checkReferences(t, inner.last().messages)
-	if got := textOf(inner.last().messages[4]); !strings.Contains(got, "refer to [valve]") {
-		t.Errorf("sent:\n%s", got)
+// Behind a history no order gains anything: the documents are sent as they were retrieved, without an order note, also where nothing
+// is referred to and where the conversation has no name. What was sent once is sent again.
+func TestBehindAHistoryTheOrderIsTheRetrievers(t *testing.T) {
+	for _, policy := range contextpilot.PolicyNames() {
+		for _, session := range []string{"s", ""} {
+			inner := &recorder{}
+			pilot := newPilot(t, contextpilot.Config{Policy: policy})
+			c := newChat(t, session, pilot, inner)
+			c.ask("Hello!")
+			for i, q := range []string{"Tell about valve and pump", "pump, valve and motor?", "And valve, motor, pump?"} {
+				c.ask(q)
+				sent := inner.last().messages
+				got := textOf(sent[len(sent)-1])
+				if strings.Contains(got, "priority order") {
+					t.Errorf("%s: an order note behind a history:\n%s", policy, got)
+				}
+				var want []string
+				for word := range strings.FieldsSeq(q) {
+					word = strings.Trim(word, ",?")
+					if _, ok := machines()[word]; ok && strings.Contains(got, "<doc "+word+">") {
+						want = append(want, word)
+					}
+				}
+				var order []string
+				for _, m := range regexp.MustCompile(`<doc (\w+)>`).FindAllStringSubmatch(got, -1) {
+					order = append(order, m[1])
+				}
+				if (i == 0 || session == "") && len(order) < 2 || !slices.Equal(order, want) {
+					t.Errorf("%s: %q, retrieved was %q:\n%s", policy, order, want, got)
+				}
+				checkReferences(t, sent)
+				checkTexts(t, c.messages[:len(sent)], sent)
+			}
+			if session == "s" && !strings.Contains(textOf(inner.last().messages[6]), "refer to [valve]") {
+				t.Errorf("%s: nothing is referred to", policy)
+			}
+			if st := pilot.Stats(); st.Plans != 3 || st.LiveRequests != 3 || st.Reordered != 0 {
+				t.Errorf("%s: %+v", policy, st)
+			}
+			history := inner.last().messages
+			c.ask("Thanks!")
+			if diff := cmp.Diff(history, inner.last().messages[:len(history)]); diff != "" {
+				t.Errorf("%s: the history has changed: %s", policy, diff)
+			}
+		}
 	}
 }
 

@@ -95,8 +95,8 @@ func TestModelThatIsNeverCalled(t *testing.T) {
 	}
 }
 
-// An agent gives documents to its model as the result of a tool: the prompt is not the one that was planned, and when the next
-// documents are asked for, the plan is gone.
+// An agent gives documents to its model as the result of a tool: the prompt is not the one that was planned, and with the call
+// the plan is gone from the index.
 func TestToolResultsAreNotPlanned(t *testing.T) {
 	pilot, inner := newPilot(t, contextpilot.Config{}), &recorder{}
 	c := newChat(t, "s", pilot, inner)
@@ -107,7 +107,7 @@ func TestToolResultsAreNotPlanned(t *testing.T) {
 		})
 		generate(c.ctx, t, c.model, messages)
 	}
-	if st := pilot.Stats(); st.LiveRequests != 1 || st.Unclaimed != 2 || st.Held != 1 {
-		t.Errorf("%d live, %d unclaimed, %d held, want the last one only", st.LiveRequests, st.Unclaimed, st.Held)
+	if st := pilot.Stats(); st.LiveRequests != 0 || st.Plans != 0 || st.Unclaimed != 2 || st.Held != 1 {
+		t.Errorf("%d live, %d unclaimed, %d held, want the last one held, and none in the index", st.LiveRequests, st.Unclaimed, st.Held)
 	}
 }

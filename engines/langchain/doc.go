@@ -6,9 +6,17 @@
 //	answer, err := chains.Run(contextpilot.WithConversation(ctx, "thread-7"), qa, question)
 //
 // [Wrap] is the other half of retriever.Wrap. It looks for a plan's blocks in the last human message of each request.
-// A request without them passes through as it is: a chain's question about the history, a map step, an
-// agent's next step. For a request with them it tells the pilot what becomes of it: answered, with the cached tokens
+// A request without them passes through as it is: a chain's question about the history, an agent's next step. For a
+// request with them it tells the pilot what becomes of it: answered, with the cached tokens
 // that the model reports, or never sent. It ties the plan's request ID to the call, see [RequestID].
+//
+// # Order
+//
+// An order gains something only at the front of a prompt, where others begin with the same blocks. There the blocks stay as the
+// retriever's wrapper has laid them out, and the order hint follows on the line behind them if it pays. Behind messages they are
+// given back the order in which they were retrieved, and there is no hint. A request with some of a plan's blocks, such as a step of a
+// chain that maps over documents, passes through as it is: it is planned as it stands, under a request ID of its own, and the whole
+// plan leaves the index.
 //
 // [Model] makes any [github.com/ragpilot/ragpilot/engines.Engine] a model, a simulator included.
 //
@@ -16,8 +24,8 @@
 //
 // If the messages in front of the question show blocks of this conversation, these blocks need not be sent again. The
 // wrapper then plans with what really stands in the messages and replaces the part of the text from the first
-// block to the hint, and only that part. The caller's messages are not changed: the caller goes on with the full text,
-// and the wrapper repeats what it sent for as long as the messages up to there are the same. Otherwise the
+// block to the last, and only that part. The caller's messages are not changed: the caller goes on with the full text,
+// and the wrapper repeats what it sent for as long as the messages up to there are the same, or the text has only grown at its end. Otherwise the
 // engine would see another history in every turn and find nothing in its cache. Calls without a conversation in their
 // context (see [contextpilot.WithConversation]) get no references.
 //

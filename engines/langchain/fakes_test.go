@@ -112,11 +112,7 @@ func hold(pilot *contextpilot.Pilot, session string, ids ...string) (contextpilo
 	for i := range plan.Items {
 		parts = append(parts, strings.TrimSuffix(plan.RenderItem(i), "\n"))
 	}
-	text := strings.Join(parts, "\n\n")
-	if hint := plan.Hint(); hint != "" {
-		text += "\n" + hint
-	}
-	return plan, text
+	return plan, strings.Join(parts, "\n\n")
 }
 
 func human(text string) llms.MessageContent { return llms.TextParts(llms.ChatMessageTypeHuman, text) }

@@ -2,7 +2,6 @@ package langchain_test
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 	"testing"
 
@@ -32,8 +31,8 @@ func TestFormOfThePromptIsKept(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			inner := &recorder{}
-			// Behind a history the policy keeps the retriever's order, so the old hint has to go.
-			pilot := newPilot(t, contextpilot.Config{NewPolicy: func() contextpilot.Policy { return sortedAtRoot{} }})
+			// Behind a history the retriever's order is kept, so the old hint has to go.
+			pilot := newPilot(t, contextpilot.Config{Policy: "sorted"})
 			m := langchain.Wrap(pilot, inner)
 			_, first := hold(pilot, "s", "a")
 			messages := []llms.MessageContent{human(first + "\n\nWhat?")}
@@ -52,81 +51,109 @@ func TestFormOfThePromptIsKept(t *testing.T) {
 	}
 }
 
-// sortedAtRoot sorts at the beginning of a prompt only.
-type sortedAtRoot struct{}
-
-func (sortedAtRoot) Name() string { return "sorted at root" }
-
-func (sortedAtRoot) Order(dst []int, q contextpilot.Query) []int {
-	name := "sorted"
-	if q.Continued() {
-		name = "retrieval"
-	}
-	p, err := contextpilot.NewPolicy(name)
-	if err != nil {
-		panic(err)
-	}
-	return p.Order(dst, q)
-}
-
-// The hint of a continued prompt is placed once, in the place of the old one.
-func TestHintOfAContinuedPrompt(t *testing.T) {
-	inner := &recorder{}
-	pilot := newPilot(t, contextpilot.Config{Policy: "sorted"})
-	m := langchain.Wrap(pilot, inner)
-	_, first := hold(pilot, "s", "a")
-	messages := []llms.MessageContent{human(first + "\n\nWhat?")}
-	messages = append(messages, ai(generate(in("s"), t, m, messages)))
-	_, second := hold(pilot, "s", "c", "a", "b")
-	messages = append(messages, human(second+"\n\nWhy?"))
-	generate(in("s"), t, m, messages)
-	want := "<doc b>\nText of b.\n</doc>\n\n<doc c>\nText of c.\n</doc>\nPlease refer to [a] in the previous conversation.\n" +
-		"Please read the context in the following priority order: [c] > [a] > [b] and answer the question.\n\nWhy?"
-	if got := textOf(inner.last().messages[2]); got != want {
-		t.Errorf("sent:\n%s\nwant:\n%s", got, want)
-	}
-}
-
-// turned keeps the retriever's order at the beginning of a prompt, and turns it round behind a history.
-type turned struct{}
-
-func (turned) Name() string { return "turned" }
-
-func (turned) Order(dst []int, q contextpilot.Query) []int {
-	for i := range q.Blocks {
-		dst = append(dst, i)
-	}
-	if q.Continued() {
-		slices.Reverse(dst)
-	}
-	return dst
-}
-
-// A hint that becomes necessary is placed behind the blocks, unless the program wants none.
-func TestHintThatWasNotThere(t *testing.T) {
-	const hint = "\nPlease read the context in the following priority order: [b] > [a] > [c] and answer the question."
+// At the front of a prompt the hint stands behind the blocks, once: a program may have put it elsewhere, or want none.
+func TestHintAtTheFront(t *testing.T) {
+	const hint = "Please read the context in the following priority order: [c] > [a] > [b] and answer the question."
+	other := contextpilot.Scope{Replica: "other"}
 	for _, test := range []struct {
-		name, hint string
-		opts       []langchain.Option
+		name, front, behind string
+		want                string // hint behind the blocks
+		opts                []langchain.Option
 	}{
-		{"placed", hint, nil},
-		{"not wanted", "", []langchain.Option{langchain.WithoutHint()}},
+		{"added", "", "\n\nWhy?", "\n" + hint, nil},
+		{"not wanted", "", "\n\nWhy?", "", []langchain.Option{langchain.WithoutHint()}},
+		{"there already", "", "\n" + hint + "\n\nWhy?", "", nil},
+		{"in front", hint + "\n", " Why?", "", nil},
+		{"at the end", "", "\n\nWhy?\n" + hint, "", nil},
+		{"at the end of a moved one", "", "\n\nWhy?\n" + hint, "", []langchain.Option{langchain.WithScope(other)}},
+		{"moved", "Look:\n", "\n\nWhy?", "\n" + hint, []langchain.Option{langchain.WithScope(other)}},
+		{"moved, not wanted", "", "\n\nWhy?", "", []langchain.Option{langchain.WithScope(other), langchain.WithoutHint()}},
 	} {
-		t.Run(test.name, func(t *testing.T) {
-			inner := &recorder{}
-			pilot := newPilot(t, contextpilot.Config{NewPolicy: func() contextpilot.Policy { return turned{} }})
-			m := langchain.Wrap(pilot, inner, test.opts...)
-			_, first := hold(pilot, "s", "a")
-			messages := []llms.MessageContent{human(first + "\n\nWhat?")}
-			messages = append(messages, ai(generate(in("s"), t, m, messages)))
-			_, second := hold(pilot, "s", "b", "a", "c")
-			messages = append(messages, human(second+"\n\nWhy?"))
-			generate(in("s"), t, m, messages)
-			want := "<doc c>\nText of c.\n</doc>\n\n<doc b>\nText of b.\n</doc>\nPlease refer to [a] in the previous conversation." +
-				test.hint + "\n\nWhy?"
-			if got := textOf(inner.last().messages[2]); got != want {
-				t.Errorf("sent:\n%s\nwant:\n%s", got, want)
-			}
-		})
+		for _, session := range []string{"", "s"} {
+			t.Run(test.name+"/"+session, func(t *testing.T) {
+				inner := &recorder{}
+				pilot := newPilot(t, contextpilot.Config{Policy: "sorted"})
+				m := langchain.Wrap(pilot, inner, test.opts...)
+				_, text := hold(pilot, session, "c", "a", "b")
+				messages := []llms.MessageContent{human(test.front + text + test.behind)}
+				for range 2 { // the second time it is sent again
+					generate(in(session), t, m, messages)
+					if got, want := textOf(inner.last().messages[0]), test.front+text+test.want+test.behind; got != want {
+						t.Errorf("sent:\n%s\nwant:\n%s", got, want)
+					}
+				}
+				if st := pilot.Stats(); st.Plans != 1 || st.LiveRequests != 1 || st.EventsUnknown != 0 {
+					t.Errorf("%+v", st)
+				}
+			})
+		}
 	}
+}
+
+// An order note that was sent at the front stands there in all later turns.
+func TestHintStays(t *testing.T) {
+	inner := &recorder{}
+	c := newChat(t, "s", newPilot(t, contextpilot.Config{Policy: "sorted"}), inner)
+	c.ask("Tell about valve and pump")
+	first := textOf(inner.last().messages[0])
+	if !strings.Contains(first, "</doc>\nPlease read the context in the following priority order: [valve] > [pump]") {
+		t.Errorf("no hint in\n%s", first)
+	}
+	for _, q := range []string{"Thanks.", "And motor, and pump?"} {
+		c.ask(q)
+		if got := textOf(inner.last().messages[0]); got != first {
+			t.Errorf("sent:\n%s\nwas:\n%s", got, first)
+		}
+	}
+}
+
+// An agent may write down in one message what its tool has found, and send it again with more behind it: what stands there is sent
+// as it was. What is found later does not stand at the front.
+func TestTextThatGrows(t *testing.T) {
+	for _, session := range []string{"s", ""} {
+		inner := &recorder{}
+		pilot := newPilot(t, contextpilot.Config{Policy: "sorted"})
+		m := langchain.Wrap(pilot, inner)
+		sent, text := "", "Question: why?\n"
+		for i, ids := range [][]string{{"c", "a"}, {"d", "a", "b"}, nil, {"f", "e", "b"}} {
+			if ids != nil {
+				_, found := hold(pilot, session, ids...)
+				text += "Observation: " + found + "\n"
+			}
+			text += fmt.Sprint("Thought ", i, "\n")
+			messages := []llms.MessageContent{human(text)}
+			generate(in(session), t, m, messages)
+			got := textOf(inner.last().messages[0])
+			if !strings.HasPrefix(got, sent) {
+				t.Fatalf("sent:\n%s\nwas:\n%s", got, sent)
+			}
+			generate(in(session), t, m, messages)
+			if again := textOf(inner.last().messages[0]); again != got {
+				t.Errorf("sent again:\n%s\nwas:\n%s", again, got)
+			}
+			sent = got
+		}
+		want := "Question: why?\nObservation: " + blocks("a", "c") + "\nPlease read the context in the following priority order: [c] > [a] and answer the question.\nThought 0\n" +
+			"Observation: " + blocks("d", "b") + "\nPlease refer to [a] in the previous conversation.\nThought 1\nThought 2\n" +
+			"Observation: " + blocks("f", "e") + "\nPlease refer to [b] in the previous conversation.\nThought 3\n"
+		if session == "" {
+			want = "Question: why?\nObservation: " + blocks("a", "c") + "\nPlease read the context in the following priority order: [c] > [a] and answer the question.\nThought 0\n" +
+				"Observation: " + blocks("d", "a", "b") + "\nThought 1\nThought 2\nObservation: " + blocks("f", "e", "b") + "\nThought 3\n"
+		}
+		if sent != want {
+			t.Errorf("session %q: sent:\n%s\nwant:\n%s", session, sent, want)
+		}
+		if st := pilot.Stats(); st.Plans != 3 || st.LiveRequests != 3 || st.Held != 0 || st.EventsUnknown != 0 {
+			t.Errorf("%+v", st)
+		}
+	}
+}
+
+// blocks are the blocks of hold as they stand in a prompt.
+func blocks(ids ...string) string {
+	var parts []string
+	for _, id := range ids {
+		parts = append(parts, "<doc "+id+">\nText of "+id+".\n</doc>")
+	}
+	return strings.Join(parts, "\n\n")
 }

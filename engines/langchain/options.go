@@ -40,8 +40,8 @@ func WithScope(scope contextpilot.Scope) Option {
 	return option(func(s *settings) { s.scope = &scope })
 }
 
-// WithoutHint leaves the order hint out where the wrapper rewrites a prompt whose blocks came without one. A hint that
-// the retriever placed is kept up to date in any case, and one that the prompt left out is never added.
+// WithoutHint leaves the order hint out. One that the program has put into the prompt itself, as
+// [contextpilot.Plan.Hint] gives it, is kept up to date in any case.
 func WithoutHint() Option {
 	return option(func(s *settings) { s.noHint = true })
 }

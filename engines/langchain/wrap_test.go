@@ -19,7 +19,7 @@ import (
 func TestUnclaimedPassesThrough(t *testing.T) {
 	pilot, inner := newPilot(t, contextpilot.Config{}), &recorder{}
 	hold(pilot, "s", "a", "b")
-	messages := []llms.MessageContent{human("No blocks of <doc a> here."), ai("Hm."), human("<doc a>\nText of a.\n</doc>\nAlone.")}
+	messages := []llms.MessageContent{human("No blocks of <doc a> here."), ai("Hm."), human("<doc a>\nAnother text.\n</doc>\nAlone.")}
 	options := []llms.CallOption{llms.WithSeed(7)}
 	generate(in("s"), t, langchain.Wrap(pilot, inner), messages, options...)
 	got := inner.last()
@@ -31,6 +31,37 @@ func TestUnclaimedPassesThrough(t *testing.T) {
 	}
 }
 
+// A call with some of a plan's blocks goes out as it is. It is a request of its own, and the plan never was one.
+func TestPartPassesThrough(t *testing.T) {
+	pilot, inner := newPilot(t, contextpilot.Config{Policy: "sorted"}), &recorder{}
+	var sent contextpilot.Plan
+	m := langchain.Wrap(pilot, inner, langchain.WithPlans(func(p contextpilot.Plan) { sent = p }))
+	for _, messages := range [][]llms.MessageContent{
+		{human("<doc a>\nText of a.\n</doc>\nAlone.")},
+		{human("Hello."), ai("Hm."), human("<doc b>\nText of b.\n</doc>\nAlone.")},
+		{{Role: llms.ChatMessageTypeHuman, Parts: []llms.ContentPart{llms.TextPart("<doc b>\nText of b.\n</doc>"), llms.TextPart("<doc a>\nText of a.\n</doc>"), llms.TextPart("Both, apart.")}}},
+	} {
+		plan, _ := hold(pilot, "s", "c", "b", "a")
+		before := pilot.Stats().LiveRequests - 1
+		generate(in("s"), t, m, messages)
+		got := inner.last()
+		if &got.messages[0] != &messages[0] {
+			t.Error("other messages than the caller's")
+		}
+		text := ""
+		for _, message := range messages {
+			text += textOf(message)
+		}
+		if got.id != sent.RequestID || got.id == plan.RequestID || sent.Hint() != "" || len(sent.Items) != strings.Count(text, "<doc ") || sent.Session != "s" {
+			t.Errorf("request %q, planned was %s", got.id, sent.Explain())
+		}
+		if st := pilot.Stats(); st.LiveRequests != before+1 || st.Plans != before+1 || st.Sessions != 0 {
+			t.Errorf("%+v", st)
+		}
+	}
+}
+
+// At the front of a prompt the blocks stay as the retriever's wrapper has laid them out, and the order note is added behind them.
 func TestClaimedWithoutHistoryKeepsTheText(t *testing.T) {
 	for _, policy := range contextpilot.PolicyNames() {
 		for _, session := range []string{"", "s"} {
@@ -52,10 +83,13 @@ func keepsTheText(t *testing.T, cfg contextpilot.Config, session string) {
 	m := langchain.Wrap(pilot, inner)
 	for _, ids := range [][]string{{"d", "a", "b"}, {"b", "c", "a"}, {"c", "b"}, {"a", "d", "c", "b"}} {
 		plan, text := hold(pilot, session, ids...)
-		messages := []llms.MessageContent{human("Use this:\n\n" + text + "\n\nQuestion: why?")}
-		before := deepCopy(messages)
-		generate(in(session), t, m, messages)
-		if diff := cmp.Diff(before, inner.last().messages); diff != "" {
+		hint := plan.Hint()
+		if hint != "" {
+			hint = "\n" + hint
+		}
+		generate(in(session), t, m, []llms.MessageContent{human("Use this:\n\n" + text + "\n\nQuestion: why?")})
+		want := []llms.MessageContent{human("Use this:\n\n" + text + hint + "\n\nQuestion: why?")}
+		if diff := cmp.Diff(want, inner.last().messages); diff != "" {
 			t.Error(diff)
 		}
 		if inner.last().id != plan.RequestID {
@@ -111,6 +145,17 @@ func TestEverythingButTheBlocksIsUntouched(t *testing.T) {
 		"<doc b>\nText of b.\n</doc>\nPlease refer to [a] in the previous conversation.\n\nAnd b?"), &llms.CacheControl{Type: "ephemeral"})
 	if diff := cmp.Diff(want, inner.last().messages); diff != "" {
 		t.Error(diff)
+	}
+}
+
+// A history is one, whatever its messages are made of.
+func TestBehindAnImage(t *testing.T) {
+	pilot, inner := newPilot(t, contextpilot.Config{Policy: "sorted"}), &recorder{}
+	_, text := hold(pilot, "", "b", "a")
+	image := llms.MessageContent{Role: llms.ChatMessageTypeHuman, Parts: []llms.ContentPart{llms.ImageURLPart("http://example.com/a.png")}}
+	generate(t.Context(), t, langchain.Wrap(pilot, inner), []llms.MessageContent{image, human(text + "\n\nWhy?")})
+	if got, want := textOf(inner.last().messages[1]), blocks("b", "a")+"\n\nWhy?"; got != want {
+		t.Errorf("sent:\n%s\nwant:\n%s", got, want)
 	}
 }
 

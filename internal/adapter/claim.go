@@ -9,19 +9,52 @@ import (
 
 // claimed is a held plan and where its blocks stand.
 type claimed struct {
-	plan contextpilot.Plan
-	at   place
-	span span
+	plan  contextpilot.Plan
+	at    place
+	span  span
+	prior []string // texts in front of the blocks; none: they stand at the front of the prompt
 }
 
 // claim looks for the blocks of a held plan in the last user message.
 func (m *Turns) claim(t *turn) (claimed, bool) {
 	for _, at := range t.texts {
-		if plan, start, end, ok := m.pilot.Claim(t.session, at.text); ok {
-			return claimed{plan, at, newSpan(at.text, &plan, start, end)}, true
+		plan, start, end, ok := m.pilot.Claim(t.session, at.text)
+		if !ok {
+			continue
 		}
+		c := claimed{plan, at, newSpan(at.text, &plan, start, end), t.prior}
+		if front, n := m.sent.front(&at, start); n > 0 { // a text that has grown
+			c.span.before = front + at.text[n:start]
+			c.prior = append(slices.Clip(t.prior), c.span.before)
+		}
+		return c, true
 	}
 	return claimed{}, false
+}
+
+// part looks for some of a held plan's blocks in the last user message, and plans what is sent as it stands: outside of
+// the conversation, of which a step of a chain is no turn.
+func (m *Turns) part(t *turn) (plan, of contextpilot.Plan, ok bool) {
+	var texts []string
+	for i := range t.texts {
+		if !t.texts[i].known { // else its blocks are those of a plan before
+			texts = append(texts, t.texts[i].text)
+		}
+	}
+	of, items, ok := m.pilot.ClaimPart(t.session, strings.Join(texts, "\n"))
+	if !ok {
+		return plan, of, false
+	}
+	req := of.Request()
+	req.ID, req.Session, req.Scope, req.Prior = "", "", m.scopeOf(&of), t.prior
+	req.Fixed, req.Budget, req.Room = true, 0, 0
+	req.Blocks = make([]contextpilot.Block, len(items))
+	for i, item := range items {
+		req.Blocks[i] = of.Block(of.Items[item].Index)
+	}
+	plan = m.pilot.Plan(req)
+	plan.Session = t.session
+	return plan, of, true
 }
 
 // settle decides what is sent, works it into the messages, and makes the index and the session say the same. The
@@ -33,26 +66,30 @@ func (m *Turns) settle(t *turn, c *claimed) contextpilot.Plan {
 		t.replace(t.last, c.at.index, text)
 		c.at.sent = text
 	}
+	c.at.front, c.at.behind = c.span.hint == hintNone, len(c.span.after)
 	return plan
 }
 
-// replan returns the plan to be sent and the text that holds it.
+// replan returns the plan to be sent and the text that holds it. Where the blocks stand at the front of the prompt the plan is what is
+// sent, with its hint. Behind other texts no order gains anything: they stand as they were retrieved.
 func (m *Turns) replan(t *turn, c *claimed) (contextpilot.Plan, string) {
-	scope := c.plan.Scope
-	if m.scope != nil {
-		scope = *m.scope
-	}
-	moved := scope != c.plan.Scope
-	shown := t.session != "" && slices.ContainsFunc(t.prior, func(s string) bool { return strings.Contains(s, "<doc ") })
+	scope := m.scopeOf(&c.plan)
+	moved, behind := scope != c.plan.Scope, len(c.prior) > 0
+	noHint := m.noHint || moved || behind
 	switch {
-	case c.span.known() && (moved || shown):
-		plan := m.pilot.Replan(c.plan, m.again(t, c, scope, retrieved(&c.plan)))
+	case c.span.known() && (moved || behind):
+		req := m.again(t, c, scope, retrieved(&c.plan))
+		req.Fixed = behind
+		plan := m.pilot.Replan(c.plan, req)
 		return plan, c.span.rewrite(&plan, m.noHint)
-	case moved || t.session != "" || len(t.prior) > 0:
+	case moved || behind || t.session != "":
 		// The text stays, only its place in the index and the session is put right: the blocks are given in the order
 		// in which they stand, so that the policy, asked about the same state, keeps it. Where it does not, because limits take the
 		// order for the retriever's or others have been planned since, it is not asked.
 		req := m.again(t, c, scope, inPlace(&c.plan))
+		if hint := c.span.says(noHint); hint != "" {
+			req.Query = hint + "\n" + req.Query
+		}
 		placed := m.pilot.Replan(c.plan, req)
 		if placed.Reordered() {
 			req.Fixed = true
@@ -60,13 +97,21 @@ func (m *Turns) replan(t *turn, c *claimed) (contextpilot.Plan, string) {
 		}
 		c.plan.Scope, c.plan.Turn = scope, placed.Turn
 	}
-	return c.plan, c.at.text
+	return c.plan, c.span.hinted(noHint)
+}
+
+// scopeOf returns the cache that a plan's prompt goes to.
+func (m *Turns) scopeOf(plan *contextpilot.Plan) contextpilot.Scope {
+	if m.scope != nil {
+		return *m.scope
+	}
+	return plan.Scope
 }
 
 // again is the claimed request, to be planned for where it really stands, with those of its blocks that the text has.
 func (m *Turns) again(t *turn, c *claimed, scope contextpilot.Scope, blocks []contextpilot.Block) contextpilot.Request {
 	req := c.plan.Request()
-	req.Session, req.Scope, req.Prior, req.Blocks, req.Budget = t.session, scope, t.prior, blocks, 0
+	req.Session, req.Scope, req.Prior, req.Blocks, req.Budget = t.session, scope, c.prior, blocks, 0
 	return req
 }
 

@@ -7,7 +7,11 @@
 //	answer, err := inner.Generate(messages)
 //	call.End(…)                                // served with so many cached tokens, or gone
 //
+// At the front of a prompt the blocks stay as they were planned, with the plan's hint behind them. Behind other messages no order gains
+// anything: they are given back the retriever's, without a hint. Of a plan of which a call has some blocks only nothing is changed
+// in the texts; the call is planned as it stands.
+//
 // Nothing but the text from a plan's first block to its hint is ever replaced, and what was sent for a text once is sent
-// again for as long as the messages up to there are the same: otherwise the engine would see another history in every
+// again for as long as the messages up to there are the same, or the text has grown at its end: otherwise the engine would see another history in every
 // turn and find nothing in its cache. See the packages engines/langchain and adapters/... for what users see.
 package adapter

@@ -28,8 +28,9 @@ type Laid struct {
 }
 
 // Layout returns the documents of a plan in its order, nothing lost: each block of the request is in the result once, in
-// its place or as left out. The order hint stands behind the last, unless it is not wanted.
-func Layout(plan *contextpilot.Plan, noHint bool) []Laid {
+// its place or as left out. The order hint is in none of them: whether they are going to stand in one prompt, and where, a
+// model's wrapper sees.
+func Layout(plan *contextpilot.Plan) []Laid {
 	docs := make([]Laid, len(plan.Items))
 	at := make(map[int]int, len(docs)) // index of the block → index into docs
 	for i, it := range plan.Items {
@@ -50,9 +51,6 @@ func Layout(plan *contextpilot.Plan, noHint bool) []Laid {
 		original := named(plan, l.Index, label)
 		original.Reason = l.Reason.String()
 		docs[keeper].LeftOut = append(docs[keeper].LeftOut, original)
-	}
-	if hint := plan.Hint(); hint != "" && !noHint {
-		docs[len(docs)-1].Text += "\n" + hint
 	}
 	return docs
 }

@@ -9,6 +9,7 @@ import (
 // span is the part of a text in which a plan's blocks stand, with what its author put between and around them.
 type span struct {
 	before, after string
+	blocks        string   // from the first to the last, as they stand there
 	gaps          []string // between the blocks; nil: they do not stand there as they are rendered
 	hint          hintPlace
 	oldHint       string
@@ -18,22 +19,25 @@ type span struct {
 type hintPlace uint8
 
 const (
-	hintNone   hintPlace = iota // the plan has none
-	hintBehind                  // on the line behind the blocks, where retriever.Wrap puts it; part of the span
-	hintApart                   // elsewhere, or left out
+	hintNone   hintPlace = iota // nowhere
+	hintBehind                  // on the line behind the blocks; part of the span
+	hintApart                   // elsewhere: a program of its own mind has put it there
 )
 
 // newSpan takes a text apart. text[start:end] runs from the first to the last block.
 func newSpan(text string, plan *contextpilot.Plan, start, end int) span {
-	s := span{before: text[:start], after: text[end:], oldHint: plan.Hint()}
+	s := span{before: text[:start], blocks: text[start:end], after: text[end:], oldHint: plan.Hint()}
 	if s.oldHint != "" {
-		s.hint = hintApart
-		if rest, ok := strings.CutPrefix(s.after, "\n"+s.oldHint); ok {
+		rest, behind := strings.CutPrefix(s.after, "\n"+s.oldHint)
+		switch {
+		case behind:
 			s.hint, s.after = hintBehind, rest
+		case strings.Contains(s.before, s.oldHint) || strings.Contains(s.after, s.oldHint):
+			s.hint = hintApart
 		}
 	}
 	gaps := make([]string, 0, len(plan.Items))
-	rest := text[start:end]
+	rest := s.blocks
 	for i := range plan.Items {
 		gap, behind, ok := strings.Cut(rest, rendered(plan, i))
 		if !ok || i == 0 && gap != "" {
@@ -50,6 +54,23 @@ func newSpan(text string, plan *contextpilot.Plan, start, end int) span {
 
 // known reports whether the span can be rewritten.
 func (s *span) known() bool { return s.gaps != nil }
+
+// hinted returns the text as it is, with the plan's hint behind the blocks if it stands nowhere.
+func (s *span) hinted(noHint bool) string {
+	text := s.before + s.blocks
+	if s.oldHint != "" && (s.hint == hintBehind || s.hint == hintNone && !noHint) {
+		text += "\n" + s.oldHint
+	}
+	return text + s.after
+}
+
+// says returns the hint that the text of hinted has, or "".
+func (s *span) says(noHint bool) string {
+	if s.hint == hintNone && noHint {
+		return ""
+	}
+	return s.oldHint
+}
 
 // rewrite returns the text with another plan of the same blocks, or of some of them, in the span. Blocks sent in full
 // stand between the gaps that stood between the old ones, from the first on; references follow on lines of their own.

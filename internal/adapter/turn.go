@@ -46,7 +46,7 @@ type Options struct {
 	// Scope is the cache that the model has, where the retriever cannot know; nil: that of the plan. A plan for another
 	// scope is taken back there and made again for this one.
 	Scope *contextpilot.Scope
-	// NoHint leaves the order hint out where a prompt is rewritten whose blocks came without one.
+	// NoHint leaves the order hint out where the blocks came without one.
 	NoHint bool
 	// Cite fills in Call.Sources.
 	Cite bool
@@ -74,24 +74,28 @@ type Call struct {
 	Sources *citation.Sources
 
 	turns *Turns
-	at    place
+	at    *place // nil: the plan has some of the retrieved blocks only, and no text is changed for it
 }
 
-// Begin looks for a held plan in the last user message, and works it into the messages.
+// Begin looks for a held plan in the last user message, and works it into the messages. Of a plan of which some blocks stand
+// there nothing is worked in: what is sent is planned as it stands. What the conversation has retrieved besides was not sent so far.
 func (m *Turns) Begin(session string, messages []Message) *Call {
 	t := m.read(session, messages)
 	call := &Call{turns: m, Replacements: t.replacements}
+	defer m.pilot.PassedOver(session)
 	c, ok := m.claim(t)
-	if !ok {
+	retrieved := c.plan
+	if ok {
+		call.Plan = m.settle(t, &c)
+		call.Replacements, call.at = t.replacements, &c.at
+	} else if call.Plan, retrieved, ok = m.part(t); !ok {
 		return call
 	}
-	retrieved := c.plan
-	call.Planned, call.Plan = true, m.settle(t, &c)
+	call.Planned = true
 	if m.books != nil {
 		call.Sources = m.books.of(session)
 		call.Sources.AddRanked(call.Plan, ranks(&retrieved, &call.Plan))
 	}
-	call.Replacements, call.at = t.replacements, c.at
 	return call
 }
 
@@ -104,8 +108,9 @@ func (c *Call) End(ev contextpilot.Event) {
 	ev.Scope, ev.Request = c.Plan.Scope, c.Plan.RequestID
 	c.turns.pilot.Observe(ev)
 	switch {
-	case ev.Kind == contextpilot.Served:
+	case ev.Kind == contextpilot.Served && c.at != nil:
 		c.turns.sent.remember(c.at)
+	case ev.Kind == contextpilot.Served:
 	case c.Sources != nil:
 		c.Sources.Remove(c.Plan.RequestID)
 	}
@@ -122,10 +127,14 @@ type turn struct {
 
 // place is a text of the last user message.
 type place struct {
-	index int
-	key   rewriteKey
-	text  string // the caller's
-	sent  string // what goes out in its place, often the same
+	index  int
+	before xxh3.Uint128 // hash of all in front of it
+	key    rewriteKey
+	text   string // the caller's
+	sent   string // what goes out in its place, often the same
+	known  bool   // it was sent before, with a plan
+	behind int    // bytes behind the plan's last block
+	front  bool   // what was sent up to there can be had again without the rest
 }
 
 // read walks through the messages and repeats the rewriting of earlier calls.
@@ -144,21 +153,23 @@ func (m *Turns) read(session string, messages []Message) *turn {
 			continue
 		}
 		hash(strconv.Itoa(int(msg.Role)))
+		if i < t.last && len(msg.Texts) == 0 {
+			t.prior = append(t.prior, "") // images or calls: what follows is not at the front
+		}
 		for j, text := range msg.Texts {
+			p := place{index: j, before: h.Sum128(), text: text, sent: text}
 			hash(text)
-			key := rewriteKey(h.Sum128())
-			sent := text
+			p.key = rewriteKey(h.Sum128())
 			if msg.Role == User {
-				if again, ok := m.sent.get(key); ok {
-					sent = again
-					t.replace(i, j, sent)
+				if p.sent, p.known = m.sent.again(&p); p.sent != text {
+					t.replace(i, j, p.sent)
 				}
 			}
 			switch {
 			case i < t.last:
-				t.prior = append(t.prior, sent)
+				t.prior = append(t.prior, p.sent)
 			case i == t.last:
-				t.texts = append(t.texts, place{j, key, text, sent})
+				t.texts = append(t.texts, p)
 			}
 		}
 	}

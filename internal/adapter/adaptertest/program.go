@@ -120,9 +120,6 @@ func (p *program) Retrieve(docs []conversationtest.Document) string {
 	for i := range plan.Items {
 		b.WriteString(plan.RenderItem(i))
 	}
-	if hint := plan.Hint(); hint != "" {
-		b.WriteString(hint + "\n")
-	}
 	return b.String()
 }
 
