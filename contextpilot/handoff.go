@@ -157,7 +157,7 @@ func (h *handoff) expire(now time.Time) (unsent []heldPlan) {
 // plans it is one with most blocks if session is empty, and of these the oldest, as each of them may be on its way to a
 // model. A conversation has one turn at a time: there it is the newest, and the older ones are taken back. A model that is
 // not told the tenant cannot tell equal names of two tenants' conversations apart: where tenants share a pilot, names must
-// differ between them.
+// differ between them. A plan that had left the index, see [Pilot.PassedOver] and [Pilot.ClaimPart], is entered again as it was.
 func (p *Pilot) Claim(session, text string) (plan Plan, start, end int, ok bool) {
 	found := p.claims(text)
 	plans := p.held.take(session, found)

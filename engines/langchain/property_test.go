@@ -69,6 +69,95 @@ func TestAnyChat(t *testing.T) {
 	})
 }
 
+// Whatever a program does with what it retrieves (asks about all of it at the front or behind a history, about one document at a time,
+// about some, or not at all), the index holds the prompts that were sent, notes name what stands in their prompt, and behind a
+// history the documents stand as they were retrieved.
+func TestIndexHoldsWhatWasSent(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		pilot := newPilot(t, contextpilot.Config{Policy: rapid.SampledFrom(contextpilot.PolicyNames()).Draw(t, "policy")})
+		inner := &recorder{}
+		m := langchain.Wrap(pilot, inner)
+		var messages []llms.MessageContent
+		find := rapid.Custom(func(t *rapid.T) []string {
+			return rapid.SliceOfNDistinct(rapid.SampledFrom([]string{"a", "b", "c", "d", "e"}), 1, 4, rapid.ID[string]).Draw(t, "found")
+		})
+		live := int64(0)
+		send := func(documents int, retrieved []string, messages ...llms.MessageContent) {
+			generate(in("s"), t, m, messages)
+			call := inner.last()
+			text := textOf(call.messages[len(messages)-1])
+			checkNotes(t, text)
+			if (call.id != "") != (documents > 0) {
+				t.Errorf("a request with %d documents is tied to %q:\n%s", documents, call.id, text)
+			}
+			if documents > 0 {
+				live++
+			}
+			labels := labelsOf(text)
+			if len(messages) > 1 && documents == len(retrieved) {
+				rank := func(label string) int { return slices.Index(retrieved, label) }
+				if !slices.IsSortedFunc(labels, func(a, b string) int { return rank(a) - rank(b) }) || strings.Contains(text, "priority order") {
+					t.Errorf("retrieved was %q, sent was\n%s", retrieved, text)
+				}
+			}
+			if n := len(labels) + strings.Count(text, "refer to ["); n != documents {
+				t.Errorf("%d of %d documents are there:\n%s", n, documents, text)
+			}
+		}
+		t.Repeat(map[string]func(*rapid.T){
+			"at the front": func(t *rapid.T) {
+				ids := find.Draw(t, "documents")
+				_, text := hold(pilot, "s", ids...)
+				send(len(ids), ids, human(text+"\nWhy?"))
+				messages = nil // the conversation begins anew
+			},
+			"behind a history": func(t *rapid.T) {
+				if messages == nil {
+					messages = []llms.MessageContent{human("Hello."), ai("Hm.")}
+				}
+				ids := find.Draw(t, "documents")
+				_, text := hold(pilot, "s", ids...)
+				messages = append(messages, human(text+"\nWhy?"))
+				send(len(ids), ids, messages...)
+				messages = append(messages, ai("So."))
+			},
+			"one by one": func(t *rapid.T) {
+				plan, _ := hold(pilot, "s", find.Draw(t, "documents")...)
+				for _, i := range rapid.Permutation(identity(len(plan.Items))).Draw(t, "order") {
+					send(1, nil, human("Of this alone:\n"+plan.RenderItem(i)))
+				}
+			},
+			"some": func(t *rapid.T) {
+				plan, _ := hold(pilot, "s", find.Draw(t, "documents")...)
+				n := rapid.IntRange(1, len(plan.Items)).Draw(t, "some")
+				text := ""
+				for i := range n {
+					text = plan.RenderItem(i) + "Seen.\n" + text
+				}
+				send(n, nil, human(text))
+			},
+			"in vain":        func(t *rapid.T) { hold(pilot, "s", find.Draw(t, "documents")...) },
+			"something else": func(*rapid.T) { send(0, nil, human("Is it late?")) },
+			"": func(t *rapid.T) {
+				pilot.Claim("s", "")
+				pilot.PassedOver("s")
+				if st := pilot.Stats(); st.LiveRequests != live || st.Plans != live || st.Faults() != 0 || st.EventsUnknown != 0 {
+					t.Errorf("%d prompts were sent: %+v", live, st)
+				}
+			},
+		})
+	})
+}
+
+// identity returns the numbers up to n.
+func identity(n int) []int {
+	out := make([]int, n)
+	for i := range out {
+		out[i] = i
+	}
+	return out
+}
+
 // checkTexts checks that every text was sent as it is, or with references for blocks of it.
 func checkTexts(t tb, caller, sent []llms.MessageContent) {
 	t.Helper()

@@ -61,6 +61,24 @@ func TestPartPassesThrough(t *testing.T) {
 	}
 }
 
+// In an agent's next step the question with its documents stands there as before. It is no part of what was retrieved since.
+func TestNextStepIsNoPart(t *testing.T) {
+	pilot, inner := newPilot(t, contextpilot.Config{Policy: "sorted"}), &recorder{}
+	m := langchain.Wrap(pilot, inner)
+	_, text := hold(pilot, "s", "b", "a")
+	messages := []llms.MessageContent{human(text + "\n\nWhy?")}
+	messages = append(messages, ai(generate(in("s"), t, m, messages)))
+	first := textOf(inner.last().messages[0])
+	hold(pilot, "s", "c", "a")
+	generate(in("s"), t, m, messages)
+	if got := inner.last(); got.id != "" || textOf(got.messages[0]) != first {
+		t.Errorf("request %q: sent\n%s\nwas\n%s", got.id, textOf(got.messages[0]), first)
+	}
+	if st := pilot.Stats(); st.Plans != 1 || st.LiveRequests != 1 || st.Held != 1 {
+		t.Errorf("%+v", st)
+	}
+}
+
 // At the front of a prompt the blocks stay as the retriever's wrapper has laid them out, and the order note is added behind them.
 func TestClaimedWithoutHistoryKeepsTheText(t *testing.T) {
 	for _, policy := range contextpilot.PolicyNames() {

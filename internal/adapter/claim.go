@@ -37,7 +37,7 @@ func (m *Turns) claim(t *turn) (claimed, bool) {
 func (m *Turns) part(t *turn) (plan, of contextpilot.Plan, ok bool) {
 	var texts []string
 	for i := range t.texts {
-		if !t.texts[i].known { // else its blocks are those of a plan before
+		if !t.more || !t.texts[i].known { // in an agent's next step the blocks are those of a plan before
 			texts = append(texts, t.texts[i].text)
 		}
 	}

@@ -122,6 +122,7 @@ type turn struct {
 	replacements []Replacement
 	prior        []string // texts in front of the last user message as they are sent, without system messages
 	last         int      // index of the last user message; −1: none
+	more         bool     // messages follow it
 	texts        []place  // texts of that message, as the caller gave them
 }
 
@@ -145,6 +146,7 @@ func (m *Turns) read(session string, messages []Message) *turn {
 			t.last = i
 		}
 	}
+	t.more = t.last < len(messages)-1
 	h := xxh3.New()
 	hash := func(s string) { _, _ = h.WriteString(strconv.Itoa(len(s)) + ":" + s) } // never fails (hash.Hash)
 	hash(session)
