@@ -1,6 +1,7 @@
 package adapter_test
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -55,5 +56,62 @@ func TestTurns(t *testing.T) {
 	}
 	if other := turns.Begin("other", messages); len(other.Replacements) > 0 {
 		t.Errorf("another conversation: %+v", other.Replacements)
+	}
+}
+
+// At the front the plan is sent with its hint, behind messages the retriever's order, and of a part of the plan nothing is changed.
+func TestPlace(t *testing.T) {
+	pilot, err := contextpilot.New(contextpilot.Config{Policy: "sorted", Notes: contextpilot.Notes{AlwaysHint: true}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	turns := adapter.NewTurns(pilot, adapter.Options{Cite: true})
+	one := func(id string) string { return "<doc " + id + ">\nText of " + id + ".\n</doc>" }
+	user := func(text string) adapter.Message { return adapter.Message{Role: adapter.User, Texts: []string{text}} }
+	hello := []adapter.Message{{Role: adapter.System, Texts: []string{"Be brief."}}, user("Hello."), {Texts: []string{"Hello."}}}
+	for _, test := range []struct {
+		name   string
+		before []adapter.Message
+		text   string
+		want   string // "": the text is not replaced
+		labels []string
+	}{
+		{"front", nil, one("a") + "\n" + one("b") + "\nWhy?", one("a") + "\n" + one("b") + "\nRelevance: [b] > [a].\nWhy?", []string{"a", "b"}},
+		{"behind a system text", hello[:1], one("a") + "\n" + one("b") + "\nWhy?", one("a") + "\n" + one("b") + "\nRelevance: [b] > [a].\nWhy?", []string{"a", "b"}},
+		{"behind messages", hello, one("a") + "\n" + one("b") + "\nWhy?", one("b") + "\n" + one("a") + "\nWhy?", []string{"b", "a"}},
+		{"a part", nil, one("a") + "\nWhy?", "", []string{"a"}},
+		{"a part behind messages", hello, one("b") + "\nWhy?", "", []string{"b"}},
+		{"in another order", nil, one("b") + "\n" + one("a") + "\nWhy?", "", []string{"b", "a"}},
+		{"none", nil, one("c") + "\nWhy?", "", nil},
+	} {
+		plan := pilot.Plan(contextpilot.Request{Blocks: []contextpilot.Block{{ID: "b", Text: "Text of b."}, {ID: "a", Text: "Text of a."}}})
+		plan.Session = test.name
+		pilot.Hold(plan)
+		live := pilot.Stats().LiveRequests
+		call := turns.Begin(test.name, append(slices.Clip(test.before), user(test.text)))
+		var with string
+		if len(call.Replacements) == 1 {
+			with = call.Replacements[0].With
+		}
+		if with != test.want || len(call.Replacements) > 1 {
+			t.Errorf("%s: %+v", test.name, call.Replacements)
+		}
+		var labels []string
+		for _, it := range call.Plan.Items {
+			labels = append(labels, it.Label)
+			if cited, ok := call.Sources.Resolve(it.Label); !ok || cited.Documents[0].Rank != map[string]int{"b": 1, "a": 2}[it.Label] {
+				t.Errorf("%s: [%s] is %+v", test.name, it.Label, cited)
+			}
+		}
+		if !cmp.Equal(labels, test.labels) || call.Planned != (labels != nil) {
+			t.Errorf("%s: planned are %q", test.name, labels)
+		}
+		if now := pilot.Stats().LiveRequests; call.Planned != (now == live) {
+			t.Errorf("%s: %d live requests, %d before", test.name, now, live)
+		}
+		call.End(contextpilot.Event{Kind: contextpilot.Gone})
+		if now := pilot.Stats().LiveRequests; now != live-1 {
+			t.Errorf("%s: %d live requests after the end, %d before", test.name, now, live)
+		}
 	}
 }
