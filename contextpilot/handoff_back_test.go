@@ -27,7 +27,7 @@ func heldOf(p *contextpilot.Pilot, session string, ids ...string) contextpilot.P
 	return plan
 }
 
-// A chain sends a plan's blocks one by one: the plan was no prompt, and when each block was in a call nobody waits for it.
+// A chain sends a plan's blocks one by one: the plan was no prompt, and does not wait any more when each block was in a call.
 func TestClaimPart(t *testing.T) {
 	for _, session := range []string{"", "s"} {
 		p := newPilot(t, contextpilot.Config{})

@@ -16,7 +16,7 @@ import (
 type ModelOptions struct {
 	// Scope is the engine's cache that the prompts go to; the zero Scope is the default.
 	Scope contextpilot.Scope
-	// NoHint leaves out the line that tells the documents' order of relevance.
+	// NoHint leaves out the line that states the documents' order of relevance.
 	NoHint bool
 }
 

@@ -27,7 +27,7 @@ func WithScope(scope contextpilot.Scope) Option { return func(s *settings) { s.s
 // found under [KeyLeftOut]. 0, the default: no bound. [ChatModel] does not look at it.
 func WithBudget(tokens int) Option { return func(s *settings) { s.budget = tokens } }
 
-// WithoutHint has [ChatModel] leave out the line that tells the documents' order of relevance. [Retriever] does not look at it.
+// WithoutHint has [ChatModel] leave out the line that states the documents' order of relevance. [Retriever] does not look at it.
 func WithoutHint() Option { return func(s *settings) { s.noHint = true } }
 
 // WithoutHold keeps a retriever's plans away from [ChatModel], for a retriever whose documents go to a model that is not

@@ -27,7 +27,7 @@ func WithScope(scope contextpilot.Scope) Option { return func(s *settings) { s.s
 // found under [KeyLeftOut]. 0, the default: no bound. [Middleware] does not look at it.
 func WithBudget(tokens int) Option { return func(s *settings) { s.budget = tokens } }
 
-// WithoutHint has [Middleware] leave out the line that tells the model the documents' order of relevance. [Retriever] does not look at it.
+// WithoutHint has [Middleware] leave out the line that states the documents' order of relevance. [Retriever] does not look at it.
 func WithoutHint() Option { return func(s *settings) { s.noHint = true } }
 
 // WithoutHold keeps a retriever's plans away from [Middleware], for a retriever whose documents go to a model without the

@@ -214,7 +214,7 @@ func TestBehindAHistoryTheOrderIsTheRetrievers(t *testing.T) {
 			pilot := newPilot(t, contextpilot.Config{Policy: policy})
 			c := newChat(t, session, pilot, inner)
 			c.ask("Hello!")
-			for i, q := range []string{"Tell about valve and pump", "pump, valve and motor?", "And valve, motor, pump?"} {
+			for i, q := range []string{"What of valve and pump", "pump, valve and motor?", "And valve, motor, pump?"} {
 				c.ask(q)
 				sent := inner.last().messages
 				got := textOf(sent[len(sent)-1])

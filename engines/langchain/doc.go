@@ -7,7 +7,7 @@
 //
 // [Wrap] is the other half of retriever.Wrap. It looks for a plan's blocks in the last human message of each request.
 // A request without them passes through as it is: a chain's question about the history, an agent's next step. For a
-// request with them it tells the pilot what becomes of it: answered, with the cached tokens
+// request with them the pilot learns what becomes of it: answered, with the cached tokens
 // that the model reports, or never sent. It ties the plan's request ID to the call, see [RequestID].
 //
 // # Order

@@ -94,7 +94,7 @@ func TestHintAtTheFront(t *testing.T) {
 func TestHintStays(t *testing.T) {
 	inner := &recorder{}
 	c := newChat(t, "s", newPilot(t, contextpilot.Config{Policy: "sorted"}), inner)
-	c.ask("Tell about valve and pump")
+	c.ask("What of valve and pump")
 	first := textOf(inner.last().messages[0])
 	if !strings.Contains(first, "</doc>\nPlease read the context in the following priority order: [valve] > [pump]") {
 		t.Errorf("no hint in\n%s", first)
