@@ -53,9 +53,25 @@ type request struct {
 type seen struct {
 	multi   bool // some result held several documents
 	visible visible
-	tools   map[string]string // tools' names by the calls' IDs
+	tools   map[string][]called // tools' names by the calls' IDs, in the order of the messages
 	rows    repeat.Memory     // blocks of lines
 	front   bool              // nothing but system messages so far
+}
+
+// called says that a message called a tool.
+type called struct {
+	message int
+	tool    string
+}
+
+// tool returns the tool that a call in front of a message was for, "" if there is none: IDs may be used again.
+func (s *seen) tool(id string, message int) string {
+	for _, c := range slices.Backward(s.tools[id]) {
+		if c.message < message {
+			return c.tool
+		}
+	}
+	return ""
 }
 
 // Begin decides how a request is forwarded: its edits are the same as before for messages that were sent before. The error is the
@@ -120,19 +136,19 @@ func (x *request) plan(remembered *memo, chains []chain, m Source, by *session) 
 
 // recall collects what the messages up to l have shown.
 func recall(l *link) *seen {
-	out := &seen{visible: newVisible(), tools: map[string]string{}, front: l == nil || l.front}
+	out := &seen{visible: newVisible(), tools: map[string][]called{}, front: l == nil || l.front}
 	var links []*link
 	for ; l != nil; l = l.before {
 		out.multi = out.multi || l.multi
-		for _, c := range l.calls {
-			out.tools[c.ID] = c.Tool
-		}
 		out.rows.Know(l.rows)
-		if len(l.shown) > 0 {
+		if len(l.shown)+len(l.calls) > 0 {
 			links = append(links, l)
 		}
 	}
 	for _, l := range slices.Backward(links) { // the first one first
+		for _, c := range l.calls {
+			out.tools[c.ID] = append(out.tools[c.ID], called{l.messages - 1, c.Tool})
+		}
 		for _, d := range l.shown {
 			out.visible.add(target{d.shown, l.messages - 1, d.role})
 		}
@@ -140,11 +156,11 @@ func recall(l *link) *seen {
 	return out
 }
 
-// ready makes a message's texts ready to be looked at: with the tools' names, and with fences.
-func (x *request) ready(s *seen, m *Message) {
+// ready makes the texts of message i ready to be looked at: with the tools' names, and with fences.
+func (x *request) ready(s *seen, i int, m *Message) {
 	for j := range m.Texts {
 		tx := &m.Texts[j]
-		tx.Tool = cmp.Or(s.tools[tx.Call], tx.Tool)
+		tx.Tool = cmp.Or(s.tool(tx.Call, i), tx.Tool)
 	}
 	fence(m.Texts, x.c.Look.Form)
 }
@@ -155,7 +171,7 @@ func (x *request) message(next *link, s *seen, i int, m *Message) error {
 	for j := range m.Texts {
 		came[j] = m.Texts[j].Value
 	}
-	x.ready(s, m)
+	x.ready(s, i, m)
 	for j := range m.Texts {
 		if err := x.ctx.Err(); err != nil {
 			return err
@@ -171,7 +187,7 @@ func (x *request) message(next *link, s *seen, i int, m *Message) error {
 	for _, c := range m.Calls {
 		c.ID, c.Tool = strings.Clone(c.ID), strings.Clone(c.Tool) // not all of the message
 		next.calls = append(next.calls, c)
-		s.tools[c.ID] = c.Tool
+		s.tools[c.ID] = append(s.tools[c.ID], called{i, c.Tool})
 	}
 	return x.ctx.Err()
 }

@@ -1,0 +1,60 @@
+package conversation_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/ragpilot/ragpilot/conversation"
+)
+
+func said(role conversation.Role, texts ...string) conversation.Message {
+	m := conversation.Message{Role: role}
+	for _, x := range texts {
+		m.Texts = append(m.Texts, conversation.Text{Value: x, Role: role, Rows: true})
+	}
+	return m
+}
+
+func calls(id, tool string) conversation.Message {
+	m := said(conversation.Assistant, "")
+	m.Calls = []conversation.Call{{ID: id, Tool: tool}}
+	return m
+}
+
+func result(call string, texts ...string) conversation.Message {
+	m := said(conversation.Tool, texts...)
+	for i := range m.Texts {
+		m.Texts[i].Call = call
+	}
+	return m
+}
+
+func tags(docs ...string) string {
+	return "<documents>\n<document>" + strings.Join(docs, "</document>\n<document>") + "</document>\n</documents>"
+}
+
+func own(label, text string) string { return "<doc " + label + ">\n" + text + "\n</doc>\n" }
+
+func long(name string) string { return name + " says this. " + strings.Repeat("It goes on for a while. ", 10) }
+
+// A call's ID that is used again names the tool of its own call, whether the messages in between are remembered or not.
+func TestCallsWithOneID(t *testing.T) {
+	m := messages{
+		calls("c1", "read"), result("c1", tags(long("A"), long("B"))), calls("c1", "search"), result("c1", "nothing"), said(conversation.User, "and now?"),
+		calls("c2", "read"), result("c2", tags(long("A"), long("C"))), result("c1", tags(long("C"), long("D"))), calls("c3", "read"), result("c3", tags(long("D"), long("C"))),
+	}
+	cold := forward(t, newEngine(t, nil), looked, m)
+	for n := range m {
+		e := newEngine(t, nil)
+		forward(t, e, looked, m[:n])
+		warm := forward(t, e, looked, m)
+		for i := range m {
+			if w, c := warm[i].Texts[0].Value, cold[i].Texts[0].Value; w != c {
+				t.Errorf("message %d is %q, and when the first %d were sent before %q", i, c, n, w)
+			}
+		}
+	}
+	if got := cold[9].Texts[0].Value; !strings.Contains(got, "earlier search result") || !strings.Contains(cold[6].Texts[0].Value, "earlier read result") {
+		t.Error(got, cold[6].Texts[0].Value)
+	}
+}
