@@ -54,8 +54,8 @@ type seen struct {
 	multi   bool // some result held several documents
 	visible visible
 	tools   map[string][]called // tools' names by the calls' IDs, in the order of the messages
-	rows    repeat.Memory     // blocks of lines
-	front   bool              // nothing but system messages so far
+	rows    repeat.Memory       // blocks of lines
+	front   bool                // nothing but system messages so far
 }
 
 // called says that a message called a tool.
@@ -195,11 +195,12 @@ func (x *request) message(next *link, s *seen, i int, m *Message) error {
 // text returns what is sent for a text.
 func (x *request) text(next *link, s *seen, i, j int, tx *Text) string {
 	found, ok := x.documents(tx)
+	if !ok {
+		return x.result(next, s, i, j, tx)
+	}
 	var drop map[int]bool
 	out := tx.Value
 	switch {
-	case !ok:
-		out = x.result(next, s, i, j, tx)
 	case tx.Role == System && s.front:
 		x.turn.Found += len(found.docs)
 		out = x.system(next, i, j, &found, placeOf(next.chain, j))
@@ -208,18 +209,16 @@ func (x *request) text(next *link, s *seen, i, j int, tx *Text) string {
 		out, drop = x.known(next, s, i, tx, &found, placeOf(next.chain, j))
 	}
 	shorter := out
+	var cuts [][2]int
 	if len(drop) == 0 || x.c.Recorded { // a note is no row that another could stand for
-		shorter = x.rows(next, s, i, tx, out)
-	}
-	if !ok {
-		return shorter
+		shorter, cuts = x.rows(next, s, i, tx, out)
 	}
 	x.keep(i, j, tx, found, true)
 	if x.c.Recorded && tx.Role == System {
 		return shorter
 	}
 	for k, d := range found.docs {
-		if drop[k] || !x.c.Recorded && shorter != out && !strings.Contains(shorter, found.item(k)) {
+		if drop[k] || !x.c.Recorded && found.cut(k, cuts) {
 			continue // it does not stand there in full
 		}
 		x.show(next, s, i, tx, shown{content: contentOf(d.Text), name: found.name(k, tx), text: int32(j), doc: int32(k)})

@@ -1,6 +1,7 @@
 package conversation_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -35,7 +36,9 @@ func tags(docs ...string) string {
 
 func own(label, text string) string { return "<doc " + label + ">\n" + text + "\n</doc>\n" }
 
-func long(name string) string { return name + " says this. " + strings.Repeat("It goes on for a while. ", 10) }
+func long(name string) string {
+	return name + " says this. " + strings.Repeat("It goes on for a while. ", 10)
+}
 
 // A call's ID that is used again names the tool of its own call, whether the messages in between are remembered or not.
 func TestCallsWithOneID(t *testing.T) {
@@ -56,5 +59,28 @@ func TestCallsWithOneID(t *testing.T) {
 	}
 	if got := cold[9].Texts[0].Value; !strings.Contains(got, "earlier search result") || !strings.Contains(cold[6].Texts[0].Value, "earlier read result") {
 		t.Error(got, cold[6].Texts[0].Value)
+	}
+}
+
+func listing(from, to int) string { return strings.Join(rows(from, to), "\n") }
+
+// rows are lines of one file.
+func rows(from, to int) []string {
+	out := make([]string, 0, to-from)
+	for i := from; i < to; i++ {
+		out = append(out, fmt.Sprintf("line %d of the file says %x", i, i*7919))
+	}
+	return out
+}
+
+// A result that rows were cut out of does not stand whole: an equal one does not refer to it.
+func TestCutResultIsNoTarget(t *testing.T) {
+	part := "At the top.\n" + listing(20, 80)
+	m := messages{
+		calls("c1", "read"), result("c1", listing(0, 100)), calls("c2", "read"), result("c2", part), calls("c3", "read"), result("c3", part),
+	}
+	got := forward(t, newEngine(t, nil), looked, m)
+	if second, third := got[3].Texts[0].Value, got[5].Texts[0].Value; !strings.Contains(second, "see above ...]") || strings.Contains(third, "Duplicate") {
+		t.Errorf("%s\n\n%s", second, third)
 	}
 }

@@ -41,7 +41,6 @@ func forward(t tester, e *conversation.Engine, c conversation.Conversation, m me
 
 var looked = conversation.Conversation{Model: "m", Look: conversation.Look{System: true, Tools: true}}
 
-
 // tester is a *testing.T, or a *rapid.T.
 type tester interface {
 	Helper()

@@ -102,31 +102,33 @@ func (x *request) leaveOut(next *link, s *seen, message int, tx *Text, found *fo
 // shortText is the number of characters below which a repeated result is not worth a reference.
 const shortText = 100
 
-// result replaces a result that equals an earlier one of another call.
+// result returns what is sent for a text without documents: a result that equals an earlier one of another call is replaced.
 func (x *request) result(next *link, s *seen, message, text int, tx *Text) string {
 	if tx.Role != Tool || !x.c.Look.Tools || tx.Call == "" || utf8.RuneCountInString(tx.Value) < shortText {
-		return tx.Value
+		out, _ := x.rows(next, s, message, tx, tx.Value)
+		return out
 	}
 	x.keep(message, text, tx, found{}, false)
 	c := contentOf(tx.Value)
 	c.Lo ^= 1 // a result is no document
-	t, ok := s.visible.at[c]
-	if !ok {
+	t, known := s.visible.at[c]
+	if known {
+		if first, _ := x.shownText(s, t); first.Call != tx.Call && repeat.WithoutIDs(first.Value) == repeat.WithoutIDs(tx.Value) {
+			x.turn.Changes = append(x.turn.Changes, Change{Kind: Referred, Message: message, Role: Tool, Documents: 1, Gone: 1})
+			return notes.Duplicate(first.Call)
+		}
+	}
+	out, cuts := x.rows(next, s, message, tx, tx.Value)
+	if !known && (len(cuts) == 0 || x.c.Recorded) {
 		x.show(next, s, message, tx, shown{content: c, text: int32(text), doc: whole})
-		return tx.Value
 	}
-	first, _ := x.shownText(s, t)
-	if first.Call == tx.Call || repeat.WithoutIDs(first.Value) != repeat.WithoutIDs(tx.Value) {
-		return tx.Value
-	}
-	x.turn.Changes = append(x.turn.Changes, Change{Kind: Referred, Message: message, Role: Tool, Documents: 1, Gone: 1})
-	return notes.Duplicate(first.Call)
+	return out
 }
 
-// rows replaces blocks of lines that stand further up.
-func (x *request) rows(at *link, s *seen, message int, tx *Text, value string) string {
+// rows replaces blocks of lines that stand further up, and returns what bytes of the text they were.
+func (x *request) rows(at *link, s *seen, message int, tx *Text, value string) (out string, cuts [][2]int) {
 	if !tx.Rows || tx.Role == Other {
-		return value
+		return value, nil
 	}
 	next := repeat.Text{Text: value, Message: message, Label: unique.Make(label(tx)).Value(), Fixed: tx.Role != Tool && !x.c.Recorded}
 	switch tx.Role {
@@ -140,11 +142,11 @@ func (x *request) rows(at *link, s *seen, message int, tx *Text, value string) s
 	var r repeat.Result
 	out, err := s.rows.Shorten(x.ctx, next, x.e.opt.Modulus, &r)
 	if err != nil {
-		return value // the caller asks the context, too
+		return value, nil // the caller asks the context, too
 	}
 	at.lines.add(Lines{
 		Replaced: r.BlocksDeduped, Total: r.BlocksTotal, System: r.SystemBlocksMatched, Saved: r.CharsSaved,
 		Before: r.CharsBefore, After: r.CharsAfter,
 	})
-	return out
+	return out, r.Cuts
 }

@@ -1,6 +1,7 @@
 package conversation
 
 import (
+	"sort"
 	"strings"
 
 	"github.com/zeebo/xxh3"
@@ -91,12 +92,22 @@ func (x *request) documents(tx *Text) (f found, ok bool) {
 	return f, ok && len(f.docs) >= 2 && len(f.docs) <= MaxDocuments
 }
 
-// item returns document i with all that goes with it.
-func (f *found) item(i int) string {
+// span returns where document i stands, with all that goes with it.
+func (f *found) span(i int) (from, to int) {
 	if f.own != nil {
-		return f.text[f.own[i].Start:f.own[i].End]
+		return f.own[i].Start, f.own[i].End
 	}
-	return f.Item(i)
+	return f.Span(i)
+}
+
+// cut reports whether some of document i is in ranges of the text, which are in its order.
+func (f *found) cut(i int, ranges [][2]int) bool {
+	if len(ranges) == 0 {
+		return false
+	}
+	from, to := f.span(i)
+	at := sort.Search(len(ranges), func(k int) bool { return ranges[k][1] > from })
+	return at < len(ranges) && ranges[at][0] < to
 }
 
 // firstWords is the length in characters up to which a note names a document by its first line.

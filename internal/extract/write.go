@@ -32,6 +32,9 @@ func (f Found) Rebuild(order []int) string {
 // Item returns document i as it stands in the text, with its tags or its label: what [Found.Permute] moves.
 func (f Found) Item(i int) string { return f.items[i].of(f.text) }
 
+// Span returns where document i, as [Found.Item] has it, begins and ends in the text, in bytes.
+func (f Found) Span(i int) (from, to int) { return f.items[i].start, f.items[i].end }
+
 // Spans returns where each document, as [Found.Item] has it, begins and ends in the text, in bytes and in the order of the text.
 func (f Found) Spans() [][2]int {
 	spans := make([][2]int, len(f.items))

@@ -76,6 +76,8 @@ type Result struct {
 	Texts []string // as many as there were
 	// CharsBefore and CharsAfter are the lengths in characters of the texts that changed.
 	CharsBefore, CharsAfter int
+	// Cuts are the bytes of the last text that references stand for.
+	Cuts [][2]int
 }
 
 // Replace writes the texts of one body, given in the order of the prompt, with a reference in place of each block
@@ -169,6 +171,7 @@ func (m *Memory) first(k key, s source) {
 // 1,048,576 lines stays as it is, and is not referred to. If ctx ends first, its error is returned, and the Memory is of
 // no more use.
 func (m *Memory) Shorten(ctx context.Context, t Text, modulus int, r *Result) (string, error) {
+	r.Cuts = r.Cuts[:0]
 	if t.Kind != System && runes(t.Text) < minText {
 		return t.Text, nil
 	}
@@ -179,7 +182,7 @@ func (m *Memory) Shorten(ctx context.Context, t Text, modulus int, r *Result) (s
 	}
 	m.lines += lines
 	m.fresh.lines += lines
-	out, changed, err := m.shorten(ctx, t, b, modulus, &r.Counts)
+	out, changed, err := m.shorten(ctx, t, b, modulus, r)
 	if err != nil || !changed {
 		return t.Text, err
 	}
@@ -191,9 +194,9 @@ func (m *Memory) Shorten(ctx context.Context, t Text, modulus int, r *Result) (s
 }
 
 // shorten writes one text and adds its blocks to those seen.
-func (m *Memory) shorten(ctx context.Context, t Text, b body, modulus int, c *Counts) (out string, changed bool, err error) {
+func (m *Memory) shorten(ctx context.Context, t Text, b body, modulus int, r *Result) (out string, changed bool, err error) {
 	var w strings.Builder
-	written, n := 0, 0
+	written, n, c := 0, 0, &r.Counts
 	for p := range b.pieces(modulus) {
 		if n++; n%mostBlocks == 0 && ctx.Err() != nil {
 			return "", false, ctx.Err()
@@ -229,6 +232,7 @@ func (m *Memory) shorten(ctx context.Context, t Text, b body, modulus int, c *Co
 		w.WriteString(b.raw[written:p.from])
 		w.WriteString(b.quote(ref))
 		written = p.to
+		r.Cuts = append(r.Cuts, [2]int{p.from, p.to})
 	}
 	if written == 0 {
 		return t.Text, false, nil
