@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/zeebo/xxh3"
+
 	"github.com/ragpilot/ragpilot/contextpilot"
 	"github.com/ragpilot/ragpilot/internal/orders"
 	"github.com/ragpilot/ragpilot/internal/repeat"
@@ -195,6 +197,7 @@ func (x *request) message(next *link, s *seen, i int, m *Message) error {
 // text returns what is sent for a text.
 func (x *request) text(next *link, s *seen, i, j int, tx *Text) string {
 	found, ok := x.documents(tx)
+	defer x.names(next, s, i, tx, &found)
 	if !ok {
 		return x.result(next, s, i, j, tx)
 	}
@@ -224,6 +227,32 @@ func (x *request) text(next *link, s *seen, i, j int, tx *Text) string {
 		x.show(next, s, i, tx, shown{content: contentOf(d.Text), name: found.name(k, tx), text: int32(j), doc: int32(k)})
 	}
 	return shorter
+}
+
+// names notes what in a text bears a name that a note may use, and is no target: our own markup where its documents are not looked at,
+// and the result of a call.
+func (x *request) names(next *link, s *seen, i int, tx *Text, found *found) {
+	if x.c.Recorded {
+		return
+	}
+	note := func(name, c content) {
+		if known, ok := s.visible.named[name]; !ok || known != c && known != (content{}) {
+			x.show(next, s, i, tx, shown{content: c, name: name, doc: nameOnly})
+		}
+	}
+	if tx.Role == Tool && tx.Call != "" && tx.Value != "" {
+		note(callName(tx.Call), wholeOf(tx.Value))
+	}
+	if found.own != nil {
+		return
+	}
+	blocks := 0
+	for r := range contextpilot.Regions(tx.Value) {
+		note(xxh3.HashString128(bracketed(r.Label)), contentOf(r.Text))
+		if blocks++; blocks == MaxDocuments {
+			return
+		}
+	}
 }
 
 // show notes that a document stands in a message.

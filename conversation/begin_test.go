@@ -84,3 +84,33 @@ func TestCutResultIsNoTarget(t *testing.T) {
 		t.Errorf("%s\n\n%s", second, third)
 	}
 }
+
+// A name that stands for two texts, further up or beside the note, is no name: a label wherever it is, the ID of a call.
+func TestNamesOfTwoTexts(t *testing.T) {
+	user := func(texts ...string) conversation.Message { return said(conversation.User, strings.Join(texts, "")) }
+	for name, c := range map[string]struct {
+		m    messages
+		note bool
+	}{
+		"one":                         {messages{user(own("P", long("A"))), user(own("P", long("A")))}, true},
+		"beside":                      {messages{user(own("P", long("A"))), user(own("P", long("A")), own("P", long("B")))}, false},
+		"in a system text":            {messages{said(conversation.System, own("P", long("B"))), user(own("P", long("A"))), user(own("P", long("A")))}, false},
+		"looks like it":               {messages{result("c1", tags("[P]\n"+long("B"), long("C"))), user(own("P", long("A"))), user(own("P", long("A")))}, false},
+		"one call":                    {messages{result("c1", long("A")), result("c2", long("A"))}, true},
+		"two calls":                   {messages{result("c1", long("A")), result("c1", long("B")), result("c2", long("A"))}, false},
+		"a call with a short result":  {messages{result("c1", long("A")), result("c1", "nothing"), result("c2", long("A"))}, false},
+		"a call with documents":       {messages{result("c1", long("A")), result("c1", tags("a", "b")), result("c2", long("A"))}, false},
+		"a call with the same result": {messages{result("c1", long("A")), result("c1", long("A")), result("c2", long("A"))}, true},
+	} {
+		last := len(c.m) - 1
+		got := forward(t, newEngine(t, nil), looked, c.m)[last].Texts[0].Value
+		if note := got != c.m[last].Texts[0].Value; note != c.note {
+			t.Errorf("%s: %q", name, got)
+		}
+		e := newEngine(t, nil)
+		forward(t, e, looked, c.m[:last])
+		if again := forward(t, e, looked, c.m)[last].Texts[0].Value; again != got {
+			t.Errorf("%s: %q when what is above was sent before", name, again)
+		}
+	}
+}

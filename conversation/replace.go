@@ -29,15 +29,32 @@ func (x *request) known(next *link, s *seen, message int, tx *Text, found *found
 	return x.refer(next, s, message, tx, found)
 }
 
+// names are those of all documents of the text, with what each stands for.
+func (f *found) names(tx *Text) map[content]content {
+	out := make(map[content]content, len(f.docs))
+	for i, d := range f.docs {
+		name, c := f.name(i, tx), contentOf(d.Text)
+		if other, ok := out[name]; ok && other != c {
+			c = content{}
+		}
+		out[name] = c
+	}
+	return out
+}
+
 // refer puts a note in place of the documents that stand further up.
 func (x *request) refer(next *link, s *seen, message int, tx *Text, found *found) (string, map[int]bool) {
 	drop := map[int]bool{}
 	var labels []string            // in the order of the text
 	names := map[string][]string{} // first words of documents, by their text's label
+	beside := found.names(tx)
 	for i, d := range found.docs {
-		name, in, ok := x.standing(s, tx.Role, d.Text)
+		t, name, in, ok := x.standing(s, tx.Role, d.Text)
 		if !ok {
 			continue
+		}
+		if other, ok := beside[t.name]; ok && other != t.content {
+			continue // what stands beside the note would bear the name, too
 		}
 		drop[i] = true
 		if names[in] == nil {
@@ -71,7 +88,7 @@ func (x *request) leaveOut(next *link, s *seen, message int, tx *Text, found *fo
 	var keep []int
 	drop := map[int]bool{}
 	for i, d := range found.docs {
-		if _, _, ok := x.standing(s, tx.Role, d.Text); ok {
+		if _, _, _, ok := x.standing(s, tx.Role, d.Text); ok {
 			drop[i] = true
 		} else {
 			keep = append(keep, i)
@@ -109,18 +126,17 @@ func (x *request) result(next *link, s *seen, message, text int, tx *Text) strin
 		return out
 	}
 	x.keep(message, text, tx, found{}, false)
-	c := contentOf(tx.Value)
-	c.Lo ^= 1 // a result is no document
+	c := wholeOf(tx.Value)
 	t, known := s.visible.at[c]
-	if known {
-		if first, _ := x.shownText(s, t); first.Call != tx.Call && repeat.WithoutIDs(first.Value) == repeat.WithoutIDs(tx.Value) {
+	if known && (s.visible.named[t.name] == c || x.c.Recorded) { // else the note would name two results
+		if first, _ := x.shownText(s, t); t.doc == whole && first.Call != tx.Call && repeat.WithoutIDs(first.Value) == repeat.WithoutIDs(tx.Value) {
 			x.turn.Changes = append(x.turn.Changes, Change{Kind: Referred, Message: message, Role: Tool, Documents: 1, Gone: 1})
 			return notes.Duplicate(first.Call)
 		}
 	}
 	out, cuts := x.rows(next, s, message, tx, tx.Value)
 	if !known && (len(cuts) == 0 || x.c.Recorded) {
-		x.show(next, s, message, tx, shown{content: c, text: int32(text), doc: whole})
+		x.show(next, s, message, tx, shown{content: c, name: callName(tx.Call), text: int32(text), doc: whole})
 	}
 	return out
 }

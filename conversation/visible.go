@@ -12,8 +12,11 @@ import (
 	"github.com/ragpilot/ragpilot/internal/repeat"
 )
 
-// whole is the number of a document that is all of its text.
-const whole = -1
+// Numbers of what is no document of a text.
+const (
+	whole    = -1 // all of it
+	nameOnly = -2 // what is no target itself, but bears a name
+)
 
 // shown is a document that stands in full in a message as it is sent.
 type shown struct {
@@ -44,6 +47,9 @@ func (v *visible) add(t target) {
 		v.named[t.name] = content{}
 	} else {
 		v.named[t.name] = t.content
+	}
+	if t.doc == nameOnly {
+		return
 	}
 	if there, ok := v.at[t.content]; !ok || t.role > there.role {
 		v.at[t.content] = t
@@ -118,7 +124,7 @@ func (f *found) first(i int) string {
 	words := f.docs[i].Text
 	switch {
 	case f.own != nil:
-		words = "[" + f.own[i].Label + "]"
+		return bracketed(f.own[i].Label)
 	case f.Mode == extract.JSONResults:
 		words = f.docs[i].Key
 	}
@@ -129,12 +135,26 @@ func (f *found) first(i int) string {
 	return words
 }
 
-// name stands for what a note would name document i by. A label of our own markup names a document wherever it stands.
+func bracketed(label string) string { return "[" + label + "]" }
+
+// name stands for what a note would name document i by. A label of our own markup names a document wherever it stands, and so do first
+// words that look like one.
 func (f *found) name(i int, tx *Text) content {
-	if f.own != nil {
-		return xxh3.HashString128(f.first(i))
+	first := f.first(i)
+	if strings.HasPrefix(first, "[") && strings.HasSuffix(first, "]") {
+		return xxh3.HashString128(first)
 	}
-	return xxh3.HashString128(label(tx) + "\x00" + f.first(i))
+	return xxh3.HashString128(label(tx) + "\x00" + first)
+}
+
+// callName stands for what a note would name a whole result by.
+func callName(call string) content { return xxh3.HashString128("\x00" + call) }
+
+// wholeOf is the content of a whole result, which is no document.
+func wholeOf(text string) content {
+	c := contentOf(text)
+	c.Lo ^= 1
+	return c
 }
 
 // replace writes the text with a note in place of the documents in drop.
@@ -182,19 +202,19 @@ func label(tx *Text) string {
 }
 
 // standing reports whether a note may stand for a document in a text of that role, and what the note names it by.
-func (x *request) standing(s *seen, role Role, text string) (first, in string, ok bool) {
-	t, ok := s.visible.at[contentOf(text)]
+func (x *request) standing(s *seen, role Role, text string) (t target, first, in string, ok bool) {
+	t, ok = s.visible.at[contentOf(text)]
 	if !ok || t.role < role || t.doc == whole {
-		return "", "", false // what is trusted less may say beside it that it does not hold
+		return t, "", "", false // what is trusted less may say beside it that it does not hold
 	}
 	tx, docs := x.shownText(s, t)
 	if docs == nil || int(t.doc) >= len(docs.docs) || repeat.WithoutIDs(docs.docs[t.doc].Text) != repeat.WithoutIDs(text) {
-		return "", "", false // two texts of one hash
+		return t, "", "", false // two texts of one hash
 	}
 	if s.visible.named[t.name] != t.content && !x.c.Recorded {
-		return "", "", false // the note would name two texts
+		return t, "", "", false // the note would name two texts
 	}
-	return docs.first(int(t.doc)), label(tx), true
+	return t, docs.first(int(t.doc)), label(tx), true
 }
 
 // shownText returns the text that a target stands in, as it is fenced, and its documents.
