@@ -220,11 +220,12 @@ func (x *request) text(next *link, s *seen, i, j int, tx *Text) string {
 	if x.c.Recorded && tx.Role == System {
 		return shorter
 	}
-	for k, d := range found.docs {
+	for k := range found.docs {
 		if drop[k] || !x.c.Recorded && found.cut(k, cuts) {
 			continue // it does not stand there in full
 		}
-		x.show(next, s, i, tx, shown{content: contentOf(d.Text), name: found.name(k, tx), text: int32(j), doc: int32(k)})
+		_, c := x.says(&found, k)
+		x.show(next, s, i, tx, shown{content: c, name: found.name(k, tx), text: int32(j), doc: int32(k)})
 	}
 	return shorter
 }

@@ -114,3 +114,19 @@ func TestNamesOfTwoTexts(t *testing.T) {
 		}
 	}
 }
+
+// What a document's tag says of it is not lost: two files of one text are two documents, but a number is a place in a list.
+func TestAttributesCount(t *testing.T) {
+	files := func(attributes string) string {
+		return "<files>\n<file" + attributes + ">" + long("A") + "</file>\n<file>" + long("B"+attributes) + "</file>\n</files>"
+	}
+	for _, c := range []struct {
+		first, second string
+		note          bool
+	}{{"", "", true}, {` path="a.txt"`, ` path="a.txt"`, true}, {` path="a.txt"`, ` path="b.txt"`, false}, {` path="a1"`, ` path="a2"`, false}, {` index="1"`, ` index='12'`, true}, {"", ` path="a"`, false}} {
+		m := messages{result("c1", files(c.first)), result("c2", files(c.second))}
+		if got := forward(t, newEngine(t, nil), looked, m)[1].Texts[0].Value; strings.Contains(got, `[Documents "A`) != c.note {
+			t.Errorf("%q, then %q: %s", c.first, c.second, got)
+		}
+	}
+}

@@ -32,8 +32,8 @@ func (x *request) known(next *link, s *seen, message int, tx *Text, found *found
 // names are those of all documents of the text, with what each stands for.
 func (f *found) names(tx *Text) map[content]content {
 	out := make(map[content]content, len(f.docs))
-	for i, d := range f.docs {
-		name, c := f.name(i, tx), contentOf(d.Text)
+	for i := range f.docs {
+		name, c := f.name(i, tx), contentOf(f.says(i))
 		if other, ok := out[name]; ok && other != c {
 			c = content{}
 		}
@@ -48,8 +48,8 @@ func (x *request) refer(next *link, s *seen, message int, tx *Text, found *found
 	var labels []string            // in the order of the text
 	names := map[string][]string{} // first words of documents, by their text's label
 	beside := found.names(tx)
-	for i, d := range found.docs {
-		t, name, in, ok := x.standing(s, tx.Role, d.Text)
+	for i := range found.docs {
+		t, name, in, ok := x.standing(s, tx.Role, found, i)
 		if !ok {
 			continue
 		}
@@ -87,8 +87,8 @@ func (x *request) refer(next *link, s *seen, message int, tx *Text, found *found
 func (x *request) leaveOut(next *link, s *seen, message int, tx *Text, found *found) (string, map[int]bool) {
 	var keep []int
 	drop := map[int]bool{}
-	for i, d := range found.docs {
-		if _, _, _, ok := x.standing(s, tx.Role, d.Text); ok {
+	for i := range found.docs {
+		if _, _, _, ok := x.standing(s, tx.Role, found, i); ok {
 			drop[i] = true
 		} else {
 			keep = append(keep, i)

@@ -1,6 +1,7 @@
 package conversation
 
 import (
+	"regexp"
 	"sort"
 	"strings"
 
@@ -116,6 +117,26 @@ func (f *found) cut(i int, ranges [][2]int) bool {
 	return at < len(ranges) && ranges[at][0] < to
 }
 
+// counted are attributes that say no more than a number, such as a place in a list.
+var counted = regexp.MustCompile(`[\w:.-]+\s*=\s*(?:"[0-9]*"|'[0-9]*'|[0-9]+)`)
+
+// says returns what document i says: its text, and the attributes of its tag, such as the file that it is.
+func (f *found) says(i int) string {
+	text := f.docs[i].Text
+	if f.own != nil || f.Mode != extract.XMLTag {
+		return text
+	}
+	tag, _, _ := strings.Cut(f.Item(i), ">")
+	at := strings.IndexAny(tag, " \t\r\n\v\f")
+	if at < 0 {
+		return text
+	}
+	if attributes := strings.TrimSpace(counted.ReplaceAllString(tag[at:], "")); attributes != "" {
+		return text + "\x00" + attributes
+	}
+	return text
+}
+
 // firstWords is the length in characters up to which a note names a document by its first line.
 const firstWords = 40
 
@@ -201,14 +222,27 @@ func label(tx *Text) string {
 	}
 }
 
-// standing reports whether a note may stand for a document in a text of that role, and what the note names it by.
-func (x *request) standing(s *seen, role Role, text string) (t target, first, in string, ok bool) {
-	t, ok = s.visible.at[contentOf(text)]
+// says returns what document i is compared by, and its hash.
+func (x *request) says(f *found, i int) (string, content) {
+	if x.c.Recorded {
+		return f.docs[i].Text, contentOf(f.docs[i].Text)
+	}
+	text := f.says(i)
+	return text, contentOf(text)
+}
+
+// standing returns the target that document i of a text may be replaced by a note to, and what the note names it by.
+func (x *request) standing(s *seen, role Role, f *found, i int) (t target, first, in string, ok bool) {
+	text, c := x.says(f, i)
+	t, ok = s.visible.at[c]
 	if !ok || t.role < role || t.doc == whole {
 		return t, "", "", false // what is trusted less may say beside it that it does not hold
 	}
 	tx, docs := x.shownText(s, t)
-	if docs == nil || int(t.doc) >= len(docs.docs) || repeat.WithoutIDs(docs.docs[t.doc].Text) != repeat.WithoutIDs(text) {
+	if docs == nil || int(t.doc) >= len(docs.docs) {
+		return t, "", "", false
+	}
+	if there, _ := x.says(docs, int(t.doc)); repeat.WithoutIDs(there) != repeat.WithoutIDs(text) {
 		return t, "", "", false // two texts of one hash
 	}
 	if s.visible.named[t.name] != t.content && !x.c.Recorded {
