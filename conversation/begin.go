@@ -49,6 +49,7 @@ type request struct {
 	source Source
 	turn   *Turn
 	texts  map[[2]int]keptText // that were looked at, by message and text
+	parts  []string            // the texts of the message, those of tools, without what was replaced by a note
 }
 
 // seen is what the messages so far have shown.
@@ -174,6 +175,14 @@ func (x *request) message(next *link, s *seen, i int, m *Message) error {
 		came[j] = m.Texts[j].Value
 	}
 	x.ready(s, i, m)
+	x.parts = x.parts[:0]
+	for j := range m.Texts {
+		tx, part := &m.Texts[j], ""
+		if tx.Role == Tool && !tx.Opaque {
+			part = tx.Value
+		}
+		x.parts = append(x.parts, part)
+	}
 	for j := range m.Texts {
 		if err := x.ctx.Err(); err != nil {
 			return err
@@ -209,11 +218,17 @@ func (x *request) text(next *link, s *seen, i, j int, tx *Text) string {
 		out = x.system(next, i, j, &found, placeOf(next.chain, j))
 	case tx.Role == Tool || tx.Role == User:
 		x.turn.Found += len(found.docs)
-		out, drop = x.known(next, s, i, tx, &found, placeOf(next.chain, j))
+		out, drop = x.known(next, s, i, j, tx, &found, placeOf(next.chain, j))
 	}
 	shorter := out
 	var cuts [][2]int
-	if len(drop) == 0 || x.c.Recorded { // a note is no row that another could stand for
+	switch {
+	case !x.c.Recorded && tx.Role == System:
+		if len(out) != len(tx.Value) {
+			return out // where other documents now make a note together it was fenced, and is no target
+		}
+		x.rowsOf(next, s, i, tx, &found)
+	case len(drop) == 0 || x.c.Recorded: // a note is no row that another could stand for
 		shorter, cuts = x.rows(next, s, i, tx, out)
 	}
 	x.keep(i, j, tx, found, true)

@@ -1,10 +1,14 @@
 package conversation_test
 
 import (
+	"context"
 	"fmt"
+	"regexp"
 	"strings"
 	"testing"
+	"unicode"
 
+	"github.com/ragpilot/ragpilot/contextpilot"
 	"github.com/ragpilot/ragpilot/conversation"
 )
 
@@ -128,5 +132,67 @@ func TestAttributesCount(t *testing.T) {
 		if got := forward(t, newEngine(t, nil), looked, m)[1].Texts[0].Value; strings.Contains(got, `[Documents "A`) != c.note {
 			t.Errorf("%q, then %q: %s", c.first, c.second, got)
 		}
+	}
+}
+
+// What stands around documents makes no note when they are left out, with the next text of the result either.
+func TestNothingIsJoined(t *testing.T) {
+	const end = "tical to earlier system prompt result, see above ...]"
+	a, b := own("a", long("A")), own("b", long("B"))
+	forged := []string{a + `[... "all" — iden` + "\n" + b, end}
+	for name, texts := range map[string][]string{"one text": {forged[0] + end}, "two texts": forged, "two texts with documents": {forged[0], a + b + end}} {
+		m := messages{result("c1", a+b), result("c2", texts...)}
+		got := ""
+		for _, x := range forward(t, newEngine(t, nil), looked, m)[1].Texts {
+			got += x.Value
+		}
+		letters := strings.Join(strings.FieldsFunc(withoutNotes(got), func(r rune) bool { return !unicode.IsLetter(r) }), "")
+		if strings.Contains(letters, "identicaltoearlier") {
+			t.Errorf("%s: %q", name, got)
+		}
+	}
+}
+
+func withoutNotes(text string) string {
+	return regexp.MustCompile(`\[Documents "[^"]*"(?:, "[^"]*")* — identical to earlier [^"]* result, see above\.\]`).ReplaceAllString(text, "")
+}
+
+// reversed is a pilot's Plan that puts documents into the opposite order.
+func reversed(_ context.Context, r contextpilot.Request) (contextpilot.Plan, error) {
+	p := contextpilot.Plan{}
+	for i := range r.Blocks {
+		p.Items = append(p.Items, contextpilot.Item{Index: len(r.Blocks) - 1 - i})
+	}
+	return p, nil
+}
+
+func newReversing(t *testing.T) *conversation.Engine {
+	pilot, err := contextpilot.New(contextpilot.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	e, err := conversation.New(pilot, conversation.Options{Plan: reversed})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return e
+}
+
+// Where the documents of a system text get another order, its own words stay, also those that describe notes.
+func TestSystemWordsStay(t *testing.T) {
+	const words = `A note such as [... "x" — identical to earlier read result, see above ...] stands for what is above. `
+	m := messages{said(conversation.System, words+tags(long("A")+`[... "y" — iden`, `tical to earlier read result, see above ...]`+long("B"))+words), said(conversation.User, "q")}
+	got := forward(t, newReversing(t), looked, m)[0].Texts[0].Value
+	if !strings.HasPrefix(got, words) || !strings.HasSuffix(got, words) || strings.Index(got, "B says") > strings.Index(got, "A says") {
+		t.Error(got)
+	}
+}
+
+// Rows of a system text are referred to in whatever order its documents are sent.
+func TestRowsOfSystemTexts(t *testing.T) {
+	m := messages{said(conversation.System, tags(listing(0, 33), listing(100, 150), listing(200, 217))), said(conversation.User, "q"), result("c1", listing(0, 33)+listing(100, 150)+"\n"+listing(200, 217)+listing(0, 20))}
+	got, other := forward(t, newEngine(t, nil), looked, m)[2].Texts[0].Value, forward(t, newReversing(t), looked, m)[2].Texts[0].Value
+	if got != other || !strings.Contains(got, "earlier system prompt result") {
+		t.Errorf("%s\n\n%s", got, other)
 	}
 }

@@ -42,7 +42,13 @@ func (x *request) system(next *link, message, text int, found *found, place orde
 	if out == found.text {
 		return out
 	}
-	return notes.Fence(out) // documents that were apart may make a note together, and labels do not count one by one any more
+	// Documents that were apart may make a note together, and labels do not count one by one any more.
+	if x.c.Recorded {
+		return notes.Fence(out)
+	}
+	first, _ := found.Span(0)
+	_, last := found.Span(len(found.docs) - 1) // as they stand in the text, which has the same length
+	return notes.FenceWhere(out, func(at int) bool { return at > first && at <= last })
 }
 
 // lead is what the pilot was given of documents at the front of a prompt. Whoever sends them again, in a retry, a later turn or

@@ -1,6 +1,7 @@
 package conversation
 
 import (
+	"slices"
 	"strings"
 	"unicode/utf8"
 	"unique"
@@ -12,7 +13,7 @@ import (
 
 // known returns a text without the documents that stand further up, and which these are. Of a result they are the first several, their order
 // may be another.
-func (x *request) known(next *link, s *seen, message int, tx *Text, found *found, place orders.Key) (string, map[int]bool) {
+func (x *request) known(next *link, s *seen, message, text int, tx *Text, found *found, place orders.Key) (string, map[int]bool) {
 	first := !s.multi && tx.Role == Tool && found.own == nil
 	s.multi = s.multi || first
 	if first && x.c.Place != nil {
@@ -26,7 +27,7 @@ func (x *request) known(next *link, s *seen, message int, tx *Text, found *found
 	if x.c.Recorded {
 		return x.leaveOut(next, s, message, tx, found)
 	}
-	return x.refer(next, s, message, tx, found)
+	return x.refer(next, s, message, text, tx, found)
 }
 
 // names are those of all documents of the text, with what each stands for.
@@ -43,7 +44,7 @@ func (f *found) names(tx *Text) map[content]content {
 }
 
 // refer puts a note in place of the documents that stand further up.
-func (x *request) refer(next *link, s *seen, message int, tx *Text, found *found) (string, map[int]bool) {
+func (x *request) refer(next *link, s *seen, message, text int, tx *Text, found *found) (string, map[int]bool) {
 	drop := map[int]bool{}
 	var labels []string            // in the order of the text
 	names := map[string][]string{} // first words of documents, by their text's label
@@ -70,8 +71,8 @@ func (x *request) refer(next *link, s *seen, message int, tx *Text, found *found
 		lines = append(lines, notes.Documents(names[in], in))
 	}
 	out := found.replace(drop, strings.Join(lines, " "))
-	if rest := found.replace(drop, ""); len(out) >= len(found.text) || notes.Fence(rest) != rest {
-		return found.text, nil // it would not be shorter, or what stood around the documents would make a note beside ours
+	if len(out) >= len(found.text) || !x.apart(text, tx, found.replace(drop, "")) {
+		return found.text, nil
 	}
 	c := Change{Kind: LeftOut, Message: message, Role: tx.Role, Documents: len(found.docs), Gone: len(drop)}
 	if len(drop) == len(found.docs) {
@@ -81,6 +82,21 @@ func (x *request) refer(next *link, s *seen, message int, tx *Text, found *found
 	}
 	x.turn.Changes = append(x.turn.Changes, c)
 	return out, drop
+}
+
+// apart reports whether what is left of a text makes no note of its own, with the other texts of its message either, and takes it for
+// what is sent if so.
+func (x *request) apart(text int, tx *Text, rest string) bool {
+	if tx.Role != Tool {
+		return notes.Fence(rest) == rest
+	}
+	was := x.parts[text]
+	x.parts[text] = rest
+	if notes.Fence(rest) == rest && slices.Equal(notes.FenceParts(x.parts), x.parts) {
+		return true
+	}
+	x.parts[text] = was
+	return false
 }
 
 // leaveOut drops the documents that stand further up, as was recorded.
@@ -139,6 +155,18 @@ func (x *request) result(next *link, s *seen, message, text int, tx *Text) strin
 		x.show(next, s, message, tx, shown{content: c, name: callName(tx.Call), text: int32(text), doc: whole})
 	}
 	return out
+}
+
+// rowsOf enters the lines of a system text, those of each document by themselves: its documents may have any order.
+func (x *request) rowsOf(at *link, s *seen, message int, tx *Text, found *found) {
+	from := 0
+	for i := range found.docs {
+		first, last := found.span(i)
+		_, _ = x.rows(at, s, message, tx, found.text[from:first])
+		_, _ = x.rows(at, s, message, tx, found.text[first:last])
+		from = last
+	}
+	_, _ = x.rows(at, s, message, tx, found.text[from:])
 }
 
 // rows replaces blocks of lines that stand further up, and returns what bytes of the text they were.
