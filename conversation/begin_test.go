@@ -196,3 +196,15 @@ func TestRowsOfSystemTexts(t *testing.T) {
 		t.Errorf("%s\n\n%s", got, other)
 	}
 }
+
+// A note about a result is shorter than the result, however long the call's ID is: a note that comes back is no result to refer to.
+func TestNoteIsShorter(t *testing.T) {
+	text := strings.Repeat("a short result ", 9)
+	first, other := "call_"+strings.Repeat("x", 50), "call_"+strings.Repeat("y", 50)
+	if got := forward(t, newEngine(t, nil), looked, messages{result(first, text), result(other, text)})[1].Texts[0].Value; got != text {
+		t.Error(got)
+	}
+	if got := forward(t, newEngine(t, nil), looked, messages{result("c1", text), result("c2", text)})[1].Texts[0].Value; len(got) >= len(text) {
+		t.Error(got)
+	}
+}

@@ -145,9 +145,12 @@ func (x *request) result(next *link, s *seen, message, text int, tx *Text) strin
 	c := wholeOf(tx.Value)
 	t, known := s.visible.at[c]
 	if known && (s.visible.named[t.name] == c || x.c.Recorded) { // else the note would name two results
-		if first, _ := x.shownText(s, t); t.doc == whole && first.Call != tx.Call && repeat.WithoutIDs(first.Value) == repeat.WithoutIDs(tx.Value) {
+		first, _ := x.shownText(s, t)
+		note := notes.Duplicate(first.Call)
+		shorter := len(note) < len(tx.Value) || x.c.Recorded
+		if t.doc == whole && shorter && first.Call != tx.Call && repeat.WithoutIDs(first.Value) == repeat.WithoutIDs(tx.Value) {
 			x.turn.Changes = append(x.turn.Changes, Change{Kind: Referred, Message: message, Role: Tool, Documents: 1, Gone: 1})
-			return notes.Duplicate(first.Call)
+			return note
 		}
 	}
 	out, cuts := x.rows(next, s, message, tx, tx.Value)
