@@ -30,6 +30,13 @@ type Part struct {
 	Message, Text int
 	Whole         bool
 	named         string // label or call that the note names
+	all           []place
+}
+
+// place is where a document stands.
+type place struct {
+	message, text int
+	whole         bool // in what arrived, too
 }
 
 // Reading is what became of one text.
@@ -226,9 +233,15 @@ func (r *Report) findDocument(x *Reading, p *Part) {
 	r.eachAbove(x, func(i, j int) bool {
 		if has(r.Sent[i].Texts[j].Value) {
 			p.Kind, p.Message, p.Text, p.Whole = LeftOut, i, j, has(r.Arrived[i].Texts[j].Value)
+			p.all = append(p.all, place{i, j, p.Whole})
 		}
-		return !p.Whole
+		return true
 	})
+	for _, at := range p.all { // the first that stands whole, if no note says which
+		if p.Message, p.Text, p.Whole = at.message, at.text, at.whole; at.whole {
+			return
+		}
+	}
 }
 
 // findLabel looks for the block that a note names, and takes it for the document's place if it says the same.
@@ -250,15 +263,22 @@ func (r *Report) findLabel(x *Reading, p *Part, label string) bool {
 // findNoted takes a document that is left out for referred to if a note names it, and where it stands.
 func (r *Report) findNoted(p *Part, list []note) {
 	for _, n := range list {
-		if n.kind != repeatsDocuments || p.Kind != LeftOut || r.lines(p.Message, p.Text).of != n.names {
-			continue
+		for _, at := range p.all {
+			if n.kind == repeatsDocuments && p.Kind == LeftOut && r.lines(at.message, at.text).of == n.names {
+				r.findNotedAt(p, n, at)
+			}
 		}
-		for first := range strings.SplitSeq(n.first, `", "`) {
-			there := ownBlocks(r.Sent[p.Message].Texts[p.Text].Value)
+	}
+}
+
+// findNotedAt does so for one of the texts in which it stands.
+func (r *Report) findNotedAt(p *Part, n note, at place) {
+	if there := ownBlocks(r.Sent[at.message].Texts[at.text].Value); at.whole {
+		for _, first := range strings.Split(n.first, `", "`) {
 			labelled := slices.ContainsFunc(there, func(d doc) bool { return first == "["+d.label+"]" && d.text == p.Value })
 			solid := func(text string) string { return strings.Join(strings.Fields(text), "") }
 			if labelled || strings.HasPrefix(p.Value, first) || strings.HasPrefix(p.Value, "{") && strings.Contains(solid(p.Value), solid(first)) {
-				p.Kind, p.named = Reference, n.names
+				p.Kind, p.named, p.Message, p.Text, p.Whole = Reference, n.names, at.message, at.text, true
 			}
 		}
 	}
