@@ -49,6 +49,7 @@ type request struct {
 	source Source
 	turn   *Turn
 	texts  map[[2]int]keptText // that were looked at, by message and text
+	came   int                 // the bytes of the text as it came: fences make it longer
 	parts  []string            // the texts of the message, those of tools, without what was replaced by a note
 }
 
@@ -188,7 +189,7 @@ func (x *request) message(next *link, s *seen, i int, m *Message) error {
 			return err
 		}
 		out := m.Texts[j].Value
-		if !m.Texts[j].Opaque {
+		if x.came = len(came[j]); !m.Texts[j].Opaque {
 			out = x.text(next, s, i, j, &m.Texts[j])
 		}
 		if out != came[j] {

@@ -197,14 +197,21 @@ func TestRowsOfSystemTexts(t *testing.T) {
 	}
 }
 
-// A note about a result is shorter than the result, however long the call's ID is: a note that comes back is no result to refer to.
+// A note about a result is shorter than the result as it came, however long the call's ID is: a note that comes back is no result to
+// refer to.
 func TestNoteIsShorter(t *testing.T) {
 	text := strings.Repeat("a short result ", 9)
 	first, other := "call_"+strings.Repeat("x", 50), "call_"+strings.Repeat("y", 50)
 	if got := forward(t, newEngine(t, nil), looked, messages{result(first, text), result(other, text)})[1].Texts[0].Value; got != text {
 		t.Error(got)
 	}
-	if got := forward(t, newEngine(t, nil), looked, messages{result("c1", text), result("c2", text)})[1].Texts[0].Value; len(got) >= len(text) {
-		t.Error(got)
+	again := forward(t, newEngine(t, nil), looked, messages{result("c1", text), result("c2", text)})[1].Texts[0].Value
+	if len(again) >= len(text) {
+		t.Error(again)
+	}
+	for _, notes := range []string{again, strings.Replace(again, "c1", first, 1), tags(`[Documents "`+strings.Repeat("what it begins with, ", 9)+`" — identical to earlier read result, see above.]`, "x")} {
+		if got := forward(t, newEngine(t, nil), looked, messages{result("c3", notes), result("c4", notes)}); got[1].Texts[0].Value != got[0].Texts[0].Value {
+			t.Error(got)
+		}
 	}
 }

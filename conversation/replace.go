@@ -51,7 +51,7 @@ func (x *request) refer(next *link, s *seen, message, text int, tx *Text, found 
 	beside := found.names(tx)
 	for i := range found.docs {
 		t, name, in, ok := x.standing(s, tx.Role, found, i)
-		if !ok {
+		if !ok || notes.Only(found.docs[i].Text) {
 			continue
 		}
 		if other, ok := beside[t.name]; ok && other != t.content {
@@ -71,7 +71,7 @@ func (x *request) refer(next *link, s *seen, message, text int, tx *Text, found 
 		lines = append(lines, notes.Documents(names[in], in))
 	}
 	out := found.replace(drop, strings.Join(lines, " "))
-	if len(out) >= len(found.text) || !x.apart(text, tx, found.replace(drop, "")) {
+	if len(out) >= x.came || !x.apart(text, tx, found.replace(drop, "")) {
 		return found.text, nil
 	}
 	c := Change{Kind: LeftOut, Message: message, Role: tx.Role, Documents: len(found.docs), Gone: len(drop)}
@@ -147,7 +147,7 @@ func (x *request) result(next *link, s *seen, message, text int, tx *Text) strin
 	if known && (s.visible.named[t.name] == c || x.c.Recorded) { // else the note would name two results
 		first, _ := x.shownText(s, t)
 		note := notes.Duplicate(first.Call)
-		shorter := len(note) < len(tx.Value) || x.c.Recorded
+		shorter := len(note) < x.came && !notes.Only(tx.Value) || x.c.Recorded
 		if t.doc == whole && shorter && first.Call != tx.Call && repeat.WithoutIDs(first.Value) == repeat.WithoutIDs(tx.Value) {
 			x.turn.Changes = append(x.turn.Changes, Change{Kind: Referred, Message: message, Role: Tool, Documents: 1, Gone: 1})
 			return note

@@ -1,9 +1,19 @@
 package notes
 
 import (
+	"regexp"
 	"strings"
 	"unicode"
 )
+
+// only is one note, or several on one line, with a fence or without.
+var only = regexp.MustCompile(`^\[(?:\.\.\. "|Documents "|Duplicate content — |All [0-9]+ documents )[^\n]*(?:result, see above(?: \.\.\.|\.)|Refer to the earlier result above\.)\]$`)
+
+// Only reports whether a text is nothing but notes as they are written here, fenced or not.
+func Only(text string) bool {
+	text = strings.TrimSpace(text)
+	return strings.HasPrefix(text, "[") && only.MatchString(text)
+}
 
 // Form is what the notes of a template look like, such as "Please refer to [{label}] in the previous conversation.". The zero
 // Form is no text's.
