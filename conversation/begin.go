@@ -237,11 +237,15 @@ func (x *request) text(next *link, s *seen, i, j int, tx *Text) string {
 		return shorter
 	}
 	for k := range found.docs {
-		if drop[k] || !x.c.Recorded && found.cut(k, cuts) {
-			continue // it does not stand there in full
+		if drop[k] {
+			continue
 		}
 		_, c := x.says(&found, k)
-		x.show(next, s, i, tx, shown{content: c, name: found.name(k, tx), text: int32(j), doc: int32(k)})
+		d := shown{content: c, name: found.name(k, tx), text: int32(j), doc: int32(k)}
+		if !x.c.Recorded && found.cut(k, cuts) {
+			d.doc = nameOnly // it does not stand there in full
+		}
+		x.show(next, s, i, tx, d)
 	}
 	return shorter
 }

@@ -96,9 +96,12 @@ func TestNamesOfTwoTexts(t *testing.T) {
 		m    messages
 		note bool
 	}{
-		"one":                         {messages{user(own("P", long("A"))), user(own("P", long("A")))}, true},
-		"beside":                      {messages{user(own("P", long("A"))), user(own("P", long("A")), own("P", long("B")))}, false},
-		"in a system text":            {messages{said(conversation.System, own("P", long("B"))), user(own("P", long("A"))), user(own("P", long("A")))}, false},
+		"one":              {messages{user(own("P", long("A"))), user(own("P", long("A")))}, true},
+		"beside":           {messages{user(own("P", long("A"))), user(own("P", long("A")), own("P", long("B")))}, false},
+		"in a system text": {messages{said(conversation.System, own("P", long("B"))), user(own("P", long("A"))), user(own("P", long("A")))}, false},
+		"cut": {messages{
+			result("c1", listing(0, 100)), said(conversation.User, own("P", long("A"))), result("c2", own("P", listing(20, 80)+"\nend")), said(conversation.User, own("P", long("A"))),
+		}, false},
 		"looks like it":               {messages{result("c1", tags("[P]\n"+long("B"), long("C"))), user(own("P", long("A"))), user(own("P", long("A")))}, false},
 		"one call":                    {messages{result("c1", long("A")), result("c2", long("A"))}, true},
 		"two calls":                   {messages{result("c1", long("A")), result("c1", long("B")), result("c2", long("A"))}, false},
