@@ -274,7 +274,7 @@ func (r *Report) findNoted(p *Part, list []note) {
 // findNotedAt does so for one of the texts in which it stands.
 func (r *Report) findNotedAt(p *Part, n note, at place) {
 	if there := ownBlocks(r.Sent[at.message].Texts[at.text].Value); at.whole {
-		for _, first := range strings.Split(n.first, `", "`) {
+		for first := range strings.SplitSeq(n.first, `", "`) {
 			labelled := slices.ContainsFunc(there, func(d doc) bool { return first == "["+d.label+"]" && d.text == p.Value })
 			solid := func(text string) string { return strings.Join(strings.Fields(text), "") }
 			if labelled || strings.HasPrefix(p.Value, first) || strings.HasPrefix(p.Value, "{") && strings.Contains(solid(p.Value), solid(first)) {
