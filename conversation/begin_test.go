@@ -191,6 +191,18 @@ func TestSystemWordsStay(t *testing.T) {
 	}
 }
 
+// Documents that make a note together in the order in which they are sent are fenced.
+func TestMovedDocumentsAreFenced(t *testing.T) {
+	m := messages{said(conversation.System, "[1] to a previous tool result, as it says.\n[2] Another.\n[3] This is, see above, identical"), said(conversation.User, "q")}
+	if got := forward(t, newReversing(t), looked, m)[0].Texts[0].Value; !strings.HasPrefix(got, "[3] This is") {
+		t.Error(got)
+	}
+	m[0].Texts[0].Value = strings.Replace(m[0].Texts[0].Value, "[2] Another.\n[3]", "[2]", 1)
+	if got := forward(t, newReversing(t), looked, m)[0].Texts[0].Value; !strings.Contains(got, "identical (quoted)\n[1] to") {
+		t.Error(got)
+	}
+}
+
 // Rows of a system text are referred to in whatever order its documents are sent.
 func TestRowsOfSystemTexts(t *testing.T) {
 	m := messages{said(conversation.System, tags(listing(0, 33), listing(100, 150), listing(200, 217))), said(conversation.User, "q"), result("c1", listing(0, 33)+listing(100, 150)+"\n"+listing(200, 217)+listing(0, 20))}
