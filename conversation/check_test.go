@@ -33,9 +33,9 @@ var (
 
 // check fails unless what arrived is what was sent, with notes for what stands further up. names says that names of texts need not be
 // looked at.
-func check(t *rapid.T, sent, arrived messages, names bool) {
+func check(t *rapid.T, form extract.Options, sent, arrived messages, names bool) {
 	t.Helper()
-	c := &checker{sent: sent, arrived: arrived, names: names, parsed: map[[2]int][]piece{}, gone: map[[2]int][]int{}}
+	c := &checker{form: form, sent: sent, arrived: arrived, names: names, parsed: map[[2]int][]piece{}, gone: map[[2]int][]int{}}
 	for i := range sent {
 		foreign := ""
 		for j := range sent[i].Texts {
@@ -54,6 +54,7 @@ func check(t *rapid.T, sent, arrived messages, names bool) {
 }
 
 type checker struct {
+	form          extract.Options
 	sent, arrived messages
 	names         bool
 	parsed        map[[2]int][]piece
@@ -118,7 +119,7 @@ func (c *checker) pieces(i, j int) []piece {
 			add(r.Start, r.End, piece{says: r.Text, first: "[" + r.Label + "]", label: r.Label, own: true})
 		}
 	}
-	if found, ok := extract.Find(x.Value, extract.Options{}); ok && at == 0 && (x.Role == conversation.System || x.Role == conversation.Tool) && len(found.Docs) > 1 {
+	if found, ok := extract.Find(x.Value, c.form); ok && at == 0 && (x.Role == conversation.System || x.Role == conversation.Tool) && len(found.Docs) > 1 {
 		for k, s := range found.Spans() {
 			d := piece{says: found.Docs[k].Text, first: found.Docs[k].Text}
 			if found.Mode == extract.JSONResults {
@@ -353,8 +354,8 @@ func (c *checker) documentsFrom(i, j, at int) (rest string, ok bool) {
 			if text := solid(d.text); strings.HasPrefix(left, text) && fits(n+1, left[len(text):]) {
 				return true
 			}
-			if !d.isDocument {
-				return false
+			if !d.isDocument { // what parts documents goes with one of them
+				return c.form.Mode == extract.Separator && strings.Trim(solid(d.text), "-") == "" && fits(n+1, left)
 			}
 			behind, ok := left, true
 			if len(dropped) == 0 {

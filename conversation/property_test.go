@@ -13,6 +13,7 @@ import (
 	"github.com/ragpilot/ragpilot/contextpilot"
 	"github.com/ragpilot/ragpilot/conversation"
 	"github.com/ragpilot/ragpilot/conversation/conversationtest"
+	"github.com/ragpilot/ragpilot/internal/extract"
 	"github.com/ragpilot/ragpilot/internal/orders"
 )
 
@@ -54,6 +55,13 @@ func newTurning(t rapid.TB, store orders.Store) *conversation.Engine {
 
 func anyConversation(t *rapid.T, d *drawer, fewHashes bool) {
 	m := d.conversation()
+	looked := looked
+	if d.hostile && d.chance("other settings") {
+		looked.Look.System, looked.Look.Tools = d.chance("system texts"), d.chance("tools")
+	} else if d.hostile && d.chance("another form") {
+		looked.Look.Form.Mode = extract.Mode(d.of("form", "separator", "markdown_header", "numbered", "xml_tag", "json_results"))
+	}
+	form := looked.Look.Form
 	store := orders.NewMemory(0, 0)
 	first := newTurning(t, store)
 	if d.chance("another conversation before") {
@@ -68,8 +76,8 @@ func anyConversation(t *rapid.T, d *drawer, fewHashes bool) {
 	same(t, "another replica", arrived, forward(t, newEngine(t, store), looked, m), conversation.Other)
 	fresh := forward(t, newEngine(t, nil), looked, m)
 	same(t, "no orders", arrived, fresh, conversation.System)
-	check(t, m, arrived, fewHashes)
-	check(t, m, fresh, fewHashes)
+	check(t, form, m, arrived, fewHashes)
+	check(t, form, m, fresh, fewHashes)
 
 	other := looked
 	other.Tenant = "another"
@@ -78,7 +86,7 @@ func anyConversation(t *rapid.T, d *drawer, fewHashes bool) {
 	same(t, "another tenant behind the first", forward(t, newEngine(t, nil), other, m), forward(t, shared, other, m), conversation.Other)
 
 	again := forward(t, newEngine(t, nil), looked, arrived)
-	check(t, arrived, again, fewHashes)
+	check(t, form, arrived, again, fewHashes)
 
 	if !d.hostile && !fewHashes {
 		r, err := conversationtest.Read(readable(m), readable(arrived))
