@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -29,6 +30,26 @@ func TestEqualHashes(t *testing.T) {
 	defer conversation.FewHashes(8)()
 	t.Run("tame", rapid.MakeCheck(func(t *rapid.T) { anyConversation(t, &drawer{t: t}, true) }))
 	t.Run("hostile", rapid.MakeCheck(func(t *rapid.T) { anyConversation(t, &drawer{t: t, hostile: true}, true) }))
+}
+
+// newForgetful is newEngine with little room.
+func newForgetful(t rapid.TB, store orders.Store, memory int64) *conversation.Engine {
+	pilot, err := contextpilot.New(contextpilot.Config{Dedup: contextpilot.DedupOff})
+	if err != nil {
+		t.Fatal(err)
+	}
+	e, err := conversation.New(pilot, conversation.Options{Orders: store, Memory: memory})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return e
+}
+
+// newEngineBehind is newEngine behind another conversation.
+func newEngineBehind(t *rapid.T, store orders.Store, c conversation.Conversation, m messages) *conversation.Engine {
+	e := newEngine(t, store)
+	forward(t, e, c, m)
+	return e
 }
 
 // newTurning is newEngine with a pilot that turns documents round, each time by one more: only what is remembered keeps their order.
@@ -74,6 +95,12 @@ func anyConversation(t *rapid.T, d *drawer, fewHashes bool) {
 		arrived = now
 	}
 	same(t, "another replica", arrived, forward(t, newEngine(t, store), looked, m), conversation.Other)
+	forgetful := newForgetful(t, store, int64(1+d.int(3000, "memory")))
+	for n := 1; n <= len(m); n++ {
+		same(t, "an engine that forgets", arrived[:n], forward(t, forgetful, looked, m[:n]), conversation.Other)
+	}
+	edited := slices.Concat(m[:d.int(len(m), "edited at")], d.conversation())
+	same(t, "another history", forward(t, newEngine(t, store), looked, edited), forward(t, newEngineBehind(t, store, looked, m), looked, edited), conversation.Other)
 	fresh := forward(t, newEngine(t, nil), looked, m)
 	same(t, "no orders", arrived, fresh, conversation.System)
 	check(t, form, m, arrived, fewHashes)
@@ -229,6 +256,9 @@ func (d *drawer) conversation() messages {
 func (d *drawer) system() string {
 	switch d.int(4, "system text") {
 	case 0:
+		if d.hostile {
+			return d.words() + d.block()
+		}
 		return "Be brief. " + d.words()
 	case 1:
 		return strings.Join(rows(d.int(20, "from"), 40), "\n")
