@@ -9,6 +9,7 @@ import (
 	"google.golang.org/genai"
 
 	"github.com/ragpilot/ragpilot/contextpilot"
+	"github.com/ragpilot/ragpilot/conversation"
 	"github.com/ragpilot/ragpilot/internal/adapter"
 )
 
@@ -36,7 +37,7 @@ func Model(pilot *contextpilot.Pilot, inner model.LLM, o ModelOptions) model.LLM
 // went when the sequence ends, or nobody reads on.
 func (m *llm) GenerateContent(ctx context.Context, req *model.LLMRequest, stream bool) iter.Seq2[*model.LLMResponse, error] {
 	return func(yield func(*model.LLMResponse, error) bool) {
-		call := m.turns.Begin(contextpilot.ConversationFrom(ctx), texts(req.Contents))
+		call := m.turns.Begin(contextpilot.ConversationFrom(ctx), read(req))
 		heard := false
 		var usage *genai.GenerateContentResponseUsageMetadata
 		defer func() { call.End(outcome(heard, usage)) }() // also when inner panics
@@ -61,22 +62,62 @@ func outcome(heard bool, u *genai.GenerateContentResponseUsageMetadata) contextp
 	return adapter.Outcome(heard, int(u.CachedContentTokenCount), int(u.CandidatesTokenCount))
 }
 
-// texts returns the contents' roles and texts; parts that are no text have an empty one.
-func texts(contents []*genai.Content) []adapter.Message {
+// head is the number of messages that a request has in front of its contents: the system's.
+func head(req *model.LLMRequest) int {
+	if req.Config == nil || req.Config.SystemInstruction == nil {
+		return 0
+	}
+	return 1
+}
+
+// read returns a request's contents as they are looked at, the system's first.
+func read(req *model.LLMRequest) []adapter.Message {
+	contents := req.Contents
+	if head(req) > 0 {
+		contents = slices.Insert(slices.Clone(contents), 0, req.Config.SystemInstruction)
+	}
 	out := make([]adapter.Message, len(contents))
 	for i, c := range contents {
-		if c == nil {
+		m := &out[i]
+		switch {
+		case c == nil:
 			continue
-		}
-		if c.Role == genai.RoleUser && !slices.ContainsFunc(c.Parts, func(p *genai.Part) bool { return p.FunctionResponse != nil }) {
-			out[i].Role = adapter.User
+		case i < head(req):
+			m.Role = conversation.System
+		case slices.ContainsFunc(c.Parts, isResult):
+			m.Role = conversation.Tool
+		case c.Role == genai.RoleUser:
+			m.Role = conversation.User
+		default:
+			m.Role = conversation.Assistant
 		}
 		for _, part := range c.Parts {
-			out[i].Texts = append(out[i].Texts, part.Text)
+			visited(part, func(text conversation.Text) string {
+				if m.Role == conversation.Tool && text.Role != conversation.Tool {
+					text.Role = conversation.User // it stands beside a result
+				}
+				m.Texts = append(m.Texts, text)
+				return text.Value
+			})
+			switch {
+			case part == nil:
+			case part.FunctionResponse != nil:
+				m.Other = append(m.Other, part.FunctionResponse.Parts)
+			case !isText(part):
+				m.Other = append(m.Other, part)
+			}
+			if part != nil && part.FunctionCall != nil {
+				m.Calls = append(m.Calls, conversation.Call{ID: part.FunctionCall.ID, Tool: part.FunctionCall.Name})
+			}
 		}
 	}
 	return out
 }
+
+func isResult(p *genai.Part) bool { return p != nil && p.FunctionResponse != nil }
+
+// isText reports whether a part is a text. Thoughts are not.
+func isText(p *genai.Part) bool { return p != nil && p.Text != "" && !p.Thought }
 
 // replaced returns the request with other texts, copied as far as they are other ones.
 func replaced(req *model.LLMRequest, with []adapter.Replacement) *model.LLMRequest {
@@ -85,13 +126,41 @@ func replaced(req *model.LLMRequest, with []adapter.Replacement) *model.LLMReque
 	}
 	out := *req
 	out.Contents = slices.Clone(req.Contents)
-	for _, r := range with {
-		content := *out.Contents[r.Message]
+	adapter.EachMessage(with, func(message int, text func(conversation.Text) string) {
+		message -= head(req) // nothing of the system's is replaced
+		content := *out.Contents[message]
 		content.Parts = slices.Clone(content.Parts)
-		part := *content.Parts[r.Text]
-		part.Text = r.With
-		content.Parts[r.Text] = &part
-		out.Contents[r.Message] = &content
-	}
+		for i, part := range content.Parts {
+			content.Parts[i] = visited(part, text)
+		}
+		out.Contents[message] = &content
+	})
 	return &out
+}
+
+// visited calls visit for each text of a part, and returns the part with what that returns, copied if it is another one.
+func visited(part *genai.Part, visit func(conversation.Text) string) *genai.Part {
+	switch {
+	case isResult(part):
+		result := *part.FunctionResponse
+		like := conversation.Text{Call: result.ID, Tool: result.Name}
+		if result.Response == nil {
+			return part
+		}
+		response, changed := adapter.Output(result.Response, like, visit)
+		if !changed {
+			return part
+		}
+		result.Response, _ = response.(map[string]any)
+		out := *part
+		out.FunctionResponse = &result
+		return &out
+	case isText(part):
+		if with := visit(conversation.Text{Value: part.Text}); with != part.Text {
+			out := *part
+			out.Text = with
+			return &out
+		}
+	}
+	return part
 }

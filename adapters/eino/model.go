@@ -10,6 +10,7 @@ import (
 	"github.com/cloudwego/eino/schema"
 
 	"github.com/ragpilot/ragpilot/contextpilot"
+	"github.com/ragpilot/ragpilot/conversation"
 	"github.com/ragpilot/ragpilot/internal/adapter"
 )
 
@@ -56,14 +57,14 @@ func (c toolChat) WithTools(tools []*schema.ToolInfo) (model.ToolCallingChatMode
 
 // Generate calls inner, with the request's plan worked into the messages if there is one.
 func (c *chat) Generate(ctx context.Context, input []*schema.Message, opts ...model.Option) (answer *schema.Message, err error) {
-	call := c.turns.Begin(contextpilot.ConversationFrom(ctx), texts(input))
+	call := c.turns.Begin(contextpilot.ConversationFrom(ctx), read(input))
 	defer func() { call.End(outcome(answer)) }() // also when inner panics: nobody else would take the request back
 	return c.inner.Generate(ctx, replaced(input, call.Replacements), opts...)
 }
 
 // Stream calls inner like Generate. The pilot is told how it went when the stream has ended or is closed.
 func (c *chat) Stream(ctx context.Context, input []*schema.Message, opts ...model.Option) (out *schema.StreamReader[*schema.Message], err error) {
-	call := c.turns.Begin(contextpilot.ConversationFrom(ctx), texts(input))
+	call := c.turns.Begin(contextpilot.ConversationFrom(ctx), read(input))
 	defer func() {
 		if out == nil {
 			call.End(outcome(nil))
@@ -118,24 +119,31 @@ func usage(m *schema.Message) *schema.TokenUsage {
 	return m.ResponseMeta.Usage
 }
 
-// texts returns the messages' roles and texts.
-func texts(messages []*schema.Message) []adapter.Message {
+// read returns the messages as they are looked at.
+func read(messages []*schema.Message) []adapter.Message {
 	out := make([]adapter.Message, len(messages))
-	for i, m := range messages {
-		switch m.Role {
+	for i, msg := range messages {
+		m := &out[i]
+		switch msg.Role {
 		case schema.System:
-			out[i].Role = adapter.System
+			m.Role = conversation.System
 		case schema.User:
-			out[i].Role = adapter.User
+			m.Role = conversation.User
 		case schema.Tool:
-			out[i].Role = adapter.Tool
+			m.Role = conversation.Tool
+		default:
+			m.Role = conversation.Assistant
 		}
-		if len(m.UserInputMultiContent) == 0 {
-			out[i].Texts = []string{m.Content}
+		visited(msg, func(text conversation.Text) string {
+			m.Texts = append(m.Texts, text)
+			return text.Value
+		})
+		for _, call := range msg.ToolCalls {
+			m.Calls = append(m.Calls, conversation.Call{ID: call.ID, Tool: call.Function.Name})
 		}
-		for _, part := range m.UserInputMultiContent { // parts that are no text have an empty one
-			out[i].Texts = append(out[i].Texts, part.Text)
-		}
+		rest := *msg // what it has beside its texts
+		rest.Role, rest.Content, rest.ResponseMeta = "", "", nil
+		m.Other = append(m.Other, &rest)
 	}
 	return out
 }
@@ -146,15 +154,35 @@ func replaced(messages []*schema.Message, with []adapter.Replacement) []*schema.
 		return messages
 	}
 	messages = slices.Clone(messages)
-	for _, r := range with {
-		m := *messages[r.Message]
-		if len(m.UserInputMultiContent) == 0 {
-			m.Content = r.With
-		} else {
-			m.UserInputMultiContent = slices.Clone(m.UserInputMultiContent)
-			m.UserInputMultiContent[r.Text].Text = r.With
-		}
-		messages[r.Message] = &m
-	}
+	adapter.EachMessage(with, func(message int, text func(conversation.Text) string) {
+		messages[message] = visited(messages[message], text)
+	})
 	return messages
+}
+
+// visited calls visit for each text of a message, and returns the message with what that returns, copied.
+func visited(msg *schema.Message, visit func(conversation.Text) string) *schema.Message {
+	m := *msg
+	as := func(text string) string {
+		return visit(conversation.Text{Value: text, Call: m.ToolCallID, Tool: m.ToolName})
+	}
+	switch {
+	case len(m.UserInputMultiContent) > 0:
+		m.UserInputMultiContent = slices.Clone(m.UserInputMultiContent)
+		for i, part := range m.UserInputMultiContent {
+			if part.Text != "" {
+				m.UserInputMultiContent[i].Text = as(part.Text)
+			}
+		}
+	case len(m.MultiContent) > 0: //nolint:staticcheck // models still read it, in place of Content
+		m.MultiContent = slices.Clone(m.MultiContent) //nolint:staticcheck // as above
+		for i, part := range m.MultiContent {         //nolint:staticcheck // as above
+			if part.Text != "" {
+				m.MultiContent[i].Text = as(part.Text) //nolint:staticcheck // as above
+			}
+		}
+	default:
+		m.Content = as(m.Content)
+	}
+	return &m
 }

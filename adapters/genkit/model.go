@@ -9,6 +9,7 @@ import (
 	"github.com/firebase/genkit/go/ai"
 
 	"github.com/ragpilot/ragpilot/contextpilot"
+	"github.com/ragpilot/ragpilot/conversation"
 	"github.com/ragpilot/ragpilot/internal/adapter"
 )
 
@@ -20,7 +21,7 @@ func Middleware(pilot *contextpilot.Pilot, opts ...Option) ai.ModelMiddleware {
 	return func(next ai.ModelFunc) ai.ModelFunc {
 		return func(ctx context.Context, req *ai.ModelRequest, stream ai.ModelStreamCallback) (answer *ai.ModelResponse, err error) {
 			req = withDocuments(req)
-			call := turns.Begin(contextpilot.ConversationFrom(ctx), texts(req.Messages))
+			call := turns.Begin(contextpilot.ConversationFrom(ctx), read(req.Messages))
 			heard := false
 			if stream != nil {
 				inner := stream
@@ -78,24 +79,37 @@ func lastUser(messages []*ai.Message) int {
 	return -1
 }
 
-// texts returns the messages' roles and texts; parts that are no text have an empty one.
-func texts(messages []*ai.Message) []adapter.Message {
+// read returns the messages as they are looked at.
+func read(messages []*ai.Message) []adapter.Message {
 	out := make([]adapter.Message, len(messages))
-	for i, m := range messages {
-		switch m.Role {
+	for i, msg := range messages {
+		m := &out[i]
+		switch msg.Role {
 		case ai.RoleSystem:
-			out[i].Role = adapter.System
+			m.Role = conversation.System
 		case ai.RoleUser:
-			out[i].Role = adapter.User
+			m.Role = conversation.User
 		case ai.RoleTool:
-			out[i].Role = adapter.Tool
+			m.Role = conversation.Tool
+		default:
+			m.Role = conversation.Assistant
 		}
-		for _, part := range m.Content {
-			text := ""
-			if part.IsText() {
-				text = part.Text
+		note := func(text conversation.Text) string {
+			m.Texts = append(m.Texts, text)
+			return text.Value
+		}
+		for _, part := range msg.Content {
+			visited(part, conversation.Text{}, note)
+			switch {
+			case part.IsText():
+			case part.IsToolResponse():
+				m.Other = append(m.Other, part.ToolResponse.Content)
+			default:
+				m.Other = append(m.Other, part)
 			}
-			out[i].Texts = append(out[i].Texts, text)
+			if part.IsToolRequest() {
+				m.Calls = append(m.Calls, conversation.Call{ID: part.ToolRequest.Ref, Tool: part.ToolRequest.Name})
+			}
 		}
 	}
 	return out
@@ -108,13 +122,47 @@ func replaced(req *ai.ModelRequest, with []adapter.Replacement) *ai.ModelRequest
 	}
 	out := *req
 	out.Messages = slices.Clone(req.Messages)
-	for _, r := range with {
-		message := *out.Messages[r.Message]
-		message.Content = slices.Clone(message.Content)
-		part := *message.Content[r.Text]
-		part.Text, part.Metadata = r.With, maps.Clone(part.Metadata)
-		message.Content[r.Text] = &part
-		out.Messages[r.Message] = &message
+	adapter.EachMessage(with, func(message int, text func(conversation.Text) string) {
+		m := *out.Messages[message]
+		m.Content = slices.Clone(m.Content)
+		for i, part := range m.Content {
+			m.Content[i] = visited(part, conversation.Text{}, text)
+		}
+		out.Messages[message] = &m
+	})
+	return &out
+}
+
+// visited calls visit for each text of a part, and returns the part with what that returns, copied if it is another one. like is
+// the result of a tool whose part it is.
+func visited(part *ai.Part, like conversation.Text, visit func(conversation.Text) string) *ai.Part {
+	out := *part
+	switch {
+	case part.IsText():
+		like.Value = part.Text
+		if out.Text = visit(like); out.Text == part.Text {
+			return part
+		}
+	case part.IsToolResponse():
+		result := *part.ToolResponse
+		like = conversation.Text{Role: conversation.Tool, Call: result.Ref, Tool: result.Name}
+		var changed bool
+		result.Output, changed = adapter.Output(result.Output, like, visit)
+		for i, inner := range result.Content {
+			if with := visited(inner, like, visit); with != inner {
+				if &result.Content[0] == &part.ToolResponse.Content[0] {
+					result.Content = slices.Clone(result.Content)
+				}
+				result.Content[i], changed = with, true
+			}
+		}
+		if !changed {
+			return part
+		}
+		out.ToolResponse = &result
+	default:
+		return part
 	}
+	out.Metadata = maps.Clone(part.Metadata)
 	return &out
 }

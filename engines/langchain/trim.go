@@ -11,6 +11,7 @@ import (
 
 	"github.com/ragpilot/ragpilot/contextpilot"
 	"github.com/ragpilot/ragpilot/contextpilot/history"
+	"github.com/ragpilot/ragpilot/conversation"
 	"github.com/ragpilot/ragpilot/internal/lru"
 )
 
@@ -96,7 +97,7 @@ func (m *trimmed) tell(session string, messages []llms.MessageContent, got histo
 	var kept []contextpilot.Kept
 	for _, msg := range messages[:len(messages)-1] { // the last one is planned by inner
 		if msg.Role != llms.ChatMessageTypeSystem {
-			kept = append(kept, contextpilot.Kept{Text: strings.Join(textsOf(msg), "")})
+			kept = append(kept, contextpilot.Kept{Text: allOf(msg)})
 		}
 	}
 	m.pilot.Forget(m.cfg.Scope, session, "", kept...)
@@ -116,7 +117,7 @@ func (m *trimmed) left(messages []llms.MessageContent, got history.Trimmed) []ll
 	for i, part := range first.Parts {
 		if text, ok := textOf(part); ok {
 			first.Parts = slices.Clone(first.Parts)
-			first.Parts[i] = withText(part, got.Summary+text)
+			first.Parts[i] = visited(part, func(conversation.Text) string { return got.Summary + text })
 			return out
 		}
 	}
@@ -174,4 +175,16 @@ func textsOf(msg llms.MessageContent) (out []string) {
 		}
 	}
 	return out
+}
+
+// allOf returns all that a message says, tools' results too.
+func allOf(msg llms.MessageContent) string {
+	var b strings.Builder
+	for _, part := range msg.Parts {
+		visited(part, func(text conversation.Text) string {
+			b.WriteString(text.Value)
+			return text.Value
+		})
+	}
+	return b.String()
 }

@@ -5,33 +5,44 @@ import (
 
 	"github.com/tmc/langchaingo/llms"
 
+	"github.com/ragpilot/ragpilot/conversation"
 	"github.com/ragpilot/ragpilot/internal/adapter"
 )
 
-// texts returns the messages' roles and texts.
-func texts(messages []llms.MessageContent) []adapter.Message {
+// read returns the messages as they are looked at.
+func read(messages []llms.MessageContent) []adapter.Message {
 	out := make([]adapter.Message, len(messages))
 	for i, msg := range messages {
-		out[i].Role = roleOf(msg.Role)
+		m := &out[i]
+		m.Role = roleOf(msg.Role)
+		note := func(text conversation.Text) string {
+			m.Texts = append(m.Texts, text)
+			return text.Value
+		}
 		for _, part := range msg.Parts {
-			if text, ok := textOf(part); ok {
-				out[i].Texts = append(out[i].Texts, text)
+			texts := len(m.Texts)
+			if visited(part, note); len(m.Texts) > texts {
+				continue
+			}
+			m.Other = append(m.Other, part)
+			if call, ok := part.(llms.ToolCall); ok && call.FunctionCall != nil {
+				m.Calls = append(m.Calls, conversation.Call{ID: call.ID, Tool: call.FunctionCall.Name})
 			}
 		}
 	}
 	return out
 }
 
-func roleOf(role llms.ChatMessageType) adapter.Role {
+func roleOf(role llms.ChatMessageType) conversation.Role {
 	switch role {
 	case llms.ChatMessageTypeSystem:
-		return adapter.System
+		return conversation.System
 	case llms.ChatMessageTypeHuman:
-		return adapter.User
+		return conversation.User
 	case llms.ChatMessageTypeTool, llms.ChatMessageTypeFunction:
-		return adapter.Tool
+		return conversation.Tool
 	default:
-		return adapter.Assistant
+		return conversation.Assistant
 	}
 }
 
@@ -41,27 +52,49 @@ func replaced(messages []llms.MessageContent, with []adapter.Replacement) []llms
 		return messages
 	}
 	messages = slices.Clone(messages)
-	for _, r := range with {
-		parts := slices.Clone(messages[r.Message].Parts)
-		part := partOf(parts, r.Text)
-		parts[part] = withText(parts[part], r.With)
-		messages[r.Message].Parts = parts
-	}
+	adapter.EachMessage(with, func(message int, text func(conversation.Text) string) {
+		parts := slices.Clone(messages[message].Parts)
+		for i, part := range parts {
+			parts[i] = visited(part, text)
+		}
+		messages[message].Parts = parts
+	})
 	return messages
 }
 
-// partOf returns the index of a text among the parts.
-func partOf(parts []llms.ContentPart, text int) int {
-	for i, part := range parts {
-		if _, ok := textOf(part); !ok {
-			continue
+// visited calls visit for the text that a part has, if it has one, and returns the part with what that returns. A part that is
+// marked for a provider's cache stays so.
+func visited(part llms.ContentPart, visit func(conversation.Text) string) llms.ContentPart {
+	switch p := part.(type) {
+	case llms.TextContent:
+		return llms.TextContent{Text: visit(conversation.Text{Value: p.Text})}
+	case *llms.TextContent:
+		if p != nil {
+			if with := visit(conversation.Text{Value: p.Text}); with != p.Text {
+				return llms.TextContent{Text: with}
+			}
 		}
-		if text == 0 {
-			return i
+	case llms.ToolCallResponse:
+		p.Content = visit(result(&p))
+		return p
+	case *llms.ToolCallResponse:
+		if p != nil {
+			if with := visit(result(p)); with != p.Content {
+				other := *p
+				other.Content = with
+				return other
+			}
 		}
-		text--
+	case llms.CachedContent:
+		p.ContentPart = visited(p.ContentPart, visit)
+		return p
 	}
-	return -1 // not for a text of these parts
+	return part
+}
+
+// result is what a tool has returned. The functions of before tools have no IDs.
+func result(p *llms.ToolCallResponse) conversation.Text {
+	return conversation.Text{Value: p.Content, Role: conversation.Tool, Call: p.ToolCallID, Tool: p.Name}
 }
 
 // textOf returns the text of a text part, also of one that is marked for a provider's cache.
@@ -77,13 +110,4 @@ func textOf(part llms.ContentPart) (string, bool) {
 		return textOf(p.ContentPart)
 	}
 	return "", false
-}
-
-// withText returns a copy of a text part with another text.
-func withText(part llms.ContentPart, text string) llms.ContentPart {
-	if c, ok := part.(llms.CachedContent); ok {
-		c.ContentPart = withText(c.ContentPart, text)
-		return c
-	}
-	return llms.TextContent{Text: text}
 }

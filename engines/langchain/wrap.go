@@ -29,11 +29,13 @@ var (
 )
 
 // Wrap returns a model that calls inner and keeps the pilot informed; see the package's documentation. Its
-// messages and options reach inner unchanged but for the text of planned blocks. It is safe for concurrent use if inner
+// messages and options reach inner unchanged but for the text of planned blocks and the results of tools. It is safe for concurrent use if inner
 // is, and implements [llms.ReasoningModel] if inner does.
 func Wrap(pilot *contextpilot.Pilot, inner llms.Model, opts ...Option) llms.Model {
 	s := newSettings(opts)
-	m := &model{settings: s, inner: inner, turns: adapter.NewTurns(pilot, adapter.Options{Scope: s.scope, NoHint: s.noHint, Cite: s.cited != nil || s.recite != nil})}
+	m := &model{settings: s, inner: inner, turns: adapter.NewTurns(pilot, adapter.Options{
+		Scope: s.scope, NoHint: s.noHint, Cite: s.cited != nil || s.recite != nil,
+	})}
 	if r, ok := inner.(interface{ SupportsReasoning() bool }); ok {
 		return reasoningModel{m, r.SupportsReasoning}
 	}
@@ -52,7 +54,7 @@ func (m *model) Call(ctx context.Context, prompt string, options ...llms.CallOpt
 func (m *model) GenerateContent(
 	ctx context.Context, messages []llms.MessageContent, options ...llms.CallOption,
 ) (response *llms.ContentResponse, err error) {
-	call := m.turns.Begin(contextpilot.ConversationFrom(ctx), texts(messages))
+	call := m.turns.Begin(contextpilot.ConversationFrom(ctx), read(messages))
 	messages = replaced(messages, call.Replacements)
 	if !call.Planned {
 		return m.inner.GenerateContent(ctx, messages, options...)

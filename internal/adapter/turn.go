@@ -1,29 +1,32 @@
 package adapter
 
 import (
+	"slices"
 	"strconv"
 
 	"github.com/zeebo/xxh3"
 
 	"github.com/ragpilot/ragpilot/citation"
 	"github.com/ragpilot/ragpilot/contextpilot"
+	"github.com/ragpilot/ragpilot/conversation"
 )
 
-// Role is whose message it is.
-type Role uint8
-
-// Roles.
-const (
-	Assistant Role = iota
-	System
-	User
-	Tool
-)
-
-// Message is a message as far as a plan is concerned: whose it is, and its texts.
+// Message is a message as far as it is looked at: whose it is, its texts, and the calls of tools that it makes. A text without a
+// role has that of the message.
 type Message struct {
-	Role  Role
-	Texts []string
+	Role  conversation.Role
+	Texts []conversation.Text
+	Calls []conversation.Call
+	// Other is all else that the model reads, such as images and the arguments of calls. It only tells messages apart.
+	Other []any
+}
+
+// role returns whose words a text of the message is.
+func (m *Message) role(text int) conversation.Role {
+	if r := m.Texts[text].Role; r != conversation.Other {
+		return r
+	}
+	return m.Role
 }
 
 // Replacement says that a text is to be sent in place of one that the caller gave.
@@ -39,6 +42,7 @@ type Turns struct {
 	noHint bool
 	sent   *rewrites
 	books  *books // nil: nobody asks for citations
+	tools  toolResults
 }
 
 // Options change what Turns does.
@@ -50,13 +54,15 @@ type Options struct {
 	NoHint bool
 	// Cite fills in Call.Sources.
 	Cite bool
+	// ToolResults puts notes in place of what tools return again. Forged notes are fenced without it, too.
+	ToolResults bool
 }
 
 // NewTurns returns Turns of a model that the pilot plans for. From now on a plan that the pilot holds and no model claims
 // was not sent, see [contextpilot.Pilot.ExpectClaims].
 func NewTurns(pilot *contextpilot.Pilot, o Options) *Turns {
 	pilot.ExpectClaims()
-	t := &Turns{pilot: pilot, scope: o.Scope, noHint: o.NoHint, sent: newRewrites()}
+	t := &Turns{pilot: pilot, scope: o.Scope, noHint: o.NoHint, sent: newRewrites(), tools: newToolResults(pilot, &o)}
 	if o.Cite {
 		t.books = newBooks()
 	}
@@ -79,20 +85,23 @@ type Call struct {
 
 // Begin looks for a held plan in the last user message, and works it into the messages. Of a plan of which some blocks stand
 // there nothing is worked in: what is sent is planned as it stands. What the conversation has retrieved besides was not sent so far.
+// What tools have returned is fenced, and replaced as far as Options say. The messages are not changed.
 func (m *Turns) Begin(session string, messages []Message) *Call {
 	t := m.read(session, messages)
-	call := &Call{turns: m, Replacements: t.replacements}
+	call := &Call{turns: m}
 	defer m.pilot.PassedOver(session)
 	c, ok := m.claim(t)
 	retrieved := c.plan
 	if ok {
 		call.Plan = m.settle(t, &c)
-		call.Replacements, call.at = t.replacements, &c.at
-	} else if call.Plan, retrieved, ok = m.part(t); !ok {
-		return call
+		call.at = &c.at
+	} else {
+		call.Plan, retrieved, ok = m.part(t)
 	}
-	call.Planned = true
-	if m.books != nil {
+	m.tools.edit(t, len(messages))
+	call.Replacements = t.replacements()
+	call.Planned = ok
+	if ok && m.books != nil {
 		call.Sources = m.books.of(session)
 		call.Sources.AddRanked(call.Plan, ranks(&retrieved, &call.Plan))
 	}
@@ -118,13 +127,21 @@ func (c *Call) End(ev contextpilot.Event) {
 
 // turn is one call's messages, read once.
 type turn struct {
-	session      string
-	replacements []Replacement
-	prior        []string // texts in front of the last user message as they are sent, without system messages
-	last         int      // index of the last user message; −1: none
-	more         bool     // messages follow it
-	texts        []place  // texts of that message, as the caller gave them
+	session string
+	caller  []Message
+	// messages are the caller's with the texts that are sent, but for those of tools: these are sent as edits say, if they do.
+	messages []Message
+	edits    map[at]string
+	edited   int                // for how many messages edits were asked for
+	sums     []conversation.Sum // of as many messages as were asked for
+	prior    []string           // texts in front of the last user message as they are sent, without system messages
+	last     int                // index of the last user message; −1: none
+	more     bool               // messages follow it
+	texts    []place            // texts of that message, as the caller gave them
 }
+
+// at is a text of a message.
+type at struct{ message, text int }
 
 // place is a text of the last user message.
 type place struct {
@@ -140,9 +157,9 @@ type place struct {
 
 // read walks through the messages and repeats the rewriting of earlier calls.
 func (m *Turns) read(session string, messages []Message) *turn {
-	t := &turn{session: session, last: -1}
+	t := &turn{session: session, caller: messages, messages: slices.Clone(messages), last: -1}
 	for i, msg := range messages {
-		if msg.Role == User {
+		if msg.Role == conversation.User {
 			t.last = i
 		}
 	}
@@ -150,41 +167,89 @@ func (m *Turns) read(session string, messages []Message) *turn {
 	h := xxh3.New()
 	hash := func(s string) { _, _ = h.WriteString(strconv.Itoa(len(s)) + ":" + s) } // never fails (hash.Hash)
 	hash(session)
-	for i, msg := range messages {
-		if msg.Role == System {
+	for i := range messages {
+		msg := &messages[i]
+		if msg.Role == conversation.System {
 			continue
 		}
 		hash(strconv.Itoa(int(msg.Role)))
-		if i < t.last && len(msg.Texts) == 0 {
-			t.prior = append(t.prior, "") // images or calls: what follows is not at the front
-		}
 		for j, text := range msg.Texts {
-			p := place{index: j, before: h.Sum128(), text: text, sent: text}
-			hash(text)
-			p.key = rewriteKey(h.Sum128())
-			if msg.Role == User {
-				if p.sent, p.known = m.sent.again(&p); p.sent != text {
-					t.replace(i, j, p.sent)
-				}
+			p := place{index: j, before: h.Sum128(), text: text.Value, sent: text.Value}
+			hash(text.Value)
+			if msg.role(j) != conversation.User || msg.Role != conversation.User {
+				continue
 			}
-			switch {
-			case i < t.last:
-				t.prior = append(t.prior, p.sent)
-			case i == t.last:
+			p.key = rewriteKey(h.Sum128())
+			if p.sent, p.known = m.sent.again(&p); p.sent != text.Value {
+				t.replace(i, j, p.sent)
+			}
+			if i == t.last {
 				t.texts = append(t.texts, p)
 			}
+		}
+	}
+	m.tools.edit(t, max(t.last, 0))
+	for i := range max(t.last, 0) {
+		if messages[i].Role == conversation.System {
+			continue
+		}
+		if len(messages[i].Texts) == 0 {
+			t.prior = append(t.prior, "") // images or calls: what follows is not at the front
+		}
+		for j := range messages[i].Texts {
+			t.prior = append(t.prior, t.sent(at{i, j}))
 		}
 	}
 	return t
 }
 
-// replace notes what is sent for a text, in place of what was noted for it before.
-func (t *turn) replace(message, text int, with string) {
-	for i, r := range t.replacements {
-		if r.Message == message && r.Text == text {
-			t.replacements[i].With = with
-			return
+// replace notes what is sent for a text.
+func (t *turn) replace(message, text int, with string) { t.own(message)[text].Value = with }
+
+// own returns the texts of a message that are not the caller's.
+func (t *turn) own(message int) []conversation.Text {
+	m := &t.messages[message]
+	if &m.Texts[0] == &t.caller[message].Texts[0] {
+		m.Texts = slices.Clone(m.Texts)
+	}
+	return m.Texts
+}
+
+// sent returns what is sent for a text.
+func (t *turn) sent(a at) string {
+	if with, ok := t.edits[a]; ok {
+		return with
+	}
+	return t.messages[a.message].Texts[a.text].Value
+}
+
+// replacements returns the texts that are not sent as the caller gave them.
+func (t *turn) replacements() (out []Replacement) {
+	for i := range t.caller {
+		for j := range t.caller[i].Texts {
+			if with := t.sent(at{i, j}); with != t.caller[i].Texts[j].Value {
+				out = append(out, Replacement{i, j, with})
+			}
 		}
 	}
-	t.replacements = append(t.replacements, Replacement{message, text, with})
+	return out
+}
+
+// EachMessage calls do for each message that has replacements, with what is to be sent for its texts when it is asked for each of
+// them in the order in which they were given to [Turns.Begin].
+func EachMessage(with []Replacement, do func(message int, text func(conversation.Text) string)) {
+	for len(with) > 0 {
+		message, n := with[0].Message, 0
+		do(message, func(text conversation.Text) string {
+			n++
+			if len(with) > 0 && with[0].Message == message && with[0].Text == n-1 {
+				text.Value = with[0].With
+				with = with[1:]
+			}
+			return text.Value
+		})
+		for len(with) > 0 && with[0].Message == message { // none of a wrapper that visits all texts
+			with = with[1:]
+		}
+	}
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/ragpilot/ragpilot/contextpilot"
+	"github.com/ragpilot/ragpilot/conversation"
 	"github.com/ragpilot/ragpilot/internal/adapter"
 )
 
@@ -30,16 +31,16 @@ func TestTurns(t *testing.T) {
 		return plan.Context()
 	}
 	question := func(text string) adapter.Message {
-		return adapter.Message{Role: adapter.User, Texts: []string{text}}
+		return message(conversation.User, text)
 	}
-	messages := []adapter.Message{{Role: adapter.System, Texts: []string{"Be brief."}}, question(hold("a", "b") + "\nWhat?")}
+	messages := []adapter.Message{message(conversation.System, "Be brief."), question(hold("a", "b") + "\nWhat?")}
 	first := turns.Begin("s", messages)
 	if !first.Planned || len(first.Replacements) > 0 {
 		t.Fatalf("first turn: %+v", first)
 	}
 	first.End(contextpilot.Event{Kind: contextpilot.Served})
 
-	messages = append(messages, adapter.Message{Texts: []string{"That."}}, question(hold("b", "c")+"\nAnd then?"))
+	messages = append(messages, message(conversation.Assistant, "That."), question(hold("b", "c")+"\nAnd then?"))
 	second := turns.Begin("s", messages)
 	if !second.Planned || len(second.Replacements) != 1 {
 		t.Fatalf("second turn: %+v", second)
@@ -50,7 +51,7 @@ func TestTurns(t *testing.T) {
 	}
 	second.End(contextpilot.Event{Kind: contextpilot.Served})
 
-	again := turns.Begin("s", append(messages, adapter.Message{Texts: []string{"Then that."}}, question("Sure?")))
+	again := turns.Begin("s", append(messages, message(conversation.Assistant, "Then that."), question("Sure?")))
 	if again.Planned || !cmp.Equal(again.Replacements, second.Replacements) {
 		t.Errorf("third call: %+v, want the second's replacement", again)
 	}
@@ -67,8 +68,8 @@ func TestPlace(t *testing.T) {
 	}
 	turns := adapter.NewTurns(pilot, adapter.Options{Cite: true})
 	one := func(id string) string { return "<doc " + id + ">\nText of " + id + ".\n</doc>" }
-	user := func(text string) adapter.Message { return adapter.Message{Role: adapter.User, Texts: []string{text}} }
-	hello := []adapter.Message{{Role: adapter.System, Texts: []string{"Be brief."}}, user("Hello."), {Texts: []string{"Hello."}}}
+	user := func(text string) adapter.Message { return message(conversation.User, text) }
+	hello := []adapter.Message{message(conversation.System, "Be brief."), user("Hello."), message(conversation.Assistant, "Hello.")}
 	for _, test := range []struct {
 		name   string
 		before []adapter.Message
@@ -114,4 +115,8 @@ func TestPlace(t *testing.T) {
 			t.Errorf("%s: %d live requests after the end, %d before", test.name, now, live)
 		}
 	}
+}
+
+func message(role conversation.Role, text string) adapter.Message {
+	return adapter.Message{Role: role, Texts: []conversation.Text{{Value: text}}}
 }
