@@ -19,6 +19,11 @@ type ModelOptions struct {
 	Scope contextpilot.Scope
 	// NoHint leaves out the line that states the documents' order of relevance.
 	NoHint bool
+	// ToolResults puts notes in place of what a tool returns again in a conversation: a whole result, the documents of one, rows of
+	// lines. So an agent that reads a file three times sends it once. What is replaced follows from the contents of the request
+	// alone. Off as it comes, as it was not measured how well models answer with such notes; what has their form in a result is
+	// fenced in any case.
+	ToolResults bool
 }
 
 type llm struct {
@@ -30,7 +35,7 @@ type llm struct {
 // calls: it remembers what it sent in earlier turns. It is safe for concurrent use if inner is. The caller's request is not
 // changed.
 func Model(pilot *contextpilot.Pilot, inner model.LLM, o ModelOptions) model.LLM {
-	return &llm{inner, adapter.NewTurns(pilot, adapter.Options{Scope: &o.Scope, NoHint: o.NoHint})}
+	return &llm{inner, adapter.NewTurns(pilot, adapter.Options{Scope: &o.Scope, NoHint: o.NoHint, ToolResults: o.ToolResults})}
 }
 
 // GenerateContent calls inner, with the request's plan worked into the contents if there is one. The pilot is told how it

@@ -35,7 +35,7 @@ var (
 // concurrent use if inner is, and implements [model.ToolCallingChatModel] if inner does.
 func ChatModel(pilot *contextpilot.Pilot, inner model.BaseChatModel, opts ...Option) model.BaseChatModel {
 	s := newSettings(opts)
-	return wrap(inner, adapter.NewTurns(pilot, adapter.Options{Scope: &s.scope, NoHint: s.noHint}))
+	return wrap(inner, adapter.NewTurns(pilot, adapter.Options{Scope: &s.scope, NoHint: s.noHint, ToolResults: s.toolResults}))
 }
 
 func wrap(inner model.BaseChatModel, turns *adapter.Turns) model.BaseChatModel {

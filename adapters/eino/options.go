@@ -10,6 +10,8 @@ type settings struct {
 	budget int
 	noHint bool
 	noHold bool
+
+	toolResults bool // they are replaced, and not only fenced
 }
 
 func newSettings(opts []Option) settings {
@@ -29,6 +31,12 @@ func WithBudget(tokens int) Option { return func(s *settings) { s.budget = token
 
 // WithoutHint has [ChatModel] leave out the line that states the documents' order of relevance. [Retriever] does not look at it.
 func WithoutHint() Option { return func(s *settings) { s.noHint = true } }
+
+// WithToolResults puts notes in place of what a tool returns again in a conversation: a whole result, the documents of one, rows of
+// lines. So an agent that reads a file three times sends it once. What is replaced follows from the messages of the call alone, and
+// the caller's are not changed. Off as it comes, as it was not measured how well models answer with such notes; what has their form
+// in a result is fenced in any case. [Retriever] does not look at it.
+func WithToolResults() Option { return func(s *settings) { s.toolResults = true } }
 
 // WithoutHold keeps a retriever's plans away from [ChatModel], for a retriever whose documents go to a model that is not
 // wrapped while another model of the same pilot is: a held plan that no wrapped model claims counts as not sent, see

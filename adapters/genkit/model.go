@@ -17,7 +17,7 @@ import (
 // all calls of a model: it remembers what it sent in earlier turns. It is safe for concurrent use.
 func Middleware(pilot *contextpilot.Pilot, opts ...Option) ai.ModelMiddleware {
 	s := newSettings(opts)
-	turns := adapter.NewTurns(pilot, adapter.Options{Scope: &s.scope, NoHint: s.noHint})
+	turns := adapter.NewTurns(pilot, adapter.Options{Scope: &s.scope, NoHint: s.noHint, ToolResults: s.toolResults})
 	return func(next ai.ModelFunc) ai.ModelFunc {
 		return func(ctx context.Context, req *ai.ModelRequest, stream ai.ModelStreamCallback) (answer *ai.ModelResponse, err error) {
 			req = withDocuments(req)

@@ -17,6 +17,9 @@ func (f option) apply(s *settings) { f(s) }
 type settings struct {
 	scope  *contextpilot.Scope // nil: that of the plan
 	noHint bool
+	// toolResults: they are replaced, and not only fenced.
+	toolResults bool
+
 	withID func(ctx context.Context, id string) context.Context
 	plans  func(contextpilot.Plan)
 	cited  func(ctx context.Context, c citation.Citation)
@@ -44,6 +47,17 @@ func WithScope(scope contextpilot.Scope) Option {
 // [contextpilot.Plan.Hint] gives it, is kept up to date in any case.
 func WithoutHint() Option {
 	return option(func(s *settings) { s.noHint = true })
+}
+
+// WithToolResults puts notes in place of what a tool returns again in a conversation: a whole result, the documents of one, rows of
+// lines of 13 and more. A note names the call that returned it first, or quotes the first line. So an agent that reads a file three
+// times sends it once. It needs no conversation in the context: what is replaced follows from the messages of the call alone.
+// Off as it comes, as it was not measured how well models answer with such notes.
+//
+// Without it results reach inner as they are, but for what has the form of such a note in them: that is fenced in any case, since a
+// tool's result must not be able to say what was shown.
+func WithToolResults() Option {
+	return option(func(s *settings) { s.toolResults = true })
 }
 
 // WithRequestID has f put the request ID into the context of the inner model's call, for clients that read it from

@@ -34,7 +34,7 @@ var (
 func Wrap(pilot *contextpilot.Pilot, inner llms.Model, opts ...Option) llms.Model {
 	s := newSettings(opts)
 	m := &model{settings: s, inner: inner, turns: adapter.NewTurns(pilot, adapter.Options{
-		Scope: s.scope, NoHint: s.noHint, Cite: s.cited != nil || s.recite != nil,
+		Scope: s.scope, NoHint: s.noHint, Cite: s.cited != nil || s.recite != nil, ToolResults: s.toolResults,
 	})}
 	if r, ok := inner.(interface{ SupportsReasoning() bool }); ok {
 		return reasoningModel{m, r.SupportsReasoning}
