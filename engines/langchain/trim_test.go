@@ -140,3 +140,39 @@ func TestCutIsTold(t *testing.T) {
 		t.Errorf("%d cuts", cuts)
 	}
 }
+
+// What tools have returned counts in what is expected to be cached behind a cut.
+func TestCutBehindResults(t *testing.T) {
+	pilot, inner := newPilot(t, contextpilot.Config{Tokenizer: exact{}}), &recorder{}
+	var plan contextpilot.Plan
+	wrapped := langchain.Wrap(pilot, inner, langchain.WithPlans(func(p contextpilot.Plan) { plan = p }))
+	llm, err := langchain.Trim(pilot, wrapped, history.Config{Window: 1000, Answer: 100, PerMessage: -1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := newChat(t, "thread", pilot, inner)
+	c.model = llm
+	checked := 0
+	kept, stands := 0, 0 // messages that were sent last, and tokens of them behind which the next turn goes on
+	for i := range 20 {
+		id := fmt.Sprint("call-", i)
+		c.messages = append(c.messages,
+			llms.MessageContent{Role: llms.ChatMessageTypeAI, Parts: []llms.ContentPart{llms.ToolCall{ID: id, FunctionCall: &llms.FunctionCall{Name: "search"}}}},
+			llms.MessageContent{Role: llms.ChatMessageTypeTool, Parts: []llms.ContentPart{llms.ToolCallResponse{ToolCallID: id, Content: strings.Repeat("found ", 60)}}})
+		c.ask("pump?")
+		sent := inner.last().messages
+		if cut := len(sent) < kept+4; !cut && stands > 0 {
+			checked++
+			if plan.Prefix.Tokens < stands {
+				t.Errorf("turn %d: %d tokens are expected, but %d stood in front of the last question", i+1, plan.Prefix.Tokens, stands)
+			}
+			stands = 0
+		} else if cut {
+			stands = tokens.Count(said(sent[:len(sent)-1]))
+		}
+		kept = len(sent)
+	}
+	if checked < 2 {
+		t.Errorf("%d cuts were looked at", checked)
+	}
+}
