@@ -174,11 +174,11 @@ func visited(msg *schema.Message, visit func(conversation.Text) string) *schema.
 				m.UserInputMultiContent[i].Text = as(part.Text)
 			}
 		}
-	case len(m.MultiContent) > 0: //nolint:staticcheck // models still read it, in place of Content
-		m.MultiContent = slices.Clone(m.MultiContent) //nolint:staticcheck // as above
-		for i, part := range m.MultiContent {         //nolint:staticcheck // as above
+	case len(m.MultiContent) > 0: // deprecated, and still read in place of Content
+		m.MultiContent = slices.Clone(m.MultiContent)
+		for i, part := range m.MultiContent {
 			if part.Text != "" {
-				m.MultiContent[i].Text = as(part.Text) //nolint:staticcheck // as above
+				m.MultiContent[i].Text = as(part.Text)
 			}
 		}
 	default:

@@ -159,7 +159,7 @@ func TestAgentsAtOnce(t *testing.T) {
 		turns := adapter.NewTurns(pilot, o)
 		for range 8 {
 			all.Go(func() {
-				for n := range len(messages) {
+				for n := range messages {
 					if got := arrive(turns, messages[:n+1]); !conversationtest.Same(got, want[:n+1]) {
 						t.Errorf("%d messages arrived as %q", n+1, got[n].Texts)
 					}
