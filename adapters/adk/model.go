@@ -106,13 +106,13 @@ func read(req *model.LLMRequest) []adapter.Message {
 			})
 			switch {
 			case part == nil:
-			case part.FunctionResponse != nil:
-				m.Other = append(m.Other, part.FunctionResponse.Parts)
-			case !isText(part):
-				m.Other = append(m.Other, part)
-			}
-			if part != nil && part.FunctionCall != nil {
+			case part.FunctionCall != nil:
 				m.Calls = append(m.Calls, conversation.Call{ID: part.FunctionCall.ID, Tool: part.FunctionCall.Name})
+				m.Other = append(m.Other, part.FunctionCall.Args)
+			case !isResult(part) && !isText(part):
+				m.Other = append(m.Other, part)
+			case isResult(part) && len(part.FunctionResponse.Parts) > 0:
+				m.Other = append(m.Other, part.FunctionResponse.Parts)
 			}
 		}
 	}

@@ -140,10 +140,12 @@ func read(messages []*schema.Message) []adapter.Message {
 		})
 		for _, call := range msg.ToolCalls {
 			m.Calls = append(m.Calls, conversation.Call{ID: call.ID, Tool: call.Function.Name})
+			m.Other = append(m.Other, call.Function.Arguments)
 		}
-		rest := *msg // what it has beside its texts
-		rest.Role, rest.Content, rest.ResponseMeta = "", "", nil
-		m.Other = append(m.Other, &rest)
+		m.Other = append(m.Other, msg.Name, msg.ReasoningContent)
+		if len(msg.MultiContent)+len(msg.UserInputMultiContent)+len(msg.AssistantGenMultiContent)+len(msg.Extra) > 0 {
+			m.Other = append(m.Other, msg)
+		}
 	}
 	return out
 }

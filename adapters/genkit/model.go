@@ -102,13 +102,13 @@ func read(messages []*ai.Message) []adapter.Message {
 			visited(part, conversation.Text{}, note)
 			switch {
 			case part.IsText():
-			case part.IsToolResponse():
-				m.Other = append(m.Other, part.ToolResponse.Content)
-			default:
-				m.Other = append(m.Other, part)
-			}
-			if part.IsToolRequest() {
+			case part.IsToolRequest():
 				m.Calls = append(m.Calls, conversation.Call{ID: part.ToolRequest.Ref, Tool: part.ToolRequest.Name})
+				m.Other = append(m.Other, part.ToolRequest.Input)
+			case !part.IsToolResponse():
+				m.Other = append(m.Other, part)
+			case len(part.ToolResponse.Content) > 0:
+				m.Other = append(m.Other, part.ToolResponse.Content)
 			}
 		}
 	}

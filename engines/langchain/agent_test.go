@@ -3,6 +3,7 @@ package langchain_test
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -149,5 +150,33 @@ func TestLabelOfATool(t *testing.T) {
 	last := textOf(inner.last().messages[3])
 	if !strings.Contains(last, "Text of a.") || strings.Contains(last, "Text of b.") {
 		t.Errorf("want a in full and b as a reference, got:\n%s", last)
+	}
+}
+
+// BenchmarkAgent sends a history of results of 2.7 KB, of which the last one is new.
+func BenchmarkAgent(b *testing.B) {
+	for _, results := range []int{10, 100} {
+		for name, opts := range map[string][]langchain.Option{"fenced": nil, "replaced": {langchain.WithToolResults()}} {
+			b.Run(fmt.Sprintf("results=%d/%s", results, name), func(b *testing.B) {
+				m := langchain.Wrap(newPilot(b, contextpilot.Config{}), silent{&recorder{}}, opts...)
+				messages := []llms.MessageContent{human("What does it do?")}
+				text := newFile().text
+				step := func(i int) []llms.MessageContent {
+					id := fmt.Sprint("call_", i)
+					return []llms.MessageContent{
+						{Role: llms.ChatMessageTypeAI, Parts: []llms.ContentPart{llms.ToolCall{ID: id, FunctionCall: &llms.FunctionCall{Name: "read_file"}}}},
+						{Role: llms.ChatMessageTypeTool, Parts: []llms.ContentPart{llms.ToolCallResponse{ToolCallID: id, Content: fmt.Sprint("File ", i, "\n", text)}}},
+					}
+				}
+				for i := range results - 1 {
+					messages = append(messages, step(i)...)
+				}
+				generate(b.Context(), b, m, messages)
+				b.ReportAllocs()
+				for i := 0; b.Loop(); i++ {
+					generate(b.Context(), b, m, append(slices.Clip(messages), step(results+i)...))
+				}
+			})
+		}
 	}
 }

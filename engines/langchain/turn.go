@@ -24,10 +24,12 @@ func read(messages []llms.MessageContent) []adapter.Message {
 			if visited(part, note); len(m.Texts) > texts {
 				continue
 			}
-			m.Other = append(m.Other, part)
 			if call, ok := part.(llms.ToolCall); ok && call.FunctionCall != nil {
 				m.Calls = append(m.Calls, conversation.Call{ID: call.ID, Tool: call.FunctionCall.Name})
+				m.Other = append(m.Other, call.FunctionCall.Arguments)
+				continue
 			}
+			m.Other = append(m.Other, part)
 		}
 	}
 	return out

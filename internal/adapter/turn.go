@@ -165,7 +165,10 @@ func (m *Turns) read(session string, messages []Message) *turn {
 	}
 	t.more = t.last < len(messages)-1
 	h := xxh3.New()
-	hash := func(s string) { _, _ = h.WriteString(strconv.Itoa(len(s)) + ":" + s) } // never fails (hash.Hash)
+	hash := func(s string) {
+		_, _ = h.WriteString(strconv.Itoa(len(s)) + ":") // never fails (hash.Hash)
+		_, _ = h.WriteString(s)
+	}
 	hash(session)
 	for i := range messages {
 		msg := &messages[i]
