@@ -6,8 +6,8 @@
 //	answer, err := chains.Run(contextpilot.WithConversation(ctx, "thread-7"), qa, question)
 //
 // [Wrap] is the other half of retriever.Wrap. It looks for a plan's blocks in the last human message of each request.
-// A request without them passes through as it is: a chain's question about the history, an agent's next step. For a
-// request with them the pilot learns what becomes of it: answered, with the cached tokens
+// A request without them passes through as it is, but for results of tools: a chain's question about the history, an agent's
+// next step. For a request with them the pilot learns what becomes of it: answered, with the cached tokens
 // that the model reports, or never sent. It ties the plan's request ID to the call, see [RequestID].
 //
 // # Order
@@ -30,6 +30,11 @@
 // context (see [contextpilot.WithConversation]) get no references.
 //
 // The chains of langchaingo do not resend documents, so under them every block is sent in full in every turn.
+//
+// # Tools
+//
+// A tool's result must not be able to say what was shown: what has the form of a note in it is fenced, see docs/markup.md. With
+// [WithToolResults] results that an agent gets again become notes, whatever the context says: this follows from the messages alone.
 //
 // # Retries
 //

@@ -2,7 +2,7 @@
 // (contextpilot.Pilot.Hold); [Turns] finds that plan's blocks again in the messages of a call, and says which texts are to
 // be replaced so that blocks which the messages show already become references.
 //
-//	call := turns.Begin(session, messages)     // messages: roles and texts, nothing of the framework
+//	call := turns.Begin(session, messages)     // messages: roles, texts and calls, nothing of the framework
 //	messages = … with call.Replacements …
 //	answer, err := inner.Generate(messages)
 //	call.End(…)                                // served with so many cached tokens, or gone
@@ -11,7 +11,11 @@
 // anything: they are given back the retriever's, without a hint. Of a plan of which a call has some blocks only nothing is changed
 // in the texts; the call is planned as it stands.
 //
-// Nothing but the text from a plan's first block to its hint is ever replaced, and what was sent for a text once is sent
-// again for as long as the messages up to there are the same, or the text has grown at its end: otherwise the engine would see another history in every
-// turn and find nothing in its cache. See the packages engines/langchain and adapters/... for what users see.
+// Of a user's words nothing but the text from a plan's first block to its hint is ever replaced, and what was sent for a text once is
+// sent again for as long as the messages up to there are the same, or the text has grown at its end: otherwise the engine would see
+// another history in every turn and find nothing in its cache.
+//
+// What tools have returned is given to the engine of package conversation, which the sidecar has, too: it fences forged notes, and with
+// Options.ToolResults it replaces what stands further up. What it does follows from the messages alone. One engine, with its bound on
+// memory, serves all wrappers of a pilot. See the packages engines/langchain and adapters/... for what users see.
 package adapter
