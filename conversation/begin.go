@@ -214,6 +214,8 @@ func (x *request) text(next *link, s *seen, i, j int, tx *Text) string {
 	var drop map[int]bool
 	out := tx.Value
 	switch {
+	case tx.Fixed:
+		x.turn.Found += len(found.docs)
 	case tx.Role == System && s.front:
 		x.turn.Found += len(found.docs)
 		out = x.system(next, i, j, &found, placeOf(next.chain, j))

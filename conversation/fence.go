@@ -13,6 +13,7 @@ func fence(texts []Text, form extract.Options) {
 	var parts []string
 	for i := range texts {
 		switch tx := &texts[i]; {
+		case tx.Fixed:
 		case tx.Opaque:
 			tx.Value = notes.Fence(tx.Value)
 		case tx.Role == Tool:
@@ -23,7 +24,7 @@ func fence(texts []Text, form extract.Options) {
 	}
 	parts = notes.FenceParts(parts)
 	for i := range texts {
-		if tx := &texts[i]; tx.Role == Tool && !tx.Opaque {
+		if tx := &texts[i]; tx.Role == Tool && !tx.Opaque && !tx.Fixed {
 			tx.Value, parts = parts[0], parts[1:]
 		}
 	}

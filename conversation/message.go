@@ -22,6 +22,8 @@ type Text struct {
 	Tool  string // the name of the tool, if the message says it; else that of the call is used
 	// Rows permits to replace blocks of lines that stand further up, and to refer to its own.
 	Rows bool
+	// Fixed is never changed, nor fenced; others may refer to it.
+	Fixed bool
 	// Opaque is a piece of another format, such as JSON. It is not planned. What a tool wrote in it is only fenced, with characters
 	// that need no escape in JSON.
 	Opaque bool

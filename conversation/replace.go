@@ -144,7 +144,7 @@ func (x *request) result(next *link, s *seen, message, text int, tx *Text) strin
 	x.keep(message, text, tx, found{}, false)
 	c := wholeOf(tx.Value)
 	t, known := s.visible.at[c]
-	if known && (s.visible.named[t.name] == c || x.c.Recorded) { // else the note would name two results
+	if known && !tx.Fixed && (s.visible.named[t.name] == c || x.c.Recorded) { // else the note would name two results
 		first, _ := x.shownText(s, t)
 		note := notes.Duplicate(first.Call)
 		shorter := len(note) < x.came && !notes.Only(tx.Value) || x.c.Recorded
@@ -177,7 +177,7 @@ func (x *request) rows(at *link, s *seen, message int, tx *Text, value string) (
 	if !tx.Rows || tx.Role == Other {
 		return value, nil
 	}
-	next := repeat.Text{Text: value, Message: message, Label: unique.Make(label(tx)).Value(), Fixed: tx.Role != Tool && !x.c.Recorded}
+	next := repeat.Text{Text: value, Message: message, Label: unique.Make(label(tx)).Value(), Fixed: tx.Fixed || tx.Role != Tool && !x.c.Recorded}
 	switch tx.Role {
 	case System:
 		next.Kind = repeat.System

@@ -78,7 +78,7 @@ func ownBlocks(text string) (f found, ok bool) {
 // documents returns the documents of a text that are looked at. JSON is not laid out anew unless the client has asked for the form.
 func (x *request) documents(tx *Text) (f found, ok bool) {
 	switch {
-	case tx.Opaque, tx.Role == System && !x.c.Look.System, tx.Role == Tool && !x.c.Look.Tools, tx.Role == Other:
+	case tx.Opaque, tx.Role == System && !x.c.Look.System && !tx.Fixed, tx.Role == Tool && !x.c.Look.Tools, tx.Role == Other:
 		return f, false
 	}
 	if tx.Role != System && !x.c.Recorded {
