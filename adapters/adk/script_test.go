@@ -25,11 +25,6 @@ var today = map[bool]conversationtest.Today{
 		"restart without: same references": "does not hold", "no name: same edits": "does not hold",
 	},
 	true: {
-		// Documents that users and the system have shown are not looked at, and those of results are left out without a word.
-		"#5 M": "full", "#10 G": "left out", "#10 M": "left out", "#10 S": "full", "#13 J": "left out", "#1 and #2 cut: #5 M": "full",
-		"invariant 3: notes name targets": "does not hold",
-		// A document counts as shown although rows were cut out of it.
-		"a document is cut by rows, and sent again: whole targets": "does not hold",
 		// Notes that come back are fenced.
 		"invariant 8: idempotent": "does not hold",
 		// As above.

@@ -50,7 +50,7 @@ func WithoutHint() Option {
 }
 
 // WithToolResults puts notes in place of what a tool returns again in a conversation: a whole result, the documents of one, rows of
-// lines. A note names the call that returned it first, or quotes the first line. So an agent that reads a file three
+// lines. A note names the call that returned it first, or quotes the first words. So an agent that reads a file three
 // times sends it once. It needs no conversation in the context: what is replaced follows from the messages of the call alone.
 // Off as it comes, as it was not measured how well models answer with such notes.
 //

@@ -46,15 +46,13 @@ func (r *toolResults) edit(t *turn, n int) {
 		t.nameCalls()
 	}
 	t.edited = n
-	turn, err := r.engine.Begin(context.Background(), r.as, &source{turn: t, n: n, seed: r.seed, rows: r.replace})
+	turn, err := r.engine.Begin(context.Background(), r.as, &source{turn: t, n: n, seed: r.seed, replace: r.replace})
 	if err != nil {
 		return // it is the context's, which does not end
 	}
 	t.edits = make(map[at]string, len(turn.Edits))
-	for _, e := range turn.Edits {
-		if t.messages[e.Message].role(e.Text) == conversation.Tool {
-			t.edits[at{e.Message, e.Text}] = e.With
-		}
+	for _, e := range turn.Edits { // of results: all else is fixed
+		t.edits[at{e.Message, e.Text}] = e.With
 	}
 }
 
@@ -87,7 +85,8 @@ type source struct {
 	*turn
 	n    int
 	seed uint64
-	rows bool
+
+	replace bool
 
 	hasher *xxh3.Hasher128
 }
@@ -104,7 +103,10 @@ func (s *source) Load(i int, m *conversation.Message) {
 	m.Role = msg.Role
 	for j, text := range msg.Texts {
 		text.Role = msg.role(j)
-		text.Rows = s.rows && text.Role == conversation.Tool && !text.Opaque
+		text.Fixed, text.Rows = text.Role != conversation.Tool, s.replace && !text.Opaque
+		if text.Fixed && !s.replace { // nothing is to refer to it
+			text = conversation.Text{}
+		}
 		m.Texts = append(m.Texts, text)
 	}
 	for _, c := range msg.Calls {
