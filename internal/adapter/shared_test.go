@@ -8,7 +8,7 @@ import (
 	"github.com/ragpilot/ragpilot/conversation"
 )
 
-// Wrappers of one pilot share an engine, those of another have their own, and none is kept that nobody uses.
+// Wrappers of one pilot share an engine, those of another have their own, and none is kept that is not used.
 func TestShared(t *testing.T) {
 	pilots := make([]*contextpilot.Pilot, 2)
 	for i := range pilots {

@@ -17,7 +17,7 @@ type Message struct {
 	Role  conversation.Role
 	Texts []conversation.Text
 	Calls []conversation.Call
-	// Other is all else that the model reads, such as images and the arguments of calls. It only tells messages apart.
+	// Other is all else that the model reads, such as images and the arguments of calls. Messages only differ by it.
 	Other []any
 }
 
