@@ -15,6 +15,7 @@ import (
 
 	"github.com/ragpilot/ragpilot/contextpilot"
 	"github.com/ragpilot/ragpilot/engines/langchain"
+	"github.com/ragpilot/ragpilot/internal/tokens"
 )
 
 // file is a tool that always returns one file, a named fake.
@@ -150,6 +151,28 @@ func TestLabelOfATool(t *testing.T) {
 	last := textOf(inner.last().messages[3])
 	if !strings.Contains(last, "Text of a.") || strings.Contains(last, "Text of b.") {
 		t.Errorf("want a in full and b as a reference, got:\n%s", last)
+	}
+}
+
+// What the pilot expects in the cache is what was sent of tools' results.
+func TestExpectedBehindNotes(t *testing.T) {
+	pilot, inner := newPilot(t, contextpilot.Config{Tokenizer: exact{}}), &recorder{}
+	var plan contextpilot.Plan
+	m := langchain.Wrap(pilot, inner, langchain.WithToolResults(), langchain.WithPlans(func(p contextpilot.Plan) { plan = p }))
+	file := newFile().text
+	messages := []llms.MessageContent{human("Read.")}
+	for _, id := range []string{"c1", "c2"} {
+		messages = append(messages,
+			llms.MessageContent{Role: llms.ChatMessageTypeAI, Parts: []llms.ContentPart{llms.ToolCall{ID: id, FunctionCall: &llms.FunctionCall{Name: "read_file"}}}},
+			llms.MessageContent{Role: llms.ChatMessageTypeTool, Parts: []llms.ContentPart{llms.ToolCallResponse{ToolCallID: id, Content: file}}})
+	}
+	for _, ids := range [][]string{{"a", "b"}, {"a", "c"}} {
+		_, text := hold(pilot, "s", ids...)
+		messages = append(messages, human(text+"\nWhy?"))
+		messages = append(messages, ai(generate(in("s"), t, m, messages)))
+	}
+	if once := tokens.Count(file); plan.Prefix.Tokens < once || plan.Prefix.Tokens >= 2*once {
+		t.Errorf("%d tokens are expected in the cache, and the file, which was sent once, has %d", plan.Prefix.Tokens, once)
 	}
 }
 
