@@ -55,11 +55,12 @@ type request struct {
 
 // seen is what the messages so far have shown.
 type seen struct {
-	multi   bool // some result held several documents
-	visible visible
-	tools   map[string][]called // tools' names by the calls' IDs, in the order of the messages
-	rows    repeat.Memory       // blocks of lines
-	front   bool                // nothing but system messages so far
+	multi bool                // some result held several documents
+	links []*link             // with documents or calls
+	table *visible            // nil: not made yet
+	tools map[string][]called // tools' names by the calls' IDs, in the order of the messages
+	rows  repeat.Memory       // blocks of lines
+	front bool                // nothing but system messages so far
 }
 
 // called says that a message called a tool.
@@ -140,24 +141,39 @@ func (x *request) plan(remembered *memo, chains []chain, m Source, by *session) 
 
 // recall collects what the messages up to l have shown.
 func recall(l *link) *seen {
-	out := &seen{visible: newVisible(), tools: map[string][]called{}, front: l == nil || l.front}
-	var links []*link
+	out := &seen{tools: map[string][]called{}, front: l == nil || l.front}
 	for ; l != nil; l = l.before {
 		out.multi = out.multi || l.multi
 		out.rows.Know(l.rows)
 		if len(l.shown)+len(l.calls) > 0 {
-			links = append(links, l)
+			out.links = append(out.links, l)
 		}
 	}
-	for _, l := range slices.Backward(links) { // the first one first
+	slices.Reverse(out.links) // the first one first
+	for _, l := range out.links {
 		for _, c := range l.calls {
 			out.tools[c.ID] = append(out.tools[c.ID], called{l.messages - 1, c.Tool})
 		}
-		for _, d := range l.shown {
-			out.visible.add(target{d.shown, l.messages - 1, d.role})
-		}
 	}
 	return out
+}
+
+// visible returns the table of what may be referred to. It is made when it is first asked for: most requests go on with a few words.
+func (s *seen) visible(recorded bool) *visible {
+	if s.table != nil {
+		return s.table
+	}
+	n := 0
+	for _, l := range s.links {
+		n += len(l.shown)
+	}
+	s.table = newVisible(n, recorded)
+	for _, l := range s.links {
+		for _, d := range l.shown {
+			s.table.add(target{d.shown, l.messages - 1, d.role})
+		}
+	}
+	return s.table
 }
 
 // ready makes the texts of message i ready to be looked at: with the tools' names, and with fences.
@@ -238,12 +254,16 @@ func (x *request) text(next *link, s *seen, i, j int, tx *Text) string {
 	if x.c.Recorded && tx.Role == System {
 		return shorter
 	}
+	from := label(tx)
 	for k := range found.docs {
 		if drop[k] {
 			continue
 		}
 		_, c := x.says(&found, k)
-		d := shown{content: c, name: found.name(k, tx), text: int32(j), doc: int32(k)}
+		d := shown{content: c, text: int32(j), doc: int32(k)}
+		if !x.c.Recorded {
+			d.name = found.name(k, from)
+		}
 		if !x.c.Recorded && found.cut(k, cuts) {
 			d.doc = nameOnly // it does not stand there in full
 		}
@@ -259,7 +279,7 @@ func (x *request) names(next *link, s *seen, i int, tx *Text, found *found) {
 		return
 	}
 	note := func(name, c content) {
-		if known, ok := s.visible.named[name]; !ok || known != c && known != (content{}) {
+		if known, ok := s.visible(x.c.Recorded).named[name]; !ok || known != c && known != (content{}) {
 			x.show(next, s, i, tx, shown{content: c, name: name, doc: nameOnly})
 		}
 	}
@@ -281,7 +301,7 @@ func (x *request) names(next *link, s *seen, i int, tx *Text, found *found) {
 // show notes that a document stands in a message.
 func (x *request) show(next *link, s *seen, message int, tx *Text, d shown) {
 	next.shown = append(next.shown, shownAs{d, tx.Role})
-	s.visible.add(target{d, message, tx.Role})
+	s.visible(x.c.Recorded).add(target{d, message, tx.Role})
 }
 
 // placeOf names one text of a message.

@@ -32,9 +32,10 @@ func (x *request) known(next *link, s *seen, message, text int, tx *Text, found 
 
 // names are those of all documents of the text, with what each stands for.
 func (f *found) names(tx *Text) map[content]content {
+	from := label(tx)
 	out := make(map[content]content, len(f.docs))
 	for i := range f.docs {
-		name, c := f.name(i, tx), contentOf(f.says(i))
+		name, c := f.name(i, from), contentOf(f.says(i))
 		if other, ok := out[name]; ok && other != c {
 			c = content{}
 		}
@@ -48,11 +49,14 @@ func (x *request) refer(next *link, s *seen, message, text int, tx *Text, found 
 	drop := map[int]bool{}
 	var labels []string            // in the order of the text
 	names := map[string][]string{} // first words of documents, by their text's label
-	beside := found.names(tx)
+	var beside map[content]content // made when it is needed
 	for i := range found.docs {
 		t, name, in, ok := x.standing(s, tx.Role, found, i)
 		if !ok || notes.Only(found.docs[i].Text) {
 			continue
+		}
+		if beside == nil {
+			beside = found.names(tx)
 		}
 		if other, ok := beside[t.name]; ok && other != t.content {
 			continue // what stands beside the note would bear the name, too
@@ -143,8 +147,9 @@ func (x *request) result(next *link, s *seen, message, text int, tx *Text) strin
 	}
 	x.keep(message, text, tx, found{}, false)
 	c := wholeOf(tx.Value)
-	t, known := s.visible.at[c]
-	if known && !tx.Fixed && (s.visible.named[t.name] == c || x.c.Recorded) { // else the note would name two results
+	v := s.visible(x.c.Recorded)
+	t, known := v.at[c]
+	if known && !tx.Fixed && (v.named[t.name] == c || x.c.Recorded) { // else the note would name two results
 		first, _ := x.shownText(s, t)
 		note := notes.Duplicate(first.Call)
 		shorter := len(note) < x.came && !notes.Only(tx.Value) || x.c.Recorded

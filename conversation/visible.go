@@ -37,17 +37,25 @@ type target struct {
 // made of the messages of this request alone.
 type visible struct {
 	at    map[content]target  // the first of the highest trust
-	named map[content]content // what a name stands for; zero: for more than one text
+	named map[content]content // what a name stands for; zero: for more than one text. Nil: names do not count
 }
 
-func newVisible() visible { return visible{at: map[content]target{}, named: map[content]content{}} }
+func newVisible(size int, recorded bool) *visible {
+	v := &visible{at: make(map[content]target, size)}
+	if !recorded {
+		v.named = make(map[content]content, size)
+	}
+	return v
+}
 
 // add enters a document behind all that were entered before.
 func (v *visible) add(t target) {
-	if other, ok := v.named[t.name]; ok && other != t.content {
-		v.named[t.name] = content{}
-	} else {
-		v.named[t.name] = t.content
+	if v.named != nil {
+		if other, ok := v.named[t.name]; ok && other != t.content {
+			v.named[t.name] = content{}
+		} else {
+			v.named[t.name] = t.content
+		}
 	}
 	if t.doc == nameOnly {
 		return
@@ -150,8 +158,12 @@ func (f *found) first(i int) string {
 		words = f.docs[i].Key
 	}
 	words, _, _ = strings.Cut(strings.TrimSpace(words), "\n")
-	if r := []rune(words); len(r) > firstWords {
-		words = string(r[:firstWords])
+	n := 0
+	for at := range words {
+		if n == firstWords {
+			return words[:at]
+		}
+		n++
 	}
 	return words
 }
@@ -160,12 +172,12 @@ func bracketed(label string) string { return "[" + label + "]" }
 
 // name stands for what a note would name document i by. A label of our own markup names a document wherever it stands, and so do first
 // words that look like one.
-func (f *found) name(i int, tx *Text) content {
+func (f *found) name(i int, label string) content {
 	first := f.first(i)
 	if strings.HasPrefix(first, "[") && strings.HasSuffix(first, "]") {
 		return xxh3.HashString128(first)
 	}
-	return xxh3.HashString128(label(tx) + "\x00" + first)
+	return xxh3.HashString128Seed(first, xxh3.HashString(label))
 }
 
 // callName stands for what a note would name a whole result by.
@@ -234,7 +246,8 @@ func (x *request) says(f *found, i int) (string, content) {
 // standing returns the target that document i of a text may be replaced by a note to, and what the note names it by.
 func (x *request) standing(s *seen, role Role, f *found, i int) (t target, first, in string, ok bool) {
 	text, c := x.says(f, i)
-	t, ok = s.visible.at[c]
+	v := s.visible(x.c.Recorded)
+	t, ok = v.at[c]
 	if !ok || t.role < role || t.doc == whole {
 		return t, "", "", false // what is trusted less may say beside it that it does not hold
 	}
@@ -245,7 +258,7 @@ func (x *request) standing(s *seen, role Role, f *found, i int) (t target, first
 	if there, _ := x.says(docs, int(t.doc)); repeat.WithoutIDs(there) != repeat.WithoutIDs(text) {
 		return t, "", "", false // two texts of one hash
 	}
-	if s.visible.named[t.name] != t.content && !x.c.Recorded {
+	if v.named[t.name] != t.content && !x.c.Recorded {
 		return t, "", "", false // the note would name two texts
 	}
 	return t, docs.first(int(t.doc)), label(tx), true

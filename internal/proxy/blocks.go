@@ -4,8 +4,6 @@ import (
 	"encoding/json"
 	"unicode/utf8"
 
-	"github.com/tidwall/gjson"
-
 	"github.com/ragpilot/ragpilot/conversation"
 	"github.com/ragpilot/ragpilot/engines"
 	"github.com/ragpilot/ragpilot/internal/extract"
@@ -14,20 +12,6 @@ import (
 // blocksMember says where blocks stand in a chat's messages, for an engine that keeps each by itself.
 const blocksMember = "blocks"
 
-// ownBlocks reports whether a chat has the member, and whether it says something there: then its texts must stay as they are, since it
-// counts their bytes.
-func ownBlocks(raw []byte, d dialect) (there, says bool) {
-	if d == openAI {
-		gjson.ParseBytes(raw).ForEach(func(key, value gjson.Result) bool {
-			if key.Str == blocksMember {
-				there, says = true, says || value.Type != gjson.Null
-			}
-			return true
-		})
-	}
-	return there, says
-}
-
 // withBlocks is a chat as it is sent, with what says where the documents of its texts stand: those that are found in system prompts and
 // tool results that are one text. A chat that has the member keeps its own.
 func (x *exchange) withBlocks(send []byte) []byte {
@@ -35,7 +19,7 @@ func (x *exchange) withBlocks(send []byte) []byte {
 		return send
 	}
 	b, ok := readBody(send, x.dialect, x.p.opt.Compat != nil)
-	if there, _ := ownBlocks(send, x.dialect); !ok || there {
+	if !ok || b.blocks.there {
 		return send
 	}
 	var all []engines.BlockSpan

@@ -30,9 +30,10 @@ type body struct {
 	model   string
 	ids     ids
 	items   []span
-	sums    []conversation.Sum // nil: not asked for yet
-	scratch item               // the last one that was loaded: there may be many, and most say little
-	places  map[int][]place    // of texts of items that were loaded for planning
+	blocks  struct{ there, says bool } // the member of that name: places in texts, which must stay as they are then
+	sums    []conversation.Sum         // nil: not asked for yet
+	scratch item                       // the last one that was loaded: there may be many, and most say little
+	places  map[int][]place            // of texts of items that were loaded for planning
 }
 
 // span is where an item stands. A body has one for each of its messages, which may be as short as a few bytes: what else is
@@ -212,6 +213,9 @@ func readBody(raw []byte, d dialect, compat bool) (b body, ok bool) {
 		ok = ok && !names[key.Str] && len(names) < maxParts
 		names[key.Str] = true
 		b.ids.note(key.Str, value)
+		if key.Str == blocksMember && d == openAI {
+			b.blocks.there, b.blocks.says = true, b.blocks.says || value.Type != gjson.Null
+		}
 		switch {
 		case key.Str == "model":
 			ok = ok && len(value.Str) <= maxName

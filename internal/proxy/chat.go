@@ -95,14 +95,16 @@ func (x *exchange) gone(err error) {
 
 // prepare makes the bytes to send. An error is the context's.
 func (x *exchange) prepare() error {
-	if _, says := ownBlocks(x.raw, x.dialect); says {
-		x.control.off = true // its blocks are places in its texts
-	}
 	if x.control.off {
 		x.identify()
 		return nil
 	}
 	b, ok := readBody(x.raw, x.dialect, x.p.opt.Compat != nil)
+	if b.blocks.says { // they are places in its texts
+		x.control.off = true
+		x.identify()
+		return nil
+	}
 	if !ok {
 		x.send = x.p.salted(x.tenant, x.raw)
 		if b.root.IsObject() && !b.root.Get("messages").Exists() {
