@@ -38,6 +38,7 @@ type Plan struct {
 	// Where its documents stand: in a text of a message, whose value has Size bytes as it came, Before in front of them and After
 	// behind them.
 	Message, Text       int
+	At                  uint64 // the text's
 	Size, Before, After int
 }
 
@@ -122,7 +123,7 @@ func (x *request) plan(remembered *memo, chains []chain, m Source, by *session) 
 	for ; last != nil; last = last.before {
 		i := last.messages - 1
 		for _, e := range last.edits {
-			x.turn.Edits = append(x.turn.Edits, Edit{Message: i, Text: e.text, With: e.with})
+			x.turn.Edits = append(x.turn.Edits, Edit{Message: i, Text: e.text, At: e.at, With: e.with})
 		}
 		x.turn.Lines.add(last.lines)
 		if last.scope != nil {
@@ -209,7 +210,7 @@ func (x *request) message(next *link, s *seen, i int, m *Message) error {
 			out = x.text(next, s, i, j, &m.Texts[j])
 		}
 		if out != came[j] {
-			next.edits = append(next.edits, edit{text: j, with: strings.Clone(out)})
+			next.edits = append(next.edits, edit{text: j, at: m.Texts[j].At, with: strings.Clone(out)})
 		}
 	}
 	for _, c := range m.Calls {
@@ -234,7 +235,7 @@ func (x *request) text(next *link, s *seen, i, j int, tx *Text) string {
 		x.turn.Found += len(found.docs)
 	case tx.Role == System && s.front:
 		x.turn.Found += len(found.docs)
-		out = x.system(next, i, j, &found, placeOf(next.chain, j))
+		out = x.system(next, i, j, tx.At, &found, placeOf(next.chain, j))
 	case tx.Role == Tool || tx.Role == User:
 		x.turn.Found += len(found.docs)
 		out, drop = x.known(next, s, i, j, tx, &found, placeOf(next.chain, j))

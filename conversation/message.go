@@ -20,6 +20,9 @@ type Text struct {
 	Role  Role   // its own: the result of a tool inside a user's message is Tool
 	Call  string // the ID of the call that a result answers, "" if it is not known
 	Tool  string // the name of the tool, if the message says it; else that of the call is used
+	// At is where the front end finds the text again, in whatever form: it comes back in an [Edit] or a [Plan], also of a message that is not
+	// loaded because its Sum is known.
+	At uint64
 	// Rows permits to replace blocks of lines that stand further up, and to refer to its own.
 	Rows bool
 	// Fixed is never changed, nor fenced; others may refer to it.
@@ -58,6 +61,7 @@ type Source interface {
 // Edit replaces one text of a message. All other texts keep their bytes.
 type Edit struct {
 	Message, Text int    // indices in the [Source], and in the loaded message
+	At            uint64 // the text's
 	With          string // the whole new text
 }
 

@@ -18,7 +18,7 @@ import (
 const MaxDocuments = 4096
 
 // system orders the documents in front of a conversation so that their beginning is in the engine's cache.
-func (x *request) system(next *link, message, text int, found *found, place orders.Key) string {
+func (x *request) system(next *link, message, text int, at uint64, found *found, place orders.Key) string {
 	// What stands in front of the documents decides which caches can be shared at all.
 	scope := contextpilot.Scope{Model: x.c.Model, Tenant: x.c.Tenant, Replica: fmt.Sprintf("%016x", xxh3.HashString(found.Prefix))}
 	if x.turn.dryRun {
@@ -33,7 +33,7 @@ func (x *request) system(next *link, message, text int, found *found, place orde
 	if order == nil {
 		return found.text
 	}
-	l.plan.Message, l.plan.Text = message, text
+	l.plan.Message, l.plan.Text, l.plan.At = message, text, at
 	l.plan.Size, l.plan.Before, l.plan.After = len(found.text), len(found.Prefix), len(found.Suffix)
 	x.turn.Plans = append(x.turn.Plans, l.plan)
 	l.named = x.c.Told && l.plan.ID == x.turn.Plans[0].ID

@@ -75,6 +75,7 @@ type link struct {
 // edit is a text's of the message.
 type edit struct {
 	text int
+	at   uint64
 	with string
 }
 
@@ -103,7 +104,7 @@ func (t *link) weight() int {
 		n += len(c.ID) + len(c.Tool)
 	}
 	for _, e := range t.edits {
-		n += 24 + len(e.with)
+		n += 32 + len(e.with)
 	}
 	for _, l := range t.leads {
 		n += 200 + 92*len(l.blocks)

@@ -92,16 +92,10 @@ func (b *body) Load(i int, m *conversation.Message) {
 	it := b.loaded(i)
 	m.Role = it.role
 	m.Calls = append(m.Calls, it.calls...)
-	edited := false
 	for j := range it.texts {
-		m.Texts = append(m.Texts, it.texts[j].Text)
-		edited = edited || it.texts[j].Role == conversation.System || it.texts[j].Role == conversation.Tool
-	}
-	if edited {
-		if b.places == nil {
-			b.places = map[int][]place{}
-		}
-		b.places[i] = it.places()
+		tx := it.texts[j].Text
+		tx.At = it.texts[j].place().pack()
+		m.Texts = append(m.Texts, tx)
 	}
 }
 
@@ -111,20 +105,19 @@ type place struct {
 	opaque bool
 }
 
-func (it *item) places() []place {
-	out := make([]place, len(it.texts))
-	for i, tx := range it.texts {
-		out[i] = place{extent{tx.from, tx.to}, tx.Opaque}
+func (t *text) place() place { return place{extent{t.from, t.to}, t.Opaque} }
+
+// pack writes a place as a number: items have less than 2 GiB.
+func (p place) pack() uint64 {
+	at := uint64(p.from)<<33 | uint64(p.to)<<1
+	if p.opaque {
+		at |= 1
 	}
-	return out
+	return at
 }
 
-// placed returns where the texts of an item stand.
-func (b *body) placed(i int) []place {
-	if known, ok := b.places[i]; ok {
-		return known
-	}
-	return b.loaded(i).places()
+func unpack(at uint64) place {
+	return place{extent{int(at >> 33), int(at >> 1 & (1<<32 - 1))}, at&1 == 1}
 }
 
 // loaded returns item i, loaded, until the next call.
@@ -140,14 +133,12 @@ func (b *body) loaded(i int) *item {
 // edits are those of the body's bytes.
 func (b *body) edits(edits []conversation.Edit) []edit {
 	out := make([]edit, 0, len(edits)+2)
-	var places []place
-	for i, e := range edits {
-		if i == 0 || e.Message != edits[i-1].Message {
-			places = b.placed(e.Message)
-		}
-		at, from := places[e.Text], b.items[e.Message].from
-		with := []byte(e.With)
-		if !at.opaque {
+	for _, e := range edits {
+		at, from := unpack(e.At), b.items[e.Message].from
+		var with []byte
+		if at.opaque {
+			with = []byte(e.With)
+		} else {
 			with = quote(e.With)
 		}
 		out = append(out, edit{from: from + at.from, to: from + at.to, with: with})
@@ -203,7 +194,7 @@ const maxParts = 1 << 14
 // or says something twice, so that nobody can tell which one the engine will read.
 func readBody(raw []byte, d dialect, compat bool) (b body, ok bool) {
 	b = body{raw: raw, dialect: d, compat: compat, root: gjson.ParseBytes(raw)}
-	if !b.root.IsObject() {
+	if !b.root.IsObject() || len(raw) >= 1<<31 { // see place.pack
 		return b, false
 	}
 	names := map[string]bool{}

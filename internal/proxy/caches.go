@@ -106,7 +106,7 @@ func (x *exchange) headers() http.Header {
 
 // part tells where the documents of a plan stand in the body. Escapes are taken to be spread evenly.
 func (b *body) part(pl *conversation.Plan) Part {
-	text := b.placed(pl.Message)[pl.Text]
+	text := unpack(pl.At)
 	at, length := b.items[pl.Message].from+text.from+1, text.to-text.from-2
 	return Part{
 		Scope: pl.Scope, ID: pl.ID, Start: at + length*pl.Before/pl.Size, Length: length * max(pl.Size-pl.Before-pl.After, 0) / pl.Size,
