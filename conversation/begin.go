@@ -64,6 +64,14 @@ type seen struct {
 	front bool                // nothing but system messages so far
 }
 
+// call notes that a message makes a call.
+func (s *seen) call(c Call, message int) {
+	if s.tools == nil {
+		s.tools = map[string][]called{}
+	}
+	s.tools[c.ID] = append(s.tools[c.ID], called{message, c.Tool})
+}
+
 // called says that a message called a tool.
 type called struct {
 	message int
@@ -142,7 +150,7 @@ func (x *request) plan(remembered *memo, chains []chain, m Source, by *session) 
 
 // recall collects what the messages up to l have shown.
 func recall(l *link) *seen {
-	out := &seen{tools: map[string][]called{}, front: l == nil || l.front}
+	out := &seen{front: l == nil || l.front}
 	for ; l != nil; l = l.before {
 		out.multi = out.multi || l.multi
 		out.rows.Know(l.rows)
@@ -153,7 +161,7 @@ func recall(l *link) *seen {
 	slices.Reverse(out.links) // the first one first
 	for _, l := range out.links {
 		for _, c := range l.calls {
-			out.tools[c.ID] = append(out.tools[c.ID], called{l.messages - 1, c.Tool})
+			out.call(c, l.messages-1)
 		}
 	}
 	return out
@@ -216,7 +224,7 @@ func (x *request) message(next *link, s *seen, i int, m *Message) error {
 	for _, c := range m.Calls {
 		c.ID, c.Tool = strings.Clone(c.ID), strings.Clone(c.Tool) // not all of the message
 		next.calls = append(next.calls, c)
-		s.tools[c.ID] = append(s.tools[c.ID], called{i, c.Tool})
+		s.call(c, i)
 	}
 	return x.ctx.Err()
 }
@@ -251,7 +259,6 @@ func (x *request) text(next *link, s *seen, i, j int, tx *Text) string {
 	case len(drop) == 0 || x.c.Recorded: // a note is no row that another could stand for
 		shorter, cuts = x.rows(next, s, i, tx, out)
 	}
-	x.keep(i, j, tx, found, true)
 	if x.c.Recorded && tx.Role == System {
 		return shorter
 	}

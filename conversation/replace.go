@@ -145,7 +145,6 @@ func (x *request) result(next *link, s *seen, message, text int, tx *Text) strin
 		out, _ := x.rows(next, s, message, tx, tx.Value)
 		return out
 	}
-	x.keep(message, text, tx, found{}, false)
 	c := wholeOf(tx.Value)
 	v := s.visible(x.c.Recorded)
 	t, known := v.at[c]

@@ -8,8 +8,7 @@ import "github.com/ragpilot/ragpilot/conversation"
 func (x *exchange) settle(b *body, shadow bool) conversation.Conversation {
 	c := conversation.Conversation{
 		Tenant: x.tenant, Model: b.model, Name: x.control.session, Key: x.control.key(),
-		Look:    conversation.Look{System: x.control.system, Tools: x.control.tools && (x.dialect != responses || x.p.opt.Compat == nil), Form: x.control.extract},
-		Ordered: x.stage.Ordered,
+		Look: conversation.Look{System: x.control.system, Tools: x.control.tools && (x.dialect != responses || x.p.opt.Compat == nil), Form: x.control.extract},
 	}
 	x.asCame, x.result.Shadow = x.heldOut || shadow, shadow
 	if asCame, known := x.p.engine.Went(c, b); known && asCame != x.asCame {
