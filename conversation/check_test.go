@@ -360,7 +360,7 @@ func (c *checker) documentsFrom(i, j, at int) (rest string, ok bool) {
 			behind, ok := left, true
 			if len(dropped) == 0 {
 				stands := place
-				if tag := regexp.MustCompile(`^<(\w+)`).FindStringSubmatch(d.text); tag != nil && !d.own {
+				if tag := regexp.MustCompile(`^<(\w+)`).FindStringSubmatch(d.text); tag != nil && !d.own && (c.form.Mode == "" || c.form.Mode == extract.XMLTag) {
 					stands = "<" + tag[1] + ">" + place + "</" + tag[1] + ">"
 				}
 				behind, ok = strings.CutPrefix(left, stands)
