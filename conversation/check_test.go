@@ -538,7 +538,8 @@ func (c *checker) rows(i, j int) (rest string, ok bool) {
 // stand reports whether lines stand further up, where a note says.
 func (c *checker) stand(i, j int, list, note []string) bool {
 	want := strings.TrimSpace(withoutIDs(strings.Join(list, "\n")))
-	if !strings.HasPrefix(want, unfenced(note[1])) && !strings.HasPrefix(unfenced(want), unfenced(note[1])) {
+	first, quoted := string([]rune(want)), string([]rune(unfenced(note[1]))) // what is no UTF-8 is not quoted so
+	if !strings.HasPrefix(first, quoted) && !strings.HasPrefix(unfenced(first), quoted) {
 		return false
 	}
 	found := false
