@@ -230,3 +230,16 @@ func TestNoteIsShorter(t *testing.T) {
 		}
 	}
 }
+
+// A result that is JSON stays JSON: its own lines are no rows.
+func TestJSONStaysJSON(t *testing.T) {
+	var list []string
+	for i := range 60 {
+		list = append(list, fmt.Sprintf(`  {"path": "file%d", "what it says": "nothing of importance %x"}`, i, i*7919))
+	}
+	text := "[\n" + strings.Join(list, ",\n") + "\n]"
+	m := messages{result("c1", "all: "+text), result("c2", text)}
+	if got := forward(t, newEngine(t, nil), looked, m)[1].Texts[0].Value; got != text {
+		t.Error(got)
+	}
+}

@@ -3,6 +3,7 @@ package repeat
 import (
 	"context"
 	"crypto/sha256"
+	"encoding/json"
 	"slices"
 	"strings"
 
@@ -60,6 +61,7 @@ type Text struct {
 	Message int    // number of the message that holds it: a repeat within one message stays; of no account for [System]
 	Kind    Kind
 	Fixed   bool // only referred to, such as what was already sent to an engine
+	JSON    bool // what is JSON stays JSON: its own lines are only referred to
 }
 
 // Counts say what was done to the texts of a body. The members are those of the recorded "dedup".
@@ -176,6 +178,7 @@ func (m *Memory) Shorten(ctx context.Context, t Text, modulus int, r *Result) (s
 		return t.Text, nil
 	}
 	b := bodyOf(t)
+	t.Fixed = t.Fixed || t.JSON && !b.quoted && isJSON(t.Text)
 	lines := b.count(maxConversation - m.lines)
 	if m.lines+lines > maxConversation {
 		return t.Text, nil
@@ -191,6 +194,12 @@ func (m *Memory) Shorten(ctx context.Context, t Text, modulus int, r *Result) (s
 	r.CharsAfter += after
 	r.CharsSaved += before - after
 	return out, nil
+}
+
+// isJSON reports whether a text is an object or a list.
+func isJSON(text string) bool {
+	body := strings.TrimFunc(text, isSpace)
+	return body != "" && (body[0] == '{' || body[0] == '[') && json.Valid([]byte(body))
 }
 
 // shorten writes one text and adds its blocks to those seen.
