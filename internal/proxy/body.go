@@ -33,7 +33,6 @@ type body struct {
 	blocks  struct{ there, says bool } // the member of that name: places in texts, which must stay as they are then
 	sums    []conversation.Sum         // nil: not asked for yet
 	scratch item                       // the last one that was loaded: there may be many, and most say little
-	places  map[int][]place            // of texts of items that were loaded for planning
 }
 
 // span is where an item stands. A body has one for each of its messages, which may be as short as a few bytes: what else is
