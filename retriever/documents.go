@@ -6,27 +6,27 @@ import (
 	"github.com/tmc/langchaingo/schema"
 
 	"github.com/ragpilot/ragpilot/contextpilot"
-	"github.com/ragpilot/ragpilot/internal/adapter"
+	"github.com/ragpilot/ragpilot/framework"
 )
 
 // Keys that [Wrap] adds to the metadata of its documents.
 const (
 	// KeyRank holds the document's place in the inner retriever's result, an int from 1.
-	KeyRank = adapter.KeyRank
+	KeyRank = framework.KeyRank
 	// KeyBlockID holds the ID under which the core knows the document: its own, or one made from its text.
-	KeyBlockID = adapter.KeyBlockID
+	KeyBlockID = framework.KeyBlockID
 	// KeyLabel holds the name under which the model sees the document and may cite it; that of the document in
 	// its place for a duplicate, and missing for a document over the budget.
-	KeyLabel = adapter.KeyLabel
+	KeyLabel = framework.KeyLabel
 	// KeyText holds the original PageContent.
-	KeyText = adapter.KeyText
+	KeyText = framework.KeyText
 	// KeyLeftOut holds, as []schema.Document, the originals of documents that are not in the result: a
 	// duplicate is with the document it repeats, a chunk that was merged with the passage it is in, one over the
 	// budget with the last. [Sources] unpacks them.
-	KeyLeftOut = adapter.KeyLeftOut
+	KeyLeftOut = framework.KeyLeftOut
 	// KeyReason says, in an original that was left out, why: "duplicate", "over budget", or "merged" if its text, or
 	// what of it no other document has, is in the document that it is with.
-	KeyReason = adapter.KeyReason
+	KeyReason = framework.KeyReason
 )
 
 const merged = "merged" // a value of KeyReason
@@ -41,7 +41,7 @@ type retrieved struct {
 
 // documents returns the plan's blocks as documents in plan order.
 func documents(plan *contextpilot.Plan, found retrieved) []schema.Document {
-	laid := adapter.Layout(plan)
+	laid := framework.Layout(plan)
 	docs := make([]schema.Document, len(laid))
 	for i, l := range laid {
 		docs[i] = found.named(found.of[l.Index][0], l.Label)
@@ -55,7 +55,7 @@ func documents(plan *contextpilot.Plan, found retrieved) []schema.Document {
 
 // left returns the originals that have no place of their own in the prompt: those that share the block, then those whose
 // blocks were left out.
-func (r retrieved) left(l adapter.Laid) (left []schema.Document) {
+func (r retrieved) left(l framework.Laid) (left []schema.Document) {
 	all := r.of[l.Index]
 	for _, other := range all[1:] {
 		left = append(left, r.without(other, l.Label, mergedAs(r.docs[other], r.docs[all[0]])))

@@ -9,7 +9,7 @@ import (
 	"github.com/tmc/langchaingo/schema"
 
 	"github.com/ragpilot/ragpilot/contextpilot"
-	"github.com/ragpilot/ragpilot/internal/adapter"
+	"github.com/ragpilot/ragpilot/framework"
 	"github.com/ragpilot/ragpilot/retriever/passage"
 )
 
@@ -19,7 +19,7 @@ func (s *settings) blocks(found []schema.Document) ([]contextpilot.Block, retrie
 	if s.versioned {
 		s.version(blocks, found)
 		// Two stores may have cut one document differently, and number their chunks alike.
-		blocks = adapter.Unambiguous(blocks)
+		blocks = framework.Unambiguous(blocks)
 	}
 	what := retrieved{docs: found, ids: make([]string, len(found))}
 	for i, b := range blocks {
@@ -51,7 +51,7 @@ func (s *settings) identified(docs []schema.Document) []contextpilot.Block {
 			out[i].ID = versioned(b.ID, b.Text)
 		}
 	}
-	return adapter.Unambiguous(out) // two versions may be alike
+	return framework.Unambiguous(out) // two versions may be alike
 }
 
 // versioned adds the version of a text to an ID: "a.md#3" becomes a.md@version#3.

@@ -10,7 +10,7 @@ import (
 
 	"github.com/ragpilot/ragpilot/contextpilot"
 	"github.com/ragpilot/ragpilot/conversation"
-	"github.com/ragpilot/ragpilot/internal/adapter"
+	"github.com/ragpilot/ragpilot/framework"
 )
 
 // ModelOptions configure [Model].
@@ -28,14 +28,14 @@ type ModelOptions struct {
 
 type llm struct {
 	model.LLM
-	turns *adapter.Turns
+	turns *framework.Turns
 }
 
 // Model returns a model that calls inner and keeps the pilot informed; see the package's documentation. Keep one for all
 // calls: it remembers what it sent in earlier turns. It is safe for concurrent use if inner is. The caller's request is not
 // changed.
 func Model(pilot *contextpilot.Pilot, inner model.LLM, o ModelOptions) model.LLM {
-	return &llm{inner, adapter.NewTurns(pilot, adapter.Options{Scope: &o.Scope, NoHint: o.NoHint, ToolResults: o.ToolResults})}
+	return &llm{inner, framework.NewTurns(pilot, framework.Options{Scope: &o.Scope, NoHint: o.NoHint, ToolResults: o.ToolResults})}
 }
 
 // GenerateContent calls inner, with the request's plan worked into the contents if there is one. The pilot is told how it
@@ -62,9 +62,9 @@ func (m *llm) GenerateContent(ctx context.Context, req *model.LLMRequest, stream
 
 func outcome(heard bool, u *genai.GenerateContentResponseUsageMetadata) contextpilot.Event {
 	if u == nil {
-		return adapter.Outcome(heard, 0, 0)
+		return framework.Outcome(heard, 0, 0)
 	}
-	return adapter.Outcome(heard, int(u.CachedContentTokenCount), int(u.CandidatesTokenCount))
+	return framework.Outcome(heard, int(u.CachedContentTokenCount), int(u.CandidatesTokenCount))
 }
 
 // head is the number of messages that a request has in front of its contents: the system's.
@@ -76,12 +76,12 @@ func head(req *model.LLMRequest) int {
 }
 
 // read returns a request's contents as they are looked at, the system's first.
-func read(req *model.LLMRequest) []adapter.Message {
+func read(req *model.LLMRequest) []framework.Message {
 	contents := req.Contents
 	if head(req) > 0 {
 		contents = slices.Insert(slices.Clone(contents), 0, req.Config.SystemInstruction)
 	}
-	out := make([]adapter.Message, len(contents))
+	out := make([]framework.Message, len(contents))
 	for i, c := range contents {
 		m := &out[i]
 		switch {
@@ -125,13 +125,13 @@ func isResult(p *genai.Part) bool { return p != nil && p.FunctionResponse != nil
 func isText(p *genai.Part) bool { return p != nil && p.Text != "" && !p.Thought }
 
 // replaced returns the request with other texts, copied as far as they are other ones.
-func replaced(req *model.LLMRequest, with []adapter.Replacement) *model.LLMRequest {
+func replaced(req *model.LLMRequest, with []framework.Replacement) *model.LLMRequest {
 	if len(with) == 0 {
 		return req
 	}
 	out := *req
 	out.Contents = slices.Clone(req.Contents)
-	adapter.EachMessage(with, func(message int, text func(conversation.Text) string) {
+	framework.EachMessage(with, func(message int, text func(conversation.Text) string) {
 		message -= head(req) // nothing of the system's is replaced
 		content := *out.Contents[message]
 		content.Parts = slices.Clone(content.Parts)
@@ -152,7 +152,7 @@ func visited(part *genai.Part, visit func(conversation.Text) string) *genai.Part
 		if result.Response == nil {
 			return part
 		}
-		response, changed := adapter.Output(result.Response, like, visit)
+		response, changed := framework.Output(result.Response, like, visit)
 		if !changed {
 			return part
 		}

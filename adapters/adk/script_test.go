@@ -12,7 +12,7 @@ import (
 	"github.com/ragpilot/ragpilot/adapters/adk"
 	"github.com/ragpilot/ragpilot/contextpilot"
 	"github.com/ragpilot/ragpilot/conversation/conversationtest"
-	"github.com/ragpilot/ragpilot/internal/adapter/adaptertest"
+	"github.com/ragpilot/ragpilot/framework/frameworktest"
 )
 
 // today is what the script wants and the wrapper does not do yet, by whether tools' results are replaced.
@@ -39,7 +39,7 @@ func TestScript(t *testing.T) {
 }
 
 func testScript(t *testing.T, replace bool) {
-	conversationtest.Run(t, adaptertest.New("ADK", func(pilot *contextpilot.Pilot, scope contextpilot.Scope) adaptertest.Ask {
+	conversationtest.Run(t, frameworktest.New("ADK", func(pilot *contextpilot.Pilot, scope contextpilot.Scope) frameworktest.Ask {
 		m := adk.Model(pilot, arrivals{}, adk.ModelOptions{Scope: scope, ToolResults: replace})
 		return func(ctx context.Context, messages []conversationtest.Message) error {
 			for _, err := range m.GenerateContent(ctx, toRequest(messages), false) {
@@ -57,7 +57,7 @@ func (arrivals) Name() string { return "arrivals" }
 
 func (arrivals) GenerateContent(ctx context.Context, req *model.LLMRequest, _ bool) iter.Seq2[*model.LLMResponse, error] {
 	return func(yield func(*model.LLMResponse, error) bool) {
-		if err := adaptertest.Arrive(ctx, fromRequest(req)); err != nil {
+		if err := frameworktest.Arrive(ctx, fromRequest(req)); err != nil {
 			yield(nil, err)
 			return
 		}

@@ -11,12 +11,12 @@ import (
 
 	"github.com/ragpilot/ragpilot/contextpilot"
 	"github.com/ragpilot/ragpilot/conversation"
-	"github.com/ragpilot/ragpilot/internal/adapter"
+	"github.com/ragpilot/ragpilot/framework"
 )
 
 type chat struct {
 	inner model.BaseChatModel
-	turns *adapter.Turns
+	turns *framework.Turns
 }
 
 // toolChat is a chat whose inner model can be given tools; only it has the method, so that a graph that looks for it gets
@@ -35,10 +35,10 @@ var (
 // concurrent use if inner is, and implements [model.ToolCallingChatModel] if inner does.
 func ChatModel(pilot *contextpilot.Pilot, inner model.BaseChatModel, opts ...Option) model.BaseChatModel {
 	s := newSettings(opts)
-	return wrap(inner, adapter.NewTurns(pilot, adapter.Options{Scope: &s.scope, NoHint: s.noHint, ToolResults: s.toolResults}))
+	return wrap(inner, framework.NewTurns(pilot, framework.Options{Scope: &s.scope, NoHint: s.noHint, ToolResults: s.toolResults}))
 }
 
-func wrap(inner model.BaseChatModel, turns *adapter.Turns) model.BaseChatModel {
+func wrap(inner model.BaseChatModel, turns *framework.Turns) model.BaseChatModel {
 	c := &chat{inner: inner, turns: turns}
 	if tools, ok := inner.(model.ToolCallingChatModel); ok {
 		return toolChat{c, tools}
@@ -81,7 +81,7 @@ func (c *chat) Stream(ctx context.Context, input []*schema.Message, opts ...mode
 
 // forward passes a stream on until it ends, or nobody reads on. A stream that broke off after its first piece has been
 // computed and is in the engine's cache.
-func forward(from *schema.StreamReader[*schema.Message], to *schema.StreamWriter[*schema.Message], call *adapter.Call) {
+func forward(from *schema.StreamReader[*schema.Message], to *schema.StreamWriter[*schema.Message], call *framework.Call) {
 	var last *schema.Message
 	defer to.Close()
 	defer func() { call.End(outcome(last)) }()
@@ -103,13 +103,13 @@ func forward(from *schema.StreamReader[*schema.Message], to *schema.StreamWriter
 // outcome says what became of a request, by its answer or the piece of it that tells the usage; nil: nothing was heard.
 func outcome(answer *schema.Message) contextpilot.Event {
 	if answer == nil {
-		return adapter.Outcome(false, 0, 0)
+		return framework.Outcome(false, 0, 0)
 	}
 	u := usage(answer)
 	if u == nil {
 		u = &schema.TokenUsage{}
 	}
-	return adapter.Outcome(true, u.PromptTokenDetails.CachedTokens, u.CompletionTokens)
+	return framework.Outcome(true, u.PromptTokenDetails.CachedTokens, u.CompletionTokens)
 }
 
 func usage(m *schema.Message) *schema.TokenUsage {
@@ -120,8 +120,8 @@ func usage(m *schema.Message) *schema.TokenUsage {
 }
 
 // read returns the messages as they are looked at.
-func read(messages []*schema.Message) []adapter.Message {
-	out := make([]adapter.Message, len(messages))
+func read(messages []*schema.Message) []framework.Message {
+	out := make([]framework.Message, len(messages))
 	for i, msg := range messages {
 		m := &out[i]
 		switch msg.Role {
@@ -151,12 +151,12 @@ func read(messages []*schema.Message) []adapter.Message {
 }
 
 // replaced returns the messages with other texts, copied as far as they are other ones.
-func replaced(messages []*schema.Message, with []adapter.Replacement) []*schema.Message {
+func replaced(messages []*schema.Message, with []framework.Replacement) []*schema.Message {
 	if len(with) == 0 {
 		return messages
 	}
 	messages = slices.Clone(messages)
-	adapter.EachMessage(with, func(message int, text func(conversation.Text) string) {
+	framework.EachMessage(with, func(message int, text func(conversation.Text) string) {
 		messages[message] = visited(messages[message], text)
 	})
 	return messages

@@ -9,17 +9,17 @@ import (
 	"github.com/cloudwego/eino/schema"
 
 	"github.com/ragpilot/ragpilot/contextpilot"
-	"github.com/ragpilot/ragpilot/internal/adapter"
+	"github.com/ragpilot/ragpilot/framework"
 )
 
 // Keys of a planned document's MetaData.
 const (
-	KeyRank    = adapter.KeyRank    // int, from 1: its place in the inner retriever's result
-	KeyBlockID = adapter.KeyBlockID // string: the ID under which the pilot knows it
-	KeyLabel   = adapter.KeyLabel   // string: under which the model sees it
-	KeyText    = adapter.KeyText    // string: its original Content
-	KeyLeftOut = adapter.KeyLeftOut // []*schema.Document: originals that have no place of their own
-	KeyReason  = adapter.KeyReason  // string, in such an original: "duplicate" or "over budget"
+	KeyRank    = framework.KeyRank    // int, from 1: its place in the inner retriever's result
+	KeyBlockID = framework.KeyBlockID // string: the ID under which the pilot knows it
+	KeyLabel   = framework.KeyLabel   // string: under which the model sees it
+	KeyText    = framework.KeyText    // string: its original Content
+	KeyLeftOut = framework.KeyLeftOut // []*schema.Document: originals that have no place of their own
+	KeyReason  = framework.KeyReason  // string, in such an original: "duplicate" or "over budget"
 )
 
 type planned struct {
@@ -51,12 +51,12 @@ func (p *planned) Retrieve(ctx context.Context, query string, opts ...retriever.
 		blocks[i] = contextpilot.Block{ID: d.ID, Text: d.Content}
 	}
 	// The session is left to the model's wrapper, which sees the messages that are sent.
-	plan := p.pilot.Plan(contextpilot.Request{Scope: p.scope, Query: query, Blocks: adapter.Unambiguous(blocks), Budget: p.budget})
+	plan := p.pilot.Plan(contextpilot.Request{Scope: p.scope, Query: query, Blocks: framework.Unambiguous(blocks), Budget: p.budget})
 	plan.Session = contextpilot.ConversationFrom(ctx)
 	if len(plan.Items) > 0 && !p.noHold { // without blocks there is nothing to find it by
 		p.pilot.Hold(plan)
 	}
-	laid := adapter.Layout(&plan)
+	laid := framework.Layout(&plan)
 	docs := make([]*schema.Document, len(laid))
 	for i, l := range laid {
 		docs[i] = document(found, l)
@@ -65,7 +65,7 @@ func (p *planned) Retrieve(ctx context.Context, query string, opts ...retriever.
 }
 
 // document copies a found document and says what the plan does with it.
-func document(found []*schema.Document, l adapter.Laid) *schema.Document {
+func document(found []*schema.Document, l framework.Laid) *schema.Document {
 	d := *found[l.Index]
 	d.MetaData = maps.Clone(d.MetaData)
 	if d.MetaData == nil {

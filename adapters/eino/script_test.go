@@ -12,7 +12,7 @@ import (
 	"github.com/ragpilot/ragpilot/adapters/eino"
 	"github.com/ragpilot/ragpilot/contextpilot"
 	"github.com/ragpilot/ragpilot/conversation/conversationtest"
-	"github.com/ragpilot/ragpilot/internal/adapter/adaptertest"
+	"github.com/ragpilot/ragpilot/framework/frameworktest"
 )
 
 // today is what the script wants and the wrapper does not do yet, by whether tools' results are replaced.
@@ -39,7 +39,7 @@ func TestScript(t *testing.T) {
 }
 
 func testScript(t *testing.T, replace bool) {
-	conversationtest.Run(t, adaptertest.New("Eino", func(pilot *contextpilot.Pilot, scope contextpilot.Scope) adaptertest.Ask {
+	conversationtest.Run(t, frameworktest.New("Eino", func(pilot *contextpilot.Pilot, scope contextpilot.Scope) frameworktest.Ask {
 		opts := []eino.Option{eino.WithScope(scope)}
 		if replace {
 			opts = append(opts, eino.WithToolResults())
@@ -56,7 +56,7 @@ func testScript(t *testing.T, replace bool) {
 type arrivals struct{}
 
 func (arrivals) Generate(ctx context.Context, input []*schema.Message, _ ...model.Option) (*schema.Message, error) {
-	if err := adaptertest.Arrive(ctx, fromMessages(input)); err != nil {
+	if err := frameworktest.Arrive(ctx, fromMessages(input)); err != nil {
 		return nil, err
 	}
 	return schema.AssistantMessage("An answer.", nil), nil

@@ -10,14 +10,14 @@ import (
 
 	"github.com/ragpilot/ragpilot/contextpilot"
 	"github.com/ragpilot/ragpilot/conversation"
-	"github.com/ragpilot/ragpilot/internal/adapter"
+	"github.com/ragpilot/ragpilot/framework"
 )
 
 // Middleware returns a middleware for models that keeps the pilot informed; see the package's documentation. Keep one for
 // all calls of a model: it remembers what it sent in earlier turns. It is safe for concurrent use.
 func Middleware(pilot *contextpilot.Pilot, opts ...Option) ai.ModelMiddleware {
 	s := newSettings(opts)
-	turns := adapter.NewTurns(pilot, adapter.Options{Scope: &s.scope, NoHint: s.noHint, ToolResults: s.toolResults})
+	turns := framework.NewTurns(pilot, framework.Options{Scope: &s.scope, NoHint: s.noHint, ToolResults: s.toolResults})
 	return func(next ai.ModelFunc) ai.ModelFunc {
 		return func(ctx context.Context, req *ai.ModelRequest, stream ai.ModelStreamCallback) (answer *ai.ModelResponse, err error) {
 			req = withDocuments(req)
@@ -38,9 +38,9 @@ func Middleware(pilot *contextpilot.Pilot, opts ...Option) ai.ModelMiddleware {
 
 func outcome(answer *ai.ModelResponse, heard bool) contextpilot.Event {
 	if answer == nil || answer.Usage == nil {
-		return adapter.Outcome(heard || answer != nil, 0, 0)
+		return framework.Outcome(heard || answer != nil, 0, 0)
 	}
-	return adapter.Outcome(true, answer.Usage.CachedContentTokens, answer.Usage.OutputTokens)
+	return framework.Outcome(true, answer.Usage.CachedContentTokens, answer.Usage.OutputTokens)
 }
 
 // withDocuments puts the request's documents in front of the last user message, if they are a retriever's of ours. Genkit
@@ -80,8 +80,8 @@ func lastUser(messages []*ai.Message) int {
 }
 
 // read returns the messages as they are looked at.
-func read(messages []*ai.Message) []adapter.Message {
-	out := make([]adapter.Message, len(messages))
+func read(messages []*ai.Message) []framework.Message {
+	out := make([]framework.Message, len(messages))
 	for i, msg := range messages {
 		m := &out[i]
 		switch msg.Role {
@@ -116,13 +116,13 @@ func read(messages []*ai.Message) []adapter.Message {
 }
 
 // replaced returns the request with other texts, copied as far as they are other ones.
-func replaced(req *ai.ModelRequest, with []adapter.Replacement) *ai.ModelRequest {
+func replaced(req *ai.ModelRequest, with []framework.Replacement) *ai.ModelRequest {
 	if len(with) == 0 {
 		return req
 	}
 	out := *req
 	out.Messages = slices.Clone(req.Messages)
-	adapter.EachMessage(with, func(message int, text func(conversation.Text) string) {
+	framework.EachMessage(with, func(message int, text func(conversation.Text) string) {
 		m := *out.Messages[message]
 		m.Content = slices.Clone(m.Content)
 		for i, part := range m.Content {
@@ -147,7 +147,7 @@ func visited(part *ai.Part, like conversation.Text, visit func(conversation.Text
 		result := *part.ToolResponse
 		like = conversation.Text{Role: conversation.Tool, Call: result.Ref, Tool: result.Name}
 		var changed bool
-		result.Output, changed = adapter.Output(result.Output, like, visit)
+		result.Output, changed = framework.Output(result.Output, like, visit)
 		for i, inner := range result.Content {
 			if with := visited(inner, like, visit); with != inner {
 				if &result.Content[0] == &part.ToolResponse.Content[0] {

@@ -9,18 +9,18 @@ import (
 	"github.com/firebase/genkit/go/ai"
 
 	"github.com/ragpilot/ragpilot/contextpilot"
-	"github.com/ragpilot/ragpilot/internal/adapter"
+	"github.com/ragpilot/ragpilot/framework"
 )
 
 // Keys of a planned document's metadata.
 const (
-	KeyID      = "id"               // string, read: the document's own ID; without it the text is what it is known by
-	KeyRank    = adapter.KeyRank    // int, from 1: its place in the inner retriever's result
-	KeyBlockID = adapter.KeyBlockID // string: the ID under which the pilot knows it
-	KeyLabel   = adapter.KeyLabel   // string: under which the model sees it
-	KeyText    = adapter.KeyText    // string: its original text
-	KeyLeftOut = adapter.KeyLeftOut // []*ai.Document: originals that have no place of their own
-	KeyReason  = adapter.KeyReason  // string, in such an original: "duplicate" or "over budget"
+	KeyID      = "id"                 // string, read: the document's own ID; without it the text is what it is known by
+	KeyRank    = framework.KeyRank    // int, from 1: its place in the inner retriever's result
+	KeyBlockID = framework.KeyBlockID // string: the ID under which the pilot knows it
+	KeyLabel   = framework.KeyLabel   // string: under which the model sees it
+	KeyText    = framework.KeyText    // string: its original text
+	KeyLeftOut = framework.KeyLeftOut // []*ai.Document: originals that have no place of their own
+	KeyReason  = framework.KeyReason  // string, in such an original: "duplicate" or "over budget"
 )
 
 // Retriever returns a retriever, named ragpilot/ and inner's name, that asks inner and gives its documents as the pilot
@@ -47,7 +47,7 @@ func Retriever(pilot *contextpilot.Pilot, inner ai.Retriever, opts ...Option) ai
 		if len(plan.Items) > 0 && !s.noHold { // without blocks there is nothing to find it by
 			pilot.Hold(plan)
 		}
-		laid := adapter.Layout(&plan)
+		laid := framework.Layout(&plan)
 		out := &ai.RetrieverResponse{Documents: make([]*ai.Document, len(laid))}
 		for i, l := range laid {
 			out.Documents[i] = document(found.Documents, l)
@@ -65,7 +65,7 @@ func blocksOf(docs []*ai.Document) (blocks []contextpilot.Block, ok bool) {
 		}
 		blocks[i].ID, _ = d.Metadata[KeyID].(string)
 	}
-	return adapter.Unambiguous(blocks), true
+	return framework.Unambiguous(blocks), true
 }
 
 // textOf returns a document's text; not ok if there is something else in it.
@@ -84,7 +84,7 @@ func textOf(d *ai.Document) (text string, ok bool) {
 }
 
 // document copies a found document and says what the plan does with it.
-func document(found []*ai.Document, l adapter.Laid) *ai.Document {
+func document(found []*ai.Document, l framework.Laid) *ai.Document {
 	d := *found[l.Index]
 	d.Metadata = maps.Clone(d.Metadata)
 	if d.Metadata == nil {

@@ -10,7 +10,7 @@ import (
 	"github.com/ragpilot/ragpilot/adapters/genkit"
 	"github.com/ragpilot/ragpilot/contextpilot"
 	"github.com/ragpilot/ragpilot/conversation/conversationtest"
-	"github.com/ragpilot/ragpilot/internal/adapter/adaptertest"
+	"github.com/ragpilot/ragpilot/framework/frameworktest"
 )
 
 // today is what the script wants and the wrapper does not do yet, by whether tools' results are replaced.
@@ -37,7 +37,7 @@ func TestScript(t *testing.T) {
 }
 
 func testScript(t *testing.T, replace bool) {
-	conversationtest.Run(t, adaptertest.New("Genkit", func(pilot *contextpilot.Pilot, scope contextpilot.Scope) adaptertest.Ask {
+	conversationtest.Run(t, frameworktest.New("Genkit", func(pilot *contextpilot.Pilot, scope contextpilot.Scope) frameworktest.Ask {
 		opts := []genkit.Option{genkit.WithScope(scope)}
 		if replace {
 			opts = append(opts, genkit.WithToolResults())
@@ -52,7 +52,7 @@ func testScript(t *testing.T, replace bool) {
 
 // arrive is a model that says what arrived, a named fake.
 func arrive(ctx context.Context, req *ai.ModelRequest, _ ai.ModelStreamCallback) (*ai.ModelResponse, error) {
-	if err := adaptertest.Arrive(ctx, fromMessages(req.Messages)); err != nil {
+	if err := frameworktest.Arrive(ctx, fromMessages(req.Messages)); err != nil {
 		return nil, err
 	}
 	return &ai.ModelResponse{Request: req, Message: ai.NewModelTextMessage("An answer.")}, nil

@@ -10,7 +10,7 @@ import (
 	"github.com/ragpilot/ragpilot/contextpilot"
 	"github.com/ragpilot/ragpilot/conversation/conversationtest"
 	"github.com/ragpilot/ragpilot/engines/langchain"
-	"github.com/ragpilot/ragpilot/internal/adapter/adaptertest"
+	"github.com/ragpilot/ragpilot/framework/frameworktest"
 )
 
 // today is what the script wants and the wrapper does not do yet, by whether tools' results are replaced.
@@ -37,7 +37,7 @@ func TestScript(t *testing.T) {
 }
 
 func testScript(t *testing.T, replace bool) {
-	conversationtest.Run(t, adaptertest.New("langchaingo", func(pilot *contextpilot.Pilot, scope contextpilot.Scope) adaptertest.Ask {
+	conversationtest.Run(t, frameworktest.New("langchaingo", func(pilot *contextpilot.Pilot, scope contextpilot.Scope) frameworktest.Ask {
 		opts := []langchain.Option{langchain.WithScope(scope)}
 		if replace {
 			opts = append(opts, langchain.WithToolResults())
@@ -58,7 +58,7 @@ func (a arrivals) Call(ctx context.Context, prompt string, options ...llms.CallO
 }
 
 func (arrivals) GenerateContent(ctx context.Context, messages []llms.MessageContent, _ ...llms.CallOption) (*llms.ContentResponse, error) {
-	if err := adaptertest.Arrive(ctx, fromContents(messages)); err != nil {
+	if err := frameworktest.Arrive(ctx, fromContents(messages)); err != nil {
 		return nil, err
 	}
 	return answer("An answer.", nil), nil

@@ -6,12 +6,12 @@ import (
 	"github.com/tmc/langchaingo/llms"
 
 	"github.com/ragpilot/ragpilot/conversation"
-	"github.com/ragpilot/ragpilot/internal/adapter"
+	"github.com/ragpilot/ragpilot/framework"
 )
 
 // read returns the messages as they are looked at.
-func read(messages []llms.MessageContent) []adapter.Message {
-	out := make([]adapter.Message, len(messages))
+func read(messages []llms.MessageContent) []framework.Message {
+	out := make([]framework.Message, len(messages))
 	for i, msg := range messages {
 		m := &out[i]
 		m.Role = roleOf(msg.Role)
@@ -49,12 +49,12 @@ func roleOf(role llms.ChatMessageType) conversation.Role {
 }
 
 // replaced returns the messages with other texts, copied as far as they are other ones.
-func replaced(messages []llms.MessageContent, with []adapter.Replacement) []llms.MessageContent {
+func replaced(messages []llms.MessageContent, with []framework.Replacement) []llms.MessageContent {
 	if len(with) == 0 {
 		return messages
 	}
 	messages = slices.Clone(messages)
-	adapter.EachMessage(with, func(message int, text func(conversation.Text) string) {
+	framework.EachMessage(with, func(message int, text func(conversation.Text) string) {
 		parts := slices.Clone(messages[message].Parts)
 		for i, part := range parts {
 			parts[i] = visited(part, text)

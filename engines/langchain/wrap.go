@@ -6,14 +6,14 @@ import (
 	"github.com/tmc/langchaingo/llms"
 
 	"github.com/ragpilot/ragpilot/contextpilot"
-	"github.com/ragpilot/ragpilot/internal/adapter"
+	"github.com/ragpilot/ragpilot/framework"
 )
 
 // model is inner behind a pilot.
 type model struct {
 	settings
 	inner llms.Model
-	turns *adapter.Turns
+	turns *framework.Turns
 }
 
 // reasoningModel is a model whose inner model says whether it reasons; only it has the method, so that callers who ask
@@ -33,7 +33,7 @@ var (
 // is, and implements [llms.ReasoningModel] if inner does.
 func Wrap(pilot *contextpilot.Pilot, inner llms.Model, opts ...Option) llms.Model {
 	s := newSettings(opts)
-	m := &model{settings: s, inner: inner, turns: adapter.NewTurns(pilot, adapter.Options{
+	m := &model{settings: s, inner: inner, turns: framework.NewTurns(pilot, framework.Options{
 		Scope: s.scope, NoHint: s.noHint, Cite: s.cited != nil || s.recite != nil, ToolResults: s.toolResults,
 	})}
 	if r, ok := inner.(interface{ SupportsReasoning() bool }); ok {

@@ -1,4 +1,4 @@
-package adapter
+package framework
 
 import (
 	"math/rand/v2"
@@ -33,7 +33,7 @@ func sharedOf(pilot *contextpilot.Pilot) *shared {
 	}
 	engine, err := conversation.New(pilot, conversation.Options{})
 	if err != nil {
-		panic("adapter: " + err.Error()) // without options it takes any pilot
+		panic("framework: " + err.Error()) // without options it takes any pilot
 	}
 	s := &shared{engine: engine, seed: rand.Uint64()}
 	if inUse.by == nil {

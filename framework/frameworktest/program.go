@@ -1,14 +1,4 @@
-// Package adaptertest is a program that retrieves documents and asks the model of a framework, to play the script of package
-// conversationtest. What an adapter's test adds is its framework's messages:
-//
-//	conversationtest.Run(t, adaptertest.New("eino", func(pilot *contextpilot.Pilot, scope contextpilot.Scope) adaptertest.Ask {
-//		model := eino.ChatModel(pilot, fake{}, eino.WithScope(scope)) // fake calls adaptertest.Arrive
-//		return func(ctx context.Context, messages []conversationtest.Message) error {
-//			_, err := model.Generate(ctx, toEino(messages))
-//			return err
-//		}
-//	}), today)
-package adaptertest
+package frameworktest
 
 import (
 	"context"

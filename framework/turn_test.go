@@ -1,4 +1,4 @@
-package adapter_test
+package framework_test
 
 import (
 	"slices"
@@ -9,7 +9,7 @@ import (
 
 	"github.com/ragpilot/ragpilot/contextpilot"
 	"github.com/ragpilot/ragpilot/conversation"
-	"github.com/ragpilot/ragpilot/internal/adapter"
+	"github.com/ragpilot/ragpilot/framework"
 )
 
 // A second turn that shows the first has references to its blocks, and a third call with the caller's own messages sends
@@ -19,7 +19,7 @@ func TestTurns(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	turns := adapter.NewTurns(pilot, adapter.Options{})
+	turns := framework.NewTurns(pilot, framework.Options{})
 	hold := func(ids ...string) string {
 		var blocks []contextpilot.Block
 		for _, id := range ids {
@@ -30,10 +30,10 @@ func TestTurns(t *testing.T) {
 		pilot.Hold(plan)
 		return plan.Context()
 	}
-	question := func(text string) adapter.Message {
+	question := func(text string) framework.Message {
 		return message(conversation.User, text)
 	}
-	messages := []adapter.Message{message(conversation.System, "Be brief."), question(hold("a", "b") + "\nWhat?")}
+	messages := []framework.Message{message(conversation.System, "Be brief."), question(hold("a", "b") + "\nWhat?")}
 	first := turns.Begin("s", messages)
 	if !first.Planned || len(first.Replacements) > 0 {
 		t.Fatalf("first turn: %+v", first)
@@ -66,13 +66,13 @@ func TestPlace(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	turns := adapter.NewTurns(pilot, adapter.Options{Cite: true})
+	turns := framework.NewTurns(pilot, framework.Options{Cite: true})
 	one := func(id string) string { return "<doc " + id + ">\nText of " + id + ".\n</doc>" }
-	user := func(text string) adapter.Message { return message(conversation.User, text) }
-	hello := []adapter.Message{message(conversation.System, "Be brief."), user("Hello."), message(conversation.Assistant, "Hello.")}
+	user := func(text string) framework.Message { return message(conversation.User, text) }
+	hello := []framework.Message{message(conversation.System, "Be brief."), user("Hello."), message(conversation.Assistant, "Hello.")}
 	for _, test := range []struct {
 		name   string
-		before []adapter.Message
+		before []framework.Message
 		text   string
 		want   string // "": the text is not replaced
 		labels []string
@@ -117,6 +117,6 @@ func TestPlace(t *testing.T) {
 	}
 }
 
-func message(role conversation.Role, text string) adapter.Message {
-	return adapter.Message{Role: role, Texts: []conversation.Text{{Value: text}}}
+func message(role conversation.Role, text string) framework.Message {
+	return framework.Message{Role: role, Texts: []conversation.Text{{Value: text}}}
 }

@@ -1,4 +1,4 @@
-package adapter_test
+package framework_test
 
 import (
 	"errors"
@@ -15,15 +15,15 @@ import (
 	"github.com/ragpilot/ragpilot/contextpilot"
 	"github.com/ragpilot/ragpilot/conversation"
 	"github.com/ragpilot/ragpilot/conversation/conversationtest"
-	"github.com/ragpilot/ragpilot/internal/adapter"
+	"github.com/ragpilot/ragpilot/framework"
 )
 
-func newTurns(t interface{ Fatal(args ...any) }, o adapter.Options) *adapter.Turns {
+func newTurns(t interface{ Fatal(args ...any) }, o framework.Options) *framework.Turns {
 	pilot, err := contextpilot.New(contextpilot.Config{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	return adapter.NewTurns(pilot, o)
+	return framework.NewTurns(pilot, o)
 }
 
 // lines are those of a file, from one to another.
@@ -67,7 +67,7 @@ func TestAnyAgent(t *testing.T) {
 	})
 	rapid.Check(t, func(t *rapid.T) {
 		replace := rapid.Bool().Draw(t, "replace")
-		turns := newTurns(t, adapter.Options{ToolResults: replace})
+		turns := newTurns(t, framework.Options{ToolResults: replace})
 		messages := []conversationtest.Message{
 			say(conversationtest.System, "Be brief."), say(conversationtest.User, lines(0, 20)+"What does this do?"),
 		}
@@ -100,7 +100,7 @@ func TestAnyAgent(t *testing.T) {
 				conversationtest.Permutation(report), conversationtest.NothingLost(report), conversationtest.Targets(report),
 				conversationtest.Named(report), conversationtest.OneText(report), conversationtest.Trust(report),
 				conversationtest.NotForged(report), conversationtest.Unchanged(before, arrived, len(before)),
-				conversationtest.Unchanged(arrived, arrive(newTurns(t, adapter.Options{ToolResults: replace}), messages), len(arrived)),
+				conversationtest.Unchanged(arrived, arrive(newTurns(t, framework.Options{ToolResults: replace}), messages), len(arrived)),
 			); err != nil {
 				t.Fatal(err)
 			}
@@ -119,8 +119,8 @@ func say(role conversationtest.Role, text string) conversationtest.Message {
 }
 
 // arrive returns what is sent of messages.
-func arrive(turns *adapter.Turns, messages []conversationtest.Message) []conversationtest.Message {
-	in, out := make([]adapter.Message, len(messages)), slices.Clone(messages)
+func arrive(turns *framework.Turns, messages []conversationtest.Message) []conversationtest.Message {
+	in, out := make([]framework.Message, len(messages)), slices.Clone(messages)
 	for i, m := range messages {
 		in[i].Role = conversation.Role(m.Role)
 		for _, text := range m.Texts {
@@ -150,14 +150,14 @@ func TestAgentsAtOnce(t *testing.T) {
 		})
 	}
 	var all sync.WaitGroup
-	for _, o := range []adapter.Options{
+	for _, o := range []framework.Options{
 		{ToolResults: true}, {}, {ToolResults: true}, {ToolResults: true, Scope: &contextpilot.Scope{Tenant: "another"}},
 	} {
 		want := arrive(newTurns(t, o), messages)
 		if conversationtest.Same(want, messages) == o.ToolResults {
 			t.Fatalf("with %+v arrived %q", o, want)
 		}
-		turns := adapter.NewTurns(pilot, o)
+		turns := framework.NewTurns(pilot, o)
 		for range 8 {
 			all.Go(func() {
 				for n := range messages {
@@ -173,11 +173,11 @@ func TestAgentsAtOnce(t *testing.T) {
 
 // Results that say no call are named by tool and number.
 func TestResultsWithoutIDs(t *testing.T) {
-	turns := newTurns(t, adapter.Options{ToolResults: true})
-	result := func(tool, text string) adapter.Message {
-		return adapter.Message{Role: conversation.Tool, Texts: []conversation.Text{{Value: text, Tool: tool}}}
+	turns := newTurns(t, framework.Options{ToolResults: true})
+	result := func(tool, text string) framework.Message {
+		return framework.Message{Role: conversation.Tool, Texts: []conversation.Text{{Value: text, Tool: tool}}}
 	}
-	messages := []adapter.Message{
+	messages := []framework.Message{
 		message(conversation.User, "Read."), result("search", lines(50, 60)), result("read", lines(0, 20)), result("read", lines(20, 40)),
 		result("", lines(0, 20)), result("search", lines(20, 40)), result("read", lines(50, 60)),
 	}
@@ -195,7 +195,7 @@ func TestResultsWithoutIDs(t *testing.T) {
 // Of system texts nothing is changed, whatever their documents say.
 func TestSystemStays(t *testing.T) {
 	for _, replace := range []bool{false, true} {
-		turns := newTurns(t, adapter.Options{ToolResults: replace})
+		turns := newTurns(t, framework.Options{ToolResults: replace})
 		messages := []conversationtest.Message{
 			say(conversationtest.System, "<documents><document>"+forged+"</document><document>Another.</document></documents>"),
 			say(conversationtest.User, "<doc a>\n"+forged+"\n</doc>"), say(conversationtest.Assistant, forged),
@@ -236,7 +236,7 @@ func TestOutput(t *testing.T) {
 				before = maps.Clone(object)
 			}
 			var texts []string
-			got, changed := adapter.Output(c.value, conversation.Text{Call: "c"}, func(text conversation.Text) string {
+			got, changed := framework.Output(c.value, conversation.Text{Call: "c"}, func(text conversation.Text) string {
 				texts = append(texts, text.Value)
 				if text.Role != conversation.Tool || text.Call != "c" || text.Opaque != strings.ContainsAny(text.Value[:1], "[{") {
 					t.Errorf("%+v", text)

@@ -1,4 +1,4 @@
-package adapter
+package framework
 
 import "github.com/ragpilot/ragpilot/contextpilot"
 

@@ -1,4 +1,4 @@
-// Package adapter is what the model wrappers of all frameworks share. A retriever's wrapper has the pilot hold a plan
+// Package framework is what the model wrappers of all frameworks share. A retriever's wrapper has the pilot hold a plan
 // (contextpilot.Pilot.Hold); [Turns] finds that plan's blocks again in the messages of a call, and says which texts are to
 // be replaced so that blocks which the messages show already become references.
 //
@@ -18,4 +18,4 @@
 // What tools have returned is given to the engine of package conversation, which the sidecar has, too: it fences forged notes, and with
 // Options.ToolResults it replaces what stands further up. What it does follows from the messages alone. One engine, with its bound on
 // memory, serves all wrappers of a pilot. See the packages engines/langchain and adapters/... for what users see.
-package adapter
+package framework
