@@ -40,6 +40,8 @@ func Run(t *testing.T, open New, today Today) {
 		})
 	}
 	p := play(t, open(t), Script())
+	sent, arrived := p.computed()
+	t.Logf("the script's requests compute %d tokens in place of %d, with a prefix cache: %.0f %%", arrived, sent, 100*float64(arrived)/float64(sent))
 	for _, c := range Cells() {
 		check(t, c.Name, c.Want, func(t *testing.T) string {
 			t.Helper()
@@ -52,6 +54,37 @@ func Run(t *testing.T, open New, today Today) {
 	for name := range left {
 		t.Errorf("there is neither a cell nor a variant %q", name)
 	}
+}
+
+// computed returns about how many tokens an engine with a prefix cache computes for all requests, as they were sent and as they arrived.
+func (p *played) computed() (sent, arrived int) {
+	var before [2]string
+	for i := range p.sent {
+		last, ok := p.arrived[i]
+		if !ok {
+			continue // a request ends with a user's or a tool's message
+		}
+		for k, messages := range [2][]Message{p.sent[:i+1], last} {
+			var b strings.Builder
+			for _, m := range messages {
+				for _, t := range m.Texts {
+					b.WriteString(t.Value + "\n")
+				}
+			}
+			now := b.String()
+			same := 0
+			for same < min(len(now), len(before[k])) && now[same] == before[k][same] {
+				same++
+			}
+			before[k] = now
+			if tokens := (len(now) - same + 3) / 4; k == 0 {
+				sent += tokens
+			} else {
+				arrived += tokens
+			}
+		}
+	}
+	return sent, arrived
 }
 
 // played is a script after its last request.
