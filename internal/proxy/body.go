@@ -131,6 +131,9 @@ func (b *body) loaded(i int) *item {
 
 // edits are those of the body's bytes.
 func (b *body) edits(edits []conversation.Edit) []edit {
+	if len(edits) == 0 {
+		return nil
+	}
 	out := make([]edit, 0, len(edits)+2)
 	for _, e := range edits {
 		at, from := unpack(e.At), b.items[e.Message].from
