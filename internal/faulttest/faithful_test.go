@@ -44,6 +44,7 @@ var (
 	sameResult = regexp.MustCompile(`\[Duplicate content — identical to a previous tool result \((.*?)\)\. Refer to the earlier result above\.\]`)
 	sameDocs   = regexp.MustCompile(`\[All (\d+) documents identical to a previous tool result \(\d+ chars\)\. Refer to the earlier result above\.\]`)
 	sameBlock  = regexp.MustCompile(`\[\.\.\. "(.*?)" — identical to earlier (.*?) result, see above \.\.\.\]`)
+	namedDocs  = regexp.MustCompile(`\[Documents "(.*?)" — identical to earlier (.*?) result, see above\.\]`)
 	documentIn = regexp.MustCompile(`(?s)<document>\s*(.*?)\s*</document>`)
 )
 
@@ -52,7 +53,7 @@ func notes(body []byte) (n int) {
 	for _, re := range []*regexp.Regexp{sameResult, sameDocs, sameBlock} {
 		n += len(re.FindAll(body, -1))
 	}
-	return n + bytes.Count(body, []byte(`[... \"`))
+	return n + bytes.Count(body, []byte(`[... \"`)) + bytes.Count(body, []byte(`[Documents \"`))
 }
 
 // faithful checks a forwarded body against what the client sent: it is the same, or each line that was taken out stands
@@ -133,6 +134,14 @@ func (c *comparison) changed(i int) error {
 		docs := documentIn.FindAllStringSubmatch(s, -1)
 		if n, _ := strconv.Atoi(note[1]); n != len(docs) || n == 0 {
 			return fmt.Errorf("there are %d documents: %s", len(docs), note[0])
+		}
+	}
+	for _, note := range namedDocs.FindAllStringSubmatch(g, -1) {
+		rest = strings.ReplaceAll(rest, note[0], "")
+		for name := range strings.SplitSeq(note[1], `", "`) {
+			if !c.lineIn(i, note[2], name) {
+				return fmt.Errorf("%q is not true: %s", name, note[0])
+			}
 		}
 	}
 	for _, note := range sameBlock.FindAllStringSubmatch(g, -1) {
