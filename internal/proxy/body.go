@@ -196,7 +196,7 @@ const maxParts = 1 << 14
 // or says something twice, so that nobody can tell which one the engine will read.
 func readBody(raw []byte, d dialect, compat bool) (b body, ok bool) {
 	b = body{raw: raw, dialect: d, compat: compat, root: gjson.ParseBytes(raw)}
-	if !b.root.IsObject() || len(raw) >= 1<<31 { // see place.pack
+	if !b.root.IsObject() || int64(len(raw)) >= 1<<31 { // see place.pack
 		return b, false
 	}
 	names := map[string]bool{}
