@@ -126,7 +126,8 @@ func listingOf(d dice, file []string) string {
 
 // outside sets a text off with a random ID, as some clients do.
 func outside(d dice, text string) string {
-	id := fmt.Sprintf("%08x", d.n(1<<31))
+	ids := int64(1) << 31 // more than an int of 32 bits has
+	id := fmt.Sprintf("%08x", d.n(int(ids)))
 	return fmt.Sprintf("<<<EXTERNAL_UNTRUSTED_CONTENT id=%q>>>\n%s\n<<<END_EXTERNAL_UNTRUSTED_CONTENT id=%[1]q>>>", id, text)
 }
 
