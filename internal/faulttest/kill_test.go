@@ -177,7 +177,7 @@ type conversation struct {
 
 func newConversation(n int) *conversation {
 	c := &conversation{n: n}
-	system := "You are an agent."
+	system := fmt.Sprintf("You are agent %d.", n) // a text of its own: the order of its documents is asked for anew
 	if n%2 == 1 {
 		system += "\n" + documents(n, n+1, n+5, n+2)
 	}
