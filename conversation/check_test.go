@@ -525,7 +525,7 @@ func (c *checker) rows(i, j int) (rest string, ok bool) {
 		if note == nil {
 			return false
 		}
-		for n := 1; n <= min(len(was), 50); n++ {
+		for n := 1; n <= len(was); n++ {
 			if (n == len(was) || len(now) == 1 || ofRows.MatchString(now[1]) || plain(s, now[1]) == was[n]) && c.stand(i, j, was[:n], note) && fits(was[n:], now[1:]) {
 				return true
 			}

@@ -181,7 +181,7 @@ func (x *request) rows(at *link, s *seen, message int, tx *Text, value string) (
 	if !tx.Rows || tx.Role == Other {
 		return value, nil
 	}
-	next := repeat.Text{Text: value, Message: message, Label: unique.Make(label(tx)).Value(), Fixed: tx.Fixed || tx.Role != Tool && !x.c.Recorded, JSON: !x.c.Recorded}
+	next := repeat.Text{Text: value, Message: message, Label: unique.Make(label(tx)).Value(), Fixed: tx.Fixed || tx.Role != Tool && !x.c.Recorded, JSON: !x.c.Recorded, Merged: !x.c.Recorded}
 	switch tx.Role {
 	case System:
 		next.Kind = repeat.System

@@ -121,22 +121,29 @@ func unnumbered(text string) string {
 // isListing reports whether every line has a number and each number is one more than the one before. Only then can
 // the numbers be told from the first one; others are data.
 func isListing(text string) bool {
-	first, i := 0, 0
+	_, _, ok := numbersOf(text)
+	return ok
+}
+
+// numbersOf returns the first and the last number of a listing.
+func numbersOf(text string) (first, last int, ok bool) {
+	i := 0
 	for line := range strings.Lines(text) {
 		end := numberEnd(line)
 		if end == 0 {
-			return false
+			return 0, 0, false
 		}
 		n, err := strconv.Atoi(strings.TrimFunc(line[:end-1], isSpace))
 		if err != nil || i > 0 && n != first+i {
-			return false
+			return 0, 0, false
 		}
 		if i == 0 {
 			first = n
 		}
 		i++
+		last = n
 	}
-	return i > 0
+	return first, last, i > 0
 }
 
 // isSpace agrees with Python's str.isspace, which counts four separators that Unicode does not.

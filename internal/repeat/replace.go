@@ -62,6 +62,7 @@ type Text struct {
 	Kind    Kind
 	Fixed   bool // only referred to, such as what was already sent to an engine
 	JSON    bool // what is JSON stays JSON: its own lines are only referred to
+	Merged  bool // one reference stands for all blocks in a row that an earlier text has in a row
 }
 
 // Counts say what was done to the texts of a body. The members are those of the recorded "dedup".
@@ -134,6 +135,13 @@ type source struct {
 	label   string
 	message int
 	kind    Kind
+	// The numbers of the first lines of the text and of the block among all lines that were looked at, and how many the block has.
+	text, from, lines int32
+}
+
+// goesOn reports whether a block stands behind s in the same text.
+func (s source) goesOn(next source) bool {
+	return s.lines > 0 && next.text == s.text && next.from == s.from+s.lines
 }
 
 // Know adds what [Memory.Fresh] returned for earlier texts, in whatever order it is called.
@@ -185,7 +193,7 @@ func (m *Memory) Shorten(ctx context.Context, t Text, modulus int, r *Result) (s
 	}
 	m.lines += lines
 	m.fresh.lines += lines
-	out, changed, err := m.shorten(ctx, t, b, modulus, r)
+	out, changed, err := m.shorten(ctx, t, b, lines, modulus, r)
 	if err != nil || !changed {
 		return t.Text, err
 	}
@@ -203,13 +211,18 @@ func isJSON(text string) bool {
 }
 
 // shorten writes one text and adds its blocks to those seen.
-func (m *Memory) shorten(ctx context.Context, t Text, b body, modulus int, r *Result) (out string, changed bool, err error) {
+func (m *Memory) shorten(ctx context.Context, t Text, b body, lines, modulus int, r *Result) (out string, changed bool, err error) {
 	var w strings.Builder
 	written, n, c := 0, 0, &r.Counts
+	start := m.lines - lines
+	from, before := start, replaced{}
 	for p := range b.pieces(modulus) {
 		if n++; n%mostBlocks == 0 && ctx.Err() != nil {
 			return "", false, ctx.Err()
 		}
+		here, last := from, before
+		from += p.lines
+		before = replaced{}
 		full := b.compared(p.from, p.to)
 		block := trimmed(full)
 		if runes(block) < minBlock {
@@ -221,7 +234,7 @@ func (m *Memory) shorten(ctx context.Context, t Text, b body, modulus int, r *Re
 		if !seen || t.Kind.trust() > src.kind.trust() {
 			// An attacker who controls the earlier text can say beside it that it does not hold: the later one stays, and
 			// is what others refer to.
-			src = source{label: t.Label, message: t.Message, kind: t.Kind}
+			src = source{label: t.Label, message: t.Message, kind: t.Kind, text: int32(start), from: int32(here), lines: int32(p.lines)}
 			m.first(k, src)
 			m.fresh.blocks = append(m.fresh.blocks, known{k, src})
 			continue
@@ -233,6 +246,15 @@ func (m *Memory) shorten(ctx context.Context, t Text, b body, modulus int, r *Re
 		if src.kind == System {
 			c.SystemBlocksMatched++
 		}
+		now := replaced{source: src, lines: p.lines}
+		now.first, now.last, now.listing = numbersOf(block)
+		if t.Merged && last.goesOn(now) {
+			c.BlocksDeduped++
+			written = p.to
+			r.Cuts[len(r.Cuts)-1][1] = p.to
+			before = now
+			continue
+		}
 		ref := reference(block, src.label)
 		if runes(ref) >= runes(full) {
 			continue
@@ -242,12 +264,27 @@ func (m *Memory) shorten(ctx context.Context, t Text, b body, modulus int, r *Re
 		w.WriteString(b.quote(ref))
 		written = p.to
 		r.Cuts = append(r.Cuts, [2]int{p.from, p.to})
+		before = now
 	}
 	if written == 0 {
 		return t.Text, false, nil
 	}
 	w.WriteString(b.raw[written:])
 	return w.String(), true, nil
+}
+
+// replaced is the last block that a reference stands for.
+type replaced struct {
+	source      source
+	lines       int
+	first, last int // numbers of its lines, if it is a listing
+	listing     bool
+}
+
+// goesOn reports whether the reference may stand for the next block, too: the source has it behind this one, and the numbers of a
+// listing count on.
+func (r replaced) goesOn(next replaced) bool {
+	return r.source.goesOn(next.source) && int(r.source.lines) == r.lines && r.listing == next.listing && (!r.listing || next.first == r.last+1)
 }
 
 // keyOf returns the key of a block. Numbers count as text unless they are a listing's: a table of numbered rows that
