@@ -258,6 +258,8 @@ func (x *request) text(next *link, s *seen, i, j int, tx *Text) string {
 		x.rowsOf(next, s, i, tx, &found)
 	case len(drop) == 0 || x.c.Recorded: // a note is no row that another could stand for
 		shorter, cuts = x.rows(next, s, i, tx, out)
+	case tx.Rows:
+		s.rows.Pass(x.lined(i, tx, out), x.e.opt.Modulus)
 	}
 	if x.c.Recorded && tx.Role == System {
 		return shorter

@@ -26,6 +26,7 @@ var (
 	ofResult    = regexp.MustCompile(`^\[Duplicate content — identical to a previous tool result \(([^()\s]+)\)\. Refer to the earlier result above\.\]$`)
 	ofRows      = regexp.MustCompile(`^\[\.\.\. "(.*)" — identical to earlier ([^"\n]+) result, see above \.\.\.\]$`)
 	ofFence     = regexp.MustCompile(` \(quoted(?:-\d+)?\)`)
+	ofCutFence  = regexp.MustCompile(` \((?:q|qu|quo|quot|quote|quoted|quoted-\d*)?("|$)`)
 	ofID        = regexp.MustCompile(`(EXTERNAL_UNTRUSTED_CONTENT) id=\\*"[0-9A-Fa-f]+\\*"`)
 	ofSource    = regexp.MustCompile(`^<document source="[^"]*"`)
 	ofString    = regexp.MustCompile(`"(?:\\.|[^"\\])*"`)
@@ -100,6 +101,9 @@ func plain(sent, arrived string) string {
 }
 
 func unfenced(text string) string { return ofFence.ReplaceAllString(text, "") }
+
+// quoted returns a name of a note without fence words. Names are cut, and so may be a fence word at the end of one.
+func quoted(name string) string { return ofCutFence.ReplaceAllString(unfenced(name), "$1") }
 
 // pieces cuts a text that was sent.
 func (c *checker) pieces(i, j int) []piece {
@@ -386,7 +390,7 @@ type candidate struct{ first, label string }
 func (c *checker) named(i, j int, dropped []int, note string) bool {
 	var groups [][2]string
 	for _, m := range ofDocuments.FindAllStringSubmatch(note, -1) {
-		groups = append(groups, [2]string{unfenced(m[1]), m[2]})
+		groups = append(groups, [2]string{quoted(m[1]), m[2]})
 	}
 	list := c.pieces(i, j)
 	c.gone[[2]int{i, j}] = slices.Clone(dropped)
@@ -418,7 +422,11 @@ func (c *checker) named(i, j int, dropped []int, note string) bool {
 					}
 				}
 				words := []rune(unfenced(can.first))
-				for n60 := min(60, len(words)); n60 >= min(35, len(words)); n60-- {
+				least := 35
+				if quoted(note) != note {
+					least = 27 // a fence word takes some of the 40 characters
+				}
+				for n60 := min(60, len(words)); n60 >= min(least, len(words)); n60-- {
 					named := string(words[:n60])
 					if n60 == len(words) {
 						named = unfenced(can.first) // it may be no UTF-8
@@ -535,23 +543,72 @@ func (c *checker) rows(i, j int) (rest string, ok bool) {
 	return strings.Join(others, "\n"), fits(was, now)
 }
 
-// stand reports whether lines stand further up, where a note says.
+// stand reports whether lines stand further up, where a note says. A note of one block says how they begin; a note of several says how
+// their last line begins, too, and where both are, all that stands from the one to the other is what was sent.
 func (c *checker) stand(i, j int, list, note []string) bool {
 	want := strings.TrimSpace(withoutIDs(strings.Join(list, "\n")))
-	first, quoted := string([]rune(want)), string([]rune(unfenced(note[1]))) // what is no UTF-8 is not quoted so
-	if !strings.HasPrefix(first, quoted) && !strings.HasPrefix(unfenced(first), quoted) {
-		return false
-	}
+	list = strings.Split(want, "\n")
 	found := false
-	c.above(i, j, func(m, n int) {
-		x := c.sent[m].Texts[n]
-		if x.Role < c.sent[i].Texts[j].Role || c.labelOf(m, n) != note[2] {
-			return
+	each := func(do func(there []string)) {
+		c.above(i, j, func(m, n int) {
+			x := c.sent[m].Texts[n]
+			if x.Role < c.sent[i].Texts[j].Role || c.labelOf(m, n) != note[2] {
+				return
+			}
+			there, _ := lines(plain(x.Value, c.arrived[m].Texts[n].Value))
+			do(strings.Split(withoutIDs(strings.Join(there, "\n")), "\n"))
+		})
+	}
+	if len(list) <= mostLines && begins(list[0], note[1]) {
+		each(func(there []string) { found = found || strings.Contains(strings.Join(there, "\n"), want) })
+	}
+	for at, to := 0, `" to "`; !found; at += len(to) {
+		k := strings.Index(note[1][at:], to)
+		if k < 0 {
+			break
 		}
-		there, _ := lines(plain(x.Value, c.arrived[m].Texts[n].Value))
-		found = found || strings.Contains(withoutIDs(strings.Join(there, "\n")), want)
-	})
+		at += k
+		first, last := note[1][:at], note[1][at+len(to):]
+		if !begins(list[0], first) || !begins(list[len(list)-1], last) {
+			continue
+		}
+		others := false
+		each(func(there []string) {
+			for from := range there {
+				if !begins(there[from], first) {
+					continue
+				}
+				k := slices.IndexFunc(there[from+1:], func(line string) bool { return begins(line, first) || begins(line, last) })
+				if k < 0 || !begins(there[from+1+k], last) {
+					continue
+				}
+				is := strings.TrimSpace(strings.Join(there[from:from+k+2], "\n")) == want
+				found, others = found || is, others || !is
+			}
+		})
+		if found = found && !others; found {
+			break
+		}
+	}
 	return found
+}
+
+// mostLines is how many lines a block has.
+const mostLines = 42
+
+// begins reports whether a line begins with words of a note, and has no more of them if they are few.
+func begins(line, words string) bool {
+	line, words = string([]rune(strings.TrimSpace(line))), string([]rune(words)) // what is no UTF-8 is not quoted so
+	short := utf8.RuneCountInString(words) < 80
+	words = strings.TrimSpace(words)
+	for _, l := range []string{line, unfenced(line)} {
+		for _, w := range []string{words, quoted(words)} {
+			if l == w || !short && strings.HasPrefix(l, w) {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // checkRecorded fails if a document neither arrived nor was sent further up.

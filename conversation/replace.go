@@ -181,17 +181,8 @@ func (x *request) rows(at *link, s *seen, message int, tx *Text, value string) (
 	if !tx.Rows || tx.Role == Other {
 		return value, nil
 	}
-	next := repeat.Text{Text: value, Message: message, Label: unique.Make(label(tx)).Value(), Fixed: tx.Fixed || tx.Role != Tool && !x.c.Recorded, JSON: !x.c.Recorded, Merged: !x.c.Recorded}
-	switch tx.Role {
-	case System:
-		next.Kind = repeat.System
-	case Tool:
-		next.Kind = repeat.ToolResult
-	case Assistant:
-		next.Kind = repeat.Assistant
-	}
 	var r repeat.Result
-	out, err := s.rows.Shorten(x.ctx, next, x.e.opt.Modulus, &r)
+	out, err := s.rows.Shorten(x.ctx, x.lined(message, tx, value), x.e.opt.Modulus, &r)
 	if err != nil {
 		return value, nil // the caller asks the context, too
 	}
@@ -200,4 +191,21 @@ func (x *request) rows(at *link, s *seen, message int, tx *Text, value string) (
 		Before: r.CharsBefore, After: r.CharsAfter,
 	})
 	return out, r.Cuts
+}
+
+// lined is a text as its rows are looked at.
+func (x *request) lined(message int, tx *Text, value string) repeat.Text {
+	out := repeat.Text{
+		Text: value, Message: message, Label: unique.Make(label(tx)).Value(), Fixed: tx.Fixed || tx.Role != Tool && !x.c.Recorded,
+		JSON: !x.c.Recorded, Merged: !x.c.Recorded,
+	}
+	switch tx.Role {
+	case System:
+		out.Kind = repeat.System
+	case Tool:
+		out.Kind = repeat.ToolResult
+	case Assistant:
+		out.Kind = repeat.Assistant
+	}
+	return out
 }

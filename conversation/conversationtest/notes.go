@@ -52,6 +52,23 @@ func notesIn(text string) []note {
 	return out
 }
 
+// stands reports whether the note may stand for lines: it says how the first one begins, and of several blocks how the last one does.
+func (n note) stands(lines []string) bool {
+	first, last := strings.TrimSpace(lines[0]), strings.TrimSpace(strings.Join(lines, "\n"))
+	last = last[strings.LastIndexByte(last, '\n')+1:]
+	if strings.HasPrefix(first, n.first) {
+		return true
+	}
+	from, to, ok := strings.Cut(n.first, `" to "`)
+	return ok && strings.HasPrefix(first, from) && strings.HasPrefix(strings.TrimSpace(last), to)
+}
+
+// begins reports whether the note may stand for lines of which this is the first.
+func (n note) begins(line string) bool {
+	from, _, _ := strings.Cut(n.first, `" to "`)
+	return strings.HasPrefix(strings.TrimSpace(line), from)
+}
+
 var fenceWord = regexp.MustCompile(` \(quoted(?:-\d+)?\)`)
 
 // unfenced takes the fence words out of a text that stood in it as sent, and says how many there were.

@@ -373,7 +373,7 @@ func (r *Report) align(x *Reading, lines, left []string) bool {
 		return len(left) == len(lines)
 	}
 	found := notesIn(left[0])
-	if len(found) != 1 || found[0].kind != repeatsRows || found[0].to-found[0].from != len(left[0]) || !strings.HasPrefix(strings.TrimSpace(lines[0]), found[0].first) {
+	if len(found) != 1 || found[0].kind != repeatsRows || found[0].to-found[0].from != len(left[0]) {
 		return false
 	}
 	var next []note
@@ -386,12 +386,12 @@ func (r *Report) align(x *Reading, lines, left []string) bool {
 		case len(left) == 1 || n == len(lines):
 			ends = len(left) == 1 && n == len(lines)
 		case len(next) > 0:
-			ends = strings.HasPrefix(strings.TrimSpace(lines[n]), next[0].first)
+			ends = next[0].begins(lines[n])
 		default:
 			ends = lines[n] == left[1]
 		}
 		p := Part{Value: strings.Join(lines[:n], "\n"), named: found[0].names}
-		if !ends || !r.findRows(x, &p) {
+		if !ends || !found[0].stands(lines[:n]) || !r.findRows(x, &p) {
 			continue
 		}
 		x.Rows = append(x.Rows, p)

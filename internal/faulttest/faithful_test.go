@@ -146,8 +146,10 @@ func (c *comparison) changed(i int) error {
 	}
 	for _, note := range sameBlock.FindAllStringSubmatch(g, -1) {
 		rest = strings.ReplaceAll(rest, note[0], "")
-		if !c.lineIn(i, note[2], note[1]) {
-			return fmt.Errorf("not true: %s", note[0])
+		for words := range strings.SplitSeq(note[1], `" to "`) { // of the first line, and of the last one of several blocks
+			if !c.lineIn(i, note[2], words) {
+				return fmt.Errorf("not true: %s", note[0])
+			}
 		}
 	}
 	was := linesOf(s)
@@ -247,6 +249,8 @@ func TestFaithfulBites(t *testing.T) {
 		"line added":           {"kept\n", "kept\nadded\n", false},
 		"true block":           {long + "own\n", block("a line that") + "\nown\n", true},
 		"block of nothing":     {long + "own\n", block("no such line") + "\nown\n", false},
+		"true blocks":          {long + "own\n", block(`a line that" to "a line that`) + "\nown\n", true},
+		"blocks to nothing":    {long + "own\n", block(`a line that" to "no such line`) + "\nown\n", false},
 		"document lost":        {"<document>\nd1\n</document>\n<document>\nd2\n</document>\n", "<document>\nd1\n</document>\n", false},
 		"document moved":       {"<document>\nd1\n</document>\n<document>\nd2\n</document>\n", "<document>\nd2\n</document>\n<document>\nd1\n</document>\n", true},
 	} {

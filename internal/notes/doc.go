@@ -2,7 +2,7 @@
 // what has their form in texts of others, and fences it. The grammar is in docs/markup.md.
 //
 //	text = notes.Fence(text) // a tool result, a document
-//	note := notes.Repeat(first, "read_file")
+//	note := notes.Repeat(first, last, "read_file")
 //
 // A [Form] does the same for notes that are worded elsewhere. What has the form of a note follows from the letters alone:
 // letter case and all that stands between letters do not count. All of it takes time linear in the text.

@@ -10,9 +10,13 @@ import (
 	"github.com/zeebo/xxh3"
 )
 
-// Repeat stands for a block of lines that an earlier text has. label names that text.
-func Repeat(firstLine, label string) string {
-	return `[... "` + Fence(firstLine) + `" — identical to earlier ` + label + ` result, see above ...]`
+// Repeat stands for lines that an earlier text has. label names that text. last is the last line of several blocks; of one it is "".
+func Repeat(first, last, label string) string {
+	words := first
+	if last != "" {
+		words += `" to "` + last
+	}
+	return `[... "` + Fence(words) + `" — identical to earlier ` + label + ` result, see above ...]`
 }
 
 // Documents stands for documents that earlier texts have. Each is known by its first words, and label names the text.

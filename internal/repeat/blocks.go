@@ -47,9 +47,6 @@ type piece struct {
 
 // pieces cuts a body into blocks. Each is held back until the next one is complete: a short rest joins it.
 func (b body) pieces(modulus int) iter.Seq[piece] {
-	if modulus <= 0 {
-		modulus = DefaultModulus
-	}
 	return func(yield func(piece) bool) {
 		var scratch []byte
 		var held, open piece // of no lines: none
@@ -91,6 +88,9 @@ func (b body) pieces(modulus int) iter.Seq[piece] {
 
 // mayEnd reports whether a line may be the last one of a block. scratch is kept from line to line.
 func mayEnd(line string, modulus int, scratch *[]byte) bool {
+	if modulus <= 0 {
+		modulus = DefaultModulus
+	}
 	*scratch = append((*scratch)[:0], strings.TrimFunc(line[numberEnd(line):], isSpace)...)
 	sum := md5.Sum(*scratch)
 	return uint64(binary.LittleEndian.Uint32(sum[:]))%uint64(modulus) == 0

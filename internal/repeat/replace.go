@@ -3,6 +3,7 @@ package repeat
 import (
 	"context"
 	"crypto/sha256"
+	"encoding/binary"
 	"encoding/json"
 	"slices"
 	"strings"
@@ -18,9 +19,10 @@ const (
 )
 
 const (
-	minText      = 200 // characters: shorter texts are neither shortened nor referred to
-	minBlock     = 40  // characters: the same for blocks
-	maxFirstLine = 80  // characters of a block's first line that its reference shows
+	minText   = 200 // characters: shorter texts are neither shortened nor referred to
+	minBlock  = 40  // characters: the same for blocks
+	maxWords  = 80  // characters of a line that a reference shows
+	sureWords = 60  // characters by which a line is known: what is shown may begin with a number
 )
 
 // maxConversation bounds the lines of a conversation that are looked at. A line is a token at least, and no model reads as
@@ -100,7 +102,8 @@ func Replace(texts []Text, modulus int) Result {
 // full in what was written. The zero Memory is empty. Not safe for concurrent use.
 type Memory struct {
 	seen    map[key]source
-	lines   int // that were looked at
+	ended   map[uint64]int32 // where a line stands that may end a block, by its words: [several] for more than one
+	lines   int              // that were looked at
 	fresh   Known
 	scratch []byte
 }
@@ -108,6 +111,7 @@ type Memory struct {
 // Known is what a Memory has learned from some texts. It is not changed any more, and may be shared.
 type Known struct {
 	blocks []known
+	ends   []end
 	lines  int
 }
 
@@ -119,7 +123,7 @@ type known struct {
 
 // Weight is about how many bytes k takes. Blocks of one text have one label.
 func (k Known) Weight() int {
-	n := 80 * len(k.blocks)
+	n := 88*len(k.blocks) + 16*len(k.ends)
 	for i, b := range k.blocks {
 		if i == 0 || b.source.label != k.blocks[i-1].source.label {
 			n += len(b.source.label)
@@ -135,13 +139,9 @@ type source struct {
 	label   string
 	message int
 	kind    Kind
-	// The numbers of the first lines of the text and of the block among all lines that were looked at, and how many the block has.
-	text, from, lines int32
-}
-
-// goesOn reports whether a block stands behind s in the same text.
-func (s source) goesOn(next source) bool {
-	return s.lines > 0 && next.text == s.text && next.from == s.from+s.lines
+	// The numbers of the first lines of the text, of the block and behind it among all lines that were looked at.
+	text, from, to int32
+	exact          uint64 // of the block with the white space around it
 }
 
 // Know adds what [Memory.Fresh] returned for earlier texts, in whatever order it is called.
@@ -152,6 +152,9 @@ func (m *Memory) Know(k Known) {
 			m.first(b.key, b.source)
 		}
 	}
+	for _, e := range k.ends {
+		m.stands(e)
+	}
 }
 
 // And returns what k and later say together.
@@ -159,6 +162,9 @@ func (k Known) And(later Known) Known {
 	later.lines += k.lines
 	if len(k.blocks) > 0 {
 		later.blocks = append(slices.Clip(k.blocks), later.blocks...)
+	}
+	if len(k.ends) > 0 {
+		later.ends = append(slices.Clip(k.ends), later.ends...)
 	}
 	return later
 }
@@ -183,6 +189,7 @@ func (m *Memory) first(k key, s source) {
 func (m *Memory) Shorten(ctx context.Context, t Text, modulus int, r *Result) (string, error) {
 	r.Cuts = r.Cuts[:0]
 	if t.Kind != System && runes(t.Text) < minText {
+		m.Pass(t, modulus)
 		return t.Text, nil
 	}
 	b := bodyOf(t)
@@ -212,79 +219,71 @@ func isJSON(text string) bool {
 
 // shorten writes one text and adds its blocks to those seen.
 func (m *Memory) shorten(ctx context.Context, t Text, b body, lines, modulus int, r *Result) (out string, changed bool, err error) {
-	var w strings.Builder
-	written, n, c := 0, 0, &r.Counts
+	var w []byte
+	var last *row // that ends where the block begins
 	start := m.lines - lines
-	from, before := start, replaced{}
+	written, n, c, to := 0, 0, &r.Counts, start
 	for p := range b.pieces(modulus) {
 		if n++; n%mostBlocks == 0 && ctx.Err() != nil {
 			return "", false, ctx.Err()
 		}
-		here, last := from, before
-		from += p.lines
-		before = replaced{}
+		before, from := last, to
+		last, to = nil, from+p.lines
 		full := b.compared(p.from, p.to)
 		block := trimmed(full)
 		if runes(block) < minBlock {
+			m.ends(t, block, from, modulus)
 			continue
 		}
 		c.BlocksTotal++
 		k := m.keyOf(block)
+		here := source{label: t.Label, message: t.Message, kind: t.Kind, text: int32(start), from: int32(from), to: int32(to)}
+		if t.Merged {
+			here.exact = m.exact(k, block, full)
+		}
 		src, seen := m.seen[k]
 		if !seen || t.Kind.trust() > src.kind.trust() {
 			// An attacker who controls the earlier text can say beside it that it does not hold: the later one stays, and
 			// is what others refer to.
-			src = source{label: t.Label, message: t.Message, kind: t.Kind, text: int32(start), from: int32(here), lines: int32(p.lines)}
-			m.first(k, src)
-			m.fresh.blocks = append(m.fresh.blocks, known{k, src})
+			m.ends(t, block, from, modulus)
+			m.first(k, here)
+			m.fresh.blocks = append(m.fresh.blocks, known{k, here})
 			continue
 		}
 		same := src.kind != System && src.message == t.Message
 		if same || t.Fixed || t.Kind == System || p.only {
+			m.ends(t, block, from, modulus)
 			continue
 		}
 		if src.kind == System {
 			c.SystemBlocksMatched++
 		}
-		now := replaced{source: src, lines: p.lines}
-		now.first, now.last, now.listing = numbersOf(block)
-		if t.Merged && last.goesOn(now) {
+		ref := reference(block, "", src.label)
+		if before != nil && m.endsOnly(src, block) && before.take(block, src, here, min(runes(ref), runes(full))) {
 			c.BlocksDeduped++
+			w = append(w[:before.at], b.quote(before.ref)...)
 			written = p.to
 			r.Cuts[len(r.Cuts)-1][1] = p.to
-			before = now
+			last = before
 			continue
 		}
-		ref := reference(block, src.label)
 		if runes(ref) >= runes(full) {
+			m.ends(t, block, from, modulus)
 			continue
 		}
 		c.BlocksDeduped++
-		w.WriteString(b.raw[written:p.from])
-		w.WriteString(b.quote(ref))
+		w = append(w, b.raw[written:p.from]...)
+		if t.Merged {
+			last = newRow(block, ref, len(w), src, here)
+		}
+		w = append(w, b.quote(ref)...)
 		written = p.to
 		r.Cuts = append(r.Cuts, [2]int{p.from, p.to})
-		before = now
 	}
 	if written == 0 {
 		return t.Text, false, nil
 	}
-	w.WriteString(b.raw[written:])
-	return w.String(), true, nil
-}
-
-// replaced is the last block that a reference stands for.
-type replaced struct {
-	source      source
-	lines       int
-	first, last int // numbers of its lines, if it is a listing
-	listing     bool
-}
-
-// goesOn reports whether the reference may stand for the next block, too: the source has it behind this one, and the numbers of a
-// listing count on.
-func (r replaced) goesOn(next replaced) bool {
-	return r.source.goesOn(next.source) && int(r.source.lines) == r.lines && r.listing == next.listing && (!r.listing || next.first == r.last+1)
+	return string(append(w, b.raw[written:]...)), true, nil
 }
 
 // keyOf returns the key of a block. Numbers count as text unless they are a listing's: a table of numbered rows that
@@ -297,11 +296,25 @@ func (m *Memory) keyOf(block string) key {
 	return sha256.Sum256(m.scratch)
 }
 
-// reference returns what stands for a block that the text called label has.
-func reference(block, label string) string {
-	first, _, _ := strings.Cut(block, "\n")
-	if runes(first) > maxFirstLine {
-		first = string([]rune(first)[:maxFirstLine])
+// exact is what two blocks of one key share if the white space around them is the same, too.
+func (m *Memory) exact(k key, block, full string) uint64 {
+	if block != full {
+		k = m.keyOf(full)
 	}
-	return notes.Repeat(first, label)
+	return binary.LittleEndian.Uint64(k[:])
+}
+
+// reference returns what stands for a block that the text called label has; of several blocks, last is the last one.
+func reference(block, last, label string) string {
+	first, _, _ := strings.Cut(block, "\n")
+	last = trimmed(last[strings.LastIndexByte(last, '\n')+1:])
+	return notes.Repeat(cut(first, maxWords), cut(last, maxWords), label)
+}
+
+// cut returns the first characters of a line.
+func cut(line string, most int) string {
+	if runes(line) > most {
+		line = string([]rune(line)[:most])
+	}
+	return line
 }
