@@ -3,6 +3,7 @@ package contextpilot
 import (
 	"context"
 	"fmt"
+	"iter"
 	"slices"
 
 	"github.com/ragpilot/ragpilot/internal/tree"
@@ -66,7 +67,7 @@ const Root = tree.Root
 // NoNode is the From of a conversation's turn whose history is not in the index.
 const NoNode Node = -1
 
-// View is the read side of a scope's index, valid during the call it is given to.
+// View is the read side of a scope's index, valid during the call it is given to: a [Policy]'s, or that of [Pilot.View].
 type View struct {
 	t     *tree.Tree
 	tiers *tiers
@@ -95,6 +96,35 @@ func (v View) Fanout(n Node) int {
 	}
 	return v.t.Fanout(n)
 }
+
+// Parent returns the node in front of n; [NoNode] in front of the [Root].
+func (v View) Parent(n Node) Node {
+	if n == NoNode {
+		return NoNode
+	}
+	return v.t.Parent(n)
+}
+
+// Latest goes through the live requests, the one that came last first: the node of each one's last block, or what its prompt
+// has in front of that if it has none. O(1) a request.
+func (v View) Latest() iter.Seq[Node] {
+	return func(yield func(Node) bool) {
+		for id, n := range v.t.Latest() {
+			if n != Root && v.t.Key(n) == ownKey(id) {
+				n = v.t.Parent(n)
+			}
+			if !yield(n) {
+				return
+			}
+		}
+	}
+}
+
+// Size returns the number of live requests, and of the tokens that are held for them. O(1).
+func (v View) Size() (requests, tokens int) { return v.t.Len(), v.t.Tokens() }
+
+// Capacity returns [Config].Capacity; 0: not known.
+func (v View) Capacity() int { return v.t.Capacity() }
 
 // Age returns the number of requests that were sent since n last was.
 func (v View) Age(n Node) int { return v.t.Age(n) }

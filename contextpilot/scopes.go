@@ -1,9 +1,46 @@
 package contextpilot
 
 import (
+	"cmp"
 	"container/list"
+	"slices"
 	"time"
 )
+
+// Scopes returns the scopes that have an index, the one that was planned for last first.
+func (p *Pilot) Scopes() []Scope {
+	type used struct {
+		id Scope
+		at int64
+	}
+	p.mu.RLock()
+	all := make([]used, 0, len(p.scopes))
+	for id, sc := range p.scopes {
+		all = append(all, used{id, sc.used.Load()})
+	}
+	p.mu.RUnlock()
+	slices.SortFunc(all, func(a, b used) int {
+		return cmp.Or(cmp.Compare(b.at, a.at), cmp.Compare(a.id.Tenant, b.id.Tenant), cmp.Compare(a.id.Model, b.id.Model), cmp.Compare(a.id.Replica, b.id.Replica))
+	})
+	out := make([]Scope, len(all))
+	for i := range all {
+		out[i] = all[i].id
+	}
+	return out
+}
+
+// View calls look with what a scope's index holds, and returns false without a call if the scope has none. It changes
+// nothing. Requests of the scope wait meanwhile, so look must be short; it must not call the pilot or keep the View.
+func (p *Pilot) View(scope Scope, look func(View)) bool {
+	sc := p.findScope(scope)
+	if sc == nil {
+		return false
+	}
+	sc.mu.Lock()
+	defer sc.mu.Unlock()
+	look(View{t: sc.tree, tiers: sc.tiers})
+	return true
+}
 
 // scope returns the index of a cache, making it if it is new; another one may go for it, see [Config.MaxScopes].
 func (p *Pilot) scope(id Scope, now time.Time) *scope {

@@ -56,6 +56,40 @@ func TestScopesOfATenantAreItsOwn(t *testing.T) {
 	})
 }
 
+// Whoever looks at an index goes from the requests back to where prompts begin, and changes nothing.
+func TestView(t *testing.T) {
+	p := newPilot(t, contextpilot.Config{Policy: "retrieval", Capacity: 1000})
+	scope := contextpilot.Scope{Tenant: "t"}
+	if p.View(scope, func(contextpilot.View) { t.Error("there is an index") }) {
+		t.Error("there is an index")
+	}
+	a, b, c := contextpilot.Block{ID: "a", Tokens: 10}, contextpilot.Block{ID: "b", Tokens: 20}, contextpilot.Block{ID: "c", Tokens: 40}
+	for _, list := range [][]contextpilot.Block{{a, b}, {a, c}, nil} {
+		p.Plan(contextpilot.Request{Scope: scope, Blocks: list})
+	}
+	var ends []int
+	look := func(v contextpilot.View) {
+		for n := range v.Latest() {
+			for ; n != contextpilot.Root; n = v.Parent(n) {
+				ends = append(ends, v.Tokens(n))
+			}
+		}
+		if live, tokens := v.Size(); live != 3 || tokens != 70 || v.Capacity() != 1000 {
+			t.Errorf("%d live requests of %d tokens, capacity %d", live, tokens, v.Capacity())
+		}
+		if n := v.Parent(contextpilot.Root); n != contextpilot.NoNode || v.Parent(n) != n {
+			t.Errorf("in front of the root: %d", n)
+		}
+	}
+	func() {
+		defer func() { _ = recover() }()
+		p.View(scope, func(contextpilot.View) { panic("no") })
+	}()
+	if !p.View(scope, look) || !slices.Equal(ends, []int{50, 10, 30, 10}) {
+		t.Errorf("paths through tokens %v", ends)
+	}
+}
+
 // The bound on requests is for all scopes together, and the tenant with most of them pays.
 func TestMaxRequestsOfAllScopes(t *testing.T) {
 	for _, policy := range contextpilot.PolicyNames() {

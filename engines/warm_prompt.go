@@ -96,9 +96,10 @@ func (h *head) match(p *contextpilot.Pilot, req contextpilot.Request) headMatch 
 	if req.HeadTokens <= 0 {
 		req.HeadTokens = h.tokens(h.first)
 	}
-	picture, _ := p.Picture(req.Scope, 0)
+	live := 0
+	p.View(req.Scope, func(v contextpilot.View) { live, _ = v.Size() })
 	m := p.Match(req)
-	return headMatch{prompt: m.Prompt, first: req.HeadTokens, resident: m.Tokens, live: picture.Live > 0}
+	return headMatch{prompt: m.Prompt, first: req.HeadTokens, resident: m.Tokens, live: live > 0}
 }
 
 // headKey names a head; equal keys are equal prompts in the same cache.

@@ -11,6 +11,7 @@ import (
 
 	"github.com/ragpilot/ragpilot/contextpilot"
 	"github.com/ragpilot/ragpilot/internal/orders"
+	"github.com/ragpilot/ragpilot/internal/picture"
 	"github.com/ragpilot/ragpilot/internal/proxy"
 )
 
@@ -143,7 +144,7 @@ func TestShadowIsApart(t *testing.T) {
 	if mem.Len("") != puts || log.planned.Load() != plans || log.gone.Load() != 0 {
 		t.Errorf("%d orders were put, %d prompts noted, %d gone", mem.Len("")-puts, log.planned.Load()-plans, log.gone.Load())
 	}
-	if pic, _ := a.pilot.Picture(live, 0); pic.Live != 1 {
+	if pic, _ := picture.Of(a.pilot, live, 0); pic.Live != 1 {
 		t.Errorf("the index of what was sent holds %d prompts, want 1", pic.Live)
 	}
 	now.Store(&settings{})

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/ragpilot/ragpilot/contextpilot"
+	"github.com/ragpilot/ragpilot/internal/picture"
 	"github.com/ragpilot/ragpilot/internal/proxy"
 )
 
@@ -27,7 +28,7 @@ func TestDistrustIsOfTheWholeIndex(t *testing.T) {
 		for i := range 30 {
 			a.send(passagesOf("a", "b", fmt.Sprint(i)), "q")
 		}
-		pic, _ := a.pilot.Picture(restored, 0)
+		pic, _ := picture.Of(a.pilot, restored, 0)
 		if int64(pic.Live) != want {
 			t.Errorf("%d tokens cached: %d prompts of the silent tenant are in the index, want %d", cached, pic.Live, want)
 		}

@@ -8,6 +8,7 @@ import (
 	"github.com/zeebo/xxh3"
 
 	"github.com/ragpilot/ragpilot/contextpilot"
+	"github.com/ragpilot/ragpilot/internal/picture"
 	"github.com/ragpilot/ragpilot/internal/ui"
 )
 
@@ -30,7 +31,7 @@ func (b *board) engines() []ui.Engine {
 	scopes = scopes[:min(len(scopes), shownEngines)]
 	out := make([]ui.Engine, 0, len(scopes))
 	for _, s := range scopes {
-		pic, ok := b.pilot.Picture(s, 0)
+		pic, ok := picture.Of(b.pilot, s, 0)
 		if !ok {
 			continue
 		}
@@ -57,7 +58,7 @@ func (b *board) Picture(id string) (ui.Picture, bool) {
 		if engineID(s) != id {
 			continue
 		}
-		pic, ok := b.pilot.Picture(s, ui.MaxParts)
+		pic, ok := picture.Of(b.pilot, s, ui.MaxParts)
 		out := ui.Picture{ID: id, Live: pic.Live, Seen: pic.Seen, Blocks: pic.Blocks, Samples: b.Samples(id), Parts: make([]ui.Part, len(pic.Parts))}
 		for i, p := range pic.Parts {
 			out.Parts[i] = ui.Part{Name: fmt.Sprintf("%016x", uint64(p.Key)), Parent: p.Parent, Tokens: p.Tokens, End: p.End, Requests: p.Requests}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/ragpilot/ragpilot/contextpilot"
 	"github.com/ragpilot/ragpilot/internal/orders"
+	"github.com/ragpilot/ragpilot/internal/picture"
 	"github.com/ragpilot/ragpilot/internal/state"
 )
 
@@ -172,7 +173,7 @@ func TestClearedStaysCleared(t *testing.T) {
 				t.Fatalf("%+v, %v", got, err)
 			}
 			for model, want := range c.want {
-				if pic, _ := pilot.Picture(of(model, 0).Scope, 0); pic.Live != want {
+				if pic, _ := picture.Of(pilot, of(model, 0).Scope, 0); pic.Live != want {
 					t.Errorf("model %s: %d prompts came back, want %d", model, pic.Live, want)
 				}
 			}

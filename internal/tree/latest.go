@@ -16,5 +16,5 @@ func (t *Tree) Latest() iter.Seq2[string, Node] {
 	}
 }
 
-// Parent returns the node in front of n, which must not be the [Root].
+// Parent returns the node in front of n; -1 in front of the [Root].
 func (t *Tree) Parent(n Node) Node { return t.node(n).parent }

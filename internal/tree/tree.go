@@ -118,6 +118,9 @@ func (t *Tree) clear() {
 	}
 }
 
+// Capacity returns the bound on Tokens; 0: there is none.
+func (t *Tree) Capacity() int { return t.capacity }
+
 // Nodes returns the number of nodes without the root.
 func (t *Tree) Nodes() int { return t.count }
 

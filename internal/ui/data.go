@@ -138,7 +138,7 @@ type Picture struct {
 	Live   int    `json:"live"`
 	Seen   int    `json:"seen"`   // prompts, the latest, that parts are counted over
 	Blocks int    `json:"blocks"` // that they begin with, behind different prefixes
-	Parts  []Part `json:"parts"`  // each behind its parent, as in contextpilot.Picture
+	Parts  []Part `json:"parts"`  // each behind its parent, as in picture.Picture
 	// Samples are those of the engine's requests, oldest first.
 	Samples []Sample `json:"samples"`
 }

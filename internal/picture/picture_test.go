@@ -1,4 +1,4 @@
-package contextpilot_test
+package picture_test
 
 import (
 	"fmt"
@@ -10,10 +10,28 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/ragpilot/ragpilot/contextpilot"
+	"github.com/ragpilot/ragpilot/internal/picture"
 )
 
-// ExamplePilot_Picture draws what three prompts share.
-func ExamplePilot_Picture() {
+func newPilot(t testing.TB, cfg contextpilot.Config) *contextpilot.Pilot {
+	t.Helper()
+	p, err := contextpilot.New(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+func passages(ids ...string) []contextpilot.Block {
+	var out []contextpilot.Block
+	for _, id := range ids {
+		out = append(out, contextpilot.Block{ID: id, Text: "What " + id + " says.", Tokens: 120})
+	}
+	return out
+}
+
+// Example draws what three prompts share.
+func Example() {
 	pilot, err := contextpilot.New(contextpilot.Config{})
 	if err != nil {
 		panic(err)
@@ -22,7 +40,7 @@ func ExamplePilot_Picture() {
 	for _, ids := range [][]string{{"intro", "setup", "faq"}, {"setup", "intro", "limits"}, {"other"}} {
 		pilot.Plan(contextpilot.Request{Scope: scope, Blocks: passages(ids...)})
 	}
-	pic, _ := pilot.Picture(scope, 10)
+	pic, _ := picture.Of(pilot, scope, 10)
 	fmt.Printf("%d prompts, %d tokens in %d blocks\n", pic.Live, pic.Tokens, pic.Blocks)
 	for _, p := range pic.Parts {
 		fmt.Printf("%sup to token %d: %d\n", strings.Repeat("  ", p.End/120-1), p.End, p.Requests)
@@ -67,12 +85,12 @@ func TestPictureCounts(t *testing.T) {
 			}
 		}
 		n := rapid.IntRange(0, 8).Draw(t, "n")
-		pic, ok := pilot.Picture(scope, n)
+		pic, ok := picture.Of(pilot, scope, n)
 		tokens := 0
 		for beginning := range counts {
 			tokens += tokensOf(beginning[len(beginning)-1:])
 		}
-		want := contextpilot.Picture{Scope: scope, Live: len(live), Nodes: len(counts) + len(live), Tokens: tokens, Parts: pic.Parts}
+		want := picture.Picture{Live: len(live), Tokens: tokens, Parts: pic.Parts}
 		if n > 0 {
 			want.Seen, want.Blocks = len(live), len(counts)
 		}
@@ -118,7 +136,7 @@ func TestPictureCounts(t *testing.T) {
 func tokensOf(name string) int { return map[string]int{"a": 16, "b": 48, "c": 5, "d": 7}[name] }
 
 // beginning returns the blocks of a part by their lengths, and checks its requests.
-func beginning(t *rapid.T, parts []contextpilot.Part, i int, counts map[string]int) string {
+func beginning(t *rapid.T, parts []picture.Part, i int, counts map[string]int) string {
 	text := ""
 	for at := i; at >= 0; at = parts[at].Parent {
 		for _, name := range []string{"a", "b", "c", "d"} {
@@ -143,11 +161,11 @@ func TestPictureIsBounded(t *testing.T) {
 		}
 		pilot.Plan(contextpilot.Request{Blocks: list})
 	}
-	pic, ok := pilot.Picture(contextpilot.Scope{}, 1<<20)
+	pic, ok := picture.Of(pilot, contextpilot.Scope{}, 1<<20)
 	if !ok || pic.Live != 3000 || pic.Capacity != 1<<30 || pic.Seen != 1638 || pic.Blocks > 16384 || len(pic.Parts) != 1024 {
 		t.Errorf("%d live, capacity %d, %d seen in %d blocks, %d parts", pic.Live, pic.Capacity, pic.Seen, pic.Blocks, len(pic.Parts))
 	}
-	again, _ := pilot.Picture(contextpilot.Scope{}, 1<<20)
+	again, _ := picture.Of(pilot, contextpilot.Scope{}, 1<<20)
 	if diff := cmp.Diff(pic, again); diff != "" {
 		t.Errorf("looking changes something: %s", diff)
 	}
@@ -165,10 +183,12 @@ func TestPictureOfEachScope(t *testing.T) {
 		now = now.Add(time.Minute)
 		pilot.Plan(contextpilot.Request{Scope: s, Blocks: passages("of "+s.Tenant, "both")})
 	}
-	equal(t, "scopes", []contextpilot.Scope{a, b}, pilot.Scopes())
+	if diff := cmp.Diff([]contextpilot.Scope{a, b}, pilot.Scopes()); diff != "" {
+		t.Error(diff)
+	}
 	keys := map[contextpilot.Key]string{}
 	for _, s := range pilot.Scopes() {
-		pic, ok := pilot.Picture(s, 9)
+		pic, ok := picture.Of(pilot, s, 9)
 		if !ok || pic.Live != 2 || pic.Blocks != 2 {
 			t.Errorf("%v: %+v", s, pic)
 		}
@@ -177,20 +197,29 @@ func TestPictureOfEachScope(t *testing.T) {
 		}
 		keys[pic.Parts[0].Key] = s.Tenant
 	}
-	if _, ok := pilot.Picture(contextpilot.Scope{Tenant: "c"}, 9); ok {
+	if _, ok := picture.Of(pilot, contextpilot.Scope{Tenant: "c"}, 9); ok {
 		t.Error("a picture of nothing")
 	}
-	equal(t, "scopes after looking", 2, len(pilot.Scopes()))
+	if n := len(pilot.Scopes()); n != 2 {
+		t.Errorf("%d scopes after looking", n)
+	}
 }
 
 func BenchmarkPicture(b *testing.B) {
 	for _, live := range []int{100, 10_000} {
-		p := loaded(b, "retrieval", live, contexts(live, 15))
+		p := newPilot(b, contextpilot.Config{Policy: "retrieval"})
+		for r := range live {
+			var list []contextpilot.Block
+			for i := range 15 {
+				list = append(list, contextpilot.Block{ID: fmt.Sprint(r%(i+2), "-", i), Tokens: 200})
+			}
+			p.Plan(contextpilot.Request{Blocks: list})
+		}
 		for _, n := range []int{0, 64} {
 			b.Run(fmt.Sprintf("live=%d/n=%d", live, n), func(b *testing.B) {
 				b.ReportAllocs()
 				for b.Loop() {
-					p.Picture(contextpilot.Scope{}, n)
+					picture.Of(p, contextpilot.Scope{}, n)
 				}
 			})
 		}

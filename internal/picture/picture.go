@@ -1,19 +1,17 @@
-package contextpilot
+package picture
 
 import (
 	"cmp"
 	"container/heap"
 	"slices"
 
-	"github.com/ragpilot/ragpilot/internal/tree"
+	"github.com/ragpilot/ragpilot/contextpilot"
 )
 
-// Picture is what a scope's index holds, and its largest parts; for people who watch. It is a copy.
+// Picture is what a scope's index holds, and its largest parts. It is a copy.
 type Picture struct {
-	Scope    Scope
 	Live     int // requests
-	Nodes    int // of the index: blocks behind different prefixes, and what is a request's own behind its blocks
-	Tokens   int // in all of them
+	Tokens   int // in the index
 	Capacity int // of the engine's cache, in tokens, as Config.Capacity has it; 0: not known
 
 	// Seen is the number of requests, the ones that came last, that Parts are counted over, and Blocks that of the nodes on
@@ -26,7 +24,7 @@ type Picture struct {
 
 // Part is a block behind a certain prefix.
 type Part struct {
-	Key      Key
+	Key      contextpilot.Key
 	Parent   int // index in Parts; -1: it is what prompts begin with
 	Tokens   int // of the block
 	End      int // tokens from where prompts begin to its end
@@ -41,47 +39,24 @@ const (
 	maxSteps = 1 << 14
 )
 
-// Scopes returns the scopes that have an index, the one that was planned for last first.
-func (p *Pilot) Scopes() []Scope {
-	type used struct {
-		id Scope
-		at int64
-	}
-	p.mu.RLock()
-	all := make([]used, 0, len(p.scopes))
-	for id, sc := range p.scopes {
-		all = append(all, used{id, sc.used.Load()})
-	}
-	p.mu.RUnlock()
-	slices.SortFunc(all, func(a, b used) int {
-		return cmp.Or(cmp.Compare(b.at, a.at), cmp.Compare(a.id.Tenant, b.id.Tenant), cmp.Compare(a.id.Model, b.id.Model), cmp.Compare(a.id.Replica, b.id.Replica))
-	})
-	out := make([]Scope, len(all))
-	for i := range all {
-		out[i] = all[i].id
-	}
-	return out
-}
-
-// Picture returns what a scope's index holds, with at most n parts (and no more than 1,024). ok is false if the scope has
+// Of returns what a scope's index holds, with at most n parts (and no more than 1,024). ok is false if the scope has
 // no index. It changes nothing. With n = 0 the scope's lock is held for a moment; otherwise while at most 16,384 blocks are
 // copied, and what is left takes O(n log n) without it.
-func (p *Pilot) Picture(scope Scope, n int) (pic Picture, ok bool) {
-	sc := p.findScope(scope)
-	if sc == nil {
-		return Picture{}, false
-	}
+func Of(p *contextpilot.Pilot, scope contextpilot.Scope, n int) (pic Picture, ok bool) {
 	var steps []step
 	if n > 0 {
 		steps = make([]step, 0, maxSteps)
 	}
-	sc.mu.Lock()
-	t := sc.tree
-	pic = Picture{Scope: scope, Live: t.Len(), Nodes: t.Nodes(), Tokens: t.Tokens(), Capacity: p.cfg.Capacity}
-	if n > 0 {
-		steps, pic.Seen = latest(t, steps)
+	ok = p.View(scope, func(v contextpilot.View) {
+		pic.Live, pic.Tokens = v.Size()
+		pic.Capacity = v.Capacity()
+		if n > 0 {
+			steps, pic.Seen = latest(v, steps)
+		}
+	})
+	if !ok {
+		return Picture{}, false
 	}
-	sc.mu.Unlock()
 	g := gather(steps)
 	pic.Blocks = len(g.places) - 1
 	pic.Parts = g.largest(min(n, maxParts))
@@ -90,24 +65,22 @@ func (p *Pilot) Picture(scope Scope, n int) (pic Picture, ok bool) {
 
 // step is one block of a request's path.
 type step struct {
-	node, parent Node
-	key          uint64
+	node, parent contextpilot.Node
+	key          contextpilot.Key
 	from, to     int32 // tokens
 }
 
 // latest copies the paths of the requests that came last, from their ends, as many as fit in whole.
-func latest(t *tree.Tree, steps []step) (paths []step, seen int) {
-	for id, n := range t.Latest() {
-		if n != Root && t.Key(n) == ownKey(id) {
-			n = t.Parent(n)
-		}
+func latest(v contextpilot.View, steps []step) (paths []step, seen int) {
+	for n := range v.Latest() {
 		began := len(steps)
-		for ; n != Root; n = t.Parent(n) {
+		for n != contextpilot.Root {
 			if len(steps) == cap(steps) {
 				return steps[:began], seen
 			}
-			parent := t.Parent(n)
-			steps = append(steps, step{n, parent, t.Key(n), int32(t.Depth(parent)), int32(t.Depth(n))})
+			parent := v.Parent(n)
+			steps = append(steps, step{n, parent, v.Key(n), int32(v.Tokens(parent)), int32(v.Tokens(n))})
+			n = parent
 		}
 		seen++
 	}
@@ -117,7 +90,7 @@ func latest(t *tree.Tree, steps []step) (paths []step, seen int) {
 // gathered are the nodes of paths.
 type gathered struct {
 	places []place // the first one stands for the root
-	byNode map[Node]int32
+	byNode map[contextpilot.Node]int32
 }
 
 // place is a node with its children as a list; 0 ends it.
@@ -128,8 +101,8 @@ type place struct {
 }
 
 func gather(steps []step) gathered {
-	g := gathered{places: make([]place, 1, len(steps)+1), byNode: make(map[Node]int32, len(steps))}
-	g.byNode[Root] = 0
+	g := gathered{places: make([]place, 1, len(steps)+1), byNode: make(map[contextpilot.Node]int32, len(steps))}
+	g.byNode[contextpilot.Root] = 0
 	for _, s := range steps {
 		at, ok := g.byNode[s.node]
 		if !ok {
@@ -177,7 +150,7 @@ func (g *gathered) largest(n int) []Part {
 		for _, c := range list {
 			p := &g.places[c]
 			parts = append(parts, Part{
-				Key: Key(p.key), Parent: parent, Tokens: int(p.to - p.from), End: int(p.to), Requests: p.requests,
+				Key: p.key, Parent: parent, Tokens: int(p.to - p.from), End: int(p.to), Requests: p.requests,
 			})
 			put(c, len(parts)-1)
 		}
