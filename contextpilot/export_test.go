@@ -1,6 +1,21 @@
 package contextpilot
 
-import "fmt"
+import (
+	"context"
+	"fmt"
+	"iter"
+)
+
+// What plans a stream has no use outside yet.
+type (
+	BatchPart  = batchPart
+	StreamPart = streamPart
+)
+
+// PlanStream is planStream.
+func (p *Pilot) PlanStream(ctx context.Context, n int, at func(i int) Request) iter.Seq2[BatchPart, error] {
+	return p.planStream(ctx, n, at)
+}
 
 // SetInject makes every stage call f first; an error or a panic of f is the stage's. nil: no faults.
 func (p *Pilot) SetInject(f func(stage string) error) { p.inject = f }

@@ -25,12 +25,12 @@ func (b *best) OrderBatch(ctx context.Context, qs []Query) (orders [][]int, sche
 }
 
 // OrderStream merges part by part.
-func (b *best) OrderStream(ctx context.Context, n int, query func(i int) Query) iter.Seq2[StreamPart, error] {
-	return func(yield func(StreamPart, error) bool) {
+func (b *best) OrderStream(ctx context.Context, n int, query func(i int) Query) iter.Seq2[streamPart, error] {
+	return func(yield func(streamPart, error) bool) {
 		blocks := numbering{of: map[Key]int32{}}
 		for i := range n {
 			if err := ctx.Err(); err != nil {
-				yield(StreamPart{}, err)
+				yield(streamPart{}, err)
 				return
 			}
 			blocks.set(query(i))
@@ -38,10 +38,10 @@ func (b *best) OrderStream(ctx context.Context, n int, query func(i int) Query) 
 		set := func(i int) []int32 { return blocks.set(query(i)) }
 		for part, err := range merge.Stream(ctx, n, set, blocks.tokens, b.batch()) {
 			if err != nil {
-				yield(StreamPart{}, fmt.Errorf("merge %d requests: %w", n, err))
+				yield(streamPart{}, fmt.Errorf("merge %d requests: %w", n, err))
 				return
 			}
-			out := StreamPart{Orders: wide(part.Orders), Schedule: part.Schedule, Groups: part.Groups}
+			out := streamPart{Orders: wide(part.Orders), Schedule: part.Schedule, Groups: part.Groups}
 			for _, r := range part.Requests {
 				out.Requests = append(out.Requests, int(r))
 			}

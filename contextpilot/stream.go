@@ -10,41 +10,41 @@ import (
 	"github.com/ragpilot/ragpilot/internal/tree"
 )
 
-// BatchPart is the plan of some requests of a stream, which share little with the others. Positions in Requests stand
+// batchPart is the plan of some requests of a stream, which share little with the others. Positions in Requests stand
 // for the requests in Order and Groups; Plans is parallel to Requests.
-type BatchPart struct {
+type batchPart struct {
 	Requests []int // numbers of the stream's requests, ascending
 	Batch
 }
 
-// StreamPolicy is a BatchPolicy that can plan more requests than fit in memory, in parts.
-type StreamPolicy interface {
+// streamPolicy is a BatchPolicy that can plan more requests than fit in memory, in parts.
+type streamPolicy interface {
 	// OrderStream partitions n queries by likeness and orders and schedules each part. query returns query i; what it
 	// returned is used until the part is yielded. Positions in a part's requests stand for the queries.
-	OrderStream(ctx context.Context, n int, query func(i int) Query) iter.Seq2[StreamPart, error]
+	OrderStream(ctx context.Context, n int, query func(i int) Query) iter.Seq2[streamPart, error]
 }
 
-// StreamPart is the order of some of the queries of a stream: Requests are their numbers, the rest is what
+// streamPart is the order of some of the queries of a stream: Requests are their numbers, the rest is what
 // [BatchPolicy] returns for them.
-type StreamPart struct {
+type streamPart struct {
 	Requests []int
 	Orders   [][]int
 	Schedule []int
 	Groups   [][]int
 }
 
-// PlanStream plans n requests of one scope in parts, with one part of them in memory: for batches that PlanBatch
+// planStream plans n requests of one scope in parts, with one part of them in memory: for batches that PlanBatch
 // cannot hold. Run the parts in the order they come. at returns request i, the same each time; it is called four times
 // for each. The requests must be first turns without a session. What is lost against planning the whole is what
 // requests of different parts share. The walk ends after the first error: ctx's, one that wraps ErrBadRequest and names the
-// request, or the policy's; a policy that is no [StreamPolicy] is an error that wraps ErrBadRequest. One that panics, in at,
+// request, or the policy's; a policy that is no streamPolicy is an error that wraps ErrBadRequest. One that panics, in at,
 // too, repeats a request or leaves one out is an error that wraps [ErrFault].
-func (p *Pilot) PlanStream(ctx context.Context, n int, at func(i int) Request) iter.Seq2[BatchPart, error] {
-	return func(yield func(BatchPart, error) bool) {
+func (p *Pilot) planStream(ctx context.Context, n int, at func(i int) Request) iter.Seq2[batchPart, error] {
+	return func(yield func(batchPart, error) bool) {
 		policy := p.cfg.NewPolicy()
-		stream, ok := policy.(StreamPolicy)
+		stream, ok := policy.(streamPolicy)
 		if !ok {
-			yield(BatchPart{}, fmt.Errorf("%w: policy %s cannot plan a stream", ErrBadRequest, policy.Name()))
+			yield(batchPart{}, fmt.Errorf("%w: policy %s cannot plan a stream", ErrBadRequest, policy.Name()))
 			return
 		}
 		var bad error
@@ -67,7 +67,7 @@ func (p *Pilot) PlanStream(ctx context.Context, n int, at func(i int) Request) i
 		defer func() { _ = p.guard(stageReorder, func() error { stop(); return nil }) }()
 		out := outstanding{planned: make([]bool, max(n, 0)), left: max(n, 0)}
 		for {
-			var part StreamPart
+			var part streamPart
 			var failed error // of the policy's own accord
 			more := false
 			fault := p.guard(stageReorder, func() error {
@@ -81,7 +81,7 @@ func (p *Pilot) PlanStream(ctx context.Context, n int, at func(i int) Request) i
 				return nil
 			})
 			if err := cmp.Or(bad, fault, failed); err != nil {
-				yield(BatchPart{}, err)
+				yield(batchPart{}, err)
 				return
 			}
 			if !more || !yield(p.commitPart(part, corrected, at), nil) {
@@ -99,7 +99,7 @@ type outstanding struct {
 }
 
 // take checks that a part is one, of requests that are outstanding, or that none are if there are no more parts.
-func (o *outstanding) take(part StreamPart, more bool) error {
+func (o *outstanding) take(part streamPart, more bool) error {
 	if !more {
 		if o.left > 0 {
 			return fmt.Errorf("request %d and %d others are in no part", slices.Index(o.planned, false), o.left-1)
@@ -122,8 +122,8 @@ func (o *outstanding) take(part StreamPart, more bool) error {
 
 // commitPart records the requests of a part in the order of execution. If orders are corrected, so is the schedule, for
 // which the whole part is laid out before.
-func (p *Pilot) commitPart(part StreamPart, corrected bool, at func(i int) Request) BatchPart {
-	out := BatchPart{Requests: part.Requests, Batch: Batch{
+func (p *Pilot) commitPart(part streamPart, corrected bool, at func(i int) Request) batchPart {
+	out := batchPart{Requests: part.Requests, Batch: Batch{
 		Plans: make([]Plan, len(part.Requests)), Order: part.Schedule, Groups: part.Groups,
 	}}
 	var seen []bool
