@@ -109,14 +109,6 @@ type Prefix struct {
 	Tokens int
 }
 
-// Citation is the block behind a label.
-type Citation struct {
-	Block Block
-	Index int // into Request.Blocks
-	Rank  int // the retriever's rank, from 1
-	Ref   *Ref
-}
-
 // Hint returns the order note, or "".
 func (p *Plan) Hint() string {
 	for _, n := range p.Notes {
@@ -194,15 +186,15 @@ func (p *Plan) closing() string {
 	return b.String()
 }
 
-// Cite returns the retrieved block behind a label: the block's own, or, for a reference, the one it was shown under.
-// If one request has two texts under one ID, they share a label, and it is the first in prompt order.
-func (p *Plan) Cite(label string) (Citation, bool) {
+// Cite returns the item behind a label: the block's own, or, for a reference, the one it was shown under. [Plan.Block] has
+// its text. If one request has two texts under one ID, they share a label, and it is the first in prompt order.
+func (p *Plan) Cite(label string) (Item, bool) {
 	for _, it := range p.Items {
 		if it.Label == label || it.Ref != nil && it.Ref.Label == label {
-			return Citation{Block: p.req.Blocks[it.Index], Index: it.Index, Rank: it.Index + 1, Ref: it.Ref}, true
+			return it, true
 		}
 	}
-	return Citation{}, false
+	return Item{}, false
 }
 
 // Request returns the request that was planned, with its assigned ID and without Prior: what is needed to plan it
