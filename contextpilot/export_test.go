@@ -6,11 +6,15 @@ import (
 	"iter"
 )
 
-// What plans a stream has no use outside yet.
+// What plans a stream, and the settings of `best`, have no use outside yet.
 type (
-	BatchPart  = batchPart
-	StreamPart = streamPart
+	BatchPart   = batchPart
+	StreamPart  = streamPart
+	BestOptions = bestOptions
 )
+
+// NewBest is newBest.
+func NewBest(o BestOptions) Policy { return newBest(o) }
 
 // PlanStream is planStream.
 func (p *Pilot) PlanStream(ctx context.Context, n int, at func(i int) Request) iter.Seq2[BatchPart, error] {

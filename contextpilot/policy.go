@@ -162,7 +162,7 @@ func policies() []struct {
 		{"random", func() Policy { return random{} }},
 		{"knowledge-tree", func() Policy { return knowledgeTree{} }},
 		{"contextpilot", func() Policy { return newClustered() }},
-		{"best", func() Policy { return NewBest(BestOptions{}) }},
+		{"best", func() Policy { return newBest(bestOptions{}) }},
 		{"oracle", func() Policy { return &oracle{} }},
 	}
 }

@@ -1,13 +1,9 @@
 package contextpilot
 
-import (
-	"time"
+import "github.com/ragpilot/ragpilot/internal/foresight"
 
-	"github.com/ragpilot/ragpilot/internal/foresight"
-)
-
-// BestOptions configures the policy `best`, see [NewBest]. The zero value is the recommended setup.
-type BestOptions struct {
+// bestOptions configures the policy `best`. The zero value is what the name stands for.
+type bestOptions struct {
 	// Future weighs what later requests can reuse of a path against what this request reuses now, as a share of the
 	// tokens behind the path. Above 0.1 short requests lose more than later ones gain. 0: 0.08; negative: nothing.
 	Future float64
@@ -18,18 +14,9 @@ type BestOptions struct {
 	// Visits bounds the resident blocks that paths are tried through for one request; at each, as many look-ups as the
 	// request has blocks may be needed. 0: 512.
 	Visits int
-	// BatchEffort is the work that PlanBatch may spend on improving a plan, in nodes and blocks looked at for each block
-	// of the batch. 0: 5 for each block of a mean request beyond 7, within 30 and 450, and less for very large batches;
-	// negative: none.
-	BatchEffort int
-	// BatchTime ends that improvement early: the best plan so far is taken, and depends on the machine's speed. 0: no
-	// limit.
-	BatchTime time.Duration
 	// Partition is the number of requests that PlanBatch plans as one whole; larger batches are partitioned by
 	// likeness. 0: 100,000.
 	Partition int
-	// Seed chooses among batch plans of like quality.
-	Seed uint64
 }
 
 // best puts the best resident path first and arranges the blocks behind it for later requests.
@@ -38,7 +25,7 @@ type BestOptions struct {
 // that runs through blocks which likely futures lack hides everything behind it from them. Futures and the
 // arrangement of the rest: package internal/foresight. Offline: package internal/merge.
 type best struct {
-	opt     BestOptions
+	opt     bestOptions
 	history *foresight.History
 	search  pathSearch
 	why     Why
@@ -47,8 +34,7 @@ type best struct {
 	aside   []foresight.Block // of peek
 }
 
-// NewBest returns the policy `best` with settings of its own; for Config.NewPolicy.
-func NewBest(o BestOptions) Policy {
+func newBest(o bestOptions) Policy {
 	o.Future = defaultTo(o.Future, 0.08)
 	o.Aging = defaultTo(o.Aging, 0.075)
 	if o.Visits <= 0 {

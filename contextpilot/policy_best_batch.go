@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"iter"
-	"time"
 
 	"github.com/ragpilot/ragpilot/internal/merge"
 )
@@ -52,13 +51,7 @@ func (b *best) OrderStream(ctx context.Context, n int, query func(i int) Query) 
 	}
 }
 
-func (b *best) batch() merge.Options {
-	o := merge.Options{Effort: b.opt.BatchEffort, Partition: b.opt.Partition, Seed: b.opt.Seed}
-	if b.opt.BatchTime > 0 {
-		o.Deadline = time.Now().Add(b.opt.BatchTime)
-	}
-	return o
-}
+func (b *best) batch() merge.Options { return merge.Options{Partition: b.opt.Partition} }
 
 // numbering numbers the blocks of a batch.
 type numbering struct {

@@ -12,7 +12,7 @@ import (
 type pathSearch struct {
 	q      Query
 	out    *foresight.Outlook
-	opt    BestOptions
+	opt    bestOptions
 	total  int // tokens of all blocks
 	base   int // tokens in front of the blocks
 	find   positions
@@ -27,7 +27,7 @@ type pathSearch struct {
 	longest, visited int
 }
 
-func (s *pathSearch) run(q Query, out *foresight.Outlook, opt BestOptions) []int {
+func (s *pathSearch) run(q Query, out *foresight.Outlook, opt bestOptions) []int {
 	s.q, s.out, s.opt = q, out, opt
 	s.total, s.base = 0, 0
 	s.find.reset(len(q.Blocks))
