@@ -5,6 +5,20 @@ import (
 	"time"
 )
 
+// What the zero [Config] stands for.
+const (
+	// DefaultPolicy is the policy.
+	DefaultPolicy = "best"
+	// DefaultOrderNote and DefaultLocationNote are the wordings of ContextPilot §5.3 and §6.
+	DefaultOrderNote    = "Please read the context in the following priority order: {order} and answer the question."
+	DefaultLocationNote = "Please refer to [{label}] in the previous conversation."
+	// DefaultTopNote is the wording of the short order note.
+	DefaultTopNote = "Relevance: {order}."
+	// DefaultTop is the number of blocks that it names, and DefaultNoteTokens what it may cost: an engine block.
+	DefaultTop        = 3
+	DefaultNoteTokens = 16
+)
+
 // Config configures a [Pilot]. The zero value is the recommended setup; New copies it.
 type Config struct {
 	// Policy names the order policy, see [PolicyNames]. Empty: [DefaultPolicy].

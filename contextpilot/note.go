@@ -7,19 +7,6 @@ import (
 	"strings"
 )
 
-// Default wordings. The full order note and the location note are those of ContextPilot §5.3 and §6.
-const (
-	DefaultOrderNote    = "Please read the context in the following priority order: {order} and answer the question."
-	DefaultTopNote      = "Relevance: {order}."
-	DefaultLocationNote = "Please refer to [{label}] in the previous conversation."
-)
-
-// DefaultTop is the number of blocks that a top note names, and DefaultNoteTokens what it may cost: an engine block.
-const (
-	DefaultTop        = 3
-	DefaultNoteTokens = 16
-)
-
 // Hint says what the order note tells of the retriever's ranking.
 type Hint uint8
 

@@ -58,14 +58,15 @@ type Candidate struct {
 	Score  float64
 }
 
-// Node is a place in the index: a sequence of blocks that was sent. Root is the beginning of the prompt.
+// Node is a place in the index: a sequence of blocks that was sent.
 type Node = tree.Node
 
-// Root is the beginning of every prompt of a scope.
-const Root = tree.Root
-
-// NoNode is the From of a conversation's turn whose history is not in the index.
-const NoNode Node = -1
+const (
+	// Root is the beginning of every prompt of a scope.
+	Root Node = tree.Root
+	// NoNode is the From of a conversation's turn whose history is not in the index.
+	NoNode Node = -1
+)
 
 // View is the read side of a scope's index, valid during the call it is given to: a [Policy]'s, or that of [Pilot.View].
 type View struct {
@@ -142,9 +143,6 @@ func (v View) Key(n Node) Key { return Key(v.t.Key(n)) }
 
 // Tokens returns the number of tokens from the root to the end of n.
 func (v View) Tokens(n Node) int { return v.t.Depth(n) }
-
-// DefaultPolicy is the policy of the zero Config.
-const DefaultPolicy = "best"
 
 // policies is the table of built-in policies; it is never changed.
 func policies() []struct {
