@@ -13,6 +13,7 @@ import (
 	"github.com/ragpilot/ragpilot/citation"
 	"github.com/ragpilot/ragpilot/contextpilot"
 	"github.com/ragpilot/ragpilot/contextpilot/history"
+	"github.com/ragpilot/ragpilot/internal/markup"
 )
 
 type fataler interface {
@@ -104,7 +105,7 @@ func TestLabelsOfAnyConversation(t *testing.T) {
 			}
 			sources.Add(turn.Plan)
 			for _, m := range turn.Messages {
-				for r := range contextpilot.Regions(m.Text) {
+				for r := range markup.Regions(m.Text) {
 					seen[r.Label] = r.Text
 				}
 			}

@@ -3,6 +3,7 @@ package contextpilot
 import (
 	"slices"
 
+	"github.com/ragpilot/ragpilot/internal/markup"
 	"github.com/ragpilot/ragpilot/internal/tree"
 )
 
@@ -47,7 +48,7 @@ func (s *session) forget(after string, kept []Kept, tokens func(string) int) (fo
 	texts := make([]string, len(kept))
 	for i, k := range kept {
 		texts[i] = k.Text
-		for r := range Regions(k.Text) {
+		for r := range markup.Regions(k.Text) {
 			if m := (moved{r.Label, contentOf(r.Text)}); standing[m] == "" {
 				standing[m] = k.Request
 			}

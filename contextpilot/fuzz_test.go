@@ -5,8 +5,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/ragpilot/ragpilot/contextpilot"
 )
 
@@ -45,38 +43,6 @@ func FuzzRender(f *testing.F) {
 			t.Fatalf("turn 3: %v", err)
 		}
 	})
-}
-
-// FuzzScan compares the scanner with the reader of the tests on any message.
-func FuzzScan(f *testing.F) {
-	for _, s := range hostile {
-		f.Add(s)
-	}
-	f.Add("<doc a>\nx\n</doc>\n<doc b fence=k>\n</doc>\n</doc k>\nrest")
-	f.Add("<doc a>\n</doc><doc b>\n\n</doc>")
-	f.Add("<doc a fence=>\nx\n</doc>")
-	f.Add("<doc a fence=x fence=y>\nx\n</doc x fence=y>\n</doc y>")
-	f.Add("<doc a fence=q>\n<doc b fence=r>\n</doc r>\n</doc p>")
-	f.Add("<doc <doc a>\n\n</doc\n</doc>")
-	f.Fuzz(func(t *testing.T, s string) {
-		if longHead(s) {
-			t.Skip("the scanner reads tags up to a length only")
-		}
-		if diff := cmp.Diff(readMessage(s), scanned(s)); diff != "" {
-			t.Fatalf("%q (-reader +scanner):\n%s", s, diff)
-		}
-		end := 0
-		for r := range contextpilot.Regions(s) {
-			if r.Start < end || r.End > len(s) || !strings.HasPrefix(s[r.Start:], "<doc ") || s[r.End-1] != '>' {
-				t.Fatalf("%q: region %+v", s, r)
-			}
-			end = r.End
-		}
-	})
-}
-
-func longHead(s string) bool {
-	return slices.ContainsFunc(strings.Split(s, "\n"), func(line string) bool { return len(line) > 300 })
 }
 
 // FuzzNotes: a template that New accepts gives one line, without markup, for any label.

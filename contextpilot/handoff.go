@@ -6,6 +6,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/ragpilot/ragpilot/internal/markup"
 )
 
 // handoff keeps plans between a retriever, which plans, and a model, which sends and sees only text.
@@ -171,18 +173,14 @@ func (p *Pilot) Claim(session, text string) (plan Plan, start, end int, ok bool)
 	}
 	p.unclaimed(slices.DeleteFunc(plans[:last], func(c heldPlan) bool { return plan.samePrompt(&c.Plan) }))
 	at := standsIn(&plan, found)
-	return plan, found[at].start, found[at+len(plan.Items)-1].end, true
+	return plan, found[at].Start, found[at+len(plan.Items)-1].End, true
 }
 
 // claims is what every claim begins with. It returns the blocks of a text.
-func (p *Pilot) claims(text string) (found []region) {
+func (p *Pilot) claims(text string) []region {
 	p.ExpectClaims()
 	p.unclaimed(p.held.expire(p.cfg.Now()))
-	scanBlocks(text, func(r region) bool {
-		found = append(found, r)
-		return true
-	})
-	return found
+	return slices.Collect(markup.Regions(text))
 }
 
 // take stops holding the plans that Claim is about, oldest first: one without a session, all with one. Those of the session
@@ -254,7 +252,7 @@ func standsIn(p *Plan, found []region) int {
 	for at := 0; n > 0 && at+n <= len(found); at++ {
 		same := true
 		for i, it := range p.Items {
-			if it.Ref != nil || it.Label != found[at+i].label || p.req.Blocks[it.Index].Text != found[at+i].text {
+			if it.Ref != nil || it.Label != found[at+i].Label || p.req.Blocks[it.Index].Text != found[at+i].Text {
 				same = false
 				break
 			}

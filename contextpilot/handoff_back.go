@@ -141,7 +141,7 @@ func (c *heldPlan) unsent(items []int) (n int) {
 func standing(p *Plan, found []region) (items []int) {
 	for _, r := range found {
 		for i, it := range p.Items {
-			if it.Ref == nil && it.Label == r.label && p.req.Blocks[it.Index].Text == r.text && !slices.Contains(items, i) {
+			if it.Ref == nil && it.Label == r.Label && p.req.Blocks[it.Index].Text == r.Text && !slices.Contains(items, i) {
 				items = append(items, i)
 				break
 			}

@@ -7,6 +7,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/zeebo/xxh3"
+
+	"github.com/ragpilot/ragpilot/internal/markup"
 )
 
 // Key identifies a block for the index and for policies: a 64-bit hash over ID and Text, so that a block whose
@@ -25,9 +27,6 @@ func keyOf(id string, c content) Key {
 
 // labelSeed keeps apart an ID and a text of the same bytes.
 const labelSeed = 0x6c6162656c
-
-// maxLabel is the length in bytes up to which an ID is its own label.
-const maxLabel = 64
 
 // labelOf returns the name under which the model sees a block and may cite it. It depends on the block alone.
 // An ID is its own label if it is short and free of spaces and markup; otherwise a readable part of it is
@@ -57,7 +56,7 @@ func hashHex(c content) string {
 }
 
 func plainLabel(id string) bool {
-	if len(id) > maxLabel || !utf8.ValidString(id) {
+	if len(id) > markup.MaxLabel || !utf8.ValidString(id) {
 		return false
 	}
 	for _, r := range id {

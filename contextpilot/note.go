@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/ragpilot/ragpilot/internal/markup"
 )
 
 // Hint says what the order note tells of the retriever's ranking.
@@ -78,7 +80,7 @@ func (n Notes) withDefaults() (Notes, error) {
 
 // placeholders checks that a template uses the known placeholders only, and the first of them at least once.
 func placeholders(field, template string, known ...string) error {
-	if strings.ContainsAny(template, "\n\r") || hasMarkup(template) || opensMarkup(template) {
+	if strings.ContainsAny(template, "\n\r") || markup.In(template) || opensMarkup(template) {
 		return fmt.Errorf("%w: %s %q: must be one line without block markup", ErrBadConfig, field, template)
 	}
 	if !strings.Contains(template, "{"+known[0]+"}") {

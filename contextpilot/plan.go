@@ -134,6 +134,17 @@ func (p *Plan) RenderItem(i int) string {
 	return ""
 }
 
+// RenderFull returns item i with its text, also where the plan only refers to an earlier message: under the label that
+// the reference names, so that it can take the place of the block it refers to when that one leaves the
+// conversation, and later references lead to it.
+func (p *Plan) RenderFull(i int) string {
+	it := p.Items[i]
+	if it.Ref == nil {
+		return p.RenderItem(i)
+	}
+	return renderBlock(p.forms, it.Ref.Label, p.req.Blocks[it.Index].Text)
+}
+
 // Context returns all items, rendered in prompt order.
 func (p *Plan) Context() string {
 	var b strings.Builder

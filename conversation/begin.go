@@ -10,6 +10,7 @@ import (
 	"github.com/zeebo/xxh3"
 
 	"github.com/ragpilot/ragpilot/contextpilot"
+	"github.com/ragpilot/ragpilot/internal/markup"
 	"github.com/ragpilot/ragpilot/internal/orders"
 	"github.com/ragpilot/ragpilot/internal/repeat"
 )
@@ -300,7 +301,7 @@ func (x *request) names(next *link, s *seen, i int, tx *Text, found *found) {
 		return
 	}
 	blocks := 0
-	for r := range contextpilot.Regions(tx.Value) {
+	for r := range markup.Regions(tx.Value) {
 		note(xxh3.HashString128(bracketed(r.Label)), contentOf(r.Text))
 		if blocks++; blocks == MaxDocuments {
 			return

@@ -13,9 +13,9 @@ import (
 	"github.com/zeebo/xxh3"
 	"pgregory.net/rapid"
 
-	"github.com/ragpilot/ragpilot/contextpilot"
 	"github.com/ragpilot/ragpilot/conversation"
 	"github.com/ragpilot/ragpilot/internal/extract"
+	"github.com/ragpilot/ragpilot/internal/markup"
 )
 
 // The forms of the notes, as they are written.
@@ -119,7 +119,7 @@ func (c *checker) pieces(i, j int) []piece {
 		at = to
 	}
 	if x.Role != conversation.System {
-		for r := range contextpilot.Regions(x.Value) {
+		for r := range markup.Regions(x.Value) {
 			add(r.Start, r.End, piece{says: r.Text, first: "[" + r.Label + "]", label: r.Label, own: true})
 		}
 	}
@@ -476,7 +476,7 @@ func (c *checker) unique(i, j int, d *piece, label string) bool {
 	words := func(text string) string { r := []rune(text); return string(r[:min(len(r), 60)]) }
 	look := func(m, n int) {
 		if c.sent[m].Texts[n].Role == conversation.System && d.own {
-			for r := range contextpilot.Regions(c.sent[m].Texts[n].Value) {
+			for r := range markup.Regions(c.sent[m].Texts[n].Value) {
 				same = same && (r.Label != d.label || withoutIDs(r.Text) == withoutIDs(d.says))
 			}
 		}

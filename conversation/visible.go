@@ -7,8 +7,8 @@ import (
 
 	"github.com/zeebo/xxh3"
 
-	"github.com/ragpilot/ragpilot/contextpilot"
 	"github.com/ragpilot/ragpilot/internal/extract"
+	"github.com/ragpilot/ragpilot/internal/markup"
 	"github.com/ragpilot/ragpilot/internal/notes"
 	"github.com/ragpilot/ragpilot/internal/repeat"
 )
@@ -68,14 +68,14 @@ func (v *visible) add(t target) {
 // found are the documents of a text: blocks in our own markup, else in a foreign form.
 type found struct {
 	docs []extract.Doc
-	own  []contextpilot.Region
+	own  []markup.Region
 	text string
 	extract.Found
 }
 
 // ownBlocks returns the blocks of a text in our own markup.
 func ownBlocks(text string) (f found, ok bool) {
-	for r := range contextpilot.Regions(text) {
+	for r := range markup.Regions(text) {
 		f.own = append(f.own, r)
 		f.docs = append(f.docs, extract.Doc{Key: r.Text, Text: r.Text})
 	}

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/ragpilot/ragpilot/contextpilot"
+	"github.com/ragpilot/ragpilot/internal/markup"
 )
 
 // Chat is one conversation that resends its history. It is not safe for concurrent use: a conversation has one turn
@@ -296,7 +297,7 @@ func (c *Chat) set(it *item, text string) {
 	it.Text = text
 	it.tokens = c.count(text) + it.Extra + c.cfg.PerMessage
 	it.shows = it.shows[:0:0]
-	for r := range contextpilot.Regions(text) {
+	for r := range markup.Regions(text) {
 		it.shows = append(it.shows, block{r.Label, r.Text})
 	}
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/ragpilot/ragpilot/contextpilot"
 	"github.com/ragpilot/ragpilot/contextpilot/history"
+	"github.com/ragpilot/ragpilot/internal/markup"
 )
 
 // tight counts as an engine whose tokens are up to a quarter more than an estimate's: at the edge of the margin.
@@ -259,7 +260,7 @@ func (m *machine) refers(t *rapid.T, messages []history.Message) {
 	t.Helper()
 	here := map[shown]bool{}
 	for _, x := range messages {
-		for r := range contextpilot.Regions(x.Text) {
+		for r := range markup.Regions(x.Text) {
 			here[shown{r.Label, r.Text}] = true
 		}
 		for _, r := range m.refs[name(x)] {

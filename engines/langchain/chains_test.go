@@ -18,6 +18,7 @@ import (
 
 	"github.com/ragpilot/ragpilot/contextpilot"
 	"github.com/ragpilot/ragpilot/engines/langchain"
+	"github.com/ragpilot/ragpilot/internal/markup"
 	"github.com/ragpilot/ragpilot/retriever"
 )
 
@@ -236,7 +237,7 @@ func (m talk) GenerateContent(ctx context.Context, messages []llms.MessageConten
 
 // labelsOf returns the labels of the blocks in a prompt.
 func labelsOf(text string) (labels []string) {
-	for r := range contextpilot.Regions(text) {
+	for r := range markup.Regions(text) {
 		labels = append(labels, r.Label)
 	}
 	return labels

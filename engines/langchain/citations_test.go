@@ -18,6 +18,7 @@ import (
 	"github.com/ragpilot/ragpilot/citation"
 	"github.com/ragpilot/ragpilot/contextpilot"
 	"github.com/ragpilot/ragpilot/engines/langchain"
+	"github.com/ragpilot/ragpilot/internal/markup"
 	"github.com/ragpilot/ragpilot/retriever"
 	"github.com/ragpilot/ragpilot/retriever/passage"
 )
@@ -39,7 +40,7 @@ func (f *fakeCiter) Call(ctx context.Context, prompt string, options ...llms.Cal
 func (f *fakeCiter) GenerateContent(ctx context.Context, messages []llms.MessageContent, options ...llms.CallOption) (*llms.ContentResponse, error) {
 	f.labels, f.shown = nil, map[string]string{}
 	for i, m := range messages {
-		for r := range contextpilot.Regions(textOf(m)) {
+		for r := range markup.Regions(textOf(m)) {
 			if f.shown[r.Label] = r.Text; i == len(messages)-1 {
 				f.labels = append(f.labels, r.Label)
 			}

@@ -1,0 +1,50 @@
+package markup
+
+import (
+	"strconv"
+	"strings"
+
+	"github.com/zeebo/xxh3"
+)
+
+const (
+	openTag  = "<doc "
+	closeTag = "</doc"
+	fenceKey = " fence="
+)
+
+// Render returns a block with its line feed. The label must have at most [MaxLabel] bytes, without spaces and markup. The text is
+// fenced if it has markup, or if fenced asks for it.
+func Render(label, text string, fenced bool) string {
+	if fenced || In(text) {
+		f := fence(text)
+		return openTag + label + fenceKey + f + ">\n" + text + "\n</doc " + f + ">\n"
+	}
+	return openTag + label + ">\n" + text + "\n</doc>\n"
+}
+
+// fence returns a word made from a text that does not occur in it.
+func fence(text string) string {
+	h := xxh3.HashString(text)
+	for {
+		f := strconv.FormatUint(h, 36)
+		if !strings.Contains(text, f) {
+			return f
+		}
+		h = h*0x9E3779B97F4A7C15 + 1
+	}
+}
+
+// In reports whether "<doc" or "</doc" stands in a text, in any case.
+func In(text string) bool {
+	for {
+		i := strings.IndexByte(text, '<')
+		if i < 0 {
+			return false
+		}
+		text = strings.TrimPrefix(text[i+1:], "/")
+		if len(text) >= 3 && strings.EqualFold(text[:3], "doc") {
+			return true
+		}
+	}
+}
