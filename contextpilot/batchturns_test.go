@@ -19,7 +19,7 @@ func TestBatchTurns(t *testing.T) {
 		t.Fatal(err)
 	}
 	plan := p.Plan(contextpilot.Request{ID: "c", Session: "s", Prior: []string{batch.Plans[1].Prompt("?")}, Blocks: block})
-	if len(plan.Items) != 1 || plan.Items[0].Ref == nil || *plan.Items[0].Ref != (contextpilot.Ref{Label: "x", Turn: 2, RequestID: "b"}) {
+	if len(plan.Items) != 1 || plan.Items[0].Ref == nil || *plan.Items[0].Ref != seeing("x", 2, "b") {
 		t.Errorf("%+v, want a reference to turn 2, request b", plan.Items)
 	}
 }

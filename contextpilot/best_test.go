@@ -136,7 +136,7 @@ func TestNothingSharedNothingChanged(t *testing.T) {
 			names = append(names, fmt.Sprint("r", i, "b", 9-j))
 		}
 		plan := p.Plan(contextpilot.Request{Blocks: big(names...)})
-		if plan.Reordered() || len(plan.Notes) > 0 {
+		if plan.Reordered() || len(notes(plan)) > 0 {
 			t.Fatalf("request %d: %s", i, plan.Explain())
 		}
 	}
@@ -167,7 +167,7 @@ func TestNetGain(t *testing.T) {
 	equal(t, "full", strings.ReplaceAll(contextpilot.DefaultOrderNote, "{order}", "[x] > [b] > [a]"), h(plan(1000, contextpilot.Notes{Hint: contextpilot.HintFull, Top: 1})))
 }
 
-func h(p contextpilot.Plan) string { return p.Hint() }
+func h(p contextpilot.Plan) string { return p.Hint }
 
 func TestExplainTellsWhy(t *testing.T) {
 	p := newPilot(t, contextpilot.Config{})

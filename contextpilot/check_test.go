@@ -84,10 +84,8 @@ func (c *checker) rendering(req contextpilot.Request, p contextpilot.Plan) error
 			c.ownerOf[it.Label] = b.ID
 		}
 		if it.Ref != nil {
-			for _, n := range p.Notes {
-				if n.Kind == contextpilot.LocationNote && n.Item == i {
-					notes = append(notes, n.Text)
-				}
+			if it.Ref.Note != "" {
+				notes = append(notes, it.Ref.Note)
 			}
 			continue
 		}

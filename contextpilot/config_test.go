@@ -66,15 +66,15 @@ func TestNotes(t *testing.T) {
 		return one, p.Plan(contextpilot.Request{ID: "2", Session: "s", Blocks: blocks("b", "d", "c"), Prior: []string{one.Prompt("q")}})
 	}
 	one, second := two(contextpilot.Notes{Hint: contextpilot.HintFull, AlwaysHint: true, Order: "Rank: {order}.", Location: "{label} stands in turn {turn}, as {label}", AfterQuestion: true})
-	equal(t, "order", "Rank: [b] > [a].", one.Hint())
-	equal(t, "order with a reference", "Rank: [b] > [d] > [c].", second.Hint())
+	equal(t, "order", "Rank: [b] > [a].", one.Hint)
+	equal(t, "order with a reference", "Rank: [b] > [d] > [c].", second.Hint)
 	equal(t, "behind the question", true, strings.HasSuffix(second.Prompt("Why?"), "</doc>\nb stands in turn 1, as b\nWhy?\nRank: [b] > [d] > [c]."))
 	one, second = two(contextpilot.Notes{Hint: contextpilot.HintNone, NoLocation: true})
-	equal(t, "no notes", 0, len(one.Notes)+len(second.Notes))
+	equal(t, "no notes", 0, len(notes(one))+len(notes(second)))
 	equal(t, "the reference is in the plan", "c d; b", sent(second)+"; "+refs(second))
 	equal(t, "and not in the prompt", "<doc c>\ntext of c\n</doc>\n<doc d>\ntext of d\n</doc>\nWhy?", second.Prompt("Why?"))
 	_, second = two(contextpilot.Notes{Hint: contextpilot.HintNone})
-	equal(t, "location note alone", 1, len(second.Notes))
+	equal(t, "location note alone", 1, len(notes(second)))
 }
 
 func TestPolicyNames(t *testing.T) {

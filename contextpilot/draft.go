@@ -133,7 +133,7 @@ const (
 
 // plain makes the draft retrieval order: every block in full, nothing told beside.
 func (d *draft) plain(dedup Dedup) {
-	d.refs, d.plan.Notes = nil, nil
+	d.refs, d.plan.Hint = nil, ""
 	d.plan.LeftOut, d.plan.Why = nil, Why{}
 	d.pinned, d.last, d.gate = nil, nil, gate{}
 	d.place = identity(d.place[:0], len(d.plan.req.Blocks))

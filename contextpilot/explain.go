@@ -30,7 +30,7 @@ func (p *Plan) Explain() string {
 		fmt.Fprintf(&b, "expected of blocks that the engine keeps by themselves: %d tokens more\n", p.anywhere)
 	}
 	p.Why.explain(&b)
-	if hint := p.Hint(); hint != "" {
+	if hint := p.Hint; hint != "" {
 		fmt.Fprintf(&b, "told to the model: %s\n", hint)
 	} else if p.Reordered() {
 		b.WriteString("told to the model: nothing about the order (it would cost more than the order saves now, or is switched off)\n")

@@ -34,7 +34,7 @@ var failures = map[string]func() error{
 func plain(t *testing.T, p contextpilot.Plan, stage, ids string) {
 	t.Helper()
 	equal(t, "blocks sent in full", ids, sent(p))
-	equal(t, "references, left out, notes", 0, len(refs(p))+len(p.LeftOut)+len(p.Notes))
+	equal(t, "references, left out, notes", 0, len(refs(p))+len(p.LeftOut)+len(notes(p)))
 	if !errors.Is(p.Fault, contextpilot.ErrFault) || !strings.Contains(fmt.Sprint(p.Fault), ": "+stage+": ") || !strings.Contains(fmt.Sprint(p.Fault), "broken") {
 		t.Errorf("fault %q, want one of stage %s", p.Fault, stage)
 	}

@@ -1,7 +1,6 @@
 package contextpilot_test
 
 import (
-	"slices"
 	"strings"
 	"testing"
 
@@ -33,9 +32,9 @@ func FuzzRender(f *testing.F) {
 		if err := check.check(r2, two); err != nil {
 			t.Fatalf("turn 2: %v", err)
 		}
-		for _, n := range two.Notes {
-			if strings.ContainsAny(n.Text, "\n\r") {
-				t.Fatalf("note %q", n.Text)
+		for _, n := range notes(two) {
+			if strings.ContainsAny(n, "\n\r") {
+				t.Fatalf("note %q", n)
 			}
 		}
 		r3 := contextpilot.Request{ID: "3", Session: "s", Blocks: first}
@@ -62,12 +61,14 @@ func FuzzNotes(f *testing.F) {
 		bs := []contextpilot.Block{{ID: id, Text: "one"}, {ID: "0", Text: "two"}, {ID: "\x01", Text: "three"}}
 		one := p.Plan(contextpilot.Request{Session: "s", Blocks: bs})
 		two := p.Plan(contextpilot.Request{Session: "s", Blocks: bs, Prior: []string{one.Prompt("q")}})
-		for _, n := range append(slices.Clone(one.Notes), two.Notes...) {
-			if strings.ContainsAny(n.Text, "\n\r") || foldMarkup.MatchString(n.Text) || n.Text == "" {
-				t.Fatalf("note %q", n.Text)
+		for _, n := range append(notes(one), notes(two)...) {
+			if strings.ContainsAny(n, "\n\r") || foldMarkup.MatchString(n) {
+				t.Fatalf("note %q", n)
 			}
-			if label := one.Items[0].Label; n.Kind == contextpilot.OrderNote && !strings.Contains(n.Text, "["+label+"]") {
-				t.Fatalf("note %q lacks %q", n.Text, label)
+		}
+		for _, n := range []string{one.Hint, two.Hint} {
+			if label := one.Items[0].Label; n != "" && !strings.Contains(n, "["+label+"]") {
+				t.Fatalf("note %q lacks %q", n, label)
 			}
 		}
 	})

@@ -50,6 +50,25 @@ func refs(p contextpilot.Plan) string {
 	return strings.Join(out, " ")
 }
 
+// seeing is a reference with the default note.
+func seeing(label string, turn int, request string) contextpilot.Ref {
+	note := strings.ReplaceAll(contextpilot.DefaultLocationNote, "{label}", label)
+	return contextpilot.Ref{Label: label, Turn: turn, RequestID: request, Note: note}
+}
+
+// notes returns what the model reads beside the blocks.
+func notes(p contextpilot.Plan) (lines []string) {
+	for _, it := range p.Items {
+		if it.Ref != nil && it.Ref.Note != "" {
+			lines = append(lines, it.Ref.Note)
+		}
+	}
+	if p.Hint != "" {
+		lines = append(lines, p.Hint)
+	}
+	return lines
+}
+
 func equal[T any](t *testing.T, what string, want, got T) {
 	t.Helper()
 	if diff := cmp.Diff(want, got); diff != "" {
@@ -115,11 +134,11 @@ func TestPaperOrderNote(t *testing.T) {
 	}
 	c6 := p.Plan(contextpilot.Request{ID: "C6", Blocks: blocks("Doc.2", "Doc.1", "Doc.4")})
 	equal(t, "C6", "Doc.1 Doc.2 Doc.4", sent(c6))
-	equal(t, "note of §5.3", "Please read the context in the following priority order: [Doc.2] > [Doc.1] > [Doc.4] and answer the question.", c6.Hint())
+	equal(t, "note of §5.3", "Please read the context in the following priority order: [Doc.2] > [Doc.1] > [Doc.4] and answer the question.", c6.Hint)
 	equal(t, "the note stands between blocks and question", true,
-		strings.HasSuffix(c6.Prompt("Why?"), "text of Doc.4\n</doc>\n"+c6.Hint()+"\nWhy?"))
+		strings.HasSuffix(c6.Prompt("Why?"), "text of Doc.4\n</doc>\n"+c6.Hint+"\nWhy?"))
 	same := p.Plan(contextpilot.Request{ID: "C6 in order", Blocks: blocks("Doc.1", "Doc.2", "Doc.4")})
-	equal(t, "no note for retrieval order", "", same.Hint())
+	equal(t, "no note for retrieval order", "", same.Hint)
 }
 
 // §6: the first turn shows {1, 2, 4}; of the second turn's {1, 5, 2} only 5 is new.
@@ -134,7 +153,7 @@ func TestPaperDedup(t *testing.T) {
 	equal(t, "turn 2", "Doc_5", sent(second))
 	equal(t, "references of turn 2", "Doc_1 Doc_2", refs(second))
 	for _, it := range second.Items[1:] {
-		equal(t, "reference", contextpilot.Ref{Label: it.Label, Turn: 1, RequestID: "t1"}, *it.Ref)
+		equal(t, "reference", seeing(it.Label, 1, "t1"), *it.Ref)
 	}
 	blocks, lines, err := readStrict(second.Context())
 	if err != nil {

@@ -46,7 +46,7 @@ func (m *matched) Plan(t *rapid.T) {
 	if match.Plain != plan.Why.Plain || match.Tokens > plan.Prefix.Tokens {
 		t.Fatalf("%+v, then\n%s", match, plan.Explain())
 	}
-	if len(plan.Notes) == 0 && match.Tokens != plan.Prefix.Tokens {
+	if len(notes(plan)) == 0 && match.Tokens != plan.Prefix.Tokens {
 		t.Fatalf("%+v, then without notes\n%s", match, plan.Explain())
 	}
 }
@@ -90,7 +90,7 @@ func TestMatchTeachesNothing(t *testing.T) {
 	}
 }
 
-func hinted(p contextpilot.Plan) bool { return p.Hint() != "" }
+func hinted(p contextpilot.Plan) bool { return p.Hint != "" }
 
 // drifting makes n sets of k blocks of topics that come and go, ranked differently each time.
 func drifting(n, k int) [][]contextpilot.Block {

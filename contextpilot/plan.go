@@ -22,8 +22,8 @@ type Plan struct {
 	Items []Item
 	// LeftOut names the blocks that are not in the prompt, and why.
 	LeftOut []LeftOut
-	// Notes are what the model is told beside the blocks, each one line.
-	Notes []Note
+	// Hint is the order note, one line; empty if there is none.
+	Hint string
 	// Prefix is what the engine is expected to hold already.
 	Prefix Prefix
 	// Why tells how the order came about.
@@ -50,6 +50,7 @@ type Ref struct {
 	Label     string // the name it was shown under; not the block's own if the same text came under another ID
 	Turn      int
 	RequestID string
+	Note      string // the line that stands in the block's place; empty with Notes.NoLocation
 }
 
 // LeftOut is a retrieved block that is not in the prompt.
@@ -85,38 +86,12 @@ func (r Reason) String() string {
 	return fmt.Sprintf("Reason(%d)", uint8(r))
 }
 
-// NoteKind tells notes apart.
-type NoteKind uint8
-
-// The two annotations of ContextPilot §5.3 and §6.
-const (
-	OrderNote NoteKind = iota + 1
-	LocationNote
-)
-
-// Note is one line for the model. A location note belongs to the reference Items[Item].
-type Note struct {
-	Kind NoteKind
-	Item int
-	Text string
-}
-
 // Prefix is what a prompt is expected to find in the engine's cache.
 type Prefix struct {
 	Blocks int // leading blocks of this turn that are resident
 	// Tokens are resident prompt tokens, history included, in whole engine blocks; with Config.Recompute also what need not be
 	// computed of the blocks behind them.
 	Tokens int
-}
-
-// Hint returns the order note, or "".
-func (p *Plan) Hint() string {
-	for _, n := range p.Notes {
-		if n.Kind == OrderNote {
-			return n.Text
-		}
-	}
-	return ""
 }
 
 // RenderItem returns item i as it stands in the prompt, with its line feed: the block in full, or the location
@@ -126,12 +101,10 @@ func (p *Plan) RenderItem(i int) string {
 	if it.Ref == nil {
 		return renderBlock(p.forms, it.Label, p.req.Blocks[it.Index].Text)
 	}
-	for _, n := range p.Notes {
-		if n.Kind == LocationNote && n.Item == i {
-			return n.Text + "\n"
-		}
+	if it.Ref.Note == "" {
+		return ""
 	}
-	return ""
+	return it.Ref.Note + "\n"
 }
 
 // RenderFull returns item i with its text, also where the plan only refers to an earlier message: under the label that
@@ -175,14 +148,13 @@ func (p *Plan) Prompt(question string) string {
 
 // ending is the question with the order note.
 func (p *Plan) ending(question string) string {
-	hint := p.Hint()
 	switch {
-	case hint == "":
+	case p.Hint == "":
 		return question
 	case p.afterQuestion:
-		return question + "\n" + hint
+		return question + "\n" + p.Hint
 	}
-	return hint + "\n" + question
+	return p.Hint + "\n" + question
 }
 
 // closing returns what stands behind the blocks: references, order note and question, in the order of the prompt.

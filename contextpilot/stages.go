@@ -219,20 +219,18 @@ func (d *draft) setOrder(order []int) {
 // this request is expected to read from the cache, beyond what retrieval order would, exceeds it.
 func (p *Pilot) annotate(d *draft) error {
 	n := p.cfg.Notes
-	d.plan.Notes = nil
+	d.plan.Hint = ""
 	d.items()
 	if !n.NoLocation {
-		for i, it := range d.plan.Items {
-			if it.Ref != nil {
-				d.plan.Notes = append(d.plan.Notes, Note{Kind: LocationNote, Item: i, Text: n.location(*it.Ref)})
-			}
+		for _, it := range d.refs {
+			it.Ref.Note = n.location(*it.Ref)
 		}
 	}
 	d.plan.afterQuestion = n.AfterQuestion
 	if text, tokens := n.hint(d, p.cfg.Tokenizer.Count); text != "" && (n.AlwaysHint || d.gain > tokens) && d.admits(text, p.cfg.Tokenizer.Count) {
-		d.plan.Notes = append(d.plan.Notes, Note{Kind: OrderNote, Text: text})
+		d.plan.Hint = text
 	}
-	if len(d.plan.Notes) > 0 {
+	if d.plan.Hint != "" || len(d.refs) > 0 && !n.NoLocation {
 		d.closeWith(d.plan.closing(), p.cfg.Tokenizer.Count)
 	}
 	return nil

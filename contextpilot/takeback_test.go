@@ -88,8 +88,7 @@ func TestTakeBackShownAgain(t *testing.T) {
 		p.Observe(contextpilot.Event{Kind: contextpilot.Gone, Request: id})
 	}
 	got := p.Plan(contextpilot.Request{ID: "5", Session: "s", Blocks: texts("a"), Prior: prior})
-	want := &contextpilot.Ref{Label: "a", Turn: 1, RequestID: "1"}
-	equal(t, "reference", want, got.Items[0].Ref)
+	equal(t, "reference", seeing("a", 1, "1"), *got.Items[0].Ref)
 }
 
 // TestTakeBackAny: up to four turns that overlap, with any history, and that are all taken back in any order, leave no trace.

@@ -26,7 +26,7 @@ const (
 
 // newSpan takes a text apart. text[start:end] runs from the first to the last block.
 func newSpan(text string, plan *contextpilot.Plan, start, end int) span {
-	s := span{before: text[:start], blocks: text[start:end], after: text[end:], oldHint: plan.Hint()}
+	s := span{before: text[:start], blocks: text[start:end], after: text[end:], oldHint: plan.Hint}
 	if s.oldHint != "" {
 		rest, behind := strings.CutPrefix(s.after, "\n"+s.oldHint)
 		switch {
@@ -94,7 +94,7 @@ func (s *span) rewrite(plan *contextpilot.Plan, noHint bool) string {
 			b.WriteString(text)
 		}
 	}
-	before, after, hint := s.before, s.after, plan.Hint()
+	before, after, hint := s.before, s.after, plan.Hint
 	switch {
 	case s.hint == hintApart:
 		before = strings.ReplaceAll(before, s.oldHint, hint)

@@ -127,7 +127,7 @@ func (w *wrapped) plan(ctx context.Context, query string, hits []Hit, req contex
 // would.
 func (w *wrapped) hold(plan contextpilot.Plan) {
 	if !w.noHold {
-		plan.Notes = nil
+		plan.Hint = ""
 		w.pilot.Hold(plan)
 	}
 }

@@ -52,7 +52,7 @@ func TestHintIsInNoDocument(t *testing.T) {
 	pilot := newPilot(t, contextpilot.Config{Policy: "sorted"})
 	var hint string
 	r := retriever.Wrap(pilot, literal{doc("b", "Beta."), doc("a", "Alpha.")},
-		retriever.WithPlans(func(p contextpilot.Plan) { hint = p.Hint() }))
+		retriever.WithPlans(func(p contextpilot.Plan) { hint = p.Hint }))
 	for _, d := range get(context.Background(), t, r) {
 		if strings.Contains(d.PageContent, "[b] > [a]") {
 			t.Errorf("document %q", d.PageContent)

@@ -52,7 +52,7 @@ func TestPartPassesThrough(t *testing.T) {
 		for _, message := range messages {
 			text += textOf(message)
 		}
-		if got.id != sent.RequestID || got.id == plan.RequestID || sent.Hint() != "" || len(sent.Items) != strings.Count(text, "<doc ") || sent.Session != "s" {
+		if got.id != sent.RequestID || got.id == plan.RequestID || sent.Hint != "" || len(sent.Items) != strings.Count(text, "<doc ") || sent.Session != "s" {
 			t.Errorf("request %q, planned was %s", got.id, sent.Explain())
 		}
 		if st := pilot.Stats(); st.LiveRequests != before+1 || st.Plans != before+1 || st.Sessions != 0 {
@@ -101,7 +101,7 @@ func keepsTheText(t *testing.T, cfg contextpilot.Config, session string) {
 	m := langchain.Wrap(pilot, inner)
 	for _, ids := range [][]string{{"d", "a", "b"}, {"b", "c", "a"}, {"c", "b"}, {"a", "d", "c", "b"}} {
 		plan, text := hold(pilot, session, ids...)
-		hint := plan.Hint()
+		hint := plan.Hint
 		if hint != "" {
 			hint = "\n" + hint
 		}

@@ -129,7 +129,7 @@ func (a *arm) sent(plan *contextpilot.Plan, prompt string, before []engines.Mess
 	for _, l := range plan.LeftOut {
 		s.LeftOut = append(s.LeftOut, plan.Block(l.Index).ID)
 	}
-	if hint := plan.Hint(); hint != "" {
+	if hint := plan.Hint; hint != "" {
 		s.Parts = append(s.Parts, Part{Kind: NotePart, Tokens: count(hint)})
 	}
 	s.Parts = append(s.Parts, Part{Kind: QuestionPart, Tokens: count(q.Question)})

@@ -104,7 +104,7 @@ func (d *desk) plan(at int, row *Row) (prompt, error) {
 	if plan.Fault != nil {
 		return prompt{}, fmt.Errorf("arm %s, row %q: %w", d.arm.Name, row.ID, plan.Fault)
 	}
-	p := prompt{layout: Layout{Hint: plan.Hint() != "", Expected: plan.Prefix.Tokens}}
+	p := prompt{layout: Layout{Hint: plan.Hint != "", Expected: plan.Prefix.Tokens}}
 	for _, it := range plan.Items {
 		if it.Ref == nil {
 			p.layout.Sent = append(p.layout.Sent, from[it.Index])

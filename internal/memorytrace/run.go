@@ -135,7 +135,7 @@ func (p *Path) Turn(ctx context.Context, q trace.Request) (Turn, error) {
 // turn writes the last plan as files have it.
 func (p *Path) turn(q trace.Request) Turn {
 	t := Turn{Full: p.plan, Request: trace.Request{ID: q.ID, Session: q.Session, Turn: q.Turn, Query: q.Query, Answer: q.Answer}}
-	t.Plan = trace.Plan{ID: q.ID, Session: q.Session, Turn: q.Turn, Hint: p.plan.Hint()}
+	t.Plan = trace.Plan{ID: q.ID, Session: q.Session, Turn: q.Turn, Hint: p.plan.Hint}
 	ranked := make([]string, len(p.plan.Items))
 	for _, it := range p.plan.Items {
 		ranked[it.Index] = it.Label

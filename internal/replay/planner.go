@@ -194,7 +194,7 @@ func (p *Planner) lookup(id string) known {
 
 // record turns a plan into a line of a plan file and, if more turns may follow, adds the turn to its session's history.
 func (p *Planner) record(q trace.Request, plan *contextpilot.Plan, more bool) trace.Plan {
-	line := trace.Plan{ID: q.ID, Session: q.Session, Turn: q.Turn, Docs: []string{}, Refs: []string{}, Hint: plan.Hint()}
+	line := trace.Plan{ID: q.ID, Session: q.Session, Turn: q.Turn, Docs: []string{}, Refs: []string{}, Hint: plan.Hint}
 	var said []string
 	for i, it := range plan.Items {
 		id := plan.Block(it.Index).ID
