@@ -253,9 +253,6 @@ func (x *request) text(next *link, s *seen, i, j int, tx *Text) string {
 	var cuts [][2]int
 	switch {
 	case !x.c.Recorded && tx.Role == System:
-		if len(out) != len(tx.Value) {
-			return out // where other documents now make a note together it was fenced, and is no target
-		}
 		x.rowsOf(next, s, i, tx, &found)
 	case len(drop) == 0 || x.c.Recorded: // a note is no row that another could stand for
 		shorter, cuts = x.rows(next, s, i, tx, out)

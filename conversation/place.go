@@ -38,17 +38,23 @@ func (x *request) system(next *link, message, text int, at uint64, found *found,
 	x.turn.Plans = append(x.turn.Plans, l.plan)
 	l.named = x.c.Told && l.plan.ID == x.turn.Plans[0].ID
 	next.leads = append(next.leads, l)
+	changes := x.turn.Changes
 	out := x.reorder(found, order, false, Change{Message: message, Role: System})
 	if out == found.text {
 		return out
 	}
-	// Documents that were apart may make a note together, and labels do not count one by one any more.
 	if x.c.Recorded {
 		return notes.Fence(out)
 	}
+	// Documents that were apart may make a note together. They stay as they came: a fence would make them targets in one order and
+	// none in another.
 	first, _ := found.Span(0)
 	_, last := found.Span(len(found.docs) - 1) // as they stand in the text, which has the same length
-	return notes.FenceWhere(out, func(at int) bool { return at > first && at <= last })
+	if notes.FenceWhere(out, func(at int) bool { return at > first && at <= last }) != out {
+		x.turn.Changes = changes
+		return found.text
+	}
+	return out
 }
 
 // lead is what the pilot was given of documents at the front of a prompt. Whoever sends them again, in a retry, a later turn or
