@@ -19,7 +19,7 @@ func Example() {
 	sources.Add(first)
 	prior := []string{first.Prompt("What is it?"), "A pump [pump.md]."}
 	second := pilot.Plan(contextpilot.Request{
-		Session: "s", Query: "What drives it?", Blocks: []contextpilot.Block{motor, pump}, Prior: prior,
+		Session: "s", Query: "What drives it?", Blocks: []contextpilot.Block{motor, pump}, Prior: prior, Behind: first.End,
 	})
 	sources.Add(second)
 

@@ -48,8 +48,10 @@ func TestSources(t *testing.T) {
 	pilot, sources := newPilot(t), citation.NewSources()
 	var prior []string
 	var ids []string
+	var end contextpilot.Position
 	ask := func(blocks ...contextpilot.Block) {
-		plan := pilot.Plan(contextpilot.Request{Session: "s", Blocks: blocks, Prior: prior, Query: "?"})
+		plan := pilot.Plan(contextpilot.Request{Session: "s", Blocks: blocks, Prior: prior, Behind: end, Query: "?"})
+		end = plan.End
 		prior = append(prior, plan.Prompt("?"), "Yes.")
 		ids = append(ids, plan.RequestID)
 		sources.Add(plan)

@@ -41,8 +41,9 @@ func (b *Batch) Lanes(n int) [][]int {
 
 // PlanBatch plans many requests of one scope together (ContextPilot's offline mode, §7.1): it orders them with
 // the policy's batch algorithm if it has one, otherwise one by one in input order, and schedules them so that
-// requests that share a prefix run next to each other. Requests of one session keep their order. Requests that
-// continue a conversation (Prior is set) share with nobody; they keep retrieval order, as far as Limits allow.
+// requests that share a prefix run next to each other. Requests of one session keep their order, and each goes on behind
+// the one before it unless Behind says otherwise. Requests that continue a conversation (Prior is set) share with nobody;
+// they keep retrieval order, as far as Limits allow.
 //
 // The index is left as Plan on each request in Order would leave it. The batch algorithm runs without any lock,
 // on what the batch holds; its time and memory are the policy's (contextpilot: O(n²)). A cancelled ctx returns its
@@ -81,8 +82,13 @@ func (p *Pilot) PlanBatch(ctx context.Context, reqs []Request) (Batch, error) {
 		groups = append(groups, []int{i})
 	}
 	b.Order, b.Groups = keepTurns(reqs, groups)
+	ends := map[string]Position{} // by session
 	for _, i := range b.Order {
+		p.goOn(drafts[i], &reqs[i], ends[reqs[i].Session])
 		p.commit(drafts[i], &reqs[i])
+		if s := reqs[i].Session; s != "" {
+			ends[s] = drafts[i].plan.End
+		}
 		b.Plans[i] = drafts[i].plan
 		p.done(&b.Plans[i], began)
 		drafts[i] = nil // no longer needed, and large
@@ -109,15 +115,7 @@ func checkBatch(reqs []Request) error {
 // prepareOne runs the stages before the order; a fault is kept in the plan.
 func (p *Pilot) prepareOne(req *Request) *draft {
 	d := p.draft(req)
-	var s *session
-	if req.Session != "" {
-		s = p.sessions.peek(sessionID{req.Scope.Tenant, req.Session}, p.cfg.Now()) // a new one is made by commit
-	}
-	if s != nil {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-	}
-	if err := p.prepare(d, req, s); err != nil {
+	if err := p.prepare(d, req); err != nil {
 		p.plain(d)
 		d.plan.Fault = err
 	} else {
@@ -205,7 +203,7 @@ func oneByOne(ctx context.Context, policy Policy, index *tree.Tree, qs []Query) 
 			path = append(path, tree.Elem{Key: uint64(q.Blocks[j].Key), Tokens: int32(q.Blocks[j].Tokens)})
 		}
 		if len(path) > 0 {
-			index.Insert(q.Request, "", path)
+			index.Insert(q.Request, path)
 		}
 		if learner != nil {
 			learner.Sent(q.Request, q, order)
@@ -247,23 +245,11 @@ func keepTurns(reqs []Request, groups [][]int) (order []int, out [][]int) {
 	return order, out
 }
 
-// commit records a batch's draft: notes, index, session.
+// commit records a batch's draft: notes, index.
 func (p *Pilot) commit(d *draft, req *Request) {
 	sc := p.scope(req.Scope, p.cfg.Now())
-	var s *session
-	if req.Session != "" {
-		s = p.sessions.get(sessionID{req.Scope.Tenant, req.Session}, p.cfg.Now())
-		s.mu.Lock()
-		defer s.mu.Unlock()
-	}
-	p.replace(sc, s, req)
-	if s != nil && d.plan.Fault == nil {
-		// Earlier requests of the batch are turns of the conversation by now.
-		_ = p.guard(stageIndex, func() error {
-			h := s.look(req.Prior, p.cfg.Tokenizer.Count)
-			d.said, d.start, d.left = h.said, h.start, h.left
-			return nil
-		})
+	if req.ID != "" {
+		sc.withdraw(req.ID)
 	}
 	if d.plan.Fault == nil {
 		err := p.guard(stageAnnotate, func() error {
@@ -278,5 +264,17 @@ func (p *Pilot) commit(d *draft, req *Request) {
 	if d.plan.Fault != nil {
 		d.items()
 	}
-	p.enter(sc, s, d)
+	p.enter(sc, d)
+}
+
+// goOn puts a batch's draft behind the turn of its conversation that the batch has planned before it, unless the request says where
+// it goes on.
+func (p *Pilot) goOn(d *draft, req *Request, at Position) {
+	if at == (Position{}) || req.Behind != (Position{}) || d.plan.Fault != nil {
+		return
+	}
+	d.behind = at
+	if p.guard(stageIndex, func() error { d.look(req.Prior, p); return nil }) != nil {
+		d.unknown(req)
+	}
 }

@@ -2,7 +2,6 @@ package contextpilot_test
 
 import (
 	"testing"
-	"time"
 
 	"github.com/ragpilot/ragpilot/contextpilot"
 )
@@ -18,47 +17,39 @@ func TestBatchTurns(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	plan := p.Plan(contextpilot.Request{ID: "c", Session: "s", Prior: []string{batch.Plans[1].Prompt("?")}, Blocks: block})
+	plan := p.Plan(contextpilot.Request{ID: "c", Session: "s", Prior: []string{batch.Plans[1].Prompt("?")}, Behind: batch.Plans[1].End, Blocks: block})
 	if len(plan.Items) != 1 || plan.Items[0].Ref == nil || *plan.Items[0].Ref != seeing("x", 2, "b") {
 		t.Errorf("%+v, want a reference to turn 2, request b", plan.Items)
 	}
 }
 
-// TestBatchOfExpiredConversation: what a conversation has shown is forgotten with it, in a batch too.
-func TestBatchOfExpiredConversation(t *testing.T) {
-	block := []contextpilot.Block{{ID: "x", Text: "text"}}
-	now := time.Unix(1000, 0)
-	p, err := contextpilot.New(contextpilot.Config{SessionTTL: time.Minute, Now: func() time.Time { return now }})
+// TestBatchGoesOn: a batch goes on behind what its requests say, and its later turns behind its earlier ones; one of no session goes on
+// behind nothing.
+func TestBatchGoesOn(t *testing.T) {
+	p := newPilot(t, contextpilot.Config{Policy: "retrieval"})
+	first := p.Plan(contextpilot.Request{ID: "1", Session: "s", Blocks: texts("x")})
+	prior := []string{first.Prompt("?"), "answer"}
+	batch, err := p.PlanBatch(t.Context(), []contextpilot.Request{
+		{ID: "2", Session: "s", Blocks: texts("x", "y"), Prior: prior, Behind: first.End},
+		{ID: "3", Session: "s", Blocks: texts("x", "z"), Prior: prior},
+		{ID: "4", Session: "s", Blocks: texts("x"), Prior: prior, Behind: first.End}, // asked again
+		{ID: "5", Blocks: texts("x"), Prior: prior},
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	first := p.Plan(contextpilot.Request{ID: "a", Session: "s", Blocks: block})
-	now = now.Add(time.Hour)
-	batch, err := p.PlanBatch(t.Context(), []contextpilot.Request{{ID: "b", Session: "s", Prior: []string{first.Prompt("?")}, Blocks: block}})
-	if err != nil {
-		t.Fatal(err)
+	for i, want := range []struct {
+		turn       int
+		sent, refs string
+	}{{2, "y", "x"}, {3, "x z", ""}, {2, "", "x"}, {1, "x", ""}} {
+		got := batch.Plans[i]
+		if got.Turn != want.turn || sent(got) != want.sent || refs(got) != want.refs || got.End.Turn() != want.turn {
+			t.Errorf("%+v, want %+v", got, want)
+		}
 	}
-	if plan := batch.Plans[0]; len(plan.Items) != 1 || plan.Items[0].Ref != nil || plan.Turn != 1 {
-		t.Errorf("turn %d, %+v: want the block in full in turn 1", plan.Turn, plan.Items)
-	}
-}
-
-// TestTakenBackOfOneID: an answer is asked for again under the ID of its request, and fails: the first turn stays.
-func TestTakenBackOfOneID(t *testing.T) {
-	p, err := contextpilot.New(contextpilot.Config{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	x, y := []contextpilot.Block{{ID: "x", Text: "one"}}, []contextpilot.Block{{ID: "y", Text: "two"}}
-	first := p.Plan(contextpilot.Request{ID: "a", Session: "s", Blocks: x})
-	p.Observe(contextpilot.Event{Kind: contextpilot.Served, Request: "a", Output: 5})
-	prior := []string{first.Prompt("?")}
-	p.Plan(contextpilot.Request{ID: "a", Session: "s", Prior: prior, Blocks: y})
-	p.Observe(contextpilot.Event{Kind: contextpilot.Gone, Request: "a"})
-	plan := p.Plan(contextpilot.Request{ID: "b", Session: "s", Prior: prior, Blocks: x})
-	if len(plan.Items) != 1 || plan.Items[0].Ref == nil || plan.Items[0].Ref.Turn != 1 || plan.Turn != 2 {
-		t.Errorf("turn %d, %+v: want turn 2 with a reference to turn 1", plan.Turn, plan.Items)
-	}
+	next := p.Plan(contextpilot.Request{Blocks: texts("x", "y", "z"), Prior: []string{prior[0], batch.Plans[0].Prompt("?"), batch.Plans[1].Prompt("?")}, Behind: batch.Plans[1].End})
+	equal(t, "references behind the second of them, whose messages did not show y", "x z", refs(next))
+	equal(t, "its turn", 4, next.Turn)
 }
 
 // TestBatchPlannedAgain: a batch that never reached the engine and is planned again under its IDs finds nothing of itself,
@@ -84,7 +75,9 @@ func TestBatchForetells(t *testing.T) {
 	reqs := []contextpilot.Request{{ID: "1", Session: "s", Blocks: big("a", "b")}, {ID: "2", Session: "s", Blocks: big("c")}}
 	first := q.Plan(reqs[0])
 	reqs[1].Prior = []string{first.Prompt("?"), "answer"}
-	want := q.Plan(reqs[1])
+	second := reqs[1]
+	second.Behind = first.End
+	want := q.Plan(second)
 	b, err := p.PlanBatch(t.Context(), reqs)
 	if err != nil {
 		t.Fatal(err)

@@ -102,10 +102,11 @@ func BenchmarkPlanDedup(b *testing.B) {
 	sets := contexts(16, 10)
 	p := newPilot(b, contextpilot.Config{})
 	var prior []string
+	var at contextpilot.Position
 	size := 0
 	for i := range 8 {
-		plan := p.Plan(contextpilot.Request{ID: fmt.Sprint(i), Session: "s", Blocks: sets[i], Prior: prior})
-		prior = append(prior, plan.Prompt("question"), strings.Repeat("answer ", 50))
+		plan := p.Plan(contextpilot.Request{ID: fmt.Sprint(i), Session: "s", Blocks: sets[i], Prior: prior, Behind: at})
+		prior, at = append(prior, plan.Prompt("question"), strings.Repeat("answer ", 50)), plan.End
 		size += len(prior[2*i]) + len(prior[2*i+1])
 	}
 	last := slices.Concat(sets[3][:5], sets[15][:5])
@@ -113,7 +114,7 @@ func BenchmarkPlanDedup(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
 		// the same request again replaces the one before
-		plan := p.Plan(contextpilot.Request{ID: "last", Session: "s", Blocks: last, Prior: prior})
+		plan := p.Plan(contextpilot.Request{ID: "last", Session: "s", Blocks: last, Prior: prior, Behind: at})
 		if len(refs(plan)) == 0 || plan.Turn != 9 {
 			b.Fatal(plan.Explain())
 		}

@@ -90,7 +90,7 @@ func TestManyRepeats(t *testing.T) {
 	}
 	prior := []string{plan.Prompt("?"), "answer"}
 	next := append(list[:100:100], contextpilot.Block{ID: "7", Text: "another text"})
-	again := p.Plan(contextpilot.Request{Session: "s", Blocks: next, Prior: prior})
+	again := p.Plan(contextpilot.Request{Session: "s", Blocks: next, Prior: prior, Behind: plan.End})
 	full := 0
 	for _, it := range again.Items {
 		if it.Ref == nil {

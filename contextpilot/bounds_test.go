@@ -13,42 +13,6 @@ type clock struct{ now time.Time }
 
 func (c *clock) Now() time.Time { return c.now }
 
-func TestMaxSessions(t *testing.T) {
-	p := newPilot(t, contextpilot.Config{MaxSessions: 3})
-	turn := func(s string) int {
-		return p.Plan(contextpilot.Request{Session: s, Blocks: blocks("a")}).Turn
-	}
-	for i := range 100 {
-		turn(fmt.Sprint("s", i))
-		if n := p.Stats().Sessions; n > 3 {
-			t.Fatalf("%d sessions", n)
-		}
-	}
-	equal(t, "sessions dropped", 97, p.Stats().SessionsDropped)
-	equal(t, "turn of the oldest that is left", 2, turn("s97"))
-	turn("new")
-	equal(t, "it was used: the next oldest went", 3, turn("s97"))
-	equal(t, "turn of what went", 1, turn("s98"))
-	equal(t, "ended", true, p.EndSession(contextpilot.Scope{}, "s97"))
-	equal(t, "ended twice", false, p.EndSession(contextpilot.Scope{}, "s97"))
-	equal(t, "ended sessions are not dropped ones", 99, p.Stats().SessionsDropped)
-}
-
-func TestSessionTTL(t *testing.T) {
-	c := &clock{now: time.Unix(1_700_000_000, 0)}
-	p := newPilot(t, contextpilot.Config{SessionTTL: time.Hour, Now: c.Now})
-	turn := func(s string) int { return p.Plan(contextpilot.Request{Session: s}).Turn }
-	turn("a")
-	c.now = c.now.Add(40 * time.Minute)
-	turn("b")
-	c.now = c.now.Add(20 * time.Minute)
-	equal(t, "an hour old", 2, turn("a"))
-	c.now = c.now.Add(time.Hour + time.Second)
-	equal(t, "idle for longer", 1, turn("a"))
-	equal(t, "sessions", 1, p.Stats().Sessions)
-	equal(t, "dropped", 2, p.Stats().SessionsDropped)
-}
-
 func TestMaxScopes(t *testing.T) {
 	c := &clock{now: time.Unix(1_700_000_000, 0)}
 	p := newPilot(t, contextpilot.Config{MaxScopes: 2, Now: c.Now})
@@ -70,18 +34,18 @@ func TestMaxScopes(t *testing.T) {
 	equal(t, "the least recently used went", false, resident("49"))
 }
 
-// Scopes share nothing; sessions are a tenant's.
+// Scopes share nothing; a conversation can go on in any.
 func TestScopes(t *testing.T) {
 	p := newPilot(t, contextpilot.Config{})
-	plan := func(id string, s contextpilot.Scope, prior ...string) contextpilot.Plan {
-		return p.Plan(contextpilot.Request{ID: id, Session: "s", Scope: s, Blocks: blocks("a", "b"), Prior: prior})
+	plan := func(id string, s contextpilot.Scope, behind contextpilot.Position, prior ...string) contextpilot.Plan {
+		return p.Plan(contextpilot.Request{ID: id, Session: "s", Scope: s, Blocks: blocks("a", "b"), Prior: prior, Behind: behind})
 	}
-	one := plan("1", contextpilot.Scope{Tenant: "x"})
+	one := plan("1", contextpilot.Scope{Tenant: "x"}, contextpilot.Position{})
 	shown := one.Prompt("q")
-	other := plan("2", contextpilot.Scope{Tenant: "y"}, shown)
-	equal(t, "another tenant's session of that name", "a b; ", sent(other)+"; "+refs(other))
-	moved := plan("4", contextpilot.Scope{Tenant: "x", Replica: "2"}, shown)
-	equal(t, "the session on another replica", "; a b", sent(moved)+"; "+refs(moved))
+	other := plan("2", contextpilot.Scope{Tenant: "y"}, contextpilot.Position{}, shown)
+	equal(t, "another conversation of that session", "a b; ", sent(other)+"; "+refs(other))
+	moved := plan("4", contextpilot.Scope{Tenant: "x", Replica: "2"}, one.End, shown)
+	equal(t, "the conversation on another replica", "; a b", sent(moved)+"; "+refs(moved))
 	equal(t, "events name their scope", 0, p.Observe(contextpilot.Event{Kind: contextpilot.Gone, Request: "1"}))
 	equal(t, "or the sink does", int64(3), p.Stats().LiveRequests)
 	p.Sink(contextpilot.Scope{Tenant: "x"})(contextpilot.Event{Kind: contextpilot.Gone, Request: "1"})
@@ -125,40 +89,6 @@ func TestCapacity(t *testing.T) {
 	}
 }
 
-func TestHoldAndClaim(t *testing.T) {
-	p := newPilot(t, contextpilot.Config{Policy: "sorted"})
-	plan := func(id, session string, ids ...string) contextpilot.Plan {
-		got := p.Plan(contextpilot.Request{ID: id, Session: session, Blocks: blocks(ids...)})
-		p.Hold(got)
-		return got
-	}
-	one := plan("1", "s", "b", "a")
-	plan("2", "s", "c")
-	text := "system\n" + one.Prompt("q")
-	_, _, _, ok := p.Claim("t", text)
-	equal(t, "another session", false, ok)
-	got, start, end, ok := p.Claim("s", text)
-	equal(t, "claimed", "1 true", fmt.Sprint(got.RequestID, " ", ok))
-	equal(t, "where the blocks stand", one.Context(), text[start:end]+"\n")
-	_, _, _, ok = p.Claim("s", text)
-	equal(t, "claimed twice", false, ok)
-	for _, wrong := range []string{"", "no block", "<doc c>\nanother text\n</doc>", "<doc x>\ntext of c\n</doc>"} {
-		_, _, _, ok = p.Claim("s", wrong)
-		equal(t, wrong, false, ok)
-	}
-	equal(t, "held", 1, p.Stats().Held)
-	for i := range 1000 {
-		plan(fmt.Sprint("many", i), "", "z", fmt.Sprint(i))
-	}
-	st := p.Stats()
-	if st.Held > 256 || st.Held+st.HeldDropped != 1001 {
-		t.Errorf("%d held, %d dropped", st.Held, st.HeldDropped)
-	}
-	last := p.Plan(contextpilot.Request{Blocks: blocks("z", "999")})
-	got, _, _, ok = p.Claim("", last.Context())
-	equal(t, "the newest is there", "many999 true", fmt.Sprint(got.RequestID, " ", ok))
-}
-
 // Numbers come from callers and engines; absurd ones must not wrap around.
 func TestAbsurdNumbers(t *testing.T) {
 	p := newPilot(t, contextpilot.Config{Capacity: 1000})
@@ -171,8 +101,14 @@ func TestAbsurdNumbers(t *testing.T) {
 			t.Errorf("%+v, %+v", got.Prefix, p.Stats())
 		}
 	}
-	p.Plan(contextpilot.Request{ID: "r", Session: "s", Blocks: blocks("a", "b")})
+	at := p.Plan(contextpilot.Request{ID: "r", Session: "s", Blocks: blocks("a", "b")}).End
 	p.Observe(contextpilot.Event{Kind: contextpilot.Served, Request: "r", Output: 1 << 40, Tokens: -1})
+	for range 1 << 12 {
+		at = at.Answered(1 << 40)
+	}
+	if got = p.Plan(contextpilot.Request{Blocks: blocks("c"), Prior: []string{"x"}, Behind: at.Answered(-1)}); got.Prefix.Tokens < 0 {
+		t.Errorf("%+v", got.Prefix)
+	}
 	if err := p.Check(); err != nil {
 		t.Error(err)
 	}

@@ -17,19 +17,23 @@ type chat struct {
 	check    *checker
 	session  string
 	window   int // messages resent, 0: all
-	bounded  bool
 	messages []string
-	shown    map[string]int // labels of blocks that reached the engine in full, with the turn
-	turn     int
+	turns    []past // of which the messages are, two each
+	now      past   // where it goes on
 	next     int
 	refs     int
 }
 
+// past is a turn with what a model knows behind it.
+type past struct {
+	plan  contextpilot.Plan
+	end   contextpilot.Position
+	turn  int
+	shown map[string]int // labels of blocks that reached the engine in full, with the turn
+}
+
 func newChat(t *rapid.T, p *contextpilot.Pilot, cfg contextpilot.Config, session string) *chat {
-	return &chat{
-		pilot: p, check: newChecker(cfg), session: session, shown: map[string]int{},
-		bounded: cfg.Capacity > 0, window: rapid.SampledFrom([]int{0, 0, 2, 4}).Draw(t, "window"),
-	}
+	return &chat{pilot: p, check: newChecker(cfg), session: session, now: past{shown: map[string]int{}}, window: rapid.SampledFrom([]int{0, 0, 2, 4}).Draw(t, "window")}
 }
 
 func (c *chat) prior() []string {
@@ -39,32 +43,32 @@ func (c *chat) prior() []string {
 	return slices.Clone(c.messages[max(0, len(c.messages)-c.window):])
 }
 
-func (c *chat) plan(t *rapid.T, id string, bs []contextpilot.Block) contextpilot.Plan {
-	req := contextpilot.Request{ID: id, Session: c.session, Blocks: bs, Query: "question", Prior: c.prior()}
-	p := c.pilot.Plan(req)
+// plan returns a plan, and what was shown up to there and is in the messages.
+func (c *chat) plan(t *rapid.T, id string, bs []contextpilot.Block) (p contextpilot.Plan, shown map[string]int) {
+	req := contextpilot.Request{ID: id, Session: c.session, Blocks: bs, Query: "question", Prior: c.prior(), Behind: c.now.end}
+	p = c.pilot.Plan(req)
 	if err := c.check.check(req, p); err != nil {
 		t.Fatalf("%v\nmessages %q\n%s", err, req.Prior, p.Explain())
 	}
-	c.complete(t, req, p)
-	// A turn is taken back through the index: one that the index could not hold keeps its number.
-	if p.Turn != c.turn+1 && !c.bounded {
-		t.Fatalf("turn %d, want %d", p.Turn, c.turn+1)
+	if p.Turn != c.now.turn+1 {
+		t.Fatalf("turn %d, want %d", p.Turn, c.now.turn+1)
 	}
-	return p
+	return p, c.complete(t, req, p)
 }
 
 // complete: a block is a reference exactly if an earlier turn showed it and the messages did ever since.
-func (c *chat) complete(t *rapid.T, req contextpilot.Request, p contextpilot.Plan) {
+func (c *chat) complete(t *rapid.T, req contextpilot.Request, p contextpilot.Plan) (shown map[string]int) {
 	visible := map[string]bool{}
 	for _, m := range req.Prior {
 		for _, b := range readMessage(m) {
 			visible[b.Label] = true
 		}
 	}
-	maps.DeleteFunc(c.shown, func(label string, _ int) bool { return !visible[label] }) // forgotten, even if it comes back
+	shown = maps.Clone(c.now.shown)
+	maps.DeleteFunc(shown, func(label string, _ int) bool { return !visible[label] }) // forgotten, even if it comes back
 	for _, it := range p.Items {
 		label := it.Label
-		turn, was := c.shown[label]
+		turn, was := shown[label]
 		want := was && c.check.dedup != contextpilot.DedupOff
 		if got := it.Ref != nil; got != want {
 			t.Fatalf("block %q: reference %v, want %v (shown in turn %d)\n%s", label, got, want, turn, p.Explain())
@@ -78,19 +82,29 @@ func (c *chat) complete(t *rapid.T, req contextpilot.Request, p contextpilot.Pla
 			t.Fatalf("block %q: reference to turn %d, want %d", label, it.Ref.Turn, turn)
 		}
 	}
+	return shown
 }
 
 // answered keeps the turn.
-func (c *chat) answered(t *rapid.T, p contextpilot.Plan) {
-	c.turn++
-	for _, it := range p.Items {
-		if it.Ref == nil {
-			c.shown[it.Label] = p.Turn
-		}
+func (c *chat) answered(t *rapid.T, p contextpilot.Plan, shown map[string]int) {
+	show(shown, &p)
+	c.now = past{plan: p, end: p.End, turn: p.Turn, shown: shown}
+	if rapid.Bool().Draw(t, "counted") {
+		c.now.end = p.End.Answered(9)
 	}
-	c.messages = append(c.messages, p.Prompt("question"), fmt.Sprint("answer ", c.turn))
+	c.turns = append(c.turns, c.now)
+	c.messages = append(c.messages, p.Prompt("question"), fmt.Sprint("answer ", p.RequestID))
 	if rapid.Bool().Draw(t, "reported") {
 		c.pilot.Observe(contextpilot.Event{Kind: contextpilot.Served, Request: p.RequestID, Tokens: p.Prefix.Tokens, Output: 9})
+	}
+}
+
+// show adds what a plan sends in full.
+func show(shown map[string]int, p *contextpilot.Plan) {
+	for _, it := range p.Items {
+		if it.Ref == nil {
+			shown[it.Label] = p.Turn
+		}
 	}
 }
 
@@ -98,23 +112,26 @@ func (c *chat) Turn(t *rapid.T) {
 	c.next++
 	id := fmt.Sprint(c.session, c.next)
 	ids := rapid.SliceOfNDistinct(rapid.SampledFrom([]string{"a", "b", "c", "d", "e", "f"}), 0, 4, rapid.ID).Draw(t, "blocks")
-	before := maps.Clone(c.shown)
-	p := c.plan(t, id, blocks(ids...))
+	p, shown := c.plan(t, id, blocks(ids...))
 	refused := func() {
-		if c.pilot.Observe(contextpilot.Event{Kind: contextpilot.Gone, Request: id}) > 0 {
-			c.shown = before // taken back, with what it had forgotten
+		if rapid.Bool().Draw(t, "taken back") {
+			c.pilot.TakeBack(&p)
+		} else {
+			c.pilot.Observe(contextpilot.Event{Kind: contextpilot.Gone, Request: id})
 		}
 	}
 	switch rapid.IntRange(0, 5).Draw(t, "outcome") {
-	case 0: // the engine refused it: taken back, and the user asks something else
+	case 0: // the engine refused it, and the user asks something else
 		refused()
 	case 1: // tried again under its ID
-		c.answered(t, c.plan(t, id, blocks(ids...)))
+		p, shown = c.plan(t, id, blocks(ids...))
+		c.answered(t, p, shown)
 	case 2: // tried again under another ID
 		refused()
-		c.answered(t, c.plan(t, id+"'", blocks(ids...)))
+		p, shown = c.plan(t, id+"'", blocks(ids...))
+		c.answered(t, p, shown)
 	default:
-		c.answered(t, p)
+		c.answered(t, p, shown)
 	}
 }
 
@@ -124,23 +141,46 @@ func (c *chat) Evict(t *rapid.T) {
 		return
 	}
 	id := fmt.Sprint(c.session, rapid.IntRange(1, c.next).Draw(t, "which"))
-	ev := []contextpilot.Event{{Kind: contextpilot.Served, Request: id}} // an unserved Gone would take the turn back
+	var ev contextpilot.Event
 	switch rapid.IntRange(0, 2).Draw(t, "how") {
 	case 0:
-		ev = append(ev, contextpilot.Event{Kind: contextpilot.Gone, Request: id})
+		ev = contextpilot.Event{Kind: contextpilot.Gone, Request: id}
 	case 1:
-		ev = append(ev, contextpilot.Event{Kind: contextpilot.Shrunk, Request: id, Tokens: rapid.IntRange(0, 100).Draw(t, "tokens")})
+		ev = contextpilot.Event{Kind: contextpilot.Shrunk, Request: id, Tokens: rapid.IntRange(0, 100).Draw(t, "tokens")}
 	case 2:
-		ev = []contextpilot.Event{{Kind: contextpilot.Cleared}}
+		ev = contextpilot.Event{Kind: contextpilot.Cleared}
 	}
-	c.pilot.Observe(ev...)
+	c.pilot.Observe(ev)
 }
 
-// Edit: the user deletes a question and its answer.
+// Edit: the user deletes a question and its answer, or the last one to ask it again. The client goes on behind what it had, or knows
+// what to do about it.
 func (c *chat) Edit(t *rapid.T) {
-	if n := len(c.messages) / 2; n > 0 && rapid.IntRange(0, 3).Draw(t, "really") == 0 {
-		i := 2 * rapid.IntRange(0, n-1).Draw(t, "turn")
-		c.messages = slices.Delete(c.messages, i, i+2)
+	n := len(c.turns)
+	if n == 0 || rapid.IntRange(0, 3).Draw(t, "really") > 0 {
+		return
+	}
+	i := rapid.IntRange(0, n-1).Draw(t, "turn")
+	c.messages, c.turns = slices.Delete(c.messages, 2*i, 2*i+2), slices.Delete(c.turns, i, i+1)
+	if rapid.Bool().Draw(t, "unaware") {
+		return
+	}
+	c.now = past{shown: map[string]int{}}
+	if i > 0 {
+		c.now = c.turns[i-1]
+	}
+	for j := i; j < len(c.turns); j++ {
+		x := &c.turns[j]
+		x.end = c.pilot.Behind(c.now.end, &x.plan, c.messages[2*j])
+		if rapid.Bool().Draw(t, "counted") {
+			x.end = x.end.Answered(9)
+		} else {
+			x.end = c.pilot.Behind(x.end, nil, c.messages[2*j+1])
+		}
+		x.turn = max(c.now.turn, x.plan.Turn)
+		x.shown = maps.Clone(c.now.shown)
+		show(x.shown, &x.plan)
+		c.now = *x
 	}
 }
 
@@ -176,8 +216,11 @@ func TestChat(t *testing.T) {
 // The example of the model, step by step: out of the window means sent again.
 func TestWindow(t *testing.T) {
 	p := newPilot(t, contextpilot.Config{})
+	var at contextpilot.Position
 	ask := func(id string, prior []string, ids ...string) contextpilot.Plan {
-		return p.Plan(contextpilot.Request{ID: id, Session: "s", Blocks: blocks(ids...), Prior: prior})
+		plan := p.Plan(contextpilot.Request{ID: id, Session: "s", Blocks: blocks(ids...), Prior: prior, Behind: at})
+		at = plan.End
+		return plan
 	}
 	one := ask("1", nil, "a", "b")
 	messages := []string{one.Prompt("q"), "answer"}
@@ -188,10 +231,11 @@ func TestWindow(t *testing.T) {
 	equal(t, "turn 3, without the first turn's messages", "a b; c", sent(three)+"; "+refs(three))
 	four := ask("4", nil, "a", "c")
 	equal(t, "turn 4, alone", "a c; ", sent(four)+"; "+refs(four))
+	behind := at
 	five := ask("5", append(messages, three.Prompt("q")), "a", "b", "c")
 	equal(t, "turn 5: all is back, but only turn 4 is remembered", 5, five.Turn)
 	if err := newChecker(contextpilot.Config{}).references(contextpilot.Request{
-		Session: "s", Blocks: blocks("a", "b", "c"), Prior: append(messages, three.Prompt("q")),
+		Session: "s", Blocks: blocks("a", "b", "c"), Prior: append(messages, three.Prompt("q")), Behind: behind,
 	}, five); err != nil {
 		t.Error(err)
 	}

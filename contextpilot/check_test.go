@@ -10,18 +10,16 @@ import (
 
 // checker holds what must agree between all plans that it sees: a block's label and its rendered bytes.
 type checker struct {
-	dedup contextpilot.Dedup
-	// conversations are forgotten for want of room, which starts their turn numbers again
-	forgetful bool
-	block     int // Config.BlockSize
-	labels    map[contextpilot.Block]string
-	bytes     map[contextpilot.Block]string
-	ownerOf   map[string]string // label → ID, for labels that are not made from texts
+	dedup   contextpilot.Dedup
+	block   int // Config.BlockSize
+	labels  map[contextpilot.Block]string
+	bytes   map[contextpilot.Block]string
+	ownerOf map[string]string // label → ID, for labels that are not made from texts
 }
 
 func newChecker(cfg contextpilot.Config) *checker {
 	return &checker{
-		dedup: cfg.Dedup, forgetful: cfg.MaxSessions > 0, block: max(cfg.BlockSize, 1), labels: map[contextpilot.Block]string{},
+		dedup: cfg.Dedup, block: max(cfg.BlockSize, 1), labels: map[contextpilot.Block]string{},
 		bytes: map[contextpilot.Block]string{}, ownerOf: map[string]string{},
 	}
 }
@@ -121,13 +119,13 @@ func (c *checker) references(req contextpilot.Request, p contextpilot.Plan) erro
 		}
 		b := req.Blocks[it.Index]
 		switch {
-		case req.Session == "" || len(req.Prior) == 0 || c.dedup == contextpilot.DedupOff:
+		case req.Behind == (contextpilot.Position{}) || len(req.Prior) == 0 || c.dedup == contextpilot.DedupOff:
 			return fmt.Errorf("a reference without a history: %+v", *it.Ref)
 		case !slices.Contains(shown, shownBlock{it.Ref.Label, b.Text}):
 			return fmt.Errorf("reference to %q, which the messages do not show with %q: %q", it.Ref.Label, b.Text, shown)
 		case c.dedup == contextpilot.DedupID && it.Ref.Label != it.Label:
 			return fmt.Errorf("reference from %q to %q", it.Label, it.Ref.Label)
-		case it.Ref.Turn < 1 || it.Ref.Turn >= p.Turn && !c.forgetful:
+		case it.Ref.Turn < 1 || it.Ref.Turn > req.Behind.Turn() || it.Ref.Turn >= p.Turn:
 			return fmt.Errorf("reference of turn %d to turn %d (%s)", p.Turn, it.Ref.Turn, it.Ref.RequestID)
 		}
 		for _, s := range shown {

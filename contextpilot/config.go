@@ -59,10 +59,6 @@ type Config struct {
 	// MaxScopes bounds the scopes. The least recently used goes, with its index: one of the tenant that needs another, or of
 	// the one that has most, so that a tenant with no more than its share, MaxScopes ÷ tenants, loses none to others. 0: 64.
 	MaxScopes int
-	// MaxSessions bounds the conversations remembered, least recently used first. 0: 100,000.
-	MaxSessions int
-	// SessionTTL is how long an idle conversation is remembered. 0: 24 hours.
-	SessionTTL time.Duration
 	// Recorder receives measurements; nil: none.
 	Recorder Recorder
 	// Now is the clock; nil: time.Now.
@@ -82,28 +78,23 @@ const (
 	DedupOff
 )
 
-// Recorder receives measurements. Methods are called after the locks of scopes and sessions are released, concurrently, and
-// must be cheap. They must not plan by a [Window]: those of one pilot wait for each other while it plans.
+// Recorder receives measurements. Methods are called after the locks of scopes are released, concurrently, and
+// must be cheap. They must not call [Pilot.PlanTogether], whose calls wait for each other.
 type Recorder interface {
 	// Planned is called once for every plan with the time it took, also for those that [Stats] does not count in the end
-	// because others took their place or no model claimed them.
+	// because they were taken back.
 	Planned(scope Scope, p *Plan, took time.Duration)
 	// Observed is called once for every event; applied is false if its request was not known.
 	Observed(ev Event, applied bool)
 }
 
-// limits that are not worth a setting; each has a counter in Stats.
+// limits that are not worth a setting.
 const (
-	maxShown = 4096    // blocks remembered per conversation, oldest turns go first
-	maxTurns = 1024    // turns remembered per conversation
-	maxUndo  = 4       // turns of a conversation that may overlap and all be taken back without a trace
+	maxShown = 4096    // blocks that a Position knows as shown; of more, the oldest quarter goes
+	maxTurns = 1024    // steps of a Position
 	maxPath  = 8192    // blocks of a conversation's prompt that the index follows
-	maxHeld  = 256     // plans waiting in Hold for Claim
 	maxSent  = 1 << 14 // blocks remembered as sent in a scope, least recently used first; with Recompute only
 )
-
-// heldFor is how long a plan waits for Claim: longer than any step between a retriever and a model takes.
-const heldFor = 10 * time.Minute
 
 func (c Config) withDefaults() (Config, error) {
 	if c.NewPolicy == nil {
@@ -127,16 +118,13 @@ func (c Config) withDefaults() (Config, error) {
 	for _, f := range []struct {
 		name  string
 		value int
-	}{{"BlockSize", c.BlockSize}, {"Capacity", c.Capacity}, {"MaxScopes", c.MaxScopes}, {"MaxSessions", c.MaxSessions}} {
+	}{{"BlockSize", c.BlockSize}, {"Capacity", c.Capacity}, {"MaxScopes", c.MaxScopes}} {
 		if f.value < 0 {
 			return c, fmt.Errorf("%w: %s %d is negative", ErrBadConfig, f.name, f.value)
 		}
 	}
 	if !(c.Recompute >= 0 && c.Recompute <= 1) {
 		return c, fmt.Errorf("%w: Recompute %v: want 0 to 1", ErrBadConfig, c.Recompute)
-	}
-	if c.SessionTTL < 0 {
-		return c, fmt.Errorf("%w: SessionTTL %v is negative", ErrBadConfig, c.SessionTTL)
 	}
 	if err := checkTiers(c.LoadCost); err != nil {
 		return c, err
@@ -155,10 +143,6 @@ func (c Config) withDefaults() (Config, error) {
 	c.MaxRequests = max(or(c.MaxRequests, 1_000_000), 0)
 	c.MaxHistory = max(or(c.MaxHistory, nodesPerRequest*c.MaxRequests), 0)
 	c.MaxScopes = or(c.MaxScopes, 64)
-	c.MaxSessions = or(c.MaxSessions, 100_000)
-	if c.SessionTTL == 0 {
-		c.SessionTTL = 24 * time.Hour
-	}
 	if c.Now == nil {
 		c.Now = time.Now
 	}

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/ragpilot/ragpilot/contextpilot"
 )
@@ -24,8 +23,6 @@ func TestBadConfig(t *testing.T) {
 		{"block size", contextpilot.Config{BlockSize: -16}, "BlockSize", "-16"},
 		{"capacity", contextpilot.Config{Capacity: -1}, "Capacity", "-1"},
 		{"scopes", contextpilot.Config{MaxScopes: -2}, "MaxScopes", "-2"},
-		{"sessions", contextpilot.Config{MaxSessions: -3}, "MaxSessions", "-3"},
-		{"ttl", contextpilot.Config{SessionTTL: -time.Nanosecond}, "SessionTTL", "-1"},
 		{"tokens of a note", contextpilot.Config{Notes: contextpilot.Notes{Tokens: -4}}, "Notes.Tokens", "-4"},
 		{"order note without order", contextpilot.Config{Notes: contextpilot.Notes{Order: "by rank"}}, "Notes.Order", "{order}"},
 		{"order note of two lines", contextpilot.Config{Notes: contextpilot.Notes{Order: "a\n{order}"}}, "Notes.Order", "one line"},
@@ -63,7 +60,7 @@ func TestNotes(t *testing.T) {
 	two := func(n contextpilot.Notes) (contextpilot.Plan, contextpilot.Plan) {
 		p := newPilot(t, contextpilot.Config{Policy: "sorted", Notes: n})
 		one := p.Plan(contextpilot.Request{ID: "1", Session: "s", Blocks: blocks("b", "a")})
-		return one, p.Plan(contextpilot.Request{ID: "2", Session: "s", Blocks: blocks("b", "d", "c"), Prior: []string{one.Prompt("q")}})
+		return one, p.Plan(contextpilot.Request{ID: "2", Session: "s", Blocks: blocks("b", "d", "c"), Prior: []string{one.Prompt("q")}, Behind: one.End})
 	}
 	one, second := two(contextpilot.Notes{Hint: contextpilot.HintFull, AlwaysHint: true, Order: "Rank: {order}.", Location: "{label} stands in turn {turn}, as {label}", AfterQuestion: true})
 	equal(t, "order", "Rank: [b] > [a].", one.Hint)

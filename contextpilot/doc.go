@@ -15,8 +15,8 @@
 //
 //   - [Pilot] plans requests, alone ([Pilot.Plan]) or many together ([Pilot.PlanBatch]), and keeps one index for
 //     each [Scope] of what that engine's cache holds.
-//   - [Request] is one prompt to be planned: its [Block]s in the retriever's order, its session, and in Prior the
-//     messages that are sent again.
+//   - [Request] is one prompt to be planned: its [Block]s in the retriever's order, in Prior the messages that are sent
+//     again, and in Behind the [Position] behind them.
 //   - [Plan] tells the order, the references, what was left out, the notes for the model, and the part of the prompt
 //     that is expected in the cache. It renders itself: [Plan.Context], [Plan.Prompt].
 //   - [Event] is what an engine reports; [Pilot.Observe] keeps the index true with it.
@@ -30,12 +30,12 @@
 //		return err
 //	}
 //	plan := pilot.Plan(contextpilot.Request{
-//		Session: conversation, Query: question, Blocks: retrieved, Prior: messages,
+//		Query: question, Blocks: retrieved, Prior: messages, Behind: position,
 //	})
 //	prompt := plan.Prompt(question)
 //	answer := send(plan.RequestID, messages, prompt)
 //	pilot.Observe(contextpilot.Event{Kind: contextpilot.Served, Request: plan.RequestID})
-//	messages = append(messages, prompt, answer)
+//	messages, position = append(messages, prompt, answer), plan.End
 //
 // # Caveats
 //
@@ -44,8 +44,8 @@
 //   - Texts go into the prompt as they are. Markup in a text cannot end its block or begin another one (it is fenced),
 //     but what a text says to the model is the caller's to judge.
 //   - A reference is made only to a block that stands in Prior, word for word as it was rendered, under a label that
-//     means nothing else. So Prior must be what is really sent. A client that leaves Prior empty gets every
-//     block in full, always.
+//     means nothing else. So Prior must be what is really sent. A client that leaves Prior or Behind empty gets every
+//     block in full, always. The pilot itself remembers no conversation.
 //   - A [Key] names an ID together with its text: a block whose text has changed is another block, for the index as for
 //     the engine's cache. Equal texts under two IDs have two keys, but count as shown once ([DedupContent]).
 //   - Give blocks stable IDs. They are the labels under which the model sees and cites blocks, and a label that changes

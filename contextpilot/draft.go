@@ -19,18 +19,18 @@ type draft struct {
 	// place is split into blocks in front, those that the policy orders, and blocks at the end, see Limits.
 	pinned, free, last []int
 	gate               gate
-	start              []tree.Elem // path in front of this turn's blocks
-	// as in history
-	said    int
-	visible visible
-	left    map[content]shownBlock
-	head    int         // Request.HeadTokens
-	tail    []tree.Elem // notes and question, see closeWith
-	rest    int32       // tokens of their end, which is the request's own
-	room    int         // tokens of Request.Room that are left for the order note
-	tokens  []int32
-	prompt  []tree.Elem // the whole, see path
-	gain    int         // prompt tokens read from the cache that retrieval order would not find
+	behind             Position               // where the request goes on
+	fits               bool                   // all that was shown up to there is visible
+	start              []tree.Elem            // path in front of this turn's blocks
+	visible            visible                // in the messages that are being sent
+	shown              map[content]shownBlock // by mark: the request's blocks that are visible and were shown
+	head               int                    // Request.HeadTokens
+	tail               []tree.Elem            // notes and question, see closeWith
+	rest               int32                  // tokens of their end, which is the request's own
+	room               int                    // tokens of Request.Room that are left for the order note
+	tokens             []int32
+	prompt             []tree.Elem // the whole, see path
+	gain               int         // prompt tokens read from the cache that retrieval order would not find
 }
 
 // identified is a block with its names.
@@ -43,7 +43,8 @@ type identified struct {
 
 // begin makes the draft that of a request, whose Blocks it keeps.
 func (d *draft) begin(req Request) {
-	req.Prior = nil
+	d.behind = req.Behind
+	req.Prior, req.Behind = nil, Position{}
 	d.plan = Plan{RequestID: req.ID, Session: req.Session, Scope: req.Scope, req: req}
 	d.head = max(req.HeadTokens, 0)
 }
@@ -53,7 +54,7 @@ func (d *draft) recycle() {
 	clear(d.ids)
 	*d = draft{
 		ids: d.ids[:0], place: d.place[:0], order: d.order[:0], tokens: d.tokens[:0],
-		tail: d.tail[:0], prompt: d.prompt[:0],
+		start: d.start[:0], tail: d.tail[:0], prompt: d.prompt[:0],
 	}
 }
 
@@ -67,13 +68,17 @@ func identify(ids []identified, blocks []Block, dedup Dedup) []identified {
 		if id == "" {
 			id = label
 		}
-		mark := c
-		if dedup != DedupContent || b.Text == "" { // without a text only an ID is known
-			mark = xxh3.HashString128Seed(id, c.Lo^c.Hi)
-		}
-		ids[i] = identified{id: id, label: label, key: keyOf(id, c), content: c, mark: mark}
+		ids[i] = identified{id: id, label: label, key: keyOf(label, c), content: c, mark: markOf(label, b.Text, c, dedup)}
 	}
 	return ids
+}
+
+// markOf returns the mark of a block that is seen under a label.
+func markOf(label, text string, c content, dedup Dedup) content {
+	if dedup != DedupContent || text == "" { // without a text only an ID is known
+		return xxh3.HashString128Seed(label, c.Lo^c.Hi)
+	}
+	return c
 }
 
 // query is what the policy is asked about the blocks that it may order.
@@ -155,13 +160,4 @@ func (d *draft) items() {
 		d.plan.Items = append(d.plan.Items, Item{Index: i, Label: d.ids[i].label})
 	}
 	d.plan.Items = append(d.plan.Items, d.refs...)
-}
-
-// sent returns the blocks that are sent in full.
-func (d *draft) sent() []identified {
-	out := make([]identified, len(d.order))
-	for i, j := range d.order {
-		out[i] = d.ids[j]
-	}
-	return out
 }

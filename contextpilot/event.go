@@ -13,8 +13,7 @@ const (
 	// Shrunk: of the request's prompt, and the answer behind it, only the first Tokens tokens are still resident.
 	Shrunk
 	// Gone: nothing of the request's own prompt is resident any more. For a request that was never Served it
-	// means that the request did not reach the engine: it is taken back as if it had never been planned, and
-	// the conversation continues from the turn before.
+	// means that the request did not reach the engine: it is taken back as if it had never been planned.
 	Gone
 	// Cleared: the engine dropped its whole cache. Request is ignored.
 	Cleared

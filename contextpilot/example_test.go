@@ -52,12 +52,13 @@ func ExamplePilot_Plan_multiTurn() {
 	if err != nil {
 		panic(err)
 	}
-	var messages []string // as the client sends them, without the system prompt
+	var messages []string              // as the client sends them, without the system prompt
+	var position contextpilot.Position // behind them
 	ask := func(question string, blocks []contextpilot.Block) {
-		plan := pilot.Plan(contextpilot.Request{Session: "ana", Query: question, Blocks: blocks, Prior: messages})
+		plan := pilot.Plan(contextpilot.Request{Session: "ana", Query: question, Blocks: blocks, Prior: messages, Behind: position})
 		prompt := plan.Prompt(question)
 		fmt.Printf("%s\n\n", prompt)
-		messages = append(messages, prompt, "(the answer)")
+		messages, position = append(messages, prompt, "(the answer)"), plan.End
 	}
 	ask("How do I install it?", passages("setup"))
 	ask("And on Windows?", passages("setup", "windows"))

@@ -73,12 +73,14 @@ func (sc *scope) check() error {
 	return nil
 }
 
-// Waiting returns the number of requests in the open window.
-func (w *Window) Waiting() int {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.open == nil {
-		return 0
+// Bounded reports whether what the position holds is within its bounds.
+func (p Position) Bounded() bool {
+	if p.last == nil {
+		return true
 	}
-	return len(w.open.callers)
+	steps, blocks, length := 0, 0, 0
+	for s := p.last; s != nil; s = s.before {
+		steps, blocks, length = steps+1, blocks+s.sent+len(s.kept), length+len(s.path)
+	}
+	return steps <= maxTurns && blocks <= maxShown && length <= maxPath && steps == p.last.depth && blocks == p.last.blocks && length == p.last.length
 }

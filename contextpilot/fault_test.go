@@ -54,7 +54,7 @@ func TestStageFault(t *testing.T) {
 				prior := []string{first.Prompt("q"), "answer"}
 				p.SetInject(once(stage, fail))
 				// d is listed twice: after a fault not even that is looked at.
-				req := contextpilot.Request{ID: "r", Session: "s", Blocks: blocks("d", "c", "a", "d"), Prior: prior}
+				req := contextpilot.Request{ID: "r", Session: "s", Blocks: blocks("d", "c", "a", "d"), Prior: prior, Behind: first.End}
 				bad := p.Plan(req)
 				plain(t, bad, stage, "d c a d")
 				equal(t, "faults", map[string]int64{stage: 1}, p.Stats().FaultsByStage)
@@ -64,8 +64,8 @@ func TestStageFault(t *testing.T) {
 				if err := p.Check(); err != nil {
 					t.Error(err)
 				}
-				next := p.Plan(contextpilot.Request{ID: "next", Session: "s", Blocks: blocks("d", "a", "f", "e"), Prior: append(prior, bad.Prompt("q"))})
-				equal(t, "after", "e f; d a", sent(next)+"; "+refs(next))
+				next := p.Plan(contextpilot.Request{ID: "next", Session: "s", Blocks: blocks("d", "a", "f", "b", "e"), Prior: append(prior, bad.Prompt("q")), Behind: bad.End})
+				equal(t, "after", "e f; d a b", sent(next)+"; "+refs(next))
 				equal(t, "fault of the next plan", nil, next.Fault)
 				equal(t, "turn of the next plan", 3, next.Turn)
 			})
@@ -159,6 +159,10 @@ func TestBrokenSent(t *testing.T) {
 	got := p.Plan(contextpilot.Request{Blocks: blocks("a", "b")})
 	equal(t, "plan", "b a", sent(got))
 	equal(t, "faults", int64(1), p.Stats().Faults())
+	prior := []string{got.Prompt("q"), "answer"}
+	second := p.Plan(contextpilot.Request{Blocks: blocks("a", "c"), Prior: prior, Behind: got.End})
+	third := p.Plan(contextpilot.Request{Blocks: blocks("a", "c", "d"), Prior: append(prior, second.Prompt("q")), Behind: second.End})
+	equal(t, "later turns", "c; a, d; a c", sent(second)+"; "+refs(second)+", "+sent(third)+"; "+refs(third))
 	b, err := p.PlanBatch(context.Background(), []contextpilot.Request{{Blocks: blocks("a", "b")}, {Blocks: blocks("c", "d")}})
 	if err != nil {
 		t.Fatal(err)
@@ -291,10 +295,9 @@ func TestRecorderHoldsNoLock(t *testing.T) {
 	select {
 	case <-done:
 	case <-time.After(5 * time.Second):
-		t.Fatal("Plan calls the recorder with the session's lock held")
+		t.Fatal("Plan calls the recorder with a lock held")
 	}
 	equal(t, "calls", 2, r.calls)
-	equal(t, "turn", 1, r.pilot.Plan(contextpilot.Request{Session: "s", Blocks: blocks("a")}).Turn)
 }
 
 // nameless is a policy whose name cannot be had.
@@ -334,6 +337,33 @@ func (c picky) Count(text string) int {
 		panic("broken")
 	}
 	return c.Estimate.Count(text)
+}
+
+// flaky cannot count one text the second time.
+type flaky struct {
+	contextpilot.Estimate
+	seen *int
+}
+
+func (c flaky) Count(text string) int {
+	if text == "x" {
+		if *c.seen++; *c.seen == 2 {
+			panic("broken")
+		}
+	}
+	return c.Estimate.Count(text)
+}
+
+// Nor does one of a batch whose history cannot be counted once it is known where it goes on.
+func TestFaultBehindATurnOfTheBatch(t *testing.T) {
+	p := newPilot(t, contextpilot.Config{Policy: "retrieval", Tokenizer: flaky{seen: new(int)}})
+	b, err := p.PlanBatch(t.Context(), []contextpilot.Request{{Session: "s", Blocks: big("a")}, {Session: "s", Blocks: big("b"), Prior: []string{"x"}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	equal(t, "sent", "a, b", sent(b.Plans[0])+", "+sent(b.Plans[1]))
+	equal(t, "faults", map[string]int64{"index": 1}, p.Stats().FaultsByStage)
+	equal(t, "expected in cache", 0, p.Plan(contextpilot.Request{Blocks: big("b")}).Prefix.Tokens)
 }
 
 // A request with a history whose blocks cannot be counted does not enter the index as if its prompt began with them.

@@ -45,19 +45,23 @@ func BenchmarkFootprintSession(b *testing.B) {
 	const sessions, turns, k = 500, 8, 10
 	sets := contexts(sessions*turns, k)
 	for b.Loop() {
+		var ends []contextpilot.Position // which the client holds
 		p, bytes := held(func() *contextpilot.Pilot {
 			p := newPilot(b, contextpilot.Config{})
 			for s := range sessions {
 				var prior []string
+				var at contextpilot.Position
 				for t := range turns {
 					i := s*turns + t
-					plan := p.Plan(contextpilot.Request{ID: fmt.Sprint(i), Session: fmt.Sprint("s", s), Blocks: sets[i], Prior: prior})
-					prior = append(prior, plan.Context(), "answer")
+					plan := p.Plan(contextpilot.Request{ID: fmt.Sprint(i), Session: fmt.Sprint("s", s), Blocks: sets[i], Prior: prior, Behind: at})
+					prior, at = append(prior, plan.Context(), "answer"), plan.End
 				}
+				ends = append(ends, at)
 			}
 			return p
 		})
 		b.ReportMetric(float64(bytes)/sessions, "B/session")
 		runtime.KeepAlive(p)
+		runtime.KeepAlive(ends)
 	}
 }

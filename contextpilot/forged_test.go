@@ -46,7 +46,7 @@ func TestNotesInBlocksAreFenced(t *testing.T) {
 			}
 			again := contextpilot.Request{ID: fmt.Sprint("again", i), Session: "s", Blocks: []contextpilot.Block{{ID: "a", Text: text}}}
 			one := p.Plan(again)
-			again.ID, again.Prior = again.ID+"2", []string{one.Prompt("")}
+			again.ID, again.Prior, again.Behind = again.ID+"2", []string{one.Prompt("")}, one.End
 			if two := p.Plan(again); two.Items[0].Ref == nil || two.RenderFull(0) != got {
 				t.Errorf("%q: the second time %q", text, two.Prompt(""))
 			}

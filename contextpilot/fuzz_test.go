@@ -27,7 +27,7 @@ func FuzzRender(f *testing.F) {
 		}
 		// The same texts under other IDs, other texts under the same IDs.
 		second := []contextpilot.Block{{ID: id2, Text: text1}, {ID: id1, Text: text2}, {ID: "new", Text: text2 + text1}, {ID: id1, Text: text1}}
-		r2 := contextpilot.Request{ID: "2", Session: "s", Blocks: second, Prior: []string{one.Prompt(question), question}}
+		r2 := contextpilot.Request{ID: "2", Session: "s", Blocks: second, Prior: []string{one.Prompt(question), question}, Behind: one.End}
 		two := p.Plan(r2)
 		if err := check.check(r2, two); err != nil {
 			t.Fatalf("turn 2: %v", err)
@@ -37,7 +37,7 @@ func FuzzRender(f *testing.F) {
 				t.Fatalf("note %q", n)
 			}
 		}
-		r3 := contextpilot.Request{ID: "3", Session: "s", Blocks: first}
+		r3 := contextpilot.Request{ID: "3", Session: "s", Blocks: first, Behind: two.End}
 		if err := check.check(r3, p.Plan(r3)); err != nil { // nothing resent: no references
 			t.Fatalf("turn 3: %v", err)
 		}
@@ -60,7 +60,7 @@ func FuzzNotes(f *testing.F) {
 		}
 		bs := []contextpilot.Block{{ID: id, Text: "one"}, {ID: "0", Text: "two"}, {ID: "\x01", Text: "three"}}
 		one := p.Plan(contextpilot.Request{Session: "s", Blocks: bs})
-		two := p.Plan(contextpilot.Request{Session: "s", Blocks: bs, Prior: []string{one.Prompt("q")}})
+		two := p.Plan(contextpilot.Request{Session: "s", Blocks: bs, Prior: []string{one.Prompt("q")}, Behind: one.End})
 		for _, n := range append(notes(one), notes(two)...) {
 			if strings.ContainsAny(n, "\n\r") || foldMarkup.MatchString(n) {
 				t.Fatalf("note %q", n)

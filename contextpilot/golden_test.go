@@ -148,7 +148,7 @@ func TestPaperDedup(t *testing.T) {
 	equal(t, "turn 1", "Doc_1 Doc_2 Doc_4", sent(first))
 	second := p.Plan(contextpilot.Request{
 		ID: "t2", Session: "c6", Blocks: blocks("Doc_1", "Doc_5", "Doc_2"),
-		Prior: []string{first.Prompt("first question"), "an answer"},
+		Prior: []string{first.Prompt("first question"), "an answer"}, Behind: first.End,
 	})
 	equal(t, "turn 2", "Doc_5", sent(second))
 	equal(t, "references of turn 2", "Doc_1 Doc_2", refs(second))

@@ -24,7 +24,7 @@ func TestManyTextsUnderOneLabel(t *testing.T) {
 	for i := range 400_000 {
 		fmt.Fprintf(&history, "<doc a>\n%d\n</doc>\n", i)
 	}
-	plan := p.Plan(contextpilot.Request{ID: "b", Session: "s", Prior: []string{history.String()}, Blocks: []contextpilot.Block{{ID: "doc", Text: "first"}}})
+	plan := p.Plan(contextpilot.Request{ID: "b", Session: "s", Prior: []string{history.String()}, Behind: first.End, Blocks: []contextpilot.Block{{ID: "doc", Text: "first"}}})
 	if plan.Fault != nil || len(plan.Items) != 1 || plan.Items[0].Ref == nil {
 		t.Errorf("items %+v, fault %v: want a reference", plan.Items, plan.Fault)
 	}
@@ -112,35 +112,4 @@ func (b blocking) Order(dst []int, q contextpilot.Query) []int {
 			}
 		}
 	})
-}
-
-// panicking is a Recorder that breaks.
-type panicking struct{}
-
-func (panicking) Planned(contextpilot.Scope, *contextpilot.Plan, time.Duration) { panic("recorder") }
-
-func (panicking) Observed(contextpilot.Event, bool) {}
-
-// TestWindowPanics: if planning for a window panics, its other callers get an error, not an empty plan.
-func TestWindowPanics(t *testing.T) {
-	p, err := contextpilot.New(contextpilot.Config{Recorder: panicking{}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	w := contextpilot.NewWindow(p, time.Hour, 2)
-	results := make(chan error, 2)
-	for i := range 2 {
-		go func() {
-			defer func() {
-				if r := recover(); r != nil {
-					results <- nil
-				}
-			}()
-			_, err := w.Plan(t.Context(), contextpilot.Request{ID: fmt.Sprint(i), Blocks: []contextpilot.Block{{ID: "a", Text: "a"}}})
-			results <- err
-		}()
-	}
-	if a, b := <-results, <-results; (a == nil) == (b == nil) {
-		t.Errorf("%v and %v, want a panic and an error", a, b)
-	}
 }

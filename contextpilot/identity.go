@@ -11,8 +11,8 @@ import (
 	"github.com/ragpilot/ragpilot/internal/markup"
 )
 
-// Key identifies a block for the index and for policies: a 64-bit hash over ID and Text, so that a block whose
-// text has changed under its ID is another block. Two blocks with one Key would only mislead a prediction.
+// Key identifies a block for the index and for policies: a 64-bit hash over label, which stands for the ID, and Text, so that a
+// block whose text has changed under its ID is another block. Two blocks with one Key would only mislead a prediction.
 type Key uint64
 
 // content stands for a text, whatever ID it comes under. Before a block is left out because its text is there already,
@@ -21,8 +21,9 @@ type content = xxh3.Uint128
 
 func contentOf(text string) content { return xxh3.HashString128(text) }
 
-func keyOf(id string, c content) Key {
-	return Key(xxh3.HashStringSeed(id, c.Lo^c.Hi))
+// keyOf returns the key of a block by its label, which is in the prompt where its ID may not be.
+func keyOf(label string, c content) Key {
+	return Key(xxh3.HashStringSeed(label, c.Lo^c.Hi))
 }
 
 // labelSeed keeps apart an ID and a text of the same bytes.

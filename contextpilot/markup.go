@@ -20,42 +20,40 @@ func renderBlock(forms noteForms, label, text string) string {
 	return markup.Render(label, text, slices.ContainsFunc(forms, func(f notes.Form) bool { return f.In(text) }))
 }
 
-// region is a rendered block that was found in a text.
-type region = markup.Region
+// blockKey returns the key of a block that was found in a text, see [identify].
+func blockKey(r *markup.Region) Key { return keyOf(r.Label, contentOf(r.Text)) }
 
 // visible are the blocks that stand in messages.
 type visible struct {
-	texts map[named]string
-	many  map[string]int // how many different texts each label is the name of
+	blocks map[Key]seenBlock
+	many   map[string]int // how many different texts each label is the name of
 }
 
-// named is a text under a label.
-type named struct {
-	label   string
-	content content
+// seenBlock is a text under a label.
+type seenBlock struct {
+	label, text string
+	content     content
 }
 
 // has reports whether the block stands there.
-func (v *visible) has(label string, c content) bool {
-	_, ok := v.texts[named{label, c}]
+func (v *visible) has(k Key) bool {
+	_, ok := v.blocks[k]
 	return ok
-}
-
-// only reports whether the block stands there, and no other text under its label.
-func (v *visible) only(label, text string, c content) bool {
-	there, ok := v.texts[named{label, c}]
-	return ok && there == text && v.many[label] == 1
 }
 
 // visibleIn returns the blocks that stand in the texts, in one pass.
 func visibleIn(texts []string) (v visible) {
 	for _, t := range texts {
 		for r := range markup.Regions(t) {
-			if v.texts == nil {
-				v = visible{texts: map[named]string{}, many: map[string]int{}}
+			if v.blocks == nil {
+				v = visible{blocks: map[Key]seenBlock{}, many: map[string]int{}}
 			}
-			if x := (named{r.Label, contentOf(r.Text)}); !v.has(x.label, x.content) {
-				v.texts[x] = r.Text
+			c := contentOf(r.Text)
+			k := keyOf(r.Label, c)
+			if x, ok := v.blocks[k]; !ok {
+				v.blocks[k] = seenBlock{r.Label, r.Text, c}
+				v.many[r.Label]++
+			} else if x.label != r.Label || x.text != r.Text { // two of one key
 				v.many[r.Label]++
 			}
 		}

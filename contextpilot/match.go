@@ -52,14 +52,7 @@ func (p *Pilot) match(req *Request, scope func(i int) Scope, out []Match) {
 	}()
 	d.begin(*req)
 	d.plan.forms = p.forms
-	var s *session
-	if req.Session != "" {
-		if s = p.sessions.peek(sessionID{req.Scope.Tenant, req.Session}, p.cfg.Now()); s != nil {
-			s.mu.Lock()
-			defer s.mu.Unlock()
-		}
-	}
-	if p.prepare(d, req, s) != nil {
+	if p.prepare(d, req) != nil {
 		return
 	}
 	prompt := d.promptTokens()

@@ -6,7 +6,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
@@ -154,7 +153,7 @@ func TestMatchInConversation(t *testing.T) {
 	a, b := contextpilot.Scope{Replica: "a"}, contextpilot.Scope{Replica: "b"}
 	first := p.Plan(contextpilot.Request{Session: "s", Scope: a, Blocks: blocks("x", "y")})
 	p.Observe(contextpilot.Event{Kind: contextpilot.Served, Scope: a, Request: first.RequestID, Output: 40})
-	next := contextpilot.Request{Session: "s", Blocks: blocks("y", "z"), Prior: []string{first.Prompt(""), "answer"}}
+	next := contextpilot.Request{Session: "s", Blocks: blocks("y", "z"), Prior: []string{first.Prompt(""), "answer"}, Behind: first.End.Answered(40)}
 	// x and y, the answer of 40 and z; y is referred to, by a note that is not counted. The next turn begins behind the answer.
 	equal(t, "where it was, and elsewhere", []contextpilot.Match{
 		{Prompt: 136, Tokens: 96, Plain: 96}, {Prompt: 136},
@@ -164,7 +163,7 @@ func TestMatchInConversation(t *testing.T) {
 	second := p.Plan(next)
 	equal(t, "the turn goes on elsewhere", 2, second.Turn)
 	equal(t, "references", "y", refs(second))
-	third := contextpilot.Request{Session: "s", Blocks: blocks("w"), Prior: append(next.Prior, second.Prompt(""), "answer")}
+	third := contextpilot.Request{Session: "s", Blocks: blocks("w"), Prior: append(next.Prior, second.Prompt(""), "answer"), Behind: second.End}
 	matches := p.MatchReplicas(third, "a", "b")
 	if matches[1].Tokens <= matches[0].Tokens || matches[0].Tokens < 96 {
 		t.Errorf("after the move: %+v", matches)
@@ -173,16 +172,15 @@ func TestMatchInConversation(t *testing.T) {
 	equal(t, "an unknown history", 0, p.MatchReplicas(third, "b")[0].Tokens)
 }
 
-// A conversation that is too old to be remembered is matched as Plan will see it.
+// A conversation of which the client has lost its position is matched as Plan will see it.
 func TestMatchForgottenConversation(t *testing.T) {
-	now := time.Unix(1_700_000_000, 0)
-	p := newPilot(t, contextpilot.Config{SessionTTL: time.Hour, Now: func() time.Time { return now }})
+	p := newPilot(t, contextpilot.Config{})
 	first := p.Plan(contextpilot.Request{Session: "s", Blocks: blocks("x", "y")})
-	next := contextpilot.Request{Session: "s", Blocks: blocks("y"), Prior: []string{first.Prompt("")}}
+	next := contextpilot.Request{Session: "s", Blocks: blocks("y"), Prior: []string{first.Prompt("")}, Behind: first.End}
 	if m := p.Match(next); m.Tokens != 64 || m.Prompt != 64 {
 		t.Errorf("remembered: %+v", m)
 	}
-	now = now.Add(61 * time.Minute)
+	next.Behind = contextpilot.Position{}
 	match, plan := p.Match(next), p.Plan(next)
 	equal(t, "turn", 1, plan.Turn)
 	equal(t, "resident", plan.Prefix.Tokens, match.Tokens)
@@ -221,6 +219,7 @@ func TestMatchFault(t *testing.T) {
 func TestDropReplica(t *testing.T) {
 	p := newPilot(t, contextpilot.Config{})
 	var prior []string
+	var at contextpilot.Position
 	for _, s := range []contextpilot.Scope{
 		{Replica: "a"},
 		{Replica: "a", Tenant: "t"},
@@ -229,7 +228,7 @@ func TestDropReplica(t *testing.T) {
 		{Model: "a"},
 	} {
 		plan := p.Plan(contextpilot.Request{Session: "s", Scope: s, Blocks: blocks("x", "y")})
-		prior = []string{plan.Prompt("")}
+		prior, at = []string{plan.Prompt("")}, plan.End
 	}
 	equal(t, "dropped", 3, p.DropReplica("a"))
 	equal(t, "again", 0, p.DropReplica("a"))
@@ -237,7 +236,7 @@ func TestDropReplica(t *testing.T) {
 	equal(t, "for their number", int64(0), p.Stats().ScopesDropped)
 	equal(t, "what is left", []contextpilot.Match{{Prompt: 64}, {Prompt: 64, Tokens: 64, Plain: 64, Familiar: 64}},
 		p.MatchReplicas(contextpilot.Request{Blocks: blocks("x", "y")}, "a", "b"))
-	next := p.Plan(contextpilot.Request{Session: "s", Scope: contextpilot.Scope{Replica: "a"}, Blocks: blocks("y"), Prior: prior})
+	next := p.Plan(contextpilot.Request{Session: "s", Scope: contextpilot.Scope{Replica: "a"}, Blocks: blocks("y"), Prior: prior, Behind: at})
 	equal(t, "conversations stay", "y", refs(next))
 }
 

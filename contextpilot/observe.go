@@ -57,7 +57,7 @@ func (p *Pilot) observe(ev Event) (ok, fresh bool) {
 		ok = sc.tree.Move(ev.Request, sc.behindHead(ev), p.tiers.number(ev.Tier))
 		return ok, ok
 	case Gone:
-		ok = p.gone(sc, ev.Request)
+		ok = sc.gone(ev.Request)
 		return ok, ok
 	case Cleared:
 		sc.mu.Lock()
@@ -82,7 +82,7 @@ func (sc *scope) behindHead(ev Event) int {
 
 func (p *Pilot) served(sc *scope, ev Event) (ok, fresh bool) {
 	sc.mu.Lock()
-	owner, _, _ := sc.tree.Owner(ev.Request)
+	defer sc.mu.Unlock()
 	if ev.CachedKnown {
 		p.correct(sc, ev)
 	}
@@ -91,36 +91,14 @@ func (p *Pilot) served(sc *scope, ev Event) (ok, fresh bool) {
 		sc.tree.Extend(ev.Request, int(tokenCount(ev.Output)))
 	}
 	sc.count()
-	sc.mu.Unlock()
-	if fresh && owner != "" {
-		if s := p.sessions.find(sessionID{ev.Scope.Tenant, owner}); s != nil {
-			s.mu.Lock()
-			s.answered(ev.Request, ev.Output)
-			s.mu.Unlock()
-		}
-	}
 	return ok, fresh
 }
 
-func (p *Pilot) gone(sc *scope, request string) bool {
+// gone takes a request out, and reports whether it was there.
+func (sc *scope) gone(request string) bool {
 	sc.mu.Lock()
-	owner, served, _ := sc.tree.Owner(request)
-	sc.mu.Unlock()
-	var s *session
-	if owner != "" && !served {
-		s = p.sessions.find(sessionID{sc.id.Tenant, owner})
-	}
-	if s != nil { // nobody plans the turn again meanwhile
-		s.mu.Lock()
-		defer s.mu.Unlock()
-	}
-	sc.mu.Lock()
-	now, served, ok := sc.tree.Owner(request)
-	sc.tree.Remove(request)
+	defer sc.mu.Unlock()
+	ok := sc.tree.Remove(request)
 	sc.shrunk()
-	sc.mu.Unlock()
-	if s != nil && ok && !served && now == owner {
-		s.takeBack(request)
-	}
 	return ok
 }

@@ -17,12 +17,10 @@ import (
 // Pilot plans requests and keeps the index of what engines hold. It is safe for concurrent use, does no I/O and
 // starts no goroutines, but for those that a PlanBatch of more than 100,000 requests waits for.
 //
-// Locks are taken in this order: that of windows, a session's, then a scope's; the tables' own locks are taken last
-// and held only for a look-up. Two turns of one session wait for each other; different sessions meet only in their scope.
+// Locks are taken in this order: that of windows, then a scope's; the tables' own locks are taken last and held only for a look-up.
+// It keeps nothing of conversations: see [Position].
 type Pilot struct {
 	cfg      Config
-	sessions *sessions
-	held     handoff
 	stats    counters
 	tiers    *tiers
 	drafts   sync.Pool  // of *draft
@@ -51,7 +49,7 @@ func New(cfg Config) (*Pilot, error) {
 	_, _ = rand.Read(b[:]) // never fails (crypto/rand)
 	return &Pilot{
 		cfg: cfg, forms: formsOf(cfg.Notes),
-		sessions: newSessions(cfg.MaxSessions, cfg.SessionTTL), drafts: sync.Pool{New: func() any { return new(draft) }},
+		drafts: sync.Pool{New: func() any { return new(draft) }},
 		prefix: "rp-" + hex.EncodeToString(b[:]) + "-", scopes: map[Scope]*scope{}, tenants: map[string]*list.List{}, tiers: newTiers(cfg.LoadCost),
 	}, nil
 }
@@ -70,17 +68,13 @@ func (p *Pilot) Plan(req Request) Plan {
 	return plan
 }
 
-// plan runs the stages and records the draft, with the session's lock held.
+// plan runs the stages and records the draft.
 func (p *Pilot) plan(d *draft, req *Request, began time.Time) {
-	var s *session
-	if req.Session != "" {
-		s = p.sessions.get(sessionID{req.Scope.Tenant, req.Session}, began)
-		s.mu.Lock()
-		defer s.mu.Unlock()
-	}
 	sc := p.scope(req.Scope, began)
-	p.replace(sc, s, req)
-	err := p.prepare(d, req, s)
+	if req.ID != "" {
+		sc.withdraw(req.ID)
+	}
+	err := p.prepare(d, req)
 	if err == nil {
 		sc.mu.Lock()
 		err = p.guard(stageReorder, func() error { return sc.reorder(d) })
@@ -94,20 +88,32 @@ func (p *Pilot) plan(d *draft, req *Request, began time.Time) {
 		d.items()
 		d.plan.Fault = err
 	}
-	p.enter(sc, s, d)
+	p.enter(sc, d)
 }
 
-// enter records a draft that is going to be sent in the index and in its conversation. s, if not nil, is locked.
-func (p *Pilot) enter(sc *scope, s *session, d *draft) {
-	req := &d.plan.req
-	sc.mu.Lock()
-	path := p.insert(sc, d, req.Session)
-	sc.mu.Unlock()
-	d.plan.Turn = 1
-	if s != nil {
-		p.stats.turnsDropped.Add(int64(s.record(req.Scope, d.plan.RequestID, d.said, d.sent(), d.left, slices.Clone(path))))
-		d.plan.Turn = s.count
+// Preview returns how the blocks of a request would be sent in the order in which they stand, with the references that [Pilot.Plan] would
+// make. It is no plan of a prompt: nothing is recorded or counted but faults, and its Prefix is not known.
+func (p *Pilot) Preview(req Request) Plan {
+	req.Fixed = true
+	d := p.prepareOne(&req)
+	if d.plan.Fault == nil {
+		d.plan.Fault = p.guard(stageAnnotate, func() error { return p.annotate(d) })
 	}
+	if d.plan.Fault != nil {
+		p.plain(d)
+		d.items()
+	}
+	return d.plan
+}
+
+// enter records a draft that is going to be sent in the index.
+func (p *Pilot) enter(sc *scope, d *draft) {
+	path := d.path()
+	sc.mu.Lock()
+	p.insert(sc, d, path)
+	sc.mu.Unlock()
+	d.plan.Turn = d.behind.Turn() + 1
+	d.plan.End = d.end(path)
 }
 
 func (p *Pilot) draft(req *Request) *draft {
@@ -123,13 +129,13 @@ func (p *Pilot) draft(req *Request) *draft {
 	return d
 }
 
-// prepare runs the stages that come before the order. s, if not nil, is locked.
-func (p *Pilot) prepare(d *draft, req *Request, s *session) error {
-	if err := p.guard(stageIndex, func() error { return p.index(d, req, s) }); err != nil {
+// prepare runs the stages that come before the order.
+func (p *Pilot) prepare(d *draft, req *Request) error {
+	if err := p.guard(stageIndex, func() error { return p.index(d, req) }); err != nil {
 		d.unknown(req)
 		return err
 	}
-	if err := p.guard(stageDedup, func() error { return p.dedup(d, s) }); err != nil {
+	if err := p.guard(stageDedup, func() error { return p.dedup(d) }); err != nil {
 		return err
 	}
 	d.budget(req.Budget)
@@ -147,59 +153,41 @@ func (p *Pilot) prepare(d *draft, req *Request, s *session) error {
 
 // insert records the draft in the index. Should the index itself fail, it is dropped: what is known of the cache
 // is lost, the plan is not.
-func (p *Pilot) insert(sc *scope, d *draft, owner string) (path []tree.Elem) {
+func (p *Pilot) insert(sc *scope, d *draft, path []tree.Elem) {
 	d.plan.Policy = sc.name
-	err := p.guard(stageIndex, func() error {
-		path = sc.insert(d, owner)
-		return nil
-	})
+	err := p.guard(stageIndex, func() error { sc.insert(d, path); return nil })
 	if err != nil {
 		sc.build(p)
 		d.plan.Prefix, d.plan.anywhere = Prefix{}, 0
 	}
 	sc.count()
-	return path
 }
 
 func (p *Pilot) done(plan *Plan, began time.Time) {
 	p.shed()
 	p.stats.add(plan, 1)
-	p.unclaimed(p.held.expire(began))
 	if p.cfg.Recorder != nil {
 		kept := *plan // a recorder may keep it
 		p.cfg.Recorder.Planned(kept.Scope, &kept, p.cfg.Now().Sub(began))
 	}
 }
 
-// replace takes an earlier plan of the same request ID back, if it was not served; of the same turn of a conversation in
-// another scope, too: another replica was to take it. s is locked.
-func (p *Pilot) replace(sc *scope, s *session, req *Request) {
-	if req.ID == "" {
-		return
+// TakeBack takes a plan that was not sent out of the index and of [Stats], as if it had never been made. One that was served stays;
+// taken reports whether it did not. Time: as for an event.
+func (p *Pilot) TakeBack(plan *Plan) (taken bool) {
+	sc := p.findScope(plan.Scope)
+	if sc != nil && sc.served(plan.RequestID) {
+		return false
 	}
-	p.superseded(sc, req)
-	sc.withdraw(req.ID)
-	if s == nil {
-		return
+	p.stats.add(plan, -1)
+	if sc != nil {
+		sc.gone(plan.RequestID)
 	}
-	if was, ok := s.sentTo(req.ID); ok && was != req.Scope {
-		if other := p.findScope(was); other != nil {
-			other.withdraw(req.ID)
-		}
-	}
-	if i := s.last(req.ID); i >= 0 && !s.turns[i].served { // whether an index still has it or not
-		s.takeBack(req.ID)
-	}
-}
-
-// EndSession forgets a conversation of scope's tenant; its model and replica do not matter. Its prompts stay in the index:
-// they are still in the engine's cache.
-func (p *Pilot) EndSession(scope Scope, id string) (known bool) {
-	return p.sessions.end(sessionID{scope.Tenant, id})
+	return true
 }
 
 // String says what the pilot holds, for logs.
 func (p *Pilot) String() string {
 	st := p.Stats()
-	return fmt.Sprintf("contextpilot.Pilot{%d plans, %d live requests, %d sessions, %d faults}", st.Plans, st.LiveRequests, st.Sessions, st.Faults())
+	return fmt.Sprintf("contextpilot.Pilot{%d plans, %d live requests, %d faults}", st.Plans, st.LiveRequests, st.Faults())
 }

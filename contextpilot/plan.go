@@ -14,8 +14,10 @@ type Plan struct {
 	RequestID string
 	Session   string
 	Scope     Scope
-	// Turn is the number of this request in its session, from 1; 1 without a session.
+	// Turn is the number of this request in its conversation, from 1: one more than that of Request.Behind.
 	Turn int
+	// End is where the next turn of the conversation goes on, once this one is answered.
+	End Position
 	// Policy is the name of the policy that chose the order.
 	Policy string
 	// Items are the blocks in prompt order: those sent in full, then references.
@@ -32,7 +34,7 @@ type Plan struct {
 	// is in it in full and in retrieval order, repeats and what exceeds Request.Budget included; only Request.Room holds.
 	Fault error
 
-	req           Request // without Prior
+	req           Request // without Prior and Behind
 	afterQuestion bool
 	forms         noteForms
 	anywhere      int // tokens of Prefix that are of blocks behind the resident ones
@@ -48,8 +50,8 @@ type Item struct {
 // Ref points to where a block was shown before, in the messages that are being sent.
 type Ref struct {
 	Label     string // the name it was shown under; not the block's own if the same text came under another ID
-	Turn      int
-	RequestID string
+	Turn      int    // of the conversation, in which it was shown
+	RequestID string // of that turn
 	Note      string // the line that stands in the block's place; empty with Notes.NoLocation
 }
 
@@ -180,7 +182,7 @@ func (p *Plan) Cite(label string) (Item, bool) {
 	return Item{}, false
 }
 
-// Request returns the request that was planned, with its assigned ID and without Prior: what is needed to plan it
+// Request returns the request that was planned, with its assigned ID and without Prior and Behind: what is needed to plan it
 // again for another place.
 func (p *Plan) Request() Request {
 	req := p.req

@@ -197,7 +197,7 @@ func TestPolicyIsTold(t *testing.T) {
 	a := &asked{}
 	p := newPilot(t, contextpilot.Config{NewPolicy: func() contextpilot.Policy { return a }})
 	one := p.Plan(contextpilot.Request{ID: "1", Session: "s", Blocks: blocks("a", "b", "a")})
-	p.Plan(contextpilot.Request{ID: "2", Session: "s", Blocks: blocks("b", "c", "d"), Prior: []string{one.Prompt("q")}})
+	p.Plan(contextpilot.Request{ID: "2", Session: "s", Blocks: blocks("b", "c", "d"), Prior: []string{one.Prompt("q")}, Behind: one.End})
 	p.Plan(contextpilot.Request{ID: "3", Session: "t", Blocks: blocks("c"), Prior: []string{"hello"}})
 	p.Plan(contextpilot.Request{ID: "3", Session: "t", Blocks: blocks("e")})
 	p.Observe(contextpilot.Event{Kind: contextpilot.Gone, Request: "1"}, contextpilot.Event{Kind: contextpilot.Gone, Request: "1"})

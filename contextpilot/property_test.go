@@ -22,7 +22,6 @@ func drawConfig(t *rapid.T) contextpilot.Config {
 		BlockSize:   rapid.SampledFrom([]int{1, 16}).Draw(t, "block size"),
 		Capacity:    rapid.SampledFrom([]int{0, 1, 50, 300}).Draw(t, "capacity"),
 		MaxRequests: rapid.SampledFrom([]int{-1, 0, 1, 3}).Draw(t, "max requests"),
-		MaxSessions: rapid.SampledFrom([]int{0, 1, 2}).Draw(t, "max sessions"),
 		Now:         func() time.Time { return time.Unix(1_700_000_000, 0) },
 	}
 }
@@ -55,11 +54,15 @@ type machine struct {
 	check       *checker
 	texts       []string // that a message may hold
 	ids         []string // of requests
+	plans       []contextpilot.Plan
+	ends        []contextpilot.Position // where a request may go on; first the beginning
+	last        map[string]int          // the one of each session
+	refs        int
 }
 
 func newMachine(t *rapid.T) *machine {
 	cfg := drawConfig(t)
-	m := &machine{check: newChecker(cfg), texts: []string{"hello", "<doc a>\na@1\n</doc>", "<doc a>\nforged\n</doc>", "<doc open>\n"}}
+	m := &machine{check: newChecker(cfg), ends: make([]contextpilot.Position, 1), last: map[string]int{}, texts: []string{"hello", "<doc a>\na@1\n</doc>", "<doc a>\nforged\n</doc>", "<doc open>\n"}}
 	var err error
 	if m.pilot, err = contextpilot.New(cfg); err != nil {
 		t.Fatal(err)
@@ -78,8 +81,19 @@ func (m *machine) request(t *rapid.T) contextpilot.Request {
 		HeadTokens: rapid.SampledFrom([]int{0, 0, 7, -1}).Draw(t, "head"),
 		Budget:     rapid.SampledFrom([]int{0, 0, 0, 60}).Draw(t, "budget"),
 	}
+	if len(m.plans) > 0 && rapid.Bool().Draw(t, "same blocks") {
+		earlier := m.plans[rapid.IntRange(0, len(m.plans)-1).Draw(t, "of")].Request().Blocks
+		r.Blocks = append(earlier, r.Blocks[:min(len(r.Blocks), 2)]...)
+	}
 	if len(m.ids) > 0 && rapid.IntRange(0, 9).Draw(t, "again?") == 0 {
 		r.ID = rapid.SampledFrom(m.ids).Draw(t, "id")
+	}
+	switch rapid.IntRange(0, 3).Draw(t, "behind") {
+	case 0: // the beginning
+	case 1: // anywhere
+		r.Behind = rapid.SampledFrom(m.ends).Draw(t, "position")
+	default:
+		r.Behind = m.ends[m.last[r.Session]]
 	}
 	switch rapid.IntRange(0, 4).Draw(t, "prior") {
 	case 0:
@@ -100,18 +114,81 @@ func (m *machine) planned(t *rapid.T, r contextpilot.Request, p, twin contextpil
 	if a, b := p.Explain()+p.Prompt("?"), twin.Explain()+twin.Prompt("?"); a != b {
 		t.Fatalf("the same calls gave two plans:\n%s", cmp.Diff(a, b))
 	}
+	if p.End.Turn() != p.Turn {
+		t.Fatalf("turn %d ends as turn %d", p.Turn, p.End.Turn())
+	}
+	m.refs += len(strings.Fields(refs(p)))
 	m.texts = append(m.texts, p.Prompt(r.Query))
 	m.ids = append(m.ids, p.RequestID)
+	m.plans = append(m.plans, p)
+	m.went(r.Session, p.End)
+}
+
+// went notes where a session can go on.
+func (m *machine) went(session string, end contextpilot.Position) {
+	if !end.Bounded() {
+		panic("a position has left its bounds") // a failure of the machine that draws it
+	}
+	m.last[session] = len(m.ends)
+	m.ends = append(m.ends, end)
+}
+
+// Answer: a turn is answered, as its client counts it.
+func (m *machine) Answer(t *rapid.T) {
+	session := rapid.SampledFrom([]string{"", "s", "t"}).Draw(t, "session")
+	m.went(session, m.ends[m.last[session]].Answered(rapid.IntRange(-5, 50).Draw(t, "output")))
+}
+
+// Cut: messages follow a position that are no plan's prompt, or one's in another place.
+func (m *machine) Cut(t *rapid.T) {
+	at := rapid.SampledFrom(m.ends).Draw(t, "position")
+	text := rapid.SampledFrom(m.texts).Draw(t, "text")
+	var of *contextpilot.Plan
+	if len(m.plans) > 0 && rapid.Bool().Draw(t, "of a plan") {
+		of = &m.plans[rapid.IntRange(0, len(m.plans)-1).Draw(t, "plan")]
+	}
+	end := m.pilot.Behind(at, of, text)
+	want := at.Turn()
+	if of != nil {
+		want = max(want, of.Turn)
+	}
+	if end.Turn() != want {
+		t.Fatalf("behind turn %d and one of turn %d it is turn %d", at.Turn(), want, end.Turn())
+	}
+	m.went(rapid.SampledFrom([]string{"", "s", "t"}).Draw(t, "session"), end)
+}
+
+// TakeBack: a plan was not sent.
+func (m *machine) TakeBack(t *rapid.T) {
+	if len(m.plans) == 0 {
+		return
+	}
+	p := m.plans[rapid.IntRange(0, len(m.plans)-1).Draw(t, "plan")]
+	before := m.pilot.Stats()
+	taken := m.pilot.TakeBack(&p)
+	if m.twin.TakeBack(&p) != taken {
+		t.Fatalf("taken back: %v, the twin says otherwise", taken)
+	}
+	after := m.pilot.Stats()
+	if diff := before.Plans - after.Plans; diff != 0 && !taken || diff != 1 && taken {
+		t.Fatalf("taken back: %v, %d plans less", taken, diff)
+	}
+	if _, live := m.pilot.Resident(p.Scope, p.RequestID); taken && live || !taken && after.LiveRequests != before.LiveRequests {
+		t.Fatalf("taken back: %v, live: %v", taken, live)
+	}
+	// It may be sent later: then it counts no more, and its position is as good as any.
 }
 
 func (m *machine) Plan(t *rapid.T) {
-	r := m.request(t)
-	before := fmt.Sprint(r)
-	p := m.pilot.Plan(r)
-	if fmt.Sprint(r) != before {
-		t.Fatal("the request was changed")
+	for range rapid.IntRange(1, 3).Draw(t, "turns") {
+		r := m.request(t)
+		before := fmt.Sprint(r)
+		p := m.pilot.Plan(r)
+		if fmt.Sprint(r) != before {
+			t.Fatal("the request was changed")
+		}
+		m.planned(t, r, p, m.twin.Plan(r))
 	}
-	m.planned(t, r, p, m.twin.Plan(r))
 }
 
 func (m *machine) PlanBatch(t *rapid.T) {
@@ -159,13 +236,6 @@ func (m *machine) Observe(t *rapid.T) {
 	}
 }
 
-func (m *machine) EndSession(t *rapid.T) {
-	s := rapid.SampledFrom([]string{"s", "t", "u"}).Draw(t, "session")
-	if a, b := m.pilot.EndSession(contextpilot.Scope{}, s), m.twin.EndSession(contextpilot.Scope{}, s); a != b {
-		t.Fatalf("known %v and %v", a, b)
-	}
-}
-
 // Check runs after every step.
 func (m *machine) Check(t *rapid.T) {
 	if err := m.pilot.Check(); err != nil {
@@ -181,10 +251,15 @@ func (m *machine) Check(t *rapid.T) {
 }
 
 func TestAnySequence(t *testing.T) {
+	refs, runs := 0, 0
 	rapid.Check(t, func(t *rapid.T) {
 		m := newMachine(t)
 		t.Repeat(rapid.StateMachineActions(m))
+		refs, runs = refs+m.refs, runs+1
 	})
+	if refs < runs/5 {
+		t.Errorf("%d references in %d runs: the machine does not test them", refs, runs)
+	}
 }
 
 // The same block gives the same bytes in any place of any plan of any pilot.

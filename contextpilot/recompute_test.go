@@ -48,7 +48,7 @@ func TestRecomputeOfEarlierTurns(t *testing.T) {
 	p := newPilot(t, contextpilot.Config{Policy: "retrieval", Recompute: 0.5})
 	first := p.Plan(contextpilot.Request{ID: "1", Session: "s", Blocks: blocks("a", "b")})
 	p.Observe(contextpilot.Event{Kind: contextpilot.Served, Request: "1"}, contextpilot.Event{Kind: contextpilot.Shrunk, Request: "1"})
-	req := contextpilot.Request{Session: "s", Blocks: blocks("c"), Prior: []string{first.Prompt("")}}
+	req := contextpilot.Request{Session: "s", Blocks: blocks("c"), Prior: []string{first.Prompt("")}, Behind: first.End}
 	match := p.Match(req)
 	if got := p.Plan(req).Prefix.Tokens; got != 32 || match.Tokens != got {
 		t.Errorf("%d tokens, Match says %d, want half of a and b", got, match.Tokens)

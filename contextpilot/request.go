@@ -22,8 +22,8 @@ type Request struct {
 	// ID is sent to the engine, and events name it. Empty: assigned, see [Plan.RequestID]. Planning an ID that
 	// is still live replaces the earlier plan, as if that one had been taken back: what a retry needs.
 	ID string
-	// Session is the conversation, by a name that is unique within Scope.Tenant: its turns may go to several models and
-	// replicas. Empty: a request that belongs to none.
+	// Session names the conversation, for records and for [Pilot.PlanBatch], which keeps the order of its turns. Nothing is kept
+	// under that name. Empty: a request that belongs to none.
 	Session string
 	// Scope says which cache the prompt goes to.
 	Scope Scope
@@ -36,8 +36,11 @@ type Request struct {
 	Fixed bool
 	// Prior holds the texts of the conversation that the prompt being sent has in front of these blocks,
 	// oldest first, without the shared system prompt. A block is replaced by a reference only if its rendered
-	// text is found in here. Empty: nothing earlier is resent, so every block is sent in full.
+	// text is found in here, and a turn up to Behind has shown it. Empty: nothing earlier is resent, so every block is sent in full.
 	Prior []string
+	// Behind is where the prompt goes on: [Plan].End of the turn whose answer is the last of Prior. Where Prior does not show all
+	// that the turns up to there have shown, what stands in front of the blocks counts as unknown to the engine.
+	Behind Position
 	// HeadTokens is the length of what stands in front of everything (system prompt, instruction), the same
 	// for all requests of a scope. It only enters predictions.
 	HeadTokens int

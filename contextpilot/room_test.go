@@ -65,6 +65,7 @@ func TestRoom(t *testing.T) {
 		}
 		fails := rapid.SampledFrom([]string{"", "", "index", "dedup", "reorder", "annotate"}).Draw(t, "fails")
 		var prior []string
+		var at contextpilot.Position
 		for turn := range rapid.IntRange(1, 6).Draw(t, "turns") {
 			p.SetInject(func(stage string) error {
 				if stage == fails && turn%2 == 1 {
@@ -73,7 +74,7 @@ func TestRoom(t *testing.T) {
 				return nil
 			})
 			req := contextpilot.Request{
-				Session: "s", Query: strings.Repeat("why ", rapid.IntRange(1, 5).Draw(t, "question")), Prior: prior,
+				Session: "s", Query: strings.Repeat("why ", rapid.IntRange(1, 5).Draw(t, "question")), Prior: prior, Behind: at,
 				Room: rapid.SampledFrom([]int{-1, 1, 30, 60, 90, 120, 200}).Draw(t, "room"), Budget: rapid.SampledFrom([]int{0, 0, 30}).Draw(t, "budget"),
 			}
 			for _, id := range rapid.SliceOfNDistinct(rapid.SampledFrom([]string{"a", "b", "c", "d", "e", "f"}), 0, 6, rapid.ID).Draw(t, "ids") {
@@ -90,7 +91,7 @@ func TestRoom(t *testing.T) {
 			if err := checkRoom(req, plan); err != nil {
 				t.Fatal(err)
 			}
-			prior = append(prior, plan.Prompt(req.Query), "Because.")
+			prior, at = append(prior, plan.Prompt(req.Query), "Because."), plan.End
 		}
 	})
 }
@@ -120,7 +121,7 @@ func TestRoomWithABrokenTokenizer(t *testing.T) {
 func TestRoomAndBudget(t *testing.T) {
 	p := newPilot(t, contextpilot.Config{Tokenizer: exact{}})
 	first := p.Plan(contextpilot.Request{Session: "s", Query: "?", Blocks: texts("a", "b")})
-	req := contextpilot.Request{Session: "s", Query: "?", Blocks: texts("c", "a", "d", "b"), Prior: []string{first.Prompt("?")}}
+	req := contextpilot.Request{Session: "s", Query: "?", Blocks: texts("c", "a", "d", "b"), Prior: []string{first.Prompt("?")}, Behind: first.End}
 	for _, tt := range []struct {
 		budget, room int
 		want         []string

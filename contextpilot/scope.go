@@ -171,17 +171,16 @@ func (sc *scope) foretold(d *draft) {
 }
 
 // insert records the draft's path as in flight and fills in what is expected to be resident.
-func (sc *scope) insert(d *draft, owner string) []tree.Elem {
-	path := d.path()
+func (sc *scope) insert(d *draft, path []tree.Elem) {
 	var had, again int
-	if _, _, live := sc.tree.Owner(d.plan.RequestID); live { // it was answered: what its prompt has left is resident
+	if _, live := sc.tree.Served(d.plan.RequestID); live { // it was answered: what its prompt has left is resident
 		_, again, had = sc.tree.Walk(path[:len(path)-1])
 	}
 	if l, ok := sc.policy.(Learner); ok && d.plan.Fault == nil {
 		sc.tree.Remove(d.plan.RequestID) // tells the policy before it learns the new order
 		l.Sent(d.plan.RequestID, sc.query(d), sc.positions(d))
 	}
-	steps, resident := sc.tree.Insert(d.plan.RequestID, owner, path)
+	steps, resident := sc.tree.Insert(d.plan.RequestID, path)
 	steps, resident = max(steps, again), max(resident, had)
 	tokens := resident
 	if sc.head >= 0 {
@@ -200,22 +199,21 @@ func (sc *scope) insert(d *draft, owner string) []tree.Elem {
 			sc.sent.Put(uint64(d.ids[i].key), struct{}{})
 		}
 	}
-	return path
 }
 
 // served reports whether a live request was answered.
 func (sc *scope) served(id string) bool {
 	sc.mu.Lock()
 	defer sc.mu.Unlock()
-	_, served, ok := sc.tree.Owner(id)
-	return ok && served
+	served, _ := sc.tree.Served(id)
+	return served
 }
 
 // withdraw takes a live plan that was not served out of the index.
 func (sc *scope) withdraw(id string) {
 	sc.mu.Lock()
 	defer sc.mu.Unlock()
-	if _, served, ok := sc.tree.Owner(id); ok && !served {
+	if served, live := sc.tree.Served(id); live && !served {
 		sc.tree.Remove(id)
 		sc.shrunk()
 	}

@@ -141,20 +141,15 @@ func (p *Pilot) dropScopes(gone func(Scope) bool) int {
 }
 
 // DropReplica forgets what is known of the cache of a replica that is gone, or has lost it: its scopes of all models and
-// tenants. Conversations stay: what they have shown does not depend on a cache. It returns the number of scopes. A
-// request that is being planned meanwhile is still planned with what was known.
+// tenants. A [Position] stays as good: what a conversation has shown does not depend on a cache. It returns the number of
+// scopes. A request that is being planned meanwhile is still planned with what was known.
 func (p *Pilot) DropReplica(name string) (scopes int) {
 	return p.dropScopes(func(id Scope) bool { return id.Replica == name })
 }
 
-// DropTenant forgets all that is known of a tenant: its scopes of all models and replicas, its conversations, and its plans
-// that wait for Claim. It returns the number of scopes. A request that is being planned meanwhile is still planned with what
-// was known.
+// DropTenant forgets all that is known of a tenant: its scopes of all models and replicas. It returns the number of scopes. A
+// request that is being planned meanwhile is still planned with what was known.
 func (p *Pilot) DropTenant(tenant string) (scopes int) {
-	p.sessions.dropTenant(tenant)
-	if held := p.held.dropTenant(tenant); p.held.claims.Load() {
-		p.unclaimed(held)
-	}
 	return p.dropScopes(func(id Scope) bool { return id.Tenant == tenant })
 }
 

@@ -136,29 +136,22 @@ func TestMaxRequestsOfAllScopes(t *testing.T) {
 // What is known of a tenant is forgotten together, and nothing of another.
 func TestDropTenant(t *testing.T) {
 	p := newPilot(t, contextpilot.Config{})
-	prompts := map[string]string{}
+	prompts, ends := map[string]string{}, map[string]contextpilot.Position{}
 	for _, tenant := range []string{"a", "b"} {
 		for _, replica := range []string{"1", "2"} {
-			plan := p.Plan(contextpilot.Request{Session: "s" + replica, Scope: contextpilot.Scope{Tenant: tenant, Replica: replica}, Blocks: texts("x", "y")})
-			prompts[tenant] = plan.Prompt("q")
-			if replica == "2" {
-				p.Hold(plan)
-			}
+			plan := p.Plan(contextpilot.Request{Session: "s" + replica, Scope: contextpilot.Scope{Tenant: tenant, Replica: replica}, Blocks: blocks("x", "y")})
+			prompts[tenant], ends[tenant] = plan.Prompt("q"), plan.End
 		}
 	}
 	equal(t, "dropped", 2, p.DropTenant("a"))
 	equal(t, "again", 0, p.DropTenant("a"))
 	st := p.Stats()
-	equal(t, "scopes, conversations, plans held, left", []int64{2, 2, 1}, []int64{st.Scopes, st.Sessions, st.Held})
-	equal(t, "requests left", int64(2), st.LiveRequests)
-	for tenant, want := range map[string]int{"a": 2, "b": 0} {
-		next := p.Plan(contextpilot.Request{Session: "s2", Scope: contextpilot.Scope{Tenant: tenant, Replica: "2"}, Blocks: texts("x", "y"), Prior: []string{prompts[tenant]}})
-		full := 0
-		for _, it := range next.Items {
-			if it.Ref == nil {
-				full++
-			}
-		}
-		equal(t, "sent in full of "+tenant, want, full)
+	equal(t, "scopes and requests left", []int64{2, 2}, []int64{st.Scopes, st.LiveRequests})
+	for tenant, known := range map[string]bool{"a": false, "b": true} {
+		next := p.Plan(contextpilot.Request{
+			Scope: contextpilot.Scope{Tenant: tenant, Replica: "2"}, Blocks: blocks("x", "y", "z"), Prior: []string{prompts[tenant]}, Behind: ends[tenant],
+		})
+		equal(t, "references of "+tenant, "x y", refs(next)) // what is sent shows them
+		equal(t, "expected in the cache of "+tenant, known, next.Prefix.Tokens > 0)
 	}
 }

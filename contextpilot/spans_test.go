@@ -13,7 +13,7 @@ func TestSpans(t *testing.T) {
 		t.Fatal(err)
 	}
 	req := contextpilot.Request{Session: "s", Query: "what?", Blocks: []contextpilot.Block{{ID: "a", Text: "one é"}, {ID: "b", Text: "two"}, {ID: "c", Text: "three"}}}
-	for range 2 { // the second time the blocks are references
+	for _, full := range []int{3, 0} { // the second time the blocks are references
 		plan := p.Plan(req)
 		prompt, shown := plan.Prompt("what?"), 0
 		spans := plan.Spans()
@@ -25,9 +25,10 @@ func TestSpans(t *testing.T) {
 				shown++
 			}
 		}
-		if shown != len(spans) {
-			t.Errorf("%d spans of %d blocks", len(spans), shown)
+		if shown != len(spans) || shown != full {
+			t.Errorf("%d spans of %d blocks, want %d", len(spans), shown, full)
 		}
 		p.Observe(contextpilot.Event{Kind: contextpilot.Served, Request: plan.RequestID})
+		req.Prior, req.Behind = []string{prompt}, plan.End
 	}
 }

@@ -36,15 +36,82 @@ func (p *Pilot) guard(stage string, f func() error) (err error) {
 }
 
 // unknown puts a step of the request's own in front of a draft whose history could not be looked at: nothing is shared
-// behind it.
+// behind it. Later turns may refer to what it shows.
 func (d *draft) unknown(req *Request) {
-	if len(req.Prior) > 0 {
-		d.start = []tree.Elem{{Key: ownKey(d.plan.RequestID)}}
+	if d.fits = false; len(req.Prior) > 0 {
+		d.start = append(d.start[:0], tree.Elem{Key: ownKey(d.plan.RequestID)})
+		d.visible = visibleIn(req.Prior)
 	}
 }
 
-// index gives blocks their identity, leaves out repeats, and finds out what stands in front of them. s may be nil.
-func (p *Pilot) index(d *draft, req *Request, s *session) error {
+// look compares what the turns in front have shown with what is really being sent.
+func (d *draft) look(prior []string, p *Pilot) {
+	d.start, d.fits, d.visible, d.shown = d.start[:0], false, visible{}, nil
+	if len(prior) == 0 {
+		return
+	}
+	if last := d.behind.last; last != nil {
+		d.fits = true
+		if last.blocks > 0 {
+			d.visible = visibleIn(prior)
+			d.see(p.cfg.Dedup)
+		}
+	}
+	if d.fits {
+		d.start = d.behind.path(d.start)
+	} else { // a history that the index has not seen: nothing can be shared behind it
+		d.start = append(d.start, unseen(prior, p.cfg.Tokenizer.Count))
+	}
+}
+
+// see finds the request's blocks among those that were shown and are visible, and notes whether all of these are.
+func (d *draft) see(dedup Dedup) {
+	own := make(map[content]bool, len(d.ids))
+	for i := range d.ids {
+		own[d.ids[i].mark] = true
+	}
+	d.shown = map[content]shownBlock{}
+	for b := range d.behind.shown() {
+		x, ok := d.visible.blocks[b.key]
+		if !ok {
+			d.fits = false
+			continue
+		}
+		if mark := markOf(x.label, x.text, x.content, dedup); own[mark] {
+			own[mark] = false // the last one counts
+			d.shown[mark] = b
+		}
+	}
+}
+
+// end returns the position behind the draft's prompt, whose path is given.
+func (d *draft) end(path []tree.Elem) Position {
+	if !d.fits {
+		d.behind = d.seen()
+	}
+	s := d.behind.next()
+	s.path, s.sent = slices.Clone(path[len(d.start):]), len(d.order)
+	s.turn, s.request = d.plan.Turn, d.plan.RequestID
+	return s.position()
+}
+
+// seen returns the position behind a history that does not show all that the turns up to there have shown.
+func (d *draft) seen() Position {
+	if len(d.start) == 0 {
+		return Position{}
+	}
+	s := &segment{depth: 1, path: slices.Clone(d.start)}
+	for b := range d.behind.shown() {
+		if d.visible.has(b.key) {
+			s.kept = append(s.kept, b)
+		}
+	}
+	slices.Reverse(s.kept)
+	return s.position()
+}
+
+// index gives blocks their identity, leaves out repeats, and finds out what stands in front of them.
+func (p *Pilot) index(d *draft, req *Request) error {
 	d.ids = identify(d.ids, d.plan.req.Blocks, p.cfg.Dedup)
 	d.tokens = slices.Grow(d.tokens[:0], len(d.ids))[:len(d.ids)]
 	clear(d.tokens)
@@ -56,12 +123,7 @@ func (p *Pilot) index(d *draft, req *Request, s *session) error {
 		d.tokens[i] = tokenCount(n)
 	}
 	d.closeWith(req.Query, p.cfg.Tokenizer.Count)
-	if s != nil {
-		h := s.look(req.Prior, p.cfg.Tokenizer.Count)
-		d.said, d.start, d.visible, d.left = h.said, h.start, h.visible, h.left
-	} else if len(req.Prior) > 0 {
-		d.start = append(d.start, unseen(req.Prior, p.cfg.Tokenizer.Count))
-	}
+	d.look(req.Prior, p)
 	d.place = d.place[:0]
 	repeated := d.repeated()
 	for i := range d.plan.req.Blocks {
@@ -109,18 +171,21 @@ func (d *draft) repeated() func(i int) int {
 
 // dedup turns blocks that the messages already show into references. A label that names two texts in the
 // messages, or another text in this request, would point nowhere in particular: such a block is sent again.
-func (p *Pilot) dedup(d *draft, s *session) error {
-	if s == nil || p.cfg.Dedup == DedupOff || len(s.shown) == 0 {
+func (p *Pilot) dedup(d *draft) error {
+	if p.cfg.Dedup == DedupOff || len(d.shown) == 0 {
 		return nil
 	}
 	renamed := d.renamed()
 	d.place = slices.DeleteFunc(d.place, func(i int) bool {
-		b, ok := s.shown[d.ids[i].mark]
-		_, left := d.left[d.ids[i].mark]
-		if !ok || left || !d.visible.only(b.label, d.plan.req.Blocks[i].Text, d.ids[i].content) || renamed(b.label, b.content) {
+		b, ok := d.shown[d.ids[i].mark]
+		if !ok {
 			return false
 		}
-		d.refs = append(d.refs, Item{Index: i, Label: d.ids[i].label, Ref: &Ref{Label: b.label, Turn: b.turn, RequestID: b.request}})
+		x := d.visible.blocks[b.key]
+		if x.text != d.plan.req.Blocks[i].Text || d.visible.many[x.label] > 1 || renamed(x.label, x.content) {
+			return false
+		}
+		d.refs = append(d.refs, Item{Index: i, Label: d.ids[i].label, Ref: &Ref{Label: x.label, Turn: b.turn, RequestID: b.request}})
 		return true
 	})
 	return nil

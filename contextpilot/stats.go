@@ -7,9 +7,8 @@ import (
 	"sync/atomic"
 )
 
-// Stats counts what a Pilot has done since New and what it holds now. The counters of plans are about what was sent: one
-// that was made anew with [Pilot.Replan] counts once, and one that no model claimed (see [Pilot.Hold]) is not counted any
-// more but in Unclaimed, so that they may fall.
+// Stats counts what a Pilot has done since New and what it holds now. The counters of plans are about what was sent: one that
+// [Pilot.TakeBack] took back is not counted any more, so that they may fall.
 type Stats struct {
 	Plans          int64
 	BlocksSent     int64 // in full
@@ -24,16 +23,11 @@ type Stats struct {
 	Contradicted   int64 // answers that found clearly less in the cache than the index was sure of
 	Shortened      int64 // requests that such answers shortened in the index
 	// Bounded tables: what they hold, and what went because they were full or old.
-	Scopes, ScopesDropped     int64
-	LiveRequests, Nodes       int64
-	IndexTokens               int64
-	History                   int64 // blocks of earlier requests that policies remember
-	RequestsDropped           int64 // for Capacity or MaxRequests
-	TurnsDropped              int64 // of conversations too long to be remembered whole
-	Sessions, SessionsDropped int64
-	Held, HeldDropped         int64
-	// Unclaimed is the number of held plans that were taken back because no model claimed them.
-	Unclaimed int64
+	Scopes, ScopesDropped int64
+	LiveRequests, Nodes   int64
+	IndexTokens           int64
+	History               int64 // blocks of earlier requests that policies remember
+	RequestsDropped       int64 // for Capacity or MaxRequests
 }
 
 // Faults is the sum over the stages.
@@ -49,8 +43,7 @@ type counters struct {
 	expected, reported                    atomic.Int64
 	events, unknown                       atomic.Int64
 	contradicted, shortened               atomic.Int64
-	scopesDropped, turnsDropped, shed     atomic.Int64
-	unclaimed                             atomic.Int64
+	scopesDropped, shed                   atomic.Int64
 	mu                                    sync.Mutex
 	faults                                map[string]int64
 }
@@ -94,22 +87,16 @@ func (c *counters) observed(ev Event, applied, fresh bool) {
 
 // Stats returns the counters; it takes each scope's lock for a moment.
 func (p *Pilot) Stats() Stats {
-	p.unclaimed(p.held.expire(p.cfg.Now()))
 	c := &p.stats
 	s := Stats{
 		Plans: c.plans.Load(), BlocksSent: c.sent.Load(), BlocksRef: c.refs.Load(), BlocksLeftOut: c.leftOut.Load(),
 		Reordered: c.reordered.Load(), PrefixExpected: c.expected.Load(), PrefixReported: c.reported.Load(),
 		Events: c.events.Load(), EventsUnknown: c.unknown.Load(),
-		Contradicted: c.contradicted.Load(), Shortened: c.shortened.Load(), ScopesDropped: c.scopesDropped.Load(), TurnsDropped: c.turnsDropped.Load(), RequestsDropped: c.shed.Load(),
+		Contradicted: c.contradicted.Load(), Shortened: c.shortened.Load(), ScopesDropped: c.scopesDropped.Load(), RequestsDropped: c.shed.Load(),
 	}
 	c.mu.Lock()
 	s.FaultsByStage = maps.Clone(c.faults)
 	c.mu.Unlock()
-	live, dropped := p.sessions.stats()
-	s.Sessions, s.SessionsDropped = int64(live), int64(dropped)
-	held, heldDropped := p.held.stats()
-	s.Held, s.HeldDropped = int64(held), int64(heldDropped)
-	s.Unclaimed = c.unclaimed.Load()
 	s.History = p.past.Load()
 	p.mu.RLock()
 	scopes := slices.Collect(maps.Values(p.scopes))

@@ -320,7 +320,7 @@ func TestDoFailsOver(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	equal(t, "plans", []string{"a turn 1", "b turn 1", "b turn 2"}, plans)
+	equal(t, "plans", []string{"a turn 1", "b turn 1", "b turn 1"}, plans)
 	equal(t, "asked", 1, dead.asked)
 	equal(t, "up", []bool{false, true}, []bool{r.Replicas()[0].Up, r.Replicas()[1].Up})
 

@@ -13,19 +13,24 @@ type claimed struct {
 	at    place
 	span  span
 	prior []string // texts in front of the blocks; none: they stand at the front of the prompt
+	// behind is the position behind the last planned turn of these.
+	behind contextpilot.Position
 }
 
 // claim looks for the blocks of a held plan in the last user message.
 func (m *Turns) claim(t *turn) (claimed, bool) {
 	for _, at := range t.texts {
-		plan, start, end, ok := m.pilot.Claim(t.session, at.text)
+		plan, start, end, ok := m.offers.claim(t.session, at.text)
 		if !ok {
 			continue
 		}
-		c := claimed{plan, at, newSpan(at.text, &plan, start, end), t.prior}
+		c := claimed{plan, at, newSpan(at.text, &plan, start, end), t.prior, contextpilot.Position{}}
 		if front, n := m.sent.front(&at, start); n > 0 { // a text that has grown
-			c.span.before = front + at.text[n:start]
+			c.behind = front.end
+			c.span.before = front.of(at.text[:n]) + at.text[n:start]
 			c.prior = append(slices.Clip(t.prior), c.span.before)
+		} else {
+			c.behind = m.behind(t)
 		}
 		return c, true
 	}
@@ -41,7 +46,7 @@ func (m *Turns) part(t *turn) (plan, of contextpilot.Plan, ok bool) {
 			texts = append(texts, t.texts[i].text)
 		}
 	}
-	of, items, ok := m.pilot.ClaimPart(t.session, strings.Join(texts, "\n"))
+	of, items, ok := m.offers.part(t.session, strings.Join(texts, "\n"))
 	if !ok {
 		return plan, of, false
 	}
@@ -57,9 +62,8 @@ func (m *Turns) part(t *turn) (plan, of contextpilot.Plan, ok bool) {
 	return plan, of, true
 }
 
-// settle decides what is sent, works it into the messages, and makes the index and the session say the same. The
-// retriever planned as if the blocks stood at the beginning of a prompt and belonged to no conversation. That is right
-// only without either.
+// settle decides what is sent, works it into the messages, and makes the index say the same. The retriever planned as if the
+// blocks stood at the beginning of a prompt.
 func (m *Turns) settle(t *turn, c *claimed) contextpilot.Plan {
 	plan, text := m.replan(t, c)
 	if text != c.at.sent { // sent is not the caller's text if the same call was made, and rewritten, before
@@ -80,24 +84,32 @@ func (m *Turns) replan(t *turn, c *claimed) (contextpilot.Plan, string) {
 	case c.span.known() && (moved || behind):
 		req := m.again(t, c, scope, retrieved(&c.plan))
 		req.Fixed = behind
-		plan := m.pilot.Replan(c.plan, req)
+		plan := m.instead(&c.plan, req)
 		return plan, c.span.rewrite(&plan, m.noHint)
-	case moved || behind || t.session != "":
-		// The text stays, only its place in the index and the session is put right: the blocks are given in the order
+	case moved || behind:
+		// The text stays, only its place in the index is put right: the blocks are given in the order
 		// in which they stand, so that the policy, asked about the same state, keeps it. Where it does not, because limits take the
 		// order for the retriever's or others have been planned since, it is not asked.
 		req := m.again(t, c, scope, inPlace(&c.plan))
 		if hint := c.span.says(noHint); hint != "" {
 			req.Query = hint + "\n" + req.Query
 		}
-		placed := m.pilot.Replan(c.plan, req)
+		placed := m.instead(&c.plan, req)
 		if placed.Reordered() {
 			req.Fixed = true
-			placed = m.pilot.Replan(placed, req)
+			placed = m.instead(&placed, req)
 		}
-		c.plan.Scope, c.plan.Turn = scope, placed.Turn
+		c.plan.Scope, c.plan.Turn, c.plan.End = scope, placed.Turn, placed.End
 	}
+	c.plan.Session = t.session
 	return c.plan, c.span.hinted(noHint)
+}
+
+// instead plans a request in place of a plan that was not sent, so that what is sent is counted once. It has the old plan's ID.
+func (m *Turns) instead(old *contextpilot.Plan, req contextpilot.Request) contextpilot.Plan {
+	m.pilot.TakeBack(old)
+	req.ID = old.RequestID
+	return m.pilot.Plan(req)
 }
 
 // scopeOf returns the cache that a plan's prompt goes to.
@@ -111,7 +123,7 @@ func (m *Turns) scopeOf(plan *contextpilot.Plan) contextpilot.Scope {
 // again is the claimed request, to be planned for where it really stands, with those of its blocks that the text has.
 func (m *Turns) again(t *turn, c *claimed, scope contextpilot.Scope, blocks []contextpilot.Block) contextpilot.Request {
 	req := c.plan.Request()
-	req.Session, req.Scope, req.Prior, req.Blocks, req.Budget = t.session, scope, c.prior, blocks, 0
+	req.Session, req.Scope, req.Prior, req.Behind, req.Blocks, req.Budget = t.session, scope, c.prior, c.behind, blocks, 0
 	return req
 }
 

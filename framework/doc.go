@@ -1,5 +1,5 @@
-// Package framework is what the model wrappers of all frameworks share. A retriever's wrapper has the pilot hold a plan
-// (contextpilot.Pilot.Hold); [Turns] finds that plan's blocks again in the messages of a call, and says which texts are to
+// Package framework is what the model wrappers of all frameworks share. A retriever's wrapper offers a plan
+// ([Offers]); [Turns] finds that plan's blocks again in the messages of a call, and says which texts are to
 // be replaced so that blocks which the messages show already become references.
 //
 //	call := turns.Begin(session, messages)     // messages: roles, texts and calls, nothing of the framework

@@ -1,18 +1,77 @@
 package framework
 
 import (
+	"slices"
 	"strings"
 	"sync"
 
 	"github.com/zeebo/xxh3"
 
+	"github.com/ragpilot/ragpilot/contextpilot"
+	"github.com/ragpilot/ragpilot/conversation"
 	"github.com/ragpilot/ragpilot/internal/lru"
+	"github.com/ragpilot/ragpilot/internal/markup"
 )
 
 // maxRewrites bounds the texts that Turns remembers, the least recently used go first; a turn with its documents is one
 // and its front another, of the same bytes. A turn has some 10 KB: 40 MB when full. One that is forgotten is sent in full again: slower,
 // not wrong.
 const maxRewrites = 8192
+
+// restate decides about a user's text that no plan is known for, as after a restart: its blocks stay in the order in which they stand,
+// and references take the place of those that users' texts in front show.
+func (m *Turns) restate(t *turn, message int, p *place) {
+	if p.known || p.sent != p.text {
+		return
+	}
+	found := slices.Collect(markup.Regions(p.text))
+	if len(found) == 0 {
+		return
+	}
+	if p.sent = m.restated(t, message, p.text, found); p.sent != p.text {
+		t.replace(message, p.index, p.sent)
+	}
+	m.sent.put(p.key, p.text, p.sent, rewrite{})
+}
+
+func (m *Turns) restated(t *turn, message int, value string, found []markup.Region) string {
+	req := contextpilot.Request{Blocks: make([]contextpilot.Block, len(found))}
+	for i := range message {
+		for j := range t.messages[i].Texts {
+			switch prior := t.messages[i].Texts[j].Value; t.messages[i].role(j) {
+			case conversation.System:
+			case conversation.User:
+				req.Behind = m.pilot.Restore(req.Behind, prior)
+				fallthrough
+			default:
+				req.Prior = append(req.Prior, prior)
+			}
+		}
+	}
+	s := span{before: value[:found[0].Start], after: value[found[len(found)-1].End:], gaps: []string{}}
+	for i, r := range found {
+		req.Blocks[i] = contextpilot.Block{ID: r.Label, Text: r.Text}
+		if strings.HasPrefix(r.Label, "~") { // made from the text
+			req.Blocks[i].ID = ""
+		}
+		if i > 0 {
+			s.gaps = append(s.gaps, value[found[i-1].End:r.Start])
+		}
+	}
+	plan := m.pilot.Preview(req)
+	refs := 0
+	for i, it := range plan.Items {
+		if it.Ref != nil {
+			refs++
+		} else if r := found[it.Index]; rendered(&plan, i) != value[r.Start:r.End] {
+			return value // it has a name that no block gets by its label
+		}
+	}
+	if refs == 0 || len(plan.LeftOut) > 0 || plan.Fault != nil {
+		return value
+	}
+	return s.rewrite(&plan, true)
+}
 
 // rewriteKey identifies a text by the conversation, itself, and all that the caller put in front of it. So a text is
 // only ever replaced behind the very messages that it was replaced behind before, and what it refers to is there.
@@ -21,7 +80,18 @@ type rewriteKey xxh3.Uint128
 // rewrite is what was sent for a text.
 type rewrite struct {
 	text string
-	same bool // it was sent as it was
+	same bool                  // it was sent as it was
+	end  contextpilot.Position // behind the plan, and its answer if counted
+	// counted says that the answer's tokens are known.
+	counted bool
+}
+
+// of returns what was sent for the text.
+func (r *rewrite) of(text string) string {
+	if r.same {
+		return text
+	}
+	return r.text
 }
 
 // rewrites remembers what was sent for the caller's texts, and for their fronts up to a plan's last block: a text may grow at its
@@ -34,29 +104,26 @@ type rewrites struct {
 func newRewrites() *rewrites { return &rewrites{text: lru.New[rewriteKey, rewrite](maxRewrites)} }
 
 // again returns what is to be sent for a text that had a plan before, which is then known, or whose front had.
-func (r *rewrites) again(p *place) (sent string, known bool) {
+func (r *rewrites) again(p *place) (whole rewrite, sent string, known bool) {
 	r.mu.Lock()
 	whole, ok := r.text.Get(p.key)
 	r.mu.Unlock()
-	switch {
-	case ok && whole.same:
-		return p.text, true
-	case ok:
-		return whole.text, true
+	if ok {
+		return whole, whole.of(p.text), true
 	}
-	front, end := r.front(p, len(p.text))
+	front, n := r.front(p, len(p.text))
 	// Documents that follow at once are other documents of one prompt.
-	if rest := p.text[end:]; end > 0 && !strings.HasPrefix(strings.TrimLeft(rest, " \n\t"), "<doc ") {
-		return front + rest, false
+	if rest := p.text[n:]; n > 0 && !strings.HasPrefix(strings.TrimLeft(rest, " \n\t"), "<doc ") {
+		return whole, front.of(p.text[:n]) + rest, false
 	}
-	return p.text, false
+	return whole, p.text, false
 }
 
 // front returns what was sent for the longest part of text[:limit] that a plan's last block ends and that was sent before; end is 0 if
 // none was.
-func (r *rewrites) front(p *place, limit int) (sent string, end int) {
+func (r *rewrites) front(p *place, limit int) (sent rewrite, end int) {
 	if !strings.Contains(p.text[:limit], "</doc") {
-		return "", 0
+		return sent, 0
 	}
 	h := p.frontHash()
 	for at := 0; ; {
@@ -74,26 +141,25 @@ func (r *rewrites) front(p *place, limit int) (sent string, end int) {
 		was, ok := r.text.Get(rewriteKey(h.Sum128()))
 		r.mu.Unlock()
 		if ok {
-			sent, end = was.text, at
-			if was.same {
-				sent = p.text[:at]
-			}
+			sent, end = was, at
 		}
 	}
 }
 
-// remember notes what was sent for a text, so that later calls repeat it.
-func (r *rewrites) remember(p *place) {
-	r.put(p.key, p.text, p.sent)
+// remember notes what was sent for a text, so that later calls repeat it, and the position behind its plan and an answer of so many
+// tokens; 0: not known.
+func (r *rewrites) remember(p *place, end contextpilot.Position, answer int) {
+	was := rewrite{end: end.Answered(answer), counted: answer > 0}
+	r.put(p.key, p.text, p.sent, was)
 	if end := len(p.text) - p.behind; p.front && end > 0 {
 		h := p.frontHash()
 		_, _ = h.WriteString(p.text[:end])
-		r.put(rewriteKey(h.Sum128()), p.text[:end], p.sent[:len(p.sent)-p.behind])
+		r.put(rewriteKey(h.Sum128()), p.text[:end], p.sent[:len(p.sent)-p.behind], was)
 	}
 }
 
-func (r *rewrites) put(key rewriteKey, text, sent string) {
-	was := rewrite{same: sent == text}
+func (r *rewrites) put(key rewriteKey, text, sent string, was rewrite) {
+	was.same = sent == text
 	if !was.same {
 		was.text = sent
 	}

@@ -4,6 +4,7 @@ import (
 	"math/rand/v2"
 	"runtime"
 	"sync"
+	"time"
 	"weak"
 
 	"github.com/ragpilot/ragpilot/contextpilot"
@@ -15,6 +16,7 @@ import (
 type shared struct {
 	engine *conversation.Engine
 	seed   uint64 // of messages' sums: two messages with one sum cannot be made without it
+	offers Offers
 }
 
 // inUse finds what wrappers share by their pilot, as long as one of them is in use. The pilot itself is below the engine and cannot
@@ -35,7 +37,7 @@ func sharedOf(pilot *contextpilot.Pilot) *shared {
 	if err != nil {
 		panic("framework: " + err.Error()) // without options it takes any pilot
 	}
-	s := &shared{engine: engine, seed: rand.Uint64()}
+	s := &shared{engine: engine, seed: rand.Uint64(), offers: Offers{pilot: pilot, now: time.Now}}
 	if inUse.by == nil {
 		inUse.by = map[weak.Pointer[contextpilot.Pilot]]weak.Pointer[shared]{}
 	}

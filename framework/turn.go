@@ -38,6 +38,7 @@ type Replacement struct {
 // Turns knows the calls that are made of one model. Safe for concurrent use.
 type Turns struct {
 	pilot  *contextpilot.Pilot
+	offers *Offers
 	scope  *contextpilot.Scope
 	noHint bool
 	sent   *rewrites
@@ -58,11 +59,12 @@ type Options struct {
 	ToolResults bool
 }
 
-// NewTurns returns Turns of a model that the pilot plans for. From now on a plan that the pilot holds and no model claims
-// was not sent, see [contextpilot.Pilot.ExpectClaims].
+// NewTurns returns Turns of a model that the pilot plans for. From now on a plan that was offered and no model claims was not
+// sent, see [Offers].
 func NewTurns(pilot *contextpilot.Pilot, o Options) *Turns {
-	pilot.ExpectClaims()
 	t := &Turns{pilot: pilot, scope: o.Scope, noHint: o.NoHint, sent: newRewrites(), tools: newToolResults(pilot, &o)}
+	t.offers = &t.tools.offers
+	t.offers.expectClaims()
 	if o.Cite {
 		t.books = newBooks()
 	}
@@ -89,7 +91,7 @@ type Call struct {
 func (m *Turns) Begin(session string, messages []Message) *Call {
 	t := m.read(session, messages)
 	call := &Call{turns: m}
-	defer m.pilot.PassedOver(session)
+	defer m.offers.passedOver(session)
 	c, ok := m.claim(t)
 	retrieved := c.plan
 	if ok {
@@ -97,6 +99,11 @@ func (m *Turns) Begin(session string, messages []Message) *Call {
 		call.at = &c.at
 	} else {
 		call.Plan, retrieved, ok = m.part(t)
+	}
+	if !ok {
+		for i := range t.texts {
+			m.restate(t, t.last, &t.texts[i])
+		}
 	}
 	m.tools.edit(t, len(messages))
 	call.Replacements = t.replacements()
@@ -118,7 +125,7 @@ func (c *Call) End(ev contextpilot.Event) {
 	c.turns.pilot.Observe(ev)
 	switch {
 	case ev.Kind == contextpilot.Served && c.at != nil:
-		c.turns.sent.remember(c.at)
+		c.turns.sent.remember(c.at, c.Plan.End, ev.Output)
 	case ev.Kind == contextpilot.Served:
 	case c.Sources != nil:
 		c.Sources.Remove(c.Plan.RequestID)
@@ -135,6 +142,9 @@ type turn struct {
 	edited   int                // for how many messages edits were asked for
 	sums     []conversation.Sum // of as many messages as were asked for
 	prior    []string           // texts in front of the last user message as they are sent, without system messages
+	known    rewrite            // the last turn in front whose plan is known
+	from     int                // prior[from:] stands behind that turn
+	user     []bool             // of prior: which are the user's
 	last     int                // index of the last user message; −1: none
 	more     bool               // messages follow it
 	texts    []place            // texts of that message, as the caller gave them
@@ -164,12 +174,12 @@ func (m *Turns) read(session string, messages []Message) *turn {
 		}
 	}
 	t.more = t.last < len(messages)-1
+	known := at{-1, 0}
 	h := xxh3.New()
 	hash := func(s string) {
 		_, _ = h.WriteString(strconv.Itoa(len(s)) + ":") // never fails (hash.Hash)
 		_, _ = h.WriteString(s)
 	}
-	hash(session)
 	for i := range messages {
 		msg := &messages[i]
 		if msg.Role == conversation.System {
@@ -183,8 +193,16 @@ func (m *Turns) read(session string, messages []Message) *turn {
 				continue
 			}
 			p.key = rewriteKey(h.Sum128())
-			if p.sent, p.known = m.sent.again(&p); p.sent != text.Value {
+			var was rewrite
+			if was, p.sent, p.known = m.sent.again(&p); p.sent != text.Value {
 				t.replace(i, j, p.sent)
+			}
+			switch {
+			case i >= t.last:
+			case was.end != (contextpilot.Position{}):
+				t.known, known = was, at{i, j}
+			default:
+				m.restate(t, i, &p)
 			}
 			if i == t.last {
 				t.texts = append(t.texts, p)
@@ -193,17 +211,40 @@ func (m *Turns) read(session string, messages []Message) *turn {
 	}
 	m.tools.edit(t, max(t.last, 0))
 	for i := range max(t.last, 0) {
-		if messages[i].Role == conversation.System {
+		msg := &messages[i]
+		if msg.Role == conversation.System {
 			continue
 		}
-		if len(messages[i].Texts) == 0 {
-			t.prior = append(t.prior, "") // images or calls: what follows is not at the front
+		if len(msg.Texts) == 0 {
+			t.prior, t.user = append(t.prior, ""), append(t.user, false) // images or calls: what follows is not at the front
 		}
-		for j := range messages[i].Texts {
+		for j := range msg.Texts {
 			t.prior = append(t.prior, t.sent(at{i, j}))
+			t.user = append(t.user, msg.Role == conversation.User && msg.role(j) == conversation.User)
+			if known == (at{i, j}) {
+				t.from = len(t.prior)
+			}
 		}
 	}
 	return t
+}
+
+// behind returns the position behind the texts in front of the last user message: that of the last turn whose plan is known, and
+// the texts behind its answer.
+func (m *Turns) behind(t *turn) contextpilot.Position {
+	pos, from := t.known.end, t.from
+	if t.known.counted && from < len(t.prior) && !t.user[from] {
+		from++ // the answer
+	}
+	for i := from; i < len(t.prior); i++ {
+		switch {
+		case t.user[i]:
+			pos = m.pilot.Restore(pos, t.prior[i])
+		case t.prior[i] != "":
+			pos = m.pilot.Behind(pos, nil, t.prior[i])
+		}
+	}
+	return pos
 }
 
 // replace notes what is sent for a text.
@@ -235,6 +276,18 @@ func (t *turn) replacements() (out []Replacement) {
 			}
 		}
 	}
+	return out
+}
+
+// Apply returns the messages as they are to be sent, for programs that keep them as such. It copies what it changes.
+func Apply(messages []Message, with []Replacement) []Message {
+	out := slices.Clone(messages)
+	EachMessage(with, func(i int, text func(conversation.Text) string) {
+		out[i].Texts = slices.Clone(out[i].Texts)
+		for j, t := range out[i].Texts {
+			out[i].Texts[j].Value = text(t)
+		}
+	})
 	return out
 }
 

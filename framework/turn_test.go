@@ -27,7 +27,7 @@ func TestTurns(t *testing.T) {
 		}
 		plan := pilot.Plan(contextpilot.Request{Blocks: blocks})
 		plan.Session = "s"
-		pilot.Hold(plan)
+		framework.OffersOf(pilot).Offer(plan)
 		return plan.Context()
 	}
 	question := func(text string) framework.Message {
@@ -55,8 +55,8 @@ func TestTurns(t *testing.T) {
 	if again.Planned || !cmp.Equal(again.Replacements, second.Replacements) {
 		t.Errorf("third call: %+v, want the second's replacement", again)
 	}
-	if other := turns.Begin("other", messages); len(other.Replacements) > 0 {
-		t.Errorf("another conversation: %+v", other.Replacements)
+	if other := turns.Begin("other", messages); !cmp.Equal(other.Replacements, second.Replacements) {
+		t.Errorf("the same messages under another name: %+v", other.Replacements)
 	}
 }
 
@@ -87,7 +87,7 @@ func TestPlace(t *testing.T) {
 	} {
 		plan := pilot.Plan(contextpilot.Request{Blocks: []contextpilot.Block{{ID: "b", Text: "Text of b."}, {ID: "a", Text: "Text of a."}}})
 		plan.Session = test.name
-		pilot.Hold(plan)
+		framework.OffersOf(pilot).Offer(plan)
 		live := pilot.Stats().LiveRequests
 		call := turns.Begin(test.name, append(slices.Clip(test.before), user(test.text)))
 		var with string

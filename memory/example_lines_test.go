@@ -14,6 +14,7 @@ import (
 	"github.com/ragpilot/ragpilot/engines"
 	"github.com/ragpilot/ragpilot/engines/langchain"
 	"github.com/ragpilot/ragpilot/engines/sim"
+	"github.com/ragpilot/ragpilot/framework"
 	"github.com/ragpilot/ragpilot/memory"
 	"github.com/ragpilot/ragpilot/memory/inmem"
 	"github.com/ragpilot/ragpilot/memory/sqlite"
@@ -80,7 +81,7 @@ func Example_fifteen() {
 	fmt.Println(hits[0].Memory.Text)
 	pilot, _ := contextpilot.New(contextpilot.Config{})
 	chain := chains.NewConversation(langchain.Wrap(pilot, model), memory.Wrap(pilot, lcmemory.NewConversationBuffer(), store))
-	ctx = memory.WithScope(contextpilot.WithConversation(ctx, "thread-7"), ana)
+	ctx = memory.WithScope(framework.WithConversation(ctx, "thread-7"), ana)
 	answer, err := chains.Run(ctx, chain, "May I eat something with peanuts?")
 
 	fmt.Println(answer, err)

@@ -12,6 +12,7 @@ import (
 	"github.com/ragpilot/ragpilot/engines"
 	"github.com/ragpilot/ragpilot/engines/langchain"
 	"github.com/ragpilot/ragpilot/engines/sim"
+	"github.com/ragpilot/ragpilot/framework"
 	"github.com/ragpilot/ragpilot/memory"
 	"github.com/ragpilot/ragpilot/memory/inmem"
 )
@@ -84,7 +85,7 @@ func ExampleWrap() {
 	chain := chains.NewConversation(
 		langchain.Wrap(pilot, langchain.Model(engine)),
 		memory.Wrap(pilot, lcmemory.NewConversationBuffer(), store, memory.WithK(1)))
-	ctx = memory.WithScope(contextpilot.WithConversation(ctx, "thread-7"), memory.Scope{User: "ana"})
+	ctx = memory.WithScope(framework.WithConversation(ctx, "thread-7"), memory.Scope{User: "ana"})
 	if _, err := chains.Run(ctx, chain, "Can I eat something with peanuts?"); err != nil {
 		log.Fatal(err)
 	}

@@ -11,14 +11,16 @@ import (
 	"github.com/tmc/langchaingo/schema"
 
 	"github.com/ragpilot/ragpilot/contextpilot"
+	"github.com/ragpilot/ragpilot/framework"
 )
 
 // wrapped is inner with a store beside it.
 type wrapped struct {
 	settings
-	pilot *contextpilot.Pilot
-	inner schema.Memory
-	store Store
+	pilot  *contextpilot.Pilot
+	offers *framework.Offers
+	inner  schema.Memory
+	store  Store
 
 	getter Getter  // nil: nothing is kept within histories
 	kept   *keeper // nil if getter is
@@ -34,13 +36,13 @@ var _ schema.Memory = (*wrapped)(nil)
 // k best; it is not taken out if the conversation says it later.
 //
 // Whose memories are meant says the context, see [WithScope], or else [WithDefaultScope], or else the conversation of
-// the context is taken for a run ([contextpilot.WithConversation]). What stands in the prompt are texts only, as lines or as blocks
+// the context is taken for a run ([framework.WithConversation]). What stands in the prompt are texts only, as lines or as blocks
 // ([WithBlocks]): no times, no scores, and an ID made from the text, so that the same memories are the same bytes in every prompt.
 //
 // Errors of inner and of the store are returned, see [WithErrors]. Clear clears inner alone: [Store.DeleteAll] removes
 // memories.
 func Wrap(pilot *contextpilot.Pilot, inner schema.Memory, store Store, opts ...Option) schema.Memory {
-	w := &wrapped{settings: newSettings(opts), pilot: pilot, inner: inner, store: store}
+	w := &wrapped{settings: newSettings(opts), pilot: pilot, offers: framework.OffersOf(pilot), inner: inner, store: store}
 	if getter, ok := store.(Getter); ok && w.recall == "" && w.place == WithinHistory {
 		w.getter, w.kept = getter, newKeeper()
 	}
@@ -194,7 +196,7 @@ func (w *wrapped) scopeOf(ctx context.Context) (Scope, error) {
 	if w.scope != (Scope{}) {
 		return w.scope, nil
 	}
-	if run := contextpilot.ConversationFrom(ctx); run != "" {
+	if run := framework.ConversationFrom(ctx); run != "" {
 		return Scope{Run: run}, nil
 	}
 	return Scope{}, fmt.Errorf("%w, by WithScope or WithDefaultScope", ErrNoScope)

@@ -13,6 +13,7 @@ import (
 	"github.com/tmc/langchaingo/llms"
 
 	"github.com/ragpilot/ragpilot/contextpilot"
+	"github.com/ragpilot/ragpilot/framework"
 	"github.com/ragpilot/ragpilot/internal/lru"
 )
 
@@ -123,7 +124,7 @@ func (w *wrapped) conversationOf(ctx context.Context) (conversation, error) {
 	}
 	// The strings may be parts of longer ones, which would be kept with them.
 	s = Scope{User: strings.Clone(s.User), Agent: strings.Clone(s.Agent), Run: strings.Clone(s.Run)}
-	return conversation{s, strings.Clone(contextpilot.ConversationFrom(ctx))}, nil
+	return conversation{s, strings.Clone(framework.ConversationFrom(ctx))}, nil
 }
 
 // within returns a history with the memories within it. With an error it is the history with those that are known to be there

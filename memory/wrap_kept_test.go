@@ -19,6 +19,7 @@ import (
 
 	"github.com/ragpilot/ragpilot/contextpilot"
 	"github.com/ragpilot/ragpilot/engines/langchain"
+	"github.com/ragpilot/ragpilot/framework"
 	"github.com/ragpilot/ragpilot/memory"
 )
 
@@ -59,7 +60,7 @@ func TestWithinHistory(t *testing.T) {
 			if messages {
 				chain = chat(model, wrapped)
 			}
-			ctx := memory.WithScope(contextpilot.WithConversation(t.Context(), "thread-7"), ana)
+			ctx := memory.WithScope(framework.WithConversation(t.Context(), "thread-7"), ana)
 			fresh := 0
 			for i := range 25 {
 				hits, err := store.Search(ctx, ana, questions[i], k, memory.SearchOptions{})
@@ -105,7 +106,7 @@ func newTalk(t *testing.T, inner schema.Memory, store memory.Store, opts ...memo
 		inner = lcmemory.NewConversationBuffer()
 	}
 	opts = append([]memory.Option{memory.WithoutSaving(), memory.WithHeading("Known:")}, opts...)
-	ctx := memory.WithScope(contextpilot.WithConversation(t.Context(), "thread-7"), ana)
+	ctx := memory.WithScope(framework.WithConversation(t.Context(), "thread-7"), ana)
 	return &talk{t: t, ctx: ctx, inner: inner, m: memory.Wrap(newPilot(t), inner, store, opts...)}
 }
 
@@ -262,16 +263,16 @@ func TestKeptExpectsNothing(t *testing.T) {
 	inner := &changing{Memory: lcmemory.NewSimple()}
 	c := newTalk(t, inner, store, memory.WithK(5), memory.WithPlans(func(p contextpilot.Plan) { plan = p }))
 	for i, q := range questions[:10] { // the first turn of ten conversations
-		c.ctx = contextpilot.WithConversation(c.ctx, fmt.Sprint("thread-", i))
+		c.ctx = framework.WithConversation(c.ctx, fmt.Sprint("thread-", i))
 		c.load(q)
 	}
-	c.ctx = contextpilot.WithConversation(c.ctx, "another")
+	c.ctx = framework.WithConversation(c.ctx, "another")
 	if c.load(questions[0]); plan.Prefix.Blocks != 5 {
 		t.Fatalf("of a first turn once more %d blocks are expected: this shows nothing", plan.Prefix.Blocks)
 	}
 	for i, q := range questions[:10] {
 		inner.history = fmt.Sprintf("Human: Hi\nAI: Answer %d", i)
-		c.ctx = contextpilot.WithConversation(c.ctx, fmt.Sprint("going on ", i))
+		c.ctx = framework.WithConversation(c.ctx, fmt.Sprint("going on ", i))
 		if c.load(q); plan.Prefix.Blocks != 0 || plan.Reordered() || len(plan.Items) != 5 {
 			t.Errorf("%q: of %d memories %d are expected, in another order: %v", q, len(plan.Items), plan.Prefix.Blocks, plan.Reordered())
 		}
@@ -291,7 +292,7 @@ func TestKeptAndClear(t *testing.T) {
 	inner := &changing{Memory: lcmemory.NewSimple()}
 	c := newTalk(t, inner, store, memory.WithK(1))
 	other := *c
-	other.ctx = contextpilot.WithConversation(c.ctx, "thread-8")
+	other.ctx = framework.WithConversation(c.ctx, "thread-8")
 	c.load("What tea?")
 	other.load("What tea?")
 	if err := c.m.Clear(c.ctx); err != nil {
@@ -391,14 +392,14 @@ func TestKeptConversations(t *testing.T) {
 	const conversations = 1000
 	at := func(i int, input string) string {
 		one := *c
-		one.ctx = contextpilot.WithConversation(c.ctx, fmt.Sprint("thread-", i))
+		one.ctx = framework.WithConversation(c.ctx, fmt.Sprint("thread-", i))
 		return one.load(input)
 	}
 	for i := range conversations + 1 {
 		at(i, "What tea?")
 	}
 	bo := *c
-	bo.ctx = memory.WithScope(contextpilot.WithConversation(c.ctx, "thread-1000"), memory.Scope{User: "bo"})
+	bo.ctx = memory.WithScope(framework.WithConversation(c.ctx, "thread-1000"), memory.Scope{User: "bo"})
 	inner.history = "Human: What tea?\nAI: I see."
 	has(t, bo.load("What coffee?"), map[string]int{"green tea": 0, "coffee": 1})
 	has(t, at(conversations, "What of her bees?"), map[string]int{"green tea": 1, "bees": 1})
@@ -564,7 +565,7 @@ func TestKeptOpaqueMessages(t *testing.T) {
 	store := newStore(t, memory.Config{})
 	mustAdd(t, store, "Ana drinks green tea.", "Ana keeps bees.")
 	inner := &messages{changing: changing{Memory: lcmemory.NewSimple()}}
-	ctx := memory.WithScope(contextpilot.WithConversation(t.Context(), "thread-7"), ana)
+	ctx := memory.WithScope(framework.WithConversation(t.Context(), "thread-7"), ana)
 	m := memory.Wrap(newPilot(t), inner, store, memory.WithoutSaving(), memory.WithK(1))
 	for _, turn := range []struct {
 		said  []string

@@ -10,11 +10,11 @@ import (
 	lcmemory "github.com/tmc/langchaingo/memory"
 	"github.com/tmc/langchaingo/schema"
 
-	"github.com/ragpilot/ragpilot/contextpilot"
 	"github.com/ragpilot/ragpilot/embed"
 	"github.com/ragpilot/ragpilot/engines"
 	"github.com/ragpilot/ragpilot/engines/langchain"
 	"github.com/ragpilot/ragpilot/engines/sim"
+	"github.com/ragpilot/ragpilot/framework"
 	"github.com/ragpilot/ragpilot/memory"
 )
 
@@ -63,7 +63,7 @@ func layout(t *testing.T, k int, opts ...memory.Option) *metered {
 	}})
 	model := langchain.Wrap(pilot, langchain.Model(engine))
 	for thread := range 4 {
-		ctx := memory.WithScope(contextpilot.WithConversation(t.Context(), fmt.Sprint("thread-", thread)), ana)
+		ctx := memory.WithScope(framework.WithConversation(t.Context(), fmt.Sprint("thread-", thread)), ana)
 		var m schema.Memory = lcmemory.NewConversationBuffer()
 		if k > 0 {
 			m = memory.Wrap(pilot, m, store, append(opts, memory.WithK(k), memory.WithSearch(memory.SearchOptions{Threshold: -1}))...)

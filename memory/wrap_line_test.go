@@ -9,6 +9,7 @@ import (
 
 	"github.com/ragpilot/ragpilot/contextpilot"
 	"github.com/ragpilot/ragpilot/engines/langchain"
+	"github.com/ragpilot/ragpilot/framework"
 	"github.com/ragpilot/ragpilot/memory"
 )
 
@@ -74,10 +75,10 @@ func TestLinesAndPlans(t *testing.T) {
 		llm := langchain.Wrap(pilot, &fakeLLM{}, langchain.WithPlans(func(contextpilot.Plan) { planned++ }))
 		chain := chains.NewConversation(llm, memory.Wrap(pilot, lcmemory.NewConversationBuffer(), store, append(opts, memory.WithK(1))...))
 		for _, q := range []string{"What fish may Ana eat?", "What of her bees?"} {
-			if _, err := chains.Run(memory.WithScope(contextpilot.WithConversation(t.Context(), "thread-7"), ana), chain, q); err != nil {
+			if _, err := chains.Run(memory.WithScope(framework.WithConversation(t.Context(), "thread-7"), ana), chain, q); err != nil {
 				t.Fatal(err)
 			}
-			if held := pilot.Stats().Held; held != 0 {
+			if held := framework.OffersOf(pilot).Stats().Held; held != 0 {
 				t.Errorf("blocks %v: %d plans are held", blocks, held)
 			}
 		}

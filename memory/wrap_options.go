@@ -20,7 +20,7 @@ const (
 	// A memory that was deleted, has expired or was changed since is taken out before the next prompt, which breaks the prefix there, once. A
 	// history that does not begin with the one before (a window, a summary) has the k best behind it and nothing else, and so
 	// has one whose memories would become more than 8 × k (or 64, if that is more), or more tokens than [WithBudget] allows. Where they
-	// stand is kept for the 1,000 conversations (scope and [contextpilot.WithConversation]) that were used last, at most 64 KiB each.
+	// stand is kept for the 1,000 conversations (scope and [framework.WithConversation]) that were used last, at most 64 KiB each.
 	//
 	// The store must be a [Getter], as [Local] is, and the memories have no variable of their own ([WithRecallKey]). Otherwise this is BehindHistory.
 	WithinHistory Place = iota

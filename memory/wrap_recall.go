@@ -10,6 +10,7 @@ import (
 	"github.com/tmc/langchaingo/llms"
 
 	"github.com/ragpilot/ragpilot/contextpilot"
+	"github.com/ragpilot/ragpilot/framework"
 	"github.com/ragpilot/ragpilot/memory/internal/statement"
 )
 
@@ -118,7 +119,7 @@ func (w *wrapped) plan(ctx context.Context, query string, hits []Hit, req contex
 	// As in retriever.Wrap, the conversation is left to the model wrapper, which sees the messages.
 	req.Scope, req.Query, req.HeadTokens, req.Budget = w.cache, query, w.headTokens, w.budget
 	plan := w.pilot.Plan(req)
-	plan.Session = contextpilot.ConversationFrom(ctx)
+	plan.Session = framework.ConversationFrom(ctx)
 	w.plans(plan)
 	return plan
 }
@@ -128,7 +129,7 @@ func (w *wrapped) plan(ctx context.Context, query string, hits []Hit, req contex
 func (w *wrapped) hold(plan contextpilot.Plan) {
 	if !w.noHold {
 		plan.Hint = ""
-		w.pilot.Hold(plan)
+		w.offers.Offer(plan)
 	}
 }
 

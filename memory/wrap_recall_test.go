@@ -14,8 +14,8 @@ import (
 	"github.com/tmc/langchaingo/prompts"
 	"github.com/tmc/langchaingo/schema"
 
-	"github.com/ragpilot/ragpilot/contextpilot"
 	"github.com/ragpilot/ragpilot/engines/langchain"
+	"github.com/ragpilot/ragpilot/framework"
 	"github.com/ragpilot/ragpilot/memory"
 )
 
@@ -168,7 +168,7 @@ func askTwice(t *testing.T, store memory.Store, k int) (right [2]int, anew int) 
 	mustAdd(t, store, facts...)
 	pilot, llm := newPilot(t), &fakeLLM{}
 	chain := chains.NewConversation(langchain.Wrap(pilot, llm), memory.Wrap(pilot, lcmemory.NewConversationBuffer(), store, memory.WithK(k)))
-	ctx := memory.WithScope(contextpilot.WithConversation(t.Context(), "thread-7"), ana)
+	ctx := memory.WithScope(framework.WithConversation(t.Context(), "thread-7"), ana)
 	before := ""
 	for round := range 2 {
 		for i, q := range questions {

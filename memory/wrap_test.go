@@ -18,6 +18,7 @@ import (
 	"github.com/ragpilot/ragpilot/engines"
 	"github.com/ragpilot/ragpilot/engines/langchain"
 	"github.com/ragpilot/ragpilot/engines/sim"
+	"github.com/ragpilot/ragpilot/framework"
 	"github.com/ragpilot/ragpilot/memory"
 )
 
@@ -47,7 +48,7 @@ func TestWrapConversation(t *testing.T) {
 	mustAdd(t, store, "Ana eats no fish.")
 	llm, prompts := recording(pilot, "Noted.")
 	chain := chains.NewConversation(llm, memory.Wrap(pilot, lcmemory.NewConversationBuffer(), store))
-	ctx := memory.WithScope(contextpilot.WithConversation(t.Context(), "thread-7"), ana)
+	ctx := memory.WithScope(framework.WithConversation(t.Context(), "thread-7"), ana)
 	for _, question := range []string{"What fish may Ana eat?", "And no fish at all? Ana buys tea in Bergen."} {
 		if _, err := chains.Run(ctx, chain, question); err != nil {
 			t.Fatal(err)
@@ -68,8 +69,8 @@ func TestWrapConversation(t *testing.T) {
 	if diff := cmp.Diff(want, textsOf(t, store, ana)); diff != "" {
 		t.Error(diff)
 	}
-	if stats := pilot.Stats(); stats.Held != 0 {
-		t.Errorf("%d plans are held: the model wrapper did not find the blocks", stats.Held)
+	if held := framework.OffersOf(pilot).Stats().Held; held != 0 {
+		t.Errorf("%d plans are held: the model wrapper did not find the blocks", held)
 	}
 }
 
@@ -239,7 +240,7 @@ func TestWrapErrors(t *testing.T) {
 func TestWrapScopes(t *testing.T) {
 	pilot, store := newPilot(t), newStore(t, memory.Config{})
 	wrapped := memory.Wrap(pilot, lcmemory.NewConversationBuffer(), store)
-	ctx := contextpilot.WithConversation(t.Context(), "thread-7")
+	ctx := framework.WithConversation(t.Context(), "thread-7")
 	if err := wrapped.SaveContext(ctx, map[string]any{"input": "I eat no fish."}, map[string]any{"text": "Noted."}); err != nil {
 		t.Fatal(err)
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/tmc/langchaingo/schema"
 
 	"github.com/ragpilot/ragpilot/contextpilot"
+	"github.com/ragpilot/ragpilot/framework"
 	"github.com/ragpilot/ragpilot/internal/timed"
 	"github.com/ragpilot/ragpilot/retriever"
 	"github.com/ragpilot/ragpilot/retriever/passage"
@@ -34,7 +35,7 @@ func BenchmarkSearch(b *testing.B) {
 	inner := benchDocs(15)
 	pilot := newPilot(b, contextpilot.Config{})
 	fused := fanIn(b, retriever.FanInConfig{Sources: []retriever.Source{{Retriever: inner}, {Retriever: inner[5:]}, {Retriever: inner[:8]}}})
-	ctx := contextpilot.WithConversation(context.Background(), "thread")
+	ctx := framework.WithConversation(context.Background(), "thread")
 	for _, part := range []struct {
 		name string
 		r    schema.Retriever
@@ -54,7 +55,7 @@ func BenchmarkSearch(b *testing.B) {
 func BenchmarkOverhead(b *testing.B) {
 	for _, k := range []int{5, 15, 50} {
 		inner, pilot := benchDocs(k), newPilot(b, contextpilot.Config{})
-		ctx := contextpilot.WithConversation(context.Background(), "thread")
+		ctx := framework.WithConversation(context.Background(), "thread")
 		wrapped := asking(ctx, b, retriever.Wrap(pilot, inner))
 		b.Run(fmt.Sprintf("k=%d/wrap", k), func(b *testing.B) { timed.Median(b, wrapped) })
 		b.Run(fmt.Sprintf("k=%d/added", k), func(b *testing.B) { timed.Added(b, asking(ctx, b, inner), wrapped) })

@@ -4,7 +4,7 @@
 //	qa := chains.NewRetrievalQAFromLLM(
 //		langchain.Wrap(pilot, llm),
 //		retriever.Wrap(pilot, vectorstores.ToRetriever(store, 15)))
-//	answer, err := chains.Run(contextpilot.WithConversation(ctx, "thread-7"), qa, question)
+//	answer, err := chains.Run(framework.WithConversation(ctx, "thread-7"), qa, question)
 //
 // [Wrap] asks the inner retriever, plans, and gives the plan's blocks as documents: a chain joins their texts, so
 // what the model is to see must be in PageContent. The order hint is in none of them: engines/langchain adds it behind the documents

@@ -15,6 +15,7 @@ import (
 	"github.com/ragpilot/ragpilot/engines"
 	"github.com/ragpilot/ragpilot/engines/langchain"
 	"github.com/ragpilot/ragpilot/engines/sim"
+	"github.com/ragpilot/ragpilot/framework"
 	"github.com/ragpilot/ragpilot/retriever"
 )
 
@@ -97,7 +98,7 @@ func Example_five() {
 	pilot, _ := contextpilot.New(contextpilot.Config{})
 	llm := langchain.Wrap(pilot, model)                                   // any llms.Model
 	qa := chains.NewRetrievalQAFromLLM(llm, retriever.Wrap(pilot, inner)) // any schema.Retriever
-	ctx := contextpilot.WithConversation(context.Background(), "thread-7")
+	ctx := framework.WithConversation(context.Background(), "thread-7")
 	answer, err := chains.Run(ctx, qa, question)
 
 	fmt.Println(answer, err)
@@ -114,7 +115,7 @@ func Example_fifteen() {
 	prompted := chains.NewLLMChain(langchain.Wrap(pilot, model), retriever.QAPrompt()) // which asks for citations
 	qa := chains.NewRetrievalQA(chains.NewStuffDocuments(prompted), documents)
 	qa.ReturnSourceDocuments = true
-	ctx = contextpilot.WithConversation(ctx, "user-42/thread-7")
+	ctx = framework.WithConversation(ctx, "user-42/thread-7")
 	out, err := chains.Call(ctx, qa, map[string]any{"query": question})
 	check(err)
 	sent := out["source_documents"].([]schema.Document)
@@ -137,7 +138,7 @@ func Example_vectorStoreFive() {
 	pilot, _ := contextpilot.New(contextpilot.Config{})
 	found := retriever.Wrap(pilot, vectorstores.ToRetriever(db, 2)) // any vectorstores.VectorStore
 	qa := chains.NewRetrievalQAFromLLM(langchain.Wrap(pilot, model), found)
-	ctx = contextpilot.WithConversation(ctx, "thread-7")
+	ctx = framework.WithConversation(ctx, "thread-7")
 	answer, err := chains.Run(ctx, qa, question)
 
 	fmt.Println(answer, err)
@@ -158,7 +159,7 @@ func Example_vectorStoreFifteen() {
 	pilot, _ := contextpilot.New(contextpilot.Config{})
 	planned := retriever.Wrap(pilot, calm, retriever.WithIDKeys("source"))
 	qa := chains.NewRetrievalQAFromLLM(langchain.Wrap(pilot, model), planned)
-	ctx = contextpilot.WithConversation(ctx, "thread-7")
+	ctx = framework.WithConversation(ctx, "thread-7")
 	for _, question := range []string{"When is the pump checked?", "How does the motor drive the pump?"} {
 		answer, err := chains.Run(ctx, qa, question)
 		check(err)

@@ -7,6 +7,7 @@ import (
 	"log"
 
 	"github.com/ragpilot/ragpilot/contextpilot"
+	"github.com/ragpilot/ragpilot/framework"
 	"github.com/ragpilot/ragpilot/retriever"
 	"github.com/ragpilot/ragpilot/retriever/passage"
 )
@@ -41,7 +42,7 @@ func ExampleNewSteady() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	ctx := contextpilot.WithConversation(context.Background(), "thread-7")
+	ctx := framework.WithConversation(context.Background(), "thread-7")
 	for _, hair := range []float32{-0.01, 0.01} {
 		inner.docs = byScore(literal{scored("a", 0.9), scored("b", 0.5), scored("c", 0.5+hair), scored("d", 0.1)})
 		docs, err := s.GetRelevantDocuments(ctx, "How is water moved?")

@@ -16,6 +16,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/ragpilot/ragpilot/contextpilot"
+	"github.com/ragpilot/ragpilot/framework"
 	"github.com/ragpilot/ragpilot/retriever"
 )
 
@@ -292,7 +293,7 @@ func TestParallelSearchesWithCancellation(t *testing.T) {
 	var all sync.WaitGroup
 	for i := range 100 {
 		all.Go(func() {
-			ctx, cancel := context.WithCancel(contextpilot.WithConversation(context.Background(), fmt.Sprint(i%8)))
+			ctx, cancel := context.WithCancel(framework.WithConversation(context.Background(), fmt.Sprint(i%8)))
 			defer cancel()
 			if i%2 == 0 {
 				time.AfterFunc(time.Duration(rand.IntN(2000))*time.Microsecond, cancel)

@@ -157,14 +157,16 @@ func TestChangedDocumentIsNeverAStaleReference(t *testing.T) {
 		}
 		pilot := newPilot(t, contextpilot.Config{})
 		var prior []string
+		var end contextpilot.Position
 		for turn, version := range []string{"1", "1", "2", "2", "1"} {
 			var plan contextpilot.Plan
 			r := retriever.Wrap(pilot, at(version), retriever.WithVersionedIDs(), retriever.WithPassages(passage.Options{}),
 				retriever.WithPlans(func(p contextpilot.Plan) { plan = p }))
 			get(context.Background(), t, r)
 			req := plan.Request() // as a model wrapper plans it again, with the messages that it sends
-			req.ID, req.Session, req.Prior = "", "thread", prior
+			req.ID, req.Prior, req.Behind = "", prior, end
 			sent := pilot.Plan(req)
+			end = sent.End
 			prompt := sent.Prompt("When does it open?")
 			full := strings.Contains(prompt, text[version])
 			if first := turn == 0 || turn == 2; full != first {

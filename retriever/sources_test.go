@@ -12,6 +12,7 @@ import (
 	"github.com/tmc/langchaingo/schema"
 
 	"github.com/ragpilot/ragpilot/contextpilot"
+	"github.com/ragpilot/ragpilot/framework"
 	"github.com/ragpilot/ragpilot/retriever"
 	"github.com/ragpilot/ragpilot/retriever/passage"
 )
@@ -68,7 +69,7 @@ func TestSourcesWithBudget(t *testing.T) {
 	if docs := get(context.Background(), t, retriever.Wrap(pilot, inner, retriever.WithBudget(1))); len(docs) != 0 {
 		t.Errorf("%d documents within a budget of one token", len(docs))
 	}
-	if held := pilot.Stats().Held; held != 1 {
+	if held := framework.OffersOf(pilot).Stats().Held; held != 1 {
 		t.Errorf("%d plans held, want the one with blocks", held)
 	}
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/tmc/langchaingo/schema"
 	"github.com/zeebo/xxh3"
 
-	"github.com/ragpilot/ragpilot/contextpilot"
+	"github.com/ragpilot/ragpilot/framework"
 	"github.com/ragpilot/ragpilot/internal/lru"
 )
 
@@ -114,7 +114,7 @@ func (s *Steady) GetRelevantDocuments(ctx context.Context, query string) ([]sche
 		return nil, err
 	}
 	list := s.entries(docs)
-	talk := contextpilot.ConversationFrom(ctx)
+	talk := framework.ConversationFrom(ctx)
 	if talk == "" {
 		return s.pick(list, nil), nil
 	}

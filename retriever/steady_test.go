@@ -14,7 +14,7 @@ import (
 	"github.com/tmc/langchaingo/schema"
 	"pgregory.net/rapid"
 
-	"github.com/ragpilot/ragpilot/contextpilot"
+	"github.com/ragpilot/ragpilot/framework"
 	"github.com/ragpilot/ragpilot/retriever"
 )
 
@@ -54,7 +54,7 @@ func jittered(t *rapid.T, n int, by float64) []schema.Document {
 }
 
 func TestEqualQuestionsGiveEqualDocuments(t *testing.T) {
-	ctx := contextpilot.WithConversation(context.Background(), "thread")
+	ctx := framework.WithConversation(context.Background(), "thread")
 	rapid.Check(t, func(t *rapid.T) {
 		inner := &mutable{}
 		s, err := retriever.NewSteady(inner, retriever.SteadyOptions{K: rapid.IntRange(1, 10).Draw(t, "k"), Bucket: 0.02, Margin: 0.1})
@@ -78,7 +78,7 @@ func TestEqualQuestionsGiveEqualDocuments(t *testing.T) {
 }
 
 func TestANewDocumentGetsIn(t *testing.T) {
-	ctx := contextpilot.WithConversation(context.Background(), "thread")
+	ctx := framework.WithConversation(context.Background(), "thread")
 	inner := &mutable{docs: []schema.Document{scored("a", 10), scored("b", 8), scored("c", 7), scored("d", 0)}}
 	s := steady(t, inner, retriever.SteadyOptions{K: 2})
 	ask := func(want ...string) {
@@ -102,7 +102,7 @@ func TestANewDocumentGetsIn(t *testing.T) {
 
 // What was deleted or changed is not given from memory.
 func TestSteadyIsNeverStale(t *testing.T) {
-	ctx := contextpilot.WithConversation(context.Background(), "thread")
+	ctx := framework.WithConversation(context.Background(), "thread")
 	inner := &mutable{docs: []schema.Document{scored("a", 10), scored("b", 9), scored("c", 0)}}
 	s := steady(t, inner, retriever.SteadyOptions{K: 2})
 	get(ctx, t, s)
@@ -160,7 +160,7 @@ func TestSteadyIsBounded(t *testing.T) {
 	inner := &mutable{docs: near}
 	s := steady(t, inner, retriever.SteadyOptions{K: 2, Conversations: 2, Questions: 1})
 	talk := func(id, question string) string {
-		docs, err := s.GetRelevantDocuments(contextpilot.WithConversation(context.Background(), id), question)
+		docs, err := s.GetRelevantDocuments(framework.WithConversation(context.Background(), id), question)
 		if err != nil {
 			t.Fatal(err)
 		}

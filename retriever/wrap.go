@@ -6,22 +6,24 @@ import (
 	"github.com/tmc/langchaingo/schema"
 
 	"github.com/ragpilot/ragpilot/contextpilot"
+	"github.com/ragpilot/ragpilot/framework"
 )
 
 // wrapped is inner behind a pilot.
 type wrapped struct {
 	settings
-	pilot *contextpilot.Pilot
-	inner schema.Retriever
+	pilot  *contextpilot.Pilot
+	offers *framework.Offers
+	inner  schema.Retriever
 }
 
 var _ schema.Retriever = (*wrapped)(nil)
 
 // Wrap returns a retriever that asks inner and gives its documents as the pilot lays them out; see the package's
 // documentation. It is safe for concurrent use if inner is. The conversation is that of the context, see
-// [contextpilot.WithConversation]. The documents of inner are not changed, only copied.
+// [framework.WithConversation]. The documents of inner are not changed, only copied.
 func Wrap(pilot *contextpilot.Pilot, inner schema.Retriever, opts ...Option) schema.Retriever {
-	return &wrapped{settings: newSettings(opts), pilot: pilot, inner: inner}
+	return &wrapped{settings: newSettings(opts), pilot: pilot, offers: framework.OffersOf(pilot), inner: inner}
 }
 
 // GetRelevantDocuments plans what inner finds. An error of inner is returned as it is; nothing else fails.
@@ -47,10 +49,10 @@ func (w *wrapped) planned(ctx context.Context, query string, found []schema.Docu
 	plan := w.pilot.Plan(contextpilot.Request{
 		Scope: w.scope, Query: query, Blocks: blocks, HeadTokens: w.headTokens, Budget: w.budget,
 	})
-	plan.Session = contextpilot.ConversationFrom(ctx)
+	plan.Session = framework.ConversationFrom(ctx)
 	w.plans(plan)
 	if len(plan.Items) > 0 && !w.noHold { // without blocks there is nothing to find it by
-		w.pilot.Hold(plan)
+		w.offers.Offer(plan)
 	}
 	return documents(&plan, what)
 }

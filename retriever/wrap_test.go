@@ -13,6 +13,8 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/ragpilot/ragpilot/contextpilot"
+	"github.com/ragpilot/ragpilot/conversation"
+	"github.com/ragpilot/ragpilot/framework"
 	"github.com/ragpilot/ragpilot/retriever"
 )
 
@@ -42,7 +44,7 @@ func TestDocumentsAreRenderedInPlanOrder(t *testing.T) {
 	if diff := cmp.Diff(literal{doc("b", "Beta."), doc("a", "Alpha.")}, inner); diff != "" {
 		t.Errorf("the inner documents were changed: %s", diff)
 	}
-	if held := pilot.Stats().Held; held != 1 {
+	if held := framework.OffersOf(pilot).Stats().Held; held != 1 {
 		t.Errorf("%d plans held, want 1", held)
 	}
 }
@@ -144,15 +146,17 @@ func TestPlanIsForContextAndScope(t *testing.T) {
 	var plan contextpilot.Plan
 	r := retriever.Wrap(pilot, literal{doc("a", "Alpha.")}, retriever.WithScope(scope),
 		retriever.WithPlans(func(p contextpilot.Plan) { plan = p }))
-	docs := get(contextpilot.WithConversation(context.Background(), "thread"), t, r)
+	docs := get(framework.WithConversation(context.Background(), "thread"), t, r)
 	if plan.Session != "thread" || plan.Scope != scope {
 		t.Errorf("planned for session %q, scope %+v", plan.Session, plan.Scope)
 	}
-	if _, _, _, ok := pilot.Claim("another thread", docs[0].PageContent); ok {
+	turns := framework.NewTurns(pilot, framework.Options{})
+	messages := []framework.Message{{Role: conversation.User, Texts: []conversation.Text{{Value: docs[0].PageContent}}}}
+	if turns.Begin("another thread", messages).Planned {
 		t.Error("another conversation could claim the plan")
 	}
-	if got, _, _, ok := pilot.Claim("thread", docs[0].PageContent); !ok || got.RequestID != plan.RequestID {
-		t.Errorf("claimed %q, %v, want %q", got.RequestID, ok, plan.RequestID)
+	if got := turns.Begin("thread", messages); !got.Planned || got.Plan.RequestID != plan.RequestID {
+		t.Errorf("claimed %q, %v, want %q", got.Plan.RequestID, got.Planned, plan.RequestID)
 	}
 }
 

@@ -21,6 +21,7 @@ import (
 
 	"github.com/ragpilot/ragpilot/adapters/adk"
 	"github.com/ragpilot/ragpilot/contextpilot"
+	"github.com/ragpilot/ragpilot/framework"
 	"github.com/ragpilot/ragpilot/internal/defaultembed"
 	"github.com/ragpilot/ragpilot/memory"
 	"github.com/ragpilot/ragpilot/memory/inmem"
@@ -81,7 +82,7 @@ func question(pilot *contextpilot.Pilot, ids string) *genai.Content {
 	}
 	plan := pilot.Plan(contextpilot.Request{Blocks: blocks})
 	plan.Session = "thread-7"
-	pilot.Hold(plan)
+	framework.OffersOf(pilot).Offer(plan)
 	return genai.NewContentFromText(plan.Context()+"\nWhat of "+ids+"?", genai.RoleUser)
 }
 
@@ -100,7 +101,7 @@ func TestLaterTurnsRefer(t *testing.T) {
 	for _, stream := range []bool{false, true} {
 		pilot, inner := newPilot(t), &fakeLLM{}
 		m := adk.Model(pilot, inner, adk.ModelOptions{})
-		ctx := contextpilot.WithConversation(t.Context(), "thread-7")
+		ctx := framework.WithConversation(t.Context(), "thread-7")
 		var contents []*genai.Content
 		for i, ids := range []string{"a b c", "b c d", "d a e"} {
 			contents = append(contents, question(pilot, ids))
@@ -127,7 +128,7 @@ func TestLaterTurnsRefer(t *testing.T) {
 				}
 			}
 		}
-		if st := pilot.Stats(); st.Held != 0 || st.LiveRequests != 3 || st.EventsUnknown != 0 || st.PrefixReported != 120 {
+		if st := pilot.Stats(); framework.OffersOf(pilot).Stats().Held != 0 || st.LiveRequests != 3 || st.EventsUnknown != 0 || st.PrefixReported != 120 {
 			t.Errorf("stream %v: %+v", stream, st)
 		}
 	}
@@ -137,7 +138,7 @@ func TestFailuresAreTakenBack(t *testing.T) {
 	for after, live := range []int64{0, 1} {
 		pilot := newPilot(t)
 		m := adk.Model(pilot, &fakeLLM{after: after, err: io.ErrUnexpectedEOF}, adk.ModelOptions{})
-		ctx := contextpilot.WithConversation(t.Context(), "thread-7")
+		ctx := framework.WithConversation(t.Context(), "thread-7")
 		if _, err := ask(ctx, m, []*genai.Content{question(pilot, "a b")}, true); !errors.Is(err, io.ErrUnexpectedEOF) {
 			t.Errorf("%v", err)
 		}

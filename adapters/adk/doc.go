@@ -6,7 +6,7 @@
 //
 // [Model] finds the blocks of plans that the pilot holds (see [github.com/ragpilot/ragpilot/contextpilot.Pilot.Hold]; the
 // wrappers of retrievers do that) in the last message of the user, makes those references that the conversation shows
-// already (see [github.com/ragpilot/ragpilot/contextpilot.WithConversation], for the context that the runner is given), and
+// already (see [github.com/ragpilot/ragpilot/framework.WithConversation], for the context that the runner is given), and
 // tells the pilot what became of the request. What has the form of a note in a function's response is fenced; with
 // ModelOptions.ToolResults notes stand in place of responses that an agent gets again. [Memory] keeps sessions in a [github.com/ragpilot/ragpilot/memory.Store] and
 // gives recalled memories in the order that the engine's cache has, without times and scores, which would make equal

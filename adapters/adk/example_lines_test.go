@@ -14,6 +14,7 @@ import (
 
 	"github.com/ragpilot/ragpilot/adapters/adk"
 	"github.com/ragpilot/ragpilot/contextpilot"
+	"github.com/ragpilot/ragpilot/framework"
 	"github.com/ragpilot/ragpilot/memory"
 	"github.com/ragpilot/ragpilot/memory/inmem"
 )
@@ -71,12 +72,12 @@ func Example_fifteen() {
 	check(err)
 	r, err := runner.New(runner.Config{AppName: "app", Agent: bees, SessionService: sessions, MemoryService: memories, AutoCreateSession: true})
 	check(err)
-	said(contextpilot.WithConversation(ctx, "monday"), r, "monday", "I keep bees.")
+	said(framework.WithConversation(ctx, "monday"), r, "monday", "I keep bees.")
 	got, err := sessions.Get(ctx, &session.GetRequest{AppName: "app", UserID: "ana", SessionID: "monday"})
 	check(err)
 	err = memories.AddSessionToMemory(ctx, got.Session)
 	check(err)
-	fmt.Println(said(contextpilot.WithConversation(ctx, "friday"), r, "friday", "Which animals do I keep?"))
+	fmt.Println(said(framework.WithConversation(ctx, "friday"), r, "friday", "Which animals do I keep?"))
 
 	asked := model.asked[len(model.asked)-1]
 	fmt.Println(asked.Config.SystemInstruction.Parts[0].Text)

@@ -42,7 +42,7 @@ func Model(pilot *contextpilot.Pilot, inner model.LLM, o ModelOptions) model.LLM
 // went when the sequence ends, or nobody reads on.
 func (m *llm) GenerateContent(ctx context.Context, req *model.LLMRequest, stream bool) iter.Seq2[*model.LLMResponse, error] {
 	return func(yield func(*model.LLMResponse, error) bool) {
-		call := m.turns.Begin(contextpilot.ConversationFrom(ctx), read(req))
+		call := m.turns.Begin(framework.ConversationFrom(ctx), read(req))
 		heard := false
 		var usage *genai.GenerateContentResponseUsageMetadata
 		defer func() { call.End(outcome(heard, usage)) }() // also when inner panics

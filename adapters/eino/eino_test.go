@@ -7,6 +7,7 @@ import (
 	"io"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/cloudwego/eino/components/model"
@@ -16,6 +17,7 @@ import (
 
 	"github.com/ragpilot/ragpilot/adapters/eino"
 	"github.com/ragpilot/ragpilot/contextpilot"
+	"github.com/ragpilot/ragpilot/framework"
 )
 
 // shelf is a retriever that finds what a question names.
@@ -142,7 +144,7 @@ func TestLaterTurnsRefer(t *testing.T) {
 	for _, stream := range []bool{false, true} {
 		pilot, inner := newPilot(t), &fakeModel{}
 		r, m := eino.Retriever(pilot, shelf{}), eino.ChatModel(pilot, inner)
-		ctx := contextpilot.WithConversation(t.Context(), "thread-7")
+		ctx := framework.WithConversation(t.Context(), "thread-7")
 		ask := func(messages []*schema.Message) *schema.Message {
 			if !stream {
 				answer, err := m.Generate(ctx, messages)
@@ -198,7 +200,7 @@ func TestLaterTurnsRefer(t *testing.T) {
 				}
 			}
 		}
-		if st := ended(pilot, 3); st.Held != 0 || st.LiveRequests != 3 || st.EventsUnknown != 0 || st.PrefixReported != 120 {
+		if st := ended(pilot, 3); framework.OffersOf(pilot).Stats().Held != 0 || st.LiveRequests != 3 || st.EventsUnknown != 0 || st.PrefixReported != 120 {
 			t.Errorf("stream %v: %+v", stream, st)
 		}
 	}
@@ -268,7 +270,7 @@ func TestToolsStayPossible(t *testing.T) {
 func TestPartsOfAMessage(t *testing.T) {
 	pilot, inner := newPilot(t), &fakeModel{}
 	r, m := eino.Retriever(pilot, shelf{}), eino.ChatModel(pilot, inner)
-	ctx := contextpilot.WithConversation(t.Context(), "c")
+	ctx := framework.WithConversation(t.Context(), "c")
 	image := schema.MessageInputPart{Type: schema.ChatMessagePartTypeImageURL}
 	parts := func(question string) *schema.Message {
 		text := prompt(ctx, t, r, question).Content
@@ -294,19 +296,21 @@ func TestWithoutHold(t *testing.T) {
 		options []eino.Option
 		left    int64
 	}{{nil, 0}, {[]eino.Option{eino.WithoutHold()}, 2}} {
-		now := time.Unix(0, 0)
-		pilot, err := contextpilot.New(contextpilot.Config{Now: func() time.Time { return now }})
-		if err != nil {
-			t.Fatal(err)
-		}
-		eino.ChatModel(pilot, &fakeModel{}) // another model, which these documents do not go to
-		r := eino.Retriever(pilot, shelf{}, c.options...)
-		for range 2 {
-			prompt(t.Context(), t, r, "a b")
-		}
-		now = now.Add(10 * time.Minute)
-		if st := pilot.Stats(); st.Plans != c.left || st.LiveRequests != c.left || st.Held != 0 {
-			t.Errorf("%d plans and %d live, %d held, want %d, %d and 0", st.Plans, st.LiveRequests, st.Held, c.left, c.left)
-		}
+		synctest.Test(t, func(t *testing.T) {
+			pilot, err := contextpilot.New(contextpilot.Config{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			eino.ChatModel(pilot, &fakeModel{}) // another model, which these documents do not go to
+			r := eino.Retriever(pilot, shelf{}, c.options...)
+			for range 2 {
+				prompt(t.Context(), t, r, "a b")
+			}
+			time.Sleep(10 * time.Minute)
+			held := framework.OffersOf(pilot).Stats().Held
+			if st := pilot.Stats(); st.Plans != c.left || st.LiveRequests != c.left || held != 0 {
+				t.Errorf("%d plans and %d live, %d held, want %d, %d and 0", st.Plans, st.LiveRequests, held, c.left, c.left)
+			}
+		})
 	}
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/ragpilot/ragpilot/adapters/eino"
 	"github.com/ragpilot/ragpilot/contextpilot"
+	"github.com/ragpilot/ragpilot/framework"
 )
 
 // The examples of docs/frameworks.md, in five and in fifteen lines beside what a program has: a retriever, a model, and how
@@ -51,7 +52,7 @@ func Example_fifteen() {
 	pilot, err := contextpilot.New(contextpilot.Config{})
 	check(err)
 	docs, llm := eino.Retriever(pilot, inner), eino.ChatModel(pilot, model)
-	ctx = contextpilot.WithConversation(ctx, "user-42/thread-7")
+	ctx = framework.WithConversation(ctx, "user-42/thread-7")
 	var chat []*schema.Message
 	for _, question := range questions {
 		found, err := docs.Retrieve(ctx, question)

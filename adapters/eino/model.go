@@ -57,14 +57,14 @@ func (c toolChat) WithTools(tools []*schema.ToolInfo) (model.ToolCallingChatMode
 
 // Generate calls inner, with the request's plan worked into the messages if there is one.
 func (c *chat) Generate(ctx context.Context, input []*schema.Message, opts ...model.Option) (answer *schema.Message, err error) {
-	call := c.turns.Begin(contextpilot.ConversationFrom(ctx), read(input))
+	call := c.turns.Begin(framework.ConversationFrom(ctx), read(input))
 	defer func() { call.End(outcome(answer)) }() // also when inner panics: nobody else would take the request back
 	return c.inner.Generate(ctx, replaced(input, call.Replacements), opts...)
 }
 
 // Stream calls inner like Generate. The pilot is told how it went when the stream has ended or is closed.
 func (c *chat) Stream(ctx context.Context, input []*schema.Message, opts ...model.Option) (out *schema.StreamReader[*schema.Message], err error) {
-	call := c.turns.Begin(contextpilot.ConversationFrom(ctx), read(input))
+	call := c.turns.Begin(framework.ConversationFrom(ctx), read(input))
 	defer func() {
 		if out == nil {
 			call.End(outcome(nil))

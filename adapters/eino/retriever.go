@@ -24,8 +24,9 @@ const (
 
 type planned struct {
 	settings
-	pilot *contextpilot.Pilot
-	inner retriever.Retriever
+	pilot  *contextpilot.Pilot
+	offers *framework.Offers
+	inner  retriever.Retriever
 }
 
 var _ retriever.Retriever = (*planned)(nil)
@@ -34,7 +35,7 @@ var _ retriever.Retriever = (*planned)(nil)
 // block's; documents without one are known by their text. It is safe for concurrent use if inner is. The documents of
 // inner are not changed, only copied.
 func Retriever(pilot *contextpilot.Pilot, inner retriever.Retriever, opts ...Option) retriever.Retriever {
-	return &planned{settings: newSettings(opts), pilot: pilot, inner: inner}
+	return &planned{settings: newSettings(opts), pilot: pilot, offers: framework.OffersOf(pilot), inner: inner}
 }
 
 // Retrieve plans what inner finds. An error of inner is returned wrapped; nothing else fails.
@@ -52,9 +53,9 @@ func (p *planned) Retrieve(ctx context.Context, query string, opts ...retriever.
 	}
 	// The session is left to the model's wrapper, which sees the messages that are sent.
 	plan := p.pilot.Plan(contextpilot.Request{Scope: p.scope, Query: query, Blocks: framework.Unambiguous(blocks), Budget: p.budget})
-	plan.Session = contextpilot.ConversationFrom(ctx)
+	plan.Session = framework.ConversationFrom(ctx)
 	if len(plan.Items) > 0 && !p.noHold { // without blocks there is nothing to find it by
-		p.pilot.Hold(plan)
+		p.offers.Offer(plan)
 	}
 	laid := framework.Layout(&plan)
 	docs := make([]*schema.Document, len(laid))

@@ -22,13 +22,11 @@ var today = map[bool]conversationtest.Today{
 		"#5 M": "full", "#8 rows of F": "as it came", "#9 F": "as it came", "#10 G": "full", "#10 M": "full", "#10 S": "full", "#13 J": "full",
 		"#1 and #2 cut: #5 M": "full",
 		// References of users' blocks need what is remembered of the conversation, by its name.
-		"restart without: same references": "does not hold", "no name: same edits": "does not hold",
 	},
 	true: {
 		// Notes that come back are fenced.
 		"invariant 8: idempotent": "does not hold",
 		// As above.
-		"restart without: same references": "does not hold", "no name: same edits": "does not hold",
 	},
 }
 

@@ -10,6 +10,7 @@ import (
 
 	"github.com/ragpilot/ragpilot/adapters/genkit"
 	"github.com/ragpilot/ragpilot/contextpilot"
+	"github.com/ragpilot/ragpilot/framework"
 )
 
 // The examples of docs/frameworks.md, in five and in fifteen lines beside what a program has: Genkit with a model, and a
@@ -55,7 +56,7 @@ func Example_fifteen() {
 	pilot, err := contextpilot.New(contextpilot.Config{})
 	check(err)
 	docs, planned := genkit.Retriever(pilot, inner), genkit.Middleware(pilot) // one for all calls
-	ctx = contextpilot.WithConversation(ctx, "user-42/thread-7")
+	ctx = framework.WithConversation(ctx, "user-42/thread-7")
 	var chat []*ai.Message
 	for _, question := range questions {
 		found, err := docs.Retrieve(ctx, &ai.RetrieverRequest{Query: ai.DocumentFromText(question, nil)})

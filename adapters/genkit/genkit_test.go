@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/firebase/genkit/go/ai"
@@ -14,6 +15,7 @@ import (
 
 	"github.com/ragpilot/ragpilot/adapters/genkit"
 	"github.com/ragpilot/ragpilot/contextpilot"
+	"github.com/ragpilot/ragpilot/framework"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -118,7 +120,7 @@ func TestLaterTurnsRefer(t *testing.T) {
 	pilot, inner := newPilot(t), &fakeModel{}
 	r := genkit.Retriever(pilot, shelf())
 	model := genkit.Middleware(pilot)(inner.generate)
-	ctx := contextpilot.WithConversation(t.Context(), "thread-7")
+	ctx := framework.WithConversation(t.Context(), "thread-7")
 	var history []*ai.Message
 	for i, q := range []string{"a b c", "b c d", "d a e"} {
 		docs, err := find(ctx, r, q)
@@ -148,7 +150,7 @@ func TestLaterTurnsRefer(t *testing.T) {
 		}
 		history = append(slices.Clip(sent), answer.Message) // as Genkit's ModelResponse.History does
 	}
-	if st := pilot.Stats(); st.Held != 0 || st.LiveRequests != 3 || st.EventsUnknown != 0 || st.PrefixReported != 120 {
+	if st := pilot.Stats(); framework.OffersOf(pilot).Stats().Held != 0 || st.LiveRequests != 3 || st.EventsUnknown != 0 || st.PrefixReported != 120 {
 		t.Errorf("%+v", st)
 	}
 }
@@ -183,21 +185,23 @@ func TestWithoutHold(t *testing.T) {
 		options []genkit.Option
 		left    int64
 	}{{nil, 0}, {[]genkit.Option{genkit.WithoutHold()}, 2}} {
-		now := time.Unix(0, 0)
-		pilot, err := contextpilot.New(contextpilot.Config{Now: func() time.Time { return now }})
-		if err != nil {
-			t.Fatal(err)
-		}
-		genkit.Middleware(pilot) // for another model, which these documents do not go to
-		r := genkit.Retriever(pilot, shelf(), c.options...)
-		for range 2 {
-			if _, err := find(t.Context(), r, "a b"); err != nil {
+		synctest.Test(t, func(t *testing.T) {
+			pilot, err := contextpilot.New(contextpilot.Config{})
+			if err != nil {
 				t.Fatal(err)
 			}
-		}
-		now = now.Add(10 * time.Minute)
-		if st := pilot.Stats(); st.Plans != c.left || st.LiveRequests != c.left || st.Held != 0 {
-			t.Errorf("%d plans and %d live, %d held, want %d, %d and 0", st.Plans, st.LiveRequests, st.Held, c.left, c.left)
-		}
+			genkit.Middleware(pilot) // for another model, which these documents do not go to
+			r := genkit.Retriever(pilot, shelf(), c.options...)
+			for range 2 {
+				if _, err := find(t.Context(), r, "a b"); err != nil {
+					t.Fatal(err)
+				}
+			}
+			time.Sleep(10 * time.Minute)
+			held := framework.OffersOf(pilot).Stats().Held
+			if st := pilot.Stats(); st.Plans != c.left || st.LiveRequests != c.left || held != 0 {
+				t.Errorf("%d plans and %d live, %d held, want %d, %d and 0", st.Plans, st.LiveRequests, held, c.left, c.left)
+			}
+		})
 	}
 }

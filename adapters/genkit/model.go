@@ -21,7 +21,7 @@ func Middleware(pilot *contextpilot.Pilot, opts ...Option) ai.ModelMiddleware {
 	return func(next ai.ModelFunc) ai.ModelFunc {
 		return func(ctx context.Context, req *ai.ModelRequest, stream ai.ModelStreamCallback) (answer *ai.ModelResponse, err error) {
 			req = withDocuments(req)
-			call := turns.Begin(contextpilot.ConversationFrom(ctx), read(req.Messages))
+			call := turns.Begin(framework.ConversationFrom(ctx), read(req.Messages))
 			heard := false
 			if stream != nil {
 				inner := stream

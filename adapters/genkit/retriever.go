@@ -28,6 +28,7 @@ const (
 // inner is. The documents of inner are not changed, only copied.
 func Retriever(pilot *contextpilot.Pilot, inner ai.Retriever, opts ...Option) ai.Retriever {
 	s := newSettings(opts)
+	offers := framework.OffersOf(pilot)
 	return ai.NewRetriever("ragpilot/"+inner.Name(), nil, func(ctx context.Context, req *ai.RetrieverRequest) (*ai.RetrieverResponse, error) {
 		found, err := inner.Retrieve(ctx, req)
 		if err != nil {
@@ -43,9 +44,9 @@ func Retriever(pilot *contextpilot.Pilot, inner ai.Retriever, opts ...Option) ai
 		query, _ := textOf(req.Query)
 		// The session is left to the middleware, which sees the messages that are sent.
 		plan := pilot.Plan(contextpilot.Request{Scope: s.scope, Query: query, Blocks: blocks, Budget: s.budget})
-		plan.Session = contextpilot.ConversationFrom(ctx)
+		plan.Session = framework.ConversationFrom(ctx)
 		if len(plan.Items) > 0 && !s.noHold { // without blocks there is nothing to find it by
-			pilot.Hold(plan)
+			offers.Offer(plan)
 		}
 		laid := framework.Layout(&plan)
 		out := &ai.RetrieverResponse{Documents: make([]*ai.Document, len(laid))}

@@ -231,12 +231,13 @@ type conversation struct {
 	messages []engines.Message
 	blocks   []engines.BlockSpan // of messages
 	prior    []string
+	end      contextpilot.Position // behind the last turn
 }
 
 // begin forgets what was said.
 func (c *conversation) begin() {
 	c.number++
-	c.messages, c.prior, c.blocks = nil, nil, nil
+	c.messages, c.prior, c.blocks, c.end = nil, nil, nil, contextpilot.Position{}
 	if c.index != nil {
 		c.messages = []engines.Message{{Role: engines.System, Content: demo.System}}
 	}
@@ -304,7 +305,7 @@ func (c *conversation) ask(ctx context.Context, question string) error {
 		return err
 	}
 	plan := c.pilot.Plan(contextpilot.Request{
-		Session: fmt.Sprintf("chat-%d", c.number), Query: question, Blocks: blocks, Prior: c.prior,
+		Session: fmt.Sprintf("chat-%d", c.number), Query: question, Blocks: blocks, Prior: c.prior, Behind: c.end,
 	})
 	prompt := plan.Prompt(question)
 	messages := append(slices.Clip(c.messages), engines.Message{Role: engines.User, Content: prompt})
@@ -321,6 +322,7 @@ func (c *conversation) ask(ctx context.Context, question string) error {
 	c.blocks = request.Blocks
 	c.messages = append(messages, engines.Message{Role: engines.Assistant, Content: response.Text})
 	c.prior = append(c.prior, prompt, response.Text)
+	c.end = plan.End.Answered(response.Usage.OutputTokens)
 	c.report(&plan, response)
 	return nil
 }

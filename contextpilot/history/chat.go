@@ -98,7 +98,7 @@ func (c *Chat) Ask(ctx context.Context, question string, blocks ...contextpilot.
 	blocks = uncounted(blocks)
 	it := c.lay(question, blocks)
 	if least <= c.cfg.High && c.cuttable(len(c.items)) && c.crowded(&it) {
-		c.takeBack(it.plan)
+		c.pilot.TakeBack(it.plan)
 		var err error
 		if trim, err = c.trim(ctx, len(c.items), needs); err != nil {
 			return Turn{}, err
@@ -106,7 +106,7 @@ func (c *Chat) Ask(ctx context.Context, question string, blocks ...contextpilot.
 		it = c.lay(question, blocks)
 	}
 	if n := c.size() + it.tokens; n > c.cfg.High {
-		c.takeBack(it.plan)
+		c.pilot.TakeBack(it.plan)
 		return Turn{Trim: trim}, fmt.Errorf("prompt of %d tokens: %w of %d", n, ErrTooLong, c.cfg.High)
 	}
 	c.items = append(c.items, it)
@@ -119,13 +119,13 @@ func (c *Chat) Ask(ctx context.Context, question string, blocks ...contextpilot.
 func (c *Chat) lay(question string, blocks []contextpilot.Block) item {
 	for slack := 0; ; {
 		plan := c.plan(question, blocks, slack)
-		it := item{Message: Message{Role: User}, plan: &plan, ending: strings.TrimPrefix(plan.Prompt(question), plan.Context())}
+		it := item{Message: Message{Role: User}, plan: &plan, at: plan.End, ending: strings.TrimPrefix(plan.Prompt(question), plan.Context())}
 		c.set(&it, it.render(nil))
 		over := c.size() + it.tokens - c.cfg.High
 		if over <= 0 || len(plan.Items) == 0 {
 			return it
 		}
-		c.takeBack(&plan)
+		c.pilot.TakeBack(&plan)
 		slack += over
 	}
 }
@@ -141,7 +141,7 @@ func (c *Chat) plan(question string, blocks []contextpilot.Block, slack int) con
 		prior[i] = c.text(i, head)
 	}
 	return c.pilot.Plan(contextpilot.Request{
-		Session: c.cfg.Session, Scope: c.cfg.Scope, Query: question, Blocks: blocks, Prior: prior,
+		Session: c.cfg.Session, Scope: c.cfg.Scope, Query: question, Blocks: blocks, Prior: prior, Behind: end(c.items),
 		HeadTokens: c.system, Budget: c.cfg.Blocks, Room: room,
 	})
 }
@@ -179,6 +179,11 @@ func (c *Chat) Add(added ...Message) error {
 		m.Calls, m.Answers = slices.Clone(m.Calls), slices.Clone(m.Answers)
 		it := item{Message: m}
 		c.set(&it, m.Text)
+		if last := len(c.items) - 1; last >= 0 && c.items[last].plan != nil && m.Role == Assistant {
+			it.at = c.items[last].at.Answered(c.count(m.Text) + m.Extra)
+		} else {
+			it.at = c.pilot.Behind(end(c.items), nil, m.Text)
+		}
 		c.items = append(c.items, it)
 	}
 	if len(added) > 0 {
@@ -214,14 +219,9 @@ func (c *Chat) Drop() {
 	if c.last == nil {
 		return
 	}
-	c.takeBack(&c.last.Plan)
+	c.pilot.TakeBack(&c.last.Plan)
 	c.items = c.items[:len(c.items)-1]
 	c.last = nil
-}
-
-// takeBack tells the pilot that a plan was not sent.
-func (c *Chat) takeBack(plan *contextpilot.Plan) {
-	c.pilot.Observe(contextpilot.Event{Kind: contextpilot.Gone, Scope: plan.Scope, Request: plan.RequestID})
 }
 
 // Messages returns a copy of the prompt as it stands, the system prompt first.

@@ -26,7 +26,7 @@ var ErrBadConfig = errors.New("invalid configuration")
 // Config configures a [Chat] or a [Trimmer]. Window must be set; the zero value of everything else is the recommended
 // setup.
 type Config struct {
-	// Scope and Session are those of the requests that are planned.
+	// Scope and Session are those of the requests that are planned; Session is a name for records only.
 	Scope   contextpilot.Scope
 	Session string
 	// System is the system prompt; empty: none.

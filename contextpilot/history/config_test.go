@@ -65,11 +65,15 @@ func TestFailedTurn(t *testing.T) {
 	if _, err := chat.Ask(ctx, words(80, 4), block); !errors.Is(err, context.Canceled) {
 		t.Error(err)
 	}
+	if _, err := chat.Ask(context.Background(), "And?", block); err != nil {
+		t.Error(err)
+	}
+	chat.Drop()
 	if err := chat.Add(history.Message{Role: history.System, Text: "x"}); !errors.Is(err, errors.ErrUnsupported) {
 		t.Error(err)
 	}
-	if st := pilot.Stats(); chat.Tokens() != before || len(chat.Messages()) != 2 || st.LiveRequests != 1 {
-		t.Errorf("%d tokens, were %d; %d messages, %d live requests", chat.Tokens(), before, len(chat.Messages()), st.LiveRequests)
+	if st := pilot.Stats(); chat.Tokens() != before || len(chat.Messages()) != 2 || st.LiveRequests != 1 || st.Plans != 1 {
+		t.Errorf("%d tokens, were %d; %d messages, %d live requests of %d plans", chat.Tokens(), before, len(chat.Messages()), st.LiveRequests, st.Plans)
 	}
 	turn, err := chat.Ask(context.Background(), "And?", block)
 	if err != nil || len(turn.Plan.Items) != 1 || turn.Plan.Items[0].Ref == nil || turn.Plan.Turn != 2 {

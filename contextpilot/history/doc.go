@@ -16,8 +16,8 @@
 // # References
 //
 // A kept turn may refer to a block that an earlier turn showed. When that one is cut, the block takes the place of the
-// first reference to it, and the pilot is told what the messages show now ([contextpilot.Pilot.Forget]). So no message refers to
-// what is not there, and a block that has left is sent in full when it is retrieved again.
+// first reference to it, and the next turn goes on behind what the messages show now ([contextpilot.Pilot.Behind]). So no message
+// refers to what is not there, and a block that has left is sent in full when it is retrieved again.
 //
 // # Bounds
 //
@@ -25,7 +25,7 @@
 // tokenizer is exact, that is, never counts a message lower than the engine does, no prompt exceeds Window − Answer. With
 // an estimate the bound holds as long as the estimate is low by no more than [Config].Margin.
 //
-//	chat, err := history.New(pilot, history.Config{Session: "thread-7", System: system, Window: 8192, Answer: 1024})
+//	chat, err := history.New(pilot, history.Config{System: system, Window: 8192, Answer: 1024})
 //	turn, err := chat.Ask(ctx, question, blocks...)
 //	answer := send(turn.Plan.RequestID, turn.Messages)
 //	chat.Answer(answer)

@@ -11,9 +11,10 @@ import (
 type item struct {
 	Message // Text is what is sent, without a summary in front of it
 	plan    *contextpilot.Plan
-	ending  string // of a planned message: what stands behind blocks and references
-	whole   []bool // by plan item: the block is sent in place of the reference
-	tokens  int    // all that the message takes
+	at      contextpilot.Position // behind it
+	ending  string                // of a planned message: what stands behind blocks and references
+	whole   []bool                // by plan item: the block is sent in place of the reference
+	tokens  int                   // all that the message takes
 	shows   []block
 }
 
@@ -65,12 +66,12 @@ func (it *item) show(shown map[block]bool) {
 	}
 }
 
-// request returns the ID of the message's plan, or "".
-func (it *item) request() string {
-	if it.plan == nil {
-		return ""
+// end returns the position behind the items.
+func end(items []item) contextpilot.Position {
+	if len(items) == 0 {
+		return contextpilot.Position{}
 	}
-	return it.plan.RequestID
+	return items[len(items)-1].at
 }
 
 // messages returns a copy of the items' messages.

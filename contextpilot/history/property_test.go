@@ -45,6 +45,7 @@ type machine struct {
 	refs    map[string][]shown // by the name of a message: what its plan refers to
 	n       int
 	checked int // references
+	gone    int // blocks that cuts have taken away
 }
 
 func newMachine(t *rapid.T) *machine {
@@ -106,8 +107,13 @@ func (m *machine) blocks(t *rapid.T) (blocks []contextpilot.Block) {
 func (m *machine) Ask(t *rapid.T) {
 	blocks := m.blocks(t)
 	question := m.note(history.User, strings.Repeat("why ", rapid.IntRange(1, 30).Draw(t, "question"))+"?")
+	before := m.chat.Messages()
 	turn, err := m.chat.Ask(context.Background(), question, blocks...)
-	m.trimmed(turn.Trim)
+	after := m.chat.Messages()
+	if err == nil {
+		after = after[:len(after)-1]
+	}
+	m.trimmed(t, turn.Trim, before, after)
 	if err != nil {
 		m.said = m.said[:len(m.said)-1]
 		if !errors.Is(err, history.ErrTooLong) {
@@ -152,8 +158,9 @@ func (m *machine) step(t *rapid.T) {
 	if err := m.chat.Add(add...); err != nil {
 		t.Fatal(err)
 	}
+	before := m.chat.Messages()
 	messages, trim, err := m.chat.Continue(context.Background())
-	m.trimmed(trim)
+	m.trimmed(t, trim, before, m.chat.Messages())
 	if err == nil {
 		m.sent(t, messages, trim != nil)
 	} else if !errors.Is(err, history.ErrTooLong) {
@@ -161,14 +168,34 @@ func (m *machine) step(t *rapid.T) {
 	}
 }
 
-func (m *machine) trimmed(trim *history.Trim) {
+func (m *machine) trimmed(t *rapid.T, trim *history.Trim, before, after []history.Message) {
+	t.Helper()
 	if trim == nil {
 		return
 	}
 	m.trims++
+	gone := shows(before)
+	for b := range shows(after) {
+		delete(gone, b)
+	}
+	if trim.Forgotten != len(gone) {
+		t.Fatalf("%d blocks forgotten, want %v", trim.Forgotten, gone)
+	}
+	m.gone += len(gone)
 	for _, c := range trim.Messages {
 		m.cut = append(m.cut, name(c))
 	}
+}
+
+// shows returns the blocks that messages show.
+func shows(messages []history.Message) map[shown]bool {
+	out := map[shown]bool{}
+	for _, x := range messages {
+		for r := range markup.Regions(x.Text) {
+			out[shown{r.Label, r.Text}] = true
+		}
+	}
+	return out
 }
 
 var number = regexp.MustCompile(`#\d+`)
@@ -288,7 +315,7 @@ func (m *machine) extends(t *rapid.T, messages []history.Message) {
 }
 
 func TestAnyConversation(t *testing.T) {
-	trims, prompts, checked := 0, 0, 0
+	trims, prompts, checked, gone := 0, 0, 0, 0
 	rapid.Check(t, func(t *rapid.T) {
 		m := newMachine(t)
 		for range rapid.IntRange(1, 25).Draw(t, "turns") {
@@ -297,9 +324,10 @@ func TestAnyConversation(t *testing.T) {
 		trims += m.trims
 		prompts += len(m.prompts)
 		checked += m.checked
+		gone += m.gone
 	})
-	t.Logf("%d prompts, %d cuts, %d references", prompts, trims, checked)
-	if trims < prompts/100 || checked < prompts/100 {
-		t.Errorf("only %d cuts and %d references in %d prompts", trims, checked, prompts)
+	t.Logf("%d prompts, %d cuts of %d blocks, %d references", prompts, trims, gone, checked)
+	if trims < prompts/100 || checked < prompts/100 || gone < prompts/100 {
+		t.Errorf("only %d cuts of %d blocks and %d references in %d prompts", trims, gone, checked, prompts)
 	}
 }

@@ -3,12 +3,10 @@ package history
 import (
 	"context"
 	"slices"
-
-	"github.com/ragpilot/ragpilot/contextpilot"
 )
 
-// trim cuts the history to the low mark, or further if the new message needs more room, and tells the pilot. Messages
-// from open on belong to a turn that is not over.
+// trim cuts the history to the low mark, or further if the new message needs more room. Messages from open on belong to a turn
+// that is not over.
 func (c *Chat) trim(ctx context.Context, open, needs int) (*Trim, error) {
 	head := c.head()
 	reserved := c.reserved()
@@ -42,8 +40,9 @@ func (c *Chat) trim(ctx context.Context, open, needs int) (*Trim, error) {
 		return nil, err
 	}
 	t.Restored = c.restore(rest, head)
+	t.Forgotten = forgotten(c.items, rest)
 	c.items = rest
-	t.Forgotten = c.forget()
+	c.place(head)
 	t.After = c.size()
 	return t, nil
 }
@@ -129,24 +128,23 @@ func (c *Chat) summarize(ctx context.Context, t *Trim) error {
 	return nil
 }
 
-// forget tells the pilot what the messages show now.
-func (c *Chat) forget() (forgotten int) {
-	if c.cfg.Session == "" {
-		return 0
+// forgotten returns how many blocks the messages do not show any more that others have shown.
+func forgotten(before, now []item) int {
+	gone := map[block]bool{}
+	for i := range before {
+		before[i].show(gone)
 	}
-	pinned, after := c.head(), ""
-	head := pinned
-	for i := range c.items[:pinned] {
-		if id := c.items[i].request(); id != "" {
-			after = id
+	for i := range now {
+		for _, b := range now[i].shows {
+			delete(gone, b)
 		}
 	}
-	if after == "" {
-		head = 0
-	}
-	var stay []contextpilot.Kept
+	return len(gone)
+}
+
+// place sets the positions behind the items from head on, which were moved.
+func (c *Chat) place(head int) {
 	for i := head; i < len(c.items); i++ {
-		stay = append(stay, contextpilot.Kept{Request: c.items[i].request(), Text: c.text(i, pinned)})
+		c.items[i].at = c.pilot.Behind(end(c.items[:i]), c.items[i].plan, c.text(i, head))
 	}
-	return c.pilot.Forget(c.cfg.Scope, c.cfg.Session, after, stay...)
 }

@@ -77,13 +77,13 @@ func sizes(t *testing.T, policy func() contextpilot.Policy) {
 func sequence(t *testing.T, policy func() contextpilot.Policy) {
 	rnd := rand.New(rand.NewPCG(1, 2))
 	twins := []*contextpilot.Pilot{pilot(t, policy), pilot(t, policy)}
-	prior := map[string][]string{}
+	prior, at := map[string][]string{}, map[string]contextpilot.Position{}
 	for i := range 400 {
 		session := ""
 		if rnd.IntN(2) == 0 {
 			session = fmt.Sprint("s", rnd.IntN(6))
 		}
-		req := contextpilot.Request{ID: fmt.Sprint(i), Session: session, Blocks: blocks(draw(rnd, 12)...), Prior: prior[session]}
+		req := contextpilot.Request{ID: fmt.Sprint(i), Session: session, Blocks: blocks(draw(rnd, 12)...), Prior: prior[session], Behind: at[session]}
 		plans := [2]contextpilot.Plan{}
 		for j, p := range twins {
 			plans[j] = p.Plan(req)
@@ -101,6 +101,7 @@ func sequence(t *testing.T, policy func() contextpilot.Policy) {
 		}
 		if session != "" {
 			prior[session] = append(prior[session], plans[0].Prompt("And then?"), "Nothing.")
+			at[session] = plans[0].End
 		}
 	}
 	if n := twins[0].Stats().Faults(); n != 0 {

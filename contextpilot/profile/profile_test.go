@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"pgregory.net/rapid"
 
@@ -18,12 +17,12 @@ import (
 
 func TestProfileApply(t *testing.T) {
 	p := profile.Profile{Policy: "frequency", MaxDisplacement: 2, Pin: 1, Hint: "top-2", HintAlways: true, HintAfterQuestion: true, Dedup: "id", NoLocation: true}
-	got, err := p.Apply(contextpilot.Config{SessionTTL: time.Minute, Notes: contextpilot.Notes{Location: "see {label}"}})
+	got, err := p.Apply(contextpilot.Config{MaxScopes: 7, Notes: contextpilot.Notes{Location: "see {label}"}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	want := contextpilot.Config{
-		SessionTTL: time.Minute, Policy: "frequency", Dedup: contextpilot.DedupID, Limits: contextpilot.Limits{MaxDisplacement: 2, Pin: 1},
+		MaxScopes: 7, Policy: "frequency", Dedup: contextpilot.DedupID, Limits: contextpilot.Limits{MaxDisplacement: 2, Pin: 1},
 		Notes: contextpilot.Notes{Location: "see {label}", Top: 2, AlwaysHint: true, AfterQuestion: true, NoLocation: true},
 	}
 	if !reflect.DeepEqual(got, want) {

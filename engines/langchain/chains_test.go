@@ -18,6 +18,7 @@ import (
 
 	"github.com/ragpilot/ragpilot/contextpilot"
 	"github.com/ragpilot/ragpilot/engines/langchain"
+	"github.com/ragpilot/ragpilot/framework"
 	"github.com/ragpilot/ragpilot/internal/markup"
 	"github.com/ragpilot/ragpilot/retriever"
 )
@@ -53,7 +54,7 @@ func TestConversationalChain(t *testing.T) {
 			t.Errorf("request %d refers to what is not in it:\n%s", i+1, text)
 		}
 	}
-	if st := pilot.Stats(); st.BlocksRef != 0 || st.LiveRequests != 3 || st.EventsUnknown != 0 || st.Held != 0 {
+	if st := pilot.Stats(); st.BlocksRef != 0 || st.LiveRequests != 3 || st.EventsUnknown != 0 || framework.OffersOf(pilot).Stats().Held != 0 {
 		t.Errorf("%+v", st)
 	}
 }
@@ -149,7 +150,7 @@ func TestChainsWithOneDocumentARequest(t *testing.T) {
 						t.Errorf("%d requests with %d documents", len(inner.calls), len(seen))
 					}
 					n := int64(3 * (run + 1))
-					if st := pilot.Stats(); st.Plans != n || st.BlocksSent != n || st.LiveRequests != n || st.Reordered != 0 || st.Held != 0 || st.Unclaimed != 0 || st.EventsUnknown != 0 || st.Sessions != 0 {
+					if st := pilot.Stats(); st.Plans != n || st.BlocksSent != n || st.LiveRequests != n || st.Reordered != 0 || framework.OffersOf(pilot).Stats().Held != 0 || framework.OffersOf(pilot).Stats().Unclaimed != 0 || st.EventsUnknown != 0 {
 						t.Errorf("%+v", st)
 					}
 				}
@@ -223,7 +224,7 @@ func TestConversationalChainHasNotesAtTheFrontOnly(t *testing.T) {
 			}
 		}
 	}
-	if st := pilot.Stats(); st.LiveRequests != 6 || st.Plans != 6 || st.Held != 0 || st.Unclaimed != 0 || st.EventsUnknown != 0 {
+	if st := pilot.Stats(); st.LiveRequests != 6 || st.Plans != 6 || framework.OffersOf(pilot).Stats().Held != 0 || framework.OffersOf(pilot).Stats().Unclaimed != 0 || st.EventsUnknown != 0 {
 		t.Errorf("%+v", st)
 	}
 }
@@ -264,7 +265,7 @@ func TestFailedChainIsTakenBack(t *testing.T) {
 	if !errors.Is(err, broken) {
 		t.Errorf("error %v", err)
 	}
-	if st := pilot.Stats(); st.LiveRequests != 0 || st.Held != 0 || st.EventsUnknown != 0 {
+	if st := pilot.Stats(); st.LiveRequests != 0 || framework.OffersOf(pilot).Stats().Held != 0 || st.EventsUnknown != 0 {
 		t.Errorf("%+v", st)
 	}
 }
@@ -283,7 +284,7 @@ func TestConcurrentConversations(t *testing.T) {
 	inner.do = func(ctx context.Context, _ llms.CallOptions) (*llms.ContentResponse, error) {
 		mu.Lock()
 		defer mu.Unlock()
-		if id, session := langchain.RequestID(ctx), contextpilot.ConversationFrom(ctx); owner[id] != session {
+		if id, session := langchain.RequestID(ctx), framework.ConversationFrom(ctx); owner[id] != session {
 			t.Errorf("conversation %q got the plan %q of %q", session, id, owner[id])
 		} else {
 			delete(owner, id)
@@ -308,7 +309,7 @@ func TestConcurrentConversations(t *testing.T) {
 	if len(inner.calls) != conversations*turns || len(owner) != 0 {
 		t.Errorf("%d requests, %d plans were not sent", len(inner.calls), len(owner))
 	}
-	if st := pilot.Stats(); st.LiveRequests != conversations*turns || st.Held != 0 || st.BlocksRef != 0 || st.Faults() != 0 {
+	if st := pilot.Stats(); st.LiveRequests != conversations*turns || framework.OffersOf(pilot).Stats().Held != 0 || st.BlocksRef != 0 || st.Faults() != 0 {
 		t.Errorf("%+v", st)
 	}
 }

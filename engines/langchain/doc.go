@@ -3,7 +3,7 @@
 //	qa := chains.NewRetrievalQAFromLLM(
 //		langchain.Wrap(pilot, llm),
 //		retriever.Wrap(pilot, inner))
-//	answer, err := chains.Run(contextpilot.WithConversation(ctx, "thread-7"), qa, question)
+//	answer, err := chains.Run(framework.WithConversation(ctx, "thread-7"), qa, question)
 //
 // [Wrap] is the other half of retriever.Wrap. It looks for a plan's blocks in the last human message of each request.
 // A request without them passes through as it is, but for results of tools: a chain's question about the history, an agent's
@@ -27,7 +27,7 @@
 // block to the last, and only that part. The caller's messages are not changed: the caller goes on with the full text,
 // and the wrapper repeats what it sent for as long as the messages up to there are the same, or the text has only grown at its end. Otherwise the
 // engine would see another history in every turn and find nothing in its cache. Calls without a conversation in their
-// context (see [contextpilot.WithConversation]) get no references.
+// context (see [framework.WithConversation]) get no references.
 //
 // The chains of langchaingo do not resend documents, so under them every block is sent in full in every turn.
 //

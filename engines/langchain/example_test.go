@@ -16,6 +16,7 @@ import (
 	"github.com/ragpilot/ragpilot/engines"
 	"github.com/ragpilot/ragpilot/engines/langchain"
 	"github.com/ragpilot/ragpilot/engines/sim"
+	"github.com/ragpilot/ragpilot/framework"
 	"github.com/ragpilot/ragpilot/retriever"
 	"github.com/ragpilot/ragpilot/retriever/bleve"
 )
@@ -45,7 +46,7 @@ func Example() {
 	pilot, _ := contextpilot.New(contextpilot.Config{})
 	llm := langchain.Wrap(pilot, langchain.Model(engine))
 	qa := chains.NewRetrievalQAFromLLM(llm, retriever.Wrap(pilot, index.Retriever(2)))
-	ctx := contextpilot.WithConversation(context.Background(), "thread-7")
+	ctx := framework.WithConversation(context.Background(), "thread-7")
 	for _, question := range []string{"When is the pump checked?", "How does the motor drive the pump?"} {
 		answer, err := chains.Run(ctx, qa, question)
 		if err != nil {
@@ -70,7 +71,7 @@ func Example_conversation() {
 	documents := retriever.Wrap(pilot, index.Retriever(2))
 	qa := chains.NewConversationalRetrievalQA(
 		chains.LoadStuffQA(llm), chains.LoadCondenseQuestionGenerator(llm), documents, memory.NewConversationBuffer())
-	ctx := contextpilot.WithConversation(context.Background(), "thread-7")
+	ctx := framework.WithConversation(context.Background(), "thread-7")
 	for _, question := range []string{"When is the pump checked?", "And its motor?"} {
 		if _, err := chains.Run(ctx, qa, question); err != nil {
 			log.Fatal(err)
@@ -88,7 +89,7 @@ func ExampleWrap() {
 	pilot, _ := contextpilot.New(contextpilot.Config{})
 	documents := retriever.Wrap(pilot, manuals{"pump", "valve"})
 	model := langchain.Wrap(pilot, langchain.Model(sim.New(sim.Options{Reply: sayAgain})))
-	ctx := contextpilot.WithConversation(context.Background(), "thread-7")
+	ctx := framework.WithConversation(context.Background(), "thread-7")
 
 	var chat []llms.MessageContent
 	for _, question := range []string{"What is a pump?", "What is a valve?"} {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/ragpilot/ragpilot/contextpilot"
 	"github.com/ragpilot/ragpilot/engines/langchain"
+	"github.com/ragpilot/ragpilot/framework"
 )
 
 // tb is what a *testing.T, a *testing.B and a *rapid.T have in common.
@@ -107,7 +108,7 @@ func hold(pilot *contextpilot.Pilot, session string, ids ...string) (contextpilo
 	}
 	plan := pilot.Plan(req)
 	plan.Session = session
-	pilot.Hold(plan)
+	framework.OffersOf(pilot).Offer(plan)
 	var parts []string
 	for i := range plan.Items {
 		parts = append(parts, strings.TrimSuffix(plan.RenderItem(i), "\n"))
@@ -148,5 +149,5 @@ func deepCopy(messages []llms.MessageContent) []llms.MessageContent {
 }
 
 func in(session string) context.Context {
-	return contextpilot.WithConversation(context.Background(), session)
+	return framework.WithConversation(context.Background(), session)
 }

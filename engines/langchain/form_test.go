@@ -9,6 +9,7 @@ import (
 
 	"github.com/ragpilot/ragpilot/contextpilot"
 	"github.com/ragpilot/ragpilot/engines/langchain"
+	"github.com/ragpilot/ragpilot/framework"
 )
 
 // A prompt of one's own may number the documents and have the hint behind the question.
@@ -136,14 +137,10 @@ func TestTextThatGrows(t *testing.T) {
 		want := "Question: why?\nObservation: " + blocks("a", "c") + "\nPlease read the context in the following priority order: [c] > [a] and answer the question.\nThought 0\n" +
 			"Observation: " + blocks("d", "b") + "\nPlease refer to [a] in the previous conversation.\nThought 1\nThought 2\n" +
 			"Observation: " + blocks("f", "e") + "\nPlease refer to [b] in the previous conversation.\nThought 3\n"
-		if session == "" {
-			want = "Question: why?\nObservation: " + blocks("a", "c") + "\nPlease read the context in the following priority order: [c] > [a] and answer the question.\nThought 0\n" +
-				"Observation: " + blocks("d", "a", "b") + "\nThought 1\nThought 2\nObservation: " + blocks("f", "e", "b") + "\nThought 3\n"
-		}
 		if sent != want {
 			t.Errorf("session %q: sent:\n%s\nwant:\n%s", session, sent, want)
 		}
-		if st := pilot.Stats(); st.Plans != 3 || st.LiveRequests != 3 || st.Held != 0 || st.EventsUnknown != 0 {
+		if st := pilot.Stats(); st.Plans != 3 || st.LiveRequests != 3 || framework.OffersOf(pilot).Stats().Held != 0 || st.EventsUnknown != 0 {
 			t.Errorf("%+v", st)
 		}
 	}

@@ -12,7 +12,9 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/ragpilot/ragpilot/contextpilot"
+	"github.com/ragpilot/ragpilot/conversation"
 	"github.com/ragpilot/ragpilot/engines/langchain"
+	"github.com/ragpilot/ragpilot/framework"
 )
 
 // Whatever a program does with its chat (asks, asks again, forgets, edits, lets another program share the pilot),
@@ -61,9 +63,8 @@ func TestAnyChat(t *testing.T) {
 					c.messages[0] = human("Something else.")
 				}
 			},
-			"end": func(*rapid.T) { pilot.EndSession(contextpilot.Scope{}, "s") },
 		})
-		if st := pilot.Stats(); st.Held != 0 || st.Faults() != 0 || st.EventsUnknown != 0 {
+		if st := pilot.Stats(); framework.OffersOf(pilot).Stats().Held != 0 || st.Faults() != 0 || st.EventsUnknown != 0 {
 			t.Errorf("%+v", st)
 		}
 	})
@@ -77,6 +78,7 @@ func TestIndexHoldsWhatWasSent(t *testing.T) {
 		pilot := newPilot(t, contextpilot.Config{Policy: rapid.SampledFrom(contextpilot.PolicyNames()).Draw(t, "policy")})
 		inner := &recorder{}
 		m := langchain.Wrap(pilot, inner)
+		other := framework.NewTurns(pilot, framework.Options{}) // another model of the conversation
 		var messages []llms.MessageContent
 		find := rapid.Custom(func(t *rapid.T) []string {
 			return rapid.SliceOfNDistinct(rapid.SampledFrom([]string{"a", "b", "c", "d", "e"}), 1, 4, rapid.ID[string]).Draw(t, "found")
@@ -139,8 +141,7 @@ func TestIndexHoldsWhatWasSent(t *testing.T) {
 			"in vain":        func(t *rapid.T) { hold(pilot, "s", find.Draw(t, "documents")...) },
 			"something else": func(*rapid.T) { send(0, nil, human("Is it late?")) },
 			"": func(t *rapid.T) {
-				pilot.Claim("s", "")
-				pilot.PassedOver("s")
+				other.Begin("s", []framework.Message{{Role: conversation.User, Texts: []conversation.Text{{Value: "Well?"}}}})
 				if st := pilot.Stats(); st.LiveRequests != live || st.Plans != live || st.Faults() != 0 || st.EventsUnknown != 0 {
 					t.Errorf("%d prompts were sent: %+v", live, st)
 				}

@@ -5,28 +5,19 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"sync"
 
 	"github.com/tmc/langchaingo/llms"
 
 	"github.com/ragpilot/ragpilot/contextpilot"
 	"github.com/ragpilot/ragpilot/contextpilot/history"
 	"github.com/ragpilot/ragpilot/conversation"
-	"github.com/ragpilot/ragpilot/internal/lru"
 )
-
-// maxTails bounds the conversations whose last cut is known, the least recently used go first.
-const maxTails = 4096
 
 // trimmed is inner behind a trimmer.
 type trimmed struct {
 	inner   llms.Model
 	pilot   *contextpilot.Pilot
 	trimmer *history.Trimmer
-	cfg     history.Config
-
-	mu    sync.Mutex
-	tails *lru.Cache[string, int] // by conversation; guarded by mu
 }
 
 type reasoningTrimmed struct {
@@ -40,8 +31,8 @@ var (
 )
 
 // Trim returns a model that keeps the messages of each call within the engine's window and hands them to inner, which
-// [Wrap] returned: see [history.Trimmer]. The caller goes on with all of its messages. Of cfg, Scope is used to tell the
-// pilot of cuts; System, Session and Blocks are not used. Tokens are counted by the pilot's tokenizer: of texts, and of
+// [Wrap] returned: see [history.Trimmer]. The caller goes on with all of its messages. Of cfg, Scope,
+// System, Session and Blocks are not used. Tokens are counted by the pilot's tokenizer: of texts, and of
 // names and arguments of tool calls. Images are not counted; keep room for them in cfg.Answer. A call that cannot be made to
 // fit is an error that wraps [history.ErrTooLong]; Trim's own errors wrap [history.ErrBadConfig].
 //
@@ -52,7 +43,7 @@ func Trim(pilot *contextpilot.Pilot, inner llms.Model, cfg history.Config) (llms
 	if err != nil {
 		return nil, fmt.Errorf("langchain: %w", err)
 	}
-	m := &trimmed{inner: inner, pilot: pilot, trimmer: t, cfg: cfg, tails: lru.New[string, int](maxTails)}
+	m := &trimmed{inner: inner, pilot: pilot, trimmer: t}
 	if r, ok := inner.(interface{ SupportsReasoning() bool }); ok {
 		return reasoningTrimmed{m, r.SupportsReasoning}, nil
 	}
@@ -78,29 +69,7 @@ func (m *trimmed) GenerateContent(
 	if got.Tail > got.Head {
 		messages = m.left(messages, got)
 	}
-	m.tell(contextpilot.ConversationFrom(ctx), messages, got)
 	return m.inner.GenerateContent(ctx, messages, options...)
-}
-
-// tell tells the pilot of a cut that was not there before.
-func (m *trimmed) tell(session string, messages []llms.MessageContent, got history.Trimmed) {
-	if session == "" {
-		return
-	}
-	m.mu.Lock()
-	before, known := m.tails.Get(session)
-	m.tails.Put(session, got.Tail)
-	m.mu.Unlock()
-	if got.Tail == got.Head || known && before == got.Tail {
-		return
-	}
-	var kept []contextpilot.Kept
-	for _, msg := range messages[:len(messages)-1] { // the last one is planned by inner
-		if msg.Role != llms.ChatMessageTypeSystem {
-			kept = append(kept, contextpilot.Kept{Text: allOf(msg)})
-		}
-	}
-	m.pilot.Forget(m.cfg.Scope, session, "", kept...)
 }
 
 // left returns the messages that are sent, the first one behind the head with the summary in front.
@@ -175,16 +144,4 @@ func textsOf(msg llms.MessageContent) (out []string) {
 		}
 	}
 	return out
-}
-
-// allOf returns all that a message says, tools' results too.
-func allOf(msg llms.MessageContent) string {
-	var b strings.Builder
-	for _, part := range msg.Parts {
-		visited(part, func(text conversation.Text) string {
-			b.WriteString(text.Value)
-			return text.Value
-		})
-	}
-	return b.String()
 }

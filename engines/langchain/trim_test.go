@@ -109,9 +109,8 @@ func TestTrimmedTools(t *testing.T) {
 	}
 }
 
-// The pilot is told of a cut also where the rest shows all blocks that the whole did: it expects nothing of the old
-// prompt in the cache.
-func TestCutIsTold(t *testing.T) {
+// Behind a cut nothing of the old prompt is expected in the cache, also where the rest shows all blocks that the whole did.
+func TestCutIsSeen(t *testing.T) {
 	pilot, inner := newPilot(t, contextpilot.Config{Tokenizer: exact{}}), &recorder{}
 	var plan contextpilot.Plan
 	wrapped := langchain.Wrap(pilot, inner, langchain.WithPlans(func(p contextpilot.Plan) { plan = p }))
@@ -123,7 +122,7 @@ func TestCutIsTold(t *testing.T) {
 	c.model = llm
 	cuts, kept := 0, 0
 	for i := range 20 {
-		c.ask("pump " + strings.Repeat("why ", 20))
+		c.ask(fmt.Sprint("pump ", i, strings.Repeat(" why", 20)))
 		sent := len(inner.last().messages)
 		switch cut := sent < kept+2; {
 		case cut:
@@ -159,7 +158,7 @@ func TestCutBehindResults(t *testing.T) {
 		c.messages = append(c.messages,
 			llms.MessageContent{Role: llms.ChatMessageTypeAI, Parts: []llms.ContentPart{llms.ToolCall{ID: id, FunctionCall: &llms.FunctionCall{Name: "search"}}}},
 			llms.MessageContent{Role: llms.ChatMessageTypeTool, Parts: []llms.ContentPart{llms.ToolCallResponse{ToolCallID: id, Content: strings.Repeat("found ", 60)}}})
-		c.ask("pump?")
+		c.ask(fmt.Sprint("pump? ", i))
 		sent := inner.last().messages
 		if cut := len(sent) < kept+4; !cut && stands > 0 {
 			checked++

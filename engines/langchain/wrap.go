@@ -54,7 +54,7 @@ func (m *model) Call(ctx context.Context, prompt string, options ...llms.CallOpt
 func (m *model) GenerateContent(
 	ctx context.Context, messages []llms.MessageContent, options ...llms.CallOption,
 ) (response *llms.ContentResponse, err error) {
-	call := m.turns.Begin(contextpilot.ConversationFrom(ctx), read(messages))
+	call := m.turns.Begin(framework.ConversationFrom(ctx), read(messages))
 	messages = replaced(messages, call.Replacements)
 	if !call.Planned {
 		return m.inner.GenerateContent(ctx, messages, options...)

@@ -18,6 +18,7 @@ import (
 	"github.com/ragpilot/ragpilot/contextpilot"
 	"github.com/ragpilot/ragpilot/engines/langchain"
 	"github.com/ragpilot/ragpilot/examples/internal/standin"
+	"github.com/ragpilot/ragpilot/framework"
 	"github.com/ragpilot/ragpilot/memory"
 	"github.com/ragpilot/ragpilot/memory/inmem"
 	"github.com/ragpilot/ragpilot/retriever"
@@ -81,7 +82,7 @@ func run(policy string) int {
 	} {
 		remembered := memory.Wrap(pilot, lcmemory.NewConversationBuffer(), store, memory.WithDefaultScope(memory.Scope{User: "ana"}))
 		agent := agents.NewExecutor(agents.NewConversationalAgent(llm, []tools.Tool{tool}), agents.WithMemory(remembered))
-		ctx := contextpilot.WithConversation(context.Background(), fmt.Sprint("day-", i+1))
+		ctx := framework.WithConversation(context.Background(), fmt.Sprint("day-", i+1))
 		for _, question := range questions {
 			before := model.Computed()
 			answer, err := chains.Run(ctx, agent, question)

@@ -18,6 +18,7 @@ import (
 	"github.com/ragpilot/ragpilot/engines"
 	"github.com/ragpilot/ragpilot/engines/langchain"
 	"github.com/ragpilot/ragpilot/engines/sim"
+	"github.com/ragpilot/ragpilot/framework"
 	"github.com/ragpilot/ragpilot/memory"
 	"github.com/ragpilot/ragpilot/memory/sqlite"
 )
@@ -58,7 +59,7 @@ func run(ctx context.Context) error {
 			memory.WithPlans(show), memory.WithAdd(memory.AddOptions{Metadata: map[string]any{"thread": thread}})))
 		for _, question := range questions {
 			fmt.Printf("\n%s: %s\n", thread, question)
-			ctx := memory.WithScope(contextpilot.WithConversation(ctx, thread), ana)
+			ctx := memory.WithScope(framework.WithConversation(ctx, thread), ana)
 			answer, err := chains.Run(ctx, chain, question)
 			if err != nil {
 				return err

@@ -38,7 +38,8 @@ func main() {
 	fmt.Println("engine:", engine.Name())
 
 	messages := []engines.Message{{Role: engines.System, Content: "You are a patient cook."}}
-	var prior []string // texts of the messages so far, without the system prompt
+	var prior []string            // texts of the messages so far, without the system prompt
+	var end contextpilot.Position // behind the last of them
 	say := func(role engines.Role, text string) {
 		messages = append(messages, engines.Message{Role: role, Content: text})
 		prior = append(prior, text)
@@ -50,7 +51,7 @@ func main() {
 		"So what do I do first: bread, soup or cake?",
 	} {
 		plan := pilot.Plan(contextpilot.Request{
-			Session: "kitchen", Query: question, Blocks: retrieve(question), Prior: prior,
+			Session: "kitchen", Query: question, Blocks: retrieve(question), Prior: prior, Behind: end,
 		})
 		say(engines.User, plan.Prompt(question))
 		response, err := engine.Generate(context.Background(), engines.Request{ID: plan.RequestID, Messages: messages}, nil)
@@ -59,6 +60,7 @@ func main() {
 			log.Fatal(err)
 		}
 		say(engines.Assistant, response.Text)
+		end = plan.End.Answered(response.Usage.OutputTokens)
 
 		fmt.Printf("\nturn %d: %s\n", plan.Turn, question)
 		for _, item := range plan.Items {

@@ -25,6 +25,7 @@ type search struct {
 	index   *bleve.Index
 	pilot   *contextpilot.Pilot // nil: results are as they were found
 	results []string
+	end     contextpilot.Position
 }
 
 func (*search) Name() string        { return "search" }
@@ -35,9 +36,9 @@ func (s *search) Call(ctx context.Context, query string) (result string, err err
 		result += b.Text + "\n"
 	}
 	if s.pilot != nil {
-		plan := s.pilot.Plan(contextpilot.Request{Session: "run-1", Query: query, Blocks: blocks, Prior: s.results})
+		plan := s.pilot.Plan(contextpilot.Request{Session: "run-1", Query: query, Blocks: blocks, Prior: s.results, Behind: s.end})
 		result = plan.Prompt("") // the documents and a line on their order
-		s.results = append(s.results, result)
+		s.results, s.end = append(s.results, result), plan.End
 	}
 	fmt.Printf("  %d documents, %d as references: %s\n", len(blocks), strings.Count(result, "Please refer to ["), query)
 	return result, err

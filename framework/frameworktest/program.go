@@ -9,6 +9,7 @@ import (
 
 	"github.com/ragpilot/ragpilot/contextpilot"
 	"github.com/ragpilot/ragpilot/conversation/conversationtest"
+	"github.com/ragpilot/ragpilot/framework"
 )
 
 // Ask sends messages to a wrapped model, whose inner one calls [Arrive] with the context that it gets.
@@ -105,7 +106,7 @@ func (p *program) Retrieve(docs []conversationtest.Document) string {
 	}
 	plan := p.pilot.Plan(req)
 	plan.Session = p.conversation()
-	p.pilot.Hold(plan)
+	framework.OffersOf(p.pilot).Offer(plan)
 	var b strings.Builder
 	for i := range plan.Items {
 		b.WriteString(plan.RenderItem(i))
@@ -116,7 +117,7 @@ func (p *program) Retrieve(docs []conversationtest.Document) string {
 func (p *program) Send(messages []conversationtest.Message) ([]conversationtest.Message, error) {
 	ctx := p.t.Context()
 	if name := p.conversation(); name != "" {
-		ctx = contextpilot.WithConversation(ctx, name)
+		ctx = framework.WithConversation(ctx, name)
 	}
 	to := &arrival{fail: p.fail.Swap(false)}
 	if err := p.ask(context.WithValue(ctx, arrivalKey{}, to), messages); err != nil {

@@ -19,11 +19,12 @@ type arm struct {
 	pilot  *contextpilot.Pilot
 	engine engines.Engine
 	head   engines.Message
-	talks  map[string][]engines.Message // by user, without the head
+	talks  map[string][]engines.Message     // by user, without the head
+	ends   map[string]contextpilot.Position // of the talks
 }
 
 func newArm(c Config, name string, pilot contextpilot.Config) (*arm, error) {
-	a := &arm{config: c, name: name, talks: map[string][]engines.Message{}}
+	a := &arm{config: c, name: name, talks: map[string][]engines.Message{}, ends: map[string]contextpilot.Position{}}
 	a.head = engines.Message{Role: engines.System, Content: c.System}
 	if c.Tag != "" {
 		a.head.Content = fmt.Sprintf("Run %s, %s. %s", c.Tag, name, c.System)
@@ -58,7 +59,7 @@ func (a *arm) ask(ctx context.Context, q retrieved) (Sent, error) {
 	talk := a.talks[q.User]
 	plan := a.pilot.Plan(contextpilot.Request{
 		ID: a.requestID(q.Turn), Session: q.User, Query: q.Question, Blocks: q.blocks,
-		Prior: texts(talk), HeadTokens: a.config.Tokenizer.Count(a.head.Content),
+		Prior: texts(talk), Behind: a.ends[q.User], HeadTokens: a.config.Tokenizer.Count(a.head.Content),
 	})
 	if plan.Fault != nil {
 		return Sent{}, fmt.Errorf("plan: %w", plan.Fault)
@@ -93,6 +94,7 @@ func (a *arm) ask(ctx context.Context, q retrieved) (Sent, error) {
 	s.Prompt, s.Cached, s.CachedKnown = answer.Usage.PromptTokens, answer.Usage.CachedTokens, answer.Usage.CachedKnown
 	s.TTFT, s.Answer = answer.TTFT, answer.Text
 	a.talks[q.User] = append(talk, engines.Message{Role: engines.Assistant, Content: answer.Text})
+	a.ends[q.User] = plan.End.Answered(answer.Usage.OutputTokens)
 	return s, nil
 }
 

@@ -58,8 +58,9 @@ type desk struct {
 	pilot *contextpilot.Pilot
 	count contextpilot.Tokenizer
 	head  []engines.Message
-	talks map[string][]engines.Message // without the head
-	seen  map[string]bool              // blocks by text; of arms that reuse them
+	talks map[string][]engines.Message     // without the head
+	ends  map[string]contextpilot.Position // of the talks
+	seen  map[string]bool                  // blocks by text; of arms that reuse them
 }
 
 func newDesk(arm Arm, seed uint64, system string, count contextpilot.Tokenizer) (*desk, error) {
@@ -74,7 +75,7 @@ func newDesk(arm Arm, seed uint64, system string, count contextpilot.Tokenizer) 
 	if err != nil {
 		return nil, fmt.Errorf("arm %s: %w", arm.Name, err)
 	}
-	d := &desk{arm: arm, seed: seed, pilot: pilot, count: count, talks: map[string][]engines.Message{}, seen: map[string]bool{}}
+	d := &desk{arm: arm, seed: seed, pilot: pilot, count: count, talks: map[string][]engines.Message{}, ends: map[string]contextpilot.Position{}, seen: map[string]bool{}}
 	if system != "" {
 		d.head = []engines.Message{{Role: engines.System, Content: system}}
 	}
@@ -86,7 +87,7 @@ func (d *desk) plan(at int, row *Row) (prompt, error) {
 	talk := d.talks[row.Session]
 	req := contextpilot.Request{ID: row.ID, Query: row.Question, Fixed: d.arm.Shuffle != 0, Blocks: make([]contextpilot.Block, len(row.Blocks))}
 	if row.Session != "" {
-		req.Session = "s" + row.Session
+		req.Session, req.Behind = "s"+row.Session, d.ends[row.Session]
 	}
 	from := d.order(at, len(row.Blocks))
 	for i, k := range from {
@@ -127,6 +128,7 @@ func (d *desk) plan(at int, row *Row) (prompt, error) {
 	d.pilot.Observe(contextpilot.Event{Kind: contextpilot.Served, Request: plan.RequestID, Output: d.count.Count(answer)})
 	if row.Session != "" {
 		d.talks[row.Session] = append(slices.Clip(talk), asked, engines.Message{Role: engines.Assistant, Content: answer})
+		d.ends[row.Session] = plan.End.Answered(d.count.Count(answer))
 	}
 	return p, nil
 }

@@ -6,9 +6,9 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/ragpilot/ragpilot/contextpilot"
 	"github.com/ragpilot/ragpilot/engines"
 	"github.com/ragpilot/ragpilot/engines/langchain"
+	"github.com/ragpilot/ragpilot/framework"
 	"github.com/ragpilot/ragpilot/memory"
 )
 
@@ -89,7 +89,7 @@ type wrappedSide struct {
 
 // turn is what a chain does with one input.
 func (s *wrappedSide) turn(ctx context.Context, turn Turn) error {
-	ctx = contextpilot.WithConversation(ctx, s.name)
+	ctx = framework.WithConversation(ctx, s.name)
 	inputs := map[string]any{"input": turn.Text}
 	variables, err := s.recall.LoadMemoryVariables(ctx, inputs)
 	if err != nil {

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/ragpilot/ragpilot/contextpilot"
+	"github.com/ragpilot/ragpilot/framework"
 	"github.com/ragpilot/ragpilot/internal/trace"
 	"github.com/ragpilot/ragpilot/memory"
 	"github.com/ragpilot/ragpilot/memory/inmem"
@@ -117,7 +118,7 @@ func (p *Path) Turn(ctx context.Context, q trace.Request) (Turn, error) {
 		}
 	}
 	p.plan = contextpilot.Plan{}
-	ctx = memory.WithScope(contextpilot.WithConversation(ctx, q.Session), memory.Scope{User: p.User(q)})
+	ctx = memory.WithScope(framework.WithConversation(ctx, q.Session), memory.Scope{User: p.User(q)})
 	variables, err := p.recall.LoadMemoryVariables(ctx, map[string]any{"input": q.Query})
 	if err != nil {
 		return Turn{}, fmt.Errorf("request %q: %w", q.ID, err)

@@ -23,6 +23,7 @@ import (
 	"github.com/ragpilot/ragpilot/internal/repeat"
 	"github.com/ragpilot/ragpilot/internal/tenant"
 	"github.com/ragpilot/ragpilot/internal/tracing"
+	"github.com/ragpilot/ragpilot/internal/window"
 	"github.com/ragpilot/ragpilot/internal/wireerr"
 )
 
@@ -195,7 +196,7 @@ func New(o Options) (*Proxy, error) {
 		MaxTenants: o.MaxTenants, Log: o.Log,
 	}
 	if o.Window > 0 {
-		co.Plan = contextpilot.NewWindow(o.Pilot, o.Window, 0).Plan
+		co.Plan = window.New(o.Pilot, o.Window, 0).Plan
 	}
 	var err error
 	if p.engine, err = conversation.New(o.Pilot, co); err != nil {

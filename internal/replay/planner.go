@@ -37,8 +37,14 @@ type Planner struct {
 	pilot  *contextpilot.Pilot
 	blocks *trace.Blocks
 	head   int
-	known  map[string]known             // block ID → what rendering it gave
-	talks  *lru.Cache[string, []string] // session → texts sent and received so far
+	known  map[string]known         // block ID → what rendering it gave
+	talks  *lru.Cache[string, talk] // by session
+}
+
+// talk is a session so far.
+type talk struct {
+	texts []string // sent and received
+	end   contextpilot.Position
 }
 
 type known struct {
@@ -52,7 +58,7 @@ func NewPlanner(set Settings, blocks *trace.Blocks) (*Planner, error) {
 		set.Tokenizer = exact{}
 	}
 	cfg := contextpilot.Config{
-		Policy: set.Policy, Dedup: contextpilot.DedupOff, Capacity: set.Capacity, MaxRequests: -1, MaxSessions: maxSessions,
+		Policy: set.Policy, Dedup: contextpilot.DedupOff, Capacity: set.Capacity, MaxRequests: -1,
 		Notes: set.Notes, Limits: set.Limits, Tokenizer: set.Tokenizer,
 	}
 	cfg.Notes.Location = reference
@@ -65,7 +71,7 @@ func NewPlanner(set Settings, blocks *trace.Blocks) (*Planner, error) {
 	}
 	return &Planner{
 		set: set, pilot: pilot, blocks: blocks, head: set.Tokenizer.Count(trace.System),
-		known: map[string]known{}, talks: lru.New[string, []string](maxSessions),
+		known: map[string]known{}, talks: lru.New[string, talk](maxSessions),
 	}, nil
 }
 
@@ -177,7 +183,8 @@ func (p *Planner) request(q trace.Request) contextpilot.Request {
 		req.Blocks[i] = contextpilot.Block{ID: id, Text: text, Tokens: p.lookup(id).tokens}
 	}
 	if p.set.History {
-		req.Prior, _ = p.talks.Get(q.Session)
+		t, _ := p.talks.Get(q.Session)
+		req.Prior, req.Behind = t.texts, t.end
 	}
 	return req
 }
@@ -215,9 +222,10 @@ func (p *Planner) record(q trace.Request, plan *contextpilot.Plan, more bool) tr
 		said = append(said, k.text)
 	}
 	if more {
-		talk, _ := p.talks.Get(q.Session)
-		talk = append(talk, said...)
-		p.talks.Put(q.Session, append(talk, line.Hint, trace.Question(q.Query), trace.Answer(q)))
+		t, _ := p.talks.Get(q.Session)
+		t.texts = append(append(t.texts, said...), line.Hint, trace.Question(q.Query), trace.Answer(q))
+		t.end = plan.End.Answered(p.set.Tokenizer.Count(trace.Answer(q)))
+		p.talks.Put(q.Session, t)
 	}
 	return line
 }

@@ -11,7 +11,7 @@ func TestAllocs(t *testing.T) {
 	x := loaded(ps[:live])
 	i := 0
 	visit := func() {
-		x.Insert("guest", "session", ps[live+i%guests])
+		x.Insert("guest", ps[live+i%guests])
 		x.Serve("guest")
 		x.Extend("guest", 10)
 		x.Remove("guest")

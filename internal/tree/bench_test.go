@@ -26,7 +26,7 @@ func paths(n, k int) [][]tree.Elem {
 func loaded(ps [][]tree.Elem) *tree.Tree {
 	x := tree.New(0, 0, nil)
 	for i, p := range ps {
-		x.Insert(fmt.Sprintf("request-%012d", i), "", p)
+		x.Insert(fmt.Sprintf("request-%012d", i), p)
 	}
 	return x
 }
@@ -68,7 +68,7 @@ func BenchmarkInsertRemove(b *testing.B) {
 		b.ReportAllocs()
 		i := 0
 		for b.Loop() {
-			x.Insert("guest", "", ps[live+i%guests])
+			x.Insert("guest", ps[live+i%guests])
 			x.Remove("guest")
 			i++
 		}
@@ -97,7 +97,7 @@ func BenchmarkChild(b *testing.B) {
 		b.Run(fmt.Sprint("fanout=", fanout), func(b *testing.B) {
 			x := tree.New(0, 0, nil)
 			for i := range fanout {
-				x.Insert(fmt.Sprint(i), "", []tree.Elem{{Key: uint64(2 * i), Tokens: 1}})
+				x.Insert(fmt.Sprint(i), []tree.Elem{{Key: uint64(2 * i), Tokens: 1}})
 			}
 			i, found := 0, 0
 			for b.Loop() {

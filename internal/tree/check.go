@@ -81,7 +81,6 @@ func (c *checker) walk(n Node) error {
 // checkRequests compares the requests by end with those by ID and by age.
 func (t *Tree) checkRequests(ends map[int32]Node) error {
 	older, count := int32(0), 0
-	uses := map[int32]int32{}
 	for r := t.oldest; r != 0; r = t.reqs.at(r).newer {
 		x := t.reqs.at(r)
 		if _, ok := ends[r]; !ok || t.find(x.id) != r || x.older != older {
@@ -89,19 +88,9 @@ func (t *Tree) checkRequests(ends map[int32]Node) error {
 		}
 		older = r
 		count++
-		uses[x.ownerNumber()]++
 	}
 	if older != t.newest || count != len(ends) || count != t.Len() {
 		return fmt.Errorf("%d requests in the tree, %d by ID, %d by age", len(ends), t.Len(), count)
-	}
-	delete(uses, 0)
-	for o, n := range uses {
-		if x := t.owners.at(o); x.name == "" || x.uses != n {
-			return fmt.Errorf("owner %q of %d requests is used by %d", x.name, n, x.uses)
-		}
-	}
-	if len(uses) != t.byName.n {
-		return fmt.Errorf("%d owners, %d by name", len(uses), t.byName.n)
 	}
 	return nil
 }

@@ -13,7 +13,7 @@ package tree
 // is not live. O(h), or O(nodes behind the path) for a contradiction.
 func (t *Tree) Contradict(id string, tokens int) (contradicted bool, cut int) {
 	if r := t.find(id); r != 0 {
-		if x := t.reqs.at(r); x.owner&served == 0 && int(x.sure) > tokens {
+		if x := t.reqs.at(r); x.state&served == 0 && int(x.sure) > tokens {
 			contradicted, cut = true, t.contradict(r, tokens)
 		}
 	}
@@ -45,7 +45,7 @@ func (t *Tree) recall(side []Node, parent Node, since uint32) (cut int) {
 		t.node(n).fan &^= sure
 		for r := -*t.ends(n); r != 0; r = t.reqs.at(r).next {
 			switch x := t.reqs.at(r); {
-			case x.owner&served == 0:
+			case x.state&served == 0:
 			case before(x.since, since):
 				gone = append(gone, r)
 			default:

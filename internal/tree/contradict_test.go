@@ -30,14 +30,14 @@ func TestContradict(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			x := tree.New(0, 0, nil)
 			for id, p := range map[string][]tree.Elem{"a": path100(1, 2, 3), "b": path100(7, 8), "c": path100(1, 2, 4, 5), "d": path100(1, 9)} {
-				x.Insert(id, "", p)
+				x.Insert(id, p)
 				x.Serve(id)
 			}
-			x.Insert("flying", "", path100(1, 2, 4, 6)) // through what c holds
-			x.Insert("behind d", "", path100(1, 9, 12))
-			x.Insert("late", "", path100(1, 2, 3, 7))
-			x.Insert("r", "", path100(1, 2, 10))
-			x.Insert("later", "", path100(1, 2, 4, 7))
+			x.Insert("flying", path100(1, 2, 4, 6)) // through what c holds
+			x.Insert("behind d", path100(1, 9, 12))
+			x.Insert("late", path100(1, 2, 3, 7))
+			x.Insert("r", path100(1, 2, 10))
+			x.Insert("later", path100(1, 2, 4, 7))
 			x.Serve("later")
 			x.Serve("late")
 			if contradicted, cut := x.Contradict("r", c.tokens); contradicted != c.contradicted || cut != c.cut {
@@ -54,12 +54,12 @@ func TestContradict(t *testing.T) {
 				t.Error(err)
 			}
 			// Block 9 stays for what is in flight behind it. Is it sure?
-			x.Insert("probe", "", path100(1, 9, 12, 13))
+			x.Insert("probe", path100(1, 9, 12, 13))
 			if contradicted, _ := x.Contradict("probe", 100); contradicted != (c.left["d"] == 200) {
 				t.Errorf("block 9 is sure: %v", contradicted)
 			}
 			// What is in flight alone is not sure: the next one through it contradicts nothing behind block 4.
-			x.Insert("next", "", path100(1, 2, 4, 6, 11))
+			x.Insert("next", path100(1, 2, 4, 6, 11))
 			if contradicted, _ := x.Contradict("next", 300); contradicted {
 				t.Error("what only a request in flight had sent was taken for sure")
 			}
@@ -74,7 +74,7 @@ func TestContradict(t *testing.T) {
 func TestContradictTogether(t *testing.T) {
 	x := tree.New(0, 0, nil)
 	for i := range 50 {
-		x.Insert(fmt.Sprint(i), "", path100(1, 2, 3, uint64(100+i)))
+		x.Insert(fmt.Sprint(i), path100(1, 2, 3, uint64(100+i)))
 	}
 	for i := range 50 {
 		if contradicted, cut := x.Contradict(fmt.Sprint(i), 0); contradicted || cut != 0 {
@@ -90,9 +90,9 @@ func TestContradictTogether(t *testing.T) {
 // The unknown and the served contradict nothing.
 func TestContradictLate(t *testing.T) {
 	x := tree.New(0, 0, nil)
-	x.Insert("a", "", path100(1, 2))
+	x.Insert("a", path100(1, 2))
 	x.Serve("a")
-	x.Insert("b", "", path100(1, 2, 3))
+	x.Insert("b", path100(1, 2, 3))
 	x.Serve("b")
 	for _, id := range []string{"b", "unknown"} {
 		if contradicted, cut := x.Contradict(id, 0); contradicted || cut != 0 {
@@ -114,7 +114,7 @@ func BenchmarkServe(b *testing.B) {
 		i := 0
 		for b.Loop() {
 			b.StopTimer()
-			x.Insert("guest", "", ps[live+i%guests])
+			x.Insert("guest", ps[live+i%guests])
 			b.StartTimer()
 			x.Serve("guest")
 			i++

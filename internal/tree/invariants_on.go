@@ -29,12 +29,12 @@ type shadow struct {
 }
 
 type shadowRequest struct {
-	id, owner string
-	path      string // to its end
-	served    bool
-	moved     bool // does not end any more where it was sent to
-	sure      int  // tokens of its path that were sure when it was inserted
-	since     int  // number of inserts when it was inserted or, once it is served, answered or sent again
+	id     string
+	path   string // to its end
+	served bool
+	moved  bool // does not end any more where it was sent to
+	sure   int  // tokens of its path that were sure when it was inserted
+	since  int  // number of inserts when it was inserted or, once it is served, answered or sent again
 }
 
 type shadowBlock struct {
@@ -62,7 +62,7 @@ func (s *shadow) find(id string) *shadowRequest {
 	return nil
 }
 
-func (s *shadow) insert(t *Tree, id, owner string, path []Elem, steps, resident int) {
+func (s *shadow) insert(t *Tree, id string, path []Elem, steps, resident int) {
 	if r := s.find(id); r != nil {
 		s.cut(r, "")
 	}
@@ -70,7 +70,7 @@ func (s *shadow) insert(t *Tree, id, owner string, path []Elem, steps, resident 
 		s.blocks = map[string]*shadowBlock{}
 	}
 	s.inserts++
-	r := &shadowRequest{id: id, owner: owner, since: s.inserts}
+	r := &shadowRequest{id: id, since: s.inserts}
 	for _, e := range path {
 		r.path += key(e.Key)
 	}
@@ -352,10 +352,9 @@ func (s *shadow) sameRequests(t *Tree) {
 	n := t.oldest
 	for _, r := range s.reqs {
 		x := t.reqs.at(n)
-		owner, answered, ok := t.Owner(r.id)
+		answered, ok := t.Served(r.id)
 		s.same("request in order of arrival", x.id, r.id)
 		s.same("end of "+r.id, t.path(x.end), r.path)
-		s.same("owner of "+r.id, owner, r.owner)
 		s.same("served "+r.id, answered && ok, r.served)
 		s.same("sure of "+r.id, int(x.sure), r.sure)
 		n = x.newer

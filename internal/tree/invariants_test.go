@@ -16,8 +16,7 @@ func TestShadowTells(t *testing.T) {
 		"key":     {"is not in the tree", func(x *Tree) { x.nodes.at(2).key++ }},
 		"tokens":  {"tokens", func(x *Tree) { x.tokens++ }},
 		"depth":   {"tokens at", func(x *Tree) { x.nodes.at(1).depth--; x.nodes.at(2).depth-- }},
-		"request": {"owner of a", func(x *Tree) { x.reqs.at(1).owner = x.reqs.at(2).owner }},
-		"served":  {"served a", func(x *Tree) { x.reqs.at(1).owner |= served }},
+		"served":  {"served a", func(x *Tree) { x.reqs.at(1).state |= served }},
 		"sure":    {"sure block", func(x *Tree) { x.nodes.at(1).fan |= sure }},
 		"certain": {"sure of a", func(x *Tree) { x.reqs.at(1).sure++ }},
 		"end":     {"remove", func(x *Tree) { x.remove(x.find("c")) }},
@@ -28,9 +27,9 @@ func TestShadowTells(t *testing.T) {
 			x := New(1000, 0, nil)
 			var told []string
 			x.shadow.fail = func(message string) { told = append(told, message) }
-			x.Insert("a", "o", []Elem{{1, 10}, {2, 10}, {3, 10}})
-			x.Insert("b", "p", []Elem{{1, 10}, {4, 10}})
-			x.Insert("c", "", []Elem{{1, 10}, {5, 10}})
+			x.Insert("a", []Elem{{1, 10}, {2, 10}, {3, 10}})
+			x.Insert("b", []Elem{{1, 10}, {4, 10}})
+			x.Insert("c", []Elem{{1, 10}, {5, 10}})
 			if told != nil {
 				t.Fatal(told)
 			}

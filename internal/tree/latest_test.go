@@ -20,11 +20,11 @@ func TestLatest(t *testing.T) {
 		}
 		return out
 	}
-	x.Insert("a", "", []Elem{{1, 10}, {2, 10}})
-	x.Insert("b", "", []Elem{{1, 10}, {3, 10}})
-	x.Insert("c", "", []Elem{{1, 10}})
+	x.Insert("a", []Elem{{1, 10}, {2, 10}})
+	x.Insert("b", []Elem{{1, 10}, {3, 10}})
+	x.Insert("c", []Elem{{1, 10}})
 	x.Remove("b")
-	x.Insert("a", "", []Elem{{4, 10}}) // comes anew
+	x.Insert("a", []Elem{{4, 10}}) // comes anew
 	want := [][]uint64{{'a', 4}, {'c', 1}}
 	if got := keys(); !slices.EqualFunc(got, want, slices.Equal) {
 		t.Errorf("IDs and paths from their ends %v, want %v", got, want)
@@ -38,7 +38,7 @@ func TestRemoveOldest(t *testing.T) {
 	var gone []string
 	x := New(0, 0, func(id string) { gone = append(gone, id) })
 	for _, id := range []string{"a", "b", "c"} {
-		x.Insert(id, "", []Elem{{1, 10}, {uint64(id[0]), 10}})
+		x.Insert(id, []Elem{{1, 10}, {uint64(id[0]), 10}})
 	}
 	x.Remove("b")
 	for want := 1; x.RemoveOldest(); want-- {

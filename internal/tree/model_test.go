@@ -28,12 +28,12 @@ type model struct {
 }
 
 type modelReq struct {
-	id, owner string
-	path      []string // prefixes, the last is where it ends
-	served    bool
-	moved     bool // does not end any more where it was sent to
-	sure      int  // tokens of its path that were sure when it was inserted
-	since     int  // inserts when it was inserted or, once served, answered
+	id     string
+	path   []string // prefixes, the last is where it ends
+	served bool
+	moved  bool // does not end any more where it was sent to
+	sure   int  // tokens of its path that were sure when it was inserted
+	since  int  // inserts when it was inserted or, once served, answered
 }
 
 func newModel(capacity, limit int) *model {
@@ -86,7 +86,7 @@ func (m *model) remove(id string) bool {
 	return true
 }
 
-func (m *model) insert(id, owner string, path []tree.Elem) (steps, resident int) {
+func (m *model) insert(id string, path []tree.Elem) (steps, resident int) {
 	m.remove(id)
 	names := prefixes(path)
 	certain := 0
@@ -112,7 +112,7 @@ func (m *model) insert(id, owner string, path []tree.Elem) (steps, resident int)
 		m.tokens[n] = int(path[steps+i].Tokens)
 	}
 	m.inserts++
-	m.reqs = append(m.reqs, &modelReq{id: id, owner: owner, path: names, sure: certain, since: m.inserts})
+	m.reqs = append(m.reqs, &modelReq{id: id, path: names, sure: certain, since: m.inserts})
 	m.touch(names)
 	m.fit()
 	for m.max > 0 && len(m.reqs) > m.max {
@@ -339,12 +339,12 @@ func TestAgainstModel(t *testing.T) {
 		type pair [2]any
 		t.Repeat(map[string]func(*rapid.T){
 			"insert": func(t *rapid.T) {
-				id, owner, path := id(t), rapid.SampledFrom([]string{"", "o", "p"}).Draw(t, "owner"), drawPath(t)
+				id, path := id(t), drawPath(t)
 				if wide {
 					path[0] = tree.Elem{Key: rapid.Uint64Range(1, 40).Draw(t, "one of many"), Tokens: 1}
 				}
-				s1, r1 := x.Insert(id, owner, path)
-				s2, r2 := m.insert(id, owner, path)
+				s1, r1 := x.Insert(id, path)
+				s2, r2 := m.insert(id, path)
 				same(t, "steps, resident", pair{s1, r1}, pair{s2, r2})
 			},
 			"remove": func(t *rapid.T) { id := id(t); same(t, "removed", x.Remove(id), m.remove(id)) },
@@ -399,9 +399,9 @@ func TestAgainstModel(t *testing.T) {
 					n, ok := x.Resident(id)
 					n2, ok2 := m.resident(id)
 					same(t, "resident "+id, pair{n, ok}, pair{n2, ok2})
-					owner, served, ok := x.Owner(id)
+					served, ok := x.Served(id)
 					if r := m.find(id); r != nil {
-						same(t, "owner "+id, []any{owner, served, ok}, []any{r.owner, r.served, true})
+						same(t, "served "+id, []any{served, ok}, []any{r.served, true})
 					}
 				}
 				// Requests that leave in one step may do so in any order.
@@ -418,10 +418,10 @@ func TestInsertRemove(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		x := tree.New(rapid.SampledFrom([]int{0, 100_000}).Draw(t, "capacity"), 0, nil)
 		for i := range rapid.IntRange(0, 30).Draw(t, "n") {
-			x.Insert(fmt.Sprint("r", i), "", drawPath(t))
+			x.Insert(fmt.Sprint("r", i), drawPath(t))
 		}
 		before, nodes, tokens := image(x), x.Nodes(), x.Tokens()
-		x.Insert("guest", "", drawPath(t))
+		x.Insert("guest", drawPath(t))
 		if !x.Remove("guest") {
 			t.Fatal("the guest is unknown")
 		}
@@ -436,7 +436,7 @@ func TestWideNode(t *testing.T) {
 	x := tree.New(0, 0, nil)
 	path := func(i int) []tree.Elem { return []tree.Elem{{Key: 7, Tokens: 1}, {Key: uint64(i), Tokens: 2}} }
 	for i := range 40 {
-		x.Insert(fmt.Sprint(i), "", path(i))
+		x.Insert(fmt.Sprint(i), path(i))
 	}
 	for i := 0; i < 40; i += 3 {
 		x.Remove(fmt.Sprint(i))
@@ -450,7 +450,7 @@ func TestWideNode(t *testing.T) {
 			if _, steps, _ := x.Walk(path(i)); steps != want {
 				t.Errorf("round %d: %d steps of path %d, want %d", round, steps, i, want)
 			}
-			x.Insert(fmt.Sprint(i), "", path(i))
+			x.Insert(fmt.Sprint(i), path(i))
 			if err := x.Check(); err != nil {
 				t.Fatal(err)
 			}
@@ -474,10 +474,10 @@ func TestChildrenOrder(t *testing.T) {
 			t.Fatalf("%s: fanout %d (-want +got):\n%s", what, x.Fanout(n), diff)
 		}
 	}
-	x.Insert("stays", "", path(0)[:1])
+	x.Insert("stays", path(0)[:1])
 	for round := range uint64(3) {
 		for k := range uint64(20) {
-			x.Insert(fmt.Sprint(k), "", path(100*round+k))
+			x.Insert(fmt.Sprint(k), path(100*round+k))
 			want = slices.Insert(want, 0, 100*round+k)
 			same("insert")
 		}
@@ -498,7 +498,7 @@ func TestManyNodes(t *testing.T) {
 		ps := paths(n, 5)
 		for range 2 {
 			for i, p := range ps {
-				x.Insert(fmt.Sprint(i), fmt.Sprint("owner", i), p)
+				x.Insert(fmt.Sprint(i), p)
 			}
 			if err := x.Check(); err != nil {
 				t.Fatal(err)

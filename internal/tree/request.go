@@ -5,18 +5,16 @@ type request struct {
 	end          Node
 	prev, next   int32  // requests that end at the same node; 0: none
 	older, newer int32  // order of arrival
-	owner        uint32 // number of the owner, and the bits served and cut
+	state        uint32 // the bits served and cut
 	length       int32  // tokens of its path when it was inserted
 	sure         int32  // tokens of it that were sure then
 	since        uint32 // clock when it was inserted or, once it is served, answered or sent again
 }
 
 const (
-	served = 1 << 31 // the request was answered
-	cut    = 1 << 30 // it does not end any more where it was sent to
+	served = 1 << iota // the request was answered
+	cut                // it does not end any more where it was sent to
 )
-
-func (x *request) ownerNumber() int32 { return int32(x.owner &^ (served | cut)) }
 
 // Len returns the number of live requests.
 func (t *Tree) Len() int { return t.byID.n }
@@ -47,9 +45,9 @@ func (t *Tree) Length(id string) int {
 func (t *Tree) Serve(id string) (fresh, ok bool) {
 	if r := t.find(id); r != 0 {
 		x := t.reqs.at(r)
-		fresh, ok = x.owner&served == 0, true
+		fresh, ok = x.state&served == 0, true
 		if fresh {
-			x.owner |= served
+			x.state |= served
 			x.since = t.clock
 			t.assure(x.end)
 		}
@@ -67,7 +65,7 @@ func (t *Tree) Resend(id string) (tokens int, ok bool) {
 		x := t.reqs.at(r)
 		t.touch(x.end)
 		t.stamp(x.end)
-		if x.owner&served != 0 { // what found less before this tells nothing of it
+		if x.state&served != 0 { // what found less before this tells nothing of it
 			x.since = t.clock
 		}
 		tokens, ok = t.Depth(x.end), true
@@ -76,21 +74,17 @@ func (t *Tree) Resend(id string) (tokens int, ok bool) {
 	return tokens, ok
 }
 
-// Owner returns what Insert was given as owner, and whether the request was marked by Serve.
-func (t *Tree) Owner(id string) (owner string, answered, ok bool) {
+// Served reports whether the request is live, and was marked by Serve.
+func (t *Tree) Served(id string) (answered, live bool) {
 	r := t.find(id)
-	if r == 0 {
-		return "", false, false
-	}
-	x := t.reqs.at(r)
-	return t.owners.at(x.ownerNumber()).name, x.owner&served != 0, true
+	return r != 0 && t.reqs.at(r).state&served != 0, r != 0
 }
 
 // Extend lengthens the last block of the request's path by tokens, if it is resident and nothing follows it.
 func (t *Tree) Extend(id string, tokens int) {
 	if r := t.find(id); r != 0 {
 		x := t.reqs.at(r)
-		if n := t.node(x.end); n.fan&^sure == 0 && x.owner&cut == 0 {
+		if n := t.node(x.end); n.fan&^sure == 0 && x.state&cut == 0 {
 			full := deeper(n.depth, tokens)
 			t.tokens += int(full - n.depth)
 			n.depth = full
@@ -150,7 +144,7 @@ func (t *Tree) shorten(r int32, tokens int) {
 			x.depth = int32(tokens)
 			x.fan |= inPart
 			t.attach(r, behind)
-			t.reqs.at(r).owner |= cut
+			t.reqs.at(r).state |= cut
 			return
 		}
 		t.attach(r, behind)
@@ -163,7 +157,7 @@ func (t *Tree) shorten(r int32, tokens int) {
 // end makes a request end at another node; at the root it is forgotten.
 func (t *Tree) end(r int32, n Node) (live bool) {
 	if t.reqs.at(r).end != n {
-		t.reqs.at(r).owner |= cut
+		t.reqs.at(r).state |= cut
 	}
 	t.detach(r)
 	if n == Root {
@@ -193,9 +187,9 @@ func (t *Tree) find(id string) int32 {
 	return r
 }
 
-func (t *Tree) newRequest(id, owner string) int32 {
+func (t *Tree) newRequest(id string) int32 {
 	r := t.reqs.take()
-	*t.reqs.at(r) = request{id: id, owner: uint32(t.useOwner(owner))}
+	*t.reqs.at(r) = request{id: id}
 	t.arrive(r)
 	t.byID.add(t.hash(id), r)
 	return r
@@ -233,7 +227,6 @@ func (t *Tree) forget(r int32) {
 	x := t.reqs.at(r)
 	id := x.id
 	t.byID.remove(t.hash(id), r)
-	t.releaseOwner(x.ownerNumber())
 	t.reqs.give(r)
 	t.forgot(id)
 }

@@ -24,10 +24,10 @@ func TestAgeAndTier(t *testing.T) {
 			t.Errorf("%s: %d, want %d", what, got, want)
 		}
 	}
-	tr.Insert("a", "", path(1, 2, 3))
+	tr.Insert("a", path(1, 2, 3))
 	want("age of a new node", tr.Age(node(1, 2, 3)), 0)
-	tr.Insert("b", "", path(1, 4))
-	tr.Insert("c", "", path(5))
+	tr.Insert("b", path(1, 4))
+	tr.Insert("c", path(5))
 	want("age of a shared node", tr.Age(node(1)), 1)
 	want("age of a node that only a has", tr.Age(node(1, 2)), 2)
 	want("age of the root", tr.Age(Root), 0)
@@ -38,7 +38,7 @@ func TestAgeAndTier(t *testing.T) {
 	want("tier of what stayed", int(tr.Tier(node(1))), 0)
 	want("tier of what was moved", int(tr.Tier(node(1, 2, 3))), 2)
 	want("age of what was moved", tr.Age(node(1, 2, 3)), 2)
-	tr.Insert("d", "", path(1, 2))
+	tr.Insert("d", path(1, 2))
 	want("tier of what was sent again", int(tr.Tier(node(1, 2))), 0)
 	want("tier of what was not", int(tr.Tier(node(1, 2, 3))), 2)
 	tr.Move("a", 0, 200)
@@ -55,10 +55,10 @@ func TestAgeAndTier(t *testing.T) {
 	}
 
 	tr.Remove("c")
-	tr.Insert("e", "", path(9))
+	tr.Insert("e", path(9))
 	want("age of a node whose number was used before", tr.Age(node(9)), 0)
 	tr.clock = clockMask // the clock begins again
-	tr.Insert("f", "", path(7))
-	tr.Insert("g", "", path(8))
+	tr.Insert("f", path(7))
+	tr.Insert("g", path(8))
 	want("age across the clock's end", tr.Age(node(7)), 1)
 }

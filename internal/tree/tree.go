@@ -6,7 +6,7 @@
 // With a capacity, the least recently used leaf nodes are dropped as an LRU engine would drop them: requests
 // that ended there then end one block earlier.
 //
-// Nodes, requests and owners lie in pages and name each other by number: a node takes 36 bytes and costs the garbage
+// Nodes and requests lie in pages and name each other by number: a node takes 36 bytes and costs the garbage
 // collector nothing. Not safe for concurrent use.
 package tree
 
@@ -37,8 +37,6 @@ type Tree struct {
 	byKey  table // children of wide nodes
 	reqs   pool[request]
 	byID   table
-	owners pool[owner]
-	byName table
 	lru    pool[recency] // by number of node, with a capacity only
 	stamps pool[stamp]   // by number of node
 	clock  uint32
@@ -107,8 +105,8 @@ func (t *Tree) Clear() {
 }
 
 func (t *Tree) clear() {
-	t.nodes, t.reqs, t.owners = newPool[node](), newPool[request](), newPool[owner]()
-	t.byKey, t.byID, t.byName = table{}, table{}, table{}
+	t.nodes, t.reqs = newPool[node](), newPool[request]()
+	t.byKey, t.byID = table{}, table{}
 	t.nodes.at(0).parent = none
 	t.oldest, t.newest = 0, 0
 	t.tokens, t.count = 0, 0
@@ -192,9 +190,9 @@ func (t *Tree) walk(path []Elem) (n Node, steps int, part Node) {
 }
 
 // Insert adds a request that sent path, which must not be empty, and returns how many steps and tokens of it
-// were there before, as [Tree.Walk] does. owner is kept for [Tree.Owner]. A live request of the same ID is removed first.
+// were there before, as [Tree.Walk] does. A live request of the same ID is removed first.
 // O(len(path)) and the removals that capacity or maxRequests ask for.
-func (t *Tree) Insert(id, owner string, path []Elem) (steps, resident int) {
+func (t *Tree) Insert(id string, path []Elem) (steps, resident int) {
 	if r := t.find(id); r != 0 {
 		t.remove(r)
 	}
@@ -209,7 +207,7 @@ func (t *Tree) Insert(id, owner string, path []Elem) (steps, resident int) {
 	for _, e := range rest {
 		n = t.grow(n, e)
 	}
-	r := t.newRequest(id, owner)
+	r := t.newRequest(id)
 	t.attach(r, n)
 	t.touch(n)
 	t.stamp(n)
@@ -220,7 +218,7 @@ func (t *Tree) Insert(id, owner string, path []Elem) (steps, resident int) {
 		t.remove(t.oldest)
 		t.dropped++
 	}
-	t.shadow.insert(t, id, owner, path, steps, resident)
+	t.shadow.insert(t, id, path, steps, resident)
 	return steps, resident
 }
 

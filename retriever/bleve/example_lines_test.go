@@ -70,7 +70,7 @@ func Example_fifteen() {
 	hits, err := index.Searcher().Search(ctx, store.Query{Text: question, K: 15, Filter: store.Eq(bleve.KeySource, "guide.md")})
 	check(err)
 	pilot, _ := contextpilot.New(contextpilot.Config{})
-	plan := pilot.Plan(contextpilot.Request{Session: "thread-7", Query: question, Blocks: store.Blocks(hits)})
+	plan := pilot.Plan(contextpilot.Request{Query: question, Blocks: store.Blocks(hits)})
 	fmt.Println(plan.Prompt(question))
 	snippet, err := index.Snippet(hits[0].Text, question, 32)
 	check(err)

@@ -62,7 +62,7 @@ func ExampleIndex() {
 	check(err)
 	pilot, err := contextpilot.New(contextpilot.Config{})
 	check(err)
-	plan := pilot.Plan(contextpilot.Request{Session: "thread-7", Query: question, Blocks: store.Blocks(hits)})
+	plan := pilot.Plan(contextpilot.Request{Query: question, Blocks: store.Blocks(hits)})
 	fmt.Println(plan.Prompt(question))
 
 	// Output:
