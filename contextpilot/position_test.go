@@ -701,3 +701,42 @@ func TestSharedPositions(t *testing.T) {
 	}
 	wg.Wait()
 }
+
+// After a restart the texts are all there is: blocks that users' messages show are referred to, under each rule of what is the same.
+func TestRestore(t *testing.T) {
+	for _, dedup := range []contextpilot.Dedup{contextpilot.DedupContent, contextpilot.DedupID, contextpilot.DedupOff} {
+		before := newPilot(t, contextpilot.Config{Dedup: dedup})
+		one := before.Plan(contextpilot.Request{Blocks: blocks("a", "b")})
+		prior := []string{one.Prompt("?"), "answer"}
+
+		p := newPilot(t, contextpilot.Config{Dedup: dedup})
+		at := p.Behind(p.Restore(contextpilot.Position{}, prior[0]), nil, prior[1])
+		two := p.Plan(contextpilot.Request{Blocks: blocks("b", "c"), Prior: prior, Behind: at})
+		want := "b"
+		if dedup == contextpilot.DedupOff {
+			want = ""
+		}
+		equal(t, "referred to", want, refs(two))
+		equal(t, "turn", 2, two.Turn)
+		if want != "" {
+			equal(t, "shown in turn", 1, two.Items[1].Ref.Turn)
+		}
+		edited := []string{"<doc b>\nanother text\n</doc>", "answer"}
+		three := p.Plan(contextpilot.Request{Blocks: blocks("b"), Prior: edited, Behind: p.Restore(contextpilot.Position{}, edited[0])})
+		equal(t, "another text", "b", sent(three))
+	}
+}
+
+// A preview has the references that a plan would have, in the order that was asked for, and leaves no trace.
+func TestPreview(t *testing.T) {
+	p := newPilot(t, contextpilot.Config{Policy: "sorted"})
+	one := p.Plan(contextpilot.Request{Blocks: blocks("b")})
+	before := p.Stats()
+	plan := p.Preview(contextpilot.Request{Blocks: blocks("c", "b", "a"), Prior: []string{one.Prompt("")}, Behind: one.End})
+	equal(t, "sent", "c a", sent(plan))
+	equal(t, "referred to", "b", refs(plan))
+	if plan.Fault != nil || plan.Hint != "" || plan.Items[2].Ref.Note == "" {
+		t.Errorf("%+v", plan)
+	}
+	equal(t, "stats", before, p.Stats())
+}
