@@ -36,7 +36,7 @@ func main() {
 }
 
 func chat(model llms.Model, documents schema.Retriever) (computed int) {
-	ctx := framework.WithConversation(context.Background(), "thread-7") // without it nothing is referred to
+	ctx := framework.WithConversation(context.Background(), "thread-7")
 	messages := make([]llms.MessageContent, 0, 6)
 	for _, question := range []string{"Who cleans the lamp?", "When does the boat bring oil for the lamp?", "Does the keeper sound the horn in fog?"} {
 		var prompt strings.Builder
