@@ -97,11 +97,15 @@ func (r *rewrite) of(text string) string {
 // rewrites remembers what was sent for the caller's texts, and for their fronts up to a plan's last block: a text may grow at its
 // end, as an agent's does that notes in it what its tools say.
 type rewrites struct {
+	seed uint64 // of keys: two texts of one key cannot be made without it
+
 	mu   sync.Mutex
 	text *lru.Cache[rewriteKey, rewrite] // guarded by mu
 }
 
-func newRewrites() *rewrites { return &rewrites{text: lru.New[rewriteKey, rewrite](maxRewrites)} }
+func newRewrites(seed uint64) *rewrites {
+	return &rewrites{seed: seed, text: lru.New[rewriteKey, rewrite](maxRewrites)}
+}
 
 // again returns what is to be sent for a text that had a plan before, which is then known, or whose front had.
 func (r *rewrites) again(p *place) (whole rewrite, sent string, known bool) {
@@ -125,7 +129,7 @@ func (r *rewrites) front(p *place, limit int) (sent rewrite, end int) {
 	if !strings.Contains(p.text[:limit], "</doc") {
 		return sent, 0
 	}
-	h := p.frontHash()
+	h := r.frontHash(p)
 	for at := 0; ; {
 		i := strings.Index(p.text[at:limit], "</doc")
 		if i < 0 {
@@ -152,7 +156,7 @@ func (r *rewrites) remember(p *place, end contextpilot.Position, answer int) {
 	was := rewrite{end: end.Answered(answer), counted: answer > 0}
 	r.put(p.key, p.text, p.sent, was)
 	if end := len(p.text) - p.behind; p.front && end > 0 {
-		h := p.frontHash()
+		h := r.frontHash(p)
 		_, _ = h.WriteString(p.text[:end])
 		r.put(rewriteKey(h.Sum128()), p.text[:end], p.sent[:len(p.sent)-p.behind], was)
 	}
@@ -169,8 +173,8 @@ func (r *rewrites) put(key rewriteKey, text, sent string, was rewrite) {
 }
 
 // frontHash returns a hash of all in front of the text, for its own front. No key of a whole text begins so.
-func (p *place) frontHash() *xxh3.Hasher {
-	h := xxh3.New()
+func (r *rewrites) frontHash(p *place) *xxh3.Hasher {
+	h := xxh3.NewSeed(r.seed)
 	before := p.before.Bytes()
 	_, _ = h.WriteString("front:")
 	_, _ = h.Write(before[:])

@@ -62,7 +62,7 @@ type Options struct {
 // NewTurns returns Turns of a model that the pilot plans for. From now on a plan that was offered and no model claims was not
 // sent, see [Offers].
 func NewTurns(pilot *contextpilot.Pilot, o Options) *Turns {
-	t := &Turns{pilot: pilot, scope: o.Scope, noHint: o.NoHint, sent: newRewrites(), tools: newToolResults(pilot, &o)}
+	t := &Turns{pilot: pilot, scope: o.Scope, noHint: o.NoHint, sent: newRewrites(sharedOf(pilot).seed), tools: newToolResults(pilot, &o)}
 	t.offers = &t.tools.offers
 	t.offers.expectClaims()
 	if o.Cite {
@@ -175,7 +175,7 @@ func (m *Turns) read(session string, messages []Message) *turn {
 	}
 	t.more = t.last < len(messages)-1
 	known := at{-1, 0}
-	h := xxh3.New()
+	h := xxh3.NewSeed(m.sent.seed)
 	hash := func(s string) {
 		_, _ = h.WriteString(strconv.Itoa(len(s)) + ":") // never fails (hash.Hash)
 		_, _ = h.WriteString(s)
