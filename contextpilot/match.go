@@ -98,6 +98,5 @@ func (d *draft) promptTokens() int {
 
 // peeker is implemented by a policy whose Order would learn from being asked.
 type peeker interface {
-	// peek is Order without learning; familiar are the tokens of the blocks that were sent lately.
-	peek(dst []int, q Query) (order []int, familiar int)
+	Peek(dst []int, q Query) (order []int, familiar int)
 }

@@ -11,6 +11,14 @@ import (
 
 // Policy chooses the order in which blocks are sent. Each scope has its own instance, called with the scope's
 // lock held: a Policy needs no lock, and must not block, log, or keep what it is given.
+//
+// A Policy may have more methods, of which the built-in ones make use. [Learner] and [BatchPolicy] are two groups of them; the others are
+//
+//	Peek(dst []int, q Query) (order []int, familiar int) // Order without learning, for Match; tokens of blocks that were sent lately
+//	Await(requests [][]Key)                              // the blocks of requests that are about to follow, see PlanTogether; nil: none
+//	Past() int                                           // blocks of earlier requests that it remembers, see Config.MaxHistory
+//	ForgetPast(blocks int)                               // forget so many of the oldest, or all of fewer
+//	Why() Why                                            // how its last order came about
 type Policy interface {
 	// Name is the name in plans, tables and metrics.
 	Name() string

@@ -102,18 +102,28 @@ func (b *best) Sent(request string, q Query, _ []int) {
 // Gone changes nothing: what was asked is remembered whether it is resident or not.
 func (*best) Gone(string) {}
 
-func (b *best) past() int { return b.history.Held() }
+// Past returns how many blocks of earlier requests are remembered.
+func (b *best) Past() int { return b.history.Held() }
 
-func (b *best) forgetPast(blocks int) { b.history.Forget(blocks) }
+// ForgetPast forgets so many of the oldest.
+func (b *best) ForgetPast(blocks int) { b.history.Forget(blocks) }
 
-// Await makes requests that are about to follow known, for a [Window].
-func (b *best) Await(requests [][]uint64) { b.history.Await(requests) }
+// Await makes requests that are about to follow known.
+func (b *best) Await(requests [][]Key) {
+	keys := make([][]uint64, len(requests))
+	for i, r := range requests {
+		for _, k := range r {
+			keys[i] = append(keys[i], uint64(k))
+		}
+	}
+	b.history.Await(keys)
+}
 
 // Why tells about the last Order.
 func (b *best) Why() Why { return b.why }
 
-// peek implements peeker.
-func (b *best) peek(dst []int, q Query) (order []int, familiar int) {
+// Peek is Order without learning.
+func (b *best) Peek(dst []int, q Query) (order []int, familiar int) {
 	if q.Continued() || len(q.Blocks) == 0 {
 		return identity(dst, len(q.Blocks)), 0
 	}

@@ -45,10 +45,8 @@ type scope struct {
 
 // rememberer is a Policy that remembers the blocks of earlier requests, resident or not.
 type rememberer interface {
-	// past returns how many.
-	past() int
-	// forgetPast forgets so many of the oldest, or all of fewer.
-	forgetPast(blocks int)
+	Past() int
+	ForgetPast(blocks int)
 }
 
 func newScope(p *Pilot) *scope {
@@ -254,7 +252,7 @@ func (sc *scope) count() {
 		sc.held.Add(n - sc.nodes.Swap(n))
 	}
 	if r, ok := sc.policy.(rememberer); ok {
-		if n := int64(r.past()); n != sc.past.Load() {
+		if n := int64(r.Past()); n != sc.past.Load() {
 			sc.pasts.Add(n - sc.past.Swap(n))
 		}
 	}
@@ -276,7 +274,7 @@ func (sc *scope) forgetPast(blocks int) {
 	sc.mu.Lock()
 	defer sc.mu.Unlock()
 	if r, ok := sc.policy.(rememberer); ok {
-		r.forgetPast(blocks)
+		r.ForgetPast(blocks)
 	}
 	sc.count()
 }

@@ -249,7 +249,7 @@ func (sc *scope) reorder(d *draft) error {
 func (sc *scope) peek(d *draft) (familiar int, err error) {
 	var order []int
 	if p, ok := sc.policy.(peeker); ok {
-		order, familiar = p.peek(sc.order[:0], sc.query(d))
+		order, familiar = p.Peek(sc.order[:0], sc.query(d))
 	} else {
 		order = sc.policy.Order(sc.order[:0], sc.query(d))
 	}

@@ -1,7 +1,7 @@
 package contextpilot
 
 // awaiter is a Policy that can make use of knowing which requests are about to follow.
-type awaiter interface{ Await(requests [][]uint64) }
+type awaiter interface{ Await(requests [][]Key) }
 
 // PlanTogether plans requests that arrived at about the same time, one after the other as [Pilot.Plan] does; the policy knows the ones
 // that follow. Only first turns are awaited: later ones share with nobody. One list is planned at a time; requests planned by Plan
@@ -10,7 +10,7 @@ func (p *Pilot) PlanTogether(reqs []Request) []Plan {
 	p.together.Lock()
 	defer p.together.Unlock()
 	plans := make([]Plan, len(reqs))
-	keys := make([][]uint64, len(reqs))
+	keys := make([][]Key, len(reqs))
 	defer func() {
 		for i := range reqs {
 			p.await(reqs[i].Scope, nil)
@@ -21,11 +21,11 @@ func (p *Pilot) PlanTogether(reqs []Request) []Plan {
 			continue
 		}
 		for _, x := range identify(nil, reqs[i].Blocks, p.cfg.Dedup) {
-			keys[i] = append(keys[i], uint64(x.key))
+			keys[i] = append(keys[i], x.key)
 		}
 	}
 	for i := range reqs {
-		var next [][]uint64
+		var next [][]Key
 		for j := i + 1; j < len(reqs); j++ {
 			if reqs[j].Scope == reqs[i].Scope {
 				next = append(next, keys[j])
@@ -37,7 +37,7 @@ func (p *Pilot) PlanTogether(reqs []Request) []Plan {
 	return plans
 }
 
-func (p *Pilot) await(scope Scope, next [][]uint64) {
+func (p *Pilot) await(scope Scope, next [][]Key) {
 	sc := p.findScope(scope)
 	if sc == nil && next != nil {
 		sc = p.scope(scope, p.cfg.Now())
