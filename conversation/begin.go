@@ -219,7 +219,11 @@ func (x *request) message(next *link, s *seen, i int, m *Message) error {
 			out = x.text(next, s, i, j, &m.Texts[j])
 		}
 		if out != came[j] {
-			next.edits = append(next.edits, edit{text: j, at: m.Texts[j].At, with: strings.Clone(out)})
+			encode := x.e.opt.Encode
+			if m.Texts[j].Opaque {
+				encode = strings.Clone
+			}
+			next.edits = append(next.edits, edit{text: j, at: m.Texts[j].At, with: encode(out)})
 		}
 	}
 	for _, c := range m.Calls {

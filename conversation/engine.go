@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"strings"
 	"sync"
 
 	"github.com/ragpilot/ragpilot/contextpilot"
@@ -27,6 +28,9 @@ type Options struct {
 	Plan func(context.Context, contextpilot.Request) (contextpilot.Plan, error)
 	// Expire is called before each plan: it may take out of the index what the engine does not hold any more.
 	Expire func()
+	// Encode writes an edited text as the front end sends it, unless the text is opaque; nil: as it is. It is called once for a text that
+	// is sent many times.
+	Encode func(text string) string
 	// Modulus is that of the blocks of lines; 0: 13.
 	Modulus int
 	// MaxSessions is how many named conversations of a tenant can be forgotten one by one; 0: 100,000.
@@ -110,6 +114,9 @@ func New(p *contextpilot.Pilot, o Options) (*Engine, error) {
 	}
 	if o.Plan == nil {
 		o.Plan = func(_ context.Context, r contextpilot.Request) (contextpilot.Plan, error) { return p.Plan(r), nil }
+	}
+	if o.Encode == nil {
+		o.Encode = strings.Clone // the text may be a part of the request
 	}
 	if o.Expire == nil {
 		o.Expire = func() {}

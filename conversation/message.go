@@ -62,7 +62,7 @@ type Source interface {
 type Edit struct {
 	Message, Text int    // indices in the [Source], and in the loaded message
 	At            uint64 // the text's
-	With          string // the whole new text
+	With          string // the whole new text, as Options.Encode writes it
 }
 
 // Kind says what a [Change] did.

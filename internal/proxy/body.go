@@ -93,31 +93,15 @@ func (b *body) Load(i int, m *conversation.Message) {
 	m.Calls = append(m.Calls, it.calls...)
 	for j := range it.texts {
 		tx := it.texts[j].Text
-		tx.At = it.texts[j].place().pack()
+		tx.At = it.texts[j].pack()
 		m.Texts = append(m.Texts, tx)
 	}
 }
 
-// place is where a text stands in its item.
-type place struct {
-	extent
-	opaque bool
-}
+// pack writes where a text stands in its item as a number: items have less than 2 GiB.
+func (t *text) pack() uint64 { return uint64(t.from)<<32 | uint64(t.to) }
 
-func (t *text) place() place { return place{extent{t.from, t.to}, t.Opaque} }
-
-// pack writes a place as a number: items have less than 2 GiB.
-func (p place) pack() uint64 {
-	at := uint64(p.from)<<33 | uint64(p.to)<<1
-	if p.opaque {
-		at |= 1
-	}
-	return at
-}
-
-func unpack(at uint64) place {
-	return place{extent{int(at >> 33), int(at >> 1 & (1<<32 - 1))}, at&1 == 1}
-}
+func unpack(at uint64) extent { return extent{int(at >> 32), int(at & (1<<32 - 1))} }
 
 // loaded returns item i, loaded, until the next call.
 func (b *body) loaded(i int) *item {
@@ -137,13 +121,7 @@ func (b *body) edits(edits []conversation.Edit) []edit {
 	out := make([]edit, 0, len(edits)+2)
 	for _, e := range edits {
 		at, from := unpack(e.At), b.items[e.Message].from
-		var with []byte
-		if at.opaque {
-			with = []byte(e.With)
-		} else {
-			with = quote(e.With)
-		}
-		out = append(out, edit{from: from + at.from, to: from + at.to, with: with})
+		out = append(out, edit{from: from + at.from, to: from + at.to, with: []byte(e.With)})
 	}
 	return out
 }
