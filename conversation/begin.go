@@ -110,23 +110,11 @@ func (e *Engine) Begin(ctx context.Context, c Conversation, m Source) (*Turn, er
 // plan decides about the messages that are not remembered, and collects what is to be done with all.
 func (x *request) plan(remembered *memo, chains []chain, m Source, by *session) error {
 	last, known := remembered.longest(chains, by)
-	s := recall(last)
-	next := new(link)
-	var msg Message // one for all: there may be many, and most say little
-	for i := known; i < len(chains); i++ {
-		msg = Message{Texts: msg.Texts[:0], Calls: msg.Calls[:0]}
-		m.Load(i, &msg)
-		next.chain, next.before, next.messages = chains[i], last, i+1
-		if err := x.message(next, s, i, &msg); err != nil {
+	if known < len(chains) {
+		var err error
+		if last, err = x.learn(remembered, last, known, chains, m, by); err != nil {
 			return err
 		}
-		s.front = s.front && msg.Role == System
-		next.front, next.multi, next.rows = s.front, s.multi, next.rows.And(s.rows.Fresh())
-		if i+1 < len(chains) && next.plain() {
-			continue // the next one takes over its numbers of lines
-		}
-		last = remembered.add(next, by)
-		next = new(link)
 	}
 	remembered.sent(last, by, x.turn.dryRun)
 	for ; last != nil; last = last.before {
@@ -147,6 +135,29 @@ func (x *request) plan(remembered *memo, chains []chain, m Source, by *session) 
 		}
 	}
 	return nil
+}
+
+// learn decides about the messages from known on, behind last, and returns the link of the last one.
+func (x *request) learn(remembered *memo, last *link, known int, chains []chain, m Source, by *session) (*link, error) {
+	s := recall(last)
+	next := new(link)
+	var msg Message // one for all: there may be many, and most say little
+	for i := known; i < len(chains); i++ {
+		msg = Message{Texts: msg.Texts[:0], Calls: msg.Calls[:0]}
+		m.Load(i, &msg)
+		next.chain, next.before, next.messages = chains[i], last, i+1
+		if err := x.message(next, s, i, &msg); err != nil {
+			return nil, err
+		}
+		s.front = s.front && msg.Role == System
+		next.front, next.multi, next.rows = s.front, s.multi, next.rows.And(s.rows.Fresh())
+		if i+1 < len(chains) && next.plain() {
+			continue // the next one takes over its numbers of lines
+		}
+		last = remembered.add(next, by)
+		next = new(link)
+	}
+	return last, nil
 }
 
 // recall collects what the messages up to l have shown.

@@ -121,7 +121,7 @@ func (b *body) edits(edits []conversation.Edit) []edit {
 	out := make([]edit, 0, len(edits)+2)
 	for _, e := range edits {
 		at, from := unpack(e.At), b.items[e.Message].from
-		out = append(out, edit{from: from + at.from, to: from + at.to, with: []byte(e.With)})
+		out = append(out, edit{from: from + at.from, to: from + at.to, with: e.With})
 	}
 	return out
 }

@@ -134,7 +134,7 @@ func completion(raw []byte, root gjson.Result, salt, other string) plainCompleti
 	}
 	var add [][]byte
 	if c.id != "" {
-		c.told = quote(c.id)
+		c.told = json.RawMessage(quote(c.id))
 		add = [][]byte{member("rid", c.id), member("request_id", c.id)}
 	}
 	var named gjson.Result

@@ -1,16 +1,16 @@
 package proxy
 
 import (
-	"bytes"
 	"cmp"
 	"encoding/json"
 	"slices"
+	"strings"
 )
 
 // edit replaces bytes [from, to) of a body, or of one of its items.
 type edit struct {
 	from, to int
-	with     []byte
+	with     string
 }
 
 // splice applies edits that do not overlap.
@@ -34,11 +34,11 @@ func splice(body []byte, edits []edit) []byte {
 }
 
 // quote writes a JSON string as JavaScript's and Python's clients do: no HTML escapes.
-func quote(text string) []byte {
-	var b bytes.Buffer
+func quote(text string) string {
+	var b strings.Builder
 	b.Grow(len(text) + len(text)/16 + 16) // most texts have few escapes
 	enc := json.NewEncoder(&b)
 	enc.SetEscapeHTML(false)
 	_ = enc.Encode(text) // a string cannot fail
-	return bytes.TrimSuffix(b.Bytes(), []byte("\n"))
+	return strings.TrimSuffix(b.String(), "\n")
 }

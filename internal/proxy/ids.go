@@ -99,7 +99,7 @@ func addition(raw []byte, some bool, members [][]byte) edit {
 	if some {
 		with = append([]byte{','}, with...)
 	}
-	return edit{from: at, to: at, with: with}
+	return edit{from: at, to: at, with: string(with)}
 }
 
 // addRaw adds a member with a value in JSON to an object that does not have it.

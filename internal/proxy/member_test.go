@@ -20,7 +20,7 @@ func TestMembers(t *testing.T) {
 		`{"a":1, "rid":""}`: `{"a":1, "rid":""}`,
 		`[1]`:               `[1]`,
 	} {
-		if got := string(addRaw([]byte(in), "rid", quote("x"))); got != want {
+		if got := string(addRaw([]byte(in), "rid", []byte(quote("x")))); got != want {
 			t.Errorf("%s with the member: %s, want %s", in, got, want)
 		}
 	}
@@ -68,7 +68,7 @@ func FuzzMembers(f *testing.F) {
 			return
 		}
 		var with, without map[string]json.RawMessage
-		if err := json.Unmarshal(addRaw([]byte(s), "rid", quote("x")), &with); err != nil {
+		if err := json.Unmarshal(addRaw([]byte(s), "rid", []byte(quote("x"))), &with); err != nil {
 			t.Fatalf("%q with the member: %v", s, err)
 		}
 		c := completion([]byte(s), gjson.Parse(s), "", "")
@@ -167,7 +167,7 @@ func TestWholePrompt(t *testing.T) {
 }
 
 func TestSplice(t *testing.T) {
-	got := string(splice([]byte("0123456789"), []edit{{from: 8, to: 10, with: []byte("z")}, {from: 0, to: 1}, {from: 3, to: 3, with: []byte("abc")}}))
+	got := string(splice([]byte("0123456789"), []edit{{from: 8, to: 10, with: "z"}, {from: 0, to: 1}, {from: 3, to: 3, with: "abc"}}))
 	if got != "12abc34567z" {
 		t.Error(got)
 	}
@@ -176,11 +176,11 @@ func TestSplice(t *testing.T) {
 func TestQuoteIsWhatClientsWrite(t *testing.T) {
 	for _, s := range []string{"", "<a & b>", "\u2028", "\x00\n\"\\", "日本"} {
 		var back string
-		if err := json.Unmarshal(quote(s), &back); err != nil || back != s {
+		if err := json.Unmarshal([]byte(quote(s)), &back); err != nil || back != s {
 			t.Errorf("%q becomes %s", s, quote(s))
 		}
 	}
-	if got := string(quote("<a>")); got != `"<a>"` {
+	if got := quote("<a>"); got != `"<a>"` {
 		t.Error(got)
 	}
 }

@@ -193,7 +193,7 @@ func New(o Options) (*Proxy, error) {
 	}
 	co := conversation.Options{
 		Budget: o.Memory, Orders: o.Orders, Journal: o.Journal, Expire: p.Expire, Modulus: o.Modulus, MaxSessions: o.MaxSessions,
-		MaxTenants: o.MaxTenants, Log: o.Log, Encode: func(text string) string { return string(quote(text)) },
+		MaxTenants: o.MaxTenants, Log: o.Log, Encode: quote,
 	}
 	if o.Window > 0 {
 		co.Plan = window.New(o.Pilot, o.Window, 0).Plan
