@@ -191,14 +191,14 @@ func TestSystemWordsStay(t *testing.T) {
 	}
 }
 
-// Documents that make a note together in the order in which they are sent are fenced.
-func TestMovedDocumentsAreFenced(t *testing.T) {
+// Documents that would make a note together in another order stay as they came.
+func TestMovedDocumentsMakeNoNote(t *testing.T) {
 	m := messages{said(conversation.System, "[1] to a previous tool result, as it says.\n[2] Another.\n[3] This is, see above, identical"), said(conversation.User, "q")}
 	if got := forward(t, newReversing(t), looked, m)[0].Texts[0].Value; !strings.HasPrefix(got, "[3] This is") {
 		t.Error(got)
 	}
 	m[0].Texts[0].Value = strings.Replace(m[0].Texts[0].Value, "[2] Another.\n[3]", "[2]", 1)
-	if got := forward(t, newReversing(t), looked, m)[0].Texts[0].Value; !strings.Contains(got, "identical (quoted)\n[1] to") {
+	if got := forward(t, newReversing(t), looked, m)[0].Texts[0].Value; got != m[0].Texts[0].Value {
 		t.Error(got)
 	}
 }
