@@ -162,6 +162,14 @@ func (r *rewrites) remember(p *place, end contextpilot.Position, answer int) {
 	}
 }
 
+// keep notes that a text with blocks is sent as it is, beside a plan or with a part of one.
+func (r *rewrites) keep(p *place) {
+	if p.known || p.sent != p.text || !markup.In(p.text) {
+		return
+	}
+	r.put(p.key, p.text, p.sent, rewrite{})
+}
+
 func (r *rewrites) put(key rewriteKey, text, sent string, was rewrite) {
 	was.same = sent == text
 	if !was.same {

@@ -100,9 +100,12 @@ func (m *Turns) Begin(session string, messages []Message) *Call {
 	} else {
 		call.Plan, retrieved, ok = m.part(t)
 	}
-	if !ok {
-		for i := range t.texts {
-			m.restate(t, t.last, &t.texts[i])
+	for i := range t.texts {
+		switch p := &t.texts[i]; {
+		case !ok:
+			m.restate(t, t.last, p)
+		case len(t.prior) > 0 && (call.at == nil || p.index != call.at.index): // beside the plan nothing is changed
+			m.sent.keep(p)
 		}
 	}
 	m.tools.edit(t, len(messages))

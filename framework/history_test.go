@@ -1,0 +1,80 @@
+package framework_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/ragpilot/ragpilot/contextpilot"
+	"github.com/ragpilot/ragpilot/conversation"
+	"github.com/ragpilot/ragpilot/framework"
+)
+
+// chatter is a program that retrieves for a pilot and sends what Turns say.
+type chatter struct {
+	pilot *contextpilot.Pilot
+	turns *framework.Turns
+}
+
+func newChatter(t *testing.T, cfg contextpilot.Config) *chatter {
+	t.Helper()
+	pilot, err := contextpilot.New(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &chatter{pilot, framework.NewTurns(pilot, framework.Options{})}
+}
+
+// retrieve offers a plan of documents and returns them as a program puts them into its text.
+func (c *chatter) retrieve(session string, ids ...string) string {
+	req := contextpilot.Request{}
+	for _, id := range ids {
+		req.Blocks = append(req.Blocks, contextpilot.Block{ID: id, Text: "Text of " + id + "."})
+	}
+	plan := c.pilot.Plan(req)
+	plan.Session = session
+	framework.OffersOf(c.pilot).Offer(plan)
+	return strings.TrimSuffix(plan.Context(), "\n")
+}
+
+// send returns the messages as they are sent.
+func (c *chatter) send(session string, messages []framework.Message) []framework.Message {
+	call := c.turns.Begin(session, messages)
+	call.End(contextpilot.Event{Kind: contextpilot.Served})
+	return framework.Apply(messages, call.Replacements)
+}
+
+func human(texts ...string) framework.Message {
+	m := framework.Message{Role: conversation.User}
+	for _, text := range texts {
+		m.Texts = append(m.Texts, conversation.Text{Value: text})
+	}
+	return m
+}
+
+// What was sent in full beside a plan, or with a part of one, is sent so in later calls, too, though a text in front shows it.
+func TestHistoryIsSentAgain(t *testing.T) {
+	for name, second := range map[string]func(*chatter) framework.Message{
+		"a part": func(c *chatter) framework.Message {
+			c.retrieve("s", "b", "c")
+			return human("<doc b>\nText of b.\n</doc>\nTwo?")
+		},
+		"two plans": func(c *chatter) framework.Message { return human(c.retrieve("s", "c"), c.retrieve("s", "a"), "Two?") },
+		"the user's own": func(c *chatter) framework.Message {
+			return human(c.retrieve("s", "c"), "<doc b>\nText of b.\n</doc>\nTwo?")
+		},
+		"no plan for it":    func(*chatter) framework.Message { return human("<doc b>\nText of b.\n</doc>\nTwo?") },
+		"a plan for it all": func(c *chatter) framework.Message { return human(c.retrieve("s", "c", "a") + "\nTwo?") },
+	} {
+		c := newChatter(t, contextpilot.Config{})
+		messages := []framework.Message{human(c.retrieve("s", "a", "b") + "\nOne?")}
+		c.send("s", messages)
+		messages = append(messages, message(conversation.Assistant, "One."), second(c))
+		sent := c.send("s", messages)
+		messages = append(messages, message(conversation.Assistant, "Two."), human("Three?"))
+		if diff := cmp.Diff(sent, c.send("s", messages)[:3]); diff != "" {
+			t.Errorf("%s: the next call (-before +after):\n%s", name, diff)
+		}
+	}
+}
