@@ -88,3 +88,18 @@ func TestWordsBetweenBlocks(t *testing.T) {
 		t.Errorf("%q", got)
 	}
 }
+
+// A user's text and a tool's, both in a user's message, are two beginnings of conversations.
+func TestOneTextOfTwo(t *testing.T) {
+	c := newChatter(t, contextpilot.Config{})
+	messages := []framework.Message{human(c.retrieve("s", "a"))}
+	c.send("s", messages)
+	messages = append(messages, message(conversation.Assistant, "One."), human(c.retrieve("s", "a")+"\nTwo?"))
+	if got := c.send("s", messages)[2].Texts[0].Value; !strings.Contains(got, "refer to [a]") {
+		t.Fatalf("%q", got)
+	}
+	messages[0].Texts = []conversation.Text{{Value: messages[0].Texts[0].Value, Role: conversation.Tool, Call: "1"}}
+	if got := c.send("t", messages)[2].Texts[0].Value; strings.Contains(got, "refer to [a]") {
+		t.Errorf("refers to what a tool has returned: %q", got)
+	}
+}

@@ -188,8 +188,9 @@ func (m *Turns) read(session string, messages []Message) *turn {
 		if msg.Role == conversation.System {
 			continue
 		}
-		hash(strconv.Itoa(int(msg.Role)))
+		hash("message " + strconv.Itoa(int(msg.Role)))
 		for j, text := range msg.Texts {
+			hash(strconv.Itoa(int(msg.role(j)))) // what a tool says is no text to refer to
 			p := place{index: j, before: h.Sum128(), text: text.Value, sent: text.Value}
 			hash(text.Value)
 			if msg.role(j) != conversation.User || msg.Role != conversation.User {
