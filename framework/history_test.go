@@ -1,6 +1,7 @@
 package framework_test
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -101,5 +102,27 @@ func TestOneTextOfTwo(t *testing.T) {
 	messages[0].Texts = []conversation.Text{{Value: messages[0].Texts[0].Value, Role: conversation.Tool, Call: "1"}}
 	if got := c.send("t", messages)[2].Texts[0].Value; strings.Contains(got, "refer to [a]") {
 		t.Errorf("refers to what a tool has returned: %q", got)
+	}
+}
+
+// Two conversations begin with the same bytes, planned from other ranks: what one has sent stays, and its references are to its own
+// requests.
+func TestSharedBeginning(t *testing.T) {
+	answer := message(conversation.Assistant, "That.")
+	for place, first := range map[string][]framework.Message{"front": nil, "behind": {human("Hello."), answer}} {
+		c := newChatter(t, contextpilot.Config{Policy: "sorted", Notes: contextpilot.Notes{AlwaysHint: true}})
+		one := append(slices.Clip(first), human(c.retrieve("one", "b", "a"), "What?"))
+		call := c.turns.Begin("one", one)
+		call.End(contextpilot.Event{Kind: contextpilot.Served})
+		sent := framework.Apply(one, call.Replacements)
+		c.send("two", append(slices.Clip(first), human(c.retrieve("two", "a", "b"), "What?")))
+		one = append(one, answer, human(c.retrieve("one", "a")+"\nAnd?"))
+		next := c.turns.Begin("one", one)
+		if diff := cmp.Diff(sent, framework.Apply(one, next.Replacements)[:len(sent)]); diff != "" {
+			t.Errorf("%s: the next call (-before +after):\n%s", place, diff)
+		}
+		if ref := next.Plan.Items[0].Ref; ref == nil || ref.RequestID != call.Plan.RequestID {
+			t.Errorf("%s: refers to %+v, want request %s", place, ref, call.Plan.RequestID)
+		}
 	}
 }

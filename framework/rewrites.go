@@ -14,9 +14,9 @@ import (
 )
 
 // maxRewrites bounds the texts that Turns remembers, the least recently used go first; a turn with its documents is one
-// and its front another, of the same bytes. A turn has some 10 KB: 40 MB when full. One that is forgotten is sent in full again: slower,
-// not wrong.
-const maxRewrites = 8192
+// and its front another, of the same bytes, and both again for the conversation's name. A turn has some 10 KB: 40 MB when full. One that
+// is forgotten is sent in full again: slower, not wrong.
+const maxRewrites = 4 * 4096
 
 // restate decides about a user's text that no plan is known for, as after a restart: its blocks stay in the order in which they stand,
 // and references take the place of those that users' texts in front show.
@@ -31,7 +31,7 @@ func (m *Turns) restate(t *turn, message int, p *place) {
 	if p.sent = m.restated(t, message, p.text, found); p.sent != p.text {
 		t.replace(message, p.index, p.sent)
 	}
-	m.sent.put(p.key, p.text, p.sent, rewrite{})
+	m.sent.put(p, p.key, p.text, p.sent, rewrite{})
 }
 
 func (m *Turns) restated(t *turn, message int, value string, found []markup.Region) string {
@@ -76,9 +76,10 @@ func (m *Turns) restated(t *turn, message int, value string, found []markup.Regi
 	return s.rewrite(&plan, true)
 }
 
-// rewriteKey identifies a text by the conversation, itself, and all that the caller put in front of it. So a text is
-// only ever replaced behind the very messages that it was replaced behind before, and what it refers to is there.
-type rewriteKey xxh3.Uint128
+// rewriteKey identifies a text by itself and all that the caller put in front of it. So a text is only ever replaced behind the very
+// messages that it was replaced behind before, and what it refers to is there. What a conversation has sent itself is found
+// under its name first: another one with the same beginning may have had it in another order, or with another hint.
+type rewriteKey = xxh3.Uint128
 
 // rewrite is what was sent for a text.
 type rewrite struct {
@@ -112,9 +113,7 @@ func newRewrites(seed uint64) *rewrites {
 
 // again returns what is to be sent for a text that had a plan before, which is then known, or whose front had.
 func (r *rewrites) again(p *place) (whole rewrite, sent string, known bool) {
-	r.mu.Lock()
-	whole, ok := r.text.Get(p.key)
-	r.mu.Unlock()
+	whole, ok := r.get(p, p.key)
 	if ok {
 		return whole, whole.of(p.text), true
 	}
@@ -144,10 +143,7 @@ func (r *rewrites) front(p *place, limit int) (sent rewrite, end int) {
 		}
 		_, _ = h.WriteString(p.text[at : at+i+n+1])
 		at += i + n + 1
-		r.mu.Lock()
-		was, ok := r.text.Get(rewriteKey(h.Sum128()))
-		r.mu.Unlock()
-		if ok {
+		if was, ok := r.get(p, h.Sum128()); ok {
 			sent, end = was, at
 		}
 	}
@@ -157,11 +153,11 @@ func (r *rewrites) front(p *place, limit int) (sent rewrite, end int) {
 // tokens; 0: not known.
 func (r *rewrites) remember(p *place, end contextpilot.Position, answer int) {
 	was := rewrite{end: end.Answered(answer), counted: answer > 0}
-	r.put(p.key, p.text, p.sent, was)
+	r.put(p, p.key, p.text, p.sent, was)
 	if end := len(p.text) - p.behind; p.front && end > 0 {
 		h := r.frontHash(p)
 		_, _ = h.WriteString(p.text[:end])
-		r.put(rewriteKey(h.Sum128()), p.text[:end], p.sent[:len(p.sent)-p.behind], was)
+		r.put(p, h.Sum128(), p.text[:end], p.sent[:len(p.sent)-p.behind], was)
 	}
 }
 
@@ -170,10 +166,27 @@ func (r *rewrites) keep(p *place) {
 	if p.known || p.sent != p.text || !markup.In(p.text) {
 		return
 	}
-	r.put(p.key, p.text, p.sent, rewrite{})
+	r.put(p, p.key, p.text, p.sent, rewrite{})
 }
 
-func (r *rewrites) put(key rewriteKey, text, sent string, was rewrite) {
+// get returns what was sent under a key, by the conversation itself if that is known.
+func (r *rewrites) get(p *place, key rewriteKey) (was rewrite, ok bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if own := p.own(key); own != key {
+		if was, ok = r.text.Get(own); ok {
+			return was, true
+		}
+	}
+	return r.text.Get(key)
+}
+
+// own returns the key for the conversation's own name.
+func (p *place) own(key rewriteKey) rewriteKey {
+	return rewriteKey{Hi: key.Hi ^ p.by.Hi, Lo: key.Lo ^ p.by.Lo}
+}
+
+func (r *rewrites) put(p *place, key rewriteKey, text, sent string, was rewrite) {
 	was.same = sent == text
 	if !was.same {
 		was.text = sent
@@ -181,6 +194,9 @@ func (r *rewrites) put(key rewriteKey, text, sent string, was rewrite) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.text.Put(key, was)
+	if own := p.own(key); own != key {
+		r.text.Put(own, was)
+	}
 }
 
 // frontHash returns a hash of all in front of the text, for its own front. No key of a whole text begins so.

@@ -159,6 +159,7 @@ type at struct{ message, text int }
 // place is a text of the last user message.
 type place struct {
 	index  int
+	by     xxh3.Uint128 // hash of the conversation's name; zero: it has none
 	before xxh3.Uint128 // hash of all in front of it
 	key    rewriteKey
 	text   string // the caller's
@@ -178,6 +179,10 @@ func (m *Turns) read(session string, messages []Message) *turn {
 	}
 	t.more = t.last < len(messages)-1
 	known := at{-1, 0}
+	var by xxh3.Uint128
+	if session != "" {
+		by = xxh3.HashString128Seed(session, m.sent.seed)
+	}
 	h := xxh3.NewSeed(m.sent.seed)
 	hash := func(s string) {
 		_, _ = h.WriteString(strconv.Itoa(len(s)) + ":") // never fails (hash.Hash)
@@ -191,12 +196,12 @@ func (m *Turns) read(session string, messages []Message) *turn {
 		hash("message " + strconv.Itoa(int(msg.Role)))
 		for j, text := range msg.Texts {
 			hash(strconv.Itoa(int(msg.role(j)))) // what a tool says is no text to refer to
-			p := place{index: j, before: h.Sum128(), text: text.Value, sent: text.Value}
+			p := place{index: j, by: by, before: h.Sum128(), text: text.Value, sent: text.Value}
 			hash(text.Value)
 			if msg.role(j) != conversation.User || msg.Role != conversation.User {
 				continue
 			}
-			p.key = rewriteKey(h.Sum128())
+			p.key = h.Sum128()
 			var was rewrite
 			if was, p.sent, p.known = m.sent.again(&p); p.sent != text.Value {
 				t.replace(i, j, p.sent)
