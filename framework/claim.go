@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/ragpilot/ragpilot/contextpilot"
+	"github.com/ragpilot/ragpilot/internal/markup"
 )
 
 // claimed is a held plan and where its blocks stand.
@@ -84,8 +85,11 @@ func (m *Turns) replan(t *turn, c *claimed) (contextpilot.Plan, string) {
 	case c.span.known() && (moved || behind):
 		req := m.again(t, c, scope, retrieved(&c.plan))
 		req.Fixed = behind
+		if c.again(t) {
+			req.Blocks, req.Fixed = asSent(&c.plan, req.Blocks, c.at.sent), true
+		}
 		plan := m.instead(&c.plan, req)
-		return plan, c.span.rewrite(&plan, m.noHint)
+		return plan, c.asBefore(t, &plan, c.span.rewrite(&plan, m.noHint))
 	case moved || behind:
 		// The text stays, only its place in the index is put right: the blocks are given in the order
 		// in which they stand, so that the policy, asked about the same state, keeps it. Where it does not, because limits take the
@@ -102,7 +106,32 @@ func (m *Turns) replan(t *turn, c *claimed) (contextpilot.Plan, string) {
 		c.plan.Scope, c.plan.Turn, c.plan.End = scope, placed.Turn, placed.End
 	}
 	c.plan.Session = t.session
-	return c.plan, c.span.hinted(noHint)
+	return c.plan, c.asBefore(t, &c.plan, c.span.hinted(noHint))
+}
+
+// again reports whether the text was sent before and has been answered: an agent goes on, whose tool may have found the same blocks.
+func (c *claimed) again(t *turn) bool { return c.at.known && t.more }
+
+// asBefore returns what was sent for the text in an agent's first step, if it differs from text by the plan's hint alone, which is then
+// the plan's; else text.
+func (c *claimed) asBefore(t *turn, plan *contextpilot.Plan, text string) string {
+	if !c.again(t) || text == c.at.sent || c.span.hint != hintNone {
+		return text
+	}
+	front, _ := strings.CutSuffix(text, c.span.after)
+	if plan.Hint != "" {
+		front = strings.TrimSuffix(front, "\n"+plan.Hint)
+	}
+	rest, ok := strings.CutPrefix(c.at.sent, front)
+	if !ok {
+		return text
+	}
+	hint, ok := strings.CutSuffix(rest, c.span.after)
+	if !ok || hint != "" && (hint[0] != '\n' || strings.Contains(hint[1:], "\n")) {
+		return text
+	}
+	plan.Hint = strings.TrimPrefix(hint, "\n")
+	return c.at.sent
 }
 
 // instead plans a request in place of a plan that was not sent, so that what is sent is counted once. It has the old plan's ID.
@@ -148,4 +177,19 @@ func inPlace(plan *contextpilot.Plan) []contextpilot.Block {
 		blocks[i] = plan.Block(it.Index)
 	}
 	return blocks
+}
+
+// asSent returns the plan's blocks in the order in which a text has them, those that it does not have behind the others.
+func asSent(plan *contextpilot.Plan, blocks []contextpilot.Block, text string) []contextpilot.Block {
+	items := standing(plan, slices.Collect(markup.Regions(text)))
+	out := make([]contextpilot.Block, 0, len(blocks))
+	for _, i := range items {
+		out = append(out, plan.Block(plan.Items[i].Index))
+	}
+	for _, b := range blocks {
+		if !slices.ContainsFunc(out, func(x contextpilot.Block) bool { return x.ID == b.ID && x.Text == b.Text }) {
+			out = append(out, b)
+		}
+	}
+	return out
 }

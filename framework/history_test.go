@@ -126,3 +126,21 @@ func TestSharedBeginning(t *testing.T) {
 		}
 	}
 }
+
+// An agent's tool finds the documents of the question in another order: the question is sent as in the first step.
+func TestAgentFindsTheSame(t *testing.T) {
+	answer := message(conversation.Assistant, "That.")
+	for place, first := range map[string][]framework.Message{"front": nil, "behind": {human("Hello."), answer}} {
+		c := newChatter(t, contextpilot.Config{Policy: "sorted", Notes: contextpilot.Notes{AlwaysHint: true}})
+		messages := append(slices.Clip(first), human(c.retrieve("s", "b", "a")+"\nWhat?"))
+		sent := c.send("s", messages)
+		messages = append(messages, answer, message(conversation.Tool, c.retrieve("s", "a", "b")))
+		call := c.turns.Begin("s", messages)
+		if diff := cmp.Diff(sent, framework.Apply(messages, call.Replacements)[:len(sent)]); diff != "" || !call.Planned {
+			t.Errorf("%s: the next step, planned %v (-before +after):\n%s", place, call.Planned, diff)
+		}
+		if text := sent[len(first)].Texts[0].Value; !strings.Contains(text, call.Plan.Hint) || (call.Plan.Hint == "") != (first != nil) {
+			t.Errorf("%s: hint %q of %q", place, call.Plan.Hint, text)
+		}
+	}
+}
