@@ -27,7 +27,9 @@ func (m *Turns) claim(t *turn) (claimed, bool) {
 		}
 		c := claimed{plan, at, newSpan(at.text, &plan, start, end), t.prior, contextpilot.Position{}}
 		if front, n := m.sent.front(&at, start); n > 0 { // a text that has grown
-			c.behind = front.end
+			if c.behind = front.end; c.behind == (contextpilot.Position{}) { // it was not answered yet
+				c.behind = m.pilot.Restore(m.behind(t), front.of(at.text[:n]))
+			}
 			c.span.before = front.of(at.text[:n]) + at.text[n:start]
 			c.prior = append(slices.Clip(t.prior), c.span.before)
 		} else {
@@ -72,6 +74,9 @@ func (m *Turns) settle(t *turn, c *claimed) contextpilot.Plan {
 		c.at.sent = text
 	}
 	c.at.front, c.at.behind = c.span.hint == hintNone, len(c.span.after)
+	if !c.at.known { // a call that fails may be made again, and another one may not wait for its end
+		m.sent.remember(&c.at, contextpilot.Position{}, 0)
+	}
 	return plan
 }
 

@@ -144,3 +144,28 @@ func TestAgentFindsTheSame(t *testing.T) {
 		}
 	}
 }
+
+// A call that failed, or that has not ended yet, has sent its messages: later calls send them so.
+func TestCallThatDidNotEnd(t *testing.T) {
+	for name, end := range map[string]func(call *framework.Call){
+		"failed": func(call *framework.Call) { call.End(framework.Outcome(false, 0, 0)) },
+		"open":   func(*framework.Call) {},
+	} {
+		c := newChatter(t, contextpilot.Config{Policy: "sorted", Notes: contextpilot.Notes{AlwaysHint: true}})
+		messages := []framework.Message{human(c.retrieve("s", "b", "a") + "\nWhat?")}
+		call := c.turns.Begin("s", messages)
+		sent := framework.Apply(messages, call.Replacements)
+		end(call)
+		if diff := cmp.Diff(sent, c.send("s", messages)); diff != "" {
+			t.Errorf("%s: the same call (-before +after):\n%s", name, diff)
+		}
+		messages = append(messages, message(conversation.Assistant, "That."), human(c.retrieve("s", "c", "b")+"\nAnd?"))
+		got := c.send("s", messages)
+		if diff := cmp.Diff(sent, got[:1]); diff != "" {
+			t.Errorf("%s: the next call (-before +after):\n%s", name, diff)
+		}
+		if text := got[2].Texts[0].Value; !strings.Contains(text, "refer to [b]") {
+			t.Errorf("%s: %q", name, text)
+		}
+	}
+}
