@@ -1,9 +1,11 @@
 package framework_test
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -167,5 +169,23 @@ func TestCallThatDidNotEnd(t *testing.T) {
 		if text := got[2].Texts[0].Value; !strings.Contains(text, "refer to [b]") {
 			t.Errorf("%s: %q", name, text)
 		}
+	}
+}
+
+// A long history that no plan is known for, as after a restart, is looked at once, not once for each of its texts.
+func TestLongUnknownHistory(t *testing.T) {
+	c := newChatter(t, contextpilot.Config{})
+	var messages []framework.Message
+	for i := range 4000 {
+		text := fmt.Sprintf("<doc a%d>\n%s\n</doc>\n<doc b>\nText of b.\n</doc>\nWhat?", i, strings.Repeat(fmt.Sprint("Text ", i), 100))
+		messages = append(messages, human(text), message(conversation.Assistant, "That."))
+	}
+	began := time.Now()
+	sent := c.send("s", append(messages, human("And?")))
+	if took := time.Since(began); took > 3*time.Second { // linear: some 50 ms; quadratic: 6 s
+		t.Errorf("took %v", took)
+	}
+	if got := sent[len(messages)-2].Texts[0].Value; !strings.Contains(got, "<doc a3999>") || !strings.Contains(got, "refer to [b]") {
+		t.Errorf("%.100q", got)
 	}
 }

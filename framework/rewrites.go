@@ -35,18 +35,10 @@ func (m *Turns) restate(t *turn, message int, p *place) {
 }
 
 func (m *Turns) restated(t *turn, message int, value string, found []markup.Region) string {
-	req := contextpilot.Request{Blocks: make([]contextpilot.Block, len(found))}
-	for i := range message {
-		for j := range t.messages[i].Texts {
-			switch prior := t.messages[i].Texts[j].Value; t.messages[i].role(j) {
-			case conversation.System:
-			case conversation.User:
-				req.Behind = m.pilot.Restore(req.Behind, prior)
-				fallthrough
-			default:
-				req.Prior = append(req.Prior, prior)
-			}
-		}
+	m.goOn(t, message)
+	req := contextpilot.Request{Blocks: make([]contextpilot.Block, len(found)), Behind: t.front.end, Prior: t.front.of(found)}
+	if len(req.Prior) == 0 {
+		return value
 	}
 	s := span{before: value[:found[0].Start], after: value[found[len(found)-1].End:], gaps: []string{}}
 	for i, r := range found {
@@ -74,6 +66,94 @@ func (m *Turns) restated(t *turn, message int, value string, found []markup.Regi
 		return value
 	}
 	return s.rewrite(&plan, true)
+}
+
+// front is what the texts of the first messages show, of which restate asks.
+type front struct {
+	messages int
+	end      contextpilot.Position
+	named    map[string]naming // by label
+	shown    map[string]shown  // by text
+}
+
+// naming is what a label stands for: one text, or several.
+type naming struct {
+	text    string
+	several bool
+}
+
+// shown says how users' texts show a text.
+type shown struct {
+	last   string          // the label of the last one
+	labels map[string]bool // those before it, nil: none
+}
+
+// goOn takes what t.front knows on to the messages in front of one.
+func (m *Turns) goOn(t *turn, message int) {
+	f := &t.front
+	if f.named == nil {
+		f.named, f.shown = map[string]naming{}, map[string]shown{}
+	}
+	for ; f.messages < message; f.messages++ {
+		msg := &t.messages[f.messages]
+		for j := range msg.Texts {
+			role, text := msg.role(j), msg.Texts[j].Value
+			if role == conversation.System {
+				continue
+			}
+			if role == conversation.User {
+				f.end = m.pilot.Restore(f.end, text)
+			}
+			for r := range markup.Regions(text) {
+				f.show(&r, role == conversation.User)
+			}
+		}
+	}
+}
+
+// show notes a block.
+func (f *front) show(r *markup.Region, user bool) {
+	if n, ok := f.named[r.Label]; !ok {
+		f.named[r.Label] = naming{text: r.Text}
+	} else if n.text != r.Text {
+		n.several = true
+		f.named[r.Label] = n
+	}
+	if !user {
+		return
+	}
+	s, ok := f.shown[r.Text]
+	if ok && s.last != r.Label {
+		if s.labels == nil {
+			s.labels = map[string]bool{}
+		}
+		s.labels[s.last] = true
+	}
+	s.last = r.Label
+	f.shown[r.Text] = s
+}
+
+// of returns what of the messages in front matters for blocks: those that have their texts, and for labels of several texts some that
+// say so. Each is looked at in a time that depends on the blocks alone.
+func (f *front) of(found []markup.Region) (prior []string) {
+	for i := range found {
+		text := found[i].Text
+		s, ok := f.shown[text]
+		if !ok {
+			continue
+		}
+		labels := []string{s.last}
+		if own := found[i].Label; s.labels[own] && own != s.last {
+			labels = append(labels, own)
+		}
+		for _, label := range labels {
+			prior = append(prior, markup.Render(label, text, false))
+			if f.named[label].several {
+				prior = append(prior, markup.Render(label, "", false), markup.Render(label, "-", false))
+			}
+		}
+	}
+	return prior
 }
 
 // rewriteKey identifies a text by itself and all that the caller put in front of it. So a text is only ever replaced behind the very

@@ -148,6 +148,7 @@ type turn struct {
 	known    rewrite            // the last turn in front whose plan is known
 	from     int                // prior[from:] stands behind that turn
 	user     []bool             // of prior: which are the user's
+	front    front              // for restate
 	last     int                // index of the last user message; −1: none
 	more     bool               // messages follow it
 	texts    []place            // texts of that message, as the caller gave them
