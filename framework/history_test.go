@@ -189,3 +189,52 @@ func TestLongUnknownHistory(t *testing.T) {
 		t.Errorf("%.100q", got)
 	}
 }
+
+// A document template that has a caption for each document.
+func TestCaptionsStay(t *testing.T) {
+	c := newChatter(t, contextpilot.Config{Policy: "sorted"})
+	c.retrieve("s", "b", "a")
+	text := "Source a.md:\n<doc a>\nText of a.\n</doc>\nSource b.md:\n<doc b>\nText of b.\n</doc>\nWhat?"
+	sent := c.send("s", []framework.Message{human("Hello."), message(conversation.Assistant, "Hello."), human(text)})
+	if got := sent[2].Texts[0].Value; strings.Contains(got, "Source a.md:\n<doc b>") || strings.Contains(got, "Source b.md:\n<doc a>") {
+		t.Errorf("%s", got)
+	}
+	c = newChatter(t, contextpilot.Config{})
+	msgs := []framework.Message{human(c.retrieve("s", "a") + "\nOne?")}
+	c.send("s", msgs)
+	c.retrieve("s", "a", "b")
+	msgs = append(msgs, message(conversation.Assistant, "Hello."), human(text))
+	sent = c.send("s", msgs)
+	if got := sent[2].Texts[0].Value; strings.Contains(got, "Source a.md:\n<doc b>") || !strings.Contains(got, "Source b.md") {
+		t.Errorf("%s", got)
+	}
+}
+
+// An agent whose text has the blocks of a plan with its question between them.
+func TestQuestionBetweenBlocks(t *testing.T) {
+	c := newChatter(t, contextpilot.Config{})
+	doc := func(id string) string { return "<doc " + id + ">\nText of " + id + ".\n</doc>" }
+	c.retrieve("s", "a", "b")
+	text := doc("a") + "\nWhich of them is right?\nObserved:\n" + doc("b")
+	sent := c.send("s", []framework.Message{human(doc("a") + "\nOne?"), message(conversation.Assistant, "Hello."), human(text)})
+	if got := sent[2].Texts[0].Value; !strings.Contains(got, "Which of them is right?") {
+		t.Errorf("%s", got)
+	}
+}
+
+// Words that stand in front of each document, but for its number, are no caption of one.
+func TestNumberedDocuments(t *testing.T) {
+	c := newChatter(t, contextpilot.Config{Policy: "retrieval"})
+	messages := []framework.Message{human(c.retrieve("s", "a") + "\nOne?"), message(conversation.Assistant, "That.")}
+	c.send("s", messages[:1])
+	c.retrieve("s", "b", "a")
+	text := "Read this.\nDocument 1:\n<doc b>\nText of b.\n</doc>\nDocument 2:\n<doc a>\nText of a.\n</doc>\nWhat?"
+	want := "Read this.\nDocument 1:\n<doc b>\nText of b.\n</doc>\nPlease refer to [a] in the previous conversation.\nWhat?"
+	messages = append(messages, human(text))
+	if got := c.send("s", messages)[2].Texts[0].Value; got != want {
+		t.Errorf("%s", got)
+	}
+	if got := newChatter(t, contextpilot.Config{}).send("s", messages)[2].Texts[0].Value; got != want {
+		t.Errorf("after a restart: %s", got)
+	}
+}

@@ -42,8 +42,8 @@ func (m *Turns) restated(t *turn, message int, value string, found []markup.Regi
 	}
 	s := span{before: value[:found[0].Start], after: value[found[len(found)-1].End:], gaps: []string{}}
 	for i, r := range found {
-		if i > 0 && strings.TrimSpace(value[found[i-1].End:r.Start]) != "" {
-			return value // words between blocks would be lost, or belong to others than before
+		if i > 0 && !between(s.before, value[found[i-1].End:r.Start]) {
+			return value
 		}
 		req.Blocks[i] = contextpilot.Block{ID: r.Label, Text: r.Text}
 		if strings.HasPrefix(r.Label, "~") { // made from the text

@@ -2,6 +2,7 @@ package framework
 
 import (
 	"strings"
+	"unicode"
 
 	"github.com/ragpilot/ragpilot/contextpilot"
 )
@@ -43,6 +44,9 @@ func newSpan(text string, plan *contextpilot.Plan, start, end int) span {
 		if !ok || i == 0 && gap != "" {
 			return s
 		}
+		if !between(s.before, gap) {
+			return s
+		}
 		if i > 0 {
 			gaps = append(gaps, gap)
 		}
@@ -50,6 +54,23 @@ func newSpan(text string, plan *contextpilot.Plan, start, end int) span {
 	}
 	s.gaps = gaps
 	return s
+}
+
+// between reports whether a gap may stand between any two blocks: it has no words, or those that stand in front of the first block, too,
+// but for numbers. Others are captions of a block, or the author's own.
+func between(before, gap string) bool {
+	if !strings.ContainsFunc(gap, unicode.IsLetter) {
+		return true
+	}
+	bare := func(text string) string {
+		return strings.Map(func(r rune) rune {
+			if unicode.IsDigit(r) || unicode.IsSpace(r) {
+				return -1
+			}
+			return r
+		}, text)
+	}
+	return strings.HasSuffix(bare(before), bare(gap))
 }
 
 // known reports whether the span can be rewritten.
