@@ -182,7 +182,7 @@ func (c *Chat) Add(added ...Message) error {
 		if last := len(c.items) - 1; last >= 0 && c.items[last].plan != nil && m.Role == Assistant {
 			it.at = c.items[last].at.Answered(c.count(m.Text) + m.Extra)
 		} else {
-			it.at = c.pilot.Behind(end(c.items), nil, m.Text)
+			it.at = c.behind(end(c.items), &it, m.Text)
 		}
 		c.items = append(c.items, it)
 	}
@@ -241,6 +241,14 @@ func (c *Chat) Tokens() int { return c.size() }
 
 // Summary returns what stands for the messages that were cut, "" if nothing does.
 func (c *Chat) Summary() string { return strings.TrimSpace(c.summary) }
+
+// behind returns the position behind an item with a text that was not planned as it stands there.
+func (c *Chat) behind(at contextpilot.Position, it *item, text string) contextpilot.Position {
+	if it.plan == nil && it.Role == User { // of an earlier conversation
+		return c.pilot.Restore(at, text)
+	}
+	return c.pilot.Behind(at, it.plan, text)
+}
 
 // text returns the text of message i as it is sent: the first one behind the head begins with the summary.
 func (c *Chat) text(i, head int) string {

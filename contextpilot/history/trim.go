@@ -145,6 +145,6 @@ func forgotten(before, now []item) int {
 // place sets the positions behind the items from head on, which were moved.
 func (c *Chat) place(head int) {
 	for i := head; i < len(c.items); i++ {
-		c.items[i].at = c.pilot.Behind(end(c.items[:i]), c.items[i].plan, c.text(i, head))
+		c.items[i].at = c.behind(end(c.items[:i]), &c.items[i], c.text(i, head))
 	}
 }

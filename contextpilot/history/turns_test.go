@@ -105,3 +105,27 @@ func TestAnswersAreExpected(t *testing.T) {
 		t.Errorf("%d tokens are expected behind messages of %d", got, before)
 	}
 }
+
+// A conversation that was saved goes on: a block that one of its users' messages shows is referred to, and one that a tool has shown is not.
+func TestAddedMessagesShowBlocks(t *testing.T) {
+	pilot, err := contextpilot.New(contextpilot.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for role, refs := range map[history.Role]bool{history.User: true, history.Tool: false, history.Assistant: false} {
+		chat, err := history.New(pilot, history.Config{Window: 4000})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := chat.Add(history.Message{Role: role, Text: "<doc a>\nText of a.\n</doc>\nWhat?"}, history.Message{Role: history.Assistant, Text: "That."}); err != nil {
+			t.Fatal(err)
+		}
+		turn, err := chat.Ask(t.Context(), "And?", contextpilot.Block{ID: "a", Text: "Text of a."})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := turn.Plan.Items[0].Ref != nil; got != refs {
+			t.Errorf("%s: a reference: %v", role, got)
+		}
+	}
+}
