@@ -21,7 +21,7 @@ type claimed struct {
 // claim looks for the blocks of a held plan in the last user message.
 func (m *Turns) claim(t *turn) (claimed, bool) {
 	for _, at := range t.texts {
-		plan, start, end, ok := m.offers.claim(t.session, at.text)
+		plan, start, end, ok := m.offers.claim(m.tenant(), t.session, at.text)
 		if !ok {
 			continue
 		}
@@ -49,7 +49,7 @@ func (m *Turns) part(t *turn) (plan, of contextpilot.Plan, ok bool) {
 			texts = append(texts, t.texts[i].text)
 		}
 	}
-	of, items, ok := m.offers.part(t.session, strings.Join(texts, "\n"))
+	of, items, ok := m.offers.part(m.tenant(), t.session, strings.Join(texts, "\n"))
 	if !ok {
 		return plan, of, false
 	}
@@ -152,6 +152,14 @@ func (m *Turns) scopeOf(plan *contextpilot.Plan) contextpilot.Scope {
 		return *m.scope
 	}
 	return plan.Scope
+}
+
+// tenant returns whose calls all are, or "".
+func (m *Turns) tenant() string {
+	if m.scope == nil {
+		return ""
+	}
+	return m.scope.Tenant
 }
 
 // again is the claimed request, to be planned for where it really stands, with those of its blocks that the text has.

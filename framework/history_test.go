@@ -238,3 +238,31 @@ func TestNumberedDocuments(t *testing.T) {
 		t.Errorf("after a restart: %s", got)
 	}
 }
+
+// Two tenants have conversations of one name that retrieve the same document: each call finds the plan of its own tenant.
+func TestTenantsOfOneName(t *testing.T) {
+	pilot, err := contextpilot.New(contextpilot.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, session := range []string{"", "s"} {
+		var ids []string
+		var turns []*framework.Turns
+		for _, tenant := range []string{"one", "two"} {
+			scope := contextpilot.Scope{Tenant: tenant}
+			plan := pilot.Plan(contextpilot.Request{Scope: scope, Blocks: []contextpilot.Block{{ID: "a", Text: "Text of a."}}})
+			plan.Session = session
+			framework.OffersOf(pilot).Offer(plan)
+			ids, turns = append(ids, plan.RequestID), append(turns, framework.NewTurns(pilot, framework.Options{Scope: &scope}))
+		}
+		for _, i := range []int{1, 0} {
+			call := turns[i].Begin(session, []framework.Message{human("<doc a>\nText of a.\n</doc>\nWhat?")})
+			if !call.Planned || call.Plan.RequestID != ids[i] {
+				t.Errorf("session %q, tenant %d: planned %v, request %s, want %s", session, i, call.Planned, call.Plan.RequestID, ids[i])
+			}
+		}
+	}
+	if st := pilot.Stats(); st.Plans != 4 || st.LiveRequests != 4 {
+		t.Errorf("%d plans, %d live", st.Plans, st.LiveRequests)
+	}
+}

@@ -134,13 +134,13 @@ func (o *Offers) expire() {
 	o.plans = slices.Delete(o.plans, 0, n)
 }
 
-// claim returns a held plan of the conversation whose blocks stand in a text, all of them and in the plan's order, and stops holding
+// claim returns a held plan of the tenant's conversation whose blocks stand in a text, all of them and in the plan's order, and stops holding
 // it. start and end are where they stand, from the first to the last block. Of several such plans it is one with most blocks
 // if conversation is empty, and of these the oldest, as each of them may be on its way to a model. A conversation has one turn at a
 // time: there it is the newest, and the older ones are taken back. A plan that had been taken back is entered again as it was.
-func (o *Offers) claim(conversation, text string) (plan contextpilot.Plan, start, end int, ok bool) {
+func (o *Offers) claim(tenant, conversation, text string) (plan contextpilot.Plan, start, end int, ok bool) {
 	found := slices.Collect(markup.Regions(text))
-	c := o.claimed(conversation, found)
+	c := o.claimed(tenant, conversation, found)
 	if c == nil {
 		return plan, 0, 0, false
 	}
@@ -151,20 +151,20 @@ func (o *Offers) claim(conversation, text string) (plan contextpilot.Plan, start
 	return c.Plan, found[at].Start, found[at+len(c.Items)-1].End, true
 }
 
-func (o *Offers) claimed(conversation string, found []markup.Region) *offer {
+func (o *Offers) claimed(tenant, conversation string, found []markup.Region) *offer {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.claims = true
 	o.expire()
 	if conversation == "" {
-		c := o.longest(found)
+		c := o.longest(tenant, found)
 		if c != nil {
 			o.take(func(x *offer) bool { return x == c })
 		}
 		return c
 	}
 	fit := o.take(func(c *offer) bool {
-		if c.Session != conversation {
+		if !c.of(tenant, conversation) {
 			return false
 		}
 		c.passed = true
@@ -182,9 +182,9 @@ func (o *Offers) claimed(conversation string, found []markup.Region) *offer {
 
 // longest returns which of the plans without a conversation has most blocks of those that stand in found, or nil; of several it is the
 // oldest. A plan with fewer blocks may be a part of it by chance.
-func (o *Offers) longest(found []markup.Region) (longest *offer) {
+func (o *Offers) longest(tenant string, found []markup.Region) (longest *offer) {
 	for _, c := range o.plans {
-		if c.Session == "" && (longest == nil || len(c.Items) > len(longest.Items)) && standsIn(&c.Plan, found) >= 0 {
+		if c.of(tenant, "") && (longest == nil || len(c.Items) > len(longest.Items)) && standsIn(&c.Plan, found) >= 0 {
 			longest = c
 		}
 	}
@@ -205,14 +205,14 @@ func (o *Offers) enterAgain(plan *contextpilot.Plan) {
 
 // passedOver takes back plans that calls of their conversation's model were made without. They are held on, and one that is claimed
 // later is entered again. Nothing happens without a conversation: which call was to have such a plan is not known.
-func (o *Offers) passedOver(conversation string) {
+func (o *Offers) passedOver(tenant, conversation string) {
 	if conversation == "" {
 		return
 	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	for _, c := range o.plans {
-		if c.passed && c.Session == conversation {
+		if c.passed && c.of(tenant, conversation) {
 			c.back = c.back || o.pilot.TakeBack(&c.Plan)
 		}
 	}
@@ -223,14 +223,14 @@ func (o *Offers) passedOver(conversation string) {
 // sent: it is taken back, and what is sent is the caller's to plan. It is held until each of its blocks was in a call, or
 // another call has them all after all. Of several plans it is the one with most blocks that no call has had yet, then with
 // most blocks; then the oldest if conversation is empty, else the newest.
-func (o *Offers) part(conversation, text string) (plan contextpilot.Plan, items []int, ok bool) {
+func (o *Offers) part(tenant, conversation, text string) (plan contextpilot.Plan, items []int, ok bool) {
 	found := slices.Collect(markup.Regions(text))
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	var best *offer
 	fresh := 0
 	for _, c := range o.plans {
-		if c.Session != conversation {
+		if !c.of(tenant, conversation) {
 			continue
 		}
 		here := standing(&c.Plan, found)
@@ -253,6 +253,12 @@ func (o *Offers) part(conversation, text string) (plan contextpilot.Plan, items 
 		o.take(func(c *offer) bool { return c == best })
 	}
 	return best.Plan, items, true
+}
+
+// of reports whether a plan may be a tenant's in a conversation. Retrievers and models need not know the tenant: "" is any.
+func (c *offer) of(tenant, conversation string) bool {
+	own := c.Scope.Tenant
+	return c.Session == conversation && (own == tenant || own == "" || tenant == "")
 }
 
 // unsent returns how many of the items no call has had by themselves.

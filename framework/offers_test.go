@@ -131,20 +131,20 @@ func TestUnclaimedPlansGoForTheirAge(t *testing.T) {
 func TestUnclaimedPlansOfAnAgent(t *testing.T) {
 	p, o := newOffers(t, contextpilot.Config{})
 	claimed := retrieve(o, "s", 1)[0]
-	if _, _, _, ok := o.claim("s", claimed.Context()); !ok {
+	if _, _, _, ok := o.claim("", "s", claimed.Context()); !ok {
 		t.Fatal("not claimed")
 	}
 	other := retrieve(o, "t", 2) // two at once, before the model is called
 	for range 10 {
 		retrieve(o, "s", 1)
-		o.claim("s", "I saw the documents in another message.")
+		o.claim("", "s", "I saw the documents in another message.")
 	}
 	st := p.Stats()
 	equal(t, "plans, blocks, live, held, unclaimed", []int64{4, 8, 4, 3, 9}, []int64{st.Plans, st.BlocksSent, st.LiveRequests, o.Stats().Held, o.Stats().Unclaimed})
 	for _, plan := range append(other, claimed) {
 		equal(t, "live", 1, p.Observe(contextpilot.Event{Kind: contextpilot.Served, Request: plan.RequestID}))
 	}
-	o.claim("t", "no block")
+	o.claim("", "t", "no block")
 	retrieve(o, "t", 1) // drops those of other, which were sent without being claimed
 	st = p.Stats()
 	equal(t, "plans, live, held, unclaimed", []int64{5, 5, 2, 9}, []int64{st.Plans, st.LiveRequests, o.Stats().Held, o.Stats().Unclaimed})
@@ -161,7 +161,7 @@ func TestUnclaimedPlansAreOfOneTenant(t *testing.T) {
 	}
 	hold("one")
 	hold("two")
-	o.claim("s", "no block")
+	o.claim("", "s", "no block")
 	hold("one")
 	st := p.Stats()
 	equal(t, "held, live, unclaimed", []int64{2, 2, 1}, []int64{o.Stats().Held, st.LiveRequests, o.Stats().Unclaimed})
@@ -184,7 +184,7 @@ func TestClaimPlannedAgain(t *testing.T) {
 		o.Offer(plan)
 		again := p.Plan(plan.Request())
 		o.Offer(again)
-		got, _, _, ok := o.claim(session, again.Context())
+		got, _, _, ok := o.claim("", session, again.Context())
 		if !ok || got.RequestID != plan.RequestID || o.Stats().Held != 0 {
 			t.Errorf("session %q: claimed %q of %q, %d are still held", session, got.RequestID, plan.RequestID, o.Stats().Held)
 		}
@@ -222,7 +222,7 @@ func TestHeldPlansAreAList(t *testing.T) {
 			for range rapid.IntRange(0, 20).Draw(t, "claims") {
 				s, l := session.Draw(t, "session"), label.Draw(t, "label")
 				text := made[l]
-				got, _, _, ok := o.claim(s, text.Context())
+				got, _, _, ok := o.claim("", s, text.Context())
 				if want := model.claim(s, l); got.RequestID != want || ok != (want != "") {
 					t.Fatalf("Claim(%q, %s) = %q, want %q", s, l, got.RequestID, want)
 				}
@@ -288,10 +288,10 @@ func TestClaimPart(t *testing.T) {
 		_, o := newOffers(t, contextpilot.Config{})
 		held := heldOf(o, session, "a", "b", "c", "a")
 		for i := range held.Items {
-			if _, _, _, ok := o.claim(session, held.RenderItem(i)); ok {
+			if _, _, _, ok := o.claim("", session, held.RenderItem(i)); ok {
 				t.Error("a block is claimed for the whole plan")
 			}
-			plan, items, ok := o.part(session, "Use this:\n"+held.RenderItem(i)+"Why?")
+			plan, items, ok := o.part("", session, "Use this:\n"+held.RenderItem(i)+"Why?")
 			if !ok || plan.RequestID != held.RequestID {
 				t.Fatalf("session %q, block %d: claimed %q, %v", session, i, plan.RequestID, ok)
 			}
@@ -302,7 +302,7 @@ func TestClaimPart(t *testing.T) {
 			}
 			equal(t, "after a block", fmt.Sprintf("plans 0, blocks 0, expected 0, live 0, held %d, unclaimed 0", left), counts(o))
 		}
-		if _, _, ok := o.part(session, held.RenderItem(0)); ok {
+		if _, _, ok := o.part("", session, held.RenderItem(0)); ok {
 			t.Errorf("session %q: a plan is claimed whose blocks were all sent", session)
 		}
 	}
@@ -312,15 +312,15 @@ func TestClaimPart(t *testing.T) {
 func TestClaimPartItems(t *testing.T) {
 	_, o := newOffers(t, contextpilot.Config{Policy: "retrieval"})
 	held := heldOf(o, "", "a", "b", "c")
-	_, items, ok := o.part("", held.RenderItem(2)+"<doc x>\nAll about x.\n</doc>\n"+held.RenderItem(0)+held.RenderItem(2))
+	_, items, ok := o.part("", "", held.RenderItem(2)+"<doc x>\nAll about x.\n</doc>\n"+held.RenderItem(0)+held.RenderItem(2))
 	equal(t, "items", []int{2, 0}, items)
 	equal(t, "found", true, ok)
 	for _, text := range []string{"", "no block", "<doc a>\nAnother text.\n</doc>\n"} {
-		if _, _, ok := o.part("", text); ok {
+		if _, _, ok := o.part("", "", text); ok {
 			t.Errorf("claimed by %q", text)
 		}
 	}
-	if _, _, ok := o.part("s", held.RenderItem(1)); ok {
+	if _, _, ok := o.part("", "s", held.RenderItem(1)); ok {
 		t.Error("claimed by a conversation that did not retrieve it")
 	}
 }
@@ -338,7 +338,7 @@ func TestClaimPartOfWhich(t *testing.T) {
 			text = "<doc a>\nAll about a.\n</doc>\n"
 		}
 		for _, id := range want {
-			got, _, _ := o.part(session, text)
+			got, _, _ := o.part("", session, text)
 			equal(t, "session "+session, id, got.RequestID)
 		}
 	}
@@ -348,17 +348,17 @@ func TestClaimPartOfWhich(t *testing.T) {
 func TestClaimAfterAll(t *testing.T) {
 	for name, leave := range map[string]func(o *Offers, held *contextpilot.Plan){
 		"part": func(o *Offers, held *contextpilot.Plan) {
-			o.part("s", held.RenderItem(0))
+			o.part("", "s", held.RenderItem(0))
 		},
 		"passed over": func(o *Offers, _ *contextpilot.Plan) {
-			o.claim("s", "Which documents are good?")
-			o.passedOver("s")
-			o.passedOver("s")
+			o.claim("", "s", "Which documents are good?")
+			o.passedOver("", "s")
+			o.passedOver("", "s")
 		},
 		"both": func(o *Offers, held *contextpilot.Plan) {
-			o.claim("s", "Which documents are good?")
-			o.passedOver("s")
-			o.part("s", held.RenderItem(0))
+			o.claim("", "s", "Which documents are good?")
+			o.passedOver("", "s")
+			o.part("", "s", held.RenderItem(0))
 		},
 	} {
 		p, o := newOffers(t, contextpilot.Config{Policy: "sorted", BlockSize: 1})
@@ -368,7 +368,7 @@ func TestClaimAfterAll(t *testing.T) {
 		whole := counts(o)
 		leave(o, &held)
 		equal(t, name+": left", before, withHeld(o, 1))
-		plan, _, _, ok := o.claim("s", held.Context())
+		plan, _, _, ok := o.claim("", "s", held.Context())
 		equal(t, name+": claimed", true, ok)
 		equal(t, name+": the plan", held.Explain(), plan.Explain())
 		equal(t, name+": entered", whole, withHeld(o, 2))
@@ -390,17 +390,17 @@ func TestPassedOver(t *testing.T) {
 	p.Observe(contextpilot.Event{Kind: contextpilot.Served, Request: served.RequestID})
 	heldOf(o, "", "c")
 	heldOf(o, "t", "d")
-	o.claim("s", "no block")
+	o.claim("", "s", "no block")
 	heldOf(o, "t", "e")
 	heldOf(o, "", "f")
-	o.passedOver("s")
-	o.passedOver("")
-	o.passedOver("t")
+	o.passedOver("", "s")
+	o.passedOver("", "")
+	o.passedOver("", "t")
 	equal(t, "left", "plans 5, blocks 5, expected 0, live 5, held 6, unclaimed 0", counts(o))
 	heldOf(o, "s", "g")
 	equal(t, "displaced", "plans 6, blocks 6, expected 0, live 6, held 5, unclaimed 1", counts(o))
-	o.claim("s", "no block")
-	o.passedOver("s")
+	o.claim("", "s", "no block")
+	o.passedOver("", "s")
 	now = now.Add(time.Hour)
 	equal(t, "too old", "plans 1, blocks 1, expected 0, live 1, held 0, unclaimed 6", counts(o))
 }
@@ -413,16 +413,16 @@ func TestPassedOverAtOnce(t *testing.T) {
 	for range 4 {
 		wg.Go(func() {
 			for i := range n {
-				o.claim("s", "no block")
-				o.passedOver("s")
-				o.part("s", fmt.Sprintf("<doc a>\nAll about a.\n</doc>\n%d", i))
+				o.claim("", "s", "no block")
+				o.passedOver("", "s")
+				o.part("", "s", fmt.Sprintf("<doc a>\nAll about a.\n</doc>\n%d", i))
 			}
 		})
 	}
 	var claimed []contextpilot.Plan
 	for i := range n {
 		plan := heldOf(o, "s", "a", fmt.Sprint(i))
-		if got, _, _, ok := o.claim("s", plan.Context()); ok {
+		if got, _, _, ok := o.claim("", "s", plan.Context()); ok {
 			claimed = append(claimed, got)
 		}
 	}

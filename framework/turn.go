@@ -91,7 +91,7 @@ type Call struct {
 func (m *Turns) Begin(session string, messages []Message) *Call {
 	t := m.read(session, messages)
 	call := &Call{turns: m}
-	defer m.offers.passedOver(session)
+	defer m.offers.passedOver(m.tenant(), session)
 	c, ok := m.claim(t)
 	retrieved := c.plan
 	if ok {
