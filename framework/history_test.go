@@ -266,3 +266,24 @@ func TestTenantsOfOneName(t *testing.T) {
 		t.Errorf("%d plans, %d live", st.Plans, st.LiveRequests)
 	}
 }
+
+// After a restart a text has the references that it had, also if blocks have labels that were made from their IDs, or from their texts.
+func TestMadeLabelsAfterRestart(t *testing.T) {
+	cfg := contextpilot.Config{Policy: "retrieval"}
+	c := newChatter(t, cfg)
+	messages := []framework.Message{human(c.retrieve("s", "my file", "b", "") + "\nOne?")}
+	c.send("s", messages)
+	messages = append(messages, message(conversation.Assistant, "That."), human(c.retrieve("s", "your file", "my file", "b", "")+"\nTwo?"))
+	want := c.send("s", messages)
+	if text := want[2].Texts[0].Value; strings.Count(text, "refer to [") != 3 {
+		t.Fatalf("%s", text)
+	}
+	if diff := cmp.Diff(want, newChatter(t, cfg).send("s", messages)); diff != "" {
+		t.Errorf("after a restart (-before +after):\n%s", diff)
+	}
+	messages[2] = human("<doc myfile~0123456789abcdef>\nOther text.\n</doc>\n<doc c>\nText of a.\n</doc>\nTwo?")
+	messages[0] = human("<doc myfile~0123456789abcdef>\nText of a.\n</doc>\nOne?")
+	if text := newChatter(t, cfg).send("s", messages)[2].Texts[0].Value; text != messages[2].Texts[0].Value {
+		t.Errorf("a label of two texts: %s", text)
+	}
+}

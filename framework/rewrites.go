@@ -46,6 +46,7 @@ func (m *Turns) restated(t *turn, message int, value string, found []markup.Regi
 			return value
 		}
 		req.Blocks[i] = contextpilot.Block{ID: r.Label, Text: r.Text}
+		s.whole = append(s.whole, value[r.Start:r.End])
 		if strings.HasPrefix(r.Label, "~") { // made from the text
 			req.Blocks[i].ID = ""
 		}
@@ -53,13 +54,16 @@ func (m *Turns) restated(t *turn, message int, value string, found []markup.Regi
 			s.gaps = append(s.gaps, value[found[i-1].End:r.Start])
 		}
 	}
-	plan := m.pilot.Preview(req)
+	plan := m.pilot.Preview(req) // a label that was made from an ID is none of its blocks': the names are those that stand there
 	refs := 0
-	for i, it := range plan.Items {
-		if it.Ref != nil {
-			refs++
-		} else if r := found[it.Index]; rendered(&plan, i) != value[r.Start:r.End] {
-			return value // it has a name that no block gets by its label
+	for _, it := range plan.Items {
+		if it.Ref == nil {
+			continue
+		}
+		refs++
+		other := func(r markup.Region) bool { return r.Label == it.Ref.Label && r.Text != found[it.Index].Text }
+		if slices.ContainsFunc(found, other) {
+			return value
 		}
 	}
 	if refs == 0 || len(plan.LeftOut) > 0 || plan.Fault != nil {

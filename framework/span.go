@@ -12,6 +12,7 @@ type span struct {
 	before, after string
 	blocks        string   // from the first to the last, as they stand there
 	gaps          []string // between the blocks; nil: they do not stand there as they are rendered
+	whole         []string // by the blocks' indices: as they stand there; nil: as they are rendered
 	hint          hintPlace
 	oldHint       string
 }
@@ -105,6 +106,9 @@ func (s *span) rewrite(plan *contextpilot.Plan, noHint bool) string {
 	}
 	for i, it := range plan.Items {
 		text := rendered(plan, i)
+		if it.Ref == nil && s.whole != nil {
+			text = s.whole[it.Index]
+		}
 		switch {
 		case it.Ref != nil && text != "": // "" if the pilot is configured not to note locations
 			line(text)
