@@ -20,7 +20,7 @@ type claimed struct {
 
 // claim looks for the blocks of a held plan in the last user message.
 func (m *Turns) claim(t *turn) (claimed, bool) {
-	for _, at := range t.texts {
+	for i, at := range t.texts {
 		plan, start, end, ok := m.offers.claim(m.tenant(), t.session, at.text)
 		if !ok {
 			continue
@@ -34,10 +34,28 @@ func (m *Turns) claim(t *turn) (claimed, bool) {
 			c.prior = append(slices.Clip(t.prior), c.span.before)
 		} else {
 			c.behind = m.behind(t)
+			c.prior = append(slices.Clip(c.prior), t.shownBeside(i, c.span.before)...)
 		}
 		return c, true
 	}
 	return claimed{}, false
+}
+
+// shownBeside returns what shows blocks in front of a plan in its own message, behind others. Nothing refers to these, but a label that they
+// give to another text names two.
+func (t *turn) shownBeside(text int, before string) (out []string) {
+	if len(t.prior) == 0 {
+		return nil
+	}
+	for i := range t.texts[:text] {
+		if s := t.texts[i].sent; markup.In(s) {
+			out = append(out, s)
+		}
+	}
+	if markup.In(before) {
+		out = append(out, before)
+	}
+	return out
 }
 
 // part looks for some of a held plan's blocks in the last user message, and plans what is sent as it stands: outside of

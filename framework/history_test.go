@@ -287,3 +287,21 @@ func TestMadeLabelsAfterRestart(t *testing.T) {
 		t.Errorf("a label of two texts: %s", text)
 	}
 }
+
+// The user gives another text the label of a block that an earlier message shows: the block is sent in full.
+func TestLabelOfUsersOwn(t *testing.T) {
+	own := "<doc a>\nMine.\n</doc>"
+	for name, message := range map[string]func(context string) framework.Message{
+		"one text":  func(context string) framework.Message { return human(own + "\nNot:\n" + context + "\nTwo?") },
+		"two texts": func(context string) framework.Message { return human(own, context+"\nTwo?") },
+	} {
+		c := newChatter(t, contextpilot.Config{})
+		messages := []framework.Message{human(c.retrieve("s", "a", "b") + "\nOne?"), {Role: conversation.Assistant}}
+		c.send("s", messages[:1])
+		sent := c.send("s", append(messages, message(c.retrieve("s", "a", "b"))))[2]
+		text := sent.Texts[len(sent.Texts)-1].Value
+		if strings.Contains(text, "refer to [a]") || !strings.Contains(text, "refer to [b]") {
+			t.Errorf("%s: %s", name, text)
+		}
+	}
+}
