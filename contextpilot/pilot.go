@@ -172,8 +172,8 @@ func (p *Pilot) done(plan *Plan, began time.Time) {
 	}
 }
 
-// TakeBack takes a plan that was not sent out of the index and of [Stats], as if it had never been made. One that was served stays;
-// taken reports whether it did not. Time: as for an event.
+// TakeBack takes a plan that was not sent out of the index and of [Stats], as if it had never been made. taken is false, and nothing
+// happens, for one that was served. Call it once for a plan, and only for the last one of its request's ID. Time: as for an event.
 func (p *Pilot) TakeBack(plan *Plan) (taken bool) {
 	sc := p.findScope(plan.Scope)
 	if sc != nil && sc.served(plan.RequestID) {

@@ -94,7 +94,7 @@ func (p *Plan) shownIn(text string) (out []shownBlock) {
 			if it.Ref != nil {
 				label = it.Ref.Label
 			}
-			return label == r.Label && p.req.Blocks[it.Index].Text == r.Text
+			return label == r.Label && it.Index < len(p.req.Blocks) && p.req.Blocks[it.Index].Text == r.Text
 		}
 		if slices.ContainsFunc(p.Items, own) && !slices.ContainsFunc(out, func(b shownBlock) bool { return b.key == key }) {
 			out = append(out, shownBlock{key, p.Turn, p.RequestID})

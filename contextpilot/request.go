@@ -20,7 +20,7 @@ type Scope struct{ Model, Tenant, Replica string }
 // except that the Plan itself holds a copy of the Blocks slice.
 type Request struct {
 	// ID is sent to the engine, and events name it. Empty: assigned, see [Plan.RequestID]. Planning an ID that
-	// is still live replaces the earlier plan, as if that one had been taken back: what a retry needs.
+	// is still live replaces the earlier plan in the index, and [Stats] count both: what a retry needs.
 	ID string
 	// Session names the conversation, for records and for [Pilot.PlanBatch], which keeps the order of its turns. Nothing is kept
 	// under that name. Empty: a request that belongs to none.

@@ -11,7 +11,8 @@
 // anything: they are given back the retriever's, without a hint. Of a plan of which a call has some blocks only nothing is changed
 // in the texts; the call is planned as it stands.
 //
-// Of a user's words nothing but the text from a plan's first block to its hint is ever replaced, and what was sent for a text once is
+// Of a user's words nothing but the text from a plan's first block to its hint is ever replaced, or from the first block to the last where
+// the plan is not known any more, as after a restart; and what was sent for a text once is
 // sent again for as long as the messages up to there are the same, or the text has grown at its end: otherwise the engine would see
 // another history in every turn and find nothing in its cache.
 //

@@ -48,6 +48,26 @@ func (c *chatter) send(session string, messages []framework.Message) []framework
 	return framework.Apply(messages, call.Replacements)
 }
 
+// restarted returns messages as they are sent in the next turn after a restart.
+func restarted(t *testing.T, cfg contextpilot.Config, messages []framework.Message) []framework.Message {
+	t.Helper()
+	next := append(slices.Clip(messages), message(conversation.Assistant, "Well."), human("Thanks."))
+	return newChatter(t, cfg).send("s", next)[:len(messages)]
+}
+
+// A user's instruction that looks like a block stays, also where an earlier message has it.
+func TestInstructionsStay(t *testing.T) {
+	c := newChatter(t, contextpilot.Config{})
+	form := "Answer in this form: <doc title>\nthe text\n</doc>\n"
+	messages := []framework.Message{human(form + "One?")}
+	for range 3 {
+		if diff := cmp.Diff(messages, c.send("", messages)); diff != "" {
+			t.Errorf("(-want +got):\n%s", diff)
+		}
+		messages = append(messages, message(conversation.Assistant, "One."), human(form+"Two?"))
+	}
+}
+
 func human(texts ...string) framework.Message {
 	m := framework.Message{Role: conversation.User}
 	for _, text := range texts {
@@ -234,7 +254,7 @@ func TestNumberedDocuments(t *testing.T) {
 	if got := c.send("s", messages)[2].Texts[0].Value; got != want {
 		t.Errorf("%s", got)
 	}
-	if got := newChatter(t, contextpilot.Config{}).send("s", messages)[2].Texts[0].Value; got != want {
+	if got := restarted(t, contextpilot.Config{}, messages)[2].Texts[0].Value; got != want {
 		t.Errorf("after a restart: %s", got)
 	}
 }
@@ -278,12 +298,12 @@ func TestMadeLabelsAfterRestart(t *testing.T) {
 	if text := want[2].Texts[0].Value; strings.Count(text, "refer to [") != 3 {
 		t.Fatalf("%s", text)
 	}
-	if diff := cmp.Diff(want, newChatter(t, cfg).send("s", messages)); diff != "" {
+	if diff := cmp.Diff(want, restarted(t, cfg, messages)); diff != "" {
 		t.Errorf("after a restart (-before +after):\n%s", diff)
 	}
 	messages[2] = human("<doc myfile~0123456789abcdef>\nOther text.\n</doc>\n<doc c>\nText of a.\n</doc>\nTwo?")
 	messages[0] = human("<doc myfile~0123456789abcdef>\nText of a.\n</doc>\nOne?")
-	if text := newChatter(t, cfg).send("s", messages)[2].Texts[0].Value; text != messages[2].Texts[0].Value {
+	if text := restarted(t, cfg, messages)[2].Texts[0].Value; text != messages[2].Texts[0].Value {
 		t.Errorf("a label of two texts: %s", text)
 	}
 }

@@ -29,8 +29,8 @@ type Offers struct {
 // OfferStats counts plans that were offered.
 type OfferStats struct {
 	Held      int64 // now
-	Dropped   int64 // not held any more, though no model has claimed them
-	Unclaimed int64 // of those and of the held ones, taken back as not sent
+	Dropped   int64 // let go for their age, their number, or the next plan of their conversation
+	Unclaimed int64 // counted as not sent: those of Dropped, where models claim, and older ones of which a claim had the choice
 }
 
 // offer is a plan that waits for its prompt.

@@ -245,7 +245,7 @@ func (r *rewrites) remember(p *place, end contextpilot.Position, answer int) {
 	}
 }
 
-// keep notes that a text with blocks is sent as it is, beside a plan or with a part of one.
+// keep notes that a text with blocks is sent as it is: what looks like one may be an instruction.
 func (r *rewrites) keep(p *place) {
 	if p.known || p.sent != p.text || !markup.In(p.text) {
 		return

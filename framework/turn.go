@@ -102,9 +102,9 @@ func (m *Turns) Begin(session string, messages []Message) *Call {
 	}
 	for i := range t.texts {
 		switch p := &t.texts[i]; {
-		case !ok:
+		case !ok && t.more: // it was sent before
 			m.restate(t, t.last, p)
-		case len(t.prior) > 0 && (call.at == nil || p.index != call.at.index): // beside the plan nothing is changed
+		case call.at == nil || p.index != call.at.index: // beside the plan nothing is changed
 			m.sent.keep(p)
 		}
 	}

@@ -38,7 +38,7 @@ type caller struct {
 }
 
 // errWindow is what others get if planning panics in the caller that plans for all, as only a Recorder or a clock can.
-var errWindow = errors.New("window: the's planning panicked in another call")
+var errWindow = errors.New("window: the planning panicked in another call")
 
 // New returns a Window that waits for others at most wait after the first request, or until there are limit.
 // A few milliseconds suffice. A wait or limit of 0 or less stands for 3 ms and 64.
