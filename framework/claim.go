@@ -126,6 +126,13 @@ func (m *Turns) replan(t *turn, c *claimed) (contextpilot.Plan, string) {
 			req.Fixed = true
 			placed = m.instead(&placed, req)
 		}
+		if slices.ContainsFunc(placed.Items, func(it contextpilot.Item) bool { return it.Ref != nil }) { // they stand there in full
+			req.Behind = contextpilot.Position{}
+			for _, text := range c.prior {
+				req.Behind = m.pilot.Behind(req.Behind, nil, text)
+			}
+			placed = m.instead(&placed, req)
+		}
 		c.plan.Scope, c.plan.Turn, c.plan.End = scope, placed.Turn, placed.End
 	}
 	c.plan.Session = t.session

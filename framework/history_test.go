@@ -55,6 +55,22 @@ func restarted(t *testing.T, cfg contextpilot.Config, messages []framework.Messa
 	return newChatter(t, cfg).send("s", next)[:len(messages)]
 }
 
+// Blocks that a program has written in another form stay in full, and count so.
+func TestWrittenOtherwise(t *testing.T) {
+	c := newChatter(t, contextpilot.Config{})
+	messages := []framework.Message{human(c.retrieve("s", "a") + "\nOne?")}
+	c.send("s", messages)
+	c.retrieve("s", "a")
+	text := "<doc a fence=q>\nText of a.\n</doc q>\nTwo?"
+	messages = append(messages, message(conversation.Assistant, "One."), human(text))
+	if got := c.send("s", messages)[2].Texts[0].Value; got != text {
+		t.Error(got)
+	}
+	if st := c.pilot.Stats(); st.Plans != 2 || st.BlocksRef != 0 || st.BlocksSent != 2 {
+		t.Errorf("%d plans, %d blocks in full, %d as references", st.Plans, st.BlocksSent, st.BlocksRef)
+	}
+}
+
 // A user's instruction that looks like a block stays, also where an earlier message has it.
 func TestInstructionsStay(t *testing.T) {
 	c := newChatter(t, contextpilot.Config{})
