@@ -11,7 +11,7 @@ import (
 )
 
 // Offers keeps plans between a retriever, which plans, and a model, which sends and sees only text. All wrappers of a pilot share
-// one. It holds a few hundred plans; older ones go. Safe for concurrent use.
+// one. It holds a few hundred plans; older ones of the tenant that has most go. Safe for concurrent use.
 //
 // Where no model claims plans, each counts as sent. Where one does, see [NewTurns], a plan that is not claimed was not sent: it is
 // taken back ([contextpilot.Pilot.TakeBack]) if its conversation calls the model without it and then offers another plan, after ten
@@ -64,9 +64,29 @@ func (o *Offers) Offer(plan contextpilot.Plan) {
 	}
 	o.plans = append(o.plans, &offer{Plan: plan, since: o.now()})
 	if len(o.plans) > maxOffers {
-		o.drop(o.plans[0])
-		o.plans = slices.Delete(o.plans, 0, 1)
+		i := o.crowded()
+		o.drop(o.plans[i])
+		o.plans = slices.Delete(o.plans, i, i+1)
 	}
+}
+
+// crowded returns the oldest plan of the tenant that has most: no tenant's plans go to make room for another's that has more.
+func (o *Offers) crowded() int {
+	first := o.plans[0].Scope.Tenant
+	if !slices.ContainsFunc(o.plans, func(c *offer) bool { return c.Scope.Tenant != first }) {
+		return 0
+	}
+	of := map[string]int{}
+	for _, c := range o.plans {
+		of[c.Scope.Tenant]++
+	}
+	most := first
+	for _, c := range o.plans { // of several, the one that waits for longest
+		if of[c.Scope.Tenant] > of[most] {
+			most = c.Scope.Tenant
+		}
+	}
+	return slices.IndexFunc(o.plans, func(c *offer) bool { return c.Scope.Tenant == most })
 }
 
 // DropTenant drops the plans of a tenant.

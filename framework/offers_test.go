@@ -251,6 +251,24 @@ func BenchmarkOffer(b *testing.B) {
 	}
 }
 
+// A tenant that offers very much makes room for itself alone.
+func TestOffersOfABusyTenant(t *testing.T) {
+	p, o := newOffers(t, contextpilot.Config{})
+	offer := func(tenant string) contextpilot.Plan {
+		plan := p.Plan(contextpilot.Request{Scope: contextpilot.Scope{Tenant: tenant}, Blocks: texts("a")})
+		o.Offer(plan)
+		return plan
+	}
+	quiet := offer("quiet")
+	for range 2 * maxOffers {
+		offer("busy")
+	}
+	got, _, _, ok := o.claim("quiet", "", quiet.Context())
+	if !ok || got.RequestID != quiet.RequestID || o.Stats().Held != maxOffers-1 {
+		t.Errorf("claimed %q of %q, %d held", got.RequestID, quiet.RequestID, o.Stats().Held)
+	}
+}
+
 // Plans of a tenant that is dropped are not counted as sent.
 func TestDroppedTenantsPlans(t *testing.T) {
 	p, o := newOffers(t, contextpilot.Config{})
