@@ -97,5 +97,5 @@ func WithPlans(f func(contextpilot.Plan)) Option {
 
 // WithoutHold keeps the plans away from the wrappers of models, for a retriever whose documents go to a model that is not
 // wrapped while another model of the same pilot is: a held plan that no wrapped model claims counts as not sent, see
-// [contextpilot.Pilot.Hold]. If no model is wrapped the option changes nothing.
+// [framework.Offers]. If no model is wrapped the option changes nothing.
 func WithoutHold() Option { return option(func(s *settings) { s.noHold = true }) }

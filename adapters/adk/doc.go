@@ -4,7 +4,7 @@
 //	llm := adk.Model(pilot, gemini, adk.ModelOptions{})       // for llmagent.Config
 //	memories := adk.Memory(pilot, store, adk.MemoryOptions{}) // for runner.Config
 //
-// [Model] finds the blocks of plans that the pilot holds (see [github.com/ragpilot/ragpilot/contextpilot.Pilot.Hold]; the
+// [Model] finds the blocks of plans that the pilot holds (see [github.com/ragpilot/ragpilot/framework.Offers]; the
 // wrappers of retrievers do that) in the last message of the user, makes those references that the conversation shows
 // already (see [github.com/ragpilot/ragpilot/framework.WithConversation], for the context that the runner is given), and
 // tells the pilot what became of the request. What has the form of a note in a function's response is fenced; with

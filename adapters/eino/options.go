@@ -40,5 +40,5 @@ func WithToolResults() Option { return func(s *settings) { s.toolResults = true 
 
 // WithoutHold keeps a retriever's plans away from [ChatModel], for a retriever whose documents go to a model that is not
 // wrapped while another model of the same pilot is: a held plan that no wrapped model claims counts as not sent, see
-// [contextpilot.Pilot.Hold]. [ChatModel] does not look at it.
+// [framework.Offers]. [ChatModel] does not look at it.
 func WithoutHold() Option { return func(s *settings) { s.noHold = true } }

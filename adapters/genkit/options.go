@@ -40,5 +40,5 @@ func WithToolResults() Option { return func(s *settings) { s.toolResults = true 
 
 // WithoutHold keeps a retriever's plans away from [Middleware], for a retriever whose documents go to a model without the
 // middleware while another model of the same pilot has it: a held plan that no model claims counts as not sent, see
-// [contextpilot.Pilot.Hold]. [Middleware] does not look at it.
+// [framework.Offers]. [Middleware] does not look at it.
 func WithoutHold() Option { return func(s *settings) { s.noHold = true } }
