@@ -6,6 +6,7 @@ import (
 	"runtime"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/ragpilot/ragpilot/contextpilot"
 	"github.com/ragpilot/ragpilot/internal/budget"
@@ -82,11 +83,20 @@ func TestWeights(t *testing.T) {
 	}
 }
 
-// heapBytes is what is reachable.
+// heapBytes is what is reachable, once goroutines of tests before this one have ended.
 func heapBytes() int64 {
-	var m runtime.MemStats
-	runtime.GC()
-	runtime.GC() // of what was waiting to be finalised
-	runtime.ReadMemStats(&m)
-	return int64(m.HeapAlloc)
+	last := int64(0)
+	for range 100 {
+		var m runtime.MemStats
+		runtime.GC()
+		runtime.GC() // of what was waiting to be finalised
+		runtime.ReadMemStats(&m)
+		now := int64(m.HeapAlloc)
+		if change := now - last; change < 1<<16 && change > -1<<16 {
+			return now
+		}
+		last = now
+		time.Sleep(10 * time.Millisecond)
+	}
+	return last
 }
