@@ -15,7 +15,6 @@ import (
 	"github.com/ragpilot/ragpilot/contextpilot"
 	"github.com/ragpilot/ragpilot/engines/langchain"
 	"github.com/ragpilot/ragpilot/engines/sim"
-	"github.com/ragpilot/ragpilot/framework"
 	"github.com/ragpilot/ragpilot/retriever"
 	"github.com/ragpilot/ragpilot/retriever/bleve"
 )
@@ -36,7 +35,7 @@ func main() {
 }
 
 func chat(model llms.Model, documents schema.Retriever) (computed int) {
-	ctx := framework.WithConversation(context.Background(), "thread-7")
+	ctx := context.Background()
 	messages := make([]llms.MessageContent, 0, 6)
 	for _, question := range []string{"Who cleans the lamp?", "When does the boat bring oil for the lamp?", "Does the keeper sound the horn in fog?"} {
 		var prompt strings.Builder

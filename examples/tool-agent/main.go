@@ -22,10 +22,9 @@ var notes embed.FS
 
 // search is the agent's tool. What it returns stands in the agent's messages until the run ends: there is one for each run.
 type search struct {
-	index   *bleve.Index
-	pilot   *contextpilot.Pilot // nil: results are as they were found
-	results []string
-	end     contextpilot.Position
+	index *bleve.Index
+	pilot *contextpilot.Pilot  // nil: results are as they were found
+	next  contextpilot.Request // its Prior and Behind: the results so far
 }
 
 func (*search) Name() string        { return "search" }
@@ -36,9 +35,9 @@ func (s *search) Call(ctx context.Context, query string) (result string, err err
 		result += b.Text + "\n"
 	}
 	if s.pilot != nil {
-		plan := s.pilot.Plan(contextpilot.Request{Session: "run-1", Query: query, Blocks: blocks, Prior: s.results, Behind: s.end})
+		plan := s.pilot.Plan(contextpilot.Request{Query: query, Blocks: blocks, Prior: s.next.Prior, Behind: s.next.Behind})
 		result = plan.Prompt("") // the documents and a line on their order
-		s.results, s.end = append(s.results, result), plan.End
+		s.next.Prior, s.next.Behind = append(s.next.Prior, result), plan.End
 	}
 	fmt.Printf("  %d documents, %d as references: %s\n", len(blocks), strings.Count(result, "Please refer to ["), query)
 	return result, err
