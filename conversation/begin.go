@@ -47,7 +47,7 @@ type Plan struct {
 type request struct {
 	ctx    context.Context
 	e      *Engine
-	c      *Conversation
+	c      Conversation
 	source Source
 	turn   *Turn
 	texts  map[[2]int]keptText // that were looked at, by message and text
@@ -94,8 +94,8 @@ func (s *seen) tool(id string, message int) string {
 func (e *Engine) Begin(ctx context.Context, c Conversation, m Source) (*Turn, error) {
 	t := e.tenant(c.Tenant)
 	by := t.session(c.Name, e.opt.Budget)
-	x := &request{ctx: ctx, e: e, c: &c, source: m, turn: &Turn{engine: e, dryRun: c.Mode == DryRun}}
-	chains := chainsOf(&c, m, c.Mode != Planned)
+	x := &request{ctx: ctx, e: e, c: c, source: m, turn: &Turn{engine: e, dryRun: c.Mode == DryRun}}
+	chains := chainsOf(&x.c, m, c.Mode != Planned)
 	if c.Mode == AsCame {
 		t.memo.pass(chains, m, by)
 		return x.turn, nil

@@ -53,7 +53,7 @@ func (x *exchange) promptID() string {
 		return x.id
 	}
 	id := clientID(x.r)
-	if x.p.engine.Knows(x.tenant, id) {
+	if id == "" || x.p.engine.Knows(x.tenant, id) {
 		return "" // the client has sent it before
 	}
 	return id
