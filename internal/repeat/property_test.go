@@ -120,7 +120,7 @@ func sources(t *rapid.T) []repeat.Text {
 		"tail", "", "  ", "é\"quoted\"\\n\tx", "\u00a0", "\x1c", strings.Repeat("y", 60), strings.Repeat("same\n", 50),
 		"[... \"line 000 of a\" — identical to earlier read result, see above ...]",
 	}
-	n := rapid.IntRange(1, 8).Draw(t, "texts")
+	n := rapid.IntRange(rapid.SampledFrom([]int{1, 6}).Draw(t, "least texts"), 10).Draw(t, "texts")
 	out := make([]repeat.Text, n)
 	kinds := []repeat.Kind{repeat.Message, repeat.ToolResult, repeat.System, repeat.Assistant}
 	if rapid.Bool().Draw(t, "one kind") { // or most repeats would be trusted less than what repeats them
@@ -130,7 +130,7 @@ func sources(t *rapid.T) []repeat.Text {
 		words := strings.Join(rapid.SliceOfN(rapid.SampledFrom(pieces), rapid.IntRange(0, 2).Draw(t, "least"), 5).Draw(t, "pieces"), "\n")
 		x := repeat.Text{
 			Kind: rapid.SampledFrom(kinds).Draw(t, "kind"), Label: fmt.Sprintf("t%d", i),
-			Message: rapid.IntRange(0, 4).Draw(t, "message"), Fixed: rapid.Bool().Draw(t, "fixed"), Text: words,
+			Message: rapid.IntRange(0, 4).Draw(t, "message"), Fixed: rapid.IntRange(0, 3).Draw(t, "fixed") == 3, Text: words,
 		}
 		if rapid.Bool().Draw(t, "json") {
 			raw, err := json.Marshal(map[string]string{"path": "p", rapid.SampledFrom([]string{"content", "stdout", "other"}).Draw(t, "member"): words})
