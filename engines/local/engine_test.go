@@ -107,16 +107,18 @@ func TestPreemption(t *testing.T) {
 	}
 	alone := open(t, 200, local.Config{Model: path})
 	small := open(t, 20, local.Config{Model: path, Step: 32})
-	answers := make([]engines.Response, len(requests))
-	var wait sync.WaitGroup
-	for i, req := range requests {
-		wait.Go(func() { answers[i] = generate(t, small, req) })
-	}
-	wait.Wait()
-	for i, req := range requests {
-		want := generate(t, alone, req)
-		if answers[i].Text != want.Text || answers[i].Usage.OutputTokens != 100 || answers[i].Usage.PromptTokens != want.Usage.PromptTokens {
-			t.Errorf("request %d: %+v, alone %+v", i, answers[i], want)
+	for round := 0; round == 0 || round < 20 && small.Stats().Preemptions == 0; round++ { // the requests may come one after the other
+		answers := make([]engines.Response, len(requests))
+		var wait sync.WaitGroup
+		for i, req := range requests {
+			wait.Go(func() { answers[i] = generate(t, small, req) })
+		}
+		wait.Wait()
+		for i, req := range requests {
+			want := generate(t, alone, req)
+			if answers[i].Text != want.Text || answers[i].Usage.OutputTokens != 100 || answers[i].Usage.PromptTokens != want.Usage.PromptTokens {
+				t.Errorf("request %d: %+v, alone %+v", i, answers[i], want)
+			}
 		}
 	}
 	if s := small.Stats(); s.Preemptions == 0 {
