@@ -111,7 +111,7 @@ func show(shown map[string]int, p *contextpilot.Plan) {
 func (c *chat) Turn(t *rapid.T) {
 	c.next++
 	id := fmt.Sprint(c.session, c.next)
-	ids := rapid.SliceOfNDistinct(rapid.SampledFrom([]string{"a", "b", "c", "d", "e", "f"}), 0, 4, rapid.ID).Draw(t, "blocks")
+	ids := rapid.SliceOfNDistinct(rapid.SampledFrom([]string{"a", "b", "c", "d", "e", "f"}), rapid.SampledFrom([]int{0, 2, 3}).Draw(t, "least"), 4, rapid.ID).Draw(t, "blocks")
 	p, shown := c.plan(t, id, blocks(ids...))
 	refused := func() {
 		if rapid.Bool().Draw(t, "taken back") {
@@ -189,8 +189,10 @@ func TestChat(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		runs++
 		cfg := contextpilot.Config{
-			Policy:   rapid.SampledFrom(contextpilot.PolicyNames()).Draw(t, "policy"),
-			Dedup:    rapid.SampledFrom([]contextpilot.Dedup{contextpilot.DedupContent, contextpilot.DedupID, contextpilot.DedupOff}).Draw(t, "dedup"),
+			Policy: rapid.SampledFrom(contextpilot.PolicyNames()).Draw(t, "policy"),
+			Dedup: rapid.SampledFrom([]contextpilot.Dedup{
+				contextpilot.DedupContent, contextpilot.DedupID, contextpilot.DedupContent, contextpilot.DedupID, contextpilot.DedupOff,
+			}).Draw(t, "dedup"),
 			Capacity: rapid.SampledFrom([]int{0, 200}).Draw(t, "capacity"),
 		}
 		p, err := contextpilot.New(cfg)
@@ -199,7 +201,7 @@ func TestChat(t *testing.T) {
 		}
 		a, b := newChat(t, p, cfg, "a"), newChat(t, p, cfg, "b")
 		t.Repeat(map[string]func(*rapid.T){
-			"turn a": a.Turn, "turn b": b.Turn, "turn of a again": a.Turn, "evict": a.Evict, "edit": a.Edit,
+			"turn a": a.Turn, "turn b": b.Turn, "turn of a again": a.Turn, "one more of a": a.Turn, "turn of b again": b.Turn, "evict": a.Evict, "edit": a.Edit,
 			"": func(t *rapid.T) {
 				if err := p.Check(); err != nil {
 					t.Fatal(err)
