@@ -58,21 +58,21 @@ func (p Position) Answered(tokens int) Position {
 	return Position{&s}
 }
 
-// Behind returns the position behind a message that follows at and whose text is not a plan's prompt as it was planned: one without
-// blocks, with of nil, or a turn of the plan of that stands further up since messages in front of it were cut. What the engine has of
-// the text is not known. Later turns may refer to blocks of the plan that the text shows.
-func (p *Pilot) Behind(at Position, of *Plan, text string) Position {
+// Behind returns the position behind one more message: at is the position in front of it, and text is what is sent. For a message that
+// Plan did not lay out, plan is nil. For one that it did, and whose text or place has changed since, as after a cut, plan is the message's:
+// later turns may refer to those of its blocks that the text shows. The index does not expect the text in the engine's cache.
+func (p *Pilot) Behind(at Position, plan *Plan, text string) Position {
 	s := at.next()
 	s.path = []tree.Elem{unseen([]string{text}, p.cfg.Tokenizer.Count)}
-	if of != nil {
-		s.turn = max(s.turn, of.Turn)
-		s.kept = of.shownIn(text)
+	if plan != nil {
+		s.turn = max(s.turn, plan.Turn)
+		s.kept = plan.shownIn(text)
 	}
 	return s.position()
 }
 
-// Restore returns the position behind a message that follows at and of which only the text is known, as after a restart. Later turns may
-// refer to the blocks that it shows, so it is for messages that are trusted as the plans are: users', and not those of tools.
+// Restore is Behind for a message whose plan is lost, as after a restart. Later turns may refer to all blocks that the text shows. So use it
+// for users' messages only, and never for the results of tools.
 func (p *Pilot) Restore(at Position, text string) Position {
 	s := at.next()
 	s.path = []tree.Elem{unseen([]string{text}, p.cfg.Tokenizer.Count)}

@@ -56,7 +56,7 @@ func TestScopesOfATenantAreItsOwn(t *testing.T) {
 	})
 }
 
-// Whoever looks at an index goes from the requests back to where prompts begin, and changes nothing.
+// A reader of an index walks from the requests back to where prompts begin, and changes nothing.
 func TestView(t *testing.T) {
 	p := newPilot(t, contextpilot.Config{Policy: "retrieval", Capacity: 1000})
 	scope := contextpilot.Scope{Tenant: "t"}

@@ -4,7 +4,7 @@ package contextpilot
 type awaiter interface{ Await(requests [][]Key) }
 
 // PlanTogether plans requests that arrived at about the same time, one after the other as [Pilot.Plan] does; the policy knows the ones
-// that follow. Only first turns are awaited: later ones share with nobody. One list is planned at a time; requests planned by Plan
+// that follow. Only first turns are awaited: later ones share nothing. One list is planned at a time; requests planned by Plan
 // meanwhile know what it awaits, too.
 func (p *Pilot) PlanTogether(reqs []Request) []Plan {
 	p.together.Lock()

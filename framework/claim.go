@@ -142,8 +142,8 @@ func (m *Turns) replan(t *turn, c *claimed) (contextpilot.Plan, string) {
 // again reports whether the text was sent before and has been answered: an agent goes on, whose tool may have found the same blocks.
 func (c *claimed) again(t *turn) bool { return c.at.known && t.more }
 
-// asBefore returns what was sent for the text in an agent's first step, if it differs from text by the plan's hint alone, which is then
-// the plan's; else text.
+// asBefore keeps an agent's question as its first step sent it. It returns the text of that step if only the order hint differs, and gives the
+// plan that hint; else it returns text.
 func (c *claimed) asBefore(t *turn, plan *contextpilot.Plan, text string) string {
 	if !c.again(t) || text == c.at.sent || c.span.hint != hintNone {
 		return text

@@ -154,10 +154,10 @@ func (o *Offers) expire() {
 	o.plans = slices.Delete(o.plans, 0, n)
 }
 
-// claim returns a held plan of the tenant's conversation whose blocks stand in a text, all of them and in the plan's order, and stops holding
-// it. start and end are where they stand, from the first to the last block. Of several such plans it is one with most blocks
-// if conversation is empty, and of these the oldest, as each of them may be on its way to a model. A conversation has one turn at a
-// time: there it is the newest, and the older ones are taken back. A plan that had been taken back is entered again as it was.
+// claim finds the plan whose blocks all stand in a text, in the plan's order, and stops holding it. It looks at the plans of the tenant's
+// conversation only. start and end are the first byte of the first block and the end of the last. Several plans may fit. With a conversation
+// the newest is returned, since a conversation has one turn at a time, and the older ones are taken back. Without one it is a plan
+// with most blocks, and of these the oldest, since each may be on its way to a model. A plan that was taken back is entered again.
 func (o *Offers) claim(tenant, conversation, text string) (plan contextpilot.Plan, start, end int, ok bool) {
 	found := slices.Collect(markup.Regions(text))
 	c := o.claimed(tenant, conversation, found)

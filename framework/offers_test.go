@@ -234,7 +234,7 @@ func TestHeldPlansAreAList(t *testing.T) {
 	})
 }
 
-// BenchmarkOffer is the cost of a plan that nobody claims, when as many are held as can be.
+// BenchmarkOffer is the cost of a plan that no call claims, when as many are held as can be.
 func BenchmarkOffer(b *testing.B) {
 	p, err := contextpilot.New(contextpilot.Config{})
 	if err != nil {

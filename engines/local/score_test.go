@@ -97,7 +97,7 @@ func TestScorePreempted(t *testing.T) {
 				calls := 0
 				got, err := e.Score(context.Background(), ask("", text(8, 60), 0), answer, func(i int, _ []float32) {
 					if i != calls {
-						t.Errorf("token %d is told at call %d", i, calls)
+						t.Errorf("token %d is reported at call %d", i, calls)
 					}
 					calls++
 				})

@@ -94,8 +94,8 @@ func shown(line string) string {
 	return cut(line[numberEnd(line):], sureWords)
 }
 
-// take makes the reference stand for the next block, too, if the earlier text has it there, with the same white space between; if the numbers of a
-// listing count on; and if that saves some of the characters that the block takes otherwise.
+// take adds the next block to the row, so that one reference stands for both. It reports false and changes nothing unless the earlier text
+// has the block there with the same white space in front, line numbers go on, and the longer reference saves characters.
 func (r *row) take(block string, src, here source, chars int) bool {
 	number, last, listing := numbersOf(block)
 	if src.text != r.source.text || src.from != r.source.to || !r.same || src.exact != here.exact || listing != r.listing || listing && number != r.number+1 {

@@ -157,7 +157,7 @@ func TestWindowOfACancelledLeader(t *testing.T) {
 	}
 }
 
-// What users bring along may panic: the plan is retrieval order, and nobody waits for ever.
+// What users bring along may panic: the plan is retrieval order, and no caller waits for ever.
 func TestWindowSurvivesAPanic(t *testing.T) {
 	p := newPilot(t, contextpilot.Config{Limits: contextpilot.Limits{Group: func(contextpilot.Block) (string, int) { panic("no") }}})
 	w := New(p, time.Minute, 2)
