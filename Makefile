@@ -32,12 +32,12 @@ lint: ## run golangci-lint in its pinned version
 bench: ## run all benchmarks
 	$(GO) test -run '^$$' -bench . -benchmem ./...
 
-bench-compare: ## compare the benchmarks with another commit: make bench-compare REF=main PKG=./internal/tree
+bench-compare: ## compare the benchmarks with another commit: make bench-compare REF=main PKG=./contextpilot/internal/tree
 	@.ci/bench-compare.sh $(REF) $(PKG)
 
 results: ## judge all policies on the open traces and on held-out workloads, and write the tables of docs/results.md
 	.ci/judge.sh --write
-	$(GO) test -count=1 -run HeldOut ./internal/replay -update
+	$(GO) test -count=1 -run HeldOut ./internal/lab/replay -update
 
 golden: ## rewrite the golden files; read the diff before committing it
 	@.ci/golden.sh

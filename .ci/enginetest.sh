@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# internal/vllmtest against real vLLM servers, which it starts itself: what the index of cached blocks predicts, and times to the first
+# internal/testkit/vllmtest against real vLLM servers, which it starts itself: what the index of cached blocks predicts, and times to the first
 # token. Nothing is installed here. Once, before the first run:
 #
 #   .ci/engines/vllm.sh ~/.cache/ragpilot-ci/vllm        # 5.3 GB
@@ -11,7 +11,7 @@
 # The last two need ../shared/traces beside the repository.
 #
 # RAGPILOT_VLLM_PYTHON names another Python that has vLLM; RAGPILOT_VLLM_TINY, RAGPILOT_VLLM_COUNT and RAGPILOT_VLLM_MODEL other models than
-# those that are made here. RAGPILOT_VLLM_FIGURES is the folder for figures. See internal/vllmtest/settings_test.go for the rest.
+# those that are made here. RAGPILOT_VLLM_FIGURES is the folder for figures. See internal/testkit/vllmtest/settings_test.go for the rest.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 cache=${XDG_CACHE_HOME:-$HOME/.cache}/ragpilot-ci
@@ -79,4 +79,4 @@ export RAGPILOT_VLLM_DTYPE RAGPILOT_VLLM_PYTHON RAGPILOT_VLLM_TINY RAGPILOT_VLLM
 tmp=$(mktemp -d)
 # A test that is interrupted stops no servers.
 trap 'for pid in "$tmp"/rp*/pid; do if [[ -e $pid ]]; then kill -9 -- "-$(<"$pid")" 2>/dev/null || true; fi; done; rm -rf "$tmp"' EXIT
-TMPDIR=$tmp go test -count=1 -timeout 6h -v -run "^($(IFS='|' && echo "${names[*]}"))\$" ./internal/vllmtest
+TMPDIR=$tmp go test -count=1 -timeout 6h -v -run "^($(IFS='|' && echo "${names[*]}"))\$" ./internal/testkit/vllmtest

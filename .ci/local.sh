@@ -26,7 +26,7 @@ if ! model=$("$tmp/ragpilot" model pull smollm2 2>"$tmp/error"); then
 fi
 echo "model: $model"
 
-RAGPILOT_SMOLLM2=$model go test -json -count=1 -timeout 15m ./internal/compute ./internal/quant ./engines/local/... | "$tmp/testreport" -forbid-skip RAGPILOT_SMOLLM2
+RAGPILOT_SMOLLM2=$model go test -json -count=1 -timeout 15m ./internal/nn/compute ./internal/nn/quant ./engines/local/... | "$tmp/testreport" -forbid-skip RAGPILOT_SMOLLM2
 
 # The demonstration: at most 0.6 of the prompt tokens, at least 5 of 6 answers right on both sides, and no sentence twice in an answer.
 # Times are shown and not judged: this machine may be busy.

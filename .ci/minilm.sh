@@ -18,5 +18,5 @@ if ! model=$("$tmp/ragpilot" model path minilm 2>/dev/null) && ! model=$("$tmp/r
 fi
 echo "model: $model"
 export RAGPILOT_MINILM=$model CGO_ENABLED=0
-go test -json -count=1 -timeout 15m ./embed/minilm ./internal/embedder ./internal/membench ./internal/sidecar ./memory | "$tmp/testreport" -forbid-skip RAGPILOT_MINILM
+go test -json -count=1 -timeout 15m ./embed/minilm ./embed/byname ./internal/lab/membench ./internal/sidecar ./memory | "$tmp/testreport" -forbid-skip RAGPILOT_MINILM
 (cd adapters/mcp && go test -json -count=1 ./cmd/... | "$tmp/testreport" -forbid-skip RAGPILOT_MINILM)

@@ -107,7 +107,7 @@ else
 	RAGPILOT_BIN=$tmp/ragpilot
 	go build -o "$RAGPILOT_BIN" ./cmd/ragpilot
 fi
-go run ./internal/tinymodel "$tmp/tiny.gguf"
+go run ./internal/testkit/tinymodel "$tmp/tiny.gguf"
 export RAGPILOT_BIN RAGPILOT_TINY_MODEL=$tmp/tiny.gguf
 
 result=77

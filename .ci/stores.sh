@@ -31,7 +31,7 @@ declare -A finder=([valkey]=Redis [postgres]=Postgres [qdrant]=Qdrant [elasticse
 result=0 packages=() absent=""
 for store in valkey postgres qdrant elasticsearch; do
 	name=${variable[$store]}
-	# Tests find a store by internal/storetest, so what imports that for it is what needs it.
+	# Tests find a store by internal/testkit/storetest, so what imports that for it is what needs it.
 	mapfile -t users < <(grep -rlE "storetest\.${finder[$store]}\(" --include='*_test.go' . | xargs -r dirname | sort -u)
 	if ((${#users[@]} == 0)); then
 		echo "no test needs $store"
@@ -65,7 +65,7 @@ if ! command -v "$(go env CC)" >/dev/null; then race=() CGO_ENABLED=0; fi
 go build -C .ci/tools -o "$RAGPILOT_STORES_RUN/testreport" ./testreport
 mapfile -t packages < <(printf '%s\n' "${packages[@]}" | sort -u)
 if [[ -z ${RAGPILOT_RECALL_VECTORS:-} ]]; then
-	echo "not run: TestHybrid of internal/recall (embeds 435,000 tokens the first time; RAGPILOT_RECALL_VECTORS names the file that keeps the vectors)"
+	echo "not run: TestHybrid of internal/lab/recall (embeds 435,000 tokens the first time; RAGPILOT_RECALL_VECTORS names the file that keeps the vectors)"
 fi
 forbid=""
 if [[ -z $absent ]]; then forbid="make stores"; fi

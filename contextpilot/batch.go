@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/ragpilot/ragpilot/internal/tree"
+	"github.com/ragpilot/ragpilot/contextpilot/internal/tree"
 )
 
 // Batch is an offline plan. Plans are in input order; Order is the order in which to run them; Groups are runs of

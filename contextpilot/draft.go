@@ -6,7 +6,7 @@ import (
 
 	"github.com/zeebo/xxh3"
 
-	"github.com/ragpilot/ragpilot/internal/tree"
+	"github.com/ragpilot/ragpilot/contextpilot/internal/tree"
 )
 
 // draft is a request on its way through the stages.

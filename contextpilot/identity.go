@@ -8,7 +8,7 @@ import (
 
 	"github.com/zeebo/xxh3"
 
-	"github.com/ragpilot/ragpilot/internal/markup"
+	"github.com/ragpilot/ragpilot/internal/prompt/markup"
 )
 
 // Key identifies a block for the index and for policies: a 64-bit hash over label, which stands for the ID, and Text, so that a

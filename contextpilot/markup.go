@@ -3,8 +3,8 @@ package contextpilot
 import (
 	"slices"
 
-	"github.com/ragpilot/ragpilot/internal/markup"
-	"github.com/ragpilot/ragpilot/internal/notes"
+	"github.com/ragpilot/ragpilot/internal/prompt/markup"
+	"github.com/ragpilot/ragpilot/internal/prompt/notes"
 )
 
 // noteForms are the forms of the notes that a pilot writes.

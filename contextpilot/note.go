@@ -6,7 +6,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/ragpilot/ragpilot/internal/markup"
+	"github.com/ragpilot/ragpilot/internal/prompt/markup"
 )
 
 // Hint says what the order note tells of the retriever's ranking.

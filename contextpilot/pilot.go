@@ -11,7 +11,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/ragpilot/ragpilot/internal/tree"
+	"github.com/ragpilot/ragpilot/contextpilot/internal/tree"
 )
 
 // Pilot plans requests and keeps the index of what engines hold. It is safe for concurrent use, does no I/O and

@@ -6,7 +6,7 @@ import (
 	"iter"
 	"slices"
 
-	"github.com/ragpilot/ragpilot/internal/tree"
+	"github.com/ragpilot/ragpilot/contextpilot/internal/tree"
 )
 
 // Policy chooses the order in which blocks are sent. Each scope has its own instance, called with the scope's

@@ -1,6 +1,6 @@
 package contextpilot
 
-import "github.com/ragpilot/ragpilot/internal/foresight"
+import "github.com/ragpilot/ragpilot/contextpilot/internal/online"
 
 // bestOptions configures the policy `best`. The zero value is what the name stands for.
 type bestOptions struct {
@@ -23,15 +23,15 @@ type bestOptions struct {
 //
 // The path is the one with the largest worth of its resident tokens and of the future that it leaves open: a path
 // that runs through blocks which likely futures lack hides everything behind it from them. Futures and the
-// arrangement of the rest: package internal/foresight. Offline: package internal/merge.
+// arrangement of the rest: package contextpilot/internal/online. Offline: package contextpilot/internal/offline.
 type best struct {
 	opt     bestOptions
-	history *foresight.History
+	history *online.History
 	search  pathSearch
 	why     Why
 	asked   string // request of the last Order, whose outlook Sent will remember
-	blocks  []foresight.Block
-	aside   []foresight.Block // of peek
+	blocks  []online.Block
+	aside   []online.Block // of peek
 }
 
 func newBest(o bestOptions) Policy {
@@ -40,7 +40,7 @@ func newBest(o bestOptions) Policy {
 	if o.Visits <= 0 {
 		o.Visits = 512
 	}
-	return &best{opt: o, history: foresight.New()}
+	return &best{opt: o, history: online.New()}
 }
 
 // defaultTo returns v, def for 0, and 0 for less.
@@ -71,16 +71,16 @@ func (b *best) Order(dst []int, q Query) []int {
 	return dst
 }
 
-func (b *best) look(q Query) *foresight.Outlook {
+func (b *best) look(q Query) *online.Outlook {
 	b.read(q)
 	return b.history.Look(b.blocks)
 }
 
 func (b *best) read(q Query) { b.blocks = foreseen(b.blocks[:0], q) }
 
-func foreseen(dst []foresight.Block, q Query) []foresight.Block {
+func foreseen(dst []online.Block, q Query) []online.Block {
 	for _, c := range q.Blocks {
-		dst = append(dst, foresight.Block{Key: uint64(c.Key), Tokens: c.Tokens, Score: c.Score})
+		dst = append(dst, online.Block{Key: uint64(c.Key), Tokens: c.Tokens, Score: c.Score})
 	}
 	return dst
 }

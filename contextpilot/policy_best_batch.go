@@ -5,10 +5,10 @@ import (
 	"fmt"
 	"iter"
 
-	"github.com/ragpilot/ragpilot/internal/merge"
+	"github.com/ragpilot/ragpilot/contextpilot/internal/offline"
 )
 
-// OrderBatch merges the requests bottom-up, see package internal/merge. Blocks behind the last shared one stand as
+// OrderBatch merges the requests bottom-up, see package contextpilot/internal/offline. Blocks behind the last shared one stand as
 // retrieved.
 func (b *best) OrderBatch(ctx context.Context, qs []Query) (orders [][]int, schedule []int, groups [][]int, err error) {
 	n := numbering{of: map[Key]int32{}}
@@ -16,7 +16,7 @@ func (b *best) OrderBatch(ctx context.Context, qs []Query) (orders [][]int, sche
 	for i, q := range qs {
 		sets[i] = n.set(q)
 	}
-	res, err := merge.Plan(ctx, sets, n.tokens, b.batch())
+	res, err := offline.Plan(ctx, sets, n.tokens, b.batch())
 	if err != nil {
 		return nil, nil, nil, fmt.Errorf("merge %d requests: %w", len(qs), err)
 	}
@@ -35,7 +35,7 @@ func (b *best) OrderStream(ctx context.Context, n int, query func(i int) Query) 
 			blocks.set(query(i))
 		}
 		set := func(i int) []int32 { return blocks.set(query(i)) }
-		for part, err := range merge.Stream(ctx, n, set, blocks.tokens, b.batch()) {
+		for part, err := range offline.Stream(ctx, n, set, blocks.tokens, b.batch()) {
 			if err != nil {
 				yield(streamPart{}, fmt.Errorf("merge %d requests: %w", n, err))
 				return
@@ -51,7 +51,7 @@ func (b *best) OrderStream(ctx context.Context, n int, query func(i int) Query) 
 	}
 }
 
-func (b *best) batch() merge.Options { return merge.Options{Partition: b.opt.Partition} }
+func (b *best) batch() offline.Options { return offline.Options{Partition: b.opt.Partition} }
 
 // numbering numbers the blocks of a batch.
 type numbering struct {

@@ -4,14 +4,14 @@ import (
 	"math/bits"
 	"slices"
 
-	"github.com/ragpilot/ragpilot/internal/foresight"
+	"github.com/ragpilot/ragpilot/contextpilot/internal/online"
 )
 
 // pathSearch looks for the best resident path that is made of a request's blocks only. Depth first and exact, unless
 // the bound on visits is reached.
 type pathSearch struct {
 	q      Query
-	out    *foresight.Outlook
+	out    *online.Outlook
 	opt    bestOptions
 	total  int // tokens of all blocks
 	base   int // tokens in front of the blocks
@@ -27,7 +27,7 @@ type pathSearch struct {
 	longest, visited int
 }
 
-func (s *pathSearch) run(q Query, out *foresight.Outlook, opt bestOptions) []int {
+func (s *pathSearch) run(q Query, out *online.Outlook, opt bestOptions) []int {
 	s.q, s.out, s.opt = q, out, opt
 	s.total, s.base = 0, 0
 	s.find.reset(len(q.Blocks))
@@ -51,7 +51,7 @@ func (s *pathSearch) run(q Query, out *foresight.Outlook, opt bestOptions) []int
 
 // visit weighs the path that ends at n and goes on behind it. worth is that of the path's tokens, holds are the
 // neighbours that have all of its blocks.
-func (s *pathSearch) visit(n Node, worth float64, holds foresight.Mask) {
+func (s *pathSearch) visit(n Node, worth float64, holds online.Mask) {
 	s.visited++
 	tokens := 0
 	if len(s.cur) > 0 {
@@ -94,7 +94,7 @@ func (s *pathSearch) visit(n Node, worth float64, holds foresight.Mask) {
 	s.kids = s.kids[:from]
 }
 
-func (s *pathSearch) step(c Node, i, tokens int, worth float64, holds foresight.Mask) {
+func (s *pathSearch) step(c Node, i, tokens int, worth float64, holds online.Mask) {
 	if s.visited >= s.opt.Visits {
 		return
 	}

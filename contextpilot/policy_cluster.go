@@ -6,19 +6,19 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/ragpilot/ragpilot/internal/cluster"
+	"github.com/ragpilot/ragpilot/internal/paper"
 )
 
 // clustered is ContextPilot as published: search in a tree of clustered contexts and the matched node's prefix
 // first (Alg. 1 and 2); offline hierarchical clustering and scheduling by search path (Alg. 4 and 5).
 type clustered struct {
-	tree   *cluster.Tree
-	docs   map[Key]cluster.Doc
+	tree   *paper.Tree
+	docs   map[Key]paper.Doc
 	blocks []clusterDoc // by Doc
-	free   []cluster.Doc
-	leaves map[string]cluster.NodeID // request → its leaf
+	free   []paper.Doc
+	leaves map[string]paper.NodeID // request → its leaf
 	last   searched
-	set    []cluster.Doc // scratch
+	set    []paper.Doc // scratch
 }
 
 // clusterDoc is what is known of a block while somebody holds it.
@@ -31,20 +31,20 @@ type clusterDoc struct {
 // searched is the outcome of Order until Sent inserts it.
 type searched struct {
 	request string
-	match   cluster.Match
-	order   []cluster.Doc
+	match   paper.Match
+	order   []paper.Doc
 }
 
 func newClustered() *clustered {
-	c := &clustered{docs: map[Key]cluster.Doc{}, leaves: map[string]cluster.NodeID{}}
-	c.tree = cluster.NewTree(cluster.Options{Alpha: cluster.DefaultAlpha, Less: c.less, Hold: c.hold})
+	c := &clustered{docs: map[Key]paper.Doc{}, leaves: map[string]paper.NodeID{}}
+	c.tree = paper.NewTree(paper.Options{Alpha: paper.DefaultAlpha, Less: c.less, Hold: c.hold})
 	return c
 }
 
 func (*clustered) Name() string { return "contextpilot" }
 
 // less orders a shared prefix by block ID: numbers first, by value as in the paper's examples, others by bytes.
-func (c *clustered) less(a, b cluster.Doc) bool {
+func (c *clustered) less(a, b paper.Doc) bool {
 	x, y := c.blocks[a].id, c.blocks[b].id
 	switch n := number(x); {
 	case n != number(y):
@@ -61,7 +61,7 @@ func number(s string) bool {
 }
 
 // hold counts the nodes of the tree that hold a doc, and callers between intern and release.
-func (c *clustered) hold(docs []cluster.Doc, delta int) {
+func (c *clustered) hold(docs []paper.Doc, delta int) {
 	for _, d := range docs {
 		b := &c.blocks[d]
 		if b.uses += delta; b.uses == 0 {
@@ -73,7 +73,7 @@ func (c *clustered) hold(docs []cluster.Doc, delta int) {
 }
 
 // intern returns the candidates as docs and holds them; the caller gives them back with hold(docs, -1).
-func (c *clustered) intern(dst []cluster.Doc, blocks []Candidate) []cluster.Doc {
+func (c *clustered) intern(dst []paper.Doc, blocks []Candidate) []paper.Doc {
 	for _, b := range blocks {
 		d, ok := c.docs[b.Key]
 		if !ok {
@@ -81,7 +81,7 @@ func (c *clustered) intern(dst []cluster.Doc, blocks []Candidate) []cluster.Doc 
 				d = c.free[n-1]
 				c.free = c.free[:n-1]
 			} else {
-				d = cluster.Doc(len(c.blocks))
+				d = paper.Doc(len(c.blocks))
 				c.blocks = append(c.blocks, clusterDoc{})
 			}
 			c.blocks[d] = clusterDoc{key: b.Key, id: strings.Clone(b.ID)}
@@ -119,7 +119,7 @@ func (c *clustered) Sent(request string, q Query, order []int) {
 		return
 	}
 	c.set = c.intern(c.set[:0], q.Blocks)
-	sent := make([]cluster.Doc, len(order))
+	sent := make([]paper.Doc, len(order))
 	for i, j := range order {
 		sent[i] = c.set[j]
 	}
@@ -146,7 +146,7 @@ func (c *clustered) Gone(request string) {
 // OrderBatch clusters all contexts, below what the index may hold already.
 func (c *clustered) OrderBatch(ctx context.Context, qs []Query) (orders [][]int, schedule []int, groups [][]int, err error) {
 	c.settle()
-	sets := make([][]cluster.Doc, len(qs))
+	sets := make([][]paper.Doc, len(qs))
 	for i, q := range qs {
 		sets[i] = c.intern(nil, q.Blocks)
 	}
@@ -162,16 +162,16 @@ func (c *clustered) OrderBatch(ctx context.Context, qs []Query) (orders [][]int,
 	paths := make([][]int, len(qs))
 	for i, leaf := range batch.Leaves {
 		orders = append(orders, positionsIn(nil, sets[i], batch.Orders[i]))
-		if leaf != cluster.None {
+		if leaf != paper.None {
 			paths[i] = c.tree.Path(leaf)
 		}
 	}
-	schedule, groups = cluster.Schedule(paths)
+	schedule, groups = paper.Schedule(paths)
 	return orders, schedule, groups, nil
 }
 
 // positionsIn appends for each doc of order its position in set.
-func positionsIn(dst []int, set, order []cluster.Doc) []int {
+func positionsIn(dst []int, set, order []paper.Doc) []int {
 	for _, d := range order {
 		for i, x := range set {
 			if x == d {

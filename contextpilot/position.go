@@ -7,8 +7,8 @@ import (
 
 	"github.com/zeebo/xxh3"
 
-	"github.com/ragpilot/ragpilot/internal/markup"
-	"github.com/ragpilot/ragpilot/internal/tree"
+	"github.com/ragpilot/ragpilot/contextpilot/internal/tree"
+	"github.com/ragpilot/ragpilot/internal/prompt/markup"
 )
 
 // Position is a place behind prompts that were planned: where the next turn of their conversation goes on. It says what the

@@ -11,7 +11,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/ragpilot/ragpilot/contextpilot"
-	"github.com/ragpilot/ragpilot/internal/tokens"
+	"github.com/ragpilot/ragpilot/internal/prompt/tokens"
 )
 
 // exact counts as the simulator does.

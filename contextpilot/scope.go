@@ -7,8 +7,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/ragpilot/ragpilot/contextpilot/internal/tree"
 	"github.com/ragpilot/ragpilot/internal/lru"
-	"github.com/ragpilot/ragpilot/internal/tree"
 )
 
 // scope is the index of one cache, guarded by mu.

@@ -7,7 +7,7 @@ import (
 	"iter"
 	"slices"
 
-	"github.com/ragpilot/ragpilot/internal/tree"
+	"github.com/ragpilot/ragpilot/contextpilot/internal/tree"
 )
 
 // batchPart is the plan of some requests of a stream, which share little with the others. Positions in Requests stand

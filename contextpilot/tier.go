@@ -5,7 +5,7 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/ragpilot/ragpilot/internal/tree"
+	"github.com/ragpilot/ragpilot/contextpilot/internal/tree"
 )
 
 // tiers numbers the tiers of Config.LoadCost, from 1. Tier 0 is the engine's own memory; the last number stands for

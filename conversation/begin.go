@@ -10,9 +10,9 @@ import (
 	"github.com/zeebo/xxh3"
 
 	"github.com/ragpilot/ragpilot/contextpilot"
-	"github.com/ragpilot/ragpilot/internal/markup"
-	"github.com/ragpilot/ragpilot/internal/orders"
-	"github.com/ragpilot/ragpilot/internal/repeat"
+	"github.com/ragpilot/ragpilot/internal/prompt/markup"
+	"github.com/ragpilot/ragpilot/internal/prompt/orders"
+	"github.com/ragpilot/ragpilot/internal/prompt/repeat"
 )
 
 // Turn is a request as it is to be forwarded.

@@ -14,8 +14,8 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/ragpilot/ragpilot/conversation"
-	"github.com/ragpilot/ragpilot/internal/extract"
-	"github.com/ragpilot/ragpilot/internal/markup"
+	"github.com/ragpilot/ragpilot/internal/prompt/extract"
+	"github.com/ragpilot/ragpilot/internal/prompt/markup"
 )
 
 // The forms of the notes, as they are written.

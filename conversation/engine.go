@@ -8,10 +8,10 @@ import (
 	"sync"
 
 	"github.com/ragpilot/ragpilot/contextpilot"
-	"github.com/ragpilot/ragpilot/internal/budget"
-	"github.com/ragpilot/ragpilot/internal/extract"
 	"github.com/ragpilot/ragpilot/internal/lru"
-	"github.com/ragpilot/ragpilot/internal/orders"
+	"github.com/ragpilot/ragpilot/internal/lru/budget"
+	"github.com/ragpilot/ragpilot/internal/prompt/extract"
+	"github.com/ragpilot/ragpilot/internal/prompt/orders"
 )
 
 // Options configure an [Engine]. All may be left out.

@@ -3,8 +3,8 @@ package conversation
 import (
 	"regexp"
 
-	"github.com/ragpilot/ragpilot/internal/extract"
-	"github.com/ragpilot/ragpilot/internal/notes"
+	"github.com/ragpilot/ragpilot/internal/prompt/extract"
+	"github.com/ragpilot/ragpilot/internal/prompt/notes"
 )
 
 // fence fences what others wrote in the form of our notes: in results, of which several may make one note together, and in the documents

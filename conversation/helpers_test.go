@@ -5,7 +5,7 @@ import (
 
 	"github.com/ragpilot/ragpilot/contextpilot"
 	"github.com/ragpilot/ragpilot/conversation"
-	"github.com/ragpilot/ragpilot/internal/orders"
+	"github.com/ragpilot/ragpilot/internal/prompt/orders"
 )
 
 func newEngine(t tester, store orders.Store) *conversation.Engine {

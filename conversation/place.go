@@ -9,9 +9,9 @@ import (
 	"github.com/zeebo/xxh3"
 
 	"github.com/ragpilot/ragpilot/contextpilot"
-	"github.com/ragpilot/ragpilot/internal/extract"
-	"github.com/ragpilot/ragpilot/internal/notes"
-	"github.com/ragpilot/ragpilot/internal/orders"
+	"github.com/ragpilot/ragpilot/internal/prompt/extract"
+	"github.com/ragpilot/ragpilot/internal/prompt/notes"
+	"github.com/ragpilot/ragpilot/internal/prompt/orders"
 )
 
 // MaxDocuments bounds the documents of a text that are looked at one by one: ordering takes time by their square.

@@ -14,8 +14,8 @@ import (
 	"github.com/ragpilot/ragpilot/contextpilot"
 	"github.com/ragpilot/ragpilot/conversation"
 	"github.com/ragpilot/ragpilot/conversation/conversationtest"
-	"github.com/ragpilot/ragpilot/internal/extract"
-	"github.com/ragpilot/ragpilot/internal/orders"
+	"github.com/ragpilot/ragpilot/internal/prompt/extract"
+	"github.com/ragpilot/ragpilot/internal/prompt/orders"
 )
 
 // Whatever is said, by whom and how often: nothing is lost, moved, trusted or changed that should not be. Tame conversations are read

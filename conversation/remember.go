@@ -9,8 +9,8 @@ import (
 	"github.com/zeebo/xxh3"
 
 	"github.com/ragpilot/ragpilot/contextpilot"
-	"github.com/ragpilot/ragpilot/internal/budget"
-	"github.com/ragpilot/ragpilot/internal/repeat"
+	"github.com/ragpilot/ragpilot/internal/lru/budget"
+	"github.com/ragpilot/ragpilot/internal/prompt/repeat"
 )
 
 // chain stands for everything that a client has sent up to and including one message of a conversation, for its tenant, its model

@@ -6,9 +6,9 @@ import (
 	"unicode/utf8"
 	"unique"
 
-	"github.com/ragpilot/ragpilot/internal/notes"
-	"github.com/ragpilot/ragpilot/internal/orders"
-	"github.com/ragpilot/ragpilot/internal/repeat"
+	"github.com/ragpilot/ragpilot/internal/prompt/notes"
+	"github.com/ragpilot/ragpilot/internal/prompt/orders"
+	"github.com/ragpilot/ragpilot/internal/prompt/repeat"
 )
 
 // known returns a text without the documents that stand further up, and which these are. Of a result they are the first several, their order

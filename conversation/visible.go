@@ -7,10 +7,10 @@ import (
 
 	"github.com/zeebo/xxh3"
 
-	"github.com/ragpilot/ragpilot/internal/extract"
-	"github.com/ragpilot/ragpilot/internal/markup"
-	"github.com/ragpilot/ragpilot/internal/notes"
-	"github.com/ragpilot/ragpilot/internal/repeat"
+	"github.com/ragpilot/ragpilot/internal/prompt/extract"
+	"github.com/ragpilot/ragpilot/internal/prompt/markup"
+	"github.com/ragpilot/ragpilot/internal/prompt/notes"
+	"github.com/ragpilot/ragpilot/internal/prompt/repeat"
 )
 
 // Numbers of what is no document of a text.

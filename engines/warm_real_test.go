@@ -16,7 +16,7 @@ import (
 	"github.com/ragpilot/ragpilot/engines"
 	"github.com/ragpilot/ragpilot/engines/llamacpp"
 	"github.com/ragpilot/ragpilot/engines/openai"
-	"github.com/ragpilot/ragpilot/internal/freeport"
+	"github.com/ragpilot/ragpilot/internal/testkit/freeport"
 )
 
 // llamaServer starts a real llama-server, which ends with the test, and returns how to reach it, and an engine that knows its cache.

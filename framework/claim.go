@@ -5,7 +5,7 @@ import (
 	"strings"
 
 	"github.com/ragpilot/ragpilot/contextpilot"
-	"github.com/ragpilot/ragpilot/internal/markup"
+	"github.com/ragpilot/ragpilot/internal/prompt/markup"
 )
 
 // claimed is a held plan and where its blocks stand.

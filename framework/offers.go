@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/ragpilot/ragpilot/contextpilot"
-	"github.com/ragpilot/ragpilot/internal/markup"
+	"github.com/ragpilot/ragpilot/internal/prompt/markup"
 )
 
 // Offers keeps plans between a retriever, which plans, and a model, which sends and sees only text. All wrappers of a pilot share

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/ragpilot/ragpilot/embed"
-	"github.com/ragpilot/ragpilot/internal/defaultembed"
+	"github.com/ragpilot/ragpilot/internal/nn/defaultembed"
 )
 
 // Config is what a [Local] can be told; the zero Config is the usual one.

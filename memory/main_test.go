@@ -5,7 +5,7 @@ import (
 
 	"go.uber.org/goleak"
 
-	"github.com/ragpilot/ragpilot/internal/defaultembed"
+	"github.com/ragpilot/ragpilot/internal/nn/defaultembed"
 	"github.com/ragpilot/ragpilot/memory"
 )
 

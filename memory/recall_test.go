@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/ragpilot/ragpilot/embed"
-	"github.com/ragpilot/ragpilot/internal/minilmtest"
+	"github.com/ragpilot/ragpilot/internal/testkit/minilmtest"
 	"github.com/ragpilot/ragpilot/memory"
 )
 

@@ -10,7 +10,7 @@ import (
 
 	"github.com/ragpilot/ragpilot/contextpilot"
 	"github.com/ragpilot/ragpilot/framework"
-	"github.com/ragpilot/ragpilot/internal/timed"
+	"github.com/ragpilot/ragpilot/internal/testkit/timed"
 	"github.com/ragpilot/ragpilot/retriever"
 	"github.com/ragpilot/ragpilot/retriever/passage"
 )

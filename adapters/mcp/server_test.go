@@ -14,7 +14,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/ragpilot/ragpilot/adapters/mcp"
-	"github.com/ragpilot/ragpilot/internal/defaultembed"
+	"github.com/ragpilot/ragpilot/internal/nn/defaultembed"
 	"github.com/ragpilot/ragpilot/memory"
 	"github.com/ragpilot/ragpilot/memory/inmem"
 )

@@ -11,9 +11,9 @@ import (
 
 	"github.com/ragpilot/ragpilot/contextpilot"
 	"github.com/ragpilot/ragpilot/engines"
-	"github.com/ragpilot/ragpilot/internal/load"
-	"github.com/ragpilot/ragpilot/internal/trace"
-	"github.com/ragpilot/ragpilot/internal/workload"
+	"github.com/ragpilot/ragpilot/internal/lab/load"
+	"github.com/ragpilot/ragpilot/internal/lab/trace"
+	"github.com/ragpilot/ragpilot/internal/lab/workload"
 )
 
 // routeFlags are the flags of bench route.

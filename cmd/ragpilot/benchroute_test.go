@@ -6,8 +6,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/ragpilot/ragpilot/internal/load"
-	"github.com/ragpilot/ragpilot/internal/upstream"
+	"github.com/ragpilot/ragpilot/internal/lab/load"
+	"github.com/ragpilot/ragpilot/internal/lab/upstream"
 )
 
 func routePoints(t *testing.T, out string) []load.RoutePoint {

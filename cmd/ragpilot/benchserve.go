@@ -13,7 +13,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/ragpilot/ragpilot/internal/httpload"
+	"github.com/ragpilot/ragpilot/internal/lab/httpload"
 )
 
 // serveLoadFlags are the flags of bench serve.

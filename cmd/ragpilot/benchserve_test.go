@@ -13,7 +13,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/ragpilot/ragpilot/internal/upstream"
+	"github.com/ragpilot/ragpilot/internal/lab/upstream"
 )
 
 // simulated serves the simulated engine in process.

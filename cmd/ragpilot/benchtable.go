@@ -5,7 +5,7 @@ import (
 	"io"
 	"text/tabwriter"
 
-	"github.com/ragpilot/ragpilot/internal/httpload"
+	"github.com/ragpilot/ragpilot/internal/lab/httpload"
 )
 
 // print writes tables; their times are in ms.

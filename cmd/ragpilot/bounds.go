@@ -9,8 +9,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/ragpilot/ragpilot/internal/bounds"
-	"github.com/ragpilot/ragpilot/internal/trace"
+	"github.com/ragpilot/ragpilot/internal/lab/bounds"
+	"github.com/ragpilot/ragpilot/internal/lab/trace"
 )
 
 type boundsFlags struct {

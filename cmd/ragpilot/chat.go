@@ -19,7 +19,7 @@ import (
 	"github.com/ragpilot/ragpilot/engines/llamacpp"
 	"github.com/ragpilot/ragpilot/engines/local"
 	"github.com/ragpilot/ragpilot/engines/openai"
-	"github.com/ragpilot/ragpilot/internal/demo"
+	"github.com/ragpilot/ragpilot/internal/lab/demo"
 	"github.com/ragpilot/ragpilot/retriever/bleve"
 )
 

@@ -10,8 +10,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/ragpilot/ragpilot/engines/local"
-	"github.com/ragpilot/ragpilot/internal/doctor"
-	httpserve "github.com/ragpilot/ragpilot/internal/serve"
+	"github.com/ragpilot/ragpilot/internal/lab/doctor"
+	httpserve "github.com/ragpilot/ragpilot/internal/sidecar/settings"
 )
 
 // usageError is a command line that makes no sense: exit status 2 where 1 says something else.

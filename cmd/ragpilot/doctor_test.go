@@ -8,8 +8,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/ragpilot/ragpilot/internal/doctor"
-	"github.com/ragpilot/ragpilot/internal/upstream"
+	"github.com/ragpilot/ragpilot/internal/lab/doctor"
+	"github.com/ragpilot/ragpilot/internal/lab/upstream"
 )
 
 func TestDoctor(t *testing.T) {

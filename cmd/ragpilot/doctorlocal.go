@@ -9,8 +9,8 @@ import (
 
 	"github.com/ragpilot/ragpilot/engines"
 	"github.com/ragpilot/ragpilot/engines/local"
-	"github.com/ragpilot/ragpilot/internal/doctor"
-	"github.com/ragpilot/ragpilot/internal/eval"
+	"github.com/ragpilot/ragpilot/internal/lab/doctor"
+	"github.com/ragpilot/ragpilot/internal/lab/eval"
 )
 
 const blockReuse = "block reuse"

@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/ragpilot/ragpilot/engines/local/localtest"
-	"github.com/ragpilot/ragpilot/internal/doctor"
+	"github.com/ragpilot/ragpilot/internal/lab/doctor"
 )
 
 // TestDoctorLocal: the figure of a model in this process, the same each time.

@@ -14,7 +14,7 @@ import (
 
 	"github.com/ragpilot/ragpilot/contextpilot/profile"
 	"github.com/ragpilot/ragpilot/engines/local"
-	"github.com/ragpilot/ragpilot/internal/eval"
+	"github.com/ragpilot/ragpilot/internal/lab/eval"
 )
 
 // evalFlags are the flags of eval.

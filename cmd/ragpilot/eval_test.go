@@ -15,7 +15,7 @@ import (
 	"testing"
 
 	"github.com/ragpilot/ragpilot/contextpilot/profile"
-	"github.com/ragpilot/ragpilot/internal/eval"
+	"github.com/ragpilot/ragpilot/internal/lab/eval"
 )
 
 // fakeReader is a scripted OpenAI server: it answers from the first two documents of the last message, or from earlier

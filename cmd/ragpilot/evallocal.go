@@ -5,7 +5,7 @@ import (
 
 	"github.com/ragpilot/ragpilot/engines"
 	"github.com/ragpilot/ragpilot/engines/local"
-	"github.com/ragpilot/ragpilot/internal/eval"
+	"github.com/ragpilot/ragpilot/internal/lab/eval"
 )
 
 // localScorer is a model in this process under test, with likelihoods.

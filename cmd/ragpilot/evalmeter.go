@@ -5,7 +5,7 @@ import (
 	"io"
 	"time"
 
-	"github.com/ragpilot/ragpilot/internal/eval"
+	"github.com/ragpilot/ragpilot/internal/lab/eval"
 )
 
 // evalProgress is the time between two lines of progress.

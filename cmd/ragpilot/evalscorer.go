@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"os"
 
-	"github.com/ragpilot/ragpilot/internal/eval"
+	"github.com/ragpilot/ragpilot/internal/lab/eval"
 )
 
 // scorer makes the model under test from --engine. done gives back what it holds.

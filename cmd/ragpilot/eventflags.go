@@ -5,7 +5,7 @@ import (
 
 	"github.com/spf13/pflag"
 
-	httpserve "github.com/ragpilot/ragpilot/internal/serve"
+	httpserve "github.com/ragpilot/ragpilot/internal/sidecar/settings"
 )
 
 // eventFlags say where the engine publishes its cache events. They describe one engine; several stand in the file.

@@ -11,7 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	httpserve "github.com/ragpilot/ragpilot/internal/serve"
+	httpserve "github.com/ragpilot/ragpilot/internal/sidecar/settings"
 )
 
 // healthFlags say which server is asked. They are found as those of serve are, so that both agree inside a container.

@@ -6,7 +6,7 @@ import (
 	"text/tabwriter"
 	"time"
 
-	"github.com/ragpilot/ragpilot/internal/load"
+	"github.com/ragpilot/ragpilot/internal/lab/load"
 )
 
 func printPoints(out io.Writer, engine string, points []load.Point) error {

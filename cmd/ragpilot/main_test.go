@@ -16,7 +16,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/ragpilot/ragpilot/internal/freeport"
+	"github.com/ragpilot/ragpilot/internal/testkit/freeport"
 )
 
 // TestMain lets a test run the command as a process of its own: the test binary, told so by an environment variable.

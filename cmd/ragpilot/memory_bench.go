@@ -13,7 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/ragpilot/ragpilot/engines/local"
-	"github.com/ragpilot/ragpilot/internal/membench"
+	"github.com/ragpilot/ragpilot/internal/lab/membench"
 	"github.com/ragpilot/ragpilot/memory"
 )
 

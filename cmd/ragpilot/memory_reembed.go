@@ -11,14 +11,14 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/ragpilot/ragpilot/embed"
+	"github.com/ragpilot/ragpilot/embed/byname"
 	"github.com/ragpilot/ragpilot/embed/minilm"
-	"github.com/ragpilot/ragpilot/internal/embedder"
 	"github.com/ragpilot/ragpilot/memory"
 	"github.com/ragpilot/ragpilot/memory/sqlite"
 )
 
 func newMemoryReembed() *cobra.Command {
-	var s embedder.Setting
+	var s byname.Setting
 	cmd := &cobra.Command{
 		Use:   "reembed FILE|FOLDER",
 		Short: "Make the vectors of stored memories anew, with another embedder",
@@ -30,20 +30,20 @@ func newMemoryReembed() *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error { return reembed(cmd, args[0], s) },
 	}
 	flags := cmd.Flags()
-	flags.StringVar(&s.Value, "embedder", embedder.Auto, "`auto|minilm|minilm:DIR|lexical|URL`, as serve's --memory-embedder; auto is minilm here")
+	flags.StringVar(&s.Value, "embedder", byname.Auto, "`auto|minilm|minilm:DIR|lexical|URL`, as serve's --memory-embedder; auto is minilm here")
 	flags.StringVar(&s.Model, "embedder-model", "", "`MODEL` to ask an embedder at a URL for")
 	flags.StringVar(&s.Key, "embedder-key", "", "`KEY` for an embedder at a URL")
 	return cmd
 }
 
-func reembed(cmd *cobra.Command, path string, s embedder.Setting) error {
+func reembed(cmd *cobra.Command, path string, s byname.Setting) error {
 	files, err := storesAt(path)
 	if err != nil {
 		return err
 	}
-	e, err := embedder.Load(cmd.Context(), s, minilm.Bar(cmd.ErrOrStderr()))
+	e, err := byname.Load(cmd.Context(), s, minilm.Bar(cmd.ErrOrStderr()))
 	switch {
-	case errors.Is(err, embedder.ErrModel):
+	case errors.Is(err, byname.ErrModel):
 		return fmt.Errorf("--embedder-model: %w", err)
 	case err != nil:
 		return fmt.Errorf("--embedder %w", err)

@@ -11,8 +11,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/ragpilot/ragpilot/contextpilot"
-	"github.com/ragpilot/ragpilot/internal/replay"
-	"github.com/ragpilot/ragpilot/internal/trace"
+	"github.com/ragpilot/ragpilot/internal/lab/replay"
+	"github.com/ragpilot/ragpilot/internal/lab/trace"
 )
 
 func newPlan() *cobra.Command {

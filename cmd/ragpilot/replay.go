@@ -16,9 +16,9 @@ import (
 	"github.com/ragpilot/ragpilot/contextpilot"
 	"github.com/ragpilot/ragpilot/engines"
 	"github.com/ragpilot/ragpilot/engines/sim"
-	"github.com/ragpilot/ragpilot/internal/load"
-	"github.com/ragpilot/ragpilot/internal/replay"
-	"github.com/ragpilot/ragpilot/internal/trace"
+	"github.com/ragpilot/ragpilot/internal/lab/load"
+	"github.com/ragpilot/ragpilot/internal/lab/replay"
+	"github.com/ragpilot/ragpilot/internal/lab/trace"
 )
 
 type replayFlags struct {

@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"io"
 
-	"github.com/ragpilot/ragpilot/internal/load"
-	"github.com/ragpilot/ragpilot/internal/trace"
+	"github.com/ragpilot/ragpilot/internal/lab/load"
+	"github.com/ragpilot/ragpilot/internal/lab/trace"
 )
 
 // routes runs the arms.

@@ -18,7 +18,7 @@ import (
 	"github.com/ragpilot/ragpilot/engines"
 	"github.com/ragpilot/ragpilot/engines/llamacpp"
 	"github.com/ragpilot/ragpilot/engines/openai"
-	"github.com/ragpilot/ragpilot/internal/load"
+	"github.com/ragpilot/ragpilot/internal/lab/load"
 )
 
 // serverFlags are the flags of bench route that name real replicas.

@@ -16,7 +16,7 @@ import (
 
 	"github.com/ragpilot/ragpilot/contextpilot"
 	"github.com/ragpilot/ragpilot/engines/openai"
-	"github.com/ragpilot/ragpilot/internal/upstream"
+	"github.com/ragpilot/ragpilot/internal/lab/upstream"
 )
 
 // onReplicas runs bench route on servers of the simulated engine.

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"io"
 
-	"github.com/ragpilot/ragpilot/internal/load"
+	"github.com/ragpilot/ragpilot/internal/lab/load"
 )
 
 func printRoutes(out io.Writer, engine string, points []load.RoutePoint) error {

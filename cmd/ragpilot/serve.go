@@ -21,8 +21,8 @@ import (
 
 	"github.com/ragpilot/ragpilot/contextpilot"
 	"github.com/ragpilot/ragpilot/contextpilot/profile"
-	httpserve "github.com/ragpilot/ragpilot/internal/serve"
 	"github.com/ragpilot/ragpilot/internal/sidecar"
+	httpserve "github.com/ragpilot/ragpilot/internal/sidecar/settings"
 )
 
 // serveFlags are what the command line says. Only flags that were given count: the others leave the file alone.

@@ -17,7 +17,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	httpserve "github.com/ragpilot/ragpilot/internal/serve"
+	httpserve "github.com/ragpilot/ragpilot/internal/sidecar/settings"
 )
 
 // serveConfig is what `ragpilot serve` makes of flags and variables (NAME=value).

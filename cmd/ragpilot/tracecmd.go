@@ -10,9 +10,9 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/ragpilot/ragpilot/internal/bounds"
-	"github.com/ragpilot/ragpilot/internal/trace"
-	"github.com/ragpilot/ragpilot/internal/workload"
+	"github.com/ragpilot/ragpilot/internal/lab/bounds"
+	"github.com/ragpilot/ragpilot/internal/lab/trace"
+	"github.com/ragpilot/ragpilot/internal/lab/workload"
 )
 
 func newTrace() *cobra.Command {

@@ -9,7 +9,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/ragpilot/ragpilot/contextpilot"
-	"github.com/ragpilot/ragpilot/internal/replay"
+	"github.com/ragpilot/ragpilot/internal/lab/replay"
 )
 
 // traceFlags are the flags that plan and replay share.

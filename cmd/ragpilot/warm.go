@@ -12,7 +12,7 @@ import (
 	"github.com/ragpilot/ragpilot/contextpilot"
 	"github.com/ragpilot/ragpilot/engines"
 	"github.com/ragpilot/ragpilot/engines/local"
-	"github.com/ragpilot/ragpilot/internal/demo"
+	"github.com/ragpilot/ragpilot/internal/lab/demo"
 )
 
 func newWarm() *cobra.Command {

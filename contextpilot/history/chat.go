@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"github.com/ragpilot/ragpilot/contextpilot"
-	"github.com/ragpilot/ragpilot/internal/markup"
+	"github.com/ragpilot/ragpilot/internal/prompt/markup"
 )
 
 // Chat is one conversation that resends its history. It is not safe for concurrent use: a conversation has one turn

@@ -13,7 +13,7 @@ import (
 
 	"github.com/ragpilot/ragpilot/contextpilot"
 	"github.com/ragpilot/ragpilot/contextpilot/history"
-	"github.com/ragpilot/ragpilot/internal/markup"
+	"github.com/ragpilot/ragpilot/internal/prompt/markup"
 )
 
 // tight counts as an engine whose tokens are up to a quarter more than an estimate's: at the edge of the margin.

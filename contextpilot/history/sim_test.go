@@ -11,7 +11,7 @@ import (
 	"github.com/ragpilot/ragpilot/contextpilot/history"
 	"github.com/ragpilot/ragpilot/engines"
 	"github.com/ragpilot/ragpilot/engines/sim"
-	"github.com/ragpilot/ragpilot/internal/tokens"
+	"github.com/ragpilot/ragpilot/internal/prompt/tokens"
 )
 
 // exact counts as the simulator does.

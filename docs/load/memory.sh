@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Makes the table of docs/memory.md again: a trace of recorded retrieval goes through memories (internal/memorytrace), and the
+# Makes the table of docs/memory.md again: a trace of recorded retrieval goes through memories (internal/lab/memorytrace), and the
 # judge beside the repository counts what an engine computes of the prompts, as found and as planned.
 # usage: docs/load/memory.sh           the table
 #        docs/load/memory.sh ttft      times to the first token on two llama-servers, printed; nothing else should run meanwhile
@@ -20,7 +20,7 @@ done
 tmp=$(mktemp -d)
 servers=()
 trap '((${#servers[@]} == 0)) || kill "${servers[@]}" 2>/dev/null || true; rm -rf "$tmp"' EXIT
-CGO_ENABLED=0 go build -o "$tmp/measure" ./internal/memorytrace/measure
+CGO_ENABLED=0 go build -o "$tmp/measure" ./internal/lab/memorytrace/measure
 measure=("$tmp/measure" -trace "$trace/trace.jsonl" -blocks "$trace/blocks.jsonl")
 
 if [[ ${1:-} == ttft ]]; then

@@ -22,7 +22,7 @@ replay() { # TRACE flags...
 		--policy "$POLICIES" --seeds "$SEEDS" "$@"
 }
 
-go run ./internal/load/measure -fit docs/load/cpu-tiny.jsonl -batch-tokens 2048 >docs/load/fit.txt
+go run ./internal/lab/load/measure -fit docs/load/cpu-tiny.jsonl -batch-tokens 2048 >docs/load/fit.txt
 replay multihop-2wiki --arrivals poisson:1,2,4,6,8,10,12 --plot docs/load >docs/load/rates.txt
 : >docs/load/sustained.txt
 sustained() { # TITLE TRACE flags...

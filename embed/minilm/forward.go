@@ -4,7 +4,7 @@ import (
 	"context"
 	"math"
 
-	"github.com/ragpilot/ragpilot/internal/compute"
+	"github.com/ragpilot/ragpilot/internal/nn/compute"
 )
 
 // scratch is the memory of one forward pass. Rows are tokens.

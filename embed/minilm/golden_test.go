@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"github.com/ragpilot/ragpilot/embed/minilm"
-	"github.com/ragpilot/ragpilot/internal/sharedtest"
+	"github.com/ragpilot/ragpilot/internal/testkit/sharedtest"
 )
 
 // golden is what the reference tokenizer and a computation in 64 bits say of a text; testdata/golden.py makes it.

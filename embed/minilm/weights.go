@@ -6,7 +6,7 @@ import (
 	"os"
 	"runtime"
 
-	"github.com/ragpilot/ragpilot/internal/mmap"
+	"github.com/ragpilot/ragpilot/internal/nn/mmap"
 )
 
 // linear is a layer y = x·wᵀ + b.

@@ -16,7 +16,7 @@ import (
 
 	"github.com/ragpilot/ragpilot/embed"
 	"github.com/ragpilot/ragpilot/embed/openai"
-	"github.com/ragpilot/ragpilot/internal/freeport"
+	"github.com/ragpilot/ragpilot/internal/testkit/freeport"
 )
 
 // llamaServer starts a real llama-server and returns its address. Tests that need one skip unless the environment says where

@@ -4,7 +4,7 @@ import (
 	"testing"
 
 	"github.com/ragpilot/ragpilot/engines/kvevents"
-	"github.com/ragpilot/ragpilot/internal/kvfake"
+	"github.com/ragpilot/ragpilot/internal/testkit/kvfake"
 )
 
 // large is an event of 32 blocks and 512 tokens.

@@ -12,7 +12,7 @@ import (
 	"github.com/tinylib/msgp/msgp"
 
 	"github.com/ragpilot/ragpilot/engines/kvevents"
-	"github.com/ragpilot/ragpilot/internal/kvfake"
+	"github.com/ragpilot/ragpilot/internal/testkit/kvfake"
 )
 
 func upTo(n int) []int {

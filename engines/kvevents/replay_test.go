@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/ragpilot/ragpilot/engines/kvevents"
-	"github.com/ragpilot/ragpilot/internal/kvfake"
+	"github.com/ragpilot/ragpilot/internal/testkit/kvfake"
 )
 
 // TestReplay: what an engine still has is given in order, from a number on, until the caller has enough.

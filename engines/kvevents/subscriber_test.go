@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"github.com/ragpilot/ragpilot/engines/kvevents"
-	"github.com/ragpilot/ragpilot/internal/freeport"
-	"github.com/ragpilot/ragpilot/internal/kvfake"
+	"github.com/ragpilot/ragpilot/internal/testkit/freeport"
+	"github.com/ragpilot/ragpilot/internal/testkit/kvfake"
 )
 
 // tape is a sink that notes what it is told: the first hash of each batch, and what else happened.

@@ -18,7 +18,7 @@ import (
 	"github.com/ragpilot/ragpilot/citation"
 	"github.com/ragpilot/ragpilot/contextpilot"
 	"github.com/ragpilot/ragpilot/engines/langchain"
-	"github.com/ragpilot/ragpilot/internal/markup"
+	"github.com/ragpilot/ragpilot/internal/prompt/markup"
 	"github.com/ragpilot/ragpilot/retriever"
 	"github.com/ragpilot/ragpilot/retriever/passage"
 )

@@ -12,7 +12,7 @@ import (
 	"github.com/ragpilot/ragpilot/contextpilot"
 	"github.com/ragpilot/ragpilot/contextpilot/history"
 	"github.com/ragpilot/ragpilot/engines/langchain"
-	"github.com/ragpilot/ragpilot/internal/tokens"
+	"github.com/ragpilot/ragpilot/internal/prompt/tokens"
 )
 
 type exact struct{}

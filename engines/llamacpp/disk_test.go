@@ -18,7 +18,7 @@ import (
 	"github.com/ragpilot/ragpilot/engines"
 	"github.com/ragpilot/ragpilot/engines/llamacpp"
 	"github.com/ragpilot/ragpilot/engines/openai"
-	"github.com/ragpilot/ragpilot/internal/durable"
+	"github.com/ragpilot/ragpilot/internal/storage/durable"
 )
 
 // words returns n words that no other text has in common with this one.

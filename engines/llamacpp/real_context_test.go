@@ -20,8 +20,8 @@ import (
 	"github.com/ragpilot/ragpilot/engines/llamacpp"
 	"github.com/ragpilot/ragpilot/engines/local"
 	"github.com/ragpilot/ragpilot/engines/openai"
-	"github.com/ragpilot/ragpilot/internal/quant"
-	"github.com/ragpilot/ragpilot/internal/sharedtest"
+	"github.com/ragpilot/ragpilot/internal/nn/quant"
+	"github.com/ragpilot/ragpilot/internal/testkit/sharedtest"
 )
 
 // factText is a text with numbers in it, and notes that were written before anybody asked.

@@ -18,7 +18,7 @@ import (
 	"github.com/ragpilot/ragpilot/engines"
 	"github.com/ragpilot/ragpilot/engines/llamacpp"
 	"github.com/ragpilot/ragpilot/engines/openai"
-	"github.com/ragpilot/ragpilot/internal/freeport"
+	"github.com/ragpilot/ragpilot/internal/testkit/freeport"
 )
 
 // server is a real llama-server, as its own process. Tests that need one skip unless the environment says where the

@@ -10,7 +10,7 @@ import (
 
 	"github.com/ragpilot/ragpilot/engines"
 	"github.com/ragpilot/ragpilot/engines/local/internal/llama"
-	"github.com/ragpilot/ragpilot/internal/compute"
+	"github.com/ragpilot/ragpilot/internal/nn/compute"
 )
 
 // Attention is how much each token of a prompt's blocks is attended to, in the order of the prompt: the sums over rows, heads and layers of

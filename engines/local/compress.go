@@ -23,7 +23,7 @@ import (
 	"github.com/ragpilot/ragpilot/engines/local/internal/kvfile"
 	"github.com/ragpilot/ragpilot/engines/local/internal/llama"
 	"github.com/ragpilot/ragpilot/engines/local/internal/weights"
-	"github.com/ragpilot/ragpilot/internal/compute"
+	"github.com/ragpilot/ragpilot/internal/nn/compute"
 )
 
 // Defaults of Compression.

@@ -12,8 +12,8 @@ import (
 	"github.com/ragpilot/ragpilot/engines"
 	"github.com/ragpilot/ragpilot/engines/local"
 	"github.com/ragpilot/ragpilot/engines/local/internal/tinymodel"
-	"github.com/ragpilot/ragpilot/internal/eval"
-	"github.com/ragpilot/ragpilot/internal/sharedtest"
+	"github.com/ragpilot/ragpilot/internal/lab/eval"
+	"github.com/ragpilot/ragpilot/internal/testkit/sharedtest"
 )
 
 // chats is a scorer that keeps what it is asked.

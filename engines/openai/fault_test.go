@@ -12,7 +12,7 @@ import (
 	"github.com/ragpilot/ragpilot/contextpilot"
 	"github.com/ragpilot/ragpilot/engines"
 	"github.com/ragpilot/ragpilot/engines/openai"
-	"github.com/ragpilot/ragpilot/internal/freeport"
+	"github.com/ragpilot/ragpilot/internal/testkit/freeport"
 )
 
 // body answers 200 with a stream of exactly these bytes.

@@ -7,8 +7,8 @@ import (
 
 	"github.com/ragpilot/ragpilot/engines"
 	"github.com/ragpilot/ragpilot/engines/sim"
-	"github.com/ragpilot/ragpilot/internal/tokens"
-	"github.com/ragpilot/ragpilot/internal/trace"
+	"github.com/ragpilot/ragpilot/internal/lab/trace"
+	"github.com/ragpilot/ragpilot/internal/prompt/tokens"
 )
 
 // Sizes in tokens for the cases below, which are those of the evaluation's self-test.

@@ -14,11 +14,11 @@
 //	fmt.Println(response.Usage.CachedTokens, response.TTFT)
 //
 // [Server] is the same cache behind a scheduler, in virtual time: requests wait for each other and share the engine's
-// steps, whose times follow a [StepCost]. Package internal/load replays traces on it.
+// steps, whose times follow a [StepCost]. Package internal/lab/load replays traces on it.
 //
 // # What a prompt is
 //
-// A request's prompt is the concatenation of the tokens of its messages' contents, cut as package internal/tokens
+// A request's prompt is the concatenation of the tokens of its messages' contents, cut as package internal/prompt/tokens
 // says: no token reaches from one message into the next, and there are no tokens for roles. The answer's tokens
 // follow the prompt in the cache, except for the last one, for which a real engine computes no KV entry. Send the
 // answer back as the next message and the conversation so far is a prefix of the next prompt. The model's name,

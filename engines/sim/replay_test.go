@@ -5,7 +5,7 @@ import (
 
 	"github.com/ragpilot/ragpilot/engines"
 	"github.com/ragpilot/ragpilot/engines/sim"
-	"github.com/ragpilot/ragpilot/internal/trace"
+	"github.com/ragpilot/ragpilot/internal/lab/trace"
 )
 
 // replay sends a trace through an engine one request after the other and returns each one's usage. A nil plan is

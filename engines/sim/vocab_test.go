@@ -3,7 +3,7 @@ package sim_test
 import (
 	"strings"
 
-	"github.com/ragpilot/ragpilot/internal/tokens"
+	"github.com/ragpilot/ragpilot/internal/prompt/tokens"
 )
 
 // vocab numbers pieces with dense ids in order of appearance, from 0. The zero value is empty and ready.

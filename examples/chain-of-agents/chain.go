@@ -8,7 +8,7 @@ import (
 	"github.com/ragpilot/ragpilot/contextpilot"
 	"github.com/ragpilot/ragpilot/engines"
 	"github.com/ragpilot/ragpilot/engines/sim"
-	"github.com/ragpilot/ragpilot/internal/trace"
+	"github.com/ragpilot/ragpilot/internal/lab/trace"
 )
 
 // way says who reads which document.

@@ -10,7 +10,7 @@ import (
 	"os"
 	"text/tabwriter"
 
-	"github.com/ragpilot/ragpilot/internal/workload"
+	"github.com/ragpilot/ragpilot/internal/lab/workload"
 )
 
 // readers is the number of agents that read.

@@ -4,9 +4,9 @@ import (
 	"testing"
 
 	"github.com/ragpilot/ragpilot/contextpilot"
-	"github.com/ragpilot/ragpilot/internal/sharedtest"
-	"github.com/ragpilot/ragpilot/internal/trace"
-	"github.com/ragpilot/ragpilot/internal/workload"
+	"github.com/ragpilot/ragpilot/internal/lab/trace"
+	"github.com/ragpilot/ragpilot/internal/lab/workload"
+	"github.com/ragpilot/ragpilot/internal/testkit/sharedtest"
 )
 
 // answered returns the chain after all questions.

@@ -14,9 +14,9 @@ import (
 	"github.com/tmc/langchaingo/llms"
 	"github.com/tmc/langchaingo/llms/openai"
 
-	"github.com/ragpilot/ragpilot/internal/serve"
+	"github.com/ragpilot/ragpilot/internal/lab/upstream"
 	"github.com/ragpilot/ragpilot/internal/sidecar"
-	"github.com/ragpilot/ragpilot/internal/upstream"
+	"github.com/ragpilot/ragpilot/internal/sidecar/settings"
 )
 
 func main() {
@@ -26,7 +26,7 @@ func main() {
 
 	fresh := httptest.NewServer(upstream.New(upstream.Options{Tokens: 8}))
 	defer fresh.Close()
-	cfg := serve.Default()
+	cfg := settings.Default()
 	cfg.InferAPIURL = fresh.URL
 	api, err := sidecar.New(cfg, sidecar.Options{})
 	if err != nil {

@@ -11,9 +11,9 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/ragpilot/ragpilot/internal/serve"
+	"github.com/ragpilot/ragpilot/internal/lab/upstream"
 	"github.com/ragpilot/ragpilot/internal/sidecar"
-	"github.com/ragpilot/ragpilot/internal/upstream"
+	"github.com/ragpilot/ragpilot/internal/sidecar/settings"
 )
 
 // An agent that reads overlapping parts of the same files again and again: what it read before becomes references, the
@@ -29,7 +29,7 @@ func TestAgentThatRereadsFiles(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			plain, with := newRecorder(t), newRecorder(t)
-			cfg := serve.Default()
+			cfg := settings.Default()
 			cfg.InferAPIURL = with.URL
 			api, err := sidecar.New(cfg, sidecar.Options{})
 			if err != nil {

@@ -8,9 +8,9 @@ import (
 	"testing"
 
 	"github.com/ragpilot/ragpilot/engines"
-	"github.com/ragpilot/ragpilot/internal/serve"
 	"github.com/ragpilot/ragpilot/internal/sidecar"
-	"github.com/ragpilot/ragpilot/internal/wiretest"
+	"github.com/ragpilot/ragpilot/internal/sidecar/settings"
+	"github.com/ragpilot/ragpilot/internal/testkit/wiretest"
 )
 
 // With recompute the engine is told where documents stand, and they stay in the order in which they came; a policy that is set holds.
@@ -21,7 +21,7 @@ func TestRecompute(t *testing.T) {
 		moves     bool
 	}{{0, "", true}, {0.2, "", false}, {0.2, "best", true}} {
 		r := newRecorder(t)
-		cfg := serve.Default()
+		cfg := settings.Default()
 		cfg.InferAPIURL, cfg.Recompute, cfg.Policy = r.URL, x.recompute, x.policy
 		api, err := sidecar.New(cfg, sidecar.Options{})
 		if err != nil {

@@ -6,27 +6,27 @@ import (
 	"time"
 
 	"github.com/ragpilot/ragpilot/contextpilot"
-	"github.com/ragpilot/ragpilot/internal/evictions"
-	"github.com/ragpilot/ragpilot/internal/figures"
-	"github.com/ragpilot/ragpilot/internal/promptcache"
-	"github.com/ragpilot/ragpilot/internal/proxy"
-	"github.com/ragpilot/ragpilot/internal/serve"
-	"github.com/ragpilot/ragpilot/internal/ui"
+	"github.com/ragpilot/ragpilot/internal/sidecar/cachewatch"
+	"github.com/ragpilot/ragpilot/internal/sidecar/cloudcache"
+	"github.com/ragpilot/ragpilot/internal/sidecar/dashboard"
+	"github.com/ragpilot/ragpilot/internal/sidecar/proxy"
+	"github.com/ragpilot/ragpilot/internal/sidecar/report"
+	"github.com/ragpilot/ragpilot/internal/sidecar/settings"
 )
 
 // board gives the dashboard what it shows, and the figures their reports. Safe for concurrent use.
 type board struct {
-	*ui.Recent
-	figures *figures.Figures
-	live    *serve.Live
+	*dashboard.Recent
+	figures *report.Figures
+	live    *settings.Live
 	pilot   *contextpilot.Pilot
 	engine  string
 	expire  func() // takes out of the index what the engine does not hold any more
 }
 
 // newBoard makes a board that keeps so many bytes of each text.
-func newBoard(cfg serve.Config, text int, live *serve.Live, pilot *contextpilot.Pilot, numbers *figures.Figures) *board {
-	b := &board{Recent: ui.NewRecent(ui.Options{TextBytes: text}), figures: numbers, live: live, pilot: pilot, engine: cfg.CloudProvider, expire: func() {}}
+func newBoard(cfg settings.Config, text int, live *settings.Live, pilot *contextpilot.Pilot, numbers *report.Figures) *board {
+	b := &board{Recent: dashboard.NewRecent(dashboard.Options{TextBytes: text}), figures: numbers, live: live, pilot: pilot, engine: cfg.CloudProvider, expire: func() {}}
 	if b.engine == "" {
 		b.engine = host(cfg.InferAPIURL)
 	}
@@ -36,7 +36,7 @@ func newBoard(cfg serve.Config, text int, live *serve.Live, pilot *contextpilot.
 // Answered takes one report in.
 func (b *board) Answered(r proxy.Report) {
 	b.figures.Answered(r)
-	d := ui.Detail{Request: ui.Request{
+	d := dashboard.Detail{Request: dashboard.Request{
 		ID: r.ID, At: r.At, Tenant: r.Tenant, Session: r.Session, Path: r.Path, Model: r.Model, HeldOut: r.HeldOut, Shadow: r.Shadow, Failed: r.Failed,
 		Documents: r.Documents, LeftOut: r.LeftOut, Replaced: r.Replaced, CharsSaved: r.CharsSaved,
 		PromptTokens: told(r.Prompt), CachedTokens: told(r.Cached), Predicted: told(r.Predicted), Total: r.Total.Seconds(),
@@ -49,21 +49,21 @@ func (b *board) Answered(r proxy.Report) {
 		d.TTFT = &ttft
 	}
 	for _, o := range r.Orders {
-		d.Orders = append(d.Orders, ui.Order{Where: o.Where, Sent: o.Sent})
+		d.Orders = append(d.Orders, dashboard.Order{Where: o.Where, Sent: o.Sent})
 		for to, from := range o.Sent {
 			if to != from {
 				d.Reordered++
 			}
 		}
 	}
-	d.Stages = []ui.Stage{{Name: "planning", Seconds: r.Planning.Seconds()}}
+	d.Stages = []dashboard.Stage{{Name: "planning", Seconds: r.Planning.Seconds()}}
 	if !r.Failed {
-		d.Stages = append(d.Stages, ui.Stage{Name: "first byte", Seconds: (r.TTFT - r.Planning).Seconds()},
-			ui.Stage{Name: "the rest", Seconds: max(r.Total-r.TTFT, time.Duration(0)).Seconds()})
+		d.Stages = append(d.Stages, dashboard.Stage{Name: "first byte", Seconds: (r.TTFT - r.Planning).Seconds()},
+			dashboard.Stage{Name: "the rest", Seconds: max(r.Total-r.TTFT, time.Duration(0)).Seconds()})
 	}
 	if r.Before != nil {
-		d.Before = &ui.Text{Text: ui.Prompt(r.Before), Bytes: len(r.Before)}
-		d.After = &ui.Text{Text: ui.Prompt(r.After), Bytes: len(r.After)}
+		d.Before = &dashboard.Text{Text: dashboard.Prompt(r.Before), Bytes: len(r.Before)}
+		d.After = &dashboard.Text{Text: dashboard.Prompt(r.After), Bytes: len(r.After)}
 	}
 	b.Add(d)
 }
@@ -76,13 +76,13 @@ func told(n int) *int {
 }
 
 // Data is what the dashboard shows.
-func (b *board) Data() ui.Data {
+func (b *board) Data() dashboard.Data {
 	b.expire()
 	d := b.Recent.Data()
 	now := b.figures.Snapshot()
-	d.Saved.Tokens, d.Saved.Seconds = ui.Measured(now.ComputedTokens), ui.Measured(now.TTFT)
+	d.Saved.Tokens, d.Saved.Seconds = dashboard.Measured(now.ComputedTokens), dashboard.Measured(now.TTFT)
 	if now.Money != nil {
-		d.Saved.Money = ui.Priced(*now.Money, now.Currency)
+		d.Saved.Money = dashboard.Priced(*now.Money, now.Currency)
 	}
 	if now.Cloud != nil {
 		d.Cloud = cloud(now.Cloud)
@@ -90,9 +90,9 @@ func (b *board) Data() ui.Data {
 	if b.live.Load().Shadow {
 		const none = "shadow mode: requests are sent as they came, so that nothing is saved"
 		d.Shadow, d.Notice = true, "Shadow mode: requests are planned and sent as they came. What is said of them would have been done."
-		d.Saved.Tokens, d.Saved.Seconds = ui.Saving{Why: none}, ui.Saving{Why: none}
+		d.Saved.Tokens, d.Saved.Seconds = dashboard.Saving{Why: none}, dashboard.Saving{Why: none}
 		if d.Saved.Money != nil {
-			d.Saved.Money = &ui.Saving{Why: none}
+			d.Saved.Money = &dashboard.Saving{Why: none}
 		}
 	}
 	d.Engines, d.Feeds = b.engines(), feeds(now.Caches)
@@ -100,13 +100,13 @@ func (b *board) Data() ui.Data {
 }
 
 // feeds are the streams of cache events as the dashboard shows them.
-func feeds(c *evictions.Snapshot) []ui.Feed {
+func feeds(c *cachewatch.Snapshot) []dashboard.Feed {
 	if c == nil {
 		return nil
 	}
-	out := make([]ui.Feed, len(c.Sources))
+	out := make([]dashboard.Feed, len(c.Sources))
 	for i, s := range c.Sources {
-		f := ui.Feed{
+		f := dashboard.Feed{
 			Source: s.Source, Topic: s.Topic, Connected: s.Connected, Complete: s.Complete, Events: s.Events, Holes: s.Holes,
 			Problem: cmp.Or(s.Hint, s.Error),
 		}
@@ -122,16 +122,16 @@ func feeds(c *evictions.Snapshot) []ui.Feed {
 const shownTenants = 50
 
 // cloud is a provider's accounts as the dashboard shows them.
-func cloud(c *figures.Cloud) *ui.Cloud {
-	out := &ui.Cloud{Provider: c.Provider, Currency: c.Total.Currency, Total: account("", c.Total)}
+func cloud(c *report.Cloud) *dashboard.Cloud {
+	out := &dashboard.Cloud{Provider: c.Provider, Currency: c.Total.Currency, Total: account("", c.Total)}
 	for _, t := range c.Tenants[:min(len(c.Tenants), shownTenants)] {
 		out.Tenants = append(out.Tenants, account(t.Name, t.Account))
 	}
 	return out
 }
 
-func account(tenant string, a promptcache.Account) ui.Account {
-	return ui.Account{
+func account(tenant string, a cloudcache.Account) dashboard.Account {
+	return dashboard.Account{
 		Tenant: tenant, Answers: a.Requests, Plain: a.Plain, Read: a.Read, Written: a.Written + a.Long, Output: a.Output,
 		Cost: a.Cost, Saved: a.Saved,
 	}

@@ -10,9 +10,9 @@ import (
 
 	"github.com/chromedp/chromedp"
 
-	"github.com/ragpilot/ragpilot/internal/browsertest"
-	"github.com/ragpilot/ragpilot/internal/serve"
 	"github.com/ragpilot/ragpilot/internal/sidecar"
+	"github.com/ragpilot/ragpilot/internal/sidecar/settings"
+	"github.com/ragpilot/ragpilot/internal/testkit/browsertest"
 )
 
 // live is a server with its admin side, in front of the simulated engine.
@@ -20,9 +20,9 @@ type live struct {
 	front, admin *httptest.Server
 }
 
-func newLive(t *testing.T, change func(*serve.Config)) live {
+func newLive(t *testing.T, change func(*settings.Config)) live {
 	t.Helper()
-	cfg := serve.Default()
+	cfg := settings.Default()
 	cfg.InferAPIURL = newRecorder(t).URL
 	if change != nil {
 		change(&cfg)
@@ -42,7 +42,7 @@ func newLive(t *testing.T, change func(*serve.Config)) live {
 // request shows its prompt before and after.
 func TestDashboardShowsLiveTraffic(t *testing.T) {
 	browser := browsertest.Start(t)
-	l := newLive(t, func(c *serve.Config) { c.KeepTexts = true })
+	l := newLive(t, func(c *settings.Config) { c.KeepTexts = true })
 	send := func(n int) {
 		body, err := json.Marshal(chatAgent(n))
 		if err != nil {

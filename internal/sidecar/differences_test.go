@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/ragpilot/ragpilot/internal/wiretest"
+	"github.com/ragpilot/ragpilot/internal/testkit/wiretest"
 )
 
 type object = map[string]any

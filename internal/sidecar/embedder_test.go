@@ -14,10 +14,10 @@ import (
 
 	"github.com/ragpilot/ragpilot/embed"
 	"github.com/ragpilot/ragpilot/embed/minilm"
-	"github.com/ragpilot/ragpilot/internal/memories"
-	"github.com/ragpilot/ragpilot/internal/minilmtest"
-	"github.com/ragpilot/ragpilot/internal/serve"
 	"github.com/ragpilot/ragpilot/internal/sidecar"
+	"github.com/ragpilot/ragpilot/internal/sidecar/memories"
+	"github.com/ragpilot/ragpilot/internal/sidecar/settings"
+	"github.com/ragpilot/ragpilot/internal/testkit/minilmtest"
 	"github.com/ragpilot/ragpilot/memory"
 	"github.com/ragpilot/ragpilot/memory/sqlite"
 )
@@ -50,7 +50,7 @@ func embedding(t *testing.T, value string) live {
 // embeddingIn does so in a folder that may have memories.
 func embeddingIn(t *testing.T, dir, value string, log slog.Handler) live {
 	t.Helper()
-	return newTenants(t, sidecar.Options{Log: slog.New(log)}, func(c *serve.Config) { c.Memory.Dir, c.Memory.Embedder = dir, value })
+	return newTenants(t, sidecar.Options{Log: slog.New(log)}, func(c *settings.Config) { c.Memory.Dir, c.Memory.Embedder = dir, value })
 }
 
 // Without a model the routes of memories answer 503, in each form, and all others go on; a tenant can be forgotten.
@@ -212,7 +212,7 @@ func waitServed(t *testing.T, l live) {
 // With no option set, the real model finds what is asked in other words.
 func TestMemoriesByMeaning(t *testing.T) {
 	minilmtest.Folder(t)
-	l := embedding(t, serve.Default().Memory.Embedder)
+	l := embedding(t, settings.Default().Memory.Embedder)
 	waitServed(t, l)
 	for _, fact := range []string{"Ana drives an old Volvo.", "Ana's travel document expires in May.", "Ana is allergic to peanuts.", "Ana needs new tyres."} {
 		if got := status(t, http.MethodPost, l.front.URL+"/memories", fmt.Sprintf(`{"messages":%q,"user_id":"ana"}`, fact)); !strings.HasPrefix(got, "200 ") {

@@ -11,7 +11,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/ragpilot/ragpilot/internal/serve"
+	"github.com/ragpilot/ragpilot/internal/sidecar/settings"
 )
 
 // taken is a request as an engine gets it.
@@ -41,7 +41,7 @@ func startEncoded(t *testing.T) (s whole, engine <-chan taken) {
 		fmt.Fprint(w, "{}")
 	}))
 	t.Cleanup(e.Close)
-	return startWhole(t, func(c *serve.Config) {
+	return startWhole(t, func(c *settings.Config) {
 		c.InferAPIURL, c.Memory.Dir, c.Memory.Embedder, c.Limits.BodyBytes = e.URL, t.TempDir(), "lexical", 1<<20
 	}), got
 }

@@ -5,22 +5,22 @@ import (
 	"slices"
 
 	"github.com/ragpilot/ragpilot/contextpilot"
-	"github.com/ragpilot/ragpilot/internal/evictions"
-	"github.com/ragpilot/ragpilot/internal/httpapi"
-	"github.com/ragpilot/ragpilot/internal/proxy"
-	"github.com/ragpilot/ragpilot/internal/serve"
+	"github.com/ragpilot/ragpilot/internal/sidecar/cachewatch"
+	"github.com/ragpilot/ragpilot/internal/sidecar/compat"
+	"github.com/ragpilot/ragpilot/internal/sidecar/proxy"
+	"github.com/ragpilot/ragpilot/internal/sidecar/settings"
 )
 
 // tokenizerShare is which part of Limits.InFlightBytes bodies may take besides that are kept to ask a tokenizer.
 const tokenizerShare = 8
 
 // followCaches has the engines' cache events followed, once [API.Run] runs. A provider has none.
-func (a *API) followCaches(cfg serve.Config, o Options, pilot *contextpilot.Pilot, index *httpapi.API, po *proxy.Options) (err error) {
+func (a *API) followCaches(cfg settings.Config, o Options, pilot *contextpilot.Pilot, index *compat.API, po *proxy.Options) (err error) {
 	if cfg.CloudProvider != "" {
 		return nil
 	}
-	a.events, err = evictions.New(evictions.Options{
-		Engines: func() []serve.Engine { return o.Live.Load().Engines }, BaseURL: cfg.InferAPIURL, Log: o.Log, Registry: o.Registry,
+	a.events, err = cachewatch.New(cachewatch.Options{
+		Engines: func() []settings.Engine { return o.Live.Load().Engines }, BaseURL: cfg.InferAPIURL, Log: o.Log, Registry: o.Registry,
 		MaxBytes: func() int64 { return o.Live.Load().Limits.InFlightBytes / tokenizerShare },
 		Lost:     func(scope contextpilot.Scope, id string) { a.proxy.Lost(scope, id) },
 		Shrunk:   func(scope contextpilot.Scope, id string, tokens int) { a.proxy.Shrunk(scope, id, tokens) },
@@ -54,7 +54,7 @@ func (a *API) Run(ctx context.Context) {
 }
 
 // caches is what is known of the engines' cache events; nil: none are followed.
-func (a *API) caches() *evictions.Snapshot {
+func (a *API) caches() *cachewatch.Snapshot {
 	if a.events == nil {
 		return nil
 	}

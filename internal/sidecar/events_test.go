@@ -14,12 +14,12 @@ import (
 	"time"
 
 	"github.com/ragpilot/ragpilot/engines/kvevents"
-	"github.com/ragpilot/ragpilot/internal/evictions"
-	"github.com/ragpilot/ragpilot/internal/kvfake"
-	"github.com/ragpilot/ragpilot/internal/serve"
 	"github.com/ragpilot/ragpilot/internal/sidecar"
-	"github.com/ragpilot/ragpilot/internal/tenant"
-	"github.com/ragpilot/ragpilot/internal/ui"
+	"github.com/ragpilot/ragpilot/internal/sidecar/cachewatch"
+	"github.com/ragpilot/ragpilot/internal/sidecar/dashboard"
+	"github.com/ragpilot/ragpilot/internal/sidecar/settings"
+	"github.com/ragpilot/ragpilot/internal/sidecar/tenant"
+	"github.com/ragpilot/ragpilot/internal/testkit/kvfake"
 )
 
 // followed is a sidecar in front of a fake engine whose events it follows.
@@ -49,19 +49,19 @@ func (l *logged) String() string {
 }
 
 // follow starts one; engines are those of the settings, with the fake's addresses in place of E and R.
-func follow(t testing.TB, e *kvEngine, live *serve.Live, engines ...serve.Engine) *followed {
+func follow(t testing.TB, e *kvEngine, live *settings.Live, engines ...settings.Engine) *followed {
 	t.Helper()
-	return followAs(t, e, live, func(c *serve.Config) { c.Engines = engines })
+	return followAs(t, e, live, func(c *settings.Config) { c.Engines = engines })
 }
 
 // followAs starts one with settings of its own.
-func followAs(t testing.TB, e *kvEngine, live *serve.Live, change func(*serve.Config)) *followed {
+func followAs(t testing.TB, e *kvEngine, live *settings.Live, change func(*settings.Config)) *followed {
 	t.Helper()
-	cfg := serve.Default()
+	cfg := settings.Default()
 	cfg.InferAPIURL = e.URL
 	change(&cfg)
 	if live == nil {
-		live = serve.NewLive(cfg)
+		live = settings.NewLive(cfg)
 	}
 	f := &followed{engine: e, admin: http.NewServeMux(), log: new(logged)}
 	var err error
@@ -84,8 +84,8 @@ func followAs(t testing.TB, e *kvEngine, live *serve.Live, change func(*serve.Co
 }
 
 // vllmAt is the engine of most tests.
-func vllmAt(e *kvEngine) serve.Engine {
-	return serve.Engine{Kind: "vllm", Events: e.events, Replay: e.replay}
+func vllmAt(e *kvEngine) settings.Engine {
+	return settings.Engine{Kind: "vllm", Events: e.events, Replay: e.replay}
 }
 
 // ready waits until the engine's events are followed and it was asked what it can do.
@@ -106,10 +106,10 @@ func await(t testing.TB, what string, ok func() bool) {
 	}
 }
 
-func (f *followed) caches() *evictions.Snapshot {
+func (f *followed) caches() *cachewatch.Snapshot {
 	w := httptest.NewRecorder()
 	f.admin.ServeHTTP(w, httptest.NewRequestWithContext(context.Background(), http.MethodGet, "/figures", http.NoBody))
-	var out struct{ Caches *evictions.Snapshot }
+	var out struct{ Caches *cachewatch.Snapshot }
 	if err := json.Unmarshal(w.Body.Bytes(), &out); err != nil {
 		return nil
 	}
@@ -117,13 +117,13 @@ func (f *followed) caches() *evictions.Snapshot {
 }
 
 // shown is what the dashboard shows.
-func (f *followed) shown(t testing.TB) ui.Data {
+func (f *followed) shown(t testing.TB) dashboard.Data {
 	t.Helper()
 	w := httptest.NewRecorder()
 	r := httptest.NewRequestWithContext(context.Background(), http.MethodGet, "/ui/data.json", http.NoBody)
 	r.Host = "localhost"
 	f.admin.ServeHTTP(w, r)
-	var data ui.Data
+	var data dashboard.Data
 	if err := json.Unmarshal(w.Body.Bytes(), &data); err != nil {
 		t.Fatalf("%v: %s", err, w.Body)
 	}
@@ -364,7 +364,7 @@ func TestEventsMove(t *testing.T) {
 	}
 	e.ranks = "{" + rank(0, e.events, e.replay) + "}"
 	e.publish(t)
-	f := follow(t, e, nil, serve.Engine{Kind: "vllm", Events: serve.AutoEvents})
+	f := follow(t, e, nil, settings.Engine{Kind: "vllm", Events: settings.AutoEvents})
 	f.ready(t)
 	learned := uint64(0)
 	evicts := func(word string) {
@@ -400,7 +400,7 @@ func TestEventsMove(t *testing.T) {
 		t.Helper()
 		await(t, fmt.Sprint(ranks, " ranks are followed"), func() bool {
 			c := f.caches()
-			return len(c.Sources) == ranks && !slices.ContainsFunc(c.Sources, func(s evictions.State) bool { return !s.Complete })
+			return len(c.Sources) == ranks && !slices.ContainsFunc(c.Sources, func(s cachewatch.State) bool { return !s.Complete })
 		})
 	}
 	restart()
@@ -419,7 +419,7 @@ func TestEventsMove(t *testing.T) {
 func TestEventsEngineConnects(t *testing.T) {
 	e := newKVEngine(t)
 	e.ranks = `{"0":{"publisher":"zmq","endpoint":"tcp://127.0.0.1:1","replay_endpoint":"tcp://*:1","topic":"kv"}}`
-	f := follow(t, e, nil, serve.Engine{Kind: "vllm", Events: serve.AutoEvents})
+	f := follow(t, e, nil, settings.Engine{Kind: "vllm", Events: settings.AutoEvents})
 	await(t, "the log tells", func() bool { return strings.Contains(f.log.String(), "connects to tcp://127.0.0.1:1") })
 	if c := f.caches(); len(c.Sources) != 1 || !strings.Contains(c.Sources[0].Hint, "connects to tcp://127.0.0.1:1") {
 		t.Errorf("%+v", c.Sources)
@@ -431,15 +431,15 @@ func TestEventsReload(t *testing.T) {
 	e, other := newKVEngine(t), newKVEngine(t)
 	e.publish(t)
 	other.publish(t)
-	cfg := serve.Default()
+	cfg := settings.Default()
 	cfg.InferAPIURL = e.URL
-	load := make(chan serve.Config, 1)
-	server, err := serve.New(cfg, http.NotFoundHandler(), serve.Options{Load: func() (serve.Config, error) { return <-load, nil }})
+	load := make(chan settings.Config, 1)
+	server, err := settings.New(cfg, http.NotFoundHandler(), settings.Options{Load: func() (settings.Config, error) { return <-load, nil }})
 	if err != nil {
 		t.Fatal(err)
 	}
 	f := follow(t, e, server.Live())
-	reload := func(engines ...serve.Engine) {
+	reload := func(engines ...settings.Engine) {
 		t.Helper()
 		next := cfg
 		next.Engines = engines
@@ -499,7 +499,7 @@ func TestEventsOfSeveral(t *testing.T) {
 	f := follow(t, e, nil, a, b)
 	await(t, "both are followed", func() bool {
 		c := f.caches()
-		return c != nil && len(c.Sources) == 2 && !slices.ContainsFunc(c.Sources, func(s evictions.State) bool { return !s.Complete || s.Version == "" })
+		return c != nil && len(c.Sources) == 2 && !slices.ContainsFunc(c.Sources, func(s cachewatch.State) bool { return !s.Complete || s.Version == "" })
 	})
 	f.ask(t, "", chatPath, chatOf("apple", ""))
 	text := promptOf(t, e, "apple")
@@ -531,17 +531,17 @@ func TestEventsKeepFewBodies(t *testing.T) {
 		e.ServeHTTP(w, r)
 	}))
 	t.Cleanup(slow.Close)
-	cfg := serve.Default()
+	cfg := settings.Default()
 	cfg.InferAPIURL = slow.URL
 	mine := vllmAt(e)
 	mine.PromptTokens = "tokenize"
-	cfg.Engines = []serve.Engine{mine}
+	cfg.Engines = []settings.Engine{mine}
 	next := cfg
-	server, err := serve.New(cfg, http.NotFoundHandler(), serve.Options{Load: func() (serve.Config, error) { return next, nil }})
+	server, err := settings.New(cfg, http.NotFoundHandler(), settings.Options{Load: func() (settings.Config, error) { return next, nil }})
 	if err != nil {
 		t.Fatal(err)
 	}
-	f := followAs(t, e, server.Live(), func(c *serve.Config) { *c = cfg })
+	f := followAs(t, e, server.Live(), func(c *settings.Config) { *c = cfg })
 	f.ready(t)
 	for i, c := range []struct {
 		bytes   int64
@@ -593,9 +593,9 @@ func TestClearedStaysClearedAfterARestart(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			e, dir := newKVEngine(t), t.TempDir()
 			e.publish(t)
-			sidecar := func(what string, do func(t *testing.T, f *followed), engines ...serve.Engine) {
+			sidecar := func(what string, do func(t *testing.T, f *followed), engines ...settings.Engine) {
 				t.Run(what, func(t *testing.T) {
-					do(t, followAs(t, e, nil, func(c *serve.Config) { c.Engines, c.StateDir = engines, dir }))
+					do(t, followAs(t, e, nil, func(c *settings.Config) { c.Engines, c.StateDir = engines, dir }))
 				})
 			}
 			sidecar("first", func(t *testing.T, f *followed) {

@@ -16,7 +16,7 @@ import (
 	healthpb "google.golang.org/grpc/health/grpc_health_v1"
 
 	"github.com/ragpilot/ragpilot/engines/extproc"
-	"github.com/ragpilot/ragpilot/internal/tenant"
+	"github.com/ragpilot/ragpilot/internal/sidecar/tenant"
 )
 
 // ServeExternalProcessing answers Envoy's questions about requests (envoy.service.ext_proc.v3) on a listener until ctx ends, and

@@ -16,16 +16,16 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 	healthpb "google.golang.org/grpc/health/grpc_health_v1"
 
-	"github.com/ragpilot/ragpilot/internal/serve"
 	"github.com/ragpilot/ragpilot/internal/sidecar"
+	"github.com/ragpilot/ragpilot/internal/sidecar/settings"
 )
 
 // TestExternalProcessing: a gateway that asks over Envoy's protocol gets the bodies that the proxy would have forwarded, one
 // tenant knows nothing of the other, and the index learns what became of each request.
 func TestExternalProcessing(t *testing.T) {
-	cfg := serve.Default()
+	cfg := settings.Default()
 	cfg.InferAPIURL = "http://127.0.0.1:1" // nothing is forwarded
-	api, err := sidecar.New(cfg, sidecar.Options{Live: serve.NewLive(cfg)})
+	api, err := sidecar.New(cfg, sidecar.Options{Live: settings.NewLive(cfg)})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -14,13 +14,13 @@ import (
 
 	"github.com/chromedp/chromedp"
 
-	"github.com/ragpilot/ragpilot/internal/browsertest"
-	"github.com/ragpilot/ragpilot/internal/figures"
-	"github.com/ragpilot/ragpilot/internal/gain"
-	"github.com/ragpilot/ragpilot/internal/serve"
 	"github.com/ragpilot/ragpilot/internal/sidecar"
-	"github.com/ragpilot/ragpilot/internal/tenant"
-	"github.com/ragpilot/ragpilot/internal/ui"
+	"github.com/ragpilot/ragpilot/internal/sidecar/dashboard"
+	"github.com/ragpilot/ragpilot/internal/sidecar/report"
+	"github.com/ragpilot/ragpilot/internal/sidecar/savings"
+	"github.com/ragpilot/ragpilot/internal/sidecar/settings"
+	"github.com/ragpilot/ragpilot/internal/sidecar/tenant"
+	"github.com/ragpilot/ragpilot/internal/testkit/browsertest"
 )
 
 // asTenant serves a handler to clients of the tenant that a header of the test names, as the server does by their keys.
@@ -31,9 +31,9 @@ func asTenant(next http.Handler) http.Handler {
 }
 
 // tenants is a live sidecar whose clients have tenants.
-func newTenants(t *testing.T, o sidecar.Options, change func(*serve.Config)) live {
+func newTenants(t *testing.T, o sidecar.Options, change func(*settings.Config)) live {
 	t.Helper()
-	cfg := serve.Default()
+	cfg := settings.Default()
 	cfg.InferAPIURL = newRecorder(t).URL
 	change(&cfg)
 	api, err := sidecar.New(cfg, o)
@@ -90,21 +90,21 @@ func passage(name string) string { return strings.Repeat("what the passage "+nam
 // The dashboard's picture of a cache is that of one tenant's prompts, without a word of them; no other tenant's block is in
 // it, even where the text is the same.
 func TestPicturesAreOfOneTenant(t *testing.T) {
-	l := newTenants(t, sidecar.Options{}, func(*serve.Config) {})
+	l := newTenants(t, sidecar.Options{}, func(*settings.Config) {})
 	for i := range 4 {
 		for _, name := range []string{"red", "blue"} {
 			body := docsChat(fmt.Sprint("question ", i), passage("shared by all"), passage("of "+name), passage(fmt.Sprint("of turn ", i)))
 			do(t, http.MethodPost, l.front.URL+"/v1/chat/completions", name, body)
 		}
 	}
-	d := parsed[ui.Data](t, do(t, http.MethodGet, l.admin.URL+"/ui/data.json", "", ""))
+	d := parsed[dashboard.Data](t, do(t, http.MethodGet, l.admin.URL+"/ui/data.json", "", ""))
 	if len(d.Engines) != 2 || d.Engines[0].Tenant != "blue" || d.Engines[1].Tenant != "red" {
 		t.Fatalf("engines %+v", d.Engines)
 	}
 	pictures := map[string]int{} // blocks by name: those of texts that only one tenant has are in one picture
 	for _, e := range d.Engines {
 		text := do(t, http.MethodGet, l.admin.URL+"/ui/engines/"+e.ID+".json", "", "")
-		p := parsed[ui.Picture](t, text)
+		p := parsed[dashboard.Picture](t, text)
 		if p.Live != 4 || *e.Live != 4 || p.Seen != 4 || p.Blocks != 2+4 || len(p.Parts) != 6 || p.Parts[0].Requests != 4 || p.Parts[1].Parent != 0 || p.Parts[1].Requests != 4 {
 			t.Errorf("%s: %s", e.Tenant, text)
 		}
@@ -138,9 +138,9 @@ func TestAccountsAreOfOneTenant(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	l := newTenants(t, sidecar.Options{ProviderBase: base}, func(c *serve.Config) {
+	l := newTenants(t, sidecar.Options{ProviderBase: base}, func(c *settings.Config) {
 		c.CloudProvider, c.CloudAPIKey, c.Currency = "anthropic", "KEY", "XTS"
-		c.Prices = []serve.Price{{Model: "m*", Input: 10, Output: 50}}
+		c.Prices = []settings.Price{{Model: "m*", Input: 10, Output: 50}}
 	})
 	const body = `{"model":"m1","messages":[{"role":"user","content":"q"}]}`
 	for _, name := range []string{"red", "red", "blue"} {
@@ -158,14 +158,14 @@ func TestAccountsAreOfOneTenant(t *testing.T) {
 			}
 		}
 	}
-	s := parsed[figures.Snapshot](t, do(t, http.MethodGet, l.admin.URL+"/figures", "", ""))
+	s := parsed[report.Snapshot](t, do(t, http.MethodGet, l.admin.URL+"/figures", "", ""))
 	if s.Cloud == nil || s.Cloud.Total.Requests != 3 || len(s.Cloud.Tenants) != 2 || s.Cloud.Tenants[0].Requests+s.Cloud.Tenants[1].Requests != 3 || s.Currency != "XTS" || s.Money == nil {
 		t.Errorf("%+v", s)
 	}
 	if p := s.Totals.Planned; p.PromptTokens != 3*4100 || p.CachedTokens != 3*3000 {
 		t.Errorf("Anthropic's prompt is what was computed and what was read: %+v", p)
 	}
-	d := parsed[ui.Data](t, do(t, http.MethodGet, l.admin.URL+"/ui/data.json", "", ""))
+	d := parsed[dashboard.Data](t, do(t, http.MethodGet, l.admin.URL+"/ui/data.json", "", ""))
 	if d.Cloud == nil || d.Cloud.Total.Answers != 3 || d.Cloud.Currency != "XTS" || d.Saved.Money == nil {
 		t.Errorf("%+v", d.Cloud)
 	}
@@ -173,24 +173,24 @@ func TestAccountsAreOfOneTenant(t *testing.T) {
 
 // Money that planning saves on an engine of one's own: computed tokens of sessions held out and not, at the settings' price.
 func TestMoneyOfAnOwnEngine(t *testing.T) {
-	l := newTenants(t, sidecar.Options{}, func(c *serve.Config) {
-		c.HoldOut, c.Currency, c.Prices = .5, "XTS", []serve.Price{{Model: "*", Input: 2}}
+	l := newTenants(t, sidecar.Options{}, func(c *settings.Config) {
+		c.HoldOut, c.Currency, c.Prices = .5, "XTS", []settings.Price{{Model: "*", Input: 2}}
 	})
-	for i := range 6 * gain.MinSessions {
+	for i := range 6 * savings.MinSessions {
 		body := docsChat(fmt.Sprint("question ", i), passage(fmt.Sprint(i%5)), passage(fmt.Sprint((i+1)%5)), passage("always"))
 		do(t, http.MethodPost, l.front.URL+"/v1/chat/completions", "", body, "X-ContextPilot-Session", fmt.Sprint("s", i))
 	}
-	s := parsed[figures.Snapshot](t, do(t, http.MethodGet, l.admin.URL+"/figures", "", ""))
+	s := parsed[report.Snapshot](t, do(t, http.MethodGet, l.admin.URL+"/figures", "", ""))
 	if s.Money == nil || !s.Money.OK || s.Money.Samples != s.ComputedTokens.Samples {
 		t.Fatalf("money %+v, tokens %+v", s.Money, s.ComputedTokens)
 	}
 	if want := s.ComputedTokens.Saved * 2e-6; s.Money.Saved-want > 1e-12 || want-s.Money.Saved > 1e-12 {
 		t.Errorf("%v saved, want %v", s.Money.Saved, want)
 	}
-	if n := s.Totals.Planned.Requests + s.Totals.HeldOut.Requests; n != 6*gain.MinSessions || s.Totals.HeldOut.HitRatio == nil {
+	if n := s.Totals.Planned.Requests + s.Totals.HeldOut.Requests; n != 6*savings.MinSessions || s.Totals.HeldOut.HitRatio == nil {
 		t.Errorf("%+v", s.Totals)
 	}
-	d := parsed[ui.Data](t, do(t, http.MethodGet, l.admin.URL+"/ui/data.json", "", ""))
+	d := parsed[dashboard.Data](t, do(t, http.MethodGet, l.admin.URL+"/ui/data.json", "", ""))
 	if d.Saved.Money == nil || d.Saved.Money.PerRequest == nil || d.Saved.Money.Currency != "XTS" || d.Cloud != nil {
 		t.Errorf("%+v", d.Saved.Money)
 	}
@@ -198,8 +198,8 @@ func TestMoneyOfAnOwnEngine(t *testing.T) {
 
 // In shadow mode nothing is saved, and all that is said is said of what would have been done.
 func TestShadowFigures(t *testing.T) {
-	l := newTenants(t, sidecar.Options{}, func(c *serve.Config) {
-		c.Shadow, c.HoldOut, c.Currency, c.Prices = true, .5, "XTS", []serve.Price{{Model: "*", Input: 2}}
+	l := newTenants(t, sidecar.Options{}, func(c *settings.Config) {
+		c.Shadow, c.HoldOut, c.Currency, c.Prices = true, .5, "XTS", []settings.Price{{Model: "*", Input: 2}}
 	})
 	for n := range 8 {
 		body, err := json.Marshal(chatAgent(n + 1))
@@ -210,18 +210,18 @@ func TestShadowFigures(t *testing.T) {
 			do(t, http.MethodPost, l.front.URL+"/v1/chat/completions", "", string(body), "X-ContextPilot-Session", session)
 		}
 	}
-	s := parsed[figures.Snapshot](t, do(t, http.MethodGet, l.admin.URL+"/figures", "", ""))
+	s := parsed[report.Snapshot](t, do(t, http.MethodGet, l.admin.URL+"/figures", "", ""))
 	if tt := s.Totals; tt.Shadow.Requests != 48 || tt.Planned.Requests+tt.HeldOut.Requests != 0 || tt.CharsSaved != 0 || tt.WouldHave.LeftOut == 0 {
 		t.Errorf("%+v", tt)
 	}
 	if s.TTFT.Samples != [2]int{} || s.Money.Samples != [2]int{} {
 		t.Errorf("samples of what was not planned: %+v %+v", s.TTFT, s.Money)
 	}
-	d := parsed[ui.Data](t, do(t, http.MethodGet, l.admin.URL+"/ui/data.json", "", ""))
+	d := parsed[dashboard.Data](t, do(t, http.MethodGet, l.admin.URL+"/ui/data.json", "", ""))
 	if !d.Shadow || !strings.Contains(d.Notice, "would have been done") || d.Totals.CachedTokens != 0 || d.Totals.Shadow.LeftOut == 0 {
 		t.Errorf("%q %+v", d.Notice, d.Totals)
 	}
-	for name, s := range map[string]ui.Saving{"tokens": d.Saved.Tokens, "seconds": d.Saved.Seconds, "money": *d.Saved.Money} {
+	for name, s := range map[string]dashboard.Saving{"tokens": d.Saved.Tokens, "seconds": d.Saved.Seconds, "money": *d.Saved.Money} {
 		if s.PerRequest != nil || !strings.Contains(s.Why, "shadow mode") {
 			t.Errorf("%s: %+v", name, s)
 		}
@@ -230,10 +230,10 @@ func TestShadowFigures(t *testing.T) {
 
 // A cloud provider's index does not outlive the process: nobody knows how old its prompts are.
 func TestRestartForgetsACloudsPrompts(t *testing.T) {
-	cfg := serve.Default()
+	cfg := settings.Default()
 	cfg.StateDir = t.TempDir()
 	cfg.InferAPIURL = newRecorder(t).URL
-	count := func(cfg serve.Config, o sidecar.Options, asks int) int {
+	count := func(cfg settings.Config, o sidecar.Options, asks int) int {
 		api, err := sidecar.New(cfg, o)
 		if err != nil {
 			t.Fatal(err)
@@ -248,7 +248,7 @@ func TestRestartForgetsACloudsPrompts(t *testing.T) {
 			do(t, http.MethodPost, l.front.URL+"/v1/chat/completions", "", docsChat("q", passage("a"), passage(fmt.Sprint(i))))
 		}
 		live := 0
-		for _, e := range parsed[ui.Data](t, do(t, http.MethodGet, l.admin.URL+"/ui/data.json", "", "")).Engines {
+		for _, e := range parsed[dashboard.Data](t, do(t, http.MethodGet, l.admin.URL+"/ui/data.json", "", "")).Engines {
 			live += *e.Live
 		}
 		return live
@@ -268,7 +268,7 @@ func TestRestartForgetsACloudsPrompts(t *testing.T) {
 // The picture in a real browser, of live traffic.
 func TestDashboardDrawsTheCache(t *testing.T) {
 	browser := browsertest.Start(t)
-	l := newTenants(t, sidecar.Options{}, func(*serve.Config) {})
+	l := newTenants(t, sidecar.Options{}, func(*settings.Config) {})
 	ask := func(i int) {
 		do(t, http.MethodPost, l.front.URL+"/v1/chat/completions", "red", docsChat(fmt.Sprint(i), passage("first"), passage("second"), passage(fmt.Sprint(i))))
 	}

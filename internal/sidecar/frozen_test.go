@@ -20,8 +20,8 @@ import (
 	"github.com/alicebob/miniredis/v2"
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/ragpilot/ragpilot/internal/serve"
 	"github.com/ragpilot/ragpilot/internal/sidecar"
+	"github.com/ragpilot/ragpilot/internal/sidecar/settings"
 )
 
 // While the store that two replicas share is frozen, and when it goes on, whichever of them takes a turn forwards the earlier
@@ -103,9 +103,9 @@ type replica struct {
 
 func newReplica(t *testing.T, engine, store string) *replica {
 	t.Helper()
-	cfg := serve.Default()
+	cfg := settings.Default()
 	cfg.Compat = true // tool results have orders then, too
-	cfg.InferAPIURL, cfg.SharedState = engine, serve.Secret("redis://"+store+"?budget=100ms")
+	cfg.InferAPIURL, cfg.SharedState = engine, settings.Secret("redis://"+store+"?budget=100ms")
 	r := &replica{metrics: prometheus.NewRegistry()}
 	api, err := sidecar.New(cfg, sidecar.Options{Registry: r.metrics, Log: slog.New(slog.DiscardHandler)})
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 	"testing"
 
 	"github.com/ragpilot/ragpilot/engines/kvevents"
-	"github.com/ragpilot/ragpilot/internal/kvfake"
+	"github.com/ragpilot/ragpilot/internal/testkit/kvfake"
 )
 
 // kvBlock is the length of the fake engine's blocks, in tokens; a token is a byte of the prompt.

@@ -12,7 +12,7 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"github.com/ragpilot/ragpilot/internal/serve"
+	"github.com/ragpilot/ragpilot/internal/sidecar/settings"
 )
 
 // An engine that sends the text of an answer where a head is expected has nothing of it in the log: not when it is asked what it can
@@ -46,11 +46,11 @@ func TestMalformedHeadsAreNotLogged(t *testing.T) {
 		_ = l.Close()
 		running.Wait()
 	})
-	f := followAs(t, newKVEngine(t), nil, func(c *serve.Config) {
+	f := followAs(t, newKVEngine(t), nil, func(c *settings.Config) {
 		c.InferAPIURL, c.Memory.Dir, c.Memory.Extract, c.Memory.Model, c.Memory.Embedder = "http://"+l.Addr().String(), t.TempDir(), "add-only", "m", "lexical"
 		for range answers {
 			name := fmt.Sprint("engine-", len(c.Engines))
-			c.Engines = append(c.Engines, serve.Engine{Name: name, Kind: "vllm", Events: "tcp://127.0.0.1:1", Models: []string{name}})
+			c.Engines = append(c.Engines, settings.Engine{Name: name, Kind: "vllm", Events: "tcp://127.0.0.1:1", Models: []string{name}})
 		}
 	})
 	front := httptest.NewServer(f.api)

@@ -9,15 +9,15 @@ import (
 	"net/url"
 	"strings"
 
+	"github.com/ragpilot/ragpilot/embed/byname"
 	"github.com/ragpilot/ragpilot/engines"
 	"github.com/ragpilot/ragpilot/engines/openai"
-	"github.com/ragpilot/ragpilot/internal/embedder"
-	"github.com/ragpilot/ragpilot/internal/mem0api"
-	"github.com/ragpilot/ragpilot/internal/memories"
-	"github.com/ragpilot/ragpilot/internal/proxy"
-	"github.com/ragpilot/ragpilot/internal/serve"
-	"github.com/ragpilot/ragpilot/internal/tenant"
-	"github.com/ragpilot/ragpilot/internal/wireerr"
+	"github.com/ragpilot/ragpilot/internal/sidecar/memories"
+	"github.com/ragpilot/ragpilot/internal/sidecar/memoryapi"
+	"github.com/ragpilot/ragpilot/internal/sidecar/proxy"
+	"github.com/ragpilot/ragpilot/internal/sidecar/settings"
+	"github.com/ragpilot/ragpilot/internal/sidecar/tenant"
+	"github.com/ragpilot/ragpilot/internal/sidecar/wireerr"
 	"github.com/ragpilot/ragpilot/memory"
 )
 
@@ -25,8 +25,8 @@ import (
 type keptMemories struct{ folder *memories.Folder }
 
 // embedderOf opens what the memories are embedded with, one for all tenants.
-func embedderOf(m serve.Memory, log *slog.Logger) (*embedder.Source, error) {
-	source, err := embedder.Open(m.Embedding(), embedder.Options{Log: log})
+func embedderOf(m settings.Memory, log *slog.Logger) (*byname.Source, error) {
+	source, err := byname.Open(m.Embedding(), byname.Options{Log: log})
 	if err != nil {
 		return nil, fmt.Errorf("memory.embedder %w", err)
 	}
@@ -35,7 +35,7 @@ func embedderOf(m serve.Memory, log *slog.Logger) (*embedder.Source, error) {
 
 // keepMemories serves Mem0's REST API, if memories are kept: on its own paths, and once more under /mem0, where POST /reset
 // and POST /search are not the index's.
-func (a *API) keepMemories(cfg serve.Config, o Options, index http.Handler, most bounds) error {
+func (a *API) keepMemories(cfg settings.Config, o Options, index http.Handler, most bounds) error {
 	if cfg.Memory.Dir == "" {
 		return nil
 	}
@@ -56,7 +56,7 @@ func (a *API) keepMemories(cfg serve.Config, o Options, index http.Handler, most
 	}
 	a.memories = &keptMemories{folder}
 	a.closers = append(a.closers, folder.Close)
-	api := mem0api.New(mem0api.Options{
+	api := memoryapi.New(memoryapi.Options{
 		Store: func(ctx context.Context, tenant string) (memory.Store, func(), error) {
 			if err := embeds.Check(); err != nil {
 				return nil, nil, err
@@ -82,7 +82,7 @@ func (k *keptMemories) forget(ctx context.Context, tenant string) (known bool, e
 }
 
 // extractor returns what decides what is remembered.
-func extractor(cfg serve.Config) (memory.Extractor, error) {
+func extractor(cfg settings.Config) (memory.Extractor, error) {
 	switch cfg.Memory.Extract {
 	case "", "verbatim":
 		return memory.Verbatim{}, nil

@@ -8,8 +8,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/ragpilot/ragpilot/internal/serve"
 	"github.com/ragpilot/ragpilot/internal/sidecar"
+	"github.com/ragpilot/ragpilot/internal/sidecar/settings"
 	"github.com/ragpilot/ragpilot/memory"
 	"github.com/ragpilot/ragpilot/memory/mem0"
 )
@@ -59,7 +59,7 @@ func recall(t *testing.T, s memory.Store) (found []string) {
 // Memories are kept over a restart, each tenant's apart, and go when the tenant is forgotten; /v1 still goes to the engine.
 func TestMemories(t *testing.T) {
 	dir := t.TempDir()
-	keep := func(c *serve.Config) { c.Memory.Dir, c.Memory.Embedder = dir, "lexical" }
+	keep := func(c *settings.Config) { c.Memory.Dir, c.Memory.Embedder = dir, "lexical" }
 	l := newTenants(t, sidecar.Options{}, keep)
 	tell(t, memoriesOf(t, l, "a"), "Ana keeps bees.")
 	tell(t, memoriesOf(t, l, "b"), "Ana keeps a parrot.")
@@ -79,7 +79,9 @@ func TestMemories(t *testing.T) {
 
 // A model is asked for facts only where that is wanted, whatever models are named.
 func TestVerbatimAsksNoModel(t *testing.T) {
-	l := newTenants(t, sidecar.Options{}, func(c *serve.Config) { c.Memory.Dir, c.Memory.Model, c.Memory.Embedder = t.TempDir(), "m", "lexical" })
+	l := newTenants(t, sidecar.Options{}, func(c *settings.Config) {
+		c.Memory.Dir, c.Memory.Model, c.Memory.Embedder = t.TempDir(), "m", "lexical"
+	})
 	a := memoriesOf(t, l, "a")
 	tell(t, a, "Ana keeps bees.")
 	if got := fmt.Sprint(recall(t, a)); got != "[Ana keeps bees.]" {
@@ -90,7 +92,7 @@ func TestVerbatimAsksNoModel(t *testing.T) {
 // What a message must be to be remembered is a setting, and infer=False takes it as it is.
 func TestWhatIsRemembered(t *testing.T) {
 	for extract, want := range map[string]string{"": "[I keep bees.]", "verbatim": "[I keep bees.]", "everything": "[Hi! I keep bees. And you?]"} {
-		l := newTenants(t, sidecar.Options{}, func(c *serve.Config) {
+		l := newTenants(t, sidecar.Options{}, func(c *settings.Config) {
 			c.Memory.Dir, c.Memory.Extract, c.Memory.Embedder = t.TempDir(), extract, "lexical"
 		})
 		a := memoriesOf(t, l, "a")
@@ -106,7 +108,7 @@ func TestWhatIsRemembered(t *testing.T) {
 
 // What a forgotten tenant has told the index is gone, and nobody else's.
 func TestForgetDropsTheIndex(t *testing.T) {
-	l := newTenants(t, sidecar.Options{}, func(*serve.Config) {})
+	l := newTenants(t, sidecar.Options{}, func(*settings.Config) {})
 	for _, who := range []string{"a", "b"} {
 		do(t, http.MethodPost, l.front.URL+"/reorder", who, `{"contexts":[[1,2,3]]}`)
 	}
@@ -120,7 +122,7 @@ func TestForgetDropsTheIndex(t *testing.T) {
 
 // Clients of the index search it where memories are kept, too.
 func TestSearchBesideMemories(t *testing.T) {
-	l := newTenants(t, sidecar.Options{}, func(c *serve.Config) { c.Memory.Dir, c.Memory.Embedder = t.TempDir(), "lexical" })
+	l := newTenants(t, sidecar.Options{}, func(c *settings.Config) { c.Memory.Dir, c.Memory.Embedder = t.TempDir(), "lexical" })
 	do(t, http.MethodPost, l.front.URL+"/reorder", "a", `{"contexts":[[1,2,3]]}`)
 	if got := do(t, http.MethodPost, l.front.URL+"/search", "a", `{"context":[1,2,9],"update_access":true}`); !strings.Contains(got, `"has_prefix":true,"overlap":2`) {
 		t.Error(got)
@@ -144,8 +146,8 @@ func TestMemoriesOfAModel(t *testing.T) {
 		fmt.Fprintf(w, "data: {\"choices\":[{\"delta\":{\"content\":%q}}]}\n\ndata: {\"choices\":[{\"delta\":{},\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n", answer)
 	}))
 	t.Cleanup(engine.Close)
-	l := newTenants(t, sidecar.Options{}, func(c *serve.Config) {
-		c.InferAPIURL, c.Memory = engine.URL, serve.Memory{Dir: t.TempDir(), Extract: "add-only", Model: "extractor", Embedder: "lexical"}
+	l := newTenants(t, sidecar.Options{}, func(c *settings.Config) {
+		c.InferAPIURL, c.Memory = engine.URL, settings.Memory{Dir: t.TempDir(), Extract: "add-only", Model: "extractor", Embedder: "lexical"}
 	})
 	s := memoriesOf(t, l, "a")
 	if changes := tell(t, s, "Well, you see, there are those bees of mine."); len(changes) != 1 || changes[0].Text != "Ana keeps bees." {
@@ -166,7 +168,7 @@ func TestMem0RoutesStayHere(t *testing.T) {
 		var seen []string
 		engine := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { seen = append(seen, r.URL.Path) })) // a fake engine
 		t.Cleanup(engine.Close)
-		l := newTenants(t, sidecar.Options{}, func(c *serve.Config) { c.InferAPIURL, c.Memory.Dir = engine.URL, dir })
+		l := newTenants(t, sidecar.Options{}, func(c *settings.Config) { c.InferAPIURL, c.Memory.Dir = engine.URL, dir })
 		want := http.StatusNotFound
 		if dir != "" {
 			want = http.StatusNotImplemented

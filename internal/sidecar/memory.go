@@ -3,11 +3,11 @@ package sidecar
 import (
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/ragpilot/ragpilot/internal/budget"
-	"github.com/ragpilot/ragpilot/internal/gain"
-	"github.com/ragpilot/ragpilot/internal/promptcache"
-	"github.com/ragpilot/ragpilot/internal/serve"
-	"github.com/ragpilot/ragpilot/internal/ui"
+	"github.com/ragpilot/ragpilot/internal/lru/budget"
+	"github.com/ragpilot/ragpilot/internal/sidecar/cloudcache"
+	"github.com/ragpilot/ragpilot/internal/sidecar/dashboard"
+	"github.com/ragpilot/ragpilot/internal/sidecar/savings"
+	"github.com/ragpilot/ragpilot/internal/sidecar/settings"
 	"github.com/ragpilot/ragpilot/memory"
 )
 
@@ -56,7 +56,7 @@ type bounds struct {
 }
 
 // newBounds shares the memory out: tables that cannot give anything back have a fixed share, all others the rest.
-func newBounds(cfg serve.Config) (bounds, *budget.Budget) {
+func newBounds(cfg settings.Config) (bounds, *budget.Budget) {
 	total := int(cfg.Limits.MemoryBytes)
 	b := budget.New(cfg.Limits.MemoryBytes)
 	x := bounds{
@@ -66,12 +66,12 @@ func newBounds(cfg serve.Config) (bounds, *budget.Budget) {
 	b.Reserve("scopes", int64(x.scopes)*scopeBytes)
 	b.Reserve("history", int64(x.history)*historyBytes)
 	if cfg.KeepTexts {
-		x.text = min(keptText, total/textShare/2/ui.DefaultRequests)
+		x.text = min(keptText, total/textShare/2/dashboard.DefaultRequests)
 	}
-	b.Reserve("recent", ui.MaxBytes(x.text))
-	b.Reserve("figures", 2*gain.MaxSessions*sessionBytes)
+	b.Reserve("recent", dashboard.MaxBytes(x.text))
+	b.Reserve("figures", 2*savings.MaxSessions*sessionBytes)
 	if cfg.CloudProvider != "" {
-		x.cloud = max(min(promptcache.DefaultMaxEntries, total/cloudShare/cloudBytes), 1)
+		x.cloud = max(min(cloudcache.DefaultMaxEntries, total/cloudShare/cloudBytes), 1)
 		b.Reserve("cloud_cache", int64(x.cloud)*cloudBytes)
 	}
 	if cfg.Memory.Dir != "" {

@@ -4,7 +4,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/ragpilot/ragpilot/contextpilot"
-	"github.com/ragpilot/ragpilot/internal/orders/redisorders"
+	"github.com/ragpilot/ragpilot/internal/sidecar/redisorders"
 )
 
 // sharedState exports what is counted of the store that replicas share.

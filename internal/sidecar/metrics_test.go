@@ -11,17 +11,17 @@ import (
 	"github.com/alicebob/miniredis/v2"
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/ragpilot/ragpilot/internal/serve"
 	"github.com/ragpilot/ragpilot/internal/sidecar"
-	"github.com/ragpilot/ragpilot/internal/ui"
+	"github.com/ragpilot/ragpilot/internal/sidecar/dashboard"
+	"github.com/ragpilot/ragpilot/internal/sidecar/settings"
 )
 
 // The metrics tell that the store of shared state is gone, while answers go on.
 func TestMetricsOfSharedState(t *testing.T) {
-	store := miniredis.RunT(t) // a fake; the real server is asked in internal/orders/redisorders and internal/faulttest
+	store := miniredis.RunT(t) // a fake; the real server is asked in internal/sidecar/redisorders and internal/testkit/faulttest
 	reg := prometheus.NewRegistry()
-	l := newTenants(t, sidecar.Options{Registry: reg}, func(c *serve.Config) {
-		c.SharedState = serve.Secret("redis://" + store.Addr() + "?budget=2s")
+	l := newTenants(t, sidecar.Options{Registry: reg}, func(c *settings.Config) {
+		c.SharedState = settings.Secret("redis://" + store.Addr() + "?budget=2s")
 	})
 	ask := func(i int) {
 		do(t, http.MethodPost, l.front.URL+"/v1/chat/completions", "a", docsChat("what?", passage("x"), passage("y"), passage(fmt.Sprint(i))))
@@ -44,7 +44,7 @@ func TestMetricsOfDamagedState(t *testing.T) {
 	dir := t.TempDir()
 	damages := func() float64 {
 		reg := prometheus.NewRegistry()
-		cfg := serve.Default()
+		cfg := settings.Default()
 		cfg.InferAPIURL, cfg.StateDir = newRecorder(t).URL, dir
 		api, err := sidecar.New(cfg, sidecar.Options{Registry: reg})
 		if err != nil {
@@ -81,7 +81,7 @@ func TestMetricsOfDamagedState(t *testing.T) {
 
 func TestMetricsOfTheIndex(t *testing.T) {
 	reg := prometheus.NewRegistry()
-	l := newTenants(t, sidecar.Options{Registry: reg}, func(*serve.Config) {})
+	l := newTenants(t, sidecar.Options{Registry: reg}, func(*settings.Config) {})
 	for i := range 3 {
 		do(t, http.MethodPost, l.front.URL+"/v1/chat/completions", "a", docsChat(fmt.Sprint("question ", i), passage("x"), passage(fmt.Sprint(i))))
 	}
@@ -116,13 +116,13 @@ func metric(t *testing.T, reg *prometheus.Registry, name, label string) float64 
 
 // The texts that the dashboard shows go with everything else of a tenant that is forgotten.
 func TestForgottenTextsAreNotShown(t *testing.T) {
-	l := newTenants(t, sidecar.Options{}, func(c *serve.Config) { c.KeepTexts = true })
+	l := newTenants(t, sidecar.Options{}, func(c *settings.Config) { c.KeepTexts = true })
 	for _, who := range []string{"a", "b"} {
 		do(t, http.MethodPost, l.front.URL+"/v1/chat/completions", who, docsChat("what does "+who+" say?", passage("x"), passage("y")))
 	}
 	do(t, http.MethodPost, l.admin.URL+"/forget?tenant=a", "", "")
-	for _, r := range parsed[ui.Data](t, do(t, http.MethodGet, l.admin.URL+"/ui/data.json", "", "")).Requests {
-		d := parsed[ui.Detail](t, do(t, http.MethodGet, l.admin.URL+"/ui/requests/"+r.ID+".json", "", ""))
+	for _, r := range parsed[dashboard.Data](t, do(t, http.MethodGet, l.admin.URL+"/ui/data.json", "", "")).Requests {
+		d := parsed[dashboard.Detail](t, do(t, http.MethodGet, l.admin.URL+"/ui/requests/"+r.ID+".json", "", ""))
 		if shown := d.Before != nil || d.After != nil; shown != (r.Tenant == "b") {
 			t.Errorf("tenant %q: texts shown %v", r.Tenant, shown)
 		}

@@ -6,31 +6,31 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/ragpilot/ragpilot/internal/figures"
-	"github.com/ragpilot/ragpilot/internal/promptcache"
-	"github.com/ragpilot/ragpilot/internal/proxy"
-	"github.com/ragpilot/ragpilot/internal/serve"
+	"github.com/ragpilot/ragpilot/internal/sidecar/cloudcache"
+	"github.com/ragpilot/ragpilot/internal/sidecar/proxy"
+	"github.com/ragpilot/ragpilot/internal/sidecar/report"
+	"github.com/ragpilot/ragpilot/internal/sidecar/settings"
 )
 
 // money knows what prompts cost: a cloud provider's by its own usage, an engine's by what the settings say that computing
 // costs.
 type money struct {
-	provider *promptcache.Provider // nil: the engine is one's own
-	rates    promptcache.Rates
+	provider *cloudcache.Provider // nil: the engine is one's own
+	rates    cloudcache.Rates
 	currency string
 	priced   bool
 }
 
 // newMoney makes the provider of the settings, if they name one, with so many entries. base replaces its address; nil: its
 // own.
-func newMoney(cfg serve.Config, base *url.URL, entries int) (m money, err error) {
-	prices := make(map[string]promptcache.Price, len(cfg.Prices))
+func newMoney(cfg settings.Config, base *url.URL, entries int) (m money, err error) {
+	prices := make(map[string]cloudcache.Price, len(cfg.Prices))
 	for _, p := range cfg.Prices {
-		prices[p.Model] = promptcache.Price{Input: p.Input, CacheRead: p.CacheRead, CacheWrite: p.CacheWrite, CacheWrite1h: p.CacheWrite1h, Output: p.Output}
+		prices[p.Model] = cloudcache.Price{Input: p.Input, CacheRead: p.CacheRead, CacheWrite: p.CacheWrite, CacheWrite1h: p.CacheWrite1h, Output: p.Output}
 	}
 	m.currency, m.priced = cfg.Currency, len(prices) > 0
 	if cfg.CloudProvider == "" {
-		m.rates, err = promptcache.NewRates(prices)
+		m.rates, err = cloudcache.NewRates(prices)
 		return m, err
 	}
 	if base == nil && cfg.CloudBaseURL != "" {
@@ -38,7 +38,7 @@ func newMoney(cfg serve.Config, base *url.URL, entries int) (m money, err error)
 			return m, fmt.Errorf("cloud_base_url: %w", err)
 		}
 	}
-	m.provider, err = promptcache.New(promptcache.Options{
+	m.provider, err = cloudcache.New(cloudcache.Options{
 		Provider: cfg.CloudProvider, Key: cfg.CloudAPIKey.Reveal(), Extended: cfg.ExtendedCache, Base: base, Prices: prices, Currency: cfg.Currency,
 		MaxEntries: entries,
 	})
@@ -46,8 +46,8 @@ func newMoney(cfg serve.Config, base *url.URL, entries int) (m money, err error)
 }
 
 // figures tells figures what things cost.
-func (m money) figures(reg prometheus.Registerer) figures.Options {
-	o := figures.Options{Registry: reg, Currency: m.currency, Provider: m.provider}
+func (m money) figures(reg prometheus.Registerer) report.Options {
+	o := report.Options{Registry: reg, Currency: m.currency, Provider: m.provider}
 	if m.priced {
 		o.Cost = m.prompt
 	}

@@ -8,8 +8,8 @@ import (
 	"github.com/zeebo/xxh3"
 
 	"github.com/ragpilot/ragpilot/contextpilot"
-	"github.com/ragpilot/ragpilot/internal/picture"
-	"github.com/ragpilot/ragpilot/internal/ui"
+	"github.com/ragpilot/ragpilot/internal/sidecar/dashboard"
+	"github.com/ragpilot/ragpilot/internal/sidecar/picture"
 )
 
 // engineID names a scope in addresses.
@@ -26,17 +26,17 @@ func engineID(s contextpilot.Scope) string {
 const shownEngines = 64
 
 // engines lists the scopes that were planned for last, by name.
-func (b *board) engines() []ui.Engine {
+func (b *board) engines() []dashboard.Engine {
 	scopes := b.pilot.Scopes()
 	scopes = scopes[:min(len(scopes), shownEngines)]
-	out := make([]ui.Engine, 0, len(scopes))
+	out := make([]dashboard.Engine, 0, len(scopes))
 	for _, s := range scopes {
 		pic, ok := picture.Of(b.pilot, s, 0)
 		if !ok {
 			continue
 		}
 		id := engineID(s)
-		e := ui.Engine{
+		e := dashboard.Engine{
 			ID: id, Name: b.engine + ", " + cmp.Or(s.Model, "no model"), Tenant: s.Tenant, Front: s.Replica,
 			Tokens: &pic.Tokens, Live: &pic.Live, HitRatio: b.HitRatio(id),
 		}
@@ -45,25 +45,25 @@ func (b *board) engines() []ui.Engine {
 		}
 		out = append(out, e)
 	}
-	slices.SortFunc(out, func(a, b ui.Engine) int {
+	slices.SortFunc(out, func(a, b dashboard.Engine) int {
 		return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.Tenant, b.Tenant), cmp.Compare(a.Front, b.Front))
 	})
 	return out
 }
 
 // Picture is what an engine's index holds. Blocks are named by their hashes: the index knows nothing else of them.
-func (b *board) Picture(id string) (ui.Picture, bool) {
+func (b *board) Picture(id string) (dashboard.Picture, bool) {
 	b.expire()
 	for _, s := range b.pilot.Scopes() {
 		if engineID(s) != id {
 			continue
 		}
-		pic, ok := picture.Of(b.pilot, s, ui.MaxParts)
-		out := ui.Picture{ID: id, Live: pic.Live, Seen: pic.Seen, Blocks: pic.Blocks, Samples: b.Samples(id), Parts: make([]ui.Part, len(pic.Parts))}
+		pic, ok := picture.Of(b.pilot, s, dashboard.MaxParts)
+		out := dashboard.Picture{ID: id, Live: pic.Live, Seen: pic.Seen, Blocks: pic.Blocks, Samples: b.Samples(id), Parts: make([]dashboard.Part, len(pic.Parts))}
 		for i, p := range pic.Parts {
-			out.Parts[i] = ui.Part{Name: fmt.Sprintf("%016x", uint64(p.Key)), Parent: p.Parent, Tokens: p.Tokens, End: p.End, Requests: p.Requests}
+			out.Parts[i] = dashboard.Part{Name: fmt.Sprintf("%016x", uint64(p.Key)), Parent: p.Parent, Tokens: p.Tokens, End: p.End, Requests: p.Requests}
 		}
 		return out, ok
 	}
-	return ui.Picture{}, false
+	return dashboard.Picture{}, false
 }

@@ -6,9 +6,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/ragpilot/ragpilot/internal/serve"
 	"github.com/ragpilot/ragpilot/internal/sidecar"
-	"github.com/ragpilot/ragpilot/internal/wiretest"
+	"github.com/ragpilot/ragpilot/internal/sidecar/settings"
+	"github.com/ragpilot/ragpilot/internal/testkit/wiretest"
 )
 
 // TestReplay plays every recorded exchange with /v1 and /cloud, and compares all of it: the answer, and what reached the
@@ -33,7 +33,7 @@ func TestReplay(t *testing.T) {
 // start makes a server as an example's mode says, with the engine or the provider at that address.
 func start(t testing.TB, ex wiretest.Example, engine string) string {
 	t.Helper()
-	cfg := serve.Default()
+	cfg := settings.Default()
 	cfg.Compat = true
 	cfg.Stateless = ex.Mode == "stateless"
 	cfg.InferAPIURL = engine

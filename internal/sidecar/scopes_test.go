@@ -5,14 +5,14 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/ragpilot/ragpilot/internal/serve"
 	"github.com/ragpilot/ragpilot/internal/sidecar"
-	"github.com/ragpilot/ragpilot/internal/ui"
+	"github.com/ragpilot/ragpilot/internal/sidecar/dashboard"
+	"github.com/ragpilot/ragpilot/internal/sidecar/settings"
 )
 
 // A tenant whose texts in front of the documents all differ needs an index for each. Another tenant keeps its own.
 func TestIndexesOfATenantAreItsOwn(t *testing.T) {
-	l := newTenants(t, sidecar.Options{}, func(cfg *serve.Config) { cfg.Limits.Tenants = 2 })
+	l := newTenants(t, sidecar.Options{}, func(cfg *settings.Config) { cfg.Limits.Tenants = 2 })
 	post := func(tenant, front, last string) {
 		t.Helper()
 		text := fmt.Sprintf(`%s <documents><document>%s</document><document>%s</document></documents>`, front, strings.Repeat("a long one ", 100), last)
@@ -23,7 +23,7 @@ func TestIndexesOfATenantAreItsOwn(t *testing.T) {
 		post("busy", fmt.Sprint("Today is ", i), "b")
 	}
 	post("quiet", "Answer.", "c")
-	data := parsed[ui.Data](t, do(t, "GET", l.admin.URL+"/ui/data.json", "", ""))
+	data := parsed[dashboard.Data](t, do(t, "GET", l.admin.URL+"/ui/data.json", "", ""))
 	own := 0
 	for _, e := range data.Engines {
 		if e.Tenant == "quiet" {

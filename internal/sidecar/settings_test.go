@@ -13,8 +13,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/ragpilot/ragpilot/internal/serve"
 	"github.com/ragpilot/ragpilot/internal/sidecar"
+	"github.com/ragpilot/ragpilot/internal/sidecar/settings"
 )
 
 // whole is a running server with everything in it.
@@ -40,18 +40,18 @@ func (b *lockedBuffer) String() string {
 	return b.text.String()
 }
 
-func startWhole(t *testing.T, change func(*serve.Config)) whole {
+func startWhole(t *testing.T, change func(*settings.Config)) whole {
 	t.Helper()
-	cfg := serve.Default()
+	cfg := settings.Default()
 	cfg.Listen, cfg.AdminAddr = "127.0.0.1:0", ""
 	change(&cfg)
-	live, log := serve.NewLive(cfg), new(lockedBuffer)
-	logger := serve.NewLogger(log, "text", live)
+	live, log := settings.NewLive(cfg), new(lockedBuffer)
+	logger := settings.NewLogger(log, "text", live)
 	api, err := sidecar.New(cfg, sidecar.Options{Live: live, Log: logger})
 	if err != nil {
 		t.Fatal(err)
 	}
-	server, err := serve.New(cfg, api, serve.Options{Live: live, Logger: logger})
+	server, err := settings.New(cfg, api, settings.Options{Live: live, Logger: logger})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -98,7 +98,7 @@ func (s whole) post(t *testing.T, path, body string) reply {
 // The reference's order of later answers can be asked for by a setting.
 func TestCompatIncrementalOrderSetting(t *testing.T) {
 	for _, compat := range []bool{false, true} {
-		s := startWhole(t, func(c *serve.Config) { c.CompatIncrementalOrder = compat })
+		s := startWhole(t, func(c *settings.Config) { c.CompatIncrementalOrder = compat })
 		s.post(t, "/reorder", `{"contexts":[[1,2,3],[1,2,4],[8,9]]}`)
 		text := s.post(t, "/reorder", `{"contexts":[[3,2,1],[30,31],[9,8]]}`).text
 		if got := !strings.Contains(text, `"reordered_by_input"`); got != compat {
@@ -109,14 +109,14 @@ func TestCompatIncrementalOrderSetting(t *testing.T) {
 
 // Limits of requests hold as they are now, without a restart.
 func TestLimitsAreReloaded(t *testing.T) {
-	cfg := serve.Default()
-	live := serve.NewLive(cfg)
+	cfg := settings.Default()
+	live := settings.NewLive(cfg)
 	api, err := sidecar.New(cfg, sidecar.Options{Live: live})
 	if err != nil {
 		t.Fatal(err)
 	}
 	next := cfg
-	server, err := serve.New(cfg, api, serve.Options{Live: live, Load: func() (serve.Config, error) { return next, nil }})
+	server, err := settings.New(cfg, api, settings.Options{Live: live, Load: func() (settings.Config, error) { return next, nil }})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -137,7 +137,7 @@ func TestLimitsAreReloaded(t *testing.T) {
 
 // What is not found under /cloud/ is told as elsewhere.
 func TestErrorsUnderCloud(t *testing.T) {
-	s := startWhole(t, func(*serve.Config) {})
+	s := startWhole(t, func(*settings.Config) {})
 	for _, c := range []struct{ method, path, allow, want string }{
 		{"POST", "/cloud/stats", "GET, HEAD", `405 {"detail":"Method Not Allowed"}`},
 		{"GET", "/cloud/x", "", `404 {"detail":"Not Found"}`},
@@ -175,7 +175,7 @@ func TestProfileSetting(t *testing.T) {
 	}))
 	defer engine.Close()
 	for profile, want := range map[string][]string{"": {"North", "South", "West"}, "safe": {"South", "West", "North"}} {
-		s := startWhole(t, func(c *serve.Config) { c.InferAPIURL, c.Profile = engine.URL, profile })
+		s := startWhole(t, func(c *settings.Config) { c.InferAPIURL, c.Profile = engine.URL, profile })
 		if got := s.post(t, "/v1/chat/completions", body); got.code != http.StatusOK {
 			t.Fatalf("%+v", got)
 		}
@@ -193,7 +193,7 @@ func TestProfileSetting(t *testing.T) {
 func TestFailureIsInTheLog(t *testing.T) {
 	down := httptest.NewServer(nil)
 	down.Close()
-	s := startWhole(t, func(c *serve.Config) { c.InferAPIURL = down.URL })
+	s := startWhole(t, func(c *settings.Config) { c.InferAPIURL = down.URL })
 	got := s.post(t, "/v1/chat/completions", `{"messages":[]}`)
 	if got.code != http.StatusBadGateway || got.text != `{"detail":"Backend error: connection refused"}`+"\n" {
 		t.Errorf("%d %s", got.code, got.text)
@@ -219,7 +219,7 @@ func TestBodiesShareRoom(t *testing.T) {
 		<-goOn
 	}))
 	defer e.Close()
-	s := startWhole(t, func(c *serve.Config) {
+	s := startWhole(t, func(c *settings.Config) {
 		c.InferAPIURL, c.Limits.InFlightBytes, c.Timeouts.InFlight = e.URL, 150_000, 0
 	})
 	padding := strings.Repeat(" ", 100_000)

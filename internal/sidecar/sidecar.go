@@ -15,23 +15,23 @@ import (
 
 	"github.com/ragpilot/ragpilot/contextpilot"
 	"github.com/ragpilot/ragpilot/contextpilot/profile"
-	"github.com/ragpilot/ragpilot/internal/budget"
-	"github.com/ragpilot/ragpilot/internal/evictions"
-	"github.com/ragpilot/ragpilot/internal/figures"
-	"github.com/ragpilot/ragpilot/internal/httpapi"
-	"github.com/ragpilot/ragpilot/internal/orders"
-	"github.com/ragpilot/ragpilot/internal/orders/redisorders"
-	"github.com/ragpilot/ragpilot/internal/proxy"
-	"github.com/ragpilot/ragpilot/internal/recorded"
-	"github.com/ragpilot/ragpilot/internal/serve"
-	"github.com/ragpilot/ragpilot/internal/state"
-	"github.com/ragpilot/ragpilot/internal/tracing"
-	"github.com/ragpilot/ragpilot/internal/ui"
+	"github.com/ragpilot/ragpilot/internal/lru/budget"
+	"github.com/ragpilot/ragpilot/internal/prompt/orders"
+	"github.com/ragpilot/ragpilot/internal/sidecar/cachewatch"
+	"github.com/ragpilot/ragpilot/internal/sidecar/compat"
+	"github.com/ragpilot/ragpilot/internal/sidecar/compat/recorded"
+	"github.com/ragpilot/ragpilot/internal/sidecar/dashboard"
+	"github.com/ragpilot/ragpilot/internal/sidecar/proxy"
+	"github.com/ragpilot/ragpilot/internal/sidecar/redisorders"
+	"github.com/ragpilot/ragpilot/internal/sidecar/report"
+	"github.com/ragpilot/ragpilot/internal/sidecar/settings"
+	"github.com/ragpilot/ragpilot/internal/sidecar/state"
+	"github.com/ragpilot/ragpilot/internal/sidecar/tracing"
 )
 
 // Options are what the API needs beside its configuration.
 type Options struct {
-	Live     *serve.Live           // nil: the configuration does not change
+	Live     *settings.Live        // nil: the configuration does not change
 	Registry prometheus.Registerer // nil: a new one
 	Log      *slog.Logger          // nil: slog.Default
 	// ProviderBase replaces the cloud provider's address, for gateways and tests; nil: the provider's own.
@@ -50,9 +50,9 @@ type Options struct {
 type API struct {
 	main    *http.ServeMux
 	proxy   *proxy.Proxy
-	index   *httpapi.API
-	events  *evictions.Follower // nil: there is no engine to follow
-	figures *figures.Figures
+	index   *compat.API
+	events  *cachewatch.Follower // nil: there is no engine to follow
+	figures *report.Figures
 	board   *board
 	tracer  *tracing.Tracer
 	log     *slog.Logger
@@ -62,13 +62,13 @@ type API struct {
 }
 
 // New makes an API. cfg has been validated.
-func New(cfg serve.Config, o Options) (*API, error) {
+func New(cfg settings.Config, o Options) (*API, error) {
 	cfg, err := cfg.ReadSecrets()
 	if err != nil {
 		return nil, err
 	}
 	if o.Live == nil {
-		o.Live = serve.NewLive(cfg)
+		o.Live = settings.NewLive(cfg)
 	}
 	if o.Log == nil {
 		o.Log = slog.Default()
@@ -84,7 +84,7 @@ func New(cfg serve.Config, o Options) (*API, error) {
 	a := &API{main: http.NewServeMux(), log: o.Log}
 	counted := money.figures(o.Registry)
 	counted.Caches = a.caches
-	numbers, err := figures.New(counted)
+	numbers, err := report.New(counted)
 	if err != nil {
 		return nil, err
 	}
@@ -100,7 +100,7 @@ func New(cfg serve.Config, o Options) (*API, error) {
 	}
 	a.figures, a.board = numbers, newBoard(cfg, most.text, o.Live, pilot, numbers)
 	a.board.expire = func() { a.proxy.Expire() }
-	a.index = httpapi.New(httpapi.Options{
+	a.index = compat.New(compat.Options{
 		Stateless: cfg.Stateless, CompatIncrementalOrder: cfg.CompatIncrementalOrder, MaxTenants: cfg.Limits.Tenants, MaxTokens: cfg.MaxTokens, Memory: memory,
 		Limits: func() (contexts, blocks int) {
 			now := o.Live.Load().Limits
@@ -116,7 +116,7 @@ func New(cfg serve.Config, o Options) (*API, error) {
 	po := proxy.Options{
 		Tracer: a.tracer, Pilot: pilot, Index: a.index, Log: o.Log, Recorder: a.board, Memory: memory, KeepTexts: cfg.KeepTexts, Modulus: cfg.ChunkModulus,
 		MaxTenants: cfg.Limits.Tenants, MaxSessions: cfg.Limits.Sessions, AllowedPaths: cfg.AllowedPaths, StoredObjects: cfg.StoredObjects,
-		Transport: proxy.NewTransport(cfg.Timeouts.UpstreamConnect, cfg.Timeouts.UpstreamHeader), Window: cfg.Plan.Window, RequestID: serve.RequestID, TenantHeader: cfg.TrustTenantHeader, Blocks: cfg.Recompute > 0,
+		Transport: proxy.NewTransport(cfg.Timeouts.UpstreamConnect, cfg.Timeouts.UpstreamHeader), Window: cfg.Plan.Window, RequestID: settings.RequestID, TenantHeader: cfg.TrustTenantHeader, Blocks: cfg.Recompute > 0,
 		Live: func() (bool, float64) {
 			now := o.Live.Load()
 			return now.Shadow, now.HoldOut
@@ -169,7 +169,7 @@ const maxRequests = 100_000
 
 // newPilot makes the pilot that orders documents. Those inside of texts have no names that a note could use, and references are made by
 // the proxy.
-func newPilot(cfg serve.Config, most bounds, cost map[string]float64) (*contextpilot.Pilot, error) {
+func newPilot(cfg settings.Config, most bounds, cost map[string]float64) (*contextpilot.Pilot, error) {
 	profile, err := profile.Load(cmp.Or(cfg.Profile, "default"))
 	if err != nil {
 		return nil, fmt.Errorf("profile %q: %w", cfg.Profile, err)
@@ -193,7 +193,7 @@ func newPilot(cfg serve.Config, most bounds, cost map[string]float64) (*contextp
 }
 
 // upstream sets where requests go.
-func upstream(cfg serve.Config, po *proxy.Options) (err error) {
+func upstream(cfg settings.Config, po *proxy.Options) (err error) {
 	if po.Provider != nil {
 		return nil
 	}
@@ -206,7 +206,7 @@ func upstream(cfg serve.Config, po *proxy.Options) (err error) {
 }
 
 // remember sets what outlives the process, and what replicas share.
-func (a *API) remember(cfg serve.Config, o Options, memory *budget.Budget, po *proxy.Options) error {
+func (a *API) remember(cfg settings.Config, o Options, memory *budget.Budget, po *proxy.Options) error {
 	log := o.Log
 	mem := orders.NewMemoryIn(memory, cfg.Limits.Tenants)
 	po.Orders = mem
@@ -265,7 +265,7 @@ func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) { a.main.ServeHT
 
 // Admin adds what belongs on the admin listener: /ui/, /figures and /forget.
 func (a *API) Admin(mux *http.ServeMux) {
-	mux.Handle("/ui/", ui.Handler(a.board))
+	mux.Handle("/ui/", dashboard.Handler(a.board))
 	mux.Handle("GET /ui", http.RedirectHandler("/ui/", http.StatusMovedPermanently))
 	mux.Handle("GET /figures", a.figures)
 	mux.HandleFunc("POST /forget", a.forget)

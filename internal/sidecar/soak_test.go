@@ -17,9 +17,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/ragpilot/ragpilot/internal/serve"
+	"github.com/ragpilot/ragpilot/internal/lab/upstream"
 	"github.com/ragpilot/ragpilot/internal/sidecar"
-	"github.com/ragpilot/ragpilot/internal/upstream"
+	"github.com/ragpilot/ragpilot/internal/sidecar/settings"
 )
 
 // TestSoak sends RAGPILOT_SOAK requests (1,000,000 in docs/load/soak.csv) of 10,000 sessions, with drift and an engine that
@@ -96,7 +96,7 @@ type soak struct {
 
 func newSoak(t *testing.T) *soak {
 	s := &soak{r: rand.New(rand.NewPCG(5, 5))}
-	cfg := serve.Default()
+	cfg := settings.Default()
 	api, err := sidecar.New(cfg, sidecar.Options{Transport: s})
 	if err != nil {
 		t.Fatal(err)

@@ -13,14 +13,14 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/ragpilot/ragpilot/internal/serve"
 	"github.com/ragpilot/ragpilot/internal/sidecar"
+	"github.com/ragpilot/ragpilot/internal/sidecar/settings"
 )
 
 // TestOpenStoresAreBounded: however many tenants ask for memories, few files are open, and none of what was stored is lost.
 func TestOpenStoresAreBounded(t *testing.T) {
 	dir := t.TempDir()
-	s := startWhole(t, func(c *serve.Config) {
+	s := startWhole(t, func(c *settings.Config) {
 		c.Memory.Dir, c.Memory.Embedder, c.TrustTenantHeader, c.Limits.MemoryBytes = dir, "lexical", "X-Team", 16<<20
 	})
 	ask := func(method, tenant, body string) string {
@@ -69,7 +69,7 @@ func TestOpenStoresAreBounded(t *testing.T) {
 // metric has what they take.
 func TestMemoryIndexesAreBounded(t *testing.T) {
 	reg := prometheus.NewRegistry()
-	l := newTenants(t, sidecar.Options{Registry: reg}, func(c *serve.Config) {
+	l := newTenants(t, sidecar.Options{Registry: reg}, func(c *settings.Config) {
 		c.Memory.Dir, c.Memory.Embedder, c.Limits.MemoryBytes = t.TempDir(), "lexical", 16<<20
 	})
 	held := func() float64 { return metric(t, reg, "ragpilot_memory_bytes", "memory_indexes") }

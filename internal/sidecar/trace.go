@@ -5,15 +5,15 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/ragpilot/ragpilot/internal/serve"
-	"github.com/ragpilot/ragpilot/internal/tracing"
+	"github.com/ragpilot/ragpilot/internal/sidecar/settings"
+	"github.com/ragpilot/ragpilot/internal/sidecar/tracing"
 )
 
 // lastSpans is how long Close waits for a collector. A server has flushed the tracer before.
 const lastSpans = time.Second
 
 // trace opens the tracer that the configuration tells of.
-func (a *API) trace(cfg serve.Trace, o Options) (*tracing.Tracer, error) {
+func (a *API) trace(cfg settings.Trace, o Options) (*tracing.Tracer, error) {
 	if o.Tracer != nil {
 		return o.Tracer, nil
 	}

@@ -25,10 +25,10 @@ import (
 	"google.golang.org/protobuf/proto"
 	"pgregory.net/rapid"
 
-	"github.com/ragpilot/ragpilot/internal/serve"
+	"github.com/ragpilot/ragpilot/internal/lab/upstream"
 	"github.com/ragpilot/ragpilot/internal/sidecar"
-	"github.com/ragpilot/ragpilot/internal/tracing"
-	"github.com/ragpilot/ragpilot/internal/upstream"
+	"github.com/ragpilot/ragpilot/internal/sidecar/settings"
+	"github.com/ragpilot/ragpilot/internal/sidecar/tracing"
 )
 
 // failer is what tests and properties are.
@@ -103,12 +103,12 @@ type tracedServer struct {
 	stop     func()
 }
 
-func serveTraced(t *testing.T, change func(*serve.Config)) *tracedServer {
+func serveTraced(t *testing.T, change func(*settings.Config)) *tracedServer {
 	t.Helper()
 	leaks := goleak.IgnoreCurrent()
 	t.Cleanup(func() { goleak.VerifyNone(t, leaks) }) // the last one, when all has been closed
-	s := &tracedServer{engine: newTracedEngine(t), registry: serve.NewRegistry(), log: new(logLines), spans: tracetest.NewInMemoryExporter()}
-	cfg := serve.Default()
+	s := &tracedServer{engine: newTracedEngine(t), registry: settings.NewRegistry(), log: new(logLines), spans: tracetest.NewInMemoryExporter()}
+	cfg := settings.Default()
 	cfg.Compat = true
 	cfg.Listen, cfg.AdminAddr, cfg.InferAPIURL = "127.0.0.1:0", "", s.engine.URL
 	if change != nil {
@@ -128,7 +128,7 @@ func serveTraced(t *testing.T, change func(*serve.Config)) *tracedServer {
 		t.Fatal(err)
 	}
 	s.tracer = api.Tracer()
-	server, err := serve.New(cfg, api, serve.Options{Logger: logger, Registry: s.registry, Tracer: api.Tracer()})
+	server, err := settings.New(cfg, api, settings.Options{Logger: logger, Registry: s.registry, Tracer: api.Tracer()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -266,7 +266,7 @@ func asking(question string, from int, results ...int) object {
 // A request of a client's trace: its spans are below each other as its stages are, the engine is told of the one that
 // waits for it, and the numbers are those of the plan and of the engine.
 func TestSpansOfARequest(t *testing.T) {
-	s := serveTraced(t, func(c *serve.Config) { c.Keys = []serve.Key{{Tenant: "red", Key: "k"}} })
+	s := serveTraced(t, func(c *settings.Config) { c.Keys = []settings.Key{{Tenant: "red", Key: "k"}} })
 	s.post(t, "/v1/chat/completions", asking("first?", 1, 10), "X-Api-Key", "k")
 	s.ended(t, 1)
 	s.post(t, "/v1/chat/completions", asking("second?", -1, 20, 20), "X-Api-Key", "k", "Traceparent", traceparent, "Tracestate", "a=1", "X-Contextpilot-Session", "of alice")
@@ -326,7 +326,7 @@ func TestSpansOfARequest(t *testing.T) {
 
 // What passes without a plan has the spans of what is done with it.
 func TestSpansOfOtherRequests(t *testing.T) {
-	s := serveTraced(t, func(c *serve.Config) { c.HoldOut = 1 })
+	s := serveTraced(t, func(c *settings.Config) { c.HoldOut = 1 })
 	s.engine.answer = func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/v1/embeddings" {
 			w.WriteHeader(http.StatusTooManyRequests)
@@ -511,9 +511,9 @@ func TestSpansReachACollector(t *testing.T) {
 		w.Header().Set("Content-Type", "application/x-protobuf")
 	}))
 	defer receiver.Close()
-	s := serveTraced(t, func(c *serve.Config) {
+	s := serveTraced(t, func(c *settings.Config) {
 		variables := map[string]string{"OTEL_EXPORTER_OTLP_ENDPOINT": receiver.URL, "OTEL_EXPORTER_OTLP_HEADERS": "api-key=collectors-key"}
-		from, err := serve.Source{Env: func(name string) (string, bool) { v, ok := variables[name]; return v, ok }}.Load()
+		from, err := settings.Source{Env: func(name string) (string, bool) { v, ok := variables[name]; return v, ok }}.Load()
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -569,7 +569,7 @@ func counterOf(t *testing.T, reg *prometheus.Registry, result string) float64 {
 func TestCollectorIsDown(t *testing.T) {
 	nobody := httptest.NewServer(http.NotFoundHandler())
 	nobody.Close()
-	s := serveTraced(t, func(c *serve.Config) {
+	s := serveTraced(t, func(c *settings.Config) {
 		c.Trace.Endpoint, c.Trace.Headers = nobody.URL, "api-key=collectors-key"
 	})
 	for i := range 3 {
@@ -591,7 +591,7 @@ func TestCollectorIsDown(t *testing.T) {
 
 // Without tracing, and without a plan to trace, the client's headers pass byte for byte.
 func TestTraceparentPassesWhenOff(t *testing.T) {
-	s := serveTraced(t, func(c *serve.Config) { c.Trace.Sample = 0 })
+	s := serveTraced(t, func(c *settings.Config) { c.Trace.Sample = 0 })
 	if s.tracer != nil {
 		t.Fatal("tracing is on")
 	}

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/ragpilot/ragpilot/internal/serve"
+	"github.com/ragpilot/ragpilot/internal/sidecar/settings"
 )
 
 // Tenants that send the same prompt share nothing of it in the engine, and each hears of its own loss.
@@ -16,8 +16,8 @@ func TestTenantsAreApartInTheEngine(t *testing.T) {
 		e.publish(t)
 		engine := vllmAt(e)
 		engine.PromptTokens = tokens
-		f := followAs(t, e, nil, func(c *serve.Config) {
-			c.CacheSaltKey, c.Engines = "a key that is long enough", []serve.Engine{engine}
+		f := followAs(t, e, nil, func(c *settings.Config) {
+			c.CacheSaltKey, c.Engines = "a key that is long enough", []settings.Engine{engine}
 		})
 		f.ready(t)
 		f.ask(t, "red", chatPath, chatOf("apple", ""))
@@ -39,13 +39,13 @@ func TestTenantsAreApartInTheEngine(t *testing.T) {
 func TestEnginesKey(t *testing.T) {
 	engine := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { w.Header().Set("X-Got", r.Header.Get("Authorization")) }))
 	defer engine.Close()
-	for want, change := range map[string]func(*serve.Config){
-		"Bearer engine-key": func(c *serve.Config) { c.InferAPIKey = "engine-key" },
-		"Basic dTpw":        func(c *serve.Config) { c.InferAPIURL = strings.Replace(engine.URL, "//", "//u:p@", 1) },
-		"":                  func(*serve.Config) {},
+	for want, change := range map[string]func(*settings.Config){
+		"Bearer engine-key": func(c *settings.Config) { c.InferAPIKey = "engine-key" },
+		"Basic dTpw":        func(c *settings.Config) { c.InferAPIURL = strings.Replace(engine.URL, "//", "//u:p@", 1) },
+		"":                  func(*settings.Config) {},
 	} {
-		s := startWhole(t, func(c *serve.Config) {
-			c.InferAPIURL, c.Keys = engine.URL, []serve.Key{{Tenant: "a", Key: "client-key"}}
+		s := startWhole(t, func(c *settings.Config) {
+			c.InferAPIURL, c.Keys = engine.URL, []settings.Key{{Tenant: "a", Key: "client-key"}}
 			change(c)
 		})
 		req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, s.url+"/v1/chat/completions", strings.NewReader(docsChat("q", passage("x"), passage("y"))))

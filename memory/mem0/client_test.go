@@ -13,7 +13,7 @@ import (
 
 	"go.uber.org/goleak"
 
-	"github.com/ragpilot/ragpilot/internal/mem0api"
+	"github.com/ragpilot/ragpilot/internal/sidecar/memoryapi"
 	"github.com/ragpilot/ragpilot/memory"
 	"github.com/ragpilot/ragpilot/memory/inmem"
 	"github.com/ragpilot/ragpilot/memory/mem0"
@@ -28,7 +28,7 @@ func newServer(t testing.TB) (address string, store memory.Store) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	api := mem0api.New(mem0api.Options{Store: func(context.Context, string) (memory.Store, func(), error) { return local, func() {}, nil }})
+	api := memoryapi.New(memoryapi.Options{Store: func(context.Context, string) (memory.Store, func(), error) { return local, func() {}, nil }})
 	mux := http.NewServeMux()
 	api.Hosted(mux, "/mem0")
 	api.SelfHosted(mux, "/mem0")

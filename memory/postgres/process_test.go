@@ -14,7 +14,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/ragpilot/ragpilot/internal/storetest"
+	"github.com/ragpilot/ragpilot/internal/testkit/storetest"
 	"github.com/ragpilot/ragpilot/memory/postgres"
 )
 

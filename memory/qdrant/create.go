@@ -6,7 +6,7 @@ import (
 
 	api "github.com/qdrant/go-client/qdrant"
 
-	"github.com/ragpilot/ragpilot/internal/qdrantconn"
+	"github.com/ragpilot/ragpilot/internal/storage/qdrantconn"
 )
 
 // Keys of payloads that filters compare.

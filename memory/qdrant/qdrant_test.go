@@ -13,7 +13,7 @@ import (
 	api "github.com/qdrant/go-client/qdrant"
 	"go.uber.org/goleak"
 
-	"github.com/ragpilot/ragpilot/internal/storetest"
+	"github.com/ragpilot/ragpilot/internal/testkit/storetest"
 	"github.com/ragpilot/ragpilot/memory"
 	"github.com/ragpilot/ragpilot/memory/memorytest"
 	"github.com/ragpilot/ragpilot/memory/qdrant"

@@ -8,7 +8,7 @@ import (
 	"testing"
 	"testing/fstest"
 
-	"github.com/ragpilot/ragpilot/internal/timed"
+	"github.com/ragpilot/ragpilot/internal/testkit/timed"
 	"github.com/ragpilot/ragpilot/retriever/bleve"
 )
 

@@ -13,8 +13,8 @@ import (
 	"github.com/elastic/go-elasticsearch/v8/typedapi/core/search"
 	"github.com/elastic/go-elasticsearch/v8/typedapi/types"
 
-	"github.com/ragpilot/ragpilot/internal/storetest"
-	"github.com/ragpilot/ragpilot/internal/timed"
+	"github.com/ragpilot/ragpilot/internal/testkit/storetest"
+	"github.com/ragpilot/ragpilot/internal/testkit/timed"
 	"github.com/ragpilot/ragpilot/retriever/elastic"
 	"github.com/ragpilot/ragpilot/retriever/store"
 )

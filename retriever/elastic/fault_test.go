@@ -13,7 +13,7 @@ import (
 
 	"github.com/elastic/go-elasticsearch/v8/typedapi/types"
 
-	"github.com/ragpilot/ragpilot/internal/storetest"
+	"github.com/ragpilot/ragpilot/internal/testkit/storetest"
 	"github.com/ragpilot/ragpilot/retriever/elastic"
 	"github.com/ragpilot/ragpilot/retriever/retrievertest"
 	"github.com/ragpilot/ragpilot/retriever/store"

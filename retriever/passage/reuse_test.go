@@ -9,9 +9,9 @@ import (
 	"github.com/ragpilot/ragpilot/contextpilot"
 	"github.com/ragpilot/ragpilot/engines"
 	"github.com/ragpilot/ragpilot/engines/sim"
-	"github.com/ragpilot/ragpilot/internal/sharedtest"
-	"github.com/ragpilot/ragpilot/internal/tokens"
-	"github.com/ragpilot/ragpilot/internal/trace"
+	"github.com/ragpilot/ragpilot/internal/lab/trace"
+	"github.com/ragpilot/ragpilot/internal/prompt/tokens"
+	"github.com/ragpilot/ragpilot/internal/testkit/sharedtest"
 	"github.com/ragpilot/ragpilot/retriever/passage"
 )
 

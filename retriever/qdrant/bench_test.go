@@ -8,8 +8,8 @@ import (
 	api "github.com/qdrant/go-client/qdrant"
 	"google.golang.org/grpc"
 
-	"github.com/ragpilot/ragpilot/internal/storetest"
-	"github.com/ragpilot/ragpilot/internal/timed"
+	"github.com/ragpilot/ragpilot/internal/testkit/storetest"
+	"github.com/ragpilot/ragpilot/internal/testkit/timed"
 	"github.com/ragpilot/ragpilot/retriever/qdrant"
 	"github.com/ragpilot/ragpilot/retriever/store"
 )

@@ -14,8 +14,8 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
-	"github.com/ragpilot/ragpilot/internal/freeport"
-	"github.com/ragpilot/ragpilot/internal/storetest"
+	"github.com/ragpilot/ragpilot/internal/testkit/freeport"
+	"github.com/ragpilot/ragpilot/internal/testkit/storetest"
 	"github.com/ragpilot/ragpilot/retriever/qdrant"
 	"github.com/ragpilot/ragpilot/retriever/retrievertest"
 	"github.com/ragpilot/ragpilot/retriever/store"

@@ -7,7 +7,7 @@ import (
 
 	api "github.com/qdrant/go-client/qdrant"
 
-	"github.com/ragpilot/ragpilot/internal/qdrantconn"
+	"github.com/ragpilot/ragpilot/internal/storage/qdrantconn"
 	"github.com/ragpilot/ragpilot/retriever/store"
 )
 

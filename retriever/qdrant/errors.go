@@ -8,7 +8,7 @@ import (
 
 	"google.golang.org/grpc"
 
-	"github.com/ragpilot/ragpilot/internal/qdrantconn"
+	"github.com/ragpilot/ragpilot/internal/storage/qdrantconn"
 	"github.com/ragpilot/ragpilot/retriever/store"
 )
 

@@ -10,7 +10,7 @@ import (
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/trace"
 
-	"github.com/ragpilot/ragpilot/internal/qdrantconn"
+	"github.com/ragpilot/ragpilot/internal/storage/qdrantconn"
 	"github.com/ragpilot/ragpilot/retriever/internal/dbspan"
 	"github.com/ragpilot/ragpilot/retriever/store"
 )

@@ -3,7 +3,7 @@ package qdrant
 import (
 	"context"
 
-	"github.com/ragpilot/ragpilot/internal/qdrantconn"
+	"github.com/ragpilot/ragpilot/internal/storage/qdrantconn"
 	"github.com/ragpilot/ragpilot/retriever/internal/dbspan"
 	"github.com/ragpilot/ragpilot/retriever/store"
 )

@@ -24,7 +24,7 @@ func tide(system string) openai.ChatCompletionNewParams {
 // TestLocal asks the local engine, a process of its own with a real model, directly and through the sidecar.
 func TestLocal(t *testing.T) {
 	if !on.Has(stage.Local) {
-		t.Skip("needs RAGPILOT_TINY_MODEL: a file of go run ./internal/tinymodel")
+		t.Skip("needs RAGPILOT_TINY_MODEL: a file of go run ./internal/testkit/tinymodel")
 	}
 	direct := at(t, stage.Local).openai()
 	for _, name := range []string{stage.Local, stage.LocalBehind} {

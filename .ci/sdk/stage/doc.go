@@ -1,6 +1,6 @@
 // Package stage sets up what the official SDKs are tried against: the program as real processes, in front of its own
 // simulated engine ("ragpilot bench upstream"), of a [Fake], and of the local engine ("ragpilot engine serve") if
-// RAGPILOT_TINY_MODEL names a model for it (go run ./internal/tinymodel).
+// RAGPILOT_TINY_MODEL names a model for it (go run ./internal/testkit/tinymodel).
 //
 // The fake has no model. It answers as OpenAI's and Anthropic's APIs do, from the texts under answers/, whose shapes are
 // those of the SDKs' types. A request's model says what happens to it: "SCRIPT" or "WAY/SCRIPT".

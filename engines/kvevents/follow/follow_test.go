@@ -18,7 +18,7 @@ import (
 	"github.com/ragpilot/ragpilot/engines/kvevents/residency"
 	"github.com/ragpilot/ragpilot/engines/sglang"
 	"github.com/ragpilot/ragpilot/engines/vllm"
-	"github.com/ragpilot/ragpilot/internal/kvfake"
+	"github.com/ragpilot/ragpilot/internal/testkit/kvfake"
 )
 
 func TestMain(m *testing.M) {

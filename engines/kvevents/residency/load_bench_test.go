@@ -10,8 +10,8 @@ import (
 	"github.com/ragpilot/ragpilot/contextpilot"
 	"github.com/ragpilot/ragpilot/engines/kvevents"
 	"github.com/ragpilot/ragpilot/engines/kvevents/residency"
-	"github.com/ragpilot/ragpilot/internal/freeport"
-	"github.com/ragpilot/ragpilot/internal/kvfake"
+	"github.com/ragpilot/ragpilot/internal/testkit/freeport"
+	"github.com/ragpilot/ragpilot/internal/testkit/kvfake"
 )
 
 // BenchmarkPlanUnderEvents plans requests of 15 blocks and registers their 1,500 tokens, one after the other, while a

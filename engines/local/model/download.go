@@ -3,7 +3,7 @@ package model
 import (
 	"context"
 
-	"github.com/ragpilot/ragpilot/internal/pippull"
+	"github.com/ragpilot/ragpilot/internal/nn/pippull"
 )
 
 // download fetches the package into a folder and returns the path of the one file that came.

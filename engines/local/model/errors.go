@@ -3,7 +3,7 @@ package model
 import (
 	"errors"
 
-	"github.com/ragpilot/ragpilot/internal/pippull"
+	"github.com/ragpilot/ragpilot/internal/nn/pippull"
 )
 
 var (

@@ -6,7 +6,7 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/ragpilot/ragpilot/internal/pippull"
+	"github.com/ragpilot/ragpilot/internal/nn/pippull"
 )
 
 // Stage is what a pull is doing.

@@ -13,7 +13,7 @@ import (
 	"github.com/ragpilot/ragpilot/engines/kvevents/publish"
 	"github.com/ragpilot/ragpilot/engines/openai"
 	"github.com/ragpilot/ragpilot/engines/vllm"
-	"github.com/ragpilot/ragpilot/internal/doctor"
+	"github.com/ragpilot/ragpilot/internal/lab/doctor"
 )
 
 // noEnd keeps a random model from ending its answer at once.

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/ragpilot/ragpilot/internal/compute"
+	"github.com/ragpilot/ragpilot/internal/nn/compute"
 	"github.com/ragpilot/ragpilot/memory/internal/lexical"
 )
 
@@ -19,7 +19,7 @@ const (
 	b  = 0.75
 )
 
-// Weights of what a score is made of, beside the cosine's 1. They were chosen on two seeds of internal/membench and on 40 facts about
+// Weights of what a score is made of, beside the cosine's 1. They were chosen on two seeds of internal/lab/membench and on 40 facts about
 // ten relatives that differ in one word. More weight for words helps the latter and harms paraphrases.
 const (
 	lexicalWeight = 0.15

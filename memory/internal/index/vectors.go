@@ -3,8 +3,8 @@ package index
 import (
 	"math"
 
-	"github.com/ragpilot/ragpilot/internal/compute"
-	"github.com/ragpilot/ragpilot/internal/quant"
+	"github.com/ragpilot/ragpilot/internal/nn/compute"
+	"github.com/ragpilot/ragpilot/internal/nn/quant"
 )
 
 const (

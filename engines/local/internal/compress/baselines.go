@@ -5,7 +5,7 @@ import (
 	"math/rand/v2"
 	"slices"
 
-	"github.com/ragpilot/ragpilot/internal/compute"
+	"github.com/ragpilot/ragpilot/internal/nn/compute"
 )
 
 // every returns scores that are the same in all layers and heads.

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/ragpilot/ragpilot/internal/compute"
+	"github.com/ragpilot/ragpilot/internal/nn/compute"
 )
 
 var shape = compute.Heads{Query: 6, KV: 2, Dim: 32}

@@ -4,7 +4,7 @@ import (
 	"context"
 
 	"github.com/ragpilot/ragpilot/engines/local/internal/llama"
-	"github.com/ragpilot/ragpilot/internal/compute"
+	"github.com/ragpilot/ragpilot/internal/nn/compute"
 )
 
 // DefaultStep is how many tokens are computed at a time.

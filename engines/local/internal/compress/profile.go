@@ -6,7 +6,7 @@ import (
 	"slices"
 
 	"github.com/ragpilot/ragpilot/engines/local/internal/llama"
-	"github.com/ragpilot/ragpilot/internal/compute"
+	"github.com/ragpilot/ragpilot/internal/nn/compute"
 )
 
 // A level of a [Kept.Profile] stands for the share 2^(-level/levelsPerBit).

@@ -10,7 +10,7 @@ import (
 	"slices"
 
 	"github.com/ragpilot/ragpilot/engines/local/internal/llama"
-	"github.com/ragpilot/ragpilot/internal/compute"
+	"github.com/ragpilot/ragpilot/internal/nn/compute"
 )
 
 // Scorer says how much the tokens of a part matter. It may compute behind the part, and its last tokens once more, and must leave it as

@@ -8,7 +8,7 @@ import (
 	"math"
 	"slices"
 
-	"github.com/ragpilot/ragpilot/internal/quant"
+	"github.com/ragpilot/ragpilot/internal/nn/quant"
 )
 
 const (

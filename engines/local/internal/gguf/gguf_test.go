@@ -11,8 +11,8 @@ import (
 	"testing"
 
 	"github.com/ragpilot/ragpilot/engines/local/internal/gguf"
-	"github.com/ragpilot/ragpilot/internal/quant"
-	"github.com/ragpilot/ragpilot/internal/quant/quanttest"
+	"github.com/ragpilot/ragpilot/internal/nn/quant"
+	"github.com/ragpilot/ragpilot/internal/nn/quant/quanttest"
 )
 
 func written(t testing.TB, metadata []gguf.Pair, tensors []gguf.Tensor) []byte {

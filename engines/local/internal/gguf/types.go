@@ -1,6 +1,6 @@
 package gguf
 
-import "github.com/ragpilot/ragpilot/internal/quant"
+import "github.com/ragpilot/ragpilot/internal/nn/quant"
 
 // ggml numbers the formats of tensors.
 var (

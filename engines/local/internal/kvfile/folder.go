@@ -16,7 +16,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/ragpilot/ragpilot/internal/durable"
+	"github.com/ragpilot/ragpilot/internal/storage/durable"
 )
 
 // ID names a page.

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"math"
 
-	"github.com/ragpilot/ragpilot/internal/quant"
+	"github.com/ragpilot/ragpilot/internal/nn/quant"
 )
 
 // pageTokens is how many tokens a page has.

@@ -9,7 +9,7 @@ import (
 	"os"
 	"path"
 
-	"github.com/ragpilot/ragpilot/internal/durable"
+	"github.com/ragpilot/ragpilot/internal/storage/durable"
 )
 
 // Contents is what a subfolder holds.

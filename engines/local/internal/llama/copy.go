@@ -1,6 +1,6 @@
 package llama
 
-import "github.com/ragpilot/ragpilot/internal/compute"
+import "github.com/ragpilot/ragpilot/internal/nn/compute"
 
 // Copy copies the keys and values of n tokens from one sequence's pages to another's, which may not be the same memory. Where the tokens
 // come to stand elsewhere their keys are turned to the new positions: rotations add, so that is exact but for rounding (CacheNotes §3.3,

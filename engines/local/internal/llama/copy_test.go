@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/ragpilot/ragpilot/engines/local/internal/llama"
-	"github.com/ragpilot/ragpilot/internal/compute"
+	"github.com/ragpilot/ragpilot/internal/nn/compute"
 )
 
 // TestSpansThatSharePages: tokens in any number of spans of one call, with gaps that were computed before, are as in one piece.

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/ragpilot/ragpilot/internal/compute"
+	"github.com/ragpilot/ragpilot/internal/nn/compute"
 )
 
 // Span is a run of one sequence's tokens that is to be computed. Several spans of a call may have the same pages, in any order: in each

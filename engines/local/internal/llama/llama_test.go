@@ -14,8 +14,8 @@ import (
 	"github.com/ragpilot/ragpilot/engines/local/internal/llama/llamatest"
 	"github.com/ragpilot/ragpilot/engines/local/internal/tinymodel"
 	"github.com/ragpilot/ragpilot/engines/local/internal/weights"
-	"github.com/ragpilot/ragpilot/internal/quant"
-	"github.com/ragpilot/ragpilot/internal/sharedtest"
+	"github.com/ragpilot/ragpilot/internal/nn/quant"
+	"github.com/ragpilot/ragpilot/internal/testkit/sharedtest"
 )
 
 // shapes are the architectures, each with something of its own.

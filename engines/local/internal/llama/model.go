@@ -5,8 +5,8 @@ import (
 	"fmt"
 
 	"github.com/ragpilot/ragpilot/engines/local/internal/weights"
-	"github.com/ragpilot/ragpilot/internal/compute"
-	"github.com/ragpilot/ragpilot/internal/quant"
+	"github.com/ragpilot/ragpilot/internal/nn/compute"
+	"github.com/ragpilot/ragpilot/internal/nn/quant"
 )
 
 // Model is a model that can compute. It is only read, and safe for concurrent use; each [Worker] is for one call at a time.

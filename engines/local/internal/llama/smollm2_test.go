@@ -6,7 +6,7 @@ import (
 
 	"github.com/ragpilot/ragpilot/engines/local/internal/llama"
 	"github.com/ragpilot/ragpilot/engines/local/internal/modeltest"
-	"github.com/ragpilot/ragpilot/internal/sharedtest"
+	"github.com/ragpilot/ragpilot/internal/testkit/sharedtest"
 )
 
 // What two other programs, in Python and in C++, answer from the same file.

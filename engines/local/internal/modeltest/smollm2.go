@@ -6,8 +6,8 @@ import (
 	"testing"
 
 	"github.com/ragpilot/ragpilot/engines/local/model"
-	"github.com/ragpilot/ragpilot/internal/compute"
-	"github.com/ragpilot/ragpilot/internal/sharedtest"
+	"github.com/ragpilot/ragpilot/internal/nn/compute"
+	"github.com/ragpilot/ragpilot/internal/testkit/sharedtest"
 )
 
 // SmolLM2 returns the path of SmolLM2-135M-Instruct: what RAGPILOT_SMOLLM2 names, or the model in the cache folder. If

@@ -4,7 +4,7 @@ import (
 	"math"
 
 	"github.com/ragpilot/ragpilot/engines/local/internal/llama"
-	"github.com/ragpilot/ragpilot/internal/compute"
+	"github.com/ragpilot/ragpilot/internal/nn/compute"
 )
 
 // lowLayers are those that CacheBlend and KVShare compare: the values of the second are the first that depend on other tokens.

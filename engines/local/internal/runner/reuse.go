@@ -8,7 +8,7 @@ import (
 
 	"github.com/ragpilot/ragpilot/engines/local/internal/kvstore"
 	"github.com/ragpilot/ragpilot/engines/local/internal/llama"
-	"github.com/ragpilot/ragpilot/internal/compute"
+	"github.com/ragpilot/ragpilot/internal/nn/compute"
 )
 
 // Reuse has the blocks of a prompt taken from where they were computed before, at any position, and a part of their tokens computed again

@@ -7,7 +7,7 @@ import (
 
 	"github.com/ragpilot/ragpilot/engines/local/internal/kvstore"
 	"github.com/ragpilot/ragpilot/engines/local/internal/llama"
-	"github.com/ragpilot/ragpilot/internal/compute"
+	"github.com/ragpilot/ragpilot/internal/nn/compute"
 )
 
 // Request is one sequence that is to be continued, or scored.

@@ -7,7 +7,7 @@ import (
 
 	"github.com/ragpilot/ragpilot/engines/local/internal/llama"
 	"github.com/ragpilot/ragpilot/engines/local/internal/runner"
-	"github.com/ragpilot/ragpilot/internal/compute"
+	"github.com/ragpilot/ragpilot/internal/nn/compute"
 )
 
 // TestWatch: what an answer's first tokens attend to is what the model says, beside others or not, and watching changes no logits, not

@@ -14,7 +14,7 @@ import (
 	"io"
 	"math"
 
-	"github.com/ragpilot/ragpilot/internal/quant"
+	"github.com/ragpilot/ragpilot/internal/nn/quant"
 )
 
 const (

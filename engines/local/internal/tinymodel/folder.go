@@ -9,7 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/ragpilot/ragpilot/engines/local/internal/safetensors"
+	"github.com/ragpilot/ragpilot/internal/nn/safetensors"
 )
 
 // WriteFolder writes the model that Write writes as a folder of config.json, tokenizer.json, tokenizer_config.json and

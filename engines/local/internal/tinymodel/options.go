@@ -1,6 +1,6 @@
 package tinymodel
 
-import "github.com/ragpilot/ragpilot/internal/quant"
+import "github.com/ragpilot/ragpilot/internal/nn/quant"
 
 // Options describe a model. The zero value is a llama with 2 layers, hidden 64, 4 heads of 16, 2 of them for keys and
 // values, FFN 128, context 512, tied output, F32.

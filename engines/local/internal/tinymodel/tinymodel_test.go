@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/ragpilot/ragpilot/engines/local/internal/tinymodel"
-	"github.com/ragpilot/ragpilot/internal/quant"
+	"github.com/ragpilot/ragpilot/internal/nn/quant"
 )
 
 func write(t *testing.T, o tinymodel.Options) []byte {

@@ -6,8 +6,8 @@ import (
 	"os"
 
 	"github.com/ragpilot/ragpilot/engines/local/internal/gguf"
-	"github.com/ragpilot/ragpilot/internal/quant"
-	"github.com/ragpilot/ragpilot/internal/quant/quanttest"
+	"github.com/ragpilot/ragpilot/internal/nn/quant"
+	"github.com/ragpilot/ragpilot/internal/nn/quant/quanttest"
 )
 
 // Write writes a model as a GGUF file. It is an error if a format does not fit the shape.

@@ -10,8 +10,8 @@ import (
 	"slices"
 
 	"github.com/ragpilot/ragpilot/engines/local/internal/bpe"
-	"github.com/ragpilot/ragpilot/engines/local/internal/safetensors"
-	"github.com/ragpilot/ragpilot/internal/mmap"
+	"github.com/ragpilot/ragpilot/internal/nn/mmap"
+	"github.com/ragpilot/ragpilot/internal/nn/safetensors"
 )
 
 // openFolder loads a folder as Hugging Face's libraries write it.

@@ -11,10 +11,10 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/ragpilot/ragpilot/engines/local/internal/safetensors"
 	"github.com/ragpilot/ragpilot/engines/local/internal/tinymodel"
 	"github.com/ragpilot/ragpilot/engines/local/internal/weights"
-	"github.com/ragpilot/ragpilot/internal/quant"
+	"github.com/ragpilot/ragpilot/internal/nn/quant"
+	"github.com/ragpilot/ragpilot/internal/nn/safetensors"
 )
 
 func folder(t testing.TB, o tinymodel.Options) string {

@@ -7,7 +7,7 @@ import (
 
 	"github.com/ragpilot/ragpilot/engines/local/internal/tinymodel"
 	"github.com/ragpilot/ragpilot/engines/local/internal/weights"
-	"github.com/ragpilot/ragpilot/internal/quant"
+	"github.com/ragpilot/ragpilot/internal/nn/quant"
 )
 
 // Whatever a file says, it is a model or an error. A model is one that can be used: every tensor has its bytes.

@@ -13,7 +13,7 @@ import (
 	"github.com/ragpilot/ragpilot/engines/local/internal/gguf"
 	"github.com/ragpilot/ragpilot/engines/local/internal/tinymodel"
 	"github.com/ragpilot/ragpilot/engines/local/internal/weights"
-	"github.com/ragpilot/ragpilot/internal/quant"
+	"github.com/ragpilot/ragpilot/internal/nn/quant"
 )
 
 // patched writes a tiny model whose value of a key of 4 bytes is another one, and opens it.

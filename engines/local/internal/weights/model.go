@@ -9,7 +9,7 @@ import (
 
 	"github.com/ragpilot/ragpilot/engines/local/internal/bpe"
 	"github.com/ragpilot/ragpilot/engines/local/internal/chattemplate"
-	"github.com/ragpilot/ragpilot/internal/quant"
+	"github.com/ragpilot/ragpilot/internal/nn/quant"
 )
 
 // Tensor is a matrix of weights, or a vector. It is read-only.

@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/ragpilot/ragpilot/engines/local/internal/safetensors"
-	"github.com/ragpilot/ragpilot/internal/quant"
+	"github.com/ragpilot/ragpilot/internal/nn/quant"
+	"github.com/ragpilot/ragpilot/internal/nn/safetensors"
 )
 
 // outerNames and layerNames translate the names of Hugging Face's files.

@@ -6,7 +6,7 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/ragpilot/ragpilot/internal/mmap"
+	"github.com/ragpilot/ragpilot/internal/nn/mmap"
 )
 
 // Open loads a model: a GGUF file (its name may be anything), or a folder with config.json, *.safetensors and

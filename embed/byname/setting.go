@@ -1,0 +1,94 @@
+package byname
+
+import (
+	"errors"
+	"net/url"
+	"strings"
+
+	"github.com/ragpilot/ragpilot/embed/openai"
+)
+
+// Values of the setting, beside minilm:DIR and the URL of a server.
+const (
+	Auto    = "auto"
+	MiniLM  = "minilm"
+	Lexical = "lexical"
+)
+
+// Want says what a value may be.
+const Want = "want auto, minilm, minilm:DIR, lexical, or the http or https URL of a server"
+
+// Setting is what the programs can be given. The zero Setting is [Auto].
+type Setting struct {
+	// Value is auto, minilm, minilm:DIR, lexical, or the URL of a server that answers /v1/embeddings. Empty: auto.
+	Value string
+	// Model is the name of the server's model, which is needed with a URL: stores record it.
+	Model string
+	// Key is the server's; empty: it wants none.
+	Key string
+}
+
+// Dir returns the folder of minilm:DIR.
+func (s Setting) Dir() (dir string, ok bool) {
+	if dir, ok = strings.CutPrefix(s.Value, MiniLM+":"); !ok {
+		return "", false
+	}
+	return dir, true
+}
+
+// Shown is the value for messages, without what may be a password.
+func (s Setting) Shown() string {
+	if strings.Contains(s.Value, "@") {
+		return "[redacted]"
+	}
+	return s.Value
+}
+
+// Server reports whether the value is the URL of a server.
+func (s Setting) Server() bool {
+	return strings.HasPrefix(s.Value, "http://") || strings.HasPrefix(s.Value, "https://")
+}
+
+// Auto reports whether memories may be searched by words instead.
+func (s Setting) Auto() bool { return s.Value == "" || s.Value == Auto }
+
+// InProcess reports whether the value is a model in this process.
+func (s Setting) InProcess() bool { return s.Value != Lexical && !s.Server() }
+
+// ErrModel says that a setting with a URL has no model.
+var ErrModel = errors.New("want the name of the server's model")
+
+// Check says what is wrong with the value. The error does not show it: a URL may hold a password.
+func (s Setting) Check() error {
+	switch s.Value {
+	case "", Auto, MiniLM, Lexical:
+		return nil
+	}
+	if dir, ok := s.Dir(); ok {
+		if dir == "" {
+			return errors.New("want minilm:DIR with a folder")
+		}
+		return nil
+	}
+	if !s.Server() {
+		return errors.New(Want)
+	}
+	u, err := url.Parse(s.Value)
+	switch {
+	case err != nil || u.Hostname() == "":
+		return errors.New("is not the URL of a server")
+	case u.User != nil:
+		return errors.New("must have no user: the key is a setting of its own")
+	case u.RawQuery != "" || u.ForceQuery || u.Fragment != "":
+		return errors.New("must have no query and no fragment")
+	}
+	return nil
+}
+
+// server opens the embedder of a URL.
+func (s Setting) server() (*openai.Embedder, error) {
+	if s.Model == "" {
+		return nil, ErrModel
+	}
+	return openai.New(openai.Options{URL: s.Value, Model: s.Model, Key: s.Key})
+}

@@ -1,0 +1,529 @@
+package doctor_test
+
+import (
+	"bytes"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/go-zeromq/zmq4"
+	"github.com/go-zeromq/zmq4/security/null"
+	"go.uber.org/goleak"
+
+	"github.com/ragpilot/ragpilot/internal/lab/doctor"
+	"github.com/ragpilot/ragpilot/internal/lab/upstream"
+)
+
+// The stand-in's PUB socket, the library's, never ends the goroutine that sends.
+func TestMain(m *testing.M) {
+	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction("github.com/go-zeromq/zmq4.(*pubMWriter).run"))
+}
+
+var update = flag.Bool("update", false, "rewrite the goldens")
+
+// examine runs the doctor with short waits.
+func examine(t *testing.T, cfg doctor.Config) *doctor.Report {
+	t.Helper()
+	if cfg.Wait == 0 {
+		cfg.Wait = 2 * time.Second // only waited out where nothing comes
+	}
+	n := 0
+	cfg.Nonce = func() string { n++; return fmt.Sprintf("%026d", n) }
+	report, err := doctor.Run(t.Context(), cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return report
+}
+
+// wrong lists the checks that are problems or warnings.
+func wrong(r *doctor.Report) []string {
+	var list []string
+	for _, c := range r.Checks {
+		if c.Result == doctor.Problem || c.Result == doctor.Warning {
+			list = append(list, string(c.Result)+": "+c.Name)
+		}
+	}
+	return list
+}
+
+func find(t *testing.T, r *doctor.Report, name string) doctor.Check {
+	t.Helper()
+	for _, c := range r.Checks {
+		if c.Name == name {
+			return c
+		}
+	}
+	t.Fatalf("no check %q", name)
+	return doctor.Check{}
+}
+
+// well returns a fake that is set up well.
+func well(t *testing.T, kind doctor.Kind) *fake {
+	t.Helper()
+	f := &fake{kind: kind, block: 16, window: 8192, slots: 4}
+	if kind == doctor.LlamaCPP {
+		f.block = 1
+	}
+	if kind == doctor.VLLM || kind == doctor.SGLang {
+		events, replay := freeTCP(t), freeTCP(t)
+		f.pub = publish(t, events, replay, false)
+		f.point(events, replay)
+	}
+	return f
+}
+
+func port(endpoint string) string { return endpoint[strings.LastIndexByte(endpoint, ':')+1:] }
+
+// point tells where events are, under a wildcard as engines that listen have it.
+func (f *fake) point(events, replay string) {
+	if f.kind == doctor.SGLang {
+		f.sources = fmt.Sprintf(`{"publisher":"zmq","endpoint_host":"*","endpoint_port_base":%s,"block_size":%d,"dp_size":1`, port(events), f.block)
+		if replay != "" {
+			f.sources += `,"replay_endpoint_port_base":` + port(replay)
+		}
+		f.sources += "}"
+		return
+	}
+	if replay != "" {
+		replay = "tcp://*:" + port(replay)
+	}
+	f.sources = fmt.Sprintf(`{"0":{"publisher":"zmq","endpoint":"tcp://*:%s","replay_endpoint":%q,"topic":"kv@fake"}}`, port(events), replay)
+}
+
+func TestWell(t *testing.T) {
+	for _, kind := range []doctor.Kind{doctor.VLLM, doctor.SGLang, doctor.LlamaCPP, doctor.Other} {
+		t.Run(string(kind), func(t *testing.T) {
+			r := examine(t, doctor.Config{Engine: serve(t, well(t, kind)), Budget: 4000})
+			if list := wrong(r); list != nil || r.Kind != kind {
+				t.Errorf("%s: %v\n%s", r.Kind, list, printed(r))
+			}
+		})
+	}
+}
+
+func printed(r *doctor.Report) string {
+	var b strings.Builder
+	_ = r.Print(&b)
+	return b.String()
+}
+
+// TestOneThingWrong spoils one thing at a time: exactly that must be named, and what to do about it.
+func TestOneThingWrong(t *testing.T) {
+	tests := []struct {
+		name  string
+		kind  doctor.Kind
+		spoil func(*testing.T, *fake, *doctor.Config)
+		want  []string
+		says  string // in what to do, or what was seen
+	}{
+		{"loading", doctor.VLLM, set(func(f *fake) { f.sick = true }), []string{"problem: health"}, "503"},
+		{"key", doctor.VLLM, set(func(f *fake) { f.refuses = true }), []string{"problem: health"}, "--api-key"},
+		{"vLLM without details", doctor.VLLM, set(func(f *fake) { f.noDetails = true }), []string{"problem: token details"}, "--enable-prompt-tokens-details"},
+		{"SGLang without report", doctor.SGLang, set(func(f *fake) { f.noDetails = true }), []string{"problem: token details"}, "--enable-cache-report"},
+		{"vLLM without cache", doctor.VLLM, set(func(f *fake) { f.noCache = true }), []string{"problem: prefix caching"}, "--no-enable-prefix-caching"},
+		{"SGLang without cache", doctor.SGLang, set(func(f *fake) { f.noCache = true }), []string{"problem: prefix caching"}, "--disable-radix-cache"},
+		{"llama.cpp without cache", doctor.LlamaCPP, set(func(f *fake) { f.noCache = true }), []string{"problem: prefix caching"}, "cache_prompt"},
+		{"whole prompts only", doctor.VLLM, set(func(f *fake) { f.wholeOnly = true }), []string{"problem: shared prefix"}, "full attention"},
+		{"two behind one address", doctor.Other, set(func(f *fake) { f.replicas = 2 }), []string{"problem: prefix caching"}, "share this address"},
+		{"no usage", doctor.Other, set(func(f *fake) { f.noUsage = true }), []string{"problem: streaming usage"}, "gateway"},
+		{"no usage in streams", doctor.VLLM, set(func(f *fake) { f.noStreamUsage = true }), []string{"problem: streaming usage"}, "include_usage"},
+		{"other IDs", doctor.VLLM, set(func(f *fake) { f.otherIDs = true }), []string{"warning: request ID"}, "X-Request-Id"},
+		{"SGLang without metrics", doctor.SGLang, set(func(f *fake) { f.noMetrics = true }), []string{"warning: metrics"}, "--enable-metrics"},
+		{"other tokenizer", doctor.VLLM, set(func(f *fake) { f.otherTokenizer = true }), []string{"problem: tokenizer"}, "not of one model"},
+		{"clock in the template", doctor.SGLang, set(func(f *fake) { f.clockInTemplate = true }), []string{"problem: chat template"}, "chat template"},
+		{"slow clock", doctor.VLLM, set(func(f *fake) { f.skew = -time.Hour }), []string{"warning: clock"}, "-1h0m"},
+		{"long blocks", doctor.VLLM, set(func(f *fake) { f.block = 784 }), []string{"warning: block size"}, "784 tokens"},
+		{"other model", doctor.VLLM, func(_ *testing.T, _ *fake, c *doctor.Config) { c.Model = "huge" }, []string{"problem: models"}, `"huge" is not served; served: tiny`},
+		{"budget", doctor.SGLang, func(_ *testing.T, _ *fake, c *doctor.Config) { c.Budget = 9000 }, []string{"problem: window"}, "8192"},
+		{"one slot", doctor.LlamaCPP, set(func(f *fake) { f.slots = 1 }), []string{"warning: slots"}, "--parallel"},
+		{"slots hidden", doctor.LlamaCPP, set(func(f *fake) { f.hideSlots = true }), []string{"warning: slots"}, "--slots"},
+		{"llama.cpp shifts", doctor.LlamaCPP, set(func(f *fake) { f.shifts = true }), []string{"warning: cache reuse"}, "--cache-reuse"},
+		{"llama.cpp without metrics", doctor.LlamaCPP, set(func(f *fake) { f.noMetrics = true }), []string{"warning: metrics"}, "--metrics"},
+
+		{"slot files off", doctor.LlamaCPP, func(t *testing.T, _ *fake, c *doctor.Config) { c.SlotDir = t.TempDir() }, []string{"problem: slot files"}, "--slot-save-path"},
+		{"slot files not used", doctor.LlamaCPP, func(t *testing.T, f *fake, c *doctor.Config) {
+			c.SlotDir, f.windows = t.TempDir(), true
+			f.slotDir = c.SlotDir
+		}, []string{"problem: slot files"}, "#26676"},
+		{"slot files elsewhere", doctor.LlamaCPP, func(t *testing.T, f *fake, c *doctor.Config) { c.SlotDir, f.slotDir = t.TempDir(), t.TempDir() }, []string{"problem: slot files"}, "another folder"},
+
+		{"no events", doctor.VLLM, set(func(f *fake) { f.sources = "{}" }), []string{"warning: events"}, "--kv-events-config"},
+		{"nobody publishes", doctor.VLLM, func(t *testing.T, f *fake, _ *doctor.Config) {
+			at, replay := freeTCP(t), freeTCP(t)
+			f.pub = publish(t, at, replay, true)
+			f.point(at, replay)
+		}, []string{"problem: event connection"}, "let the port through"},
+		{"an engine that connects", doctor.VLLM, func(t *testing.T, f *fake, _ *doctor.Config) {
+			at, replay := freeTCP(t), freeTCP(t)
+			f.pub = publish(t, at, replay, true)
+			f.sources = fmt.Sprintf(`{"0":{"publisher":"zmq","endpoint":%q,"replay_endpoint":%q,"topic":"kv@fake"}}`, at, replay)
+		}, []string{"problem: event connection"}, `"endpoint":"tcp://*:`},
+		{"events without replay", doctor.VLLM, func(t *testing.T, f *fake, _ *doctor.Config) {
+			at := freeTCP(t)
+			f.pub = publish(t, at, "", false)
+			f.point(at, "")
+		}, []string{"warning: event replay"}, "replay_endpoint"},
+		{"nothing is published", doctor.VLLM, set(func(f *fake) { f.pub.mute = true }), []string{"problem: live events"}, "enable_kv_cache_events"},
+		{"events of another engine", doctor.SGLang, set(func(f *fake) { f.pub.foreign = true }), []string{"problem: live events"}, "another engine"},
+		{"no events at all", doctor.VLLM, set(func(f *fake) { f.pub.garbage = true }), []string{"problem: event decoding"}, "kvevents"},
+		{"replay closed", doctor.VLLM, func(t *testing.T, f *fake, _ *doctor.Config) {
+			at := freeTCP(t)
+			f.pub = publish(t, at, "", false)
+			f.point(at, freeTCP(t))
+		}, []string{"problem: event replay"}, "let the port through"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			f := well(t, tt.kind)
+			cfg := doctor.Config{}
+			tt.spoil(t, f, &cfg)
+			cfg.Engine = serve(t, f)
+			if f.pub != nil && f.pub.mute {
+				cfg.Wait = 200 * time.Millisecond
+			}
+			r := examine(t, cfg)
+			if got := wrong(r); !slices.Equal(got, tt.want) {
+				t.Errorf("%q, want %q\n%s", got, tt.want, printed(r))
+			}
+			if !strings.Contains(printed(r), tt.says) {
+				t.Errorf("it does not say %q\n%s", tt.says, printed(r))
+			}
+			for _, c := range r.Checks {
+				if c.Result == doctor.Problem && c.Do == "" {
+					t.Errorf("%s: nothing to do about it", c.Name)
+				}
+			}
+		})
+	}
+}
+
+// TestRanks: of two ranks the one is named that something is wrong with, also where the other one is well.
+func TestRanks(t *testing.T) {
+	at := func(host, endpoint string) string { return fmt.Sprintf("tcp://%s:%s", host, port(endpoint)) }
+	for _, bad := range []int{0, 1} {
+		for _, tt := range []struct {
+			name string
+			want []string
+			says string
+			set  func(pub *publisher, l *listens)
+		}{
+			{"well", nil, "2 of 2 connected", func(*publisher, *listens) {}},
+			{"not there", []string{"problem: event connection", "problem: event replay"}, "nobody listens at %s", func(_ *publisher, l *listens) { l.events, l.replay = freeTCP(t), freeTCP(t) }},
+			{"connects", []string{"problem: event connection"}, "nobody listens at %s", func(_ *publisher, l *listens) { l.events, l.host = freeTCP(t), "127.0.0.1" }},
+			{"is not heard", []string{"problem: live events"}, "who listens at %s is not this rank", func(pub *publisher, _ *listens) { pub.mute = true }},
+			{"is not heard, and names a host", []string{"problem: live events"}, "who listens at %s is not this rank", func(pub *publisher, l *listens) { pub.mute, l.host = true, "127.0.0.1" }},
+		} {
+			t.Run(fmt.Sprintf("rank %d %s", bad, tt.name), func(t *testing.T) {
+				t.Parallel()
+				f := &fake{kind: doctor.VLLM, block: 16, window: 8192}
+				var where [2]listens
+				for i := range where {
+					where[i] = listens{host: "*", events: freeTCP(t), replay: freeTCP(t)}
+					pub := publish(t, where[i].events, where[i].replay, false)
+					if i == bad {
+						tt.set(pub, &where[i])
+					}
+					if i == 0 {
+						f.pub = pub
+					} else {
+						f.other = pub
+					}
+				}
+				var ranks []string
+				for i, w := range where {
+					ranks = append(ranks, fmt.Sprintf(`"%d":{"publisher":"zmq","endpoint":%q,"replay_endpoint":%q,"topic":"kv@fake"}`, i, at(w.host, w.events), at(w.host, w.replay)))
+				}
+				f.sources = "{" + strings.Join(ranks, ",") + "}"
+				r := examine(t, doctor.Config{Engine: serve(t, f), Wait: 300 * time.Millisecond})
+				if got := wrong(r); !slices.Equal(got, tt.want) {
+					t.Errorf("%q, want %q\n%s", got, tt.want, printed(r))
+				}
+				says := tt.says
+				if tt.want != nil {
+					says = fmt.Sprintf("rank %d: ", bad)
+					if name := fmt.Sprintf(tt.says, where[bad].events); !strings.Contains(printed(r), name) {
+						t.Errorf("it does not say %q\n%s", name, printed(r))
+					}
+				}
+				if !strings.Contains(printed(r), says) {
+					t.Errorf("it does not say %q\n%s", says, printed(r))
+				}
+			})
+		}
+	}
+}
+
+// TestHostileReplay: what answers at the replay endpoint cannot make the doctor allocate what it likes.
+func TestHostileReplay(t *testing.T) {
+	l, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var answering sync.WaitGroup
+	answering.Go(func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			if z, err := zmq4.Open(c, null.Security(), zmq4.Router, nil, true, nil); err == nil {
+				_, _ = z.RecvMsg()
+				_, _ = c.Write(binary.BigEndian.AppendUint64([]byte{2}, 1<<40)) // a frame of that length
+				_, _ = io.Copy(io.Discard, c)                                   // until the other end closes
+			}
+			_ = c.Close()
+		}
+	})
+	t.Cleanup(func() {
+		_ = l.Close()
+		answering.Wait()
+	})
+	f := well(t, doctor.VLLM)
+	at := freeTCP(t)
+	f.pub = publish(t, at, "", false)
+	f.point(at, "tcp://"+l.Addr().String())
+	r := examine(t, doctor.Config{Engine: serve(t, f)})
+	if got := wrong(r); !slices.Equal(got, []string{"problem: event replay"}) || !strings.Contains(find(t, r, "event replay").Saw, "too long") {
+		t.Errorf("%q\n%s", got, printed(r))
+	}
+}
+
+// listens is where a rank of a fake says to listen.
+type listens struct{ host, events, replay string }
+
+func set(spoil func(*fake)) func(*testing.T, *fake, *doctor.Config) {
+	return func(_ *testing.T, f *fake, _ *doctor.Config) { spoil(f) }
+}
+
+func TestHostCache(t *testing.T) {
+	for off, says := range map[bool]string{false: "on: ", true: "off: "} {
+		f := well(t, doctor.LlamaCPP)
+		f.noHostCache = off
+		if c := find(t, examine(t, doctor.Config{Engine: serve(t, f)}), "host cache"); !strings.HasPrefix(c.Saw, says) {
+			t.Errorf("%q, want %q", c.Saw, says)
+		}
+	}
+}
+
+// TestSidecarAsEngine: the address of the sidecar is given for that of the engine.
+func TestSidecarAsEngine(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch r.URL.Path {
+		case "/readyz":
+			_, _ = w.Write([]byte(`{"status":"ready"}`))
+		case "/health":
+			http.Error(w, "Index not initialized", http.StatusServiceUnavailable)
+		default:
+			_, _ = w.Write([]byte(`{"data":[]}`))
+		}
+	}))
+	defer server.Close()
+	if c := find(t, examine(t, doctor.Config{Engine: server.URL}), "health"); c.Result != doctor.Problem || !strings.Contains(c.Do, "--serve") {
+		t.Errorf("%+v", c)
+	}
+}
+
+func TestUnreachable(t *testing.T) {
+	r := examine(t, doctor.Config{Engine: strings.Replace(freeTCP(t), "tcp", "http", 1)})
+	if list := wrong(r); !slices.Equal(list, []string{"problem: health"}) {
+		t.Errorf("%v", list)
+	}
+}
+
+// TestSlotFiles: the check says whether slot files work, and leaves nothing in the folder.
+func TestSlotFiles(t *testing.T) {
+	for kind, want := range map[doctor.Kind]doctor.Result{doctor.LlamaCPP: doctor.OK, doctor.VLLM: doctor.NotKnown} {
+		f := well(t, kind)
+		f.slotDir = t.TempDir()
+		r := examine(t, doctor.Config{Engine: serve(t, f), SlotDir: f.slotDir})
+		if c := find(t, r, "slot files"); c.Result != want {
+			t.Errorf("%s: %+v", kind, c)
+		}
+		if list, err := os.ReadDir(f.slotDir); err != nil || len(list) > 0 {
+			t.Errorf("%s: %v, %v", kind, list, err)
+		}
+	}
+	f := well(t, doctor.LlamaCPP)
+	r := examine(t, doctor.Config{Engine: serve(t, f), SlotDir: t.TempDir(), NoProbe: true})
+	if c := find(t, r, "slot files"); c.Result != doctor.NotKnown {
+		t.Errorf("without probes: %+v", c)
+	}
+}
+
+func TestNoProbe(t *testing.T) {
+	f := well(t, doctor.VLLM)
+	r := examine(t, doctor.Config{Engine: serve(t, f), NoProbe: true})
+	if f.chats != 0 || r.Sent.Prompts != 0 || wrong(r) != nil {
+		t.Errorf("%d prompts: %v\n%s", f.chats, wrong(r), printed(r))
+	}
+}
+
+// TestSent: what is said to be sent is what was sent, and it has no more tokens than that.
+func TestSent(t *testing.T) {
+	f := well(t, doctor.VLLM)
+	r := examine(t, doctor.Config{Engine: serve(t, f), ProbeTokens: 300})
+	tokens := 0
+	for _, p := range f.prompts {
+		tokens += len(p)
+		if len(p) > 400 {
+			t.Errorf("a prompt of %d tokens", len(p))
+		}
+	}
+	if r.Sent.Prompts != f.chats || r.Sent.Tokens != tokens {
+		t.Errorf("said %+v, sent %d prompts of %d tokens", r.Sent, f.chats, tokens)
+	}
+}
+
+// TestTrueCache: a server with a true prefix cache, and one whose cache is too small for the prompt.
+func TestTrueCache(t *testing.T) {
+	server := httptest.NewServer(upstream.New(upstream.Options{}))
+	defer server.Close()
+	r := examine(t, doctor.Config{Engine: server.URL})
+	if list := wrong(r); list != nil || find(t, r, "prefix caching").Result != doctor.OK || find(t, r, "shared prefix").Result != doctor.OK {
+		t.Errorf("%v\n%s", list, printed(r))
+	}
+	small := httptest.NewServer(upstream.New(upstream.Options{CapacityTokens: 64}))
+	defer small.Close()
+	if list := wrong(examine(t, doctor.Config{Engine: small.URL})); !slices.Contains(list, "problem: prefix caching") {
+		t.Errorf("a cache of 64 tokens: %v", list)
+	}
+}
+
+func TestSidecar(t *testing.T) {
+	engine := upstream.New(upstream.Options{})
+	direct := httptest.NewServer(engine)
+	defer direct.Close()
+	ready := http.StatusOK
+	front := func(next http.Handler) string { // a stand-in for ragpilot serve
+		mux := http.NewServeMux()
+		mux.HandleFunc("/healthz", func(http.ResponseWriter, *http.Request) {})
+		mux.HandleFunc("/readyz", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(ready) })
+		if next != nil {
+			mux.Handle("/v1/", next)
+		}
+		server := httptest.NewServer(mux)
+		t.Cleanup(server.Close)
+		return server.URL
+	}
+	result := func(url, name string) doctor.Check {
+		return find(t, examine(t, doctor.Config{Engine: direct.URL, Serve: url}), name)
+	}
+	const through = "through the sidecar"
+	if c := result(front(engine), through); c.Result != doctor.OK || !strings.Contains(c.Saw, "this engine") {
+		t.Errorf("in front of the engine: %+v", c)
+	}
+	if c := result(front(upstream.New(upstream.Options{})), through); c.Result != doctor.Problem {
+		t.Errorf("in front of another: %+v", c)
+	}
+	if c := result(front(nil), through); c.Result != doctor.NotKnown || !strings.Contains(c.Saw, "admin") {
+		t.Errorf("the admin address: %+v", c)
+	}
+	ready = http.StatusServiceUnavailable
+	if c := result(front(engine), "sidecar ready"); c.Result != doctor.Problem {
+		t.Errorf("not ready: %+v", c)
+	}
+	if c := result(direct.URL, "sidecar"); c.Result != doctor.Problem {
+		t.Errorf("no sidecar: %+v", c)
+	}
+}
+
+// stable is a report without what differs from run to run: ports, and what depends on the machine's load.
+func stable(r *doctor.Report, f *fake, url string) string {
+	text := strings.ReplaceAll(printed(r), url, "http://127.0.0.1:8000")
+	text = regexp.MustCompile(`\d+ batches with \d+ events`).ReplaceAllString(text, "2 batches with 2 events")
+	text = regexp.MustCompile(`\d+ live`).ReplaceAllString(text, "2 live")
+	text = regexp.MustCompile(`within \d+s`).ReplaceAllString(text, "within 1s")
+	for i, p := range f.ports() {
+		text = strings.ReplaceAll(text, p, fmt.Sprint(5557+i))
+	}
+	return text
+}
+
+func (f *fake) ports() []string {
+	var list []string
+	for i, part := range strings.Split(f.sources, "tcp://*:") {
+		if i > 0 {
+			list = append(list, part[:strings.IndexByte(part, '"')])
+		}
+	}
+	return list
+}
+
+func TestTable(t *testing.T) {
+	f := well(t, doctor.VLLM)
+	f.noDetails = true
+	url := serve(t, f)
+	got := stable(examine(t, doctor.Config{Engine: url}), f, url)
+	golden := filepath.Join("testdata", "table.txt")
+	if *update {
+		if err := os.WriteFile(golden, []byte(got), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(golden)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got != string(want) {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+	doc, err := os.ReadFile(filepath.Join("..", "..", "..", "docs", "doctor.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Contains(doc, want) {
+		t.Error("docs/doctor.md does not show this table")
+	}
+}
+
+func TestJSON(t *testing.T) {
+	r := examine(t, doctor.Config{Engine: serve(t, well(t, doctor.VLLM)), NoProbe: true})
+	data, err := json.Marshal(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got doctor.Report
+	if err := json.Unmarshal(data, &got); err != nil || len(got.Checks) != len(r.Checks) || got.Kind != doctor.VLLM {
+		t.Errorf("%s: %v", data, err)
+	}
+	for _, member := range []string{`"engine":"http://`, `"kind":"vllm"`, `"version":"0.32.0"`, `"sent":{"prompts":0`, `"check":"health","result":"ok","saw":`} {
+		if !bytes.Contains(data, []byte(member)) {
+			t.Errorf("no %s in %s", member, data)
+		}
+	}
+}
+
+func TestBadConfig(t *testing.T) {
+	for name, cfg := range map[string]doctor.Config{
+		"Engine":      {Engine: "localhost:8000"},
+		"Serve":       {Engine: "http://a", Serve: "b"},
+		"Budget":      {Engine: "http://a", Budget: -1},
+		"ProbeTokens": {Engine: "http://a", ProbeTokens: 1 << 30},
+		"Replay":      {Engine: "http://a", Replay: "tcp://a:1"},
+		"Wait":        {Engine: "http://a", Wait: -1},
+	} {
+		if _, err := doctor.Run(t.Context(), cfg); !errors.Is(err, doctor.ErrConfig) || !strings.Contains(err.Error(), name) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	const secret = "hunter2"
+	if _, err := doctor.Run(t.Context(), doctor.Config{Engine: "ftp://me:" + secret + "@a"}); err == nil || strings.Contains(err.Error(), secret) {
+		t.Errorf("%v", err)
+	}
+}

@@ -1,0 +1,155 @@
+package eval
+
+import (
+	"bufio"
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"reflect"
+
+	"github.com/ragpilot/ragpilot/internal/storage/strictjson"
+)
+
+// Header is the first line of a file of outcomes: what the run was. A run goes on only from a file with the same header.
+type Header struct {
+	Format    int    `json:"ragpilot_eval"` // 1
+	Scorer    string `json:"scorer"`
+	Rows      int    `json:"rows"`
+	RowsHash  string `json:"rows_sha256"`
+	Arms      []Arm  `json:"arms"`
+	System    string `json:"system"`
+	MaxTokens int    `json:"max_tokens"`
+	Seed      uint64 `json:"seed"`
+}
+
+// Header describes the run.
+func (r *Run) Header() (Header, error) {
+	sum := sha256.New()
+	if err := WriteRows(sum, r.Rows); err != nil {
+		return Header{}, err
+	}
+	return Header{1, r.Scorer.Name(), len(r.Rows), hex.EncodeToString(sum.Sum(nil)), r.Arms, r.System, r.MaxTokens, r.Seed}, nil
+}
+
+// Log is a file of outcomes: a [Header], and a line for each row. Not safe for concurrent use.
+type Log struct{ file *os.File }
+
+// CreateLog begins a file, which must not exist.
+func CreateLog(path string, h Header) (*Log, error) {
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL|os.O_APPEND, 0o644)
+	if err != nil {
+		return nil, err
+	}
+	l := &Log{f}
+	if err := l.write(h); err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return l, nil
+}
+
+// ResumeLog goes on with a file and returns what it holds. A last line that was cut off is removed. An error says which member
+// of the header differs, or which line is damaged or the second of its row. A file that does not exist is created.
+func ResumeLog(path string, h Header) (*Log, []Outcome, error) {
+	data, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) || err == nil && bytes.IndexByte(data, '\n') < 0 {
+		if err == nil { // not even the header was written
+			if err = os.Remove(path); err != nil {
+				return nil, nil, err
+			}
+		}
+		l, err := CreateLog(path, h)
+		return l, nil, err
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	whole := data[:bytes.LastIndexByte(data, '\n')+1]
+	was, outcomes, err := ReadLog(bytes.NewReader(whole))
+	if err != nil {
+		return nil, nil, fmt.Errorf("%s: %w", path, err)
+	}
+	if err := was.same(h); err != nil {
+		return nil, nil, fmt.Errorf("%s: %w", path, err)
+	}
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_APPEND, 0)
+	if err != nil {
+		return nil, nil, err
+	}
+	if err := f.Truncate(int64(len(whole))); err != nil {
+		return nil, nil, errors.Join(err, f.Close())
+	}
+	return &Log{f}, outcomes, nil
+}
+
+// Add appends an outcome.
+func (l *Log) Add(o *Outcome) error { return l.write(o) }
+
+func (l *Log) write(v any) error {
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(v); err != nil {
+		return err
+	}
+	_, err := l.file.Write(b.Bytes()) // one call, so that a line is cut off at most at its end
+	return err
+}
+
+// Close closes the file.
+func (l *Log) Close() error { return l.file.Close() }
+
+// ReadLog reads a file of outcomes whose lines are all whole.
+func ReadLog(r io.Reader) (h Header, outcomes []Outcome, err error) {
+	lines := bufio.NewScanner(r)
+	lines.Buffer(make([]byte, 0, 64<<10), MaxLine)
+	rows := map[string]int{}
+	n := 0
+	for lines.Scan() {
+		n++
+		if n == 1 {
+			if err := strictjson.Decode(lines.Bytes(), &h); err != nil {
+				return h, nil, fmt.Errorf("line 1: %w", err)
+			}
+			if h.Format != 1 {
+				return h, nil, fmt.Errorf("line 1: ragpilot_eval %d: want 1", h.Format)
+			}
+			continue
+		}
+		var o Outcome
+		if err := strictjson.Decode(lines.Bytes(), &o); err != nil {
+			return h, nil, fmt.Errorf("line %d: %w", n, err)
+		}
+		if first := rows[o.Row]; first > 0 {
+			return h, nil, fmt.Errorf("line %d: row %q: is that of line %d", n, o.Row, first)
+		}
+		if len(o.Arms) != len(h.Arms) {
+			return h, nil, fmt.Errorf("line %d: row %q: %d arms, want %d", n, o.Row, len(o.Arms), len(h.Arms))
+		}
+		rows[o.Row] = n
+		outcomes = append(outcomes, o)
+	}
+	if err := lines.Err(); err != nil {
+		return h, nil, fmt.Errorf("line %d: %w", n+1, err)
+	}
+	if n == 0 {
+		return h, nil, errors.New("line 1: no header")
+	}
+	return h, outcomes, nil
+}
+
+// same names the first member in which two headers differ.
+func (h Header) same(now Header) error {
+	a, b := reflect.ValueOf(h), reflect.ValueOf(now)
+	for i := range a.NumField() {
+		if x, y := a.Field(i).Interface(), b.Field(i).Interface(); !reflect.DeepEqual(x, y) {
+			return fmt.Errorf("%s is %+v in the file, %+v now", a.Type().Field(i).Tag.Get("json"), x, y)
+		}
+	}
+	return nil
+}

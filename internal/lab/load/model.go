@@ -1,0 +1,94 @@
+package load
+
+import (
+	"fmt"
+	"os"
+	"strings"
+
+	"github.com/ragpilot/ragpilot/engines"
+	"github.com/ragpilot/ragpilot/engines/sim"
+	"github.com/ragpilot/ragpilot/internal/storage/strictjson"
+)
+
+// EngineModel says how fast a simulated engine is, and how it makes its steps.
+type EngineModel struct {
+	Name string `json:"name"`
+	// Origin says where the constants come from, for tables.
+	Origin      string       `json:"origin"`
+	Cost        sim.StepCost `json:"cost"`
+	BatchTokens int          `json:"batch_tokens"` // of a step at most
+	MaxRunning  int          `json:"max_running"`  // requests at a time
+	BlockTokens int          `json:"block_tokens"` // of a cache block
+}
+
+// H100 stands for Qwen3-32B on four H100 GPUs. Only the prefill constant is published, the rest is arithmetic:
+//
+//   - Prefill: 1 / 14,708.6 tokens/s (ContextPilot, Table 2; see [sim.DefaultCost]). The average over whole prompts holds
+//     attention, steps and what precedes the engine, so these have no constants of their own. The paper does not say how
+//     many GPUs the model ran on; four is our assumption, and concerns decoding only.
+//   - Step: each step reads the weights once. 32.8e9 parameters of 2 bytes over 4 × 3.35e12 bytes/s (NVIDIA's data sheet of
+//     the H100 SXM) are 4.9 ms. Prefill hides that reading behind its arithmetic, so a step that also prefills is
+//     charged somewhat too much.
+//   - DecodeContext: each decoded token reads the KV entries before it. 64 layers × 8 KV heads × 128 × 2 (K and V) × 2 bytes = 256 KiB
+//     a token (Qwen3-32B's published configuration) over the same bandwidth are 19.6 ns.
+//   - Decode: the arithmetic of one more sequence is free until hundreds of them; 0.
+//
+// Steps of 8192 tokens and 1024 requests at a time are the defaults of vLLM 0.32.0's server on such GPUs; blocks have 16
+// tokens. Of 320 GB, 0.9 are used; less the weights that is room for some 850,000 tokens, which is for the caller to set.
+func H100() EngineModel {
+	return EngineModel{
+		Name:   "h100",
+		Origin: "Qwen3-32B: prefill published, decoding derived",
+		Cost: sim.StepCost{
+			Step:          32.8e9 * 2 / (4 * 3.35e12) * 1e9,
+			Prefill:       1e9 / 14708.6,
+			DecodeContext: 64 * 8 * 128 * 2 * 2 / (4 * 3.35e12) * 1e9,
+		},
+		BatchTokens: sim.DefaultBatchTokens, MaxRunning: sim.DefaultMaxRunning, BlockTokens: sim.DefaultBlockTokens,
+	}
+}
+
+// ReadModel returns the preset of a name, or reads a model from a JSON file.
+func ReadModel(name string) (EngineModel, error) {
+	var names []string
+	for _, m := range []EngineModel{H100(), CPUTiny()} {
+		if m.Name == name {
+			return m, nil
+		}
+		names = append(names, m.Name)
+	}
+	if !strings.HasSuffix(name, ".json") {
+		return EngineModel{}, fmt.Errorf("%q: want %s, or a file whose name ends in .json", name, strings.Join(names, " or "))
+	}
+	data, err := os.ReadFile(name)
+	if err != nil {
+		return EngineModel{}, err
+	}
+	m := EngineModel{Name: name}
+	if err := strictjson.Decode(data, &m); err != nil {
+		return EngineModel{}, fmt.Errorf("%s: %w", name, err)
+	}
+	c := m.Cost
+	if min(c.Step, c.Prefill, c.PrefillContext, c.Decode, c.DecodeContext, c.Arrival, c.ArrivalToken) < 0 || c == (sim.StepCost{}) {
+		return EngineModel{}, fmt.Errorf("%s: the cost must not be negative, nor 0 altogether", name)
+	}
+	return m, nil
+}
+
+// Server returns a server as fast as the model, with an empty cache of so many tokens, 0: unlimited. It answers each
+// request of a [Job] with as many tokens as the request allows.
+func (m EngineModel) Server(capacity int, reply func(engines.Request) string) *sim.Server {
+	return sim.NewServer(sim.ServerOptions{
+		Options:     sim.Options{CapacityTokens: capacity, BlockTokens: m.BlockTokens, Reply: reply},
+		BatchTokens: m.BatchTokens, MaxRunning: m.MaxRunning, StepCost: m.Cost,
+	})
+}
+
+// Servers returns n of them, see [EngineModel.Server].
+func (m EngineModel) Servers(n, capacity int, reply func(engines.Request) string) []*sim.Server {
+	out := make([]*sim.Server, n)
+	for i := range out {
+		out[i] = m.Server(capacity, reply)
+	}
+	return out
+}

@@ -1,0 +1,182 @@
+package load
+
+import (
+	"container/heap"
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/ragpilot/ragpilot/contextpilot"
+	"github.com/ragpilot/ragpilot/engines/sim"
+	"github.com/ragpilot/ragpilot/internal/lab/replay"
+	"github.com/ragpilot/ragpilot/internal/lab/trace"
+)
+
+// Simulate runs the job in virtual time on a fresh server. A request is planned at the moment of its arrival, with
+// what the server's cache has reported until then.
+func (j Job) Simulate(ctx context.Context, server *sim.Server) (Run, error) {
+	d, err := newDesk(j)
+	if err != nil {
+		return Run{}, err
+	}
+	defer server.Subscribe(d.planner.Pilot().Sink(contextpilot.Scope{}))()
+	return j.virtually(ctx, alone{d, server})
+}
+
+// virtually runs the job in virtual time on what takes its requests.
+func (j Job) virtually(ctx context.Context, to receiver) (Run, error) {
+	v := virtual{
+		job: j, to: to, conversations: j.conversations(), under: map[string]arrival{},
+		run: Run{Policy: j.Settings.Policy, Arrivals: j.Arrivals, Seed: j.Seed, Sent: make([]Sent, 0, len(j.Trace))},
+	}
+	if err := v.loop(ctx); err != nil {
+		return Run{}, err
+	}
+	return v.run, v.run.check(len(j.Trace))
+}
+
+// receiver plans requests and takes them to servers in virtual time.
+type receiver interface {
+	// submit plans a request and sends it; its ID is returned.
+	submit(at time.Duration, q trace.Request) (id string, err error)
+	// next and step are those of the server at which something happens first.
+	next() (at time.Duration, ok bool)
+	step() []sim.Served
+	// answered is called for each request that step returned.
+	answered(q trace.Request, s sim.Served)
+}
+
+// alone is one server.
+type alone struct {
+	desk   *desk
+	server *sim.Server
+}
+
+func (a alone) submit(at time.Duration, q trace.Request) (string, error) {
+	req, err := a.desk.plan(q)
+	if err != nil {
+		return "", err
+	}
+	a.server.Submit(at, req)
+	return req.ID, nil
+}
+
+func (a alone) next() (time.Duration, bool)            { return a.server.Next() }
+func (a alone) step() []sim.Served                     { return a.server.Step() }
+func (a alone) answered(q trace.Request, _ sim.Served) { a.desk.planner.Answered(q) }
+
+// arrival is a turn of a conversation that is going to be sent.
+type arrival struct {
+	at           time.Duration
+	number       int // of the arrival
+	conversation int // next: the next one that has not begun
+	turn         int
+	place        int // in Run.Sent, once sent
+}
+
+const next = -1
+
+// calendar is a heap of arrivals: by time, then in the order in which they were made.
+type calendar []arrival
+
+func (c calendar) Len() int { return len(c) }
+func (c calendar) Less(i, j int) bool {
+	if c[i].at != c[j].at {
+		return c[i].at < c[j].at
+	}
+	return c[i].number < c[j].number
+}
+func (c calendar) Swap(i, j int) { c[i], c[j] = c[j], c[i] }
+func (c *calendar) Push(x any)   { *c = append(*c, x.(arrival)) }
+func (c *calendar) Pop() any {
+	last := len(*c) - 1
+	x := (*c)[last]
+	*c = (*c)[:last]
+	return x
+}
+
+// virtual is one run in virtual time.
+type virtual struct {
+	job           Job
+	to            receiver
+	conversations [][]trace.Request
+	calendar      calendar
+	arrivals      int                // made
+	begun         int                // conversations
+	under         map[string]arrival // requests under way, by ID
+	run           Run
+}
+
+func (v *virtual) loop(ctx context.Context) error {
+	if v.job.Arrivals.Kind == Closed {
+		for range v.job.Arrivals.Size {
+			v.note(arrival{conversation: next})
+		}
+	}
+	for _, at := range v.job.Arrivals.Starts(len(v.conversations), v.job.Seed) {
+		v.note(arrival{at: at, conversation: next})
+	}
+	for {
+		at, working := v.to.next()
+		switch {
+		case len(v.calendar) > 0 && (!working || v.calendar[0].at <= at):
+			if err := ctx.Err(); err != nil {
+				return err
+			}
+			if err := v.send(heap.Pop(&v.calendar).(arrival)); err != nil {
+				return err
+			}
+		case working:
+			for _, s := range v.to.step() {
+				v.answered(s)
+			}
+		default:
+			return nil
+		}
+	}
+}
+
+// note puts an arrival on the calendar.
+func (v *virtual) note(a arrival) {
+	a.number = v.arrivals
+	v.arrivals++
+	heap.Push(&v.calendar, a)
+}
+
+func (v *virtual) send(a arrival) error {
+	if a.conversation == next {
+		if v.begun == len(v.conversations) {
+			return nil // a user who has nothing left to ask
+		}
+		a.conversation = v.begun
+		v.begun++
+	}
+	q := v.conversations[a.conversation][a.turn]
+	if _, twice := v.under[replay.RequestID(q)]; twice {
+		return fmt.Errorf("request %s is under way already", q.ID)
+	}
+	id, err := v.to.submit(a.at, q)
+	if err != nil {
+		return err
+	}
+	a.place = len(v.run.Sent)
+	v.run.Sent = append(v.run.Sent, Sent{ID: q.ID, Arrived: a.at})
+	v.under[id] = a
+	v.run.Peak = max(v.run.Peak, len(v.under))
+	return nil
+}
+
+func (v *virtual) answered(s sim.Served) {
+	a := v.under[s.ID]
+	delete(v.under, s.ID)
+	talk := v.conversations[a.conversation]
+	sent := &v.run.Sent[a.place]
+	sent.TTFT, sent.Total, sent.Usage = s.First-a.at, s.Done-a.at, s.Usage
+	v.to.answered(talk[a.turn], s)
+	at := s.Done + v.job.thinking(a.conversation, a.turn+1)
+	if a.turn+1 < len(talk) {
+		v.note(arrival{at: at, conversation: a.conversation, turn: a.turn + 1})
+	} else if v.job.Arrivals.Kind == Closed {
+		v.note(arrival{at: at, conversation: next})
+	}
+}

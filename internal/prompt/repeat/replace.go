@@ -1,0 +1,320 @@
+package repeat
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/json"
+	"slices"
+	"strings"
+
+	"github.com/ragpilot/ragpilot/internal/prompt/notes"
+)
+
+// Labels by which references name texts that no tool returned.
+const (
+	UserMessage      = "user message"
+	AssistantMessage = "assistant message"
+	SystemPrompt     = "system prompt"
+)
+
+const (
+	minText   = 200 // characters: shorter texts are neither shortened nor referred to
+	minBlock  = 40  // characters: the same for blocks
+	maxWords  = 80  // characters of a line that a reference shows
+	sureWords = 60  // characters by which a line is known: what is shown may begin with a number
+)
+
+// maxConversation bounds the lines of a conversation that are looked at. A line is a token at least, and no model reads as
+// many; clients may send thirty times that in one body.
+const maxConversation = 1 << 20
+
+// mostBlocks is how many blocks are looked at until the context is asked again.
+const mostBlocks = 256
+
+// Kind says how a text is treated.
+type Kind int
+
+// The kinds of texts.
+const (
+	Message    Kind = iota // words of a user
+	ToolResult             // may be JSON whose content, output, result, text or stdout holds the words
+	System                 // only referred to, however short it is
+	Assistant              // words of an assistant
+)
+
+// trust orders the kinds by how far a model may follow them: system, user, assistant, tool.
+func (k Kind) trust() int {
+	switch k {
+	case System:
+		return 3
+	case Message:
+		return 2
+	case Assistant:
+		return 1
+	}
+	return 0
+}
+
+// Text is one text of a request's body.
+type Text struct {
+	Text    string
+	Label   string // names the text in references to it, such as the tool that returned it
+	Message int    // number of the message that holds it: a repeat within one message stays; of no account for [System]
+	Kind    Kind
+	Fixed   bool // only referred to, such as what was already sent to an engine
+	JSON    bool // what is JSON stays JSON: its own lines are only referred to
+	Merged  bool // one reference stands for all blocks in a row that an earlier text has in a row
+}
+
+// Counts say what was done to the texts of a body. The members are those of the recorded "dedup".
+type Counts struct {
+	BlocksDeduped       int `json:"blocks_deduped"`
+	BlocksTotal         int `json:"blocks_total"`          // blocks of 40 or more characters that were looked at
+	SystemBlocksMatched int `json:"system_blocks_matched"` // repeats of a system prompt, also those too short to replace
+	CharsSaved          int `json:"chars_saved"`           // characters, not bytes
+}
+
+// Result is what became of the texts.
+type Result struct {
+	Counts
+	Texts []string // as many as there were
+	// CharsBefore and CharsAfter are the lengths in characters of the texts that changed.
+	CharsBefore, CharsAfter int
+	// Cuts are the bytes of the last text that references stand for.
+	Cuts [][2]int
+}
+
+// Replace writes the texts of one body, given in the order of the prompt, with a reference in place of each block
+// that an earlier text of another message has, if that is shorter and the earlier text is trusted as much or more. A
+// text that is one block is never shortened.
+// modulus is that of [Blocks].
+func Replace(texts []Text, modulus int) Result {
+	r := Result{Texts: make([]string, len(texts))}
+	var m Memory
+	for i, t := range texts {
+		r.Texts[i], _ = m.Shorten(context.Background(), t, modulus, &r) // the only error is the context's
+	}
+	return r
+}
+
+// Memory holds, of each block of the texts so far, the first copy among those of the highest trust. All of them stand in
+// full in what was written. The zero Memory is empty. Not safe for concurrent use.
+type Memory struct {
+	seen    map[key]source
+	ended   map[uint64]int32 // where a line stands that may end a block, by its words: [several] for more than one
+	lines   int              // that were looked at
+	fresh   Known
+	scratch []byte
+}
+
+// Known is what a Memory has learned from some texts. It is not changed any more, and may be shared.
+type Known struct {
+	blocks []known
+	ends   []end
+	lines  int
+}
+
+// known is a block that a text was the first of its trust to have.
+type known struct {
+	key    key
+	source source
+}
+
+// Weight is about how many bytes k takes. Blocks of one text have one label.
+func (k Known) Weight() int {
+	n := 88*len(k.blocks) + 16*len(k.ends)
+	for i, b := range k.blocks {
+		if i == 0 || b.source.label != k.blocks[i-1].source.label {
+			n += len(b.source.label)
+		}
+	}
+	return n
+}
+
+// key is what two blocks share if either can stand for the other.
+type key [sha256.Size]byte
+
+type source struct {
+	label   string
+	message int
+	kind    Kind
+	// The numbers of the first lines of the text, of the block and behind it among all lines that were looked at.
+	text, from, to int32
+	exact          uint64 // of the block with the white space around it
+}
+
+// Know adds what [Memory.Fresh] returned for earlier texts, in whatever order it is called.
+func (m *Memory) Know(k Known) {
+	m.lines += k.lines
+	for _, b := range k.blocks {
+		if there, ok := m.seen[b.key]; !ok || b.source.kind.trust() >= there.kind.trust() {
+			m.first(b.key, b.source)
+		}
+	}
+	for _, e := range k.ends {
+		m.stands(e)
+	}
+}
+
+// And returns what k and later say together.
+func (k Known) And(later Known) Known {
+	later.lines += k.lines
+	if len(k.blocks) > 0 {
+		later.blocks = append(slices.Clip(k.blocks), later.blocks...)
+	}
+	if len(k.ends) > 0 {
+		later.ends = append(slices.Clip(k.ends), later.ends...)
+	}
+	return later
+}
+
+// Fresh returns what was learned since the last call.
+func (m *Memory) Fresh() Known {
+	out := m.fresh
+	m.fresh = Known{}
+	return out
+}
+
+func (m *Memory) first(k key, s source) {
+	if m.seen == nil {
+		m.seen = map[key]source{}
+	}
+	m.seen[k] = s
+}
+
+// Shorten writes the next text of a body, and adds to r's figures. A text that would make the conversation longer than
+// 1,048,576 lines stays as it is, and is not referred to. If ctx ends first, its error is returned, and the Memory is of
+// no more use.
+func (m *Memory) Shorten(ctx context.Context, t Text, modulus int, r *Result) (string, error) {
+	r.Cuts = r.Cuts[:0]
+	if t.Kind != System && runes(t.Text) < minText {
+		m.Pass(t, modulus)
+		return t.Text, nil
+	}
+	b := bodyOf(t)
+	t.Fixed = t.Fixed || t.JSON && !b.quoted && isJSON(t.Text)
+	lines := b.count(maxConversation - m.lines)
+	if m.lines+lines > maxConversation {
+		return t.Text, nil
+	}
+	m.lines += lines
+	m.fresh.lines += lines
+	out, changed, err := m.shorten(ctx, t, b, lines, modulus, r)
+	if err != nil || !changed {
+		return t.Text, err
+	}
+	before, after := runes(t.Text), runes(out)
+	r.CharsBefore += before
+	r.CharsAfter += after
+	r.CharsSaved += before - after
+	return out, nil
+}
+
+// isJSON reports whether a text is an object or a list.
+func isJSON(text string) bool {
+	body := strings.TrimFunc(text, isSpace)
+	return body != "" && (body[0] == '{' || body[0] == '[') && json.Valid([]byte(body))
+}
+
+// shorten writes one text and adds its blocks to those seen.
+func (m *Memory) shorten(ctx context.Context, t Text, b body, lines, modulus int, r *Result) (out string, changed bool, err error) {
+	var w []byte
+	var last *row // that ends where the block begins
+	start := m.lines - lines
+	written, n, c, to := 0, 0, &r.Counts, start
+	for p := range b.pieces(modulus) {
+		if n++; n%mostBlocks == 0 && ctx.Err() != nil {
+			return "", false, ctx.Err()
+		}
+		before, from := last, to
+		last, to = nil, from+p.lines
+		full := b.compared(p.from, p.to)
+		block := trimmed(full)
+		if runes(block) < minBlock {
+			m.ends(t, block, from, modulus)
+			continue
+		}
+		c.BlocksTotal++
+		k := m.keyOf(block)
+		here := source{label: t.Label, message: t.Message, kind: t.Kind, text: int32(start), from: int32(from), to: int32(to)}
+		if t.Merged {
+			here.exact = m.exact(k, block, full)
+		}
+		src, seen := m.seen[k]
+		if !seen || t.Kind.trust() > src.kind.trust() {
+			// An attacker who controls the earlier text can say beside it that it does not hold: the later one stays, and
+			// is what others refer to.
+			m.ends(t, block, from, modulus)
+			m.first(k, here)
+			m.fresh.blocks = append(m.fresh.blocks, known{k, here})
+			continue
+		}
+		same := src.kind != System && src.message == t.Message
+		if same || t.Fixed || t.Kind == System || p.only {
+			m.ends(t, block, from, modulus)
+			continue
+		}
+		if src.kind == System {
+			c.SystemBlocksMatched++
+		}
+		ref := reference(block, "", src.label)
+		if before != nil && m.endsOnly(src, block) && before.take(block, src, here, min(runes(ref), runes(full))) {
+			c.BlocksDeduped++
+			w = append(w[:before.at], b.quote(before.ref)...)
+			written = p.to
+			r.Cuts[len(r.Cuts)-1][1] = p.to
+			last = before
+			continue
+		}
+		if runes(ref) >= runes(full) {
+			m.ends(t, block, from, modulus)
+			continue
+		}
+		c.BlocksDeduped++
+		w = append(w, b.raw[written:p.from]...)
+		if t.Merged {
+			last = newRow(block, ref, len(w), src, here)
+		}
+		w = append(w, b.quote(ref)...)
+		written = p.to
+		r.Cuts = append(r.Cuts, [2]int{p.from, p.to})
+	}
+	if written == 0 {
+		return t.Text, false, nil
+	}
+	return string(append(w, b.raw[written:]...)), true, nil
+}
+
+// keyOf returns the key of a block. Numbers count as text unless they are a listing's: a table of numbered rows that
+// differs from another in its numbers is another table.
+func (m *Memory) keyOf(block string) key {
+	if isListing(block) {
+		block = unnumbered(block)
+	}
+	m.scratch = append(m.scratch[:0], block...)
+	return sha256.Sum256(m.scratch)
+}
+
+// exact is what two blocks of one key share if the white space around them is the same, too.
+func (m *Memory) exact(k key, block, full string) uint64 {
+	if block != full {
+		k = m.keyOf(full)
+	}
+	return binary.LittleEndian.Uint64(k[:])
+}
+
+// reference returns what stands for a block that the text called label has; of several blocks, last is the last one.
+func reference(block, last, label string) string {
+	first, _, _ := strings.Cut(block, "\n")
+	last = trimmed(last[strings.LastIndexByte(last, '\n')+1:])
+	return notes.Repeat(cut(first, maxWords), cut(last, maxWords), label)
+}
+
+// cut returns the first characters of a line.
+func cut(line string, most int) string {
+	if runes(line) > most {
+		line = string([]rune(line)[:most])
+	}
+	return line
+}

@@ -1,4 +1,0 @@
-package serve
-
-// Straight is straight.
-var Straight = straight

@@ -1,0 +1,174 @@
+package cachewatch
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"reflect"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/ragpilot/ragpilot/internal/sidecar/proxy"
+	"github.com/ragpilot/ragpilot/internal/sidecar/settings"
+	"github.com/ragpilot/ragpilot/internal/sidecar/wireerr"
+)
+
+// Follower follows engines. It is the proxy's Caches. Safe for concurrent use, but for Run, of which there is one.
+type Follower struct {
+	opt    Options
+	counts counts
+	client *http.Client
+	began  atomic.Bool
+	now    atomic.Pointer[generation] // nil: no engine is followed
+
+	holding sync.Mutex // room for a body is looked for and taken by one at a time
+}
+
+var _ proxy.Caches = (*Follower)(nil)
+
+// generation is what follows one list of engines.
+type generation struct {
+	engines []settings.Engine
+	fleets  []*fleet
+}
+
+// New returns a Follower; [Follower.Run] connects it. Errors are about metrics that are in the registry already.
+func New(o Options) (*Follower, error) {
+	f := &Follower{opt: o.withDefaults()}
+	transport := o.Transport
+	if transport == nil {
+		transport = &http.Transport{Proxy: http.ProxyFromEnvironment, MaxIdleConnsPerHost: tokenizers, IdleConnTimeout: time.Minute}
+	}
+	f.client = &http.Client{Transport: wireerr.Transport(transport)}
+	if o.Registry != nil {
+		if err := o.Registry.Register(collector{f}); err != nil {
+			return nil, fmt.Errorf("evictions: metrics: %w", err)
+		}
+	}
+	return f, nil
+}
+
+// Run follows engines until ctx ends. All it has started has ended when it returns.
+func (f *Follower) Run(ctx context.Context) {
+	if f.began.Swap(true) {
+		return
+	}
+	defer f.client.CloseIdleConnections()
+	tick := time.NewTicker(f.opt.Every)
+	defer tick.Stop()
+	now := new(generation)
+	defer func() {
+		f.now.Store(nil)
+		now.stop()
+	}()
+	for ctx.Err() == nil {
+		if engines := f.opt.Engines(); !reflect.DeepEqual(engines, now.engines) && len(engines)+len(now.engines) > 0 {
+			now = f.change(ctx, now, engines)
+		}
+		select {
+		case <-ctx.Done():
+		case <-tick.C:
+		}
+	}
+}
+
+// change follows another list of engines. Fleets that are as they were go on; those that are no more are told as cleared, since
+// nothing will be heard of what their engines hold.
+func (f *Follower) change(ctx context.Context, old *generation, engines []settings.Engine) *generation {
+	g := &generation{engines: slices.Clone(engines)}
+	var begun []*fleet
+	for _, list := range byModels(engines) {
+		if i := slices.IndexFunc(old.fleets, func(fl *fleet) bool { return reflect.DeepEqual(fl.list, list) }); i >= 0 {
+			g.fleets = append(g.fleets, old.fleets[i])
+			continue
+		}
+		if fl := f.join(list); len(fl.engines) > 0 {
+			g.fleets, begun = append(g.fleets, fl), append(begun, fl)
+		}
+	}
+	f.now.Store(g)
+	if len(engines) == 0 {
+		f.now.Store(nil)
+	}
+	gone := &generation{}
+	for _, fl := range old.fleets {
+		if !slices.Contains(g.fleets, fl) {
+			gone.fleets = append(gone.fleets, fl)
+		}
+	}
+	gone.stop() // before others start, which may listen where they did
+	for _, fl := range gone.fleets {
+		f.opt.Cleared(fl.models)
+	}
+	for _, fl := range begun {
+		fl.start(ctx)
+	}
+	return g
+}
+
+// stop ends all fleets, and waits for their end.
+func (g *generation) stop() {
+	for _, fl := range g.fleets {
+		fl.stop()
+	}
+}
+
+// byModels puts engines together that serve the same models, in the order of the list.
+func byModels(engines []settings.Engine) [][]settings.Engine {
+	var lists [][]settings.Engine
+	for _, e := range engines {
+		i := slices.IndexFunc(lists, func(list []settings.Engine) bool { return slices.Equal(sorted(list[0].Models), sorted(e.Models)) })
+		if i < 0 {
+			i, lists = len(lists), append(lists, nil)
+		}
+		lists[i] = append(lists[i], e)
+	}
+	return lists
+}
+
+func sorted(models []string) []string { return slices.Sorted(slices.Values(models)) }
+
+// join makes a fleet of engines that serve the same models.
+func (f *Follower) join(list []settings.Engine) *fleet {
+	fl := newFleet(f, list)
+	for _, cfg := range list {
+		e, err := newEngine(cfg, f)
+		if err != nil {
+			f.opt.Log.Error("an engine cannot be followed", "engine", cfg.Name, "error", err)
+			continue
+		}
+		fl.add(e)
+	}
+	return fl
+}
+
+// fleet returns the engines that serve a model, nil if none does.
+func (g *generation) fleet(model string) *fleet {
+	for _, fl := range g.fleets {
+		if len(fl.models) == 0 || slices.Contains(fl.models, model) {
+			return fl
+		}
+	}
+	return nil
+}
+
+// Follows implements [proxy.Caches].
+func (f *Follower) Follows(model string) bool {
+	g := f.now.Load()
+	return g != nil && g.fleet(model) != nil
+}
+
+// Follow implements [proxy.Caches].
+func (f *Follower) Follow(p proxy.Prompt) proxy.Followed {
+	g := f.now.Load()
+	if g == nil {
+		return nil
+	}
+	fl := g.fleet(p.Model)
+	if fl == nil {
+		return nil
+	}
+	return fl.prompt(p)
+}

@@ -1,0 +1,85 @@
+package recorded
+
+import "github.com/ragpilot/ragpilot/internal/paper"
+
+// Removed is what became of a request that was to go. Node is the number of the leaf that went with it, -1 if there
+// was none or other requests stay on it.
+type Removed struct {
+	Known, Held bool // whether the ID was known, and had a context in the tree
+	Node        int
+}
+
+// Track remembers an ID that has no context, so that its eviction is known; a known one counts as used just now.
+func (x *Index) Track(id string) {
+	r, known := x.requests.get(id)
+	if !known {
+		r.leaf = paper.None
+	}
+	x.requests.put(id, r)
+	if r.leaf == paper.None {
+		x.bare.put(id, struct{}{})
+	}
+	if !known {
+		x.trim(nobody{})
+	}
+}
+
+// Remove forgets a request; its leaf goes if it was the last one there, and inner nodes without children go with it.
+func (x *Index) Remove(id string) Removed {
+	out := Removed{Node: -1}
+	r, ok := x.requests.get(id)
+	if !ok {
+		return out
+	}
+	out.Known = true
+	x.requests.remove(id)
+	if r.leaf == paper.None {
+		x.bare.remove(id)
+		return out
+	}
+	out.Held = true
+	x.docs -= r.docs
+	x.cuts++
+	x.stats.Removals++
+	x.tree.RemoveEach(r.leaf, func(n paper.NodeID) {
+		if n == r.leaf {
+			out.Node = x.nodes[n].number
+		}
+		x.stats.Tokens -= x.nodes[n].extra
+		x.nodes[n] = node{}
+	})
+	return out
+}
+
+// Evict removes requests by ID and returns how many had a context.
+func (x *Index) Evict(ids ...string) (removed int) {
+	for _, id := range ids {
+		if x.Remove(id).Held {
+			removed++
+		}
+	}
+	return removed
+}
+
+// DropOldest removes the oldest request, and reports whether there was one.
+func (x *Index) DropOldest() bool {
+	if x.requests.len() == 0 {
+		return false
+	}
+	x.Remove(x.requests.oldest())
+	return true
+}
+
+// trim lets the oldest requests leave until the bound is kept.
+func (x *Index) trim(lock Lock) {
+	if x.limit == 0 {
+		return
+	}
+	for x.bare.len() > (x.limit+1)/2 {
+		x.Remove(x.bare.oldest())
+	}
+	for x.requests.len() > x.limit || x.docs > docsPerTurn*x.limit && x.requests.len() > 1 {
+		x.Remove(x.requests.oldest())
+		lock.Pause()
+	}
+}

@@ -1,0 +1,106 @@
+package proxy_test
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/ragpilot/ragpilot/contextpilot"
+	"github.com/ragpilot/ragpilot/internal/prompt/orders"
+	"github.com/ragpilot/ragpilot/internal/sidecar/proxy"
+)
+
+// slowOrders is a store that tells when it is asked, and waits for the client to go.
+type slowOrders struct {
+	orders.Store
+	asked    chan struct{}
+	gets     atomic.Int64
+	puts     atomic.Int64
+	answered atomic.Bool // no more waiting
+}
+
+func (s *slowOrders) Get(ctx context.Context, tenant string, k orders.Key) ([]int, bool) {
+	s.gets.Add(1)
+	if !s.answered.Load() {
+		select {
+		case s.asked <- struct{}{}:
+			<-ctx.Done()
+		case <-ctx.Done():
+		}
+	}
+	return s.Store.Get(ctx, tenant, k)
+}
+
+func (s *slowOrders) Put(ctx context.Context, tenant string, k orders.Key, order []int) []int {
+	s.puts.Add(1)
+	return s.Store.Put(ctx, tenant, k, order)
+}
+
+// manySystemTexts is a body with n texts that are planned one by one, five of them in a message.
+func manySystemTexts(n int) string {
+	var messages, parts []string
+	for i := range n {
+		parts = append(parts, fmt.Sprintf(`{"type":"text","text":%q}`, docs(fmt.Sprint("a", i), fmt.Sprint("b", i), fmt.Sprint("c", i))))
+		if len(parts) == 5 {
+			messages = append(messages, `{"role":"system","content":[`+strings.Join(parts, ",")+`]}`)
+			parts = nil
+		}
+	}
+	return `{"model":"m","messages":[` + strings.Join(messages, ",") + `,{"role":"user","content":"q"}]}`
+}
+
+// A client that leaves while its request is planned: nothing more is planned, forwarded, or taken for sent.
+func TestPlanningStopsWhenTheClientLeaves(t *testing.T) {
+	e, rep := newEngine(t), newReports()
+	store := &slowOrders{Store: orders.NewMemory(0, 1), asked: make(chan struct{})}
+	var pilot *contextpilot.Pilot
+	p := newProxy(t, e, func(o *proxy.Options) { o.Orders, o.Recorder, pilot = store, rep, o.Pilot })
+	front := httptest.NewServer(p)
+	defer front.Close()
+	ctx, cancel := context.WithCancel(t.Context())
+	go func() {
+		<-store.asked
+		cancel()
+	}()
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, front.URL+chatPath, strings.NewReader(manySystemTexts(50)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if resp, err := front.Client().Do(req); err == nil {
+		resp.Body.Close()
+		t.Errorf("answered %d", resp.StatusCode)
+	}
+	if r := rep.wait(t); !r.Failed || r.Planning < 0 || r.Total < 0 {
+		t.Errorf("report %+v", r)
+	}
+	if n := store.gets.Load(); n != 1 {
+		t.Errorf("%d texts were planned", n)
+	}
+	if got := e.last(); got != "" {
+		t.Errorf("forwarded: %s", got)
+	}
+	if s := pilot.Stats(); s.LiveRequests != 0 {
+		t.Errorf("%d prompts are taken for sent", s.LiveRequests)
+	}
+	store.answered.Store(true)
+	if w := post(p, chatPath, "", manySystemTexts(50)); w.Code != http.StatusOK {
+		t.Errorf("asked again: %d %s", w.Code, w.Body)
+	}
+}
+
+// The order of tool results is not settled for everybody by a request that was broken off.
+func TestNoOrderOfAClientThatLeft(t *testing.T) {
+	e := newEngine(t)
+	store := &slowOrders{Store: orders.NewMemory(0, 1), asked: make(chan struct{}, 1)}
+	p := newProxy(t, e, func(o *proxy.Options) { o.Orders = store })
+	if w := postContext(cancelled(t), p, chatPath, chat("s", "q", docs("a", "b", "c"))); w.Code != 499 {
+		t.Errorf("status %d", w.Code)
+	}
+	if store.puts.Load() > 0 {
+		t.Error("an order was remembered")
+	}
+}

@@ -1,0 +1,36 @@
+package proxy_test
+
+import (
+	"fmt"
+	"net/http"
+	"testing"
+
+	"github.com/ragpilot/ragpilot/contextpilot"
+	"github.com/ragpilot/ragpilot/internal/sidecar/picture"
+	"github.com/ragpilot/ragpilot/internal/sidecar/proxy"
+)
+
+// An engine that was restarted with the sidecar holds nothing, of whatever tenant: the answers to one of them tell it of all.
+func TestDistrustIsOfTheWholeIndex(t *testing.T) {
+	for cached, want := range map[int]int64{0: 0, 5000: 2} {
+		restored := contextpilot.Scope{Model: "m", Tenant: "silent", Replica: "r"}
+		a := ask(t, func(o *proxy.Options) {
+			o.Restored = true
+			for i := range 2 {
+				r := contextpilot.Request{ID: fmt.Sprint("before", i), Scope: restored, Blocks: []contextpilot.Block{{ID: "x", Tokens: 500}}}
+				o.Pilot.Plan(r)
+				o.Pilot.Observe(contextpilot.Event{Kind: contextpilot.Served, Scope: restored, Request: r.ID})
+			}
+		})
+		a.engine.says(func(w http.ResponseWriter, _ *http.Request) {
+			fmt.Fprintf(w, `{"choices":[],"usage":{"prompt_tokens":6000,"completion_tokens":5,"prompt_tokens_details":{"cached_tokens":%d}}}`, cached)
+		})
+		for i := range 30 {
+			a.send(passagesOf("a", "b", fmt.Sprint(i)), "q")
+		}
+		pic, _ := picture.Of(a.pilot, restored, 0)
+		if int64(pic.Live) != want {
+			t.Errorf("%d tokens cached: %d prompts of the silent tenant are in the index, want %d", cached, pic.Live, want)
+		}
+	}
+}

@@ -1,0 +1,4 @@
+package settings
+
+// Straight is straight.
+var Straight = straight

@@ -1,0 +1,23 @@
+package settings_test
+
+import (
+	"log"
+	"strings"
+	"testing"
+
+	"github.com/ragpilot/ragpilot/internal/sidecar/settings"
+)
+
+// What libraries print becomes lines of the log, without what a peer has sent.
+func TestStandardLog(t *testing.T) {
+	out := new(logs)
+	l := log.New(settings.StandardLog(settings.NewLogger(out, "json", settings.NewLive(settings.Default()))), "", 0)
+	l.Printf("Unsolicited response received on idle HTTP channel starting with %q; err=%v", "HTTP/1.1 200 OK the secret", nil)
+	l.Printf("net/http: malformed answer %q", "a secret too")
+	l.Print("one\nsecret of a second line")
+	text := out.String()
+	contains(t, "log", text, `"level":"WARN"`, `"text":"Unsolicited response received on idle HTTP channel"`, `"text":"net/http: malformed answer"`, `"text":"one"`)
+	if strings.Contains(text, "secret") || strings.Count(text, "\n") != 3 {
+		t.Errorf("log: %s", text)
+	}
+}

@@ -1,0 +1,90 @@
+package settings
+
+import (
+	"path/filepath"
+
+	"github.com/ragpilot/ragpilot/embed/byname"
+)
+
+// Memory says where memories are kept, and how they are made; with a folder the server has Mem0's REST API.
+type Memory struct {
+	// Dir is a folder with a file for each tenant; empty: there are no memories.
+	Dir string `yaml:"dir"`
+	// Extract says what is remembered of messages: verbatim (what users state), everything (each message as it is), add-only or
+	// reconcile (facts that a model finds; reconcile lets them replace older ones). Empty: verbatim.
+	Extract string `yaml:"extract"`
+	// Model is asked for facts, at InferAPIURL; needed unless messages are kept verbatim.
+	Model string `yaml:"model"`
+	// Embedder says by what memories are found: minilm (the sentence model in this process), minilm:DIR (in that folder), lexical
+	// (words alone), or the URL of a server that answers /v1/embeddings. auto, or empty, is minilm, and words alone while the
+	// model cannot be had.
+	Embedder string `yaml:"embedder"`
+	// EmbedderModel is the model of the server at Embedder.
+	EmbedderModel string `yaml:"embedder_model"`
+	// EmbedderKey is the key that the server at Embedder asks for; empty: none.
+	EmbedderKey Secret `yaml:"embedder_key"`
+	// EmbedderKeyFile is a file that holds EmbedderKey, in place of it; [Config.ReadSecrets] clears it.
+	EmbedderKeyFile string `yaml:"embedder_key_file"`
+}
+
+// Embedding returns what package embedder opens.
+func (m Memory) Embedding() byname.Setting {
+	return byname.Setting{Value: m.Embedder, Model: m.EmbedderModel, Key: m.EmbedderKey.Reveal()}
+}
+
+// asks reports whether a model is asked what is to be remembered.
+func (m *Memory) asks() bool { return m.Extract == "add-only" || m.Extract == "reconcile" }
+
+func (p *problems) checkMemory(m Memory) {
+	p.oneOf("memory.extract", m.Extract, "", "verbatim", "everything", "add-only", "reconcile")
+	asks := m.asks()
+	if asks && m.Model == "" {
+		p.add("memory.model", m.Model, "want the name of a model, as memory.extract is "+m.Extract)
+	}
+	p.checkEmbedder(m)
+	if m.Dir == "" && (asks || m.Model != "") {
+		p.add("memory.dir", m.Dir, "want a folder, as memory.extract or memory.model is set")
+	}
+}
+
+// checkEmbedder shows no password that stands in a URL.
+func (p *problems) checkEmbedder(m Memory) {
+	e := m.Embedding()
+	if err := e.Check(); err != nil {
+		p.add("memory.embedder", redacted(m.Embedder), err.Error())
+		return
+	}
+	if e.Server() && m.EmbedderModel == "" {
+		p.add("memory.embedder_model", "", byname.ErrModel.Error()+", as memory.embedder is a URL")
+	}
+	if !presentable(string(m.EmbedderKey)) {
+		p.add("memory.embedder_key", m.EmbedderKey, "has characters that no header can carry")
+	}
+}
+
+// warnings tells what has no effect.
+func (m Memory) warnings() []string {
+	var w []string
+	if m.Model != "" && !m.asks() {
+		w = append(w, "memory.model has no effect: memory.extract is verbatim")
+	}
+	if m.Dir == "" && m.Embedder != "" && m.Embedder != byname.Auto {
+		w = append(w, "memory.embedder has no effect without memory.dir")
+	}
+	if m.EmbedderModel != "" && !m.Embedding().Server() {
+		w = append(w, "memory.embedder_model has no effect: memory.embedder is not a URL")
+	}
+	if given(m.EmbedderKey, m.EmbedderKeyFile) && !m.Embedding().Server() {
+		w = append(w, "memory.embedder_key has no effect: memory.embedder is not a URL")
+	}
+	return w
+}
+
+// embedderUnder returns the embedder with its folder, if it has one, relative to dir.
+func (m Memory) embedderUnder(dir string) string {
+	folder, ok := m.Embedding().Dir()
+	if !ok || folder == "" || filepath.IsAbs(folder) {
+		return m.Embedder
+	}
+	return byname.MiniLM + ":" + filepath.Join(dir, folder)
+}
