@@ -42,11 +42,6 @@ if [[ -s $tmp/again ]]; then
 	mapfile -t packages < <(cut -d' ' -f1 "$tmp/again" | sort -u)
 	CGO_ENABLED=0 run -run "^($names)\$" "${packages[@]}"
 fi
-# Processes that are killed and flooded, with nothing beside them; the programs are built without the detector anyway.
-RAGPILOT_FAULTS=1 CGO_ENABLED=0 run ./internal/testkit/faulttest
-RAGPILOT_FAULTS=1 CGO_ENABLED=0 run -run Killed ./engines/local ./engines/local/internal/kvfile
-# A minute of streams that come, go and push each other out of a small cache.
-RAGPILOT_FAULTS=1 run "${race[@]}" -run TestStreams ./engines/local
 # Every index beside a slow one that is obviously right: the first difference ends the test.
 run -tags invariants ./contextpilot/internal/tree ./contextpilot
 # With -short fewer and smaller cases are tried: what tests expect must hold of these, too.

@@ -66,7 +66,7 @@ var program = sync.OnceValues(func() (string, error) {
 func faults(t *testing.T) {
 	t.Helper()
 	if os.Getenv("RAGPILOT_FAULTS") != "1" {
-		t.Skip("starts and kills processes, and needs the machine for itself: set RAGPILOT_FAULTS=1, as .ci/run does")
+		t.Skip("starts and kills processes, and needs the machine for itself: set RAGPILOT_FAULTS=1, as .ci/run long does")
 	}
 	t.Parallel()
 }

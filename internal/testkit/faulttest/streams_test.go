@@ -24,7 +24,7 @@ import (
 // in its memory is logged.
 func TestManyStreams(t *testing.T) {
 	if os.Getenv("RAGPILOT_FAULTS") != "1" {
-		t.Skip("needs the machine for itself: set RAGPILOT_FAULTS=1, as .ci/run does")
+		t.Skip("needs the machine for itself: set RAGPILOT_FAULTS=1, as .ci/run long does")
 	}
 	const wanted, tokens = 5000, 24
 	for _, c := range []struct {
