@@ -10,5 +10,5 @@
 // same bytes everywhere. [ReadRows] reads conversations of the user's own. [Load] fills a store with many memories of one
 // user and measures it. [Report] prints and draws what was found.
 //
-// The patterns of facts and questions were written before anything was measured with them.
+// The patterns of facts and questions (texts.json) were written before anything was measured with them.
 package membench

@@ -159,7 +159,7 @@ func (g *generator) person(user string, facts []fact, turns int) Case {
 	for i := range facts {
 		c.Statements = append(c.Statements, Said{Text: facts[i].text})
 	}
-	for _, text := range append(g.draw(others, othersEach), g.draw(matters, mattersEach)...) {
+	for _, text := range append(g.several(texts().AboutOthers, othersEach), g.several(texts().AboutNobody, mattersEach)...) {
 		c.Statements = append(c.Statements, Said{Text: text})
 	}
 	g.rand.Shuffle(len(c.Statements), func(i, j int) { c.Statements[i], c.Statements[j] = c.Statements[j], c.Statements[i] })
@@ -189,7 +189,7 @@ func (g *generator) person(user string, facts []fact, turns int) Case {
 
 // facts draws patterns, fills them, and says which are replaced and which deleted.
 func (g *generator) facts() []fact {
-	all := patterns()
+	all := texts().Patterns
 	facts := make([]fact, 0, factsEach)
 	for _, i := range g.rand.Perm(len(all))[:factsEach] {
 		facts = append(facts, g.fact(&all[i]))
@@ -198,7 +198,7 @@ func (g *generator) facts() []fact {
 	for i := range facts {
 		f := &facts[i]
 		switch {
-		case f.pattern.update != "" && updates > 0:
+		case f.pattern.Update != "" && updates > 0:
 			updates--
 		case deleted > 0:
 			f.next, f.nextValue = "", ""
@@ -214,15 +214,14 @@ func (g *generator) facts() []fact {
 
 // fact fills the slots of a pattern, those of its update too.
 func (g *generator) fact(p *pattern) fact {
-	values := strings.Split(p.values, "|")
-	order := g.rand.Perm(len(values))
-	f := fact{pattern: p, value: values[order[0]], nextValue: values[order[1]]}
+	order := g.rand.Perm(len(p.Values))
+	f := fact{pattern: p, value: p.Values[order[0]], nextValue: p.Values[order[1]]}
 	fill := g.slots()
-	f.text = sentence(fill.Replace(strings.ReplaceAll(p.fact, "{v}", f.value)))
-	if p.update != "" {
-		f.next = sentence(fill.Replace(strings.ReplaceAll(p.update, "{v}", f.nextValue)))
+	f.text = sentence(fill.Replace(strings.ReplaceAll(p.Fact, "{v}", f.value)))
+	if p.Update != "" {
+		f.next = sentence(fill.Replace(strings.ReplaceAll(p.Update, "{v}", f.nextValue)))
 	}
-	for ask := range strings.SplitSeq(p.ask, "|") {
+	for _, ask := range p.Questions {
 		f.ask = append(f.ask, fill.Replace(ask))
 	}
 	return f
@@ -230,19 +229,19 @@ func (g *generator) fact(p *pattern) fact {
 
 // slots fills the slots that all texts share.
 func (g *generator) slots() *strings.Replacer {
-	people := strings.Split(names, "|")
+	people := texts().Lists["names"]
 	i := g.rand.IntN(len(people))
 	j := (i + 1 + g.rand.IntN(len(people)-1)) % len(people)
-	return strings.NewReplacer("{name}", people[i], "{name2}", people[j], "{city}", g.one(cities), "{month}", g.one(months), "{day}", g.one(days))
+	return strings.NewReplacer("{name}", people[i], "{name2}", people[j], "{city}", g.one("cities"), "{month}", g.one("months"), "{day}", g.one("days"))
 }
 
-func (g *generator) one(list string) string {
-	all := strings.Split(list, "|")
-	return all[g.rand.IntN(len(all))]
-}
+// one draws from the list of a name.
+func (g *generator) one(list string) string { return draw(g, texts().Lists[list]) }
 
-// draw fills n different texts of a list.
-func (g *generator) draw(list []string, n int) []string {
+func draw[T any](g *generator, all []T) T { return all[g.rand.IntN(len(all))] }
+
+// several fills n different texts of a list.
+func (g *generator) several(list []string, n int) []string {
 	out := make([]string, 0, n)
 	for _, i := range g.rand.Perm(len(list))[:n] {
 		out = append(out, sentence(g.slots().Replace(list[i])))
@@ -264,18 +263,18 @@ func (g *generator) chat(facts []fact, n int) []Turn {
 		t := Turn{Session: i / sessionSize}
 		switch kind := g.rand.IntN(20); {
 		case kind < 9:
-			f := known[g.rand.IntN(len(known))]
-			t.Text, t.Value = f.ask[g.rand.IntN(len(f.ask))], f.nowValue()
+			f := draw(g, known)
+			t.Text, t.Value = draw(g, f.ask), f.nowValue()
 			t.Needs = []string{f.now()}
-			t.Answer = sentence(strings.ReplaceAll(answers[g.rand.IntN(len(answers))], "{v}", t.Value))
+			t.Answer = sentence(strings.ReplaceAll(draw(g, texts().Answers), "{v}", t.Value))
 		case kind < 14:
-			t.Text = sentence(g.slots().Replace(smallTalk[g.rand.IntN(len(smallTalk))]))
-			t.Answer = replies[g.rand.IntN(len(replies))]
+			t.Text = sentence(g.slots().Replace(draw(g, texts().SmallTalk)))
+			t.Answer = draw(g, texts().Replies)
 		case kind < 17:
-			pair := generalQuestions[g.rand.IntN(len(generalQuestions))]
+			pair := draw(g, texts().GeneralQuestions)
 			t.Text, t.Answer = pair[0], pair[1]
 		default:
-			pair := greetings[g.rand.IntN(len(greetings))]
+			pair := draw(g, texts().Greetings)
 			t.Text, t.Answer = pair[0], pair[1]
 		}
 		turns = append(turns, t)

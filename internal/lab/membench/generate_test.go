@@ -66,38 +66,37 @@ func TestPatterns(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	all := patterns()
+	all := texts().Patterns
 	if len(all) < 120 {
 		t.Errorf("%d patterns, want at least 120", len(all))
 	}
 	topics, asked := map[string]bool{}, map[string]string{}
 	for _, p := range all {
-		if topics[p.topic] {
-			t.Errorf("two patterns have the topic %s", p.topic)
+		if topics[p.Topic] {
+			t.Errorf("two patterns have the topic %s", p.Topic)
 		}
-		topics[p.topic] = true
-		questions := strings.Split(p.ask, "|")
+		topics[p.Topic] = true
+		questions := p.Questions
 		if len(questions) < 2 {
-			t.Errorf("%s: %d questions, want at least 2", p.topic, len(questions))
+			t.Errorf("%s: %d questions, want at least 2", p.Topic, len(questions))
 		}
 		for _, q := range questions {
 			if other := asked[q]; other != "" {
-				t.Errorf("%s and %s both ask %q", p.topic, other, q)
+				t.Errorf("%s and %s both ask %q", p.Topic, other, q)
 			}
-			asked[q] = p.topic
+			asked[q] = p.Topic
 		}
-		values := strings.Split(p.values, "|")
-		slices.Sort(values)
-		if n := len(slices.Compact(values)); n < 2 || n != len(strings.Split(p.values, "|")) {
-			t.Errorf("%s: values %q", p.topic, p.values)
+		values := slices.Compact(slices.Sorted(slices.Values(p.Values)))
+		if n := len(values); n < 2 || n != len(p.Values) {
+			t.Errorf("%s: values %q", p.Topic, p.Values)
 		}
-		for _, text := range []string{p.fact, p.update} {
+		for _, text := range []string{p.Fact, p.Update} {
 			if text != "" && strings.Count(text, "{v}") != 1 {
-				t.Errorf("%s: %q has not one {v}", p.topic, text)
+				t.Errorf("%s: %q has not one {v}", p.Topic, text)
 			}
 			for _, v := range values {
 				if both := s.shared(questions[0], strings.ReplaceAll(text, "{v}", v)); text != "" && len(both) > 0 {
-					t.Errorf("%s: %q shares %q with %q (%s)", p.topic, questions[0], both, text, v)
+					t.Errorf("%s: %q shares %q with %q (%s)", p.Topic, questions[0], both, text, v)
 				}
 			}
 		}

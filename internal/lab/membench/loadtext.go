@@ -9,15 +9,13 @@ import (
 
 // loadText makes facts that differ. It is safe for concurrent use.
 type loadText struct {
-	patterns []pattern
-
 	mu   sync.Mutex
 	g    generator       // guarded by mu
 	seen map[string]bool // guarded by mu
 }
 
 func newLoadText(seed uint64) *loadText {
-	return &loadText{patterns: patterns(), g: generator{rand: rand.New(rand.NewPCG(seed, math.MaxUint64))}, seen: map[string]bool{}}
+	return &loadText{g: generator{rand: rand.New(rand.NewPCG(seed, math.MaxUint64))}, seen: map[string]bool{}}
 }
 
 // next returns a fact with a date, unlike all before.
@@ -25,8 +23,8 @@ func (l *loadText) next() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for {
-		f := l.g.fact(&l.patterns[l.g.rand.IntN(len(l.patterns))])
-		text := fmt.Sprintf("%d %s %d: %s", 1+l.g.rand.IntN(28), l.g.one(months), 1990+l.g.rand.IntN(36), f.text)
+		f := l.g.fact(&texts().Patterns[l.g.rand.IntN(len(texts().Patterns))])
+		text := fmt.Sprintf("%d %s %d: %s", 1+l.g.rand.IntN(28), l.g.one("months"), 1990+l.g.rand.IntN(36), f.text)
 		if !l.seen[text] {
 			l.seen[text] = true
 			return text
@@ -38,9 +36,9 @@ func (l *loadText) next() string {
 func (l *loadText) questions() []string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	all := make([]string, 0, 2*len(l.patterns))
-	for i := range l.patterns {
-		all = append(all, l.g.fact(&l.patterns[i]).ask...)
+	var all []string
+	for i := range texts().Patterns {
+		all = append(all, l.g.fact(&texts().Patterns[i]).ask...)
 	}
 	l.g.rand.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
 	return all
