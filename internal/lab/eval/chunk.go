@@ -23,22 +23,22 @@ type chunk struct {
 func newChunk(r *random, f *family, id string, taken map[string]bool) chunk {
 	c := chunk{Block: Block{ID: id}}
 	for c.entity == "" || taken[c.entity] {
-		c.entity = f.entity(r)
+		c.entity = names[f.Entity](r)
 	}
 	taken[c.entity] = true
-	sentences := []string{about(pick(r, f.intro), c.entity)}
-	c.values = make([]string, len(f.relations))
-	for _, i := range r.permutation(len(f.relations)) {
-		c.values[i] = f.relations[i].value(r)
-		sentences = append(sentences, f.relations[i].fact(c.entity, c.values[i]))
+	sentences := []string{about(pick(r, f.Intro), c.entity)}
+	c.values = make([]string, len(f.Relations))
+	for _, i := range r.permutation(len(f.Relations)) {
+		c.values[i] = names[f.Relations[i].Value](r)
+		sentences = append(sentences, f.Relations[i].fact(c.entity, c.values[i]))
 	}
 	target := MinChunkTokens + r.below(MaxChunkTokens-MinChunkTokens+1)
 	c.Text = strings.Join(sentences, " ")
-	for _, i := range r.permutation(len(f.filler)) {
+	for _, i := range r.permutation(len(f.Filler)) {
 		longer := append(sentences, "")
 		at := 1 + r.below(len(sentences))
 		copy(longer[at+1:], longer[at:])
-		longer[at] = f.filler[i]
+		longer[at] = f.Filler[i]
 		text := strings.Join(longer, " ")
 		if n := (contextpilot.Estimate{}).Count(text); n > target && (contextpilot.Estimate{}).Count(c.Text) >= MinChunkTokens {
 			break

@@ -7,24 +7,6 @@ import (
 	"strings"
 )
 
-// The vocabularies of the connectivity corpus.
-var (
-	domains = words(`acoustics agronomy anatomy archaeology astronomy botany cartography ceramics chemistry climatology economics ecology entomology
-		ethics forestry genetics geology hydrology linguistics metallurgy mineralogy navigation nutrition oceanography optics robotics seismology
-		sociology statistics toxicology virology zoology`)
-	sponsorKinds = words(`Foundation Trust Fund Institute Society Academy Bequest Alliance`)
-	roles        = words(`adviser analyst architect auditor consultant coordinator designer developer engineer examiner manager moderator planner reviewer
-		scientist spokesperson supervisor technician tester trainer treasurer`)
-	departments = words(`Accounting Archives Compliance Construction Distribution Finance Insurance Legal Logistics Maintenance Marketing Outreach
-		Personnel Procurement Publishing Quality Records Research Safety Sales Security Transport`)
-	hobbies = words(`archery badminton chess climbing cycling dancing diving drawing fencing fishing gardening hiking juggling knitting origami
-		photography pottery rowing running sailing singing skating surfing swimming tennis weaving yoga`)
-	goals = []string{
-		"collects measurements of many years", "compares methods that are in use", "trains people from several towns", "makes old records readable",
-		"tries out equipment in the open", "writes a guide for beginners", "tests cheaper materials", "asks residents for their experience",
-	}
-)
-
 // corpus is the material of one connectivity level (CacheNotes, appendix A): every person belongs to as many projects as the level says,
 // and each membership has a block of its own.
 type corpus struct {
@@ -49,31 +31,31 @@ type project struct {
 func newCorpus(r *random, level, tokens int) *corpus {
 	c := &corpus{people: make([]member, corpusBlocks/(level+2))}
 	c.projects = make([]project, corpusBlocks-len(c.people)*(level+1))
-	names := distinct()
+	fresh := distinct()
 	id := func(kind string, n int) string { return fmt.Sprintf("connectivity-%d-%s-%d", level, kind, n+1) }
 	for i := range c.projects {
 		p := &c.projects[i]
-		p.title = names(func() string { return pick(r, adjectives) + " " + capital(pick(r, beasts)) })
-		p.domain, p.sponsor, p.year = pick(r, domains), pick(r, surnames)+" "+pick(r, sponsorKinds), strconv.Itoa(1950+r.below(70))
+		p.title = fresh(func() string { return pick(r, words().Adjectives) + " " + capital(pick(r, words().Beasts)) })
+		p.domain, p.sponsor, p.year = pick(r, words().Domains), pick(r, words().Surnames)+" "+pick(r, words().SponsorKinds), strconv.Itoa(1950+r.below(70))
 		statements := []string{
 			"The domain of " + p.title + " is " + p.domain + ".", "The sponsor of " + p.title + " is the " + p.sponsor + ".",
-			"The project " + p.title + " began in " + p.year + ".", "The project " + pick(r, goals) + ".",
+			"The project " + p.title + " began in " + p.year + ".", "The project " + pick(r, words().Goals) + ".",
 		}
 		p.Block = Block{id("project", i), page(r, tokens, "This page is about the project "+p.title+".", shuffled(r, statements)...)}
 	}
 	for i := range c.people {
 		p := &c.people[i]
-		p.name = names(func() string { return person(r) })
-		hobby := r.permutation(len(hobbies))
+		p.name = fresh(func() string { return person(r) })
+		hobby := r.permutation(len(words().Hobbies))
 		statements := []string{
-			p.name + " is " + strconv.Itoa(20+r.below(50)) + " years old.", "The occupation of " + p.name + " is " + pick(r, trades) + ".",
-			p.name + " lives in " + pick(r, cities) + ".", "The hobbies of " + p.name + " are " + hobbies[hobby[0]] + " and " + hobbies[hobby[1]] + ".",
+			p.name + " is " + strconv.Itoa(20+r.below(50)) + " years old.", "The occupation of " + p.name + " is " + pick(r, words().Trades) + ".",
+			p.name + " lives in " + pick(r, words().Cities) + ".", "The hobbies of " + p.name + " are " + words().Hobbies[hobby[0]] + " and " + words().Hobbies[hobby[1]] + ".",
 		}
 		p.Block = Block{id("person", i), page(r, tokens, "This page is about "+p.name+".", shuffled(r, statements)...)}
 		p.projects = r.permutation(len(c.projects))[:level]
 		for j, at := range p.projects {
 			title := c.projects[at].title
-			v := []string{pick(r, roles), pick(r, departments)}
+			v := []string{pick(r, words().Roles), pick(r, words().Departments)}
 			p.values = append(p.values, v)
 			statements := []string{
 				p.name + " is a member of the project " + title + ".", "The role of " + p.name + " in " + title + " is " + v[0] + ".",

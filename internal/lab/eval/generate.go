@@ -125,13 +125,13 @@ func newGenerator(o Options) *generator {
 	g := &generator{o: o, r: newRandom(o.Seed, 1), topic: newHarmonic(topics), chunk: newHarmonic(chunksPerRank * o.K), rank: newHarmonic(o.K)}
 	r := newRandom(o.Seed, 2)
 	taken := map[string]bool{}
-	numbers := make([]int, len(families))
+	numbers := make([]int, len(words().Families))
 	for t := range topics {
-		f := t % len(families)
+		f := t % len(words().Families)
 		chunks := make([]chunk, 0, chunksPerRank*o.K)
 		for range chunksPerRank * o.K {
 			numbers[f]++
-			chunks = append(chunks, newChunk(r, &families[f], fmt.Sprintf("%s-%d", families[f].name, numbers[f]), taken))
+			chunks = append(chunks, newChunk(r, &words().Families[f], fmt.Sprintf("%s-%d", words().Families[f].Name, numbers[f]), taken))
 		}
 		g.pool = append(g.pool, chunks)
 	}
@@ -186,10 +186,10 @@ func (g *generator) again(t turn) []int {
 
 // ask draws a question about one of the chunks, whose answer stands in no other of them, and puts that chunk at a rank.
 func (g *generator) ask(id string, topic int, order []int, before [2]int) (row Row, ranked []int, asked [2]int) {
-	f := &families[topic%len(families)]
+	f := &words().Families[topic%len(words().Families)]
 	for {
 		gold := g.r.below(len(order))
-		asked = [2]int{order[gold], g.r.below(len(f.relations))}
+		asked = [2]int{order[gold], g.r.below(len(f.Relations))}
 		c := &g.pool[topic][asked[0]]
 		answer := c.values[asked[1]]
 		if asked == before || strings.Contains(c.entity, answer) || g.mentioned(answer, topic, order, gold) {
@@ -197,7 +197,7 @@ func (g *generator) ask(id string, topic int, order []int, before [2]int) (row R
 		}
 		ranked = slices.Delete(slices.Clone(order), gold, gold+1)
 		ranked = slices.Insert(ranked, g.goldRank(), asked[0])
-		rel := &f.relations[asked[1]]
+		rel := &f.Relations[asked[1]]
 		row = Row{ID: id, Question: rel.question(c.entity), Answers: []string{answer}, Lead: rel.lead(c.entity), Gold: []string{c.ID}}
 		for _, i := range ranked {
 			row.Blocks = append(row.Blocks, g.pool[topic][i].Block)
