@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/ragpilot/ragpilot/internal/lab/draw"
 )
 
 // corpus is the material of one connectivity level (CacheNotes, appendix A): every person belongs to as many projects as the level says,
@@ -28,51 +30,43 @@ type project struct {
 }
 
 // newCorpus has corpusBlocks blocks, whatever the level.
-func newCorpus(r *random, level, tokens int) *corpus {
+func newCorpus(r *draw.Random, level, tokens int) *corpus {
 	c := &corpus{people: make([]member, corpusBlocks/(level+2))}
 	c.projects = make([]project, corpusBlocks-len(c.people)*(level+1))
 	fresh := distinct()
 	id := func(kind string, n int) string { return fmt.Sprintf("connectivity-%d-%s-%d", level, kind, n+1) }
 	for i := range c.projects {
 		p := &c.projects[i]
-		p.title = fresh(func() string { return pick(r, words().Adjectives) + " " + capital(pick(r, words().Beasts)) })
-		p.domain, p.sponsor, p.year = pick(r, words().Domains), pick(r, words().Surnames)+" "+pick(r, words().SponsorKinds), strconv.Itoa(1950+r.below(70))
+		p.title = fresh(func() string { return draw.Pick(r, words().Adjectives) + " " + capital(draw.Pick(r, words().Beasts)) })
+		p.domain, p.sponsor, p.year = draw.Pick(r, words().Domains), draw.Pick(r, words().Surnames)+" "+draw.Pick(r, words().SponsorKinds), strconv.Itoa(1950+r.Below(70))
 		statements := []string{
 			"The domain of " + p.title + " is " + p.domain + ".", "The sponsor of " + p.title + " is the " + p.sponsor + ".",
-			"The project " + p.title + " began in " + p.year + ".", "The project " + pick(r, words().Goals) + ".",
+			"The project " + p.title + " began in " + p.year + ".", "The project " + draw.Pick(r, words().Goals) + ".",
 		}
-		p.Block = Block{id("project", i), page(r, tokens, "This page is about the project "+p.title+".", shuffled(r, statements)...)}
+		p.Block = Block{id("project", i), page(r, tokens, "This page is about the project "+p.title+".", draw.Shuffled(r, statements)...)}
 	}
 	for i := range c.people {
 		p := &c.people[i]
 		p.name = fresh(func() string { return person(r) })
-		hobby := r.permutation(len(words().Hobbies))
+		hobby := draw.Permutation[int](r, len(words().Hobbies))
 		statements := []string{
-			p.name + " is " + strconv.Itoa(20+r.below(50)) + " years old.", "The occupation of " + p.name + " is " + pick(r, words().Trades) + ".",
-			p.name + " lives in " + pick(r, words().Cities) + ".", "The hobbies of " + p.name + " are " + words().Hobbies[hobby[0]] + " and " + words().Hobbies[hobby[1]] + ".",
+			p.name + " is " + strconv.Itoa(20+r.Below(50)) + " years old.", "The occupation of " + p.name + " is " + draw.Pick(r, words().Trades) + ".",
+			p.name + " lives in " + draw.Pick(r, words().Cities) + ".", "The hobbies of " + p.name + " are " + words().Hobbies[hobby[0]] + " and " + words().Hobbies[hobby[1]] + ".",
 		}
-		p.Block = Block{id("person", i), page(r, tokens, "This page is about "+p.name+".", shuffled(r, statements)...)}
-		p.projects = r.permutation(len(c.projects))[:level]
+		p.Block = Block{id("person", i), page(r, tokens, "This page is about "+p.name+".", draw.Shuffled(r, statements)...)}
+		p.projects = draw.Permutation[int](r, len(c.projects))[:level]
 		for j, at := range p.projects {
 			title := c.projects[at].title
-			v := []string{pick(r, words().Roles), pick(r, words().Departments)}
+			v := []string{draw.Pick(r, words().Roles), draw.Pick(r, words().Departments)}
 			p.values = append(p.values, v)
 			statements := []string{
 				p.name + " is a member of the project " + title + ".", "The role of " + p.name + " in " + title + " is " + v[0] + ".",
 				"The department of " + p.name + " in " + title + " is " + v[1] + ".",
 			}
-			c.memberships = append(c.memberships, Block{id("membership", i*level+j), page(r, tokens, "This page is about a membership.", shuffled(r, statements)...)})
+			c.memberships = append(c.memberships, Block{id("membership", i*level+j), page(r, tokens, "This page is about a membership.", draw.Shuffled(r, statements)...)})
 		}
 	}
 	return c
-}
-
-func shuffled(r *random, all []string) []string {
-	mixed := make([]string, len(all))
-	for to, from := range r.permutation(len(all)) {
-		mixed[to] = all[from]
-	}
-	return mixed
 }
 
 // joins are what is asked of all projects of a person.
@@ -90,11 +84,11 @@ var joins = []struct {
 // and has each value once.
 func (t *tasks) connected(row *Row, join bool) {
 	c, level := t.corpus, t.o.Connectivity
-	who := t.r.below(len(c.people))
+	who := t.r.Below(len(c.people))
 	m := &c.people[who]
 	own := c.memberships[who*level:][:level]
 	needed := []Block{}
-	link := t.r.below(level)
+	link := t.r.Below(level)
 	if join {
 		needed = append(needed, own...)
 		for _, at := range m.projects {
@@ -110,12 +104,12 @@ func (t *tasks) connected(row *Row, join bool) {
 		}
 	}
 	if !join {
-		kind := t.r.below(2)
+		kind := t.r.Below(2)
 		of := []string{"role", "department"}[kind] + " of " + m.name + " in " + c.projects[m.projects[link]].title
 		row.Question, row.Lead, row.Answers = "What is the "+of+"?", "The "+of+" is", []string{m.values[link][kind]}
 		return
 	}
-	j := &joins[t.r.below(len(joins))]
+	j := &joins[t.r.Below(len(joins))]
 	var list []string
 	for _, b := range row.Blocks {
 		if i := slices.Index(own, b); i >= 0 {
@@ -131,12 +125,12 @@ func (t *tasks) connected(row *Row, join bool) {
 // retrieve puts needed blocks at places that are drawn, and any other blocks of the corpus at the rest.
 func (t *tasks) retrieve(needed []Block) []Block {
 	blocks := make([]Block, t.o.K)
-	order := t.r.permutation(len(needed))
+	order := draw.Permutation[int](t.r, len(needed))
 	for i, at := range t.ranks(len(needed)) {
 		blocks[at] = needed[order[i]]
 	}
 	all := t.corpus.blocks()
-	next := t.r.permutation(len(all))
+	next := draw.Permutation[int](t.r, len(all))
 	for i := range blocks {
 		for blocks[i].ID == "" {
 			if b := all[next[0]]; !slices.Contains(needed, b) {

@@ -4,6 +4,5 @@ package eval
 var (
 	Tango      = tango
 	TangoScore = score
-	Quantile   = quantile
 	Judged     = judge
 )

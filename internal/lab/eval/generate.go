@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/ragpilot/ragpilot/internal/lab/draw"
 )
 
 // Options describe generated rows. Zero numbers stand for the defaults.
@@ -103,7 +105,7 @@ func Generate(o Options) ([]Row, error) {
 // generator draws one row after the other.
 type generator struct {
 	o        Options
-	r        *random
+	r        *draw.Random
 	pool     [][]chunk // by topic, the most popular chunk first
 	topic    harmonic
 	chunk    harmonic
@@ -122,8 +124,8 @@ type turn struct {
 }
 
 func newGenerator(o Options) *generator {
-	g := &generator{o: o, r: newRandom(o.Seed, 1), topic: newHarmonic(topics), chunk: newHarmonic(chunksPerRank * o.K), rank: newHarmonic(o.K)}
-	r := newRandom(o.Seed, 2)
+	g := &generator{o: o, r: draw.New(o.Seed, 1), topic: newHarmonic(topics), chunk: newHarmonic(chunksPerRank * o.K), rank: newHarmonic(o.K)}
+	r := draw.New(o.Seed, 2)
 	taken := map[string]bool{}
 	numbers := make([]int, len(words().Families))
 	for t := range topics {
@@ -150,9 +152,9 @@ func (g *generator) next(at int) Row {
 	}
 	t := turn{topic: g.topic.draw(g.r)}
 	row, order, asked := g.ask(id, t.topic, g.retrieve(nil), [2]int{-1, -1})
-	if float64(g.r.below(1<<20)) < *g.o.FollowUps*(1<<20) {
+	if float64(g.r.Below(1<<20)) < *g.o.FollowUps*(1<<20) {
 		g.sessions++
-		t.due, t.session, t.chunks, t.asked = at+1+g.r.below(followUpLag), fmt.Sprintf("s%d", g.sessions), order, asked
+		t.due, t.session, t.chunks, t.asked = at+1+g.r.Below(followUpLag), fmt.Sprintf("s%d", g.sessions), order, asked
 		row.Session = t.session
 		g.waiting = append(g.waiting, t)
 		slices.SortStableFunc(g.waiting, func(a, b turn) int { return a.due - b.due })
@@ -173,12 +175,12 @@ func (g *generator) retrieve(have []int) []int {
 // again retrieves some of a first turn's chunks and others.
 func (g *generator) again(t turn) []int {
 	var have []int
-	for _, i := range g.r.permutation(len(t.chunks))[:max(1, g.o.K*followUpPercent/100)] {
+	for _, i := range draw.Permutation[int](g.r, len(t.chunks))[:max(1, g.o.K*followUpPercent/100)] {
 		have = append(have, t.chunks[i])
 	}
 	have = g.retrieve(have)
 	order := make([]int, len(have))
-	for i, from := range g.r.permutation(len(have)) {
+	for i, from := range draw.Permutation[int](g.r, len(have)) {
 		order[i] = have[from]
 	}
 	return order
@@ -188,8 +190,8 @@ func (g *generator) again(t turn) []int {
 func (g *generator) ask(id string, topic int, order []int, before [2]int) (row Row, ranked []int, asked [2]int) {
 	f := &words().Families[topic%len(words().Families)]
 	for {
-		gold := g.r.below(len(order))
-		asked = [2]int{order[gold], g.r.below(len(f.Relations))}
+		gold := g.r.Below(len(order))
+		asked = [2]int{order[gold], g.r.Below(len(f.Relations))}
 		c := &g.pool[topic][asked[0]]
 		answer := c.values[asked[1]]
 		if asked == before || strings.Contains(c.entity, answer) || g.mentioned(answer, topic, order, gold) {
@@ -218,7 +220,26 @@ func (g *generator) mentioned(value string, topic int, order []int, gold int) bo
 
 func (g *generator) goldRank() int {
 	if g.o.Gold == GoldUniform {
-		return g.r.below(g.o.K)
+		return g.r.Below(g.o.K)
 	}
 	return g.rank.draw(g.r)
+}
+
+// harmonic draws 0 to n−1 with weights 1, 1/2, 1/3, …: a Zipf law with exponent 1.
+type harmonic []int // sums of the weights so far
+
+func newHarmonic(n int) harmonic {
+	const unit = 1 << 24
+	sums := make(harmonic, n)
+	sum := 0
+	for i := range sums {
+		sum += unit / (i + 1)
+		sums[i] = sum
+	}
+	return sums
+}
+
+func (h harmonic) draw(r *draw.Random) int {
+	i, _ := slices.BinarySearch(h, r.Below(h[len(h)-1])+1)
+	return i
 }

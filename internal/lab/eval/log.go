@@ -1,7 +1,6 @@
 package eval
 
 import (
-	"bufio"
 	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
@@ -13,8 +12,34 @@ import (
 	"os"
 	"reflect"
 
+	"github.com/ragpilot/ragpilot/internal/lab/jsonlines"
 	"github.com/ragpilot/ragpilot/internal/storage/strictjson"
 )
+
+// Outcome is one row with what every arm made of it.
+type Outcome struct {
+	Row      string `json:"row"`
+	Session  string `json:"session,omitempty"`
+	Turn     int    `json:"turn"`
+	GoldRank int    `json:"gold_rank,omitempty"`
+	// Arms are in the order of the run's.
+	Arms []Answer `json:"arms"`
+}
+
+// Answer is what the model said and how likely the row's answer was to it.
+type Answer struct {
+	Arm string `json:"arm"`
+	// Prompt is a hash of the messages. Arms with the same messages have the same answer: the model was asked once.
+	Prompt string `json:"prompt"`
+	Layout
+	Text string `json:"text"`
+	Match
+	// NLL is the negative log likelihood of the row's answer, per token, in nats; nil: the scorer does not tell.
+	NLL *float64 `json:"nll,omitempty"`
+	// KL is the divergence from the plain arm's distribution to this one's at the answer's tokens, KL(plain ‖ arm), in nats per
+	// token; nil: the scorer does not tell.
+	KL *float64 `json:"kl,omitempty"`
+}
 
 // Header is the first line of a file of outcomes: what the run was. A run goes on only from a file with the same header.
 type Header struct {
@@ -91,56 +116,43 @@ func ResumeLog(path string, h Header) (*Log, []Outcome, error) {
 func (l *Log) Add(o *Outcome) error { return l.write(o) }
 
 func (l *Log) write(v any) error {
-	var b bytes.Buffer
-	enc := json.NewEncoder(&b)
+	enc := json.NewEncoder(l.file) // writes a line in one call, so that it is cut off at most at its end
 	enc.SetEscapeHTML(false)
-	if err := enc.Encode(v); err != nil {
-		return err
-	}
-	_, err := l.file.Write(b.Bytes()) // one call, so that a line is cut off at most at its end
-	return err
+	return enc.Encode(v)
 }
 
 // Close closes the file.
 func (l *Log) Close() error { return l.file.Close() }
 
-// ReadLog reads a file of outcomes whose lines are all whole.
+// ReadLog reads a file of outcomes whose lines are all complete.
 func ReadLog(r io.Reader) (h Header, outcomes []Outcome, err error) {
-	lines := bufio.NewScanner(r)
-	lines.Buffer(make([]byte, 0, 64<<10), MaxLine)
 	rows := map[string]int{}
-	n := 0
-	for lines.Scan() {
-		n++
-		if n == 1 {
-			if err := strictjson.Decode(lines.Bytes(), &h); err != nil {
-				return h, nil, fmt.Errorf("line 1: %w", err)
+	err = jsonlines.Read(r, MaxLine, func(number int, line []byte) error {
+		if h.Format == 0 {
+			err := strictjson.Decode(line, &h)
+			if err == nil && h.Format != 1 {
+				err = fmt.Errorf("ragpilot_eval %d: want 1", h.Format)
 			}
-			if h.Format != 1 {
-				return h, nil, fmt.Errorf("line 1: ragpilot_eval %d: want 1", h.Format)
-			}
-			continue
+			return err
 		}
 		var o Outcome
-		if err := strictjson.Decode(lines.Bytes(), &o); err != nil {
-			return h, nil, fmt.Errorf("line %d: %w", n, err)
+		if err := strictjson.Decode(line, &o); err != nil {
+			return err
 		}
 		if first := rows[o.Row]; first > 0 {
-			return h, nil, fmt.Errorf("line %d: row %q: is that of line %d", n, o.Row, first)
+			return fmt.Errorf("row %q: is that of line %d", o.Row, first)
 		}
 		if len(o.Arms) != len(h.Arms) {
-			return h, nil, fmt.Errorf("line %d: row %q: %d arms, want %d", n, o.Row, len(o.Arms), len(h.Arms))
+			return fmt.Errorf("row %q: %d arms, want %d", o.Row, len(o.Arms), len(h.Arms))
 		}
-		rows[o.Row] = n
+		rows[o.Row] = number
 		outcomes = append(outcomes, o)
+		return nil
+	})
+	if err == nil && h.Format == 0 {
+		err = errors.New("line 1: no header")
 	}
-	if err := lines.Err(); err != nil {
-		return h, nil, fmt.Errorf("line %d: %w", n+1, err)
-	}
-	if n == 0 {
-		return h, nil, errors.New("line 1: no header")
-	}
-	return h, outcomes, nil
+	return h, outcomes, err
 }
 
 // same names the first member in which two headers differ.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/ragpilot/ragpilot/contextpilot"
 	"github.com/ragpilot/ragpilot/engines"
+	"github.com/ragpilot/ragpilot/internal/lab/draw"
 )
 
 // DefaultSystem is the system message in front of every prompt.
@@ -136,7 +137,7 @@ func (d *desk) plan(at int, row *Row) (prompt, error) {
 // order is the order in which a row's blocks are handed to the pilot.
 func (d *desk) order(at, n int) []int {
 	if d.arm.Shuffle != 0 {
-		return newRandom(d.seed, uint64(at)<<16^uint64(d.arm.Shuffle)).permutation(n)
+		return draw.Permutation[int](draw.New(d.seed, uint64(at)<<16^uint64(d.arm.Shuffle)), n)
 	}
 	order := make([]int, n)
 	for i := range order {

@@ -3,6 +3,8 @@ package eval
 import (
 	"fmt"
 	"math"
+
+	"gonum.org/v1/gonum/stat/distuv"
 )
 
 // Power plans a comparison of paired answers, right or wrong, whose verdict is "not inferior" if the interval of the difference
@@ -49,7 +51,7 @@ func (p Power) Rows() (int, error) {
 	if !(p.Power > p.Alpha && p.Power < 1) {
 		return 0, fmt.Errorf("power %v: want more than alpha %v and less than 1", p.Power, p.Alpha)
 	}
-	z := quantile(1-p.Alpha) + quantile(p.Power)
+	z := distuv.UnitNormal.Quantile(1-p.Alpha) + distuv.UnitNormal.Quantile(p.Power)
 	gap := p.Margin + p.Difference
 	return int(math.Ceil(z * z * (p.Discordance - p.Difference*p.Difference) / (gap * gap))), nil
 }
@@ -66,7 +68,7 @@ func (p Power) Of(rows int) (float64, error) {
 	if sd == 0 {
 		return 1, nil
 	}
-	return cumulative((p.Margin+p.Difference)/sd - quantile(1-p.Alpha)), nil
+	return distuv.UnitNormal.CDF((p.Margin+p.Difference)/sd - distuv.UnitNormal.Quantile(1-p.Alpha)), nil
 }
 
 // MeanPower plans a comparison of means over rows, whose verdict is "not inferior" if the interval excludes a rise of Margin: the
@@ -80,13 +82,13 @@ type MeanPower struct {
 
 // Rows returns the number of rows that are needed.
 func (p MeanPower) Rows() int {
-	z := (quantile(1-p.Alpha) + quantile(p.Power)) * p.SD / p.Margin
+	z := (distuv.UnitNormal.Quantile(1-p.Alpha) + distuv.UnitNormal.Quantile(p.Power)) * p.SD / p.Margin
 	return int(math.Ceil(z * z))
 }
 
 // Of returns the power that a number of rows has; the field Power is not used.
 func (p MeanPower) Of(rows int) float64 {
-	return cumulative(p.Margin*math.Sqrt(float64(rows))/p.SD - quantile(1-p.Alpha))
+	return distuv.UnitNormal.CDF(p.Margin*math.Sqrt(float64(rows))/p.SD - distuv.UnitNormal.Quantile(1-p.Alpha))
 }
 
 // deviation is √n times the standard error of the mean over n rows that come in groups: the linearised estimate of a ratio.

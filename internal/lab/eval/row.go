@@ -3,7 +3,12 @@ package eval
 import (
 	"errors"
 	"fmt"
+	"io"
 	"slices"
+	"unicode/utf8"
+
+	"github.com/ragpilot/ragpilot/internal/lab/jsonlines"
+	"github.com/ragpilot/ragpilot/internal/storage/strictjson"
 )
 
 // Row is one question with the blocks that a retriever found for it. Rows of one Session are the turns of a conversation,
@@ -74,3 +79,43 @@ func (r *Row) check() error {
 	}
 	return nil
 }
+
+// MaxLine bounds a line of a file of rows, in bytes.
+const MaxLine = 16 << 20
+
+// ReadRows reads rows, one JSON object a line. Empty lines are skipped; anything else that is not a row, a member that
+// rows do not have, and an ID that an earlier row had are errors that name line, field and value.
+func ReadRows(r io.Reader) ([]Row, error) {
+	var rows []Row
+	seen := map[string]int{}
+	err := jsonlines.Read(r, MaxLine, func(number int, line []byte) error {
+		row, err := parseRow(line)
+		if err != nil {
+			return err
+		}
+		if first, ok := seen[row.ID]; ok {
+			return fmt.Errorf("id %q: is that of line %d", row.ID, first)
+		}
+		seen[row.ID] = number
+		rows = append(rows, row)
+		return nil
+	})
+	if err == nil && len(rows) == 0 {
+		err = errors.New("no rows")
+	}
+	return rows, err
+}
+
+// parseRow reads and checks one line.
+func parseRow(line []byte) (row Row, err error) {
+	if !utf8.Valid(line) {
+		return row, errors.New("not UTF-8")
+	}
+	if err := strictjson.Decode(line, &row); err != nil {
+		return row, err
+	}
+	return row, row.check()
+}
+
+// WriteRows writes rows as [ReadRows] reads them.
+func WriteRows(w io.Writer, rows []Row) error { return jsonlines.Write(w, rows) }

@@ -216,9 +216,3 @@ func TestPower(t *testing.T) {
 		t.Error("no rows have a power")
 	}
 }
-
-func TestQuantile(t *testing.T) {
-	for p, want := range map[float64]float64{0.5: 0, 0.975: 1.959963984540054, 0.025: -1.959963984540054, 0.8: 0.8416212335729143, 0.999: 3.090232306167813} {
-		within(t, "quantile", eval.Quantile(p), want, 1e-9)
-	}
-}

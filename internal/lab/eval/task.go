@@ -3,6 +3,9 @@ package eval
 import (
 	"fmt"
 	"slices"
+	"strings"
+
+	"github.com/ragpilot/ragpilot/internal/lab/draw"
 )
 
 // Task is what generated rows ask for. All but [Facts] follow the descriptions in two papers, with sentences of our own: the synthetic
@@ -84,15 +87,15 @@ func (o *Options) completeTask() error {
 // tasks draws rows of a task.
 type tasks struct {
 	o      Options
-	r      *random
+	r      *draw.Random
 	corpus *corpus // of Connectivity
 	rank   harmonic
 }
 
 func newTasks(o Options) *tasks {
-	t := &tasks{o: o, r: newRandom(o.Seed, 3), rank: newHarmonic(o.K)}
+	t := &tasks{o: o, r: draw.New(o.Seed, 3), rank: newHarmonic(o.K)}
 	if o.Task == Connectivity {
-		t.corpus = newCorpus(newRandom(o.Seed, 4), o.Connectivity, o.BlockTokens)
+		t.corpus = newCorpus(draw.New(o.Seed, 4), o.Connectivity, o.BlockTokens)
 	}
 	return t
 }
@@ -122,7 +125,7 @@ func (t *tasks) ranks(n int) []int {
 	for len(all) < n {
 		at := 0
 		if t.o.Gold == GoldUniform {
-			at = t.r.below(t.o.K)
+			at = t.r.Below(t.o.K)
 		} else {
 			at = t.rank.draw(t.r)
 		}
@@ -146,3 +149,139 @@ func (t *tasks) write(row *Row, statements [][]string, gold []int) {
 
 // listed asks for all of what is asked for.
 const listed = " List all, separated by commas."
+
+// needle asks for the codes of one thing.
+func (t *tasks) needle(row *Row) {
+	names, codes := distinct(), distinct()
+	name := func() string { return names(func() string { return ship(t.r) }) }
+	code := func() string { return codes(func() string { return number(t.r) + number(t.r)[1:] }) } // seven digits
+	lead := func(name string) string {
+		if t.o.Task == NeedleValues {
+			return "One code of " + name + " is"
+		}
+		return "The code of " + name + " is"
+	}
+	statements := make([][]string, t.o.K)
+	if t.o.Task == NeedleKeys {
+		for i := range statements {
+			for range keysPerBlock {
+				statements[i] = append(statements[i], lead(name())+" "+code()+".")
+			}
+		}
+	}
+	asked, values := name(), 1
+	if t.o.Task == NeedleValues {
+		values = min(valuesOfNeedle, t.o.K)
+	}
+	answer := make([]string, 0, values)
+	gold := t.ranks(values)
+	for _, at := range gold {
+		value := code()
+		answer = append(answer, value)
+		sentence := lead(asked) + " " + value + "."
+		if n := len(statements[at]); n > 0 {
+			statements[at][t.r.Below(n)] = sentence
+		} else {
+			statements[at] = []string{sentence}
+		}
+	}
+	row.Question, row.Lead = "What is the code of "+asked+"?", lead(asked)
+	if t.o.Task == NeedleValues {
+		row.Question, row.Lead = "Which codes does "+asked+" have?"+listed, "The codes of "+asked+" are"
+	}
+	row.Answers = []string{strings.Join(answer, ", ")}
+	t.write(row, statements, gold)
+}
+
+// distinct returns a function that draws until there is something new.
+func distinct() func(draw func() string) string {
+	taken := map[string]bool{}
+	return func(draw func() string) string {
+		for {
+			if s := draw(); !taken[s] {
+				taken[s] = true
+				return s
+			}
+		}
+	}
+}
+
+// variables asks which variables have a value. Each takes it from the one before, and the statements stand in that order as the blocks
+// were retrieved; a second chain has another value.
+func (t *tasks) variables(row *Row) {
+	names, values := distinct(), distinct()
+	statements := make([][]string, t.o.K)
+	gold := t.ranks(min(variablesPerChain, t.o.K))
+	for chain := range chains {
+		places := gold
+		if chain > 0 {
+			places = draw.Permutation[int](t.r, t.o.K)[:len(gold)]
+			slices.Sort(places)
+		}
+		value := values(func() string { return number(t.r) + draw.Pick(t.r, digits) })
+		all := make([]string, 0, variablesPerChain)
+		from := value
+		for i := range variablesPerChain {
+			name := names(func() string {
+				var b strings.Builder
+				for range 5 {
+					b.WriteString(draw.Pick(t.r, letters))
+				}
+				return b.String()
+			})
+			at := places[i*len(places)/variablesPerChain]
+			statements[at] = append(statements[at], "Set "+name+" to "+from+".")
+			all, from = append(all, name), name
+		}
+		if chain == 0 {
+			row.Question, row.Lead = "Which variables have the value "+value+"?"+listed, "The variables with the value "+value+" are"
+			row.Answers = []string{strings.Join(all, ", ")}
+		}
+	}
+	t.write(row, statements, gold)
+}
+
+var digits = strings.Split("0123456789", "")
+
+// common asks for the words that are most frequent in lists, one list a block: half of all words are the common ones, and each of them
+// stands there ten times as often as another word, or as nearly as the lengths allow.
+func (t *tasks) common(row *Row) {
+	lists := listWords()
+	order := draw.Permutation[int](t.r, len(lists))
+	twice := 0 // the mean lengths of both halves with comma and space, added, times commonWords·len(order)
+	for _, i := range order[:commonWords] {
+		twice += (len(lists[i]) + 2) * len(order)
+	}
+	for _, w := range lists {
+		twice += (len(w) + 2) * commonWords
+	}
+	inBlock := 4 * t.o.BlockTokens * 2 * commonWords * len(order) / twice
+	total := inBlock * t.o.K
+	often := total / (2 * commonWords)
+	seldom := max(1, often/commonRatio)
+	var all []string
+	for _, i := range order[:commonWords] {
+		all = append(all, slices.Repeat([]string{lists[i]}, often)...)
+	}
+	others := order[commonWords:][:min((total-len(all))/seldom, len(order)-commonWords)]
+	for i := 0; len(all) < total; i++ {
+		all = append(all, lists[others[i%len(others)]])
+	}
+	mixed := draw.Shuffled(t.r, all)
+	var first []string // the common words as they come first
+	for _, w := range mixed {
+		if len(first) == commonWords {
+			break
+		}
+		if !slices.Contains(first, w) && slices.Contains(order[:commonWords], slices.Index(lists, w)) {
+			first = append(first, w)
+		}
+	}
+	for i := range t.o.K {
+		id := fmt.Sprintf("%s-%d", row.ID, i+1)
+		row.Blocks = append(row.Blocks, Block{ID: id, Text: "Words: " + strings.Join(mixed[i*inBlock:][:inBlock], ", ") + "."})
+		row.Gold = append(row.Gold, id)
+	}
+	row.Question = fmt.Sprintf("Which %d words are the most frequent in all lists together?%s", commonWords, listed)
+	row.Lead, row.Answers = "The most frequent words are", []string{strings.Join(first, ", ")}
+}

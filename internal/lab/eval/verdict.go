@@ -1,6 +1,8 @@
 package eval
 
-import "math"
+import (
+	"math"
+)
 
 // Verdict says what an interval tells of a loss of the margin.
 type Verdict string

@@ -9,6 +9,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"github.com/ragpilot/ragpilot/internal/lab/draw"
 	"github.com/ragpilot/ragpilot/internal/storage/strictjson"
 )
 
@@ -74,33 +75,43 @@ func about(template, entity string) string {
 }
 
 // names draw the names of things and the values of relations.
-var names = map[string]func(*random) string{
+var names = map[string]func(*draw.Random) string{
 	"person": person, "ship": ship, "number": number,
-	"village": func(r *random) string { return pick(r, words().PlaceHeads) + pick(r, words().PlaceTails) },
-	"house":   func(r *random) string { return pick(r, words().Surnames) + " " + pick(r, words().HouseKinds) },
-	"team": func(r *random) string {
-		return "the " + pick(r, words().Cities) + " " + capital(pick(r, words().Beasts))
+	"village": func(r *draw.Random) string {
+		return draw.Pick(r, words().PlaceHeads) + draw.Pick(r, words().PlaceTails)
 	},
-	"pet": func(r *random) string { return pick(r, words().GivenNames) + " the " + pick(r, words().Beasts) },
-	"course": func(r *random) string {
-		return "the " + pick(r, words().Trades) + " course of " + pick(r, words().Surnames)
+	"house": func(r *draw.Random) string {
+		return draw.Pick(r, words().Surnames) + " " + draw.Pick(r, words().HouseKinds)
 	},
-	"parcel": func(r *random) string { return "parcel " + pick(r, letters) + pick(r, letters) + "-" + number(r)[1:] },
-	"city":   func(r *random) string { return pick(r, words().Cities) },
-	"colour": func(r *random) string { return pick(r, words().Colours) },
-	"goods":  func(r *random) string { return pick(r, words().Wares) },
-	"trade":  func(r *random) string { return pick(r, words().Trades) },
+	"team": func(r *draw.Random) string {
+		return "the " + draw.Pick(r, words().Cities) + " " + capital(draw.Pick(r, words().Beasts))
+	},
+	"pet": func(r *draw.Random) string {
+		return draw.Pick(r, words().GivenNames) + " the " + draw.Pick(r, words().Beasts)
+	},
+	"course": func(r *draw.Random) string {
+		return "the " + draw.Pick(r, words().Trades) + " course of " + draw.Pick(r, words().Surnames)
+	},
+	"parcel": func(r *draw.Random) string {
+		return "parcel " + draw.Pick(r, letters) + draw.Pick(r, letters) + "-" + number(r)[1:]
+	},
+	"city":   func(r *draw.Random) string { return draw.Pick(r, words().Cities) },
+	"colour": func(r *draw.Random) string { return draw.Pick(r, words().Colours) },
+	"goods":  func(r *draw.Random) string { return draw.Pick(r, words().Wares) },
+	"trade":  func(r *draw.Random) string { return draw.Pick(r, words().Trades) },
 }
 
-func person(r *random) string { return pick(r, words().GivenNames) + " " + pick(r, words().Surnames) }
+func person(r *draw.Random) string {
+	return draw.Pick(r, words().GivenNames) + " " + draw.Pick(r, words().Surnames)
+}
 
-func ship(r *random) string {
-	return "the " + pick(r, words().Adjectives) + " " + capital(pick(r, words().Beasts))
+func ship(r *draw.Random) string {
+	return "the " + draw.Pick(r, words().Adjectives) + " " + capital(draw.Pick(r, words().Beasts))
 }
 
 var letters = strings.Split("ABCDEFGHJKLMNPQRSTUVWXYZ", "")
 
 // number returns four digits.
-func number(r *random) string { return strconv.Itoa(1000 + r.below(9000)) }
+func number(r *draw.Random) string { return strconv.Itoa(1000 + r.Below(9000)) }
 
 func capital(word string) string { return strings.ToUpper(word[:1]) + word[1:] }

@@ -21,7 +21,7 @@ const (
 // k blocks of the nearest points of interest, out of the cities within a radius.
 type byCity struct {
 	opt     *Options
-	random  *random
+	random  random
 	at      []point // of each block
 	request int
 	city    int
@@ -47,13 +47,13 @@ func middle(city int) point {
 	return point{city % cityColumns * cityDistance, city / cityColumns * cityDistance}
 }
 
-func around(r *random, p point, far int) point {
-	return point{p.x + r.intn(2*far+1) - far, p.y + r.intn(2*far+1) - far}
+func around(r random, p point, far int) point {
+	return point{p.x + r.Below(2*far+1) - far, p.y + r.Below(2*far+1) - far}
 }
 
 func (m *byCity) draw() request {
-	if near := m.random.intn(100) < stayPercent; m.city < 0 || !near {
-		m.city = m.random.intn(m.opt.Topics)
+	if near := m.random.Below(100) < stayPercent; m.city < 0 || !near {
+		m.city = m.random.Below(m.opt.Topics)
 	}
 	from := around(m.random, middle(m.city), reach)
 	type place struct {

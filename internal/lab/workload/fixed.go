@@ -3,6 +3,7 @@ package workload
 import (
 	"math/big"
 	"math/bits"
+	"slices"
 	"sync"
 )
 
@@ -74,15 +75,7 @@ func newZipf(ranks int, s float64) zipf {
 }
 
 // draw returns one of the first n ranks.
-func (z zipf) draw(r *random, n int) int {
-	x := r.below(z.below[n])
-	lo, hi := 0, n-1
-	for lo < hi {
-		if mid := int(uint(lo+hi) >> 1); z.below[mid+1] > x {
-			hi = mid
-		} else {
-			lo = mid + 1
-		}
-	}
-	return lo
+func (z zipf) draw(r random, n int) int {
+	rank, _ := slices.BinarySearch(z.below[1:n+1], r.Below64(z.below[n])+1)
+	return rank
 }

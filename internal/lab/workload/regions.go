@@ -12,7 +12,7 @@ import "slices"
 // by one block's time for each of them.
 type byRegion struct {
 	opt      *Options
-	random   *random
+	random   random
 	disjoint bool // no run, and never the same region twice in a row
 	request  int
 	region   int
@@ -26,10 +26,10 @@ func newByRegion(opt *Options, disjoint bool) *byRegion {
 func (m *byRegion) draw() request {
 	switch {
 	case m.disjoint && m.region >= 0:
-		m.region = (m.region + 1 + m.random.intn(m.opt.Topics-1)) % m.opt.Topics
+		m.region = (m.region + 1 + m.random.Below(m.opt.Topics-1)) % m.opt.Topics
 		m.last = nil
 	case m.request%max(1, m.opt.Bursts) == 0:
-		m.region = m.random.intn(m.opt.Topics)
+		m.region = m.random.Below(m.opt.Topics)
 		m.last = nil
 	}
 	lo, hi := m.opt.topicBlocks(m.region)

@@ -30,7 +30,7 @@ type found struct{ block, place int32 }
 type byTopic struct {
 	opt        *Options
 	topics     *topics
-	random     *random
+	random     random
 	popularity zipf    // of topics
 	order      []int32 // topics, the most popular first
 	relevance  zipf    // of places in a topic's list
@@ -79,7 +79,7 @@ func newByTopic(opt *Options) *byTopic {
 func (m *byTopic) draw() request {
 	s, slot := m.session()
 	s.turn++
-	k := m.opt.K - m.opt.KSpread + m.random.intn(2*m.opt.KSpread+1)
+	k := m.opt.K - m.opt.KSpread + m.random.Below(2*m.opt.KSpread+1)
 	var got []found
 	if m.opt.shares() {
 		got = m.retrieve(s, k)
@@ -105,7 +105,7 @@ func (m *byTopic) draw() request {
 
 // session returns whose turn it is: one of those that are open, or a new one.
 func (m *byTopic) session() (s *session, slot int) {
-	slot = m.random.intn(min(openSessions, len(m.open)+m.opt.Sessions-m.sessions))
+	slot = m.random.Below(min(openSessions, len(m.open)+m.opt.Sessions-m.sessions))
 	if slot < len(m.open) {
 		return m.open[slot], slot
 	}
@@ -130,7 +130,7 @@ func (m *byTopic) topic(turns int) int {
 		}
 		m.runTopic = int(m.order[rank%m.opt.Topics])
 		if m.opt.Bursts > 1 {
-			m.run = m.random.intn(2*m.opt.Bursts - 1)
+			m.run = m.random.Below(2*m.opt.Bursts - 1)
 		}
 	}
 	if !m.opt.shares() {
@@ -248,7 +248,7 @@ func (m *byTopic) fillFrom(topics iter.Seq[int], place, k int) {
 			return
 		}
 		lo, hi := m.opt.topicBlocks(t)
-		start := m.random.intn(hi - lo)
+		start := m.random.Below(hi - lo)
 		for i := 0; i < hi-lo && len(m.collected) < k; i++ {
 			if b := int32(lo + (start+i)%(hi-lo)); m.free(b) {
 				m.take(found{b, int32(place)})

@@ -48,12 +48,12 @@ func newLanguage(seed uint64, topics int) *language {
 	return l
 }
 
-func word(r *random, syllables int) string {
+func word(r random, syllables int) string {
 	b := make([]byte, 0, 3*syllables)
 	for range syllables {
-		b = append(b, onsets[r.intn(len(onsets))], vowels[r.intn(len(vowels))])
-		if r.intn(3) == 0 {
-			b = append(b, codas[r.intn(len(codas))])
+		b = append(b, onsets[r.Below(len(onsets))], vowels[r.Below(len(vowels))])
+		if r.Below(3) == 0 {
+			b = append(b, codas[r.Below(len(codas))])
 		}
 	}
 	return string(b)
@@ -69,25 +69,25 @@ func (l *language) topic(topic int) []string {
 	return l.topics[topic]
 }
 
-func (l *language) word(r *random, topic int) string {
-	if r.intn(100) < topicPercent {
-		return l.topic(topic)[r.intn(topicWords)]
+func (l *language) word(r random, topic int) string {
+	if r.Below(100) < topicPercent {
+		return l.topic(topic)[r.Below(topicWords)]
 	}
 	return l.common[l.often.draw(r, commonWords)]
 }
 
 // text returns sentences of exactly n tokens.
-func (l *language) text(r *random, topic, n int) string {
+func (l *language) text(r random, topic, n int) string {
 	var b strings.Builder
 	sentence := 0 // words left of it
 	for n > 0 {
 		start := sentence == 0
 		if start {
-			sentence = 6 + r.intn(9)
+			sentence = 6 + r.Below(9)
 		}
 		w := l.word(r, topic)
 		for tokens.Count(w) > n {
-			w = l.common[r.intn(48)] // one syllable, one token
+			w = l.common[r.Below(48)] // one syllable, one token
 		}
 		n -= tokens.Count(w)
 		if b.Len() > 0 {
@@ -108,19 +108,19 @@ func (l *language) text(r *random, topic, n int) string {
 }
 
 // question returns the words of a request.
-func (l *language) question(r *random, topic int) string {
-	n := 5 + r.intn(8)
+func (l *language) question(r random, topic int) string {
+	n := 5 + r.Below(8)
 	w := make([]string, n)
 	for i := range w {
 		w[i] = l.word(r, topic)
 	}
-	w[n-1] = l.topic(topic)[r.intn(topicWords)] // what it is about
+	w[n-1] = l.topic(topic)[r.Below(topicWords)] // what it is about
 	return string(w[0][0]-'a'+'A') + strings.Join(w, " ")[1:] + "?"
 }
 
 // length draws the number of tokens of a text of this mean: a sum of three exponentially distributed numbers, which
 // gives a standard deviation of 0.58 of the mean, cut off at an eighth and at six times the mean.
-func length(r *random, mean int) int {
+func length(r random, mean int) int {
 	const third = 992_400_327 // ln 2 / 3 in fixed point
 	sum := r.exponential() + r.exponential() + r.exponential()
 	n := int((sum >> 16) * (third >> 16) * uint64(mean) >> 32)

@@ -1,6 +1,9 @@
 package workload
 
-import "iter"
+import (
+	"iter"
+	"slices"
+)
 
 // listFactor times the largest request is how many blocks the list of a topic has at least, if there are so many.
 const listFactor = 3
@@ -73,13 +76,13 @@ func (t *topics) newList(topic int) []int32 {
 		list = append(list, theirs[:min(len(theirs), want-len(list))]...)
 	}
 	for _, b := range t.popular(int(t.tenant[topic])) {
-		list = insert(list, len(list)/4+r.intn(len(list)-len(list)/4+1), b)
+		list = insert(list, len(list)/4+r.Below(len(list)-len(list)/4+1), b)
 	}
 	return list
 }
 
 // own returns a topic's own blocks in random order.
-func (t *topics) own(r *random, topic int) []int32 {
+func (t *topics) own(r random, topic int) []int32 {
 	lo, hi := t.opt.topicBlocks(topic)
 	p := r.permutation(hi - lo)
 	for i := range p {
@@ -116,18 +119,11 @@ func (t *topics) neighbours(topic int) iter.Seq[int] {
 
 // insert puts b at place i, or moves it there if it stands later. Where it stands earlier, it stays.
 func insert(list []int32, i int, b int32) []int32 {
-	for j, x := range list {
-		if x != b {
-			continue
-		}
-		if j > i {
-			copy(list[i+1:j+1], list[i:j])
-			list[i] = b
-		}
-		return list
+	switch j := slices.Index(list, b); {
+	case j < 0:
+		return slices.Insert(list, i, b)
+	case j > i:
+		return slices.Insert(slices.Delete(list, j, j+1), i, b)
 	}
-	list = append(list, 0)
-	copy(list[i+1:], list[i:])
-	list[i] = b
 	return list
 }

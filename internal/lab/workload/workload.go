@@ -2,6 +2,7 @@ package workload
 
 import (
 	"iter"
+	"slices"
 	"strconv"
 
 	"github.com/ragpilot/ragpilot/internal/lab/trace"
@@ -38,15 +39,8 @@ func Generate(opt Options) ([]trace.Request, *trace.Blocks, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	requests := make([]trace.Request, 0, g.opt.Contexts)
-	for q := range g.Requests() {
-		requests = append(requests, q)
-	}
-	list := make([]trace.Block, 0, g.opt.Pool)
-	for b := range g.Blocks() {
-		list = append(list, b)
-	}
-	blocks, err := trace.NewBlocks(list...)
+	requests := slices.Collect(g.Requests())
+	blocks, err := trace.NewBlocks(slices.Collect(g.Blocks())...)
 	return requests, blocks, err
 }
 
