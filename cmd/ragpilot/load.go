@@ -130,8 +130,8 @@ func (f *replayFlags) runLoad(ctx context.Context, out io.Writer, job load.Job, 
 		return err
 	}
 	if f.load.plot != "" {
-		for _, p := range load.Plots(points) {
-			if err := os.WriteFile(filepath.Join(f.load.plot, p.Name), p.SVG, 0o644); err != nil {
+		for name, svg := range load.Plots(points) {
+			if err := os.WriteFile(filepath.Join(f.load.plot, name), svg, 0o644); err != nil {
 				return fmt.Errorf("--plot: %w", err)
 			}
 		}

@@ -18,10 +18,10 @@ func printPoints(out io.Writer, engine string, points []load.Point) error {
 	for _, p := range points {
 		hit := "?"
 		if p.HitKnown {
-			hit = show(p.Hit, "%.3f")
+			hit = p.Hit.Show("%.3f")
 		}
-		fmt.Fprintln(w, title(p.Arrivals, p.Policy, show(p.TTFT50, "%.0f"), show(p.TTFT95, "%.0f"), show(p.TTFT99, "%.0f"),
-			show(p.Total50, "%.0f"), show(p.Total95, "%.0f"), show(p.Output, "%.1f"), show(p.OutputVs, "%.3f"), hit))
+		fmt.Fprintln(w, title(p.Arrivals, p.Policy, p.TTFT50.Show("%.0f"), p.TTFT95.Show("%.0f"), p.TTFT99.Show("%.0f"),
+			p.Total50.Show("%.0f"), p.Total95.Show("%.0f"), p.Output.Show("%.1f"), p.OutputVs.Show("%.3f"), hit))
 	}
 	if err := w.Flush(); err != nil || !p.HitKnown {
 		return err
@@ -45,7 +45,7 @@ func printSustained(out io.Writer, engine string, slo time.Duration, found []loa
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintln(w, title("policy", "conversations/s", "of "+found[0].Policy))
 	for _, s := range found {
-		fmt.Fprintln(w, title(s.Policy, show(s.Rate, "%.3f"), show(s.VsFirst, "%.3f")))
+		fmt.Fprintln(w, title(s.Policy, s.Rate.Show("%.3f"), s.VsFirst.Show("%.3f")))
 	}
 	return w.Flush()
 }
@@ -55,11 +55,4 @@ func plusMinus(seeds int) string {
 		return ""
 	}
 	return ", mean ± 95 % t-interval"
-}
-
-func show(x load.Interval, format string) string {
-	if x.Half == 0 {
-		return fmt.Sprintf(format, x.Mean)
-	}
-	return fmt.Sprintf(format+" ± "+format, x.Mean, x.Half)
 }

@@ -17,10 +17,10 @@ func printRoutes(out io.Writer, engine string, points []load.RoutePoint) error {
 	for _, p := range points {
 		computed, hit, balance, factor := "?", "?", "?", "?"
 		if p.HitKnown {
-			computed, hit = show(p.Prefill, "%.0f"), show(p.Hit, "%.3f")
-			balance, factor = fmt.Sprintf("%.2f", p.Imbalance.Max), show(p.VsFirst, "%.3f")
+			computed, hit = p.Prefill.Show("%.0f"), p.Hit.Show("%.3f")
+			balance, factor = fmt.Sprintf("%.2f", p.Imbalance.Max), p.VsFirst.Show("%.3f")
 		}
-		fmt.Fprintln(w, title(fmt.Sprint(p.Replicas), p.Arrivals, p.Arm, computed, hit, balance, show(p.TTFT50, "%.0f"), show(p.TTFT95, "%.0f"), factor))
+		fmt.Fprintln(w, title(fmt.Sprint(p.Replicas), p.Arrivals, p.Arm, computed, hit, balance, p.TTFT50.Show("%.0f"), p.TTFT95.Show("%.0f"), factor))
 	}
 	return w.Flush()
 }

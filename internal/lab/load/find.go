@@ -4,19 +4,21 @@ import (
 	"fmt"
 	"math"
 	"time"
+
+	"github.com/ragpilot/ragpilot/internal/lab/figures"
 )
 
 // Sustained is the largest rate of one policy at which the 95th percentile of the time to the first token stays within
 // a bound.
 type Sustained struct {
-	Policy   string    `json:"policy"`
-	Arrivals string    `json:"arrivals"` // the kind
-	Engine   string    `json:"engine"`
-	Bound    float64   `json:"slo_ms"`
-	Rates    []float64 `json:"rates"` // by seed
-	Rate     Interval  `json:"rate"`
-	Against  string    `json:"against"`  // the first policy
-	VsFirst  Interval  `json:"vs_first"` // ratio of the rates, seed by seed
+	Policy   string           `json:"policy"`
+	Arrivals string           `json:"arrivals"` // the kind
+	Engine   string           `json:"engine"`
+	Bound    float64          `json:"slo_ms"`
+	Rates    []float64        `json:"rates"` // by seed
+	Rate     figures.Interval `json:"rate"`
+	Against  string           `json:"against"`  // the first policy
+	VsFirst  figures.Interval `json:"vs_first"` // ratio of the rates, seed by seed
 }
 
 // findSteps bounds the doublings and halvings before a bisection, and findExact its relative width at the end.
@@ -82,7 +84,7 @@ func FindRate(start float64, bound time.Duration, try func(rate float64) (Run, e
 func Sustain(policy string, bound time.Duration, rates []float64, against string, first []float64) Sustained {
 	ratios := make([]float64, len(rates))
 	for i, r := range rates {
-		ratios[i] = ratio(r, first[i])
+		ratios[i] = figures.Ratio(r, first[i])
 	}
-	return Sustained{Policy: policy, Bound: millis(bound), Rates: rates, Rate: interval(rates), Against: against, VsFirst: interval(ratios)}
+	return Sustained{Policy: policy, Bound: figures.Millis(bound), Rates: rates, Rate: figures.NewInterval(rates), Against: against, VsFirst: figures.NewInterval(ratios)}
 }

@@ -1,14 +1,20 @@
 package load
 
 import (
+	"bufio"
 	"cmp"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"math"
+	"os"
 	"slices"
 	"strings"
 
+	"gonum.org/v1/gonum/mat"
+
 	"github.com/ragpilot/ragpilot/engines/sim"
+	"github.com/ragpilot/ragpilot/internal/lab/jsonlines"
 )
 
 // Sample is one measured time of a real engine that did nothing else meanwhile.
@@ -130,47 +136,48 @@ func columnNorm(rows [][]float64, k int) float64 {
 	return math.Sqrt(sum)
 }
 
-// leastSquares solves the normal equations of rows·x = 1 for the unknowns named, with columns scaled to length 1.
+// leastSquares solves rows·x = 1 for the unknowns named, with columns scaled to length 1.
 func leastSquares(rows [][]float64, unknowns []int) ([]float64, error) {
-	n := len(unknowns)
-	a := make([][]float64, n) // with the right side as last column
-	for i, k := range unknowns {
+	if len(rows) < len(unknowns) {
+		return nil, fmt.Errorf("%d cases do not determine %d constants", len(rows), len(unknowns))
+	}
+	a, ones := mat.NewDense(len(rows), len(unknowns), nil), mat.NewVecDense(len(rows), slices.Repeat([]float64{1}, len(rows)))
+	for j, k := range unknowns {
 		norm := columnNorm(rows, k)
 		if norm == 0 {
-			return nil, fmt.Errorf("no sample tells constant %d", k)
+			return nil, fmt.Errorf("no sample depends on constant %d", k)
 		}
-		a[i] = make([]float64, n+1)
-		for _, row := range rows {
-			for j, l := range unknowns {
-				a[i][j] += row[k] / norm * row[l] / columnNorm(rows, l)
-			}
-			a[i][n] += row[k] / norm
+		for i, row := range rows {
+			a.Set(i, j, row[k]/norm)
 		}
 	}
-	for i := range n {
-		pivot := i
-		for r := i + 1; r < n; r++ {
-			if math.Abs(a[r][i]) > math.Abs(a[pivot][i]) {
-				pivot = r
-			}
-		}
-		a[i], a[pivot] = a[pivot], a[i]
-		if math.Abs(a[i][i]) < 1e-9 {
-			return nil, fmt.Errorf("the samples do not tell constant %d from the others", unknowns[i])
-		}
-		for r := range n {
-			if r == i {
-				continue
-			}
-			f := a[r][i] / a[i][i]
-			for c := i; c <= n; c++ {
-				a[r][c] -= f * a[i][c]
-			}
-		}
+	var x mat.VecDense
+	if err := x.SolveVec(a, ones); err != nil {
+		return nil, fmt.Errorf("the samples do not determine the constants: %w", err)
 	}
-	x := make([]float64, n)
-	for i, k := range unknowns {
-		x[i] = a[i][n] / a[i][i] / columnNorm(rows, k)
+	out := x.RawVector().Data
+	for j, k := range unknowns {
+		out[j] /= columnNorm(rows, k)
 	}
-	return x, nil
+	return out, nil
+}
+
+// ReadSamples reads a file of samples, one JSON object in each line.
+func ReadSamples(path string) ([]Sample, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	var out []Sample
+	err = jsonlines.Read(f, bufio.MaxScanTokenSize, func(_ int, line []byte) error {
+		var s Sample
+		err := json.Unmarshal(line, &s)
+		out = append(out, s)
+		return err
+	})
+	if err != nil {
+		err = fmt.Errorf("%s, %w", path, err)
+	}
+	return out, err
 }

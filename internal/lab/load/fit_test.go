@@ -157,23 +157,23 @@ func TestPlots(t *testing.T) {
 	if len(plots) != 3 || load.Plots(nil) != nil {
 		t.Fatalf("%d plots", len(plots))
 	}
-	for _, p := range plots {
-		text := string(p.SVG)
+	for name, svg := range plots {
+		text := string(svg)
 		dec := xml.NewDecoder(strings.NewReader(text))
 		for {
 			if _, err := dec.Token(); errors.Is(err, io.EOF) {
 				break
 			} else if err != nil {
-				t.Fatalf("%s: %v", p.Name, err)
+				t.Fatalf("%s: %v", name, err)
 			}
 		}
 		for _, want := range []string{"retrieval", "context&lt;pilot&gt;", "simulator &amp; co", "<title>"} {
 			if !strings.Contains(text, want) {
-				t.Errorf("%s: no %q", p.Name, want)
+				t.Errorf("%s: no %q", name, want)
 			}
 		}
 		if strings.Contains(text, "NaN") || strings.Contains(text, "Inf") {
-			t.Errorf("%s: %s", p.Name, text)
+			t.Errorf("%s: %s", name, text)
 		}
 	}
 }

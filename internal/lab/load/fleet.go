@@ -37,7 +37,7 @@ func (j Job) SimulateFleet(ctx context.Context, servers []*sim.Server, routing R
 	return FleetRun{Run: run, At: to.at, Servers: len(servers)}, err
 }
 
-// fleet is a receiver of several servers.
+// fleet plans requests and takes them to servers in virtual time.
 type fleet struct {
 	spread  *spread
 	servers []*sim.Server

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/ragpilot/ragpilot/engines"
+	"github.com/ragpilot/ragpilot/internal/lab/figures"
 	"github.com/ragpilot/ragpilot/internal/lab/replay"
 	"github.com/ragpilot/ragpilot/internal/lab/trace"
 	"github.com/ragpilot/ragpilot/internal/prompt/tokens"
@@ -92,8 +93,6 @@ func newDesk(job Job) (*desk, error) {
 	return &desk{job: job, planner: planner, talks: replay.NewTalks(job.Trace, job.Blocks, job.Settings.History, job.Salt)}, nil
 }
 
-func (d *desk) plan(q trace.Request) (engines.Request, error) { return d.request(q, d.planner.Plan(q)) }
-
 // request makes the engine's request of a plan.
 func (d *desk) request(q trace.Request, plan trace.Plan) (engines.Request, error) {
 	messages, err := d.talks.Ask(q, plan)
@@ -132,15 +131,12 @@ func (r Run) Total(q float64) time.Duration {
 }
 
 func quantile(sent []Sent, q float64, of func(Sent) time.Duration) time.Duration {
-	if len(sent) == 0 {
-		return 0
-	}
 	times := make([]time.Duration, len(sent))
 	for i, s := range sent {
 		times[i] = of(s)
 	}
 	slices.Sort(times)
-	return times[min(int(q*float64(len(times))), len(times)-1)]
+	return figures.Quantile(times, q)
 }
 
 // Span returns the time from the first arrival to the last token.

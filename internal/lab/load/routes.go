@@ -1,6 +1,9 @@
 package load
 
-import "github.com/ragpilot/ragpilot/contextpilot"
+import (
+	"github.com/ragpilot/ragpilot/contextpilot"
+	"github.com/ragpilot/ragpilot/internal/lab/figures"
+)
 
 // BalanceWindow is the number of requests in a row over which the share of prefill of one server is told.
 const BalanceWindow = 500
@@ -25,24 +28,24 @@ func Arms() []Arm {
 
 // RoutePoint is one arm at one load on so many servers.
 type RoutePoint struct {
-	Arm      string   `json:"arm"`
-	Policy   string   `json:"policy"`
-	Routing  Routing  `json:"routing"`
-	Replicas int      `json:"replicas"`
-	Arrivals string   `json:"arrivals"` // at all replicas together
-	Seeds    int      `json:"seeds"`
-	Requests int      `json:"requests"`
-	Prefill  Interval `json:"prefill_tokens"`
-	Hit      Interval `json:"hit_ratio"`
-	HitKnown bool     `json:"hit_known"`
+	Arm      string           `json:"arm"`
+	Policy   string           `json:"policy"`
+	Routing  Routing          `json:"routing"`
+	Replicas int              `json:"replicas"`
+	Arrivals string           `json:"arrivals"` // at all replicas together
+	Seeds    int              `json:"seeds"`
+	Requests int              `json:"requests"`
+	Prefill  figures.Interval `json:"prefill_tokens"`
+	Hit      figures.Interval `json:"hit_ratio"`
+	HitKnown bool             `json:"hit_known"`
 	// Imbalance is the largest share of prefill that one replica had of BalanceWindow requests, as a multiple of the mean.
-	Imbalance Interval `json:"imbalance"`
-	TTFT50    Interval `json:"ttft_p50_ms"`
-	TTFT95    Interval `json:"ttft_p95_ms"`
-	VsFirst   Interval `json:"prefill_vs_first"` // seed by seed; above 1 is more than the first arm computes
-	Against   string   `json:"against"`          // the first arm
-	Simulated bool     `json:"simulated"`
-	Engine    string   `json:"engine"`
+	Imbalance figures.Interval `json:"imbalance"`
+	TTFT50    figures.Interval `json:"ttft_p50_ms"`
+	TTFT95    figures.Interval `json:"ttft_p95_ms"`
+	VsFirst   figures.Interval `json:"prefill_vs_first"` // seed by seed; above 1 is more than the first arm computes
+	Against   string           `json:"against"`          // the first arm
+	Simulated bool             `json:"simulated"`
+	Engine    string           `json:"engine"`
 }
 
 // SummariseRoutes takes the runs of one arm together, one for each seed, and compares each with the first arm's run of the
@@ -53,12 +56,14 @@ func SummariseRoutes(arm Arm, runs []FleetRun, against string, first []FleetRun)
 		plain[i] = r.Run
 	}
 	s := Summarise(plain, plain)
-	over := func(of func(i int) float64) Interval { return each(plain, func(i int, _ Run) float64 { return of(i) }) }
+	over := func(of func(i int) float64) figures.Interval {
+		return each(plain, func(i int, _ Run) float64 { return of(i) })
+	}
 	return RoutePoint{
 		Arm: arm.Name, Policy: arm.Policy, Routing: arm.Routing, Replicas: runs[0].Servers, Arrivals: s.Arrivals, Seeds: s.Seeds,
 		Requests: s.Requests, Prefill: s.Computed, Hit: s.Hit, HitKnown: s.HitKnown, TTFT50: s.TTFT50, TTFT95: s.TTFT95, Against: against,
 		Imbalance: over(func(i int) float64 { return runs[i].Imbalance(BalanceWindow) }),
-		VsFirst:   over(func(i int) float64 { return ratio(float64(runs[i].Prefill()), float64(first[i].Prefill())) }),
+		VsFirst:   over(func(i int) float64 { return figures.Ratio(float64(runs[i].Prefill()), float64(first[i].Prefill())) }),
 	}
 }
 

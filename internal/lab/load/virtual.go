@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/ragpilot/ragpilot/contextpilot"
+	"github.com/ragpilot/ragpilot/engines"
 	"github.com/ragpilot/ragpilot/engines/sim"
 	"github.com/ragpilot/ragpilot/internal/lab/replay"
 	"github.com/ragpilot/ragpilot/internal/lab/trace"
@@ -15,16 +15,12 @@ import (
 // Simulate runs the job in virtual time on a fresh server. A request is planned at the moment of its arrival, with
 // what the server's cache has reported until then.
 func (j Job) Simulate(ctx context.Context, server *sim.Server) (Run, error) {
-	d, err := newDesk(j)
-	if err != nil {
-		return Run{}, err
-	}
-	defer server.Subscribe(d.planner.Pilot().Sink(contextpilot.Scope{}))()
-	return j.virtually(ctx, alone{d, server})
+	run, err := j.SimulateFleet(ctx, []*sim.Server{server}, RoundRobin, engines.RouterOptions{})
+	return run.Run, err
 }
 
-// virtually runs the job in virtual time on what takes its requests.
-func (j Job) virtually(ctx context.Context, to receiver) (Run, error) {
+// virtually runs the job in virtual time on servers.
+func (j Job) virtually(ctx context.Context, to *fleet) (Run, error) {
 	v := virtual{
 		job: j, to: to, conversations: j.conversations(), under: map[string]arrival{},
 		run: Run{Policy: j.Settings.Policy, Arrivals: j.Arrivals, Seed: j.Seed, Sent: make([]Sent, 0, len(j.Trace))},
@@ -34,36 +30,6 @@ func (j Job) virtually(ctx context.Context, to receiver) (Run, error) {
 	}
 	return v.run, v.run.check(len(j.Trace))
 }
-
-// receiver plans requests and takes them to servers in virtual time.
-type receiver interface {
-	// submit plans a request and sends it; its ID is returned.
-	submit(at time.Duration, q trace.Request) (id string, err error)
-	// next and step are those of the server at which something happens first.
-	next() (at time.Duration, ok bool)
-	step() []sim.Served
-	// answered is called for each request that step returned.
-	answered(q trace.Request, s sim.Served)
-}
-
-// alone is one server.
-type alone struct {
-	desk   *desk
-	server *sim.Server
-}
-
-func (a alone) submit(at time.Duration, q trace.Request) (string, error) {
-	req, err := a.desk.plan(q)
-	if err != nil {
-		return "", err
-	}
-	a.server.Submit(at, req)
-	return req.ID, nil
-}
-
-func (a alone) next() (time.Duration, bool)            { return a.server.Next() }
-func (a alone) step() []sim.Served                     { return a.server.Step() }
-func (a alone) answered(q trace.Request, _ sim.Served) { a.desk.planner.Answered(q) }
 
 // arrival is a turn of a conversation that is going to be sent.
 type arrival struct {
@@ -98,7 +64,7 @@ func (c *calendar) Pop() any {
 // virtual is one run in virtual time.
 type virtual struct {
 	job           Job
-	to            receiver
+	to            *fleet
 	conversations [][]trace.Request
 	calendar      calendar
 	arrivals      int                // made
