@@ -1,7 +1,6 @@
 package demo
 
 import (
-	"bufio"
 	"bytes"
 	"embed"
 	"encoding/json"
@@ -11,6 +10,8 @@ import (
 	"io/fs"
 	"strings"
 	"unicode"
+
+	"github.com/ragpilot/ragpilot/internal/lab/jsonlines"
 )
 
 // Turn is one question of a user.
@@ -73,15 +74,7 @@ const (
 func ReadScript(r io.Reader, name string) (Script, error) {
 	var s Script
 	last := map[string]int{}
-	lines := bufio.NewScanner(r)
-	lines.Buffer(nil, maxScriptLine)
-	n := 0
-	for lines.Scan() {
-		n++
-		line := bytes.TrimSpace(lines.Bytes())
-		if len(line) == 0 {
-			continue
-		}
+	err := jsonlines.Read(r, maxScriptLine, func(_ int, line []byte) error {
 		t, err := parseTurn(line)
 		if err == nil && t.Turn != last[t.User]+1 {
 			err = fmt.Errorf(`"turn" is %d, want %d: the turns of user %q must count up from 1`, t.Turn, last[t.User]+1, t.User)
@@ -89,17 +82,12 @@ func ReadScript(r io.Reader, name string) (Script, error) {
 		if err == nil && len(s) == maxScriptTurns {
 			err = fmt.Errorf("more than %d questions", maxScriptTurns)
 		}
-		if err != nil {
-			return nil, fmt.Errorf("%s, line %d: %w", name, n, err)
-		}
 		last[t.User] = t.Turn
 		s = append(s, t)
-	}
-	if err := lines.Err(); err != nil {
-		if errors.Is(err, bufio.ErrTooLong) {
-			err = fmt.Errorf("longer than %d bytes", maxScriptLine)
-		}
-		return nil, fmt.Errorf("%s, line %d: %w", name, n+1, err)
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("%s, %w", name, err)
 	}
 	if len(s) == 0 {
 		return nil, fmt.Errorf("%s: no question in it", name)

@@ -1,7 +1,6 @@
 package httpload
 
 import (
-	"bufio"
 	"bytes"
 	"encoding/json"
 	"errors"
@@ -9,6 +8,7 @@ import (
 	"io"
 	"strconv"
 
+	"github.com/ragpilot/ragpilot/internal/lab/jsonlines"
 	"github.com/ragpilot/ragpilot/internal/lab/workload"
 )
 
@@ -171,24 +171,15 @@ const maxLine = 64 << 20
 // ReadBodies reads a JSON object from each line; empty lines are skipped. Errors name the line.
 func ReadBodies(r io.Reader) (Recorded, error) {
 	var out Recorded
-	lines := bufio.NewScanner(r)
-	lines.Buffer(nil, maxLine)
-	n := 1
-	for ; lines.Scan(); n++ {
-		line := bytes.TrimSpace(lines.Bytes())
-		if len(line) == 0 {
-			continue
-		}
+	err := jsonlines.Read(r, maxLine, func(_ int, line []byte) error {
 		if line[0] != '{' || !json.Valid(line) {
-			return nil, fmt.Errorf("line %d: not a JSON object", n)
+			return errors.New("not a JSON object")
 		}
 		out = append(out, bytes.Clone(line))
+		return nil
+	})
+	if err == nil && len(out) == 0 {
+		err = errors.New("no request in it")
 	}
-	if err := lines.Err(); err != nil {
-		return nil, fmt.Errorf("line %d: %w", n, err)
-	}
-	if len(out) == 0 {
-		return nil, errors.New("no request in it")
-	}
-	return out, nil
+	return out, err
 }

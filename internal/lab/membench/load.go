@@ -7,14 +7,17 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"math/rand/v2"
+	"os"
+	"runtime/debug"
 	"sync"
-	"text/tabwriter"
 	"time"
 
 	"github.com/zeebo/xxh3"
 
 	"github.com/ragpilot/ragpilot/embed"
+	"github.com/ragpilot/ragpilot/internal/lab/figures"
 	"github.com/ragpilot/ragpilot/memory"
 )
 
@@ -210,26 +213,6 @@ func (l *load) measure(ctx context.Context, store memory.Store) error {
 	return err
 }
 
-// open reports whether a channel has not been closed.
-func open(over <-chan struct{}) bool {
-	select {
-	case <-over:
-		return false
-	default:
-		return true
-	}
-}
-
-// wait returns after the pause, or when the channel is closed.
-func wait(over <-chan struct{}, pause time.Duration) {
-	timer := time.NewTimer(pause)
-	defer timer.Stop()
-	select {
-	case <-over:
-	case <-timer.C:
-	}
-}
-
 // busy searches while writers add.
 func (l *load) busy(ctx context.Context, store memory.Store, questions []string) error {
 	l.Progress(fmt.Sprintf("searching while %d writers add", l.Writers))
@@ -238,11 +221,15 @@ func (l *load) busy(ctx context.Context, store memory.Store, questions []string)
 	took, failed := make([][]time.Duration, l.Writers), make([]error, l.Writers)
 	for i := range l.Writers {
 		wg.Go(func() {
-			for more := true; more; more = open(over) && failed[i] == nil { // once at least: on one processor the searches can be faster
+			for more := true; more && failed[i] == nil; { // once at least: on one processor the searches can be faster
 				var d time.Duration
 				d, failed[i] = l.add(ctx, store)
 				took[i] = append(took[i], d)
-				wait(over, l.Pause)
+				select {
+				case <-over:
+					more = false
+				case <-time.After(l.Pause):
+				}
 			}
 		})
 	}
@@ -331,7 +318,7 @@ func (f filler) EmbedQuery(ctx context.Context, text string) ([]float32, error) 
 func (l *Loaded) Write(out io.Writer) error {
 	fmt.Fprintf(out, "%d memories of one user; store %s, embedder %s; their vectors are random directions, those of questions and added facts the embedder's\n\n",
 		l.Memories, l.Store, l.Embedder)
-	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	w := figures.LeftTable(out)
 	fmt.Fprintln(w, "CALL\tTIMES\tP50\tP99")
 	for _, row := range []struct {
 		name  string
@@ -360,3 +347,67 @@ func (l *Loaded) Write(out io.Writer) error {
 }
 
 func mebibytes(n int64) string { return fmt.Sprintf("%.1f MiB", float64(n)/(1<<20)) }
+
+// loadText makes facts that differ. It is safe for concurrent use.
+type loadText struct {
+	mu   sync.Mutex
+	g    generator       // guarded by mu
+	seen map[string]bool // guarded by mu
+}
+
+func newLoadText(seed uint64) *loadText {
+	return &loadText{g: generator{rand: rand.New(rand.NewPCG(seed, math.MaxUint64))}, seen: map[string]bool{}}
+}
+
+// next returns a fact with a date, unlike all before.
+func (l *loadText) next() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for {
+		f := l.g.fact(&texts().Patterns[l.g.rand.IntN(len(texts().Patterns))])
+		text := fmt.Sprintf("%d %s %d: %s", 1+l.g.rand.IntN(28), l.g.one("months"), 1990+l.g.rand.IntN(36), f.text)
+		if !l.seen[text] {
+			l.seen[text] = true
+			return text
+		}
+	}
+}
+
+// questions returns the questions of all patterns in a random order.
+func (l *loadText) questions() []string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	var all []string
+	for i := range texts().Patterns {
+		all = append(all, l.g.fact(&texts().Patterns[i]).ask...)
+	}
+	l.g.rand.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
+	return all
+}
+
+// unit brings a vector to length 1.
+func unit(v []float32) []float32 {
+	var sum float64
+	for _, x := range v {
+		sum += float64(x) * float64(x)
+	}
+	scale := float32(1 / math.Sqrt(max(sum, math.SmallestNonzeroFloat64)))
+	for i := range v {
+		v[i] *= scale
+	}
+	return v
+}
+
+// resident returns the resident memory of the process and the most there was, in bytes, after what is not used was given back; 0
+// where there is no /proc as Linux has it.
+func resident() (now, peak int64) {
+	debug.FreeOSMemory()
+	now, peak, _ = figures.Memory(os.Getpid())
+	return now, peak
+}
+
+// resetPeak has the peak begin anew where Linux allows that.
+func resetPeak() {
+	debug.FreeOSMemory()
+	_ = os.WriteFile("/proc/self/clear_refs", []byte("5"), 0) // the peak then includes the filling, and nothing else is wrong
+}

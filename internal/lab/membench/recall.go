@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/ragpilot/ragpilot/embed"
+	"github.com/ragpilot/ragpilot/internal/lab/figures"
 	"github.com/ragpilot/ragpilot/memory"
 )
 
@@ -62,12 +63,8 @@ type Times struct {
 
 // timesOf sorts the durations.
 func timesOf(d []time.Duration) Times {
-	if len(d) == 0 {
-		return Times{}
-	}
 	slices.Sort(d)
-	at := func(share float64) time.Duration { return d[min(int(share*float64(len(d))), len(d)-1)] }
-	return Times{Count: len(d), P50: at(0.5), P99: at(0.99)}
+	return Times{Count: len(d), P50: figures.Quantile(d, 0.5), P99: figures.Quantile(d, 0.99)}
 }
 
 // Recall has a memory store what the data say, as each user, and asks the questions: after what was said first, after updates and

@@ -3,8 +3,9 @@ package membench
 import (
 	"fmt"
 	"io"
-	"text/tabwriter"
 	"time"
+
+	"github.com/ragpilot/ragpilot/internal/lab/figures"
 )
 
 // Report is what a benchmark has found.
@@ -25,7 +26,7 @@ func (r *Report) Write(out io.Writer) error {
 	if r.Pairs > 0 {
 		fmt.Fprintf(out, "%d of %d pairs of question and fact (%s) have no content stem in common\n", r.Disjoint, r.Pairs, percent(float64(r.Disjoint)/float64(r.Pairs)))
 	}
-	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	w := figures.LeftTable(out)
 	fmt.Fprintln(w, "\nSTORE\tEMBEDDER\tMOMENT\tQUESTIONS\tRECALL@1\t@3\t@5\tNO STEM IN COMMON\t@1\t@5\tNEWEST FIRST\tDELETED FOUND\tOTHERS' FOUND")
 	for i := range r.Recall {
 		for _, s := range r.Recall[i].Stages {
@@ -79,6 +80,4 @@ func (p *Prompted) write(w io.Writer) {
 func percent(share float64) string { return fmt.Sprintf("%.1f %%", 100*share) }
 
 // short writes a duration in milliseconds.
-func short(d time.Duration) string {
-	return fmt.Sprintf("%.2f ms", float64(d)/float64(time.Millisecond))
-}
+func short(d time.Duration) string { return fmt.Sprintf("%.2f ms", figures.Millis(d)) }

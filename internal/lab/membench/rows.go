@@ -1,12 +1,11 @@
 package membench
 
 import (
-	"bufio"
-	"bytes"
 	"errors"
 	"fmt"
 	"io"
 
+	"github.com/ragpilot/ragpilot/internal/lab/jsonlines"
 	"github.com/ragpilot/ragpilot/internal/storage/strictjson"
 )
 
@@ -46,36 +45,29 @@ const maxRow = 64 << 20
 // The memory stores each turn in its order, and each question asked; the IDs in evidence are those of the turns that answer it.
 // Speaker, answer and the session's id may be empty; nothing else, and users differ. Errors name the line and the member.
 func ReadRows(r io.Reader) (*Data, error) {
-	in := bufio.NewScanner(r)
-	in.Buffer(nil, maxRow)
 	data := &Data{}
 	users := map[string]int{} // → line
-	number := 0
-	for in.Scan() {
-		number++
-		raw := bytes.TrimSpace(in.Bytes())
-		if len(raw) == 0 {
-			continue
-		}
+	err := jsonlines.Read(r, maxRow, func(number int, line []byte) error {
 		var read row
-		if err := strictjson.Decode(raw, &read); err != nil {
-			return nil, fmt.Errorf("line %d: %w", number, err)
+		if err := strictjson.Decode(line, &read); err != nil {
+			return err
 		}
 		c, err := read.toCase()
 		if err != nil {
-			return nil, fmt.Errorf("line %d: %w", number, err)
+			return err
 		}
 		if first := users[c.User]; first != 0 {
-			return nil, fmt.Errorf("line %d: user %q is that of line %d", number, c.User, first)
+			return fmt.Errorf("user %q is that of line %d", c.User, first)
 		}
 		users[c.User] = number
 		data.Cases = append(data.Cases, c)
+		return nil
+	})
+	if err == nil && len(data.Cases) == 0 {
+		err = errors.New("no line with a user")
 	}
-	if err := in.Err(); err != nil {
-		return nil, fmt.Errorf("line %d: %w", number+1, err)
-	}
-	if len(data.Cases) == 0 {
-		return nil, errors.New("no line with a user")
+	if err != nil {
+		return nil, err
 	}
 	return data, nil
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/ragpilot/ragpilot/contextpilot"
 	"github.com/ragpilot/ragpilot/engines"
+	"github.com/ragpilot/ragpilot/internal/lab/figures"
 	"github.com/ragpilot/ragpilot/internal/lab/trace"
 	"github.com/ragpilot/ragpilot/internal/prompt/tokens"
 )
@@ -42,28 +43,19 @@ type Result struct {
 }
 
 // HitRatio is the share of prompt tokens that were read from the cache.
-func (r Result) HitRatio() float64 { return ratio(r.CachedTokens, r.PromptTokens) }
+func (r Result) HitRatio() float64 { return figures.Ratio(r.CachedTokens, r.PromptTokens) }
 
 // DocSaved is the share of retrieved document tokens that were read from the cache or replaced by references.
-func (r Result) DocSaved() float64 { return ratio(r.DocCached+r.RefTokens, r.DocTokens+r.RefTokens) }
+func (r Result) DocSaved() float64 {
+	return figures.Ratio(r.DocCached+r.RefTokens, r.DocTokens+r.RefTokens)
+}
 
 // Computed is the number of prompt tokens that had to be computed.
 func (r Result) Computed() int { return r.PromptTokens - r.CachedTokens }
 
 // Quantile returns the TTFT that the share q of requests does not exceed.
 func (r Result) Quantile(q float64) time.Duration {
-	if len(r.TTFT) == 0 {
-		return 0
-	}
-	sorted := slices.Sorted(slices.Values(r.TTFT))
-	return sorted[min(int(q*float64(len(sorted))), len(sorted)-1)]
-}
-
-func ratio(a, b int) float64 {
-	if b == 0 {
-		return 0
-	}
-	return float64(a) / float64(b)
+	return figures.Quantile(slices.Sorted(slices.Values(r.TTFT)), q)
 }
 
 // Run plans the trace and sends it, one request at a time. Later turns resend the recorded answers, not the

@@ -19,10 +19,11 @@ import (
 	"os/signal"
 	"strings"
 	"sync"
-	"time"
 
 	"github.com/ragpilot/ragpilot/engines"
 	"github.com/ragpilot/ragpilot/engines/openai"
+	"github.com/ragpilot/ragpilot/internal/lab/figures"
+	"github.com/ragpilot/ragpilot/internal/lab/jsonlines"
 	"github.com/ragpilot/ragpilot/internal/lab/load"
 )
 
@@ -69,11 +70,10 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	enc := json.NewEncoder(out)
 	for _, r := range residuals {
 		fmt.Fprintf(out, "%-14s %3d samples %9.2f ms measured %9.2f ms fitted %+6.1f %%\n", r.Case, r.Samples, r.Measured, r.Fitted, 100*r.Relative())
 	}
-	return enc.Encode(cost)
+	return json.NewEncoder(out).Encode(cost)
 }
 
 func write(path string, samples []load.Sample) error {
@@ -81,13 +81,7 @@ func write(path string, samples []load.Sample) error {
 	if err != nil {
 		return err
 	}
-	enc := json.NewEncoder(f)
-	for _, s := range samples {
-		if err := enc.Encode(s); err != nil {
-			return errors.Join(err, f.Close())
-		}
-	}
-	return f.Close()
+	return errors.Join(jsonlines.Write(f, samples), f.Close())
 }
 
 // meter sends prompts and times them.
@@ -162,7 +156,7 @@ func (m *meter) alone(ctx context.Context, name, text string) (load.Sample, erro
 		err = errors.New("the engine does not report cached tokens")
 	}
 	return load.Sample{
-		Case: name, Requests: 1, Prompt: r.Usage.PromptTokens, Cached: r.Usage.CachedTokens, Output: r.Usage.OutputTokens, Millis: millis(r.TTFT),
+		Case: name, Requests: 1, Prompt: r.Usage.PromptTokens, Cached: r.Usage.CachedTokens, Output: r.Usage.OutputTokens, Millis: figures.Millis(r.TTFT),
 	}, err
 }
 
@@ -186,9 +180,7 @@ func (m *meter) together(ctx context.Context, name string, k, n int) (load.Sampl
 	for _, r := range responses {
 		s.Prompt += r.Usage.PromptTokens / k
 		s.Cached += r.Usage.CachedTokens / k
-		s.Millis += millis(r.Total-r.TTFT) / float64((r.Usage.OutputTokens-1)*k)
+		s.Millis += figures.Millis(r.Total-r.TTFT) / float64((r.Usage.OutputTokens-1)*k)
 	}
 	return s, errors.Join(faults...)
 }
-
-func millis(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }

@@ -13,6 +13,7 @@ import (
 	"github.com/ragpilot/ragpilot/engines"
 	"github.com/ragpilot/ragpilot/engines/llamacpp"
 	"github.com/ragpilot/ragpilot/engines/openai"
+	"github.com/ragpilot/ragpilot/internal/lab/figures"
 	"github.com/ragpilot/ragpilot/internal/lab/memorytrace"
 	"github.com/ragpilot/ragpilot/internal/lab/trace"
 )
@@ -126,12 +127,10 @@ func report(out io.Writer, arms []*arm) error {
 		printf("| %s | %d | %d | %d | %.2f s | %.2f s |\n", a.name, n, a.prompt, a.computed, mean(a.ttft).Seconds(), median(a.ttft).Seconds())
 	}
 	plain, planned := arms[0], arms[1]
-	printf("| ratio | | %.2f | %.2f | %.2f | %.2f |\n", ratio(plain.prompt, planned.prompt), ratio(plain.computed, planned.computed),
+	printf("| ratio | | %.2f | %.2f | %.2f | %.2f |\n", figures.Ratio(plain.prompt, planned.prompt), figures.Ratio(plain.computed, planned.computed),
 		mean(plain.ttft).Seconds()/mean(planned.ttft).Seconds(), median(plain.ttft).Seconds()/median(planned.ttft).Seconds())
 	return failed
 }
-
-func ratio(a, b int) float64 { return float64(a) / float64(b) }
 
 func mean(d []time.Duration) (sum time.Duration) {
 	for _, x := range d {
