@@ -17,7 +17,7 @@ import (
 	"github.com/ragpilot/ragpilot/internal/sidecar/proxy"
 	"github.com/ragpilot/ragpilot/internal/sidecar/settings"
 	"github.com/ragpilot/ragpilot/internal/sidecar/tenant"
-	"github.com/ragpilot/ragpilot/internal/sidecar/wireerr"
+	"github.com/ragpilot/ragpilot/internal/sidecar/upstreamerr"
 	"github.com/ragpilot/ragpilot/memory"
 )
 
@@ -95,7 +95,7 @@ func extractor(cfg settings.Config) (memory.Extractor, error) {
 	}
 	engine, err := openai.New(openai.Config{
 		BaseURL: strings.TrimSuffix(base.String(), "/") + "/v1", Model: cfg.Memory.Model, APIKey: cfg.InferAPIKey.Reveal(),
-		HTTPClient: &http.Client{Transport: wireerr.Transport(proxy.NewTransport(cfg.Timeouts.UpstreamConnect, cfg.Timeouts.UpstreamHeader))},
+		HTTPClient: &http.Client{Transport: upstreamerr.Transport(proxy.NewTransport(cfg.Timeouts.UpstreamConnect, cfg.Timeouts.UpstreamHeader))},
 	})
 	if err != nil {
 		return nil, err

@@ -12,7 +12,7 @@ import (
 
 	"github.com/ragpilot/ragpilot/internal/sidecar/proxy"
 	"github.com/ragpilot/ragpilot/internal/sidecar/settings"
-	"github.com/ragpilot/ragpilot/internal/sidecar/wireerr"
+	"github.com/ragpilot/ragpilot/internal/sidecar/upstreamerr"
 )
 
 // Follower follows engines. It is the proxy's Caches. Safe for concurrent use, but for Run, of which there is one.
@@ -41,7 +41,7 @@ func New(o Options) (*Follower, error) {
 	if transport == nil {
 		transport = &http.Transport{Proxy: http.ProxyFromEnvironment, MaxIdleConnsPerHost: tokenizers, IdleConnTimeout: time.Minute}
 	}
-	f.client = &http.Client{Transport: wireerr.Transport(transport)}
+	f.client = &http.Client{Transport: upstreamerr.Transport(transport)}
 	if o.Registry != nil {
 		if err := o.Registry.Register(collector{f}); err != nil {
 			return nil, fmt.Errorf("evictions: metrics: %w", err)

@@ -10,7 +10,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"github.com/ragpilot/ragpilot/internal/sidecar/intake"
+	"github.com/ragpilot/ragpilot/internal/sidecar/reqbody"
 )
 
 const (
@@ -29,15 +29,15 @@ type decoder struct {
 
 // decode reads the body. A client of the reference may name any content type, so it is not looked at.
 func decode(r *http.Request) (*decoder, error) {
-	raw, err := intake.ReadAll(r)
+	raw, err := reqbody.ReadAll(r)
 	if err != nil {
 		if _, large := errors.AsType[*http.MaxBytesError](err); large || r.Context().Err() != nil {
 			return nil, err
 		}
-		if encoding, ok := errors.AsType[*intake.EncodingError](err); ok {
+		if encoding, ok := errors.AsType[*reqbody.EncodingError](err); ok {
 			return nil, fail(http.StatusUnsupportedMediaType, encoding.Error())
 		}
-		if errors.Is(err, intake.ErrGzip) {
+		if errors.Is(err, reqbody.ErrGzip) {
 			return nil, fail(http.StatusBadRequest, err.Error())
 		}
 		return nil, fail(http.StatusBadRequest, "There was an error parsing the body")

@@ -14,7 +14,7 @@ import (
 
 	"github.com/ragpilot/ragpilot/embed"
 	"github.com/ragpilot/ragpilot/embed/openai"
-	"github.com/ragpilot/ragpilot/internal/sidecar/intake"
+	"github.com/ragpilot/ragpilot/internal/sidecar/reqbody"
 	"github.com/ragpilot/ragpilot/memory"
 )
 
@@ -121,7 +121,7 @@ func (a *API) SelfHosted(mux *http.ServeMux, prefix string) {
 
 // searchBoth is POST /search of Mem0 and of the index.
 func (a *API) searchBoth(w http.ResponseWriter, r *http.Request) {
-	raw, err := intake.ReadAll(r)
+	raw, err := reqbody.ReadAll(r)
 	if err != nil {
 		a.answer(w, r, func(memory.Store, *http.Request) (any, error) { return nil, err })
 		return
@@ -254,7 +254,7 @@ func statusOf(err error) int {
 	if _, large := errors.AsType[*http.MaxBytesError](err); large {
 		return http.StatusRequestEntityTooLarge
 	}
-	if _, unknown := errors.AsType[*intake.EncodingError](err); unknown {
+	if _, unknown := errors.AsType[*reqbody.EncodingError](err); unknown {
 		return http.StatusUnsupportedMediaType
 	}
 	switch {
@@ -262,7 +262,7 @@ func statusOf(err error) int {
 		return http.StatusNotFound
 	case errors.Is(err, memory.ErrExists):
 		return http.StatusConflict
-	case errors.Is(err, memory.ErrNoScope), errors.Is(err, memory.ErrEmptyText), errors.Is(err, memory.ErrBadFilter), errors.Is(err, memory.ErrInvalid), errors.Is(err, intake.ErrGzip):
+	case errors.Is(err, memory.ErrNoScope), errors.Is(err, memory.ErrEmptyText), errors.Is(err, memory.ErrBadFilter), errors.Is(err, memory.ErrInvalid), errors.Is(err, reqbody.ErrGzip):
 		return http.StatusBadRequest
 	case errors.Is(err, memory.ErrExtraction):
 		return http.StatusBadGateway
@@ -282,7 +282,7 @@ func statusOf(err error) int {
 
 // read decodes a body; an empty one is an empty object.
 func read(r *http.Request, into any) error {
-	raw, err := intake.ReadAll(r)
+	raw, err := reqbody.ReadAll(r)
 	if err != nil {
 		return err
 	}

@@ -10,7 +10,7 @@ import (
 	"net/http"
 	"syscall"
 
-	"github.com/ragpilot/ragpilot/internal/sidecar/wireerr"
+	"github.com/ragpilot/ragpilot/internal/sidecar/upstreamerr"
 )
 
 // statusGone is for a client that has gone; only the log and figures see it.
@@ -30,7 +30,7 @@ func (p *Proxy) unreachable(w http.ResponseWriter, r *http.Request, out outgoing
 		code, kind, level = statusGone, "the client has gone", slog.LevelDebug
 	}
 	if _, ours := errors.AsType[badAnswer](err); !ours {
-		err = wireerr.Clean(err)
+		err = upstreamerr.Clean(err)
 	}
 	p.opt.Log.LogAttrs(r.Context(), level, "upstream failed", slog.String("route", r.Pattern), slog.Int("status", code),
 		slog.Any("error", err), slog.String("request_id", p.opt.RequestID(r.Context())))

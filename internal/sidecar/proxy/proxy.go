@@ -20,11 +20,11 @@ import (
 	"github.com/ragpilot/ragpilot/internal/prompt/orders"
 	"github.com/ragpilot/ragpilot/internal/prompt/repeat"
 	"github.com/ragpilot/ragpilot/internal/sidecar/cloudcache"
-	"github.com/ragpilot/ragpilot/internal/sidecar/intake"
+	"github.com/ragpilot/ragpilot/internal/sidecar/reqbody"
 	"github.com/ragpilot/ragpilot/internal/sidecar/tenant"
 	"github.com/ragpilot/ragpilot/internal/sidecar/tracing"
+	"github.com/ragpilot/ragpilot/internal/sidecar/upstreamerr"
 	"github.com/ragpilot/ragpilot/internal/sidecar/window"
-	"github.com/ragpilot/ragpilot/internal/sidecar/wireerr"
 )
 
 // Index is what the proxy shares with the reference's index endpoints (package httpapi).
@@ -208,7 +208,7 @@ func New(o Options) (*Proxy, error) {
 	if p.transport == nil {
 		p.transport = NewTransport(10*time.Second, time.Hour)
 	}
-	p.transport = o.Tracer.Transport(wireerr.Transport(p.transport))
+	p.transport = o.Tracer.Transport(upstreamerr.Transport(p.transport))
 	p.route()
 	return p, nil
 }
@@ -254,14 +254,14 @@ func (p *Proxy) read(w http.ResponseWriter, r *http.Request) (raw []byte, ok boo
 	_, span := p.opt.Tracer.Start(r.Context(), "read")
 	defer span.End()
 	var large *http.MaxBytesError
-	var encoding *intake.EncodingError
-	raw, err := intake.ReadAll(r)
+	var encoding *reqbody.EncodingError
+	raw, err := reqbody.ReadAll(r)
 	span.Int(tracing.RequestBytes, len(raw))
 	switch {
 	case errors.As(err, &large):
 		writeError(w, http.StatusRequestEntityTooLarge, "Request body is larger than the limit")
 	case errors.As(err, &encoding):
-		w.Header().Set("Accept-Encoding", intake.Encodings)
+		w.Header().Set("Accept-Encoding", reqbody.Encodings)
 		writeError(w, http.StatusUnsupportedMediaType, "Request body could not be read: "+err.Error())
 	case err != nil:
 		writeError(w, http.StatusBadRequest, "Request body could not be read: "+err.Error())

@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"github.com/ragpilot/ragpilot/internal/sidecar/h1"
-	"github.com/ragpilot/ragpilot/internal/sidecar/intake"
+	"github.com/ragpilot/ragpilot/internal/sidecar/reqbody"
 )
 
 // outgoing is a request as it is to be forwarded.
@@ -68,7 +68,7 @@ func (p *Proxy) forward(w http.ResponseWriter, r *http.Request, out outgoing) {
 		},
 		ModifyResponse: func(resp *http.Response) error {
 			out.body = nil // nobody sends it again
-			intake.Release(r)
+			reqbody.Release(r)
 			switch {
 			case resp.StatusCode < 100: // net/http takes it, and panics when it is to be sent
 				return badAnswer(fmt.Sprintf("status %03d", resp.StatusCode))

@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/ragpilot/ragpilot/internal/sidecar/intake"
+	"github.com/ragpilot/ragpilot/internal/sidecar/reqbody"
 	"github.com/ragpilot/ragpilot/internal/sidecar/settings"
 )
 
@@ -20,7 +20,7 @@ func readsBodies(goOn <-chan struct{}) http.HandlerFunc {
 			_, _ = io.WriteString(w, strings.Repeat(".", int(n/1000)))
 			return
 		}
-		if _, err := intake.ReadAll(r); err != nil {
+		if _, err := reqbody.ReadAll(r); err != nil {
 			http.Error(w, "cannot read: "+err.Error(), http.StatusBadRequest)
 			return
 		}

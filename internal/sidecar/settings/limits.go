@@ -8,7 +8,7 @@ import (
 	"os"
 	"time"
 
-	"github.com/ragpilot/ragpilot/internal/sidecar/intake"
+	"github.com/ragpilot/ragpilot/internal/sidecar/reqbody"
 )
 
 // refusals are the answers for bodies that were not read to their end.
@@ -23,7 +23,7 @@ type handle func(a *answer, r *http.Request)
 
 // limited bounds the body in bytes and in time, and all bodies together. A length that is announced is refused at once. One
 // that shows while it is read ends in a [http.MaxBytesError] for the reader, in [os.ErrDeadlineExceeded], or in
-// [intake.ErrFull]; the error that the handler then answers with, whichever it is, is sent as 413, 408 or 503.
+// [reqbody.ErrFull]; the error that the handler then answers with, whichever it is, is sent as 413, 408 or 503.
 func (s *Server) limited(next handle) handle {
 	return func(a *answer, r *http.Request) {
 		limit := s.live.Load().Limits.BodyBytes
@@ -45,10 +45,10 @@ func (s *Server) limited(next handle) handle {
 }
 
 // body is a request's body. Like every body it has one reader at a time, which need not be the handler's goroutine. It is
-// an [intake.Holder] and [intake.Bounded].
+// an [reqbody.Holder] and [reqbody.Bounded].
 type body struct {
 	io.ReadCloser
-	*intake.Share
+	*reqbody.Share
 	limit  int64
 	server *Server
 	answer *answer
@@ -57,7 +57,7 @@ type body struct {
 // Hold notes why a body was not read on.
 func (b *body) Hold(ctx context.Context, n int) error {
 	err := b.Share.Hold(ctx, n)
-	if errors.Is(err, intake.ErrFull) {
+	if errors.Is(err, reqbody.ErrFull) {
 		b.answer.refusal.Store(http.StatusServiceUnavailable)
 		b.server.metrics.NoRoom()
 	}

@@ -14,7 +14,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/ragpilot/ragpilot/internal/sidecar/intake"
+	"github.com/ragpilot/ragpilot/internal/sidecar/reqbody"
 	"github.com/ragpilot/ragpilot/internal/sidecar/tracing"
 )
 
@@ -42,7 +42,7 @@ type Server struct {
 	log          *slog.Logger
 	live         *Live
 	metrics      *Metrics
-	bodies       *intake.Budget
+	bodies       *reqbody.Budget
 	timeouts     Timeouts
 	tenantHeader string
 	admin        *http.ServeMux
@@ -94,7 +94,7 @@ func New(cfg Config, api http.Handler, o Options) (*Server, error) {
 	if s.metrics, err = NewMetrics(reg); err != nil {
 		return nil, fmt.Errorf("serve: metrics: %w", err)
 	}
-	s.bodies = intake.NewBudget(func() int64 { return s.live.Load().Limits.InFlightBytes }, cfg.Timeouts.InFlight)
+	s.bodies = reqbody.NewBudget(func() int64 { return s.live.Load().Limits.InFlightBytes }, cfg.Timeouts.InFlight)
 	if err := reg.Register(bodyGauge(s.bodies.Used)); err != nil {
 		return nil, fmt.Errorf("serve: metrics: %w", err)
 	}

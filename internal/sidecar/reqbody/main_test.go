@@ -1,4 +1,4 @@
-package intake_test
+package reqbody_test
 
 import (
 	"testing"

@@ -1,4 +1,4 @@
-package intake_test
+package reqbody_test
 
 import (
 	"context"
@@ -11,13 +11,13 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/ragpilot/ragpilot/internal/sidecar/intake"
+	"github.com/ragpilot/ragpilot/internal/sidecar/reqbody"
 )
 
 const wait = time.Second
 
-func limited(to int64) *intake.Budget {
-	return intake.NewBudget(func() int64 { return to }, wait)
+func limited(to int64) *reqbody.Budget {
+	return reqbody.NewBudget(func() int64 { return to }, wait)
 }
 
 // A share that finds no room gets some as soon as another is given back, and an error when its time is over.
@@ -28,7 +28,7 @@ func TestWaiting(t *testing.T) {
 		hold(t, first, 60)
 		hold(t, first, 40)
 		began := time.Now()
-		if err := second.Hold(t.Context(), 1); !errors.Is(err, intake.ErrFull) || time.Since(began) != wait {
+		if err := second.Hold(t.Context(), 1); !errors.Is(err, reqbody.ErrFull) || time.Since(began) != wait {
 			t.Errorf("%v after %v", err, time.Since(began))
 		}
 		time.AfterFunc(wait/2, first.Release)
@@ -49,7 +49,7 @@ func TestWaiting(t *testing.T) {
 	})
 }
 
-func hold(t *testing.T, s *intake.Share, n int) {
+func hold(t *testing.T, s *reqbody.Share, n int) {
 	t.Helper()
 	if err := s.Hold(t.Context(), n); err != nil {
 		t.Fatalf("%d bytes: %v", n, err)
@@ -76,7 +76,7 @@ func TestOldestFirst(t *testing.T) {
 		hold(t, full, 70)
 		var all sync.WaitGroup
 		began := time.Now()
-		ask := func(name string, s *intake.Share, n int, want error, after time.Duration) {
+		ask := func(name string, s *reqbody.Share, n int, want error, after time.Duration) {
 			all.Go(func() {
 				if err := s.Hold(t.Context(), n); !errors.Is(err, want) || time.Since(began) != after {
 					t.Errorf("%s: %v after %v, want %v after %v", name, err, time.Since(began), want, after)
@@ -84,7 +84,7 @@ func TestOldestFirst(t *testing.T) {
 			})
 			synctest.Wait()
 		}
-		ask("young", young, 60, intake.ErrFull, wait)
+		ask("young", young, 60, reqbody.ErrFull, wait)
 		time.Sleep(wait / 4)
 		ask("old", old, 80, nil, wait/2)   // as soon as full has ended, though young has waited longer
 		ask("new", b.Open(), 5, nil, wait) // there is room for it all the time, but others were first
@@ -98,7 +98,7 @@ func TestOldestFirst(t *testing.T) {
 func TestDeadlock(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := limited(100)
-		shares := []*intake.Share{b.Open(), b.Open(), b.Open()}
+		shares := []*reqbody.Share{b.Open(), b.Open(), b.Open()}
 		errs := make([]error, len(shares))
 		began := time.Now()
 		var all sync.WaitGroup
@@ -113,7 +113,7 @@ func TestDeadlock(t *testing.T) {
 			synctest.Wait()
 		}
 		all.Wait()
-		if errs[0] != nil || errs[1] != nil || !errors.Is(errs[2], intake.ErrFull) || time.Since(began) > 0 || b.Used() != 0 {
+		if errs[0] != nil || errs[1] != nil || !errors.Is(errs[2], reqbody.ErrFull) || time.Since(began) > 0 || b.Used() != 0 {
 			t.Errorf("%v after %v", errs, time.Since(began))
 		}
 	})
@@ -123,10 +123,10 @@ func TestDeadlock(t *testing.T) {
 func TestLimitChanges(t *testing.T) {
 	var limit atomic.Int64
 	limit.Store(10)
-	b := intake.NewBudget(limit.Load, 0)
+	b := reqbody.NewBudget(limit.Load, 0)
 	s := b.Open()
 	hold(t, s, 10)
-	if err := b.Open().Hold(t.Context(), 5); !errors.Is(err, intake.ErrFull) {
+	if err := b.Open().Hold(t.Context(), 5); !errors.Is(err, reqbody.ErrFull) {
 		t.Errorf("error %v", err)
 	}
 	limit.Store(20)

@@ -1,4 +1,4 @@
-package intake_test
+package reqbody_test
 
 import (
 	"bytes"
@@ -13,7 +13,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/ragpilot/ragpilot/internal/sidecar/intake"
+	"github.com/ragpilot/ragpilot/internal/sidecar/reqbody"
 )
 
 // body is a request's body with a holder of the test's own.
@@ -52,14 +52,14 @@ func TestReadAll(t *testing.T) {
 		}
 		b := &body{Reader: reader(bytes.NewReader(text))}
 		r := request(b, length)
-		got, err := intake.ReadAll(r)
+		got, err := reqbody.ReadAll(r)
 		if err != nil || !bytes.Equal(got, text) {
 			t.Fatalf("%d bytes, %v; want %d", len(got), err, size)
 		}
 		if b.most < len(got) || length >= 0 && b.most != size+1 || b.most > 2*size+4<<10 {
 			t.Fatalf("%d bytes were asked for, for %d", b.most, size)
 		}
-		intake.Release(r)
+		reqbody.Release(r)
 		if b.released != 1 {
 			t.Fatalf("released %d times", b.released)
 		}
@@ -68,10 +68,10 @@ func TestReadAll(t *testing.T) {
 
 func TestReadAllOfPlainBody(t *testing.T) {
 	r := request(io.NopCloser(bytes.NewReader([]byte("text"))), 4)
-	if got, err := intake.ReadAll(r); err != nil || string(got) != "text" {
+	if got, err := reqbody.ReadAll(r); err != nil || string(got) != "text" {
 		t.Errorf("%q, %v", got, err)
 	}
-	intake.Release(r) // of nothing
+	reqbody.Release(r) // of nothing
 }
 
 // A length is only a claim: who sends little takes little.
@@ -82,7 +82,7 @@ func TestClaimsCostNothing(t *testing.T) {
 			var before, after runtime.MemStats
 			b := &body{Reader: io.MultiReader(bytes.NewReader(make([]byte, 100)), iotest.ErrReader(stop))}
 			runtime.ReadMemStats(&before)
-			_, err := intake.ReadAll(request(b, claimed))
+			_, err := reqbody.ReadAll(request(b, claimed))
 			runtime.ReadMemStats(&after)
 			if !errors.Is(err, stop) {
 				t.Errorf("error %v", err)
@@ -98,7 +98,7 @@ func TestClaimsCostNothing(t *testing.T) {
 func TestNoRoom(t *testing.T) {
 	full := errors.New("full")
 	rest := bytes.NewReader(make([]byte, 1<<20))
-	if _, err := intake.ReadAll(request(&body{Reader: rest, full: full}, 1<<20)); !errors.Is(err, full) || rest.Len() != 1<<20 {
+	if _, err := reqbody.ReadAll(request(&body{Reader: rest, full: full}, 1<<20)); !errors.Is(err, full) || rest.Len() != 1<<20 {
 		t.Errorf("error %v, %d bytes are left", err, rest.Len())
 	}
 }
@@ -111,7 +111,7 @@ func BenchmarkReadAll(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
 				_, _ = text.Seek(0, io.SeekStart)
-				if _, err := intake.ReadAll(request(io.NopCloser(text), int64(size))); err != nil {
+				if _, err := reqbody.ReadAll(request(io.NopCloser(text), int64(size))); err != nil {
 					b.Fatal(err)
 				}
 			}

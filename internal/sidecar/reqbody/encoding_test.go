@@ -1,4 +1,4 @@
-package intake_test
+package reqbody_test
 
 import (
 	"bytes"
@@ -10,7 +10,7 @@ import (
 	"testing"
 	"testing/iotest"
 
-	"github.com/ragpilot/ragpilot/internal/sidecar/intake"
+	"github.com/ragpilot/ragpilot/internal/sidecar/reqbody"
 )
 
 // boundedBody is a body of at most limit bytes.
@@ -66,21 +66,21 @@ func TestEncodedBodies(t *testing.T) {
 		{"no encoding", "text", nil, "text", nil},
 		{"empty header", "text", []string{""}, "text", nil},
 		{"packed without a header", whole, nil, whole, nil},
-		{"not packed", `{"messages":[]}`, []string{"gzip"}, "", intake.ErrGzip},
-		{"one byte", "\x1f", []string{"gzip"}, "", intake.ErrGzip},
-		{"cut", whole[:len(whole)-9], []string{"gzip"}, "", intake.ErrGzip},
-		{"cut in the sum", whole[:len(whole)-1], []string{"gzip"}, "", intake.ErrGzip},
-		{"cut in the header", whole[:5], []string{"gzip"}, "", intake.ErrGzip},
-		{"garbage behind it", whole + "garbage behind", []string{"gzip"}, "", intake.ErrGzip},
-		{"a byte behind it", whole + "\x00", []string{"gzip"}, "", intake.ErrGzip},
-		{"a flipped bit", string(flipped), []string{"gzip"}, "", intake.ErrGzip},
+		{"not packed", `{"messages":[]}`, []string{"gzip"}, "", reqbody.ErrGzip},
+		{"one byte", "\x1f", []string{"gzip"}, "", reqbody.ErrGzip},
+		{"cut", whole[:len(whole)-9], []string{"gzip"}, "", reqbody.ErrGzip},
+		{"cut in the sum", whole[:len(whole)-1], []string{"gzip"}, "", reqbody.ErrGzip},
+		{"cut in the header", whole[:5], []string{"gzip"}, "", reqbody.ErrGzip},
+		{"garbage behind it", whole + "garbage behind", []string{"gzip"}, "", reqbody.ErrGzip},
+		{"a byte behind it", whole + "\x00", []string{"gzip"}, "", reqbody.ErrGzip},
+		{"a flipped bit", string(flipped), []string{"gzip"}, "", reqbody.ErrGzip},
 	} {
 		for how, wrap := range map[string]func(io.Reader) io.Reader{
 			"whole": func(r io.Reader) io.Reader { return r }, "pieces": iotest.HalfReader, "end with data": iotest.DataErrReader,
 		} {
 			b := &body{Reader: wrap(strings.NewReader(c.sent))}
 			r := encoded(b, len(c.sent), c.encodings...)
-			got, err := intake.ReadAll(r)
+			got, err := reqbody.ReadAll(r)
 			if !errors.Is(err, c.failure) || err != nil && c.failure == nil || string(got) != c.want {
 				t.Errorf("%s, %s: %d bytes, %v; want %d, %v", c.name, how, len(got), err, len(c.want), c.failure)
 			}
@@ -94,8 +94,8 @@ func TestEncodedBodies(t *testing.T) {
 func TestOtherEncodings(t *testing.T) {
 	for _, encodings := range [][]string{{"br"}, {"zstd"}, {"deflate"}, {"gzip, gzip"}, {"gzip", "gzip"}, {"identity, gzip"}, {"x"}} {
 		b := &body{Reader: iotest.ErrReader(errors.New("it was read"))}
-		_, err := intake.ReadAll(encoded(b, 10, encodings...))
-		unknown, ok := errors.AsType[*intake.EncodingError](err)
+		_, err := reqbody.ReadAll(encoded(b, 10, encodings...))
+		unknown, ok := errors.AsType[*reqbody.EncodingError](err)
 		if !ok || !strings.Contains(err.Error(), "Content-Encoding") || !strings.Contains(err.Error(), strings.Join(encodings, ", ")) {
 			t.Errorf("%q: %v, %+v", encodings, err, unknown)
 		}
@@ -128,7 +128,7 @@ func TestBomb(t *testing.T) {
 	const limit = 4 << 20
 	packed := bytes.Repeat(bomb(t, 1<<20), 1<<10) // in as many members
 	b := &boundedBody{body{Reader: bytes.NewReader(packed)}, limit}
-	_, err := intake.ReadAll(encoded(b, len(packed), "gzip"))
+	_, err := reqbody.ReadAll(encoded(b, len(packed), "gzip"))
 	if large, ok := errors.AsType[*http.MaxBytesError](err); !ok || large.Limit != limit {
 		t.Errorf("a bomb: %v", err)
 	}
@@ -136,17 +136,17 @@ func TestBomb(t *testing.T) {
 		t.Errorf("%d bytes were counted, limit %d", b.most, limit)
 	}
 	unbounded := &body{Reader: bytes.NewReader(packed)}
-	if _, err := intake.ReadAll(encoded(unbounded, len(packed), "gzip")); err == nil || unbounded.most > 66<<20 {
+	if _, err := reqbody.ReadAll(encoded(unbounded, len(packed), "gzip")); err == nil || unbounded.most > 66<<20 {
 		t.Errorf("a bomb for a body without a bound: %v, %d bytes were counted", err, unbounded.most)
 	}
 	for _, n := range []int64{limit, limit + 1} {
 		b := &boundedBody{body{Reader: bytes.NewReader(bomb(t, n))}, limit}
-		if got, err := intake.ReadAll(encoded(b, -1, "gzip")); (err == nil) != (n == limit) || err == nil && int64(len(got)) != n {
+		if got, err := reqbody.ReadAll(encoded(b, -1, "gzip")); (err == nil) != (n == limit) || err == nil && int64(len(got)) != n {
 			t.Errorf("%d bytes of at most %d: %d, %v", n, limit, len(got), err)
 		}
 	}
-	full := &boundedBody{body{Reader: bytes.NewReader(packed), full: intake.ErrFull}, limit}
-	if _, err := intake.ReadAll(encoded(full, len(packed), "gzip")); !errors.Is(err, intake.ErrFull) {
+	full := &boundedBody{body{Reader: bytes.NewReader(packed), full: reqbody.ErrFull}, limit}
+	if _, err := reqbody.ReadAll(encoded(full, len(packed), "gzip")); !errors.Is(err, reqbody.ErrFull) {
 		t.Errorf("without room: %v", err)
 	}
 }

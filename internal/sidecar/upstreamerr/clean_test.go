@@ -1,4 +1,4 @@
-package wireerr_test
+package upstreamerr_test
 
 import (
 	"context"
@@ -14,7 +14,7 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/ragpilot/ragpilot/internal/sidecar/wireerr"
+	"github.com/ragpilot/ragpilot/internal/sidecar/upstreamerr"
 )
 
 // What the network and TLS say stays as it is: people need it to find what is wrong.
@@ -25,9 +25,9 @@ func TestHarmlessErrorsStay(t *testing.T) {
 		&net.OpError{Op: "remote error", Err: errors.New("tls: bad certificate")},
 		&url.Error{Op: "Get", URL: "http://engine", Err: &net.OpError{Op: "read", Err: syscall.ECONNRESET}},
 		fmt.Errorf("write request: %w", syscall.EPIPE), errors.Join(io.EOF, net.ErrClosed), http.ErrSchemeMismatch,
-		wireerr.Malformed("malformed chunk"),
+		upstreamerr.Malformed("malformed chunk"),
 	} {
-		if got := wireerr.Clean(err); !errors.Is(got, err) || err != nil && got.Error() != err.Error() {
+		if got := upstreamerr.Clean(err); !errors.Is(got, err) || err != nil && got.Error() != err.Error() {
 			t.Errorf("%v became %v", err, got)
 		}
 	}
@@ -47,7 +47,7 @@ func TestOthersBecomeKinds(t *testing.T) {
 			&url.Error{Op: "Get", URL: "http://engine", Err: fmt.Errorf(text, secret)},
 			errors.Join(io.EOF, fmt.Errorf(text, secret)), fmt.Errorf("%w, %w", fmt.Errorf(text, secret), io.EOF),
 		} {
-			if got := wireerr.Clean(err).Error(); got != want || strings.Contains(got, secret) {
+			if got := upstreamerr.Clean(err).Error(); got != want || strings.Contains(got, secret) {
 				t.Errorf("%v became %q, want %q", err, got, want)
 			}
 		}

@@ -1,4 +1,4 @@
-package wireerr
+package upstreamerr
 
 import (
 	"context"
