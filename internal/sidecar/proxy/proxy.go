@@ -24,7 +24,6 @@ import (
 	"github.com/ragpilot/ragpilot/internal/sidecar/tenant"
 	"github.com/ragpilot/ragpilot/internal/sidecar/tracing"
 	"github.com/ragpilot/ragpilot/internal/sidecar/upstreamerr"
-	"github.com/ragpilot/ragpilot/internal/sidecar/window"
 )
 
 // Index is what the proxy shares with the reference's index endpoints (package httpapi).
@@ -196,7 +195,7 @@ func New(o Options) (*Proxy, error) {
 		MaxTenants: o.MaxTenants, Log: o.Log, Encode: quote,
 	}
 	if o.Window > 0 {
-		co.Plan = window.New(o.Pilot, o.Window, 0).Plan
+		co.Plan = (&planWindow{pilot: o.Pilot, wait: o.Window, limit: maxWindow}).Plan
 	}
 	var err error
 	if p.engine, err = conversation.New(o.Pilot, co); err != nil {

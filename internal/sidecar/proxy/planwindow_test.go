@@ -1,4 +1,4 @@
-package window
+package proxy
 
 import (
 	"context"
@@ -29,7 +29,7 @@ func texts(ids ...string) []contextpilot.Block {
 }
 
 // waiting returns the number of requests in the open window.
-func (w *Window) waiting() int {
+func (w *planWindow) waiting() int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.open == nil {
@@ -39,7 +39,7 @@ func (w *Window) waiting() int {
 }
 
 // together calls Plan for all requests at once, in order, and returns the plans.
-func together(t *testing.T, w *Window, reqs []contextpilot.Request) []contextpilot.Plan {
+func together(t *testing.T, w *planWindow, reqs []contextpilot.Request) []contextpilot.Plan {
 	t.Helper()
 	plans := make([]contextpilot.Plan, len(reqs))
 	var wg sync.WaitGroup
@@ -58,7 +58,7 @@ func together(t *testing.T, w *Window, reqs []contextpilot.Request) []contextpil
 
 func TestWindowPlansEverythingOnce(t *testing.T) {
 	p := newPilot(t, contextpilot.Config{})
-	w := New(p, time.Millisecond, 8)
+	w := &planWindow{pilot: p, wait: time.Millisecond, limit: 8}
 	var reqs []contextpilot.Request
 	for i := range 50 {
 		reqs = append(reqs, contextpilot.Request{ID: fmt.Sprint(i), Scope: contextpilot.Scope{Model: fmt.Sprint(i % 2)}, Blocks: texts("a", fmt.Sprint("b", i%5), "c")})
@@ -76,7 +76,7 @@ func TestWindowPlansEverythingOnce(t *testing.T) {
 // Four requests share b and c, which none of them could know: planned together, they put them in front.
 func TestWindowKnowsWhatFollows(t *testing.T) {
 	p := newPilot(t, contextpilot.Config{})
-	w := New(p, time.Minute, 4)
+	w := &planWindow{pilot: p, wait: time.Minute, limit: 4}
 	var reqs []contextpilot.Request
 	for i := range 4 {
 		reqs = append(reqs, contextpilot.Request{Blocks: texts(fmt.Sprint("own", i), "b", fmt.Sprint("other", i), "c")})
@@ -95,7 +95,7 @@ func TestWindowKnowsWhatFollows(t *testing.T) {
 // A caller that gives up while it waits gets its error at once and is not planned; the others are.
 func TestWindowOfACancelledCaller(t *testing.T) {
 	p := newPilot(t, contextpilot.Config{})
-	w := New(p, time.Minute, 3)
+	w := &planWindow{pilot: p, wait: time.Minute, limit: 3}
 	ctx, cancel := context.WithCancel(context.Background())
 	first := make(chan error)
 	plan := func(ctx context.Context, id string, done chan error) {
@@ -131,7 +131,7 @@ func TestWindowOfACancelledCaller(t *testing.T) {
 // The first caller of a window gives up: the others do not wait for its time.
 func TestWindowOfACancelledLeader(t *testing.T) {
 	p := newPilot(t, contextpilot.Config{})
-	w := New(p, time.Minute, 64)
+	w := &planWindow{pilot: p, wait: time.Minute, limit: 64}
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error)
 	go func() {
@@ -160,7 +160,7 @@ func TestWindowOfACancelledLeader(t *testing.T) {
 // What users bring along may panic: the plan is retrieval order, and no caller waits for ever.
 func TestWindowSurvivesAPanic(t *testing.T) {
 	p := newPilot(t, contextpilot.Config{Limits: contextpilot.Limits{Group: func(contextpilot.Block) (string, int) { panic("no") }}})
-	w := New(p, time.Minute, 2)
+	w := &planWindow{pilot: p, wait: time.Minute, limit: 2}
 	for _, plan := range together(t, w, []contextpilot.Request{{Blocks: texts("b", "a")}, {Blocks: texts("d", "c")}}) {
 		if plan.Fault == nil || len(plan.Items) != 2 {
 			t.Errorf("fault %v, %d items", plan.Fault, len(plan.Items))
@@ -181,7 +181,7 @@ func TestWindowPanics(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := New(p, time.Hour, 2)
+	w := &planWindow{pilot: p, wait: time.Hour, limit: 2}
 	results := make(chan error, 2)
 	for i := range 2 {
 		go func() {
@@ -217,7 +217,7 @@ func TestWindowOfACallerThatLeavesLate(t *testing.T) {
 			}
 		}
 	})})
-	w := New(p, 20*time.Millisecond, 64)
+	w := &planWindow{pilot: p, wait: 20 * time.Millisecond, limit: 64}
 	done := make(chan error)
 	go func() {
 		_, err := w.Plan(context.Background(), contextpilot.Request{ID: "leader", Blocks: texts("a")})
