@@ -20,7 +20,7 @@ func (a *API) followCaches(cfg settings.Config, o Options, pilot *contextpilot.P
 		return nil
 	}
 	a.events, err = cachewatch.New(cachewatch.Options{
-		Engines: func() []settings.Engine { return o.Live.Load().Engines }, BaseURL: cfg.InferAPIURL, Log: o.Log, Registry: o.Registry,
+		Engines: func() []cachewatch.Engine { return watched(o.Live.Load().Engines) }, BaseURL: cfg.InferAPIURL, Log: o.Log, Registry: o.Registry,
 		MaxBytes: func() int64 { return o.Live.Load().Limits.InFlightBytes / tokenizerShare },
 		Lost:     func(scope contextpilot.Scope, id string) { a.proxy.Lost(scope, id) },
 		Shrunk:   func(scope contextpilot.Scope, id string, tokens int) { a.proxy.Shrunk(scope, id, tokens) },
@@ -31,6 +31,19 @@ func (a *API) followCaches(cfg settings.Config, o Options, pilot *contextpilot.P
 		po.Caches = a.events
 	}
 	return err
+}
+
+// watched returns engines as cachewatch takes them. Their sources were checked with the settings.
+func watched(list []settings.Engine) []cachewatch.Engine {
+	var out []cachewatch.Engine
+	for _, e := range list {
+		sources, _ := e.Sources()
+		out = append(out, cachewatch.Engine{
+			Name: e.Name, Kind: e.Kind, URL: e.URL, APIKey: e.APIKey.Reveal(), Models: e.Models, Sources: sources, Topic: e.Topic,
+			BlockSize: e.BlockSize, PromptTokens: e.PromptTokens,
+		})
+	}
+	return out
 }
 
 // cleared empties the index of all prompts to some models (none: all), whosever they are: their engines hold nothing. The

@@ -364,7 +364,7 @@ func TestEventsMove(t *testing.T) {
 	}
 	e.ranks = "{" + rank(0, e.events, e.replay) + "}"
 	e.publish(t)
-	f := follow(t, e, nil, settings.Engine{Kind: "vllm", Events: settings.AutoEvents})
+	f := follow(t, e, nil, settings.Engine{Kind: "vllm", Events: "auto"})
 	f.ready(t)
 	learned := uint64(0)
 	evicts := func(word string) {
@@ -419,7 +419,7 @@ func TestEventsMove(t *testing.T) {
 func TestEventsEngineConnects(t *testing.T) {
 	e := newKVEngine(t)
 	e.ranks = `{"0":{"publisher":"zmq","endpoint":"tcp://127.0.0.1:1","replay_endpoint":"tcp://*:1","topic":"kv"}}`
-	f := follow(t, e, nil, settings.Engine{Kind: "vllm", Events: settings.AutoEvents})
+	f := follow(t, e, nil, settings.Engine{Kind: "vllm", Events: "auto"})
 	await(t, "the log tells", func() bool { return strings.Contains(f.log.String(), "connects to tcp://127.0.0.1:1") })
 	if c := f.caches(); len(c.Sources) != 1 || !strings.Contains(c.Sources[0].Hint, "connects to tcp://127.0.0.1:1") {
 		t.Errorf("%+v", c.Sources)

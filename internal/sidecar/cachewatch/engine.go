@@ -12,14 +12,12 @@ import (
 	"time"
 
 	"github.com/ragpilot/ragpilot/engines/kvevents"
-	"github.com/ragpilot/ragpilot/internal/sidecar/settings"
 )
 
 // engine is one engine that is followed.
 type engine struct {
-	f      *Follower
-	fleet  *fleet // set before run
-	cfg    settings.Engine
+	fleet  *fleet
+	cfg    Engine
 	server server
 	log    *slog.Logger
 	found  atomic.Pointer[features]
@@ -35,13 +33,10 @@ type engine struct {
 	bad   bool // the tokenizer has failed, and the log says so
 }
 
-func newEngine(cfg settings.Engine, f *Follower) (*engine, error) {
-	cfg.URL = cmp.Or(cfg.URL, f.opt.BaseURL)
-	server, err := newServer(cfg, f.client)
-	if err != nil {
-		return nil, err
-	}
-	return &engine{f: f, cfg: cfg, server: server, log: f.opt.Log.With("engine", cfg.Name), again: make(chan struct{}, 1)}, nil
+func newEngine(cfg Engine, fl *fleet) (*engine, error) {
+	cfg.URL = cmp.Or(cfg.URL, fl.f.opt.BaseURL)
+	server, err := newServer(cfg, fl.f.client)
+	return &engine{fleet: fl, cfg: cfg, server: server, log: fl.f.opt.Log.With("engine", cfg.Name), again: make(chan struct{}, 1)}, err
 }
 
 // features are those that were found last.
@@ -58,18 +53,17 @@ func (e *engine) run(ctx context.Context) {
 	defer own.Wait()
 	own.Go(func() { e.detect(ctx) })
 	own.Go(func() { e.watch(ctx) })
-	wait := firstWait
+	var wait backoff
 	for ctx.Err() == nil {
 		moved, err := e.subscribe(ctx)
 		if moved {
-			wait = firstWait
+			wait = 0
 			continue
 		}
 		if err != nil && ctx.Err() == nil {
 			e.log.Warn("cache events cannot be followed", "error", err)
 		}
-		sleep(ctx, wait)
-		wait = min(2*wait, longWait)
+		wait.sleep(ctx)
 	}
 }
 
@@ -79,7 +73,13 @@ const (
 	longWait  = 30 * time.Second
 )
 
-func sleep(ctx context.Context, d time.Duration) {
+// backoff is the next wait; 0: the first one.
+type backoff time.Duration
+
+// sleep waits, or returns when ctx ends.
+func (b *backoff) sleep(ctx context.Context) {
+	d := max(time.Duration(*b), firstWait)
+	*b = backoff(min(2*d, longWait))
 	t := time.NewTimer(d)
 	defer t.Stop()
 	select {
@@ -98,20 +98,17 @@ func (e *engine) look() {
 
 // detect finds out what the engine can do, until it answers, and again when it may be another process.
 func (e *engine) detect(ctx context.Context) {
-	wait := firstWait
-	told := false
+	var wait backoff
 	for ctx.Err() == nil {
 		found, err := e.server.detect(ctx)
 		if err != nil {
-			if !told && ctx.Err() == nil {
-				told = true
+			if wait == 0 && ctx.Err() == nil { // the first failure in a row
 				e.log.Info("the engine cannot be asked what it can do, trying again", "error", err)
 			}
-			sleep(ctx, wait)
-			wait = min(2*wait, longWait)
+			wait.sleep(ctx)
 			continue
 		}
-		wait, told = firstWait, false
+		wait = 0
 		e.use(found)
 		select {
 		case <-ctx.Done():
@@ -145,26 +142,25 @@ func (e *engine) use(found features) {
 	}
 }
 
-// failed is told that the tokenizer did not answer. The log says it once in a row.
+// failed logs that the tokenizer did not answer, once in a row.
 func (e *engine) failed(err error) {
 	e.mu.Lock()
 	first := !e.bad
 	e.bad = true
 	e.mu.Unlock()
 	if first && !errors.Is(err, context.Canceled) {
-		e.log.Warn("the engine's tokenizer does not tell a prompt's tokens", "error", err)
+		e.log.Warn("the engine's tokenizer does not return a prompt's tokens", "error", err)
 	}
 }
 
 // sources are where the engine publishes, each with a name of its own.
 func (e *engine) sources(ctx context.Context) ([]published, error) {
-	if e.cfg.Events != settings.AutoEvents {
-		list, err := e.cfg.Sources()
-		out := make([]published, len(list))
-		for i, s := range list {
+	if len(e.cfg.Sources) > 0 {
+		out := make([]published, len(e.cfg.Sources))
+		for i, s := range e.cfg.Sources {
 			out[i].Source = s
 		}
-		return out, err
+		return out, nil
 	}
 	list, err := e.server.sources(ctx)
 	if err != nil {
@@ -228,7 +224,7 @@ func (e *engine) subscribe(ctx context.Context) (moved bool, err error) {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	var own sync.WaitGroup
-	if e.cfg.Events == settings.AutoEvents {
+	if len(e.cfg.Sources) == 0 {
 		own.Go(func() {
 			moved = e.moved(ctx, sub, at)
 			stop()
@@ -243,10 +239,10 @@ func (e *engine) subscribe(ctx context.Context) (moved bool, err error) {
 	return moved, err
 }
 
-// errSeveral: several engines publish to one source, and their server tells when one of them was started.
+// errSeveral: several engines publish to one source, and their server reports when one of them was started.
 var errSeveral = errors.New("several engines publish there: when they were started is not known")
 
-// started tells when a publisher's process began, as far as the server is its own.
+// started returns when a publisher's process began, if no other engine shares its source.
 func (e *engine) started(ctx context.Context, p kvevents.Publisher) (float64, error) {
 	e.mu.Lock()
 	n := 0
@@ -266,8 +262,8 @@ func (e *engine) started(ctx context.Context, p kvevents.Publisher) (float64, er
 // none. It is true once that is elsewhere, and false when ctx ends.
 func (e *engine) moved(ctx context.Context, sub *kvevents.Subscriber, at map[string]published) bool {
 	var asked uint64 // connections when the engine was asked last
-	for wait := firstWait; ; {
-		sleep(ctx, wait)
+	for wait := backoff(0); ; {
+		wait.sleep(ctx)
 		if ctx.Err() != nil {
 			return false
 		}
@@ -278,7 +274,7 @@ func (e *engine) moved(ctx context.Context, sub *kvevents.Subscriber, at map[str
 			down = down || !s.Connected
 		}
 		if !down && connects == asked {
-			wait = firstWait
+			wait = 0
 			continue
 		}
 		list, err := e.sources(ctx)
@@ -289,7 +285,6 @@ func (e *engine) moved(ctx context.Context, sub *kvevents.Subscriber, at map[str
 		default:
 			asked = connects
 		}
-		wait = min(2*wait, longWait)
 	}
 }
 
@@ -346,7 +341,7 @@ func (e *engine) status() (sub *kvevents.Subscriber, list []kvevents.Status, at 
 	for i := range list {
 		s := &list[i]
 		if from := at[s.Source]; from.mayDial && !s.Connected && s.Err != nil && s.Hint == "" {
-			s.Hint = fmt.Sprintf("nobody listens: an engine whose endpoint names a host connects to %s instead of listening there; give it one with *", from.Endpoint)
+			s.Hint = fmt.Sprintf("there is no listener: an engine whose endpoint names a host connects to %s instead of listening there; give it one with *", from.Endpoint)
 		}
 	}
 	return sub, list, at

@@ -1,7 +1,6 @@
 package cachewatch
 
 import (
-	"log/slog"
 	"strings"
 	"testing"
 
@@ -9,7 +8,6 @@ import (
 	"github.com/ragpilot/ragpilot/engines/kvevents"
 	"github.com/ragpilot/ragpilot/engines/kvevents/residency"
 	"github.com/ragpilot/ragpilot/internal/sidecar/proxy"
-	"github.com/ragpilot/ragpilot/internal/sidecar/settings"
 )
 
 // The first publisher of a source that engines connect to has the source's cache, which knows the prompts from before; it passes it on when it is
@@ -17,21 +15,12 @@ import (
 func TestForgottenPublishers(t *testing.T) {
 	var lost []string
 	cleared := 0
-	f, err := New(Options{
-		Engines: func() []settings.Engine { return nil }, Log: slog.New(slog.DiscardHandler),
+	f := newFollower(t, Options{
 		Lost:    func(_ contextpilot.Scope, id string) { lost = append(lost, id) },
 		Cleared: func([]string) { cleared++ },
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	cfg := settings.Engine{Name: "all", Kind: "vllm", URL: "http://127.0.0.1:1", Events: "ipc:///not/used", Listen: true, BlockSize: 4}
-	fl := newFleet(f, []settings.Engine{cfg})
-	e, err := newEngine(cfg, f)
-	if err != nil {
-		t.Fatal(err)
-	}
-	fl.add(e)
+	fl := newFleet(f, []Engine{{Name: "all", Kind: "vllm", Sources: sourceAt("all", "ipc:///not/used"), BlockSize: 4}})
+	e := fl.engines[0]
 	list, err := e.sources(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -55,10 +44,10 @@ func TestForgottenPublishers(t *testing.T) {
 	event := func(x *residency.Index, kind kvevents.Kind, hash uint64, first int) {
 		x.Apply(&kvevents.Batch{Events: []kvevents.Event{{Kind: kind, Hashes: []kvevents.Hash{kvevents.Uint(hash)}, Tokens: []int{first, 1, 2, 3}, BlockSize: 4}}})
 	}
-	check := func(what string, caches, clearings int, told string) {
+	check := func(what string, caches, clearings int, gone string) {
 		t.Helper()
-		if n := len(fl.group.Stats()); n != caches || cleared != clearings || strings.Join(lost, " ") != told {
-			t.Errorf("%s: %d caches, %d clearings, lost %v; want %d, %d, %q", what, n, cleared, lost, caches, clearings, told)
+		if n := len(fl.group.Stats()); n != caches || cleared != clearings || strings.Join(lost, " ") != gone {
+			t.Errorf("%s: %d caches, %d clearings, lost %v; want %d, %d, %q", what, n, cleared, lost, caches, clearings, gone)
 		}
 	}
 

@@ -8,14 +8,13 @@ import (
 	"github.com/ragpilot/ragpilot/engines/kvevents/residency"
 	"github.com/ragpilot/ragpilot/internal/lru"
 	"github.com/ragpilot/ragpilot/internal/sidecar/proxy"
-	"github.com/ragpilot/ragpilot/internal/sidecar/settings"
 )
 
-// fleet is the engines that may serve the same prompts: nobody says which of them does, so what they hold is one picture.
+// fleet is the engines that may serve the same prompts: it is not known which of them does, so what they hold is one picture.
 type fleet struct {
 	f       *Follower
-	list    []settings.Engine // those that it was made of
-	models  []string          // sorted; empty: all
+	list    []Engine // those that it was made of
+	models  []string // sorted; empty: all
 	engines []*engine
 	group   *residency.Group
 	asking  chan *prompt // those whose tokens are asked for
@@ -41,15 +40,22 @@ const (
 	mostAsking = 256 // prompts that wait
 )
 
-func newFleet(f *Follower, list []settings.Engine) *fleet {
-	fl := &fleet{f: f, list: list, models: sorted(list[0].Models), asking: make(chan *prompt, mostAsking), prompts: lru.New[string, placed](f.opt.MaxPrompts)}
-	fl.group = residency.NewGroup(residency.Config{MaxRequests: f.opt.MaxPrompts, BlockSize: list[0].BlockSize, OnUpdate: fl.lost})
-	return fl
-}
+// maxPrompts bounds the prompts that are followed. The oldest are forgotten first.
+const maxPrompts = 100_000
 
-func (fl *fleet) add(e *engine) {
-	e.fleet = fl
-	fl.engines = append(fl.engines, e)
+// newFleet makes a fleet of engines that serve the same models.
+func newFleet(f *Follower, list []Engine) *fleet {
+	fl := &fleet{f: f, list: list, models: sorted(list[0].Models), asking: make(chan *prompt, mostAsking), prompts: lru.New[string, placed](maxPrompts)}
+	fl.group = residency.NewGroup(residency.Config{MaxRequests: maxPrompts, BlockSize: list[0].BlockSize, OnUpdate: fl.lost})
+	for _, cfg := range list {
+		e, err := newEngine(cfg, fl)
+		if err != nil {
+			f.opt.Log.Error("an engine cannot be followed", "engine", cfg.Name, "error", err)
+			continue
+		}
+		fl.engines = append(fl.engines, e)
+	}
+	return fl
 }
 
 // start follows the engines until ctx ends, or stop is called.
@@ -60,13 +66,6 @@ func (fl *fleet) start(ctx context.Context) {
 		cancel()
 		own.Wait()
 	}
-	own.Go(func() { fl.run(ctx) })
-}
-
-// run follows the engines until ctx ends.
-func (fl *fleet) run(ctx context.Context) {
-	var own sync.WaitGroup
-	defer own.Wait()
 	for _, e := range fl.engines {
 		own.Go(func() { e.run(ctx) })
 	}
@@ -126,7 +125,7 @@ func (f *Follower) gone(p placed) {
 	}
 }
 
-// shrunk tells the parts that end behind the first resident tokens. Where a part stands among the tokens follows from where
+// shrunk reports the parts that end behind the first resident tokens. Where a part stands among the tokens follows from where
 // it stands among the bytes, as if all tokens had the same length.
 func (f *Follower) shrunk(p placed, resident int) {
 	f.counts.shrunk.Add(1)

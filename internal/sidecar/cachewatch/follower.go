@@ -1,8 +1,10 @@
 package cachewatch
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"reflect"
 	"slices"
@@ -10,10 +12,37 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/ragpilot/ragpilot/contextpilot"
 	"github.com/ragpilot/ragpilot/internal/sidecar/proxy"
-	"github.com/ragpilot/ragpilot/internal/sidecar/settings"
 	"github.com/ragpilot/ragpilot/internal/sidecar/upstreamerr"
 )
+
+// Options configure a [Follower]. Log, Registry and Every may be left out.
+type Options struct {
+	// Engines returns the engines that are followed now. When it changes, those that serve the same models begin anew if something
+	// about them has changed: prompts that were followed are not any more, and Cleared is called. Others go on.
+	Engines func() []Engine
+	// BaseURL is that of engines without a URL.
+	BaseURL string
+	// Lost is called for each part of a prompt that no cache holds any more, Shrunk for each of which only the first tokens are
+	// left, by the pilot's count, and Indexed for a lost prompt that the index endpoints know by its ID. Cleared is called when the
+	// engines that serve some models (none: all) hold nothing any more. The calls are concurrent, but those about engines that
+	// serve the same models come in order, one at a time.
+	Lost    func(scope contextpilot.Scope, id string)
+	Shrunk  func(scope contextpilot.Scope, id string, tokens int)
+	Indexed func(tenant, id string)
+	Cleared func(models []string)
+
+	Log      *slog.Logger          // nil: slog.Default
+	Registry prometheus.Registerer // nil: none
+	// Every is how often the state of connections is looked at, for logs; 0: a second.
+	Every time.Duration
+	// MaxBytes returns the bound of the bodies that are kept to ask an engine's tokenizer, in bytes of all together. One that is
+	// alone always has room.
+	MaxBytes func() int64
+}
 
 // Follower follows engines. It is the proxy's Caches. Safe for concurrent use, but for Run, of which there is one.
 type Follower struct {
@@ -30,18 +59,16 @@ var _ proxy.Caches = (*Follower)(nil)
 
 // generation is what follows one list of engines.
 type generation struct {
-	engines []settings.Engine
+	engines []Engine
 	fleets  []*fleet
 }
 
 // New returns a Follower; [Follower.Run] connects it. Errors are about metrics that are in the registry already.
 func New(o Options) (*Follower, error) {
-	f := &Follower{opt: o.withDefaults()}
-	transport := o.Transport
-	if transport == nil {
-		transport = &http.Transport{Proxy: http.ProxyFromEnvironment, MaxIdleConnsPerHost: tokenizers, IdleConnTimeout: time.Minute}
-	}
-	f.client = &http.Client{Transport: upstreamerr.Transport(transport)}
+	o.Log, o.Every = cmp.Or(o.Log, slog.Default()), cmp.Or(o.Every, time.Second)
+	f := &Follower{opt: o, client: &http.Client{Transport: upstreamerr.Transport(&http.Transport{
+		Proxy: http.ProxyFromEnvironment, MaxIdleConnsPerHost: tokenizers, IdleConnTimeout: time.Minute,
+	})}}
 	if o.Registry != nil {
 		if err := o.Registry.Register(collector{f}); err != nil {
 			return nil, fmt.Errorf("evictions: metrics: %w", err)
@@ -74,9 +101,9 @@ func (f *Follower) Run(ctx context.Context) {
 	}
 }
 
-// change follows another list of engines. Fleets that are as they were go on; those that are no more are told as cleared, since
-// nothing will be heard of what their engines hold.
-func (f *Follower) change(ctx context.Context, old *generation, engines []settings.Engine) *generation {
+// change follows another list of engines. Fleets that are as they were go on; those that are gone are reported as cleared, since
+// nothing will be known of what their engines hold.
+func (f *Follower) change(ctx context.Context, old *generation, engines []Engine) *generation {
 	g := &generation{engines: slices.Clone(engines)}
 	var begun []*fleet
 	for _, list := range byModels(engines) {
@@ -84,7 +111,7 @@ func (f *Follower) change(ctx context.Context, old *generation, engines []settin
 			g.fleets = append(g.fleets, old.fleets[i])
 			continue
 		}
-		if fl := f.join(list); len(fl.engines) > 0 {
+		if fl := newFleet(f, list); len(fl.engines) > 0 {
 			g.fleets, begun = append(g.fleets, fl), append(begun, fl)
 		}
 	}
@@ -116,10 +143,10 @@ func (g *generation) stop() {
 }
 
 // byModels puts engines together that serve the same models, in the order of the list.
-func byModels(engines []settings.Engine) [][]settings.Engine {
-	var lists [][]settings.Engine
+func byModels(engines []Engine) [][]Engine {
+	var lists [][]Engine
 	for _, e := range engines {
-		i := slices.IndexFunc(lists, func(list []settings.Engine) bool { return slices.Equal(sorted(list[0].Models), sorted(e.Models)) })
+		i := slices.IndexFunc(lists, func(list []Engine) bool { return slices.Equal(sorted(list[0].Models), sorted(e.Models)) })
 		if i < 0 {
 			i, lists = len(lists), append(lists, nil)
 		}
@@ -129,20 +156,6 @@ func byModels(engines []settings.Engine) [][]settings.Engine {
 }
 
 func sorted(models []string) []string { return slices.Sorted(slices.Values(models)) }
-
-// join makes a fleet of engines that serve the same models.
-func (f *Follower) join(list []settings.Engine) *fleet {
-	fl := newFleet(f, list)
-	for _, cfg := range list {
-		e, err := newEngine(cfg, f)
-		if err != nil {
-			f.opt.Log.Error("an engine cannot be followed", "engine", cfg.Name, "error", err)
-			continue
-		}
-		fl.add(e)
-	}
-	return fl
-}
 
 // fleet returns the engines that serve a model, nil if none does.
 func (g *generation) fleet(model string) *fleet {

@@ -14,18 +14,61 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/ragpilot/ragpilot/contextpilot"
+	"github.com/ragpilot/ragpilot/engines/kvevents"
 	"github.com/ragpilot/ragpilot/internal/sidecar/proxy"
-	"github.com/ragpilot/ragpilot/internal/sidecar/settings"
 )
+
+// newFollower makes a follower, whose options need not be complete.
+func newFollower(t *testing.T, o Options) *Follower {
+	t.Helper()
+	if o.Engines == nil {
+		o.Engines = func() []Engine { return nil }
+	}
+	if o.Lost == nil {
+		o.Lost = func(contextpilot.Scope, string) {}
+	}
+	if o.Shrunk == nil {
+		o.Shrunk = func(contextpilot.Scope, string, int) {}
+	}
+	if o.Cleared == nil {
+		o.Cleared = func([]string) {}
+	}
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	o.BaseURL = "http://127.0.0.1:1"
+	f, err := New(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return f
+}
+
+// sourceAt is where a publisher would be.
+func sourceAt(name, endpoint string) []kvevents.Source {
+	return []kvevents.Source{{Name: name, Endpoint: endpoint, Rank: kvevents.AnyRank}}
+}
+
+// start runs a follower until the end of the test, or until stop is called.
+func start(t *testing.T, f *Follower) (ctx context.Context, stop func()) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		f.Run(ctx)
+	}()
+	return ctx, func() {
+		cancel()
+		<-ended
+	}
+}
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // Where no engine is followed a request costs nothing.
 func TestFollowsNothing(t *testing.T) {
-	f, err := New(Options{Engines: func() []settings.Engine { return nil }})
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := newFollower(t, Options{})
 	if f.Follows("m") || f.Follow(proxy.Prompt{Model: "m"}) != nil || f.Snapshot() != nil {
 		t.Error("something is followed")
 	}
@@ -36,30 +79,19 @@ func TestFollowsNothing(t *testing.T) {
 
 // An engine that is not there is tried until the end, and Run leaves nothing behind.
 func TestRunEnds(t *testing.T) {
-	var engines atomic.Pointer[[]settings.Engine]
-	engines.Store(&[]settings.Engine{
-		{Name: "a", Kind: "vllm", Events: "ipc:///does/not/exist", Models: []string{"m"}},
-		{Name: "b", Kind: "sglang", Events: settings.AutoEvents, Models: []string{"n"}},
-		{Name: "c", Kind: "vllm", Events: "ipc:///does/not/exist/either", Listen: true, Models: []string{"m"}},
-		{Name: "d", Kind: "vllm", URL: "::", Events: settings.AutoEvents},
+	var engines atomic.Pointer[[]Engine]
+	engines.Store(&[]Engine{
+		{Name: "a", Kind: "vllm", Sources: sourceAt("a", "ipc:///does/not/exist"), Models: []string{"m"}},
+		{Name: "b", Kind: "sglang", Models: []string{"n"}},
+		{Name: "c", Kind: "vllm", Sources: []kvevents.Source{{Name: "c", Endpoint: "ipc:///does/not/exist/either", Listen: true, Rank: kvevents.AnyRank}}, Models: []string{"m"}},
+		{Name: "d", Kind: "vllm", URL: "::"},
 	})
 	reg := prometheus.NewRegistry()
-	f, err := New(Options{
-		Engines: func() []settings.Engine { return *engines.Load() }, BaseURL: "http://127.0.0.1:1", Registry: reg, Every: time.Millisecond,
-		Log: slog.New(slog.DiscardHandler),
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := newFollower(t, Options{Engines: func() []Engine { return *engines.Load() }, Registry: reg, Every: time.Millisecond})
 	if _, err := New(Options{Registry: reg}); err == nil {
 		t.Error("the same metrics are entered twice")
 	}
-	ctx, cancel := context.WithCancel(t.Context())
-	ended := make(chan struct{})
-	go func() {
-		defer close(ended)
-		f.Run(ctx)
-	}()
+	ctx, stop := start(t, f)
 	wait := func(what string, ok func() bool) {
 		t.Helper()
 		for end := time.Now().Add(20 * time.Second); !ok(); time.Sleep(time.Millisecond) {
@@ -81,47 +113,37 @@ func TestRunEnds(t *testing.T) {
 	if families, err := reg.Gather(); err != nil || len(families) < 5 {
 		t.Errorf("%d families, %v", len(families), err)
 	}
-	engines.Store(&[]settings.Engine{})
+	engines.Store(&[]Engine{})
 	wait("nothing is followed", func() bool { return f.Snapshot() == nil })
-	cancel()
-	<-ended
+	stop()
 	f.Run(ctx) // it has run
 }
 
-// A change of the list leaves engines alone that it does not concern; what those held that go is told as cleared.
+// A change of the list leaves engines alone that it does not concern; what those held that are gone is reported as cleared.
 func TestChangeOfEngines(t *testing.T) {
-	a := settings.Engine{Name: "a", Kind: "vllm", Events: "ipc:///does/not/exist", Models: []string{"m"}}
-	b := settings.Engine{Name: "b", Kind: "vllm", Events: "ipc:///does/not/exist/either", Models: []string{"n"}}
-	more := settings.Engine{Name: "c", Kind: "vllm", Events: "ipc:///nor/this", Models: []string{"n"}}
-	var engines atomic.Pointer[[]settings.Engine]
-	engines.Store(&[]settings.Engine{a})
+	a := Engine{Name: "a", Kind: "vllm", Sources: sourceAt("a", "ipc:///does/not/exist"), Models: []string{"m"}}
+	b := Engine{Name: "b", Kind: "vllm", Sources: sourceAt("b", "ipc:///does/not/exist/either"), Models: []string{"n"}}
+	more := Engine{Name: "c", Kind: "vllm", Sources: sourceAt("c", "ipc:///nor/this"), Models: []string{"n"}}
+	var engines atomic.Pointer[[]Engine]
+	engines.Store(&[]Engine{a})
 	var mu sync.Mutex
 	cleared := ""
-	f, err := New(Options{
-		Engines: func() []settings.Engine { return *engines.Load() }, BaseURL: "http://127.0.0.1:1", Every: time.Millisecond,
-		Log:     slog.New(slog.DiscardHandler),
+	f := newFollower(t, Options{
+		Engines: func() []Engine { return *engines.Load() }, Every: time.Millisecond,
 		Cleared: func(models []string) { mu.Lock(); defer mu.Unlock(); cleared += strings.Join(models, ",") + ";" },
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithCancel(t.Context())
-	ended := make(chan struct{})
-	go func() {
-		defer close(ended)
-		f.Run(ctx)
-	}()
+	_, stop := start(t, f)
 	var before *generation
 	for _, c := range []struct {
-		engines []settings.Engine
+		engines []Engine
 		cleared string // so far
 		kept    string // models
 	}{
-		{[]settings.Engine{a}, "", ""},
-		{[]settings.Engine{b, a}, "", "m"},
-		{[]settings.Engine{a, b}, "", "m n"},
-		{[]settings.Engine{a, b, more}, "n;", "m"},
-		{[]settings.Engine{more, b}, "n;m;n;", ""}, // another order of those that serve one model is another fleet
+		{[]Engine{a}, "", ""},
+		{[]Engine{b, a}, "", "m"},
+		{[]Engine{a, b}, "", "m n"},
+		{[]Engine{a, b, more}, "n;", "m"},
+		{[]Engine{more, b}, "n;m;n;", ""}, // another order of those that serve one model is another fleet
 		{nil, "n;m;n;n;", ""},
 	} {
 		engines.Store(&c.engines)
@@ -131,7 +153,7 @@ func TestChangeOfEngines(t *testing.T) {
 			mu.Lock()
 			done := cleared == c.cleared
 			mu.Unlock()
-			if done && (now == nil) == (c.engines == nil) && (now == nil || slices.EqualFunc(now.engines, c.engines, func(a, b settings.Engine) bool { return a.Name == b.Name })) {
+			if done && (now == nil) == (c.engines == nil) && (now == nil || slices.EqualFunc(now.engines, c.engines, func(a, b Engine) bool { return a.Name == b.Name })) {
 				break
 			}
 			if time.Now().After(end) {
@@ -151,25 +173,18 @@ func TestChangeOfEngines(t *testing.T) {
 		}
 		before = now
 	}
-	engines.Store(&[]settings.Engine{a})
-	cancel()
-	<-ended
+	engines.Store(&[]Engine{a})
+	stop()
 	if f.Snapshot() != nil || cleared != "n;m;n;n;" {
 		t.Errorf("after the end: %+v, cleared %q", f.Snapshot(), cleared)
 	}
 }
 
-// A part is told what is left of it, by its place in the body.
+// What is left of a part is reported by its place in the body.
 func TestShrunkParts(t *testing.T) {
 	var mu sync.Mutex
 	got := map[string]int{}
-	f, err := New(Options{
-		Engines: func() []settings.Engine { return nil },
-		Shrunk:  func(_ contextpilot.Scope, id string, tokens int) { mu.Lock(); defer mu.Unlock(); got[id] = tokens },
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := newFollower(t, Options{Shrunk: func(_ contextpilot.Scope, id string, tokens int) { mu.Lock(); defer mu.Unlock(); got[id] = tokens }})
 	p := placed{size: 1000, tokens: 500, parts: []proxy.Part{{ID: "a", Start: 100, Length: 400, Tokens: 80}, {ID: "b", Start: 600, Length: 200, Tokens: 40}, {ID: "none", Start: 900}}}
 	for _, c := range []struct {
 		resident int

@@ -58,12 +58,12 @@ func (c collector) Collect(to chan<- prometheus.Metric) {
 	}{{"learned", now.Learned}, {"missing", now.Missing}, {"unknown", now.Unknown}, {"shrunk", now.Shrunk}, {"lost", now.Lost}} {
 		to <- prometheus.MustNewConstMetric(promptDesc, prometheus.CounterValue, float64(p.n), p.state)
 	}
-	told := map[string]bool{}
+	seen := map[string]bool{}
 	for _, fl := range g.fleets {
 		for _, e := range fl.engines {
 			for _, t := range e.totals() {
-				if !told[t.source] {
-					told[t.source] = true
+				if !seen[t.source] {
+					seen[t.source] = true
 					t.collect(to)
 				}
 			}

@@ -3,6 +3,7 @@ package cachewatch
 import (
 	"bytes"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 
@@ -12,27 +13,18 @@ import (
 	"github.com/ragpilot/ragpilot/internal/sidecar/proxy"
 )
 
-// way is how a prompt's tokens become known.
-type way uint8
-
-const (
-	noWay  way = iota
-	answer     // the engine is asked to put them into its answer
-	ask        // the engine's tokenizer is asked
-)
-
 // prompt is one on its way: a [proxy.Followed].
 type prompt struct {
 	fleet  *fleet
 	placed placed
 	extra  residency.Key
-	way    way
+	ask    bool   // the engine's tokenizer is asked for the tokens, otherwise they come with the answer
 	theirs bool   // the client has asked for the tokens itself: they stay in the answer
-	body   []byte // for the tokenizer, of whoever has taken it
+	body   []byte // for the tokenizer; it belongs to the one that has taken it
 
 	mu    sync.Mutex // guards what follows
 	known bool       // the tokens are registered
-	taken bool       // somebody sees to the body
+	taken bool       // take was called
 	over  ending
 }
 
@@ -44,9 +36,9 @@ const (
 	aborted
 )
 
-// prompt begins to follow one; nil if its tokens cannot be had.
+// prompt begins to follow one; nil if its tokens cannot be had. An answer is asked for tokens if all engines know that, as any of them
+// may serve it, if the answer passes here, and if the client has not refused them; otherwise the tokenizer is asked.
 func (fl *fleet) prompt(p proxy.Prompt) proxy.Followed {
-	way, adapter := fl.way(p.Model)
 	var salt, extra, wants gjson.Result
 	gjson.ParseBytes(p.Body).ForEach(func(name, value gjson.Result) bool {
 		switch name.Str {
@@ -59,26 +51,24 @@ func (fl *fleet) prompt(p proxy.Prompt) proxy.Followed {
 		}
 		return true
 	})
-	switch {
-	case extra.Exists(): // what it does to the names of blocks is not known
-		way = noWay
-	case way == answer && wants.Exists() && wants.Type != gjson.True, way == answer && !p.Passes:
-		way = ask
+	answer, tokenizer, adapter := true, false, false
+	for _, e := range fl.engines {
+		has := e.features()
+		answer, tokenizer = answer && has.answer, tokenizer || has.tokenize
+		adapter = adapter || slices.Contains(has.adapters, p.Model)
 	}
-	if way == ask && !fl.tokenizer() {
-		way = noWay
-	}
-	if way == noWay {
+	ask := !answer || !p.Passes || wants.Exists() && wants.Type != gjson.True
+	if extra.Exists() || ask && !tokenizer { // what extra_key does to the names of blocks is not known
 		fl.f.counts.unknown.Add(1)
 		return nil
 	}
 	fl.f.counts.followed.Add(1)
-	if way == ask && !fl.hold(len(p.Body)) {
+	if ask && !fl.hold(len(p.Body)) {
 		fl.f.counts.missing.Add(1)
 		return nil
 	}
 	f := &prompt{
-		fleet: fl, way: way, theirs: wants.Exists(),
+		fleet: fl, ask: ask, theirs: wants.Exists(),
 		placed: placed{tenant: p.Tenant, id: p.ID, indexed: p.Indexed, parts: p.Parts, size: p.Size},
 	}
 	if salt.Type == gjson.String {
@@ -87,7 +77,7 @@ func (fl *fleet) prompt(p proxy.Prompt) proxy.Followed {
 	if adapter {
 		f.extra.LoRA = p.Model
 	}
-	if way == ask {
+	if ask {
 		f.body = bytes.Clone(p.Body)
 	}
 	return f
@@ -95,7 +85,7 @@ func (fl *fleet) prompt(p proxy.Prompt) proxy.Followed {
 
 // Sent implements [proxy.Followed]. A compressed answer could not be read.
 func (p *prompt) Sent() (member, value string, header http.Header) {
-	if p.way != answer || p.theirs {
+	if p.ask || p.theirs {
 		return "", "", nil
 	}
 	return "return_token_ids", "true", http.Header{"Accept-Encoding": {"identity"}}
@@ -105,7 +95,7 @@ func (p *prompt) Sent() (member, value string, header http.Header) {
 func (p *prompt) Answer(resp *http.Response) {
 	switch {
 	case resp.StatusCode != http.StatusOK:
-	case p.way == ask:
+	case p.ask:
 		p.enqueue()
 	case resp.Header.Get("Content-Encoding") == "":
 		p.filter(resp)
@@ -123,11 +113,11 @@ func (p *prompt) Ended(computed bool) {
 	p.mu.Unlock()
 	switch {
 	case known:
-		p.told()
-	case computed && p.way == ask: // its answer may have passed elsewhere
+		p.report()
+	case computed && p.ask: // its answer may have passed elsewhere
 		p.enqueue()
-	case p.way == ask:
-		if p.take() { // nobody will ask
+	case p.ask:
+		if p.take() {
 			p.drop()
 		}
 	case computed:
@@ -135,39 +125,29 @@ func (p *prompt) Ended(computed bool) {
 	}
 }
 
-// learned is given the tokens.
+// learned registers the tokens, once.
 func (p *prompt) learned(tokens []uint32) {
 	p.mu.Lock()
 	first := !p.known
 	p.known = true
-	over := p.over
 	p.mu.Unlock()
 	if !first || len(tokens) == 0 {
 		return
 	}
 	p.fleet.register(p.placed, tokens, p.extra)
 	p.fleet.f.counts.learned.Add(1)
-	if over != running {
-		p.told()
-		return
-	}
-	p.mu.Lock()
-	over = p.over
-	p.mu.Unlock()
-	if over != running { // it ended while it was registered
-		p.told()
-	}
+	p.report() // it may have ended meanwhile
 }
 
-// told tells the index how the request has ended.
-func (p *prompt) told() {
+// report reports to the index how the request has ended, if it has.
+func (p *prompt) report() {
 	p.mu.Lock()
 	over := p.over
 	p.mu.Unlock()
-	k := key(p.placed.tenant, p.placed.id)
-	if over == served {
+	switch k := key(p.placed.tenant, p.placed.id); over {
+	case served:
 		p.fleet.group.Served(k)
-		return
+	case aborted:
+		p.fleet.group.Aborted(k)
 	}
-	p.fleet.group.Aborted(k)
 }

@@ -10,26 +10,48 @@ import (
 	"github.com/ragpilot/ragpilot/engines/openai"
 	"github.com/ragpilot/ragpilot/engines/sglang"
 	"github.com/ragpilot/ragpilot/engines/vllm"
-	"github.com/ragpilot/ragpilot/internal/sidecar/settings"
 )
 
-// features are what was found out about a server. The zero value is that nothing was.
+// Engine is an engine whose cache events are followed.
+type Engine struct {
+	// Name stands in logs and metrics, and is different for each engine.
+	Name string
+	// Kind is vllm or sglang.
+	Kind string
+	// URL is the engine's own address; empty: [Options.BaseURL].
+	URL string
+	// APIKey is sent to the engine; empty: none.
+	APIKey string
+	// Models are those that it serves; none: all.
+	Models []string
+	// Sources are where it publishes; none: the engine is asked.
+	Sources []kvevents.Source
+	// Topic is what the topics of its messages begin with, if the engine is asked for its sources; empty: as it says.
+	Topic string
+	// BlockSize is the number of tokens of a block; 0: events report it.
+	BlockSize int
+	// PromptTokens is how tokens of prompts are learned: "answer" (from the answer), "tokenize" (from the tokenizer), or empty: from
+	// the answer where the engine can put them there, otherwise from the tokenizer.
+	PromptTokens string
+}
+
+// features are what was found out about a server. The zero value means that nothing was.
 type features struct {
 	version  string
 	cacheOff bool
 	answer   bool // puts the prompt's tokens into answers, streams included
-	tokenize bool // has a tokenizer to ask
-	adapters map[string]bool
+	tokenize bool // has a tokenizer
+	adapters []string
 }
 
 // server is what is asked of an engine beside its events.
-type server interface {
-	detect(ctx context.Context) (features, error)
-	// sources are where it publishes, by its own word.
-	sources(ctx context.Context) ([]published, error)
-	tokenize(ctx context.Context, body []byte) ([]uint32, error)
-	// started is when its process began, in any unit.
-	started(ctx context.Context) (float64, error)
+type server struct {
+	detect func(context.Context) (features, error)
+	// sources are where it publishes, as it reports.
+	sources  func(context.Context) ([]published, error)
+	tokenize func(ctx context.Context, body []byte) ([]uint32, error)
+	// started is when its process began, in seconds.
+	started func(context.Context) (float64, error)
 }
 
 // published is where an engine publishes.
@@ -38,87 +60,59 @@ type published struct {
 	mayDial bool // it names a host: the engine may connect there instead of listening
 }
 
-func newServer(cfg settings.Engine, client *http.Client) (server, error) {
-	c := openai.Config{BaseURL: cfg.URL, APIKey: cfg.APIKey.Reveal(), HTTPClient: client}
+// newServer returns the server of an engine. SGLang gives tokens with an answer only if that is not streamed, so its tokenizer is
+// asked.
+func newServer(cfg Engine, client *http.Client) (server, error) {
+	c := openai.Config{BaseURL: cfg.URL, APIKey: cfg.APIKey, HTTPClient: client}
 	if cfg.Kind == "sglang" {
 		e, err := sglang.New(sglang.Config{Server: c})
-		return sglangServer{e}, err
+		return serverOf(e, func(f sglang.Features) features {
+			return features{f.Version, f.PrefixCache.Known && !f.PrefixCache.Has, false, f.Tokenize.Has, f.Adapters}
+		}, func(s sglang.EventSource) published {
+			return published{kvevents.Source{Endpoint: s.Endpoint, Replay: s.Replay, Topic: s.Topic, Rank: s.Rank}, s.MayDial}
+		}, func(m sglang.Metrics) time.Time { return m.Started }), err
 	}
 	e, err := vllm.New(vllm.Config{Server: c})
-	return vllmServer{e}, err
+	return serverOf(e, func(f vllm.Features) features {
+		return features{f.Version, f.PrefixCache.Known && !f.PrefixCache.Has, f.PromptTokens.Has, f.Tokenize.Has, f.Adapters}
+	}, func(s vllm.EventSource) published {
+		return published{kvevents.Source{Endpoint: s.Endpoint, Replay: s.Replay, Topic: s.Topic, Rank: s.Rank}, s.MayDial}
+	}, func(m vllm.Metrics) time.Time { return m.Started }), err
 }
 
-// errNotStarted: the server does not say when its process began.
-var errNotStarted = errors.New("the server does not tell when it was started")
+// client is what the clients of both engines have in common.
+type client[F, S, M any] interface {
+	Detect(ctx context.Context) (F, error)
+	EventSources(ctx context.Context) ([]S, error)
+	Metrics(ctx context.Context) (M, error)
+	TokenizeRequest(ctx context.Context, body []byte) ([]uint32, error)
+}
 
-func seconds(t time.Time, err error) (float64, error) {
-	if err == nil && t.IsZero() {
-		err = errNotStarted
+// errNotStarted: the server does not report when its process began.
+var errNotStarted = errors.New("the server does not report when it was started")
+
+func serverOf[F, S, M any](c client[F, S, M], found func(F) features, source func(S) published, began func(M) time.Time) server {
+	return server{
+		detect: func(ctx context.Context) (features, error) {
+			f, err := c.Detect(ctx)
+			return found(f), err
+		},
+		sources: func(ctx context.Context) ([]published, error) {
+			list, err := c.EventSources(ctx)
+			out := make([]published, len(list))
+			for i, s := range list {
+				out[i] = source(s)
+			}
+			return out, err
+		},
+		tokenize: c.TokenizeRequest,
+		started: func(ctx context.Context) (float64, error) {
+			m, err := c.Metrics(ctx)
+			at := began(m)
+			if err == nil && at.IsZero() {
+				err = errNotStarted
+			}
+			return float64(at.UnixMilli()) / 1e3, err
+		},
 	}
-	return float64(t.UnixMilli()) / 1e3, err
-}
-
-func set(list []string) map[string]bool {
-	out := make(map[string]bool, len(list))
-	for _, s := range list {
-		out[s] = true
-	}
-	return out
-}
-
-type vllmServer struct{ *vllm.Engine }
-
-func (s vllmServer) detect(ctx context.Context) (features, error) {
-	f, err := s.Detect(ctx)
-	return features{
-		version: f.Version, cacheOff: f.PrefixCache.Known && !f.PrefixCache.Has,
-		answer: f.PromptTokens.Has, tokenize: f.Tokenize.Has, adapters: set(f.Adapters),
-	}, err
-}
-
-func (s vllmServer) sources(ctx context.Context) ([]published, error) {
-	list, err := s.EventSources(ctx)
-	out := make([]published, len(list))
-	for i, e := range list {
-		out[i] = published{kvevents.Source{Endpoint: e.Endpoint, Replay: e.Replay, Topic: e.Topic, Rank: e.Rank}, e.MayDial}
-	}
-	return out, err
-}
-
-func (s vllmServer) tokenize(ctx context.Context, body []byte) ([]uint32, error) {
-	return s.TokenizeRequest(ctx, body)
-}
-
-func (s vllmServer) started(ctx context.Context) (float64, error) {
-	m, err := s.Metrics(ctx)
-	return seconds(m.Started, err)
-}
-
-type sglangServer struct{ *sglang.Engine }
-
-// detect: SGLang gives tokens with an answer only if that is not streamed, so its tokenizer is asked.
-func (s sglangServer) detect(ctx context.Context) (features, error) {
-	f, err := s.Detect(ctx)
-	return features{
-		version: f.Version, cacheOff: f.PrefixCache.Known && !f.PrefixCache.Has,
-		tokenize: f.Tokenize.Has, adapters: set(f.Adapters),
-	}, err
-}
-
-func (s sglangServer) sources(ctx context.Context) ([]published, error) {
-	list, err := s.EventSources(ctx)
-	out := make([]published, len(list))
-	for i, e := range list {
-		out[i] = published{kvevents.Source{Endpoint: e.Endpoint, Replay: e.Replay, Topic: e.Topic, Rank: e.Rank}, e.MayDial}
-	}
-	return out, err
-}
-
-func (s sglangServer) tokenize(ctx context.Context, body []byte) ([]uint32, error) {
-	return s.TokenizeRequest(ctx, body)
-}
-
-func (s sglangServer) started(ctx context.Context) (float64, error) {
-	m, err := s.Metrics(ctx)
-	return seconds(m.Started, err)
 }

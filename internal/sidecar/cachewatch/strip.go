@@ -37,8 +37,8 @@ type failing struct{ err error }
 
 func (f failing) Read([]byte) (int, error) { return 0, f.err }
 
-// stripper puts null in place of the lists of token numbers in an answer, which is what the engine writes there if nobody has
-// asked for them. It looks for the members' names as engines write them, without spaces: a quotation mark that is not escaped,
+// stripper puts null in place of the lists of token numbers in an answer, which is what the engine writes there if they were not
+// asked for. It looks for the members' names as engines write them, without spaces: a quotation mark that is not escaped,
 // the name, and another one stand nowhere else in JSON.
 type stripper struct {
 	io.ReadCloser

@@ -14,8 +14,6 @@ import (
 	"testing/iotest"
 
 	"pgregory.net/rapid"
-
-	"github.com/ragpilot/ragpilot/internal/sidecar/settings"
 )
 
 // pieces reads a text in pieces of given lengths.
@@ -78,7 +76,7 @@ func TestStrip(t *testing.T) {
 	}
 }
 
-// However an answer arrives, it passes as if nobody had asked for tokens.
+// However an answer arrives, it passes as if tokens had not been asked for.
 func TestStripAnyPieces(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		parts := rapid.SliceOf(rapid.SampledFrom([]string{
@@ -117,7 +115,7 @@ func TestStripDoesNotWait(t *testing.T) {
 // An answer of known length keeps having one, and one that breaks off breaks off for the client, too.
 func TestFilterLength(t *testing.T) {
 	const in, want = `{"prompt_token_ids":[1,2,3]}`, `{"prompt_token_ids":null}`
-	p := &prompt{way: answer, placed: placed{}, fleet: newFleet(&Follower{}, []settings.Engine{{BlockSize: 16}})}
+	p := &prompt{placed: placed{}, fleet: newFleet(newFollower(t, Options{}), []Engine{{BlockSize: 16}})}
 	resp := &http.Response{StatusCode: http.StatusOK, Header: http.Header{"Content-Length": {"28"}}, ContentLength: int64(len(in)), Body: io.NopCloser(strings.NewReader(in))}
 	p.Answer(resp)
 	got, err := io.ReadAll(resp.Body)
@@ -135,7 +133,7 @@ func TestFilterLength(t *testing.T) {
 func TestFilterLengthOfAStream(t *testing.T) {
 	const in, want = "data: {\"prompt_token_ids\":[1,2,3]}\n\n", "data: {\"prompt_token_ids\":null}\n\n"
 	front := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		p := &prompt{way: answer, fleet: newFleet(&Follower{}, []settings.Engine{{BlockSize: 16}})}
+		p := &prompt{fleet: newFleet(newFollower(t, Options{}), []Engine{{BlockSize: 16}})}
 		resp := &http.Response{
 			StatusCode: http.StatusOK, ContentLength: int64(len(in)), Body: io.NopCloser(strings.NewReader(in)),
 			Header: http.Header{"Content-Type": {"text/event-stream"}, "Content-Length": {strconv.Itoa(len(in))}},

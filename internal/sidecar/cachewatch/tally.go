@@ -49,7 +49,7 @@ func (t *tally) add(sub *kvevents.Subscriber, list []kvevents.Status) {
 	t.last = now
 }
 
-// total is what the metrics tell of a source.
+// total is what the metrics show of a source.
 type total struct {
 	source              string
 	connected, complete bool
@@ -68,7 +68,7 @@ func (t *tally) total(source string, list []kvevents.Status) total {
 	return out
 }
 
-// totals returns what the metrics tell of the engine's sources: those that it has, or one of its name as long as that is not known.
+// totals returns what the metrics show of the engine's sources, or of one with its name as long as they are not known.
 func (e *engine) totals() []total {
 	e.tally.mu.Lock()
 	defer e.tally.mu.Unlock()

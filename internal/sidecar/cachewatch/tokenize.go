@@ -38,7 +38,7 @@ func (p *prompt) enqueue() {
 	}
 }
 
-// take makes the caller see to the body, the first one that asks.
+// take returns true to its first caller, which must enqueue or drop the body.
 func (p *prompt) take() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -84,28 +84,4 @@ func (fl *fleet) ask(ctx context.Context, body []byte) (tokens []uint32, ok bool
 		e.failed(err)
 	}
 	return nil, false
-}
-
-// tokenizer reports whether there is an engine to ask.
-func (fl *fleet) tokenizer() bool {
-	for _, e := range fl.engines {
-		if e.features().tokenize {
-			return true
-		}
-	}
-	return false
-}
-
-// way is how tokens of a model's prompts are to be had, and whether the model is an adapter. What is asked of an answer all
-// engines must know, as any of them may serve it.
-func (fl *fleet) way(model string) (w way, adapter bool) {
-	w = answer
-	for _, e := range fl.engines {
-		f := e.features()
-		if !f.answer {
-			w = ask
-		}
-		adapter = adapter || f.adapters[model]
-	}
-	return w, adapter
 }

@@ -3,7 +3,6 @@ package cachewatch
 import (
 	"context"
 	"fmt"
-	"log/slog"
 	"net/http"
 	"strings"
 	"sync/atomic"
@@ -11,37 +10,25 @@ import (
 	"time"
 
 	"github.com/ragpilot/ragpilot/internal/sidecar/proxy"
-	"github.com/ragpilot/ragpilot/internal/sidecar/settings"
 )
 
-// tokenizer is an engine of which only the tokenizer is asked.
-type tokenizer struct {
-	server
-	asked atomic.Int64
-}
-
-func (s *tokenizer) tokenize(context.Context, []byte) ([]uint32, error) {
-	s.asked.Add(1)
-	return []uint32{1, 2, 3}, nil
-}
-
-// asking makes a follower of engines that serve these models and have a tokenizer. Nobody asks it before a fleet's tokenize runs.
-func asking(t *testing.T, o Options, models ...string) (*Follower, *tokenizer) {
+// asking makes a follower of engines that serve these models and have a tokenizer, and returns how often that was asked. It is not asked
+// before a fleet's tokenize runs.
+func asking(t *testing.T, o Options, models ...string) (f *Follower, asked *atomic.Int64) {
 	t.Helper()
-	o.Engines, o.BaseURL, o.Log = func() []settings.Engine { return nil }, "http://127.0.0.1:1", slog.New(slog.DiscardHandler)
-	f, err := New(o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	s, g := new(tokenizer), new(generation)
+	f, asked = newFollower(t, o), new(atomic.Int64)
+	g := new(generation)
 	for _, m := range models {
-		fl := f.join([]settings.Engine{{Name: m, Kind: "sglang", Models: []string{m}}})
-		fl.engines[0].server = s
+		fl := newFleet(f, []Engine{{Name: m, Kind: "sglang", Models: []string{m}}})
+		fl.engines[0].server.tokenize = func(context.Context, []byte) ([]uint32, error) {
+			asked.Add(1)
+			return []uint32{1, 2, 3}, nil
+		}
 		fl.engines[0].use(features{tokenize: true})
 		g.fleets = append(g.fleets, fl)
 	}
 	f.now.Store(g)
-	return f, s
+	return f, asked
 }
 
 // askAll asks for the tokens of all that wait.
@@ -66,7 +53,7 @@ func askAll(t *testing.T, f *Follower) {
 
 // A prompt whose answer ends before the tokenizer was asked takes one place, and keeps it.
 func TestAskedOnce(t *testing.T) {
-	f, s := asking(t, Options{}, "m")
+	f, asked := asking(t, Options{MaxBytes: func() int64 { return 1 << 20 }}, "m")
 	for i := range mostAsking + 1 {
 		p := f.Follow(proxy.Prompt{ID: fmt.Sprint(i), Model: "m", Body: []byte(`{"model":"m"}`), Passes: true})
 		p.Answer(&http.Response{StatusCode: http.StatusOK})
@@ -77,8 +64,8 @@ func TestAskedOnce(t *testing.T) {
 		t.Errorf("%d prompts found no place, want the last one", n)
 	}
 	askAll(t, f)
-	if c := f.Snapshot().Prompts; c.Followed != mostAsking+1 || c.Learned != mostAsking || s.asked.Load() != mostAsking {
-		t.Errorf("%+v, asked %d times for the tokens of %d", c, s.asked.Load(), mostAsking)
+	if c := f.Snapshot().Prompts; c.Followed != mostAsking+1 || c.Learned != mostAsking || asked.Load() != mostAsking {
+		t.Errorf("%+v, asked %d times for the tokens of %d", c, asked.Load(), mostAsking)
 	}
 }
 

@@ -7,16 +7,16 @@ import (
 	"github.com/ragpilot/ragpilot/engines/kvevents"
 )
 
-// seen is the state of a publisher that the log has told.
+// seen is the state of a publisher as it was logged last.
 type seen struct {
 	connected, complete, failed, mismatch bool
 	hint                                  string
 	connects                              uint64
 }
 
-// watch tells the log of changes until ctx ends.
+// watch logs changes until ctx ends.
 func (e *engine) watch(ctx context.Context) {
-	tick := time.NewTicker(e.f.opt.Every)
+	tick := time.NewTicker(e.fleet.f.opt.Every)
 	defer tick.Stop()
 	var known map[kvevents.Publisher]seen
 	for {
@@ -27,23 +27,23 @@ func (e *engine) watch(ctx context.Context) {
 		}
 		e.totals() // publishers may be forgotten before the metrics are asked for
 		_, list, at := e.status()
-		known = e.tellAll(known, list, at)
+		known = e.logAll(known, list, at)
 	}
 }
 
-// tellAll logs what has changed of all publishers, and returns what the log has told of those that there are: one that comes back is a
-// new one.
-func (e *engine) tellAll(known map[kvevents.Publisher]seen, list []kvevents.Status, at map[string]published) map[kvevents.Publisher]seen {
+// logAll logs what has changed of all publishers, and returns what was logged of those that there are. One that comes back is a new
+// one.
+func (e *engine) logAll(known map[kvevents.Publisher]seen, list []kvevents.Status, at map[string]published) map[kvevents.Publisher]seen {
 	now := make(map[kvevents.Publisher]seen, len(list))
 	for i := range list {
 		s := &list[i]
-		now[s.Publisher] = e.tell(known[s.Publisher], s, at[s.Source].Endpoint)
+		now[s.Publisher] = e.logChange(known[s.Publisher], s, at[s.Source].Endpoint)
 	}
 	return now
 }
 
-// tell logs what has changed of a publisher.
-func (e *engine) tell(was seen, s *kvevents.Status, endpoint string) seen {
+// logChange logs what has changed of a publisher.
+func (e *engine) logChange(was seen, s *kvevents.Status, endpoint string) seen {
 	log := e.log.With("source", s.Source, "endpoint", endpoint)
 	switch {
 	case s.Connected && !was.connected:

@@ -5,34 +5,25 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/ragpilot/ragpilot/engines/kvevents"
 	"github.com/ragpilot/ragpilot/engines/kvevents/residency"
-	"github.com/ragpilot/ragpilot/internal/sidecar/settings"
 )
 
-// alone is an engine that nobody has started, and its log.
-func alone(t *testing.T, cfg settings.Engine) (*engine, *bytes.Buffer) {
+// alone is an engine that was not started, and its log.
+func alone(t *testing.T, cfg Engine) (*engine, *bytes.Buffer) {
 	t.Helper()
 	var log bytes.Buffer
-	f, err := New(Options{Engines: func() []settings.Engine { return nil }, Log: slog.New(slog.NewTextHandler(&log, nil))})
-	if err != nil {
-		t.Fatal(err)
-	}
-	fl := newFleet(f, []settings.Engine{cfg})
-	e, err := newEngine(cfg, f)
-	if err != nil {
-		t.Fatal(err)
-	}
-	fl.add(e)
-	return e, &log
+	f := newFollower(t, Options{Log: slog.New(slog.NewTextHandler(&log, nil))})
+	return newFleet(f, []Engine{cfg}).engines[0], &log
 }
 
-// A publisher that has gone and comes back, as another process, is looked at and told anew.
+// A publisher that has gone and comes back, as another process, is looked at and logged anew.
 func TestPublisherComesBack(t *testing.T) {
-	e, log := alone(t, settings.Engine{Name: "all", Kind: "vllm", URL: "http://127.0.0.1:1"})
+	e, log := alone(t, Engine{Name: "all", Kind: "vllm"})
 	a := kvevents.Publisher{Source: "all", Topic: "kv@a"}
 	looks := func() bool {
 		select {
@@ -42,21 +33,21 @@ func TestPublisherComesBack(t *testing.T) {
 			return false
 		}
 	}
-	known := e.tellAll(nil, []kvevents.Status{{Publisher: a, Connected: true, Counters: kvevents.Counters{Connects: 3}}}, nil)
+	known := e.logAll(nil, []kvevents.Status{{Publisher: a, Connected: true, Counters: kvevents.Counters{Connects: 3}}}, nil)
 	if !looks() {
 		t.Error("the first connection: not looked at")
 	}
-	known = e.tellAll(known, []kvevents.Status{{Publisher: a, Connected: true, Counters: kvevents.Counters{Connects: 3}}}, nil)
+	known = e.logAll(known, []kvevents.Status{{Publisher: a, Connected: true, Counters: kvevents.Counters{Connects: 3}}}, nil)
 	if looks() {
 		t.Error("nothing has changed, and it is looked at")
 	}
-	known = e.tellAll(known, nil, nil)
+	known = e.logAll(known, nil, nil)
 	if len(known) > 0 {
 		t.Errorf("remembered: %v", known)
 	}
-	e.tellAll(known, []kvevents.Status{{Publisher: a, Connected: true, Counters: kvevents.Counters{Connects: 1}}}, nil)
+	e.logAll(known, []kvevents.Status{{Publisher: a, Connected: true, Counters: kvevents.Counters{Connects: 1}}}, nil)
 	if n := strings.Count(log.String(), "cache events: connected"); !looks() || n != 2 {
-		t.Errorf("it is not looked at anew, or %d connections are told:\n%s", n, log)
+		t.Errorf("it is not looked at anew, or %d connections are logged:\n%s", n, log)
 	}
 }
 
@@ -80,14 +71,14 @@ func TestMismatch(t *testing.T) {
 		}, true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			e, log := alone(t, settings.Engine{Name: "a", Kind: "vllm", URL: "http://127.0.0.1:1", BlockSize: 4})
+			e, log := alone(t, Engine{Name: "a", Kind: "vllm", BlockSize: 4})
 			group := e.fleet.group
 			a, b := group.Index("a"), group.Index("b")
 			a.Apply(stored(1, 1<<20))
 			a.Complete(true)
 			c.other(b)
 			status := []kvevents.Status{{Publisher: kvevents.Publisher{Source: "a"}}}
-			known := e.tellAll(nil, status, nil)
+			known := e.logAll(nil, status, nil)
 			for i := range residency.DefaultUnseen {
 				if strings.Contains(log.String(), "not the engine's") {
 					t.Fatalf("said after %d prompts", i)
@@ -95,9 +86,9 @@ func TestMismatch(t *testing.T) {
 				id := fmt.Sprint(i)
 				group.Register(id, []int{i + 1, 1, 2, 3}, residency.Key{})
 				group.Served(id)
-				known = e.tellAll(known, status, nil)
+				known = e.logAll(known, status, nil)
 			}
-			e.tellAll(known, status, nil)
+			e.logAll(known, status, nil)
 			want := 0
 			if c.want {
 				want = 1
@@ -109,22 +100,10 @@ func TestMismatch(t *testing.T) {
 	}
 }
 
-// elsewhere is a server that publishes at one place after the other, and was started at 7.
-type elsewhere struct {
-	server
-	list []published
-}
-
-func (s *elsewhere) sources(context.Context) ([]published, error) {
-	return append([]published(nil), s.list...), nil
-}
-
-func (s *elsewhere) started(context.Context) (float64, error) { return 7, nil }
-
-// The server tells when a publisher was started as long as there is no other one: it is not known whose the server is.
+// The server says when a publisher was started as long as there is no other one: otherwise it is not known whose the server is.
 func TestStartOfSeveral(t *testing.T) {
-	e, _ := alone(t, settings.Engine{Name: "all", Kind: "vllm", URL: "http://127.0.0.1:1"})
-	e.server = &elsewhere{server: e.server}
+	e, _ := alone(t, Engine{Name: "all", Kind: "vllm"})
+	e.server.started = func(context.Context) (float64, error) { return 7, nil }
 	e.free, e.names = map[string]string{}, map[kvevents.Publisher]string{}
 	a, b, other := kvevents.Publisher{Source: "all", Topic: "kv@a"}, kvevents.Publisher{Source: "all", Topic: "kv@b"}, kvevents.Publisher{Source: "other"}
 	check := func(what string, known bool) {
@@ -144,16 +123,16 @@ func TestStartOfSeveral(t *testing.T) {
 
 // The caches of where an engine published before are forgotten, those that stay are kept.
 func TestCachesOfOldSources(t *testing.T) {
-	e, _ := alone(t, settings.Engine{Name: "e", Kind: "vllm", URL: "http://127.0.0.1:1", Events: settings.AutoEvents})
-	s := &elsewhere{server: e.server}
-	e.server = s
+	e, _ := alone(t, Engine{Name: "e", Kind: "vllm"})
+	var list []published
+	e.server.sources = func(context.Context) ([]published, error) { return slices.Clone(list), nil }
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel() // subscribe enters the caches, and returns
 	var first *residency.Index
 	for _, c := range []struct{ ranks, caches int }{{1, 1}, {3, 3}, {2, 2}, {1, 1}} {
-		s.list = nil
+		list = nil
 		for i := range c.ranks {
-			s.list = append(s.list, published{Source: kvevents.Source{Endpoint: fmt.Sprintf("tcp://127.0.0.1:%d", i+1), Rank: i}})
+			list = append(list, published{Source: kvevents.Source{Endpoint: fmt.Sprintf("tcp://127.0.0.1:%d", i+1), Rank: i}})
 		}
 		if _, err := e.subscribe(ctx); err != nil {
 			t.Fatal(err)

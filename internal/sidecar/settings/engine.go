@@ -8,8 +8,8 @@ import (
 	"github.com/ragpilot/ragpilot/internal/sidecar/tenant"
 )
 
-// AutoEvents is the [Engine.Events] of an engine that is asked where it publishes.
-const AutoEvents = "auto"
+// autoEvents is the [Engine.Events] of an engine that is asked where it publishes.
+const autoEvents = "auto"
 
 // Engine names an engine behind InferAPIURL that tells what its cache stores and evicts. Without one, evictions are heard
 // of by POST /evict alone.
@@ -27,7 +27,7 @@ type Engine struct {
 	APIKeyFile string `yaml:"api_key_file"`
 	// Models are those that it serves; none: all that are asked for.
 	Models []string `yaml:"models"`
-	// Events is where it publishes, tcp://host:port or ipc://path, or AutoEvents.
+	// Events is where it publishes, tcp://host:port or ipc://path, or auto.
 	Events string `yaml:"events"`
 	// Listen: Events is an address of this machine to which the engine connects.
 	Listen bool `yaml:"listen"`
@@ -87,7 +87,7 @@ func (p *problems) checkEvents(field string, e Engine) {
 		p.add(field+"ranks", e.Ranks, fmt.Sprintf("want 0 to %d", maxRanks))
 		return
 	}
-	if e.Events == AutoEvents {
+	if e.Events == autoEvents {
 		if e.Listen || e.Replay != "" || e.Ranks > 0 {
 			p.add(field+"events", e.Events, "the engine is asked for listen, replay and ranks: want an address if they are given")
 		}
@@ -108,8 +108,11 @@ func (p *problems) checkEvents(field string, e Engine) {
 	}
 }
 
-// Sources are where the engine publishes, for each rank; not for AutoEvents.
+// Sources are where the engine publishes, for each rank; none: the engine is asked.
 func (e Engine) Sources() ([]kvevents.Source, error) {
+	if e.Events == autoEvents {
+		return nil, nil
+	}
 	source := kvevents.Source{Name: e.Name, Endpoint: e.Events, Listen: e.Listen, Replay: e.Replay, Topic: e.Topic, Rank: kvevents.AnyRank}
 	if e.Ranks <= 1 {
 		return []kvevents.Source{source}, nil
@@ -140,7 +143,7 @@ func (c Config) engineWarnings() (w []string) {
 		if address, ok := strings.CutPrefix(e.Events, "tcp://"); ok && e.Listen && !loopback(address) {
 			w = append(w, fmt.Sprintf("engines[%d].events %s can be reached from other machines and asks for no key: whoever connects can say what is cached", i, e.Events))
 		}
-		if e.Events != AutoEvents && e.Replay == "" {
+		if e.Events != autoEvents && e.Replay == "" {
 			w = append(w, fmt.Sprintf("engines[%d] has no replay: after a lost message or connection its cache is not known until it is cleared", i))
 		}
 	}
