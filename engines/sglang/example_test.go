@@ -3,6 +3,7 @@ package sglang_test
 import (
 	"context"
 	"fmt"
+	"net/http"
 	"net/http/httptest"
 
 	"github.com/ragpilot/ragpilot/engines"
@@ -12,7 +13,19 @@ import (
 
 func Example() {
 	// A stand-in for SGLang, so that the example runs anywhere.
-	server := httptest.NewServer(&fake{info: info, schema: schema, metrics: metrics, report: true})
+	answers := http.NewServeMux()
+	for path, answer := range map[string]string{
+		"/health":      "",
+		"/server_info": `{"version":"0.5.23","page_size":64,"enable_cache_report":true}`,
+		"/v1/chat/completions": `{"id":"req-1","choices":[{"index":0,"message":{"role":"assistant","content":"At ten."},"finish_reason":"stop",` +
+			`"prompt_token_ids":[1,2,3,4,5,6]}],"usage":{"prompt_tokens":6,"completion_tokens":3}}`,
+	} {
+		answers.HandleFunc(path, func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Type", "application/json")
+			fmt.Fprint(w, answer)
+		})
+	}
+	server := httptest.NewServer(answers)
 	defer server.Close()
 	ctx := context.Background()
 

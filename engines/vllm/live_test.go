@@ -66,7 +66,7 @@ func TestLive(t *testing.T) {
 		t.Logf("%-14s %s", name, s)
 	}
 	if f.BlockSize == 0 || f.Window == 0 || f.Started.IsZero() {
-		t.Error("the server did not tell its block size, window or start")
+		t.Error("the server did not report its block size, window or start")
 	}
 	sources, err := engine.EventSources(t.Context())
 	t.Logf("event sources %+v, %v", sources, err)
@@ -107,28 +107,28 @@ func TestLive(t *testing.T) {
 		t.Errorf("metrics went from %+v to %+v", before, after)
 	}
 
-	events, cancel := recorded(engine)
-	defer cancel()
+	var got []contextpilot.Event
+	defer engine.Subscribe(func(e ...contextpilot.Event) { got = append(got, e...) })()
 	if err := engine.ResetCache(t.Context()); err != nil {
 		t.Logf("reset: %v", err)
 		return
 	}
-	if got := events(); len(got) != 1 || got[0].Kind != contextpilot.Cleared {
-		t.Errorf("reset told %+v", got)
+	if len(got) != 1 || got[0].Kind != contextpilot.Cleared {
+		t.Errorf("reset reported %+v", got)
 	}
 	if again := ask("req-live-2", ""); again.Usage.CachedTokens != 0 {
 		t.Errorf("%d tokens cached after a reset", again.Usage.CachedTokens)
 	}
 }
 
-// told is what a pilot would be told.
-type told struct {
+// reports are the last events of requests that the plugin reported.
+type reports struct {
 	mu   sync.Mutex
 	last map[string]contextpilot.Event
 	more chan struct{} // has an element after something new came
 }
 
-func (r *told) observe(events ...contextpilot.Event) int {
+func (r *reports) observe(events ...contextpilot.Event) int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, e := range events {
@@ -141,14 +141,14 @@ func (r *told) observe(events ...contextpilot.Event) int {
 	return len(events)
 }
 
-func (r *told) of(id string) contextpilot.Event {
+func (r *reports) of(id string) contextpilot.Event {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.last[id]
 }
 
 // TestLivePlugin fills the cache of a real server that was started with the plugin and RAGPILOT_URL set to
-// http://$RAGPILOT_VLLM_PLUGIN_ADDR, and checks what the plugin tells of the first request against the server itself.
+// http://$RAGPILOT_VLLM_PLUGIN_ADDR, and checks what the plugin reports of the first request against the server itself.
 func TestLivePlugin(t *testing.T) {
 	addr := os.Getenv("RAGPILOT_VLLM_PLUGIN_ADDR")
 	if addr == "" {
@@ -156,7 +156,7 @@ func TestLivePlugin(t *testing.T) {
 	}
 	tenant := fmt.Sprintf("plugin-%d", time.Now().UnixNano())
 	engine, f := live(t, tenant)
-	requests, got := evict.NewRegistry(0), &told{last: map[string]contextpilot.Event{}, more: make(chan struct{}, 1)}
+	requests, got := evict.NewRegistry(0), &reports{last: map[string]contextpilot.Event{}, more: make(chan struct{}, 1)}
 	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", addr)
 	if err != nil {
 		t.Fatal(err)
@@ -176,7 +176,7 @@ func TestLivePlugin(t *testing.T) {
 		}
 		return response
 	}
-	// until sends short requests, each a few blocks, until the plugin has told enough of a request.
+	// until sends short requests, each a few blocks, until the plugin has reported enough of a request.
 	sent := 0
 	until := func(id, what string, enough func(contextpilot.Event) bool) {
 		t.Helper()
@@ -192,11 +192,11 @@ func TestLivePlugin(t *testing.T) {
 			case <-time.After(200 * time.Millisecond): // a request that evicts nothing
 			}
 		}
-		t.Fatalf("the plugin did not tell that %s %s: %+v", id, what, got.of(id))
+		t.Fatalf("the plugin did not report that %s %s: %+v", id, what, got.of(id))
 	}
 	// The plugin waits for a while when nobody was there before.
 	chat("req-first", "zero", 10)
-	until("req-first", "is told of", func(e contextpilot.Event) bool { return e.Kind != 0 })
+	until("req-first", "is reported", func(e contextpilot.Event) bool { return e.Kind != 0 })
 
 	const id = "req-with-dashes-1"
 	first := chat(id, "one", 100)
@@ -207,7 +207,7 @@ func TestLivePlugin(t *testing.T) {
 		t.Fatalf("gone before it could be looked at: %+v", shrunk)
 	}
 	again := chat("req-look", "one", 100) // the same prompt
-	t.Logf("%d tokens told as cached; sent again: %d of %d tokens cached", shrunk.Tokens, again.Usage.CachedTokens, again.Usage.PromptTokens)
+	t.Logf("%d tokens reported as cached; sent again: %d of %d tokens cached", shrunk.Tokens, again.Usage.CachedTokens, again.Usage.PromptTokens)
 	if again.Usage.CachedTokens != shrunk.Tokens || again.Usage.PromptTokens != first.Usage.PromptTokens {
 		t.Errorf("the plugin says that %d of %d tokens are cached, the server finds %d", shrunk.Tokens, first.Usage.PromptTokens, again.Usage.CachedTokens)
 	}

@@ -1,6 +1,7 @@
-// Package selfhosted is what the clients of vLLM and SGLang have in common: questions to a server that are no chats
-// ([Client]), finding out what it can do ([Support], [Version], [Schema]), reading its metrics ([Metrics]), tenants' cache
-// salts ([Salt]), the prompt's tokens in an answer ([Prompt]), and addresses of event publishers ([Endpoint]).
+// Package selfhosted is the client that the packages engines/vllm and engines/sglang share. [Engine] sends the chats through
+// engines/openai, asks for what these servers have beside chats, and detects what a server can do ([Features]). What differs
+// between the two servers stands in a [Dialect].
 //
-// Requests go through engines/openai; there is no HTTP here.
+// Smaller parts: [Version], [Schema] and [Support] (how a feature is known), [Samples] (the text of /metrics), [Salt] (tenants'
+// cache salts), [PromptTokens] (the prompt's tokens in an answer), and [Endpoint] (addresses of event publishers).
 package selfhosted

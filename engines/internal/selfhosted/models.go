@@ -8,7 +8,7 @@ import (
 // Models are the answer of /v1/models.
 type Models struct {
 	IDs    []string
-	Window int // tokens of prompt and answer of the first model that says it; 0: not told
+	Window int // tokens of prompt and answer of the first model that says it; 0: not known
 	// Adapters are those of IDs that are adapters (LoRA) of another model.
 	Adapters []string
 }

@@ -5,17 +5,17 @@ import (
 	"encoding/json"
 )
 
-// Prompt collects a prompt's tokens from the chunks of an answer. They stand in one chunk only, on its top level or in
+// PromptTokens collects a prompt's tokens from the chunks of an answer. They stand in one chunk only, on its top level or in
 // the first choice.
-type Prompt struct {
+type PromptTokens struct {
 	Tokens []uint32
 	found  bool
 }
 
 var tokensMember = []byte(`"prompt_token_ids"`)
 
-// Chunk reads one chunk. What cannot be read is no tokens.
-func (p *Prompt) Chunk(data []byte) {
+// Chunk reads one chunk. A chunk that cannot be read has none.
+func (p *PromptTokens) Chunk(data []byte) {
 	if p.found || !bytes.Contains(data, tokensMember) {
 		return
 	}

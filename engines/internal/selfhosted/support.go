@@ -1,22 +1,22 @@
 package selfhosted
 
-// Support says whether a server has a feature, and how that is known. The zero value is "not known".
+// Support says whether the server has a feature: Has, how that is Known, and from what. The zero value is "not known".
 type Support struct {
 	Known bool   // Has was found out
 	Has   bool   // false unless Known
-	How   string // what told: a version, a schema, an answer
+	How   string // from what: the server's version, its schema, its settings, one of its answers
 }
 
-// Yes and No are findings, Unknown says why there is none.
+// Yes is the finding that the feature is there.
 func Yes(how string) Support { return Support{Known: true, Has: true, How: how} }
 
-// No says that the feature is not there.
+// No is the finding that the feature is not there.
 func No(how string) Support { return Support{Known: true, How: how} }
 
-// Unknown says that nothing told.
+// Unknown is no finding, for a reason.
 func Unknown(how string) Support { return Support{How: how} }
 
-// String returns "yes", "no" or "not known", with what told.
+// String returns "yes", "no" or "not known", with its source.
 func (s Support) String() string {
 	word := "not known"
 	switch {

@@ -103,24 +103,10 @@ func Text(raw json.RawMessage) (text string, ok bool) {
 	return text, json.Unmarshal(raw, &text) == nil
 }
 
-// Quote renders a string as JSON.
-func Quote(s string) json.RawMessage { return encode(s) }
-
 func encode(v any) []byte {
 	raw, err := json.Marshal(v)
 	if err != nil {
 		panic(err) // strings always encode
 	}
 	return raw
-}
-
-// AnswerID returns the ID of a chunk of an answer, "" if it has none.
-func AnswerID(data []byte) string {
-	var chunk struct {
-		ID string `json:"id"`
-	}
-	if json.Unmarshal(data, &chunk) != nil {
-		return ""
-	}
-	return chunk.ID
 }

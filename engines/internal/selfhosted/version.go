@@ -32,9 +32,6 @@ func ParseVersion(text string) Version {
 	return v
 }
 
-// Known reports whether the version can be compared.
-func (v Version) Known() bool { return v.known }
-
 // AtLeast reports whether the version is the given one or a later one; pre-releases count as their release. False if it
 // is not known.
 func (v Version) AtLeast(major, minor, patch int) bool {
@@ -49,18 +46,24 @@ func (v Version) AtLeast(major, minor, patch int) bool {
 	return true
 }
 
-// Since is the support for something that came with a release. exact says that the releases before it are known not to
-// have it; otherwise it is not known of them.
-func (v Version) Since(major, minor, patch int, exact bool) Support {
-	at := fmt.Sprintf("%d.%d.%d", major, minor, patch)
+// since is the first release that has something. exact says that the releases before it are known not to have it; otherwise it
+// is not known of them.
+type since struct {
+	major, minor, patch int
+	exact               bool
+}
+
+// Since is the support for something that came with a release.
+func (v Version) Since(first since) Support {
+	at := fmt.Sprintf("%d.%d.%d", first.major, first.minor, first.patch)
 	switch {
 	case !v.known && v.Text == "":
-		return Unknown("the server told no version")
+		return Unknown("the server reports no version")
 	case !v.known:
 		return Unknown(fmt.Sprintf("version %q says nothing", v.Text))
-	case v.AtLeast(major, minor, patch):
+	case v.AtLeast(first.major, first.minor, first.patch):
 		return Yes("version " + v.Text + ", there since " + at)
-	case exact:
+	case first.exact:
 		return No("version " + v.Text + ", there since " + at)
 	}
 	return Unknown("version " + v.Text + ", seen in " + at)

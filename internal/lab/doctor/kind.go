@@ -9,6 +9,8 @@ import (
 
 	"github.com/ragpilot/ragpilot/engines"
 	"github.com/ragpilot/ragpilot/engines/openai"
+	"github.com/ragpilot/ragpilot/engines/sglang"
+	"github.com/ragpilot/ragpilot/engines/vllm"
 )
 
 // Kind is a kind of server.
@@ -103,9 +105,9 @@ func kindOf(ctx context.Context, chats *openai.Engine, models []model) Kind {
 func look(ctx context.Context, kind Kind, server openai.Config, chats *openai.Engine, slotDir string) (facts, error) {
 	switch kind {
 	case VLLM:
-		return lookVLLM(ctx, server)
+		return lookSelfHosted(ctx, vllm.New, server, "--enable-prompt-tokens-details")
 	case SGLang:
-		return lookSGLang(ctx, server)
+		return lookSelfHosted(ctx, sglang.New, server, "--enable-cache-report")
 	case LlamaCPP:
 		return lookLlamaCPP(ctx, server, chats, slotDir)
 	}

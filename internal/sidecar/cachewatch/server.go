@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"net/http"
-	"time"
 
 	"github.com/ragpilot/ragpilot/engines/kvevents"
 	"github.com/ragpilot/ragpilot/engines/openai"
@@ -63,56 +62,38 @@ type published struct {
 // newServer returns the server of an engine. SGLang gives tokens with an answer only if that is not streamed, so its tokenizer is
 // asked.
 func newServer(cfg Engine, client *http.Client) (server, error) {
-	c := openai.Config{BaseURL: cfg.URL, APIKey: cfg.APIKey, HTTPClient: client}
+	c := vllm.Config{Server: openai.Config{BaseURL: cfg.URL, APIKey: cfg.APIKey, HTTPClient: client}}
+	create, streamsTokens := vllm.New, true
 	if cfg.Kind == "sglang" {
-		e, err := sglang.New(sglang.Config{Server: c})
-		return serverOf(e, func(f sglang.Features) features {
-			return features{f.Version, f.PrefixCache.Known && !f.PrefixCache.Has, false, f.Tokenize.Has, f.Adapters}
-		}, func(s sglang.EventSource) published {
-			return published{kvevents.Source{Endpoint: s.Endpoint, Replay: s.Replay, Topic: s.Topic, Rank: s.Rank}, s.MayDial}
-		}, func(m sglang.Metrics) time.Time { return m.Started }), err
+		create, streamsTokens = sglang.New, false
 	}
-	e, err := vllm.New(vllm.Config{Server: c})
-	return serverOf(e, func(f vllm.Features) features {
-		return features{f.Version, f.PrefixCache.Known && !f.PrefixCache.Has, f.PromptTokens.Has, f.Tokenize.Has, f.Adapters}
-	}, func(s vllm.EventSource) published {
-		return published{kvevents.Source{Endpoint: s.Endpoint, Replay: s.Replay, Topic: s.Topic, Rank: s.Rank}, s.MayDial}
-	}, func(m vllm.Metrics) time.Time { return m.Started }), err
-}
-
-// client is what the clients of both engines have in common.
-type client[F, S, M any] interface {
-	Detect(ctx context.Context) (F, error)
-	EventSources(ctx context.Context) ([]S, error)
-	Metrics(ctx context.Context) (M, error)
-	TokenizeRequest(ctx context.Context, body []byte) ([]uint32, error)
+	e, err := create(c)
+	if err != nil {
+		return server{}, err
+	}
+	return server{
+		detect: func(ctx context.Context) (features, error) {
+			f, err := e.Detect(ctx)
+			return features{f.Version, f.PrefixCache.Known && !f.PrefixCache.Has, streamsTokens && f.PromptTokens.Has, f.Tokenize.Has, f.Adapters}, err
+		},
+		sources: func(ctx context.Context) ([]published, error) {
+			list, err := e.EventSources(ctx)
+			out := make([]published, len(list))
+			for i, s := range list {
+				out[i] = published{kvevents.Source{Endpoint: s.Endpoint, Replay: s.Replay, Topic: s.Topic, Rank: s.Rank}, s.MayDial}
+			}
+			return out, err
+		},
+		tokenize: e.TokenizeRequest,
+		started: func(ctx context.Context) (float64, error) {
+			m, err := e.Metrics(ctx)
+			if err == nil && m.Started.IsZero() {
+				err = errNotStarted
+			}
+			return float64(m.Started.UnixMilli()) / 1e3, err
+		},
+	}, nil
 }
 
 // errNotStarted: the server does not report when its process began.
 var errNotStarted = errors.New("the server does not report when it was started")
-
-func serverOf[F, S, M any](c client[F, S, M], found func(F) features, source func(S) published, began func(M) time.Time) server {
-	return server{
-		detect: func(ctx context.Context) (features, error) {
-			f, err := c.Detect(ctx)
-			return found(f), err
-		},
-		sources: func(ctx context.Context) ([]published, error) {
-			list, err := c.EventSources(ctx)
-			out := make([]published, len(list))
-			for i, s := range list {
-				out[i] = source(s)
-			}
-			return out, err
-		},
-		tokenize: c.TokenizeRequest,
-		started: func(ctx context.Context) (float64, error) {
-			m, err := c.Metrics(ctx)
-			at := began(m)
-			if err == nil && at.IsZero() {
-				err = errNotStarted
-			}
-			return float64(at.UnixMilli()) / 1e3, err
-		},
-	}
-}

@@ -1,14 +1,14 @@
-package selfhosted_test
+package selfhosted
 
 import (
+	"encoding/json"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
-
-	"github.com/ragpilot/ragpilot/engines/internal/selfhosted"
 )
 
 func TestVersion(t *testing.T) {
@@ -27,9 +27,9 @@ func TestVersion(t *testing.T) {
 		"main":                   "",
 		"99999999999999999999.1": "",
 	} {
-		v := selfhosted.ParseVersion(text)
+		v := ParseVersion(text)
 		got := ""
-		if v.Known() {
+		if v.known {
 			got = "known"
 		}
 		if v.AtLeast(0, 10, 2) {
@@ -50,35 +50,35 @@ func TestSince(t *testing.T) {
 		{"0.28.0", false, "yes (version 0.28.0, there since 0.28.0)"},
 		{"0.27.9", true, "no (version 0.27.9, there since 0.28.0)"},
 		{"0.27.9", false, "not known (version 0.27.9, seen in 0.28.0)"},
-		{"", true, "not known (the server told no version)"},
+		{"", true, "not known (the server reports no version)"},
 		{"0.1.dev3", true, `not known (version "0.1.dev3" says nothing)`},
 	} {
-		if got := selfhosted.ParseVersion(c.version).Since(0, 28, 0, c.exact).String(); got != c.want {
+		if got := ParseVersion(c.version).Since(since{minor: 28, exact: c.exact}).String(); got != c.want {
 			t.Errorf("%q, %v: %s", c.version, c.exact, got)
 		}
 	}
 }
 
 func TestFirst(t *testing.T) {
-	known := selfhosted.No("asked")
-	if got := selfhosted.First(selfhosted.Support{}, selfhosted.Unknown("x"), known, selfhosted.Yes("late")); got != known {
+	known := No("asked")
+	if got := First(Support{}, Unknown("x"), known, Yes("late")); got != known {
 		t.Errorf("%v", got)
 	}
-	if got := selfhosted.First(selfhosted.Support{}, selfhosted.Unknown("x"), selfhosted.Unknown("y")).String(); got != "not known (x)" {
+	if got := First(Support{}, Unknown("x"), Unknown("y")).String(); got != "not known (x)" {
 		t.Errorf("%v", got)
 	}
-	if got := selfhosted.First().String(); got != "not known" {
+	if got := First().String(); got != "not known" {
 		t.Errorf("%v", got)
 	}
 }
 
 func TestSchema(t *testing.T) {
-	s, err := selfhosted.ParseSchema([]byte(`{"paths":{"/a":{},"/b":1},"components":{"schemas":{"Chat":{"properties":{"rid":{},"x":null}},"Odd":[1],"Enum":{"enum":[1]}}}}`))
+	s, err := ParseSchema([]byte(`{"paths":{"/a":{},"/b":1},"components":{"schemas":{"Chat":{"properties":{"rid":{},"x":null}},"Odd":[1],"Enum":{"enum":[1]}}}}`))
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, c := range []struct {
-		got        selfhosted.Support
+		got        Support
 		known, has bool
 	}{
 		{s.Path("/a"), true, true},
@@ -88,13 +88,13 @@ func TestSchema(t *testing.T) {
 		{s.Member("Odd", "y"), false, false},
 		{s.Member("Enum", "y"), false, false},
 		{s.Member("None", "y"), false, false},
-		{selfhosted.Schema{}.Path("/a"), false, false},
+		{Schema{}.Path("/a"), false, false},
 	} {
 		if c.got.Known != c.known || c.got.Has != c.has {
 			t.Errorf("%+v", c)
 		}
 	}
-	if _, err := selfhosted.ParseSchema([]byte(`<html>`)); err == nil {
+	if _, err := ParseSchema([]byte(`<html>`)); err == nil {
 		t.Error("a page is a schema")
 	}
 }
@@ -104,33 +104,33 @@ func TestSalt(t *testing.T) {
 	for tenant, want := range map[string]string{
 		"":         "",
 		"team-a":   "team-a",
-		"h-1":      selfhosted.Salt("h-1"), // looks like a hash: hashed
-		"a@b/c":    selfhosted.Salt("a@b/c"),
-		"Zürich":   selfhosted.Salt("Zürich"),
+		"h-1":      Salt("h-1"), // looks like a hash: hashed
+		"a@b/c":    Salt("a@b/c"),
+		"Zürich":   Salt("Zürich"),
 		"_.-09azA": "_.-09azA",
 	} {
-		got := selfhosted.Salt(tenant)
+		got := Salt(tenant)
 		if got != want {
 			t.Errorf("%q: %q", tenant, got)
 		}
 	}
-	if got := selfhosted.Salt("h-1"); got == "h-1" {
+	if got := Salt("h-1"); got == "h-1" {
 		t.Error("a name that looks like a hash can be another tenant's salt")
 	}
-	if got := selfhosted.Salt(strings.Repeat("a", selfhosted.MaxSalt+1)); len(got) > selfhosted.MaxSalt {
+	if got := Salt(strings.Repeat("a", MaxSalt+1)); len(got) > MaxSalt {
 		t.Errorf("a long name has a salt of %d characters", len(got))
 	}
 	names := rapid.OneOf(rapid.String(), rapid.StringMatching(`[a-z@/\\]{0,6}`), rapid.StringN(100, 200, -1))
 	rapid.Check(t, func(t *rapid.T) {
 		a, b := names.Draw(t, "a"), names.Draw(t, "b")
-		one, two := selfhosted.Salt(a), selfhosted.Salt(b)
+		one, two := Salt(a), Salt(b)
 		if (a == b) != (one == two) {
 			t.Errorf("%q and %q have the salts %q and %q", a, b, one, two)
 		}
-		if len(one) > selfhosted.MaxSalt || strings.ContainsAny(one, "@/\\\x00") || (one == "") != (a == "") {
+		if len(one) > MaxSalt || strings.ContainsAny(one, "@/\\\x00") || (one == "") != (a == "") {
 			t.Errorf("%q has the salt %q", a, one)
 		}
-		if again := selfhosted.Salt(one); a != one && again == one {
+		if again := Salt(one); a != one && again == one {
 			t.Errorf("the salt %q of %q is the salt of the tenant of that name", one, a)
 		}
 	})
@@ -149,7 +149,7 @@ func TestPrompt(t *testing.T) {
 		"empty":         {[]string{`{"prompt_token_ids":[]}`}, []uint32{}},
 		"in the answer": {[]string{`{"choices":[{"index":0,"delta":{"content":"\"prompt_token_ids\""}}]}`}, nil},
 	} {
-		var p selfhosted.Prompt
+		var p PromptTokens
 		for _, chunk := range c.chunks {
 			p.Chunk([]byte(chunk))
 		}
@@ -162,24 +162,24 @@ func TestPrompt(t *testing.T) {
 func TestResolve(t *testing.T) {
 	for _, c := range []struct {
 		address, host string
-		want          selfhosted.Endpoint
+		want          Endpoint
 	}{
-		{"tcp://*:5557", "10.0.0.7", selfhosted.Endpoint{Address: "tcp://10.0.0.7:5557", Wildcard: true}},
-		{"tcp://0.0.0.0:5557", "engine", selfhosted.Endpoint{Address: "tcp://engine:5557", Wildcard: true}},
-		{"tcp://[::]:5557", "::1", selfhosted.Endpoint{Address: "tcp://[::1]:5557", Wildcard: true}},
-		{"tcp://:::5557", "e", selfhosted.Endpoint{Address: "tcp://e:5557", Wildcard: true}},
-		{"tcp://127.0.0.1:5557", "e", selfhosted.Endpoint{Address: "tcp://127.0.0.1:5557"}},
-		{"tcp://[fd00::1]:5557", "e", selfhosted.Endpoint{Address: "tcp://[fd00::1]:5557"}},
-		{"ipc:///run/kv", "e", selfhosted.Endpoint{Address: "ipc:///run/kv", Local: true}},
-		{"inproc://kv", "e", selfhosted.Endpoint{Address: "inproc://kv", Local: true}},
-		{"tcp://nonsense", "e", selfhosted.Endpoint{Address: "tcp://nonsense"}},
-		{"udp://*:1", "e", selfhosted.Endpoint{Address: "udp://*:1"}},
+		{"tcp://*:5557", "10.0.0.7", Endpoint{Address: "tcp://10.0.0.7:5557", Wildcard: true}},
+		{"tcp://0.0.0.0:5557", "engine", Endpoint{Address: "tcp://engine:5557", Wildcard: true}},
+		{"tcp://[::]:5557", "::1", Endpoint{Address: "tcp://[::1]:5557", Wildcard: true}},
+		{"tcp://:::5557", "e", Endpoint{Address: "tcp://e:5557", Wildcard: true}},
+		{"tcp://127.0.0.1:5557", "e", Endpoint{Address: "tcp://127.0.0.1:5557"}},
+		{"tcp://[fd00::1]:5557", "e", Endpoint{Address: "tcp://[fd00::1]:5557"}},
+		{"ipc:///run/kv", "e", Endpoint{Address: "ipc:///run/kv", Local: true}},
+		{"inproc://kv", "e", Endpoint{Address: "inproc://kv", Local: true}},
+		{"tcp://nonsense", "e", Endpoint{Address: "tcp://nonsense"}},
+		{"udp://*:1", "e", Endpoint{Address: "udp://*:1"}},
 	} {
-		if got := selfhosted.Resolve(c.address, c.host); got != c.want {
+		if got := Resolve(c.address, c.host); got != c.want {
 			t.Errorf("%s: %+v", c.address, got)
 		}
 	}
-	if got := selfhosted.AtPort("::", 9, "h"); got.Address != "tcp://h:9" || !got.Wildcard {
+	if got := AtPort("::", 9, "h"); got.Address != "tcp://h:9" || !got.Wildcard {
 		t.Errorf("%+v", got)
 	}
 }
@@ -203,7 +203,7 @@ seconds_count 1
 `
 
 func TestMetrics(t *testing.T) {
-	m, err := selfhosted.ParseMetrics([]byte(metrics))
+	m, err := ParseMetrics([]byte(metrics))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -228,10 +228,10 @@ func TestMetrics(t *testing.T) {
 	if got := m.Started().UTC().Truncate(time.Second).Format(time.RFC3339); got != "2026-11-21T20:27:34Z" {
 		t.Errorf("started %s", got)
 	}
-	if _, err := selfhosted.ParseMetrics([]byte("a{ 1\n")); err == nil {
+	if _, err := ParseMetrics([]byte("a{ 1\n")); err == nil {
 		t.Error("nonsense is metrics")
 	}
-	if m, err := selfhosted.ParseMetrics(nil); err != nil || !m.Started().IsZero() {
+	if m, err := ParseMetrics(nil); err != nil || !m.Started().IsZero() {
 		t.Errorf("no metrics: %v", err)
 	}
 }
@@ -240,7 +240,7 @@ func FuzzMetrics(f *testing.F) {
 	f.Add([]byte(metrics))
 	f.Add([]byte("process_start_time_seconds -Inf\nhits_total 1e300\n"))
 	f.Fuzz(func(t *testing.T, text []byte) {
-		m, err := selfhosted.ParseMetrics(text)
+		m, err := ParseMetrics(text)
 		if err != nil {
 			return
 		}
@@ -254,8 +254,35 @@ func FuzzMetrics(f *testing.F) {
 func FuzzPrompt(f *testing.F) {
 	f.Add([]byte(`{"prompt_token_ids":[1,2],"choices":[{"index":0,"prompt_token_ids":[3]}]}`))
 	f.Fuzz(func(_ *testing.T, chunk []byte) {
-		var p selfhosted.Prompt
+		var p PromptTokens
 		p.Chunk(chunk)
-		selfhosted.AnswerID(chunk)
+		answerID(chunk)
 	})
+}
+
+// The tokenizer is asked with all of a request that its tokens depend on, and nothing else.
+func TestRequestQuestion(t *testing.T) {
+	question, tokens, err := requestQuestion([]byte(`{"model":"m","messages":[{"role":"user","content":"a"}],"tools":[1],"chat_template_kwargs":{"x":1},"max_tokens":3,"user":"u"}`))
+	var got map[string]any
+	if err != nil || tokens != nil || json.Unmarshal(question, &got) != nil || len(got) != 4 || got["tools"] == nil || got["chat_template_kwargs"] == nil {
+		t.Errorf("%s, %v, %v", question, tokens, err)
+	}
+	if question, _, err = requestQuestion([]byte(`{"prompt":"a","add_special_tokens":false}`)); err != nil || !strings.Contains(string(question), `"prompt":"a"`) {
+		t.Errorf("%s, %v", question, err)
+	}
+	if _, tokens, err = requestQuestion([]byte(`{"prompt":[1,2]}`)); err != nil || !slices.Equal(tokens, []uint32{1, 2}) {
+		t.Errorf("%v, %v", tokens, err)
+	}
+	for _, bad := range []string{``, `[]`, `{}`, `{"prompt":["a","b"]}`, `{"prompt":[]}`, `{"prompt":[-1]}`, `{"prompt":"a","messages":[]}`} {
+		if _, _, err := requestQuestion([]byte(bad)); err == nil {
+			t.Errorf("%s: no error", bad)
+		}
+	}
+}
+
+func TestAdapters(t *testing.T) {
+	m, err := ParseModels([]byte(`{"data":[{"id":"m","parent":null},{"id":"lora","parent":"m"}]}`))
+	if err != nil || !slices.Equal(m.Adapters, []string{"lora"}) || len(m.IDs) != 2 {
+		t.Errorf("%+v, %v", m, err)
+	}
 }

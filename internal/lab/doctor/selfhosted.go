@@ -3,13 +3,15 @@ package doctor
 import (
 	"context"
 
-	"github.com/ragpilot/ragpilot/engines"
 	"github.com/ragpilot/ragpilot/engines/openai"
 	"github.com/ragpilot/ragpilot/engines/vllm"
 )
 
-func lookVLLM(ctx context.Context, server openai.Config) (facts, error) {
-	engine, err := vllm.New(vllm.Config{Server: server})
+// lookSelfHosted asks a vLLM or an SGLang server; create is New of its package, reportFlag switches cached tokens on.
+func lookSelfHosted(
+	ctx context.Context, create func(vllm.Config) (*vllm.Engine, error), server openai.Config, reportFlag string,
+) (facts, error) {
+	engine, err := create(vllm.Config{Server: server})
 	if err != nil {
 		return facts{}, err
 	}
@@ -18,16 +20,14 @@ func lookVLLM(ctx context.Context, server openai.Config) (facts, error) {
 		return facts{}, err
 	}
 	f := facts{
-		version: found.Version, window: found.Window, block: found.BlockSize, capacity: found.Blocks * found.BlockSize,
+		version: found.Version, window: found.Window, block: found.BlockSize, capacity: max(found.MaxTokens, found.Blocks*found.BlockSize),
 		cacheOff: found.PrefixCache.Known && !found.PrefixCache.Has, started: found.Started,
-		reportFlag: "--enable-prompt-tokens-details", takesID: true, publishes: true,
+		reportFlag: reportFlag, takesID: true, publishes: true,
 		count: func(ctx context.Context, text string) (int, error) {
 			tokens, err := engine.Tokenize(ctx, text)
 			return len(tokens), err
 		},
-		template: func(ctx context.Context, messages []engines.Message) ([]uint32, error) {
-			return engine.TokenizeChat(ctx, messages)
-		},
+		template: engine.TokenizeChat,
 		hits: func(ctx context.Context) (int64, error) {
 			m, err := engine.Metrics(ctx)
 			return m.Hits, err
@@ -36,8 +36,8 @@ func lookVLLM(ctx context.Context, server openai.Config) (facts, error) {
 	if !found.Tokenize.Has {
 		f.count, f.template = nil, nil
 	}
-	var list []vllm.EventSource
-	list, f.sourcesErr = engine.EventSources(ctx)
+	list, err := engine.EventSources(ctx)
+	f.sourcesErr = err
 	for _, s := range list {
 		f.sources = append(f.sources, source{rank: s.Rank, endpoint: s.Endpoint, replay: s.Replay, topic: s.Topic, mayDial: s.MayDial})
 	}

@@ -1,18 +1,20 @@
-package sglang
+package selfhosted
 
 import (
 	"cmp"
 	"context"
+	"crypto/rand"
+	"encoding/hex"
 	"encoding/json"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/ragpilot/ragpilot/engines"
-	"github.com/ragpilot/ragpilot/engines/internal/selfhosted"
 	"github.com/ragpilot/ragpilot/engines/openai"
 )
 
-// Request is a chat with what SGLang takes beside it.
+// Request is a chat with what vLLM and SGLang take beside it.
 type Request struct {
 	engines.Request
 	// Tenant separates this prompt's cache from other tenants'. Empty: the tenant of Config.Server.Scope. Events name the
@@ -20,14 +22,15 @@ type Request struct {
 	Tenant string
 	// Session names the conversation. It is sent if Config.Sessions is set and the server takes it.
 	Session string
-	// Priority is sent if it is not nil, for a server with priority scheduling.
+	// Priority is sent if it is not nil; with vLLM, lower is earlier. A vLLM server without priority scheduling refuses any
+	// but 0.
 	Priority *int
-	// PromptTokens asks for the prompt's tokens, where the server gives them. SGLang does not stream such an answer: it
-	// comes in one piece. [Engine.TokenizeChat] gives them without that.
+	// PromptTokens asks for the prompt's tokens with this answer, as Config.PromptTokens does with every one.
+	// [Engine.TokenizeChat] gives them without an answer.
 	PromptTokens bool
 }
 
-// Response is an answer with what SGLang tells beside it.
+// Response is an answer with what vLLM and SGLang return beside it.
 type Response struct {
 	engines.Response
 	// PromptTokens are the prompt's tokens, with the chat's template; nil if they were not asked for, or not given.
@@ -38,39 +41,31 @@ type Response struct {
 // of req.Extra and of Config.Server.Extra win over those that this package sets.
 func (e *Engine) Chat(ctx context.Context, req Request, onText func(piece string) error) (Response, error) {
 	if req.ID == "" {
-		req.ID = selfhosted.NewID()
+		req.ID = newID()
 	}
 	own := e.config.Salt(cmp.Or(req.Tenant, e.config.Server.Scope.Tenant))
 	sent := req.Request
-	sent.Extra = selfhosted.With(req.Extra, selfhosted.With(e.config.Server.Extra, e.members(req, own)))
+	sent.Extra = With(req.Extra, With(e.config.Server.Extra, e.members(req, own)))
+	salt, salted := e.dialect.salt(sent.Extra) // the request may have its own
 
-	salt, salted := saltOf(sent.Extra)
-
-	var prompt selfhosted.Prompt
+	var prompt PromptTokens
 	echo := ""
-	told := false
+	reported := false
 	response, err := e.chats.Generate(openai.WithChunks(ctx, func(data []byte) {
 		prompt.Chunk(data)
 		if echo == "" {
-			echo = selfhosted.AnswerID(data)
+			echo = answerID(data)
 		}
-		if prompt.Tokens != nil && !told && salted && e.config.OnPrompt != nil {
-			told = true
+		if prompt.Tokens != nil && !reported && salted && e.config.OnPrompt != nil {
+			reported = true
 			e.config.OnPrompt(Prompt{Scope: e.config.Server.Scope, RequestID: req.ID, Salt: salt, Tokens: slices.Clone(prompt.Tokens)})
 		}
 	}), sent, onText)
 	if err == nil {
-		asked := string(sent.Extra["return_prompt_token_ids"]) == "true"
+		asked := string(sent.Extra[e.dialect.promptTokens]) == "true"
 		e.learn(answer{id: req.ID, echo: echo, usage: response.Usage, asked: asked, tokens: prompt.Tokens != nil})
 	}
 	return Response{Response: response, PromptTokens: prompt.Tokens}, err
-}
-
-// saltOf returns the salt that a request is sent with, which may be its own. ok is false if nobody can tell.
-func saltOf(extra map[string]json.RawMessage) (salt string, ok bool) {
-	salt, ok = selfhosted.Text(extra["cache_salt"])
-	key, alright := selfhosted.Text(extra["extra_key"])
-	return cmp.Or(salt, key), ok && alright && (salt == "" || key == "")
 }
 
 // members are the body's members that this package sets.
@@ -82,51 +77,72 @@ func (e *Engine) members(req Request, salt string) map[string]json.RawMessage {
 		if found.Salt.Known && !found.Salt.Has && found.ExtraKey.Has {
 			name = "extra_key"
 		}
-		m[name] = selfhosted.Quote(salt)
+		m[name] = encode(salt)
 	}
 	if req.Session != "" && e.config.Sessions && found.Session.Has {
-		m["session_id"] = selfhosted.Quote(req.Session)
+		m["session_id"] = encode(req.Session)
 	}
 	if req.Priority != nil {
 		m["priority"] = json.RawMessage(strconv.Itoa(*req.Priority))
 	}
-	if req.PromptTokens && found.PromptTokens.Has {
-		m["return_prompt_token_ids"] = json.RawMessage("true")
-		m["stream"] = json.RawMessage("false")
-		m["stream_options"] = nil // refused without a stream
+	if (req.PromptTokens || e.config.PromptTokens) && found.PromptTokens.Has {
+		m[e.dialect.promptTokens] = json.RawMessage("true")
+		if !e.dialect.streamsTokens {
+			m["stream"] = json.RawMessage("false")
+			m["stream_options"] = nil // refused without a stream
+		}
 	}
 	return m
 }
 
-// answer is what a finished answer tells about the server.
+// answer is what a finished answer shows of the server.
 type answer struct {
 	id, echo      string
 	usage         engines.Usage
 	asked, tokens bool // the prompt's tokens
 }
 
-// learn enters it into the features. A count of cached tokens that is missing proves nothing if the server did not say how
-// it was started: some releases leave a 0 out.
+// learn enters it into the features. A missing count of cached tokens proves nothing unless the server has described how it
+// was started: some releases leave a 0 out.
 func (e *Engine) learn(a answer) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	f := &e.found
 	switch {
 	case a.usage.CachedKnown:
-		f.CachedTokens = Support(selfhosted.Yes("an answer has cached_tokens"))
+		f.CachedTokens = Yes("an answer has cached_tokens")
 	case !f.CachedTokens.Known:
-		f.CachedTokens = Support(selfhosted.Unknown("an answer has no cached_tokens: a 0 that is left out, or no --enable-cache-report"))
+		f.CachedTokens = Unknown("an answer has no cached_tokens: a 0 that is left out, or no " + e.dialect.cachedFlag)
 	}
-	if a.echo != "" {
-		f.RequestID = Support(selfhosted.No("an answer has the ID " + strconv.Quote(a.echo)))
-		if a.echo == a.id {
-			f.RequestID = Support(selfhosted.Yes("an answer has the request's ID"))
-		}
+	switch {
+	case a.echo == "":
+	case strings.Contains(a.echo, a.id):
+		f.RequestID = Yes("an answer's ID has the request's in it")
+	default:
+		f.RequestID = No("an answer has the ID " + strconv.Quote(a.echo))
 	}
 	switch {
 	case a.tokens:
-		f.PromptTokens = Support(selfhosted.Yes("an answer has prompt_token_ids"))
+		f.PromptTokens = Yes("an answer has prompt_token_ids")
 	case a.asked:
-		f.PromptTokens = Support(selfhosted.No("an answer that was asked for prompt_token_ids has none"))
+		f.PromptTokens = No("an answer that was asked for prompt_token_ids has none")
 	}
+}
+
+// newID makes a request ID.
+func newID() string {
+	var b [8]byte
+	_, _ = rand.Read(b[:]) // never fails
+	return "req-" + hex.EncodeToString(b[:])
+}
+
+// answerID returns the ID of a chunk of an answer, "" if it has none.
+func answerID(data []byte) string {
+	var chunk struct {
+		ID string `json:"id"`
+	}
+	if json.Unmarshal(data, &chunk) != nil {
+		return ""
+	}
+	return chunk.ID
 }

@@ -1,22 +1,20 @@
-package sglang
+package selfhosted
 
 import (
 	"context"
-	"net/url"
 	"sync"
 
 	"github.com/ragpilot/ragpilot/contextpilot"
 	"github.com/ragpilot/ragpilot/engines"
-	"github.com/ragpilot/ragpilot/engines/internal/selfhosted"
 	"github.com/ragpilot/ragpilot/engines/openai"
 )
 
-// Engine sends chats to one SGLang server. It is safe for concurrent use and keeps no goroutine of its own; Close lets go
-// of its idle connections.
+// Engine sends chats to one server. It is safe for concurrent use and keeps no goroutine of its own; Close closes its idle
+// connections.
 type Engine struct {
-	config Config
-	chats  *openai.Engine
-	client *selfhosted.Client // asks what is no chat
+	dialect *Dialect
+	config  Config
+	chats   *openai.Engine
 
 	mu    sync.Mutex
 	found Features // guarded by mu
@@ -24,16 +22,7 @@ type Engine struct {
 
 var _ engines.Engine = (*Engine)(nil)
 
-// label names an engine, without the password of its URL.
-func label(base string) string {
-	u, err := url.Parse(base)
-	if err != nil {
-		return "" // New reports it
-	}
-	return "sglang:" + u.Redacted()
-}
-
-// Name returns Config.Server.Label; without one, "sglang:" and the base URL.
+// Name returns Config.Server.Label; without one, the kind of server ("vllm:", "sglang:") and the base URL without its password.
 func (e *Engine) Name() string { return e.chats.Name() }
 
 // Close closes idle connections, as [openai.Engine.Close] does.
@@ -65,5 +54,14 @@ type Source interface {
 // Follow runs a source and gives its events to the subscribers, with the scope of this engine where they have none. It
 // blocks until the source returns, and returns its error.
 func (e *Engine) Follow(ctx context.Context, source Source) error {
-	return source.Run(ctx, e.client.Sink)
+	return source.Run(ctx, func(events ...contextpilot.Event) {
+		scoped := make([]contextpilot.Event, len(events))
+		for i, event := range events {
+			if event.Scope == (contextpilot.Scope{}) {
+				event.Scope = e.config.Server.Scope
+			}
+			scoped[i] = event
+		}
+		e.chats.Report(scoped...)
+	})
 }
