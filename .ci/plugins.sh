@@ -11,35 +11,28 @@ if ! command -v python3 >/dev/null || ! python3 -c 'import sys; sys.exit(sys.ver
 	exit 77
 fi
 
-# Each plugin is installed by itself, so what they share is there twice.
 result=0
-for shared in reporter.py hooks.py; do
-	cmp "engines/vllm/plugin/ragpilot_vllm/$shared" "engines/sglang/plugin/ragpilot_sglang/$shared" || result=1
-done
-for shared in receiver.py test_reporter.py; do
-	cmp "engines/vllm/plugin/tests/$shared" "engines/sglang/plugin/tests/$shared" || result=1
-done
 
-# run <engine> <python> <modules…>: unit tests in the plugin's folder.
+# run <python> <modules…>: unit tests in the plugin's folder.
 run() {
-	local engine=$1 python=$2 code=0 out
-	shift 2
-	out=$(cd "engines/$engine/plugin" && timeout 300 "$python" -W ignore -m unittest "$@" 2>&1) || code=$?
+	local python=$1 code=0 out
+	shift
+	out=$(cd engines/plugin && timeout 300 "$python" -W ignore -m unittest "$@" 2>&1) || code=$?
 	if ((code != 0)); then
 		echo "$out"
-		echo "FAILED  $engine $*"
+		echo "FAILED  $*"
 		result=1
 	elif grep -q skipped= <<<"$out"; then
-		echo "not run: $engine $* ($("$python" --version): $(cd "engines/$engine/plugin" && "$python" -W ignore -m unittest -v "$@" 2>&1 | sed -n "s/.*skipped ['\"]\(.*\)['\"]$/\1/p" | sort -u | head -1))"
+		echo "not run: $* ($("$python" --version): $(cd engines/plugin && "$python" -W ignore -m unittest -v "$@" 2>&1 | sed -n "s/.*skipped ['\"]\(.*\)['\"]$/\1/p" | sort -u | head -1))"
 	else
-		echo "ok      $engine $*: $(grep -o 'Ran [0-9]* tests*' <<<"$out") $(grep -oE '(vLLM|SGLang) [0-9][0-9.]*' <<<"$out" || true)"
+		echo "ok      $*: $(grep -o 'Ran [0-9]* tests*' <<<"$out") $(grep -oE '(vLLM|SGLang) [0-9][0-9.]*' <<<"$out" || true)"
 	fi
 }
 
+run python3 tests.test_reporter tests.test_register tests.test_vllm tests.test_sglang
 for engine in vllm sglang; do
-	run "$engine" python3 tests.test_reporter "tests.test_$engine"
 	for python in ${PLUGIN_PYTHON:-python3}; do
-		run "$engine" "$python" "tests.test_real_$engine"
+		run "$python" "tests.test_real_$engine"
 	done
 done
 exit "$result"

@@ -1,16 +1,14 @@
-"""The queue, the thread and the posts. Both engine plugins have this file; it is the same in both."""
-import importlib
+"""The queue, the thread and the posts."""
 import logging
 import os
 import socket
 import threading
 import unittest
 
+from ragpilot_plugin import hooks, reporter
+
 from .receiver import Receiver
 
-PACKAGE = next(n for n in ("ragpilot_vllm", "ragpilot_sglang") if os.path.isdir(os.path.join(os.path.dirname(__file__), "..", n)))
-reporter = importlib.import_module(PACKAGE + ".reporter")
-hooks = importlib.import_module(PACKAGE + ".hooks")
 
 
 class Echo:

@@ -83,7 +83,7 @@ class Chain:
         self.place = {h: i for i, h in enumerate(hashes)}
         self.block = block  # tokens
         self.missing = set()
-        self.resident = len(hashes)  # blocks from the beginning, as last told
+        self.resident = len(hashes)  # blocks from the beginning, as last reported
 
     def extend(self):
         n = self.resident

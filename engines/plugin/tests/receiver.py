@@ -1,4 +1,4 @@
-"""A receiver of POST /evict that keeps what it got. Both engine plugins have this file; it is the same in both."""
+"""A receiver of POST /evict that keeps what it got."""
 import http.server
 import json
 import threading

@@ -1,9 +1,26 @@
-"""Looks at an engine's methods from outside. Both engine plugins have this file; it is the same in both."""
+"""What the hooks of every engine share: switching the plugin on, and looking at an engine's methods from outside."""
 import functools
 import inspect
 import logging
+import os
+
+from .reporter import Reporter
 
 log = logging.getLogger("ragpilot.plugin")
+
+
+def start(log, hook, tracker):
+    """Calls hook(put, prefix), which puts the hooks into the engine, if RAGPILOT_URL is set. put takes operations of the
+    tracker's class."""
+    url = os.environ.get("RAGPILOT_URL")
+    if not url:
+        return
+    try:
+        reporter = Reporter(url, tracker(int(os.environ.get("RAGPILOT_PLUGIN_REQUESTS", "20000"))),
+                            os.environ.get("RAGPILOT_PLUGIN_KEY", ""))
+        hook(reporter.put, os.environ.get("RAGPILOT_PLUGIN_PREFIX", ""))
+    except Exception:
+        log.exception("ragpilot: the plugin could not be installed; the engine goes on without it")
 
 
 class Guard:
@@ -24,7 +41,7 @@ class Guard:
 
 
 def wrap(guard, cls, name, after, before=None):
-    """Makes cls.name tell after(self, arguments, result, what before(self, arguments) returned). False if there is no such method.
+    """Makes cls.name call after(self, arguments, result, what before(self, arguments) returned). False if there is no such method.
 
     Arguments are a dict by the names that the method gives them, so that added parameters do no harm. The method itself
     gets them as they came.

@@ -1,7 +1,7 @@
 """Posts evictions to ragpilot from a thread of its own.
 
 The engine's scheduler only puts what it saw into a bounded queue. The thread follows it with a tracker, collects what
-became of requests for a short time, and posts it. Both engine plugins have this file; it is the same in both.
+became of requests for a short time, and posts it.
 """
 import atexit
 import http.client
@@ -44,8 +44,8 @@ class Reporter:
         self._stopped = threading.Event()
 
     def put(self, op):
-        """Called by the scheduler: never waits. Starts the thread in the process that has something to tell. False: the
-        queue is full, and everything told so far is going to be forgotten."""
+        """Called by the scheduler: never waits. Starts the thread in the process that has something to report. False:
+        the queue is full, and everything put so far is going to be forgotten."""
         if self._thread is None:
             self._begin()
         try:

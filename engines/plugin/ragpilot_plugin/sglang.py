@@ -1,37 +1,22 @@
-"""SGLang plugin that tells ragpilot which requests lost cached tokens: POST {"request_ids": [...], "prefixes": [...]} to
-$RAGPILOT_URL/evict. request_ids are requests of whose tokens nothing is cached any more; prefixes are requests of which
-only the first resident_tokens are still cached. IDs are those that the requests were sent with (rid).
-
-Off unless RAGPILOT_URL is set. Further settings: RAGPILOT_PLUGIN_KEY (bearer token), RAGPILOT_PLUGIN_REQUESTS (how many
-requests are followed, 20000), RAGPILOT_PLUGIN_PREFIX (only requests whose ID begins so are followed).
-
-The scheduler's thread only notes what happens; following requests and posting is done by a thread of the plugin. Any error
-of the plugin switches it off and leaves the engine alone. It follows the memory of the GPU: what moves to a lower tier is
-reported as lost. It needs a radix tree in Python: SGLANG_UNIFIED_RADIX_TREE_CORE_BACKEND=python where a release has
-another one.
+"""The SGLang plugin. It follows the memory of the GPU: what moves to a lower tier is reported as lost. It needs a radix tree in
+Python: SGLANG_UNIFIED_RADIX_TREE_CORE_BACKEND=python where a release has another one.
 """
 import logging
-import os
 
-from .hooks import Guard, trackable, wrap
-from .reporter import Reporter
-from .tracker import Tracker
+from .hooks import Guard, start, trackable, wrap
+from .nodes import Tracker
 
 log = logging.getLogger("ragpilot.plugin")
 
 
 def register():
     """The entry point: SGLang calls it in each of its processes."""
-    url = os.environ.get("RAGPILOT_URL")
-    if not url:
-        return
-    try:
-        from sglang.srt.mem_cache import events
-        reporter = Reporter(url, Tracker(int(os.environ.get("RAGPILOT_PLUGIN_REQUESTS", "20000"))),
-                            os.environ.get("RAGPILOT_PLUGIN_KEY", ""))
-        install(events.KVCacheEventRecorder, caches(), reporter.put, os.environ.get("RAGPILOT_PLUGIN_PREFIX", ""))
-    except Exception:
-        log.exception("ragpilot: the plugin could not be installed; the engine goes on without it")
+    start(log, hook, Tracker)
+
+
+def hook(put, prefix):
+    from sglang.srt.mem_cache import events
+    install(events.KVCacheEventRecorder, caches(), put, prefix)
 
 
 def caches():
@@ -66,9 +51,9 @@ def install(recorder, classes, put, prefix=""):
 
 
 class Seen:
-    """What the wrapped methods tell. All of it runs in the scheduler's thread, and only notes.
+    """What the wrapped methods see. All of it runs in the scheduler's thread, and only notes.
 
-    The scheduler has a second radix tree, for what waits; no request ends in that one, so what happens to it is nobody's."""
+    The scheduler has a second radix tree, for what waits; no request ends in that one, so what happens to it is ignored."""
 
     def __init__(self, put, prefix):
         self.put, self.prefix = put, prefix

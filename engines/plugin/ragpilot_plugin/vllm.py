@@ -1,37 +1,20 @@
-"""vLLM plugin that tells ragpilot which requests lost cached blocks: POST {"request_ids": [...], "prefixes": [...]} to
-$RAGPILOT_URL/evict. request_ids are requests of whose prompts nothing can be reused any more; prefixes are requests of
-whose prompts only the first resident_tokens are still cached. IDs are the engine's own; ragpilot finds its ID in them.
-
-Off unless RAGPILOT_URL is set. Further settings: RAGPILOT_PLUGIN_KEY (bearer token), RAGPILOT_PLUGIN_REQUESTS (how many
-requests are followed, 20000), RAGPILOT_PLUGIN_PREFIX (only requests whose ID begins so are followed).
-
-The scheduler's thread only notes what happens; following requests and posting is done by a thread of the plugin. Any error
-of the plugin switches it off and leaves the engine alone. It follows full blocks of the first cache group: models with one
-kind of attention.
-"""
+"""The vLLM plugin. It follows full blocks of the first cache group: models with one kind of attention."""
 import logging
-import os
 
-from .hooks import Guard, trackable, wrap
-from .reporter import Reporter
-from .tracker import Tracker
+from .blocks import Tracker
+from .hooks import Guard, start, trackable, wrap
 
 log = logging.getLogger("vllm.ragpilot")  # so that what it says is shown
 
 
 def register():
     """The entry point: vLLM calls it in each of its processes."""
-    url = os.environ.get("RAGPILOT_URL")
-    if not url:
-        return
-    try:
-        from vllm.v1.core import block_pool, kv_cache_manager, kv_cache_utils
-        reporter = Reporter(url, Tracker(int(os.environ.get("RAGPILOT_PLUGIN_REQUESTS", "20000"))),
-                            os.environ.get("RAGPILOT_PLUGIN_KEY", ""))
-        install(block_pool.BlockPool, kv_cache_manager.KVCacheManager, kv_cache_utils, reporter.put,
-                os.environ.get("RAGPILOT_PLUGIN_PREFIX", ""))
-    except Exception:
-        log.exception("ragpilot: the plugin could not be installed; the engine goes on without it")
+    start(log, hook, Tracker)
+
+
+def hook(put, prefix):
+    from vllm.v1.core import block_pool, kv_cache_manager, kv_cache_utils
+    install(block_pool.BlockPool, kv_cache_manager.KVCacheManager, kv_cache_utils, put, prefix)
 
 
 def install(pool, manager, utils, put, prefix=""):
@@ -57,7 +40,7 @@ def install(pool, manager, utils, put, prefix=""):
 
 
 class Seen:
-    """What the wrapped methods tell. All of it runs in the scheduler's thread, and only notes."""
+    """What the wrapped methods see. All of it runs in the scheduler's thread, and only notes."""
 
     def __init__(self, utils, put, prefix):
         self.put, self.prefix = put, prefix
@@ -66,7 +49,7 @@ class Seen:
         self.last = None  # what names the prompt that was noted last, as long as it has lost nothing
         self.blocks = frozenset()  # the hashes of that prompt
 
-    def _tell(self, op):
+    def _note(self, op):
         if self.put(op) is False:
             self.last = None  # the tracker is going to forget it with everything else
 
@@ -83,7 +66,7 @@ class Seen:
         block = getattr(pool, "hash_block_size", 0) or getattr(manager, "block_size", 0)
         if not block:  # at most one block's tokens are not in a full one
             block = request.num_prompt_tokens // len(hashes)
-        self._tell(("seen", request.request_id, list(hashes), block))
+        self._note(("seen", request.request_id, list(hashes), block))
 
     def hashes(self, pool, arguments):
         """Before an eviction: which hashes the block has."""
@@ -99,7 +82,7 @@ class Seen:
     def _lost(self, h):
         if h in self.blocks:
             self.last = None  # the tracker may have dropped it
-        self._tell(("lost", h))
+        self._note(("lost", h))
 
     def _cached(self, pool, h):
         blocks = pool.cached_block_hash_to_block
@@ -111,9 +94,9 @@ class Seen:
         new = arguments["blocks"][arguments["num_cached_blocks"]:arguments["num_full_blocks"]]
         hashes = [self.raw(b.block_hash) for b in new if b.block_hash is not None and self.group(b.block_hash) == 0]
         if hashes:
-            self._tell(("stored", hashes))
+            self._note(("stored", hashes))
 
     def reset(self, _pool, _arguments, result, _before):
         if result:
             self.last = None
-            self._tell(("reset",))
+            self._note(("reset",))

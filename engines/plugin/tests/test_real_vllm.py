@@ -4,8 +4,10 @@ import os
 import random
 import unittest
 
-import ragpilot_vllm
-from ragpilot_vllm.tracker import Tracker
+from ragpilot_plugin.vllm import install
+from ragpilot_plugin.blocks import Tracker
+
+from . import noted
 
 try:
     os.environ.setdefault("VLLM_LOGGING_LEVEL", "ERROR")
@@ -50,14 +52,10 @@ class RealTest(unittest.TestCase):
     def setUp(self):
         self.pool, self.manager = classes()
         self.ops, self.tracker = [], Tracker()
-        self.guard = ragpilot_vllm.install(self.pool, self.manager, kv_cache_utils, self.ops.append)
+        self.guard = install(self.pool, self.manager, kv_cache_utils, self.ops.append)
 
     def changes(self):
-        out = {}
-        for op in self.ops:
-            out.update({rid: n for rid, n in self.tracker.apply(op).items() if n is not None})
-        self.ops.clear()
-        return out
+        return noted.changes(self.ops, self.tracker)
 
     def request(self, rid, tokens):
         params = SamplingParams(max_tokens=1)

@@ -1,16 +1,15 @@
-import logging
-import os
 import random
-import sys
 import unittest
+from functools import partial
 from unittest import mock
 
-import ragpilot_vllm
-from ragpilot_vllm.reporter import Reporter
-from ragpilot_vllm.tracker import Tracker
+from ragpilot_plugin.blocks import Tracker
+from ragpilot_plugin.reporter import Reporter
+from ragpilot_plugin.vllm import install
 
 from . import fake_vllm
 from .fake_vllm import prompt
+from .noted import changes, quiet
 from .receiver import Receiver
 
 
@@ -18,16 +17,8 @@ def followed(prefix="", most=20_000):
     """Fake vLLM classes with the plugin in them, and a function that applies what was noted."""
     pool, manager = fake_vllm.make()
     ops, tracker = [], Tracker(most)
-    guard = ragpilot_vllm.install(pool, manager, fake_vllm.Utils, ops.append, prefix)
-
-    def changes():
-        out = {}
-        for op in ops:
-            out.update({rid: n for rid, n in tracker.apply(op).items() if n is not None})
-        ops.clear()
-        return out
-
-    return manager, changes, guard, tracker
+    guard = install(pool, manager, fake_vllm.Utils, ops.append, prefix)
+    return manager, partial(changes, ops, tracker), guard, tracker
 
 
 class EvictionTest(unittest.TestCase):
@@ -85,7 +76,7 @@ class EvictionTest(unittest.TestCase):
         """A request that is looked up in each step is noted once, until something is different."""
         pool, manager = fake_vllm.make()
         ops = []
-        ragpilot_vllm.install(pool, manager, fake_vllm.Utils, ops.append)
+        install(pool, manager, fake_vllm.Utils, ops.append)
         m = manager(blocks=8)
         m.run("a", prompt(("s", 8)))
         m.run("b", prompt(("b", 8)))
@@ -115,7 +106,7 @@ class EvictionTest(unittest.TestCase):
         self.assertEqual(noted(), [("seen", "waits")])
 
     def test_overflow(self):
-        """What no room was for, or what an overflow made the tracker forget, is told again in the next step."""
+        """What no room was for, or what an overflow made the tracker forget, is noted again in the next step."""
         pool, manager = fake_vllm.make()
         room, ops = 9, []
 
@@ -125,7 +116,7 @@ class EvictionTest(unittest.TestCase):
                 return True
             return False
 
-        self.assertIsNotNone(ragpilot_vllm.install(pool, manager, fake_vllm.Utils, put))
+        self.assertIsNotNone(install(pool, manager, fake_vllm.Utils, put))
         m = manager(8)
         m.run("b", prompt(("b", 4)))
         other = next(b for b in m.block_pool.free if b.block_hash)
@@ -172,7 +163,7 @@ class EvictionTest(unittest.TestCase):
         self.assertEqual(len(tracker.owners), 6)
 
     def test_against_the_cache(self):
-        """What was told of each request is what a look at the cache shows, for random traffic."""
+        """What was reported of each request is what a look at the cache shows, for random traffic."""
         rng = random.Random(1)
         for _ in range(20):
             manager, changes, guard, _ = followed()
@@ -193,23 +184,21 @@ class EvictionTest(unittest.TestCase):
             self.assertTrue(guard.on)
 
     def test_unknown_release(self):
-        logging.disable(logging.CRITICAL)
-        self.addCleanup(logging.disable, logging.NOTSET)
+        quiet(self)
         pool, manager = fake_vllm.make()
         del pool._maybe_evict_cached_block
         run = manager.get_computed_blocks
-        self.assertIsNone(ragpilot_vllm.install(pool, manager, fake_vllm.Utils, None))
+        self.assertIsNone(install(pool, manager, fake_vllm.Utils, None))
         self.assertIs(manager.get_computed_blocks, run)
 
     def test_changed_release(self):
         """A request without what the plugin needs switches it off; the engine goes on."""
-        logging.disable(logging.CRITICAL)
-        self.addCleanup(logging.disable, logging.NOTSET)
+        quiet(self)
         manager, changes, guard, _ = followed()
         m = manager(blocks=8)
         with mock.patch.object(fake_vllm.Utils, "get_group_id", side_effect=AttributeError("renamed")):
             pool, manager = fake_vllm.make()
-            guard = ragpilot_vllm.install(pool, manager, fake_vllm.Utils, None)
+            guard = install(pool, manager, fake_vllm.Utils, None)
             m = manager(blocks=2)
             m.run("a", prompt(("a", 8)))
             m.run("b", prompt(("b", 8)))
@@ -218,9 +207,9 @@ class EvictionTest(unittest.TestCase):
 
     def test_twice(self):
         pool, manager = fake_vllm.make()
-        self.assertIsNotNone(ragpilot_vllm.install(pool, manager, fake_vllm.Utils, None))
+        self.assertIsNotNone(install(pool, manager, fake_vllm.Utils, None))
         wrapped = pool.cache_full_blocks
-        self.assertIsNone(ragpilot_vllm.install(pool, manager, fake_vllm.Utils, None))
+        self.assertIsNone(install(pool, manager, fake_vllm.Utils, None))
         self.assertIs(pool.cache_full_blocks, wrapped)
 
 
@@ -238,18 +227,6 @@ class TrackerTest(unittest.TestCase):
         self.assertEqual((t.requests, t.owners), ({}, {}))
 
 
-class RegisterTest(unittest.TestCase):
-    def test_off_unless_configured(self):
-        with mock.patch.dict(os.environ, clear=True), mock.patch.dict(sys.modules, {"vllm": None}):
-            ragpilot_vllm.register()  # does not import vLLM
-
-    def test_no_vllm(self):
-        logging.disable(logging.CRITICAL)
-        self.addCleanup(logging.disable, logging.NOTSET)
-        with mock.patch.dict(os.environ, {"RAGPILOT_URL": "http://127.0.0.1:1"}), mock.patch.dict(sys.modules, {"vllm": None}):
-            ragpilot_vllm.register()
-
-
 class WholeTest(unittest.TestCase):
     def test_posts(self):
         receiver = Receiver()
@@ -257,7 +234,7 @@ class WholeTest(unittest.TestCase):
         pool, manager = fake_vllm.make()
         reporter = Reporter(receiver.url, Tracker())
         self.addCleanup(reporter.close)
-        ragpilot_vllm.install(pool, manager, fake_vllm.Utils, reporter.put)
+        install(pool, manager, fake_vllm.Utils, reporter.put)
         m = manager(blocks=8)
         m.run("chatcmpl-req-a-0a1b2c3d", prompt(("a", 16)))
         m.run("chatcmpl-req-b-0a1b2c3d", prompt(("b", 24)))

@@ -1,16 +1,14 @@
-import logging
-import os
 import random
-import sys
 import unittest
+from functools import partial
 from types import SimpleNamespace
-from unittest import mock
 
-import ragpilot_sglang
-from ragpilot_sglang.reporter import Reporter
-from ragpilot_sglang.tracker import Tracker
+from ragpilot_plugin.nodes import Tracker
+from ragpilot_plugin.reporter import Reporter
+from ragpilot_plugin.sglang import install
 
 from . import fake_sglang
+from .noted import changes, quiet
 from .receiver import Receiver
 
 
@@ -23,16 +21,8 @@ def followed(prefix="", most=20_000, more=()):
     """Fake SGLang classes with the plugin in them, and a function that applies what was noted."""
     recorder, cache = fake_sglang.make()
     ops, tracker = [], Tracker(most)
-    guard = ragpilot_sglang.install(recorder, [cache, *more], ops.append, prefix)
-
-    def changes():
-        out = {}
-        for op in ops:
-            out.update({rid: n for rid, n in tracker.apply(op).items() if n is not None})
-        ops.clear()
-        return out
-
-    return cache, changes, guard, tracker
+    guard = install(recorder, [cache, *more], ops.append, prefix)
+    return cache, partial(changes, ops, tracker), guard, tracker
 
 
 class EvictionTest(unittest.TestCase):
@@ -76,7 +66,7 @@ class EvictionTest(unittest.TestCase):
         cache, changes, _, _ = followed()
         c, waiting = cache(), cache()
         c.run("a", tokens(("a", 8)))
-        # The scheduler's tree for what waits: full of the same tokens, and nobody's.
+        # The scheduler's tree for what waits: full of the same tokens, and ignored.
         waiting.insert(tokens(("a", 8)))
         waiting.evict(8)
         waiting.reset()
@@ -113,7 +103,7 @@ class EvictionTest(unittest.TestCase):
         self.assertEqual(len(tracker.at), 5)
 
     def test_against_the_cache(self):
-        """What was told of each request is what a look at the cache shows, for random traffic."""
+        """What was reported of each request is what a look at the cache shows, for random traffic."""
         rng = random.Random(1)
         for _ in range(30):
             cache, changes, guard, tracker = followed()
@@ -137,8 +127,7 @@ class EvictionTest(unittest.TestCase):
 
     def test_handles(self):
         """A tree with numbers for nodes is followed if they can be looked up, and switches the plugin off if not."""
-        logging.disable(logging.CRITICAL)
-        self.addCleanup(logging.disable, logging.NOTSET)
+        quiet(self)
 
         class Unified(fake_sglang.UnifiedCache):
             def checkpoint(self, req, *, up_to, **more):
@@ -158,33 +147,20 @@ class EvictionTest(unittest.TestCase):
         self.assertEqual((changes(), tracker.requests), ({}, {}))
 
     def test_unknown_release(self):
-        logging.disable(logging.CRITICAL)
-        self.addCleanup(logging.disable, logging.NOTSET)
+        quiet(self)
         recorder, cache = fake_sglang.make()
         del cache.checkpoint
-        self.assertIsNone(ragpilot_sglang.install(recorder, [cache], None))
+        self.assertIsNone(install(recorder, [cache], None))
         recorder, cache = fake_sglang.make()
         del recorder.record_remove
         checkpoint = cache.checkpoint
-        self.assertIsNone(ragpilot_sglang.install(recorder, [cache], None))
+        self.assertIsNone(install(recorder, [cache], None))
         self.assertIs(cache.checkpoint, checkpoint)
 
     def test_twice(self):
         recorder, cache = fake_sglang.make()
-        self.assertIsNotNone(ragpilot_sglang.install(recorder, [cache], None))
-        self.assertIsNone(ragpilot_sglang.install(recorder, [cache], None))
-
-
-class RegisterTest(unittest.TestCase):
-    def test_off_unless_configured(self):
-        with mock.patch.dict(os.environ, clear=True), mock.patch.dict(sys.modules, {"sglang": None}):
-            ragpilot_sglang.register()  # does not import SGLang
-
-    def test_no_sglang(self):
-        logging.disable(logging.CRITICAL)
-        self.addCleanup(logging.disable, logging.NOTSET)
-        with mock.patch.dict(os.environ, {"RAGPILOT_URL": "http://127.0.0.1:1"}), mock.patch.dict(sys.modules, {"sglang": None}):
-            ragpilot_sglang.register()
+        self.assertIsNotNone(install(recorder, [cache], None))
+        self.assertIsNone(install(recorder, [cache], None))
 
 
 class WholeTest(unittest.TestCase):
@@ -194,7 +170,7 @@ class WholeTest(unittest.TestCase):
         recorder, cache = fake_sglang.make()
         reporter = Reporter(receiver.url, Tracker())
         self.addCleanup(reporter.close)
-        ragpilot_sglang.install(recorder, [cache], reporter.put)
+        install(recorder, [cache], reporter.put)
         c = cache()
         c.run("req-a", tokens(("s", 8), ("a", 8)))
         c.run("req-b", tokens(("s", 8), ("b", 8)))

@@ -5,8 +5,10 @@ import unittest
 import warnings
 from types import SimpleNamespace
 
-import ragpilot_sglang
-from ragpilot_sglang.tracker import Tracker
+from ragpilot_plugin.sglang import install
+from ragpilot_plugin.nodes import Tracker
+
+from . import noted
 
 try:
     with warnings.catch_warnings():
@@ -44,7 +46,7 @@ class RealTest(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
         cls.ops = []
-        cls.guard = ragpilot_sglang.install(events.KVCacheEventRecorder, [RadixCache], cls.ops.append)
+        cls.guard = install(events.KVCacheEventRecorder, [RadixCache], cls.ops.append)
 
     def setUp(self):
         self.ops.clear()
@@ -54,11 +56,7 @@ class RealTest(unittest.TestCase):
         self.changes()
 
     def changes(self):
-        out = {}
-        for op in self.ops:
-            out.update({rid: n for rid, n in self.tracker.apply(op).items() if n is not None})
-        self.ops.clear()
-        return out
+        return noted.changes(self.ops, self.tracker)
 
     def run_one(self, rid, tokens):
         """A whole request: a chunk of its prompt, the rest, the end."""
