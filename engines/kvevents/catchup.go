@@ -24,10 +24,10 @@ const (
 )
 
 func (h *history) ask(ctx context.Context, from uint64, each func(uint64, []byte) bool) (bool, error) {
-	h.count(func(c *Counters) { c.Replays++ })
+	h.note(func(s *Status) { s.Replays++ })
 	done, err := h.replay.ask(ctx, from, each)
 	if err != nil {
-		h.count(func(c *Counters) { c.Failed++ })
+		h.note(func(s *Status) { s.Failed++ })
 	}
 	h.failed(err)
 	h.mu.Lock()
@@ -77,70 +77,121 @@ func (h *history) catchUp(ctx context.Context, from uint64) answer {
 	if h.replay == nil {
 		return silence
 	}
-	start := from
 	if !h.replayed.any || h.replayed.to+1 != from { // live messages that wait may be of the replay before
 		h.replayed = span{}
 	}
-	behind := ahead{batches: make(map[uint64][]byte)}
-	idle := 0
-	for asked := 0; asked < maxAsks && ctx.Err() == nil; asked++ {
-		got := 0
-		done, _ := h.ask(ctx, from, func(seq uint64, payload []byte) bool {
-			got++
-			if seq >= from && seq > h.next() {
-				behind.put(seq, payload)
-			} else if seq == h.next() {
-				h.feed(seq, payload, &behind)
-			}
-			return ctx.Err() == nil
-		})
-		progress := h.next() > from
-		from = h.next()
-		if progress {
-			idle = 0
-		} else {
-			idle++
+	c := catching{history: h, start: from, from: from, behind: ahead{batches: make(map[uint64][]byte)}, left: maxAsks}
+	for c.left > 0 && ctx.Err() == nil {
+		c.ask(ctx)
+		for c.step() == passHole {
+			c.passHole()
 		}
-		for idle >= patience {
-			hole, ok := behind.first()
-			if !ok {
-				break
-			}
-			h.skipTo(hole, start)
-			p, _ := behind.take(hole)
-			h.feed(hole, p, &behind)
-			from = h.next()
-			if _, more := behind.first(); more && done {
-				continue // these were asked for as often
-			}
-			idle = 0
-		}
-		switch {
-		case done && len(behind.batches) == 0 && got >= sureAnswer && progress && asked+1 < maxAsks:
-			// The latest may have been left out: the next question tells.
-		case done && len(behind.batches) == 0:
+		switch c.step() {
+		case finish:
 			h.set(func() { h.synced = true }, Starting)
-			if got < sureAnswer {
+			if c.got < sureAnswer {
 				return all
 			}
 			return some
-		case idle >= patience:
+		case giveUp:
 			return silence
 		}
 	}
 	return silence
 }
 
+// catching is the state of one catchUp.
+type catching struct {
+	*history
+	start  uint64 // where it began
+	from   uint64 // the first number of the next question
+	behind ahead  // what lies behind the first hole
+	left   int    // questions that may still be asked
+	idle   int    // questions in a row that brought nothing new
+
+	// The latest answer:
+	got   int  // batches in it
+	ended bool // the engine marked its end
+	news  bool // it brought the batch that was asked for
+}
+
+// step is what to do after an answer.
+type step uint8
+
+const (
+	askAgain step = iota // from the first hole on
+	passHole             // pass over the first hole
+	finish               // the engine has no more
+	giveUp               // the engine does not answer
+)
+
+// step returns the first row that fits; "in vain" are the questions in a row that brought nothing new:
+//
+//	behind a hole | answer ended | in vain    | then
+//	batches       | -            | < patience | askAgain
+//	batches       | -            | patience   | passHole
+//	nothing       | yes          | -          | askAgain if it was long and brought news: a socket drops the latest of many
+//	nothing       | yes          | -          | finish
+//	nothing       | no           | < patience | askAgain
+//	nothing       | no           | patience   | giveUp
+func (c *catching) step() step {
+	holes, inVain := len(c.behind.batches) > 0, c.idle >= patience
+	switch {
+	case holes && inVain:
+		return passHole
+	case !holes && c.ended && !(c.got >= sureAnswer && c.news && c.left > 0):
+		return finish
+	case !holes && !c.ended && inVain:
+		return giveUp
+	}
+	return askAgain
+}
+
+// ask asks one question.
+func (c *catching) ask(ctx context.Context) {
+	c.left--
+	c.got = 0
+	c.ended, _ = c.history.ask(ctx, c.from, func(seq uint64, payload []byte) bool {
+		c.got++
+		if next := c.next(); seq > next && seq >= c.from {
+			c.behind.put(seq, payload)
+		} else if seq == next {
+			c.feed(seq, payload)
+		}
+		return ctx.Err() == nil
+	})
+	c.news = c.next() > c.from
+	c.from = c.next()
+	c.idle++
+	if c.news {
+		c.idle = 0
+	}
+}
+
+// passHole gives up the first hole and applies what lies behind it. If the answer had ended, the holes behind it were
+// asked for as often.
+func (c *catching) passHole() {
+	hole, _ := c.behind.first()
+	c.skipTo(hole, c.start)
+	payload, _ := c.behind.take(hole)
+	c.feed(hole, payload)
+	c.from = c.next()
+	if !c.ended || len(c.behind.batches) == 0 {
+		c.idle = 0
+	}
+}
+
 // feed applies a batch of a replay, and those behind it that are there.
-func (h *history) feed(seq uint64, payload []byte, behind *ahead) {
-	for ok := true; ok; payload, ok = behind.take(seq) {
+func (c *catching) feed(seq uint64, payload []byte) {
+	h := c.history
+	for ok := true; ok; payload, ok = c.behind.take(seq) {
 		switch h.apply(seq, payload) {
 		case stranger:
 			return
 		case spoilt:
 			h.giveUp(seq, payload)
 		case applied:
-			h.count(func(c *Counters) { c.Replayed++ })
+			h.note(func(s *Status) { s.Replayed++ })
 		}
 		if !h.replayed.any {
 			h.replayed = span{seq, seq, true}

@@ -2,12 +2,15 @@ package kvevents
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"time"
 )
 
-// history is what one publisher has said so far. It makes one ordered stream without holes of live messages and of
-// replays, or knows that there are holes. One goroutine uses it; others look at status.
+// history is what one publisher has published so far. It makes one ordered stream without holes of live messages and of
+// replays, or knows that there are holes. One goroutine uses it; others read the status.
+//
+// Live messages are in this file, replays in catchup.go, asking once more in repair.go, the status in completeness.go.
 type history struct {
 	pub     Publisher
 	sink    Sink
@@ -36,7 +39,7 @@ type history struct {
 	syncWait   time.Duration
 	firstSync  time.Duration
 
-	told bool // what the sink was told last of completeness
+	reported bool // the last report of completeness to the sink
 
 	mu     sync.Mutex // guards what follows
 	status Status
@@ -73,18 +76,16 @@ func (h *history) next() uint64 {
 	return h.last + 1
 }
 
-func (h *history) count(f func(*Counters)) {
+// note changes the status.
+func (h *history) note(change func(s *Status)) {
 	h.mu.Lock()
-	f(&h.status.Counters)
+	change(&h.status)
 	h.mu.Unlock()
 }
 
 // connected is called for each connection, before its first message.
 func (h *history) connected(ctx context.Context) {
-	h.count(func(c *Counters) { c.Connects++ })
-	h.mu.Lock()
-	h.status.Connected = true
-	h.mu.Unlock()
+	h.note(func(s *Status) { s.Connects++; s.Connected = true })
 	h.anyLive, h.replayed = false, span{}
 	again := h.met && h.any
 	h.met = true
@@ -143,18 +144,13 @@ func (h *history) verify(ctx context.Context, known bool) {
 }
 
 func (h *history) disconnected() {
-	h.mu.Lock()
-	h.status.Connected = false
-	h.mu.Unlock()
+	h.note(func(s *Status) { s.Connected = false })
 	h.set(func() { h.synced = false }, Disconnected)
 }
 
 // message takes a live one.
 func (h *history) message(ctx context.Context, seq uint64, payload []byte) {
-	h.mu.Lock()
-	h.status.Messages++
-	h.silent = false
-	h.mu.Unlock()
+	h.note(func(s *Status) { s.Messages++; h.silent = false })
 	if seq < h.next() && !h.repeated(ctx, seq, payload) {
 		return
 	}
@@ -179,7 +175,7 @@ func (h *history) reached(seq uint64) {
 func (h *history) readable(payload []byte) (ok, ours bool) {
 	b, err := h.dec.Decode(payload)
 	if err != nil {
-		h.count(func(c *Counters) { c.DecodeErrors++ })
+		h.note(func(s *Status) { s.DecodeErrors++ })
 		return false, false
 	}
 	return true, h.ours(b)
@@ -190,7 +186,7 @@ func (h *history) ours(b *Batch) bool {
 	if b.Rank == NoRank || h.pub.Rank == AnyRank || b.Rank == h.pub.Rank {
 		return true
 	}
-	h.count(func(c *Counters) { c.WrongRank++ })
+	h.note(func(s *Status) { s.WrongRank++ })
 	return false
 }
 
@@ -200,16 +196,16 @@ func (h *history) repeated(ctx context.Context, seq uint64, payload []byte) bool
 	is := h.recent.look(seq, sum(payload))
 	if forward && (is == same || is != different && h.replayed.has(seq)) {
 		h.reached(seq)
-		h.count(func(c *Counters) { c.Overlaps++ })
+		h.note(func(s *Status) { s.Overlaps++ })
 		h.upToDate()
 		return false
 	}
 	switch is {
 	case same:
-		h.count(func(c *Counters) { c.Duplicates++ })
+		h.note(func(s *Status) { s.Duplicates++ })
 		return false
 	case hole: // late, unless the number that made the hole was wrong
-		h.count(func(c *Counters) { c.Late++ })
+		h.note(func(s *Status) { s.Late++ })
 		follows := h.lateAny && seq == h.late+1
 		h.late, h.lateAny = seq, true
 		if h.replay == nil && !follows {
@@ -236,19 +232,19 @@ func (h *history) gap(ctx context.Context, seq uint64) bool {
 		return true
 	}
 	missing := seq - h.next()
-	h.count(func(c *Counters) { c.Gaps++; c.Missing += missing })
+	h.note(func(s *Status) { s.Gaps++; s.Missing += missing })
 	came := h.catchUp(ctx, h.next())
 	switch {
 	case seq < h.next():
 		h.reached(seq)
-		h.count(func(c *Counters) { c.Overlaps++ })
+		h.note(func(s *Status) { s.Overlaps++ })
 		return false
 	case seq == h.next():
 		return true
 	case came == all && h.doubts < maxDoubts:
 		// The engine was asked after it had sent the message, and knows nothing of it.
 		h.doubts++
-		h.count(func(c *Counters) { c.WrongNumbers++ })
+		h.note(func(s *Status) { s.WrongNumbers++ })
 		h.set(func() { h.synced = false }, Gap) // until one comes that is believed
 		return false
 	}
@@ -275,9 +271,6 @@ func (h *history) take(ctx context.Context, seq uint64, payload []byte) {
 	}
 }
 
-// upToDate is called when the live stream has reached the last batch.
-func (h *history) upToDate() { h.set(func() { h.synced = true }, Starting) }
-
 // giveUp passes over a batch that cannot be read. It is known when it comes again.
 func (h *history) giveUp(seq uint64, payload []byte) {
 	h.any, h.last = true, seq
@@ -297,7 +290,7 @@ const (
 func (h *history) apply(seq uint64, payload []byte) outcome {
 	b, err := h.dec.Decode(payload)
 	if err != nil {
-		h.count(func(c *Counters) { c.DecodeErrors++ })
+		h.note(func(s *Status) { s.DecodeErrors++ })
 		return spoilt
 	}
 	if !h.ours(b) {
@@ -306,18 +299,14 @@ func (h *history) apply(seq uint64, payload []byte) outcome {
 	h.sink.Apply(b)
 	h.any, h.last = true, seq
 	h.recent.put(seq, sum(payload))
-	cleared := false
-	for i := range b.Events {
-		cleared = cleared || b.Events[i].Kind == Cleared
-	}
-	h.mu.Lock()
-	h.status.Any, h.status.LastSeq, h.status.LastTime = true, seq, b.Time
-	c := &h.status.Counters
-	c.Batches++
-	c.Events += uint64(len(b.Events))
-	c.UnknownEvents += uint64(b.Unknown)
-	c.Malformed += uint64(b.Malformed)
-	h.mu.Unlock()
+	cleared := slices.ContainsFunc(b.Events, func(e Event) bool { return e.Kind == Cleared })
+	h.note(func(s *Status) {
+		s.Any, s.LastSeq, s.LastTime = true, seq, b.Time
+		s.Batches++
+		s.Events += uint64(len(b.Events))
+		s.UnknownEvents += uint64(b.Unknown)
+		s.Malformed += uint64(b.Malformed)
+	})
 	if cleared { // from here on everything is known
 		h.set(func() { h.lossy = 0 }, 0)
 	}
@@ -329,7 +318,7 @@ func (h *history) apply(seq uint64, payload []byte) outcome {
 
 // restart begins anew, with another process.
 func (h *history) restart(ctx context.Context) {
-	h.count(func(c *Counters) { c.Restarts++ })
+	h.note(func(s *Status) { s.Restarts++ })
 	h.noStart, h.unanswered, h.repairs = false, false, 0
 	h.clear(Restarted)
 	h.catchUp(ctx, 0)
@@ -337,7 +326,7 @@ func (h *history) restart(ctx context.Context) {
 
 // clear forgets everything.
 func (h *history) clear(cause Cause) {
-	h.count(func(c *Counters) { c.Clears++ })
+	h.note(func(s *Status) { s.Clears++ })
 	h.any, h.last, h.replayed, h.lateAny = false, 0, span{}, false
 	h.recent.reset()
 	h.set(func() {
@@ -345,185 +334,4 @@ func (h *history) clear(cause Cause) {
 		h.status.Any, h.status.LastSeq = false, 0
 	}, cause)
 	h.sink.Clear(cause)
-}
-
-// lose says that batches are missing for good.
-func (h *history) lose(cause Cause, batches uint64) {
-	h.mu.Lock()
-	h.status.Holes += batches
-	if n := len(h.status.Windows); n > 0 && h.status.Windows[n-1].Until.IsZero() {
-		h.status.Windows[n-1].Missing += batches
-		batches = 0
-	}
-	h.mu.Unlock()
-	h.set(func() { h.lossy = cause }, cause)
-	if batches > 0 {
-		h.mu.Lock()
-		h.status.Windows[len(h.status.Windows)-1].Missing += batches
-		h.mu.Unlock()
-	}
-}
-
-// set changes what completeness depends on, and tells the sink and the windows of it.
-func (h *history) set(change func(), cause Cause) {
-	h.mu.Lock()
-	change()
-	h.judge(cause)
-	is := h.status.Complete
-	h.mu.Unlock()
-	if h.told != is {
-		h.told = is
-		h.sink.Complete(is)
-	}
-}
-
-// judge brings the status up to date. h.mu is held.
-func (h *history) judge(cause Cause) {
-	was, is := h.status.Complete, h.synced && !h.behind && h.lossy == 0
-	h.status.Complete = is
-	switch {
-	case was == is:
-	case is:
-		h.status.Windows[len(h.status.Windows)-1].Until = h.now()
-	default:
-		if len(h.status.Windows) == maxWindows {
-			h.status.Windows = append(h.status.Windows[:0], h.status.Windows[1:]...)
-		}
-		h.status.Windows = append(h.status.Windows, Window{From: h.now(), Cause: cause})
-	}
-}
-
-func (h *history) failed(err error) {
-	h.mu.Lock()
-	h.status.Err = err
-	h.mu.Unlock()
-}
-
-// probe asks whether anything was missed, after the stream was silent for a while.
-func (h *history) probe(ctx context.Context) {
-	if h.replay == nil {
-		return
-	}
-	before := h.next()
-	h.catchUp(ctx, before)
-	found := h.next() - before
-	if found == 0 {
-		return
-	}
-	h.mu.Lock()
-	h.status.Found += found
-	h.silent = h.status.Messages == 0
-	h.mu.Unlock()
-}
-
-// overflow is called for each message that was dropped, in another goroutine than the others. The sink, which is busy,
-// is told later.
-func (h *history) overflow(seq uint64) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.status.Overflows++
-	h.behind, h.beyond = true, seq
-	h.judge(Overflow)
-}
-
-// dropped is called when messages were dropped and no other may come that shows it.
-func (h *history) dropped(ctx context.Context) {
-	h.mu.Lock()
-	h.behind = false // unless another is dropped from here on
-	seq := h.beyond
-	h.mu.Unlock()
-	if h.replay == nil {
-		h.lose(Gap, 0)
-		return
-	}
-	h.catchUp(ctx, h.next())
-	h.set(func() { h.synced = h.synced && h.next() > seq }, Overflow)
-}
-
-// clash is called for each message of an engine whose topic another one has taken since.
-func (h *history) clash() {
-	h.mu.Lock()
-	h.status.Clashes++
-	h.clashed = h.now()
-	h.mu.Unlock()
-}
-
-// Bounds of asking for everything once more.
-const (
-	maxResync  = 10 * time.Minute // between two, the wait doubles up to it
-	maxRepairs = 3                // of one process, because of the sink
-)
-
-// check asks for everything once more if that may help: replay did not answer when it was needed, or the sink says
-// that batches did not fit each other.
-func (h *history) check(ctx context.Context) {
-	if h.replay == nil || h.noStart || h.now().Before(h.nextSync) || !h.unanswered && !h.inconsistent() {
-		return
-	}
-	h.syncWait = min(max(2*h.syncWait, h.firstSync), maxResync)
-	h.nextSync = h.now().Add(h.syncWait)
-	h.resync(ctx)
-}
-
-func (h *history) inconsistent() bool {
-	c, ok := h.sink.(Checker)
-	if !ok || h.repairs >= maxRepairs {
-		return false
-	}
-	h.mu.Lock()
-	complete := h.status.Complete
-	h.mu.Unlock()
-	if !complete || !c.Inconsistent() {
-		return false
-	}
-	h.repairs++
-	return true
-}
-
-// resync begins anew with the same process, if its replay buffer still reaches back to its start.
-func (h *history) resync(ctx context.Context) {
-	if h.replay == nil {
-		return
-	}
-	answered, whole := false, false
-	_, _ = h.ask(ctx, 0, func(seq uint64, _ []byte) bool {
-		answered, whole = true, seq == 0
-		return false
-	})
-	if answered {
-		h.unanswered, h.noStart = false, !whole
-	}
-	if !whole {
-		return
-	}
-	h.count(func(c *Counters) { c.Resyncs++ })
-	h.clear(Resyncing)
-	h.catchUp(ctx, 0)
-	h.mu.Lock()
-	complete := h.status.Complete
-	h.mu.Unlock()
-	h.told = complete
-	h.sink.Complete(complete) // which it may have been told: now the replay is over
-}
-
-func (h *history) snapshot() Status {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	s := h.status
-	s.Windows = append([]Window(nil), s.Windows...)
-	s.Hint = h.hint()
-	return s
-}
-
-// hint says what is wrong with the engine's configuration, as far as that can still be seen. h.mu is held.
-func (h *history) hint() string {
-	switch {
-	case !h.clashed.IsZero() && h.now().Sub(h.clashed) < away:
-		return "two engines publish under one topic: give each a topic of its own"
-	case h.silent:
-		return "replay has batches and the live stream has none: an engine whose endpoint names a host connects to it instead of listening there"
-	case h.foreign:
-		return "the replay endpoint is another engine's, or may be: what was missed cannot be asked for"
-	}
-	return ""
 }

@@ -316,11 +316,11 @@ func (s *Subscriber) once(ctx context.Context, st *stream, src *Source, at addre
 // push checks the frames of a message: topic, number, payload.
 func (s *Subscriber) push(st *stream, conn uint64, src *Source, frames [][]byte) {
 	if len(frames) != 3 || len(frames[1]) != 8 {
-		st.h.count(func(c *Counters) { c.BadFrames++ })
+		st.h.note(func(s *Status) { s.BadFrames++ })
 		return
 	}
 	if !strings.HasPrefix(string(frames[0]), src.Topic) || !st.accept(frames[0]) {
-		st.h.count(func(c *Counters) { c.WrongTopic++ })
+		st.h.note(func(s *Status) { s.WrongTopic++ })
 		return
 	}
 	st.push(item{conn, binary.BigEndian.Uint64(frames[1]), frames[2]})
