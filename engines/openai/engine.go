@@ -10,6 +10,7 @@ import (
 
 	"github.com/ragpilot/ragpilot/contextpilot"
 	"github.com/ragpilot/ragpilot/engines"
+	"github.com/ragpilot/ragpilot/engines/internal/outbox"
 )
 
 // Engine sends chats to one OpenAI-compatible server. It is safe for concurrent use and keeps no goroutine
@@ -20,7 +21,7 @@ type Engine struct {
 	shown     string // the same without a password, for errors
 	client    *http.Client
 	ownClient bool
-	served    fanout
+	served    outbox.Outbox
 }
 
 var _ engines.Engine = (*Engine)(nil)
@@ -55,7 +56,14 @@ func (e *Engine) Close() error {
 // Calls of one sink do not overlap. An event that is being delivered while the subscription is cancelled may
 // still arrive; the sink may itself cancel, but must not call Generate.
 func (e *Engine) Subscribe(sink func(events ...contextpilot.Event)) (cancel func()) {
-	return e.served.subscribe(sink)
+	return e.served.Subscribe(sink)
+}
+
+// Report gives events to the sinks of [Engine.Subscribe], in order with the Served events of this engine. It is for
+// packages that learn of the server's cache on another way. Scopes are left as they are.
+func (e *Engine) Report(events ...contextpilot.Event) {
+	e.served.Put(events)
+	e.served.Deliver()
 }
 
 // Generate implements [engines.Engine]. The context's deadline bounds everything, waits for a retry included.
@@ -93,7 +101,7 @@ func (e *Engine) Generate(ctx context.Context, req engines.Request, onText func(
 	if response.ID == "" {
 		response.ID = "req-" + rand.Text() // a server without ids
 	}
-	e.served.send(contextpilot.Event{
+	e.Report(contextpilot.Event{
 		Kind:    contextpilot.Served,
 		Scope:   e.config.Scope,
 		Request: response.ID,

@@ -4,10 +4,13 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"hash/maphash"
+	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/ragpilot/ragpilot/contextpilot"
+	"github.com/ragpilot/ragpilot/internal/lru"
 )
 
 // Defaults of [TokenizerConfig].
@@ -24,7 +27,7 @@ const (
 type TokenizerConfig struct {
 	// Timeout bounds one Count, all tries to find the endpoint included.
 	Timeout time.Duration
-	// CacheTexts is the number of texts whose counts are remembered, about 100 bytes each.
+	// CacheTexts is the number of texts whose counts are remembered, about 250 bytes each.
 	CacheTexts int
 	// MaxFailures is the number of failures in a row after which the engine is left in peace for Backoff. The
 	// pause doubles up to MaxBackoff until an answer comes.
@@ -131,4 +134,45 @@ func (t *Tokenizer) Stats() TokenizerStats {
 		Texts:     t.cache.len(),
 		Pausing:   t.pause.pausing(),
 	}
+}
+
+// textKey stands for a text. The seeded hash keeps callers from making texts collide; the length is there because
+// it costs nothing.
+type textKey struct {
+	hash   uint64
+	length int
+}
+
+// countCache holds the token counts of the most recently used texts, without the texts. It has one lock; what it
+// saves is a round trip to the engine, so the lock is never what takes long.
+type countCache struct {
+	seed   maphash.Seed
+	mu     sync.Mutex
+	counts *lru.Cache[textKey, int] // guarded by mu
+}
+
+func newCountCache(size int) *countCache {
+	return &countCache{seed: maphash.MakeSeed(), counts: lru.New[textKey, int](size)}
+}
+
+func (c *countCache) key(text string) textKey {
+	return textKey{maphash.String(c.seed, text), len(text)}
+}
+
+func (c *countCache) get(key textKey) (count int, ok bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.counts.Get(key)
+}
+
+func (c *countCache) put(key textKey, count int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.counts.Put(key, count)
+}
+
+func (c *countCache) len() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.counts.Len()
 }
