@@ -1,12 +1,19 @@
 package minilm
 
 import (
+	"encoding/binary"
 	"errors"
 	"fmt"
+	"io"
+	"math"
 	"os"
 	"runtime"
+	"slices"
+	"unsafe"
 
 	"github.com/ragpilot/ragpilot/internal/nn/mmap"
+	"github.com/ragpilot/ragpilot/internal/nn/quant"
+	"github.com/ragpilot/ragpilot/internal/nn/safetensors"
 )
 
 // linear is a layer y = x·wᵀ + b.
@@ -37,27 +44,72 @@ type weights struct {
 
 // loader finds tensors until the first fault.
 type loader struct {
-	file   *tensors
-	memory []byte // the whole file
-	err    error
+	file    io.ReaderAt
+	tensors map[string]safetensors.Tensor
+	err     error
 }
 
+// bytes returns a tensor that must have that shape and hold finite 32-bit numbers. If keep is not 0, it returns only that many rows. The
+// numbers are checked in the file, without touching the mapped memory.
+func (l *loader) bytes(name string, keep int, shape ...int) []byte {
+	if l.err != nil {
+		return nil
+	}
+	t, ok := l.tensors[name]
+	switch {
+	case !ok:
+		l.err = fmt.Errorf("tensor %q is missing", name)
+	case t.DType != "F32":
+		l.err = fmt.Errorf("tensor %q: dtype %s, want F32", name, t.DType)
+	case !slices.Equal(t.Shape, shape):
+		l.err = fmt.Errorf("tensor %q: shape %d, want %d", name, t.Shape, shape)
+	}
+	if l.err != nil {
+		return nil
+	}
+	size := len(t.Data)
+	if keep > 0 {
+		size = size / shape[0] * min(keep, shape[0])
+	}
+	if err := checkFinite(io.NewSectionReader(l.file, int64(t.Offset), int64(size))); err != nil {
+		l.err = fmt.Errorf("tensor %q: %w", name, err)
+	}
+	return t.Data[:size]
+}
+
+// checkFinite reads 32-bit numbers, little endian, and refuses infinities and NaN.
+func checkFinite(r *io.SectionReader) error {
+	buffer := make([]byte, min(r.Size(), 1<<18))
+	for done := int64(0); done < r.Size(); done += int64(len(buffer)) {
+		buffer = buffer[:min(int64(len(buffer)), r.Size()-done)]
+		if _, err := io.ReadFull(r, buffer); err != nil {
+			return fmt.Errorf("%w: was the file changed?", err)
+		}
+		for i := 0; i < len(buffer); i += 4 {
+			if bits := binary.LittleEndian.Uint32(buffer[i:]); bits&0x7f800000 == 0x7f800000 {
+				return fmt.Errorf("number %d is %v", done/4+int64(i/4), math.Float32frombits(bits))
+			}
+		}
+	}
+	return nil
+}
+
+// floats returns a copy of a tensor's numbers.
 func (l *loader) floats(name string, keep int, shape ...int) []float32 {
-	if l.err != nil {
-		return nil
-	}
-	var out []float32
-	out, l.err = l.file.floats(name, keep, shape...)
+	raw := l.bytes(name, keep, shape...)
+	out := make([]float32, len(raw)/4)
+	quant.Dequantize(quant.F32, out, raw)
 	return out
 }
 
+// view returns a tensor as it lies in the mapped memory. Where a processor cannot read it there, it is copied.
 func (l *loader) view(name string, shape ...int) []float32 {
-	if l.err != nil {
-		return nil
+	raw := l.bytes(name, 0, shape...)
+	first := unsafe.Pointer(unsafe.SliceData(raw))
+	if bigEndian := binary.NativeEndian.Uint16([]byte{0, 1}) == 1; bigEndian || uintptr(first)%unsafe.Alignof(float32(0)) != 0 {
+		return l.floats(name, 0, shape...)
 	}
-	var out []float32
-	out, l.err = l.file.view(name, l.memory, shape...)
-	return out
+	return unsafe.Slice((*float32)(first), len(raw)/4)
 }
 
 func (l *loader) linear(name string, out, in int) linear {
@@ -75,19 +127,18 @@ func loadWeights(path string, c config, limit int) (*weights, error) {
 		return nil, err
 	}
 	defer f.Close()
-	info, err := f.Stat()
-	if err != nil {
-		return nil, err
-	}
-	file, err := readTensors(f, info.Size())
-	if err != nil {
-		return nil, err
-	}
 	mapped, err := mmap.Open(path)
 	if err != nil {
 		return nil, err
 	}
-	l := &loader{file: file, memory: mapped.Bytes()}
+	list, err := safetensors.Parse(mapped.Bytes())
+	if err != nil {
+		return nil, errors.Join(err, mapped.Close())
+	}
+	l := &loader{file: f, tensors: make(map[string]safetensors.Tensor, len(list))}
+	for _, t := range list {
+		l.tensors[t.Name] = t
+	}
 	w := &weights{
 		file:      mapped,
 		words:     l.view("embeddings.word_embeddings.weight", c.Vocabulary, c.Hidden),
