@@ -7,70 +7,26 @@ import (
 	"sync"
 
 	"github.com/ragpilot/ragpilot/engines"
+	"github.com/ragpilot/ragpilot/internal/openaiserver"
 )
 
 // complete answers a request for a completion of either kind.
-func (s *Server) complete(w http.ResponseWriter, r *http.Request, k *kind) {
-	ctx := r.Context()
-	var q *question
-	m, failed := s.read(w, r)
-	if failed == nil {
-		q, failed = s.ask(m, r.Header, k)
-	}
-	if failed != nil {
-		if e, there := s.told(ctx, failed); there {
-			refuse(w, &e)
+func (s *Server) complete(k *openaiserver.Kind) http.HandlerFunc {
+	return s.counted(func(w http.ResponseWriter, r *http.Request) {
+		var q *question
+		m, err := s.read(w, r)
+		if err == nil {
+			q, err = s.ask(m, r.Header, k)
 		}
-		return
-	}
-	out := &stream{w: w, control: http.NewResponseController(w), patience: s.config.IOTimeout}
-	defer out.relax()
-	if q.stream {
-		s.stream(ctx, out, q)
-		return
-	}
-	responses, failed := s.generate(ctx, q, func(int, string) error { return nil })
-	out.deadline()
-	if failed == nil {
-		writeJSON(w, http.StatusOK, encode(q.whole(s.config.Now().Unix(), responses)))
-	} else if e, there := s.told(ctx, failed); there {
-		refuse(w, &e)
-	}
-}
-
-// stream sends an answer as it comes. Errors before its first text are told by a status, later ones in the stream.
-func (s *Server) stream(ctx context.Context, out *stream, q *question) {
-	created := s.config.Now().Unix()
-	opened := make([]bool, len(q.prompts)) // each is used by one goroutine at a time
-	open := func(i int) (chunks []answer) {
-		if !opened[i] {
-			opened[i] = true
-			if a, ok := q.opening(created, i); ok {
-				chunks = append(chunks, a)
-			}
-		}
-		return chunks
-	}
-	responses, err := s.generate(ctx, q, func(i int, text string) error {
-		return out.send(append(open(i), q.piece(created, i, text, nil, nil))...)
-	})
-	if err != nil {
-		if e, there := s.told(ctx, err); there {
-			out.fail(&e)
-		}
-		return
-	}
-	for i, r := range responses {
-		if out.send(append(open(i), q.piece(created, i, "", &r.Finish, r.Context))...) != nil {
+		if err != nil {
+			s.fail(w, r, err)
 			return
 		}
-	}
-	if q.usage {
-		last := q.answer(q.kind.chunk, created)
-		last.Usage = counted(responses)
-		_ = out.send(last)
-	}
-	out.end()
+		q.Generate = func(ctx context.Context, onText func(int, string) error) ([]engines.Response, error) {
+			return s.generate(ctx, q, onText)
+		}
+		s.front.Complete(r.Context(), w, &q.Completion)
+	})
 }
 
 // generate runs all prompts of a request together, if none is refused. The first that fails ends the others.

@@ -1,51 +1,45 @@
 package server
 
 import (
-	"maps"
 	"net/http"
-	"slices"
+
+	"github.com/ragpilot/ragpilot/internal/openaiserver"
 )
 
 // model is an entry of /v1/models.
 type model struct {
-	ID      string  `json:"id"`
-	Object  string  `json:"object"`
-	Created int64   `json:"created"`
-	Owner   string  `json:"owned_by"`
-	Root    string  `json:"root"`
-	Parent  *string `json:"parent"` // always null
-	Window  int     `json:"max_model_len"`
+	openaiserver.Model
+	Root   string  `json:"root"`
+	Parent *string `json:"parent"` // always null
+	Window int     `json:"max_model_len"`
 }
 
 func (s *Server) entry() model {
 	name := s.engine.Model()
-	return model{name, "model", s.created, "ragpilot", name, nil, s.engine.Context()}
+	return model{openaiserver.NewModel(name, s.created), name, nil, s.engine.Context()}
 }
 
 func (s *Server) models(w http.ResponseWriter, _ *http.Request) {
-	writeJSON(w, http.StatusOK, encode(struct {
-		Object string  `json:"object"`
-		Data   []model `json:"data"`
-	}{"list", []model{s.entry()}}))
+	openaiserver.WriteJSON(w, openaiserver.ModelList(s.entry()))
 }
 
 func (s *Server) oneModel(w http.ResponseWriter, r *http.Request) {
 	if name := r.PathValue("model"); name != s.engine.Model() {
-		refuse(w, noModel(name))
+		noModel(name).Write(w)
 		return
 	}
-	writeJSON(w, http.StatusOK, encode(s.entry()))
+	openaiserver.WriteJSON(w, s.entry())
 }
 
 // health has no body, as vLLM's.
 func (s *Server) health(w http.ResponseWriter, _ *http.Request) {
 	if s.isDraining() {
-		refuse(w, closing())
+		closing().Write(w)
 	}
 }
 
 func (s *Server) version(w http.ResponseWriter, _ *http.Request) {
-	writeJSON(w, http.StatusOK, encode(map[string]string{"version": s.config.Version}))
+	openaiserver.WriteJSON(w, map[string]string{"version": s.config.Version})
 }
 
 // reset empties the cache. As in vLLM that is refused while requests use it.
@@ -54,7 +48,7 @@ func (s *Server) reset(w http.ResponseWriter, _ *http.Request) {
 	if free {
 		s.engine.Clear()
 	}
-	writeJSON(w, http.StatusOK, encode(map[string]bool{"success": free}))
+	openaiserver.WriteJSON(w, map[string]bool{"success": free})
 }
 
 // forget empties the cache in memory and deletes the files of one salt, or of requests without one.
@@ -66,14 +60,14 @@ func (s *Server) forget(w http.ResponseWriter, r *http.Request) {
 	}
 	if err == nil {
 		if err = s.engine.Forget(salt); err != nil {
-			err = &refusal{http.StatusInternalServerError, "", "files were not deleted: " + err.Error()}
+			err = &openaiserver.Refusal{Status: http.StatusInternalServerError, Message: "files were not deleted: " + err.Error()}
 		}
 	}
 	if err != nil {
 		s.fail(w, r, err)
 		return
 	}
-	writeJSON(w, http.StatusOK, encode(map[string]bool{"success": true}))
+	openaiserver.WriteJSON(w, map[string]bool{"success": true})
 }
 
 // sources says where cache events are published, by data-parallel rank.
@@ -93,25 +87,28 @@ func (s *Server) sources(w http.ResponseWriter, _ *http.Request) {
 			ranks["0"] = source{"zmq", c.Endpoint, &c.Replay, c.Buffer, c.Topic}
 		}
 	}
-	writeJSON(w, http.StatusOK, encode(ranks))
+	openaiserver.WriteJSON(w, ranks)
 }
 
-// schema tells clients which endpoints there are, and which members a body may have.
+// schema lists the endpoints, and the members that a body may have.
 func (s *Server) schema(w http.ResponseWriter, _ *http.Request) {
 	type object = map[string]any
 	paths := object{}
 	for path, e := range s.endpoints() {
-		paths[path] = object{map[string]string{http.MethodGet: "get", http.MethodPost: "post"}[e.method]: object{}}
+		paths[path] = object{map[string]string{http.MethodGet: "get", http.MethodPost: "post"}[e.Method]: object{}}
 	}
 	properties := func(more ...string) object {
 		all := object{}
-		for _, name := range slices.Concat(slices.Collect(maps.Keys(engineMembers)), more) {
+		for _, name := range more {
 			all[name] = object{}
+		}
+		for _, m := range engineMembers {
+			all[m.name] = object{}
 		}
 		return object{"type": "object", "properties": all}
 	}
 	common := []string{"model", "stream", "stream_options", "request_id", "return_token_ids"}
-	writeJSON(w, http.StatusOK, encode(object{
+	openaiserver.WriteJSON(w, object{
 		"openapi": "3.1.0",
 		"info":    object{"title": "ragpilot's local engine", "version": s.config.Version},
 		"paths":   paths,
@@ -119,5 +116,5 @@ func (s *Server) schema(w http.ResponseWriter, _ *http.Request) {
 			"ChatCompletionRequest": properties(append(common, "messages")...),
 			"CompletionRequest":     properties(append(common, "prompt", "add_special_tokens")...),
 		}},
-	}))
+	})
 }

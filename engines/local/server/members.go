@@ -2,14 +2,12 @@ package server
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
-	"errors"
-	"io"
 	"net/http"
-	"os"
 	"reflect"
-	"time"
+	"slices"
+
+	"github.com/ragpilot/ragpilot/internal/openaiserver"
 )
 
 // members are those of a request's body.
@@ -17,71 +15,93 @@ type members map[string]json.RawMessage
 
 // read reads a request's body. It waits no longer than the request's context lasts.
 func (s *Server) read(w http.ResponseWriter, r *http.Request) (members, error) {
-	ctx, control := r.Context(), http.NewResponseController(w)
-	_ = control.SetReadDeadline(time.Now().Add(s.config.IOTimeout)) // where there is no such thing, there is no slow client
-	stop := context.AfterFunc(ctx, func() { _ = control.SetReadDeadline(time.Now()) })
-	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, s.config.MaxBody))
-	stop()
-	if tooLong, ok := errors.AsType[*http.MaxBytesError](err); ok {
-		e := wrong("", "the body has more than %d bytes", tooLong.Limit)
-		e.status = http.StatusRequestEntityTooLarge
-		return nil, e
+	var body bytes.Buffer
+	if err := openaiserver.ReadBody(w, r, &body, s.config.MaxBody, s.config.IOTimeout); err != nil {
+		return nil, err
 	}
-	switch {
-	case err == nil:
-	case errors.Is(context.Cause(ctx), errShutdown):
-		return nil, closing()
-	case errors.Is(err, os.ErrDeadlineExceeded):
-		e := wrong("", "the body did not come in %v", s.config.IOTimeout)
-		e.status = http.StatusRequestTimeout
-		return nil, e
-	default:
-		return nil, wrong("", "the body could not be read")
-	}
-	_ = control.SetReadDeadline(time.Time{})
-	return parse(body)
+	return parse(body.Bytes())
 }
 
 // parse reads a JSON object.
 func parse(body []byte) (members, error) {
 	var m members
 	if err := json.Unmarshal(body, &m); err != nil {
-		return nil, wrong("", "the body is not a JSON object: %s", shorten(err.Error(), 200))
+		return nil, openaiserver.Wrong("", "the body is not a JSON object: %s", openaiserver.Shorten(err.Error(), 200))
 	}
 	if m == nil {
-		return nil, wrong("", "the body is null, want a JSON object")
+		return nil, openaiserver.Wrong("", "the body is null, want a JSON object")
 	}
 	return m, nil
 }
 
-// given tells a value from none and null.
-func given(raw json.RawMessage) bool { return len(raw) > 0 && !bytes.Equal(raw, []byte("null")) }
-
 // get reads a member. One that is not there, or null, leaves to as it is.
 func (m members) get(name string, to any, want string) error {
 	raw := m[name]
-	if !given(raw) {
+	if !openaiserver.Given(raw) {
 		return nil
 	}
 	if json.Unmarshal(raw, to) != nil {
-		return wrong(name, "%s %s: want %s", name, excerpt(raw), want)
+		return openaiserver.Wrong(name, "%s %s: want %s", name, openaiserver.Excerpt(raw), want)
 	}
 	return nil
 }
 
-// excerpt is a value for an error message.
-func excerpt(raw json.RawMessage) string {
-	var b bytes.Buffer
-	if json.Compact(&b, raw) != nil {
-		return shorten(string(raw), 80)
-	}
-	return shorten(b.String(), 80)
+// What a member may be.
+const (
+	aText        = "a text"
+	aNumber      = "a number"
+	aWholeNumber = "a whole number"
+	aBool        = "true or false"
+)
+
+// engineMembers are those that the engine reads itself, which checks their values. Only their types are checked here; "": not even these.
+var engineMembers = []struct{ name, want string }{
+	{"temperature", aNumber},
+	{"top_p", aNumber},
+	{"seed", aWholeNumber},
+	{"stop", ""},
+	{"max_tokens", aWholeNumber},
+	{"max_completion_tokens", aWholeNumber},
+	{"ignore_eos", aBool},
+	{"cache_salt", aText},
+	{"context", aText},
+	{"repetition_penalty", aNumber},
+	{"no_repeat_ngram_size", aWholeNumber},
+	{"reuse", aText},
+	{"recompute", aNumber},
 }
 
-// engineMembers are those that the engine reads itself.
-var engineMembers = map[string]bool{
-	"temperature": true, "top_p": true, "seed": true, "stop": true, "max_tokens": true, "max_completion_tokens": true,
-	"ignore_eos": true, "cache_salt": true, "repetition_penalty": true, "no_repeat_ngram_size": true, "context": true, "reuse": true, "recompute": true,
+func isEngineMember(name string) bool {
+	for _, m := range engineMembers {
+		if m.name == name {
+			return true
+		}
+	}
+	return false
+}
+
+// forEngine returns the members that the engine reads.
+func (m members) forEngine() (map[string]json.RawMessage, error) {
+	places := map[string]any{"": new(json.RawMessage), aText: new(string), aNumber: new(float64), aWholeNumber: new(int64), aBool: new(bool)}
+	extra := map[string]json.RawMessage{}
+	for _, x := range engineMembers {
+		raw := m[x.name]
+		if !openaiserver.Given(raw) {
+			continue
+		}
+		if err := m.get(x.name, places[x.want], x.want); err != nil {
+			return nil, err
+		}
+		if len(raw) > 64<<10 {
+			return nil, openaiserver.Wrong(x.name, "%s %s: too long", x.name, openaiserver.Excerpt(raw))
+		}
+		extra[x.name] = raw
+	}
+	var stops []json.RawMessage
+	if json.Unmarshal(m["stop"], &stops) == nil && len(stops) > maxStops {
+		return nil, openaiserver.Wrong("stop", "stop: %d texts, want at most %d", len(stops), maxStops)
+	}
+	return extra, nil
 }
 
 // neutral are members that would change the answer and are not understood, with the values that change nothing. null is always
@@ -102,22 +122,13 @@ var neutral = map[string][]any{
 func (m members) understood() error {
 	for name, raw := range m {
 		values, ok := neutral[name]
-		if !ok || !given(raw) {
+		if !ok || !openaiserver.Given(raw) {
 			continue
 		}
 		var v any
-		if json.Unmarshal(raw, &v) != nil || !contains(values, v) {
-			return wrong(name, "%s %s: not supported by this server", name, excerpt(raw))
+		if json.Unmarshal(raw, &v) != nil || !slices.ContainsFunc(values, func(x any) bool { return reflect.DeepEqual(x, v) }) {
+			return openaiserver.Wrong(name, "%s %s: not supported by this server", name, openaiserver.Excerpt(raw))
 		}
 	}
 	return nil
-}
-
-func contains(values []any, v any) bool {
-	for _, x := range values {
-		if reflect.DeepEqual(x, v) {
-			return true
-		}
-	}
-	return false
 }

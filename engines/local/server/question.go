@@ -3,23 +3,19 @@ package server
 import (
 	"cmp"
 	"crypto/rand"
-	"encoding/json"
+	"fmt"
 	"net/http"
 
 	"github.com/ragpilot/ragpilot/engines"
+	"github.com/ragpilot/ragpilot/internal/openaiserver"
 )
 
 // question is a completion that was asked for.
 type question struct {
-	kind     *kind
-	id       string // the request's own, or a random one
-	model    string
-	context  string // a compressed one; empty: none
-	prompts  [][]int32
-	stream   bool
-	usage    bool // in a last chunk of its own
-	tokenIDs bool // the prompt's tokens come with the answer
-	request  engines.Request
+	openaiserver.Completion
+	context string // a compressed one; empty: none
+	prompts [][]int32
+	request engines.Request
 }
 
 // maxID bounds a request's ID in bytes.
@@ -29,78 +25,60 @@ const maxID = 512
 const defaultCompletion = 16
 
 // ask reads a request for a completion.
-func (s *Server) ask(m members, header http.Header, k *kind) (*question, error) {
-	q := &question{kind: k, id: header.Get("X-Request-Id")}
-	if q.id == "" {
-		if err := m.get("request_id", &q.id, "a text"); err != nil {
+func (s *Server) ask(m members, header http.Header, k *openaiserver.Kind) (*question, error) {
+	q := &question{Completion: openaiserver.Completion{Kind: k, ID: header.Get("X-Request-Id")}}
+	if q.ID == "" {
+		if err := m.get("request_id", &q.ID, aText); err != nil {
 			return nil, err
 		}
 	}
-	if len(q.id) > maxID {
-		return nil, wrong("request_id", "request ID of %d bytes: want at most %d", len(q.id), maxID)
+	if len(q.ID) > maxID {
+		return nil, openaiserver.Wrong("request_id", "request ID of %d bytes: want at most %d", len(q.ID), maxID)
 	}
-	if q.id == "" {
-		q.id = rand.Text()
+	if q.ID == "" {
+		q.ID = rand.Text()
 	}
 	var options struct {
 		Usage     bool `json:"include_usage"`
 		Continual bool `json:"continuous_usage_stats"`
 	}
-	var stops []json.RawMessage
-	var number float64
-	var whole int64
-	var yes bool
-	var text string
-	var blocks []engines.BlockSpan
+	tokenIDs := false
 	for _, x := range []struct {
 		name, want string
 		to         any
 	}{
-		{"stream", "true or false", &q.stream},
+		{"stream", aBool, &q.Stream},
 		{"stream_options", "an object", &options},
-		{"return_token_ids", "true or false", &q.tokenIDs},
-		{"temperature", "a number", &number}, // what follows is the engine's, which says what its values may be
-		{"top_p", "a number", &number},
-		{"seed", "a whole number", &whole},
-		{"max_tokens", "a whole number", &whole},
-		{"max_completion_tokens", "a whole number", &whole},
-		{"ignore_eos", "true or false", &yes},
-		{"cache_salt", "a text", &text},
-		{"context", "a text", &q.context},
-		{"repetition_penalty", "a number", &number},
-		{"no_repeat_ngram_size", "a whole number", &whole},
-		{"reuse", "a text", &text},
-		{"recompute", "a number", &number},
-		{"blocks", "a list of objects with message, from and to", &blocks},
+		{"return_token_ids", aBool, &tokenIDs},
+		{"context", aText, &q.context},
+		{"blocks", "a list of objects with message, from and to", &q.request.Blocks},
 	} {
 		if err := m.get(x.name, x.to, x.want); err != nil {
 			return nil, err
 		}
 	}
-	if json.Unmarshal(m["stop"], &stops) == nil && len(stops) > maxStops {
-		return nil, wrong("stop", "stop: %d texts, want at most %d", len(stops), maxStops)
+	var err error
+	if q.request.Extra, err = m.forEngine(); err != nil {
+		return nil, err
 	}
 	if options.Continual {
-		return nil, wrong("stream_options", "stream_options.continuous_usage_stats true: not supported by this server")
+		return nil, openaiserver.Wrong("stream_options", "stream_options.continuous_usage_stats true: not supported by this server")
 	}
-	q.usage = options.Usage
+	q.Usage = options.Usage
 	if err := m.understood(); err != nil {
 		return nil, err
 	}
-	var err error
-	if q.model, err = s.model(m); err != nil {
+	if q.Model, err = s.model(m); err != nil {
 		return nil, err
 	}
-	q.request = engines.Request{Extra: map[string]json.RawMessage{}, Blocks: blocks}
-	for name := range engineMembers {
-		if raw := m[name]; given(raw) {
-			if len(raw) > 64<<10 {
-				return nil, wrong(name, "%s %s: too long", name, excerpt(raw))
-			}
-			q.request.Extra[name] = raw
-		}
+	if err := s.prompts(q, m); err != nil {
+		return nil, err
 	}
-	return q, s.prompts(q, m)
+	q.Prompts = len(q.prompts)
+	if tokenIDs {
+		q.Tokens = q.prompts
+	}
+	return q, nil
 }
 
 // model checks which model is asked for. None is the one that is served.
@@ -115,14 +93,14 @@ func (s *Server) model(m members) (string, error) {
 	return name, nil
 }
 
-func noModel(name string) *refusal {
-	e := wrong("model", "model %q is not served here", shorten(name, 80))
-	e.status = http.StatusNotFound
+func noModel(name string) *openaiserver.Refusal {
+	e := openaiserver.Wrong("model", "model %q is not served here", openaiserver.Shorten(name, 80))
+	e.Status = http.StatusNotFound
 	return e
 }
 
 func (s *Server) prompts(q *question, m members) (err error) {
-	if q.kind.chat {
+	if q.Kind.Chat {
 		chat, err := m.messages()
 		if err != nil {
 			return err
@@ -140,7 +118,7 @@ func (s *Server) prompts(q *question, m members) (err error) {
 		return err
 	}
 	if len(q.request.Blocks) > 0 {
-		return wrong("blocks", "blocks: only /v1/chat/completions takes them")
+		return openaiserver.Wrong("blocks", "blocks: only /v1/chat/completions takes them")
 	}
 	tokenize := s.engine.Tokenize
 	special := true
@@ -169,7 +147,7 @@ const (
 // fits refuses a text that is longer than any of as many tokens as there is room for, before it is tokenized.
 func (s *Server) fits(member string, size int) error {
 	if most := (s.engine.Context() + 1) * longestToken; size > most {
-		return wrong(member, "%s: %d bytes are more than the %d tokens that there is room for", member, size, s.engine.Context())
+		return openaiserver.Wrong(member, "%s: %d bytes are more than the %d tokens that there is room for", member, size, s.engine.Context())
 	}
 	return nil
 }
@@ -177,7 +155,7 @@ func (s *Server) fits(member string, size int) error {
 // tokenizable refuses a text that is too long for /tokenize.
 func (s *Server) tokenizable(member, text string) error {
 	if most := max(maxText, (s.engine.Context()+1)*longestToken); len(text) > most {
-		return wrong(member, "%s: %d bytes, want at most %d", member, len(text), most)
+		return openaiserver.Wrong(member, "%s: %d bytes, want at most %d", member, len(text), most)
 	}
 	return nil
 }
@@ -185,13 +163,13 @@ func (s *Server) tokenizable(member, text string) error {
 // prompt is the request for one of the prompts.
 func (s *Server) prompt(q *question, i int) engines.Request {
 	req := q.request
-	req.ID = q.id
+	req.ID = q.ID
 	if len(q.prompts) > 1 {
-		req.ID = q.kind.number(q.id, i)
+		req.ID = fmt.Sprintf("%s-%d", q.ID, i)
 	}
 	_, short := req.Extra["max_tokens"]
 	_, long := req.Extra["max_completion_tokens"]
-	if !short && !long && !q.kind.chat {
+	if !short && !long && !q.Kind.Chat {
 		room, _ := s.engine.Room(q.context) // the engine refuses a context that it has not
 		req.MaxTokens = max(1, min(defaultCompletion, room-len(q.prompts[i])))
 	}

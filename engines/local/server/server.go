@@ -6,6 +6,7 @@ import (
 	"sync"
 
 	"github.com/ragpilot/ragpilot/engines/local"
+	"github.com/ragpilot/ragpilot/internal/openaiserver"
 )
 
 // Server is an [http.Handler] over an engine. Its methods are safe for concurrent use. It keeps no goroutine of its own but those of
@@ -14,6 +15,7 @@ type Server struct {
 	engine  *local.Engine
 	config  Config
 	mux     *http.ServeMux
+	front   *openaiserver.Front
 	metrics *metrics
 	created int64 // seconds since 1970
 	base    context.Context
@@ -29,47 +31,37 @@ var _ http.Handler = (*Server)(nil)
 
 // New returns a server for an engine, which stays the caller's: close it after [Server.Shutdown].
 func New(engine *local.Engine, config Config) *Server {
-	s := &Server{engine: engine, config: config.withDefaults(), mux: http.NewServeMux(), idle: make(chan struct{})}
+	s := &Server{engine: engine, config: config.withDefaults(), idle: make(chan struct{})}
 	now := s.config.Now()
 	s.created = now.Unix()
+	s.front = &openaiserver.Front{Now: s.config.Now, WriteTimeout: s.config.IOTimeout, StopReasons: true, Refuse: s.refusalOf}
 	s.base, s.cut = context.WithCancelCause(context.Background())
 	s.metrics = newMetrics(engine, now)
-	for path, e := range s.endpoints() {
-		s.mux.HandleFunc(path, func(w http.ResponseWriter, r *http.Request) {
-			if r.Method != e.method && (e.method != http.MethodGet || r.Method != http.MethodHead) {
-				w.Header().Set("Allow", e.method)
-				refuse(w, &refusal{http.StatusMethodNotAllowed, "", "method " + r.Method + ": want " + e.method})
-				return
-			}
-			e.serve(w, r)
-		})
-	}
-	s.mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
-		refuse(w, &refusal{http.StatusNotFound, "", "there is no " + shorten(r.URL.Path, 80) + " here"})
-	})
+	s.mux = openaiserver.NewMux(s.endpoints())
 	return s
 }
 
-type endpoint struct {
-	method string
-	serve  http.HandlerFunc
-}
-
-func (s *Server) endpoints() map[string]endpoint {
-	return map[string]endpoint{
-		"/v1/chat/completions":  {http.MethodPost, s.counted(func(w http.ResponseWriter, r *http.Request) { s.complete(w, r, &chatKind) })},
-		"/v1/completions":       {http.MethodPost, s.counted(func(w http.ResponseWriter, r *http.Request) { s.complete(w, r, &textKind) })},
-		"/v1/models":            {http.MethodGet, s.models},
-		"/v1/models/{model...}": {http.MethodGet, s.oneModel},
-		"/tokenize":             {http.MethodPost, s.counted(s.tokenize)},
-		"/detokenize":           {http.MethodPost, s.counted(s.detokenize)},
-		"/reset_prefix_cache":   {http.MethodPost, s.reset},
-		"/forget":               {http.MethodPost, s.counted(s.forget)},
-		"/health":               {http.MethodGet, s.health},
-		"/version":              {http.MethodGet, s.version},
-		"/metrics":              {http.MethodGet, s.metrics.handler.ServeHTTP},
-		"/openapi.json":         {http.MethodGet, s.schema},
-		"/kv_event_sources":     {http.MethodGet, s.sources},
+func (s *Server) endpoints() map[string]openaiserver.Endpoint {
+	get := func(serve http.HandlerFunc) openaiserver.Endpoint {
+		return openaiserver.Endpoint{Method: http.MethodGet, Serve: serve}
+	}
+	post := func(serve http.HandlerFunc) openaiserver.Endpoint {
+		return openaiserver.Endpoint{Method: http.MethodPost, Serve: serve}
+	}
+	return map[string]openaiserver.Endpoint{
+		"/v1/chat/completions":  post(s.complete(&openaiserver.Chat)),
+		"/v1/completions":       post(s.complete(&openaiserver.Text)),
+		"/v1/models":            get(s.models),
+		"/v1/models/{model...}": get(s.oneModel),
+		"/tokenize":             post(s.counted(s.tokenize)),
+		"/detokenize":           post(s.counted(s.detokenize)),
+		"/reset_prefix_cache":   post(s.reset),
+		"/forget":               post(s.counted(s.forget)),
+		"/health":               get(s.health),
+		"/version":              get(s.version),
+		"/metrics":              get(s.metrics.handler.ServeHTTP),
+		"/openapi.json":         get(s.schema),
+		"/kv_event_sources":     get(s.sources),
 	}
 }
 
@@ -81,7 +73,7 @@ func (s *Server) counted(serve http.HandlerFunc) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		ctx, done, err := s.begin(r.Context())
 		if err != nil {
-			refuse(w, err)
+			err.Write(w)
 			return
 		}
 		defer done()
@@ -90,14 +82,14 @@ func (s *Server) counted(serve http.HandlerFunc) http.HandlerFunc {
 }
 
 // begin enters a request, whose context ends with it or when the server is to end. done must be called at its end.
-func (s *Server) begin(request context.Context) (ctx context.Context, done func(), err *refusal) {
+func (s *Server) begin(request context.Context) (ctx context.Context, done func(), err *openaiserver.Refusal) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch {
 	case s.draining:
 		return nil, nil, closing()
 	case s.running == s.config.MaxRequests:
-		return nil, nil, &refusal{http.StatusTooManyRequests, "", "too many requests at a time"}
+		return nil, nil, &openaiserver.Refusal{Status: http.StatusTooManyRequests, Message: "too many requests at a time"}
 	}
 	s.running++
 	ctx, cancel := context.WithCancelCause(request)

@@ -4,6 +4,7 @@ import (
 	"net/http"
 
 	"github.com/ragpilot/ragpilot/engines/local"
+	"github.com/ragpilot/ragpilot/internal/openaiserver"
 )
 
 // tokenize answers with the tokens of a text or of a chat.
@@ -31,15 +32,7 @@ func (s *Server) tokenize(w http.ResponseWriter, r *http.Request) {
 	if texts {
 		b.Texts = spelled(s.engine, tokens)
 	}
-	s.answer(w, encode(b))
-}
-
-// answer writes the whole of an answer. A client that does not read it is let go.
-func (s *Server) answer(w http.ResponseWriter, body []byte) {
-	out := &stream{control: http.NewResponseController(w), patience: s.config.IOTimeout}
-	out.deadline()
-	defer out.relax()
-	writeJSON(w, http.StatusOK, body)
+	s.front.WriteJSON(w, b)
 }
 
 // spelled returns the text of each token.
@@ -58,9 +51,9 @@ func (s *Server) tokens(m members) ([]int32, error) {
 	if err := m.understood(); err != nil {
 		return nil, err
 	}
-	chat, text := given(m["messages"]), given(m["prompt"])
+	chat, text := openaiserver.Given(m["messages"]), openaiserver.Given(m["prompt"])
 	if chat == text {
-		return nil, wrong("prompt", "want prompt or messages, and not both")
+		return nil, openaiserver.Wrong("prompt", "want prompt or messages, and not both")
 	}
 	if chat {
 		messages, err := m.messages()
@@ -104,12 +97,5 @@ func (s *Server) detokenize(w http.ResponseWriter, r *http.Request) {
 		s.fail(w, r, err)
 		return
 	}
-	s.answer(w, encode(map[string]string{"prompt": s.engine.Detokenize(tokens)}))
-}
-
-// fail answers with an error that is no completion's.
-func (s *Server) fail(w http.ResponseWriter, r *http.Request, err error) {
-	if e, there := s.told(r.Context(), err); there {
-		refuse(w, &e)
-	}
+	s.front.WriteJSON(w, map[string]string{"prompt": s.engine.Detokenize(tokens)})
 }

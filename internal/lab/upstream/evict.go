@@ -8,6 +8,7 @@ import (
 
 	"github.com/ragpilot/ragpilot/contextpilot"
 	"github.com/ragpilot/ragpilot/internal/lru"
+	"github.com/ragpilot/ragpilot/internal/openaiserver"
 )
 
 // Eviction says what a request has lost.
@@ -50,7 +51,7 @@ type ledger struct {
 
 // entry is what the ledger knows of a request.
 type entry struct {
-	kind   *kind
+	kind   *openaiserver.Kind
 	cached int  // tokens of its prompt that others had stored before; -1: not known yet
 	told   bool // of its loss
 }
@@ -60,7 +61,7 @@ func newLedger(rule EvictRule, engineIDs bool, tell func(...Eviction)) *ledger {
 }
 
 // begin makes a request known, and forgets an earlier one of this ID.
-func (l *ledger) begin(id string, k *kind) {
+func (l *ledger) begin(id string, k *openaiserver.Kind) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.at.Put(id, entry{kind: k, cached: -1})
@@ -101,7 +102,7 @@ func (l *ledger) judge(e contextpilot.Event) (Eviction, bool) {
 	defer l.mu.Unlock()
 	known, ok := l.at.Get(e.Request)
 	if !ok {
-		known = entry{kind: &chatKind, cached: -1}
+		known = entry{kind: &openaiserver.Chat, cached: -1}
 	}
 	out := Eviction{Request: e.Request}
 	if l.engineIDs {
@@ -130,10 +131,10 @@ func (l *ledger) judge(e contextpilot.Event) (Eviction, bool) {
 }
 
 // engineID is the ID that a request has inside vLLM.
-func engineID(id string, k *kind) string {
+func engineID(id string, k *openaiserver.Kind) string {
 	tail := strconv.FormatUint(1<<32|uint64(rand.Uint32()), 16)[1:]
-	if k.chat {
-		return k.prefix + id + "-" + tail
+	if k.Chat {
+		return k.Prefix + id + "-" + tail
 	}
-	return k.prefix + id + "-0-" + tail
+	return k.Prefix + id + "-0-" + tail
 }

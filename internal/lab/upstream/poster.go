@@ -3,6 +3,7 @@ package upstream
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"fmt"
 	"io"
 	"log/slog"
@@ -210,5 +211,6 @@ func evictBody(batch []Eviction) []byte {
 			body.Requests = append(body.Requests, e.Request)
 		}
 	}
-	return encode(body)
+	data, _ := json.Marshal(body) // which cannot fail
+	return data
 }

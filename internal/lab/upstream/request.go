@@ -1,17 +1,15 @@
 package upstream
 
 import (
-	"bytes"
 	"cmp"
 	"crypto/rand"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"strings"
 
 	"github.com/ragpilot/ragpilot/engines"
+	"github.com/ragpilot/ragpilot/internal/openaiserver"
 )
 
 // question is a decoded request.
@@ -46,23 +44,11 @@ type wireMessage struct {
 	ToolCalls json.RawMessage `json:"tool_calls"`
 }
 
-// readBody reads a whole body of at most limit bytes into b.
-func readBody(w http.ResponseWriter, r *http.Request, b *bytes.Buffer, limit int64) error {
-	_, err := b.ReadFrom(http.MaxBytesReader(w, r.Body, limit))
-	if tooLong, ok := errors.AsType[*http.MaxBytesError](err); ok {
-		return &refusal{http.StatusRequestEntityTooLarge, fmt.Sprintf("body of more than %d bytes", tooLong.Limit)}
-	}
-	if err != nil && !errors.Is(err, io.EOF) {
-		return badRequest("the body could not be read")
-	}
-	return nil
-}
-
 // decode reads a request of either kind.
-func decode(body []byte, header http.Header, k *kind) (*question, error) {
+func decode(body []byte, header http.Header, k *openaiserver.Kind) (*question, error) {
 	var w wireRequest
 	if err := json.Unmarshal(body, &w); err != nil {
-		return nil, badRequest("the body is not a valid request: " + err.Error())
+		return nil, openaiserver.Wrong("", "the body is not a valid request: %v", err)
 	}
 	q := &question{
 		id:     cmp.Or(header.Get("X-Request-Id"), asString(w.RequestID), asString(w.Rid)),
@@ -76,12 +62,12 @@ func decode(body []byte, header http.Header, k *kind) (*question, error) {
 			continue
 		}
 		if *limit < 1 {
-			return nil, badRequest(fmt.Sprintf("max_tokens %d: want at least 1", *limit))
+			return nil, openaiserver.Wrong("", "max_tokens %d: want at least 1", *limit)
 		}
 		q.maxTokens = *limit
 	}
 	var err error
-	if k.chat {
+	if k.Chat {
 		q.messages, err = chatPrompt(&w)
 	} else {
 		q.messages, err = textPrompt(w.Prompt)
@@ -92,51 +78,26 @@ func decode(body []byte, header http.Header, k *kind) (*question, error) {
 // chatPrompt returns what an engine's template would put into the prompt.
 func chatPrompt(w *wireRequest) ([]engines.Message, error) {
 	if len(w.Messages) == 0 {
-		return nil, badRequest("messages: want at least one")
+		return nil, openaiserver.Wrong("", "messages: want at least one")
 	}
 	out := make([]engines.Message, 0, len(w.Messages)+1)
-	if given(w.Tools) {
+	if openaiserver.Given(w.Tools) {
 		out = append(out, engines.Message{Role: engines.System, Content: string(w.Tools)})
 	}
 	for i, m := range w.Messages {
 		if m.Role == "" {
-			return nil, badRequest(fmt.Sprintf("messages[%d]: role is missing", i))
+			return nil, openaiserver.Wrong("", "messages[%d]: role is missing", i)
 		}
-		text, err := contentText(m.Content)
+		text, err := openaiserver.Content(m.Content, i)
 		if err != nil {
-			return nil, badRequest(fmt.Sprintf("messages[%d].content: %v", i, err))
+			return nil, err
 		}
-		if given(m.ToolCalls) {
+		if openaiserver.Given(m.ToolCalls) {
 			text += string(m.ToolCalls)
 		}
 		out = append(out, engines.Message{Role: engines.Role(m.Role), Content: text})
 	}
 	return out, nil
-}
-
-// contentText reads a content: nothing, a string, or a list of text parts.
-func contentText(raw json.RawMessage) (string, error) {
-	if !given(raw) {
-		return "", nil
-	}
-	if raw[0] == '"' {
-		return asString(raw), nil
-	}
-	var parts []struct {
-		Type string  `json:"type"`
-		Text *string `json:"text"`
-	}
-	if json.Unmarshal(raw, &parts) != nil {
-		return "", errors.New("want a string or a list of text parts")
-	}
-	texts := make([]string, len(parts))
-	for i, p := range parts {
-		if p.Text == nil || p.Type != "text" {
-			return "", fmt.Errorf("part %d of type %q: want text", i, p.Type)
-		}
-		texts[i] = *p.Text
-	}
-	return strings.Join(texts, "\n"), nil
 }
 
 // textPrompt reads the prompt of /v1/completions: a string, a list of one string, or a list of token IDs.
@@ -145,21 +106,18 @@ func textPrompt(raw json.RawMessage) ([]engines.Message, error) {
 	var texts []string
 	var ids []int64
 	switch {
-	case !given(raw):
-		return nil, badRequest("prompt is missing")
+	case !openaiserver.Given(raw):
+		return nil, openaiserver.Wrong("", "prompt is missing")
 	case json.Unmarshal(raw, &text) == nil:
 	case json.Unmarshal(raw, &texts) == nil && len(texts) == 1:
 		text = texts[0]
 	case json.Unmarshal(raw, &ids) == nil && len(ids) > 0:
 		text = strings.Trim(fmt.Sprint(ids), "[]")
 	default:
-		return nil, badRequest("prompt: want a string, a list of one string, or a list of token IDs")
+		return nil, openaiserver.Wrong("", "prompt: want a string, a list of one string, or a list of token IDs")
 	}
 	return []engines.Message{{Role: engines.User, Content: text}}, nil
 }
-
-// given tells a value from none and null.
-func given(raw json.RawMessage) bool { return len(raw) > 0 && string(raw) != "null" }
 
 // asString returns a string, and "" for anything else.
 func asString(raw json.RawMessage) string {

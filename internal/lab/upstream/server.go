@@ -11,6 +11,7 @@ import (
 
 	"github.com/ragpilot/ragpilot/engines"
 	"github.com/ragpilot/ragpilot/engines/sim"
+	"github.com/ragpilot/ragpilot/internal/openaiserver"
 	"github.com/ragpilot/ragpilot/internal/prompt/tokens"
 )
 
@@ -18,11 +19,10 @@ import (
 type Server struct {
 	options Options
 	engine  *sim.Engine
-	ledger  *ledger // nil: nobody wants to know what is lost
+	ledger  *ledger // nil: losses are not reported
 	mux     *http.ServeMux
-	created int64     // seconds since 1970
+	front   *openaiserver.Front
 	bodies  sync.Pool // of *bytes.Buffer
-	stubs   map[*kind]stubAnswers
 }
 
 var _ http.Handler = (*Server)(nil)
@@ -36,7 +36,7 @@ const keepBody = 1 << 20
 // New returns a server with an empty cache. Of options that [Options.Validate] refuses it takes the default.
 func New(options Options) *Server {
 	options = options.withDefaults()
-	s := &Server{options: options, mux: http.NewServeMux(), created: time.Now().Unix(), stubs: map[*kind]stubAnswers{}}
+	s := &Server{options: options, front: &openaiserver.Front{Now: time.Now, EarlyHeaders: true, Refuse: refusalOf}}
 	s.engine = sim.New(sim.Options{
 		CapacityTokens: options.CapacityTokens, BlockTokens: options.BlockTokens,
 		Reply: func(r engines.Request) string { return string(r.Extra[answerMember]) },
@@ -45,16 +45,26 @@ func New(options Options) *Server {
 		s.ledger = newLedger(options.EvictRule, options.EngineIDs, options.Evict)
 		s.engine.Subscribe(s.ledger.observe)
 	}
-	for path, k := range map[string]*kind{"/v1/chat/completions": &chatKind, "/v1/completions": &textKind} {
-		s.stubs[k] = newStubAnswers(k, options.Model, s.created)
-		s.mux.HandleFunc(path, only(http.MethodPost, func(w http.ResponseWriter, r *http.Request) { s.generate(w, r, k) }))
+	complete := func(k *openaiserver.Kind) http.HandlerFunc {
+		stub := newStubAnswers(s.front, k, options.Model)
+		return func(w http.ResponseWriter, r *http.Request) { s.complete(w, r, k, &stub) }
 	}
-	s.mux.HandleFunc("/v1/models", only(http.MethodGet, s.models))
-	s.mux.HandleFunc("/health", only(http.MethodGet, func(http.ResponseWriter, *http.Request) {}))
-	s.mux.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) {
-		refuse(w, &refusal{http.StatusNotFound, "no such path"})
+	models := openaiserver.ModelList(openaiserver.NewModel(options.Model, time.Now().Unix()))
+	s.mux = openaiserver.NewMux(map[string]openaiserver.Endpoint{
+		"/v1/chat/completions": {Method: http.MethodPost, Serve: complete(&openaiserver.Chat)},
+		"/v1/completions":      {Method: http.MethodPost, Serve: complete(&openaiserver.Text)},
+		"/v1/models": {Method: http.MethodGet, Serve: func(w http.ResponseWriter, _ *http.Request) {
+			openaiserver.WriteJSON(w, models)
+		}},
+		"/health": {Method: http.MethodGet, Serve: func(http.ResponseWriter, *http.Request) {}},
 	})
 	return s
+}
+
+// refusalOf is what a client gets for an error; nil: it has gone.
+func refusalOf(_ context.Context, err error) *openaiserver.Refusal {
+	refused, _ := errors.AsType[*openaiserver.Refusal](err)
+	return refused
 }
 
 // ServeHTTP answers one request.
@@ -63,32 +73,8 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) { s.mux.Serve
 // Stats returns what went through the cache so far.
 func (s *Server) Stats() sim.Stats { return s.engine.Stats() }
 
-func only(method string, next http.HandlerFunc) http.HandlerFunc {
-	return func(w http.ResponseWriter, r *http.Request) {
-		if r.Method != method {
-			w.Header().Set("Allow", method)
-			refuse(w, &refusal{http.StatusMethodNotAllowed, "want " + method})
-			return
-		}
-		next(w, r)
-	}
-}
-
-func (s *Server) models(w http.ResponseWriter, _ *http.Request) {
-	type model struct {
-		ID      string `json:"id"`
-		Object  string `json:"object"`
-		Created int64  `json:"created"`
-		Owner   string `json:"owned_by"`
-	}
-	writeJSON(w, http.StatusOK, struct {
-		Object string  `json:"object"`
-		Data   []model `json:"data"`
-	}{"list", []model{{s.options.Model, "model", s.created, "ragpilot"}}})
-}
-
-// generate answers a request of either kind.
-func (s *Server) generate(w http.ResponseWriter, r *http.Request, k *kind) {
+// complete answers a request of either kind.
+func (s *Server) complete(w http.ResponseWriter, r *http.Request, k *openaiserver.Kind, stub *stubAnswers) {
 	body, _ := s.bodies.Get().(*bytes.Buffer)
 	if body == nil {
 		body = new(bytes.Buffer)
@@ -99,9 +85,8 @@ func (s *Server) generate(w http.ResponseWriter, r *http.Request, k *kind) {
 			s.bodies.Put(body)
 		}
 	}()
-	err := readBody(w, r, body, s.options.MaxBody)
+	err := openaiserver.ReadBody(w, r, body, s.options.MaxBody, 0)
 	if err == nil && s.options.Stub {
-		stub := s.stubs[k]
 		stub.serve(w, body.Bytes())
 		return
 	}
@@ -110,58 +95,23 @@ func (s *Server) generate(w http.ResponseWriter, r *http.Request, k *kind) {
 		q, err = decode(body.Bytes(), r.Header, k)
 	}
 	if err != nil {
-		if refused, ok := errors.AsType[*refusal](err); ok {
-			refuse(w, refused)
+		if refused := refusalOf(r.Context(), err); refused != nil {
+			refused.Write(w)
 		}
 		return
 	}
-	a := &answer{kind: k, id: k.prefix + q.id, model: s.options.Model, created: time.Now().Unix()}
 	w.Header().Set("X-Request-Id", q.id)
-	if q.stream {
-		s.stream(w, r, q, a)
-		return
-	}
-	response, err := s.ask(r.Context(), q, k, func(string) error { return nil })
-	if err != nil {
-		return // the client is gone
-	}
-	w.Header().Set("Content-Type", "application/json")
-	_, _ = w.Write(a.whole(response.Text, response.Finish, response.Usage))
-}
-
-// stream sends an answer piece by piece. Its headers go at once, as vLLM's do.
-func (s *Server) stream(w http.ResponseWriter, r *http.Request, q *question, a *answer) {
-	w.Header().Set("Content-Type", "text/event-stream; charset=utf-8")
-	out := http.NewResponseController(w)
-	send := func(chunk []byte) error {
-		if len(chunk) > 0 {
-			if _, err := w.Write(chunk); err != nil {
-				return err
-			}
-		}
-		return out.Flush()
-	}
-	if send(nil) != nil {
-		return
-	}
-	opening := a.opening()
-	response, err := s.ask(r.Context(), q, a.kind, func(piece string) error {
-		chunk := append(opening, a.piece(piece)...)
-		opening = nil
-		return send(chunk)
+	s.front.Complete(r.Context(), w, &openaiserver.Completion{
+		Kind: k, ID: q.id, Model: s.options.Model, Stream: q.stream, Usage: q.usage, Prompts: 1,
+		Generate: func(ctx context.Context, onText func(int, string) error) ([]engines.Response, error) {
+			response, err := s.ask(ctx, q, k, func(piece string) error { return onText(0, piece) })
+			return []engines.Response{response}, err
+		},
 	})
-	if err != nil {
-		return
-	}
-	last := append(opening, a.end(response.Finish)...)
-	if q.usage {
-		last = append(last, a.usage(response.Usage)...)
-	}
-	_ = send(append(last, done...))
 }
 
 // ask runs the request on the engine, and gives each piece of the answer to say when it is due.
-func (s *Server) ask(ctx context.Context, q *question, k *kind, say func(piece string) error) (engines.Response, error) {
+func (s *Server) ask(ctx context.Context, q *question, k *openaiserver.Kind, say func(piece string) error) (engines.Response, error) {
 	req := engines.Request{
 		ID: q.id, Messages: q.messages, MaxTokens: q.maxTokens,
 		Extra: map[string]json.RawMessage{answerMember: json.RawMessage(s.options.text(q))},
@@ -190,7 +140,7 @@ func (s *Server) ask(ctx context.Context, q *question, k *kind, say func(piece s
 		return say(piece)
 	})
 	if err != nil && s.ledger != nil {
-		s.ledger.read(q.id, response.Usage.CachedTokens) // no Served event will tell
+		s.ledger.read(q.id, response.Usage.CachedTokens) // no Served event will come
 	}
 	return response, err
 }

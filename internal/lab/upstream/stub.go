@@ -2,10 +2,12 @@ package upstream
 
 import (
 	"bytes"
+	"context"
 	"net/http"
 	"strconv"
 
 	"github.com/ragpilot/ragpilot/engines"
+	"github.com/ragpilot/ragpilot/internal/openaiserver"
 )
 
 // stubAnswers are the fixed answers of one endpoint.
@@ -13,18 +15,27 @@ type stubAnswers struct {
 	whole, stream, streamUsage []byte
 }
 
-func newStubAnswers(k *kind, model string, created int64) stubAnswers {
-	a := answer{kind: k, id: k.prefix + "stub", model: model, created: created}
-	used := engines.Usage{PromptTokens: 1, OutputTokens: 1, CachedKnown: true}
-	stream := join(a.opening(), a.piece("ok"), a.end("stop"))
-	return stubAnswers{
-		whole:       a.whole("ok", "stop", used),
-		stream:      join(stream, done),
-		streamUsage: join(stream, a.usage(used), done),
+func newStubAnswers(front *openaiserver.Front, k *openaiserver.Kind, model string) stubAnswers {
+	answer := func(stream, usage bool) []byte {
+		var out memory
+		front.Complete(context.Background(), &out, &openaiserver.Completion{
+			Kind: k, ID: "stub", Model: model, Stream: stream, Usage: usage, Prompts: 1,
+			Generate: func(_ context.Context, onText func(int, string) error) ([]engines.Response, error) {
+				used := engines.Usage{PromptTokens: 1, OutputTokens: 1, CachedKnown: true}
+				return []engines.Response{{Text: "ok", Finish: "stop", Usage: used}}, onText(0, "ok")
+			},
+		})
+		return out.Bytes()
 	}
+	return stubAnswers{answer(false, false), answer(true, false), answer(true, true)}
 }
 
-func join(parts ...[]byte) []byte { return bytes.Join(parts, nil) }
+// memory keeps the body of an answer.
+type memory struct{ bytes.Buffer }
+
+func (*memory) Header() http.Header { return http.Header{} }
+func (*memory) WriteHeader(int)     {}
+func (*memory) Flush()              {}
 
 func (s *stubAnswers) serve(w http.ResponseWriter, body []byte) {
 	h := w.Header()
