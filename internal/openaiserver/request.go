@@ -34,7 +34,7 @@ func ReadBody(w http.ResponseWriter, r *http.Request, b *bytes.Buffer, limit int
 		return nil
 	case isTooLong:
 		return &Refusal{http.StatusRequestEntityTooLarge, "", fmt.Sprintf("the body has more than %d bytes", tooLong.Limit)}
-	case context.Cause(ctx) != ctx.Err(): // the server ended it
+	case !errors.Is(context.Cause(ctx), ctx.Err()): // the server ended it
 		return context.Cause(ctx)
 	case errors.Is(err, os.ErrDeadlineExceeded):
 		return &Refusal{http.StatusRequestTimeout, "", fmt.Sprintf("the body did not come in %v", timeout)}

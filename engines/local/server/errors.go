@@ -27,7 +27,7 @@ func (s *Server) refusalOf(ctx context.Context, err error) *openaiserver.Refusal
 	case errors.Is(context.Cause(ctx), errShutdown), errors.Is(err, local.ErrClosed):
 		return closing()
 	case ctx.Err() != nil:
-		return nil
+		return nil //nolint:nilerr // that there is no answer is the result
 	case errors.Is(err, engines.ErrRefused):
 		_, message, _ := strings.Cut(err.Error(), engines.ErrRefused.Error()+": ")
 		param, _, _ := strings.Cut(message, " ")
