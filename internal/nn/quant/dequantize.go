@@ -17,52 +17,31 @@ func Dequantize(t Type, dst []float32, src []byte) {
 	if len(src) < size {
 		panic(fmt.Sprintf("quant: %d bytes for %d weights in %v: want %d", len(src), len(dst), t, size))
 	}
-	switch t {
-	case F32:
-		for i := range dst {
-			dst[i] = math.Float32frombits(binary.LittleEndian.Uint32(src[4*i:]))
-		}
-	case F16:
-		for i := range dst {
-			dst[i] = half(src[2*i:])
-		}
-	case BF16:
-		for i := range dst {
-			dst[i] = FromBF16(binary.LittleEndian.Uint16(src[2*i:]))
-		}
-	default:
-		block := t.decoder()
-		weights, bytes := t.Block()
-		for len(dst) > 0 {
-			block(dst[:weights], src[:bytes])
-			dst, src = dst[weights:], src[bytes:]
-		}
+	f, _ := t.format()
+	step := f.weights
+	if step == 1 { // as many at a time as there are
+		step, f.bytes = max(len(dst), 1), size
+	}
+	for ; len(dst) > 0; dst, src = dst[step:], src[f.bytes:] {
+		f.decode(dst[:step], src[:f.bytes])
 	}
 }
 
-// decoder returns what decodes one block.
-func (t Type) decoder() func(dst []float32, src []byte) {
-	switch t {
-	case Q8_0:
-		return decodeQ8x0
-	case Q4_0:
-		return decodeQ4x0
-	case Q4_1:
-		return decodeQ4x1
-	case Q5_0:
-		return decodeQ5x0
-	case Q5_1:
-		return decodeQ5x1
-	case Q3_K:
-		return decodeQ3xK
-	case Q4_K:
-		return decodeQ4xK
-	case Q5_K:
-		return decodeQ5xK
-	case Q6_K:
-		return decodeQ6xK
-	default:
-		return decodeIQ4xNL
+func decodeF32(dst []float32, src []byte) {
+	for i := range dst {
+		dst[i] = math.Float32frombits(binary.LittleEndian.Uint32(src[4*i:]))
+	}
+}
+
+func decodeF16(dst []float32, src []byte) {
+	for i := range dst {
+		dst[i] = half(src[2*i:])
+	}
+}
+
+func decodeBF16(dst []float32, src []byte) {
+	for i := range dst {
+		dst[i] = FromBF16(binary.LittleEndian.Uint16(src[2*i:]))
 	}
 }
 

@@ -3,7 +3,6 @@ package quant
 import (
 	"fmt"
 	"math"
-	"strings"
 )
 
 // Type is a number format. The zero value is F32.
@@ -26,45 +25,42 @@ const (
 	IQ4_NL //nolint:revive // as above
 )
 
-// Types are all formats.
-func Types() []Type {
-	return []Type{F32, F16, BF16, Q8_0, Q4_0, Q4_1, Q5_0, Q5_1, Q3_K, Q4_K, Q5_K, Q6_K, IQ4_NL}
-}
-
 // format is what one line of the package's table says.
 type format struct {
 	name           string
-	weights, bytes int
+	weights, bytes int // of a block
+	decode         func(dst []float32, src []byte)
+	encode         func(dst []byte, src []float32) // nil: the format can be read only
 }
 
-func (t Type) format() (format, bool) {
-	switch t {
-	case F32:
-		return format{"F32", 1, 4}, true
-	case F16:
-		return format{"F16", 1, 2}, true
-	case BF16:
-		return format{"BF16", 1, 2}, true
-	case Q8_0:
-		return format{"Q8_0", 32, 34}, true
-	case Q4_0:
-		return format{"Q4_0", 32, 18}, true
-	case Q4_1:
-		return format{"Q4_1", 32, 20}, true
-	case Q5_0:
-		return format{"Q5_0", 32, 22}, true
-	case Q5_1:
-		return format{"Q5_1", 32, 24}, true
-	case Q3_K:
-		return format{"Q3_K", 256, 110}, true
-	case Q4_K:
-		return format{"Q4_K", 256, 144}, true
-	case Q5_K:
-		return format{"Q5_K", 256, 176}, true
-	case Q6_K:
-		return format{"Q6_K", 256, 210}, true
-	case IQ4_NL:
-		return format{"IQ4_NL", 32, 18}, true
+var formats = [...]format{
+	F32:    {"F32", 1, 4, decodeF32, encodeF32},
+	F16:    {"F16", 1, 2, decodeF16, encodeF16},
+	BF16:   {"BF16", 1, 2, decodeBF16, encodeBF16},
+	Q8_0:   {"Q8_0", 32, 34, decodeQ8x0, encodeQ8x0},
+	Q4_0:   {"Q4_0", 32, 18, decodeQ4x0, nil},
+	Q4_1:   {"Q4_1", 32, 20, decodeQ4x1, nil},
+	Q5_0:   {"Q5_0", 32, 22, decodeQ5x0, nil},
+	Q5_1:   {"Q5_1", 32, 24, decodeQ5x1, nil},
+	Q3_K:   {"Q3_K", 256, 110, decodeQ3xK, nil},
+	Q4_K:   {"Q4_K", 256, 144, decodeQ4xK, nil},
+	Q5_K:   {"Q5_K", 256, 176, decodeQ5xK, nil},
+	Q6_K:   {"Q6_K", 256, 210, decodeQ6xK, nil},
+	IQ4_NL: {"IQ4_NL", 32, 18, decodeIQ4xNL, nil},
+}
+
+// Types are all formats.
+func Types() []Type {
+	all := make([]Type, len(formats))
+	for i := range all {
+		all[i] = Type(i)
+	}
+	return all
+}
+
+func (t Type) format() (f format, ok bool) {
+	if int(t) < len(formats) {
+		return formats[t], true
 	}
 	return format{}, false
 }
@@ -98,14 +94,4 @@ func (t Type) Bytes(weights int) (int, error) {
 		return 0, fmt.Errorf("quant: %d weights in %v: too many", weights, t)
 	}
 	return blocks * f.bytes, nil
-}
-
-// Parse returns the format of a name as [Type.String] gives it, in lower or upper case.
-func Parse(name string) (Type, error) {
-	for _, t := range Types() {
-		if strings.EqualFold(t.String(), name) {
-			return t, nil
-		}
-	}
-	return 0, fmt.Errorf("quant: %q is not a known format; known are %v", name, Types())
 }
