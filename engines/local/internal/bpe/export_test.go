@@ -21,6 +21,6 @@ func Words(s Splitter, text string) []string {
 
 // Repair returns a text with what is no UTF-8 replaced.
 func Repair(raw string) string {
-	text, rest := repair(nil, []byte(raw))
-	return string(end(text, rest))
+	text, rest := repair([]byte(raw))
+	return text + end(rest)
 }

@@ -172,8 +172,8 @@ func (t *Tokenizer) Decode(ids []int32, special bool) string {
 	if utf8.Valid(raw) {
 		return string(raw)
 	}
-	text, rest := repair(nil, raw)
-	return string(end(text, rest))
+	text, rest := repair(raw)
+	return text + end(rest)
 }
 
 // piece is what a token adds to a text. At its beginning, that is less the space that Encode put there.
@@ -210,14 +210,14 @@ func (s *Stream) Next(id int32) string {
 	if len(s.held) == 0 && utf8.ValidString(piece) {
 		return piece
 	}
-	text, rest := repair(nil, append(s.held, piece...))
+	text, rest := repair(append(s.held, piece...))
 	s.held = slices.Clone(rest)
-	return string(text)
+	return text
 }
 
 // End returns what was held back, as U+FFFD, and makes the stream ready for another answer.
 func (s *Stream) End() string {
 	rest := s.held
 	s.held, s.begun = nil, false
-	return string(end(nil, rest))
+	return end(rest)
 }
