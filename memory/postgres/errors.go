@@ -41,8 +41,11 @@ var kinds = map[string]error{
 	"58":    ErrUnavailable,  // system error, such as of input and output
 }
 
-// wrapped says that the error is of this package, and what it stands for.
+// wrapped says that the error is of this package, and what it stands for; nil stays nil.
 func wrapped(err error) error {
+	if err == nil {
+		return nil
+	}
 	if kind := kindOf(err); kind != nil && !errors.Is(err, kind) {
 		return fmt.Errorf("postgres: %w: %w", kind, err)
 	}

@@ -1,6 +1,7 @@
 package postgres
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -9,9 +10,10 @@ import (
 	"github.com/zeebo/xxh3"
 
 	"github.com/ragpilot/ragpilot/memory"
+	"github.com/ragpilot/ragpilot/memory/internal/sqlstore"
 )
 
-// Options are what [Open] can be told; the zero Options are the usual ones.
+// Options configure [Open]; the zero Options are the usual ones.
 type Options struct {
 	// Schema is the database schema that holds the tables; empty: "ragpilot_memory". It is made if it is not there. Stores
 	// in different schemas share nothing.
@@ -22,12 +24,16 @@ type Options struct {
 
 // Backend is a [memory.Backend] in a database. It is safe for concurrent use.
 type Backend struct {
+	reading
 	pool   *pool
 	schema string
 	lock   int64 // the advisory lock of the schema
 }
 
 var _ memory.Backend = (*Backend)(nil)
+
+// reading has the methods of a Backend that read.
+type reading = sqlstore.Reader
 
 // Open connects and makes the tables if they are missing. dsn is what pgx reads: a URL or key=value pairs. Errors wrap those
 // of this package and never hold the password.
@@ -39,17 +45,11 @@ func Open(ctx context.Context, dsn string, opts Options) (*Backend, error) {
 	if err != nil {
 		return nil, fmt.Errorf("postgres: open: %w", err) // pgx leaves the password out
 	}
-	b := &Backend{schema: opts.Schema}
-	if b.schema == "" {
-		b.schema = "ragpilot_memory"
-	}
-	size := opts.Connections
-	if size == 0 {
-		size = 4
-	}
+	b := &Backend{schema: cmp.Or(opts.Schema, "ragpilot_memory")}
+	b.reading = reading{Dialect: &dialect, Read: b.read}
 	config.RuntimeParams["search_path"] = pgx.Identifier{b.schema}.Sanitize()
 	b.lock = int64(xxh3.HashString("ragpilot memory " + b.schema)) //nolint:gosec // all 64 bits are wanted
-	b.pool = newPool(config, size)
+	b.pool = newPool(config, cmp.Or(opts.Connections, 4))
 	if err := b.create(ctx); err != nil {
 		b.pool.close()
 		return nil, fmt.Errorf("open schema %q: %w", b.schema, err)
@@ -92,21 +92,25 @@ func (b *Backend) transaction(ctx context.Context, opts pgx.TxOptions, f func(pg
 // Change runs f while no other transaction of the schema runs. If the error wraps [ErrUnknownOutcome] the change may have
 // been stored.
 func (b *Backend) Change(ctx context.Context, f func(tx memory.Tx) error) error {
+	return b.change(ctx, func(t *sqlstore.Tx) error { return f(t) })
+}
+
+func (b *Backend) change(ctx context.Context, f func(t *sqlstore.Tx) error) error {
 	return b.transaction(ctx, pgx.TxOptions{}, func(inner pgx.Tx) error {
-		if _, err := inner.Exec(ctx, "SELECT pg_advisory_xact_lock($1)", b.lock); err != nil {
-			return wrapped(err)
+		t := &sqlstore.Tx{Dialect: &dialect, Conn: conn{inner}}
+		if _, err := t.Exec(ctx, "SELECT pg_advisory_xact_lock($1)", b.lock); err != nil {
+			return err
 		}
-		return f(&tx{inner: inner})
+		return f(t)
 	})
 }
 
 // Reset empties all tables.
 func (b *Backend) Reset(ctx context.Context) error {
-	return b.Change(ctx, func(t memory.Tx) error {
-		inner := t.(*tx)
-		if err := inner.exec(ctx, "TRUNCATE space, memories, removed, history, messages"); err != nil {
+	return b.change(ctx, func(t *sqlstore.Tx) error {
+		if _, err := t.Exec(ctx, "TRUNCATE space, memories, removed, history, messages"); err != nil {
 			return err
 		}
-		return inner.restart(ctx)
+		return t.Restart(ctx)
 	})
 }

@@ -5,6 +5,8 @@ import (
 	"fmt"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/ragpilot/ragpilot/memory/internal/sqlstore"
 )
 
 // tables makes what a new schema needs; search_path is set to it.
@@ -25,8 +27,7 @@ var tables = []string{
 	`CREATE INDEX IF NOT EXISTS memories_agent ON memories (agent_id) WHERE agent_id <> ''`,
 	`CREATE INDEX IF NOT EXISTS memories_run ON memories (run_id) WHERE run_id <> ''`,
 	`ALTER TABLE memories DROP COLUMN IF EXISTS terms`, // of older tables
-	// Every transaction that changes memories has a number: rows bear that of the last one that changed them, and removed lists
-	// those that are gone, as far back as state.forgotten.
+	// What version, removed and state are for, see package sqlstore.
 	`ALTER TABLE memories ADD COLUMN IF NOT EXISTS version BIGINT NOT NULL DEFAULT 0`,
 	`CREATE INDEX IF NOT EXISTS memories_version ON memories (version)`,
 	`CREATE INDEX IF NOT EXISTS memories_unembedded ON memories (id) WHERE length(vector) = 0`,
@@ -56,16 +57,13 @@ var tables = []string{
 
 // create makes schema and tables if they are missing; several processes may do so at a time.
 func (b *Backend) create(ctx context.Context) error {
-	return b.transaction(ctx, pgx.TxOptions{}, func(inner pgx.Tx) error {
-		if _, err := inner.Exec(ctx, "SELECT pg_advisory_xact_lock($1)", b.lock); err != nil {
-			return wrapped(err)
-		}
-		if _, err := inner.Exec(ctx, "CREATE SCHEMA IF NOT EXISTS "+pgx.Identifier{b.schema}.Sanitize()); err != nil {
-			return wrapped(err)
+	return b.change(ctx, func(t *sqlstore.Tx) error {
+		if _, err := t.Exec(ctx, "CREATE SCHEMA IF NOT EXISTS "+pgx.Identifier{b.schema}.Sanitize()); err != nil {
+			return err
 		}
 		for _, statement := range tables {
-			if _, err := inner.Exec(ctx, statement); err != nil {
-				return fmt.Errorf("%.40s: %w", statement, wrapped(err))
+			if _, err := t.Exec(ctx, statement); err != nil {
+				return fmt.Errorf("%.40s: %w", statement, err)
 			}
 		}
 		return nil

@@ -3,13 +3,14 @@ package sqlite
 import (
 	"bytes"
 	"context"
-	"database/sql"
 	"errors"
 	"fmt"
 	"io"
 	"os"
+	"strings"
 
 	"github.com/ragpilot/ragpilot/memory"
+	"github.com/ragpilot/ragpilot/memory/internal/sqlstore"
 )
 
 // SQLite's secure_delete zeroes a row where it stands. When it had moved the row to another page before, to make room, it left the
@@ -87,26 +88,23 @@ func (l *leftovers) stand(path string) (bool, error) {
 	}
 }
 
-// note adds the texts of rows that are going to be removed, but for those that stay elsewhere. Of a memory its text stands for
+// note adds the texts of rows that are going to be removed, but for those that are kept elsewhere. Of a memory its text stands for
 // its vector, which lies behind it in the row and is overwritten first.
-func (t *tx) note(ctx context.Context, stay map[string]bool, query string, args ...any) error {
+func (t *tx) note(ctx context.Context, kept map[string]bool, query string, args []any) error {
 	if t.left.many {
 		return nil
 	}
-	return each(ctx, t.sql, query, args, func(rows *sql.Rows) (bool, error) {
-		columns, err := rows.Columns()
-		if err != nil {
-			return false, err
-		}
-		texts, values := make([]string, len(columns)), make([]any, len(columns))
-		for i := range texts {
-			values[i] = &texts[i]
-		}
-		if err := rows.Scan(values...); err != nil {
+	texts := make([]string, 1+strings.Count(query, ", "))
+	to := make([]any, len(texts))
+	for i := range texts {
+		to[i] = &texts[i]
+	}
+	return t.Each(ctx, query, args, func(row sqlstore.Row) (bool, error) {
+		if err := row.Scan(to...); err != nil {
 			return false, err
 		}
 		for _, s := range texts {
-			if !stay[s] {
+			if !kept[s] {
 				t.left.text(s)
 			}
 		}
@@ -118,7 +116,7 @@ func (t *tx) note(ctx context.Context, stay map[string]bool, query string, args 
 // removed now or was removed while somebody else was reading.
 func (b *Backend) forget(ctx context.Context, t *tx) error {
 	b.mu.Lock()
-	if t.removed {
+	if t.Erased {
 		b.stale = true
 		b.left.join(t.left)
 	}

@@ -14,7 +14,7 @@ import (
 	"github.com/ragpilot/ragpilot/embed"
 	"github.com/ragpilot/ragpilot/internal/testkit/sharedtest"
 	"github.com/ragpilot/ragpilot/memory"
-	"github.com/ragpilot/ragpilot/memory/internal/blob"
+	"github.com/ragpilot/ragpilot/memory/internal/sqlstore"
 )
 
 // secret returns a text with words that occur nowhere else.
@@ -91,7 +91,7 @@ func TestDeletedIsGone(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for name, what := range map[string][]byte{"word": []byte(word), "vector": blob.Encode(vectors[0])[:64]} {
+		for name, what := range map[string][]byte{"word": []byte(word), "vector": sqlstore.EncodeVector(vectors[0])[:64]} {
 			if where := traces(t, path, what); len(where) > 0 && !bytes.Equal(what, make([]byte, 64)) {
 				t.Errorf("after DeleteAll the %s of %d stands in %q", name, i, where)
 			}

@@ -16,9 +16,10 @@ import (
 	_ "modernc.org/sqlite" // the driver "sqlite"
 
 	"github.com/ragpilot/ragpilot/memory"
+	"github.com/ragpilot/ragpilot/memory/internal/sqlstore"
 )
 
-// Options are what [Open] can be told; the zero Options are the usual ones.
+// Options configure [Open]; the zero Options are the usual ones.
 type Options struct {
 	// Relaxed leaves out the wait for the disk at each change: faster, and a machine that loses power may lose the last
 	// changes. The death of the process alone loses nothing either way.
@@ -29,6 +30,7 @@ type Options struct {
 
 // Backend is a [memory.Backend] in a file. It is safe for concurrent use.
 type Backend struct {
+	reading
 	writer *sql.DB // one connection: transactions one after the other
 	reader *sql.DB
 
@@ -43,6 +45,9 @@ type Backend struct {
 }
 
 var _ memory.Backend = (*Backend)(nil)
+
+// reading has the methods of a Backend that read.
+type reading = sqlstore.Reader
 
 // Open opens the file, which it makes if it is not there; the folder must exist.
 func Open(ctx context.Context, path string, opts Options) (*Backend, error) {
@@ -81,7 +86,9 @@ func open(ctx context.Context, path string, opts Options) (*Backend, error) {
 		return nil, errors.Join(err, writer.Close())
 	}
 	reader.SetMaxOpenConns(max(4, runtime.GOMAXPROCS(0)))
-	return &Backend{writer: writer, reader: reader, path: path}, nil
+	b := &Backend{writer: writer, reader: reader, path: path}
+	b.reading = reading{Dialect: &dialect, Read: b.read}
+	return b, nil
 }
 
 // dsn names the file and what each connection to it sets.
