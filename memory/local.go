@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/ragpilot/ragpilot/embed"
-	"github.com/ragpilot/ragpilot/internal/nn/defaultembed"
 )
 
 // Config is what a [Local] can be told; the zero Config is the usual one.
@@ -66,14 +65,11 @@ func New(backend Backend, cfg Config) (*Local, error) {
 		return nil, fmt.Errorf("%w: backend is nil", ErrInvalid)
 	}
 	l := &Local{
-		backend: backend, embedder: cfg.Embedder, extract: cfg.Extractor, now: cfg.Now, newID: cfg.NewID,
+		backend: backend, embedder: embedderOr(cfg.Embedder), extract: cfg.Extractor, now: cfg.Now, newID: cfg.NewID,
 		adding: newTurnstile(), noEntities: cfg.NoEntities, byWords: cfg.ByWords, indexes: cfg.Indexes,
 	}
 	if l.indexes == nil {
 		l.indexes = NewIndexes(0)
-	}
-	if l.embedder == nil {
-		l.embedder = defaultembed.Embedder()
 	}
 	if l.extract == nil {
 		l.extract = Verbatim{}

@@ -21,7 +21,6 @@ import (
 
 	"github.com/ragpilot/ragpilot/adapters/adk"
 	"github.com/ragpilot/ragpilot/contextpilot"
-	"github.com/ragpilot/ragpilot/internal/nn/defaultembed"
 	"github.com/ragpilot/ragpilot/framework"
 	"github.com/ragpilot/ragpilot/memory"
 	"github.com/ragpilot/ragpilot/memory/inmem"
@@ -29,7 +28,7 @@ import (
 
 // Tests and examples run without the sentence model, which is the default of a memory.Config.
 func TestMain(m *testing.M) {
-	defaultembed.Replace(memory.Lexical)
+	memory.SetDefaultEmbedder(memory.Lexical)
 	goleak.VerifyTestMain(m)
 }
 

@@ -14,7 +14,6 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/ragpilot/ragpilot/adapters/mcp"
-	"github.com/ragpilot/ragpilot/internal/nn/defaultembed"
 	"github.com/ragpilot/ragpilot/memory"
 	"github.com/ragpilot/ragpilot/memory/inmem"
 )
@@ -22,7 +21,7 @@ import (
 // Tests and examples run without the sentence model, which is the default of a memory.Config. bleve, which an example
 // searches, keeps a fixed pool of analysis workers for the whole process.
 func TestMain(m *testing.M) {
-	defaultembed.Replace(memory.Lexical)
+	memory.SetDefaultEmbedder(memory.Lexical)
 	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction("github.com/blevesearch/bleve_index_api.AnalysisWorker"))
 }
 

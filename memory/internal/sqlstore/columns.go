@@ -73,7 +73,10 @@ func (o object) Scan(src any) error {
 func places(m *memory.Memory) []any {
 	return []any{
 		&m.ID, &m.Scope.User, &m.Scope.Agent, &m.Scope.Run, &m.Hash, &m.Text, &m.Role, &m.Actor,
-		object{&m.Metadata}, moment{&m.CreatedAt}, moment{&m.UpdatedAt}, moment{&m.ExpiresAt},
+		object{&m.Metadata},
+		moment{&m.CreatedAt},
+		moment{&m.UpdatedAt},
+		moment{&m.ExpiresAt},
 	}
 }
 

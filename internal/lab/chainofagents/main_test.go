@@ -1,6 +1,8 @@
 package main
 
 import (
+	"bytes"
+	"os"
 	"testing"
 
 	"github.com/ragpilot/ragpilot/contextpilot"
@@ -8,6 +10,17 @@ import (
 	"github.com/ragpilot/ragpilot/internal/lab/workload"
 	"github.com/ragpilot/ragpilot/internal/testkit/sharedtest"
 )
+
+func TestRun(t *testing.T) {
+	want, err := os.ReadFile("expected.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out bytes.Buffer
+	if err := run(t.Context(), &out); err != nil || out.String() != string(want) {
+		t.Errorf("%v\n%s\nwant:\n%s", err, &out, want)
+	}
+}
 
 // answered returns the chain after all questions.
 func answered(t *testing.T, questions []trace.Request, blocks *trace.Blocks, w way) *chain {

@@ -1,4 +1,4 @@
-// Command chain-of-agents answers questions with 15 readers, each of whom reads one of the 15 documents that were
+// Command chainofagents answers questions with 15 readers, each of whom reads one of the 15 documents that were
 // retrieved, and a manager who makes an answer of what they say. Documents come again and again with other questions:
 // who reads which decides how much is computed. See README.md. The engines are simulators.
 package main
@@ -6,6 +6,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"io"
 	"log"
 	"os"
 	"text/tabwriter"
@@ -17,21 +18,28 @@ import (
 const readers = 15
 
 func main() {
-	questions, blocks, err := workload.Generate(workload.Options{Seed: 1, Contexts: 200, K: readers, Zipf: 1, BlockTokens: 200})
-	if err != nil {
+	if err := run(context.Background(), os.Stdout); err != nil {
 		log.Fatal(err)
 	}
-	table := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', tabwriter.AlignRight)
+}
+
+// run prints what each way of sharing the documents computes.
+func run(ctx context.Context, out io.Writer) error {
+	questions, blocks, err := workload.Generate(workload.Options{Seed: 1, Contexts: 200, K: readers, Zipf: 1, BlockTokens: 200})
+	if err != nil {
+		return err
+	}
+	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintln(table, "who reads\tprompt tokens\tcomputed\tof which readers\tas affinity\t")
 	affinity := 0
 	for _, way := range []way{byAffinity, roundRobin, byRank} {
 		chain, err := newChain(readers)
 		if err != nil {
-			log.Fatal(err)
+			return err
 		}
 		for _, q := range questions {
-			if err := chain.answer(context.Background(), q, blocks, way); err != nil {
-				log.Fatal(err)
+			if err := chain.answer(ctx, q, blocks, way); err != nil {
+				return err
 			}
 		}
 		if way == byAffinity {
@@ -39,7 +47,5 @@ func main() {
 		}
 		fmt.Fprintf(table, "%s\t%d\t%d\t%d\t%.2f×\t\n", way, chain.prompt, chain.computed, chain.reading, float64(chain.computed)/float64(affinity))
 	}
-	if err := table.Flush(); err != nil {
-		log.Fatal(err)
-	}
+	return table.Flush()
 }
