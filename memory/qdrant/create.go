@@ -92,18 +92,10 @@ func (b *Backend) indexes(ctx context.Context, collection string, keys []string)
 }
 
 func (b *Backend) makeCollection(ctx context.Context, request *api.CreateCollection) error {
-	one, name := uint32(1), request.GetCollectionName()
+	one := uint32(1)
 	request.ShardNumber, request.ReplicationFactor = &one, &one
-	_, err := call(ctx, b, "create collection "+name, func(ctx context.Context) (struct{}, error) {
-		err := b.client.CreateCollection(ctx, request)
-		if !qdrantconn.MayExist(err) {
-			return struct{}{}, err
-		}
-		// Two programs that start together both make it.
-		if exists, other := b.client.CollectionExists(ctx, name); other == nil && exists {
-			return struct{}{}, nil
-		}
-		return struct{}{}, err
+	_, err := call(ctx, b, "create collection "+request.GetCollectionName(), func(ctx context.Context) (struct{}, error) {
+		return struct{}{}, qdrantconn.CreateCollection(ctx, b.client, request)
 	})
 	return err
 }

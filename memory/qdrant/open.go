@@ -38,16 +38,10 @@ func Open(ctx context.Context, opts Options) (*Backend, error) {
 	if err != nil {
 		return nil, fmt.Errorf("qdrant: %w", err)
 	}
-	b := &Backend{opts: opts, client: opts.Client, writing: make(chan struct{}, 1), made: map[string]bool{}}
+	b := &Backend{opts: opts, writing: make(chan struct{}, 1), made: map[string]bool{}}
 	b.writing <- struct{}{}
-	if b.client == nil {
-		b.client, err = qdrantconn.Dial(qdrantconn.Config{
-			Addr: opts.Addr, APIKey: opts.APIKey, TLS: opts.TLS, MaxMessageBytes: opts.MaxMessageBytes,
-		})
-		if err != nil {
-			return nil, fmt.Errorf("qdrant: Options.Addr = %q: %w", opts.Addr, err)
-		}
-		b.owned = true
+	if b.client, b.owned, err = opts.server().Connect(opts.Client); err != nil {
+		return nil, fmt.Errorf("qdrant: %w", err)
 	}
 	if err := b.create(ctx); err != nil {
 		return nil, errors.Join(fmt.Errorf("qdrant: open %q: %w", opts.Collection, err), b.Close())

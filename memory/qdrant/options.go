@@ -1,8 +1,8 @@
 package qdrant
 
 import (
+	"cmp"
 	"crypto/tls"
-	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -14,14 +14,14 @@ import (
 
 // Defaults of [Options].
 const (
-	DefaultAddr            = "localhost:6334"
+	DefaultAddr            = qdrantconn.DefaultAddr
 	DefaultCollection      = "ragpilot_memory"
 	DefaultTimeout         = 10 * time.Second
 	DefaultAttempts        = 3
 	DefaultMaxMessageBytes = 64 << 20
 )
 
-// Options are what [Open] can be told; the zero Options are the usual ones.
+// Options configure [Open]; the zero Options are the usual ones.
 type Options struct {
 	// Addr is the host:port of the server's gRPC services, not of REST. Empty: [DefaultAddr].
 	Addr string
@@ -47,10 +47,10 @@ type Options struct {
 
 // withDefaults returns a checked copy of o with all fields set.
 func (o Options) withDefaults() (Options, error) {
-	setDefault(&o.Collection, DefaultCollection)
-	setDefault(&o.Timeout, DefaultTimeout)
-	setDefault(&o.Attempts, DefaultAttempts)
-	setDefault(&o.MaxMessageBytes, DefaultMaxMessageBytes)
+	o.Collection = cmp.Or(o.Collection, DefaultCollection)
+	o.Timeout = cmp.Or(o.Timeout, DefaultTimeout)
+	o.Attempts = cmp.Or(o.Attempts, DefaultAttempts)
+	o.MaxMessageBytes = cmp.Or(o.MaxMessageBytes, DefaultMaxMessageBytes)
 	switch {
 	case strings.TrimSpace(o.Collection) == "":
 		return o, fmt.Errorf("Options.Collection = %q, want the name of a collection", o.Collection)
@@ -58,21 +58,10 @@ func (o Options) withDefaults() (Options, error) {
 		return o, fmt.Errorf("Options.Attempts = %d, want at least 0", o.Attempts)
 	case o.MaxMessageBytes < 0:
 		return o, fmt.Errorf("Options.MaxMessageBytes = %d, want at least 0", o.MaxMessageBytes)
-	case o.Client != nil && (o.Addr != "" || o.APIKey != "" || o.TLS != nil):
-		return o, errors.New("Options.Client is set, and Addr, APIKey or TLS as well: the client has its own")
-	case o.Client != nil:
-		return o, nil
 	}
-	setDefault(&o.Addr, DefaultAddr)
-	if _, _, err := qdrantconn.HostPort(o.Addr); err != nil {
-		return o, fmt.Errorf("Options.Addr = %q, want host:port: %w", o.Addr, err)
-	}
-	return o, nil
+	return o, o.server().Check(o.Client)
 }
 
-func setDefault[T comparable](field *T, value T) {
-	var zero T
-	if *field == zero {
-		*field = value
-	}
+func (o Options) server() qdrantconn.Config {
+	return qdrantconn.Config{Addr: o.Addr, APIKey: o.APIKey, TLS: o.TLS, MaxMessageBytes: o.MaxMessageBytes}
 }

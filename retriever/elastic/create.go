@@ -2,6 +2,7 @@ package elastic
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -13,6 +14,7 @@ import (
 	"strings"
 	"sync/atomic"
 
+	"github.com/ragpilot/ragpilot/retriever/internal/remote"
 	"github.com/ragpilot/ragpilot/retriever/store"
 )
 
@@ -37,7 +39,7 @@ type Schema struct {
 // Create makes an index for documents of this layout and the alias Options.Index for it, if there is none. An alias that
 // exists is left as it is, and whether its index fits is found out by its use.
 func (x *Index) Create(ctx context.Context, s Schema) error {
-	return x.call(ctx, "create", func(ctx context.Context) error {
+	return x.calls.Do(ctx, "create", func(ctx context.Context) error {
 		if x.opts.Layout.Mapped {
 			return errors.New("Options.Layout.Mapped is set: the index is made by others")
 		}
@@ -64,7 +66,7 @@ func (x *Index) Create(ctx context.Context, s Schema) error {
 // The Index that fill gets is closed when Rebuild returns. What others write through the alias while fill runs goes into
 // the old index; let fill read a source that has it as well.
 func (x *Index) Rebuild(ctx context.Context, s Schema, fill func(ctx context.Context, next *Index) error) error {
-	return x.call(ctx, "rebuild", func(ctx context.Context) error {
+	return x.calls.Do(ctx, "rebuild", func(ctx context.Context) error {
 		if x.opts.Layout.Mapped {
 			return errors.New("Options.Layout.Mapped is set: the index is made by others")
 		}
@@ -80,7 +82,7 @@ func (x *Index) Rebuild(ctx context.Context, s Schema, fill func(ctx context.Con
 		if err := x.make(ctx, s, name, ""); err != nil {
 			return err
 		}
-		next := &Index{opts: x.opts, client: x.client, tracer: x.tracer, concrete: true, closed: new(atomic.Bool), vectors: new(atomic.Bool)}
+		next := &Index{opts: x.opts, client: x.client, calls: x.calls.For(name), concrete: true, vectors: new(atomic.Bool)}
 		next.opts.Index = name
 		defer func() { _ = next.Close() }()
 		if err = fill(ctx, next); err == nil {
@@ -153,16 +155,11 @@ func (x *Index) body(ctx context.Context, s Schema, alias string) ([]byte, error
 
 // vector maps vectors of the length that the embedder gives.
 func (x *Index) vector(ctx context.Context, s Schema) (map[string]any, error) {
-	v, err := x.opts.Embedder.EmbedQuery(ctx, "how long is a vector?")
+	v, err := remote.SampleVector(ctx, x.opts.Embedder)
 	if err != nil {
-		return nil, fmt.Errorf("embed a text to see the length of vectors: %w", err)
+		return nil, err
 	}
-	if len(v) == 0 {
-		return nil, errors.New("Options.Embedder made a vector without numbers")
-	}
-	similarity := s.Similarity
-	setDefault(&similarity, "cosine")
-	field := map[string]any{"type": vectorType, "dims": len(v), "index": true, "similarity": similarity}
+	field := map[string]any{"type": vectorType, "dims": len(v), "index": true, "similarity": cmp.Or(s.Similarity, "cosine")}
 	switch {
 	case s.IndexOptions != nil:
 		field["index_options"] = s.IndexOptions
@@ -270,7 +267,7 @@ func (x *Index) drop(ctx context.Context, names ...string) error {
 
 // Drop removes the index behind the alias, and with it all documents. An alias that does not exist is not an error.
 func (x *Index) Drop(ctx context.Context) error {
-	return x.call(ctx, "drop", func(ctx context.Context) error {
+	return x.calls.Do(ctx, "drop", func(ctx context.Context) error {
 		targets, err := x.targets(ctx)
 		if err != nil {
 			return err

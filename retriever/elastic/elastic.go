@@ -9,9 +9,8 @@ import (
 	"sync/atomic"
 
 	"github.com/elastic/go-elasticsearch/v8"
-	"go.opentelemetry.io/otel/trace"
 
-	"github.com/ragpilot/ragpilot/retriever/internal/dbspan"
+	"github.com/ragpilot/ragpilot/retriever/internal/remote"
 	"github.com/ragpilot/ragpilot/retriever/store"
 )
 
@@ -21,9 +20,8 @@ type Index struct {
 	opts     Options
 	client   *elasticsearch.TypedClient
 	idle     func() // closes idle connections; nil if the client is not ours
-	tracer   trace.Tracer
-	concrete bool // opts.Index is an index that is being filled, not an alias
-	closed   *atomic.Bool
+	calls    *remote.Calls
+	concrete bool         // opts.Index is an index that is being filled, not an alias
 	vectors  *atomic.Bool // the field of vectors was seen, see checkVectors
 }
 
@@ -36,8 +34,10 @@ func Open(opts Options) (*Index, error) {
 	if err != nil {
 		return nil, fmt.Errorf("elastic: %w", err)
 	}
-	x := &Index{opts: opts, client: opts.Client, closed: new(atomic.Bool), vectors: new(atomic.Bool)}
-	x.tracer = opts.Tracer.Tracer("github.com/ragpilot/ragpilot/retriever/elastic")
+	x := &Index{opts: opts, client: opts.Client, vectors: new(atomic.Bool), calls: &remote.Calls{
+		Package: "elastic", System: "elasticsearch", Index: opts.Index, Timeout: opts.Timeout, Attempts: opts.Attempts,
+		Tracer: remote.NewTracer(opts.Tracer, "elastic"),
+	}}
 	if x.client == nil {
 		if x.client, x.idle, err = opts.connect(); err != nil {
 			return nil, fmt.Errorf("elastic: Options.Addresses = %q: %w", opts.Addresses, err)
@@ -49,7 +49,7 @@ func Open(opts Options) (*Index, error) {
 // Close ends the connections that are not in use, unless they are those of Options.Client; later calls fail. A second Close
 // does nothing.
 func (x *Index) Close() error {
-	if !x.closed.Swap(true) && x.idle != nil {
+	if x.calls.Close() && x.idle != nil {
 		x.idle()
 	}
 	return nil
@@ -65,59 +65,24 @@ func (x *Index) Client() *elasticsearch.TypedClient { return x.client }
 // reported by the first use.
 func (x *Index) Retriever(q store.Query) store.Retriever { return store.NewRetriever(x, q) }
 
-// errTimeout is the cause of a context's end when Options.Timeout was the reason.
-type errTimeout struct{ text string }
-
-func (e errTimeout) Error() string { return e.text }
-
-func (e errTimeout) Unwrap() []error {
-	return []error{store.ErrUnavailable, context.DeadlineExceeded}
-}
-
-// bounded ends the context after Options.Timeout at the latest.
-func (x *Index) bounded(ctx context.Context) (context.Context, context.CancelFunc) {
-	if x.opts.Timeout < 0 {
-		return ctx, func() {}
-	}
-	return context.WithTimeoutCause(ctx, x.opts.Timeout,
-		errTimeout{fmt.Sprintf("no answer within Options.Timeout = %v", x.opts.Timeout)})
-}
-
-// call runs f under a span and says in its error what was being done.
-func (x *Index) call(ctx context.Context, op string, f func(context.Context) error) error {
-	ctx, span := dbspan.Call{System: "elasticsearch", Operation: op, Collection: x.opts.Index}.Start(ctx, x.tracer)
-	defer span.End()
-	err := x.alive(ctx)
-	if err == nil {
-		err = f(ctx)
-	}
-	if err == nil {
-		return nil
-	}
-	err = fmt.Errorf("elastic: %s %q: %w", op, x.opts.Index, withCause(ctx, err))
-	dbspan.Fail(span, err)
-	return err
-}
-
-func (x *Index) alive(ctx context.Context) error {
-	if x.closed.Load() {
-		return store.ErrClosed
-	}
-	if ctx.Err() != nil {
-		return context.Cause(ctx)
-	}
-	return nil
-}
-
 // perform is a request of the typed client.
 type perform func(context.Context) (*http.Response, error)
 
 // once sends a request and reads its answer into out; nil: the answer is not read. What the server calls a bad request is
 // bad.
 func (x *Index) once(ctx context.Context, send perform, bad error, out any) error {
-	ctx, cancel := x.bounded(ctx)
+	ctx, cancel := x.calls.Bounded(ctx)
 	defer cancel()
-	return withCause(ctx, exchange(ctx, send, bad, out))
+	return remote.WithCause(ctx, exchange(ctx, send, bad, out))
+}
+
+// read sends a request that changes nothing, again and again while the server is unavailable. The client makes a request of its
+// own each time.
+func (x *Index) read(ctx context.Context, send perform, bad error, out any) error {
+	ctx, cancel := x.calls.Bounded(ctx)
+	defer cancel()
+	err := x.calls.Retry(ctx, remote.Unavailable, func() error { return exchange(ctx, send, bad, out) })
+	return remote.WithCause(ctx, err)
 }
 
 func exchange(ctx context.Context, send perform, bad error, out any) (err error) {

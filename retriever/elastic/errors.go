@@ -132,11 +132,3 @@ func unreachable(err error) error {
 	}
 	return fmt.Errorf("%w: %w", store.ErrUnavailable, err)
 }
-
-// withCause adds why the context ended, which the client does not say.
-func withCause(ctx context.Context, err error) error {
-	if ctx.Err() == nil || errors.Is(err, context.Cause(ctx)) {
-		return err
-	}
-	return fmt.Errorf("%w: %w", context.Cause(ctx), err)
-}

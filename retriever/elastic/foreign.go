@@ -9,26 +9,24 @@ import (
 	"github.com/elastic/go-elasticsearch/v8/typedapi/core/search"
 	"github.com/elastic/go-elasticsearch/v8/typedapi/types"
 
+	"github.com/ragpilot/ragpilot/retriever/internal/remote"
 	"github.com/ragpilot/ragpilot/retriever/store"
 )
-
-// owned names a document: tenants may use the same IDs.
-type owned struct{ tenant, id string }
 
 // maxKnown bounds the documents of one question to the server, so that it can name several for each.
 const maxKnown = 1000
 
 // known returns the _ids under which the server has documents, in their order. Another program may have chosen them; in an
 // index that is not Layout.Mapped they are those of serverID, and the server is not asked.
-func (x *Index) known(ctx context.Context, docs []owned) (map[owned][]string, error) {
+func (x *Index) known(ctx context.Context, docs []remote.Name) (map[remote.Name][]string, error) {
 	if !x.opts.Layout.Mapped {
 		return nil, nil
 	}
-	asked, out := make(map[owned]bool, len(docs)), map[owned][]string{}
+	asked, out := make(map[remote.Name]bool, len(docs)), map[remote.Name][]string{}
 	for part := range slices.Chunk(docs, maxKnown) {
 		ids := make([]string, len(part))
 		for i, d := range part {
-			ids[i], asked[d] = d.id, true
+			ids[i], asked[d] = d.ID, true
 		}
 		a, err := x.named(ctx, ids)
 		if err != nil {
@@ -67,13 +65,13 @@ func (x *Index) named(ctx context.Context, ids []string) (a answer, err error) {
 }
 
 // owner returns the name of a document as searches give it; false: it has none.
-func (x *Index) owner(raw *rawHit) (d owned, ok bool) {
+func (x *Index) owner(raw *rawHit) (d remote.Name, ok bool) {
 	l := x.opts.Layout
-	if take(raw.Source, l.ID, &d.id) != nil || l.tenants() && take(raw.Source, l.Tenant, &d.tenant) != nil {
+	if take(raw.Source, l.ID, &d.ID) != nil || l.tenants() && take(raw.Source, l.Tenant, &d.Tenant) != nil {
 		return d, false
 	}
-	if d.id == "" {
-		d.id = raw.ID
+	if d.ID == "" {
+		d.ID = raw.ID
 	}
 	return d, true
 }

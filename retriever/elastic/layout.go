@@ -1,13 +1,14 @@
 package elastic
 
 import (
-	"fmt"
 	"regexp"
+
+	"github.com/ragpilot/ragpilot/retriever/internal/remote"
 )
 
 // TopLevel as Layout.Metadata says that metadata stands beside the other fields, as programs write it that know no other
 // fields than their own.
-const TopLevel = "."
+const TopLevel = remote.TopLevel
 
 // Fields beside those of a [Layout]: what filters ask for, in a form that any metadata fits into, see facets.
 const (
@@ -39,22 +40,12 @@ var (
 )
 
 func (l Layout) check() error {
-	seen := map[string]string{facetsField: "what filters ask for", numbersField: "what filters ask for"}
-	for _, k := range []struct{ field, name string }{
-		{"ID", l.ID}, {"Text", l.Text}, {"Version", l.Version}, {"Metadata", l.Metadata}, {"Tenant", l.Tenant}, {"Vector", l.Vector},
-	} {
-		if k.name == "" || k.field == "Metadata" && k.name == TopLevel {
-			continue
-		}
-		if !plainName.MatchString(k.name) && (!l.Mapped || !dottedName.MatchString(k.name)) {
-			return fmt.Errorf("Options.Layout.%s = %q, want letters, digits, _ and -", k.field, k.name)
-		}
-		if other, taken := seen[k.name]; taken {
-			return fmt.Errorf("Options.Layout.%s = %q is %s as well", k.field, k.name, other)
-		}
-		seen[k.name] = "Layout." + k.field
-	}
-	return nil
+	return remote.CheckLayout([]remote.Field{
+		{Field: "ID", Name: l.ID}, {Field: "Text", Name: l.Text}, {Field: "Version", Name: l.Version}, {Field: "Metadata", Name: l.Metadata},
+		{Field: "Tenant", Name: l.Tenant}, {Field: "Vector", Name: l.Vector},
+	}, map[string]string{facetsField: "what filters ask for", numbersField: "what filters ask for"}, func(name string) bool {
+		return plainName.MatchString(name) || l.Mapped && dottedName.MatchString(name)
+	})
 }
 
 // tenants reports whether documents have owners.

@@ -1,7 +1,7 @@
 package elastic
 
 import (
-	"context"
+	"cmp"
 	"crypto/tls"
 	"errors"
 	"fmt"
@@ -12,16 +12,14 @@ import (
 	"github.com/elastic/go-elasticsearch/v8"
 	"github.com/elastic/go-elasticsearch/v8/typedapi/types"
 	"go.opentelemetry.io/otel/trace"
-	"go.opentelemetry.io/otel/trace/noop"
 
+	"github.com/ragpilot/ragpilot/embed"
+	"github.com/ragpilot/ragpilot/retriever/internal/remote"
 	"github.com/ragpilot/ragpilot/retriever/store"
 )
 
-// Embedder makes vectors. It has the two methods of langchaingo's embedders, and is safe for concurrent use.
-type Embedder interface {
-	EmbedDocuments(ctx context.Context, texts []string) ([][]float32, error)
-	EmbedQuery(ctx context.Context, text string) ([]float32, error)
-}
+// Embedder makes vectors. Any of langchaingo's embedders is one.
+type Embedder = embed.Embedder
 
 // Defaults of [Options].
 const (
@@ -102,21 +100,18 @@ const maxCandidates = 10_000
 
 // withDefaults returns a checked copy of o with all fields set.
 func (o Options) withDefaults() (Options, error) {
-	setDefault(&o.Layout.ID, "id")
-	setDefault(&o.Layout.Text, "text")
-	setDefault(&o.Layout.Version, "version")
-	setDefault(&o.Layout.Metadata, "metadata")
-	setDefault(&o.Layout.Vector, "vector")
-	setDefault(&o.Candidates, DefaultCandidates)
-	setDefault(&o.RankConstant, DefaultRankConstant)
-	setDefault(&o.Passages.Characters, 150)
-	setDefault(&o.Timeout, DefaultTimeout)
-	setDefault(&o.Attempts, DefaultAttempts)
-	setDefault(&o.Batch, DefaultBatch)
-	setDefault(&o.BatchBytes, DefaultBatchBytes)
-	if o.Tracer == nil {
-		o.Tracer = noop.NewTracerProvider()
-	}
+	o.Layout.ID = cmp.Or(o.Layout.ID, "id")
+	o.Layout.Text = cmp.Or(o.Layout.Text, "text")
+	o.Layout.Version = cmp.Or(o.Layout.Version, "version")
+	o.Layout.Metadata = cmp.Or(o.Layout.Metadata, "metadata")
+	o.Layout.Vector = cmp.Or(o.Layout.Vector, "vector")
+	o.Candidates = cmp.Or(o.Candidates, DefaultCandidates)
+	o.RankConstant = cmp.Or(o.RankConstant, DefaultRankConstant)
+	o.Passages.Characters = cmp.Or(o.Passages.Characters, 150)
+	o.Timeout = cmp.Or(o.Timeout, DefaultTimeout)
+	o.Attempts = cmp.Or(o.Attempts, DefaultAttempts)
+	o.Batch = cmp.Or(o.Batch, DefaultBatch)
+	o.BatchBytes = cmp.Or(o.BatchBytes, DefaultBatchBytes)
 	if o.Client == nil && len(o.Addresses) == 0 {
 		o.Addresses = []string{DefaultAddress}
 	}
@@ -127,13 +122,6 @@ func (o Options) withDefaults() (Options, error) {
 		}
 	}
 	return o, errors.Join(o.checkServer(), o.checkSearch(), o.Layout.check())
-}
-
-func setDefault[T comparable](field *T, value T) {
-	var zero T
-	if *field == zero {
-		*field = value
-	}
 }
 
 func (o Options) checkServer() error {
@@ -158,23 +146,11 @@ func (o Options) checkSearch() error {
 	case o.Candidates > maxCandidates:
 		return fmt.Errorf("Options.Candidates = %d, want at most %d", o.Candidates, maxCandidates)
 	}
-	for _, n := range []struct {
-		name  string
-		value int
-	}{
-		{"Options.Candidates", o.Candidates},
-		{"Options.RankConstant", o.RankConstant},
-		{"Options.Passages.Count", o.Passages.Count},
-		{"Options.Passages.Characters", o.Passages.Characters},
-		{"Options.Attempts", o.Attempts},
-		{"Options.Batch", o.Batch},
-		{"Options.BatchBytes", o.BatchBytes},
-	} {
-		if n.value < 0 {
-			return fmt.Errorf("%s = %d, want at least 0", n.name, n.value)
-		}
-	}
-	return nil
+	return remote.CheckNumbers(
+		remote.Number{Name: "Candidates", Value: o.Candidates}, remote.Number{Name: "RankConstant", Value: o.RankConstant},
+		remote.Number{Name: "Passages.Count", Value: o.Passages.Count}, remote.Number{Name: "Passages.Characters", Value: o.Passages.Characters},
+		remote.Number{Name: "Attempts", Value: o.Attempts}, remote.Number{Name: "Batch", Value: o.Batch},
+		remote.Number{Name: "BatchBytes", Value: o.BatchBytes})
 }
 
 // connect makes a client, and the function that ends its connections. The client itself sends each request once.

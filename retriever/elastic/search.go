@@ -28,7 +28,7 @@ const (
 // at the end are then the server's choice. Only the first 8 KiB of the question are used. Errors of the embedder are
 // returned wrapped.
 func (x *Index) Search(ctx context.Context, q store.Query) (hits []store.Hit, err error) {
-	err = x.call(ctx, "search", func(ctx context.Context) error {
+	err = x.calls.Do(ctx, "search", func(ctx context.Context) error {
 		if err := q.Check(x.opts.Layout.tenants()); err != nil {
 			return err
 		}

@@ -12,6 +12,7 @@ import (
 	"net/http"
 	"strings"
 
+	"github.com/ragpilot/ragpilot/retriever/internal/remote"
 	"github.com/ragpilot/ragpilot/retriever/store"
 )
 
@@ -23,7 +24,7 @@ import (
 // refuses documents, a [BulkError] names them, and the others of their batch, and the batches before, are stored. Upserting
 // all of them again is the right answer to any error that passes: it stores the same.
 func (x *Index) Upsert(ctx context.Context, docs []store.Document) error {
-	return x.call(ctx, "upsert", func(ctx context.Context) error {
+	return x.calls.Do(ctx, "upsert", func(ctx context.Context) error {
 		if err := x.put(ctx, docs); err != nil {
 			return err
 		}
@@ -36,13 +37,13 @@ func (x *Index) Upsert(ctx context.Context, docs []store.Document) error {
 
 // Delete removes documents. Those that do not exist are not an error. Tenant is empty in an index without tenants.
 func (x *Index) Delete(ctx context.Context, tenant string, ids ...string) error {
-	return x.call(ctx, "delete", func(ctx context.Context) error {
+	return x.calls.Do(ctx, "delete", func(ctx context.Context) error {
 		if x.opts.Layout.tenants() != (tenant != "") {
 			return fmt.Errorf("%w: tenant = %q, and the index has tenants: %t", store.ErrBadQuery, tenant, x.opts.Layout.tenants())
 		}
-		names := make([]owned, len(ids))
+		names := make([]remote.Name, len(ids))
 		for i, id := range ids {
-			names[i] = owned{tenant, id}
+			names[i] = remote.Name{Tenant: tenant, ID: id}
 		}
 		known, err := x.known(ctx, names)
 		if err != nil {
@@ -52,10 +53,10 @@ func (x *Index) Delete(ctx context.Context, tenant string, ids ...string) error 
 		for _, name := range names {
 			there := known[name]
 			if len(there) == 0 {
-				there = []string{serverID(tenant, name.id)}
+				there = []string{serverID(tenant, name.ID)}
 			}
 			for _, id := range there {
-				if err := b.add("delete", operation{ID: id}, name.id, nil); err != nil {
+				if err := b.add("delete", id, name.ID, nil); err != nil {
 					return err
 				}
 				if b.full(x.opts) {
@@ -80,7 +81,7 @@ func (x *Index) refresh(ctx context.Context) error {
 }
 
 func (x *Index) put(ctx context.Context, docs []store.Document) error {
-	docs, err := x.lastOfEach(docs)
+	docs, err := remote.LastOfEach(docs, x.opts.Layout.tenants())
 	if err != nil {
 		return err
 	}
@@ -97,24 +98,6 @@ func (x *Index) put(ctx context.Context, docs []store.Document) error {
 		}
 	}
 	return nil
-}
-
-// lastOfEach checks the documents and leaves out those that a later one replaces.
-func (x *Index) lastOfEach(docs []store.Document) ([]store.Document, error) {
-	last := make(map[owned]int, len(docs))
-	for i, d := range docs {
-		if err := d.Check(x.opts.Layout.tenants()); err != nil {
-			return nil, fmt.Errorf("docs[%d]: %w", i, err)
-		}
-		last[owned{d.Tenant, d.ID}] = i
-	}
-	out := make([]store.Document, 0, len(last))
-	for i, d := range docs {
-		if last[owned{d.Tenant, d.ID}] == i {
-			out = append(out, d)
-		}
-	}
-	return out, nil
 }
 
 // maxID is the longest ID, in bytes: a keyword must fit into one term of the index.
@@ -182,15 +165,15 @@ func normal(metadata map[string]any) (map[string]any, error) {
 }
 
 func (x *Index) putBatch(ctx context.Context, docs []store.Document, sources []map[string]any) error {
-	if err := x.alive(ctx); err != nil {
+	if err := x.calls.Alive(ctx); err != nil {
 		return err
 	}
 	if err := x.embed(ctx, docs, sources); err != nil {
 		return err
 	}
-	names := make([]owned, len(docs))
+	names := make([]remote.Name, len(docs))
 	for i, d := range docs {
-		names[i] = owned{d.Tenant, d.ID}
+		names[i] = remote.NameOf(d)
 	}
 	known, err := x.known(ctx, names)
 	if err != nil {
@@ -202,7 +185,7 @@ func (x *Index) putBatch(ctx context.Context, docs []store.Document, sources []m
 		if there := known[names[i]]; len(there) > 0 {
 			id = there[0]
 		}
-		if err := b.add("index", operation{ID: id}, d.ID, sources[i]); err != nil {
+		if err := b.add("index", id, d.ID, sources[i]); err != nil {
 			return err
 		}
 		if b.full(x.opts) {
@@ -224,11 +207,7 @@ func (x *Index) embed(ctx context.Context, docs []store.Document, sources []map[
 			return err
 		}
 	}
-	texts := make([]string, len(docs))
-	for i, d := range docs {
-		texts[i] = store.ValidText(d.Text)
-	}
-	vectors, err := x.opts.Embedder.EmbedDocuments(ctx, texts)
+	vectors, err := x.opts.Embedder.EmbedDocuments(ctx, remote.Texts(docs))
 	if err != nil {
 		return fmt.Errorf("embed %d documents: %w", len(docs), err)
 	}
@@ -251,22 +230,17 @@ func serverID(tenant, id string) string {
 	return "~" + hex.EncodeToString(sum[:])
 }
 
-// operation is the line of a bulk request before a document.
-type operation struct {
-	ID string `json:"_id"`
-}
-
 // batch is a bulk request.
 type batch struct {
 	body bytes.Buffer
 	ids  []string // of the documents, in order
 }
 
-// add appends an operation; a nil source: without a document.
-func (b *batch) add(action string, op operation, id string, source any) error {
+// add appends an action on an _id, and the document's ID; a nil source: without a document.
+func (b *batch) add(action, serverID, id string, source any) error {
 	enc := json.NewEncoder(&b.body)
 	enc.SetEscapeHTML(false)
-	if err := enc.Encode(map[string]operation{action: op}); err != nil {
+	if err := enc.Encode(map[string]map[string]string{action: {"_id": serverID}}); err != nil {
 		return err
 	}
 	if source != nil {
@@ -289,7 +263,7 @@ func (x *Index) send(ctx context.Context, b *batch) error {
 	body, ids := bytes.Clone(b.body.Bytes()), b.ids
 	b.body.Reset()
 	b.ids = nil
-	return x.again(ctx, tooBusy, func() error {
+	return x.calls.Retry(ctx, tooBusy, func() error {
 		var a bulkAnswer
 		err := x.once(ctx, func(ctx context.Context) (*http.Response, error) {
 			return x.client.Bulk().Index(x.opts.Index).RequireAlias(x.needsAlias()).Raw(bytes.NewReader(body)).Perform(ctx)

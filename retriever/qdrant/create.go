@@ -2,12 +2,12 @@ package qdrant
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	api "github.com/qdrant/go-client/qdrant"
 
 	"github.com/ragpilot/ragpilot/internal/storage/qdrantconn"
+	"github.com/ragpilot/ragpilot/retriever/internal/remote"
 	"github.com/ragpilot/ragpilot/retriever/store"
 )
 
@@ -17,47 +17,38 @@ import (
 // A collection that exists is left as it is, and whether it fits is found out by its use.
 //
 // Collections with other needs (shards, replicas, quantization) are made with the client.
-func (x *Index) Create(ctx context.Context, keys ...string) (err error) {
-	ctx, c, err := x.begin(ctx, "create")
-	if err != nil {
-		return err
-	}
-	defer func() { err = c.end(ctx, err) }()
-	fields, err := x.indexed(keys)
-	if err != nil {
-		return err
-	}
-	exists, err := x.client.CollectionExists(ctx, x.opts.Collection)
-	if err != nil {
-		return typed(err, store.ErrBadQuery)
-	}
-	if exists {
-		return nil
-	}
-	request := &api.CreateCollection{CollectionName: x.opts.Collection}
-	if err := x.configure(ctx, request); err != nil {
-		return err
-	}
-	if err := x.client.CreateCollection(ctx, request); err != nil && !x.madeByAnother(ctx, err) {
-		return typed(err, store.ErrBadQuery)
-	}
-	for _, f := range fields {
-		if _, err := x.client.CreateFieldIndex(ctx, f); err != nil {
-			return fmt.Errorf("index %q: %w", f.GetFieldName(), typed(err, store.ErrBadQuery))
+func (x *Index) Create(ctx context.Context, keys ...string) error {
+	return x.call(ctx, "create", func(ctx context.Context) error {
+		fields, err := x.indexed(keys)
+		if err != nil {
+			return err
 		}
-	}
-	return nil
+		exists, err := x.client.CollectionExists(ctx, x.opts.Collection)
+		if err != nil || exists {
+			return typed(err, store.ErrBadQuery)
+		}
+		request := &api.CreateCollection{CollectionName: x.opts.Collection}
+		if err := x.configure(ctx, request); err != nil {
+			return err
+		}
+		if err := qdrantconn.CreateCollection(ctx, x.client, request); err != nil {
+			return typed(err, store.ErrBadQuery)
+		}
+		for _, f := range fields {
+			if _, err := x.client.CreateFieldIndex(ctx, f); err != nil {
+				return fmt.Errorf("index %q: %w", f.GetFieldName(), typed(err, store.ErrBadQuery))
+			}
+		}
+		return nil
+	})
 }
 
 // configure says what vectors the collection has.
 func (x *Index) configure(ctx context.Context, request *api.CreateCollection) error {
 	if x.opts.Embedder != nil {
-		v, err := x.opts.Embedder.EmbedQuery(ctx, "how long is a vector?")
+		v, err := remote.SampleVector(ctx, x.opts.Embedder)
 		if err != nil {
-			return fmt.Errorf("embed a text to see the length of vectors: %w", err)
-		}
-		if len(v) == 0 {
-			return errors.New("Options.Embedder made a vector without numbers")
+			return err
 		}
 		params := &api.VectorParams{Size: uint64(len(v)), Distance: api.Distance_Cosine}
 		request.VectorsConfig = api.NewVectorsConfig(params)
@@ -71,15 +62,6 @@ func (x *Index) configure(ctx context.Context, request *api.CreateCollection) er
 		})
 	}
 	return nil
-}
-
-// madeByAnother reports whether the collection exists now: two programs that start together both make it.
-func (x *Index) madeByAnother(ctx context.Context, err error) bool {
-	if !qdrantconn.MayExist(err) {
-		return false
-	}
-	exists, err := x.client.CollectionExists(ctx, x.opts.Collection)
-	return err == nil && exists
 }
 
 // indexed returns the requests for the payload's indexes.

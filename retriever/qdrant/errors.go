@@ -1,10 +1,8 @@
 package qdrant
 
 import (
-	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	"google.golang.org/grpc"
 
@@ -18,8 +16,11 @@ var errConnectionClosed = grpc.ErrClientConnClosing //nolint:staticcheck // its 
 // errTooLarge: an answer is larger than the client takes, or a request than the server does.
 var errTooLarge = errors.New("Options.MaxMessageBytes is too small")
 
-// typed wraps an error of the client with what it stands for. An argument that the server refused is bad.
+// typed wraps an error of the client with what it stands for; nil stays nil. An argument that the server refused is bad.
 func typed(err, bad error) error {
+	if err == nil {
+		return nil
+	}
 	kinds := qdrantconn.Errors{
 		Unavailable: store.ErrUnavailable, Unauthorized: store.ErrUnauthorized, NotFound: store.ErrNoIndex, Invalid: bad, TooLarge: errTooLarge,
 	}
@@ -32,16 +33,4 @@ func typed(err, bad error) error {
 	default:
 		return fmt.Errorf("%w: %w", kind, err)
 	}
-}
-
-// withCause adds why the context ended, which the client does not say. The server knows the deadline too, and its word
-// of it can come before the context's own timer ran.
-func withCause(ctx context.Context, err error) error {
-	if end, ok := ctx.Deadline(); ok && errors.Is(err, context.DeadlineExceeded) && !time.Now().Before(end) {
-		<-ctx.Done()
-	}
-	if ctx.Err() == nil || errors.Is(err, context.Cause(ctx)) {
-		return err
-	}
-	return fmt.Errorf("%w: %w", context.Cause(ctx), err)
 }

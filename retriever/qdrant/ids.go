@@ -7,6 +7,7 @@ import (
 	"github.com/google/uuid"
 	api "github.com/qdrant/go-client/qdrant"
 
+	"github.com/ragpilot/ragpilot/retriever/internal/remote"
 	"github.com/ragpilot/ragpilot/retriever/store"
 )
 
@@ -43,8 +44,8 @@ func named(name string) *api.PointId {
 }
 
 // foreign returns, by tenant and ID, the points of those documents that searches know by the ID of their point, because
-// another program wrote them. It asks the server only for IDs that have the form of a point's.
-func (x *Index) foreign(ctx context.Context, docs []store.Document) (map[[2]string]*api.PointId, error) {
+// another program wrote them. It asks the server only for IDs that have the form of a point's. An argument that the server refused is bad.
+func (x *Index) foreign(ctx context.Context, docs []store.Document, bad error) (map[remote.Name]*api.PointId, error) {
 	var ids []*api.PointId
 	for _, d := range docs {
 		if id := named(d.ID); id != nil {
@@ -59,25 +60,24 @@ func (x *Index) foreign(ctx context.Context, docs []store.Document) (map[[2]stri
 	if l.tenants() {
 		keys = append(keys, l.Tenant)
 	}
-	points, err := read(ctx, x, func(ctx context.Context) ([]*api.RetrievedPoint, error) {
+	points, err := read(ctx, x, bad, func(ctx context.Context) ([]*api.RetrievedPoint, error) {
 		return x.client.Get(ctx, &api.GetPoints{CollectionName: x.opts.Collection, Ids: ids, WithPayload: api.NewWithPayloadInclude(keys...)})
 	})
 	if err != nil {
 		return nil, err
 	}
-	asked := make(map[[2]string]bool, len(docs))
+	asked := make(map[remote.Name]bool, len(docs))
 	for _, d := range docs {
-		asked[[2]string{d.Tenant, d.ID}] = true
+		asked[remote.NameOf(d)] = true
 	}
-	out := make(map[[2]string]*api.PointId, len(points))
+	out := make(map[remote.Name]*api.PointId, len(points))
 	for _, p := range points {
-		owner := ""
+		name := remote.Name{ID: pointName(p.GetId())}
 		if l.tenants() {
-			owner = p.GetPayload()[l.Tenant].GetStringValue()
+			name.Tenant = p.GetPayload()[l.Tenant].GetStringValue()
 		}
-		key := [2]string{owner, pointName(p.GetId())}
-		if asked[key] && l.id(p.GetId(), p.GetPayload()) == key[1] {
-			out[key] = p.GetId()
+		if asked[name] && l.id(p.GetId(), p.GetPayload()) == name.ID {
+			out[name] = p.GetId()
 		}
 	}
 	return out, nil

@@ -1,13 +1,14 @@
 package qdrant
 
 import (
-	"fmt"
 	"regexp"
+
+	"github.com/ragpilot/ragpilot/retriever/internal/remote"
 )
 
 // TopLevel as Layout.Metadata says that metadata stands beside the other keys, as programs write it that know no other
 // keys than their own.
-const TopLevel = "."
+const TopLevel = remote.TopLevel
 
 // Layout names the payload keys of a document. Letters, digits, "_" and "-" make a key.
 type Layout struct {
@@ -24,22 +25,10 @@ type Layout struct {
 var plainKey = regexp.MustCompile(`^[A-Za-z0-9_-]+$`)
 
 func (l Layout) check() error {
-	seen := map[string]string{}
-	for _, k := range []struct{ field, key string }{
-		{"ID", l.ID}, {"Text", l.Text}, {"Version", l.Version}, {"Metadata", l.Metadata}, {"Tenant", l.Tenant},
-	} {
-		if k.key == "" || k.field == "Metadata" && k.key == TopLevel {
-			continue
-		}
-		if !plainKey.MatchString(k.key) {
-			return fmt.Errorf("Options.Layout.%s = %q, want letters, digits, _ and -", k.field, k.key)
-		}
-		if other, taken := seen[k.key]; taken {
-			return fmt.Errorf("Options.Layout.%s = %q is Layout.%s as well", k.field, k.key, other)
-		}
-		seen[k.key] = k.field
-	}
-	return nil
+	return remote.CheckLayout([]remote.Field{
+		{Field: "ID", Name: l.ID}, {Field: "Text", Name: l.Text}, {Field: "Version", Name: l.Version}, {Field: "Metadata", Name: l.Metadata},
+		{Field: "Tenant", Name: l.Tenant},
+	}, map[string]string{}, plainKey.MatchString)
 }
 
 // tenants reports whether documents have owners.

@@ -1,6 +1,7 @@
 package qdrant
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -10,17 +11,15 @@ import (
 
 	api "github.com/qdrant/go-client/qdrant"
 	"go.opentelemetry.io/otel/trace"
-	"go.opentelemetry.io/otel/trace/noop"
 
+	"github.com/ragpilot/ragpilot/embed"
 	"github.com/ragpilot/ragpilot/internal/storage/qdrantconn"
+	"github.com/ragpilot/ragpilot/retriever/internal/remote"
 	"github.com/ragpilot/ragpilot/retriever/store"
 )
 
-// Embedder makes dense vectors. It has the two methods of langchaingo's embedders, and is safe for concurrent use.
-type Embedder interface {
-	EmbedDocuments(ctx context.Context, texts []string) ([][]float32, error)
-	EmbedQuery(ctx context.Context, text string) ([]float32, error)
-}
+// Embedder makes dense vectors. Any of langchaingo's embedders is one.
+type Embedder = embed.Embedder
 
 // SparseEmbedder makes sparse vectors, for example [Words]. It is safe for concurrent use.
 type SparseEmbedder interface {
@@ -47,7 +46,7 @@ const (
 
 // Defaults of [Options].
 const (
-	DefaultAddr            = "localhost:6334"
+	DefaultAddr            = qdrantconn.DefaultAddr
 	DefaultSparseVector    = "words"
 	DefaultCandidates      = 100
 	DefaultTimeout         = 10 * time.Second
@@ -108,33 +107,20 @@ type Options struct {
 
 // withDefaults returns a checked copy of o with all fields set.
 func (o Options) withDefaults() (Options, error) {
-	setDefault(&o.Layout.ID, "id")
-	setDefault(&o.Layout.Text, "text")
-	setDefault(&o.Layout.Version, "version")
-	setDefault(&o.Layout.Metadata, "metadata")
-	setDefault(&o.SparseVector, DefaultSparseVector)
-	setDefault(&o.Candidates, DefaultCandidates)
-	setDefault(&o.Timeout, DefaultTimeout)
-	setDefault(&o.Attempts, DefaultAttempts)
-	setDefault(&o.Batch, DefaultBatch)
-	setDefault(&o.MaxMessageBytes, DefaultMaxMessageBytes)
-	if o.Tracer == nil {
-		o.Tracer = noop.NewTracerProvider()
-	}
-	if o.Client == nil {
-		setDefault(&o.Addr, DefaultAddr)
-	}
+	o.Layout.ID = cmp.Or(o.Layout.ID, "id")
+	o.Layout.Text = cmp.Or(o.Layout.Text, "text")
+	o.Layout.Version = cmp.Or(o.Layout.Version, "version")
+	o.Layout.Metadata = cmp.Or(o.Layout.Metadata, "metadata")
+	o.SparseVector = cmp.Or(o.SparseVector, DefaultSparseVector)
+	o.Candidates = cmp.Or(o.Candidates, DefaultCandidates)
+	o.Timeout = cmp.Or(o.Timeout, DefaultTimeout)
+	o.Attempts = cmp.Or(o.Attempts, DefaultAttempts)
+	o.Batch = cmp.Or(o.Batch, DefaultBatch)
+	o.MaxMessageBytes = cmp.Or(o.MaxMessageBytes, DefaultMaxMessageBytes)
 	if o.Mode == store.Auto {
 		o.Mode = o.modeOfEmbedders()
 	}
 	return o, errors.Join(o.checkServer(), o.checkSearch(), o.Layout.check())
-}
-
-func setDefault[T comparable](field *T, value T) {
-	var zero T
-	if *field == zero {
-		*field = value
-	}
 }
 
 func (o Options) modeOfEmbedders() store.Mode {
@@ -147,19 +133,15 @@ func (o Options) modeOfEmbedders() store.Mode {
 	return store.Dense
 }
 
+func (o Options) server() qdrantconn.Config {
+	return qdrantconn.Config{Addr: o.Addr, APIKey: o.APIKey, TLS: o.TLS, MaxMessageBytes: o.MaxMessageBytes}
+}
+
 func (o Options) checkServer() error {
-	switch {
-	case strings.TrimSpace(o.Collection) == "":
+	if strings.TrimSpace(o.Collection) == "" {
 		return fmt.Errorf("Options.Collection = %q, want the name of a collection", o.Collection)
-	case o.Client != nil && (o.Addr != "" || o.APIKey != "" || o.TLS != nil):
-		return errors.New("Options.Client is set, and Addr, APIKey or TLS as well: the client has its own")
-	case o.Client != nil:
-		return nil
 	}
-	if _, _, err := qdrantconn.HostPort(o.Addr); err != nil {
-		return fmt.Errorf("Options.Addr = %q, want host:port: %w", o.Addr, err)
-	}
-	return nil
+	return o.server().Check(o.Client)
 }
 
 func (o Options) checkSearch() error {
@@ -175,15 +157,9 @@ func (o Options) checkSearch() error {
 	case o.Embedder != nil && o.Sparse != nil && o.Vector == o.SparseVector:
 		return fmt.Errorf("Options.SparseVector = %q is Vector as well", o.SparseVector)
 	}
-	for _, n := range []struct {
-		name  string
-		value int
-	}{{"Options.Candidates", o.Candidates}, {"Options.Attempts", o.Attempts}, {"Options.Batch", o.Batch}, {"Options.MaxMessageBytes", o.MaxMessageBytes}} {
-		if n.value < 0 {
-			return fmt.Errorf("%s = %d, want at least 0", n.name, n.value)
-		}
-	}
-	return nil
+	return remote.CheckNumbers(
+		remote.Number{Name: "Candidates", Value: o.Candidates}, remote.Number{Name: "Attempts", Value: o.Attempts},
+		remote.Number{Name: "Batch", Value: o.Batch}, remote.Number{Name: "MaxMessageBytes", Value: o.MaxMessageBytes})
 }
 
 func (o Options) dense() bool  { return o.Mode == store.Dense || o.Mode == store.Hybrid }

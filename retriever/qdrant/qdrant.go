@@ -4,14 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync/atomic"
 
 	api "github.com/qdrant/go-client/qdrant"
 	"go.opentelemetry.io/otel/attribute"
-	"go.opentelemetry.io/otel/trace"
 
 	"github.com/ragpilot/ragpilot/internal/storage/qdrantconn"
-	"github.com/ragpilot/ragpilot/retriever/internal/dbspan"
+	"github.com/ragpilot/ragpilot/retriever/internal/remote"
 	"github.com/ragpilot/ragpilot/retriever/store"
 )
 
@@ -20,9 +18,8 @@ type Index struct {
 	opts   Options
 	client *api.Client
 	owned  bool // the client is closed with the index
-	tracer trace.Tracer
+	calls  *remote.Calls
 	filter *api.Condition // of Options.Filter; nil if there is none
-	closed *atomic.Bool
 }
 
 var _ store.Searcher = (*Index)(nil)
@@ -34,28 +31,23 @@ func Open(opts Options) (*Index, error) {
 	if err != nil {
 		return nil, fmt.Errorf("qdrant: %w", err)
 	}
-	x := &Index{opts: opts, client: opts.Client, closed: new(atomic.Bool)}
-	x.tracer = opts.Tracer.Tracer("github.com/ragpilot/ragpilot/retriever/qdrant")
+	x := &Index{opts: opts, calls: &remote.Calls{
+		Package: "qdrant", System: "qdrant", Index: opts.Collection, Timeout: opts.Timeout, Attempts: opts.Attempts,
+		Tracer: remote.NewTracer(opts.Tracer, "qdrant"),
+	}}
 	if opts.Filter != nil {
 		x.filter = api.NewFilterAsCondition(opts.Filter)
 	}
-	if x.client == nil {
-		if x.client, err = dial(opts); err != nil {
-			return nil, fmt.Errorf("qdrant: Options.Addr = %q: %w", opts.Addr, err)
-		}
-		x.owned = true
+	if x.client, x.owned, err = opts.server().Connect(opts.Client); err != nil {
+		return nil, fmt.Errorf("qdrant: %w", err)
 	}
 	return x, nil
-}
-
-func dial(opts Options) (*api.Client, error) {
-	return qdrantconn.Dial(qdrantconn.Config{Addr: opts.Addr, APIKey: opts.APIKey, TLS: opts.TLS, MaxMessageBytes: opts.MaxMessageBytes})
 }
 
 // Close ends the connection, unless it is that of Options.Client. Calls that are under way fail. A second Close does
 // nothing.
 func (x *Index) Close() error {
-	if x.closed.Swap(true) || !x.owned {
+	if !x.calls.Close() || !x.owned {
 		return nil
 	}
 	if err := x.client.Close(); err != nil {
@@ -68,56 +60,25 @@ func (x *Index) Close() error {
 // reported by the first use.
 func (x *Index) Retriever(q store.Query) store.Retriever { return store.NewRetriever(x, q) }
 
-// errTimeout is the cause of a context's end when Options.Timeout was the reason.
-type errTimeout struct{ text string }
-
-func (e errTimeout) Error() string { return e.text }
-
-func (e errTimeout) Unwrap() []error {
-	return []error{store.ErrUnavailable, context.DeadlineExceeded}
+// call runs f under a span and with a deadline.
+func (x *Index) call(ctx context.Context, op string, f func(context.Context) error, attrs ...attribute.KeyValue) error {
+	return x.calls.Do(ctx, op, func(ctx context.Context) error {
+		ctx, cancel := x.calls.Bounded(ctx)
+		defer cancel()
+		err := f(ctx)
+		if err != nil && x.calls.Closed() && errors.Is(err, errConnectionClosed) {
+			return store.ErrClosed
+		}
+		return remote.WithCause(ctx, err)
+	}, attrs...)
 }
 
-// bounded ends the context after Options.Timeout at the latest.
-func (x *Index) bounded(ctx context.Context) (context.Context, context.CancelFunc) {
-	if x.opts.Timeout < 0 {
-		return ctx, func() {}
-	}
-	return context.WithTimeoutCause(ctx, x.opts.Timeout,
-		errTimeout{fmt.Sprintf("no answer within Options.Timeout = %v", x.opts.Timeout)})
-}
-
-// begin opens a span and bounds the context. The caller calls end with the result.
-func (x *Index) begin(ctx context.Context, op string, attrs ...attribute.KeyValue) (context.Context, *call, error) {
-	if x.closed.Load() {
-		return ctx, nil, fmt.Errorf("qdrant: %s %q: %w", op, x.opts.Collection, store.ErrClosed)
-	}
-	if ctx.Err() != nil {
-		return ctx, nil, fmt.Errorf("qdrant: %s %q: %w", op, x.opts.Collection, context.Cause(ctx))
-	}
-	ctx, cancel := x.bounded(ctx)
-	ctx, span := dbspan.Call{System: "qdrant", Operation: op, Collection: x.opts.Collection}.Start(ctx, x.tracer, attrs...)
-	return ctx, &call{index: x, op: op, span: span, cancel: cancel}, nil
-}
-
-// call is one use of the index, from begin to end.
-type call struct {
-	index  *Index
-	op     string
-	span   trace.Span
-	cancel context.CancelFunc
-}
-
-// end closes the span and returns the error as callers see it.
-func (c *call) end(ctx context.Context, err error) error {
-	defer c.cancel()
-	defer c.span.End()
-	if err == nil {
-		return nil
-	}
-	if c.index.closed.Load() && errors.Is(err, errConnectionClosed) {
-		err = store.ErrClosed
-	}
-	err = fmt.Errorf("qdrant: %s %q: %w", c.op, c.index.opts.Collection, withCause(ctx, err))
-	dbspan.Fail(c.span, err)
-	return err
+// read calls f, again while the server is unavailable. Only for what changes nothing on the server. An argument that the server
+// refused is bad.
+func read[T any](ctx context.Context, x *Index, bad error, f func(context.Context) (T, error)) (out T, err error) {
+	err = x.calls.Retry(ctx, qdrantconn.Unavailable, func() error {
+		out, err = f(ctx)
+		return typed(err, bad)
+	})
+	return out, err
 }

@@ -24,31 +24,30 @@ const (
 
 // Search returns the at most q.K documents that fit best, see [store.Searcher]. Errors of the embedders are returned
 // wrapped.
-func (x *Index) Search(ctx context.Context, q store.Query) (_ []store.Hit, err error) {
-	ctx, c, err := x.begin(ctx, "search", attribute.Int("ragpilot.k", q.K))
+func (x *Index) Search(ctx context.Context, q store.Query) (hits []store.Hit, err error) {
+	err = x.call(ctx, "search", func(ctx context.Context) error {
+		if err := q.Check(x.opts.Layout.tenants()); err != nil {
+			return err
+		}
+		v, err := x.embed(ctx, store.ValidText(q.Text))
+		if err != nil || v.none() {
+			return err
+		}
+		filter, err := x.restriction(q)
+		if err != nil {
+			return err
+		}
+		k, err := x.reachable(ctx, q.K)
+		if err != nil {
+			return err
+		}
+		hits, err = x.best(ctx, v, filter, k)
+		return err
+	}, attribute.Int("ragpilot.k", q.K))
 	if err != nil {
 		return nil, err
 	}
-	defer func() { err = c.end(ctx, err) }()
-	if err := q.Check(x.opts.Layout.tenants()); err != nil {
-		return nil, err
-	}
-	v, err := x.embed(ctx, store.ValidText(q.Text))
-	if err != nil {
-		return nil, err
-	}
-	if v.none() {
-		return nil, nil
-	}
-	filter, err := x.restriction(q)
-	if err != nil {
-		return nil, err
-	}
-	k, err := x.reachable(ctx, q.K)
-	if err != nil {
-		return nil, err
-	}
-	return x.best(ctx, v, filter, k)
+	return hits, nil
 }
 
 // reachable returns K, or the number of points if that is smaller and K is large.
@@ -56,11 +55,11 @@ func (x *Index) reachable(ctx context.Context, k int) (int, error) {
 	if k < largeK {
 		return k, nil
 	}
-	n, err := read(ctx, x, func(ctx context.Context) (uint64, error) {
+	n, err := read(ctx, x, store.ErrBadQuery, func(ctx context.Context) (uint64, error) {
 		return x.client.Count(ctx, &api.CountPoints{CollectionName: x.opts.Collection})
 	})
 	if err != nil {
-		return 0, typed(err, store.ErrBadQuery)
+		return 0, err
 	}
 	return int(min(uint64(k), max(n, 1))), nil //nolint:gosec // at most k
 }
@@ -116,13 +115,13 @@ func (x *Index) documents(ctx context.Context, points []*api.ScoredPoint) ([]sto
 	for i, p := range points {
 		ids[i] = p.GetId()
 	}
-	found, err := read(ctx, x, func(ctx context.Context) ([]*api.RetrievedPoint, error) {
+	found, err := read(ctx, x, store.ErrBadQuery, func(ctx context.Context) ([]*api.RetrievedPoint, error) {
 		return x.client.Get(ctx, &api.GetPoints{
 			CollectionName: x.opts.Collection, Ids: ids, WithPayload: api.NewWithPayloadEnable(true),
 		})
 	})
 	if err != nil {
-		return nil, typed(err, store.ErrBadQuery)
+		return nil, err
 	}
 	byID := make(map[string]map[string]*api.Value, len(found))
 	for _, p := range found {
@@ -160,11 +159,10 @@ func (x *Index) query(
 ) ([]*api.ScoredPoint, error) {
 	request := x.request(v, filter, limit)
 	request.WithPayload = payload
-	points, err := read(ctx, x, func(ctx context.Context) ([]*api.ScoredPoint, error) {
+	points, err := read(ctx, x, store.ErrBadQuery, func(ctx context.Context) ([]*api.ScoredPoint, error) {
 		return x.client.Query(ctx, request)
 	})
 	if err != nil {
-		err = typed(err, store.ErrBadQuery)
 		return nil, x.explain(ctx, fmt.Errorf("query: %w", err), len(v.dense))
 	}
 	return points, nil

@@ -9,6 +9,7 @@ import (
 	api "github.com/qdrant/go-client/qdrant"
 	"go.opentelemetry.io/otel/attribute"
 
+	"github.com/ragpilot/ragpilot/retriever/internal/remote"
 	"github.com/ragpilot/ragpilot/retriever/store"
 )
 
@@ -21,42 +22,24 @@ const maxBatchBytes = 8 << 20
 //
 // Documents are sent in batches, in their order. If one fails, the error says which documents it was about; those
 // before are stored. Upserting all of them again is the right answer to any error that passes: it stores the same points.
-func (x *Index) Upsert(ctx context.Context, docs []store.Document) (err error) {
-	ctx, c, err := x.begin(ctx, "upsert", attribute.Int("db.operation.batch.size", len(docs)))
-	if err != nil {
-		return err
-	}
-	defer func() { err = c.end(ctx, err) }()
-	for _, d := range docs {
-		if err := d.Check(x.opts.Layout.tenants()); err != nil {
+func (x *Index) Upsert(ctx context.Context, docs []store.Document) error {
+	return x.call(ctx, "upsert", func(ctx context.Context) error {
+		docs, err := remote.LastOfEach(docs, x.opts.Layout.tenants())
+		if err != nil {
 			return err
 		}
-	}
-	docs = lastOfEach(docs)
-	for start := 0; start < len(docs); {
-		end := start + x.opts.batch(docs[start:])
-		if err := x.upsert(ctx, docs[start:end]); err != nil {
-			return fmt.Errorf("documents %d to %d of %d: %w", start+1, end, len(docs), err)
+		for start := 0; start < len(docs); {
+			end := start + x.opts.batch(docs[start:])
+			if err := x.upsert(ctx, docs[start:end]); err != nil {
+				return fmt.Errorf("documents %d to %d of %d: %w", start+1, end, len(docs), err)
+			}
+			start = end
 		}
-		start = end
-	}
-	return nil
+		return nil
+	}, batchSize(len(docs)))
 }
 
-// lastOfEach drops documents that later ones would replace.
-func lastOfEach(docs []store.Document) []store.Document {
-	last := make(map[[2]string]int, len(docs))
-	for i, d := range docs {
-		last[[2]string{d.Tenant, d.ID}] = i
-	}
-	out := make([]store.Document, 0, len(last))
-	for i, d := range docs {
-		if last[[2]string{d.Tenant, d.ID}] == i {
-			out = append(out, d)
-		}
-	}
-	return out
-}
+func batchSize(n int) attribute.KeyValue { return attribute.Int("db.operation.batch.size", n) }
 
 // batch returns how many of the documents, at least one, go into the next request.
 func (o Options) batch(docs []store.Document) int {
@@ -71,9 +54,9 @@ func (o Options) batch(docs []store.Document) int {
 }
 
 func (x *Index) upsert(ctx context.Context, docs []store.Document) error {
-	foreign, err := x.foreign(ctx, docs)
+	foreign, err := x.foreign(ctx, docs, store.ErrBadDocument)
 	if err != nil {
-		return typed(err, store.ErrBadDocument)
+		return err
 	}
 	points := make([]*api.PointStruct, len(docs))
 	for i, d := range docs {
@@ -81,7 +64,7 @@ func (x *Index) upsert(ctx context.Context, docs []store.Document) error {
 		if err != nil {
 			return err
 		}
-		id, known := foreign[[2]string{d.Tenant, d.ID}]
+		id, known := foreign[remote.NameOf(d)]
 		if !known {
 			id = api.NewIDUUID(PointID(d.Tenant, d.ID))
 		}
@@ -101,10 +84,7 @@ func (x *Index) upsert(ctx context.Context, docs []store.Document) error {
 
 // embedAll gives the points their vectors, of all embedders there are, and returns the length of the dense ones.
 func (x *Index) embedAll(ctx context.Context, docs []store.Document, points []*api.PointStruct) (length int, err error) {
-	texts := make([]string, len(docs))
-	for i, d := range docs {
-		texts[i] = store.ValidText(d.Text)
-	}
+	texts := remote.Texts(docs)
 	var dense [][]float32
 	if x.opts.Embedder != nil {
 		if dense, err = x.opts.Embedder.EmbedDocuments(ctx, texts); err != nil {
@@ -154,34 +134,25 @@ func (x *Index) pointVectors(dense []float32, sparse SparseVector) *api.Vectors 
 
 // Delete removes documents, also those in points that another program wrote, and returns when no search finds them. Documents that do not exist are not
 // an error. Tenant is empty in a collection without tenants.
-func (x *Index) Delete(ctx context.Context, tenant string, ids ...string) (err error) {
-	ctx, c, err := x.begin(ctx, "delete", attribute.Int("db.operation.batch.size", len(ids)))
-	if err != nil {
-		return err
-	}
-	defer func() { err = c.end(ctx, err) }()
-	if err := store.CheckTenant(tenant, x.opts.Layout.tenants()); err != nil {
-		return err
-	}
-	if len(ids) == 0 {
-		return nil
-	}
-	docs, points := make([]store.Document, len(ids)), make([]*api.PointId, len(ids))
-	for i, id := range ids {
-		docs[i] = store.Document{Tenant: tenant, ID: id}
-		points[i] = api.NewIDUUID(PointID(tenant, id))
-	}
-	foreign, err := x.foreign(ctx, docs)
-	if err != nil {
+func (x *Index) Delete(ctx context.Context, tenant string, ids ...string) error {
+	return x.call(ctx, "delete", func(ctx context.Context) error {
+		if err := store.CheckTenant(tenant, x.opts.Layout.tenants()); err != nil || len(ids) == 0 {
+			return err
+		}
+		docs, points := make([]store.Document, len(ids)), make([]*api.PointId, len(ids))
+		for i, id := range ids {
+			docs[i] = store.Document{Tenant: tenant, ID: id}
+			points[i] = api.NewIDUUID(PointID(tenant, id))
+		}
+		foreign, err := x.foreign(ctx, docs, store.ErrBadQuery)
+		if err != nil {
+			return err
+		}
+		points = slices.AppendSeq(points, maps.Values(foreign))
+		wait := true
+		_, err = x.client.Delete(ctx, &api.DeletePoints{
+			CollectionName: x.opts.Collection, Points: api.NewPointsSelectorIDs(points), Wait: &wait,
+		})
 		return typed(err, store.ErrBadQuery)
-	}
-	points = slices.AppendSeq(points, maps.Values(foreign))
-	wait := true
-	_, err = x.client.Delete(ctx, &api.DeletePoints{
-		CollectionName: x.opts.Collection, Points: api.NewPointsSelectorIDs(points), Wait: &wait,
-	})
-	if err != nil {
-		return typed(err, store.ErrBadQuery)
-	}
-	return nil
+	}, batchSize(len(ids)))
 }

@@ -1,7 +1,10 @@
 package qdrantconn
 
 import (
+	"cmp"
 	"crypto/tls"
+	"errors"
+	"fmt"
 	"net"
 	"strconv"
 	"strings"
@@ -18,6 +21,36 @@ type Config struct {
 	APIKey          string      // sent with each request; empty: none
 	TLS             *tls.Config // nil: no encryption
 	MaxMessageBytes int         // of one answer
+}
+
+// DefaultAddr is where a server on this machine listens.
+const DefaultAddr = "localhost:6334"
+
+// Check returns an error that names the field of an adapter's Options: if there is a client to share and an address as well, or if
+// the address has no port.
+func (c Config) Check(client *api.Client) error {
+	switch {
+	case client != nil && (c.Addr != "" || c.APIKey != "" || c.TLS != nil):
+		return errors.New("Options.Client is set, and Addr, APIKey or TLS as well: the client has its own")
+	case client != nil || c.Addr == "":
+		return nil
+	}
+	if _, _, err := HostPort(c.Addr); err != nil {
+		return fmt.Errorf("Options.Addr = %q, want host:port: %w", c.Addr, err)
+	}
+	return nil
+}
+
+// Connect returns the client to share, or one of its own, which the caller closes.
+func (c Config) Connect(client *api.Client) (_ *api.Client, own bool, err error) {
+	if client != nil {
+		return client, false, nil
+	}
+	c.Addr = cmp.Or(c.Addr, DefaultAddr)
+	if client, err = Dial(c); err != nil {
+		return nil, false, fmt.Errorf("Options.Addr = %q: %w", c.Addr, err)
+	}
+	return client, true, nil
 }
 
 // Dial returns a client that shares one connection between all its callers. It does not wait for the server. The error is

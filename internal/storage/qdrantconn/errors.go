@@ -46,9 +46,14 @@ func (e Errors) Of(err error) error {
 	return nil
 }
 
-// MayExist reports whether a collection may not have been made because it is there already: the server says that, or calls
-// the request invalid.
-func MayExist(err error) bool {
-	code := status.Code(err)
-	return code == codes.AlreadyExists || code == codes.InvalidArgument
+// CreateCollection makes a collection. It is no error if another program made it at the same time, which the server reports, or
+// calls the request invalid.
+func CreateCollection(ctx context.Context, client *api.Client, request *api.CreateCollection) error {
+	err := client.CreateCollection(ctx, request)
+	if code := status.Code(err); code == codes.AlreadyExists || code == codes.InvalidArgument {
+		if exists, other := client.CollectionExists(ctx, request.GetCollectionName()); other == nil && exists {
+			return nil
+		}
+	}
+	return err
 }

@@ -1,4 +1,4 @@
-package dbspan_test
+package remote_test
 
 import (
 	"context"
@@ -11,7 +11,7 @@ import (
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/sdk/trace/tracetest"
 
-	"github.com/ragpilot/ragpilot/retriever/internal/dbspan"
+	"github.com/ragpilot/ragpilot/retriever/internal/remote"
 	"github.com/ragpilot/ragpilot/retriever/store"
 )
 
@@ -40,11 +40,10 @@ func TestSpan(t *testing.T) {
 			err := fmt.Errorf("a secret text: %w", err)
 			spans := tracetest.NewSpanRecorder()
 			tracer := sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(spans)).Tracer("")
-			call := dbspan.Call{System: "a database", Operation: "search", Collection: "docs"}
-			ctx, span := call.Start(t.Context(), tracer, attribute.Int("ragpilot.k", 3))
-			dbspan.Retry(ctx, 1, err)
-			dbspan.Fail(span, err)
-			span.End()
+			calls := remote.Calls{Package: "a package", System: "a database", Index: "docs", Attempts: 2, Tracer: tracer}
+			_ = calls.Do(t.Context(), "search", func(ctx context.Context) error {
+				return calls.Retry(ctx, func(error) bool { return true }, func() error { return err })
+			}, attribute.Int("ragpilot.k", 3))
 
 			got := spans.Ended()[0]
 			if status := got.Status(); got.Name() != "search docs" || status.Code.String() != "Error" || status.Description != "" {

@@ -1,0 +1,94 @@
+package remote
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/ragpilot/ragpilot/embed"
+	"github.com/ragpilot/ragpilot/retriever/store"
+)
+
+// TopLevel is the name of a layout's metadata that says that it stands beside the other fields.
+const TopLevel = "."
+
+// Number is an option that must not be below 0.
+type Number struct {
+	Name  string
+	Value int
+}
+
+// CheckNumbers returns an error that names the first option below 0.
+func CheckNumbers(numbers ...Number) error {
+	for _, n := range numbers {
+		if n.Value < 0 {
+			return fmt.Errorf("Options.%s = %d, want at least 0", n.Name, n.Value)
+		}
+	}
+	return nil
+}
+
+// Field is a field of Options.Layout, and what it names.
+type Field struct{ Field, Name string }
+
+// CheckLayout returns an error if a name is not valid or is given to two fields. taken has what names mean already.
+func CheckLayout(fields []Field, taken map[string]string, valid func(name string) bool) error {
+	for _, f := range fields {
+		if f.Name == "" || f.Field == "Metadata" && f.Name == TopLevel {
+			continue
+		}
+		if !valid(f.Name) {
+			return fmt.Errorf("Options.Layout.%s = %q, want letters, digits, _ and -", f.Field, f.Name)
+		}
+		if other, is := taken[f.Name]; is {
+			return fmt.Errorf("Options.Layout.%s = %q is %s as well", f.Field, f.Name, other)
+		}
+		taken[f.Name] = "Layout." + f.Field
+	}
+	return nil
+}
+
+// SampleVector returns a vector of the embedder, to see what its vectors are like.
+func SampleVector(ctx context.Context, e embed.Embedder) ([]float32, error) {
+	v, err := e.EmbedQuery(ctx, "how long is a vector?")
+	if err != nil {
+		return nil, fmt.Errorf("embed a text to see the length of vectors: %w", err)
+	}
+	if len(v) == 0 {
+		return nil, errors.New("Options.Embedder made a vector without numbers")
+	}
+	return v, nil
+}
+
+// Name is that of a document: tenants may use the same IDs.
+type Name struct{ Tenant, ID string }
+
+// NameOf returns the name of a document.
+func NameOf(d store.Document) Name { return Name{d.Tenant, d.ID} }
+
+// LastOfEach checks the documents and leaves out those that a later one replaces.
+func LastOfEach(docs []store.Document, tenants bool) ([]store.Document, error) {
+	last := make(map[Name]int, len(docs))
+	for i, d := range docs {
+		if err := d.Check(tenants); err != nil {
+			return nil, fmt.Errorf("docs[%d]: %w", i, err)
+		}
+		last[NameOf(d)] = i
+	}
+	out := make([]store.Document, 0, len(last))
+	for i, d := range docs {
+		if last[NameOf(d)] == i {
+			out = append(out, d)
+		}
+	}
+	return out, nil
+}
+
+// Texts returns the documents' texts as they are stored.
+func Texts(docs []store.Document) []string {
+	texts := make([]string, len(docs))
+	for i, d := range docs {
+		texts[i] = store.ValidText(d.Text)
+	}
+	return texts
+}
