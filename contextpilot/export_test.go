@@ -1,25 +1,12 @@
 package contextpilot
 
-import (
-	"context"
-	"fmt"
-	"iter"
-)
+import "fmt"
 
-// What plans a stream, and the settings of `best`, have no use outside yet.
-type (
-	BatchPart   = batchPart
-	StreamPart  = streamPart
-	BestOptions = bestOptions
-)
+// BestOptions are the settings of `best`, which callers cannot set.
+type BestOptions = bestOptions
 
 // NewBest is newBest.
 func NewBest(o BestOptions) Policy { return newBest(o) }
-
-// PlanStream is planStream.
-func (p *Pilot) PlanStream(ctx context.Context, n int, at func(i int) Request) iter.Seq2[BatchPart, error] {
-	return p.planStream(ctx, n, at)
-}
 
 // SetInject makes every stage call f first; an error or a panic of f is the stage's. nil: no faults.
 func (p *Pilot) SetInject(f func(stage string) error) { p.inject = f }

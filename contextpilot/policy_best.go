@@ -14,9 +14,6 @@ type bestOptions struct {
 	// Visits bounds the resident blocks that paths are tried through for one request; at each, as many look-ups as the
 	// request has blocks may be needed. 0: 512.
 	Visits int
-	// Partition is the number of requests that PlanBatch plans as one whole; larger batches are partitioned by
-	// likeness. 0: 100,000.
-	Partition int
 }
 
 // best puts the best resident path first and arranges the blocks behind it for later requests.

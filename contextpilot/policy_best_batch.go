@@ -3,7 +3,6 @@ package contextpilot
 import (
 	"context"
 	"fmt"
-	"iter"
 
 	"github.com/ragpilot/ragpilot/contextpilot/internal/offline"
 )
@@ -16,42 +15,12 @@ func (b *best) OrderBatch(ctx context.Context, qs []Query) (orders [][]int, sche
 	for i, q := range qs {
 		sets[i] = n.set(q)
 	}
-	res, err := offline.Plan(ctx, sets, n.tokens, b.batch())
+	res, err := offline.Plan(ctx, sets, n.tokens, offline.Options{})
 	if err != nil {
 		return nil, nil, nil, fmt.Errorf("merge %d requests: %w", len(qs), err)
 	}
 	return wide(res.Orders), res.Schedule, res.Groups, nil
 }
-
-// OrderStream merges part by part.
-func (b *best) OrderStream(ctx context.Context, n int, query func(i int) Query) iter.Seq2[streamPart, error] {
-	return func(yield func(streamPart, error) bool) {
-		blocks := numbering{of: map[Key]int32{}}
-		for i := range n {
-			if err := ctx.Err(); err != nil {
-				yield(streamPart{}, err)
-				return
-			}
-			blocks.set(query(i))
-		}
-		set := func(i int) []int32 { return blocks.set(query(i)) }
-		for part, err := range offline.Stream(ctx, n, set, blocks.tokens, b.batch()) {
-			if err != nil {
-				yield(streamPart{}, fmt.Errorf("merge %d requests: %w", n, err))
-				return
-			}
-			out := streamPart{Orders: wide(part.Orders), Schedule: part.Schedule, Groups: part.Groups}
-			for _, r := range part.Requests {
-				out.Requests = append(out.Requests, int(r))
-			}
-			if !yield(out, nil) {
-				return
-			}
-		}
-	}
-}
-
-func (b *best) batch() offline.Options { return offline.Options{Partition: b.opt.Partition} }
 
 // numbering numbers the blocks of a batch.
 type numbering struct {

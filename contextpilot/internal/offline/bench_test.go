@@ -77,25 +77,6 @@ func BenchmarkPlan(b *testing.B) {
 	}
 }
 
-// A million requests take minutes, so they are asked for by name: -bench Stream.
-func BenchmarkStream(b *testing.B) {
-	for _, n := range []int{100_000, 1_000_000} {
-		b.Run(fmt.Sprintf("n=%d/k=15", n), func(b *testing.B) {
-			skipLarge(b, n)
-			sets, weight, total := generate(1, n, 15, false)
-			benchmark(b, total, func() (saved int64) {
-				for p, err := range offline.Stream(context.Background(), n, func(i int) []int32 { return sets[i] }, weight, offline.Options{Partition: n / 4}) {
-					if err != nil {
-						b.Fatal(err)
-					}
-					saved += p.Saved
-				}
-				return saved
-			})
-		})
-	}
-}
-
 func BenchmarkPartition(b *testing.B) {
 	for _, n := range []int{100_000, 1_000_000} {
 		for _, parts := range []int{1, 4, 10} {

@@ -9,8 +9,7 @@
 //     is better or, early on, slightly worse (annealing). [Options.Effort] bounds steps 2 and 3.
 //
 // [Plan] takes all requests at once. Above [Options.Partition] it partitions them by likeness: a sample is
-// agglomerated, and its forest decides which requests belong together. [Stream] does the same with the search state of
-// one part in memory.
+// agglomerated, and its forest decides which requests belong together.
 //
 //	r, err := offline.Plan(ctx, sets, weight, offline.Options{})
 //	for _, i := range r.Schedule {

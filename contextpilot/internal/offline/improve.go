@@ -5,21 +5,17 @@ import (
 	"math"
 	"math/rand/v2"
 	"slices"
-	"time"
 )
 
 // search improves a forest until its budget is spent.
 type search struct {
-	f        *forest
-	ctx      context.Context
-	rnd      *rand.Rand
-	unit     float64 // mean weight of a block
-	budget   int     // steps
-	start    time.Time
-	deadline time.Time
-	leaves   int
-	holders  [][]int32 // by block: leaves that hold it
-	cut      []removed
+	f       *forest
+	ctx     context.Context
+	rnd     *rand.Rand
+	unit    float64   // mean weight of a block
+	budget  int       // steps
+	holders [][]int32 // by block: leaves that hold it
+	cut     []removed
 }
 
 type removed struct {
@@ -63,19 +59,8 @@ func (s *search) run() error {
 	return nil
 }
 
-// progress is the spent share of the budget or the time, whichever is larger.
-func (s *search) progress() float64 {
-	p := float64(s.f.steps) / float64(s.budget)
-	if !s.deadline.IsZero() {
-		now := time.Now()
-		if span := s.deadline.Sub(s.start); span <= 0 {
-			p = 1
-		} else {
-			p = max(p, float64(now.Sub(s.start))/float64(span))
-		}
-	}
-	return p
-}
+// progress is the spent share of the budget.
+func (s *search) progress() float64 { return float64(s.f.steps) / float64(s.budget) }
 
 // tour lists all nodes but the root: stretches of the depth-first order, which fit the processor's caches, each in
 // random order.

@@ -2,57 +2,10 @@ package offline
 
 import (
 	"context"
-	"iter"
 	"runtime"
 	"slices"
 	"sync"
-	"time"
 )
-
-// Part is the plan of some of the requests, which share little with the others. Equal sets may, rarely, be in
-// different parts and get different orders.
-type Part struct {
-	Requests []int32 // ascending
-	Result           // positions in Requests stand for the requests
-}
-
-// Stream plans n requests part by part, with the search state of one part in memory. set gives the blocks of a
-// request; it is called twice for each, and its result must stay valid until the part is yielded. The walk ends after
-// the first error.
-func Stream(ctx context.Context, n int, set func(i int) []int32, weight []int32, o Options) iter.Seq2[Part, error] {
-	return func(yield func(Part, error) bool) {
-		parts, err := partition(ctx, n, set, weight, o.partition())
-		if err != nil {
-			yield(Part{}, err)
-			return
-		}
-		s := newScratch(weight)
-		for i, part := range parts {
-			sets := make([][]int32, len(part))
-			for k, r := range part {
-				sets[k] = set(int(r))
-			}
-			orders, schedule, err := s.plan(ctx, sets, weight, o.ofPart(i, len(parts)-i))
-			if err != nil {
-				yield(Part{}, err)
-				return
-			}
-			if !yield(Part{Requests: part, Result: finish(sets, orders, schedule, weight)}, nil) {
-				return
-			}
-		}
-	}
-}
-
-// ofPart gives a part its seed and its share of the time that is left for so many parts.
-func (o Options) ofPart(i, left int) Options {
-	o.Seed += uint64(i)
-	if !o.Deadline.IsZero() {
-		now := time.Now()
-		o.Deadline = now.Add(o.Deadline.Sub(now) / time.Duration(max(left, 1)))
-	}
-	return o
-}
 
 // planDistinct plans the distinct sets in parts, so that repeated ones get equal orders and follow each other.
 func planDistinct(ctx context.Context, sets [][]int32, weight []int32, o Options) (Result, error) {
@@ -100,7 +53,7 @@ func planDistinct(ctx context.Context, sets [][]int32, weight []int32, o Options
 
 // planParts plans parts on all cores and returns the orders and the schedule of each part.
 func planParts(ctx context.Context, sets [][]int32, weight []int32, o Options) ([][]int32, [][]int, error) {
-	parts, err := partition(ctx, len(sets), func(i int) []int32 { return sets[i] }, weight, o.partition())
+	parts, err := partition(ctx, sets, weight, o.partition())
 	if err != nil {
 		return nil, nil, err
 	}
@@ -122,8 +75,9 @@ func planParts(ctx context.Context, sets [][]int32, weight []int32, o Options) (
 				for k, r := range parts[i] {
 					own[k] = sets[r]
 				}
-				rounds := (len(parts) - i + workers - 1) / workers
-				got, schedule, err := s.plan(ctx, own, weight, o.ofPart(i, rounds))
+				part := o
+				part.Seed += uint64(i)
+				got, schedule, err := s.plan(ctx, own, weight, part)
 				if err != nil {
 					errs[w] = err
 					return
@@ -152,25 +106,16 @@ const sampled = 4
 
 // partition divides requests into parts of at most size. A sample is agglomerated and its forest cut into units;
 // every request joins the unit where it would share most, and units that stand together fill a part.
-func partition(ctx context.Context, n int, set func(i int) []int32, weight []int32, size int) ([][]int32, error) {
-	c, err := newChecker(weight)
-	if err != nil {
-		return nil, err
-	}
+func partition(ctx context.Context, sets [][]int32, weight []int32, size int) ([][]int32, error) {
+	n := len(sets)
 	known := n
 	if size < n/sampled {
 		known = sampled * size
 	}
 	sample := make([][]int32, 0, known)
 	for k := range known {
-		sample = append(sample, set(k*n/known))
+		sample = append(sample, sets[k*n/known])
 	}
-	for k, s := range sample {
-		if err := c.check(k, s); err != nil {
-			return nil, err
-		}
-	}
-	clear(c.seen)
 	p := reduce(sample, weight, make([]int32, len(weight)))
 	f, err := agglomerate(ctx, p.weight, p.sets)
 	if err != nil {
@@ -184,11 +129,7 @@ func partition(ctx context.Context, n int, set func(i int) []int32, weight []int
 		if i&1023 == 0 && ctx.Err() != nil {
 			return nil, ctx.Err()
 		}
-		s := set(i)
-		if err := c.check(i, s); err != nil {
-			return nil, err
-		}
-		numbers = p.translate(numbers[:0], s)
+		numbers = p.translate(numbers[:0], sets[i])
 		slices.Sort(numbers) // equal sets find the same place
 		place, _ := f.findSet(numbers, root, 0)
 		of[i] = units[place]

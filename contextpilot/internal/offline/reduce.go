@@ -134,29 +134,24 @@ func equalSets(a, b []int32) bool {
 	return slices.Equal(a, b)
 }
 
-// checker finds what is wrong with the input.
-type checker struct {
-	seen []int32 // by block ID: 1 + the last set that holds it
-}
-
-func newChecker(weight []int32) (*checker, error) {
+// check reports the first set or weight that cannot be used.
+func check(sets [][]int32, weight []int32) error {
 	for d, w := range weight {
 		if w < 0 {
-			return nil, fmt.Errorf("merge: block %d weighs %d", d, w)
+			return fmt.Errorf("merge: block %d weighs %d", d, w)
 		}
 	}
-	return &checker{seen: make([]int32, len(weight))}, nil
-}
-
-func (c *checker) check(i int, set []int32) error {
-	for _, d := range set {
-		if d < 0 || int(d) >= len(c.seen) {
-			return fmt.Errorf("merge: set %d has block %d, weights are known of %d", i, d, len(c.seen))
+	seen := make([]int32, len(weight)) // by block ID: 1 + the last set that holds it
+	for i, set := range sets {
+		for _, d := range set {
+			if d < 0 || int(d) >= len(seen) {
+				return fmt.Errorf("merge: set %d has block %d, weights are known of %d", i, d, len(seen))
+			}
+			if seen[d] == int32(i+1) {
+				return fmt.Errorf("merge: set %d has block %d twice", i, d)
+			}
+			seen[d] = int32(i + 1)
 		}
-		if c.seen[d] == int32(i+1) {
-			return fmt.Errorf("merge: set %d has block %d twice", i, d)
-		}
-		c.seen[d] = int32(i + 1)
 	}
 	return nil
 }

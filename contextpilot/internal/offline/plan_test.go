@@ -172,39 +172,6 @@ func TestPlanIsValid(t *testing.T) {
 	})
 }
 
-func TestStreamIsValid(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		sets, weight := drawSets(t, 80, 8, 60)
-		size := rapid.IntRange(1, 90).Draw(t, "partition")
-		var all []int32
-		for p, err := range offline.Stream(context.Background(), len(sets), func(i int) []int32 { return sets[i] }, weight, offline.Options{Partition: size}) {
-			if err != nil {
-				t.Fatal(err)
-			}
-			if len(p.Requests) > size || len(p.Requests) == 0 {
-				t.Fatalf("a part of %d, at most %d", len(p.Requests), size)
-			}
-			var own [][]int32
-			for _, r := range p.Requests {
-				own = append(own, sets[r])
-			}
-			if err := valid(own, weight, p.Result); err != nil {
-				t.Fatal(err)
-			}
-			all = append(all, p.Requests...)
-		}
-		slices.Sort(all)
-		for i, r := range all {
-			if int(r) != i {
-				t.Fatalf("requests %v", all)
-			}
-		}
-		if len(all) != len(sets) {
-			t.Fatalf("%d of %d requests", len(all), len(sets))
-		}
-	})
-}
-
 // optimum tries every order of every set.
 func optimum(sets [][]int32, weight []int32) int64 {
 	prompts := make([][]int32, len(sets))
@@ -309,13 +276,6 @@ func TestBadInput(t *testing.T) {
 			if _, err := offline.Plan(context.Background(), in.sets, in.weight, offline.Options{}); err == nil {
 				t.Error("Plan: no error")
 			}
-			var last error
-			for _, err := range offline.Stream(context.Background(), len(in.sets), func(i int) []int32 { return in.sets[i] }, in.weight, offline.Options{Partition: 1}) {
-				last = err
-			}
-			if last == nil {
-				t.Error("Stream: no error")
-			}
 		})
 	}
 }
@@ -333,22 +293,6 @@ func TestCancel(t *testing.T) {
 			t.Errorf("partition %d, cancelled on the way: %v", size, err)
 		}
 		stop()
-	}
-}
-
-func TestDeadline(t *testing.T) {
-	sets, weight, _ := generate(1, 2000, 15, true)
-	none := plan(t, sets, weight, offline.Options{Effort: -1})
-	for _, size := range []int{0, 600} {
-		for _, d := range []time.Duration{-time.Second, 20 * time.Millisecond, 200 * time.Millisecond} {
-			r := plan(t, sets, weight, offline.Options{Effort: math.MaxInt, Partition: size, Deadline: time.Now().Add(d)})
-			if err := valid(sets, weight, r); err != nil {
-				t.Fatalf("partition %d, %v: %v", size, d, err)
-			}
-			if size == 0 && r.Saved < none.Saved {
-				t.Errorf("%v: saved %d, without search %d", d, r.Saved, none.Saved)
-			}
-		}
 	}
 }
 
