@@ -29,8 +29,8 @@ func (p *Pilot) Check() error {
 		return fmt.Errorf("%d requests are counted, %d are live", n, live)
 	}
 	for name, l := range p.tenants {
-		for at := l.Front(); at != nil; at = at.Next() {
-			if sc := at.Value.(*scope); sc.id.Tenant != name || p.scopes[sc.id] != sc {
+		for _, sc := range l.All() {
+			if sc.id.Tenant != name || p.scopes[sc.id] != sc {
 				return fmt.Errorf("scope %v is listed for tenant %q", sc.id, name)
 			}
 			listed++

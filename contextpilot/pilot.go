@@ -1,7 +1,6 @@
 package contextpilot
 
 import (
-	"container/list"
 	"crypto/rand"
 	"encoding/hex"
 	"fmt"
@@ -12,6 +11,7 @@ import (
 	"time"
 
 	"github.com/ragpilot/ragpilot/contextpilot/internal/tree"
+	"github.com/ragpilot/ragpilot/internal/lru"
 )
 
 // Pilot plans requests and keeps the index of what engines hold. It is safe for concurrent use, does no I/O and
@@ -36,7 +36,7 @@ type Pilot struct {
 
 	mu      sync.RWMutex
 	scopes  map[Scope]*scope
-	tenants map[string]*list.List // their scopes, the one used last first
+	tenants map[string]*lru.Cache[Scope, *scope] // their scopes
 }
 
 // New returns a Pilot. Errors wrap ErrBadConfig and name the field and the value.
@@ -50,7 +50,8 @@ func New(cfg Config) (*Pilot, error) {
 	return &Pilot{
 		cfg: cfg, forms: formsOf(cfg.Notes),
 		drafts: sync.Pool{New: func() any { return new(draft) }},
-		prefix: "rp-" + hex.EncodeToString(b[:]) + "-", scopes: map[Scope]*scope{}, tenants: map[string]*list.List{}, tiers: newTiers(cfg.LoadCost),
+		prefix: "rp-" + hex.EncodeToString(b[:]) + "-", scopes: map[Scope]*scope{},
+		tenants: map[string]*lru.Cache[Scope, *scope]{}, tiers: newTiers(cfg.LoadCost),
 	}, nil
 }
 

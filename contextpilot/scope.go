@@ -1,7 +1,6 @@
 package contextpilot
 
 import (
-	"container/list"
 	"errors"
 	"sync"
 	"sync/atomic"
@@ -36,7 +35,6 @@ type scope struct {
 
 	// For the table of scopes.
 	id    Scope
-	entry *list.Element // among those of its tenant; guarded by Pilot.mu
 	used  atomic.Int64  // nanoseconds
 	live  atomic.Int64  // requests; written with mu, as nodes is
 	nodes atomic.Int64

@@ -2,9 +2,10 @@ package contextpilot
 
 import (
 	"cmp"
-	"container/list"
 	"slices"
 	"time"
+
+	"github.com/ragpilot/ragpilot/internal/lru"
 )
 
 // Scopes returns the scopes that have an index, the one that was planned for last first.
@@ -73,7 +74,7 @@ func (p *Pilot) useScope(id Scope, now time.Time) (sc, dropped *scope) {
 		p.addScope(id, sc)
 	}
 	sc.used.Store(now.UnixNano())
-	p.tenants[id.Tenant].MoveToFront(sc.entry)
+	p.tenants[id.Tenant].Get(id)
 	if len(p.scopes) > p.cfg.MaxScopes {
 		dropped = p.leastUsed(id.Tenant)
 		p.removeScope(dropped)
@@ -86,15 +87,16 @@ func (p *Pilot) useScope(id Scope, now time.Time) (sc, dropped *scope) {
 func (p *Pilot) leastUsed(tenant string) *scope {
 	own := p.tenants[tenant]
 	if own.Len() > max(p.cfg.MaxScopes/len(p.tenants), 1) {
-		return own.Back().Value.(*scope)
+		_, sc, _ := own.Oldest()
+		return sc
 	}
-	var most *list.List
+	var most *lru.Cache[Scope, *scope]
 	var oldest *scope // of these
 	for _, l := range p.tenants {
 		if l == own {
 			continue
 		}
-		sc := l.Back().Value.(*scope)
+		_, sc, _ := l.Oldest()
 		if most == nil || l.Len() > most.Len() || l.Len() == most.Len() && sc.used.Load() < oldest.used.Load() {
 			most, oldest = l, sc
 		}
@@ -106,10 +108,11 @@ func (p *Pilot) leastUsed(tenant string) *scope {
 func (p *Pilot) addScope(id Scope, sc *scope) {
 	l := p.tenants[id.Tenant]
 	if l == nil {
-		l = list.New()
+		l = lru.With(lru.Options[Scope, *scope]{})
 		p.tenants[id.Tenant] = l
 	}
-	sc.id, sc.entry = id, l.PushFront(sc)
+	sc.id = id
+	l.Put(id, sc)
 	p.scopes[id] = sc
 }
 
@@ -117,7 +120,7 @@ func (p *Pilot) addScope(id Scope, sc *scope) {
 func (p *Pilot) removeScope(sc *scope) {
 	delete(p.scopes, sc.id)
 	l := p.tenants[sc.id.Tenant]
-	l.Remove(sc.entry)
+	l.Delete(sc.id)
 	if l.Len() == 0 {
 		delete(p.tenants, sc.id.Tenant)
 	}
@@ -204,8 +207,7 @@ func (p *Pilot) largest(size func(*scope) int64) (largest *scope) {
 	for _, l := range p.tenants {
 		all := int64(0)
 		var own *scope
-		for at := l.Front(); at != nil; at = at.Next() {
-			sc := at.Value.(*scope)
+		for _, sc := range l.All() {
 			all += size(sc)
 			if own == nil || size(sc) > size(own) {
 				own = sc

@@ -29,14 +29,7 @@ func (e *Engine) remember(id string, scope contextpilot.Scope, blocks int) {
 	defer e.opt.Budget.Settle() // without the lock
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	now := prompted{scope: scope, bytes: promptBytes + len(id) + len(scope.Replica) + blockBytes*blocks}
-	if old, ok := t.prompts.Get(id); ok {
-		t.promptPart.Add(-old.bytes)
-	}
-	t.promptPart.Add(now.bytes)
-	if _, old, full := t.prompts.Put(id, now); full {
-		t.promptPart.Add(-old.bytes)
-	}
+	t.prompts.Put(id, prompted{scope: scope, bytes: promptBytes + len(id) + len(scope.Replica) + blockBytes*blocks})
 }
 
 // scopeOf returns the scope in which a prompt was planned.
@@ -59,11 +52,8 @@ func (e *Engine) forgetPrompt(tenant, id string) (scope contextpilot.Scope, ok b
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	found, ok := t.prompts.Get(id)
-	if ok {
-		t.prompts.Delete(id)
-		t.promptPart.Add(-found.bytes)
-	}
+	found, ok := t.prompts.Peek(id)
+	t.prompts.Delete(id)
 	return found.scope, ok
 }
 
@@ -71,9 +61,6 @@ func (e *Engine) forgetPrompt(tenant, id string) (scope contextpilot.Scope, ok b
 func (e *Engine) dropPrompt(t *tenant) int {
 	t.mu.Lock()
 	id, old, ok := t.prompts.DropOldest()
-	if ok {
-		t.promptPart.Add(-old.bytes)
-	}
 	t.mu.Unlock()
 	if !ok {
 		return 0

@@ -1,14 +1,13 @@
 package conversation
 
 import (
-	"container/list"
 	"encoding/binary"
-	"maps"
 	"sync"
 
 	"github.com/zeebo/xxh3"
 
 	"github.com/ragpilot/ragpilot/contextpilot"
+	"github.com/ragpilot/ragpilot/internal/lru"
 	"github.com/ragpilot/ragpilot/internal/lru/budget"
 	"github.com/ragpilot/ragpilot/internal/prompt/repeat"
 )
@@ -129,10 +128,8 @@ type memo struct {
 	budget *budget.Budget
 	part   *budget.Part
 
-	mu    sync.Mutex // guards all below
-	at    map[chain]*list.Element
-	peak  int       // the most that at has held since it was made
-	order list.List // of *entry, most recently sent first, and each behind the link before it
+	mu      sync.Mutex
+	entries *lru.Cache[chain, *entry] // in the order in which they were sent, each behind the link before it; guarded by mu
 }
 
 // entry is a link that is remembered.
@@ -144,8 +141,10 @@ type entry struct {
 }
 
 func newMemo(b *budget.Budget, tenant string) *memo {
-	m := &memo{budget: b, at: map[chain]*list.Element{}}
+	m := &memo{budget: b}
 	m.part = b.Part(tenant, "conversations", m.dropOldest)
+	weigh := func(_ chain, e *entry) int { return e.link.weight() }
+	m.entries = lru.With(lru.Options[chain, *entry]{Weigh: weigh, Changed: m.part.Add})
 	return m
 }
 
@@ -155,18 +154,15 @@ func (m *memo) longest(chains []chain, by *session) (*link, int) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for n := len(chains); n > 0; n-- {
-		found, ok := m.at[chains[n-1]]
+		found, ok := m.entries.Peek(chains[n-1])
 		if !ok {
 			continue
 		}
-		last := found.Value.(*entry).link
-		for t := last; t != nil; t = t.before {
-			at := m.at[t.chain]
-			m.order.MoveToFront(at)
-			e := at.Value.(*entry)
+		for t := found.link; t != nil; t = t.before {
+			e, _ := m.entries.Get(t.chain)
 			e.shared = e.shared || by != nil && e.owner != by
 		}
-		return last, n
+		return found.link, n
 	}
 	return nil, 0
 }
@@ -177,8 +173,7 @@ func (m *memo) add(t *link, by *session) *link {
 	defer m.budget.Settle() // without the lock
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if at, ok := m.at[t.chain]; ok {
-		e := at.Value.(*entry)
+	if e, ok := m.entries.Peek(t.chain); ok {
 		e.shared = e.shared || by != nil && e.owner != by
 		return e.link
 	}
@@ -187,16 +182,10 @@ func (m *memo) add(t *link, by *session) *link {
 	}
 	e := &entry{link: t, owner: by}
 	if t.before == nil {
-		m.at[t.chain] = m.order.PushFront(e)
-	} else {
-		before, ok := m.at[t.before.chain]
-		if !ok || before.Value.(*entry).link != t.before {
-			return t
-		}
-		m.at[t.chain] = m.order.InsertAfter(e, before)
+		m.entries.Put(t.chain, e)
+	} else if before, ok := m.entries.Peek(t.before.chain); ok && before.link == t.before {
+		m.entries.PutBehind(t.before.chain, t.chain, e)
 	}
-	m.peak = max(m.peak, len(m.at))
-	m.part.Add(t.weight())
 	return t
 }
 
@@ -211,8 +200,8 @@ func (m *memo) sent(last *link, by *session, asCame bool) {
 	if last == nil {
 		return
 	}
-	if at, ok := m.at[last.chain]; ok {
-		at.Value.(*entry).ended = true
+	if e, ok := m.entries.Peek(last.chain); ok {
+		e.ended = true
 	}
 }
 
@@ -235,44 +224,18 @@ func (m *memo) went(chains []chain, by *session) (asCame, known bool) {
 
 // ended reports whether a request ended with a link that is not the system's. The lock is held.
 func (m *memo) ended(c chain) bool {
-	at, ok := m.at[c]
-	if !ok {
-		return false
-	}
-	e := at.Value.(*entry)
-	return e.ended && !e.link.front
-}
-
-// drop forgets one link, behind which no other is remembered, and returns its weight. The lock is held.
-func (m *memo) drop(at *list.Element) int {
-	t := m.order.Remove(at).(*entry).link
-	delete(m.at, t.chain)
-	n := t.weight()
-	m.part.Add(-n)
-	if len(m.at) < m.peak/4 && m.peak > leastPeak {
-		m.shrink()
-	}
-	return n
+	e, ok := m.entries.Peek(c)
+	return ok && e.ended && !e.link.front
 }
 
 // dropOldest is for the budget.
 func (m *memo) dropOldest() int {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if last := m.order.Back(); last != nil {
-		return m.drop(last)
+	if _, e, ok := m.entries.DropOldest(); ok {
+		return e.link.weight()
 	}
 	return 0
-}
-
-// leastPeak is from how many links on the table gives memory back.
-const leastPeak = 1 << 10
-
-// shrink copies the table: a map keeps the memory of the most that it has held. The lock is held.
-func (m *memo) shrink() {
-	at := make(map[chain]*list.Element, len(m.at))
-	maps.Copy(at, m.at)
-	m.at, m.peak = at, len(at)
 }
 
 // forget drops what a session was the first to send, and whatever is behind it. A beginning that another session has sent
@@ -282,15 +245,10 @@ func (m *memo) forget(s *session) {
 	defer m.mu.Unlock()
 	s.forgotten = true
 	gone := map[*link]bool{}
-	var drop []*list.Element
-	for at := m.order.Front(); at != nil; at = at.Next() { // links come behind those before them
-		e := at.Value.(*entry)
+	for c, e := range m.entries.All() { // links come behind those before them
 		if e.owner == s && !e.shared || gone[e.link.before] {
 			gone[e.link] = true
-			drop = append(drop, at)
+			m.entries.Delete(c)
 		}
-	}
-	for _, at := range drop {
-		m.drop(at)
 	}
 }

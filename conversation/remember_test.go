@@ -50,8 +50,8 @@ func TestMemo(t *testing.T) {
 			"forget": func(t *rapid.T) {
 				by := rapid.IntRange(1, len(sessions)-1).Draw(t, "session")
 				m.forget(sessions[by])
-				for at := m.order.Front(); at != nil; at = at.Next() {
-					if e := at.Value.(*entry); e.owner == sessions[by] && !e.shared {
+				for _, e := range m.entries.All() {
+					if e.owner == sessions[by] && !e.shared {
 						t.Fatal("a link of a forgotten session is remembered")
 					}
 				}
@@ -64,19 +64,16 @@ func TestMemo(t *testing.T) {
 
 func checkMemo(t *rapid.T, m *memo, b *budget.Budget) {
 	before, bytes := map[*link]bool{nil: true}, 0
-	for at := m.order.Front(); at != nil; at = at.Next() {
-		l := at.Value.(*entry).link
-		if m.at[l.chain] != at {
-			t.Fatal("in the list, but not in the table")
-		}
+	for _, e := range m.entries.All() {
+		l := e.link
 		if !before[l.before] {
 			t.Fatal("a link is remembered, and the one before it is not, or stands behind it")
 		}
 		before[l] = true
 		bytes += l.weight()
 	}
-	if held := b.Held(""); len(m.at) != m.order.Len() || int64(bytes) != held || held > b.Limit() {
-		t.Fatalf("%d links in the table, %d in the list, %d bytes, said to be %d, of %d", len(m.at), m.order.Len(), bytes, held, b.Limit())
+	if held := b.Held(""); int64(bytes) != held || held > b.Limit() {
+		t.Fatalf("%d links of %d bytes, counted as %d, of %d", m.entries.Len(), bytes, held, b.Limit())
 	}
 }
 
@@ -100,8 +97,7 @@ func TestMemoEvictsEnds(t *testing.T) {
 		for _, w := range words {
 			c = nextChain(c, xxh3.HashString128(w))
 		}
-		_, ok := m.at[c]
-		return ok
+		return m.entries.Has(c)
 	}
 	send("s", "a", "b")
 	send("s", "x", "y")

@@ -15,11 +15,9 @@ type tenant struct {
 
 	mu sync.Mutex // guards all below
 	// sessions are those that clients gave a name.
-	sessions    *lru.Cache[string, *session]
-	sessionPart *budget.Part
+	sessions *lru.Cache[string, *session]
 	// prompts are those that the pilot's index holds, for reports of evictions.
-	prompts    *lru.Cache[string, prompted]
-	promptPart *budget.Part
+	prompts *lru.Cache[string, prompted]
 
 	parts []*budget.Part // of all tables
 }
@@ -42,10 +40,13 @@ const (
 
 func (e *Engine) newTenant(name string) *tenant {
 	b := e.opt.Budget
-	t := &tenant{memo: newMemo(b, name), sessions: lru.New[string, *session](e.opt.MaxSessions), prompts: lru.New[string, prompted](maxPlans)}
-	t.sessionPart = b.Part(name, "sessions", t.dropSession)
-	t.promptPart = b.Part(name, "index", func() int { return e.dropPrompt(t) })
-	t.parts = []*budget.Part{t.memo.part, t.sessionPart, t.promptPart}
+	t := &tenant{memo: newMemo(b, name)}
+	sessions := b.Part(name, "sessions", t.dropSession)
+	t.sessions = lru.With(lru.Options[string, *session]{Entries: max(e.opt.MaxSessions, 1), Weigh: sessionWeight, Changed: sessions.Add})
+	prompts := b.Part(name, "index", func() int { return e.dropPrompt(t) })
+	weigh := func(_ string, p prompted) int { return p.bytes }
+	t.prompts = lru.With(lru.Options[string, prompted]{Entries: maxPlans, Weigh: weigh, Changed: prompts.Add})
+	t.parts = []*budget.Part{t.memo.part, sessions, prompts}
 	return t
 }
 
@@ -93,11 +94,7 @@ func (t *tenant) session(name string, b *budget.Budget) *session {
 	known, ok := t.sessions.Get(name)
 	if !ok {
 		known = new(session)
-		name = strings.Clone(name) // not all of the headers
-		t.sessionPart.Add(sessionBytes + len(name))
-		if old, _, full := t.sessions.Put(name, known); full {
-			t.sessionPart.Add(-sessionBytes - len(old))
-		}
+		t.sessions.Put(strings.Clone(name), known) // not all of the headers
 	}
 	return known
 }
@@ -106,22 +103,20 @@ func (t *tenant) session(name string, b *budget.Budget) *session {
 func (t *tenant) dropSession() int {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	name, _, ok := t.sessions.DropOldest()
+	name, s, ok := t.sessions.DropOldest()
 	if !ok {
 		return 0
 	}
-	t.sessionPart.Add(-sessionBytes - len(name))
-	return sessionBytes + len(name)
+	return sessionWeight(name, s)
 }
+
+func sessionWeight(name string, _ *session) int { return sessionBytes + len(name) }
 
 // forgetSession takes a name away, and returns the session that had it.
 func (t *tenant) forgetSession(name string) (*session, bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	named, ok := t.sessions.Get(name)
-	if ok {
-		t.sessions.Delete(name)
-		t.sessionPart.Add(-sessionBytes - len(name))
-	}
+	named, ok := t.sessions.Peek(name)
+	t.sessions.Delete(name)
 	return named, ok
 }

@@ -1,11 +1,11 @@
 package memory
 
 import (
-	"container/list"
 	"context"
 	"strings"
 	"sync"
 
+	"github.com/ragpilot/ragpilot/internal/lru"
 	"github.com/ragpilot/ragpilot/memory/internal/index"
 )
 
@@ -21,9 +21,8 @@ type Indexes struct {
 	limit int64
 
 	mu    sync.Mutex // never held while a backend is asked
-	known map[indexKey]*list.Element
-	order *list.List // of *scopeIndex, the one that was used last in front; guarded by mu
-	bytes int64      // guarded by mu
+	known *lru.Cache[indexKey, *scopeIndex] // guarded by mu
+	bytes int64                             // guarded by mu
 }
 
 // indexKey names a scope of a store.
@@ -50,7 +49,7 @@ func NewIndexes(bytes int64) *Indexes {
 	if bytes <= 0 {
 		bytes = DefaultIndexBytes
 	}
-	return &Indexes{limit: bytes, known: map[indexKey]*list.Element{}, order: list.New()}
+	return &Indexes{limit: bytes, known: lru.With(lru.Options[indexKey, *scopeIndex]{})}
 }
 
 // Bytes is about what the indexes take now.
@@ -64,15 +63,14 @@ func (x *Indexes) Bytes() int64 {
 func (x *Indexes) of(store *Local, scope Scope) *scopeIndex {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	if e, ok := x.known[indexKey{store, scope}]; ok {
-		x.order.MoveToFront(e)
-		return e.Value.(*scopeIndex)
+	if s, ok := x.known.Get(indexKey{store, scope}); ok {
+		return s
 	}
 	// The caller's strings may be parts of longer ones, which would be kept with them.
 	scope = Scope{User: strings.Clone(scope.User), Agent: strings.Clone(scope.Agent), Run: strings.Clone(scope.Run)}
 	s := &scopeIndex{key: indexKey{store, scope}, index: index.New()}
 	if !store.isClosed() {
-		x.known[s.key] = x.order.PushFront(s)
+		x.known.Put(s.key, s)
 		x.weigh(s)
 	}
 	return s
@@ -82,7 +80,7 @@ func (x *Indexes) of(store *Local, scope Scope) *scopeIndex {
 func (x *Indexes) changed(s *scopeIndex) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	if e := x.known[s.key]; e != nil && e.Value == any(s) { // else it was let go of meanwhile
+	if known, _ := x.known.Peek(s.key); known == s { // else it was let go of meanwhile
 		x.weigh(s)
 	}
 }
@@ -92,33 +90,30 @@ func (x *Indexes) weigh(s *scopeIndex) {
 	bytes := s.index.Bytes() + scopeIndexBytes + int64(len(s.key.scope.User)+len(s.key.scope.Agent)+len(s.key.scope.Run))
 	x.bytes += bytes - s.bytes
 	s.bytes = bytes
-	for e := x.order.Back(); e != nil && x.bytes > x.limit; {
-		before := e.Prev()
-		if e.Value != any(s) {
-			x.drop(e)
+	for _, other := range x.known.Backward() {
+		if x.bytes <= x.limit {
+			break
 		}
-		e = before
+		if other != s {
+			x.drop(other)
+		}
 	}
 }
 
 // drop lets go of an index. x.mu is held.
-func (x *Indexes) drop(e *list.Element) {
-	s := e.Value.(*scopeIndex)
+func (x *Indexes) drop(s *scopeIndex) {
 	x.bytes -= s.bytes
-	delete(x.known, s.key)
-	x.order.Remove(e)
+	x.known.Delete(s.key)
 }
 
 // dropStore lets go of a store's indexes.
 func (x *Indexes) dropStore(store *Local) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	for e := x.order.Front(); e != nil; {
-		next := e.Next()
-		if e.Value.(*scopeIndex).key.store == store {
-			x.drop(e)
+	for key, s := range x.known.All() {
+		if key.store == store {
+			x.drop(s)
 		}
-		e = next
 	}
 }
 

@@ -72,7 +72,48 @@ func TestAgainstModel(t *testing.T) {
 				for range c.All() {
 					break
 				}
+				at = 0
+				for k := range c.Backward() {
+					if k != keys[at] {
+						t.Fatalf("%d, want the keys %v from the front", k, keys)
+					}
+					at++
+				}
 			},
 		})
 	})
+}
+
+// The total weight is bounded and reported, but for a single entry that exceeds it.
+func TestWeight(t *testing.T) {
+	reported := 0
+	c := lru.With(lru.Options[string, int]{
+		Weight: 10, Weigh: func(_ string, v int) int { return v }, Changed: func(delta int) { reported += delta },
+	})
+	want := func(weight int, keys ...string) {
+		t.Helper()
+		var held []string
+		for k := range c.All() {
+			held = append(held, k)
+		}
+		if c.Weight() != weight || reported != weight || !slices.Equal(held, keys) {
+			t.Errorf("weight %d, reported %d, keys %v; want %d, %v", c.Weight(), reported, held, weight, keys)
+		}
+	}
+	c.Put("a", 4)
+	c.Put("b", 4)
+	c.Put("a", 6)
+	want(10, "a", "b")
+	c.Put("c", 5)
+	want(5, "c")
+	c.Put("d", 50)
+	want(50, "d")
+	c.Put("e", 1)
+	want(1, "e")
+	c.PutBehind("e", "f", 20)
+	want(21, "e", "f")
+	for k := range c.All() {
+		c.Delete(k)
+	}
+	want(0)
 }

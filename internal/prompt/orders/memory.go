@@ -1,7 +1,6 @@
 package orders
 
 import (
-	"container/list"
 	"context"
 	"slices"
 	"sync"
@@ -29,19 +28,9 @@ type Memory struct {
 
 // places are those of one tenant, guarded by the Memory's mu.
 type places struct {
-	part  *budget.Part // nil: there is no budget
-	bytes int
-	order list.List // of *place, last used first
-	at    map[Key]*list.Element
+	part   *budget.Part // nil: there is no budget
+	orders *lru.Cache[Key, []uint16]
 }
-
-// place is never changed.
-type place struct {
-	key   Key
-	order []uint16
-}
-
-func (p *place) bytes() int { return placeBytes + 2*len(p.order) }
 
 // NewMemory returns a Memory that keeps about so many bytes for each tenant (0: DefaultBytes), and the tenants that came
 // last (0: DefaultTenants). The last place that was put is kept whatever it takes.
@@ -70,10 +59,8 @@ func (m *Memory) Get(_ context.Context, tenant string, k Key) (order []int, ok b
 	if !ok {
 		return nil, false
 	}
-	if p := t.get(k); p != nil {
-		return wide(p.order), true
-	}
-	return nil, false
+	found, ok := t.orders.Get(k)
+	return wide(found), ok
 }
 
 // Put never waits; it does not look at the context.
@@ -91,13 +78,13 @@ func (m *Memory) Put(_ context.Context, tenant string, k Key, order []int) (winn
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	t := m.places(tenant)
-	if first := t.get(k); first != nil {
-		if len(first.order) == len(order) {
-			return wide(first.order)
-		}
-		return slices.Clone(order)
+	first, ok := t.orders.Get(k)
+	if ok && len(first) == len(order) {
+		return wide(first)
 	}
-	t.add(&place{key: k, order: narrow}, m.bytes)
+	if !ok {
+		t.orders.Put(k, narrow)
+	}
 	return slices.Clone(order)
 }
 
@@ -107,10 +94,13 @@ func (m *Memory) places(tenant string) *places {
 	if ok {
 		return t
 	}
-	t = &places{at: map[Key]*list.Element{}}
+	t = &places{}
+	o := lru.Options[Key, []uint16]{Weight: m.bytes, Weigh: placeWeight}
 	if m.budget != nil {
 		t.part = m.budget.Part(tenant, "orders", func() int { return m.dropOldest(t) })
+		o.Changed = t.part.Add
 	}
+	t.orders = lru.With(o)
 	if _, gone, full := m.tenants.Put(tenant, t); full {
 		gone.close()
 	}
@@ -121,11 +111,13 @@ func (m *Memory) places(tenant string) *places {
 func (m *Memory) dropOldest(t *places) int {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if t.order.Len() == 0 {
-		return 0
+	if k, order, ok := t.orders.DropOldest(); ok {
+		return placeWeight(k, order)
 	}
-	return t.drop()
+	return 0
 }
+
+func placeWeight(_ Key, order []uint16) int { return placeBytes + 2*len(order) }
 
 // Forget drops all of a tenant at once. Its error is nil.
 func (m *Memory) Forget(_ context.Context, tenant string) error {
@@ -146,41 +138,7 @@ func (m *Memory) Len(tenant string) int {
 	if !ok {
 		return 0
 	}
-	return t.order.Len()
-}
-
-// get returns a place and marks it as used; nil if it is not there.
-func (t *places) get(k Key) *place {
-	e, ok := t.at[k]
-	if !ok {
-		return nil
-	}
-	t.order.MoveToFront(e)
-	return e.Value.(*place)
-}
-
-// add takes in a place that is not there and lets go of those used least recently.
-func (t *places) add(p *place, limit int) {
-	t.at[p.key] = t.order.PushFront(p)
-	t.count(p.bytes())
-	for t.bytes > limit && t.order.Len() > 1 {
-		t.drop()
-	}
-}
-
-// drop lets go of the place used least recently, and returns its weight.
-func (t *places) drop() int {
-	last := t.order.Remove(t.order.Back()).(*place)
-	delete(t.at, last.key)
-	t.count(-last.bytes())
-	return last.bytes()
-}
-
-func (t *places) count(n int) {
-	t.bytes += n
-	if t.part != nil {
-		t.part.Add(n)
-	}
+	return t.orders.Len()
 }
 
 func (t *places) close() {
@@ -190,6 +148,9 @@ func (t *places) close() {
 }
 
 func wide(order []uint16) []int {
+	if order == nil {
+		return nil
+	}
 	out := make([]int, len(order))
 	for i, x := range order {
 		out[i] = int(x)

@@ -1,10 +1,12 @@
 package savings
 
 import (
-	"container/list"
+	"iter"
 	"strconv"
 
 	"github.com/zeebo/xxh3"
+
+	"github.com/ragpilot/ragpilot/internal/lru"
 )
 
 // MaxSessions is how many sessions of each group are open, at some 300 bytes each. When one more comes, the one that was
@@ -14,17 +16,13 @@ const MaxSessions = 8192
 
 // group is the samples of one side, by session. The zero group is ready.
 type group struct {
-	open   map[xxh3.Uint128]*list.Element
-	order  list.List // of *session, the one with the latest request first
+	open   *lru.Cache[xxh3.Uint128, *session] // by the hash of the name; nil: none yet
 	closed [quantities]sums
 	single uint64 // samples without a session
 }
 
-// session is what one session has added so far. Its name is kept as a hash.
-type session struct {
-	key xxh3.Uint128
-	of  [quantities]tally
-}
+// session is what one session has added so far.
+type session struct{ of [quantities]tally }
 
 // tally is the number of requests that told a quantity, and its sum.
 type tally struct{ n, y float64 }
@@ -53,28 +51,27 @@ func (g *group) session(name string) *session {
 		name = "\x00" + strconv.FormatUint(g.single, 10)
 	}
 	key := xxh3.HashString128(name)
-	if e, ok := g.open[key]; ok {
-		g.order.MoveToFront(e)
-		return e.Value.(*session)
-	}
 	if g.open == nil {
-		g.open = map[xxh3.Uint128]*list.Element{}
+		g.open = lru.New[xxh3.Uint128, *session](MaxSessions)
 	}
-	if len(g.open) >= MaxSessions {
-		g.closeOldest()
+	if s, ok := g.open.Get(key); ok {
+		return s
 	}
-	s := &session{key: key}
-	g.open[key] = g.order.PushFront(s)
+	s := new(session)
+	if _, old, full := g.open.Put(key, s); full {
+		for q := range g.closed {
+			g.closed[q].add(old.of[q])
+		}
+	}
 	return s
 }
 
-func (g *group) closeOldest() {
-	last := g.order.Back()
-	s := g.order.Remove(last).(*session)
-	delete(g.open, s.key)
-	for q := range g.closed {
-		g.closed[q].add(s.of[q])
+// sessions iterates over the open sessions.
+func (g *group) sessions() iter.Seq2[xxh3.Uint128, *session] {
+	if g.open == nil {
+		return func(func(xxh3.Uint128, *session) bool) {}
 	}
+	return g.open.All()
 }
 
 // add takes a session's tally in, if it told the quantity at all.

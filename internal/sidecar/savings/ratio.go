@@ -12,8 +12,8 @@ type estimate struct {
 func (g *group) mean(quantity int) estimate {
 	closed := g.closed[quantity]
 	all := closed
-	for e := g.order.Front(); e != nil; e = e.Next() {
-		all.add(e.Value.(*session).of[quantity])
+	for _, s := range g.sessions() {
+		all.add(s.of[quantity])
 	}
 	out := estimate{requests: int(all.n), sessions: all.sessions, freedom: math.Inf(1)}
 	if all.n == 0 {
@@ -26,8 +26,8 @@ func (g *group) mean(quantity int) estimate {
 	// Of closed sessions only sums are left. There are many then, each a small part of N, and taken for normal.
 	squares := math.Max(closed.yy-2*out.value*closed.ny+out.value*out.value*closed.nn, 0) / (all.n * all.n)
 	fourth := 3 * squares * squares / math.Max(float64(closed.sessions), 1)
-	for e := g.order.Front(); e != nil; e = e.Next() {
-		t := e.Value.(*session).of[quantity]
+	for _, s := range g.sessions() {
+		t := s.of[quantity]
 		if t.n == 0 {
 			continue
 		}

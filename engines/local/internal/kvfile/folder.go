@@ -1,7 +1,6 @@
 package kvfile
 
 import (
-	"container/list"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -16,6 +15,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/ragpilot/ragpilot/internal/lru"
 	"github.com/ragpilot/ragpilot/internal/storage/durable"
 )
 
@@ -63,8 +63,7 @@ type Folder struct {
 	scanning sync.WaitGroup
 
 	mu    sync.Mutex // guards what follows
-	files map[string]*list.Element
-	order list.List // of *file: the one used longest ago first
+	files *lru.Cache[string, *file] // by name
 	pages int       // of this model
 	bytes int64     // with those of files that are being written
 	temp  int       // number of the last temporary file
@@ -79,13 +78,15 @@ type file struct {
 	touched time.Time // as the file system says
 }
 
+func newFiles() *lru.Cache[string, *file] { return lru.With(lru.Options[string, *file]{}) }
+
 // rescan is how often a reader looks for pages that the writer has added.
 const rescan = 5 * time.Second
 
 // Open opens a folder, and makes it if it is not there. It takes the lock for writing, or reads only if another process has it. The error
 // names the setting or the file.
 func Open(config Config) (*Folder, error) {
-	f := &Folder{config: config, files: map[string]*list.Element{}, ended: make(chan struct{})}
+	f := &Folder{config: config, files: newFiles(), ended: make(chan struct{})}
 	f.identity = sha256.Sum256(fmt.Appendf(nil, "%s %x %q %v %+v %d", magic, config.Hash, config.Kernel, config.Format, config.Shape, pageTokens))
 	f.close = sync.OnceValue(f.end)
 	f.model = hex.EncodeToString(f.identity[:8])
@@ -214,8 +215,7 @@ func (f *Folder) scan() error {
 	slices.SortStableFunc(found, func(a, b *file) int { return a.touched.Compare(b.touched) })
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.order.Init()
-	clear(f.files)
+	f.files = newFiles()
 	f.pages, f.bytes = 0, 0
 	for _, x := range found {
 		f.add(x)
@@ -259,7 +259,7 @@ func (f *Folder) name(id ID) string {
 
 // add enters a file as the one used last. Its size is counted already.
 func (f *Folder) add(x *file) {
-	f.files[x.name] = f.order.PushBack(x)
+	f.files.Put(x.name, x)
 	if path.Dir(x.name) == f.model {
 		f.pages++
 	}
@@ -267,12 +267,12 @@ func (f *Folder) add(x *file) {
 
 // forget takes a file out, if it is there.
 func (f *Folder) forget(name string) {
-	e := f.files[name]
-	if e == nil {
+	x, ok := f.files.Peek(name)
+	if !ok {
 		return
 	}
-	f.bytes -= f.order.Remove(e).(*file).size
-	delete(f.files, name)
+	f.bytes -= x.size
+	f.files.Delete(name)
 	if path.Dir(name) == f.model {
 		f.pages--
 		f.gone = append(f.gone[max(0, len(f.gone)-maxGone):], pageOf(path.Base(name)))
@@ -302,12 +302,13 @@ func (f *Folder) remove(name string) error {
 
 // evict deletes what was used longest ago, of any model, until there is room for a file.
 func (f *Folder) evict(size int64) bool {
-	for e := f.order.Front(); e != nil && f.bytes+size > f.config.Bytes; {
-		next := e.Next()
-		if f.remove(e.Value.(*file).name) == nil {
+	for name := range f.files.Backward() {
+		if f.bytes+size <= f.config.Bytes {
+			break
+		}
+		if f.remove(name) == nil {
 			f.stats.Evicted++
 		}
-		e = next
 	}
 	return f.bytes+size <= f.config.Bytes
 }
@@ -317,7 +318,7 @@ func (f *Folder) Has(id ID) bool {
 	name := f.name(id)
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return f.files[name] != nil
+	return f.files.Has(name)
 }
 
 // touchEvery is how old a file's time may become while it is used: after a restart times tell the order.
@@ -365,12 +366,7 @@ func (f *Folder) readFile(name string, buffer []byte) error {
 
 // use notes that a file was used.
 func (f *Folder) use(name string) {
-	e := f.files[name]
-	if e == nil {
-		return
-	}
-	f.order.MoveToBack(e)
-	if x := e.Value.(*file); f.unlock != nil && time.Since(x.touched) > touchEvery {
+	if x, ok := f.files.Get(name); ok && f.unlock != nil && time.Since(x.touched) > touchEvery {
 		x.touched = time.Now()
 		_ = f.root.Chtimes(name, x.touched, x.touched)
 	}
@@ -384,8 +380,7 @@ func (f *Folder) Write(id ID, page []float32) error {
 	}
 	name, size := f.name(id), f.fileSize()
 	f.mu.Lock()
-	if e := f.files[name]; e != nil {
-		f.order.MoveToBack(e)
+	if _, ok := f.files.Get(name); ok {
 		f.mu.Unlock()
 		return nil
 	}
@@ -400,7 +395,7 @@ func (f *Folder) Write(id ID, page []float32) error {
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if err != nil || f.files[name] != nil {
+	if err != nil || f.files.Has(name) {
 		f.bytes -= size
 	}
 	if err != nil {
@@ -408,7 +403,7 @@ func (f *Folder) Write(id ID, page []float32) error {
 		return fmt.Errorf("write a page of keys and values: %w", err)
 	}
 	f.stats.Written++
-	if f.files[name] == nil {
+	if !f.files.Has(name) {
 		f.add(&file{name: name, size: size, touched: time.Now()})
 	}
 	return nil
@@ -438,7 +433,7 @@ func (f *Folder) Forget(salt [32]byte) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	var errs []error
-	for name := range f.files {
+	for name := range f.files.All() {
 		if strings.HasPrefix(path.Base(name), saltName(salt)) {
 			errs = append(errs, f.remove(name))
 		}

@@ -1,6 +1,10 @@
 package recorded
 
-import "fmt"
+import (
+	"fmt"
+
+	"github.com/ragpilot/ragpilot/internal/lru"
+)
 
 // maxTurns is how many turns of a conversation are looked back: the work for one turn is bounded although IDs come
 // from clients, who may chain as many as they like.
@@ -16,7 +20,7 @@ const docsPerTurn = 64
 type Chains[D comparable] struct {
 	limit int
 	docs  int
-	turns ordered[*turn[D]]
+	turns *lru.Cache[string, *turn[D]] // in the order in which they were added
 }
 
 type turn[D comparable] struct {
@@ -35,11 +39,11 @@ type Deduped[D comparable] struct {
 
 // NewChains returns an empty record of at most limit turns (at least 1).
 func NewChains[D comparable](limit int) *Chains[D] {
-	return &Chains[D]{limit: max(limit, 1), turns: newOrdered[*turn[D]]()}
+	return &Chains[D]{limit: max(limit, 1), turns: inOrder[*turn[D]]()}
 }
 
 // Len returns the number of turns.
-func (c *Chains[D]) Len() int { return c.turns.len() }
+func (c *Chains[D]) Len() int { return c.turns.Len() }
 
 const (
 	// turnBytes is about what a turn takes beside its docs, and turnDocBytes what each of those takes.
@@ -47,21 +51,18 @@ const (
 )
 
 // Weight is about how many bytes the turns take.
-func (c *Chains[D]) Weight() int { return turnBytes*c.turns.len() + turnDocBytes*c.docs }
+func (c *Chains[D]) Weight() int { return turnBytes*c.turns.Len() + turnDocBytes*c.docs }
 
 // DropOldest forgets the oldest turn, and reports whether there was one.
 func (c *Chains[D]) DropOldest() bool {
-	if c.turns.len() == 0 {
-		return false
-	}
-	c.forget(c.turns.oldest())
-	return true
+	id, _, ok := c.turns.Oldest()
+	c.forget(id)
+	return ok
 }
 
 // Has reports whether a turn of that ID is remembered.
 func (c *Chains[D]) Has(id string) bool {
-	_, ok := c.turns.get(id)
-	return ok
+	return c.turns.Has(id)
 }
 
 // Add records the turn id after parent ("" or unknown: a new conversation) and tells which of its docs the
@@ -73,7 +74,7 @@ func (c *Chains[D]) Add(id, parent string, docs []D, hint Hint) Deduped[D] {
 // AddNamed is [Chains.Add] where hints call docs[i] name(i).
 func (c *Chains[D]) AddNamed(id, parent string, docs []D, hint Hint, name func(i int) string) Deduped[D] {
 	out := Deduped[D]{New: []D{}, Overlapping: []D{}, Hints: []string{}, Sources: map[D]string{}}
-	up, known := c.turns.get(parent)
+	up, known := c.turns.Peek(parent)
 	out.IsNew = !known
 	fresh := &turn[D]{docs: docs, depth: 1}
 	if known { // an unknown parent is not kept: should it turn up later, this was no child of it
@@ -90,13 +91,13 @@ func (c *Chains[D]) AddNamed(id, parent string, docs []D, hint Hint, name func(i
 		out.Sources[d] = src.id
 		out.Hints = append(out.Hints, hint.text(name(i), src))
 	}
-	if old, again := c.turns.get(id); again {
+	if old, again := c.turns.Peek(id); again {
 		c.docs -= len(old.docs)
 	}
-	c.turns.put(id, fresh)
+	c.turns.Put(id, fresh)
 	c.docs += len(docs)
-	for c.turns.len() > c.limit || c.docs > docsPerTurn*c.limit && c.turns.len() > 1 {
-		c.forget(c.turns.oldest())
+	for c.turns.Len() > c.limit || c.docs > docsPerTurn*c.limit && c.turns.Len() > 1 {
+		c.DropOldest()
 	}
 	return out
 }
@@ -128,10 +129,10 @@ func (c *Chains[D]) shown(id string, docs []D) map[D]source {
 
 // walk visits the chain from its last turn to its first.
 func (c *Chains[D]) walk(id string, visit func(id string, t *turn[D])) {
-	t, ok := c.turns.get(id)
+	t, ok := c.turns.Peek(id)
 	for n := 0; ok && n < maxTurns; n++ {
 		visit(id, t)
-		up, known := c.turns.get(t.parent)
+		up, known := c.turns.Peek(t.parent)
 		if known && up.depth >= t.depth {
 			return // an ID that was used again: its new turn is no ancestor
 		}
@@ -150,8 +151,8 @@ func (c *Chains[D]) Clear(id string) (cleared int) {
 }
 
 func (c *Chains[D]) forget(id string) {
-	if t, ok := c.turns.get(id); ok {
+	if t, ok := c.turns.Peek(id); ok {
 		c.docs -= len(t.docs)
-		c.turns.remove(id)
+		c.turns.Delete(id)
 	}
 }

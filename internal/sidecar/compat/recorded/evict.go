@@ -11,13 +11,13 @@ type Removed struct {
 
 // Track remembers an ID that has no context, so that its eviction is known; a known one counts as used just now.
 func (x *Index) Track(id string) {
-	r, known := x.requests.get(id)
+	r, known := x.requests.Peek(id)
 	if !known {
-		r.leaf = paper.None
+		r = &request{leaf: paper.None}
 	}
-	x.requests.put(id, r)
+	x.requests.Put(id, r)
 	if r.leaf == paper.None {
-		x.bare.put(id, struct{}{})
+		x.bare.Put(id, struct{}{})
 	}
 	if !known {
 		x.trim(nobody{})
@@ -27,14 +27,14 @@ func (x *Index) Track(id string) {
 // Remove forgets a request; its leaf goes if it was the last one there, and inner nodes without children go with it.
 func (x *Index) Remove(id string) Removed {
 	out := Removed{Node: -1}
-	r, ok := x.requests.get(id)
+	r, ok := x.requests.Peek(id)
 	if !ok {
 		return out
 	}
 	out.Known = true
-	x.requests.remove(id)
+	x.requests.Delete(id)
 	if r.leaf == paper.None {
-		x.bare.remove(id)
+		x.bare.Delete(id)
 		return out
 	}
 	out.Held = true
@@ -63,11 +63,8 @@ func (x *Index) Evict(ids ...string) (removed int) {
 
 // DropOldest removes the oldest request, and reports whether there was one.
 func (x *Index) DropOldest() bool {
-	if x.requests.len() == 0 {
-		return false
-	}
-	x.Remove(x.requests.oldest())
-	return true
+	id, _, ok := x.requests.Oldest()
+	return ok && x.Remove(id).Known
 }
 
 // trim lets the oldest requests leave until the bound is kept.
@@ -75,11 +72,12 @@ func (x *Index) trim(lock Lock) {
 	if x.limit == 0 {
 		return
 	}
-	for x.bare.len() > (x.limit+1)/2 {
-		x.Remove(x.bare.oldest())
+	for x.bare.Len() > (x.limit+1)/2 {
+		id, _, _ := x.bare.Oldest()
+		x.Remove(id)
 	}
-	for x.requests.len() > x.limit || x.docs > docsPerTurn*x.limit && x.requests.len() > 1 {
-		x.Remove(x.requests.oldest())
+	for x.requests.Len() > x.limit || x.docs > docsPerTurn*x.limit && x.requests.Len() > 1 {
+		x.DropOldest()
 		lock.Pause()
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/ragpilot/ragpilot/internal/lru"
 	"github.com/ragpilot/ragpilot/internal/paper"
 )
 
@@ -14,8 +15,8 @@ type Index struct {
 	opt      paper.Options
 	tree     *paper.Tree
 	nodes    []node // by NodeID
-	requests ordered[request]
-	bare     ordered[struct{}] // those of them that have no context
+	requests *lru.Cache[string, *request] // in the order in which they came
+	bare     *lru.Cache[string, struct{}] // those of them that have no context
 	limit    int               // requests, 0: any number
 	docs     int               // of all requests
 	peak     int               // the most that docs was since the index was last compacted
@@ -47,13 +48,16 @@ type Stats struct {
 	SearchTime                     time.Duration
 }
 
+// inOrder returns a table without a bound, in the order in which its entries were put.
+func inOrder[V any]() *lru.Cache[string, V] { return lru.With(lru.Options[string, V]{}) }
+
 // NewIndex returns an empty index; opt.Recorded is set.
 func NewIndex(opt paper.Options) *Index {
 	opt.Recorded = true
 	if opt.Hold == nil {
 		opt.Hold = func([]paper.Doc, int) {}
 	}
-	return &Index{opt: opt, tree: paper.NewTree(opt), requests: newOrdered[request](), bare: newOrdered[struct{}]()}
+	return &Index{opt: opt, tree: paper.NewTree(opt), requests: inOrder[*request](), bare: inOrder[struct{}]()}
 }
 
 // Bound makes the oldest requests leave when there are more than this many, or more than 64 docs for each of them. Those without
@@ -101,7 +105,7 @@ func (x *Index) Tree() *paper.Tree { return x.tree }
 // Stats returns the counts; nodes count from the first batch on.
 func (x *Index) Stats() Stats {
 	s := x.stats
-	s.Requests = x.requests.len()
+	s.Requests = x.requests.Len()
 	if x.live {
 		s.Nodes = x.tree.Len()
 	}
@@ -120,16 +124,21 @@ const (
 // Weight is about how many bytes the index takes, without its docs' numbers.
 func (x *Index) Weight() int {
 	nodes := x.tree.Len()
-	return requestBytes*x.requests.len() + docBytes*counted(x.docs, x.peak) + slotBytes*(counted(nodes, x.tree.Slots())-nodes)
+	return requestBytes*x.requests.Len() + docBytes*counted(x.docs, x.peak) + slotBytes*(counted(nodes, x.tree.Slots())-nodes)
 }
 
 // Requests returns the IDs that are known, oldest first.
-func (x *Index) Requests() []string { return x.requests.keys() }
+func (x *Index) Requests() []string {
+	ids := make([]string, 0, x.requests.Len())
+	for id := range x.requests.Backward() {
+		ids = append(ids, id)
+	}
+	return ids
+}
 
 // Known reports whether an ID is known.
 func (x *Index) Known(id string) bool {
-	_, ok := x.requests.get(id)
-	return ok
+	return x.requests.Has(id)
 }
 
 // Add is [Index.Reorder] for one goroutine, with IDs r1, r2 and so on.
@@ -206,8 +215,8 @@ func (x *Index) number() int {
 }
 
 func (x *Index) remember(id string, leaf paper.NodeID, docs int) {
-	x.bare.remove(id)
-	x.requests.put(id, request{leaf: leaf, docs: docs})
+	x.bare.Delete(id)
+	x.requests.Put(id, &request{leaf: leaf, docs: docs})
 	x.docs += docs
 	x.peak = max(x.peak, x.docs)
 }

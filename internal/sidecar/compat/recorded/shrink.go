@@ -1,11 +1,6 @@
 package recorded
 
-import (
-	"container/list"
-	"maps"
-
-	"github.com/ragpilot/ragpilot/internal/paper"
-)
+import "github.com/ragpilot/ragpilot/internal/paper"
 
 // Maps and slices keep the memory of the most that they have held. So a table is copied when it holds less than three quarters
 // of its peak: it takes at most a third more than its entries, and copying costs a few steps for each entry that was removed.
@@ -43,12 +38,11 @@ func (x *Index) compact(name func(paper.Doc) paper.Doc) {
 		}
 	}
 	x.nodes, x.peak = nodes, x.docs
-	x.requests.update(func(r request) request {
+	for _, r := range x.requests.All() {
 		if r.leaf != paper.None {
 			r.leaf = moved[r.leaf]
 		}
-		return r
-	})
+	}
 }
 
 func (t *Numbers[K]) sparse() bool { return t.stuck == 0 && sparse(len(t.numbers), len(t.entries)) }
@@ -90,14 +84,4 @@ func (t *Numbers[K]) compact() []paper.Doc {
 		}
 	}
 	return names
-}
-
-// shrink copies the map if it is far below its peak.
-func (o *ordered[V]) shrink() {
-	if !sparse(len(o.at), o.peak) {
-		return
-	}
-	at := make(map[string]*list.Element, len(o.at))
-	maps.Copy(at, o.at)
-	o.at, o.peak = at, len(at)
 }
