@@ -1,11 +1,12 @@
 package budget
 
 import (
-	"container/heap"
 	"math/rand/v2"
 	"slices"
 	"sync"
 	"sync/atomic"
+
+	"github.com/ragpilot/ragpilot/internal/queue"
 )
 
 // Default is the limit in bytes if nothing else is set.
@@ -21,7 +22,7 @@ type Budget struct {
 	reserved int64
 	used     int64 // by parts
 	tenants  map[string]*holder
-	most     holders // the same, the one that holds most on top
+	most     *queue.Queue[*holder] // the same, the one that holds most on top
 	tables   map[string]*Table
 }
 
@@ -60,7 +61,8 @@ func New(limit int64) *Budget {
 	if limit <= 0 {
 		limit = Default
 	}
-	return &Budget{limit: limit, tenants: map[string]*holder{}, tables: map[string]*Table{}}
+	most := queue.New(func(a, b *holder) bool { return a.bytes > b.bytes }, func(h *holder) *int { return &h.place })
+	return &Budget{limit: limit, tenants: map[string]*holder{}, most: most, tables: map[string]*Table{}}
 }
 
 // Reserve takes a fixed share for a table that bounds itself. The parts have the rest.
@@ -83,7 +85,7 @@ func (b *Budget) Part(tenant, table string, drop func() (bytes int)) *Part {
 	if h == nil {
 		h = &holder{name: tenant}
 		b.tenants[tenant] = h
-		heap.Push(&b.most, h)
+		b.most.Push(h)
 	}
 	p := &Part{budget: b, drop: drop, of: h, table: b.table(table)}
 	h.parts = append(h.parts, p)
@@ -116,7 +118,7 @@ func (p *Part) add(n int64) {
 	p.table.Bytes += n
 	p.of.bytes += n
 	b.used += n
-	heap.Fix(&b.most, p.of.place)
+	b.most.Moved(p.of)
 	b.check()
 }
 
@@ -136,7 +138,7 @@ func (p *Part) Close() {
 	h := p.of
 	h.parts = slices.DeleteFunc(h.parts, func(x *Part) bool { return x == p })
 	if len(h.parts) == 0 {
-		heap.Remove(&b.most, h.place)
+		b.most.Remove(h)
 		delete(b.tenants, h.name)
 	}
 }
@@ -176,10 +178,10 @@ const maxIdle = 16
 func (b *Budget) next() *Part {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if len(b.most) == 0 || b.most[0].bytes <= 0 {
+	if b.most.Len() == 0 || b.most.Top().bytes <= 0 {
 		return nil
 	}
-	h := b.most[0]
+	h := b.most.Top()
 	if h.left > 0 && !h.now.closed {
 		return h.now
 	}
@@ -219,31 +221,4 @@ func (b *Budget) Held(tenant string) int64 {
 		return h.bytes
 	}
 	return 0
-}
-
-// holders is a heap of tenants by what they hold.
-type holders []*holder
-
-func (h holders) Len() int           { return len(h) }
-func (h holders) Less(i, j int) bool { return h[i].bytes > h[j].bytes }
-
-func (h holders) Swap(i, j int) {
-	h[i], h[j] = h[j], h[i]
-	h[i].place, h[j].place = i, j
-}
-
-// Push is for package heap.
-func (h *holders) Push(x any) {
-	t := x.(*holder)
-	t.place = len(*h)
-	*h = append(*h, t)
-}
-
-// Pop is for package heap.
-func (h *holders) Pop() any {
-	last := len(*h) - 1
-	t := (*h)[last]
-	(*h)[last] = nil
-	*h = (*h)[:last]
-	return t
 }

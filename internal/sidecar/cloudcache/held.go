@@ -1,9 +1,10 @@
 package cloudcache
 
 import (
-	"container/heap"
 	"sync"
 	"time"
+
+	"github.com/ragpilot/ragpilot/internal/queue"
 )
 
 // held knows for how long what prompts carry is believed to be in the provider's cache. Unlike a table's entries it is
@@ -13,7 +14,7 @@ type held struct {
 
 	mu    sync.Mutex // guards all below
 	at    map[key]*tie
-	soon  ties // the same, the one that ends first on top
+	soon  *queue.Queue[*tie] // the same, the one that ends first on top
 	ended []string
 }
 
@@ -27,7 +28,10 @@ type tie struct {
 	place int
 }
 
-func newHeld(limit int) *held { return &held{limit: limit, at: map[key]*tie{}} }
+func newHeld(limit int) *held {
+	soon := queue.New(func(a, b *tie) bool { return a.ends.Before(b.ends) }, func(t *tie) *int { return &t.place })
+	return &held{limit: limit, at: map[key]*tie{}, soon: soon}
+}
 
 // Carrying returns the handle of a prompt whose beginning carries what these names stand for. [Provider.Ended] returns
 // the names when the provider does not hold it any more. The names are kept.
@@ -63,12 +67,12 @@ func (x *held) answered(h Handle, tokens int) {
 	own := key{h.tenant, h.prefixes[len(h.prefixes)-1]}
 	t := x.at[own]
 	if t == nil {
-		for len(x.soon) >= x.limit {
-			x.end(x.soon[0])
+		for x.soon.Len() >= x.limit {
+			x.end(x.soon.Top())
 		}
 		t = &tie{key: own, ends: h.at.Add(h.ttl)}
 		x.at[own] = t
-		heap.Push(&x.soon, t)
+		x.soon.Push(t)
 	}
 	x.ended = append(x.ended, t.names...) // what they carry is what the new names do
 	t.names, t.upTo, t.ttl = h.names, max(tokens, 0), h.ttl
@@ -78,12 +82,12 @@ func (x *held) answered(h Handle, tokens int) {
 func (x *held) refresh(t *tie, at time.Time) {
 	if ends := at.Add(t.ttl); ends.After(t.ends) {
 		t.ends = ends
-		heap.Fix(&x.soon, t.place)
+		x.soon.Moved(t)
 	}
 }
 
 func (x *held) end(t *tie) {
-	heap.Remove(&x.soon, t.place)
+	x.soon.Remove(t)
 	delete(x.at, t.key)
 	x.ended = append(x.ended, t.names...)
 }
@@ -91,37 +95,10 @@ func (x *held) end(t *tie) {
 func (x *held) sweep(now time.Time) []string {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	for len(x.soon) > 0 && !x.soon[0].ends.After(now) {
-		x.end(x.soon[0])
+	for x.soon.Len() > 0 && !x.soon.Top().ends.After(now) {
+		x.end(x.soon.Top())
 	}
 	out := x.ended
 	x.ended = nil
 	return out
-}
-
-// ties is a heap of ties by their end.
-type ties []*tie
-
-func (q ties) Len() int           { return len(q) }
-func (q ties) Less(i, j int) bool { return q[i].ends.Before(q[j].ends) }
-
-func (q ties) Swap(i, j int) {
-	q[i], q[j] = q[j], q[i]
-	q[i].place, q[j].place = i, j
-}
-
-// Push is for package heap.
-func (q *ties) Push(x any) {
-	t := x.(*tie)
-	t.place = len(*q)
-	*q = append(*q, t)
-}
-
-// Pop is for package heap.
-func (q *ties) Pop() any {
-	last := len(*q) - 1
-	t := (*q)[last]
-	(*q)[last] = nil
-	*q = (*q)[:last]
-	return t
 }

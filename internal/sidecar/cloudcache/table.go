@@ -1,13 +1,13 @@
 package cloudcache
 
 import (
-	"container/heap"
 	"sync"
 	"time"
 
 	"github.com/zeebo/xxh3"
 
 	"github.com/ragpilot/ragpilot/internal/lru"
+	"github.com/ragpilot/ragpilot/internal/queue"
 )
 
 // table holds the entries that the provider is believed to hold. Safe for concurrent use.
@@ -16,7 +16,7 @@ type table struct {
 
 	mu      sync.Mutex // guards all below
 	at      map[key]*entry
-	soon    queue // the same entries, the one that ends first on top
+	soon    *queue.Queue[*entry] // the same entries, the one that ends first on top
 	tenants *lru.Cache[string, *state]
 	all     state
 }
@@ -48,7 +48,8 @@ type entry struct {
 }
 
 func newTable(limit int) *table {
-	return &table{limit: limit, at: map[key]*entry{}, tenants: lru.New[string, *state](maxTenants)}
+	soon := queue.New(func(a, b *entry) bool { return a.ends.Before(b.ends) }, func(e *entry) *int { return &e.place })
+	return &table{limit: limit, at: map[key]*entry{}, soon: soon, tenants: lru.New[string, *state](maxTenants)}
 }
 
 // rounding is by how many tokens less than an entry holds a provider may report as read: OpenAI counts in steps of 128.
@@ -102,11 +103,11 @@ func (t *table) put(k key, upTo, tokens int, h Handle, now time.Time, c *state) 
 	if !e.ends.After(now) {
 		return
 	}
-	for len(t.soon) >= t.limit {
-		t.evict(t.soon[0])
+	for t.soon.Len() >= t.limit {
+		t.evict(t.soon.Top())
 	}
 	t.at[k] = e
-	heap.Push(&t.soon, e)
+	t.soon.Push(e)
 	for _, c := range []*state{c, &t.all} {
 		c.ActiveEntries++
 		c.Additions++
@@ -122,12 +123,12 @@ func (t *table) add(e *entry, tokens int) {
 func (t *table) refresh(e *entry, at time.Time) {
 	if ends := at.Add(e.ttl); ends.After(e.ends) {
 		e.ends = ends
-		heap.Fix(&t.soon, e.place)
+		t.soon.Moved(e)
 	}
 }
 
 func (t *table) evict(e *entry) {
-	heap.Remove(&t.soon, e.place)
+	t.soon.Remove(e)
 	delete(t.at, e.key)
 	for _, c := range []*state{e.state, &t.all} {
 		c.ActiveEntries--
@@ -138,8 +139,8 @@ func (t *table) evict(e *entry) {
 
 // sweep removes what has ended.
 func (t *table) sweep(now time.Time) {
-	for len(t.soon) > 0 && !t.soon[0].ends.After(now) {
-		t.evict(t.soon[0])
+	for t.soon.Len() > 0 && !t.soon.Top().ends.After(now) {
+		t.evict(t.soon.Top())
 	}
 }
 
@@ -179,31 +180,4 @@ func (t *table) books() []state {
 		out = append(out, *s)
 	}
 	return out
-}
-
-// queue is a heap of entries by their end.
-type queue []*entry
-
-func (q queue) Len() int           { return len(q) }
-func (q queue) Less(i, j int) bool { return q[i].ends.Before(q[j].ends) }
-
-func (q queue) Swap(i, j int) {
-	q[i], q[j] = q[j], q[i]
-	q[i].place, q[j].place = i, j
-}
-
-// Push is for package heap.
-func (q *queue) Push(x any) {
-	e := x.(*entry)
-	e.place = len(*q)
-	*q = append(*q, e)
-}
-
-// Pop is for package heap.
-func (q *queue) Pop() any {
-	last := len(*q) - 1
-	e := (*q)[last]
-	(*q)[last] = nil
-	*q = (*q)[:last]
-	return e
 }
