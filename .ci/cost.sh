@@ -10,7 +10,7 @@ for n in 2000 10000 100000; do
 	"$tmp/ragpilot" trace gen --seed 1 --contexts "$n" --k 15 --pool $((n / 3)) --zipf 1.0 --topics $((n / 50)) \
 		--trace "$tmp/t.jsonl" --blocks "$tmp/b.jsonl" 2>/dev/null
 	echo "online, $n contexts, k 15"
-	"$tmp/ragpilot" bench --trace "$tmp/t.jsonl" --blocks "$tmp/b.jsonl" --policy knowledge-tree,contextpilot,best --timed 500
+	"$tmp/ragpilot" bench --trace "$tmp/t.jsonl" --blocks "$tmp/b.jsonl" --policy knowledge-tree,paper,best --timed 500
 	start=$(date +%s%N)
 	"$tmp/ragpilot" plan --offline --trace "$tmp/t.jsonl" --blocks "$tmp/b.jsonl" >/dev/null
 	echo "offline, $n contexts, files read and written: $((($(date +%s%N) - start) / 1000000)) ms"

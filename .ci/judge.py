@@ -14,13 +14,13 @@ import sys
 import tempfile
 from concurrent.futures import ThreadPoolExecutor
 
-POLICIES = ["retrieval", "sorted", "frequency", "recency", "random", "knowledge-tree", "contextpilot", "best"]
+POLICIES = ["retrieval", "sorted", "frequency", "recency", "random", "knowledge-tree", "paper", "best"]
 TRACES = ["multihop-2wiki", "memory-locomo-k100", "chat-mtragun"]
 CAPACITIES = ["unlimited", "20%", "5%"]
 # doc saved that must not be undercut: a figure for the unlimited cache, or one for each capacity
 FLOORS = {
-    ("contextpilot", "online"): [0.378, 0.249, 0.420],
-    ("contextpilot", "offline"): [0.520, 0.712, None],
+    ("paper", "online"): [0.378, 0.249, 0.420],
+    ("paper", "offline"): [0.520, 0.712, None],
     ("knowledge-tree", "online"): [0.209, 0.348, 0.425],
     ("best", "online"): [[0.49, 0.465, 0.40], [0.50, 0.465, 0.32], [0.439, 0.433, 0.424]],
     ("best", "offline"): [[0.575] * 3, [0.75] * 3, [0.454] * 3],

@@ -46,7 +46,7 @@ func (b *Batch) Lanes(n int) [][]int {
 // they keep retrieval order, as far as Limits allow.
 //
 // The index is left as Plan on each request in Order would leave it. The batch algorithm runs without any lock,
-// on what the batch holds; its time and memory are the policy's (contextpilot: O(n²)). A cancelled ctx returns its
+// on what the batch holds; its time and memory are the policy's (`paper`: O(n²)). A cancelled ctx returns its
 // error, and nothing is recorded. An error wrapping ErrBadRequest names the request that cannot be planned.
 func (p *Pilot) PlanBatch(ctx context.Context, reqs []Request) (Batch, error) {
 	if err := checkBatch(reqs); err != nil {

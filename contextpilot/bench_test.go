@@ -62,7 +62,7 @@ func BenchmarkPlan(b *testing.B) {
 	for _, k := range []int{5, 15, 100} {
 		for _, live := range []int{1_000, 10_000} {
 			sets := contexts(live+1000, k)
-			for _, policy := range []string{"contextpilot", "knowledge-tree", "frequency"} {
+			for _, policy := range []string{"paper", "knowledge-tree", "frequency"} {
 				b.Run(fmt.Sprintf("%s/k=%d/live=%d", policy, k, live), func(b *testing.B) {
 					p := loaded(b, policy, live, sets)
 					ids := names("new", 1<<16)
@@ -81,7 +81,7 @@ func BenchmarkPlan(b *testing.B) {
 func BenchmarkPlanParallel(b *testing.B) {
 	const live, k = 1_000, 15
 	sets := contexts(live+1000, k)
-	for _, policy := range []string{"contextpilot", "knowledge-tree"} {
+	for _, policy := range []string{"paper", "knowledge-tree"} {
 		b.Run(policy, func(b *testing.B) {
 			p := loaded(b, policy, live, sets)
 			ids := names("new", 1<<16)
@@ -130,7 +130,7 @@ func BenchmarkPlanBatch(b *testing.B) {
 			}
 			b.ReportAllocs()
 			for b.Loop() {
-				p := newPilot(b, contextpilot.Config{Policy: "contextpilot"})
+				p := newPilot(b, contextpilot.Config{Policy: "paper"})
 				if _, err := p.PlanBatch(context.Background(), reqs); err != nil {
 					b.Fatal(err)
 				}
@@ -143,7 +143,7 @@ func BenchmarkPlanBatch(b *testing.B) {
 func BenchmarkObserveGone(b *testing.B) {
 	for _, live := range []int{1_000, 10_000} {
 		sets := contexts(live+1000, 15)
-		for _, policy := range []string{"contextpilot", "knowledge-tree"} {
+		for _, policy := range []string{"paper", "knowledge-tree"} {
 			b.Run(fmt.Sprintf("%s/k=15/live=%d", policy, live), func(b *testing.B) {
 				p := newPilot(b, contextpilot.Config{Policy: policy})
 				for i := range live {

@@ -75,7 +75,11 @@ func TestNotes(t *testing.T) {
 }
 
 func TestPolicyNames(t *testing.T) {
-	equal(t, "names", []string{"retrieval", "sorted", "frequency", "recency", "random", "knowledge-tree", "contextpilot", "best", "oracle"}, contextpilot.PolicyNames())
+	equal(t, "names", []string{"retrieval", "sorted", "frequency", "recency", "random", "knowledge-tree", "paper", "best", "oracle"}, contextpilot.PolicyNames())
+	former, err := contextpilot.NewPolicy("contextpilot")
+	if err != nil || former.Name() != "paper" {
+		t.Errorf("the former name: %v (%v)", former, err)
+	}
 	for _, name := range contextpilot.PolicyNames() {
 		p, err := contextpilot.NewPolicy(name)
 		if err != nil || p.Name() != name {

@@ -154,7 +154,7 @@ func TestContradiction(t *testing.T) {
 func BenchmarkServed(b *testing.B) {
 	const live, k = 10_000, 15
 	sets := contexts(live+1000, k)
-	p := loaded(b, "contextpilot", live, sets)
+	p := loaded(b, "paper", live, sets)
 	for i := range live {
 		p.Observe(contextpilot.Event{Kind: contextpilot.Served, Request: fmt.Sprint("live", i)})
 	}

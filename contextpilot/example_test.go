@@ -78,7 +78,7 @@ func ExamplePilot_Plan_multiTurn() {
 // Requests that are known beforehand are ordered and scheduled together. These are the contexts of ContextPilot's
 // Fig. 5.
 func ExamplePilot_PlanBatch() {
-	pilot, err := contextpilot.New(contextpilot.Config{Policy: "contextpilot"})
+	pilot, err := contextpilot.New(contextpilot.Config{Policy: "paper"})
 	if err != nil {
 		panic(err)
 	}

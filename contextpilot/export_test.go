@@ -11,7 +11,7 @@ func NewBest(o BestOptions) Policy { return newBest(o) }
 // SetInject makes every stage call f first; an error or a panic of f is the stage's. nil: no faults.
 func (p *Pilot) SetInject(f func(stage string) error) { p.inject = f }
 
-// Check verifies the index of every scope, their table, and that the contextpilot policy holds blocks for live requests only.
+// Check verifies the index of every scope, their table, and that the policy `paper` holds blocks for live requests only.
 func (p *Pilot) Check() error {
 	p.mu.RLock()
 	defer p.mu.RUnlock()
@@ -46,7 +46,7 @@ func (sc *scope) check() error {
 	if err := sc.tree.Check(); err != nil {
 		return err
 	}
-	c, ok := sc.policy.(*clustered)
+	c, ok := sc.policy.(*paperPolicy)
 	if !ok {
 		return nil
 	}

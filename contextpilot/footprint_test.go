@@ -21,7 +21,7 @@ func held[T any](f func() T) (T, uint64) {
 
 // BenchmarkFootprint reports what the index holds per live request, and the time to plan it, as the index grows.
 func BenchmarkFootprint(b *testing.B) {
-	for _, policy := range []string{"contextpilot", "knowledge-tree"} {
+	for _, policy := range []string{"paper", "knowledge-tree"} {
 		for _, k := range []int{15, 100} {
 			for _, live := range []int{1_000, 10_000, 50_000} {
 				if k == 100 && live > 10_000 {

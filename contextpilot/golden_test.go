@@ -96,7 +96,7 @@ func fig5(t *testing.T, p *contextpilot.Pilot) contextpilot.Batch {
 }
 
 func TestPaperBatch(t *testing.T) {
-	p := newPilot(t, contextpilot.Config{Policy: "contextpilot"})
+	p := newPilot(t, contextpilot.Config{Policy: "paper"})
 	b := fig5(t, p)
 	for i, want := range []string{"1 2 3", "1 2 6", "1 4 0"} {
 		equal(t, fmt.Sprintf("C%d", i+1), want, sent(b.Plans[i]))
@@ -111,7 +111,7 @@ func TestPaperBatch(t *testing.T) {
 }
 
 func TestPaperNewContexts(t *testing.T) {
-	p := newPilot(t, contextpilot.Config{Policy: "contextpilot"})
+	p := newPilot(t, contextpilot.Config{Policy: "paper"})
 	fig5(t, p)
 	for _, c := range []struct{ id, want string }{{"C6", "1 2 4"}, {"C7", "5 7 8"}, {"C8", "1 2 9"}} {
 		got := p.Plan(contextpilot.Request{ID: c.id, Blocks: blocks(paper[c.id]...)})
@@ -123,7 +123,7 @@ func TestPaperNewContexts(t *testing.T) {
 }
 
 func TestPaperOrderNote(t *testing.T) {
-	p := newPilot(t, contextpilot.Config{Policy: "contextpilot", Notes: contextpilot.Notes{Hint: contextpilot.HintFull, AlwaysHint: true}})
+	p := newPilot(t, contextpilot.Config{Policy: "paper", Notes: contextpilot.Notes{Hint: contextpilot.HintFull, AlwaysHint: true}})
 	batch := []contextpilot.Request{
 		{ID: "C1", Blocks: blocks("Doc.2", "Doc.1", "Doc.3")},
 		{ID: "C2", Blocks: blocks("Doc.2", "Doc.6", "Doc.1")},
@@ -143,7 +143,7 @@ func TestPaperOrderNote(t *testing.T) {
 
 // §6: the first turn shows {1, 2, 4}; of the second turn's {1, 5, 2} only 5 is new.
 func TestPaperDedup(t *testing.T) {
-	p := newPilot(t, contextpilot.Config{Policy: "contextpilot"})
+	p := newPilot(t, contextpilot.Config{Policy: "paper"})
 	first := p.Plan(contextpilot.Request{ID: "t1", Session: "c6", Blocks: blocks("Doc_1", "Doc_2", "Doc_4")})
 	equal(t, "turn 1", "Doc_1 Doc_2 Doc_4", sent(first))
 	second := p.Plan(contextpilot.Request{

@@ -242,7 +242,7 @@ func TestDropReplica(t *testing.T) {
 
 // Run it with -race.
 func TestConcurrentMatch(t *testing.T) {
-	for _, policy := range []string{"best", "contextpilot", "frequency"} {
+	for _, policy := range []string{"best", "paper", "frequency"} {
 		t.Run(policy, func(t *testing.T) {
 			p := newPilot(t, contextpilot.Config{Policy: policy, MaxScopes: 3, MaxRequests: 50})
 			names := []string{"0", "1", "2", "3"}
@@ -292,7 +292,7 @@ func ExamplePilot_MatchReplicas() {
 func BenchmarkMatch(b *testing.B) {
 	const live, k = 10_000, 15
 	sets := contexts(live+1000, k)
-	for _, policy := range []string{"best", "contextpilot"} {
+	for _, policy := range []string{"best", "paper"} {
 		for _, replicas := range []int{1, 2, 4, 8} {
 			b.Run(fmt.Sprintf("%s/k=%d/live=%d/replicas=%d", policy, k, live, replicas), func(b *testing.B) {
 				p := newPilot(b, contextpilot.Config{Policy: policy})

@@ -152,26 +152,29 @@ func (v View) Key(n Node) Key { return Key(v.t.Key(n)) }
 // Tokens returns the number of tokens from the root to the end of n.
 func (v View) Tokens(n Node) int { return v.t.Depth(n) }
 
-// policies is the table of built-in policies; it is never changed.
-func policies() []struct {
+// namedPolicy makes a built-in policy.
+type namedPolicy struct {
 	name string
 	make func() Policy
-} {
-	return []struct {
-		name string
-		make func() Policy
-	}{
+}
+
+// policies is the table of built-in policies; it is never changed.
+func policies() []namedPolicy {
+	return []namedPolicy{
 		{"retrieval", func() Policy { return retrieval{} }},
 		{"sorted", func() Policy { return sorted{} }},
 		{"frequency", func() Policy { return newFrequency() }},
 		{"recency", func() Policy { return newRecency() }},
 		{"random", func() Policy { return random{} }},
 		{"knowledge-tree", func() Policy { return knowledgeTree{} }},
-		{"contextpilot", func() Policy { return newClustered() }},
+		{"paper", func() Policy { return newPaper() }},
 		{"best", func() Policy { return newBest(bestOptions{}) }},
 		{"oracle", func() Policy { return &oracle{} }},
 	}
 }
+
+// formerPaper is the earlier name of the policy `paper`, which is accepted wherever a policy is named.
+const formerPaper = "contextpilot"
 
 // PolicyNames returns the names of the built-in policies.
 func PolicyNames() []string {
@@ -185,6 +188,9 @@ func PolicyNames() []string {
 
 // NewPolicy returns a fresh instance of a built-in policy; the error wraps ErrUnknownPolicy and lists the names.
 func NewPolicy(name string) (Policy, error) {
+	if name == formerPaper {
+		name = "paper"
+	}
 	for _, p := range policies() {
 		if p.name == name {
 			return p.make(), nil

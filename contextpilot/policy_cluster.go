@@ -9,9 +9,9 @@ import (
 	"github.com/ragpilot/ragpilot/internal/paper"
 )
 
-// clustered is ContextPilot as published: search in a tree of clustered contexts and the matched node's prefix
+// paperPolicy is ContextPilot as published: search in a tree of clustered contexts and the matched node's prefix
 // first (Alg. 1 and 2); offline hierarchical clustering and scheduling by search path (Alg. 4 and 5).
-type clustered struct {
+type paperPolicy struct {
 	tree   *paper.Tree
 	docs   map[Key]paper.Doc
 	blocks []clusterDoc // by Doc
@@ -35,16 +35,16 @@ type searched struct {
 	order   []paper.Doc
 }
 
-func newClustered() *clustered {
-	c := &clustered{docs: map[Key]paper.Doc{}, leaves: map[string]paper.NodeID{}}
+func newPaper() *paperPolicy {
+	c := &paperPolicy{docs: map[Key]paper.Doc{}, leaves: map[string]paper.NodeID{}}
 	c.tree = paper.NewTree(paper.Options{Alpha: paper.DefaultAlpha, Less: c.less, Hold: c.hold})
 	return c
 }
 
-func (*clustered) Name() string { return "contextpilot" }
+func (*paperPolicy) Name() string { return "paper" }
 
 // less orders a shared prefix by block ID: numbers first, by value as in the paper's examples, others by bytes.
-func (c *clustered) less(a, b paper.Doc) bool {
+func (c *paperPolicy) less(a, b paper.Doc) bool {
 	x, y := c.blocks[a].id, c.blocks[b].id
 	switch n := number(x); {
 	case n != number(y):
@@ -61,7 +61,7 @@ func number(s string) bool {
 }
 
 // hold counts the nodes of the tree that hold a doc, and callers between intern and release.
-func (c *clustered) hold(docs []paper.Doc, delta int) {
+func (c *paperPolicy) hold(docs []paper.Doc, delta int) {
 	for _, d := range docs {
 		b := &c.blocks[d]
 		if b.uses += delta; b.uses == 0 {
@@ -73,7 +73,7 @@ func (c *clustered) hold(docs []paper.Doc, delta int) {
 }
 
 // intern returns the candidates as docs and holds them; the caller gives them back with hold(docs, -1).
-func (c *clustered) intern(dst []paper.Doc, blocks []Candidate) []paper.Doc {
+func (c *paperPolicy) intern(dst []paper.Doc, blocks []Candidate) []paper.Doc {
 	for _, b := range blocks {
 		d, ok := c.docs[b.Key]
 		if !ok {
@@ -94,7 +94,7 @@ func (c *clustered) intern(dst []paper.Doc, blocks []Candidate) []paper.Doc {
 }
 
 // Order searches the index. Behind a conversation's history no other prompt can be met: retrieval order.
-func (c *clustered) Order(dst []int, q Query) []int {
+func (c *paperPolicy) Order(dst []int, q Query) []int {
 	c.settle()
 	if q.Continued() || len(q.Blocks) == 0 {
 		return identity(dst, len(q.Blocks))
@@ -107,14 +107,14 @@ func (c *clustered) Order(dst []int, q Query) []int {
 }
 
 // settle lets go of the blocks of the last search.
-func (c *clustered) settle() {
+func (c *paperPolicy) settle() {
 	c.hold(c.last.order, -1)
 	c.last = searched{order: c.last.order[:0]}
 }
 
 // Sent inserts the context as it was sent, at the place that Order's search found for it; it searches again if
 // another request came between or another order was sent.
-func (c *clustered) Sent(request string, q Query, order []int) {
+func (c *paperPolicy) Sent(request string, q Query, order []int) {
 	if q.Continued() || len(q.Blocks) == 0 {
 		return
 	}
@@ -133,7 +133,7 @@ func (c *clustered) Sent(request string, q Query, order []int) {
 }
 
 // Gone removes the request's leaf: O(h). What the last search found may go with it.
-func (c *clustered) Gone(request string) {
+func (c *paperPolicy) Gone(request string) {
 	leaf, ok := c.leaves[request]
 	if !ok {
 		return
@@ -144,7 +144,7 @@ func (c *clustered) Gone(request string) {
 }
 
 // OrderBatch clusters all contexts, below what the index may hold already.
-func (c *clustered) OrderBatch(ctx context.Context, qs []Query) (orders [][]int, schedule []int, groups [][]int, err error) {
+func (c *paperPolicy) OrderBatch(ctx context.Context, qs []Query) (orders [][]int, schedule []int, groups [][]int, err error) {
 	c.settle()
 	sets := make([][]paper.Doc, len(qs))
 	for i, q := range qs {

@@ -30,8 +30,8 @@ func TestPolicyOrders(t *testing.T) {
 		{"recency", []string{"x y"}, "y x n", "y x n"},
 		{"knowledge-tree", []string{"a b c", "d"}, "c d b a", "d c b a"},
 		{"knowledge-tree", []string{"a b c", "a c"}, "c b a", "a c b"},
-		{"contextpilot", []string{"2 1 3"}, "3 4 2", "2 3 4"},
-		{"contextpilot", nil, "3 4 2", "3 4 2"},
+		{"paper", []string{"2 1 3"}, "3 4 2", "2 3 4"},
+		{"paper", nil, "3 4 2", "3 4 2"},
 	} {
 		t.Run(fmt.Sprintf("%s of %s after %v", c.policy, c.in, c.before), func(t *testing.T) {
 			p := newPilot(t, contextpilot.Config{Policy: c.policy})
@@ -53,7 +53,7 @@ func TestSharedPrefixOrder(t *testing.T) {
 		{"10 1x 9", "9 10 1x"},
 		{"1x 9 10", "9 10 1x"},
 	} {
-		p := newPilot(t, contextpilot.Config{Policy: "contextpilot"})
+		p := newPilot(t, contextpilot.Config{Policy: "paper"})
 		ids := strings.Fields(c.in)
 		b, err := p.PlanBatch(context.Background(), []contextpilot.Request{
 			{Blocks: blocks(append(slices.Clone(ids), "end1")...)}, {Blocks: blocks(append(slices.Clone(ids), "end2")...)},
@@ -139,7 +139,7 @@ func TestRandomPolicy(t *testing.T) {
 
 // The index is what learns: after its requests are gone, contextpilot and knowledge-tree match nothing any more.
 func TestPoliciesFollowTheCache(t *testing.T) {
-	for _, policy := range []string{"contextpilot", "knowledge-tree"} {
+	for _, policy := range []string{"paper", "knowledge-tree"} {
 		p := newPilot(t, contextpilot.Config{Policy: policy})
 		p.Plan(contextpilot.Request{ID: "1", Blocks: blocks("a", "b", "c")})
 		probe := func(what, want string) {

@@ -32,7 +32,7 @@ func madeUp() []string {
 
 func TestReplayLoad(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "new", "plots")
-	args := append(madeUp(), "--arrivals", "poisson:2,6", "--sessions", "60", "--policy", "retrieval,contextpilot", "--seeds", "3", "--engine-model", "cpu-tiny", "--capacity", "30%", "--think", "1s")
+	args := append(madeUp(), "--arrivals", "poisson:2,6", "--sessions", "60", "--policy", "retrieval,paper", "--seeds", "3", "--engine-model", "cpu-tiny", "--capacity", "30%", "--think", "1s")
 	out, err := run(t, append(args, "--json", "--plot", dir)...)
 	if err != nil {
 		t.Fatal(err)
@@ -49,7 +49,7 @@ func TestReplayLoad(t *testing.T) {
 		t.Fatalf("%d lines:\n%s", len(points), out)
 	}
 	for i, p := range points {
-		want := []string{"poisson:2 retrieval", "poisson:2 contextpilot", "poisson:6 retrieval", "poisson:6 contextpilot"}[i]
+		want := []string{"poisson:2 retrieval", "poisson:2 paper", "poisson:6 retrieval", "poisson:6 paper"}[i]
 		if p.Arrivals+" "+p.Policy != want || p.Against != "retrieval" || p.Seeds != 3 || p.Requests < 60 || !p.Simulated || p.TTFT.Mean <= 0 || p.TTFT.Min >= p.TTFT.Max ||
 			p.Output.Mean <= 0 || p.Hit.Mean <= 0 || len(p.Progress) != 10 || !strings.Contains(p.Engine, "cpu-tiny") {
 			t.Errorf("want %s, got %+v", want, p)
@@ -70,7 +70,7 @@ func TestReplayLoad(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"cpu-tiny", "virtual time", "±", "poisson:6", "contextpilot", "tokens/s", "each tenth"} {
+	for _, want := range []string{"cpu-tiny", "virtual time", "±", "poisson:6", "paper", "tokens/s", "each tenth"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("no %q in\n%s", want, text)
 		}
@@ -78,7 +78,7 @@ func TestReplayLoad(t *testing.T) {
 }
 
 func TestReplayFindRate(t *testing.T) {
-	args := append(madeUp(), "--arrivals", "poisson:1", "--find-rate", "--slo", "500ms", "--policy", "retrieval,contextpilot", "--seeds", "2", "--engine-model", "cpu-tiny")
+	args := append(madeUp(), "--arrivals", "poisson:1", "--find-rate", "--slo", "500ms", "--policy", "retrieval,paper", "--seeds", "2", "--engine-model", "cpu-tiny")
 	out, err := run(t, append(args, "--json")...)
 	if err != nil {
 		t.Fatal(err)

@@ -127,7 +127,7 @@ func TestServeBadConfig(t *testing.T) {
 		"file":              {nil, []string{"--config", write(t, "r.yaml", "modell: x\n")}, []string{"r.yaml", "line 1", "modell"}},
 		"missing file":      {nil, []string{"--config", filepath.Join(t.TempDir(), "missing.yaml")}, []string{"missing.yaml"}},
 		"missing key":       {nil, []string{"--key-file", filepath.Join(t.TempDir(), "missing.key")}, []string{"keys[0]", "missing.key"}},
-		"unknown policy":    {nil, []string{"--policy", "zebra"}, []string{"policy", `"zebra"`, "contextpilot"}},
+		"unknown policy":    {nil, []string{"--policy", "zebra"}, []string{"policy", `"zebra"`, "paper"}},
 		"collector":         {nil, []string{"--trace-endpoint", "localhost:4318"}, []string{"trace.endpoint", `"localhost:4318"`, "http"}},
 		"share of traces":   {nil, []string{"--trace-sample", "2"}, []string{"trace.sample", "2"}},
 		"its headers":       {[]string{"RAGPILOT_TRACE_HEADERS=key"}, []string{"--trace-endpoint", "http://h"}, []string{"trace.headers", "[redacted]"}},

@@ -5,7 +5,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 traces=../shared/traces
-: "${POLICIES:=retrieval,contextpilot,best}" "${SEEDS:=5}"
+: "${POLICIES:=retrieval,paper,best}" "${SEEDS:=5}"
 
 if [[ ! -d $traces ]]; then
 	echo "not run: load (no $traces beside the repository)"

@@ -58,7 +58,7 @@ func simulate(t testing.TB, j load.Job, capacity int) load.Run {
 
 func TestConservation(t *testing.T) {
 	for _, arrivals := range []string{"poisson:3", "poisson:300", "bursts:5,10", "closed:1", "closed:7"} {
-		for _, policy := range []string{"retrieval", "contextpilot"} {
+		for _, policy := range []string{"retrieval", "paper"} {
 			for _, history := range []bool{true, false} {
 				t.Run(fmt.Sprintf("%s/%s/history=%t", arrivals, policy, history), func(t *testing.T) {
 					j := job(t, policy, arrivals)
@@ -113,7 +113,7 @@ func TestConservation(t *testing.T) {
 // TestDeterminism: the same seed gives the same run, another one another.
 
 func TestDeterminism(t *testing.T) {
-	j := job(t, "contextpilot", "poisson:6")
+	j := job(t, "paper", "poisson:6")
 	j.Think = time.Second
 	a, b := simulate(t, j, 5000), simulate(t, j, 5000)
 	if diff := cmp.Diff(a, b); diff != "" {
@@ -208,7 +208,7 @@ var errFake = errors.New("the fake fails")
 // TestEvents: in virtual time the pilot hears what the cache lost, in the order of its losses.
 
 func TestEvents(t *testing.T) {
-	j := job(t, "contextpilot", "poisson:20")
+	j := job(t, "paper", "poisson:20")
 	server := load.CPUTiny().Server(3000, load.Replies(j.Trace, 0))
 	served, lost := map[string]bool{}, 0
 	defer server.Subscribe(func(events ...contextpilot.Event) {
@@ -273,7 +273,7 @@ func TestQueueing(t *testing.T) {
 // FuzzParse: whatever is asked for is refused, or has a rate or users.
 
 func BenchmarkSimulate(b *testing.B) {
-	j := job(b, "contextpilot", "poisson:6")
+	j := job(b, "paper", "poisson:6")
 	b.ReportAllocs()
 	for b.Loop() {
 		simulate(b, j, 0)

@@ -48,7 +48,7 @@ func newSlow(j load.Job) *slowEngine {
 func TestDrive(t *testing.T) {
 	for _, arrivals := range []string{"poisson:10", "bursts:10,5", "closed:6"} {
 		t.Run(arrivals, func(t *testing.T) {
-			j := job(t, "contextpilot", arrivals)
+			j := job(t, "paper", arrivals)
 			j.Think = 100 * time.Millisecond
 			synctest.Test(t, func(t *testing.T) {
 				engine := newSlow(j)
@@ -87,7 +87,7 @@ func TestDrive(t *testing.T) {
 
 func TestDriveRace(t *testing.T) {
 	for _, arrivals := range []string{"poisson:2000", "closed:16"} {
-		j := job(t, "contextpilot", arrivals)
+		j := job(t, "paper", arrivals)
 		engine := newSlow(j)
 		engine.first, engine.rest = time.Millisecond, time.Millisecond
 		if _, err := j.Drive(t.Context(), engine); err != nil {
@@ -97,11 +97,11 @@ func TestDriveRace(t *testing.T) {
 }
 
 func TestDriveEnds(t *testing.T) {
-	j := job(t, "contextpilot", "poisson:5")
+	j := job(t, "paper", "poisson:5")
 	synctest.Test(t, func(t *testing.T) {
 		engine := newSlow(j)
 		engine.failAt = 20
-		if _, err := j.Drive(t.Context(), engine); !errors.Is(err, errFake) || !strings.Contains(err.Error(), "contextpilot") {
+		if _, err := j.Drive(t.Context(), engine); !errors.Is(err, errFake) || !strings.Contains(err.Error(), "paper") {
 			t.Errorf("failure: got %v", err)
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
@@ -111,7 +111,7 @@ func TestDriveEnds(t *testing.T) {
 			t.Errorf("deadline: got %v after %v", err, time.Since(start))
 		}
 		for _, arrivals := range []string{"closed:4", "closed:1000"} {
-			j := job(t, "contextpilot", arrivals)
+			j := job(t, "paper", arrivals)
 			engine := newSlow(j)
 			engine.failAt = 20
 			if _, err := j.Drive(t.Context(), engine); !errors.Is(err, errFake) {

@@ -30,9 +30,9 @@ var heldOutArms = []struct {
 	{"retrieval", false},
 	{"frequency", false},
 	{"knowledge-tree", false},
-	{"contextpilot", false},
+	{"paper", false},
 	{"best", false},
-	{"contextpilot", true},
+	{"paper", true},
 	{"best", true},
 }
 

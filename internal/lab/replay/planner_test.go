@@ -93,10 +93,10 @@ func TestReferencesAndHints(t *testing.T) {
 		}
 		return refs, hints
 	}
-	if refs, hints := count(replay.Settings{Policy: "contextpilot", History: true, Dedup: true}); refs == 0 || hints == 0 {
+	if refs, hints := count(replay.Settings{Policy: "paper", History: true, Dedup: true}); refs == 0 || hints == 0 {
 		t.Errorf("%d references, %d hints", refs, hints)
 	}
-	if refs, hints := count(replay.Settings{Policy: "contextpilot", History: true, Notes: contextpilot.Notes{Hint: contextpilot.HintNone}}); refs != 0 || hints != 0 {
+	if refs, hints := count(replay.Settings{Policy: "paper", History: true, Notes: contextpilot.Notes{Hint: contextpilot.HintNone}}); refs != 0 || hints != 0 {
 		t.Errorf("off: %d references, %d hints", refs, hints)
 	}
 	if refs, hints := count(replay.Settings{Policy: "retrieval", Dedup: true}); refs != 0 || hints != 0 {
@@ -111,7 +111,7 @@ func TestFirstK(t *testing.T) {
 		cut[i] = q
 		cut[i].Docs = q.Docs[:min(5, len(q.Docs))]
 	}
-	set := replay.Settings{Policy: "contextpilot", History: true, Dedup: true}
+	set := replay.Settings{Policy: "paper", History: true, Dedup: true}
 	want := planOnline(t, set, cut, blocks)
 	set.K = 5
 	if diff := cmp.Diff(want, planOnline(t, set, trc, blocks)); diff != "" {
@@ -143,7 +143,7 @@ func TestRun(t *testing.T) {
 	}
 	for _, capacity := range []int{0, 4000} {
 		for _, offline := range []bool{false, true} {
-			plain, ours := run(t, "retrieval", capacity, offline), run(t, "contextpilot", capacity, offline)
+			plain, ours := run(t, "retrieval", capacity, offline), run(t, "paper", capacity, offline)
 			if ours.DocSaved() <= plain.DocSaved() {
 				t.Errorf("capacity %d, offline %t: doc saved %.3f, plain %.3f", capacity, offline, ours.DocSaved(), plain.DocSaved())
 			}

@@ -170,7 +170,7 @@ func TestBestOnOpenTraces(t *testing.T) {
 }
 
 func compare(t *testing.T, trc []trace.Request, blocks *trace.Blocks, known map[string]harmBars) {
-	others := []string{"frequency", "knowledge-tree", "contextpilot"}
+	others := []string{"frequency", "knowledge-tree", "paper"}
 	if os.Getenv("RAGPILOT_ALL_POLICIES") == "1" {
 		others = slices.DeleteFunc(contextpilot.PolicyNames(), func(name string) bool { return name == "best" || name == "oracle" })
 	}
