@@ -86,7 +86,7 @@ func TestPolicyNames(t *testing.T) {
 			t.Errorf("%s: %v, %v", name, p, err)
 		}
 	}
-	_, err := contextpilot.NewPolicy("")
+	_, err = contextpilot.NewPolicy("")
 	if !errors.Is(err, contextpilot.ErrUnknownPolicy) || !strings.Contains(err.Error(), "recency") {
 		t.Errorf("error %v", err)
 	}
