@@ -33,14 +33,6 @@ type draft struct {
 	gain               int         // prompt tokens read from the cache that retrieval order would not find
 }
 
-// identified is a block with its names.
-type identified struct {
-	id, label string
-	key       Key
-	content   content
-	mark      content // equal marks are the same block for de-duplication
-}
-
 // begin makes the draft that of a request, whose Blocks it keeps.
 func (d *draft) begin(req Request) {
 	d.behind = req.Behind
@@ -56,29 +48,6 @@ func (d *draft) recycle() {
 		ids: d.ids[:0], place: d.place[:0], order: d.order[:0], tokens: d.tokens[:0],
 		start: d.start[:0], tail: d.tail[:0], prompt: d.prompt[:0],
 	}
-}
-
-// identify gives every block its identity, in the array of ids; the result is indexed like blocks.
-func identify(ids []identified, blocks []Block, dedup Dedup) []identified {
-	ids = slices.Grow(ids[:0], len(blocks))[:len(blocks)]
-	for i, b := range blocks {
-		c := contentOf(b.Text)
-		id := b.ID
-		label := labelOf(id, c)
-		if id == "" {
-			id = label
-		}
-		ids[i] = identified{id: id, label: label, key: keyOf(label, c), content: c, mark: markOf(label, b.Text, c, dedup)}
-	}
-	return ids
-}
-
-// markOf returns the mark of a block that is seen under a label.
-func markOf(label, text string, c content, dedup Dedup) content {
-	if dedup != DedupContent || text == "" { // without a text only an ID is known
-		return xxh3.HashString128Seed(label, c.Lo^c.Hi)
-	}
-	return c
 }
 
 // query is what the policy is asked about the blocks that it may order.
@@ -151,13 +120,4 @@ func (d *draft) plain(dedup Dedup) {
 		d.tokens = slices.Grow(d.tokens[:0], len(d.plan.req.Blocks))[:len(d.plan.req.Blocks)]
 		clear(d.tokens)
 	}
-}
-
-// items writes the order and the references into the plan.
-func (d *draft) items() {
-	d.plan.Items = make([]Item, 0, len(d.order)+len(d.refs))
-	for _, i := range d.order {
-		d.plan.Items = append(d.plan.Items, Item{Index: i, Label: d.ids[i].label})
-	}
-	d.plan.Items = append(d.plan.Items, d.refs...)
 }

@@ -56,3 +56,48 @@ func (p *Plan) labelOf(i int) string {
 	}
 	return labelOf("", contentOf(b.Text))
 }
+
+// Why tells how an order came about. Token counts, but for Plain, are of the blocks alone, without what stands in
+// front of them.
+type Why struct {
+	// Neighbours is the number of remembered requests that stood for the likely futures.
+	Neighbours int
+	// Rule arranged the blocks behind the path; "" if they follow as retrieved.
+	Rule string
+	// Path is the number of blocks on the resident path that was chosen, PathTokens their tokens.
+	Path, PathTokens int
+	// Longest is the number of tokens on the longest resident path that was seen. What it has more than
+	// PathTokens was given up for later requests, or because the path is likely to be gone from the engine.
+	Longest int
+	// Visited is the number of index nodes looked at; Bounded tells that there were more.
+	Visited int
+	Bounded bool
+	// Plain is the number of prompt tokens, in whole engine blocks, that retrieval order would find in the cache, head
+	// and history included.
+	Plain int
+}
+
+// reasoner is a Policy that can explain its last order.
+type reasoner interface{ Why() Why }
+
+// explain writes what was looked at, chosen and given up; nothing if the policy does not tell.
+func (w Why) explain(b *strings.Builder) {
+	if w.Visited == 0 {
+		return
+	}
+	bound := ""
+	if w.Bounded {
+		bound = ", and there were more"
+	}
+	fmt.Fprintf(b, "candidates: %d nodes of the index looked at%s; the longest resident path has %d tokens\n", w.Visited, bound, w.Longest)
+	fmt.Fprintf(b, "chosen path: %d blocks, %d tokens", w.Path, w.PathTokens)
+	if given := w.Longest - w.PathTokens; given > 0 {
+		fmt.Fprintf(b, "; given up: %d tokens, for later requests or because they are likely to be gone from the engine", given)
+	}
+	b.WriteString("\n")
+	if w.Rule == "" {
+		b.WriteString("behind the path: as retrieved (no earlier request shares a block)\n")
+	} else {
+		fmt.Fprintf(b, "behind the path: arranged by rule %q for futures like %d earlier requests\n", w.Rule, w.Neighbours)
+	}
+}

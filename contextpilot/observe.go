@@ -1,5 +1,9 @@
 package contextpilot
 
+import (
+	"fmt"
+)
+
 // Observe applies what engines report and returns how many events concerned a live request. Unknown requests are
 // counted and ignored. Gone and Shrunk cost O(h) for a path of h blocks.
 //
@@ -101,4 +105,84 @@ func (sc *scope) gone(request string) bool {
 	ok := sc.tree.Remove(request)
 	sc.shrunk()
 	return ok
+}
+
+// EventKind says what happened to a request, or to everything, in the engine's cache.
+type EventKind uint8
+
+const (
+	// Served: the engine has answered the request. Tokens is the number of prompt tokens it took from its
+	// cache (as reported in its usage), Output the number of tokens it generated; both may be 0 if unknown. With
+	// CachedKnown, a number clearly below what the index was sure of corrects the index, see [Pilot.Observe].
+	Served EventKind = iota + 1
+	// Shrunk: of the request's prompt, and the answer behind it, only the first Tokens tokens are still resident.
+	Shrunk
+	// Gone: nothing of the request's own prompt is resident any more. For a request that was never Served it
+	// means that the request did not reach the engine: it is taken back as if it had never been planned.
+	Gone
+	// Cleared: the engine dropped its whole cache. Request is ignored.
+	Cleared
+	// Moved: what the request's prompt holds behind its first Tokens tokens lies in Tier now, from where the engine
+	// loads it when it is sent again.
+	Moved
+)
+
+// String returns the kind in lower case.
+func (k EventKind) String() string {
+	switch k {
+	case Served:
+		return "served"
+	case Shrunk:
+		return "shrunk"
+	case Gone:
+		return "gone"
+	case Cleared:
+		return "cleared"
+	case Moved:
+		return "moved"
+	}
+	return fmt.Sprintf("EventKind(%d)", uint8(k))
+}
+
+// Event is one report about an engine's cache; engines make them, [Pilot.Observe] takes them.
+type Event struct {
+	Kind    EventKind
+	Scope   Scope
+	Request string // request ID as in [Plan.RequestID]
+	Tokens  int    // Served: prompt tokens read from cache; Shrunk: tokens of prompt and answer still resident; Moved: those that stay
+	Output  int    // Served: tokens generated, which the engine caches behind the prompt
+	Tier    string // Moved: name of the tier, see Config.LoadCost; "" is the engine's own memory
+
+	// CachedKnown, of Served, tells that the engine reported Tokens for a prompt that it looked up in its cache: 0 then
+	// means that nothing was there. Without it, 0 Tokens say nothing.
+	CachedKnown bool
+	// Prompt, of Served, Shrunk and Moved, is the length of the whole prompt as the engine counted it, in tokens; 0: unknown.
+	// Of Served, as far as it is not what was planned, Tokens may be off by as much, or by an eighth if that is more, and
+	// correct the index only beyond that. Of Shrunk and Moved, Tokens are taken as that part of what was planned, the
+	// request's head included ([Request.HeadTokens]), and what exceeds it as tokens of the answer, which are not converted;
+	// without it they must be tokens of the pilot's own Tokenizer.
+	Prompt int
+}
+
+// correct compares an answer with what the index was sure of, and takes out what it contradicts. The scope's lock is held.
+//
+// What the engine counts otherwise than the plan, the plan's head and templates included, it may count otherwise in the
+// prompt's beginning already, and lengths of blocks are estimates as a rule: an eighth of the prompt is always allowed for. An
+// engine counts whole blocks and computes the last token always. None of this is a contradiction. What the prompts of a scope begin with (Request.HeadTokens) is not followed in the index: an engine that
+// lost it, too, is believed to hold what hangs at the root until an answer tells about it.
+func (p *Pilot) correct(sc *scope, ev Event) {
+	planned, live := sc.tree.Resident(ev.Request)
+	if !live {
+		return
+	}
+	head := max(sc.head, 0)
+	slack := (head + planned) / 8
+	if ev.Prompt > 0 {
+		slack = max(slack, ev.Prompt-head-planned, head+planned-ev.Prompt)
+	}
+	tokens := ev.Tokens - head + sc.block + slack
+	if contradicted, shortened := sc.tree.Contradict(ev.Request, max(tokens, 0)); contradicted {
+		p.stats.contradicted.Add(1)
+		p.stats.shortened.Add(int64(shortened))
+	}
 }

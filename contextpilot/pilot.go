@@ -192,3 +192,45 @@ func (p *Pilot) String() string {
 	st := p.Stats()
 	return fmt.Sprintf("contextpilot.Pilot{%d plans, %d live requests, %d faults}", st.Plans, st.LiveRequests, st.Faults())
 }
+
+// Stages in the order they run. The blocks that a conversation has shown are taken out first, so that a policy
+// orders only what is sent.
+const (
+	stageIndex    = "index"
+	stageDedup    = "dedup"
+	stageReorder  = "reorder"
+	stageAnnotate = "annotate"
+)
+
+// guard runs one stage; an error or a panic in it becomes a fault of that stage, which is counted.
+func (p *Pilot) guard(stage string, f func() error) (err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			err = fmt.Errorf("panic: %v", r)
+		}
+		if err != nil {
+			p.stats.fault(stage)
+			err = fmt.Errorf("%w: %s: %w", ErrFault, stage, err)
+		}
+	}()
+	if p.inject != nil {
+		if err := p.inject(stage); err != nil {
+			return err
+		}
+	}
+	return f()
+}
+
+// Tokenizer returns the tokenizer that the pilot counts with, for what is counted beside its plans.
+func (p *Pilot) Tokenizer() Tokenizer { return p.cfg.Tokenizer }
+
+// recovered returns a panic of f as an error.
+func recovered(f func()) (err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			err = fmt.Errorf("panic: %v", r)
+		}
+	}()
+	f()
+	return nil
+}

@@ -191,3 +191,29 @@ func unseen(texts []string, tokens func(string) int) tree.Elem {
 func longer(length int32, tokens int) int32 {
 	return int32(min(int64(length)+int64(tokenCount(tokens)), math.MaxInt32))
 }
+
+// end returns the position behind the draft's prompt, whose path is given.
+func (d *draft) end(path []tree.Elem) Position {
+	if !d.fits {
+		d.behind = d.seen()
+	}
+	s := d.behind.next()
+	s.path, s.sent = slices.Clone(path[len(d.start):]), len(d.order)
+	s.turn, s.request = d.plan.Turn, d.plan.RequestID
+	return s.position()
+}
+
+// seen returns the position behind a history that does not show all that the turns up to there have shown.
+func (d *draft) seen() Position {
+	if len(d.start) == 0 {
+		return Position{}
+	}
+	s := &segment{depth: 1, path: slices.Clone(d.start)}
+	for b := range d.behind.shown() {
+		if d.visible.has(b.key) {
+			s.kept = append(s.kept, b)
+		}
+	}
+	slices.Reverse(s.kept)
+	return s.position()
+}

@@ -1,6 +1,8 @@
 package contextpilot
 
-import "fmt"
+import (
+	"slices"
+)
 
 // fit leaves out what does not fit Request.Room, going down the ranks: blocks in full, and references with their location
 // notes. What remains of the room is kept for the order note. The parts of a turn end with line feeds, so the turn has
@@ -69,16 +71,18 @@ func (p *Pilot) plain(d *draft) {
 	d.order = append(d.order[:0], d.place...)
 }
 
-// recovered returns a panic of f as an error.
-func recovered(f func()) (err error) {
-	defer func() {
-		if r := recover(); r != nil {
-			err = fmt.Errorf("panic: %v", r)
+// budget leaves out blocks that do not fit, going down the ranks.
+func (d *draft) budget(limit int) {
+	if limit <= 0 {
+		return
+	}
+	used := 0
+	d.place = slices.DeleteFunc(d.place, func(i int) bool {
+		if used+int(d.tokens[i]) > limit {
+			d.plan.LeftOut = append(d.plan.LeftOut, LeftOut{Index: i, Reason: OverBudget})
+			return true
 		}
-	}()
-	f()
-	return nil
+		used += int(d.tokens[i])
+		return false
+	})
 }
-
-// Tokenizer returns the tokenizer that the pilot counts with, for what is counted beside its plans.
-func (p *Pilot) Tokenizer() Tokenizer { return p.cfg.Tokenizer }

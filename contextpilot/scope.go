@@ -6,6 +6,10 @@ import (
 	"sync/atomic"
 	"time"
 
+	"fmt"
+	"maps"
+	"slices"
+
 	"github.com/ragpilot/ragpilot/contextpilot/internal/tree"
 	"github.com/ragpilot/ragpilot/internal/lru"
 )
@@ -35,8 +39,8 @@ type scope struct {
 
 	// For the table of scopes.
 	id    Scope
-	used  atomic.Int64  // nanoseconds
-	live  atomic.Int64  // requests; written with mu, as nodes is
+	used  atomic.Int64 // nanoseconds
+	live  atomic.Int64 // requests; written with mu, as nodes is
 	nodes atomic.Int64
 	past  atomic.Int64 // blocks of earlier requests that the policy remembers
 }
@@ -91,79 +95,11 @@ func (p *Pilot) newPolicy() (policy Policy, name string) {
 
 func (sc *scope) lastUse() time.Time { return time.Unix(0, sc.used.Load()) }
 
-// query is valid until the next call.
-func (sc *scope) query(d *draft) Query {
-	sc.cands = d.query(sc.cands[:0])
-	q := Query{
-		Request: d.plan.RequestID, Blocks: sc.cands, Tree: View{t: sc.tree, tiers: sc.tiers}, From: Root,
-		continued: len(d.start) > 0, gate: d.gate,
-	}
-	if len(d.start)+len(d.pinned) > 0 {
-		front := sc.front(d, d.pinned)
-		n, steps, _ := sc.tree.Walk(front)
-		if q.From = n; steps < len(front) {
-			q.From = NoNode
-		}
-	}
-	return q
-}
-
-// front returns the path of a prompt that goes on with these blocks behind what precedes them; valid until the next
-// call.
-func (sc *scope) front(d *draft, blocks []int) []tree.Elem {
-	sc.path = append(sc.path[:0], d.start...)
-	for _, i := range blocks {
-		sc.path = append(sc.path, tree.Elem{Key: uint64(d.ids[i].key), Tokens: d.tokens[i]})
-	}
-	return sc.path
-}
-
-// resident returns the number of prompt tokens in whole engine blocks that are expected to be in the cache if the
-// draft's blocks are sent in this order.
-func (sc *scope) resident(d *draft, order []int) int {
-	front := sc.front(d, order)
-	tokens, resident := 0, 0
-	if sc.head >= 0 {
-		_, _, resident = sc.tree.Walk(front)
-		tokens = resident + d.head
-	}
-	return tokens - tokens%sc.block + sc.anywhere(front, resident)
-}
-
-// anywhere returns how many tokens of a path behind those that are resident need not be computed, since they are of blocks that were
-// sent before.
-func (sc *scope) anywhere(path []tree.Elem, resident int) (tokens int) {
-	if sc.sent == nil {
-		return 0
-	}
-	at := 0
-	for _, e := range path {
-		from := max(at, resident)
-		if at += int(e.Tokens); at > from && sc.sent.Has(e.Key) {
-			tokens += int(sc.kept * float64(at-from))
-		}
-	}
-	return tokens
-}
-
 // forgetSent forgets which blocks were sent.
 func (sc *scope) forgetSent() {
 	if sc.sent = nil; sc.kept > 0 {
 		sc.sent = lru.New[uint64, struct{}](maxSent)
 	}
-}
-
-// foretell fills in what the order gains over retrieval order.
-func (sc *scope) foretell(d *draft) {
-	d.plan.Why.Plain = sc.resident(d, d.place)
-	d.gain = sc.resident(d, d.order) - d.plan.Why.Plain
-}
-
-// foretold is foretell without the scope's lock held.
-func (sc *scope) foretold(d *draft) {
-	sc.mu.Lock()
-	defer sc.mu.Unlock()
-	sc.foretell(d)
 }
 
 // insert records the draft's path as in flight and fills in what is expected to be resident.
@@ -213,20 +149,6 @@ func (sc *scope) withdraw(id string) {
 		sc.tree.Remove(id)
 		sc.shrunk()
 	}
-}
-
-// positions returns the order of the blocks that the policy placed, as positions in its query; valid until the
-// next call.
-func (sc *scope) positions(d *draft) []int {
-	sc.at = append(sc.at[:0], make([]int, len(d.plan.req.Blocks))...)
-	for p, i := range d.free {
-		sc.at[i] = p
-	}
-	sc.order = sc.order[:0]
-	for _, i := range d.order[len(d.pinned) : len(d.order)-len(d.last)] {
-		sc.order = append(sc.order, sc.at[i])
-	}
-	return sc.order
 }
 
 // shrunk is called when a request has left the index: what stands in front of every prompt is as resident as the prompts
@@ -294,4 +216,45 @@ func (sc *scope) clear() {
 	sc.tree.Clear()
 	sc.forgetSent()
 	sc.shrunk()
+}
+
+// tiers numbers the tiers of Config.LoadCost, from 1. Tier 0 is the engine's own memory; the last number stands for
+// tiers that are not listed. It is never changed.
+type tiers struct {
+	numbers map[string]uint8
+	costs   [tree.MaxTier + 1]float64
+}
+
+func checkTiers(costs map[string]float64) error {
+	if len(costs) > tree.MaxTier-1 {
+		return fmt.Errorf("%w: LoadCost names %d tiers, want at most %d", ErrBadConfig, len(costs), tree.MaxTier-1)
+	}
+	for _, name := range slices.Sorted(maps.Keys(costs)) {
+		if c := costs[name]; name == "" || !(c >= 0 && c <= 1) {
+			return fmt.Errorf("%w: LoadCost %q: %v, want a name and a cost from 0 to 1", ErrBadConfig, name, c)
+		}
+	}
+	return nil
+}
+
+func newTiers(costs map[string]float64) *tiers {
+	t := &tiers{numbers: map[string]uint8{}}
+	for i, name := range slices.Sorted(maps.Keys(costs)) {
+		t.numbers[name] = uint8(i + 1)
+		t.costs[i+1] = costs[name]
+	}
+	for i := len(costs) + 1; i <= tree.MaxTier; i++ {
+		t.costs[i] = 1
+	}
+	return t
+}
+
+func (t *tiers) number(name string) uint8 {
+	if name == "" {
+		return 0
+	}
+	if n, ok := t.numbers[name]; ok {
+		return n
+	}
+	return tree.MaxTier
 }

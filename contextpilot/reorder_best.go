@@ -1,6 +1,12 @@
 package contextpilot
 
-import "github.com/ragpilot/ragpilot/contextpilot/internal/online"
+import (
+	"context"
+	"fmt"
+
+	"github.com/ragpilot/ragpilot/contextpilot/internal/offline"
+	"github.com/ragpilot/ragpilot/contextpilot/internal/online"
+)
 
 // bestOptions configures the policy `best`. The zero value is what the name stands for.
 type bestOptions struct {
@@ -128,4 +134,50 @@ func (b *best) Peek(dst []int, q Query) (order []int, familiar int) {
 	out := b.history.Peek(b.aside)
 	dst, _ = out.Arrange(dst, b.search.run(q, out, b.opt))
 	return dst, b.history.Familiar(b.aside)
+}
+
+// OrderBatch merges the requests bottom-up, see package contextpilot/internal/offline. Blocks behind the last shared one stand as
+// retrieved.
+func (b *best) OrderBatch(ctx context.Context, qs []Query) (orders [][]int, schedule []int, groups [][]int, err error) {
+	n := numbering{of: map[Key]int32{}}
+	sets := make([][]int32, len(qs))
+	for i, q := range qs {
+		sets[i] = n.set(q)
+	}
+	res, err := offline.Plan(ctx, sets, n.tokens, offline.Options{})
+	if err != nil {
+		return nil, nil, nil, fmt.Errorf("merge %d requests: %w", len(qs), err)
+	}
+	return wide(res.Orders), res.Schedule, res.Groups, nil
+}
+
+// numbering numbers the blocks of a batch.
+type numbering struct {
+	of     map[Key]int32
+	tokens []int32 // by number
+}
+
+func (n *numbering) set(q Query) []int32 {
+	set := make([]int32, len(q.Blocks))
+	for i, c := range q.Blocks {
+		d, ok := n.of[c.Key]
+		if !ok {
+			d = int32(len(n.tokens))
+			n.of[c.Key] = d
+			n.tokens = append(n.tokens, int32(c.Tokens))
+		}
+		set[i] = d
+	}
+	return set
+}
+
+func wide(orders [][]int32) [][]int {
+	out := make([][]int, len(orders))
+	for i, o := range orders {
+		out[i] = make([]int, len(o))
+		for j, at := range o {
+			out[i][j] = int(at)
+		}
+	}
+	return out
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/ragpilot/ragpilot/internal/prompt/markup"
+	"github.com/ragpilot/ragpilot/internal/prompt/notes"
 )
 
 // Hint says what the order note tells of the retriever's ranking.
@@ -166,4 +167,47 @@ func (n Notes) location(r Ref) string {
 		s = strings.ReplaceAll(s, "{turn}", strconv.Itoa(r.Turn))
 	}
 	return strings.ReplaceAll(s, "{label}", r.Label)
+}
+
+// noteForms are the forms of the notes that a pilot writes.
+type noteForms []notes.Form
+
+func formsOf(n Notes) noteForms {
+	return noteForms{notes.FormOf(n.Order, "order"), notes.FormOf(n.TopOrder, "order"), notes.FormOf(n.Location, "order")}
+}
+
+// renderBlock returns the block as it stands in a prompt, with its line feed. A text that has what has the form of a note is fenced,
+// so that it cannot stand outside as a reference.
+func renderBlock(forms noteForms, label, text string) string {
+	return markup.Render(label, text, slices.ContainsFunc(forms, func(f notes.Form) bool { return f.In(text) }))
+}
+
+// annotate adds the notes. The order note costs tokens now, while the order may pay later only: it is added if what
+// this request is expected to read from the cache, beyond what retrieval order would, exceeds it.
+func (p *Pilot) annotate(d *draft) error {
+	n := p.cfg.Notes
+	d.plan.Hint = ""
+	d.items()
+	if !n.NoLocation {
+		for _, it := range d.refs {
+			it.Ref.Note = n.location(*it.Ref)
+		}
+	}
+	d.plan.afterQuestion = n.AfterQuestion
+	if text, tokens := n.hint(d, p.cfg.Tokenizer.Count); text != "" && (n.AlwaysHint || d.gain > tokens) && d.admits(text, p.cfg.Tokenizer.Count) {
+		d.plan.Hint = text
+	}
+	if d.plan.Hint != "" || len(d.refs) > 0 && !n.NoLocation {
+		d.closeWith(d.plan.closing(), p.cfg.Tokenizer.Count)
+	}
+	return nil
+}
+
+// items writes the order and the references into the plan.
+func (d *draft) items() {
+	d.plan.Items = make([]Item, 0, len(d.order)+len(d.refs))
+	for _, i := range d.order {
+		d.plan.Items = append(d.plan.Items, Item{Index: i, Label: d.ids[i].label})
+	}
+	d.plan.Items = append(d.plan.Items, d.refs...)
 }

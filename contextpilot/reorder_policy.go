@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"iter"
-	"slices"
 
 	"github.com/ragpilot/ragpilot/contextpilot/internal/tree"
 )
@@ -197,27 +196,4 @@ func NewPolicy(name string) (Policy, error) {
 		}
 	}
 	return nil, fmt.Errorf("%w %q: want one of %v", ErrUnknownPolicy, name, PolicyNames())
-}
-
-// permutation reports whether order holds 0…n−1 once each. seen is scratch.
-func permutation(order []int, n int, seen *[]bool) bool {
-	if len(order) != n {
-		return false
-	}
-	*seen = append((*seen)[:0], make([]bool, n)...)
-	for _, i := range order {
-		if i < 0 || i >= n || (*seen)[i] {
-			return false
-		}
-		(*seen)[i] = true
-	}
-	return true
-}
-
-func identity(dst []int, n int) []int {
-	dst = slices.Grow(dst, n)
-	for i := range n {
-		dst = append(dst, i)
-	}
-	return dst
 }
