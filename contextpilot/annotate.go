@@ -10,7 +10,7 @@ import (
 	"github.com/ragpilot/ragpilot/internal/prompt/notes"
 )
 
-// Hint says what the order note tells of the retriever's ranking.
+// Hint says which part of the retriever's ranking the order note states.
 type Hint uint8
 
 const (
@@ -20,11 +20,11 @@ const (
 	HintFull
 	// HintDisplaced names the blocks, of the best, that stand further back than the retriever ranked them.
 	HintDisplaced
-	// HintNone tells nothing.
+	// HintNone writes no order note.
 	HintNone
 )
 
-// Notes words what is told to the model beside the blocks. Notes stand behind the blocks, so that they never
+// Notes words the sentences that the model reads beside the blocks. They stand behind the blocks, so that they never
 // break a shared prefix. The zero value is the default.
 type Notes struct {
 	// Hint chooses the form of the order note, which is added when the blocks are sent in another order than
@@ -108,7 +108,7 @@ func opensMarkup(template string) bool {
 	return false
 }
 
-// hint returns the order note of a draft with items and its tokens, "" if there is nothing to tell.
+// hint returns the order note of a draft with items and its tokens, "" if there is nothing to state.
 func (n Notes) hint(d *draft, count func(string) int) (text string, tokens int) {
 	if n.Hint == HintNone || !d.plan.Reordered() {
 		return "", 0

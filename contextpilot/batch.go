@@ -71,7 +71,7 @@ func (p *Pilot) PlanBatch(ctx context.Context, reqs []Request) (Batch, error) {
 	if ctx.Err() != nil {
 		return Batch{}, ctx.Err()
 	}
-	if err != nil { // as in Plan: retrieval order, and the fault is told
+	if err != nil { // as in Plan: retrieval order, and the plan has the fault
 		for _, i := range heads {
 			p.plain(drafts[i])
 			drafts[i].plan.Fault = err

@@ -53,7 +53,7 @@ func TestBatchGoesOn(t *testing.T) {
 }
 
 // TestBatchPlannedAgain: a batch that never reached the engine and is planned again under its IDs finds nothing of itself,
-// and tells the model nothing that does not pay.
+// and adds no note that does not pay.
 func TestBatchPlannedAgain(t *testing.T) {
 	for _, session := range []string{"", "s"} {
 		p, q := newPilot(t, contextpilot.Config{Policy: "sorted"}), newPilot(t, contextpilot.Config{Policy: "sorted"})
@@ -69,7 +69,7 @@ func TestBatchPlannedAgain(t *testing.T) {
 	}
 }
 
-// TestBatchForetells: of a later turn in a batch, too, it is told what retrieval order would find.
+// TestBatchForetells: a later turn in a batch has the tokens that retrieval order would find, too.
 func TestBatchForetells(t *testing.T) {
 	p, q := newPilot(t, contextpilot.Config{Policy: "retrieval"}), newPilot(t, contextpilot.Config{Policy: "retrieval"})
 	reqs := []contextpilot.Request{{ID: "1", Session: "s", Blocks: big("a", "b")}, {ID: "2", Session: "s", Blocks: big("c")}}

@@ -176,7 +176,7 @@ func TestExplainTellsWhy(t *testing.T) {
 	text := plan.Explain()
 	for _, want := range []string{
 		"request two", "policy best", "1:a", "as retrieved: 0 tokens", "candidates: 4 nodes", "longest resident path has 300 tokens",
-		"chosen path: 3 blocks, 300 tokens", "told to the model: Relevance: [c] > [x] > [b].",
+		"chosen path: 3 blocks, 300 tokens", "note to the model: Relevance: [c] > [x] > [b].",
 	} {
 		if !strings.Contains(text, strings.ReplaceAll(want, "1:a", "4:a*")) {
 			t.Errorf("no %q in\n%s", want, text)

@@ -17,7 +17,7 @@ type counter struct{}
 
 func (counter) Count(text string) int { return tokens.Count(text) }
 
-// An engine loses its cache and says nothing of it. With what its answers tell, the pilot expects the right thing from
+// An engine loses its cache and reports nothing. From its answers the pilot learns to expect the right thing from
 // the second answer on; without, it stays wrong about every branch until that is asked for again.
 func TestSilentLoss(t *testing.T) {
 	for _, known := range []bool{true, false} {

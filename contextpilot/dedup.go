@@ -90,7 +90,7 @@ func (d *draft) see(dedup Dedup) {
 // fewBlocks is the number of blocks up to which looking at all of them is cheaper than a table.
 const fewBlocks = 64
 
-// repeated returns what tells which of the blocks in place is the same block as i, or −1. It is asked for all blocks in turn.
+// repeated returns a function that finds the block in place that is the same as block i, or −1. It is called for all blocks in turn.
 func (d *draft) repeated() func(i int) int {
 	blocks := d.plan.req.Blocks
 	if len(blocks) <= fewBlocks {

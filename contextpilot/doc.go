@@ -17,7 +17,7 @@
 //     each [Scope] of what that engine's cache holds.
 //   - [Request] is one prompt to be planned: its [Block]s in the retriever's order, in Prior the messages that are sent
 //     again, and in Behind the [Position] behind them.
-//   - [Plan] tells the order, the references, what was left out, the notes for the model, and the part of the prompt
+//   - [Plan] has the order, the references, what was left out, the notes for the model, and the part of the prompt
 //     that is expected in the cache. It renders itself: [Plan.Context], [Plan.Prompt].
 //   - [Event] is what an engine reports; [Pilot.Observe] keeps the index true with it.
 //   - [Policy] chooses the order. [PolicyNames] lists the built-in ones.

@@ -105,7 +105,7 @@ const (
 	pieceSeed = 0x70696563
 )
 
-// plain makes the draft retrieval order: every block in full, nothing told beside.
+// plain makes the draft retrieval order: every block in full, no notes.
 func (d *draft) plain(dedup Dedup) {
 	d.refs, d.plan.Hint = nil, ""
 	d.plan.LeftOut, d.plan.Why = nil, Why{}

@@ -31,9 +31,9 @@ func (p *Plan) Explain() string {
 	}
 	p.Why.explain(&b)
 	if hint := p.Hint; hint != "" {
-		fmt.Fprintf(&b, "told to the model: %s\n", hint)
+		fmt.Fprintf(&b, "note to the model: %s\n", hint)
 	} else if p.Reordered() {
-		b.WriteString("told to the model: nothing about the order (it would cost more than the order saves now, or is switched off)\n")
+		b.WriteString("note to the model: none about the order (it would cost more than the order saves now, or is switched off)\n")
 	}
 	for _, it := range p.Items {
 		if it.Ref != nil {
@@ -57,7 +57,7 @@ func (p *Plan) labelOf(i int) string {
 	return labelOf("", contentOf(b.Text))
 }
 
-// Why tells how an order came about. Token counts, but for Plain, are of the blocks alone, without what stands in
+// Why says how an order came about. Token counts, but for Plain, are of the blocks alone, without what stands in
 // front of them.
 type Why struct {
 	// Neighbours is the number of remembered requests that stood for the likely futures.
@@ -69,7 +69,7 @@ type Why struct {
 	// Longest is the number of tokens on the longest resident path that was seen. What it has more than
 	// PathTokens was given up for later requests, or because the path is likely to be gone from the engine.
 	Longest int
-	// Visited is the number of index nodes looked at; Bounded tells that there were more.
+	// Visited is the number of index nodes looked at; Bounded: there were more.
 	Visited int
 	Bounded bool
 	// Plain is the number of prompt tokens, in whole engine blocks, that retrieval order would find in the cache, head
@@ -80,7 +80,7 @@ type Why struct {
 // reasoner is a Policy that can explain its last order.
 type reasoner interface{ Why() Why }
 
-// explain writes what was looked at, chosen and given up; nothing if the policy does not tell.
+// explain writes what was looked at, chosen and given up; nothing if the policy gives no reasons.
 func (w Why) explain(b *strings.Builder) {
 	if w.Visited == 0 {
 		return

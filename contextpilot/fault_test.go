@@ -180,7 +180,7 @@ func TestBrokenGone(t *testing.T) {
 		equal(t, "plan", "b a", sent(p.Plan(contextpilot.Request{ID: id, Session: "s", Blocks: blocks("a", "b")})))
 	}
 	plan("1")
-	plan("1") // replaced: the policy is told
+	plan("1") // replaced: the policy hears of it
 	equal(t, "faults", int64(1), p.Stats().Faults())
 	equal(t, "applied", 1, p.Observe(contextpilot.Event{Kind: contextpilot.Gone, Request: "1"}))
 	equal(t, "faults", int64(2), p.Stats().Faults())
@@ -197,7 +197,7 @@ func TestBrokenGone(t *testing.T) {
 	}
 }
 
-// batcher answers for batches what it is told to.
+// batcher returns for batches what it was made with.
 type batcher struct {
 	broken
 	answer func(qs []contextpilot.Query) ([][]int, []int, [][]int, error)

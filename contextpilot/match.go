@@ -14,7 +14,7 @@ type Match struct {
 	Familiar int
 }
 
-// Match tells what a prompt would find in req.Scope, and changes nothing: neither the index, nor what the policy has
+// Match returns what a prompt would find in req.Scope, and changes nothing: neither the index, nor what the policy has
 // learned, nor the conversation. It is for choosing between replicas, since the best order differs from one to the
 // other; [Pilot.Plan] with the chosen scope then makes the plan.
 //
@@ -113,7 +113,7 @@ func (p *Pilot) Resident(scope Scope, id string) (tokens int, live bool) {
 	return sc.tree.Resident(id)
 }
 
-// Resend tells that a live request's prompt is sent once more as it was planned: by a retry, the next turn of its
+// Resend notes that a live request's prompt is sent once more as it was planned: by a retry, the next turn of its
 // conversation, or another one that begins with the same bytes. What the index has of it counts as sent now, and goes last
 // where the index is bounded. It returns what [Pilot.Resident] does; what is not live, or has lost some of its tokens, is to be
 // planned again with [Request.Fixed]. It is no plan: nothing is counted. O(h) for a path of h blocks.

@@ -39,7 +39,7 @@ func (p *Pilot) Sink(scope Scope) func(events ...Event) {
 	}
 }
 
-// observe reports whether the event was applied, and whether it told something new: an answer may be reported by the
+// observe reports whether the event was applied, and whether it was new: an answer may be reported by the
 // engine and by a wrapper around it.
 func (p *Pilot) observe(ev Event) (ok, fresh bool) {
 	sc := p.findScope(ev.Scope)
@@ -73,7 +73,7 @@ func (p *Pilot) observe(ev Event) (ok, fresh bool) {
 }
 
 // behindHead returns how far an event's Tokens reach in the index: they count from the beginning of the prompt, the index
-// from behind the head. If the event tells the prompt's length, in the engine's tokens, they are taken as a part of it;
+// from behind the head. If the event has the prompt's length, in the engine's tokens, they are taken as a part of it;
 // what is more is of the answer, which the index counts as the engine does.
 func (sc *scope) behindHead(ev Event) int {
 	head, tokens := max(sc.head, 0), ev.Tokens
@@ -153,7 +153,7 @@ type Event struct {
 	Output  int    // Served: tokens generated, which the engine caches behind the prompt
 	Tier    string // Moved: name of the tier, see Config.LoadCost; "" is the engine's own memory
 
-	// CachedKnown, of Served, tells that the engine reported Tokens for a prompt that it looked up in its cache: 0 then
+	// CachedKnown, of Served: the engine reported Tokens for a prompt that it looked up in its cache: 0 then
 	// means that nothing was there. Without it, 0 Tokens say nothing.
 	CachedKnown bool
 	// Prompt, of Served, Shrunk and Moved, is the length of the whole prompt as the engine counted it, in tokens; 0: unknown.
@@ -169,7 +169,7 @@ type Event struct {
 // What the engine counts otherwise than the plan, the plan's head and templates included, it may count otherwise in the
 // prompt's beginning already, and lengths of blocks are estimates as a rule: an eighth of the prompt is always allowed for. An
 // engine counts whole blocks and computes the last token always. None of this is a contradiction. What the prompts of a scope begin with (Request.HeadTokens) is not followed in the index: an engine that
-// lost it, too, is believed to hold what hangs at the root until an answer tells about it.
+// lost it, too, is believed to hold what hangs at the root until an answer shows that.
 func (p *Pilot) correct(sc *scope, ev Event) {
 	planned, live := sc.tree.Resident(ev.Request)
 	if !live {

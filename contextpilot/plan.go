@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// Plan tells how to lay out one request. It is always usable: after a fault it is retrieval order and Fault says
+// Plan is the layout of one request. It is always usable: after a fault it is retrieval order and Fault says
 // why. Every block of the request is in Items or in LeftOut, exactly once. A Plan is a value of its own; it
 // shares nothing with the Pilot but the texts of the blocks.
 type Plan struct {
@@ -28,7 +28,7 @@ type Plan struct {
 	Hint string
 	// Prefix is what the engine is expected to hold already.
 	Prefix Prefix
-	// Why tells how the order came about.
+	// Why says how the order came about.
 	Why Why
 	// Fault is set if a stage failed; it wraps ErrFault. It is for logs and counters: the plan is usable, every block
 	// is in it in full and in retrieval order, repeats and what exceeds Request.Budget included; only Request.Room holds.

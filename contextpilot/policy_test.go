@@ -160,7 +160,7 @@ func TestPoliciesFollowTheCache(t *testing.T) {
 	}
 }
 
-// asked records what a policy is told, in words.
+// asked records the calls of a policy, in words.
 type asked struct{ log []string }
 
 func (a *asked) Name() string { return "asked" }

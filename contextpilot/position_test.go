@@ -139,7 +139,7 @@ func TestAnswersOfAnyLength(t *testing.T) {
 // TestAskedAgain: a turn that is asked again, or with other words, stands where the one before it ended, whether the answer that it
 // replaces had shown new blocks or not.
 func TestAskedAgain(t *testing.T) {
-	long := "Why, and tell me all of it, from the very beginning, with each step and its reason, please, and leave out nothing at all?"
+	long := "Why, and show me all of it, from the very beginning, with each step and its reason, please, and leave out nothing at all?"
 	for name, second := range map[string][]contextpilot.Block{"references only": texts("a"), "a new block": texts("a", "c")} {
 		t.Run(name, func(t *testing.T) {
 			c := newTalker(t)

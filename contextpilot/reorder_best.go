@@ -15,7 +15,7 @@ type bestOptions struct {
 	Future float64
 	// Aging is how much of a resident token's worth is lost with every doubling of the requests since it was last
 	// sent (beyond the first 50), because the engine may have dropped it. 0: 0.075; negative: nothing, for an index
-	// that is told every eviction.
+	// that learns of every eviction.
 	Aging float64
 	// Visits bounds the resident blocks that paths are tried through for one request; at each, as many look-ups as the
 	// request has blocks may be needed. 0: 512.
@@ -122,7 +122,7 @@ func (b *best) Await(requests [][]Key) {
 	b.history.Await(keys)
 }
 
-// Why tells about the last Order.
+// Why explains the last Order.
 func (b *best) Why() Why { return b.why }
 
 // Peek is Order without learning.

@@ -18,7 +18,7 @@ type Limits struct {
 	// KeepTopAtEnd puts the first n blocks at the end, the best one last, next to the question. It cannot be
 	// combined with other limits.
 	KeepTopAtEnd int
-	// Group, if not nil, tells the document that a block is part of and its place there. Blocks of one document stay
+	// Group, if not nil, returns the document that a block is part of and its place there. Blocks of one document stay
 	// in reading order: in the places that they hold, whichever these are. Ranks are those after that correction.
 	// Equal names are one document, the empty one too.
 	Group func(Block) (document string, place int)
@@ -43,7 +43,7 @@ func (l Limits) check() error {
 	return nil
 }
 
-// split tells which of the draft's blocks the policy places, and what it must keep.
+// split separates the draft's blocks that the policy places from pinned ones, and sets what its order must keep.
 func (l Limits) split(d *draft) {
 	d.pinned, d.last, d.gate = nil, nil, gate{displace: l.MaxDisplacement}
 	d.free = d.place

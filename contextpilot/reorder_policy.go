@@ -54,7 +54,7 @@ type Query struct {
 	gate      gate
 }
 
-// Continued tells that the blocks stand behind a conversation's history, where no other request's prompt leads.
+// Continued reports whether the blocks stand behind a conversation's history, where no other request's prompt leads.
 func (q Query) Continued() bool { return q.continued }
 
 // Candidate is a block to be placed.

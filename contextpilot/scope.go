@@ -109,7 +109,7 @@ func (sc *scope) insert(d *draft, path []tree.Elem) {
 		_, again, had = sc.tree.Walk(path[:len(path)-1])
 	}
 	if l, ok := sc.policy.(Learner); ok && d.plan.Fault == nil {
-		sc.tree.Remove(d.plan.RequestID) // tells the policy before it learns the new order
+		sc.tree.Remove(d.plan.RequestID) // the policy hears of it before it learns the new order
 		l.Sent(d.plan.RequestID, sc.query(d), sc.positions(d))
 	}
 	steps, resident := sc.tree.Insert(d.plan.RequestID, path)
@@ -160,7 +160,7 @@ func (sc *scope) shrunk() {
 	sc.count()
 }
 
-// count tells how many requests are live now.
+// count updates how many requests are live, for all scopes together.
 func (sc *scope) count() {
 	if sc.left {
 		return

@@ -126,7 +126,7 @@ func (p *Pilot) removeScope(sc *scope) {
 	}
 }
 
-// dropScopes forgets the scopes that are told, and returns their number.
+// dropScopes forgets the scopes for which gone is true, and returns their number.
 func (p *Pilot) dropScopes(gone func(Scope) bool) int {
 	var dropped []*scope
 	p.mu.Lock()

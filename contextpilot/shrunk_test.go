@@ -7,7 +7,7 @@ import (
 	"github.com/ragpilot/ragpilot/contextpilot"
 )
 
-// An engine counts in tokens of its own. What it says of a prompt is told in proportion to its length, head included, and
+// An engine counts in tokens of its own. What it says of a prompt is taken in proportion to its length, head included, and
 // neither the answer nor what was lost before changes that.
 func TestEngineCountsOtherwise(t *testing.T) {
 	const head, block = 48, 32

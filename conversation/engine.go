@@ -64,13 +64,13 @@ type Conversation struct {
 	Tenant, Model string
 	// Name is the client's for the conversation, for [Engine.Forget] and [Engine.Went]; "": it has none. No edit depends on it.
 	Name string
-	// Key tells settings apart that change edits.
+	// Key is different for settings that change edits.
 	Key  string
 	Mode Mode
 	// Request is the ID of the request for the first prompt that is planned; "": one is made.
 	Request string
-	// Told says that the engine knows the first planned prompt by its ID, and reports its eviction by it.
-	Told bool
+	// EvictedByID: the engine knows the first planned prompt by its ID, and reports its eviction by it.
+	EvictedByID bool
 	Look Look
 	// Recorded keeps to what was recorded of another server: documents are left out without a note or with one that names nothing, in
 	// that server's layout, and blocks in our own markup are not looked at.

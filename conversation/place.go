@@ -36,7 +36,7 @@ func (x *request) system(next *link, message, text int, at uint64, found *found,
 	l.plan.Message, l.plan.Text, l.plan.At = message, text, at
 	l.plan.Size, l.plan.Before, l.plan.After = len(found.text), len(found.Prefix), len(found.Suffix)
 	x.turn.Plans = append(x.turn.Plans, l.plan)
-	l.named = x.c.Told && l.plan.ID == x.turn.Plans[0].ID
+	l.named = x.c.EvictedByID && l.plan.ID == x.turn.Plans[0].ID
 	next.leads = append(next.leads, l)
 	changes := x.turn.Changes
 	out := x.reorder(found, order, false, Change{Message: message, Role: System})

@@ -3,7 +3,7 @@ package framework
 import "github.com/ragpilot/ragpilot/contextpilot"
 
 // Outcome says what became of a request: one of which nothing was heard is gone, any other was computed, cached tokens of it
-// read from the engine's cache and output tokens made. Models that are told nothing of a cache say 0, too.
+// read from the engine's cache and output tokens made. Models that know nothing of a cache say 0, too.
 func Outcome(heard bool, cached, output int) contextpilot.Event {
 	if !heard {
 		return contextpilot.Event{Kind: contextpilot.Gone}

@@ -118,7 +118,7 @@ func (m *Turns) Begin(session string, messages []Message) *Call {
 	return call
 }
 
-// End tells what became of a planned call; it is called once, whatever happened. Scope and Request of the event are
+// End reports what became of a planned call; it is called once, whatever happened. Scope and Request of the event are
 // filled in. Nothing happens for calls without a plan.
 func (c *Call) End(ev contextpilot.Event) {
 	if !c.Planned {

@@ -31,7 +31,7 @@ type Turn struct {
 	Messages []Message
 	// Tokens is the length of the prompt as counted.
 	Tokens int
-	// Trim tells what was cut before this turn; nil: nothing.
+	// Trim is what was cut before this turn; nil: nothing.
 	Trim *Trim
 }
 
@@ -43,7 +43,7 @@ type Cut struct {
 	Messages []Message
 }
 
-// Trim tells of a cut.
+// Trim describes a cut.
 type Trim struct {
 	Cut
 	// Before and After are the prompt's tokens, the new turn not included. After includes the blocks that had to take the
@@ -82,7 +82,7 @@ func New(pilot *contextpilot.Pilot, cfg Config) (*Chat, error) {
 // lowest rank first. A turn that was asked and not answered is taken back.
 //
 // Errors wrap [ErrTooLong] if the question does not fit behind what is never cut, or are those of ctx; the conversation is
-// then as it was, but for a turn that had no answer. If it was cut before that showed, Turn.Trim tells what has left.
+// then as it was, but for a turn that had no answer. If it was cut before that showed, Turn.Trim says what has left.
 // Summarize is called with ctx.
 func (c *Chat) Ask(ctx context.Context, question string, blocks ...contextpilot.Block) (Turn, error) {
 	c.Drop()
@@ -194,7 +194,7 @@ func (c *Chat) Add(added ...Message) error {
 
 // Continue returns the prompt for the next step of a turn that is not over, after the results of tool calls were added. If
 // it exceeds the high mark, the history is cut, and if that is not enough the turn's own earlier steps. If the rest does
-// not fit then either, the error wraps [ErrTooLong]; the cut stays, and the Trim tells of it. Other errors are those of ctx.
+// not fit then either, the error wraps [ErrTooLong]; the cut stays, and the Trim describes it. Other errors are those of ctx.
 func (c *Chat) Continue(ctx context.Context) ([]Message, *Trim, error) {
 	if c.size() <= c.cfg.High {
 		return c.Messages(), nil, nil

@@ -14,7 +14,7 @@ type cut struct {
 	// target is the number of tokens that the prompt should have after a cut between turns, inner after one within the
 	// open turn, and most what it may have.
 	target, inner, most int
-	// size tells how many tokens the prompt has after a cut.
+	// size returns the tokens of the prompt after a cut.
 	size func(kept) int
 }
 

@@ -11,7 +11,7 @@ import (
 
 // Run checks that orders are permutations of what was retrieved, in all situations a pilot brings about (no
 // blocks, one, a thousand, conversations, requests that leave the index); that they depend on nothing but what
-// the policy was asked and told; and the same for batches. newPolicy is called several times.
+// the calls of the policy; and the same for batches. newPolicy is called several times.
 func Run(t *testing.T, newPolicy func() contextpilot.Policy) {
 	t.Run("named", func(t *testing.T) {
 		if newPolicy().Name() == "" {

@@ -9,7 +9,7 @@ import (
 type Match struct {
 	Node   NodeID
 	Shared int // docs of the context that the node holds
-	// Prefix tells that the node's first doc is in the context, so that its docs can be shared as a prefix. A
+	// Prefix: the node's first doc is in the context, so that its docs can be shared as a prefix. A
 	// match without it only lends its order: the context becomes its sibling.
 	Prefix bool
 }
@@ -39,7 +39,7 @@ func (t *Tree) Search(c []Doc) Match {
 }
 
 // nearest returns the child of n with least distance to the loaded context c among those that share a doc;
-// level tells that all of two or more children are equally far.
+// level: all of two or more children are equally far.
 func (t *Tree) nearest(n NodeID, c []Doc) (best NodeID, shared int, level bool) {
 	p := &t.nodes[n]
 	best = None

@@ -79,7 +79,7 @@ func contexts(t *rapid.T) (next func() docs) {
 	}
 }
 
-// built tells that nothing was inserted since Build: then a node's docs begin those of all below. (A context that
+// built: nothing was inserted since Build: then a node's docs begin those of all below. (A context that
 // is inserted may lack a doc of the node that it was matched with.)
 func checkTree(t *paper.Tree, held map[paper.Doc]int, built bool) error {
 	count, nodes := map[paper.Doc]int{}, 0

@@ -21,7 +21,7 @@ type Options struct {
 	Linkage Linkage
 	// Less orders the docs of a shared prefix (the "sorted intersection" of §4.1); nil: by number.
 	Less func(a, b Doc) bool
-	// Hold is told which docs a node starts (+1) and ceases (−1) to hold, so that the caller knows when a number
+	// Hold is called with the docs that a node starts (+1) and ceases (−1) to hold, so that the caller knows when a number
 	// is free again; nil: nobody.
 	Hold func(docs []Doc, delta int)
 	// Recorded follows the published implementation where it differs from the paper.
@@ -209,7 +209,7 @@ func (t *Tree) unlist(parent, child NodeID) {
 // node that is left without children: O(h) nodes.
 func (t *Tree) Remove(leaf NodeID) { t.RemoveEach(leaf, func(NodeID) {}) }
 
-// RemoveEach is [Tree.Remove] and tells each node that goes, the leaf first. The ID may be given to a new node afterwards.
+// RemoveEach is [Tree.Remove] and calls gone with each node that goes, the leaf first. The ID may be given to a new node afterwards.
 func (t *Tree) RemoveEach(leaf NodeID, gone func(NodeID)) {
 	n := &t.nodes[leaf]
 	if n.uses--; n.uses > 0 {
@@ -236,7 +236,7 @@ func (t *Tree) removeNode(id NodeID) {
 	t.live--
 }
 
-// GraftChild moves one child of sub's root, with all below it, to the end of t's root's children and tells where
+// GraftChild moves one child of sub's root, with all below it, to the end of t's root's children and calls moved with where
 // each node is now, parents first. The nodes' docs belong to t afterwards.
 func (t *Tree) GraftChild(sub *Tree, child NodeID, moved func(from, to NodeID)) {
 	var move func(from, parent NodeID)
@@ -270,7 +270,7 @@ func (t *Tree) Rename(name func(Doc) Doc) {
 	t.relist()
 }
 
-// SetHold replaces [Options.Hold] and tells the new one every doc that the nodes hold.
+// SetHold replaces [Options.Hold] and calls the new one with every doc that the nodes hold.
 func (t *Tree) SetHold(hold func(docs []Doc, delta int)) {
 	t.opt.Hold = hold
 	for i := range t.nodes {

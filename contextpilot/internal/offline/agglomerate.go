@@ -144,7 +144,7 @@ func (g *agglomerator) join(f *forest, a, b int32) {
 // end takes a node out that was joined.
 func (g *agglomerator) end(x int32) { g.sets[x], g.share[x] = nil, -1 }
 
-// divide tells what only a, only b and both hold. All are sorted; a and b are overwritten.
+// divide returns what only a, only b and both hold. All are sorted; a and b are overwritten.
 func divide(a, b []int32) (inA, inB, both []int32) {
 	inA, inB = a[:0], b[:0]
 	i, j := 0, 0

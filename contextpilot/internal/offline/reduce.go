@@ -83,8 +83,8 @@ func (p *problem) clear(sets [][]int32) {
 	}
 }
 
-// distinct tells of each set which earlier one is equal to it, or itself.
-func distinct(sets [][]int32, tell func(i, first int)) {
+// distinct calls visit with each set and the first one that is equal to it, which may be the set itself.
+func distinct(sets [][]int32, visit func(i, first int)) {
 	type entry struct{ first, next int32 }
 	last := make(map[uint64]int32, len(sets)) // hash → latest entry
 	var list []entry
@@ -105,7 +105,7 @@ func distinct(sets [][]int32, tell func(i, first int)) {
 			last[h] = int32(len(list))
 			list = append(list, entry{found, at})
 		}
-		tell(i, int(found))
+		visit(i, int(found))
 	}
 }
 

@@ -34,7 +34,7 @@ type History struct {
 	touched []int32    // scratch: ring places with shared tokens
 }
 
-// credits tell by rule what lately would have been found of its orders.
+// credits are by rule: the tokens that requests would lately have found of its orders.
 type credits [len(rules)]float64
 
 // block is what is known of a block while a remembered request has it.
@@ -137,7 +137,7 @@ func (h *History) Forget(blocks int) (requests int) {
 	return requests
 }
 
-// Await tells which requests are known to follow, by the keys of their blocks in retrieval order. Until the next
+// Await announces requests that are known to follow, by the keys of their blocks in retrieval order. Until the next
 // call they are neighbours of every request that shares a block with them, of more weight than remembered ones.
 // requests is kept.
 func (h *History) Await(requests [][]uint64) { h.waiting = requests }

@@ -8,8 +8,8 @@ import (
 const (
 	// near is the number of neighbours. More change nothing, within noise, on any workload tried.
 	near = 8
-	// looked bounds the uses of one block that are looked at, newest first, and lookedAll those of all blocks: what
-	// everybody has tells little about who is near.
+	// looked bounds the uses of one block that are looked at, newest first, and lookedAll those of all blocks: a block
+	// that all requests have does not show which ones are near.
 	looked    = 64
 	lookedAll = 1 << 14
 	// sharp is how fast the weight of a neighbour falls with the tokens by which it shares less than the nearest, in
@@ -48,7 +48,7 @@ type neighbour struct {
 	shared int32
 }
 
-// waits tells that the neighbour has not been sent yet.
+// waits reports whether the neighbour has not been sent yet.
 func (n neighbour) waits() bool { return n.place < 0 }
 
 func (o *Outlook) reset() { o.blocks, o.near, o.orders = nil, o.near[:0], o.orders[:0] }

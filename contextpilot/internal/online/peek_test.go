@@ -19,7 +19,7 @@ func TestPeek(t *testing.T) {
 		}
 		return out
 	}
-	told := map[string]int{}
+	used := map[string]int{}
 	for i := range 400 {
 		blocks, other := draw(), draw()
 		h.Peek(other).Arrange(nil, nil)
@@ -35,10 +35,10 @@ func TestPeek(t *testing.T) {
 		}
 		h.Remember()
 		twin.Remember()
-		told[rule]++
+		used[rule]++
 	}
-	if len(told) < 2 {
-		t.Errorf("only ever one rule: %v", told)
+	if len(used) < 2 {
+		t.Errorf("only ever one rule: %v", used)
 	}
 	if n := h.Familiar([]Block{{Key: 1, Tokens: 5}, {Key: 1000, Tokens: 7}}); n != 5 {
 		t.Errorf("%d familiar tokens, want 5", n)

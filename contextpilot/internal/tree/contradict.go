@@ -1,6 +1,6 @@
 package tree
 
-// Contradict tells what an engine's answer says: of the request's path, at most the first tokens were resident when the
+// Contradict applies an engine's answer: of the request's path, at most the first tokens were resident when the
 // engine began with it. If more of it was sure when the request was inserted, the answer contradicts the index. What the
 // request found missing it has computed itself, so its own path stays; but an engine that drops the least recently used
 // leaf first held nothing behind what was missing. So the requests that had been answered before this one was inserted and

@@ -139,7 +139,7 @@ func (s *shadow) shrink(t *Tree, id string, tokens int, ok bool) {
 	s.changed(t)
 }
 
-// leaf tells that nothing is resident behind a path.
+// leaf reports whether nothing is resident behind a path.
 func (s *shadow) leaf(path string) bool {
 	for at := range s.blocks {
 		if parentOf(at) == path {

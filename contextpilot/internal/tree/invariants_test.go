@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// What the tree does wrong is told by the next change.
+// The next change reports what the tree does wrong.
 func TestShadowTells(t *testing.T) {
 	for name, c := range map[string]struct {
 		want  string
@@ -25,18 +25,18 @@ func TestShadowTells(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			x := New(1000, 0, nil)
-			var told []string
-			x.shadow.fail = func(message string) { told = append(told, message) }
+			var broken []string
+			x.shadow.fail = func(message string) { broken = append(broken, message) }
 			x.Insert("a", []Elem{{1, 10}, {2, 10}, {3, 10}})
 			x.Insert("b", []Elem{{1, 10}, {4, 10}})
 			x.Insert("c", []Elem{{1, 10}, {5, 10}})
-			if told != nil {
-				t.Fatal(told)
+			if broken != nil {
+				t.Fatal(broken)
 			}
 			c.spoil(x)
 			x.Remove("c")
-			if !strings.Contains(strings.Join(told, "\n"), c.want) {
-				t.Errorf("told %q, want %q", told, c.want)
+			if !strings.Contains(strings.Join(broken, "\n"), c.want) {
+				t.Errorf("broken %q, want %q", broken, c.want)
 			}
 		})
 	}

@@ -56,7 +56,7 @@ func (t *Tree) Serve(id string) (fresh, ok bool) {
 	return fresh, ok
 }
 
-// Resend tells that a live request's prompt is sent once more as it was: what is left of its path was sent now, and the
+// Resend notes that a live request's prompt is sent once more as it was: what is left of its path was sent now, and the
 // request came last. It returns what [Tree.Resident] does. O(h).
 func (t *Tree) Resend(id string) (tokens int, ok bool) {
 	if r := t.find(id); r != 0 {
@@ -65,7 +65,7 @@ func (t *Tree) Resend(id string) (tokens int, ok bool) {
 		x := t.reqs.at(r)
 		t.touch(x.end)
 		t.stamp(x.end)
-		if x.state&served != 0 { // what found less before this tells nothing of it
+		if x.state&served != 0 { // an answer that found less before this does not contradict it
 			x.since = t.clock
 		}
 		tokens, ok = t.Depth(x.end), true
@@ -119,7 +119,7 @@ func (t *Tree) remove(r int32) {
 	t.prune(end, Root)
 }
 
-// Shrink tells that only the first tokens of the request's path are resident. What only it used behind them is
+// Shrink notes that only the first tokens of the request's path are resident. What only it used behind them is
 // removed; a block that they end in stays in part, unless other requests use it. Nothing left: as Remove.
 func (t *Tree) Shrink(id string, tokens int) bool {
 	r := t.find(id)

@@ -1,6 +1,6 @@
 package tree
 
-// stamp tells when a node was last sent and where its cache entries lie: the clock of inserts in the lower bits, the
+// stamp says when a node was last sent and where its cache entries lie: the clock of inserts in the lower bits, the
 // tier in the upper four.
 type stamp uint32
 
@@ -38,7 +38,7 @@ func (t *Tree) stamp(n Node) {
 	}
 }
 
-// Move tells that what the request's path holds behind the first tokens lies in another tier now. A tier above
+// Move notes that what the request's path holds behind the first tokens lies in another tier now. A tier above
 // MaxTier counts as MaxTier. The parts of the path that other requests use are theirs, too.
 func (t *Tree) Move(id string, tokens int, tier uint8) bool {
 	r := t.find(id)

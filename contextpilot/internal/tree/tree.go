@@ -82,7 +82,7 @@ const (
 
 // New returns an empty index that holds at most capacity tokens (0: no limit) and maxRequests requests (0: no
 // limit; the oldest go first).
-// forgot, if not nil, is told the ID of every request that leaves the index, however it does; it must not use the tree.
+// forgot, if not nil, is called with the ID of every request that leaves the index, for whatever reason; it must not use the tree.
 func New(capacity, maxRequests int, forgot func(id string)) *Tree {
 	if forgot == nil {
 		forgot = func(string) {}

@@ -16,7 +16,7 @@
 //
 // Documents come from outside and may hold anything, also what looks like the marks that part documents. A text whose
 // marks can be read in more than one way has no documents here: `<document>` inside a `<document>`, a tag that is
-// never closed, labels that do not count one by one, JSON with two lists of results. What no reader can tell, a
+// never closed, labels that do not count one by one, JSON with two lists of results. What no reader can see, a
 // document that holds a complete and well-formed pair of marks, is read as two documents. Marks inside JSON are not
 // looked for, as putting text back would break it.
 //

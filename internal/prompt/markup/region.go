@@ -65,7 +65,7 @@ func lastClosings(text string) map[string]int {
 // maxHead is the length in bytes up to which an opening tag is read.
 const maxHead = MaxLabel + 256
 
-// parseBlock reads the block that opens at text[at:]. Missed tells that its closing tag was looked for in vain;
+// parseBlock reads the block that opens at text[at:]. Missed: its closing tag was looked for in vain;
 // with closings, if not nil, that is known without looking.
 func parseBlock(text string, at int, closings map[string]int) (r Region, missed, ok bool) {
 	head := text[at+len(openTag):]

@@ -15,8 +15,8 @@ type Store interface {
 	// Get returns the order of a place, or false if none is known. It waits for ctx at most.
 	Get(ctx context.Context, tenant string, k Key) (order []int, ok bool)
 	// Put remembers an order for a place that has none, and returns the one to use: that of whoever was first, or the given
-	// one if it was first or if the place's has another length (the first one stays). A store that cannot tell returns an order
-	// that all who cannot tell choose alike. An order that Valid refuses is not remembered; nil is returned.
+	// one if it was first or if the place's has another length (the first one stays). A store that does not know returns an order
+	// that all such stores choose alike. An order that Valid refuses is not remembered; nil is returned.
 	Put(ctx context.Context, tenant string, k Key, order []int) (winner []int)
 	// Forget drops all orders of a tenant that were put before. Those of a Put at the same time may stay.
 	Forget(ctx context.Context, tenant string) error

@@ -93,7 +93,7 @@ func TestMemoryAgainstMap(t *testing.T) {
 					model[p] = order
 				}
 				if got := m.Put(ctx, p.tenant, key(p.key), order); !slices.Equal(got, model[p]) {
-					t.Fatalf("%v: told to use %v, want %v", p, got, model[p])
+					t.Fatalf("%v: the order to use is %v, want %v", p, got, model[p])
 				}
 				if got, ok := m.Get(ctx, p.tenant, key(p.key)); !ok || !slices.Equal(got, model[p]) {
 					t.Fatalf("%v: %v %v right after it was put", p, got, ok)
@@ -198,7 +198,7 @@ func TestMemoryIsSafeForConcurrentUse(t *testing.T) {
 					_ = m.Forget(t.Context(), tenant)
 				case 1, 2, 3:
 					if got := m.Put(t.Context(), tenant, k, r.Perm(5)); len(got) != 5 {
-						t.Errorf("told to use %v", got)
+						t.Errorf("the order to use is %v", got)
 					}
 				default:
 					if got, ok := m.Get(t.Context(), tenant, k); ok && !orders.Valid(got) {

@@ -118,8 +118,8 @@ func unnumbered(text string) string {
 	return strings.Join(lines, "\n")
 }
 
-// isListing reports whether every line has a number and each number is one more than the one before. Only then can
-// the numbers be told from the first one; others are data.
+// isListing reports whether every line has a number and each number is one more than the one before. Only then do
+// the numbers follow from the first one; others are data.
 func isListing(text string) bool {
 	_, _, ok := numbersOf(text)
 	return ok

@@ -35,7 +35,7 @@ func (x *exchange) plan(b *body, c conversation.Conversation) ([]edit, error) {
 			x.result.Messages--
 		}
 	}
-	c.Request, c.Told = x.promptID(), x.told()
+	c.Request, c.EvictedByID = x.promptID(), x.told()
 	c.Ordered = x.stage.Ordered
 	if c.Recorded = x.p.opt.Compat != nil; c.Recorded {
 		c.Place = x.p.opt.Compat.Order(x.tenant, x.control.alpha, x.control.linkage, x.result.Shadow)

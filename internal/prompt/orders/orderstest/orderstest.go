@@ -107,8 +107,8 @@ func firstOfManyWins(t *testing.T, s orders.Store) {
 	}
 }
 
-// race lets many goroutines put an order of their own for a place at a time and returns the one that all were told
-// to use.
+// race lets many goroutines put an order of their own for a place at a time and returns the one that all
+// got.
 func race(t *testing.T, clients []orders.Store, tenant string, k orders.Key) []int {
 	t.Helper()
 	const each = 8
@@ -127,7 +127,7 @@ func race(t *testing.T, clients []orders.Store, tenant string, k orders.Key) []i
 	wg.Wait()
 	for i, w := range winners {
 		if !slices.Equal(w, winners[0]) {
-			t.Fatalf("one was told to use %v, another %v", winners[0], w)
+			t.Fatalf("one got %v, another %v", winners[0], w)
 		}
 		if i == len(winners)-1 && !slices.ContainsFunc(own, func(o []int) bool { return slices.Equal(o, w) }) {
 			t.Fatalf("nobody has put %v", w)
