@@ -16,7 +16,7 @@ import (
 	"github.com/ragpilot/ragpilot/engines"
 	"github.com/ragpilot/ragpilot/engines/llamacpp"
 	"github.com/ragpilot/ragpilot/engines/openai"
-	"github.com/ragpilot/ragpilot/internal/testkit/freeport"
+	"github.com/ragpilot/ragpilot/internal/testkit"
 )
 
 // llamaServer starts a real llama-server, which ends with the test, and returns how to reach it, and an engine that knows its cache.
@@ -26,7 +26,7 @@ func llamaServer(t testing.TB, args ...string) (openai.Config, *llamacpp.Engine)
 	if program == "" || model == "" {
 		t.Skip("needs a llama-server: RAGPILOT_LLAMA_SERVER and RAGPILOT_LLAMA_MODEL name the program and a GGUF file")
 	}
-	address := freeport.Loopback(t)
+	address := testkit.FreeAddress(t)
 	host, port, _ := net.SplitHostPort(address)
 	args = append([]string{
 		"-m", model, "--host", host, "--port", port, "-t", "1", "-c", "8192", "--cache-ram", "0",

@@ -11,7 +11,7 @@ import (
 	"testing"
 
 	"github.com/ragpilot/ragpilot/embed"
-	"github.com/ragpilot/ragpilot/internal/testkit/sharedtest"
+	"github.com/ragpilot/ragpilot/internal/testkit"
 	"github.com/ragpilot/ragpilot/memory"
 	"github.com/ragpilot/ragpilot/memory/inmem"
 	"github.com/ragpilot/ragpilot/memory/sqlite"
@@ -165,7 +165,7 @@ func TestIndexesTooSmall(t *testing.T) {
 
 // What is counted is what is held: the heap grows by about as many bytes, whatever memories are made of.
 func TestIndexesWeigh(t *testing.T) {
-	sharedtest.NotUnderRace(t)
+	testkit.NotUnderRace(t)
 	sentence := func(i int) string {
 		return fmt.Sprintf("Person %d likes dish %d and lives in town %d since the spring.", i, i%311, i%531)
 	}

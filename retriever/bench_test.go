@@ -10,7 +10,7 @@ import (
 
 	"github.com/ragpilot/ragpilot/contextpilot"
 	"github.com/ragpilot/ragpilot/framework"
-	"github.com/ragpilot/ragpilot/internal/testkit/timed"
+	"github.com/ragpilot/ragpilot/internal/testkit"
 	"github.com/ragpilot/ragpilot/retriever"
 	"github.com/ragpilot/ragpilot/retriever/passage"
 )
@@ -47,7 +47,7 @@ func BenchmarkSearch(b *testing.B) {
 		{"wrap with passages", retriever.Wrap(pilot, inner, retriever.WithPassages(passage.Options{}))},
 		{"wrap with passages and versioned IDs", retriever.Wrap(pilot, inner, retriever.WithPassages(passage.Options{}), retriever.WithVersionedIDs())},
 	} {
-		b.Run(part.name, func(b *testing.B) { timed.Median(b, asking(ctx, b, part.r)) })
+		b.Run(part.name, func(b *testing.B) { testkit.Median(b, asking(ctx, b, part.r)) })
 	}
 }
 
@@ -57,8 +57,8 @@ func BenchmarkOverhead(b *testing.B) {
 		inner, pilot := benchDocs(k), newPilot(b, contextpilot.Config{})
 		ctx := framework.WithConversation(context.Background(), "thread")
 		wrapped := asking(ctx, b, retriever.Wrap(pilot, inner))
-		b.Run(fmt.Sprintf("k=%d/wrap", k), func(b *testing.B) { timed.Median(b, wrapped) })
-		b.Run(fmt.Sprintf("k=%d/added", k), func(b *testing.B) { timed.Added(b, asking(ctx, b, inner), wrapped) })
+		b.Run(fmt.Sprintf("k=%d/wrap", k), func(b *testing.B) { testkit.Median(b, wrapped) })
+		b.Run(fmt.Sprintf("k=%d/added", k), func(b *testing.B) { testkit.Added(b, asking(ctx, b, inner), wrapped) })
 	}
 }
 

@@ -16,7 +16,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/ragpilot/ragpilot/internal/testkit/freeport"
+	"github.com/ragpilot/ragpilot/internal/testkit"
 )
 
 // TestMain lets a test run the command as a process of its own: the test binary, told so by an environment variable.
@@ -365,5 +365,5 @@ func TestVersion(t *testing.T) {
 // refusedURL is an address on this machine where nobody listens.
 func refusedURL(t *testing.T) string {
 	t.Helper()
-	return "http://" + freeport.Loopback(t)
+	return "http://" + testkit.FreeAddress(t)
 }

@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"github.com/ragpilot/ragpilot/embed/minilm"
-	"github.com/ragpilot/ragpilot/internal/testkit/sharedtest"
+	"github.com/ragpilot/ragpilot/internal/testkit"
 )
 
 // golden is what the reference tokenizer and a computation in 64 bits say of a text; testdata/golden.py makes it.
@@ -72,7 +72,7 @@ func TestTinyModel(t *testing.T) {
 }
 
 func TestRealModel(t *testing.T) {
-	sharedtest.NotUnderRace(t)
+	testkit.NotUnderRace(t)
 	m := published(t)
 	if m.Name() != "all-minilm-l6-v2-384" || m.Dimensions() != 384 {
 		t.Errorf("%s with %d dimensions", m.Name(), m.Dimensions())

@@ -16,7 +16,7 @@ import (
 
 	"github.com/ragpilot/ragpilot/embed"
 	"github.com/ragpilot/ragpilot/embed/openai"
-	"github.com/ragpilot/ragpilot/internal/testkit/freeport"
+	"github.com/ragpilot/ragpilot/internal/testkit"
 )
 
 // llamaServer starts a real llama-server and returns its address. Tests that need one skip unless the environment says where
@@ -27,7 +27,7 @@ func llamaServer(t *testing.T, args ...string) string {
 	if program == "" || model == "" {
 		t.Skip("needs a llama-server: RAGPILOT_LLAMA_SERVER and RAGPILOT_LLAMA_MODEL name the program and a GGUF file")
 	}
-	address := freeport.Loopback(t)
+	address := testkit.FreeAddress(t)
 	host, port, _ := net.SplitHostPort(address)
 	var log bytes.Buffer
 	cmd := exec.Command(program, append([]string{"-m", model, "--host", host, "--port", port, "-t", "1", "-c", "2048"}, args...)...) //nolint:noctx // it is killed below
@@ -115,7 +115,7 @@ func TestRealLlamaServerWithoutEmbeddings(t *testing.T) {
 
 // Nobody listens at a port that was just given back.
 func TestNobodyListens(t *testing.T) {
-	address := freeport.Loopback(t)
+	address := testkit.FreeAddress(t)
 	e, err := openai.New(openai.Options{URL: "http://" + address, Client: client, MaxWait: time.Millisecond})
 	if err != nil {
 		t.Fatal(err)

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/ragpilot/ragpilot/engines/kvevents"
-	"github.com/ragpilot/ragpilot/internal/testkit/freeport"
+	"github.com/ragpilot/ragpilot/internal/testkit"
 	"github.com/ragpilot/ragpilot/internal/testkit/kvfake"
 )
 
@@ -90,7 +90,7 @@ type rig struct {
 // freePort returns a loopback endpoint that nobody listens on.
 func freePort(t *testing.T) string {
 	t.Helper()
-	return "tcp://" + freeport.Loopback(t)
+	return "tcp://" + testkit.FreeAddress(t)
 }
 
 func socketFile(t *testing.T, name string) string {

@@ -21,7 +21,7 @@ import (
 	"github.com/ragpilot/ragpilot/engines/local"
 	"github.com/ragpilot/ragpilot/engines/openai"
 	"github.com/ragpilot/ragpilot/internal/nn/quant"
-	"github.com/ragpilot/ragpilot/internal/testkit/sharedtest"
+	"github.com/ragpilot/ragpilot/internal/testkit"
 )
 
 // factText is a text with numbers in it, and notes that were written before anybody asked.
@@ -182,7 +182,7 @@ func parse(t *testing.T, file string) (p parsed) {
 
 // An uncompressed file has the keys and values that the server has itself, but for rounding: the server multiplies with 8-bit activations.
 func TestRealContextRows(t *testing.T) {
-	sharedtest.NotUnderRace(t)
+	testkit.NotUnderRace(t)
 	s, dir := startSmolLM2(t, "--cache-ram", "0")
 	text := factTexts(1)
 	slots, _ := contexts(t, dir, text, "100%", local.SlotFile{Parallel: 2})
@@ -215,7 +215,7 @@ func TestRealContextRows(t *testing.T) {
 
 // Behind an uncompressed file the server answers as behind the text; behind a quarter of it, as the local engine does.
 func TestRealContextAnswers(t *testing.T) {
-	sharedtest.NotUnderRace(t)
+	testkit.NotUnderRace(t)
 	for _, c := range []struct {
 		budget, kind string
 		texts        int
@@ -285,7 +285,7 @@ func TestRealContextAnswers(t *testing.T) {
 
 // What does not fit is refused before the server sees it, and a request without a context is served.
 func TestRealContextRefused(t *testing.T) {
-	sharedtest.NotUnderRace(t)
+	testkit.NotUnderRace(t)
 	s, dir := startSmolLM2(t, "--cache-ram", "0")
 	texts := factTexts(1)
 	slots, _ := contexts(t, dir, texts, "25%", local.SlotFile{Parallel: 2})
@@ -348,7 +348,7 @@ func (n noRestore) RoundTrip(r *http.Request) (*http.Response, error) {
 
 // A context that other prompts have overwritten, and one of a server that was restarted, are restored again.
 func TestRealContextLost(t *testing.T) {
-	sharedtest.NotUnderRace(t)
+	testkit.NotUnderRace(t)
 	for name, files := range map[string]bool{"without slot files": false, "with slot files": true} {
 		t.Run(name, func(t *testing.T) { lost(t, files) })
 	}
@@ -389,7 +389,7 @@ func lost(t *testing.T, slotFiles bool) {
 
 // A server whose cache has another form refuses the file, and serves what follows.
 func TestRealContextForms(t *testing.T) {
-	sharedtest.NotUnderRace(t)
+	testkit.NotUnderRace(t)
 	for name, args := range map[string][]string{
 		"values transposed": {"-fa", "off"},
 		"another type":      {"-ctk", "f32", "-ctv", "f32"},

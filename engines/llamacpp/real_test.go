@@ -18,7 +18,7 @@ import (
 	"github.com/ragpilot/ragpilot/engines"
 	"github.com/ragpilot/ragpilot/engines/llamacpp"
 	"github.com/ragpilot/ragpilot/engines/openai"
-	"github.com/ragpilot/ragpilot/internal/testkit/freeport"
+	"github.com/ragpilot/ragpilot/internal/testkit"
 )
 
 // server is a real llama-server, as its own process. Tests that need one skip unless the environment says where the
@@ -39,7 +39,7 @@ func startServer(t testing.TB, args ...string) *server {
 	if program == "" || model == "" {
 		t.Skip("needs a llama-server: RAGPILOT_LLAMA_SERVER and RAGPILOT_LLAMA_MODEL name the program and a GGUF file")
 	}
-	s := &server{t: t, address: freeport.Loopback(t)}
+	s := &server{t: t, address: testkit.FreeAddress(t)}
 	host, port, _ := net.SplitHostPort(s.address)
 	s.args = append([]string{program, "-m", model, "--host", host, "--port", port, "-t", "1", "-c", "8192", "--metrics", "--jinja"}, args...)
 	s.start()

@@ -13,7 +13,7 @@ import (
 	"github.com/ragpilot/ragpilot/engines/local"
 	"github.com/ragpilot/ragpilot/engines/local/internal/tinymodel"
 	"github.com/ragpilot/ragpilot/internal/lab/eval"
-	"github.com/ragpilot/ragpilot/internal/testkit/sharedtest"
+	"github.com/ragpilot/ragpilot/internal/testkit"
 )
 
 // chats is a scorer that keeps what it is asked.
@@ -32,7 +32,7 @@ func TestLayouts(t *testing.T) {
 	if testing.Short() {
 		t.Skip("computes 8,000 prompts")
 	}
-	sharedtest.NotUnderRace(t)
+	testkit.NotUnderRace(t)
 	rows, err := eval.Generate(eval.Options{Rows: 2000, K: 5, Seed: 2})
 	if err != nil {
 		t.Fatal(err)

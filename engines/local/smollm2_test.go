@@ -12,12 +12,12 @@ import (
 	"github.com/ragpilot/ragpilot/engines"
 	"github.com/ragpilot/ragpilot/engines/local"
 	"github.com/ragpilot/ragpilot/engines/local/internal/modeltest"
-	"github.com/ragpilot/ragpilot/internal/testkit/sharedtest"
+	"github.com/ragpilot/ragpilot/internal/testkit"
 )
 
 // What two other programs, in Python and in C++, answer from the same file.
 func TestSmolLM2(t *testing.T) {
-	sharedtest.NotUnderRace(t)
+	testkit.NotUnderRace(t)
 	e, err := local.Open(local.Config{Model: modeltest.SmolLM2(t)})
 	if err != nil {
 		t.Fatal(err)
@@ -43,7 +43,7 @@ func TestSmolLM2Memory(t *testing.T) {
 		printMemory(t, path)
 		return
 	}
-	sharedtest.NotUnderRace(t)
+	testkit.NotUnderRace(t)
 	if _, err := os.Stat("/proc/self/status"); err != nil {
 		t.Skip("needs /proc")
 	}
@@ -100,7 +100,7 @@ func printMemory(t *testing.T, path string) {
 
 // What formats of files cost: the divergence from exact keys and values of the distributions behind a prompt that was loaded.
 func TestSmolLM2DiskFormats(t *testing.T) {
-	sharedtest.NotUnderRace(t)
+	testkit.NotUnderRace(t)
 	model := modeltest.SmolLM2(t)
 	var texts []string
 	for _, name := range []string{"policies", "serve", "langchaingo"} {

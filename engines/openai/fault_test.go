@@ -12,7 +12,7 @@ import (
 	"github.com/ragpilot/ragpilot/contextpilot"
 	"github.com/ragpilot/ragpilot/engines"
 	"github.com/ragpilot/ragpilot/engines/openai"
-	"github.com/ragpilot/ragpilot/internal/testkit/freeport"
+	"github.com/ragpilot/ragpilot/internal/testkit"
 )
 
 // body answers 200 with a stream of exactly these bytes.
@@ -212,7 +212,7 @@ func TestNoRetries(t *testing.T) {
 // refused returns an address on which nothing listens.
 func refused(t *testing.T) string {
 	t.Helper()
-	return freeport.Loopback(t)
+	return testkit.FreeAddress(t)
 }
 
 func TestConnectionRefused(t *testing.T) {

@@ -12,7 +12,7 @@ import (
 
 	"github.com/ragpilot/ragpilot/engines/sim"
 	"github.com/ragpilot/ragpilot/internal/lab/trace"
-	"github.com/ragpilot/ragpilot/internal/testkit/sharedtest"
+	"github.com/ragpilot/ragpilot/internal/testkit"
 )
 
 // judged is what the evaluation's own cache model says of one run of a trace.
@@ -119,11 +119,11 @@ json.dump(runs, sys.stdout)
 
 // TestJudge compares with the judge itself on whole traces, where both are at hand.
 func TestJudge(t *testing.T) {
-	sharedtest.NotUnderRace(t)
+	testkit.NotUnderRace(t)
 	if testing.Short() {
 		t.Skip("replays whole traces twice; TestSynthetic covers a small one")
 	}
-	judge := sharedtest.Path(t, "eval", "prefixcache.py") // TestSynthetic covers a small trace without it
+	judge := testkit.Shared(t, "eval", "prefixcache.py") // TestSynthetic covers a small trace without it
 	python, err := exec.LookPath("python3")
 	if err != nil {
 		t.Skip("python3 is needed to run the judge; TestSynthetic covers a small trace without it")
@@ -139,8 +139,8 @@ func TestJudge(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel() // most of the time goes into Python
-			tracePath := sharedtest.Path(t, "traces", tt.folder, "trace.jsonl")
-			blocksPath := sharedtest.Path(t, "traces", tt.folder, "blocks.jsonl")
+			tracePath := testkit.Shared(t, "traces", tt.folder, "trace.jsonl")
+			blocksPath := testkit.Shared(t, "traces", tt.folder, "blocks.jsonl")
 			requests, blocks, err := trace.Load(tracePath, blocksPath)
 			if err != nil {
 				t.Fatal(err)

@@ -12,7 +12,7 @@ import (
 	"testing"
 
 	"github.com/ragpilot/ragpilot/embed"
-	"github.com/ragpilot/ragpilot/internal/testkit/sharedtest"
+	"github.com/ragpilot/ragpilot/internal/testkit"
 	"github.com/ragpilot/ragpilot/memory"
 	"github.com/ragpilot/ragpilot/memory/internal/sqlstore"
 )
@@ -43,7 +43,7 @@ func traces(t *testing.T, path string, what []byte) (where []string) {
 
 // A deleted memory leaves nothing in the file or its log, while the store is open: text and vector.
 func TestDeletedIsGone(t *testing.T) {
-	sharedtest.NotUnderRace(t) // one goroutine, and SQLite in Go is slow under the detector
+	testkit.NotUnderRace(t) // one goroutine, and SQLite in Go is slow under the detector
 	path := filepath.Join(t.TempDir(), "memories.db")
 	store := open(t, path)
 	defer store.Close()

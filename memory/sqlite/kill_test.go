@@ -14,7 +14,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/ragpilot/ragpilot/internal/testkit/sharedtest"
+	"github.com/ragpilot/ragpilot/internal/testkit"
 	"github.com/ragpilot/ragpilot/memory"
 	"github.com/ragpilot/ragpilot/memory/sqlite"
 )
@@ -68,7 +68,7 @@ func TestKilled(t *testing.T) {
 	if testing.Short() {
 		t.Skip("starts and kills processes")
 	}
-	sharedtest.NotUnderRace(t) // the processes have one goroutine each
+	testkit.NotUnderRace(t) // the processes have one goroutine each
 	path := filepath.Join(t.TempDir(), "memories.db")
 	live := map[string]bool{} // acknowledged
 	random := rand.New(rand.NewPCG(3, 4))

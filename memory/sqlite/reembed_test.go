@@ -16,7 +16,7 @@ import (
 	"time"
 
 	"github.com/ragpilot/ragpilot/embed"
-	"github.com/ragpilot/ragpilot/internal/testkit/sharedtest"
+	"github.com/ragpilot/ragpilot/internal/testkit"
 	"github.com/ragpilot/ragpilot/memory"
 	"github.com/ragpilot/ragpilot/memory/sqlite"
 )
@@ -90,7 +90,7 @@ func TestReembedKilled(t *testing.T) {
 	if testing.Short() {
 		t.Skip("starts and kills processes")
 	}
-	sharedtest.NotUnderRace(t) // the processes have one goroutine each
+	testkit.NotUnderRace(t) // the processes have one goroutine each
 	path := filepath.Join(t.TempDir(), "memories.db")
 	backend, err := sqlite.Open(t.Context(), path, sqlite.Options{})
 	if err != nil {

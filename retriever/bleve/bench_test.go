@@ -8,7 +8,7 @@ import (
 	"testing"
 	"testing/fstest"
 
-	"github.com/ragpilot/ragpilot/internal/testkit/timed"
+	"github.com/ragpilot/ragpilot/internal/testkit"
 	"github.com/ragpilot/ragpilot/retriever/bleve"
 )
 
@@ -72,11 +72,11 @@ func BenchmarkOverhead(b *testing.B) {
 				b.Fatal(err)
 			}
 		}
-		b.Run(fmt.Sprintf("k=%d/bleve", k), func(b *testing.B) { timed.Median(b, bare) })
-		b.Run(fmt.Sprintf("k=%d/search", k), func(b *testing.B) { timed.Median(b, ours) })
-		b.Run(fmt.Sprintf("k=%d/search/added", k), func(b *testing.B) { timed.Added(b, bare, ours) })
-		b.Run(fmt.Sprintf("k=%d/documents", k), func(b *testing.B) { timed.Median(b, langchaingo) })
-		b.Run(fmt.Sprintf("k=%d/documents/added", k), func(b *testing.B) { timed.Added(b, bare, langchaingo) })
+		b.Run(fmt.Sprintf("k=%d/bleve", k), func(b *testing.B) { testkit.Median(b, bare) })
+		b.Run(fmt.Sprintf("k=%d/search", k), func(b *testing.B) { testkit.Median(b, ours) })
+		b.Run(fmt.Sprintf("k=%d/search/added", k), func(b *testing.B) { testkit.Added(b, bare, ours) })
+		b.Run(fmt.Sprintf("k=%d/documents", k), func(b *testing.B) { testkit.Median(b, langchaingo) })
+		b.Run(fmt.Sprintf("k=%d/documents/added", k), func(b *testing.B) { testkit.Added(b, bare, langchaingo) })
 	}
 }
 

@@ -13,8 +13,8 @@ import (
 	"github.com/elastic/go-elasticsearch/v8/typedapi/core/search"
 	"github.com/elastic/go-elasticsearch/v8/typedapi/types"
 
+	"github.com/ragpilot/ragpilot/internal/testkit"
 	"github.com/ragpilot/ragpilot/internal/testkit/storetest"
-	"github.com/ragpilot/ragpilot/internal/testkit/timed"
 	"github.com/ragpilot/ragpilot/retriever/elastic"
 	"github.com/ragpilot/ragpilot/retriever/store"
 )
@@ -110,10 +110,10 @@ func BenchmarkOverhead(b *testing.B) {
 		if ours(); f.sent != want || f.last.URL.Path != path {
 			b.Fatalf("the client sends %s %s, the index %s %s: not the same call", path, want, f.last.URL.Path, f.sent)
 		}
-		b.Run(fmt.Sprintf("k=%d/bytes", k), func(b *testing.B) { timed.Median(b, bytes) })
-		b.Run(fmt.Sprintf("k=%d/client", k), func(b *testing.B) { timed.Median(b, bare) })
-		b.Run(fmt.Sprintf("k=%d/search", k), func(b *testing.B) { timed.Median(b, ours) })
-		b.Run(fmt.Sprintf("k=%d/added", k), func(b *testing.B) { timed.Added(b, bare, ours) })
+		b.Run(fmt.Sprintf("k=%d/bytes", k), func(b *testing.B) { testkit.Median(b, bytes) })
+		b.Run(fmt.Sprintf("k=%d/client", k), func(b *testing.B) { testkit.Median(b, bare) })
+		b.Run(fmt.Sprintf("k=%d/search", k), func(b *testing.B) { testkit.Median(b, ours) })
+		b.Run(fmt.Sprintf("k=%d/added", k), func(b *testing.B) { testkit.Added(b, bare, ours) })
 	}
 }
 

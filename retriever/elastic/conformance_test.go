@@ -9,7 +9,7 @@ import (
 
 	"go.uber.org/goleak"
 
-	"github.com/ragpilot/ragpilot/internal/testkit/freeport"
+	"github.com/ragpilot/ragpilot/internal/testkit"
 	"github.com/ragpilot/ragpilot/internal/testkit/storetest"
 	"github.com/ragpilot/ragpilot/retriever/elastic"
 	"github.com/ragpilot/ragpilot/retriever/retrievertest"
@@ -108,5 +108,5 @@ func create(t testing.TB, opts elastic.Options) *elastic.Index {
 // nobody returns an address where nothing listens.
 func nobody(t testing.TB) string {
 	t.Helper()
-	return freeport.Loopback(t)
+	return testkit.FreeAddress(t)
 }

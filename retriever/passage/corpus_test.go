@@ -12,7 +12,7 @@ import (
 
 	"github.com/ragpilot/ragpilot/internal/lab/trace"
 	"github.com/ragpilot/ragpilot/internal/prompt/tokens"
-	"github.com/ragpilot/ragpilot/internal/testkit/sharedtest"
+	"github.com/ragpilot/ragpilot/internal/testkit"
 	"github.com/ragpilot/ragpilot/retriever/passage"
 )
 
@@ -59,7 +59,7 @@ var splitters = []struct {
 // load makes one document of all memories of a user, and of each 40 passages of an encyclopedia.
 func load(t testing.TB, name string, split splitter) (*corpus, []trace.Request) {
 	t.Helper()
-	trc, blocks, err := trace.Load(sharedtest.Path(t, "traces", name, "trace.jsonl"), sharedtest.Path(t, "traces", name, "blocks.jsonl"))
+	trc, blocks, err := trace.Load(testkit.Shared(t, "traces", name, "trace.jsonl"), testkit.Shared(t, "traces", name, "blocks.jsonl"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -110,7 +110,7 @@ func cut(doc, text string, split splitter) []passage.Chunk {
 // If all chunks of a document are retrieved, what is sent is the document, every word of it once. Left out are
 // documents that say something twice themselves, in chunks that are equal or hold each other, and lose the repeat.
 func TestRealTextIsPutTogetherAgain(t *testing.T) {
-	sharedtest.NotUnderRace(t)
+	testkit.NotUnderRace(t)
 	for _, name := range []string{"multihop-2wiki", "memory-locomo-k100"} {
 		for _, s := range splitters {
 			c, _ := load(t, name, s.split)

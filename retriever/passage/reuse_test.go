@@ -11,7 +11,7 @@ import (
 	"github.com/ragpilot/ragpilot/engines/sim"
 	"github.com/ragpilot/ragpilot/internal/lab/trace"
 	"github.com/ragpilot/ragpilot/internal/prompt/tokens"
-	"github.com/ragpilot/ragpilot/internal/testkit/sharedtest"
+	"github.com/ragpilot/ragpilot/internal/testkit"
 	"github.com/ragpilot/ragpilot/retriever/passage"
 )
 
@@ -20,7 +20,7 @@ type tokensOf struct{ prompt, computed int }
 
 // TestReuse compares what the forms leave to compute on an engine with an unlimited cache. docs/adr/0016 rests on it.
 func TestReuse(t *testing.T) {
-	sharedtest.NotUnderRace(t)
+	testkit.NotUnderRace(t)
 	if testing.Short() {
 		t.Skip("takes half a minute")
 	}

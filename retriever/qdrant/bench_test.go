@@ -8,8 +8,8 @@ import (
 	api "github.com/qdrant/go-client/qdrant"
 	"google.golang.org/grpc"
 
+	"github.com/ragpilot/ragpilot/internal/testkit"
 	"github.com/ragpilot/ragpilot/internal/testkit/storetest"
-	"github.com/ragpilot/ragpilot/internal/testkit/timed"
 	"github.com/ragpilot/ragpilot/retriever/qdrant"
 	"github.com/ragpilot/ragpilot/retriever/store"
 )
@@ -72,9 +72,9 @@ func BenchmarkOverhead(b *testing.B) {
 				b.Fatal(err)
 			}
 		}
-		b.Run(fmt.Sprintf("client/k=%d", k), func(b *testing.B) { timed.Median(b, bare) })
-		b.Run(fmt.Sprintf("index/k=%d", k), func(b *testing.B) { timed.Median(b, search) })
-		b.Run(fmt.Sprintf("added/k=%d", k), func(b *testing.B) { timed.Added(b, bare, search) })
+		b.Run(fmt.Sprintf("client/k=%d", k), func(b *testing.B) { testkit.Median(b, bare) })
+		b.Run(fmt.Sprintf("index/k=%d", k), func(b *testing.B) { testkit.Median(b, search) })
+		b.Run(fmt.Sprintf("added/k=%d", k), func(b *testing.B) { testkit.Added(b, bare, search) })
 		b.Run(fmt.Sprintf("index/k=%d/parallel", k), func(b *testing.B) {
 			b.ReportAllocs()
 			b.RunParallel(func(pb *testing.PB) {

@@ -14,7 +14,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
-	"github.com/ragpilot/ragpilot/internal/testkit/freeport"
+	"github.com/ragpilot/ragpilot/internal/testkit"
 	"github.com/ragpilot/ragpilot/internal/testkit/storetest"
 	"github.com/ragpilot/ragpilot/retriever/qdrant"
 	"github.com/ragpilot/ragpilot/retriever/retrievertest"
@@ -185,7 +185,7 @@ func dialReal(t testing.TB, addr string) *api.Client {
 // nobody returns an address where nothing listens.
 func nobody(t testing.TB) string {
 	t.Helper()
-	return freeport.Loopback(t)
+	return testkit.FreeAddress(t)
 }
 
 // refusing is an index of a fake that answers everything with the code.

@@ -14,7 +14,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/ragpilot/ragpilot/contextpilot/internal/offline"
-	"github.com/ragpilot/ragpilot/internal/testkit/sharedtest"
+	"github.com/ragpilot/ragpilot/internal/testkit"
 )
 
 func plan(t interface{ Fatal(...any) }, sets [][]int32, weight []int32, o offline.Options) offline.Result {
@@ -298,7 +298,7 @@ func TestCancel(t *testing.T) {
 
 // Search pays, more of it pays more, and parts lose little.
 func TestQuality(t *testing.T) {
-	sharedtest.NotUnderRace(t)
+	testkit.NotUnderRace(t)
 	for _, c := range []struct {
 		name  string
 		k     int

@@ -8,13 +8,13 @@ import (
 	"github.com/ragpilot/ragpilot/contextpilot/internal/offline"
 	"github.com/ragpilot/ragpilot/internal/lab/trace"
 	"github.com/ragpilot/ragpilot/internal/prompt/tokens"
-	"github.com/ragpilot/ragpilot/internal/testkit/sharedtest"
+	"github.com/ragpilot/ragpilot/internal/testkit"
 )
 
 // firstTurns gives the sets of the sessions' first turns and the tokens of the blocks as rendered.
 func firstTurns(t *testing.T, name string) (sets [][]int32, weight []int32, total int64) {
 	t.Helper()
-	dir := sharedtest.Path(t, "traces", name)
+	dir := testkit.Shared(t, "traces", name)
 	trc, blocks, err := trace.Load(filepath.Join(dir, "trace.jsonl"), filepath.Join(dir, "blocks.jsonl"))
 	if err != nil {
 		t.Fatal(err)
@@ -45,9 +45,9 @@ func firstTurns(t *testing.T, name string) (sets [][]int32, weight []int32, tota
 
 // TestOpenTraces: the default saves as much on the open traces as was measured, less a margin for other seeds.
 func TestOpenTraces(t *testing.T) {
-	sharedtest.NotUnderRace(t)
+	testkit.NotUnderRace(t)
 	want := map[string]float64{"multihop-2wiki": 57.9, "memory-locomo-k100": 75.3, "chat-mtragun": 21.2}
-	for _, name := range sharedtest.Traces() {
+	for _, name := range testkit.Traces() {
 		t.Run(name, func(t *testing.T) {
 			sets, weight, total := firstTurns(t, name)
 			for _, c := range []struct {

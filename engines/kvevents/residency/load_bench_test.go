@@ -10,7 +10,7 @@ import (
 	"github.com/ragpilot/ragpilot/contextpilot"
 	"github.com/ragpilot/ragpilot/engines/kvevents"
 	"github.com/ragpilot/ragpilot/engines/kvevents/residency"
-	"github.com/ragpilot/ragpilot/internal/testkit/freeport"
+	"github.com/ragpilot/ragpilot/internal/testkit"
 	"github.com/ragpilot/ragpilot/internal/testkit/kvfake"
 )
 
@@ -26,7 +26,7 @@ func BenchmarkPlanUnderEvents(b *testing.B) {
 const batchesAhead = 6000
 
 func planUnderEvents(b *testing.B, rate int) {
-	endpoint := "tcp://" + freeport.Loopback(b)
+	endpoint := "tcp://" + testkit.FreeAddress(b)
 
 	pilot, err := contextpilot.New(contextpilot.Config{})
 	if err != nil {

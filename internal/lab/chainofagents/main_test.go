@@ -8,7 +8,7 @@ import (
 	"github.com/ragpilot/ragpilot/contextpilot"
 	"github.com/ragpilot/ragpilot/internal/lab/trace"
 	"github.com/ragpilot/ragpilot/internal/lab/workload"
-	"github.com/ragpilot/ragpilot/internal/testkit/sharedtest"
+	"github.com/ragpilot/ragpilot/internal/testkit"
 )
 
 func TestRun(t *testing.T) {
@@ -66,8 +66,8 @@ func TestAffinity(t *testing.T) {
 
 // Its documents are short, 127 tokens, and each reader computes the question besides.
 func TestOpenTracesAffinity(t *testing.T) {
-	sharedtest.NotUnderRace(t)
-	dir := sharedtest.Path(t, "traces", "multihop-2wiki")
+	testkit.NotUnderRace(t)
+	dir := testkit.Shared(t, "traces", "multihop-2wiki")
 	questions, blocks, err := trace.Load(dir+"/trace.jsonl", dir+"/blocks.jsonl")
 	if err != nil {
 		t.Fatal(err)

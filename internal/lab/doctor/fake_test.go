@@ -22,7 +22,7 @@ import (
 	"github.com/tinylib/msgp/msgp"
 
 	"github.com/ragpilot/ragpilot/internal/lab/doctor"
-	"github.com/ragpilot/ragpilot/internal/testkit/freeport"
+	"github.com/ragpilot/ragpilot/internal/testkit"
 )
 
 // fake is a stand-in for a server of one kind: scripted answers and no model. Its prefix cache counts blocks of equal
@@ -329,7 +329,7 @@ type publisher struct {
 
 func freeTCP(t *testing.T) string {
 	t.Helper()
-	return "tcp://" + freeport.Loopback(t)
+	return "tcp://" + testkit.FreeAddress(t)
 }
 
 // publish starts a publisher. With connects it dials events instead of listening there; without replay it has no past.

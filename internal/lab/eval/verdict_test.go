@@ -11,7 +11,7 @@ import (
 
 	"github.com/ragpilot/ragpilot/engines"
 	"github.com/ragpilot/ragpilot/internal/lab/eval"
-	"github.com/ragpilot/ragpilot/internal/testkit/sharedtest"
+	"github.com/ragpilot/ragpilot/internal/testkit"
 )
 
 // planted makes outcomes of a plain and another arm: of all rows the share gain is right in the other arm only, and the share
@@ -43,7 +43,7 @@ var twoArms = eval.Header{Arms: []eval.Arm{{Name: eval.Plain}, {Name: "other"}}}
 // verdicts counts them over many runs with 2,000 rows and a margin of 2 points.
 func verdicts(t *testing.T, runs int, gain, loss float64) map[eval.Verdict]float64 {
 	t.Helper()
-	sharedtest.NotUnderRace(t)
+	testkit.NotUnderRace(t)
 	r := rand.New(rand.NewPCG(uint64(1000*gain), uint64(1000*loss)))
 	share := map[eval.Verdict]float64{}
 	for run := range runs {
@@ -95,7 +95,7 @@ func promised(t *testing.T, difference, discordance float64) float64 {
 
 // TestVerdictLikelihood: the same for a rise of the mean NLL, with a margin of 0.02.
 func TestVerdictLikelihood(t *testing.T) {
-	sharedtest.NotUnderRace(t)
+	testkit.NotUnderRace(t)
 	r := rand.New(rand.NewPCG(4, 4))
 	for _, c := range []struct {
 		rise      float64
@@ -217,7 +217,7 @@ func (p *plantedScorer) Generate(_ context.Context, req engines.Request, _ int) 
 
 // TestVerdictOnScorers: whole runs with models that lose 3 points by order, none, or gain 3.
 func TestVerdictOnScorers(t *testing.T) {
-	sharedtest.NotUnderRace(t)
+	testkit.NotUnderRace(t)
 	rows := generate(t, eval.Options{Rows: 2000, Seed: 5})
 	for i := range rows {
 		rows[i].Question = fmt.Sprintf("%d: %s", i, rows[i].Question)

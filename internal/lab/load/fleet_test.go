@@ -18,7 +18,7 @@ import (
 	"github.com/ragpilot/ragpilot/internal/lab/trace"
 	"github.com/ragpilot/ragpilot/internal/lab/upstream"
 	"github.com/ragpilot/ragpilot/internal/lab/workload"
-	"github.com/ragpilot/ragpilot/internal/testkit/sharedtest"
+	"github.com/ragpilot/ragpilot/internal/testkit"
 )
 
 func simulateFleet(t testing.TB, j load.Job, n, capacity int, routing load.Routing) load.FleetRun {
@@ -171,7 +171,7 @@ func workloads() map[string]workload.Options {
 
 // Order and server together beat the same order spread by load, and the same routing without an order.
 func TestRoutingOfWorkloads(t *testing.T) {
-	sharedtest.NotUnderRace(t)
+	testkit.NotUnderRace(t)
 	for name, o := range workloads() {
 		for _, n := range []int{2, 4} {
 			t.Run(fmt.Sprintf("%s, %d servers", name, n), func(t *testing.T) {
@@ -191,10 +191,10 @@ func TestRoutingOfWorkloads(t *testing.T) {
 
 // The same on recorded traces, at a load between idle and full. docs/load/routing.sh runs all loads and seeds.
 func TestRoutingOnOpenTraces(t *testing.T) {
-	sharedtest.NotUnderRace(t)
-	for _, name := range sharedtest.Traces() {
+	testkit.NotUnderRace(t)
+	for _, name := range testkit.Traces() {
 		t.Run(name, func(t *testing.T) {
-			dir := sharedtest.Path(t, "traces", name)
+			dir := testkit.Shared(t, "traces", name)
 			trc, blocks, err := trace.Load(filepath.Join(dir, "trace.jsonl"), filepath.Join(dir, "blocks.jsonl"))
 			if err != nil {
 				t.Fatal(err)

@@ -5,14 +5,14 @@ import (
 	"testing"
 
 	"github.com/ragpilot/ragpilot/embed"
+	"github.com/ragpilot/ragpilot/internal/testkit"
 	"github.com/ragpilot/ragpilot/internal/testkit/minilmtest"
-	"github.com/ragpilot/ragpilot/internal/testkit/sharedtest"
 )
 
 // What five other users said, and 200 questions about it in other words. No constant was chosen on them. The log has what the cosine alone
 // finds first, too.
 func TestHeldOutMiniLM(t *testing.T) {
-	sharedtest.NotUnderRace(t)
+	testkit.NotUnderRace(t)
 	model := embed.Cached(minilmtest.Open(t), 1<<10)
 	f, err := os.Open("testdata/heldout.jsonl")
 	if err != nil {

@@ -8,7 +8,7 @@ import (
 
 	"github.com/ragpilot/ragpilot/internal/lab/recall"
 	"github.com/ragpilot/ragpilot/internal/lab/trace"
-	"github.com/ragpilot/ragpilot/internal/testkit/sharedtest"
+	"github.com/ragpilot/ragpilot/internal/testkit"
 	"github.com/ragpilot/ragpilot/memory"
 	"github.com/ragpilot/ragpilot/memory/inmem"
 )
@@ -19,8 +19,8 @@ func TestEntitiesKeepRecall(t *testing.T) {
 	if testing.Short() {
 		t.Skip("searches thousands of memories")
 	}
-	sharedtest.NotUnderRace(t)
-	folder := sharedtest.Path(t, "traces", "multihop-2wiki")
+	testkit.NotUnderRace(t)
+	folder := testkit.Shared(t, "traces", "multihop-2wiki")
 	trc, blocks, err := trace.Load(folder+"/trace.jsonl", folder+"/blocks.jsonl")
 	if err != nil {
 		t.Fatal(err)

@@ -10,7 +10,7 @@ import (
 
 	"github.com/ragpilot/ragpilot/internal/lab/memorytrace"
 	"github.com/ragpilot/ragpilot/internal/lab/trace"
-	"github.com/ragpilot/ragpilot/internal/testkit/sharedtest"
+	"github.com/ragpilot/ragpilot/internal/testkit"
 )
 
 // Over a whole trace of a hundred memories a question, at least 1.8 times fewer prompt tokens are computed than for the
@@ -19,8 +19,8 @@ func TestJudged(t *testing.T) {
 	if testing.Short() {
 		t.Skip("runs the judge")
 	}
-	sharedtest.NotUnderRace(t)
-	folder, judge := sharedtest.Path(t, "traces", "memory-locomo-k100"), sharedtest.Path(t, "eval", "prefixcache.py")
+	testkit.NotUnderRace(t)
+	folder, judge := testkit.Shared(t, "traces", "memory-locomo-k100"), testkit.Shared(t, "eval", "prefixcache.py")
 	python, err := exec.LookPath("python3")
 	if err != nil {
 		t.Skip("needs python3")

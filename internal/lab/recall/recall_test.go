@@ -14,7 +14,7 @@ import (
 
 	"github.com/ragpilot/ragpilot/internal/lab/recall"
 	"github.com/ragpilot/ragpilot/internal/lab/trace"
-	"github.com/ragpilot/ragpilot/internal/testkit/sharedtest"
+	"github.com/ragpilot/ragpilot/internal/testkit"
 	"github.com/ragpilot/ragpilot/internal/testkit/storetest"
 	"github.com/ragpilot/ragpilot/retriever/bleve"
 	"github.com/ragpilot/ragpilot/retriever/elastic"
@@ -113,11 +113,11 @@ func TestAgainstElasticsearch(t *testing.T) {
 
 func multihop(t *testing.T) ([]store.Document, []recall.Case) {
 	t.Helper()
-	blocks, err := trace.LoadBlocks(sharedtest.Path(t, "traces", "multihop-2wiki", "blocks.jsonl"))
+	blocks, err := trace.LoadBlocks(testkit.Shared(t, "traces", "multihop-2wiki", "blocks.jsonl"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	r, err := trace.Open(sharedtest.Path(t, "traces", "multihop-2wiki", "trace.jsonl"), blocks)
+	r, err := trace.Open(testkit.Shared(t, "traces", "multihop-2wiki", "trace.jsonl"), blocks)
 	if err != nil {
 		t.Fatal(err)
 	}

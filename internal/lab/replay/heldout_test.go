@@ -13,7 +13,7 @@ import (
 	"testing"
 
 	"github.com/ragpilot/ragpilot/internal/lab/workload"
-	"github.com/ragpilot/ragpilot/internal/testkit/sharedtest"
+	"github.com/ragpilot/ragpilot/internal/testkit"
 )
 
 var update = flag.Bool("update", false, "rewrite the table of held-out workloads in docs/results.md")
@@ -38,7 +38,7 @@ var heldOutArms = []struct {
 
 // docs/results.md shows what is measured on workloads that no constant was chosen on.
 func TestHeldOut(t *testing.T) {
-	sharedtest.NotUnderRace(t)
+	testkit.NotUnderRace(t)
 	var mu sync.Mutex
 	rows := map[string]string{}
 	t.Run("workloads", func(t *testing.T) {

@@ -9,7 +9,7 @@ import (
 	"github.com/ragpilot/ragpilot/internal/lab/replay"
 	"github.com/ragpilot/ragpilot/internal/lab/trace"
 	"github.com/ragpilot/ragpilot/internal/lab/workload"
-	"github.com/ragpilot/ragpilot/internal/testkit/sharedtest"
+	"github.com/ragpilot/ragpilot/internal/testkit"
 )
 
 // What a plan expects in the cache is what the engine then reports, within one engine block, for every request: with
@@ -34,9 +34,9 @@ func TestPredictionIsWhatTheEngineReports(t *testing.T) {
 
 // The same on recorded retrieval, with 5 % of the trace's tokens.
 func TestPredictionOnOpenTraces(t *testing.T) {
-	sharedtest.NotUnderRace(t)
-	for _, name := range sharedtest.Traces() {
-		dir := sharedtest.Path(t, "traces", name)
+	testkit.NotUnderRace(t)
+	for _, name := range testkit.Traces() {
+		dir := testkit.Shared(t, "traces", name)
 		trc, blocks, err := trace.Load(filepath.Join(dir, "trace.jsonl"), filepath.Join(dir, "blocks.jsonl"))
 		if err != nil {
 			t.Fatal(err)

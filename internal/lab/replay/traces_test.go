@@ -10,16 +10,16 @@ import (
 	"github.com/ragpilot/ragpilot/contextpilot"
 	"github.com/ragpilot/ragpilot/internal/lab/replay"
 	"github.com/ragpilot/ragpilot/internal/lab/trace"
-	"github.com/ragpilot/ragpilot/internal/testkit/sharedtest"
+	"github.com/ragpilot/ragpilot/internal/testkit"
 )
 
 // TestOpenTraces: on each open trace and for each policy the plan is valid, online and offline, without a fault,
 // and the online law holds at three cuts.
 func TestOpenTraces(t *testing.T) {
-	sharedtest.NotUnderRace(t)
-	for _, name := range sharedtest.Traces() {
+	testkit.NotUnderRace(t)
+	for _, name := range testkit.Traces() {
 		t.Run(name, func(t *testing.T) {
-			dir := sharedtest.Path(t, "traces", name)
+			dir := testkit.Shared(t, "traces", name)
 			trc, blocks, err := trace.Load(filepath.Join(dir, "trace.jsonl"), filepath.Join(dir, "blocks.jsonl"))
 			if err != nil {
 				t.Fatal(err)

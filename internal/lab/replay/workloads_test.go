@@ -16,7 +16,7 @@ import (
 	"github.com/ragpilot/ragpilot/internal/lab/trace"
 	"github.com/ragpilot/ragpilot/internal/lab/workload"
 	"github.com/ragpilot/ragpilot/internal/prompt/tokens"
-	"github.com/ragpilot/ragpilot/internal/testkit/sharedtest"
+	"github.com/ragpilot/ragpilot/internal/testkit"
 )
 
 // generated are workloads unlike the open traces and unlike each other.
@@ -131,7 +131,7 @@ func rendered(blocks *trace.Blocks, id string) int {
 // On no workload is the default policy more than half a point below the best of the others, online or offline, with a
 // large or a small cache. It harms few requests (by more than one engine block, against retrieval order), and little.
 func TestBestOnGeneratedWorkloads(t *testing.T) {
-	sharedtest.NotUnderRace(t)
+	testkit.NotUnderRace(t)
 	for _, name := range slices.Sorted(maps.Keys(generated())) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -155,11 +155,11 @@ var exceptions = map[string]map[string]harmBars{
 
 // The same on the open traces.
 func TestBestOnOpenTraces(t *testing.T) {
-	sharedtest.NotUnderRace(t)
-	for _, name := range sharedtest.Traces() {
+	testkit.NotUnderRace(t)
+	for _, name := range testkit.Traces() {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			dir := sharedtest.Path(t, "traces", name)
+			dir := testkit.Shared(t, "traces", name)
 			trc, blocks, err := trace.Load(filepath.Join(dir, "trace.jsonl"), filepath.Join(dir, "blocks.jsonl"))
 			if err != nil {
 				t.Fatal(err)

@@ -12,7 +12,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/ragpilot/ragpilot/internal/prompt/extract"
-	"github.com/ragpilot/ragpilot/internal/testkit/sharedtest"
+	"github.com/ragpilot/ragpilot/internal/testkit"
 )
 
 // failer is what *testing.T and *rapid.T share.
@@ -221,7 +221,7 @@ func FuzzFind(f *testing.F) {
 
 // Texts made to be slow to read: a reader that looks ahead from each mark would take hours.
 func TestHostileTextsAreQuick(t *testing.T) {
-	sharedtest.NotUnderRace(t)
+	testkit.NotUnderRace(t)
 	const n = 50_000
 	start := time.Now()
 	for _, piece := range []string{

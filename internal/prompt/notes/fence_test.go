@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/ragpilot/ragpilot/internal/prompt/notes"
-	"github.com/ragpilot/ragpilot/internal/testkit/sharedtest"
+	"github.com/ragpilot/ragpilot/internal/testkit"
 )
 
 // Notes keep the words that were recorded.
@@ -119,7 +119,7 @@ func FuzzFence(f *testing.F) {
 
 // A text made to be slow is not.
 func TestFenceIsLinear(t *testing.T) {
-	sharedtest.NotUnderRace(t)
+	testkit.NotUnderRace(t)
 	start := time.Now()
 	for _, piece := range []string{"c", "identic", "- identical to earlier ", " (quoted-9)", "\\", `\u0069`, "ic al", "c\n\n\n", "\xef", "ｃ", "identica\\l to ear"} {
 		notes.Fence(strings.Repeat(piece, 1<<20) + notes.Duplicate("x"))

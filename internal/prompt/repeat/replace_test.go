@@ -10,7 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/ragpilot/ragpilot/internal/prompt/repeat"
-	"github.com/ragpilot/ragpilot/internal/testkit/sharedtest"
+	"github.com/ragpilot/ragpilot/internal/testkit"
 )
 
 // file returns lines that are cut into several blocks.
@@ -177,7 +177,7 @@ func TestReferencesAreNotRead(t *testing.T) {
 
 // A long text costs no more than many short ones.
 func TestLongTextsAreQuick(t *testing.T) {
-	sharedtest.NotUnderRace(t)
+	testkit.NotUnderRace(t)
 	start := time.Now()
 	for _, piece := range []string{"\n", "x\n", "1|", "|", " ", "\\", `\n`, "{", `{"content":"`, "[[", "é\n", "  12|\n"} {
 		long := strings.Repeat(piece, 100_000)

@@ -24,7 +24,7 @@ import (
 	"github.com/ragpilot/ragpilot/internal/prompt/orders"
 	"github.com/ragpilot/ragpilot/internal/sidecar/compat/recorded"
 	"github.com/ragpilot/ragpilot/internal/sidecar/proxy"
-	"github.com/ragpilot/ragpilot/internal/testkit/sharedtest"
+	"github.com/ragpilot/ragpilot/internal/testkit"
 )
 
 var (
@@ -43,7 +43,7 @@ const (
 // one hash for each conversation, with two digits for each of its bodies. Where it differs on purpose, run it with -update; the counts at the
 // top of the file say how often each thing was done. With -keep on both sides, the bodies of two versions can be compared.
 func TestForwardedBytes(t *testing.T) {
-	sharedtest.NotUnderRace(t)
+	testkit.NotUnderRace(t)
 	if testing.Short() {
 		t.Skip("takes several seconds")
 	}

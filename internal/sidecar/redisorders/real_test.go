@@ -31,7 +31,7 @@ import (
 	"github.com/ragpilot/ragpilot/internal/prompt/orders"
 	"github.com/ragpilot/ragpilot/internal/prompt/orders/orderstest"
 	"github.com/ragpilot/ragpilot/internal/sidecar/redisorders"
-	"github.com/ragpilot/ragpilot/internal/testkit/freeport"
+	"github.com/ragpilot/ragpilot/internal/testkit"
 )
 
 // server is a real one that the test owns.
@@ -62,7 +62,7 @@ func program(t testing.TB) string {
 func startServer(t testing.TB, args ...string) *server {
 	t.Helper()
 	s := &server{program: program(t), dir: t.TempDir()}
-	s.addr = freeport.Loopback(t)
+	s.addr = testkit.FreeAddress(t)
 	_, port, _ := net.SplitHostPort(s.addr)
 	s.args = append([]string{
 		"--port", port, "--bind", "127.0.0.1", "--dir", s.dir, "--save", "", "--appendonly", "no",
@@ -228,7 +228,7 @@ func TestRealServerHangsDiesAndComesBack(t *testing.T) {
 func TestRealTLSAndPassword(t *testing.T) {
 	dir := t.TempDir()
 	roots := certificate(t, dir)
-	addr := freeport.Loopback(t)
+	addr := testkit.FreeAddress(t)
 	_, port, _ := net.SplitHostPort(addr)
 	var args []string
 	for k, v := range map[string]string{

@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/ragpilot/ragpilot/internal/sidecar/savings"
-	"github.com/ragpilot/ragpilot/internal/testkit/sharedtest"
+	"github.com/ragpilot/ragpilot/internal/testkit"
 )
 
 // world makes the requests of one session: how many, and what each took.
@@ -54,7 +54,7 @@ func lognormal(r *rand.Rand, _ int) float64 { return math.Exp(.6 * r.NormFloat64
 // The interval holds the true difference about as often as it says, although requests of a session are alike; the
 // interval that takes every request for itself does not, which shows that these worlds can tell the two apart.
 func TestCoverage(t *testing.T) {
-	sharedtest.NotUnderRace(t)
+	testkit.NotUnderRace(t)
 	const runs = 1000
 	for _, w := range worlds {
 		t.Run(w.name, func(t *testing.T) {

@@ -13,7 +13,7 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/ragpilot/ragpilot/internal/testkit/freeport"
+	"github.com/ragpilot/ragpilot/internal/testkit"
 )
 
 // notHere is the status of servers.sh if a store cannot be had on this machine.
@@ -30,8 +30,8 @@ type Server struct {
 // or fails if RAGPILOT_REQUIRE_STORES is 1.
 func Start(t testing.TB, store string) *Server {
 	t.Helper()
-	script, run := filepath.Join(root(t), ".ci", "stores", "servers.sh"), t.TempDir()
-	addr := freeport.Loopback(t)
+	script, run := filepath.Join(testkit.Root(t), ".ci", "stores", "servers.sh"), t.TempDir()
+	addr := testkit.FreeAddress(t)
 	_, port, err := net.SplitHostPort(addr)
 	if err != nil {
 		t.Fatal(err)
@@ -80,24 +80,5 @@ func (s *Server) signal(t testing.TB, signal syscall.Signal) {
 	t.Helper()
 	if err := syscall.Kill(s.pid, signal); err != nil {
 		t.Errorf("%v to process %d: %v", signal, s.pid, err)
-	}
-}
-
-// root returns the folder of go.mod.
-func root(t testing.TB) string {
-	t.Helper()
-	dir, err := os.Getwd()
-	if err != nil {
-		t.Fatal(err)
-	}
-	for {
-		if _, err := os.Stat(filepath.Join(dir, "go.mod")); err == nil {
-			return dir
-		}
-		up := filepath.Dir(dir)
-		if up == dir {
-			t.Fatal("no go.mod above the working directory")
-		}
-		dir = up
 	}
 }

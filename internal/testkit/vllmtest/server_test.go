@@ -19,7 +19,7 @@ import (
 
 	"github.com/ragpilot/ragpilot/engines/openai"
 	"github.com/ragpilot/ragpilot/engines/vllm"
-	"github.com/ragpilot/ragpilot/internal/testkit/freeport"
+	"github.com/ragpilot/ragpilot/internal/testkit"
 )
 
 // served is the name under which the servers offer their model.
@@ -58,7 +58,7 @@ func serve(t *testing.T, o options) *server {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = os.RemoveAll(folder) })
-	s := &server{t: t, options: o, folder: folder, address: freeport.Loopback(t)}
+	s := &server{t: t, options: o, folder: folder, address: testkit.FreeAddress(t)}
 	t.Cleanup(func() { s.kill() })
 	s.start()
 	return s

@@ -10,7 +10,7 @@ import (
 	"github.com/ragpilot/ragpilot/contextpilot"
 	"github.com/ragpilot/ragpilot/internal/lab/trace"
 	"github.com/ragpilot/ragpilot/internal/prompt/tokens"
-	"github.com/ragpilot/ragpilot/internal/testkit/sharedtest"
+	"github.com/ragpilot/ragpilot/internal/testkit"
 )
 
 // blockTokens is what blocks of the trace are cut to.
@@ -20,7 +20,7 @@ const blockTokens = 110
 func recorded(t *testing.T, requests, longest int) []contextpilot.Request {
 	t.Helper()
 	const name = "multihop-2wiki"
-	trc, blocks, err := trace.Load(sharedtest.Path(t, "traces", name, "trace.jsonl"), sharedtest.Path(t, "traces", name, "blocks.jsonl"))
+	trc, blocks, err := trace.Load(testkit.Shared(t, "traces", name, "trace.jsonl"), testkit.Shared(t, "traces", name, "blocks.jsonl"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -15,7 +15,7 @@ import (
 	"github.com/ragpilot/ragpilot/engines/local/internal/tinymodel"
 	"github.com/ragpilot/ragpilot/engines/local/internal/weights"
 	"github.com/ragpilot/ragpilot/internal/nn/quant"
-	"github.com/ragpilot/ragpilot/internal/testkit/sharedtest"
+	"github.com/ragpilot/ragpilot/internal/testkit"
 )
 
 // shapes are the architectures, each with something of its own.
@@ -77,7 +77,7 @@ func TestForwardIsExact(t *testing.T) {
 }
 
 func TestForwardInEveryFormat(t *testing.T) {
-	sharedtest.NotUnderRace(t)
+	testkit.NotUnderRace(t)
 	var small []quant.Type
 	for _, format := range quant.Types() {
 		switch weights, _ := format.Block(); {
@@ -100,7 +100,7 @@ func TestForwardInEveryFormat(t *testing.T) {
 // Rows of 896 are no whole blocks of 256: llama.cpp's Q4_K_M has Q5_0 and Q8_0 there. This is Qwen2.5-0.5B with fewer layers, a shorter
 // feed-forward part and a small vocabulary.
 func TestForwardOfAMixture(t *testing.T) {
-	sharedtest.NotUnderRace(t)
+	testkit.NotUnderRace(t)
 	file, m := tiny(t, tinymodel.Options{
 		Architecture: "qwen2", Hidden: 896, Heads: 14, KVHeads: 2, HeadDim: 64, FFN: 512, Seed: 6, Type: quant.Q5_0,
 		Types: map[string]quant.Type{

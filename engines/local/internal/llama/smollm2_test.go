@@ -6,12 +6,12 @@ import (
 
 	"github.com/ragpilot/ragpilot/engines/local/internal/llama"
 	"github.com/ragpilot/ragpilot/engines/local/internal/modeltest"
-	"github.com/ragpilot/ragpilot/internal/testkit/sharedtest"
+	"github.com/ragpilot/ragpilot/internal/testkit"
 )
 
 // What two other programs, in Python and in C++, answer from the same file.
 func TestSmolLM2(t *testing.T) {
-	sharedtest.NotUnderRace(t)
+	testkit.NotUnderRace(t)
 	_, m := open(t, modeltest.SmolLM2(t))
 	prompt := []int32{1, 4093, 198, 1780, 314, 260, 3575, 282, 4649, 47, 2, 198, 1, 520, 9531, 198}
 	w, memory := m.NewWorker(2), pages(m, 32)
@@ -29,7 +29,7 @@ func TestSmolLM2(t *testing.T) {
 
 // All that the tests of small models do one by one, in two prompts' time.
 func TestSmolLM2IsExact(t *testing.T) {
-	sharedtest.NotUnderRace(t)
+	testkit.NotUnderRace(t)
 	file, m := open(t, modeltest.SmolLM2(t))
 	tokens := randomTokens(350, file.Vocab, 9)
 	whole := slices.Clone(m.NewWorker(1).Forward([]llama.Span{{Tokens: tokens, Pages: pages(m, len(tokens)), Logits: 3}}))

@@ -7,7 +7,7 @@ import (
 
 	"github.com/ragpilot/ragpilot/engines/local/model"
 	"github.com/ragpilot/ragpilot/internal/nn/compute"
-	"github.com/ragpilot/ragpilot/internal/testkit/sharedtest"
+	"github.com/ragpilot/ragpilot/internal/testkit"
 )
 
 // SmolLM2 returns the path of SmolLM2-135M-Instruct: what RAGPILOT_SMOLLM2 names, or the model in the cache folder. If
@@ -28,7 +28,7 @@ func SmolLM2(t testing.TB) string {
 // there, in short runs, and under the race detector it is skipped.
 func Fast(t testing.TB) string {
 	t.Helper()
-	sharedtest.NotUnderRace(t)
+	testkit.NotUnderRace(t)
 	if testing.Short() {
 		t.Skip("computes for minutes")
 	}

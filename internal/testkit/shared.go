@@ -1,6 +1,4 @@
-// Package sharedtest finds the material that stands beside the repository and is not part of it: recorded traces
-// and the independent judge of plans. Tests that need it say so when they skip.
-package sharedtest
+package testkit
 
 import (
 	"os"
@@ -11,9 +9,8 @@ import (
 // Traces are the names of the open traces.
 func Traces() []string { return []string{"multihop-2wiki", "memory-locomo-k100", "chat-mtragun"} }
 
-// Path returns ../shared/elem... as seen from the repository's root. If it is not there the test is skipped, or
-// fails if RAGPILOT_REQUIRE_SHARED is 1.
-func Path(t testing.TB, elem ...string) string {
+// Root returns the folder of go.mod.
+func Root(t testing.TB) string {
 	t.Helper()
 	dir, err := os.Getwd()
 	if err != nil {
@@ -21,7 +18,7 @@ func Path(t testing.TB, elem ...string) string {
 	}
 	for {
 		if _, err := os.Stat(filepath.Join(dir, "go.mod")); err == nil {
-			break
+			return dir
 		}
 		up := filepath.Dir(dir)
 		if up == dir {
@@ -29,7 +26,14 @@ func Path(t testing.TB, elem ...string) string {
 		}
 		dir = up
 	}
-	path := filepath.Join(append([]string{dir, "..", "shared"}, elem...)...)
+}
+
+// Shared returns ../shared/elem... as seen from the repository's root: material that stands beside the repository and is not
+// part of it, such as recorded traces and the independent judge of plans. If it is not there the test is skipped, or fails if
+// RAGPILOT_REQUIRE_SHARED is 1.
+func Shared(t testing.TB, elem ...string) string {
+	t.Helper()
+	path := filepath.Join(append([]string{Root(t), "..", "shared"}, elem...)...)
 	if _, err := os.Stat(path); err != nil {
 		name := filepath.ToSlash(filepath.Join(append([]string{"../shared"}, elem...)...))
 		if os.Getenv("RAGPILOT_REQUIRE_SHARED") == "1" {

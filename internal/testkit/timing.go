@@ -1,10 +1,16 @@
-package timed
+package testkit
 
 import (
 	"slices"
 	"testing"
 	"time"
 )
+
+// On a machine that others use, the mean of a call of some microseconds is mostly what the others did. So benchmarks report
+// medians:
+//
+//	b.Run("search", func(b *testing.B) { testkit.Median(b, search) })
+//	b.Run("added", func(b *testing.B) { testkit.Added(b, bare, search) })
 
 // Median calls f for as long as the benchmark lasts, and reports the median time of a call as p50-ns/op beside the mean and
 // the allocations. Reading the clock is in it, some 50 ns.

@@ -1,16 +1,16 @@
-package freeport_test
+package testkit_test
 
 import (
 	"net"
 	"testing"
 
-	"github.com/ragpilot/ragpilot/internal/testkit/freeport"
+	"github.com/ragpilot/ragpilot/internal/testkit"
 )
 
 func TestLoopback(t *testing.T) {
 	seen := map[string]bool{}
 	for range 50 {
-		address := freeport.Loopback(t)
+		address := testkit.FreeAddress(t)
 		if seen[address] {
 			t.Fatalf("%s twice", address)
 		}

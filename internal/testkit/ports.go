@@ -1,5 +1,4 @@
-// Package freeport chooses ports for servers that tests start, and for tests that want a port where nothing listens.
-package freeport
+package testkit
 
 import (
 	"math/rand/v2"
@@ -9,14 +8,14 @@ import (
 	"testing"
 )
 
-// The range lies below the ports that operating systems give to outgoing connections and to listeners of port 0 (from 32768 on with Linux, from
-// 49152 on elsewhere), so that the port is given to no connection between its choice and its use.
+// The range lies below the ports that operating systems give to outgoing connections and to listeners of port 0 (from 32768 on
+// with Linux, from 49152 on elsewhere), so that no connection gets the port between its choice and its use.
 const lowest, highest = 15_000, 32_000
 
 var given sync.Map // of ports, so that no port is chosen twice in a process
 
-// Loopback returns an address 127.0.0.1:PORT on which nothing listens. It ends the test if there is none.
-func Loopback(t testing.TB) string {
+// FreeAddress returns an address 127.0.0.1:PORT on which nothing listens. It ends the test if there is none.
+func FreeAddress(t testing.TB) string {
 	t.Helper()
 	for range 1000 {
 		port := lowest + rand.IntN(highest-lowest) // another process of tests hardly chooses the same

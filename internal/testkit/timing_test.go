@@ -1,21 +1,21 @@
-package timed_test
+package testkit_test
 
 import (
 	"testing"
 
-	"github.com/ragpilot/ragpilot/internal/testkit/timed"
+	"github.com/ragpilot/ragpilot/internal/testkit"
 )
 
 // Medians are reported under their names, and both sides are called equally often. What they are depends on the machine: no
 // test asks.
 func TestReports(t *testing.T) {
 	calls := 0
-	median := testing.Benchmark(func(b *testing.B) { timed.Median(b, func() { calls++ }) })
+	median := testing.Benchmark(func(b *testing.B) { testkit.Median(b, func() { calls++ }) })
 	if calls < median.N || median.Extra["p50-ns/op"] < 0 {
 		t.Errorf("%d calls of %d, %v", calls, median.N, median.Extra)
 	}
 	bases, ours := 0, 0
-	added := testing.Benchmark(func(b *testing.B) { timed.Added(b, func() { bases++ }, func() { ours++ }) })
+	added := testing.Benchmark(func(b *testing.B) { testkit.Added(b, func() { bases++ }, func() { ours++ }) })
 	if bases != ours || bases < added.N {
 		t.Errorf("%d and %d calls, want as many of both, %d", bases, ours, added.N)
 	}
