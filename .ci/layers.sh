@@ -30,6 +30,7 @@ expect engines engines "$module/retriever/bleve"
 expect engines engines github.com/tmc/langchaingo/schema
 expect retriever/bleve bleve "$module/engines"
 expect retriever/bleve bleve github.com/spf13/cobra
+expect internal/sidecar/proxy proxy "$module/internal/sidecar/settings"
 
 # The hash module brings one of its own.
 foreign=$(go list -deps -f '{{if not .Standard}}{{.ImportPath}}{{end}}' ./contextpilot |

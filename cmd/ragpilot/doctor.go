@@ -11,7 +11,7 @@ import (
 
 	"github.com/ragpilot/ragpilot/engines/local"
 	"github.com/ragpilot/ragpilot/internal/lab/doctor"
-	httpserve "github.com/ragpilot/ragpilot/internal/sidecar/settings"
+	"github.com/ragpilot/ragpilot/internal/sidecar/settings"
 )
 
 // usageError is a command line that makes no sense: exit status 2 where 1 says something else.
@@ -50,7 +50,7 @@ func newDoctor() *cobra.Command {
 	}
 	cmd.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
 	flags := cmd.Flags()
-	flags.StringVar(&cfg.Engine, "engine", httpserve.Default().InferAPIURL, "base `URL` of the engine, or local: a model in this process")
+	flags.StringVar(&cfg.Engine, "engine", settings.Default().InferAPIURL, "base `URL` of the engine, or local: a model in this process")
 	flags.StringVar(&cfg.Model, "model", "", "`MODEL` that requests will name; empty: the first that is served. With --engine local: a file, or a name; empty: "+defaultModel)
 	flags.StringVar(&cfg.APIKey, "api-key", "", "`KEY` for the engine; RAGPILOT_API_KEY is safer")
 	flags.IntVar(&cfg.Budget, "budget", 0, "length of planned prompts in `TOKENS`, to compare with the model's window; 0: not told")

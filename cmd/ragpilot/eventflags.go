@@ -5,11 +5,11 @@ import (
 
 	"github.com/spf13/pflag"
 
-	httpserve "github.com/ragpilot/ragpilot/internal/sidecar/settings"
+	"github.com/ragpilot/ragpilot/internal/sidecar/settings"
 )
 
 // eventFlags say where the engine publishes its cache events. They describe one engine; several stand in the file.
-type eventFlags struct{ engine httpserve.Engine }
+type eventFlags struct{ engine settings.Engine }
 
 func (f *eventFlags) register(flags *pflag.FlagSet) {
 	e := &f.engine
@@ -22,12 +22,12 @@ func (f *eventFlags) register(flags *pflag.FlagSet) {
 }
 
 // apply puts the flags that were given over a configuration's engine.
-func (f *eventFlags) apply(flags *pflag.FlagSet, c *httpserve.Config) error {
+func (f *eventFlags) apply(flags *pflag.FlagSet, c *settings.Config) error {
 	if flags.Changed("kv-events") && f.engine.Events == "" {
 		c.Engines = nil
 		return nil
 	}
-	e := httpserve.Engine{Kind: f.engine.Kind}
+	e := settings.Engine{Kind: f.engine.Kind}
 	if len(c.Engines) > 0 {
 		e = c.Engines[0]
 	}
@@ -49,8 +49,8 @@ func (f *eventFlags) apply(flags *pflag.FlagSet, c *httpserve.Config) error {
 	case !given:
 		return nil
 	case len(c.Engines) > 1:
-		return fmt.Errorf("%w: engines: --kv-* flags are for one engine, the file has %d", httpserve.ErrBadConfig, len(c.Engines))
+		return fmt.Errorf("%w: engines: --kv-* flags are for one engine, the file has %d", settings.ErrBadConfig, len(c.Engines))
 	}
-	c.Engines = []httpserve.Engine{e}
+	c.Engines = []settings.Engine{e}
 	return nil
 }

@@ -11,7 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	httpserve "github.com/ragpilot/ragpilot/internal/sidecar/settings"
+	"github.com/ragpilot/ragpilot/internal/sidecar/settings"
 )
 
 // healthFlags say which server is asked. They are found as those of serve are, so that both agree inside a container.
@@ -30,7 +30,7 @@ func newHealth() *cobra.Command {
 			"It is for containers without a shell.",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			source := httpserve.Source{File: f.file, Env: os.LookupEnv, Flags: func(c *httpserve.Config) error {
+			source := settings.Source{File: f.file, Env: os.LookupEnv, Flags: func(c *settings.Config) error {
 				if cmd.Flags().Changed("admin-addr") {
 					c.AdminAddr = f.admin
 				}
@@ -52,7 +52,7 @@ func newHealth() *cobra.Command {
 	}
 	flags := cmd.Flags()
 	flags.StringVar(&f.file, "config", "", "settings `FILE` of the server")
-	flags.StringVar(&f.admin, "admin-addr", httpserve.Default().AdminAddr, "the server's `HOST:PORT` for metrics")
+	flags.StringVar(&f.admin, "admin-addr", settings.Default().AdminAddr, "the server's `HOST:PORT` for metrics")
 	flags.BoolVar(&f.ready, "ready", false, "ask whether it takes requests: while it ends running answers it is healthy, but not ready")
 	flags.DurationVar(&f.timeout, "timeout", 2*time.Second, "`TIME` to wait for the answer")
 	return cmd

@@ -22,7 +22,8 @@ import (
 	"github.com/ragpilot/ragpilot/contextpilot"
 	"github.com/ragpilot/ragpilot/contextpilot/profile"
 	"github.com/ragpilot/ragpilot/internal/sidecar"
-	httpserve "github.com/ragpilot/ragpilot/internal/sidecar/settings"
+	"github.com/ragpilot/ragpilot/internal/sidecar/server"
+	"github.com/ragpilot/ragpilot/internal/sidecar/settings"
 )
 
 // serveFlags are what the command line says. Only flags that were given count: the others leave the file alone.
@@ -31,11 +32,11 @@ type serveFlags struct {
 
 	port   portFlag
 	events eventFlags
-	config httpserve.Config // values of flags that are fields
+	config settings.Config // values of flags that are fields
 }
 
 func newServe() *cobra.Command {
-	f := serveFlags{config: httpserve.Default()}
+	f := serveFlags{config: settings.Default()}
 	cmd := &cobra.Command{
 		Use:   "serve",
 		Short: "Run the HTTP server that stands in front of an engine",
@@ -106,7 +107,7 @@ func (f *serveFlags) register(flags *pflag.FlagSet) {
 }
 
 // apply puts the flags that were given over a configuration.
-func (f *serveFlags) apply(flags *pflag.FlagSet, c *httpserve.Config) error {
+func (f *serveFlags) apply(flags *pflag.FlagSet, c *settings.Config) error {
 	from := f.config
 	for name, set := range map[string]func(){ // each sets fields of its own: the order does not matter
 		"listen":                   func() { c.Listen = from.Listen },
@@ -128,8 +129,8 @@ func (f *serveFlags) apply(flags *pflag.FlagSet, c *httpserve.Config) error {
 		"model":                    func() { c.Model = from.Model },
 		"cloud-provider":           func() { c.CloudProvider = from.CloudProvider },
 		"cloud-base-url":           func() { c.CloudBaseURL = from.CloudBaseURL },
-		"cloud-api-key":            func() { c.CloudAPIKey, c.CloudAPIKeyFile = httpserve.Secret(f.cloudAPIKey), "" },
-		"key-file":                 func() { c.Keys = append(c.Keys, httpserve.Key{File: f.keyFile}) },
+		"cloud-api-key":            func() { c.CloudAPIKey, c.CloudAPIKeyFile = settings.Secret(f.cloudAPIKey), "" },
+		"key-file":                 func() { c.Keys = append(c.Keys, settings.Key{File: f.keyFile}) },
 		"extended-cache":           func() { c.ExtendedCache = from.ExtendedCache },
 		"chunk-modulus":            func() { c.ChunkModulus = from.ChunkModulus },
 		"max-tokens":               func() { c.MaxTokens = from.MaxTokens },
@@ -145,13 +146,13 @@ func (f *serveFlags) apply(flags *pflag.FlagSet, c *httpserve.Config) error {
 		"memory-model":             func() { c.Memory.Model = from.Memory.Model },
 		"memory-embedder":          func() { c.Memory.Embedder = from.Memory.Embedder },
 		"memory-embedder-model":    func() { c.Memory.EmbedderModel = from.Memory.EmbedderModel },
-		"shared-state":             func() { c.SharedState = httpserve.Secret(f.sharedState) },
+		"shared-state":             func() { c.SharedState = settings.Secret(f.sharedState) },
 		"trust-tenant-header":      func() { c.TrustTenantHeader = from.TrustTenantHeader },
 		"tls-cert":                 func() { c.TLS.Cert = from.TLS.Cert },
 		"tls-key":                  func() { c.TLS.Key = from.TLS.Key },
 		"tls-client-ca":            func() { c.TLS.ClientCA = from.TLS.ClientCA },
 		"trace-endpoint":           func() { c.Trace.Endpoint = from.Trace.Endpoint },
-		"trace-headers":            func() { c.Trace.Headers, c.Trace.HeadersFile = httpserve.Secret(f.traceHeaders), "" },
+		"trace-headers":            func() { c.Trace.Headers, c.Trace.HeadersFile = settings.Secret(f.traceHeaders), "" },
 		"trace-sample":             func() { c.Trace.Sample = from.Trace.Sample },
 		"plan-window":              func() { c.Plan.Window = from.Plan.Window },
 		"lame-duck":                func() { c.Timeouts.LameDuck = from.Timeouts.LameDuck },
@@ -166,7 +167,7 @@ func (f *serveFlags) apply(flags *pflag.FlagSet, c *httpserve.Config) error {
 	}
 	host, port, err := net.SplitHostPort(c.Listen)
 	if err != nil {
-		return fmt.Errorf("%w: listen %q: want host:port", httpserve.ErrBadConfig, c.Listen)
+		return fmt.Errorf("%w: listen %q: want host:port", settings.ErrBadConfig, c.Listen)
 	}
 	if flags.Changed("host") {
 		host = strings.Trim(f.host, "[]")
@@ -180,21 +181,21 @@ func (f *serveFlags) apply(flags *pflag.FlagSet, c *httpserve.Config) error {
 
 func (f *serveFlags) run(cmd *cobra.Command) error {
 	warnings := unknownVariables(cmd.Flags(), os.Environ()) // the log's format is not known yet
-	source := httpserve.Source{
-		File: f.file, Env: os.LookupEnv, Flags: func(c *httpserve.Config) error { return f.apply(cmd.Flags(), c) },
+	source := settings.Source{
+		File: f.file, Env: os.LookupEnv, Flags: func(c *settings.Config) error { return f.apply(cmd.Flags(), c) },
 		Warn: func(text string) { warnings = append(warnings, text) },
 	}
 	cfg, err := source.Load()
 	if err != nil {
 		return err
 	}
-	live, registry := httpserve.NewLive(cfg), httpserve.NewRegistry()
-	logger := httpserve.NewLogger(cmd.ErrOrStderr(), cfg.LogFormat, live)
+	live, registry := settings.NewLive(cfg), server.NewRegistry()
+	logger := server.NewLogger(cmd.ErrOrStderr(), cfg.LogFormat, live)
 	for _, text := range warnings {
 		logger.Warn(text)
 	}
 	source.Warn = func(text string) { logger.Warn(text) } // of a reload
-	log.SetOutput(httpserve.StandardLog(logger))          // what libraries say who know no other
+	log.SetOutput(server.StandardLog(logger))             // what libraries say who know no other
 	log.SetFlags(0)
 	cfg.LimitMemory(os.LookupEnv, debug.SetMemoryLimit, logger)
 	api, err := sidecar.New(cfg, sidecar.Options{Live: live, Registry: registry, Log: logger, Version: version, LoadCost: loadCost()})
@@ -209,11 +210,11 @@ func (f *serveFlags) run(cmd *cobra.Command) error {
 	hangup := make(chan os.Signal, 1)
 	signal.Notify(hangup, syscall.SIGHUP) // on Windows nobody sends it
 	defer signal.Stop(hangup)
-	server, err := httpserve.New(cfg, api, httpserve.Options{Logger: logger, Live: live, Registry: registry, Tracer: api.Tracer(), Load: source.Load, Hangup: hangup})
+	front, err := server.New(cfg, api, server.Options{Logger: logger, Live: live, Registry: registry, Tracer: api.Tracer(), Load: source.Load, Hangup: hangup})
 	if err != nil {
 		return err
 	}
-	api.Admin(server.Admin())
+	api.Admin(front.Admin())
 	// From the first signal on, the next one ends the process as if nobody listened for it; the server is told only then.
 	ctx, stop := context.WithCancel(context.WithoutCancel(cmd.Context()))
 	defer stop()
@@ -230,7 +231,7 @@ func (f *serveFlags) run(cmd *cobra.Command) error {
 	defer stop()
 	own.Go(func() { api.Run(ctx) })
 	began := time.Now()
-	err = server.Run(ctx)
+	err = front.Run(ctx)
 	stop()
 	if err := errors.Join(err, gateway()); err != nil {
 		return err
@@ -241,7 +242,7 @@ func (f *serveFlags) run(cmd *cobra.Command) error {
 
 // gateway opens the listener for an Envoy gateway, if there is to be one, and serves it until ctx ends. What it returns waits for
 // the end.
-func (f *serveFlags) gateway(ctx context.Context, api *sidecar.API, cfg httpserve.Config, logger *slog.Logger) (wait func() error, err error) {
+func (f *serveFlags) gateway(ctx context.Context, api *sidecar.API, cfg settings.Config, logger *slog.Logger) (wait func() error, err error) {
 	if cfg.ExtProcAddr == "" {
 		return func() error { return nil }, nil
 	}

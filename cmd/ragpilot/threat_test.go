@@ -76,7 +76,7 @@ func TestThreatRoutesHaveRows(t *testing.T) {
 	}
 	literal := regexp.MustCompile(`"((?:(?:GET|HEAD|POST|PUT|PATCH|DELETE) )?/(?:[A-Za-z0-9{][^" ]*)?)"`)
 	found := 0
-	for _, pkg := range []string{".", "settings", "proxy", "compat", "memoryapi", "dashboard"} {
+	for _, pkg := range []string{".", "server", "proxy", "compat", "memoryapi", "dashboard"} {
 		files, err := filepath.Glob("../../internal/sidecar/" + pkg + "/*.go")
 		if err != nil || len(files) == 0 {
 			t.Fatalf("%s: %v, %v", pkg, files, err)

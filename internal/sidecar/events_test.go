@@ -17,6 +17,7 @@ import (
 	"github.com/ragpilot/ragpilot/internal/sidecar"
 	"github.com/ragpilot/ragpilot/internal/sidecar/cachewatch"
 	"github.com/ragpilot/ragpilot/internal/sidecar/dashboard"
+	"github.com/ragpilot/ragpilot/internal/sidecar/server"
 	"github.com/ragpilot/ragpilot/internal/sidecar/settings"
 	"github.com/ragpilot/ragpilot/internal/sidecar/tenant"
 	"github.com/ragpilot/ragpilot/internal/testkit/kvfake"
@@ -434,7 +435,7 @@ func TestEventsReload(t *testing.T) {
 	cfg := settings.Default()
 	cfg.InferAPIURL = e.URL
 	load := make(chan settings.Config, 1)
-	server, err := settings.New(cfg, http.NotFoundHandler(), settings.Options{Load: func() (settings.Config, error) { return <-load, nil }})
+	server, err := server.New(cfg, http.NotFoundHandler(), server.Options{Load: func() (settings.Config, error) { return <-load, nil }})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -537,7 +538,7 @@ func TestEventsKeepFewBodies(t *testing.T) {
 	mine.PromptTokens = "tokenize"
 	cfg.Engines = []settings.Engine{mine}
 	next := cfg
-	server, err := settings.New(cfg, http.NotFoundHandler(), settings.Options{Load: func() (settings.Config, error) { return next, nil }})
+	server, err := server.New(cfg, http.NotFoundHandler(), server.Options{Load: func() (settings.Config, error) { return next, nil }})
 	if err != nil {
 		t.Fatal(err)
 	}

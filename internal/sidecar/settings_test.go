@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/ragpilot/ragpilot/internal/sidecar"
+	"github.com/ragpilot/ragpilot/internal/sidecar/server"
 	"github.com/ragpilot/ragpilot/internal/sidecar/settings"
 )
 
@@ -46,12 +47,12 @@ func startWhole(t *testing.T, change func(*settings.Config)) whole {
 	cfg.Listen, cfg.AdminAddr = "127.0.0.1:0", ""
 	change(&cfg)
 	live, log := settings.NewLive(cfg), new(lockedBuffer)
-	logger := settings.NewLogger(log, "text", live)
+	logger := server.NewLogger(log, "text", live)
 	api, err := sidecar.New(cfg, sidecar.Options{Live: live, Log: logger})
 	if err != nil {
 		t.Fatal(err)
 	}
-	server, err := settings.New(cfg, api, settings.Options{Live: live, Logger: logger})
+	server, err := server.New(cfg, api, server.Options{Live: live, Logger: logger})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -116,7 +117,7 @@ func TestLimitsAreReloaded(t *testing.T) {
 		t.Fatal(err)
 	}
 	next := cfg
-	server, err := settings.New(cfg, api, settings.Options{Live: live, Load: func() (settings.Config, error) { return next, nil }})
+	server, err := server.New(cfg, api, server.Options{Live: live, Load: func() (settings.Config, error) { return next, nil }})
 	if err != nil {
 		t.Fatal(err)
 	}

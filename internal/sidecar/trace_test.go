@@ -27,6 +27,7 @@ import (
 
 	"github.com/ragpilot/ragpilot/internal/lab/upstream"
 	"github.com/ragpilot/ragpilot/internal/sidecar"
+	"github.com/ragpilot/ragpilot/internal/sidecar/server"
 	"github.com/ragpilot/ragpilot/internal/sidecar/settings"
 	"github.com/ragpilot/ragpilot/internal/sidecar/tracing"
 )
@@ -107,7 +108,7 @@ func serveTraced(t *testing.T, change func(*settings.Config)) *tracedServer {
 	t.Helper()
 	leaks := goleak.IgnoreCurrent()
 	t.Cleanup(func() { goleak.VerifyNone(t, leaks) }) // the last one, when all has been closed
-	s := &tracedServer{engine: newTracedEngine(t), registry: settings.NewRegistry(), log: new(logLines), spans: tracetest.NewInMemoryExporter()}
+	s := &tracedServer{engine: newTracedEngine(t), registry: server.NewRegistry(), log: new(logLines), spans: tracetest.NewInMemoryExporter()}
 	cfg := settings.Default()
 	cfg.Compat = true
 	cfg.Listen, cfg.AdminAddr, cfg.InferAPIURL = "127.0.0.1:0", "", s.engine.URL
@@ -128,7 +129,7 @@ func serveTraced(t *testing.T, change func(*settings.Config)) *tracedServer {
 		t.Fatal(err)
 	}
 	s.tracer = api.Tracer()
-	server, err := settings.New(cfg, api, settings.Options{Logger: logger, Registry: s.registry, Tracer: api.Tracer()})
+	server, err := server.New(cfg, api, server.Options{Logger: logger, Registry: s.registry, Tracer: api.Tracer()})
 	if err != nil {
 		t.Fatal(err)
 	}

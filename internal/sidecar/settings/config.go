@@ -273,5 +273,5 @@ func (c Config) clone() Config {
 	return c
 }
 
-// on reports whether TLS is wanted.
-func (t TLS) on() bool { return t != (TLS{}) }
+// On reports whether TLS is wanted.
+func (t TLS) On() bool { return t != (TLS{}) }

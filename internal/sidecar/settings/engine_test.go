@@ -7,6 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/ragpilot/ragpilot/internal/sidecar/settings"
+	"github.com/ragpilot/ragpilot/internal/testkit"
 )
 
 func TestEngines(t *testing.T) {
@@ -77,7 +78,7 @@ func TestEngineWarnings(t *testing.T) {
 	cfg := settings.Default()
 	cfg.CloudProvider = "openai"
 	cfg.Engines = []settings.Engine{{Kind: "vllm", Events: "tcp://*:5557", Listen: true}, {Kind: "vllm", Events: "tcp://127.0.0.1:5557", Listen: true, Replay: "tcp://h:1"}}
-	contains(t, "warnings", strings.Join(cfg.Warnings(), "\n"), "engines have no effect", "engines[0].events tcp://*:5557 can be reached", "engines[0] has no replay")
+	testkit.Contains(t, "warnings", strings.Join(cfg.Warnings(), "\n"), "engines have no effect", "engines[0].events tcp://*:5557 can be reached", "engines[0] has no replay")
 	if n := len(cfg.Warnings()); n != len(settings.Default().Warnings())+3 {
 		t.Error(cfg.Warnings())
 	}

@@ -24,7 +24,7 @@ type Live struct{ now atomic.Pointer[Reloadable] }
 // NewLive returns a Live that holds what cfg says.
 func NewLive(cfg Config) *Live {
 	l := new(Live)
-	l.store(cfg)
+	l.Store(cfg)
 	return l
 }
 
@@ -45,13 +45,13 @@ func (l *Live) Level() slog.Level {
 	}
 }
 
-func (l *Live) store(c Config) {
+func (l *Live) Store(c Config) {
 	l.now.Store(&Reloadable{LogLevel: c.LogLevel, Keys: slices.Clone(c.Keys), Limits: c.Limits, HoldOut: c.HoldOut, Shadow: c.Shadow, Engines: named(c.Engines)})
 }
 
-// takeOver returns c with those fields of next that need no restart, the names of those that differ, and the names of
+// TakeOver returns c with those fields of next that need no restart, the names of those that differ, and the names of
 // the others that differ.
-func (c Config) takeOver(next Config) (taken Config, changed, restart []string) {
+func (c Config) TakeOver(next Config) (taken Config, changed, restart []string) {
 	taken = c.clone()
 	taken.LogLevel, taken.Keys, taken.HoldOut, taken.Shadow = next.LogLevel, slices.Clone(next.Keys), next.HoldOut, next.Shadow
 	taken.Engines = slices.Clone(next.Engines)
@@ -60,7 +60,7 @@ func (c Config) takeOver(next Config) (taken Config, changed, restart []string) 
 	taken.Limits = next.Limits
 	taken.Limits.MemoryBytes = c.Limits.MemoryBytes
 	taken.Limits.HeaderBytes, taken.Limits.Sessions, taken.Limits.Tenants = c.Limits.HeaderBytes, c.Limits.Sessions, c.Limits.Tenants
-	if c.TLS.on() && next.TLS.on() {
+	if c.TLS.On() && next.TLS.On() {
 		taken.TLS.Cert, taken.TLS.Key = next.TLS.Cert, next.TLS.Key
 	}
 	changed, restart = differences(reflect.ValueOf(c), reflect.ValueOf(taken), ""), differences(reflect.ValueOf(taken), reflect.ValueOf(next), "")

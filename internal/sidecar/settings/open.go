@@ -46,7 +46,7 @@ func (c Config) credential() string {
 func (p *problems) checkAccess(c Config) {
 	for field, names := range map[string][]string{"admin_hosts": c.AdminHosts, "allowed_hosts": c.AllowedHosts} {
 		for i, name := range names {
-			if name == "" || hostOf(name) != strings.ToLower(name) || strings.ContainsAny(name, "/*@ ") {
+			if _, _, err := net.SplitHostPort(name); name == "" || err == nil || strings.ContainsAny(name, "/*@[] ") {
 				p.add(fmt.Sprintf("%s[%d]", field, i), name, "want the name of a host, without port")
 			}
 		}
@@ -71,7 +71,7 @@ func checkAllowed(entry string) string {
 	switch {
 	case !ok || !slices.Contains(methods, method):
 		return fmt.Sprintf("want a method, one of %v, and a path", methods)
-	case !strings.HasPrefix(path, "/v1/") || !plainPath(path) || strings.ContainsAny(path, "?# {}") || strings.HasSuffix(path, "/"):
+	case !strings.HasPrefix(path, "/v1/") || strings.ContainsAny(path, `?#%\ {}`) || strings.Contains(path, "//") || strings.Contains(path, "/.") || strings.HasSuffix(path, "/"):
 		return "want a path that begins with /v1/"
 	case strings.Contains(strings.TrimSuffix(path, "/*"), "*"):
 		return "want * only as the last segment"
@@ -93,8 +93,8 @@ func validPort(port string) bool {
 	return port == "" || err == nil && n > 0
 }
 
-// minKey is the length in characters below which a key can be guessed.
-const minKey = 16
+// MinKey is the length in characters below which a key can be guessed.
+const MinKey = 16
 
 // accessWarnings says what is valid and leaves a door open.
 func (c Config) accessWarnings() []string {
@@ -103,8 +103,8 @@ func (c Config) accessWarnings() []string {
 		w = append(w, "listen "+c.Listen+" can be reached from other machines, and allow_anonymous lets everybody ask")
 	}
 	for i, k := range c.Keys {
-		if n := len(k.Key); n > 0 && n < minKey {
-			w = append(w, fmt.Sprintf("keys[%d].key has %d characters and can be guessed: use at least %d", i, n, minKey))
+		if n := len(k.Key); n > 0 && n < MinKey {
+			w = append(w, fmt.Sprintf("keys[%d].key has %d characters and can be guessed: use at least %d", i, n, MinKey))
 		}
 	}
 	if slices.Contains(c.AllowedOrigins, "*") && len(c.Keys) == 0 {

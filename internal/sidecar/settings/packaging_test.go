@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/ragpilot/ragpilot/internal/sidecar/settings"
+	"github.com/ragpilot/ragpilot/internal/testkit"
 )
 
 const packaging = "../../../packaging/"
@@ -80,7 +81,7 @@ func TestUnitLetsAnswersEnd(t *testing.T) {
 	if stop, err := time.ParseDuration(found[1] + "s"); err != nil || stop <= settings.Default().Timeouts.Drain {
 		t.Errorf("TimeoutStopSec %v, drain %v", stop, settings.Default().Timeouts.Drain)
 	}
-	contains(t, "unit", unit, "ExecReload=/bin/kill -HUP $MAINPID", "EnvironmentFile=-", "serve --config /etc/ragpilot/ragpilot.yaml")
+	testkit.Contains(t, "unit", unit, "ExecReload=/bin/kill -HUP $MAINPID", "EnvironmentFile=-", "serve --config /etc/ragpilot/ragpilot.yaml")
 	if !strings.Contains(packaged(t, "Containerfile"), "\nUSER 65532:65532\n") {
 		t.Error("the container runs as root")
 	}

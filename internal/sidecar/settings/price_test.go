@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/ragpilot/ragpilot/internal/sidecar/settings"
+	"github.com/ragpilot/ragpilot/internal/testkit"
 )
 
 func TestPrices(t *testing.T) {
@@ -50,7 +51,7 @@ func TestBadPrices(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 			continue
 		}
-		contains(t, name, err.Error(), c.want...)
+		testkit.Contains(t, name, err.Error(), c.want...)
 	}
 	cfg := settings.Default()
 	cfg.Currency = "USD"

@@ -237,7 +237,7 @@ func (p *problems) checkNumbers(c Config) {
 }
 
 func (p *problems) checkTLS(t TLS) {
-	if !t.on() {
+	if !t.On() {
 		return
 	}
 	if t.Cert == "" {

@@ -1,0 +1,52 @@
+package server
+
+import (
+	"net"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// bounded is a listener with at most so many open connections. One more is answered 503 and closed: a client that waits
+// unanswered would not know why.
+type bounded struct {
+	net.Listener
+	most    func() int
+	open    atomic.Int64
+	plain   bool   // no TLS: the answer can be read
+	refused func() // reports each that was closed
+}
+
+// Accept returns the next connection that there is room for.
+func (b *bounded) Accept() (net.Conn, error) {
+	for {
+		c, err := b.Listener.Accept()
+		if err != nil {
+			return nil, err
+		}
+		if b.open.Add(1) <= int64(b.most()) {
+			return &counted{c.(*net.TCPConn), sync.OnceFunc(func() { b.open.Add(-1) })}, nil // the listener is for TCP
+		}
+		b.open.Add(-1)
+		b.refused()
+		if b.plain {
+			_ = c.SetWriteDeadline(time.Now().Add(time.Second)) // 150 bytes: the kernel takes them at once
+			_, _ = c.Write([]byte(full))
+		}
+		_ = c.Close()
+	}
+}
+
+const full = "HTTP/1.1 503 Service Unavailable\r\nContent-Type: application/json\r\nContent-Length: 42\r\nRetry-After: 1\r\nConnection: close\r\n\r\n" +
+	`{"detail":"Too many connections are open"}`
+
+// counted is a connection that gives its place back when it is closed. net/http also uses what only TCP connections can do.
+type counted struct {
+	*net.TCPConn
+	closed func()
+}
+
+func (c *counted) Close() error {
+	c.closed()
+	return c.TCPConn.Close()
+}

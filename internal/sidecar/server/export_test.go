@@ -1,0 +1,4 @@
+package server
+
+// Straight is straight.
+var Straight = straight

@@ -1,4 +1,0 @@
-package settings
-
-// Straight is straight.
-var Straight = straight
