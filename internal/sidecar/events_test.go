@@ -435,17 +435,18 @@ func TestEventsReload(t *testing.T) {
 	cfg := settings.Default()
 	cfg.InferAPIURL = e.URL
 	load := make(chan settings.Config, 1)
-	server, err := server.New(cfg, http.NotFoundHandler(), server.Options{Load: func() (settings.Config, error) { return <-load, nil }})
+	live := settings.NewLive(cfg)
+	front, err := server.New(cfg, http.NotFoundHandler(), server.Options{Live: live, Load: func() (settings.Config, error) { return <-load, nil }})
 	if err != nil {
 		t.Fatal(err)
 	}
-	f := follow(t, e, server.Live())
+	f := follow(t, e, live)
 	reload := func(engines ...settings.Engine) {
 		t.Helper()
 		next := cfg
 		next.Engines = engines
 		load <- next
-		if err := server.Reload(); err != nil {
+		if err := front.Reload(); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -538,18 +539,19 @@ func TestEventsKeepFewBodies(t *testing.T) {
 	mine.PromptTokens = "tokenize"
 	cfg.Engines = []settings.Engine{mine}
 	next := cfg
-	server, err := server.New(cfg, http.NotFoundHandler(), server.Options{Load: func() (settings.Config, error) { return next, nil }})
+	live := settings.NewLive(cfg)
+	front, err := server.New(cfg, http.NotFoundHandler(), server.Options{Live: live, Load: func() (settings.Config, error) { return next, nil }})
 	if err != nil {
 		t.Fatal(err)
 	}
-	f := followAs(t, e, server.Live(), func(c *settings.Config) { *c = cfg })
+	f := followAs(t, e, live, func(c *settings.Config) { *c = cfg })
 	f.ready(t)
 	for i, c := range []struct {
 		bytes   int64
 		missing uint64
 	}{{1 << 30, 0}, {1 << 10, 1}} { // a body has about 1.8 kB
 		next.Limits.InFlightBytes = c.bytes
-		if err := server.Reload(); err != nil {
+		if err := front.Reload(); err != nil {
 			t.Fatal(err)
 		}
 		before := f.caches().Prompts

@@ -117,11 +117,11 @@ func (s *Server) admit(a *answer, r *http.Request, keys *keyring) (h holder, ok 
 		}
 	}
 	if isBearer || plain != "" {
-		s.metrics.KeyWrong()
+		s.count.keyWrong.Inc()
 		a.Header().Set("WWW-Authenticate", `Bearer realm="ragpilot", error="invalid_token"`)
 		refuse(a, http.StatusUnauthorized, "Invalid API key")
 	} else {
-		s.metrics.KeyMissing()
+		s.count.keyMissing.Inc()
 		a.Header().Set("WWW-Authenticate", `Bearer realm="ragpilot"`)
 		refuse(a, http.StatusUnauthorized, "Missing API key: send Authorization: Bearer KEY, or x-api-key: KEY")
 	}

@@ -1,8 +1,8 @@
 // Package server is what stands around the HTTP API of `ragpilot serve`: its listeners, and what every request passes before the
 // API sees it. The API itself is a plain [http.Handler] given to [New].
 //
-// A [Server] runs until its context ends, and then lets running answers end. [NewMetrics] counts requests in a Prometheus
-// registry.
+// A [Server] runs until its context ends, and then lets running answers end. It counts requests in
+// the registry of [Options].
 //
 //	live := settings.NewLive(cfg)
 //	s, err := server.New(cfg, api, server.Options{Live: live, Logger: server.NewLogger(os.Stderr, cfg.LogFormat, live)})

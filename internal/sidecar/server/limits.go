@@ -4,11 +4,17 @@ import (
 	"context"
 	"errors"
 	"io"
+	"math"
 	"net/http"
 	"os"
+	"strconv"
+	"sync/atomic"
 	"time"
 
+	"golang.org/x/time/rate"
+
 	"github.com/ragpilot/ragpilot/internal/sidecar/reqbody"
+	"github.com/ragpilot/ragpilot/internal/sidecar/settings"
 )
 
 // refusals are the answers for bodies that were not read to their end.
@@ -59,7 +65,7 @@ func (b *body) Hold(ctx context.Context, n int) error {
 	err := b.Share.Hold(ctx, n)
 	if errors.Is(err, reqbody.ErrFull) {
 		b.answer.refusal.Store(http.StatusServiceUnavailable)
-		b.server.metrics.NoRoom()
+		b.server.count.noRoom.Inc()
 	}
 	return err
 }
@@ -84,4 +90,47 @@ func (b *body) Unpacked(n int64) error {
 	}
 	b.answer.refusal.Store(http.StatusRequestEntityTooLarge)
 	return &http.MaxBytesError{Limit: b.limit}
+}
+
+// quota bounds what the holder of one key may ask. Safe for concurrent use.
+type quota struct {
+	rate    *rate.Limiter
+	running atomic.Int64
+}
+
+func newQuota() *quota { return &quota{rate: rate.NewLimiter(rate.Inf, 1)} }
+
+// set takes over limits. Requests that run are not ended.
+func (q *quota) set(l settings.Limits) {
+	if l.RequestsPerSecond == 0 {
+		q.rate.SetLimit(rate.Inf)
+		return
+	}
+	q.rate.SetLimit(rate.Limit(l.RequestsPerSecond))
+	q.rate.SetBurst(burst(l.RequestsPerSecond))
+}
+
+// burst is how many requests may come at once: those of a second, and at least one.
+func burst(perSecond float64) int { return int(math.Ceil(min(max(perSecond, 1), math.MaxInt32))) }
+
+// within runs next if the quota has room, and answers 429 otherwise.
+func (s *Server) within(q *quota, a *answer, next func()) {
+	limits := s.live.Load().Limits
+	running := q.running.Add(1)
+	defer q.running.Add(-1)
+	switch {
+	case limits.ConcurrentRequests > 0 && running > int64(limits.ConcurrentRequests):
+		s.tooMany(a, "1", "Too many requests of this key at the same time: the limit is "+strconv.Itoa(limits.ConcurrentRequests))
+	case !q.rate.Allow():
+		wait := strconv.Itoa(int(math.Ceil(1 / max(limits.RequestsPerSecond, 1e-6))))
+		s.tooMany(a, wait, "Too many requests of this key: the limit is "+strconv.FormatFloat(limits.RequestsPerSecond, 'g', -1, 64)+" a second")
+	default:
+		next()
+	}
+}
+
+func (s *Server) tooMany(a *answer, wait, text string) {
+	s.count.overQuota.Inc()
+	a.Header().Set("Retry-After", wait)
+	sendDetail(a, http.StatusTooManyRequests, text)
 }

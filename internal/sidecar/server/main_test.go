@@ -32,6 +32,7 @@ type running struct {
 	*server.Server
 	url, admin string
 	log        *testkit.Log
+	live       *settings.Live
 	client     *http.Client
 	cancel     context.CancelFunc // tells it to stop
 	stop       func() error       // the same, and returns what Run returned
@@ -41,6 +42,7 @@ func start(t testing.TB, cfg settings.Config, api http.HandlerFunc, load ...func
 	t.Helper()
 	r := &running{log: new(testkit.Log)}
 	live := settings.NewLive(cfg)
+	r.live = live
 	options := server.Options{Live: live, Logger: server.NewLogger(r.log, cfg.LogFormat, live)}
 	if len(load) > 0 {
 		options.Load = load[0]

@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"encoding/hex"
 	"fmt"
+	"io"
 	"log/slog"
 	"net/http"
 	"runtime"
@@ -12,6 +13,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/ragpilot/ragpilot/internal/sidecar/settings"
 	"github.com/ragpilot/ragpilot/internal/sidecar/tracing"
 )
 
@@ -37,12 +39,12 @@ func (s *Server) observed(next handle) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		began := time.Now()
 		rec, route := &record{id: requestID(r)}, Route(r.URL.Path)
-		a := newAnswer(w, r, rec.id, stall{patience: s.timeouts.Write, stalled: s.metrics.Stalled})
+		a := newAnswer(w, r, rec.id, stall{patience: s.timeouts.Write, stalled: s.count.stalled.Inc})
 		if s.state.Load() == draining {
 			a.Header().Set("Connection", "close") // the next request goes elsewhere
 		}
 		s.inFlight.Add(1)
-		s.metrics.Began()
+		s.count.inFlight.Inc()
 		ctx, span := r.Context(), tracing.Span{}
 		if !isProbe(route) {
 			ctx, span = s.options.Tracer.Server(ctx, r.Header, r.Method, route)
@@ -59,7 +61,7 @@ func (s *Server) observed(next handle) http.Handler {
 			if aborted {
 				counted = 0
 			}
-			s.metrics.Ended(route, counted, took)
+			s.count.ended(route, counted, took)
 			ended(span, rec, status, aborted)
 			s.inFlight.Add(-1)
 			level := slog.LevelInfo
@@ -108,7 +110,7 @@ func (s *Server) recovered(next handle) handle {
 			if v == http.ErrAbortHandler { //nolint:errorlint // as net/http compares it
 				panic(v)
 			}
-			s.metrics.Panicked()
+			s.count.panics.Inc()
 			s.log.LogAttrs(r.Context(), slog.LevelError, "panic", slog.String("value", panicValue(v)),
 				slog.String("route", Route(r.URL.Path)), slog.String("request_id", RequestID(r.Context())), slog.String("stack", string(debug.Stack())))
 			if a.status != 0 {
@@ -148,4 +150,51 @@ func method(name string) string {
 	default:
 		return "other"
 	}
+}
+
+// Route maps a path to the name under which it is counted and logged. There are 25 names, whatever clients ask for:
+// paths of the API, "/v1/*" for what is passed through, "other" for the rest.
+func Route(path string) string {
+	switch path {
+	case "/", "/health", "/healthz", "/readyz",
+		"/reorder", "/build", "/schedule", "/deduplicate", "/evict", "/reset", "/search", "/insert",
+		"/stats", "/requests", "/metrics/ttft", "/metrics/ttft/reset", "/cloud/stats",
+		"/v1/chat/completions", "/v1/completions", "/v1/messages", "/v1/responses", "/v1/embeddings", "/v1/models":
+		return path
+	}
+	if strings.HasPrefix(path, "/v1/") {
+		return "/v1/*"
+	}
+	return "other"
+}
+
+// isProbe reports whether a route is asked every few seconds by machines; its log lines are at the debug level.
+func isProbe(route string) bool {
+	return route == "/healthz" || route == "/readyz" || route == "/health"
+}
+
+// NewLogger returns a logger that writes text or json, at the level that live has at the moment. The lines of a
+// request carry request_id, see [RequestID].
+func NewLogger(w io.Writer, format string, live *settings.Live) *slog.Logger {
+	o := &slog.HandlerOptions{Level: live}
+	if format == "json" {
+		return slog.New(slog.NewJSONHandler(w, o))
+	}
+	return slog.New(slog.NewTextHandler(w, o))
+}
+
+// StandardLog returns an output for package log, in which libraries write that know no other log. Each line is logged as
+// a warning, up to the first text that it quotes: these may be bytes of a peer, and a part of an answer.
+func StandardLog(l *slog.Logger) io.Writer { return standardLog{l} }
+
+type standardLog struct{ log *slog.Logger }
+
+func (s standardLog) Write(line []byte) (int, error) {
+	text, _, _ := strings.Cut(strings.TrimSpace(string(line)), "\n")
+	text, _, quoted := strings.Cut(text, `"`)
+	if quoted {
+		text = strings.TrimSuffix(text, " starting with ")
+	}
+	s.log.Warn("a library says", "text", strings.TrimSpace(text))
+	return len(line), nil
 }

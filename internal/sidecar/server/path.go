@@ -44,11 +44,11 @@ func straight(raw string) (simple string, ok bool) {
 	if plainPath(raw) {
 		return raw, true
 	}
-	simple = unescapeUnreserved(joinSlashes(raw))
-	if _, err := url.PathUnescape(simple); err != nil || !strings.HasPrefix(simple, "/") || !safePath(simple) {
+	if _, err := url.PathUnescape(raw); err != nil {
 		return "", false
 	}
-	return simple, true
+	simple = unescape(joinSlashes(raw), isUnreserved) // letters, digits and -._~ need no escape
+	return simple, strings.HasPrefix(simple, "/") && safePath(simple)
 }
 
 // plainPath reports whether a path needs no closer look. Most do not.
@@ -63,25 +63,27 @@ func joinSlashes(raw string) string {
 	return raw
 }
 
-// unescapeUnreserved decodes what needs no escape: letters, digits and -._~.
-func unescapeUnreserved(raw string) string {
+// unescape decodes once the percent escapes of those bytes that decode accepts; others stay, and so does a lone %.
+func unescape(text string, decode func(byte) bool) string {
+	if !strings.Contains(text, "%") {
+		return text
+	}
 	var b strings.Builder
 	for {
-		before, after, ok := strings.Cut(raw, "%")
+		before, after, ok := strings.Cut(text, "%")
 		b.WriteString(before)
 		if !ok {
 			return b.String()
 		}
-		if len(after) < 2 {
-			return b.String() + "%" + after
+		text = after
+		if len(after) >= 2 {
+			if c, err := strconv.ParseUint(after[:2], 16, 8); err == nil && decode(byte(c)) {
+				b.WriteByte(byte(c))
+				text = after[2:]
+				continue
+			}
 		}
-		c, err := strconv.ParseUint(after[:2], 16, 8)
-		if err == nil && isUnreserved(byte(c)) {
-			b.WriteByte(byte(c))
-		} else {
-			b.WriteString("%" + after[:2])
-		}
-		raw = after[2:]
+		b.WriteByte('%')
 	}
 }
 

@@ -52,8 +52,8 @@ func TestReload(t *testing.T) {
 	if code("old-key", 10) != 401 || code("new-key", 10) != 200 || code("new-key", 100) != 413 {
 		t.Error("keys and limits of the new file do not hold")
 	}
-	live := r.Live().Load()
-	if live.HoldOut != 0.5 || !live.Shadow || live.Limits.Contexts != 8 || live.Limits.Blocks != 7 || live.Limits.InFlightBytes != 77 || live.LogLevel != "error" || r.Live().Level() != slog.LevelError || len(live.Keys) != 1 {
+	live := r.live.Load()
+	if live.HoldOut != 0.5 || !live.Shadow || live.Limits.Contexts != 8 || live.Limits.Blocks != 7 || live.Limits.InFlightBytes != 77 || live.LogLevel != "error" || r.live.Level() != slog.LevelError || len(live.Keys) != 1 {
 		t.Errorf("live: %+v", live)
 	}
 	if was := settings.Default().Limits; live.Limits.HeaderBytes != was.HeaderBytes || live.Limits.MemoryBytes != was.MemoryBytes || live.Limits.Sessions != was.Sessions || live.Limits.Tenants != was.Tenants {
@@ -65,7 +65,7 @@ func TestReload(t *testing.T) {
 		if err := r.Reload(); !errors.Is(err, settings.ErrBadConfig) {
 			t.Errorf("%s: %v", bad, err)
 		}
-		if got := r.Live().Load(); got.HoldOut != 0.5 || code("new-key", 10) != 200 {
+		if got := r.live.Load(); got.HoldOut != 0.5 || code("new-key", 10) != 200 {
 			t.Errorf("%s: changed something: %+v", bad, got)
 		}
 	}
@@ -151,8 +151,8 @@ func TestReloadUnderLoad(t *testing.T) {
 		if got := r.ask(t, http.MethodPost, r.url+"/reorder", strings.NewReader("text"), "x-api-key", "red-key"); got.body != "text" {
 			t.Errorf("%d %s", got.code, got.body)
 		}
-		_ = r.Live().Load()
-		_ = r.Live().Level()
+		_ = r.live.Load()
+		_ = r.live.Level()
 	}
 	select {
 	case <-ended:

@@ -25,7 +25,7 @@ type Options struct {
 	Logger *slog.Logger
 	// Live is changed by [Server.Reload]; share it with the API. Nil: the server makes its own.
 	Live *settings.Live
-	// Registry is what /metrics shows; the server enters its [Metrics] into it. Nil: a new one.
+	// Registry is what /metrics shows; the server enters its own metrics in it. Nil: a new one.
 	Registry *prometheus.Registry
 	// Load returns the configuration that [Server.Reload] takes over, as [Source.Load] does. Nil: nothing to reload.
 	Load func() (settings.Config, error)
@@ -42,7 +42,7 @@ type Server struct {
 	options      Options
 	log          *slog.Logger
 	live         *settings.Live
-	metrics      *Metrics
+	count        *counters
 	bodies       *reqbody.Budget
 	timeouts     settings.Timeouts
 	tenantHeader string
@@ -92,37 +92,16 @@ func New(cfg settings.Config, api http.Handler, o Options) (*Server, error) {
 	if reg == nil {
 		reg = NewRegistry()
 	}
-	if s.metrics, err = NewMetrics(reg); err != nil {
-		return nil, fmt.Errorf("serve: metrics: %w", err)
-	}
 	s.bodies = reqbody.NewBudget(func() int64 { return s.live.Load().Limits.InFlightBytes }, cfg.Timeouts.InFlight)
-	if err := reg.Register(bodyGauge(s.bodies.Used)); err != nil {
+	if s.count, err = newCounters(reg, s.bodies.Used); err != nil {
 		return nil, fmt.Errorf("serve: metrics: %w", err)
 	}
 	base, cut := context.WithCancel(context.Background())
 	s.cut = cut
-	// What net/http has to say is about single connections: scanners, broken handshakes.
-	quiet := slog.NewLogLogger(s.log.Handler(), slog.LevelDebug)
-	s.mainServer = &http.Server{
-		Handler:           s.observed(s.recovered(s.limited(s.probed(s.guarded(s.straightened(s.authenticated(api))))))),
-		ReadHeaderTimeout: cfg.Timeouts.ReadHeader,
-		IdleTimeout:       cfg.Timeouts.Idle,
-		MaxHeaderBytes:    cfg.Limits.HeaderBytes,
-
-		DisableGeneralOptionsHandler: true, // it would answer before anything is checked
-		ErrorLog:                     quiet,
-		BaseContext:                  func(net.Listener) context.Context { return base },
-	}
+	s.mainServer = s.httpServer(cfg, s.observed(s.recovered(s.limited(s.probed(s.guarded(s.straightened(s.authenticated(api))))))))
+	s.mainServer.BaseContext = func(net.Listener) context.Context { return base }
 	s.admin = s.adminMux(reg, cfg.Pprof)
-	s.adminServer = &http.Server{
-		Handler:           http.MaxBytesHandler(s.guardedAdmin(s.admin), adminBody),
-		ReadHeaderTimeout: cfg.Timeouts.ReadHeader,
-		IdleTimeout:       cfg.Timeouts.Idle,
-		MaxHeaderBytes:    cfg.Limits.HeaderBytes,
-
-		DisableGeneralOptionsHandler: true, // it would answer before anything is checked
-		ErrorLog:                     quiet,
-	}
+	s.adminServer = s.httpServer(cfg, http.MaxBytesHandler(s.guardedAdmin(s.admin), adminBody))
 	if cfg.TLS.On() {
 		if s.mainServer.TLSConfig, err = s.tlsConfig(cfg.TLS); err != nil {
 			return nil, err
@@ -132,6 +111,19 @@ func New(cfg settings.Config, api http.Handler, o Options) (*Server, error) {
 		return nil, err
 	}
 	return s, nil
+}
+
+func (s *Server) httpServer(cfg settings.Config, h http.Handler) *http.Server {
+	return &http.Server{
+		Handler:           h,
+		ReadHeaderTimeout: cfg.Timeouts.ReadHeader,
+		IdleTimeout:       cfg.Timeouts.Idle,
+		MaxHeaderBytes:    cfg.Limits.HeaderBytes,
+
+		DisableGeneralOptionsHandler: true, // it would answer before anything is checked
+		// What net/http reports is about single connections: scanners, broken handshakes.
+		ErrorLog: slog.NewLogLogger(s.log.Handler(), slog.LevelDebug),
+	}
 }
 
 // use makes cfg the present configuration, or changes nothing.
@@ -153,12 +145,6 @@ func (s *Server) use(cfg settings.Config) error {
 
 // Admin returns the routes of the admin listener, to add others. They ask for no key.
 func (s *Server) Admin() *http.ServeMux { return s.admin }
-
-// Live returns what can change without a restart.
-func (s *Server) Live() *settings.Live { return s.live }
-
-// Metrics returns the server's counters.
-func (s *Server) Metrics() *Metrics { return s.metrics }
 
 // Listening is closed when the listeners are open. If they cannot be opened Run returns and it never is.
 func (s *Server) Listening() <-chan struct{} { return s.listening }
@@ -186,7 +172,7 @@ func (s *Server) Reload() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	err := s.reloadLocked()
-	s.metrics.Reloaded(err)
+	s.count.reloaded(err)
 	return err
 }
 

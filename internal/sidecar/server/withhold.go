@@ -4,7 +4,6 @@ import (
 	"encoding/base64"
 	"net/http"
 	"net/textproto"
-	"net/url"
 	"slices"
 	"strings"
 
@@ -42,7 +41,7 @@ func (f *finder) in(text string) bool {
 		return true
 	}
 	for range maxDecodings {
-		next := unescaped(text)
+		next := unescape(text, func(byte) bool { return true })
 		if next == text {
 			break
 		}
@@ -112,28 +111,4 @@ func (f *finder) withhold(r *http.Request) (ok bool) {
 		r.URL = &u
 	}
 	return !f.in(r.URL.EscapedPath())
-}
-
-// unescaped decodes percent encoding once; a lone % stays.
-func unescaped(text string) string {
-	if !strings.Contains(text, "%") {
-		return text
-	}
-	var b strings.Builder
-	for {
-		before, after, ok := strings.Cut(text, "%")
-		b.WriteString(before)
-		if !ok {
-			return b.String()
-		}
-		if len(after) >= 2 {
-			if c, err := url.PathUnescape("%" + after[:2]); err == nil {
-				b.WriteString(c)
-				text = after[2:]
-				continue
-			}
-		}
-		b.WriteByte('%')
-		text = after
-	}
 }
