@@ -3,6 +3,8 @@ package savings
 import (
 	"math"
 	"sync"
+
+	"gonum.org/v1/gonum/stat/distuv"
 )
 
 // Sample is one answered request.
@@ -85,8 +87,9 @@ func (m *Meter) compare(quantity int) Figure {
 	}
 	half := 0.0
 	if v := held.variance + planned.variance; v > 0 {
-		freedom := v * v / (part(held) + part(planned))
-		half = student(freedom) * math.Sqrt(v)
+		// 2 degrees of freedom say next to nothing, a million are as good as a normal distribution.
+		t := distuv.StudentsT{Sigma: 1, Nu: min(max(v*v/(part(held)+part(planned)), 2), 1e6)}
+		half = t.Quantile(.975) * math.Sqrt(v)
 	}
 	f.Low, f.High = f.Saved-half, f.Saved+half
 	f.OK = held.sessions >= MinSessions && planned.sessions >= MinSessions

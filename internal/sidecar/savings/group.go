@@ -2,6 +2,7 @@ package savings
 
 import (
 	"iter"
+	"math"
 	"strconv"
 
 	"github.com/zeebo/xxh3"
@@ -16,13 +17,13 @@ const MaxSessions = 8192
 
 // group is the samples of one side, by session. The zero group is ready.
 type group struct {
-	open   *lru.Cache[xxh3.Uint128, *session] // by the hash of the name; nil: none yet
+	open   *lru.Cache[xxh3.Uint128, *session] // by a hash of its name; nil: there are none
 	closed [quantities]sums
 	single uint64 // samples without a session
 }
 
 // session is what one session has added so far.
-type session struct{ of [quantities]tally }
+type session [quantities]tally
 
 // tally is the number of requests that told a quantity, and its sum.
 type tally struct{ n, y float64 }
@@ -34,12 +35,20 @@ type sums struct {
 	nn, ny, yy float64 // squares and products
 }
 
+// sessions returns the open ones.
+func (g *group) sessions() iter.Seq2[xxh3.Uint128, *session] {
+	if g.open == nil {
+		return func(func(xxh3.Uint128, *session) bool) {}
+	}
+	return g.open.All()
+}
+
 func (g *group) add(name string, values [quantities]float64) {
 	s := g.session(name)
 	for q, v := range values {
 		if v == v { // a number
-			s.of[q].n++
-			s.of[q].y += v
+			s[q].n++
+			s[q].y += v
 		}
 	}
 }
@@ -50,28 +59,20 @@ func (g *group) session(name string) *session {
 		g.single++
 		name = "\x00" + strconv.FormatUint(g.single, 10)
 	}
-	key := xxh3.HashString128(name)
 	if g.open == nil {
 		g.open = lru.New[xxh3.Uint128, *session](MaxSessions)
 	}
+	key := xxh3.HashString128(name)
 	if s, ok := g.open.Get(key); ok {
 		return s
 	}
 	s := new(session)
-	if _, old, full := g.open.Put(key, s); full {
+	if _, oldest, full := g.open.Put(key, s); full {
 		for q := range g.closed {
-			g.closed[q].add(old.of[q])
+			g.closed[q].add(oldest[q])
 		}
 	}
 	return s
-}
-
-// sessions iterates over the open sessions.
-func (g *group) sessions() iter.Seq2[xxh3.Uint128, *session] {
-	if g.open == nil {
-		return func(func(xxh3.Uint128, *session) bool) {}
-	}
-	return g.open.All()
 }
 
 // add takes a session's tally in, if it told the quantity at all.
@@ -85,4 +86,45 @@ func (x *sums) add(t tally) {
 	x.nn += t.n * t.n
 	x.ny += t.n * t.y
 	x.yy += t.y * t.y
+}
+
+// estimate is the mean of a group per request, with the variance of that mean.
+type estimate struct {
+	value, variance, freedom float64
+	requests, sessions       int
+}
+
+// mean estimates Σy/Σn over the sessions of a group, see the package comment.
+func (g *group) mean(quantity int) estimate {
+	closed := g.closed[quantity]
+	all := closed
+	for _, s := range g.sessions() {
+		all.add(s[quantity])
+	}
+	out := estimate{requests: int(all.n), sessions: all.sessions, freedom: math.Inf(1)}
+	if all.n == 0 {
+		return out
+	}
+	out.value = all.y / all.n
+	if all.sessions < 2 {
+		return out
+	}
+	// Of closed sessions only sums are left. There are many then, each a small part of N, and taken for normal.
+	squares := math.Max(closed.yy-2*out.value*closed.ny+out.value*out.value*closed.nn, 0) / (all.n * all.n)
+	fourth := 3 * squares * squares / math.Max(float64(closed.sessions), 1)
+	for _, s := range g.sessions() {
+		t := s[quantity]
+		if t.n == 0 {
+			continue
+		}
+		d := (t.y - out.value*t.n) / (all.n - t.n)
+		squares += d * d
+		fourth += d * d * d * d
+	}
+	s := float64(all.sessions)
+	out.variance = (s - 1) / s * squares
+	if spread := fourth - squares*squares/s; spread > 0 {
+		out.freedom = 2 * squares * squares / spread
+	}
+	return out
 }
