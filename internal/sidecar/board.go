@@ -39,7 +39,7 @@ func (b *board) Answered(r proxy.Report) {
 	d := dashboard.Detail{Request: dashboard.Request{
 		ID: r.ID, At: r.At, Tenant: r.Tenant, Session: r.Session, Path: r.Path, Model: r.Model, HeldOut: r.HeldOut, Shadow: r.Shadow, Failed: r.Failed,
 		Documents: r.Documents, LeftOut: r.LeftOut, Replaced: r.Replaced, CharsSaved: r.CharsSaved,
-		PromptTokens: told(r.Prompt), CachedTokens: told(r.Cached), Predicted: told(r.Predicted), Total: r.Total.Seconds(),
+		PromptTokens: known(r.Prompt), CachedTokens: known(r.Cached), Predicted: known(r.Predicted), Total: r.Total.Seconds(),
 	}}
 	if r.Scope != nil && !r.HeldOut {
 		d.Engine = engineID(*r.Scope)
@@ -68,7 +68,7 @@ func (b *board) Answered(r proxy.Report) {
 	b.Add(d)
 }
 
-func told(n int) *int {
+func known(n int) *int {
 	if n < 0 {
 		return nil
 	}

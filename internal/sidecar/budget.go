@@ -1,8 +1,6 @@
 package sidecar
 
 import (
-	"github.com/prometheus/client_golang/prometheus"
-
 	"github.com/ragpilot/ragpilot/internal/lru/budget"
 	"github.com/ragpilot/ragpilot/internal/sidecar/cloudcache"
 	"github.com/ragpilot/ragpilot/internal/sidecar/dashboard"
@@ -90,44 +88,3 @@ func newBounds(cfg settings.Config) (bounds, *budget.Budget) {
 
 // indexTable is the table of the indexes of memories.
 const indexTable = "memory_indexes"
-
-// remembered exports what counts in the budget.
-type remembered struct {
-	indexes                               *memory.Indexes // nil: there are none
-	budget                                *budget.Budget
-	limit, bytes, evicted, evictedEntries *prometheus.Desc
-}
-
-func newRemembered(b *budget.Budget, indexes *memory.Indexes) *remembered {
-	table := []string{"table"}
-	return &remembered{
-		budget: b, indexes: indexes,
-		limit: prometheus.NewDesc("ragpilot_memory_limit_bytes", "The most that is remembered, in all tables together (limits.memory_bytes).", nil, nil),
-		bytes: prometheus.NewDesc("ragpilot_memory_bytes",
-			"What is remembered, by table. Of scopes, history, recent, figures, cloud_cache and memory_stores it is the share that is set aside for them.", table, nil),
-		evicted:        prometheus.NewDesc("ragpilot_memory_evicted_bytes_total", "What tables have lost because the memory was full.", table, nil),
-		evictedEntries: prometheus.NewDesc("ragpilot_memory_evicted_total", "Entries that tables have lost because the memory was full.", table, nil),
-	}
-}
-
-// Describe implements prometheus.Collector.
-func (m *remembered) Describe(out chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{m.limit, m.bytes, m.evicted, m.evictedEntries} {
-		out <- d
-	}
-}
-
-// Collect implements prometheus.Collector.
-func (m *remembered) Collect(out chan<- prometheus.Metric) {
-	out <- prometheus.MustNewConstMetric(m.limit, prometheus.GaugeValue, float64(m.budget.Limit()))
-	for name, t := range m.budget.Tables() {
-		if name == indexTable {
-			t.Bytes = m.indexes.Bytes()
-		}
-		out <- prometheus.MustNewConstMetric(m.bytes, prometheus.GaugeValue, float64(t.Bytes), name)
-		if !t.Reserved {
-			out <- prometheus.MustNewConstMetric(m.evicted, prometheus.CounterValue, float64(t.EvictedSize), name)
-			out <- prometheus.MustNewConstMetric(m.evictedEntries, prometheus.CounterValue, float64(t.EvictedEntries), name)
-		}
-	}
-}

@@ -9,7 +9,6 @@ import (
 
 	"github.com/ragpilot/ragpilot/contextpilot"
 	"github.com/ragpilot/ragpilot/internal/sidecar/dashboard"
-	"github.com/ragpilot/ragpilot/internal/sidecar/picture"
 )
 
 // engineID names a scope in addresses.
@@ -31,7 +30,7 @@ func (b *board) engines() []dashboard.Engine {
 	scopes = scopes[:min(len(scopes), shownEngines)]
 	out := make([]dashboard.Engine, 0, len(scopes))
 	for _, s := range scopes {
-		pic, ok := picture.Of(b.pilot, s, 0)
+		pic, ok := dashboard.PictureOf(b.pilot, s, 0)
 		if !ok {
 			continue
 		}
@@ -58,12 +57,9 @@ func (b *board) Picture(id string) (dashboard.Picture, bool) {
 		if engineID(s) != id {
 			continue
 		}
-		pic, ok := picture.Of(b.pilot, s, dashboard.MaxParts)
-		out := dashboard.Picture{ID: id, Live: pic.Live, Seen: pic.Seen, Blocks: pic.Blocks, Samples: b.Samples(id), Parts: make([]dashboard.Part, len(pic.Parts))}
-		for i, p := range pic.Parts {
-			out.Parts[i] = dashboard.Part{Name: fmt.Sprintf("%016x", uint64(p.Key)), Parent: p.Parent, Tokens: p.Tokens, End: p.End, Requests: p.Requests}
-		}
-		return out, ok
+		pic, ok := dashboard.PictureOf(b.pilot, s, dashboard.MaxParts)
+		pic.ID, pic.Samples = id, b.Samples(id)
+		return pic, ok
 	}
 	return dashboard.Picture{}, false
 }

@@ -6,7 +6,6 @@ import (
 
 	"github.com/ragpilot/ragpilot/contextpilot"
 	"github.com/ragpilot/ragpilot/internal/sidecar/cachewatch"
-	"github.com/ragpilot/ragpilot/internal/sidecar/compat"
 	"github.com/ragpilot/ragpilot/internal/sidecar/proxy"
 	"github.com/ragpilot/ragpilot/internal/sidecar/settings"
 )
@@ -14,21 +13,22 @@ import (
 // tokenizerShare is which part of Limits.InFlightBytes bodies may take besides that are kept to ask a tokenizer.
 const tokenizerShare = 8
 
-// followCaches has the engines' cache events followed, once [API.Run] runs. A provider has none.
-func (a *API) followCaches(cfg settings.Config, o Options, pilot *contextpilot.Pilot, index *compat.API, po *proxy.Options) (err error) {
-	if cfg.CloudProvider != "" {
+// followCaches follows the engines' cache events, once [API.Run] runs. A provider has none.
+func (a *assembly) followCaches() (err error) {
+	if a.cfg.CloudProvider != "" {
 		return nil
 	}
+	live, pilot, journal := a.Live, a.pilot, a.po.Journal
 	a.events, err = cachewatch.New(cachewatch.Options{
-		Engines: func() []cachewatch.Engine { return watched(o.Live.Load().Engines) }, BaseURL: cfg.InferAPIURL, Log: o.Log, Registry: o.Registry,
-		MaxBytes: func() int64 { return o.Live.Load().Limits.InFlightBytes / tokenizerShare },
+		Engines: func() []cachewatch.Engine { return watched(live.Load().Engines) }, BaseURL: a.cfg.InferAPIURL, Log: a.log, Registry: a.Registry,
+		MaxBytes: func() int64 { return live.Load().Limits.InFlightBytes / tokenizerShare },
 		Lost:     func(scope contextpilot.Scope, id string) { a.proxy.Lost(scope, id) },
 		Shrunk:   func(scope contextpilot.Scope, id string, tokens int) { a.proxy.Shrunk(scope, id, tokens) },
-		Indexed:  func(tenant, id string) { index.Evicted(tenant, id) },
-		Cleared:  func(models []string) { cleared(pilot, po.Journal, models) },
+		Indexed:  func(tenant, id string) { a.index.Evicted(tenant, id) },
+		Cleared:  func(models []string) { cleared(pilot, journal, models) },
 	})
 	if err == nil {
-		po.Caches = a.events
+		a.po.Caches = a.events
 	}
 	return err
 }

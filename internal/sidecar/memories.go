@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"net/http"
 	"net/url"
 	"strings"
@@ -21,41 +20,31 @@ import (
 	"github.com/ragpilot/ragpilot/memory"
 )
 
-// keptMemories are the stores of all tenants.
-type keptMemories struct{ folder *memories.Folder }
-
-// embedderOf opens what the memories are embedded with, one for all tenants.
-func embedderOf(m settings.Memory, log *slog.Logger) (*byname.Source, error) {
-	source, err := byname.Open(m.Embedding(), byname.Options{Log: log})
-	if err != nil {
-		return nil, fmt.Errorf("memory.embedder %w", err)
-	}
-	return source, nil
-}
-
-// keepMemories serves Mem0's REST API, if memories are kept: on its own paths, and once more under /mem0, where POST /reset
+// openMemories serves Mem0's REST API, if memories are kept: on its own paths, and once more under /mem0, where POST /reset
 // and POST /search are not the index's.
-func (a *API) keepMemories(cfg settings.Config, o Options, index http.Handler, most bounds) error {
-	if cfg.Memory.Dir == "" {
+func (a *assembly) openMemories() error {
+	m := a.cfg.Memory
+	if m.Dir == "" {
 		return nil
 	}
-	extract, err := extractor(cfg)
+	extract, err := extractor(a.cfg)
 	if err != nil {
 		return err
 	}
-	embeds, err := embedderOf(cfg.Memory, o.Log)
+	embeds, err := byname.Open(m.Embedding(), byname.Options{Log: a.log}) // one for all tenants
 	if err != nil {
-		return err
+		return fmt.Errorf("memory.embedder %w", err)
 	}
 	a.closers = append(a.closers, embeds.Close)
-	folder, err := memories.Open(cfg.Memory.Dir, memories.Options{
-		Extractor: extract, Embedder: embeds.Embedder(), ByWords: cfg.Memory.Embedding().Auto(), Arrived: embeds.Arrived(), Open: most.stores, Indexes: most.indexes, Log: o.Log,
+	a.memories, err = memories.Open(m.Dir, memories.Options{
+		Extractor: extract, Embedder: embeds.Embedder(), ByWords: m.Embedding().Auto(), Arrived: embeds.Arrived(),
+		Open: a.bounds.stores, Indexes: a.bounds.indexes, Log: a.log,
 	})
 	if err != nil {
 		return err
 	}
-	a.memories = &keptMemories{folder}
-	a.closers = append(a.closers, folder.Close)
+	a.closers = append(a.closers, a.memories.Close)
+	folder := a.memories
 	api := memoryapi.New(memoryapi.Options{
 		Store: func(ctx context.Context, tenant string) (memory.Store, func(), error) {
 			if err := embeds.Check(); err != nil {
@@ -64,7 +53,7 @@ func (a *API) keepMemories(cfg settings.Config, o Options, index http.Handler, m
 			return folder.Use(ctx, tenant)
 		},
 		Tenant:     func(r *http.Request) string { return tenant.From(r.Context()) },
-		Extraction: cfg.Memory.Extract, Index: index, Log: o.Log,
+		Extraction: m.Extract, Index: a.index, Log: a.log,
 	})
 	for _, prefix := range []string{"", "/mem0"} {
 		api.Hosted(a.main, prefix)
@@ -73,12 +62,12 @@ func (a *API) keepMemories(cfg settings.Config, o Options, index http.Handler, m
 	return nil
 }
 
-// forget drops a tenant's memories, and reports whether there were any. k may be nil.
-func (k *keptMemories) forget(ctx context.Context, tenant string) (known bool, err error) {
-	if k == nil {
+// forgetMemories drops a tenant's memories, and reports whether there were any.
+func (a *API) forgetMemories(ctx context.Context, tenant string) (known bool, err error) {
+	if a.memories == nil {
 		return false, nil
 	}
-	return k.folder.Forget(ctx, tenant)
+	return a.memories.Forget(ctx, tenant)
 }
 
 // extractor returns what decides what is remembered.

@@ -1,106 +1,110 @@
 package sidecar
 
 import (
+	"time"
+
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/ragpilot/ragpilot/contextpilot"
+	"github.com/ragpilot/ragpilot/internal/lru/budget"
+	"github.com/ragpilot/ragpilot/internal/sidecar/metrics"
 	"github.com/ragpilot/ragpilot/internal/sidecar/redisorders"
+	"github.com/ragpilot/ragpilot/memory"
 )
 
-// sharedState exports what is counted of the store that replicas share.
-type sharedState struct {
-	stats                          func() redisorders.Stats
-	operations, up, answer, latest *prometheus.Desc
+// indexMetrics are about what the pilot's index of prompts holds, and how far engines agree with it.
+func indexMetrics(set *metrics.Set, stats func() contextpilot.Stats) {
+	const expected = "ragpilot_index_prefix_tokens_total"
+	const help = "Tokens of prompts in the engine's cache, as the index expected them and as engines reported them."
+	metrics.Read(set, "ragpilot_index_prompts", "Prompts in the index: what the engine's cache is taken to hold.",
+		func() int64 { return stats().LiveRequests })
+	metrics.Read(set, "ragpilot_index_tokens", "Tokens of the prompts in the index; what they share counts once.",
+		func() int64 { return stats().IndexTokens })
+	metrics.Read(set, "ragpilot_index_dropped_total", "Prompts that left the index because it was full.",
+		func() int64 { return stats().RequestsDropped })
+	metrics.Read(set, expected, help, func() int64 { return stats().PrefixExpected }, "kind", "expected")
+	metrics.Read(set, expected, help, func() int64 { return stats().PrefixReported }, "kind", "reported")
+	metrics.Read(set, "ragpilot_index_contradicted_total", "Answers that found clearly less in the cache than the index was sure of.",
+		func() int64 { return stats().Contradicted })
+	metrics.Read(set, "ragpilot_index_shortened_total", "Prompts that such answers shortened in the index.",
+		func() int64 { return stats().Shortened })
 }
 
-func newSharedState(stats func() redisorders.Stats) *sharedState {
-	return &sharedState{
-		stats: stats,
-		operations: prometheus.NewDesc("ragpilot_shared_state_operations_total",
-			"Orders of documents looked up in, and written to, the state that replicas share, by how that ended: local was answered from memory; failed and skipped went on without it; ahead was answered by what had been read of other replicas before, and alone left the documents as they came.",
-			[]string{"result"}, nil),
-		up:     prometheus.NewDesc("ragpilot_shared_state_up", "1 while the store of shared state is asked, 0 while it is left out because it did not answer in time.", nil, nil),
-		latest: prometheus.NewDesc("ragpilot_shared_state_read_ahead", "Orders of replicas that were read from the store of shared state before they are needed.", nil, nil),
-		answer: prometheus.NewDesc("ragpilot_shared_state_seconds", "How long the store of shared state took for what it answered.", nil, nil),
-	}
+// sharedSeconds is about how long the store that replicas share took; what it returns counts one answer.
+func sharedSeconds(set *metrics.Set) (took func(time.Duration)) {
+	seconds := set.Histograms("ragpilot_shared_state_seconds", "How long the store of shared state took for what it answered.",
+		[]float64{.0001, .00025, .0005, .001, .0025, .005, .01, .025, .05, .1, .25, 1}).WithLabelValues()
+	return func(d time.Duration) { seconds.Observe(d.Seconds()) }
 }
 
-// Describe implements prometheus.Collector.
-func (s *sharedState) Describe(out chan<- *prometheus.Desc) {
-	out <- s.operations
-	out <- s.up
-	out <- s.answer
-	out <- s.latest
-}
-
-// Collect implements prometheus.Collector.
-func (s *sharedState) Collect(out chan<- prometheus.Metric) {
-	now := s.stats()
-	for result, n := range map[string]uint64{
-		"local": now.Local, "hit": now.Hits, "miss": now.Misses, "yielded": now.Yielded, "ahead": now.Ahead, "alone": now.Alone, "invalid": now.Invalid, "failed": now.Failures, "skipped": now.Skipped,
+// sharedMetrics are about the store that replicas share.
+func sharedMetrics(set *metrics.Set, stats func() redisorders.Stats) {
+	for result, n := range map[string]func(redisorders.Stats) uint64{
+		"local":   func(s redisorders.Stats) uint64 { return s.Local },
+		"hit":     func(s redisorders.Stats) uint64 { return s.Hits },
+		"miss":    func(s redisorders.Stats) uint64 { return s.Misses },
+		"yielded": func(s redisorders.Stats) uint64 { return s.Yielded },
+		"ahead":   func(s redisorders.Stats) uint64 { return s.Ahead },
+		"alone":   func(s redisorders.Stats) uint64 { return s.Alone },
+		"invalid": func(s redisorders.Stats) uint64 { return s.Invalid },
+		"failed":  func(s redisorders.Stats) uint64 { return s.Failures },
+		"skipped": func(s redisorders.Stats) uint64 { return s.Skipped },
 	} {
-		out <- prometheus.MustNewConstMetric(s.operations, prometheus.CounterValue, float64(n), result)
+		metrics.Read(set, "ragpilot_shared_state_operations_total",
+			"Orders of documents looked up in, and written to, the state that replicas share, by how that ended: local was answered from "+
+				"memory; failed and skipped went on without it; ahead was answered by what had been read of other replicas before, and "+
+				"alone left the documents as they came.",
+			func() uint64 { return n(stats()) }, "result", result)
 	}
-	up := 1.0
-	if now.Open {
-		up = 0
-	}
-	out <- prometheus.MustNewConstMetric(s.up, prometheus.GaugeValue, up)
-	out <- prometheus.MustNewConstMetric(s.latest, prometheus.GaugeValue, float64(now.Latest))
-	buckets := make(map[float64]uint64, len(now.Latency.Buckets))
-	for _, b := range now.Latency.Buckets {
-		buckets[b.UpTo.Seconds()] = b.Count
-	}
-	out <- prometheus.MustNewConstHistogram(s.answer, now.Latency.Count, now.Latency.Sum.Seconds(), buckets)
+	metrics.Read(set, "ragpilot_shared_state_up",
+		"1 while the store of shared state is asked, 0 while it is left out because it did not answer in time.",
+		func() int {
+			if stats().Open {
+				return 0
+			}
+			return 1
+		})
+	metrics.Read(set, "ragpilot_shared_state_read_ahead",
+		"Orders of replicas that were read from the store of shared state before they are needed.", func() int { return stats().Latest })
 }
 
-// newState exports what was found damaged in state_dir.
-func newState(damages func() int) prometheus.Collector {
-	return prometheus.NewCounterFunc(prometheus.CounterOpts{
-		Name: "ragpilot_state_damages_total",
-		Help: "Places where the state on disk was damaged when it was opened; what stood there was lost.",
-	}, func() float64 { return float64(damages()) })
+// remembered exports what counts in the budget.
+type remembered struct {
+	indexes                               *memory.Indexes // nil: there are none
+	budget                                *budget.Budget
+	limit, bytes, evicted, evictedEntries *prometheus.Desc
 }
 
-// index exports what the pilot's index of prompts holds, and how far engines agree with it.
-type index struct {
-	stats                                            func() contextpilot.Stats
-	requests, tokens, dropped, expected, wrong, lost *prometheus.Desc
-}
-
-func newIndex(stats func() contextpilot.Stats) *index {
-	return &index{
-		stats:    stats,
-		requests: prometheus.NewDesc("ragpilot_index_prompts", "Prompts in the index: what the engine's cache is taken to hold.", nil, nil),
-		tokens:   prometheus.NewDesc("ragpilot_index_tokens", "Tokens of the prompts in the index; what they share counts once.", nil, nil),
-		dropped:  prometheus.NewDesc("ragpilot_index_dropped_total", "Prompts that left the index because it was full.", nil, nil),
-		expected: prometheus.NewDesc("ragpilot_index_prefix_tokens_total", "Tokens of prompts in the engine's cache, as the index expected them and as engines reported them.", []string{"kind"}, nil),
-		wrong:    prometheus.NewDesc("ragpilot_index_contradicted_total", "Answers that found clearly less in the cache than the index was sure of.", nil, nil),
-		lost:     prometheus.NewDesc("ragpilot_index_shortened_total", "Prompts that such answers shortened in the index.", nil, nil),
+func newRemembered(b *budget.Budget, indexes *memory.Indexes) *remembered {
+	table := []string{"table"}
+	return &remembered{
+		budget: b, indexes: indexes,
+		limit: prometheus.NewDesc("ragpilot_memory_limit_bytes", "The most that is remembered, in all tables together (limits.memory_bytes).", nil, nil),
+		bytes: prometheus.NewDesc("ragpilot_memory_bytes",
+			"What is remembered, by table. Of scopes, history, recent, figures, cloud_cache and memory_stores it is the share that is set aside for them.", table, nil),
+		evicted:        prometheus.NewDesc("ragpilot_memory_evicted_bytes_total", "What tables have lost because the memory was full.", table, nil),
+		evictedEntries: prometheus.NewDesc("ragpilot_memory_evicted_total", "Entries that tables have lost because the memory was full.", table, nil),
 	}
 }
 
 // Describe implements prometheus.Collector.
-func (x *index) Describe(out chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{x.requests, x.tokens, x.dropped, x.expected, x.wrong, x.lost} {
+func (m *remembered) Describe(out chan<- *prometheus.Desc) {
+	for _, d := range []*prometheus.Desc{m.limit, m.bytes, m.evicted, m.evictedEntries} {
 		out <- d
 	}
 }
 
 // Collect implements prometheus.Collector.
-func (x *index) Collect(out chan<- prometheus.Metric) {
-	now := x.stats()
-	gauge := func(d *prometheus.Desc, n int64) {
-		out <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, float64(n))
+func (m *remembered) Collect(out chan<- prometheus.Metric) {
+	out <- prometheus.MustNewConstMetric(m.limit, prometheus.GaugeValue, float64(m.budget.Limit()))
+	for name, t := range m.budget.Tables() {
+		if name == indexTable {
+			t.Bytes = m.indexes.Bytes()
+		}
+		out <- prometheus.MustNewConstMetric(m.bytes, prometheus.GaugeValue, float64(t.Bytes), name)
+		if !t.Reserved {
+			out <- prometheus.MustNewConstMetric(m.evicted, prometheus.CounterValue, float64(t.EvictedSize), name)
+			out <- prometheus.MustNewConstMetric(m.evictedEntries, prometheus.CounterValue, float64(t.EvictedEntries), name)
+		}
 	}
-	count := func(d *prometheus.Desc, n int64, labels ...string) {
-		out <- prometheus.MustNewConstMetric(d, prometheus.CounterValue, float64(n), labels...)
-	}
-	gauge(x.requests, now.LiveRequests)
-	gauge(x.tokens, now.IndexTokens)
-	count(x.dropped, now.RequestsDropped)
-	count(x.expected, now.PrefixExpected, "expected")
-	count(x.expected, now.PrefixReported, "reported")
-	count(x.wrong, now.Contradicted)
-	count(x.lost, now.Shortened)
 }

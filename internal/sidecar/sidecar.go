@@ -1,5 +1,5 @@
-// Package sidecar puts the server together: the reference's endpoints (httpapi), the proxy in front of the engine
-// (proxy), what a cloud provider's cache needs (promptcache), and the figures (figures).
+// Package sidecar puts the parts of the sidecar together: the reference's endpoints (compat), the proxy in front of the engine
+// (proxy), what a cloud provider's cache needs (cloudcache), memories (memoryapi), figures (report) and the dashboard.
 package sidecar
 
 import (
@@ -21,6 +21,8 @@ import (
 	"github.com/ragpilot/ragpilot/internal/sidecar/compat"
 	"github.com/ragpilot/ragpilot/internal/sidecar/compat/recorded"
 	"github.com/ragpilot/ragpilot/internal/sidecar/dashboard"
+	"github.com/ragpilot/ragpilot/internal/sidecar/memories"
+	"github.com/ragpilot/ragpilot/internal/sidecar/metrics"
 	"github.com/ragpilot/ragpilot/internal/sidecar/proxy"
 	"github.com/ragpilot/ragpilot/internal/sidecar/redisorders"
 	"github.com/ragpilot/ragpilot/internal/sidecar/report"
@@ -43,31 +45,11 @@ type Options struct {
 	LoadCost map[string]float64
 	// Version is this program's, for traces; empty: that of the build.
 	Version string
-	// Tracer replaces the one that the configuration tells of, and is not closed here; nil: that one.
+	// Tracer replaces the one of the configuration, and is not closed here; nil: that one.
 	Tracer *tracing.Tracer
 }
 
-// API is everything that a server serves. Safe for concurrent use.
-type API struct {
-	main    *http.ServeMux
-	proxy   *proxy.Proxy
-	index   *compat.API
-	events  *cachewatch.Follower // nil: there is no engine to follow
-	figures *report.Figures
-	board   *board
-	tracer  *tracing.Tracer
-	log     *slog.Logger
-	// memories are nil if none are kept.
-	memories *keptMemories
-	closers  []func() error
-}
-
-// New makes an API. cfg has been validated.
-func New(cfg settings.Config, o Options) (*API, error) {
-	cfg, err := cfg.ReadSecrets()
-	if err != nil {
-		return nil, err
-	}
+func (o Options) withDefaults(cfg settings.Config) Options {
 	if o.Live == nil {
 		o.Live = settings.NewLive(cfg)
 	}
@@ -77,78 +59,181 @@ func New(cfg settings.Config, o Options) (*API, error) {
 	if o.Registry == nil {
 		o.Registry = prometheus.NewRegistry()
 	}
-	most, memory := newBounds(cfg)
-	money, err := newMoney(cfg, o.ProviderBase, most.cloud)
+	if o.Transport == nil {
+		o.Transport = proxy.NewTransport(cfg.Timeouts.UpstreamConnect, cfg.Timeouts.UpstreamHeader)
+	}
+	return o
+}
+
+// API is everything that a server serves. Safe for concurrent use.
+type API struct {
+	main     *http.ServeMux
+	proxy    *proxy.Proxy
+	index    *compat.API
+	events   *cachewatch.Follower // nil: there is no engine to follow
+	figures  *report.Figures
+	board    *board
+	tracer   *tracing.Tracer
+	log      *slog.Logger
+	memories *memories.Folder // nil: none are kept
+	closers  []func() error
+}
+
+// assembly is an API whose parts are being made.
+type assembly struct {
+	*API
+	Options
+	cfg    settings.Config
+	set    *metrics.Set
+	bounds bounds
+	memory *budget.Budget
+	money  money
+	pilot  *contextpilot.Pilot
+	orders *orders.Memory
+	po     proxy.Options
+}
+
+// New makes an API. cfg has been validated. Each part is made from the configuration and the parts before it; after an error the
+// parts that are open are closed again.
+func New(cfg settings.Config, o Options) (*API, error) {
+	cfg, err := cfg.ReadSecrets()
 	if err != nil {
 		return nil, err
 	}
-	a := &API{main: http.NewServeMux(), log: o.Log}
-	counted := money.figures(o.Registry)
-	counted.Caches = a.caches
-	numbers, err := report.New(counted)
-	if err != nil {
-		return nil, err
+	o = o.withDefaults(cfg)
+	a := &assembly{API: &API{main: http.NewServeMux(), log: o.Log}, Options: o, cfg: cfg, set: metrics.NewSet(o.Registry)}
+	a.bounds, a.memory = newBounds(cfg)
+	for _, part := range []func() error{
+		a.makeFigures, a.makePilot, a.makeIndex, a.openTracer, a.setUpstream, a.shareOrders, a.restoreState, a.followCaches, a.makeProxy,
+		a.openMemories,
+	} {
+		if err := part(); err != nil {
+			return nil, errors.Join(err, a.Close())
+		}
 	}
-	pilot, err := newPilot(cfg, most, o.LoadCost)
-	if err != nil {
-		return nil, err
+	a.main.Handle("/", a.index)
+	a.main.Handle("/v1/", a.proxy)
+	a.main.Handle("/cloud/stats", onlyRead(a.proxy))
+	return a.API, nil
+}
+
+// makeFigures makes what counts requests and what they cost.
+func (a *assembly) makeFigures() (err error) {
+	if a.money, err = newMoney(a.cfg, a.ProviderBase, a.bounds.cloud); err != nil {
+		return err
 	}
-	if err := o.Registry.Register(newRemembered(memory, most.indexes)); err != nil {
-		return nil, fmt.Errorf("metrics of the memory: %w", err)
+	o := a.money.figures(a.Registry)
+	o.Caches = a.caches
+	a.figures, err = report.New(o)
+	return err
+}
+
+// makePilot makes the pilot that orders documents, and the dashboard that shows what it expects.
+func (a *assembly) makePilot() (err error) {
+	if a.pilot, err = newPilot(a.cfg, a.bounds, a.LoadCost); err != nil {
+		return err
 	}
-	if err := o.Registry.Register(newIndex(pilot.Stats)); err != nil {
-		return nil, fmt.Errorf("metrics of the index: %w", err)
-	}
-	a.figures, a.board = numbers, newBoard(cfg, most.text, o.Live, pilot, numbers)
+	a.set.Enter(newRemembered(a.memory, a.bounds.indexes))
+	indexMetrics(a.set, a.pilot.Stats)
+	a.board = newBoard(a.cfg, a.bounds.text, a.Live, a.pilot, a.figures)
 	a.board.expire = func() { a.proxy.Expire() }
+	return a.set.Err()
+}
+
+// makeIndex makes the reference's endpoints.
+func (a *assembly) makeIndex() error {
+	live := a.Live
 	a.index = compat.New(compat.Options{
-		Stateless: cfg.Stateless, CompatIncrementalOrder: cfg.CompatIncrementalOrder, MaxTenants: cfg.Limits.Tenants, MaxTokens: cfg.MaxTokens, Memory: memory,
+		Stateless: a.cfg.Stateless, CompatIncrementalOrder: a.cfg.CompatIncrementalOrder, MaxTenants: a.cfg.Limits.Tenants,
+		MaxTokens: a.cfg.MaxTokens, Memory: a.memory,
 		Limits: func() (contexts, blocks int) {
-			now := o.Live.Load().Limits
+			now := live.Load().Limits
 			return now.Contexts, now.Blocks
 		},
 		OnReset:  func(tenant string) { a.proxy.Forget(tenant, "") },
 		OnEvict:  func(tenant string, ids []string) { a.proxy.Evicted(tenant, ids) },
 		OnShrunk: func(tenant, id string, tokens int) { a.proxy.Cut(tenant, id, tokens) },
 	})
-	if a.tracer, err = a.trace(cfg.Trace, o); err != nil {
-		return nil, err
+	return nil
+}
+
+// setUpstream sets where requests go.
+func (a *assembly) setUpstream() (err error) {
+	if a.po.Provider = a.money.provider; a.po.Provider != nil {
+		return nil
 	}
-	po := proxy.Options{
-		Tracer: a.tracer, Pilot: pilot, Index: a.index, Log: o.Log, Recorder: a.board, Memory: memory, KeepTexts: cfg.KeepTexts, Modulus: cfg.ChunkModulus,
-		MaxTenants: cfg.Limits.Tenants, MaxSessions: cfg.Limits.Sessions, AllowedPaths: cfg.AllowedPaths, StoredObjects: cfg.StoredObjects,
-		Transport: proxy.NewTransport(cfg.Timeouts.UpstreamConnect, cfg.Timeouts.UpstreamHeader), Window: cfg.Plan.Window, RequestID: server.RequestID, TenantHeader: cfg.TrustTenantHeader, Blocks: cfg.Recompute > 0,
-		Live: func() (bool, float64) {
-			now := o.Live.Load()
-			return now.Shadow, now.HoldOut
-		},
+	a.po.Key, a.po.SaltKey = a.cfg.InferAPIKey.Reveal(), a.cfg.CacheSaltKey.Reveal()
+	if a.po.Upstream, err = url.Parse(a.cfg.InferAPIURL); err != nil {
+		return fmt.Errorf("infer_api_url: %w", err)
+	}
+	return nil
+}
+
+// shareOrders opens the orders of documents: in memory, and in a store that replicas share, if there is one.
+func (a *assembly) shareOrders() error {
+	a.orders = orders.NewMemoryIn(a.memory, a.cfg.Limits.Tenants)
+	a.po.Orders = a.orders
+	if a.cfg.SharedState == "" {
+		return nil
+	}
+	shared, err := redisorders.Open(redisorders.Options{
+		URL: a.cfg.SharedState.Reveal(), Memory: a.orders, Log: a.log, Took: sharedSeconds(a.set),
+	})
+	if err != nil {
+		return fmt.Errorf("shared_state: %w", err)
+	}
+	a.closers = append(a.closers, shared.Close)
+	sharedMetrics(a.set, shared.Stats)
+	shared.Connect(context.Background())
+	shared.Follow()
+	a.po.Orders = shared
+	return a.set.Err()
+}
+
+// restoreState reads back what outlives the process, if a folder is set for it.
+func (a *assembly) restoreState() error {
+	if a.cfg.StateDir == "" {
+		return nil
+	}
+	st, err := state.Open(a.cfg.StateDir, a.log)
+	if err != nil {
+		return fmt.Errorf("state_dir %q: %w", a.cfg.StateDir, err)
+	}
+	a.closers = append(a.closers, st.Close)
+	metrics.Read(a.set, "ragpilot_state_damages_total",
+		"Places where the state on disk was damaged when it was opened; what stood there was lost.", st.Damages)
+	back, err := st.Restore(a.orders, a.pilot)
+	if err != nil {
+		return fmt.Errorf("state_dir %q: %w", a.cfg.StateDir, err)
+	}
+	a.log.Info("state restored", "orders", back.Orders, "prompts", back.Plans, "skipped", back.Skipped)
+	a.po.Orders = st.Orders(a.po.Orders)
+	if a.po.Provider != nil { // how long ago its prompts were sent is not in the state, and they do not live long
+		cleared(a.pilot, nil, nil)
+		return a.set.Err()
+	}
+	a.po.Journal, a.po.Restored = st, back.Plans > 0
+	return a.set.Err()
+}
+
+// makeProxy makes the proxy in front of the engine.
+func (a *assembly) makeProxy() (err error) {
+	cfg, live := a.cfg, a.Live
+	po := a.po
+	po.Tracer, po.Pilot, po.Index, po.Log, po.Recorder, po.Memory, po.Transport = a.tracer, a.pilot, a.index, a.log, a.board, a.memory, a.Transport
+	po.KeepTexts, po.Modulus, po.Window, po.Blocks = cfg.KeepTexts, cfg.ChunkModulus, cfg.Plan.Window, cfg.Recompute > 0
+	po.MaxTenants, po.MaxSessions = cfg.Limits.Tenants, cfg.Limits.Sessions
+	po.AllowedPaths, po.StoredObjects, po.TenantHeader = cfg.AllowedPaths, cfg.StoredObjects, cfg.TrustTenantHeader
+	po.RequestID = server.RequestID
+	po.Live = func() (bool, float64) {
+		now := live.Load()
+		return now.Shadow, now.HoldOut
 	}
 	if cfg.Compat {
-		po.Compat = recorded.NewResults(memory, cfg.Limits.Tenants)
+		po.Compat = recorded.NewResults(a.memory, cfg.Limits.Tenants)
 	}
-	if o.Transport != nil {
-		po.Transport = o.Transport
-	}
-	po.Provider = money.provider
-	if err := upstream(cfg, &po); err != nil {
-		return nil, errors.Join(err, a.Close())
-	}
-	if err := a.remember(cfg, o, memory, &po); err != nil {
-		return nil, errors.Join(err, a.Close())
-	}
-	if err := a.followCaches(cfg, o, pilot, a.index, &po); err != nil {
-		return nil, errors.Join(err, a.Close())
-	}
-	if a.proxy, err = proxy.New(po); err != nil {
-		return nil, errors.Join(err, a.Close())
-	}
-	if err := a.keepMemories(cfg, o, a.index, most); err != nil {
-		return nil, errors.Join(err, a.Close())
-	}
-	a.main.Handle("/", a.index)
-	a.main.Handle("/v1/", a.proxy)
-	a.main.Handle("/cloud/stats", onlyRead(a.proxy))
-	return a, nil
+	a.proxy, err = proxy.New(po)
+	return err
 }
 
 // onlyRead answers methods other than GET and HEAD as the reference's endpoints do.
@@ -193,64 +278,6 @@ func newPilot(cfg settings.Config, most bounds, cost map[string]float64) (*conte
 	return pilot, nil
 }
 
-// upstream sets where requests go.
-func upstream(cfg settings.Config, po *proxy.Options) (err error) {
-	if po.Provider != nil {
-		return nil
-	}
-	po.Key, po.SaltKey = cfg.InferAPIKey.Reveal(), cfg.CacheSaltKey.Reveal()
-	po.Upstream, err = url.Parse(cfg.InferAPIURL)
-	if err != nil {
-		return fmt.Errorf("infer_api_url: %w", err)
-	}
-	return nil
-}
-
-// remember sets what outlives the process, and what replicas share.
-func (a *API) remember(cfg settings.Config, o Options, memory *budget.Budget, po *proxy.Options) error {
-	log := o.Log
-	mem := orders.NewMemoryIn(memory, cfg.Limits.Tenants)
-	po.Orders = mem
-	if cfg.SharedState != "" {
-		shared, err := redisorders.Open(redisorders.Options{URL: cfg.SharedState.Reveal(), Memory: mem, Log: log})
-		if err != nil {
-			return fmt.Errorf("shared_state: %w", err)
-		}
-		a.closers = append(a.closers, shared.Close)
-		if err := o.Registry.Register(newSharedState(shared.Stats)); err != nil {
-			return fmt.Errorf("metrics of shared_state: %w", err)
-		}
-		shared.Connect(context.Background())
-		shared.Follow()
-		po.Orders = shared
-	}
-	if cfg.StateDir == "" {
-		return nil
-	}
-	st, err := state.Open(cfg.StateDir, log)
-	if err != nil {
-		return fmt.Errorf("state_dir %q: %w", cfg.StateDir, err)
-	}
-	a.closers = append(a.closers, st.Close)
-	if err := o.Registry.Register(newState(st.Damages)); err != nil {
-		return fmt.Errorf("metrics of state_dir: %w", err)
-	}
-	back, err := st.Restore(mem, po.Pilot)
-	if err != nil {
-		return fmt.Errorf("state_dir %q: %w", cfg.StateDir, err)
-	}
-	log.Info("state restored", "orders", back.Orders, "prompts", back.Plans, "skipped", back.Skipped)
-	po.Orders = st.Orders(po.Orders)
-	if po.Provider != nil { // how long ago its prompts were sent is not in the state, and they do not live long
-		for _, scope := range po.Pilot.Scopes() {
-			po.Pilot.Observe(contextpilot.Event{Kind: contextpilot.Cleared, Scope: scope})
-		}
-		return nil
-	}
-	po.Journal, po.Restored = st, back.Plans > 0
-	return nil
-}
-
 // Close writes the state to the disk; after the last request has ended.
 func (a *API) Close() error {
 	errs := make([]error, 0, len(a.closers))
@@ -280,7 +307,7 @@ func (a *API) forget(w http.ResponseWriter, r *http.Request) {
 	known, texts := a.proxy.Forget(tenant, session), a.board.Forget(tenant, session)
 	if session == "" {
 		known = a.index.Forget(tenant) || known
-		remembered, err := a.memories.forget(r.Context(), tenant)
+		remembered, err := a.forgetMemories(r.Context(), tenant)
 		if err != nil {
 			w.WriteHeader(http.StatusInternalServerError)
 			fmt.Fprintln(w, `{"detail":"Memories could not be forgotten; see the log"}`)

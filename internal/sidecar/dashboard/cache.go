@@ -1,48 +1,20 @@
-package picture
+package dashboard
 
 import (
 	"cmp"
-	"container/heap"
+	"fmt"
 	"slices"
 
 	"github.com/ragpilot/ragpilot/contextpilot"
 )
 
-// Picture is what a scope's index holds, and its largest parts. It is a copy.
-type Picture struct {
-	Live     int // requests
-	Tokens   int // in the index
-	Capacity int // of the engine's cache, in tokens, as Config.Capacity has it; 0: not known
+// maxSteps bounds what is copied under the scope's lock: 16,384 blocks of the latest requests' paths take about a millisecond.
+const maxSteps = 1 << 14
 
-	// Seen is the number of requests, the ones that came last, that Parts are counted over, and Blocks that of the nodes on
-	// their paths. What is a request's own (notes, question, answer) is not among them.
-	Seen, Blocks int
-	// Parts are nodes with the most tokens × requests among those behind a node that is in Parts, too. Each comes behind its
-	// parent and all of what is behind an earlier sibling; of siblings, the one with the most requests comes first.
-	Parts []Part
-}
-
-// Part is a block behind a certain prefix.
-type Part struct {
-	Key      contextpilot.Key
-	Parent   int // index in Parts; -1: it is what prompts begin with
-	Tokens   int // of the block
-	End      int // tokens from where prompts begin to its end
-	Requests int // of those seen, that begin so
-}
-
-// Bounds of a picture.
-const (
-	maxParts = 1024
-	// maxSteps bounds what is copied under the scope's lock: 16,384 blocks of the latest requests' paths take about a
-	// millisecond.
-	maxSteps = 1 << 14
-)
-
-// Of returns what a scope's index holds, with at most n parts (and no more than 1,024). ok is false if the scope has
-// no index. It changes nothing. With n = 0 the scope's lock is held for a moment; otherwise while at most 16,384 blocks are
-// copied, and what is left takes O(n log n) without it.
-func Of(p *contextpilot.Pilot, scope contextpilot.Scope, n int) (pic Picture, ok bool) {
+// PictureOf returns what a scope of a pilot's index holds, with at most n parts. ok is false if the scope has no index. It
+// changes nothing. With n = 0 the scope's lock is held for a moment; otherwise while at most 16,384 blocks are copied, and what
+// is left takes O(n · blocks) without it.
+func PictureOf(p *contextpilot.Pilot, scope contextpilot.Scope, n int) (pic Picture, ok bool) {
 	var steps []step
 	if n > 0 {
 		steps = make([]step, 0, maxSteps)
@@ -58,8 +30,7 @@ func Of(p *contextpilot.Pilot, scope contextpilot.Scope, n int) (pic Picture, ok
 		return Picture{}, false
 	}
 	g := gather(steps)
-	pic.Blocks = len(g.places) - 1
-	pic.Parts = g.largest(min(n, maxParts))
+	pic.Blocks, pic.Parts = len(g.places)-1, g.largest(n)
 	return pic, true
 }
 
@@ -120,25 +91,31 @@ func gather(steps []step) gathered {
 	return g
 }
 
-// largest chooses at most n nodes, from the root on, and puts them in order.
+// largest chooses at most n nodes, from the root on: always the one with the most tokens × requests among those behind a node that
+// was chosen. It puts them in order.
 func (g *gathered) largest(n int) []Part {
-	if n <= 0 || len(g.places) == 1 {
-		return nil
-	}
 	chosen := map[int32][]int32{} // by parent
-	next := front{of: g.places}
-	push := func(parent int32) {
+	var next []int32              // the children of the root and of what is chosen
+	add := func(parent int32) {
 		for c := g.places[parent].first; c != 0; c = g.places[c].next {
-			heap.Push(&next, c)
+			next = append(next, c)
 		}
 	}
-	push(0)
+	add(0)
 	count := 0
-	for ; len(next.list) > 0 && count < n; count++ {
-		at := heap.Pop(&next).(int32)
+	for ; len(next) > 0 && count < n; count++ {
+		best := 0
+		for i := range next {
+			if g.larger(next[i], next[best]) {
+				best = i
+			}
+		}
+		at := next[best]
+		next[best] = next[len(next)-1]
+		next = next[:len(next)-1]
 		parent := g.byNode[g.places[at].parent]
 		chosen[parent] = append(chosen[parent], at)
-		push(at)
+		add(at)
 	}
 	parts := make([]Part, 0, count)
 	var put func(of int32, parent int)
@@ -150,7 +127,7 @@ func (g *gathered) largest(n int) []Part {
 		for _, c := range list {
 			p := &g.places[c]
 			parts = append(parts, Part{
-				Key: p.key, Parent: parent, Tokens: int(p.to - p.from), End: int(p.to), Requests: p.requests,
+				Name: fmt.Sprintf("%016x", uint64(p.key)), Parent: parent, Tokens: int(p.to - p.from), End: int(p.to), Requests: p.requests,
 			})
 			put(c, len(parts)-1)
 		}
@@ -159,29 +136,8 @@ func (g *gathered) largest(n int) []Part {
 	return parts
 }
 
-// front is a heap of places, the largest on top.
-type front struct {
-	of   []place
-	list []int32
-}
-
-func (f *front) Len() int { return len(f.list) }
-
-func (f *front) Less(i, j int) bool {
-	a, b := &f.of[f.list[i]], &f.of[f.list[j]]
-	x, y := int(a.to-a.from)*a.requests, int(b.to-b.from)*b.requests
-	return cmp.Or(y-x, cmp.Compare(a.key, b.key), cmp.Compare(a.node, b.node)) < 0
-}
-
-func (f *front) Swap(i, j int) { f.list[i], f.list[j] = f.list[j], f.list[i] }
-
-// Push is for package heap.
-func (f *front) Push(x any) { f.list = append(f.list, x.(int32)) }
-
-// Pop is for package heap.
-func (f *front) Pop() any {
-	last := len(f.list) - 1
-	p := f.list[last]
-	f.list = f.list[:last]
-	return p
+func (g *gathered) larger(a, b int32) bool {
+	x, y := &g.places[a], &g.places[b]
+	size := func(p *place) int { return int(p.to-p.from) * p.requests }
+	return cmp.Or(size(y)-size(x), cmp.Compare(x.key, y.key), cmp.Compare(x.node, y.node)) < 0
 }

@@ -1,4 +1,4 @@
-package picture_test
+package dashboard_test
 
 import (
 	"fmt"
@@ -10,7 +10,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/ragpilot/ragpilot/contextpilot"
-	"github.com/ragpilot/ragpilot/internal/sidecar/picture"
+	"github.com/ragpilot/ragpilot/internal/sidecar/dashboard"
 )
 
 func newPilot(t testing.TB, cfg contextpilot.Config) *contextpilot.Pilot {
@@ -30,8 +30,8 @@ func passages(ids ...string) []contextpilot.Block {
 	return out
 }
 
-// Example draws what three prompts share.
-func Example() {
+// ExamplePictureOf draws what three prompts share.
+func ExamplePictureOf() {
 	pilot, err := contextpilot.New(contextpilot.Config{})
 	if err != nil {
 		panic(err)
@@ -40,7 +40,7 @@ func Example() {
 	for _, ids := range [][]string{{"intro", "setup", "faq"}, {"setup", "intro", "limits"}, {"other"}} {
 		pilot.Plan(contextpilot.Request{Scope: scope, Blocks: passages(ids...)})
 	}
-	pic, _ := picture.Of(pilot, scope, 10)
+	pic, _ := dashboard.PictureOf(pilot, scope, 10)
 	fmt.Printf("%d prompts, %d tokens in %d blocks\n", pic.Live, pic.Tokens, pic.Blocks)
 	for _, p := range pic.Parts {
 		fmt.Printf("%sup to token %d: %d\n", strings.Repeat("  ", p.End/120-1), p.End, p.Requests)
@@ -85,12 +85,12 @@ func TestPictureCounts(t *testing.T) {
 			}
 		}
 		n := rapid.IntRange(0, 8).Draw(t, "n")
-		pic, ok := picture.Of(pilot, scope, n)
+		pic, ok := dashboard.PictureOf(pilot, scope, n)
 		tokens := 0
 		for beginning := range counts {
 			tokens += tokensOf(beginning[len(beginning)-1:])
 		}
-		want := picture.Picture{Live: len(live), Tokens: tokens, Parts: pic.Parts}
+		want := dashboard.Picture{Live: len(live), Tokens: tokens, Parts: pic.Parts}
 		if n > 0 {
 			want.Seen, want.Blocks = len(live), len(counts)
 		}
@@ -136,7 +136,7 @@ func TestPictureCounts(t *testing.T) {
 func tokensOf(name string) int { return map[string]int{"a": 16, "b": 48, "c": 5, "d": 7}[name] }
 
 // beginning returns the blocks of a part by their lengths, and checks its requests.
-func beginning(t *rapid.T, parts []picture.Part, i int, counts map[string]int) string {
+func beginning(t *rapid.T, parts []dashboard.Part, i int, counts map[string]int) string {
 	text := ""
 	for at := i; at >= 0; at = parts[at].Parent {
 		for _, name := range []string{"a", "b", "c", "d"} {
@@ -161,11 +161,11 @@ func TestPictureIsBounded(t *testing.T) {
 		}
 		pilot.Plan(contextpilot.Request{Blocks: list})
 	}
-	pic, ok := picture.Of(pilot, contextpilot.Scope{}, 1<<20)
+	pic, ok := dashboard.PictureOf(pilot, contextpilot.Scope{}, 1024)
 	if !ok || pic.Live != 3000 || pic.Capacity != 1<<30 || pic.Seen != 1638 || pic.Blocks > 16384 || len(pic.Parts) != 1024 {
 		t.Errorf("%d live, capacity %d, %d seen in %d blocks, %d parts", pic.Live, pic.Capacity, pic.Seen, pic.Blocks, len(pic.Parts))
 	}
-	again, _ := picture.Of(pilot, contextpilot.Scope{}, 1<<20)
+	again, _ := dashboard.PictureOf(pilot, contextpilot.Scope{}, 1024)
 	if diff := cmp.Diff(pic, again); diff != "" {
 		t.Errorf("looking changes something: %s", diff)
 	}
@@ -186,18 +186,18 @@ func TestPictureOfEachScope(t *testing.T) {
 	if diff := cmp.Diff([]contextpilot.Scope{a, b}, pilot.Scopes()); diff != "" {
 		t.Error(diff)
 	}
-	keys := map[contextpilot.Key]string{}
+	names := map[string]string{}
 	for _, s := range pilot.Scopes() {
-		pic, ok := picture.Of(pilot, s, 9)
+		pic, ok := dashboard.PictureOf(pilot, s, 9)
 		if !ok || pic.Live != 2 || pic.Blocks != 2 {
 			t.Errorf("%v: %+v", s, pic)
 		}
-		if other, met := keys[pic.Parts[0].Key]; met {
+		if other, met := names[pic.Parts[0].Name]; met {
 			t.Errorf("%s's first block is %s's, too", s.Tenant, other)
 		}
-		keys[pic.Parts[0].Key] = s.Tenant
+		names[pic.Parts[0].Name] = s.Tenant
 	}
-	if _, ok := picture.Of(pilot, contextpilot.Scope{Tenant: "c"}, 9); ok {
+	if _, ok := dashboard.PictureOf(pilot, contextpilot.Scope{Tenant: "c"}, 9); ok {
 		t.Error("a picture of nothing")
 	}
 	if n := len(pilot.Scopes()); n != 2 {
@@ -219,7 +219,7 @@ func BenchmarkPicture(b *testing.B) {
 			b.Run(fmt.Sprintf("live=%d/n=%d", live, n), func(b *testing.B) {
 				b.ReportAllocs()
 				for b.Loop() {
-					picture.Of(p, contextpilot.Scope{}, n)
+					dashboard.PictureOf(p, contextpilot.Scope{}, n)
 				}
 			})
 		}

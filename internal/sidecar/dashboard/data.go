@@ -132,13 +132,20 @@ type Feed struct {
 	Problem   string     `json:"problem"` // what is wrong with the connection or the engine's settings, if known
 }
 
-// Picture is the largest parts of an engine's cache, and how its hit ratio went.
+// Picture is what a pilot believes an engine's cache to hold: how much it is, its largest parts, and how the hit ratio went.
+// [PictureOf] makes one.
 type Picture struct {
-	ID     string `json:"id"`
-	Live   int    `json:"live"`
-	Seen   int    `json:"seen"`   // prompts, the latest, that parts are counted over
-	Blocks int    `json:"blocks"` // that they begin with, behind different prefixes
-	Parts  []Part `json:"parts"`  // each behind its parent, as in picture.Picture
+	ID       string `json:"id"`
+	Live     int    `json:"live"` // requests
+	Tokens   int    `json:"-"`    // in the index
+	Capacity int    `json:"-"`    // of the engine's cache, in tokens, as contextpilot.Config.Capacity has it; 0: not known
+	// Seen is the number of requests, the ones that came last, that Parts are counted over, and Blocks that of the nodes on their
+	// paths. What is a request's own (notes, question, answer) is not among them.
+	Seen   int `json:"seen"`
+	Blocks int `json:"blocks"`
+	// Parts are nodes with the most tokens × requests among those behind a node that is in Parts, too. Each comes behind its
+	// parent and all of what is behind an earlier sibling; of siblings, the one with the most requests comes first.
+	Parts []Part `json:"parts"`
 	// Samples are those of the engine's requests, oldest first.
 	Samples []Sample `json:"samples"`
 }
@@ -146,9 +153,9 @@ type Picture struct {
 // Part is a block behind others. Its name is a hash: the index knows no texts.
 type Part struct {
 	Name     string `json:"name"`
-	Parent   int    `json:"parent"` // index of the part in front; -1: none
-	Tokens   int    `json:"tokens"`
-	End      int    `json:"end"` // tokens from where prompts begin to its end
+	Parent   int    `json:"parent"` // index of the part in front; -1: it is what prompts begin with
+	Tokens   int    `json:"tokens"` // of the block
+	End      int    `json:"end"`    // tokens from where prompts begin to its end
 	Requests int    `json:"requests"`
 }
 

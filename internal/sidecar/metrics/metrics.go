@@ -1,5 +1,5 @@
-// Package metrics makes Prometheus metrics and enters them in a registry: a [Set] for what is counted as it happens, a [Table]
-// for what is read when somebody asks.
+// Package metrics makes Prometheus metrics and enters them in a registry: a [Set] makes what is counted as it happens, [Read] what
+// is read when somebody asks.
 //
 //	set := metrics.NewSet(registry)
 //	requests := set.Counters("ragpilot_requests_total", "Requests answered.", "code")
@@ -53,47 +53,17 @@ func entered[C prometheus.Collector](s *Set, c C) C {
 	return c
 }
 
-// Table is a collector that reads all its values from one state. Read is called once for all rows.
-type Table[T any] struct {
-	Read func() T
-	Rows []Row[T]
-}
-
-// Row is one value: a counter if its name ends in _total, otherwise a gauge. Label and LabelValue are empty for a metric of one
-// value.
-type Row[T any] struct {
-	Name, Help        string
-	Label, LabelValue string
-	Value             func(T) float64
-}
-
-func (r *Row[T]) desc() *prometheus.Desc {
+// Read makes a metric whose value is read when somebody asks: a counter if its name ends in _total, otherwise a gauge. label is
+// the name and the value of its label, if it has one.
+func Read[N int | int64 | uint64 | float64](s *Set, name, help string, value func() N, label ...string) {
 	var labels prometheus.Labels
-	if r.Label != "" {
-		labels = prometheus.Labels{r.Label: r.LabelValue}
+	if len(label) == 2 {
+		labels = prometheus.Labels{label[0]: label[1]}
 	}
-	return prometheus.NewDesc(r.Name, r.Help, nil, labels)
-}
-
-func (r *Row[T]) kind() prometheus.ValueType {
-	if strings.HasSuffix(r.Name, "_total") {
-		return prometheus.CounterValue
+	read := func() float64 { return float64(value()) }
+	if strings.HasSuffix(name, "_total") {
+		s.Enter(prometheus.NewCounterFunc(prometheus.CounterOpts{Name: name, Help: help, ConstLabels: labels}, read))
+		return
 	}
-	return prometheus.GaugeValue
-}
-
-// Describe implements [prometheus.Collector].
-func (t Table[T]) Describe(out chan<- *prometheus.Desc) {
-	for i := range t.Rows {
-		out <- t.Rows[i].desc()
-	}
-}
-
-// Collect implements [prometheus.Collector].
-func (t Table[T]) Collect(out chan<- prometheus.Metric) {
-	now := t.Read()
-	for i := range t.Rows {
-		r := &t.Rows[i]
-		out <- prometheus.MustNewConstMetric(r.desc(), r.kind(), r.Value(now))
-	}
+	s.Enter(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help, ConstLabels: labels}, read))
 }

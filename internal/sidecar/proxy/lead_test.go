@@ -28,6 +28,12 @@ func passagesOf(names ...string) string {
 	return docs(long...)
 }
 
+// prompts returns how many prompts a scope of the index holds.
+func (a *asked) prompts(scope contextpilot.Scope) (n int) {
+	a.pilot.View(scope, func(v contextpilot.View) { n, _ = v.Size() })
+	return n
+}
+
 // asked is a proxy with all that a test looks at.
 type asked struct {
 	*proxy.Proxy

@@ -11,7 +11,6 @@ import (
 
 	"github.com/ragpilot/ragpilot/contextpilot"
 	"github.com/ragpilot/ragpilot/internal/prompt/orders"
-	"github.com/ragpilot/ragpilot/internal/sidecar/picture"
 	"github.com/ragpilot/ragpilot/internal/sidecar/proxy"
 )
 
@@ -144,8 +143,8 @@ func TestShadowIsApart(t *testing.T) {
 	if mem.Len("") != puts || log.planned.Load() != plans || log.gone.Load() != 0 {
 		t.Errorf("%d orders were put, %d prompts noted, %d gone", mem.Len("")-puts, log.planned.Load()-plans, log.gone.Load())
 	}
-	if pic, _ := picture.Of(a.pilot, live, 0); pic.Live != 1 {
-		t.Errorf("the index of what was sent holds %d prompts, want 1", pic.Live)
+	if n := a.prompts(live); n != 1 {
+		t.Errorf("the index of what was sent holds %d prompts, want 1", n)
 	}
 	now.Store(&settings{})
 	body := chat("s", "another", docs("l l", "k k"))

@@ -6,7 +6,6 @@ import (
 	"testing"
 
 	"github.com/ragpilot/ragpilot/contextpilot"
-	"github.com/ragpilot/ragpilot/internal/sidecar/picture"
 	"github.com/ragpilot/ragpilot/internal/sidecar/proxy"
 )
 
@@ -28,9 +27,8 @@ func TestDistrustIsOfTheWholeIndex(t *testing.T) {
 		for i := range 30 {
 			a.send(passagesOf("a", "b", fmt.Sprint(i)), "q")
 		}
-		pic, _ := picture.Of(a.pilot, restored, 0)
-		if int64(pic.Live) != want {
-			t.Errorf("%d tokens cached: %d prompts of the silent tenant are in the index, want %d", cached, pic.Live, want)
+		if n := a.prompts(restored); int64(n) != want {
+			t.Errorf("%d tokens cached: %d prompts of the silent tenant are in the index, want %d", cached, n, want)
 		}
 	}
 }

@@ -73,7 +73,8 @@ func (s *Store) start(op operation) <-chan answer {
 		begun := time.Now()
 		order, err := op(ctx, forgets)
 		if err == nil {
-			s.count.took(time.Since(begun))
+			s.count.answers.Add(1)
+			s.opt.Took(time.Since(begun))
 		}
 		result <- answer{order, err}
 	})

@@ -33,6 +33,8 @@ type Options struct {
 	Pause    time.Duration  // for how long; 0: 1 s
 	Memory   *orders.Memory // in front; nil: NewMemory(0, 0)
 	Log      *slog.Logger   // nil: silent
+	// Took receives how long Redis took for what it answered, late answers included; nil: not needed. It is called concurrently.
+	Took func(time.Duration)
 }
 
 // ErrURL: Options.URL is not one of Redis. The URL is not in the error, as it may hold a password.
@@ -76,6 +78,9 @@ func (o Options) withDefaults() (Options, error) {
 	}
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
+	}
+	if o.Took == nil {
+		o.Took = func(time.Duration) {}
 	}
 	return o, nil
 }

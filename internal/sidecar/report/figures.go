@@ -31,9 +31,9 @@ type Options struct {
 // Figures is a proxy.Recorder. Memory is constant, but for one counter for each path that the proxy knows, and bounded
 // by package gain. Safe for concurrent use.
 type Figures struct {
-	opt     Options
-	metrics metrics
-	meter   savings.Meter
+	opt   Options
+	count *counters
+	meter savings.Meter
 
 	mu    sync.Mutex
 	total Totals
@@ -72,19 +72,19 @@ type WouldHave struct {
 
 // New returns Figures whose metrics are entered into a registry.
 func New(o Options) (*Figures, error) {
-	f := &Figures{opt: o, metrics: newMetrics()}
-	if err := f.metrics.enter(o); err != nil {
+	c, err := newCounters(o)
+	if err != nil {
 		return nil, err
 	}
-	return f, nil
+	return &Figures{opt: o, count: c}, nil
 }
 
 // Answered takes one report in.
 func (f *Figures) Answered(r proxy.Report) {
 	counted := r.Prompt > 0 && r.Cached >= 0
-	f.metrics.answered(&r, counted)
+	f.count.answered(&r, counted)
 	f.mu.Lock()
-	f.count(&r, counted)
+	f.add(&r, counted)
 	sampled := f.sampled(&r)
 	f.mu.Unlock()
 	if sampled {
@@ -92,8 +92,8 @@ func (f *Figures) Answered(r proxy.Report) {
 	}
 }
 
-// count adds a report to the sums. The lock is held.
-func (f *Figures) count(r *proxy.Report, counted bool) {
+// add adds a report to the sums. The lock is held.
+func (f *Figures) add(r *proxy.Report, counted bool) {
 	g := map[string]*Group{planned: &f.total.Planned, heldOut: &f.total.HeldOut, plain: &f.total.Plain, shadow: &f.total.Shadow}[groupOf(r)]
 	f.total.Requests++
 	g.Requests++

@@ -61,10 +61,8 @@ func newCounters(reg prometheus.Registerer, bodyBytes func() int64) (*counters, 
 	for _, result := range []string{"taken", "refused"} {
 		c.reloads.WithLabelValues(result)
 	}
-	set.Enter(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-		Name: "ragpilot_http_body_bytes_in_flight",
-		Help: "Bytes of request bodies that are in memory, see limits.in_flight_bytes.",
-	}, func() float64 { return float64(bodyBytes()) }))
+	metrics.Read(set, "ragpilot_http_body_bytes_in_flight",
+		"Bytes of request bodies that are in memory, see limits.in_flight_bytes.", bodyBytes)
 	return c, set.Err()
 }
 

@@ -8,7 +8,6 @@ import (
 
 	"github.com/ragpilot/ragpilot/contextpilot"
 	"github.com/ragpilot/ragpilot/internal/prompt/orders"
-	"github.com/ragpilot/ragpilot/internal/sidecar/picture"
 	"github.com/ragpilot/ragpilot/internal/sidecar/state"
 )
 
@@ -173,8 +172,10 @@ func TestClearedStaysCleared(t *testing.T) {
 				t.Fatalf("%+v, %v", got, err)
 			}
 			for model, want := range c.want {
-				if pic, _ := picture.Of(pilot, of(model, 0).Scope, 0); pic.Live != want {
-					t.Errorf("model %s: %d prompts came back, want %d", model, pic.Live, want)
+				got := 0
+				pilot.View(of(model, 0).Scope, func(v contextpilot.View) { got, _ = v.Size() })
+				if got != want {
+					t.Errorf("model %s: %d prompts came back, want %d", model, got, want)
 				}
 			}
 		})
