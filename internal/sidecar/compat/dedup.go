@@ -95,7 +95,7 @@ func (s *state) dedup(b *batch, i int, positions []int, id, parent string, h hin
 		keys[j] = b.docs[c.all[p]].key
 	}
 	name := func(j int) string { return b.docs[c.all[positions[j]]].name() }
-	turn := s.chains.AddNamed(id, parent, keys, h.Hint, name)
+	turn := s.chains.Add(id, parent, keys, h.Hint, name)
 	var fresh, shown []int
 	for j, p := range positions {
 		if _, ok := turn.Sources[keys[j]]; ok {

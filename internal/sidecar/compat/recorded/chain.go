@@ -1,10 +1,6 @@
 package recorded
 
-import (
-	"fmt"
-
-	"github.com/ragpilot/ragpilot/internal/lru"
-)
+import "github.com/ragpilot/ragpilot/internal/lru"
 
 // maxTurns is how many turns of a conversation are looked back: the work for one turn is bounded although IDs come
 // from clients, who may chain as many as they like.
@@ -20,7 +16,7 @@ const docsPerTurn = 64
 type Chains[D comparable] struct {
 	limit int
 	docs  int
-	turns *lru.Cache[string, *turn[D]] // in the order in which they were added
+	turns *lru.Cache[string, *turn[D]]
 }
 
 type turn[D comparable] struct {
@@ -39,7 +35,7 @@ type Deduped[D comparable] struct {
 
 // NewChains returns an empty record of at most limit turns (at least 1).
 func NewChains[D comparable](limit int) *Chains[D] {
-	return &Chains[D]{limit: max(limit, 1), turns: inOrder[*turn[D]]()}
+	return &Chains[D]{limit: max(limit, 1), turns: lru.New[string, *turn[D]](limit)}
 }
 
 // Len returns the number of turns.
@@ -55,24 +51,19 @@ func (c *Chains[D]) Weight() int { return turnBytes*c.turns.Len() + turnDocBytes
 
 // DropOldest forgets the oldest turn, and reports whether there was one.
 func (c *Chains[D]) DropOldest() bool {
-	id, _, ok := c.turns.Oldest()
-	c.forget(id)
+	_, t, ok := c.turns.DropOldest()
+	if ok {
+		c.docs -= len(t.docs)
+	}
 	return ok
 }
 
 // Has reports whether a turn of that ID is remembered.
-func (c *Chains[D]) Has(id string) bool {
-	return c.turns.Has(id)
-}
+func (c *Chains[D]) Has(id string) bool { return c.turns.Has(id) }
 
-// Add records the turn id after parent ("" or unknown: a new conversation) and tells which of its docs the
-// chain has shown. docs belong to the record afterwards.
-func (c *Chains[D]) Add(id, parent string, docs []D, hint Hint) Deduped[D] {
-	return c.AddNamed(id, parent, docs, hint, func(i int) string { return fmt.Sprint(docs[i]) })
-}
-
-// AddNamed is [Chains.Add] where hints call docs[i] name(i).
-func (c *Chains[D]) AddNamed(id, parent string, docs []D, hint Hint, name func(i int) string) Deduped[D] {
+// Add records the turn id after parent ("" or unknown: a new conversation) and returns which of its docs the chain has shown.
+// Hints call docs[i] name(i). docs belong to the record afterwards.
+func (c *Chains[D]) Add(id, parent string, docs []D, hint Hint, name func(i int) string) Deduped[D] {
 	out := Deduped[D]{New: []D{}, Overlapping: []D{}, Hints: []string{}, Sources: map[D]string{}}
 	up, known := c.turns.Peek(parent)
 	out.IsNew = !known
@@ -91,12 +82,12 @@ func (c *Chains[D]) AddNamed(id, parent string, docs []D, hint Hint, name func(i
 		out.Sources[d] = src.id
 		out.Hints = append(out.Hints, hint.text(name(i), src))
 	}
-	if old, again := c.turns.Peek(id); again {
-		c.docs -= len(old.docs)
+	c.forget(id)
+	if _, oldest, full := c.turns.Put(id, fresh); full {
+		c.docs -= len(oldest.docs)
 	}
-	c.turns.Put(id, fresh)
 	c.docs += len(docs)
-	for c.turns.Len() > c.limit || c.docs > docsPerTurn*c.limit && c.turns.Len() > 1 {
+	for c.docs > docsPerTurn*c.limit && c.turns.Len() > 1 {
 		c.DropOldest()
 	}
 	return out

@@ -9,7 +9,7 @@ import (
 
 func add(t *testing.T, c *recorded.Chains[string], id, parent string, docs ...string) recorded.Deduped[string] {
 	t.Helper()
-	return c.Add(id, parent, docs, hint(t, "{doc_id}@{turn_number} of {source_request}"))
+	return c.Add(id, parent, docs, hint(t, "{doc_id}@{turn_number} of {source_request}"), recorded.Names(docs))
 }
 
 func hint(t *testing.T, template string) recorded.Hint {

@@ -26,13 +26,17 @@ func (x *Index) Track(id string) {
 
 // Remove forgets a request; its leaf goes if it was the last one there, and inner nodes without children go with it.
 func (x *Index) Remove(id string) Removed {
-	out := Removed{Node: -1}
 	r, ok := x.requests.Peek(id)
 	if !ok {
-		return out
+		return Removed{Node: -1}
 	}
-	out.Known = true
 	x.requests.Delete(id)
+	return x.removed(id, r)
+}
+
+// removed removes what is left of a request that was forgotten.
+func (x *Index) removed(id string, r *request) Removed {
+	out := Removed{Known: true, Node: -1}
 	if r.leaf == paper.None {
 		x.bare.Delete(id)
 		return out
@@ -51,20 +55,13 @@ func (x *Index) Remove(id string) Removed {
 	return out
 }
 
-// Evict removes requests by ID and returns how many had a context.
-func (x *Index) Evict(ids ...string) (removed int) {
-	for _, id := range ids {
-		if x.Remove(id).Held {
-			removed++
-		}
-	}
-	return removed
-}
-
 // DropOldest removes the oldest request, and reports whether there was one.
 func (x *Index) DropOldest() bool {
-	id, _, ok := x.requests.Oldest()
-	return ok && x.Remove(id).Known
+	id, r, ok := x.requests.DropOldest()
+	if ok {
+		x.removed(id, r)
+	}
+	return ok
 }
 
 // trim lets the oldest requests leave until the bound is kept.
@@ -73,8 +70,8 @@ func (x *Index) trim(lock Lock) {
 		return
 	}
 	for x.bare.Len() > (x.limit+1)/2 {
-		id, _, _ := x.bare.Oldest()
-		x.Remove(id)
+		id, _, _ := x.bare.DropOldest()
+		x.requests.Delete(id)
 	}
 	for x.requests.Len() > x.limit || x.docs > docsPerTurn*x.limit && x.requests.Len() > 1 {
 		x.DropOldest()

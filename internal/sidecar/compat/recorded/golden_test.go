@@ -227,7 +227,7 @@ func turns(t *testing.T, g golden) {
 		if g.Params.Hint != nil {
 			template = *g.Params.Hint
 		}
-		check(t, "turn "+turn.ID, recorded.Deduped[int](want[i]), c.Add(turn.ID, turn.Parent, turn.Docs, hint(t, template)))
+		check(t, "turn "+turn.ID, recorded.Deduped[int](want[i]), c.Add(turn.ID, turn.Parent, turn.Docs, hint(t, template), recorded.Names(turn.Docs)))
 	}
 }
 

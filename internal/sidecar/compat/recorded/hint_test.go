@@ -44,7 +44,7 @@ func TestParseHint(t *testing.T) {
 		}
 		x := recorded.NewChains[string](4)
 		add(t, x, "1", "", "a")
-		check(t, c.template, []string{c.want}, x.Add("2", "1", []string{"a"}, h).Hints)
+		check(t, c.template, []string{c.want}, x.Add("2", "1", []string{"a"}, h, recorded.Names([]string{"a"})).Hints)
 		check(t, c.template+": docs", c.docs, h.Docs())
 	}
 	// A doc that looks like a placeholder is no placeholder.

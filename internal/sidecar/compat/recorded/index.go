@@ -3,6 +3,8 @@ package recorded
 import (
 	"context"
 	"fmt"
+	"math"
+	"slices"
 	"time"
 
 	"github.com/ragpilot/ragpilot/internal/lru"
@@ -14,16 +16,16 @@ import (
 type Index struct {
 	opt      paper.Options
 	tree     *paper.Tree
-	nodes    []node // by NodeID
-	requests *lru.Cache[string, *request] // in the order in which they came
+	nodes    []node                       // by NodeID
+	requests *lru.Cache[string, *request] // oldest first: none is marked as used
 	bare     *lru.Cache[string, struct{}] // those of them that have no context
-	limit    int               // requests, 0: any number
-	docs     int               // of all requests
-	peak     int               // the most that docs was since the index was last compacted
-	commits  int               // batches that are being entered: nodes stay where they are
-	next     int               // of Add's IDs
-	serial   int               // of the next node
-	cuts     int               // how often something was removed: paths found before are void
+	limit    int                          // requests, 0: any number
+	docs     int                          // of all requests
+	peak     int                          // the most that docs was since the index was last compacted
+	commits  int                          // batches that are being entered: nodes stay where they are
+	next     int                          // of Add's IDs
+	serial   int                          // of the next node
+	cuts     int                          // how often something was removed: paths found before are void
 	live     bool
 	stats    Stats
 }
@@ -48,16 +50,13 @@ type Stats struct {
 	SearchTime                     time.Duration
 }
 
-// inOrder returns a table without a bound, in the order in which its entries were put.
-func inOrder[V any]() *lru.Cache[string, V] { return lru.With(lru.Options[string, V]{}) }
-
 // NewIndex returns an empty index; opt.Recorded is set.
 func NewIndex(opt paper.Options) *Index {
 	opt.Recorded = true
 	if opt.Hold == nil {
 		opt.Hold = func([]paper.Doc, int) {}
 	}
-	return &Index{opt: opt, tree: paper.NewTree(opt), requests: inOrder[*request](), bare: inOrder[struct{}]()}
+	return &Index{opt: opt, tree: paper.NewTree(opt), requests: lru.New[string, *request](math.MaxInt), bare: lru.New[string, struct{}](math.MaxInt)}
 }
 
 // Bound makes the oldest requests leave when there are more than this many, or more than 64 docs for each of them. Those without
@@ -130,16 +129,15 @@ func (x *Index) Weight() int {
 // Requests returns the IDs that are known, oldest first.
 func (x *Index) Requests() []string {
 	ids := make([]string, 0, x.requests.Len())
-	for id := range x.requests.Backward() {
+	for id := range x.requests.All() {
 		ids = append(ids, id)
 	}
+	slices.Reverse(ids)
 	return ids
 }
 
 // Known reports whether an ID is known.
-func (x *Index) Known(id string) bool {
-	return x.requests.Has(id)
-}
+func (x *Index) Known(id string) bool { return x.requests.Has(id) }
 
 // Add is [Index.Reorder] for one goroutine, with IDs r1, r2 and so on.
 func (x *Index) Add(ctx context.Context, contexts [][]paper.Doc) (Step, error) {

@@ -228,8 +228,9 @@ func TestChainDepth(t *testing.T) {
 		if i == 9999-4095 || i == 9999-4096 {
 			docs = []int{i}
 		}
-		c.Add(fmt.Sprint(i), fmt.Sprint(i-1), docs, recorded.Hint{})
+		c.Add(fmt.Sprint(i), fmt.Sprint(i-1), docs, recorded.Hint{}, recorded.Names(docs))
 	}
-	out := c.Add("last", "9999", []int{9999 - 4095, 9999 - 4096}, recorded.Hint{})
+	docs := []int{9999 - 4095, 9999 - 4096}
+	out := c.Add("last", "9999", docs, recorded.Hint{}, recorded.Names(docs))
 	check(t, "overlapping", []int{9999 - 4095}, out.Overlapping)
 }

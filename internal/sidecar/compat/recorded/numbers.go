@@ -80,14 +80,14 @@ func (t *Numbers[K]) Hold(docs []paper.Doc, delta int) {
 // Taken reports whether a request under way holds a number.
 func (t *Numbers[K]) Taken() bool { return t.taken > 0 }
 
-// Len returns the number of docs that have a number.
-func (t *Numbers[K]) Len() int { return len(t.numbers) }
-
 // Weight is about how many bytes the table takes.
 func (t *Numbers[K]) Weight() int { return numberBytes * counted(len(t.numbers), len(t.entries)) }
 
 // numberBytes is about what a doc's number takes, in the map and in the list.
 const numberBytes = 150
+
+// Len returns the number of docs that have a number.
+func (t *Numbers[K]) Len() int { return len(t.numbers) }
 
 // Max returns how many numbers were in use at a time since the table was last compacted.
 func (t *Numbers[K]) Max() int { return len(t.entries) }

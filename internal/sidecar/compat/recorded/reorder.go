@@ -155,10 +155,7 @@ func (x *Index) extend(ctx context.Context, lock Lock, job Job) (Step, error) {
 	st := Step{Orders: make([][]paper.Doc, n), IDs: job.IDs, Nodes: make([]int, n), Paths: make([][]int, n)}
 	named := make([][]paper.Doc, n)
 	for i, c := range job.Contexts {
-		named[i] = make([]paper.Doc, len(c))
-		for j, d := range c {
-			named[i][j] = job.Name(d)
-		}
+		named[i] = renamed(c, job.Name)
 	}
 	matches, opt := x.matchAll(lock, named)
 	var alone []int
@@ -183,7 +180,7 @@ func (x *Index) extend(ctx context.Context, lock Lock, job Job) (Step, error) {
 	if err := ctx.Err(); err != nil {
 		return Step{}, err
 	}
-	x.commit(lock, job, named, matches, alone, c, &st)
+	commit{x, lock, job, &st}.run(named, matches, alone, c)
 	for i, m := range matches {
 		if m.Node != paper.None {
 			st.Orders[i] = unname(job.Contexts[i], named[i], m.order)
@@ -212,58 +209,83 @@ func (x *Index) matchAll(lock Lock, named [][]paper.Doc) ([]match, paper.Options
 	return out, opt
 }
 
-// commit enters all contexts: those that matched first, then those that did not.
-func (x *Index) commit(lock Lock, job Job, named [][]paper.Doc, matches []match, alone []int, c *Clustering, st *Step) {
-	lock.Lock()
-	defer lock.Unlock()
+// commit enters the contexts of a batch: those that matched first, then those that are alone, as nothing matched them.
+//
+//	context                                             goes
+//	matched                                             to the place, found again by its path: an earlier context of the batch
+//	                                                    may have split the leaf there, and the path leads to the new inner node
+//	matched, but something was removed since            to the place that it matches now; below the root if there is none
+//	alone, with a leaf in the clustering                with that leaf, which moves below our root
+//	alone otherwise                                     to a leaf of its own below the root
+//
+// Of the tokens of a prompt, a leaf counts what is beyond the node above: max(tokens − tokens above, 0).
+type commit struct {
+	x    *Index
+	lock Lock
+	job  Job
+	st   *Step
+}
+
+func (c commit) matched(i int, m *match, named []paper.Doc) {
+	x := c.x
+	if m.cuts != x.cuts {
+		*m = x.match(named)
+		x.stats.Searches--
+	}
+	if m.Node == paper.None {
+		m.order = named
+		m.Node = x.tree.Root() // it has its order: it is not alone
+	}
+	at := paper.Match{Node: paper.None, Prefix: m.Prefix}
+	if len(m.path) > 0 {
+		at.Node = x.tree.At(m.path)
+	}
+	c.insert(i, m.order, at)
+}
+
+// grafted enters context i where the leaf of a clustering is now.
+func (c commit) grafted(i int, leaf paper.NodeID) {
+	c.x.remember(c.job.IDs[i], leaf, len(c.job.Contexts[i]))
+	c.st.Paths[i], c.st.Nodes[i] = c.x.tree.Path(leaf), c.x.at(leaf).number
+	c.lock.Pause()
+}
+
+func (c commit) insert(i int, order []paper.Doc, at paper.Match) {
+	p := c.x.insert(c.job.IDs[i], order, at, c.job.Tokens)
+	c.st.Paths[i], c.st.Nodes[i] = p.Path, p.Node
+	c.lock.Pause()
+}
+
+// run enters all contexts. clustered is the order of those that are alone, nil if there are fewer than two.
+func (c commit) run(named [][]paper.Doc, matches []match, alone []int, clustered *Clustering) {
+	x := c.x
+	c.lock.Lock()
+	defer c.lock.Unlock()
 	x.commits++
 	defer func() { x.commits-- }()
 	x.stats.Insertions += len(named)
 	for i := range matches {
-		m := &matches[i]
-		if m.Node == paper.None {
-			continue
+		if matches[i].Node != paper.None {
+			c.matched(i, &matches[i], named[i])
 		}
-		if m.cuts != x.cuts { // the place may be gone, or be another one
-			*m = x.match(named[i])
-			x.stats.Searches--
-		}
-		if m.Node == paper.None {
-			m.order = named[i]
-			m.Node = x.tree.Root() // it has its order: it is not alone
-		}
-		// The place is looked up by path: where an earlier context of the batch has split the matched leaf, the
-		// path leads to the new inner node.
-		at := paper.Match{Node: paper.None, Prefix: m.Prefix}
-		if len(m.path) > 0 {
-			at.Node = x.tree.At(m.path)
-		}
-		p := x.insert(job.IDs[i], m.order, at, job.Tokens)
-		st.Paths[i], st.Nodes[i] = p.Path, p.Node
-		lock.Pause()
 	}
-	moved := x.merge(lock, c, job.Tokens)
-	for i, k := range alone {
-		leaf, ok := paper.None, false
-		order := named[k]
-		if c != nil {
-			leaf, ok = moved[c.leaves[i]]
-			order = renamed(c.Orders[i], job.Name)
+	moved := x.merge(c.lock, clustered, c.job.Tokens)
+	for n, i := range alone {
+		order := named[i]
+		if clustered != nil {
+			if leaf, ok := moved[clustered.leaves[n]]; ok {
+				c.grafted(i, leaf)
+				continue
+			}
+			order = renamed(clustered.Orders[n], c.job.Name)
 		}
-		if ok {
-			x.remember(job.IDs[k], leaf, len(named[k]))
-			st.Paths[k], st.Nodes[k] = x.tree.Path(leaf), x.at(leaf).number
-		} else {
-			p := x.insert(job.IDs[k], order, paper.Match{Node: paper.None}, job.Tokens)
-			st.Paths[k], st.Nodes[k] = p.Path, p.Node
-		}
-		lock.Pause()
+		c.insert(i, order, paper.Match{Node: paper.None})
 	}
-	x.trim(lock)
-	st.Stats = x.Stats()
+	x.trim(c.lock)
+	c.st.Stats = x.Stats()
 }
 
-// merge moves the children of a clustering's root below ours and tells where its nodes are now. Their contexts are not
+// merge moves the children of a clustering's root below ours and returns where its nodes are now. Their contexts are not
 // remembered yet, so nobody can remove them meanwhile.
 func (x *Index) merge(lock Lock, c *Clustering, tokens int) map[paper.NodeID]paper.NodeID {
 	if c == nil {

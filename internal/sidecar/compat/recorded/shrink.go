@@ -3,7 +3,7 @@ package recorded
 import "github.com/ragpilot/ragpilot/internal/paper"
 
 // Maps and slices keep the memory of the most that they have held. So a table is copied when it holds less than three quarters
-// of its peak: it takes at most a third more than its entries, and copying costs a few steps for each entry that was removed.
+// of its peak, as in package lru.
 
 // leastPeak is the number of entries from which a table is copied.
 const leastPeak = 64
