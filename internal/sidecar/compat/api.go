@@ -1,7 +1,11 @@
 package compat
 
 import (
+	"cmp"
 	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"net/http"
 	"runtime"
 	"sync"
 	"time"
@@ -11,6 +15,7 @@ import (
 	"github.com/ragpilot/ragpilot/internal/lru/budget"
 	"github.com/ragpilot/ragpilot/internal/paper"
 	"github.com/ragpilot/ragpilot/internal/sidecar/compat/recorded"
+	"github.com/ragpilot/ragpilot/internal/sidecar/tenant"
 )
 
 // Options configure an [API]. The zero value is a live server.
@@ -20,17 +25,13 @@ type Options struct {
 	// CompatIncrementalOrder keeps the reference's shape of an incremental answer, whose reordered_contexts stand in
 	// input order while its original_indices are the execution order.
 	CompatIncrementalOrder bool
-	// MaxContexts is how many contexts a request may have; 0: 4096. It is 16,384 at most, as clustering n contexts takes
-	// 6·n² bytes while it runs: 100 MB and 1.6 GB.
-	MaxContexts int
-	// MaxBlocks is how many documents a request may have, in all its contexts together; 0: 1,000,000. A single context may
-	// have 2,048 whatever MaxBlocks is.
-	MaxBlocks int
-	// Limits, if not nil, tells MaxContexts and MaxBlocks anew for each request; both are at least 1. It may be called
-	// concurrently. Of contexts there are no more than MaxRequests.
+	// Limits, if not nil, returns how many contexts a request may have, and how many documents in all its contexts together; both
+	// are at least 1. It is called for each request, concurrently. nil: 4096 and 1,000,000. Of contexts there are no more than
+	// 16,384, as clustering n contexts takes 6·n² bytes while it runs, and no more than MaxRequests. A single context may have 2,048
+	// documents.
 	Limits func() (contexts, blocks int)
-	// MaxRequests is how many requests a tenant's index holds, and how many turns its histories; 0: 65,536. It is at
-	// least MaxContexts. The oldest leave, also if the rest have more than 64 documents each on average.
+	// MaxRequests is how many requests a tenant's index holds, and how many turns its histories; 0: 65,536.
+	// The oldest leave, also if the rest have more than 64 documents each on average.
 	MaxRequests int
 	// MaxTenants is how many tenants' states are kept; 0: 64. The least recently used leaves.
 	MaxTenants int
@@ -40,12 +41,12 @@ type Options struct {
 	MaxTokens int
 	// Now is the clock of timestamps; nil: time.Now.
 	Now func() time.Time
-	// OnReset is told that a tenant's state was reset, after it was; nil: nobody. It may be called concurrently.
+	// OnReset is called after a tenant's state was reset; nil: not needed. It may be called concurrently.
 	OnReset func(tenant string)
-	// OnEvict is told which requests the engine has dropped, normalised, whether they are known here or not, and before
-	// there is an index, too; nil: nobody. It may be called concurrently.
+	// OnEvict receives the requests that the engine has dropped, normalised, whether they are known here or not, and before
+	// there is an index, too; nil: not needed. It may be called concurrently.
 	OnEvict func(tenant string, ids []string)
-	// OnShrunk is told that of a request only the first tokens are cached, under the same conditions; nil: nobody.
+	// OnShrunk receives a request of which only the first tokens are cached, under the same conditions; nil: not needed.
 	OnShrunk func(tenant, id string, tokens int)
 }
 
@@ -58,7 +59,7 @@ type API struct {
 	tenants *lru.Cache[string, *state] // guarded by mu
 }
 
-// mostContexts is what Options.MaxContexts may be at most.
+// mostContexts is what Options.Limits may allow at most.
 const mostContexts = 1 << 14
 
 // largeBatch is the number of contexts from which clusterings wait for each other: below, they take less than 2 MB and
@@ -67,20 +68,9 @@ const largeBatch = 512
 
 // New returns an API without any state.
 func New(opt Options) *API {
-	fill := func(v *int, usual int) {
-		if *v <= 0 {
-			*v = usual
-		}
-	}
-	fill(&opt.MaxContexts, 4096)
-	fill(&opt.MaxBlocks, 1_000_000)
-	fill(&opt.MaxRequests, 65536)
-	fill(&opt.MaxTenants, 64)
-	opt.MaxContexts = min(opt.MaxContexts, mostContexts)
-	opt.MaxRequests = max(opt.MaxRequests, opt.MaxContexts)
+	opt.MaxRequests, opt.MaxTenants = cmp.Or(max(opt.MaxRequests, 0), 65536), cmp.Or(max(opt.MaxTenants, 0), 64)
 	if opt.Limits == nil {
-		contexts, blocks := opt.MaxContexts, opt.MaxBlocks
-		opt.Limits = func() (int, int) { return contexts, blocks }
+		opt.Limits = func() (int, int) { return 4096, 1_000_000 }
 	}
 	if opt.Memory == nil {
 		opt.Memory = budget.New(0)
@@ -156,7 +146,7 @@ func (a *API) state(tenant string) *state {
 	return s
 }
 
-// look returns a tenant's state, an empty one that is not kept if there is none: who only asks takes no place.
+// look returns a tenant's state, an empty one that is not kept if there is none: a question takes no place.
 func (a *API) look(tenant string) *state {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -164,6 +154,17 @@ func (a *API) look(tenant string) *state {
 		return s
 	}
 	return newState(a.opt.MaxRequests)
+}
+
+// withIndex calls a function with the state of a request's tenant, locked, or returns that there is no index.
+func (a *API) withIndex(r *http.Request, do func(s *state) (any, error)) (any, error) {
+	s := a.look(tenant.From(r.Context()))
+	s.Lock()
+	defer s.Unlock()
+	if !s.hasIndex() {
+		return nil, notInitialized
+	}
+	return do(s)
 }
 
 // cluster is [recorded.Cluster], for large batches only some at a time.
@@ -177,4 +178,16 @@ func (a *API) cluster(ctx context.Context, opt paper.Options, contexts [][]paper
 		}
 	}
 	return recorded.Cluster(ctx, opt, contexts)
+}
+
+// maxTrackedID is the length of an ID from traffic up to which it is remembered.
+const maxTrackedID = 512
+
+// NewRequestID returns a new ID of a request: req- and 12 hexadecimal digits.
+func NewRequestID() string { return randomID("req-", 6) }
+
+func randomID(prefix string, n int) string {
+	b := make([]byte, n)
+	_, _ = rand.Read(b) // never fails
+	return prefix + hex.EncodeToString(b)
 }

@@ -83,7 +83,7 @@ func TestLenientTypes(t *testing.T) {
 }
 
 func TestLimits(t *testing.T) {
-	api := compat.New(compat.Options{MaxContexts: 3, MaxBlocks: 4})
+	api := compat.New(compat.Options{Limits: compat.Fixed(3, 4)})
 	long := strings.Repeat("1,", 2048) + "1"
 	for _, c := range []struct{ path, body, want string }{
 		{"/reorder", `{"contexts":[[1],[2],[3],[4]]}`, "contexts: 4 items, at most 3 are allowed"},
@@ -96,7 +96,7 @@ func TestLimits(t *testing.T) {
 			t.Errorf("%s: %d %s, want 413 %q", c.path, code, got.Detail, c.want)
 		}
 	}
-	wide := compat.New(compat.Options{MaxContexts: 1_000_000})
+	wide := compat.New(compat.Options{Limits: compat.Fixed(1_000_000, 1_000_000)})
 	code, got, _ := ask(t.Context(), t, wide, "", "/schedule", `{"contexts":[`+strings.Repeat("[],", 1<<14)+`[]]}`)
 	check(t, "a square of memory", `413 "contexts: 16385 items, at most 16384 are allowed"`, fmt.Sprint(code, " ", string(got.Detail)))
 	w := httptest.NewRecorder()
@@ -112,7 +112,7 @@ func TestLimits(t *testing.T) {
 // Limits that change hold for the next request.
 func TestLimitsChange(t *testing.T) {
 	contexts, blocks := 3, 4
-	api := compat.New(compat.Options{MaxRequests: 5, MaxContexts: 1, Limits: func() (int, int) { return contexts, blocks }})
+	api := compat.New(compat.Options{MaxRequests: 5, Limits: func() (int, int) { return contexts, blocks }})
 	status := func(path, body string) int {
 		code, _, _ := ask(t.Context(), t, api, "", path, body)
 		return code

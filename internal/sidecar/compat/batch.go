@@ -65,49 +65,54 @@ type listing struct {
 	first, again []int
 }
 
-// contexts reads a list of lists of documents. All documents must be integers, or all strings.
-func (d *decoder) contexts(name string, most limits) (*batch, error) {
+// contexts reads a list of lists of documents. All documents must be integers, or all strings. Of what is too large nothing is
+// read; done reports it.
+func (d *decoder) contexts(name string, most limits) *batch {
 	lists := d.requiredList(name)
-	if len(lists) > most.contexts {
-		return nil, tooLarge(name, len(lists), most.contexts)
+	if d.tooLarge(name, len(lists), most.contexts) {
+		return &batch{}
 	}
 	b := newBatch(lists)
 	total := 0
 	for i, v := range lists {
 		items := d.list(v, name, i)
-		if len(items) > maxContext {
-			return nil, tooLarge(fmt.Sprintf("%s[%d]", name, i), len(items), maxContext)
+		if d.tooLarge(fmt.Sprintf("%s[%d]", name, i), len(items), maxContext) {
+			return &batch{}
 		}
 		b.contexts[i].items = items
 		total += len(items)
 	}
-	if total > most.blocks {
-		return nil, tooLarge("the lists of "+name, total, most.blocks)
+	if d.tooLarge("the lists of "+name, total, most.blocks) {
+		return &batch{}
 	}
 	numbers := map[key]paper.Doc{}
 	for i := range b.contexts {
 		d.listing(b, i, numbers, name, i)
 	}
-	return b, nil
+	return b
 }
 
 // context reads one list of documents as a batch of one context.
-func (d *decoder) context(name string, most limits) (*batch, error) {
+func (d *decoder) context(name string, most limits) *batch {
 	items := d.requiredList(name)
-	if n := min(maxContext, most.blocks); len(items) > n {
-		return nil, tooLarge(name, len(items), n)
+	if d.tooLarge(name, len(items), min(maxContext, most.blocks)) {
+		return &batch{}
 	}
 	b := newBatch([]value{{items: items}})
 	b.contexts[0].items = items
 	d.listing(b, 0, map[key]paper.Doc{}, name)
-	return b, nil
+	return b
 }
 
 // maxContext is how many documents one context may have: placing one takes time by their square, with the lock held.
 const maxContext = 2048
 
-func tooLarge(what string, n, limit int) *failure {
-	return fail(http.StatusRequestEntityTooLarge, fmt.Sprintf("%s: %d items, at most %d are allowed", what, n, limit))
+// tooLarge reports whether there are more than limit items, and notes it: the first that is too large is the answer.
+func (d *decoder) tooLarge(what string, n, limit int) bool {
+	if n > limit && d.refused == nil {
+		d.refused = fail(http.StatusRequestEntityTooLarge, fmt.Sprintf("%s: %d items, at most %d are allowed", what, n, limit))
+	}
+	return n > limit
 }
 
 // newBatch returns a batch of that many contexts. The first document that is a number or a string says what all are.

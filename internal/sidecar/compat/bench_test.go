@@ -45,7 +45,7 @@ func BenchmarkReorder(b *testing.B) {
 				}
 				return raw
 			}
-			api := compat.New(compat.Options{MaxRequests: live, MaxContexts: live})
+			api := compat.New(compat.Options{MaxRequests: live, Limits: compat.Fixed(live, 1_000_000)})
 			post := func(body []byte) {
 				w := httptest.NewRecorder()
 				api.ServeHTTP(w, httptest.NewRequestWithContext(b.Context(), http.MethodPost, "/reorder", bytes.NewReader(body)))

@@ -14,18 +14,21 @@ import (
 )
 
 const (
-	// maxProblems is how many problems of a request are told.
+	// maxProblems is how many problems of a request are reported.
 	maxProblems = 100
 	// maxEcho is the size of an input up to which a problem repeats it.
 	maxEcho = 16 << 10
 )
 
 // decoder reads a request's fields. What is wrong with them is collected, in the order in which fields are asked for,
-// and told by done.
+// and returned by done.
 type decoder struct {
 	body     value
 	problems []problem
+	refused  error // nil: nothing is too large
 }
+
+var unreadable = fail(http.StatusBadRequest, "There was an error parsing the body")
 
 // decode reads the body. A client of the reference may name any content type, so it is not looked at.
 func decode(r *http.Request) (*decoder, error) {
@@ -40,10 +43,10 @@ func decode(r *http.Request) (*decoder, error) {
 		if errors.Is(err, reqbody.ErrGzip) {
 			return nil, fail(http.StatusBadRequest, err.Error())
 		}
-		return nil, fail(http.StatusBadRequest, "There was an error parsing the body")
+		return nil, unreadable
 	}
 	if !utf8.Valid(raw) {
-		return nil, fail(http.StatusBadRequest, "There was an error parsing the body")
+		return nil, unreadable
 	}
 	if len(raw) == 0 {
 		return nil, invalid(missing([]any{"body"}, value{raw: []byte("null")}))
@@ -69,18 +72,18 @@ func decode(r *http.Request) (*decoder, error) {
 
 // done returns what is wrong with the request, nil if nothing is.
 func (d *decoder) done() error {
-	if len(d.problems) == 0 {
-		return nil
+	if len(d.problems) == 0 || d.refused != nil {
+		return d.refused
 	}
 	return invalid(d.problems...)
 }
 
 // wrong collects a problem of an input at loc. The pointer is good until the next one.
 func (d *decoder) wrong(kind, msg string, input value, loc ...any) *problem {
-	return d.tell(problem{Type: kind, Loc: append([]any{"body"}, loc...), Msg: msg, Input: echo(input)})
+	return d.add(problem{Type: kind, Loc: append([]any{"body"}, loc...), Msg: msg, Input: echo(input)})
 }
 
-func (d *decoder) tell(p problem) *problem {
+func (d *decoder) add(p problem) *problem {
 	if len(d.problems) == maxProblems {
 		return &p
 	}
@@ -104,7 +107,7 @@ func missing(loc []any, input value) problem {
 func (d *decoder) required(name string) (value, bool) {
 	v, ok := d.body.member(name)
 	if !ok {
-		d.tell(missing([]any{"body", name}, d.body))
+		d.add(missing([]any{"body", name}, d.body))
 	}
 	return v, ok
 }

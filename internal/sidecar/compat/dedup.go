@@ -112,15 +112,8 @@ func (s *state) dedup(b *batch, i int, positions []int, id, parent string, h hin
 }
 
 // deduplicate is POST /deduplicate. It needs no index.
-func (a *API) deduplicate(r *http.Request) (any, error) {
-	d, err := decode(r)
-	if err != nil {
-		return nil, err
-	}
-	b, err := d.contexts("contexts", a.limits())
-	if err != nil {
-		return nil, err
-	}
+func (a *API) deduplicate(r *http.Request, d *decoder) (any, error) {
+	b := d.contexts("contexts", a.limits())
 	parents := d.requiredList("parent_request_ids")
 	names := d.parents(parents, "parent_request_ids")
 	h := d.hint(true)

@@ -9,15 +9,11 @@ import (
 
 // evict is POST /evict: requests whose prompts the engine's cache has dropped leave the index, and the conversations that
 // end in them are forgotten. Beyond the reference's request_ids it takes prefixes, as [evict.Handler] does: requests of
-// which only the first tokens are left. The index has no place for those; OnShrunk is told.
+// which only the first tokens are left. The index has no place for those; OnShrunk gets them.
 //
 // Without an index the answer is the reference's 503, after the report was passed on. The engines' plugins know by its text
 // that they need not repeat the report, as they do after any other 503.
-func (a *API) evict(r *http.Request) (any, error) {
-	d, err := decode(r)
-	if err != nil {
-		return nil, err
-	}
+func (a *API) evict(r *http.Request, d *decoder) (any, error) {
 	given, shrunk := d.evicted()
 	if err := d.done(); err != nil {
 		return nil, err
@@ -38,15 +34,12 @@ func (a *API) evict(r *http.Request) (any, error) {
 		a.opt.OnShrunk(name, p.ID, p.Tokens)
 		out.ShrunkRequestIDs = append(out.ShrunkRequestIDs, p.ID)
 	}
-	s.Lock()
-	defer s.Unlock()
-	if !s.hasIndex() {
-		return nil, notInitialized
-	}
-	s.remove(named, &out)
-	st := s.live.index.Stats()
-	out.NodesRemaining, out.RequestsRemaining = st.Nodes, st.Requests
-	return out, nil
+	return a.withIndex(r, func(s *state) (any, error) {
+		s.remove(named, &out)
+		st := s.live.index.Stats()
+		out.NodesRemaining, out.RequestsRemaining = st.Nodes, st.Requests
+		return out, nil
+	})
 }
 
 // Evicted takes request IDs that a tenant's engine has dropped, from elsewhere than POST /evict. OnEvict is not called.
@@ -60,7 +53,7 @@ func (a *API) Evicted(tenant string, ids ...string) {
 	}
 }
 
-// remove takes requests out of the index, for who holds the lock.
+// remove takes requests out of the index. The lock is held.
 func (s *state) remove(ids []string, out *evictAnswer) {
 	for _, id := range ids {
 		gone := s.live.index.Remove(id)
@@ -80,7 +73,7 @@ func (s *state) remove(ids []string, out *evictAnswer) {
 	}
 }
 
-// left names the requests of prefixes, each told once, without those that are gone, for who holds the lock.
+// left names the requests of prefixes, each once, without those that are gone. The lock is held.
 func (s *state) left(prefixes []evict.Prefix, gone []string) []evict.Prefix {
 	seen := make(map[string]bool, len(gone)+len(prefixes))
 	for _, id := range gone {
@@ -98,7 +91,7 @@ func (s *state) left(prefixes []evict.Prefix, gone []string) []evict.Prefix {
 	return out
 }
 
-// evicted reads the body of /evict. What nothing is left of is gone, by whatever member it was told.
+// evicted reads the body of /evict. A request of which nothing is left is gone, whichever member names it.
 func (d *decoder) evicted() (gone []string, shrunk []evict.Prefix) {
 	prefixes, partly := d.body.member("prefixes")
 	if _, whole := d.body.member("request_ids"); whole || !partly {
@@ -130,27 +123,28 @@ func (d *decoder) prefix(v value, i int) (p evict.Prefix, ok bool) {
 		d.wrong("model_attributes_type", "Input should be a valid dictionary or object to extract fields from", v, "prefixes", i)
 		return p, false
 	}
+	at := func(name string) []any { return []any{"prefixes", i, name} }
 	id, hasID := v.member("request_id")
-	if !hasID {
-		d.tell(missing([]any{"body", "prefixes", i, "request_id"}, v))
-	}
 	tokens, hasTokens := v.member("resident_tokens")
+	if !hasID {
+		d.add(missing(append([]any{"body"}, at("request_id")...), v))
+	}
 	if !hasTokens {
-		d.tell(missing([]any{"body", "prefixes", i, "resident_tokens"}, v))
+		d.add(missing(append([]any{"body"}, at("resident_tokens")...), v))
 	}
 	if !hasID || !hasTokens {
 		return p, false
 	}
-	p.ID = d.str(id, "prefixes", i, "request_id")
-	n := d.integer(tokens, "prefixes", i, "resident_tokens")
+	p.ID = d.str(id, at("request_id")...)
+	n := d.integer(tokens, at("resident_tokens")...)
 	if n < 0 {
-		d.wrong("greater_than_equal", "Input should be greater than or equal to 0", tokens, "prefixes", i, "resident_tokens").Ctx = map[string]any{"ge": 0}
+		d.wrong("greater_than_equal", "Input should be greater than or equal to 0", tokens, at("resident_tokens")...).Ctx = map[string]any{"ge": 0}
 	}
 	p.Tokens = int(min(max(n, 0), maxTokens))
 	return p, true
 }
 
-// named replaces engines' names of requests by the IDs that the index knows, each told once, for who holds the lock.
+// named replaces engines' names of requests by the IDs that the index knows, each once. The lock is held.
 func (s *state) named(ids []string) []string {
 	out := make([]string, 0, len(ids))
 	seen := make(map[string]bool, len(ids))

@@ -3,7 +3,17 @@ package compat
 import (
 	"encoding/json"
 	"errors"
+	"maps"
+	"slices"
 )
+
+// Paths returns the paths of all endpoints, sorted.
+func Paths() []string { return slices.Sorted(maps.Keys(routes)) }
+
+// Fixed are limits that do not change.
+func Fixed(contexts, blocks int) func() (int, int) {
+	return func() (int, int) { return contexts, blocks }
+}
 
 // Sizes are the entries of a tenant's tables, for tests that these are bounded.
 type Sizes struct{ Docs, RootDocs, DocNumbers, Nodes, Requests, Turns, Times int }

@@ -23,7 +23,7 @@ func FuzzReorder(f *testing.F) {
 		f.Add([]byte(s))
 	}
 	f.Fuzz(func(t *testing.T, body []byte) {
-		api := compat.New(compat.Options{MaxContexts: 64, MaxBlocks: 64})
+		api := compat.New(compat.Options{Limits: compat.Fixed(64, 64)})
 		for range 2 { // initial, incremental
 			code, got, raw := ask(t.Context(), t, api, "", "/reorder", string(body))
 			if !json.Valid(raw) || !slices.Contains([]int{200, 400, 413, 422}, code) {

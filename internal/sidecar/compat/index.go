@@ -19,49 +19,31 @@ func (s *state) reset() (had bool) {
 }
 
 // search is POST /search.
-func (a *API) search(r *http.Request) (any, error) {
-	d, err := decode(r)
-	if err != nil {
-		return nil, err
-	}
-	b, err := d.context("context", a.limits())
-	if err != nil {
-		return nil, err
-	}
+func (a *API) search(r *http.Request, d *decoder) (any, error) {
+	b := d.context("context", a.limits())
 	d.boolean("update_access", true) // requests leave by age: a look does not make one younger
 	if err := d.done(); err != nil {
 		return nil, err
 	}
-	s := a.look(tenant.From(r.Context()))
-	s.Lock()
-	defer s.Unlock()
-	if !s.hasIndex() {
-		return nil, notInitialized
-	}
-	g := s.live
-	for i := range b.docs {
-		b.docs[i].live, b.docs[i].seen = g.docs.Take(b.docs[i].key)
-	}
-	found := g.index.Search(b.live(0))
-	for _, d := range b.docs {
-		g.docs.Drop(d.live)
-	}
-	return searchAnswer{
-		Status: "success", SearchPath: found.Path, NodeID: found.Node,
-		PrefixLength: found.Overlap, HasPrefix: found.Prefix, Overlap: found.Overlap,
-	}, nil
+	return a.withIndex(r, func(s *state) (any, error) {
+		g := s.live
+		for i := range b.docs {
+			b.docs[i].live, b.docs[i].seen = g.docs.Take(b.docs[i].key)
+		}
+		found := g.index.Search(b.live(0))
+		for _, d := range b.docs {
+			g.docs.Drop(d.live)
+		}
+		return searchAnswer{
+			Status: "success", SearchPath: found.Path, NodeID: found.Node,
+			PrefixLength: found.Overlap, HasPrefix: found.Prefix, Overlap: found.Overlap,
+		}, nil
+	})
 }
 
 // insert is POST /insert: a context goes where the client says, in the client's order.
-func (a *API) insert(r *http.Request) (any, error) {
-	d, err := decode(r)
-	if err != nil {
-		return nil, err
-	}
-	b, err := d.context("context", a.limits())
-	if err != nil {
-		return nil, err
-	}
+func (a *API) insert(r *http.Request, d *decoder) (any, error) {
+	b := d.context("context", a.limits())
 	items := d.requiredList("search_path")
 	path := make([]int, len(items))
 	for i, v := range items {

@@ -155,7 +155,7 @@ func TestCancel(t *testing.T) {
 // Every table has a bound, whatever clients send and never evict.
 func TestBounds(t *testing.T) {
 	const limit = 50
-	api := compat.New(compat.Options{MaxRequests: limit, MaxContexts: 10, MaxTenants: 3})
+	api := compat.New(compat.Options{MaxRequests: limit, Limits: compat.Fixed(10, 1_000_000), MaxTenants: 3})
 	var last reply
 	for i := range 100 {
 		batch := make([][]string, 5)

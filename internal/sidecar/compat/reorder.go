@@ -19,20 +19,18 @@ type reorderRequest struct {
 	hint    hint
 }
 
-func (a *API) readReorder(r *http.Request, live bool) (reorderRequest, error) {
-	d, err := decode(r)
-	if err != nil {
-		return reorderRequest{}, err
-	}
-	var q reorderRequest
-	if q.batch, err = d.contexts("contexts", a.limits()); err != nil {
-		return q, err
-	}
+func (a *API) readReorder(d *decoder, live bool) (q reorderRequest, err error) {
+	q.batch = d.contexts("contexts", a.limits())
 	q.options.Alpha = d.number("alpha", paper.DefaultAlpha, 0, paper.MaxAlpha)
 	d.boolean("use_gpu", false)
 	linkage := d.oneOf("linkage_method", "average", paper.LinkageNames())
 	if live {
-		a.readLive(d, &q)
+		q.tokens = d.tokens("initial_tokens_per_context")
+		if v, ok := d.body.member("parent_request_ids"); ok && v.kind != kindNull {
+			q.parents = d.parents(d.list(v, "parent_request_ids"), "parent_request_ids")
+		}
+		q.dedup = d.boolean("deduplicate", false)
+		q.hint = d.hint(q.dedup && !a.opt.Stateless)
 	}
 	if err := d.done(); err != nil {
 		return q, err
@@ -44,18 +42,9 @@ func (a *API) readReorder(r *http.Request, live bool) (reorderRequest, error) {
 	return q, err
 }
 
-func (a *API) readLive(d *decoder, q *reorderRequest) {
-	q.tokens = d.tokens("initial_tokens_per_context")
-	if v, ok := d.body.member("parent_request_ids"); ok && v.kind != kindNull {
-		q.parents = d.parents(d.list(v, "parent_request_ids"), "parent_request_ids")
-	}
-	q.dedup = d.boolean("deduplicate", false)
-	q.hint = d.hint(q.dedup && !a.opt.Stateless)
-}
-
 // reorder is POST /reorder and POST /build.
-func (a *API) reorder(r *http.Request) (any, error) {
-	q, err := a.readReorder(r, true)
+func (a *API) reorder(r *http.Request, d *decoder) (any, error) {
+	q, err := a.readReorder(d, true)
 	if err != nil {
 		return nil, err
 	}
@@ -89,8 +78,8 @@ func (a *API) reorder(r *http.Request) (any, error) {
 }
 
 // schedule is POST /schedule: no state is touched, whatever the mode.
-func (a *API) schedule(r *http.Request) (any, error) {
-	q, err := a.readReorder(r, false)
+func (a *API) schedule(r *http.Request, d *decoder) (any, error) {
+	q, err := a.readReorder(d, false)
 	if err != nil {
 		return nil, err
 	}
@@ -110,14 +99,17 @@ func (a *API) reorderStateless(r *http.Request, q reorderRequest) (any, error) {
 	}
 	contexts := b.rendered(positions, c.Order)
 	return reorderStateless{
-		Status: "success", Message: "Contexts reordered successfully (stateless mode)", Mode: "stateless",
-		InputType: b.inputType(), NumContexts: len(b.contexts), NumGroups: len(c.Groups),
+		reorderHead: q.head("Contexts reordered successfully (stateless mode)", "stateless"), NumGroups: len(c.Groups),
 		ReorderedContexts: contexts, OriginalIndices: list(c.Order), ScheduledContexts: contexts,
 		Groups: groups(c.Groups, func([]int) int { return 0 }),
 		Stats: statelessStats{
 			TotalNodes: c.Nodes, LeafNodes: c.Leaves, NumContexts: len(b.contexts), NumGroups: len(c.Groups),
 		},
 	}, nil
+}
+
+func (q reorderRequest) head(message, mode string) reorderHead {
+	return reorderHead{Status: "success", Message: message, Mode: mode, InputType: q.batch.inputType(), NumContexts: len(q.batch.contexts)}
 }
 
 func (q reorderRequest) initial(st recorded.Step, positions [][]int, dedup *dedupJSON) reorderInitial {
@@ -128,8 +120,7 @@ func (q reorderRequest) initial(st recorded.Step, positions [][]int, dedup *dedu
 		}
 	}
 	return reorderInitial{
-		Status: "success", Message: "Index built successfully", Mode: "initial", InputType: q.batch.inputType(),
-		NumContexts: len(st.IDs), InsertedCount: len(st.IDs), RequestIDMapping: nodes, RequestIDs: st.IDs,
+		reorderHead: q.head("Index built successfully", "initial"), InsertedCount: len(st.IDs), RequestIDMapping: nodes, RequestIDs: st.IDs,
 		ReorderedContexts: q.batch.rendered(positions, st.Order), OriginalIndices: list(st.Order),
 		Stats: newIndexStats(st.Stats), Deduplication: dedup,
 	}
@@ -141,8 +132,7 @@ func (q reorderRequest) incremental(st recorded.Step, positions [][]int, dedup *
 		input[i] = i
 	}
 	out := reorderIncremental{
-		Status: "success", Message: "Incremental reorder completed", Mode: "incremental", InputType: q.batch.inputType(),
-		NumContexts: len(st.IDs), MatchedCount: st.Matched, MergedCount: st.Merged, RequestIDs: st.IDs,
+		reorderHead: q.head("Incremental reorder completed", "incremental"), MatchedCount: st.Matched, MergedCount: st.Merged, RequestIDs: st.IDs,
 		ReorderedContexts: q.batch.rendered(positions, input), OriginalIndices: list(st.Order),
 		Groups: groups(st.Groups, func(g []int) int { return len(g) }),
 		Stats:  newIndexStats(st.Stats), Deduplication: dedup,

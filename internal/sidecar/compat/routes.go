@@ -10,6 +10,17 @@ import (
 	"github.com/ragpilot/ragpilot/internal/sidecar/tenant"
 )
 
+// body decodes the body of a request for its handler.
+func body(handle func(*API, *http.Request, *decoder) (any, error)) func(*API, *http.Request) (any, error) {
+	return func(a *API, r *http.Request) (any, error) {
+		d, err := decode(r)
+		if err != nil {
+			return nil, err
+		}
+		return handle(a, r, d)
+	}
+}
+
 // routes are all endpoints. A handler returns the body of a 200 answer, or an error: a *failure says what to answer.
 var routes = map[string]map[string]func(*API, *http.Request) (any, error){
 	"/":                   {http.MethodGet: (*API).root},
@@ -18,18 +29,15 @@ var routes = map[string]map[string]func(*API, *http.Request) (any, error){
 	"/requests":           {http.MethodGet: (*API).requests},
 	"/metrics/ttft":       {http.MethodGet: (*API).ttft},
 	"/metrics/ttft/reset": {http.MethodPost: (*API).resetTTFT},
-	"/reorder":            {http.MethodPost: (*API).reorder},
-	"/build":              {http.MethodPost: (*API).reorder},
-	"/schedule":           {http.MethodPost: (*API).schedule},
-	"/deduplicate":        {http.MethodPost: (*API).deduplicate},
-	"/evict":              {http.MethodPost: (*API).evict},
+	"/reorder":            {http.MethodPost: body((*API).reorder)},
+	"/build":              {http.MethodPost: body((*API).reorder)},
+	"/schedule":           {http.MethodPost: body((*API).schedule)},
+	"/deduplicate":        {http.MethodPost: body((*API).deduplicate)},
+	"/evict":              {http.MethodPost: body((*API).evict)},
 	"/reset":              {http.MethodPost: (*API).reset},
-	"/search":             {http.MethodPost: (*API).search},
-	"/insert":             {http.MethodPost: (*API).insert},
+	"/search":             {http.MethodPost: body((*API).search)},
+	"/insert":             {http.MethodPost: body((*API).insert)},
 }
-
-// Paths returns the paths of all endpoints, sorted: what a mux should send here.
-func Paths() []string { return slices.Sorted(maps.Keys(routes)) }
 
 // ServeHTTP answers with JSON always. The caller bounds bodies, for instance by http.MaxBytesReader; a body over the
 // bound is answered by 413.

@@ -54,26 +54,20 @@ func (a *API) stats(r *http.Request) (any, error) {
 	return statsAnswer{Status: "success", IndexStats: st, Timestamp: a.now()}, err
 }
 
-func (a *API) indexStats(r *http.Request) (indexStats, error) {
-	s := a.look(tenant.From(r.Context()))
-	s.Lock()
-	defer s.Unlock()
-	if !s.hasIndex() {
-		return indexStats{}, notInitialized
-	}
-	return newIndexStats(s.live.index.Stats()), nil
+func (a *API) indexStats(r *http.Request) (st indexStats, err error) {
+	_, err = a.withIndex(r, func(s *state) (any, error) {
+		st = newIndexStats(s.live.index.Stats())
+		return nil, nil
+	})
+	return st, err
 }
 
 // requests is GET /requests.
 func (a *API) requests(r *http.Request) (any, error) {
-	s := a.look(tenant.From(r.Context()))
-	s.Lock()
-	defer s.Unlock()
-	if !s.hasIndex() {
-		return nil, notInitialized
-	}
-	ids := s.live.index.Requests()
-	return requestsAnswer{Status: "success", NumRequests: len(ids), RequestIDs: ids}, nil
+	return a.withIndex(r, func(s *state) (any, error) {
+		ids := s.live.index.Requests()
+		return requestsAnswer{Status: "success", NumRequests: len(ids), RequestIDs: ids}, nil
+	})
 }
 
 // ttft is GET /metrics/ttft.

@@ -126,12 +126,17 @@ type contextsJSON []json.RawMessage
 // groupJSON is [score, [context, …]].
 type groupJSON [2]any
 
+// reorderHead begins all answers to /reorder.
+type reorderHead struct {
+	Status      string `json:"status"`
+	Message     string `json:"message"`
+	Mode        string `json:"mode"`
+	InputType   string `json:"input_type"`
+	NumContexts int    `json:"num_contexts"`
+}
+
 type reorderStateless struct {
-	Status            string         `json:"status"`
-	Message           string         `json:"message"`
-	Mode              string         `json:"mode"`
-	InputType         string         `json:"input_type"`
-	NumContexts       int            `json:"num_contexts"`
+	reorderHead
 	NumGroups         int            `json:"num_groups"`
 	ReorderedContexts contextsJSON   `json:"reordered_contexts"`
 	OriginalIndices   []int          `json:"original_indices"`
@@ -148,11 +153,7 @@ type statelessStats struct {
 }
 
 type reorderInitial struct {
-	Status            string         `json:"status"`
-	Message           string         `json:"message"`
-	Mode              string         `json:"mode"`
-	InputType         string         `json:"input_type"`
-	NumContexts       int            `json:"num_contexts"`
+	reorderHead
 	MatchedCount      int            `json:"matched_count"`
 	InsertedCount     int            `json:"inserted_count"`
 	RequestIDMapping  map[string]int `json:"request_id_mapping"`
@@ -164,11 +165,7 @@ type reorderInitial struct {
 }
 
 type reorderIncremental struct {
-	Status            string       `json:"status"`
-	Message           string       `json:"message"`
-	Mode              string       `json:"mode"`
-	InputType         string       `json:"input_type"`
-	NumContexts       int          `json:"num_contexts"`
+	reorderHead
 	MatchedCount      int          `json:"matched_count"`
 	MergedCount       int          `json:"merged_count"`
 	RequestIDs        []string     `json:"request_ids"`
