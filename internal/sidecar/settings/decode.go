@@ -145,17 +145,9 @@ func decodeScalar(node ast.Node, into reflect.Value, path string) error {
 			}
 		}
 		want = "a duration such as 30s or 5m"
-	case *Secret:
-		text, ok := scalarText(node)
-		if !ok {
-			return fieldError(node, path, "want text, found "+node.Type().YAMLName())
-		}
-		*value = Secret(text)
-		return nil
-	case *string:
-		text, ok := scalarText(node)
-		if ok {
-			*value = text
+	case *string, *Secret:
+		if text, ok := scalarText(node); ok {
+			into.SetString(text)
 			return nil
 		}
 		want = `text, "" for none`

@@ -2,7 +2,6 @@ package settings
 
 import (
 	"fmt"
-	"strings"
 
 	"github.com/ragpilot/ragpilot/engines/kvevents"
 	"github.com/ragpilot/ragpilot/internal/sidecar/tenant"
@@ -11,8 +10,8 @@ import (
 // autoEvents is the [Engine.Events] of an engine that is asked where it publishes.
 const autoEvents = "auto"
 
-// Engine names an engine behind InferAPIURL that tells what its cache stores and evicts. Without one, evictions are heard
-// of by POST /evict alone.
+// Engine names an engine behind InferAPIURL that reports what its cache stores and evicts. Without one, only POST /evict
+// reports evictions.
 type Engine struct {
 	// Name stands in logs and metrics; empty: the engine's kind, and its number if there are several.
 	Name string `yaml:"name"`
@@ -37,7 +36,7 @@ type Engine struct {
 	Topic string `yaml:"topic"`
 	// Ranks is its number of data-parallel ranks, whose ports count from those of Events and Replay; 0: one.
 	Ranks int `yaml:"ranks"`
-	// BlockSize is the number of tokens of a block, if it is to be known before the first event; 0: events tell.
+	// BlockSize is the number of tokens of a block, if it is to be known before the first event; 0: events report it.
 	BlockSize int `yaml:"block_size"`
 	// PromptTokens is how the tokens of prompts are learned: answer (asked for with the request, and taken out of the
 	// answer), tokenize (asked of the engine's tokenizer meanwhile), or empty: answer where the engine is known to give
@@ -50,7 +49,7 @@ const (
 	maxRanks   = 256
 )
 
-// checkEngines tells what is wrong with engines.
+// checkEngines adds what is wrong with engines.
 func (p *problems) checkEngines(engines []Engine) {
 	if len(engines) > maxEngines {
 		p.add("engines", len(engines), fmt.Sprintf("want at most %d", maxEngines))
@@ -63,25 +62,19 @@ func (p *problems) checkEngines(engines []Engine) {
 			p.add(field+"name", e.Name, fmt.Sprintf("is that of engines[%d] too", j))
 		}
 		names[e.Name] = i
-		if e.Name != "" && !tenant.Valid(e.Name) {
-			p.add(field+"name", e.Name, tenant.Want)
-		}
+		p.want(e.Name == "" || tenant.Valid(e.Name), field+"name", e.Name, tenant.Want)
 		p.oneOf(field+"kind", e.Kind, "vllm", "sglang")
 		if e.URL != "" {
 			p.checkURL(field+"url", e.URL)
 		}
-		if !presentable(string(e.APIKey)) {
-			p.add(field+"api_key", e.APIKey, "has characters that no header can carry")
-		}
+		p.key(field+"api_key", e.APIKey)
 		p.oneOf(field+"prompt_tokens", e.PromptTokens, "", "answer", "tokenize")
-		if e.BlockSize < 0 {
-			p.add(field+"block_size", e.BlockSize, "want at least 0")
-		}
+		p.want(e.BlockSize >= 0, field+"block_size", e.BlockSize, "want at least 0")
 		p.checkEvents(field, e)
 	}
 }
 
-// checkEvents tells what is wrong with where an engine publishes.
+// checkEvents adds what is wrong with where an engine publishes.
 func (p *problems) checkEvents(field string, e Engine) {
 	if e.Ranks < 0 || e.Ranks > maxRanks {
 		p.add(field+"ranks", e.Ranks, fmt.Sprintf("want 0 to %d", maxRanks))
@@ -132,20 +125,4 @@ func named(engines []Engine) []Engine {
 		out[i] = e
 	}
 	return out
-}
-
-// engineWarnings tells what is valid and may surprise.
-func (c Config) engineWarnings() (w []string) {
-	if len(c.Engines) > 0 && c.CloudProvider != "" {
-		w = append(w, "engines have no effect with cloud_provider")
-	}
-	for i, e := range c.Engines {
-		if address, ok := strings.CutPrefix(e.Events, "tcp://"); ok && e.Listen && !loopback(address) {
-			w = append(w, fmt.Sprintf("engines[%d].events %s can be reached from other machines and asks for no key: whoever connects can say what is cached", i, e.Events))
-		}
-		if e.Events != autoEvents && e.Replay == "" {
-			w = append(w, fmt.Sprintf("engines[%d] has no replay: after a lost message or connection its cache is not known until it is cleared", i))
-		}
-	}
-	return w
 }

@@ -38,13 +38,9 @@ func (m *Memory) asks() bool { return m.Extract == "add-only" || m.Extract == "r
 func (p *problems) checkMemory(m Memory) {
 	p.oneOf("memory.extract", m.Extract, "", "verbatim", "everything", "add-only", "reconcile")
 	asks := m.asks()
-	if asks && m.Model == "" {
-		p.add("memory.model", m.Model, "want the name of a model, as memory.extract is "+m.Extract)
-	}
+	p.want(!asks || m.Model != "", "memory.model", m.Model, "want the name of a model, as memory.extract is "+m.Extract)
 	p.checkEmbedder(m)
-	if m.Dir == "" && (asks || m.Model != "") {
-		p.add("memory.dir", m.Dir, "want a folder, as memory.extract or memory.model is set")
-	}
+	p.want(m.Dir != "" || !asks && m.Model == "", "memory.dir", m.Dir, "want a folder, as memory.extract or memory.model is set")
 }
 
 // checkEmbedder shows no password that stands in a URL.
@@ -57,27 +53,7 @@ func (p *problems) checkEmbedder(m Memory) {
 	if e.Server() && m.EmbedderModel == "" {
 		p.add("memory.embedder_model", "", byname.ErrModel.Error()+", as memory.embedder is a URL")
 	}
-	if !presentable(string(m.EmbedderKey)) {
-		p.add("memory.embedder_key", m.EmbedderKey, "has characters that no header can carry")
-	}
-}
-
-// warnings tells what has no effect.
-func (m Memory) warnings() []string {
-	var w []string
-	if m.Model != "" && !m.asks() {
-		w = append(w, "memory.model has no effect: memory.extract is verbatim")
-	}
-	if m.Dir == "" && m.Embedder != "" && m.Embedder != byname.Auto {
-		w = append(w, "memory.embedder has no effect without memory.dir")
-	}
-	if m.EmbedderModel != "" && !m.Embedding().Server() {
-		w = append(w, "memory.embedder_model has no effect: memory.embedder is not a URL")
-	}
-	if given(m.EmbedderKey, m.EmbedderKeyFile) && !m.Embedding().Server() {
-		w = append(w, "memory.embedder_key has no effect: memory.embedder is not a URL")
-	}
-	return w
+	p.key("memory.embedder_key", m.EmbedderKey)
 }
 
 // embedderUnder returns the embedder with its folder, if it has one, relative to dir.

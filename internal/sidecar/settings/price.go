@@ -21,7 +21,7 @@ type Price struct {
 	Output float64 `yaml:"output"`
 }
 
-// checkPrices tells what is wrong with prices, and that they have a currency.
+// checkPrices adds what is wrong with prices, and that they have no currency.
 func (p *problems) checkPrices(c Config) {
 	first := map[string]int{}
 	for i, price := range c.Prices {
@@ -45,13 +45,9 @@ func (p *problems) checkPrices(c Config) {
 			{"cache_write_1h", price.CacheWrite1h},
 			{"output", price.Output},
 		} {
-			if !(part.money >= 0) || math.IsInf(part.money, 1) { // also not a number
-				p.add(field+"."+part.name, part.money, "want an amount of money per million tokens")
-			}
+			p.want(part.money >= 0 && !math.IsInf(part.money, 1), field+"."+part.name, part.money, "want an amount of money per million tokens")
 		}
-		if price.Input == 0 {
-			p.add(field+".input", price.Input, "is missing")
-		}
+		p.want(price.Input != 0, field+".input", price.Input, "is missing")
 	}
 	switch {
 	case len(c.Prices) > 0 && c.Currency == "":

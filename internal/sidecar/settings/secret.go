@@ -105,17 +105,9 @@ func readSecret(field string, into *Secret, name *string) error {
 	if *into != "" {
 		return fmt.Errorf("%w: %s: both the key and its file %q are given", ErrBadConfig, field, *name)
 	}
-	file, err := os.Open(*name)
+	text, err := readBounded(*name, maxSecret)
 	if err != nil {
 		return fmt.Errorf("%w: %s: %w", ErrBadConfig, field, err)
-	}
-	defer file.Close()
-	text, err := io.ReadAll(io.LimitReader(file, maxSecret+1))
-	if err != nil {
-		return fmt.Errorf("%w: %s: %w", ErrBadConfig, field, err)
-	}
-	if len(text) > maxSecret {
-		return fmt.Errorf("%w: %s: file %q has more than %d bytes", ErrBadConfig, field, *name, maxSecret)
 	}
 	secret := strings.TrimSpace(string(text))
 	if secret == "" {

@@ -1,7 +1,6 @@
 package settings
 
 import (
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -67,37 +66,40 @@ func (s Source) warn(texts ...string) {
 }
 
 func readFile(name string, base Config) (Config, error) {
-	file, err := os.Open(name)
+	text, err := readBounded(name, maxFile)
 	if err != nil {
 		return base, fmt.Errorf("%w: %w", ErrBadConfig, err)
-	}
-	defer file.Close()
-	text, err := io.ReadAll(io.LimitReader(file, maxFile+1))
-	if err != nil {
-		return base, fmt.Errorf("%w: %w", ErrBadConfig, err)
-	}
-	if len(text) > maxFile {
-		return base, fmt.Errorf("%w: %s has more than %d bytes", ErrBadConfig, name, maxFile)
 	}
 	c, err := Decode(text, base)
 	if err != nil {
 		return base, fmt.Errorf("%s: %w", name, err)
 	}
 	dir := filepath.Dir(name)
-	for _, path := range []*string{&c.InferAPIKeyFile, &c.CloudAPIKeyFile, &c.CacheSaltKeyFile, &c.Trace.HeadersFile, &c.Memory.EmbedderKeyFile, &c.StateDir, &c.Memory.Dir, &c.TLS.Cert, &c.TLS.Key, &c.TLS.ClientCA} {
+	for _, f := range c.secretFields() {
+		*f.file = under(dir, *f.file)
+	}
+	for _, path := range []*string{&c.StateDir, &c.Memory.Dir, &c.TLS.Cert, &c.TLS.Key, &c.TLS.ClientCA} {
 		*path = under(dir, *path)
 	}
 	c.Memory.Embedder = c.Memory.embedderUnder(dir)
 	if !slices.Contains(profile.Names(), c.Profile) {
 		c.Profile = under(dir, c.Profile)
 	}
-	for i := range c.Keys {
-		c.Keys[i].File = under(dir, c.Keys[i].File)
-	}
-	for i := range c.Engines {
-		c.Engines[i].APIKeyFile = under(dir, c.Engines[i].APIKeyFile)
-	}
 	return c, nil
+}
+
+// readBounded reads a file of at most that many bytes.
+func readBounded(name string, most int64) ([]byte, error) {
+	file, err := os.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	text, err := io.ReadAll(io.LimitReader(file, most+1))
+	if err == nil && int64(len(text)) > most {
+		err = fmt.Errorf("file %q has more than %d bytes", name, most)
+	}
+	return text, err
 }
 
 func under(dir, name string) string {
@@ -109,46 +111,38 @@ func under(dir, name string) string {
 
 // applyEnv takes over the reference's variables.
 func (c *Config) applyEnv(lookup func(string) (string, bool)) error {
-	get := func(name string, set func(value string) error) error {
-		value, _ := lookup(name)
-		if value == "" {
-			return nil
-		}
-		if err := set(value); err != nil {
-			return fmt.Errorf("%w: %s %q: %w", ErrBadConfig, name, value, err)
-		}
-		return nil
-	}
-	text := func(into *string) func(string) error {
-		return func(value string) error { *into = value; return nil }
-	}
-	flag := func(into *bool) func(string) error {
-		return func(value string) (err error) {
-			if *into, err = strconv.ParseBool(value); err != nil {
-				err = errors.New("want true or false, 1 or 0")
-			}
-			return err
-		}
-	}
 	for _, v := range []struct {
 		name string
-		set  func(string) error
+		into any
 	}{
-		{"CONTEXTPILOT_INFER_API_URL", text(&c.InferAPIURL)},
-		{"CONTEXTPILOT_STATELESS_MODE", flag(&c.Stateless)},
-		{"CONTEXTPILOT_MODEL_NAME", text(&c.Model)},
-		{"CONTEXTPILOT_CLOUD_PROVIDER", text(&c.CloudProvider)},
-		{"CONTEXTPILOT_CLOUD_API_KEY", func(value string) error { c.CloudAPIKey, c.CloudAPIKeyFile = Secret(value), ""; return nil }},
-		{"CONTEXTPILOT_EXTENDED_CACHE", flag(&c.ExtendedCache)},
-		{"CONTEXTPILOT_MAX_TOKENS", func(value string) (err error) {
-			if c.MaxTokens, err = strconv.Atoi(value); err != nil {
-				err = errors.New("want a whole number")
-			}
-			return err
-		}},
+		{"CONTEXTPILOT_INFER_API_URL", &c.InferAPIURL},
+		{"CONTEXTPILOT_STATELESS_MODE", &c.Stateless},
+		{"CONTEXTPILOT_MODEL_NAME", &c.Model},
+		{"CONTEXTPILOT_CLOUD_PROVIDER", &c.CloudProvider},
+		{"CONTEXTPILOT_CLOUD_API_KEY", &c.CloudAPIKey},
+		{"CONTEXTPILOT_EXTENDED_CACHE", &c.ExtendedCache},
+		{"CONTEXTPILOT_MAX_TOKENS", &c.MaxTokens},
 	} {
-		if err := get(v.name, v.set); err != nil {
-			return err
+		value, _ := lookup(v.name)
+		if value == "" {
+			continue
+		}
+		var err error
+		want := ""
+		switch into := v.into.(type) {
+		case *string:
+			*into = value
+		case *Secret:
+			*into, c.CloudAPIKeyFile = Secret(value), ""
+		case *bool:
+			*into, err = strconv.ParseBool(value)
+			want = "true or false, 1 or 0"
+		case *int:
+			*into, err = strconv.Atoi(value)
+			want = "a whole number"
+		}
+		if err != nil {
+			return fmt.Errorf("%w: %s %q: want %s", ErrBadConfig, v.name, value, want)
 		}
 	}
 	return c.Trace.applyEnv(lookup)

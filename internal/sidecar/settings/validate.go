@@ -29,8 +29,25 @@ func (p *problems) add(field string, value any, want string) {
 	*p = append(*p, fmt.Errorf("%w: %s %v: %s", ErrBadConfig, field, value, want))
 }
 
-// Validate tells everything that is wrong with the configuration; each error names the field and its value, unless
-// that is secret. Files are not looked at: see [Config.ReadSecrets] and [New].
+// want adds what is wanted of a field, unless it holds.
+func (p *problems) want(holds bool, field string, value any, want string) {
+	if !holds {
+		p.add(field, value, want)
+	}
+}
+
+// key adds that a key cannot be sent in a header.
+func (p *problems) key(field string, key Secret) {
+	p.want(presentable(string(key)), field, key, "has characters that no header can carry")
+}
+
+// share adds that a value is no share.
+func (p *problems) share(field string, value float64) {
+	p.want(value >= 0 && value <= 1, field, value, "want a share from 0 to 1") // also not a number
+}
+
+// Validate returns everything that is wrong with the configuration; each error names the field and its value, unless that is
+// secret. Files are not looked at: see [Config.ReadSecrets].
 func (c Config) Validate() error {
 	var p problems
 	p.checkAddress("listen", c.Listen)
@@ -50,9 +67,7 @@ func (c Config) Validate() error {
 	if c.CloudBaseURL != "" {
 		p.checkBase("cloud_base_url", c.CloudBaseURL)
 	}
-	if !presentable(string(c.CloudAPIKey)) {
-		p.add("cloud_api_key", c.CloudAPIKey, "has characters that no header can carry")
-	}
+	p.key("cloud_api_key", c.CloudAPIKey)
 	if c.Policy != "" {
 		if _, err := contextpilot.NewPolicy(c.Policy); err != nil {
 			p.add("policy", c.Policy, err.Error())
@@ -61,17 +76,11 @@ func (c Config) Validate() error {
 	if c.Profile != "" && !slices.Contains(profile.Names(), c.Profile) && !strings.HasSuffix(c.Profile, ".json") {
 		p.add("profile", c.Profile, fmt.Sprintf("want one of %v, or a file whose name ends in .json", profile.Names()))
 	}
-	if !(c.HoldOut >= 0 && c.HoldOut <= 1) { // also not a number
-		p.add("hold_out", c.HoldOut, "want a share from 0 to 1")
-	}
-	if !(c.Recompute >= 0 && c.Recompute <= 1) {
-		p.add("recompute", c.Recompute, "want a part from 0 to 1")
-	}
-	if h := c.TrustTenantHeader; h != "" && !isToken(h) {
-		p.add("trust_tenant_header", h, "is not a valid header name")
-	} else if strings.EqualFold(h, "Authorization") || strings.EqualFold(h, "X-Api-Key") {
-		p.add("trust_tenant_header", h, "carries keys")
-	}
+	p.share("hold_out", c.HoldOut)
+	p.want(c.Recompute >= 0 && c.Recompute <= 1, "recompute", c.Recompute, "want a part from 0 to 1")
+	h := c.TrustTenantHeader
+	p.want(h == "" || isToken(h), "trust_tenant_header", h, "is not a valid header name")
+	p.want(!strings.EqualFold(h, "Authorization") && !strings.EqualFold(h, "X-Api-Key"), "trust_tenant_header", h, "carries keys")
 	p.checkEngines(c.Engines)
 	p.checkKeys(c.Keys)
 	p.checkPrices(c)
@@ -83,15 +92,8 @@ func (c Config) Validate() error {
 }
 
 func (p *problems) oneOf(field, value string, want ...string) {
-	if !slices.Contains(want, value) {
-		names := make([]string, 0, len(want))
-		for _, name := range want {
-			if name != "" {
-				names = append(names, name)
-			}
-		}
-		p.add(field, value, "want "+strings.Join(names, ", "))
-	}
+	names := strings.TrimPrefix(strings.Join(want, ", "), ", ") // the empty one, if allowed, comes first
+	p.want(slices.Contains(want, value), field, value, "want "+names)
 }
 
 func (p *problems) checkAddress(field, value string) {
@@ -123,9 +125,7 @@ func (p *problems) checkURL(field, value string) {
 
 // checkEngineKeys checks what is sent to the engine in place of clients' keys, and what keeps tenants apart there.
 func (p *problems) checkEngineKeys(c Config) {
-	if !presentable(string(c.InferAPIKey)) {
-		p.add("infer_api_key", c.InferAPIKey, "has characters that no header can carry")
-	}
+	p.key("infer_api_key", c.InferAPIKey)
 	if u, err := url.Parse(c.InferAPIURL); err == nil && u.User != nil && given(c.InferAPIKey, c.InferAPIKeyFile) {
 		p.add("infer_api_url", redacted(c.InferAPIURL), "must have no user if infer_api_key is given")
 	}
@@ -137,9 +137,7 @@ func (p *problems) checkEngineKeys(c Config) {
 const minSaltKey = 16
 
 func (p *problems) checkTrace(t Trace) {
-	if !(t.Sample >= 0 && t.Sample <= 1) { // also not a number
-		p.add("trace.sample", t.Sample, "want a share from 0 to 1")
-	}
+	p.share("trace.sample", t.Sample)
 	if t.Endpoint == "" {
 		return // the rest may stand in the environment, for other programs
 	}
@@ -199,102 +197,39 @@ func (p *problems) checkNumbers(c Config) {
 		{"limits.connections", int64(c.Limits.Connections), 1},
 		{"limits.concurrent_requests", int64(c.Limits.ConcurrentRequests), 0},
 	} {
-		if n.value < n.min {
-			p.add(n.field, n.value, fmt.Sprintf("want at least %d", n.min))
-		}
+		p.want(n.value >= n.min, n.field, n.value, fmt.Sprintf("want at least %d", n.min))
 	}
-	if !(c.Limits.RequestsPerSecond >= 0 && c.Limits.RequestsPerSecond <= 1e9) { // also not a number
-		p.add("limits.requests_per_second", c.Limits.RequestsPerSecond, "want 0 to 1e9")
-	}
+	rate := c.Limits.RequestsPerSecond
+	p.want(rate >= 0 && rate <= 1e9, "limits.requests_per_second", rate, "want 0 to 1e9") // also not a number
+	t := c.Timeouts
 	for _, d := range []struct {
 		field string
 		value time.Duration
+		zero  bool // may be 0
 	}{
-		{"read_header", c.Timeouts.ReadHeader},
-		{"read_body", c.Timeouts.ReadBody},
-		{"write", c.Timeouts.Write},
-		{"idle", c.Timeouts.Idle},
-		{"upstream_connect", c.Timeouts.UpstreamConnect},
-		{"upstream_header", c.Timeouts.UpstreamHeader},
+		{"timeouts.read_header", t.ReadHeader, false},
+		{"timeouts.read_body", t.ReadBody, false},
+		{"timeouts.write", t.Write, false},
+		{"timeouts.idle", t.Idle, false},
+		{"timeouts.upstream_connect", t.UpstreamConnect, false},
+		{"timeouts.upstream_header", t.UpstreamHeader, false},
+		{"timeouts.in_flight", t.InFlight, true},
+		{"timeouts.lame_duck", t.LameDuck, true},
+		{"timeouts.drain", t.Drain, true},
+		{"plan.window", c.Plan.Window, true},
 	} {
-		if d.value <= 0 {
-			p.add("timeouts."+d.field, d.value, "want more than 0s")
+		want := "want more than 0s"
+		if d.zero {
+			want = "want at least 0s"
 		}
-	}
-	for _, d := range []struct {
-		field string
-		value time.Duration
-	}{
-		{"timeouts.in_flight", c.Timeouts.InFlight},
-		{"timeouts.lame_duck", c.Timeouts.LameDuck},
-		{"timeouts.drain", c.Timeouts.Drain},
-		{"plan.window", c.Plan.Window},
-	} {
-		if d.value < 0 {
-			p.add(d.field, d.value, "want at least 0s")
-		}
+		p.want(d.value > 0 || d.zero && d.value == 0, d.field, d.value, want)
 	}
 }
 
 func (p *problems) checkTLS(t TLS) {
-	if !t.On() {
-		return
-	}
-	if t.Cert == "" {
-		p.add("tls.cert", "", "want a file, since other fields of tls are given")
-	}
-	if t.Key == "" {
-		p.add("tls.key", "", "want a file, since other fields of tls are given")
-	}
-}
-
-// Warnings tells what is valid and may surprise. A server logs it when it starts.
-func (c Config) Warnings() []string {
-	var w []string
-	if c.Workers > 1 {
-		w = append(w, fmt.Sprintf("workers %d has no effect: one process serves all requests", c.Workers))
-	}
-	if c.MaxTokens > 0 {
-		w = append(w, fmt.Sprintf("max_tokens %d bounds nothing, it is only shown by /health: the engine says what it evicts", c.MaxTokens))
-	}
-	if c.CloudProvider == "" && given(c.CloudAPIKey, c.CloudAPIKeyFile) {
-		w = append(w, "cloud_api_key has no effect without cloud_provider")
-	}
-	if c.CloudProvider == "" && c.CloudBaseURL != "" {
-		w = append(w, "cloud_base_url has no effect without cloud_provider")
-	}
-	if c.CloudProvider != "" && !c.Memory.asks() && given(c.InferAPIKey, c.InferAPIKeyFile) {
-		w = append(w, "infer_api_key has no effect with cloud_provider")
-	}
-	w = append(w, c.Memory.warnings()...)
-	if salted := given(c.CacheSaltKey, c.CacheSaltKeyFile); salted && c.CloudProvider != "" {
-		w = append(w, "cache_salt_key has no effect with cloud_provider")
-	} else if salted && c.TrustTenantHeader == "" && !slices.ContainsFunc(c.Keys, func(k Key) bool { return k.Tenant != "" }) {
-		w = append(w, "cache_salt_key has no effect: neither keys nor trust_tenant_header name a tenant")
-	}
-	if c.CloudProvider != "" && c.Recompute > 0 {
-		w = append(w, "recompute has no effect with cloud_provider")
-	}
-	if c.CloudProvider == "" && c.ExtendedCache {
-		w = append(w, "extended_cache has no effect without cloud_provider")
-	}
-	if len(c.Prices) == 0 && c.Currency != "" {
-		w = append(w, "currency has no effect without prices")
-	}
-	w = append(w, c.accessWarnings()...)
-	if c.AdminAddr != "" && !loopback(c.AdminAddr) {
-		w = append(w, "admin_addr "+c.AdminAddr+" can be reached from other machines and asks for no key")
-	}
-	if c.ExtProcAddr != "" && !loopback(c.ExtProcAddr) {
-		w = append(w, "ext_proc_addr "+c.ExtProcAddr+" can be reached from other machines and asks for no key: only the gateway should reach it")
-	}
-	if c.Trace.Endpoint == "" && given(c.Trace.Headers, c.Trace.HeadersFile) {
-		w = append(w, "trace.headers has no effect without trace.endpoint")
-	}
-	if c.TrustTenantHeader != "" {
-		w = append(w, "trust_tenant_header "+c.TrustTenantHeader+": a client that is not behind a gateway can claim any tenant")
-	}
-	return append(w, c.engineWarnings()...)
+	const want = "want a file, since other fields of tls are given"
+	p.want(!t.On() || t.Cert != "", "tls.cert", "", want)
+	p.want(!t.On() || t.Key != "", "tls.key", "", want)
 }
 
 // given reports whether a secret is set, itself or by the name of its file.

@@ -93,32 +93,6 @@ func validPort(port string) bool {
 	return port == "" || err == nil && n > 0
 }
 
-// MinKey is the length in characters below which a key can be guessed.
-const MinKey = 16
-
-// accessWarnings says what is valid and leaves a door open.
-func (c Config) accessWarnings() []string {
-	var w []string
-	if !c.closed() && !loopback(c.Listen) {
-		w = append(w, "listen "+c.Listen+" can be reached from other machines, and allow_anonymous lets everybody ask")
-	}
-	for i, k := range c.Keys {
-		if n := len(k.Key); n > 0 && n < MinKey {
-			w = append(w, fmt.Sprintf("keys[%d].key has %d characters and can be guessed: use at least %d", i, n, MinKey))
-		}
-	}
-	if slices.Contains(c.AllowedOrigins, "*") && len(c.Keys) == 0 {
-		w = append(w, "allowed_origins * lets every web page that a user of this machine opens send requests")
-	}
-	if c.Pprof && c.AdminAddr != "" && !loopback(c.AdminAddr) {
-		w = append(w, "pprof: profiles on admin_addr "+c.AdminAddr+" slow the server down for everybody who can reach it")
-	}
-	if c.CloudProvider != "" && c.InferAPIURL != Default().InferAPIURL && !c.Memory.asks() {
-		w = append(w, "infer_api_url has no effect with cloud_provider: prompts go to "+c.CloudProvider)
-	}
-	return w
-}
-
 func loopback(address string) bool {
 	host, _, err := net.SplitHostPort(address)
 	if err != nil {
