@@ -16,6 +16,34 @@ import (
 
 type object = map[string]any
 
+// done answers an action whose only result is that it was done.
+func done(message string, err error) (any, error) {
+	if err != nil {
+		return nil, err
+	}
+	return object{"message": message}, nil
+}
+
+// shown answers with one memory.
+func shown(m memory.Memory, err error) (any, error) {
+	if err != nil {
+		return nil, err
+	}
+	return viewOf(&m), nil
+}
+
+// distinct returns the first n views, each memory once; 0: all.
+func distinct(views []view, n int) []view {
+	out, seen := []view{}, map[string]bool{}
+	for _, v := range views {
+		if !seen[v.ID] && (n == 0 || len(out) < n) {
+			seen[v.ID] = true
+			out = append(out, v)
+		}
+	}
+	return out
+}
+
 func ping(memory.Store, *http.Request) (any, error) {
 	return object{"status": "ok", "org_id": "ragpilot", "project_id": "default", "user_email": nil}, nil
 }
@@ -125,16 +153,12 @@ func search(s memory.Store, r *http.Request) (any, error) {
 	if len(about) > 1 {
 		slices.SortStableFunc(hits, func(a, b memory.Hit) int { return cmp.Compare(b.Score, a.Score) })
 	}
-	results, seen := []view{}, map[string]bool{}
-	for _, h := range hits {
-		if len(results) < k && !seen[h.Memory.ID] {
-			seen[h.Memory.ID] = true
-			v := viewOf(&h.Memory)
-			v.Score = &h.Score
-			results = append(results, v)
-		}
+	results := make([]view, len(hits))
+	for i, h := range hits {
+		results[i] = viewOf(&h.Memory)
+		results[i].Score = &h.Score
 	}
-	return object{"results": results}, nil
+	return object{"results": distinct(results, k)}, nil
 }
 
 // list answers with a page of the memories, the newest first, as the hosted service does.
@@ -171,7 +195,7 @@ func list(s memory.Store, r *http.Request) (any, error) {
 // listByQuery answers with the memories of the IDs in the query, the oldest first.
 func listByQuery(s memory.Store, r *http.Request) (any, error) {
 	q := r.URL.Query()
-	in := selection{ids: ids{User: q.Get("user_id"), Agent: q.Get("agent_id"), Run: q.Get("run_id")}}
+	in := selection{ids: idsOf(q), Expired: q.Get("show_expired") == "true"}
 	var err error
 	for name, into := range map[string]*int{"top_k": &in.TopK, "limit": &in.Limit} {
 		if text := q.Get(name); text != "" {
@@ -180,7 +204,6 @@ func listByQuery(s memory.Store, r *http.Request) (any, error) {
 			}
 		}
 	}
-	in.Expired = q.Get("show_expired") == "true"
 	all, err := listed(s, r, &in)
 	if err != nil {
 		return nil, err
@@ -197,20 +220,17 @@ func listed(s memory.Store, r *http.Request, in *selection) ([]view, error) {
 	if err != nil {
 		return nil, err
 	}
-	out, seen := []view{}, map[string]bool{}
+	var all []view
 	for _, scope := range about {
 		found, err := s.GetAll(r.Context(), scope, memory.ListOptions{Filter: in.Filters, Limit: k, Expired: in.Expired})
 		if err != nil {
 			return nil, err
 		}
 		for i := range found {
-			if id := found[i].ID; !seen[id] {
-				seen[id] = true
-				out = append(out, viewOf(&found[i]))
-			}
+			all = append(all, viewOf(&found[i]))
 		}
 	}
-	return out, nil
+	return distinct(all, 0), nil
 }
 
 // paging reads page and page_size; a size of 0 means all.
@@ -236,14 +256,10 @@ func other(u *url.URL, page int) string {
 }
 
 func get(s memory.Store, r *http.Request) (any, error) {
-	m, err := s.Get(r.Context(), r.PathValue("id"))
-	if err != nil {
-		return nil, err
-	}
-	return viewOf(&m), nil
+	return shown(s.Get(r.Context(), r.PathValue("id")))
 }
 
-// change is what a client wants of a memory. A member that is null is told from one that is missing.
+// change is what a client wants of a memory. A member that is null differs from one that is missing.
 type change struct {
 	Text       *string         `json:"text"`
 	Metadata   map[string]any  `json:"metadata"`
@@ -279,27 +295,16 @@ func update(s memory.Store, r *http.Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	m, err := s.Update(r.Context(), r.PathValue("id"), u)
-	if err != nil {
-		return nil, err
-	}
-	return viewOf(&m), nil
+	return shown(s.Update(r.Context(), r.PathValue("id"), u))
 }
 
 func remove(s memory.Store, r *http.Request) (any, error) {
-	if err := s.Delete(r.Context(), r.PathValue("id"), memory.DeleteOptions{}); err != nil {
-		return nil, err
-	}
-	return object{"message": "Memory deleted successfully!"}, nil
+	return done("Memory deleted successfully!", s.Delete(r.Context(), r.PathValue("id"), memory.DeleteOptions{}))
 }
 
 func deleteAll(s memory.Store, r *http.Request) (any, error) {
-	q := r.URL.Query()
-	scope := memory.Scope{User: q.Get("user_id"), Agent: q.Get("agent_id"), Run: q.Get("run_id")}
-	if _, err := s.DeleteAll(r.Context(), scope, memory.DeleteOptions{}); err != nil {
-		return nil, err
-	}
-	return object{"message": "Memories deleted successfully!"}, nil
+	_, err := s.DeleteAll(r.Context(), idsOf(r.URL.Query()).scope(), memory.DeleteOptions{})
+	return done("Memories deleted successfully!", err)
 }
 
 func history(s memory.Store, r *http.Request) (any, error) {
@@ -315,21 +320,22 @@ func history(s memory.Store, r *http.Request) (any, error) {
 }
 
 func reset(s memory.Store, r *http.Request) (any, error) {
-	if err := s.Reset(r.Context()); err != nil {
-		return nil, err
-	}
-	return object{"message": "All memories reset"}, nil
+	return done("All memories reset", s.Reset(r.Context()))
 }
 
 // maxBatch is what the hosted service takes at once.
 const maxBatch = 1000
 
-func batchUpdate(s memory.Store, r *http.Request) (any, error) {
+// batchItem names a memory, and what is to be changed of it.
+type batchItem struct {
+	ID string `json:"memory_id"`
+	change
+}
+
+// batch does something with each memory that a request lists. Before that, check looks at all of them.
+func batch(r *http.Request, what string, check func(*batchItem) error, do func(*batchItem) error) (any, error) {
 	var in struct {
-		Memories []struct {
-			ID string `json:"memory_id"`
-			change
-		} `json:"memories"`
+		Memories []batchItem `json:"memories"`
 	}
 	if err := read(r, &in); err != nil {
 		return nil, err
@@ -337,38 +343,34 @@ func batchUpdate(s memory.Store, r *http.Request) (any, error) {
 	if n := len(in.Memories); n == 0 || n > maxBatch {
 		return nil, badRequest("memories has %d elements, must have between 1 and %d", n, maxBatch)
 	}
-	for i := range in.Memories { // all are looked at before one is changed
-		if _, err := in.Memories[i].update(); err != nil {
+	for i := range in.Memories {
+		if err := check(&in.Memories[i]); err != nil {
 			return nil, fmt.Errorf("memories[%d]: %w", i, err)
 		}
 	}
 	for i := range in.Memories {
-		u, _ := in.Memories[i].update()
-		if _, err := s.Update(r.Context(), in.Memories[i].ID, u); err != nil {
-			return nil, fmt.Errorf("memories[%d], after %d were updated: %w", i, i, err)
+		if err := do(&in.Memories[i]); err != nil {
+			return nil, fmt.Errorf("memories[%d], after %d were %s: %w", i, i, what, err)
 		}
 	}
-	return object{"message": fmt.Sprintf("Successfully updated %d memories", len(in.Memories))}, nil
+	return done(fmt.Sprintf("Successfully %s %d memories", what, len(in.Memories)), nil)
+}
+
+func batchUpdate(s memory.Store, r *http.Request) (any, error) {
+	return batch(r, "updated", func(m *batchItem) error {
+		_, err := m.update()
+		return err
+	}, func(m *batchItem) error {
+		u, _ := m.update()
+		_, err := s.Update(r.Context(), m.ID, u)
+		return err
+	})
 }
 
 func batchDelete(s memory.Store, r *http.Request) (any, error) {
-	var in struct {
-		Memories []struct {
-			ID string `json:"memory_id"`
-		} `json:"memories"`
-	}
-	if err := read(r, &in); err != nil {
-		return nil, err
-	}
-	if n := len(in.Memories); n == 0 || n > maxBatch {
-		return nil, badRequest("memories has %d elements, must have between 1 and %d", n, maxBatch)
-	}
-	for i, m := range in.Memories {
-		if err := s.Delete(r.Context(), m.ID, memory.DeleteOptions{}); err != nil {
-			return nil, fmt.Errorf("memories[%d], after %d were deleted: %w", i, i, err)
-		}
-	}
-	return object{"message": fmt.Sprintf("Successfully deleted %d memories", len(in.Memories))}, nil
+	return batch(r, "deleted", func(*batchItem) error { return nil }, func(m *batchItem) error {
+		return s.Delete(r.Context(), m.ID, memory.DeleteOptions{})
+	})
 }
 
 // entities lists whose memories there are. It reads all of the store.
@@ -419,10 +421,8 @@ func deleteEntity(s memory.Store, r *http.Request) (any, error) {
 	default:
 		return nil, badRequest("entities of type %q are not kept here: want user, agent or run", kind)
 	}
-	if _, err := s.DeleteAll(r.Context(), scope, memory.DeleteOptions{}); err != nil {
-		return nil, err
-	}
-	return object{"message": "Entity deleted successfully!"}, nil
+	_, err := s.DeleteAll(r.Context(), scope, memory.DeleteOptions{})
+	return done("Entity deleted successfully!", err)
 }
 
 func (a *API) configuration(memory.Store, *http.Request) (any, error) {

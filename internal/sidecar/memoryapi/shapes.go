@@ -1,7 +1,9 @@
 package memoryapi
 
 import (
+	"cmp"
 	"encoding/json"
+	"net/url"
 	"strings"
 	"time"
 
@@ -13,6 +15,10 @@ type ids struct {
 	User  string `json:"user_id"`
 	Agent string `json:"agent_id"`
 	Run   string `json:"run_id"`
+}
+
+func idsOf(q url.Values) ids {
+	return ids{User: q.Get("user_id"), Agent: q.Get("agent_id"), Run: q.Get("run_id")}
 }
 
 func (i ids) scope() memory.Scope { return memory.Scope{User: i.User, Agent: i.Agent, Run: i.Run} }
@@ -141,4 +147,47 @@ func (c *content) UnmarshalJSON(raw []byte) error {
 	}
 	*c = content(strings.Join(texts, "\n"))
 	return nil
+}
+
+// scopeOf returns whose memories a filter can select at most: the IDs that it demands itself or in one of the filters
+// that it joins by AND. top are those that stand beside the filter, as older clients send them.
+func scopeOf(top ids, f *memory.Filter) memory.Scope {
+	scope := top.scope()
+	take := func(s memory.Scope) {
+		scope = memory.Scope{User: cmp.Or(scope.User, s.User), Agent: cmp.Or(scope.Agent, s.Agent), Run: cmp.Or(scope.Run, s.Run)}
+	}
+	switch f.Op {
+	case memory.OpEq:
+		text, _ := f.Value.(string)
+		switch f.Field {
+		case "user_id":
+			take(memory.Scope{User: text})
+		case "agent_id":
+			take(memory.Scope{Agent: text})
+		case "run_id":
+			take(memory.Scope{Run: text})
+		}
+	case memory.OpAnd:
+		for i := range f.Of {
+			take(scopeOf(ids{}, &f.Of[i]))
+		}
+	}
+	return scope
+}
+
+// scopes returns the scopes that a search or a listing is about: one, or with a filter that is an OR at its top one for
+// each of its branches.
+func scopes(top ids, f *memory.Filter) ([]memory.Scope, error) {
+	one := scopeOf(top, f)
+	if one.Validate() == nil || f.Op != memory.OpOr || len(f.Of) == 0 {
+		return []memory.Scope{one}, one.Validate()
+	}
+	out := make([]memory.Scope, len(f.Of))
+	for i := range f.Of {
+		out[i] = scopeOf(top, &f.Of[i])
+		if err := out[i].Validate(); err != nil {
+			return nil, err
+		}
+	}
+	return out, nil
 }
