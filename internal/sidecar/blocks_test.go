@@ -13,7 +13,7 @@ import (
 	"github.com/ragpilot/ragpilot/internal/testkit/wiretest"
 )
 
-// With recompute the engine is told where documents stand, and they stay in the order in which they came; a policy that is set holds.
+// With recompute the engine receives where documents stand, and they stay in the order in which they came; a policy that is set holds.
 func TestRecompute(t *testing.T) {
 	for _, x := range []struct {
 		recompute float64

@@ -163,12 +163,12 @@ func saved(group, member string, want float64) func(wiretest.Exchange, any) erro
 	}
 }
 
-// forwardedID checks that the client is told the ID that the engine was told.
+// forwardedID checks that client and engine get the same ID.
 func forwardedID(x wiretest.Exchange, got any) error {
 	sent, _ := x.Upstream[0].(object)
 	body, _ := sent["json"].(object)
 	if body["rid"] != got {
-		return fmt.Errorf("the client was told %v, the engine %v", got, body["rid"])
+		return fmt.Errorf("the client got %v, the engine %v", got, body["rid"])
 	}
 	return nil
 }

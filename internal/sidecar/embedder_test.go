@@ -91,7 +91,7 @@ func TestMemoriesWithoutModel(t *testing.T) {
 		return hits[0]
 	}
 	s := memoriesOf(t, l, "")
-	tell(t, s, "Ana keeps bees.")
+	remember(t, s, "Ana keeps bees.")
 	bees(s)
 
 	// This server's model never comes: a store of its own on the server's file has one that does.
@@ -150,7 +150,7 @@ func TestMemoriesOfAnotherEmbedder(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	tell(t, before, "Ana keeps bees.")
+	remember(t, before, "Ana keeps bees.")
 	if err := before.Close(); err != nil {
 		t.Fatal(err)
 	}
@@ -159,7 +159,7 @@ func TestMemoriesOfAnotherEmbedder(t *testing.T) {
 	auto := embeddingIn(t, dir, "auto", slog.NewTextHandler(log, nil))
 	waitServed(t, auto)
 	s := memoriesOf(t, auto, "")
-	tell(t, s, "Ana has a cat.")
+	remember(t, s, "Ana has a cat.")
 	for range 2 {
 		if found := recall(t, s); len(found) == 0 || found[0] != "Ana keeps bees." {
 			t.Errorf("found %q", found)

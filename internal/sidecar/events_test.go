@@ -329,7 +329,7 @@ func TestEventsReachTheEndpoints(t *testing.T) {
 func TestEventsEngineComesAndGoes(t *testing.T) {
 	e := newKVEngine(t)
 	f := follow(t, e, nil, vllmAt(e))
-	await(t, "the log tells", func() bool { return strings.Contains(f.log.String(), "no connection, trying again") })
+	await(t, "the log line", func() bool { return strings.Contains(f.log.String(), "no connection, trying again") })
 	if s := f.shown(t).Feeds; len(s) != 1 || s[0].Connected || s[0].Complete || s[0].Cause != "starting" || s[0].Since == nil || s[0].Problem == "" {
 		t.Errorf("the dashboard shows %+v, want a feed that has not begun, and why", s)
 	}
@@ -338,12 +338,12 @@ func TestEventsEngineComesAndGoes(t *testing.T) {
 	f.ready(t)
 	f.ask(t, "", chatPath, chatOf("apple", ""))
 	await(t, "its tokens are known", func() bool { return f.caches().Prompts.Learned > 0 })
-	await(t, "the log tells", func() bool { return strings.Contains(f.log.String(), "cache events: connected") })
+	await(t, "the log line", func() bool { return strings.Contains(f.log.String(), "cache events: connected") })
 	if s := f.shown(t).Feeds; len(s) != 1 || !s[0].Connected || !s[0].Complete || s[0].Since != nil || s[0].Events == 0 {
 		t.Errorf("the dashboard shows %+v, want a complete feed", s)
 	}
 	e.stop()
-	await(t, "the log tells", func() bool { return strings.Contains(f.log.String(), "the connection was lost") })
+	await(t, "the log line", func() bool { return strings.Contains(f.log.String(), "the connection was lost") })
 	if n := f.index(t)[""][0]; n != 2 {
 		t.Errorf("%d prompts are in the index while nothing is known", n)
 	}
@@ -421,7 +421,7 @@ func TestEventsEngineConnects(t *testing.T) {
 	e := newKVEngine(t)
 	e.ranks = `{"0":{"publisher":"zmq","endpoint":"tcp://127.0.0.1:1","replay_endpoint":"tcp://*:1","topic":"kv"}}`
 	f := follow(t, e, nil, settings.Engine{Kind: "vllm", Events: "auto"})
-	await(t, "the log tells", func() bool { return strings.Contains(f.log.String(), "connects to tcp://127.0.0.1:1") })
+	await(t, "the log line", func() bool { return strings.Contains(f.log.String(), "connects to tcp://127.0.0.1:1") })
 	if c := f.caches(); len(c.Sources) != 1 || !strings.Contains(c.Sources[0].Hint, "connects to tcp://127.0.0.1:1") {
 		t.Errorf("%+v", c.Sources)
 	}
@@ -507,7 +507,7 @@ func TestEventsOfSeveral(t *testing.T) {
 	text := promptOf(t, e, "apple")
 	other.store(text, "", "m")
 	other.store(strings.Repeat("end ", 8), "", "m")
-	await(t, "its tokens are known, and both tell of it", func() bool {
+	await(t, "its tokens are known, and both report it", func() bool {
 		c := f.caches()
 		return c.Prompts.Learned == 1 && c.Sources[0].Batches == 1 && c.Sources[1].Batches == 2
 	})
@@ -571,7 +571,7 @@ func TestEventsKeepFewBodies(t *testing.T) {
 	}
 }
 
-// What the engine has lost does not come back with a restart of the sidecar, whoever told of it.
+// What the engine has lost does not come back with a restart of the sidecar, whichever way it was reported.
 func TestClearedStaysClearedAfterARestart(t *testing.T) {
 	for name, lose := range map[string]func(t *testing.T, e *kvEngine, f *followed){
 		"events": func(t *testing.T, e *kvEngine, f *followed) {
@@ -623,7 +623,7 @@ func TestClearedStaysClearedAfterARestart(t *testing.T) {
 	}
 }
 
-// POST /evict tells of parts of prompts, too.
+// POST /evict reports parts of prompts, too.
 func TestEvictPrefixesReachTheIndex(t *testing.T) {
 	e := newKVEngine(t)
 	f := follow(t, e, nil)

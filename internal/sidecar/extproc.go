@@ -56,7 +56,7 @@ func (a *API) ServeExternalProcessing(ctx context.Context, l net.Listener, tenan
 	return nil
 }
 
-// decide plans a request that a gateway forwards. One whose tenant cannot be told is forwarded as it came.
+// decide plans a request that a gateway forwards. One without a valid tenant is forwarded as it came.
 func (a *API) decide(ctx context.Context, r extproc.Request, tenantHeader string) (extproc.Decision, error) {
 	if tenantHeader != "" {
 		values := r.Header.Values(tenantHeader)

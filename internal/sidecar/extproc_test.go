@@ -54,10 +54,10 @@ func TestExternalProcessing(t *testing.T) {
 	if x, w := strings.Index(body, "the passage x"), strings.Index(body, "the passage w"); x < 0 || w < 0 || x > w {
 		t.Errorf("the second request does not begin as the first: x at %d, w at %d", x, w)
 	}
-	var told struct {
+	var said struct {
 		Reordered bool `json:"documents_reordered"`
 	}
-	if err := json.Unmarshal([]byte(result), &told); err != nil || !told.Reordered {
+	if err := json.Unmarshal([]byte(result), &said); err != nil || !said.Reordered {
 		t.Error(result, err)
 	}
 	if body, _ := gatewayAsks(t, client, "b", docsChat("two?", passage("z"), passage("w"), passage("x"))); body != "" {

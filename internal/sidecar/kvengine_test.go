@@ -59,7 +59,7 @@ func (e *kvEngine) publish(t testing.TB) {
 	e.mu.Unlock()
 }
 
-// stop ends the publisher, and what was stored is not told any more.
+// stop ends the publisher, and what was stored is not reported any more.
 func (e *kvEngine) stop() {
 	e.mu.Lock()
 	e.up = false

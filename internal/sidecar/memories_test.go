@@ -34,7 +34,7 @@ func memoriesOf(t *testing.T, l live, tenant string) memory.Store {
 
 var ana = memory.Scope{User: "ana"}
 
-func tell(t *testing.T, s memory.Store, text string) []memory.Change {
+func remember(t *testing.T, s memory.Store, text string) []memory.Change {
 	t.Helper()
 	changes, err := s.Add(t.Context(), ana, []memory.Message{{Role: memory.User, Content: text}}, memory.AddOptions{})
 	if err != nil {
@@ -61,8 +61,8 @@ func TestMemories(t *testing.T) {
 	dir := t.TempDir()
 	keep := func(c *settings.Config) { c.Memory.Dir, c.Memory.Embedder = dir, "lexical" }
 	l := newTenants(t, sidecar.Options{}, keep)
-	tell(t, memoriesOf(t, l, "a"), "Ana keeps bees.")
-	tell(t, memoriesOf(t, l, "b"), "Ana keeps a parrot.")
+	remember(t, memoriesOf(t, l, "a"), "Ana keeps bees.")
+	remember(t, memoriesOf(t, l, "b"), "Ana keeps a parrot.")
 	do(t, http.MethodPost, l.front.URL+"/v1/chat/completions", "a", docsChat("what?", passage("x"), passage("y")))
 	do(t, http.MethodPost, l.front.URL+"/mem0/search", "a", `{"query":"bees","user_id":"ana"}`)
 
@@ -83,7 +83,7 @@ func TestVerbatimAsksNoModel(t *testing.T) {
 		c.Memory.Dir, c.Memory.Model, c.Memory.Embedder = t.TempDir(), "m", "lexical"
 	})
 	a := memoriesOf(t, l, "a")
-	tell(t, a, "Ana keeps bees.")
+	remember(t, a, "Ana keeps bees.")
 	if got := fmt.Sprint(recall(t, a)); got != "[Ana keeps bees.]" {
 		t.Error(got)
 	}
@@ -96,7 +96,7 @@ func TestWhatIsRemembered(t *testing.T) {
 			c.Memory.Dir, c.Memory.Extract, c.Memory.Embedder = t.TempDir(), extract, "lexical"
 		})
 		a := memoriesOf(t, l, "a")
-		tell(t, a, "Hi! I keep bees. And you?")
+		remember(t, a, "Hi! I keep bees. And you?")
 		if got := fmt.Sprint(recall(t, a)); got != want {
 			t.Errorf("%q: %s, want %s", extract, got, want)
 		}
@@ -106,7 +106,7 @@ func TestWhatIsRemembered(t *testing.T) {
 	}
 }
 
-// What a forgotten tenant has told the index is gone, and nobody else's.
+// What a forgotten tenant has in the index is gone, and what others have stays.
 func TestForgetDropsTheIndex(t *testing.T) {
 	l := newTenants(t, sidecar.Options{}, func(*settings.Config) {})
 	for _, who := range []string{"a", "b"} {
@@ -127,7 +127,7 @@ func TestSearchBesideMemories(t *testing.T) {
 	if got := do(t, http.MethodPost, l.front.URL+"/search", "a", `{"context":[1,2,9],"update_access":true}`); !strings.Contains(got, `"has_prefix":true,"overlap":2`) {
 		t.Error(got)
 	}
-	tell(t, memoriesOf(t, l, "a"), "Ana keeps bees.")
+	remember(t, memoriesOf(t, l, "a"), "Ana keeps bees.")
 	if got := do(t, http.MethodPost, l.front.URL+"/search", "a", `{"query":"bees","user_id":"ana"}`); !strings.Contains(got, "Ana keeps bees.") {
 		t.Error(got)
 	}
@@ -150,7 +150,7 @@ func TestMemoriesOfAModel(t *testing.T) {
 		c.InferAPIURL, c.Memory = engine.URL, settings.Memory{Dir: t.TempDir(), Extract: "add-only", Model: "extractor", Embedder: "lexical"}
 	})
 	s := memoriesOf(t, l, "a")
-	if changes := tell(t, s, "Well, you see, there are those bees of mine."); len(changes) != 1 || changes[0].Text != "Ana keeps bees." {
+	if changes := remember(t, s, "Well, you see, there are those bees of mine."); len(changes) != 1 || changes[0].Text != "Ana keeps bees." {
 		t.Errorf("%+v", changes)
 	}
 	answer = ""

@@ -16,7 +16,7 @@ import (
 	"github.com/ragpilot/ragpilot/internal/sidecar/settings"
 )
 
-// The metrics tell that the store of shared state is gone, while answers go on.
+// The metrics show that the store of shared state is gone, while answers go on.
 func TestMetricsOfSharedState(t *testing.T) {
 	store := miniredis.RunT(t) // a fake; the real server is asked in internal/sidecar/redisorders and internal/testkit/faulttest
 	reg := prometheus.NewRegistry()

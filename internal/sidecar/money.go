@@ -45,7 +45,7 @@ func newMoney(cfg settings.Config, base *url.URL, entries int) (m money, err err
 	return m, err
 }
 
-// figures tells figures what things cost.
+// figures are the options of the figures: what things cost.
 func (m money) figures(reg prometheus.Registerer) report.Options {
 	o := report.Options{Registry: reg, Currency: m.currency, Provider: m.provider}
 	if m.priced {

@@ -136,7 +136,7 @@ func TestLimitsAreReloaded(t *testing.T) {
 	}
 }
 
-// What is not found under /cloud/ is told as elsewhere.
+// What is not found under /cloud/ is answered as elsewhere.
 func TestErrorsUnderCloud(t *testing.T) {
 	s := startWhole(t, func(*settings.Config) {})
 	for _, c := range []struct{ method, path, allow, want string }{
@@ -162,7 +162,7 @@ func TestErrorsUnderCloud(t *testing.T) {
 	}
 }
 
-// A client is not told where the engine is; the ID in its answer leads to the line that says so.
+// No answer says where the engine is; the ID in its answer leads to the line that says so.
 // TestProfileSetting: with "safe" the first document of a prompt is sent last, and by default where it was.
 func TestProfileSetting(t *testing.T) {
 	const body = `{"messages":[{"role":"system","content":"Answer. <documents><document>North is cold and dark.</document>` +

@@ -103,7 +103,7 @@ func newSoak(t *testing.T) *soak {
 	}
 	s.api = api
 	s.engine = upstream.New(upstream.Options{Tokens: 4, CapacityTokens: 400_000, Evict: s.report})
-	s.post(t, "/reorder", object{"contexts": [][]int{{1, 2}, {2, 3}}}) // from now on the engine is told request IDs
+	s.post(t, "/reorder", object{"contexts": [][]int{{1, 2}, {2, 3}}}) // from now on the engine gets request IDs
 	return s
 }
 

@@ -39,7 +39,7 @@ type failer interface {
 	Fatalf(format string, args ...any)
 }
 
-// tracedEngine is the simulated engine behind HTTP; it keeps the headers it got, and answers otherwise if it is told to.
+// tracedEngine is the simulated engine behind HTTP; it keeps the headers it got, and answers otherwise if a test wants that.
 type tracedEngine struct {
 	*httptest.Server
 	mu      sync.Mutex
@@ -241,7 +241,7 @@ const (
 	traceparent = "00-" + clientTrace + "-" + clientSpan + "-01"
 )
 
-// asking is a conversation with six documents in its system text, and in as many tool results; numbers tell which, and
+// asking is a conversation with six documents in its system text, and in as many tool results; numbers name them, and
 // those below zero the same in reverse.
 func asking(question string, from int, results ...int) object {
 	docs := func(from int) string {
@@ -264,7 +264,7 @@ func asking(question string, from int, results ...int) object {
 	return object{"model": "qwen3-8b", "messages": messages}
 }
 
-// A request of a client's trace: its spans are below each other as its stages are, the engine is told of the one that
+// A request of a client's trace: its spans are below each other as its stages are, the engine gets the ID of the one that
 // waits for it, and the numbers are those of the plan and of the engine.
 func TestSpansOfARequest(t *testing.T) {
 	s := serveTraced(t, func(c *settings.Config) { c.Keys = []settings.Key{{Tenant: "red", Key: "k"}} })

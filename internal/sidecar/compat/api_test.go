@@ -32,7 +32,7 @@ func request(t rapid.TB, h http.Handler, path string, body any) (int, reply, []b
 	return w.Code, out, w.Body.Bytes()
 }
 
-// What is wrong with a request is told in the words of the reference's validator.
+// What is wrong with a request is reported in the words of the reference's validator.
 func TestValidation(t *testing.T) {
 	problem := func(kind, msg, input string, loc string) string {
 		return `{"type":"` + kind + `","loc":` + loc + `,"msg":"` + msg + `","input":` + input
@@ -213,10 +213,10 @@ func TestMaxTokensAreShown(t *testing.T) {
 	}
 }
 
-// What engines put behind an ID is told from the IDs that are known, also behind an ID with dashes in it.
+// What engines put behind an ID is cut off by means of the IDs that are known, also behind an ID with dashes in it.
 func TestEvictEnginesNames(t *testing.T) {
-	var told []string
-	api := compat.New(compat.Options{OnEvict: func(_ string, ids []string) { told = append(told, ids...) }})
+	var reported []string
+	api := compat.New(compat.Options{OnEvict: func(_ string, ids []string) { reported = append(reported, ids...) }})
 	do(t, api, "/reorder", object{"contexts": lists{{1, 2}}})
 	for _, id := range []string{"a-b", "a-b-c", "chat"} {
 		api.Track("", id)
@@ -225,10 +225,10 @@ func TestEvictEnginesNames(t *testing.T) {
 	check(t, "evicted", []string{"a-b", "chat"}, gone.Evicted)
 	check(t, "not found", []string{"chatter-1", "a"}, gone.NotFound)
 	check(t, "the longer name stays", 2, gone.RequestsRemaining)
-	check(t, "passed on", []string{"a-b", "chat", "chatter-1", "a"}, told)
+	check(t, "passed on", []string{"a-b", "chat", "chatter-1", "a"}, reported)
 }
 
-// Prefixes tell of what is left of requests. What is left of none is gone; a request that is gone is not told again as shrunk.
+// Prefixes report what is left of requests. A request without any tokens is gone, and is not reported as shrunk as well.
 func TestEvictPrefixes(t *testing.T) {
 	var gone []string
 	left := map[string]int{}
@@ -272,9 +272,9 @@ func TestEvictPrefixes(t *testing.T) {
 	}
 }
 
-// What is evicted elsewhere leaves the index, and nobody is told once more.
+// What is evicted elsewhere leaves the index, and is not reported again.
 func TestEvicted(t *testing.T) {
-	api := compat.New(compat.Options{OnEvict: func(string, []string) { t.Error("told") }})
+	api := compat.New(compat.Options{OnEvict: func(string, []string) { t.Error("OnEvict was called") }})
 	api.Evicted("", "a") // there is no index
 	do(t, api, "/reorder", object{"contexts": lists{{1, 2}}})
 	api.Track("", "a")

@@ -10,7 +10,7 @@ import (
 )
 
 // The reference pairs contexts in execution order with IDs and parents in input order: a conversation gets another one's
-// documents as its history, and is told to look at what it was never shown.
+// documents as its history, and must not refer to what it was never shown.
 func TestDedupPairsByInput(t *testing.T) {
 	for _, kind := range []string{"initial", "incremental"} {
 		t.Run(kind, func(t *testing.T) {
@@ -64,7 +64,7 @@ func TestDedupParentsMissing(t *testing.T) {
 	check(t, "without", []any{3.0, 6.0}, got.Deduplication.Results[1].New)
 }
 
-// Who asks for de-duplication is told of it, also where there is nothing.
+// An answer reports de-duplication if it was asked for, also where nothing was found.
 func TestDedupOfNothing(t *testing.T) {
 	api := compat.New(compat.Options{})
 	got := do(t, api, "/reorder", object{"contexts": lists{}, "deduplicate": true})

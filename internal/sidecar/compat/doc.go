@@ -1,5 +1,5 @@
 // Package compat answers the reference server's own endpoints: /reorder and its aliases, /deduplicate, /evict, /reset,
-// /search, /insert, and what tells of health and counts. The proxy under /v1 is another package; [API.Track],
+// /search, /insert, and the endpoints for health and counts. The proxy under /v1 is another package; [API.Track],
 // [API.RecordTTFT] and [API.HasIndex] are what it needs from here.
 //
 //	api := compat.New(compat.Options{})

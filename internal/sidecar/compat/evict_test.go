@@ -14,22 +14,22 @@ import (
 	"github.com/ragpilot/ragpilot/internal/sidecar/compat"
 )
 
-// The engines' plugins tell by its text the 503 that says that there is no index, after the report was passed on, from that
+// The engines' plugins recognise by its text the 503 that says that there is no index, after the report was passed on, from that
 // of a report that was not read.
 func TestEvictSaysWhatWasTaken(t *testing.T) {
-	var told []string
-	api := compat.New(compat.Options{OnEvict: func(_ string, ids []string) { told = append(told, ids...) }})
+	var reported []string
+	api := compat.New(compat.Options{OnEvict: func(_ string, ids []string) { reported = append(reported, ids...) }})
 	const report = `{"request_ids":["a"]}`
 	code, _, taken := ask(t.Context(), t, api, "", "/evict", report)
 	check(t, "status without an index", http.StatusServiceUnavailable, code)
-	check(t, "passed on", []string{"a"}, told)
+	check(t, "passed on", []string{"a"}, reported)
 
 	gone, cancel := context.WithCancel(t.Context())
 	cancel()
 	w := httptest.NewRecorder()
 	api.ServeHTTP(w, httptest.NewRequestWithContext(gone, http.MethodPost, "/evict", iotest.ErrReader(context.Canceled)))
 	check(t, "status of a body that breaks off", http.StatusServiceUnavailable, w.Code)
-	check(t, "passed on", []string{"a"}, told)
+	check(t, "passed on", []string{"a"}, reported)
 
 	source, err := os.ReadFile(filepath.Join("..", "..", "..", "engines", "plugin", "ragpilot_plugin", "reporter.py"))
 	if err != nil {

@@ -114,7 +114,7 @@ func TestCompatIncrementalOrder(t *testing.T) {
 	check(t, "input order", texts(a.ByInput), texts(b.Reordered))
 	check(t, "the old shape has no other member", 0, len(b.ByInput))
 	if slices.IsSorted(a.Indices) {
-		t.Errorf("original_indices %v do not tell the orders apart", a.Indices)
+		t.Errorf("original_indices %v are the same in both orders", a.Indices)
 	}
 }
 

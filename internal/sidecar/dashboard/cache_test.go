@@ -132,7 +132,7 @@ func TestPictureCounts(t *testing.T) {
 	})
 }
 
-// tokensOf is different for each block, so that it can be told by its length.
+// tokensOf is different for each block, so that its length identifies it.
 func tokensOf(name string) int { return map[string]int{"a": 16, "b": 48, "c": 5, "d": 7}[name] }
 
 // beginning returns the blocks of a part by their lengths, and checks its requests.

@@ -212,7 +212,7 @@ type Text struct {
 	Bytes int    `json:"bytes"` // of the whole; 0: of Text
 }
 
-// Order tells how the documents of one text were put. Documents are numbered from 0 as they came.
+// Order is the order in which the documents of one text were put. Documents are numbered from 0 as they came.
 type Order struct {
 	Where string `json:"where"` // e.g. "system text"
 	Sent  []int  `json:"sent"`

@@ -143,7 +143,7 @@ func keyboardInPicture(b context.Context, t *testing.T) {
 			t.Fatalf("%q: at %d, want %d", step.key, at(), want)
 		}
 		if got := p.text("part"); got != eval[string](p, `document.activeElement.getAttribute("aria-label")`) {
-			t.Errorf("%q is told", got)
+			t.Errorf("%q is announced", got)
 		}
 	}
 	if n := eval[int](p, `document.querySelectorAll("#picture [tabindex='0']").length`); n != 1 {

@@ -7,7 +7,7 @@ import (
 )
 
 // Measured turns a comparison with held-out sessions into a Saving. Without enough of them nothing is measured, and Why
-// tells what is missing.
+// says what is missing.
 func Measured(f savings.Figure) Saving {
 	switch {
 	case f.Samples[0] == 0:

@@ -81,7 +81,7 @@ func TestTenants(t *testing.T) {
 	}
 }
 
-// A store in use is not closed for another; whoever cannot have one is told.
+// A store in use is not closed for another; a tenant that cannot have one gets an error.
 func TestInUse(t *testing.T) {
 	f := open(t, t.TempDir(), 1)
 	s, release, err := f.Use(t.Context(), "a")

@@ -21,7 +21,7 @@ type Options struct {
 	// Store returns the store of a tenant, for as long as release is not called. Nothing of one tenant's store is shown to
 	// another.
 	Store func(ctx context.Context, tenant string) (s memory.Store, release func(), err error)
-	// Tenant tells whose request it is; nil: all are the tenant "".
+	// Tenant returns the tenant of a request; nil: all are of the tenant "".
 	Tenant func(*http.Request) string
 	// Extraction names how facts are made of messages, for GET /configure.
 	Extraction string
@@ -126,7 +126,7 @@ func (a *API) searchBoth(w http.ResponseWriter, r *http.Request) {
 	}
 	r.Body = io.NopCloser(bytes.NewReader(raw))
 	var members map[string]json.RawMessage // a struct's names would be found in any case
-	_ = json.Unmarshal(raw, &members)      // what is no object is told by Mem0
+	_ = json.Unmarshal(raw, &members)      // Mem0 answers what is no object
 	if members["context"] != nil && members["query"] == nil {
 		a.opt.Index.ServeHTTP(w, r)
 		return

@@ -109,7 +109,7 @@ func TestConversation(t *testing.T) {
 	}
 }
 
-// Where the index has POST /search too, what is asked of it tells whose request it is.
+// Where the index has POST /search too, the members of a request decide which of the two answers.
 func TestSharedSearch(t *testing.T) {
 	store, err := memory.New(inmem.New(), memory.Config{Embedder: memory.Lexical})
 	if err != nil {

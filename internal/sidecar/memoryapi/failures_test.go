@@ -38,7 +38,7 @@ func (b failingBackend) Scan(context.Context, memory.Scope, memory.Part, func(*m
 	return b.err
 }
 
-// Clients can tell what may be better later from what will not, and see nothing of what is inside.
+// The status says whether to try again later, and the answer shows nothing of what is inside.
 func TestFailures(t *testing.T) {
 	secret := errors.New("host db.secret:5432")
 	for name, c := range map[string]struct {

@@ -81,7 +81,7 @@ func (s *Store) start(op operation) <-chan answer {
 	return result
 }
 
-// report tells the breaker, and people if that has turned.
+// report passes an outcome to the breaker, and logs if that has opened or closed.
 func (s *Store) report(probe bool, o outcome, err error) {
 	turned := s.breaker.report(probe, o)
 	if o == failed && s.breaker.isOpen() {

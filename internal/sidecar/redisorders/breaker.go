@@ -25,7 +25,7 @@ type outcome int
 const (
 	answered outcome = iota
 	failed           // an error, or nothing in time
-	unknown          // nobody waited long enough to tell, or it was not started
+	unknown          // it was given up before it ended, or was not started
 )
 
 // allow reports whether to ask; every true must be followed by one report, with the same probe.
@@ -42,7 +42,7 @@ func (b *breaker) allow() (ok, probe bool) {
 	return true, true
 }
 
-// report tells how an operation ended, and whether the breaker opened or closed by that. While it is open only the probe
+// report takes how an operation ended, and returns whether the breaker opened or closed by that. While it is open only the probe
 // counts: what was asked before says nothing about now.
 func (b *breaker) report(probe bool, o outcome) (turned bool) {
 	b.mu.Lock()

@@ -24,7 +24,7 @@ type Options struct {
 	Currency string
 	// Provider has the accounts of a cloud provider's cache; nil: the engine is one's own.
 	Provider *cloudcache.Provider
-	// Caches tells what engines' cache events have told; nil, or a nil answer: none are followed.
+	// Caches returns what is known of engines' cache events; nil, or a nil answer: none are followed.
 	Caches func() *cachewatch.Snapshot
 }
 
@@ -60,7 +60,7 @@ type Group struct {
 	Failed       int      `json:"failed"`
 	PromptTokens int      `json:"prompt_tokens"`
 	CachedTokens int      `json:"cached_tokens"`
-	HitRatio     *float64 `json:"hit_ratio"` // cached of prompt tokens; nil: nobody told
+	HitRatio     *float64 `json:"hit_ratio"` // cached of prompt tokens; nil: not reported
 }
 
 // WouldHave is what shadow mode found. None of it was done.

@@ -52,7 +52,7 @@ func normal(r *rand.Rand, _ int) float64 { return r.NormFloat64() }
 func lognormal(r *rand.Rand, _ int) float64 { return math.Exp(.6 * r.NormFloat64()) }
 
 // The interval holds the true difference about as often as it says, although requests of a session are alike; the
-// interval that takes every request for itself does not, which shows that these worlds can tell the two apart.
+// interval that takes every request for itself does not, which shows that the two differ in these worlds.
 func TestCoverage(t *testing.T) {
 	testkit.NotUnderRace(t)
 	const runs = 1000
@@ -93,7 +93,7 @@ func TestCoverage(t *testing.T) {
 				t.Errorf("the 95 %% interval held the true difference in %d of %d worlds", bySession, runs)
 			}
 			if float64(byRequest)/runs > .6 && !w.alone {
-				t.Errorf("taking requests for independent held the true difference in %d of %d worlds: the test tells nothing", byRequest, runs)
+				t.Errorf("taking requests for independent held the true difference in %d of %d worlds: the test proves nothing", byRequest, runs)
 			}
 		})
 	}

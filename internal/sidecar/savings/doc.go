@@ -20,7 +20,7 @@
 //
 // # Caveats
 //
-//   - Sessions must be told apart. Conversations that begin alike and have no name count as one session, which makes the
+//   - Sessions need names. Conversations that begin alike and have no name count as one session, which makes the
 //     interval wider than need be.
 //   - Both groups use one engine: a held-out request finds what planned ones left in its cache and waits in the same
 //     queue. The figure is what one more planned session saves there, not what the engine would do without any.

@@ -25,7 +25,7 @@ type group struct {
 // session is what one session has added so far.
 type session [quantities]tally
 
-// tally is the number of requests that told a quantity, and its sum.
+// tally is the number of requests that have a quantity, and its sum.
 type tally struct{ n, y float64 }
 
 // sums are over sessions.
@@ -75,7 +75,7 @@ func (g *group) session(name string) *session {
 	return s
 }
 
-// add takes a session's tally in, if it told the quantity at all.
+// add takes a session's tally in, if it has the quantity at all.
 func (x *sums) add(t tally) {
 	if t.n == 0 {
 		return

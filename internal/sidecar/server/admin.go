@@ -69,7 +69,7 @@ func (s *Server) readyz(w http.ResponseWriter, _ *http.Request) {
 	case ready:
 		sendJSON(w, http.StatusOK, map[string]string{"status": "ready"})
 	case draining:
-		sendJSON(w, http.StatusServiceUnavailable, map[string]string{"status": "not_ready", "reason": "draining: the server was told to stop"})
+		sendJSON(w, http.StatusServiceUnavailable, map[string]string{"status": "not_ready", "reason": "draining: the server is stopping"})
 	default:
 		sendJSON(w, http.StatusServiceUnavailable, map[string]string{"status": "not_ready", "reason": "starting: the server does not listen yet"})
 	}

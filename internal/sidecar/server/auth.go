@@ -11,7 +11,7 @@ import (
 )
 
 // keyring holds digests of keys: what is compared has one length, whatever was presented, and every key is compared, so
-// that the time tells nothing about which key was how near.
+// that the time depends on no key.
 type keyring struct {
 	digests []digest
 	holders []holder // of the same length

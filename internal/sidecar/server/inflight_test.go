@@ -29,7 +29,7 @@ func readsBodies(goOn <-chan struct{}) http.HandlerFunc {
 	}
 }
 
-// TestBodiesInFlight: bodies that are in memory together are bounded. One that finds no room is told to come again, one that
+// TestBodiesInFlight: bodies that are in memory together are bounded. One that finds no room is answered 503, one that
 // passes needs none, and when bodies have gone there is room again.
 func TestBodiesInFlight(t *testing.T) {
 	goOn := make(chan struct{})
@@ -92,7 +92,7 @@ func TestWaitingForRoom(t *testing.T) {
 	all.Wait()
 }
 
-// TestLameDuck: told to stop, the server says that it is not ready and goes on for a while, so that balancers see it before
+// TestLameDuck: when it is to stop, the server says that it is not ready and goes on for a while, so that balancers see it before
 // the listener is gone; its answers end their connections.
 func TestLameDuck(t *testing.T) {
 	const pause = time.Second

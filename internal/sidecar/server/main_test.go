@@ -34,7 +34,7 @@ type running struct {
 	log        *testkit.Log
 	live       *settings.Live
 	client     *http.Client
-	cancel     context.CancelFunc // tells it to stop
+	cancel     context.CancelFunc // makes it stop
 	stop       func() error       // the same, and returns what Run returned
 }
 

@@ -106,7 +106,7 @@ const cutGrace = 2 * time.Second
 func (s *Server) drain(ctx context.Context) error {
 	s.state.Store(draining)
 	if pause := s.timeouts.LameDuck; pause > 0 {
-		s.log.Info("told to stop, requests are still taken", "for", pause)
+		s.log.Info("stopping, requests are still taken", "for", pause)
 		<-time.After(pause)
 	}
 	s.log.Info("draining", "requests", s.inFlight.Load(), "for_at_most", s.timeouts.Drain)

@@ -30,7 +30,7 @@ func (r *running) stream(t *testing.T, path string) io.Reader {
 	return res.Body
 }
 
-// TestDrain: who is being answered when the server is told to stop gets every byte; who comes later is turned away.
+// TestDrain: answers that are under way when the server stops are sent in full; later requests are refused.
 func TestDrain(t *testing.T) {
 	const tokens = 1000
 	goOn := make(chan struct{})

@@ -36,7 +36,7 @@ type Options struct {
 	Hangup <-chan os.Signal
 }
 
-// Server runs an API until it is told to stop. All methods may be called concurrently; Run only once.
+// Server runs an API until its context ends. All methods may be called concurrently; Run only once.
 type Server struct {
 	// What New sets and nobody changes.
 	options      Options

@@ -17,7 +17,7 @@ const (
 // the handler does in between, such as waiting for an engine, takes as long as it takes.
 type stall struct {
 	patience    time.Duration
-	stalled     func()    // is told of each that was ended
+	stalled     func()    // is called for each that was ended
 	deadline    time.Time // that is set; zero: none
 	multiplexed bool      // HTTP/2, where a deadline ends also answers that nobody is writing
 	pending     int       // bytes since the last flush, at most

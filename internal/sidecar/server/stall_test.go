@@ -32,7 +32,7 @@ func bothProtocols(t *testing.T, api http.HandlerFunc, test func(t *testing.T, r
 	})
 }
 
-// TestStalledReader: an answer that its client does not read is given up, so that the engine behind it can be told. The
+// TestStalledReader: an answer that its client does not read is given up, so that the engine behind it can stop. The
 // connection is a real one, whose buffers take the first megabytes.
 func TestStalledReader(t *testing.T) {
 	t.Parallel()

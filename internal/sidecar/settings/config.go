@@ -92,7 +92,7 @@ type Config struct {
 	Shadow bool `yaml:"shadow"`
 	// HoldOut is the share of sessions, 0 to 1, whose requests are forwarded as they came, to compare with.
 	HoldOut float64 `yaml:"hold_out"`
-	// Recompute is for a ragpilot engine with --reuse blocks or hybrid: it is told where documents stand, and predictions count a document
+	// Recompute is for a ragpilot engine with --reuse blocks or hybrid: it receives where documents stand, and predictions count a document
 	// that was sent before as this part of its tokens, above 0 and up to 1. With it Policy is retrieval if nothing else is said. 0: neither.
 	Recompute float64 `yaml:"recompute"`
 	// KeepTexts keeps the prompts of the last requests in memory, for the dashboard.
@@ -110,7 +110,7 @@ type Config struct {
 	// trusted. Whoever can reach the server can then claim any tenant.
 	TrustTenantHeader string `yaml:"trust_tenant_header"`
 	// CacheSaltKey is a secret from which each tenant's cache_salt is made, so that engines that take one (vLLM, SGLang) share
-	// nothing between tenants; empty: they are told none. Replicas must have the same.
+	// nothing between tenants; empty: they get none. Replicas must have the same.
 	CacheSaltKey Secret `yaml:"cache_salt_key"`
 	// CacheSaltKeyFile is a file that holds it, in place of CacheSaltKey; [Config.ReadSecrets] clears it.
 	CacheSaltKeyFile string `yaml:"cache_salt_key_file"`
@@ -206,7 +206,7 @@ type Timeouts struct {
 	UpstreamConnect time.Duration `yaml:"upstream_connect"`
 	// UpstreamHeader is from the request to the status line of the engine's answer.
 	UpstreamHeader time.Duration `yaml:"upstream_header"`
-	// LameDuck is how long the server goes on taking requests after it was told to stop, with /readyz at 503, so that
+	// LameDuck is how long the server goes on taking requests after the signal to stop, with /readyz at 503, so that
 	// those who send them see it and go elsewhere.
 	LameDuck time.Duration `yaml:"lame_duck"`
 	// Drain is how long running answers may go on after the listener has closed.

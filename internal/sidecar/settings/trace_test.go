@@ -37,7 +37,7 @@ func TestTraceLayers(t *testing.T) {
 		{"all", []string{"OTEL_TRACES_SAMPLER", "always_on"}, settings.Trace{Endpoint: "http://file:4318", Headers: "a=file", Sample: 1}},
 		{"none", []string{"OTEL_TRACES_SAMPLER", "parentbased_always_off"}, settings.Trace{Endpoint: "http://file:4318", Headers: "a=file"}},
 		{"share", []string{"OTEL_TRACES_SAMPLER", "parentbased_traceidratio", "OTEL_TRACES_SAMPLER_ARG", "0.125"}, settings.Trace{Endpoint: "http://file:4318", Headers: "a=file", Sample: 0.125}},
-		{"share of nothing told", []string{"OTEL_TRACES_SAMPLER", "traceidratio"}, settings.Trace{Endpoint: "http://file:4318", Headers: "a=file", Sample: 1}},
+		{"no share given", []string{"OTEL_TRACES_SAMPLER", "traceidratio"}, settings.Trace{Endpoint: "http://file:4318", Headers: "a=file", Sample: 1}},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {

@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// applyEnv takes over OpenTelemetry's variables, as far as they are settings of ours; package tracing tells the others.
+// applyEnv takes over OpenTelemetry's variables, as far as they are settings of ours; package tracing reports the others.
 // Those for traces win over those for everything.
 func (t *Trace) applyEnv(lookup func(string) (string, bool)) error {
 	get := func(name string) string {

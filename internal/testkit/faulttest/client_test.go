@@ -34,7 +34,7 @@ type request struct {
 	header   []string // names and values in turn
 }
 
-// requestNumber counts requests, to tell them apart.
+// requestNumber counts requests, so that each has its own.
 var requestNumber atomic.Int64
 
 func newRequest(path string, body []byte) request {

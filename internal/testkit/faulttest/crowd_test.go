@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// TestCrowdOfBigBodies: many large bodies at once take no more memory than allowed. Those that find no room are told to
+// TestCrowdOfBigBodies: many large bodies at once take no more memory than allowed. Those that find no room are asked to
 // come again, and get in when they do.
 func TestCrowdOfBigBodies(t *testing.T) {
 	faults(t)

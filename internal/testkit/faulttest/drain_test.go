@@ -18,7 +18,7 @@ import (
 	"github.com/ragpilot/ragpilot/internal/lab/upstream"
 )
 
-// TestDrain: told to stop under load, the server says so, ends every answer that it has begun, and goes with status 0.
+// TestDrain: when it is stopped under load, the server says so, ends every answer that it has begun, and goes with status 0.
 func TestDrain(t *testing.T) {
 	faults(t)
 	for name, start := range map[string]func(*testing.T, string, string, ...string) *sidecar{"HTTP 1": serve, "HTTP 2": serveTLS} {

@@ -57,7 +57,7 @@ func notes(body []byte) (n int) {
 }
 
 // faithful checks a forwarded body against what the client sent: it is the same, or each line that was taken out stands
-// further up in it, each document in one piece, and each note tells the truth. It is slow and knows nothing of how the
+// further up in it, each document in one piece, and each note is true. It is slow and knows nothing of how the
 // sidecar decides.
 func faithful(sent, got []byte) error {
 	if bytes.Equal(sent, got) {

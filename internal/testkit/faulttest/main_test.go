@@ -71,7 +71,7 @@ func faults(t *testing.T) {
 	t.Parallel()
 }
 
-// eventually waits until a condition holds that no channel tells of.
+// eventually waits until a condition holds that no channel signals.
 func eventually(t *testing.T, what string, holds func() bool) bool {
 	t.Helper()
 	tick := time.NewTicker(5 * time.Millisecond)

@@ -89,7 +89,7 @@ func launch(t *testing.T, variables []string, name string, args ...string) *proc
 	return p
 }
 
-// signal tells the process something.
+// signal sends the process a signal.
 func (p *process) signal(t *testing.T, s os.Signal) {
 	t.Helper()
 	if err := p.cmd.Process.Signal(s); err != nil {

@@ -71,7 +71,7 @@ func TestRollingDeploy(t *testing.T) {
 			}
 			replaced, changed := steady(talks, arrivals)
 			moved := f.changes(talks)
-			t.Logf("%d conversations, %d requests, %d times with another replica than the turn before, %d in flight when replicas were told to stop, %d asked again of the other, %d notes; %d times were earlier bytes changed",
+			t.Logf("%d conversations, %d requests, %d times with another replica than the turn before, %d in flight when replicas were stopped, %d asked again of the other, %d notes; %d times were earlier bytes changed",
 				len(talks), len(arrivals), moved, inFlight, f.retried.Load(), replaced, changed)
 			if moved == 0 || replaced == 0 || inFlight == 0 {
 				t.Error("this test shows nothing")
@@ -83,7 +83,7 @@ func TestRollingDeploy(t *testing.T) {
 	}
 }
 
-// replaced tells a replica to stop, waits for that, and starts another in its place. It returns how many requests were in
+// replaced stops a replica, waits for its end, and starts another in its place. It returns how many requests were in
 // flight.
 func (s *sidecar) replaced(t *testing.T, upstream, settings string) (next *sidecar, inFlight int) {
 	t.Helper()

@@ -15,7 +15,7 @@ import (
 )
 
 // TestSlowUpstream: an engine that does not begin to answer is given up in time; one that stalls later is the client's
-// to give up, and then it is told.
+// to give up, and then it hears of it.
 func TestSlowUpstream(t *testing.T) {
 	faults(t)
 	e := newScripted(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -91,7 +91,7 @@ func TestSlowUpstream(t *testing.T) {
 			t.Errorf("got %v", r)
 		}
 	})
-	for _, a := range e.arrivals(t) { // waits until none runs: each was told that its client has gone
+	for _, a := range e.arrivals(t) { // waits until none runs: each has seen that its client has gone
 		if a.header.Get("X-Fault") != "" && !a.left {
 			t.Errorf("%s (%s) was not cancelled", a.ID, a.header.Get("X-Fault"))
 		}

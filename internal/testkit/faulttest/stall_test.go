@@ -13,7 +13,7 @@ import (
 )
 
 // TestStalledReader: clients that read nothing of a stream without end are given up, however many they are, and the upstream
-// is told; a stream that is only silent goes on.
+// sees it; a stream that is only silent goes on.
 func TestStalledReader(t *testing.T) {
 	faults(t)
 	const clients = 30
@@ -66,7 +66,7 @@ func TestStalledReader(t *testing.T) {
 	}
 }
 
-// TestLameDuck: told to stop, the server goes on for the time that was set, says that it is not ready, and then ends in good
+// TestLameDuck: when it is stopped, the server goes on for the time that was set, says that it is not ready, and then ends in good
 // order.
 func TestLameDuck(t *testing.T) {
 	faults(t)

@@ -19,10 +19,10 @@ type Engine struct {
 	Topic string
 	// OldReplay leaves the topic out of replayed messages, as releases before vLLM 0.26 do.
 	OldReplay bool
-	// Skip, if not nil, tells which batches an answer leaves out. It is called with the number of the request, from
+	// Skip, if not nil, reports whether an answer leaves a batch out. It is called with the number of the request, from
 	// 1 on.
 	Skip func(request int, seq uint64) bool
-	// Mute, if not nil, tells that a request gets no answer at all.
+	// Mute, if not nil, reports whether a request gets no answer at all.
 	Mute func(request int) bool
 
 	mu       sync.Mutex

@@ -70,7 +70,7 @@ func (s *Server) Kill(t testing.TB) { s.signal(t, syscall.SIGKILL) }
 // Halt stops the process: connections stay, and nothing is answered before Resume.
 func (s *Server) Halt(t testing.TB) {
 	s.signal(t, syscall.SIGSTOP)
-	t.Cleanup(func() { _ = syscall.Kill(s.pid, syscall.SIGCONT) }) // so that it can be told to end
+	t.Cleanup(func() { _ = syscall.Kill(s.pid, syscall.SIGCONT) }) // so that it can end
 }
 
 // Resume lets a stopped process go on.

@@ -1,4 +1,4 @@
-// Package storetest tells tests where the real stores are that .ci/stores.sh starts. A test that needs one which is
+// Package storetest finds for tests the real stores that .ci/stores.sh starts. A test that needs one which is
 // not there skips and says what it needs, or fails if RAGPILOT_REQUIRE_STORES is 1. [Start] is for tests that stop or kill a
 // server of their own.
 package storetest

@@ -167,7 +167,7 @@ func (l *lane) complete() bool {
 	return complete
 }
 
-// reset empties the server's cache, which its events tell with the next request only.
+// reset empties the server's cache, which its events report with the next request only.
 func (l *lane) reset() {
 	l.t.Helper()
 	if err := l.engine.ResetCache(l.t.Context()); err != nil {
@@ -176,7 +176,7 @@ func (l *lane) reset() {
 	l.follower.Caches().Clear(kvevents.Requested)
 }
 
-// others sends requests that the index is not told of, as other users of the server would.
+// others sends requests that the index does not learn of, as other users of the server would.
 func (l *lane) others(n int) {
 	l.t.Helper()
 	engine := l.server.client(vllm.Config{})

@@ -11,7 +11,7 @@ import (
 	"github.com/ragpilot/ragpilot/internal/prompt/tokens"
 )
 
-// TestBatchIsNearTheBound tells, without a server, how far the requests of the timing test are from what any plan of them can
+// TestBatchIsNearTheBound computes, without a server, how far the requests of the timing test are from what any plan of them can
 // reach in a cache without limit, whatever the orders and the schedule: the share asked for of the whole batch is below it.
 func TestBatchIsNearTheBound(t *testing.T) {
 	requests := recorded(t, allRequests, blockTokens)

@@ -17,7 +17,7 @@ type comparison struct {
 	step        int
 	names       *names
 	exchange    Exchange
-	later       []func() // members whose names are open placeholders: other members may tell what these are
+	later       []func() // members whose names are open placeholders: other members may show what these are
 	differences []string
 }
 

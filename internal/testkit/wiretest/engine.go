@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// engine is a fake upstream: it answers what it is told and keeps what it got.
+// engine is a fake upstream: it answers what a test sets and keeps what it got.
 type engine struct {
 	url string
 

@@ -44,7 +44,7 @@ func TestChainCycles(t *testing.T) {
 	add(t, c, "y", "x", "b")
 	add(t, c, "x", "y", "c")
 	out := add(t, c, "z", "x", "a", "b", "c")
-	check(t, "the walk ends, and every doc is told once", 3, len(out.New)+len(out.Overlapping))
+	check(t, "the walk ends, and every doc is there once", 3, len(out.New)+len(out.Overlapping))
 	check(t, "the parent's own docs are known", "x", out.Sources["c"])
 }
 

@@ -48,7 +48,7 @@ async function get(path) {
   return answer.json();
 }
 
-// speak tells those who listen what has changed, but not every two seconds.
+// speak announces to screen readers what has changed, but not every two seconds.
 function speak() {
   if (Date.now() - spoken < between) return;
   const { requests, hit_ratio: ratio } = data.totals;

@@ -33,7 +33,7 @@ export function money(value, currency) {
 // hitRatio is the part of prompt tokens that came from the cache, null where nothing was reported.
 export const hitRatio = (x) => (x.prompt_tokens > 0 && x.cached_tokens !== null ? x.cached_tokens / x.prompt_tokens : null);
 
-// done tells what was done to a request.
+// done describes what was done to a request.
 export function done(request) {
   if (request.failed) return "failed";
   if (request.held_out) return request.shadow ? "would have been held out" : "held out: sent as it came";

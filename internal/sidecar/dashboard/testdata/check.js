@@ -1,4 +1,4 @@
-// check returns what a person could not see, reach or be told of in the page as it is now, one line each.
+// check returns what a person could not see, reach or hear in the page as it is now, one line each.
 (() => {
   const found = [];
   const all = (selector) => [...document.querySelectorAll(selector)].filter((e) => e.checkVisibility());

@@ -55,7 +55,7 @@ func TestKeepsTheLastRecordsWithinLimits(t *testing.T) {
 			}
 			kept, counted, size := j.Size()
 			if counted != segments || size != total {
-				t.Fatalf("Size tells %d segments of %d bytes, there are %d of %d", counted, size, segments, total)
+				t.Fatalf("Size returns %d segments of %d bytes, there are %d of %d", counted, size, segments, total)
 			}
 			if kept > o.MaxRecords || segments > o.MaxRecords+1 {
 				t.Fatalf("%d records in %d segments, limit %d records", kept, segments, o.MaxRecords)

@@ -8,7 +8,7 @@ import (
 	"github.com/ragpilot/ragpilot/internal/storage/durable"
 )
 
-// Recovery tells what Open found. All zero but Records and Segments: nothing was lost.
+// Recovery is what Open found. All zero but Records and Segments: nothing was lost.
 type Recovery struct {
 	Records  int // that Replay gives
 	Segments int // files they are in
@@ -33,7 +33,7 @@ type Damaged struct {
 	Bytes   int64
 }
 
-// Recovery tells what Open found. The slices are the caller's.
+// Recovery returns what Open found. The slices are the caller's.
 func (j *Journal) Recovery() Recovery {
 	r := j.recovery // never changed after Open
 	r.Damaged, r.OtherVersion = slices.Clone(r.Damaged), slices.Clone(r.OtherVersion)
