@@ -16,9 +16,10 @@ import (
 type dialect uint8
 
 const (
-	openAI    dialect = iota + 1 // /v1/chat/completions
-	anthropic                    // /v1/messages
-	responses                    // /v1/responses
+	openAI     dialect = iota + 1 // /v1/chat/completions
+	anthropic                     // /v1/messages
+	responses                     // /v1/responses
+	completion                    // /v1/completions: a prompt without messages
 )
 
 // body is a request body whose items were found: a [conversation.Source]. Offsets are in bytes of raw.

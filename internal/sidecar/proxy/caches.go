@@ -7,12 +7,12 @@ import (
 	"github.com/ragpilot/ragpilot/conversation"
 )
 
-// Caches follows what engines say of their caches, and is told which prompts they are sent. It is called concurrently and
-// waits for nobody.
+// Caches follows what engines say of their caches, and which prompts they are sent. It is called concurrently and does not
+// block.
 type Caches interface {
 	// Follows reports whether prompts to a model are followed at all.
 	Follows(model string) bool
-	// Follow is told of a prompt that is about to be sent. Nil: it is not followed.
+	// Follow follows a prompt that is about to be sent. Nil: it does not.
 	Follow(Prompt) Followed
 }
 
@@ -22,7 +22,7 @@ type Followed interface {
 	Sent() (member, value string, header http.Header)
 	// Answer is given the answer, and may take out of its body what only Sent has asked for.
 	Answer(*http.Response)
-	// Ended reports whether the engine has computed the prompt, as far as anybody knows.
+	// Ended takes whether the engine has computed the prompt, as far as is known.
 	Ended(computed bool)
 }
 
@@ -46,10 +46,10 @@ type Part struct {
 	Tokens        int    // by the pilot's count
 }
 
-// Lost tells that nothing of a part is in any cache any more.
+// Lost reports that nothing of a part is in any cache any more.
 func (p *Proxy) Lost(scope contextpilot.Scope, id string) { p.engine.Lost(scope, id) }
 
-// Shrunk tells that of a part only the first tokens are left, by the pilot's count.
+// Shrunk reports that only the first tokens of a part are left, by the pilot's count.
 func (p *Proxy) Shrunk(scope contextpilot.Scope, id string, tokens int) {
 	p.engine.Shrunk(scope, id, tokens)
 }
@@ -57,14 +57,14 @@ func (p *Proxy) Shrunk(scope contextpilot.Scope, id string, tokens int) {
 // Cut takes the ID of a tenant's request of which the engine reports that only the first tokens are cached.
 func (p *Proxy) Cut(tenant, id string, tokens int) { p.engine.Cut(tenant, id, tokens) }
 
-// follow has a prompt followed in the engine's caches, if anything is to be learned of it. What is forwarded as it came
-// stays so.
+// follow has a prompt followed in the engine's caches, if anything can be learned of it. What is forwarded as it came stays so.
 func (x *exchange) follow(passes bool) {
-	if x.p.opt.Caches == nil || x.dialect != openAI || x.asCame || len(x.turn.Plans) == 0 && x.id == "" || !x.p.opt.Caches.Follows(x.model) {
+	if x.p.opt.Caches == nil || x.dialect != openAI && x.dialect != completion || x.mode.asCame() || len(x.turn.Plans) == 0 && !x.indexed ||
+		!x.p.opt.Caches.Follows(x.model) {
 		return
 	}
 	pr := Prompt{
-		ID: x.id, Tenant: x.tenant, Model: x.model, Path: x.r.URL.Path, Body: x.send, Indexed: x.id != "", Passes: passes, Size: len(x.send),
+		ID: x.id, Tenant: x.tenant, Model: x.model, Path: x.r.URL.Path, Body: x.send, Indexed: x.indexed, Passes: passes, Size: len(x.send),
 		Parts: make([]Part, len(x.turn.Plans)),
 	}
 	for i := range x.turn.Plans {
@@ -82,29 +82,7 @@ func (x *exchange) follow(passes bool) {
 	}
 }
 
-// followed has a plain completion followed, and returns what is to be sent.
-func (p *Proxy) followed(r *http.Request, body []byte, header http.Header, pr Prompt) ([]byte, http.Header, Followed) {
-	pr.Path, pr.Body, pr.Passes, pr.Size = r.URL.Path, body, true, len(body)
-	f := p.opt.Caches.Follow(pr)
-	if f == nil {
-		return body, header, nil
-	}
-	if member, value, own := f.Sent(); member != "" {
-		return addRaw(body, member, []byte(value)), own, f
-	}
-	return body, header, f
-}
-
-// headers are those that go upstream instead of the client's.
-func (x *exchange) headers() http.Header {
-	h := x.header
-	if h == nil {
-		h = x.p.credentials(x.r)
-	}
-	return withID(h, x.engineID())
-}
-
-// part tells where the documents of a plan stand in the body. Escapes are taken to be spread evenly.
+// part returns where the documents of a plan stand in the body. Escapes are taken to be spread evenly.
 func (b *body) part(pl *conversation.Plan) Part {
 	text := unpack(pl.At)
 	at, length := b.items[pl.Message].from+text.from+1, text.to-text.from-2

@@ -5,17 +5,10 @@ import (
 	"crypto/rand"
 	"encoding/hex"
 	"encoding/json"
-	"errors"
 	"net/http"
 	"strings"
-	"time"
 
 	"github.com/tidwall/gjson"
-)
-
-var (
-	errStatus      = errors.New("the upstream answered with an error")
-	errUnreachable = errors.New("the upstream could not be reached")
 )
 
 // newID makes a request ID in the reference's form.
@@ -26,9 +19,9 @@ func newID() string {
 }
 
 // completions gives a plain completion a request ID under both names that engines know. The prompt is left alone: it is
-// one text, and nobody can tell which of it are documents.
+// one text, in which documents cannot be found for certain.
 func (p *Proxy) completions(w http.ResponseWriter, r *http.Request) {
-	began := p.opt.Now()
+	x := p.receive(w, r, completion)
 	raw, ok := p.read(w, r)
 	if !ok {
 		return
@@ -39,68 +32,28 @@ func (p *Proxy) completions(w http.ResponseWriter, r *http.Request) {
 	}
 	root := gjson.ParseBytes(raw)
 	if !root.IsObject() || p.opt.Provider != nil {
-		p.forward(w, r, outgoing{base: p.opt.Upstream, body: raw, header: p.credentials(r), failed: "Inference engine backend error"})
+		p.forward(w, r, outgoing{base: p.opt.Upstream, body: raw, header: p.credentials(r), failed: unreachableEngine})
 		return
 	}
-	name := tenantOf(r)
-	c := completion(raw, root, p.salt(name), clientID(r))
-	body, id, model := c.body, c.id, c.model
-	indexed := id != "" && p.opt.Index != nil && p.opt.Index.HasIndex(name)
-	if indexed {
-		p.opt.Index.Track(name, id)
-	}
-	first := time.Duration(0)
-	var followed Followed
-	header := p.credentials(r)
-	if r.Header.Get(idHeader) != "" {
-		header = withID(header, id)
-	}
-	if indexed && p.opt.Caches != nil && p.opt.Caches.Follows(model) {
-		body, header, followed = p.followed(r, body, header, Prompt{ID: id, Tenant: name, Model: model, Indexed: true})
-	}
-	ended := false
-	end := func(u usage, err error) {
-		if ended {
-			return
-		}
-		ended = true
-		if followed != nil {
-			followed.Ended(err == nil)
-		}
-		report := Report{
-			ID: cmp.Or(id, newID()), At: began, Tenant: name, Path: r.URL.Path, Model: model, TTFT: first, Total: p.opt.Now().Sub(began), Prompt: u.whole(), Cached: u.cached, Predicted: -1, Usage: u.counts(),
-			Failed: err != nil,
-		}
-		describe(p.opt.Tracer.Current(r.Context()), &report, u.output)
-		if p.opt.Recorder != nil {
-			p.opt.Recorder.Answered(report)
-		}
-	}
-	p.forward(w, r, outgoing{
-		base: p.opt.Upstream, body: body, header: header, failed: "Inference engine backend error",
-		answer: func(resp *http.Response) error {
-			if followed != nil {
-				followed.Answer(resp)
+	c := withIDs(raw, root, p.salt(x.tenant), clientID(r))
+	x.mode, x.send, x.id, x.model = unplanned, c.body, c.id, c.model
+	x.indexed = x.id != "" && p.opt.Index != nil && p.opt.Index.HasIndex(x.tenant)
+	x.track()
+	x.follow(true)
+	x.sent = x.began // nothing was planned
+	x.forward(unreachableEngine, func(resp *http.Response) func(usage) {
+		show := func(u usage) {
+			if resp.StatusCode == http.StatusOK {
+				text, _ := json.Marshal(struct {
+					ID     json.RawMessage `json:"request_id"`
+					Tokens int             `json:"tokens_reported"`
+				}{c.shown, max(u.total, 0)})
+				resp.Header.Set(ResultHeader, ascii(text))
 			}
-			report := func(u usage) {
-				if resp.StatusCode == http.StatusOK {
-					text, _ := json.Marshal(struct {
-						ID     json.RawMessage `json:"request_id"`
-						Tokens int             `json:"tokens_reported"`
-					}{c.told, max(u.total, 0)})
-					resp.Header.Set(ResultHeader, ascii(text))
-				}
-			}
-			report(unknown) // until more is known
-			return p.watch(resp, began, func(took time.Duration) { first = took }, report, func(u usage, err error) {
-				if err == nil && resp.StatusCode >= 300 {
-					err = errStatus
-				}
-				end(u, err)
-			})
-		},
+		}
+		show(unknown) // until more is known
+		return show
 	})
-	end(unknown, errUnreachable)
 }
 
 // plainCompletion is a request to /v1/completions as it is sent.
@@ -108,14 +61,14 @@ type plainCompletion struct {
 	body []byte
 	// id is the request's, "" if what the client has sent is no name.
 	id    string
-	told  json.RawMessage // the ID as the client is told it
+	shown json.RawMessage // the ID as the client sees it in the answer
 	model string
 }
 
-// completion writes the ID of a plain completion, the client's own or a new one, into its body under both names, and takes
+// withIDs writes the ID of a plain completion, the client's own or a new one, into its body under both names, and takes
 // out what engines do not know. The tenant's salt is added, if there is one. An ID that is no name, such as a list of them, stays as
 // it is. other is the client's ID from elsewhere, "" if it has none.
-func completion(raw []byte, root gjson.Result, salt, other string) plainCompletion {
+func withIDs(raw []byte, root gjson.Result, salt, other string) plainCompletion {
 	m := readIDs(root)
 	own := m.requestID
 	if missing(own) {
@@ -128,13 +81,13 @@ func completion(raw []byte, root gjson.Result, salt, other string) plainCompleti
 	case own.Type == gjson.String && len(own.Str) <= maxName:
 		c.id = strings.Clone(own.Str) // it is kept longer than the body
 	case len(own.Raw) <= maxName:
-		c.told = json.RawMessage(strings.Clone(own.Raw))
+		c.shown = json.RawMessage(strings.Clone(own.Raw))
 	default:
-		c.told = json.RawMessage("null")
+		c.shown = json.RawMessage("null")
 	}
 	var add [][]byte
 	if c.id != "" {
-		c.told = json.RawMessage(quote(c.id))
+		c.shown = json.RawMessage(quote(c.id))
 		add = [][]byte{member("rid", c.id), member("request_id", c.id)}
 	}
 	var named gjson.Result
@@ -167,7 +120,7 @@ func completion(raw []byte, root gjson.Result, salt, other string) plainCompleti
 	if first >= 0 {
 		edits = append(edits, edit{from: first, to: behind})
 	}
-	edits = m.tellSalt(raw, salt, kept >= 0, add, edits)
+	edits = m.addSalt(raw, salt, kept >= 0, add, edits)
 	c.body, c.model = splice(raw, edits), strings.Clone(named.Str) // the answer may take minutes: not all of the body
 	return c
 }

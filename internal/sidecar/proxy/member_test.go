@@ -40,18 +40,18 @@ func TestCompletionMembers(t *testing.T) {
 		`{"a":1,"apply_chat_template":true,"rid":"x"}`:     `{"a":1,` + told,
 		`{"rid":"x","b":2,"system_prompt":[],"model":"m"}`: `{"b":2,"model":"m",` + told,
 	} {
-		c := completion([]byte(in), gjson.Parse(in), "", "header")
-		if string(c.body) != want || c.id != "x" || string(c.told) != `"x"` || (c.model != "") != strings.Contains(in, `"m"`) {
+		c := withIDs([]byte(in), gjson.Parse(in), "", "header")
+		if string(c.body) != want || c.id != "x" || string(c.shown) != `"x"` || (c.model != "") != strings.Contains(in, `"m"`) {
 			t.Errorf("%s became %s with ID %s, model %q; want %s", in, c.body, c.id, c.model, want)
 		}
 	}
 	for in, told := range map[string]string{`{"rid":7}`: "7", `{"request_id":["a","b"],"rid":"x"}`: `["a","b"]`, `{"rid":["` + strings.Repeat("x", 600) + `"]}`: "null"} {
-		if c := completion([]byte(in), gjson.Parse(in), "", "header"); c.id != "" || string(c.body) != in || string(c.told) != told {
-			t.Errorf("%s became %s, is told %s: want it as it came", in, c.body, c.told)
+		if c := withIDs([]byte(in), gjson.Parse(in), "", "header"); c.id != "" || string(c.body) != in || string(c.shown) != told {
+			t.Errorf("%s became %s, is told %s: want it as it came", in, c.body, c.shown)
 		}
 	}
 	for other, prefix := range map[string]string{"": "req-", "header": "header"} {
-		if c := completion([]byte(`{"rid":""}`), gjson.Parse(`{"rid":""}`), "", other); !strings.HasPrefix(c.id, prefix) || string(c.body) != `{"rid":"`+c.id+`","request_id":"`+c.id+`"}` {
+		if c := withIDs([]byte(`{"rid":""}`), gjson.Parse(`{"rid":""}`), "", other); !strings.HasPrefix(c.id, prefix) || string(c.body) != `{"rid":"`+c.id+`","request_id":"`+c.id+`"}` {
 			t.Errorf("header %q: the ID became %s, the body %s", other, c.id, c.body)
 		}
 	}
@@ -71,7 +71,7 @@ func FuzzMembers(f *testing.F) {
 		if err := json.Unmarshal(addRaw([]byte(s), "rid", []byte(quote("x"))), &with); err != nil {
 			t.Fatalf("%q with the member: %v", s, err)
 		}
-		c := completion([]byte(s), gjson.Parse(s), "", "")
+		c := withIDs([]byte(s), gjson.Parse(s), "", "")
 		sent := c.body
 		if err := json.Unmarshal(sent, &without); err != nil {
 			t.Fatalf("%q as a completion: %v", s, err)
@@ -79,7 +79,7 @@ func FuzzMembers(f *testing.F) {
 		if _, ok := with["rid"]; !ok {
 			t.Errorf("%q: no member was added", s)
 		}
-		if told := string(c.told); c.id != "" && (string(without["rid"]) != told || string(without["request_id"]) != told) {
+		if told := string(c.shown); c.id != "" && (string(without["rid"]) != told || string(without["request_id"]) != told) {
 			t.Errorf("%q as a completion: ID %s became %s", s, told, sent)
 		}
 		for _, name := range []string{"rid", "request_id", "apply_chat_template", "system_prompt"} {

@@ -112,10 +112,10 @@ func (w *planWindow) plan(in *window) {
 	if w.open == in {
 		w.open = nil
 	}
-	var reqs []contextpilot.Request
 	present := slices.DeleteFunc(in.callers, func(c *caller) bool { return c.left })
-	for _, c := range present {
-		reqs = append(reqs, c.req)
+	reqs := make([]contextpilot.Request, len(present))
+	for i, c := range present {
+		reqs[i] = c.req
 	}
 	w.mu.Unlock()
 	defer func() { // also if a Recorder panics
