@@ -35,13 +35,13 @@ func (a *assembly) followCaches() (err error) {
 
 // watched returns engines as cachewatch takes them. Their sources were checked with the settings.
 func watched(list []settings.Engine) []cachewatch.Engine {
-	var out []cachewatch.Engine
-	for _, e := range list {
+	out := make([]cachewatch.Engine, len(list))
+	for i, e := range list {
 		sources, _ := e.Sources()
-		out = append(out, cachewatch.Engine{
+		out[i] = cachewatch.Engine{
 			Name: e.Name, Kind: e.Kind, URL: e.URL, APIKey: e.APIKey.Reveal(), Models: e.Models, Sources: sources, Topic: e.Topic,
 			BlockSize: e.BlockSize, PromptTokens: e.PromptTokens,
-		})
+		}
 	}
 	return out
 }

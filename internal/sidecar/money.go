@@ -57,7 +57,8 @@ func (m money) figures(reg prometheus.Registerer) report.Options {
 // prompt is what a request's prompt has cost.
 func (m money) prompt(r proxy.Report) (float64, bool) {
 	if m.provider != nil {
-		return m.provider.PromptCost(r.Model, r.Usage)
+		r.Usage.Output = 0 // the length of the answer does not depend on what is done here
+		return m.provider.Cost(r.Model, r.Usage)
 	}
 	price, ok := m.rates.Of(r.Model)
 	if !ok || r.Prompt < 0 || r.Cached < 0 {

@@ -9,7 +9,7 @@ type Account struct {
 	Silent   int `json:"silent"`   // answers that did not; they are not in the sums
 	Plain    int `json:"plain_tokens"`
 	Read     int `json:"read_tokens"`
-	Written  int `json:"written_tokens"`    // those for the shorter time; OpenAI's older models do not tell theirs, which are plain then
+	Written  int `json:"written_tokens"`    // those for the shorter time; OpenAI's older models do not report theirs, which count as plain
 	Long     int `json:"written_1h_tokens"` // Anthropic's for an hour
 	Output   int `json:"output_tokens"`
 
@@ -29,58 +29,45 @@ type book struct {
 	cost, saved float64
 }
 
-// posting is what one answer adds.
-type posting struct {
-	known                      bool
-	plain, read, written, long int
-	output                     int
-	cost, saved                float64
-	costKnown, savedKnown      bool
-}
-
-// posting prices an answer's usage.
-func (p *Provider) posting(model string, u Usage) posting {
+// posting is what one answer adds to a book, with its prices.
+func (p *Provider) posting(model string, u Usage) book {
 	short, long, ok := p.written(u)
 	if !ok {
-		return posting{}
+		return book{Account: Account{Silent: 1}}
 	}
-	out := posting{known: true, plain: max(u.Prompt, 0), read: u.Read, written: short, long: long, output: max(u.Output, 0)}
+	out := book{Account: Account{Requests: 1, Plain: max(u.Prompt, 0), Read: u.Read, Written: short, Long: long, Output: max(u.Output, 0)}}
 	if p.protocol == openAI {
-		out.plain = max(out.plain-u.Read-short, 0)
+		out.Plain = max(out.Plain-u.Read-short, 0)
 	}
-	out.cost, out.costKnown = p.Cost(model, u)
-	out.saved, out.savedKnown = p.Saved(model, u)
+	if cost, ok := p.Cost(model, u); ok {
+		out.cost, out.CostRequests = cost, 1
+	}
+	if saved, ok := p.Saved(model, u); ok {
+		out.saved, out.SavedRequests = saved, 1
+	}
 	return out
 }
 
-func (b *book) add(x posting) {
-	if !x.known {
-		b.Silent++
-		return
-	}
-	b.Requests++
-	b.Plain += x.plain
-	b.Read += x.read
-	b.Written += x.written
-	b.Long += x.long
-	b.Output += x.output
-	if x.costKnown {
-		b.CostRequests++
-		b.cost += x.cost
-	}
-	if x.savedKnown {
-		b.SavedRequests++
-		b.saved += x.saved
-	}
+func (b *book) add(x book) {
+	b.Requests += x.Requests
+	b.Silent += x.Silent
+	b.Plain += x.Plain
+	b.Read += x.Read
+	b.Written += x.Written
+	b.Long += x.Long
+	b.Output += x.Output
+	b.CostRequests += x.CostRequests
+	b.SavedRequests += x.SavedRequests
+	b.cost += x.cost
+	b.saved += x.saved
 }
 
-// told returns a copy of the account with its money, if there are prices.
-func (p *Provider) told(b book) Account {
+// account returns a copy of a book's account with its money, if there are prices.
+func (p *Provider) account(b book) Account {
 	a := b.Account
-	if len(p.rates.list) == 0 {
-		return a
+	if len(p.rates.list) > 0 {
+		a.Cost, a.Saved, a.Currency = rounded(b.cost), rounded(b.saved), p.currency
 	}
-	a.Cost, a.Saved, a.Currency = rounded(b.cost), rounded(b.saved), p.currency
 	return a
 }
 
@@ -100,7 +87,7 @@ func (p *Provider) Tenants() []Tenant {
 	books := p.cache.books()
 	out := make([]Tenant, 0, len(books))
 	for _, b := range books {
-		out = append(out, Tenant{b.name, p.told(b.book)})
+		out = append(out, Tenant{b.name, p.account(b.book)})
 	}
 	return out
 }

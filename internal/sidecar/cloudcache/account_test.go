@@ -22,7 +22,7 @@ func TestAccounts(t *testing.T) {
 		if model != "m" {
 			body = []byte(`{"model":"` + model + `","messages":[{"role":"user","content":"q"}]}`)
 		}
-		b.p.Answered(b.p.Sent(tenant, path, b.p.Mark(tenant, path, body)), u)
+		b.p.Answered(b.p.Sent(tenant, path, b.p.Mark(path, body)), u)
 	}
 	answered("one", "m", cloudcache.Usage{Prompt: 100, Written: 100_000, Written1h: 40_000, Output: 1000})
 	answered("one", "m", cloudcache.Usage{Prompt: 200, Read: 100_000, Output: 2000})
@@ -113,17 +113,18 @@ func TestRates(t *testing.T) {
 func TestPromptCost(t *testing.T) {
 	p := provider(t, cloudcache.Options{Provider: "anthropic", Prices: map[string]cloudcache.Price{"m": {Input: 10}}})
 	u := cloudcache.Usage{Prompt: 100_000, Read: 1_000_000, Output: 7}
-	if got, ok := p.PromptCost("m", u); !ok || math.Abs(got-2) > 1e-9 {
-		t.Errorf("%v %v, want 2", got, ok)
-	}
 	if _, ok := p.Cost("m", u); ok {
 		t.Error("the answer has no price")
+	}
+	u.Output = 0
+	if got, ok := p.Cost("m", u); !ok || math.Abs(got-2) > 1e-9 {
+		t.Errorf("%v %v, want 2", got, ok)
 	}
 	for name, c := range map[string]struct {
 		model string
 		u     cloudcache.Usage
 	}{"no price": {"other", u}, "no prompt": {"m", cloudcache.Usage{Prompt: -1, Read: 1}}, "nothing of the cache": {"m", cloudcache.Usage{Prompt: 1, Read: -1, Written: -1}}} {
-		if got, ok := p.PromptCost(c.model, c.u); ok {
+		if got, ok := p.Cost(c.model, c.u); ok {
 			t.Errorf("%s: %v", name, got)
 		}
 	}

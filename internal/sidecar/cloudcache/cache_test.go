@@ -40,7 +40,7 @@ func (b *bench) send(tenant string, read, written int, texts ...string) cloudcac
 		path = chat
 		u.Prompt = read + written
 	}
-	return b.p.Answered(b.p.Sent(tenant, path, b.p.Mark(tenant, path, body)), u).Cache
+	return b.p.Answered(b.p.Sent(tenant, path, b.p.Mark(path, body)), u).Cache
 }
 
 func conversation(texts ...string) []byte {
@@ -73,7 +73,6 @@ func TestConversation(t *testing.T) {
 		{cloudcache.Options{Provider: "minimax", Extended: true}, 5 * time.Minute},
 		{cloudcache.Options{Provider: "openai"}, time.Hour},
 		{cloudcache.Options{Provider: "openai", Extended: true}, 24 * time.Hour},
-		{cloudcache.Options{Provider: "anthropic", TTL: 90 * time.Second}, 90 * time.Second},
 	} {
 		t.Run(fmt.Sprintf("%s %v", c.options.Provider, c.ttl), func(t *testing.T) {
 			b := newBench(t, c.options)
@@ -230,7 +229,7 @@ func TestCountsAgree(t *testing.T) {
 			"send": func(t *rapid.T) {
 				texts := rapid.SliceOfN(rapid.SampledFrom([]string{"a", "b"}), 1, 5).Draw(t, "texts")
 				tenant := rapid.SampledFrom(tenants).Draw(t, "tenant")
-				open = append(open, p.Sent(tenant, path, p.Mark(tenant, path, conversation(texts...))))
+				open = append(open, p.Sent(tenant, path, p.Mark(path, conversation(texts...))))
 			},
 			"answer": func(t *rapid.T) {
 				if len(open) == 0 {
@@ -276,7 +275,7 @@ func TestConcurrentUse(t *testing.T) {
 		wg.Go(func() {
 			tenant := fmt.Sprint(g % 3)
 			for i := range n {
-				body := p.Mark(tenant, path, conversation(fmt.Sprint(i%20), "b", fmt.Sprint(g)))
+				body := p.Mark(path, conversation(fmt.Sprint(i%20), "b", fmt.Sprint(g)))
 				p.Answered(p.Sent(tenant, path, body), cloudcache.Usage{Prompt: 1, Read: i % 2, Written: 5})
 				p.Stats(tenant)
 				p.Total()
@@ -318,13 +317,13 @@ func BenchmarkMark(b *testing.B) {
 	b.SetBytes(int64(len(body)))
 	b.ReportAllocs()
 	for b.Loop() {
-		p.Mark("", path, body)
+		p.Mark(path, body)
 	}
 }
 
 func BenchmarkSent(b *testing.B) {
 	p := provider(b, cloudcache.Options{Provider: "anthropic"})
-	body := p.Mark("", path, agent(40))
+	body := p.Mark(path, agent(40))
 	b.SetBytes(int64(len(body)))
 	b.ReportAllocs()
 	for b.Loop() {

@@ -2,7 +2,7 @@
 // its beginning, what the provider probably holds by now, and what that has saved.
 //
 //	p, err := cloudcache.New(cloudcache.Options{Provider: "anthropic", Key: key})
-//	body = p.Mark(tenant, path, body)         // cache breakpoints; every other byte stays
+//	body = p.Mark(path, body)         // cache breakpoints; every other byte stays
 //	handle := p.Sent(tenant, path, body)      // the prefixes the provider may find or keep
 //	result := p.Answered(handle, usage)       // as header X-ContextPilot-Cloud-Cache
 //	stats := p.Stats(tenant)                  // as GET /cloud/stats

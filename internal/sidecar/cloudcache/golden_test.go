@@ -206,7 +206,7 @@ func replay(t *testing.T, e example, differs func(step int, part, member, record
 		if step.Method != http.MethodPost {
 			continue
 		}
-		body := p.Mark("", step.Path, step.Body)
+		body := p.Mark(step.Path, step.Body)
 		compare("body", step.UpstreamReceived.JSON, json.RawMessage(body))
 		u := step.UpstreamReply.JSON.Usage
 		usage := cloudcache.Usage{

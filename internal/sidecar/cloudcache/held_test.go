@@ -18,7 +18,7 @@ func (b *bench) carry(u cloudcache.Usage, names []string, texts ...string) {
 	if b.p.Base().Host == "api.openai.com" {
 		p = chat
 	}
-	b.p.Answered(b.p.Sent("", p, b.p.Mark("", p, conversation(texts...))).Carrying(names...), u)
+	b.p.Answered(b.p.Sent("", p, b.p.Mark(p, conversation(texts...))).Carrying(names...), u)
 }
 
 func (b *bench) ended(what string, want ...string) {
@@ -100,7 +100,7 @@ func TestEveryNameEnds(t *testing.T) {
 			texts := rapid.SliceOfN(rapid.SampledFrom([]string{"a", "b"}), 1, 4).Draw(t, "texts")
 			name := fmt.Sprint(i)
 			open[name] = true
-			h := p.Sent("", path, p.Mark("", path, conversation(texts...))).Carrying(name)
+			h := p.Sent("", path, p.Mark(path, conversation(texts...))).Carrying(name)
 			now = now.Add(time.Duration(rapid.IntRange(0, 400).Draw(t, "seconds")) * time.Second)
 			p.Answered(h, cloudcache.Usage{Read: rapid.IntRange(-1, 3).Draw(t, "read") * 1000, Written: rapid.IntRange(0, 2).Draw(t, "written") * 1000})
 			end(p.Ended())

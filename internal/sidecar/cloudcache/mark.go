@@ -1,15 +1,12 @@
 package cloudcache
 
 import (
-	"encoding/hex"
 	"encoding/json"
 	"slices"
-
-	"github.com/zeebo/xxh3"
 )
 
-// MaxMarks is how many breakpoints a request may carry, wherever they stand.
-const MaxMarks = 4
+// maxMarks is how many breakpoints a request may carry, wherever they stand.
+const maxMarks = 4
 
 // Mark asks for the prompt to be cached, in the provider's way, and returns the body with that spliced in: every other
 // byte stays. A body that is not understood, that says a thing twice, or that was sent to another path comes back as it
@@ -25,15 +22,15 @@ const MaxMarks = 4
 //     than the provider looks back;
 //  4. tool results of 1,024 and more characters, the oldest first, which change least;
 //
-// until there are [MaxMarks]. A conversation goes on if it has tools, tool results or an earlier answer. A single
+// until there are [maxMarks]. A conversation goes on if it has tools, tool results or an earlier answer. A single
 // question is often the only one, and writing what nobody reads costs a quarter more than not caching (as much again
 // with Extended), so that only its system text is marked.
-func (p *Provider) Mark(tenant, path string, body []byte) []byte {
+func (p *Provider) Mark(path string, body []byte) []byte {
 	if !p.serves(path) || !json.Valid(body) { // gjson's own check overflows the stack on deeply nested text
 		return body
 	}
 	if p.protocol == openAI {
-		return p.ask(tenant, body)
+		return p.ask(body)
 	}
 	prompt, ok := readMessages(body)
 	if !ok || prompt.marked {
@@ -89,7 +86,7 @@ func (p *prompt) places() []int {
 	}
 	var places []int
 	take := func(i int) {
-		if i >= 0 && len(places) < MaxMarks && !slices.Contains(places, i) {
+		if i >= 0 && len(places) < maxMarks && !slices.Contains(places, i) {
 			places = append(places, i)
 		}
 	}
@@ -108,31 +105,13 @@ func (p *prompt) places() []int {
 }
 
 // ask adds what an OpenAI request can say about its caching, unless the client has.
-func (p *Provider) ask(tenant string, body []byte) []byte {
+func (p *Provider) ask(body []byte) []byte {
+	if !p.extended {
+		return body
+	}
 	prompt, ok := readOpenAI(body)
-	if !ok {
+	if !ok || prompt.root.get("prompt_cache_retention").Exists() {
 		return body
 	}
-	text := ""
-	if p.extended && !prompt.root.get("prompt_cache_retention").Exists() {
-		text += `,"prompt_cache_retention":"24h"`
-	}
-	if p.cacheKey && len(prompt.system) > 0 && !prompt.root.get("prompt_cache_key").Exists() {
-		text += `,"prompt_cache_key":"` + cacheKey(tenant, prompt.system) + `"`
-	}
-	if text == "" {
-		return body
-	}
-	end := prompt.root.end
-	return slices.Concat(body[:end], []byte(text), body[end:])
-}
-
-// cacheKey names what a tenant's requests share, in at most 64 characters.
-func cacheKey(tenant string, system []byte) string {
-	h := xxh3.New()
-	_, _ = h.WriteString(tenant)
-	_, _ = h.Write([]byte{0})
-	_, _ = h.Write(system)
-	sum := h.Sum128().Bytes()
-	return "ragpilot-" + hex.EncodeToString(sum[:])
+	return slices.Insert(slices.Clone(body), prompt.root.end, []byte(`,"prompt_cache_retention":"24h"`)...)
 }

@@ -12,11 +12,8 @@ type Price struct {
 // written than read. ok is false if a needed price or number is unknown.
 func (p *Provider) Saved(model string, u Usage) (money float64, ok bool) {
 	price, ok := p.rates.Of(model)
-	if !ok {
-		return 0, false
-	}
-	short, long, ok := p.written(u)
-	if !ok {
+	short, long, known := p.written(u)
+	if !ok || !known {
 		return 0, false
 	}
 	var b bill
@@ -26,27 +23,12 @@ func (p *Provider) Saved(model string, u Usage) (money float64, ok bool) {
 	return b.saved / 1e6, !b.unknown
 }
 
-// Cost returns what a request has cost, answer included. ok is false if a needed price or number is unknown.
+// Cost returns what a request has cost, answer included: with an Output of 0 its prompt alone. ok is false if a needed price or
+// number is unknown.
 func (p *Provider) Cost(model string, u Usage) (money float64, ok bool) {
-	if u.Output < 0 {
-		return 0, false
-	}
-	return p.cost(model, u)
-}
-
-// PromptCost is Cost without the answer, whose length nothing here decides.
-func (p *Provider) PromptCost(model string, u Usage) (money float64, ok bool) {
-	u.Output = 0
-	return p.cost(model, u)
-}
-
-func (p *Provider) cost(model string, u Usage) (money float64, ok bool) {
 	price, ok := p.rates.Of(model)
-	if !ok || u.Prompt < 0 {
-		return 0, false
-	}
-	short, long, ok := p.written(u)
-	if !ok {
+	short, long, known := p.written(u)
+	if !ok || !known || u.Prompt < 0 || u.Output < 0 {
 		return 0, false
 	}
 	plain := u.Prompt

@@ -82,15 +82,3 @@ func TestPrices(t *testing.T) {
 		}
 	}
 }
-
-// The result names what was saved with the model of the request.
-func TestResultIsPriced(t *testing.T) {
-	b := newBench(t, cloudcache.Options{Provider: "anthropic", Prices: map[string]cloudcache.Price{"m": {Input: 10}}})
-	u := cloudcache.Usage{Read: 1_000_000}
-	if r := b.p.Answered(b.p.Sent("", path, conversation("a")), u); !r.Priced || r.Saved != 9 {
-		t.Errorf("%+v", r)
-	}
-	if r := b.p.Answered(cloudcache.Handle{}, u); r.Priced {
-		t.Errorf("unknown model: %+v", r)
-	}
-}

@@ -17,23 +17,16 @@ const DefaultMaxEntries = 16384
 
 // Options configures a [Provider].
 type Options struct {
-	// Provider is anthropic, openai or minimax, or any other name together with Like and Base.
+	// Provider is anthropic, openai or minimax.
 	Provider string
-	// Like is the built-in provider whose protocol, times and ratios another one follows; empty for a built-in one.
-	Like string
 	// Key is sent in place of the clients' own keys; empty: theirs pass.
 	Key string
-	// Base is the provider's address, to which request paths are appended; nil: the address of a built-in provider.
+	// Base is the provider's address, to which request paths are appended; nil: its usual address.
 	Base *url.URL
 
 	// Extended asks for entries that stay longer: an hour (anthropic, and a write costs 2 times the input instead of
 	// 1.25) or 24 hours (openai; not all of its models accept that). minimax has no such thing, and it is ignored.
 	Extended bool
-	// TTL is how long an unread entry stays if nothing longer was asked for; 0: as the built-in provider has it.
-	TTL time.Duration
-	// CacheKey gives OpenAI requests a prompt_cache_key, the same for a tenant's requests with the same system text, so
-	// that they meet in one cache. OpenAI spreads keys with more than about 15 requests a minute again.
-	CacheKey bool
 
 	// MaxEntries bounds what is remembered; 0: [DefaultMaxEntries].
 	MaxEntries int
@@ -45,7 +38,7 @@ type Options struct {
 	Now func() time.Time
 }
 
-// vendor is a built-in provider.
+// vendor is what is known of a provider.
 type vendor struct {
 	base      string
 	protocol  protocol
@@ -61,50 +54,27 @@ const (
 	openAI                       // /v1/chat/completions and /v1/responses
 )
 
-func vendorOf(name string) (v vendor, ok bool) {
-	switch name {
-	case "anthropic":
-		return vendor{
-			base: "https://api.anthropic.com", protocol: messages, ttl: 5 * time.Minute, long: time.Hour,
-			ratio: Price{CacheWrite: 1.25, CacheWrite1h: 2, CacheRead: 0.1},
-		}, true
-	case "minimax":
-		return vendor{
-			base: "https://api.minimax.io/anthropic", protocol: messages, ttl: 5 * time.Minute,
-			ratio: Price{CacheWrite: 1.25, CacheRead: 0.1},
-		}, true
-	case "openai":
-		return vendor{
-			base: "https://api.openai.com", protocol: openAI, ttl: time.Hour, long: 24 * time.Hour,
-			ratio: Price{CacheWrite: 1.25}, // of the models that charge for it and therefore report it
-		}, true
-	}
-	return vendor{}, false
+var vendors = map[string]vendor{
+	"anthropic": {
+		base: "https://api.anthropic.com", protocol: messages, ttl: 5 * time.Minute, long: time.Hour,
+		ratio: Price{CacheWrite: 1.25, CacheWrite1h: 2, CacheRead: 0.1},
+	},
+	"minimax": {
+		base: "https://api.minimax.io/anthropic", protocol: messages, ttl: 5 * time.Minute,
+		ratio: Price{CacheWrite: 1.25, CacheRead: 0.1},
+	},
+	"openai": {
+		base: "https://api.openai.com", protocol: openAI, ttl: time.Hour, long: 24 * time.Hour,
+		ratio: Price{CacheWrite: 1.25}, // of the models that charge for it and therefore report it
+	},
 }
 
 // Validate names the first field that makes no sense, and its value unless that is secret. [New] calls it.
 func (o Options) Validate() error {
-	like := o.Provider
-	if o.Like != "" {
-		like = o.Like
+	if _, ok := vendors[o.Provider]; !ok {
+		return fmt.Errorf("provider %q: want anthropic, openai or minimax", o.Provider)
 	}
-	_, builtIn := vendorOf(o.Provider)
-	if _, ok := vendorOf(like); !ok {
-		if o.Like != "" {
-			return fmt.Errorf("like %q: want anthropic, openai or minimax", o.Like)
-		}
-		return fmt.Errorf("provider %q: want anthropic, openai or minimax, or say which of them it is like", o.Provider)
-	}
-	switch {
-	case o.Provider == "":
-		return fmt.Errorf("provider %q: has no name", o.Provider)
-	case builtIn && o.Like != "" && o.Like != o.Provider:
-		return fmt.Errorf("like %q: %s is built in", o.Like, o.Provider)
-	case !builtIn && o.Base == nil:
-		return fmt.Errorf("base: %s has no address", o.Provider)
-	case o.TTL < 0:
-		return fmt.Errorf("ttl %v: must not be negative", o.TTL)
-	case o.MaxEntries < 0:
+	if o.MaxEntries < 0 {
 		return fmt.Errorf("max entries %d: must not be negative", o.MaxEntries)
 	}
 	for i := range len(o.Key) {

@@ -5,9 +5,6 @@ import (
 	"net/url"
 	"strings"
 	"testing"
-	"time"
-
-	"github.com/google/go-cmp/cmp"
 
 	"github.com/ragpilot/ragpilot/internal/sidecar/cloudcache"
 )
@@ -16,18 +13,13 @@ func TestOptionsErrors(t *testing.T) {
 	price := func(p cloudcache.Price) map[string]cloudcache.Price { return map[string]cloudcache.Price{"m*": p} }
 	for want, o := range map[string]cloudcache.Options{
 		`provider ""`:                     {},
-		`provider "": has no name`:        {Like: "openai"},
 		`provider "bedrock"`:              {Provider: "bedrock"},
-		`like "bedrock"`:                  {Provider: "x", Like: "bedrock"},
-		`like "openai"`:                   {Provider: "anthropic", Like: "openai"},
-		`base: x has no address`:          {Provider: "x", Like: "openai"},
 		`base "ftp://h": want http`:       {Provider: "openai", Base: address(t, "ftp://h")},
 		`base "/v1"`:                      {Provider: "openai", Base: address(t, "/v1")},
 		`base "http:///v1": has no host`:  {Provider: "openai", Base: address(t, "http:///v1")},
 		`base "http://h?a=b"`:             {Provider: "openai", Base: address(t, "http://h?a=b")},
 		`base "http://u:xxxxx@h"`:         {Provider: "openai", Base: address(t, "http://u:secret@h")},
 		`key: byte 6 of 9`:                {Provider: "openai", Key: "secret\r\nX"},
-		`ttl -1s`:                         {Provider: "openai", TTL: -time.Second},
 		`max entries -1`:                  {Provider: "openai", MaxEntries: -1},
 		`price of "m*": input 0`:          {Provider: "openai", Prices: price(cloudcache.Price{Output: 1})},
 		`price of "m*": output -1`:        {Provider: "openai", Prices: price(cloudcache.Price{Input: 1, Output: -1})},
@@ -65,25 +57,12 @@ func TestProvider(t *testing.T) {
 	}
 }
 
-// A gateway of another name and address speaks a built-in provider's protocol.
-func TestLike(t *testing.T) {
+// A provider may be asked at another address, which the caller may change meanwhile.
+func TestBase(t *testing.T) {
 	base := address(t, "http://localhost:1/api")
-	p := provider(t, cloudcache.Options{Provider: "gateway", Like: "anthropic", Base: base, Key: "k", Extended: true, TTL: time.Minute})
+	p := provider(t, cloudcache.Options{Provider: "anthropic", Base: base})
 	base.Path = "/changed"
 	if got := p.Base().String(); got != "http://localhost:1/api" {
 		t.Errorf("base %s", got)
-	}
-	if diff := cmp.Diff("k", p.Headers().Get("X-Api-Key")); diff != "" {
-		t.Errorf("key (-want +got):\n%s", diff)
-	}
-	if s := p.Stats(""); s.Provider != "gateway" || s.DefaultTTL != "1h" {
-		t.Errorf("%+v", s)
-	}
-	if got := string(p.Mark("", path, []byte(`{"system":"s","messages":[]}`))); !strings.Contains(got, `"ttl":"1h"`) {
-		t.Errorf("marked %s", got)
-	}
-	p = provider(t, cloudcache.Options{Provider: "gateway", Like: "openai", Base: base, TTL: 90 * time.Second})
-	if s := p.Stats(""); s.DefaultTTL != "90s" || s.DefaultTTLSeconds != 90 {
-		t.Errorf("%+v", s)
 	}
 }

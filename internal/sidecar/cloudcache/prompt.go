@@ -13,11 +13,10 @@ type prompt struct {
 	model  string
 	seed   []string // what every prefix begins with
 	blocks []block
-	marked bool   // the client has set breakpoints
-	auto   bool   // one of them at the end, wherever that is
-	goesOn bool   // a conversation or a tool loop is under way, so that a longer prompt will follow
-	long   bool   // the entry is to stay long, as the client says
-	system []byte // what an OpenAI prompt begins with
+	marked bool // the client has set breakpoints
+	auto   bool // one of them at the end, wherever that is
+	goesOn bool // a conversation or a tool loop is under way, so that a longer prompt will follow
+	long   bool // the entry is to stay long, as the client says
 	root   object
 }
 
@@ -57,7 +56,7 @@ type span struct{ from, to int }
 type object struct {
 	names  []string
 	values []gjson.Result
-	ok     bool // an object, and none of the names occurs twice: nobody could tell which one counts
+	ok     bool // an object, and none of the names occurs twice: it would not be certain which one counts
 	empty  bool
 	end    int  // behind its last member
 	cut    span // the member cache_control
@@ -218,7 +217,7 @@ func marksIn(v gjson.Result, depth int) (found bool) {
 // readOpenAI reads a body of /v1/chat/completions or /v1/responses. ok is false if it is neither.
 func readOpenAI(body []byte) (p prompt, ok bool) {
 	p.root = open(gjson.ParseBytes(body), "model", "tools", "messages", "input", "instructions", "previous_response_id",
-		"prompt_cache_key", "prompt_cache_retention")
+		"prompt_cache_retention")
 	list, input := p.root.get("messages"), p.root.get("input")
 	if !p.root.ok || none(list) == none(input) {
 		return p, false
@@ -231,7 +230,6 @@ func readOpenAI(body []byte) (p prompt, ok bool) {
 	}
 	if v := p.root.get("instructions"); !none(v) {
 		add(v, inSystem)
-		p.system = append(p.system, v.Raw...)
 	}
 	if none(list) {
 		list = input
@@ -243,18 +241,11 @@ func readOpenAI(body []byte) (p prompt, ok bool) {
 	case !list.IsArray():
 		return p, false
 	}
-	n, leading := 0, true
+	n := 0
 	list.ForEach(func(_, v gjson.Result) bool {
-		if add(v, n); len(p.blocks) > maxBlocks {
-			return false
-		}
+		add(v, n)
 		n++
-		m := open(v, "role", "content")
-		role := m.get("role").Str
-		if leading = leading && (role == "system" || role == "developer"); leading {
-			p.system = append(p.system, m.get("content").Raw...)
-		}
-		return true
+		return len(p.blocks) <= maxBlocks
 	})
 	return p, len(p.blocks) <= maxBlocks
 }

@@ -1,6 +1,7 @@
 package cloudcache
 
 import (
+	"cmp"
 	"net/http"
 	"net/url"
 	"strings"
@@ -9,16 +10,11 @@ import (
 
 // Provider is a cloud API with a prompt cache. Safe for concurrent use.
 type Provider struct {
-	name     string
-	protocol protocol
-	base     *url.URL
+	name string
+	vendor
+	at       *url.URL
 	key      string
-	vendor   string // the built-in provider that it is or is like
-
 	extended bool // longer entries are asked for and exist
-	cacheKey bool
-	ttl      time.Duration // of entries nothing longer was asked for
-	long     time.Duration // of the others
 	rates    Rates
 	currency string
 	now      func() time.Time
@@ -31,31 +27,18 @@ func New(o Options) (*Provider, error) {
 	if err := o.Validate(); err != nil {
 		return nil, err
 	}
-	p := &Provider{name: o.Provider, key: o.Key, cacheKey: o.CacheKey, vendor: o.Provider, currency: o.Currency, now: o.Now}
-	if o.Like != "" {
-		p.vendor = o.Like
+	v, limit := vendors[o.Provider], cmp.Or(o.MaxEntries, DefaultMaxEntries)
+	p := &Provider{
+		name: o.Provider, vendor: v, key: o.Key, extended: o.Extended && v.long > 0, rates: ratesOf(o.Prices, v.ratio), currency: o.Currency, now: o.Now,
+		cache: newTable(limit), held: newHeld(limit),
 	}
-	v, _ := vendorOf(p.vendor)
-	p.protocol, p.ttl, p.long = v.protocol, v.ttl, v.long
-	p.extended = o.Extended && v.long > 0
-	if o.TTL > 0 {
-		p.ttl = o.TTL
-	}
-	p.base = o.Base
-	if p.base == nil {
-		p.base, _ = url.Parse(v.base) // a constant
-	} else {
-		p.base = p.Base() // the caller keeps its own
+	if p.at, _ = url.Parse(v.base); o.Base != nil { // a constant
+		u := *o.Base // the caller keeps its own
+		p.at = &u
 	}
 	if p.now == nil {
 		p.now = time.Now
 	}
-	p.rates = ratesOf(o.Prices, v.ratio)
-	limit := o.MaxEntries
-	if limit == 0 {
-		limit = DefaultMaxEntries
-	}
-	p.cache, p.held = newTable(limit), newHeld(limit)
 	return p, nil
 }
 
@@ -64,18 +47,18 @@ func (p *Provider) Name() string { return p.name }
 
 // Base returns a copy of the provider's address; the paths of requests are appended to its path.
 func (p *Provider) Base() *url.URL {
-	u := *p.base
+	u := *p.at
 	return &u
 }
 
 // Headers returns what replaces the client's headers, for the caller to keep. A nil value removes the client's, so
-// that its keys for another API do not leave the house. Empty without a key.
+// that the provider does not get its keys for another API. Empty without a key.
 func (p *Provider) Headers() http.Header {
 	h := http.Header{}
 	if p.key == "" {
 		return h
 	}
-	switch p.vendor {
+	switch p.name {
 	case "openai":
 		h.Set("Authorization", "Bearer "+p.key)
 		h["X-Api-Key"] = nil

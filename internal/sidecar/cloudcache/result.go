@@ -1,8 +1,8 @@
 package cloudcache
 
 import (
+	"fmt"
 	"math"
-	"strconv"
 	"time"
 )
 
@@ -28,13 +28,9 @@ type Result struct {
 	// Read is cache_read_tokens. Unknown: 0.
 	Read  int    `json:"cache_read_tokens"`
 	Cache Counts `json:"ttl_stats"` // of the tenant, after this request
-
-	// Saved is [Provider.Saved] of the request's model, and Priced reports whether it is known.
-	Saved  float64 `json:"-"`
-	Priced bool    `json:"-"`
 }
 
-// Counts are what a tenant has, or all have, in the provider's cache, as far as anybody here knows.
+// Counts are what a tenant has, or all have, in the provider's cache, as far as is known here.
 type Counts struct {
 	// Entries that have not ended. Those that have are removed at once, so that the two numbers are the same.
 	ActiveEntries int `json:"active_entries"`
@@ -59,7 +55,7 @@ type Stats struct {
 	Account  Account `json:"account"`
 }
 
-// Answered counts a complete answer and returns what to tell the client. An answer that is no success, or was broken
+// Answered counts a complete answer and returns what the client gets to see. An answer that is no success, or was broken
 // off before its usage was known, needs no call.
 func (p *Provider) Answered(h Handle, u Usage) Result {
 	read, written := max(u.Read, 0), max(u.Written, 0)
@@ -73,17 +69,13 @@ func (p *Provider) Answered(h Handle, u Usage) Result {
 			kept = u.Prompt
 		}
 	}
-	r := Result{Provider: p.name, Written: written, Read: read}
-	x := p.posting(h.model, u)
-	r.Cache = p.times(p.cache.answered(h, read, kept, x, p.now()))
-	r.Saved, r.Priced = x.saved, x.savedKnown
-	switch silent := u.Read < 0 && u.Written < 0; {
-	case silent:
+	if u.Read < 0 && u.Written < 0 {
 		p.held.answered(h, anything)
-	default:
+	} else {
 		p.held.answered(h, read+kept)
 	}
-	return r
+	counts := p.cache.answered(h, read, kept, p.posting(h.model, u), p.now())
+	return Result{Provider: p.name, Written: written, Read: read, Cache: p.times(counts)}
 }
 
 // minOpenAI is the length of a prompt, in tokens, from which OpenAI caches.
@@ -92,26 +84,22 @@ const minOpenAI = 1024
 // Stats returns a tenant's counts and account; those of the 1,024 tenants that were served last are known.
 func (p *Provider) Stats(tenant string) Stats {
 	counts, b := p.cache.counts(tenant, p.now())
-	return Stats{p.times(counts), p.name, p.told(b)}
+	return Stats{p.times(counts), p.name, p.account(b)}
 }
 
 // Total returns the counts and the account of all tenants together.
 func (p *Provider) Total() Stats {
 	counts, b := p.cache.total(p.now())
-	return Stats{p.times(counts), p.name, p.told(b)}
+	return Stats{p.times(counts), p.name, p.account(b)}
 }
 
 func (p *Provider) times(c Counts) Counts {
 	c.TotalEntries = c.ActiveEntries
 	ttl := p.lifetime()
 	c.DefaultTTLSeconds = int(ttl / time.Second)
-	switch {
-	case ttl%time.Hour == 0:
-		c.DefaultTTL = strconv.Itoa(int(ttl/time.Hour)) + "h"
-	case ttl%time.Minute == 0:
-		c.DefaultTTL = strconv.Itoa(int(ttl/time.Minute)) + "m"
-	default:
-		c.DefaultTTL = strconv.FormatFloat(ttl.Seconds(), 'g', -1, 64) + "s"
+	c.DefaultTTL = fmt.Sprintf("%dm", ttl/time.Minute)
+	if ttl%time.Hour == 0 {
+		c.DefaultTTL = fmt.Sprintf("%dh", ttl/time.Hour)
 	}
 	if n := c.Hits + c.Misses; n > 0 {
 		c.HitRate = math.Round(10000*float64(c.Hits)/float64(n)) / 100

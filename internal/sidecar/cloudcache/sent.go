@@ -7,7 +7,7 @@ import (
 	"github.com/zeebo/xxh3"
 )
 
-// Handle is a request on its way: what its prompt begins with. The zero Handle is one of which nothing is known.
+// Handle is a request on its way: what its prompt begins with. Nothing is known of the zero Handle.
 type Handle struct {
 	tenant, model string
 	at            time.Time
@@ -15,6 +15,9 @@ type Handle struct {
 	ttl           time.Duration  // of that one
 	names         []string       // see Carrying
 }
+
+// own is the key of the prefix that the provider is asked to keep. There must be one.
+func (h *Handle) own() key { return key{h.tenant, h.prefixes[len(h.prefixes)-1]} }
 
 // maxPrefixes bounds the memory and work for one request: of a longer prompt the last so many prefixes are looked up.
 const maxPrefixes = 4096

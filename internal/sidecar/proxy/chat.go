@@ -90,7 +90,7 @@ func (x *exchange) prepare() error {
 	}
 	x.send = x.withBlocks(splice(b.raw, b.ids.add(b.raw, x.id, x.p.salt(x.tenant), edits)))
 	if c := x.p.opt.Provider; c != nil {
-		x.send = c.Mark(x.tenant, x.r.URL.Path, x.send)
+		x.send = c.Mark(x.r.URL.Path, x.send)
 	}
 	return nil
 }
