@@ -30,8 +30,8 @@ func newMoney(cfg settings.Config, base *url.URL, entries int) (m money, err err
 	}
 	m.currency, m.priced = cfg.Currency, len(prices) > 0
 	if cfg.CloudProvider == "" {
-		m.rates, err = cloudcache.NewRates(prices)
-		return m, err
+		m.rates = cloudcache.NewRates(prices)
+		return m, nil
 	}
 	if base == nil && cfg.CloudBaseURL != "" {
 		if base, err = url.Parse(cfg.CloudBaseURL); err != nil {

@@ -89,10 +89,7 @@ func TestConcurrentAccounts(t *testing.T) {
 }
 
 func TestRates(t *testing.T) {
-	r, err := cloudcache.NewRates(map[string]cloudcache.Price{"*": {Input: 2}, "big-*": {Input: 8, CacheRead: 1}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := cloudcache.NewRates(map[string]cloudcache.Price{"*": {Input: 2}, "big-*": {Input: 8, CacheRead: 1}})
 	for model, want := range map[string]float64{"": 2, "small": 2, "big-1": 8 + 3} {
 		p, ok := r.Of(model)
 		if got := p.Prompt(1_000_000, 3_000_000); !ok || got != want {
@@ -101,11 +98,6 @@ func TestRates(t *testing.T) {
 	}
 	if _, ok := (cloudcache.Rates{}).Of("m"); ok {
 		t.Error("a price from nowhere")
-	}
-	for _, bad := range []map[string]cloudcache.Price{{"": {Input: 1}}, {"m": {}}, {"m": {Input: math.NaN()}}, {"m": {Input: 1, Output: -1}}} {
-		if _, err := cloudcache.NewRates(bad); err == nil {
-			t.Errorf("%v is taken", bad)
-		}
 	}
 }
 

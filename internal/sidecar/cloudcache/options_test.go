@@ -1,7 +1,6 @@
 package cloudcache_test
 
 import (
-	"math"
 	"net/url"
 	"strings"
 	"testing"
@@ -10,25 +9,12 @@ import (
 )
 
 func TestOptionsErrors(t *testing.T) {
-	price := func(p cloudcache.Price) map[string]cloudcache.Price { return map[string]cloudcache.Price{"m*": p} }
 	for want, o := range map[string]cloudcache.Options{
-		`provider ""`:                     {},
-		`provider "bedrock"`:              {Provider: "bedrock"},
-		`base "ftp://h": want http`:       {Provider: "openai", Base: address(t, "ftp://h")},
-		`base "/v1"`:                      {Provider: "openai", Base: address(t, "/v1")},
-		`base "http:///v1": has no host`:  {Provider: "openai", Base: address(t, "http:///v1")},
-		`base "http://h?a=b"`:             {Provider: "openai", Base: address(t, "http://h?a=b")},
-		`base "http://u:xxxxx@h"`:         {Provider: "openai", Base: address(t, "http://u:secret@h")},
-		`key: byte 6 of 9`:                {Provider: "openai", Key: "secret\r\nX"},
-		`max entries -1`:                  {Provider: "openai", MaxEntries: -1},
-		`price of "m*": input 0`:          {Provider: "openai", Prices: price(cloudcache.Price{Output: 1})},
-		`price of "m*": output -1`:        {Provider: "openai", Prices: price(cloudcache.Price{Input: 1, Output: -1})},
-		`price of "m*": cache read NaN`:   {Provider: "openai", Prices: price(cloudcache.Price{Input: 1, CacheRead: math.NaN()})},
-		`price of "m*": cache write +Inf`: {Provider: "openai", Prices: price(cloudcache.Price{Input: 1, CacheWrite: math.Inf(1)})},
-		`price of "": no name`:            {Provider: "openai", Prices: map[string]cloudcache.Price{"": {Input: 1}}},
+		`provider ""`:             {},
+		`provider "bedrock"`:      {Provider: "bedrock"},
+		`base "http://u:xxxxx@h"`: {Provider: "openai", Base: address(t, "http://u:secret@h")},
 	} {
-		_, err := cloudcache.New(o)
-		if err == nil || !strings.HasPrefix(err.Error(), want) || strings.Contains(err.Error(), "secret") {
+		if _, err := cloudcache.New(o); err == nil || !strings.HasPrefix(err.Error(), want) {
 			t.Errorf("%v, want %s…", err, want)
 		}
 	}

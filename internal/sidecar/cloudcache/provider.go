@@ -2,6 +2,7 @@ package cloudcache
 
 import (
 	"cmp"
+	"fmt"
 	"net/http"
 	"net/url"
 	"strings"
@@ -22,14 +23,18 @@ type Provider struct {
 	held     *held
 }
 
-// New returns a Provider. An error names the field and its value.
+// New returns a Provider.
 func New(o Options) (*Provider, error) {
-	if err := o.Validate(); err != nil {
-		return nil, err
+	v, ok := vendors[o.Provider]
+	switch {
+	case !ok:
+		return nil, fmt.Errorf("provider %q: want anthropic, openai or minimax", o.Provider)
+	case o.Base != nil && o.Base.User != nil:
+		return nil, fmt.Errorf("base %q: must not carry a password", o.Base.Redacted())
 	}
-	v, limit := vendors[o.Provider], cmp.Or(o.MaxEntries, DefaultMaxEntries)
+	limit := cmp.Or(o.MaxEntries, DefaultMaxEntries)
 	p := &Provider{
-		name: o.Provider, vendor: v, key: o.Key, extended: o.Extended && v.long > 0, rates: ratesOf(o.Prices, v.ratio), currency: o.Currency, now: o.Now,
+		name: o.Provider, vendor: v, key: o.Key, extended: o.Extended && v.long > 0, rates: newRates(o.Prices, v.ratio), currency: o.Currency, now: o.Now,
 		cache: newTable(limit), held: newHeld(limit),
 	}
 	if p.at, _ = url.Parse(v.base); o.Base != nil { // a constant

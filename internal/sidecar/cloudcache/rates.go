@@ -15,14 +15,8 @@ type rate struct {
 	Price
 }
 
-// NewRates checks prices, by model as in [Options], and returns them as they are: nothing is derived. It is for engines of
-// one's own.
-func NewRates(prices map[string]Price) (Rates, error) {
-	if err := validate(prices); err != nil {
-		return Rates{}, err
-	}
-	return ratesOf(prices, Price{}), nil
-}
+// NewRates returns prices, by model as in [Options], as they are: nothing is derived. It is for engines of one's own.
+func NewRates(prices map[string]Price) Rates { return newRates(prices, Price{}) }
 
 // Of returns the price of a model.
 func (r Rates) Of(model string) (Price, bool) {
@@ -34,14 +28,14 @@ func (r Rates) Of(model string) (Price, bool) {
 	return Price{}, false
 }
 
-// Prompt returns what a prompt has cost of which so many tokens were computed and so many read from the cache. Reading
+// Prompt returns the cost of a prompt with so many tokens computed and so many read from the cache. Reading
 // costs nothing unless a price is given.
 func (p Price) Prompt(computed, read int) float64 {
 	return (float64(computed)*p.Input + float64(read)*p.CacheRead) / 1e6
 }
 
-// ratesOf sorts prices by how closely their patterns describe a model.
-func ratesOf(prices map[string]Price, ratio Price) Rates {
+// newRates sorts prices by how closely their patterns describe a model.
+func newRates(prices map[string]Price, ratio Price) Rates {
 	rates := make([]rate, 0, len(prices))
 	for name, p := range prices {
 		for _, part := range []struct {
