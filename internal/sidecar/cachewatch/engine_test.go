@@ -87,7 +87,7 @@ func TestForgottenPublishers(t *testing.T) {
 	check("it begins anew", 2, 0, "early both third")
 
 	forget("kv@c", c)
-	check("nobody holds anything", 2, 1, "early both third")
-	e.forgotten(publisher("kv@nobody")) // no harm
+	check("none holds anything", 2, 1, "early both third")
+	e.forgotten(publisher("kv@unknown")) // no harm
 	check("a stranger", 2, 1, "early both third")
 }

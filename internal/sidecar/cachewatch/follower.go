@@ -26,7 +26,7 @@ type Options struct {
 	Engines func() []Engine
 	// BaseURL is that of engines without a URL.
 	BaseURL string
-	// Lost is called for each part of a prompt that no cache holds any more, Shrunk for each of which only the first tokens are
+	// Lost is called for each part of a prompt that no cache holds any more, Shrunk for each with only its first tokens
 	// left, by the pilot's count, and Indexed for a lost prompt that the index endpoints know by its ID. Cleared is called when the
 	// engines that serve some models (none: all) hold nothing any more. The calls are concurrent, but those about engines that
 	// serve the same models come in order, one at a time.

@@ -26,7 +26,7 @@ type Prompts struct {
 	Missing  uint64 `json:"missing"`  // of these, those whose tokens did not come
 	Unknown  uint64 `json:"unknown"`  // whose tokens cannot be had, so that they are not followed
 	Shrunk   uint64 `json:"shrunk"`   // times that a prompt has lost a part
-	Lost     uint64 `json:"lost"`     // of which nothing is left
+	Lost     uint64 `json:"lost"`     // times that nothing was left of one
 	Cleared  uint64 `json:"cleared"`  // times that all was
 }
 

@@ -23,7 +23,7 @@ func TestTotals(t *testing.T) {
 		connected, complete bool
 		batches, clears     uint64
 	}{
-		{"nobody yet", one, nil, false, false, 0, 0},
+		{"none yet", one, nil, false, false, 0, 0},
 		{"one", one, []kvevents.Status{is("a", true, true, 5)}, true, true, 5, 1},
 		{"another, not complete", one, []kvevents.Status{is("a", true, true, 6), is("b", true, false, 3)}, true, false, 9, 2},
 		{"the other way round", one, []kvevents.Status{is("a", true, false, 6), is("b", true, true, 3)}, true, false, 9, 2},
@@ -33,7 +33,7 @@ func TestTotals(t *testing.T) {
 		{"it comes back", one, []kvevents.Status{is("b", true, true, 7), is("a", true, true, 2)}, true, true, 15, 3},
 		{"forgotten and back at once", one, []kvevents.Status{is("b", true, true, 1), is("a", true, true, 2)}, true, true, 16, 4},
 		{"all are gone", one, []kvevents.Status{is("b", false, true, 1)}, false, false, 16, 4},
-		{"nobody is left", one, nil, false, false, 16, 4},
+		{"none is left", one, nil, false, false, 16, 4},
 		{"followed anew", two, []kvevents.Status{is("b", true, true, 4)}, true, true, 20, 5},
 		{"another source", two, []kvevents.Status{{Publisher: kvevents.Publisher{Source: "other"}, Connected: true, Counters: kvevents.Counters{Batches: 99}}}, false, false, 20, 5},
 	} {

@@ -51,7 +51,7 @@ func TestPublisherComesBack(t *testing.T) {
 	}
 }
 
-// Where no block of any prompt is stored the log says so, whatever caches there are of which nothing is heard.
+// Where no block of any prompt is stored the log says so, also if other caches were never heard of.
 func TestMismatch(t *testing.T) {
 	stored := func(hash uint64, first int) *kvevents.Batch {
 		return &kvevents.Batch{Events: []kvevents.Event{{Kind: kvevents.Stored, Hashes: []kvevents.Hash{kvevents.Uint(hash)}, Tokens: []int{first, 1, 2, 3}, BlockSize: 4}}}

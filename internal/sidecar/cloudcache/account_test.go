@@ -11,7 +11,7 @@ import (
 	"github.com/ragpilot/ragpilot/internal/sidecar/cloudcache"
 )
 
-// prices of the tests; they are nobody's.
+// prices of the tests; they are made up.
 var prices = map[string]cloudcache.Price{"m": {Input: 10, Output: 50}}
 
 // What answers report is added up for each tenant and for all, with the money that it is.
@@ -45,7 +45,7 @@ func TestAccounts(t *testing.T) {
 	near := cmpopts.EquateApprox(0, 1e-9)
 	for name, c := range map[string]struct{ want, got cloudcache.Account }{
 		"one": {one, b.p.Stats("one").Account}, "two": {two, b.p.Stats("two").Account}, "all": {all, b.p.Total().Account},
-		"nobody": {cloudcache.Account{Cost: new(0.0), Saved: new(0.0), Currency: "XTS"}, b.p.Stats("three").Account},
+		"an unknown one": {cloudcache.Account{Cost: new(0.0), Saved: new(0.0), Currency: "XTS"}, b.p.Stats("three").Account},
 	} {
 		if diff := cmp.Diff(c.want, c.got, near); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
@@ -69,7 +69,7 @@ func TestOpenAIAccount(t *testing.T) {
 	}
 }
 
-// The sums are right whoever adds to them at the same time.
+// The sums are right if several add to them at the same time.
 func TestConcurrentAccounts(t *testing.T) {
 	p := provider(t, cloudcache.Options{Provider: "anthropic", Prices: prices})
 	var wg sync.WaitGroup

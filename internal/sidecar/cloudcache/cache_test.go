@@ -149,7 +149,7 @@ func TestOpenAIUsage(t *testing.T) {
 	}
 }
 
-// The time of an entry is what the request asks for, whoever asked.
+// The time of an entry is what the request asks for, whether the client or the proxy asked.
 func TestClientsOwnTimes(t *testing.T) {
 	system := func(control string) string {
 		return `{"system":[{"type":"text","text":"s","cache_control":` + control + `}],"messages":[{"role":"user","content":"q"}]}`
@@ -191,7 +191,7 @@ func TestTenants(t *testing.T) {
 	b.send("one", 0, 2000, "a")
 	b.want("another tenant's same prompt is its own", cloudcache.Counts{ActiveEntries: 1, CachedTokens: 2000, Misses: 1, Additions: 1},
 		b.send("two", 0, 2000, "a"))
-	b.want("nobody", cloudcache.Counts{}, b.p.Stats("").Counts)
+	b.want("an unknown tenant", cloudcache.Counts{}, b.p.Stats("").Counts)
 	b.want("all", cloudcache.Counts{ActiveEntries: 2, CachedTokens: 4000, Misses: 2, Additions: 2}, b.p.Total().Counts)
 	for i := range 2000 { // more tenants than have counts of their own
 		b.send(fmt.Sprint(i), 0, 10, "a")

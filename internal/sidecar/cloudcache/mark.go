@@ -23,7 +23,7 @@ const maxMarks = 4
 //  4. tool results of 1,024 and more characters, the oldest first, which change least;
 //
 // until there are [maxMarks]. A conversation goes on if it has tools, tool results or an earlier answer. A single
-// question is often the only one, and writing what nobody reads costs a quarter more than not caching (as much again
+// question is often the only one, and writing what is never read costs a quarter more than not caching (as much again
 // with Extended), so that only its system text is marked.
 func (p *Provider) Mark(path string, body []byte) []byte {
 	if !p.serves(path) || !json.Valid(body) { // gjson's own check overflows the stack on deeply nested text

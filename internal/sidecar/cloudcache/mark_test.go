@@ -81,7 +81,7 @@ func TestMarkPlaces(t *testing.T) {
 			"the client's own: within a document",
 			`{"system":"s","messages":[{"role":"user","content":[{"type":"document","source":{"type":"content","content":[{"type":"text","cache_control":{}}]}}]}]}`,
 		},
-		{"the client's own: in a place of which nobody knows", `{"system":"s","messages":[{"role":"user","content":"q","cache_control":{}}]}`},
+		{"the client's own: in an unknown place", `{"system":"s","messages":[{"role":"user","content":"q","cache_control":{}}]}`},
 
 		{"not JSON", `{"system":"s","messages":[]`},
 		{"no object", `[{"system":"s","messages":[]}]`},

@@ -33,7 +33,7 @@ func cutOut(t *testing.T, body string) (blocks []string) {
 
 const wrappedDocs = "Größe «ß» first.\n<documents>\n<document>Alpha über \"all\"</document>\n<document>Beta\n\tzwei</document>\n</documents>\nAnswer."
 
-// The engine is told where the documents of the texts stand as they are sent.
+// The engine gets the places of the documents in the texts as they are sent.
 func TestBlocks(t *testing.T) {
 	e := newEngine(t)
 	shadow, holdOut := false, 0.
@@ -81,7 +81,7 @@ func TestBlocks(t *testing.T) {
 	}
 }
 
-// A client that says itself where blocks stand gets its texts forwarded as they are, with or without the setting; otherwise the engine is told nothing.
+// A client that says itself where blocks stand gets its texts forwarded as they are, with or without the setting; otherwise nothing is added.
 func TestOwnBlocks(t *testing.T) {
 	e := newEngine(t)
 	for _, on := range []bool{true, false} {
@@ -96,7 +96,7 @@ func TestOwnBlocks(t *testing.T) {
 	}
 }
 
-// A ragpilot engine takes what it is told, and finds the documents in another conversation, in another order.
+// A ragpilot engine takes the places, and finds the documents in another conversation, in another order.
 func TestBlocksReachTheEngine(t *testing.T) {
 	model := filepath.Join(t.TempDir(), "tiny.gguf")
 	if err := localtest.WriteModel(model, 1); err != nil {

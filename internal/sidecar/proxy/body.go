@@ -172,7 +172,7 @@ func valid(raw []byte) bool {
 const maxParts = 1 << 14
 
 // readBody finds the items of a body. ok is false if it is not an object with a list of messages, has too many of them,
-// or says something twice, so that nobody can tell which one the engine will read.
+// or says something twice, so that it is not certain which one the engine will read.
 func readBody(raw []byte, d dialect, compat bool) (b body, ok bool) {
 	b = body{raw: raw, dialect: d, compat: compat, root: gjson.ParseBytes(raw)}
 	if !b.root.IsObject() || int64(len(raw)) >= 1<<31 { // see place.pack
@@ -298,7 +298,7 @@ func (it *item) output(compat bool) {
 	}
 }
 
-// content adds the texts of a content member: a string, or a list of parts of which those of type text count.
+// content adds the texts of a content member: a string, or a list of parts, where those of type text count.
 func (it *item) content(c gjson.Result, like conversation.Text) {
 	add := func(s gjson.Result, list bool) {
 		if s.Type != gjson.String || loneSurrogate(s) {

@@ -54,7 +54,7 @@ func (p *Proxy) Shrunk(scope contextpilot.Scope, id string, tokens int) {
 	p.engine.Shrunk(scope, id, tokens)
 }
 
-// Cut takes the ID of a tenant's request of which the engine reports that only the first tokens are cached.
+// Cut takes the ID of a tenant's request, if the engine reports that only its first tokens are cached.
 func (p *Proxy) Cut(tenant, id string, tokens int) { p.engine.Cut(tenant, id, tokens) }
 
 // follow has a prompt followed in the engine's caches, if anything can be learned of it. What is forwarded as it came stays so.

@@ -105,7 +105,7 @@ func TestPredictionEndsWithTheProvidersTime(t *testing.T) {
 	}
 	c.pass(1)
 	if n := live(); n != 0 {
-		t.Errorf("nobody has read it for its time: %d prompts live", n)
+		t.Errorf("it was not read for its time: %d prompts live", n)
 	}
 	kept := long()
 	if r := c.ask("", wrote, kept, "q3"); r.Predicted != 0 {

@@ -33,7 +33,7 @@ func (f *follower) Ended(computed bool) {
 	f.ended = append(f.ended, computed)
 }
 
-// A plain completion that fails is told of once, as a chat that fails is, wherever it fails.
+// A plain completion that fails is reported once, as a chat that fails is, wherever it fails.
 func TestFailedCompletions(t *testing.T) {
 	short := func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Length", "100")

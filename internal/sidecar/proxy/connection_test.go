@@ -107,7 +107,7 @@ func TestFirstTokenOfBrokenStreams(t *testing.T) {
 	}
 }
 
-// Whatever stands in the place of an ID: the engine and the client are told the same one, or none is told.
+// Whatever stands in the place of an ID: the engine and the client see the same one, or none.
 func TestUnusualRequestIDs(t *testing.T) {
 	for member, want := range map[string]string{
 		`"rid":null`:                          "new",

@@ -12,7 +12,7 @@ import (
 	"github.com/ragpilot/ragpilot/internal/prompt/extract"
 )
 
-// Request headers, none of which is forwarded. SessionHeader names a conversation for statistics and the hold-out; it
+// Request headers. None is forwarded. SessionHeader names a conversation for statistics and the hold-out; it
 // changes nothing about what is sent.
 const (
 	headerPrefix  = "X-Contextpilot-"
@@ -72,7 +72,7 @@ func SessionName(name string) string {
 	return fmt.Sprintf("%016x%016x", h.Hi, h.Lo)
 }
 
-// key tells controls apart that change what is sent.
+// key is different for controls that change what is sent.
 func (c *control) key() string {
 	return strings.Join([]string{string(c.extract.Mode), c.extract.Tag, c.extract.Separator, strconv.FormatBool(c.system), strconv.FormatBool(c.tools)}, "\x00")
 }

@@ -21,7 +21,7 @@ type badAnswer string
 
 func (e badAnswer) Error() string { return string(e) }
 
-// unreachable answers for an upstream that could not. The client is told the kind of failure; addresses are for the log,
+// unreachable answers for an upstream that could not. The client gets the kind of failure; addresses are for the log,
 // where the request's ID leads to them. What the upstream sent is for neither.
 func (p *Proxy) unreachable(w http.ResponseWriter, r *http.Request, out outgoing, err error) {
 	code, kind := failure(err)

@@ -44,7 +44,7 @@ func listen(t *testing.T, do func(net.Conn)) string {
 	return "http://" + l.Addr().String()
 }
 
-// Clients are told what kind of failure it was, and no address; the log has all of it and the request's ID.
+// Clients get the kind of failure, and no address; the log has all of it and the request's ID.
 func TestFailures(t *testing.T) {
 	refused := httptest.NewServer(nil)
 	refused.Close()
@@ -89,7 +89,7 @@ func TestFailures(t *testing.T) {
 				}
 				for _, secret := range []string{base.Hostname(), base.Port()} {
 					if secret != "" && strings.Contains(w.Body.String(), secret) {
-						t.Errorf("the client is told of %q", secret)
+						t.Errorf("the client gets %q", secret)
 					}
 				}
 				if !strings.Contains(log.String(), "request_id=the-id") || !strings.Contains(log.String(), "error=") {

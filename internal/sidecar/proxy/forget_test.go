@@ -80,7 +80,7 @@ func TestForgetSparesOthers(t *testing.T) {
 	}
 }
 
-// With a tenant the index of its prompts is forgotten, and nobody else's.
+// With a tenant the index of its prompts is forgotten, and no other's.
 func TestForgetDropsTheIndex(t *testing.T) {
 	e := newEngine(t)
 	var pilot *contextpilot.Pilot

@@ -121,7 +121,7 @@ func explain(t *testing.T, compat bool, want, got string) {
 			}
 		}
 	}
-	t.Errorf("conversations of which other bytes were forwarded, by dialect: %v (see -update and -keep)", differ)
+	t.Errorf("conversations with other forwarded bytes, by dialect: %v (see -update and -keep)", differ)
 }
 
 // show sends a conversation again and shows one of its bodies.

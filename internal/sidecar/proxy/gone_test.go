@@ -14,7 +14,7 @@ import (
 	"github.com/ragpilot/ragpilot/internal/sidecar/proxy"
 )
 
-// slowOrders is a store that tells when it is asked, and waits for the client to go.
+// slowOrders is a store that signals when it is asked, and waits for the client to go.
 type slowOrders struct {
 	orders.Store
 	asked    chan struct{}

@@ -100,7 +100,7 @@ func TestRetryIsToldToThePilot(t *testing.T) {
 	}
 }
 
-// All texts with documents are told again, not the first of an item only.
+// All texts with documents are looked at again, not the first of an item only.
 func TestRetryOfManyTexts(t *testing.T) {
 	a := ask(t, nil)
 	good := a.engine.answer
@@ -234,7 +234,7 @@ func (d decided) Get(context.Context, string, orders.Key) ([]int, bool) {
 
 func (d decided) Put(context.Context, string, orders.Key, []int) []int { return slices.Clone(d.order) }
 
-// journalled keeps what it is told, a named fake.
+// journalled keeps what it is given, a named fake.
 type journalled struct {
 	mu   sync.Mutex
 	sent [][]contextpilot.Block // as it was sent

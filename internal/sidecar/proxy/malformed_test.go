@@ -21,7 +21,7 @@ import (
 // canary is what the model said, and no log.
 const canary = "CANARY"
 
-// malformed are answers of which a part stands where HTTP has something else to say. What is not passed on is refused with 502.
+// malformed are answers with a part of a text where HTTP has something else to say. What is not passed on is refused with 502.
 var malformed = map[string]struct {
 	answer string
 	begins bool // there is an answer, which breaks off

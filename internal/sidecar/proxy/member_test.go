@@ -29,25 +29,25 @@ func TestMembers(t *testing.T) {
 // A plain completion has its ID under both names, and nothing that engines do not know; a client's own ID is kept, the later
 // name's before the other's.
 func TestCompletionMembers(t *testing.T) {
-	const told = `"rid":"x","request_id":"x"}`
+	const shown = `"rid":"x","request_id":"x"}`
 	for in, want := range map[string]string{
-		`{"rid":"x"}`:                                      `{` + told,
-		` { "request_id":"x" , "rid":"y"} `:                ` { ` + told + ` `,
-		`{"rid":"x", "a":1}`:                               `{"a":1,` + told,
-		`{"a":1, "rid":"x", "b":{"rid":"z"}}`:              `{"a":1, "b":{"rid":"z"},` + told,
-		`{"a":1, "rid":"x","rid":2}`:                       `{"a":1,` + told,
-		`{"system_prompt":"}","rid":"x","a":1,"a":2 }`:     `{"a":1,"a":2 ,` + told,
-		`{"a":1,"apply_chat_template":true,"rid":"x"}`:     `{"a":1,` + told,
-		`{"rid":"x","b":2,"system_prompt":[],"model":"m"}`: `{"b":2,"model":"m",` + told,
+		`{"rid":"x"}`:                                      `{` + shown,
+		` { "request_id":"x" , "rid":"y"} `:                ` { ` + shown + ` `,
+		`{"rid":"x", "a":1}`:                               `{"a":1,` + shown,
+		`{"a":1, "rid":"x", "b":{"rid":"z"}}`:              `{"a":1, "b":{"rid":"z"},` + shown,
+		`{"a":1, "rid":"x","rid":2}`:                       `{"a":1,` + shown,
+		`{"system_prompt":"}","rid":"x","a":1,"a":2 }`:     `{"a":1,"a":2 ,` + shown,
+		`{"a":1,"apply_chat_template":true,"rid":"x"}`:     `{"a":1,` + shown,
+		`{"rid":"x","b":2,"system_prompt":[],"model":"m"}`: `{"b":2,"model":"m",` + shown,
 	} {
 		c := withIDs([]byte(in), gjson.Parse(in), "", "header")
 		if string(c.body) != want || c.id != "x" || string(c.shown) != `"x"` || (c.model != "") != strings.Contains(in, `"m"`) {
 			t.Errorf("%s became %s with ID %s, model %q; want %s", in, c.body, c.id, c.model, want)
 		}
 	}
-	for in, told := range map[string]string{`{"rid":7}`: "7", `{"request_id":["a","b"],"rid":"x"}`: `["a","b"]`, `{"rid":["` + strings.Repeat("x", 600) + `"]}`: "null"} {
-		if c := withIDs([]byte(in), gjson.Parse(in), "", "header"); c.id != "" || string(c.body) != in || string(c.shown) != told {
-			t.Errorf("%s became %s, is told %s: want it as it came", in, c.body, c.shown)
+	for in, shown := range map[string]string{`{"rid":7}`: "7", `{"request_id":["a","b"],"rid":"x"}`: `["a","b"]`, `{"rid":["` + strings.Repeat("x", 600) + `"]}`: "null"} {
+		if c := withIDs([]byte(in), gjson.Parse(in), "", "header"); c.id != "" || string(c.body) != in || string(c.shown) != shown {
+			t.Errorf("%s became %s, is shown as %s: want it as it came", in, c.body, c.shown)
 		}
 	}
 	for other, prefix := range map[string]string{"": "req-", "header": "header"} {
@@ -79,8 +79,8 @@ func FuzzMembers(f *testing.F) {
 		if _, ok := with["rid"]; !ok {
 			t.Errorf("%q: no member was added", s)
 		}
-		if told := string(c.shown); c.id != "" && (string(without["rid"]) != told || string(without["request_id"]) != told) {
-			t.Errorf("%q as a completion: ID %s became %s", s, told, sent)
+		if shown := string(c.shown); c.id != "" && (string(without["rid"]) != shown || string(without["request_id"]) != shown) {
+			t.Errorf("%q as a completion: ID %s became %s", s, shown, sent)
 		}
 		for _, name := range []string{"rid", "request_id", "apply_chat_template", "system_prompt"} {
 			delete(without, name)

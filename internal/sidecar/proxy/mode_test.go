@@ -110,7 +110,7 @@ func TestGroupsWithTheSameMessages(t *testing.T) {
 	}
 }
 
-// noted counts what a journal is told.
+// noted counts what a journal is given.
 type noted struct{ planned, gone atomic.Int64 }
 
 func (n *noted) Planned(contextpilot.Request, []int) { n.planned.Add(1) }

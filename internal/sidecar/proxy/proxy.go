@@ -43,14 +43,14 @@ type Options struct {
 	Index     Index                // nil: none (stateless)
 	Provider  *cloudcache.Provider // a cloud API as upstream, its address wins; nil: an engine of one's own
 	Key       string               // that the engine asks for, sent in place of the client's; "": see Upstream's user, if any
-	SaltKey   string               // secret from which each tenant's cache_salt is made, for engines that take one; "": they are told none
-	Blocks    bool                 // the engine is told where documents stand in chats, see docs/block-reuse.md
+	SaltKey   string               // secret from which each tenant's cache_salt is made, for engines that take one; "": none is sent
+	Blocks    bool                 // chats are sent with the places of their documents, see docs/block-reuse.md
 	Transport http.RoundTripper    // nil: NewTransport(10 s, 1 h)
 	Log       *slog.Logger         // nil: slog.Default
 	Recorder  Recorder             // nil: none
 	Tracer    *tracing.Tracer      // nil: none
 	KeepTexts bool                 // give bodies to the Recorder
-	// RequestID tells under which ID the server logs a request; nil: it has none.
+	// RequestID returns the ID under which the server logs a request; nil: it has none.
 	RequestID func(context.Context) string
 	Modulus   int // of block de-duplication; 0: 13
 	// Compat keeps to what was recorded of another server: the order of the documents in first tool results, which it chooses, their layout,
@@ -58,15 +58,15 @@ type Options struct {
 	Compat Compat
 	// Orders remembers which orders were chosen, for restarts and other replicas; nil: in memory.
 	Orders orders.Store
-	// Journal is told what the pilot's index must know after a restart; nil: nobody.
+	// Journal keeps what the pilot's index must know after a restart; nil: none.
 	Journal Journal
-	// Restored tells that the pilot's index is from before a restart: it is trusted once the first answers say that the
+	// Restored says that the pilot's index is from before a restart: it is trusted once the first answers say that the
 	// engine still holds what it says, and cleared otherwise.
 	Restored bool
-	// Live tells the settings that may change while the proxy runs: whether to plan only, but forward what came, and the
+	// Live returns the settings that may change while the proxy runs: whether to plan only, but forward what came, and the
 	// share of sessions, 0…1, that pass as they are. Nil: neither.
 	Live func() (shadow bool, holdOut float64)
-	// Caches follows what the engine says of its caches; nil: nobody does.
+	// Caches follows what the engine says of its caches; nil: none.
 	Caches Caches
 	// Window is how long a prompt that begins with documents waits for others, to be planned together; 0: not at all.
 	Window time.Duration
@@ -103,7 +103,7 @@ type Recorder interface {
 	Answered(Report)
 }
 
-// Report is what is known of a request when its answer has ended. Numbers of tokens are -1 if nobody told them.
+// Report is what is known of a request when its answer has ended. Numbers of tokens are -1 if they are not known.
 type Report struct {
 	ID           string // under which the engine knows the request, or one of our own
 	At           time.Time
@@ -136,7 +136,7 @@ type Report struct {
 	Before, After []byte
 }
 
-// Order tells how the documents of one text were put, numbered as they came.
+// Order is how the documents of one text were put, numbered as they came.
 type Order struct {
 	Where string
 	Sent  []int
@@ -212,7 +212,7 @@ func New(o Options) (*Proxy, error) {
 	return p, nil
 }
 
-// cloudStats tells what is known of the provider's cache.
+// cloudStats answers with what is known of the provider's cache.
 func (p *Proxy) cloudStats(w http.ResponseWriter, r *http.Request) {
 	if p.opt.Provider == nil {
 		writeError(w, http.StatusNotFound, "Cloud proxy mode not enabled. Start with --cloud-provider.")
@@ -235,7 +235,7 @@ func (p *Proxy) Forget(tenant, session string) bool {
 // Evicted takes request IDs that a tenant's engine reports as evicted, as the engine names them.
 func (p *Proxy) Evicted(tenant string, ids []string) { p.engine.Evicted(tenant, ids...) }
 
-// Expire takes out of the index what a cloud provider does not hold any more: prompts that nobody has read within their
+// Expire takes out of the index what a cloud provider does not hold any more: prompts that were not read within their
 // time to live. It is called before each plan; what else looks at the index may call it too. An engine of one's own
 // reports its evictions, see [Proxy.Evicted].
 func (p *Proxy) Expire() {

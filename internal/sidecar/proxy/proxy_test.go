@@ -223,7 +223,7 @@ func TestBranches(t *testing.T) {
 	}
 }
 
-// The order for one tenant tells nothing about what another one sent.
+// The order for one tenant shows nothing of what another one sent.
 func TestTenantsAreApart(t *testing.T) {
 	e := newEngine(t)
 	p := newProxy(t, e, nil)
@@ -279,8 +279,8 @@ func TestUntouched(t *testing.T) {
 	}
 }
 
-// What passes as it came keeps the names of fences, and is told no ID, also where there is an index. A request that is
-// switched off or has no messages is told one, as was recorded, and nothing else changes.
+// What passes as it came keeps the names of fences, and gets no ID, also where there is an index. A request that is
+// switched off or has no messages gets one, as was recorded, and nothing else changes.
 func TestUntouchedWithIndex(t *testing.T) {
 	e := newEngine(t)
 	fenced := chat("s", `<<<EXTERNAL_UNTRUSTED_CONTENT id="ab12">>> t`, docs("a", "b"), docs("b", "a"))
@@ -386,7 +386,7 @@ func TestRequestIDHeader(t *testing.T) {
 	}
 	w := post(p, "/v1/completions", "", `{"prompt":"p","request_id":"запрос 🙂"}`)
 	if got := w.Header().Get(proxy.ResultHeader); got != `{"request_id":"\u0437\u0430\u043f\u0440\u043e\u0441 \ud83d\ude42","tokens_reported":105}` {
-		t.Errorf("an ID beyond ASCII is told as %s", got)
+		t.Errorf("an ID beyond ASCII is shown as %s", got)
 	}
 }
 
@@ -434,11 +434,11 @@ func TestRequestIDs(t *testing.T) {
 	}
 }
 
-// Clients of two tenants may choose the same ID: what one tenant's engine tells of it is about that tenant's prompt.
+// Clients of two tenants may choose the same ID: what one tenant's engine reports of it is about that tenant's prompt.
 func TestTenantsChooseTheSameID(t *testing.T) {
 	body := strings.Replace(chat(docs("a", "b", "c")+" s", "q"), "{", `{"rid":"x",`, 1)
 	one := contextpilot.Scope{}
-	for name, tell := range map[string]func(p *proxy.Proxy){
+	for name, report := range map[string]func(p *proxy.Proxy){
 		"evicted": func(p *proxy.Proxy) { p.Evicted("one", []string{"x"}) },
 		"cut":     func(p *proxy.Proxy) { p.Cut("one", "x", 0) },
 		"lost":    func(p *proxy.Proxy) { p.Lost(one, "x"); p.Evicted("two", []string{"x"}) },
@@ -452,7 +452,7 @@ func TestTenantsChooseTheSameID(t *testing.T) {
 		if n := pilot.Stats().LiveRequests; n != 2 {
 			t.Fatalf("%d prompts in the index, want one of each tenant", n)
 		}
-		tell(p)
+		report(p)
 		for _, scope := range pilot.Scopes() {
 			_, live := pilot.Resident(scope, "x")
 			if want := scope.Tenant == "two" && name != "lost"; live != want {

@@ -16,7 +16,7 @@ type result struct {
 	Reordered    bool     `json:"documents_reordered"`
 	Documents    int      `json:"total_documents"` // of the reordered texts
 	Deduplicated int      `json:"documents_deduplicated"`
-	Slimmed      int      `json:"documents_slimmed"` // of texts of which nothing but a note is left
+	Slimmed      int      `json:"documents_slimmed"` // of texts with nothing but a note left
 	CharsBefore  int      `json:"chars_before_slim"` // these and Blocks are of the whole body, all else is of what is new in it
 	CharsAfter   int      `json:"chars_after_slim"`
 	CharsSaved   int      `json:"chars_saved"`
@@ -53,7 +53,7 @@ type sources struct {
 	Tools  int `json:"tool_results"`
 }
 
-// detail tells about one text: its order, or how many documents were left out.
+// detail is about one text: its order, or how many documents were left out.
 type detail struct {
 	Source    string `json:"source"`
 	Count     int    `json:"count"`

@@ -10,8 +10,8 @@ import (
 	"github.com/ragpilot/ragpilot/internal/sidecar/proxy"
 )
 
-// told is what the result header says, as far as these tests look at it.
-type told struct {
+// shown is what the result header says, as far as these tests look at it.
+type shown struct {
 	Documents    int `json:"total_documents"`
 	Deduplicated int `json:"documents_deduplicated"`
 	Sources      struct {
@@ -26,9 +26,9 @@ type told struct {
 	} `json:"dedup"`
 }
 
-func result(t *testing.T, w *httptest.ResponseRecorder) told {
+func result(t *testing.T, w *httptest.ResponseRecorder) shown {
 	t.Helper()
-	var r told
+	var r shown
 	if text := w.Header().Get(proxy.ResultHeader); text == "" {
 		t.Fatal("no result header")
 	} else if err := json.Unmarshal([]byte(text), &r); err != nil {
@@ -41,7 +41,7 @@ func result(t *testing.T, w *httptest.ResponseRecorder) told {
 func listing(name string, n int) string {
 	var b strings.Builder
 	for i := range n {
-		fmt.Fprintf(&b, "%s: line %d tells something that is long enough\n", name, i)
+		fmt.Fprintf(&b, "%s: line %d says something that is long enough\n", name, i)
 	}
 	return b.String()
 }

@@ -88,7 +88,7 @@ func TestTenantsHaveSalts(t *testing.T) {
 	}
 }
 
-// Behind a gateway prompts have the same salts, and whoever follows the engine's cache is told them.
+// Behind a gateway prompts have the same salts, and what follows the engine's cache gets them.
 func TestSaltsAreTold(t *testing.T) {
 	e, caches := newEngine(t), &follower{}
 	p := newProxy(t, e, func(o *proxy.Options) { o.SaltKey, o.Index, o.Caches = saltKey, &index{}, caches })

@@ -17,7 +17,7 @@ import (
 	"github.com/ragpilot/ragpilot/internal/sidecar/proxy"
 )
 
-// reports collects what the proxy tells about its requests.
+// reports collects what the proxy reports of its requests.
 type reports struct {
 	mu  sync.Mutex
 	all []proxy.Report
@@ -235,7 +235,7 @@ func TestEnginesCredentials(t *testing.T) {
 	}
 }
 
-// Where a request goes and whom it comes from is told as the client told it: escapes in the path, queries that do not parse,
+// Where a request goes and whom it comes from is passed on as the client sent it: escapes in the path, queries that do not parse,
 // and headers of proxies in front. None of these is added.
 func TestRequestsPass(t *testing.T) {
 	e := newEngine(t)

@@ -9,7 +9,7 @@ import (
 	"github.com/ragpilot/ragpilot/internal/sidecar/proxy"
 )
 
-// An engine that was restarted with the sidecar holds nothing, of whatever tenant: the answers to one of them tell it of all.
+// An engine that was restarted with the sidecar holds nothing, of whatever tenant: the answers to one of them show it for all.
 func TestDistrustIsOfTheWholeIndex(t *testing.T) {
 	for cached, want := range map[int]int64{0: 0, 5000: 2} {
 		restored := contextpilot.Scope{Model: "m", Tenant: "silent", Replica: "r"}

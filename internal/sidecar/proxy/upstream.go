@@ -40,7 +40,7 @@ func (p *Proxy) forward(w http.ResponseWriter, r *http.Request, out outgoing) {
 			pr.Out.Host = ""
 			p.keepForwarded(pr)
 			keepConnection(pr.Out.Header, out.answer != nil, p.opt.Provider != nil)
-			pr.Out.Header.Del("Expect") // the client was told to go on when its body was asked for
+			pr.Out.Header.Del("Expect") // the client goes on since its body was asked for
 			pr.Out.Trailer = nil        // no API here has any, and a key could stand there
 			for name := range pr.Out.Header {
 				if strings.HasPrefix(name, headerPrefix) {
@@ -66,13 +66,13 @@ func (p *Proxy) forward(w http.ResponseWriter, r *http.Request, out outgoing) {
 			}
 		},
 		ModifyResponse: func(resp *http.Response) error {
-			out.body = nil // nobody sends it again
+			out.body = nil // it is not sent again
 			reqbody.Release(r)
 			switch {
 			case resp.StatusCode < 100: // net/http takes it, and panics when it is to be sent
 				return badAnswer(fmt.Sprintf("status %03d", resp.StatusCode))
 			case resp.StatusCode == http.StatusSwitchingProtocols && (out.answer != nil || resp.Request.Header.Get("Upgrade") == ""):
-				return badAnswer("another protocol, for which nobody asked") // httputil would leave the connection open
+				return badAnswer("another protocol than was asked for") // httputil would leave the connection open
 			case out.answer != nil:
 				return out.answer(resp)
 			}
@@ -123,8 +123,8 @@ func authorization(key string, user *url.Userinfo) string {
 	return "Basic " + base64.StdEncoding.EncodeToString([]byte(user.Username()+":"+password))
 }
 
-// keepForwarded passes on what proxies in front have said of the client, which httputil takes out. A cloud provider is not
-// told it: it would learn addresses of one's own network. Nor does it learn the names of tenants.
+// keepForwarded passes on what proxies in front have said of the client, which httputil takes out. A cloud provider does
+// not get it: it would learn addresses of one's own network. Nor does it learn the names of tenants.
 func (p *Proxy) keepForwarded(pr *httputil.ProxyRequest) {
 	if p.opt.Provider != nil {
 		pr.Out.Header.Del(p.opt.TenantHeader)

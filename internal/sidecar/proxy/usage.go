@@ -13,7 +13,7 @@ import (
 // usage is what an engine reports of one answer. Tokens are -1 where nothing was said.
 type usage struct {
 	prompt, cached, written, written1h, output, total int
-	// apart tells that what was cached and written is not among prompt: so has Anthropic's form it.
+	// apart says that what was cached and written is not counted in prompt, as in Anthropic's form.
 	apart bool
 }
 
@@ -32,7 +32,7 @@ func (u usage) counts() cloudcache.Usage {
 	return cloudcache.Usage{Prompt: u.prompt, Read: u.cached, Written: u.written, Written1h: u.written1h, Output: u.output}
 }
 
-// watcher passes an answer on and remembers its ends, in one of which the usage stands. done is called once, when the
+// watcher passes an answer on and remembers its ends, where the usage stands. done is called once, when the
 // answer has ended or was broken off.
 type watcher struct {
 	io.ReadCloser

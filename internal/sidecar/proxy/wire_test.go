@@ -72,7 +72,7 @@ func streamed(w http.ResponseWriter, r *http.Request) {
 
 const streamedText = "data: 0\n\ndata: 1\n\ndata: 2\n\n"
 
-// A client that asks whether to send its body is told to once, and the engine is not asked to ask.
+// A client that asks whether to send its body is asked for it once, and the engine is not asked to ask.
 func TestExpectContinue(t *testing.T) {
 	e := newEngine(t)
 	front := httptest.NewServer(newProxy(t, e, nil))

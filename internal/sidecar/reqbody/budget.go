@@ -117,7 +117,7 @@ func (b *Budget) leave(w *waiter, err error) {
 	}
 }
 
-// settle serves the queue as far as there is room. If nobody is left who could give bytes back, the youngest of those who
+// settle serves the queue as far as there is room. If no share is left that could give bytes back, the youngest of those that
 // wait and hold some has to. The lock is held.
 func (b *Budget) settle() {
 	for len(b.waiting) > 0 {

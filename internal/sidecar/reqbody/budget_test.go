@@ -94,7 +94,7 @@ func TestOldestFirst(t *testing.T) {
 	})
 }
 
-// All have begun and nobody can go on: the last one is given up at once, without waiting.
+// All have begun and none can go on: the last one is given up at once, without waiting.
 func TestDeadlock(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := limited(100)
@@ -133,7 +133,7 @@ func TestLimitChanges(t *testing.T) {
 	hold(t, b.Open(), 5)
 }
 
-// Many bodies that have all begun, and of which only some fit: never more than the limit is in use, some come to their
+// Many bodies that have all begun, and only some fit: never more than the limit is in use, some come to their
 // end, and nothing is left behind.
 func TestCrowd(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {

@@ -1,7 +1,7 @@
 package tracing
 
 // Names of attributes. Those of HTTP and of generative AI are OpenTelemetry's semantic conventions (version 1.41), the
-// others are ours. Those under "gen_ai.usage" and [PredictedTokens] are missing where nobody told a number.
+// others are ours. Those under "gen_ai.usage" and [PredictedTokens] are missing where the number is not known.
 const (
 	Method       = "http.request.method"
 	Route        = "http.route"

@@ -1,7 +1,7 @@
-// Package tracing tells where the time of a request went: spans of OpenTelemetry, sent to a collector by OTLP over HTTP.
+// Package tracing shows where the time of a request went: spans of OpenTelemetry, sent to a collector by OTLP over HTTP.
 //
 // A [Tracer] makes spans. One that is nil makes none, and all of its methods, and those of the zero [Span], do nothing
-// and allocate nothing: code that is traced asks nobody whether tracing is on.
+// and allocate nothing: code that is traced need not ask whether tracing is on.
 //
 //	tracer, err := tracing.Open(ctx, tracing.Options{Endpoint: "http://localhost:4318", Sample: 1}) // "": nil
 //	ctx, span := tracer.Server(ctx, r.Header, r.Method, route) // continues the client's trace
@@ -12,7 +12,7 @@
 //	err = tracer.Close(ctx)
 //
 // Spans wait in a queue of [QueueSpans] and one goroutine, which ends with [Tracer.Close], sends them. A collector that is
-// slow or gone delays nobody: what does not fit into the queue is dropped and counted.
+// slow or gone delays no request: what does not fit into the queue is dropped and counted.
 //
 // # What stands in a span
 //

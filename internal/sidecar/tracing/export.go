@@ -26,7 +26,7 @@ func counter(reg prometheus.Registerer) (*prometheus.CounterVec, error) {
 	return c, reg.Register(c)
 }
 
-// queue stands in front of OpenTelemetry's batches, which drop what is too much without telling anybody. Spans that wait
+// queue stands in front of OpenTelemetry's batches, which drop what is too much without a report. Spans that wait
 // there are part of those counted here, so there is always room for what is let through.
 type queue struct {
 	sdktrace.SpanProcessor

@@ -5,10 +5,12 @@ import (
 	"fmt"
 	"net/url"
 	"strings"
+
+	"golang.org/x/net/http/httpguts"
 )
 
 // ParseHeaders reads headers as OTEL_EXPORTER_OTLP_HEADERS has them: name=value,name=value, with values in percent
-// encoding. Errors tell the place of what is wrong and not its text, which may be a secret.
+// encoding. Errors name the place of what is wrong and not its text, which may be a secret.
 func ParseHeaders(text string) (map[string]string, error) {
 	headers := map[string]string{}
 	for i, item := range strings.Split(text, ",") {
@@ -20,7 +22,7 @@ func ParseHeaders(text string) (map[string]string, error) {
 		switch {
 		case !ok:
 			return nil, fmt.Errorf("header %d: want name=value", i+1)
-		case !isToken(name):
+		case !httpguts.ValidHeaderFieldName(name):
 			return nil, fmt.Errorf("header %d: its name is not valid", i+1)
 		}
 		value, err := url.PathUnescape(value)
@@ -28,19 +30,12 @@ func ParseHeaders(text string) (map[string]string, error) {
 			return nil, fmt.Errorf("header %d: its value is not valid percent encoding", i+1)
 		}
 		value = strings.TrimSpace(value)
-		if strings.ContainsFunc(value, func(r rune) bool { return r < ' ' && r != '\t' || r == 0x7f }) {
+		if !httpguts.ValidHeaderFieldValue(value) {
 			return nil, fmt.Errorf("header %d: its value has characters that no header can carry", i+1)
 		}
 		headers[name] = value
 	}
 	return headers, nil
-}
-
-// isToken reports whether text may name a header (RFC 9110, 5.6.2).
-func isToken(text string) bool {
-	return text != "" && !strings.ContainsFunc(text, func(r rune) bool {
-		return r <= ' ' || r > '~' || strings.ContainsRune("\"(),/:;<=>?@[\\]{}", r)
-	})
 }
 
 // withPath adds the usual path to an endpoint without one.

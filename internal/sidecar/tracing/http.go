@@ -35,7 +35,7 @@ func known(method string) (attr, name string) {
 	}
 }
 
-// Transport makes a span "forward" for each request that goes through next, and tells the upstream of it by traceparent.
+// Transport makes a span "forward" for each request that goes through next, and passes it to the upstream as traceparent.
 // The span ends when the answer has ended, was broken off, or did not come. Of a nil Tracer it is next itself.
 func (t *Tracer) Transport(next http.RoundTripper) http.RoundTripper {
 	if t == nil {
@@ -100,7 +100,7 @@ func kind(ctx context.Context, err error) string {
 type body struct {
 	io.ReadCloser
 	span  Span
-	ctx   context.Context // tells why a read failed
+	ctx   context.Context // its cause is why a read failed
 	begun bool
 }
 

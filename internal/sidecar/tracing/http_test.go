@@ -155,7 +155,7 @@ func TestForward(t *testing.T) {
 				t.Errorf("a connection was replaced by %T", b)
 			}
 		}, "http.response.status_code=101", codes.Unset},
-		{"nobody", &upstream{err: &url.Error{Op: "Post", URL: "http://hush", Err: broken}}, nil, "error.type=connection", codes.Error},
+		{"no listener", &upstream{err: &url.Error{Op: "Post", URL: "http://hush", Err: broken}}, nil, "error.type=connection", codes.Error},
 		{"client left", &upstream{err: context.Canceled}, nil, "error.type=canceled", codes.Error},
 		{"too slow", &upstream{err: context.DeadlineExceeded}, nil, "error.type=timeout", codes.Error},
 	}

@@ -103,7 +103,7 @@ func attributes(s tracetest.SpanStub) string {
 	return strings.Join(out, " ")
 }
 
-// stuck is an exporter, a named fake, whose collector never answers; it ends when it is told to.
+// stuck is an exporter, a named fake, whose collector never answers; it ends with the context.
 type stuck struct {
 	called chan int // spans of each batch
 }

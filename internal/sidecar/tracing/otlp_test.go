@@ -21,7 +21,7 @@ type failing struct{ err error }
 func (f failing) ExportSpans(context.Context, []sdktrace.ReadOnlySpan) error { return f.err }
 func (failing) Shutdown(context.Context) error                               { return nil }
 
-// TestCollector: a collector gets what the protocol says, at the endpoint and with the headers that were told.
+// TestCollector: a collector gets what the protocol says, at the endpoint and with the headers that were given.
 func TestCollector(t *testing.T) {
 	t.Setenv("OTEL_EXPORTER_OTLP_ENDPOINT", "http://not.asked.invalid")
 	t.Setenv("OTEL_EXPORTER_OTLP_HEADERS", "x-of=environment")
@@ -74,15 +74,15 @@ func TestCollector(t *testing.T) {
 	}
 }
 
-// TestCollectorThatIsNone: nobody there, or somebody who refuses: counted, logged once, never with the headers.
+// TestCollectorThatIsNone: there is none, or it refuses: counted, logged once, never with the headers.
 func TestCollectorThatIsNone(t *testing.T) {
 	refusing := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		http.Error(w, "who are you?", http.StatusUnauthorized)
 	}))
 	defer refusing.Close()
-	nobody := httptest.NewServer(http.NotFoundHandler())
-	nobody.Close()
-	for url, want := range map[string]string{refusing.URL: "401", nobody.URL: "connect"} {
+	closed := httptest.NewServer(http.NotFoundHandler())
+	closed.Close()
+	for url, want := range map[string]string{refusing.URL: "401", closed.URL: "connect"} {
 		r := open(t, func(o *tracing.Options) {
 			o.Exporter, o.Endpoint, o.Headers = nil, url, map[string]string{"Authorization": "Bearer hush"}
 		})

@@ -8,14 +8,14 @@ import (
 	"go.opentelemetry.io/otel/trace"
 )
 
-// Span is a part of the work on a request. The zero Span is one that nobody records. Safe for concurrent use; after End
+// Span is a part of the work on a request. The zero Span is one that is not recorded. Safe for concurrent use; after End
 // nothing changes it any more.
 type Span struct {
 	span   trace.Span // nil: not recorded
 	client bool       // of a request that we make
 }
 
-// Recorded reports whether somebody will see the span; what is costly to find out need not be told otherwise.
+// Recorded reports whether the span is recorded; what is costly to find out can be left out otherwise.
 func (s Span) Recorded() bool { return s.span != nil }
 
 // TraceID returns the trace's ID in hexadecimal digits, "" if the span is not recorded.
@@ -33,7 +33,7 @@ func (s Span) Int(name string, value int) {
 	}
 }
 
-// Known sets an attribute whose value is negative if nobody knows it: it is left out then.
+// Known sets an attribute whose value is negative if it is not known: it is left out then.
 func (s Span) Known(name string, value int) {
 	if value >= 0 {
 		s.Int(name, value)

@@ -35,9 +35,9 @@ type Options struct {
 	Sample float64
 	// Version is this program's. Empty: that of the build.
 	Version string
-	// Log is told, at most once in ten minutes, that spans get lost. Nil: slog.Default.
+	// Log gets a line, at most once in ten minutes, if spans get lost. Nil: slog.Default.
 	Log *slog.Logger
-	// Registry gets ragpilot_trace_spans_total. Nil: nobody counts.
+	// Registry gets ragpilot_trace_spans_total. Nil: it is not counted.
 	Registry prometheus.Registerer
 	// Exporter takes the spans in place of a collector at Endpoint, for tests.
 	Exporter sdktrace.SpanExporter
@@ -50,10 +50,10 @@ type Tracer struct {
 	provider *sdktrace.TracerProvider
 	queue    *queue
 	exporter *exporter
-	close    func(context.Context) error
+	closing  sync.Once
 }
 
-// Open returns a Tracer, and nil if o says that tracing is off. It asks nobody: a collector that is not there is found
+// Open returns a Tracer, and nil if o says that tracing is off. It connects to nothing: a collector that is not there is found
 // out later. The other settings of the exporter are the OTEL_EXPORTER_OTLP_ variables for certificates, timeout,
 // compression and protocol; OTEL_SERVICE_NAME and OTEL_RESOURCE_ATTRIBUTES say who we are. An error names a variable, and
 // never shows the value of one that holds headers.
@@ -95,13 +95,7 @@ func Open(ctx context.Context, o Options) (*Tracer, error) {
 		sdktrace.WithSpanProcessor(q), sdktrace.WithResource(who), sdktrace.WithRawSpanLimits(limits),
 		sdktrace.WithSampler(sdktrace.ParentBased(sdktrace.TraceIDRatioBased(o.Sample))),
 	)
-	t := &Tracer{tracer: provider.Tracer(scope, trace.WithInstrumentationVersion(o.Version)), provider: provider, queue: q, exporter: e}
-	var once sync.Once
-	t.close = func(ctx context.Context) (err error) {
-		once.Do(func() { err = t.shut(ctx) })
-		return err
-	}
-	return t, nil
+	return &Tracer{tracer: provider.Tracer(scope, trace.WithInstrumentationVersion(o.Version)), provider: provider, queue: q, exporter: e}, nil
 }
 
 // dial returns the exporter to a collector.
@@ -189,17 +183,15 @@ func (t *Tracer) Flush(ctx context.Context) error {
 
 // Close sends what has ended, and waits for it until ctx ends; what is not sent then is given up. Spans that end later
 // are dropped. No goroutine is left behind. Only the first call does something.
-func (t *Tracer) Close(ctx context.Context) error {
+func (t *Tracer) Close(ctx context.Context) (err error) {
 	if t == nil {
 		return nil
 	}
-	return t.close(ctx)
-}
-
-func (t *Tracer) shut(ctx context.Context) error {
-	t.queue.closed.Store(true)
-	err := t.queue.Shutdown(ctx)
-	t.exporter.cancel()
-	<-t.exporter.ended
+	t.closing.Do(func() {
+		t.queue.closed.Store(true)
+		err = t.queue.Shutdown(ctx)
+		t.exporter.cancel()
+		<-t.exporter.ended
+	})
 	return err
 }

@@ -47,7 +47,7 @@ func TestOff(t *testing.T) {
 	}
 }
 
-// TestSpan: what is told of a span is what is sent.
+// TestSpan: what is set on a span is what is sent.
 func TestSpan(t *testing.T) {
 	r := open(t, nil)
 	ctx, server := r.Server(t.Context(), http.Header{}, "BREW", "/v1/*")
@@ -91,7 +91,7 @@ func TestSpan(t *testing.T) {
 	}
 }
 
-// TestService: the environment may name the service otherwise; the version may be told.
+// TestService: the environment may name the service otherwise; the version may be given.
 func TestService(t *testing.T) {
 	t.Setenv("OTEL_SERVICE_NAME", "rag-eu")
 	t.Setenv("OTEL_RESOURCE_ATTRIBUTES", "deployment.environment.name=test")
@@ -146,7 +146,7 @@ func TestSampling(t *testing.T) {
 	}
 }
 
-// TestQueueFull: spans that come faster than the collector takes them are dropped and counted; whoever ends them does not wait.
+// TestQueueFull: spans that come faster than the collector takes them are dropped and counted; ending them does not wait.
 func TestQueueFull(t *testing.T) {
 	s := &stuck{called: make(chan int, 100)}
 	r := open(t, func(o *tracing.Options) { o.Exporter = s })
@@ -177,7 +177,7 @@ func TestQueueFull(t *testing.T) {
 	}
 }
 
-// TestLost: the log tells of lost spans at once and then every ten minutes, and the counters of all of them.
+// TestLost: the log reports lost spans at once and then every ten minutes, and the counters of all of them.
 func TestLost(t *testing.T) {
 	now := time.Unix(0, 0)
 	r := open(t, func(o *tracing.Options) {
