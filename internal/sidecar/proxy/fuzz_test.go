@@ -72,7 +72,9 @@ func forwardedWell(t *testing.T, which int, came []byte) {
 		t.Fatal(err)
 	}
 	engine := &keeps{}
-	p, err := proxy.New(proxy.Options{Upstream: &url.URL{Scheme: "http", Host: "engine"}, Pilot: pilot, Transport: engine, Log: slog.New(slog.DiscardHandler)})
+	p, err := proxy.New(complete(proxy.Options{
+		Upstream: &url.URL{Scheme: "http", Host: "engine"}, Pilot: pilot, Transport: engine, Log: slog.New(slog.DiscardHandler),
+	}))
 	if err != nil {
 		t.Fatal(err)
 	}

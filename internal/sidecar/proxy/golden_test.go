@@ -243,7 +243,7 @@ func (g *goldenGroup) start(t *testing.T) {
 	if g.kind == 4 {
 		g.heldOut = 0.3
 	}
-	if g.proxy, err = proxy.New(o); err != nil {
+	if g.proxy, err = proxy.New(complete(o)); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -1,15 +1,41 @@
 package proxy_test
 
 import (
+	"cmp"
 	"context"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/ragpilot/ragpilot/internal/lru/budget"
 	"github.com/ragpilot/ragpilot/internal/sidecar/cloudcache"
+	"github.com/ragpilot/ragpilot/internal/sidecar/proxy"
 )
+
+// complete sets the options that a proxy needs, as far as a test has not.
+func complete(o proxy.Options) proxy.Options {
+	if o.Transport == nil {
+		o.Transport = proxy.NewTransport(10*time.Second, time.Hour)
+	}
+	if o.Live == nil {
+		o.Live = func() (bool, float64) { return false, 0 }
+	}
+	if o.Log == nil {
+		o.Log = slog.Default()
+	}
+	if o.Memory == nil {
+		o.Memory = budget.New(0)
+	}
+	if o.RequestID == nil {
+		o.RequestID = func(context.Context) string { return "" }
+	}
+	o.MaxTenants = cmp.Or(o.MaxTenants, 64)
+	return o
+}
 
 // cancelled is the context of a client that has gone.
 func cancelled(t *testing.T) context.Context {

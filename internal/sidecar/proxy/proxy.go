@@ -36,7 +36,8 @@ type Index interface {
 	RecordTTFT(tenant string, d time.Duration, charsSaved int)
 }
 
-// Options configure a Proxy. Upstream and Pilot are required.
+// Options configure a Proxy. Required are Upstream, unless there is a Provider, and Pilot, Transport, Log, Live, RequestID, Memory and
+// MaxTenants.
 type Options struct {
 	Upstream  *url.URL
 	Pilot     *contextpilot.Pilot
@@ -45,12 +46,12 @@ type Options struct {
 	Key       string               // that the engine asks for, sent in place of the client's; "": see Upstream's user, if any
 	SaltKey   string               // secret from which each tenant's cache_salt is made, for engines that take one; "": none is sent
 	Blocks    bool                 // chats are sent with the places of their documents, see docs/block-reuse.md
-	Transport http.RoundTripper    // nil: NewTransport(10 s, 1 h)
-	Log       *slog.Logger         // nil: slog.Default
-	Recorder  Recorder             // nil: none
-	Tracer    *tracing.Tracer      // nil: none
-	KeepTexts bool                 // give bodies to the Recorder
-	// RequestID returns the ID under which the server logs a request; nil: it has none.
+	Transport http.RoundTripper    // see NewTransport
+	Log       *slog.Logger
+	Recorder  Recorder        // nil: none
+	Tracer    *tracing.Tracer // nil: none
+	KeepTexts bool            // give bodies to the Recorder
+	// RequestID returns the ID under which the server logs a request; "": it has none.
 	RequestID func(context.Context) string
 	Modulus   int // of block de-duplication; 0: 13
 	// Compat keeps to what was recorded of another server: the order of the documents in first tool results, which it chooses, their layout,
@@ -64,7 +65,7 @@ type Options struct {
 	// engine still holds what it says, and cleared otherwise.
 	Restored bool
 	// Live returns the settings that may change while the proxy runs: whether to plan only, but forward what came, and the
-	// share of sessions, 0…1, that pass as they are. Nil: neither.
+	// share of sessions, 0…1, that pass as they are.
 	Live func() (shadow bool, holdOut float64)
 	// Caches follows what the engine says of its caches; nil: none.
 	Caches Caches
@@ -77,9 +78,9 @@ type Options struct {
 	StoredObjects bool
 	// TenantHeader is a header that names tenants to us, and is not for cloud providers; empty: there is none.
 	TenantHeader string
-	Memory       *budget.Budget   // of all that is remembered of tenants; nil: one of its own
-	MaxSessions  int              // named sessions of a tenant that can be forgotten one by one; 0: 100,000
-	MaxTenants   int              // 0: 64
+	Memory       *budget.Budget // of all that is remembered of tenants
+	MaxSessions  int            // named sessions of a tenant that can be forgotten one by one; 0: 100,000
+	MaxTenants   int
 	Now          func() time.Time // nil: time.Now
 }
 
@@ -165,26 +166,11 @@ func New(o Options) (*Proxy, error) {
 	if o.Pilot == nil {
 		return nil, errors.New("proxy: Options.Pilot is nil")
 	}
-	if o.Live == nil {
-		o.Live = func() (bool, float64) { return false, 0 }
-	}
-	if o.Log == nil {
-		o.Log = slog.Default()
-	}
-	if o.RequestID == nil {
-		o.RequestID = func(context.Context) string { return "" }
-	}
-	if o.Memory == nil {
-		o.Memory = budget.New(0)
-	}
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	if o.MaxTenants <= 0 {
-		o.MaxTenants = 64
-	}
 	p := &Proxy{
-		opt: o, transport: o.Transport, mux: http.NewServeMux(),
+		opt: o, transport: o.Tracer.Transport(upstreamerr.Transport(o.Transport)), mux: http.NewServeMux(),
 		errorLog: slog.NewLogLogger(o.Log.Handler(), slog.LevelWarn),
 	}
 	if o.Provider == nil {
@@ -204,10 +190,6 @@ func New(o Options) (*Proxy, error) {
 	if o.Restored {
 		p.trust.left = trustAnswers
 	}
-	if p.transport == nil {
-		p.transport = NewTransport(10*time.Second, time.Hour)
-	}
-	p.transport = o.Tracer.Transport(upstreamerr.Transport(p.transport))
 	p.route()
 	return p, nil
 }

@@ -98,7 +98,7 @@ func newProxy(t testing.TB, e *engine, change func(*proxy.Options)) *proxy.Proxy
 		change(&o)
 	}
 	o.Compat = recorded.NewResults(o.Memory, o.MaxTenants)
-	p, err := proxy.New(o)
+	p, err := proxy.New(complete(o))
 	if err != nil {
 		t.Fatal(err)
 	}

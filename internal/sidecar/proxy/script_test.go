@@ -79,7 +79,7 @@ func (s *sidecar) Restart(keep bool) {
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	s.proxy, err = proxy.New(proxy.Options{
+	s.proxy, err = proxy.New(complete(proxy.Options{
 		Upstream: &url.URL{Scheme: "http", Host: "engine"}, Pilot: pilot, Orders: s.store, Transport: s, Log: slog.New(slog.DiscardHandler),
 		Live: func() (bool, float64) {
 			heldOut := 0.0
@@ -88,7 +88,7 @@ func (s *sidecar) Restart(keep bool) {
 			}
 			return s.setting == conversationtest.Shadow, heldOut
 		},
-	})
+	}))
 	if err != nil {
 		s.t.Fatal(err)
 	}
