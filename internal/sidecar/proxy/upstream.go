@@ -191,6 +191,5 @@ func NewTransport(connect, header time.Duration) *http.Transport {
 		ResponseHeaderTimeout: header,
 		DisableCompression:    true,
 		ForceAttemptHTTP2:     true,
-		WriteBufferSize:       32 << 10, // most requests fit, and are written at once
 	}
 }
