@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/ragpilot/ragpilot/engines"
+	"github.com/ragpilot/ragpilot/internal/sse"
 )
 
 // failure is why an attempt failed, and whether the request may be sent again.
@@ -119,7 +120,7 @@ func (e *Engine) readAnswer(ctx context.Context, header http.Header, body io.Rea
 		page, _ := io.ReadAll(io.LimitReader(r, maxErrorBody))
 		return &StatusError{Code: http.StatusOK, Message: "a web page instead of an answer: " + errorMessage(page, kind)}
 	}
-	return a.readStream(ctx, newEventReader(r, e.config.MaxEventBytes))
+	return a.readStream(ctx, sse.NewReader(r, e.config.MaxEventBytes))
 }
 
 // endCause tells why a request was ended from this side, nil if it was not; ended says that it was the caller's

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/ragpilot/ragpilot/engines"
+	"github.com/ragpilot/ragpilot/internal/sse"
 )
 
 // recorded is a stream of n pieces in the shape that vLLM sends.
@@ -44,9 +45,9 @@ func BenchmarkEvents(b *testing.B) {
 	b.SetBytes(int64(len(stream)))
 	b.ReportAllocs()
 	for b.Loop() {
-		events := newEventReader(bufio.NewReaderSize(bytes.NewReader(stream), 8<<10), DefaultMaxEventBytes)
+		events := sse.NewReader(bufio.NewReaderSize(bytes.NewReader(stream), 8<<10), DefaultMaxEventBytes)
 		for {
-			if _, err := events.next(); err != nil {
+			if _, err := events.Next(); err != nil {
 				break
 			}
 		}
@@ -63,7 +64,7 @@ func BenchmarkStream(b *testing.B) {
 			for b.Loop() {
 				a := answer{now: time.Now, limit: DefaultMaxAnswerBytes, onText: func(string) error { return nil }}
 				r := bufio.NewReaderSize(bytes.NewReader(stream), 8<<10)
-				if err := a.readStream(context.Background(), newEventReader(r, DefaultMaxEventBytes)); err != nil {
+				if err := a.readStream(context.Background(), sse.NewReader(r, DefaultMaxEventBytes)); err != nil {
 					b.Fatal(err)
 				}
 			}
@@ -142,9 +143,9 @@ func BenchmarkCountCached(b *testing.B) {
 func TestEventAllocations(t *testing.T) {
 	stream := recorded(1000)
 	got := testing.AllocsPerRun(10, func() {
-		events := newEventReader(bufio.NewReaderSize(bytes.NewReader(stream), 8<<10), DefaultMaxEventBytes)
+		events := sse.NewReader(bufio.NewReaderSize(bytes.NewReader(stream), 8<<10), DefaultMaxEventBytes)
 		for {
-			if _, err := events.next(); err != nil {
+			if _, err := events.Next(); err != nil {
 				break
 			}
 		}

@@ -8,6 +8,8 @@ import (
 	"io"
 	"strings"
 	"time"
+
+	"github.com/ragpilot/ragpilot/internal/sse"
 )
 
 type chunksKey struct{}
@@ -42,7 +44,7 @@ type answer struct {
 
 // readStream reads events until the answer is complete: [DONE], or the end of the stream after a finish reason.
 // Usage follows the finish reason, so reading goes on after it, but no fault costs the answer from there on.
-func (a *answer) readStream(ctx context.Context, events *eventReader) error {
+func (a *answer) readStream(ctx context.Context, events *sse.Reader) error {
 	for {
 		done, err := a.readEvent(events)
 		if ctx.Err() != nil && !isTimeout(context.Cause(ctx)) {
@@ -67,19 +69,19 @@ func (a *answer) readStream(ctx context.Context, events *eventReader) error {
 }
 
 // readEvent takes over the next event; done says that it was the last one.
-func (a *answer) readEvent(events *eventReader) (done bool, err error) {
-	e, err := events.next()
+func (a *answer) readEvent(events *sse.Reader) (done bool, err error) {
+	e, err := events.Next()
 	if err != nil {
 		return false, err
 	}
-	data := bytes.TrimSpace(e.data)
+	data := bytes.TrimSpace(e.Data)
 	if len(data) == 0 {
 		return false, nil
 	}
 	if string(data) == "[DONE]" {
 		return true, nil
 	}
-	d, err := a.decode(e.name, data)
+	d, err := a.decode(e.Name, data)
 	if err != nil {
 		return false, err
 	}

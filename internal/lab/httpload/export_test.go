@@ -5,6 +5,8 @@ import (
 	"io"
 	"net/http"
 	"time"
+
+	"github.com/ragpilot/ragpilot/internal/sse"
 )
 
 // For tests of the package's outside.
@@ -16,11 +18,11 @@ var (
 
 // ReadEvents returns the data of all events of a stream, the bytes read, and what ended it, io.EOF for a clean end.
 func ReadEvents(r io.Reader, buffer int) (data []string, n int64, err error) {
-	e := events{r: bufio.NewReaderSize(r, buffer)}
+	e := sse.NewReader(bufio.NewReaderSize(r, buffer), maxEvent)
 	for {
-		d, err := e.next()
+		d, err := nextData(e)
 		if err != nil {
-			return data, e.bytes, err
+			return data, e.Bytes(), err
 		}
 		data = append(data, string(d))
 	}

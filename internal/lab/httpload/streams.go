@@ -9,6 +9,8 @@ import (
 	"net/http"
 	"sync"
 	"time"
+
+	"github.com/ragpilot/ragpilot/internal/sse"
 )
 
 // Defaults of [StreamsConfig].
@@ -147,11 +149,11 @@ func (c *streamCheck) read(r *http.Response, o *outcome) {
 		o.fail(corrupt, fmt.Errorf("content type %q", r.Header.Get("Content-Type")))
 		return
 	}
-	e := events{r: bufio.NewReaderSize(r.Body, streamBuffer)}
+	e := sse.NewReader(bufio.NewReaderSize(r.Body, streamBuffer), maxEvent)
 	done := false
 	for {
-		data, err := e.next()
-		o.in = e.bytes
+		data, err := nextData(e)
+		o.in = e.Bytes()
 		switch {
 		case errors.Is(err, io.EOF):
 			if err := c.end(done); err != nil {

@@ -14,6 +14,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/ragpilot/ragpilot/internal/sse"
 )
 
 // Target is where requests go.
@@ -144,11 +146,11 @@ func readStream(body io.Reader, o *outcome) {
 		buffer.Reset(nil)
 		readers.Put(buffer)
 	}()
-	e := events{r: buffer}
+	e := sse.NewReader(buffer, maxEvent)
 	done := false
 	for {
-		data, err := e.next()
-		o.in = e.bytes
+		data, err := nextData(e)
+		o.in = e.Bytes()
 		switch {
 		case errors.Is(err, io.EOF) && done:
 			return

@@ -1,4 +1,4 @@
-package openai
+package sse_test
 
 import (
 	"bufio"
@@ -10,6 +10,8 @@ import (
 	"testing/iotest"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/ragpilot/ragpilot/internal/sse"
 )
 
 // parsed is an event with its data copied, so that it outlives the next call.
@@ -17,12 +19,12 @@ type parsed struct{ Name, Data string }
 
 // parse reads all events of a stream.
 func parse(r io.Reader, limit int) ([]parsed, error) {
-	events := newEventReader(bufio.NewReaderSize(r, 64), limit)
+	events := sse.NewReader(bufio.NewReaderSize(r, 64), limit)
 	var all []parsed
 	for {
-		e, err := events.next()
+		e, err := events.Next()
 		if err != nil {
-			if _, again := events.next(); again == nil {
+			if _, again := events.Next(); again == nil {
 				return all, errors.New("an event after the end")
 			}
 			if errors.Is(err, io.EOF) {
@@ -30,7 +32,7 @@ func parse(r io.Reader, limit int) ([]parsed, error) {
 			}
 			return all, err
 		}
-		all = append(all, parsed{e.name, string(e.data)})
+		all = append(all, parsed{e.Name, string(e.Data)})
 	}
 }
 
@@ -100,7 +102,7 @@ func TestEventLimits(t *testing.T) {
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
 			_, err := parse(strings.NewReader(c.stream), 100)
-			if c.ok != (err == nil) || err != nil && !errors.Is(err, errEventTooLong) {
+			if c.ok != (err == nil) || err != nil && !errors.Is(err, sse.ErrTooLong) {
 				t.Errorf("error %v", err)
 			}
 		})
@@ -122,8 +124,8 @@ func TestEventIsNotHeldBack(t *testing.T) {
 	for _, end := range []string{"\n\n", "\r\n\r\n", "\r\n\r", "\r\r"} {
 		r, w := io.Pipe()
 		go func() { _, _ = io.WriteString(w, "data: a"+end) }()
-		if e, err := newEventReader(bufio.NewReader(r), 100).next(); err != nil || string(e.data) != "a" {
-			t.Errorf("%q: %q, %v", end, e.data, err)
+		if e, err := sse.NewReader(bufio.NewReader(r), 100).Next(); err != nil || string(e.Data) != "a" {
+			t.Errorf("%q: %q, %v", end, e.Data, err)
 		}
 		_ = r.Close()
 	}
@@ -180,43 +182,4 @@ func plain(stream string) []parsed {
 		}
 	}
 	return all
-}
-
-// FuzzChunk: no chunk makes the decoder panic, and whatever it accepts has counts that make sense.
-func FuzzChunk(f *testing.F) {
-	for _, seed := range []string{
-		`{"id":"c","choices":[{"index":0,"delta":{"content":"a"},"finish_reason":null}]}`,
-		`{"choices":[],"usage":{"prompt_tokens":9,"completion_tokens":1,"prompt_tokens_details":{"cached_tokens":8}}}`,
-		`{"choices":[{"message":{"content":"x"}}],"timings":{"cache_n":1,"prompt_n":2,"predicted_n":3}}`,
-		`{"error":{"message":"m","code":"c"}}`, `{"error":"m"}`, `{"object":"error","message":"m","code":400}`, `{"usage":[]}`, `null`, `[]`, `{`,
-		`{"timings":{"cache_n":9223372036854775807,"prompt_n":9223372036854775807}}`,
-	} {
-		f.Add([]byte(seed))
-	}
-	f.Fuzz(func(t *testing.T, data []byte) {
-		d, err := decodeChunk(data)
-		if err != nil {
-			if d.text != "" {
-				t.Errorf("text %q with error %v", d.text, err)
-			}
-			return
-		}
-		u := d.counts.result()
-		if u.PromptTokens < 0 || u.OutputTokens < 0 || u.CachedTokens < 0 || u.CachedTokens > 0 && !u.CachedKnown {
-			t.Errorf("usage %+v", u)
-		}
-		if d.reported != nil && (len(d.reported.Message) > maxErrorMessage+len("…") || strings.ContainsAny(d.reported.Message, "\r\n\x00")) {
-			t.Errorf("message %q", d.reported.Message)
-		}
-	})
-}
-
-func FuzzErrorMessage(f *testing.F) {
-	f.Add([]byte(`{"error":{"message":"m"}}`), "application/json")
-	f.Add([]byte(`<html><p>x</p>`), "text/html")
-	f.Fuzz(func(t *testing.T, body []byte, kind string) {
-		if m := errorMessage(body, kind); len(m) > maxErrorMessage+len("…") || strings.ContainsAny(m, "\r\n\x00\x1b") {
-			t.Errorf("message %q", m)
-		}
-	})
 }
