@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"time"
+
+	"github.com/ragpilot/ragpilot/engines/kvevents/internal/zmtp"
 )
 
 // AnyRank is the [Source.Rank] that every batch fits.
@@ -124,13 +126,13 @@ func (c Config) withDefaults() (Config, error) {
 			return c, fmt.Errorf("%w: Sources[%d].Name: %q is there twice", errConfig, i, s.Name)
 		}
 		names[s.Name] = true
-		if _, err := parse(s.Endpoint, s.Listen); err != nil {
+		if _, err := zmtp.Parse(s.Endpoint, s.Listen); err != nil {
 			return c, fmt.Errorf("%w: Sources[%d].Endpoint: %w", errConfig, i, err)
 		}
 		if s.Replay == "" {
 			continue
 		}
-		if _, err := parse(s.Replay, false); err != nil {
+		if _, err := zmtp.Parse(s.Replay, false); err != nil {
 			return c, fmt.Errorf("%w: Sources[%d].Replay: %w", errConfig, i, err)
 		}
 	}

@@ -1,52 +1,20 @@
 package kvevents
 
 import (
-	"errors"
 	"fmt"
-	"net"
 	"strconv"
 	"strings"
+
+	"github.com/ragpilot/ragpilot/engines/kvevents/internal/zmtp"
 )
 
 // ErrEndpoint is wrapped by all errors about endpoints.
-var ErrEndpoint = errors.New("bad endpoint")
+var ErrEndpoint = zmtp.ErrEndpoint
 
-// address is an endpoint as package net wants it.
-type address struct{ network, addr string }
-
-// Check tells what is wrong with an endpoint, nil if nothing is. listen says that it is one to listen on, where * stands for
-// all addresses. Errors wrap [ErrEndpoint].
+// Check returns an error if an endpoint is wrong. listen says that it is one to listen on, where * stands for all addresses. Errors wrap [ErrEndpoint].
 func Check(endpoint string, listen bool) error {
-	_, err := parse(endpoint, listen)
+	_, err := zmtp.Parse(endpoint, listen)
 	return err
-}
-
-// parse takes tcp://host:port and ipc://path ("ipc://@name" for an abstract name). A host of * is for listening.
-func parse(endpoint string, listen bool) (address, error) {
-	scheme, rest, ok := strings.Cut(endpoint, "://")
-	if !ok || rest == "" {
-		return address{}, fmt.Errorf("%w: %q, want tcp://host:port or ipc://path", ErrEndpoint, endpoint)
-	}
-	switch scheme {
-	case "ipc":
-		return address{"unix", rest}, nil
-	case "tcp":
-		host, port, err := net.SplitHostPort(rest)
-		if err != nil {
-			return address{}, fmt.Errorf("%w: %q: %w", ErrEndpoint, endpoint, err)
-		}
-		if n, err := strconv.ParseUint(port, 10, 16); err != nil || n == 0 && !listen {
-			return address{}, fmt.Errorf("%w: %q: port %q", ErrEndpoint, endpoint, port)
-		}
-		if host == "*" {
-			host = ""
-		}
-		if host == "" && !listen {
-			return address{}, fmt.Errorf("%w: %q names no host to dial", ErrEndpoint, endpoint)
-		}
-		return address{"tcp", net.JoinHostPort(host, port)}, nil
-	}
-	return address{}, fmt.Errorf("%w: %q: transport %q, want tcp or ipc", ErrEndpoint, endpoint, scheme)
 }
 
 // Ranks returns one source for each data-parallel rank of an engine: every rank publishes on its own port, counted

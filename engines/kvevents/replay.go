@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/go-zeromq/zmq4"
+
+	"github.com/ragpilot/ragpilot/engines/kvevents/internal/zmtp"
 )
 
 // Replay asks the replay socket of an engine for the batches that it still has from number from on, and gives them to each, oldest
@@ -19,7 +21,7 @@ import (
 // A [Subscriber] asks by itself, once it is connected. This is for programs that want to know whether an engine publishes at
 // all: it listens on its replay endpoint in any case. Errors about the endpoint wrap [ErrEndpoint].
 func Replay(ctx context.Context, endpoint string, from uint64, timeout time.Duration, each func(seq uint64, payload []byte) bool) (finished bool, err error) {
-	to, err := parse(endpoint, false)
+	to, err := zmtp.Parse(endpoint, false)
 	if err != nil {
 		return false, err
 	}
@@ -39,7 +41,7 @@ type replayer interface {
 
 // dealer asks the replay socket of an engine, over a new connection each time.
 type dealer struct {
-	to      address
+	to      zmtp.Address
 	timeout time.Duration
 	limit   int
 
@@ -63,22 +65,22 @@ var (
 func (d *dealer) ask(ctx context.Context, from uint64, each func(uint64, []byte) bool) (bool, error) {
 	ctx, cancel := context.WithTimeout(ctx, replayBudget*d.timeout)
 	defer cancel()
-	l, err := dial(ctx, zmq4.Dealer, d.to, d.timeout, d.limit)
+	l, err := zmtp.Dial(ctx, zmq4.Dealer, d.to, d.timeout, d.limit)
 	if err != nil {
 		return false, fmt.Errorf("%w: %w", errNoReplay, err)
 	}
-	defer l.net.Close()
-	defer context.AfterFunc(ctx, func() { _ = l.net.Close() })()
+	defer l.Close()
+	defer context.AfterFunc(ctx, func() { _ = l.Close() })()
 	ours, first := d.alone == nil || d.alone(), from
 	if !ours && from > 0 {
 		first-- // its topic tells whose answer this is, though there be nothing new
 	}
-	if err := l.SendMsg(zmq4.NewMsgFrom(nil, binary.BigEndian.AppendUint64(nil, first))); err != nil {
+	if err := l.Send(nil, binary.BigEndian.AppendUint64(nil, first)); err != nil {
 		return false, fmt.Errorf("%w: %w", errNoReplay, err)
 	}
 	for range maxReplayed {
-		_ = l.net.SetReadDeadline(time.Now().Add(d.timeout))
-		frames, err := l.receive()
+		l.ReadBefore(time.Now().Add(d.timeout))
+		frames, err := l.Receive()
 		if err != nil {
 			return false, fmt.Errorf("%w: %w", errNoReplay, err)
 		}

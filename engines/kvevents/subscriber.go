@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"github.com/go-zeromq/zmq4"
+
+	"github.com/ragpilot/ragpilot/engines/kvevents/internal/zmtp"
 )
 
 // Subscriber follows the events of engines and gives them to sinks: in order, without repetition, and without holes
@@ -58,7 +60,7 @@ func (s *Subscriber) Run(ctx context.Context) error {
 		s.owners.Go(func() { s.sweep(ctx) })
 	}
 	for _, src := range s.cfg.Sources {
-		at, err := parse(src.Endpoint, src.Listen)
+		at, err := zmtp.Parse(src.Endpoint, src.Listen)
 		if err != nil {
 			return err
 		}
@@ -66,7 +68,7 @@ func (s *Subscriber) Run(ctx context.Context) error {
 			s.owners.Go(func() { s.follow(ctx, src, at) })
 			continue
 		}
-		l, err := bind(ctx, at)
+		l, err := zmtp.Listen(ctx, at)
 		if err != nil {
 			return fmt.Errorf("source %q: %w", src.Name, err)
 		}
@@ -241,7 +243,7 @@ func (s *Subscriber) replayer(pub Publisher, src *Source) replayer {
 	if endpoint == "" {
 		return nil
 	}
-	to, err := parse(endpoint, false)
+	to, err := zmtp.Parse(endpoint, false)
 	if err != nil {
 		return nil
 	}
@@ -265,7 +267,7 @@ func (s *Subscriber) publishers(source string) (n int) {
 }
 
 // follow dials an engine, again and again.
-func (s *Subscriber) follow(ctx context.Context, src Source, at address) {
+func (s *Subscriber) follow(ctx context.Context, src Source, at zmtp.Address) {
 	st, _ := s.stream(ctx, Publisher{Source: src.Name, Rank: src.Rank}, &src)
 	wait := s.cfg.Backoff
 	for ctx.Err() == nil {
@@ -292,20 +294,20 @@ func sleep(ctx context.Context, d time.Duration) {
 }
 
 // once follows one connection to its end.
-func (s *Subscriber) once(ctx context.Context, st *stream, src *Source, at address) error {
-	l, err := dial(ctx, zmq4.Sub, at, s.cfg.Timeout, s.cfg.MaxMessage)
+func (s *Subscriber) once(ctx context.Context, st *stream, src *Source, at zmtp.Address) error {
+	l, err := zmtp.Dial(ctx, zmq4.Sub, at, s.cfg.Timeout, s.cfg.MaxMessage)
 	if err != nil {
 		return err
 	}
-	defer l.net.Close()
-	defer context.AfterFunc(ctx, func() { _ = l.net.Close() })()
-	if err := l.subscribe(src.Topic); err != nil {
+	defer l.Close()
+	defer context.AfterFunc(ctx, func() { _ = l.Close() })()
+	if err := l.Send(append([]byte{1}, src.Topic...)); err != nil {
 		return err
 	}
 	conn := st.attach()
 	defer st.detach(conn)
 	for {
-		frames, err := l.receive()
+		frames, err := l.Receive()
 		if err != nil {
 			return err
 		}
@@ -352,19 +354,19 @@ func (s *Subscriber) serve(ctx context.Context, src Source, l net.Listener) {
 
 // welcome follows a connection that an engine made to its end.
 func (s *Subscriber) welcome(ctx context.Context, src *Source, c net.Conn) {
-	l, err := open(ctx, c, zmq4.Sub, true, s.cfg.Timeout, s.cfg.MaxMessage)
+	l, err := zmtp.Open(ctx, c, zmq4.Sub, true, s.cfg.Timeout, s.cfg.MaxMessage)
 	if err != nil {
 		return
 	}
-	defer l.net.Close()
-	defer context.AfterFunc(ctx, func() { _ = l.net.Close() })()
-	if l.subscribe(src.Topic) != nil {
+	defer l.Close()
+	defer context.AfterFunc(ctx, func() { _ = l.Close() })()
+	if l.Send(append([]byte{1}, src.Topic...)) != nil {
 		return
 	}
 	var st *stream
 	var conn uint64
 	for {
-		frames, err := l.receive()
+		frames, err := l.Receive()
 		if err != nil {
 			break
 		}

@@ -13,7 +13,10 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/go-zeromq/zmq4"
+
 	"github.com/ragpilot/ragpilot/engines/kvevents"
+	"github.com/ragpilot/ragpilot/engines/kvevents/internal/zmtp"
 )
 
 // Defaults of [Config].
@@ -25,8 +28,9 @@ const (
 
 // Bounds of what peers may ask for.
 const (
-	maxPeers  = 256 // of each socket
-	handshake = 5 * time.Second
+	maxPeers   = 256      // of each socket
+	maxRequest = 32 << 10 // bytes: a topic, or a number
+	handshake  = 5 * time.Second
 )
 
 // Config holds the settings of a Publisher. Only Endpoint is needed.
@@ -102,7 +106,7 @@ func Listen(ctx context.Context, config Config) (*Publisher, error) {
 		return nil, err
 	}
 	p := &Publisher{config: config, history: newHistory(config.Buffer, config.BufferBytes)}
-	pub, at, err := bind(ctx, config.Endpoint)
+	pub, at, err := listen(ctx, config.Endpoint)
 	if err != nil {
 		return nil, fmt.Errorf("publish: Config.Endpoint %q: %w", config.Endpoint, err)
 	}
@@ -111,14 +115,32 @@ func Listen(ctx context.Context, config Config) (*Publisher, error) {
 	p.cancel = cancel
 	if config.Replay != "" {
 		var router net.Listener
-		if router, p.replay, err = bind(ctx, config.Replay); err != nil {
+		if router, p.replay, err = listen(ctx, config.Replay); err != nil {
 			cancel()
 			return nil, errors.Join(fmt.Errorf("publish: Config.Replay %q: %w", config.Replay, err), pub.Close())
 		}
-		p.owners.Go(func() { p.accept(serving, router, routerSocket, p.serveReplay) })
+		p.owners.Go(func() { p.accept(serving, router, zmq4.Router, p.serveReplay) })
 	}
-	p.owners.Go(func() { p.accept(serving, pub, pubSocket, p.serveSubscriber) })
+	p.owners.Go(func() { p.accept(serving, pub, zmq4.Pub, p.serveSubscriber) })
 	return p, nil
+}
+
+// listen listens at an endpoint, and returns it with the port that was taken if it has port 0.
+func listen(ctx context.Context, endpoint string) (net.Listener, string, error) {
+	at, err := zmtp.Parse(endpoint, true)
+	if err != nil {
+		return nil, "", err
+	}
+	l, err := zmtp.Listen(ctx, at)
+	if err != nil || at.Network != "tcp" {
+		return l, endpoint, err
+	}
+	host, _, _ := net.SplitHostPort(strings.TrimPrefix(endpoint, "tcp://")) // Parse has split it
+	_, port, err := net.SplitHostPort(l.Addr().String())
+	if err != nil {
+		return nil, "", fmt.Errorf("%s: %w", endpoint, err)
+	}
+	return l, "tcp://" + net.JoinHostPort(host, port), nil
 }
 
 // Close ends all connections. What was published and not yet sent is lost.
@@ -164,7 +186,7 @@ func (p *Publisher) Stats() Stats {
 }
 
 // accept serves connections until ctx ends.
-func (p *Publisher) accept(ctx context.Context, l net.Listener, own socket, serve func(*wire)) {
+func (p *Publisher) accept(ctx context.Context, l net.Listener, own zmq4.SocketType, serve func(*zmtp.Link)) {
 	defer context.AfterFunc(ctx, func() { _ = l.Close() })()
 	places := make(chan struct{}, maxPeers)
 	for {
@@ -186,7 +208,7 @@ func (p *Publisher) accept(ctx context.Context, l net.Listener, own socket, serv
 			defer func() { <-places }()
 			defer conn.Close()
 			defer context.AfterFunc(ctx, func() { _ = conn.Close() })()
-			p.welcome(conn, own, serve)
+			p.welcome(ctx, conn, own, serve)
 		})
 	}
 }
@@ -199,29 +221,27 @@ func sleep(ctx context.Context, d time.Duration) {
 }
 
 // welcome serves one connection to its end: what ends it is no error of ours.
-func (p *Publisher) welcome(conn net.Conn, own socket, serve func(*wire)) {
-	_ = conn.SetDeadline(time.Now().Add(handshake))
-	x := newWire(conn)
-	if x.handshake(own) != nil {
+func (p *Publisher) welcome(ctx context.Context, conn net.Conn, own zmq4.SocketType, serve func(*zmtp.Link)) {
+	x, err := zmtp.Open(ctx, conn, own, true, handshake, maxRequest)
+	if err != nil {
 		return
 	}
-	_ = conn.SetDeadline(time.Time{})
-	x.patience = p.config.IOTimeout
+	x.Buffer(p.config.IOTimeout)
 	serve(x)
 }
 
 // serveSubscriber sends a subscriber what is published.
-func (p *Publisher) serveSubscriber(x *wire) {
+func (p *Publisher) serveSubscriber(x *zmtp.Link) {
 	p.subscribers.Add(1)
 	defer p.subscribers.Add(-1)
 	r := &reader{history: p.history}
 	var feeding sync.WaitGroup
 	defer feeding.Wait()
-	defer x.conn.Close() // feed may be writing
+	defer x.Close() // feed may be writing
 	defer r.leave()
 	feeding.Go(func() { p.feed(r, x) })
 	for {
-		frames, err := x.message()
+		frames, err := x.Receive()
 		if err != nil {
 			return
 		}
@@ -238,7 +258,7 @@ func (p *Publisher) serveSubscriber(x *wire) {
 }
 
 // feed sends batches until the reader has gone, or does not take them any more: then it ends the connection.
-func (p *Publisher) feed(r *reader, x *wire) {
+func (p *Publisher) feed(r *reader, x *zmtp.Link) {
 	topic := []byte(p.config.Topic)
 	for {
 		first, payloads, dropped, ok := r.wait()
@@ -247,10 +267,10 @@ func (p *Publisher) feed(r *reader, x *wire) {
 		}
 		p.dropped.Add(dropped)
 		for i, payload := range payloads {
-			_ = x.send(topic, number(first+uint64(i)), payload)
+			_ = x.Send(topic, number(first+uint64(i)), payload)
 		}
-		if x.w.Flush() != nil {
-			_ = x.conn.Close()
+		if x.Flush() != nil {
+			_ = x.Close()
 			return
 		}
 	}
@@ -259,9 +279,9 @@ func (p *Publisher) feed(r *reader, x *wire) {
 func number(n uint64) []byte { return binary.BigEndian.AppendUint64(nil, n) }
 
 // serveReplay answers questions for past batches, one after the other.
-func (p *Publisher) serveReplay(x *wire) {
+func (p *Publisher) serveReplay(x *zmtp.Link) {
 	for {
-		frames, err := x.message()
+		frames, err := x.Receive()
 		if err != nil {
 			return
 		}
@@ -279,17 +299,17 @@ func (p *Publisher) serveReplay(x *wire) {
 var endMarker = bytes.Repeat([]byte{0xff}, 8)
 
 // again sends the batches from a number on that there are now.
-func (p *Publisher) again(x *wire, from uint64) error {
+func (p *Publisher) again(x *zmtp.Link, from uint64) error {
 	topic, end := []byte(p.config.Topic), p.history.end()
 	for from < end {
 		first, payloads := p.history.from(from)
 		for i, payload := range payloads {
 			if n := first + uint64(i); n < end {
-				_ = x.send(nil, topic, number(n), payload)
+				_ = x.Send(nil, topic, number(n), payload)
 			}
 		}
 		from = first + uint64(len(payloads))
 	}
-	_ = x.send(nil, nil, endMarker, nil)
-	return x.w.Flush()
+	_ = x.Send(nil, nil, endMarker, nil)
+	return x.Flush()
 }
