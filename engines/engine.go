@@ -19,10 +19,10 @@ const (
 	Assistant Role = "assistant"
 )
 
-// Message is one entry of a chat.
+// Message is one entry of a chat; its JSON is that of the OpenAI API.
 type Message struct {
-	Role    Role
-	Content string
+	Role    Role   `json:"role"`
+	Content string `json:"content"`
 }
 
 // BlockSpan says where a block stands: bytes From to To-1 of the content of a message, which begins and ends there at whole characters.

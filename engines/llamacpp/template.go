@@ -31,15 +31,7 @@ func (e *Engine) tokens(ctx context.Context, req engines.Request, extra map[stri
 // render returns the text that the server will make of a chat. Templates look at more than the messages (tools,
 // chat_template_kwargs), so the server gets all members of the request that it will get with the chat.
 func (e *Engine) render(ctx context.Context, req engines.Request, extra map[string]json.RawMessage) (string, error) {
-	type message struct {
-		Role    engines.Role `json:"role"`
-		Content string       `json:"content"`
-	}
-	messages := make([]message, len(req.Messages))
-	for i, m := range req.Messages {
-		messages[i] = message(m)
-	}
-	body := map[string]any{"messages": messages}
+	body := map[string]any{"messages": req.Messages}
 	if model := cmp.Or(req.Model, e.config.Server.Model); model != "" {
 		body["model"] = model
 	}

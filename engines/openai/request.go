@@ -64,12 +64,6 @@ func (m members) object() []byte {
 	return b.Bytes()
 }
 
-// messageOut is a chat message on the wire.
-type messageOut struct {
-	Role    engines.Role `json:"role"`
-	Content string       `json:"content"`
-}
-
 // prepare checks a request and renders body and headers.
 func (e *Engine) prepare(req engines.Request) (call, error) {
 	if len(req.Messages) == 0 {
@@ -97,10 +91,6 @@ func (e *Engine) prepare(req engines.Request) (call, error) {
 }
 
 func (e *Engine) body(req engines.Request) ([]byte, error) {
-	messages := make([]messageOut, len(req.Messages))
-	for i, m := range req.Messages {
-		messages[i] = messageOut(m)
-	}
 	var m members
 	if model := cmp.Or(req.Model, e.config.Model); model != "" {
 		m.set("model", quote(model))
@@ -125,7 +115,7 @@ func (e *Engine) body(req engines.Request) ([]byte, error) {
 			m.set("rid", quote(req.ID))
 		}
 	}
-	m.set("messages", encode(messages))
+	m.set("messages", encode(req.Messages))
 	m.setAll(e.config.Extra)
 	m.setAll(req.Extra)
 	return m.object(), nil
@@ -169,7 +159,7 @@ func addHeaders(h, more http.Header) {
 
 // encode renders what cannot fail to render. HTML characters stay as they are: blocks are full of them, and
 // six bytes for each < would be paid on every request.
-func encode[T string | []messageOut](v T) json.RawMessage {
+func encode[T string | []engines.Message](v T) json.RawMessage {
 	var b bytes.Buffer
 	encoder := json.NewEncoder(&b)
 	encoder.SetEscapeHTML(false)

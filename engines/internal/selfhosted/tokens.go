@@ -9,31 +9,21 @@ import (
 	"github.com/ragpilot/ragpilot/engines"
 )
 
-// message is a chat message on the wire.
-type message struct {
-	Role    engines.Role `json:"role"`
-	Content string       `json:"content"`
-}
-
 // textQuestion is the body of /tokenize for a text.
 func textQuestion(model, text string) []byte {
-	return encode(struct {
-		Model   string `json:"model,omitempty"`
-		Prompt  string `json:"prompt"`
-		Special bool   `json:"add_special_tokens"`
-	}{model, text, false})
+	return question(model, map[string]any{"prompt": text, "add_special_tokens": false})
 }
 
 // chatQuestion is the body of /tokenize for a chat, whose template the server applies.
 func chatQuestion(model string, messages []engines.Message) []byte {
-	out := make([]message, len(messages))
-	for i, m := range messages {
-		out[i] = message(m)
+	return question(model, map[string]any{"messages": messages})
+}
+
+func question(model string, members map[string]any) []byte {
+	if model != "" {
+		members["model"] = model
 	}
-	return encode(struct {
-		Model    string    `json:"model,omitempty"`
-		Messages []message `json:"messages"`
-	}{model, out})
+	return encode(members)
 }
 
 // promptMembers are the members of a request on which its prompt's tokens depend. /tokenize takes them under the same names.
