@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/ragpilot/ragpilot/contextpilot"
+	"github.com/ragpilot/ragpilot/internal/lru"
 )
 
 // HostTier is the tier's name in Moved events: the server's memory for the state of slots, from where it loads what
@@ -20,45 +21,34 @@ type holder struct {
 
 // tracker knows which served requests have tokens in which slot. It holds a bounded number of them.
 type tracker struct {
-	limit int
-	byID  map[string]*holder
-	order []*holder // in the order in which they were served; entries that byID does not have are dead
+	byID *lru.Cache[string, *holder] // the one served first goes first
 }
 
-func newTracker(limit int) tracker { return tracker{limit: limit, byID: make(map[string]*holder)} }
+func newTracker(limit int) tracker { return tracker{lru.New[string, *holder](limit)} }
 
 // enter makes a request the holder of its tokens in a slot. It returns the ID that is forgotten for it, "" if none.
 func (t *tracker) enter(slots []slot, id string, at, resident, prompt int) (forgotten string) {
 	t.forget(slots, id)
 	h := &holder{id: id, slot: at, resident: resident, prompt: prompt}
-	t.byID[id] = h
-	t.order = append(t.order, h)
 	slots[at].holders = append(slots[at].holders, h)
-	if len(t.byID) > t.limit {
-		forgotten = t.oldest().id
-		t.forget(slots, forgotten)
+	_, old, full := t.byID.Put(id, h)
+	if !full {
+		return ""
 	}
-	if len(t.order) > 2*t.limit {
-		t.order = slices.DeleteFunc(t.order, func(h *holder) bool { return t.byID[h.id] != h })
-	}
-	return forgotten
-}
-
-// oldest returns the live holder that was served first. There must be one.
-func (t *tracker) oldest() *holder {
-	for t.byID[t.order[0].id] != t.order[0] {
-		t.order = t.order[1:]
-	}
-	return t.order[0]
+	old.leave(slots)
+	return old.id
 }
 
 // forget ends the following of a request.
 func (t *tracker) forget(slots []slot, id string) {
-	h, ok := t.byID[id]
-	if !ok {
-		return
+	if h, ok := t.byID.Get(id); ok {
+		t.byID.Delete(id)
+		h.leave(slots)
 	}
-	delete(t.byID, id)
+}
+
+// leave takes a holder out of its slot.
+func (h *holder) leave(slots []slot) {
 	if h.slot >= 0 {
 		s := &slots[h.slot]
 		s.holders = slices.DeleteFunc(s.holders, func(x *holder) bool { return x == h })
@@ -113,13 +103,14 @@ func (t *tracker) lost(h *holder, saved bool) contextpilot.Event {
 		e.Kind, e.Tier = contextpilot.Moved, HostTier
 	case h.resident == 0:
 		e.Kind, e.Prompt = contextpilot.Gone, 0
-		delete(t.byID, h.id)
+		t.byID.Delete(h.id)
 	}
 	return e
 }
 
 // reset forgets everything.
 func (t *tracker) reset() {
-	clear(t.byID)
-	t.order = nil
+	for ok := true; ok; {
+		_, _, ok = t.byID.DropOldest()
+	}
 }

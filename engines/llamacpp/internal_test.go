@@ -198,7 +198,8 @@ func TestCutMovesToBetterSlot(t *testing.T) {
 		t.Errorf("events %v, want %v", got, want)
 	}
 	for id, want := range map[string]holder{"short": {"short", 0, 2, 2}, "middle": {"middle", 1, 3, 3}, "long": {"long", 1, 4, 6}} {
-		if got := *b.tracker.byID[id]; got != want {
+		h, _ := b.tracker.byID.Get(id)
+		if got := *h; got != want {
 			t.Errorf("%s: %+v, want %+v", id, got, want)
 		}
 	}
