@@ -14,12 +14,11 @@ import (
 type Group struct {
 	cfg Config
 
-	mu      sync.Mutex // guards what follows; taken before an index's
-	byName  map[string]*Index
-	caches  []*Index
-	known   *lru.Cache[string, struct{}] // requests that are registered and were not told as lost
-	pending []Update
-	sending bool // somebody is calling OnUpdate
+	mu     sync.Mutex // guards what follows; taken before an index's
+	byName map[string]*Index
+	caches []*Index
+	known  *lru.Cache[string, struct{}] // requests that are registered and were not told as lost
+	outlet
 }
 
 // NewGroup returns a group without caches. cfg holds for each of them, but for OnUpdate, which is called with what
@@ -27,7 +26,9 @@ type Group struct {
 // a time at which all caches hold nothing.
 func NewGroup(cfg Config) *Group {
 	cfg = cfg.withDefaults()
-	return &Group{cfg: cfg, byName: make(map[string]*Index), known: lru.New[string, struct{}](cfg.MaxRequests)}
+	g := &Group{cfg: cfg, byName: make(map[string]*Index), known: lru.New[string, struct{}](cfg.MaxRequests)}
+	g.outlet = outlet{mu: &g.mu, onUpdate: cfg.OnUpdate}
+	return g
 }
 
 // Index returns the index of one cache, to be the sink of its publisher. One that is not known by this name is made: it knows
@@ -189,27 +190,6 @@ func (g *Group) merge(u Update) (Update, bool) {
 		g.drop(u.RequestID)
 	}
 	return u, true
-}
-
-// deliver gives pending updates to OnUpdate, in order and without a lock. If another goroutine is doing so, that one takes
-// them too.
-func (g *Group) deliver() {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if g.sending {
-		return
-	}
-	g.sending = true
-	for len(g.pending) > 0 {
-		batch := g.pending
-		g.pending = nil
-		if g.cfg.OnUpdate != nil {
-			g.mu.Unlock()
-			g.cfg.OnUpdate(batch)
-			g.mu.Lock()
-		}
-	}
-	g.sending = false
 }
 
 // empty reports whether the cache is known to hold no block on the GPU.

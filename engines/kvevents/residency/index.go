@@ -83,8 +83,7 @@ type Index struct {
 	unseen   int
 	heard    bool // blocks were stored since unseen rose
 	stats    Stats
-	pending  []Update
-	sending  bool // somebody is calling OnUpdate
+	outlet
 
 	touched []ref // scratch of settle
 	taken   []taken
@@ -108,6 +107,7 @@ func New(cfg Config) *Index {
 		entries: make(map[kvevents.Hash]entry), tiers: newTiers(), orphans: newOrphans(),
 	}
 	x.chain.seed = x.seed
+	x.outlet = outlet{mu: &x.mu, onUpdate: cfg.OnUpdate}
 	x.geo.Store(&geometry{size: max(cfg.BlockSize, 0)})
 	x.assumed = cfg.BlockSize > 0
 	return x

@@ -6,8 +6,7 @@ import "github.com/ragpilot/ragpilot/engines/kvevents"
 // were missed. They are entered when that block shows up, and forgotten when they are removed.
 type orphans struct {
 	blocks map[kvevents.Hash]orphan
-	kids   map[kvevents.Hash][]kvevents.Hash
-	links  int // in kids, those of blocks that are gone included
+	kids   map[kvevents.Hash]map[kvevents.Hash]struct{}
 }
 
 type orphan struct {
@@ -16,7 +15,7 @@ type orphan struct {
 }
 
 func newOrphans() orphans {
-	return orphans{blocks: make(map[kvevents.Hash]orphan), kids: make(map[kvevents.Hash][]kvevents.Hash)}
+	return orphans{blocks: make(map[kvevents.Hash]orphan), kids: make(map[kvevents.Hash]map[kvevents.Hash]struct{})}
 }
 
 func (o *orphans) add(h, parent kvevents.Hash, content []byte) {
@@ -24,28 +23,28 @@ func (o *orphans) add(h, parent kvevents.Hash, content []byte) {
 		return
 	}
 	o.blocks[h] = orphan{parent, append([]byte(nil), content...)}
-	o.kids[parent] = append(o.kids[parent], h)
-	o.links++
-	if o.links > 2*len(o.blocks)+1024 {
-		o.relink()
+	if o.kids[parent] == nil {
+		o.kids[parent] = make(map[kvevents.Hash]struct{})
 	}
+	o.kids[parent][h] = struct{}{}
 }
 
-// relink leaves out the links of blocks that are gone.
-func (o *orphans) relink() {
-	clear(o.kids)
-	o.links = len(o.blocks)
-	for h, b := range o.blocks {
-		o.kids[b.parent] = append(o.kids[b.parent], h)
+func (o *orphans) remove(h kvevents.Hash) {
+	b, ok := o.blocks[h]
+	if !ok {
+		return
+	}
+	delete(o.blocks, h)
+	if kids := o.kids[b.parent]; len(kids) > 1 {
+		delete(kids, h)
+	} else {
+		delete(o.kids, b.parent)
 	}
 }
-
-func (o *orphans) remove(h kvevents.Hash) { delete(o.blocks, h) }
 
 func (o *orphans) reset() {
 	clear(o.blocks)
 	clear(o.kids)
-	o.links = 0
 }
 
 // orphan keeps the block that was begun in x.chain.
@@ -77,17 +76,10 @@ func (x *Index) adopt(h kvevents.Hash, n ref) {
 	for todo := []placed{{h, n}}; len(todo) > 0; {
 		p := todo[len(todo)-1]
 		todo = todo[:len(todo)-1]
-		kids, ok := x.orphans.kids[p.hash]
-		if !ok {
-			continue
-		}
+		kids := x.orphans.kids[p.hash]
 		delete(x.orphans.kids, p.hash)
-		x.orphans.links -= len(kids)
-		for _, k := range kids {
-			o, ok := x.orphans.blocks[k]
-			if !ok || o.parent != p.hash {
-				continue
-			}
+		for k := range kids {
+			o := x.orphans.blocks[k]
 			x.orphans.remove(k)
 			if at := x.grow(p.node, o.content); at != 0 {
 				x.bind(k, at)

@@ -1,6 +1,8 @@
 package residency
 
 import (
+	"sync"
+
 	"github.com/ragpilot/ragpilot/contextpilot"
 	"github.com/ragpilot/ragpilot/engines/kvevents"
 )
@@ -50,23 +52,31 @@ func Events(scope contextpilot.Scope, updates []Update) []contextpilot.Event {
 	return events
 }
 
-// deliver gives pending updates to OnUpdate. If another goroutine is doing so, that one takes them too.
-func (x *Index) deliver() {
-	x.mu.Lock()
-	if x.sending {
-		x.mu.Unlock()
+// outlet gives updates to OnUpdate. The lock of its owner guards it.
+type outlet struct {
+	mu       sync.Locker
+	onUpdate func([]Update) // nil: updates are dropped
+	pending  []Update
+	sending  bool // a goroutine is calling onUpdate
+}
+
+// deliver gives pending updates to OnUpdate, in order and without the lock. If another goroutine is doing so, that one takes
+// them too.
+func (o *outlet) deliver() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.sending {
 		return
 	}
-	x.sending = true
-	for len(x.pending) > 0 {
-		batch := x.pending
-		x.pending = nil
-		if x.cfg.OnUpdate != nil {
-			x.mu.Unlock()
-			x.cfg.OnUpdate(batch)
-			x.mu.Lock()
+	o.sending = true
+	for len(o.pending) > 0 {
+		batch := o.pending
+		o.pending = nil
+		if o.onUpdate != nil {
+			o.mu.Unlock()
+			o.onUpdate(batch)
+			o.mu.Lock()
 		}
 	}
-	x.sending = false
-	x.mu.Unlock()
+	o.sending = false
 }
