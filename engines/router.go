@@ -156,22 +156,29 @@ func (r *Router) find(name string) (i int, known bool) {
 	return slices.BinarySearchFunc(r.replicas, name, func(rep *replica, name string) int { return strings.Compare(rep.name, name) })
 }
 
-func unknown(name string) error { return fmt.Errorf("engines: %w: %q", ErrUnknownReplica, name) }
+// named returns the replica of that name, or [ErrUnknownReplica]. r.mu is held.
+func (r *Router) named(name string) (*replica, error) {
+	i, known := r.find(name)
+	if !known {
+		return nil, fmt.Errorf("engines: %w: %q", ErrUnknownReplica, name)
+	}
+	return r.replicas[i], nil
+}
 
 // Remove takes a replica out: no request is routed to it any more, those under way go on, and what is known of its cache is
 // dropped. The error is [ErrUnknownReplica].
 func (r *Router) Remove(name string) error {
 	r.mu.Lock()
-	i, known := r.find(name)
-	if !known {
-		r.mu.Unlock()
-		return unknown(name)
+	rep, err := r.named(name)
+	if err == nil {
+		rep.in = false
+		r.replicas = slices.DeleteFunc(r.replicas, func(x *replica) bool { return x == rep })
+		r.window.reset()
 	}
-	rep := r.replicas[i]
-	rep.in = false
-	r.replicas = slices.Delete(r.replicas, i, i+1)
-	r.window.reset()
 	r.mu.Unlock()
+	if err != nil {
+		return err
+	}
 	rep.cancel()
 	r.opt.Pilot.DropReplica(name)
 	return nil
@@ -181,17 +188,13 @@ func (r *Router) Remove(name string) error {
 // dropped: it comes back empty. The error is [ErrUnknownReplica].
 func (r *Router) SetUp(name string, up bool) error {
 	r.mu.Lock()
-	i, known := r.find(name)
-	if !known {
-		r.mu.Unlock()
-		return unknown(name)
-	}
-	lost := r.setUp(r.replicas[i], up)
+	rep, err := r.named(name)
+	lost := err == nil && r.setUp(rep, up)
 	r.mu.Unlock()
 	if lost {
 		r.opt.Pilot.DropReplica(name)
 	}
-	return nil
+	return err
 }
 
 // setUp reports whether the replica's index is to be dropped. r.mu is held.
@@ -228,15 +231,12 @@ func (r *Router) Replicas() []ReplicaState {
 // were not routed there are ignored. The error is [ErrUnknownReplica].
 func (r *Router) Observe(name string, events ...contextpilot.Event) error {
 	r.mu.Lock()
-	i, known := r.find(name)
-	if !known {
-		r.mu.Unlock()
-		return unknown(name)
-	}
-	rep := r.replicas[i]
+	rep, err := r.named(name)
 	r.mu.Unlock()
-	r.observe(rep, events)
-	return nil
+	if err == nil {
+		r.observe(rep, events)
+	}
+	return err
 }
 
 func (r *Router) observe(rep *replica, events []contextpilot.Event) {

@@ -1,6 +1,7 @@
 package kvevents
 
 import (
+	"errors"
 	"fmt"
 	"strconv"
 
@@ -34,52 +35,15 @@ var (
 	removedFields = [...]field{tag, hashes, medium, group}
 )
 
-// fieldOf names the fields of the map encoding.
-func fieldOf(key []byte) field {
-	switch string(key) {
-	case "type":
-		return tag
-	case "block_hashes":
-		return hashes
-	case "parent_block_hash":
-		return parent
-	case "token_ids":
-		return tokenIDs
-	case "block_size":
-		return blockSize
-	case "lora_id":
-		return loraID
-	case "medium":
-		return medium
-	case "lora_name":
-		return loraName
-	case "extra_keys":
-		return extraKeys
-	case "group_idx":
-		return group
-	case "kv_cache_spec_kind":
-		return spec
-	case "cache_salt":
-		return salt
-	case "session_id":
-		return session
-	case "locality":
-		return locality
-	}
-	return other
+// fieldOf has the fields of the map encoding by name; others are passed over.
+var fieldOf = map[string]field{
+	"type": tag, "block_hashes": hashes, "parent_block_hash": parent, "token_ids": tokenIDs, "block_size": blockSize,
+	"lora_id": loraID, "medium": medium, "lora_name": loraName, "extra_keys": extraKeys, "group_idx": group,
+	"kv_cache_spec_kind": spec, "cache_salt": salt, "session_id": session, "locality": locality,
 }
 
-func kindOf(tag []byte) Kind {
-	switch string(tag) {
-	case "BlockStored":
-		return Stored
-	case "BlockRemoved":
-		return Removed
-	case "AllBlocksCleared":
-		return Cleared
-	}
-	return 0
-}
+// kindOf has the kinds by tag.
+var kindOf = map[string]Kind{"BlockStored": Stored, "BlockRemoved": Removed, "AllBlocksCleared": Cleared}
 
 // event reads one event of either encoding and appends it to the batch if its type is known. After an error what it
 // had put into the buffers is taken back.
@@ -91,24 +55,18 @@ func (d *Decoder) event(b []byte) (rest []byte, err error) {
 	} else {
 		rest, err = d.mapEvent(&ev, b)
 	}
+	if err == nil && ev.Kind == Stored && ev.BlockSize == 0 && len(ev.Tokens) > 0 {
+		err = errors.New("block_size is missing")
+	}
 	if err == nil && ev.Kind != 0 {
-		if err = ev.check(); err == nil {
-			d.batch.Events = append(d.batch.Events, ev)
-			return rest, nil
-		}
+		d.batch.Events = append(d.batch.Events, ev)
+		return rest, nil
 	}
 	d.hashes, d.tokens, d.extra = d.hashes[:nh], d.tokens[:nt], d.extra[:nx]
 	if err == nil {
 		d.batch.Unknown++
 	}
 	return rest, err
-}
-
-func (e *Event) check() error {
-	if e.Kind == Stored && e.BlockSize == 0 && len(e.Tokens) > 0 {
-		return fmt.Errorf("block_size is missing")
-	}
-	return nil
 }
 
 func (d *Decoder) arrayEvent(ev *Event, b []byte) ([]byte, error) {
@@ -147,7 +105,7 @@ func (d *Decoder) mapEvent(ev *Event, b []byte) ([]byte, error) {
 		if key, b, err = msgp.ReadMapKeyZC(b); err != nil {
 			return b, err
 		}
-		if b, err = d.field(ev, fieldOf(key), b); err != nil {
+		if b, err = d.field(ev, fieldOf[string(key)], b); err != nil {
 			return b, err
 		}
 	}
@@ -166,7 +124,7 @@ func (d *Decoder) field(ev *Event, f field, b []byte) (rest []byte, err error) {
 	case tag:
 		var v []byte
 		v, rest, err = msgp.ReadStringZC(b)
-		ev.Kind = kindOf(v)
+		ev.Kind = kindOf[string(v)]
 	case hashes:
 		ev.Hashes, rest, err = d.readHashes(b)
 	case parent:
