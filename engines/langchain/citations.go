@@ -54,25 +54,19 @@ func (r *reader) options(options []llms.CallOption) []llms.CallOption {
 		return options
 	}
 	o := applied(options, llms.CallOptions{})
-	if o.StreamingFunc == nil && o.StreamingReasoningFunc == nil {
-		return options
-	}
 	plain, reasoning := r.filter(o.StreamingFunc != nil), r.filter(o.StreamingFunc == nil)
-	return append(slices.Clip(options), func(o *llms.CallOptions) {
-		if f := o.StreamingFunc; f != nil {
-			o.StreamingFunc = func(ctx context.Context, chunk []byte) error {
-				r.read.Store(true)
-				return f(ctx, []byte(plain.Push(string(chunk))))
-			}
-			r.atEnd(plain, func(held []byte) error { return f(r.ctx, held) })
+	if f := o.StreamingFunc; f != nil {
+		r.atEnd(plain, func(held []byte) error { return f(r.ctx, held) })
+	}
+	if f := o.StreamingReasoningFunc; f != nil {
+		r.atEnd(reasoning, func(held []byte) error { return f(r.ctx, nil, held) })
+	}
+	return seeing(options, func(chunk []byte, thinks bool) []byte {
+		r.read.Store(true)
+		if thinks {
+			return []byte(reasoning.Push(string(chunk)))
 		}
-		if f := o.StreamingReasoningFunc; f != nil {
-			o.StreamingReasoningFunc = func(ctx context.Context, thought, chunk []byte) error {
-				r.read.Store(true)
-				return f(ctx, thought, []byte(reasoning.Push(string(chunk))))
-			}
-			r.atEnd(reasoning, func(held []byte) error { return f(r.ctx, nil, held) })
-		}
+		return []byte(plain.Push(string(chunk)))
 	})
 }
 

@@ -5,35 +5,28 @@ import (
 	"errors"
 	"reflect"
 	"slices"
-	"sync/atomic"
 
 	"github.com/tmc/langchaingo/llms"
 
 	"github.com/ragpilot/ragpilot/contextpilot"
 	"github.com/ragpilot/ragpilot/engines"
+	"github.com/ragpilot/ragpilot/framework"
 )
 
-// watch notes whether a piece of the answer was streamed, an empty one included: it came from the engine.
-type watch struct{ streamed atomic.Bool }
-
-// options returns the caller's options with an option behind them that listens to the streaming functions, if the
-// caller has any.
-func (w *watch) options(options []llms.CallOption) []llms.CallOption {
+// seeing returns the caller's options with see in front of the streaming functions, if the caller has any: they get what it
+// returns of each chunk. An empty chunk counts, too: it came from the engine.
+func seeing(options []llms.CallOption, see func(chunk []byte, reasoning bool) []byte) []llms.CallOption {
 	o := applied(options, llms.CallOptions{})
 	if o.StreamingFunc == nil && o.StreamingReasoningFunc == nil {
 		return options
 	}
 	return append(slices.Clip(options), func(o *llms.CallOptions) {
 		if f := o.StreamingFunc; f != nil {
-			o.StreamingFunc = func(ctx context.Context, chunk []byte) error {
-				w.streamed.Store(true)
-				return f(ctx, chunk)
-			}
+			o.StreamingFunc = func(ctx context.Context, chunk []byte) error { return f(ctx, see(chunk, false)) }
 		}
 		if f := o.StreamingReasoningFunc; f != nil {
-			o.StreamingReasoningFunc = func(ctx context.Context, reasoning, chunk []byte) error {
-				w.streamed.Store(true)
-				return f(ctx, reasoning, chunk)
+			o.StreamingReasoningFunc = func(ctx context.Context, thought, chunk []byte) error {
+				return f(ctx, thought, see(chunk, true))
 			}
 		}
 	})
@@ -52,23 +45,14 @@ func applied(options []llms.CallOption, o llms.CallOptions) llms.CallOptions {
 // outcome says what became of a request. One that failed before anything was heard of the engine is Gone; one that
 // broke off later has been computed and is in the engine's cache.
 func outcome(response *llms.ContentResponse, err error, returned, streamed bool) contextpilot.Event {
-	failed := !returned || err != nil
-	if failed && !streamed && !errors.Is(err, engines.ErrInterrupted) {
-		return contextpilot.Event{Kind: contextpilot.Gone}
-	}
-	ev := contextpilot.Event{Kind: contextpilot.Served}
-	if response == nil {
-		return ev
-	}
-	for _, choice := range response.Choices {
-		if choice != nil { // clients give each choice the usage of the whole request
-			ev.Tokens = count(choice.GenerationInfo, cachedKeys())
-			ev.CachedKnown = ev.Tokens > 0 // some say 0 where the engine said nothing
-			ev.Output = count(choice.GenerationInfo, outputKeys())
-			break
+	heard := returned && err == nil || streamed || errors.Is(err, engines.ErrInterrupted)
+	var info map[string]any
+	if response != nil {
+		if i := slices.IndexFunc(response.Choices, func(c *llms.ContentChoice) bool { return c != nil }); i >= 0 {
+			info = response.Choices[i].GenerationInfo // clients give each choice the usage of the whole request
 		}
 	}
-	return ev
+	return framework.Outcome(heard, count(info, cachedKeys()), count(info, outputKeys()))
 }
 
 // cachedKeys are the names under which clients of langchaingo v0.1.14 report prompt tokens read from a cache: openai,

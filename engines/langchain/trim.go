@@ -20,16 +20,6 @@ type trimmed struct {
 	trimmer *history.Trimmer
 }
 
-type reasoningTrimmed struct {
-	*trimmed
-	supports func() bool
-}
-
-var (
-	_ llms.Model          = (*trimmed)(nil)
-	_ llms.ReasoningModel = reasoningTrimmed{}
-)
-
 // Trim returns a model that keeps the messages of each call within the engine's window and hands them to inner, which
 // [Wrap] returned: see [history.Trimmer]. The caller goes on with all of its messages. Of cfg, Scope,
 // System, Session and Blocks are not used. Tokens are counted by the pilot's tokenizer: of texts, and of
@@ -43,15 +33,8 @@ func Trim(pilot *contextpilot.Pilot, inner llms.Model, cfg history.Config) (llms
 	if err != nil {
 		return nil, fmt.Errorf("langchain: %w", err)
 	}
-	m := &trimmed{inner: inner, pilot: pilot, trimmer: t}
-	if r, ok := inner.(interface{ SupportsReasoning() bool }); ok {
-		return reasoningTrimmed{m, r.SupportsReasoning}, nil
-	}
-	return m, nil
+	return inFrontOf(inner, &trimmed{inner: inner, pilot: pilot, trimmer: t}), nil
 }
-
-// SupportsReasoning returns inner's answer.
-func (m reasoningTrimmed) SupportsReasoning() bool { return m.supports() }
 
 // Call sends a single prompt.
 func (m *trimmed) Call(ctx context.Context, prompt string, options ...llms.CallOption) (string, error) {

@@ -2,6 +2,7 @@ package langchain
 
 import (
 	"context"
+	"sync/atomic"
 
 	"github.com/tmc/langchaingo/llms"
 
@@ -16,34 +17,35 @@ type model struct {
 	turns *framework.Turns
 }
 
-// reasoningModel is a model whose inner model says whether it reasons; only it has the method, so that callers who ask
-// for the method get inner's answer.
-type reasoningModel struct {
-	*model
-	supports func() bool
+// reasoning is a model that says whether the one behind it reasons. Only it has the method, so that callers who ask for the
+// method get the answer of the model behind.
+type reasoning struct {
+	llms.Model
+	behind interface{ SupportsReasoning() bool }
 }
 
-var (
-	_ llms.Model          = (*model)(nil)
-	_ llms.ReasoningModel = reasoningModel{}
-)
+// SupportsReasoning returns the answer of the model behind.
+func (m reasoning) SupportsReasoning() bool { return m.behind.SupportsReasoning() }
+
+// inFrontOf returns the model, with the method of reasoning models if the one behind it has it.
+func inFrontOf(behind, m llms.Model) llms.Model {
+	if r, ok := behind.(interface{ SupportsReasoning() bool }); ok {
+		return reasoning{m, r}
+	}
+	return m
+}
+
+var _ llms.ReasoningModel = reasoning{}
 
 // Wrap returns a model that calls inner and keeps the pilot informed; see the package's documentation. Its
 // messages and options reach inner unchanged but for the text of planned blocks and the results of tools. It is safe for concurrent use if inner
 // is, and implements [llms.ReasoningModel] if inner does.
 func Wrap(pilot *contextpilot.Pilot, inner llms.Model, opts ...Option) llms.Model {
 	s := newSettings(opts)
-	m := &model{settings: s, inner: inner, turns: framework.NewTurns(pilot, framework.Options{
+	return inFrontOf(inner, &model{settings: s, inner: inner, turns: framework.NewTurns(pilot, framework.Options{
 		Scope: s.scope, NoHint: s.noHint, Cite: s.cited != nil || s.recite != nil, ToolResults: s.toolResults,
-	})}
-	if r, ok := inner.(interface{ SupportsReasoning() bool }); ok {
-		return reasoningModel{m, r.SupportsReasoning}
-	}
-	return m
+	})})
 }
-
-// SupportsReasoning returns inner's answer.
-func (m reasoningModel) SupportsReasoning() bool { return m.supports() }
 
 // Call sends a single prompt.
 func (m *model) Call(ctx context.Context, prompt string, options ...llms.CallOption) (string, error) {
@@ -61,12 +63,15 @@ func (m *model) GenerateContent(
 	}
 	m.plans(call.Plan)
 	ctx = m.withID(withRequestID(withBlocks(ctx, &call.Plan), call.Plan.RequestID), call.Plan.RequestID)
-	var w watch
+	var streamed atomic.Bool
 	r := m.reader(ctx, call.Sources)
-	options = w.options(r.options(options))
+	options = seeing(r.options(options), func(chunk []byte, _ bool) []byte {
+		streamed.Store(true)
+		return chunk
+	})
 	returned := false
-	defer func() { // also when inner panics: nobody else would take the request back
-		call.End(outcome(response, err, returned, w.streamed.Load()))
+	defer func() { // also when inner panics: otherwise the request would not be taken back
+		call.End(outcome(response, err, returned, streamed.Load()))
 	}()
 	response, err = m.inner.GenerateContent(ctx, messages, options...)
 	returned = true
