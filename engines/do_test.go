@@ -136,7 +136,7 @@ func TestHungReplica(t *testing.T) {
 	}
 }
 
-// TestTrialGivenUp: a request that should try a replica, and that its caller gives up, tells nothing: the next one tries it.
+// TestTrialGivenUp: a request that should try a replica, and that its caller gives up, shows nothing: the next one tries it.
 func TestTrialGivenUp(t *testing.T) {
 	r, _ := newRouter(t, engines.RouterOptions{}, "ill", "well")
 	now := time.Unix(0, 0)
@@ -253,7 +253,7 @@ func TestFailedTogether(t *testing.T) {
 	t.Error("of many that failed together each has lengthened the rest")
 }
 
-// TestKeptIsAPartOfThePrompt: what is left of a prompt is told in the engine's tokens, and counts as the same part of the pilot's.
+// TestKeptIsAPartOfThePrompt: what is left of a prompt is reported in the engine's tokens, and counts as the same part of the pilot's.
 func TestKeptIsAPartOfThePrompt(t *testing.T) {
 	cost := func(shrunk contextpilot.Event) float64 {
 		r, _ := newRouter(t, engines.RouterOptions{Window: 50}, "a")
@@ -266,7 +266,7 @@ func TestKeptIsAPartOfThePrompt(t *testing.T) {
 		return r.Scores(contextpilot.Request{Blocks: docs("x y z w")})[0].Cost
 	}
 	if half, same := cost(contextpilot.Event{Tokens: 200}), cost(contextpilot.Event{Tokens: 400, Prompt: 800}); half != same {
-		t.Errorf("half of the prompt costs %g, told in other tokens %g", half, same)
+		t.Errorf("half of the prompt costs %g, reported in other tokens %g", half, same)
 	}
 }
 
@@ -349,10 +349,10 @@ func TestDoAllUnreachable(t *testing.T) {
 		}
 		pilot.Plan(contextpilot.Request{Session: "other"})
 	}
-	equal(t, "live, of nobody's", int64(2), pilot.Stats().LiveRequests)
+	equal(t, "live, of no engine's", int64(2), pilot.Stats().LiveRequests)
 }
 
-// Which replicas are asked after which errors, which are down then, and what the caller is told.
+// Which replicas are asked after which errors, which are down then, and what the caller gets.
 func TestDoGoesOn(t *testing.T) {
 	broke := fmt.Errorf("engine: %w: connection reset", engines.ErrUnreachable)
 	slow := fmt.Errorf("engine: %w: %w", engines.ErrUnreachable, os.ErrDeadlineExceeded)
@@ -477,7 +477,7 @@ func (f *talkative) Subscribe(sink func(...contextpilot.Event)) (cancel func()) 
 	}
 }
 
-func (f *talkative) tell(ev contextpilot.Event) {
+func (f *talkative) report(ev contextpilot.Event) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for _, s := range f.sinks {
@@ -498,7 +498,7 @@ func TestEnginesMayReportAtAnyTime(t *testing.T) {
 	var wg sync.WaitGroup
 	wg.Go(func() {
 		for range 200 {
-			engine.tell(contextpilot.Event{Kind: contextpilot.Served, Request: rt.Plan.RequestID})
+			engine.report(contextpilot.Event{Kind: contextpilot.Served, Request: rt.Plan.RequestID})
 		}
 	})
 	for i := range 200 {
@@ -514,8 +514,8 @@ func TestEnginesMayReportAtAnyTime(t *testing.T) {
 	add(t, r, "a", nil)
 	serve(t, r, contextpilot.Request{Blocks: docs("x")})
 	before := pilot.Stats().Events
-	engine.tell(contextpilot.Event{Kind: contextpilot.Cleared})
-	engine.tell(contextpilot.Event{Kind: contextpilot.Gone, Request: rt.Plan.RequestID})
+	engine.report(contextpilot.Event{Kind: contextpilot.Cleared})
+	engine.report(contextpilot.Event{Kind: contextpilot.Gone, Request: rt.Plan.RequestID})
 	equal(t, "events of one that was removed", before, pilot.Stats().Events)
 	equal(t, "what its successor has", 100, r.Scores(contextpilot.Request{Blocks: docs("x")})[0].Match.Tokens)
 }

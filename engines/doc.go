@@ -2,7 +2,7 @@
 // that a program can be written, tested and measured against any of them.
 //
 // An engine takes a [Request], streams the answer, and returns a [Response] whose [Usage] says how many prompt
-// tokens came from the prefix cache. It is given the request's ID and gives it back, and it tells its
+// tokens came from the prefix cache. It is given the request's ID and gives it back, and it reports to its
 // subscribers what its cache lost as [github.com/ragpilot/ragpilot/contextpilot.Event] values, ready for
 // Pilot.Observe. Implementations: engines/openai (any OpenAI-compatible server), engines/vllm, engines/sglang and
 // engines/llamacpp (what these servers have beside chats), engines/local (a model in this process), engines/sim (an

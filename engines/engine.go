@@ -69,7 +69,7 @@ type Usage struct {
 	OutputTokens int
 	// CachedTokens is the part of PromptTokens that was read from the prefix cache.
 	CachedTokens int
-	// CachedKnown tells a reported 0 from a count that the engine does not give.
+	// CachedKnown distinguishes a reported 0 from a count that the engine does not give.
 	CachedKnown bool
 }
 

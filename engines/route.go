@@ -19,7 +19,7 @@ type Score struct {
 	Pending int // prefill tokens that wait there
 	// Cost is in prefill tokens, see [Router]; the lowest is best. It can be negative.
 	Cost float64
-	// Full tells that the replica would exceed its share of prefill, see [RouterOptions.MaxShare].
+	// Full: the replica would exceed its share of prefill, see [RouterOptions.MaxShare].
 	Full bool
 	// Rating is the cost as gateways' scorers give theirs: 1 for the cheapest replica, 0 for the dearest, and in between by
 	// cost. Those that are full have 0 and do not count, unless all are.
@@ -176,7 +176,7 @@ func (r *Router) take(replicas []*replica, matches []contextpilot.Match) *Route 
 	}
 }
 
-// better reports whether a is to be chosen before b. r.mu is held.
+// better reports whether a is chosen before b. r.mu is held.
 func (r *Router) better(a Score, ra *replica, b Score, rb *replica) bool {
 	if x, y := ra.resting(r.now), rb.resting(r.now); x != y {
 		return y
@@ -197,7 +197,7 @@ func (r *Router) follow(rt *Route) {
 	rt.replica.sent.Put(rt.Plan.RequestID, followed{rt.Plan.Scope, rt.share})
 }
 
-// First tells that the answer has begun: its prompt is computed. Calls after the first do nothing.
+// First reports that the answer has begun: its prompt is computed. Calls after the first do nothing.
 func (rt *Route) First() {
 	rt.router.mu.Lock()
 	defer rt.router.mu.Unlock()
@@ -214,7 +214,7 @@ func (rt *Route) settle() {
 	rt.waiting = 0
 }
 
-// Done tells that the answer has ended, and how. Tokens that the engine reports as read from its cache correct what
+// Done reports that the answer has ended, and how. Tokens that the engine reports as read from its cache correct what
 // was expected. An error before the answer began means that the engine did not compute the request: it is taken back, see
 // [contextpilot.Gone]. Calls after the first do nothing.
 func (rt *Route) Done(u Usage, err error) {
@@ -355,7 +355,7 @@ func (r *Router) lost(rep *replica) {
 // errAbandoned ends a request whose caller has panicked.
 var errAbandoned = errors.New("abandoned")
 
-// run sends the request; begun tells that a piece of an answer has come.
+// run sends the request; begun says that a piece of an answer has come.
 func (rt *Route) run(ctx context.Context, build func(*contextpilot.Plan) Request, onText func(string) error) (resp Response, begun bool, err error) {
 	defer rt.Done(Usage{}, errAbandoned) // does nothing after the one below
 	if rt.Engine == nil {

@@ -39,7 +39,7 @@ type RouterOptions struct {
 //
 // tokens: those left to compute in the order that is best there, those of prompts that wait before it, less what the
 // meeting of familiar documents is worth, see [contextpilot.Match], where kept is the part of its last prompts that the cache
-// has not lost, as far as it tells. The price is the replica's share of the prefill lately, 1
+// has not lost, as far as it reports that. The price is the replica's share of the prefill lately, 1
 // for the mean. The cheapest takes the request, unless it would exceed its
 // share of prefill, see [RouterOptions.MaxShare]; if all would, the one that had least. A conversation's history is part
 // of the prompt: its replica is cheaper by all of it, and loses it when it is busier than that is worth.
@@ -135,7 +135,7 @@ func (r *Router) add(name string, engine Engine, down bool) error {
 	return nil
 }
 
-// maxFollowed is the number of requests of a replica whose events can be told to the pilot.
+// maxFollowed is the number of requests of a replica whose events can be passed to the pilot.
 const maxFollowed = 200_000
 
 func (r *Router) insert(rep *replica) bool {
@@ -197,7 +197,7 @@ func (r *Router) SetUp(name string, up bool) error {
 	return err
 }
 
-// setUp reports whether the replica's index is to be dropped. r.mu is held.
+// setUp reports whether the replica's index must be dropped. r.mu is held.
 func (r *Router) setUp(rep *replica, up bool) (lost bool) {
 	if !rep.in || up == !rep.down {
 		return false
@@ -227,7 +227,7 @@ func (r *Router) Replicas() []ReplicaState {
 	return out
 }
 
-// Observe passes on what a replica's cache told in another way than by its engine. Events need no scope. Those of requests that
+// Observe passes on what a replica's cache reported in another way than by its engine. Events need no scope. Those of requests that
 // were not routed there are ignored. The error is [ErrUnknownReplica].
 func (r *Router) Observe(name string, events ...contextpilot.Event) error {
 	r.mu.Lock()
@@ -253,7 +253,7 @@ func (r *Router) observe(rep *replica, events []contextpilot.Event) {
 	}
 }
 
-// scopeOf returns where an event belongs, and takes over what it tells of the requests lately; false: it concerns
+// scopeOf returns where an event belongs, and takes over what it says of the requests lately; false: it concerns
 // nothing that is known.
 func (r *Router) scopeOf(rep *replica, ev contextpilot.Event) (scope contextpilot.Scope, ok bool) {
 	r.mu.Lock()

@@ -440,7 +440,7 @@ func TestEventsFindTheirScope(t *testing.T) {
 		t.Errorf("%+v", st)
 	}
 	equal(t, "red's is lost", 0, pilot.Match(contextpilot.Request{Scope: contextpilot.Scope{Model: "m", Tenant: "red", Replica: "a"}, Blocks: longDocs("x")}).Tokens)
-	if err := r.Observe("a", contextpilot.Event{Kind: contextpilot.Served, Request: "nobody's"}); err != nil {
+	if err := r.Observe("a", contextpilot.Event{Kind: contextpilot.Served, Request: "a stranger's"}); err != nil {
 		t.Error(err)
 	}
 	equal(t, "an unknown request is not passed on", st.Events, pilot.Stats().Events)

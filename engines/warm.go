@@ -36,7 +36,7 @@ type WarmerOptions struct {
 }
 
 // Warmer computes the known beginning of prompts while their blocks are still being retrieved: system prompt and history at
-// once, then blocks that will likely be retrieved, when somebody guesses them. Retrieval and prefill overlap, so that the
+// once, then blocks that will likely be retrieved, when they are guessed. Retrieval and prefill overlap, so that the
 // first token comes after max(retrieval, head) + blocks instead of retrieval + head + blocks, where the head is not in the
 // engine's cache (RAGCache++ §3.6; guesses are those of RAGCache's dynamic speculative pipelining). [Warmer.Retrieve] is all
 // that most programs need; [Warmer.Begin] gives the parts.
@@ -64,12 +64,12 @@ type Warmer struct {
 	known  *lru.Cache[headKey, knownHead] // heads that were computed
 }
 
-// knownHead tells who knows that a head is resident.
+// knownHead says how it is known that a head is resident.
 type knownHead uint8
 
 const (
-	warmed  knownHead = iota // nobody else: it was computed ahead, and no request has been planned since
-	indexed                  // the pilot, as long as it knows of any request in the scope
+	warmed  knownHead = iota // only by the Warmer: it was computed ahead, and no request has been planned since
+	indexed                  // by the pilot, as long as it knows of any request in the scope
 )
 
 // maxKnown is the number of heads that a Warmer knows; programs have few.

@@ -30,7 +30,7 @@ func ExampleWarmer_Retrieve() {
 	}
 	search := func(_ context.Context, provisional func([]contextpilot.Block)) ([]contextpilot.Block, error) {
 		first := []contextpilot.Block{{ID: "boiler", Text: "The boiler is cleaned in spring and in autumn."}}
-		provisional(first) // of a search in stages: what it has found so far, if it can tell
+		provisional(first) // of a search in stages: what it has found so far, if it can be known
 		return append(first, contextpilot.Block{ID: "office", Text: "The office is open until six."}), nil
 	}
 

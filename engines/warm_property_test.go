@@ -271,7 +271,7 @@ func (c *crowd) build(p *contextpilot.Plan) engines.Request {
 	}}
 }
 
-// ask is one request of a user. Some are given up while they are retrieved, some find nothing, some have several searches that tell
+// ask is one request of a user. Some are given up while they are retrieved, some find nothing, some have several searches that report
 // what they have found.
 func (c *crowd) ask(ctx context.Context, user, i int) {
 	ctx, cancel := context.WithCancel(ctx)

@@ -32,7 +32,7 @@ type heldCall struct {
 	answered, late bool // for the test's own books
 }
 
-func (*heldEngine) Name() string { return "fake: answers when it is told to" }
+func (*heldEngine) Name() string { return "fake: answers when it is let go" }
 
 func (*heldEngine) Subscribe(func(...contextpilot.Event)) (cancel func()) { return func() {} }
 
@@ -412,7 +412,7 @@ func TestWarmShared(t *testing.T) {
 		second.Cancel()
 		second.Cancel()
 		if synctest.Wait(); call.wanted() {
-			t.Error("not cancelled although nobody waits")
+			t.Error("not cancelled although no request waits")
 		}
 		w.stats(engines.WarmerStats{Sent: 1, Shared: 2, Cancelled: 1})
 		w.begin(contextpilot.Request{}).Cancel()

@@ -102,7 +102,7 @@ type question struct {
 	blocks      []contextpilot.Block
 	delay       time.Duration // of the retriever
 	provisional []contextpilot.Block
-	at          time.Duration // when the retriever tells them
+	at          time.Duration // when the retriever has them
 	least, part int           // WarmerOptions.MinTokens, .Part
 }
 

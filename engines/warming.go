@@ -188,7 +188,7 @@ func (x *Warming) next(g *guess) (req Request, ok bool) {
 	return g.parts[g.sent-1].req, true
 }
 
-// ended tells the pilot how a guess came out, unless it was given up before.
+// ended reports to the pilot how a guess came out, unless it was given up before.
 func (x *Warming) ended(g *guess, err error) {
 	x.mu.Lock()
 	over := g.over
@@ -199,19 +199,19 @@ func (x *Warming) ended(g *guess, err error) {
 	case over:
 	case err != nil:
 		x.w.takeBack(g)
-	default: // what an engine tells of the last part is not that of the whole
+	default: // what an engine reports of the last part is not that of the whole
 		x.w.opt.Pilot.Observe(contextpilot.Event{Kind: contextpilot.Served, Scope: g.plan.Scope, Request: g.plan.RequestID})
 	}
 }
 
-// takeBack tells the pilot that guesses did not reach the engine, or not whole.
+// takeBack reports to the pilot that guesses did not reach the engine, or not whole.
 func (w *Warmer) takeBack(guesses ...*guess) {
 	for _, g := range guesses {
 		w.opt.Pilot.Observe(contextpilot.Event{Kind: contextpilot.Gone, Scope: g.plan.Scope, Request: g.plan.RequestID})
 	}
 }
 
-// Ready tells how the real request will be sent, and is called before it is. Nothing more is sent ahead. What the engine
+// Ready says how the real request will be sent, and is called before it is. Nothing more is sent ahead. What the engine
 // computes at this moment is cancelled if it is not the beginning of the real request, so that the engine is free for it; what
 // is right goes on: the engine does not begin it anew, but waits for it or shares it. With [WarmerOptions].Unshared, Ready waits
 // for it instead, at most until ctx ends; otherwise it returns at once.

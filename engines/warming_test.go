@@ -137,7 +137,7 @@ func TestGuessAgain(t *testing.T) {
 	}
 }
 
-// Of guesses that are told at once, the one that was begun last counts, however long they take to plan.
+// Of guesses that come at once, the one that was begun last counts, however long they take to plan.
 func TestGuessOvertaken(t *testing.T) {
 	testWarmer(t, engines.WarmerOptions{}, func(t *testing.T, w *warmUp) {
 		slow := make(chan struct{})

@@ -10,7 +10,7 @@ import (
 )
 
 // warmup computes the beginning of requests by one request, or several of which each begins with the one before it. Its context
-// does not end with one of those that want it, but when nobody does any more.
+// does not end with one of those that want it, but when none of them does any more.
 type warmup struct {
 	next  func() (req Request, ok bool) // what is sent next; not ok: nothing more
 	after *warmup                       // nil, or what must end before anything is sent: the beginning of it
@@ -67,7 +67,7 @@ func (w *Warmer) start(ctx context.Context, u *warmup, ended func(error)) bool {
 	return true
 }
 
-// run sends what is to be sent when its turn has come, and waits for the engine.
+// run sends the requests when its turn has come, and waits for the engine.
 func (w *Warmer) run(u *warmup) error {
 	defer u.stop()
 	if u.after != nil {
@@ -92,7 +92,7 @@ func (w *Warmer) run(u *warmup) error {
 // errEnough breaks off an answer that is longer than was asked for.
 var errEnough = errors.New("enough")
 
-// send sends one request. A panic in the engine is an error: nobody waits for a warm-up, so it must not end the program.
+// send sends one request. A panic in the engine is an error: no request waits for a warm-up, so it must not end the program.
 func (w *Warmer) send(ctx context.Context, req Request) (err error) {
 	defer func() {
 		if r := recover(); r != nil {

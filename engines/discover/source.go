@@ -13,7 +13,7 @@ import (
 	"strings"
 )
 
-// Source tells which replicas there are.
+// Source lists the replicas.
 type Source interface {
 	// Replicas returns base URLs by name. A name must stay with the same replica. It is called by one goroutine at a time. After an
 	// error the replicas that were known stay.
@@ -141,7 +141,7 @@ func defaultScheme(s string) string {
 	return s
 }
 
-// check tells what is wrong with a replica's name or base URL.
+// check returns an error if a replica's name or base URL is wrong.
 func check(name, base string) error {
 	u, err := url.Parse(base)
 	switch {

@@ -224,7 +224,7 @@ func (w *Watcher) probe(caller context.Context) {
 		if err := w.opt.Router.SetUp(name, up); err != nil {
 			w.opt.Log.Warn("replica is not the router's any more", "replica", name, "error", err)
 		}
-		if up != m.up || !m.probed { // one that never comes up tells why, once
+		if up != m.up || !m.probed { // of one that never comes up, the reason is logged once
 			w.opt.Log.Info("replica changed", "replica", name, "up", up, "error", errs[name])
 		}
 		m.up, m.probed = up, true

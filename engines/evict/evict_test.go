@@ -154,7 +154,7 @@ func TestHandler(t *testing.T) {
 	}
 }
 
-// TestEvents: events are told in one call, gone requests first, each in the scope of its request.
+// TestEvents: events are reported in one call, gone requests first, each in the scope of its request.
 func TestEvents(t *testing.T) {
 	one, two := contextpilot.Scope{Tenant: "1"}, contextpilot.Scope{Tenant: "2"}
 	requests := evict.NewRegistry(0)
@@ -212,7 +212,7 @@ func TestBadBodies(t *testing.T) {
 		})
 	}
 	if _, body := post(t, h, `{"request_ids":[`+strings.Repeat("1,", 5000)+`1]}`); strings.Count(body, "string_type") != 100 {
-		t.Errorf("%d problems are told", strings.Count(body, "string_type"))
+		t.Errorf("%d problems are reported", strings.Count(body, "string_type"))
 	}
 	// A bad part changes nothing, also not by its good parts.
 	if code, _ := post(t, h, `{"request_ids":["a",1]}`); code != 422 {
@@ -289,10 +289,10 @@ func FuzzHandler(f *testing.F) {
 		for _, id := range []string{"a", "b", "c-d"} {
 			requests.Add(id, contextpilot.Scope{Tenant: id})
 		}
-		told := 0
+		reported := 0
 		h := evict.New(evict.Options{Requests: requests, Observe: func(events ...contextpilot.Event) int {
 			for _, e := range events {
-				told++
+				reported++
 				if e.Scope.Tenant != e.Request || e.Tokens < 0 || e.Kind == contextpilot.Shrunk && e.Tokens == 0 {
 					t.Errorf("event %+v", e)
 				}
@@ -306,10 +306,10 @@ func FuzzHandler(f *testing.F) {
 		switch {
 		case code != 200 && code != 400 && code != 422:
 			t.Errorf("status %d", code)
-		case code != 200 && told > 0:
-			t.Errorf("status %d and %d events", code, told)
-		case told > 3:
-			t.Errorf("%d events of 3 requests", told)
+		case code != 200 && reported > 0:
+			t.Errorf("status %d and %d events", code, reported)
+		case reported > 3:
+			t.Errorf("%d events of 3 requests", reported)
 		}
 	})
 }

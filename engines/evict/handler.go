@@ -17,7 +17,7 @@ const DefaultMaxBody = 8 << 20
 type Requests interface {
 	// Find returns the scope of a request, false if it is not known.
 	Find(id string) (contextpilot.Scope, bool)
-	// Drop is told that nothing of a request is cached any more.
+	// Drop is called when nothing of a request is cached any more.
 	Drop(id string)
 }
 
@@ -25,7 +25,7 @@ type Requests interface {
 type Options struct {
 	// Requests says what was sent. Reports of other requests are counted and ignored. nil: an empty Registry.
 	Requests Requests
-	// Observe takes the events, as [contextpilot.Pilot.Observe] does; nil: nobody. It is called concurrently.
+	// Observe takes the events, as [contextpilot.Pilot.Observe] does; nil: events are dropped. It is called concurrently.
 	Observe func(events ...contextpilot.Event) int
 	// MaxBody bounds the body in bytes; 0 or less: DefaultMaxBody.
 	MaxBody int64
@@ -51,7 +51,7 @@ func New(opt Options) *Handler {
 // Result is the answer to a report. Its members are those of the published server, as far as they have a meaning here.
 type Result struct {
 	Status     string   `json:"status"`                 // "success"
-	Normalized []string `json:"normalized_request_ids"` // the requests reported as gone, as far as their form tells
+	Normalized []string `json:"normalized_request_ids"` // the requests reported as gone, as far as their form shows
 	Removed    int      `json:"removed_count"`          // events that concerned a live request
 	Evicted    []string `json:"evicted_request_ids"`    // requests that are gone
 	Shrunk     []string `json:"shrunk_request_ids"`     // requests of which a part is left

@@ -16,15 +16,15 @@ var (
 // cut takes off what engines put in front of a request's ID.
 func cut(id string) string { return id[len(engineIDPrefix.FindString(id)):] }
 
-// healthCheck tells an engine's requests to itself, and no request at all.
+// healthCheck reports whether an ID is of an engine's request to itself, or of none.
 func healthCheck(id string) bool {
 	id = cut(id)
 	return id == "" || strings.HasPrefix(id, "HEALTH_CHECK")
 }
 
 // Normalize returns the request IDs that engines' IDs stand for, by their form alone: what engines put in front is cut,
-// and what they put behind IDs of the form req-X; health checks and empty IDs are left out, repeated ones are told once,
-// in order. Engines put more behind IDs than can be told from the form; [Match] finds those.
+// and what they put behind IDs of the form req-X; health checks and empty IDs are left out, repeated ones are listed once,
+// in order. Engines put more behind IDs than their form shows; [Match] finds those.
 func Normalize(ids []string) []string {
 	out := make([]string, 0, len(ids))
 	seen := make(map[string]bool, len(ids))

@@ -33,7 +33,7 @@ func Parse(body []byte) (Report, error) {
 	ids, hasIDs := members["request_ids"]
 	prefixes, hasPrefixes := members["prefixes"]
 	if !hasIDs && !hasPrefixes {
-		d.tell("missing", "Field required", body, "request_ids")
+		d.add("missing", "Field required", body, "request_ids")
 	}
 	var r Report
 	if hasIDs {
@@ -62,7 +62,7 @@ type Problem struct {
 // Problems are what is wrong with a body, at least one.
 type Problems []Problem
 
-// Error tells the first problem.
+// Error returns the first problem and the number of others.
 func (p Problems) Error() string {
 	first, _ := json.Marshal(p[0].Loc)
 	text := "bad report: " + p[0].Msg + " at " + string(first)
@@ -72,7 +72,7 @@ func (p Problems) Error() string {
 	return text
 }
 
-// Bounds of what is told of a bad body.
+// Bounds of what is reported of a bad body.
 const (
 	maxProblems = 100
 	maxEcho     = 1 << 10
@@ -106,7 +106,7 @@ const notObject = "Input should be a valid dictionary or object to extract field
 // decoder collects what is wrong.
 type decoder struct{ problems Problems }
 
-func (d *decoder) tell(kind, msg string, input []byte, loc ...any) {
+func (d *decoder) add(kind, msg string, input []byte, loc ...any) {
 	if len(d.problems) < maxProblems {
 		d.problems = append(d.problems, problem(kind, msg, input, loc...))
 	}
@@ -115,7 +115,7 @@ func (d *decoder) tell(kind, msg string, input []byte, loc ...any) {
 func (d *decoder) list(raw json.RawMessage, name string) []json.RawMessage {
 	var items []json.RawMessage
 	if json.Unmarshal(raw, &items) != nil || items == nil {
-		d.tell("list_type", "Input should be a valid list", raw, name)
+		d.add("list_type", "Input should be a valid list", raw, name)
 		return nil
 	}
 	return items
@@ -124,7 +124,7 @@ func (d *decoder) list(raw json.RawMessage, name string) []json.RawMessage {
 func (d *decoder) text(raw json.RawMessage, loc ...any) string {
 	var s *string
 	if json.Unmarshal(raw, &s) != nil || s == nil {
-		d.tell("string_type", "Input should be a valid string", raw, loc...)
+		d.add("string_type", "Input should be a valid string", raw, loc...)
 		return ""
 	}
 	return *s
@@ -146,18 +146,18 @@ func (d *decoder) prefixes(raw json.RawMessage) []Prefix {
 	for i, item := range items {
 		var members map[string]json.RawMessage
 		if json.Unmarshal(item, &members) != nil || members == nil {
-			d.tell("model_attributes_type", notObject, item, name, i)
+			d.add("model_attributes_type", notObject, item, name, i)
 			continue
 		}
 		if id, ok := members["request_id"]; ok {
 			out[i].ID = d.text(id, name, i, "request_id")
 		} else {
-			d.tell("missing", "Field required", item, name, i, "request_id")
+			d.add("missing", "Field required", item, name, i, "request_id")
 		}
 		if n, ok := members["resident_tokens"]; ok {
 			out[i].Tokens = d.tokens(n, name, i, "resident_tokens")
 		} else {
-			d.tell("missing", "Field required", item, name, i, "resident_tokens")
+			d.add("missing", "Field required", item, name, i, "resident_tokens")
 		}
 	}
 	return out
@@ -167,11 +167,11 @@ func (d *decoder) tokens(raw json.RawMessage, loc ...any) int {
 	n, err := strconv.ParseInt(string(raw), 10, 64)
 	switch {
 	case errors.Is(err, strconv.ErrRange):
-		d.tell("int_parsing_size", "Unable to parse input as an integer, exceeded maximum size", raw, loc...)
+		d.add("int_parsing_size", "Unable to parse input as an integer, exceeded maximum size", raw, loc...)
 	case err != nil:
-		d.tell("int_type", "Input should be a valid integer", raw, loc...)
+		d.add("int_type", "Input should be a valid integer", raw, loc...)
 	case n < 0:
-		d.tell("greater_than_equal", "Input should be greater than or equal to 0", raw, loc...)
+		d.add("greater_than_equal", "Input should be greater than or equal to 0", raw, loc...)
 	}
 	return int(min(max(n, 0), maxTokens))
 }

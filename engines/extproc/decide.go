@@ -15,7 +15,7 @@ type Request struct {
 	Subset []string
 }
 
-// Decision is what is to become of a request. The zero value lets it pass as it came.
+// Decision is what happens to a request. The zero value lets it pass as it came.
 type Decision struct {
 	// Endpoints are "ip:port", best first; the gateway tries them in this order. Empty: the gateway routes by itself.
 	Endpoints []string
@@ -34,8 +34,8 @@ type Decision struct {
 
 // Decider decides about requests. It is called concurrently.
 type Decider interface {
-	// Decide returns what is to become of a request. [ErrNoEndpoint] answers 503 and [ErrBusy] 429; after any other error the
-	// request passes as it came, unless the gateway gave a subset, out of which something has to be picked.
+	// Decide returns what happens to a request. [ErrNoEndpoint] answers 503 and [ErrBusy] 429; after any other error the
+	// request passes as it came, unless the gateway gave a subset, from which an endpoint must be picked.
 	Decide(ctx context.Context, r Request) (Decision, error)
 }
 

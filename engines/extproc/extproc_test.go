@@ -58,7 +58,7 @@ type gateway struct {
 	client pb.ExternalProcessorClient
 	duplex bool
 	chunk  int                 // bytes of a piece of a body
-	meta   map[string][]string // subset; nil: none is told
+	meta   map[string][]string // subset; nil: none is given
 	served string
 }
 
@@ -443,7 +443,7 @@ func TestSubset(t *testing.T) {
 	})
 }
 
-// A gateway that goes away in the middle is told to the decider, once.
+// A gateway that goes away in the middle is reported to the decider, once.
 func TestBrokenOff(t *testing.T) {
 	ended := make(chan error, 2)
 	d := &decide{decision: extproc.Decision{Ended: func(_, _ []byte, err error) { ended <- err }}}

@@ -64,7 +64,7 @@ func (x *exchange) keep(p []byte) {
 	}
 }
 
-// end tells that the answer has ended, once.
+// end reports that the answer has ended, once.
 func (x *exchange) end(err error) {
 	if x.ended {
 		return

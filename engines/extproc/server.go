@@ -346,7 +346,7 @@ func header(name, value string) *corev3.HeaderValueOption {
 	}
 }
 
-// metadata tells endpoints in the second way that the protocol asks for.
+// metadata has the endpoints in the second form that the protocol asks for.
 func metadata(endpoints []string) *structpb.Struct {
 	if len(endpoints) == 0 {
 		return nil

@@ -19,7 +19,7 @@ type Source struct {
 	// Endpoint is tcp://host:port or ipc://path: what the engine's publisher binds, or with Listen what we bind.
 	Endpoint string
 	// Listen: engines connect to us, because the endpoint in their configuration names a host. Each must publish
-	// under a topic of its own: publishers are told apart by it.
+	// under a topic of its own: publishers are distinguished by it.
 	Listen bool
 	// Replay is the endpoint of the engine's replay socket, which it binds in any case; empty: none. With Listen it is that of one
 	// engine: while others publish too, an answer is used only by the one whose topic it names, which those of vLLM before 0.26 and
@@ -62,7 +62,7 @@ type Config struct {
 	Sink func(Publisher) Sink
 	// Forgotten is called when a publisher that had connected to us and has gone was forgotten, after its sink was cleared: one that
 	// has been gone for a minute, or one for which there is no room beside a new one (MaxPublishers). Sink is called again if it comes
-	// back. Nil: nobody is told.
+	// back. Nil: nothing is called.
 	Forgotten func(Publisher)
 	// ReplayEndpoint returns the replay endpoint of a publisher that connected to us, "" for none. Nil: that of its
 	// source.

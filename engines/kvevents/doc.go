@@ -30,9 +30,9 @@
 // keeps the events from the network.
 //
 // An engine listens on an endpoint with * (or ipc://) and connects to one that names a host. It says nothing about
-// which it does, and a Subscriber that dials an engine which connects waits for ever; [Status.Hint] tells of it if there
+// which it does, and a Subscriber that dials an engine which connects waits for ever; [Status.Hint] reports it if there
 // is a replay endpoint. For engines that connect set [Source.Listen], and give each a topic of its own: numbers of
-// messages are counted by each engine for itself, and the topic is what tells engines apart after a reconnection.
+// messages are counted by each engine for itself, and the topic distinguishes engines after a reconnection.
 //
 // The replay endpoint is worth having. Without it a lost message leaves the picture incomplete until the engine's cache
 // is cleared, and every reconnection clears the picture unless [Config.StartTime] shows that the engine is still the
@@ -49,7 +49,7 @@
 // Events are secret: they hold the tokens of prompts, and cache salts. ZeroMQ is used without encryption or
 // authentication, as engines offer no other; keep it on a network that you trust.
 //
-// Events lag: they leave the engine after the step that they tell of, most often before the answer and up to some
+// Events lag: they leave the engine after the step that they report, most often before the answer and up to some
 // 100 ms after it. After an engine's cache was reset by hand nothing is published until its next step: clear your sink
 // yourself then.
 //

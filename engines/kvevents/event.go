@@ -56,7 +56,7 @@ type Event struct {
 	Locality string
 	// Group is the cache group of a hybrid model; 0 also if the engine has one group and does not number it.
 	Group int
-	// Spec is the group's kind of cache, "full_attention" for an ordinary one; empty: not told.
+	// Spec is the group's kind of cache, "full_attention" for an ordinary one; empty: not known.
 	Spec string
 }
 

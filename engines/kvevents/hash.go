@@ -11,7 +11,7 @@ import (
 // same exactly if their Hashes are equal, and Hashes of different publishers must not be compared. The zero Hash
 // stands for "none".
 //
-// Integers are kept exactly. Digests, which vLLM sends if it is told not to shorten them, are kept as 127 bits of
+// Integers are kept exactly. Digests, which vLLM sends if it is configured not to shorten them, are kept as 127 bits of
 // their XXH3 hash, so that a Hash is a small map key whatever the engine sends.
 type Hash struct{ kind, value uint64 }
 
@@ -25,7 +25,7 @@ const (
 func Uint(v uint64) Hash { return Hash{unsigned, v} }
 
 // Int is the Hash of a signed number, as SGLang sends them. Int(v) equals Uint(v) if v is not negative: the
-// encoding on the wire does not tell one from the other.
+// encoding on the wire is the same for both.
 func Int(v int64) Hash {
 	if v < 0 {
 		return Hash{negative, uint64(v)}

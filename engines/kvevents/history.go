@@ -190,7 +190,7 @@ func (h *history) ours(b *Batch) bool {
 	return false
 }
 
-// repeated looks at a message whose number is not new. It returns true if the message is to be taken after all.
+// repeated looks at a message whose number is not new. It returns true if the message must be taken after all.
 func (h *history) repeated(ctx context.Context, seq uint64, payload []byte) bool {
 	forward := !h.anyLive || seq > h.live
 	is := h.recent.look(seq, sum(payload))

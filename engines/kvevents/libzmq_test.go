@@ -58,7 +58,7 @@ func TestAgainstLibzmq(t *testing.T) {
 					cfg := kvevents.Config{Sources: []kvevents.Source{source}, Sink: func(kvevents.Publisher) kvevents.Sink { return sink }}
 					var do func(string, ...any)
 					var sub *kvevents.Subscriber
-					if mode == "connect" { // whoever listens comes first
+					if mode == "connect" { // the one that listens starts first
 						sub = run(t, cfg)
 						do = libzmq(t, endpoint, replay, mode, shape, fmt.Sprint(count))
 					} else {

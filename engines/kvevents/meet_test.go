@@ -102,7 +102,7 @@ type last struct {
 
 func (l *last) Clear(c Cause) { l.cause = c }
 
-// TestForgottenWithoutAnother: that nobody comes after the last publisher does not keep what it held.
+// TestForgottenWithoutAnother: that no publisher comes after the last one does not keep what it held.
 func TestForgottenWithoutAnother(t *testing.T) {
 	sink := new(last)
 	forgotten := make(chan Publisher, 1)

@@ -86,7 +86,7 @@ func (s *stream) vacant(conn uint64) bool {
 	return latest != conn && !up
 }
 
-// left tells since when a publisher that had connected to us is gone, if it is.
+// left returns since when a publisher that had connected to us is gone, if it is.
 func (s *stream) left() (since time.Time, is bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -142,7 +142,7 @@ const settling = time.Second
 func (s *stream) run(ctx context.Context) {
 	defer close(s.ended)
 	defer s.end()
-	var known uint64 // connections that the history was told of
+	var known uint64 // connections that the history knows
 	var silent <-chan time.Time
 	if s.probe > 0 {
 		t := time.NewTicker(s.probe)

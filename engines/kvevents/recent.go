@@ -2,7 +2,7 @@ package kvevents
 
 import "github.com/zeebo/xxh3"
 
-// recentBatches is how far back a message can be told to be a duplicate, late, or of another process.
+// recentBatches is how far back a message can be recognized as a duplicate, late, or of another process.
 const recentBatches = 1024
 
 // recent remembers what the latest batches were, by number.
@@ -30,7 +30,7 @@ func (r *recent) reset() { *r = recent{} }
 type verdict uint8
 
 const (
-	unknown   verdict = iota // too old to tell
+	unknown   verdict = iota // too old to know
 	same                     // it was applied
 	different                // another batch with its number was applied
 	hole                     // nothing with its number was applied

@@ -14,8 +14,8 @@ import (
 )
 
 // Replay asks the replay socket of an engine for the batches that it still has from number from on, and gives them to each, oldest
-// first, until that returns false; payloads are its own, and a [Decoder] reads them. finished tells that the engine said that there
-// are no more. It may have left some out without saying so. timeout bounds dialling, the handshake, and the wait for each batch, and twelve times as
+// first, until that returns false; payloads are its own, and a [Decoder] reads them. finished reports that the engine has ended its
+// answer. It may have left some out without saying so. timeout bounds dialling, the handshake, and the wait for each batch, and twelve times as
 // much the whole answer; 0: [DefaultTimeout]. Batches are bounded by [DefaultMaxMessage].
 //
 // A [Subscriber] asks by itself, once it is connected. This is for programs that want to know whether an engine publishes at
@@ -35,7 +35,7 @@ func Replay(ctx context.Context, endpoint string, from uint64, timeout time.Dura
 // replayer asks an engine for past batches.
 type replayer interface {
 	// ask gives the buffered batches from seq number from on to each, oldest first, until it returns false.
-	// finished tells that the engine said that there are no more; nothing reports whether it left some out.
+	// finished reports that the engine has ended its answer; nothing reports whether it left some out.
 	ask(ctx context.Context, from uint64, each func(seq uint64, payload []byte) bool) (finished bool, err error)
 }
 
@@ -46,10 +46,10 @@ type dealer struct {
 	limit   int
 
 	topic string      // what the engine publishes under, as far as the answer says it; empty: any
-	alone func() bool // nobody else may have the endpoint; nil: so it is
+	alone func() bool // no other engine may have the endpoint; nil: none has
 }
 
-// Bounds of one answer. Engines keep 10,000 batches unless told otherwise.
+// Bounds of one answer. Engines keep 10,000 batches unless configured otherwise.
 const (
 	maxReplayed  = 1 << 20
 	replayBudget = 12 // timeouts that the whole answer may take
@@ -73,7 +73,7 @@ func (d *dealer) ask(ctx context.Context, from uint64, each func(uint64, []byte)
 	defer context.AfterFunc(ctx, func() { _ = l.Close() })()
 	ours, first := d.alone == nil || d.alone(), from
 	if !ours && from > 0 {
-		first-- // its topic tells whose answer this is, though there be nothing new
+		first-- // its topic shows whose answer this is, even if nothing is new
 	}
 	if err := l.Send(nil, binary.BigEndian.AppendUint64(nil, first)); err != nil {
 		return false, fmt.Errorf("%w: %w", errNoReplay, err)

@@ -54,7 +54,7 @@ type Sink interface {
 	Complete(bool)
 }
 
-// Checker is a [Sink] that can tell whether batches fit each other. If it says that they do not, though all are
+// Checker is a [Sink] that checks whether batches fit each other. If it reports that they do not, though all are
 // said to be there, the history is asked for once more.
 type Checker interface {
 	Sink

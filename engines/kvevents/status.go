@@ -71,6 +71,6 @@ type Status struct {
 	Windows []Window
 	// Err is why the last attempt to connect, or to replay, failed; nil if it did not.
 	Err error
-	// Hint says in words what is wrong with the engine's configuration, if that can be told.
+	// Hint says in words what is wrong with the engine's configuration, if that is known.
 	Hint string
 }

@@ -225,7 +225,7 @@ func (s *Subscriber) remove(st *stream) {
 	s.order = slices.DeleteFunc(s.order, func(x *stream) bool { return x == st })
 }
 
-// bury waits for the end of streams that were removed, and tells of it. s.meeting is held: none is met again before.
+// bury waits for the end of streams that were removed, and reports it. s.meeting is held: none is met again before.
 func (s *Subscriber) bury(gone []*stream) {
 	for _, st := range gone {
 		<-st.ended
@@ -387,8 +387,8 @@ func (s *Subscriber) welcome(ctx context.Context, src *Source, c net.Conn) {
 	}
 }
 
-// meet returns the stream of the publisher that a first message tells of, with the number of its connection, or nil if it
-// tells of none.
+// meet returns the stream of the publisher that a first message is from, with the number of its connection, or nil if it
+// is from none.
 func (s *Subscriber) meet(ctx context.Context, src *Source, frames [][]byte) (*stream, uint64) {
 	const longest = 1024
 	if len(frames) != 3 || len(frames[0]) > longest || !strings.HasPrefix(string(frames[0]), src.Topic) {

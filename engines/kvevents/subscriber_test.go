@@ -14,7 +14,7 @@ import (
 	"github.com/ragpilot/ragpilot/internal/testkit/kvfake"
 )
 
-// tape is a sink that notes what it is told: the first hash of each batch, and what else happened.
+// tape is a sink that notes what it gets: the first hash of each batch, and what else happened.
 type tape struct {
 	mu       sync.Mutex
 	lines    []string
@@ -87,7 +87,7 @@ type rig struct {
 	endpoint, replay string
 }
 
-// freePort returns a loopback endpoint that nobody listens on.
+// freePort returns a loopback endpoint without a listener.
 func freePort(t *testing.T) string {
 	t.Helper()
 	return "tcp://" + testkit.FreeAddress(t)
@@ -189,7 +189,7 @@ func (r *rig) expect(want string, complete bool) {
 	r.t.Fatalf("%q, complete %v; want %q, %v\nall: %s\n%+v", got, ok, want, complete, r.sink.all(), r.status())
 }
 
-// payload is a batch that removes block n: enough to be told from others.
+// payload is a batch that removes block n: enough to differ from others.
 func payload(n int) []byte {
 	return kvfake.Payload(kvfake.Map, float64(n), 0, kvevents.Event{Kind: kvevents.Removed, Hashes: []kvevents.Hash{kvevents.Uint(uint64(n))}})
 }
@@ -471,7 +471,7 @@ func (r *rig) reconnect() {
 	r.await("the connection", func() bool { return r.status().Connects > before })
 }
 
-// TestSameProcessAfterAnUndecodableBatch: a batch that nobody can read is known when it comes again.
+// TestSameProcessAfterAnUndecodableBatch: an unreadable batch is known when it comes again.
 func TestSameProcessAfterAnUndecodableBatch(t *testing.T) {
 	r := newRig(t, nil)
 	r.publish(1, 2)
@@ -726,7 +726,7 @@ func TestEnginesThatConnect(t *testing.T) {
 					return ok && got == strings.Join(want, " ")
 				})
 			}
-			// A second engine under a topic in use takes it over, and the first one is told of.
+			// A second engine under a topic in use takes it over, and the first one is reported.
 			c := connect(t, "kv@a@m", endpoint, "")
 			c.Publish(payload(300))
 			await(t, "the takeover", func() bool {
@@ -792,7 +792,7 @@ func TestReplayOfAnother(t *testing.T) {
 			a.Buffer(payload(103))
 			a.Publish(payload(104))
 			if old {
-				expect("kv@a", "100 101 102 104", false) // it cannot be told whose answer would be
+				expect("kv@a", "100 101 102 104", false) // it cannot be known whose answer that would be
 			} else {
 				expect("kv@a", "100 101 102 103 104", true)
 			}

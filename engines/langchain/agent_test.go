@@ -75,10 +75,10 @@ func TestAgentReadsAFileThreeTimes(t *testing.T) {
 		copies    int
 		note      string // in the last request, twice
 	}{
-		"as it comes":            {copies: 3},
-		"as it comes, functions": {functions: true, copies: 3},
-		"with the option":        {opts: []langchain.Option{langchain.WithToolResults()}, copies: 1, note: "previous tool result (call_1)"},
-		"functions":              {functions: true, opts: []langchain.Option{langchain.WithToolResults()}, copies: 1, note: "previous tool result (tool#1)"},
+		"by default":            {copies: 3},
+		"by default, functions": {functions: true, copies: 3},
+		"with the option":       {opts: []langchain.Option{langchain.WithToolResults()}, copies: 1, note: "previous tool result (call_1)"},
+		"functions":             {functions: true, opts: []langchain.Option{langchain.WithToolResults()}, copies: 1, note: "previous tool result (tool#1)"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			read, model := newFile(), reads(3, c.functions)

@@ -64,7 +64,7 @@ func TestResentBlocksBecomeReferences(t *testing.T) {
 	inner := &recorder{}
 	pilot := newPilot(t, contextpilot.Config{})
 	c := newChat(t, "s", pilot, inner)
-	c.ask("Tell about pump and valve")
+	c.ask("Explain pump and valve")
 	c.ask("Compare pump, motor and valve")
 	full := func(name string) string {
 		return "<doc " + name + ">\n" + machines()[name].PageContent + "\n</doc>"
@@ -98,7 +98,7 @@ func TestRewritingIsRepeated(t *testing.T) {
 	inner := &recorder{}
 	c := newChat(t, "s", newPilot(t, contextpilot.Config{}), inner)
 	questions := []string{
-		"Tell about pump and valve", "And motor, and pump?", "Thanks!", "Compare valve, pump and motor", "Which pump?", "Bye.",
+		"Explain pump and valve", "And motor, and pump?", "Thanks!", "Compare valve, pump and motor", "Which pump?", "Bye.",
 	}
 	history := []llms.MessageContent{}
 	for _, q := range questions {
@@ -136,7 +136,7 @@ func checkReferences(t tb, messages []llms.MessageContent) {
 func TestForgottenMessagesAreNotReferredTo(t *testing.T) {
 	inner := &recorder{}
 	c := newChat(t, "s", newPilot(t, contextpilot.Config{}), inner)
-	for _, q := range []string{"Tell about pump", "The pump and motor?", "Is the valve like the pump?", "Now pump, valve and motor"} {
+	for _, q := range []string{"Explain pump", "The pump and motor?", "Is the valve like the pump?", "Now pump, valve and motor"} {
 		c.ask(q)
 		checkReferences(t, inner.last().messages)
 		if len(c.messages) > 4 {
@@ -151,7 +151,7 @@ func TestForgottenMessagesAreNotReferredTo(t *testing.T) {
 func TestEditedHistoryIsSentAsItIs(t *testing.T) {
 	inner := &recorder{}
 	c := newChat(t, "s", newPilot(t, contextpilot.Config{}), inner)
-	c.ask("Tell about pump")
+	c.ask("Explain pump")
 	c.ask("The pump and motor?")
 	c.messages[0] = human("I asked about something.")
 	c.ask("And the pump?")
@@ -166,7 +166,7 @@ func TestRegenerated(t *testing.T) {
 	inner := &recorder{}
 	pilot := newPilot(t, contextpilot.Config{})
 	c := newChat(t, "s", pilot, inner)
-	c.ask("Tell about pump")
+	c.ask("Explain pump")
 	c.ask("The pump and motor?")
 	first := textOf(inner.last().messages[2])
 	for range 2 {
@@ -182,11 +182,11 @@ func TestFailedTurnIsNotReferredTo(t *testing.T) {
 	inner := &recorder{}
 	pilot := newPilot(t, contextpilot.Config{})
 	c := newChat(t, "s", pilot, inner)
-	c.ask("Tell about pump")
+	c.ask("Explain pump")
 	inner.do = func(context.Context, llms.CallOptions) (*llms.ContentResponse, error) {
 		return nil, engines.ErrUnreachable
 	}
-	failed := append(deepCopy(c.messages), human(c.find("Tell about motor and pump")+"\nWell?"))
+	failed := append(deepCopy(c.messages), human(c.find("Explain motor and pump")+"\nWell?"))
 	if _, err := c.model.GenerateContent(c.ctx, failed); err == nil {
 		t.Fatal("no error")
 	}
@@ -194,7 +194,7 @@ func TestFailedTurnIsNotReferredTo(t *testing.T) {
 		t.Errorf("%d live requests, want the first one only", n)
 	}
 	inner.do = nil
-	c.ask("Tell about motor and pump")
+	c.ask("Explain motor and pump")
 	want := "<doc motor>\n" + machines()["motor"].PageContent + "\n</doc>\nPlease refer to [pump] in the previous conversation."
 	if got := textOf(inner.last().messages[2]); !strings.Contains(got, want) {
 		t.Errorf("sent:\n%s", got)
@@ -255,8 +255,8 @@ func TestWithoutName(t *testing.T) {
 	for i, session := range []string{"s", ""} {
 		inner := &recorder{}
 		c := newChat(t, session, newPilot(t, contextpilot.Config{}), inner)
-		c.ask("Tell about pump")
-		c.ask("Tell about pump")
+		c.ask("Explain pump")
+		c.ask("Explain pump")
 		sent[i] = inner.last().messages
 	}
 	if diff := cmp.Diff(sent[0], sent[1]); diff != "" {
@@ -270,11 +270,11 @@ func TestWithoutName(t *testing.T) {
 // A program that goes on after a restart gets references to the blocks that its messages show.
 func TestGoesOnAfterRestart(t *testing.T) {
 	before := newChat(t, "", newPilot(t, contextpilot.Config{}), &recorder{})
-	before.ask("Tell about pump")
+	before.ask("Explain pump")
 	inner := &recorder{}
 	c := newChat(t, "", newPilot(t, contextpilot.Config{}), inner)
 	c.messages = before.messages
-	c.ask("Tell about pump and valve")
+	c.ask("Explain pump and valve")
 	text := textOf(inner.last().messages[2])
 	if !strings.Contains(text, "refer to [pump]") || !strings.Contains(text, "<doc valve>") {
 		t.Errorf("sent:\n%s", text)
@@ -290,7 +290,7 @@ func TestHistoryStaysInTheCache(t *testing.T) {
 	var usage []engines.Usage
 	inner := langchain.Model(&metered{Engine: engine, usage: &usage})
 	c := newChat(t, "s", pilot, inner)
-	for _, q := range []string{"Tell about pump", "The pump and valve?", "And the valve and motor?", "Now pump, motor and valve"} {
+	for _, q := range []string{"Explain pump", "The pump and valve?", "And the valve and motor?", "Now pump, motor and valve"} {
 		c.ask(q)
 	}
 	for i, u := range usage[1:] {
@@ -303,7 +303,7 @@ func TestHistoryStaysInTheCache(t *testing.T) {
 		t.Errorf("the last turn computed %d tokens without a new block", computed)
 	}
 	if got := pilot.Stats().PrefixReported; got != int64(engine.Stats().HitTokens) {
-		t.Errorf("the pilot was told of %d cached tokens, the engine counts %d", got, engine.Stats().HitTokens)
+		t.Errorf("the pilot counts %d cached tokens, the engine counts %d", got, engine.Stats().HitTokens)
 	}
 }
 

@@ -22,7 +22,7 @@ func WithRewrittenCitations(rewrite func(text string, cited []citation.Citation)
 	return option(func(s *settings) { s.recite = rewrite })
 }
 
-// reader looks for citations in one answer. nil: nobody asked for them.
+// reader looks for citations in one answer. nil: no citations are asked for.
 type reader struct {
 	settings
 	ctx     context.Context //nolint:containedctx // a reader lives as long as one call, whose context the callback gets

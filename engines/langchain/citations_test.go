@@ -67,7 +67,7 @@ func (f *fakeCiter) GenerateContent(ctx context.Context, messages []llms.Message
 	return answer(text, nil), nil
 }
 
-// store is a fake retriever that finds what it is told to.
+// store is a fake retriever that finds what it is given.
 type store struct{ docs []schema.Document }
 
 func (s *store) GetRelevantDocuments(context.Context, string) ([]schema.Document, error) {

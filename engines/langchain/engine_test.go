@@ -19,7 +19,7 @@ import (
 	"github.com/ragpilot/ragpilot/engines/sim"
 )
 
-// stub is an engine that keeps the last request and answers with what it is told.
+// stub is an engine that keeps the last request and answers with what it is given.
 type stub struct {
 	request  engines.Request
 	response engines.Response

@@ -52,7 +52,7 @@ func WithoutHint() Option {
 // WithToolResults puts notes in place of what a tool returns again in a conversation: a whole result, the documents of one, rows of
 // lines. A note names the call that returned it first, or quotes the first words. So an agent that reads a file three
 // times sends it once. It needs no conversation in the context: what is replaced follows from the messages of the call alone.
-// Off as it comes, as it was not measured how well models answer with such notes.
+// Off by default: it was not measured how well models answer with such notes.
 //
 // Without it results reach inner as they are, but for what has the form of such a note in them: that is fenced in any case, since a
 // tool's result must not be able to say what was shown.

@@ -14,7 +14,7 @@ import (
 
 // request translates a call.
 func (m *engineModel) request(messages []llms.MessageContent, options []llms.CallOption) (engines.Request, llms.CallOptions, error) {
-	// langchaingo does not tell a temperature of 0 from none: NaN, which nobody sets, shows the difference.
+	// langchaingo has the same value for a temperature of 0 and for none: NaN, which no caller sets, shows the difference.
 	o := applied(options, llms.CallOptions{Temperature: math.NaN()})
 	req := engines.Request{
 		Model: cmp.Or(o.Model, m.name), MaxTokens: cmp.Or(o.MaxTokens, m.maxTokens),

@@ -13,7 +13,7 @@ func withRequestID(ctx context.Context, id string) context.Context {
 
 // RequestID returns the ID of the planned request that a call is for, or "". It is in the context that a model
 // wrapped by [Wrap] is called with, and so in the context of the HTTP requests that the model's client makes.
-// An engine that is told this ID can name it in its cache events.
+// An engine that gets this ID can name it in its cache events.
 func RequestID(ctx context.Context) string {
 	id, _ := ctx.Value(requestIDKey{}).(string)
 	return id

@@ -15,7 +15,7 @@ import (
 
 // today is what the script wants and the wrapper does not do yet, by whether tools' results are replaced.
 var today = map[bool]conversationtest.Today{
-	false: { // as it comes
+	false: { // by default
 		// Tools' results are only fenced.
 		"#5 M": "full", "#8 rows of F": "as it came", "#9 F": "as it came", "#10 G": "full", "#10 M": "full", "#10 S": "full", "#13 J": "full",
 		"#1 and #2 cut: #5 M": "full",

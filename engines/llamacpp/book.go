@@ -19,7 +19,7 @@ type book struct {
 
 	slots   []slot // nil: the server has not been asked
 	running []*lease
-	process string // what /props told of the process, see identity
+	process string // what /props reported of the process, see identity
 	turn    uint64 // rises with each restart of the server
 	clock   uint64
 	tracker tracker
@@ -233,7 +233,7 @@ func (b *book) release(l *lease) {
 	}
 }
 
-// doubtful reports whether looking at the server's slots would tell something about one that is free.
+// doubtful reports whether looking at the server's slots would show something about one that is free.
 func (b *book) doubtful() bool {
 	for i := range b.slots {
 		if b.slots[i].lease == nil && (b.slots[i].doubtful() || !b.asked && b.rests(i)) {

@@ -17,7 +17,7 @@ import (
 type client struct {
 	chat  *openai.Engine
 	again int  // how often a question is repeated on another connection
-	blind bool // the HTTP client does not tell of its connections
+	blind bool // the HTTP client does not show its connections
 	dials atomic.Uint64
 }
 

@@ -29,7 +29,7 @@ type Config struct {
 	Similarity float64
 	// HostCache says that the server has a host prompt cache (--cache-ram, on by default), so that what a slot
 	// loses is reported as Moved to [HostTier] where the server saves it first. Without it a loss is a loss. What the host
-	// cache drops nobody tells. It is switched on by itself for servers that empty their idle slots.
+	// cache drops is not reported. It is switched on by itself for servers that empty their idle slots.
 	HostCache bool
 	// Unpinned leaves the choice of a slot to the server: for one that others use too, since a request waits for the slot it
 	// is pinned to. Requests are pinned if this is false, except where the server empties idle slots.

@@ -1,5 +1,5 @@
 // Package llamacpp is an [engines.Engine] for llama.cpp's server, llama-server. Chats go through package openai; what this
-// package adds is knowledge of the server's cache, which is not paged and tells nobody what it drops.
+// package adds is knowledge of the server's cache, which is not paged and does not report what it drops.
 //
 // The server has slots (--parallel N). Each holds the keys and values of one token sequence; a prompt that comes to a slot
 // keeps the prefix it has in common with that sequence and overwrites the rest. So the engine keeps the same sequences:

@@ -67,8 +67,8 @@ type traits struct {
 	slots        int
 	noMarker     bool           // does not name its process
 	noSlotsPage  bool           // was started with --no-slots
-	noDetails    bool           // tells no tokens, slots and lengths
-	hidden       func(int) bool // generated tokens that are not told
+	noDetails    bool           // reports no tokens, slots and lengths
+	hidden       func(int) bool // generated tokens that are not reported
 	unlikeText   bool           // the answer's text has other tokens than were generated
 	noTemplate   bool           // does not know /apply-template
 	longerPrompt int            // tokens that only the chat endpoint adds

@@ -332,7 +332,7 @@ func TestRestartWhileWaiting(t *testing.T) {
 	}
 }
 
-// When one answer shows that somebody else uses the server, the other slots are looked at before they are believed.
+// When one answer shows that another client uses the server, the other slots are looked at before they are believed.
 func TestOtherClient(t *testing.T) {
 	f := startFake(t, traits{slots: 2})
 	engine, l := f.engine(nil)

@@ -131,7 +131,7 @@ func (g *generation) admit(ctx context.Context) error {
 	return nil
 }
 
-// chunk takes over what a chunk tells.
+// chunk takes over what a chunk has.
 func (g *generation) chunk(data []byte) {
 	before := g.record.begun
 	g.record.add(data)
@@ -214,7 +214,7 @@ func (g *generation) served(response engines.Response) {
 
 func (g *generation) failed() {
 	b := &g.engine.book
-	if g.record.begun && !g.lease.begun { // on a slot that the server has chosen and not told
+	if g.record.begun && !g.lease.begun { // on a slot that the server has chosen and not reported
 		b.stray(g.lease, g.record.slot)
 		return
 	}

@@ -69,24 +69,24 @@ func TestChoose(t *testing.T) {
 func TestRecord(t *testing.T) {
 	for _, test := range []struct {
 		name  string
-		told  map[int]token // by place
+		given map[int]token // by place
 		count int
 		text  []token
 		want  []token
 	}{
-		{"all told: the last was not read", map[int]token{0: 5, 1: 6, 2: 7}, 3, nil, []token{5, 6}},
-		{"the end token is not told", map[int]token{0: 5, 1: 6}, 3, nil, []token{5, 6}},
+		{"all given: the last was not read", map[int]token{0: 5, 1: 6, 2: 7}, 3, nil, []token{5, 6}},
+		{"the end token is not given", map[int]token{0: 5, 1: 6}, 3, nil, []token{5, 6}},
 		{"a gap", map[int]token{0: 5, 2: 7, 3: 8}, 4, nil, []token{5}},
 		{"a gap that the text fills", map[int]token{0: 5, 2: 7, 3: 8}, 4, []token{5, 6, 7, 8}, []token{5, 6, 7}},
 		{"with an end token", map[int]token{0: 5, 2: 7}, 4, []token{5, 6, 7}, []token{5, 6, 7}},
 		{"text of other tokens", map[int]token{0: 5, 2: 7, 3: 8}, 4, []token{5, 6, 9, 8}, []token{5}},
 		{"text of another length", map[int]token{0: 5, 2: 7, 3: 8}, 4, []token{5, 7, 8, 8, 8}, []token{5}},
 		{"nothing generated", nil, 0, nil, nil},
-		{"nothing told", nil, 3, nil, nil},
+		{"nothing given", nil, 3, nil, nil},
 	} {
 		r := newRecord()
 		r.count = test.count
-		for place, id := range test.told {
+		for place, id := range test.given {
 			r.put(place, id)
 		}
 		r.fill(test.text)

@@ -39,7 +39,7 @@ func readOptions(extra map[string]json.RawMessage) options {
 	return o
 }
 
-// asking returns the request with the members that make the server tell what it does: the IDs of generated tokens, how many
+// asking returns the request with the members that make the server report what it does: the IDs of generated tokens, how many
 // there are, the slot and its length. What the caller set stays. at is the slot to pin the request to, -1: none.
 func asking(req engines.Request, extra map[string]json.RawMessage, at int) engines.Request {
 	more := map[string]json.RawMessage{

@@ -17,7 +17,7 @@ func TestPredictionAndEventsProperty(t *testing.T) {
 	for name, traits := range map[string]traits{
 		"this release":          {},
 		"process not named":     {noMarker: true},
-		"some tokens not told":  {hidden: func(i int) bool { return i%3 == 1 }},
+		"some tokens not given": {hidden: func(i int) bool { return i%3 == 1 }},
 		"text of other tokens":  {hidden: func(i int) bool { return i == 2 }, unlikeText: true},
 		"slot chosen by server": {},
 	} {
@@ -56,8 +56,8 @@ func TestPredictionAndEventsProperty(t *testing.T) {
 						r.Fatalf("%s: %+v is not exact", req.ID, p)
 					}
 					for _, id := range l.lost {
-						if got := f.left(last[id]); got != l.told[id] && !traits.unlikeText {
-							r.Fatalf("after %s: %d tokens of %s are left by its event, the slots have %d", req.ID, l.told[id], id, got)
+						if got := f.left(last[id]); got != l.last[id] && !traits.unlikeText {
+							r.Fatalf("after %s: %d tokens of %s are left by its event, the slots have %d", req.ID, l.last[id], id, got)
 						}
 					}
 					l.lost = nil

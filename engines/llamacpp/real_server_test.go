@@ -160,7 +160,7 @@ func TestRealExtra(t *testing.T) {
 	req := engines.Request{ID: "0", MaxTokens: 4, Messages: []engines.Message{{Role: engines.User, Content: passage(1)}}}
 	for i, step := range []struct {
 		extra  string
-		slot   int // -1: not told
+		slot   int // -1: not known
 		cached bool
 	}{
 		{`{}`, -1, false},

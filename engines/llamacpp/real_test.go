@@ -147,7 +147,7 @@ type ledger struct {
 	resident  map[string]int                 // what is left of each served request, by the events
 	kinds     map[contextpilot.EventKind]int
 	lost      []string       // requests that lost something, in order
-	told      map[string]int // what their last event said
+	last      map[string]int // what their last event said
 }
 
 func (l *ledger) predict(p llamacpp.Prediction) {
@@ -160,7 +160,7 @@ func (l *ledger) observe(events ...contextpilot.Event) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.kinds == nil {
-		l.kinds, l.told = map[contextpilot.EventKind]int{}, map[string]int{}
+		l.kinds, l.last = map[contextpilot.EventKind]int{}, map[string]int{}
 	}
 	for _, e := range events {
 		l.kinds[e.Kind]++
@@ -170,7 +170,7 @@ func (l *ledger) observe(events ...contextpilot.Event) {
 		case contextpilot.Shrunk, contextpilot.Gone:
 			l.resident[e.Request] = min(l.resident[e.Request], e.Tokens)
 			l.lost = append(l.lost, e.Request)
-			l.told[e.Request] = e.Tokens
+			l.last[e.Request] = e.Tokens
 		case contextpilot.Moved:
 			l.resident[e.Request] = min(l.resident[e.Request], e.Tokens)
 		case contextpilot.Cleared:

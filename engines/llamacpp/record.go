@@ -5,13 +5,13 @@ import (
 	"time"
 )
 
-// record collects what the chunks of one answer tell beside its text.
+// record collects what the chunks of one answer have beside its text.
 type record struct {
 	begun  bool    // the server has read the prompt
-	answer []token // generated tokens by their place, unknown where none was told
-	count  int     // of generated tokens, -1: not told
-	slot   int     // that ran the request, -1: not told
-	length int     // of the slot afterwards, -1: not told
+	answer []token // generated tokens by their place, unknown where none was given
+	count  int     // of generated tokens, -1: not known
+	slot   int     // that ran the request, -1: not known
+	length int     // of the slot afterwards, -1: not known
 
 	computed int // tokens of the prompt that were not cached, 0: not known
 	took     time.Duration

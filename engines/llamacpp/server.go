@@ -12,7 +12,7 @@ import (
 
 // Info is what the server says of itself (/props).
 type Info struct {
-	Build        string // the release, as far as its builder told it
+	Build        string // the release, as far as its builder has set it
 	Model        string // the path of the model's file, on the server's machine
 	Alias        string
 	Type         string // of most of its weights, for example "Q4_K_M"
@@ -22,7 +22,7 @@ type Info struct {
 	SlotsVisible bool // whether the slots can be looked at; if not, doubts stay
 	Sleeping     bool // the model is not in memory, and no cache is
 	// Process names the server process. It is another one after a restart, unless the server's user has fixed it
-	// (LLAMA_MEDIA_MARKER) or its release does not tell; then it is empty.
+	// (LLAMA_MEDIA_MARKER) or its release does not report it; then it is empty.
 	Process string
 	// Disk says what the tier of slot files does: "on", "not tried yet", or "off: " and why. Empty without [Config].SlotDir.
 	Disk string
@@ -66,7 +66,7 @@ func (c *client) info(ctx context.Context) (Info, error) {
 	return info, nil
 }
 
-// identity is what tells one server process from another, with what else would make the book wrong.
+// identity distinguishes one server process from another, with what else would make the book wrong.
 func (i Info) identity() string {
 	return fmt.Sprintf("%s %d %q %q", i.Process, i.Slots, i.Model, i.Build)
 }

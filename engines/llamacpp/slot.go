@@ -32,7 +32,7 @@ func (s *slot) exact(prompt []token, share int) bool {
 	return share < len(s.tokens) || share == len(prompt) || s.length == len(s.tokens)
 }
 
-// doubtful reports whether a look at the server could tell more.
+// doubtful reports whether a look at the server could show more.
 func (s *slot) doubtful() bool { return s.other != nil || s.check || s.length < 0 }
 
 // set notes that the slot holds tokens, and length in all.

@@ -1,6 +1,6 @@
 package llamacpp
 
-// token is a token ID of the server's vocabulary. unknown stands for one that was generated and not told.
+// token is a token ID of the server's vocabulary. unknown stands for one that was generated and not reported.
 type token = int32
 
 const unknown token = -1

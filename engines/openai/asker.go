@@ -16,7 +16,7 @@ type dialect struct {
 	url string
 	// body renders the question.
 	body func(model, text string) []byte
-	// llama tells the answer's form: a list of tokens, instead of a count.
+	// llama: the answer is a list of tokens, instead of a count.
 	llama bool
 }
 

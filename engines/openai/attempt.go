@@ -95,14 +95,14 @@ func (e *Engine) attempt(caller context.Context, c call, a *answer) *failure {
 // broken classifies what went wrong after a status of 200. Nothing of it is repeated.
 func broken(caller, ctx context.Context, a *answer, err error) error {
 	ended, cause := endCause(caller, ctx)
-	_, told := errors.AsType[*StatusError](err)
+	_, reported := errors.AsType[*StatusError](err)
 	switch {
 	case a.refused != nil:
 	case ended && a.first.IsZero():
 		return cause
 	case cause != nil:
 		err = cause
-	case told && a.first.IsZero():
+	case reported && a.first.IsZero():
 		return err
 	}
 	return fmt.Errorf("%w: %w", engines.ErrInterrupted, err)
@@ -123,7 +123,7 @@ func (e *Engine) readAnswer(ctx context.Context, header http.Header, body io.Rea
 	return a.readStream(ctx, sse.NewReader(r, e.config.MaxEventBytes))
 }
 
-// endCause tells why a request was ended from this side, nil if it was not; ended says that it was the caller's
+// endCause returns why a request was ended from this side, nil if it was not; ended says that it was the caller's
 // context.
 func endCause(caller, ctx context.Context) (ended bool, cause error) {
 	if caller.Err() != nil {

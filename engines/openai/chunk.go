@@ -14,7 +14,7 @@ type delta struct {
 	text     string // of the first choice; reasoning is not part of it
 	finish   string
 	counts   counts
-	reported *StatusError // an error told inside a 200 answer
+	reported *StatusError // an error inside a 200 answer
 }
 
 // counts are an answer's token counts as far as they were given.

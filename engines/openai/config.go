@@ -192,7 +192,7 @@ func parseBase(raw string) (*url.URL, error) {
 	return u, nil
 }
 
-// newClient returns a client with a transport of its own, so that closing its idle connections disturbs nobody.
+// newClient returns a client with a transport of its own, so that closing its idle connections disturbs no other client.
 func newClient(connect time.Duration) *http.Client {
 	connect = max(connect, 0) // no limit is 0 here
 	dialer := net.Dialer{Timeout: connect, KeepAlive: 30 * time.Second}

@@ -79,7 +79,7 @@ func TestDoFails(t *testing.T) {
 	}
 	gone := newEngine(t, openai.Config{BaseURL: "http://127.0.0.1:1"})
 	if _, err = gone.Do(t.Context(), http.MethodGet, "/x", nil); !errors.Is(err, engines.ErrUnreachable) {
-		t.Errorf("nobody there: %v", err)
+		t.Errorf("no server: %v", err)
 	}
 }
 

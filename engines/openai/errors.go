@@ -32,7 +32,7 @@ type StatusError struct {
 }
 
 // OfRequest reports whether the request is to blame, with its model, its key or what it asks for, as no other server would
-// take it either: the statuses 400 to 499 but for 408, 425 and 429, which tell of the server's time and load.
+// take it either: the statuses 400 to 499 but for 408, 425 and 429, which depend on the server's time and load.
 func (e *StatusError) OfRequest() bool {
 	switch e.Code {
 	case http.StatusRequestTimeout, http.StatusTooEarly, http.StatusTooManyRequests:

@@ -225,7 +225,7 @@ func TestRetryWaits(t *testing.T) {
 	}
 }
 
-// TestCancelledWhileWaiting: a wait for a retry ends with the context and tells both causes.
+// TestCancelledWhileWaiting: a wait for a retry ends with the context and names both causes.
 func TestCancelledWhileWaiting(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f, engine, end := inMemory(t, answers(503, "text/plain", "busy"), func(c *openai.Config) { c.RetryWait = time.Minute; c.MaxRetryWait = time.Minute })

@@ -13,7 +13,7 @@ import (
 
 // passage is about 130 tokens, as the passages of a question-answering trace are.
 func passage(n int) string {
-	return fmt.Sprintf("<doc p%d>\n%s</doc>\n", n, strings.Repeat(fmt.Sprintf("Passage %d tells of the river and its bridges. ", n), 12))
+	return fmt.Sprintf("<doc p%d>\n%s</doc>\n", n, strings.Repeat(fmt.Sprintf("Passage %d speaks of the river and its bridges. ", n), 12))
 }
 
 // retrieval asks for k passages out of many, the first half of them the same for neighbouring i.

@@ -26,10 +26,10 @@
 //
 // # What it reports
 //
-// Subscribers are told what a real engine's eviction messages say, already per request: Shrunk or Gone when
+// Subscribers get what a real engine's eviction messages say, already per request: Shrunk or Gone when
 // blocks of a finished request's prompt or answer were evicted, Served when an answer is complete, Cleared on Reset. A
 // request that became resident again because another request computed the same blocks is not reported: what was
-// told stays a lower bound. A request that left nothing in the cache (too large for it, or overtaken by Reset) is Gone
+// reported stays a lower bound. A request that left nothing in the cache (too large for it, or overtaken by Reset) is Gone
 // right after it was Served. A request whose answer broke off is not Served, but its prompt is in the cache and its
 // later evictions are reported.
 //

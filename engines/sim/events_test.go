@@ -15,7 +15,7 @@ import (
 	"github.com/ragpilot/ragpilot/engines/sim"
 )
 
-// TestEvents tells the life of a few requests in a cache of eight blocks.
+// TestEvents follows the life of a few requests in a cache of eight blocks.
 func TestEvents(t *testing.T) {
 	scope := contextpilot.Scope{Model: "m", Replica: "r1"}
 	e := sim.New(sim.Options{CapacityTokens: 8 * block, Reply: saying("yes"), Scope: scope})
@@ -123,7 +123,7 @@ func TestRememberBoundsMemory(t *testing.T) {
 }
 
 // TestConcurrent lets many requests fight for a small cache. Afterwards nothing is pinned, every request was Served
-// once, before it shrank, and what subscribers were told is never more than what is resident.
+// once, before it shrank, and what subscribers know is never more than what is resident.
 func TestConcurrent(t *testing.T) {
 	const workers, each, capacity = 8, 150, 24
 	e := sim.New(sim.Options{CapacityTokens: capacity * block})
@@ -186,7 +186,7 @@ func TestConcurrent(t *testing.T) {
 		req := prompts[id]
 		req.Messages = slices.Concat(req.Messages, []engines.Message{{Content: "more"}}) // so that the last block may be read
 		if truth := e.Resident(req); tokens < 1<<30 && truth < tokens {
-			t.Errorf("%s: %d tokens are resident, subscribers were told %d", id, truth, tokens)
+			t.Errorf("%s: %d tokens are resident, subscribers know of %d", id, truth, tokens)
 		}
 	}
 	if s.EvictedBlocks == 0 || s.HitTokens == 0 {

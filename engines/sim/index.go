@@ -2,14 +2,14 @@ package sim
 
 // node is a key that is in the cache. Nodes form a tree in which a request's prompt is a path from the root.
 //
-// A node is never evicted before those behind it: whoever uses a block also uses one for each key before it, and gives it
+// A node is never evicted before those behind it: a request that uses a block also uses one for each key before it, and gives it
 // back before those (see pool.unpin), so it is older than they are. An evicted node is thus always a leaf.
 type node struct {
 	key            key
 	oldest, newest int32 // blocks that hold the key; the oldest serves hits
 	parent         int32 // the key before it
 	depth          int   // blocks from the start of the prompt, itself included
-	ends           *seen // requests whose resident prefix, as told, ends here
+	ends           *seen // requests whose resident prefix, as reported, ends here
 }
 
 // root is the node before every first block. It is always there and holds no block.

@@ -115,15 +115,15 @@ func (m *model) distinct() int {
 	return n
 }
 
-// told is what subscribers know: how much of each request is resident.
-type told struct {
+// reports is what subscribers know: how much of each request is resident.
+type reports struct {
 	size int
 	left map[string]int // request -> blocks
 	full map[string]int // request -> blocks of its prompt and answer
 	log  []contextpilot.Event
 }
 
-func (o *told) sink(events ...contextpilot.Event) {
+func (o *reports) sink(events ...contextpilot.Event) {
 	for _, e := range events {
 		o.log = append(o.log, e)
 		switch e.Kind {
@@ -140,8 +140,8 @@ func (o *told) sink(events ...contextpilot.Event) {
 }
 
 // TestModel runs random requests through the simulator and the model. After each one the counts are equal, and what
-// subscribers were told of every request is what the model finds resident: the least since the request ended, since
-// nobody reports that a block came back.
+// subscribers know of every request is what the model finds resident: the least since the request ended, since
+// it is not reported that a block came back.
 func TestModel(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		size := rapid.IntRange(1, 4).Draw(t, "block tokens")
@@ -152,7 +152,7 @@ func TestModel(t *testing.T) {
 			Reply: func(engines.Request) string { return answer },
 		})
 		m := newModel(size, limit)
-		out := &told{size: size, left: map[string]int{}, full: map[string]int{}}
+		out := &reports{size: size, left: map[string]int{}, full: map[string]int{}}
 		e.Subscribe(out.sink)
 		var voc vocab
 		prompts := map[string][]uint32{}
@@ -207,7 +207,7 @@ func TestModel(t *testing.T) {
 			if !fits {
 				oversize++
 			}
-			diffTold(t, want, out.left)
+			diffReported(t, want, out.left)
 			s := e.Stats()
 			if s.EvictedBlocks != m.evicted || s.ResidentBlocks != m.distinct() || s.HitTokens != hits || s.Oversize != oversize {
 				t.Fatalf("%+v; want %d evicted, %d resident, %d hit, %d oversize", s, m.evicted, m.distinct(), hits, oversize)
@@ -227,8 +227,8 @@ func TestModel(t *testing.T) {
 	})
 }
 
-// diffTold compares, leaving out requests of which nothing is resident: those are gone, or were never long enough.
-func diffTold(t *rapid.T, want, got map[string]int) {
+// diffReported compares, leaving out requests of which nothing is resident: those are gone, or were never long enough.
+func diffReported(t *rapid.T, want, got map[string]int) {
 	t.Helper()
 	some := func(in map[string]int) map[string]int {
 		out := map[string]int{}
@@ -240,7 +240,7 @@ func diffTold(t *rapid.T, want, got map[string]int) {
 		return out
 	}
 	if diff := cmp.Diff(some(want), some(got)); diff != "" {
-		t.Fatalf("resident blocks by request (-model +told):\n%s", diff)
+		t.Fatalf("resident blocks by request (-model +reported):\n%s", diff)
 	}
 }
 

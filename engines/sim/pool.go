@@ -37,7 +37,7 @@ func (p *pool) free() int {
 	return len(p.bare) + p.limit - len(p.blocks) + p.queued
 }
 
-// take returns a block that nobody uses, with the key it has until the caller removes it. There must be a free one.
+// take returns an unused block, with the key it has until the caller removes it. There must be a free one.
 func (p *pool) take() int32 {
 	if n := len(p.bare); n > 0 {
 		b := p.bare[n-1]

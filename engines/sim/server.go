@@ -63,7 +63,7 @@ type Server struct {
 	options ServerOptions
 	cache   cache
 	outbox  outbox.Outbox
-	first   func(id string) // nil: nobody asks
+	first   func(id string) // nil: not set
 	stats   Stats
 	work    Work // so far
 

@@ -7,13 +7,13 @@ import (
 
 const (
 	cacheSlots = 1 << 15 // of 8 bytes
-	countBits  = 24      // of a slot; the rest tells the text
+	countBits  = 24      // of a slot; the rest identifies the text
 	maxCount   = 1<<countBits - 1
 )
 
 // countCache is a direct-mapped table of counts: one slot per hash, a newer text overwrites an older one. Recounting
 // a text costs well under a millisecond, so this is worth more here than knowing which text was used least recently
-// is: no lock, no allocation, a fixed size. The hash is seeded, and 55 bits of it tell texts apart.
+// is: no lock, no allocation, a fixed size. The hash is seeded, and 55 bits of it distinguish texts.
 type countCache struct {
 	seed  maphash.Seed
 	slots []atomic.Uint64

@@ -194,7 +194,7 @@ func TestLivePlugin(t *testing.T) {
 		}
 		t.Fatalf("the plugin did not report that %s %s: %+v", id, what, got.of(id))
 	}
-	// The plugin waits for a while when nobody was there before.
+	// The plugin waits for a while when there was no receiver before.
 	chat("req-first", "zero", 10)
 	until("req-first", "is reported", func(e contextpilot.Event) bool { return e.Kind != 0 })
 

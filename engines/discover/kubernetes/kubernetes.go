@@ -149,7 +149,7 @@ func (s *Source) Replicas(ctx context.Context) (map[string]string, error) {
 // pod is where a pod answers. One of a service with two address families is in a slice of each.
 type pod struct{ name, host, family string }
 
-// before tells which of two places of a pod stands for it: the same one whatever the order in which they are listed.
+// before reports which of two places of a pod stands for it: the same one whatever the order in which they are listed.
 func (p pod) before(q pod) bool {
 	return cmp.Or(strings.Compare(p.family, q.family), strings.Compare(p.host, q.host)) < 0 // IPv4, IPv6
 }

@@ -13,13 +13,13 @@
 //		follower.Aborted(request.ID)
 //	}
 //
-// A request is told as lost only once it has ended, since until then its first blocks may still be on their way: engines tell the
-// follower of their answers, and the program tells it of requests that ended without one ([Follower.Aborted]). One of which it hears
+// A request is reported as lost only once it has ended, since until then its first blocks may still be on their way: engines report
+// their answers to the follower, and the program reports requests that ended without one ([Follower.Aborted]). One of which it hears
 // neither stays until it is the oldest of too many.
 //
-// A server with several ranks has a source for each (Config.Sources), and one with several tenants is told the scope of each prompt
+// A server with several ranks has a source for each (Config.Sources), and one with several tenants needs the scope of each prompt
 // ([Follower.PromptIn]).
 //
-// From then on the pilot hears of evictions per request, whichever of the engine's messages told of them. See package residency for
+// From then on the pilot hears of evictions per request, whichever of the engine's messages reported them. See package residency for
 // what is counted, and package kvevents for what happens when messages are lost.
 package follow

@@ -24,7 +24,7 @@ type Config struct {
 	Residency residency.Config
 }
 
-// Follower follows the caches of one server, or of several that nobody chooses between. Safe for concurrent use, but for Run, of
+// Follower follows the caches of one server, or of several among which a proxy chooses. Safe for concurrent use, but for Run, of
 // which there is one.
 type Follower struct {
 	sub    *kvevents.Subscriber
@@ -91,7 +91,7 @@ func (f *Follower) Answered(events ...contextpilot.Event) {
 	}
 }
 
-// Aborted tells that a request ended without an answer. Call it after every error of the engine's Generate: a request that did not
+// Aborted reports that a request ended without an answer. Call it after every error of the engine's Generate: a request that did not
 // end is never reported as lost. It does no harm where the prompt never came.
 func (f *Follower) Aborted(id string) { f.group.Aborted(id) }
 
@@ -142,8 +142,8 @@ func (f *Follower) give(sink func(...contextpilot.Event)) {
 // maxPending bounds the events that wait for a sink that takes none.
 const maxPending = 1 << 16
 
-// report takes what requests have lost. It may be called in the goroutine that an engine tells its answers in, and leaves it to Run to tell
-// the engine. A sink that falls too far behind is told that everything is lost, in place of all that it was not told.
+// report takes what requests have lost. It may be called in the goroutine in which an engine reports its answers; Run reports to the engine later.
+// A sink that falls too far behind gets one event that everything is lost, in place of all that wait for it.
 func (f *Follower) report(updates []residency.Update) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -160,11 +160,11 @@ func (f *Follower) report(updates []residency.Update) {
 	}
 }
 
-// Resident tells how much of a request is resident, see [residency.Group.Resident].
+// Resident returns how much of a request is resident, see [residency.Group.Resident].
 func (f *Follower) Resident(id string) (tokens int, complete bool) { return f.group.Resident(id) }
 
-// Caches tells what is resident in each cache.
+// Caches returns what is resident in each cache.
 func (f *Follower) Caches() *residency.Group { return f.group }
 
-// Status tells how complete the picture is, and what was missed.
+// Status returns how complete the picture is, and what was missed.
 func (f *Follower) Status() []kvevents.Status { return f.sub.Status() }

@@ -83,9 +83,9 @@ func TestFollow(t *testing.T) {
 	wait("all of it is resident", func() bool { n, _ := f.Resident("a"); return n == 48 })
 	f.Answered(contextpilot.Event{Kind: contextpilot.Served, Request: "a"})
 	engine.Publish(kvfake.Payload(kvfake.Map, 2, 0, kvevents.Event{Kind: kvevents.Removed, Hashes: hashes[2:]}))
-	wait("the pilot is told", func() bool { return said() == "shrunk a 32" })
+	wait("the pilot knows", func() bool { return said() == "shrunk a 32" })
 	engine.Publish(kvfake.Payload(kvfake.Map, 3, 0, kvevents.Event{Kind: kvevents.Removed, Hashes: hashes[:2]}))
-	wait("the pilot is told", func() bool { return strings.HasSuffix(said(), "gone a 0") })
+	wait("the pilot knows", func() bool { return strings.HasSuffix(said(), "gone a 0") })
 
 	cancel()
 	if err := <-ended; err != nil && ctx.Err() == nil {
@@ -166,7 +166,7 @@ func (x *following) resident(id string, want int) {
 	x.await(fmt.Sprintf("%s has %d tokens", id, want), func() bool { n, _ := x.Resident(id); return n == want })
 }
 
-// answered tells it as an engine does, which tells its events one at a time.
+// answered reports it as an engine does, one event at a time.
 func (x *following) answered(id string) {
 	x.turn.Lock()
 	defer x.turn.Unlock()
@@ -182,8 +182,8 @@ func block(kind kvevents.Kind) kvevents.Event {
 	return ev
 }
 
-// What is lost before its request's answer ends is told at that end, in another goroutine: the engine that tells of the answer is the one
-// that is told of the loss.
+// What is lost before its request's answer ends is reported at that end, in another goroutine: the engine that reports the answer is the one
+// that gets the report of the loss.
 func TestLostBeforeTheAnswer(t *testing.T) {
 	x, engine := followed(t)
 	x.Prompt("a", make([]uint32, 16), residency.Key{})
@@ -192,10 +192,10 @@ func TestLostBeforeTheAnswer(t *testing.T) {
 	engine.Publish(kvfake.Payload(kvfake.Map, 2, 0, block(kvevents.Removed)))
 	x.resident("a", 0)
 	x.answered("a")
-	x.await("it is told", func() bool { return strings.HasSuffix(x.said(), "gone a 0") })
+	x.await("it is reported", func() bool { return strings.HasSuffix(x.said(), "gone a 0") })
 }
 
-// A sink that takes nothing for long is told that everything is lost, and what comes then.
+// A sink that takes nothing for long gets the report that everything is lost, and what comes then.
 func TestSinkThatFallsBehind(t *testing.T) {
 	x, engine := followed(t)
 	const requests = 700
@@ -250,10 +250,10 @@ func TestForgottenPublisher(t *testing.T) {
 	}
 	leave(meet("kv@a", "a"))
 	b := meet("kv@b", "b")
-	x.await("the first is told as lost", func() bool { return x.said() == "gone a 0, cleared  0" })
+	x.await("the first is reported as lost", func() bool { return x.said() == "gone a 0, cleared  0" })
 	leave(b)
 	a := meet("kv@a", "c")
-	x.await("the second is told as lost", func() bool { return x.said() == "gone a 0, cleared  0, gone b 0, cleared  0" })
+	x.await("the second is reported as lost", func() bool { return x.said() == "gone a 0, cleared  0, gone b 0, cleared  0" })
 	if n := len(x.Caches().Stats()); n != 1 {
 		t.Errorf("%d caches, one publisher", n)
 	}
@@ -283,7 +283,7 @@ func Example() {
 	// Output: 0 false
 }
 
-// Two ranks of a server with two tenants: a request is lost when no rank has any of it, and its own tenant is told.
+// Two ranks of a server with two tenants: a request is lost when no rank has any of it, and its own tenant gets the report.
 func TestFollowRanksAndTenants(t *testing.T) {
 	dir := t.TempDir()
 	var sources []kvevents.Source
@@ -301,13 +301,13 @@ func TestFollowRanksAndTenants(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	told := make(chan contextpilot.Event, 16)
+	reports := make(chan contextpilot.Event, 16)
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() {
 		ended <- f.Run(ctx, func(events ...contextpilot.Event) {
 			for _, ev := range events {
-				told <- ev
+				reports <- ev
 			}
 		})
 	}()
@@ -336,12 +336,12 @@ func TestFollowRanksAndTenants(t *testing.T) {
 	} {
 		ranks[i].Publish(kvfake.Payload(kvfake.Map, 2, 0, removed))
 		select {
-		case got := <-told:
+		case got := <-reports:
 			if got != want {
-				t.Errorf("told %+v, want %+v", got, want)
+				t.Errorf("got %+v, want %+v", got, want)
 			}
 		case <-time.After(20 * time.Second):
-			t.Fatal("nothing was told")
+			t.Fatal("nothing was reported")
 		}
 	}
 	cancel()

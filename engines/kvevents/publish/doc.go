@@ -12,10 +12,10 @@
 // the payload ([Append]). Numbers begin at 0 with each Publisher; a restart shows in that they begin anew. A subscriber gets what is
 // published after its subscription has come.
 //
-// The second, if there is to be one, is a ROUTER that gives past batches again: it is sent an empty frame and a number, and answers
+// The second, if it is configured, is a ROUTER that gives past batches again: it is sent an empty frame and a number, and answers
 // with a message for each batch that is still kept, from that number on, and one whose number is ff×8 at the end.
 //
-// Unlike vLLM, a Publisher listens in any case, also at an endpoint that names a host. As there, nothing is encrypted and nobody is
+// Unlike vLLM, a Publisher listens in any case, also at an endpoint that names a host. As there, nothing is encrypted and no peer is
 // asked who he is, and events hold the tokens of prompts and cache salts: listen where you trust all.
 //
 // # What is kept

@@ -38,7 +38,7 @@ func listen(t testing.TB, change func(*publish.Config)) *publish.Publisher {
 	return p
 }
 
-// removed is a batch of which a subscriber can tell the number.
+// removed is a batch whose number a subscriber can read.
 func removed(n int) []kvevents.Event {
 	return []kvevents.Event{{Kind: kvevents.Removed, Hashes: []kvevents.Hash{kvevents.Uint(uint64(n))}}}
 }
@@ -283,7 +283,7 @@ func TestSubscriber(t *testing.T) {
 	}
 }
 
-// Somebody who subscribes and does not read holds up nobody, and is told of what he has missed by the numbers alone.
+// A subscriber that does not read holds up no other, and sees by the numbers alone what it has missed.
 func TestSlowSubscriber(t *testing.T) {
 	p := listen(t, func(c *publish.Config) { c.Buffer = 100 })
 	slow := peer(t, p.Config().Endpoint, zmq4.Sub)

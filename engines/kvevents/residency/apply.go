@@ -44,7 +44,7 @@ func (x *Index) event(ev *kvevents.Event) {
 			x.rebuild()
 		case len(x.entries) > 0, x.reached && !x.whole():
 			x.clear(kvevents.EngineCleared)
-		default: // from before we came, or told already: there is nothing that it could take back, and nobody need hear of it
+		default: // from before we came, or reported already: nothing can be lost, so no update is needed
 			x.clear(kvevents.EngineCleared)
 			x.pending = x.pending[:len(x.pending)-1]
 		}

@@ -19,7 +19,7 @@ type Key struct {
 
 // chain names a block by its tokens, its extra keys and the chain of the block before it: 128 bits of XXH3, seeded
 // at random for each index. Equal chains mean equal prompts up to and with the block: two of a billion blocks are
-// confused with a probability of 2^-69, and without the seed nobody can make tokens that are.
+// confused with a probability of 2^-69, and without the seed no tokens can be made that are.
 type chain struct{ hi, lo uint64 }
 
 // geometry is how an engine cuts prompts. size 0: not known yet.
@@ -116,7 +116,7 @@ func (c *chainer) prompt(to []chain, g geometry, parent chain, tokens []int, ext
 	return to
 }
 
-// stored begins block i of an event; first tells that it stands at the prompt's beginning.
+// stored begins block i of an event; first says that it stands at the prompt's beginning.
 func (c *chainer) stored(ev *kvevents.Event, i int, first bool) {
 	c.begin(ev.Block(i), ev.Bigram)
 	if i < len(ev.Extra) && ev.Extra[i] != nil {

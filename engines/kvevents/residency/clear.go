@@ -7,7 +7,7 @@ import "github.com/ragpilot/ragpilot/engines/kvevents"
 // right behind, in the same batch.
 //
 // Call it with [kvevents.Requested] when you empty the engine's cache yourself: engines publish that only with their
-// next step, when the next request runs. What they publish then is not told a second time.
+// next step, when the next request runs. What they publish then is not reported a second time.
 func (x *Index) Clear(cause kvevents.Cause) {
 	x.mu.Lock()
 	if cause == kvevents.Resyncing {
@@ -46,7 +46,7 @@ func (x *Index) rebuild() {
 			continue
 		}
 		if !x.rebuilds {
-			q.told = q.blocks
+			q.before = q.blocks
 		}
 		x.take(s)
 		x.place(s, x.tree.missing(q.end))
@@ -60,9 +60,9 @@ func (x *Index) rebuilt() {
 	for s := x.reqs.oldest; s != 0; {
 		q := x.reqs.at(s)
 		next := q.newer
-		told := q.told
-		q.told = 0
-		x.report(s, told)
+		before := q.before
+		q.before = 0
+		x.report(s, before)
 		s = next
 	}
 	for r := root + 1; int(r) < len(x.tree.nodes); r++ {

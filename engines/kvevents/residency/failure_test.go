@@ -46,8 +46,8 @@ func (b *bench) resident(id string, want int) {
 	}
 }
 
-// told checks the updates since the last call, but for the lengths of prompts: see TestUpdatesTellThePrompt.
-func (b *bench) told(want ...residency.Update) {
+// updated checks the updates since the last call, but for the lengths of prompts: see TestUpdatesHaveThePrompt.
+func (b *bench) updated(want ...residency.Update) {
 	b.t.Helper()
 	if diff := cmp.Diff(want, b.updates, cmpopts.IgnoreFields(residency.Update{}, "Prompt")); diff != "" {
 		b.t.Error(diff)
@@ -89,9 +89,9 @@ func TestEventsBeforeTheRequest(t *testing.T) {
 	b.ask("r", abcdef)
 	b.resident("r", 6)
 	b.apply(removed(13))
-	b.told(residency.Update{RequestID: "r", Resident: 4})
+	b.updated(residency.Update{RequestID: "r", Resident: 4})
 	b.apply(removed(12, 11))
-	b.told(residency.Update{RequestID: "r", Lost: true})
+	b.updated(residency.Update{RequestID: "r", Lost: true})
 }
 
 // TestRequestBeforeItsEvents: what was never there is not lost, even if other requests' blocks go.
@@ -101,15 +101,15 @@ func TestRequestBeforeItsEvents(t *testing.T) {
 	b.apply(removed(12)) // of a stranger
 	b.Register("r", abcdef, residency.Key{})
 	b.apply(removed(11))
-	b.told(residency.Update{RequestID: "r"}) // still to be computed
-	b.Served("r")                            // its events are late
+	b.updated(residency.Update{RequestID: "r"}) // still to be computed
+	b.Served("r")                               // its events are late
 	b.apply(stored(0, []int{7, 8}, 14), removed(14))
 	b.Register("s", []int{9, 9}, residency.Key{})
 	b.Served("s")
-	b.told(residency.Update{RequestID: "r", Lost: true})
+	b.updated(residency.Update{RequestID: "r", Lost: true})
 	b.apply(stored(0, []int{9, 9}, 15), removed(15), stored(0, []int{9, 9}, 15))
 	b.resident("s", 2)
-	b.told()
+	b.updated()
 }
 
 func TestNeverStoredIsNotLost(t *testing.T) {
@@ -118,7 +118,7 @@ func TestNeverStoredIsNotLost(t *testing.T) {
 	b.apply(stored(0, []int{9, 9}, 10))
 	b.ask("after it", abcdef)
 	b.apply(kvevents.Event{Kind: kvevents.Cleared})
-	b.told(residency.Update{Cleared: kvevents.EngineCleared})
+	b.updated(residency.Update{Cleared: kvevents.EngineCleared})
 	b.apply(stored(0, abcdef, 11, 12, 13)) // the late events
 	b.resident("before any event", 6)
 	b.resident("after it", 6)
@@ -130,10 +130,10 @@ func TestTwoCopiesOneRemoved(t *testing.T) {
 	b.apply(stored(0, abcdef, 11, 12, 13), stored(12, abcdef[4:], 13))
 	b.apply(removed(13))
 	b.resident("r", 6)
-	b.told()
+	b.updated()
 	b.apply(removed(13))
 	b.resident("r", 4)
-	b.told(residency.Update{RequestID: "r", Resident: 4})
+	b.updated(residency.Update{RequestID: "r", Resident: 4})
 }
 
 func TestUnknownHash(t *testing.T) {
@@ -165,9 +165,9 @@ func TestUnknownParent(t *testing.T) {
 		t.Errorf("%+v", s)
 	}
 	b.apply(removed(11))
-	b.told(residency.Update{RequestID: "r"})
+	b.updated(residency.Update{RequestID: "r"})
 	b.apply(removed(13, 12))
-	b.told(residency.Update{RequestID: "r", Lost: true})
+	b.updated(residency.Update{RequestID: "r", Lost: true})
 }
 
 // TestOrphanRemovedFirst: an orphan that is gone does not come back with its parent.
@@ -300,7 +300,7 @@ func TestSilentStream(t *testing.T) {
 	}
 }
 
-// TestWaitingRequestsMakeWay: requests that waited for the block size do not take the place of the blocks that tell it.
+// TestWaitingRequestsMakeWay: requests that waited for the block size do not take the place of the blocks that show it.
 func TestWaitingRequestsMakeWay(t *testing.T) {
 	b := newBench(t, residency.Config{MaxBlocks: 100})
 	for i := range 100 {
@@ -365,7 +365,7 @@ func TestPromptShorterThanABlock(t *testing.T) {
 	b.ask("none", nil)
 	b.apply(removed(12, 13), kvevents.Event{Kind: kvevents.Cleared})
 	b.resident("one token", 0)
-	b.told(residency.Update{Cleared: kvevents.EngineCleared})
+	b.updated(residency.Update{Cleared: kvevents.EngineCleared})
 	if s := b.Stats(); s.Mismatch {
 		t.Errorf("%+v", s)
 	}
@@ -378,7 +378,7 @@ func TestTokenizerOfAnotherModel(t *testing.T) {
 			t.Errorf("after %d requests", i)
 		}
 		b.ask(id, []int{7, 7, i, 7})
-		b.Served(id) // told twice
+		b.Served(id) // reported twice
 		b.apply(stored(0, []int{1, 2, i, 4}, int64(10*i+11), int64(10*i+12)))
 	}
 	if s := b.Stats(); !s.Mismatch || s.Unseen != 3 {
@@ -443,7 +443,7 @@ func TestAbortedRequest(t *testing.T) {
 	b.Aborted("r")
 	b.resident("r", 4)
 	b.apply(removed(12, 11))
-	b.told(residency.Update{RequestID: "r", Lost: true})
+	b.updated(residency.Update{RequestID: "r", Lost: true})
 }
 
 // TestPreempted: a request under way may lose its blocks and get them back.
@@ -452,11 +452,11 @@ func TestPreempted(t *testing.T) {
 	b.Register("r", abcdef, residency.Key{})
 	b.apply(stored(0, abcdef, 11, 12, 13), removed(13, 12, 11))
 	b.apply(stored(0, abcdef, 11, 12, 13))
-	b.told()
+	b.updated()
 	b.apply(removed(13, 12, 11))
-	b.told(residency.Update{RequestID: "r"})
+	b.updated(residency.Update{RequestID: "r"})
 	b.Served("r")
-	b.told(residency.Update{RequestID: "r", Lost: true})
+	b.updated(residency.Update{RequestID: "r", Lost: true})
 }
 
 func TestRetryWithTheSameID(t *testing.T) {
@@ -466,7 +466,7 @@ func TestRetryWithTheSameID(t *testing.T) {
 	b.Register("r", []int{7, 8}, residency.Key{})
 	b.resident("r", 0)
 	b.apply(removed(13, 12, 11))
-	b.told()
+	b.updated()
 	b.apply(stored(0, []int{7, 8}, 14))
 	b.resident("r", 2)
 }
@@ -477,12 +477,12 @@ func TestFirstBlockGoesFirst(t *testing.T) {
 	b.apply(stored(0, abcdef, 11, 12, 13))
 	b.apply(removed(11))
 	b.apply(removed(12))
-	b.told(residency.Update{RequestID: "r"})
+	b.updated(residency.Update{RequestID: "r"})
 	b.apply(stored(0, abcdef[:2], 11))
 	b.resident("r", 2)
 	b.apply(removed(11))
 	b.apply(removed(13))
-	b.told(residency.Update{RequestID: "r"}, residency.Update{RequestID: "r", Lost: true})
+	b.updated(residency.Update{RequestID: "r"}, residency.Update{RequestID: "r", Lost: true})
 }
 
 // TestHeadToTail: SGLang removes a node's pages in that order, in one event.
@@ -491,7 +491,7 @@ func TestHeadToTail(t *testing.T) {
 	b.ask("r", abcdef)
 	b.apply(stored(0, abcdef, 11, 12, 13))
 	b.apply(removed(12, 13))
-	b.told(residency.Update{RequestID: "r", Resident: 2})
+	b.updated(residency.Update{RequestID: "r", Resident: 2})
 }
 
 func TestTiersAreCountedApart(t *testing.T) {
@@ -516,7 +516,7 @@ func TestTiersAreCountedApart(t *testing.T) {
 		t.Errorf("%+v", s)
 	}
 	b.apply(removed(11))
-	b.told(residency.Update{RequestID: "r", Resident: 2, Loadable: 6, Tier: "CPU"}, residency.Update{RequestID: "r", Loadable: 4, Tier: "CPU"})
+	b.updated(residency.Update{RequestID: "r", Resident: 2, Loadable: 6, Tier: "CPU"}, residency.Update{RequestID: "r", Loadable: 4, Tier: "CPU"})
 	remote := stored(0, []int{8, 8}, 21)
 	remote.Locality = "REMOTE"
 	b.apply(remote)
@@ -702,7 +702,7 @@ func TestCleared(t *testing.T) {
 	b.apply(stored(0, abcdef, 11, 12, 13))
 	b.apply(kvevents.Event{Kind: kvevents.Cleared}, stored(0, abcdef[:4], 11, 12))
 	b.resident("under way", 4)
-	b.told(
+	b.updated(
 		residency.Update{Replica: "r0", RequestID: "ended", Lost: true},
 		residency.Update{Replica: "r0", RequestID: "under way"},
 		residency.Update{Replica: "r0", Cleared: kvevents.EngineCleared},
@@ -766,13 +766,13 @@ func TestResync(t *testing.T) {
 	b.Clear(kvevents.Resyncing)
 	b.apply(kvevents.Event{Kind: kvevents.Cleared}, stored(0, abcdef, 11, 12, 13), stored(0, []int{5, 5}, 16))
 	b.resident("stays", 6)
-	b.told()
+	b.updated()
 	b.Complete(true)
-	b.told(residency.Update{RequestID: "shrinks", Resident: 2}, residency.Update{RequestID: "goes", Lost: true})
+	b.updated(residency.Update{RequestID: "shrinks", Resident: 2}, residency.Update{RequestID: "goes", Lost: true})
 	b.resident("shrinks", 2)
 	if _, complete := b.Resident("stays"); !complete || b.Stats().Requests != 2 {
 		t.Errorf("%+v", b.Stats())
 	}
 	b.apply(removed(13))
-	b.told(residency.Update{RequestID: "stays", Resident: 4})
+	b.updated(residency.Update{RequestID: "stays", Resident: 4})
 }

@@ -9,7 +9,7 @@ import (
 )
 
 // Group is what several caches hold of the same requests: the data-parallel ranks of an engine, or engines behind one
-// address, where nobody says which of them serves a request. Each cache has an [Index] of its own; a request is
+// address, where it is not known which of them serves a request. Each cache has an [Index] of its own; a request is
 // registered in all of them, and as resident as in the one that holds most of it. All methods are safe for concurrent use.
 type Group struct {
 	cfg Config
@@ -17,7 +17,7 @@ type Group struct {
 	mu     sync.Mutex // guards what follows; taken before an index's
 	byName map[string]*Index
 	caches []*Index
-	known  *lru.Cache[string, struct{}] // requests that are registered and were not told as lost
+	known  *lru.Cache[string, struct{}] // requests that are registered and were not reported as lost
 	outlet
 }
 
@@ -145,7 +145,7 @@ func (g *Group) Stats() []Stats {
 	return out
 }
 
-// update merges what one of the caches tells with what the others hold, and passes it on.
+// update merges what one of the caches reports with what the others hold, and passes it on.
 func (g *Group) update(updates []Update) {
 	for _, u := range updates {
 		if u, ok := g.merge(u); ok {
@@ -155,7 +155,7 @@ func (g *Group) update(updates []Update) {
 	g.deliver()
 }
 
-// enter queues an update. Two caches may lose the last of a request at the same time: it is told once.
+// enter queues an update. Two caches may lose the last of a request at the same time: it is reported once.
 func (g *Group) enter(u Update) {
 	g.mu.Lock()
 	defer g.mu.Unlock()

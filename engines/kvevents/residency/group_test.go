@@ -14,7 +14,7 @@ import (
 	"github.com/ragpilot/ragpilot/engines/kvevents/residency"
 )
 
-// gathered keeps what a group tells.
+// gathered keeps what a group reports.
 type gathered struct {
 	mu   sync.Mutex
 	list []string
@@ -207,14 +207,14 @@ func TestAssumedBlockSize(t *testing.T) {
 	}
 }
 
-// What an engine cleared before anything was heard of it is no news: a replay from its start tells of it.
+// What an engine cleared before anything was heard of it is no news: a replay from its start reports it.
 func TestClearedBeforeWeCame(t *testing.T) {
 	var got gathered
 	x := residency.New(residency.Config{OnUpdate: got.take})
 	cleared := &kvevents.Batch{Events: []kvevents.Event{{Kind: kvevents.Cleared}}}
 	x.Apply(cleared)
 	if list := got.since(); len(list) > 0 {
-		t.Errorf("told %v", list)
+		t.Errorf("reported %v", list)
 	}
 	x.Apply(batch(kvevents.Stored, 1, 0, 3))
 	x.Apply(cleared)
@@ -226,7 +226,7 @@ func TestClearedBeforeWeCame(t *testing.T) {
 	}
 }
 
-// What the engine clears after it was told of is no news either: vLLM publishes it with the first blocks of the next request,
+// What the engine clears after that was reported is no news either: vLLM publishes it with the first blocks of the next request,
 // which was planned in the meantime.
 func TestClearedTwice(t *testing.T) {
 	var got gathered
@@ -245,7 +245,7 @@ func TestClearedTwice(t *testing.T) {
 	x.Apply(b)
 	x.Served("b")
 	if list := got.since(); len(list) > 0 {
-		t.Errorf("told %v", list)
+		t.Errorf("reported %v", list)
 	}
 	if n, complete := x.Resident("b"); n != 8 || !complete {
 		t.Errorf("%d tokens, complete %v", n, complete)

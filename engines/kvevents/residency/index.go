@@ -39,7 +39,7 @@ type Config struct {
 	// Unseen is how many requests must have been answered in a row, without a block of theirs being stored, for
 	// [Stats.Mismatch].
 	Unseen int
-	// BlockSize is how many tokens a block is taken to have until an event tells; 0: requests wait for that with their
+	// BlockSize is how many tokens a block is taken to have until an event shows it; 0: requests wait for that with their
 	// tokens. A wrong one costs the requests that were registered before the first event.
 	BlockSize int
 }
@@ -74,7 +74,7 @@ type Index struct {
 	broken   bool // says what it sent
 	rebuilds bool // the history is asked for once more: no updates until it is there
 	foreign  bool // group 0 is not of a kind that prefixes can be read from
-	assumed  bool // the geometry is Config.BlockSize: no event has told it yet
+	assumed  bool // the geometry is Config.BlockSize: no event has shown it yet
 	reached  bool // everything was there, once
 	spoken   bool // something was heard of the cache, since its engine was there
 	odd      int  // events in a row whose blocks are smaller
@@ -239,7 +239,7 @@ func (x *Index) makeRoom() {
 	}
 }
 
-// prune frees r, and nodes above it, if nobody needs them.
+// prune frees r, and nodes above it, if nothing needs them.
 func (x *Index) prune(r ref) {
 	for r != root {
 		n := x.tree.at(r)
@@ -256,7 +256,7 @@ func (x *Index) prune(r ref) {
 }
 
 // Served says that the engine has answered the request: it can be reported as lost from now on. Call it for every
-// answer; it is also what tells a tokenizer that is not the engine's.
+// answer; it also shows a tokenizer that is not the engine's.
 func (x *Index) Served(id string) { x.end(id, served|ended) }
 
 // Aborted says that the request ended without an answer. Some of its blocks may have been stored; it is reported

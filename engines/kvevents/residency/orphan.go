@@ -89,7 +89,7 @@ func (x *Index) adopt(h kvevents.Hash, n ref) {
 	}
 }
 
-// bind tells the place of a block that was counted without one.
+// bind enters the place of a block that was counted without one.
 func (x *Index) bind(h kvevents.Hash, n ref) {
 	e := x.entries[h]
 	if e.node == n {

@@ -15,7 +15,7 @@ type request struct {
 	older   slot // in order of registration
 	newer   slot
 	blocks  int32 // resident, from the beginning
-	told    int32 // the same before the history was asked for once more
+	before  int32 // the same before the history was asked for once more
 	size    int32 // tokens of a block
 	length  int32 // tokens of the prompt
 	flags   uint8

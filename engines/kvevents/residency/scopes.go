@@ -16,7 +16,7 @@ type Scopes struct {
 	known    map[contextpilot.Scope]bool
 }
 
-// maxScopes bounds the scopes that a clearing is told to. A pilot keeps fewer.
+// maxScopes bounds the scopes that a clearing is reported to. A pilot keeps fewer.
 const maxScopes = 10_000
 
 // NewScopes returns one that remembers so many requests, those added last; 0 or less: [DefaultMaxRequests].
@@ -38,7 +38,8 @@ func (s *Scopes) Add(id string, scope contextpilot.Scope) {
 }
 
 // Events converts updates for [contextpilot.Pilot.Observe], each for the scope of its request, as [Events] does for one scope.
-// A clearing is told to every scope that a request was ever added in, to the zero Scope if there is none. Updates of requests that are not known are left out.
+// A clearing is reported to every scope that a request was ever added in, to the zero Scope if there is none. Updates of requests
+// that are not known are left out.
 func (s *Scopes) Events(updates []Update) []contextpilot.Event {
 	events := make([]contextpilot.Event, 0, len(updates))
 	s.mu.Lock()

@@ -7,7 +7,7 @@ import (
 )
 
 // tier is where blocks lie. Only those on the GPU are resident; the others are counted apart, because some engines
-// never tell when a lower tier drops a block.
+// never report that a lower tier drops a block.
 type tier uint8
 
 const (

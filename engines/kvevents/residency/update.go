@@ -25,7 +25,7 @@ type Update struct {
 	// was dropped.
 	Lost bool
 	// Cleared is set on the update that ends those of a clearing, and says why the cache was cleared. What an engine clears
-	// when nothing is left in it is not told.
+	// when nothing is left in it is not reported.
 	Cleared kvevents.Cause
 }
 

@@ -63,7 +63,7 @@ class ReporterTest(unittest.TestCase):
         self.assertEqual(self.receiver.wait(lambda gone, left: left), (set(), {"b": 64}))
 
     def test_never_waits(self):
-        """With nobody there, and nobody reading, the scheduler is not held up and memory has a bound."""
+        """Without a receiver, and without a reader, the scheduler is not held up and memory has a bound."""
         listener = socket.create_server(("127.0.0.1", 0))  # accepts and never answers
         self.addCleanup(listener.close)
         r = self.reporter(f"http://127.0.0.1:{listener.getsockname()[1]}", timeout=0.2, most_ops=50, most_pending=10)
@@ -95,7 +95,7 @@ class ReporterTest(unittest.TestCase):
         self.assertEqual(r.overflows, 1)
 
     def test_comes_back(self):
-        """What could not be posted is posted when somebody is there again."""
+        """What could not be posted is posted when a receiver is there again."""
         with socket.create_server(("127.0.0.1", 0)) as s:
             port = s.getsockname()[1]
         r = self.reporter(f"http://127.0.0.1:{port}")
