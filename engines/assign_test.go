@@ -65,7 +65,8 @@ func TestAssign(t *testing.T) {
 	read(t, p, scopes[2], "w")
 	equal(t, "each where it was", engines.Assignment{To: []int{2, 0, 1}}, assign(t, p, requests("w yyyyyy zzz"), scopes))
 	equal(t, "two of one agent's", engines.Assignment{To: []int{2, 0, 1}, Prefill: 4}, assign(t, p, requests("xxxx yyyyyy zzz"), scopes))
-	equal(t, "fewer requests than agents, and no agent is warmed up in vain", engines.Assignment{To: []int{1}}, assign(t, p, requests("zzz"), append(agents(3), contextpilot.Scope{Replica: "new"})))
+	equal(t, "fewer requests than agents, and no agent is warmed up in vain", engines.Assignment{To: []int{1}},
+		assign(t, p, requests("zzz"), append(agents(3), contextpilot.Scope{Replica: "new"})))
 	equal(t, "no requests", engines.Assignment{To: []int{}}, assign(t, p, nil, scopes))
 	equal(t, "plans", int64(4), p.Stats().Plans)
 }

@@ -452,7 +452,8 @@ func TestDoPanic(t *testing.T) {
 
 func TestDoWithoutEngine(t *testing.T) {
 	r, _ := newRouter(t, loose, "a")
-	if _, err := r.Do(t.Context(), contextpilot.Request{Blocks: longDocs("x")}, ask, nil); err == nil || !strings.Contains(err.Error(), `"a" has no engine`) {
+	if _, err := r.Do(t.Context(), contextpilot.Request{Blocks: longDocs("x")}, ask, nil); err == nil ||
+		!strings.Contains(err.Error(), `"a" has no engine`) {
 		t.Errorf("got %v", err)
 	}
 	equal(t, "state", []engines.ReplicaState{{Name: "a", Up: true}}, r.Replicas())

@@ -99,7 +99,8 @@ const mayLead = 0.1
 func (r *Router) weigh(rep *replica, m contextpilot.Match, n int) Score {
 	s := Score{Replica: rep.name, Match: m, Pending: rep.pending}
 	left := m.Prompt - m.Tokens
-	s.Cost = float64(left)*r.window.price(rep, n) + r.opt.Queue*float64(rep.pending) - r.opt.Affinity*r.window.keeps(rep)*float64(max(m.Familiar-m.Tokens, 0))
+	s.Cost = float64(left)*r.window.price(rep, n) +
+		r.opt.Queue*float64(rep.pending) - r.opt.Affinity*r.window.keeps(rep)*float64(max(m.Familiar-m.Tokens, 0))
 	s.Full = n > 1 && float64(n*(r.window.of(rep)+left)) > r.opt.MaxShare*float64(r.window.total+left)+mayLead*r.window.toCome()
 	return s
 }
@@ -172,7 +173,8 @@ func (r *Router) take(replicas []*replica, matches []contextpilot.Match) *Route 
 	trial := !best.rest.IsZero() && !best.resting(r.now)
 	best.trial = best.trial || trial
 	return &Route{
-		Score: score, Engine: best.engine, router: r, replica: best, share: r.window.add(best, left, score.Match.Prompt), waiting: left, trial: trial,
+		Score: score, Engine: best.engine, router: r, replica: best, share: r.window.add(best, left, score.Match.Prompt), waiting: left,
+		trial: trial,
 	}
 }
 
@@ -226,8 +228,8 @@ func (rt *Route) Done(u Usage, err error) {
 }
 
 // A replica that fails failuresToRest requests in a row is passed over for a while, which doubles with each further failure. Then
-// one request tries it, and the others pass it over until its answer begins or it has failed. What callers gave up is no failure, nor are requests
-// that are to blame themselves, see [ofRequest].
+// one request tries it, and the others pass it over until its answer begins or it has failed. What callers gave up is no failure,
+// nor are requests that are to blame themselves, see [ofRequest].
 const (
 	failuresToRest = 3
 	firstRest      = time.Second
@@ -309,7 +311,8 @@ func (rt *Route) end(u Usage, err error) (unsent bool) {
 //
 // Errors are those of engines. When no replica is left to try, that of one that is up and refused comes first; if none did,
 // it is [ErrNoReplica] together with the last replica's own.
-func (r *Router) Do(ctx context.Context, req contextpilot.Request, build func(*contextpilot.Plan) Request, onText func(string) error) (Response, error) {
+func (r *Router) Do(ctx context.Context, req contextpilot.Request, build func(*contextpilot.Plan) Request,
+	onText func(string) error) (Response, error) {
 	var tried []string
 	var last error
 	read := false // a replica may have read it
@@ -356,7 +359,8 @@ func (r *Router) lost(rep *replica) {
 var errAbandoned = errors.New("abandoned")
 
 // run sends the request; begun says that a piece of an answer has come.
-func (rt *Route) run(ctx context.Context, build func(*contextpilot.Plan) Request, onText func(string) error) (resp Response, begun bool, err error) {
+func (rt *Route) run(ctx context.Context, build func(*contextpilot.Plan) Request, onText func(string) error) (resp Response, begun bool,
+	err error) {
 	defer rt.Done(Usage{}, errAbandoned) // does nothing after the one below
 	if rt.Engine == nil {
 		return resp, false, fmt.Errorf("engines: replica %q has no engine", rt.Score.Replica)

@@ -146,7 +146,8 @@ func TestRouteAvoidsQueues(t *testing.T) {
 	for i := range 8 {
 		waiting = append(waiting, route(t, r, contextpilot.Request{Blocks: docs(fmt.Sprint("n", i))}, "b"))
 	}
-	equal(t, "state", []engines.ReplicaState{{Name: "a", Up: true, Pending: 800, Under: 8, Prefill: 1000}, {Name: "b", Up: true}}, r.Replicas())
+	equal(t, "state", []engines.ReplicaState{{Name: "a", Up: true, Pending: 800, Under: 8, Prefill: 1000}, {Name: "b", Up: true}},
+		r.Replicas())
 	// 200 tokens against 0.3 × 800
 	equal(t, "x y are at a, which is busy", "b", route(t, r, contextpilot.Request{ID: "probe", Blocks: docs("x y")}).Score.Replica)
 	if err := r.Remove("b"); err != nil {
@@ -397,7 +398,8 @@ func TestScores(t *testing.T) {
 	scores := r.Scores(contextpilot.Request{Blocks: docs("z y x w")})
 	var got []string
 	for _, s := range scores {
-		got = append(got, fmt.Sprintf("%s %d left, cost %.0f, rating %.2f, full %v", s.Replica, s.Match.Prompt-s.Match.Tokens, s.Cost, s.Rating, s.Full))
+		got = append(got, fmt.Sprintf("%s %d left, cost %.0f, rating %.2f, full %v", s.Replica, s.Match.Prompt-s.Match.Tokens, s.Cost,
+			s.Rating, s.Full))
 	}
 	equal(t, "scores", []string{
 		"a 0 left, cost 0, rating 1.00, full false",
@@ -411,7 +413,8 @@ func TestScores(t *testing.T) {
 		serve(t, r, contextpilot.Request{Blocks: docs(fmt.Sprint("n", i))}, "b") // as if b had been away
 	}
 	scores = r.Scores(contextpilot.Request{Blocks: docs("n1")})
-	equal(t, "a is cheaper, and full", []any{true, true, 0.0, 1.0}, []any{scores[0].Cost < scores[1].Cost, scores[0].Full, scores[0].Rating, scores[1].Rating})
+	equal(t, "a is cheaper, and full", []any{true, true, 0.0, 1.0},
+		[]any{scores[0].Cost < scores[1].Cost, scores[0].Full, scores[0].Rating, scores[1].Rating})
 	equal(t, "Route agrees", "b", route(t, r, contextpilot.Request{Blocks: docs("n1")}).Score.Replica)
 }
 
@@ -439,7 +442,8 @@ func TestEventsFindTheirScope(t *testing.T) {
 	if st.EventsUnknown > 0 || st.LiveRequests > 10 || st.Events < 30 {
 		t.Errorf("%+v", st)
 	}
-	equal(t, "red's is lost", 0, pilot.Match(contextpilot.Request{Scope: contextpilot.Scope{Model: "m", Tenant: "red", Replica: "a"}, Blocks: longDocs("x")}).Tokens)
+	equal(t, "red's is lost", 0, pilot.Match(contextpilot.Request{Scope: contextpilot.Scope{Model: "m", Tenant: "red", Replica: "a"},
+		Blocks: longDocs("x")}).Tokens)
 	if err := r.Observe("a", contextpilot.Event{Kind: contextpilot.Served, Request: "a stranger's"}); err != nil {
 		t.Error(err)
 	}

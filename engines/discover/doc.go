@@ -8,7 +8,7 @@
 //	})
 //	go watcher.Run(ctx)
 //
-// Sources are [Static], [File], [DNS], [SRV], and the package kubernetes below this one. A replica that a source names no more, or that does
-// not answer its health check, takes no requests from the next interval on, and what was known of its cache is dropped; see
-// Options.Probe for several that are late together.
+// Sources are [Static], [File], [DNS], [SRV], and the package kubernetes below this one. A replica that a source names no more,
+// or that does not answer its health check, takes no requests from the next interval on, and what was known of its cache is
+// dropped; see Options.Probe for several that are late together.
 package discover

@@ -197,11 +197,17 @@ func TestBadBodies(t *testing.T) {
 		{"a null list", `{"request_ids":null}`, 422, detail("list_type", `["body","request_ids"]`, "Input should be a valid list", `null`)},
 		{"no text", `{"request_ids":["a",1]}`, 422, detail("string_type", `["body","request_ids",1]`, "Input should be a valid string", "1")},
 		{"no prefix", `{"prefixes":[7]}`, 422, detail("model_attributes_type", `["body","prefixes",0]`, notObject, "7")},
-		{"no ID", `{"prefixes":[{"resident_tokens":1}]}`, 422, detail("missing", `["body","prefixes",0,"request_id"]`, "Field required", `{"resident_tokens":1}`)},
-		{"no tokens", `{"prefixes":[{"request_id":"a"}]}`, 422, detail("missing", `["body","prefixes",0,"resident_tokens"]`, "Field required", `{"request_id":"a"}`)},
-		{"part of a token", `{"prefixes":[{"request_id":"a","resident_tokens":1.5}]}`, 422, detail("int_type", `["body","prefixes",0,"resident_tokens"]`, "Input should be a valid integer", "1.5")},
-		{"less than no tokens", `{"prefixes":[{"request_id":"a","resident_tokens":-1}]}`, 422, detail("greater_than_equal", `["body","prefixes",0,"resident_tokens"]`, "Input should be greater than or equal to 0", "-1")},
-		{"too many tokens", `{"prefixes":[{"request_id":"a","resident_tokens":99999999999999999999}]}`, 422, detail("int_parsing_size", `["body","prefixes",0,"resident_tokens"]`, "Unable to parse input as an integer, exceeded maximum size", "99999999999999999999")},
+		{"no ID", `{"prefixes":[{"resident_tokens":1}]}`, 422,
+			detail("missing", `["body","prefixes",0,"request_id"]`, "Field required", `{"resident_tokens":1}`)},
+		{"no tokens", `{"prefixes":[{"request_id":"a"}]}`, 422,
+			detail("missing", `["body","prefixes",0,"resident_tokens"]`, "Field required", `{"request_id":"a"}`)},
+		{"part of a token", `{"prefixes":[{"request_id":"a","resident_tokens":1.5}]}`, 422,
+			detail("int_type", `["body","prefixes",0,"resident_tokens"]`, "Input should be a valid integer", "1.5")},
+		{"less than no tokens", `{"prefixes":[{"request_id":"a","resident_tokens":-1}]}`, 422,
+			detail("greater_than_equal", `["body","prefixes",0,"resident_tokens"]`, "Input should be greater than or equal to 0", "-1")},
+		{"too many tokens", `{"prefixes":[{"request_id":"a","resident_tokens":99999999999999999999}]}`, 422,
+			detail("int_parsing_size", `["body","prefixes",0,"resident_tokens"]`, "Unable to parse input as an integer, exceeded maximum size",
+				"99999999999999999999")},
 		{"no text at all", "{\"request_ids\":[\"\xff\"]}", 400, `{"detail":"There was an error parsing the body"}`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -243,7 +249,8 @@ func (broken) Read([]byte) (int, error) { return 0, errors.New("connection lost"
 
 // TestNobody: a handler without anybody behind it answers.
 func TestNobody(t *testing.T) {
-	if code, body := post(t, evict.New(evict.Options{}), `{"request_ids":["a"]}`); code != 200 || !strings.Contains(body, `"not_found":["a"]`) {
+	if code, body := post(t, evict.New(evict.Options{}), `{"request_ids":["a"]}`); code != 200 ||
+		!strings.Contains(body, `"not_found":["a"]`) {
 		t.Errorf("%d %s", code, body)
 	}
 }
@@ -280,7 +287,8 @@ func TestProblems(t *testing.T) {
 func FuzzHandler(f *testing.F) {
 	for _, seed := range []string{
 		`{"request_ids":["chatcmpl-a-0a1b2c3d","b"],"prefixes":[{"request_id":"c","resident_tokens":192}]}`,
-		`{"request_ids":["a-1","a","",null]}`, `{"prefixes":[{"request_id":"a","resident_tokens":1e9}]}`, `[[[[`, `{"prefixes":[{}]}`, "\xff", `{"request_ids":["\ud800"]}`,
+		`{"request_ids":["a-1","a","",null]}`, `{"prefixes":[{"request_id":"a","resident_tokens":1e9}]}`, `[[[[`, `{"prefixes":[{}]}`, "\xff",
+		`{"request_ids":["\ud800"]}`,
 	} {
 		f.Add([]byte(seed))
 	}

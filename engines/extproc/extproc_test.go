@@ -135,7 +135,8 @@ func (g *gateway) exchange(body, answer string) forwarded {
 	}
 	first := &pb.ProcessingRequest{
 		Request: &pb.ProcessingRequest_RequestHeaders{RequestHeaders: &pb.HttpHeaders{
-			Headers:     headerMap(":method", "POST", ":path", "/v1/chat/completions", ":authority", "llm", "content-type", "application/json", "x-one", "1"),
+			Headers: headerMap(":method", "POST", ":path", "/v1/chat/completions", ":authority", "llm", "content-type", "application/json",
+				"x-one", "1"),
 			EndOfStream: body == "",
 		}},
 		ProtocolConfig: &pb.ProtocolConfiguration{RequestBodyMode: mode, ResponseBodyMode: mode},
@@ -186,7 +187,8 @@ func (g *gateway) exchange(body, answer string) forwarded {
 }
 
 func (g *gateway) requestDuplex(
-	body string, send func(*pb.ProcessingRequest), recv func() *pb.ProcessingResponse, message func(string, bool) *pb.ProcessingRequest, out *forwarded,
+	body string, send func(*pb.ProcessingRequest), recv func() *pb.ProcessingResponse, message func(string, bool) *pb.ProcessingRequest,
+	out *forwarded,
 ) {
 	if body != "" {
 		parts := g.pieces(body)
@@ -216,7 +218,8 @@ func (g *gateway) requestDuplex(
 }
 
 func (g *gateway) answer(answer string, send func(*pb.ProcessingRequest), recv func() *pb.ProcessingResponse, out *forwarded) {
-	m := &pb.ProcessingRequest{Request: &pb.ProcessingRequest_ResponseHeaders{ResponseHeaders: &pb.HttpHeaders{Headers: headerMap(":status", "200")}}}
+	m := &pb.ProcessingRequest{Request: &pb.ProcessingRequest_ResponseHeaders{ResponseHeaders: &pb.HttpHeaders{Headers: headerMap(":status",
+		"200")}}}
 	if g.served != "" {
 		m.MetadataContext = &corev3.Metadata{FilterMetadata: map[string]*structpb.Struct{
 			"envoy.lb": {Fields: map[string]*structpb.Value{"x-gateway-destination-endpoint-served": structpb.NewStringValue(g.served)}},
@@ -226,7 +229,8 @@ func (g *gateway) answer(answer string, send func(*pb.ProcessingRequest), recv f
 	apply(out.Client, recv().GetResponseHeaders().GetResponse().GetHeaderMutation())
 	parts := g.pieces(answer)
 	for i, p := range parts {
-		send(&pb.ProcessingRequest{Request: &pb.ProcessingRequest_ResponseBody{ResponseBody: &pb.HttpBody{Body: []byte(p), EndOfStream: i == len(parts)-1}}})
+		send(&pb.ProcessingRequest{Request: &pb.ProcessingRequest_ResponseBody{ResponseBody: &pb.HttpBody{Body: []byte(p),
+			EndOfStream: i == len(parts)-1}}})
 		b := recv().GetResponseBody().GetResponse().GetBodyMutation()
 		if s := b.GetStreamedResponse(); s != nil {
 			p = string(s.GetBody())
@@ -265,7 +269,8 @@ func TestDecision(t *testing.T) {
 		var ended error
 		d := &decide{decision: extproc.Decision{
 			Endpoints: []string{"10.0.0.2:8000", "[fd00::1]:8000"}, Body: []byte(`{"better":true}`),
-			Header: http.Header{"X-One": nil, "X-Request-Id": {"r1"}}, Answer: func(s int) http.Header { status = s; return http.Header{"X-Contextpilot-Result": {"{}"}} },
+			Header: http.Header{"X-One": nil, "X-Request-Id": {"r1"}},
+			Answer: func(s int) http.Header { status = s; return http.Header{"X-Contextpilot-Result": {"{}"}} },
 			Served: func(e string) { served = e },
 			Ended:  func(h, tl []byte, err error) { head, tail, ended = string(h), string(tl), err },
 		}}
@@ -288,7 +293,8 @@ func TestDecision(t *testing.T) {
 		if got.Answer != answer {
 			t.Error("the answer was changed")
 		}
-		if served != "10.0.0.2:8000" || status != 200 || ended != nil || !strings.HasPrefix(answer, head) || !strings.HasSuffix(answer, tail) || len(head) != 16<<10 || len(tail) != 16<<10 {
+		if served != "10.0.0.2:8000" || status != 200 || ended != nil || !strings.HasPrefix(answer, head) || !strings.HasSuffix(answer, tail) ||
+			len(head) != 16<<10 || len(tail) != 16<<10 {
 			t.Error(served, ended, len(head), len(tail))
 		}
 	})
@@ -337,7 +343,8 @@ func TestKindsOfAnswers(t *testing.T) {
 		{"empty body, replaced", messages{headers(false), body("", true)}, "new", `headers, body "new"`, `headers, piece "new" end`, true},
 		{"body", messages{headers(false), body("old", true)}, "", "headers, body", `headers, piece "old" end`, true},
 		{"body, replaced", messages{headers(false), body("old", true)}, "new", `headers, body "new"`, `headers, piece "new" end`, true},
-		{"trailers", messages{headers(false), body("old", false), trailers}, "new", `headers, body "new", trailers`, `headers, piece "new", trailers`, true},
+		{"trailers", messages{headers(false), body("old", false), trailers}, "new", `headers, body "new", trailers`,
+			`headers, piece "new", trailers`, true},
 		{"trailers only", messages{headers(false), trailers}, "new", "headers, trailers", "headers, trailers", false},
 	} {
 		for _, duplex := range []bool{false, true} {
@@ -424,7 +431,8 @@ func TestSubset(t *testing.T) {
 			{picked: []string{"a:1"}, want: "a:1"},
 		} {
 			g := &gateway{
-				t: t, client: dial(t, extproc.Options{Decider: &decide{decision: extproc.Decision{Endpoints: c.picked}, err: c.err}}), duplex: duplex, chunk: 100,
+				t: t, client: dial(t, extproc.Options{Decider: &decide{decision: extproc.Decision{Endpoints: c.picked}, err: c.err}}),
+				duplex: duplex, chunk: 100,
 			}
 			if c.subset != nil {
 				g.meta = map[string][]string{"subset": c.subset}
@@ -435,7 +443,8 @@ func TestSubset(t *testing.T) {
 			}
 		}
 		g := &gateway{
-			t: t, client: dial(t, extproc.Options{Decider: &decide{}, MaxBody: 5}), duplex: duplex, chunk: 100, meta: map[string][]string{"subset": {"a:1"}},
+			t: t, client: dial(t, extproc.Options{Decider: &decide{}, MaxBody: 5}), duplex: duplex, chunk: 100,
+			meta: map[string][]string{"subset": {"a:1"}},
 		}
 		if got := g.exchange("more than five", ""); got.Status != 413 {
 			t.Errorf("%+v", got)

@@ -365,7 +365,8 @@ func requestBody(m *pb.BodyMutation, set *pb.HeaderMutation) *pb.ProcessingRespo
 }
 
 func streamed(body []byte, end bool) *pb.BodyMutation {
-	return &pb.BodyMutation{Mutation: &pb.BodyMutation_StreamedResponse{StreamedResponse: &pb.StreamedBodyResponse{Body: body, EndOfStream: end}}}
+	piece := &pb.StreamedBodyResponse{Body: body, EndOfStream: end}
+	return &pb.BodyMutation{Mutation: &pb.BodyMutation_StreamedResponse{StreamedResponse: piece}}
 }
 
 func refuse(code typev3.StatusCode, text string) *pb.ProcessingResponse {

@@ -95,22 +95,10 @@ type Config struct {
 var errConfig = errors.New("kvevents configuration")
 
 func (c Config) withDefaults() (Config, error) {
-	for _, d := range []struct {
-		v *int
-		d int
-	}{{&c.Queue, DefaultQueue}, {&c.QueueBytes, DefaultQueueBytes}, {&c.MaxMessage, DefaultMaxMessage}, {&c.MaxPublishers, DefaultMaxPublishers}} {
-		if *d.v <= 0 {
-			*d.v = d.d
-		}
-	}
-	for _, d := range []struct {
-		v *time.Duration
-		d time.Duration
-	}{{&c.Timeout, DefaultTimeout}, {&c.Backoff, DefaultBackoff}, {&c.MaxBackoff, DefaultMaxBackoff}, {&c.Resync, DefaultResync}} {
-		if *d.v <= 0 {
-			*d.v = d.d
-		}
-	}
+	c.Queue, c.QueueBytes = positive(c.Queue, DefaultQueue), positive(c.QueueBytes, DefaultQueueBytes)
+	c.MaxMessage, c.MaxPublishers = positive(c.MaxMessage, DefaultMaxMessage), positive(c.MaxPublishers, DefaultMaxPublishers)
+	c.Timeout, c.Resync = positive(c.Timeout, DefaultTimeout), positive(c.Resync, DefaultResync)
+	c.Backoff, c.MaxBackoff = positive(c.Backoff, DefaultBackoff), positive(c.MaxBackoff, DefaultMaxBackoff)
 	if c.Probe == 0 {
 		c.Probe = DefaultProbe
 	}
@@ -138,4 +126,12 @@ func (c Config) withDefaults() (Config, error) {
 	}
 	c.Sources = append([]Source(nil), c.Sources...)
 	return c, nil
+}
+
+// positive returns v, or otherwise if v is not above 0.
+func positive[T int | time.Duration](v, otherwise T) T {
+	if v <= 0 {
+		return otherwise
+	}
+	return v
 }

@@ -11,7 +11,8 @@ import (
 // ErrEndpoint is wrapped by all errors about endpoints.
 var ErrEndpoint = zmtp.ErrEndpoint
 
-// Check returns an error if an endpoint is wrong. listen says that it is one to listen on, where * stands for all addresses. Errors wrap [ErrEndpoint].
+// Check returns an error if an endpoint is wrong. listen says that it is one to listen on, where * stands for all addresses.
+// Errors wrap [ErrEndpoint].
 func Check(endpoint string, listen bool) error {
 	_, err := zmtp.Parse(endpoint, listen)
 	return err

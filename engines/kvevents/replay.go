@@ -15,12 +15,13 @@ import (
 
 // Replay asks the replay socket of an engine for the batches that it still has from number from on, and gives them to each, oldest
 // first, until that returns false; payloads are its own, and a [Decoder] reads them. finished reports that the engine has ended its
-// answer. It may have left some out without saying so. timeout bounds dialling, the handshake, and the wait for each batch, and twelve times as
-// much the whole answer; 0: [DefaultTimeout]. Batches are bounded by [DefaultMaxMessage].
+// answer. It may have left some out without saying so. timeout bounds dialling, the handshake, and the wait for each batch, and
+// twelve times as much the whole answer; 0: [DefaultTimeout]. Batches are bounded by [DefaultMaxMessage].
 //
 // A [Subscriber] asks by itself, once it is connected. This is for programs that want to know whether an engine publishes at
 // all: it listens on its replay endpoint in any case. Errors about the endpoint wrap [ErrEndpoint].
-func Replay(ctx context.Context, endpoint string, from uint64, timeout time.Duration, each func(seq uint64, payload []byte) bool) (finished bool, err error) {
+func Replay(ctx context.Context, endpoint string, from uint64, timeout time.Duration,
+	each func(seq uint64, payload []byte) bool) (finished bool, err error) {
 	to, err := zmtp.Parse(endpoint, false)
 	if err != nil {
 		return false, err

@@ -34,7 +34,10 @@ const (
 
 // String returns the cause in lower case.
 func (c Cause) String() string {
-	names := [...]string{"none", "engine cleared", "restarted", "reconnected", "requested", "resyncing", "starting", "history lost", "gap", "undecodable", "disconnected", "overflow"}
+	names := [...]string{
+		"none", "engine cleared", "restarted", "reconnected", "requested", "resyncing", "starting", "history lost", "gap",
+		"undecodable", "disconnected", "overflow",
+	}
 	if int(c) < len(names) {
 		return names[c]
 	}

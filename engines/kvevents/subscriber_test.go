@@ -216,7 +216,8 @@ func TestFollowsAnEngine(t *testing.T) {
 			r.expect("1 2 3", true)
 			r.await("the live messages", func() bool { return r.status().Messages == 3 })
 			s := r.status()
-			if !s.Connected || s.Batches != 3 || s.Gaps+s.BadFrames+s.DecodeErrors > 0 || s.LastSeq != 2 || len(s.Windows) != 1 || s.Windows[0].Cause != kvevents.Starting || s.PublishedTopic != r.engine.Topic {
+			if !s.Connected || s.Batches != 3 || s.Gaps+s.BadFrames+s.DecodeErrors > 0 || s.LastSeq != 2 || len(s.Windows) != 1 ||
+				s.Windows[0].Cause != kvevents.Starting || s.PublishedTopic != r.engine.Topic {
 				t.Errorf("%+v", s)
 			}
 		})
@@ -258,7 +259,8 @@ func TestHistoryBeyondTheBuffer(t *testing.T) {
 // TestFirstEventClears: a fresh SGLang cache says first that it is empty. That is no restart.
 func TestFirstEventClears(t *testing.T) {
 	r := newRig(t, nil)
-	r.engine.Publish(kvfake.Payload(kvfake.Map, 1, 0, kvevents.Event{Kind: kvevents.Cleared}, kvevents.Event{Kind: kvevents.Stored, Hashes: []kvevents.Hash{kvevents.Int(-1)}, BlockSize: 2}))
+	r.engine.Publish(kvfake.Payload(kvfake.Map, 1, 0, kvevents.Event{Kind: kvevents.Cleared},
+		kvevents.Event{Kind: kvevents.Stored, Hashes: []kvevents.Hash{kvevents.Int(-1)}, BlockSize: 2}))
 	r.publish(2)
 	r.expect("cleared 2", true)
 	if s := r.status(); s.Restarts+s.Clears > 0 {
@@ -438,7 +440,8 @@ func TestRestartOnOneConnection(t *testing.T) {
 
 // TestSameProcessAfterABreak: what was known stays.
 func TestSameProcessAfterABreak(t *testing.T) {
-	for name, c := range map[string]struct{ replay, metrics bool }{"by replay": {true, false}, "by the start time": {false, true}, "by both": {true, true}} {
+	for name, c := range map[string]struct{ replay, metrics bool }{"by replay": {true, false}, "by the start time": {false, true},
+		"by both": {true, true}} {
 		t.Run(name, func(t *testing.T) {
 			r := newRig(t, func(cfg *kvevents.Config, _ *kvfake.Engine) {
 				if !c.replay {

@@ -150,7 +150,8 @@ func TestChainsWithOneDocumentARequest(t *testing.T) {
 						t.Errorf("%d requests with %d documents", len(inner.calls), len(seen))
 					}
 					n := int64(3 * (run + 1))
-					if st := pilot.Stats(); st.Plans != n || st.BlocksSent != n || st.LiveRequests != n || st.Reordered != 0 || framework.OffersOf(pilot).Stats().Held != 0 || framework.OffersOf(pilot).Stats().Unclaimed != 0 || st.EventsUnknown != 0 {
+					if st := pilot.Stats(); st.Plans != n || st.BlocksSent != n || st.LiveRequests != n || st.Reordered != 0 ||
+						framework.OffersOf(pilot).Stats().Held != 0 || framework.OffersOf(pilot).Stats().Unclaimed != 0 || st.EventsUnknown != 0 {
 						t.Errorf("%+v", st)
 					}
 				}
@@ -205,9 +206,11 @@ func TestConversationalChainHasNotesAtTheFrontOnly(t *testing.T) {
 	inner.do = func(context.Context, llms.CallOptions) (*llms.ContentResponse, error) {
 		return answer("How do valve and pump differ?", nil), nil
 	}
-	qa := chains.NewConversationalRetrievalQAFromLLM(langchain.Wrap(pilot, inner), retriever.Wrap(pilot, machines()), memory.NewConversationBuffer())
+	qa := chains.NewConversationalRetrievalQAFromLLM(langchain.Wrap(pilot, inner), retriever.Wrap(pilot, machines()),
+		memory.NewConversationBuffer())
 	behind := chains.NewConversationalRetrievalQA(
-		chains.LoadStuffQA(talk{langchain.Wrap(pilot, inner)}), chains.LoadCondenseQuestionGenerator(inner), retriever.Wrap(pilot, machines()), memory.NewConversationBuffer())
+		chains.LoadStuffQA(talk{langchain.Wrap(pilot, inner)}), chains.LoadCondenseQuestionGenerator(inner), retriever.Wrap(pilot,
+			machines()), memory.NewConversationBuffer())
 	for range 3 {
 		for name, chain := range map[string]chains.Chain{"front": qa, "behind": behind} {
 			if _, err := chains.Run(in(name), chain, "Compare valve and pump"); err != nil {
@@ -224,7 +227,8 @@ func TestConversationalChainHasNotesAtTheFrontOnly(t *testing.T) {
 			}
 		}
 	}
-	if st := pilot.Stats(); st.LiveRequests != 6 || st.Plans != 6 || framework.OffersOf(pilot).Stats().Held != 0 || framework.OffersOf(pilot).Stats().Unclaimed != 0 || st.EventsUnknown != 0 {
+	if st := pilot.Stats(); st.LiveRequests != 6 || st.Plans != 6 || framework.OffersOf(pilot).Stats().Held != 0 ||
+		framework.OffersOf(pilot).Stats().Unclaimed != 0 || st.EventsUnknown != 0 {
 		t.Errorf("%+v", st)
 	}
 }
@@ -232,7 +236,8 @@ func TestConversationalChainHasNotesAtTheFrontOnly(t *testing.T) {
 // talk puts messages in front of all that is asked.
 type talk struct{ llms.Model }
 
-func (m talk) GenerateContent(ctx context.Context, messages []llms.MessageContent, options ...llms.CallOption) (*llms.ContentResponse, error) {
+func (m talk) GenerateContent(ctx context.Context, messages []llms.MessageContent, options ...llms.CallOption) (*llms.ContentResponse,
+	error) {
 	return m.Model.GenerateContent(ctx, append([]llms.MessageContent{human("Hello."), ai("Hello, too.")}, messages...), options...)
 }
 
@@ -309,7 +314,8 @@ func TestConcurrentConversations(t *testing.T) {
 	if len(inner.calls) != conversations*turns || len(owner) != 0 {
 		t.Errorf("%d requests, %d plans were not sent", len(inner.calls), len(owner))
 	}
-	if st := pilot.Stats(); st.LiveRequests != conversations*turns || framework.OffersOf(pilot).Stats().Held != 0 || st.BlocksRef != 0 || st.Faults() != 0 {
+	if st := pilot.Stats(); st.LiveRequests != conversations*turns || framework.OffersOf(pilot).Stats().Held != 0 || st.BlocksRef != 0 ||
+		st.Faults() != 0 {
 		t.Errorf("%+v", st)
 	}
 }

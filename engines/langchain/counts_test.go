@@ -39,7 +39,8 @@ func TestBothWrappersCountWhatIsSent(t *testing.T) {
 						}
 					}
 					st := pilot.Stats()
-					got := []int64{st.Plans, st.BlocksSent, st.BlocksRef, st.LiveRequests, framework.OffersOf(pilot).Stats().Held, framework.OffersOf(pilot).Stats().Unclaimed}
+					got := []int64{st.Plans, st.BlocksSent, st.BlocksRef, st.LiveRequests, framework.OffersOf(pilot).Stats().Held,
+						framework.OffersOf(pilot).Stats().Unclaimed}
 					if want := []int64{8, blocks, refs, 8, 0, 0}; fmt.Sprint(got) != fmt.Sprint(want) {
 						t.Errorf("plans, blocks, references, live, held, unclaimed: %d, want %d", got, want)
 					}
@@ -114,7 +115,9 @@ func TestToolResultsAreNotPlanned(t *testing.T) {
 		})
 		generate(c.ctx, t, c.model, messages)
 	}
-	if st := pilot.Stats(); st.LiveRequests != 0 || st.Plans != 0 || framework.OffersOf(pilot).Stats().Unclaimed != 2 || framework.OffersOf(pilot).Stats().Held != 1 {
-		t.Errorf("%d live, %d unclaimed, %d held, want the last one held, and none in the index", st.LiveRequests, framework.OffersOf(pilot).Stats().Unclaimed, framework.OffersOf(pilot).Stats().Held)
+	if st := pilot.Stats(); st.LiveRequests != 0 || st.Plans != 0 || framework.OffersOf(pilot).Stats().Unclaimed != 2 ||
+		framework.OffersOf(pilot).Stats().Held != 1 {
+		t.Errorf("%d live, %d unclaimed, %d held, want the last one held, and none in the index", st.LiveRequests,
+			framework.OffersOf(pilot).Stats().Unclaimed, framework.OffersOf(pilot).Stats().Held)
 	}
 }

@@ -25,9 +25,10 @@
 // If the messages in front of the question show blocks of this conversation, these blocks need not be sent again. The
 // wrapper then plans with what really stands in the messages and replaces the part of the text from the first
 // block to the last, and only that part. The caller's messages are not changed: the caller goes on with the full text,
-// and the wrapper repeats what it sent for as long as the messages up to there are the same, or the text has only grown at its end. Otherwise the
-// engine would see another history in every turn and find nothing in its cache. References follow from the messages. Name the
-// conversation in the context (see [framework.WithConversation]) where several run at a time that may retrieve the same documents, and for citations.
+// and the wrapper repeats what it sent for as long as the messages up to there are the same, or the text has only grown at its
+// end. Otherwise the engine would see another history in every turn and find nothing in its cache. References follow from the
+// messages. Name the conversation in the context (see [framework.WithConversation]) where several run at a time that may retrieve
+// the same documents, and for citations.
 //
 // The chains of langchaingo do not resend documents, so under them every block is sent in full in every turn.
 //

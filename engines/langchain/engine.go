@@ -45,8 +45,8 @@ var _ llms.Model = (*engineModel)(nil)
 
 // Model returns the engine as a model. Roles: system, human and AI; several text parts of a message are joined by line
 // feeds. Behind [Wrap] the engine also learns where the plan's blocks stand, so that one that keeps what it computed of each (the local
-// engine with Config.Reuse) finds them. The request's ID is the one that [Wrap] puts into the context, otherwise the engine's own. The usage is
-// in GenerationInfo under the names of langchaingo's OpenAI client: PromptTokens, CompletionTokens, TotalTokens
+// engine with Config.Reuse) finds them. The request's ID is the one that [Wrap] puts into the context, otherwise the engine's
+// own. The usage is in GenerationInfo under the names of langchaingo's OpenAI client: PromptTokens, CompletionTokens, TotalTokens
 // and, if the engine reports it, PromptCachedTokens; RequestID is there as well.
 //
 // What an engine cannot take is an error that names it and wraps [errors.ErrUnsupported]: images and other parts that

@@ -134,7 +134,8 @@ func TestTextThatGrows(t *testing.T) {
 			}
 			sent = got
 		}
-		want := "Question: why?\nObservation: " + blocks("a", "c") + "\nPlease read the context in the following priority order: [c] > [a] and answer the question.\nThought 0\n" +
+		want := "Question: why?\nObservation: " + blocks("a",
+			"c") + "\nPlease read the context in the following priority order: [c] > [a] and answer the question.\nThought 0\n" +
 			"Observation: " + blocks("d", "b") + "\nPlease refer to [a] in the previous conversation.\nThought 1\nThought 2\n" +
 			"Observation: " + blocks("f", "e") + "\nPlease refer to [b] in the previous conversation.\nThought 3\n"
 		if sent != want {

@@ -38,8 +38,8 @@ func inFrontOf(behind, m llms.Model) llms.Model {
 var _ llms.ReasoningModel = reasoning{}
 
 // Wrap returns a model that calls inner and keeps the pilot informed; see the package's documentation. Its
-// messages and options reach inner unchanged but for the text of planned blocks and the results of tools. It is safe for concurrent use if inner
-// is, and implements [llms.ReasoningModel] if inner does.
+// messages and options reach inner unchanged but for the text of planned blocks and the results of tools. It is safe for
+// concurrent use if inner is, and implements [llms.ReasoningModel] if inner does.
 func Wrap(pilot *contextpilot.Pilot, inner llms.Model, opts ...Option) llms.Model {
 	s := newSettings(opts)
 	return inFrontOf(inner, &model{settings: s, inner: inner, turns: framework.NewTurns(pilot, framework.Options{

@@ -113,7 +113,8 @@ func (e *Engine) attach(ctx context.Context, l *lease, c *compressed) error {
 	}
 	if err != nil {
 		e.empty(ctx, l)
-		return fmt.Errorf("context %q: %s: the server did not restore it (its --slot-save-path must be the file's folder, its cache of type %s, flash attention on): %w",
+		return fmt.Errorf("context %q: %s: the server did not restore it (its --slot-save-path must be the file's folder, "+
+			"its cache of type %s, flash attention on): %w",
 			c.name, c.path, c.note.Type, err)
 	}
 	e.refill(l, c.note.Tokens, len(c.note.Tokens))
@@ -127,7 +128,8 @@ func (e *Engine) fits(ctx context.Context, c *compressed) error {
 		return err
 	}
 	if info.Slots != c.note.Parallel {
-		return fmt.Errorf("%w: %s is for a server with --parallel %d: this one has %d slots", engines.ErrRefused, c.path, c.note.Parallel, info.Slots)
+		return fmt.Errorf("%w: %s is for a server with --parallel %d: this one has %d slots", engines.ErrRefused, c.path, c.note.Parallel,
+			info.Slots)
 	}
 	if most := info.ContextSlot; most > 0 && len(c.note.Tokens) >= most {
 		return fmt.Errorf("%w: %s has %d tokens: a slot of the server has room for %d", engines.ErrRefused, c.path, len(c.note.Tokens), most)
@@ -148,7 +150,8 @@ func (e *Engine) sameModel(c *compressed, path string) error {
 	if err != nil || !about.Mode().IsRegular() {
 		return nil //nolint:nilerr // the server is on another machine, or its files are not for this user
 	}
-	wrong := fmt.Errorf("%s was computed with model %s (SHA-256 %.16s): the server has another one, %s", c.path, c.note.Model, c.note.ModelFile, path)
+	wrong := fmt.Errorf("%s was computed with model %s (SHA-256 %.16s): the server has another one, %s", c.path, c.note.Model,
+		c.note.ModelFile, path)
 	if about.Size() != c.note.ModelBytes {
 		return wrong
 	}
@@ -195,7 +198,8 @@ func (g *generation) complete(ctx context.Context, onText func(piece string) err
 	g.record.begun, g.record.slot, g.record.length = true, a.Slot, a.Length
 	g.record.count, g.record.answer = a.Generated, a.Tokens
 	if a.Timings.Cached == nil || *a.Timings.Cached < len(g.context.note.Tokens) {
-		return r, fmt.Errorf("context %q: the server did not find it in slot %d: other clients use it, or its model does not keep every prefix", g.context.name, a.Slot)
+		return r, fmt.Errorf("context %q: the server did not find it in slot %d: "+
+			"other clients use it, or its model does not keep every prefix", g.context.name, a.Slot)
 	}
 	r.Text, r.Finish = a.Text, "stop"
 	if a.Stop == "limit" {

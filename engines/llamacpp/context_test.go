@@ -71,7 +71,8 @@ func TestContext(t *testing.T) {
 			pieces = append(pieces, piece)
 			return nil
 		})
-		if err != nil || strings.Join(pieces, "|") != "yes" || r.Text != "yes" || r.Finish != "length" || r.Usage.CachedTokens < 32 || !r.Usage.CachedKnown {
+		if err != nil || strings.Join(pieces, "|") != "yes" || r.Text != "yes" || r.Finish != "length" || r.Usage.CachedTokens < 32 ||
+			!r.Usage.CachedKnown {
 			t.Errorf("step %d: %+v, pieces %q, error %v", i, r, pieces, err)
 		}
 		if p := l.of(r.ID); p.Cached != r.Usage.CachedTokens || p.Prompt != r.Usage.PromptTokens {
@@ -122,7 +123,8 @@ func TestContextRefused(t *testing.T) {
 				}
 				return
 			}
-			if !errors.Is(err, engines.ErrRefused) || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "context ") || f.restores() != 0 {
+			if !errors.Is(err, engines.ErrRefused) || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "context ") ||
+				f.restores() != 0 {
 				t.Errorf("error %v, %d restores", err, f.restores())
 			}
 			ask(t.Context(), t, engine, question("plain", "a question without one"))
@@ -153,7 +155,8 @@ func TestContextTaken(t *testing.T) {
 	f.mu.Lock()
 	f.slots[0].tokens = []int{5, 6, 7}
 	f.mu.Unlock()
-	if r, err := engine.Generate(t.Context(), inContext("a", "second"), nil); err == nil || r.Text != "" || !strings.Contains(err.Error(), "did not find it in slot 0") {
+	if r, err := engine.Generate(t.Context(), inContext("a", "second"), nil); err == nil || r.Text != "" ||
+		!strings.Contains(err.Error(), "did not find it in slot 0") {
 		t.Errorf("%+v, error %v", r, err)
 	}
 	if r := ask(t.Context(), t, engine, inContext("a", "third")); r.Usage.CachedTokens < 32 || f.restores() != 2 {

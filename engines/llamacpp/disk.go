@@ -174,7 +174,8 @@ func (d *disk) used(cached, want int) {
 	}
 	if d.short++; d.short >= mostShort {
 		d.key = ""
-		d.off = fmt.Sprintf("the server computes what was restored: %d of %d tokens were cached (sliding windows or recurrent layers, llama.cpp #26676, or other clients)", cached, want)
+		d.off = fmt.Sprintf("the server computes what was restored: %d of %d tokens were cached "+
+			"(sliding windows or recurrent layers, llama.cpp #26676, or other clients)", cached, want)
 	}
 }
 

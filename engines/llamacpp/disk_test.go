@@ -99,7 +99,8 @@ func TestDisk(t *testing.T) {
 	if p := l.of(a[:8]); p.Cached != 101 || !p.Exact {
 		t.Errorf("predicted %+v", p)
 	}
-	if s := engine.Stats().Disk; s.Saves != 2 || s.Restores != 1 || s.RestoredTokens != 101 || s.Refusals != 0 || s.Files != 2 || s.Bytes != 206_000 {
+	if s := engine.Stats().Disk; s.Saves != 2 || s.Restores != 1 || s.RestoredTokens != 101 || s.Refusals != 0 || s.Files != 2 ||
+		s.Bytes != 206_000 {
 		t.Errorf("stats %+v", s)
 	}
 	if got := l.count(contextpilot.Gone) + l.count(contextpilot.Shrunk); got != 2 {
@@ -144,7 +145,8 @@ func TestDiskTurns(t *testing.T) {
 			chats[i] = append(chats[i], engines.Message{Role: engines.Assistant, Content: response.Text})
 			p := l.of(req.ID)
 			// What a turn adds is computed, with the last word of the answer, which was never read.
-			if computed := response.Usage.PromptTokens - response.Usage.CachedTokens; !p.Exact || p.Cached != response.Usage.CachedTokens || computed > 65 {
+			if computed := response.Usage.PromptTokens - response.Usage.CachedTokens; !p.Exact || p.Cached != response.Usage.CachedTokens ||
+				computed > 65 {
 				t.Errorf("chat %d, turn %d: predicted %+v, usage %+v", i, turn, p, response.Usage)
 			}
 		}

@@ -47,12 +47,14 @@
 // # Compressed contexts
 //
 // [Config].Contexts are slot files that were not saved by a server but written by ragpilot compress --format llama-slot, or by
-// local.WriteSlotFile: what a model needs of a corpus for a task. A request with the member "context" is answered behind one. Its prompt begins
-// with tokens that stand for the context, which has no text; the server finds them in its cache once the file is restored.
+// local.WriteSlotFile: what a model needs of a corpus for a task. A request with the member "context" is answered behind one. Its
+// prompt begins with tokens that stand for the context, which has no text; the server finds them in its cache once the file is
+// restored.
 //
 // # Events
 //
 // Served after each complete answer. Shrunk and Gone for a request whose tokens another one overwrites, with what is left
 // in any slot; when the server saved them in its host cache first, and that is known (see [Config].HostCache), Moved
-// to [HostTier] instead. What is in a slot file is lost to the slot, and reported so. Cleared after a restart. Gone also for requests beyond [Config].MaxRequests, oldest first.
+// to [HostTier] instead. What is in a slot file is lost to the slot, and reported so. Cleared after a restart. Gone also for
+// requests beyond [Config].MaxRequests, oldest first.
 package llamacpp

@@ -216,7 +216,8 @@ func (f *fake) props(w http.ResponseWriter, _ *http.Request) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	props := map[string]any{
-		"total_slots": len(f.slots), "model_path": cmp.Or(f.traits.model, "fake.gguf"), "model_alias": "fake", "endpoint_slots": !f.traits.noSlotsPage,
+		"total_slots": len(f.slots), "model_path": cmp.Or(f.traits.model, "fake.gguf"), "model_alias": "fake",
+		"endpoint_slots":              !f.traits.noSlotsPage,
 		"default_generation_settings": map[string]any{"n_ctx": 4096},
 	}
 	if !f.traits.noMarker {
@@ -421,8 +422,9 @@ func (f *fake) completion(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	reply(w, map[string]any{
-		"content": "yes", "tokens": []int{1}, "id_slot": body.Slot, "stop_type": "limit", "tokens_evaluated": len(body.Prompt), "tokens_predicted": 1,
-		"tokens_cached": len(body.Prompt), "timings": map[string]any{"cache_n": cached},
+		"content": "yes", "tokens": []int{1}, "id_slot": body.Slot, "stop_type": "limit", "tokens_evaluated": len(body.Prompt),
+		"tokens_predicted": 1,
+		"tokens_cached":    len(body.Prompt), "timings": map[string]any{"cache_n": cached},
 	})
 }
 

@@ -51,7 +51,8 @@ func TestBody(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, want := range map[string]string{
-		"id_slot": "1", "n_probs": "5", "seed": "7", "verbose": "true", "timings_per_token": "true", "response_fields": `["id_slot","tokens_cached"]`,
+		"id_slot": "1", "n_probs": "5", "seed": "7", "verbose": "true", "timings_per_token": "true",
+		"response_fields": `["id_slot","tokens_cached"]`,
 	} {
 		if got := string(body[name]); got != want {
 			t.Errorf("%s: %s, want %s", name, got, want)

@@ -101,7 +101,8 @@ func (c *client) probe(ctx context.Context, dir string, at int) (g growth, err e
 	cached, err := c.cachedOf(ctx, at, other)
 	// More than the common part are used by a server that moves what stands behind it (--cache-reuse).
 	if err == nil && (restored.Restored != all.Saved || cached < want) {
-		err = fmt.Errorf("of %d restored tokens %d are used, not %d: the model has sliding windows or recurrent layers (llama.cpp #26676)", restored.Restored, cached, want)
+		err = fmt.Errorf("of %d restored tokens %d are used, not %d: the model has sliding windows or recurrent layers (llama.cpp #26676)",
+			restored.Restored, cached, want)
 	}
 	if more := all.Saved - half.Saved; more > 0 {
 		g = growth{half.Saved, float64(half.Written), float64(all.Written-half.Written) / float64(more)}

@@ -39,7 +39,8 @@ func TestPredictionAndEventsProperty(t *testing.T) {
 					if rapid.IntRange(0, 5).Draw(r, "fresh") == 0 {
 						*chat = nil
 					}
-					text := fmt.Sprintf("%d %d %d q%d", rapid.IntRange(0, 1).Draw(r, "a"), rapid.IntRange(0, 1).Draw(r, "b"), rapid.IntRange(0, 2).Draw(r, "c"), i)
+					text := fmt.Sprintf("%d %d %d q%d", rapid.IntRange(0, 1).Draw(r, "a"), rapid.IntRange(0, 1).Draw(r, "b"),
+						rapid.IntRange(0, 2).Draw(r, "c"), i)
 					*chat = append(*chat, engines.Message{Role: engines.User, Content: text})
 					req := engines.Request{ID: fmt.Sprint("r", i), Messages: *chat, MaxTokens: rapid.IntRange(2, 6).Draw(r, "max")}
 					response, err := engine.Generate(t.Context(), req, nil)

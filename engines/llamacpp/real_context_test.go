@@ -31,8 +31,10 @@ type factText struct{ corpus, notes, ask, value string }
 func factTexts(n int) (texts []factText) {
 	keys := strings.Fields("apple river candle mountain violin harbor pepper lantern orchid tunnel falcon marble ginger pocket saddle walnut anchor ribbon copper meadow")
 	filling := []string{
-		"The market opens early on Saturday.", "A train left the old station.", "Several birds crossed the quiet lake.", "The teacher closed the window.",
-		"Fresh bread was sold near the bridge.", "The committee met again in spring.", "Rain fell for most of the night.", "The library has a new reading room.",
+		"The market opens early on Saturday.", "A train left the old station.", "Several birds crossed the quiet lake.",
+		"The teacher closed the window.",
+		"Fresh bread was sold near the bridge.", "The committee met again in spring.", "Rain fell for most of the night.",
+		"The library has a new reading room.",
 	}
 	for i := range n {
 		r := rand.New(rand.NewPCG(47, uint64(i)))
@@ -47,7 +49,8 @@ func factTexts(n int) (texts []factText) {
 			fact := fmt.Sprintf("The special magic number for %s is %s.", keys[k], value)
 			lines = slices.Insert(lines, r.IntN(len(lines)+1), fact)
 			notes += "- " + fact + "\n"
-			asked = append(asked, factText{ask: fmt.Sprintf("What is the special magic number for %s mentioned in the text?", keys[k]), value: value})
+			asked = append(asked, factText{ask: fmt.Sprintf("What is the special magic number for %s mentioned in the text?", keys[k]),
+				value: value})
 		}
 		for _, x := range asked[:4] {
 			x.corpus, x.notes = strings.Join(lines, " "), notes
@@ -68,7 +71,8 @@ func contexts(t *testing.T, dir string, texts []factText, budget string, slot lo
 		name := fmt.Sprint("text", i/4)
 		file := filepath.Join(t.TempDir(), name)
 		_, err := local.Compress(t.Context(), local.Compression{
-			Model: model, Threads: 1, Documents: []local.Document{{Name: name, Text: texts[i].corpus}}, Task: factTask, Notes: texts[i].notes, Budget: budget, Format: "f32", Out: file,
+			Model: model, Threads: 1, Documents: []local.Document{{Name: name, Text: texts[i].corpus}}, Task: factTask, Notes: texts[i].notes,
+			Budget: budget, Format: "f32", Out: file,
 		})
 		if err != nil {
 			t.Fatal(err)
@@ -89,8 +93,8 @@ func behind(i int, x factText) engines.Request {
 	return req
 }
 
-// inFull has a server answer a question behind its text on a slot, past the engine. Text on both sides of the beginning of the documents is tokenized by
-// itself, as the local engine does it: a server's own chat would have other tokens there.
+// inFull has a server answer a question behind its text on a slot, past the engine. Text on both sides of the beginning of the
+// documents is tokenized by itself, as the local engine does it: a server's own chat would have other tokens there.
 func inFull(t *testing.T, s *server, x factText) string {
 	t.Helper()
 	var prompt []int32
@@ -206,7 +210,8 @@ func TestRealContextRows(t *testing.T) {
 			}
 			worst = max(worst, off)
 		}
-		t.Logf("compressed contexts: %s of %d cells: relative difference %.5f in the first layer, at most %.5f in any", name, ours.cells, first, worst)
+		t.Logf("compressed contexts: %s of %d cells: relative difference %.5f in the first layer, at most %.5f in any", name, ours.cells,
+			first, worst)
 		if first > 0.02 || worst > 0.1 {
 			t.Errorf("%s are other ones", name)
 		}
@@ -271,7 +276,8 @@ func TestRealContextAnswers(t *testing.T) {
 			t.Logf("compressed contexts: %s %s: %d questions: exact %d, local engine %d (%d answers the same); %d of %d prompt tokens computed, %v a question",
 				budget, kind, len(texts), exact, exactHere, sameHere, computed, prompt, (took / time.Duration(len(texts))).Round(time.Millisecond))
 			if budget == "100%" {
-				t.Logf("compressed contexts: %s %s: answers as after the server's own prefill: %d of %d, exact there %d", budget, kind, same, len(texts), exactFull)
+				t.Logf("compressed contexts: %s %s: answers as after the server's own prefill: %d of %d, exact there %d", budget, kind, same,
+					len(texts), exactFull)
 				if same < 38 {
 					t.Error("want 38")
 				}
@@ -324,12 +330,14 @@ func TestRealContextRefused(t *testing.T) {
 				c.Contexts, c.Server.HTTPClient = slots, &http.Client{Transport: noRestore{t}}
 			})
 			_, err := engine.Generate(t.Context(), behind(0, texts[0]), nil)
-			if !errors.Is(err, engines.ErrRefused) || !strings.Contains(fmt.Sprint(err), harm.want) || !strings.Contains(fmt.Sprint(err), `"text0"`) {
+			if !errors.Is(err, engines.ErrRefused) || !strings.Contains(fmt.Sprint(err), harm.want) ||
+				!strings.Contains(fmt.Sprint(err), `"text0"`) {
 				t.Errorf("error %v, want %q", err, harm.want)
 			}
 			ask(t.Context(), t, engine, greedy("x", []engines.Message{{Role: engines.User, Content: "Hello"}}, 2))
 			unknown := behind(4, texts[0])
-			if _, err := engine.Generate(t.Context(), unknown, nil); !errors.Is(err, engines.ErrRefused) || !strings.Contains(err.Error(), `"text1"`) {
+			if _, err := engine.Generate(t.Context(), unknown, nil); !errors.Is(err, engines.ErrRefused) ||
+				!strings.Contains(err.Error(), `"text1"`) {
 				t.Errorf("an unknown context: error %v", err)
 			}
 		})
@@ -368,7 +376,8 @@ func lost(t *testing.T, slotFiles bool) {
 		switch i {
 		case 0: // several prompts that have nothing in common
 			for j := range 4 {
-				ask(t.Context(), t, engine, greedy(fmt.Sprint("other", j), []engines.Message{{Role: engines.System, Content: realText(j)}, {Role: engines.User, Content: "Go on."}}, 2))
+				ask(t.Context(), t, engine, greedy(fmt.Sprint("other", j),
+					[]engines.Message{{Role: engines.System, Content: realText(j)}, {Role: engines.User, Content: "Go on."}}, 2))
 			}
 		case 1:
 			s.restart()

@@ -61,7 +61,8 @@ func TestRealDiskRestart(t *testing.T) {
 					response := ask(t.Context(), t, engine, req)
 					answers[run][i] = response.Text
 					p, u := l.of(req.ID), response.Usage
-					t.Logf("slot files: %s: %d restarts, %d of %d tokens cached, first token after %v", name, run, u.CachedTokens, u.PromptTokens, response.TTFT.Round(time.Millisecond))
+					t.Logf("slot files: %s: %d restarts, %d of %d tokens cached, first token after %v", name, run, u.CachedTokens, u.PromptTokens,
+						response.TTFT.Round(time.Millisecond))
 					if run == 1 && (u.CachedTokens != u.PromptTokens-1 || p.Cached != u.CachedTokens || !p.Exact) {
 						t.Errorf("after a restart: usage %+v, predicted %+v", u, p)
 					}
@@ -124,7 +125,8 @@ func TestRealDiskConversations(t *testing.T) {
 					same++
 				}
 			}
-			t.Logf("slot files: %s: %d of %d prompt tokens computed (%.3f); %d of %d answers are the same", name, computed[1], computed[0], ratio, same, len(answers[0]))
+			t.Logf("slot files: %s: %d of %d prompt tokens computed (%.3f); %d of %d answers are the same", name, computed[1], computed[0], ratio,
+				same, len(answers[0]))
 			// The server's own cache has most of what slots lose.
 			if limit := 0.3; len(args) > 0 && ratio > limit || ratio > 1 || same < len(answers[0])-1 {
 				t.Error("more is computed, or other answers are given")
@@ -155,7 +157,8 @@ func TestRealDiskFaults(t *testing.T) {
 			change(t, name, harm)
 		}
 		response := ask(t.Context(), t, engine, req(0))
-		if p := l.of("0"); response.Text != answer || p.Cached != response.Usage.CachedTokens || p.Cached > 30 { // all have the same system prompt
+		// all have the same system prompt
+		if p := l.of("0"); response.Text != answer || p.Cached != response.Usage.CachedTokens || p.Cached > 30 {
 			t.Errorf("damage %d: %q, want %q; usage %+v, predicted %+v", i, response.Text, answer, response.Usage, p)
 		}
 	}
@@ -211,7 +214,8 @@ func TestRealDiskWindows(t *testing.T) {
 			s := startServer(t, append(args, "--parallel", "2", "--cache-ram", "0", "--slot-save-path", dir)...)
 			engine, _ := s.engine(func(c *llamacpp.Config) { c.SlotDir = dir })
 			for i := range 6 {
-				ask(t.Context(), t, engine, engines.Request{ID: fmt.Sprint(i), MaxTokens: 2, Messages: []engines.Message{{Role: engines.User, Content: strings.Repeat(passage(i%3), 40)}}})
+				ask(t.Context(), t, engine, engines.Request{ID: fmt.Sprint(i), MaxTokens: 2,
+					Messages: []engines.Message{{Role: engines.User, Content: strings.Repeat(passage(i%3), 40)}}})
 			}
 			wantDisk(t, engine, want)
 			if stats := engine.Stats(); stats.Disk.Restores > 0 || stats.Disk.Files > 0 {
@@ -248,7 +252,8 @@ func TestRealDiskOff(t *testing.T) {
 			s := startServer(t, args...)
 			engine, _ := s.engine(func(c *llamacpp.Config) { c.SlotDir = dir })
 			for i := range 6 {
-				ask(t.Context(), t, engine, engines.Request{ID: fmt.Sprint(i), MaxTokens: 2, Messages: []engines.Message{{Role: engines.User, Content: strings.Repeat(passage(i%3), 4)}}})
+				ask(t.Context(), t, engine, engines.Request{ID: fmt.Sprint(i), MaxTokens: 2,
+					Messages: []engines.Message{{Role: engines.User, Content: strings.Repeat(passage(i%3), 4)}}})
 			}
 			wantDisk(t, engine, want)
 		})

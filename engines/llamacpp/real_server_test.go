@@ -195,7 +195,8 @@ func TestRealInfo(t *testing.T) {
 		t.Error(err)
 	}
 	info, err := engine.Info(t.Context())
-	if err != nil || info.Slots != 2 || info.ContextSlot != 4096 || info.Alias != "small" || info.Process == "" || !info.Metrics || !info.SlotsVisible {
+	if err != nil || info.Slots != 2 || info.ContextSlot != 4096 || info.Alias != "small" || info.Process == "" || !info.Metrics ||
+		!info.SlotsVisible {
 		t.Errorf("info %+v, error %v", info, err)
 	}
 	req := engines.Request{ID: "a", MaxTokens: 4, Messages: []engines.Message{{Role: engines.User, Content: passage(1)}}}

@@ -77,7 +77,8 @@ func openShelf(dir string, limit int64) (*shelf, error) {
 	if info, err := os.Stat(dir); err != nil {
 		return nil, err
 	} else if runtime.GOOS != "windows" && info.Mode().Perm()&0o002 != 0 {
-		return nil, fmt.Errorf("%s: anyone may write to it (mode %v): keys and values of strangers would be answered from", dir, info.Mode().Perm())
+		return nil, fmt.Errorf("%s: anyone may write to it (mode %v): keys and values of strangers would be answered from", dir,
+			info.Mode().Perm())
 	}
 	unlock, err := durable.Lock(dir)
 	if err != nil {

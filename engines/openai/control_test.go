@@ -63,7 +63,8 @@ func TestDoFails(t *testing.T) {
 	t.Cleanup(server.Close)
 	engine := newEngine(t, openai.Config{BaseURL: server.URL})
 	_, err := engine.Do(t.Context(), http.MethodGet, "/x", nil)
-	if status, ok := errors.AsType[*openai.StatusError](err); !ok || status.Code != http.StatusTeapot || status.Message != "no" || !errors.Is(err, engines.ErrRefused) {
+	if status, ok := errors.AsType[*openai.StatusError](err); !ok || status.Code != http.StatusTeapot || status.Message != "no" ||
+		!errors.Is(err, engines.ErrRefused) {
 		t.Errorf("status: %v", err)
 	}
 	if _, err = engine.Do(t.Context(), http.MethodGet, "/long", nil); err == nil || !strings.Contains(err.Error(), "more than") {

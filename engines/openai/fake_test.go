@@ -117,7 +117,8 @@ func answers(status int, contentType, body string) script {
 // piece is a chunk with text.
 func piece(text string) string {
 	quoted, _ := json.Marshal(text)
-	return `{"id":"chatcmpl-fake","object":"chat.completion.chunk","choices":[{"index":0,"delta":{"content":` + string(quoted) + `},"finish_reason":null}]}`
+	return `{"id":"chatcmpl-fake","object":"chat.completion.chunk","choices":[{"index":0,"delta":{"content":` + string(quoted) +
+		`},"finish_reason":null}]}`
 }
 
 // Chunks that end an answer.

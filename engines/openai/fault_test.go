@@ -219,7 +219,8 @@ func TestConnectionRefused(t *testing.T) {
 	address := refused(t)
 	engine := newEngine(t, openai.Config{BaseURL: "http://" + address, RetryWait: 1})
 	_, err := engine.Generate(t.Context(), question(""), nil)
-	if !errors.Is(err, engines.ErrUnreachable) || !errors.Is(err, engines.ErrNotTaken) || !strings.Contains(err.Error(), address) || !strings.Contains(err.Error(), "attempt 3") {
+	if !errors.Is(err, engines.ErrUnreachable) || !errors.Is(err, engines.ErrNotTaken) || !strings.Contains(err.Error(), address) ||
+		!strings.Contains(err.Error(), "attempt 3") {
 		t.Errorf("error %v", err)
 	}
 }

@@ -38,7 +38,8 @@ func TestTimeouts(t *testing.T) {
 		{"no headers", hangs, openai.Timeouts{Header: time.Minute}, engines.ErrUnreachable, "no answer for 1m0s", "", time.Minute},
 		{"no headers, default", hangs, openai.Timeouts{}, engines.ErrUnreachable, "no answer for 5m0s", "", openai.DefaultHeader},
 		{"no first piece", hangsAfter(), openai.Timeouts{Idle: time.Second}, engines.ErrInterrupted, "no data for 1s", "", time.Second},
-		{"no more pieces", hangsAfter(piece("a")), openai.Timeouts{Idle: time.Second}, engines.ErrInterrupted, "no data for 1s", "a", time.Second},
+		{"no more pieces", hangsAfter(piece("a")), openai.Timeouts{Idle: time.Second}, engines.ErrInterrupted, "no data for 1s", "a",
+			time.Second},
 		{"an error that does not end", func(w http.ResponseWriter, r *http.Request, _ int) {
 			w.WriteHeader(http.StatusInternalServerError)
 			hangsAfter("half")(w, r, 0)
@@ -228,7 +229,8 @@ func TestRetryWaits(t *testing.T) {
 // TestCancelledWhileWaiting: a wait for a retry ends with the context and names both causes.
 func TestCancelledWhileWaiting(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f, engine, end := inMemory(t, answers(503, "text/plain", "busy"), func(c *openai.Config) { c.RetryWait = time.Minute; c.MaxRetryWait = time.Minute })
+		f, engine, end := inMemory(t, answers(503, "text/plain", "busy"),
+			func(c *openai.Config) { c.RetryWait = time.Minute; c.MaxRetryWait = time.Minute })
 		defer end()
 		ctx, cancel := context.WithCancel(t.Context())
 		time.AfterFunc(time.Second, cancel)

@@ -72,7 +72,8 @@ func TestServerSchedule(t *testing.T) {
 		},
 		{
 			// the same prompt in the same step: 16 of its 16 tokens are a full block, but the last one is computed
-			name: "equal prompts in one step", sent: []engines.Request{prompt("c", c, 1), prompt("x", tokenText("b", 17), 1), prompt("y", tokenText("b", 17), 1)},
+			name: "equal prompts in one step", sent: []engines.Request{prompt("c", c, 1), prompt("x", tokenText("b", 17), 1),
+				prompt("y", tokenText("b", 17), 1)},
 			// two run: c 8 + x 17 → 35; then y reads 16: 10+1 → 46
 			first: []int{35, 35, 46}, done: []int{35, 35, 46},
 		},
@@ -83,13 +84,15 @@ func TestServerSchedule(t *testing.T) {
 		},
 		{
 			// 5 ms + 1 ms a token on the way: b is in the queue first
-			name: "delay", sent: []engines.Request{prompt("a", a, 1), prompt("c", c, 1)}, cost: sim.StepCost{Arrival: 5 * millisecond, ArrivalToken: millisecond},
+			name: "delay", sent: []engines.Request{prompt("a", a, 1), prompt("c", c, 1)},
+			cost: sim.StepCost{Arrival: 5 * millisecond, ArrivalToken: millisecond},
 			// c queued at 13, step to 31; a queued at 45, 42 to 87, rest 18 to 105
 			first: []int{105, 31}, done: []int{105, 31},
 		},
 		{
 			// prompt of 8 after nothing: context 0+1+…+7 = 28 ms; decode after 9 and 10 tokens: 2×(8+1), 2×(8+2)
-			name: "context", sent: []engines.Request{prompt("c", c, 3)}, cost: sim.StepCost{PrefillContext: millisecond, DecodeContext: 2 * millisecond},
+			name: "context", sent: []engines.Request{prompt("c", c, 3)},
+			cost:  sim.StepCost{PrefillContext: millisecond, DecodeContext: 2 * millisecond},
 			first: []int{46}, done: []int{46 + 12 + 18 + 12 + 20},
 		},
 	}
@@ -97,12 +100,13 @@ func TestServerSchedule(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			cost := tt.cost
 			cost.Step, cost.Prefill, cost.Decode = 10*millisecond, millisecond, 2*millisecond
-			s := sim.NewServer(sim.ServerOptions{BatchTokens: 32, MaxRunning: 2, StepCost: cost, Options: sim.Options{CapacityTokens: 1000, Reply: func(req engines.Request) string {
-				if req.MaxTokens == 0 {
-					return ""
-				}
-				return endless(req)
-			}}})
+			s := sim.NewServer(sim.ServerOptions{BatchTokens: 32, MaxRunning: 2, StepCost: cost,
+				Options: sim.Options{CapacityTokens: 1000, Reply: func(req engines.Request) string {
+					if req.MaxTokens == 0 {
+						return ""
+					}
+					return endless(req)
+				}}})
 			for i, req := range tt.sent {
 				at := time.Duration(0)
 				if i < len(tt.at) {
@@ -239,7 +243,8 @@ func TestServerModel(t *testing.T) {
 		}
 		batch, running, block := 8+rnd.IntN(60), 1+rnd.IntN(6), 4+rnd.IntN(8)
 		want := slowServer(sent, at, batch, running, block, cost)
-		s := sim.NewServer(sim.ServerOptions{BatchTokens: batch, MaxRunning: running, StepCost: cost, Options: sim.Options{BlockTokens: block, Reply: endless}})
+		s := sim.NewServer(sim.ServerOptions{BatchTokens: batch, MaxRunning: running, StepCost: cost,
+			Options: sim.Options{BlockTokens: block, Reply: endless}})
 		got := map[string]sim.Served{}
 		take := func(served []sim.Served) {
 			for _, x := range served {
@@ -303,7 +308,8 @@ func TestServerLikeEngine(t *testing.T) {
 		}
 	}
 	a, b := engine.Stats(), server.Stats()
-	if a.HitTokens != b.HitTokens || a.EvictedBlocks != b.EvictedBlocks || a.ResidentBlocks != b.ResidentBlocks || a.Oversize != b.Oversize || a.OutputTokens != b.OutputTokens {
+	if a.HitTokens != b.HitTokens || a.EvictedBlocks != b.EvictedBlocks || a.ResidentBlocks != b.ResidentBlocks ||
+		a.Oversize != b.Oversize || a.OutputTokens != b.OutputTokens {
 		t.Errorf("engine %+v\nserver %+v", a, b)
 	}
 }
@@ -314,7 +320,8 @@ func TestServerConserves(t *testing.T) {
 	for seed := range uint64(30) {
 		rnd := rand.New(rand.NewPCG(seed, 9))
 		s := sim.NewServer(sim.ServerOptions{
-			Options: sim.Options{CapacityTokens: 300 + rnd.IntN(600), BlockTokens: 4 + rnd.IntN(12), Reply: endless}, BatchTokens: 16 + rnd.IntN(100), MaxRunning: 1 + rnd.IntN(8),
+			Options:     sim.Options{CapacityTokens: 300 + rnd.IntN(600), BlockTokens: 4 + rnd.IntN(12), Reply: endless},
+			BatchTokens: 16 + rnd.IntN(100), MaxRunning: 1 + rnd.IntN(8),
 			StepCost: sim.StepCost{Step: 1e6, Prefill: 1e4, Decode: 1e5},
 		})
 		gone := map[string]int{}

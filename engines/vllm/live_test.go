@@ -58,7 +58,8 @@ func long(id, front string, words int) engines.Request {
 func TestLive(t *testing.T) {
 	tenant := fmt.Sprintf("live@%d", time.Now().UnixNano()) // a name that is no salt
 	engine, f := live(t, tenant)
-	t.Logf("%s: vLLM %s, models %v, window %d, %d blocks of %d tokens, started %s", engine.Name(), f.Version, f.Models, f.Window, f.Blocks, f.BlockSize, f.Started.UTC().Format(time.RFC3339))
+	t.Logf("%s: vLLM %s, models %v, window %d, %d blocks of %d tokens, started %s", engine.Name(), f.Version, f.Models, f.Window, f.Blocks,
+		f.BlockSize, f.Started.UTC().Format(time.RFC3339))
 	for name, s := range map[string]vllm.Support{
 		"session": f.Session, "salt": f.Salt, "priority": f.Priority, "prompt tokens": f.PromptTokens, "tokenizer": f.Tokenize,
 		"event sources": f.EventSources, "reset": f.ResetCache, "metrics": f.Metrics, "prefix cache": f.PrefixCache,
@@ -86,8 +87,10 @@ func TestLive(t *testing.T) {
 	}
 	cold, warm, other := ask("req-live-1", ""), ask("ID with-odd_characters.1:2/3", ""), ask("", "another tenant")
 	n := len(cold.PromptTokens)
-	if want := (n - 1) / f.BlockSize * f.BlockSize; cold.Usage.CachedTokens != 0 || warm.Usage.CachedTokens != want || other.Usage.CachedTokens != 0 {
-		t.Errorf("cached %d, then %d (want %d), and %d of another tenant", cold.Usage.CachedTokens, warm.Usage.CachedTokens, want, other.Usage.CachedTokens)
+	if want := (n - 1) / f.BlockSize * f.BlockSize; cold.Usage.CachedTokens != 0 || warm.Usage.CachedTokens != want ||
+		other.Usage.CachedTokens != 0 {
+		t.Errorf("cached %d, then %d (want %d), and %d of another tenant", cold.Usage.CachedTokens, warm.Usage.CachedTokens, want,
+			other.Usage.CachedTokens)
 	}
 	tokens, err := engine.TokenizeChat(t.Context(), long("", "first", 100).Messages)
 	if err != nil || !slices.Equal(tokens, cold.PromptTokens) || n != cold.Usage.PromptTokens {
@@ -207,9 +210,11 @@ func TestLivePlugin(t *testing.T) {
 		t.Fatalf("gone before it could be looked at: %+v", shrunk)
 	}
 	again := chat("req-look", "one", 100) // the same prompt
-	t.Logf("%d tokens reported as cached; sent again: %d of %d tokens cached", shrunk.Tokens, again.Usage.CachedTokens, again.Usage.PromptTokens)
+	t.Logf("%d tokens reported as cached; sent again: %d of %d tokens cached", shrunk.Tokens, again.Usage.CachedTokens,
+		again.Usage.PromptTokens)
 	if again.Usage.CachedTokens != shrunk.Tokens || again.Usage.PromptTokens != first.Usage.PromptTokens {
-		t.Errorf("the plugin says that %d of %d tokens are cached, the server finds %d", shrunk.Tokens, first.Usage.PromptTokens, again.Usage.CachedTokens)
+		t.Errorf("the plugin says that %d of %d tokens are cached, the server finds %d", shrunk.Tokens, first.Usage.PromptTokens,
+			again.Usage.CachedTokens)
 	}
 	until(id, "is gone", func(e contextpilot.Event) bool { return e.Kind == contextpilot.Gone })
 }

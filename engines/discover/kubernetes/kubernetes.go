@@ -161,7 +161,8 @@ func (s *Source) read(sl *slice, out map[string]string, pods map[string]pod) {
 	}
 	for _, e := range sl.Endpoints {
 		// No condition means ready, says the API.
-		if len(e.Addresses) == 0 || e.Conditions.Ready != nil && !*e.Conditions.Ready || e.Conditions.Terminating != nil && *e.Conditions.Terminating {
+		if len(e.Addresses) == 0 || e.Conditions.Ready != nil && !*e.Conditions.Ready ||
+			e.Conditions.Terminating != nil && *e.Conditions.Terminating {
 			continue
 		}
 		host := net.JoinHostPort(e.Addresses[0], strconv.Itoa(number)) // the others are the same endpoint
@@ -218,7 +219,8 @@ func (s *Source) page(ctx context.Context, next string) (list, error) {
 		return list{}, fmt.Errorf("kubernetes: %w", err)
 	}
 	if resp.StatusCode != http.StatusOK {
-		return list{}, fmt.Errorf("kubernetes: list endpointslices of service %s in %s: status %d: %.200s", s.opt.Service, s.opt.Namespace, resp.StatusCode, text)
+		return list{}, fmt.Errorf("kubernetes: list endpointslices of service %s in %s: status %d: %.200s", s.opt.Service, s.opt.Namespace,
+			resp.StatusCode, text)
 	}
 	var out list
 	if err := json.Unmarshal(text, &out); err != nil {

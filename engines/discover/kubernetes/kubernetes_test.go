@@ -83,7 +83,8 @@ func TestReplicas(t *testing.T) {
 // A pod of a service with two address families is one replica, the same one whatever the order of its slices.
 func TestTwoFamilies(t *testing.T) {
 	of := func(family, address string) string {
-		return fmt.Sprintf(`{"addressType":%q,"endpoints":[{"addresses":[%q],"targetRef":{"uid":"u0"}}],"ports":[{"port":8000}]}`, family, address)
+		return fmt.Sprintf(`{"addressType":%q,"endpoints":[{"addresses":[%q],"targetRef":{"uid":"u0"}}],"ports":[{"port":8000}]}`, family,
+			address)
 	}
 	four, six := of("IPv4", "10.1.0.4"), of("IPv6", "fd00::4")
 	for _, items := range []string{four + "," + six, six + "," + four} {
@@ -138,7 +139,8 @@ func FuzzList(f *testing.F) {
 			t.Skip() // for ever
 		}
 		client := &http.Client{Transport: says(text)}
-		source, err := kubernetes.New(kubernetes.Options{Service: "s", Namespace: "n", APIServer: "http://api", Account: t.TempDir(), Client: client})
+		source, err := kubernetes.New(kubernetes.Options{Service: "s", Namespace: "n", APIServer: "http://api", Account: t.TempDir(),
+			Client: client})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -163,7 +165,8 @@ func (s says) RoundTrip(r *http.Request) (*http.Response, error) {
 }
 
 func Example() {
-	source, err := kubernetes.New(kubernetes.Options{Service: "vllm", Namespace: "default", APIServer: "http://127.0.0.1:1", Client: http.DefaultClient})
+	source, err := kubernetes.New(kubernetes.Options{Service: "vllm", Namespace: "default", APIServer: "http://127.0.0.1:1",
+		Client: http.DefaultClient})
 	if err != nil {
 		panic(err)
 	}

@@ -195,7 +195,8 @@ func (f *fake) chat(w http.ResponseWriter, r *http.Request, body []byte) {
 	if f.counts {
 		details = fmt.Sprintf(`{"cached_tokens":%d}`, min(n, 1)*len(prompt)/2)
 	}
-	usage := fmt.Sprintf(`{"prompt_tokens":%d,"total_tokens":11,"completion_tokens":%d,"prompt_tokens_details":%s}`, len(prompt), len(answer), details)
+	usage := fmt.Sprintf(`{"prompt_tokens":%d,"total_tokens":11,"completion_tokens":%d,"prompt_tokens_details":%s}`, len(prompt),
+		len(answer), details)
 	tokens := ""
 	if string(c.body[f.kind.tokens]) == "true" {
 		tokens = `,"prompt_token_ids":` + asJSON(prompt)

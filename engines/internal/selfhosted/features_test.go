@@ -29,8 +29,9 @@ var vllmReleases = []release{
 	{
 		"0.32.0, as it is", kinds[0].answers,
 		map[string]string{
-			"session": "yes (the server's schema", "salt": "yes (", "priority": "yes (", "tokens": "yes (", "sources": "yes (GET /kv_event_sources answers",
-			"reset": "yes (", "tokenize": "yes (POST /tokenize answers", "metrics": "yes", "prefixes": "yes",
+			"session": "yes (the server's schema", "salt": "yes (", "priority": "yes (", "tokens": "yes (",
+			"sources": "yes (GET /kv_event_sources answers",
+			"reset":   "yes (", "tokenize": "yes (POST /tokenize answers", "metrics": "yes", "prefixes": "yes",
 		},
 		"cache_salt priority return_token_ids session_id", 32,
 	},
@@ -38,8 +39,9 @@ var vllmReleases = []release{
 		"0.32.0 without its schema",
 		map[string]string{"/version": version("0.32.0+cpu")},
 		map[string]string{
-			"session": "yes (version 0.32.0+cpu", "salt": "not known", "tokens": "yes (version 0.32.0+cpu", "sources": "no (GET /kv_event_sources is not there)",
-			"reset": "not known", "metrics": "no (", "prefixes": "not known",
+			"session": "yes (version 0.32.0+cpu", "salt": "not known", "tokens": "yes (version 0.32.0+cpu",
+			"sources": "no (GET /kv_event_sources is not there)",
+			"reset":   "not known", "metrics": "no (", "prefixes": "not known",
 		},
 		"cache_salt priority return_token_ids session_id", 0,
 	},
@@ -76,7 +78,8 @@ var vllmReleases = []release{
 	{
 		"nonsense everywhere",
 		map[string]string{"/version": "<html>", "/openapi.json": "<html>", "/kv_event_sources": "[]", "/metrics": "{"},
-		map[string]string{"session": "not known", "sources": "not known (GET /kv_event_sources was answered in another form)", "metrics": "not known"},
+		map[string]string{"session": "not known", "sources": "not known (GET /kv_event_sources was answered in another form)",
+			"metrics": "not known"},
 		"cache_salt priority", 0,
 	},
 }
@@ -85,8 +88,9 @@ var sglangReleases = []release{
 	{
 		"0.5.23, as it is", kinds[1].answers,
 		map[string]string{
-			"session": "yes (the server's schema", "salt": "yes (", "key": "yes (", "priority": "no (/server_info has enable_priority_scheduling: false)",
-			"tokens": "yes (", "sources": "yes (/server_info has kv_events)", "reset": "yes (", "tokenize": "yes (", "metrics": "yes",
+			"session": "yes (the server's schema", "salt": "yes (", "key": "yes (",
+			"priority": "no (/server_info has enable_priority_scheduling: false)",
+			"tokens":   "yes (", "sources": "yes (/server_info has kv_events)", "reset": "yes (", "tokenize": "yes (", "metrics": "yes",
 			"cached": "yes (/server_info has enable_cache_report)", "prefixes": "yes (/server_info has disable_radix_cache: false)",
 		},
 		"cache_salt priority return_prompt_token_ids session_id", 64,
@@ -94,15 +98,18 @@ var sglangReleases = []release{
 	{
 		"0.5.23 without its schema",
 		map[string]string{"/server_info": sglangInfo},
-		map[string]string{"session": "yes (version 0.5.23", "salt": "yes (version", "key": "not known", "tokens": "yes (version", "reset": "not known", "metrics": "no ("},
+		map[string]string{"session": "yes (version 0.5.23", "salt": "yes (version", "key": "not known", "tokens": "yes (version",
+			"reset": "not known", "metrics": "no ("},
 		"cache_salt priority return_prompt_token_ids session_id", 64,
 	},
 	{
 		"0.5.9 under the older name",
 		map[string]string{"/get_server_info": `{"version":"0.5.9","page_size":16,"enable_cache_report":false,"disable_radix_cache":true}`},
 		map[string]string{
-			"session": "not known (version 0.5.9, seen in 0.5.20)", "salt": "not known", "tokens": "not known", "sources": "not known (/get_server_info has no kv_events",
-			"cached": "no (/get_server_info has enable_cache_report: false)", "priority": "not known", "prefixes": "no (/get_server_info has disable_radix_cache)",
+			"session": "not known (version 0.5.9, seen in 0.5.20)", "salt": "not known", "tokens": "not known",
+			"sources": "not known (/get_server_info has no kv_events",
+			"cached":  "no (/get_server_info has enable_cache_report: false)", "priority": "not known",
+			"prefixes": "no (/get_server_info has disable_radix_cache)",
 		},
 		"cache_salt priority", 16,
 	},
@@ -114,7 +121,8 @@ var sglangReleases = []release{
 	},
 	{
 		"nothing is reported", nil,
-		map[string]string{"session": "not known", "sources": "no (GET /get_server_info is not there)", "cached": "not known", "prefixes": "not known"},
+		map[string]string{"session": "not known", "sources": "no (GET /get_server_info is not there)", "cached": "not known",
+			"prefixes": "not known"},
 		"cache_salt priority", 0,
 	},
 	{

@@ -264,10 +264,12 @@ func FuzzPrompt(f *testing.F) {
 func TestRequestQuestion(t *testing.T) {
 	question, tokens, err := requestQuestion([]byte(`{"model":"m","messages":[{"role":"user","content":"a"}],"tools":[1],"chat_template_kwargs":{"x":1},"max_tokens":3,"user":"u"}`))
 	var got map[string]any
-	if err != nil || tokens != nil || json.Unmarshal(question, &got) != nil || len(got) != 4 || got["tools"] == nil || got["chat_template_kwargs"] == nil {
+	if err != nil || tokens != nil || json.Unmarshal(question, &got) != nil || len(got) != 4 || got["tools"] == nil ||
+		got["chat_template_kwargs"] == nil {
 		t.Errorf("%s, %v, %v", question, tokens, err)
 	}
-	if question, _, err = requestQuestion([]byte(`{"prompt":"a","add_special_tokens":false}`)); err != nil || !strings.Contains(string(question), `"prompt":"a"`) {
+	if question, _, err = requestQuestion([]byte(`{"prompt":"a","add_special_tokens":false}`)); err != nil ||
+		!strings.Contains(string(question), `"prompt":"a"`) {
 		t.Errorf("%s, %v", question, err)
 	}
 	if _, tokens, err = requestQuestion([]byte(`{"prompt":[1,2]}`)); err != nil || !slices.Equal(tokens, []uint32{1, 2}) {

@@ -142,8 +142,8 @@ func (f *Follower) give(sink func(...contextpilot.Event)) {
 // maxPending bounds the events that wait for a sink that takes none.
 const maxPending = 1 << 16
 
-// report takes what requests have lost. It may be called in the goroutine in which an engine reports its answers; Run reports to the engine later.
-// A sink that falls too far behind gets one event that everything is lost, in place of all that wait for it.
+// report takes what requests have lost. It may be called in the goroutine in which an engine reports its answers; Run reports to
+// the engine later. A sink that falls too far behind gets one event that everything is lost, in place of all that wait for it.
 func (f *Follower) report(updates []residency.Update) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -21,6 +21,7 @@
 // # What is kept
 //
 // The last batches are kept once, for replay and for subscribers alike: Publish only appends to them and never waits. A subscriber
-// that is slower than that loses the oldest ([Stats].Dropped), sees it by the numbers, and may ask for a replay; one that takes nothing for Config.IOTimeout is let go. Only versions 3.0 and
-// later of ZeroMQ's protocol are spoken (RFC 23, ZMTP 3.0), with the mechanism NULL.
+// that is slower than that loses the oldest ([Stats].Dropped), sees it by the numbers, and may ask for a replay; one that takes
+// nothing for Config.IOTimeout is let go. Only versions 3.0 and later of ZeroMQ's protocol are spoken (RFC 23, ZMTP 3.0), with
+// the mechanism NULL.
 package publish

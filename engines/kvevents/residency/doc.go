@@ -28,8 +28,9 @@
 // that was thought to be cached, or the other way round; [Index.Resident] reports whether all events are there.
 //
 // What the GPU gives up and a lower tier (CPU, disk) has is not lost ([Update.Loadable]). Engines do not always report when
-// a lower tier drops a block, and nothing is reported then. [Index.Loadable] counts blocks in all tiers. Of a tier whose blocks are not as long as the GPU's only the names are counted. Of hybrid models
-// only the first group of caches is followed, if it is one of full attention.
+// a lower tier drops a block, and nothing is reported then. [Index.Loadable] counts blocks in all tiers. Of a tier whose blocks
+// are not as long as the GPU's only the names are counted. Of hybrid models only the first group of caches is followed, if it is
+// one of full attention.
 //
 // Memory: about 160 bytes for each block, of the engine or of a request that waits for it or has lost it, up to
 // [Config.MaxBlocks], and 130 for each request besides; until the first event shows the block size, 4 for each token of

@@ -71,7 +71,8 @@ func (x *Index) Check() error {
 		return fmt.Errorf("%d nodes that the engine has, want %d", x.tree.stored, stored)
 	}
 	if x.tree.at(root).ends != ends[root] || x.tree.live != len(x.tree.known) {
-		return fmt.Errorf("%d requests end at the root, want %d; %d nodes, want %d", x.tree.at(root).ends, ends[root], x.tree.live, len(x.tree.known))
+		return fmt.Errorf("%d requests end at the root, want %d; %d nodes, want %d", x.tree.at(root).ends, ends[root], x.tree.live,
+			len(x.tree.known))
 	}
 	return nil
 }

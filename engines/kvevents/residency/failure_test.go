@@ -516,7 +516,8 @@ func TestTiersAreCountedApart(t *testing.T) {
 		t.Errorf("%+v", s)
 	}
 	b.apply(removed(11))
-	b.updated(residency.Update{RequestID: "r", Resident: 2, Loadable: 6, Tier: "CPU"}, residency.Update{RequestID: "r", Loadable: 4, Tier: "CPU"})
+	b.updated(residency.Update{RequestID: "r", Resident: 2, Loadable: 6, Tier: "CPU"},
+		residency.Update{RequestID: "r", Loadable: 4, Tier: "CPU"})
 	remote := stored(0, []int{8, 8}, 21)
 	remote.Locality = "REMOTE"
 	b.apply(remote)
@@ -545,7 +546,8 @@ func TestOtherBlocksInLowerTiers(t *testing.T) {
 		t.Errorf("%d tokens are resident", n)
 	}
 	b.apply(on("CPU", removed(91)))
-	if s := b.Stats(); s.BlockSize != 2 || s.Recut+s.Forgotten+s.UnknownLower > 0 || s.HashesOnly != 41 || s.Lower["CPU"] != 40 || !s.Complete {
+	if s := b.Stats(); s.BlockSize != 2 || s.Recut+s.Forgotten+s.UnknownLower > 0 || s.HashesOnly != 41 || s.Lower["CPU"] != 40 ||
+		!s.Complete {
 		t.Errorf("%+v", s)
 	}
 }

@@ -181,7 +181,8 @@ func TestRecordedSGLang(t *testing.T) {
 		got[id], _ = x.Resident(id)
 	}
 	// The two evictions took the end of req-b, and then the leaves behind what they share.
-	if diff := cmp.Diff(map[string]int{"req-a": 64, "req-a-again": 64, "req-b": 64, "req-c": 64, "req-odd": 32}, got); diff != "" || len(lost) > 0 {
+	if diff := cmp.Diff(map[string]int{"req-a": 64, "req-a-again": 64, "req-b": 64, "req-c": 64, "req-odd": 32}, got); diff != "" ||
+		len(lost) > 0 {
 		t.Errorf("%s lost %v", diff, lost)
 	}
 	replay(t, lines[last:], x)

@@ -29,10 +29,10 @@ type Update struct {
 	Cleared kvevents.Cause
 }
 
-// Events converts updates for [contextpilot.Pilot.Observe]: Shrunk, Moved for what a lower tier has, Gone for what is lost, Cleared. Shrunk ones say how long
-// the engine's prompt is, so that the pilot may count in other tokens. Requests must have
-// been registered with their [contextpilot.Plan.RequestID]. For a sink that knows its scope ([contextpilot.Pilot.Sink])
-// pass the zero Scope.
+// Events converts updates for [contextpilot.Pilot.Observe]: Shrunk, Moved for what a lower tier has, Gone for what is lost,
+// Cleared. Shrunk ones say how long the engine's prompt is, so that the pilot may count in other tokens. Requests must have been
+// registered with their [contextpilot.Plan.RequestID]. For a sink that knows its scope ([contextpilot.Pilot.Sink]) pass the zero
+// Scope.
 func Events(scope contextpilot.Scope, updates []Update) []contextpilot.Event {
 	events := make([]contextpilot.Event, len(updates))
 	for i, u := range updates {

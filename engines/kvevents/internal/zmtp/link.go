@@ -30,7 +30,8 @@ type Link struct {
 
 // Dial connects to an address. timeout bounds dialling, and the handshake; limit bounds a message in bytes.
 func Dial(ctx context.Context, kind zmq4.SocketType, to Address, timeout time.Duration, limit int) (*Link, error) {
-	d := net.Dialer{Timeout: timeout, KeepAliveConfig: net.KeepAliveConfig{Enable: true, Idle: 10 * time.Second, Interval: 5 * time.Second, Count: 3}}
+	d := net.Dialer{Timeout: timeout, KeepAliveConfig: net.KeepAliveConfig{Enable: true, Idle: 10 * time.Second, Interval: 5 * time.Second,
+		Count: 3}}
 	c, err := d.DialContext(ctx, to.Network, to.Addr)
 	if err != nil {
 		return nil, err
@@ -203,7 +204,8 @@ func (g *guard) frame() error {
 	g.have = 0
 	g.frames++
 	if size > uint64(g.limit-g.bytes) || g.frames > maxFrames {
-		return fmt.Errorf("%w: frame %d has %d bytes after %d, want at most %d frames and %d bytes", errTooLong, g.frames, size, g.bytes, maxFrames, g.limit)
+		return fmt.Errorf("%w: frame %d has %d bytes after %d, want at most %d frames and %d bytes", errTooLong, g.frames, size, g.bytes,
+			maxFrames, g.limit)
 	}
 	g.body = int(size)
 	g.bytes += int(size)
