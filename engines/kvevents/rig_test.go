@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/ragpilot/ragpilot/engines/kvevents"
-	"github.com/ragpilot/ragpilot/internal/testkit/freeport"
+	"github.com/ragpilot/ragpilot/internal/testkit"
 	"github.com/ragpilot/ragpilot/internal/testkit/kvfake"
 )
 
@@ -89,7 +89,7 @@ type rig struct {
 // freePort returns a loopback endpoint without a listener.
 func freePort(t *testing.T) string {
 	t.Helper()
-	return "tcp://" + freeport.Loopback(t)
+	return "tcp://" + testkit.FreeAddress(t)
 }
 
 func socketFile(t *testing.T, name string) string {
