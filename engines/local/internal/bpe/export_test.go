@@ -1,5 +1,7 @@
 package bpe
 
+import "fmt"
+
 // MergeBoth merges a word in the way of short words and in that of long ones.
 func MergeBoth(t *Tokenizer, word string) (short, long []int32) {
 	var a, b scratch
@@ -23,4 +25,19 @@ func Words(s Splitter, text string) []string {
 func Repair(raw string) string {
 	text, rest := repair([]byte(raw))
 	return text + end(rest)
+}
+
+// String returns the splitter's name in GGUF files.
+func (s Splitter) String() string {
+	switch s {
+	case GPT2:
+		return "gpt-2"
+	case SmolLM:
+		return "smollm"
+	case Llama3:
+		return "llama-bpe"
+	case Qwen2:
+		return "qwen2"
+	}
+	return fmt.Sprintf("Splitter(%d)", uint8(s))
 }

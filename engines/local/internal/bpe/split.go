@@ -1,7 +1,6 @@
 package bpe
 
 import (
-	"fmt"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -23,21 +22,6 @@ const (
 	// Qwen2: as Llama3, but every number character by itself.
 	Qwen2
 )
-
-// String returns the splitter's name in GGUF files.
-func (s Splitter) String() string {
-	switch s {
-	case GPT2:
-		return "gpt-2"
-	case SmolLM:
-		return "smollm"
-	case Llama3:
-		return "llama-bpe"
-	case Qwen2:
-		return "qwen2"
-	}
-	return fmt.Sprintf("Splitter(%d)", uint8(s))
-}
 
 // words calls yield with the words of a valid UTF-8 text, in order; together they are the text. It takes linear time.
 func (s Splitter) words(text string, yield func(word string)) {

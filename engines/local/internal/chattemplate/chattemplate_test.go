@@ -8,6 +8,14 @@ import (
 	"github.com/ragpilot/ragpilot/engines/local/internal/chattemplate"
 )
 
+// joined returns pieces as one text.
+func joined(pieces []chattemplate.Piece) (text string) {
+	for _, p := range pieces {
+		text += p.Text
+	}
+	return text
+}
+
 func say(role, content string) chattemplate.Message {
 	return chattemplate.Message{Role: role, Content: content}
 }
@@ -61,7 +69,7 @@ func TestRender(t *testing.T) {
 				t.Errorf("warning %q", warning)
 			}
 			pieces := template.Render(c.chat, true)
-			if got := chattemplate.Join(pieces); got != c.want {
+			if got := joined(pieces); got != c.want {
 				t.Errorf("rendered as\n%q, want\n%q", got, c.want)
 			}
 			for i, p := range pieces {
@@ -99,7 +107,7 @@ func TestRenderRolesOfText(t *testing.T) {
 				t.Errorf("warning %q", warning)
 			}
 			pieces := template.Render(c.chat, true)
-			if got := chattemplate.Join(pieces); got != c.want {
+			if got := joined(pieces); got != c.want {
 				t.Errorf("rendered as\n%q, want\n%q", got, c.want)
 			}
 			for _, p := range pieces {
@@ -117,10 +125,10 @@ func TestNoThinking(t *testing.T) {
 	chat := []chattemplate.Message{say("user", "one"), say("assistant", "two"), say("user", "three")}
 	for jinja, end := range map[string]string{thinking: "<think>\n\n</think>\n\n", chatML: ""} {
 		template, _ := chattemplate.Recognize(jinja)
-		usual := chattemplate.Join(template.Render(chat, true))
+		usual := joined(template.Render(chat, true))
 		template.NoThinking = true
 		pieces := template.Render(chat, true)
-		if got := chattemplate.Join(pieces); got != usual+end {
+		if got := joined(pieces); got != usual+end {
 			t.Errorf("rendered as %q, want %q", got, usual+end)
 		}
 		for _, p := range pieces {
@@ -128,7 +136,7 @@ func TestNoThinking(t *testing.T) {
 				t.Errorf("piece %q: special is %v", p.Text, p.Special)
 			}
 		}
-		if got := chattemplate.Join(template.Render(chat, false)); !strings.HasPrefix(usual, got) {
+		if got := joined(template.Render(chat, false)); !strings.HasPrefix(usual, got) {
 			t.Errorf("without an answer, %q is no beginning of %q", got, usual)
 		}
 	}
@@ -139,8 +147,8 @@ func TestATurnMoreKeepsThePrefix(t *testing.T) {
 	chat := []chattemplate.Message{say("user", "one"), say("assistant", "two"), say("user", "three")}
 	for _, jinja := range []string{chatML, chatMLWithSystem, llama3, llama31, zephyr, mistral1, mistral2, mistral3} {
 		template, _ := chattemplate.Recognize(jinja)
-		first := chattemplate.Join(template.Render(chat[:1], true))
-		later := chattemplate.Join(template.Render(chat, true))
+		first := joined(template.Render(chat[:1], true))
+		later := joined(template.Render(chat, true))
 		if !strings.HasPrefix(later, first) {
 			t.Errorf("%v: %q does not begin with %q", template.Family, later, first)
 		}

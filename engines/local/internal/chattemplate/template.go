@@ -246,12 +246,3 @@ func (w *writer) text(s string) {
 	}
 	w.pieces = append(w.pieces, Piece{Text: s})
 }
-
-// Join returns pieces as one text, for people to read.
-func Join(pieces []Piece) string {
-	var b strings.Builder
-	for _, p := range pieces {
-		b.WriteString(p.Text)
-	}
-	return b.String()
-}

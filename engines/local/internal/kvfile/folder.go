@@ -124,7 +124,7 @@ func private(dir string) error {
 }
 
 func (f *Folder) fileSize() int64 {
-	return int64(headSize + f.config.Format.size(f.config.Shape) + sumSize)
+	return int64(headSize + f.config.Format.Size(f.config.Shape) + sumSize)
 }
 
 // begin looks for what is there.
@@ -351,7 +351,7 @@ func (f *Folder) Read(id ID, page []float32) error {
 	}
 	f.stats.Read++
 	f.use(name)
-	f.config.Format.decode(page, f.config.Shape, (*buffer)[headSize:])
+	f.config.Format.Decode(page, f.config.Shape, (*buffer)[headSize:])
 	return nil
 }
 
@@ -412,7 +412,7 @@ func (f *Folder) Write(id ID, page []float32) error {
 func (f *Folder) writeFile(name, temp string, id ID, page []float32) error {
 	buffer := f.buffers.Get().(*[]byte)
 	defer f.buffers.Put(buffer)
-	if err := f.config.Format.encode((*buffer)[headSize:len(*buffer)-sumSize], f.config.Shape, page); err != nil {
+	if err := f.config.Format.Encode((*buffer)[headSize:len(*buffer)-sumSize], f.config.Shape, page); err != nil {
 		return err
 	}
 	seal(*buffer, f.identity, id)

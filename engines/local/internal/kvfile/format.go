@@ -15,10 +15,8 @@ const pageTokens = 16
 // Shape is what a page holds of 16 tokens: for each layer the keys (head, dimension, token), then the values (head, token, dimension).
 type Shape struct{ Layers, KV, Dim int }
 
-// half is how many keys, or values, a layer has.
-func (s Shape) half() int { return s.KV * s.Dim * pageTokens }
-
-func (s Shape) floats() int { return 2 * s.Layers * s.half() }
+// Floats is how many numbers a page has.
+func (s Shape) Floats() int { return 2 * s.Layers * s.KV * s.Dim * pageTokens }
 
 // Format is what numbers are in files.
 type Format uint8
@@ -52,32 +50,20 @@ const (
 	valueGroup = 32
 )
 
-// Floats is how many numbers a page has.
-func (s Shape) Floats() int { return s.floats() }
-
 // Size is the length in bytes of a page's numbers.
-func (f Format) Size(s Shape) int { return f.size(s) }
-
-// Encode writes a page's numbers to dst, which is Size long. The error is that one of them is out of the format's range.
-func (f Format) Encode(dst []byte, s Shape, page []float32) error { return f.encode(dst, s, page) }
-
-// Decode reads a page's numbers from src, which is Size long.
-func (f Format) Decode(page []float32, s Shape, src []byte) { f.decode(page, s, src) }
-
-// size is the length of a page in bytes.
-func (f Format) size(s Shape) int {
+func (f Format) Size(s Shape) int {
 	switch f {
 	case F16:
-		return 2 * s.floats()
+		return 2 * s.Floats()
 	case Int8:
 		groups := (s.Dim + valueGroup - 1) / valueGroup
 		return s.Layers * s.KV * (s.Dim*(2+keyGroup) + pageTokens*(2*groups+s.Dim))
 	}
-	return 4 * s.floats()
+	return 4 * s.Floats()
 }
 
-// encode writes a page to dst, which is as long as it has to be.
-func (f Format) encode(dst []byte, s Shape, page []float32) error {
+// Encode writes a page's numbers to dst, which is Size long. The error is that one of them is out of the format's range.
+func (f Format) Encode(dst []byte, s Shape, page []float32) error {
 	switch f {
 	case F16:
 		for i, v := range page {
@@ -100,13 +86,11 @@ func (f Format) encode(dst []byte, s Shape, page []float32) error {
 	return nil
 }
 
-// decode reads a page from src, which is as long as it has to be.
-func (f Format) decode(page []float32, s Shape, src []byte) {
+// Decode reads a page's numbers from src, which is Size long.
+func (f Format) Decode(page []float32, s Shape, src []byte) {
 	switch f {
 	case F16:
-		for i := range page {
-			page[i] = quant.FromF16(binary.LittleEndian.Uint16(src[2*i:]))
-		}
+		quant.Dequantize(quant.F16, page, src)
 	case Int8:
 		_ = s.groups(func(from, to int) error {
 			scale := quant.FromF16(binary.LittleEndian.Uint16(src))
@@ -117,9 +101,7 @@ func (f Format) decode(page []float32, s Shape, src []byte) {
 			return nil
 		})
 	default:
-		for i := range page {
-			page[i] = math.Float32frombits(binary.LittleEndian.Uint32(src[4*i:]))
-		}
+		quant.Dequantize(quant.F32, page, src)
 	}
 }
 

@@ -138,7 +138,7 @@ func (m *machine) Begin(t *rapid.T) {
 	first := x.Tokens()
 	want += first
 	tokens, looked = append(slices.Repeat([]int32{Placeholder}, first), tokens...), first+looked
-	q := m.store.BeginBehind(x, tokens, looked, salt)
+	q := m.store.Begin(x, tokens, looked, salt)
 	if room := need <= before.Capacity-before.Used; room != (q != nil) {
 		t.Fatalf("%d pages are needed of %d, %d are in use: began %v", need, before.Capacity, before.Used, q != nil)
 	}
@@ -504,8 +504,8 @@ func (m *machine) checkIndex(t *rapid.T) {
 	if computed != len(m.blocks) || len(m.resident) != len(m.blocks) {
 		t.Fatalf("%d pages can be found, events tell of %d", computed, len(m.blocks))
 	}
-	if len(m.order) != m.store.unused.len {
-		t.Fatalf("%d pages are unused, want %d", m.store.unused.len, len(m.order))
+	if len(m.order) != m.store.unused.Len() {
+		t.Fatalf("%d pages are unused, want %d", m.store.unused.Len(), len(m.order))
 	}
 }
 

@@ -18,7 +18,7 @@ const Placeholder = -1
 // Pin makes a prefix of full pages, which are the store's from now on. id must be another for other pages. It returns nil, and changes
 // nothing, if there is no room.
 func (s *Store) Pin(id [sha256.Size]byte, pages [][]float32) *Prefix {
-	if !s.room(len(pages)) {
+	if !s.Room(len(pages)) {
 		return nil
 	}
 	x := &Prefix{id: id}

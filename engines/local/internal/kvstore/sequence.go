@@ -25,13 +25,10 @@ type Sequence struct {
 // there is no room now; a sequence that needs more pages than Capacity will never have room. tokens is not kept.
 //
 // The page with the last of the tokens that are looked up is never found: that one's logits are needed.
-func (s *Store) Begin(tokens []int32, looked int, salt string) *Sequence {
-	return s.BeginBehind(nil, tokens, looked, salt)
-}
-
-// BeginBehind does the same with a sequence behind a prefix, nil: behind none. The first tokens, as many as the prefix has, are
-// placeholders; at least one must follow, and all of them are looked. The tier has nothing of such a sequence.
-func (s *Store) BeginBehind(x *Prefix, tokens []int32, looked int, salt string) *Sequence {
+//
+// With a prefix the first tokens, as many as it has, are placeholders; at least one must follow, and all of them are looked up. The tier
+// has nothing of such a sequence.
+func (s *Store) Begin(x *Prefix, tokens []int32, looked int, salt string) *Sequence {
 	need, findable := pagesFor(len(tokens)), max(0, (looked-1)/PageTokens)
 	q := &Sequence{store: s, salt: x.Salt(salt), root: x.root(salt), hashes: make([]Hash, 0, need)}
 	first := x.Tokens() / PageTokens
@@ -49,7 +46,7 @@ func (s *Store) BeginBehind(x *Prefix, tokens []int32, looked int, salt string) 
 			unused++
 		}
 	}
-	if !s.room(need - found + unused) {
+	if !s.Room(need - found + unused) {
 		return nil
 	}
 	q.tokens = append(make([]int32, 0, len(tokens)+PageTokens), tokens...)
@@ -165,7 +162,7 @@ func (q *Sequence) Advance(n int) {
 func (s *Store) BeginPrivate(tokens []int32, shared int, salt string) *Sequence {
 	q, unused := s.find(tokens, shared, salt)
 	need := pagesFor(len(tokens))
-	if !s.room(need - len(q.hashes) + unused) {
+	if !s.Room(need - len(q.hashes) + unused) {
 		return nil
 	}
 	q.private = true
@@ -185,7 +182,7 @@ func (s *Store) BeginPrivate(tokens []int32, shared int, salt string) *Sequence 
 // nil, and changes nothing, if there is no room now: pages that no sequence uses count as free. Nothing may be added to it.
 func (s *Store) Attach(tokens []int32, salt string) *Sequence {
 	q, unused := s.find(tokens, len(tokens), salt)
-	if !s.room(unused) {
+	if !s.Room(unused) {
 		return nil
 	}
 	q.private = true
@@ -294,7 +291,7 @@ func (q *Sequence) stored(i int) kvevents.Event {
 // Append adds a generated token. It returns false, and adds nothing, if that needs a page and there is none.
 func (q *Sequence) Append(token int32) bool {
 	if len(q.tokens) == len(q.pages)*PageTokens {
-		if !q.store.room(1) {
+		if !q.store.Room(1) {
 			return false
 		}
 		p := q.store.take()

@@ -1,6 +1,10 @@
 package kvstore
 
-import "github.com/ragpilot/ragpilot/engines/kvevents"
+import (
+	"container/list"
+
+	"github.com/ragpilot/ragpilot/engines/kvevents"
+)
 
 // PageTokens is how many tokens' keys and values lie in a page.
 const PageTokens = 16
@@ -12,8 +16,8 @@ type Store struct {
 	made     int // pages whose memory was allocated
 	free     []*page
 	index    map[Hash]*page
-	unused   list // pages in index with no sequence: the first is given up first
-	used     int  // pages that sequences have
+	unused   list.List // of *page: those in index with no sequence; the first is given up first
+	used     int       // pages that sequences have
 	clears   int
 	events   []kvevents.Event
 	stats    Stats
@@ -37,8 +41,7 @@ type page struct {
 	untold   *kvevents.Event // of a page that is loading or was loaded: what to report when a sequence has all in front of it
 	unsaved  *unsaved        // of a page in the index that is computed
 	refs     int
-	prev     *page // in unused
-	next     *page
+	place    *list.Element // in unused
 }
 
 // Stats are counters, in pages unless they say tokens.
@@ -61,7 +64,7 @@ func New(pages, floats int, tier Tier) *Store {
 // Stats returns the counters.
 func (s *Store) Stats() Stats {
 	stats := s.stats
-	stats.Capacity, stats.Used, stats.Cached = s.capacity, s.used, s.unused.len
+	stats.Capacity, stats.Used, stats.Cached = s.capacity, s.used, s.unused.Len()
 	return stats
 }
 
@@ -77,9 +80,8 @@ func (s *Store) Events() []kvevents.Event {
 func (s *Store) Clear() {
 	s.clears++
 	s.forgetUnsaved()
-	for p := s.unused.first; p != nil; p = s.unused.first {
-		s.unused.remove(p)
-		s.drop(p)
+	for e := s.unused.Front(); e != nil; e = s.unused.Front() {
+		s.drop(s.unused.Remove(e).(*page))
 	}
 	for _, p := range s.index {
 		p.indexed, p.loading, p.untold = false, false, nil
@@ -103,11 +105,8 @@ func (s *Store) Prefix(tokens []int32, salt string) int {
 	return n
 }
 
-// Room reports whether n more pages can be had for a sequence, of which none is found.
-func (s *Store) Room(n int) bool { return s.room(n) }
-
-// room reports whether n more pages can be had.
-func (s *Store) room(n int) bool { return n <= s.capacity-s.used }
+// Room reports whether n more pages can be had.
+func (s *Store) Room(n int) bool { return n <= s.capacity-s.used }
 
 // take returns a page for a sequence: a free one, one never used, or the one unused longest. There must be room.
 func (s *Store) take() *page {
@@ -122,8 +121,7 @@ func (s *Store) take() *page {
 		s.made++
 		return &page{memory: make([]float32, s.floats), refs: 1, clears: s.clears}
 	}
-	p := s.unused.first
-	s.unused.remove(p)
+	p := s.unused.Remove(s.unused.Front()).(*page)
 	delete(s.index, p.hash)
 	s.rescue(p)
 	s.stats.Evictions++
@@ -135,7 +133,7 @@ func (s *Store) take() *page {
 // share gives a page of the index to a sequence.
 func (s *Store) share(p *page) {
 	if p.refs == 0 {
-		s.unused.remove(p)
+		s.unused.Remove(p.place)
 		s.used++
 	}
 	p.refs++
@@ -157,7 +155,7 @@ func (s *Store) release(p *page, from *Sequence) {
 	}
 	s.used--
 	if p.indexed && p.computed && p.untold == nil {
-		s.unused.add(p)
+		p.place = s.unused.PushBack(p)
 		return
 	}
 	s.drop(p)

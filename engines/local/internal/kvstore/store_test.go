@@ -18,7 +18,7 @@ func upTo(first, count int) []int32 {
 
 func begin(t testing.TB, s *Store, tokens []int32, salt string) *Sequence {
 	t.Helper()
-	q := s.Begin(tokens, len(tokens), salt)
+	q := s.Begin(nil, tokens, len(tokens), salt)
 	if q == nil {
 		t.Fatalf("no room for %d tokens: %+v", len(tokens), s.Stats())
 	}

@@ -179,7 +179,7 @@ func (x *Run) begin(store *kvstore.Store) bool {
 	if x.request.Forced != nil {
 		looked = x.prompt
 	}
-	x.sequence = store.BeginBehind(x.request.Prefix, x.tokens, looked, x.request.Salt)
+	x.sequence = store.Begin(x.request.Prefix, x.tokens, looked, x.request.Salt)
 	return x.sequence != nil
 }
 

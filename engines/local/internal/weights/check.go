@@ -3,6 +3,7 @@ package weights
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 )
@@ -105,7 +106,7 @@ func (m *Model) Check() error {
 	}
 	left := len(m.Tensors)
 	take := func(prefix string, shapes map[string]shape) error {
-		for _, name := range sorted(shapes) {
+		for _, name := range slices.Sorted(maps.Keys(shapes)) {
 			want := shapes[name]
 			t, ok := m.Tensors[prefix+name]
 			switch {
@@ -138,7 +139,7 @@ func (m *Model) Check() error {
 // stranger returns the first tensor that Check has no use for.
 func (m *Model) stranger() string {
 	outer, layer := m.outer(), m.layer()
-	for _, name := range sorted(m.Tensors) {
+	for _, name := range slices.Sorted(maps.Keys(m.Tensors)) {
 		if _, ok := outer[name]; ok {
 			continue
 		}
@@ -188,13 +189,4 @@ func (p Params) check() error {
 		}
 	}
 	return nil
-}
-
-func sorted[V any](m map[string]V) []string {
-	names := make([]string, 0, len(m))
-	for name := range m {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	return names
 }
