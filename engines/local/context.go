@@ -45,7 +45,7 @@ type attached struct {
 // watch has a request look at what its answer attends to in the context, if it is known what the notes did.
 func (c *attached) watch(model *llama.Model, request *runner.Request) {
 	if c != nil && c.shares != nil {
-		request.Watch = compress.NewProbes(model, c.slots())
+		request.Watch = model.NewProbes(c.slots())
 	}
 }
 

@@ -44,7 +44,7 @@ type snapKV struct{ window, kernel int }
 func (s snapKV) Score(ctx context.Context, p *Part) (Scores, error) {
 	h, n := p.model.Shape(), p.Tokens()
 	from := max(n-s.window, p.head, 1)
-	probes, err := p.Attended(ctx, p.tokens[from:], from, func() *compute.Probe { return compute.NewProbe(h, from) })
+	probes, err := p.attended(ctx, p.tokens[from:], from, from, compute.Probe{})
 	if err != nil {
 		return nil, err
 	}
@@ -80,11 +80,7 @@ func (s kvZip) Score(ctx context.Context, p *Part) (Scores, error) {
 	all := make(Scores, p.model.Layers)
 	for at := p.head; at < n; at += s.chunk {
 		rows := append(slices.Clone(p.Repeat), p.tokens[max(p.head, at-s.overlap):min(n, at+s.chunk)]...)
-		probes, err := p.Attended(ctx, rows, n, func() *compute.Probe {
-			probe := compute.NewProbe(h, n)
-			probe.Most = true
-			return probe
-		})
+		probes, err := p.attended(ctx, rows, n, n, compute.Probe{Most: true})
 		if err != nil {
 			return nil, err
 		}

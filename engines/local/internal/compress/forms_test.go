@@ -55,7 +55,8 @@ func valueNorm(pages []compute.Page, head, token int) float64 {
 // attend returns the scores of n tokens by rows behind them.
 func (f form) attend(q []float32, pages []compute.Page, n, threads int) []float32 {
 	rows := len(q) / (shape.Query * shape.Dim)
-	probe := f.probe(shape, n)
+	probe := compute.NewProbe(shape, n)
+	probe.Rows, probe.Within = f.Rows, f.Within
 	run := compute.Run{Rows: rows, Position: n, Pages: pages, Probe: probe}
 	compute.NewCrew(threads).Attend(make([]float32, len(q)), q, shape, []compute.Run{run})
 	return f.scores(probe, shape, pages, rows)

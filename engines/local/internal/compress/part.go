@@ -94,11 +94,12 @@ func (p *Part) forward(ctx context.Context, tokens []int32, position int, probes
 	return last, nil
 }
 
-// Attended computes tokens at a position, and returns for each layer what they attended to. Behind the part they are not part of it.
-func (p *Part) Attended(ctx context.Context, tokens []int32, position int, probe func() *compute.Probe) ([]*compute.Probe, error) {
-	probes := make([]*compute.Probe, p.model.Layers)
-	for i := range probes {
-		probes[i] = probe()
+// attended computes tokens at a position, and returns for each layer what they attended to of the first n tokens, each as one form of probe.
+// Behind the part they are not part of it.
+func (p *Part) attended(ctx context.Context, tokens []int32, position, n int, form compute.Probe) ([]*compute.Probe, error) {
+	probes := p.model.NewProbes(n)
+	for _, probe := range probes {
+		probe.Rows, probe.Within, probe.Most = form.Rows, form.Within, form.Most
 	}
 	_, err := p.forward(ctx, tokens, position, probes, 0)
 	return probes, err
@@ -122,9 +123,6 @@ func (p *Part) Continue(ctx context.Context, tokens []int32, next func(logits []
 		tokens = chosen[len(chosen)-1:]
 	}
 }
-
-// Release gives memory back that is not the part's own.
-func (p *Part) Release() { p.pages = p.pages[:(len(p.tokens)+llama.PageTokens-1)/llama.PageTokens] }
 
 // Pages returns the part's keys and values as they are. They are the part's.
 func (p *Part) Pages() [][]float32 { return p.pages }

@@ -12,15 +12,6 @@ import (
 // A level of a [Kept.Profile] stands for the share 2^(-level/levelsPerBit).
 const levelsPerBit = 16
 
-// NewProbes returns a probe of each layer for what rows behind so many slots attend to there.
-func NewProbes(m *llama.Model, slots int) []*compute.Probe {
-	probes := make([]*compute.Probe, m.Layers)
-	for i := range probes {
-		probes[i] = compute.NewProbe(m.Shape(), slots)
-	}
-	return probes
-}
-
 // LookedRows is how many tokens of notes are compared with all of them: as many as an answer is judged by.
 const LookedRows = 16
 
@@ -40,7 +31,7 @@ func (p *Part) Look(ctx context.Context, k *Kept) (bool, error) {
 		return false, err
 	}
 	at := k.Slots() + len(p.Prompt)
-	probes := NewProbes(p.model.Model, k.Slots())
+	probes := p.model.NewProbes(k.Slots())
 	if _, err := behind.forward(ctx, p.Notes, at, probes, 0); err != nil {
 		return false, err
 	}
@@ -65,7 +56,7 @@ func (p *Part) Look(ctx context.Context, k *Kept) (bool, error) {
 	shares, windows := Shares(k.Profile, p.model.Layers, kv), len(p.Notes)/LookedRows
 	k.Own = 0
 	for i := range windows {
-		probes := NewProbes(p.model.Model, k.Slots())
+		probes := p.model.NewProbes(k.Slots())
 		if _, err := behind.forward(ctx, p.Notes[i*LookedRows:][:LookedRows], at+i*LookedRows, probes, 0); err != nil {
 			return false, err
 		}

@@ -34,7 +34,7 @@ func TestProfile(t *testing.T) {
 	for len(pages)*llama.PageTokens < slots+len(texts.Prompt)+len(texts.Notes) {
 		pages = append(pages, make([]float32, m.PageFloats()))
 	}
-	worker, probes, other := m.NewWorker(1), compress.NewProbes(m.Model, slots), compress.NewProbes(m.Model, slots)
+	worker, probes, other := m.NewWorker(1), m.NewProbes(slots), m.NewProbes(slots)
 	worker.Forward([]llama.Span{{Tokens: part.Prompt, Position: slots, Pages: pages, Probes: other}})
 	worker.Forward([]llama.Span{{Tokens: part.Notes, Position: slots + len(part.Prompt), Pages: pages, Probes: probes}})
 	kv := m.Shape().KV
@@ -68,7 +68,7 @@ func TestProfile(t *testing.T) {
 	}
 	own := 0.0
 	for i := range 2 { // of 45 tokens
-		piece := compress.NewProbes(m.Model, slots)
+		piece := m.NewProbes(slots)
 		worker.Forward([]llama.Span{{Tokens: part.Notes[16*i:][:16], Position: slots + len(part.Prompt) + 16*i, Pages: pages, Probes: piece}})
 		own += compress.Drift(piece, shares) / 2
 	}
@@ -80,14 +80,14 @@ func TestProfile(t *testing.T) {
 		t.Errorf("of short notes: %t, %v, %v", ok, err, k.Profile)
 	}
 	// By hand, of one head: all on slot 4, where notes have a quarter.
-	one, notes := compress.NewProbes(m.Model, slots), [][]float32{make([]float32, kv*slots)}
+	one, notes := m.NewProbes(slots), [][]float32{make([]float32, kv*slots)}
 	for head := range kv {
 		one[0].Sums[head*slots], one[0].Sums[head*slots+4], notes[0][head*slots+4] = 9, 2, 0.25
 	}
 	if got := compress.Drift(one[:1], notes); math.Abs(got-math.Log(4)) > 1e-4 {
 		t.Errorf("drift %g, want log 4", got)
 	}
-	if got := compress.Drift(compress.NewProbes(m.Model, slots), shares); got != 0 {
+	if got := compress.Drift(m.NewProbes(slots), shares); got != 0 {
 		t.Errorf("drift %g of an answer that attends to nothing", got)
 	}
 }

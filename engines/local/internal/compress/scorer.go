@@ -62,24 +62,17 @@ func NeedsNotes(s Scorer) bool { n, ok := s.(notes); return ok && n.notes }
 
 // form is a way from what notes attend to to scores.
 type form struct {
-	rows   compute.RowWeight
-	within bool // weights add up to 1 over the corpus, not over all that a row sees
-	column bool // the norm of a corpus token's values counts, too
+	compute.Probe      // its settings
+	column        bool // the norm of a corpus token's values counts, too
 }
 
 var (
 	// reference is what the authors' own code does: notes count more the more they see, the softmax has the notes in it, and scores are
 	// multiplied by the norms of the corpus's values.
-	reference = form{rows: compute.Position, column: true}
+	reference = form{Probe: compute.Probe{Rows: compute.Position}, column: true}
 	// paper is Eq. 3 to 5: the softmax is over the corpus alone, and each note counts by the norm of its own values.
-	paper = form{rows: compute.ValueNorm, within: true}
+	paper = form{Probe: compute.Probe{Rows: compute.ValueNorm, Within: true}}
 )
-
-func (f form) probe(h compute.Heads, tokens int) *compute.Probe {
-	p := compute.NewProbe(h, tokens)
-	p.Rows, p.Within = f.rows, f.within
-	return p
-}
 
 // scores makes a layer's scores of what so many rows attended to.
 func (f form) scores(p *compute.Probe, h compute.Heads, pages []compute.Page, rows int) []float32 {
@@ -123,7 +116,7 @@ func (s notes) Score(ctx context.Context, p *Part) (Scores, error) {
 	if len(rows) == 0 {
 		return nil, errors.New("no notes")
 	}
-	probes, err := p.Attended(ctx, rows, at, func() *compute.Probe { return s.form.probe(h, n) })
+	probes, err := p.attended(ctx, rows, at, n, s.form.Probe)
 	if err != nil {
 		return nil, err
 	}

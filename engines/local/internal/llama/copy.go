@@ -14,33 +14,20 @@ func (m *Model) Copy(to [][]float32, at int, from [][]float32, fromAt, n int) {
 		t, f := to[(at+i)/PageTokens], from[(fromAt+i)/PageTokens]
 		for layer := range m.layers {
 			for head := range m.heads.KV {
-				m.page(t, layer).CopyHead(m.heads, head, (at+i)%PageTokens, m.page(f, layer), (fromAt+i)%PageTokens, m.rope, angles)
+				m.Page(t, layer).CopyHead(m.heads, head, (at+i)%PageTokens, m.Page(f, layer), (fromAt+i)%PageTokens, m.rope, angles)
 			}
 		}
 	}
 }
 
-// CopyHead does the same with one token's keys and values of one head in one layer.
-func (m *Model) CopyHead(layer, head int, to [][]float32, at int, from [][]float32, fromAt int) {
-	var angles []float32
-	if at != fromAt {
-		angles = m.rope.Angles(nil, at-fromAt)
-	}
-	t, f := m.page(to[at/PageTokens], layer), m.page(from[fromAt/PageTokens], layer)
-	t.CopyHead(m.heads, head, at%PageTokens, f, fromAt%PageTokens, m.rope, angles)
-}
-
 // Shape returns the heads of a layer.
 func (m *Model) Shape() compute.Heads { return m.heads }
-
-// Page is the part of a page's memory that belongs to a layer.
-func (m *Model) Page(memory []float32, layer int) compute.Page { return m.page(memory, layer) }
 
 // Angles are those by which keys turn that move by a number of positions.
 func (m *Model) Angles(by int) []float32 { return m.rope.Angles(nil, by) }
 
 // Turn turns the key of a slot of a page, of one head in one layer, by angles.
 func (m *Model) Turn(layer, head int, memory []float32, slot int, angles []float32) {
-	p := m.page(memory, layer)
+	p := m.Page(memory, layer)
 	p.CopyHead(m.heads, head, slot, p, slot, m.rope, angles)
 }

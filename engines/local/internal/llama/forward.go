@@ -172,7 +172,7 @@ func (w *Worker) store(layer int, spans []Span) {
 	for _, s := range spans {
 		for i := range s.Tokens {
 			at := s.Position + i
-			page := m.page(s.Pages[at/PageTokens], layer)
+			page := m.Page(s.Pages[at/PageTokens], layer)
 			page.Put(m.heads, at%PageTokens, w.k[row*width:][:width], w.v[row*width:][:width])
 			row++
 		}
@@ -214,7 +214,7 @@ func (w *Worker) pages(layer int, spans []Span, last bool) []compute.Run {
 			}
 			list := w.lists[lists][:0]
 			for _, memory := range s.Pages {
-				list = append(list, w.model.page(memory, layer))
+				list = append(list, w.model.Page(memory, layer))
 			}
 			w.lists[lists], r.Pages = list, list
 			lists++

@@ -111,6 +111,15 @@ func (r *reader) fail(name string, err error) {
 	}
 }
 
+// NewProbes returns a probe of each layer for what is attended to among the first tokens.
+func (m *Model) NewProbes(tokens int) []*compute.Probe {
+	probes := make([]*compute.Probe, m.Layers)
+	for i := range probes {
+		probes[i] = compute.NewProbe(m.heads, tokens)
+	}
+	return probes
+}
+
 // PageTokens is how many tokens' keys and values lie in a page.
 const PageTokens = compute.PageTokens
 
@@ -119,8 +128,8 @@ func (m *Model) PageFloats() int { return m.Layers * 2 * m.layerFloats() }
 
 func (m *Model) layerFloats() int { return m.heads.KV * m.heads.Dim * PageTokens }
 
-// page is the part of a page that belongs to a layer.
-func (m *Model) page(memory []float32, layer int) compute.Page {
+// Page is the part of a page's memory that belongs to a layer.
+func (m *Model) Page(memory []float32, layer int) compute.Page {
 	size := m.layerFloats()
 	memory = memory[2*layer*size:]
 	return compute.Page{Keys: memory[:size], Values: memory[size:][:size]}

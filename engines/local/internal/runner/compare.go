@@ -17,7 +17,7 @@ func (a *assembly) compare(model *llama.Model, worker *llama.Worker) []float32 {
 	full, own := a.observed(model, worker), []*compute.Probe(nil)
 	value := make([]float32, a.tail)
 	if a.reuse.Selector != CacheBlend {
-		own = a.probes(model)
+		own = model.NewProbes(a.tail)
 		worker.Forward(a.observers(a.pages, own))
 	}
 	first, last := lowLayers-1, lowLayers
@@ -67,18 +67,10 @@ func (a *assembly) observed(model *llama.Model, worker *llama.Worker) truth {
 		}
 	}
 	if a.reuse.Selector == Ideal {
-		t.probes = a.probes(model)
+		t.probes = model.NewProbes(a.tail)
 		worker.Forward([]llama.Span{{Tokens: a.tokens[a.tail:a.prompt], Position: a.tail, Pages: t.pages, Probes: t.probes}})
 	}
 	return t
-}
-
-func (a *assembly) probes(model *llama.Model) []*compute.Probe {
-	all := make([]*compute.Probe, model.Layers)
-	for i := range all {
-		all[i] = compute.NewProbe(model.Shape(), a.tail)
-	}
-	return all
 }
 
 // observers are the spans of what is missing, and of the tail, which looks at everything.
