@@ -5,6 +5,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"golang.org/x/text/encoding/unicode"
 	"golang.org/x/text/unicode/norm"
 
 	"github.com/ragpilot/ragpilot/contextpilot"
@@ -220,4 +221,67 @@ func (s *Stream) End() string {
 	rest := s.held
 	s.held, s.begun = nil, false
 	return end(rest)
+}
+
+// specials finds the names of special tokens in text.
+type specials struct {
+	ids map[string]int32
+	// lengths of the names that begin with a byte, longest first.
+	lengths [256][]int
+}
+
+func newSpecials() specials { return specials{ids: map[string]int32{}} }
+
+// add enters a name; the first id of a name counts.
+func (s *specials) add(name string, id int32) {
+	if _, known := s.ids[name]; known || name == "" {
+		return
+	}
+	s.ids[name] = id
+	lengths := &s.lengths[name[0]]
+	if !slices.Contains(*lengths, len(name)) {
+		*lengths = append(*lengths, len(name))
+		slices.SortFunc(*lengths, func(a, b int) int { return b - a })
+	}
+}
+
+// next returns the first name in text, of several that begin there the longest. from is -1 if there is none.
+func (s *specials) next(text string) (from, to int, id int32) {
+	for i := range len(text) {
+		for _, n := range s.lengths[text[i]] {
+			if n > len(text)-i {
+				continue
+			}
+			if id, ok := s.ids[text[i:i+n]]; ok {
+				return i, i + n, id
+			}
+		}
+	}
+	return -1, -1, -1
+}
+
+// repair returns raw with U+FFFD in the place of what is no UTF-8: one for every longest piece that could have begun a character, as the
+// Unicode standard recommends. The beginning of a character at the very end is returned as rest.
+func repair(raw []byte) (text string, rest []byte) {
+	for i := len(raw) - 1; i >= max(0, len(raw)-utf8.UTFMax+1); i-- {
+		if utf8.RuneStart(raw[i]) {
+			if !utf8.FullRune(raw[i:]) {
+				raw, rest = raw[:i], raw[i:]
+			}
+			break
+		}
+	}
+	fixed, err := unicode.UTF8.NewDecoder().Bytes(raw)
+	if err != nil {
+		panic(err) // it has an answer for all bytes
+	}
+	return string(fixed), rest
+}
+
+// end returns what the beginning of a character at the end of a text stands for.
+func end(rest []byte) string {
+	if len(rest) == 0 {
+		return ""
+	}
+	return string(utf8.RuneError)
 }
