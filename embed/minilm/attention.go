@@ -3,6 +3,8 @@ package minilm
 import (
 	"math"
 	"slices"
+
+	"github.com/ragpilot/ragpilot/internal/nn/compute"
 )
 
 // head is the memory of one head of attention over one text of n tokens.
@@ -42,8 +44,8 @@ func (m *Model) attendHead(s *scratch, h *head, at span, number int) {
 // gather copies one head's queries, keys and values, the latter transposed, which begin at offset in each row.
 func (h *head) gather(s *scratch, at span, hidden, offset, size int) {
 	n := at.to - at.from
-	h.q, h.k, h.v = resized(h.q, n*size), resized(h.k, n*size), resized(h.v, n*size)
-	h.scores, h.out = resized(h.scores, n*n), resized(h.out, n*size)
+	h.q, h.k, h.v = compute.Grow(h.q, n*size), compute.Grow(h.k, n*size), compute.Grow(h.v, n*size)
+	h.scores, h.out = compute.Grow(h.scores, n*n), compute.Grow(h.out, n*size)
 	for row := range n {
 		from := (at.from+row)*hidden + offset
 		copy(h.q[row*size:][:size], s.q[from:])

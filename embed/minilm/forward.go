@@ -22,16 +22,8 @@ func (s *scratch) grow(rows int, c config) {
 		buffer *[]float32
 		width  int
 	}{{&s.hidden, c.Hidden}, {&s.next, c.Hidden}, {&s.q, c.Hidden}, {&s.k, c.Hidden}, {&s.v, c.Hidden}, {&s.mixed, c.Hidden}, {&s.wide, c.Intermediate}} {
-		*b.buffer = resized(*b.buffer, rows*b.width)
+		*b.buffer = compute.Grow(*b.buffer, rows*b.width)
 	}
-}
-
-// resized returns a slice of n numbers, whatever they are, in the memory of b if it is enough.
-func resized(b []float32, n int) []float32 {
-	if cap(b) < n {
-		return make([]float32, n)
-	}
-	return b[:n]
 }
 
 // forward computes the vectors of a batch. The rows of all its texts go through the layers together; only attention

@@ -3,6 +3,7 @@ package compute
 import (
 	"fmt"
 	"math"
+	"slices"
 	"sync"
 )
 
@@ -163,7 +164,7 @@ func (w *workspace) block(h Heads, t task, count int) {
 	w.prepare(h.Dim, count)
 	pages, size := pagesOf(w.seen[count-1]), h.Dim*PageTokens
 	w.stride = (pages + 1) / 2 * 2 * PageTokens
-	w.weights = grow(w.weights, blockQueries*w.stride)
+	w.weights = Grow(w.weights, blockQueries*w.stride)
 	for i := range count {
 		clear(w.result[i])
 	}
@@ -198,7 +199,7 @@ func (w *workspace) block(h Heads, t task, count int) {
 
 // prepare scales the first count queries.
 func (w *workspace) prepare(dim, count int) {
-	w.queries = grow(w.queries, blockQueries*dim)
+	w.queries = Grow(w.queries, blockQueries*dim)
 	scale := float32(1 / math.Sqrt(float64(dim)))
 	for i, q := range w.query[:count] {
 		to := w.queries[i/maxQueries*maxQueries*dim+i%maxQueries:]
@@ -241,10 +242,5 @@ func (w *workspace) mix(dim int, values, ahead []float32, at, count int) {
 	}
 }
 
-// grow returns a slice of n floats, s itself if that is large enough.
-func grow(s []float32, n int) []float32 {
-	if cap(s) < n {
-		return make([]float32, n+n/2)[:n]
-	}
-	return s[:n]
-}
+// Grow returns a slice of n numbers, whatever they are, in the memory of s if it is enough.
+func Grow(s []float32, n int) []float32 { return slices.Grow(s[:0], n)[:n] }

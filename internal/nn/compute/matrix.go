@@ -74,7 +74,7 @@ func (c *Crew) MatMul(out, a []float32, rows int, w *Matrix) {
 	panels := (w.Rows + panelRows - 1) / panelRows
 	c.Each(panels, rows*w.Rows*w.Cols, func(from, to int) {
 		b := benches.Get().(*bench)
-		b.panel = grow(b.panel, panelRows*w.Cols)
+		b.panel = Grow(b.panel, panelRows*w.Cols)
 		for p := from; p < to; p++ {
 			b.product(out, a, rows, w, p*panelRows)
 		}

@@ -5,11 +5,10 @@ import (
 	"encoding/binary"
 	"fmt"
 	"io"
-	"math"
+	"reflect"
 )
 
-// Pair is one line of metadata to be written. Value is a string, bool, uint32, int32, float32, uint64, []string,
-// []int32 or []float32.
+// Pair is one line of metadata to be written. Value is a string, bool, uint32, int32, float32 or uint64, or a slice of one of these.
 type Pair struct {
 	Key   string
 	Value any
@@ -74,49 +73,41 @@ func (w *writer) text(s string) {
 	w.bytes([]byte(s))
 }
 
+// kinds are those of the values that can be written, alone or in arrays.
+var kinds = map[reflect.Kind]Kind{
+	reflect.Bool: Bool, reflect.String: String, reflect.Uint32: Uint32, reflect.Int32: Int32, reflect.Float32: Float32, reflect.Uint64: Uint64,
+}
+
 func (w *writer) value(value any) error {
+	v := reflect.ValueOf(value)
+	elem := v.Kind()
+	if elem == reflect.Slice {
+		elem = v.Type().Elem().Kind()
+	}
+	kind, ok := kinds[elem]
+	if !ok {
+		return fmt.Errorf("a %T cannot be written", value)
+	}
+	if elem != v.Kind() {
+		w.uint32(uint32(Array))
+	}
+	w.uint32(uint32(kind))
+	if elem != v.Kind() {
+		w.uint64(uint64(v.Len()))
+	}
 	switch v := value.(type) {
 	case string:
-		w.uint32(uint32(String))
 		w.text(v)
-	case bool:
-		w.uint32(uint32(Bool))
-		w.bytes([]byte{map[bool]byte{true: 1}[v]})
-	case uint32:
-		w.uint32(uint32(Uint32))
-		w.uint32(v)
-	case int32:
-		w.uint32(uint32(Int32))
-		w.uint32(uint32(v))
-	case float32:
-		w.uint32(uint32(Float32))
-		w.uint32(math.Float32bits(v))
-	case uint64:
-		w.uint32(uint32(Uint64))
-		w.uint64(v)
 	case []string:
-		w.array(String, len(v))
 		for _, s := range v {
 			w.text(s)
 		}
-	case []int32:
-		w.array(Int32, len(v))
-		for _, n := range v {
-			w.uint32(uint32(n))
-		}
-	case []float32:
-		w.array(Float32, len(v))
-		for _, f := range v {
-			w.uint32(math.Float32bits(f))
-		}
 	default:
-		return fmt.Errorf("a %T cannot be written", value)
+		data, err := binary.Append(nil, binary.LittleEndian, value)
+		if err != nil {
+			return err
+		}
+		w.bytes(data)
 	}
 	return nil
-}
-
-func (w *writer) array(elem Kind, n int) {
-	w.uint32(uint32(Array))
-	w.uint32(uint32(elem))
-	w.uint64(uint64(n))
 }

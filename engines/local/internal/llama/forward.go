@@ -55,7 +55,7 @@ func (w *Worker) Forward(spans []Span) []float32 {
 		}
 	}
 	m := w.model
-	w.logits = grow(w.logits, wanted*m.Vocab)
+	w.logits = compute.Grow(w.logits, wanted*m.Vocab)
 	if wanted > 0 {
 		x := w.x[:wanted*m.Hidden]
 		w.crew.Norm(x, x, m.norm, m.Eps)
@@ -92,9 +92,9 @@ func (w *Worker) begin(spans []Span) (rows, wanted int) {
 		rows, wanted = rows+len(s.Tokens), wanted+s.Logits
 	}
 	width, shared := m.heads.Query*m.heads.Dim, m.heads.KV*m.heads.Dim
-	w.x, w.sum, w.h = grow(w.x, rows*m.Hidden), grow(w.sum, rows*m.Hidden), grow(w.h, rows*max(m.Hidden, width))
-	w.q, w.k, w.v = grow(w.q, rows*width), grow(w.k, rows*shared), grow(w.v, rows*shared)
-	w.gate, w.up = grow(w.gate, rows*m.FFN), grow(w.up, rows*m.FFN)
+	w.x, w.sum, w.h = compute.Grow(w.x, rows*m.Hidden), compute.Grow(w.sum, rows*m.Hidden), compute.Grow(w.h, rows*max(m.Hidden, width))
+	w.q, w.k, w.v = compute.Grow(w.q, rows*width), compute.Grow(w.k, rows*shared), compute.Grow(w.v, rows*shared)
+	w.gate, w.up = compute.Grow(w.gate, rows*m.FFN), compute.Grow(w.up, rows*m.FFN)
 	w.angles = w.angles[:0]
 	row := 0
 	for _, s := range spans {
@@ -235,12 +235,4 @@ func (w *Worker) feedForward(at, rows int) {
 	w.crew.Gate(gate, up)
 	w.crew.MatMul(h, gate, rows, &l.down)
 	compute.Add(x, h)
-}
-
-// grow returns a slice of n floats, s itself if that is large enough.
-func grow(s []float32, n int) []float32 {
-	if cap(s) < n {
-		return make([]float32, n)
-	}
-	return s[:n]
 }
