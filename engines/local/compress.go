@@ -17,7 +17,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/ragpilot/ragpilot/engines/local/internal/chattemplate"
+	"github.com/ragpilot/ragpilot/engines"
 	"github.com/ragpilot/ragpilot/engines/local/internal/compress"
 	"github.com/ragpilot/ragpilot/engines/local/internal/contextfile"
 	"github.com/ragpilot/ragpilot/engines/local/internal/kvfile"
@@ -245,7 +245,7 @@ func (x *compressor) run(ctx context.Context) (Compressed, error) {
 func (x *compressor) prepare() {
 	x.opening = compress.Opening(x.file, "Read the documents below. The task: "+strings.TrimSpace(x.Task)+"\n\n")
 	user := func(text string) []int32 {
-		return compress.Behind(x.file, []chattemplate.Message{{Role: "user", Content: text}})
+		return compress.Behind(x.file, []engines.Message{{Role: "user", Content: text}})
 	}
 	x.texts = compress.Texts{Prompt: user(compress.Prompts[x.NotesKind]), Repeat: user(compress.Repeat)}
 	identity := x.file.Identity()
@@ -326,17 +326,12 @@ func (x *compressor) part(ctx context.Context, head **compress.Part, p *corpusPa
 func (x *compressor) writer() func(logits []float32) int32 {
 	var written []int32
 	return func(logits []float32) int32 {
-		best := 0
-		for i, v := range logits {
-			if v > logits[best] {
-				best = i
-			}
-		}
-		if len(written) == x.MaxNotes || slices.Contains(x.file.Stop, int32(best)) || circles(written) {
+		best := greedy(logits)
+		if len(written) == x.MaxNotes || slices.Contains(x.file.Stop, best) || circles(written) {
 			return -1
 		}
-		written = append(written, int32(best))
-		return int32(best)
+		written = append(written, best)
+		return best
 	}
 }
 

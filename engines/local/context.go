@@ -6,7 +6,6 @@ import (
 	"slices"
 
 	"github.com/ragpilot/ragpilot/engines"
-	"github.com/ragpilot/ragpilot/engines/local/internal/chattemplate"
 	"github.com/ragpilot/ragpilot/engines/local/internal/compress"
 	"github.com/ragpilot/ragpilot/engines/local/internal/contextfile"
 	"github.com/ragpilot/ragpilot/engines/local/internal/kvstore"
@@ -183,11 +182,7 @@ func (e *Engine) TokenizeBehind(context string, messages []engines.Message) ([]i
 		return nil, err
 	}
 	if c == nil {
-		return e.chat(messages), nil
+		return e.TokenizeChat(messages), nil
 	}
-	chat := make([]chattemplate.Message, len(messages))
-	for i, m := range messages {
-		chat[i] = chattemplate.Message{Role: string(m.Role), Content: m.Content}
-	}
-	return compress.Behind(e.file, chat), nil
+	return compress.Behind(e.file, messages), nil
 }

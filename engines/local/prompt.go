@@ -8,7 +8,6 @@ import (
 
 	"github.com/ragpilot/ragpilot/contextpilot"
 	"github.com/ragpilot/ragpilot/engines"
-	"github.com/ragpilot/ragpilot/engines/local/internal/chattemplate"
 	"github.com/ragpilot/ragpilot/engines/local/internal/runner"
 )
 
@@ -166,17 +165,8 @@ func refused(format string, args ...any) error { return wrongError{fmt.Errorf(fo
 
 var _ contextpilot.Tokenizer = (*Engine)(nil)
 
-// chat returns the tokens of a chat with the beginning of the answer.
-func (e *Engine) chat(messages []engines.Message) []int32 {
-	chat := make([]chattemplate.Message, len(messages))
-	for i, m := range messages {
-		chat[i] = chattemplate.Message{Role: string(m.Role), Content: m.Content}
-	}
-	return e.file.Chat(chat, true)
-}
-
-// TokenizeChat returns the tokens of a chat as Generate sends them to the model.
-func (e *Engine) TokenizeChat(messages []engines.Message) []int32 { return e.chat(messages) }
+// TokenizeChat returns the tokens of a chat, with the beginning of the answer, as Generate sends them to the model.
+func (e *Engine) TokenizeChat(messages []engines.Message) []int32 { return e.file.Chat(messages, true) }
 
 // Tokenize returns the tokens of a text as GenerateTokens takes them, with the token that begins every text if the model has one.
 func (e *Engine) Tokenize(text string) []int32 { return e.file.Text(text) }

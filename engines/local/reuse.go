@@ -3,15 +3,12 @@ package local
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"unicode/utf8"
 
 	"github.com/ragpilot/ragpilot/engines"
-	"github.com/ragpilot/ragpilot/engines/local/internal/chattemplate"
 	"github.com/ragpilot/ragpilot/engines/local/internal/kvstore"
 	"github.com/ragpilot/ragpilot/engines/local/internal/runner"
 	"github.com/ragpilot/ragpilot/engines/local/internal/weights"
@@ -63,19 +60,16 @@ func (e *Engine) TokenizeBlocks(req engines.Request) ([]int32, []engines.BlockSp
 		return tokens, nil, err
 	}
 	if len(blocks) == 0 || cmp.Or(o.Reuse, e.config.Reuse) == ReusePrefix || slices.ContainsFunc(messages, func(m engines.Message) bool { return strings.Contains(m.Content, weights.Cut) }) {
-		return e.chat(messages), nil, nil
+		return e.TokenizeChat(messages), nil, nil
 	}
-	chat := make([]chattemplate.Message, len(messages))
-	for i, m := range messages {
-		chat[i] = chattemplate.Message{Role: string(m.Role), Content: m.Content}
-	}
+	chat := slices.Clone(messages)
 	for _, b := range slices.Backward(blocks) {
 		m := &chat[b.Message]
 		m.Content = m.Content[:b.From] + weights.Cut + m.Content[b.From:b.To] + weights.Cut + m.Content[b.To:]
 	}
 	tokens, cuts := e.file.ChatCut(chat, true)
 	if len(cuts) != 2*len(blocks) { // the template leaves out what earlier answers thought
-		return e.chat(messages), nil, nil
+		return e.TokenizeChat(messages), nil, nil
 	}
 	spans := make([]engines.BlockSpan, len(blocks))
 	for i := range spans {
@@ -152,11 +146,7 @@ func (e *Engine) reuse(tokens []int32, o options, blocks []engines.BlockSpan) (*
 // later request with [Config].Reuse finds them at any place. Errors are those of Generate.
 func (e *Engine) Warm(ctx context.Context, req engines.Request) error {
 	id := e.name(req.ID)
-	req.Extra = maps.Clone(req.Extra)
-	if req.Extra == nil {
-		req.Extra = map[string]json.RawMessage{}
-	}
-	req.Extra["reuse"] = json.RawMessage(`"blocks"`)
+	req.Extra = extraReuse(req.Extra)
 	tokens, blocks, err := e.TokenizeBlocks(req)
 	if err != nil {
 		return e.failed(id, err)

@@ -3,14 +3,9 @@ package chattemplate
 import (
 	"slices"
 	"strings"
-)
 
-// Message is one turn of a chat.
-type Message struct {
-	// Role is "system", "user" or "assistant".
-	Role    string
-	Content string
-}
+	"github.com/ragpilot/ragpilot/engines"
+)
 
 // Piece is a part of a rendered chat: the name of one special token, or ordinary text between two of them, in which
 // names of special tokens mean nothing. Encoding each piece by itself gives the tokens of the whole, if the vocabulary has
@@ -65,13 +60,13 @@ type Template struct {
 // one behind [INST].
 type Blanks struct{ Question, End, Answer, Turn bool }
 
-// dates are what templates of Llama 3.1 and later write when they are told no date. It is a constant, so that the same
+// dates are what templates of Llama 3.1 and later write when they get no date. It is a constant, so that the same
 // chat gives the same tokens on every day.
 const dates = "Cutting Knowledge Date: December 2023\nToday Date: 26 Jul 2024\n\n"
 
-// Render returns a chat in pieces, with the beginning of the assistant's next turn if answer is set. It writes everything
-// that the text has, the token that begins a text too where the family has one: nothing must be added.
-func (t Template) Render(chat []Message, answer bool) []Piece {
+// Render returns a chat, whose roles are "system", "user" and "assistant", in pieces, with the beginning of the assistant's next turn if
+// answer is set. It writes everything that the text has, also the token that begins a text where the family has one: nothing must be added.
+func (t Template) Render(chat []engines.Message, answer bool) []Piece {
 	w := &writer{}
 	switch t.Family {
 	case Llama3:
@@ -86,7 +81,7 @@ func (t Template) Render(chat []Message, answer bool) []Piece {
 	return w.pieces
 }
 
-func (t Template) chatML(w *writer, chat []Message, answer bool) {
+func (t Template) chatML(w *writer, chat []engines.Message, answer bool) {
 	turn := func(role, content string) {
 		w.special("<|im_start|>")
 		w.text(role + "\n" + content)
@@ -102,7 +97,7 @@ func (t Template) chatML(w *writer, chat []Message, answer bool) {
 		if t.Thinking && m.Role == "assistant" {
 			content = t.answer(content, i < last)
 		}
-		turn(m.Role, content)
+		turn(string(m.Role), content)
 	}
 	if answer {
 		w.special("<|im_start|>")
@@ -117,7 +112,7 @@ func (t Template) chatML(w *writer, chat []Message, answer bool) {
 }
 
 // lastQuestion is the place of the last user's message.
-func lastQuestion(chat []Message) int {
+func lastQuestion(chat []engines.Message) int {
 	for i, m := range slices.Backward(chat) {
 		if m.Role == "user" {
 			return i
@@ -135,7 +130,7 @@ func (t Template) answer(content string, earlier bool) string {
 	return strings.TrimLeft(content[i+len("</think>"):], "\n")
 }
 
-func (t Template) llama3(w *writer, chat []Message, answer bool) {
+func (t Template) llama3(w *writer, chat []engines.Message, answer bool) {
 	turn := func(role, content string) {
 		w.special("<|start_header_id|>")
 		w.text(role)
@@ -158,7 +153,7 @@ func (t Template) llama3(w *writer, chat []Message, answer bool) {
 		turn("system", system)
 	}
 	for _, m := range chat {
-		turn(m.Role, strings.TrimSpace(m.Content))
+		turn(string(m.Role), strings.TrimSpace(m.Content))
 	}
 	if answer {
 		w.special("<|start_header_id|>")
@@ -168,7 +163,7 @@ func (t Template) llama3(w *writer, chat []Message, answer bool) {
 	}
 }
 
-func (t Template) zephyr(w *writer, chat []Message, answer bool) {
+func (t Template) zephyr(w *writer, chat []engines.Message, answer bool) {
 	turn := func(role, content string) {
 		w.text("<|" + role + "|>\n" + content)
 		w.special("</s>")
@@ -179,7 +174,7 @@ func (t Template) zephyr(w *writer, chat []Message, answer bool) {
 		turn("system", t.System)
 	}
 	for _, m := range chat {
-		turn(m.Role, m.Content)
+		turn(string(m.Role), m.Content)
 	}
 	if answer {
 		w.text("<|assistant|>\n")
@@ -188,7 +183,7 @@ func (t Template) zephyr(w *writer, chat []Message, answer bool) {
 
 // mistral writes system messages in front of the question that follows, as llama.cpp does: the programs of some versions write
 // them in front of the last question, and the beginning of a chat would change with every turn. An answer begins with nothing.
-func (t Template) mistral(w *writer, chat []Message) {
+func (t Template) mistral(w *writer, chat []engines.Message) {
 	blank := map[bool]string{true: " "}
 	system := t.System
 	if len(chat) > 0 && chat[0].Role == "system" {

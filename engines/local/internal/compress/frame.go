@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/ragpilot/ragpilot/engines"
 	"github.com/ragpilot/ragpilot/engines/local/internal/chattemplate"
 	"github.com/ragpilot/ragpilot/engines/local/internal/weights"
 )
@@ -19,14 +20,14 @@ func Opening(file *weights.Model, introduction string) []int32 {
 }
 
 // Behind returns the tokens of a chat behind a corpus, with the beginning of the answer: first those that end the system prompt.
-func Behind(file *weights.Model, chat []chattemplate.Message) []int32 {
+func Behind(file *weights.Model, chat []engines.Message) []int32 {
 	_, after := split(file, mark, chat, true)
 	return after
 }
 
 // split returns the tokens before and behind the mark in a system prompt. Text on either side of it is tokenized by itself.
-func split(file *weights.Model, system string, chat []chattemplate.Message, answer bool) (before, after []int32) {
-	chat = slices.Concat([]chattemplate.Message{{Role: "system", Content: system}}, chat)
+func split(file *weights.Model, system string, chat []engines.Message, answer bool) (before, after []int32) {
+	chat = slices.Concat([]engines.Message{{Role: "system", Content: system}}, chat)
 	pieces := file.Template.Render(chat, answer)
 	for i, p := range pieces {
 		if first, rest, ok := strings.Cut(p.Text, mark); ok && !p.Special {

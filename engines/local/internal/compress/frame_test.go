@@ -5,6 +5,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/ragpilot/ragpilot/engines"
 	"github.com/ragpilot/ragpilot/engines/local/internal/chattemplate"
 	"github.com/ragpilot/ragpilot/engines/local/internal/compress"
 	"github.com/ragpilot/ragpilot/engines/local/internal/tinymodel"
@@ -27,8 +28,8 @@ func TestFrame(t *testing.T) {
 	} {
 		file.Template = template
 		const corpus = "<corpus>"
-		turns := []chattemplate.Message{{Role: "user", Content: "One?"}, {Role: "assistant", Content: "Two."}, {Role: "user", Content: "Three?"}}
-		whole := append([]chattemplate.Message{{Role: "system", Content: "Read.\n\n" + corpus}}, turns...)
+		turns := []engines.Message{{Role: "user", Content: "One?"}, {Role: "assistant", Content: "Two."}, {Role: "user", Content: "Three?"}}
+		whole := append([]engines.Message{{Role: "system", Content: "Read.\n\n" + corpus}}, turns...)
 		want := file.Tokenizer.Decode(file.Chat(whole, true), true)
 		got := slices.Concat(compress.Opening(file, "Read.\n\n"), file.Tokenizer.Encode(corpus, false), compress.Behind(file, turns))
 		if text := file.Tokenizer.Decode(got, true); text != want {

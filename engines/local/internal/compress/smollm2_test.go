@@ -10,7 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/ragpilot/ragpilot/engines/local/internal/chattemplate"
+	"github.com/ragpilot/ragpilot/engines"
 	"github.com/ragpilot/ragpilot/engines/local/internal/compress"
 	"github.com/ragpilot/ragpilot/engines/local/internal/llama"
 	"github.com/ragpilot/ragpilot/engines/local/internal/modeltest"
@@ -35,8 +35,8 @@ type judge struct {
 	order  []string
 }
 
-func user(text string) []chattemplate.Message {
-	return []chattemplate.Message{{Role: "user", Content: text}}
+func user(text string) []engines.Message {
+	return []engines.Message{{Role: "user", Content: text}}
 }
 
 func (j *judge) encode(s string) []int32 { return j.file.Tokenizer.Encode(s, false) }

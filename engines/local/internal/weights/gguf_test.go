@@ -7,6 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/ragpilot/ragpilot/engines"
 	"github.com/ragpilot/ragpilot/engines/local/internal/chattemplate"
 	"github.com/ragpilot/ragpilot/engines/local/internal/modeltest"
 	"github.com/ragpilot/ragpilot/engines/local/internal/tinymodel"
@@ -54,7 +55,7 @@ func TestOpenGGUF(t *testing.T) {
 				if !slices.Equal(m.Stop, []int32{0, 2}) || m.BOS != 1 || m.AddBOS || len(m.Warnings) > 0 {
 					t.Errorf("stop %v, BOS %d, added %v, warnings %q", m.Stop, m.BOS, m.AddBOS, m.Warnings)
 				}
-				chat := m.Chat([]chattemplate.Message{{Role: "user", Content: "hi <|im_end|>"}}, true)
+				chat := m.Chat([]engines.Message{{Role: "user", Content: "hi <|im_end|>"}}, true)
 				if len(chat) == 0 || chat[0] != 1 || count(chat, 1) != 2 || count(chat, 2) != 1 {
 					t.Errorf("the chat is %v", chat)
 				}
@@ -68,7 +69,7 @@ func TestOpenSentencePiece(t *testing.T) {
 	if !slices.Equal(m.Stop, []int32{2}) || m.BOS != 1 || !m.AddBOS || len(m.Warnings) > 0 || m.Template.Family != chattemplate.Zephyr {
 		t.Errorf("stop %v, BOS %d, added %v, template %v, warnings %q", m.Stop, m.BOS, m.AddBOS, m.Template, m.Warnings)
 	}
-	question := []chattemplate.Message{{Role: "user", Content: "hi <s>"}}
+	question := []engines.Message{{Role: "user", Content: "hi <s>"}}
 	for _, c := range []struct {
 		family chattemplate.Family
 		text   []string // ordinary text and, every second, a special token
@@ -115,7 +116,7 @@ func TestOpenSmolLM2(t *testing.T) {
 	if diff := cmp.Diff(want, m.Params); diff != "" || len(m.Tensors) != 272 {
 		t.Errorf("%s; %d tensors", diff, len(m.Tensors))
 	}
-	question := []chattemplate.Message{{Role: "user", Content: "What is the capital of France?"}}
+	question := []engines.Message{{Role: "user", Content: "What is the capital of France?"}}
 	const system = "You are a helpful AI assistant named SmolLM, trained by Hugging Face"
 	if m.Template != (chattemplate.Template{System: system}) || len(m.Warnings) > 0 {
 		t.Errorf("the template is %+v, warnings %q", m.Template, m.Warnings)

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/ragpilot/ragpilot/engines"
 	"github.com/ragpilot/ragpilot/engines/local/internal/bpe"
 	"github.com/ragpilot/ragpilot/engines/local/internal/chattemplate"
 	"github.com/ragpilot/ragpilot/internal/nn/quant"
@@ -98,7 +99,7 @@ func (m *Model) Identity() [sha256.Size]byte {
 
 // Chat returns the tokens of a chat, as the model's template writes it, with the beginning of the assistant's next turn
 // if answer is set. Nothing must be added in front. Names of special tokens that the vocabulary lacks are ordinary text.
-func (m *Model) Chat(chat []chattemplate.Message, answer bool) []int32 {
+func (m *Model) Chat(chat []engines.Message, answer bool) []int32 {
 	return m.Tokens(m.Template.Render(chat, answer))
 }
 
@@ -113,7 +114,7 @@ const Cut = "\xff"
 
 // ChatCut does what Chat does with each part of a text between two cuts encoded by itself. It also returns how many tokens stand in front of
 // each cut that the template has kept.
-func (m *Model) ChatCut(chat []chattemplate.Message, answer bool) (ids []int32, cuts []int) {
+func (m *Model) ChatCut(chat []engines.Message, answer bool) (ids []int32, cuts []int) {
 	return m.tokens(m.Template.Render(chat, answer), func(text string) []string { return strings.Split(text, Cut) })
 }
 
