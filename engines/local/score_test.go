@@ -10,7 +10,7 @@ import (
 
 	"github.com/ragpilot/ragpilot/contextpilot"
 	"github.com/ragpilot/ragpilot/engines/local"
-	"github.com/ragpilot/ragpilot/engines/local/internal/llama/llamatest"
+	"github.com/ragpilot/ragpilot/engines/local/internal/llama"
 	"github.com/ragpilot/ragpilot/engines/local/internal/weights"
 )
 
@@ -30,13 +30,23 @@ func TestScore(t *testing.T) {
 	}
 	defer file.Close()
 	prompt := e.TokenizeChat(req.Messages)
-	logits, sum := llamatest.Logits(file, slices.Concat(prompt, first.Tokens)), 0.0
+	model, err := llama.New(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	tokens, sum := slices.Concat(prompt, first.Tokens), 0.0
+	pages := make([][]float32, len(tokens)/llama.PageTokens+1)
+	for i := range pages {
+		pages[i] = make([]float32, model.PageFloats())
+	}
+	logits := model.NewWorker(1).Forward([]llama.Span{{Tokens: tokens, Pages: pages, Logits: len(tokens)}})
 	for i, token := range first.Tokens {
 		total := 0.0
-		for _, v := range logits[len(prompt)+i-1] {
-			total += math.Exp(v)
+		row := logits[(len(prompt)+i-1)*model.Vocab:][:model.Vocab]
+		for _, v := range row {
+			total += math.Exp(float64(v))
 		}
-		want := logits[len(prompt)+i-1][token] - math.Log(total)
+		want := float64(row[token]) - math.Log(total)
 		if sum += want; math.Abs(first.LogProbs[i]-want) > 2e-4 {
 			t.Errorf("token %d: logarithm of the probability %g, want %g", i, first.LogProbs[i], want)
 		}

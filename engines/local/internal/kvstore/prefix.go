@@ -30,14 +30,6 @@ func (s *Store) Pin(id [sha256.Size]byte, pages [][]float32) *Prefix {
 	return x
 }
 
-// Unpin gives up a prefix, once the sequences that have it are closed.
-func (s *Store) Unpin(x *Prefix) {
-	for _, p := range x.pages {
-		s.release(p, nil)
-	}
-	x.pages = nil
-}
-
 // Tokens returns how many tokens' places the prefix takes.
 func (x *Prefix) Tokens() int {
 	if x == nil {

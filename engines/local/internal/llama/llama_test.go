@@ -11,7 +11,6 @@ import (
 	"testing"
 
 	"github.com/ragpilot/ragpilot/engines/local/internal/llama"
-	"github.com/ragpilot/ragpilot/engines/local/internal/llama/llamatest"
 	"github.com/ragpilot/ragpilot/engines/local/internal/tinymodel"
 	"github.com/ragpilot/ragpilot/engines/local/internal/weights"
 	"github.com/ragpilot/ragpilot/internal/nn/quant"
@@ -139,7 +138,7 @@ func checkFormulas(t *testing.T, file *weights.Model, m *llama.Model, n int) {
 	tokens := randomTokens(n, file.Vocab, 5)
 	got := m.NewWorker(2).Forward([]llama.Span{{Tokens: tokens, Pages: pages(m, len(tokens)), Logits: len(tokens)}})
 	largest := 0.0
-	for i, row := range llamatest.Logits(file, tokens) {
+	for i, row := range wantLogits(file, tokens) {
 		for j, want := range row {
 			largest = max(largest, math.Abs(want))
 			if difference := math.Abs(float64(got[i*file.Vocab+j]) - want); !(difference < 2e-4) {

@@ -37,7 +37,8 @@ const (
 	eps      = 1e-5
 )
 
-func (o Options) filled() Options {
+// Filled puts what is described above in place of zero values.
+func (o Options) Filled() Options {
 	if o.Architecture == "" {
 		o.Architecture = "llama"
 	}

@@ -44,7 +44,4 @@ func TestShapesThatCannotBeWritten(t *testing.T) {
 			t.Errorf("%s: written", name)
 		}
 	}
-	if err := tinymodel.WriteFolder(t.TempDir(), tinymodel.Options{Type: quant.Q8_0}); err == nil {
-		t.Error("a folder in Q8_0 was written")
-	}
 }

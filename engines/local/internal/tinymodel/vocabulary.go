@@ -22,19 +22,20 @@ const zephyr = "{% for message in messages %}\n{% if message['role'] == 'user' %
 //go:embed testdata/sentencepiece.json
 var learnt []byte
 
-// vocabulary is what a GGUF file has of one, with types as it numbers them.
-type vocabulary struct {
+// Vocabulary is what a GGUF file has of one, with types as it numbers them.
+type Vocabulary struct {
 	Tokens []string
 	Types  []int32
 	Scores []float32 // of SentencePiece
-	merges []string  // of bytes
+	Merges []string  // of bytes
 }
 
-func (o Options) vocabulary() vocabulary {
+// Vocabulary returns the model's.
+func (o Options) Vocabulary() Vocabulary {
 	if !o.SentencePiece {
 		return byteLevel()
 	}
-	var v vocabulary
+	var v Vocabulary
 	if err := json.Unmarshal(learnt, &v); err != nil {
 		panic(err) // the file is part of the program
 	}
@@ -92,8 +93,8 @@ var merges = [][2]string{
 }
 
 // byteLevel returns the vocabulary of bytes and merges.
-func byteLevel() vocabulary {
-	var v vocabulary
+func byteLevel() Vocabulary {
+	var v Vocabulary
 	add := func(spelling string, kind int32) {
 		v.Tokens, v.Types = append(v.Tokens, spelling), append(v.Types, kind)
 	}
@@ -105,7 +106,7 @@ func byteLevel() vocabulary {
 	}
 	for _, m := range merges {
 		add(bpe.Spell(m[0]+m[1]), 1)
-		v.merges = append(v.merges, bpe.Spell(m[0])+" "+bpe.Spell(m[1]))
+		v.Merges = append(v.Merges, bpe.Spell(m[0])+" "+bpe.Spell(m[1]))
 	}
 	for len(v.Tokens) < tokens {
 		add("[unused"+string(rune('A'+len(v.Tokens)-tokens+30))+"]", 5)

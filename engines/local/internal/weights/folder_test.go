@@ -17,15 +17,6 @@ import (
 	"github.com/ragpilot/ragpilot/internal/nn/safetensors"
 )
 
-func folder(t testing.TB, o tinymodel.Options) string {
-	t.Helper()
-	dir := t.TempDir()
-	if err := tinymodel.WriteFolder(dir, o); err != nil {
-		t.Fatal(err)
-	}
-	return dir
-}
-
 // A folder is the same model as the GGUF file, but for the pairing of rotated elements.
 func TestFolderIsTheSameModel(t *testing.T) {
 	for _, arch := range []string{"llama", "qwen2", "qwen3"} {

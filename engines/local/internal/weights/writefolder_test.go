@@ -1,81 +1,81 @@
-package tinymodel
+package weights_test
 
 import (
 	"bytes"
 	"encoding/json"
-	"errors"
-	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
+	"testing"
 
+	"github.com/ragpilot/ragpilot/engines/local/internal/tinymodel"
+	"github.com/ragpilot/ragpilot/internal/nn/quant"
 	"github.com/ragpilot/ragpilot/internal/nn/safetensors"
 )
 
-// WriteFolder writes the model that Write writes as a folder of config.json, tokenizer.json, tokenizer_config.json and
-// model.safetensors, all tensors in the format, which must be F32, F16 or BF16. The folder must exist.
-func WriteFolder(dir string, o Options) error {
-	o = o.filled()
-	if o.RopeFactors != nil || o.SentencePiece {
-		return errors.New("tinymodel: a folder cannot have RopeFactors or SentencePiece")
-	}
-	tensors, err := o.safetensors()
-	if err != nil {
-		return fmt.Errorf("tinymodel: %w", err)
-	}
+// folder writes the model that tinymodel.Write writes as a folder of config.json, tokenizer.json, tokenizer_config.json and
+// model.safetensors, all tensors in the format, which must be F32, F16 or BF16.
+func folder(t testing.TB, o tinymodel.Options) string {
+	t.Helper()
+	o = o.Filled()
 	var weights bytes.Buffer
-	if err := safetensors.Write(&weights, tensors); err != nil {
-		return fmt.Errorf("tinymodel: %w", err)
+	if err := safetensors.Write(&weights, tensorsOf(t, o)); err != nil {
+		t.Fatal(err)
 	}
 	files := map[string][]byte{"model.safetensors": weights.Bytes()}
 	for name, value := range map[string]any{
-		"config.json": o.config(), "tokenizer.json": o.tokenizer(), "tokenizer_config.json": map[string]string{"chat_template": Template},
+		"config.json": configOf(o), "tokenizer.json": tokenizerOf(o),
+		"tokenizer_config.json": map[string]string{"chat_template": tinymodel.Template},
 	} {
-		if files[name], err = json.Marshal(value); err != nil {
-			return fmt.Errorf("tinymodel: %w", err)
+		data, err := json.Marshal(value)
+		if err != nil {
+			t.Fatal(err)
 		}
+		files[name] = data
 	}
+	dir := t.TempDir()
 	for name, data := range files {
 		if err := os.WriteFile(filepath.Join(dir, name), data, 0o600); err != nil {
-			return fmt.Errorf("tinymodel: %w", err)
+			t.Fatal(err)
 		}
 	}
-	return nil
+	return dir
 }
 
-// safetensors returns the tensors by the names and with the pairing of Hugging Face's files.
-func (o Options) safetensors() ([]safetensors.Tensor, error) {
+// tensorsOf returns the tensors by the names and with the pairing of Hugging Face's files.
+func tensorsOf(t testing.TB, o tinymodel.Options) (list []safetensors.Tensor) {
+	t.Helper()
 	names := strings.NewReplacer("blk.", "model.layers.", "attn_q_norm", "self_attn.q_norm", "attn_k_norm", "self_attn.k_norm",
 		"attn_q", "self_attn.q_proj", "attn_k", "self_attn.k_proj", "attn_v", "self_attn.v_proj", "attn_output", "self_attn.o_proj",
 		"ffn_gate", "mlp.gate_proj", "ffn_up", "mlp.up_proj", "ffn_down", "mlp.down_proj",
 		"attn_norm", "input_layernorm", "ffn_norm", "post_attention_layernorm",
 		"token_embd", "model.embed_tokens", "output_norm", "model.norm", "output.", "lm_head.")
-	var list []safetensors.Tensor
-	for _, t := range o.tensors() {
-		shape := []int{t.rows, t.cols}
-		if t.rows == 0 {
+	for _, x := range o.Tensors() {
+		shape := []int{x.Rows, x.Cols}
+		if x.Rows == 0 {
 			shape = shape[1:]
 		}
-		data, err := packed(o.Type, t.data)
-		if err != nil {
-			return nil, fmt.Errorf("tensor %q: %w", t.name, err)
+		_, width := o.Type.Block()
+		data := make([]byte, width*len(x.Data))
+		if err := quant.Quantize(o.Type, data, x.Data); err != nil {
+			t.Fatal(err)
 		}
-		list = append(list, safetensors.Tensor{Name: names.Replace(t.name), DType: o.Type.String(), Shape: shape, Data: data})
+		list = append(list, safetensors.Tensor{Name: names.Replace(x.Name), DType: o.Type.String(), Shape: shape, Data: data})
 	}
-	return list, nil
+	return list
 }
 
-func (o Options) config() map[string]any {
+func configOf(o tinymodel.Options) map[string]any {
 	return map[string]any{
 		"model_type": o.Architecture, "num_hidden_layers": o.Layers, "hidden_size": o.Hidden, "num_attention_heads": o.Heads,
-		"num_key_value_heads": o.KVHeads, "head_dim": o.HeadDim, "intermediate_size": o.FFN, "vocab_size": tokens,
-		"max_position_embeddings": o.Context, "rms_norm_eps": eps, "rope_theta": ropeBase, "tie_word_embeddings": !o.Untied,
+		"num_key_value_heads": o.KVHeads, "head_dim": o.HeadDim, "intermediate_size": o.FFN, "vocab_size": len(o.Vocabulary().Tokens),
+		"max_position_embeddings": o.Context, "rms_norm_eps": 1e-5, "rope_theta": 10000, "tie_word_embeddings": !o.Untied,
 		"hidden_act": "silu", "bos_token_id": 1, "eos_token_id": 2,
 	}
 }
 
-func (o Options) tokenizer() map[string]any {
-	v := byteLevel()
+func tokenizerOf(o tinymodel.Options) map[string]any {
+	v := o.Vocabulary()
 	vocab, names := map[string]int{}, []map[string]any{}
 	for id, spelling := range v.Tokens {
 		switch v.Types[id] {
@@ -98,6 +98,6 @@ func (o Options) tokenizer() map[string]any {
 	return map[string]any{
 		"added_tokens": names, "normalizer": normalizer, "decoder": map[string]string{"type": "ByteLevel"},
 		"pre_tokenizer": map[string]any{"type": "Sequence", "pretokenizers": []any{split, bytelevel}},
-		"model":         map[string]any{"type": "BPE", "vocab": vocab, "merges": v.merges},
+		"model":         map[string]any{"type": "BPE", "vocab": vocab, "merges": v.Merges},
 	}
 }

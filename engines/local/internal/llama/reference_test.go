@@ -1,5 +1,4 @@
-// Package llamatest computes what models of the Llama family are, by their formulas, for tests of what computes it fast.
-package llamatest
+package llama_test
 
 import (
 	"fmt"
@@ -9,9 +8,9 @@ import (
 	"github.com/ragpilot/ragpilot/engines/local/internal/weights"
 )
 
-// Logits computes the logits after each of tokens by the formulas, in float64, slowly: no cache, no batch, no shared work.
-func Logits(m *weights.Model, tokens []int32) [][]float64 {
-	r := model{m}
+// wantLogits computes the logits after each of tokens by the formulas, in float64, slowly: no cache, no batch, no shared work.
+func wantLogits(m *weights.Model, tokens []int32) [][]float64 {
+	r := reference{m}
 	x := make([][]float64, len(tokens))
 	embedding := r.matrix("token_embd.weight")
 	for i, token := range tokens {
@@ -31,9 +30,10 @@ func Logits(m *weights.Model, tokens []int32) [][]float64 {
 	return logits
 }
 
-type model struct{ *weights.Model }
+// reference computes what models of the Llama family are, by their formulas.
+type reference struct{ *weights.Model }
 
-func (r model) layer(name string, x [][]float64) [][]float64 {
+func (r reference) layer(name string, x [][]float64) [][]float64 {
 	q, k, v := make([][]float64, len(x)), make([][]float64, len(x)), make([][]float64, len(x))
 	for position := range x {
 		n := r.norm(x[position], name+"attn_norm.weight")
@@ -55,7 +55,7 @@ func (r model) layer(name string, x [][]float64) [][]float64 {
 }
 
 // projected is W·x + b, with each head normalised where there are weights for it.
-func (r model) projected(name string, x []float64) []float64 {
+func (r reference) projected(name string, x []float64) []float64 {
 	y := times(r.matrix(name+".weight"), x)
 	if _, ok := r.Tensors[name+".bias"]; ok {
 		y = plus(y, r.vector(name+".bias"))
@@ -70,7 +70,7 @@ func (r model) projected(name string, x []float64) []float64 {
 	return y
 }
 
-func (r model) rotated(x []float64, position int) []float64 {
+func (r reference) rotated(x []float64, position int) []float64 {
 	y, d := make([]float64, len(x)), r.HeadDim
 	for head := 0; head < len(x); head += d {
 		for j := range d / 2 {
@@ -89,7 +89,7 @@ func (r model) rotated(x []float64, position int) []float64 {
 	return y
 }
 
-func (r model) attended(q []float64, k, v [][]float64) []float64 {
+func (r reference) attended(q []float64, k, v [][]float64) []float64 {
 	out, d := make([]float64, len(q)), r.HeadDim
 	for head := range r.Heads {
 		shared := head * r.KVHeads / r.Heads * d
@@ -110,7 +110,7 @@ func (r model) attended(q []float64, k, v [][]float64) []float64 {
 	return out
 }
 
-func (r model) norm(x []float64, name string) []float64 {
+func (r reference) norm(x []float64, name string) []float64 {
 	sum := 0.0
 	for _, v := range x {
 		sum += v * v
@@ -122,9 +122,9 @@ func (r model) norm(x []float64, name string) []float64 {
 	return y
 }
 
-func (r model) vector(name string) []float64 { return r.matrix(name)[0] }
+func (r reference) vector(name string) []float64 { return r.matrix(name)[0] }
 
-func (r model) matrix(name string) [][]float64 {
+func (r reference) matrix(name string) [][]float64 {
 	t, ok := r.Tensors[name]
 	if !ok {
 		panic("no tensor " + name)
