@@ -8,8 +8,7 @@ import (
 
 // Config is a model's config.json, as far as it is read. Numbers that are not there are 0.
 type Config struct {
-	ModelType     string   `json:"model_type"`
-	Architectures []string `json:"architectures"`
+	ModelType string `json:"model_type"`
 
 	Layers  int `json:"num_hidden_layers"`
 	Hidden  int `json:"hidden_size"`

@@ -87,11 +87,7 @@ func TestFolderInShards(t *testing.T) {
 	index := map[string]string{}
 	for i, part := range [][]safetensors.Tensor{all[:5], all[5:]} {
 		name := []string{"a.safetensors", "b.safetensors"}[i]
-		f, err := os.Create(filepath.Join(dir, name))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := errors.Join(safetensors.Write(f, part), f.Close()); err != nil {
+		if err := os.WriteFile(filepath.Join(dir, name), safetensorsFile(t, part), 0o600); err != nil {
 			t.Fatal(err)
 		}
 		for _, tensor := range part {

@@ -1,10 +1,11 @@
 package weights_test
 
 import (
-	"bytes"
+	"encoding/binary"
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -18,11 +19,7 @@ import (
 func folder(t testing.TB, o tinymodel.Options) string {
 	t.Helper()
 	o = o.Filled()
-	var weights bytes.Buffer
-	if err := safetensors.Write(&weights, tensorsOf(t, o)); err != nil {
-		t.Fatal(err)
-	}
-	files := map[string][]byte{"model.safetensors": weights.Bytes()}
+	files := map[string][]byte{"model.safetensors": safetensorsFile(t, tensorsOf(t, o))}
 	for name, value := range map[string]any{
 		"config.json": configOf(o), "tokenizer.json": tokenizerOf(o),
 		"tokenizer_config.json": map[string]string{"chat_template": tinymodel.Template},
@@ -100,4 +97,24 @@ func tokenizerOf(o tinymodel.Options) map[string]any {
 		"pre_tokenizer": map[string]any{"type": "Sequence", "pretokenizers": []any{split, bytelevel}},
 		"model":         map[string]any{"type": "BPE", "vocab": vocab, "merges": v.Merges},
 	}
+}
+
+// safetensorsFile is a file with the tensors' data in the order of the list.
+func safetensorsFile(t testing.TB, tensors []safetensors.Tensor) []byte {
+	t.Helper()
+	header, at := map[string]any{"__metadata__": map[string]string{"format": "pt"}}, 0
+	var data []byte
+	for _, x := range tensors {
+		header[x.Name] = map[string]any{"dtype": x.DType, "shape": x.Shape, "data_offsets": []int{at, at + len(x.Data)}}
+		at += len(x.Data)
+		data = append(data, x.Data...)
+	}
+	raw, err := json.Marshal(header)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for len(raw)%8 != 0 { // data begin at a multiple of 8
+		raw = append(raw, ' ')
+	}
+	return slices.Concat(binary.LittleEndian.AppendUint64(nil, uint64(len(raw))), raw, data)
 }
