@@ -20,7 +20,7 @@ const blockTokens = 16
 // metrics are the server's own registry, with vLLM's names.
 type metrics struct {
 	handler http.Handler
-	prompt  prometheus.Counter
+	prompt  *prometheus.CounterVec // without labels
 	ended   *prometheus.CounterVec
 	first   prometheus.Histogram
 	whole   prometheus.Histogram
@@ -30,32 +30,35 @@ type metrics struct {
 func newMetrics(engine *local.Engine, started time.Time) *metrics {
 	registry := prometheus.NewRegistry()
 	labels := prometheus.Labels{"engine": "0", "model_name": engine.Model()}
-	counter := prometheus.CounterOpts{Name: "vllm:prompt_tokens_total", Help: "Tokens of prompts whose answers have begun.", ConstLabels: labels}
-	ended := prometheus.CounterOpts{Name: "vllm:request_success_total", Help: "Completions that have ended.", ConstLabels: labels}
+	counter := func(name, help string, of ...string) *prometheus.CounterVec {
+		return prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help, ConstLabels: labels}, of)
+	}
+	histogram := func(name, help string, from float64) prometheus.Histogram {
+		return prometheus.NewHistogram(prometheus.HistogramOpts{
+			Name: name, Help: help, ConstLabels: labels, Buckets: prometheus.ExponentialBuckets(from, 2, 18),
+		})
+	}
 	m := &metrics{
 		handler: promhttp.HandlerFor(registry, promhttp.HandlerOpts{}),
-		prompt:  prometheus.NewCounter(counter),
-		ended:   prometheus.NewCounterVec(ended, []string{"finished_reason"}),
-		first: prometheus.NewHistogram(prometheus.HistogramOpts{
-			Name: "vllm:time_to_first_token_seconds", Help: "Time to the first token.", ConstLabels: labels,
-			Buckets: prometheus.ExponentialBuckets(0.001, 2, 18),
-		}),
-		whole: prometheus.NewHistogram(prometheus.HistogramOpts{
-			Name: "vllm:e2e_request_latency_seconds", Help: "Time to the last token.", ConstLabels: labels,
-			Buckets: prometheus.ExponentialBuckets(0.01, 2, 18),
-		}),
+		prompt:  counter("vllm:prompt_tokens_total", "Tokens of prompts whose answers have begun."),
+		ended:   counter("vllm:request_success_total", "Completions that have ended.", "finished_reason"),
+		first:   histogram("vllm:time_to_first_token_seconds", "Time to the first token.", 0.001),
+		whole:   histogram("vllm:e2e_request_latency_seconds", "Time to the last token.", 0.01),
+		fits: counter("ragpilot:context_answers_total", "Answers from compressed contexts, by whether the question seems to be of the task "+
+			"that the context was made for.", "context", "task"),
 	}
+	m.prompt.WithLabelValues()
 	for _, reason := range []string{"stop", "length", "abort"} {
 		m.ended.WithLabelValues(reason)
 	}
-	fits := prometheus.CounterOpts{Name: "ragpilot:context_answers_total", Help: "Answers from compressed contexts, by whether the question seems to be of the task that the context was made for.", ConstLabels: labels}
-	m.fits = prometheus.NewCounterVec(fits, []string{"context", "task"})
 	for _, c := range engine.Contexts() {
 		for _, task := range []string{sameTask, otherTask, unknownTask} {
 			m.fits.WithLabelValues(c.Name, task)
 		}
 	}
-	start := prometheus.NewGauge(prometheus.GaugeOpts{Name: "process_start_time_seconds", Help: "When the engine was opened, in seconds since 1970."})
+	start := prometheus.NewGauge(prometheus.GaugeOpts{
+		Name: "process_start_time_seconds", Help: "When the engine was opened, in seconds since 1970.",
+	})
 	start.Set(float64(started.UnixNano()) / 1e9)
 	registry.MustRegister(m.prompt, m.ended, m.first, m.whole, m.fits, start, newReading(engine, labels))
 	return m
@@ -82,7 +85,7 @@ func (m *metrics) observe(from string, r engines.Response, err error) {
 		m.fits.WithLabelValues(from, task).Inc()
 	}
 	if r.TTFT > 0 || err == nil {
-		m.prompt.Add(float64(r.Usage.PromptTokens))
+		m.prompt.WithLabelValues().Add(float64(r.Usage.PromptTokens))
 	}
 	if r.TTFT > 0 { // an answer may be empty
 		m.first.Observe(r.TTFT.Seconds())
@@ -99,64 +102,49 @@ func (m *metrics) observe(from string, r engines.Response, err error) {
 // reading collects what the engine counts itself.
 type reading struct {
 	engine *local.Engine
+	labels prometheus.Labels
 	info   prometheus.Metric
-	values []value
-}
-
-// value is one number of the engine's.
-type value struct {
-	desc *prometheus.Desc
-	kind prometheus.ValueType
-	read func(local.Stats) float64
 }
 
 func newReading(engine *local.Engine, labels prometheus.Labels) *reading {
-	const gauge, counter = prometheus.GaugeValue, prometheus.CounterValue
-	r := &reading{engine: engine}
-	for _, v := range []struct {
-		name, help string
-		kind       prometheus.ValueType
-		read       func(local.Stats) float64
-	}{
-		{"vllm:num_requests_running", "Requests that are computed.", gauge, func(s local.Stats) float64 { return float64(s.Running) }},
-		{"vllm:num_requests_waiting", "Requests that wait.", gauge, func(s local.Stats) float64 { return float64(s.Waiting) }},
-		{"vllm:kv_cache_usage_perc", "Share of cache blocks that requests use now, 0 to 1.", gauge, func(s local.Stats) float64 { return float64(s.UsedBlocks) / float64(s.Blocks) }},
-		{"vllm:prefix_cache_queries_total", "Prompt tokens looked up in the prefix cache.", counter, func(s local.Stats) float64 { return float64(s.QueriedTokens) }},
-		{"vllm:prefix_cache_hits_total", "Prompt tokens found in the prefix cache.", counter, func(s local.Stats) float64 { return float64(s.HitTokens) }},
-		{"vllm:prompt_tokens_cached_total", "Prompt tokens taken from a cache.", counter, func(s local.Stats) float64 { return float64(s.HitTokens) }},
-		{"vllm:generation_tokens_total", "Tokens generated.", counter, func(s local.Stats) float64 { return float64(s.GeneratedTokens) }},
-		{"vllm:num_preemptions_total", "Times that a request gave its memory back and was computed again.", counter, func(s local.Stats) float64 { return float64(s.Preemptions) }},
-		{"ragpilot:kv_loaded_blocks_total", "Blocks loaded from files.", counter, func(s local.Stats) float64 { return float64(s.LoadedBlocks) }},
-		{"ragpilot:kv_lost_blocks_total", "Blocks given up before they were in a file.", counter, func(s local.Stats) float64 { return float64(s.LostBlocks) }},
-		{"ragpilot:kv_file_blocks", "Blocks of this model in files.", gauge, func(s local.Stats) float64 { return float64(s.Disk.Blocks) }},
-		{"ragpilot:kv_file_bytes", "Size of the files of all models.", gauge, func(s local.Stats) float64 { return float64(s.Disk.Bytes) }},
-		{"ragpilot:kv_file_written_blocks_total", "Blocks written to files.", counter, func(s local.Stats) float64 { return float64(s.Disk.Written) }},
-		{"ragpilot:kv_file_evicted_blocks_total", "Files deleted for others.", counter, func(s local.Stats) float64 { return float64(s.Disk.Evicted) }},
-		{"ragpilot:kv_file_damaged_blocks_total", "Files that could not be used.", counter, func(s local.Stats) float64 { return float64(s.Disk.Damaged) }},
-		{"ragpilot:kv_file_errors_total", "Blocks that could not be written.", counter, func(s local.Stats) float64 { return float64(s.Disk.Errors) }},
-	} {
-		r.values = append(r.values, value{prometheus.NewDesc(v.name, v.help, nil, labels), v.kind, v.read})
-	}
-	info := prometheus.Labels{
-		"engine": "0", "block_size": strconv.Itoa(blockTokens), "num_gpu_blocks": strconv.Itoa(engine.Stats().Blocks), "enable_prefix_caching": "True",
-	}
-	r.info = prometheus.MustNewConstMetric(prometheus.NewDesc("vllm:cache_config_info", "The cache's settings.", nil, info), gauge, 1)
-	return r
+	info := prometheus.NewDesc("vllm:cache_config_info", "The cache's settings.", nil, prometheus.Labels{
+		"engine": "0", "block_size": strconv.Itoa(blockTokens), "num_gpu_blocks": strconv.Itoa(engine.Stats().Blocks),
+		"enable_prefix_caching": "True",
+	})
+	return &reading{engine, labels, prometheus.MustNewConstMetric(info, prometheus.GaugeValue, 1)}
 }
 
 // Describe implements [prometheus.Collector].
-func (r *reading) Describe(to chan<- *prometheus.Desc) {
-	for _, v := range r.values {
-		to <- v.desc
-	}
-	to <- r.info.Desc()
-}
+func (r *reading) Describe(to chan<- *prometheus.Desc) { prometheus.DescribeByCollect(r, to) }
 
 // Collect implements [prometheus.Collector].
 func (r *reading) Collect(to chan<- prometheus.Metric) {
-	stats := r.engine.Stats()
-	for _, v := range r.values {
-		to <- prometheus.MustNewConstMetric(v.desc, v.kind, v.read(stats))
+	const gauge, counter = prometheus.GaugeValue, prometheus.CounterValue
+	s := r.engine.Stats()
+	for _, v := range []struct {
+		name, help string
+		kind       prometheus.ValueType
+		value      int64
+	}{
+		{"vllm:num_requests_running", "Requests that are computed.", gauge, int64(s.Running)},
+		{"vllm:num_requests_waiting", "Requests that wait.", gauge, int64(s.Waiting)},
+		{"vllm:prefix_cache_queries_total", "Prompt tokens looked up in the prefix cache.", counter, s.QueriedTokens},
+		{"vllm:prefix_cache_hits_total", "Prompt tokens found in the prefix cache.", counter, s.HitTokens},
+		{"vllm:prompt_tokens_cached_total", "Prompt tokens taken from a cache.", counter, s.HitTokens},
+		{"vllm:generation_tokens_total", "Tokens generated.", counter, s.GeneratedTokens},
+		{"vllm:num_preemptions_total", "Times that a request gave its memory back and was computed again.", counter, s.Preemptions},
+		{"ragpilot:kv_loaded_blocks_total", "Blocks loaded from files.", counter, s.LoadedBlocks},
+		{"ragpilot:kv_lost_blocks_total", "Blocks given up before they were in a file.", counter, s.LostBlocks},
+		{"ragpilot:kv_file_blocks", "Blocks of this model in files.", gauge, int64(s.Disk.Blocks)},
+		{"ragpilot:kv_file_bytes", "Size of the files of all models.", gauge, s.Disk.Bytes},
+		{"ragpilot:kv_file_written_blocks_total", "Blocks written to files.", counter, s.Disk.Written},
+		{"ragpilot:kv_file_evicted_blocks_total", "Files deleted for others.", counter, s.Disk.Evicted},
+		{"ragpilot:kv_file_damaged_blocks_total", "Files that could not be used.", counter, s.Disk.Damaged},
+		{"ragpilot:kv_file_errors_total", "Blocks that could not be written.", counter, s.Disk.Errors},
+	} {
+		to <- prometheus.MustNewConstMetric(prometheus.NewDesc(v.name, v.help, nil, r.labels), v.kind, float64(v.value))
 	}
+	used := prometheus.NewDesc("vllm:kv_cache_usage_perc", "Share of cache blocks that requests use now, 0 to 1.", nil, r.labels)
+	to <- prometheus.MustNewConstMetric(used, gauge, float64(s.UsedBlocks)/float64(s.Blocks))
 	to <- r.info
 }

@@ -27,6 +27,12 @@ func unpackBlocks(t quant.Type, to []float32, row []byte) {
 		_ = to[at+(weights/lanes-1)*stride+lanes-1]
 		p := place{unsafe.Pointer(&to[at])}
 		switch t {
+		case quant.Q8_0:
+			blockQ8(p, (*[34]byte)(row), small)
+		case quant.Q4_0:
+			blockQ40(p, (*[18]byte)(row), small)
+		case quant.Q4_1:
+			blockQ41(p, (*[20]byte)(row), small)
 		case quant.Q5_0:
 			blockQ50(p, (*[22]byte)(row), small)
 		case quant.Q5_1:
@@ -46,6 +52,33 @@ func unpackBlocks(t quant.Type, to []float32, row []byte) {
 		}
 		row = row[bytes:]
 	}
+}
+
+func blockQ8(p place, block *[34]byte, small vector) {
+	d := half((*[2]byte)(block[0:]), small)
+	left, last := archsimd.LoadUint8x16((*[16]uint8)(block[2:])), archsimd.LoadUint8x16((*[16]uint8)(block[18:]))
+	p.put(0, left.AsInt8x16().ExtendLo8ToInt32().ConvertToFloat32().Mul(d))
+	p.put(1, left.ConcatShiftBytesRight(8, left).AsInt8x16().ExtendLo8ToInt32().ConvertToFloat32().Mul(d))
+	p.put(2, last.AsInt8x16().ExtendLo8ToInt32().ConvertToFloat32().Mul(d))
+	p.put(3, last.ConcatShiftBytesRight(8, last).AsInt8x16().ExtendLo8ToInt32().ConvertToFloat32().Mul(d))
+}
+
+func blockQ40(p place, block *[18]byte, small vector) {
+	d, nibble, eight := half((*[2]byte)(block[0:]), small), archsimd.BroadcastInt32x8(15), archsimd.BroadcastInt32x8(8)
+	left, right := bytesOf((*[16]uint8)(block[2:]))
+	p.put(0, left.And(nibble).Sub(eight).ConvertToFloat32().Mul(d))
+	p.put(1, right.And(nibble).Sub(eight).ConvertToFloat32().Mul(d))
+	p.put(2, left.ShiftAllRight(4).Sub(eight).ConvertToFloat32().Mul(d))
+	p.put(3, right.ShiftAllRight(4).Sub(eight).ConvertToFloat32().Mul(d))
+}
+
+func blockQ41(p place, block *[20]byte, small vector) {
+	d, m, nibble := half((*[2]byte)(block[0:]), small), half((*[2]byte)(block[2:]), small), archsimd.BroadcastInt32x8(15)
+	left, right := bytesOf((*[16]uint8)(block[4:]))
+	p.put(0, left.And(nibble).ConvertToFloat32().Mul(d).Add(m))
+	p.put(1, right.And(nibble).ConvertToFloat32().Mul(d).Add(m))
+	p.put(2, left.ShiftAllRight(4).ConvertToFloat32().Mul(d).Add(m))
+	p.put(3, right.ShiftAllRight(4).ConvertToFloat32().Mul(d).Add(m))
 }
 
 // fifthBits are how far the fifth bits of 8 weights, in the bytes of 32 weights, lie above the bit that they become.

@@ -32,12 +32,6 @@ func unpackVectors(t quant.Type, dst []float32, rows *[groupRows][]byte) {
 			unpackF16(to, row)
 		case quant.BF16:
 			unpackBF16(to, row)
-		case quant.Q8_0:
-			unpackQ8(to, row)
-		case quant.Q4_0:
-			unpackQ40(to, row)
-		case quant.Q4_1:
-			unpackQ41(to, row)
 		default:
 			unpackBlocks(t, to, row)
 		}
@@ -66,51 +60,6 @@ func unpackBF16(to []float32, row []byte) {
 		h := archsimd.LoadUint8x16((*[16]uint8)(row)).AsUint16x8().ExtendToUint32()
 		h.ShiftAllLeft(16).AsFloat32x8().Store((*vec)(to))
 		to = next(to)
-	}
-}
-
-// block is where 32 weights of a row go.
-type block = [3*stride + lanes]float32
-
-func unpackQ8(to []float32, row []byte) {
-	small := archsimd.BroadcastFloat32x8(smallHalf)
-	for ; len(row) >= 34; row = row[34:] {
-		b, p := (*[34]byte)(row), (*block)(to)
-		d := half((*[2]byte)(b[0:]), small)
-		left, last := archsimd.LoadUint8x16((*[16]uint8)(b[2:])), archsimd.LoadUint8x16((*[16]uint8)(b[18:]))
-		left.AsInt8x16().ExtendLo8ToInt32().ConvertToFloat32().Mul(d).Store((*vec)(p[0:]))
-		left.ConcatShiftBytesRight(8, left).AsInt8x16().ExtendLo8ToInt32().ConvertToFloat32().Mul(d).Store((*vec)(p[stride:]))
-		last.AsInt8x16().ExtendLo8ToInt32().ConvertToFloat32().Mul(d).Store((*vec)(p[2*stride:]))
-		last.ConcatShiftBytesRight(8, last).AsInt8x16().ExtendLo8ToInt32().ConvertToFloat32().Mul(d).Store((*vec)(p[3*stride:]))
-		to = to[min(4*stride, len(to)):]
-	}
-}
-
-func unpackQ40(to []float32, row []byte) {
-	small, nibble, eight := archsimd.BroadcastFloat32x8(smallHalf), archsimd.BroadcastInt32x8(15), archsimd.BroadcastInt32x8(8)
-	for ; len(row) >= 18; row = row[18:] {
-		b, p := (*[18]byte)(row), (*block)(to)
-		d := half((*[2]byte)(b[0:]), small)
-		left, right := bytesOf((*[16]uint8)(b[2:]))
-		left.And(nibble).Sub(eight).ConvertToFloat32().Mul(d).Store((*vec)(p[0:]))
-		right.And(nibble).Sub(eight).ConvertToFloat32().Mul(d).Store((*vec)(p[stride:]))
-		left.ShiftAllRight(4).Sub(eight).ConvertToFloat32().Mul(d).Store((*vec)(p[2*stride:]))
-		right.ShiftAllRight(4).Sub(eight).ConvertToFloat32().Mul(d).Store((*vec)(p[3*stride:]))
-		to = to[min(4*stride, len(to)):]
-	}
-}
-
-func unpackQ41(to []float32, row []byte) {
-	small, nibble := archsimd.BroadcastFloat32x8(smallHalf), archsimd.BroadcastInt32x8(15)
-	for ; len(row) >= 20; row = row[20:] {
-		b, p := (*[20]byte)(row), (*block)(to)
-		d, m := half((*[2]byte)(b[0:]), small), half((*[2]byte)(b[2:]), small)
-		left, right := bytesOf((*[16]uint8)(b[4:]))
-		left.And(nibble).ConvertToFloat32().Mul(d).Add(m).Store((*vec)(p[0:]))
-		right.And(nibble).ConvertToFloat32().Mul(d).Add(m).Store((*vec)(p[stride:]))
-		left.ShiftAllRight(4).ConvertToFloat32().Mul(d).Add(m).Store((*vec)(p[2*stride:]))
-		right.ShiftAllRight(4).ConvertToFloat32().Mul(d).Add(m).Store((*vec)(p[3*stride:]))
-		to = to[min(4*stride, len(to)):]
 	}
 }
 

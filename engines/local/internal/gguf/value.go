@@ -27,26 +27,38 @@ const (
 	Float64
 )
 
+// kindTable has each kind's name and size in bytes, 0 if that varies.
+var kindTable = [...]struct {
+	name string
+	size int
+}{
+	{"uint8", 1},
+	{"int8", 1},
+	{"uint16", 2},
+	{"int16", 2},
+	{"uint32", 4},
+	{"int32", 4},
+	{"float32", 4},
+	{"bool", 1},
+	{"string", 0},
+	{"array", 0},
+	{"uint64", 8},
+	{"int64", 8},
+	{"float64", 8},
+}
+
 // String returns the kind's name, for example "uint32".
 func (k Kind) String() string {
-	names := [...]string{"uint8", "int8", "uint16", "int16", "uint32", "int32", "float32", "bool", "string", "array", "uint64", "int64", "float64"}
-	if int(k) < len(names) {
-		return names[k]
+	if int(k) < len(kindTable) {
+		return kindTable[k].name
 	}
 	return fmt.Sprintf("kind %d", uint32(k))
 }
 
 // size is the number of bytes of a value, 0 if it varies or the kind is unknown.
 func (k Kind) size() int {
-	switch k {
-	case Uint8, Int8, Bool:
-		return 1
-	case Uint16, Int16:
-		return 2
-	case Uint32, Int32, Float32:
-		return 4
-	case Uint64, Int64, Float64:
-		return 8
+	if int(k) < len(kindTable) {
+		return kindTable[k].size
 	}
 	return 0
 }
