@@ -4,8 +4,6 @@ import (
 	"errors"
 	"net/url"
 	"strings"
-
-	"github.com/ragpilot/ragpilot/embed/openai"
 )
 
 // Values of the setting, beside minilm:DIR and the URL of a server.
@@ -83,12 +81,4 @@ func (s Setting) Check() error {
 		return errors.New("must have no query and no fragment")
 	}
 	return nil
-}
-
-// server opens the embedder of a URL.
-func (s Setting) server() (*openai.Embedder, error) {
-	if s.Model == "" {
-		return nil, ErrModel
-	}
-	return openai.New(openai.Options{URL: s.Value, Model: s.Model, Key: s.Key})
 }

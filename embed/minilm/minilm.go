@@ -7,6 +7,7 @@ import (
 	"runtime"
 
 	"github.com/ragpilot/ragpilot/embed"
+	"github.com/ragpilot/ragpilot/internal/nn/mmap"
 )
 
 // MaxTokens is how much of a text is read, in tokens, [CLS] and [SEP] included.
@@ -43,14 +44,14 @@ func Open(dir string) (*Model, error) {
 
 func open(dir string) (*Model, error) {
 	m := &Model{}
-	data, err := readBounded(filepath.Join(dir, configFile), 1<<20)
+	data, err := mmap.ReadFile(filepath.Join(dir, configFile), 1<<20)
 	if err != nil {
 		return nil, err
 	}
 	if m.config, err = parseConfig(data); err != nil {
 		return nil, fmt.Errorf("%s: %w", configFile, err)
 	}
-	if data, err = readBounded(filepath.Join(dir, tokenizerFileName), maxTokenizerFile); err != nil {
+	if data, err = mmap.ReadFile(filepath.Join(dir, tokenizerFileName), maxTokenizerFile); err != nil {
 		return nil, err
 	}
 	if m.tokenizer, err = parseTokenizer(data, m.config.Vocabulary); err != nil {

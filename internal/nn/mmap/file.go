@@ -47,6 +47,20 @@ func Open(path string) (*File, error) {
 	return file, nil
 }
 
+// ReadFile reads a regular file whole, unless it is larger than limit bytes.
+func ReadFile(path string, limit int64) ([]byte, error) {
+	info, err := os.Stat(path)
+	switch {
+	case err != nil:
+		return nil, err
+	case !info.Mode().IsRegular(): // reading a pipe would wait for who writes to it
+		return nil, fmt.Errorf("%s: %w", path, ErrNotRegular)
+	case info.Size() > limit:
+		return nil, fmt.Errorf("%s is larger than %d bytes", path, limit)
+	}
+	return os.ReadFile(path)
+}
+
 // Bytes returns the file's bytes, to be read only, and not after Close.
 func (f *File) Bytes() []byte { return f.data }
 

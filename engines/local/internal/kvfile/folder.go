@@ -3,7 +3,6 @@ package kvfile
 import (
 	"crypto/sha256"
 	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -62,11 +61,11 @@ type Folder struct {
 	ended    chan struct{}
 	scanning sync.WaitGroup
 
-	mu    sync.Mutex // guards what follows
+	mu    sync.Mutex                // guards what follows
 	files *lru.Cache[string, *file] // by name
-	pages int       // of this model
-	bytes int64     // with those of files that are being written
-	temp  int       // number of the last temporary file
+	pages int                       // of this model
+	bytes int64                     // with those of files that are being written
+	temp  int                       // number of the last temporary file
 	gone  [][32]byte
 	stats Stats
 }
@@ -190,20 +189,17 @@ func (f *Folder) follow() {
 // scan enters the pages that are there. A writer deletes what an ended process has left half done.
 func (f *Folder) scan() error {
 	var found []*file
-	models, err := fs.ReadDir(f.root.FS(), ".")
+	models, err := modelsOf(f.root)
 	if err != nil {
 		return err
 	}
-	for _, m := range models {
-		if !m.IsDir() || !isModel(m.Name()) {
-			continue
-		}
-		entries, err := fs.ReadDir(f.root.FS(), m.Name())
+	for _, model := range models {
+		entries, err := fs.ReadDir(f.root.FS(), model)
 		if err != nil {
 			return err
 		}
 		for _, e := range entries {
-			name := path.Join(m.Name(), e.Name())
+			name := path.Join(model, e.Name())
 			if f.unlock != nil && isTemp(e.Name()) {
 				_ = f.root.Remove(name)
 			}
@@ -439,33 +435,4 @@ func (f *Folder) Forget(salt [32]byte) error {
 		}
 	}
 	return errors.Join(errs...)
-}
-
-// Manifest says what a model's subfolder holds.
-type Manifest struct {
-	Version int    `json:"version"`
-	Model   string `json:"model"`
-	Hash    string `json:"hash"` // of the model, in hexadecimal
-	Kernel  string `json:"kernel"`
-	Format  string `json:"format"`
-	Layers  int    `json:"layers"`
-	KVHeads int    `json:"kv_heads"`
-	HeadDim int    `json:"head_dim"`
-	Tokens  int    `json:"page_tokens"`
-}
-
-// manifest makes the model's subfolder and writes what it holds.
-func (f *Folder) manifest() error {
-	if err := f.root.Mkdir(f.model, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
-		return err
-	}
-	c := f.config
-	data, err := json.MarshalIndent(Manifest{
-		Version: 1, Model: c.Model, Hash: hex.EncodeToString(c.Hash[:]), Kernel: c.Kernel, Format: c.Format.String(),
-		Layers: c.Shape.Layers, KVHeads: c.Shape.KV, HeadDim: c.Shape.Dim, Tokens: pageTokens,
-	}, "", "  ")
-	if err != nil {
-		return err
-	}
-	return durable.WriteFile(f.root, f.model+"/"+manifest, f.model+"/"+tempPrefix+"manifest", append(data, '\n'))
 }

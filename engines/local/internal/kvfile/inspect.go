@@ -1,6 +1,7 @@
 package kvfile
 
 import (
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -8,6 +9,7 @@ import (
 	"io/fs"
 	"os"
 	"path"
+	"slices"
 
 	"github.com/ragpilot/ragpilot/internal/storage/durable"
 )
@@ -33,22 +35,30 @@ func Inspect(dir string) ([]Contents, error) {
 		return nil, err
 	}
 	defer root.Close()
-	models, err := fs.ReadDir(root.FS(), ".")
+	models, err := modelsOf(root)
 	if err != nil {
 		return nil, err
 	}
 	var all []Contents
-	for _, m := range models {
-		if !m.IsDir() || !isModel(m.Name()) {
-			continue
-		}
-		c, err := inspect(root, m.Name())
+	for _, model := range models {
+		c, err := inspect(root, model)
 		if err != nil {
 			return nil, err
 		}
 		all = append(all, c)
 	}
 	return all, nil
+}
+
+// modelsOf returns the names of the models' subfolders.
+func modelsOf(root *os.Root) (names []string, err error) {
+	entries, err := fs.ReadDir(root.FS(), ".")
+	for _, e := range entries {
+		if e.IsDir() && isModel(e.Name()) {
+			names = append(names, e.Name())
+		}
+	}
+	return names, err
 }
 
 func inspect(root *os.Root, model string) (Contents, error) {
@@ -107,16 +117,15 @@ func Remove(dir, model string) error {
 	if err != nil {
 		return err
 	}
-	models, err := fs.ReadDir(root.FS(), ".")
-	found := model == ""
-	for _, m := range models {
-		if m.IsDir() && isModel(m.Name()) && (model == "" || model == m.Name()) {
-			found = true
-			err = errors.Join(err, removeModel(root, m.Name()))
+	models, err := modelsOf(root)
+	if model != "" {
+		models = slices.DeleteFunc(models, func(m string) bool { return m != model })
+		if len(models) == 0 {
+			err = errors.Join(err, fmt.Errorf("folder %s: %w", model, fs.ErrNotExist))
 		}
 	}
-	if !found {
-		err = errors.Join(err, fmt.Errorf("folder %s: %w", model, fs.ErrNotExist))
+	for _, m := range models {
+		err = errors.Join(err, removeModel(root, m))
 	}
 	if err = errors.Join(err, unlock()); err == nil && model == "" {
 		err = root.Remove("lock")
@@ -142,4 +151,33 @@ func removeModel(root *os.Root, model string) error {
 		errs = append(errs, root.Remove(model))
 	}
 	return errors.Join(errs...)
+}
+
+// Manifest says what a model's subfolder holds.
+type Manifest struct {
+	Version int    `json:"version"`
+	Model   string `json:"model"`
+	Hash    string `json:"hash"` // of the model, in hexadecimal
+	Kernel  string `json:"kernel"`
+	Format  string `json:"format"`
+	Layers  int    `json:"layers"`
+	KVHeads int    `json:"kv_heads"`
+	HeadDim int    `json:"head_dim"`
+	Tokens  int    `json:"page_tokens"`
+}
+
+// manifest makes the model's subfolder and writes what it holds.
+func (f *Folder) manifest() error {
+	if err := f.root.Mkdir(f.model, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
+		return err
+	}
+	c := f.config
+	data, err := json.MarshalIndent(Manifest{
+		Version: 1, Model: c.Model, Hash: hex.EncodeToString(c.Hash[:]), Kernel: c.Kernel, Format: c.Format.String(),
+		Layers: c.Shape.Layers, KVHeads: c.Shape.KV, HeadDim: c.Shape.Dim, Tokens: pageTokens,
+	}, "", "  ")
+	if err != nil {
+		return err
+	}
+	return durable.WriteFile(f.root, f.model+"/"+manifest, f.model+"/"+tempPrefix+"manifest", append(data, '\n'))
 }

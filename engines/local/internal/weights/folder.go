@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"slices"
 
@@ -126,17 +125,8 @@ func paramsOf(c *safetensors.Config) (Params, error) {
 	}, nil
 }
 
-// readFile reads a regular file: a pipe would be waited for.
-func readFile(path string) ([]byte, error) {
-	info, err := os.Stat(path)
-	if err != nil {
-		return nil, err
-	}
-	if !info.Mode().IsRegular() {
-		return nil, fmt.Errorf("%s: %w", path, mmap.ErrNotRegular)
-	}
-	return os.ReadFile(path)
-}
+// readFile reads one of the JSON files, which have at most some MiB.
+func readFile(path string) ([]byte, error) { return mmap.ReadFile(path, 1<<30) }
 
 // shards returns the names of the weight files.
 func shards(dir string) ([]string, error) {
