@@ -6,7 +6,6 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/ragpilot/ragpilot/memory"
@@ -27,9 +26,7 @@ func checkActions(b *bench) {
 			{Event: memory.None, ID: idOf(known, "Likes tea.")},
 		}, nil
 	})
-	if err != nil {
-		b.Fatal(err)
-	}
+	b.must(err)
 	want := []memory.Change{
 		{ID: ids[0], Event: memory.Updated, Text: "Lives in Bergen.", Old: "Lives in Oslo."},
 		{ID: ids[2], Event: memory.Deleted, Text: "Has a dog."},
@@ -38,12 +35,8 @@ func checkActions(b *bench) {
 	if len(changes) == 3 {
 		want[2].ID = changes[2].ID
 	}
-	if diff := cmp.Diff(want, changes); diff != "" {
-		b.Error(diff)
-	}
-	if diff := cmp.Diff([]string{"Lives in Bergen.", "Likes tea.", "Sister is Eva."}, texts(b.all(user("ana")))); diff != "" {
-		b.Error(diff)
-	}
+	b.equal("changes", want, changes)
+	b.equal("texts", []string{"Lives in Bergen.", "Likes tea.", "Sister is Eva."}, texts(b.all(user("ana"))))
 	if rows := b.history(ids[2]); len(rows) != 2 || rows[1].Event != memory.Deleted || rows[1].Old != "Has a dog." {
 		b.Errorf("an extractor's deletion is not an erasure: %+v", rows)
 	}
@@ -53,9 +46,7 @@ func checkActions(b *bench) {
 	}); err != nil {
 		b.Fatal(err)
 	}
-	if diff := cmp.Diff([]string{"Lives in Bergen.", "Likes tea."}, texts(b.all(user("ana")))); diff != "" {
-		b.Error(diff)
-	}
+	b.equal("texts", []string{"Lives in Bergen.", "Likes tea."}, texts(b.all(user("ana"))))
 }
 
 func checkUnknownIDs(b *bench) {
@@ -84,12 +75,8 @@ func checkAllOrNothing(b *bench) {
 	_, err := b.with("anything", func([]memory.Memory) ([]memory.Action, error) {
 		return []memory.Action{{Event: memory.Added, Text: "half of it"}}, broken
 	})
-	if !errors.Is(err, broken) {
-		b.Errorf("a failing extractor gives %v, want its error", err)
-	}
-	if diff := cmp.Diff([]string{"Lives in Oslo."}, texts(b.all(user("ana")))); diff != "" {
-		b.Error(diff)
-	}
+	b.fails("a failing extractor gives", err, broken)
+	b.equal("texts", []string{"Lives in Oslo."}, texts(b.all(user("ana"))))
 	if ids := b.add(user("ana"), "Likes tea."); len(ids) != 1 {
 		b.Errorf("after a failure, Add stores %d", len(ids))
 	}
@@ -156,44 +143,30 @@ func checkMessageLog(b *bench) {
 	if !ok {
 		b.Skip("keeps no conversations")
 	}
-	must := func(err error) {
-		b.Helper()
-		if err != nil {
-			b.Fatal(err)
-		}
-	}
 	read := func(scope memory.Scope, last int) []memory.Message {
 		b.Helper()
 		messages, err := log.Messages(b.ctx, scope, last)
-		must(err)
+		b.must(err)
 		return messages
 	}
 	scope := memory.Scope{User: "ana", Run: "7"}
 	first := []memory.Message{
 		{Role: memory.User, Content: "Hi", Name: "ana"}, {Role: memory.Assistant, Content: "", Extra: []byte(`{"calls":[1]}`)},
 	}
-	must(log.AppendMessages(b.ctx, scope, first...))
-	must(log.AppendMessages(b.ctx, scope, memory.Message{Role: memory.Tool, Content: "42"}))
-	must(log.AppendMessages(b.ctx, user("ana"), said("elsewhere")...))
+	b.must(log.AppendMessages(b.ctx, scope, first...))
+	b.must(log.AppendMessages(b.ctx, scope, memory.Message{Role: memory.Tool, Content: "42"}))
+	b.must(log.AppendMessages(b.ctx, user("ana"), said("elsewhere")...))
 	want := slices.Concat(first, []memory.Message{{Role: memory.Tool, Content: "42"}})
-	if diff := cmp.Diff(want, read(scope, 0), cmpopts.EquateEmpty()); diff != "" {
-		b.Error(diff)
-	}
-	if diff := cmp.Diff(want[1:], read(scope, 2), cmpopts.EquateEmpty()); diff != "" {
-		b.Errorf("the last two: %s", diff)
-	}
-	must(log.SetMessages(b.ctx, scope, said("new")))
-	if diff := cmp.Diff(said("new"), read(scope, 0), cmpopts.EquateEmpty()); diff != "" {
-		b.Errorf("replaced: %s", diff)
-	}
-	must(log.SetMessages(b.ctx, scope, nil))
+	b.equal("the result", want, read(scope, 0), cmpopts.EquateEmpty())
+	b.equal("the last two", want[1:], read(scope, 2), cmpopts.EquateEmpty())
+	b.must(log.SetMessages(b.ctx, scope, said("new")))
+	b.equal("replaced", said("new"), read(scope, 0), cmpopts.EquateEmpty())
+	b.must(log.SetMessages(b.ctx, scope, nil))
 	if n := len(read(scope, 0)); n != 0 {
 		b.Errorf("%d messages after all were removed", n)
 	}
 	if n := len(read(user("ana"), 0)); n != 1 {
 		b.Errorf("%d messages in another conversation, want 1", n)
 	}
-	if err := log.AppendMessages(b.ctx, memory.Scope{}, said("a")...); !errors.Is(err, memory.ErrNoScope) {
-		b.Errorf("without a scope: %v", err)
-	}
+	b.fails("without a scope", log.AppendMessages(b.ctx, memory.Scope{}, said("a")...), memory.ErrNoScope)
 }

@@ -13,14 +13,12 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
-	"github.com/ragpilot/ragpilot/embed"
 	"github.com/ragpilot/ragpilot/memory"
 )
 
 // backendBench is what a check of a backend works with.
 type backendBench struct {
-	*testing.T
-	ctx     context.Context
+	tester
 	backend memory.Backend
 }
 
@@ -52,7 +50,7 @@ func RunBackend(t *testing.T, open func(t *testing.T) memory.Backend) {
 					t.Errorf("Close: %v", err)
 				}
 			})
-			c.run(&backendBench{t, ctx, backend})
+			c.run(&backendBench{tester{t, ctx}, backend})
 		})
 	}
 	t.Run("Store", func(t *testing.T) {
@@ -89,21 +87,16 @@ func (b *backendBench) change(f func(tx memory.Tx) error) {
 func (b *backendBench) picture() string {
 	b.Helper()
 	var lines []string
-	must := func(err error) {
-		if err != nil {
-			b.Fatal(err)
-		}
-	}
-	must(b.backend.Scan(b.ctx, memory.Scope{}, memory.Whole, func(r *memory.Record) bool {
+	b.must(b.backend.Scan(b.ctx, memory.Scope{}, memory.Whole, func(r *memory.Record) bool {
 		lines = append(lines, fmt.Sprintf("%+v %v %q", r.Memory, r.Vector, r.Entities))
 		return true
 	}))
-	must(b.backend.ScopeHistory(b.ctx, memory.Scope{}, func(r *memory.Revision) bool {
+	b.must(b.backend.ScopeHistory(b.ctx, memory.Scope{}, func(r *memory.Revision) bool {
 		lines = append(lines, fmt.Sprintf("%+v", *r))
 		return true
 	}))
 	messages, err := b.backend.Messages(b.ctx, memory.Log{Scope: user("ana"), Kind: "k"}, 0)
-	must(err)
+	b.must(err)
 	slices.Sort(lines)
 	return fmt.Sprintf("%q\n%+v\n%+v", lines, messages, b.space())
 }
@@ -111,11 +104,10 @@ func (b *backendBench) picture() string {
 // steps changes everything that can be changed.
 func steps(ctx context.Context, tx memory.Tx) error {
 	log := memory.Log{Scope: user("ana"), Kind: "k"}
-	_, removed := tx.Remove(ctx, "id-apple")
-	_, appended := tx.Append(ctx, &memory.Revision{ID: "r2", MemoryID: "id-bread", Event: memory.Added, Scope: user("ana"), New: "bread"})
-	_, erased := tx.EraseScope(ctx, user("ana"))
 	return errors.Join(
-		removed, appended, erased,
+		errorOf(tx.Remove(ctx, "id-apple")),
+		errorOf(tx.Append(ctx, &memory.Revision{ID: "r2", MemoryID: "id-bread", Event: memory.Added, Scope: user("ana"), New: "bread"})),
+		errorOf(tx.EraseScope(ctx, user("ana"))),
 		tx.Put(ctx, record(user("ana"), "bread")),
 		tx.SetVector(ctx, "id-cake", []float32{0, 0, 9}),
 		tx.SetSpace(ctx, memory.Space{Dimensions: 3, Embedder: "other"}),
@@ -128,9 +120,8 @@ func steps(ctx context.Context, tx memory.Tx) error {
 func (b *backendBench) fill() {
 	b.Helper()
 	b.change(func(tx memory.Tx) error {
-		_, appended := tx.Append(b.ctx, &memory.Revision{ID: "r1", MemoryID: "id-apple", Event: memory.Added, Scope: user("ana"), New: "apple"})
 		return errors.Join(
-			appended,
+			errorOf(tx.Append(b.ctx, &memory.Revision{ID: "r1", MemoryID: "id-apple", Event: memory.Added, Scope: user("ana"), New: "apple"})),
 			tx.Put(b.ctx, record(user("ana"), "apple")),
 			tx.Put(b.ctx, record(memory.Scope{User: "bo", Run: "7"}, "cake")),
 			tx.SetMessages(b.ctx, memory.Log{Scope: user("ana"), Kind: "k"}, said("one", "two", "three")),
@@ -148,12 +139,8 @@ func checkRollBack(b *backendBench) {
 		}
 		return broken
 	})
-	if !errors.Is(err, broken) {
-		b.Errorf("Change = %v, want the function's error", err)
-	}
-	if diff := cmp.Diff(before, b.picture()); diff != "" {
-		b.Errorf("a failed transaction changed something: %s", diff)
-	}
+	b.fails("Change", err, broken)
+	b.equal("a failed transaction changed something", before, b.picture())
 	func() {
 		defer func() { _ = recover() }() // the panic of the line below
 		_ = b.backend.Change(b.ctx, func(tx memory.Tx) error {
@@ -163,9 +150,7 @@ func checkRollBack(b *backendBench) {
 			panic("boom")
 		})
 	}()
-	if diff := cmp.Diff(before, b.picture()); diff != "" {
-		b.Errorf("a transaction that panicked changed something: %s", diff)
-	}
+	b.equal("a transaction that panicked changed something", before, b.picture())
 	b.change(func(tx memory.Tx) error { return steps(b.ctx, tx) })
 	if b.picture() == before {
 		b.Error("a transaction that succeeded changed nothing")
@@ -279,144 +264,6 @@ func checkParts(b *backendBench) {
 	}
 }
 
-// follower keeps what Follow reports of a scope.
-type follower struct {
-	*backendBench
-	scope  memory.Scope
-	state  memory.State
-	known  map[string]memory.Record
-	resets int
-}
-
-func (b *backendBench) follow(scope memory.Scope) *follower {
-	return &follower{backendBench: b, scope: scope, known: map[string]memory.Record{}}
-}
-
-// check follows the scope and compares what is known then with what there is. news is how many records were reported.
-func (f *follower) check(want ...*memory.Record) (news int) {
-	f.Helper()
-	state, err := f.backend.Follow(f.ctx, f.scope, f.state.Version, memory.Changes{
-		Reset:  func() { clear(f.known); f.resets++ },
-		Remove: func(id string) { delete(f.known, id) },
-		Put: func(r *memory.Record) {
-			news++
-			f.known[r.Memory.ID] = followed(r)
-		},
-	})
-	if err != nil {
-		f.Fatalf("Follow: %v", err)
-	}
-	f.state = state
-	all := map[string]memory.Record{}
-	for _, r := range want {
-		all[r.Memory.ID] = followed(r)
-	}
-	if diff := cmp.Diff(all, f.known, cmpopts.EquateEmpty()); diff != "" {
-		f.Errorf("Follow of %+v: %s", f.scope, diff)
-	}
-	return news
-}
-
-// followed is what Follow has to report of a record.
-func followed(r *memory.Record) memory.Record {
-	m := &r.Memory
-	return memory.Record{
-		Memory: memory.Memory{ID: m.ID, Text: m.Text, Role: m.Role, CreatedAt: m.CreatedAt, ExpiresAt: m.ExpiresAt},
-		Vector: slices.Clone(r.Vector), Entities: slices.Clone(r.Entities),
-	}
-}
-
-func checkFollow(b *backendBench) {
-	ana, run := b.follow(user("ana")), b.follow(memory.Scope{User: "ana", Run: "7"})
-	ana.check()
-	first, elsewhere := record(user("ana"), "apple"), record(user("bo"), "cake")
-	b.change(func(tx memory.Tx) error { return errors.Join(tx.Put(b.ctx, first), tx.Put(b.ctx, elsewhere)) })
-	ana.check(first)
-	if n := ana.check(first); n != 0 {
-		b.Errorf("nothing has changed, and %d records were reported", n)
-	}
-	inRun := record(memory.Scope{User: "ana", Run: "7"}, "dates")
-	changed := record(user("ana"), "apple")
-	changed.Memory.Text, changed.Memory.Hash = "pear", memory.HashOf("pear")
-	b.change(func(tx memory.Tx) error { return errors.Join(tx.Put(b.ctx, inRun), tx.Put(b.ctx, changed)) })
-	ana.check(changed, inRun)
-	run.check(inRun)
-	changed.Vector = []float32{0, 0, 9}
-	b.change(func(tx memory.Tx) error { return tx.SetVector(b.ctx, changed.Memory.ID, changed.Vector) })
-	ana.check(changed, inRun)
-	b.change(func(tx memory.Tx) error {
-		_, err := tx.Remove(b.ctx, changed.Memory.ID)
-		return err
-	})
-	ana.check(inRun)
-	b.change(func(tx memory.Tx) error { // removed and stored again: it is there
-		_, err := tx.Remove(b.ctx, inRun.Memory.ID)
-		return errors.Join(err, tx.Put(b.ctx, inRun))
-	})
-	ana.check(inRun)
-	inRun.Memory.Scope = user("ana") // an import may move a memory to another scope
-	b.change(func(tx memory.Tx) error { return tx.Put(b.ctx, inRun) })
-	run.check()
-	ana.check(inRun)
-	want := errors.New("no")
-	if err := b.backend.Change(b.ctx, func(tx memory.Tx) error {
-		return errors.Join(tx.Put(b.ctx, record(user("ana"), "never")), want)
-	}); !errors.Is(err, want) {
-		b.Fatal(err)
-	}
-	ana.check(inRun)
-	b.change(func(tx memory.Tx) error { return tx.DropVectors(b.ctx) })
-	bare := *inRun
-	bare.Vector = nil
-	ana.check(&bare)
-	space := memory.Space{Dimensions: 3, Embedder: "one"}
-	b.change(func(tx memory.Tx) error { return tx.SetSpace(b.ctx, space) })
-	if ana.check(&bare); ana.state.Space != space {
-		b.Errorf("space %+v, want %+v", ana.state.Space, space)
-	}
-	if err := b.backend.Reset(b.ctx); err != nil {
-		b.Fatal(err)
-	}
-	if ana.check(); ana.state.Space != (memory.Space{}) {
-		b.Errorf("space after Reset %+v", ana.state.Space)
-	}
-	b.change(func(tx memory.Tx) error { return tx.Put(b.ctx, first) })
-	ana.check(first)
-}
-
-// checkFollowForgets: more removals than a backend lists leave nobody with what is gone.
-func checkFollowForgets(b *backendBench) {
-	if testing.Short() {
-		b.Skip("writes 5,000 rows")
-	}
-	ana := b.follow(user("ana"))
-	stays := record(user("ana"), "apple")
-	b.change(func(tx memory.Tx) error {
-		return errors.Join(tx.Put(b.ctx, stays), tx.Put(b.ctx, record(user("ana"), "bread")))
-	})
-	ana.check(stays, record(user("ana"), "bread"))
-	b.change(func(tx memory.Tx) error {
-		_, err := tx.Remove(b.ctx, "id-bread")
-		return err
-	})
-	const others = 5000
-	for from := 0; from < others; from += 1000 {
-		b.change(func(tx memory.Tx) error {
-			for i := from; i < from+1000; i++ {
-				r := record(user("bo"), fmt.Sprint("cake", i))
-				if err := tx.Put(b.ctx, r); err != nil {
-					return err
-				}
-				if _, err := tx.Remove(b.ctx, r.Memory.ID); err != nil {
-					return err
-				}
-			}
-			return nil
-		})
-	}
-	ana.check(stays)
-}
-
 // space returns the space.
 func (b *backendBench) space() (space memory.Space) {
 	b.Helper()
@@ -443,141 +290,4 @@ func checkSpace(b *backendBench) {
 			b.Errorf("space %+v, want %+v", got, want)
 		}
 	}
-}
-
-func checkReembed(b *backendBench) {
-	open := func(e embed.Embedder) *memory.Local {
-		b.Helper()
-		store, err := memory.New(b.backend, memory.Config{Embedder: e})
-		if err != nil {
-			b.Fatal(err)
-		}
-		return store
-	}
-	if _, err := open(embed.NewHashed(64)).Add(b.ctx, user("ana"), said("apple", "bread"), memory.AddOptions{}); err != nil {
-		b.Fatal(err)
-	}
-	other := open(embed.NewHashed(128))
-	if _, err := other.Add(b.ctx, user("ana"), said("cake"), memory.AddOptions{}); !errors.Is(err, memory.ErrEmbedder) {
-		b.Errorf("Add with another embedder = %v, want ErrEmbedder", err)
-	}
-	if _, err := other.Search(b.ctx, user("ana"), "apple", 1, memory.SearchOptions{}); !errors.Is(err, embed.ErrDimension) {
-		b.Errorf("Search with another embedder = %v, want ErrDimension", err)
-	}
-	if err := open(embed.NewHashed(128)).Reembed(b.ctx); err != nil {
-		b.Fatal(err)
-	}
-	hits, err := other.Search(b.ctx, user("ana"), "apple", 1, memory.SearchOptions{}) // which has seen the vectors of before
-	if err != nil || len(hits) != 1 || hits[0].Memory.Text != "apple" || hits[0].Semantic < 0.99 {
-		b.Errorf("after Reembed: %+v, %v", hits, err)
-	}
-	if _, err := open(embed.NewHashed(64)).Search(b.ctx, user("ana"), "apple", 1, memory.SearchOptions{}); !errors.Is(err, memory.ErrEmbedder) {
-		b.Errorf("the embedder of before = %v, want ErrEmbedder", err)
-	}
-}
-
-// late is a fake embedder that is not ready at first.
-type late struct {
-	embed.Embedder
-	ready bool
-}
-
-func (l *late) EmbedDocuments(ctx context.Context, texts []string) ([][]float32, error) {
-	if !l.ready {
-		return nil, embed.ErrNotReady
-	}
-	return l.Embedder.EmbedDocuments(ctx, texts)
-}
-
-func (l *late) EmbedQuery(ctx context.Context, text string) ([]float32, error) {
-	if !l.ready {
-		return nil, embed.ErrNotReady
-	}
-	return l.Embedder.EmbedQuery(ctx, text)
-}
-
-func checkFill(b *backendBench) {
-	e := &late{Embedder: embed.NewHashed(64)}
-	store, err := memory.New(b.backend, memory.Config{Embedder: e})
-	if err != nil {
-		b.Fatal(err)
-	}
-	search := func(when string) memory.Hit {
-		b.Helper()
-		hits, err := store.Search(b.ctx, user("ana"), "apple", 1, memory.SearchOptions{})
-		if err != nil || len(hits) != 1 || hits[0].Memory.Text != "apple" {
-			b.Fatalf("%s: %+v, %v", when, hits, err)
-		}
-		return hits[0]
-	}
-	add := func(texts ...string) {
-		b.Helper()
-		if _, err := store.Add(b.ctx, user("ana"), said(texts...), memory.AddOptions{}); err != nil {
-			b.Fatal(err)
-		}
-	}
-	add("apple", "bread")
-	if hit := search("not ready"); hit.Semantic != 0 || hit.Lexical == 0 {
-		b.Errorf("not ready: %+v", hit)
-	}
-	if n, err := store.Fill(b.ctx); n != 0 || err != nil {
-		b.Errorf("Fill without an embedder = %d, %v", n, err)
-	}
-	e.ready = true
-	add("cake")
-	search("some have vectors")
-	if n, err := store.Fill(b.ctx); n != 2 || err != nil {
-		b.Errorf("Fill = %d, %v; want 2", n, err)
-	}
-	if hit := search("filled"); hit.Semantic < 0.99 {
-		b.Errorf("filled: %+v", hit)
-	}
-	if n, err := store.Fill(b.ctx); n != 0 || err != nil {
-		b.Errorf("Fill again = %d, %v", n, err)
-	}
-}
-
-// windowed is a fake extractor that notes what it is shown of earlier messages.
-type windowed struct{ seen *[]string }
-
-func (w windowed) Window() int { return 3 }
-
-func (w windowed) Extract(ctx context.Context, in memory.Extraction) ([]memory.Action, error) {
-	*w.seen = nil
-	for _, m := range in.Recent {
-		*w.seen = append(*w.seen, m.Content)
-	}
-	return memory.Everything{}.Extract(ctx, in)
-}
-
-func checkWindow(b *backendBench) {
-	var seen []string
-	store, err := memory.New(b.backend, memory.Config{Embedder: memory.Lexical, Extractor: windowed{&seen}})
-	if err != nil {
-		b.Fatal(err)
-	}
-	add := func(scope memory.Scope, want []string, texts ...string) (id string) {
-		b.Helper()
-		changes, err := store.Add(b.ctx, scope, said(texts...), memory.AddOptions{})
-		if err != nil || len(changes) == 0 {
-			b.Fatalf("Add = %v, %v", changes, err)
-		}
-		if !slices.Equal(seen, want) {
-			b.Errorf("shown %q, want %q", seen, want)
-		}
-		return changes[0].ID
-	}
-	add(user("ana"), nil, "one", "two")
-	add(user("ana"), []string{"one", "two"}, "three", "four")
-	add(user("bo"), nil, "elsewhere")
-	id := add(user("ana"), []string{"two", "three", "four"}, "five")
-	if err := store.Delete(b.ctx, id, memory.DeleteOptions{}); err != nil {
-		b.Fatal(err)
-	}
-	add(user("ana"), nil, "six") // what was said beside a deleted memory may be what it said
-	if _, err := store.DeleteAll(b.ctx, user("ana"), memory.DeleteOptions{}); err != nil {
-		b.Fatal(err)
-	}
-	add(user("ana"), nil, "seven")
-	add(user("bo"), []string{"elsewhere"}, "eight")
 }

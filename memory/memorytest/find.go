@@ -9,8 +9,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/ragpilot/ragpilot/memory"
 )
 
@@ -25,9 +23,7 @@ func checkSearchRanks(b *bench) {
 		"sale on peanuts during the week": "Peanuts are on sale this week.",
 	} {
 		hits, err := b.store.Search(b.ctx, user("ana"), query, 3, memory.SearchOptions{})
-		if err != nil {
-			b.Fatal(err)
-		}
+		b.must(err)
 		if len(hits) == 0 || hits[0].Memory.Text != want {
 			b.Errorf("%q finds %q first, want %q", query, found(hits), want)
 		}
@@ -95,9 +91,7 @@ func checkSearchIgnoresOthers(b *bench) {
 	for i := range 20 {
 		b.add(user("bo"), fmt.Sprintf("green green green tea %d", i))
 	}
-	if diff := cmp.Diff(before, b.search(user("ana"), "green tea", memory.SearchOptions{})); diff != "" {
-		b.Error(diff)
-	}
+	b.equal("hits", before, b.search(user("ana"), "green tea", memory.SearchOptions{}))
 }
 
 // filterCases are filters in Mem0's form and the texts that they select.
@@ -202,9 +196,7 @@ func checkOwnership(b *bench) {
 	spoil(b.all(user("ana"))[0])
 	spoil(b.search(user("ana"), "apple", memory.SearchOptions{})[0].Memory)
 	want := map[string]any{"list": []any{"a"}, "deep": map[string]any{"x": "y"}}
-	if diff := cmp.Diff(want, b.get(id).Metadata); diff != "" {
-		b.Error(diff)
-	}
+	b.equal("the result", want, b.get(id).Metadata)
 }
 
 func checkCancelled(b *bench) {
@@ -221,22 +213,16 @@ func checkCancelled(b *bench) {
 			b.Errorf("%s with an ended context = %v", name, err)
 		}
 	}
-	if diff := cmp.Diff([]string{"apple"}, texts(b.all(user("ana")))); diff != "" {
-		b.Error(diff)
-	}
+	b.equal("texts", []string{"apple"}, texts(b.all(user("ana"))))
 }
 
 func checkReset(b *bench) {
 	id := b.add(user("ana"), "apple")[0]
-	if err := b.store.Reset(b.ctx); err != nil {
-		b.Fatal(err)
-	}
+	b.must(b.store.Reset(b.ctx))
 	if n := len(b.all(user("ana"))); n != 0 {
 		b.Errorf("%d memories after Reset", n)
 	}
-	if _, err := b.store.History(b.ctx, id); !errors.Is(err, memory.ErrNotFound) {
-		b.Errorf("History after Reset = %v", err)
-	}
+	b.fails("History after Reset", errorOf(b.store.History(b.ctx, id)), memory.ErrNotFound)
 	if ids := b.add(user("ana"), "apple"); len(ids) != 1 {
 		b.Errorf("Add after Reset stores %d", len(ids))
 	}
@@ -247,9 +233,7 @@ func checkReset(b *bench) {
 
 func checkClosed(b *bench) {
 	b.add(user("ana"), "apple")
-	if err := b.store.Close(); err != nil {
-		b.Fatal(err)
-	}
+	b.must(b.store.Close())
 	_, add := b.store.Add(b.ctx, user("ana"), said("bread"), memory.AddOptions{})
 	_, all := b.store.GetAll(b.ctx, user("ana"), memory.ListOptions{})
 	if add == nil || all == nil {

@@ -65,9 +65,7 @@ func checkVerbatim(b *bench) {
 		{Role: memory.User, Content: " \n"},
 		{Role: memory.Assistant, Content: "Noted."},
 	}, memory.AddOptions{Extractor: memory.Everything{}})
-	if err != nil {
-		b.Fatal(err)
-	}
+	b.must(err)
 	all := b.all(user("ana"))
 	if diff := cmp.Diff([]string{"I live in Oslo.", "Noted."}, texts(all)); diff != "" {
 		b.Fatal(diff)
@@ -76,9 +74,7 @@ func checkVerbatim(b *bench) {
 		{ID: all[0].ID, Event: memory.Added, Text: "I live in Oslo."},
 		{ID: all[1].ID, Event: memory.Added, Text: "Noted."},
 	}
-	if diff := cmp.Diff(want, changes); diff != "" {
-		b.Error(diff)
-	}
+	b.equal("changes", want, changes)
 	if all[0].Role != "user" || all[0].Actor != "ana" || all[1].Role != "assistant" {
 		b.Errorf("roles %q (%q), %q", all[0].Role, all[0].Actor, all[1].Role)
 	}
@@ -88,9 +84,7 @@ func checkVerbatim(b *bench) {
 	if err != nil || len(changes) != 1 {
 		b.Errorf("a statement, a question and thanks = %+v, %v", changes, err)
 	}
-	if diff := cmp.Diff([]string{"I keep bees."}, texts(b.all(user("ben")))); diff != "" {
-		b.Error(diff)
-	}
+	b.equal("texts", []string{"I keep bees."}, texts(b.all(user("ben"))))
 	nothing, err := b.store.Add(b.ctx, user("ana"), nil, memory.AddOptions{})
 	if err != nil || len(nothing) != 0 {
 		b.Errorf("Add of nothing = %v, %v", nothing, err)
@@ -100,9 +94,7 @@ func checkVerbatim(b *bench) {
 func checkRepeats(b *bench) {
 	id := b.add(user("ana"), "I live in Oslo.", " I live in Oslo.\n")[0]
 	changes, err := b.store.Add(b.ctx, user("ana"), said("I live in Oslo."), memory.AddOptions{})
-	if err != nil {
-		b.Fatal(err)
-	}
+	b.must(err)
 	for _, c := range changes {
 		if c.Event != memory.None {
 			b.Errorf("a repeat was reported as %+v", c)
@@ -138,12 +130,8 @@ func checkFields(b *bench) {
 		},
 		CreatedAt: m.CreatedAt, UpdatedAt: m.UpdatedAt, ExpiresAt: expires.UTC().Truncate(time.Microsecond),
 	}
-	if diff := cmp.Diff(want, m); diff != "" {
-		b.Error(diff)
-	}
-	if diff := cmp.Diff([]memory.Memory{want}, b.all(scope)); diff != "" {
-		b.Errorf("GetAll: %s", diff)
-	}
+	b.equal("the result", want, m)
+	b.equal("GetAll", []memory.Memory{want}, b.all(scope))
 	hits := b.search(scope, "Oslo", memory.SearchOptions{})
 	if len(hits) != 1 || !cmp.Equal(hits[0].Memory, want) {
 		b.Errorf("Search: %+v", hits)
@@ -155,9 +143,7 @@ func checkFields(b *bench) {
 	for i := range history {
 		history[i].ID = ""
 	}
-	if diff := cmp.Diff(wantHistory, history); diff != "" {
-		b.Errorf("History: %s", diff)
-	}
+	b.equal("History", wantHistory, history)
 }
 
 func checkOddTexts(b *bench) {
@@ -180,13 +166,9 @@ func checkOddTexts(b *bench) {
 		}
 	}
 	for _, bad := range []memory.Scope{{User: "a\x00"}, {User: "\xff"}, {Run: string(make([]byte, 4096))}} {
-		if _, err := b.store.Add(b.ctx, bad, said("a"), memory.AddOptions{}); !errors.Is(err, memory.ErrInvalid) {
-			b.Errorf("a scope that cannot be stored: %v, want ErrInvalid", err)
-		}
+		b.fails("a scope that cannot be stored", errorOf(b.store.Add(b.ctx, bad, said("a"), memory.AddOptions{})), memory.ErrInvalid)
 	}
-	if _, err := b.store.Add(b.ctx, user("a"), said("a"), memory.AddOptions{Metadata: map[string]any{"f": func() {}}}); !errors.Is(err, memory.ErrInvalid) {
-		b.Errorf("metadata that cannot be stored: %v, want ErrInvalid", err)
-	}
+	b.fails("metadata that cannot be stored", errorOf(b.store.Add(b.ctx, user("a"), said("a"), memory.AddOptions{Metadata: map[string]any{"f": func() {}}})), memory.ErrInvalid)
 }
 
 // checkLargeText: 10 MiB come back whole, and so does a word of 100 KiB, as encoded pictures are; both are found.
@@ -243,17 +225,13 @@ func checkUpdate(b *bench) {
 	old := b.get(id)
 	text, expires := " I live in Bergen. ", b.clock.Now().Add(time.Hour)
 	m, err := b.store.Update(b.ctx, id, memory.Update{Text: &text})
-	if err != nil {
-		b.Fatal(err)
-	}
+	b.must(err)
 	want := old
 	want.Text, want.Hash, want.UpdatedAt = "I live in Bergen.", memory.HashOf("I live in Bergen."), m.UpdatedAt
 	if diff := cmp.Diff(want, m); diff != "" || !m.UpdatedAt.After(old.UpdatedAt) {
 		b.Errorf("text: %s, updated %v after %v", diff, m.UpdatedAt, old.UpdatedAt)
 	}
-	if _, err = b.store.Update(b.ctx, id, memory.Update{Metadata: map[string]any{}, ExpiresAt: &expires}); err != nil {
-		b.Fatal(err)
-	}
+	b.must(errorOf(b.store.Update(b.ctx, id, memory.Update{Metadata: map[string]any{}, ExpiresAt: &expires})))
 	m = b.get(id)
 	if len(m.Metadata) != 0 || !m.ExpiresAt.Equal(expires.Truncate(time.Microsecond)) || m.Text != want.Text {
 		b.Errorf("metadata and expiry: %+v", m)
@@ -279,12 +257,8 @@ func checkUpdate(b *bench) {
 func checkUpdateRefused(b *bench) {
 	ids := b.add(user("ana"), "I live in Oslo.", "I live in Bergen.")
 	taken, empty := "I live in Oslo.", " "
-	if _, err := b.store.Update(b.ctx, ids[1], memory.Update{Text: &taken}); !errors.Is(err, memory.ErrExists) {
-		b.Errorf("a text that is taken: %v, want ErrExists", err)
-	}
-	if _, err := b.store.Update(b.ctx, ids[1], memory.Update{Text: &empty}); !errors.Is(err, memory.ErrEmptyText) {
-		b.Errorf("an empty text: %v, want ErrEmptyText", err)
-	}
+	b.fails("a text that is taken", errorOf(b.store.Update(b.ctx, ids[1], memory.Update{Text: &taken})), memory.ErrExists)
+	b.fails("an empty text", errorOf(b.store.Update(b.ctx, ids[1], memory.Update{Text: &empty})), memory.ErrEmptyText)
 	if m := b.get(ids[1]); m.Text != "I live in Bergen." {
 		b.Errorf("a refused update changed the text to %q", m.Text)
 	}
@@ -295,36 +269,15 @@ func checkUpdateRefused(b *bench) {
 
 func checkDelete(b *bench) {
 	ids := b.add(user("ana"), "I live in Oslo.", "I like tea.")
-	text := "I live in Bergen."
-	if _, err := b.store.Update(b.ctx, ids[0], memory.Update{Text: &text}); err != nil {
-		b.Fatal(err)
-	}
-	if err := b.store.Delete(b.ctx, ids[0], memory.DeleteOptions{}); err != nil {
-		b.Fatal(err)
-	}
-	if _, err := b.store.Get(b.ctx, ids[0]); !errors.Is(err, memory.ErrNotFound) {
-		b.Errorf("Get of a deleted memory = %v", err)
-	}
-	if diff := cmp.Diff([]string{"I like tea."}, texts(b.all(user("ana")))); diff != "" {
-		b.Error(diff)
-	}
+	b.update(ids[0], "I live in Bergen.")
+	b.must(b.store.Delete(b.ctx, ids[0], memory.DeleteOptions{}))
+	b.fails("Get of a deleted memory", errorOf(b.store.Get(b.ctx, ids[0])), memory.ErrNotFound)
+	b.equal("texts", []string{"I like tea."}, texts(b.all(user("ana"))))
 	if hits := found(b.search(user("ana"), "Bergen Oslo", memory.SearchOptions{})); !slices.Equal(hits, []string{"I like tea."}) {
 		b.Errorf("found %q", hits)
 	}
-	rows := b.history(ids[0])
-	events := make([]memory.Event, 0, len(rows))
-	for _, r := range rows {
-		events = append(events, r.Event)
-		if r.Old != "" || r.New != "" {
-			b.Errorf("the history still says %q, %q", r.Old, r.New)
-		}
-	}
-	if diff := cmp.Diff([]memory.Event{memory.Added, memory.Updated, memory.Deleted}, events); diff != "" {
-		b.Error(diff)
-	}
-	if err := b.store.Delete(b.ctx, ids[0], memory.DeleteOptions{}); !errors.Is(err, memory.ErrNotFound) {
-		b.Errorf("Delete again = %v, want ErrNotFound", err)
-	}
+	b.equal("events", []memory.Event{memory.Added, memory.Updated, memory.Deleted}, b.erased(ids[0]))
+	b.fails("Delete again", b.store.Delete(b.ctx, ids[0], memory.DeleteOptions{}), memory.ErrNotFound)
 	if again := b.add(user("ana"), "I live in Bergen."); len(again) != 1 || again[0] == ids[0] {
 		b.Errorf("a deleted text cannot be added again: %v", again)
 	}
@@ -332,9 +285,7 @@ func checkDelete(b *bench) {
 
 func checkDeleteKeepsHistory(b *bench) {
 	id := b.add(user("ana"), "I live in Oslo.")[0]
-	if err := b.store.Delete(b.ctx, id, memory.DeleteOptions{KeepHistory: true}); err != nil {
-		b.Fatal(err)
-	}
+	b.must(b.store.Delete(b.ctx, id, memory.DeleteOptions{KeepHistory: true}))
 	rows := b.history(id)
 	if len(rows) != 2 || rows[0].New != "I live in Oslo." || rows[1].Old != "I live in Oslo." || rows[1].New != "" {
 		b.Errorf("history %+v", rows)
@@ -342,18 +293,12 @@ func checkDeleteKeepsHistory(b *bench) {
 	if err := b.store.Delete(b.ctx, id, memory.DeleteOptions{}); err != nil { // now the rest
 		b.Fatal(err)
 	}
-	for _, r := range b.history(id) {
-		if r.Old != "" || r.New != "" {
-			b.Errorf("the history still says %q, %q", r.Old, r.New)
-		}
-	}
+	b.erased(id)
 }
 
 func checkDeleteAll(b *bench) {
 	gone := b.add(user("ana"), "I live in Oslo.")[0]
-	if err := b.store.Delete(b.ctx, gone, memory.DeleteOptions{KeepHistory: true}); err != nil {
-		b.Fatal(err)
-	}
+	b.must(b.store.Delete(b.ctx, gone, memory.DeleteOptions{KeepHistory: true}))
 	ids := b.add(memory.Scope{User: "ana", Run: "7"}, "I like tea.", "I like cake.")
 	other := b.add(user("bo"), "I like tea.")[0]
 	n, err := b.store.DeleteAll(b.ctx, user("ana"), memory.DeleteOptions{})
@@ -364,11 +309,7 @@ func checkDeleteAll(b *bench) {
 		b.Errorf("left: %q", texts(left))
 	}
 	for _, id := range append(ids, gone) {
-		for _, r := range b.history(id) {
-			if r.Old != "" || r.New != "" {
-				b.Errorf("the history still says %q, %q", r.Old, r.New)
-			}
-		}
+		b.erased(id)
 	}
 	if m := b.get(other); m.Text != "I like tea." || b.history(other)[0].New != "I like tea." {
 		b.Errorf("another user's memory was touched: %+v", m)
@@ -410,9 +351,7 @@ func checkGetMany(b *bench) {
 	if got, err := getter.GetMany(b.ctx, nil, memory.ListOptions{}); err != nil || len(got) != 0 {
 		b.Errorf("no IDs: %d memories, %v", len(got), err)
 	}
-	if _, err := getter.GetMany(b.ctx, ids, memory.ListOptions{Filter: memory.Where("text", "no operator", 1)}); !errors.Is(err, memory.ErrBadFilter) {
-		b.Errorf("a filter that is not one: %v", err)
-	}
+	b.fails("a filter that is not one", errorOf(getter.GetMany(b.ctx, ids, memory.ListOptions{Filter: memory.Where("text", "no operator", 1)})), memory.ErrBadFilter)
 }
 
 func checkExpiry(b *bench) {

@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/ragpilot/ragpilot/memory"
 )
 
@@ -25,14 +23,8 @@ func (b *bench) filled() {
 	b.Helper()
 	b.addWith(user("ana"), memory.AddOptions{Metadata: map[string]any{"n": 1}}, "apple <&> pear", "bread")
 	id := b.add(memory.Scope{User: "bo", Run: "7"}, "cake", "line\nfeed")[0]
-	text := "cakes"
-	if _, err := b.store.Update(b.ctx, id, memory.Update{Text: &text}); err != nil {
-		b.Fatal(err)
-	}
-	gone := b.add(user("bo"), "dates")[0]
-	if err := b.store.Delete(b.ctx, gone, memory.DeleteOptions{}); err != nil {
-		b.Fatal(err)
-	}
+	b.update(id, "cakes")
+	b.must(b.store.Delete(b.ctx, b.add(user("bo"), "dates")[0], memory.DeleteOptions{}))
 }
 
 func (b *bench) exported(scope memory.Scope) string {
@@ -51,16 +43,12 @@ func checkPort(b *bench) {
 	if strings.Contains(ana, `"bo"`) || strings.Count(ana, "\n") != 4 {
 		b.Errorf("the export of one scope:\n%s", ana)
 	}
-	if err := b.store.Reset(b.ctx); err != nil {
-		b.Fatal(err)
-	}
+	b.must(b.store.Reset(b.ctx))
 	done, err := p.Import(b.ctx, strings.NewReader("\n"+everything))
 	if want := (memory.Imported{Memories: 4, Revisions: 7}); err != nil || done != want {
 		b.Errorf("Import = %+v, %v; want %+v", done, err, want)
 	}
-	if diff := cmp.Diff(everything, b.exported(memory.Scope{})); diff != "" {
-		b.Error(diff)
-	}
+	b.equal("the result", everything, b.exported(memory.Scope{}))
 	if hits := b.search(user("bo"), "cakes", memory.SearchOptions{}); len(hits) != 2 || hits[0].Memory.Text != "cakes" || hits[0].Lexical == 0 {
 		b.Errorf("imported memories are not found: %+v", hits)
 	}
@@ -70,12 +58,8 @@ func checkPortTwice(b *bench) {
 	p := b.porter()
 	b.filled()
 	everything := b.exported(memory.Scope{})
-	if _, err := p.Import(b.ctx, strings.NewReader(everything)); err != nil {
-		b.Fatal(err)
-	}
-	if diff := cmp.Diff(everything, b.exported(memory.Scope{})); diff != "" {
-		b.Errorf("importing what is there changes it: %s", diff)
-	}
+	b.must(errorOf(p.Import(b.ctx, strings.NewReader(everything))))
+	b.equal("importing what is there changes it", everything, b.exported(memory.Scope{}))
 	// The same text under another ID is not stored beside it.
 	var lines []string
 	for line := range strings.Lines(everything) {

@@ -2,9 +2,12 @@ package memorytest
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/google/go-cmp/cmp"
 
 	"github.com/ragpilot/ragpilot/memory"
 )
@@ -34,10 +37,42 @@ func (c *clock) advance(d time.Duration) {
 	c.now = c.now.Add(d)
 }
 
+// tester is a test whose checks are short.
+type tester struct {
+	*testing.T
+	ctx context.Context
+}
+
+// must ends the test with an error.
+func (t *tester) must(err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// equal compares two values.
+func (t *tester) equal(what string, want, got any, opts ...cmp.Option) {
+	t.Helper()
+	if diff := cmp.Diff(want, got, opts...); diff != "" {
+		t.Errorf("%s: -want +got\n%s", what, diff)
+	}
+}
+
+// fails checks that a call has the error.
+func (t *tester) fails(what string, err, want error) {
+	t.Helper()
+	if !errors.Is(err, want) {
+		t.Errorf("%s: %v, want %v", what, err, want)
+	}
+}
+
+// errorOf returns the error of a call that returns a value as well.
+func errorOf(_ any, err error) error { return err }
+
 // bench is what a check works with.
 type bench struct {
-	*testing.T
-	ctx   context.Context
+	tester
 	store memory.Store
 	clock *clock
 }
@@ -107,7 +142,7 @@ func Run(t *testing.T, open func(t *testing.T, cfg memory.Config) memory.Store) 
 					t.Errorf("Close: %v", err)
 				}
 			})
-			c.run(&bench{t, ctx, store, clock})
+			c.run(&bench{tester{t, ctx}, store, clock})
 		})
 	}
 }
@@ -143,31 +178,43 @@ func (b *bench) addWith(scope memory.Scope, opts memory.AddOptions, texts ...str
 	return ids
 }
 
+// update gives a memory another text.
+func (b *bench) update(id, text string) {
+	b.Helper()
+	b.must(errorOf(b.store.Update(b.ctx, id, memory.Update{Text: &text})))
+}
+
+// erased checks that the history of a memory has no texts, and returns its events.
+func (b *bench) erased(id string) (events []memory.Event) {
+	b.Helper()
+	for _, r := range b.history(id) {
+		events = append(events, r.Event)
+		if r.Old != "" || r.New != "" {
+			b.Errorf("the history still says %q, %q", r.Old, r.New)
+		}
+	}
+	return events
+}
+
 // all lists a scope.
 func (b *bench) all(scope memory.Scope) []memory.Memory {
 	b.Helper()
 	all, err := b.store.GetAll(b.ctx, scope, memory.ListOptions{})
-	if err != nil {
-		b.Fatalf("GetAll(%v) = %v", scope, err)
-	}
+	b.must(err)
 	return all
 }
 
 func (b *bench) get(id string) memory.Memory {
 	b.Helper()
 	m, err := b.store.Get(b.ctx, id)
-	if err != nil {
-		b.Fatalf("Get(%q) = %v", id, err)
-	}
+	b.must(err)
 	return m
 }
 
 func (b *bench) history(id string) []memory.Revision {
 	b.Helper()
 	rows, err := b.store.History(b.ctx, id)
-	if err != nil {
-		b.Fatalf("History(%q) = %v", id, err)
-	}
+	b.must(err)
 	return rows
 }
 
@@ -176,9 +223,7 @@ func (b *bench) search(scope memory.Scope, query string, opts memory.SearchOptio
 	b.Helper()
 	opts.Threshold = -1
 	hits, err := b.store.Search(b.ctx, scope, query, 100, opts)
-	if err != nil {
-		b.Fatalf("Search(%.200q) = %v", query, err)
-	}
+	b.must(err)
 	return hits
 }
 
