@@ -4,7 +4,9 @@ import "github.com/tmc/langchaingo/prompts"
 
 // The constant part comes first, so that all prompts share it with the blocks behind it; what changes, the question,
 // comes last. The template itself must not hold block markup.
-const qaTemplate = `Answer the question at the end from the documents below. The first line of each document gives its label; cite a document as [label] after each statement that rests on it. If the documents do not hold the answer, say that you don't know.
+const qaTemplate = `Answer the question at the end from the documents below. ` +
+	`The first line of each document gives its label; cite a document as [label] after each statement that rests on it. ` +
+	`If the documents do not hold the answer, say that you don't know.
 
 {{.context}}
 

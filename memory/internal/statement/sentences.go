@@ -76,7 +76,8 @@ func ends(said, marks, rest string, mark rune) bool {
 	return !closes(last) || !unicode.IsLower(next) // a quotation within a sentence
 }
 
-var abbreviations = set("mr mrs ms dr prof st no vs etc e.g i.e a.m p.m jr sr approx ca bzw z.b usw nr str art fig vol dept inc ltd mt ave sra dra")
+var abbreviations = set(`mr mrs ms dr prof st no vs etc e.g i.e a.m p.m jr sr approx ca bzw z.b usw nr str art fig
+	vol dept inc ltd mt ave sra dra`)
 
 // abbreviated reports whether the last word, with its point, is an abbreviation or an initial.
 func abbreviated(said string) bool {

@@ -51,7 +51,9 @@ func Of(text string) string {
 	return out.String()
 }
 
-var structured = regexp.MustCompile("(?m)```|^[ \\t]*(?:[-*•+]|\\d{1,3}[.)])[ \\t]+\\S|[{};]\\s*$|</?[A-Za-z][^<>\\n]*>|=>|:=|==|\\(\\);?$|^[ \\t]*\\|.*\\|")
+var structured = regexp.MustCompile("(?m)```" +
+	`|^[ \t]*(?:[-*•+]|\d{1,3}[.)])[ \t]+\S` + // an item of a list
+	`|[{};]\s*$|</?[A-Za-z][^<>\n]*>|=>|:=|==|\(\);?$|^[ \t]*\|.*\|`)
 
 // whole reports whether a text is not cut up. A letter in front of a semicolon at the end may be Greek, where that is a question mark.
 func whole(text string) bool {
@@ -229,10 +231,14 @@ func requests(words []string) bool {
 }
 
 // stating begins a clause that says something, whatever is asked behind it.
-var stating = regexp.MustCompile(`^(?i)(?:(?:hi|hello|hey|ok|okay|well|so|and|but|yes|no)[, ]+)?(?:(?:since|because|as|given that|now that) )?` +
-	`(?:i|i'm|i've|i'd|we|we're|we've|my|our|he|he's|she|she's|they|they're|it's|you|you're|you've|his|her|their|this is|that is|there is|there are|there's|[\p{L}]+ (?:is|are|was|were|has|have)) \S`)
+var stating = regexp.MustCompile(`^(?i)(?:(?:hi|hello|hey|ok|okay|well|so|and|but|yes|no)[, ]+)?` +
+	`(?:(?:since|because|as|given that|now that) )?` +
+	`(?:i|i'm|i've|i'd|we|we're|we've|my|our|he|he's|she|she's|they|they're|it's|you|you're|you've|his|her|their|` +
+	`this is|that is|there is|there are|there's|[\p{L}]+ (?:is|are|was|were|has|have)) \S`)
 
-var hedge = regexp.MustCompile(`(?i)^(?:and |but |so )?(?:i wonder|i was wondering|i'm wondering|i am wondering|i need to know|i want to know|i'd like|i would like|i want you|i need you|i need help|i have a question|my question|i'm not sure|i forgot|i don't know|what|where|when|why|who|which|how|is|are|was|were)\b`)
+var hedge = regexp.MustCompile(`(?i)^(?:and |but |so )?(?:i wonder|i was wondering|i'm wondering|i am wondering|` +
+	`i need to know|i want to know|i'd like|i would like|i want you|i need you|i need help|i have a question|my question|` +
+	`i'm not sure|i forgot|i don't know|what|where|when|why|who|which|how|is|are|was|were)\b`)
 
 // asTyped makes one form of what is typed in several: a hyphen between spaces is a dash.
 var asTyped = strings.NewReplacer("’", "'", " - ", " – ")
