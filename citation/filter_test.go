@@ -121,7 +121,10 @@ func TestFoundInOrder(t *testing.T) {
 
 // A filter finds the same and passes on the same however the answer is cut.
 func FuzzFilter(f *testing.F) {
-	for _, s := range []string{"As said [a, b].", "[doc a]<doc guide.md#3>", "[[a]]]<<doc a>>", "[a,b\n]x;y]", "[日本]", "[" + strings.Repeat(",", 600) + "a]"} {
+	for _, s := range []string{
+		"As said [a, b].", "[doc a]<doc guide.md#3>", "[[a]]]<<doc a>>", "[a,b\n]x;y]", "[日本]",
+		"[" + strings.Repeat(",", 600) + "a]",
+	} {
 		f.Add(s, uint64(0x5a5a5a))
 	}
 	f.Fuzz(func(t *testing.T, answer string, cuts uint64) {
@@ -137,7 +140,8 @@ func FuzzFilter(f *testing.F) {
 			got.WriteString(pieces.Push(rest[:n]))
 			passed.WriteString(plain.Push(rest[:n]))
 			kept.WriteString(same.Push(rest[:n]))
-			if held := answer[kept.Len() : len(answer)-len(rest)+n]; held != "" && (held[0] != '[' && held[0] != '<' || len(held) >= citation.MaxLength) {
+			if held := answer[kept.Len() : len(answer)-len(rest)+n]; held != "" &&
+				(held[0] != '[' && held[0] != '<' || len(held) >= citation.MaxLength) {
 				t.Fatalf("%q is held back", held)
 			}
 			rest = rest[n:]

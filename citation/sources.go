@@ -24,7 +24,7 @@ type Source struct {
 	// the documents that were merged into it, as they have the same text: repeats in one retrieval, and what later turns
 	// retrieved and only referred to. There is always one.
 	Documents []Document
-	// Ref tells that the newest plan does not show the block but refers to the turn that did.
+	// Ref is set if the newest plan does not show the block but refers to the turn that did.
 	Ref *contextpilot.Ref
 }
 

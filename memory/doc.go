@@ -10,27 +10,28 @@
 // # Types to know
 //
 //   - [Store] is what an agent uses: add, search, update, delete, history. [Memory] is one short text of a [Scope].
-//   - [Local] is the store that runs in this process, over a [Backend]: memory/sqlite (a file), memory/postgres and memory/qdrant (shared by
-//     many processes), memory/inmem.
-//   - [Extractor] decides what is remembered: [Verbatim] (the statements of users), [Everything], [AddOnly] and [Reconcile] (a model reads them).
+//   - [Local] is the store that runs in this process, over a [Backend]: memory/sqlite (a file), memory/postgres and memory/qdrant
+//     (shared by many processes), memory/inmem.
+//   - [Extractor] decides what is remembered: [Verbatim] (the statements of users), [Everything], [AddOnly] and [Reconcile] (a
+//     model reads them).
 //   - [Filter] selects by metadata and time.
 //   - [Wrap] and [ChatHistory] connect a store with langchaingo.
 //
 // # Search
 //
-// Texts are compared by vectors (package embed; the default is a sentence model in this process), by words (BM25 over the stems of
-// the scope's own memories, so that what others store changes nothing) and by names ([Names]). A newer statement about a matter comes before an
-// older one. The order of equals is fixed, so that the same question about the same memories gives the same prompt. Searches run in
-// memory, see [Indexes].
+// Texts are compared by vectors (package embed; the default is a sentence model in this process), by words (BM25 over the stems
+// of the scope's own memories, so that what others store changes nothing) and by names ([Names]). A newer statement about a
+// matter comes before an older one. The order of equals is fixed, so that the same question about the same memories gives the
+// same prompt. Searches run in memory, see [Indexes].
 //
 // # Prompts
 //
 // A memory becomes a block whose ID is a hash of its text and scope ([Memory.BlockID]). Nothing that changes by itself stands in
-// it: no time, no score, no running number. A memory that is updated is another block; the others keep their bytes and,
-// by the pilot, their order.
+// it: no time, no score, no running number. A memory that is updated is another block; the others keep their bytes and, by the
+// pilot, their order.
 //
 // # Deletion
 //
-// [Store.Delete] erases: the memory, its vector, its words, the texts in its history, and the messages kept for
-// extractors. What an extractor removes because it is no longer true stays in the history.
+// [Store.Delete] erases: the memory, its vector, its words, the texts in its history, and the messages kept for extractors. What
+// an extractor removes because it is no longer true stays in the history.
 package memory

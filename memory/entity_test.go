@@ -52,7 +52,8 @@ func TestNamesProperties(t *testing.T) {
 // What a query names comes before what only sounds like it; what many memories name says little; and the boost is bounded.
 func TestEntityBoost(t *testing.T) {
 	store := newStore(t, memory.Config{})
-	mustAdd(t, store, "Rex Oslo is the name of the boat.", "The boat is red and old and was bought from a friend.", "Ana likes tea.", "Ana has a cat.")
+	mustAdd(t, store, "Rex Oslo is the name of the boat.", "The boat is red and old and was bought from a friend.", "Ana likes tea.",
+		"Ana has a cat.")
 	hits := search(t, store, "was the Rex Oslo bought from a friend?")
 	if got := hits[0]; got.Entity != 1 {
 		t.Errorf("first %q with boost %v, want the one that is named, with 1", got.Memory.Text, got.Entity)
@@ -76,7 +77,7 @@ func TestEntityBoost(t *testing.T) {
 	}
 }
 
-// Updates change what a memory is named by, and a store can be told to leave names alone.
+// Updates change what a memory is named by, and a store can leave names alone.
 func TestEntitiesFollow(t *testing.T) {
 	store := newStore(t, memory.Config{})
 	id := mustAdd(t, store, "Lives in Oslo.")[0].ID

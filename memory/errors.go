@@ -2,7 +2,7 @@ package memory
 
 import "errors"
 
-// Causes that callers may want to tell apart, by errors.Is.
+// Causes that callers can distinguish with errors.Is.
 var (
 	// ErrNoScope: none of user, agent and run is set.
 	ErrNoScope = errors.New("no scope: set at least one of user, agent and run")
@@ -35,8 +35,8 @@ var (
 	// ErrUnknownOutcome: the connection or the context ended before the server said whether a change was stored. Look
 	// before you repeat it. Such an error may be an ErrUnavailable too.
 	ErrUnknownOutcome = errors.New("whether the change was stored is not known")
-	// ErrNotErased: a change was stored, and what it replaced or removed is found by nobody, but could not be deleted from
-	// the server, or from the file of an embedded store, yet. The next change of anybody does that.
+	// ErrNotErased: a change was stored. No reader finds what it replaced or removed, but that could not be deleted from the
+	// server, or from the file of an embedded store, yet. The next change by any process does so.
 	ErrNotErased = errors.New("the change is stored, but what it removed is not deleted from the server yet")
 	// ErrClosed: the backend was used after Close.
 	ErrClosed = errors.New("closed")

@@ -48,7 +48,8 @@ func TestReconcileContradiction(t *testing.T) {
 		t.Errorf("events %v, want %v", events, want)
 	}
 	last := model.asked[len(model.asked)-1]
-	want := "## Stored memories\n[0] Lives in Oslo\n[1] Has a dog named Rex\n\n## New facts\n- Lives in Bergen\n- The dog Rex died\n- Likes tea"
+	want := "## Stored memories\n[0] Lives in Oslo\n[1] Has a dog named Rex\n\n## New facts\n- Lives in Bergen\n- The dog Rex " +
+		"died\n- Likes tea"
 	if last != want {
 		t.Errorf("the second call asks\n%s\nwant\n%s", last, want)
 	}
@@ -60,7 +61,8 @@ func TestUpdateToExpired(t *testing.T) {
 	model := &fakeModel{}
 	store := newStore(t, memory.Config{Extractor: memory.Reconcile(model), Now: func() time.Time { now = now.Add(time.Second); return now }})
 	model.answers = []string{`{"facts": ["Lives in Porto"]}`}
-	if _, err := store.Add(t.Context(), ana, said("I am in Porto for an hour."), memory.AddOptions{ExpiresAt: now.Add(time.Hour)}); err != nil {
+	if _, err := store.Add(t.Context(), ana, said("I am in Porto for an hour."),
+		memory.AddOptions{ExpiresAt: now.Add(time.Hour)}); err != nil {
 		t.Fatal(err)
 	}
 	now = now.Add(2 * time.Hour)
@@ -132,7 +134,8 @@ func TestAddOnly(t *testing.T) {
 	if model.systems[0] != model.systems[1] {
 		t.Error("the system prompt differs between calls: nothing of it can be reused")
 	}
-	if hits, err := store.Search(t.Context(), ana, "Bergen", 1, memory.SearchOptions{}); err != nil || len(hits) != 1 || hits[0].Memory.Role != "user" {
+	if hits, err := store.Search(t.Context(), ana, "Bergen", 1, memory.SearchOptions{}); err != nil || len(hits) != 1 ||
+		hits[0].Memory.Role != "user" {
 		t.Errorf("found %+v, %v", hits, err)
 	}
 }
@@ -141,7 +144,8 @@ func TestAddOnly(t *testing.T) {
 func TestNothingToExtract(t *testing.T) {
 	for _, extractor := range []memory.Extractor{memory.AddOnly(&fakeModel{}), memory.Reconcile(&fakeModel{})} {
 		store := newStore(t, memory.Config{Extractor: extractor})
-		changes, err := store.Add(t.Context(), ana, []memory.Message{{Role: memory.System, Content: "Hi"}, {Role: memory.User, Content: " "}}, memory.AddOptions{})
+		changes, err := store.Add(t.Context(), ana, []memory.Message{{Role: memory.System, Content: "Hi"}, {Role: memory.User, Content: " "}},
+			memory.AddOptions{})
 		if err != nil || len(changes) != 0 {
 			t.Errorf("%v, %v", changes, err)
 		}
@@ -167,11 +171,14 @@ func TestVerbatim(t *testing.T) {
 		extractor memory.Extractor
 		want      []string
 	}{
-		"default":      {nil, []string{"I'm Ana, I work at Siemens.", "What is 6 * 7? 42", "Ana waits."}},
-		"verbatim":     {memory.Verbatim{}, []string{"I'm Ana, I work at Siemens.", "What is 6 * 7? 42", "Ana waits."}},
-		"of assistant": {memory.Verbatim{Assistant: true}, []string{"I'm Ana, I work at Siemens.", "The office in Porto is sunny.", "What is 6 * 7? 42", "Ana waits."}},
-		"own rule":     {memory.Verbatim{Keep: loud}, []string{messages[1].Content}},
-		"everything":   {memory.Everything{}, []string{messages[1].Content, messages[2].Content, messages[3].Content, messages[4].Content}},
+		"default":  {nil, []string{"I'm Ana, I work at Siemens.", "What is 6 * 7? 42", "Ana waits."}},
+		"verbatim": {memory.Verbatim{}, []string{"I'm Ana, I work at Siemens.", "What is 6 * 7? 42", "Ana waits."}},
+		"of assistant": {
+			memory.Verbatim{Assistant: true},
+			[]string{"I'm Ana, I work at Siemens.", "The office in Porto is sunny.", "What is 6 * 7? 42", "Ana waits."},
+		},
+		"own rule":   {memory.Verbatim{Keep: loud}, []string{messages[1].Content}},
+		"everything": {memory.Everything{}, []string{messages[1].Content, messages[2].Content, messages[3].Content, messages[4].Content}},
 	} {
 		store := newStore(t, memory.Config{})
 		changes, err := store.Add(t.Context(), ana, messages, memory.AddOptions{Extractor: c.extractor})

@@ -50,7 +50,10 @@ func TestFilterJSON(t *testing.T) {
 
 // FuzzFilter: a filter that was read can be written, read again, and selects the same.
 func FuzzFilter(f *testing.F) {
-	for _, seed := range []string{`{"n":{"gte":1,"lt":"2026-01-01"}}`, `{"OR":[{"text":{"icontains":"A"}},{"NOT":{"n":"*"}}]}`, `{"list":{"contains":2},"user_id":"ana"}`} {
+	for _, seed := range []string{
+		`{"n":{"gte":1,"lt":"2026-01-01"}}`, `{"OR":[{"text":{"icontains":"A"}},{"NOT":{"n":"*"}}]}`,
+		`{"list":{"contains":2},"user_id":"ana"}`,
+	} {
 		f.Add(seed)
 	}
 	m := memory.Memory{

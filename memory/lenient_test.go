@@ -51,7 +51,10 @@ func TestReadItems(t *testing.T) {
 
 // FuzzReadItems: whatever a model says, reading it ends, and numbers stay in range.
 func FuzzReadItems(f *testing.F) {
-	for _, seed := range []string{`{"memory":[{"id":"0","event":"ADD","text":"x"}]}`, "```\n[1,\"2\"]```", `{"memory":{"id":[3]}}`, `{"memory":[{"id":1e3}]}{`} {
+	for _, seed := range []string{
+		`{"memory":[{"id":"0","event":"ADD","text":"x"}]}`, "```\n[1,\"2\"]```", `{"memory":{"id":[3]}}`,
+		`{"memory":[{"id":1e3}]}{`,
+	} {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, answer string) {

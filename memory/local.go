@@ -10,7 +10,7 @@ import (
 	"github.com/ragpilot/ragpilot/embed"
 )
 
-// Config is what a [Local] can be told; the zero Config is the usual one.
+// Config configures a [Local]; the zero Config is the usual one.
 type Config struct {
 	// Embedder makes the vectors; nil: the sentence model all-MiniLM-L6-v2 in this process, minilm.Default, which is
 	// downloaded once (83 MB) when the first text is embedded. [Lexical] needs no model. A store must be opened with the

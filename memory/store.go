@@ -12,9 +12,10 @@ import (
 // [New] makes one that runs in this process over any [Backend]; a client of a remote server is another.
 // memory/memorytest holds what all must do.
 type Store interface {
-	// Add stores what is worth remembering of the messages, as the store's [Extractor] or that of opts decides, and says
-	// what it changed, in the order in which it did; a message that was known already may be reported as [None] or not
-	// at all, and one of which nothing is worth remembering is not reported. All changes are made or none: after an error nothing is stored and the call can be repeated.
+	// Add stores what is worth remembering of the messages, as the store's [Extractor] or that of opts decides, and says what it
+	// changed, in the order in which it did; a message that was known already may be reported as [None] or not at all, and one of
+	// which nothing is worth remembering is not reported. All changes are made or none: after an error nothing is stored and the
+	// call can be repeated.
 	Add(ctx context.Context, scope Scope, messages []Message, opts AddOptions) ([]Change, error)
 	// Search returns at most k memories for the query, best first; k below 1: [DefaultK]. Equal scores are ordered by
 	// creation, the newest first, then by ID, but an update stands in front of what it replaces.
@@ -76,7 +77,7 @@ type MessageLog interface {
 	SetMessages(ctx context.Context, scope Scope, messages []Message) error
 }
 
-// DefaultK is how many memories a search returns if not told.
+// DefaultK is how many memories a search returns by default.
 const DefaultK = 20
 
 // AddOptions are the rarer arguments of [Store.Add].

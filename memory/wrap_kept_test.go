@@ -55,7 +55,8 @@ func TestWithinHistory(t *testing.T) {
 			pilot, store, llm := newPilot(t), newStore(t, memory.Config{}), &fakeLLM{}
 			mustAdd(t, store, facts...)
 			model := langchain.Wrap(pilot, llm)
-			wrapped := memory.Wrap(pilot, lcmemory.NewConversationBuffer(lcmemory.WithReturnMessages(messages)), store, append(opts, memory.WithK(k))...)
+			wrapped := memory.Wrap(pilot, lcmemory.NewConversationBuffer(lcmemory.WithReturnMessages(messages)), store,
+				append(opts, memory.WithK(k))...)
 			var chain chains.Chain = chains.NewConversation(model, wrapped)
 			if messages {
 				chain = chat(model, wrapped)
@@ -342,7 +343,8 @@ func TestKeptBounds(t *testing.T) {
 	mustAdd(t, store, texts...)
 	long := strings.Repeat("tea ", 1<<13)
 	for i := range 4 {
-		if _, err := store.Add(t.Context(), ana, said(fmt.Sprintf("Long text l%d: %s", i, long)), memory.AddOptions{Extractor: memory.Everything{}}); err != nil {
+		if _, err := store.Add(t.Context(), ana, said(fmt.Sprintf("Long text l%d: %s", i, long)),
+			memory.AddOptions{Extractor: memory.Everything{}}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -510,7 +512,8 @@ func TestKeptConcurrently(t *testing.T) {
 func TestKeptTextOfSeveralScopes(t *testing.T) {
 	store := newStore(t, memory.Config{})
 	for _, run := range []string{"", "1", "2"} {
-		if _, err := store.Add(t.Context(), memory.Scope{User: "ana", Run: run}, said("I am allergic to peanuts."), memory.AddOptions{}); err != nil {
+		if _, err := store.Add(t.Context(), memory.Scope{User: "ana", Run: run}, said("I am allergic to peanuts."),
+			memory.AddOptions{}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -525,7 +528,8 @@ func TestKeptTextOfSeveralScopes(t *testing.T) {
 func TestKeptAll(t *testing.T) {
 	store := newStore(t, memory.Config{})
 	mustAdd(t, store, "I am allergic to peanuts.", "I keep bees.")
-	has(t, newTalk(t, nil, store, memory.WithK(math.MaxInt)).load("What of peanuts?"), map[string]int{"I am allergic to peanuts.": 1, "I keep bees.": 1})
+	has(t, newTalk(t, nil, store, memory.WithK(math.MaxInt)).load("What of peanuts?"),
+		map[string]int{"I am allergic to peanuts.": 1, "I keep bees.": 1})
 }
 
 // The same question asked again within a budget that is full leaves the prompt as it begins.

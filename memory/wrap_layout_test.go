@@ -53,7 +53,8 @@ func layout(t *testing.T, k int, opts ...memory.Option) *metered {
 	facts, questions := fifty(t)
 	pilot, store := newPilot(t), newStore(t, memory.Config{Embedder: embed.NewHashed(0)})
 	for kind, texts := range map[string][]string{"fact": facts, "preference": preferences} {
-		if _, err := store.Add(t.Context(), ana, said(texts...), memory.AddOptions{Extractor: memory.Everything{}, Metadata: map[string]any{"kind": kind}}); err != nil {
+		if _, err := store.Add(t.Context(), ana, said(texts...),
+			memory.AddOptions{Extractor: memory.Everything{}, Metadata: map[string]any{"kind": kind}}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -90,20 +91,26 @@ func TestLayouts(t *testing.T) {
 		{"where they were first shown (default)", layout(t, k)},
 		{"all behind the history", layout(t, k, memory.WithPlace(memory.BehindHistory))},
 		{"all before the history", layout(t, k, memory.WithPlace(memory.BeforeHistory))},
-		{"preferences before, facts where first shown (`WithStable`)", layout(t, k, memory.WithStable(memory.Eq("kind", "preference"), 0, "Always:"))},
+		{
+			"preferences before, facts where first shown (`WithStable`)",
+			layout(t, k, memory.WithStable(memory.Eq("kind", "preference"), 0, "Always:")),
+		},
 	}
 	table := "| memories | prompt tokens | computed | computed per turn | turns with all preferences |\n|---|---|---|---|---|\n"
 	computed := make([]int, len(rows))
 	for i, r := range rows {
 		computed[i] = r.prompt - r.cached
-		table += fmt.Sprintf("| %s | %d | %d | %.0f | %d of %d |\n", r.name, r.prompt, computed[i], float64(computed[i])/float64(r.requests), r.complete, r.requests)
+		table += fmt.Sprintf("| %s | %d | %d | %.0f | %d of %d |\n", r.name, r.prompt, computed[i], float64(computed[i])/float64(r.requests),
+			r.complete, r.requests)
 	}
 	t.Log("\n" + table)
 	within, behind, before, stable := computed[1], computed[2], computed[3], computed[4]
 	if behind < 2*within || before < 2*behind {
-		t.Errorf("before the history %d tokens are computed, behind it %d, within it %d: want half of them at most each time", before, behind, within)
+		t.Errorf("before the history %d tokens are computed, behind it %d, within it %d: want half of them at most each time", before, behind,
+			within)
 	}
 	if stable > within*11/10 || rows[4].complete != rows[4].requests {
-		t.Errorf("with preferences in front %d tokens are computed, %d without; %d of %d prompts have all", stable, within, rows[4].complete, rows[4].requests)
+		t.Errorf("with preferences in front %d tokens are computed, %d without; %d of %d prompts have all", stable, within, rows[4].complete,
+			rows[4].requests)
 	}
 }

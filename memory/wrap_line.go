@@ -23,7 +23,8 @@ func asLine(text string) (line string, ok bool) {
 	last := first
 	for i, r := range text {
 		switch {
-		case unicode.In(r, unicode.Other_Default_Ignorable_Code_Point, unicode.Variation_Selector), r == '\u02d0', r == '\u02d1': // not printed, or like a colon
+		case unicode.In(r, unicode.Other_Default_Ignorable_Code_Point, unicode.Variation_Selector), r == '\u02d0',
+			r == '\u02d1': // not printed, or like a colon
 			return "", false
 		case unicode.In(r, unicode.L, unicode.M, unicode.Nd), strings.ContainsRune(linePunctuation, r):
 		case r == ' ' && last != ' ':

@@ -14,15 +14,17 @@ type Place uint8
 
 const (
 	// WithinHistory: a memory stays where it was first shown, in the history, and those that are not shown yet stand behind the
-	// history. So each prompt of a conversation begins with the whole one before, as far as the history only grows, and an
-	// engine computes a memory once for a conversation.
+	// history. So each prompt of a conversation begins with the whole one before, as far as the history only grows, and an engine
+	// computes a memory once for a conversation.
 	//
-	// A memory that was deleted, has expired or was changed since is taken out before the next prompt, which breaks the prefix there, once. A
-	// history that does not begin with the one before (a window, a summary) has the k best behind it and nothing else, and so
-	// has one whose memories would become more than 8 × k (or 64, if that is more), or more tokens than [WithBudget] allows. Where they
-	// stand is kept for the 1,000 conversations (scope and [framework.WithConversation]) that were used last, at most 64 KiB each.
+	// A memory that was deleted, has expired or was changed since is taken out before the next prompt, which breaks the prefix
+	// there, once. A history that does not begin with the one before (a window, a summary) has the k best behind it and nothing
+	// else, and so has one whose memories would become more than 8 × k (or 64, if that is more), or more tokens than [WithBudget]
+	// allows. Where they stand is kept for the 1,000 conversations (scope and [framework.WithConversation]) that were used last, at
+	// most 64 KiB each.
 	//
-	// The store must be a [Getter], as [Local] is, and the memories have no variable of their own ([WithRecallKey]). Otherwise this is BehindHistory.
+	// The store must be a [Getter], as [Local] is, and the memories have no variable of their own ([WithRecallKey]). Otherwise this
+	// is BehindHistory.
 	WithinHistory Place = iota
 	// BehindHistory: memories stand behind the history and are gone from there in the next prompt. They are computed at each turn.
 	BehindHistory
@@ -99,10 +101,11 @@ func WithHeading(line string) Option { return option(func(s *settings) { s.headi
 // WithPlace says where beside the history the memories stand; the default is [WithinHistory].
 func WithPlace(place Place) Option { return option(func(s *settings) { s.place = place }) }
 
-// WithStable has the memories that match the filter, such as [Eq]("kind", "preference"), stand in front of the history in
-// every prompt whatever the input is: all of them, or the newest most of them (0: [DefaultK]), in the order in which they came
-// to be, but for one that the conversation says itself. Their bytes are the same from turn to turn and from conversation to conversation
-// until one of them changes or is said, so that an engine computes them once. The search leaves them out. heading is the line in front of them; empty: none.
+// WithStable has the memories that match the filter, such as [Eq]("kind", "preference"), stand in front of the history in every
+// prompt whatever the input is: all of them, or the newest most of them (0: [DefaultK]), in the order in which they came to be,
+// but for one that the conversation says itself. Their bytes are the same from turn to turn and from conversation to conversation
+// until one of them changes or is said, so that an engine computes them once. The search leaves them out. heading is the line in
+// front of them; empty: none.
 //
 // It is for what always holds and seldom changes. Each turn lists the memories of the scope.
 func WithStable(filter Filter, most int, heading string) Option {

@@ -66,7 +66,8 @@ func TestRecallLeavesOutWhatIsShown(t *testing.T) {
 			chain = chat(model, wrapped)
 		}
 		said := []string{
-			"Ana drinks green tea.", "Hi! Ana  drinks\ntea at six. What tea? Ana likes tea with milk.", "What tea?", "Which tea does Ana drink?", "Which tea does Ana drink?",
+			"Ana drinks green tea.", "Hi! Ana  drinks\ntea at six. What tea? Ana likes tea with milk.", "What tea?", "Which tea does Ana drink?",
+			"Which tea does Ana drink?",
 		}
 		for i, text := range said {
 			if _, err := chains.Run(memory.WithScope(t.Context(), ana), chain, text); err != nil {
@@ -97,7 +98,8 @@ func TestRecallOfParts(t *testing.T) {
 	pilot, store := newPilot(t), newStore(t, memory.Config{})
 	mustAdd(t, store, "Anna", "Anna keeps bees. Anna lives in Oslo.", "Anna keeps bees.", "Anna lives in Oslo. Anna sings.")
 	buffer := lcmemory.NewConversationBuffer()
-	_ = buffer.ChatHistory.AddUserMessage(t.Context(), "Anna keeps bees. Does Annabel? Anna lives in Oslo.") // cannot fail: it appends to a slice
+	_ = buffer.ChatHistory.AddUserMessage(t.Context(),
+		"Anna keeps bees. Does Annabel? Anna lives in Oslo.") // cannot fail: it appends to a slice
 	wrapped := memory.Wrap(pilot, buffer, store, memory.WithRecallKey("memories"), memory.WithHeading(""),
 		memory.WithSearch(memory.SearchOptions{Threshold: -1}))
 	vars, err := wrapped.LoadMemoryVariables(memory.WithScope(t.Context(), ana), map[string]any{"input": "Annabel?"})
@@ -115,7 +117,10 @@ func TestStable(t *testing.T) {
 	for _, messages := range []bool{false, true} {
 		pilot, store, llm := newPilot(t), newStore(t, memory.Config{}), &fakeLLM{}
 		ctx := memory.WithScope(t.Context(), ana)
-		for kind, texts := range map[string][]string{"preference": {"Answer in German.", "Ana likes short sentences."}, "fact": {"Ana keeps bees.", "Ana has a boat."}} {
+		for kind, texts := range map[string][]string{
+			"preference": {"Answer in German.", "Ana likes short sentences."},
+			"fact":       {"Ana keeps bees.", "Ana has a boat."},
+		} {
 			if _, err := store.Add(ctx, ana, said(texts...), memory.AddOptions{Metadata: map[string]any{"kind": kind}}); err != nil {
 				t.Fatal(err)
 			}
@@ -134,7 +139,8 @@ func TestStable(t *testing.T) {
 			front := strings.Index(prompt, "Always:\n<doc ")
 			asked := strings.Index(prompt, "What of her bees?")
 			found := strings.LastIndex(prompt, "Known from earlier")
-			if front < 0 || asked < front || i == 1 && found < asked || strings.Count(prompt, "<doc ") != 2 || strings.Count(prompt, "\n- ") != 1+min(i, 1) ||
+			if front < 0 || asked < front || i == 1 && found < asked || strings.Count(prompt, "<doc ") != 2 ||
+				strings.Count(prompt, "\n- ") != 1+min(i, 1) ||
 				strings.Index(prompt, "Answer in German.") > strings.Index(prompt, "Ana likes short sentences.") {
 				t.Errorf("messages %v:\n%s", messages, prompt)
 			}

@@ -211,7 +211,7 @@ func TestWrapErrors(t *testing.T) {
 		t.Errorf("load = %v, %v", vars, err)
 	}
 	if err := lenient.SaveContext(ctx, in, out); err != nil || len(seen) != 2 {
-		t.Errorf("save = %v; %d errors were told", err, len(seen))
+		t.Errorf("save = %v; %d errors were reported", err, len(seen))
 	}
 	store := newStore(t, memory.Config{})
 	plain := memory.Wrap(pilot, lcmemory.NewConversationBuffer(), store)
@@ -261,7 +261,7 @@ func TestWrapScopes(t *testing.T) {
 		t.Error(err)
 	}
 	if got := textsOf(t, store, memory.Scope{Run: "thread-7"}); len(got) != 1 {
-		t.Errorf("stored though told not to: %q", got)
+		t.Errorf("stored in spite of WithoutSaving: %q", got)
 	}
 }
 
@@ -271,7 +271,10 @@ func TestChatHistory(t *testing.T) {
 	h := memory.NewChatHistory(store, memory.Scope{Run: "7"})
 	want := []llms.ChatMessage{
 		llms.HumanChatMessage{Content: "Hi"},
-		llms.AIChatMessage{Content: "", ToolCalls: []llms.ToolCall{{ID: "1", Type: "function", FunctionCall: &llms.FunctionCall{Name: "f", Arguments: "{}"}}}},
+		llms.AIChatMessage{
+			Content:   "",
+			ToolCalls: []llms.ToolCall{{ID: "1", Type: "function", FunctionCall: &llms.FunctionCall{Name: "f", Arguments: "{}"}}},
+		},
 		llms.ToolChatMessage{ID: "1", Content: "42"},
 		llms.FunctionChatMessage{Name: "f", Content: "42"},
 		llms.AIChatMessage{Content: "Yes", ReasoningContent: "hm"},
@@ -296,7 +299,8 @@ func TestChatHistory(t *testing.T) {
 		t.Fatal(err)
 	}
 	check(want[2:4])
-	if err := errors.Join(history.Clear(t.Context()), history.AddUserMessage(t.Context(), "a"), history.AddAIMessage(t.Context(), "b")); err != nil {
+	if err := errors.Join(history.Clear(t.Context()), history.AddUserMessage(t.Context(), "a"),
+		history.AddAIMessage(t.Context(), "b")); err != nil {
 		t.Fatal(err)
 	}
 	check([]llms.ChatMessage{llms.HumanChatMessage{Content: "a"}, llms.AIChatMessage{Content: "b"}})

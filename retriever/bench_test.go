@@ -45,7 +45,10 @@ func BenchmarkSearch(b *testing.B) {
 		{"steady", steady(b, inner, retriever.SteadyOptions{K: 10})},
 		{"wrap", retriever.Wrap(pilot, inner)},
 		{"wrap with passages", retriever.Wrap(pilot, inner, retriever.WithPassages(passage.Options{}))},
-		{"wrap with passages and versioned IDs", retriever.Wrap(pilot, inner, retriever.WithPassages(passage.Options{}), retriever.WithVersionedIDs())},
+		{
+			"wrap with passages and versioned IDs",
+			retriever.Wrap(pilot, inner, retriever.WithPassages(passage.Options{}), retriever.WithVersionedIDs()),
+		},
 	} {
 		b.Run(part.name, func(b *testing.B) { testkit.Median(b, asking(ctx, b, part.r)) })
 	}

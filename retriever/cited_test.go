@@ -16,7 +16,12 @@ type twice struct{}
 
 func (twice) GetRelevantDocuments(context.Context, string) ([]schema.Document, error) {
 	var docs []schema.Document
-	for _, d := range [][2]string{{"pump", "All about pumps."}, {"valve", "All about valves."}, {"copy", "All about pumps."}, {"motor", "All about motors."}} {
+	for _, d := range [][2]string{
+		{"pump", "All about pumps."},
+		{"valve", "All about valves."},
+		{"copy", "All about pumps."},
+		{"motor", "All about motors."},
+	} {
 		docs = append(docs, schema.Document{PageContent: d[1], Metadata: map[string]any{"id": d[0], "url": "http://example.com/" + d[0]}})
 	}
 	return docs, nil

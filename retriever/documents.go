@@ -68,7 +68,7 @@ func (r retrieved) left(l framework.Laid) (left []schema.Document) {
 	return left
 }
 
-// mergedAs tells why a document is in the passage of another one.
+// mergedAs returns why a document is in the passage of another one.
 func mergedAs(doc, lead schema.Document) string {
 	if doc.PageContent == lead.PageContent {
 		return contextpilot.Duplicate.String()

@@ -26,7 +26,7 @@ func found(ids ...string) schema.Retriever {
 }
 
 // The second result holds the same documents in another order. They are given in the first order, and the last one
-// tells the model how the retriever ranked them.
+// states how the retriever ranked them.
 func Example() {
 	pilot, err := contextpilot.New(contextpilot.Config{})
 	if err != nil {
@@ -88,7 +88,7 @@ func ExampleSources() {
 	// 4 b Valves hold it back.
 }
 
-// The prompt tells the model how to cite; the answer's citations are labels of documents.
+// The prompt explains how to cite; the answer's citations are labels of documents.
 func ExampleQAPrompt() {
 	pilot, err := contextpilot.New(contextpilot.Config{})
 	if err != nil {

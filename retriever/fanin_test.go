@@ -96,7 +96,11 @@ func TestWeightsAndLimits(t *testing.T) {
 		{"ranks", retriever.FanInConfig{}, []string{"b", "d", "e", "a"}},
 		{"scores", retriever.FanInConfig{Fusion: retriever.WeightedScores()}, []string{"d", "a", "b", "e"}},
 		{"the best two", retriever.FanInConfig{Limit: 2}, []string{"b", "d"}},
-		{"own fusion", retriever.FanInConfig{Fusion: func(f []retriever.Found) float64 { return -f[0].High * float64(f[0].Rank) }}, []string{"a", "b", "d", "e"}},
+		{
+			"own fusion",
+			retriever.FanInConfig{Fusion: func(f []retriever.Found) float64 { return -f[0].High * float64(f[0].Rank) }},
+			[]string{"a", "b", "d", "e"},
+		},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			test.cfg.Sources = sources
@@ -165,10 +169,14 @@ func TestPartialResultsAreStated(t *testing.T) {
 func TestFanInFails(t *testing.T) {
 	gone := errors.New("store gone")
 	all := fanIn(t, retriever.FanInConfig{Sources: []retriever.Source{{Retriever: failing{gone}}, {Retriever: failing{gone}}}})
-	if docs, err := all.GetRelevantDocuments(context.Background(), "q"); !errors.Is(err, gone) || !errors.Is(err, retriever.ErrNoSource) || docs != nil {
+	if docs, err := all.GetRelevantDocuments(context.Background(), "q"); !errors.Is(err, gone) || !errors.Is(err, retriever.ErrNoSource) ||
+		docs != nil {
 		t.Errorf("all failed: %v, %v", docs, err)
 	}
-	required := fanIn(t, retriever.FanInConfig{Sources: []retriever.Source{{Retriever: failing{gone}, Required: true}, {Retriever: literal{}}}})
+	required := fanIn(t, retriever.FanInConfig{Sources: []retriever.Source{
+		{Retriever: failing{gone}, Required: true},
+		{Retriever: literal{}},
+	}})
 	if _, err := required.GetRelevantDocuments(context.Background(), "q"); !errors.Is(err, gone) {
 		t.Errorf("a required one failed: %v", err)
 	}

@@ -14,7 +14,7 @@ Question: {{.question}}
 Answer:`
 
 // QAPrompt returns a prompt for the documents of [Wrap], with the variables context and question of the stuff chain.
-// It tells the model that documents have labels and how to cite them; the prompts that chains use by default work as
+// It explains that documents have labels and how to cite them; the prompts that chains use by default work as
 // well, but do not ask for citations.
 //
 //	chain := chains.NewStuffDocuments(chains.NewLLMChain(llm, retriever.QAPrompt()))

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Report tells what became of one search of a [FanIn].
+// Report is the outcome of one search of a [FanIn].
 type Report struct {
 	Query string
 	// Sources are in the order of the configuration. Empty if the context of the search ended.
@@ -18,7 +18,7 @@ type Report struct {
 	Err error
 }
 
-// SourceReport tells what one source gave.
+// SourceReport is what one source gave.
 type SourceReport struct {
 	Name string
 	// Documents is how many were taken of it.
@@ -27,7 +27,7 @@ type SourceReport struct {
 	Took time.Duration
 	// Err is why it gave nothing: its own error, ErrLate or ErrBusy. Nil if it answered, with documents or without.
 	Err error
-	// Late tells that it did not answer in its time.
+	// Late: it did not answer in its time.
 	Late bool
 }
 

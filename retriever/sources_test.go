@@ -118,8 +118,18 @@ func TestIDs(t *testing.T) {
 		{"file of a chunk", map[string]any{"source": "a.md"}, []retriever.Option{files}, "a.md@" + version},
 		{"address of a chunk", map[string]any{"source": "b#c@d"}, []retriever.Option{files}, "b%23c%40d@" + version},
 		{"ID as source", map[string]any{"source": "a.md#2"}, []retriever.Option{files}, "a.md@" + version + "#2"},
-		{"number of the chunk", map[string]any{"source": "a.md", "chunk": 3}, []retriever.Option{files, retriever.WithVersionedIDs()}, "a.md@" + version + "#3"},
-		{"whole files", map[string]any{"source": "a.md"}, []retriever.Option{files, retriever.WithPlaces(retriever.Places{Document: []string{}})}, "a.md"},
+		{
+			"number of the chunk",
+			map[string]any{"source": "a.md", "chunk": 3},
+			[]retriever.Option{files, retriever.WithVersionedIDs()},
+			"a.md@" + version + "#3",
+		},
+		{
+			"whole files",
+			map[string]any{"source": "a.md"},
+			[]retriever.Option{files, retriever.WithPlaces(retriever.Places{Document: []string{}})},
+			"a.md",
+		},
 		{"no keys", map[string]any{"id": "a"}, []retriever.Option{retriever.WithIDKeys()}, content},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -145,7 +155,10 @@ func TestEachTextHasItsLabel(t *testing.T) {
 		return schema.Document{PageContent: text, Metadata: map[string]any{"source": "a.md"}}
 	}
 	textOf := map[string]string{}
-	for _, docs := range [][]schema.Document{planned(chunk("Chapter 1."), chunk("Chapter 2.")), planned(chunk("Chapter 1.")), planned(chunk("Chapter 3."))} {
+	for _, docs := range [][]schema.Document{
+		planned(chunk("Chapter 1."), chunk("Chapter 2.")), planned(chunk("Chapter 1.")),
+		planned(chunk("Chapter 3.")),
+	} {
 		for _, d := range retriever.Sources(docs) {
 			label, _ := d.Metadata["ragpilot.label"].(string)
 			if text, seen := textOf[label]; seen && text != d.PageContent || !strings.HasPrefix(label, "a.md@") {

@@ -194,7 +194,8 @@ func TestBadSteady(t *testing.T) {
 		t.Errorf("nil: error %v", err)
 	}
 	gone := errors.New("store gone")
-	if _, err := steady(t, failing{gone}, retriever.SteadyOptions{K: 1}).GetRelevantDocuments(context.Background(), "q"); !errors.Is(err, gone) {
+	away := steady(t, failing{gone}, retriever.SteadyOptions{K: 1})
+	if _, err := away.GetRelevantDocuments(context.Background(), "q"); !errors.Is(err, gone) {
 		t.Errorf("error %v, want %v", err, gone)
 	}
 }

@@ -160,7 +160,7 @@ func TestPlanIsForContextAndScope(t *testing.T) {
 	}
 }
 
-// handler writes down what it is told.
+// handler notes its calls.
 type handler struct {
 	callbacks.SimpleHandler
 	calls []string

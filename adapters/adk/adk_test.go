@@ -127,7 +127,8 @@ func TestLaterTurnsRefer(t *testing.T) {
 				}
 			}
 		}
-		if st := pilot.Stats(); framework.OffersOf(pilot).Stats().Held != 0 || st.LiveRequests != 3 || st.EventsUnknown != 0 || st.PrefixReported != 120 {
+		if st := pilot.Stats(); framework.OffersOf(pilot).Stats().Held != 0 || st.LiveRequests != 3 || st.EventsUnknown != 0 ||
+			st.PrefixReported != 120 {
 			t.Errorf("stream %v: %+v", stream, st)
 		}
 	}
@@ -198,12 +199,12 @@ func TestMemoryOfAnAgent(t *testing.T) {
 		t.Errorf("%d memories of ana's: %+v, %v", len(all), all, err)
 	}
 	config := inner.asked[len(inner.asked)-1].Config
-	var told strings.Builder
+	var said strings.Builder
 	for _, p := range config.SystemInstruction.Parts {
-		told.WriteString(p.Text)
+		said.WriteString(p.Text)
 	}
-	if s := told.String(); !strings.Contains(s, "bees") || strings.Contains(s, "parrot") {
-		t.Errorf("the agent is told: %s", s)
+	if s := said.String(); !strings.Contains(s, "bees") || strings.Contains(s, "parrot") {
+		t.Errorf("the agent gets: %s", s)
 	}
 }
 
@@ -212,7 +213,8 @@ func TestMemoriesInTheCachesOrder(t *testing.T) {
 	pilot, store := newPilot(t), newStore(t)
 	memories := adk.Memory(pilot, store, adk.MemoryOptions{})
 	scope := memory.Scope{User: "ana", Agent: "app", Run: "1"}
-	said := []memory.Message{{Role: memory.User, Content: "I keep bees in the garden."}, {Role: memory.User, Content: "My garden is in Porto."}, {Role: memory.Assistant, Content: "Porto has mild winters."}}
+	said := []memory.Message{{Role: memory.User, Content: "I keep bees in the garden."},
+		{Role: memory.User, Content: "My garden is in Porto."}, {Role: memory.Assistant, Content: "Porto has mild winters."}}
 	if _, err := store.Add(t.Context(), scope, said, memory.AddOptions{Extractor: memory.Everything{}}); err != nil {
 		t.Fatal(err)
 	}

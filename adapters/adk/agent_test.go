@@ -48,12 +48,16 @@ func TestAgentReadsAFileThreeTimes(t *testing.T) {
 	text := strings.Repeat("A line of the file that is read.\n", 20)
 	for copies, o := range map[int]adk.ModelOptions{3: {}, 1: {ToolResults: true}} {
 		read, err := functiontool.New(functiontool.Config{Name: "read_file", Description: "Reads a file."},
-			func(tool.Context, args) (result, error) { return result{text, len(text)}, nil }) //nolint:staticcheck // what it is to become is not there in 1.4.0
+			func(tool.Context, args) (result, error) {
+				return result{text, len(text)},
+					nil
+			}) //nolint:staticcheck // what it is to become is not there in 1.4.0
 		if err != nil {
 			t.Fatal(err)
 		}
 		inner := &reader{}
-		a, err := llmagent.New(llmagent.Config{Name: "helper", Instruction: "Be brief.", Model: adk.Model(newPilot(t), inner, o), Tools: []tool.Tool{read}})
+		a, err := llmagent.New(llmagent.Config{Name: "helper", Instruction: "Be brief.", Model: adk.Model(newPilot(t), inner, o),
+			Tools: []tool.Tool{read}})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -50,7 +50,8 @@ func Example_five() {
 	bees, err := llmagent.New(llmagent.Config{Name: "bees", Model: adk.Model(pilot, model, adk.ModelOptions{})})
 	check(err)
 	memories := adk.Memory(pilot, store, adk.MemoryOptions{})
-	r, err := runner.New(runner.Config{AppName: "app", Agent: bees, SessionService: session.InMemoryService(), MemoryService: memories, AutoCreateSession: true})
+	r, err := runner.New(runner.Config{AppName: "app", Agent: bees, SessionService: session.InMemoryService(), MemoryService: memories,
+		AutoCreateSession: true})
 
 	check(err)
 	fmt.Println(said(ctx, r, "monday", "Do I keep bees?"))
@@ -70,7 +71,8 @@ func Example_fifteen() {
 		Name: "bees", Model: adk.Model(pilot, model, adk.ModelOptions{}), Tools: []tool.Tool{preloadmemorytool.New()},
 	})
 	check(err)
-	r, err := runner.New(runner.Config{AppName: "app", Agent: bees, SessionService: sessions, MemoryService: memories, AutoCreateSession: true})
+	r, err := runner.New(runner.Config{AppName: "app", Agent: bees, SessionService: sessions, MemoryService: memories,
+		AutoCreateSession: true})
 	check(err)
 	said(framework.WithConversation(ctx, "monday"), r, "monday", "I keep bees.")
 	got, err := sessions.Get(ctx, &session.GetRequest{AppName: "app", UserID: "ana", SessionID: "monday"})

@@ -38,8 +38,8 @@ func Model(pilot *contextpilot.Pilot, inner model.LLM, o ModelOptions) model.LLM
 	return &llm{inner, framework.NewTurns(pilot, framework.Options{Scope: &o.Scope, NoHint: o.NoHint, ToolResults: o.ToolResults})}
 }
 
-// GenerateContent calls inner, with the request's plan worked into the contents if there is one. The pilot is told how it
-// went when the sequence ends, or nobody reads on.
+// GenerateContent calls inner, with the request's plan worked into the contents if there is one. The outcome is
+// reported to the pilot when the sequence ends, or when its reader stops.
 func (m *llm) GenerateContent(ctx context.Context, req *model.LLMRequest, stream bool) iter.Seq2[*model.LLMResponse, error] {
 	return func(yield func(*model.LLMResponse, error) bool) {
 		call := m.turns.Begin(framework.ConversationFrom(ctx), read(req))

@@ -29,7 +29,8 @@ func (s shelf) Retrieve(_ context.Context, query string, _ ...retriever.Option) 
 	}
 	var docs []*schema.Document
 	for id := range strings.FieldsSeq(query) {
-		docs = append(docs, &schema.Document{ID: id, Content: "Text of " + id + ". " + strings.Repeat("It is long. ", 20), MetaData: map[string]any{"id": id}})
+		docs = append(docs, &schema.Document{ID: id, Content: "Text of " + id + ". " + strings.Repeat("It is long. ", 20),
+			MetaData: map[string]any{"id": id}})
 	}
 	return docs, nil
 }
@@ -48,7 +49,8 @@ func (f *fakeModel) answer(input []*schema.Message) ([]*schema.Message, error) {
 		return nil, f.err
 	}
 	u := &schema.TokenUsage{PromptTokens: 100, PromptTokenDetails: schema.PromptTokenDetails{CachedTokens: 40}, CompletionTokens: 1}
-	return []*schema.Message{schema.AssistantMessage("y", nil), schema.AssistantMessage("es", nil), {Role: schema.Assistant, ResponseMeta: &schema.ResponseMeta{Usage: u}}}, nil
+	return []*schema.Message{schema.AssistantMessage("y", nil), schema.AssistantMessage("es", nil),
+		{Role: schema.Assistant, ResponseMeta: &schema.ResponseMeta{Usage: u}}}, nil
 }
 
 func (f *fakeModel) Generate(_ context.Context, input []*schema.Message, _ ...model.Option) (*schema.Message, error) {
@@ -115,7 +117,8 @@ func TestDocumentsAreLaidOut(t *testing.T) {
 	for _, d := range docs {
 		rank, _ := d.MetaData[eino.KeyRank].(int)
 		seen[rank] = true
-		if d.MetaData[eino.KeyBlockID] != d.ID || d.MetaData["id"] != d.ID || !strings.HasPrefix(fmt.Sprint(d.MetaData[eino.KeyText]), "Text of "+d.ID) || !strings.Contains(d.Content, "Text of "+d.ID) {
+		if d.MetaData[eino.KeyBlockID] != d.ID || d.MetaData["id"] != d.ID ||
+			!strings.HasPrefix(fmt.Sprint(d.MetaData[eino.KeyText]), "Text of "+d.ID) || !strings.Contains(d.Content, "Text of "+d.ID) {
 			t.Errorf("%+v", d)
 		}
 		left, _ := d.MetaData[eino.KeyLeftOut].([]*schema.Document)
@@ -200,7 +203,8 @@ func TestLaterTurnsRefer(t *testing.T) {
 				}
 			}
 		}
-		if st := ended(pilot, 3); framework.OffersOf(pilot).Stats().Held != 0 || st.LiveRequests != 3 || st.EventsUnknown != 0 || st.PrefixReported != 120 {
+		if st := ended(pilot, 3); framework.OffersOf(pilot).Stats().Held != 0 || st.LiveRequests != 3 || st.EventsUnknown != 0 ||
+			st.PrefixReported != 120 {
 			t.Errorf("stream %v: %+v", stream, st)
 		}
 	}
@@ -235,7 +239,7 @@ func TestFailuresAreTakenBack(t *testing.T) {
 	}
 }
 
-// ended waits until the end of so many requests was told: that of a stream is told by another goroutine.
+// ended waits until the end of so many requests was reported. Another goroutine reports that of a stream.
 func ended(p *contextpilot.Pilot, events int64) contextpilot.Stats {
 	for range 10_000 {
 		if p.Stats().Events >= events {
@@ -274,7 +278,8 @@ func TestPartsOfAMessage(t *testing.T) {
 	image := schema.MessageInputPart{Type: schema.ChatMessagePartTypeImageURL}
 	parts := func(question string) *schema.Message {
 		text := prompt(ctx, t, r, question).Content
-		return &schema.Message{Role: schema.User, UserInputMultiContent: []schema.MessageInputPart{image, {Type: schema.ChatMessagePartTypeText, Text: text}}}
+		return &schema.Message{Role: schema.User,
+			UserInputMultiContent: []schema.MessageInputPart{image, {Type: schema.ChatMessagePartTypeText, Text: text}}}
 	}
 	messages := []*schema.Message{parts("a b")}
 	for range 2 {
@@ -284,7 +289,8 @@ func TestPartsOfAMessage(t *testing.T) {
 		messages = append(messages, schema.AssistantMessage("yes", nil), parts("b c"))
 	}
 	sent := inner.asked[1][2].UserInputMultiContent
-	if len(sent) != 2 || sent[0].Type != image.Type || strings.Contains(sent[1].Text, "Text of b") || !strings.Contains(sent[1].Text, "Text of c") {
+	if len(sent) != 2 || sent[0].Type != image.Type || strings.Contains(sent[1].Text, "Text of b") ||
+		!strings.Contains(sent[1].Text, "Text of c") {
 		t.Errorf("%+v", sent)
 	}
 }

@@ -58,12 +58,13 @@ func (c toolChat) WithTools(tools []*schema.ToolInfo) (model.ToolCallingChatMode
 // Generate calls inner, with the request's plan worked into the messages if there is one.
 func (c *chat) Generate(ctx context.Context, input []*schema.Message, opts ...model.Option) (answer *schema.Message, err error) {
 	call := c.turns.Begin(framework.ConversationFrom(ctx), read(input))
-	defer func() { call.End(outcome(answer)) }() // also when inner panics: nobody else would take the request back
+	defer func() { call.End(outcome(answer)) }() // also when inner panics: nothing else would take the request back
 	return c.inner.Generate(ctx, replaced(input, call.Replacements), opts...)
 }
 
-// Stream calls inner like Generate. The pilot is told how it went when the stream has ended or is closed.
-func (c *chat) Stream(ctx context.Context, input []*schema.Message, opts ...model.Option) (out *schema.StreamReader[*schema.Message], err error) {
+// Stream calls inner like Generate. The outcome is reported to the pilot when the stream ends or is closed.
+func (c *chat) Stream(ctx context.Context, input []*schema.Message, opts ...model.Option) (out *schema.StreamReader[*schema.Message],
+	err error) {
 	call := c.turns.Begin(framework.ConversationFrom(ctx), read(input))
 	defer func() {
 		if out == nil {
@@ -79,7 +80,7 @@ func (c *chat) Stream(ctx context.Context, input []*schema.Message, opts ...mode
 	return out, nil
 }
 
-// forward passes a stream on until it ends, or nobody reads on. A stream that broke off after its first piece has been
+// forward passes a stream on until it ends, or its reader stops. A stream that broke off after its first piece has been
 // computed and is in the engine's cache.
 func forward(from *schema.StreamReader[*schema.Message], to *schema.StreamWriter[*schema.Message], call *framework.Call) {
 	var last *schema.Message
@@ -100,7 +101,7 @@ func forward(from *schema.StreamReader[*schema.Message], to *schema.StreamWriter
 	}
 }
 
-// outcome says what became of a request, by its answer or the piece of it that tells the usage; nil: nothing was heard.
+// outcome returns what became of a request, by its answer or the piece of it that has the usage; nil: there was no answer.
 func outcome(answer *schema.Message) contextpilot.Event {
 	if answer == nil {
 		return framework.Outcome(false, 0, 0)

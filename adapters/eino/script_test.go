@@ -65,7 +65,8 @@ func (arrivals) Stream(context.Context, []*schema.Message, ...model.Option) (*sc
 }
 
 var scriptRoles = map[conversationtest.Role]schema.RoleType{
-	conversationtest.System: schema.System, conversationtest.User: schema.User, conversationtest.Assistant: schema.Assistant, conversationtest.Tool: schema.Tool,
+	conversationtest.System: schema.System, conversationtest.User: schema.User, conversationtest.Assistant: schema.Assistant,
+	conversationtest.Tool: schema.Tool,
 }
 
 func toMessages(messages []conversationtest.Message) []*schema.Message {

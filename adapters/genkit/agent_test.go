@@ -32,7 +32,8 @@ func TestAgentReadsAFileThreeTimes(t *testing.T) {
 		for form, output := range map[string]any{"text": text, "object": map[string]any{"content": text, "size": 660}} {
 			t.Run(fmt.Sprint(form, " ", copies), func(t *testing.T) {
 				g, inner := firebase.Init(t.Context()), &reader{}
-				model := firebase.DefineModel(g, "test/reader", &ai.ModelOptions{Supports: &ai.ModelSupports{Multiturn: true, Tools: true}}, inner.generate)
+				model := firebase.DefineModel(g, "test/reader", &ai.ModelOptions{Supports: &ai.ModelSupports{Multiturn: true, Tools: true}},
+					inner.generate)
 				read := firebase.DefineTool(g, "read_file", "Reads a file.", func(*ai.ToolContext, string) (any, error) { return output, nil })
 				_, err := firebase.Generate(t.Context(), g, ai.WithModel(model), ai.WithTools(read), ai.WithPrompt("What does it do?"),
 					ai.WithMiddleware(genkit.Middleware(newPilot(t), opts...)))
@@ -70,7 +71,8 @@ func TestResultsAreCopied(t *testing.T) {
 			ai.NewMessage(ai.RoleTool, nil,
 				ai.NewToolResponsePart(&ai.ToolResponse{Name: "read", Ref: "c1", Output: forged}),
 				ai.NewToolResponsePart(&ai.ToolResponse{Name: "read", Ref: "c2", Output: map[string]any{"text": "It says:", "by": []any{forged}}}),
-				ai.NewToolResponsePart(&ai.ToolResponse{Name: "read", Ref: "c3", Output: 7, Content: []*ai.Part{ai.NewTextPart(forged), ai.NewMediaPart("image/png", "data:,")}}),
+				ai.NewToolResponsePart(&ai.ToolResponse{Name: "read", Ref: "c3", Output: 7,
+					Content: []*ai.Part{ai.NewTextPart(forged), ai.NewMediaPart("image/png", "data:,")}}),
 			),
 		}}
 	}

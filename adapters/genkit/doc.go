@@ -9,7 +9,7 @@
 // belongs into the prompt (markup with a label). [Middleware] puts documents that were
 // given with WithDocs in front of the question, where prompts can share them, or finds them where a prompt of your own has
 // put them; makes those references that earlier messages of the same conversation show (see
-// [github.com/ragpilot/ragpilot/framework.WithConversation]); and tells the pilot what became of the request. Both pass
+// [github.com/ragpilot/ragpilot/framework.WithConversation]); and reports the outcome of the request to the pilot. Both pass
 // everything else through as it is, but for what has the form of a note in a tool's result, which is fenced; [WithToolResults] puts notes
 // in place of results that an agent gets again.
 package genkit

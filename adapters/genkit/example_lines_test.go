@@ -40,7 +40,8 @@ func Example_five() {
 	docs, planned := genkit.Retriever(pilot, inner), genkit.Middleware(pilot)
 	found, err := docs.Retrieve(ctx, &ai.RetrieverRequest{Query: ai.DocumentFromText(question, nil)})
 	check(err)
-	answer, err := firebase.Generate(ctx, g, ai.WithModel(model), ai.WithMiddleware(planned), ai.WithDocs(found.Documents...), ai.WithPrompt(question))
+	answer, err := firebase.Generate(ctx, g, ai.WithModel(model), ai.WithMiddleware(planned), ai.WithDocs(found.Documents...),
+		ai.WithPrompt(question))
 
 	check(err)
 	fmt.Println(answer.Text())

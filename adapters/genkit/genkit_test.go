@@ -92,7 +92,8 @@ func TestDocumentsAreLaidOut(t *testing.T) {
 	for _, d := range docs {
 		seen[d.Metadata[genkit.KeyRank]] = true
 		id := d.Metadata["id"].(string)
-		if text := d.Content[0].Text; d.Metadata[genkit.KeyBlockID] != id || !strings.Contains(text, "Text of "+id) || !strings.HasPrefix(d.Metadata[genkit.KeyText].(string), "Text of "+id) {
+		if text := d.Content[0].Text; d.Metadata[genkit.KeyBlockID] != id || !strings.Contains(text, "Text of "+id) ||
+			!strings.HasPrefix(d.Metadata[genkit.KeyText].(string), "Text of "+id) {
 			t.Errorf("%+v", d)
 		}
 		left, _ := d.Metadata[genkit.KeyLeftOut].([]*ai.Document)
@@ -150,7 +151,8 @@ func TestLaterTurnsRefer(t *testing.T) {
 		}
 		history = append(slices.Clip(sent), answer.Message) // as Genkit's ModelResponse.History does
 	}
-	if st := pilot.Stats(); framework.OffersOf(pilot).Stats().Held != 0 || st.LiveRequests != 3 || st.EventsUnknown != 0 || st.PrefixReported != 120 {
+	if st := pilot.Stats(); framework.OffersOf(pilot).Stats().Held != 0 || st.LiveRequests != 3 || st.EventsUnknown != 0 ||
+		st.PrefixReported != 120 {
 		t.Errorf("%+v", st)
 	}
 }

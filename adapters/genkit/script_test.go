@@ -57,7 +57,8 @@ func arrive(ctx context.Context, req *ai.ModelRequest, _ ai.ModelStreamCallback)
 }
 
 var scriptRoles = map[conversationtest.Role]ai.Role{
-	conversationtest.System: ai.RoleSystem, conversationtest.User: ai.RoleUser, conversationtest.Assistant: ai.RoleModel, conversationtest.Tool: ai.RoleTool,
+	conversationtest.System: ai.RoleSystem, conversationtest.User: ai.RoleUser, conversationtest.Assistant: ai.RoleModel,
+	conversationtest.Tool: ai.RoleTool,
 }
 
 func toMessages(messages []conversationtest.Message) []*ai.Message {

@@ -25,7 +25,7 @@ type Options struct {
 	Extractor memory.Extractor
 	// Scope is whose memories these are. A server is one user's: a client cannot choose.
 	Scope memory.Scope
-	// Version of the server, as clients are told; empty: "dev".
+	// Version of the server, as clients see it; empty: "dev".
 	Version string
 }
 
@@ -159,7 +159,8 @@ func (t *tools) remember(ctx context.Context, _ *sdk.CallToolRequest, f Fact) (*
 	if strings.TrimSpace(f.Text) == "" {
 		return nil, Changed{}, errors.New("text is empty")
 	}
-	changes, err := t.Memory.Add(ctx, t.Scope, []memory.Message{{Role: memory.User, Content: f.Text}}, memory.AddOptions{Extractor: t.Extractor})
+	changes, err := t.Memory.Add(ctx, t.Scope, []memory.Message{{Role: memory.User, Content: f.Text}},
+		memory.AddOptions{Extractor: t.Extractor})
 	if err != nil {
 		return nil, Changed{}, fmt.Errorf("remember: %w", err)
 	}
@@ -198,13 +199,13 @@ type ByID struct {
 func (t *tools) forget(ctx context.Context, _ *sdk.CallToolRequest, in ByID) (*sdk.CallToolResult, Changed, error) {
 	m, err := t.Memory.Get(ctx, in.ID)
 	if err == nil && !t.Scope.Covers(m.Scope) {
-		err = memory.ErrNotFound // somebody else's
+		err = memory.ErrNotFound // another user's
 	}
 	if err == nil {
 		err = t.Memory.Delete(ctx, in.ID, memory.DeleteOptions{})
 	}
 	switch {
-	case errors.Is(err, memory.ErrNotFound): // in the same words, whether it is somebody else's or nobody's
+	case errors.Is(err, memory.ErrNotFound): // in the same words, whether it is another user's or does not exist
 		return nil, Changed{}, fmt.Errorf("forget %q: %w", in.ID, memory.ErrNotFound)
 	case err != nil:
 		return nil, Changed{}, fmt.Errorf("forget %q: %w", in.ID, err)

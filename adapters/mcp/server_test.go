@@ -95,7 +95,8 @@ func TestTools(t *testing.T) {
 	}{
 		"documents": {mcp.Options{Retriever: shelf{}}, []string{"search"}},
 		"memory":    {mcp.Options{Memory: newStore(t), Scope: memory.Scope{User: "ana"}}, []string{"forget", "recall", "remember"}},
-		"both":      {mcp.Options{Retriever: shelf{}, Memory: newStore(t), Scope: memory.Scope{User: "ana"}}, []string{"forget", "recall", "remember", "search"}},
+		"both": {mcp.Options{Retriever: shelf{}, Memory: newStore(t), Scope: memory.Scope{User: "ana"}},
+			[]string{"forget", "recall", "remember", "search"}},
 	} {
 		listed, err := connect(t, c.o).ListTools(t.Context(), nil)
 		if err != nil {
@@ -150,8 +151,9 @@ func TestMemory(t *testing.T) {
 	if failed != "" || added.Known || len(added.Memories) != 1 || added.Memories[0].Text != "Ana keeps bees." {
 		t.Fatalf("%+v %s", added, failed)
 	}
-	if again, failed := call[mcp.Changed](t, ana, "remember", mcp.Fact{Text: "Ana keeps bees."}); failed != "" || len(again.Memories) > 0 || !again.Known {
-		t.Errorf("told again: %+v %s", again, failed)
+	if again, failed := call[mcp.Changed](t, ana, "remember", mcp.Fact{Text: "Ana keeps bees."}); failed != "" || len(again.Memories) > 0 ||
+		!again.Known {
+		t.Errorf("remembered again: %+v %s", again, failed)
 	}
 	if found, _ := call[mcp.Results](t, ana, "recall", mcp.Query{Query: "who keeps bees?"}); !slices.Equal(found.Results, added.Memories) {
 		t.Errorf("%+v", found)
@@ -179,7 +181,8 @@ func TestMemory(t *testing.T) {
 func TestRememberAsGiven(t *testing.T) {
 	c := connect(t, mcp.Options{Memory: newStore(t), Scope: memory.Scope{User: "ana"}})
 	for _, text := range []string{"Favourite quiz question: what is a drone?", "Thanks!", "Summarise every answer."} {
-		if got, failed := call[mcp.Changed](t, c, "remember", mcp.Fact{Text: text}); failed != "" || len(got.Memories) != 1 || got.Memories[0].Text != text {
+		if got, failed := call[mcp.Changed](t, c, "remember", mcp.Fact{Text: text}); failed != "" || len(got.Memories) != 1 ||
+			got.Memories[0].Text != text {
 			t.Errorf("%q: %+v %s", text, got, failed)
 		}
 	}
@@ -194,7 +197,8 @@ func TestRememberAsGiven(t *testing.T) {
 		t.Errorf("an empty fact: %q", failed)
 	}
 	own := connect(t, mcp.Options{Memory: newStore(t), Scope: memory.Scope{User: "ana"}, Extractor: memory.Verbatim{}})
-	if got, failed := call[mcp.Changed](t, own, "remember", mcp.Fact{Text: "Hi! I keep bees."}); failed != "" || len(got.Memories) != 1 || got.Memories[0].Text != "I keep bees." {
+	if got, failed := call[mcp.Changed](t, own, "remember", mcp.Fact{Text: "Hi! I keep bees."}); failed != "" || len(got.Memories) != 1 ||
+		got.Memories[0].Text != "I keep bees." {
 		t.Errorf("by another rule: %+v %s", got, failed)
 	}
 }

@@ -1,5 +1,5 @@
 // Command agents is a langchaingo agent with a tool and a memory: an executor whose tool answers from notes by a RetrievalQA
-// chain over a retriever, and which remembers what it was told in other conversations. It runs twice: without the wrappers,
+// chain over a retriever, and which remembers what was said in other conversations. It runs twice: without the wrappers,
 // memories in the order in which they were found, and with them. The model is scripted, its prefix cache a simulator's.
 package main
 
@@ -76,7 +76,10 @@ func run(policy string) int {
 	tool := notes{chains.NewRetrievalQAFromLLM(llm, documents)}
 	fmt.Printf("policy %s\n", policy)
 	for i, questions := range [][]string{
-		{"Remember that my boat is called Otter.", "May I open the upper gates of the chamber myself?", "How do I wind up the paddles of the upper gates?"},
+		{
+			"Remember that my boat is called Otter.", "May I open the upper gates of the chamber myself?",
+			"How do I wind up the paddles of the upper gates?",
+		},
 		{"Must the chamber be empty before the lower gates are opened?", "Which boats go first if the chamber is full?"},
 		{"Does the keeper open the gates in a dry summer?", "What is my boat called?"},
 	} {

@@ -24,7 +24,8 @@ func main() {
 	}
 	defer done()
 	pilot, _ := contextpilot.New(contextpilot.Config{})
-	qa := chains.NewConversationalRetrievalQAFromLLM(langchain.Wrap(pilot, llm), retriever.Wrap(pilot, documents), memory.NewConversationBuffer())
+	qa := chains.NewConversationalRetrievalQAFromLLM(langchain.Wrap(pilot, llm), retriever.Wrap(pilot, documents),
+		memory.NewConversationBuffer())
 	for _, question := range []string{
 		"May I open the upper gates of the chamber myself?",
 		"How do I wind up the paddles of the upper gates?",

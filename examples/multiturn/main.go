@@ -16,9 +16,12 @@ import (
 // retrieve stands for a retriever: the recipes whose names are in the question, in the question's order.
 func retrieve(question string) (blocks []contextpilot.Block) {
 	recipes := map[string]string{
-		"bread": "Mix flour, water, salt and a little yeast. Let the dough rest overnight in a cool place, fold it four times, and bake it in a closed pot for forty minutes.",
-		"soup":  "Cut onions, carrots and leek. Let them sweat in butter, add water and a bay leaf, and cook slowly until the carrots are soft. Salt it at the end only.",
-		"cake":  "Beat butter and sugar until white, add three eggs one after the other, then flour and lemon peel. Bake for fifty minutes and leave the door closed.",
+		"bread": "Mix flour, water, salt and a little yeast. Let the dough rest overnight in a cool place, " +
+			"fold it four times, and bake it in a closed pot for forty minutes.",
+		"soup": "Cut onions, carrots and leek. Let them sweat in butter, add water and a bay leaf, " +
+			"and cook slowly until the carrots are soft. Salt it at the end only.",
+		"cake": "Beat butter and sugar until white, add three eggs one after the other, " +
+			"then flour and lemon peel. Bake for fifty minutes and leave the door closed.",
 	}
 	for word := range strings.FieldsSeq(strings.ToLower(question)) {
 		if text, ok := recipes[strings.Trim(word, ",.?")]; ok {

@@ -28,7 +28,10 @@ func newServer(t testing.TB) (address string, store memory.Store) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	api := memoryapi.New(memoryapi.Options{Store: func(context.Context, string) (memory.Store, func(), error) { return local, func() {}, nil }})
+	api := memoryapi.New(memoryapi.Options{Store: func(context.Context, string) (memory.Store, func(), error) {
+		return local, func() {},
+			nil
+	}})
 	mux := http.NewServeMux()
 	api.Hosted(mux, "/mem0")
 	api.SelfHosted(mux, "/mem0")
@@ -95,7 +98,8 @@ func TestLifeOfAMemory(t *testing.T) {
 			if got := hits[0].Memory; fmt.Sprintf("%+v", got) != fmt.Sprintf("%+v", want) {
 				t.Errorf("found\n%+v, the store has\n%+v", got, want)
 			}
-			if none, err := c.Search(ctx, memory.Scope{User: "ana"}, "bees", 5, memory.SearchOptions{Filter: memory.Eq("topic", "work")}); err != nil || len(none) > 0 {
+			if none, err := c.Search(ctx, memory.Scope{User: "ana"}, "bees", 5,
+				memory.SearchOptions{Filter: memory.Eq("topic", "work")}); err != nil || len(none) > 0 {
 				t.Errorf("filtered: %+v, %v", none, err)
 			}
 			all, err := c.GetAll(ctx, memory.Scope{User: "ana"}, memory.ListOptions{})
@@ -104,14 +108,16 @@ func TestLifeOfAMemory(t *testing.T) {
 			}
 
 			changed, err := c.Update(ctx, want.ID, memory.Update{Text: new("Ana sold her bees."), ExpiresAt: new(time.Time{})})
-			if err != nil || changed.Text != "Ana sold her bees." || changed.ID != want.ID || !changed.ExpiresAt.IsZero() || changed.Metadata["topic"] != "life" {
+			if err != nil || changed.Text != "Ana sold her bees." || changed.ID != want.ID || !changed.ExpiresAt.IsZero() ||
+				changed.Metadata["topic"] != "life" {
 				t.Errorf("%+v, %v", changed, err)
 			}
 			if _, err := c.Update(ctx, want.ID, memory.Update{Text: new("Ana lives in Porto.")}); !errors.Is(err, memory.ErrExists) {
 				t.Errorf("a text that is there: %v", err)
 			}
 			rows, err := c.History(ctx, want.ID)
-			if err != nil || len(rows) != 2 || rows[1].Event != memory.Updated || rows[1].Old != "Ana keeps bees." || rows[1].New != "Ana sold her bees." || rows[1].At.IsZero() {
+			if err != nil || len(rows) != 2 || rows[1].Event != memory.Updated || rows[1].Old != "Ana keeps bees." ||
+				rows[1].New != "Ana sold her bees." || rows[1].At.IsZero() {
 				t.Errorf("%+v, %v", rows, err)
 			}
 
@@ -266,10 +272,12 @@ func TestShapesOfServers(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, body) }))
 	defer server.Close()
 	c := newClient(t, server.URL, mem0.Options{})
-	one := `{"id":"7","memory":"x","hash":"h","metadata":null,"user_id":"ana","score":0.5,"created_at":"2026-01-02T03:04:05.123456","updated_at":null,"categories":["a"]}`
+	one := `{"id":"7","memory":"x","hash":"h","metadata":null,"user_id":"ana","score":0.5,"created_at":"2026-01-02T03:04:05.123456",` +
+		`"updated_at":null,"categories":["a"]}`
 	for _, body = range []string{`{"results":[` + one + `],"relations":[]}`, `[` + one + `]`} {
 		hits, err := c.Search(t.Context(), memory.Scope{User: "ana"}, "x", 1, memory.SearchOptions{})
-		if err != nil || len(hits) != 1 || hits[0].Memory.CreatedAt != time.Date(2026, 1, 2, 3, 4, 5, 123456000, time.UTC) || !hits[0].Memory.UpdatedAt.IsZero() || hits[0].Score != 0.5 {
+		if err != nil || len(hits) != 1 || hits[0].Memory.CreatedAt != time.Date(2026, 1, 2, 3, 4, 5, 123456000, time.UTC) ||
+			!hits[0].Memory.UpdatedAt.IsZero() || hits[0].Score != 0.5 {
 			t.Errorf("%s: %+v, %v", body, hits, err)
 		}
 	}

@@ -39,9 +39,15 @@ func (d Dialect) routes() (routes, bool) {
 	case SelfHosted:
 		return routes{"/memories", "/memories", "/search", "/memories/%s", "/memories/%s/history", "/memories", "Bearer", true}, true
 	case Hosted:
-		return routes{"/v3/memories/add/", "/v3/memories/", "/v3/memories/search/", "/v1/memories/%s/", "/v1/memories/%s/history/", "/v1/memories/", "Token", false}, true
+		return routes{
+			"/v3/memories/add/", "/v3/memories/", "/v3/memories/search/", "/v1/memories/%s/", "/v1/memories/%s/history/",
+			"/v1/memories/", "Token", false,
+		}, true
 	case HostedV2:
-		return routes{"/v1/memories/", "/v2/memories/", "/v2/memories/search/", "/v1/memories/%s/", "/v1/memories/%s/history/", "/v1/memories/", "Token", false}, true
+		return routes{
+			"/v1/memories/", "/v2/memories/", "/v2/memories/search/", "/v1/memories/%s/", "/v1/memories/%s/history/", "/v1/memories/",
+			"Token", false,
+		}, true
 	}
 	return routes{}, false
 }

@@ -20,12 +20,16 @@ func TestPublishedPackage(t *testing.T) {
 	}
 	c, ctx := newClient(t, address, mem0.Options{Dialect: mem0.SelfHosted}), t.Context()
 	ana := memory.Scope{User: "ana", Run: "1"}
-	raw := memory.AddOptions{Extractor: memory.Everything{}, Metadata: map[string]any{"topic": "life"}, ExpiresAt: time.Date(2999, 1, 2, 0, 0, 0, 0, time.UTC)}
+	raw := memory.AddOptions{
+		Extractor: memory.Everything{}, Metadata: map[string]any{"topic": "life"},
+		ExpiresAt: time.Date(2999, 1, 2, 0, 0, 0, 0, time.UTC),
+	}
 	changes, err := c.Add(ctx, ana, said("Ana keeps bees.", "Ana lives in Porto."), raw)
 	if err != nil || len(changes) != 2 || changes[0].Event != memory.Added || changes[0].Text != "Ana keeps bees." || changes[0].ID == "" {
 		t.Fatalf("%+v, %v", changes, err)
 	}
-	if _, err := c.Add(ctx, memory.Scope{User: "ben"}, said("Hi! Ben keeps a parrot. And you?"), memory.AddOptions{Extractor: memory.Verbatim{}}); err != nil {
+	if _, err := c.Add(ctx, memory.Scope{User: "ben"}, said("Hi! Ben keeps a parrot. And you?"),
+		memory.AddOptions{Extractor: memory.Verbatim{}}); err != nil {
 		t.Fatal(err)
 	}
 	hits, err := c.Search(ctx, memory.Scope{User: "ana"}, "who keeps bees?", 1, memory.SearchOptions{Filter: memory.Eq("topic", "life")})
@@ -33,7 +37,8 @@ func TestPublishedPackage(t *testing.T) {
 		t.Fatalf("%+v, %v", hits, err)
 	}
 	m, err := c.Get(ctx, changes[0].ID)
-	if err != nil || m.ID != changes[0].ID || m.Text != "Ana keeps bees." || m.Scope != ana || m.Role != "user" || m.Metadata["topic"] != "life" ||
+	if err != nil || m.ID != changes[0].ID || m.Text != "Ana keeps bees." || m.Scope != ana || m.Role != "user" ||
+		m.Metadata["topic"] != "life" ||
 		!m.ExpiresAt.Equal(raw.ExpiresAt) || time.Since(m.CreatedAt) > time.Hour || m.Hash != memory.HashOf(m.Text) {
 		t.Errorf("%+v, %v", m, err)
 	}
@@ -41,7 +46,8 @@ func TestPublishedPackage(t *testing.T) {
 	if err != nil || !slices.Equal(texts(all), []string{"Ana keeps bees.", "Ana lives in Porto."}) {
 		t.Errorf("%+v, %v", all, err)
 	}
-	if ben, err := c.GetAll(ctx, memory.Scope{User: "ben"}, memory.ListOptions{}); err != nil || !slices.Equal(texts(ben), []string{"Ben keeps a parrot."}) {
+	if ben, err := c.GetAll(ctx, memory.Scope{User: "ben"}, memory.ListOptions{}); err != nil ||
+		!slices.Equal(texts(ben), []string{"Ben keeps a parrot."}) {
 		t.Errorf("of a message its statement is stored: %+v, %v", ben, err)
 	}
 	text := "Ana sold her bees."
@@ -56,7 +62,8 @@ func TestPublishedPackage(t *testing.T) {
 	for _, r := range rows {
 		events = append(events, r.Event)
 	}
-	if err != nil || !slices.Equal(events, []memory.Event{memory.Added, memory.Updated, memory.Deleted}) || rows[1].New != text || rows[1].At.IsZero() {
+	if err != nil || !slices.Equal(events, []memory.Event{memory.Added, memory.Updated, memory.Deleted}) || rows[1].New != text ||
+		rows[1].At.IsZero() {
 		t.Errorf("%+v, %v", rows, err)
 	}
 	if n, err := c.DeleteAll(ctx, memory.Scope{User: "ana"}, memory.DeleteOptions{}); err != nil || n != 1 {
@@ -66,7 +73,10 @@ func TestPublishedPackage(t *testing.T) {
 	_, get := c.Get(ctx, changes[0].ID)
 	_, history := c.History(ctx, none)
 	_, update := c.Update(ctx, none, memory.Update{Text: &text})
-	for what, err := range map[string]error{"get what was deleted": get, "history of none": history, "update of none": update, "delete none": c.Delete(ctx, none, memory.DeleteOptions{})} {
+	for what, err := range map[string]error{
+		"get what was deleted": get, "history of none": history, "update of none": update,
+		"delete none": c.Delete(ctx, none, memory.DeleteOptions{}),
+	} {
 		if !errors.Is(err, memory.ErrNotFound) {
 			t.Errorf("%s: %v", what, err)
 		}

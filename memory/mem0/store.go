@@ -36,7 +36,8 @@ type remembered struct {
 
 func (r *remembered) memory() memory.Memory {
 	m := memory.Memory{
-		ID: r.ID, Text: r.Memory, Scope: memory.Scope{User: r.User, Agent: r.Agent, Run: r.Run}, Role: r.Role, Actor: r.Actor, Metadata: r.Metadata,
+		ID: r.ID, Text: r.Memory, Scope: memory.Scope{User: r.User, Agent: r.Agent, Run: r.Run}, Role: r.Role, Actor: r.Actor,
+		Metadata:  r.Metadata,
 		CreatedAt: time.Time(r.CreatedAt), UpdatedAt: time.Time(r.UpdatedAt),
 	}
 	if m.Text == "" {
@@ -168,7 +169,7 @@ func said(ctx context.Context, v memory.Verbatim, messages []memory.Message) ([]
 // lastDay is the day on which a memory is found for the last time: Mem0 knows days only.
 func lastDay(t time.Time) string { return t.UTC().Add(-time.Nanosecond).Format(time.DateOnly) }
 
-// Search asks the server. What a hit's score is made of is not told.
+// Search asks the server. The parts of a hit's score are unknown.
 func (c *Client) Search(ctx context.Context, scope memory.Scope, text string, k int, o memory.SearchOptions) ([]memory.Hit, error) {
 	if err := scope.Validate(); err != nil {
 		return nil, fmt.Errorf("mem0: search: %w", err)
@@ -371,7 +372,10 @@ func (c *Client) History(ctx context.Context, id string) ([]memory.Revision, err
 	}
 	out := make([]memory.Revision, len(rows))
 	for i, r := range rows {
-		out[i] = memory.Revision{ID: r.ID, MemoryID: r.MemoryID, Event: r.Event, Old: r.Old, New: r.New, At: time.Time(r.At), Actor: r.Actor, Role: r.Role}
+		out[i] = memory.Revision{
+			ID: r.ID, MemoryID: r.MemoryID, Event: r.Event, Old: r.Old, New: r.New, At: time.Time(r.At), Actor: r.Actor,
+			Role: r.Role,
+		}
 	}
 	return out, nil
 }

@@ -101,7 +101,7 @@ func checkConcurrentAdds(b *bench) {
 	}
 }
 
-// checkConcurrentUse mixes everything; the race detector and the sums tell whether it went well.
+// checkConcurrentUse mixes everything; the race detector and the sums show whether it went well.
 func checkConcurrentUse(b *bench) {
 	var group sync.WaitGroup
 	for i := range 6 {

@@ -64,7 +64,7 @@ func RunBackend(t *testing.T, open func(t *testing.T) memory.Backend) {
 	})
 }
 
-// record returns a record that can be told from others.
+// record returns a record that differs from others.
 func record(scope memory.Scope, text string) *memory.Record {
 	at := time.Date(2026, 1, 2, 3, 4, 5, 678000, time.UTC)
 	return &memory.Record{

@@ -24,7 +24,8 @@ func checkReembed(b *backendBench) {
 	if err != nil || len(hits) != 1 || hits[0].Memory.Text != "apple" || hits[0].Semantic < 0.99 {
 		b.Errorf("after Reembed: %+v, %v", hits, err)
 	}
-	b.fails("the embedder of before", errorOf(open(embed.NewHashed(64)).Search(b.ctx, user("ana"), "apple", 1, memory.SearchOptions{})), memory.ErrEmbedder)
+	b.fails("the embedder of before", errorOf(open(embed.NewHashed(64)).Search(b.ctx, user("ana"), "apple", 1, memory.SearchOptions{})),
+		memory.ErrEmbedder)
 }
 
 // late is a fake embedder that is not ready at first.

@@ -152,7 +152,8 @@ func TestSuiteFindsFaults(t *testing.T) {
 	}
 	for fault, check := range faults {
 		t.Run(fault, func(t *testing.T) {
-			cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestFaulty$", "-test.v", "-test.short", "-rapid.nofailfile", "-rapid.checks=5")
+			cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestFaulty$", "-test.v", "-test.short", "-rapid.nofailfile",
+				"-rapid.checks=5")
 			cmd.Env = append(os.Environ(), faultVariable+"="+fault)
 			out, err := cmd.CombinedOutput()
 			if err == nil {

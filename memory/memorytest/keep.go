@@ -79,7 +79,9 @@ func checkVerbatim(b *bench) {
 		b.Errorf("roles %q (%q), %q", all[0].Role, all[0].Actor, all[1].Role)
 	}
 	changes, err = b.store.Add(b.ctx, user("ben"), []memory.Message{
-		{Role: memory.User, Content: "Hi! I keep bees. Where do I live?"}, {Role: memory.Assistant, Content: "You live in Oslo."}, {Role: memory.User, Content: "ok thanks"},
+		{Role: memory.User, Content: "Hi! I keep bees. Where do I live?"},
+		{Role: memory.Assistant, Content: "You live in Oslo."},
+		{Role: memory.User, Content: "ok thanks"},
 	}, memory.AddOptions{Extractor: memory.Verbatim{}})
 	if err != nil || len(changes) != 1 {
 		b.Errorf("a statement, a question and thanks = %+v, %v", changes, err)
@@ -116,7 +118,10 @@ func checkRepeats(b *bench) {
 func checkFields(b *bench) {
 	scope := memory.Scope{User: "ana", Agent: "cook", Run: "7"}
 	expires := b.clock.Now().Add(time.Hour + 123456789*time.Nanosecond)
-	metadata := map[string]any{"n": 3, "half": 0.5, "on": true, "list": []string{"a", "b"}, "deep": map[string]any{"x": nil}, "t": "2026-01-02"}
+	metadata := map[string]any{
+		"n": 3, "half": 0.5, "on": true, "list": []string{"a", "b"}, "deep": map[string]any{"x": nil},
+		"t": "2026-01-02",
+	}
 	before := b.clock.Now()
 	id := b.addWith(scope, memory.AddOptions{Metadata: metadata, ExpiresAt: expires}, "I live in Oslo.")[0]
 	m := b.get(id)
@@ -168,7 +173,8 @@ func checkOddTexts(b *bench) {
 	for _, bad := range []memory.Scope{{User: "a\x00"}, {User: "\xff"}, {Run: string(make([]byte, 4096))}} {
 		b.fails("a scope that cannot be stored", errorOf(b.store.Add(b.ctx, bad, said("a"), memory.AddOptions{})), memory.ErrInvalid)
 	}
-	b.fails("metadata that cannot be stored", errorOf(b.store.Add(b.ctx, user("a"), said("a"), memory.AddOptions{Metadata: map[string]any{"f": func() {}}})), memory.ErrInvalid)
+	b.fails("metadata that cannot be stored",
+		errorOf(b.store.Add(b.ctx, user("a"), said("a"), memory.AddOptions{Metadata: map[string]any{"f": func() {}}})), memory.ErrInvalid)
 }
 
 // checkLargeText: 10 MiB come back whole, and so does a word of 100 KiB, as encoded pictures are; both are found.
@@ -351,7 +357,8 @@ func checkGetMany(b *bench) {
 	if got, err := getter.GetMany(b.ctx, nil, memory.ListOptions{}); err != nil || len(got) != 0 {
 		b.Errorf("no IDs: %d memories, %v", len(got), err)
 	}
-	b.fails("a filter that is not one", errorOf(getter.GetMany(b.ctx, ids, memory.ListOptions{Filter: memory.Where("text", "no operator", 1)})), memory.ErrBadFilter)
+	b.fails("a filter that is not one",
+		errorOf(getter.GetMany(b.ctx, ids, memory.ListOptions{Filter: memory.Where("text", "no operator", 1)})), memory.ErrBadFilter)
 }
 
 func checkExpiry(b *bench) {

@@ -165,7 +165,7 @@ func (m *model) compare(t *rapid.T, scopes []memory.Scope) {
 	}
 }
 
-// compareSearch: what is found is the scope's, all of it without a threshold, and what has a word of the query is told so.
+// compareSearch: what is found is the scope's, all of it without a threshold, and what has a word of the query has a lexical score.
 func (m *model) compareSearch(t *rapid.T, scope memory.Scope, query string) {
 	hits, err := m.store.Search(m.ctx, scope, query, 1000, memory.SearchOptions{Threshold: -1})
 	if err != nil {

@@ -49,7 +49,8 @@ func checkPort(b *bench) {
 		b.Errorf("Import = %+v, %v; want %+v", done, err, want)
 	}
 	b.equal("the result", everything, b.exported(memory.Scope{}))
-	if hits := b.search(user("bo"), "cakes", memory.SearchOptions{}); len(hits) != 2 || hits[0].Memory.Text != "cakes" || hits[0].Lexical == 0 {
+	if hits := b.search(user("bo"), "cakes", memory.SearchOptions{}); len(hits) != 2 || hits[0].Memory.Text != "cakes" ||
+		hits[0].Lexical == 0 {
 		b.Errorf("imported memories are not found: %+v", hits)
 	}
 }
@@ -73,7 +74,8 @@ func checkPortTwice(b *bench) {
 	}
 	var many strings.Builder // more than one batch
 	for i := range 700 {
-		fmt.Fprintf(&many, `{"memory":{"id":"m%d","text":"text %d","scope":{"user_id":"cy"},"created_at":"2026-01-01T00:00:00Z","updated_at":"2026-01-01T00:00:00Z"}}`+"\n", i, i)
+		fmt.Fprintf(&many, `{"memory":{"id":"m%d","text":"text %d","scope":{"user_id":"cy"},`+
+			`"created_at":"2026-01-01T00:00:00Z","updated_at":"2026-01-01T00:00:00Z"}}`+"\n", i, i)
 	}
 	if done, err := p.Import(b.ctx, strings.NewReader(many.String())); err != nil || done.Memories != 700 {
 		b.Errorf("Import of 700 = %+v, %v", done, err)

@@ -13,7 +13,7 @@ import (
 	"github.com/ragpilot/ragpilot/memory"
 )
 
-// Causes that callers may want to tell apart, by errors.Is. Those that are package memory's are the same whatever the backend.
+// Causes that callers can distinguish with errors.Is. Those of package memory are the same for all backends.
 var (
 	// ErrUnavailable: the server cannot be reached, has ended the connection, or takes no more. Later may be better.
 	ErrUnavailable = memory.ErrUnavailable

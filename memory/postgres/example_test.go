@@ -8,7 +8,7 @@ import (
 	"github.com/ragpilot/ragpilot/memory/postgres"
 )
 
-// A program that cannot reach its database is told so when it opens the store.
+// A program that cannot reach its database gets an error when it opens the store.
 func Example() {
 	backend, err := postgres.Open(context.Background(), "postgres://agent@127.0.0.1:1/agents?connect_timeout=1", postgres.Options{})
 	if err != nil {

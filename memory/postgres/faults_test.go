@@ -46,7 +46,8 @@ func filled(t *testing.T, dsn string, opts postgres.Options) *memory.Local {
 // ask searches, or adds a memory.
 func ask(ctx context.Context, store *memory.Local, change bool) error {
 	if change {
-		_, err := store.Add(ctx, ana, []memory.Message{{Role: memory.User, Content: fmt.Sprint("apple ", time.Now().UnixNano())}}, memory.AddOptions{})
+		_, err := store.Add(ctx, ana, []memory.Message{{Role: memory.User, Content: fmt.Sprint("apple ", time.Now().UnixNano())}},
+			memory.AddOptions{})
 		return err
 	}
 	_, err := store.Search(ctx, ana, "apple", 1, memory.SearchOptions{})
@@ -178,7 +179,8 @@ func TestUnknownOutcome(t *testing.T) {
 	for _, statement := range []string{
 		`CREATE TABLE ` + name + `.gate (one INT)`,
 		`CREATE FUNCTION ` + name + `.wait() RETURNS trigger LANGUAGE plpgsql AS $$BEGIN PERFORM 1 FROM ` + name + `.gate; RETURN NULL; END$$`,
-		`CREATE CONSTRAINT TRIGGER wait AFTER INSERT ON ` + name + `.messages DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION ` + name + `.wait()`,
+		`CREATE CONSTRAINT TRIGGER wait AFTER INSERT ON ` + name + `.messages DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION ` +
+			name + `.wait()`,
 	} {
 		if _, err := admin.Exec(t.Context(), statement); err != nil {
 			t.Fatal(err)
@@ -237,7 +239,8 @@ func TestRefused(t *testing.T) {
 			t.Fatal(err)
 		}
 		c.change(config)
-		other := fmt.Sprintf("host=%s port=%d user=%s dbname=%s password=secret sslmode=disable", config.Host, config.Port, config.User, config.Database)
+		other := fmt.Sprintf("host=%s port=%d user=%s dbname=%s password=secret sslmode=disable", config.Host, config.Port, config.User,
+			config.Database)
 		backend, err := postgres.Open(t.Context(), other, postgres.Options{})
 		if err == nil {
 			_ = backend.Close()

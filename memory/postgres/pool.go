@@ -127,7 +127,7 @@ func (p *pool) close() {
 	p.ending.Wait()
 }
 
-// closeConn tells the server; whether it hears makes no difference to us.
+// closeConn closes a connection. An error makes no difference: the connection is not used again.
 func closeConn(conn *pgx.Conn) {
 	ctx, cancel := context.WithTimeout(context.Background(), closing)
 	defer cancel()

@@ -71,7 +71,8 @@ func TestShared(t *testing.T) {
 		go func() {
 			var err error
 			for range 10 {
-				_, err = store.Add(t.Context(), memory.Scope{User: "ana"}, []memory.Message{{Role: memory.User, Content: "the same"}}, memory.AddOptions{})
+				_, err = store.Add(t.Context(), memory.Scope{User: "ana"}, []memory.Message{{Role: memory.User, Content: "the same"}},
+					memory.AddOptions{})
 				if err != nil {
 					break
 				}

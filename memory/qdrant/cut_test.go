@@ -31,7 +31,9 @@ type cutter struct {
 
 func (c *cutter) arm(calls int) { c.left.Store(int64(calls)) }
 
-func (c *cutter) intercept(ctx context.Context, method string, in, out any, conn *grpc.ClientConn, call grpc.UnaryInvoker, opts ...grpc.CallOption) error {
+func (c *cutter) intercept(ctx context.Context, method string, in, out any, conn *grpc.ClientConn, call grpc.UnaryInvoker,
+	opts ...grpc.CallOption,
+) error {
 	left := c.left.Add(-1)
 	broken := status.Error(codes.Unavailable, "the connection is broken")
 	switch {

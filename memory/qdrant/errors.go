@@ -8,7 +8,7 @@ import (
 	"github.com/ragpilot/ragpilot/memory"
 )
 
-// Causes that callers may want to tell apart, by errors.Is. Those that are package memory's are the same whatever the backend.
+// Causes that callers can distinguish with errors.Is. Those of package memory are the same for all backends.
 var (
 	// ErrUnavailable: the server cannot be reached, is overloaded or is shutting down. Later may be better.
 	ErrUnavailable = memory.ErrUnavailable
@@ -17,8 +17,8 @@ var (
 	// ErrUnknownOutcome: the server did not say whether a change was stored, and could not be asked. Look before you
 	// repeat it.
 	ErrUnknownOutcome = memory.ErrUnknownOutcome
-	// ErrNotErased: a change was stored, and what it replaced or removed is found by nobody, but could not be deleted from
-	// the server yet. The next change of anybody does that.
+	// ErrNotErased: a change was stored. No reader finds what it replaced or removed, but that could not be deleted from the
+	// server yet. The next change by any process does so.
 	ErrNotErased = memory.ErrNotErased
 	// ErrClosed: the backend was used after Close.
 	ErrClosed = memory.ErrClosed

@@ -9,7 +9,7 @@ import (
 	"github.com/ragpilot/ragpilot/memory/qdrant"
 )
 
-// A program that cannot reach its server is told so when it opens the store.
+// A program that cannot reach its server gets an error when it opens the store.
 func Example() {
 	backend, err := qdrant.Open(context.Background(), qdrant.Options{Addr: "127.0.0.1:1", Attempts: 1})
 	if errors.Is(err, qdrant.ErrUnavailable) {

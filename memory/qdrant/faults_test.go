@@ -48,7 +48,7 @@ func limited(_ context.Context, opts []grpc.CallOption) error {
 	return status.Error(codes.ResourceExhausted, "too many requests")
 }
 
-// What a server can answer is an error that can be told from others, and nothing hangs.
+// Each answer of a server is an error of its own kind, and nothing hangs.
 func TestFaults(t *testing.T) {
 	addr := storetest.Qdrant(t)
 	for what, c := range map[string]struct {

@@ -60,7 +60,10 @@ func (h *head) payload() map[string]*api.Value {
 	}
 	return map[string]*api.Value{
 		"number": api.NewValueInt(h.number), keyCommit: api.NewValueString(h.commit), "before": stringList(h.before),
-		"space":    api.NewValueFromFields(map[string]*api.Value{"dimensions": api.NewValueInt(int64(h.space.Dimensions)), "embedder": api.NewValueString(h.space.Embedder)}),
+		"space": api.NewValueFromFields(map[string]*api.Value{
+			"dimensions": api.NewValueInt(int64(h.space.Dimensions)),
+			"embedder":   api.NewValueString(h.space.Embedder),
+		}),
 		"lengths":  api.NewValueFromList(dimensions...),
 		"gone":     stringList(h.gone),
 		"wipe":     api.NewValueBool(h.wipe),

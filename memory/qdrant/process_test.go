@@ -58,7 +58,7 @@ func trapped(t *testing.T, server *storetest.Server, tr *trap, opts qdrant.Optio
 	return store
 }
 
-// moments are the calls in whose midst a server fails, and what the user of the store is told if it is gone for good.
+// moments are the calls in whose midst a server fails, and the error that the user of the store gets if it is gone for good.
 var moments = []struct {
 	name, method string
 	change       bool // of an addition, not of a search

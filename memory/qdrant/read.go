@@ -95,7 +95,9 @@ type placed[T any] struct {
 }
 
 // inOrder reads points of the collection of history and messages.
-func inOrder[T any](ctx context.Context, b *Backend, must []*api.Condition, read func(map[string]*api.Value) T) (all []placed[T], err error) {
+func inOrder[T any](ctx context.Context, b *Backend, must []*api.Condition, read func(map[string]*api.Value) T) (all []placed[T],
+	err error,
+) {
 	err = b.snapshot(ctx, func(h *head) error {
 		all = nil
 		return b.each(ctx, h, query{collection: b.opts.Collection, must: must}, func(p *api.RetrievedPoint) error {

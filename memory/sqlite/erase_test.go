@@ -20,7 +20,7 @@ import (
 // secret returns a text with words that occur nowhere else.
 func secret(i int) (text, word string) {
 	word = fmt.Sprintf("zq%dxv%dkj", i, i*7919)
-	return "The password is " + word + " and was told on a Tuesday.", word
+	return "The password is " + word + " and was given on a Tuesday.", word
 }
 
 // traces counts in which of the store's files a byte string still stands.

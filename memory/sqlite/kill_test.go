@@ -54,7 +54,8 @@ func child(path string) {
 			last = nil
 			continue
 		}
-		if last, err = store.Add(ctx, memory.Scope{User: "ana"}, said(fmt.Sprintf("left %d %d", os.Getpid(), i), fmt.Sprintf("right %d %d", os.Getpid(), i)),
+		if last, err = store.Add(ctx, memory.Scope{User: "ana"},
+			said(fmt.Sprintf("left %d %d", os.Getpid(), i), fmt.Sprintf("right %d %d", os.Getpid(), i)),
 			memory.AddOptions{}); err != nil {
 			fail(err)
 		}

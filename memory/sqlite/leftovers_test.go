@@ -13,7 +13,7 @@ import (
 func TestLeftovers(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "file")
 	const size = 3<<20 + 17
-	text := "The Password is " + strings.Repeat("swordfish ", 20) + "and was told on a Tuesday."
+	text := "The Password is " + strings.Repeat("swordfish ", 20) + "and was given on a Tuesday."
 	for what, want := range map[string]bool{
 		text:                          true,
 		text[:70]:                     true,

@@ -97,7 +97,10 @@ func TestReembedKilled(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer backend.Close()
-	embedders := map[string]embed.Embedder{"hashed-v1-384": embed.NewHashed(384), "fake+": newFake("+", func() {}), "fake-": newFake("-", func() {})}
+	embedders := map[string]embed.Embedder{
+		"hashed-v1-384": embed.NewHashed(384), "fake+": newFake("+", func() {}),
+		"fake-": newFake("-", func() {}),
+	}
 	stores := map[string]*memory.Local{}
 	for name, e := range embedders {
 		if stores[name], err = memory.New(backend, memory.Config{Embedder: e, Extractor: memory.Everything{}}); err != nil {

@@ -129,7 +129,8 @@ func TestOptionsSelectFiles(t *testing.T) {
 }
 
 func TestSkippedFilesAreNamed(t *testing.T) {
-	fsys := files("a.txt", "word", "big.txt", strings.Repeat("word ", 50), "binary.txt", "wo\x00rd", "empty.md", "", "latin1.txt", "caf\xe9 word")
+	fsys := files("a.txt", "word", "big.txt", strings.Repeat("word ", 50), "binary.txt", "wo\x00rd", "empty.md", "", "latin1.txt",
+		"caf\xe9 word")
 	x := open(t, fsys, bleve.Options{MaxFileBytes: 100})
 	got := x.Skipped()
 	if len(got) != 2 || got[0].Path != "big.txt" || !errors.Is(got[0].Err, bleve.ErrTooLarge) ||

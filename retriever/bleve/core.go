@@ -87,7 +87,8 @@ func newMapping() *mapping.IndexMappingImpl {
 func analyzer(m *mapping.IndexMappingImpl, field, name string) (analysis.Analyzer, error) {
 	a := m.AnalyzerNamed(name)
 	if a == nil {
-		return nil, fmt.Errorf("%s = %q, want the name of a registered analyzer; retriever/bleve/languages has those of 21 languages", field, name)
+		return nil, fmt.Errorf("%s = %q, want the name of a registered analyzer; retriever/bleve/languages has those of 21 languages", field,
+			name)
 	}
 	return a, nil
 }
@@ -128,8 +129,8 @@ func (c *core) publish() {
 	c.stats.Store(s)
 }
 
-// analyze cuts the entries' texts into words, on all processors. bleve would do it as well, but tells nobody how many
-// words there are before the batch is written, and the totals must be written with it.
+// analyze cuts the entries' texts into words, on all processors. bleve would do it as well, but does not
+// report how many words there are before the batch is written, and the totals must be written with it.
 func (c *core) analyze(ctx context.Context, entries []entry) error {
 	var next atomic.Int64
 	var workers sync.WaitGroup

@@ -45,7 +45,8 @@ func OpenStore(o StoreOptions) (*Store, error) {
 	} else {
 		f := folder{core: c}
 		if err = f.open(o.IndexDir, "documents-"+o.Analyzer); err == nil && f.rebuilt {
-			err = errors.Join(fmt.Errorf("the folder holds an index of another kind or analyzer, want StoreOptions.Analyzer = %q", o.Analyzer), c.close(), f.drop())
+			err = errors.Join(fmt.Errorf("the folder holds an index of another kind or analyzer, want StoreOptions.Analyzer = %q", o.Analyzer),
+				c.close(), f.drop())
 		}
 	}
 	if err != nil {

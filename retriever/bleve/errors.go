@@ -9,7 +9,7 @@ import (
 	"github.com/ragpilot/ragpilot/retriever/store"
 )
 
-// Errors that callers can tell apart with errors.Is; they are wrapped with the field or file concerned.
+// Errors that callers can distinguish with errors.Is; they are wrapped with the field or file concerned.
 var (
 	// ErrClosed: the index was used after Close. It is store.ErrClosed.
 	ErrClosed = store.ErrClosed

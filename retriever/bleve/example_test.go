@@ -14,8 +14,9 @@ import (
 
 // handbook stands for a folder, or for an embed.FS.
 var handbook = fstest.MapFS{
-	"guide.md": {Data: []byte("# Guide\n\n## Install\n\nCopy the binary to your path.\n\n## Caching\n\nThe cache keeps prefixes of prompts.\n")},
-	"faq.txt":  {Data: []byte("Is there a server? No, nothing has to be installed.\n")},
+	"guide.md": {Data: []byte("# Guide\n\n## Install\n\nCopy the binary to your path.\n\n## Caching\n\nThe cache keeps prefixes of " +
+		"prompts.\n")},
+	"faq.txt": {Data: []byte("Is there a server? No, nothing has to be installed.\n")},
 }
 
 func Example() {

@@ -195,7 +195,8 @@ func TestIndexFolderErrors(t *testing.T) {
 		if err := errors.Join(s.Upsert(t.Context(), []store.Document{{ID: "a", Text: "zebra"}}), s.Close()); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := bleve.OpenStore(bleve.StoreOptions{IndexDir: index, Analyzer: "standard"}); err == nil || !strings.Contains(err.Error(), "standard") {
+		if _, err := bleve.OpenStore(bleve.StoreOptions{IndexDir: index, Analyzer: "standard"}); err == nil ||
+			!strings.Contains(err.Error(), "standard") {
 			t.Errorf("err = %v, want it to name the analyzer", err)
 		}
 		s, err = bleve.OpenStore(bleve.StoreOptions{IndexDir: index})

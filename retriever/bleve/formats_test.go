@@ -91,7 +91,8 @@ func TestLanguages(t *testing.T) {
 
 func TestSnippet(t *testing.T) {
 	x := open(t, files("a.md", "word"), bleve.Options{})
-	text := "A cache is mentioned here. " + strings.Repeat("Filler stands here. ", 20) + "Prefixes é in the caches are kept. " + strings.Repeat("More follows. ", 20)
+	text := "A cache is mentioned here. " + strings.Repeat("Filler stands here. ", 20) + "Prefixes é in the caches are kept. " +
+		strings.Repeat("More follows. ", 20)
 	got, err := x.Snippet(text, "which prefix is cached?", 60)
 	if err != nil {
 		t.Fatal(err)
@@ -106,7 +107,8 @@ func TestSnippet(t *testing.T) {
 	if diff := cmp.Diff([]string{"Prefixes", "caches"}, words); diff != "" {
 		t.Errorf("matches: -want +got:\n%s", diff)
 	}
-	if got, err := x.Snippet(text, "nothing like it", 40); err != nil || got.Text != "A cache is mentioned here. Filler stands" || got.Matches != nil {
+	if got, err := x.Snippet(text, "nothing like it", 40); err != nil || got.Text != "A cache is mentioned here. Filler stands" ||
+		got.Matches != nil {
 		t.Errorf("without a match: %+v, %v", got, err)
 	}
 	if got, err := x.Snippet("short", "short", 40); err != nil || got.Text != "short" || len(got.Matches) != 1 {

@@ -12,7 +12,8 @@ import (
 func TestTexts(t *testing.T) {
 	dir := t.TempDir()
 	for name, text := range map[string]string{
-		"b.txt": "Two.\r\n\r\nThree.\n", "a.md": "# One\n", "c.html": "<h1>Four</h1><p>Five &amp; six</p>", "d.txt": "a\x00b", "e.txt": "\n", "f.bin": "x", ".git/g.txt": "x",
+		"b.txt": "Two.\r\n\r\nThree.\n", "a.md": "# One\n", "c.html": "<h1>Four</h1><p>Five &amp; six</p>", "d.txt": "a\x00b", "e.txt": "\n",
+		"f.bin": "x", ".git/g.txt": "x",
 	} {
 		path := filepath.Join(dir, filepath.FromSlash(name))
 		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
@@ -26,11 +27,16 @@ func TestTexts(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := []bleve.Text{{Name: "a.md", Text: "# One"}, {Name: "b.txt", Text: "Two.\n\nThree."}, {Name: "c.html", Text: "# Four\n\nFive & six"}}
+	want := []bleve.Text{
+		{Name: "a.md", Text: "# One"},
+		{Name: "b.txt", Text: "Two.\n\nThree."},
+		{Name: "c.html", Text: "# Four\n\nFive & six"},
+	}
 	if len(all) != len(want) || all[0] != want[0] || all[1] != want[1] || all[2] != want[2] {
 		t.Errorf("%q, want %q", all, want)
 	}
-	if len(skipped) != 2 || skipped[0].Path != "d.txt" || !errors.Is(skipped[0].Err, bleve.ErrBinary) || !errors.Is(skipped[1].Err, bleve.ErrNoText) {
+	if len(skipped) != 2 || skipped[0].Path != "d.txt" || !errors.Is(skipped[0].Err, bleve.ErrBinary) ||
+		!errors.Is(skipped[1].Err, bleve.ErrNoText) {
 		t.Errorf("skipped %v", skipped)
 	}
 	if _, _, err := bleve.Texts(t.Context(), bleve.Options{Dir: t.TempDir()}); !errors.Is(err, bleve.ErrNoText) {

@@ -62,10 +62,12 @@ func hitsOf(n int) string {
 	var hits []string
 	text := strings.Repeat("The otter swims in rivers. ", 30)
 	for i := range n {
-		hits = append(hits, fmt.Sprintf(`{"_index":"docs-000001","_id":"guide.md#%d","_score":%d.25,"_source":{"id":"guide.md#%d","text":%q,"version":"0123456789abcdef0123456789abcdef","metadata":{"source":"guide.md","page":%d}}}`,
+		hits = append(hits, fmt.Sprintf(`{"_index":"docs-000001","_id":"guide.md#%d","_score":%d.25,"_source":{"id":"guide.md#%d",`+
+			`"text":%q,"version":"0123456789abcdef0123456789abcdef","metadata":{"source":"guide.md","page":%d}}}`,
 			i, 100-i, i, text, i))
 	}
-	return `{"took":3,"timed_out":false,"_shards":{"total":1,"successful":1,"skipped":0,"failed":0},"hits":{"max_score":100.25,"hits":[` + strings.Join(hits, ",") + `]}}`
+	return `{"took":3,"timed_out":false,"_shards":{"total":1,"successful":1,"skipped":0,"failed":0},"hits":{"max_score":100.25,"hits":[` +
+		strings.Join(hits, ",") + `]}}`
 }
 
 // BenchmarkOverhead compares a search with the same request of the bare client, both against a fake server

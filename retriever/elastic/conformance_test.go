@@ -33,7 +33,10 @@ func TestConformance(t *testing.T) {
 		// The suite's pages differ in one word each. Of vectors so alike the server's index misses some, unless it compares many.
 		{name: "knn", opts: elastic.Options{Embedder: retrievertest.Embedder{}, Mode: store.Dense, Candidates: 2000}},
 		{name: "hybrid", opts: elastic.Options{Embedder: retrievertest.Embedder{}}, fusesRanks: true},
-		{name: "top-level", opts: elastic.Options{Layout: elastic.Layout{ID: "_key", Text: "_text", Version: "_version_of_text", Metadata: elastic.TopLevel}}},
+		{name: "top-level", opts: elastic.Options{Layout: elastic.Layout{
+			ID: "_key", Text: "_text", Version: "_version_of_text",
+			Metadata: elastic.TopLevel,
+		}}},
 	} {
 		t.Run(v.name, func(t *testing.T) {
 			with := func(change func(*elastic.Options)) elastic.Options {

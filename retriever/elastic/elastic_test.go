@@ -51,12 +51,15 @@ func TestErrorsHaveKinds(t *testing.T) {
 		body   string
 		want   error
 	}{
-		"no index":     {404, `{"error":{"root_cause":[{"type":"index_not_found_exception","reason":"no such index [docs]"}],"type":"index_not_found_exception","reason":"no such index [docs]"},"status":404}`, store.ErrNoIndex},
-		"no rights":    {403, `{"error":{"type":"security_exception","reason":"action is unauthorized"},"status":403}`, store.ErrUnauthorized},
-		"proxy":        {502, `<html>`, store.ErrUnavailable},
-		"proxy login":  {401, `login first`, store.ErrUnauthorized},
-		"bad query":    {400, `{"error":{"type":"search_phase_execution_exception","reason":"all shards failed","failed_shards":[{"reason":{"type":"query_shard_exception","reason":"failed to create query"}}]},"status":400}`, store.ErrBadQuery},
-		"dimension":    {400, `{"error":{"type":"x","reason":"all shards failed","caused_by":{"type":"illegal_argument_exception","reason":"the query vector has a different dimension [3] than the index vectors [4]"}},"status":400}`, store.ErrDimension},
+		"no index": {404, `{"error":{"root_cause":[{"type":"index_not_found_exception","reason":"no such index [docs]"}],` +
+			`"type":"index_not_found_exception","reason":"no such index [docs]"},"status":404}`, store.ErrNoIndex},
+		"no rights":   {403, `{"error":{"type":"security_exception","reason":"action is unauthorized"},"status":403}`, store.ErrUnauthorized},
+		"proxy":       {502, `<html>`, store.ErrUnavailable},
+		"proxy login": {401, `login first`, store.ErrUnauthorized},
+		"bad query": {400, `{"error":{"type":"search_phase_execution_exception","reason":"all shards failed",` +
+			`"failed_shards":[{"reason":{"type":"query_shard_exception","reason":"failed to create query"}}]},"status":400}`, store.ErrBadQuery},
+		"dimension": {400, `{"error":{"type":"x","reason":"all shards failed","caused_by":{"type":"illegal_argument_exception",` +
+			`"reason":"the query vector has a different dimension [3] than the index vectors [4]"}},"status":400}`, store.ErrDimension},
 		"half answer":  {200, `{"hits":{"hits":[`, store.ErrUnavailable},
 		"half a table": {200, `{"timed_out":false,"_shards":{"total":2,"failed":1},"hits":{"hits":[]}}`, store.ErrUnavailable},
 		"no text":      {200, `{"_shards":{"total":1,"failed":0},"hits":{"hits":[{"_id":"a","_source":{}}]}}`, store.ErrBadDocument},
@@ -128,7 +131,8 @@ func (a anonymous) RoundTrip(r *http.Request) (*http.Response, error) {
 func TestTopLevelKeysAreTaken(t *testing.T) {
 	for _, key := range []string{"id", "text", "version", "vector", "facets", "numbers", "owner"} {
 		x := open(t, elastic.Options{
-			Client: (&fakeServer{status: 200, body: `{}`}).client(t), Index: "docs", Layout: elastic.Layout{Metadata: elastic.TopLevel, Tenant: "owner"}, Embedder: retrievertest.Embedder{Size: 2},
+			Client: (&fakeServer{status: 200, body: `{}`}).client(t), Index: "docs",
+			Layout: elastic.Layout{Metadata: elastic.TopLevel, Tenant: "owner"}, Embedder: retrievertest.Embedder{Size: 2},
 		})
 		err := x.Upsert(t.Context(), []store.Document{{ID: "a", Tenant: "t", Text: "A page.", Metadata: map[string]any{key: "x"}}})
 		if !errors.Is(err, store.ErrBadDocument) || !strings.Contains(err.Error(), fmt.Sprintf("metadata %q", key)) {
@@ -141,7 +145,7 @@ func TestTopLevelKeysAreTaken(t *testing.T) {
 type aliasServer struct {
 	t      *testing.T
 	swaps  bool   // the alias is swapped all the same
-	silent bool   // afterwards nobody can tell where the alias leads to
+	silent bool   // afterwards it is unknown where the alias leads to
 	alias  string // the index that it leads to
 	gone   []string
 }
@@ -205,7 +209,8 @@ func TestRequest(t *testing.T) {
 		Passages: elastic.Passages{Count: 2}, Filter: &types.Query{Exists: &types.ExistsQuery{Field: "x"}},
 	})
 	q := store.Query{Text: "an \xff otter", K: 3, Tenant: "acme", Filter: store.All(
-		store.In("lang", "en", int64(3), true), store.Not(store.Between("a b.c", 1, math.Inf(1))), store.Any(store.Eq("k", strings.Repeat("x", 2000))))}
+		store.In("lang", "en", int64(3), true), store.Not(store.Between("a b.c", 1, math.Inf(1))),
+		store.Any(store.Eq("k", strings.Repeat("x", 2000))))}
 	if _, err := x.Search(t.Context(), q); err != nil {
 		t.Fatal(err)
 	}
@@ -232,7 +237,8 @@ func TestSpans(t *testing.T) {
 	provider := trace.NewTracerProvider(trace.WithSpanProcessor(spans))
 	f := &fakeServer{status: 404, body: `{"error":{"type":"index_not_found_exception","reason":"no such index [docs]"}}`}
 	x := open(t, elastic.Options{Client: f.client(t), Index: "docs", Tracer: provider})
-	if _, err := x.Search(t.Context(), store.Query{Text: "a secret question", K: 1}); err == nil || !strings.Contains(err.Error(), "Create makes it") {
+	if _, err := x.Search(t.Context(), store.Query{Text: "a secret question", K: 1}); err == nil ||
+		!strings.Contains(err.Error(), "Create makes it") {
 		t.Fatal(err)
 	}
 	got := spans.Ended()
@@ -246,7 +252,10 @@ func TestSpans(t *testing.T) {
 			t.Errorf("%s holds the question", a.Key)
 		}
 	}
-	for key, want := range map[string]string{"db.system.name": "elasticsearch", "db.operation.name": "search", "db.collection.name": "docs", "error.type": "no_index"} {
+	for key, want := range map[string]string{
+		"db.system.name": "elasticsearch", "db.operation.name": "search", "db.collection.name": "docs",
+		"error.type": "no_index",
+	} {
 		if attributes[key] != want {
 			t.Errorf("%s = %q, want %q", key, attributes[key], want)
 		}

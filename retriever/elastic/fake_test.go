@@ -107,7 +107,8 @@ func (f *fakeStore) search(w http.ResponseWriter, r *http.Request) {
 			hits = append(hits, fmt.Sprintf(`{"_id":%q,"_score":%d,"_source":%s}`, id, score, source))
 		}
 	}
-	answer(w, http.StatusOK, `{"timed_out":false,"_shards":{"total":1,"failed":0},"hits":{"hits":[`+strings.Join(hits[:min(q.Size, len(hits))], ",")+`]}}`)
+	found := strings.Join(hits[:min(q.Size, len(hits))], ",")
+	answer(w, http.StatusOK, `{"timed_out":false,"_shards":{"total":1,"failed":0},"hits":{"hits":[`+found+`]}}`)
 }
 
 // overlap counts the words of a that b has.

@@ -79,7 +79,8 @@ func TestWritesAreSentAgainOnlyIfNotBegun(t *testing.T) {
 func TestSlowServer(t *testing.T) {
 	x, _ := behind(t, gateOptions{delay: time.Hour}, func(o *elastic.Options) { o.Timeout = 100 * time.Millisecond })
 	_, err := x.Search(t.Context(), otter)
-	if !errors.Is(err, store.ErrUnavailable) || !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "Options.Timeout = 100ms") {
+	if !errors.Is(err, store.ErrUnavailable) || !errors.Is(err, context.DeadlineExceeded) ||
+		!strings.Contains(err.Error(), "Options.Timeout = 100ms") {
 		t.Errorf("err = %v, want ErrUnavailable that names Options.Timeout", err)
 	}
 	x, _ = behind(t, gateOptions{delay: 100 * time.Millisecond}, nil)
@@ -156,7 +157,8 @@ func TestMappingConflict(t *testing.T) {
 	opts := elastic.Options{Addresses: []string{url}, Layout: elastic.Layout{Metadata: elastic.TopLevel}}
 	opts.Index = fmt.Sprintf("ragpilot-test-mapping-%d", time.Now().UnixNano())
 	x := open(t, opts)
-	if err := x.Create(t.Context(), elastic.Schema{Settings: oneShard, Properties: map[string]any{"year": map[string]any{"type": "integer"}}}); err != nil {
+	if err := x.Create(t.Context(),
+		elastic.Schema{Settings: oneShard, Properties: map[string]any{"year": map[string]any{"type": "integer"}}}); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = open(t, opts).Drop(context.Background()) })
@@ -309,7 +311,8 @@ func TestForeignIndex(t *testing.T) {
 			if h.Version != store.Version(h.Text) || h.Metadata["lang"] == nil {
 				t.Errorf("hit %+v, want a version and the language", h)
 			}
-			if passages, _ := h.Metadata[elastic.KeyPassages].([]any); len(passages) != 1 || !strings.Contains(passages[0].(string), "otter") || len(passages[0].(string)) > 120 {
+			if passages, _ := h.Metadata[elastic.KeyPassages].([]any); len(passages) != 1 || !strings.Contains(passages[0].(string), "otter") ||
+				len(passages[0].(string)) > 120 {
 				t.Errorf("passages %q", h.Metadata[elastic.KeyPassages])
 			}
 		}
@@ -318,7 +321,8 @@ func TestForeignIndex(t *testing.T) {
 			t.Errorf("%s: %q, want %q", name, got, tc.want)
 		}
 	}
-	if _, err := x.Search(ctx, store.Query{Text: "otter", K: 5, Filter: store.Eq("year", "not a number")}); !errors.Is(err, store.ErrBadQuery) {
+	number := store.Eq("year", "not a number")
+	if _, err := x.Search(ctx, store.Query{Text: "otter", K: 5, Filter: number}); !errors.Is(err, store.ErrBadQuery) {
 		t.Errorf("a word for a number: %v, want ErrBadQuery", err)
 	}
 	filtered := opts

@@ -56,7 +56,8 @@ func newGate(t testing.TB, to string, o gateOptions) *gate {
 		}
 		n := g.calls.Add(1)
 		if _, password, _ := r.BasicAuth(); o.password != "" && password != o.password {
-			answer(w, http.StatusUnauthorized, `{"error":{"type":"security_exception","reason":"unable to authenticate user","root_cause":[]},"status":401}`)
+			answer(w, http.StatusUnauthorized,
+				`{"error":{"type":"security_exception","reason":"unable to authenticate user","root_cause":[]},"status":401}`)
 			return
 		}
 		body, err := io.ReadAll(r.Body) // a server sees a client leave only after it has read the request

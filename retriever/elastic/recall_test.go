@@ -24,7 +24,10 @@ func pages(n int) (docs []store.Document, questions []string) {
 		for j := range word {
 			word[j] = byte('a' + random.IntN(26))
 		}
-		docs = append(docs, store.Document{ID: fmt.Sprintf("%04d", i), Text: "The page of the handbook that is about the " + string(word) + " valve"})
+		docs = append(docs, store.Document{
+			ID:   fmt.Sprintf("%04d", i),
+			Text: "The page of the handbook that is about the " + string(word) + " valve",
+		})
 		questions = append(questions, "Which page is about the "+string(word)+"?")
 	}
 	return docs, questions
@@ -47,7 +50,8 @@ func TestRecallOfHashedVectors(t *testing.T) {
 	recall := func(s elastic.Schema) int {
 		s.Settings = oneShard
 		opts := elastic.Options{
-			Addresses: []string{url}, Embedder: e, Mode: store.Dense, Candidates: 2 * n, Index: fmt.Sprintf("ragpilot-test-recall-%d", time.Now().UnixNano()),
+			Addresses: []string{url}, Embedder: e, Mode: store.Dense, Candidates: 2 * n,
+			Index: fmt.Sprintf("ragpilot-test-recall-%d", time.Now().UnixNano()),
 		}
 		x := open(t, opts)
 		if err := x.Create(t.Context(), s); err != nil {
@@ -83,13 +87,14 @@ func TestRecallOfHashedVectors(t *testing.T) {
 		}
 		return found
 	}
-	t.Logf("bbq_hnsw, which the server would choose, finds %d of %d", recall(elastic.Schema{IndexOptions: map[string]any{"type": "bbq_hnsw"}}), asked)
+	t.Logf("bbq_hnsw, which the server would choose, finds %d of %d",
+		recall(elastic.Schema{IndexOptions: map[string]any{"type": "bbq_hnsw"}}), asked)
 	if got := recall(elastic.Schema{}); got < asked-1 {
 		t.Errorf("found the best of %d documents for %d of %d questions", n, got, asked)
 	}
 }
 
-// TestIndexOptions: Create leaves dense vectors to the server, indexes sparse ones as they are, and does what it is told.
+// TestIndexOptions: Create leaves dense vectors to the server, indexes sparse ones as they are, and obeys the options.
 func TestIndexOptions(t *testing.T) {
 	for name, c := range map[string]struct {
 		e    elastic.Embedder

@@ -36,7 +36,8 @@ func TestIndexWithoutVectors(t *testing.T) {
 			}
 			t.Cleanup(func() { _, _ = x.Client().Indices.Delete(opts.Index).Do(context.Background()) })
 			said := func(err error) bool {
-				return strings.Contains(err.Error(), opts.Index) && strings.Contains(err.Error(), "Options.Layout.Vector") && strings.Contains(err.Error(), c.is)
+				return strings.Contains(err.Error(), opts.Index) && strings.Contains(err.Error(), "Options.Layout.Vector") &&
+					strings.Contains(err.Error(), c.is)
 			}
 			if err := x.Upsert(t.Context(), []store.Document{{ID: "a", Text: "the otter"}}); !errors.Is(err, elastic.ErrMapping) || !said(err) {
 				t.Errorf("Upsert: %v, want ErrMapping", err)
@@ -68,7 +69,8 @@ func TestAliasOfIndexesWithoutVectors(t *testing.T) {
 		t.Fatalf("hits %v, %v; want the otter", hits, err)
 	}
 	words := elastic.Options{Addresses: opts.Addresses, Index: opts.Index}
-	if err := open(t, words).Rebuild(t.Context(), elastic.Schema{Settings: oneShard}, func(context.Context, *elastic.Index) error { return nil }); err != nil {
+	if err := open(t, words).Rebuild(t.Context(), elastic.Schema{Settings: oneShard},
+		func(context.Context, *elastic.Index) error { return nil }); err != nil {
 		t.Fatal(err)
 	}
 	if hits, err := x.Search(t.Context(), otter); hits != nil || !errors.Is(err, store.ErrBadQuery) {
@@ -87,7 +89,8 @@ func TestAliasOfIndexesWithoutVectors(t *testing.T) {
 	if _, err := with.Client().Indices.PutAlias(with.Name()+"-000001", opts.Index).Do(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if hits, err := open(t, opts).Search(t.Context(), otter); hits != nil || !errors.Is(err, store.ErrBadQuery) || !strings.Contains(err.Error(), opts.Index+"-000002") {
+	if hits, err := open(t, opts).Search(t.Context(), otter); hits != nil || !errors.Is(err, store.ErrBadQuery) ||
+		!strings.Contains(err.Error(), opts.Index+"-000002") {
 		t.Errorf("one of two indexes is without vectors: hits %v, %v; want ErrBadQuery that names it", hits, err)
 	}
 }

@@ -34,7 +34,8 @@ func TestClientsFilter(t *testing.T) {
 		always, now *types.Query
 		want        int
 	}{
-		"nil": {nil, nil, 2}, "query's": {nil, kind("city"), 1}, "both": {kind("country"), kind("city"), 0}, "options'": {kind("country"), nil, 1},
+		"nil": {nil, nil, 2}, "query's": {nil, kind("city"), 1}, "both": {kind("country"), kind("city"), 0},
+		"options'": {kind("country"), nil, 1},
 	} {
 		x := create(t, elastic.Options{
 			Addresses: []string{storetest.Elasticsearch(t)}, Layout: elastic.Layout{Metadata: elastic.TopLevel}, Filter: test.always,
@@ -64,7 +65,8 @@ func TestEmbedderOfAWordSearch(t *testing.T) {
 	e, f := retrievertest.Embedder{Size: 2}, &fakeServer{status: 200, body: hitsOf(1)}
 	x := open(t, elastic.Options{Client: f.client(t), Index: "docs", Embedder: e, Mode: store.Lexical})
 	docs, err := x.SimilaritySearch(t.Context(), "city", 5, vectorstores.WithEmbedder(e))
-	if docs != nil || !errors.Is(err, store.ErrBadOption) || !strings.Contains(err.Error(), "WithEmbedder") || !strings.Contains(err.Error(), "Options.Mode") {
+	if docs != nil || !errors.Is(err, store.ErrBadOption) || !strings.Contains(err.Error(), "WithEmbedder") ||
+		!strings.Contains(err.Error(), "Options.Mode") {
 		t.Errorf("found %v, %v; want ErrBadOption that names both options", docs, err)
 	}
 }

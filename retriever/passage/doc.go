@@ -23,8 +23,8 @@
 // # Identity
 //
 // An [ID] names a chunk of a version of a document: doc@version#chunk. A new version has new IDs, so that a
-// conversation that has seen the old text is shown the new one. [ContentVersion] stands in where nothing tells versions
-// apart.
+// conversation that has seen the old text is shown the new one. [ContentVersion] stands in where there are no
+// versions.
 //
 // Nothing here keeps state: the same chunks give the same passages, in every process.
 package passage

@@ -70,7 +70,7 @@ func number(text string) (int, bool) {
 }
 
 // ContentVersion returns a version for a text whose store knows none: 8 hexadecimal digits that change with the text.
-// That is enough to tell the versions of one document apart. It is short because it is part of what the model reads, and
+// That is enough to distinguish the versions of one document. It is short because it is part of what the model reads, and
 // not a proof that two texts are equal.
 func ContentVersion(text string) string { return fmt.Sprintf("%08x", uint32(xxh3.HashString(text))) }
 

@@ -43,9 +43,14 @@ func TestMake(t *testing.T) {
 		{"too far apart", []passage.Chunk{at(0, 0, third), at(20, second, len(text))}, passage.Options{}, []passage.Passage{
 			{text[:third], []int{0}}, {text[second:], []int{1}},
 		}},
-		{"another document", []passage.Chunk{at(0, 0, third), {Doc: "e", Index: 1, Start: -1, Text: text[second:]}}, passage.Options{}, []passage.Passage{
-			{text[:third], []int{0}}, {text[second:], []int{1}},
-		}},
+		{
+			"another document",
+			[]passage.Chunk{at(0, 0, third), {Doc: "e", Index: 1, Start: -1, Text: text[second:]}},
+			passage.Options{},
+			[]passage.Passage{
+				{text[:third], []int{0}}, {text[second:], []int{1}},
+			},
+		},
 		{"no document", []passage.Chunk{{Text: text[:third]}, {Index: 1, Text: text[second:]}}, passage.Options{}, []passage.Passage{
 			{text[:third], []int{0}}, {text[second:], []int{1}},
 		}},

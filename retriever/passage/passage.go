@@ -13,8 +13,8 @@ type Chunk struct {
 	Doc string
 	// Index is the chunk's number in the document, from 0; negative: unknown.
 	Index int
-	// Start is the offset of Text in the document, in bytes or in characters; negative: unknown. It tells the order of
-	// chunks that have no Index, and in [Join] whether one follows another without a gap.
+	// Start is the offset of Text in the document, in bytes or in characters; negative: unknown. It gives the order of
+	// chunks that have no Index, and in [Join] shows whether one follows another without a gap.
 	Start int
 	// Text is what the store has.
 	Text string

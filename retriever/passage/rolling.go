@@ -33,7 +33,7 @@ func windows(text string, width int) iter.Seq2[int, uint64] {
 	}
 }
 
-// filter tells for most hashes that were not added that they were not, so that a map need not be asked.
+// filter recognises most hashes that were not added, so that the map is asked less often.
 type filter [256]uint64
 
 func (f *filter) add(h uint64)      { f[h>>6&255] |= 1 << (h & 63) }

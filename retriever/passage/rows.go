@@ -120,7 +120,7 @@ func (m *maker) follows(i, j int) (int, bool) {
 	return 0, gap == len(a.Text) || gap == utf8.RuneCountInString(a.Text)
 }
 
-// placedOverlap returns the overlap that the offsets of two chunks tell, if they count bytes and the texts agree.
+// placedOverlap returns the overlap by the offsets of two chunks, if they count bytes and the texts agree.
 func placedOverlap(a, b Chunk) int {
 	if a.Start < 0 || b.Start < a.Start {
 		return 0

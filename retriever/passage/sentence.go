@@ -30,7 +30,7 @@ func Sentences(text string) iter.Seq2[int, string] {
 	}
 }
 
-// lookBack is the number of bytes in front of a mark that may tell what it means.
+// lookBack is the number of bytes in front of a mark that may decide what it means.
 const lookBack = 24
 
 // sentenceStart returns the first place at or behind from, and below to, where a sentence begins, and whether there is

@@ -26,9 +26,12 @@ func TestSentences(t *testing.T) {
 		"Japanese":      {"「はい。」と言った。", "値は３．５です。", "終わり"},
 		"Hindi":         {"यह है। ", "वह है।"},
 		"Arabic":        {"ما هذا؟ ", "هذا كتاب. ", "نعم"},
-		"paragraphs":    {"A heading\n\n", "A text\nover two lines.\n", "- first\n", "- second\n", "1. third\n", "# Next\n", "| a | b |\n", "• last"},
-		"one":           {"no mark at all"},
-		"none":          nil,
+		"paragraphs": {
+			"A heading\n\n", "A text\nover two lines.\n", "- first\n", "- second\n", "1. third\n", "# Next\n", "| a | b |\n",
+			"• last",
+		},
+		"one":  {"no mark at all"},
+		"none": nil,
 	} {
 		t.Run(name, func(t *testing.T) {
 			if name == "small letters" {
@@ -52,7 +55,10 @@ func sentences(text string) []string {
 // A chunk has the sentences of its document, but for what its ends cut: whether a sentence begins at a place is decided
 // by what stands near it.
 func TestSentencesOfAPart(t *testing.T) {
-	pieces := []string{"Dr. ", "Smith ", "e.g. ", "9", ".", "? ", "! ", "。", "“", "”", "\n", "\n\n", "- ", "[1] ", "word ", "Word ", "ß ", "世", " ", "U.S. ", "12. "}
+	pieces := []string{
+		"Dr. ", "Smith ", "e.g. ", "9", ".", "? ", "! ", "。", "“", "”", "\n", "\n\n", "- ", "[1] ", "word ", "Word ", "ß ",
+		"世", " ", "U.S. ", "12. ",
+	}
 	const near = 48 // lookBack in front, and the longest piece behind
 	rapid.Check(t, func(t *rapid.T) {
 		text := strings.Join(rapid.SliceOfN(rapid.SampledFrom(pieces), 40, 80).Draw(t, "text"), "")

@@ -49,7 +49,7 @@ func (m *maker) first(front map[int]int, i int) int {
 	}
 }
 
-// border tells that a chunk's end is another one's beginning.
+// border says that a chunk's end is another one's beginning.
 type border struct{ first, second, length int }
 
 // maxHits bounds how many places of one chunk are compared byte for byte, so that texts that repeat themselves cost

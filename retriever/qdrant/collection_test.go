@@ -73,7 +73,8 @@ func TestForeignPoints(t *testing.T) {
 			want := []store.Hit{{
 				ID: id, Text: "The otter swims.", Version: store.Version("The otter swims."), Metadata: map[string]any{"source": "a.md"},
 			}}
-			if diff := cmp.Diff(want, hits, cmp.FilterPath(func(p cmp.Path) bool { return p.Last().String() == ".Score" }, cmp.Ignore())); diff != "" {
+			if diff := cmp.Diff(want, hits,
+				cmp.FilterPath(func(p cmp.Path) bool { return p.Last().String() == ".Score" }, cmp.Ignore())); diff != "" {
 				t.Errorf("-want +got:\n%s", diff)
 			}
 			put(map[string]any{"body": "The otter swims."})
@@ -106,7 +107,10 @@ func TestForeignPointsAreReplaced(t *testing.T) {
 					t.Fatal(err)
 				}
 				_, err = client.Upsert(t.Context(), &api.UpsertPoints{CollectionName: opts.Collection, Wait: &wait, Points: []*api.PointStruct{
-					{Id: id, Vectors: api.NewVectorsDense(vector), Payload: api.NewValueMap(map[string]any{"content": "The otter swims.", "owner": owner})},
+					{
+						Id: id, Vectors: api.NewVectorsDense(vector),
+						Payload: api.NewValueMap(map[string]any{"content": "The otter swims.", "owner": owner}),
+					},
 				}})
 				if err != nil {
 					t.Fatal(err)

@@ -129,7 +129,8 @@ func TestTimeout(t *testing.T) {
 	opts := with(dense, qdrant.Options{Client: client})
 	opts.Timeout = 50 * time.Millisecond
 	err := search(t.Context(), open(t, opts))
-	if !errors.Is(err, context.DeadlineExceeded) || !errors.Is(err, store.ErrUnavailable) || !strings.Contains(err.Error(), "Options.Timeout = 50ms") {
+	if !errors.Is(err, context.DeadlineExceeded) || !errors.Is(err, store.ErrUnavailable) ||
+		!strings.Contains(err.Error(), "Options.Timeout = 50ms") {
 		t.Errorf("error %v, want a deadline, ErrUnavailable and the name of the setting", err)
 	}
 }
@@ -165,7 +166,8 @@ func TestDimension(t *testing.T) {
 				opts.Embedder = retrievertest.Embedder{Size: 100}
 				x := open(t, opts)
 				err := search(t.Context(), x)
-				if !errors.Is(err, store.ErrDimension) || !errors.Is(err, store.ErrBadQuery) || !strings.Contains(err.Error(), "100 from Options.Embedder, 256") {
+				if !errors.Is(err, store.ErrDimension) || !errors.Is(err, store.ErrBadQuery) ||
+					!strings.Contains(err.Error(), "100 from Options.Embedder, 256") {
 					t.Errorf("vector %q: Search: %v, want both lengths", vector, err)
 				}
 				err = x.Upsert(t.Context(), []store.Document{{ID: "a", Text: "A page."}})
@@ -184,7 +186,8 @@ func TestVectorName(t *testing.T) {
 			opts := with(dense, server(t))
 			create(t, opts)
 			opts.Vector = "meaning"
-			if err := search(t.Context(), open(t, opts)); !errors.Is(err, store.ErrBadQuery) || !strings.Contains(err.Error(), `"meaning" (Options.Vector)`) {
+			if err := search(t.Context(), open(t, opts)); !errors.Is(err, store.ErrBadQuery) ||
+				!strings.Contains(err.Error(), `"meaning" (Options.Vector)`) {
 				t.Errorf("error %v, want the name of the vector", err)
 			}
 		})

@@ -61,7 +61,8 @@ func trapped(t *testing.T, method string) (*qdrant.Index, *trap) {
 		t.Fatal(err)
 	}
 	client, err := api.NewClient(&api.Config{
-		Host: tcp.IP.String(), Port: tcp.Port, PoolSize: 1, SkipCompatibilityCheck: true, GrpcOptions: []grpc.DialOption{grpc.WithStatsHandler(tr)},
+		Host: tcp.IP.String(), Port: tcp.Port, PoolSize: 1, SkipCompatibilityCheck: true,
+		GrpcOptions: []grpc.DialOption{grpc.WithStatsHandler(tr)},
 	})
 	if err != nil {
 		t.Fatal(err)

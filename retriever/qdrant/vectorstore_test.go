@@ -87,7 +87,8 @@ func TestEmbedderOfAWordSearch(t *testing.T) {
 	e := retrievertest.Embedder{}
 	x := cities(t, qdrant.Options{Embedder: e, Vector: "meaning", Sparse: qdrant.Words{}, Mode: store.Lexical})
 	docs, err := x.SimilaritySearch(t.Context(), "city", 5, vectorstores.WithEmbedder(e))
-	if docs != nil || !errors.Is(err, store.ErrBadOption) || !strings.Contains(err.Error(), "WithEmbedder") || !strings.Contains(err.Error(), "Options.Mode") {
+	if docs != nil || !errors.Is(err, store.ErrBadOption) || !strings.Contains(err.Error(), "WithEmbedder") ||
+		!strings.Contains(err.Error(), "Options.Mode") {
 		t.Errorf("found %v, %v; want ErrBadOption that names both options", docs, err)
 	}
 	if _, err := x.AddDocuments(t.Context(), []schema.Document{{PageContent: "A city in Peru"}}, vectorstores.WithEmbedder(e)); err != nil {

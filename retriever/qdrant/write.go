@@ -132,8 +132,8 @@ func (x *Index) pointVectors(dense []float32, sparse SparseVector) *api.Vectors 
 	return api.NewVectorsMap(named)
 }
 
-// Delete removes documents, also those in points that another program wrote, and returns when no search finds them. Documents that do not exist are not
-// an error. Tenant is empty in a collection without tenants.
+// Delete removes documents, also those in points that another program wrote, and returns when no search finds them. Documents
+// that do not exist are not an error. Tenant is empty in a collection without tenants.
 func (x *Index) Delete(ctx context.Context, tenant string, ids ...string) error {
 	return x.call(ctx, "delete", func(ctx context.Context) error {
 		if err := store.CheckTenant(tenant, x.opts.Layout.tenants()); err != nil || len(ids) == 0 {

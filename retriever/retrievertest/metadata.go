@@ -64,7 +64,10 @@ func books() []store.Document {
 	}
 	author := func(name string) map[string]any { return map[string]any{"name": name} }
 	return []store.Document{
-		book("b1", map[string]any{"lang": "en", "year": 1990, "price": 9.5, "lent": true, "tags": []any{"sea", "ships"}, "author": author("Ada")}),
+		book("b1", map[string]any{
+			"lang": "en", "year": 1990, "price": 9.5, "lent": true, "tags": []any{"sea", "ships"},
+			"author": author("Ada"),
+		}),
 		book("b2", map[string]any{"lang": "en", "year": 2000, "price": 12.0, "lent": false, "tags": []any{"sea"}, "author": author("Ben")}),
 		book("b3", map[string]any{"lang": "de", "year": 2010, "price": 20.25, "lent": true, "tags": []any{"land"}, "author": author("Ada")}),
 		book("b4", map[string]any{"lang": "EN", "year": 2020, "lent": false}),

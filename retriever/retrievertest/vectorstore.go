@@ -98,12 +98,14 @@ func checkVectorStore(t *testing.T, s Subject) {
 	}
 	hit(t, ask(t, x, "desert", 3), "mine")
 	chunks := []schema.Document{
-		{PageContent: "A first chunk", Metadata: map[string]any{"id": "page"}}, {PageContent: "A second chunk", Metadata: map[string]any{"id": "page"}},
+		{PageContent: "A first chunk", Metadata: map[string]any{"id": "page"}},
+		{PageContent: "A second chunk", Metadata: map[string]any{"id": "page"}},
 	}
 	if _, err := v.AddDocuments(within(t), chunks); !errors.Is(err, store.ErrBadDocument) || !strings.Contains(err.Error(), `"page"`) {
 		t.Errorf("two texts of one ID: %v, want ErrBadDocument with the ID", err)
 	}
-	if _, err := v.SimilaritySearch(within(t), "England", 0); !errors.Is(err, store.ErrBadQuery) || !strings.Contains(err.Error(), "numDocuments = 0") {
+	if _, err := v.SimilaritySearch(within(t), "England", 0); !errors.Is(err, store.ErrBadQuery) ||
+		!strings.Contains(err.Error(), "numDocuments = 0") {
 		t.Errorf("numDocuments = 0: %v, want ErrBadQuery that says so", err)
 	}
 }
@@ -144,7 +146,8 @@ func checkVectorStoreOptions(t *testing.T, s Subject) {
 		t.Fatalf("found %v, want one first", docs)
 	}
 	between := (docs[0].Score + docs[1].Score) / 2
-	if got := similar(t, v, "city England", 5, vectorstores.WithScoreThreshold(between)); len(got) != 1 || got[0].PageContent != docs[0].PageContent {
+	if got := similar(t, v, "city England", 5, vectorstores.WithScoreThreshold(between)); len(got) != 1 ||
+		got[0].PageContent != docs[0].PageContent {
 		t.Errorf("%d documents score at least %v: %v, want the first alone", len(got), between, got)
 	}
 	if got := similar(t, v, "city England", 5, vectorstores.WithScoreThreshold(docs[0].Score)); len(got) != 1 {
@@ -160,7 +163,8 @@ func checkVectorStoreOptions(t *testing.T, s Subject) {
 			"must_not": map[string]any{"key": "kind", "match": map[string]any{"value": "country"}},
 		},
 	} {
-		if got := contents(similar(t, v, "A city country nation", 20, vectorstores.WithFilters(filter))); !slices.Equal(got, []string{"A city in Texas"}) {
+		if got := contents(similar(t, v, "A city country nation", 20, vectorstores.WithFilters(filter))); !slices.Equal(got,
+			[]string{"A city in Texas"}) {
 			t.Errorf("filter by %s found %q, want the city in Texas", name, got)
 		}
 	}

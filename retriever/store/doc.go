@@ -1,5 +1,5 @@
 // Package store holds what the retrievers over search servers and embedded indexes have in common: documents, queries,
-// hits, filters, and errors that a program can tell apart without knowing which store is behind.
+// hits, filters, and errors that are the same for all stores.
 //
 //	var s store.Searcher = index // of retriever/qdrant, retriever/elastic or retriever/bleve
 //	hits, err := s.Search(ctx, store.Query{Text: question, K: 15, Filter: store.Eq("lang", "en")})

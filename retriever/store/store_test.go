@@ -60,8 +60,9 @@ func TestMatches(t *testing.T) {
 		"bool": {store.Eq("b", true), true}, "list": {store.Eq("l", 2), true}, "not in list": {store.Eq("l", 3), false},
 		"nested": {store.Eq("m.k", "v"), true}, "through a string": {store.Eq("s.k", "v"), false}, "dot": {store.Eq("a.b", "flat"), false},
 		"nil": {store.Eq("nil", "x"), false}, "missing": {store.Not(store.Eq("missing", "x")), true},
-		"range": {store.Between("f", 0.5, 1), true}, "above": {store.Between("n", 4, math.Inf(1)), false}, "range of string": {store.Between("s", 0, 9), false},
-		"all": {store.All(store.Eq("s", "x"), store.Eq("n", 4)), false}, "any": {store.Any(store.Eq("s", "y"), store.Eq("n", 3)), true},
+		"range": {store.Between("f", 0.5, 1), true}, "above": {store.Between("n", 4, math.Inf(1)), false},
+		"range of string": {store.Between("s", 0, 9), false},
+		"all":             {store.All(store.Eq("s", "x"), store.Eq("n", 4)), false}, "any": {store.Any(store.Eq("s", "y"), store.Eq("n", 3)), true},
 		"list equal to a list": {store.Filter{Op: store.OpIn, Key: "l", Values: []any{[]any{"x"}}}, false},
 	} {
 		if got := test.f.Matches(metadata); got != test.want {
@@ -77,9 +78,12 @@ func TestValidMetadata(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, test := range map[string]struct{ in, want map[string]any }{
-		"nil":   {nil, nil},
-		"json":  {fromJSON, map[string]any{"whole": int64(12), "part": 1.5, "list": []any{int64(1), "a", nil}, "map": map[string]any{"k": true}}},
-		"types": {map[string]any{"a": lang("en"), "b": uint16(7), "c": []string{"x"}, "d": float32(0.5)}, map[string]any{"a": "en", "b": int64(7), "c": []any{"x"}, "d": 0.5}},
+		"nil":  {nil, nil},
+		"json": {fromJSON, map[string]any{"whole": int64(12), "part": 1.5, "list": []any{int64(1), "a", nil}, "map": map[string]any{"k": true}}},
+		"types": {
+			map[string]any{"a": lang("en"), "b": uint16(7), "c": []string{"x"}, "d": float32(0.5)},
+			map[string]any{"a": "en", "b": int64(7), "c": []any{"x"}, "d": 0.5},
+		},
 		"utf-8": {map[string]any{"k\xff": "v\xff"}, map[string]any{"k\uFFFD": "v\uFFFD"}},
 	} {
 		got, err := store.ValidMetadata(test.in)

@@ -20,7 +20,7 @@ const (
 	byRank     way = "rank"        // the first agent always the best document, and so on
 )
 
-// agent is a prompt of its own, and here an engine of its own, too; agents that share one are told apart by their scopes.
+// agent is a prompt of its own, and here an engine of its own, too; agents that share one differ by their scopes.
 type agent struct {
 	scope  contextpilot.Scope
 	engine engines.Engine
@@ -45,14 +45,16 @@ func newChain(readers int) (*chain, error) {
 	}
 	c := &chain{pilot: pilot}
 	for i := range readers {
-		c.readers = append(c.readers, c.hire(fmt.Sprintf("reader %d", i+1), "You get one document and a question. Say in one sentence what the document contributes to the answer."))
+		c.readers = append(c.readers,
+			c.hire(fmt.Sprintf("reader %d", i+1),
+				"You get one document and a question. Say in one sentence what the document contributes to the answer."))
 		c.scopes = append(c.scopes, c.readers[i].scope)
 	}
 	c.manager = c.hire("manager", "You get what readers of single documents say, and a question. Answer it.")
 	return c, nil
 }
 
-// hire makes an agent whose engine tells the pilot what its cache holds.
+// hire makes an agent whose engine reports its cache to the pilot.
 func (c *chain) hire(name, task string) agent {
 	a := agent{scope: contextpilot.Scope{Replica: name}, engine: sim.New(sim.Options{}), system: fmt.Sprintf("You are %s. %s", name, task)}
 	a.engine.Subscribe(c.pilot.Sink(a.scope)) // as long as the program runs

@@ -45,7 +45,8 @@ func run(ctx context.Context, out io.Writer) error {
 		if way == byAffinity {
 			affinity = chain.computed
 		}
-		fmt.Fprintf(table, "%s\t%d\t%d\t%d\t%.2f×\t\n", way, chain.prompt, chain.computed, chain.reading, float64(chain.computed)/float64(affinity))
+		fmt.Fprintf(table, "%s\t%d\t%d\t%d\t%.2f×\t\n", way, chain.prompt, chain.computed, chain.reading,
+			float64(chain.computed)/float64(affinity))
 	}
 	return table.Flush()
 }

@@ -37,7 +37,7 @@ func Lock(dir string) (unlock func() error, err error) {
 	return f.Close, nil
 }
 
-// lockedBy says who has the lock, as far as the file tells.
+// lockedBy returns who has the lock, if the file says so.
 func lockedBy(f *os.File, dir string) error {
 	var b [20]byte
 	n, _ := f.ReadAt(b[:], 0)

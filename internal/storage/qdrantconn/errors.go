@@ -10,7 +10,7 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// Errors are an adapter's own, for what errors of the client stand for. Those it does not tell apart are nil.
+// Errors are an adapter's own, for what errors of the client stand for. nil: the adapter has none for that.
 type Errors struct {
 	Unavailable  error // the server cannot be reached, is overloaded, limits the rate or is shutting down
 	Unauthorized error // the server refused the key, or does not let it do this

@@ -18,7 +18,7 @@ const (
 func Unavailable(err error) bool { return status.Code(err) == codes.Unavailable }
 
 // Retry calls f until it gives something else than "unavailable", attempts times at most. Between two attempts it waits for
-// half to all of a time that doubles. again, if it is not nil, is told of each attempt that will be repeated. Only for
+// half to all of a time that doubles. again, if it is not nil, is called before each repeat. Only for
 // what may be done twice.
 func Retry[T any](ctx context.Context, attempts int, again func(attempt int, err error), f func(context.Context) (T, error)) (T, error) {
 	pause := firstPause

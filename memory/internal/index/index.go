@@ -78,7 +78,8 @@ func (x *Index) Wasted() bool { return x.dead > 1000 && x.dead > len(x.entries)/
 func (x *Index) Bytes() int64 {
 	const idBytes, mapBytes = 40, 56
 	each := int64(unsafe.Sizeof(entry{})) + idBytes + mapBytes
-	return int64(len(x.entries))*each + int64(cap(x.stems)+cap(x.phrases)+cap(x.links))*4 + x.words.bytes() + x.names.bytes() + x.vectors.bytes()
+	return int64(len(x.entries))*each + int64(cap(x.stems)+cap(x.phrases)+cap(x.links))*4 + x.words.bytes() + x.names.bytes() +
+		x.vectors.bytes()
 }
 
 // Put adds a memory, or replaces the one of its ID. The entry's slices are not kept.

@@ -35,7 +35,8 @@ func ids(found []index.Found) []string {
 
 // Rare words count more than common ones, stems are compared, and words that are spelt alike count in part.
 func TestRankByWords(t *testing.T) {
-	x := fill("Ana likes tea.", "Bo likes tea.", "Cy likes tea and is allergic to peanuts.", "The vaccination is due in May.", "Dee likes coffee.")
+	x := fill("Ana likes tea.", "Bo likes tea.", "Cy likes tea and is allergic to peanuts.", "The vaccination is due in May.",
+		"Dee likes coffee.")
 	for query, want := range map[string]string{
 		"who likes peanuts?":              "Cy likes tea and is allergic to peanuts.",
 		"What allergies are there?":       "Cy likes tea and is allergic to peanuts.",
@@ -224,21 +225,27 @@ func TestSupersede(t *testing.T) {
 	}
 }
 
-// Of statements that are worded alike the newer comes first, with vectors that say little of it and without vectors. A fact of somebody else, a
-// date in common and a statement about another word of the question do not replace anything.
+// Of statements that are worded alike the newer comes first, with vectors that say little of it and without vectors. A fact of
+// somebody else, a date in common and a statement about another word of the question do not replace anything.
 func TestSupersedeAlike(t *testing.T) {
 	for name, c := range map[string]struct{ old, new, question, want string }{
-		"an update":        {"I drive a Fiat.", "That one broke, now I drive a Skoda.", "What do I drive?", "new"},
-		"somebody else":    {"Our dog is called Luna.", "Greta's dog is called Rex and barks at night.", "What is the dog called?", "old"},
-		"of others both":   {"Farida babysits on Saturday.", "Hanna babysits on Saturday, the other one is ill.", "Who babysits?", "new"},
-		"a date in common": {"Passport: until March 2027.", "Contract: until March 2027, the long one.", "Passport or contract, until when?", "old"},
+		"an update":      {"I drive a Fiat.", "That one broke, now I drive a Skoda.", "What do I drive?", "new"},
+		"somebody else":  {"Our dog is called Luna.", "Greta's dog is called Rex and barks at night.", "What is the dog called?", "old"},
+		"of others both": {"Farida babysits on Saturday.", "Hanna babysits on Saturday, the other one is ill.", "Who babysits?", "new"},
+		"a date in common": {
+			"Passport: until March 2027.", "Contract: until March 2027, the long one.", "Passport or contract, until when?",
+			"old",
+		},
 		"a long text":      {"Tea one: " + strings.Repeat("tea ", 5000), "Tea two: " + strings.Repeat("tea ", 5000), "one", "old"},
 		"another relative": {"My sister's birthday is on Monday.", "My brother's birthday is on Monday.", "When is my sister's birthday?", "old"},
 	} {
 		for with, vectors := range map[string][2][]float32{"no vectors": {}, "vectors": {{1, 0}, {0.34, 0.94}}} {
 			x := index.New()
 			for i := range 30 { // texts are long beside these
-				x.Put(&index.Entry{ID: fmt.Sprint("other", i), Text: "Yesterday the sky was blue over the whole of Bergen.", Created: start, Vector: []float32{-1, 0}[:len(vectors[0])]})
+				x.Put(&index.Entry{
+					ID: fmt.Sprint("other", i), Text: "Yesterday the sky was blue over the whole of Bergen.", Created: start,
+					Vector: []float32{-1, 0}[:len(vectors[0])],
+				})
 			}
 			x.Put(&index.Entry{ID: "old", Text: c.old, Created: start, Vector: vectors[0]})
 			x.Put(&index.Entry{ID: "new", Text: c.new, Created: start.Add(time.Minute), Vector: vectors[1]})
@@ -282,7 +289,10 @@ func made(n int) (entries []index.Entry, words []string, r *rand.Rand) {
 		for j := range text {
 			text[j] = words[int(math.Pow(r.Float64(), 3)*float64(len(words)))]
 		}
-		entries[i] = index.Entry{ID: fmt.Sprintf("%036d", i), Text: strings.Join(text, " "), Created: start.Add(time.Duration(i)), Vector: random(r, 384)}
+		entries[i] = index.Entry{
+			ID: fmt.Sprintf("%036d", i), Text: strings.Join(text, " "), Created: start.Add(time.Duration(i)),
+			Vector: random(r, 384),
+		}
 	}
 	return entries, words, r
 }

@@ -22,7 +22,8 @@ func TestRemoveErases(t *testing.T) {
 	x.Put(&Entry{ID: "replaced", Text: "coffee"})
 
 	for i, gone := range []bool{false, true, true, false} {
-		if row := x.vectors.chunks[0][i*size:][:size]; gone && bytes.ContainsFunc(row, func(r rune) bool { return r != 0 }) || !gone && !bytes.Equal(row, rows[i]) {
+		if row := x.vectors.chunks[0][i*size:][:size]; gone && bytes.ContainsFunc(row, func(r rune) bool { return r != 0 }) || !gone &&
+			!bytes.Equal(row, rows[i]) {
 			t.Errorf("row %d: %v, was %v", i, row, rows[i])
 		}
 		had := stems[3*i:][:3] // three stems, a phrase and two names each

@@ -16,8 +16,8 @@ const (
 	alikeMatter = 0.2
 	// equalFit is how much less the newer one may score.
 	equalFit = 0.2
-	// equalWords is how much less of the question's words the newer one may have. It tells an update from the same kind of fact
-	// about somebody else: "My sister's birthday", "My brother's birthday".
+	// equalWords is how much less of the question's words the newer one may have. It separates an update from the same kind of
+	// fact about another person: "My sister's birthday", "My brother's birthday".
 	equalWords = 0.15
 )
 

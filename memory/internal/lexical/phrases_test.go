@@ -39,7 +39,10 @@ func TestPhrasesBounded(t *testing.T) {
 }
 
 func TestFirstPerson(t *testing.T) {
-	for text, want := range map[string]bool{"My dog is Rex": true, "We moved": true, "Greta's dog is Rex": false, "": false, "Mei lives here": false} {
+	for text, want := range map[string]bool{
+		"My dog is Rex": true, "We moved": true, "Greta's dog is Rex": false, "": false,
+		"Mei lives here": false,
+	} {
 		if got := lexical.FirstPerson(lexical.Terms(text)); got != want {
 			t.Errorf("%q: %v", text, got)
 		}

@@ -41,7 +41,8 @@ func Terms(text string) []string {
 
 // isDense reports whether r is of a script without spaces. All of those follow U+0E00: what most texts hold ends there.
 func isDense(r rune) bool {
-	return r >= '\u0e00' && unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana, unicode.Thai, unicode.Lao, unicode.Khmer, unicode.Myanmar)
+	return r >= '\u0e00' && unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana, unicode.Thai, unicode.Lao, unicode.Khmer,
+		unicode.Myanmar)
 }
 
 func appendTerms(terms []string, word []rune, dense bool) []string {

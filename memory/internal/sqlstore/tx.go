@@ -209,8 +209,8 @@ func (t *Tx) AppendMessages(ctx context.Context, log memory.Log, messages []memo
 	if keep <= 0 {
 		return nil
 	}
-	_, err := t.Exec(ctx, "DELETE FROM messages WHERE "+where+" AND seq NOT IN (SELECT seq FROM messages WHERE "+where+" ORDER BY seq DESC LIMIT $5)",
-		append(args, keep)...)
+	newest := "SELECT seq FROM messages WHERE " + where + " ORDER BY seq DESC LIMIT $5"
+	_, err := t.Exec(ctx, "DELETE FROM messages WHERE "+where+" AND seq NOT IN ("+newest+")", append(args, keep)...)
 	return err
 }
 

@@ -1,4 +1,4 @@
-// Package statement tells what a message states from what it asks, orders or is only polite about.
+// Package statement separates what a message states from what it asks, orders or is only polite about.
 //
 // The rules are lists of words and the order in which words stand: no model, no dictionary. English is known best; of other
 // languages the question marks and the common greetings. What no rule knows is a statement: a text that was worth writing is
@@ -120,7 +120,7 @@ func idle(plain string) bool {
 	if len(words) > 12 {
 		return false
 	}
-	if words[0] == "thanks" && len(words) > 1 && words[1] == "for" || len(words) > 2 && words[0] == "thank" && words[1] == "you" && words[2] == "for" {
+	if said := strings.Join(words, " ") + " "; strings.HasPrefix(said, "thanks for ") || strings.HasPrefix(said, "thank you for ") {
 		return !strings.Contains(plain, ",")
 	}
 	found := false

@@ -13,7 +13,7 @@ import (
 // judged is a message and what is to be kept of it.
 type judged struct{ text, want string }
 
-// read returns the messages of a file, whose form messages.txt tells.
+// read returns the messages of a file, whose form messages.txt explains.
 func read(t testing.TB, name string) (out []judged) {
 	t.Helper()
 	file, err := os.Open("testdata/" + name)
@@ -53,7 +53,10 @@ func TestWhole(t *testing.T) {
 	long := strings.Repeat("I walked to the lake. Was it cold? ", 40)
 	question := "What " + strings.Repeat("and what ", 200) + "is that?"
 	code := "Hi!\n```\nif x == nil { return }\n```\nWhat does it do?"
-	for text, want := range map[string]string{long: long, question: "", code: code, "  I keep bees. \n": "  I keep bees. \n", "": "", " \n ": ""} {
+	for text, want := range map[string]string{
+		long: long, question: "", code: code, "  I keep bees. \n": "  I keep bees. \n", "": "",
+		" \n ": "",
+	} {
 		if got := statement.Of(text); got != want {
 			t.Errorf("%.60q: kept %.60q, want %.60q", text, got, want)
 		}

@@ -185,7 +185,8 @@ func match(key string, m map[string]any) (store.Filter, error) {
 			return store.In(key, list...), nil
 		}
 	}
-	return store.Filter{}, fmt.Errorf("match %v of key %q, want value or any, or must_not, which documents without the key meet as well", m, key)
+	return store.Filter{}, fmt.Errorf("match %v of key %q, want value or any, or must_not, which documents without the key meet as well", m,
+		key)
 }
 
 func between(key string, r map[string]any) (store.Filter, error) {

@@ -21,21 +21,27 @@ func TestFilter(t *testing.T) {
 		in   any
 		want store.Filter
 	}{
-		"none":            {nil, store.Filter{}},
-		"ours":            {a, a},
-		"empty map":       {m{}, store.Filter{}},
-		"map":             {m{"b": 2, "a": "x"}, store.All(a, b)},
-		"map of strings":  {map[string]string{"a": "x"}, store.All(a)},
-		"list":            {m{"a": []string{"x", "y"}}, store.All(store.In("a", "x", "y"))},
-		"key named must":  {m{"must": "x"}, store.All(store.Eq("must", "x"))},
-		"match":           {m{"must": []m{{"key": "a", "match": m{"value": "x"}}}}, store.All(a)},
-		"should and must": {m{"should": []m{{"key": "b", "match": m{"value": 2}}}, "must": m{"key": "a", "match": m{"value": "x"}}}, store.All(a, store.Any(b))},
-		"a large number":  {m{"a": int64(1<<53 + 1)}, store.All(store.In("a", int64(1<<53+1)))},
-		"must not":        {m{"must_not": []m{{"key": "a", "match": m{"value": "x"}}}}, store.All(store.Not(store.Any(a)))},
-		"nested":          {m{"must": []m{{"should": []m{{"key": "a", "match": m{"value": "x"}}}}}}, store.All(store.All(store.Any(a)))},
-		"empty clause":    {m{"must": []m{}}, store.Filter{}},
-		"range":           {m{"must": []m{{"key": "n", "range": m{"gte": 1, "lt": 3, "lte": nil}}}}, store.All(store.Between("n", 1, math.Nextafter(3, -inf)))},
-		"open range":      {m{"must": []m{{"key": "n", "range": m{"gt": 1}}}}, store.All(store.Between("n", math.Nextafter(1, inf), inf))},
+		"none":           {nil, store.Filter{}},
+		"ours":           {a, a},
+		"empty map":      {m{}, store.Filter{}},
+		"map":            {m{"b": 2, "a": "x"}, store.All(a, b)},
+		"map of strings": {map[string]string{"a": "x"}, store.All(a)},
+		"list":           {m{"a": []string{"x", "y"}}, store.All(store.In("a", "x", "y"))},
+		"key named must": {m{"must": "x"}, store.All(store.Eq("must", "x"))},
+		"match":          {m{"must": []m{{"key": "a", "match": m{"value": "x"}}}}, store.All(a)},
+		"should and must": {
+			m{"should": []m{{"key": "b", "match": m{"value": 2}}}, "must": m{"key": "a", "match": m{"value": "x"}}},
+			store.All(a, store.Any(b)),
+		},
+		"a large number": {m{"a": int64(1<<53 + 1)}, store.All(store.In("a", int64(1<<53+1)))},
+		"must not":       {m{"must_not": []m{{"key": "a", "match": m{"value": "x"}}}}, store.All(store.Not(store.Any(a)))},
+		"nested":         {m{"must": []m{{"should": []m{{"key": "a", "match": m{"value": "x"}}}}}}, store.All(store.All(store.Any(a)))},
+		"empty clause":   {m{"must": []m{}}, store.Filter{}},
+		"range": {
+			m{"must": []m{{"key": "n", "range": m{"gte": 1, "lt": 3, "lte": nil}}}},
+			store.All(store.Between("n", 1, math.Nextafter(3, -inf))),
+		},
+		"open range": {m{"must": []m{{"key": "n", "range": m{"gt": 1}}}}, store.All(store.Between("n", math.Nextafter(1, inf), inf))},
 	} {
 		got, err := filter(test.in)
 		if err != nil {
@@ -67,7 +73,8 @@ func TestFilterNamesWhatItDoesNotKnow(t *testing.T) {
 		`key "n" without`:    m{"must": []m{{"key": "n"}}},
 		"min_should":         m{"must": []m{{"min_should": m{"conditions": []m{}}}}},
 	} {
-		if _, err := filter(in); !errors.Is(err, store.ErrBadOption) || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "WithFilters") {
+		if _, err := filter(in); !errors.Is(err, store.ErrBadOption) || !strings.Contains(err.Error(), want) ||
+			!strings.Contains(err.Error(), "WithFilters") {
 			t.Errorf("filter %v: error %v, want ErrBadOption with %q", in, err, want)
 		}
 	}

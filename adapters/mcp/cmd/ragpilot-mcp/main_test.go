@@ -63,7 +63,8 @@ func TestRun(t *testing.T) {
 	if err := first.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if got := call(t, serve(t, "--memory", db, "--user", "ana", "--memory-embedder", "lexical"), "recall", map[string]any{"query": "bees"}); !strings.Contains(got, "Ana keeps bees.") {
+	if got := call(t, serve(t, "--memory", db, "--user", "ana", "--memory-embedder", "lexical"), "recall",
+		map[string]any{"query": "bees"}); !strings.Contains(got, "Ana keeps bees.") {
 		t.Errorf("recalled %s", got)
 	}
 }
@@ -73,10 +74,12 @@ func TestWrongArguments(t *testing.T) {
 		"nothing to serve":        nil,
 		`unexpected argument "x"`: {"x"},
 		"Options.Scope":           {"--memory", filepath.Join(t.TempDir(), "m.db"), "--memory-embedder", "lexical"},
-		`--memory-embedder "word2vec": want auto, minilm, minilm:DIR, lexical`: {"--memory", filepath.Join(t.TempDir(), "m.db"), "--memory-embedder", "word2vec"},
-		"want the name of the server's model":                                  {"--memory", filepath.Join(t.TempDir(), "m.db"), "--memory-embedder", "http://localhost:1"},
-		"not defined: -folder":                                                 {"--folder", "x"},
-		"no such file or directory":                                            {"--docs", filepath.Join(t.TempDir(), "nowhere")},
+		`--memory-embedder "word2vec": want auto, minilm, minilm:DIR, lexical`: {"--memory", filepath.Join(t.TempDir(), "m.db"),
+			"--memory-embedder", "word2vec"},
+		"want the name of the server's model": {"--memory", filepath.Join(t.TempDir(), "m.db"),
+			"--memory-embedder", "http://localhost:1"},
+		"not defined: -folder":      {"--folder", "x"},
+		"no such file or directory": {"--docs", filepath.Join(t.TempDir(), "nowhere")},
 	} {
 		_, there := sdk.NewInMemoryTransports()
 		if err := run(t.Context(), args, io.Discard, there); err == nil || !strings.Contains(err.Error(), want) {
@@ -101,7 +104,8 @@ func TestRecallByMeaning(t *testing.T) {
 		call(t, c, "remember", map[string]any{"text": fact})
 	}
 	got := ""
-	for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(100 * time.Millisecond) { // by words, if the model takes longer than 10 s
+	// By words, if the model takes longer than 10 s.
+	for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(100 * time.Millisecond) {
 		if got = call(t, c, "recall", map[string]any{"query": "When do I need a new passport?"}); strings.Contains(got, "travel document") {
 			return
 		}

@@ -12,7 +12,10 @@ func TestMarkdown(t *testing.T) {
 	for _, tc := range []struct{ name, page, want string }{
 		{"empty", "", ""},
 		{"text alone", "a  <b>bold</b>\n word", "a bold word"},
-		{"headings", "<h1>Guide</h1>intro<h2>Install <em>it</em></h2><p>Copy.</p><p>Run.</p>", "# Guide\n\nintro\n\n## Install it\n\nCopy.\n\nRun."},
+		{
+			"headings", "<h1>Guide</h1>intro<h2>Install <em>it</em></h2><p>Copy.</p><p>Run.</p>",
+			"# Guide\n\nintro\n\n## Install it\n\nCopy.\n\nRun.",
+		},
 		{"not shown", "<head><title>T</title><style>p{}</style></head><nav>menu</nav><script>x()</script><p>shown</p>", "shown"},
 		{"list", "<ul><li>one<li>two</ul>after", "- one\n- two\n\nafter"},
 		{"item with paragraphs", "<ul><li><p>one</p><p>more</p></li></ul>", "- one\n\nmore"},

@@ -6,7 +6,7 @@ import (
 	"github.com/ledongthuc/pdf"
 )
 
-// usualWidth is the width of a glyph, in parts of the size, of fonts that do not tell it.
+// usualWidth is the width of a glyph, in parts of the size, of fonts that do not have it.
 const usualWidth = 0.5
 
 // maxWidths bounds the widths that are read of a font.

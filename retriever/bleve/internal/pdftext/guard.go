@@ -35,9 +35,10 @@ func (b *bounded) ReadAt(p []byte, off int64) (int, error) {
 // cross-reference tables, and the columns of compressed streams.
 var (
 	sizes  = regexp.MustCompile(`/(?:Size|Columns|N|First|W|Index)[\x00\t\n\f\r ]*\[?((?:[\x00\t\n\f\r ]*[-+]?\d+)+)`)
-	ranges = regexp.MustCompile(`(?:^|[\x00\t\n\f\r ])(\d{5,})[\x00\t\n\f\r ]+\d+[\x00\t\n\f\r ]+\d{10}[\x00\t\n\f\r ]+\d{5}[\x00\t\n\f\r ]+[fn]`)
+	ranges = regexp.MustCompile(`(?:^|[\x00\t\n\f\r ])(\d{5,})[\x00\t\n\f\r ]+\d+` +
+		`[\x00\t\n\f\r ]+\d{10}[\x00\t\n\f\r ]+\d{5}[\x00\t\n\f\r ]+[fn]`)
 	number = regexp.MustCompile(`[-+]?\d+`)
-	// Names may be written with hexadecimal escapes. Nobody does that with these.
+	// Names may be written with hexadecimal escapes. No program does so for these.
 	escaped = regexp.MustCompile(`/[A-Za-z]*#[0-9A-Fa-f]{2}[A-Za-z#0-9]*[\x00\t\n\f\r ]*\[?[\x00\t\n\f\r ]*\d{6,}`)
 )
 

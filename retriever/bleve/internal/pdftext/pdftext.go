@@ -4,7 +4,7 @@
 // height are a line, a gap between them is a space, and a line that is further down than usual begins a paragraph.
 // Columns that the file draws one after the other come out one after the other; in tables cells are separated by spaces.
 //
-// The library that parses the file panics on many damaged ones, and follows what a hostile one tells it. So the bytes that
+// The library that parses the file panics on many damaged ones, and does what a hostile one wants. So the bytes that
 // it may read, the operators and the text are bounded, numbers that would make it take memory are checked before, and a
 // panic becomes an error.
 package pdftext

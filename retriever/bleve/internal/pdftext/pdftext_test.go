@@ -45,7 +45,8 @@ func simple(contents ...string) []byte {
 
 func TestPositionsBecomeText(t *testing.T) {
 	got, err := pdftext.Pages(simple(
-		"BT /F1 18 Tf 72 720 Td (Title) Tj /F1 12 Tf 0 -30 Td (One line) Tj 0 -14 Td [(and an)-20(other, of hyphen-)] TJ 0 -14 Td (ated words.) Tj 0 -28 Td (Next.) Tj ET",
+		"BT /F1 18 Tf 72 720 Td (Title) Tj /F1 12 Tf 0 -30 Td (One line) Tj 0 -14 Td [(and an)-20(other, of hyphen-)] TJ 0 -14 Td "+
+			"(ated words.) Tj 0 -28 Td (Next.) Tj ET",
 		"",
 		"BT /F1 12 Tf 14 TL 72 720 Td (a) Tj (b) Tj 60 0 Td (c) Tj T* (\\351t\\351) Tj (below) ' ET q 2 0 0 2 0 0 cm BT (no\\000font) Tj ET Q",
 	))
