@@ -291,14 +291,13 @@ func (t *turn) replacements() (out []Replacement) {
 
 // Apply returns the messages as they are to be sent, for programs that keep them as such. It copies what it changes.
 func Apply(messages []Message, with []Replacement) []Message {
-	out := slices.Clone(messages)
-	EachMessage(with, func(i int, text func(conversation.Text) string) {
-		out[i].Texts = slices.Clone(out[i].Texts)
-		for j, t := range out[i].Texts {
-			out[i].Texts[j].Value = text(t)
+	return Replace(messages, with, func(m Message, text func(conversation.Text) string) Message {
+		m.Texts = slices.Clone(m.Texts)
+		for i, t := range m.Texts {
+			m.Texts[i].Value = text(t)
 		}
+		return m
 	})
-	return out
 }
 
 // EachMessage calls do for each message that has replacements, with what is to be sent for its texts when it is asked for each of

@@ -35,7 +35,7 @@ type llm struct {
 // calls: it remembers what it sent in earlier turns. It is safe for concurrent use if inner is. The caller's request is not
 // changed.
 func Model(pilot *contextpilot.Pilot, inner model.LLM, o ModelOptions) model.LLM {
-	return &llm{inner, framework.NewTurns(pilot, framework.Options{Scope: &o.Scope, NoHint: o.NoHint, ToolResults: o.ToolResults})}
+	return &llm{inner, framework.WrapOptions{Scope: o.Scope, NoHint: o.NoHint, ToolResults: o.ToolResults}.Turns(pilot)}
 }
 
 // GenerateContent calls inner, with the request's plan worked into the contents if there is one. The outcome is
@@ -46,7 +46,7 @@ func (m *llm) GenerateContent(ctx context.Context, req *model.LLMRequest, stream
 		heard := false
 		var usage *genai.GenerateContentResponseUsageMetadata
 		defer func() { call.End(outcome(heard, usage)) }() // also when inner panics
-		for answer, err := range m.LLM.GenerateContent(ctx, replaced(req, call.Replacements), stream) {
+		for answer, err := range m.LLM.GenerateContent(ctx, sent(req, call.Replacements), stream) {
 			if answer != nil && answer.ErrorCode == "" {
 				heard = true
 				if answer.UsageMetadata != nil {
@@ -75,12 +75,17 @@ func head(req *model.LLMRequest) int {
 	return 1
 }
 
+// contents returns the system's content, if there is one, and a request's own.
+func contents(req *model.LLMRequest) []*genai.Content {
+	if head(req) == 0 {
+		return req.Contents
+	}
+	return slices.Insert(slices.Clone(req.Contents), 0, req.Config.SystemInstruction)
+}
+
 // read returns a request's contents as they are looked at, the system's first.
 func read(req *model.LLMRequest) []framework.Message {
-	contents := req.Contents
-	if head(req) > 0 {
-		contents = slices.Insert(slices.Clone(contents), 0, req.Config.SystemInstruction)
-	}
+	contents := contents(req)
 	out := make([]framework.Message, len(contents))
 	for i, c := range contents {
 		m := &out[i]
@@ -101,8 +106,7 @@ func read(req *model.LLMRequest) []framework.Message {
 				if m.Role == conversation.Tool && text.Role != conversation.Tool {
 					text.Role = conversation.User // it stands beside a result
 				}
-				m.Texts = append(m.Texts, text)
-				return text.Value
+				return m.Note(text)
 			})
 			switch {
 			case part == nil:
@@ -124,22 +128,20 @@ func isResult(p *genai.Part) bool { return p != nil && p.FunctionResponse != nil
 // isText reports whether a part is a text. Thoughts are not.
 func isText(p *genai.Part) bool { return p != nil && p.Text != "" && !p.Thought }
 
-// replaced returns the request with other texts, copied as far as they are other ones.
-func replaced(req *model.LLMRequest, with []framework.Replacement) *model.LLMRequest {
+// sent returns the request with other texts. Nothing of the system's is replaced.
+func sent(req *model.LLMRequest, with []framework.Replacement) *model.LLMRequest {
 	if len(with) == 0 {
 		return req
 	}
 	out := *req
-	out.Contents = slices.Clone(req.Contents)
-	framework.EachMessage(with, func(message int, text func(conversation.Text) string) {
-		message -= head(req) // nothing of the system's is replaced
-		content := *out.Contents[message]
+	out.Contents = framework.Replace(contents(req), with, func(c *genai.Content, text func(conversation.Text) string) *genai.Content {
+		content := *c
 		content.Parts = slices.Clone(content.Parts)
 		for i, part := range content.Parts {
 			content.Parts[i] = visited(part, text)
 		}
-		out.Contents[message] = &content
-	})
+		return &content
+	})[head(req):]
 	return &out
 }
 

@@ -34,12 +34,7 @@ var (
 // ChatModel returns a model that calls inner and keeps the pilot informed; see the package's documentation. It is safe for
 // concurrent use if inner is, and implements [model.ToolCallingChatModel] if inner does.
 func ChatModel(pilot *contextpilot.Pilot, inner model.BaseChatModel, opts ...Option) model.BaseChatModel {
-	s := newSettings(opts)
-	return wrap(inner, framework.NewTurns(pilot, framework.Options{Scope: &s.scope, NoHint: s.noHint, ToolResults: s.toolResults}))
-}
-
-func wrap(inner model.BaseChatModel, turns *framework.Turns) model.BaseChatModel {
-	c := &chat{inner: inner, turns: turns}
+	c := &chat{inner: inner, turns: framework.NewWrapOptions(opts).Turns(pilot)}
 	if tools, ok := inner.(model.ToolCallingChatModel); ok {
 		return toolChat{c, tools}
 	}
@@ -59,7 +54,7 @@ func (c toolChat) WithTools(tools []*schema.ToolInfo) (model.ToolCallingChatMode
 func (c *chat) Generate(ctx context.Context, input []*schema.Message, opts ...model.Option) (answer *schema.Message, err error) {
 	call := c.turns.Begin(framework.ConversationFrom(ctx), read(input))
 	defer func() { call.End(outcome(answer)) }() // also when inner panics: nothing else would take the request back
-	return c.inner.Generate(ctx, replaced(input, call.Replacements), opts...)
+	return c.inner.Generate(ctx, framework.Replace(input, call.Replacements, visited), opts...)
 }
 
 // Stream calls inner like Generate. The outcome is reported to the pilot when the stream ends or is closed.
@@ -71,7 +66,7 @@ func (c *chat) Stream(ctx context.Context, input []*schema.Message, opts ...mode
 			call.End(outcome(nil))
 		}
 	}()
-	stream, err := c.inner.Stream(ctx, replaced(input, call.Replacements), opts...)
+	stream, err := c.inner.Stream(ctx, framework.Replace(input, call.Replacements, visited), opts...)
 	if err != nil || stream == nil || !call.Planned {
 		return stream, err
 	}
@@ -125,20 +120,8 @@ func read(messages []*schema.Message) []framework.Message {
 	out := make([]framework.Message, len(messages))
 	for i, msg := range messages {
 		m := &out[i]
-		switch msg.Role {
-		case schema.System:
-			m.Role = conversation.System
-		case schema.User:
-			m.Role = conversation.User
-		case schema.Tool:
-			m.Role = conversation.Tool
-		default:
-			m.Role = conversation.Assistant
-		}
-		visited(msg, func(text conversation.Text) string {
-			m.Texts = append(m.Texts, text)
-			return text.Value
-		})
+		m.Role = framework.RoleNamed(string(msg.Role))
+		visited(msg, m.Note)
 		for _, call := range msg.ToolCalls {
 			m.Calls = append(m.Calls, conversation.Call{ID: call.ID, Tool: call.Function.Name})
 			m.Other = append(m.Other, call.Function.Arguments)
@@ -151,41 +134,29 @@ func read(messages []*schema.Message) []framework.Message {
 	return out
 }
 
-// replaced returns the messages with other texts, copied as far as they are other ones.
-func replaced(messages []*schema.Message, with []framework.Replacement) []*schema.Message {
-	if len(with) == 0 {
-		return messages
-	}
-	messages = slices.Clone(messages)
-	framework.EachMessage(with, func(message int, text func(conversation.Text) string) {
-		messages[message] = visited(messages[message], text)
-	})
-	return messages
-}
-
 // visited calls visit for each text of a message, and returns the message with what that returns, copied.
 func visited(msg *schema.Message, visit func(conversation.Text) string) *schema.Message {
 	m := *msg
-	as := func(text string) string {
-		return visit(conversation.Text{Value: text, Call: m.ToolCallID, Tool: m.ToolName})
+	set := func(text *string) {
+		*text = visit(conversation.Text{Value: *text, Call: m.ToolCallID, Tool: m.ToolName})
 	}
 	switch {
 	case len(m.UserInputMultiContent) > 0:
 		m.UserInputMultiContent = slices.Clone(m.UserInputMultiContent)
-		for i, part := range m.UserInputMultiContent {
-			if part.Text != "" {
-				m.UserInputMultiContent[i].Text = as(part.Text)
+		for i := range m.UserInputMultiContent {
+			if part := &m.UserInputMultiContent[i]; part.Text != "" {
+				set(&part.Text)
 			}
 		}
 	case len(m.MultiContent) > 0: // deprecated, and still read in place of Content
 		m.MultiContent = slices.Clone(m.MultiContent)
-		for i, part := range m.MultiContent {
-			if part.Text != "" {
-				m.MultiContent[i].Text = as(part.Text)
+		for i := range m.MultiContent {
+			if part := &m.MultiContent[i]; part.Text != "" {
+				set(&part.Text)
 			}
 		}
 	default:
-		m.Content = as(m.Content)
+		set(&m.Content)
 	}
 	return &m
 }

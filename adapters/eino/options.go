@@ -1,44 +1,32 @@
 package eino
 
-import "github.com/ragpilot/ragpilot/contextpilot"
+import (
+	"github.com/ragpilot/ragpilot/contextpilot"
+	"github.com/ragpilot/ragpilot/framework"
+)
 
 // Option changes what [Retriever] and [ChatModel] do.
-type Option func(*settings)
-
-type settings struct {
-	scope  contextpilot.Scope
-	budget int
-	noHint bool
-	noHold bool
-
-	toolResults bool // they are replaced, and not only fenced
-}
-
-func newSettings(opts []Option) settings {
-	var s settings
-	for _, o := range opts {
-		o(&s)
-	}
-	return s
-}
+type Option func(*framework.WrapOptions)
 
 // WithScope says which engine's cache the prompts go to; give both wrappers the same. The zero Scope is the default.
-func WithScope(scope contextpilot.Scope) Option { return func(s *settings) { s.scope = scope } }
+func WithScope(scope contextpilot.Scope) Option {
+	return func(o *framework.WrapOptions) { o.Scope = scope }
+}
 
-// WithBudget bounds the tokens of a request's documents; what is over it is left out, least relevant first, and is to be
-// found under [KeyLeftOut]. 0, the default: no bound. [ChatModel] does not look at it.
-func WithBudget(tokens int) Option { return func(s *settings) { s.budget = tokens } }
+// WithBudget bounds the tokens of a request's documents; what is over it is left out, least relevant first, and found
+// under [KeyLeftOut]. 0, the default: no bound. [ChatModel] does not look at it.
+func WithBudget(tokens int) Option { return func(o *framework.WrapOptions) { o.Budget = tokens } }
 
 // WithoutHint has [ChatModel] leave out the line that states the documents' order of relevance. [Retriever] does not look at it.
-func WithoutHint() Option { return func(s *settings) { s.noHint = true } }
+func WithoutHint() Option { return func(o *framework.WrapOptions) { o.NoHint = true } }
 
 // WithToolResults puts notes in place of what a tool returns again in a conversation: a whole result, the documents of one, rows of
 // lines. So an agent that reads a file three times sends it once. What is replaced follows from the messages of the call alone, and
-// the caller's are not changed. Off as it comes, as it was not measured how well models answer with such notes; what has their form
+// the caller's are not changed. Off by default: how well models answer with such notes was not measured; what has their form
 // in a result is fenced in any case. [Retriever] does not look at it.
-func WithToolResults() Option { return func(s *settings) { s.toolResults = true } }
+func WithToolResults() Option { return func(o *framework.WrapOptions) { o.ToolResults = true } }
 
 // WithoutHold keeps a retriever's plans away from [ChatModel], for a retriever whose documents go to a model that is not
 // wrapped while another model of the same pilot is: a held plan that no wrapped model claims counts as not sent, see
 // [framework.Offers]. [ChatModel] does not look at it.
-func WithoutHold() Option { return func(s *settings) { s.noHold = true } }
+func WithoutHold() Option { return func(o *framework.WrapOptions) { o.NoHold = true } }

@@ -16,8 +16,7 @@ import (
 // Middleware returns a middleware for models that keeps the pilot informed; see the package's documentation. Keep one for
 // all calls of a model: it remembers what it sent in earlier turns. It is safe for concurrent use.
 func Middleware(pilot *contextpilot.Pilot, opts ...Option) ai.ModelMiddleware {
-	s := newSettings(opts)
-	turns := framework.NewTurns(pilot, framework.Options{Scope: &s.scope, NoHint: s.noHint, ToolResults: s.toolResults})
+	turns := framework.NewWrapOptions(opts).Turns(pilot)
 	return func(next ai.ModelFunc) ai.ModelFunc {
 		return func(ctx context.Context, req *ai.ModelRequest, stream ai.ModelStreamCallback) (answer *ai.ModelResponse, err error) {
 			req = withDocuments(req)
@@ -31,7 +30,12 @@ func Middleware(pilot *contextpilot.Pilot, opts ...Option) ai.ModelMiddleware {
 				}
 			}
 			defer func() { call.End(outcome(answer, heard)) }() // also when next panics
-			return next(ctx, replaced(req, call.Replacements), stream)
+			if len(call.Replacements) > 0 {
+				out := *req
+				out.Messages = framework.Replace(req.Messages, call.Replacements, visitedMessage)
+				req = &out
+			}
+			return next(ctx, req, stream)
 		}
 	}
 }
@@ -84,22 +88,9 @@ func read(messages []*ai.Message) []framework.Message {
 	out := make([]framework.Message, len(messages))
 	for i, msg := range messages {
 		m := &out[i]
-		switch msg.Role {
-		case ai.RoleSystem:
-			m.Role = conversation.System
-		case ai.RoleUser:
-			m.Role = conversation.User
-		case ai.RoleTool:
-			m.Role = conversation.Tool
-		default:
-			m.Role = conversation.Assistant
-		}
-		note := func(text conversation.Text) string {
-			m.Texts = append(m.Texts, text)
-			return text.Value
-		}
+		m.Role = framework.RoleNamed(string(msg.Role))
 		for _, part := range msg.Content {
-			visited(part, conversation.Text{}, note)
+			visited(part, conversation.Text{}, m.Note)
 			switch {
 			case part.IsText():
 			case part.IsToolRequest():
@@ -115,21 +106,13 @@ func read(messages []*ai.Message) []framework.Message {
 	return out
 }
 
-// replaced returns the request with other texts, copied as far as they are other ones.
-func replaced(req *ai.ModelRequest, with []framework.Replacement) *ai.ModelRequest {
-	if len(with) == 0 {
-		return req
+// visitedMessage calls visit for each text of a message, and returns a copy with what that returns.
+func visitedMessage(message *ai.Message, visit func(conversation.Text) string) *ai.Message {
+	out := *message
+	out.Content = make([]*ai.Part, len(message.Content))
+	for i, part := range message.Content {
+		out.Content[i] = visited(part, conversation.Text{}, visit)
 	}
-	out := *req
-	out.Messages = slices.Clone(req.Messages)
-	framework.EachMessage(with, func(message int, text func(conversation.Text) string) {
-		m := *out.Messages[message]
-		m.Content = slices.Clone(m.Content)
-		for i, part := range m.Content {
-			m.Content[i] = visited(part, conversation.Text{}, text)
-		}
-		out.Messages[message] = &m
-	})
 	return &out
 }
 

@@ -3,7 +3,6 @@ package genkit
 import (
 	"context"
 	"fmt"
-	"maps"
 	"strings"
 
 	"github.com/firebase/genkit/go/ai"
@@ -27,8 +26,7 @@ const (
 // lays them out. Results with documents that are not all text are passed on as they are. It is safe for concurrent use if
 // inner is. The documents of inner are not changed, only copied.
 func Retriever(pilot *contextpilot.Pilot, inner ai.Retriever, opts ...Option) ai.Retriever {
-	s := newSettings(opts)
-	offers := framework.OffersOf(pilot)
+	planner := framework.NewPlanner(pilot, framework.NewWrapOptions(opts))
 	return ai.NewRetriever("ragpilot/"+inner.Name(), nil, func(ctx context.Context, req *ai.RetrieverRequest) (*ai.RetrieverResponse, error) {
 		found, err := inner.Retrieve(ctx, req)
 		if err != nil {
@@ -42,18 +40,21 @@ func Retriever(pilot *contextpilot.Pilot, inner ai.Retriever, opts ...Option) ai
 			return found, nil
 		}
 		query, _ := textOf(req.Query)
-		// The session is left to the middleware, which sees the messages that are sent.
-		plan := pilot.Plan(contextpilot.Request{Scope: s.scope, Query: query, Blocks: blocks, Budget: s.budget})
-		plan.Session = framework.ConversationFrom(ctx)
-		if len(plan.Items) > 0 && !s.noHold { // without blocks there is nothing to find it by
-			offers.Offer(plan)
-		}
-		laid := framework.Layout(&plan)
-		out := &ai.RetrieverResponse{Documents: make([]*ai.Document, len(laid))}
-		for i, l := range laid {
-			out.Documents[i] = document(found.Documents, l)
-		}
-		return out, nil
+		laid := planner.Plan(ctx, query, blocks)
+		docs := framework.Documents(laid, func(l framework.Laid, leftOut []*ai.Document) *ai.Document {
+			d := *found.Documents[l.Index]
+			d.Metadata = l.Metadata(d.Metadata)
+			if l.Reason != "" {
+				return &d
+			}
+			d.Metadata[KeyText] = blocks[l.Index].Text
+			d.Content = []*ai.Part{ai.NewTextPart(l.Text)}
+			if len(leftOut) > 0 {
+				d.Metadata[KeyLeftOut] = leftOut
+			}
+			return &d
+		})
+		return &ai.RetrieverResponse{Documents: docs}, nil
 	})
 }
 
@@ -66,7 +67,7 @@ func blocksOf(docs []*ai.Document) (blocks []contextpilot.Block, ok bool) {
 		}
 		blocks[i].ID, _ = d.Metadata[KeyID].(string)
 	}
-	return framework.Unambiguous(blocks), true
+	return blocks, true
 }
 
 // textOf returns a document's text; not ok if there is something else in it.
@@ -82,34 +83,4 @@ func textOf(d *ai.Document) (text string, ok bool) {
 		b.WriteString(part.Text)
 	}
 	return b.String(), true
-}
-
-// document copies a found document and says what the plan does with it.
-func document(found []*ai.Document, l framework.Laid) *ai.Document {
-	d := *found[l.Index]
-	d.Metadata = maps.Clone(d.Metadata)
-	if d.Metadata == nil {
-		d.Metadata = map[string]any{}
-	}
-	d.Metadata[KeyRank] = l.Index + 1
-	if l.BlockID != "" {
-		d.Metadata[KeyBlockID] = l.BlockID
-	}
-	if l.Label != "" {
-		d.Metadata[KeyLabel] = l.Label
-	}
-	if l.Reason != "" {
-		d.Metadata[KeyReason] = l.Reason
-		return &d
-	}
-	d.Metadata[KeyText], _ = textOf(&d)
-	d.Content = []*ai.Part{ai.NewTextPart(l.Text)}
-	var left []*ai.Document
-	for _, x := range l.LeftOut {
-		left = append(left, document(found, x))
-	}
-	if len(left) > 0 {
-		d.Metadata[KeyLeftOut] = left
-	}
-	return &d
 }

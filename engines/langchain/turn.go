@@ -48,20 +48,13 @@ func roleOf(role llms.ChatMessageType) conversation.Role {
 	}
 }
 
-// replaced returns the messages with other texts, copied as far as they are other ones.
-func replaced(messages []llms.MessageContent, with []framework.Replacement) []llms.MessageContent {
-	if len(with) == 0 {
-		return messages
+// visitedMessage calls visit for each text of a message, and returns a copy with what that returns.
+func visitedMessage(message llms.MessageContent, visit func(conversation.Text) string) llms.MessageContent {
+	message.Parts = slices.Clone(message.Parts)
+	for i, part := range message.Parts {
+		message.Parts[i] = visited(part, visit)
 	}
-	messages = slices.Clone(messages)
-	framework.EachMessage(with, func(message int, text func(conversation.Text) string) {
-		parts := slices.Clone(messages[message].Parts)
-		for i, part := range parts {
-			parts[i] = visited(part, text)
-		}
-		messages[message].Parts = parts
-	})
-	return messages
+	return message
 }
 
 // visited calls visit for the text that a part has, if it has one, and returns the part with what that returns. A part that is

@@ -57,7 +57,7 @@ func (m *model) GenerateContent(
 	ctx context.Context, messages []llms.MessageContent, options ...llms.CallOption,
 ) (response *llms.ContentResponse, err error) {
 	call := m.turns.Begin(framework.ConversationFrom(ctx), read(messages))
-	messages = replaced(messages, call.Replacements)
+	messages = framework.Replace(messages, call.Replacements, visitedMessage)
 	if !call.Planned {
 		return m.inner.GenerateContent(ctx, messages, options...)
 	}
