@@ -2,7 +2,6 @@ package memory
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"time"
 )
@@ -14,15 +13,8 @@ const (
 )
 
 // Add extracts and stores.
-func (l *Local) Add(ctx context.Context, scope Scope, messages []Message, opts AddOptions) ([]Change, error) {
-	changes, err := l.add(ctx, scope, messages, opts)
-	if err != nil {
-		return nil, fmt.Errorf("memory: add: %w", err)
-	}
-	return changes, nil
-}
-
-func (l *Local) add(ctx context.Context, scope Scope, messages []Message, opts AddOptions) ([]Change, error) {
+func (l *Local) Add(ctx context.Context, scope Scope, messages []Message, opts AddOptions) (_ []Change, err error) {
+	defer named("add", &err)
 	if err := scope.Validate(); err != nil {
 		return nil, err
 	}

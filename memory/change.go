@@ -9,100 +9,101 @@ import (
 	"time"
 )
 
-// Update changes one memory.
-func (l *Local) Update(ctx context.Context, id string, change Update) (Memory, error) {
-	m, err := l.update(ctx, id, change)
-	if err != nil {
-		return Memory{}, fmt.Errorf("memory: update: %w", err)
-	}
-	return m, nil
-}
-
-func (l *Local) update(ctx context.Context, id string, change Update) (m Memory, err error) {
-	metadata, err := cleanMetadata(change.Metadata)
-	if err != nil {
-		return Memory{}, err
-	}
-	for range updateTries {
-		if m, err = l.updateOnce(ctx, id, change, metadata); !errors.Is(err, errOtherText) {
-			break
-		}
-	}
-	return m, err
-}
-
 // updateTries is how often an update begins anew because another one has changed the text meanwhile.
 const updateTries = 5
 
 // errOtherText: the text is not the one any more that was embedded.
 var errOtherText = errors.New("the text was changed by others all the time")
 
-func (l *Local) updateOnce(ctx context.Context, id string, change Update, metadata map[string]any) (m Memory, err error) {
-	old, err := l.backend.Get(ctx, []string{id})
+// Update changes one memory. Its text is embedded before the transaction begins, as a model may need a while for that.
+func (l *Local) Update(ctx context.Context, id string, change Update) (_ Memory, err error) {
+	defer named("update", &err)
+	metadata, err := cleanMetadata(change.Metadata)
 	if err != nil {
 		return Memory{}, err
 	}
-	if len(old) == 0 {
-		return Memory{}, notFound(id)
-	}
-	text := old[0].Text
-	var entities []string // those of a text that stays, which a model may have named
-	if change.Text != nil {
-		text = clean(*change.Text)
-	}
-	switch text {
-	case "":
-		return Memory{}, ErrEmptyText
-	case old[0].Text:
-		if entities, err = l.entitiesOf(ctx, &old[0]); err != nil {
+	for range updateTries {
+		var r Record
+		if r, err = l.changed(ctx, id, change.Text); err != nil {
 			return Memory{}, err
 		}
+		err = l.backend.Change(ctx, func(tx Tx) error { return l.replace(ctx, tx, &r, change, metadata) })
+		if err == nil {
+			return r.Memory, nil
+		}
+		if !errors.Is(err, errOtherText) {
+			break
+		}
 	}
-	vectors, err := l.vectors(ctx, []string{text})
+	return Memory{}, err
+}
+
+// changed returns a memory with the text that it gets, nil: the one that it has, and with what it is found by.
+func (l *Local) changed(ctx context.Context, id string, text *string) (r Record, err error) {
+	found, err := l.backend.Get(ctx, []string{id})
 	if err != nil {
-		return Memory{}, err
+		return r, err
 	}
-	r := Record{Entities: l.entities(entities, text)}
-	now := l.moment()
-	err = l.backend.Change(ctx, func(tx Tx) error {
-		was, ok, err := tx.Get(ctx, id)
-		if err != nil {
-			return err
+	if len(found) == 0 {
+		return r, notFound(id)
+	}
+	r.Memory = found[0]
+	if text != nil {
+		r.Memory.Text = clean(*text)
+	}
+	var entities []string
+	switch r.Memory.Text {
+	case "":
+		return r, ErrEmptyText
+	case found[0].Text: // a model may have named them
+		if entities, err = l.entitiesOf(ctx, &r.Memory); err != nil {
+			return r, err
 		}
-		if !ok {
-			return notFound(id) // removed since it was read
-		}
-		if change.Text == nil && was.Text != text {
-			return errOtherText
-		}
-		other, taken, err := tx.Find(ctx, was.Scope, HashOf(text))
-		if err != nil {
-			return err
-		}
-		if taken && other.ID != id {
-			return fmt.Errorf("%w: %q", ErrExists, other.ID)
-		}
-		r.Memory = was
-		r.Memory.Text, r.Memory.Hash, r.Memory.UpdatedAt = text, HashOf(text), now
-		if change.Metadata != nil {
-			r.Memory.Metadata = metadata
-		}
-		if change.ExpiresAt != nil {
-			r.Memory.ExpiresAt = stored(*change.ExpiresAt)
-		}
-		keep, err := l.agreed(ctx, tx, vectors[0])
-		if err != nil {
-			return err
-		}
-		if r.Vector = vectors[0]; !keep {
-			r.Vector = nil
-		}
-		if err := tx.Put(ctx, &r); err != nil {
-			return err
-		}
-		return l.write(ctx, tx, Updated, &r.Memory, was.Text, text, now)
-	})
-	return r.Memory, err
+	}
+	vectors, err := l.vectors(ctx, []string{r.Memory.Text})
+	if err != nil {
+		return r, err
+	}
+	r.Vector, r.Entities = vectors[0], l.entities(entities, r.Memory.Text)
+	return r, nil
+}
+
+// replace stores a memory with the text, the vector and the entities of r, and writes its other fields to r.
+func (l *Local) replace(ctx context.Context, tx Tx, r *Record, change Update, metadata map[string]any) error {
+	text := r.Memory.Text
+	old, ok, err := tx.Get(ctx, r.Memory.ID)
+	switch {
+	case err != nil:
+		return err
+	case !ok:
+		return notFound(r.Memory.ID) // removed since it was read
+	case change.Text == nil && old.Text != text:
+		return errOtherText
+	}
+	switch other, taken, err := tx.Find(ctx, old.Scope, HashOf(text)); {
+	case err != nil:
+		return err
+	case taken && other.ID != old.ID:
+		return fmt.Errorf("%w: %q", ErrExists, other.ID)
+	}
+	r.Memory = old
+	r.Memory.Text, r.Memory.Hash, r.Memory.UpdatedAt = text, HashOf(text), l.moment()
+	if change.Metadata != nil {
+		r.Memory.Metadata = metadata
+	}
+	if change.ExpiresAt != nil {
+		r.Memory.ExpiresAt = stored(*change.ExpiresAt)
+	}
+	out := *r
+	if keep, err := l.agreed(ctx, tx, r.Vector); err != nil {
+		return err
+	} else if !keep {
+		out.Vector = nil
+	}
+	if err := tx.Put(ctx, &out); err != nil {
+		return err
+	}
+	return l.write(ctx, tx, Updated, &r.Memory, old.Text, text, r.Memory.UpdatedAt)
 }
 
 // entitiesOf returns the entities that are stored with a memory.
@@ -118,9 +119,10 @@ func (l *Local) entitiesOf(ctx context.Context, m *Memory) (entities []string, e
 }
 
 // Delete removes one memory.
-func (l *Local) Delete(ctx context.Context, id string, opts DeleteOptions) error {
+func (l *Local) Delete(ctx context.Context, id string, opts DeleteOptions) (err error) {
+	defer named("delete", &err)
 	now := l.moment()
-	err := l.backend.Change(ctx, func(tx Tx) error {
+	return l.backend.Change(ctx, func(tx Tx) error {
 		m, ok, err := tx.Get(ctx, id)
 		if err != nil {
 			return err
@@ -137,25 +139,19 @@ func (l *Local) Delete(ctx context.Context, id string, opts DeleteOptions) error
 		}
 		return err
 	})
-	if err != nil {
-		return fmt.Errorf("memory: delete: %w", err)
-	}
-	return nil
 }
 
 // DeleteAll removes what the scope covers: all at once, or in parts if the disk has no room for that.
-func (l *Local) DeleteAll(ctx context.Context, scope Scope, opts DeleteOptions) (int, error) {
+func (l *Local) DeleteAll(ctx context.Context, scope Scope, opts DeleteOptions) (removed int, err error) {
+	defer named("delete all", &err)
 	if err := scope.Validate(); err != nil {
-		return 0, fmt.Errorf("memory: delete all: %w", err)
+		return 0, err
 	}
-	removed, _, err := l.dropSome(ctx, scope, opts, math.MaxInt)
+	removed, _, err = l.dropSome(ctx, scope, opts, math.MaxInt)
 	if errors.Is(err, ErrFull) && !errors.Is(err, ErrNotErased) {
-		removed, err = l.dropInParts(ctx, scope, opts)
+		return l.dropInParts(ctx, scope, opts)
 	}
-	if err != nil {
-		return removed, fmt.Errorf("memory: delete all: %w", err)
-	}
-	return removed, nil
+	return removed, err
 }
 
 // dropInParts removes what the scope covers, some at a time. What cannot be erased yet is erased with the last part.

@@ -20,7 +20,7 @@ const DefaultIndexBytes = 128 << 20
 type Indexes struct {
 	limit int64
 
-	mu    sync.Mutex // never held while a backend is asked
+	mu    sync.Mutex                        // never held while a backend is asked
 	known *lru.Cache[indexKey, *scopeIndex] // guarded by mu
 	bytes int64                             // guarded by mu
 }

@@ -2,6 +2,9 @@ package memory
 
 import (
 	"context"
+	"crypto/rand"
+	"encoding/binary"
+	"encoding/hex"
 	"fmt"
 	"slices"
 	"sync"
@@ -97,43 +100,43 @@ func (l *Local) Get(ctx context.Context, id string) (Memory, error) {
 }
 
 // GetMany returns memories by their IDs.
-func (l *Local) GetMany(ctx context.Context, ids []string, opts ListOptions) ([]Memory, error) {
+func (l *Local) GetMany(ctx context.Context, ids []string, opts ListOptions) (_ []Memory, err error) {
+	defer named("get many", &err)
 	if err := opts.Filter.Validate(); err != nil {
-		return nil, fmt.Errorf("memory: get many: %w", err)
+		return nil, err
 	}
 	ids = slices.Clone(ids)
 	slices.Sort(ids)
 	found, err := l.backend.Get(ctx, slices.Compact(ids))
 	if err != nil {
-		return nil, fmt.Errorf("memory: get many: %w", err)
+		return nil, err
 	}
 	now := l.moment()
 	found = slices.DeleteFunc(found, func(m Memory) bool { return !opts.lists(&m, now) })
-	sortByAge(found)
-	return opts.limited(found), nil
+	return opts.inOrder(found), nil
 }
 
 // GetAll lists a scope.
-func (l *Local) GetAll(ctx context.Context, scope Scope, opts ListOptions) ([]Memory, error) {
+func (l *Local) GetAll(ctx context.Context, scope Scope, opts ListOptions) (_ []Memory, err error) {
+	defer named("get all", &err)
 	if err := scope.Validate(); err != nil {
-		return nil, fmt.Errorf("memory: get all: %w", err)
+		return nil, err
 	}
 	if err := opts.Filter.Validate(); err != nil {
-		return nil, fmt.Errorf("memory: get all: %w", err)
+		return nil, err
 	}
 	now := l.moment()
 	all := []Memory{}
-	err := l.backend.Scan(ctx, scope, Memories, func(r *Record) bool {
+	err = l.backend.Scan(ctx, scope, Memories, func(r *Record) bool {
 		if opts.lists(&r.Memory, now) {
 			all = append(all, r.Memory)
 		}
 		return true
 	})
 	if err != nil {
-		return nil, fmt.Errorf("memory: get all: %w", err)
+		return nil, err
 	}
-	sortByAge(all)
-	return opts.limited(all), nil
+	return opts.inOrder(all), nil
 }
 
 // lists reports whether a memory is one of those that are asked for.
@@ -141,7 +144,9 @@ func (o *ListOptions) lists(m *Memory, now time.Time) bool {
 	return (o.Expired || !m.Expired(now)) && o.Filter.Match(m)
 }
 
-func (o *ListOptions) limited(all []Memory) []Memory {
+// inOrder returns the oldest memories, as many as are asked for.
+func (o *ListOptions) inOrder(all []Memory) []Memory {
+	sortByAge(all)
 	if o.Limit > 0 && len(all) > o.Limit {
 		return all[:o.Limit]
 	}
@@ -161,11 +166,9 @@ func (l *Local) History(ctx context.Context, id string) ([]Revision, error) {
 }
 
 // Reset removes everything.
-func (l *Local) Reset(ctx context.Context) error {
-	if err := l.backend.Reset(ctx); err != nil {
-		return fmt.Errorf("memory: reset: %w", err)
-	}
-	return nil
+func (l *Local) Reset(ctx context.Context) (err error) {
+	defer named("reset", &err)
+	return l.backend.Reset(ctx)
 }
 
 // Close closes the backend; closing again does nothing.
@@ -201,27 +204,28 @@ func (l *Local) SetMessages(ctx context.Context, scope Scope, messages []Message
 	})
 }
 
-func (l *Local) changeLog(ctx context.Context, scope Scope, f func(Tx, Log) error) error {
+func (l *Local) changeLog(ctx context.Context, scope Scope, f func(Tx, Log) error) (err error) {
+	defer named("messages", &err)
 	if err := scope.Validate(); err != nil {
-		return fmt.Errorf("memory: messages: %w", err)
+		return err
 	}
-	err := l.backend.Change(ctx, func(tx Tx) error { return f(tx, Log{Scope: scope, Kind: chatLog}) })
-	if err != nil {
-		return fmt.Errorf("memory: messages: %w", err)
-	}
-	return nil
+	return l.backend.Change(ctx, func(tx Tx) error { return f(tx, Log{Scope: scope, Kind: chatLog}) })
 }
 
 // Messages returns a scope's conversation.
-func (l *Local) Messages(ctx context.Context, scope Scope, last int) ([]Message, error) {
+func (l *Local) Messages(ctx context.Context, scope Scope, last int) (_ []Message, err error) {
+	defer named("messages", &err)
 	if err := scope.Validate(); err != nil {
-		return nil, fmt.Errorf("memory: messages: %w", err)
+		return nil, err
 	}
-	messages, err := l.backend.Messages(ctx, Log{Scope: scope, Kind: chatLog}, last)
-	if err != nil {
-		return nil, fmt.Errorf("memory: messages: %w", err)
+	return l.backend.Messages(ctx, Log{Scope: scope, Kind: chatLog}, last)
+}
+
+// named says in an error which method failed.
+func named(method string, err *error) {
+	if *err != nil {
+		*err = fmt.Errorf("memory: %s: %w", method, *err)
 	}
-	return messages, nil
 }
 
 // moment is the present in the precision in which times are stored.
@@ -236,3 +240,32 @@ func stored(t time.Time) time.Time {
 }
 
 func notFound(id string) error { return fmt.Errorf("memory %q: %w", id, ErrNotFound) }
+
+// idSource makes UUIDs of version 7 (RFC 9562): they begin with the time, so that those of one process sort by when they
+// were made. Within a millisecond the 12 bits behind the version count up.
+type idSource struct {
+	mu   sync.Mutex
+	last uint64 // guarded by mu; milliseconds << 12 | count
+}
+
+func (s *idSource) next(now time.Time) string {
+	stamp := uint64(max(now.UnixMilli(), 0)) << 12
+	s.mu.Lock()
+	s.last = max(s.last+1, stamp)
+	stamp = s.last
+	s.mu.Unlock()
+
+	var b [16]byte
+	_, _ = rand.Read(b[8:]) // never fails (crypto/rand)
+	binary.BigEndian.PutUint64(b[:8], stamp>>12<<16|stamp&0xfff)
+	b[6] |= 0x70
+	b[8] = b[8]&0x3f | 0x80
+	var out [36]byte
+	hex.Encode(out[0:8], b[0:4])
+	hex.Encode(out[9:13], b[4:6])
+	hex.Encode(out[14:18], b[6:8])
+	hex.Encode(out[19:23], b[8:10])
+	hex.Encode(out[24:], b[10:])
+	out[8], out[13], out[18], out[23] = '-', '-', '-', '-'
+	return string(out[:])
+}

@@ -12,15 +12,8 @@ import (
 
 // Search ranks the scope's memories by vectors, words and names together, see [Hit]. If the embedder is not ready, see
 // embed.ErrNotReady, it ranks them by words and names.
-func (l *Local) Search(ctx context.Context, scope Scope, query string, k int, opts SearchOptions) ([]Hit, error) {
-	hits, err := l.search(ctx, scope, query, k, opts)
-	if err != nil {
-		return nil, fmt.Errorf("memory: search: %w", err)
-	}
-	return hits, nil
-}
-
-func (l *Local) search(ctx context.Context, scope Scope, query string, k int, opts SearchOptions) ([]Hit, error) {
+func (l *Local) Search(ctx context.Context, scope Scope, query string, k int, opts SearchOptions) (_ []Hit, err error) {
+	defer named("search", &err)
 	if err := scope.Validate(); err != nil {
 		return nil, err
 	}

@@ -23,21 +23,15 @@ type line struct {
 
 // Export writes memories, the oldest first, then revisions in the order in which they were written. Vectors and
 // entities are not written: Import makes them, with its own embedder and by [Names]. Conversations are not written.
-func (l *Local) Export(ctx context.Context, scope Scope, w io.Writer) error {
-	if err := l.export(ctx, scope, w); err != nil {
-		return fmt.Errorf("memory: export: %w", err)
-	}
-	return nil
-}
-
-func (l *Local) export(ctx context.Context, scope Scope, w io.Writer) error {
+func (l *Local) Export(ctx context.Context, scope Scope, w io.Writer) (err error) {
+	defer named("export", &err)
 	if scope != (Scope{}) {
 		if err := scope.Validate(); err != nil {
 			return err
 		}
 	}
 	var memories []Memory
-	err := l.backend.Scan(ctx, scope, Memories, func(r *Record) bool {
+	err = l.backend.Scan(ctx, scope, Memories, func(r *Record) bool {
 		memories = append(memories, r.Memory)
 		return true
 	})

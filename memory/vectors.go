@@ -142,15 +142,16 @@ func (l *Local) fillSome(ctx context.Context) (filled int, err error) {
 // memory is found by its words. It can be ended at any time, even by the death of the process, and goes on where it was when it is
 // called again. A process that still uses the other embedder is refused from then on ([ErrEmbedder]). A store that is its
 // embedder's already only has missing vectors filled.
-func (l *Local) Reembed(ctx context.Context) error {
+func (l *Local) Reembed(ctx context.Context) (err error) {
+	defer named("reembed", &err)
 	var want Space
 	switch v, err := l.embedder.EmbedQuery(ctx, "dimensions"); {
 	case err == nil:
 		want = Space{Dimensions: len(v), Embedder: embed.NameOf(l.embedder)}
 	case l.embedder != Lexical:
-		return fmt.Errorf("memory: reembed: %w", err)
+		return err
 	}
-	err := l.backend.Change(ctx, func(tx Tx) error {
+	err = l.backend.Change(ctx, func(tx Tx) error {
 		have, err := tx.Space(ctx)
 		if err != nil || have == want && want.Embedder != "" || have == (Space{}) {
 			return err
@@ -163,8 +164,5 @@ func (l *Local) Reembed(ctx context.Context) error {
 	if err == nil {
 		_, err = l.Fill(ctx)
 	}
-	if err != nil {
-		return fmt.Errorf("memory: reembed: %w", err)
-	}
-	return nil
+	return err
 }

@@ -1,7 +1,9 @@
 package mem0
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"fmt"
 	"maps"
 	"net/http"
@@ -389,4 +391,23 @@ func (c *Client) Reset(ctx context.Context) error {
 		return fmt.Errorf("mem0: reset: %w", err)
 	}
 	return nil
+}
+
+// results are memories in an object's member "results", or as a bare list.
+type results []remembered
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (r *results) UnmarshalJSON(raw []byte) error {
+	var list []remembered
+	if bytes.HasPrefix(bytes.TrimSpace(raw), []byte("{")) {
+		var in struct {
+			Results []remembered `json:"results"`
+		}
+		err := json.Unmarshal(raw, &in)
+		*r = in.Results
+		return err
+	}
+	err := json.Unmarshal(raw, &list)
+	*r = list
+	return err
 }

@@ -1,7 +1,13 @@
 package store
 
 import (
+	"cmp"
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"slices"
+	"strings"
 
 	"github.com/ragpilot/ragpilot/contextpilot"
 )
@@ -67,4 +73,48 @@ func Blocks(hits []Hit) []contextpilot.Block {
 		out[i] = h.Block()
 	}
 	return out
+}
+
+// Sort puts hits into the order in which [Searcher] gives them: by score, the best first, then by ID. Servers break
+// ties as they are stored, so that the same question would give another prompt after each rebuild of the index.
+func Sort(hits []Hit) {
+	slices.SortFunc(hits, func(a, b Hit) int {
+		if c := cmp.Or(cmp.Compare(b.Score, a.Score), strings.Compare(a.ID, b.ID)); c != 0 {
+			return c
+		}
+		return strings.Compare(a.Text, b.Text) // several indexes behind one name can know one ID
+	})
+}
+
+// Version returns the version of a text as it is stored: half of its SHA-256, as 32 hexadecimal digits.
+func Version(text string) string {
+	sum := sha256.Sum256([]byte(ValidText(text)))
+	return hex.EncodeToString(sum[:16])
+}
+
+// ValidText returns the text as it is stored: each run of invalid UTF-8 becomes U+FFFD.
+func ValidText(text string) string { return strings.ToValidUTF8(text, "\uFFFD") }
+
+// Mode says what a search compares. Stores that can compare only words have no such option.
+type Mode int
+
+// Modes of a search.
+const (
+	// Auto compares all that the store is opened for: Hybrid, or else the one of Lexical and Dense.
+	Auto Mode = iota
+	// Lexical compares words: BM25, or sparse vectors.
+	Lexical
+	// Dense compares vectors of meaning.
+	Dense
+	// Hybrid does both and fuses the two results.
+	Hybrid
+)
+
+// String returns the mode's name, such as "lexical".
+func (m Mode) String() string {
+	names := [...]string{"auto", "lexical", "dense", "hybrid"}
+	if m < 0 || int(m) >= len(names) {
+		return fmt.Sprintf("Mode(%d)", int(m))
+	}
+	return names[m]
 }

@@ -6,7 +6,11 @@
 // paragraphs, sentences, words, characters; a fenced code block is only cut if it is larger than the maximum.
 package chunk
 
-import "strings"
+import (
+	"bytes"
+	"errors"
+	"strings"
+)
 
 // MinTarget is the smallest [Limits.Target] that makes sense: below it every sentence would be cut.
 const MinTarget = 64
@@ -133,3 +137,21 @@ func lines(src string) func(yield func(span) bool) {
 }
 
 func isBlank(line string) bool { return strings.TrimSpace(line) == "" }
+
+// ErrBinary says that a file is no text: it holds a NUL byte (UTF-16 files do, too).
+var ErrBinary = errors.New("not a text file: it holds a NUL byte")
+
+// Normalize turns the bytes of a file into the text that [Markdown] and [Plain] expect: valid UTF-8 with line
+// feeds and no byte order mark. A run of invalid bytes becomes one U+FFFD. The only error is [ErrBinary].
+func Normalize(raw []byte) (string, error) {
+	if bytes.IndexByte(raw, 0) >= 0 {
+		return "", ErrBinary
+	}
+	raw = bytes.TrimPrefix(raw, []byte("\xef\xbb\xbf"))
+	text := strings.ToValidUTF8(string(raw), "\uFFFD")
+	if strings.IndexByte(text, '\r') >= 0 {
+		text = strings.ReplaceAll(text, "\r\n", "\n")
+		text = strings.ReplaceAll(text, "\r", "\n")
+	}
+	return text, nil
+}
