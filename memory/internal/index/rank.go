@@ -104,11 +104,11 @@ func (x *Index) lexicalWeight(cosines []float32) float64 {
 	return lexicalWeight
 }
 
-// best selects the n best entries with a heap's job done by a sorted list of candidates: few of 100,000 entries pass its lowest.
+// best returns the n best entries, best first. It keeps a sorted list of candidates, as few of 100,000 entries pass its lowest.
 func (x *Index) best(p parts, q *Query, n int) []Found {
 	now := micros(q.Now)
 	weight := x.lexicalWeight(p.cosines)
-	var top heap
+	var top []Found
 	for i := range x.entries {
 		e := &x.entries[i]
 		if e.dead || now != 0 && e.expires != 0 && e.expires <= now {
@@ -136,13 +136,16 @@ func (x *Index) best(p parts, q *Query, n int) []Found {
 			sum += secondWeight
 		}
 		f.Score = min(sum/p.divisor, 1)
-		top.offer(x, f, n)
+		if len(top) == n && x.better(f, top[n-1]) > 0 {
+			continue
+		}
+		at, _ := slices.BinarySearchFunc(top, f, x.better)
+		top = slices.Insert(top[:min(len(top), n-1)], at, f)
 	}
-	slices.SortFunc(top.found, x.better)
-	for i := range top.found {
-		top.found[i].ID = x.entries[top.found[i].place].id
+	for i := range top {
+		top[i].ID = x.entries[top[i].place].id
 	}
-	return top.found
+	return top
 }
 
 // better puts the higher score first, then the newer memory, then the lower ID.
@@ -152,42 +155,6 @@ func (x *Index) better(a, b Found) int {
 	}
 	first, second := &x.entries[a.place], &x.entries[b.place]
 	return cmp.Or(cmp.Compare(second.created, first.created), strings.Compare(first.id, second.id))
-}
-
-// heap keeps the best n of what it is offered, the worst of them at its root.
-type heap struct{ found []Found }
-
-func (h *heap) offer(x *Index, f Found, n int) {
-	worse := func(i, j int) bool { return x.better(h.found[i], h.found[j]) > 0 }
-	if len(h.found) < n {
-		h.found = append(h.found, f)
-		for i := len(h.found) - 1; i > 0; {
-			parent := (i - 1) / 2
-			if !worse(i, parent) {
-				break
-			}
-			h.found[i], h.found[parent] = h.found[parent], h.found[i]
-			i = parent
-		}
-		return
-	}
-	if x.better(f, h.found[0]) >= 0 {
-		return
-	}
-	h.found[0] = f
-	for i := 0; ; {
-		least := i
-		for child := 2*i + 1; child <= 2*i+2 && child < n; child++ {
-			if worse(child, least) {
-				least = child
-			}
-		}
-		if least == i {
-			return
-		}
-		h.found[i], h.found[least] = h.found[least], h.found[i]
-		i = least
-	}
 }
 
 // hit is a stem of the query in an entry.

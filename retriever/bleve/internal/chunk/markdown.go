@@ -36,67 +36,79 @@ func Markdown(src string, lim Limits) []Chunk {
 	return out
 }
 
-// sections reads the structure of src: which lines are headings, and the paragraphs and code below each.
+// outline reads the structure of a text, line by line.
+type outline struct {
+	src      string
+	sections []section
+	open     []heading
+	builder         // of the last section's atoms
+	fence    string // the opening marker of the code block that is being read
+	code     span
+}
+
+// sections returns the structure of src: which lines are headings, and the paragraphs and code below each.
 func sections(src string) []section {
-	var (
-		secs  = []section{{}}
-		stack []heading
-		b     builder
-		fence string // the opening marker of the code block that is being read
-		code  span
-	)
-	closeSection := func() {
-		b.flush()
-		secs[len(secs)-1].atoms = b.atoms
-		b = builder{}
-	}
-	open := func(level int, title string, at int) {
-		closeSection()
-		for len(stack) > 0 && stack[len(stack)-1].level >= level {
-			stack = stack[:len(stack)-1]
-		}
-		stack = append(stack, heading{level, title})
-		path := make([]string, len(stack))
-		for i, h := range stack {
-			path[i] = h.title
-		}
-		secs = append(secs, section{path: path, level: level, at: at})
-	}
+	o := outline{src: src, sections: []section{{}}}
 	for ln := range lines(src) {
-		line := src[ln.start:ln.end]
-		switch {
-		case fence != "":
-			if !isBlank(line) {
-				code.end = ln.end
-			}
-			if closesFence(line, fence) {
-				b.atoms = append(b.atoms, code)
-				fence = ""
-			}
-		case isBlank(line):
-			b.flush()
-		case opensFence(line) != "":
-			b.flush()
-			fence = opensFence(line)
-			code = span{start: ln.start, end: ln.end, code: true}
-		default:
-			if level, title := numberSign(line); level > 0 {
-				open(level, title, ln.end)
-			} else if level := underline(line); level > 0 && b.lines == 1 && isTitle(src[b.para.start:b.para.end]) {
-				title := strings.TrimSpace(src[b.para.start:b.para.end])
-				b.lines = 0 // the open paragraph was the heading
-				open(level, title, ln.end)
-			} else {
-				b.extend(ln)
-			}
+		o.line(ln)
+	}
+	if o.fence != "" { // never closed: as in CommonMark, it runs to the end
+		o.atoms = append(o.atoms, o.code)
+	}
+	o.endSection()
+	return o.sections
+}
+
+func (o *outline) line(ln span) {
+	line := o.src[ln.start:ln.end]
+	switch {
+	case o.fence != "":
+		if !isBlank(line) {
+			o.code.end = ln.end
 		}
+		if closesFence(line, o.fence) {
+			o.atoms, o.fence = append(o.atoms, o.code), ""
+		}
+		return
+	case isBlank(line):
+		o.flush()
+		return
+	case opensFence(line) != "":
+		o.flush()
+		o.fence, o.code = opensFence(line), span{start: ln.start, end: ln.end, code: true}
+		return
 	}
-	if fence != "" { // never closed: as in CommonMark, it runs to the end
-		b.flush()
-		b.atoms = append(b.atoms, code)
+	if level, title := numberSign(line); level > 0 {
+		o.heading(level, title, ln.end)
+		return
 	}
-	closeSection()
-	return secs
+	para := o.src[o.para.start:o.para.end]
+	if level := underline(line); level > 0 && o.lines == 1 && isTitle(para) {
+		o.lines = 0 // the open paragraph was the heading
+		o.heading(level, strings.TrimSpace(para), ln.end)
+		return
+	}
+	o.extend(ln)
+}
+
+// heading begins a section.
+func (o *outline) heading(level int, title string, at int) {
+	o.endSection()
+	for len(o.open) > 0 && o.open[len(o.open)-1].level >= level {
+		o.open = o.open[:len(o.open)-1]
+	}
+	o.open = append(o.open, heading{level, title})
+	path := make([]string, len(o.open))
+	for i, h := range o.open {
+		path[i] = h.title
+	}
+	o.sections = append(o.sections, section{path: path, level: level, at: at})
+}
+
+func (o *outline) endSection() {
+	o.flush()
+	o.sections[len(o.sections)-1].atoms = o.atoms
+	o.builder = builder{}
 }
 
 // numberSign returns level and title of a line like "## Title", or 0.
