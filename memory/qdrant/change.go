@@ -170,7 +170,6 @@ func (b *Backend) settle(ctx, after context.Context, h, next *head) (won bool, e
 
 // write stores points that count only when the head says so.
 func (b *Backend) write(ctx context.Context, collection string, points []*api.PointStruct) error {
-	wait := true
 	for len(points) > 0 {
 		n, bytes := 0, 0
 		for n < min(len(points), batch) && (n == 0 || bytes < batchBytes) {
@@ -179,11 +178,8 @@ func (b *Backend) write(ctx context.Context, collection string, points []*api.Po
 				4*len(points[n].GetVectors().GetVector().GetDense().GetData())
 			n++
 		}
-		some := points[:n]
-		_, err := call(ctx, b, "write "+collection, func(ctx context.Context) (*api.UpdateResult, error) {
-			return b.client.Upsert(ctx, &api.UpsertPoints{CollectionName: collection, Points: some, Wait: &wait})
-		})
-		if err != nil {
+		request := &api.UpsertPoints{CollectionName: collection, Points: points[:n], Wait: new(true)}
+		if err := done(ctx, b, "write "+collection, b.client.Upsert, request); err != nil {
 			return err
 		}
 		points = points[n:]
@@ -205,11 +201,9 @@ func (b *Backend) discard(ctx context.Context, next *head) error {
 }
 
 func (b *Backend) remove(ctx context.Context, collection string, which *api.Filter) error {
-	wait := true
-	_, err := call(ctx, b, "delete from "+collection, func(ctx context.Context) (*api.UpdateResult, error) {
-		return b.client.Delete(ctx, &api.DeletePoints{CollectionName: collection, Points: api.NewPointsSelectorFilter(which), Wait: &wait})
+	return done(ctx, b, "delete from "+collection, b.client.Delete, &api.DeletePoints{
+		CollectionName: collection, Points: api.NewPointsSelectorFilter(which), Wait: new(true),
 	})
-	return err
 }
 
 // finish deletes what the head's commit removed and what commits that were not made have left, and makes its points
@@ -263,14 +257,10 @@ func (h *head) rest() *api.Filter {
 }
 
 func (b *Backend) settlePoints(ctx context.Context, collection, commit string) error {
-	wait := true
-	_, err := call(ctx, b, "settle points of "+collection, func(ctx context.Context) (*api.UpdateResult, error) {
-		return b.client.DeletePayload(ctx, &api.DeletePayloadPoints{
-			CollectionName: collection, Keys: []string{keyTx}, Wait: &wait,
-			PointsSelector: api.NewPointsSelectorFilter(&api.Filter{Must: []*api.Condition{api.NewMatch(keyTx, commit)}}),
-		})
+	return done(ctx, b, "settle points of "+collection, b.client.DeletePayload, &api.DeletePayloadPoints{
+		CollectionName: collection, Keys: []string{keyTx}, Wait: new(true),
+		PointsSelector: api.NewPointsSelectorFilter(&api.Filter{Must: []*api.Condition{api.NewMatch(keyTx, commit)}}),
 	})
-	return err
 }
 
 // Reset removes everything, the space included. Empty collections stay.

@@ -48,9 +48,7 @@ func (b *Backend) collection(ctx context.Context, request *api.CreateCollection,
 	if made {
 		return nil
 	}
-	exists, err := call(ctx, b, "look for collection "+name, func(ctx context.Context) (bool, error) {
-		return b.client.CollectionExists(ctx, name)
-	})
+	exists, err := call(ctx, b, "look for collection "+name, b.client.CollectionExists, name)
 	if err != nil {
 		return err
 	}
@@ -70,9 +68,7 @@ func (b *Backend) collection(ctx context.Context, request *api.CreateCollection,
 
 // indexes makes the indexes that a collection lacks, which may be one whose maker was killed.
 func (b *Backend) indexes(ctx context.Context, collection string, keys []string) error {
-	info, err := call(ctx, b, "describe collection "+collection, func(ctx context.Context) (*api.CollectionInfo, error) {
-		return b.client.GetCollectionInfo(ctx, collection)
-	})
+	info, err := call(ctx, b, "describe collection "+collection, b.client.GetCollectionInfo, collection)
 	if err != nil {
 		return err
 	}
@@ -92,20 +88,15 @@ func (b *Backend) indexes(ctx context.Context, collection string, keys []string)
 }
 
 func (b *Backend) makeCollection(ctx context.Context, request *api.CreateCollection) error {
-	one := uint32(1)
-	request.ShardNumber, request.ReplicationFactor = &one, &one
-	_, err := call(ctx, b, "create collection "+request.GetCollectionName(), func(ctx context.Context) (struct{}, error) {
+	request.ShardNumber, request.ReplicationFactor = new(uint32(1)), new(uint32(1))
+	create := func(ctx context.Context, request *api.CreateCollection) (struct{}, error) {
 		return struct{}{}, qdrantconn.CreateCollection(ctx, b.client, request)
-	})
-	return err
+	}
+	return done(ctx, b, "create collection "+request.GetCollectionName(), create, request)
 }
 
 func (b *Backend) index(ctx context.Context, collection, key string, kind api.FieldType) error {
-	wait := true
-	_, err := call(ctx, b, fmt.Sprintf("index %q of collection %s", key, collection), func(ctx context.Context) (*api.UpdateResult, error) {
-		return b.client.CreateFieldIndex(ctx, &api.CreateFieldIndexCollection{
-			CollectionName: collection, FieldName: key, Wait: &wait, FieldType: kind.Enum(),
-		})
+	return done(ctx, b, fmt.Sprintf("index %q of collection %s", key, collection), b.client.CreateFieldIndex, &api.CreateFieldIndexCollection{
+		CollectionName: collection, FieldName: key, Wait: new(true), FieldType: kind.Enum(),
 	})
-	return err
 }

@@ -93,10 +93,8 @@ var errNoHead = errors.New("the collection has no head point; was it made by som
 
 // head reads the head.
 func (b *Backend) head(ctx context.Context) (*head, error) {
-	points, err := call(ctx, b, "read head", func(ctx context.Context) ([]*api.RetrievedPoint, error) {
-		return b.client.Get(ctx, &api.GetPoints{
-			CollectionName: b.opts.Collection, Ids: []*api.PointId{api.NewIDUUID(headID)}, WithPayload: api.NewWithPayloadEnable(true),
-		})
+	points, err := call(ctx, b, "read head", b.client.Get, &api.GetPoints{
+		CollectionName: b.opts.Collection, Ids: []*api.PointId{api.NewIDUUID(headID)}, WithPayload: api.NewWithPayloadEnable(true),
 	})
 	if err != nil {
 		return nil, err
@@ -137,12 +135,9 @@ func (b *Backend) makeHead(ctx context.Context) error {
 		return err
 	}
 	first := head{commit: uuid.NewString(), done: true}
-	wait := true
-	_, err = call(ctx, b, "write the first head", func(ctx context.Context) (*api.UpdateResult, error) {
-		return b.client.Upsert(ctx, &api.UpsertPoints{
-			CollectionName: b.opts.Collection, Wait: &wait, UpdateFilter: &api.Filter{Must: []*api.Condition{api.NewMatch(keyTx, headID)}},
-			Points: []*api.PointStruct{{Id: api.NewIDUUID(headID), Payload: first.payload(), Vectors: noVectors()}},
-		})
+	_, err = call(ctx, b, "write the first head", b.client.Upsert, &api.UpsertPoints{
+		CollectionName: b.opts.Collection, Wait: new(true), UpdateFilter: &api.Filter{Must: []*api.Condition{api.NewMatch(keyTx, headID)}},
+		Points: []*api.PointStruct{{Id: api.NewIDUUID(headID), Payload: first.payload(), Vectors: noVectors()}},
 	})
 	if err != nil {
 		return err
@@ -153,14 +148,10 @@ func (b *Backend) makeHead(ctx context.Context) error {
 
 // swap replaces the head if its commit is still that of h. Whether it did is seen by reading it again.
 func (b *Backend) swap(ctx context.Context, h *head, payload map[string]*api.Value) error {
-	wait := true
-	_, err := call(ctx, b, "write head", func(ctx context.Context) (*api.UpdateResult, error) {
-		return b.client.SetPayload(ctx, &api.SetPayloadPoints{
-			CollectionName: b.opts.Collection, Wait: &wait, Payload: payload,
-			PointsSelector: api.NewPointsSelectorFilter(&api.Filter{Must: []*api.Condition{
-				api.NewHasID(api.NewIDUUID(headID)), api.NewMatch(keyCommit, h.commit),
-			}}),
-		})
+	return done(ctx, b, "write head", b.client.SetPayload, &api.SetPayloadPoints{
+		CollectionName: b.opts.Collection, Wait: new(true), Payload: payload,
+		PointsSelector: api.NewPointsSelectorFilter(&api.Filter{Must: []*api.Condition{
+			api.NewHasID(api.NewIDUUID(headID)), api.NewMatch(keyCommit, h.commit),
+		}}),
 	})
-	return err
 }

@@ -60,27 +60,33 @@ func (b *Backend) Close() error {
 	return nil
 }
 
-// call sends one request, again while the server is unavailable. Every request of this package can be repeated: points are
-// written under names that are used once, and the head only changes if it is the expected one.
-func call[T any](ctx context.Context, b *Backend, op string, f func(context.Context) (T, error)) (out T, err error) {
+// call sends one request with a method of the client, again while the server is unavailable. Every request of this package can be
+// repeated: points are written under names that are used once, and the head only changes if it is the expected one.
+func call[Q, A any](ctx context.Context, b *Backend, op string, send func(context.Context, Q) (A, error), request Q) (out A, err error) {
 	switch {
 	case b.closed.Load():
 		return out, fmt.Errorf("qdrant: %s: %w", op, ErrClosed)
 	case ctx.Err() != nil:
 		return out, fmt.Errorf("qdrant: %s: %w", op, context.Cause(ctx))
 	}
-	out, err = qdrantconn.Retry(ctx, b.opts.Attempts, nil, func(ctx context.Context) (T, error) {
+	out, err = qdrantconn.Retry(ctx, b.opts.Attempts, nil, func(ctx context.Context) (A, error) {
 		if b.opts.Timeout > 0 {
 			var cancel context.CancelFunc
 			ctx, cancel = context.WithTimeout(ctx, b.opts.Timeout)
 			defer cancel()
 		}
-		return f(ctx)
+		return send(ctx, request)
 	})
 	if err == nil {
 		return out, nil
 	}
 	return out, fmt.Errorf("qdrant: %w", typed(op, err))
+}
+
+// done is call for a request whose answer says nothing.
+func done[Q, A any](ctx context.Context, b *Backend, op string, send func(context.Context, Q) (A, error), request Q) error {
+	_, err := call(ctx, b, op, send, request)
+	return err
 }
 
 // vectors returns the name of the collection of memories whose vectors have that length.

@@ -140,6 +140,12 @@ func memoryOf(payload map[string]*api.Value) (memory.Memory, error) {
 	return m, nil
 }
 
+func recordOf(p *api.RetrievedPoint) (r memory.Record, err error) {
+	r.Vector, r.Entities = vectorOf(p), stringsOf(p.GetPayload()[keyNames])
+	r.Memory, err = memoryOf(p.GetPayload())
+	return r, err
+}
+
 // vectorOf reads the newer form of an answer first. It returns nil for a record without a vector.
 func vectorOf(p *api.RetrievedPoint) []float32 {
 	if p.GetPayload()[keyUnembedded].GetBoolValue() {

@@ -1,7 +1,6 @@
 package qdrant
 
 import (
-	"cmp"
 	"context"
 	"slices"
 	"strings"
@@ -55,8 +54,8 @@ func (b *Backend) Scan(ctx context.Context, scope memory.Scope, part memory.Part
 
 func (b *Backend) records(ctx context.Context, h *head, q query) (records []memory.Record, err error) {
 	err = b.eachRecord(ctx, h, q, func(p *api.RetrievedPoint) error {
-		m, err := memoryOf(p.GetPayload())
-		records = append(records, memory.Record{Memory: m, Vector: vectorOf(p), Entities: stringsOf(p.GetPayload()[keyNames])})
+		r, err := recordOf(p)
+		records = append(records, r)
 		return err
 	})
 	return records, err
@@ -88,49 +87,45 @@ func (b *Backend) Follow(ctx context.Context, scope memory.Scope, since int64, t
 	return state(), nil
 }
 
-// placed is something that has a place in an order.
-type placed[T any] struct {
-	place string
-	value T
-}
-
 // inOrder reads points of the collection of history and messages.
-func inOrder[T any](ctx context.Context, b *Backend, must []*api.Condition, read func(map[string]*api.Value) T) (all []placed[T],
-	err error,
-) {
+func inOrder[T any](
+	ctx context.Context, b *Backend, must []*api.Condition, read func(map[string]*api.Value) T,
+) (all []T, err error) {
+	var points []*api.RetrievedPoint
 	err = b.snapshot(ctx, func(h *head) error {
-		all = nil
+		points = nil
 		return b.each(ctx, h, query{collection: b.opts.Collection, must: must}, func(p *api.RetrievedPoint) error {
-			all = append(all, placed[T]{p.GetPayload()[keyPlace].GetStringValue(), read(p.GetPayload())})
+			points = append(points, p)
 			return nil
 		})
 	})
-	slices.SortFunc(all, func(a, b placed[T]) int { return cmp.Compare(a.place, b.place) })
-	return all, err
+	if err != nil {
+		return nil, err
+	}
+	slices.SortFunc(points, func(a, b *api.RetrievedPoint) int {
+		return strings.Compare(a.GetPayload()[keyPlace].GetStringValue(), b.GetPayload()[keyPlace].GetStringValue())
+	})
+	all = make([]T, len(points))
+	for i, p := range points {
+		all[i] = read(p.GetPayload())
+	}
+	return all, nil
 }
 
 // History returns a memory's revisions.
 func (b *Backend) History(ctx context.Context, memoryID string) ([]memory.Revision, error) {
-	rows, err := inOrder(ctx, b, []*api.Condition{api.NewMatch(keyKind, kindRevision), api.NewMatch(keyMemory, memoryID)}, revisionOf)
-	out := make([]memory.Revision, 0, len(rows))
-	for _, r := range rows {
-		out = append(out, r.value)
-	}
-	return out, err
+	return inOrder(ctx, b, []*api.Condition{api.NewMatch(keyKind, kindRevision), api.NewMatch(keyMemory, memoryID)}, revisionOf)
 }
 
 // ScopeHistory walks through a scope's revisions.
 func (b *Backend) ScopeHistory(ctx context.Context, scope memory.Scope, yield func(*memory.Revision) bool) error {
 	rows, err := inOrder(ctx, b, covered(scope, api.NewMatch(keyKind, kindRevision)), revisionOf)
-	if err != nil {
-		return err
-	}
 	for i := range rows {
-		if !yield(&rows[i].value) {
-			return nil
+		if !yield(&rows[i]) {
+			break
 		}
 	}
-	return nil
+	return err
 }
 
 // Messages returns a log.
@@ -139,11 +134,7 @@ func (b *Backend) Messages(ctx context.Context, log memory.Log, last int) ([]mem
 	if last > 0 && len(rows) > last {
 		rows = rows[len(rows)-last:]
 	}
-	out := make([]memory.Message, 0, len(rows))
-	for _, r := range rows {
-		out = append(out, r.value)
-	}
-	return out, err
+	return rows, err
 }
 
 func inLog(log memory.Log) []*api.Condition {

@@ -31,15 +31,13 @@ func (b *Backend) each(ctx context.Context, h *head, q query, f func(*api.Retrie
 	if q.fields != nil {
 		request.WithPayload = api.NewWithPayloadInclude(append(slices.Clone(q.fields), keyTx, keyNumber)...)
 	}
-	type answer struct {
-		points []*api.RetrievedPoint
-		next   *api.PointId
+	var next *api.PointId
+	scroll := func(ctx context.Context, request *api.ScrollPoints) (points []*api.RetrievedPoint, err error) {
+		points, next, err = b.client.ScrollAndOffset(ctx, request)
+		return points, err
 	}
 	for {
-		got, err := call(ctx, b, "read "+q.collection, func(ctx context.Context) (answer, error) {
-			points, next, err := b.client.ScrollAndOffset(ctx, request)
-			return answer{points, next}, err
-		})
+		points, err := call(ctx, b, "read "+q.collection, scroll, request)
 		if errors.Is(err, errTooLarge) && limit > 1 {
 			limit = max(1, limit/8)
 			continue
@@ -47,7 +45,7 @@ func (b *Backend) each(ctx context.Context, h *head, q query, f func(*api.Retrie
 		if err != nil {
 			return err
 		}
-		for _, p := range got.points {
+		for _, p := range points {
 			if !h.valid(p.GetId().GetUuid(), p.GetPayload()) {
 				continue
 			}
@@ -55,10 +53,10 @@ func (b *Backend) each(ctx context.Context, h *head, q query, f func(*api.Retrie
 				return err
 			}
 		}
-		if got.next == nil {
+		if next == nil {
 			return nil
 		}
-		request.Offset = got.next
+		request.Offset = next
 	}
 }
 

@@ -64,17 +64,11 @@ func (t *tx) place() string {
 // load reads records into the transaction. What it knows already it knows better.
 func (t *tx) load(ctx context.Context, must []*api.Condition) error {
 	return t.b.eachRecord(ctx, t.head, query{must: must, vectors: true}, func(p *api.RetrievedPoint) error {
-		m, err := memoryOf(p.GetPayload())
-		if err != nil || t.records[m.ID] != nil {
-			return err
+		r, err := recordOf(p)
+		if err == nil && t.records[r.Memory.ID] == nil {
+			t.records[r.Memory.ID] = &entry[memory.Record]{point: p.GetId().GetUuid(), there: true, value: r}
 		}
-		t.records[m.ID] = &entry[memory.Record]{
-			point: p.GetId().GetUuid(), there: true,
-			value: memory.Record{
-				Memory: m, Vector: vectorOf(p), Entities: stringsOf(p.GetPayload()[keyNames]),
-			},
-		}
-		return nil
+		return err
 	})
 }
 

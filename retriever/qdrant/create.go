@@ -66,16 +66,15 @@ func (x *Index) configure(ctx context.Context, request *api.CreateCollection) er
 
 // indexed returns the requests for the payload's indexes.
 func (x *Index) indexed(keys []string) ([]*api.CreateFieldIndexCollection, error) {
-	wait := true
 	field := func(path string, params *api.KeywordIndexParams) *api.CreateFieldIndexCollection {
 		return &api.CreateFieldIndexCollection{
-			CollectionName: x.opts.Collection, FieldName: path, Wait: &wait,
+			CollectionName: x.opts.Collection, FieldName: path, Wait: new(true),
 			FieldType: api.FieldType_FieldTypeKeyword.Enum(), FieldIndexParams: api.NewPayloadIndexParamsKeyword(params),
 		}
 	}
 	var out []*api.CreateFieldIndexCollection
 	if x.opts.Layout.tenants() {
-		out = append(out, field(x.opts.Layout.Tenant, &api.KeywordIndexParams{IsTenant: &wait}))
+		out = append(out, field(x.opts.Layout.Tenant, &api.KeywordIndexParams{IsTenant: new(true)}))
 	}
 	for _, key := range keys {
 		path, err := x.path(key)

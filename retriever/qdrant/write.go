@@ -74,8 +74,7 @@ func (x *Index) upsert(ctx context.Context, docs []store.Document) error {
 	if err != nil {
 		return err
 	}
-	wait := true
-	_, err = x.client.Upsert(ctx, &api.UpsertPoints{CollectionName: x.opts.Collection, Points: points, Wait: &wait})
+	_, err = x.client.Upsert(ctx, &api.UpsertPoints{CollectionName: x.opts.Collection, Points: points, Wait: new(true)})
 	if err != nil {
 		return x.explain(ctx, typed(err, store.ErrBadDocument), length)
 	}
@@ -149,9 +148,8 @@ func (x *Index) Delete(ctx context.Context, tenant string, ids ...string) error 
 			return err
 		}
 		points = slices.AppendSeq(points, maps.Values(foreign))
-		wait := true
 		_, err = x.client.Delete(ctx, &api.DeletePoints{
-			CollectionName: x.opts.Collection, Points: api.NewPointsSelectorIDs(points), Wait: &wait,
+			CollectionName: x.opts.Collection, Points: api.NewPointsSelectorIDs(points), Wait: new(true),
 		})
 		return typed(err, store.ErrBadQuery)
 	}, batchSize(len(ids)))
