@@ -115,11 +115,10 @@ func (t *tx) note(ctx context.Context, kept map[string]bool, query string, args 
 // forget empties the log, whose frames hold earlier copies of pages, and rewrites the file if it holds any, if something was
 // removed now or was removed while somebody else was reading.
 func (b *Backend) forget(ctx context.Context, t *tx) error {
-	b.mu.Lock()
 	if t.Erased {
-		b.stale = true
-		b.left.join(t.left)
+		b.keep(t.left)
 	}
+	b.mu.Lock()
 	stale := b.stale
 	b.mu.Unlock()
 	if !stale {
@@ -129,42 +128,38 @@ func (b *Backend) forget(ctx context.Context, t *tx) error {
 	defer b.readers.Unlock()
 	b.mu.Lock()
 	left := b.left
-	b.left = leftovers{}
+	b.left, b.stale = leftovers{}, false // another change may add to them from now on
 	b.mu.Unlock()
-	again := func() {
-		b.mu.Lock()
-		defer b.mu.Unlock()
-		b.stale = true
-		b.left.join(left)
+	busy, err := b.clear(context.WithoutCancel(ctx), left)
+	if busy || err != nil {
+		b.keep(left)
 	}
-	ctx = context.WithoutCancel(ctx)
-	busy, err := b.checkpoint(ctx)
-	if err != nil {
-		again()
-		return err
-	}
-	if busy {
-		again()
-		return nil
+	return err
+}
+
+// keep notes what the log or the file may still hold.
+func (b *Backend) keep(left leftovers) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.stale = true
+	b.left.join(left)
+}
+
+// clear empties the log and removes what is left in the file. busy: another process is reading, and nothing is certain.
+func (b *Backend) clear(ctx context.Context, left leftovers) (busy bool, err error) {
+	if busy, err = b.checkpoint(ctx); busy || err != nil {
+		return busy, err
 	}
 	stand, err := left.stand(b.path)
 	if err == nil && stand {
 		if _, err = b.writer.ExecContext(ctx, "VACUUM"); err == nil {
-			busy, err = b.checkpoint(ctx)
+			return b.checkpoint(ctx)
 		}
 	}
 	if err != nil {
-		again()
-		return fmt.Errorf("sqlite: %w: the file may still hold it: %w", memory.ErrNotErased, err)
+		return false, fmt.Errorf("sqlite: %w: the file may still hold it: %w", memory.ErrNotErased, err)
 	}
-	if busy {
-		again()
-		return nil
-	}
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.stale = len(b.left.pieces) > 0 || b.left.many // another change was quicker
-	return nil
+	return false, nil
 }
 
 // checkpoint moves the log to the file and empties it; busy: another process is reading.

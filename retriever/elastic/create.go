@@ -185,9 +185,7 @@ func (x *Index) make(ctx context.Context, s Schema, name, alias string) error {
 	if err != nil {
 		return err
 	}
-	err = x.once(ctx, func(ctx context.Context) (*http.Response, error) {
-		return x.client.Indices.Create(name).Raw(bytes.NewReader(body)).Perform(ctx)
-	}, store.ErrBadQuery, nil)
+	err = x.once(ctx, x.client.Indices.Create(name).Raw(bytes.NewReader(body)).Perform, store.ErrBadQuery, nil)
 	if err != nil {
 		return fmt.Errorf("make index %q: %w", name, err)
 	}
@@ -197,9 +195,7 @@ func (x *Index) make(ctx context.Context, s Schema, name, alias string) error {
 // targets returns the indexes behind the alias; none if there is no alias.
 func (x *Index) targets(ctx context.Context) ([]string, error) {
 	var a map[string]json.RawMessage
-	err := x.read(ctx, func(ctx context.Context) (*http.Response, error) {
-		return x.client.Indices.GetAlias().Name(x.opts.Index).Perform(ctx)
-	}, store.ErrBadQuery, &a)
+	err := x.read(ctx, x.client.Indices.GetAlias().Name(x.opts.Index).Perform, store.ErrBadQuery, &a)
 	var refused *ServerError
 	if errors.As(err, &refused) && refused.Status == http.StatusNotFound {
 		return nil, nil
@@ -217,9 +213,7 @@ func (x *Index) targets(ctx context.Context) ([]string, error) {
 // nextNumber returns a number that no index behind this alias, and none left behind by a rebuild that was killed, has.
 func (x *Index) nextNumber(ctx context.Context) (int, error) {
 	var a map[string]json.RawMessage
-	err := x.read(ctx, func(ctx context.Context) (*http.Response, error) {
-		return x.client.Indices.GetSettings().Index(x.opts.Index + "-*").FilterPath("*.settings.index.uuid").Perform(ctx)
-	}, store.ErrBadQuery, &a)
+	err := x.read(ctx, x.client.Indices.GetSettings().Index(x.opts.Index+"-*").FilterPath("*.settings.index.uuid").Perform, store.ErrBadQuery, &a)
 	if err != nil {
 		return 0, err
 	}
@@ -243,9 +237,7 @@ func (x *Index) swap(ctx context.Context, old []string, name string) error {
 	if err != nil {
 		return err
 	}
-	err = x.once(ctx, func(ctx context.Context) (*http.Response, error) {
-		return x.client.Indices.UpdateAliases().Raw(bytes.NewReader(body)).Perform(ctx)
-	}, store.ErrBadQuery, nil)
+	err = x.once(ctx, x.client.Indices.UpdateAliases().Raw(bytes.NewReader(body)).Perform, store.ErrBadQuery, nil)
 	if err != nil {
 		return fmt.Errorf("let the alias lead to %q: %w", name, err)
 	}
@@ -255,9 +247,7 @@ func (x *Index) swap(ctx context.Context, old []string, name string) error {
 // drop removes indexes.
 func (x *Index) drop(ctx context.Context, names ...string) error {
 	for _, name := range names {
-		err := x.once(ctx, func(ctx context.Context) (*http.Response, error) {
-			return x.client.Indices.Delete(name).Perform(ctx)
-		}, store.ErrBadQuery, nil)
+		err := x.once(ctx, x.client.Indices.Delete(name).Perform, store.ErrBadQuery, nil)
 		if err != nil {
 			return fmt.Errorf("remove index %q: %w", name, err)
 		}

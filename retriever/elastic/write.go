@@ -75,9 +75,7 @@ func (x *Index) Delete(ctx context.Context, tenant string, ids ...string) error 
 
 // refresh makes searches see what was written.
 func (x *Index) refresh(ctx context.Context) error {
-	return x.read(ctx, func(ctx context.Context) (*http.Response, error) { // it changes nothing that was written
-		return x.client.Indices.Refresh().Index(x.opts.Index).Perform(ctx)
-	}, store.ErrBadQuery, nil)
+	return x.read(ctx, x.client.Indices.Refresh().Index(x.opts.Index).Perform, store.ErrBadQuery, nil)
 }
 
 func (x *Index) put(ctx context.Context, docs []store.Document) error {
@@ -265,9 +263,7 @@ func (x *Index) send(ctx context.Context, b *batch) error {
 	b.ids = nil
 	return x.calls.Retry(ctx, tooBusy, func() error {
 		var a bulkAnswer
-		err := x.once(ctx, func(ctx context.Context) (*http.Response, error) {
-			return x.client.Bulk().Index(x.opts.Index).RequireAlias(x.needsAlias()).Raw(bytes.NewReader(body)).Perform(ctx)
-		}, store.ErrBadDocument, &a)
+		err := x.once(ctx, x.client.Bulk().Index(x.opts.Index).RequireAlias(x.needsAlias()).Raw(bytes.NewReader(body)).Perform, store.ErrBadDocument, &a)
 		if err != nil {
 			return err
 		}

@@ -60,9 +60,7 @@ func (x *Index) foreign(ctx context.Context, docs []store.Document, bad error) (
 	if l.tenants() {
 		keys = append(keys, l.Tenant)
 	}
-	points, err := read(ctx, x, bad, func(ctx context.Context) ([]*api.RetrievedPoint, error) {
-		return x.client.Get(ctx, &api.GetPoints{CollectionName: x.opts.Collection, Ids: ids, WithPayload: api.NewWithPayloadInclude(keys...)})
-	})
+	points, err := read(ctx, x, bad, x.client.Get, &api.GetPoints{CollectionName: x.opts.Collection, Ids: ids, WithPayload: api.NewWithPayloadInclude(keys...)})
 	if err != nil {
 		return nil, err
 	}

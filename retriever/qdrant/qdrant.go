@@ -73,11 +73,11 @@ func (x *Index) call(ctx context.Context, op string, f func(context.Context) err
 	}, attrs...)
 }
 
-// read calls f, again while the server is unavailable. Only for what changes nothing on the server. An argument that the server
-// refused is bad.
-func read[T any](ctx context.Context, x *Index, bad error, f func(context.Context) (T, error)) (out T, err error) {
+// read sends a request with a method of the client, again while the server is unavailable. Only for what changes nothing on the
+// server. An argument that the server refused is bad.
+func read[Q, A any](ctx context.Context, x *Index, bad error, send func(context.Context, Q) (A, error), request Q) (out A, err error) {
 	err = x.calls.Retry(ctx, qdrantconn.Unavailable, func() error {
-		out, err = f(ctx)
+		out, err = send(ctx, request)
 		return typed(err, bad)
 	})
 	return out, err

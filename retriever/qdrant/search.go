@@ -55,9 +55,7 @@ func (x *Index) reachable(ctx context.Context, k int) (int, error) {
 	if k < largeK {
 		return k, nil
 	}
-	n, err := read(ctx, x, store.ErrBadQuery, func(ctx context.Context) (uint64, error) {
-		return x.client.Count(ctx, &api.CountPoints{CollectionName: x.opts.Collection})
-	})
+	n, err := read(ctx, x, store.ErrBadQuery, x.client.Count, &api.CountPoints{CollectionName: x.opts.Collection})
 	if err != nil {
 		return 0, err
 	}
@@ -115,10 +113,8 @@ func (x *Index) documents(ctx context.Context, points []*api.ScoredPoint) ([]sto
 	for i, p := range points {
 		ids[i] = p.GetId()
 	}
-	found, err := read(ctx, x, store.ErrBadQuery, func(ctx context.Context) ([]*api.RetrievedPoint, error) {
-		return x.client.Get(ctx, &api.GetPoints{
-			CollectionName: x.opts.Collection, Ids: ids, WithPayload: api.NewWithPayloadEnable(true),
-		})
+	found, err := read(ctx, x, store.ErrBadQuery, x.client.Get, &api.GetPoints{
+		CollectionName: x.opts.Collection, Ids: ids, WithPayload: api.NewWithPayloadEnable(true),
 	})
 	if err != nil {
 		return nil, err
@@ -159,9 +155,7 @@ func (x *Index) query(
 ) ([]*api.ScoredPoint, error) {
 	request := x.request(v, filter, limit)
 	request.WithPayload = payload
-	points, err := read(ctx, x, store.ErrBadQuery, func(ctx context.Context) ([]*api.ScoredPoint, error) {
-		return x.client.Query(ctx, request)
-	})
+	points, err := read(ctx, x, store.ErrBadQuery, x.client.Query, request)
 	if err != nil {
 		return nil, x.explain(ctx, fmt.Errorf("query: %w", err), len(v.dense))
 	}
