@@ -55,6 +55,7 @@ func (p *Pilot) PlanBatch(ctx context.Context, reqs []Request) (Batch, error) {
 	began := p.cfg.Now()
 	drafts := make([]*draft, len(reqs))
 	var heads, rest []int // requests that begin a prompt, and those that continue one
+	var first []*draft    // of heads
 	for i := range reqs {
 		if err := ctx.Err(); err != nil {
 			return Batch{}, err
@@ -63,20 +64,25 @@ func (p *Pilot) PlanBatch(ctx context.Context, reqs []Request) (Batch, error) {
 		if len(drafts[i].start) > 0 || drafts[i].plan.Fault != nil {
 			rest = append(rest, i)
 		} else {
-			heads = append(heads, i)
+			heads, first = append(heads, i), append(first, drafts[i])
 		}
 	}
 	b := Batch{Plans: make([]Plan, len(reqs))}
-	groups, err := p.orderBatch(ctx, drafts, heads)
+	groups, err := p.orderBatch(ctx, first)
 	if ctx.Err() != nil {
 		return Batch{}, ctx.Err()
 	}
 	if err != nil { // as in Plan: retrieval order, and the plan has the fault
-		for _, i := range heads {
-			p.plain(drafts[i])
-			drafts[i].plan.Fault = err
+		for _, d := range first {
+			p.plain(d)
+			d.plan.Fault = err
 		}
-		groups = [][]int{heads}
+		groups = [][]int{identity(nil, len(first))}
+	}
+	for _, g := range groups {
+		for i, at := range g {
+			g[i] = heads[at]
+		}
 	}
 	for _, i := range rest {
 		groups = append(groups, []int{i})
@@ -124,86 +130,89 @@ func (p *Pilot) prepareOne(req *Request) *draft {
 	return d
 }
 
-// orderBatch orders and schedules the drafts at heads with a policy of its own. An error is a fault of the
-// reorder stage, or ctx's.
-func (p *Pilot) orderBatch(ctx context.Context, drafts []*draft, heads []int) (groups [][]int, err error) {
+// orderBatch orders and schedules drafts that begin a prompt; groups are of positions in drafts. The steps: a policy of its own gets a
+// query for each draft and an empty index, what it returns is checked as a whole, and only then do drafts take their orders. Where
+// limits changed these, the schedule follows what is sent. An error is a fault of the reorder stage, or ctx's.
+func (p *Pilot) orderBatch(ctx context.Context, drafts []*draft) (groups [][]int, err error) {
 	err = p.guard(stageReorder, func() error {
-		policy := p.cfg.NewPolicy()
-		qs := make([]Query, len(heads))
-		index := tree.New(0, 0, nil)
-		for i, h := range heads {
-			qs[i] = Query{Request: drafts[h].plan.RequestID, Blocks: drafts[h].query(make([]Candidate, 0, len(drafts[h].free))), Tree: View{t: index}, From: Root, gate: drafts[h].gate}
+		policy, index := p.cfg.NewPolicy(), tree.New(0, 0, nil)
+		batch, ok := policy.(BatchPolicy)
+		if !ok {
+			batch = oneByOne{policy, index}
 		}
-		var orders [][]int
-		var schedule []int
-		if b, ok := policy.(BatchPolicy); ok {
-			orders, schedule, groups, err = b.OrderBatch(ctx, qs)
-		} else {
-			orders, schedule, groups, err = oneByOne(ctx, policy, index, qs)
+		qs := make([]Query, len(drafts))
+		for i, d := range drafts {
+			blocks := d.query(make([]Candidate, 0, len(d.free)))
+			qs[i] = Query{Request: d.plan.RequestID, Blocks: blocks, Tree: View{t: index}, From: Root, gate: d.gate}
 		}
+		orders, schedule, runs, err := batch.OrderBatch(ctx, qs)
 		if ctx.Err() != nil {
 			return nil //nolint:nilerr // a cancelled batch is no fault of the policy's; the caller looks at ctx
 		}
 		if err != nil {
 			return err
 		}
-		var seen []bool
-		if !permutation(schedule, len(heads), &seen) || len(orders) != len(heads) || !slices.Equal(slices.Concat(groups...), schedule) {
-			return fmt.Errorf("policy %s: schedule %v, groups %v of %d requests", policy.Name(), schedule, groups, len(heads))
+		if err := checkOrders(qs, orders, schedule, runs); err != nil {
+			return fmt.Errorf("policy %s: %w", policy.Name(), err)
 		}
-		for i, h := range heads {
-			if !permutation(orders[i], len(drafts[h].free), &seen) {
-				return fmt.Errorf("policy %s: order %v of %d blocks", policy.Name(), orders[i], len(drafts[h].free))
-			}
-			drafts[h].setOrder(orders[i])
+		for i, d := range drafts {
+			d.setOrder(orders[i])
 		}
-		if slices.ContainsFunc(heads, func(h int) bool { return p.corrects(&drafts[h].plan.req) }) {
-			groups = regroup(drafts, heads)
+		if groups = runs; slices.ContainsFunc(drafts, func(d *draft) bool { return p.cfg.Limits.set() || d.plan.req.Fixed }) {
+			_, groups = depthFirst(keysOf(drafts))
 		}
 		return nil
 	})
-	if err != nil || ctx.Err() != nil {
-		return nil, err
-	}
-	for _, g := range groups {
-		for i, s := range g {
-			g[i] = heads[s]
-		}
-	}
-	return groups, nil
+	return groups, err
 }
 
-// corrects reports whether the request may be sent in another order than the policy's, which the policy's schedule is for.
-func (p *Pilot) corrects(req *Request) bool { return p.cfg.Limits.set() || req.Fixed }
-
-// regroup schedules the drafts at heads depth first by their orders.
-func regroup(drafts []*draft, heads []int) [][]int {
-	keys := make([][]Key, len(heads))
-	for i, h := range heads {
-		for _, j := range drafts[h].order {
-			keys[i] = append(keys[i], drafts[h].ids[j].key)
+// checkOrders reports what is wrong with a policy's answer to queries.
+func checkOrders(qs []Query, orders [][]int, schedule []int, groups [][]int) error {
+	var seen []bool
+	if !permutation(schedule, len(qs), &seen) || len(orders) != len(qs) || !slices.Equal(slices.Concat(groups...), schedule) {
+		return fmt.Errorf("schedule %v, groups %v of %d requests", schedule, groups, len(qs))
+	}
+	for i, order := range orders {
+		if !permutation(order, len(qs[i].Blocks), &seen) {
+			return fmt.Errorf("order %v of %d blocks", order, len(qs[i].Blocks))
 		}
 	}
-	_, groups := depthFirst(keys)
-	return groups
+	return nil
 }
 
-// oneByOne plans in input order, as Plan would, and runs the result depth first.
-func oneByOne(ctx context.Context, policy Policy, index *tree.Tree, qs []Query) (orders [][]int, schedule []int, groups [][]int, err error) {
+// keysOf returns the blocks of each draft in the order in which they are sent.
+func keysOf(drafts []*draft) [][]Key {
+	keys := make([][]Key, len(drafts))
+	for i, d := range drafts {
+		for _, j := range d.order {
+			keys[i] = append(keys[i], d.ids[j].key)
+		}
+	}
+	return keys
+}
+
+// oneByOne makes a BatchPolicy of any policy: it plans in input order, as Plan would, and runs the result depth first.
+type oneByOne struct {
+	Policy
+	index *tree.Tree
+}
+
+// OrderBatch asks the policy about one query after the other.
+func (o oneByOne) OrderBatch(ctx context.Context, qs []Query) (orders [][]int, schedule []int, groups [][]int, err error) {
 	keys := make([][]Key, len(qs))
-	learner, _ := policy.(Learner)
+	learner, _ := o.Policy.(Learner)
 	for i, q := range qs {
 		if err := ctx.Err(); err != nil {
 			return nil, nil, nil, err
 		}
-		order := policy.Order(nil, q)
+		order := o.Order(nil, q)
 		var path []tree.Elem
 		for _, j := range order {
 			keys[i] = append(keys[i], q.Blocks[j].Key)
 			path = append(path, tree.Elem{Key: uint64(q.Blocks[j].Key), Tokens: int32(q.Blocks[j].Tokens)})
 		}
 		if len(path) > 0 {
-			index.Insert(q.Request, path)
+			o.index.Insert(q.Request, path)
 		}
 		if learner != nil {
 			learner.Sent(q.Request, q, order)

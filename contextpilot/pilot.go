@@ -203,34 +203,31 @@ const (
 )
 
 // guard runs one stage; an error or a panic in it becomes a fault of that stage, which is counted.
-func (p *Pilot) guard(stage string, f func() error) (err error) {
+func (p *Pilot) guard(stage string, f func() error) error {
+	err := recovered(func() error {
+		if p.inject != nil {
+			if err := p.inject(stage); err != nil {
+				return err
+			}
+		}
+		return f()
+	})
+	if err == nil {
+		return nil
+	}
+	p.stats.fault(stage)
+	return fmt.Errorf("%w: %s: %w", ErrFault, stage, err)
+}
+
+// recovered calls f and returns a panic in it as an error.
+func recovered(f func() error) (err error) {
 	defer func() {
 		if r := recover(); r != nil {
 			err = fmt.Errorf("panic: %v", r)
 		}
-		if err != nil {
-			p.stats.fault(stage)
-			err = fmt.Errorf("%w: %s: %w", ErrFault, stage, err)
-		}
 	}()
-	if p.inject != nil {
-		if err := p.inject(stage); err != nil {
-			return err
-		}
-	}
 	return f()
 }
 
 // Tokenizer returns the tokenizer that the pilot counts with, for what is counted beside its plans.
 func (p *Pilot) Tokenizer() Tokenizer { return p.cfg.Tokenizer }
-
-// recovered returns a panic of f as an error.
-func recovered(f func()) (err error) {
-	defer func() {
-		if r := recover(); r != nil {
-			err = fmt.Errorf("panic: %v", r)
-		}
-	}()
-	f()
-	return nil
-}

@@ -63,7 +63,7 @@ func (p *Pilot) plain(d *draft) {
 	if d.plan.req.Room == 0 {
 		return
 	}
-	if err := recovered(func() { d.fit(&p.cfg.Notes, p.cfg.Tokenizer.Count) }); err != nil {
+	if err := recovered(func() error { d.fit(&p.cfg.Notes, p.cfg.Tokenizer.Count); return nil }); err != nil {
 		d.plain(p.cfg.Dedup)
 		d.fit(&p.cfg.Notes, Estimate{}.Count)
 	}

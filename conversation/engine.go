@@ -71,7 +71,7 @@ type Conversation struct {
 	Request string
 	// EvictedByID: the engine knows the first planned prompt by its ID, and reports its eviction by it.
 	EvictedByID bool
-	Look Look
+	Look        Look
 	// Recorded keeps to what was recorded of another server: documents are left out without a note or with one that names nothing, in
 	// that server's layout, and blocks in our own markup are not looked at.
 	Recorded bool

@@ -1,6 +1,7 @@
 package paper
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math"
@@ -25,17 +26,8 @@ func LinkageNames() []string { return []string{"average", "complete", "single", 
 
 // ParseLinkage returns the linkage of that name, one of [LinkageNames] or "" for average.
 func ParseLinkage(name string) (Linkage, error) {
-	switch name {
-	case "", "average":
-		return Average, nil
-	case "complete":
-		return Complete, nil
-	case "single":
-		return Single, nil
-	case "weighted":
-		return Weighted, nil
-	case "ward":
-		return Ward, nil
+	if i := slices.Index(LinkageNames(), cmp.Or(name, "average")); i >= 0 {
+		return Linkage(i), nil
 	}
 	return 0, fmt.Errorf("linkage %q: want one of %s", name, strings.Join(LinkageNames(), ", "))
 }
@@ -113,82 +105,97 @@ func link(ctx context.Context, m condensed, how Linkage) ([]Merge, error) {
 	if err != nil {
 		return nil, err
 	}
-	slices.SortStableFunc(z, func(a, b Merge) int {
-		switch {
-		case a.Distance < b.Distance:
-			return -1
-		case a.Distance > b.Distance:
-			return 1
-		}
-		return 0
-	})
+	slices.SortStableFunc(z, func(a, b Merge) int { return cmp.Compare(a.Distance, b.Distance) })
 	label(z, m.n)
 	return z, nil
 }
 
+// chain merges the clusters that are each other's nearest (Müllner 2011): a path goes on from cluster to nearest cluster, and can only
+// end at two of which each is the nearest to the other. What is left of the path stays valid after their merge.
 func chain(ctx context.Context, m condensed, how Linkage) ([]Merge, error) {
-	n := m.n
-	d := make([]float64, len(m.v))
-	for i, x := range m.v {
-		d[i] = float64(x)
-	}
-	size := make([]int, n)
-	alive := make([]int, n) // ascending list of clusters that are left
-	for i := range size {
-		size[i], alive[i] = 1, i
-	}
-	z := make([]Merge, 0, n-1)
+	c := newClusters(m)
+	z := make([]Merge, 0, m.n-1)
 	var path []int
-	for len(alive) > 1 {
+	for len(c.alive) > 1 {
 		if ctx.Err() != nil {
 			return nil, ctx.Err()
 		}
 		if len(path) == 0 {
-			path = append(path, alive[0])
+			path = append(path, c.alive[0])
 		}
-		var x, y int
-		var best float64
 		for {
-			x = path[len(path)-1]
-			best = math.Inf(1)
-			prev := -1
+			before := -1
 			if len(path) > 1 {
-				prev = path[len(path)-2]
-				y, best = prev, d[m.at(x, prev)]
+				before = path[len(path)-2]
 			}
-			for _, i := range alive {
-				if i != x && d[m.at(x, i)] < best {
-					y, best = i, d[m.at(x, i)]
-				}
-			}
-			if y == prev {
+			x := path[len(path)-1]
+			y, distance := c.nearest(x, before)
+			if y == before {
+				path = path[:len(path)-2]
+				z = append(z, c.merge(min(x, y), max(x, y), distance, how))
 				break
 			}
 			path = append(path, y)
-		}
-		path = path[:len(path)-2]
-		if x > y {
-			x, y = y, x
-		}
-		nx, ny := float64(size[x]), float64(size[y])
-		size[y] += size[x]
-		size[x] = 0
-		z = append(z, Merge{A: x, B: y, Distance: best, Size: size[y]})
-		gone, _ := slices.BinarySearch(alive, x)
-		alive = slices.Delete(alive, gone, gone+1)
-		for _, i := range alive {
-			if i == y {
-				continue
-			}
-			at := m.at(i, y)
-			d[at] = how.join(d[m.at(i, x)], d[at], best, nx, ny, float64(size[i]))
 		}
 	}
 	return z, nil
 }
 
-// join is the distance of a cluster of n contexts to what clusters x and y become: dx and dy are the distances to
-// each, between is theirs, nx and ny their sizes.
+// clusters are those that are left while contexts are joined. Cluster i is the one whose highest member is i.
+type clusters struct {
+	condensed           // for at
+	d         []float64 // distances, by at
+	size      []int     // contexts
+	alive     []int     // ascending
+}
+
+func newClusters(m condensed) *clusters {
+	c := &clusters{condensed: m, d: make([]float64, len(m.v)), size: make([]int, m.n), alive: make([]int, m.n)}
+	for i, x := range m.v {
+		c.d[i] = float64(x)
+	}
+	for i := range c.size {
+		c.size[i], c.alive[i] = 1, i
+	}
+	return c
+}
+
+// nearest returns the cluster nearest to x: of equals first, unless it is −1, then the lowest.
+func (c *clusters) nearest(x, first int) (y int, distance float64) {
+	y, distance = first, math.Inf(1)
+	if first >= 0 {
+		distance = c.d[c.at(x, first)]
+	}
+	for _, i := range c.alive {
+		if i != x && c.d[c.at(x, i)] < distance {
+			y, distance = i, c.d[c.at(x, i)]
+		}
+	}
+	return y, distance
+}
+
+// merge joins x with y, which is higher and stands for both from then on.
+func (c *clusters) merge(x, y int, distance float64, how Linkage) Merge {
+	nx, ny := float64(c.size[x]), float64(c.size[y])
+	c.size[y] += c.size[x]
+	gone, _ := slices.BinarySearch(c.alive, x)
+	c.alive = slices.Delete(c.alive, gone, gone+1)
+	for _, i := range c.alive {
+		if i != y {
+			at := c.at(i, y)
+			c.d[at] = how.join(c.d[c.at(i, x)], c.d[at], distance, nx, ny, float64(c.size[i]))
+		}
+	}
+	return Merge{A: x, B: y, Distance: distance, Size: c.size[y]}
+}
+
+// join is the distance of a cluster of n contexts to what clusters x and y become (Lance and Williams): dx and dy are the distances to
+// each, b = between is theirs, nx and ny their sizes, N = nx + ny + n.
+//
+//	Average   (nx·dx + ny·dy) ÷ (nx + ny)
+//	Complete  max(dx, dy)
+//	Weighted  (dx + dy) ÷ 2
+//	Ward      √(((n + nx)·dx² + (n + ny)·dy² − n·b²) ÷ N)
 func (l Linkage) join(dx, dy, between, nx, ny, n float64) float64 {
 	switch l {
 	case Complete:

@@ -201,53 +201,42 @@ func (f *forest) detach(v int32) int32 {
 	return c
 }
 
-// settle joins v, whose segment has grown, with the sibling that shares most of it, and so on upwards.
+// settle joins v, whose segment has grown, with the sibling o that shares most of it, and so on as long as one shares any. With p their
+// parent:
+//
+//	p has no other child             p takes what both hold, and a child that keeps nothing is dissolved; then p's turn
+//	o, an inner node, keeps nothing  v goes below o, or its children do if it keeps nothing either
+//	v, an inner node, keeps nothing  o goes below v; then o's turn
+//	otherwise                        both go below a new node with what both hold
 func (f *forest) settle(v int32) {
 	for {
-		p := f.nodes[v].up
-		o := f.twin(v)
+		p, o := f.nodes[v].up, f.twin(v)
 		if o == none {
 			return
 		}
-		f.in, f.carry, f.path = f.in[:0], f.carry[:0], f.path[:0] // in both, only in v, only in o
-		for _, d := range f.nodes[o].seg {
-			if f.stamp[d] == f.cur {
-				f.in = append(f.in, d)
-				f.stamp[d] = 0
-			} else {
-				f.path = append(f.path, d)
-			}
-		}
-		for _, d := range f.nodes[v].seg {
-			if f.stamp[d] == f.cur {
-				f.carry = append(f.carry, d)
-			}
-		}
-		switch whole, whole2 := len(f.carry) == 0 && !f.leaf(v), len(f.path) == 0 && !f.leaf(o); {
+		f.compare(v, o)
+		emptyV, emptyO := len(f.carry) == 0 && !f.leaf(v), len(f.path) == 0 && !f.leaf(o)
+		switch {
 		case p != root && f.nodes[p].kids == 2:
 			f.setSeg(v, f.carry)
 			f.setSeg(o, f.path)
 			f.in = append(f.in, f.nodes[p].seg...)
 			f.setSeg(p, f.in)
-			if whole {
+			if emptyV {
 				f.dissolve(v)
 			}
-			if whole2 {
+			if emptyO {
 				f.dissolve(o)
 			}
 			v = p
-		case whole2:
-			f.unlink(v)
-			f.setSeg(v, f.carry)
-			f.link(v, o)
-			if whole {
+		case emptyO:
+			f.lower(v, f.carry, o)
+			if emptyV {
 				f.dissolve(v)
 				return
 			}
-		case whole:
-			f.unlink(o)
-			f.setSeg(o, f.path)
-			f.link(o, v)
+		case emptyV:
+			f.lower(o, f.path, v)
 			v = o
 		default:
 			f.unlink(v)
@@ -262,6 +251,32 @@ func (f *forest) settle(v int32) {
 			return
 		}
 	}
+}
+
+// compare fills in with what v and o both hold, carry with what only v holds, and path with what only o holds. The blocks of v are
+// stamped, as twin leaves them.
+func (f *forest) compare(v, o int32) {
+	f.in, f.carry, f.path = f.in[:0], f.carry[:0], f.path[:0]
+	for _, d := range f.nodes[o].seg {
+		if f.stamp[d] == f.cur {
+			f.in = append(f.in, d)
+			f.stamp[d] = 0
+		} else {
+			f.path = append(f.path, d)
+		}
+	}
+	for _, d := range f.nodes[v].seg {
+		if f.stamp[d] == f.cur {
+			f.carry = append(f.carry, d)
+		}
+	}
+}
+
+// lower moves v, with a segment that is left of its own, below one of its siblings.
+func (f *forest) lower(v int32, seg []int32, sibling int32) {
+	f.unlink(v)
+	f.setSeg(v, seg)
+	f.link(v, sibling)
 }
 
 // twin returns the sibling that shares most with the segment of v, which it stamps; none if none shares any.

@@ -40,8 +40,9 @@ type arrange struct {
 	grow    []float64 // exp(size)
 	ease    []float64 // exp(beta × size)
 	bulk    []float64 // 1 / √tokens: what stands in front of others must be worth it
-	score   []float64
-	weight  []float64
+	score   []float64 // by block, see soft
+	weight  []float64 // by neighbour
+	total   float64   // of weight
 	ordered []int
 }
 
@@ -114,16 +115,41 @@ func (o *Outlook) prepare() {
 	}
 }
 
-// soft takes blocks away one at a time, first the one that the likely futures lack most; what goes first stands
-// last. As blocks go, neighbours that lacked them come nearer.
+// soft orders the blocks from the end: the one that the likely futures lack most stands last, then the same among the rest. With x a
+// neighbour, i a block, s(i) its size in mean blocks, β the rule's beta, and a weight c(x) that is certain for one that waits and
+// else 1, a neighbour weighs the less, the more of the blocks in hand it lacks:
+//
+//	w(x) = c(x) · exp(−β · Σ s(i) over the blocks i that are left and that x lacks)
+//
+// The score of a block is how much of that weight lacks it, Σ w(x)·lack(x, i) ÷ Σ w(x); see worst for what else counts. When a block
+// goes, the neighbours that lack it come nearer: w(x) grows by exp(β·s(i)).
 func (o *Outlook) soft(r rule) {
-	k, w := len(o.blocks), &o.work
+	w := &o.work
 	w.ease = append(w.ease[:0], w.grow...)
 	if r.beta == 0.5 {
 		for i := range w.ease {
 			w.ease[i] = math.Sqrt(w.ease[i])
 		}
 	}
+	o.weighFutures(r)
+	w.left = append(w.left[:0], w.rest...)
+	w.ordered = append(w.ordered[:0], w.rest...)
+	for n := len(w.left); n > 0; n-- {
+		at := o.worst(r, w.left[:n])
+		i := w.left[at]
+		copy(w.left[at:n], w.left[at+1:n])
+		w.ordered[n-1] = i
+		o.takeAway(i, w.left[:n-1])
+		if w.total > huge { // only with hundreds of blocks that no neighbour has
+			o.scale(1 / w.total)
+			w.total = 1
+		}
+	}
+}
+
+// weighFutures fills in weight, total and score for all blocks, scaled so that the largest weight is 1.
+func (o *Outlook) weighFutures(r rule) {
+	k, w := len(o.blocks), &o.work
 	w.weight = w.weight[:0]
 	best := math.Inf(-1)
 	for x := range o.near {
@@ -140,37 +166,30 @@ func (o *Outlook) soft(r rule) {
 		best = max(best, e)
 	}
 	w.score = append(w.score[:0], make([]float64, k)...)
-	total := 0.0
+	w.total = 0
 	for x, e := range w.weight {
 		e = math.Exp(e - best)
 		w.weight[x] = e
-		total += e
+		w.total += e
 		for i, l := range o.lack[x][:k] {
 			w.score[i] += e * l
 		}
 	}
-	w.left = append(w.left[:0], w.rest...)
-	w.ordered = append(w.ordered[:0], w.rest...)
-	for n := len(w.left); n > 0; n-- {
-		at := o.worst(r, w.left[:n], total)
-		i := w.left[at]
-		copy(w.left[at:n], w.left[at+1:n])
-		w.ordered[n-1] = i
-		for x := range w.weight {
-			if o.holds[i]>>x&1 != 0 {
-				continue
-			}
-			more := w.weight[x] * (w.ease[i] - 1)
-			w.weight[x] += more
-			total += more
-			lack := o.lack[x]
-			for _, j := range w.left[:n-1] {
-				w.score[j] += more * lack[j]
-			}
+}
+
+// takeAway raises the weights of the neighbours that lack block i, and with them the scores of the blocks that are left.
+func (o *Outlook) takeAway(i int, left []int) {
+	w := &o.work
+	for x := range w.weight {
+		if o.holds[i]>>x&1 != 0 {
+			continue
 		}
-		if total > huge { // only with hundreds of blocks that no neighbour has
-			o.scale(1 / total)
-			total = 1
+		more := w.weight[x] * (w.ease[i] - 1)
+		w.weight[x] += more
+		w.total += more
+		lack := o.lack[x]
+		for _, j := range left {
+			w.score[j] += more * lack[j]
 		}
 	}
 }
@@ -188,13 +207,13 @@ func (o *Outlook) scale(by float64) {
 	}
 }
 
-// worst returns the index in left of the block to go: the highest score; of equals the one of lower relevance, then
-// of lower rank.
-func (o *Outlook) worst(r rule, left []int, total float64) int {
+// worst returns the index in left of the block to go, that with the highest (score + rank · i ÷ k) ÷ √s(i); of equals the one of lower
+// relevance, then of lower rank.
+func (o *Outlook) worst(r rule, left []int) int {
 	w, at, high := &o.work, 0, math.Inf(-1)
 	step := r.rank / float64(len(o.blocks))
 	for y, i := range left {
-		s := (w.score[i]/total + step*float64(i)) * w.bulk[i]
+		s := (w.score[i]/w.total + step*float64(i)) * w.bulk[i]
 		if s > high || s == high && o.blocks[i].Score <= o.blocks[left[at]].Score {
 			at, high = y, s
 		}
