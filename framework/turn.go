@@ -1,6 +1,7 @@
 package framework
 
 import (
+	"iter"
 	"slices"
 	"strconv"
 
@@ -27,6 +28,11 @@ func (m *Message) role(text int) conversation.Role {
 		return r
 	}
 	return m.Role
+}
+
+// users reports whether a text of the message is a user's words.
+func (m *Message) users(text int) bool {
+	return m.Role == conversation.User && m.role(text) == conversation.User
 }
 
 // Replacement says that a text is to be sent in place of one that the caller gave.
@@ -179,49 +185,64 @@ func (m *Turns) read(session string, messages []Message) *turn {
 		}
 	}
 	t.more = t.last < len(messages)-1
-	known := at{-1, 0}
-	var by xxh3.Uint128
-	if session != "" {
-		by = xxh3.HashString128Seed(session, m.sent.seed)
-	}
-	h := xxh3.NewSeed(m.sent.seed)
-	hash := func(s string) {
-		_, _ = h.WriteString(strconv.Itoa(len(s)) + ":") // never fails (hash.Hash)
-		_, _ = h.WriteString(s)
-	}
-	for i := range messages {
-		msg := &messages[i]
-		if msg.Role == conversation.System {
-			continue
+	known := at{-1, 0} // the text with the last plan in front
+	for where, p := range m.userTexts(session, messages) {
+		var was rewrite
+		if was, p.sent, p.known = m.sent.again(&p); p.sent != p.text {
+			t.replace(where.message, where.text, p.sent)
 		}
-		hash("message " + strconv.Itoa(int(msg.Role)))
-		for j, text := range msg.Texts {
-			hash(strconv.Itoa(int(msg.role(j)))) // what a tool says is no text to refer to
-			p := place{index: j, by: by, before: h.Sum128(), text: text.Value, sent: text.Value}
-			hash(text.Value)
-			if msg.role(j) != conversation.User || msg.Role != conversation.User {
-				continue
-			}
-			p.key = h.Sum128()
-			var was rewrite
-			if was, p.sent, p.known = m.sent.again(&p); p.sent != text.Value {
-				t.replace(i, j, p.sent)
-			}
-			switch {
-			case i >= t.last:
-			case was.end != (contextpilot.Position{}):
-				t.known, known = was, at{i, j}
-			default:
-				m.restate(t, i, &p)
-			}
-			if i == t.last {
-				t.texts = append(t.texts, p)
-			}
+		switch {
+		case where.message == t.last:
+			t.texts = append(t.texts, p)
+		case was.end != (contextpilot.Position{}):
+			t.known, known = was, where
+		default:
+			m.restate(t, where.message, &p)
 		}
 	}
 	m.tools.edit(t, max(t.last, 0))
+	t.readPrior(known)
+	return t
+}
+
+// userTexts iterates over the texts of users. Each is known by a hash of all that the caller put in front of it, and of its own, which
+// leaves out system messages: roles, and texts behind their lengths.
+func (m *Turns) userTexts(session string, messages []Message) iter.Seq2[at, place] {
+	return func(yield func(at, place) bool) {
+		var by xxh3.Uint128
+		if session != "" {
+			by = xxh3.HashString128Seed(session, m.sent.seed)
+		}
+		h := xxh3.NewSeed(m.sent.seed)
+		hash := func(s string) {
+			_, _ = h.WriteString(strconv.Itoa(len(s)) + ":") // never fails (hash.Hash)
+			_, _ = h.WriteString(s)
+		}
+		for i := range messages {
+			msg := &messages[i]
+			if msg.Role == conversation.System {
+				continue
+			}
+			hash("message " + strconv.Itoa(int(msg.Role)))
+			for j, text := range msg.Texts {
+				hash(strconv.Itoa(int(msg.role(j)))) // what a tool says is no text to refer to
+				p := place{index: j, by: by, before: h.Sum128(), text: text.Value, sent: text.Value}
+				hash(text.Value)
+				if !msg.users(j) {
+					continue
+				}
+				if p.key = h.Sum128(); !yield(at{i, j}, p) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// readPrior collects the texts in front of the last user message as they are sent. known is the text with the last plan among them.
+func (t *turn) readPrior(known at) {
 	for i := range max(t.last, 0) {
-		msg := &messages[i]
+		msg := &t.caller[i]
 		if msg.Role == conversation.System {
 			continue
 		}
@@ -230,13 +251,12 @@ func (m *Turns) read(session string, messages []Message) *turn {
 		}
 		for j := range msg.Texts {
 			t.prior = append(t.prior, t.sent(at{i, j}))
-			t.user = append(t.user, msg.Role == conversation.User && msg.role(j) == conversation.User)
+			t.user = append(t.user, msg.users(j))
 			if known == (at{i, j}) {
 				t.from = len(t.prior)
 			}
 		}
 	}
-	return t
 }
 
 // behind returns the position behind the texts in front of the last user message: that of the last turn whose plan is known, and

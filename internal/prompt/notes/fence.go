@@ -94,7 +94,7 @@ const (
 	word     = len("identical")
 )
 
-// Bits of all three, in one word.
+// Bits of all three, in one word: bit i says that the letters up to i were read in a row.
 const (
 	resultAt = len(ofRepeat)
 	tailAt   = resultAt + len(ofResult)
@@ -104,6 +104,7 @@ const (
 	resulted = 1 << (tailAt - 1)
 	tailed   = 1 << (tailAt + len(tail) - 1)
 	words    = 1<<(word-1) | 1<<(resultAt+word-1)
+	inRepeat = 1<<resultAt - 1
 	// opened are the states in which "identical to" was read, and more may follow in another text.
 	opened = (1<<(len(ofRepeat)-1)-1)&^(1<<(word+1)-1) | (1<<(tailAt-1)-1)&^(1<<(resultAt+word+1)-1)
 )
@@ -120,75 +121,82 @@ func places(text string) []int {
 	if !core.mayBeIn(text) {
 		return nil
 	}
-	var sure, unsure []int
-	var state, behindDash, behindQuote uint64
-	ends, hasTail := 0, false
-	add := func(list []int) []int {
-		if len(list) > 0 && list[len(list)-1] == ends {
-			return list
-		}
-		return append(list, ends)
-	}
-	var between gap
+	var s scan
 	for at := 0; at < len(text); {
 		r, maybe, next := read(text, at)
 		at = next
-		l, isLetter := letter(r)
-		if !isLetter {
-			between.add(r)
-			continue
-		}
-		m := uint64(0)
-		if l >= 0 {
-			m = forms[l]
-		}
-		step := func(s, start uint64) uint64 {
-			to := (s&^(repeated|resulted|tailed)<<1 | start) & m
-			if maybe {
-				to |= s
-			}
-			return to
-		}
-		state = step(state, starts)
-		behindDash = step(behindDash, between.ifDash()) & (1<<resultAt - 1)
-		behindQuote = step(behindQuote, between.ifQuoteDash()) & (1<<resultAt - 1)
-		if maybe {
-			continue // it may be white space
-		}
-		between = gap{}
-		if l == 'l'-'a' && state&words != 0 {
-			ends = at
-		}
-		switch {
-		case behindDash&repeated != 0, state&resulted != 0:
-			sure = add(sure)
-		case state&repeated != 0:
-			unsure = add(unsure)
-		case state&tailed != 0:
-			hasTail = true
+		if l, isLetter := letter(r); isLetter {
+			s.letter(l, maybe, at)
+		} else {
+			s.between.add(r)
 		}
 	}
-	if behindDash&opened != 0 || state&opened&^(1<<resultAt-1) != 0 && state&words == 0 || behindQuote&words != 0 {
-		sure = add(sure)
-	}
-	if !hasTail {
-		return sure
-	}
-	return merged(sure, unsure)
+	return s.found()
 }
 
-// merged returns two rising lists as one.
-func merged(a, b []int) []int {
-	var out []int
-	for len(a) > 0 || len(b) > 0 {
-		if len(b) == 0 || len(a) > 0 && a[0] < b[0] {
-			out, a = append(out, a[0]), a[1:]
-			continue
-		}
-		if len(a) > 0 && a[0] == b[0] {
-			a = a[1:]
-		}
-		out, b = append(out, b[0]), b[1:]
+// scan looks for the notes in one pass over the letters of a text: bit by bit, it knows all beginnings of notes that end with the letter
+// read last.
+type scan struct {
+	state       uint64 // beginnings wherever they stand
+	behindDash  uint64 // of ofRepeat, behind a dash
+	behindQuote uint64 // of ofRepeat, behind a quote and a dash
+	between     gap    // since the letter read last
+	ends        int    // where "identical" was read last
+	sure        []int  // places, rising
+	unsure      []int  // places that count if the text has the tail
+	hasTail     bool
+}
+
+// letter reads a letter, -1 for one of another alphabet, which ends before at. It may be white space, too, if maybe.
+func (s *scan) letter(l int, maybe bool, at int) {
+	m := uint64(0)
+	if l >= 0 {
+		m = forms[l]
 	}
-	return out
+	step := func(from, start uint64) uint64 {
+		to := (from&^(repeated|resulted|tailed)<<1 | start) & m
+		if maybe {
+			to |= from
+		}
+		return to
+	}
+	s.state = step(s.state, starts)
+	s.behindDash = step(s.behindDash, s.between.ifDash()) & inRepeat
+	s.behindQuote = step(s.behindQuote, s.between.ifQuoteDash()) & inRepeat
+	if maybe {
+		return
+	}
+	s.between = gap{}
+	if l == 'l'-'a' && s.state&words != 0 {
+		s.ends = at
+	}
+	switch {
+	case s.behindDash&repeated != 0, s.state&resulted != 0:
+		s.sure = once(s.sure, s.ends)
+	case s.state&repeated != 0:
+		s.unsure = once(s.unsure, s.ends)
+	case s.state&tailed != 0:
+		s.hasTail = true
+	}
+}
+
+// found returns the places after the last letter.
+func (s *scan) found() []int {
+	if s.behindDash&opened != 0 || s.state&opened&^inRepeat != 0 && s.state&words == 0 || s.behindQuote&words != 0 {
+		s.sure = once(s.sure, s.ends)
+	}
+	if !s.hasTail {
+		return s.sure
+	}
+	all := append(s.sure, s.unsure...)
+	slices.Sort(all)
+	return slices.Compact(all)
+}
+
+// once appends a place that is not the last of a list.
+func once(list []int, place int) []int {
+	if len(list) > 0 && list[len(list)-1] == place {
+		return list
+	}
+	return append(list, place)
 }

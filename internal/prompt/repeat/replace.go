@@ -219,71 +219,98 @@ func isJSON(text string) bool {
 
 // shorten writes one text and adds its blocks to those seen.
 func (m *Memory) shorten(ctx context.Context, t Text, b body, lines, modulus int, r *Result) (out string, changed bool, err error) {
-	var w []byte
-	var last *row // that ends where the block begins
-	start := m.lines - lines
-	written, n, c, to := 0, 0, &r.Counts, start
+	s := shortening{m: m, t: t, b: b, modulus: modulus, r: r, start: m.lines - lines}
+	n, from := 0, s.start
 	for p := range b.pieces(modulus) {
 		if n++; n%mostBlocks == 0 && ctx.Err() != nil {
 			return "", false, ctx.Err()
 		}
-		before, from := last, to
-		last, to = nil, from+p.lines
-		full := b.compared(p.from, p.to)
-		block := trimmed(full)
-		if runes(block) < minBlock {
-			m.ends(t, block, from, modulus)
-			continue
-		}
-		c.BlocksTotal++
-		k := m.keyOf(block)
-		here := source{label: t.Label, message: t.Message, kind: t.Kind, text: int32(start), from: int32(from), to: int32(to)}
-		if t.Merged {
-			here.exact = m.exact(k, block, full)
-		}
-		src, seen := m.seen[k]
-		if !seen || t.Kind.trust() > src.kind.trust() {
-			// An attacker who controls the earlier text can say beside it that it does not hold: the later one stays, and
-			// is what others refer to.
-			m.ends(t, block, from, modulus)
-			m.first(k, here)
-			m.fresh.blocks = append(m.fresh.blocks, known{k, here})
-			continue
-		}
-		same := src.kind != System && src.message == t.Message
-		if same || t.Fixed || t.Kind == System || p.only {
-			m.ends(t, block, from, modulus)
-			continue
-		}
-		if src.kind == System {
-			c.SystemBlocksMatched++
-		}
-		ref := reference(block, "", src.label)
-		if before != nil && m.endsOnly(src, block) && before.take(block, src, here, min(runes(ref), runes(full))) {
-			c.BlocksDeduped++
-			w = append(w[:before.at], b.quote(before.ref)...)
-			written = p.to
-			r.Cuts[len(r.Cuts)-1][1] = p.to
-			last = before
-			continue
-		}
-		if runes(ref) >= runes(full) {
-			m.ends(t, block, from, modulus)
-			continue
-		}
-		c.BlocksDeduped++
-		w = append(w, b.raw[written:p.from]...)
-		if t.Merged {
-			last = newRow(block, ref, len(w), src, here)
-		}
-		w = append(w, b.quote(ref)...)
-		written = p.to
-		r.Cuts = append(r.Cuts, [2]int{p.from, p.to})
+		s.block(p, from)
+		from += p.lines
 	}
-	if written == 0 {
+	if s.copied == 0 {
 		return t.Text, false, nil
 	}
-	return string(append(w, b.raw[written:]...)), true, nil
+	return string(append(s.out, b.raw[s.copied:]...)), true, nil
+}
+
+// shortening is a text of which the first blocks are written.
+type shortening struct {
+	m       *Memory
+	t       Text
+	b       body
+	modulus int
+	r       *Result
+	start   int    // the number of the text's first line
+	out     []byte // the text up to copied, with references
+	copied  int    // bytes of the text; 0: no reference was written yet
+	row     *row   // what the last reference stands for, if it stood for the block in front; nil: for none
+}
+
+// block writes the next block, which begins with line from. What becomes of it, in this order:
+//
+//	it is short                                        it stays, and nothing refers to it
+//	no earlier text, or only one trusted less, has it  it stays, and later texts may refer to it
+//	it may not be replaced                             it stays
+//	it goes on with the row of the block in front      the row's reference stands for it, too
+//	a reference would be no shorter                    it stays
+//	otherwise                                          a reference stands for it
+//
+// The ends of lines of all that stays are entered.
+func (s *shortening) block(p piece, from int) {
+	m, t := s.m, &s.t
+	before := s.row
+	s.row = nil
+	full := s.b.compared(p.from, p.to)
+	block := trimmed(full)
+	if runes(block) < minBlock {
+		m.ends(*t, block, from, s.modulus)
+		return
+	}
+	s.r.BlocksTotal++
+	k := m.keyOf(block)
+	here := source{
+		label: t.Label, message: t.Message, kind: t.Kind, text: int32(s.start), from: int32(from), to: int32(from + p.lines),
+	}
+	if t.Merged {
+		here.exact = m.exact(k, block, full)
+	}
+	src, seen := m.seen[k]
+	if !seen || t.Kind.trust() > src.kind.trust() {
+		// An attacker who controls the earlier text can say beside it that it does not hold: the later one stays, and
+		// is what others refer to.
+		m.ends(*t, block, from, s.modulus)
+		m.first(k, here)
+		m.fresh.blocks = append(m.fresh.blocks, known{k, here})
+		return
+	}
+	same := src.kind != System && src.message == t.Message
+	if same || t.Fixed || t.Kind == System || p.only {
+		m.ends(*t, block, from, s.modulus)
+		return
+	}
+	if src.kind == System {
+		s.r.SystemBlocksMatched++
+	}
+	ref := reference(block, "", src.label)
+	switch {
+	case before != nil && m.endsOnly(src, block) && before.take(block, src, here, min(runes(ref), runes(full))):
+		s.out = append(s.out[:before.at], s.b.quote(before.ref)...)
+		s.r.Cuts[len(s.r.Cuts)-1][1] = p.to
+		s.row = before
+	case runes(ref) >= runes(full):
+		m.ends(*t, block, from, s.modulus)
+		return
+	default:
+		s.out = append(s.out, s.b.raw[s.copied:p.from]...)
+		if t.Merged {
+			s.row = newRow(block, ref, len(s.out), src, here)
+		}
+		s.out = append(s.out, s.b.quote(ref)...)
+		s.r.Cuts = append(s.r.Cuts, [2]int{p.from, p.to})
+	}
+	s.r.BlocksDeduped++
+	s.copied = p.to
 }
 
 // keyOf returns the key of a block. Numbers count as text unless they are a listing's: a table of numbered rows that
