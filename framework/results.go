@@ -1,11 +1,9 @@
 package framework
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"encoding/binary"
-	"encoding/json"
 	"fmt"
 	"strconv"
 
@@ -13,6 +11,7 @@ import (
 
 	"github.com/ragpilot/ragpilot/contextpilot"
 	"github.com/ragpilot/ragpilot/conversation"
+	"github.com/ragpilot/ragpilot/internal/storage/strictjson"
 )
 
 // toolResults decide what of tools' results is sent.
@@ -173,11 +172,9 @@ func sumOf(h *xxh3.Hasher128, seed uint64, m *Message) conversation.Sum {
 
 // written returns something as JSON, or at least by its type.
 func written(v any) string {
-	var b bytes.Buffer
-	enc := json.NewEncoder(&b)
-	enc.SetEscapeHTML(false) // of which the model sees nothing
-	if err := enc.Encode(v); err != nil {
+	s, err := strictjson.Encode(v)
+	if err != nil {
 		return fmt.Sprintf("%T: %v", v, err)
 	}
-	return b.String()
+	return s
 }

@@ -64,16 +64,23 @@ type span struct{ start, end int }
 
 func (s span) of(text string) string { return text[s.start:s.end] }
 
-// layout is one mode's way of writing documents.
-type layout interface {
-	// render writes documents as the recorded implementation does, with everything around them.
-	render(docs []string) string
-	// item writes one document as it stands in the text between the other bytes.
-	item(doc string) string
-	// quote writes words that are no document of the text as a document.
-	quote(words string) string
-	// listed says that what stands between two items only parts them, and goes when one of them goes.
-	listed() bool
+// layout is one mode's way of writing documents. A nil function writes a document as it is.
+type layout struct {
+	render func(docs []string) string // as the recorded implementation writes all documents, with everything around them
+	item   func(doc string) string    // as one document stands in the text between the other bytes
+	quote  func(words string) string  // as words that are no document of the text stand as a document
+	// parted: what stands between two items only parts them, and goes when one of them goes.
+	parted bool
+	// numbered: item adds the number of a document, which other words do not have.
+	numbered bool
+}
+
+// write calls one of a layout's functions.
+func write(f func(string) string, text string) string {
+	if f == nil {
+		return text
+	}
+	return f(text)
 }
 
 // Find returns the documents of text. It reports false if there are none, and if it cannot be sure which they are.

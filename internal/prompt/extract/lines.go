@@ -20,14 +20,6 @@ func lines(text string, do func(line span)) {
 	}
 }
 
-// separated is the layout of documents with a separator between them.
-type separated struct{ line string }
-
-func (l separated) render(docs []string) string { return strings.Join(docs, "\n"+l.line+"\n") }
-func (l separated) item(doc string) string      { return doc }
-func (l separated) quote(words string) string   { return words }
-func (l separated) listed() bool                { return true }
-
 // findSeparated looks for lines that are the separator and nothing else.
 func findSeparated(text, separator string) (Found, bool) {
 	separator = trim(separator)
@@ -58,24 +50,11 @@ func findSeparated(text, separator string) (Found, bool) {
 	if len(items) < 2 || slices.ContainsFunc(items, edge) {
 		return Found{}, false
 	}
+	render := func(docs []string) string { return strings.Join(docs, "\n"+separator+"\n") }
 	return Found{
 		Mode: Separator, Docs: contents(text, items),
-		text: text, items: items, form: separated{separator}, plain: parts == len(items),
+		text: text, items: items, form: layout{render: render, parted: true}, plain: parts == len(items),
 	}, true
-}
-
-// sections is the layout of documents that begin with a header each.
-type sections struct{ prefix string }
-
-func (l sections) item(doc string) string    { return doc }
-func (l sections) quote(words string) string { return words }
-func (l sections) listed() bool              { return false }
-
-func (l sections) render(docs []string) string {
-	if lead := strings.TrimRightFunc(l.prefix, isSpace); lead != "" {
-		docs = slices.Concat([]string{lead}, docs)
-	}
-	return strings.Join(docs, "\n\n")
 }
 
 // findSections looks for lines that begin with # or ##. Inside a block of code they are comments; a block that is
@@ -107,9 +86,15 @@ func findSections(text string) (Found, bool) {
 		items[i] = span{start, end}.trimmed(text)
 	}
 	prefix := text[:starts[0]]
+	render := func(docs []string) string {
+		if lead := strings.TrimRightFunc(prefix, isSpace); lead != "" {
+			docs = slices.Concat([]string{lead}, docs)
+		}
+		return strings.Join(docs, "\n\n")
+	}
 	return Found{
 		Mode: MarkdownHeader, Docs: contents(text, items), Prefix: prefix,
-		text: text, items: items, form: sections{prefix}, plain: true,
+		text: text, items: items, form: layout{render: render}, plain: true,
 	}, true
 }
 

@@ -15,26 +15,24 @@ type marker struct {
 	label  bool // it stands apart from the words around it; one that begins a line may touch the word behind it
 }
 
-// labelled is the layout of documents with a number in front.
-type labelled struct {
-	prefix string
-	first  int // the first label of the text
-}
-
-func (l labelled) item(doc string) string    { return "[" + strconv.Itoa(l.first) + "] " + doc }
-func (l labelled) quote(words string) string { return words }
-func (l labelled) listed() bool              { return false }
-
-func (l labelled) render(docs []string) string {
-	var b strings.Builder
-	b.WriteString(l.prefix)
-	for i, d := range docs {
-		if b.Len() > 0 {
-			b.WriteByte('\n')
-		}
-		b.WriteString("[" + strconv.Itoa(i+1) + "] " + d)
+// labelled is the layout of documents with a number in front, of which first is the text's first one.
+func labelled(prefix string, first int) layout {
+	label := func(number int, doc string) string { return "[" + strconv.Itoa(number) + "] " + doc }
+	return layout{
+		numbered: true,
+		item:     func(doc string) string { return label(first, doc) },
+		render: func(docs []string) string {
+			var b strings.Builder
+			b.WriteString(prefix)
+			for i, d := range docs {
+				if b.Len() > 0 {
+					b.WriteByte('\n')
+				}
+				b.WriteString(label(i+1, d))
+			}
+			return b.String()
+		},
 	}
-	return b.String()
 }
 
 // findNumbered looks for labels. Either two or more begin lines and count one by one: then a number inside a line is
@@ -68,10 +66,10 @@ func findNumbered(text string, least int) (Found, bool) {
 			return Found{}, false
 		}
 	}
-	l := labelled{prefix: text[:labels[0].start], first: labels[0].number}
+	prefix := text[:labels[0].start]
 	return Found{
-		Mode: Numbered, Docs: contents(text, ranges), Prefix: l.prefix,
-		text: text, items: items, form: l, plain: plain,
+		Mode: Numbered, Docs: contents(text, ranges), Prefix: prefix,
+		text: text, items: items, form: labelled(prefix, labels[0].number), plain: plain,
 	}, true
 }
 

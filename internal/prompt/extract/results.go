@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	"github.com/tidwall/gjson"
+
+	"github.com/ragpilot/ragpilot/internal/storage/strictjson"
 )
 
 // maxDepth is how deep results may be nested. Each level indents every line below it, so this also bounds by how much
@@ -14,30 +16,6 @@ const maxDepth = 32
 
 // idMembers name a result, the first of them that it has.
 var idMembers = []string{"url", "path", "file", "filename", "uri", "href"}
-
-// results is the layout of an object with a list of results: head up to the first of them, tail from the last one's end.
-type results struct{ head, tail string }
-
-func (l results) item(doc string) string { return doc }
-func (l results) listed() bool           { return true }
-
-func (l results) quote(words string) string {
-	var b strings.Builder
-	e := json.NewEncoder(&b)
-	e.SetEscapeHTML(false)
-	_ = e.Encode(words) // neither strings nor a Builder make errors
-	return strings.TrimSuffix(b.String(), "\n")
-}
-
-// render indents by two, as the recorded implementation does. Numbers and strings stay as they are written.
-func (l results) render(docs []string) string {
-	raw := l.head + strings.Join(docs, ",") + l.tail
-	var b bytes.Buffer
-	if err := json.Indent(&b, []byte(raw), "", "  "); err != nil {
-		return raw // not reached: it was valid JSON
-	}
-	return b.String()
-}
 
 // findResults looks for an object whose one member "results" is a list of two or more.
 func findResults(text string) (Found, bool) {
@@ -73,10 +51,19 @@ func findResults(text string) (Found, bool) {
 	if len(docs) < 2 {
 		return Found{}, false
 	}
-	l := results{head: text[body.start:items[0].start], tail: text[items[len(items)-1].end:body.end]}
+	head, tail := text[body.start:items[0].start], text[items[len(items)-1].end:body.end]
+	// Indented by two, as the recorded implementation does. Numbers and strings stay as they are written.
+	render := func(docs []string) string {
+		raw := head + strings.Join(docs, ",") + tail
+		var b bytes.Buffer
+		if err := json.Indent(&b, []byte(raw), "", "  "); err != nil {
+			return raw // not reached: it was valid JSON
+		}
+		return b.String()
+	}
 	return Found{
 		Mode: JSONResults, Docs: docs,
-		text: text, items: items, form: l, plain: indent <= 4*len(raw)+1024,
+		text: text, items: items, form: layout{render: render, quote: strictjson.Quote, parted: true}, plain: indent <= 4*len(raw)+1024,
 	}, true
 }
 

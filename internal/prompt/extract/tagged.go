@@ -10,23 +10,20 @@ var (
 	wrapperNames = []string{"documents", "contexts", "docs", "passages", "references", "files"}
 )
 
-// tagged is the layout of documents between tags.
-type tagged struct{ prefix, wrapper, name, suffix string }
-
-func (l tagged) item(doc string) string    { return "<" + l.name + ">" + doc + "</" + l.name + ">" }
-func (l tagged) quote(words string) string { return words }
-func (l tagged) listed() bool              { return false }
-
-func (l tagged) render(docs []string) string {
-	items := make([]string, len(docs))
-	for i, d := range docs {
-		items[i] = l.item(d)
-	}
-	block := strings.Join(items, "\n")
-	if l.wrapper != "" {
-		block = "<" + l.wrapper + ">\n" + block + "\n</" + l.wrapper + ">"
-	}
-	return l.prefix + block + l.suffix
+// betweenTags is the layout of documents between tags of a name, in a wrapper if that has a name.
+func betweenTags(prefix, wrapper, name, suffix string) layout {
+	item := func(doc string) string { return "<" + name + ">" + doc + "</" + name + ">" }
+	return layout{item: item, render: func(docs []string) string {
+		items := make([]string, len(docs))
+		for i, d := range docs {
+			items[i] = item(d)
+		}
+		block := strings.Join(items, "\n")
+		if wrapper != "" {
+			block = "<" + wrapper + ">\n" + block + "\n</" + wrapper + ">"
+		}
+		return prefix + block + suffix
+	}}
 }
 
 // region is a row of elements that may be a text's documents.
@@ -185,9 +182,9 @@ func (r region) found(text string) Found {
 		plain = plain && isBlank(text[r.open.end:block.start]) && isBlank(text[block.end:r.close.start])
 		block = span{r.open.start, r.close.end}
 	}
-	l := tagged{prefix: text[:block.start], wrapper: r.open.name, name: r.items[0].open.name, suffix: text[block.end:]}
+	prefix, suffix := text[:block.start], text[block.end:]
 	return Found{
-		Mode: XMLTag, Docs: contents(text, ranges), Prefix: l.prefix, Suffix: l.suffix,
-		text: text, items: items, form: l, plain: plain,
+		Mode: XMLTag, Docs: contents(text, ranges), Prefix: prefix, Suffix: suffix,
+		text: text, items: items, form: betweenTags(prefix, r.open.name, r.items[0].open.name, suffix), plain: plain,
 	}
 }

@@ -69,11 +69,11 @@ func (f Found) Without(drop map[int]bool) string {
 // Collapse writes the text with words in place of all documents: in the recorded layout if the text is [Found.Plain],
 // else where the first document was, with every byte around documents where it was.
 func (f Found) Collapse(words string) string {
-	doc := f.form.quote(words)
+	doc := write(f.form.quote, words)
 	if f.plain {
 		return f.form.render([]string{doc})
 	}
-	return f.splice(func(i int) (string, bool) { return f.form.item(doc), i == 0 })
+	return f.splice(func(i int) (string, bool) { return write(f.form.item, doc), i == 0 })
 }
 
 // Replace writes the text with words in the place of the first of the documents in drop, the others of them left out, and every other
@@ -86,9 +86,9 @@ func (f Found) Replace(drop map[int]bool, words string) string {
 			break
 		}
 	}
-	words = f.form.quote(words)
-	if _, numbered := f.form.(labelled); !numbered { // a number is a document's, and one that is gone has none
-		words = f.form.item(words)
+	words = write(f.form.quote, words)
+	if !f.form.numbered { // a number is a document's, and one that is gone has none
+		words = write(f.form.item, words)
 	}
 	return f.splice(func(i int) (string, bool) {
 		if i == first {
@@ -105,7 +105,7 @@ func (f Found) splice(slot func(i int) (item string, keep bool)) string {
 	at, kept := 0, false
 	for i, it := range f.items {
 		item, keep := slot(i)
-		if !f.form.listed() || i == 0 || keep && kept {
+		if !f.form.parted || i == 0 || keep && kept {
 			b.WriteString(f.text[at:it.start])
 		}
 		if keep {

@@ -5,6 +5,8 @@ import (
 	"strings"
 
 	"github.com/tidwall/gjson"
+
+	"github.com/ragpilot/ragpilot/internal/storage/strictjson"
 )
 
 // members of JSON that hold a tool's words, the first of them that is long enough.
@@ -133,10 +135,6 @@ func (b body) quote(words string) string {
 	if !b.quoted {
 		return words
 	}
-	var w strings.Builder
-	e := json.NewEncoder(&w)
-	e.SetEscapeHTML(false)
-	_ = e.Encode(words) // neither strings nor a Builder make errors
-	s := strings.TrimSuffix(w.String(), "\n")
+	s := strictjson.Quote(words)
 	return s[1 : len(s)-1]
 }

@@ -1,4 +1,4 @@
-// Package strictjson decodes JSON that people write, where a member that nobody reads is a mistake.
+// Package strictjson decodes JSON that people write, where an unknown member is a mistake, and encodes JSON as other languages do.
 package strictjson
 
 import (
@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 )
 
 // Decode decodes one JSON value that fills all of data and has no unknown members. Errors name the member.
@@ -24,4 +25,19 @@ func Decode(data []byte, into any) error {
 		return errors.New("more behind the object")
 	}
 	return nil
+}
+
+// Encode returns v as JSON on one line, with characters of HTML as they are.
+func Encode(v any) (string, error) {
+	var b strings.Builder
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	err := e.Encode(v)
+	return strings.TrimSuffix(b.String(), "\n"), err
+}
+
+// Quote returns a text as a JSON string, see [Encode].
+func Quote(text string) string {
+	s, _ := Encode(text) // a string cannot fail
+	return s
 }
