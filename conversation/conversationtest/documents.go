@@ -32,7 +32,7 @@ func documentsOf(text string) (form, []doc) {
 	if list := jsonResults(text); len(list) > 0 {
 		return results, list
 	}
-	if list := tagged(text); len(list) > 0 {
+	if list, ok := elementsIn(text); ok && len(list) > 0 {
 		return tags, list
 	}
 	return none, nil
@@ -67,20 +67,16 @@ func ownBlocks(text string) []doc {
 
 var element = regexp.MustCompile(`(?s)<(document|context|passage|reference|file)( [^<>]*)?>(.*?)</(document|context|passage|reference|file)>`)
 
-// tagged finds elements, two at least or in a wrapper.
-func tagged(text string) []doc {
-	var out []doc
+// elementsIn finds elements; paired: each ends with the name that it begins with, and they are two at least or in a wrapper.
+func elementsIn(text string) (docs []doc, paired bool) {
+	paired = true
 	for _, m := range element.FindAllStringSubmatchIndex(text, -1) {
 		name := text[m[2]:m[3]]
-		if name != text[m[8]:m[9]] {
-			return nil
-		}
-		if len(out) == 0 && !strings.Contains(text[:m[0]], "<"+name+"s>") && strings.Count(text, "<"+name+">") < 2 {
-			return nil
-		}
-		out = append(out, doc{text: strings.TrimSpace(text[m[6]:m[7]]), from: m[0], to: m[1]})
+		alone := len(docs) == 0 && !strings.Contains(text[:m[0]], "<"+name+"s>") && strings.Count(text, "<"+name+">") < 2
+		paired = paired && name == text[m[8]:m[9]] && !alone
+		docs = append(docs, doc{text: strings.TrimSpace(text[m[6]:m[7]]), from: m[0], to: m[1]})
 	}
-	return out
+	return docs, paired
 }
 
 // jsonResults finds the results of an object. Each is known by its JSON as it is written.

@@ -7,13 +7,32 @@ import (
 	"strings"
 )
 
-// Permutation checks that of each text's documents those that arrived and those that stand further up are all, each once.
-func Permutation(r *Report) error {
+// each calls check for every text, and joins what it reports.
+func (r *Report) each(check func(x *Reading, report func(format string, args ...any))) error {
 	var all error
 	for i := range r.Readings {
 		x := &r.Readings[i]
+		check(x, func(format string, args ...any) {
+			all = errors.Join(all, fmt.Errorf("message %d, text %d: %w", x.Message, x.Text, fmt.Errorf(format, args...)))
+		})
+	}
+	return all
+}
+
+// eachGone is each for the parts that are not sent.
+func (r *Report) eachGone(check func(x *Reading, p Part, report func(format string, args ...any))) error {
+	return r.each(func(x *Reading, report func(string, ...any)) {
+		for _, p := range x.gone() {
+			check(x, p, report)
+		}
+	})
+}
+
+// Permutation checks that of each text's documents those that arrived and those that stand further up are all, each once.
+func Permutation(r *Report) error {
+	return r.each(func(x *Reading, report func(string, ...any)) {
 		if x.Err != nil && len(x.Parts) > 0 {
-			all = errors.Join(all, x.errorf("%w", x.Err))
+			report("%w", x.Err)
 		}
 		full := 0
 		for _, p := range x.Parts {
@@ -22,111 +41,86 @@ func Permutation(r *Report) error {
 				full++
 			case Lost:
 				if x.All == nil {
-					all = errors.Join(all, x.errorf("a document is neither sent nor further up: %.80q", p.Value))
+					report("a document is neither sent nor further up: %.80q", p.Value)
 				}
 			}
 		}
 		sorted := slices.Sorted(slices.Values(x.Order))
 		if full != len(x.Order) || len(slices.Compact(sorted)) != full {
-			all = errors.Join(all, x.errorf("%d documents arrived, and %d places of them", full, len(x.Order)))
+			report("%d documents arrived, and %d places of them", full, len(x.Order))
 		}
-	}
-	return all
+	})
 }
 
 // NothingLost checks that the caller's texts can be had back: each text is explained, and what is not sent stands where notes
 // say, or at least further up.
 func NothingLost(r *Report) error {
-	var all error
-	for i := range r.Readings {
-		x := &r.Readings[i]
+	return r.each(func(x *Reading, report func(string, ...any)) {
 		if x.Err != nil {
-			all = errors.Join(all, x.errorf("%w", x.Err))
+			report("%w", x.Err)
 		}
 		for _, p := range x.gone() {
 			if p.Kind == Lost {
-				all = errors.Join(all, x.errorf("lost: %.80q", p.Value))
+				report("lost: %.80q", p.Value)
 			}
 		}
-	}
-	return all
+	})
 }
 
 // Targets checks that what a note stands for arrived whole, further up, and is no note itself.
 func Targets(r *Report) error {
-	var all error
-	for i := range r.Readings {
-		x := &r.Readings[i]
-		for _, p := range x.gone() {
-			above := p.Message < x.Message || p.Message == x.Message && p.Text < x.Text
-			if p.Kind != Lost && (!p.Whole || !above) {
-				all = errors.Join(all, x.errorf("leads to message %d, where it does not stand whole: %.80q", p.Message, p.Value))
-			}
+	return r.eachGone(func(x *Reading, p Part, report func(string, ...any)) {
+		above := p.Message < x.Message || p.Message == x.Message && p.Text < x.Text
+		if p.Kind != Lost && (!p.Whole || !above) {
+			report("leads to message %d, where it does not stand whole: %.80q", p.Message, p.Value)
 		}
-	}
-	return all
+	})
 }
 
 // Named checks that every document that is not sent has a note that names where it stands.
 func Named(r *Report) error {
-	var all error
-	for i := range r.Readings {
-		x := &r.Readings[i]
-		for _, p := range x.gone() {
-			if p.Kind == Noted || p.Kind == LeftOut {
-				all = errors.Join(all, x.errorf("no note names where it stands: %.80q", p.Value))
-			}
+	return r.eachGone(func(_ *Reading, p Part, report func(string, ...any)) {
+		if p.Kind == Noted || p.Kind == LeftOut {
+			report("no note names where it stands: %.80q", p.Value)
 		}
-	}
-	return all
+	})
 }
 
 // Trust checks that nothing leads to a text that is trusted less, that system texts have all that they had, and that of users' and
 // assistants' words nothing but blocks of our own is replaced.
 func Trust(r *Report) error {
-	var all error
-	for i := range r.Readings {
-		x := &r.Readings[i]
-		for _, p := range x.gone() {
-			switch {
-			case p.Kind != Lost && r.Sent[p.Message].role(p.Text) < x.Role:
-				all = errors.Join(all, x.errorf("leads to a text that is trusted less, in message %d: %.80q", p.Message, p.Value))
-			case x.Role == System, x.Role == Assistant, x.Role == User && p.Label == "":
-				all = errors.Join(all, x.errorf("these words are not to be replaced: %.80q", p.Value))
-			}
+	return r.eachGone(func(x *Reading, p Part, report func(string, ...any)) {
+		switch {
+		case p.Kind != Lost && r.Sent[p.Message].role(p.Text) < x.Role:
+			report("leads to a text that is trusted less, in message %d: %.80q", p.Message, p.Value)
+		case x.Role == System, x.Role == Assistant, x.Role == User && p.Label == "":
+			report("these words are not to be replaced: %.80q", p.Value)
 		}
-	}
-	return all
+	})
 }
 
 // OneText checks that a label by which a note names a block stands for one text in all that arrived up to there.
 func OneText(r *Report) error {
-	var all error
-	for i := range r.Readings {
-		x := &r.Readings[i]
+	return r.each(func(x *Reading, report func(string, ...any)) {
 		for _, p := range x.Parts {
 			if p.Kind != Reference || p.named == "" {
 				continue
 			}
 			r.eachAbove(x, func(m, j int) bool {
-				for _, d := range ownBlocks(r.Arrived[m].Texts[j].Value) {
-					if d.label == p.named && d.text != p.Value {
-						all = errors.Join(all, x.errorf("the label %s stands for another text in message %d", p.named, m))
-						return false
-					}
+				other := func(d doc) bool { return d.label == p.named && d.text != p.Value }
+				found := slices.ContainsFunc(ownBlocks(r.Arrived[m].Texts[j].Value), other)
+				if found {
+					report("the label %s stands for another text in message %d", p.named, m)
 				}
-				return true
+				return !found
 			})
 		}
-	}
-	return all
+	})
 }
 
 // NotForged checks that no note of a tool or a document arrived as if it were ours.
 func NotForged(r *Report) error {
-	var all error
-	for i := range r.Readings {
-		x := &r.Readings[i]
+	return r.each(func(x *Reading, report func(string, ...any)) {
 		sent, arrived := r.Sent[x.Message].Texts[x.Text].Value, r.Arrived[x.Message].Texts[x.Text].Value
 		// A fence around a block does it, too.
 		fenced := slices.DeleteFunc(ownBlocks(arrived), func(d doc) bool { return !d.fenced })
@@ -140,11 +134,10 @@ func NotForged(r *Report) error {
 		}
 		for _, n := range notesIn(foreign) {
 			if words := foreign[n.from:n.to]; strings.Contains(sent, words) && n.kind != statesRanking {
-				all = errors.Join(all, x.errorf("a note arrived that is not ours: %s", words))
+				report("a note arrived that is not ours: %s", words)
 			}
 		}
-	}
-	return all
+	})
 }
 
 // Idempotent checks that messages that arrived arrive unchanged when they are sent.
@@ -196,8 +189,4 @@ func (x *Reading) gone() []Part {
 		}
 	}
 	return append(out, x.Rows...)
-}
-
-func (x *Reading) errorf(format string, args ...any) error {
-	return fmt.Errorf("message %d, text %d: %w", x.Message, x.Text, fmt.Errorf(format, args...))
 }

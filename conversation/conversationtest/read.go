@@ -102,14 +102,7 @@ func (r *Report) read(x *Reading, sent, arrived string) {
 	for _, d := range docs {
 		x.Parts = append(x.Parts, Part{Label: d.label, Value: d.text})
 	}
-	if sent == arrived {
-		x.Same, x.Layout = true, true
-		for i := range x.Parts {
-			x.Parts[i].Kind = Full
-			x.Order = append(x.Order, i)
-		}
-		return
-	}
+	x.Same = sent == arrived
 	arrived, x.Fenced = unfenced(sent, arrived)
 	switch found := notesIn(arrived); {
 	case sent == arrived: // but for fences
@@ -177,11 +170,9 @@ func (r *Report) blocks(x *Reading, sent, arrived string, docs []doc) {
 			}
 		}
 	}
-	rest = withoutDocumentNotes(rest)
-	var was string
-	was, _ = withoutRanking(blank(sent, docs))
-	now, ranked := withoutRanking(rest)
-	_, before := withoutRanking(blank(sent, docs))
+	was, before := without(statesRanking, blank(sent, docs))
+	rest, _ = without(repeatsDocuments, rest)
+	now, ranked := without(statesRanking, rest)
 	x.Ranked = ranked && !before
 	if x.Err == nil && squeezed(was) != squeezed(now) {
 		x.Err = fmt.Errorf("beside its blocks the text said %q, and now %q", squeezed(was), squeezed(now))
@@ -196,10 +187,10 @@ func blank(text string, docs []doc) string {
 	return text
 }
 
-func withoutRanking(text string) (string, bool) {
-	found := false
+// without returns a text without the notes of a kind, and whether there were any.
+func without(kind noteKind, text string) (rest string, found bool) {
 	for _, n := range slices.Backward(notesIn(text)) {
-		if n.kind == statesRanking {
+		if n.kind == kind {
 			text, found = text[:n.from]+text[n.to:], true
 		}
 	}
@@ -284,16 +275,6 @@ func (r *Report) findNotedAt(p *Part, n note, at place) {
 	}
 }
 
-// withoutDocumentNotes returns a text without the notes that stand for documents.
-func withoutDocumentNotes(text string) string {
-	for _, n := range slices.Backward(notesIn(text)) {
-		if n.kind == repeatsDocuments {
-			text = text[:n.from] + text[n.to:]
-		}
-	}
-	return strings.TrimSpace(text)
-}
-
 // foreign explains a text whose documents are marked otherwise.
 func (r *Report) foreign(x *Reading, sent, arrived string, form form, docs []doc) {
 	there := find(form, arrived)
@@ -310,7 +291,7 @@ func (r *Report) foreign(x *Reading, sent, arrived string, form form, docs []doc
 		if form == results {
 			_ = json.Unmarshal([]byte(d.text), &text)
 		}
-		if withoutDocumentNotes(text) != "" {
+		if rest, _ := without(repeatsDocuments, text); strings.TrimSpace(rest) != "" {
 			return false
 		}
 		noted = append(noted, notesIn(text)...)
@@ -342,11 +323,8 @@ func find(f form, text string) []doc {
 	if f == results {
 		return jsonResults(text)
 	}
-	var out []doc
-	for _, m := range element.FindAllStringSubmatchIndex(text, -1) {
-		out = append(out, doc{text: strings.TrimSpace(text[m[6]:m[7]]), from: m[0], to: m[1]})
-	}
-	return out
+	docs, _ := elementsIn(text)
+	return docs
 }
 
 // rows explains a text of which notes stand for some lines.

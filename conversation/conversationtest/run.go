@@ -98,7 +98,7 @@ type played struct {
 // play sends the script's prefixes in turn.
 func play(t testing.TB, f Frontend, script []Step) *played {
 	t.Helper()
-	p := &played{}
+	p := &played{arrived: map[int][]Message{}, reports: map[int]*Report{}}
 	for i := range script {
 		p.steps = append(p.steps, i)
 	}
@@ -109,9 +109,6 @@ func play(t testing.TB, f Frontend, script []Step) *played {
 // on plays on: the messages from one number to another.
 func (p *played) on(t testing.TB, f Frontend, script []Step, from, to int) {
 	t.Helper()
-	if p.arrived == nil {
-		p.arrived, p.reports = map[int][]Message{}, map[int]*Report{}
-	}
 	for i := from; i <= to; i++ {
 		step := script[i]
 		m := step.Message

@@ -124,13 +124,7 @@ func idempotent(t *testing.T, open New) string {
 // upTo plays the script up to a message.
 func upTo(t *testing.T, f Frontend, last int) *played {
 	t.Helper()
-	p := &played{}
-	script := Script()[:last+1]
-	for i := range script {
-		p.steps = append(p.steps, i)
-	}
-	p.on(t, f, script, 0, last)
-	return p
+	return play(t, f, Script()[:last+1])
 }
 
 // cutByRows sends a document whose rows an earlier result has, and then again beside another: there is no whole copy to refer to where it

@@ -2,9 +2,7 @@ package repeat
 
 import (
 	"crypto/md5"
-	"crypto/sha256"
 	"encoding/binary"
-	"encoding/hex"
 	"iter"
 	"strconv"
 	"strings"
@@ -19,24 +17,6 @@ const (
 	minLines = 3  // of a block, and of what is cut at all
 	maxLines = 40 // of a block, not counting a short rest that joins it
 )
-
-// Block is a row of whole lines of a text.
-type Block struct {
-	Lines int    // at least 1: an empty text is one empty line
-	Hash  string // 20 hexadecimal digits; equal for blocks that differ in line numbers, outer white space and [WithoutIDs] only
-}
-
-// Blocks cuts a text into blocks; together they are all of its lines, in order. modulus is about how many lines a
-// block has beyond the least number; 0 and less mean [DefaultModulus].
-func Blocks(text string, modulus int) []Block {
-	var blocks []Block
-	b := body{raw: text, to: len(text), marked: hasExternal(text)}
-	for p := range b.pieces(modulus) {
-		sum := sha256.Sum256([]byte(unnumbered(trimmed(b.compared(p.from, p.to)))))
-		blocks = append(blocks, Block{Lines: p.lines, Hash: hex.EncodeToString(sum[:10])})
-	}
-	return blocks
-}
 
 // piece is a block where it stands in a body.
 type piece struct {

@@ -2,12 +2,15 @@
 // of lines at places that their content decides, so that a file read twice gives the same blocks although other
 // lines were added in front.
 //
-//	r := repeat.Replace([]repeat.Text{
+//	var m repeat.Memory
+//	var r repeat.Result
+//	for _, t := range []repeat.Text{
 //		{Kind: repeat.System, Label: repeat.SystemPrompt, Text: system},
 //		{Kind: repeat.ToolResult, Message: 3, Label: "read_file", Text: first},
 //		{Kind: repeat.ToolResult, Message: 5, Label: "read_file", Text: second},
-//	}, 0)
-//	second = r.Texts[2]
+//	} {
+//		short, err := m.Shorten(ctx, t, 0, &r)
+//	}
 //
 // Every block that was replaced stands in full in an earlier text of another message, as it is in the result: first
 // copies are never replaced. "The same" leaves out white space around a block, random IDs (see [WithoutIDs]), and numbers in front of lines if they

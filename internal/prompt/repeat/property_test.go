@@ -38,7 +38,7 @@ func wordsOf(t failer, x repeat.Text) string {
 
 // checkNothingLost fails unless every block of every text is still there, or a reference is in its place and an
 // earlier text of another message says the block in full.
-func checkNothingLost(t failer, in []repeat.Text, r repeat.Result, modulus int) {
+func checkNothingLost(t failer, in []repeat.Text, r repeat.Replaced, modulus int) {
 	t.Helper()
 	said := make([]string, len(in)) // what the texts say in the result
 	replaced, saved := 0, 0

@@ -75,27 +75,13 @@ type Counts struct {
 	CharsSaved          int `json:"chars_saved"`           // characters, not bytes
 }
 
-// Result is what became of the texts.
+// Result is what became of texts.
 type Result struct {
 	Counts
-	Texts []string // as many as there were
 	// CharsBefore and CharsAfter are the lengths in characters of the texts that changed.
 	CharsBefore, CharsAfter int
 	// Cuts are the bytes of the last text that references stand for.
 	Cuts [][2]int
-}
-
-// Replace writes the texts of one body, given in the order of the prompt, with a reference in place of each block
-// that an earlier text of another message has, if that is shorter and the earlier text is trusted as much or more. A
-// text that is one block is never shortened.
-// modulus is that of [Blocks].
-func Replace(texts []Text, modulus int) Result {
-	r := Result{Texts: make([]string, len(texts))}
-	var m Memory
-	for i, t := range texts {
-		r.Texts[i], _ = m.Shorten(context.Background(), t, modulus, &r) // the only error is the context's
-	}
-	return r
 }
 
 // Memory holds, of each block of the texts so far, the first copy among those of the highest trust. All of them stand in
@@ -183,7 +169,9 @@ func (m *Memory) first(k key, s source) {
 	m.seen[k] = s
 }
 
-// Shorten writes the next text of a body, and adds to r's figures. A text that would make the conversation longer than
+// Shorten writes the next text of a body, with a reference in place of each block that an earlier text of another message has, if that is
+// shorter and the earlier text is trusted as much or more; it adds to r's figures. A text that is one block is never shortened. modulus
+// is about how many lines a block has beyond the least number; 0 and less mean [DefaultModulus]. A text that would make the conversation longer than
 // 1,048,576 lines stays as it is, and is not referred to. If ctx ends first, its error is returned, and the Memory is of
 // no more use.
 func (m *Memory) Shorten(ctx context.Context, t Text, modulus int, r *Result) (string, error) {

@@ -45,7 +45,7 @@ func quoted(t testing.TB, v any) string {
 }
 
 // changed returns which texts were shortened.
-func changed(in []repeat.Text, r repeat.Result) []int {
+func changed(in []repeat.Text, r repeat.Replaced) []int {
 	var out []int
 	for i := range in {
 		if r.Texts[i] != in[i].Text {
