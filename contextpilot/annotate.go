@@ -1,6 +1,7 @@
 package contextpilot
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strconv"
@@ -68,8 +69,8 @@ func (n Notes) withDefaults() (Notes, error) {
 	if n.Tokens < 0 {
 		return n, fmt.Errorf("%w: Notes.Tokens %d is negative", ErrBadConfig, n.Tokens)
 	}
-	n.Top = or(n.Top, DefaultTop)
-	n.Tokens = or(n.Tokens, DefaultNoteTokens)
+	n.Top = cmp.Or(n.Top, DefaultTop)
+	n.Tokens = cmp.Or(n.Tokens, DefaultNoteTokens)
 	if err := placeholders("Notes.Order", n.Order, "order"); err != nil {
 		return n, err
 	}

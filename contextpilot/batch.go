@@ -74,7 +74,6 @@ func (p *Pilot) PlanBatch(ctx context.Context, reqs []Request) (Batch, error) {
 	}
 	if err != nil { // as in Plan: retrieval order, and the plan has the fault
 		for _, d := range first {
-			p.plain(d)
 			d.plan.Fault = err
 		}
 		groups = [][]int{identity(nil, len(first))}
@@ -121,10 +120,7 @@ func checkBatch(reqs []Request) error {
 // prepareOne runs the stages before the order; a fault is kept in the plan.
 func (p *Pilot) prepareOne(req *Request) *draft {
 	d := p.draft(req)
-	if err := p.prepare(d, req); err != nil {
-		p.plain(d)
-		d.plan.Fault = err
-	} else {
+	if d.plan.Fault = p.prepare(d, req); d.plan.Fault == nil {
 		d.setOrder(identity(nil, len(d.free)))
 	}
 	return d
@@ -260,19 +256,7 @@ func (p *Pilot) commit(d *draft, req *Request) {
 	if req.ID != "" {
 		sc.withdraw(req.ID)
 	}
-	if d.plan.Fault == nil {
-		err := p.guard(stageAnnotate, func() error {
-			sc.foretold(d)
-			return p.annotate(d)
-		})
-		if err != nil {
-			p.plain(d)
-			d.plan.Fault = err
-		}
-	}
-	if d.plan.Fault != nil {
-		d.items()
-	}
+	p.finish(d, d.plan.Fault, sc)
 	p.enter(sc, d)
 }
 

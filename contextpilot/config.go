@@ -1,6 +1,7 @@
 package contextpilot
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"time"
@@ -140,21 +141,14 @@ func (c Config) withDefaults() (Config, error) {
 	if c.Tokenizer == nil {
 		c.Tokenizer = Estimate{}
 	}
-	c.BlockSize = or(c.BlockSize, 16)
-	c.MaxRequests = max(or(c.MaxRequests, 1_000_000), 0)
-	c.MaxHistory = max(or(c.MaxHistory, nodesPerRequest*c.MaxRequests), 0)
-	c.MaxScopes = or(c.MaxScopes, 64)
+	c.BlockSize = cmp.Or(c.BlockSize, 16)
+	c.MaxRequests = max(cmp.Or(c.MaxRequests, 1_000_000), 0)
+	c.MaxHistory = max(cmp.Or(c.MaxHistory, nodesPerRequest*c.MaxRequests), 0)
+	c.MaxScopes = cmp.Or(c.MaxScopes, 64)
 	if c.Now == nil {
 		c.Now = time.Now
 	}
 	return c, nil
-}
-
-func or(v, def int) int {
-	if v == 0 {
-		return def
-	}
-	return v
 }
 
 // Errors that callers can test for with errors.Is; they are wrapped with the field and the value.

@@ -129,17 +129,9 @@ const (
 
 // String returns the kind in lower case.
 func (k EventKind) String() string {
-	switch k {
-	case Served:
-		return "served"
-	case Shrunk:
-		return "shrunk"
-	case Gone:
-		return "gone"
-	case Cleared:
-		return "cleared"
-	case Moved:
-		return "moved"
+	names := [...]string{"served", "shrunk", "gone", "cleared", "moved"}
+	if i := int(k) - 1; i >= 0 && i < len(names) {
+		return names[i]
 	}
 	return fmt.Sprintf("EventKind(%d)", uint8(k))
 }

@@ -30,9 +30,7 @@ type Pilot struct {
 	next     atomic.Uint64
 	inject   func(stage string) error // fault injection, tests only
 
-	live  atomic.Int64 // requests in all scopes
-	nodes atomic.Int64 // blocks of their paths
-	past  atomic.Int64 // blocks of earlier requests that policies remember
+	live, nodes, past atomic.Int64 // of all scopes together, see there
 
 	mu      sync.RWMutex
 	scopes  map[Scope]*scope
@@ -81,15 +79,26 @@ func (p *Pilot) plan(d *draft, req *Request, began time.Time) {
 		err = p.guard(stageReorder, func() error { return sc.reorder(d) })
 		sc.mu.Unlock()
 	}
-	if err == nil {
-		err = p.guard(stageAnnotate, func() error { return p.annotate(d) })
+	p.finish(d, err, nil)
+	p.enter(sc, d)
+}
+
+// finish runs the last stage. After a fault, of this stage or of an earlier one, the draft is retrieval order. sc, if not nil, is the
+// scope in which it has not been looked up yet what the order gains.
+func (p *Pilot) finish(d *draft, fault error, sc *scope) {
+	if fault == nil {
+		fault = p.guard(stageAnnotate, func() error {
+			if sc != nil {
+				sc.foretold(d)
+			}
+			return p.annotate(d)
+		})
 	}
-	if err != nil {
+	if fault != nil {
 		p.plain(d)
 		d.items()
-		d.plan.Fault = err
+		d.plan.Fault = fault
 	}
-	p.enter(sc, d)
 }
 
 // Preview returns how the blocks of a request would be sent in the order in which they stand, with the references that [Pilot.Plan] would
@@ -97,13 +106,7 @@ func (p *Pilot) plan(d *draft, req *Request, began time.Time) {
 func (p *Pilot) Preview(req Request) Plan {
 	req.Fixed = true
 	d := p.prepareOne(&req)
-	if d.plan.Fault == nil {
-		d.plan.Fault = p.guard(stageAnnotate, func() error { return p.annotate(d) })
-	}
-	if d.plan.Fault != nil {
-		p.plain(d)
-		d.items()
-	}
+	p.finish(d, d.plan.Fault, nil)
 	return d.plan
 }
 

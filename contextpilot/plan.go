@@ -77,13 +77,9 @@ const (
 
 // String returns the reason in words.
 func (r Reason) String() string {
-	switch r {
-	case Duplicate:
-		return "duplicate"
-	case OverBudget:
-		return "over budget"
-	case OverWindow:
-		return "over window"
+	names := [...]string{"duplicate", "over budget", "over window"}
+	if i := int(r) - 1; i >= 0 && i < len(names) {
+		return names[i]
 	}
 	return fmt.Sprintf("Reason(%d)", uint8(r))
 }

@@ -32,17 +32,26 @@ type scope struct {
 	seen  []bool
 	cands []Candidate
 
-	total *atomic.Int64 // live requests of all scopes
-	held  *atomic.Int64 // nodes of all scopes
-	pasts *atomic.Int64 // blocks that the policies of all scopes remember
-	left  bool          // the table: nothing is counted any more
-
 	// For the table of scopes.
 	id    Scope
 	used  atomic.Int64 // nanoseconds
-	live  atomic.Int64 // requests; written with mu, as nodes is
-	nodes atomic.Int64
-	past  atomic.Int64 // blocks of earlier requests that the policy remembers
+	left  bool         // the table: nothing is counted any more
+	live  gauge        // requests
+	nodes gauge        // blocks of their paths
+	past  gauge        // blocks of earlier requests that the policy remembers
+}
+
+// gauge is a number that counts in a sum over all scopes, too. It is set with the scope's mu held.
+type gauge struct {
+	atomic.Int64
+	all *atomic.Int64
+}
+
+func (g *gauge) set(n int) {
+	if was := g.Load(); was != int64(n) {
+		g.Store(int64(n))
+		g.all.Add(int64(n) - was)
+	}
 }
 
 // rememberer is a Policy that remembers the blocks of earlier requests, resident or not.
@@ -52,7 +61,8 @@ type rememberer interface {
 }
 
 func newScope(p *Pilot) *scope {
-	sc := &scope{block: p.cfg.BlockSize, tiers: p.tiers, total: &p.live, held: &p.nodes, pasts: &p.past}
+	sc := &scope{block: p.cfg.BlockSize, tiers: p.tiers}
+	sc.live.all, sc.nodes.all, sc.past.all = &p.live, &p.nodes, &p.past
 	if p.cfg.Recompute > 0 {
 		sc.kept = 1 - p.cfg.Recompute
 	}
@@ -165,16 +175,10 @@ func (sc *scope) count() {
 	if sc.left {
 		return
 	}
-	if n := int64(sc.tree.Len()); n != sc.live.Load() {
-		sc.total.Add(n - sc.live.Swap(n))
-	}
-	if n := int64(sc.tree.Nodes()); n != sc.nodes.Load() {
-		sc.held.Add(n - sc.nodes.Swap(n))
-	}
+	sc.live.set(sc.tree.Len())
+	sc.nodes.set(sc.tree.Nodes())
 	if r, ok := sc.policy.(rememberer); ok {
-		if n := int64(r.Past()); n != sc.past.Load() {
-			sc.pasts.Add(n - sc.past.Swap(n))
-		}
+		sc.past.set(r.Past())
 	}
 }
 
@@ -205,9 +209,9 @@ func (sc *scope) leave() (dropped int) {
 	sc.mu.Lock()
 	defer sc.mu.Unlock()
 	sc.left = true
-	sc.total.Add(-sc.live.Swap(0))
-	sc.held.Add(-sc.nodes.Swap(0))
-	sc.pasts.Add(-sc.past.Swap(0))
+	sc.live.set(0)
+	sc.nodes.set(0)
+	sc.past.set(0)
 	return sc.tree.Dropped()
 }
 

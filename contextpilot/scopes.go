@@ -162,11 +162,11 @@ func (p *Pilot) shed() {
 	p.shedPast()
 	limit := p.cfg.MaxRequests
 	for limit > 0 {
-		size := (*scope).requests
+		size := func(sc *scope) int64 { return sc.live.Load() }
 		switch live := p.live.Load(); {
 		case live > int64(limit):
 		case live > 1 && p.nodes.Load() > nodesPerRequest*int64(limit):
-			size = (*scope).blocks
+			size = func(sc *scope) int64 { return sc.nodes.Load() }
 		default:
 			return
 		}
@@ -182,7 +182,7 @@ func (p *Pilot) shed() {
 func (p *Pilot) shedPast() {
 	limit := p.cfg.MaxHistory
 	for limit > 0 && p.past.Load() > int64(limit) {
-		sc := p.largest((*scope).remembered)
+		sc := p.largest(func(sc *scope) int64 { return sc.past.Load() })
 		if sc == nil {
 			return // others were faster
 		}
@@ -190,16 +190,10 @@ func (p *Pilot) shedPast() {
 	}
 }
 
-func (sc *scope) remembered() int64 { return sc.past.Load() }
-
 // nodesPerRequest is how many nodes of the index a live request may have on average, at [Config.MaxRequests].
 const nodesPerRequest = 64
 
-func (sc *scope) requests() int64 { return sc.live.Load() }
-
-func (sc *scope) blocks() int64 { return sc.nodes.Load() }
-
-// largest returns the largest scope of the tenant whose scopes are largest together; nil if there is none. O(scopes).
+// largest returns the largest scope of the tenant whose scopes are largest in total; nil if there is none. O(scopes).
 func (p *Pilot) largest(size func(*scope) int64) (largest *scope) {
 	p.mu.RLock()
 	defer p.mu.RUnlock()

@@ -1,6 +1,7 @@
 package history
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -78,11 +79,9 @@ func (c Config) withDefaults(tokenizer contextpilot.Tokenizer) (Config, error) {
 	if c.Window <= 0 {
 		return c, fmt.Errorf("%w: Window %d: must be the number of tokens that the engine takes", ErrBadConfig, c.Window)
 	}
-	c.Answer = or(c.Answer, c.Window/8)
-	c.SummaryTokens = or(c.SummaryTokens, c.Window/16)
-	if c.PerMessage = or(c.PerMessage, DefaultPerMessage); c.PerMessage < 0 {
-		c.PerMessage = 0
-	}
+	c.Answer = cmp.Or(c.Answer, c.Window/8)
+	c.SummaryTokens = cmp.Or(c.SummaryTokens, c.Window/16)
+	c.PerMessage = max(cmp.Or(c.PerMessage, DefaultPerMessage), 0)
 	if _, estimate := tokenizer.(contextpilot.Estimate); estimate && c.Margin == 0 {
 		c.Margin = DefaultMargin
 	}
@@ -91,19 +90,12 @@ func (c Config) withDefaults(tokenizer contextpilot.Tokenizer) (Config, error) {
 	if prompt <= 0 {
 		return c, fmt.Errorf("%w: Answer %d leaves nothing of Window %d", ErrBadConfig, c.Answer, c.Window)
 	}
-	if c.High = or(c.High, prompt); c.High > prompt {
+	if c.High = cmp.Or(c.High, prompt); c.High > prompt {
 		return c, fmt.Errorf("%w: High %d exceeds Window %d − Answer %d", ErrBadConfig, c.High, c.Window, c.Answer)
 	}
-	if c.Low = or(c.Low, c.High/2); c.Low > c.High {
+	if c.Low = cmp.Or(c.Low, c.High/2); c.Low > c.High {
 		return c, fmt.Errorf("%w: Low %d exceeds High %d", ErrBadConfig, c.Low, c.High)
 	}
 	c.High, c.Low = int(float64(c.High)/(1+c.Margin)), int(float64(c.Low)/(1+c.Margin))
 	return c, nil
-}
-
-func or(v, def int) int {
-	if v == 0 {
-		return def
-	}
-	return v
 }
