@@ -5,6 +5,16 @@ import "slices"
 // Doc is a context block as a small dense integer.
 type Doc int32
 
+// Distance is ContextPilot's Eq. 1: 1 − |S|/max(|a|,|b|) + alpha · mean over S of |pos in a − pos in b|, where S
+// are the shared docs. It is 1 when nothing is shared. A doc that stands in a context twice counts in the
+// length and has its last position.
+func Distance(a, b []Doc, alpha float64) float64 {
+	var p positions
+	p.load(b)
+	d, _ := p.distance(a, len(b), alpha)
+	return d
+}
+
 // positions answers "where in the loaded context is this doc" in O(1): its last position. load costs O(len(context)).
 // Beside it positions keeps a set of docs, which begins empty after begin.
 type positions struct {
