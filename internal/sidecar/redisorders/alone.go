@@ -5,20 +5,17 @@ import (
 	"context"
 	"errors"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/ragpilot/ragpilot/internal/lru"
 	"github.com/ragpilot/ragpilot/internal/prompt/orders"
 )
 
 // alone holds what was chosen while Redis did not answer, until Redis knows it. Safe for concurrent use.
 type alone struct {
-	mu   sync.Mutex
-	puts *lru.Cache[place, put] // guarded by mu
-	last time.Time              // when Redis was found not to answer; guarded by mu
+	places[put]
+	last time.Time // when Redis was found not to answer; guarded by mu
 }
 
 // put is an order that was used without an answer of Redis, as encoded.
@@ -48,38 +45,25 @@ func (a *alone) lately(d time.Duration) bool {
 	return !a.last.IsZero() && time.Since(a.last) < d
 }
 
-func (a *alone) add(p place, x put) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.puts.Put(p, x)
-}
-
 // some returns up to n places and what was chosen for them.
-func (a *alone) some(n int) (places []place, puts []put) {
+func (a *alone) some(n int) (list []place, puts []put) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	for p, x := range a.puts.All() {
-		if len(places) == n {
+	for p, x := range a.at.All() {
+		if len(list) == n {
 			break
 		}
-		places, puts = append(places, p), append(puts, x)
+		list, puts = append(list, p), append(puts, x)
 	}
-	return places, puts
+	return list, puts
 }
 
-func (a *alone) remove(places []place) {
+func (a *alone) remove(list []place) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	for _, p := range places {
-		a.puts.Delete(p)
+	for _, p := range list {
+		a.at.Delete(p)
 	}
-}
-
-// forget drops the places of a tenant.
-func (a *alone) forget(of place) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	drop(a.puts, of)
 }
 
 // putAlone returns the order of a place for which Redis did not answer: one that was read ahead, else
@@ -92,7 +76,7 @@ func (s *Store) putAlone(ctx context.Context, tenant string, p place, offered []
 	winner := s.memory.Put(ctx, tenant, p.key, order) // an answer may have come in the meantime
 	if slices.Equal(winner, order) {
 		s.count.alone.Add(1)
-		s.alone.add(p, put{sent: orders.Encode(p.key, order), offered: orders.Encode(p.key, offered)})
+		s.alone.put(p, put{sent: orders.Encode(p.key, order), offered: orders.Encode(p.key, offered)})
 	}
 	return winner
 }

@@ -3,12 +3,10 @@ package redisorders
 import (
 	"context"
 	"errors"
-	"sync"
 	"time"
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/ragpilot/ragpilot/internal/lru"
 	"github.com/ragpilot/ragpilot/internal/prompt/orders"
 )
 
@@ -24,22 +22,7 @@ const (
 )
 
 // latest holds the orders that other replicas have put, as encoded. Safe for concurrent use.
-type latest struct {
-	mu sync.Mutex
-	at *lru.Cache[place, string] // guarded by mu
-}
-
-func (l *latest) get(p place) (encoded string, ok bool) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.at.Get(p)
-}
-
-func (l *latest) len() int {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.at.Len()
-}
+type latest struct{ places[string] }
 
 // take takes in an entry of the stream; one that is none of ours is left out.
 func (l *latest) take(values map[string]any) {
@@ -61,27 +44,7 @@ func (l *latest) take(values map[string]any) {
 		l.at.Put(p, order)
 	}
 	if _, ok := values[fieldForget]; ok {
-		drop(l.at, p)
-	}
-}
-
-// forget drops the places of a tenant.
-func (l *latest) forget(of place) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	drop(l.at, of)
-}
-
-// drop deletes the places of a tenant from a map.
-func drop[V any](from *lru.Cache[place, V], of place) {
-	var gone []place
-	for p := range from.All() {
-		if p.tenant == of.tenant {
-			gone = append(gone, p)
-		}
-	}
-	for _, p := range gone {
-		from.Delete(p)
+		l.drop(p)
 	}
 }
 

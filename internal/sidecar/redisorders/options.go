@@ -16,7 +16,6 @@ import (
 	"github.com/redis/go-redis/v9/logging"
 	"github.com/redis/go-redis/v9/maintnotifications"
 
-	"github.com/ragpilot/ragpilot/internal/lru"
 	"github.com/ragpilot/ragpilot/internal/prompt/orders"
 )
 
@@ -45,7 +44,7 @@ var ErrBudget = errors.New("redisorders: want a time above 0 as the URL's budget
 
 const (
 	maxUnderWay = 64 // operations, and so connections
-	// patience is how long an operation goes on that nobody waits for.
+	// patience is how long an operation goes on when no request waits for it any more.
 	patience = time.Second
 	// forgetPatience bounds Forget, whatever its context says.
 	forgetPatience = 30 * time.Second
@@ -58,21 +57,8 @@ func (o Options) withDefaults() (Options, error) {
 	if o.TTL > 0 && o.TTL < time.Millisecond {
 		return o, fmt.Errorf("redisorders: TTL is %s, must be at least 1ms", o.TTL)
 	}
-	if o.TTL == 0 {
-		o.TTL = 24 * time.Hour
-	}
-	if o.Budget == 0 {
-		o.Budget = 5 * time.Millisecond
-	}
-	if o.Failures == 0 {
-		o.Failures = 5
-	}
-	if o.Pause == 0 {
-		o.Pause = time.Second
-	}
-	if o.Prefix == "" {
-		o.Prefix = "ragpilot:orders:"
-	}
+	o.TTL, o.Budget, o.Pause = cmp.Or(o.TTL, 24*time.Hour), cmp.Or(o.Budget, 5*time.Millisecond), cmp.Or(o.Pause, time.Second)
+	o.Failures, o.Prefix = cmp.Or(o.Failures, 5), cmp.Or(o.Prefix, "ragpilot:orders:")
 	if o.Memory == nil {
 		o.Memory = orders.NewMemory(0, 0)
 	}
@@ -139,7 +125,7 @@ func (o *Options) patience() time.Duration { return max(patience, 2*o.Budget) }
 // quiet keeps go-redis from writing to standard error.
 var quiet = sync.OnceFunc(logging.Disable)
 
-// Open returns a Store. It does not connect; Ping does.
+// Open returns a Store. It does not connect; [Store.Connect] does.
 func Open(o Options) (*Store, error) {
 	if err := o.takeBudget(); err != nil {
 		return nil, err
@@ -156,7 +142,7 @@ func Open(o Options) (*Store, error) {
 	s := &Store{
 		opt: o, client: redis.NewClient(c), password: c.Password, memory: o.Memory,
 		breaker: &breaker{limit: o.Failures, pause: o.Pause, now: time.Now},
-		latest:  latest{at: lru.New[place, string](maxLatest)}, alone: alone{puts: lru.New[place, put](maxLatest)},
+		latest:  latest{newPlaces[string]()}, alone: alone{places: newPlaces[put]()},
 		underWay: make(chan struct{}, maxUnderWay),
 	}
 	s.base, s.stop = context.WithCancel(context.Background())

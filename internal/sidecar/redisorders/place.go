@@ -4,7 +4,9 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"strconv"
+	"sync"
 
+	"github.com/ragpilot/ragpilot/internal/lru"
 	"github.com/ragpilot/ragpilot/internal/prompt/orders"
 )
 
@@ -41,4 +43,50 @@ func asCame(n int) []int {
 		order[i] = i
 	}
 	return order
+}
+
+// places is a map by place that forgets the one used longest ago. Safe for concurrent use.
+type places[V any] struct {
+	mu sync.Mutex
+	at *lru.Cache[place, V] // guarded by mu
+}
+
+func newPlaces[V any]() places[V] { return places[V]{at: lru.New[place, V](maxLatest)} }
+
+func (m *places[V]) get(p place) (value V, ok bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.at.Get(p)
+}
+
+func (m *places[V]) put(p place, value V) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.at.Put(p, value)
+}
+
+func (m *places[V]) len() int {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.at.Len()
+}
+
+// forget deletes the places of a tenant.
+func (m *places[V]) forget(of place) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.drop(of)
+}
+
+// drop is forget while mu is held.
+func (m *places[V]) drop(of place) {
+	var gone []place
+	for p := range m.at.All() {
+		if p.tenant == of.tenant {
+			gone = append(gone, p)
+		}
+	}
+	for _, p := range gone {
+		m.at.Delete(p)
+	}
 }

@@ -158,14 +158,6 @@ func (s *Store) forgetLocally(tenant string) {
 	s.latest.forget(p)
 }
 
-// Ping asks whether Redis answers. It waits as long as ctx lets it, at most a second or two budgets.
-func (s *Store) Ping(ctx context.Context) error {
-	if err := s.client.Ping(ctx).Err(); err != nil {
-		return fmt.Errorf("redisorders: %w", s.redact(err))
-	}
-	return nil
-}
-
 // Close ends what is under way and waits for it, for about a second at most.
 func (s *Store) Close() error {
 	s.mu.Lock()

@@ -12,6 +12,17 @@ import (
 	"github.com/ragpilot/ragpilot/internal/storage/durable"
 )
 
+var (
+	// ErrLocked: another process, or another Journal of this one, has the directory open.
+	ErrLocked = durable.ErrLocked
+	// ErrClosed: the journal was closed.
+	ErrClosed = errors.New("journal: closed")
+	// ErrTooLarge: a record would not fit into half of Options.MaxBytes. Nothing was written.
+	ErrTooLarge = errors.New("journal: record too large")
+	// ErrOrder: Replay after the first Append, or either of them from within Replay's callback.
+	ErrOrder = errors.New("journal: replay comes first, and alone")
+)
+
 // Options bound a Journal. The zero value is usable.
 type Options struct {
 	MaxRecords int    // kept, at least 2; the oldest go. 0: 1,000,000
@@ -253,19 +264,6 @@ func (j *Journal) Close() error {
 		return fmt.Errorf("journal: %w", err)
 	}
 	return nil
-}
-
-// Size returns how many records are kept, in how many segments, and the bytes these take on disk.
-func (j *Journal) Size() (records, segments int, bytes int64) {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	for _, s := range j.sealed {
-		records, segments, bytes = records+s.records, segments+1, bytes+s.size
-	}
-	if j.f != nil {
-		records, segments, bytes = records+j.active.records, segments+1, bytes+j.active.size
-	}
-	return records, segments, bytes
 }
 
 func (j *Journal) path(seq uint64) string { return filepath.Join(j.dir, fileName(seq)) }
