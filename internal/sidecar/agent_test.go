@@ -163,37 +163,28 @@ func ask(t *testing.T, url string, body []byte) int {
 	return computed
 }
 
+// usageOf is what an answer says of its tokens.
+type usageOf struct {
+	Usage struct {
+		PromptTokens int `json:"prompt_tokens"`
+		Details      struct {
+			Cached int `json:"cached_tokens"`
+		} `json:"prompt_tokens_details"`
+	}
+}
+
 // tokens sends a request and returns its prompt tokens, and how many of them the engine computed.
 func tokens(t *testing.T, url string, body []byte) (prompt, computed int) {
 	t.Helper()
-	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, url, bytes.NewReader(body))
-	if err != nil {
-		t.Fatal(err)
-	}
-	resp, err := http.DefaultClient.Do(req)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer resp.Body.Close()
-	var out struct {
-		Usage struct {
-			PromptTokens int `json:"prompt_tokens"`
-			Details      struct {
-				Cached int `json:"cached_tokens"`
-			} `json:"prompt_tokens_details"`
-		}
-	}
-	text, err := io.ReadAll(resp.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if resp.StatusCode == http.StatusNotFound {
+	r := request(t, http.MethodPost, url, string(body))
+	if r.code == http.StatusNotFound {
 		return 0, 0
 	}
-	if err := json.Unmarshal(text, &out); err != nil || out.Usage.PromptTokens == 0 {
-		t.Fatalf("%d %s: %v", resp.StatusCode, text, err)
+	out := parsed[usageOf](t, r.text).Usage
+	if out.PromptTokens == 0 {
+		t.Fatalf("%d %s", r.code, r.text)
 	}
-	return out.Usage.PromptTokens, out.Usage.PromptTokens - out.Usage.Details.Cached
+	return out.PromptTokens, out.PromptTokens - out.Details.Cached
 }
 
 // allLinesAreThere checks that no line of what the client sent is missing from the prompt, whatever its number.

@@ -1,18 +1,15 @@
 package sidecar_test
 
 import (
-	"context"
 	"encoding/json"
 	"net/http"
 	"net/http/httptest"
 	"testing"
-	"time"
 
 	"github.com/chromedp/chromedp"
 
 	"github.com/ragpilot/ragpilot/internal/sidecar"
 	"github.com/ragpilot/ragpilot/internal/sidecar/settings"
-	"github.com/ragpilot/ragpilot/internal/testkit/browsertest"
 )
 
 // live is a server with its admin side, in front of the simulated engine.
@@ -41,7 +38,6 @@ func newLive(t *testing.T, change func(*settings.Config)) live {
 // The dashboard in a real browser, against a live server with traffic: what is asked appears without a reload, and a
 // request shows its prompt before and after.
 func TestDashboardShowsLiveTraffic(t *testing.T) {
-	browser := browsertest.Start(t)
 	l := newLive(t, func(c *settings.Config) { c.KeepTexts = true })
 	send := func(n int) {
 		body, err := json.Marshal(chatAgent(n))
@@ -51,24 +47,7 @@ func TestDashboardShowsLiveTraffic(t *testing.T) {
 		ask(t, l.front.URL+"/v1/chat/completions", body)
 	}
 	send(1)
-	ctx, cancel := context.WithTimeout(browser, time.Minute)
-	defer cancel()
-	wait := func(expression string) {
-		t.Helper()
-		for {
-			ok, err := chromedp.Run(ctx, chromedp.Evaluate[bool]("Boolean("+expression+")"))
-			if err != nil {
-				t.Fatalf("%s: %v", expression, err)
-			}
-			if ok {
-				return
-			}
-			time.Sleep(20 * time.Millisecond)
-		}
-	}
-	if err := chromedp.Do(ctx, chromedp.Navigate(l.admin.URL+"/ui/")); err != nil {
-		t.Fatal(err)
-	}
+	ctx, wait := browse(t, l.admin.URL+"/ui/")
 	wait(`document.querySelectorAll("#requests tr").length === 1`)
 	for n := 2; n <= 3; n++ {
 		send(n)

@@ -3,12 +3,10 @@ package sidecar_test
 import (
 	"context"
 	"fmt"
-	"io"
 	"log/slog"
 	"net/http"
 	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -17,6 +15,7 @@ import (
 	"github.com/ragpilot/ragpilot/internal/sidecar"
 	"github.com/ragpilot/ragpilot/internal/sidecar/memories"
 	"github.com/ragpilot/ragpilot/internal/sidecar/settings"
+	"github.com/ragpilot/ragpilot/internal/testkit"
 	"github.com/ragpilot/ragpilot/internal/testkit/minilmtest"
 	"github.com/ragpilot/ragpilot/memory"
 	"github.com/ragpilot/ragpilot/memory/sqlite"
@@ -25,20 +24,8 @@ import (
 // status asks and returns the status with what the client reads of it.
 func status(t *testing.T, method, address, body string) string {
 	t.Helper()
-	req, err := http.NewRequestWithContext(t.Context(), method, address, strings.NewReader(body))
-	if err != nil {
-		t.Fatal(err)
-	}
-	resp, err := http.DefaultClient.Do(req)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer resp.Body.Close()
-	text, err := io.ReadAll(resp.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return fmt.Sprintf("%d %s%s", resp.StatusCode, resp.Header.Get("Retry-After"), text)
+	r := request(t, method, address, body)
+	return fmt.Sprintf("%d %s%s", r.code, r.header.Get("Retry-After"), r.text)
 }
 
 // embedding starts a server with an embedder, which keeps its memories in a new folder.
@@ -155,7 +142,7 @@ func TestMemoriesOfAnotherEmbedder(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	log := new(logText)
+	log := new(testkit.Log)
 	auto := embeddingIn(t, dir, "auto", slog.NewTextHandler(log, nil))
 	waitServed(t, auto)
 	s := memoriesOf(t, auto, "")
@@ -175,24 +162,6 @@ func TestMemoriesOfAnotherEmbedder(t *testing.T) {
 	if !strings.HasPrefix(got, "500 {") || !strings.Contains(got, "ragpilot memory reembed") {
 		t.Errorf("a search is answered %s", got)
 	}
-}
-
-// logText is a log, for goroutines that go on.
-type logText struct {
-	mu   sync.Mutex
-	text strings.Builder // guarded by mu
-}
-
-func (l *logText) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.Write(p)
-}
-
-func (l *logText) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.String()
 }
 
 // waitServed waits until memories are listed.

@@ -48,21 +48,11 @@ func startEncoded(t *testing.T) (s whole, engine <-chan taken) {
 
 func (s whole) postEncoded(t *testing.T, path string, body []byte, encodings ...string) reply {
 	t.Helper()
-	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, s.url+path, bytes.NewReader(body))
-	if err != nil {
-		t.Fatal(err)
+	var header []string
+	for _, e := range encodings {
+		header = append(header, "Content-Encoding", e)
 	}
-	req.Header["Content-Encoding"] = encodings
-	resp, err := http.DefaultClient.Do(req)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer resp.Body.Close()
-	text, err := io.ReadAll(resp.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return reply{resp.StatusCode, resp.Header, string(text)}
+	return request(t, http.MethodPost, s.url+path, string(body), header...)
 }
 
 func zipped(t *testing.T, text string) []byte {

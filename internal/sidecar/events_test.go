@@ -9,7 +9,6 @@ import (
 	"net/http/httptest"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -20,6 +19,7 @@ import (
 	"github.com/ragpilot/ragpilot/internal/sidecar/server"
 	"github.com/ragpilot/ragpilot/internal/sidecar/settings"
 	"github.com/ragpilot/ragpilot/internal/sidecar/tenant"
+	"github.com/ragpilot/ragpilot/internal/testkit"
 	"github.com/ragpilot/ragpilot/internal/testkit/kvfake"
 )
 
@@ -28,25 +28,7 @@ type followed struct {
 	engine *kvEngine
 	api    *sidecar.API
 	admin  *http.ServeMux
-	log    *logged
-}
-
-// logged keeps a log.
-type logged struct {
-	mu   sync.Mutex
-	text strings.Builder
-}
-
-func (l *logged) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.Write(p)
-}
-
-func (l *logged) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.String()
+	log    *testkit.Log
 }
 
 // follow starts one; engines are those of the settings, with the fake's addresses in place of E and R.
@@ -64,7 +46,7 @@ func followAs(t testing.TB, e *kvEngine, live *settings.Live, change func(*setti
 	if live == nil {
 		live = settings.NewLive(cfg)
 	}
-	f := &followed{engine: e, admin: http.NewServeMux(), log: new(logged)}
+	f := &followed{engine: e, admin: http.NewServeMux(), log: new(testkit.Log)}
 	var err error
 	if f.api, err = sidecar.New(cfg, sidecar.Options{Live: live, Log: slog.New(slog.NewTextHandler(f.log, nil))}); err != nil {
 		t.Fatal(err)

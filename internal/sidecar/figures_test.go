@@ -1,18 +1,13 @@
 package sidecar_test
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
-	"io"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
 	"strings"
 	"testing"
-	"time"
-
-	"github.com/chromedp/chromedp"
 
 	"github.com/ragpilot/ragpilot/internal/sidecar"
 	"github.com/ragpilot/ragpilot/internal/sidecar/dashboard"
@@ -20,7 +15,6 @@ import (
 	"github.com/ragpilot/ragpilot/internal/sidecar/savings"
 	"github.com/ragpilot/ragpilot/internal/sidecar/settings"
 	"github.com/ragpilot/ragpilot/internal/sidecar/tenant"
-	"github.com/ragpilot/ragpilot/internal/testkit/browsertest"
 )
 
 // asTenant serves a handler to clients of the tenant that a header of the test names, as the server does by their keys.
@@ -50,24 +44,11 @@ func newTenants(t *testing.T, o sidecar.Options, change func(*settings.Config)) 
 // do asks as a tenant's client and returns the whole answer.
 func do(t *testing.T, method, address, name, body string, header ...string) string {
 	t.Helper()
-	req, err := http.NewRequestWithContext(t.Context(), method, address, strings.NewReader(body))
-	if err != nil {
-		t.Fatal(err)
+	r := request(t, method, address, body, append([]string{"X-Test-Tenant", name}, header...)...)
+	if r.code != http.StatusOK {
+		t.Fatalf("%s %s: %d %s", method, address, r.code, r.text)
 	}
-	req.Header.Set("X-Test-Tenant", name)
-	for i := 0; i+1 < len(header); i += 2 {
-		req.Header.Set(header[i], header[i+1])
-	}
-	resp, err := http.DefaultClient.Do(req)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer resp.Body.Close()
-	text, err := io.ReadAll(resp.Body)
-	if err != nil || resp.StatusCode != http.StatusOK {
-		t.Fatalf("%s %s: %d %s %v", method, address, resp.StatusCode, text, err)
-	}
-	return string(text)
+	return r.text
 }
 
 func parsed[T any](t *testing.T, text string) (v T) {
@@ -267,30 +248,12 @@ func TestRestartForgetsACloudsPrompts(t *testing.T) {
 
 // The picture in a real browser, of live traffic.
 func TestDashboardDrawsTheCache(t *testing.T) {
-	browser := browsertest.Start(t)
 	l := newTenants(t, sidecar.Options{}, func(*settings.Config) {})
 	ask := func(i int) {
 		do(t, http.MethodPost, l.front.URL+"/v1/chat/completions", "red", docsChat(fmt.Sprint(i), passage("first"), passage("second"), passage(fmt.Sprint(i))))
 	}
 	ask(0)
-	ctx, cancel := context.WithTimeout(browser, time.Minute)
-	defer cancel()
-	wait := func(expression string) {
-		t.Helper()
-		for {
-			ok, err := chromedp.Run(ctx, chromedp.Evaluate[bool]("Boolean("+expression+")"))
-			if err != nil {
-				t.Fatalf("%s: %v", expression, err)
-			}
-			if ok {
-				return
-			}
-			time.Sleep(20 * time.Millisecond)
-		}
-	}
-	if err := chromedp.Do(ctx, chromedp.Navigate(l.admin.URL+"/ui/")); err != nil {
-		t.Fatal(err)
-	}
+	_, wait := browse(t, l.admin.URL+"/ui/")
 	wait(`document.querySelectorAll("#picture rect.alone").length === 3`)
 	ask(1)
 	ask(2)

@@ -1,7 +1,6 @@
 package sidecar_test
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"io"
@@ -16,29 +15,13 @@ import (
 	"github.com/ragpilot/ragpilot/internal/sidecar"
 	"github.com/ragpilot/ragpilot/internal/sidecar/server"
 	"github.com/ragpilot/ragpilot/internal/sidecar/settings"
+	"github.com/ragpilot/ragpilot/internal/testkit"
 )
 
 // whole is a running server with everything in it.
 type whole struct {
 	url string
-	log *lockedBuffer
-}
-
-type lockedBuffer struct {
-	mu   sync.Mutex
-	text bytes.Buffer // guarded by mu
-}
-
-func (b *lockedBuffer) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.text.Write(p)
-}
-
-func (b *lockedBuffer) String() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.text.String()
+	log *testkit.Log
 }
 
 func startWhole(t *testing.T, change func(*settings.Config)) whole {
@@ -46,7 +29,7 @@ func startWhole(t *testing.T, change func(*settings.Config)) whole {
 	cfg := settings.Default()
 	cfg.Listen, cfg.AdminAddr = "127.0.0.1:0", ""
 	change(&cfg)
-	live, log := settings.NewLive(cfg), new(lockedBuffer)
+	live, log := settings.NewLive(cfg), new(testkit.Log)
 	logger := server.NewLogger(log, "text", live)
 	api, err := sidecar.New(cfg, sidecar.Options{Live: live, Log: logger})
 	if err != nil {
@@ -71,29 +54,9 @@ func startWhole(t *testing.T, change func(*settings.Config)) whole {
 	return whole{"http://" + server.Addr(), log}
 }
 
-// reply is an answer that was read to its end.
-type reply struct {
-	code   int
-	header http.Header
-	text   string
-}
-
 func (s whole) post(t *testing.T, path, body string) reply {
 	t.Helper()
-	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, s.url+path, strings.NewReader(body))
-	if err != nil {
-		t.Fatal(err)
-	}
-	resp, err := http.DefaultClient.Do(req)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer resp.Body.Close()
-	text, err := io.ReadAll(resp.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return reply{resp.StatusCode, resp.Header, string(text)}
+	return request(t, http.MethodPost, s.url+path, body)
 }
 
 // The reference's order of later answers can be asked for by a setting.

@@ -181,14 +181,7 @@ func (s *soak) next(t *testing.T) (own float64, used [2]int) {
 	s.api.ServeHTTP(w, r)
 	took := time.Since(began) - s.upstream
 	s.sent++
-	var out struct {
-		Usage struct {
-			PromptTokens int `json:"prompt_tokens"`
-			Details      struct {
-				Cached int `json:"cached_tokens"`
-			} `json:"prompt_tokens_details"`
-		}
-	}
+	var out usageOf
 	text, err := io.ReadAll(w.Body)
 	if err != nil || json.Unmarshal(text, &out) != nil || w.Code != http.StatusOK {
 		t.Fatalf("%d %s", w.Code, text)

@@ -4,7 +4,6 @@ package sidecar_test
 
 import (
 	"fmt"
-	"io"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -25,21 +24,11 @@ func TestOpenStoresAreBounded(t *testing.T) {
 	})
 	ask := func(method, tenant, body string) string {
 		t.Helper()
-		req, err := http.NewRequestWithContext(t.Context(), method, s.url+"/memories?user_id=u", strings.NewReader(body))
-		if err != nil {
-			t.Fatal(err)
+		r := request(t, method, s.url+"/memories?user_id=u", body, "X-Team", tenant)
+		if r.code != http.StatusOK {
+			t.Fatalf("%s of %s: %d %s", method, tenant, r.code, r.text)
 		}
-		req.Header.Set("X-Team", tenant)
-		resp, err := http.DefaultClient.Do(req)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer resp.Body.Close()
-		text, err := io.ReadAll(resp.Body)
-		if err != nil || resp.StatusCode != http.StatusOK {
-			t.Fatalf("%s of %s: %d %s %v", method, tenant, resp.StatusCode, text, err)
-		}
-		return string(text)
+		return r.text
 	}
 	const tenants = 40
 	for i := range tenants {

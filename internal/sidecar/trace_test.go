@@ -30,6 +30,7 @@ import (
 	"github.com/ragpilot/ragpilot/internal/sidecar/server"
 	"github.com/ragpilot/ragpilot/internal/sidecar/settings"
 	"github.com/ragpilot/ragpilot/internal/sidecar/tracing"
+	"github.com/ragpilot/ragpilot/internal/testkit"
 )
 
 // failer is what tests and properties are.
@@ -74,24 +75,6 @@ func (e *tracedEngine) last(t failer) http.Header {
 	return e.headers[len(e.headers)-1]
 }
 
-// logLines is a log that may be read while it is written.
-type logLines struct {
-	mu   sync.Mutex
-	text bytes.Buffer
-}
-
-func (l *logLines) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.Write(p)
-}
-
-func (l *logLines) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.String()
-}
-
 // tracedServer is all of `ragpilot serve` in front of a tracedEngine.
 type tracedServer struct {
 	url      string
@@ -99,7 +82,7 @@ type tracedServer struct {
 	spans    *tracetest.InMemoryExporter // unless the configuration names a collector
 	tracer   *tracing.Tracer
 	registry *prometheus.Registry
-	log      *logLines
+	log      *testkit.Log
 	client   *http.Client
 	stop     func()
 }
@@ -108,7 +91,7 @@ func serveTraced(t *testing.T, change func(*settings.Config)) *tracedServer {
 	t.Helper()
 	leaks := goleak.IgnoreCurrent()
 	t.Cleanup(func() { goleak.VerifyNone(t, leaks) }) // the last one, when all has been closed
-	s := &tracedServer{engine: newTracedEngine(t), registry: server.NewRegistry(), log: new(logLines), spans: tracetest.NewInMemoryExporter()}
+	s := &tracedServer{engine: newTracedEngine(t), registry: server.NewRegistry(), log: new(testkit.Log), spans: tracetest.NewInMemoryExporter()}
 	cfg := settings.Default()
 	cfg.Compat = true
 	cfg.Listen, cfg.AdminAddr, cfg.InferAPIURL = "127.0.0.1:0", "", s.engine.URL

@@ -1,6 +1,11 @@
 package dashboard
 
-import "time"
+import (
+	"fmt"
+	"time"
+
+	"github.com/ragpilot/ragpilot/internal/sidecar/savings"
+)
 
 // Source is asked for what the page shows. Its methods are called concurrently, Data and Picture every two seconds for each
 // open page, so none may wait for an engine. What they return is only read.
@@ -76,6 +81,25 @@ type Saving struct {
 	Requests   int      `json:"requests"`           // planned ones, that it is the mean of
 	Currency   string   `json:"currency,omitempty"` // of money: an ISO 4217 code
 	Why        string   `json:"why,omitempty"`
+}
+
+// Measured turns a comparison with held-out sessions into a Saving. Without enough of them nothing is measured, and Why
+// says what is missing.
+func Measured(f savings.Figure) Saving {
+	switch {
+	case f.Samples[0] == 0:
+		return Saving{Why: "needs held-out sessions to compare with (--hold-out)"}
+	case !f.OK:
+		return Saving{Why: fmt.Sprintf("needs %d sessions in each group; so far %d held out and %d planned", savings.MinSessions, f.Sessions[0], f.Sessions[1])}
+	}
+	return Saving{PerRequest: new(f.Saved), Low: new(f.Low), High: new(f.High), Requests: f.Samples[1]}
+}
+
+// Priced is Measured for money in a currency.
+func Priced(f savings.Figure, currency string) *Saving {
+	s := Measured(f)
+	s.Currency = currency
+	return &s
 }
 
 // Cloud is what a provider's cache has done, by the usage in its answers.

@@ -38,25 +38,22 @@ func Handler(src Source) http.Handler {
 		mux.HandleFunc("GET /ui/"+entry.Name(), f.serve)
 	}
 	mux.HandleFunc("GET /ui/data.json", func(w http.ResponseWriter, _ *http.Request) { send(w, src.Data()) })
-	mux.HandleFunc("GET /ui/requests/{file}", func(w http.ResponseWriter, r *http.Request) {
-		id, isJSON := strings.CutSuffix(r.PathValue("file"), ".json")
-		d, ok := src.Request(id)
-		if !isJSON || !ok {
-			http.NotFound(w, r)
-			return
-		}
-		send(w, d)
-	})
-	mux.HandleFunc("GET /ui/engines/{file}", func(w http.ResponseWriter, r *http.Request) {
-		id, isJSON := strings.CutSuffix(r.PathValue("file"), ".json")
-		p, ok := src.Picture(id)
-		if !isJSON || !ok {
-			http.NotFound(w, r)
-			return
-		}
-		send(w, p)
-	})
+	mux.HandleFunc("GET /ui/requests/{file}", byID(src.Request))
+	mux.HandleFunc("GET /ui/engines/{file}", byID(src.Picture))
 	return guarded(mux)
+}
+
+// byID answers the path of a file named {id}.json.
+func byID[T any](get func(id string) (T, bool)) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		id, isJSON := strings.CutSuffix(r.PathValue("file"), ".json")
+		value, ok := get(id)
+		if !isJSON || !ok {
+			http.NotFound(w, r)
+			return
+		}
+		send(w, value)
+	}
 }
 
 // guarded adds the headers that every answer has, errors too.

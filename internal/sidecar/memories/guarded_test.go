@@ -9,18 +9,25 @@ import (
 	"github.com/ragpilot/ragpilot/memory"
 )
 
-// A deletion that is stored is not made again in the room of the reserve, only its erasing is; other errors pass.
-func TestRemoveUsesTheReserve(t *testing.T) {
+// openGuarded opens a folder, and the store of one tenant in it.
+func openGuarded(t *testing.T) (*Folder, memory.Store) {
+	t.Helper()
 	f, err := Open(t.TempDir(), Options{Embedder: memory.Lexical})
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer f.Close()
+	t.Cleanup(func() { f.Close() })
 	s, release, err := f.Use(t.Context(), "a")
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer release()
+	t.Cleanup(release)
+	return f, s
+}
+
+// A deletion that is stored is not made again in the room of the reserve, only its erasing is; other errors pass.
+func TestRemoveUsesTheReserve(t *testing.T) {
+	f, s := openGuarded(t)
 	other := errors.New("another")
 	for _, c := range []struct {
 		name  string
@@ -54,16 +61,7 @@ func TestRemoveUsesTheReserve(t *testing.T) {
 
 // A reserve that is too small keeps memories from being added or changed.
 func TestNothingIsAddedWithoutTheReserve(t *testing.T) {
-	f, err := Open(t.TempDir(), Options{Embedder: memory.Lexical})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	s, release, err := f.Use(t.Context(), "a")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer release()
+	f, s := openGuarded(t)
 	add := func() ([]memory.Change, error) {
 		return s.Add(context.Background(), memory.Scope{User: "ana"}, []memory.Message{{Role: memory.User, Content: "keeps bees"}}, memory.AddOptions{})
 	}

@@ -37,10 +37,7 @@ const (
 func writeOrders(t *testing.T) (data []byte, notes []note) {
 	t.Helper()
 	dir := t.TempDir()
-	s, err := state.Open(dir, slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := open(t, dir)
 	r := rand.New(rand.NewPCG(600, 600))
 	store := s.Orders(orders.NewMemory(0, 0))
 	for i := range 600 {
@@ -51,7 +48,8 @@ func writeOrders(t *testing.T) (data []byte, notes []note) {
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if data, err = os.ReadFile(filepath.Join(dir, file)); err != nil {
+	data, err := os.ReadFile(filepath.Join(dir, file))
+	if err != nil {
 		t.Fatal(err)
 	}
 	for at := headerSize; at < len(data); {

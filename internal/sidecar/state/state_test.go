@@ -13,6 +13,24 @@ import (
 
 var scope = contextpilot.Scope{Model: "m", Tenant: "t", Replica: "r"}
 
+func open(t *testing.T, dir string) *state.State {
+	t.Helper()
+	s, err := state.Open(dir, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// again closes a state and opens it once more.
+func again(t *testing.T, s *state.State, dir string) *state.State {
+	t.Helper()
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return open(t, dir)
+}
+
 func newPilot(t testing.TB) *contextpilot.Pilot {
 	p, err := contextpilot.New(contextpilot.Config{Dedup: contextpilot.DedupOff, Notes: contextpilot.Notes{Hint: contextpilot.HintNone}})
 	if err != nil {
@@ -45,10 +63,7 @@ func sent(p contextpilot.Plan) (ids []int) {
 // After a restart the next prompts are ordered as if there had been none, and orders that were chosen stay.
 func TestRestart(t *testing.T) {
 	dir := t.TempDir()
-	s, err := state.Open(dir, slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := open(t, dir)
 	mem, pilot := orders.NewMemory(0, 0), newPilot(t)
 	store := s.Orders(mem)
 	for i := range 200 {
@@ -62,13 +77,7 @@ func TestRestart(t *testing.T) {
 		}
 		store.Put(t.Context(), "t", orders.Key{byte(i)}, []int{1, 0, 2})
 	}
-	if err := s.Close(); err != nil {
-		t.Fatal(err)
-	}
-	s, err = state.Open(dir, slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
+	s = again(t, s, dir)
 	defer s.Close()
 	again, back := newPilot(t), orders.NewMemory(0, 0)
 	got, err := s.Restore(back, again)
@@ -88,10 +97,7 @@ func TestRestart(t *testing.T) {
 // What was forgotten stays forgotten after a restart, and the order that was chosen since is the place's.
 func TestForgottenStaysForgotten(t *testing.T) {
 	dir := t.TempDir()
-	s, err := state.Open(dir, slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := open(t, dir)
 	store := s.Orders(orders.NewMemory(0, 0))
 	of := func(tenant string, i int) contextpilot.Request {
 		r := request(i)
@@ -108,13 +114,7 @@ func TestForgottenStaysForgotten(t *testing.T) {
 		}
 	}
 	store.Put(t.Context(), "t", orders.Key{1}, []int{2, 1, 0})
-	if err := s.Close(); err != nil {
-		t.Fatal(err)
-	}
-	s, err = state.Open(dir, slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
+	s = again(t, s, dir)
 	defer s.Close()
 	pilot, back := newPilot(t), orders.NewMemory(0, 0)
 	if got, err := s.Restore(back, pilot); err != nil || got.Skipped != 0 {
@@ -143,10 +143,7 @@ func TestClearedStaysCleared(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
-			s, err := state.Open(dir, slog.New(slog.DiscardHandler))
-			if err != nil {
-				t.Fatal(err)
-			}
+			s := open(t, dir)
 			of := func(model string, i int) contextpilot.Request {
 				r := request(i)
 				r.Scope.Model = model
@@ -159,13 +156,7 @@ func TestClearedStaysCleared(t *testing.T) {
 			for _, model := range []string{"m", "n"} {
 				s.Planned(of(model, 2), nil)
 			}
-			if err := s.Close(); err != nil {
-				t.Fatal(err)
-			}
-			s, err = state.Open(dir, slog.New(slog.DiscardHandler))
-			if err != nil {
-				t.Fatal(err)
-			}
+			s = again(t, s, dir)
 			defer s.Close()
 			pilot := newPilot(t)
 			if got, err := s.Restore(orders.NewMemory(0, 0), pilot); err != nil || got.Skipped != 0 {
@@ -185,10 +176,7 @@ func TestClearedStaysCleared(t *testing.T) {
 // What comes back is what was sent, whoever chose the order, whatever else is in the index by then.
 func TestOrdersComeBackAsSent(t *testing.T) {
 	dir := t.TempDir()
-	s, err := state.Open(dir, slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := open(t, dir)
 	chosen, decided := request(1), request(1)
 	chosen.ID, decided.ID, decided.Fixed = "chosen", "decided", true
 	chosen.Scope.Replica, decided.Scope.Replica = "of chosen", "of decided"
@@ -204,13 +192,7 @@ func TestOrdersComeBackAsSent(t *testing.T) {
 	}
 	s.Planned(chosen, sent)
 	s.Planned(decided, nil)
-	if err := s.Close(); err != nil {
-		t.Fatal(err)
-	}
-	s, err = state.Open(dir, slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
+	s = again(t, s, dir)
 	defer s.Close()
 	pilot := newPilot(t)
 	if got, err := s.Restore(orders.NewMemory(0, 0), pilot); err != nil || got.Plans != 4 || got.Skipped != 0 {

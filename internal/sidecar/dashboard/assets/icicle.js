@@ -5,11 +5,11 @@ const height = 240, left = 44, right = 4, top = 4, bottom = 22;
 
 // icicle draws a picture of an engine's cache into a place: prompts lie one above the other and begin at the left, so that
 // a block is as wide as its tokens, as high as the number of prompts that begin with all up to it, and its area is the
-// tokens that were sent of it. describe is called with the words for a block that has the focus or the pointer.
+// tokens that were sent of it. announce is called with the words for a block that has the focus or the pointer.
 //
 // It is a tree for the keyboard and for those who listen: up and down go through all blocks, right to the first one
 // behind, left to the one in front. What has the focus keeps it when the picture changes.
-export function icicle(place, picture, describe) {
+export function icicle(place, picture, announce) {
   const parts = picture?.parts ?? [];
   if (place.clientWidth === 0 && parts.length > 0) return; // not in view; drawn when it is
   const width = Math.max(place.clientWidth, 240);
@@ -20,7 +20,7 @@ export function icicle(place, picture, describe) {
   if (parts.length === 0) {
     drawn.set(place, { key, tree: [], items: [] });
     place.replaceChildren();
-    describe("");
+    announce("");
     return;
   }
   const tree = arrange(parts);
@@ -43,11 +43,11 @@ export function icicle(place, picture, describe) {
   });
   svg.append(...items);
   place.replaceChildren(svg);
-  drawn.set(place, { key, tree, items, describe: (i) => describe(words(parts[i], picture.seen)) });
+  drawn.set(place, { key, tree, items, announce: (i) => announce(words(parts[i], picture.seen)) });
   const at = focused === null ? -1 : closest(tree, focused);
   items[Math.max(at, 0)].setAttribute("tabindex", "0");
   if (at >= 0) items[at].focus({ preventScroll: true });
-  else describe("");
+  else announce("");
 }
 
 // arrange finds for each part its level, its place among its siblings and its first row.
@@ -72,8 +72,8 @@ const drawn = new WeakMap();
 
 function listen(place) {
   const state = (event) => {
-    const { tree, items, describe } = drawn.get(place);
-    return { tree, items, describe, i: items.indexOf(event.target) };
+    const { tree, items, announce } = drawn.get(place);
+    return { tree, items, announce, i: items.indexOf(event.target) };
   };
   const go = (items, i) => {
     if (i === undefined || i < 0 || i >= items.length) return;
@@ -90,10 +90,10 @@ function listen(place) {
   });
   for (const name of ["focusin", "pointerover", "click"]) {
     place.addEventListener(name, (event) => {
-      const { items, describe, i } = state(event);
+      const { items, announce, i } = state(event);
       if (i < 0) return;
       if (name === "click") go(items, i);
-      else describe(i);
+      else announce(i);
     });
   }
 }
