@@ -48,15 +48,14 @@ type Recent struct {
 	opt   Options
 	since time.Time
 
-	mu      sync.Mutex
-	added   int
-	ring    []Detail // the one added as number n stands at n modulo the length
-	byID    map[string]int
-	samples series
-	engines *lru.Cache[string, *watched] // by ID
-	totals  Totals
-	// Prompt and cached tokens of those that were planned, held out, or in shadow mode.
-	planned, held, shadow [2]int
+	mu                    sync.Mutex
+	added                 int
+	ring                  []Detail // the one added as number n stands at n modulo the length
+	byID                  map[string]int
+	samples               series
+	engines               *lru.Cache[string, *watched] // by ID
+	totals                Totals
+	planned, held, shadow tokens // of those that were planned, held out, or in shadow mode
 }
 
 // maxEngines is how many engines have samples of their own: as many as a pilot keeps an index of.
@@ -65,7 +64,25 @@ const maxEngines = 64
 // watched is what is counted of one engine.
 type watched struct {
 	samples series
-	tokens  [2]int // prompt, cached
+	tokens  tokens
+}
+
+// tokens are those of requests whose answer named both.
+type tokens struct{ prompt, cached int }
+
+func (t *tokens) add(q *Request) {
+	if q.PromptTokens != nil && q.CachedTokens != nil {
+		t.prompt += *q.PromptTokens
+		t.cached += *q.CachedTokens
+	}
+}
+
+// ratio is cached of prompt tokens, nil if there are none.
+func (t tokens) ratio() *float64 {
+	if t.prompt <= 0 {
+		return nil
+	}
+	return new(float64(t.cached) / float64(t.prompt))
 }
 
 // series are samples by time: the one of interval n stands at n modulo the length.
@@ -147,11 +164,9 @@ func (r *Recent) count(q *Request, now time.Time) {
 	if q.Failed {
 		t.Failed++
 	}
-	counted := q.PromptTokens != nil && q.CachedTokens != nil
 	if !q.HeldOut || q.Shadow {
 		r.samples.add(q, r.interval(now), r.opt.Interval)
 	}
-	var tokens *[2]int
 	switch {
 	case q.Shadow: // all are sent as they came
 		s := &t.Shadow
@@ -159,34 +174,27 @@ func (r *Recent) count(q *Request, now time.Time) {
 		s.LeftOut += q.LeftOut
 		s.Replaced += q.Replaced
 		s.CharsSaved += q.CharsSaved
-		tokens = &r.shadow
+		r.shadow.add(q)
 	case q.HeldOut:
 		t.HeldOut++
-		tokens = &r.held
+		r.held.add(q)
 	default:
-		tokens = &r.planned
+		r.planned.add(q)
 		if q.Engine != "" {
-			r.watch(q, now, counted)
+			r.watch(q, now)
 		}
-	}
-	if counted {
-		tokens[0] += *q.PromptTokens
-		tokens[1] += *q.CachedTokens
 	}
 }
 
 // watch adds a request to its engine's samples.
-func (r *Recent) watch(q *Request, now time.Time, counted bool) {
+func (r *Recent) watch(q *Request, now time.Time) {
 	e, ok := r.engines.Get(q.Engine)
 	if !ok {
 		e = &watched{samples: make(series, len(r.samples))}
 		r.engines.Put(q.Engine, e)
 	}
 	e.samples.add(q, r.interval(now), r.opt.Interval)
-	if counted {
-		e.tokens[0] += *q.PromptTokens
-		e.tokens[1] += *q.CachedTokens
-	}
+	e.tokens.add(q)
 }
 
 // HitRatio returns an engine's, nil if no request of it was added that named its tokens; 64 engines are remembered.
@@ -197,7 +205,7 @@ func (r *Recent) HitRatio(engine string) *float64 {
 	if !ok {
 		return nil
 	}
-	return ratio(e.tokens[1], e.tokens[0])
+	return e.tokens.ratio()
 }
 
 // Samples returns an engine's, oldest first.
@@ -249,9 +257,9 @@ func (r *Recent) Data() Data {
 	}
 	r.mu.Lock()
 	d.Totals = r.totals
-	d.Totals.PromptTokens, d.Totals.CachedTokens = r.planned[0], r.planned[1]
-	d.Totals.HitRatio, d.Totals.HeldOutHitRatio = ratio(r.planned[1], r.planned[0]), ratio(r.held[1], r.held[0])
-	d.Totals.Shadow.HitRatio = ratio(r.shadow[1], r.shadow[0])
+	d.Totals.PromptTokens, d.Totals.CachedTokens = r.planned.prompt, r.planned.cached
+	d.Totals.HitRatio, d.Totals.HeldOutHitRatio = r.planned.ratio(), r.held.ratio()
+	d.Totals.Shadow.HitRatio = r.shadow.ratio()
 	d.Samples = r.samples.until(r.interval(d.Now))
 	d.Requests = make([]Request, 0, len(r.ring))
 	for i := range r.ring {
@@ -320,13 +328,6 @@ func copied[T any](p *T) *T {
 		return nil
 	}
 	return new(*p)
-}
-
-func ratio(part, of int) *float64 {
-	if of <= 0 {
-		return nil
-	}
-	return new(float64(part) / float64(of))
 }
 
 // quantiles are of the nearest rank, over requests with a first byte that were not held out.

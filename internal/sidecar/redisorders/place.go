@@ -80,13 +80,9 @@ func (m *places[V]) forget(of place) {
 
 // drop is forget while mu is held.
 func (m *places[V]) drop(of place) {
-	var gone []place
 	for p := range m.at.All() {
 		if p.tenant == of.tenant {
-			gone = append(gone, p)
+			m.at.Delete(p)
 		}
-	}
-	for _, p := range gone {
-		m.at.Delete(p)
 	}
 }

@@ -14,9 +14,7 @@ const docsPerTurn = 64
 // At most limit turns of 64 docs on average are remembered, the oldest are forgotten first. Not safe for concurrent
 // use.
 type Chains[D comparable] struct {
-	limit int
-	docs  int
-	turns *lru.Cache[string, *turn[D]]
+	turns *lru.Cache[string, *turn[D]] // none is marked as used; the weight is in docs
 }
 
 type turn[D comparable] struct {
@@ -35,7 +33,10 @@ type Deduped[D comparable] struct {
 
 // NewChains returns an empty record of at most limit turns (at least 1).
 func NewChains[D comparable](limit int) *Chains[D] {
-	return &Chains[D]{limit: max(limit, 1), turns: lru.New[string, *turn[D]](limit)}
+	limit = max(limit, 1)
+	return &Chains[D]{lru.With(lru.Options[string, *turn[D]]{
+		Entries: limit, Weight: docsPerTurn * limit, Weigh: func(_ string, t *turn[D]) int { return len(t.docs) },
+	})}
 }
 
 // Len returns the number of turns.
@@ -47,14 +48,11 @@ const (
 )
 
 // Weight is about how many bytes the turns take.
-func (c *Chains[D]) Weight() int { return turnBytes*c.turns.Len() + turnDocBytes*c.docs }
+func (c *Chains[D]) Weight() int { return turnBytes*c.turns.Len() + turnDocBytes*c.turns.Weight() }
 
 // DropOldest forgets the oldest turn, and reports whether there was one.
 func (c *Chains[D]) DropOldest() bool {
-	_, t, ok := c.turns.DropOldest()
-	if ok {
-		c.docs -= len(t.docs)
-	}
+	_, _, ok := c.turns.DropOldest()
 	return ok
 }
 
@@ -82,14 +80,7 @@ func (c *Chains[D]) Add(id, parent string, docs []D, hint Hint, name func(i int)
 		out.Sources[d] = src.id
 		out.Hints = append(out.Hints, hint.text(name(i), src))
 	}
-	c.forget(id)
-	if _, oldest, full := c.turns.Put(id, fresh); full {
-		c.docs -= len(oldest.docs)
-	}
-	c.docs += len(docs)
-	for c.docs > docsPerTurn*c.limit && c.turns.Len() > 1 {
-		c.DropOldest()
-	}
+	c.turns.Put(id, fresh)
 	return out
 }
 
@@ -136,14 +127,7 @@ func (c *Chains[D]) Clear(id string) (cleared int) {
 	var ids []string
 	c.walk(id, func(id string, _ *turn[D]) { ids = append(ids, id) })
 	for _, id := range ids {
-		c.forget(id)
-	}
-	return len(ids)
-}
-
-func (c *Chains[D]) forget(id string) {
-	if t, ok := c.turns.Peek(id); ok {
-		c.docs -= len(t.docs)
 		c.turns.Delete(id)
 	}
+	return len(ids)
 }

@@ -42,7 +42,6 @@ func (x *Index) removed(id string, r *request) Removed {
 		return out
 	}
 	out.Held = true
-	x.docs -= r.docs
 	x.cuts++
 	x.stats.Removals++
 	x.tree.RemoveEach(r.leaf, func(n paper.NodeID) {
@@ -73,7 +72,7 @@ func (x *Index) trim(lock Lock) {
 		id, _, _ := x.bare.DropOldest()
 		x.requests.Delete(id)
 	}
-	for x.requests.Len() > x.limit || x.docs > docsPerTurn*x.limit && x.requests.Len() > 1 {
+	for x.requests.Len() > x.limit || x.requests.Weight() > docsPerTurn*x.limit && x.requests.Len() > 1 {
 		x.DropOldest()
 		lock.Pause()
 	}

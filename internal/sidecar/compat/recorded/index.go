@@ -3,8 +3,6 @@ package recorded
 import (
 	"context"
 	"fmt"
-	"math"
-	"slices"
 	"time"
 
 	"github.com/ragpilot/ragpilot/internal/lru"
@@ -20,8 +18,7 @@ type Index struct {
 	requests *lru.Cache[string, *request] // oldest first: none is marked as used
 	bare     *lru.Cache[string, struct{}] // those of them that have no context
 	limit    int                          // requests, 0: any number
-	docs     int                          // of all requests
-	peak     int                          // the most that docs was since the index was last compacted
+	peak     int                          // the most docs of all requests since the index was last compacted
 	commits  int                          // batches that are being entered: nodes stay where they are
 	next     int                          // of Add's IDs
 	serial   int                          // of the next node
@@ -56,7 +53,8 @@ func NewIndex(opt paper.Options) *Index {
 	if opt.Hold == nil {
 		opt.Hold = func([]paper.Doc, int) {}
 	}
-	return &Index{opt: opt, tree: paper.NewTree(opt), requests: lru.New[string, *request](math.MaxInt), bare: lru.New[string, struct{}](math.MaxInt)}
+	weighed := lru.Options[string, *request]{Weigh: func(_ string, r *request) int { return r.docs }}
+	return &Index{opt: opt, tree: paper.NewTree(opt), requests: lru.With(weighed), bare: lru.With(lru.Options[string, struct{}]{})}
 }
 
 // Bound makes the oldest requests leave when there are more than this many, or more than 64 docs for each of them. Those without
@@ -123,16 +121,15 @@ const (
 // Weight is about how many bytes the index takes, without its docs' numbers.
 func (x *Index) Weight() int {
 	nodes := x.tree.Len()
-	return requestBytes*x.requests.Len() + docBytes*counted(x.docs, x.peak) + slotBytes*(counted(nodes, x.tree.Slots())-nodes)
+	return requestBytes*x.requests.Len() + docBytes*counted(x.requests.Weight(), x.peak) + slotBytes*(counted(nodes, x.tree.Slots())-nodes)
 }
 
 // Requests returns the IDs that are known, oldest first.
 func (x *Index) Requests() []string {
 	ids := make([]string, 0, x.requests.Len())
-	for id := range x.requests.All() {
+	for id := range x.requests.Backward() {
 		ids = append(ids, id)
 	}
-	slices.Reverse(ids)
 	return ids
 }
 
@@ -215,6 +212,5 @@ func (x *Index) number() int {
 func (x *Index) remember(id string, leaf paper.NodeID, docs int) {
 	x.bare.Delete(id)
 	x.requests.Put(id, &request{leaf: leaf, docs: docs})
-	x.docs += docs
-	x.peak = max(x.peak, x.docs)
+	x.peak = max(x.peak, x.requests.Weight())
 }

@@ -25,7 +25,7 @@ func Shrink[K comparable](x *Index, t *Numbers[K]) {
 }
 
 func (x *Index) sparse() bool {
-	return sparse(x.tree.Len(), x.tree.Slots()) || sparse(x.docs, x.peak)
+	return sparse(x.tree.Len(), x.tree.Slots()) || sparse(x.requests.Weight(), x.peak)
 }
 
 // compact moves the tree's nodes together, and gives docs their new numbers. Paths, orders and the nodes' numbers for callers stay.
@@ -37,7 +37,7 @@ func (x *Index) compact(name func(paper.Doc) paper.Doc) {
 			nodes[to] = x.nodes[from]
 		}
 	}
-	x.nodes, x.peak = nodes, x.docs
+	x.nodes, x.peak = nodes, x.requests.Weight()
 	for _, r := range x.requests.All() {
 		if r.leaf != paper.None {
 			r.leaf = moved[r.leaf]
