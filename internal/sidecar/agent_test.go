@@ -72,7 +72,15 @@ func file(n int) []string {
 		case i < 12:
 			lines[i] = fmt.Sprintf("// Copyright line %d of every file of this program, which all begin alike", i)
 		default:
-			lines[i] = fmt.Sprintf("\tcase value%d.field%d == %d: return state%d.advance(%q) // step %d", n, i, i*7919%1009, i%13, fmt.Sprint("name", i*n), i)
+			lines[i] = fmt.Sprintf(
+				"\tcase value%d.field%d == %d: return state%d.advance(%q) // step %d",
+				n,
+				i,
+				i*7919%1009,
+				i%13,
+				fmt.Sprint("name", i*n),
+				i,
+			)
 		}
 	}
 	return lines
@@ -97,9 +105,15 @@ func chatAgent(n int) object {
 	messages := []object{{"role": "system", "content": "You are an agent."}, {"role": "user", "content": "Find the defect."}}
 	for i := range n {
 		id := fmt.Sprint("call", i)
-		messages = append(messages,
-			object{"role": "assistant", "content": fmt.Sprint("I look at it, step ", i), "tool_calls": []object{{"id": id, "type": "function", "function": object{"name": "read_file", "arguments": "{}"}}}},
-			object{"role": "tool", "tool_call_id": id, "content": read(i)})
+		messages = append(
+			messages,
+			object{
+				"role":       "assistant",
+				"content":    fmt.Sprint("I look at it, step ", i),
+				"tool_calls": []object{{"id": id, "type": "function", "function": object{"name": "read_file", "arguments": "{}"}}},
+			},
+			object{"role": "tool", "tool_call_id": id, "content": read(i)},
+		)
 	}
 	return object{"model": "m", "messages": messages}
 }

@@ -31,9 +31,17 @@ func TestRecompute(t *testing.T) {
 		for _, order := range [][]int{{1, 2, 3}, {3, 2, 1}} {
 			system := "<documents>\n"
 			for _, i := range order {
-				system += fmt.Sprintf("<document>Of lamp %d this is known: it is lit every night, and put out in the morning by those who keep it.</document>\n", i)
+				system += fmt.Sprintf(
+					"<document>Of lamp %d this is known: it is lit every night, and put out in the morning by those who keep it.</document>\n",
+					i,
+				)
 			}
-			body, _ := json.Marshal(map[string]any{"model": "m", "messages": []map[string]string{{"role": "system", "content": system + "</documents>"}, {"role": "user", "content": "Which?"}}})
+			body, _ := json.Marshal(
+				map[string]any{
+					"model":    "m",
+					"messages": []map[string]string{{"role": "system", "content": system + "</documents>"}, {"role": "user", "content": "Which?"}},
+				},
+			)
 			ask(t, url+"/v1/chat/completions", body)
 		}
 		var sent struct {
@@ -47,7 +55,9 @@ func TestRecompute(t *testing.T) {
 		if moved := bytes.Index(text, []byte("lamp 1")) < bytes.Index(text, []byte("lamp 3")); moved != x.moves {
 			t.Errorf("%+v: moved is %v in %s", x, moved, text)
 		}
-		if want := 3; x.recompute > 0 && (len(sent.Blocks) != want || !slices.IsSortedFunc(sent.Blocks, func(a, b engines.BlockSpan) int { return a.From - b.From })) || x.recompute == 0 && bytes.Contains(r.last(), []byte(`"blocks"`)) {
+		if want := 3; x.recompute > 0 &&
+			(len(sent.Blocks) != want || !slices.IsSortedFunc(sent.Blocks, func(a, b engines.BlockSpan) int { return a.From - b.From })) ||
+			x.recompute == 0 && bytes.Contains(r.last(), []byte(`"blocks"`)) {
 			t.Errorf("%+v: blocks %v in %s", x, sent.Blocks, r.last())
 		}
 	}

@@ -26,18 +26,18 @@ type board struct {
 
 // newBoard makes a board that keeps so many bytes of each text.
 func newBoard(cfg settings.Config, text int, live *settings.Live, pilot *contextpilot.Pilot, numbers *report.Figures) *board {
-	b := &board{Recent: dashboard.NewRecent(dashboard.Options{TextBytes: text}), figures: numbers, live: live, pilot: pilot, engine: cfg.CloudProvider, expire: func() {}}
-	if b.engine == "" {
-		b.engine = host(cfg.InferAPIURL)
+	return &board{
+		Recent: dashboard.NewRecent(dashboard.Options{TextBytes: text}), figures: numbers, live: live, pilot: pilot,
+		engine: cmp.Or(cfg.CloudProvider, host(cfg.InferAPIURL)), expire: func() {},
 	}
-	return b
 }
 
 // Answered takes one report in.
 func (b *board) Answered(r proxy.Report) {
 	b.figures.Answered(r)
 	d := dashboard.Detail{Request: dashboard.Request{
-		ID: r.ID, At: r.At, Tenant: r.Tenant, Session: r.Session, Path: r.Path, Model: r.Model, HeldOut: r.HeldOut, Shadow: r.Shadow, Failed: r.Failed,
+		ID: r.ID, At: r.At, Tenant: r.Tenant, Session: r.Session, Path: r.Path, Model: r.Model,
+		HeldOut: r.HeldOut, Shadow: r.Shadow, Failed: r.Failed,
 		Documents: r.Documents, LeftOut: r.LeftOut, Replaced: r.Replaced, CharsSaved: r.CharsSaved,
 		PromptTokens: known(r.Prompt), CachedTokens: known(r.Cached), Predicted: known(r.Predicted), Total: r.Total.Seconds(),
 	}}

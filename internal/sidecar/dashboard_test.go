@@ -57,5 +57,7 @@ func TestDashboardShowsLiveTraffic(t *testing.T) {
 	if err := chromedp.Do(ctx, chromedp.Click("#requests tr:first-child a")); err != nil {
 		t.Fatal(err)
 	}
-	wait(`location.hash.startsWith("#/requests/") && document.body.innerText.includes("[Duplicate content — identical to a previous tool result (call0).")`)
+	wait(
+		`location.hash.startsWith("#/requests/") && document.body.innerText.includes("[Duplicate content — identical to a previous tool result (call0).")`,
+	)
 }

@@ -184,7 +184,10 @@ func TestMemoriesByMeaning(t *testing.T) {
 	l := embedding(t, settings.Default().Memory.Embedder)
 	waitServed(t, l)
 	for _, fact := range []string{"Ana drives an old Volvo.", "Ana's travel document expires in May.", "Ana is allergic to peanuts.", "Ana needs new tyres."} {
-		if got := status(t, http.MethodPost, l.front.URL+"/memories", fmt.Sprintf(`{"messages":%q,"user_id":"ana"}`, fact)); !strings.HasPrefix(got, "200 ") {
+		if got := status(t, http.MethodPost, l.front.URL+"/memories", fmt.Sprintf(`{"messages":%q,"user_id":"ana"}`, fact)); !strings.HasPrefix(
+			got,
+			"200 ",
+		) {
 			t.Fatal(got)
 		}
 	}

@@ -312,7 +312,8 @@ func TestEventsEngineComesAndGoes(t *testing.T) {
 	e := newKVEngine(t)
 	f := follow(t, e, nil, vllmAt(e))
 	await(t, "the log line", func() bool { return strings.Contains(f.log.String(), "no connection, trying again") })
-	if s := f.shown(t).Feeds; len(s) != 1 || s[0].Connected || s[0].Complete || s[0].Cause != "starting" || s[0].Since == nil || s[0].Problem == "" {
+	if s := f.shown(t).Feeds; len(s) != 1 || s[0].Connected || s[0].Complete || s[0].Cause != "starting" || s[0].Since == nil ||
+		s[0].Problem == "" {
 		t.Errorf("the dashboard shows %+v, want a feed that has not begun, and why", s)
 	}
 	f.ask(t, "", chatPath, chatOf("zebra", ""))
@@ -418,7 +419,11 @@ func TestEventsReload(t *testing.T) {
 	cfg.InferAPIURL = e.URL
 	load := make(chan settings.Config, 1)
 	live := settings.NewLive(cfg)
-	front, err := server.New(cfg, http.NotFoundHandler(), server.Options{Live: live, Load: func() (settings.Config, error) { return <-load, nil }})
+	front, err := server.New(
+		cfg,
+		http.NotFoundHandler(),
+		server.Options{Live: live, Load: func() (settings.Config, error) { return <-load, nil }},
+	)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -483,7 +488,8 @@ func TestEventsOfSeveral(t *testing.T) {
 	f := follow(t, e, nil, a, b)
 	await(t, "both are followed", func() bool {
 		c := f.caches()
-		return c != nil && len(c.Sources) == 2 && !slices.ContainsFunc(c.Sources, func(s cachewatch.State) bool { return !s.Complete || s.Version == "" })
+		return c != nil && len(c.Sources) == 2 &&
+			!slices.ContainsFunc(c.Sources, func(s cachewatch.State) bool { return !s.Complete || s.Version == "" })
 	})
 	f.ask(t, "", chatPath, chatOf("apple", ""))
 	text := promptOf(t, e, "apple")
@@ -522,7 +528,11 @@ func TestEventsKeepFewBodies(t *testing.T) {
 	cfg.Engines = []settings.Engine{mine}
 	next := cfg
 	live := settings.NewLive(cfg)
-	front, err := server.New(cfg, http.NotFoundHandler(), server.Options{Live: live, Load: func() (settings.Config, error) { return next, nil }})
+	front, err := server.New(
+		cfg,
+		http.NotFoundHandler(),
+		server.Options{Live: live, Load: func() (settings.Config, error) { return next, nil }},
+	)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -22,7 +22,9 @@ import (
 // ServeExternalProcessing answers Envoy's questions about requests (envoy.service.ext_proc.v3) on a listener until ctx ends, and
 // closes it: bodies are rewritten as the proxy does it, and the gateway routes them. tenantHeader, if not empty, names the tenant;
 // authentication is the gateway's. Exchanges under way get drain to end.
-func (a *API) ServeExternalProcessing(ctx context.Context, l net.Listener, tenantHeader string, maxBody int64, drain time.Duration, log *slog.Logger) error {
+func (a *API) ServeExternalProcessing(
+	ctx context.Context, l net.Listener, tenantHeader string, maxBody int64, drain time.Duration, log *slog.Logger,
+) error {
 	s, err := extproc.New(extproc.Options{
 		Decider: extproc.DeciderFunc(func(ctx context.Context, r extproc.Request) (extproc.Decision, error) {
 			return a.decide(ctx, r, tenantHeader)

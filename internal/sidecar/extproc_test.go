@@ -112,7 +112,9 @@ func gatewayAsks(t *testing.T, client pb.ExternalProcessorClient, team, body str
 	ask(&pb.ProcessingRequest{Request: &pb.ProcessingRequest_RequestHeaders{
 		RequestHeaders: headers(":method", "POST", ":path", "/v1/chat/completions", "x-team", team),
 	}})
-	r := ask(&pb.ProcessingRequest{Request: &pb.ProcessingRequest_RequestBody{RequestBody: &pb.HttpBody{Body: []byte(body), EndOfStream: true}}})
+	r := ask(
+		&pb.ProcessingRequest{Request: &pb.ProcessingRequest_RequestBody{RequestBody: &pb.HttpBody{Body: []byte(body), EndOfStream: true}}},
+	)
 	changed = string(r.GetRequestBody().GetResponse().GetBodyMutation().GetBody())
 	r = ask(&pb.ProcessingRequest{Request: &pb.ProcessingRequest_ResponseHeaders{ResponseHeaders: headers(":status", "200")}})
 	for _, o := range r.GetResponseHeaders().GetResponse().GetHeaderMutation().GetSetHeaders() {
@@ -121,7 +123,9 @@ func gatewayAsks(t *testing.T, client pb.ExternalProcessorClient, team, body str
 		}
 	}
 	answer := `{"choices":[],"usage":{"prompt_tokens":100,"completion_tokens":1,"prompt_tokens_details":{"cached_tokens":0}}}`
-	ask(&pb.ProcessingRequest{Request: &pb.ProcessingRequest_ResponseBody{ResponseBody: &pb.HttpBody{Body: []byte(answer), EndOfStream: true}}})
+	ask(
+		&pb.ProcessingRequest{Request: &pb.ProcessingRequest_ResponseBody{ResponseBody: &pb.HttpBody{Body: []byte(answer), EndOfStream: true}}},
+	)
 	_ = stream.CloseSend()
 	if _, err := stream.Recv(); !errors.Is(err, io.EOF) {
 		t.Error(err)

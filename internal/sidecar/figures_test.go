@@ -62,7 +62,9 @@ func parsed[T any](t *testing.T, text string) (v T) {
 // docsChat is a question about documents that stand in the system text.
 func docsChat(question string, documents ...string) string {
 	system := "Answer from these. <documents>\n<document>" + strings.Join(documents, "</document>\n<document>") + "</document>\n</documents>"
-	text, _ := json.Marshal(object{"model": "m", "messages": []object{{"role": "system", "content": system}, {"role": "user", "content": question}}})
+	text, _ := json.Marshal(
+		object{"model": "m", "messages": []object{{"role": "system", "content": system}, {"role": "user", "content": question}}},
+	)
 	return string(text)
 }
 
@@ -86,7 +88,9 @@ func TestPicturesAreOfOneTenant(t *testing.T) {
 	for _, e := range d.Engines {
 		text := do(t, http.MethodGet, l.admin.URL+"/ui/engines/"+e.ID+".json", "", "")
 		p := parsed[dashboard.Picture](t, text)
-		if p.Live != 4 || *e.Live != 4 || p.Seen != 4 || p.Blocks != 2+4 || len(p.Parts) != 6 || p.Parts[0].Requests != 4 || p.Parts[1].Parent != 0 || p.Parts[1].Requests != 4 {
+		if p.Live != 4 || *e.Live != 4 || p.Seen != 4 || p.Blocks != 2+4 || len(p.Parts) != 6 || p.Parts[0].Requests != 4 ||
+			p.Parts[1].Parent != 0 ||
+			p.Parts[1].Requests != 4 {
 			t.Errorf("%s: %s", e.Tenant, text)
 		}
 		for _, part := range p.Parts {
@@ -112,7 +116,10 @@ func TestPicturesAreOfOneTenant(t *testing.T) {
 func TestAccountsAreOfOneTenant(t *testing.T) {
 	cloud := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
-		fmt.Fprint(w, `{"content":[],"usage":{"input_tokens":100,"cache_read_input_tokens":3000,"cache_creation_input_tokens":1000,"output_tokens":10}}`)
+		fmt.Fprint(
+			w,
+			`{"content":[],"usage":{"input_tokens":100,"cache_read_input_tokens":3000,"cache_creation_input_tokens":1000,"output_tokens":10}}`,
+		)
 	}))
 	t.Cleanup(cloud.Close)
 	base, err := url.Parse(cloud.URL)
@@ -140,7 +147,10 @@ func TestAccountsAreOfOneTenant(t *testing.T) {
 		}
 	}
 	s := parsed[report.Snapshot](t, do(t, http.MethodGet, l.admin.URL+"/figures", "", ""))
-	if s.Cloud == nil || s.Cloud.Total.Requests != 3 || len(s.Cloud.Tenants) != 2 || s.Cloud.Tenants[0].Requests+s.Cloud.Tenants[1].Requests != 3 || s.Currency != "XTS" || s.Money == nil {
+	if s.Cloud == nil || s.Cloud.Total.Requests != 3 || len(s.Cloud.Tenants) != 2 ||
+		s.Cloud.Tenants[0].Requests+s.Cloud.Tenants[1].Requests != 3 ||
+		s.Currency != "XTS" ||
+		s.Money == nil {
 		t.Errorf("%+v", s)
 	}
 	if p := s.Totals.Planned; p.PromptTokens != 3*4100 || p.CachedTokens != 3*3000 {
@@ -192,7 +202,8 @@ func TestShadowFigures(t *testing.T) {
 		}
 	}
 	s := parsed[report.Snapshot](t, do(t, http.MethodGet, l.admin.URL+"/figures", "", ""))
-	if tt := s.Totals; tt.Shadow.Requests != 48 || tt.Planned.Requests+tt.HeldOut.Requests != 0 || tt.CharsSaved != 0 || tt.WouldHave.LeftOut == 0 {
+	if tt := s.Totals; tt.Shadow.Requests != 48 || tt.Planned.Requests+tt.HeldOut.Requests != 0 || tt.CharsSaved != 0 ||
+		tt.WouldHave.LeftOut == 0 {
 		t.Errorf("%+v", tt)
 	}
 	if s.TTFT.Samples != [2]int{} || s.Money.Samples != [2]int{} {
@@ -250,7 +261,13 @@ func TestRestartForgetsACloudsPrompts(t *testing.T) {
 func TestDashboardDrawsTheCache(t *testing.T) {
 	l := newTenants(t, sidecar.Options{}, func(*settings.Config) {})
 	ask := func(i int) {
-		do(t, http.MethodPost, l.front.URL+"/v1/chat/completions", "red", docsChat(fmt.Sprint(i), passage("first"), passage("second"), passage(fmt.Sprint(i))))
+		do(
+			t,
+			http.MethodPost,
+			l.front.URL+"/v1/chat/completions",
+			"red",
+			docsChat(fmt.Sprint(i), passage("first"), passage("second"), passage(fmt.Sprint(i))),
+		)
 	}
 	ask(0)
 	_, wait := browse(t, l.admin.URL+"/ui/")

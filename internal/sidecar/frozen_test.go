@@ -138,9 +138,15 @@ func (d *dialogue) turn(t *testing.T, engine *recorder, r *replica) int {
 	}
 	n := len(d.messages)
 	id := fmt.Sprint("call ", n)
-	d.messages = append(d.messages, object{"role": "user", "content": fmt.Sprint("question ", n)},
-		object{"role": "assistant", "tool_calls": []object{{"id": id, "type": "function", "function": object{"name": "search", "arguments": "{}"}}}},
-		object{"role": "tool", "tool_call_id": id, "content": d.documents(4)})
+	d.messages = append(
+		d.messages,
+		object{"role": "user", "content": fmt.Sprint("question ", n)},
+		object{
+			"role":       "assistant",
+			"tool_calls": []object{{"id": id, "type": "function", "function": object{"name": "search", "arguments": "{}"}}},
+		},
+		object{"role": "tool", "tool_call_id": id, "content": d.documents(4)},
+	)
 	body, err := json.Marshal(object{"model": "m", "messages": d.messages})
 	if err != nil {
 		t.Fatal(err)
@@ -183,7 +189,22 @@ func startRedis(t *testing.T) (server *os.Process, addr string) {
 	addr = l.Addr().String()
 	_ = l.Close()
 	_, port, _ := net.SplitHostPort(addr)
-	cmd := exec.CommandContext(context.Background(), program, "--port", port, "--bind", "127.0.0.1", "--dir", t.TempDir(), "--save", "", "--appendonly", "no", "--daemonize", "no")
+	cmd := exec.CommandContext(
+		context.Background(),
+		program,
+		"--port",
+		port,
+		"--bind",
+		"127.0.0.1",
+		"--dir",
+		t.TempDir(),
+		"--save",
+		"",
+		"--appendonly",
+		"no",
+		"--daemonize",
+		"no",
+	)
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}

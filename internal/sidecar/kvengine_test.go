@@ -159,17 +159,36 @@ func (e *kvEngine) generate(w http.ResponseWriter, r *http.Request, body []byte)
 		raw, _ := json.Marshal(numbersOf(text))
 		prompt, output = string(raw), "[7]"
 	}
-	usage := fmt.Sprintf(`{"prompt_tokens":%d,"total_tokens":%d,"completion_tokens":1,"prompt_tokens_details":{"cached_tokens":0}}`, len(text), len(text)+1)
+	usage := fmt.Sprintf(
+		`{"prompt_tokens":%d,"total_tokens":%d,"completion_tokens":1,"prompt_tokens_details":{"cached_tokens":0}}`,
+		len(text),
+		len(text)+1,
+	)
 	switch {
 	case b.Stream:
 		w.Header().Set("Content-Type", "text/event-stream")
-		fmt.Fprintf(w, "data: {\"id\":\"x\",\"choices\":[{\"index\":0,\"delta\":{\"role\":\"assistant\",\"content\":\"\"},\"finish_reason\":null}],\"prompt_token_ids\":%s,\"prompt_text\":null}\n\n", prompt)
+		fmt.Fprintf(
+			w,
+			"data: {\"id\":\"x\",\"choices\":[{\"index\":0,\"delta\":{\"role\":\"assistant\",\"content\":\"\"},\"finish_reason\":null}],\"prompt_token_ids\":%s,\"prompt_text\":null}\n\n",
+			prompt,
+		)
 		w.(http.Flusher).Flush()
-		fmt.Fprintf(w, "data: {\"id\":\"x\",\"choices\":[{\"index\":0,\"delta\":{\"content\":\"ok\"},\"finish_reason\":\"stop\",\"token_ids\":%s}],\"usage\":%s}\n\ndata: [DONE]\n\n", output, usage)
+		fmt.Fprintf(
+			w,
+			"data: {\"id\":\"x\",\"choices\":[{\"index\":0,\"delta\":{\"content\":\"ok\"},\"finish_reason\":\"stop\",\"token_ids\":%s}],\"usage\":%s}\n\ndata: [DONE]\n\n",
+			output,
+			usage,
+		)
 	case r.URL.Path == "/v1/completions":
 		fmt.Fprintf(w, `{"id":"x","choices":[{"index":0,"text":"ok","token_ids":%s,"prompt_token_ids":%s}],"usage":%s}`, output, prompt, usage)
 	default:
-		fmt.Fprintf(w, `{"id":"x","choices":[{"index":0,"message":{"role":"assistant","content":"ok"},"token_ids":%s}],"usage":%s,"prompt_token_ids":%s}`, output, usage, prompt)
+		fmt.Fprintf(
+			w,
+			`{"id":"x","choices":[{"index":0,"message":{"role":"assistant","content":"ok"},"token_ids":%s}],"usage":%s,"prompt_token_ids":%s}`,
+			output,
+			usage,
+			prompt,
+		)
 	}
 }
 

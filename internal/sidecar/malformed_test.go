@@ -47,7 +47,9 @@ func TestMalformedHeadsAreNotLogged(t *testing.T) {
 		running.Wait()
 	})
 	f := followAs(t, newKVEngine(t), nil, func(c *settings.Config) {
-		c.InferAPIURL, c.Memory.Dir, c.Memory.Extract, c.Memory.Model, c.Memory.Embedder = "http://"+l.Addr().String(), t.TempDir(), "add-only", "m", "lexical"
+		c.InferAPIURL, c.Memory.Dir, c.Memory.Extract, c.Memory.Model, c.Memory.Embedder = "http://"+l.Addr().
+			String(),
+			t.TempDir(), "add-only", "m", "lexical"
 		for range answers {
 			name := fmt.Sprint("engine-", len(c.Engines))
 			c.Engines = append(c.Engines, settings.Engine{Name: name, Kind: "vllm", Events: "tcp://127.0.0.1:1", Models: []string{name}})
@@ -76,7 +78,8 @@ func TestMalformedHeadsAreNotLogged(t *testing.T) {
 	}
 	await(t, "failures are in the log", func() bool {
 		text := f.log.String()
-		return strings.Contains(text, "upstream failed") && strings.Contains(text, "msg=memory") && strings.Count(text, "cannot be asked") == len(answers)
+		return strings.Contains(text, "upstream failed") && strings.Contains(text, "msg=memory") &&
+			strings.Count(text, "cannot be asked") == len(answers)
 	})
 	t.Logf("%d requests; log:\n%s", asked.Load(), f.log)
 	if strings.Contains(f.log.String(), "CANARY") {

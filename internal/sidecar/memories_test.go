@@ -100,7 +100,8 @@ func TestWhatIsRemembered(t *testing.T) {
 		if got := fmt.Sprint(recall(t, a)); got != want {
 			t.Errorf("%q: %s, want %s", extract, got, want)
 		}
-		if changes, err := a.Add(t.Context(), ana, []memory.Message{{Role: memory.Assistant, Content: "Why?"}}, memory.AddOptions{Extractor: memory.Everything{}}); err != nil || len(changes) != 1 {
+		if changes, err := a.Add(t.Context(), ana, []memory.Message{{Role: memory.Assistant, Content: "Why?"}}, memory.AddOptions{Extractor: memory.Everything{}}); err != nil ||
+			len(changes) != 1 {
 			t.Errorf("%q: a question as it is: %+v, %v", extract, changes, err)
 		}
 	}
@@ -124,11 +125,17 @@ func TestForgetDropsTheIndex(t *testing.T) {
 func TestSearchBesideMemories(t *testing.T) {
 	l := newTenants(t, sidecar.Options{}, func(c *settings.Config) { c.Memory.Dir, c.Memory.Embedder = t.TempDir(), "lexical" })
 	do(t, http.MethodPost, l.front.URL+"/reorder", "a", `{"contexts":[[1,2,3]]}`)
-	if got := do(t, http.MethodPost, l.front.URL+"/search", "a", `{"context":[1,2,9],"update_access":true}`); !strings.Contains(got, `"has_prefix":true,"overlap":2`) {
+	if got := do(t, http.MethodPost, l.front.URL+"/search", "a", `{"context":[1,2,9],"update_access":true}`); !strings.Contains(
+		got,
+		`"has_prefix":true,"overlap":2`,
+	) {
 		t.Error(got)
 	}
 	remember(t, memoriesOf(t, l, "a"), "Ana keeps bees.")
-	if got := do(t, http.MethodPost, l.front.URL+"/search", "a", `{"query":"bees","user_id":"ana"}`); !strings.Contains(got, "Ana keeps bees.") {
+	if got := do(t, http.MethodPost, l.front.URL+"/search", "a", `{"query":"bees","user_id":"ana"}`); !strings.Contains(
+		got,
+		"Ana keeps bees.",
+	) {
 		t.Error(got)
 	}
 }
@@ -143,7 +150,11 @@ func TestMemoriesOfAModel(t *testing.T) {
 			return
 		}
 		w.Header().Set("Content-Type", "text/event-stream")
-		fmt.Fprintf(w, "data: {\"choices\":[{\"delta\":{\"content\":%q}}]}\n\ndata: {\"choices\":[{\"delta\":{},\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n", answer)
+		fmt.Fprintf(
+			w,
+			"data: {\"choices\":[{\"delta\":{\"content\":%q}}]}\n\ndata: {\"choices\":[{\"delta\":{},\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n",
+			answer,
+		)
 	}))
 	t.Cleanup(engine.Close)
 	l := newTenants(t, sidecar.Options{}, func(c *settings.Config) {
@@ -154,7 +165,8 @@ func TestMemoriesOfAModel(t *testing.T) {
 		t.Errorf("%+v", changes)
 	}
 	answer = ""
-	if _, err := s.Add(t.Context(), ana, []memory.Message{{Role: memory.User, Content: "And a parrot."}}, memory.AddOptions{}); err == nil || strings.Contains(err.Error(), engine.URL) {
+	if _, err := s.Add(t.Context(), ana, []memory.Message{{Role: memory.User, Content: "And a parrot."}}, memory.AddOptions{}); err == nil ||
+		strings.Contains(err.Error(), engine.URL) {
 		t.Errorf("a failing model: %v", err)
 	}
 	if got := recall(t, s); len(got) != 1 {
@@ -166,7 +178,9 @@ func TestMemoriesOfAModel(t *testing.T) {
 func TestMem0RoutesStayHere(t *testing.T) {
 	for _, dir := range []string{"", t.TempDir()} {
 		var seen []string
-		engine := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { seen = append(seen, r.URL.Path) })) // a fake engine
+		engine := httptest.NewServer(
+			http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { seen = append(seen, r.URL.Path) }),
+		) // a fake engine
 		t.Cleanup(engine.Close)
 		l := newTenants(t, sidecar.Options{}, func(c *settings.Config) { c.InferAPIURL, c.Memory.Dir = engine.URL, dir })
 		want := http.StatusNotFound

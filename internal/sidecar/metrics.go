@@ -76,14 +76,16 @@ type remembered struct {
 }
 
 func newRemembered(b *budget.Budget, indexes *memory.Indexes) *remembered {
-	table := []string{"table"}
+	desc := func(name, help string, labels ...string) *prometheus.Desc {
+		return prometheus.NewDesc(name, help, labels, nil)
+	}
 	return &remembered{
 		budget: b, indexes: indexes,
-		limit: prometheus.NewDesc("ragpilot_memory_limit_bytes", "The most that is remembered, in all tables together (limits.memory_bytes).", nil, nil),
-		bytes: prometheus.NewDesc("ragpilot_memory_bytes",
-			"What is remembered, by table. Of scopes, history, recent, figures, cloud_cache and memory_stores it is the share that is set aside for them.", table, nil),
-		evicted:        prometheus.NewDesc("ragpilot_memory_evicted_bytes_total", "What tables have lost because the memory was full.", table, nil),
-		evictedEntries: prometheus.NewDesc("ragpilot_memory_evicted_total", "Entries that tables have lost because the memory was full.", table, nil),
+		limit: desc("ragpilot_memory_limit_bytes", "The most that is remembered, in all tables together (limits.memory_bytes)."),
+		bytes: desc("ragpilot_memory_bytes", "What is remembered, by table. Of scopes, history, recent, figures, cloud_cache and memory_stores "+
+			"it is the share that is set aside for them.", "table"),
+		evicted:        desc("ragpilot_memory_evicted_bytes_total", "What tables have lost because the memory was full.", "table"),
+		evictedEntries: desc("ragpilot_memory_evicted_total", "Entries that tables have lost because the memory was full.", "table"),
 	}
 }
 

@@ -26,7 +26,9 @@ type money struct {
 func newMoney(cfg settings.Config, base *url.URL, entries int) (m money, err error) {
 	prices := make(map[string]cloudcache.Price, len(cfg.Prices))
 	for _, p := range cfg.Prices {
-		prices[p.Model] = cloudcache.Price{Input: p.Input, CacheRead: p.CacheRead, CacheWrite: p.CacheWrite, CacheWrite1h: p.CacheWrite1h, Output: p.Output}
+		prices[p.Model] = cloudcache.Price{
+			Input: p.Input, CacheRead: p.CacheRead, CacheWrite: p.CacheWrite, CacheWrite1h: p.CacheWrite1h, Output: p.Output,
+		}
 	}
 	m.currency, m.priced = cfg.Currency, len(prices) > 0
 	if cfg.CloudProvider == "" {
@@ -39,8 +41,8 @@ func newMoney(cfg settings.Config, base *url.URL, entries int) (m money, err err
 		}
 	}
 	m.provider, err = cloudcache.New(cloudcache.Options{
-		Provider: cfg.CloudProvider, Key: cfg.CloudAPIKey.Reveal(), Extended: cfg.ExtendedCache, Base: base, Prices: prices, Currency: cfg.Currency,
-		MaxEntries: entries,
+		Provider: cfg.CloudProvider, Key: cfg.CloudAPIKey.Reveal(), Extended: cfg.ExtendedCache, Base: base, Prices: prices,
+		Currency: cfg.Currency, MaxEntries: entries,
 	})
 	return m, err
 }

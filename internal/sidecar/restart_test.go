@@ -87,7 +87,19 @@ var listening = regexp.MustCompile(`127\.0\.0\.1:\d+`)
 
 func run(t *testing.T, bin, engine, dir string) *process {
 	t.Helper()
-	cmd := exec.CommandContext(t.Context(), bin, "serve", "--listen", "127.0.0.1:0", "--admin-addr", "", "--infer-api-url", engine, "--state-dir", dir)
+	cmd := exec.CommandContext(
+		t.Context(),
+		bin,
+		"serve",
+		"--listen",
+		"127.0.0.1:0",
+		"--admin-addr",
+		"",
+		"--infer-api-url",
+		engine,
+		"--state-dir",
+		dir,
+	)
 	cmd.Env = append(os.Environ(), "RAGPILOT_LOG_LEVEL=info")
 	log, err := cmd.StderrPipe()
 	if err != nil {

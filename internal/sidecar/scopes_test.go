@@ -15,8 +15,19 @@ func TestIndexesOfATenantAreItsOwn(t *testing.T) {
 	l := newTenants(t, sidecar.Options{}, func(cfg *settings.Config) { cfg.Limits.Tenants = 2 })
 	post := func(tenant, front, last string) {
 		t.Helper()
-		text := fmt.Sprintf(`%s <documents><document>%s</document><document>%s</document></documents>`, front, strings.Repeat("a long one ", 100), last)
-		do(t, "POST", l.front.URL+"/v1/chat/completions", tenant, fmt.Sprintf(`{"model":"m","messages":[{"role":"system","content":%q},{"role":"user","content":"q"}]}`, text))
+		text := fmt.Sprintf(
+			`%s <documents><document>%s</document><document>%s</document></documents>`,
+			front,
+			strings.Repeat("a long one ", 100),
+			last,
+		)
+		do(
+			t,
+			"POST",
+			l.front.URL+"/v1/chat/completions",
+			tenant,
+			fmt.Sprintf(`{"model":"m","messages":[{"role":"system","content":%q},{"role":"user","content":"q"}]}`, text),
+		)
 	}
 	post("quiet", "Answer.", "b")
 	for i := range 100 {

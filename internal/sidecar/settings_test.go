@@ -163,7 +163,8 @@ func TestFailureIsInTheLog(t *testing.T) {
 		t.Errorf("%d %s", got.code, got.text)
 	}
 	for line := range strings.Lines(s.log.String()) {
-		if strings.Contains(line, "upstream failed") && strings.Contains(line, "request_id="+got.header.Get("X-Ragpilot-Request-Id")) && strings.Contains(line, down.Listener.Addr().String()) {
+		if strings.Contains(line, "upstream failed") && strings.Contains(line, "request_id="+got.header.Get("X-Ragpilot-Request-Id")) &&
+			strings.Contains(line, down.Listener.Addr().String()) {
 			return
 		}
 	}

@@ -220,7 +220,8 @@ func (a *assembly) restoreState() error {
 func (a *assembly) makeProxy() (err error) {
 	cfg, live := a.cfg, a.Live
 	po := a.po
-	po.Tracer, po.Pilot, po.Index, po.Log, po.Recorder, po.Memory, po.Transport = a.tracer, a.pilot, a.index, a.log, a.board, a.memory, a.Transport
+	po.Tracer, po.Pilot, po.Index, po.Recorder = a.tracer, a.pilot, a.index, a.board
+	po.Log, po.Memory, po.Transport = a.log, a.memory, a.Transport
 	po.KeepTexts, po.Modulus, po.Window, po.Blocks = cfg.KeepTexts, cfg.ChunkModulus, cfg.Plan.Window, cfg.Recompute > 0
 	po.MaxTenants, po.MaxSessions = cfg.Limits.Tenants, cfg.Limits.Sessions
 	po.AllowedPaths, po.StoredObjects, po.TenantHeader = cfg.AllowedPaths, cfg.StoredObjects, cfg.TrustTenantHeader

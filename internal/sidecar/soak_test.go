@@ -166,9 +166,15 @@ func (s *soak) next(t *testing.T) (own float64, used [2]int) {
 	}
 	for k := range turn {
 		id := fmt.Sprint("t", k)
-		messages = append(messages,
-			object{"role": "assistant", "content": nil, "tool_calls": []object{{"id": id, "type": "function", "function": object{"name": "search", "arguments": "{}"}}}},
-			object{"role": "tool", "tool_call_id": id, "content": doc(pick[k+5]) + "\n" + doc(pick[k+6]) + "\n" + doc(pick[k+7])})
+		messages = append(
+			messages,
+			object{
+				"role":       "assistant",
+				"content":    nil,
+				"tool_calls": []object{{"id": id, "type": "function", "function": object{"name": "search", "arguments": "{}"}}},
+			},
+			object{"role": "tool", "tool_call_id": id, "content": doc(pick[k+5]) + "\n" + doc(pick[k+6]) + "\n" + doc(pick[k+7])},
+		)
 	}
 	body, err := json.Marshal(object{"model": "m", "messages": messages})
 	if err != nil {

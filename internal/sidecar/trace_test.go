@@ -91,7 +91,12 @@ func serveTraced(t *testing.T, change func(*settings.Config)) *tracedServer {
 	t.Helper()
 	leaks := goleak.IgnoreCurrent()
 	t.Cleanup(func() { goleak.VerifyNone(t, leaks) }) // the last one, when all has been closed
-	s := &tracedServer{engine: newTracedEngine(t), registry: server.NewRegistry(), log: new(testkit.Log), spans: tracetest.NewInMemoryExporter()}
+	s := &tracedServer{
+		engine:   newTracedEngine(t),
+		registry: server.NewRegistry(),
+		log:      new(testkit.Log),
+		spans:    tracetest.NewInMemoryExporter(),
+	}
 	cfg := settings.Default()
 	cfg.Compat = true
 	cfg.Listen, cfg.AdminAddr, cfg.InferAPIURL = "127.0.0.1:0", "", s.engine.URL
@@ -240,9 +245,14 @@ func asking(question string, from int, results ...int) object {
 	messages := []object{{"role": "system", "content": docs(from)}, {"role": "user", "content": question}}
 	for i, r := range results {
 		id := fmt.Sprint("call", i)
-		messages = append(messages,
-			object{"role": "assistant", "tool_calls": []object{{"id": id, "type": "function", "function": object{"name": "search", "arguments": "{}"}}}},
-			object{"role": "tool", "tool_call_id": id, "content": docs(r)})
+		messages = append(
+			messages,
+			object{
+				"role":       "assistant",
+				"tool_calls": []object{{"id": id, "type": "function", "function": object{"name": "search", "arguments": "{}"}}},
+			},
+			object{"role": "tool", "tool_call_id": id, "content": docs(r)},
+		)
 	}
 	return object{"model": "qwen3-8b", "messages": messages}
 }
@@ -253,14 +263,27 @@ func TestSpansOfARequest(t *testing.T) {
 	s := serveTraced(t, func(c *settings.Config) { c.Keys = []settings.Key{{Tenant: "red", Key: "k"}} })
 	s.post(t, "/v1/chat/completions", asking("first?", 1, 10), "X-Api-Key", "k")
 	s.ended(t, 1)
-	s.post(t, "/v1/chat/completions", asking("second?", -1, 20, 20), "X-Api-Key", "k", "Traceparent", traceparent, "Tracestate", "a=1", "X-Contextpilot-Session", "of alice")
+	s.post(
+		t,
+		"/v1/chat/completions",
+		asking("second?", -1, 20, 20),
+		"X-Api-Key",
+		"k",
+		"Traceparent",
+		traceparent,
+		"Tracestate",
+		"a=1",
+		"X-Contextpilot-Session",
+		"of alice",
+	)
 	spans := s.ended(t, 1)
 	server := named(t, spans, "POST /v1/chat/completions")
 	if server.SpanContext.TraceID().String() != clientTrace || server.Parent.SpanID().String() != clientSpan || !server.Parent.IsRemote() {
 		t.Errorf("not in the client's trace: %v below %v", server.SpanContext, server.Parent)
 	}
 	for _, x := range spans {
-		if x.Name != server.Name && (x.Parent.SpanID() != server.SpanContext.SpanID() || x.SpanContext.TraceID() != server.SpanContext.TraceID()) {
+		if x.Name != server.Name &&
+			(x.Parent.SpanID() != server.SpanContext.SpanID() || x.SpanContext.TraceID() != server.SpanContext.TraceID()) {
 			t.Errorf("%s is below %v", x.Name, x.Parent)
 		}
 		if x.StartTime.Before(server.StartTime) || x.EndTime.After(server.EndTime) || x.Status.Code != 0 {
@@ -291,7 +314,8 @@ func TestSpansOfARequest(t *testing.T) {
 	}
 	plan := named(t, spans, "plan")
 	holds(t, plan, map[string]any{tracing.Messages: int64(6), tracing.Documents: int64(18), tracing.References: int64(6)})
-	if len(plan.Events) != 2 || plan.Events[0].Name != tracing.Ordered || attributesOf(plan.Events[0].Attributes)[tracing.Documents] != int64(6) {
+	if len(plan.Events) != 2 || plan.Events[0].Name != tracing.Ordered ||
+		attributesOf(plan.Events[0].Attributes)[tracing.Documents] != int64(6) {
 		t.Errorf("orders: %v", plan.Events)
 	}
 	forward := named(t, spans, "forward")
@@ -300,7 +324,8 @@ func TestSpansOfARequest(t *testing.T) {
 		t.Errorf("%v %v", forward.SpanKind, forward.Events)
 	}
 	h := s.engine.last(t)
-	if want := "00-" + clientTrace + "-" + forward.SpanContext.SpanID().String() + "-01"; h.Get("Traceparent") != want || h.Get("Tracestate") != "a=1" {
+	if want := "00-" + clientTrace + "-" + forward.SpanContext.SpanID().String() + "-01"; h.Get("Traceparent") != want ||
+		h.Get("Tracestate") != "a=1" {
 		t.Errorf("the engine got %v, want %s", h, want)
 	}
 	if !strings.Contains(s.log.String(), "trace_id="+clientTrace) {
@@ -437,15 +462,30 @@ func TestNoPromptInSpans(t *testing.T) {
 				return strings.Repeat(strings.Join(docs, "\n"), 10)
 			}
 		})
-		messages := []object{{"role": "system", "content": text.Draw(t, "system")}, {"role": word.Draw(t, "role"), "content": text.Draw(t, "user")}}
+		messages := []object{
+			{"role": "system", "content": text.Draw(t, "system")},
+			{"role": word.Draw(t, "role"), "content": text.Draw(t, "user")},
+		}
 		for i := range rapid.IntRange(0, 3).Draw(t, "results") {
 			id := fmt.Sprint(word.Draw(t, "id"), i)
-			messages = append(messages,
-				object{"role": "assistant", "tool_calls": []object{{"id": id, "function": object{"name": word.Draw(t, "tool"), "arguments": text.Draw(t, "arguments")}}}},
-				object{"role": "tool", "tool_call_id": id, "content": text.Draw(t, "result")})
+			messages = append(
+				messages,
+				object{
+					"role":       "assistant",
+					"tool_calls": []object{{"id": id, "function": object{"name": word.Draw(t, "tool"), "arguments": text.Draw(t, "arguments")}}},
+				},
+				object{"role": "tool", "tool_call_id": id, "content": text.Draw(t, "result")},
+			)
 		}
-		body := object{"messages": messages, "input": messages, "prompt": text.Draw(t, "prompt"), "user": word.Draw(t, "name"), "model": marker + " " + word.Draw(t, "model")}
-		path := rapid.SampledFrom([]string{"/v1/chat/completions", "/v1/messages", "/v1/responses", "/v1/completions", "/v1/embeddings", "/v1/" + marker, "/" + marker, "/reorder"}).Draw(t, "path")
+		body := object{
+			"messages": messages,
+			"input":    messages,
+			"prompt":   text.Draw(t, "prompt"),
+			"user":     word.Draw(t, "name"),
+			"model":    marker + " " + word.Draw(t, "model"),
+		}
+		path := rapid.SampledFrom([]string{"/v1/chat/completions", "/v1/messages", "/v1/responses", "/v1/completions", "/v1/embeddings", "/v1/" + marker, "/" + marker, "/reorder"}).
+			Draw(t, "path")
 		if rapid.Bool().Draw(t, "answer") {
 			s.engine.mu.Lock()
 			status := rapid.SampledFrom([]int{200, 400, 503}).Draw(t, "status")
@@ -463,7 +503,21 @@ func TestNoPromptInSpans(t *testing.T) {
 		if rapid.IntRange(0, 9).Draw(t, "broken") == 0 {
 			sent = sent[:len(sent)-1]
 		}
-		s.send(t, path+"?q="+marker, sent, "X-Contextpilot-Session", marker, "Authorization", "Bearer "+marker, "X-Other", marker, "Traceparent", marker, "Baggage", "a="+marker)
+		s.send(
+			t,
+			path+"?q="+marker,
+			sent,
+			"X-Contextpilot-Session",
+			marker,
+			"Authorization",
+			"Bearer "+marker,
+			"X-Other",
+			marker,
+			"Traceparent",
+			marker,
+			"Baggage",
+			"a="+marker,
+		)
 		for _, x := range s.ended(t, 1) {
 			all := fmt.Sprintf("%s %v %v %v %v %v", x.Name, x.Attributes, x.Events, x.Links, x.Status, x.SpanContext.TraceState())
 			if strings.Contains(all, marker) {

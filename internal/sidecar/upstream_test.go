@@ -37,7 +37,9 @@ func TestTenantsAreApartInTheEngine(t *testing.T) {
 
 // The engine is sent its own key, and never the client's for this server.
 func TestEnginesKey(t *testing.T) {
-	engine := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { w.Header().Set("X-Got", r.Header.Get("Authorization")) }))
+	engine := httptest.NewServer(
+		http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { w.Header().Set("X-Got", r.Header.Get("Authorization")) }),
+	)
 	defer engine.Close()
 	for want, change := range map[string]func(*settings.Config){
 		"Bearer engine-key": func(c *settings.Config) { c.InferAPIKey = "engine-key" },
@@ -48,7 +50,12 @@ func TestEnginesKey(t *testing.T) {
 			c.InferAPIURL, c.Keys = engine.URL, []settings.Key{{Tenant: "a", Key: "client-key"}}
 			change(c)
 		})
-		req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, s.url+"/v1/chat/completions", strings.NewReader(docsChat("q", passage("x"), passage("y"))))
+		req, err := http.NewRequestWithContext(
+			t.Context(),
+			http.MethodPost,
+			s.url+"/v1/chat/completions",
+			strings.NewReader(docsChat("q", passage("x"), passage("y"))),
+		)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -101,7 +101,10 @@ func TestLimits(t *testing.T) {
 	check(t, "a square of memory", `413 "contexts: 16385 items, at most 16384 are allowed"`, fmt.Sprint(code, " ", string(got.Detail)))
 	w := httptest.NewRecorder()
 	bounded := http.MaxBytesHandler(api, 10)
-	bounded.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/evict", strings.NewReader(`{"request_ids":["a","b"]}`)))
+	bounded.ServeHTTP(
+		w,
+		httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/evict", strings.NewReader(`{"request_ids":["a","b"]}`)),
+	)
 	check(t, "status", http.StatusRequestEntityTooLarge, w.Code)
 	check(t, "body", `{"detail":"the body is larger than 10 bytes"}`, strings.TrimSpace(w.Body.String()))
 	code, got, _ = ask(t.Context(), t, api, "", "/reorder", "{\"contexts\":[[\"\xff\"]]}")
@@ -221,7 +224,12 @@ func TestEvictEnginesNames(t *testing.T) {
 	for _, id := range []string{"a-b", "a-b-c", "chat"} {
 		api.Track("", id)
 	}
-	gone := do(t, api, "/evict", object{"request_ids": []string{"cmpl-a-b-0-0123abcd", "chatcmpl-a-b-1234abcd", "chatcmpl-chat-1234abcd", "chatter-1", "a"}})
+	gone := do(
+		t,
+		api,
+		"/evict",
+		object{"request_ids": []string{"cmpl-a-b-0-0123abcd", "chatcmpl-a-b-1234abcd", "chatcmpl-chat-1234abcd", "chatter-1", "a"}},
+	)
 	check(t, "evicted", []string{"a-b", "chat"}, gone.Evicted)
 	check(t, "not found", []string{"chatter-1", "a"}, gone.NotFound)
 	check(t, "the longer name stays", 2, gone.RequestsRemaining)

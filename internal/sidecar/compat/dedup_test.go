@@ -96,12 +96,19 @@ func TestHintsAreBounded(t *testing.T) {
 	before := api.Sizes("")
 	for _, path := range []string{"/reorder", "/deduplicate"} {
 		code, _, raw := ask(t.Context(), t, api, "", path, next(strings.Repeat("é", 4097), first.RequestIDs[0]))
-		if code != http.StatusUnprocessableEntity || !bytes.HasPrefix(raw, []byte(`{"detail":[{"type":"string_too_long","loc":["body","hint_template"],"msg":"String should have at most 4096 characters","input":"é`)) ||
+		if code != http.StatusUnprocessableEntity ||
+			!bytes.HasPrefix(
+				raw,
+				[]byte(
+					`{"detail":[{"type":"string_too_long","loc":["body","hint_template"],"msg":"String should have at most 4096 characters","input":"é`,
+				),
+			) ||
 			!bytes.Contains(raw, []byte(`"ctx":{"max_length":4096}`)) {
 			t.Errorf("%s, a long template: %d %.200s", path, code, raw)
 		}
 		code, got, raw := ask(t.Context(), t, api, "", path, next(strings.Repeat("{doc_id}", 400), first.RequestIDs[0]))
-		if code != http.StatusRequestEntityTooLarge || string(got.Detail) != `"hint_template: hints of up to 160004002 bytes, at most 134217728 are allowed"` {
+		if code != http.StatusRequestEntityTooLarge ||
+			string(got.Detail) != `"hint_template: hints of up to 160004002 bytes, at most 134217728 are allowed"` {
 			t.Errorf("%s, a long answer: %d, %d bytes: %.200s", path, code, len(raw), raw)
 		}
 		check(t, path+": nothing is changed", before, api.Sizes(""))
@@ -132,7 +139,9 @@ func TestDeduplicateStrings(t *testing.T) {
 	first := do(t, api, "/deduplicate", object{"contexts": [][]string{{"a", "b", "a"}}, "parent_request_ids": []any{nil}})
 	check(t, "nothing is lost", []any{"a", "b", "a"}, first.Results[0].New)
 	got := do(t, api, "/deduplicate", object{
-		"contexts": [][]string{{"b", "c", "b"}}, "parent_request_ids": first.RequestIDs, "hint_template": "{doc_id}@{turn_number} {source_request}",
+		"contexts": [][]string{
+			{"b", "c", "b"},
+		}, "parent_request_ids": first.RequestIDs, "hint_template": "{doc_id}@{turn_number} {source_request}",
 	})
 	check(t, "new", []any{"c"}, got.Results[0].New)
 	check(t, "overlapping", []any{"b", "b"}, got.Results[0].Overlapping)

@@ -70,8 +70,20 @@ var differences = concat(
 		}),
 
 		ours("live/context-equal-to-an-intersection-null-id", 0, "body/request_ids", oneIDEach, list{"<id1>", "<id2>", "<id3>"}),
-		ours("live/context-equal-to-an-intersection-null-id", 0, "body/request_id_mapping", oneIDEach, object{"<id1>": 0, "<id2>": 1, "<id3>": 2}),
-		ours("live/context-equal-to-an-intersection-null-id", 0, "body/reordered_contexts", oneIDEach, lists{{1, 2, 3, 4}, {1, 2, 3, 5}, {1, 2, 3}}),
+		ours(
+			"live/context-equal-to-an-intersection-null-id",
+			0,
+			"body/request_id_mapping",
+			oneIDEach,
+			object{"<id1>": 0, "<id2>": 1, "<id3>": 2},
+		),
+		ours(
+			"live/context-equal-to-an-intersection-null-id",
+			0,
+			"body/reordered_contexts",
+			oneIDEach,
+			lists{{1, 2, 3, 4}, {1, 2, 3, 5}, {1, 2, 3}},
+		),
 		ours("live/context-equal-to-an-intersection-null-id", 0, "body/stats/*_nodes", oneIDEach, 5),
 		ours("live/context-equal-to-an-intersection-null-id", 0, "body/stats/num_requests", oneIDEach, 3),
 		ours("live/duplicate-contexts-share-id", 0, "body/request_ids", oneIDEach, list{"<id1>", "<idB>", "<id2>"}),

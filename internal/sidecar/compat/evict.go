@@ -138,7 +138,8 @@ func (d *decoder) prefix(v value, i int) (p evict.Prefix, ok bool) {
 	p.ID = d.str(id, at("request_id")...)
 	n := d.integer(tokens, at("resident_tokens")...)
 	if n < 0 {
-		d.wrong("greater_than_equal", "Input should be greater than or equal to 0", tokens, at("resident_tokens")...).Ctx = map[string]any{"ge": 0}
+		p := d.wrong("greater_than_equal", "Input should be greater than or equal to 0", tokens, at("resident_tokens")...)
+		p.Ctx = map[string]any{"ge": 0}
 	}
 	p.Tokens = int(min(max(n, 0), maxTokens))
 	return p, true

@@ -223,7 +223,15 @@ func TestEvictionsArePassedOn(t *testing.T) {
 	var got []string
 	api := compat.New(compat.Options{OnEvict: func(_ string, ids []string) { got = append(got, ids...) }})
 	w := httptest.NewRecorder()
-	api.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/evict", strings.NewReader(`{"request_ids":["chatcmpl-a","HEALTH_CHECK_1","a"]}`)))
+	api.ServeHTTP(
+		w,
+		httptest.NewRequestWithContext(
+			t.Context(),
+			http.MethodPost,
+			"/evict",
+			strings.NewReader(`{"request_ids":["chatcmpl-a","HEALTH_CHECK_1","a"]}`),
+		),
+	)
 	check(t, "status", http.StatusServiceUnavailable, w.Code)
 	check(t, "IDs", []string{"a"}, got)
 }

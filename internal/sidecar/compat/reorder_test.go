@@ -145,7 +145,14 @@ func TestDocumentsComeBackAsSent(t *testing.T) {
 	_, got, raw := ask(t.Context(), t, api, "", "/reorder", `{"contexts":[["\u0061", "<b>", "\ud800"], ["b", "a", "\ud801"]]}`)
 	check(t, "first batch", [][]string{{`"\u0061"`, `"<b>"`, `"\ud800"`}, {`"a"`, `"b"`, `"\ud801"`}}, texts(got.Reordered))
 	check(t, "type", "string", got.InputType)
-	_, got, _ = ask(t.Context(), t, api, "", "/reorder", `{"contexts":[[1.0, 18446744073709551616, -9223372036854775808, 1], [18446744073709551616]]}`)
+	_, got, _ = ask(
+		t.Context(),
+		t,
+		api,
+		"",
+		"/reorder",
+		`{"contexts":[[1.0, 18446744073709551616, -9223372036854775808, 1], [18446744073709551616]]}`,
+	)
 	check(t, "second batch", [][]string{{"18446744073709551616", "1.0", "-9223372036854775808", "1"}, {"18446744073709551616"}},
 		[][]string{texts(got.ByInput)[0], texts(got.ByInput)[1]})
 	check(t, "type", "integer", got.InputType)

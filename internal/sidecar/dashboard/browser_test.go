@@ -109,7 +109,11 @@ func (p *tab) size(width, height int64) {
 
 func (p *tab) media(feature, value string) {
 	p.t.Helper()
-	_, err := chromedp.Call(p.ctx, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{Features: []*emulation.MediaFeature{{Name: feature, Value: value}}})
+	_, err := chromedp.Call(
+		p.ctx,
+		emulation.SetEmulatedMedia,
+		emulation.SetEmulatedMediaParams{Features: []*emulation.MediaFeature{{Name: feature, Value: value}}},
+	)
 	p.do(err)
 }
 

@@ -90,7 +90,8 @@ func Measured(f savings.Figure) Saving {
 	case f.Samples[0] == 0:
 		return Saving{Why: "needs held-out sessions to compare with (--hold-out)"}
 	case !f.OK:
-		return Saving{Why: fmt.Sprintf("needs %d sessions in each group; so far %d held out and %d planned", savings.MinSessions, f.Sessions[0], f.Sessions[1])}
+		return Saving{Why: fmt.Sprintf("needs %d sessions in each group; so far %d held out and %d planned",
+			savings.MinSessions, f.Sessions[0], f.Sessions[1])}
 	}
 	return Saving{PerRequest: new(f.Saved), Low: new(f.Low), High: new(f.High), Requests: f.Samples[1]}
 }

@@ -155,7 +155,13 @@ func TestHandlerHidesFaults(t *testing.T) {
 }
 
 func TestHandlerServesPictures(t *testing.T) {
-	want := dashboard.Picture{ID: "e", Live: 3, Seen: 2, Blocks: 1, Parts: []dashboard.Part{{Name: "00ff", Parent: -1, Tokens: 16, End: 16, Requests: 2}}}
+	want := dashboard.Picture{
+		ID:     "e",
+		Live:   3,
+		Seen:   2,
+		Blocks: 1,
+		Parts:  []dashboard.Part{{Name: "00ff", Parent: -1, Tokens: 16, End: 16, Requests: 2}},
+	}
 	h := dashboard.Handler(fixed{pictures: map[string]dashboard.Picture{"e": want}})
 	var got dashboard.Picture
 	if err := json.Unmarshal([]byte(ask(t, h, http.MethodGet, "/ui/engines/e.json").body), &got); err != nil {

@@ -57,11 +57,17 @@ func TestPage(t *testing.T) {
 	t.Run("an interval without figures has no point", func(t *testing.T) {
 		d := dashboard.Data{Now: noon, Interval: 10}
 		for i, tokens := range []int{100, 200, 0, 400, 0} {
-			d.Samples = append(d.Samples, dashboard.Sample{At: noon.Add(time.Duration(i) * 10 * time.Second), Requests: 1, PromptTokens: tokens, CachedTokens: tokens / 2})
+			d.Samples = append(
+				d.Samples,
+				dashboard.Sample{At: noon.Add(time.Duration(i) * 10 * time.Second), Requests: 1, PromptTokens: tokens, CachedTokens: tokens / 2},
+			)
 		}
 		d.Samples = append(d.Samples, dashboard.Sample{At: noon.Add(time.Hour), Requests: 1, PromptTokens: 5, CachedTokens: 1})
 		p := open(b, t, dashboard.Handler(fixed{data: d}), "")
-		if got := eval[[]int](p, `["#chart .point", "#chart .line", "#samples tr"].map((s) => document.querySelectorAll(s).length)`); !slices.Equal(got, []int{4, 2, 6}) {
+		if got := eval[[]int](p, `["#chart .point", "#chart .line", "#samples tr"].map((s) => document.querySelectorAll(s).length)`); !slices.Equal(
+			got,
+			[]int{4, 2, 6},
+		) {
 			t.Errorf("points, lines, rows: %v", got)
 		}
 		if got := p.text("samples"); !strings.Contains(got, "not reported") {
@@ -91,7 +97,10 @@ func TestPage(t *testing.T) {
 		if before, after := p.text("before"), p.text("after"); before != d.Before.Text+"\n" || after != d.After.Text+"\n" {
 			t.Errorf("before %q, after %q", before, after)
 		}
-		marks := eval[[]string](p, `[...document.querySelectorAll("#before mark, #before del, #after mark, #after ins")].map((e) => e.tagName + " " + e.textContent.split("\n")[0])`)
+		marks := eval[[]string](
+			p,
+			`[...document.querySelectorAll("#before mark, #before del, #after mark, #after ins")].map((e) => e.tagName + " " + e.textContent.split("\n")[0])`,
+		)
 		for _, want := range []string{`MARK <document id="faq-3">`, `MARK <document id="faq-5">`, "INS [shown above, in tool result call_7]"} {
 			if !slices.Contains(marks, want) {
 				t.Errorf("%q is not in %q", want, marks)
@@ -273,7 +282,9 @@ func TestPage(t *testing.T) {
 				for _, size := range [][2]int64{{1280, 800}, {640, 400}, {360, 700}} {
 					p.size(size[0], size[1])
 					p.run(`document.querySelector("details").open = true`)
-					p.wait(`document.getElementById("overview").hidden || document.querySelector("#chart svg").clientWidth === Math.max(240, document.getElementById("chart").clientWidth)`)
+					p.wait(
+						`document.getElementById("overview").hidden || document.querySelector("#chart svg").clientWidth === Math.max(240, document.getElementById("chart").clientWidth)`,
+					)
 					p.well()
 				}
 				p.size(1280, 800)
@@ -315,7 +326,11 @@ func (p *tab) shows(d dashboard.Data) {
 func (p *tab) well() {
 	p.t.Helper()
 	for _, line := range eval[[]string](p, check) {
-		p.t.Errorf("%s: %s", eval[string](p, `innerWidth + location.hash + (matchMedia("(prefers-color-scheme: dark)").matches ? " dark" : "")`), line)
+		p.t.Errorf(
+			"%s: %s",
+			eval[string](p, `innerWidth + location.hash + (matchMedia("(prefers-color-scheme: dark)").matches ? " dark" : "")`),
+			line,
+		)
 	}
 }
 
@@ -324,7 +339,10 @@ func (p *tab) well() {
 func (p *tab) reaches(least int) {
 	p.t.Helper()
 	p.run(`document.body.tabIndex = -1; document.body.focus(); document.body.removeAttribute("tabindex")`)
-	want := eval[int](p, `(window.left = new Set([...document.querySelectorAll("a[href], button, summary, [tabindex='0']")].filter((e) => e.checkVisibility()))).size`)
+	want := eval[int](
+		p,
+		`(window.left = new Set([...document.querySelectorAll("a[href], button, summary, [tabindex='0']")].filter((e) => e.checkVisibility()))).size`,
+	)
 	if want < least {
 		p.t.Errorf("%d things can have the focus, want at least %d", want, least)
 	}
@@ -366,6 +384,8 @@ func hostileSource() fixed {
 			Request: q, Before: &dashboard.Text{Text: x + "\nas it came"}, After: &dashboard.Text{Text: x},
 			Orders: []dashboard.Order{{Where: x, Sent: []int{1, 0}}}, Stages: []dashboard.Stage{{Name: x, Seconds: 1}},
 		}},
-		pictures: map[string]dashboard.Picture{x: {ID: x, Live: 2, Seen: 2, Blocks: 1, Parts: []dashboard.Part{{Name: x, Parent: -1, Tokens: 3, End: 3, Requests: 2}}}},
+		pictures: map[string]dashboard.Picture{
+			x: {ID: x, Live: 2, Seen: 2, Blocks: 1, Parts: []dashboard.Part{{Name: x, Parent: -1, Tokens: 3, End: 3, Requests: 2}}},
+		},
 	}
 }

@@ -32,7 +32,9 @@ func TestPictures(t *testing.T) {
 			for _, size := range [][2]int64{{1280, 800}, {640, 400}, {360, 700}} {
 				p.size(size[0], size[1])
 				p.run(`for (const d of document.querySelectorAll("details")) d.open = true`)
-				p.wait(`["picture", "engine-chart"].every((id) => document.querySelector("#" + id + " svg").clientWidth === Math.max(240, document.getElementById(id).clientWidth))`)
+				p.wait(
+					`["picture", "engine-chart"].every((id) => document.querySelector("#" + id + " svg").clientWidth === Math.max(240, document.getElementById(id).clientWidth))`,
+				)
 				p.well()
 			}
 		}
@@ -84,13 +86,24 @@ func pictureIsTrue(b context.Context, t *testing.T) {
 				t.Errorf("blocks %d and %d lie on each other", j, i)
 			}
 		}
-		want := fmt.Sprintf("Block %s: %d tokens, up to token %s; %d of 38 prompts begin so", part.Name, part.Tokens, grouped(part.End), part.Requests)
+		want := fmt.Sprintf(
+			"Block %s: %d tokens, up to token %s; %d of 38 prompts begin so",
+			part.Name,
+			part.Tokens,
+			grouped(part.End),
+			part.Requests,
+		)
 		if strings.ReplaceAll(want, " 1 tokens", " 1 token") != x.Label {
 			t.Errorf("%q, want %q", x.Label, want)
 		}
 	}
 	rows := eval[[]string](p, `[...document.querySelectorAll("#parts tr")].map((tr) => [...tr.cells].map((c) => c.textContent).join("|"))`)
-	if want := fmt.Sprintf("%s|the beginning|%d|%s|%d", pic.Parts[0].Name, pic.Parts[0].Tokens, grouped(pic.Parts[0].End), pic.Parts[0].Requests); len(rows) != len(pic.Parts) || rows[0] != want {
+	if want := fmt.Sprintf("%s|the beginning|%d|%s|%d", pic.Parts[0].Name, pic.Parts[0].Tokens, grouped(pic.Parts[0].End), pic.Parts[0].Requests); len(
+		rows,
+	) != len(
+		pic.Parts,
+	) ||
+		rows[0] != want {
 		t.Errorf("%d rows, the first %q, want %q", len(rows), rows[0], want)
 	}
 	if got := p.text("picture-caption"); !strings.Contains(got, "The largest 64 of 300 blocks of the 38 live prompts.") {
@@ -208,17 +221,38 @@ func moneyIsShown(b context.Context, t *testing.T) {
 
 // Nothing that shadow mode did not do is said to be done.
 func shadowSaysSo(b context.Context, t *testing.T) {
-	q := dashboard.Request{ID: "r1", At: noon, Shadow: true, Reordered: 2, LeftOut: 1, Replaced: 3, CharsSaved: 400, PromptTokens: new(100), CachedTokens: new(20), Predicted: new(60)}
+	q := dashboard.Request{
+		ID:           "r1",
+		At:           noon,
+		Shadow:       true,
+		Reordered:    2,
+		LeftOut:      1,
+		Replaced:     3,
+		CharsSaved:   400,
+		PromptTokens: new(100),
+		CachedTokens: new(20),
+		Predicted:    new(60),
+	}
 	held := dashboard.Request{ID: "r2", At: noon, Shadow: true, HeldOut: true}
 	src := fixed{
 		data: dashboard.Data{
 			Now: noon, Since: noon, Shadow: true, Texts: true, Notice: "Shadow mode.", Requests: []dashboard.Request{q, held},
 			Engines: []dashboard.Engine{{ID: "e", Name: "e", Live: new(1), Tokens: new(1)}},
-			Totals:  dashboard.Totals{Requests: 2, Shadow: dashboard.Shadow{Requests: 2, HitRatio: new(.2), LeftOut: 1, Replaced: 3, CharsSaved: 400}},
-			Saved:   dashboard.Savings{Tokens: dashboard.Saving{Why: "nothing is saved"}, Seconds: dashboard.Saving{Why: "nothing is saved"}},
+			Totals: dashboard.Totals{
+				Requests: 2,
+				Shadow:   dashboard.Shadow{Requests: 2, HitRatio: new(.2), LeftOut: 1, Replaced: 3, CharsSaved: 400},
+			},
+			Saved: dashboard.Savings{Tokens: dashboard.Saving{Why: "nothing is saved"}, Seconds: dashboard.Saving{Why: "nothing is saved"}},
 		},
 		pictures: map[string]dashboard.Picture{"e": {ID: "e", Live: 1, Seen: 1}},
-		details:  map[string]dashboard.Detail{"r1": {Request: q, Before: &dashboard.Text{Text: "a"}, After: &dashboard.Text{Text: "b"}, Orders: []dashboard.Order{{Where: "system[0]", Sent: []int{1, 0}}}}},
+		details: map[string]dashboard.Detail{
+			"r1": {
+				Request: q,
+				Before:  &dashboard.Text{Text: "a"},
+				After:   &dashboard.Text{Text: "b"},
+				Orders:  []dashboard.Order{{Where: "system[0]", Sent: []int{1, 0}}},
+			},
+		},
 	}
 	p := open(b, t, dashboard.Handler(src), "")
 	text := strings.ReplaceAll(eval[string](p, `document.body.innerText`), "\u00a0", " ")

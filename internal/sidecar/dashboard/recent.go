@@ -96,7 +96,8 @@ type slot struct {
 
 // NewRecent returns an empty Recent.
 func NewRecent(o Options) *Recent {
-	o.Requests, o.Samples, o.Interval = cmp.Or(max(o.Requests, 0), DefaultRequests), cmp.Or(max(o.Samples, 0), 360), cmp.Or(max(o.Interval, 0), 10*time.Second)
+	o.Requests, o.Samples = cmp.Or(max(o.Requests, 0), DefaultRequests), cmp.Or(max(o.Samples, 0), 360)
+	o.Interval = cmp.Or(max(o.Interval, 0), 10*time.Second)
 	o.TextBytes = max(o.TextBytes, 0)
 	if o.Now == nil {
 		o.Now = time.Now

@@ -101,7 +101,8 @@ func TestRecentSamples(t *testing.T) {
 		t.Errorf("an old sample is shown: %v", got)
 	}
 	r.Add(request("", 8, 4))
-	if got := r.Data().Samples; len(got) != 3 || got[2] != (dashboard.Sample{At: noon.Add(40 * time.Second), Requests: 1, PromptTokens: 8, CachedTokens: 4}) {
+	if got := r.Data().Samples; len(got) != 3 ||
+		got[2] != (dashboard.Sample{At: noon.Add(40 * time.Second), Requests: 1, PromptTokens: 8, CachedTokens: 4}) {
 		t.Errorf("%v", got)
 	}
 	w.now = noon.Add(time.Hour)
@@ -178,7 +179,8 @@ func TestRecentClips(t *testing.T) {
 	if !utf8.ValidString(d.Before.Text) || !utf8.ValidString(d.ID) || len(d.ID) != 127 || len(d.Tenant) != 128 {
 		t.Errorf("%d %d", len(d.ID), len(d.Tenant))
 	}
-	if len(d.Stages) != 16 || len(d.Stages[0].Name) != 128 || len(d.Orders) != 8 || len(d.Orders[0].Sent) != 128 || len(d.Orders[0].Where) != 128 {
+	if len(d.Stages) != 16 || len(d.Stages[0].Name) != 128 || len(d.Orders) != 8 || len(d.Orders[0].Sent) != 128 ||
+		len(d.Orders[0].Where) != 128 {
 		t.Errorf("%d %d", len(d.Stages), len(d.Orders))
 	}
 	r.Add(dashboard.Detail{Request: dashboard.Request{ID: strings.Repeat("\x80", 500)}})
@@ -340,7 +342,13 @@ func TestForget(t *testing.T) {
 		r := dashboard.NewRecent(dashboard.Options{TextBytes: 100})
 		for _, who := range all {
 			tenant, session, _ := strings.Cut(who, "/")
-			r.Add(dashboard.Detail{Request: dashboard.Request{ID: who[:3], Tenant: tenant, Session: session}, Before: &dashboard.Text{Text: who}, After: &dashboard.Text{Text: who}})
+			r.Add(
+				dashboard.Detail{
+					Request: dashboard.Request{ID: who[:3], Tenant: tenant, Session: session},
+					Before:  &dashboard.Text{Text: who},
+					After:   &dashboard.Text{Text: who},
+				},
+			)
 		}
 		if n := r.Forget(c.tenant, c.session); n != len(all)-len(c.want) {
 			t.Errorf("%+v: %d texts forgotten", c, n)

@@ -31,7 +31,11 @@ type sample struct {
 }
 
 func newSample(steps int, o dashboard.Options) *sample {
-	s := &sample{random: rand.New(rand.NewPCG(1, 2)), now: noon.Add(-time.Duration(steps) * 10 * time.Second), notice: "Sample data: no engine was measured."}
+	s := &sample{
+		random: rand.New(rand.NewPCG(1, 2)),
+		now:    noon.Add(-time.Duration(steps) * 10 * time.Second),
+		notice: "Sample data: no engine was measured.",
+	}
 	o.Now = s.time
 	s.Recent = dashboard.NewRecent(o)
 	for range steps {
@@ -79,12 +83,21 @@ func (s *sample) add(at time.Time) {
 		q.Reordered, q.LeftOut, q.Replaced = s.random.IntN(12), s.random.IntN(4), s.random.IntN(3)
 		q.CharsSaved = 900*q.LeftOut + 350*q.Replaced
 	}
-	d := dashboard.Detail{Request: q, Before: &dashboard.Text{Text: documents(0, 1, 2, 3, 4)}, After: &dashboard.Text{Text: documents(0, 1, 2, 3, 4)}}
+	d := dashboard.Detail{
+		Request: q,
+		Before:  &dashboard.Text{Text: documents(0, 1, 2, 3, 4)},
+		After:   &dashboard.Text{Text: documents(0, 1, 2, 3, 4)},
+	}
 	if !heldOut {
 		d.After.Text = strings.Replace(documents(2, 0, 4, 1, 3), "Returns are free", "[shown above, in tool result call_7]\nReturns are free", 1)
 		d.Orders = []dashboard.Order{{Where: "system text", Sent: []int{2, 0, 4, 1, 3}}}
 	}
-	d.Stages = []dashboard.Stage{{Name: "read", Seconds: .0006}, {Name: "plan", Seconds: .0011}, {Name: "wait for the first byte", Seconds: wait - .0017}, {Name: "answer", Seconds: q.Total - wait}}
+	d.Stages = []dashboard.Stage{
+		{Name: "read", Seconds: .0006},
+		{Name: "plan", Seconds: .0011},
+		{Name: "wait for the first byte", Seconds: wait - .0017},
+		{Name: "answer", Seconds: q.Total - wait},
+	}
 	s.Add(d)
 }
 
@@ -115,10 +128,17 @@ func (s *sample) Data() dashboard.Data {
 	cloud := s.cloud
 	s.mu.Unlock()
 	planned := d.Totals.Requests - d.Totals.HeldOut
-	d.Saved.Tokens = dashboard.Measured(savings.Figure{Saved: 1512, Low: 1290, High: 1734, Samples: [2]int{d.Totals.HeldOut, planned}, OK: true})
-	d.Saved.Seconds = dashboard.Measured(savings.Figure{Saved: .171, Low: .139, High: .203, Samples: [2]int{d.Totals.HeldOut, planned}, OK: true})
+	d.Saved.Tokens = dashboard.Measured(
+		savings.Figure{Saved: 1512, Low: 1290, High: 1734, Samples: [2]int{d.Totals.HeldOut, planned}, OK: true},
+	)
+	d.Saved.Seconds = dashboard.Measured(
+		savings.Figure{Saved: .171, Low: .139, High: .203, Samples: [2]int{d.Totals.HeldOut, planned}, OK: true},
+	)
 	if cloud {
-		d.Saved.Money = dashboard.Priced(savings.Figure{Saved: .0041, Low: .0035, High: .0047, Samples: [2]int{d.Totals.HeldOut, planned}, OK: true}, "USD")
+		d.Saved.Money = dashboard.Priced(
+			savings.Figure{Saved: .0041, Low: .0035, High: .0047, Samples: [2]int{d.Totals.HeldOut, planned}, OK: true},
+			"USD",
+		)
 		d.Cloud = &dashboard.Cloud{
 			Provider: "anthropic", Currency: "USD",
 			Total: dashboard.Account{Answers: 300, Plain: 90_000, Read: 700_000, Written: 120_000, Output: 40_000, Cost: new(1.23), Saved: new(1.8)},
@@ -129,8 +149,25 @@ func (s *sample) Data() dashboard.Data {
 		}
 	}
 	d.Engines = []dashboard.Engine{
-		{ID: "e0", Name: "gpu-0:8000, Qwen3-8B", Tenant: "search", Front: "03c2a17be55d0f61", Tokens: new(96_512), Live: new(21), HitRatio: s.HitRatio("e0")},
-		{ID: "e1", Name: "gpu-0:8000, Qwen3-8B", Tenant: "support", Front: "a91f73c0d2b4e688", Tokens: new(412_368), Capacity: new(655_360), Live: new(38), HitRatio: s.HitRatio("e1")},
+		{
+			ID:       "e0",
+			Name:     "gpu-0:8000, Qwen3-8B",
+			Tenant:   "search",
+			Front:    "03c2a17be55d0f61",
+			Tokens:   new(96_512),
+			Live:     new(21),
+			HitRatio: s.HitRatio("e0"),
+		},
+		{
+			ID:       "e1",
+			Name:     "gpu-0:8000, Qwen3-8B",
+			Tenant:   "support",
+			Front:    "a91f73c0d2b4e688",
+			Tokens:   new(412_368),
+			Capacity: new(655_360),
+			Live:     new(38),
+			HitRatio: s.HitRatio("e1"),
+		},
 	}
 	d.Feeds = []dashboard.Feed{
 		{Source: "gpu-0", Topic: "kv-events", Connected: true, Complete: true, Events: 48_212},
@@ -158,7 +195,10 @@ func (s *sample) Picture(id string) (dashboard.Picture, bool) {
 				n = max(left/2, 1)
 			}
 			tokens := 180 + random.IntN(500)
-			p.Parts = append(p.Parts, dashboard.Part{Name: fmt.Sprintf("%016x", random.Uint64()), Parent: parent, Tokens: tokens, End: end + tokens, Requests: n})
+			p.Parts = append(
+				p.Parts,
+				dashboard.Part{Name: fmt.Sprintf("%016x", random.Uint64()), Parent: parent, Tokens: tokens, End: end + tokens, Requests: n},
+			)
 			add(len(p.Parts)-1, end+tokens, n, depth+1)
 			left -= n
 		}

@@ -21,12 +21,15 @@ func TestFiller(t *testing.T) {
 		var mu sync.Mutex
 		var filled []memory.Store // guarded by mu
 		var log logged
-		f, err := Open(t.TempDir(), Options{Embedder: memory.Lexical, Arrived: arrived, Log: slog.New(&log), fill: func(_ context.Context, g *guarded) (int, error) {
-			mu.Lock()
-			defer mu.Unlock()
-			filled = append(filled, g)
-			return 0, errors.New("no")
-		}})
+		f, err := Open(
+			t.TempDir(),
+			Options{Embedder: memory.Lexical, Arrived: arrived, Log: slog.New(&log), fill: func(_ context.Context, g *guarded) (int, error) {
+				mu.Lock()
+				defer mu.Unlock()
+				filled = append(filled, g)
+				return 0, errors.New("no")
+			}},
+		)
 		if err != nil {
 			t.Fatal(err)
 		}

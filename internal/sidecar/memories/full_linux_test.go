@@ -110,7 +110,9 @@ func (s *served) kept(t *testing.T, tenant string) (ids []string) {
 // add stores a memory of some words.
 func (s *served) add(t *testing.T, tenant string, i, words int) (status int, text string) {
 	t.Helper()
-	body, err := json.Marshal(map[string]any{"user_id": "ana", "messages": fmt.Sprint(i, " bees", strings.Repeat(fmt.Sprint(" word", i), words))})
+	body, err := json.Marshal(
+		map[string]any{"user_id": "ana", "messages": fmt.Sprint(i, " bees", strings.Repeat(fmt.Sprint(" word", i), words))},
+	)
 	if err != nil {
 		t.Fatal(err)
 	}

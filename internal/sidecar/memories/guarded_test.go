@@ -63,7 +63,12 @@ func TestRemoveUsesTheReserve(t *testing.T) {
 func TestNothingIsAddedWithoutTheReserve(t *testing.T) {
 	f, s := openGuarded(t)
 	add := func() ([]memory.Change, error) {
-		return s.Add(context.Background(), memory.Scope{User: "ana"}, []memory.Message{{Role: memory.User, Content: "keeps bees"}}, memory.AddOptions{})
+		return s.Add(
+			context.Background(),
+			memory.Scope{User: "ana"},
+			[]memory.Message{{Role: memory.User, Content: "keeps bees"}},
+			memory.AddOptions{},
+		)
 	}
 	path := f.reserve.path
 	f.reserve.enough.Store(false)

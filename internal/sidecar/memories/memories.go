@@ -209,7 +209,8 @@ func (f *Folder) load(tenant string) (*guarded, error) {
 // warn logs, once, that another embedder has made the vectors of a store.
 func (f *Folder) warn(err error) {
 	f.warned.Do(func() {
-		f.opts.Log.Warn("memories are found by words where another embedder has made their vectors: ragpilot memory reembed makes them anew, also while this runs",
+		f.opts.Log.Warn("memories are found by words where another embedder has made their vectors: "+
+			"ragpilot memory reembed makes them anew, also while this runs",
 			"folder", f.dir, "error", err)
 	})
 }

@@ -88,7 +88,8 @@ var notOffered = []string{"/v1/feedback/", "/v1/exports/", "/v1/summary/", "/v1/
 func refused(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(http.StatusNotImplemented)
-	_ = json.NewEncoder(w).Encode(map[string]string{"detail": r.Method + " " + r.URL.Path + " of Mem0's service is not offered by this server"})
+	detail := r.Method + " " + r.URL.Path + " of Mem0's service is not offered by this server"
+	_ = json.NewEncoder(w).Encode(map[string]string{"detail": detail})
 }
 
 // SelfHosted enters the routes of Mem0's own server, behind a prefix or none. Without a prefix, POST /reset is another

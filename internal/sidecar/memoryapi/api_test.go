@@ -195,7 +195,8 @@ func TestRefusals(t *testing.T) {
 	if _, got := ask(t, h, "GET /memories/id-a"); !strings.Contains(got, `"memory":"a"`) {
 		t.Errorf("a refused batch changed %s", got)
 	}
-	if code, got := ask(t, h, "GET /memories/id-a", "Tenant", "broken"); code != http.StatusInternalServerError || strings.Contains(got, "secrets") {
+	if code, got := ask(t, h, "GET /memories/id-a", "Tenant", "broken"); code != http.StatusInternalServerError ||
+		strings.Contains(got, "secrets") {
 		t.Errorf("a store that fails: %d %s", code, got)
 	}
 }

@@ -76,7 +76,8 @@ func failure(status int, err error) string {
 	case errors.Is(err, embed.ErrNotReady):
 		return "The sentence model of the memories is not ready: ask again"
 	case errors.Is(err, memory.ErrEmbedder):
-		return "Another embedder than this server's has made the vectors of these memories: its operator makes them anew with ragpilot memory reembed"
+		return "Another embedder than this server's has made the vectors of these memories: " +
+			"its operator makes them anew with ragpilot memory reembed"
 	case status == http.StatusServiceUnavailable:
 		return "The memory store is not available"
 	case status == http.StatusInsufficientStorage:

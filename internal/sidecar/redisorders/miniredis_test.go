@@ -214,7 +214,8 @@ func TestFakeGoneAndBack(t *testing.T) {
 	if _, ok := open(t, o).Get(t.Context(), "", key(n+1)); !ok {
 		t.Error("not stored in Redis after it came back")
 	}
-	if text := log.String(); strings.Count(text, "does not answer") != 1 || strings.Count(text, "answers again") != 1 || strings.Contains(text, "s3cret") {
+	if text := log.String(); strings.Count(text, "does not answer") != 1 || strings.Count(text, "answers again") != 1 ||
+		strings.Contains(text, "s3cret") {
 		t.Errorf("log: %s", text)
 	}
 }

@@ -37,7 +37,8 @@ type Options struct {
 }
 
 // ErrURL: Options.URL is not one of Redis. The URL is not in the error, as it may hold a password.
-var ErrURL = errors.New("redisorders: not a URL like redis://user:password@host:6379/0 (in a password, write other than letters and digits as %XX)")
+var ErrURL = errors.New("redisorders: not a URL like redis://user:password@host:6379/0 " +
+	"(in a password, write other than letters and digits as %XX)")
 
 // ErrBudget: the URL has a budget that is none. What it has instead is not in the error, as it may be a password.
 var ErrBudget = errors.New("redisorders: want a time above 0 as the URL's budget, such as ?budget=20ms")

@@ -188,7 +188,8 @@ func TestCloudAccounts(t *testing.T) {
 	if err := json.Unmarshal(w.Body.Bytes(), &got); err != nil {
 		t.Fatal(err)
 	}
-	if c := got.Cloud; c.Provider != "anthropic" || *c.Total.Saved != -1.5 || len(c.Tenants) != 1 || c.Tenants[0].Name != "a" || c.Tenants[0].Written != 200_000 {
+	if c := got.Cloud; c.Provider != "anthropic" || *c.Total.Saved != -1.5 || len(c.Tenants) != 1 || c.Tenants[0].Name != "a" ||
+		c.Tenants[0].Written != 200_000 {
 		t.Errorf("%s", w.Body)
 	}
 	if got.Money != nil {
@@ -204,7 +205,8 @@ func TestNoPrices(t *testing.T) {
 	}
 	f, reg := newFigures(t, report.Options{Provider: p})
 	text, err := json.Marshal(f.Snapshot())
-	if err != nil || strings.Contains(string(text), "cost") || strings.Contains(string(text), "money") || strings.Contains(string(text), "currency") {
+	if err != nil || strings.Contains(string(text), "cost") || strings.Contains(string(text), "money") ||
+		strings.Contains(string(text), "currency") {
 		t.Errorf("%s %v", text, err)
 	}
 	for name := range gathered(t, reg) {

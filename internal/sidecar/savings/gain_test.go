@@ -27,7 +27,16 @@ func TestFewSessionsSaySo(t *testing.T) {
 		t.Errorf("one group lacks a session, however many requests there are: %+v", f)
 	}
 	m.Add(savings.Sample{Session: "p", TTFT: 1, Computed: 40, Cost: math.NaN()})
-	want := savings.Figure{Saved: 60, Low: 60, High: 60, HeldOut: 100, Planned: 40, Samples: [2]int{200, 191}, Sessions: [2]int{20, 20}, OK: true}
+	want := savings.Figure{
+		Saved:    60,
+		Low:      60,
+		High:     60,
+		HeldOut:  100,
+		Planned:  40,
+		Samples:  [2]int{200, 191},
+		Sessions: [2]int{20, 20},
+		OK:       true,
+	}
 	if diff := cmp.Diff(want, m.Computed(), cmpopts.EquateApprox(1e-9, 1e-5)); diff != "" {
 		t.Error(diff)
 	}

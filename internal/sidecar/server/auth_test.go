@@ -20,10 +20,21 @@ import (
 
 // who answers with the tenant and with the headers that could hold a key.
 func who(w http.ResponseWriter, r *http.Request) {
-	fmt.Fprintf(w, "tenant=%q authorization=%q x-api-key=%q", tenant.From(r.Context()), r.Header.Get("Authorization"), r.Header.Get("X-Api-Key"))
+	fmt.Fprintf(
+		w,
+		"tenant=%q authorization=%q x-api-key=%q",
+		tenant.From(r.Context()),
+		r.Header.Get("Authorization"),
+		r.Header.Get("X-Api-Key"),
+	)
 }
 
-var twoTeams = []settings.Key{{Tenant: "red", Key: "red-key"}, {Tenant: "blue", Key: "blue-key"}, {Tenant: "blue", Key: "blue-key-2"}, {Key: "nobodys-key"}}
+var twoTeams = []settings.Key{
+	{Tenant: "red", Key: "red-key"},
+	{Tenant: "blue", Key: "blue-key"},
+	{Tenant: "blue", Key: "blue-key-2"},
+	{Key: "nobodys-key"},
+}
 
 func TestKeys(t *testing.T) {
 	r := start(t, onFreePorts(func(c *settings.Config) { c.Keys = twoTeams }), who)
@@ -38,7 +49,11 @@ func TestKeys(t *testing.T) {
 		{"x-api-key", []string{"x-api-key", "blue-key"}, `tenant="blue" authorization="" x-api-key=""`},
 		{"second key of a tenant", []string{"x-api-key", "blue-key-2"}, `tenant="blue" authorization="" x-api-key=""`},
 		{"key without tenant", []string{"x-api-key", "nobodys-key"}, `tenant="" authorization="" x-api-key=""`},
-		{"key beside the engine's", []string{"x-api-key", "blue-key", "Authorization", "Bearer engine-key"}, `tenant="blue" authorization="Bearer engine-key" x-api-key=""`},
+		{
+			"key beside the engine's",
+			[]string{"x-api-key", "blue-key", "Authorization", "Bearer engine-key"},
+			`tenant="blue" authorization="Bearer engine-key" x-api-key=""`,
+		},
 		{"wrong", []string{"Authorization", "Bearer green-key"}, ""},
 		{"beginning of a key", []string{"Authorization", "Bearer red-ke"}, ""},
 		{"more than a key", []string{"Authorization", "Bearer red-key2"}, ""},
@@ -74,27 +89,48 @@ func TestKeys(t *testing.T) {
 		}
 	}
 	text := r.get(t, r.admin+"/metrics").body
-	testkit.Contains(t, "metrics", text, `ragpilot_http_auth_failures_total{reason="missing"} 5`, `ragpilot_http_auth_failures_total{reason="wrong"} 5`)
+	testkit.Contains(
+		t,
+		"metrics",
+		text,
+		`ragpilot_http_auth_failures_total{reason="missing"} 5`,
+		`ragpilot_http_auth_failures_total{reason="wrong"} 5`,
+	)
 }
 
 // TestKeysStay: no handler sees a key, whatever its characters are and wherever a client puts it.
 func TestKeysStay(t *testing.T) {
-	keys := []string{"abc,def-0123456789;xyz", `abc"def-0123456789xyz`, "a=b==0123456789abcdef", "%41%42%43-0123456789", "short;key", "plain-key-0123456789abc"}
+	keys := []string{
+		"abc,def-0123456789;xyz",
+		`abc"def-0123456789xyz`,
+		"a=b==0123456789abcdef",
+		"%41%42%43-0123456789",
+		"short;key",
+		"plain-key-0123456789abc",
+	}
 	var configured []settings.Key
 	for _, k := range keys {
 		configured = append(configured, settings.Key{Tenant: "red", Key: settings.Secret(k)})
 	}
-	r := start(t, onFreePorts(func(c *settings.Config) { c.Keys, c.TrustTenantHeader = configured, "X-Team" }), func(w http.ResponseWriter, r *http.Request) {
-		_ = r.Header.Write(w)
-		fmt.Fprint(w, "query=", r.URL.RawQuery)
-	})
+	r := start(
+		t,
+		onFreePorts(func(c *settings.Config) { c.Keys, c.TrustTenantHeader = configured, "X-Team" }),
+		func(w http.ResponseWriter, r *http.Request) {
+			_ = r.Header.Write(w)
+			fmt.Fprint(w, "query=", r.URL.RawQuery)
+		},
+	)
 	for _, key := range keys {
 		for name, header := range map[string][]string{
 			"bearer": {"Authorization", "Bearer " + key}, "token": {"Authorization", "token  " + key + " "}, "x-api-key": {"X-Api-Key", key},
 			"twice": {"X-Api-Key", key, "Authorization", "Bearer " + key}, "odd space": {"Authorization", "Bearer \u00a0" + key + "\u0085"},
 		} {
-			got := r.get(t, r.url+"/stats?a=1&k="+url.QueryEscape(key)+"&k="+url.QueryEscape(url.QueryEscape(key))+"&b=2", append(header, "X-Team", "blue")...)
-			if got.code != http.StatusOK || strings.Contains(got.body, key) || strings.Contains(got.body, "0123456789") || !strings.HasSuffix(got.body, "query=a=1&b=2") {
+			got := r.get(
+				t,
+				r.url+"/stats?a=1&k="+url.QueryEscape(key)+"&k="+url.QueryEscape(url.QueryEscape(key))+"&b=2",
+				append(header, "X-Team", "blue")...)
+			if got.code != http.StatusOK || strings.Contains(got.body, key) || strings.Contains(got.body, "0123456789") ||
+				!strings.HasSuffix(got.body, "query=a=1&b=2") {
 				t.Errorf("key %q, %s: %d %s", key, name, got.code, got.body)
 			}
 			if !strings.Contains(got.body, "X-Team: red") {
@@ -102,7 +138,8 @@ func TestKeysStay(t *testing.T) {
 			}
 		}
 	}
-	if got := r.get(t, r.url+"/v1/models/plain-key-0123456789abc", "X-Api-Key", keys[0]); got.code != http.StatusBadRequest || strings.Contains(got.body, "plain-key") {
+	if got := r.get(t, r.url+"/v1/models/plain-key-0123456789abc", "X-Api-Key", keys[0]); got.code != http.StatusBadRequest ||
+		strings.Contains(got.body, "plain-key") {
 		t.Errorf("in the path: %d %s", got.code, got.body)
 	}
 }

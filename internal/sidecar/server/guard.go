@@ -33,7 +33,7 @@ func (s *Server) guarded(next handle) handle {
 		now := s.access.Load()
 		switch origin, listed := now.listed(r); {
 		case !now.anyHost && !singleLabel(r.Host) && !knownHost(r.Host, now.hosts):
-			refuse(a, http.StatusForbidden, "Host "+shown(r.Host)+" is not a name of this server: ask by IP address or localhost, or add the name to allowed_hosts")
+			refuseHost(a, r, "server", "allowed_hosts")
 		case listed && preflight(r):
 			allowOrigin(a.Header(), origin)
 			allowRequest(a.Header(), r.Header)
@@ -56,7 +56,7 @@ func (s *Server) guardedAdmin(next http.Handler) http.Handler {
 		case isHealthPath(r.URL.Path):
 			next.ServeHTTP(w, r)
 		case !knownHost(r.Host, s.access.Load().adminHosts):
-			refuse(w, http.StatusForbidden, "Host "+shown(r.Host)+" is not a name of this listener: ask by IP address or localhost, or add the name to admin_hosts")
+			refuseHost(w, r, "listener", "admin_hosts")
 		case foreign(r):
 			refuse(w, http.StatusForbidden, "Requests of web pages of other sites are refused")
 		default:
@@ -65,10 +65,20 @@ func (s *Server) guardedAdmin(next http.Handler) http.Handler {
 	})
 }
 
+func refuseHost(w http.ResponseWriter, r *http.Request, what, setting string) {
+	refuse(w, http.StatusForbidden,
+		"Host "+shown(r.Host)+" is not a name of this "+what+": ask by IP address or localhost, or add the name to "+setting)
+}
+
+// listsFold reports whether a list has a text, in upper or lower case.
+func listsFold(list []string, text string) bool {
+	return slices.ContainsFunc(list, func(s string) bool { return strings.EqualFold(s, text) })
+}
+
 // knownHost reports whether a Host header has an IP address, localhost, or one of the names.
 func knownHost(header string, names []string) bool {
 	host := hostOf(header)
-	return host == "localhost" || net.ParseIP(host) != nil || slices.ContainsFunc(names, func(n string) bool { return strings.EqualFold(n, host) })
+	return host == "localhost" || net.ParseIP(host) != nil || listsFold(names, host)
 }
 
 // singleLabel reports whether a Host header is one label, such as the service name in a network of containers. No public name is.
@@ -120,7 +130,7 @@ func (a *access) listed(r *http.Request) (origin string, ok bool) {
 	if origin == "" {
 		return "", false
 	}
-	return origin, slices.Contains(a.origins, "*") || slices.ContainsFunc(a.origins, func(o string) bool { return strings.EqualFold(o, origin) })
+	return origin, slices.Contains(a.origins, "*") || listsFold(a.origins, origin)
 }
 
 // preflight reports whether a browser asks whether it may send a request (CORS).

@@ -53,7 +53,8 @@ func TestBodiesInFlight(t *testing.T) {
 	testkit.Eventually(t, "three bodies", gauge("900003"))
 	for name, body := range map[string]io.Reader{"length": strings.NewReader(text), "chunked": chunked(text)} {
 		got := r.ask(t, http.MethodPost, r.url+"/v1/completions", body)
-		if got.code != http.StatusServiceUnavailable || got.header.Get("Retry-After") != "1" || got.body != `{"detail":"Too many bytes of requests are being worked on, try again"}` {
+		if got.code != http.StatusServiceUnavailable || got.header.Get("Retry-After") != "1" ||
+			got.body != `{"detail":"Too many bytes of requests are being worked on, try again"}` {
 			t.Errorf("%s: %d %v %s", name, got.code, got.header, got.body)
 		}
 	}
@@ -75,7 +76,11 @@ func TestBodiesInFlight(t *testing.T) {
 // TestWaitingForRoom: a body that finds room in time is served.
 func TestWaitingForRoom(t *testing.T) {
 	goOn := make(chan struct{})
-	r := start(t, onFreePorts(func(c *settings.Config) { c.Limits.InFlightBytes, c.Timeouts.InFlight = 250_000, testkit.Patience }), readsBodies(goOn))
+	r := start(
+		t,
+		onFreePorts(func(c *settings.Config) { c.Limits.InFlightBytes, c.Timeouts.InFlight = 250_000, testkit.Patience }),
+		readsBodies(goOn),
+	)
 	text := strings.Repeat("x", 100_000)
 	var all sync.WaitGroup
 	for range 5 {

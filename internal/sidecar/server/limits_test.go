@@ -20,17 +20,21 @@ func chunked(text string) io.Reader { return struct{ io.Reader }{strings.NewRead
 
 func TestBodyLimit(t *testing.T) {
 	read := make(chan error, 1)
-	r := start(t, onFreePorts(func(c *settings.Config) { c.Limits.BodyBytes = 1000; c.Keys = []settings.Key{{Key: "k"}} }), func(w http.ResponseWriter, r *http.Request) {
-		text, err := io.ReadAll(r.Body)
-		read <- err
-		if err != nil { // like a handler that knows of no limit
-			w.Header().Set("Content-Length", "9")
-			w.WriteHeader(http.StatusBadRequest)
-			_, _ = io.WriteString(w, "bad body\n")
-			return
-		}
-		_, _ = w.Write(text)
-	})
+	r := start(
+		t,
+		onFreePorts(func(c *settings.Config) { c.Limits.BodyBytes = 1000; c.Keys = []settings.Key{{Key: "k"}} }),
+		func(w http.ResponseWriter, r *http.Request) {
+			text, err := io.ReadAll(r.Body)
+			read <- err
+			if err != nil { // like a handler that knows of no limit
+				w.Header().Set("Content-Length", "9")
+				w.WriteHeader(http.StatusBadRequest)
+				_, _ = io.WriteString(w, "bad body\n")
+				return
+			}
+			_, _ = w.Write(text)
+		},
+	)
 	fits, large := strings.Repeat("x", 1000), strings.Repeat("x", 1001)
 	for name, body := range map[string]io.Reader{"length": strings.NewReader(fits), "chunked": chunked(fits)} {
 		if got := r.ask(t, http.MethodPost, r.url+"/reorder", body, "x-api-key", "k"); got.code != http.StatusOK || got.body != fits {
@@ -41,7 +45,8 @@ func TestBodyLimit(t *testing.T) {
 		}
 	}
 	const want = `{"detail":"Request body too large"}`
-	if got := r.ask(t, http.MethodPost, r.url+"/reorder", strings.NewReader(large)); got.code != http.StatusRequestEntityTooLarge || got.body != want {
+	if got := r.ask(t, http.MethodPost, r.url+"/reorder", strings.NewReader(large)); got.code != http.StatusRequestEntityTooLarge ||
+		got.body != want {
 		t.Errorf("length over the limit, without a key: %d %s", got.code, got.body)
 	}
 	if len(read) > 0 {

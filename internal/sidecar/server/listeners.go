@@ -43,7 +43,8 @@ func (b *bounded) Accept() (net.Conn, error) {
 	}
 }
 
-const full = "HTTP/1.1 503 Service Unavailable\r\nContent-Type: application/json\r\nContent-Length: 42\r\nRetry-After: 1\r\nConnection: close\r\n\r\n" +
+const full = "HTTP/1.1 503 Service Unavailable\r\nContent-Type: application/json\r\nContent-Length: 42\r\n" +
+	"Retry-After: 1\r\nConnection: close\r\n\r\n" +
 	`{"detail":"Too many connections are open"}`
 
 // counted is a connection that gives its place back when it is closed. net/http also uses what only TCP connections can do.

@@ -18,7 +18,15 @@ func TestStandardLog(t *testing.T) {
 	l.Printf("net/http: malformed answer %q", "a secret too")
 	l.Print("one\nsecret of a second line")
 	text := out.String()
-	testkit.Contains(t, "log", text, `"level":"WARN"`, `"text":"Unsolicited response received on idle HTTP channel"`, `"text":"net/http: malformed answer"`, `"text":"one"`)
+	testkit.Contains(
+		t,
+		"log",
+		text,
+		`"level":"WARN"`,
+		`"text":"Unsolicited response received on idle HTTP channel"`,
+		`"text":"net/http: malformed answer"`,
+		`"text":"one"`,
+	)
 	if strings.Contains(text, "secret") || strings.Count(text, "\n") != 3 {
 		t.Errorf("log: %s", text)
 	}

@@ -37,7 +37,8 @@ func TestPanic(t *testing.T) {
 	})
 	for _, path := range []string{"/reorder", "/search"} {
 		got := r.get(t, r.url+path)
-		if got.code != http.StatusInternalServerError || got.body != `{"detail":"Internal Server Error"}` || got.header.Get("Content-Type") != "application/json" {
+		if got.code != http.StatusInternalServerError || got.body != `{"detail":"Internal Server Error"}` ||
+			got.header.Get("Content-Type") != "application/json" {
 			t.Errorf("%s: %d %s %v", path, got.code, got.body, got.header)
 		}
 	}
@@ -59,19 +60,49 @@ func TestPanic(t *testing.T) {
 		t.Errorf("afterwards: %d %s", got.code, got.body)
 	}
 	text := r.get(t, r.admin+"/metrics").body
-	testkit.Contains(t, "metrics", text, "ragpilot_http_panics_total 3", `ragpilot_http_requests_total{code="500",route="/reorder"} 1`, `{code="aborted",route="/insert"} 1`, `{code="aborted",route="/evict"} 1`)
-	testkit.Contains(t, "log", r.log.String(), "level=ERROR msg=panic value=string", "index out of range [3]", "value=*errors.errorString", "observe_test.go", "aborted=true")
+	testkit.Contains(
+		t,
+		"metrics",
+		text,
+		"ragpilot_http_panics_total 3",
+		`ragpilot_http_requests_total{code="500",route="/reorder"} 1`,
+		`{code="aborted",route="/insert"} 1`,
+		`{code="aborted",route="/evict"} 1`,
+	)
+	testkit.Contains(
+		t,
+		"log",
+		r.log.String(),
+		"level=ERROR msg=panic value=string",
+		"index out of range [3]",
+		"value=*errors.errorString",
+		"observe_test.go",
+		"aborted=true",
+	)
 }
 
 // TestRequestLine: every request is one line, with what is needed to find it and nothing of its content.
 func TestRequestLine(t *testing.T) {
 	var inside string
-	r := start(t, onFreePorts(func(c *settings.Config) { c.LogFormat = "json"; c.Keys = twoTeams }), func(w http.ResponseWriter, r *http.Request) {
-		inside = server.RequestID(r.Context())
-		w.WriteHeader(http.StatusTeapot)
-		_, _ = io.WriteString(w, "twelve bytes")
-	})
-	got := r.ask(t, http.MethodPost, r.url+"/v1/chat/completions?secret=1", strings.NewReader("prompt"), "x-api-key", "red-key", "X-Request-Id", "from-client:1")
+	r := start(
+		t,
+		onFreePorts(func(c *settings.Config) { c.LogFormat = "json"; c.Keys = twoTeams }),
+		func(w http.ResponseWriter, r *http.Request) {
+			inside = server.RequestID(r.Context())
+			w.WriteHeader(http.StatusTeapot)
+			_, _ = io.WriteString(w, "twelve bytes")
+		},
+	)
+	got := r.ask(
+		t,
+		http.MethodPost,
+		r.url+"/v1/chat/completions?secret=1",
+		strings.NewReader("prompt"),
+		"x-api-key",
+		"red-key",
+		"X-Request-Id",
+		"from-client:1",
+	)
 	if id := got.header.Get("X-Ragpilot-Request-Id"); id != "from-client:1" || inside != id {
 		t.Errorf("request ID: client %q, API %q", id, inside)
 	}
@@ -106,7 +137,16 @@ func TestRequestLine(t *testing.T) {
 	}
 	delete(first, "duration")
 	delete(first, "time")
-	want := map[string]any{"level": "INFO", "msg": "request", "method": "POST", "route": "/v1/chat/completions", "status": 418.0, "bytes": 12.0, "tenant": "red", "request_id": "from-client:1"}
+	want := map[string]any{
+		"level":      "INFO",
+		"msg":        "request",
+		"method":     "POST",
+		"route":      "/v1/chat/completions",
+		"status":     418.0,
+		"bytes":      12.0,
+		"tenant":     "red",
+		"request_id": "from-client:1",
+	}
 	for name, value := range want {
 		if first[name] != value {
 			t.Errorf("%s: %v, want %v", name, first[name], value)
@@ -149,15 +189,23 @@ func TestMetrics(t *testing.T) {
 	// The last request is counted after its answer.
 	testkit.Eventually(t, "counted", func() bool { return strings.Count(r.log.String(), "msg=request") == 8 })
 	got := r.get(t, r.admin+"/metrics")
-	testkit.Contains(t, "metrics", got.body,
+	testkit.Contains(
+		t,
+		"metrics",
+		got.body,
 		`ragpilot_http_requests_total{code="200",route="/reorder"} 2`,
 		`ragpilot_http_requests_total{code="other",route="/v1/models"} 1`,
 		`ragpilot_http_requests_total{code="200",route="other"} 3`,
 		`ragpilot_http_requests_total{code="200",route="/v1/*"} 2`,
 		`ragpilot_http_request_seconds_count{route="/reorder"} 2`,
 		`ragpilot_http_request_seconds_bucket{route="/reorder",le="600"} 2`,
-		"ragpilot_http_requests_in_flight 0", "ragpilot_http_panics_total 0", `ragpilot_http_auth_failures_total{reason="wrong"} 0`, `ragpilot_config_reloads_total{result="taken"} 0`,
-		"go_goroutines", "# HELP ragpilot_http_requests_total ")
+		"ragpilot_http_requests_in_flight 0",
+		"ragpilot_http_panics_total 0",
+		`ragpilot_http_auth_failures_total{reason="wrong"} 0`,
+		`ragpilot_config_reloads_total{result="taken"} 0`,
+		"go_goroutines",
+		"# HELP ragpilot_http_requests_total ",
+	)
 	if n := strings.Count(got.body, "ragpilot_http_requests_total{"); n != 4 {
 		t.Errorf("%d series for 4 routes", n)
 	}

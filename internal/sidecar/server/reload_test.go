@@ -45,7 +45,9 @@ func TestReload(t *testing.T) {
 		t.Error("before")
 	}
 
-	rewrite("keys: [{tenant: red, key: new-key}]\nlimits: {body_bytes: 50, in_flight_bytes: 77, contexts: 8, blocks: 7, sessions: 9, tenants: 6, header_bytes: 9999}\nhold_out: 0.5\nshadow: true\nlog_level: error\npolicy: sorted\ntimeouts: {drain: 1s}\nlisten: 127.0.0.1:1\n")
+	rewrite(
+		"keys: [{tenant: red, key: new-key}]\nlimits: {body_bytes: 50, in_flight_bytes: 77, contexts: 8, blocks: 7, sessions: 9, tenants: 6, header_bytes: 9999}\nhold_out: 0.5\nshadow: true\nlog_level: error\npolicy: sorted\ntimeouts: {drain: 1s}\nlisten: 127.0.0.1:1\n",
+	)
 	if err := r.Reload(); err != nil {
 		t.Fatal(err)
 	}
@@ -53,10 +55,15 @@ func TestReload(t *testing.T) {
 		t.Error("keys and limits of the new file do not hold")
 	}
 	live := r.live.Load()
-	if live.HoldOut != 0.5 || !live.Shadow || live.Limits.Contexts != 8 || live.Limits.Blocks != 7 || live.Limits.InFlightBytes != 77 || live.LogLevel != "error" || r.live.Level() != slog.LevelError || len(live.Keys) != 1 {
+	if live.HoldOut != 0.5 || !live.Shadow || live.Limits.Contexts != 8 || live.Limits.Blocks != 7 || live.Limits.InFlightBytes != 77 ||
+		live.LogLevel != "error" ||
+		r.live.Level() != slog.LevelError ||
+		len(live.Keys) != 1 {
 		t.Errorf("live: %+v", live)
 	}
-	if was := settings.Default().Limits; live.Limits.HeaderBytes != was.HeaderBytes || live.Limits.MemoryBytes != was.MemoryBytes || live.Limits.Sessions != was.Sessions || live.Limits.Tenants != was.Tenants {
+	if was := settings.Default().Limits; live.Limits.HeaderBytes != was.HeaderBytes || live.Limits.MemoryBytes != was.MemoryBytes ||
+		live.Limits.Sessions != was.Sessions ||
+		live.Limits.Tenants != was.Tenants {
 		t.Errorf("limits changed that are read once: %+v", live.Limits)
 	}
 
@@ -69,17 +76,32 @@ func TestReload(t *testing.T) {
 			t.Errorf("%s: changed something: %+v", bad, got)
 		}
 	}
-	testkit.Contains(t, "metrics", r.get(t, r.admin+"/metrics").body, `ragpilot_config_reloads_total{result="refused"} 4`, `ragpilot_config_reloads_total{result="taken"} 1`)
+	testkit.Contains(
+		t,
+		"metrics",
+		r.get(t, r.admin+"/metrics").body,
+		`ragpilot_config_reloads_total{result="refused"} 4`,
+		`ragpilot_config_reloads_total{result="taken"} 1`,
+	)
 
-	rewrite("log_level: debug\npolicy: sorted\nlimits: {sessions: 9, tenants: 6, header_bytes: 9999, memory_bytes: 99999999}\ntimeouts: {drain: 1s}\nmodel: m\n")
+	rewrite(
+		"log_level: debug\npolicy: sorted\nlimits: {sessions: 9, tenants: 6, header_bytes: 9999, memory_bytes: 99999999}\ntimeouts: {drain: 1s}\nmodel: m\n",
+	)
 	if err := r.Reload(); err != nil {
 		t.Fatal(err)
 	}
 	if code("", 100) != 200 {
 		t.Error("keys were taken out of the file, and are asked for")
 	}
-	testkit.Contains(t, "log", r.log.String(), "configuration reloaded", "changed=\"[log_level shadow hold_out keys limits.body_bytes limits.in_flight_bytes limits.contexts limits.blocks]\"",
-		"restart is needed", "fields=\"[model policy limits.memory_bytes limits.header_bytes limits.sessions limits.tenants timeouts.drain]\"")
+	testkit.Contains(
+		t,
+		"log",
+		r.log.String(),
+		"configuration reloaded",
+		"changed=\"[log_level shadow hold_out keys limits.body_bytes limits.in_flight_bytes limits.contexts limits.blocks]\"",
+		"restart is needed",
+		"fields=\"[model policy limits.memory_bytes limits.header_bytes limits.sessions limits.tenants timeouts.drain]\"",
+	)
 }
 
 // TestReloadBehindAGateway: bodies over the gateway's protocol keep the bound with which the process began, and the log says so.
@@ -110,11 +132,16 @@ func TestHangup(t *testing.T) {
 	results <- nil
 	r := &running{log: new(testkit.Log)}
 	live := settings.NewLive(cfg)
-	r.begin(t, cfg, http.HandlerFunc(hello), server.Options{Live: live, Logger: server.NewLogger(r.log, "text", live), Hangup: hangup, Load: func() (settings.Config, error) {
-		next := cfg
-		next.HoldOut = 1
-		return next, <-results
-	}})
+	r.begin(
+		t,
+		cfg,
+		http.HandlerFunc(hello),
+		server.Options{Live: live, Logger: server.NewLogger(r.log, "text", live), Hangup: hangup, Load: func() (settings.Config, error) {
+			next := cfg
+			next.HoldOut = 1
+			return next, <-results
+		}},
+	)
 	hangup <- syscall.SIGHUP
 	hangup <- syscall.SIGHUP // taken when the first one is done
 	testkit.Eventually(t, "reload", func() bool { return live.Load().HoldOut == 1 })

@@ -69,7 +69,8 @@ func (s *Server) listen(ctx context.Context) (main, admin net.Listener, err erro
 			s.log.Warn("no admin listener: going on without metrics and pprof", "admin_addr", cfg.AdminAddr, "error", err)
 		}
 	}
-	main = &bounded{Listener: main, most: func() int { return s.live.Load().Limits.Connections }, plain: !cfg.TLS.On(), refused: s.count.connections.Inc}
+	most := func() int { return s.live.Load().Limits.Connections }
+	main = &bounded{Listener: main, most: most, plain: !cfg.TLS.On(), refused: s.count.connections.Inc}
 	s.mu.Lock()
 	s.mu.addr = main.Addr().String()
 	if admin != nil {

@@ -58,7 +58,8 @@ func TestDrain(t *testing.T) {
 	r.cancel()
 	testkit.Eventually(t, "readyz turns 503", func() bool { return r.get(t, r.admin+"/readyz").code == http.StatusServiceUnavailable })
 	var why struct{ Status, Reason string }
-	if got := r.get(t, r.admin+"/readyz"); json.Unmarshal([]byte(got.body), &why) != nil || why.Status != "not_ready" || !strings.Contains(why.Reason, "draining") {
+	if got := r.get(t, r.admin+"/readyz"); json.Unmarshal([]byte(got.body), &why) != nil || why.Status != "not_ready" ||
+		!strings.Contains(why.Reason, "draining") {
 		t.Errorf("readyz: %s", got.body)
 	}
 	if got := r.get(t, r.admin+"/healthz"); got.code != http.StatusOK {
@@ -89,11 +90,15 @@ func TestDrain(t *testing.T) {
 // TestCut: what has not ended in the time for draining is cut, and Run says how much that was.
 func TestCut(t *testing.T) {
 	ended := make(chan struct{}, 2)
-	r := start(t, onFreePorts(func(c *settings.Config) { c.Timeouts.Drain = 20 * time.Millisecond }), func(w http.ResponseWriter, r *http.Request) {
-		_ = http.NewResponseController(w).Flush()
-		<-r.Context().Done() // as a proxy does whose engine has not answered
-		ended <- struct{}{}
-	})
+	r := start(
+		t,
+		onFreePorts(func(c *settings.Config) { c.Timeouts.Drain = 20 * time.Millisecond }),
+		func(w http.ResponseWriter, r *http.Request) {
+			_ = http.NewResponseController(w).Flush()
+			<-r.Context().Done() // as a proxy does whose engine has not answered
+			ended <- struct{}{}
+		},
+	)
 	one, two := r.stream(t, "/v1/completions"), r.stream(t, "/v1/messages")
 	err := r.stop()
 	if err == nil || !strings.Contains(err.Error(), ": 2") || !strings.Contains(err.Error(), "20ms") {

@@ -81,7 +81,9 @@ func New(cfg settings.Config, api http.Handler, o Options) (*Server, error) {
 	if api == nil {
 		return nil, errors.New("serve: the API is nil")
 	}
-	s := &Server{options: o, log: o.Logger, live: o.Live, timeouts: cfg.Timeouts, tenantHeader: cfg.TrustTenantHeader, listening: make(chan struct{})}
+	s := &Server{
+		options: o, log: o.Logger, live: o.Live, timeouts: cfg.Timeouts, tenantHeader: cfg.TrustTenantHeader, listening: make(chan struct{}),
+	}
 	if s.log == nil {
 		s.log = slog.New(slog.DiscardHandler)
 	}

@@ -87,11 +87,15 @@ func TestStalledAtTheEnd(t *testing.T) {
 	a := newAuthority(t)
 	cert, key := a.issue("server")
 	returned := make(chan struct{})
-	r := start(t, onFreePorts(shortWrites, func(c *settings.Config) { c.TLS = settings.TLS{Cert: cert, Key: key} }), func(w http.ResponseWriter, _ *http.Request) {
-		_, _ = w.Write(make([]byte, 4<<20))
-		_, _ = w.Write(make([]byte, 1000))
-		close(returned)
-	}).over(a.client(""))
+	r := start(
+		t,
+		onFreePorts(shortWrites, func(c *settings.Config) { c.TLS = settings.TLS{Cert: cert, Key: key} }),
+		func(w http.ResponseWriter, _ *http.Request) {
+			_, _ = w.Write(make([]byte, 4<<20))
+			_, _ = w.Write(make([]byte, 1000))
+			close(returned)
+		},
+	).over(a.client(""))
 	answer := r.stream(t, "/v1/completions")
 	<-returned
 	<-time.After(2 * patienceOfWrites)
@@ -128,7 +132,8 @@ func TestSilenceIsNoStall(t *testing.T) {
 		var all sync.WaitGroup
 		for _, path := range []string{"/v1/completions", "/v1/late"} {
 			all.Go(func() {
-				if got := r.ask(t, http.MethodPost, r.url+path, strings.NewReader("{}")); got.code != http.StatusOK || got.body != "first second third" {
+				if got := r.ask(t, http.MethodPost, r.url+path, strings.NewReader("{}")); got.code != http.StatusOK ||
+					got.body != "first second third" {
 					t.Errorf("%s: %d %q", path, got.code, got.body)
 				}
 			})

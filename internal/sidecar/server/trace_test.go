@@ -23,7 +23,10 @@ import (
 func memory(t *testing.T, log io.Writer) (*tracing.Tracer, *tracetest.InMemoryExporter) {
 	t.Helper()
 	spans := tracetest.NewInMemoryExporter()
-	tracer, err := tracing.Open(context.Background(), tracing.Options{Exporter: spans, Sample: 1, Log: server.NewLogger(log, "text", settings.NewLive(onFreePorts()))})
+	tracer, err := tracing.Open(
+		context.Background(),
+		tracing.Options{Exporter: spans, Sample: 1, Log: server.NewLogger(log, "text", settings.NewLive(onFreePorts()))},
+	)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -50,7 +53,18 @@ func TestRequestSpans(t *testing.T) {
 		hello(w, r)
 	}), server.Options{Live: live, Logger: server.NewLogger(r.log, cfg.LogFormat, live), Tracer: tracer})
 	const traceID = "0af7651916cd43dd8448eb211c80319c"
-	r.ask(t, http.MethodPost, r.url+"/v1/chat/completions?secret=1", strings.NewReader("a prompt"), "x-api-key", "red-key", "X-Request-Id", "from-client:1", "Traceparent", "00-"+traceID+"-b7ad6b7169203331-01")
+	r.ask(
+		t,
+		http.MethodPost,
+		r.url+"/v1/chat/completions?secret=1",
+		strings.NewReader("a prompt"),
+		"x-api-key",
+		"red-key",
+		"X-Request-Id",
+		"from-client:1",
+		"Traceparent",
+		"00-"+traceID+"-b7ad6b7169203331-01",
+	)
 	if inside.TraceID().String() != traceID || inside.IsRemote() {
 		t.Errorf("the API sees %v", inside)
 	}
@@ -118,7 +132,10 @@ func TestCollectorDoesNotHoldUp(t *testing.T) {
 	h := hanging{make(chan struct{})}
 	r := &running{log: new(testkit.Log)}
 	cfg := onFreePorts(func(c *settings.Config) { c.Timeouts.Drain = 0 })
-	tracer, err := tracing.Open(context.Background(), tracing.Options{Exporter: h, Sample: 1, Log: server.NewLogger(r.log, "text", settings.NewLive(cfg))})
+	tracer, err := tracing.Open(
+		context.Background(),
+		tracing.Options{Exporter: h, Sample: 1, Log: server.NewLogger(r.log, "text", settings.NewLive(cfg))},
+	)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -71,7 +71,8 @@ func checkAllowed(entry string) string {
 	switch {
 	case !ok || !slices.Contains(methods, method):
 		return fmt.Sprintf("want a method, one of %v, and a path", methods)
-	case !strings.HasPrefix(path, "/v1/") || strings.ContainsAny(path, `?#%\ {}`) || strings.Contains(path, "//") || strings.Contains(path, "/.") || strings.HasSuffix(path, "/"):
+	case !strings.HasPrefix(path, "/v1/") || strings.ContainsAny(path, `?#%\ {}`) || strings.Contains(path, "//") ||
+		strings.Contains(path, "/.") || strings.HasSuffix(path, "/"):
 		return "want a path that begins with /v1/"
 	case strings.Contains(strings.TrimSuffix(path, "/*"), "*"):
 		return "want * only as the last segment"

@@ -44,17 +44,38 @@ func TestDefaultIsReference(t *testing.T) {
 	if diff := cmp.Diff(settings.Default(), c); diff != "" {
 		t.Errorf("nothing given is not the default: %s", diff)
 	}
-	if c.Listen != "127.0.0.1:8765" || c.InferAPIURL != "http://localhost:30000" || c.ChunkModulus != 13 || c.LogLevel != "info" || c.Stateless {
+	if c.Listen != "127.0.0.1:8765" || c.InferAPIURL != "http://localhost:30000" || c.ChunkModulus != 13 || c.LogLevel != "info" ||
+		c.Stateless {
 		t.Errorf("not the reference's defaults: %v", c)
 	}
 }
 
 func TestLayers(t *testing.T) {
-	file := write(t, "r.yaml", "model: file\ninfer_api_url: http://file:1\npolicy: sorted\nlimits:\n  contexts: 7\ntimeouts: {drain: 1m30s}\nhold_out: 0.25\nkeys:\n- tenant: a\n  key: secret-a\n")
+	file := write(
+		t,
+		"r.yaml",
+		"model: file\ninfer_api_url: http://file:1\npolicy: sorted\nlimits:\n  contexts: 7\ntimeouts: {drain: 1m30s}\nhold_out: 0.25\nkeys:\n- tenant: a\n  key: secret-a\n",
+	)
 	c, err := settings.Source{
 		File: file,
-		Env: env("CONTEXTPILOT_INFER_API_URL", "http://env:2", "CONTEXTPILOT_MODEL_NAME", "env", "CONTEXTPILOT_STATELESS_MODE", "1", "CONTEXTPILOT_EXTENDED_CACHE", "1",
-			"CONTEXTPILOT_CLOUD_PROVIDER", "openai", "CONTEXTPILOT_CLOUD_API_KEY", "cloud", "CONTEXTPILOT_MAX_TOKENS", "9", "CONTEXTPILOT_POLICY", "zebra"),
+		Env: env(
+			"CONTEXTPILOT_INFER_API_URL",
+			"http://env:2",
+			"CONTEXTPILOT_MODEL_NAME",
+			"env",
+			"CONTEXTPILOT_STATELESS_MODE",
+			"1",
+			"CONTEXTPILOT_EXTENDED_CACHE",
+			"1",
+			"CONTEXTPILOT_CLOUD_PROVIDER",
+			"openai",
+			"CONTEXTPILOT_CLOUD_API_KEY",
+			"cloud",
+			"CONTEXTPILOT_MAX_TOKENS",
+			"9",
+			"CONTEXTPILOT_POLICY",
+			"zebra",
+		),
 		Flags: func(c *settings.Config) error { c.Model = "flag"; return nil },
 	}.Load()
 	if err != nil {
@@ -88,8 +109,15 @@ func TestSecretFiles(t *testing.T) {
 		}
 		return settings.Source{File: config}.Load()
 	}
-	c, err := load("keys: [{tenant: t, file: key}]\ncloud_provider: openai\ninfer_api_key_file: key\ncache_salt_key_file: salt\ncloud_api_key_file: " + filepath.Join(dir, "cloud"))
-	if err != nil || c.InferAPIKey.Reveal() != "from-file" || c.CacheSaltKey.Reveal() != "a salt of some length" || c.Keys[0].Key.Reveal() != "from-file" || c.CloudAPIKey.Reveal() != "cloudy" {
+	c, err := load(
+		"keys: [{tenant: t, file: key}]\ncloud_provider: openai\ninfer_api_key_file: key\ncache_salt_key_file: salt\ncloud_api_key_file: " + filepath.Join(
+			dir,
+			"cloud",
+		),
+	)
+	if err != nil || c.InferAPIKey.Reveal() != "from-file" || c.CacheSaltKey.Reveal() != "a salt of some length" ||
+		c.Keys[0].Key.Reveal() != "from-file" ||
+		c.CloudAPIKey.Reveal() != "cloudy" {
 		t.Errorf("keys in files beside the configuration: %v, %v", c, err)
 	}
 	for text, want := range map[string]string{"profile: best.json": filepath.Join(dir, "best.json"), "profile: safe": "safe", "profile: /etc/p.json": "/etc/p.json"} {
@@ -136,21 +164,53 @@ func TestBadValues(t *testing.T) {
 		{"query", func(c *settings.Config) { c.InferAPIURL = "http://h/?a=b" }, []string{"infer_api_url", "query"}},
 		{"no URL", func(c *settings.Config) { c.InferAPIURL = "http://h/%zz" }, []string{`infer_api_url "http://h/%zz"`}},
 		{"engine's port", func(c *settings.Config) { c.InferAPIURL = "http://h:65536" }, []string{`infer_api_url "http://h:65536"`, "65535"}},
-		{"engine's path", func(c *settings.Config) { c.InferAPIURL = "http://h:1/v1/" }, []string{`infer_api_url "http://h:1/v1/"`, "must not end in /v1"}},
-		{"provider's path", func(c *settings.Config) { c.CloudProvider, c.CloudBaseURL = "openai", "http://h/v1" }, []string{`cloud_base_url "http://h/v1"`, "must not end in /v1"}},
+		{
+			"engine's path",
+			func(c *settings.Config) { c.InferAPIURL = "http://h:1/v1/" },
+			[]string{`infer_api_url "http://h:1/v1/"`, "must not end in /v1"},
+		},
+		{
+			"provider's path",
+			func(c *settings.Config) { c.CloudProvider, c.CloudBaseURL = "openai", "http://h/v1" },
+			[]string{`cloud_base_url "http://h/v1"`, "must not end in /v1"},
+		},
 		{"open to all", func(c *settings.Config) { c.Listen = "0.0.0.0:1" }, []string{`listen "0.0.0.0:1"`, "keys", "allow_anonymous"}},
 		{"open on all addresses", func(c *settings.Config) { c.Listen = ":1" }, []string{`listen ":1"`}},
 		{"open with the provider's key", func(c *settings.Config) {
 			c.Listen, c.AllowAnonymous, c.CloudProvider, c.CloudAPIKey = "[::]:1", true, "openai", "hush"
 		}, []string{`listen "[::]:1"`, "cloud_api_key"}},
-		{"open with the engine's key", func(c *settings.Config) { c.Listen, c.AllowAnonymous, c.InferAPIKey = "10.0.0.1:1", true, "hush" }, []string{"listen", "infer_api_key"}},
-		{"open with the engine's password", func(c *settings.Config) { c.Listen, c.AllowAnonymous, c.InferAPIURL = ":1", true, "http://u:hush@h" }, []string{"listen", "infer_api_url"}},
-		{"admin host with port", func(c *settings.Config) { c.AdminHosts = []string{"prometheus:9765"} }, []string{`admin_hosts[0] "prometheus:9765"`}},
+		{
+			"open with the engine's key",
+			func(c *settings.Config) { c.Listen, c.AllowAnonymous, c.InferAPIKey = "10.0.0.1:1", true, "hush" },
+			[]string{"listen", "infer_api_key"},
+		},
+		{
+			"open with the engine's password",
+			func(c *settings.Config) { c.Listen, c.AllowAnonymous, c.InferAPIURL = ":1", true, "http://u:hush@h" },
+			[]string{"listen", "infer_api_url"},
+		},
+		{
+			"admin host with port",
+			func(c *settings.Config) { c.AdminHosts = []string{"prometheus:9765"} },
+			[]string{`admin_hosts[0] "prometheus:9765"`},
+		},
 		{"any host", func(c *settings.Config) { c.AllowedHosts = []string{"a.b", "*"} }, []string{`allowed_hosts[1] "*"`}},
-		{"origin without scheme", func(c *settings.Config) { c.AllowedOrigins = []string{"chat.example.com"} }, []string{`allowed_origins[0] "chat.example.com"`, "scheme://host"}},
-		{"origin with path", func(c *settings.Config) { c.AllowedOrigins = []string{"*", "https://a/b"} }, []string{`allowed_origins[1] "https://a/b"`}},
+		{
+			"origin without scheme",
+			func(c *settings.Config) { c.AllowedOrigins = []string{"chat.example.com"} },
+			[]string{`allowed_origins[0] "chat.example.com"`, "scheme://host"},
+		},
+		{
+			"origin with path",
+			func(c *settings.Config) { c.AllowedOrigins = []string{"*", "https://a/b"} },
+			[]string{`allowed_origins[1] "https://a/b"`},
+		},
 		{"path without method", func(c *settings.Config) { c.AllowedPaths = []string{"/v1/x"} }, []string{`allowed_paths[0] "/v1/x"`, "method"}},
-		{"path elsewhere", func(c *settings.Config) { c.AllowedPaths = []string{"GET /metrics"} }, []string{`allowed_paths[0] "GET /metrics"`, "/v1/"}},
+		{
+			"path elsewhere",
+			func(c *settings.Config) { c.AllowedPaths = []string{"GET /metrics"} },
+			[]string{`allowed_paths[0] "GET /metrics"`, "/v1/"},
+		},
 		{"path with dots", func(c *settings.Config) { c.AllowedPaths = []string{"GET /v1/../metrics"} }, []string{"allowed_paths[0]"}},
 		{"star inside", func(c *settings.Config) { c.AllowedPaths = []string{"GET /v1/*/x"} }, []string{"allowed_paths[0]", "last segment"}},
 		{"connections", func(c *settings.Config) { c.Limits.Connections = 0 }, []string{"limits.connections 0"}},
@@ -159,7 +219,11 @@ func TestBadValues(t *testing.T) {
 		{"level", func(c *settings.Config) { c.LogLevel = "loud" }, []string{`log_level "loud"`, "debug, info, warning, error"}},
 		{"format", func(c *settings.Config) { c.LogFormat = "xml" }, []string{`log_format "xml"`, "text, json"}},
 		{"provider", func(c *settings.Config) { c.CloudProvider = "acme" }, []string{`cloud_provider "acme"`, "anthropic"}},
-		{"provider's address", func(c *settings.Config) { c.CloudBaseURL = "gateway:80" }, []string{`cloud_base_url "gateway:80"`, "http or https"}},
+		{
+			"provider's address",
+			func(c *settings.Config) { c.CloudBaseURL = "gateway:80" },
+			[]string{`cloud_base_url "gateway:80"`, "http or https"},
+		},
 		{"policy", func(c *settings.Config) { c.Policy = "zebra" }, []string{`policy "zebra"`, "knowledge-tree"}},
 		{"profile", func(c *settings.Config) { c.Profile = "reckless" }, []string{`profile "reckless"`, "safe"}},
 		{"hold-out", func(c *settings.Config) { c.HoldOut = 1.5 }, []string{"hold_out 1.5", "0 to 1"}},
@@ -193,19 +257,43 @@ func TestBadValues(t *testing.T) {
 		{"authorities alone", func(c *settings.Config) { c.TLS.ClientCA = "ca.pem" }, []string{`tls.key ""`, `tls.cert ""`}},
 		{"no key", func(c *settings.Config) { c.Keys = []settings.Key{{Tenant: "a"}} }, []string{"keys[0].key", `""`}},
 		{"tenant", func(c *settings.Config) { c.Keys = []settings.Key{{Tenant: "a b", Key: "k"}} }, []string{`keys[0].tenant "a b"`}},
-		{"long tenant", func(c *settings.Config) { c.Keys = []settings.Key{{Tenant: strings.Repeat("x", 129), Key: "k"}} }, []string{"keys[0].tenant", "128"}},
-		{"key twice", func(c *settings.Config) { c.Keys = []settings.Key{{Key: "hush"}, {Tenant: "b", Key: "hush"}} }, []string{"keys[1].key", "keys[0]"}},
+		{
+			"long tenant",
+			func(c *settings.Config) { c.Keys = []settings.Key{{Tenant: strings.Repeat("x", 129), Key: "k"}} },
+			[]string{"keys[0].tenant", "128"},
+		},
+		{
+			"key twice",
+			func(c *settings.Config) { c.Keys = []settings.Key{{Key: "hush"}, {Tenant: "b", Key: "hush"}} },
+			[]string{"keys[1].key", "keys[0]"},
+		},
 		{"key no header carries", func(c *settings.Config) { c.Keys = []settings.Key{{Key: "hush\nhush"}} }, []string{"keys[0].key"}},
 		{"cloud key no header carries", func(c *settings.Config) { c.CloudAPIKey = "hush hush" }, []string{"cloud_api_key"}},
 		{"engine's key no header carries", func(c *settings.Config) { c.InferAPIKey = "hush hush" }, []string{"infer_api_key"}},
-		{"engine's key and password", func(c *settings.Config) { c.InferAPIKey, c.InferAPIURL = "k", "http://u:hush@h" }, []string{"infer_api_url", "infer_api_key"}},
+		{
+			"engine's key and password",
+			func(c *settings.Config) { c.InferAPIKey, c.InferAPIURL = "k", "http://u:hush@h" },
+			[]string{"infer_api_url", "infer_api_key"},
+		},
 		{"short salt key", func(c *settings.Config) { c.CacheSaltKey = "hush" }, []string{"cache_salt_key", "16"}},
 		{"password kept secret", func(c *settings.Config) { c.InferAPIURL = "ftp://u:hush@h" }, []string{"infer_api_url", "ftp://u:xxxxx@h"}},
 		{"password kept secret in no URL", func(c *settings.Config) { c.InferAPIURL = "http://u:hush@h/%zz" }, []string{"infer_api_url"}},
-		{"embedder", func(c *settings.Config) { c.Memory.Embedder = "word2vec" }, []string{`memory.embedder "word2vec"`, "auto, minilm, minilm:DIR, lexical"}},
+		{
+			"embedder",
+			func(c *settings.Config) { c.Memory.Embedder = "word2vec" },
+			[]string{`memory.embedder "word2vec"`, "auto, minilm, minilm:DIR, lexical"},
+		},
 		{"embedder without folder", func(c *settings.Config) { c.Memory.Embedder = "minilm:" }, []string{`memory.embedder "minilm:"`, "folder"}},
-		{"embedder's password", func(c *settings.Config) { c.Memory.Embedder = "http://u:hush@h" }, []string{`memory.embedder "http://u:xxxxx@h"`, "no user"}},
-		{"embedder's model", func(c *settings.Config) { c.Memory.Embedder = "http://h" }, []string{`memory.embedder_model ""`, "memory.embedder is a URL"}},
+		{
+			"embedder's password",
+			func(c *settings.Config) { c.Memory.Embedder = "http://u:hush@h" },
+			[]string{`memory.embedder "http://u:xxxxx@h"`, "no user"},
+		},
+		{
+			"embedder's model",
+			func(c *settings.Config) { c.Memory.Embedder = "http://h" },
+			[]string{`memory.embedder_model ""`, "memory.embedder is a URL"},
+		},
 		{"embedder's key no header carries", func(c *settings.Config) { c.Memory.EmbedderKey = "hush hush" }, []string{"memory.embedder_key"}},
 		{"all at once", func(c *settings.Config) { c.Workers, c.Listen = -1, "x" }, []string{"workers -1", `listen "x"`}},
 	}
@@ -338,11 +426,13 @@ func TestBadEnvironment(t *testing.T) {
 
 func TestFileThatCannotBeRead(t *testing.T) {
 	missing := filepath.Join(t.TempDir(), "missing.yaml")
-	if _, err := (settings.Source{File: missing}).Load(); !errors.Is(err, os.ErrNotExist) || !errors.Is(err, settings.ErrBadConfig) || !strings.Contains(err.Error(), missing) {
+	if _, err := (settings.Source{File: missing}).Load(); !errors.Is(err, os.ErrNotExist) || !errors.Is(err, settings.ErrBadConfig) ||
+		!strings.Contains(err.Error(), missing) {
 		t.Errorf("missing: %v", err)
 	}
 	large := write(t, "large.yaml", strings.Repeat("# long\n", 1<<18))
-	if _, err := (settings.Source{File: large}).Load(); !errors.Is(err, settings.ErrBadConfig) || !strings.Contains(err.Error(), "large.yaml") {
+	if _, err := (settings.Source{File: large}).Load(); !errors.Is(err, settings.ErrBadConfig) ||
+		!strings.Contains(err.Error(), "large.yaml") {
 		t.Errorf("large: %v", err)
 	}
 }
@@ -370,10 +460,22 @@ func TestWarnings(t *testing.T) {
 	}
 	c.CloudProvider, c.InferAPIKey = "openai", "hush"
 	c.InferAPIURL, c.Recompute = "http://other:1", 0.2
-	testkit.Contains(t, "two upstreams", strings.Join(c.Warnings(), "\n"), "infer_api_url has no effect with cloud_provider", "recompute has no effect with cloud_provider")
+	testkit.Contains(
+		t,
+		"two upstreams",
+		strings.Join(c.Warnings(), "\n"),
+		"infer_api_url has no effect with cloud_provider",
+		"recompute has no effect with cloud_provider",
+	)
 	c.Keys = []settings.Key{{Key: "fifteen-letters"}}
 	testkit.Contains(t, "a short key", strings.Join(c.Warnings(), "\n"), "keys[0].key has 15 characters")
-	testkit.Contains(t, "a cloud provider", strings.Join(c.Warnings(), "\n"), "cache_salt_key has no effect with", "infer_api_key has no effect with")
+	testkit.Contains(
+		t,
+		"a cloud provider",
+		strings.Join(c.Warnings(), "\n"),
+		"cache_salt_key has no effect with",
+		"infer_api_key has no effect with",
+	)
 }
 
 func FuzzDecode(f *testing.F) {

@@ -33,7 +33,8 @@ func TestEngines(t *testing.T) {
 		t.Errorf("shows a secret: %s", text)
 	}
 	sources, err := got.Engines[1].Sources()
-	if err != nil || len(sources) != 2 || sources[1].Endpoint != "tcp://b:5558" || sources[1].Replay != "tcp://b:6558" || sources[1].Name != "b/dp1" {
+	if err != nil || len(sources) != 2 || sources[1].Endpoint != "tcp://b:5558" || sources[1].Replay != "tcp://b:6558" ||
+		sources[1].Name != "b/dp1" {
 		t.Errorf("%+v, %v", sources, err)
 	}
 	var names []string
@@ -77,8 +78,18 @@ func TestBadEngines(t *testing.T) {
 func TestEngineWarnings(t *testing.T) {
 	cfg := settings.Default()
 	cfg.CloudProvider = "openai"
-	cfg.Engines = []settings.Engine{{Kind: "vllm", Events: "tcp://*:5557", Listen: true}, {Kind: "vllm", Events: "tcp://127.0.0.1:5557", Listen: true, Replay: "tcp://h:1"}}
-	testkit.Contains(t, "warnings", strings.Join(cfg.Warnings(), "\n"), "engines have no effect", "engines[0].events tcp://*:5557 can be reached", "engines[0] has no replay")
+	cfg.Engines = []settings.Engine{
+		{Kind: "vllm", Events: "tcp://*:5557", Listen: true},
+		{Kind: "vllm", Events: "tcp://127.0.0.1:5557", Listen: true, Replay: "tcp://h:1"},
+	}
+	testkit.Contains(
+		t,
+		"warnings",
+		strings.Join(cfg.Warnings(), "\n"),
+		"engines have no effect",
+		"engines[0].events tcp://*:5557 can be reached",
+		"engines[0] has no replay",
+	)
 	if n := len(cfg.Warnings()); n != len(settings.Default().Warnings())+3 {
 		t.Error(cfg.Warnings())
 	}

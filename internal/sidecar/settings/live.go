@@ -46,16 +46,17 @@ func (l *Live) Level() slog.Level {
 }
 
 func (l *Live) Store(c Config) {
-	l.now.Store(&Reloadable{LogLevel: c.LogLevel, Keys: slices.Clone(c.Keys), Limits: c.Limits, HoldOut: c.HoldOut, Shadow: c.Shadow, Engines: named(c.Engines)})
+	l.now.Store(&Reloadable{
+		LogLevel: c.LogLevel, Keys: slices.Clone(c.Keys), Limits: c.Limits, HoldOut: c.HoldOut, Shadow: c.Shadow, Engines: named(c.Engines),
+	})
 }
 
 // TakeOver returns c with those fields of next that need no restart, the names of those that differ, and the names of
 // the others that differ.
 func (c Config) TakeOver(next Config) (taken Config, changed, restart []string) {
-	taken = c.clone()
-	taken.LogLevel, taken.Keys, taken.HoldOut, taken.Shadow = next.LogLevel, slices.Clone(next.Keys), next.HoldOut, next.Shadow
-	taken.Engines = slices.Clone(next.Engines)
-	taken.AdminHosts, taken.AllowedHosts, taken.AllowedOrigins = slices.Clone(next.AdminHosts), slices.Clone(next.AllowedHosts), slices.Clone(next.AllowedOrigins)
+	taken, next = c.clone(), next.clone()
+	taken.LogLevel, taken.Keys, taken.HoldOut, taken.Shadow, taken.Engines = next.LogLevel, next.Keys, next.HoldOut, next.Shadow, next.Engines
+	taken.AdminHosts, taken.AllowedHosts, taken.AllowedOrigins = next.AdminHosts, next.AllowedHosts, next.AllowedOrigins
 	taken.AllowAnonymous = next.AllowAnonymous
 	taken.Limits = next.Limits
 	taken.Limits.MemoryBytes = c.Limits.MemoryBytes
@@ -63,7 +64,8 @@ func (c Config) TakeOver(next Config) (taken Config, changed, restart []string) 
 	if c.TLS.On() && next.TLS.On() {
 		taken.TLS.Cert, taken.TLS.Key = next.TLS.Cert, next.TLS.Key
 	}
-	changed, restart = differences(reflect.ValueOf(c), reflect.ValueOf(taken), ""), differences(reflect.ValueOf(taken), reflect.ValueOf(next), "")
+	changed = differences(reflect.ValueOf(c), reflect.ValueOf(taken), "")
+	restart = differences(reflect.ValueOf(taken), reflect.ValueOf(next), "")
 	if c.ExtProcAddr != "" && taken.Limits.BodyBytes != c.Limits.BodyBytes { // the main listener's bodies only
 		restart = append(restart, "limits.body_bytes of ext_proc_addr")
 	}

@@ -12,7 +12,12 @@ import (
 )
 
 func TestPrices(t *testing.T) {
-	got, err := settings.Decode([]byte("currency: USD\nprices:\n- {model: big-*, input: 3, cache_read: 0.3, cache_write: 3.75, cache_write_1h: 6, output: 15}\n- model: \"*\"\n  input: 0.25\n"), settings.Default())
+	got, err := settings.Decode(
+		[]byte(
+			"currency: USD\nprices:\n- {model: big-*, input: 3, cache_read: 0.3, cache_write: 3.75, cache_write_1h: 6, output: 15}\n- model: \"*\"\n  input: 0.25\n",
+		),
+		settings.Default(),
+	)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -21,7 +26,10 @@ func TestPrices(t *testing.T) {
 	}
 	want := settings.Default()
 	want.Currency = "USD"
-	want.Prices = []settings.Price{{Model: "big-*", Input: 3, CacheRead: .3, CacheWrite: 3.75, CacheWrite1h: 6, Output: 15}, {Model: "*", Input: .25}}
+	want.Prices = []settings.Price{
+		{Model: "big-*", Input: 3, CacheRead: .3, CacheWrite: 3.75, CacheWrite1h: 6, Output: 15},
+		{Model: "*", Input: .25},
+	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}

@@ -23,21 +23,54 @@ func TestTraceLayers(t *testing.T) {
 		want settings.Trace
 	}{
 		{"file", nil, settings.Trace{Endpoint: "http://file:4318", Headers: "a=file", Sample: 0.5}},
-		{"empty variables", []string{base, "", traces, " ", "OTEL_TRACES_SAMPLER", ""}, settings.Trace{Endpoint: "http://file:4318", Headers: "a=file", Sample: 0.5}},
-		{"for everything", []string{base, "http://env:4318", "OTEL_EXPORTER_OTLP_HEADERS", "a=env"}, settings.Trace{Endpoint: "http://env:4318/v1/traces", Headers: "a=env", Sample: 0.5}},
-		{"below a path", []string{base, "https://env/otlp/"}, settings.Trace{Endpoint: "https://env/otlp/v1/traces", Headers: "a=file", Sample: 0.5}},
+		{
+			"empty variables",
+			[]string{base, "", traces, " ", "OTEL_TRACES_SAMPLER", ""},
+			settings.Trace{Endpoint: "http://file:4318", Headers: "a=file", Sample: 0.5},
+		},
+		{
+			"for everything",
+			[]string{base, "http://env:4318", "OTEL_EXPORTER_OTLP_HEADERS", "a=env"},
+			settings.Trace{Endpoint: "http://env:4318/v1/traces", Headers: "a=env", Sample: 0.5},
+		},
+		{
+			"below a path",
+			[]string{base, "https://env/otlp/"},
+			settings.Trace{Endpoint: "https://env/otlp/v1/traces", Headers: "a=file", Sample: 0.5},
+		},
 		{
 			"for traces",
-			[]string{base, "http://env:4318", traces, "http://traces/here", "OTEL_EXPORTER_OTLP_HEADERS", "a=env", "OTEL_EXPORTER_OTLP_TRACES_HEADERS", "a=traces"},
+			[]string{
+				base,
+				"http://env:4318",
+				traces,
+				"http://traces/here",
+				"OTEL_EXPORTER_OTLP_HEADERS",
+				"a=env",
+				"OTEL_EXPORTER_OTLP_TRACES_HEADERS",
+				"a=traces",
+			},
 			settings.Trace{Endpoint: "http://traces/here", Headers: "a=traces", Sample: 0.5},
 		},
-		{"for traces, as it is", []string{traces, "http://traces:4318"}, settings.Trace{Endpoint: "http://traces:4318/", Headers: "a=file", Sample: 0.5}},
+		{
+			"for traces, as it is",
+			[]string{traces, "http://traces:4318"},
+			settings.Trace{Endpoint: "http://traces:4318/", Headers: "a=file", Sample: 0.5},
+		},
 		{"switched off", []string{base, "http://env:4318", "OTEL_SDK_DISABLED", "TRUE"}, settings.Trace{Headers: "a=file", Sample: 0.5}},
 		{"no exporter", []string{traces, "http://env:4318", "OTEL_TRACES_EXPORTER", "none"}, settings.Trace{Headers: "a=file", Sample: 0.5}},
 		{"all", []string{"OTEL_TRACES_SAMPLER", "always_on"}, settings.Trace{Endpoint: "http://file:4318", Headers: "a=file", Sample: 1}},
 		{"none", []string{"OTEL_TRACES_SAMPLER", "parentbased_always_off"}, settings.Trace{Endpoint: "http://file:4318", Headers: "a=file"}},
-		{"share", []string{"OTEL_TRACES_SAMPLER", "parentbased_traceidratio", "OTEL_TRACES_SAMPLER_ARG", "0.125"}, settings.Trace{Endpoint: "http://file:4318", Headers: "a=file", Sample: 0.125}},
-		{"no share given", []string{"OTEL_TRACES_SAMPLER", "traceidratio"}, settings.Trace{Endpoint: "http://file:4318", Headers: "a=file", Sample: 1}},
+		{
+			"share",
+			[]string{"OTEL_TRACES_SAMPLER", "parentbased_traceidratio", "OTEL_TRACES_SAMPLER_ARG", "0.125"},
+			settings.Trace{Endpoint: "http://file:4318", Headers: "a=file", Sample: 0.125},
+		},
+		{
+			"no share given",
+			[]string{"OTEL_TRACES_SAMPLER", "traceidratio"},
+			settings.Trace{Endpoint: "http://file:4318", Headers: "a=file", Sample: 1},
+		},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
@@ -50,7 +83,11 @@ func TestTraceLayers(t *testing.T) {
 			}
 		})
 	}
-	c, err := settings.Source{File: file, Env: env(base, "http://env:4318"), Flags: func(c *settings.Config) error { c.Trace.Endpoint = "http://flag"; return nil }}.Load()
+	c, err := settings.Source{
+		File:  file,
+		Env:   env(base, "http://env:4318"),
+		Flags: func(c *settings.Config) error { c.Trace.Endpoint = "http://flag"; return nil },
+	}.Load()
 	if err != nil || c.Trace.Endpoint != "http://flag" {
 		t.Error(c.Trace, err)
 	}
@@ -91,7 +128,11 @@ func TestBadTrace(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	if _, err := (settings.Source{Env: env("OTEL_TRACES_SAMPLER", "traceidratio", "OTEL_TRACES_SAMPLER_ARG", "2")}).Load(); !errors.Is(err, settings.ErrBadConfig) || !strings.Contains(err.Error(), `OTEL_TRACES_SAMPLER_ARG "2"`) {
+	if _, err := (settings.Source{Env: env("OTEL_TRACES_SAMPLER", "traceidratio", "OTEL_TRACES_SAMPLER_ARG", "2")}).Load(); !errors.Is(
+		err,
+		settings.ErrBadConfig,
+	) ||
+		!strings.Contains(err.Error(), `OTEL_TRACES_SAMPLER_ARG "2"`) {
 		t.Error(err)
 	}
 	c := settings.Default()

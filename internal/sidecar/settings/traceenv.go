@@ -40,7 +40,8 @@ func (t *Trace) applyEnv(lookup func(string) (string, bool)) error {
 			t.Sample = share
 		}
 	default:
-		return fmt.Errorf("%w: %s %q: want always_on, always_off or traceidratio, with parentbased_ in front or without", ErrBadConfig, sampler, name)
+		return fmt.Errorf("%w: %s %q: want always_on, always_off or traceidratio, with parentbased_ in front or without",
+			ErrBadConfig, sampler, name)
 	}
 	return nil
 }

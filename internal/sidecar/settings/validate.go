@@ -129,9 +129,9 @@ func (p *problems) checkEngineKeys(c Config) {
 	if u, err := url.Parse(c.InferAPIURL); err == nil && u.User != nil && given(c.InferAPIKey, c.InferAPIKeyFile) {
 		p.add("infer_api_url", redacted(c.InferAPIURL), "must have no user if infer_api_key is given")
 	}
-	if n := len(c.CacheSaltKey); n > 0 && n < minSaltKey {
-		p.add("cache_salt_key", c.CacheSaltKey, fmt.Sprintf("want at least %d characters, since whoever guesses it knows every tenant's salt", minSaltKey))
-	}
+	n := len(c.CacheSaltKey)
+	p.want(n == 0 || n >= minSaltKey, "cache_salt_key", c.CacheSaltKey,
+		fmt.Sprintf("want at least %d characters, since whoever guesses it knows every tenant's salt", minSaltKey))
 }
 
 const minSaltKey = 16

@@ -65,10 +65,15 @@ func (c Config) memoryWarnings() []warning {
 
 // accessWarnings are about what is valid and leaves a door open.
 func (c Config) accessWarnings() []warning {
-	w := []warning{{!c.closed() && !loopback(c.Listen), "listen " + c.Listen + " can be reached from other machines, and allow_anonymous lets everybody ask"}}
+	w := []warning{{
+		!c.closed() && !loopback(c.Listen),
+		"listen " + c.Listen + " can be reached from other machines, and allow_anonymous lets everybody ask",
+	}}
 	for i, k := range c.Keys {
 		n := len(k.Key)
-		w = append(w, warning{n > 0 && n < MinKey, fmt.Sprintf("keys[%d].key has %d characters and can be guessed: use at least %d", i, n, MinKey)})
+		w = append(w, warning{
+			n > 0 && n < MinKey, fmt.Sprintf("keys[%d].key has %d characters and can be guessed: use at least %d", i, n, MinKey),
+		})
 	}
 	openAdmin := c.AdminAddr != "" && !loopback(c.AdminAddr)
 	return append(w, []warning{
@@ -95,7 +100,8 @@ func (c Config) engineWarnings() []warning {
 		address, tcp := strings.CutPrefix(e.Events, "tcp://")
 		w = append(w, warning{
 			tcp && e.Listen && !loopback(address),
-			fmt.Sprintf("engines[%d].events %s can be reached from other machines and asks for no key: whoever connects can say what is cached", i, e.Events),
+			fmt.Sprintf("engines[%d].events %s can be reached from other machines and asks for no key: "+
+				"whoever connects can say what is cached", i, e.Events),
 		}, warning{
 			e.Events != autoEvents && e.Replay == "",
 			fmt.Sprintf("engines[%d] has no replay: after a lost message or connection its cache is not known until it is cleared", i),

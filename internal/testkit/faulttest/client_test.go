@@ -51,7 +51,17 @@ func streamChat(tokens int) request {
 
 func chatOf(tokens int, stream string) request {
 	n := requestNumber.Load()
-	return newRequest(chatPath, fmt.Appendf(nil, `{"model":"m","messages":[{"role":"user","content":"Question %d: what is it?"}],"stream":%s,"max_tokens":%d,"seed":%d}`, n, stream, tokens, n))
+	return newRequest(
+		chatPath,
+		fmt.Appendf(
+			nil,
+			`{"model":"m","messages":[{"role":"user","content":"Question %d: what is it?"}],"stream":%s,"max_tokens":%d,"seed":%d}`,
+			n,
+			stream,
+			tokens,
+			n,
+		),
+	)
 }
 
 // reply is what a client got. An answer that broke off has a code and an error.

@@ -63,7 +63,15 @@ func TestCrowdOfBigBodies(t *testing.T) {
 	if peak > most {
 		t.Errorf("%d MiB of memory, want at most %d", peak, most)
 	}
-	t.Logf("%d bodies of %d MiB, %d MiB allowed: %d MiB of memory, %d refused, %d tried again", clients, size/mib, inUse/mib, peak, refused.Load(), again.Load())
+	t.Logf(
+		"%d bodies of %d MiB, %d MiB allowed: %d MiB of memory, %d refused, %d tried again",
+		clients,
+		size/mib,
+		inUse/mib,
+		peak,
+		refused.Load(),
+		again.Load(),
+	)
 	s.ledger.account(t, e.arrivals(t), true)
 }
 

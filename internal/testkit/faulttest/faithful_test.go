@@ -41,8 +41,12 @@ type function struct {
 
 // The notes that may stand in place of a text.
 var (
-	sameResult = regexp.MustCompile(`\[Duplicate content — identical to a previous tool result \((.*?)\)\. Refer to the earlier result above\.\]`)
-	sameDocs   = regexp.MustCompile(`\[All (\d+) documents identical to a previous tool result \(\d+ chars\)\. Refer to the earlier result above\.\]`)
+	sameResult = regexp.MustCompile(
+		`\[Duplicate content — identical to a previous tool result \((.*?)\)\. Refer to the earlier result above\.\]`,
+	)
+	sameDocs = regexp.MustCompile(
+		`\[All (\d+) documents identical to a previous tool result \(\d+ chars\)\. Refer to the earlier result above\.\]`,
+	)
 	sameBlock  = regexp.MustCompile(`\[\.\.\. "(.*?)" — identical to earlier (.*?) result, see above \.\.\.\]`)
 	namedDocs  = regexp.MustCompile(`\[Documents "(.*?)" — identical to earlier (.*?) result, see above\.\]`)
 	documentIn = regexp.MustCompile(`(?s)<document>\s*(.*?)\s*</document>`)

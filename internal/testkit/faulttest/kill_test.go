@@ -202,9 +202,15 @@ func (c *conversation) say(t *testing.T, s *sidecar, turn int) {
 	if turn == 7 { // what turn 5 gave
 		name, content = "read", listing((c.n+5)%5, 0, 80)
 	}
-	c.messages = append(c.messages,
-		message{Role: "assistant", Content: fmt.Sprint("Step ", turn), Calls: []toolCall{{ID: id, Type: "function", Function: function{name, "{}"}}}},
-		message{Role: "tool", CallID: id, Content: content})
+	c.messages = append(
+		c.messages,
+		message{
+			Role:    "assistant",
+			Content: fmt.Sprint("Step ", turn),
+			Calls:   []toolCall{{ID: id, Type: "function", Function: function{name, "{}"}}},
+		},
+		message{Role: "tool", CallID: id, Content: content},
+	)
 	q := c.request(turn%2 == 0, 4)
 	if r := s.send(t, q); r.code != http.StatusOK || r.err != nil {
 		t.Errorf("turn %d: %v", turn, r)

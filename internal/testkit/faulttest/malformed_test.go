@@ -132,7 +132,16 @@ func TestManyDocuments(t *testing.T) {
 	for i := range 3 {
 		slices.Reverse(numbers[i*7:])
 		docs := `<documents>\n` + strings.Join(numbers, "") + `</documents>`
-		q := newRequest(chatPath, fmt.Appendf(nil, `{"model":"","messages":[{"role":"system","content":%q},{"role":"user","content":"Question %d?"},{"role":"tool","tool_call_id":"1","content":%q}],"stream":false,"max_tokens":0,"seed":0}`, docs, i, docs))
+		q := newRequest(
+			chatPath,
+			fmt.Appendf(
+				nil,
+				`{"model":"","messages":[{"role":"system","content":%q},{"role":"user","content":"Question %d?"},{"role":"tool","tool_call_id":"1","content":%q}],"stream":false,"max_tokens":0,"seed":0}`,
+				docs,
+				i,
+				docs,
+			),
+		)
 		q.body = bytes.ReplaceAll(q.body, []byte(`\\n`), []byte(`\n`))
 		r := s.send(t, q)
 		var size bytes.Buffer

@@ -103,7 +103,16 @@ func TestQuietTenant(t *testing.T) {
 		}
 		m := remembering(t, c)
 		m.chat("quiet", passagesChat(3, 0, "first"))
-		backwards := `{"model":"m","messages":[{"role":"system","content":"` + passage(0, 2) + passage(0, 1) + passage(0, 0) + `"},{"role":"user","content":"%s"}]}`
+		backwards := `{"model":"m","messages":[{"role":"system","content":"` + passage(
+			0,
+			2,
+		) + passage(
+			0,
+			1,
+		) + passage(
+			0,
+			0,
+		) + `"},{"role":"user","content":"%s"}]}`
 		m.chat("quiet", fmt.Sprintf(backwards, "second"))
 		sent := *m.last.Load()
 		if sent == fmt.Sprintf(backwards, "second") {

@@ -130,8 +130,18 @@ func TestMisbehavingUpstream(t *testing.T) {
 		"odd events in parts":      {says(inParts + fmt.Sprintf("%x\r\n%s\r\n0\r\n\r\n", len(odd), odd)), 200, odd, false},
 		"one endless event":        {says(inParts + fmt.Sprintf("%x\r\n%s\r\n0\r\n\r\n", len(long), long)), 200, long, false},
 		"single bytes":             {says(inParts + strings.Repeat("1\r\nx\r\n", 5000) + "0\r\n\r\n"), 200, strings.Repeat("x", 5000), false},
-		"JSON that is none":        {says(ok + "Content-Type: application/json\r\nContent-Length: 16\r\n\r\n{\"usage\":{\"promp"), 200, `{"usage":{"promp`, false},
-		"odd usage":                {says(ok + "Content-Length: 68\r\n\r\n" + `{"usage":{"prompt_tokens":-1e300,"completion_tokens":1e999,"x":[[[}}`), 200, `{"usage":{"prompt_tokens":-1e300,"completion_tokens":1e999,"x":[[[}}`, false},
+		"JSON that is none": {
+			says(ok + "Content-Type: application/json\r\nContent-Length: 16\r\n\r\n{\"usage\":{\"promp"),
+			200,
+			`{"usage":{"promp`,
+			false,
+		},
+		"odd usage": {
+			says(ok + "Content-Length: 68\r\n\r\n" + `{"usage":{"prompt_tokens":-1e300,"completion_tokens":1e999,"x":[[[}}`),
+			200,
+			`{"usage":{"prompt_tokens":-1e300,"completion_tokens":1e999,"x":[[[}}`,
+			false,
+		},
 		"an error":                 {says("HTTP/1.1 500 X\r\nContent-Length: 2\r\n\r\nno"), 500, "no", false},
 		"a status of its own":      {says("HTTP/1.1 799 X\r\nContent-Length: 2\r\n\r\nno"), 799, "no", false},
 		"no content, with content": {says("HTTP/1.1 204 No\r\nContent-Length: 2\r\n\r\nxx"), 204, "", false},
@@ -141,8 +151,12 @@ func TestMisbehavingUpstream(t *testing.T) {
 		scripts[name] = c.script
 	}
 	scripts["large"] = large
-	scripts["hints"] = says("HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\nHTTP/1.1 102 Processing\r\n\r\n" + ok + "Content-Length: 2\r\n\r\n{}")
-	scripts["trailers"] = says(ok + "Trailer: X-Sum, X-Late\r\nTransfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\nX-Sum: 12\r\nX-Late: yes\r\nX-Unannounced: too\r\n\r\n")
+	scripts["hints"] = says(
+		"HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\nHTTP/1.1 102 Processing\r\n\r\n" + ok + "Content-Length: 2\r\n\r\n{}",
+	)
+	scripts["trailers"] = says(
+		ok + "Trailer: X-Sum, X-Late\r\nTransfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\nX-Sum: 12\r\nX-Late: yes\r\nX-Unannounced: too\r\n\r\n",
+	)
 	s := serve(t, newRawUpstream(t, scripts).url, "")
 	s.alive(t)
 	var before vitals
@@ -238,7 +252,11 @@ func (s *sidecar) take(t *testing.T, path string) (int64, []byte) {
 }
 
 // post sends a chat to a script.
-func (s *sidecar) post(t *testing.T, ctx context.Context, path, script string) *http.Response { //nolint:revive // the test comes first everywhere
+func (s *sidecar) post(
+	t *testing.T,
+	ctx context.Context,
+	path, script string,
+) *http.Response { //nolint:revive // the test comes first everywhere
 	t.Helper()
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, s.url+path, strings.NewReader(`{"messages":[]}`))
 	if err != nil {
@@ -283,7 +301,8 @@ func (s *sidecar) trailers(t *testing.T, quiet func()) {
 		res := s.post(t, t.Context(), path, "trailers")
 		text, err := io.ReadAll(res.Body)
 		res.Body.Close()
-		if got := res.Trailer; string(text) != "{}" || err != nil || got.Get("X-Sum") != "12" || got.Get("X-Late") != "yes" || got.Get("X-Unannounced") != "too" {
+		if got := res.Trailer; string(text) != "{}" || err != nil || got.Get("X-Sum") != "12" || got.Get("X-Late") != "yes" ||
+			got.Get("X-Unannounced") != "too" {
 			t.Errorf("%s: %q, %v, %v", path, text, err, got)
 		}
 	}

@@ -73,7 +73,12 @@ func (f *front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 func (f *front) ask(r *http.Request, addr string, body []byte) (response *http.Response, again bool, err error) {
 	var began atomic.Bool
 	trace := &httptrace.ClientTrace{GotFirstResponseByte: func() { began.Store(true) }}
-	request, err := http.NewRequestWithContext(httptrace.WithClientTrace(r.Context(), trace), r.Method, "http://"+addr+r.URL.Path, bytes.NewReader(body))
+	request, err := http.NewRequestWithContext(
+		httptrace.WithClientTrace(r.Context(), trace),
+		r.Method,
+		"http://"+addr+r.URL.Path,
+		bytes.NewReader(body),
+	)
 	if err != nil {
 		return nil, false, err
 	}

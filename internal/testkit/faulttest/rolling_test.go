@@ -71,8 +71,16 @@ func TestRollingDeploy(t *testing.T) {
 			}
 			replaced, changed := steady(talks, arrivals)
 			moved := f.changes(talks)
-			t.Logf("%d conversations, %d requests, %d times with another replica than the turn before, %d in flight when replicas were stopped, %d asked again of the other, %d notes; %d times were earlier bytes changed",
-				len(talks), len(arrivals), moved, inFlight, f.retried.Load(), replaced, changed)
+			t.Logf(
+				"%d conversations, %d requests, %d times with another replica than the turn before, %d in flight when replicas were stopped, %d asked again of the other, %d notes; %d times were earlier bytes changed",
+				len(talks),
+				len(arrivals),
+				moved,
+				inFlight,
+				f.retried.Load(),
+				replaced,
+				changed,
+			)
 			if moved == 0 || replaced == 0 || inFlight == 0 {
 				t.Error("this test shows nothing")
 			}
@@ -188,7 +196,23 @@ func launchRedis(t *testing.T) *redisProcess {
 	}
 	addr := steadyAddr(t)
 	_, port, _ := net.SplitHostPort(addr)
-	p := launch(t, nil, name, "--port", port, "--bind", "127.0.0.1", "--dir", t.TempDir(), "--save", "", "--appendonly", "no", "--daemonize", "no")
+	p := launch(
+		t,
+		nil,
+		name,
+		"--port",
+		port,
+		"--bind",
+		"127.0.0.1",
+		"--dir",
+		t.TempDir(),
+		"--save",
+		"",
+		"--appendonly",
+		"no",
+		"--daemonize",
+		"no",
+	)
 	p.log.until(t, "[Rr]eady to accept connections")
 	return &redisProcess{p, addr}
 }

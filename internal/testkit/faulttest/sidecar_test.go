@@ -45,7 +45,18 @@ func serve(t *testing.T, upstream, settings string, flags ...string) *sidecar {
 	}
 	s := &sidecar{settings: filepath.Join(t.TempDir(), "ragpilot.yaml"), client: newClient(t, nil), ledger: new(ledger)}
 	s.rewrite(t, settings)
-	args := []string{"serve", "--config", s.settings, "--listen", "127.0.0.1:0", "--admin-addr", "127.0.0.1:0", "--pprof", "--infer-api-url", upstream}
+	args := []string{
+		"serve",
+		"--config",
+		s.settings,
+		"--listen",
+		"127.0.0.1:0",
+		"--admin-addr",
+		"127.0.0.1:0",
+		"--pprof",
+		"--infer-api-url",
+		upstream,
+	}
 	s.process = launch(t, nil, name, append(args, flags...)...)
 	found := s.log.until(t, `msg=listening addr=(\S+) admin_addr=(\S+) `)
 	s.addr, s.url, s.admin = found[1], "http://"+found[1], "http://"+found[2]

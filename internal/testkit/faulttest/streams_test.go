@@ -53,7 +53,12 @@ func TestManyStreams(t *testing.T) {
 			t.Logf("%d streams open after %v", streams, time.Since(began))
 			each := (s.residentKiB(t) - resident) / streams
 			heap, stacks := s.liveKiB(t)
-			t.Logf("an idle stream takes %d KiB of resident memory (of live memory %d KiB of heap and %d of stacks)", each, heap/streams, stacks/streams)
+			t.Logf(
+				"an idle stream takes %d KiB of resident memory (of live memory %d KiB of heap and %d of stacks)",
+				each,
+				heap/streams,
+				stacks/streams,
+			)
 			if each > c.mostMemory {
 				t.Errorf("%d KiB of memory for each stream, want at most %d", each, c.mostMemory)
 			}

@@ -225,7 +225,10 @@ func (s *summary) windows(a *accuracy) {
 	status := a.status()
 	s.Counters = status.Counters
 	for _, w := range status.Windows {
-		s.Windows = append(s.Windows, window{Cause: w.Cause.String(), Seconds: w.Length(time.Now()).Seconds(), Missing: w.Missing, Open: w.Until.IsZero()})
+		s.Windows = append(
+			s.Windows,
+			window{Cause: w.Cause.String(), Seconds: w.Length(time.Now()).Seconds(), Missing: w.Missing, Open: w.Until.IsZero()},
+		)
 	}
 }
 
@@ -258,15 +261,27 @@ func (s *summary) table() string {
 		}
 		windows.row(length, w.Cause, fmt.Sprint(w.Missing))
 	}
-	return fmt.Sprintf("%s\n%s\nfrom the engine's event to the pilot: %v\nevents at the pilot: %d, of requests that it did not know: %d\nof the stream: %+v\n",
-		phases.String(), windows.String(), s.Evictions, s.Observed, s.Unknown, s.Counters)
+	return fmt.Sprintf(
+		"%s\n%s\nfrom the engine's event to the pilot: %v\nevents at the pilot: %d, of requests that it did not know: %d\nof the stream: %+v\n",
+		phases.String(),
+		windows.String(),
+		s.Evictions,
+		s.Observed,
+		s.Unknown,
+		s.Counters,
+	)
 }
 
 // judge fails the test if the run was not as asked.
 func (s *summary) judge(a *accuracy) {
 	t := a.t
 	if c := s.Complete; float64(c.Within) < rightShare*float64(c.Requests) || c.Requests < 200 {
-		t.Errorf("of %d requests sent while the index was complete, %d were predicted within one block: want %.0f %% of at least 200", c.Requests, c.Within, 100*rightShare)
+		t.Errorf(
+			"of %d requests sent while the index was complete, %d were predicted within one block: want %.0f %% of at least 200",
+			c.Requests,
+			c.Within,
+			100*rightShare,
+		)
 	}
 	times := a.delay.times()
 	if len(times) < 100 {
@@ -274,7 +289,13 @@ func (s *summary) judge(a *accuracy) {
 	}
 	at, _ := slices.BinarySearch(times, evictionTime)
 	if late := len(times) - at; float64(late) > (1-rightShare)*float64(len(times)) {
-		t.Errorf("%d of %d events that took blocks were %v or longer on their way to the pilot; load %s", late, len(times), evictionTime, machineLoad())
+		t.Errorf(
+			"%d of %d events that took blocks were %v or longer on their way to the pilot; load %s",
+			late,
+			len(times),
+			evictionTime,
+			machineLoad(),
+		)
 	}
 	for _, w := range s.Windows {
 		if w.Seconds <= 0 || w.Open {

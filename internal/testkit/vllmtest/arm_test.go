@@ -52,7 +52,9 @@ func newArm(t *testing.T, s *server, name, policy string, requests []contextpilo
 		follower.Prompt(p.RequestID, p.Tokens, residency.Key{Salt: p.Salt})
 	}})
 	var err error
-	follower, err = follow.New(follow.Config{Source: kvevents.Source{Name: name, Endpoint: s.events(), Replay: s.replay(), Rank: kvevents.AnyRank}})
+	follower, err = follow.New(
+		follow.Config{Source: kvevents.Source{Name: name, Endpoint: s.events(), Replay: s.replay(), Rank: kvevents.AnyRank}},
+	)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -117,7 +119,10 @@ func (a *arm) send(i int) {
 	zero := 0.0
 	response, err := a.engine.Chat(a.t.Context(), vllm.Request{Request: engines.Request{
 		ID: plan.RequestID, MaxTokens: 1, Temperature: &zero, Extra: map[string]json.RawMessage{"ignore_eos": json.RawMessage("true")},
-		Messages: []engines.Message{{Role: engines.System, Content: trace.System}, {Role: engines.User, Content: plan.Prompt(a.requests[i].Query)}},
+		Messages: []engines.Message{
+			{Role: engines.System, Content: trace.System},
+			{Role: engines.User, Content: plan.Prompt(a.requests[i].Query)},
+		},
 	}}, nil)
 	if err != nil {
 		a.t.Fatal(err)

@@ -83,8 +83,22 @@ func (c *contest) report(name string) {
 		if l.Want > 0 {
 			want = fmt.Sprintf("%.2f", l.Want)
 		}
-		sum.row(l.Arm, l.Over, fmt.Sprint(l.Requests), fmt.Sprintf("%.0f", l.Plain.TTFT), fmt.Sprintf("%.0f", l.Ours.TTFT), fmt.Sprintf("%.3f", l.TTFT),
-			fmt.Sprintf("%.0f", l.Plain.Computed), fmt.Sprintf("%.0f", l.Ours.Computed), fmt.Sprintf("%.3f", l.Computed), fmt.Sprintf("%.3f", l.Derived), want)
+		sum.row(
+			l.Arm,
+			l.Over,
+			fmt.Sprint(l.Requests),
+			fmt.Sprintf("%.0f", l.Plain.TTFT),
+			fmt.Sprintf("%.0f", l.Ours.TTFT),
+			fmt.Sprintf("%.3f", l.TTFT),
+			fmt.Sprintf(
+				"%.0f",
+				l.Plain.Computed,
+			),
+			fmt.Sprintf("%.0f", l.Ours.Computed),
+			fmt.Sprintf("%.3f", l.Computed),
+			fmt.Sprintf("%.3f", l.Derived),
+			want,
+		)
 	}
 	detail.row("arm", "prompt tokens", "cached", "expected by plans", "ms a request", "ms a token", "planning ms", "events", "events unknown")
 	for _, a := range []*arm{c.plain, c.online, c.offline} {

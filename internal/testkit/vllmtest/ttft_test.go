@@ -145,5 +145,12 @@ func (c *contest) progress(i int, arms ...*arm) {
 
 // String says what the figures were taken with.
 func (c *contest) String() string {
-	return fmt.Sprintf("%d requests of blocks of up to %d tokens, cache of %d tokens, %s, arms in turn: %t", c.n, c.cut, c.pool, c.dtype, c.paired)
+	return fmt.Sprintf(
+		"%d requests of blocks of up to %d tokens, cache of %d tokens, %s, arms in turn: %t",
+		c.n,
+		c.cut,
+		c.pool,
+		c.dtype,
+		c.paired,
+	)
 }

@@ -12,7 +12,28 @@ import (
 
 // passage returns the text of passage i of a collection, the same in every run.
 func passage(collection string, i, words int) string {
-	syllables := []string{"ba", "ce", "di", "fo", "gu", "ha", "je", "ki", "lo", "mu", "na", "pe", "ro", "su", "ta", "ve", "wi", "xo", "yu", "za"}
+	syllables := []string{
+		"ba",
+		"ce",
+		"di",
+		"fo",
+		"gu",
+		"ha",
+		"je",
+		"ki",
+		"lo",
+		"mu",
+		"na",
+		"pe",
+		"ro",
+		"su",
+		"ta",
+		"ve",
+		"wi",
+		"xo",
+		"yu",
+		"za",
+	}
 	seed := uint64(i)
 	for _, c := range collection {
 		seed = seed*31 + uint64(c)

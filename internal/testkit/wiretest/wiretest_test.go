@@ -187,7 +187,8 @@ func TestUpstream(t *testing.T) {
 	if len(got) != 2 || !strings.Contains(got[1], "upstream: got null") {
 		t.Errorf("nothing was forwarded: %q", got)
 	}
-	if got := play(t, `{"name":"e","steps":[{"method":"GET","path":"/x","status":404,"response":{}}]}`, nil, says(`{}`)); len(got) != 1 || !strings.Contains(got[0], "status: got 200, want 404") {
+	if got := play(t, `{"name":"e","steps":[{"method":"GET","path":"/x","status":404,"response":{}}]}`, nil, says(`{}`)); len(got) != 1 ||
+		!strings.Contains(got[0], "status: got 200, want 404") {
 		t.Errorf("another status: %q", got)
 	}
 }

@@ -114,7 +114,8 @@ func batch(t *testing.T, g golden, opt paper.Options) {
 		}
 	}
 	if why, ok := differs[g.Name]; ok {
-		if cmp.Equal(want.Reordered, b.Orders) && cmp.Equal(want.Paths, paths) && want.Stats.Nodes == tree.Len() && want.Stats.Leaves == leafCount(tree) {
+		if cmp.Equal(want.Reordered, b.Orders) && cmp.Equal(want.Paths, paths) && want.Stats.Nodes == tree.Len() &&
+			want.Stats.Leaves == leafCount(tree) {
 			t.Errorf("listed as different (%s), but it agrees", why)
 		}
 		return
@@ -227,7 +228,12 @@ func turns(t *testing.T, g golden) {
 		if g.Params.Hint != nil {
 			template = *g.Params.Hint
 		}
-		check(t, "turn "+turn.ID, recorded.Deduped[int](want[i]), c.Add(turn.ID, turn.Parent, turn.Docs, hint(t, template), recorded.Names(turn.Docs)))
+		check(
+			t,
+			"turn "+turn.ID,
+			recorded.Deduped[int](want[i]),
+			c.Add(turn.ID, turn.Parent, turn.Docs, hint(t, template), recorded.Names(turn.Docs)),
+		)
 	}
 }
 

@@ -56,7 +56,8 @@ func TestIndex(t *testing.T) {
 		x := recorded.NewIndex(paper.Options{Alpha: paper.DefaultAlpha, Linkage: paper.Linkage(rapid.IntRange(0, 2).Draw(t, "linkage"))})
 		var ids []string
 		for range rapid.IntRange(1, 4).Draw(t, "batches") {
-			batch := rapid.SliceOfN(rapid.SliceOfNDistinct(rapid.Map(rapid.IntRange(0, 9), func(i int) paper.Doc { return paper.Doc(i) }), 0, 4, rapid.ID), 0, 6).Draw(t, "batch")
+			batch := rapid.SliceOfN(rapid.SliceOfNDistinct(rapid.Map(rapid.IntRange(0, 9), func(i int) paper.Doc { return paper.Doc(i) }), 0, 4, rapid.ID), 0, 6).
+				Draw(t, "batch")
 			st, err := x.Add(context.Background(), batch)
 			if err != nil {
 				t.Fatal(err)
@@ -70,7 +71,8 @@ func TestIndex(t *testing.T) {
 			for i := range batch {
 				all = append(all, i)
 			}
-			if !slices.Equal(slices.Sorted(slices.Values(st.Order)), all) || !slices.Equal(slices.Sorted(slices.Values(slices.Concat(st.Groups...))), all) {
+			if !slices.Equal(slices.Sorted(slices.Values(st.Order)), all) ||
+				!slices.Equal(slices.Sorted(slices.Values(slices.Concat(st.Groups...))), all) {
 				t.Fatalf("execution order %v, groups %v of %d", st.Order, st.Groups, len(batch))
 			}
 			ids = append(ids, st.IDs...)

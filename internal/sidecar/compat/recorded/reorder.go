@@ -89,7 +89,9 @@ func (x *Index) begin(lock Lock, job Job, c *Clustering) (Step, bool) {
 	hold := x.opt.Hold
 	x.opt = c.opt
 	x.opt.Hold = hold
-	st := Step{Initial: true, Orders: c.Orders, Order: c.Order, Groups: c.Groups, Paths: c.paths, IDs: job.IDs, Nodes: make([]int, len(c.leaves))}
+	st := Step{
+		Initial: true, Orders: c.Orders, Order: c.Order, Groups: c.Groups, Paths: c.paths, IDs: job.IDs, Nodes: make([]int, len(c.leaves)),
+	}
 	leaves := c.leaves
 	if root := c.tree.Root(); c.tree.Leaf(root) { // all contexts but empty ones are equal; a root could never be matched
 		x.tree = paper.NewTree(x.opt)

@@ -11,8 +11,8 @@ import (
 	"github.com/ragpilot/ragpilot/internal/paper"
 )
 
-// Results orders the documents of conversations' first tool results after those of earlier ones, for each tenant. Nothing is gained in a
-// prefix cache by that, as the results stand behind different questions. Safe for concurrent use.
+// Results orders the documents of conversations' first tool results after those of earlier ones, for each tenant. Nothing is
+// gained in a prefix cache by that, as the results stand behind different questions. Safe for concurrent use.
 type Results struct {
 	memory *budget.Budget
 
@@ -39,8 +39,8 @@ func NewResults(memory *budget.Budget, tenants int) *Results {
 	return &Results{memory: memory, tenants: lru.New[string, *resultIndices](tenants)}
 }
 
-// Order returns what orders a tenant's results by the documents' contents: the places of the documents in the order to send, nil if the context has
-// ended. The first request's alpha and linkage rule; 0 and "" are the defaults.
+// Order returns what orders a tenant's results by the documents' contents: the places of the documents in the order to send, nil
+// if the context has ended. The alpha and the linkage rule of the first request hold; 0 and "" are the defaults.
 func (r *Results) Order(tenant string, alpha float64, linkage string, shadow bool) func(context.Context, []xxh3.Uint128) []int {
 	return func(ctx context.Context, keys []xxh3.Uint128) []int {
 		defer r.memory.Settle()
