@@ -58,6 +58,7 @@ func TestDashboardShowsLiveTraffic(t *testing.T) {
 		t.Fatal(err)
 	}
 	wait(
-		`location.hash.startsWith("#/requests/") && document.body.innerText.includes("[Duplicate content — identical to a previous tool result (call0).")`,
+		`location.hash.startsWith("#/requests/") && document.body.innerText.includes("[Duplicate content — identical to a previous ` +
+			`tool result (call0).")`,
 	)
 }

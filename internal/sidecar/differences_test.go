@@ -70,11 +70,13 @@ var differences = []wiretest.Rule{
 	},
 	{
 		Example: "intercept/system-docs-never-reordered", Steps: []int{1}, At: "upstream/json/messages/0/content", Why: systemOrder,
-		Want: "x <documents>\n<document>JWT token validation and rotation policy</document>\n<document>OAuth2 token refresh flow</document>\n<document>Redis cache invalidation with TTL</document>\n</documents> y",
+		Want: "x <documents>\n<document>JWT token validation and rotation policy</document>\n<document>OAuth2 token refresh " +
+			"flow</document>\n<document>Redis cache invalidation with TTL</document>\n</documents> y",
 	},
 	{
 		Example: "intercept/custom-tag", Steps: []int{1}, At: "upstream/json/messages/2/content", Why: textBetween,
-		Want: "<item>JWT token validation and rotation policy</item> mid <item>Database connection pooling and sharding</item>\n<item>OAuth2 token refresh flow</item>",
+		Want: "<item>JWT token validation and rotation policy</item> mid <item>Database connection pooling and " +
+			"sharding</item>\n<item>OAuth2 token refresh flow</item>",
 	},
 	{
 		Example: "intercept/external-marker-ids-stripped", Steps: []int{0}, At: "upstream/json/messages/0/content", Why: marksStay,

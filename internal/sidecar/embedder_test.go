@@ -183,7 +183,10 @@ func TestMemoriesByMeaning(t *testing.T) {
 	minilmtest.Folder(t)
 	l := embedding(t, settings.Default().Memory.Embedder)
 	waitServed(t, l)
-	for _, fact := range []string{"Ana drives an old Volvo.", "Ana's travel document expires in May.", "Ana is allergic to peanuts.", "Ana needs new tyres."} {
+	for _, fact := range []string{
+		"Ana drives an old Volvo.", "Ana's travel document expires in May.", "Ana is allergic to peanuts.",
+		"Ana needs new tyres.",
+	} {
 		if got := status(t, http.MethodPost, l.front.URL+"/memories", fmt.Sprintf(`{"messages":%q,"user_id":"ana"}`, fact)); !strings.HasPrefix(
 			got,
 			"200 ",
@@ -192,7 +195,8 @@ func TestMemoriesByMeaning(t *testing.T) {
 		}
 	}
 	got := ""
-	for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(100 * time.Millisecond) { // by words, if the model takes longer than 10 s
+	// By words, if the model takes longer than 10 s.
+	for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(100 * time.Millisecond) {
 		got = status(t, http.MethodPost, l.front.URL+"/search", `{"query":"When do I need a new passport?","user_id":"ana","top_k":1}`)
 		if strings.Contains(got, "travel document") {
 			return

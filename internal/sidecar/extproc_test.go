@@ -68,7 +68,10 @@ func TestExternalProcessing(t *testing.T) {
 	}
 
 	for _, team := range []string{strings.Repeat("a", 129), "a b", "ä"} {
-		for _, documents := range []string{docsChat("one?", passage("x"), passage("y"), passage("z")), docsChat("two?", passage("z"), passage("w"), passage("x"))} {
+		for _, documents := range []string{
+			docsChat("one?", passage("x"), passage("y"), passage("z")),
+			docsChat("two?", passage("z"), passage("w"), passage("x")),
+		} {
 			if body, _ := gatewayAsks(t, client, team, documents); body != "" {
 				t.Errorf("a request of tenant %.20q was planned", team)
 			}

@@ -169,13 +169,15 @@ func (e *kvEngine) generate(w http.ResponseWriter, r *http.Request, body []byte)
 		w.Header().Set("Content-Type", "text/event-stream")
 		fmt.Fprintf(
 			w,
-			"data: {\"id\":\"x\",\"choices\":[{\"index\":0,\"delta\":{\"role\":\"assistant\",\"content\":\"\"},\"finish_reason\":null}],\"prompt_token_ids\":%s,\"prompt_text\":null}\n\n",
+			"data: {\"id\":\"x\",\"choices\":[{\"index\":0,\"delta\":{\"role\":\"assistant\",\"content\":\"\"},\"finish_reason\":null}],"+
+				"\"prompt_token_ids\":%s,\"prompt_text\":null}\n\n",
 			prompt,
 		)
 		w.(http.Flusher).Flush()
 		fmt.Fprintf(
 			w,
-			"data: {\"id\":\"x\",\"choices\":[{\"index\":0,\"delta\":{\"content\":\"ok\"},\"finish_reason\":\"stop\",\"token_ids\":%s}],\"usage\":%s}\n\ndata: [DONE]\n\n",
+			"data: {\"id\":\"x\",\"choices\":[{\"index\":0,\"delta\":{\"content\":\"ok\"},\"finish_reason\":\"stop\","+
+				"\"token_ids\":%s}],\"usage\":%s}\n\ndata: [DONE]\n\n",
 			output,
 			usage,
 		)

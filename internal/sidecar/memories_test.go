@@ -91,7 +91,10 @@ func TestVerbatimAsksNoModel(t *testing.T) {
 
 // What a message must be to be remembered is a setting, and infer=False takes it as it is.
 func TestWhatIsRemembered(t *testing.T) {
-	for extract, want := range map[string]string{"": "[I keep bees.]", "verbatim": "[I keep bees.]", "everything": "[Hi! I keep bees. And you?]"} {
+	for extract, want := range map[string]string{
+		"": "[I keep bees.]", "verbatim": "[I keep bees.]",
+		"everything": "[Hi! I keep bees. And you?]",
+	} {
 		l := newTenants(t, sidecar.Options{}, func(c *settings.Config) {
 			c.Memory.Dir, c.Memory.Extract, c.Memory.Embedder = t.TempDir(), extract, "lexical"
 		})
@@ -100,7 +103,8 @@ func TestWhatIsRemembered(t *testing.T) {
 		if got := fmt.Sprint(recall(t, a)); got != want {
 			t.Errorf("%q: %s, want %s", extract, got, want)
 		}
-		if changes, err := a.Add(t.Context(), ana, []memory.Message{{Role: memory.Assistant, Content: "Why?"}}, memory.AddOptions{Extractor: memory.Everything{}}); err != nil ||
+		if changes, err := a.Add(t.Context(), ana, []memory.Message{{Role: memory.Assistant, Content: "Why?"}},
+			memory.AddOptions{Extractor: memory.Everything{}}); err != nil ||
 			len(changes) != 1 {
 			t.Errorf("%q: a question as it is: %+v, %v", extract, changes, err)
 		}
@@ -152,7 +156,8 @@ func TestMemoriesOfAModel(t *testing.T) {
 		w.Header().Set("Content-Type", "text/event-stream")
 		fmt.Fprintf(
 			w,
-			"data: {\"choices\":[{\"delta\":{\"content\":%q}}]}\n\ndata: {\"choices\":[{\"delta\":{},\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n",
+			"data: {\"choices\":[{\"delta\":{\"content\":%q}}]}\n\ndata: "+
+				"{\"choices\":[{\"delta\":{},\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n",
 			answer,
 		)
 	}))
@@ -187,7 +192,10 @@ func TestMem0RoutesStayHere(t *testing.T) {
 		if dir != "" {
 			want = http.StatusNotImplemented
 		}
-		for _, path := range []string{"/v1/feedback/", "/v1/feedback", "/v1/exports/get", "/v1/summary/", "/v1/webhooks/projects/p/", "/v1/entities/user/", "/v1/entities/a/b/c"} {
+		for _, path := range []string{
+			"/v1/feedback/", "/v1/feedback", "/v1/exports/get", "/v1/summary/", "/v1/webhooks/projects/p/",
+			"/v1/entities/user/", "/v1/entities/a/b/c",
+		} {
 			for _, prefix := range []string{"", "/mem0"} {
 				for _, method := range []string{http.MethodGet, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete} {
 					req, err := http.NewRequestWithContext(t.Context(), method, l.front.URL+prefix+path, strings.NewReader("{}"))

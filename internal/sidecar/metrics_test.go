@@ -27,7 +27,8 @@ func TestMetricsOfSharedState(t *testing.T) {
 		do(t, http.MethodPost, l.front.URL+"/v1/chat/completions", "a", docsChat("what?", passage("x"), passage("y"), passage(fmt.Sprint(i))))
 	}
 	ask(0)
-	if up, missed := metric(t, reg, "ragpilot_shared_state_up", ""), metric(t, reg, "ragpilot_shared_state_operations_total", "miss"); up != 1 ||
+	if up, missed := metric(t, reg, "ragpilot_shared_state_up", ""),
+		metric(t, reg, "ragpilot_shared_state_operations_total", "miss"); up != 1 ||
 		missed != 1 {
 		t.Errorf("up %v, missed %v", up, missed)
 	}
@@ -35,7 +36,8 @@ func TestMetricsOfSharedState(t *testing.T) {
 	for i := range 5 {
 		ask(1 + i)
 	}
-	if up, failed := metric(t, reg, "ragpilot_shared_state_up", ""), metric(t, reg, "ragpilot_shared_state_operations_total", "failed"); up != 0 ||
+	if up, failed := metric(t, reg, "ragpilot_shared_state_up", ""),
+		metric(t, reg, "ragpilot_shared_state_operations_total", "failed"); up != 0 ||
 		failed < 5 {
 		t.Errorf("up %v, failed %v with nobody there", up, failed)
 	}
@@ -96,7 +98,8 @@ func TestMetricsOfTheIndex(t *testing.T) {
 	if n := metric(t, reg, "ragpilot_index_prompts", ""); n != 3 {
 		t.Errorf("%v prompts in the index", n)
 	}
-	if want, got := metric(t, reg, "ragpilot_index_prefix_tokens_total", "expected"), metric(t, reg, "ragpilot_index_prefix_tokens_total", "reported"); want <= 0 ||
+	if want, got := metric(t, reg, "ragpilot_index_prefix_tokens_total", "expected"),
+		metric(t, reg, "ragpilot_index_prefix_tokens_total", "reported"); want <= 0 ||
 		got <= 0 {
 		t.Errorf("%v tokens expected in the cache, %v reported", want, got)
 	}

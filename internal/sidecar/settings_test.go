@@ -86,7 +86,12 @@ func TestLimitsAreReloaded(t *testing.T) {
 	}
 	for _, c := range []struct {
 		contexts, blocks, want int
-	}{{4096, 1_000_000, http.StatusOK}, {1, 1_000_000, http.StatusRequestEntityTooLarge}, {2, 2, http.StatusRequestEntityTooLarge}, {2, 3, http.StatusOK}} {
+	}{
+		{4096, 1_000_000, http.StatusOK},
+		{1, 1_000_000, http.StatusRequestEntityTooLarge},
+		{2, 2, http.StatusRequestEntityTooLarge},
+		{2, 3, http.StatusOK},
+	} {
 		next.Limits.Contexts, next.Limits.Blocks = c.contexts, c.blocks
 		if err := server.Reload(); err != nil {
 			t.Fatal(err)
@@ -129,7 +134,8 @@ func TestErrorsUnderCloud(t *testing.T) {
 // TestProfileSetting: with "safe" the first document of a prompt is sent last, and by default where it was.
 func TestProfileSetting(t *testing.T) {
 	const body = `{"messages":[{"role":"system","content":"Answer. <documents><document>North is cold and dark.</document>` +
-		`<document>South is warm and wet.</document><document>West is far, far away.</document></documents>"},{"role":"user","content":"Where?"}]}`
+		`<document>South is warm and wet.</document><document>West is far, far away.</document></documents>"},{"role":"user",` +
+		`"content":"Where?"}]}`
 	var sent atomic.Pointer[string]
 	engine := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		data, _ := io.ReadAll(r.Body)

@@ -298,7 +298,8 @@ func TestSpansOfARequest(t *testing.T) {
 		t.Errorf("in the order of their ends: %q, want %q", names, want)
 	}
 	holds(t, server, map[string]any{
-		tracing.Route: "/v1/chat/completions", tracing.StatusCode: int64(200), tracing.Tenant: "red", tracing.Group: "planned", tracing.Model: "qwen3-8b",
+		tracing.Route: "/v1/chat/completions", tracing.StatusCode: int64(200), tracing.Tenant: "red", tracing.Group: "planned",
+		tracing.Model:     "qwen3-8b",
 		tracing.Documents: int64(18), tracing.References: int64(6),
 	})
 	got := attributesOf(server.Attributes)
@@ -348,11 +349,18 @@ func TestSpansOfOtherRequests(t *testing.T) {
 		names string
 		want  map[string]any
 	}{
-		"/v1/chat/completions": {asking("held out?", 0), "forward,parse,read", map[string]any{tracing.Group: "held-out", tracing.CachedTokens: int64(64), tracing.PredictedTokens: nil}},
-		"/v1/completions":      {object{"prompt": "p", "model": "a model"}, "forward,read", map[string]any{tracing.Group: "plain", tracing.PromptTokens: int64(100), tracing.Model: nil}},
-		"/v1/embeddings":       {object{"input": "text"}, "forward", map[string]any{tracing.StatusCode: int64(429), tracing.Group: nil}},
-		"/v1/messages":         {"no conversation", "forward,parse,read", map[string]any{tracing.StatusCode: int64(200)}},
-		"/reorder":             {object{"context": [][]int{{1, 2, 3}}}, "", map[string]any{tracing.Route: "/reorder"}},
+		"/v1/chat/completions": {
+			asking("held out?", 0), "forward,parse,read",
+			map[string]any{tracing.Group: "held-out", tracing.CachedTokens: int64(64), tracing.PredictedTokens: nil},
+		},
+		"/v1/completions": {
+			object{"prompt": "p", "model": "a model"},
+			"forward,read",
+			map[string]any{tracing.Group: "plain", tracing.PromptTokens: int64(100), tracing.Model: nil},
+		},
+		"/v1/embeddings": {object{"input": "text"}, "forward", map[string]any{tracing.StatusCode: int64(429), tracing.Group: nil}},
+		"/v1/messages":   {"no conversation", "forward,parse,read", map[string]any{tracing.StatusCode: int64(200)}},
+		"/reorder":       {object{"context": [][]int{{1, 2, 3}}}, "", map[string]any{tracing.Route: "/reorder"}},
 	} {
 		s.post(t, path, c.body)
 		spans := s.ended(t, 1)
@@ -484,7 +492,10 @@ func TestNoPromptInSpans(t *testing.T) {
 			"user":     word.Draw(t, "name"),
 			"model":    marker + " " + word.Draw(t, "model"),
 		}
-		path := rapid.SampledFrom([]string{"/v1/chat/completions", "/v1/messages", "/v1/responses", "/v1/completions", "/v1/embeddings", "/v1/" + marker, "/" + marker, "/reorder"}).
+		path := rapid.SampledFrom([]string{
+			"/v1/chat/completions", "/v1/messages", "/v1/responses", "/v1/completions", "/v1/embeddings",
+			"/v1/" + marker, "/" + marker, "/reorder",
+		}).
 			Draw(t, "path")
 		if rapid.Bool().Draw(t, "answer") {
 			s.engine.mu.Lock()
@@ -633,7 +644,12 @@ func TestTraceparentPassesWhenOff(t *testing.T) {
 	if s.tracer != nil {
 		t.Fatal("tracing is on")
 	}
-	for _, values := range [][]string{{traceparent}, {"not one"}, {traceparent, traceparent}, {"00-" + clientTrace + "-" + clientSpan + "-00"}} {
+	for _, values := range [][]string{
+		{traceparent},
+		{"not one"},
+		{traceparent, traceparent},
+		{"00-" + clientTrace + "-" + clientSpan + "-00"},
+	} {
 		s.post(t, "/v1/chat/completions", asking("off?", 0), flat("Traceparent", values, "Tracestate", []string{"a=1", "b=2,,"})...)
 		h := s.engine.last(t)
 		if !slices.Equal(h["Traceparent"], values) || !slices.Equal(h["Tracestate"], []string{"a=1", "b=2,,"}) {

@@ -40,27 +40,81 @@ func TestValidation(t *testing.T) {
 	for _, c := range []struct{ name, path, body, want string }{
 		{"no body", "/reorder", "", problem("missing", "Field required", "null", `["body"]`) + "}"},
 		{"null", "/reorder", "null", problem("missing", "Field required", "null", `["body"]`) + "}"},
-		{"a list", "/evict", "[1]", problem("model_attributes_type", "Input should be a valid dictionary or object to extract fields from", "[1]", `["body"]`) + "}"},
-		{"contexts null", "/schedule", `{"contexts":null}`, problem("list_type", "Input should be a valid list", "null", `["body","contexts"]`) + "}"},
-		{"alpha null", "/reorder", `{"contexts":[],"alpha":null}`, problem("float_type", "Input should be a valid number", "null", `["body","alpha"]`) + "}"},
-		{"alpha negative", "/reorder", `{"contexts":[],"alpha":-1}`, problem("greater_than_equal", "Input should be greater than or equal to 0", "-1", `["body","alpha"]`) + `,"ctx":{"ge":0}}`},
-		{"alpha huge", "/reorder", `{"contexts":[],"alpha":1e300}`, problem("less_than_equal", "Input should be less than or equal to 1000000", "1e300", `["body","alpha"]`) + `,"ctx":{"le":1000000}}`},
-		{"alpha infinite", "/reorder", `{"contexts":[],"alpha":"inf"}`, problem("finite_number", "Input should be a finite number", `"inf"`, `["body","alpha"]`) + "}"},
-		{"use_gpu", "/reorder", `{"contexts":[],"use_gpu":"maybe"}`, problem("bool_parsing", "Input should be a valid boolean, unable to interpret input", `"maybe"`, `["body","use_gpu"]`) + "}"},
-		{"deduplicate", "/reorder", `{"contexts":[],"deduplicate":[]}`, problem("bool_type", "Input should be a valid boolean", "[]", `["body","deduplicate"]`) + "}"},
-		{"tokens", "/reorder", `{"contexts":[],"initial_tokens_per_context":1.5}`, problem("int_from_float", "Input should be a valid integer, got a number with a fractional part", "1.5", `["body","initial_tokens_per_context"]`) + "}"},
-		{"tokens as text", "/insert", `{"context":[],"search_path":[],"total_tokens":"x"}`, problem("int_parsing", "Input should be a valid integer, unable to parse string as an integer", `"x"`, `["body","total_tokens"]`) + "}"},
-		{"linkage", "/reorder", `{"contexts":[],"linkage_method":7}`, problem("string_type", "Input should be a valid string", "7", `["body","linkage_method"]`) + "}"},
-		{"parents", "/reorder", `{"contexts":[],"parent_request_ids":["a",null,3]}`, problem("string_type", "Input should be a valid string", "3", `["body","parent_request_ids",2]`) + "}"},
-		{"hint", "/deduplicate", `{"contexts":[],"parent_request_ids":[],"hint_template":[]}`, problem("string_type", "Input should be a valid string", "[]", `["body","hint_template"]`) + "}"},
-		{"request_ids", "/evict", `{"request_ids":["a",1]}`, problem("string_type", "Input should be a valid string", "1", `["body","request_ids",1]`) + "}"},
-		{"search path", "/insert", `{"context":[1],"search_path":[0,"b"]}`, problem("int_parsing", "Input should be a valid integer, unable to parse string as an integer", `"b"`, `["body","search_path",1]`) + "}"},
-		{"a float", "/search", `{"context":[1,2.5]}`, problem("int_from_float", "Input should be a valid integer, got a number with a fractional part", "2.5", `["body","context",1]`) + "}"},
-		{"types over contexts", "/reorder", `{"contexts":[[],["a"],[null,true]]}`, problem("string_type", "Input should be a valid string", "null", `["body","contexts",2,0]`) + "}," + problem("string_type", "Input should be a valid string", "true", `["body","contexts",2,1]`) + "}"},
-		{"two fields", "/insert", `{}`, problem("missing", "Field required", "{}", `["body","context"]`) + "}," + problem("missing", "Field required", "{}", `["body","search_path"]`) + "}"},
-		{"no JSON", "/search", `{"context": [1, 2`, `{"type":"json_invalid","loc":["body",17],"msg":"JSON decode error","input":{},"ctx":{"error":"Expecting ',' delimiter"}}`},
-		{"count of characters", "/search", `{"ü": 1,}`, `{"type":"json_invalid","loc":["body",8],"msg":"JSON decode error","input":{},"ctx":{"error":"Expecting property name enclosed in double quotes"}}`},
-		{"more behind", "/evict", `{} x`, `{"type":"json_invalid","loc":["body",3],"msg":"JSON decode error","input":{},"ctx":{"error":"Extra data"}}`},
+		{"a list", "/evict", "[1]", problem("model_attributes_type", "Input should be a valid dictionary or object to extract fields from",
+			"[1]", `["body"]`) + "}"},
+		{
+			"contexts null", "/schedule", `{"contexts":null}`,
+			problem("list_type", "Input should be a valid list", "null", `["body","contexts"]`) + "}",
+		},
+		{
+			"alpha null", "/reorder", `{"contexts":[],"alpha":null}`,
+			problem("float_type", "Input should be a valid number", "null", `["body","alpha"]`) + "}",
+		},
+		{
+			"alpha negative", "/reorder", `{"contexts":[],"alpha":-1}`,
+			problem("greater_than_equal", "Input should be greater than or equal to 0", "-1", `["body","alpha"]`) + `,"ctx":{"ge":0}}`,
+		},
+		{
+			"alpha huge", "/reorder", `{"contexts":[],"alpha":1e300}`,
+			problem("less_than_equal", "Input should be less than or equal to 1000000", "1e300", `["body","alpha"]`) + `,"ctx":{"le":1000000}}`,
+		},
+		{
+			"alpha infinite", "/reorder", `{"contexts":[],"alpha":"inf"}`,
+			problem("finite_number", "Input should be a finite number", `"inf"`, `["body","alpha"]`) + "}",
+		},
+		{
+			"use_gpu", "/reorder", `{"contexts":[],"use_gpu":"maybe"}`,
+			problem("bool_parsing", "Input should be a valid boolean, unable to interpret input", `"maybe"`, `["body","use_gpu"]`) + "}",
+		},
+		{
+			"deduplicate", "/reorder", `{"contexts":[],"deduplicate":[]}`,
+			problem("bool_type", "Input should be a valid boolean", "[]", `["body","deduplicate"]`) + "}",
+		},
+		{
+			"tokens", "/reorder", `{"contexts":[],"initial_tokens_per_context":1.5}`,
+			problem("int_from_float", "Input should be a valid integer, got a number with a fractional part", "1.5",
+				`["body","initial_tokens_per_context"]`) + "}",
+		},
+		{
+			"tokens as text", "/insert", `{"context":[],"search_path":[],"total_tokens":"x"}`,
+			problem("int_parsing", "Input should be a valid integer, unable to parse string as an integer", `"x"`, `["body","total_tokens"]`) + "}",
+		},
+		{
+			"linkage", "/reorder", `{"contexts":[],"linkage_method":7}`,
+			problem("string_type", "Input should be a valid string", "7", `["body","linkage_method"]`) + "}",
+		},
+		{
+			"parents", "/reorder", `{"contexts":[],"parent_request_ids":["a",null,3]}`,
+			problem("string_type", "Input should be a valid string", "3", `["body","parent_request_ids",2]`) + "}",
+		},
+		{
+			"hint", "/deduplicate", `{"contexts":[],"parent_request_ids":[],"hint_template":[]}`,
+			problem("string_type", "Input should be a valid string", "[]", `["body","hint_template"]`) + "}",
+		},
+		{
+			"request_ids", "/evict", `{"request_ids":["a",1]}`,
+			problem("string_type", "Input should be a valid string", "1", `["body","request_ids",1]`) + "}",
+		},
+		{
+			"search path", "/insert", `{"context":[1],"search_path":[0,"b"]}`,
+			problem("int_parsing", "Input should be a valid integer, unable to parse string as an integer", `"b"`, `["body","search_path",1]`) +
+				"}",
+		},
+		{"a float", "/search", `{"context":[1,2.5]}`, problem("int_from_float",
+			"Input should be a valid integer, got a number with a fractional part", "2.5", `["body","context",1]`) + "}"},
+		{
+			"types over contexts", "/reorder", `{"contexts":[[],["a"],[null,true]]}`,
+			problem("string_type", "Input should be a valid string", "null", `["body","contexts",2,0]`) + "}," +
+				problem("string_type", "Input should be a valid string", "true", `["body","contexts",2,1]`) + "}",
+		},
+		{"two fields", "/insert", `{}`, problem("missing", "Field required", "{}", `["body","context"]`) + "}," +
+			problem("missing", "Field required", "{}", `["body","search_path"]`) + "}"},
+		{"no JSON", "/search", `{"context": [1, 2`, `{"type":"json_invalid","loc":["body",17],"msg":"JSON decode error","input":{},` +
+			`"ctx":{"error":"Expecting ',' delimiter"}}`},
+		{"count of characters", "/search", `{"ü": 1,}`, `{"type":"json_invalid","loc":["body",8],"msg":"JSON decode error","input":{},` +
+			`"ctx":{"error":"Expecting property name enclosed in double quotes"}}`},
+		{"more behind", "/evict", `{} x`, `{"type":"json_invalid","loc":["body",3],"msg":"JSON decode error","input":{},` +
+			`"ctx":{"error":"Extra data"}}`},
 	} {
 		for _, stateless := range []bool{false, true} { // also before "not initialized"
 			api := compat.New(compat.Options{Stateless: stateless})
@@ -207,7 +261,11 @@ func TestTrack(t *testing.T) {
 
 // TestMaxTokensAreShown: the size of a cache is shown, and how full it is, and bounds nothing.
 func TestMaxTokensAreShown(t *testing.T) {
-	for size, want := range map[int]string{0: `"max_tokens":null,"current_tokens":300,"utilization_pct":0,`, 1000: `"max_tokens":1000,"current_tokens":300,"utilization_pct":30,`, 100: `"max_tokens":100,"current_tokens":300,"utilization_pct":300,`} {
+	for size, want := range map[int]string{
+		0:    `"max_tokens":null,"current_tokens":300,"utilization_pct":0,`,
+		1000: `"max_tokens":1000,"current_tokens":300,"utilization_pct":30,`,
+		100:  `"max_tokens":100,"current_tokens":300,"utilization_pct":300,`,
+	} {
 		api := compat.New(compat.Options{MaxTokens: size})
 		do(t, api, "/reorder", object{"contexts": lists{{1, 2}}, "initial_tokens_per_context": 300})
 		if _, _, raw := ask(t.Context(), t, api, "", "/health", nil); !strings.Contains(string(raw), want) {
@@ -244,7 +302,8 @@ func TestEvictPrefixes(t *testing.T) {
 		OnEvict:  func(_ string, ids []string) { gone = append(gone, ids...) },
 		OnShrunk: func(tenant, id string, tokens int) { left[tenant+"/"+id] = tokens },
 	})
-	body := `{"prefixes":[{"request_id":"chatcmpl-a-1234abcd","resident_tokens":192},{"request_id":"b","resident_tokens":0},{"request_id":"b","resident_tokens":5}]}`
+	body := `{"prefixes":[{"request_id":"chatcmpl-a-1234abcd","resident_tokens":192},{"request_id":"b","resident_tokens":0},` +
+		`{"request_id":"b","resident_tokens":5}]}`
 	code, _, _ := ask(t.Context(), t, api, "t", "/evict", body)
 	check(t, "without an index", http.StatusServiceUnavailable, code)
 	check(t, "is passed on nevertheless", map[string]int{"t/a-1234abcd": 192}, left)

@@ -33,7 +33,8 @@ func (d *decoder) hint(used bool) (h hint) {
 	}
 	v, _ := d.body.member(name)
 	if utf8.RuneCountInString(s) > maxTemplate {
-		d.wrong("string_too_long", fmt.Sprintf("String should have at most %d characters", maxTemplate), v, name).Ctx = map[string]any{"max_length": maxTemplate}
+		p := d.wrong("string_too_long", fmt.Sprintf("String should have at most %d characters", maxTemplate), v, name)
+		p.Ctx = map[string]any{"max_length": maxTemplate}
 		return h
 	}
 	var err error

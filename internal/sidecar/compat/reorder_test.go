@@ -69,7 +69,8 @@ func TestReorderKeepsContexts(t *testing.T) {
 			})
 			batch := rapid.SliceOfN(rapid.SliceOfN(doc, 0, 5), 0, 7).Draw(t, "contexts")
 			got := rapidAsk(t, api, "/reorder", object{
-				"contexts": batch, "linkage_method": rapid.SampledFrom([]string{"average", "complete", "single", "weighted", "ward"}).Draw(t, "linkage"),
+				"contexts": batch, "linkage_method": rapid.SampledFrom([]string{"average", "complete", "single", "weighted", "ward"}).Draw(t,
+					"linkage"),
 				"alpha": rapid.SampledFrom([]float64{0, 0.001, 1}).Draw(t, "alpha"),
 			})
 			lawful(t, batch, got, stateless)

@@ -34,10 +34,20 @@ func TestWeights(t *testing.T) {
 		times int
 		body  func(i int) object
 	}{
-		"index":           {"/reorder", 200, func(i int) object { return batch(i, 10) }},
-		"short contexts":  {"/reorder", 400, func(i int) object { return batch(i, 1) }},
-		"histories":       {"/deduplicate", 400, func(i int) object { x := batch(i, 10); x["parent_request_ids"] = make([]*string, 10); return x }},
-		"short histories": {"/deduplicate", 800, func(i int) object { x := batch(i, 1); x["parent_request_ids"] = make([]*string, 10); return x }},
+		"index":          {"/reorder", 200, func(i int) object { return batch(i, 10) }},
+		"short contexts": {"/reorder", 400, func(i int) object { return batch(i, 1) }},
+		"histories": {"/deduplicate", 400, func(i int) object {
+			x := batch(i, 10)
+			x["parent_request_ids"] = make([]*string,
+				10)
+			return x
+		}},
+		"short histories": {"/deduplicate", 800, func(i int) object {
+			x := batch(i, 1)
+			x["parent_request_ids"] = make([]*string,
+				10)
+			return x
+		}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := budget.New(1 << 30)

@@ -82,7 +82,10 @@ func TestHandlerAnswers(t *testing.T) {
 				}
 			}
 			csp := res.header.Get("Content-Security-Policy")
-			for _, part := range []string{"default-src 'none'", "script-src 'self'", "style-src 'self'", "connect-src 'self'", "img-src 'self' data:", "frame-ancestors 'none'"} {
+			for _, part := range []string{
+				"default-src 'none'", "script-src 'self'", "style-src 'self'", "connect-src 'self'",
+				"img-src 'self' data:", "frame-ancestors 'none'",
+			} {
 				if !strings.Contains(csp+";", part+";") {
 					t.Errorf("%q is not in %q", part, csp)
 				}
@@ -125,7 +128,10 @@ func TestPageNamesNoOther(t *testing.T) {
 		for _, namespace := range []string{"'http://www.w3.org/2000/svg'", `"http://www.w3.org/2000/svg"`} {
 			text = strings.ReplaceAll(text, namespace, "")
 		}
-		for _, bad := range []string{"http:", "https:", "innerHTML", "outerHTML", "insertAdjacentHTML", "document.write", "eval(", "<style", " style=", " onclick=", "@import"} {
+		for _, bad := range []string{
+			"http:", "https:", "innerHTML", "outerHTML", "insertAdjacentHTML", "document.write", "eval(", "<style",
+			" style=", " onclick=", "@import",
+		} {
 			if strings.Contains(text, bad) {
 				t.Errorf("%s has %q", path, bad)
 			}

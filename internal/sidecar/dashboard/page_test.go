@@ -30,10 +30,11 @@ func TestPage(t *testing.T) {
 		p.shows(s.Data())
 		for id, want := range map[string]string{
 			"saved-tokens": "Tokens saved|1,512|95 %: 1,290 to 1,734", "saved-seconds": "Time saved|171 ms|95 %: 139 ms to 203 ms",
-			"engines":      "gpu-0:8000, Qwen3-8B|support|search|412K|96.5K|21|38",
-			"engine-facts": "gpu-0:8000, Qwen3-8B, prompts that begin with the text a91f73c0d2b4e688: 38 live prompts, 412,368 tokens, capacity 655,360 tokens.",
-			"feeds":        "gpu-0, kv-events|complete|48,212|gpu-1|not connected, incomplete since |(gap): connection refused|310",
-			"notice":       "Sample data: no engine was measured.", "spoken": fmt.Sprintf("%d requests, hit ratio", s.Data().Totals.Requests),
+			"engines": "gpu-0:8000, Qwen3-8B|support|search|412K|96.5K|21|38",
+			"engine-facts": "gpu-0:8000, Qwen3-8B, prompts that begin with the text a91f73c0d2b4e688: 38 live prompts, 412,368 tokens, " +
+				"capacity 655,360 tokens.",
+			"feeds":  "gpu-0, kv-events|complete|48,212|gpu-1|not connected, incomplete since |(gap): connection refused|310",
+			"notice": "Sample data: no engine was measured.", "spoken": fmt.Sprintf("%d requests, hit ratio", s.Data().Totals.Requests),
 		} {
 			for part := range strings.SplitSeq(want, "|") {
 				if got := p.text(id); !strings.Contains(strings.ReplaceAll(got, "\u00a0", " "), part) {
@@ -64,7 +65,8 @@ func TestPage(t *testing.T) {
 		}
 		d.Samples = append(d.Samples, dashboard.Sample{At: noon.Add(time.Hour), Requests: 1, PromptTokens: 5, CachedTokens: 1})
 		p := open(b, t, dashboard.Handler(fixed{data: d}), "")
-		if got := eval[[]int](p, `["#chart .point", "#chart .line", "#samples tr"].map((s) => document.querySelectorAll(s).length)`); !slices.Equal(
+		counts := `["#chart .point", "#chart .line", "#samples tr"].map((s) => document.querySelectorAll(s).length)`
+		if got := eval[[]int](p, counts); !slices.Equal(
 			got,
 			[]int{4, 2, 6},
 		) {
@@ -99,7 +101,8 @@ func TestPage(t *testing.T) {
 		}
 		marks := eval[[]string](
 			p,
-			`[...document.querySelectorAll("#before mark, #before del, #after mark, #after ins")].map((e) => e.tagName + " " + e.textContent.split("\n")[0])`,
+			`[...document.querySelectorAll("#before mark, #before del, #after mark, #after ins")].map((e) => e.tagName + " " + `+
+				`e.textContent.split("\n")[0])`,
 		)
 		for _, want := range []string{`MARK <document id="faq-3">`, `MARK <document id="faq-5">`, "INS [shown above, in tool result call_7]"} {
 			if !slices.Contains(marks, want) {
@@ -127,7 +130,8 @@ func TestPage(t *testing.T) {
 			{"", "a", "[same ] [only a]"},
 		} {
 			got := eval[string](p, fmt.Sprintf(`import("./compare.js").then(({ compare }) =>
-				compare(%q, %q).map((runs) => runs.map((r) => "[" + r.mark + " " + r.lines.join(" ") + "]").join("")).join(" "))`, c[0], c[1]), chromedp.EvalAwaitPromise)
+				compare(%q, %q).map((runs) => runs.map((r) => "[" + r.mark + " " + r.lines.join(" ") + "]").join("")).join(" "))`, c[0], c[1]),
+				chromedp.EvalAwaitPromise)
 			if got != c[2] {
 				t.Errorf("%q, %q: %s, want %s", c[0], c[1], got, c[2])
 			}
@@ -164,7 +168,10 @@ func TestPage(t *testing.T) {
 		s.bare = true
 		p := open(b, t, dashboard.Handler(s), "")
 		text := eval[string](p, `document.body.innerText`)
-		for want, n := range map[string]int{"not measured": 4, "--hold-out": 2, "Nothing is in an index yet": 1, "None yet.": 2, "No answer has named its cached tokens yet.": 1} {
+		for want, n := range map[string]int{
+			"not measured": 4, "--hold-out": 2, "Nothing is in an index yet": 1, "None yet.": 2,
+			"No answer has named its cached tokens yet.": 1,
+		} {
 			if strings.Count(text, want) != n {
 				t.Errorf("%q is not there %d times: %s", want, n, text)
 			}
@@ -263,7 +270,8 @@ func TestPage(t *testing.T) {
 		h.Store(dashboard.Handler(other))
 		down.Store(false)
 		p.wait(`document.getElementById("state").textContent.startsWith("Updated")`)
-		if got, want := eval[string](p, `document.querySelector("#requests tr:last-child th").textContent`), noon.Add(-20*time.Second).Format(time.TimeOnly); got != want {
+		if got, want := eval[string](p, `document.querySelector("#requests tr:last-child th").textContent`),
+			noon.Add(-20*time.Second).Format(time.TimeOnly); got != want {
 			t.Errorf("earliest request at %s, want %s", got, want)
 		}
 	})
@@ -283,7 +291,8 @@ func TestPage(t *testing.T) {
 					p.size(size[0], size[1])
 					p.run(`document.querySelector("details").open = true`)
 					p.wait(
-						`document.getElementById("overview").hidden || document.querySelector("#chart svg").clientWidth === Math.max(240, document.getElementById("chart").clientWidth)`,
+						`document.getElementById("overview").hidden || document.querySelector("#chart svg").clientWidth === Math.max(240, ` +
+							`document.getElementById("chart").clientWidth)`,
 					)
 					p.well()
 				}
@@ -341,7 +350,8 @@ func (p *tab) reaches(least int) {
 	p.run(`document.body.tabIndex = -1; document.body.focus(); document.body.removeAttribute("tabindex")`)
 	want := eval[int](
 		p,
-		`(window.left = new Set([...document.querySelectorAll("a[href], button, summary, [tabindex='0']")].filter((e) => e.checkVisibility()))).size`,
+		`(window.left = new Set([...document.querySelectorAll("a[href], button, summary, [tabindex='0']")].filter((e) => `+
+			`e.checkVisibility()))).size`,
 	)
 	if want < least {
 		p.t.Errorf("%d things can have the focus, want at least %d", want, least)

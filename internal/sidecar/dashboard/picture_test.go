@@ -33,7 +33,8 @@ func TestPictures(t *testing.T) {
 				p.size(size[0], size[1])
 				p.run(`for (const d of document.querySelectorAll("details")) d.open = true`)
 				p.wait(
-					`["picture", "engine-chart"].every((id) => document.querySelector("#" + id + " svg").clientWidth === Math.max(240, document.getElementById(id).clientWidth))`,
+					`["picture", "engine-chart"].every((id) => document.querySelector("#" + id + " svg").clientWidth === Math.max(240, ` +
+						`document.getElementById(id).clientWidth))`,
 				)
 				p.well()
 			}
@@ -52,7 +53,8 @@ type block struct {
 func (p *tab) blocks() []block {
 	p.t.Helper()
 	return eval[[]block](p, `[...document.querySelectorAll("#picture [role=treeitem]")].map((e) => ({
-		X: e.x.baseVal.value, Y: e.y.baseVal.value, Width: e.width.baseVal.value, Height: e.height.baseVal.value, Label: e.getAttribute("aria-label"),
+		X: e.x.baseVal.value, Y: e.y.baseVal.value, Width: e.width.baseVal.value, Height: e.height.baseVal.value,
+		Label: e.getAttribute("aria-label"),
 		Level: e.getAttribute("aria-level"), Place: e.getAttribute("aria-posinset"), Of: e.getAttribute("aria-setsize"),
 	}))`)
 }
@@ -98,7 +100,8 @@ func pictureIsTrue(b context.Context, t *testing.T) {
 		}
 	}
 	rows := eval[[]string](p, `[...document.querySelectorAll("#parts tr")].map((tr) => [...tr.cells].map((c) => c.textContent).join("|"))`)
-	if want := fmt.Sprintf("%s|the beginning|%d|%s|%d", pic.Parts[0].Name, pic.Parts[0].Tokens, grouped(pic.Parts[0].End), pic.Parts[0].Requests); len(
+	if want := fmt.Sprintf("%s|the beginning|%d|%s|%d", pic.Parts[0].Name, pic.Parts[0].Tokens, grouped(pic.Parts[0].End),
+		pic.Parts[0].Requests); len(
 		rows,
 	) != len(
 		pic.Parts,
@@ -208,7 +211,8 @@ func moneyIsShown(b context.Context, t *testing.T) {
 	p.wait(`document.getElementById("cloud").checkVisibility() && document.getElementById("saved-money").checkVisibility()`)
 	rows := eval[[]string](p, `[...document.querySelectorAll("#accounts tr")].map((tr) => [...tr.cells].map((c) => c.textContent).join("|"))`)
 	want := []string{
-		"All|300|90,000|700,000|120,000|40,000|$1.23|$1.80", "support|280|80,000|690,000|100,000|38,000|$1.10|$1.79", "search|20|10,000|10,000|20,000|2,000|$0.13|−$0.01",
+		"All|300|90,000|700,000|120,000|40,000|$1.23|$1.80", "support|280|80,000|690,000|100,000|38,000|$1.10|$1.79",
+		"search|20|10,000|10,000|20,000|2,000|$0.13|−$0.01",
 	}
 	if !slices.Equal(rows, want) {
 		t.Errorf("%q, want %q", rows, want)
@@ -257,7 +261,8 @@ func shadowSaysSo(b context.Context, t *testing.T) {
 	p := open(b, t, dashboard.Handler(src), "")
 	text := strings.ReplaceAll(eval[string](p, `document.body.innerText`), "\u00a0", " ")
 	for _, want := range []string{
-		"would have: 2 reordered, 1 left out, 3 replaced", "would have been held out", "Shadow mode: what caches would hold if requests were sent as planned.",
+		"would have: 2 reordered, 1 left out, 3 replaced", "would have been held out",
+		"Shadow mode: what caches would hold if requests were sent as planned.",
 		"Shadow mode, sent as they came: 20.0 %, in 2 requests. Would have left out 1 document, replaced 3 blocks, and not sent 400 characters.",
 	} {
 		if !strings.Contains(text, want) {
@@ -268,7 +273,10 @@ func shadowSaysSo(b context.Context, t *testing.T) {
 	p.run(`location.hash = "#/requests/r1"`)
 	p.wait(`!document.getElementById("detail").hidden`)
 	detail := p.text("detail")
-	for _, want := range []string{"What would have been done", "the request was sent as it came", "would have been sent as 2 1", "Would have been predicted in the cache", "After: as it would have been sent"} {
+	for _, want := range []string{
+		"What would have been done", "the request was sent as it came", "would have been sent as 2 1",
+		"Would have been predicted in the cache", "After: as it would have been sent",
+	} {
 		if !strings.Contains(detail, want) {
 			t.Errorf("%q is not in %s", want, detail)
 		}

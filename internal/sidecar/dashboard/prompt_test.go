@@ -28,7 +28,8 @@ func ExamplePrompt() {
 func TestPrompt(t *testing.T) {
 	for name, c := range map[string]struct{ body, want string }{
 		"anthropic": {
-			`{"messages":[{"role":"user","content":[{"type":"tool_result","tool_use_id":"1","content":[{"type":"text","text":"a\nb"}]}]}],"system":[{"type":"text","text":"s"}]}`,
+			`{"messages":[{"role":"user","content":[{"type":"tool_result","tool_use_id":"1","content":[{"type":"text","text":"a\nb"}]}]}],` +
+				`"system":[{"type":"text","text":"s"}]}`,
 			"── system ──\ns\n\n── user ──\na\nb",
 		},
 		"tool calls": {
@@ -39,12 +40,15 @@ func TestPrompt(t *testing.T) {
 			`{"instructions":"i","input":[{"role":"user","content":"q"},{"type":"function_call_output","output":"o"}]}`,
 			"── instructions ──\ni\n\n── user ──\nq\n\n── function_call_output ──\no",
 		},
-		"completions":        {`{"prompt":"p","max_tokens":4}`, "── prompt ──\np"},
-		"several prompts":    {`{"prompt":["p","q"]}`, "── prompt ──\np\n\n── prompt ──\nq"},
-		"no prompt":          {`{"a":1}`, ""},
-		"no object":          {`[1]`, `[1]`},
-		"not JSON":           {`{"messages":`, `{"messages":`},
-		"lists within lists": {`{"prompt":[` + strings.Repeat("[", 20) + `1` + strings.Repeat("]", 20) + `]}`, "── prompt ──\n" + strings.Repeat("[", 11) + "1" + strings.Repeat("]", 11)},
+		"completions":     {`{"prompt":"p","max_tokens":4}`, "── prompt ──\np"},
+		"several prompts": {`{"prompt":["p","q"]}`, "── prompt ──\np\n\n── prompt ──\nq"},
+		"no prompt":       {`{"a":1}`, ""},
+		"no object":       {`[1]`, `[1]`},
+		"not JSON":        {`{"messages":`, `{"messages":`},
+		"lists within lists": {
+			`{"prompt":[` + strings.Repeat("[", 20) + `1` + strings.Repeat("]", 20) + `]}`,
+			"── prompt ──\n" + strings.Repeat("[", 11) + "1" + strings.Repeat("]", 11),
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := dashboard.Prompt([]byte(c.body)); got != c.want {

@@ -69,7 +69,8 @@ func serveFolder(t *testing.T, dir string) *served {
 	t.Helper()
 	s := &served{folder: open(t, dir, 0), mux: http.NewServeMux()}
 	memoryapi.New(memoryapi.Options{
-		Store: s.folder.Use, Tenant: func(r *http.Request) string { return r.Header.Get("Tenant") }, Log: slog.New(slog.NewTextHandler(&s.log, nil)),
+		Store: s.folder.Use, Tenant: func(r *http.Request) string { return r.Header.Get("Tenant") },
+		Log: slog.New(slog.NewTextHandler(&s.log, nil)),
 	}).SelfHosted(s.mux, "/mem0")
 	return s
 }

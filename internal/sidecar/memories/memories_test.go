@@ -118,7 +118,8 @@ func TestManyAtOnce(t *testing.T) {
 				return
 			}
 			defer release()
-			if _, err := s.Add(t.Context(), ana, []memory.Message{{Role: memory.User, Content: fmt.Sprint("fact ", i)}}, memory.AddOptions{}); err != nil {
+			if _, err := s.Add(t.Context(), ana, []memory.Message{{Role: memory.User, Content: fmt.Sprint("fact ", i)}},
+				memory.AddOptions{}); err != nil {
 				t.Error(err)
 			}
 		})

@@ -73,26 +73,44 @@ var scores = regexp.MustCompile(`"score":0\.\d+`)
 func TestConversation(t *testing.T) {
 	h := newAPI(t)
 	const (
-		bees  = `{"id":"id-a","memory":"Ana keeps bees.","hash":"HASH","user_id":"ana","role":"user","metadata":{"topic":"life"},"created_at":"2026-03-01T12:00:01Z","updated_at":"2026-03-01T12:00:01Z","expiration_date":"2999-01-01"`
-		porto = `{"id":"id-c","memory":"Ana is in Porto.","hash":"HASH","user_id":"ana","agent_id":"guide","role":"assistant","metadata":null,"created_at":"2026-03-01T12:00:02Z","updated_at":"2026-03-01T12:00:02Z","expiration_date":null`
+		bees = `{"id":"id-a","memory":"Ana keeps bees.","hash":"HASH","user_id":"ana","role":"user","metadata":{"topic":"life"},` +
+			`"created_at":"2026-03-01T12:00:01Z","updated_at":"2026-03-01T12:00:01Z","expiration_date":"2999-01-01"`
+		porto = `{"id":"id-c","memory":"Ana is in Porto.","hash":"HASH","user_id":"ana","agent_id":"guide","role":"assistant",` +
+			`"metadata":null,"created_at":"2026-03-01T12:00:02Z","updated_at":"2026-03-01T12:00:02Z","expiration_date":null`
 	)
 	hash := regexp.MustCompile(`"hash":"[0-9a-f]{32}"`)
 	for _, step := range []struct{ request, want string }{
 		{"GET /v1/ping/", `{"org_id":"ragpilot","project_id":"default","status":"ok","user_email":null}`},
-		{`POST /v3/memories/add/ {"messages":[{"role":"user","content":"Ana keeps bees."}],"user_id":"ana","infer":false,"metadata":{"topic":"life"},"expiration_date":"2999-01-01"}`, `{"results":[{"event":"ADD","id":"id-a","memory":"Ana keeps bees."}]}`},
-		{`POST /memories {"messages":{"role":"assistant","content":[{"type":"text","text":"Ana is in Porto."}]},"infer":false,"filters":{"AND":[{"user_id":"ana"},{"agent_id":"guide"}]}}`, `{"results":[{"event":"ADD","id":"id-c","memory":"Ana is in Porto."}]}`},
+		{`POST /v3/memories/add/ {"messages":[{"role":"user","content":"Ana keeps bees."}],"user_id":"ana","infer":false,` +
+			`"metadata":{"topic":"life"},"expiration_date":"2999-01-01"}`, `{"results":[{"event":"ADD","id":"id-a","memory":"Ana keeps bees."}]}`},
+		{`POST /memories {"messages":{"role":"assistant","content":[{"type":"text","text":"Ana is in Porto."}]},"infer":false,` +
+			`"filters":{"AND":[{"user_id":"ana"},{"agent_id":"guide"}]}}`, `{"results":[{"event":"ADD","id":"id-c","memory":"Ana is in Porto."}]}`},
 		{`POST /v3/memories/add/ {"messages":"Ana keeps bees.","user_id":"ana"}`, `{"results":[]}`},
 		{"GET /v1/memories/id-a/", bees + "}"},
 		{`POST /v3/memories/ {"filters":{"user_id":"ana"}}`, `{"count":2,"next":null,"previous":null,"results":[` + porto + `},` + bees + `}]}`},
-		{`POST /v3/memories/?page=2&page_size=1 {"filters":{"user_id":"ana"}}`, `{"count":2,"next":null,"previous":"/v3/memories/?page=1\u0026page_size=1","results":[` + bees + `}]}`},
+		{
+			`POST /v3/memories/?page=2&page_size=1 {"filters":{"user_id":"ana"}}`,
+			`{"count":2,"next":null,"previous":"/v3/memories/?page=1\u0026page_size=1","results":[` + bees + `}]}`,
+		},
 		{"GET /memories?user_id=ana&top_k=1", `{"results":[` + bees + `}]}`},
 		{`POST /search {"query":"who keeps bees?","user_id":"ana","top_k":1}`, `{"results":[` + bees + `,"score":S}]}`},
-		{`POST /v3/memories/search/ {"query":"who keeps bees?","filters":{"OR":[{"user_id":"ana","topic":"life"},{"agent_id":"guide","topic":"x"}]}}`, `{"results":[` + bees + `,"score":S}]}`},
-		{`PUT /v1/memories/id-a/ {"text":"Ana sold her bees.","expiration_date":null}`, `{"id":"id-a","memory":"Ana sold her bees.","hash":"HASH","user_id":"ana","role":"user","metadata":{"topic":"life"},"created_at":"2026-03-01T12:00:01Z","updated_at":"2026-03-01T12:00:10Z","expiration_date":null}`},
-		{"GET /v1/memories/id-a/history/", `[{"id":"id-b","memory_id":"id-a","old_memory":null,"new_memory":"Ana keeps bees.","event":"ADD","created_at":"2026-03-01T12:00:01Z","updated_at":"2026-03-01T12:00:01Z","is_deleted":false,"role":"user"},` +
-			`{"id":"id-e","memory_id":"id-a","old_memory":"Ana keeps bees.","new_memory":"Ana sold her bees.","event":"UPDATE","created_at":"2026-03-01T12:00:10Z","updated_at":"2026-03-01T12:00:10Z","is_deleted":false,"role":"user"}]`},
-		{"GET /v1/entities/", `{"count":2,"results":[{"id":"agent:guide","name":"guide","total_memories":1,"type":"agent"},{"id":"user:ana","name":"ana","total_memories":2,"type":"user"}]}`},
-		{`PUT /v1/batch/ {"memories":[{"memory_id":"id-a","metadata":{}},{"memory_id":"id-c","text":"Ana left Porto."}]}`, `{"message":"Successfully updated 2 memories"}`},
+		{`POST /v3/memories/search/ {"query":"who keeps bees?","filters":{"OR":[{"user_id":"ana","topic":"life"},{"agent_id":"guide",` +
+			`"topic":"x"}]}}`, `{"results":[` + bees + `,"score":S}]}`},
+		{
+			`PUT /v1/memories/id-a/ {"text":"Ana sold her bees.","expiration_date":null}`,
+			`{"id":"id-a","memory":"Ana sold her bees.","hash":"HASH","user_id":"ana","role":"user","metadata":{"topic":"life"},` +
+				`"created_at":"2026-03-01T12:00:01Z","updated_at":"2026-03-01T12:00:10Z","expiration_date":null}`,
+		},
+		{"GET /v1/memories/id-a/history/", `[{"id":"id-b","memory_id":"id-a","old_memory":null,"new_memory":"Ana keeps bees.",` +
+			`"event":"ADD","created_at":"2026-03-01T12:00:01Z","updated_at":"2026-03-01T12:00:01Z","is_deleted":false,"role":"user"},` +
+			`{"id":"id-e","memory_id":"id-a","old_memory":"Ana keeps bees.","new_memory":"Ana sold her bees.","event":"UPDATE",` +
+			`"created_at":"2026-03-01T12:00:10Z","updated_at":"2026-03-01T12:00:10Z","is_deleted":false,"role":"user"}]`},
+		{"GET /v1/entities/", `{"count":2,"results":[{"id":"agent:guide","name":"guide","total_memories":1,"type":"agent"},` +
+			`{"id":"user:ana","name":"ana","total_memories":2,"type":"user"}]}`},
+		{
+			`PUT /v1/batch/ {"memories":[{"memory_id":"id-a","metadata":{}},{"memory_id":"id-c","text":"Ana left Porto."}]}`,
+			`{"message":"Successfully updated 2 memories"}`,
+		},
 		{"DELETE /memories/id-a", `{"message":"Memory deleted successfully!"}`},
 		{`DELETE /v1/batch/ {"memories":[{"memory_id":"id-c"}]}`, `{"message":"Successfully deleted 1 memories"}`},
 		{"DELETE /v1/memories/?user_id=ana", `{"message":"Memories deleted successfully!"}`},
@@ -213,7 +231,8 @@ func TestTenantsAreApart(t *testing.T) {
 		}
 	}
 	for _, request := range []string{
-		"GET /memories?user_id=ana", `POST /search {"query":"bees","user_id":"ana"}`, `POST /v3/memories/ {"filters":{"user_id":"ana"}}`, "GET /v1/entities/",
+		"GET /memories?user_id=ana", `POST /search {"query":"bees","user_id":"ana"}`, `POST /v3/memories/ {"filters":{"user_id":"ana"}}`,
+		"GET /v1/entities/",
 	} {
 		if code, got := ask(t, h, request, "Tenant", "other"); code != http.StatusOK || !strings.Contains(got, `"results":[]`) {
 			t.Errorf("%s: %d %s", request, code, got)
@@ -242,7 +261,8 @@ func TestNotOffered(t *testing.T) {
 			}
 		}
 		for _, request := range []string{
-			"POST " + prefix + "/v1/entities/", "PUT " + prefix + "/v1/entities", "GET " + prefix + "/v1/entities/user/ana/", "DELETE " + prefix + "/v1/entities/user/",
+			"POST " + prefix + "/v1/entities/", "PUT " + prefix + "/v1/entities", "GET " + prefix + "/v1/entities/user/ana/",
+			"DELETE " + prefix + "/v1/entities/user/",
 			"PATCH " + prefix + "/v1/entities/user/ana/memories/1",
 		} {
 			if code, got := ask(t, h, request); code != http.StatusNotImplemented || !strings.Contains(got, `"detail"`) {

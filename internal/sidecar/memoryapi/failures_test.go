@@ -47,19 +47,34 @@ func TestFailures(t *testing.T) {
 		retry  string
 		detail string
 	}{
-		"unavailable":              {memory.ErrUnavailable, 503, "1", "The memory store is not available"},
-		"PostgreSQL unavailable":   {postgres.ErrUnavailable, 503, "1", "The memory store is not available"},
-		"Qdrant unavailable":       {qdrant.ErrUnavailable, 503, "1", "The memory store is not available"},
-		"unavailable after a wait": {fmt.Errorf("%w: %w", memory.ErrUnavailable, context.DeadlineExceeded), 503, "1", "The memory store is not available"},
-		"slow":                     {context.DeadlineExceeded, 504, "", "The memory store took too long"},
-		"unauthorized":             {memory.ErrUnauthorized, 500, "", "The memory store failed"},
-		"PostgreSQL unauthorized":  {postgres.ErrUnauthorized, 500, "", "The memory store failed"},
-		"no table":                 {postgres.ErrMissing, 500, "", "The memory store failed"},
-		"closed":                   {memory.ErrClosed, 500, "", "The memory store failed"},
-		"unknown outcome":          {fmt.Errorf("%w: %w", postgres.ErrUnknownOutcome, postgres.ErrUnavailable), 500, "", "The memory store failed; whether the change was stored is not known"},
-		"not erased":               {fmt.Errorf("%w: %w", qdrant.ErrNotErased, qdrant.ErrUnavailable), 500, "", "The change is stored, but what it removed is not deleted from the memory store's server yet"},
-		"full":                     {memory.ErrFull, 507, "", "The disk of the memory store is full: this was not stored; what is kept can still be read"},
-		"not erased, full":         {fmt.Errorf("%w: %w", memory.ErrNotErased, memory.ErrFull), 500, "", "The change is stored, but what it removed is not deleted from the memory store's server yet"},
+		"unavailable":            {memory.ErrUnavailable, 503, "1", "The memory store is not available"},
+		"PostgreSQL unavailable": {postgres.ErrUnavailable, 503, "1", "The memory store is not available"},
+		"Qdrant unavailable":     {qdrant.ErrUnavailable, 503, "1", "The memory store is not available"},
+		"unavailable after a wait": {
+			fmt.Errorf("%w: %w", memory.ErrUnavailable, context.DeadlineExceeded), 503, "1",
+			"The memory store is not available",
+		},
+		"slow":                    {context.DeadlineExceeded, 504, "", "The memory store took too long"},
+		"unauthorized":            {memory.ErrUnauthorized, 500, "", "The memory store failed"},
+		"PostgreSQL unauthorized": {postgres.ErrUnauthorized, 500, "", "The memory store failed"},
+		"no table":                {postgres.ErrMissing, 500, "", "The memory store failed"},
+		"closed":                  {memory.ErrClosed, 500, "", "The memory store failed"},
+		"unknown outcome": {
+			fmt.Errorf("%w: %w", postgres.ErrUnknownOutcome, postgres.ErrUnavailable), 500, "",
+			"The memory store failed; whether the change was stored is not known",
+		},
+		"not erased": {
+			fmt.Errorf("%w: %w", qdrant.ErrNotErased, qdrant.ErrUnavailable), 500, "",
+			"The change is stored, but what it removed is not deleted from the memory store's server yet",
+		},
+		"full": {
+			memory.ErrFull, 507, "",
+			"The disk of the memory store is full: this was not stored; what is kept can still be read",
+		},
+		"not erased, full": {
+			fmt.Errorf("%w: %w", memory.ErrNotErased, memory.ErrFull), 500, "",
+			"The change is stored, but what it removed is not deleted from the memory store's server yet",
+		},
 		"of another embedder": {
 			memory.ErrEmbedder, 500, "",
 			"Another embedder than this server's has made the vectors of these memories: its operator makes them anew with ragpilot memory reembed",

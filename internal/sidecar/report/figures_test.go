@@ -172,8 +172,10 @@ func TestCloudAccounts(t *testing.T) {
 	h := p.Sent("a", "/v1/messages", []byte(`{"model":"m","messages":[{"role":"user","content":"q"}]}`))
 	p.Answered(h, cloudcache.Usage{Prompt: 100_000, Written: 300_000, Written1h: 100_000})
 	for name, want := range map[string]float64{
-		"ragpilot_cloud_tokens_total kind=plain": 100_000, "ragpilot_cloud_tokens_total kind=written": 200_000, "ragpilot_cloud_tokens_total kind=written-1h": 100_000,
-		"ragpilot_cloud_tokens_total kind=read": 0, "ragpilot_cloud_cost_total currency=XTS": 1 + 2.5 + 2, "ragpilot_cloud_saved currency=XTS": -.5 - 1,
+		"ragpilot_cloud_tokens_total kind=plain": 100_000, "ragpilot_cloud_tokens_total kind=written": 200_000,
+		"ragpilot_cloud_tokens_total kind=written-1h": 100_000,
+		"ragpilot_cloud_tokens_total kind=read":       0, "ragpilot_cloud_cost_total currency=XTS": 1 + 2.5 + 2,
+		"ragpilot_cloud_saved currency=XTS": -.5 - 1,
 	} {
 		if got, ok := gathered(t, reg)[name]; got != want || !ok {
 			t.Errorf("%s: %v %v, want %v", name, got, ok, want)

@@ -167,8 +167,9 @@ func TestRequestLine(t *testing.T) {
 
 func TestRoutes(t *testing.T) {
 	for path, want := range map[string]string{
-		"/": "/", "/reorder": "/reorder", "/reorder/": "other", "/v1/chat/completions": "/v1/chat/completions", "/v1/audio/speech": "/v1/*", "/v1/": "/v1/*",
-		"/v1": "other", "": "other", "*": "other", "/metrics/ttft": "/metrics/ttft", "/../etc/passwd": "other", "//reorder": "other",
+		"/": "/", "/reorder": "/reorder", "/reorder/": "other", "/v1/chat/completions": "/v1/chat/completions", "/v1/audio/speech": "/v1/*",
+		"/v1/": "/v1/*",
+		"/v1":  "other", "": "other", "*": "other", "/metrics/ttft": "/metrics/ttft", "/../etc/passwd": "other", "//reorder": "other",
 	} {
 		if got := server.Route(path); got != want {
 			t.Errorf("%q: %q, want %q", path, got, want)

@@ -46,7 +46,9 @@ func TestReload(t *testing.T) {
 	}
 
 	rewrite(
-		"keys: [{tenant: red, key: new-key}]\nlimits: {body_bytes: 50, in_flight_bytes: 77, contexts: 8, blocks: 7, sessions: 9, tenants: 6, header_bytes: 9999}\nhold_out: 0.5\nshadow: true\nlog_level: error\npolicy: sorted\ntimeouts: {drain: 1s}\nlisten: 127.0.0.1:1\n",
+		"keys: [{tenant: red, key: new-key}]\nlimits: {body_bytes: 50, in_flight_bytes: 77, contexts: 8, blocks: 7, sessions: 9, " +
+			"tenants: 6, header_bytes: 9999}\nhold_out: 0.5\nshadow: true\nlog_level: error\npolicy: sorted\ntimeouts: {drain: " +
+			"1s}\nlisten: 127.0.0.1:1\n",
 	)
 	if err := r.Reload(); err != nil {
 		t.Fatal(err)
@@ -85,7 +87,8 @@ func TestReload(t *testing.T) {
 	)
 
 	rewrite(
-		"log_level: debug\npolicy: sorted\nlimits: {sessions: 9, tenants: 6, header_bytes: 9999, memory_bytes: 99999999}\ntimeouts: {drain: 1s}\nmodel: m\n",
+		"log_level: debug\npolicy: sorted\nlimits: {sessions: 9, tenants: 6, header_bytes: 9999, memory_bytes: 99999999}\ntimeouts: " +
+			"{drain: 1s}\nmodel: m\n",
 	)
 	if err := r.Reload(); err != nil {
 		t.Fatal(err)

@@ -54,7 +54,8 @@ func TestLayers(t *testing.T) {
 	file := write(
 		t,
 		"r.yaml",
-		"model: file\ninfer_api_url: http://file:1\npolicy: sorted\nlimits:\n  contexts: 7\ntimeouts: {drain: 1m30s}\nhold_out: 0.25\nkeys:\n- tenant: a\n  key: secret-a\n",
+		"model: file\ninfer_api_url: http://file:1\npolicy: sorted\nlimits:\n  contexts: 7\ntimeouts: {drain: 1m30s}\nhold_out: "+
+			"0.25\nkeys:\n- tenant: a\n  key: secret-a\n",
 	)
 	c, err := settings.Source{
 		File: file,
@@ -97,7 +98,10 @@ func TestLayers(t *testing.T) {
 
 func TestSecretFiles(t *testing.T) {
 	dir := t.TempDir()
-	for name, text := range map[string]string{"key": "from-file\n", "cloud": " cloudy ", "salt": "a salt of some length", "empty": "\n", "long": strings.Repeat("x", 10_000)} {
+	for name, text := range map[string]string{
+		"key": "from-file\n", "cloud": " cloudy ", "salt": "a salt of some length", "empty": "\n",
+		"long": strings.Repeat("x", 10_000),
+	} {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -110,17 +114,21 @@ func TestSecretFiles(t *testing.T) {
 		return settings.Source{File: config}.Load()
 	}
 	c, err := load(
-		"keys: [{tenant: t, file: key}]\ncloud_provider: openai\ninfer_api_key_file: key\ncache_salt_key_file: salt\ncloud_api_key_file: " + filepath.Join(
-			dir,
-			"cloud",
-		),
+		"keys: [{tenant: t, file: key}]\ncloud_provider: openai\ninfer_api_key_file: key\ncache_salt_key_file: salt\ncloud_api_key_file: " +
+			filepath.Join(
+				dir,
+				"cloud",
+			),
 	)
 	if err != nil || c.InferAPIKey.Reveal() != "from-file" || c.CacheSaltKey.Reveal() != "a salt of some length" ||
 		c.Keys[0].Key.Reveal() != "from-file" ||
 		c.CloudAPIKey.Reveal() != "cloudy" {
 		t.Errorf("keys in files beside the configuration: %v, %v", c, err)
 	}
-	for text, want := range map[string]string{"profile: best.json": filepath.Join(dir, "best.json"), "profile: safe": "safe", "profile: /etc/p.json": "/etc/p.json"} {
+	for text, want := range map[string]string{
+		"profile: best.json": filepath.Join(dir, "best.json"), "profile: safe": "safe",
+		"profile: /etc/p.json": "/etc/p.json",
+	} {
 		if c, err := load(text); err != nil || c.Profile != want {
 			t.Errorf("%s: profile %q, %v, want %q", text, c.Profile, err, want)
 		}
@@ -415,7 +423,10 @@ func TestListsAreReplaced(t *testing.T) {
 }
 
 func TestBadEnvironment(t *testing.T) {
-	for name, value := range map[string]string{"CONTEXTPILOT_STATELESS_MODE": "maybe", "CONTEXTPILOT_EXTENDED_CACHE": "2", "CONTEXTPILOT_MAX_TOKENS": "many"} {
+	for name, value := range map[string]string{
+		"CONTEXTPILOT_STATELESS_MODE": "maybe", "CONTEXTPILOT_EXTENDED_CACHE": "2",
+		"CONTEXTPILOT_MAX_TOKENS": "many",
+	} {
 		_, err := settings.Source{Env: env(name, value)}.Load()
 		if !errors.Is(err, settings.ErrBadConfig) {
 			t.Fatalf("%s: %v", name, err)
@@ -480,8 +491,10 @@ func TestWarnings(t *testing.T) {
 
 func FuzzDecode(f *testing.F) {
 	for _, seed := range []string{
-		"listen: 127.0.0.1:1\nlimits:\n  contexts: 3\ntimeouts: {drain: 5s}\nkeys:\n- {tenant: a, key: b}\n", "1: x", "model: &a b\nkeys: *a", "<<: {a: b}", "---\n---\n", "? a\n: b", "hold_out: .inf",
-		"model: |\n  a\n", "tls: {cert: [}", "%YAML 1.2\n---\n", "keys:\n-\n-", "model: !!binary aGk=", "\xff\xfe", "{", "a: b: c", "model: \"\\x", "limits: {body_bytes: 0x40}",
+		"listen: 127.0.0.1:1\nlimits:\n  contexts: 3\ntimeouts: {drain: 5s}\nkeys:\n- {tenant: a, key: b}\n", "1: x", "model: &a b\nkeys: *a",
+		"<<: {a: b}", "---\n---\n", "? a\n: b", "hold_out: .inf",
+		"model: |\n  a\n", "tls: {cert: [}", "%YAML 1.2\n---\n", "keys:\n-\n-", "model: !!binary aGk=", "\xff\xfe", "{", "a: b: c",
+		"model: \"\\x", "limits: {body_bytes: 0x40}",
 	} {
 		f.Add([]byte(seed))
 	}

@@ -14,7 +14,8 @@ import (
 func TestPrices(t *testing.T) {
 	got, err := settings.Decode(
 		[]byte(
-			"currency: USD\nprices:\n- {model: big-*, input: 3, cache_read: 0.3, cache_write: 3.75, cache_write_1h: 6, output: 15}\n- model: \"*\"\n  input: 0.25\n",
+			"currency: USD\nprices:\n- {model: big-*, input: 3, cache_read: 0.3, cache_write: 3.75, cache_write_1h: 6, output: 15}\n- "+
+				"model: \"*\"\n  input: 0.25\n",
 		),
 		settings.Default(),
 	)
@@ -42,12 +43,16 @@ func TestBadPrices(t *testing.T) {
 		currency string
 		want     []string
 	}{
-		"no model":      {[]settings.Price{{Input: 1}}, "USD", []string{`prices[0].model ""`}},
-		"spaces":        {[]settings.Price{{Model: " m", Input: 1}}, "USD", []string{`prices[0].model " m"`}},
-		"twice":         {[]settings.Price{good, good}, "USD", []string{`prices[1].model "m"`, "prices[0]"}},
-		"no input":      {[]settings.Price{{Model: "m"}}, "USD", []string{"prices[0].input 0", "missing"}},
-		"negative":      {[]settings.Price{good, {Model: "n", Input: 1, CacheRead: -1}}, "USD", []string{"prices[1].cache_read -1"}},
-		"no number":     {[]settings.Price{{Model: "m", Input: math.NaN(), Output: math.Inf(1)}}, "USD", []string{"prices[0].input NaN", "prices[0].output +Inf"}},
+		"no model": {[]settings.Price{{Input: 1}}, "USD", []string{`prices[0].model ""`}},
+		"spaces":   {[]settings.Price{{Model: " m", Input: 1}}, "USD", []string{`prices[0].model " m"`}},
+		"twice":    {[]settings.Price{good, good}, "USD", []string{`prices[1].model "m"`, "prices[0]"}},
+		"no input": {[]settings.Price{{Model: "m"}}, "USD", []string{"prices[0].input 0", "missing"}},
+		"negative": {[]settings.Price{good, {Model: "n", Input: 1, CacheRead: -1}}, "USD", []string{"prices[1].cache_read -1"}},
+		"no number": {
+			[]settings.Price{{Model: "m", Input: math.NaN(), Output: math.Inf(1)}},
+			"USD",
+			[]string{"prices[0].input NaN", "prices[0].output +Inf"},
+		},
 		"no currency":   {[]settings.Price{good}, "", []string{`currency ""`, "USD"}},
 		"odd currency":  {[]settings.Price{good}, "U S D", []string{`currency "U S D"`}},
 		"long currency": {nil, "a currency that nobody knows", []string{"currency"}},

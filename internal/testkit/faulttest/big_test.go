@@ -30,7 +30,12 @@ func TestBigBody(t *testing.T) {
 		most       int64 // that is sent until the answer is there
 	}{
 		{"length", chatPath, []string{"Content-Length: 1073741824"}, http.StatusRequestEntityTooLarge, slack},
-		{"length, to be asked for", chatPath, []string{"Content-Length: 1073741824", "Expect: 100-continue"}, http.StatusRequestEntityTooLarge, slack},
+		{
+			"length, to be asked for", chatPath,
+			[]string{"Content-Length: 1073741824", "Expect: 100-continue"},
+			http.StatusRequestEntityTooLarge,
+			slack,
+		},
 		{"length, passing", passPath, []string{"Content-Length: 1073741824"}, http.StatusRequestEntityTooLarge, slack},
 		{"chunked", chatPath, []string{chunked}, http.StatusRequestEntityTooLarge, limit + slack},
 		{"chunked, a completion", plainPath, []string{chunked}, http.StatusRequestEntityTooLarge, limit + slack},

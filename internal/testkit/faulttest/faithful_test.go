@@ -187,7 +187,10 @@ func (c *comparison) resultIs(i int, id, text string) bool {
 // lineIn reports whether an earlier message with a label has a line that begins so.
 func (c *comparison) lineIn(i int, label, begin string) bool {
 	for _, m := range c.got[:i] {
-		is := map[string]string{"system": "system prompt", "user": "user message", "assistant": "assistant message", "tool": c.tools[m.CallID]}[m.Role]
+		is := map[string]string{
+			"system": "system prompt", "user": "user message", "assistant": "assistant message",
+			"tool": c.tools[m.CallID],
+		}[m.Role]
 		for line := range strings.Lines(m.Content) {
 			if is == label && strings.HasPrefix(bare(line), bare(begin)) {
 				return true
@@ -256,7 +259,10 @@ func TestFaithfulBites(t *testing.T) {
 		"true blocks":          {long + "own\n", block(`a line that" to "a line that`) + "\nown\n", true},
 		"blocks to nothing":    {long + "own\n", block(`a line that" to "no such line`) + "\nown\n", false},
 		"document lost":        {"<document>\nd1\n</document>\n<document>\nd2\n</document>\n", "<document>\nd1\n</document>\n", false},
-		"document moved":       {"<document>\nd1\n</document>\n<document>\nd2\n</document>\n", "<document>\nd2\n</document>\n<document>\nd1\n</document>\n", true},
+		"document moved": {
+			"<document>\nd1\n</document>\n<document>\nd2\n</document>\n",
+			"<document>\nd2\n</document>\n<document>\nd1\n</document>\n", true,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if err := faithful(body(c.sent), body(c.got)); (err == nil) != c.ok {

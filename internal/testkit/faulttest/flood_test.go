@@ -33,7 +33,10 @@ func TestHeaderFlood(t *testing.T) {
 		"a path too long":    {"GET /v1/" + strings.Repeat("x", 100<<10) + " HTTP/1.1\r\nHost: x\r\n\r\n", "HTTP/1.1 431 "},
 		"no end":             {"GET /v1/models HTTP/1.1\r\nHost: x\r\n" + strings.Repeat("X-Flood: x\r\n", 200_000), "HTTP/1.1 431 "},
 		"a line without end": {"GET /v1/models HTTP/1.1\r\nHost: x\r\nX-Flood: " + strings.Repeat("x", 3*mib), "HTTP/1.1 431 "},
-		"many, but not too":  {"GET /v1/models HTTP/1.1\r\nHost: x\r\nConnection: close\r\n" + strings.Repeat("X: x\r\n", 10_000) + "\r\n", "HTTP/1.1 200 "},
+		"many, but not too": {
+			"GET /v1/models HTTP/1.1\r\nHost: x\r\nConnection: close\r\n" + strings.Repeat("X: x\r\n", 10_000) + "\r\n",
+			"HTTP/1.1 200 ",
+		},
 		"two lengths":        {head(chatPath, "Content-Length: 1", "Content-Length: 2") + "xy", "HTTP/1.1 400 "},
 		"length and chunks":  {head(passPath, "Content-Length: 1", chunked, "Connection: close") + "0\r\n\r\n", "HTTP/1.1 "},
 		"a space too many":   {head(chatPath, "Transfer-Encoding : chunked") + "0\r\n\r\n", "HTTP/1.1 400 "},

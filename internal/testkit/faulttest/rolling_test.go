@@ -72,7 +72,8 @@ func TestRollingDeploy(t *testing.T) {
 			replaced, changed := steady(talks, arrivals)
 			moved := f.changes(talks)
 			t.Logf(
-				"%d conversations, %d requests, %d times with another replica than the turn before, %d in flight when replicas were stopped, %d asked again of the other, %d notes; %d times were earlier bytes changed",
+				"%d conversations, %d requests, %d times with another replica than the turn before, %d in flight when replicas were stopped, "+
+					"%d asked again of the other, %d notes; %d times were earlier bytes changed",
 				len(talks),
 				len(arrivals),
 				moved,

@@ -169,7 +169,8 @@ func (s *share) cells() []string {
 		said = "complete"
 	}
 	return []string{
-		s.Phase, said, fmt.Sprint(s.Requests), fmt.Sprint(s.Exact), fmt.Sprintf("%d (%.1f %%)", s.Within, 100*float64(s.Within)/float64(max(s.Requests, 1))),
+		s.Phase, said, fmt.Sprint(s.Requests), fmt.Sprint(s.Exact),
+		fmt.Sprintf("%d (%.1f %%)", s.Within, 100*float64(s.Within)/float64(max(s.Requests, 1))),
 		fmt.Sprint(s.WorstOff), fmt.Sprint(s.Prompt), fmt.Sprint(s.Cached),
 	}
 }

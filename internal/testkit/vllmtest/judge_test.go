@@ -110,7 +110,10 @@ func (c *contest) report(name string) {
 		Paired              bool
 		Lines               []line
 		Samples             map[string][]sample
-	}{c.n, c.cut, c.pool, c.dtype, c.paired, c.lines, map[string][]sample{"plain": c.plain.took, "online": c.online.took, "offline": c.offline.took}}
+	}{c.n, c.cut, c.pool, c.dtype, c.paired, c.lines, map[string][]sample{
+		"plain": c.plain.took, "online": c.online.took,
+		"offline": c.offline.took,
+	}}
 	f := figures{
 		Loads: []string{c.began, machineLoad()}, Release: c.plain.engine.Features().Version, Values: values,
 		Table: fmt.Sprintf("%s; load %s at the start and %s at the end\n%s\n%s", c, c.began, machineLoad(), sum.String(), detail.String()),

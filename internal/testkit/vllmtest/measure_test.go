@@ -16,7 +16,12 @@ import (
 func TestShare(t *testing.T) {
 	const block = 32
 	var s share
-	for _, o := range []outcome{{Predicted: 64, Cached: 64}, {Predicted: 64, Cached: 96}, {Predicted: 96, Cached: 64}, {Predicted: 0, Cached: 64}} {
+	for _, o := range []outcome{
+		{Predicted: 64, Cached: 64},
+		{Predicted: 64, Cached: 96},
+		{Predicted: 96, Cached: 64},
+		{Predicted: 0, Cached: 64},
+	} {
 		s.add(o, block)
 	}
 	if s.Requests != 4 || s.Exact != 1 || s.Within != 3 || s.WorstOff != 64 {

@@ -89,7 +89,10 @@ func TestDifferences(t *testing.T) {
 		{"ours has less", `{"a":1}`, `{}`, ours("body/a", wiretest.Absent), ""},
 		{"ours should have less", `{"a":1}`, `{"a":2}`, ours("body/a", wiretest.Absent), "body/a: got 2"},
 		{"not needed", `{}`, `{}`, ours("body/a", 1), "rule 0 is not needed"},
-		{"another endpoint", `{"a":1}`, `{"a":2}`, []wiretest.Rule{{Endpoint: "GET /x", Example: "no*", At: "body/a", Kind: wiretest.Free}, {Endpoint: "GET /x", Example: "e*", At: "body/a", Kind: wiretest.Free}}, "rule 0 is not needed"},
+		{"another endpoint", `{"a":1}`, `{"a":2}`, []wiretest.Rule{
+			{Endpoint: "GET /x", Example: "no*", At: "body/a", Kind: wiretest.Free},
+			{Endpoint: "GET /x", Example: "e*", At: "body/a", Kind: wiretest.Free},
+		}, "rule 0 is not needed"},
 		{"checked", `{"a":1}`, `{"a":2}`, []wiretest.Rule{{At: "body/a", Check: func(x wiretest.Exchange, got any) error {
 			return fmt.Errorf("%v is not %v", got, x.Recorded.(map[string]any)["a"])
 		}}}, "2 is not 1"},
@@ -174,7 +177,10 @@ func TestUpstream(t *testing.T) {
 		}, quiet, "upstream/json/a: missing"},
 		{"another path", func(r *http.Request) { strip(r); r.URL.RawQuery = "" }, quiet, "upstream/path"},
 		{"an answer header lost", strip, func(h http.Header) { h.Del("X-Up") }, "header/x-up: missing"},
-		{"a result too much", strip, func(h http.Header) { h.Set("X-ContextPilot-Result", `{"n":1}`) }, `header/x-contextpilot-result: is not in the recording: {"n":1}`},
+		{
+			"a result too much", strip, func(h http.Header) { h.Set("X-ContextPilot-Result", `{"n":1}`) },
+			`header/x-contextpilot-result: is not in the recording: {"n":1}`,
+		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			got := play(t, example, nil, forward(c.change, c.also))

@@ -56,7 +56,8 @@ func TestIndex(t *testing.T) {
 		x := recorded.NewIndex(paper.Options{Alpha: paper.DefaultAlpha, Linkage: paper.Linkage(rapid.IntRange(0, 2).Draw(t, "linkage"))})
 		var ids []string
 		for range rapid.IntRange(1, 4).Draw(t, "batches") {
-			batch := rapid.SliceOfN(rapid.SliceOfNDistinct(rapid.Map(rapid.IntRange(0, 9), func(i int) paper.Doc { return paper.Doc(i) }), 0, 4, rapid.ID), 0, 6).
+			batch := rapid.SliceOfN(rapid.SliceOfNDistinct(rapid.Map(rapid.IntRange(0, 9), func(i int) paper.Doc { return paper.Doc(i) }), 0, 4,
+				rapid.ID), 0, 6).
 				Draw(t, "batch")
 			st, err := x.Add(context.Background(), batch)
 			if err != nil {

@@ -106,7 +106,8 @@ func TestReorderAmongOthers(t *testing.T) {
 			}
 		}})
 		draw := func(name string, least int) [][]paper.Doc {
-			return rapid.SliceOfN(rapid.SliceOfNDistinct(rapid.Map(rapid.IntRange(0, 9), func(i int) paper.Doc { return paper.Doc(i) }), 0, 4, rapid.ID), least, 6).
+			return rapid.SliceOfN(rapid.SliceOfNDistinct(rapid.Map(rapid.IntRange(0, 9), func(i int) paper.Doc { return paper.Doc(i) }), 0, 4,
+				rapid.ID), least, 6).
 				Draw(t, name)
 		}
 		serial := 0

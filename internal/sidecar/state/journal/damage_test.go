@@ -105,7 +105,10 @@ func spoil(t *rapid.T, path string) string {
 		return "nothing to spoil"
 	}
 	at := rapid.IntRange(0, len(data)-1).Draw(t, "at")
-	how := rapid.SampledFrom([]string{"cut", "flip", "zeros from", "zeros behind", "junk behind", "a copy behind", "remove a part", "swap parts", "a part over another"}).
+	how := rapid.SampledFrom([]string{
+		"cut", "flip", "zeros from", "zeros behind", "junk behind", "a copy behind", "remove a part",
+		"swap parts", "a part over another",
+	}).
 		Draw(t, "how")
 	switch how {
 	case "cut":
