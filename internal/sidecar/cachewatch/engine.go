@@ -341,7 +341,9 @@ func (e *engine) status() (sub *kvevents.Subscriber, list []kvevents.Status, at 
 	for i := range list {
 		s := &list[i]
 		if from := at[s.Source]; from.mayDial && !s.Connected && s.Err != nil && s.Hint == "" {
-			s.Hint = fmt.Sprintf("there is no listener: an engine whose endpoint names a host connects to %s instead of listening there; give it one with *", from.Endpoint)
+			const hint = "there is no listener: an engine whose endpoint names a host connects to %s instead of listening there; give it " +
+				"one with *"
+			s.Hint = fmt.Sprintf(hint, from.Endpoint)
 		}
 	}
 	return sub, list, at

@@ -10,8 +10,8 @@ import (
 	"github.com/ragpilot/ragpilot/internal/sidecar/proxy"
 )
 
-// The first publisher of a source that engines connect to has the source's cache, which knows the prompts from before; it passes it on when it is
-// forgotten. The caches of others go, with what they held.
+// The first publisher of a source that engines connect to has the source's cache, which knows the prompts from before; it passes it on
+// when it is forgotten. The caches of others go, with what they held.
 func TestForgottenPublishers(t *testing.T) {
 	var lost []string
 	cleared := 0
@@ -42,7 +42,11 @@ func TestForgottenPublishers(t *testing.T) {
 		fl.group.Served(key("", id))
 	}
 	event := func(x *residency.Index, kind kvevents.Kind, hash uint64, first int) {
-		x.Apply(&kvevents.Batch{Events: []kvevents.Event{{Kind: kind, Hashes: []kvevents.Hash{kvevents.Uint(hash)}, Tokens: []int{first, 1, 2, 3}, BlockSize: 4}}})
+		x.Apply(&kvevents.Batch{
+			Events: []kvevents.Event{
+				{Kind: kind, Hashes: []kvevents.Hash{kvevents.Uint(hash)}, Tokens: []int{first, 1, 2, 3}, BlockSize: 4},
+			},
+		})
 	}
 	check := func(what string, caches, clearings int, gone string) {
 		t.Helper()

@@ -45,7 +45,10 @@ const maxPrompts = 100_000
 
 // newFleet makes a fleet of engines that serve the same models.
 func newFleet(f *Follower, list []Engine) *fleet {
-	fl := &fleet{f: f, list: list, models: sorted(list[0].Models), asking: make(chan *prompt, mostAsking), prompts: lru.New[string, placed](maxPrompts)}
+	fl := &fleet{
+		f: f, list: list, models: sorted(list[0].Models), asking: make(chan *prompt, mostAsking),
+		prompts: lru.New[string, placed](maxPrompts),
+	}
 	fl.group = residency.NewGroup(residency.Config{MaxRequests: maxPrompts, BlockSize: list[0].BlockSize, OnUpdate: fl.lost})
 	for _, cfg := range list {
 		e, err := newEngine(cfg, fl)

@@ -83,7 +83,9 @@ func TestRunEnds(t *testing.T) {
 	engines.Store(&[]Engine{
 		{Name: "a", Kind: "vllm", Sources: sourceAt("a", "ipc:///does/not/exist"), Models: []string{"m"}},
 		{Name: "b", Kind: "sglang", Models: []string{"n"}},
-		{Name: "c", Kind: "vllm", Sources: []kvevents.Source{{Name: "c", Endpoint: "ipc:///does/not/exist/either", Listen: true, Rank: kvevents.AnyRank}}, Models: []string{"m"}},
+		{Name: "c", Kind: "vllm", Sources: []kvevents.Source{
+			{Name: "c", Endpoint: "ipc:///does/not/exist/either", Listen: true, Rank: kvevents.AnyRank},
+		}, Models: []string{"m"}},
 		{Name: "d", Kind: "vllm", URL: "::"},
 	})
 	reg := prometheus.NewRegistry()
@@ -153,7 +155,8 @@ func TestChangeOfEngines(t *testing.T) {
 			mu.Lock()
 			done := cleared == c.cleared
 			mu.Unlock()
-			if done && (now == nil) == (c.engines == nil) && (now == nil || slices.EqualFunc(now.engines, c.engines, func(a, b Engine) bool { return a.Name == b.Name })) {
+			if done && (now == nil) == (c.engines == nil) &&
+				(now == nil || slices.EqualFunc(now.engines, c.engines, func(a, b Engine) bool { return a.Name == b.Name })) {
 				break
 			}
 			if time.Now().After(end) {
@@ -184,8 +187,14 @@ func TestChangeOfEngines(t *testing.T) {
 func TestShrunkParts(t *testing.T) {
 	var mu sync.Mutex
 	got := map[string]int{}
-	f := newFollower(t, Options{Shrunk: func(_ contextpilot.Scope, id string, tokens int) { mu.Lock(); defer mu.Unlock(); got[id] = tokens }})
-	p := placed{size: 1000, tokens: 500, parts: []proxy.Part{{ID: "a", Start: 100, Length: 400, Tokens: 80}, {ID: "b", Start: 600, Length: 200, Tokens: 40}, {ID: "none", Start: 900}}}
+	f := newFollower(
+		t, Options{Shrunk: func(_ contextpilot.Scope, id string, tokens int) { mu.Lock(); defer mu.Unlock(); got[id] = tokens }},
+	)
+	p := placed{
+		size: 1000, tokens: 500, parts: []proxy.Part{
+			{ID: "a", Start: 100, Length: 400, Tokens: 80}, {ID: "b", Start: 600, Length: 200, Tokens: 40}, {ID: "none", Start: 900},
+		},
+	}
 	for _, c := range []struct {
 		resident int
 		want     string

@@ -33,7 +33,8 @@ var sourceCounters = [len(counters{})]*prometheus.Desc{
 }
 
 var promptDesc = prometheus.NewDesc("ragpilot_cache_prompts_total",
-	"Prompts to engines whose cache events are followed: learned and missing by whether their tokens came, unknown if they cannot be had, shrunk and lost by what was evicted.", []string{"state"}, nil)
+	"Prompts to engines whose cache events are followed: learned and missing by whether their tokens came, unknown if they cannot be "+
+		"had, shrunk and lost by what was evicted.", []string{"state"}, nil)
 
 // Describe implements [prometheus.Collector].
 func (c collector) Describe(to chan<- *prometheus.Desc) {

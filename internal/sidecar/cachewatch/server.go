@@ -74,7 +74,9 @@ func newServer(cfg Engine, client *http.Client) (server, error) {
 	return server{
 		detect: func(ctx context.Context) (features, error) {
 			f, err := e.Detect(ctx)
-			return features{f.Version, f.PrefixCache.Known && !f.PrefixCache.Has, streamsTokens && f.PromptTokens.Has, f.Tokenize.Has, f.Adapters}, err
+			return features{
+				f.Version, f.PrefixCache.Known && !f.PrefixCache.Has, streamsTokens && f.PromptTokens.Has, f.Tokenize.Has, f.Adapters,
+			}, err
 		},
 		sources: func(ctx context.Context) ([]published, error) {
 			list, err := e.EventSources(ctx)

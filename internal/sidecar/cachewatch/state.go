@@ -92,8 +92,9 @@ func (f *Follower) Snapshot() *Snapshot {
 
 func (e *engine) state(s *kvevents.Status) State {
 	out := State{
-		Engine: e.cfg.Name, Source: s.Source, Topic: s.PublishedTopic, Version: e.features().version, Connected: s.Connected, Complete: s.Complete,
-		Batches: s.Batches, Events: s.Events, Replayed: s.Replayed, Connects: s.Connects, Gaps: s.Gaps, Holes: s.Holes,
+		Engine: e.cfg.Name, Source: s.Source, Topic: s.PublishedTopic, Version: e.features().version, Connected: s.Connected,
+		Complete: s.Complete, Batches: s.Batches, Events: s.Events, Replayed: s.Replayed, Connects: s.Connects, Gaps: s.Gaps,
+		Holes:    s.Holes,
 		Restarts: s.Restarts, Clears: s.Clears, Unread: unread(s), Hint: s.Hint,
 		Windows: make([]Window, len(s.Windows)),
 	}

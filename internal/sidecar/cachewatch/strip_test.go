@@ -49,18 +49,31 @@ func TestStrip(t *testing.T) {
 		in, want string
 		tokens   []uint32
 	}{
-		"nothing":         {`{"id":"x","choices":[]}`, `{"id":"x","choices":[]}`, nil},
-		"empty":           {``, ``, nil},
-		"a chat":          {`{"choices":[{"index":0,"token_ids":[5,6]}],"prompt_token_ids":[1,2,3],"kv":null}`, `{"choices":[{"index":0,"token_ids":null}],"prompt_token_ids":null,"kv":null}`, []uint32{1, 2, 3}},
-		"none was given":  {`{"prompt_token_ids":null,"token_ids":null}`, `{"prompt_token_ids":null,"token_ids":null}`, nil},
-		"empty lists":     {`{"token_ids":[],"prompt_token_ids":[]}`, `{"token_ids":null,"prompt_token_ids":null}`, nil},
-		"a stream":        {"data: {\"prompt_token_ids\":[7]}\n\ndata: {\"token_ids\":[8]}\n\ndata: [DONE]\n\n", "data: {\"prompt_token_ids\":null}\n\ndata: {\"token_ids\":null}\n\ndata: [DONE]\n\n", []uint32{7}},
-		"a text about it": {`{"content":"\"token_ids\":[1] and \"prompt_token_ids\":[2]"}`, `{"content":"\"token_ids\":[1] and \"prompt_token_ids\":[2]"}`, nil},
-		"other lists":     {`{"token_ids":[[1,2],[3]],"token_ids":["a"]}`, `{"token_ids":[[1,2],[3]],"token_ids":["a"]}`, nil},
-		"broken off":      {`{"prompt_token_ids":[1,2`, `{"prompt_token_ids":[1,2`, nil},
-		"in the name":     {`{"prompt_token_i`, `{"prompt_token_i`, nil},
-		"no number":       {`{"prompt_token_ids":[1,-2]}`, `{"prompt_token_ids":null}`, nil},
-		"the first only":  {`{"prompt_token_ids":[1]}{"prompt_token_ids":[2]}`, `{"prompt_token_ids":null}{"prompt_token_ids":null}`, []uint32{1}},
+		"nothing": {`{"id":"x","choices":[]}`, `{"id":"x","choices":[]}`, nil},
+		"empty":   {``, ``, nil},
+		"a chat": {
+			`{"choices":[{"index":0,"token_ids":[5,6]}],"prompt_token_ids":[1,2,3],"kv":null}`,
+			`{"choices":[{"index":0,"token_ids":null}],"prompt_token_ids":null,"kv":null}`,
+			[]uint32{1, 2, 3},
+		},
+		"none was given": {`{"prompt_token_ids":null,"token_ids":null}`, `{"prompt_token_ids":null,"token_ids":null}`, nil},
+		"empty lists":    {`{"token_ids":[],"prompt_token_ids":[]}`, `{"token_ids":null,"prompt_token_ids":null}`, nil},
+		"a stream": {
+			"data: {\"prompt_token_ids\":[7]}\n\ndata: {\"token_ids\":[8]}\n\ndata: [DONE]\n\n",
+			"data: {\"prompt_token_ids\":null}\n\ndata: {\"token_ids\":null}\n\ndata: [DONE]\n\n",
+			[]uint32{7},
+		},
+		"a text about it": {
+			`{"content":"\"token_ids\":[1] and \"prompt_token_ids\":[2]"}`, `{"content":"\"token_ids\":[1] and \"prompt_token_ids\":[2]"}`,
+			nil,
+		},
+		"other lists": {`{"token_ids":[[1,2],[3]],"token_ids":["a"]}`, `{"token_ids":[[1,2],[3]],"token_ids":["a"]}`, nil},
+		"broken off":  {`{"prompt_token_ids":[1,2`, `{"prompt_token_ids":[1,2`, nil},
+		"in the name": {`{"prompt_token_i`, `{"prompt_token_i`, nil},
+		"no number":   {`{"prompt_token_ids":[1,-2]}`, `{"prompt_token_ids":null}`, nil},
+		"the first only": {
+			`{"prompt_token_ids":[1]}{"prompt_token_ids":[2]}`, `{"prompt_token_ids":null}{"prompt_token_ids":null}`, []uint32{1},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			for _, sizes := range [][]int{nil, slices.Repeat([]int{1}, len(c.in)), slices.Repeat([]int{3}, len(c.in))} {
@@ -80,7 +93,8 @@ func TestStrip(t *testing.T) {
 func TestStripAnyPieces(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		parts := rapid.SliceOf(rapid.SampledFrom([]string{
-			`"prompt_token_ids":[1,2,30]`, `"token_ids":[9]`, `,`, `"`, `{`, `"prompt_token_ids":`, `[`, `]`, `\"token_ids\":[4]`, "data: ", "\n\n", `"token_ids":null`, `7`, strings.Repeat("x", 20_000),
+			`"prompt_token_ids":[1,2,30]`, `"token_ids":[9]`, `,`, `"`, `{`, `"prompt_token_ids":`, `[`, `]`, `\"token_ids\":[4]`, "data: ",
+			"\n\n", `"token_ids":null`, `7`, strings.Repeat("x", 20_000),
 		})).Draw(t, "parts")
 		text := strings.Join(parts, "")
 		want, tokens, err := strip(text, false)
@@ -116,13 +130,20 @@ func TestStripDoesNotWait(t *testing.T) {
 func TestFilterLength(t *testing.T) {
 	const in, want = `{"prompt_token_ids":[1,2,3]}`, `{"prompt_token_ids":null}`
 	p := &prompt{placed: placed{}, fleet: newFleet(newFollower(t, Options{}), []Engine{{BlockSize: 16}})}
-	resp := &http.Response{StatusCode: http.StatusOK, Header: http.Header{"Content-Length": {"28"}}, ContentLength: int64(len(in)), Body: io.NopCloser(strings.NewReader(in))}
+	resp := &http.Response{
+		StatusCode: http.StatusOK, Header: http.Header{"Content-Length": {"28"}}, ContentLength: int64(len(in)),
+		Body: io.NopCloser(strings.NewReader(in)),
+	}
 	p.Answer(resp)
 	got, err := io.ReadAll(resp.Body)
 	if string(got) != want || err != nil || resp.ContentLength != int64(len(want)) || resp.Header.Get("Content-Length") != "25" {
 		t.Errorf("%q, %v, length %d, %v", got, err, resp.ContentLength, resp.Header)
 	}
-	resp = &http.Response{StatusCode: http.StatusOK, Header: http.Header{}, ContentLength: 1000, Body: io.NopCloser(io.MultiReader(strings.NewReader("part"), iotest.ErrReader(io.ErrUnexpectedEOF)))}
+	resp = &http.Response{
+		StatusCode: http.StatusOK, Header: http.Header{}, ContentLength: 1000, Body: io.NopCloser(
+			io.MultiReader(strings.NewReader("part"), iotest.ErrReader(io.ErrUnexpectedEOF)),
+		),
+	}
 	p.Answer(resp)
 	if got, err = io.ReadAll(resp.Body); string(got) != "part" || !errors.Is(err, io.ErrUnexpectedEOF) || resp.ContentLength != 1000 {
 		t.Errorf("%q, %v, length %d", got, err, resp.ContentLength)

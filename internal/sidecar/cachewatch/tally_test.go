@@ -35,11 +35,14 @@ func TestTotals(t *testing.T) {
 		{"all are gone", one, []kvevents.Status{is("b", false, true, 1)}, false, false, 16, 4},
 		{"none is left", one, nil, false, false, 16, 4},
 		{"followed anew", two, []kvevents.Status{is("b", true, true, 4)}, true, true, 20, 5},
-		{"another source", two, []kvevents.Status{{Publisher: kvevents.Publisher{Source: "other"}, Connected: true, Counters: kvevents.Counters{Batches: 99}}}, false, false, 20, 5},
+		{"another source", two, []kvevents.Status{
+			{Publisher: kvevents.Publisher{Source: "other"}, Connected: true, Counters: kvevents.Counters{Batches: 99}},
+		}, false, false, 20, 5},
 	} {
 		sums.add(c.sub, c.list)
 		got := sums.total("all", c.list)
-		if got.connected != c.connected || got.complete != c.complete || got.counters != (counters{c.batches, 0, 0, 0, 0, c.clears, 2 * c.clears}) {
+		if got.connected != c.connected || got.complete != c.complete ||
+			got.counters != (counters{c.batches, 0, 0, 0, 0, c.clears, 2 * c.clears}) {
 			t.Errorf("%s: %+v", c.what, got)
 		}
 	}

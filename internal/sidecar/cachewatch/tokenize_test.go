@@ -74,7 +74,13 @@ func TestBodiesForTheTokenizerAreBounded(t *testing.T) {
 	most := int64(1000)
 	f, _ := asking(t, Options{MaxBytes: func() int64 { return most }}, "m", "n")
 	follow := func(model string, size int) proxy.Followed {
-		return f.Follow(proxy.Prompt{ID: fmt.Sprint(f.counts.followed.Load()), Model: model, Body: []byte(`{"t":"` + strings.Repeat("x", size-8) + `"}`), Passes: true})
+		return f.Follow(
+			proxy.Prompt{
+				ID: fmt.Sprint(f.counts.followed.Load()), Model: model, Body: []byte(
+					`{"t":"` + strings.Repeat("x", size-8) + `"}`,
+				), Passes: true,
+			},
+		)
 	}
 	check := func(what string, held int64, missing uint64) {
 		t.Helper()

@@ -62,7 +62,8 @@ func (e *engine) logChange(was seen, s *kvevents.Status, endpoint string) seen {
 	if n := len(s.Windows); s.Complete != was.complete && n > 0 {
 		w := s.Windows[n-1]
 		if s.Complete {
-			log.Info("cache events: complete", "after", w.Length(time.Now()).Round(time.Millisecond), "cause", w.Cause, "missing", w.Missing)
+			after := w.Length(time.Now()).Round(time.Millisecond)
+			log.Info("cache events: complete", "after", after, "cause", w.Cause, "missing", w.Missing)
 		} else {
 			log.Warn("cache events: incomplete", "cause", w.Cause)
 		}

@@ -54,7 +54,11 @@ func TestPublisherComesBack(t *testing.T) {
 // Where no block of any prompt is stored the log says so, also if other caches were never heard of.
 func TestMismatch(t *testing.T) {
 	stored := func(hash uint64, first int) *kvevents.Batch {
-		return &kvevents.Batch{Events: []kvevents.Event{{Kind: kvevents.Stored, Hashes: []kvevents.Hash{kvevents.Uint(hash)}, Tokens: []int{first, 1, 2, 3}, BlockSize: 4}}}
+		return &kvevents.Batch{
+			Events: []kvevents.Event{
+				{Kind: kvevents.Stored, Hashes: []kvevents.Hash{kvevents.Uint(hash)}, Tokens: []int{first, 1, 2, 3}, BlockSize: 4},
+			},
+		}
 	}
 	for name, c := range map[string]struct {
 		other func(*residency.Index) // what happens to the second cache
@@ -105,7 +109,8 @@ func TestStartOfSeveral(t *testing.T) {
 	e, _ := alone(t, Engine{Name: "all", Kind: "vllm"})
 	e.server.started = func(context.Context) (float64, error) { return 7, nil }
 	e.free, e.names = map[string]string{}, map[kvevents.Publisher]string{}
-	a, b, other := kvevents.Publisher{Source: "all", Topic: "kv@a"}, kvevents.Publisher{Source: "all", Topic: "kv@b"}, kvevents.Publisher{Source: "other"}
+	a, b := kvevents.Publisher{Source: "all", Topic: "kv@a"}, kvevents.Publisher{Source: "all", Topic: "kv@b"}
+	other := kvevents.Publisher{Source: "other"}
 	check := func(what string, known bool) {
 		t.Helper()
 		if at, err := e.started(t.Context(), a); (err == nil) != known || known && at != 7 {

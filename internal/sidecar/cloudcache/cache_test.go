@@ -85,7 +85,9 @@ func TestConversation(t *testing.T) {
 			b.want("third turn", cloudcache.Counts{ActiveEntries: 3, CachedTokens: 2400, Hits: 2, Misses: 1, Additions: 3},
 				b.send("", 2300, 100, "a", "b", "c", "d", "e"))
 			b.now = b.now.Add(c.ttl - 1)
-			b.want("all live", cloudcache.Counts{ActiveEntries: 3, CachedTokens: 2400, Hits: 2, Misses: 1, Additions: 3}, b.p.Stats("").Counts)
+			b.want("all live", cloudcache.Counts{
+				ActiveEntries: 3, CachedTokens: 2400, Hits: 2, Misses: 1, Additions: 3,
+			}, b.p.Stats("").Counts)
 			b.now = b.now.Add(1)
 			b.want("none lives", cloudcache.Counts{Hits: 2, Misses: 1, Additions: 3, Evictions: 3}, b.p.Stats("").Counts)
 			b.want("written again", cloudcache.Counts{ActiveEntries: 1, CachedTokens: 2400, Hits: 2, Misses: 2, Additions: 4, Evictions: 3},
@@ -110,7 +112,9 @@ func TestLostEntries(t *testing.T) {
 	b.send("", 2000, 300, "a", "b", "c")
 	b.want("the end was lost", cloudcache.Counts{ActiveEntries: 2, CachedTokens: 2400, Hits: 2, Misses: 1, Additions: 3, Evictions: 1},
 		b.send("", 2000, 400, "a", "b", "c", "d", "e"))
-	b.want("the same again is no new entry", cloudcache.Counts{ActiveEntries: 2, CachedTokens: 2400, Hits: 3, Misses: 1, Additions: 3, Evictions: 1},
+	b.want("the same again is no new entry", cloudcache.Counts{
+		ActiveEntries: 2, CachedTokens: 2400, Hits: 3, Misses: 1, Additions: 3, Evictions: 1,
+	},
 		b.send("", 2000, 400, "a", "b", "c", "d", "e"))
 }
 
@@ -210,7 +214,9 @@ func TestMaxEntries(t *testing.T) {
 	b.send("", 0, 10, "b")
 	b.now = b.now.Add(time.Second)
 	b.send("", 300, 0, "a") // read
-	b.want("the one that was read stays", cloudcache.Counts{ActiveEntries: 2, CachedTokens: 101, Hits: 1, Misses: 3, Additions: 3, Evictions: 1},
+	b.want("the one that was read stays", cloudcache.Counts{
+		ActiveEntries: 2, CachedTokens: 101, Hits: 1, Misses: 3, Additions: 3, Evictions: 1,
+	},
 		b.send("", 0, 100, "c"))
 }
 
@@ -248,7 +254,8 @@ func TestCountsAgree(t *testing.T) {
 				sum := cloudcache.Counts{DefaultTTL: all.DefaultTTL, DefaultTTLSeconds: all.DefaultTTLSeconds, HitRate: all.HitRate}
 				for _, tenant := range tenants {
 					c := p.Stats(tenant)
-					if c.ActiveEntries != c.Additions-c.Evictions || c.ActiveEntries < 0 || c.CachedTokens < c.ActiveEntries || c.ActiveEntries == 0 && c.CachedTokens != 0 {
+					if c.ActiveEntries != c.Additions-c.Evictions || c.ActiveEntries < 0 || c.CachedTokens < c.ActiveEntries ||
+						c.ActiveEntries == 0 && c.CachedTokens != 0 {
 						t.Fatalf("%q: %+v", tenant, c)
 					}
 					sum.ActiveEntries += c.ActiveEntries
@@ -299,7 +306,8 @@ func TestJSON(t *testing.T) {
 		v    any
 		want string
 	}{
-		{p.Stats(""), `{` + counts + `,"provider":"anthropic","account":{"requests":0,"silent":0,"plain_tokens":0,"read_tokens":0,"written_tokens":0,"written_1h_tokens":0,"output_tokens":0}}`},
+		{p.Stats(""), `{` + counts + `,"provider":"anthropic","account":{"requests":0,"silent":0,"plain_tokens":0,"read_tokens":0,` +
+			`"written_tokens":0,"written_1h_tokens":0,"output_tokens":0}}`},
 		{
 			p.Answered(cloudcache.Handle{}, cloudcache.Usage{Read: -1, Written: -1}),
 			`{"provider":"anthropic","cache_creation_tokens":0,"cache_read_tokens":0,"ttl_stats":{` + counts + `}}`,
@@ -337,7 +345,9 @@ func agent(results int) []byte {
 	for i := range results {
 		id := fmt.Sprint(i)
 		messages = append(messages,
-			map[string]any{"role": "assistant", "content": []any{map[string]any{"type": "tool_use", "id": id, "name": "t", "input": map[string]any{}}}},
+			map[string]any{
+				"role": "assistant", "content": []any{map[string]any{"type": "tool_use", "id": id, "name": "t", "input": map[string]any{}}},
+			},
 			map[string]any{"role": "user", "content": []any{map[string]any{"type": "tool_result", "tool_use_id": id, "content": text}}})
 	}
 	body, _ := json.Marshal(map[string]any{"model": "m", "system": text, "messages": messages})

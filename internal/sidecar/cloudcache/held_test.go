@@ -83,7 +83,11 @@ func TestEndedIsBounded(t *testing.T) {
 func TestEveryNameEnds(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		now := time.Unix(0, 0)
-		p, err := cloudcache.New(cloudcache.Options{Provider: "anthropic", MaxEntries: rapid.IntRange(1, 5).Draw(t, "limit"), Now: func() time.Time { return now }})
+		p, err := cloudcache.New(
+			cloudcache.Options{
+				Provider: "anthropic", MaxEntries: rapid.IntRange(1, 5).Draw(t, "limit"), Now: func() time.Time { return now },
+			},
+		)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -102,7 +106,11 @@ func TestEveryNameEnds(t *testing.T) {
 			open[name] = true
 			h := p.Sent("", path, p.Mark(path, conversation(texts...))).Carrying(name)
 			now = now.Add(time.Duration(rapid.IntRange(0, 400).Draw(t, "seconds")) * time.Second)
-			p.Answered(h, cloudcache.Usage{Read: rapid.IntRange(-1, 3).Draw(t, "read") * 1000, Written: rapid.IntRange(0, 2).Draw(t, "written") * 1000})
+			p.Answered(
+				h, cloudcache.Usage{
+					Read: rapid.IntRange(-1, 3).Draw(t, "read") * 1000, Written: rapid.IntRange(0, 2).Draw(t, "written") * 1000,
+				},
+			)
 			end(p.Ended())
 		}
 		now = now.Add(time.Hour)

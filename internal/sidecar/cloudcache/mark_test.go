@@ -22,17 +22,21 @@ const (
 // Where M stands there is a breakpoint in the result; nothing else changes. L is 1,024 characters.
 func TestMarkPlaces(t *testing.T) {
 	for _, c := range []struct{ name, body string }{
-		{"a system text becomes a block, and a single question is not marked", `{"system":{"s"},"messages":[{"role":"user","content":"q"}]}`},
+		{"a system text becomes a block, and a single question is not marked", `{"system":{"s"},"messages":[{"role":"user",` +
+			`"content":"q"}]}`},
 		{"the last block of a system list", `{"system":[{"type":"text","text":"a"},{"type":"text","text":"b"M}],"messages":[]}`},
-		{"empty texts may not be marked", `{"system":[{"type":"text","text":"a"M},{"type":"text","text":" \n"}],"messages":[{"role":"user","content":""}]}`},
+		{"empty texts may not be marked", `{"system":[{"type":"text","text":"a"M},{"type":"text","text":" \n"}],` +
+			`"messages":[{"role":"user","content":""}]}`},
 		{"nothing to mark", `{"system":"","messages":[{"role":"user","content":[]}]}`},
 		{
 			"a conversation: where this request and the last one end",
-			`{"system":{"s"},"messages":[{"role":"user","content":{"a"}},{"role":"assistant","content":"b"},{"role":"user","content":{"c"}}]}`,
+			`{"system":{"s"},"messages":[{"role":"user","content":{"a"}},{"role":"assistant","content":"b"},{"role":"user",` +
+				`"content":{"c"}}]}`,
 		},
 		{
 			"the last block of the message that may be marked",
-			`{"messages":[{"role":"assistant","content":"b"},{"role":"user","content":[{"type":"image","source":{}M},{"type":"odd"},{"type":"text","text":""}]}]}`,
+			`{"messages":[{"role":"assistant","content":"b"},{"role":"user","content":[{"type":"image","source":{}M},{"type":"odd"},` +
+				`{"type":"text","text":""}]}]}`,
 		},
 		{
 			"an answer that was begun for the assistant will be longer next time",
@@ -40,13 +44,16 @@ func TestMarkPlaces(t *testing.T) {
 		},
 		{
 			"thinking may not be marked",
-			`{"messages":[{"role":"assistant","content":[{"type":"thinking","thinking":"t"}]},{"role":"user","content":[{"type":"thinking"}]}]}`,
+			`{"messages":[{"role":"assistant","content":[{"type":"thinking","thinking":"t"}]},{"role":"user",` +
+				`"content":[{"type":"thinking"}]}]}`,
 		},
 		{"who has tools will go on", `{"tools":[{"name":"t"}],"messages":[{"role":"user","content":{"q"}}]}`},
 		{
 			"long results, the oldest first, while there are breakpoints",
-			`{"system":{"s"},"messages":[{"role":"user","content":[{"type":"tool_result","content":"short"},{"type":"tool_result","content":"L"M},` +
-				`{"type":"tool_result","content":[{"type":"text","text":"L"}]M},{"type":"tool_result","content":"L"},{"type":"text","text":"go on"M}]}]}`,
+			`{"system":{"s"},"messages":[{"role":"user","content":[{"type":"tool_result","content":"short"},{"type":"tool_result",` +
+				`"content":"L"M},` +
+				`{"type":"tool_result","content":[{"type":"text","text":"L"}]M},{"type":"tool_result","content":"L"},{"type":"text",` +
+				`"text":"go on"M}]}]}`,
 		},
 		{
 			"a result is marked on itself",
@@ -54,32 +61,39 @@ func TestMarkPlaces(t *testing.T) {
 		},
 		{
 			"an empty result may not be marked",
-			`{"messages":[{"role":"user","content":[{"type":"tool_result","content":"x"M},{"type":"tool_result"},{"type":"tool_result","content":[]}]}]}`,
+			`{"messages":[{"role":"user","content":[{"type":"tool_result","content":"x"M},{"type":"tool_result"},{"type":"tool_result",` +
+				`"content":[]}]}]}`,
 		},
 		{"the system text comes last", `{"messages":[{"role":"assistant","content":"b"},{"role":"user","content":{"q"}}],"system":{"s"}}`},
 		{"space stays", "{ \"system\" : [ { \"type\" : \"text\" , \"text\" : \"a\"M\n} ] ,\t\"messages\" : [ ] }\n"},
 		{"names may be escaped", `{"syst\u0065m":{"s"},"messages":[]}`},
 		{
 			"what a tool is called with is its own business",
-			`{"system":{"s"},"messages":[{"role":"assistant","content":[{"type":"tool_use","input":{"cache_control":{"type":"ephemeral"}}}]}]}`,
+			`{"system":{"s"},"messages":[{"role":"assistant","content":[{"type":"tool_use",` +
+				`"input":{"cache_control":{"type":"ephemeral"}}}]}]}`,
 		},
 		{
 			"a tool is no result, and the assistant has none",
-			`{"tools":[{"type":"tool_result","content":"L"}],"system":[{"type":"image"}],"messages":[{"role":"assistant","content":[{"type":"tool_result","content":"L"}]}]}`,
+			`{"tools":[{"type":"tool_result","content":"L"}],"system":[{"type":"image"}],"messages":[{"role":"assistant",` +
+				`"content":[{"type":"tool_result","content":"L"}]}]}`,
 		},
 		{"no breakpoint but null", `{"system":[{"type":"text","cache_control":N,"text":"a"}],"messages":[]}`},
 
-		{"the client's own: in the system text", `{"system":[{"type":"text","text":"a","cache_control":{}},{"type":"text","text":"b"}],"messages":[]}`},
+		{"the client's own: in the system text", `{"system":[{"type":"text","text":"a","cache_control":{}},{"type":"text","text":"b"}],` +
+			`"messages":[]}`},
 		{"the client's own: in tools", `{"tools":[{"name":"t","cache_control":{}}],"system":"s","messages":[]}`},
 		{"the client's own: automatic", `{"cache_control":{"type":"ephemeral"},"system":"s","messages":[]}`},
-		{"the client's own: escaped", `{"system":"s","messages":[{"role":"user","content":[{"type":"text","text":"q","cache\u005fcontrol":{}}]}]}`},
+		{"the client's own: escaped", `{"system":"s","messages":[{"role":"user","content":[{"type":"text","text":"q",` +
+			`"cache\u005fcontrol":{}}]}]}`},
 		{
 			"the client's own: within a result",
-			`{"system":"s","messages":[{"role":"user","content":[{"type":"tool_result","content":[{"type":"text","text":"q","cache_control":{}}]}]}]}`,
+			`{"system":"s","messages":[{"role":"user","content":[{"type":"tool_result","content":[{"type":"text","text":"q",` +
+				`"cache_control":{}}]}]}]}`,
 		},
 		{
 			"the client's own: within a document",
-			`{"system":"s","messages":[{"role":"user","content":[{"type":"document","source":{"type":"content","content":[{"type":"text","cache_control":{}}]}}]}]}`,
+			`{"system":"s","messages":[{"role":"user","content":[{"type":"document","source":{"type":"content","content":[{"type":"text",` +
+				`"cache_control":{}}]}}]}]}`,
 		},
 		{"the client's own: in an unknown place", `{"system":"s","messages":[{"role":"user","content":"q","cache_control":{}}]}`},
 
@@ -178,9 +192,15 @@ func FuzzMark(f *testing.F) {
 		}
 		f.Add([]byte(e.Steps[1].Body))
 	}
-	f.Add([]byte(`{"system":[{"type":"text","text":"a"},{"cache_control":null,"type":"text","text":"b"}],"messages":[{"role":"assistant","content":[]}]}`))
+	f.Add([]byte(
+		`{"system":[{"type":"text","text":"a"},{"cache_control":null,"type":"text","text":"b"}],"messages":[{"role":"assistant",` +
+			`"content":[]}]}`,
+	))
 	f.Add([]byte(`{"input":"q","instructions":"i"}`))
-	f.Add([]byte(" { \"messages\" : [ { \"content\" : \"a\" , \"role\" : \"user\" } ,{\"role\":\"assistant\",\"content\":\"\"}] , \"tools\" : [ ] } "))
+	f.Add([]byte(
+		" { \"messages\" : [ { \"content\" : \"a\" , \"role\" : \"user\" } ,{\"role\":\"assistant\",\"content\":\"\"}] , " +
+			"\"tools\" : [ ] } ",
+	))
 	f.Fuzz(func(t *testing.T, body []byte) { checkMark(t, body) })
 }
 
@@ -313,7 +333,9 @@ func subsequence(a, b []byte) bool {
 
 // body draws a request in Anthropic's form, or nearly.
 func body(t *rapid.T) []byte {
-	text := rapid.SampledFrom([]string{"", " ", "s", "\"cache_control\":{}", "é\n\u2028", strings.Repeat("w", 1024), strings.Repeat("é", 1023)})
+	text := rapid.SampledFrom(
+		[]string{"", " ", "s", "\"cache_control\":{}", "é\n\u2028", strings.Repeat("w", 1024), strings.Repeat("é", 1023)},
+	)
 	control := func(m map[string]any) map[string]any {
 		switch rapid.IntRange(0, 12).Draw(t, "control") {
 		case 0:
@@ -368,7 +390,9 @@ func body(t *rapid.T) []byte {
 	}
 	list := []any{}
 	for range rapid.IntRange(0, 8).Draw(t, "messages") {
-		list = append(list, map[string]any{"role": rapid.SampledFrom([]string{"user", "user", "assistant"}).Draw(t, "role"), "content": content()})
+		list = append(
+			list, map[string]any{"role": rapid.SampledFrom([]string{"user", "user", "assistant"}).Draw(t, "role"), "content": content()},
+		)
 	}
 	object["messages"] = list
 	var out []byte

@@ -34,7 +34,8 @@ func New(o Options) (*Provider, error) {
 	}
 	limit := cmp.Or(o.MaxEntries, DefaultMaxEntries)
 	p := &Provider{
-		name: o.Provider, vendor: v, key: o.Key, extended: o.Extended && v.long > 0, rates: newRates(o.Prices, v.ratio), currency: o.Currency, now: o.Now,
+		name: o.Provider, vendor: v, key: o.Key, extended: o.Extended && v.long > 0, now: o.Now,
+		rates: newRates(o.Prices, v.ratio), currency: o.Currency,
 		cache: newTable(limit), held: newHeld(limit),
 	}
 	if p.at, _ = url.Parse(v.base); o.Base != nil { // a constant

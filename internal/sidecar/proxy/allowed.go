@@ -17,7 +17,8 @@ var allowedOf = map[string][]string{
 
 // storedObjects are paths of what an engine or provider keeps for the holder of a key.
 var storedObjects = []string{
-	"/v1/files", "/v1/uploads", "/v1/batches", "/v1/messages/batches", "/v1/chat/completions", "/v1/responses", "/v1/conversations", "/v1/vector_stores",
+	"/v1/files", "/v1/uploads", "/v1/batches", "/v1/messages/batches", "/v1/chat/completions", "/v1/responses", "/v1/conversations",
+	"/v1/vector_stores",
 }
 
 // route enters all routes into the mux.

@@ -31,7 +31,8 @@ func cutOut(t *testing.T, body string) (blocks []string) {
 	return blocks
 }
 
-const wrappedDocs = "Größe «ß» first.\n<documents>\n<document>Alpha über \"all\"</document>\n<document>Beta\n\tzwei</document>\n</documents>\nAnswer."
+const wrappedDocs = "Größe «ß» first.\n<documents>\n<document>Alpha über " +
+	"\"all\"</document>\n<document>Beta\n\tzwei</document>\n</documents>\nAnswer."
 
 // The engine gets the places of the documents in the texts as they are sent.
 func TestBlocks(t *testing.T) {
@@ -60,9 +61,11 @@ func TestBlocks(t *testing.T) {
 		holdOut    float64
 		header     []string
 	}{
-		"no documents":     {body: chat("s", "q", "found nothing")},
-		"in a question":    {body: chat("s", wrappedDocs)},
-		"several parts":    {body: `{"messages":[{"role":"system","content":[{"type":"text","text":` + string(quoted(wrappedDocs)) + `}]}]}`},
+		"no documents":  {body: chat("s", "q", "found nothing")},
+		"in a question": {body: chat("s", wrappedDocs)},
+		"several parts": {
+			body: `{"messages":[{"role":"system","content":[{"type":"text","text":` + string(quoted(wrappedDocs)) + `}]}]}`,
+		},
 		"null":             {body: `{"blocks":null,` + chat(wrappedDocs, "q")[1:]},
 		"Anthropic's":      {path: "/v1/messages", body: chat(wrappedDocs, "q", "[1] a a\n[2] b b")},
 		"held out":         {body: chat(wrappedDocs, "q1"), holdOut: 1},
@@ -81,7 +84,8 @@ func TestBlocks(t *testing.T) {
 	}
 }
 
-// A client that says itself where blocks stand gets its texts forwarded as they are, with or without the setting; otherwise nothing is added.
+// A client that says itself where blocks stand gets its texts forwarded as they are, with or without the setting; otherwise nothing is
+// added.
 func TestOwnBlocks(t *testing.T) {
 	e := newEngine(t)
 	for _, on := range []bool{true, false} {
@@ -89,7 +93,11 @@ func TestOwnBlocks(t *testing.T) {
 		if post(p, chatPath, "", chat(wrappedDocs, "q", "[1] one one\n[2] two two")); !on && strings.Contains(e.last(), "blocks") {
 			t.Errorf("without the setting %s", e.last())
 		}
-		swapped := strings.Replace(chat("s", "q", "[1] two two\n[2] one one", "[1] two two\n[2] three three"), `"model":"m"`, `"blocks":[{"message":3,"from":0,"to":11}],"model":"m"`, 1)
+		swapped := strings.Replace(
+			chat(
+				"s", "q", "[1] two two\n[2] one one", "[1] two two\n[2] three three",
+			), `"model":"m"`, `"blocks":[{"message":3,"from":0,"to":11}],"model":"m"`, 1,
+		)
 		if post(p, chatPath, "", swapped); e.last() != swapped {
 			t.Errorf("sent %s, want %s", e.last(), swapped)
 		}
@@ -120,7 +128,13 @@ func TestBlocksReachTheEngine(t *testing.T) {
 		for _, i := range order {
 			system += "<document>" + strings.Repeat(fmt.Sprintf("Lamp %d is lit at night. ", i), 12) + "</document>\n"
 		}
-		body, _ := json.Marshal(map[string]any{"max_tokens": 2, "messages": []map[string]string{{"role": "system", "content": system + "</documents>"}, {"role": "user", "content": question}}})
+		body, _ := json.Marshal(
+			map[string]any{
+				"max_tokens": 2, "messages": []map[string]string{
+					{"role": "system", "content": system + "</documents>"}, {"role": "user", "content": question},
+				},
+			},
+		)
 		w := post(p, chatPath, "", string(body))
 		var a struct {
 			Usage struct {

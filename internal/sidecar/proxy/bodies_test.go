@@ -36,7 +36,9 @@ type entry struct {
 }
 
 func newTalking(d dice, p *pieces, path string) *talking {
-	t := &talking{dice: d, pieces: p, path: path, style: styleOf(d), about: styleOf(d), model: pick(d, []string{"m", "m", "n"}), marks: d.in(3)}
+	t := &talking{
+		dice: d, pieces: p, path: path, style: styleOf(d), about: styleOf(d), model: pick(d, []string{"m", "m", "n"}), marks: d.in(3),
+	}
 	mode := ""
 	if d.in(3) {
 		mode = pick(d, []string{"auto", "XML_Tag", "numbered", "json_results", "separator", "separator", "markdown_header", "other"})
@@ -69,10 +71,14 @@ func newTalking(d dice, p *pieces, path string) *talking {
 		t.retrieve()
 	}
 	if d.in(2) {
-		t.extra = append(t.extra, member{"temperature", 0.5}, member{"x_unknown", object{{"messages", []any{"no", nil}}, {"e", written("1.0E+2")}}})
+		t.extra = append(
+			t.extra, member{"temperature", 0.5}, member{"x_unknown", object{{"messages", []any{"no", nil}}, {"e", written("1.0E+2")}}},
+		)
 	}
 	if d.in(3) {
-		t.extra = append(t.extra, member{"tools", []any{object{{"type", "function"}, {"function", object{{"name", "read"}, {"parameters", object{}}}}}}})
+		t.extra = append(
+			t.extra, member{"tools", []any{object{{"type", "function"}, {"function", object{{"name", "read"}, {"parameters", object{}}}}}}},
+		)
 	}
 	t.groups = [][]entry{{t.user()}}
 	return t
@@ -327,7 +333,11 @@ func (t *talking) document() any {
 		return t.image()
 	}
 	if t.in(2) {
-		return object{{"type", "search_result"}, {"source", "u"}, {"title", "t"}, {"content", []any{object{{"type", "text"}, {"text", pick(t.dice, t.docs)}}}}}
+		return object{
+			{"type", "search_result"}, {"source", "u"}, {"title", "t"}, {
+				"content", []any{object{{"type", "text"}, {"text", pick(t.dice, t.docs)}}},
+			},
+		}
 	}
 	return object{{"type", "document"}, {"source", object{{"type", "text"}, {"media_type", "text/plain"}, {"data", pick(t.dice, hostile)}}}}
 }
@@ -338,7 +348,11 @@ func (t *talking) says(text string) entry {
 	case t.path == messagesPath && t.in(2):
 		return t.entry(member{"role", "assistant"}, member{"content", []any{object{{"type", "text"}, {"text", text}}}})
 	case t.path == responsesPath && t.in(2):
-		return t.entry(member{"type", "message"}, member{"role", "assistant"}, member{"content", []any{object{{"type", "output_text"}, {"text", text}}}})
+		return t.entry(
+			member{"type", "message"}, member{"role", "assistant"}, member{
+				"content", []any{object{{"type", "output_text"}, {"text", text}}},
+			},
+		)
 	}
 	return t.entry(member{"role", "assistant"}, member{"content", text})
 }
@@ -373,7 +387,11 @@ func (t *talking) output(text, kind string) any {
 		return []any{object{{"type", kind}, {"text", text}}}
 	case 1:
 		half := len([]rune(text)) / 2
-		return []any{object{{"type", kind}, {"text", string([]rune(text)[:half])}}, t.image(), object{{"type", kind}, {"text", string([]rune(text)[half:])}}}
+		return []any{
+			object{
+				{"type", kind}, {"text", string([]rune(text)[:half])},
+			}, t.image(), object{{"type", kind}, {"text", string([]rune(text)[half:])}},
+		}
 	case 2:
 		return []any{t.image(), object{{"type", kind}, {"text", text}, {"x", "y"}}}
 	case 3:
@@ -405,11 +423,17 @@ func (t *talking) messages(ids, tools, results []string) []entry {
 func (t *talking) responses(ids, tools, results []string) []entry {
 	var out []entry
 	if t.in(3) {
-		out = append(out, t.entry(member{"type", "reasoning"}, member{"summary", []any{}}), t.entry(member{"type", "item_reference"}, member{"id", "x"}))
+		out = append(
+			out, t.entry(
+				member{"type", "reasoning"}, member{"summary", []any{}},
+			), t.entry(member{"type", "item_reference"}, member{"id", "x"}),
+		)
 	}
 	for i, id := range ids {
 		if !t.in(8) { // else the server has it
-			out = append(out, t.entry(member{"type", "function_call"}, member{"call_id", id}, member{"name", tools[i]}, member{"arguments", "{}"}))
+			out = append(
+				out, t.entry(member{"type", "function_call"}, member{"call_id", id}, member{"name", tools[i]}, member{"arguments", "{}"}),
+			)
 		}
 	}
 	for i, id := range ids {
@@ -417,9 +441,15 @@ func (t *talking) responses(ids, tools, results []string) []entry {
 		case 0:
 			out = append(out, t.entry(member{"type", "custom_tool_call_output"}, member{"call_id", id}, member{"output", results[i]}))
 		case 1:
-			out = append(out, t.entry(member{"type", "file_search_call"}, member{"id", id}, member{"results", []any{object{{"text", results[i]}}}}))
+			out = append(
+				out, t.entry(member{"type", "file_search_call"}, member{"id", id}, member{"results", []any{object{{"text", results[i]}}}}),
+			)
 		default:
-			out = append(out, t.entry(member{"type", "function_call_output"}, member{"call_id", id}, member{"output", t.output(results[i], "input_text")}))
+			out = append(
+				out, t.entry(
+					member{"type", "function_call_output"}, member{"call_id", id}, member{"output", t.output(results[i], "input_text")},
+				),
+			)
 		}
 	}
 	return out

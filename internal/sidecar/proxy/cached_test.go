@@ -32,7 +32,8 @@ func TestCachedCorrectsTheIndex(t *testing.T) {
 			}
 		}
 		if s := pilot.Stats(); s.Plans != 2 || s.Contradicted != want || s.Shortened != want {
-			t.Errorf("%s: %d plans, %d contradictions shortened %d requests, want 2, %d, %d", usage, s.Plans, s.Contradicted, s.Shortened, want, want)
+			t.Errorf("%s: %d plans, %d contradictions shortened %d requests, want "+
+				"2, %d, %d", usage, s.Plans, s.Contradicted, s.Shortened, want, want)
 		}
 	}
 }

@@ -102,7 +102,9 @@ func (x *exchange) choose() conversation.Conversation {
 	x.mode = modeOf(inShadow, share > 0 && float64(xxh3.HashString(x.session)>>11)/(1<<53) < share)
 	c := conversation.Conversation{
 		Tenant: x.tenant, Model: x.model, Name: x.control.session, Key: x.control.key(),
-		Look: conversation.Look{System: x.control.system, Tools: x.control.tools && (x.dialect != responses || x.p.opt.Compat == nil), Form: x.control.extract},
+		Look: conversation.Look{
+			System: x.control.system, Tools: x.control.tools && (x.dialect != responses || x.p.opt.Compat == nil), Form: x.control.extract,
+		},
 	}
 	if asCame, known := x.p.engine.Went(c, x.body); known && asCame != x.mode.asCame() {
 		if x.mode = stillRewrite; asCame {

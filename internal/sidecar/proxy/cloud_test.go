@@ -42,7 +42,9 @@ func newCloud(t *testing.T, prices map[string]cloudcache.Price) *cloud {
 		fmt.Fprintf(w, `{"content":[],"usage":{%s}}`, c.usage)
 	}
 	c.p = newProxy(t, e, func(o *proxy.Options) {
-		provider, err := cloudcache.New(cloudcache.Options{Provider: "anthropic", Base: o.Upstream, Prices: prices, Currency: "XTS", Now: clock})
+		provider, err := cloudcache.New(
+			cloudcache.Options{Provider: "anthropic", Base: o.Upstream, Prices: prices, Currency: "XTS", Now: clock},
+		)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -147,8 +149,10 @@ func TestCloudStatsAreTheTenantsOwn(t *testing.T) {
 	c.ask("a", read, "s", "q")
 	c.ask("b", `"input_tokens":1,"cache_read_input_tokens":0,"cache_creation_input_tokens":0,"output_tokens":1`, "s", "q")
 	for name, want := range map[string]string{
-		"a": `"account":{"requests":2,"silent":0,"plain_tokens":20,"read_tokens":2000,"written_tokens":2000,"written_1h_tokens":0,"output_tokens":10,"cost":0.0277,"cost_requests":2,"saved":0.013,"saved_requests":2,"currency":"XTS"}`,
-		"b": `"account":{"requests":1,"silent":0,"plain_tokens":1,"read_tokens":0,"written_tokens":0,"written_1h_tokens":0,"output_tokens":1,"cost":0.00006,"cost_requests":1,"saved":0,"saved_requests":1,"currency":"XTS"}`,
+		"a": `"account":{"requests":2,"silent":0,"plain_tokens":20,"read_tokens":2000,"written_tokens":2000,"written_1h_tokens":0,` +
+			`"output_tokens":10,"cost":0.0277,"cost_requests":2,"saved":0.013,"saved_requests":2,"currency":"XTS"}`,
+		"b": `"account":{"requests":1,"silent":0,"plain_tokens":1,"read_tokens":0,"written_tokens":0,"written_1h_tokens":0,` +
+			`"output_tokens":1,"cost":0.00006,"cost_requests":1,"saved":0,"saved_requests":1,"currency":"XTS"}`,
 		"c": `"account":{"requests":0,`,
 	} {
 		w := get(c.p, "/cloud/stats", name)

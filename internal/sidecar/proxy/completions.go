@@ -99,7 +99,8 @@ func withIDs(raw []byte, root gjson.Result, salt, other string) plainCompletion 
 			named = value
 		}
 		to := value.Index + len(value.Raw)
-		goes := key.Str == "apply_chat_template" || key.Str == "system_prompt" || c.id != "" && (key.Str == "rid" || key.Str == "request_id")
+		goes := key.Str == "apply_chat_template" || key.Str == "system_prompt" ||
+			c.id != "" && (key.Str == "rid" || key.Str == "request_id")
 		switch {
 		case !goes:
 			if first >= 0 {

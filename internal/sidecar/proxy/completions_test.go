@@ -53,7 +53,8 @@ func TestFailedCompletions(t *testing.T) {
 			}
 			front := httptest.NewServer(p)
 			defer front.Close()
-			resp := send(t.Context(), t, front, "/v1/completions", `{"model":"m","prompt":"p","rid":"R"}`) //nolint:bodyclose // by t.Cleanup
+			//nolint:bodyclose // by t.Cleanup
+			resp := send(t.Context(), t, front, "/v1/completions", `{"model":"m","prompt":"p","rid":"R"}`)
 			if resp.StatusCode < http.StatusInternalServerError {
 				t.Errorf("status %d", resp.StatusCode)
 			}

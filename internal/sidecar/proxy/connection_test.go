@@ -21,8 +21,13 @@ func TestConnectionIsNotForwarded(t *testing.T) {
 	e := newEngine(t)
 	p := newProxy(t, e, nil)
 	body := chat("s", "q")
-	hop := []string{"Connection", "Upgrade, HTTP2-Settings", "HTTP2-Settings", "AAEAAEAAAAIAAAAAAAMAAAAAAAQBAAAAAAUAAEAAAAYABgAA", "Te", "trailers", "Accept-Encoding", "gzip"}
-	for path, want := range map[string][2]string{chatPath: {"gzip", ""}, "/v1/completions": {"gzip", ""}, "/v1/messages": {"gzip", ""}, "/v1/embeddings": {"gzip", ""}} {
+	hop := []string{
+		"Connection", "Upgrade, HTTP2-Settings", "HTTP2-Settings", "AAEAAEAAAAIAAAAAAAMAAAAAAAQBAAAAAAUAAEAAAAYABgAA", "Te", "trailers",
+		"Accept-Encoding", "gzip",
+	}
+	for path, want := range map[string][2]string{
+		chatPath: {"gzip", ""}, "/v1/completions": {"gzip", ""}, "/v1/messages": {"gzip", ""}, "/v1/embeddings": {"gzip", ""},
+	} {
 		for _, upgrade := range []string{"h2c", "websocket"} {
 			if w := post(p, path, "", body, append(hop, "Upgrade", upgrade)...); w.Code != http.StatusOK {
 				t.Fatalf("%s: %d %s", path, w.Code, w.Body)
@@ -58,7 +63,8 @@ func TestCloudsDoNotCompress(t *testing.T) {
 func TestUsageOfChunkedAnswers(t *testing.T) {
 	for _, padding := range []int{0, 5 << 20} {
 		e := newEngine(t)
-		answer := `{"text":"` + strings.Repeat("x", padding) + `","usage":{"prompt_tokens":100,"completion_tokens":5,"total_tokens":105,"input_tokens":36,"cache_read_input_tokens":64}}`
+		answer := `{"text":"` + strings.Repeat("x", padding) + `",` +
+			`"usage":{"prompt_tokens":100,"completion_tokens":5,"total_tokens":105,"input_tokens":36,"cache_read_input_tokens":64}}`
 		e.answer = func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Type", "application/json; charset=utf-8")
 			for i := 0; i < len(answer); i += 1 << 20 {
@@ -79,7 +85,8 @@ func TestUsageOfChunkedAnswers(t *testing.T) {
 		}
 		cloud := newProxy(t, e, func(o *proxy.Options) { o.Provider = anthropicAt(t, o.Upstream) })
 		w = post(cloud, "/v1/messages", "", chat("s", "q"))
-		if got := w.Header().Get(proxy.CloudHeader); w.Body.String() != answer || padding == 0 && !strings.Contains(got, "64") || padding > 0 && got != "" {
+		if got := w.Header().Get(proxy.CloudHeader); w.Body.String() != answer || padding == 0 && !strings.Contains(got, "64") ||
+			padding > 0 && got != "" {
 			t.Errorf("%d bytes: header %q", len(answer), got)
 		}
 	}
@@ -137,7 +144,8 @@ func TestUnusualRequestIDs(t *testing.T) {
 			if len(x.tracked) > 0 || e.last() != sent {
 				t.Errorf("%.100s: tracked %.100q, sent %.200s", member, x.tracked, e.last())
 			}
-		case len(x.tracked) != 1 || got.RID != x.tracked[0] || want != "new" && got.RID != want || want == "new" && !strings.HasPrefix(x.tracked[0], "req-"):
+		case len(x.tracked) != 1 || got.RID != x.tracked[0] || want != "new" && got.RID != want ||
+			want == "new" && !strings.HasPrefix(x.tracked[0], "req-"):
 			t.Errorf("%.100s: tracked %.100q, sent %.200s", member, x.tracked, e.last())
 		}
 	}
@@ -160,7 +168,8 @@ func TestLongNames(t *testing.T) {
 			strings.ReplaceAll(body, `"t0"`, `"`+name+`"`),
 			strings.ReplaceAll(body, `"name":"search"`, `"name":"`+name+`"`),
 		} {
-			if w := post(p, chatPath, "", b, proxy.SessionHeader, long(1000)+fmt.Sprint(i)); w.Code != http.StatusOK || len(w.Header().Get(proxy.ResultHeader)) > 4<<10 {
+			if w := post(p, chatPath, "", b, proxy.SessionHeader, long(1000)+fmt.Sprint(i)); w.Code != http.StatusOK ||
+				len(w.Header().Get(proxy.ResultHeader)) > 4<<10 {
 				t.Fatal(w.Code, len(w.Header().Get(proxy.ResultHeader)))
 			}
 		}
@@ -181,8 +190,10 @@ func TestLongToolNames(t *testing.T) {
 		t.Fatal(err)
 	}
 	for path, body := range map[string]string{
-		"/v1/chat/completions": `{"model":"m","messages":[{"role":"user","content":"q"},{"role":"tool","name":"%s","tool_call_id":"c","content":%s}]}`,
-		"/v1/responses":        `{"model":"m","input":[{"role":"user","content":"q"},{"type":"function_call_output","call_id":"%s","output":%s}]}`,
+		"/v1/chat/completions": `{"model":"m","messages":[{"role":"user","content":"q"},{"role":"tool","name":"%s","tool_call_id":"c",` +
+			`"content":%s}]}`,
+		"/v1/responses": `{"model":"m","input":[{"role":"user","content":"q"},{"type":"function_call_output","call_id":"%s",` +
+			`"output":%s}]}`,
 	} {
 		p := newProxy(t, newEngine(t), func(o *proxy.Options) { o.Transport, o.Memory = atOnce{}, budget.New(mib<<20) })
 		first := heapMiB()

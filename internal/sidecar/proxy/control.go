@@ -74,5 +74,6 @@ func SessionName(name string) string {
 
 // key is different for controls that change what is sent.
 func (c *control) key() string {
-	return strings.Join([]string{string(c.extract.Mode), c.extract.Tag, c.extract.Separator, strconv.FormatBool(c.system), strconv.FormatBool(c.tools)}, "\x00")
+	e := &c.extract
+	return strings.Join([]string{string(e.Mode), e.Tag, e.Separator, strconv.FormatBool(c.system), strconv.FormatBool(c.tools)}, "\x00")
 }

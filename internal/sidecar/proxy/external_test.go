@@ -32,12 +32,26 @@ func TestIDsOfExternalContent(t *testing.T) {
 		first, second string
 		want          string // in the second
 	}{
-		"one document":  {marked("a1", long), marked("b2", long), "[Duplicate content — identical to a previous tool result (t0)."},
-		"documents":     {docs(marked("a1", "one"), marked("a2", "two")), docs(marked("b1", "two"), marked("b2", "one")), "[All 2 documents identical to a previous tool result ("},
-		"some":          {docs(marked("a1", "one"), marked("a2", "two")), docs(marked("b1", "three"), marked("b2", "one")), "<documents>\n<document>" + marked("b1", "three") + "</document>\n</documents>"},
-		"JSON":          {results("a1", "a2"), results("b1", "b2"), "[All 2 documents identical to a previous tool result ("},
-		"lines":         {marked("a1", long), "again\n" + marked("b2", long) + "\nend", `" — identical to earlier search result, see above ...]`},
-		"lines of JSON": {marked("a1", long), `{"content":` + string(quoted(marked("b2", long)+"\n"+listing("other", 9))) + `}`, `\" — identical to earlier search result, see above ...]`},
+		"one document": {marked("a1", long), marked("b2", long), "[Duplicate content — identical to a previous tool result (t0)."},
+		"documents": {
+			docs(
+				marked("a1", "one"), marked("a2", "two"),
+			), docs(marked("b1", "two"), marked("b2", "one")), "[All 2 documents identical to a previous tool result (",
+		},
+		"some": {
+			docs(marked("a1", "one"), marked("a2", "two")), docs(
+				marked("b1", "three"), marked("b2", "one"),
+			), "<documents>\n<document>" + marked("b1", "three") + "</document>\n</documents>",
+		},
+		"JSON": {results("a1", "a2"), results("b1", "b2"), "[All 2 documents identical to a previous tool result ("},
+		"lines": {
+			marked("a1", long), "again\n" + marked("b2", long) + "\nend", `" — identical to earlier search result, see above ...]`,
+		},
+		"lines of JSON": {
+			marked("a1", long), `{"content":` + string(
+				quoted(marked("b2", long)+"\n"+listing("other", 9)),
+			) + `}`, `\" — identical to earlier search result, see above ...]`,
+		},
 	} {
 		e := newEngine(t)
 		if w := post(newProxy(t, e, nil), chatPath, "", chat("s", marked("c3", "q"), c.first, c.second)); w.Code != http.StatusOK {
@@ -79,7 +93,8 @@ func TestLayoutOfJSONResults(t *testing.T) {
 		if mode == "json_results" {
 			for i, r := range [][]string{{c, b, a}, {d}} {
 				var v any
-				if err := json.Unmarshal([]byte(got[3+2*i]), &v); err != nil || fmt.Sprint(v) != indented(r...) || !strings.HasPrefix(got[3+2*i], "{\n  \"query\": \"x\",\n") {
+				if err := json.Unmarshal([]byte(got[3+2*i]), &v); err != nil || fmt.Sprint(v) != indented(r...) ||
+					!strings.HasPrefix(got[3+2*i], "{\n  \"query\": \"x\",\n") {
 					t.Errorf("mode %q: result %d became %q", mode, i, got[3+2*i])
 				}
 			}

@@ -63,12 +63,20 @@ func TestFailures(t *testing.T) {
 	}{
 		{"refused", refused.URL, http.StatusBadGateway, "connection refused"},
 		{"unknown host", "http://engine.secret-host.invalid", http.StatusBadGateway, "host not found"},
-		{"no TLS", strings.Replace(listen(t, takesRequest(func(c net.Conn) { _, _ = io.WriteString(c, "HTTP/1.0 400 Bad Request\r\n\r\n") })), "http", "https", 1), http.StatusBadGateway, "TLS handshake failed"},
+		{"no TLS", strings.Replace(
+			listen(t, takesRequest(func(c net.Conn) { _, _ = io.WriteString(c, "HTTP/1.0 400 Bad Request\r\n\r\n") })), "http", "https", 1,
+		), http.StatusBadGateway, "TLS handshake failed"},
 		{"slow", listen(t, takesRequest(func(c net.Conn) { _, _ = io.Copy(io.Discard, c) })), http.StatusGatewayTimeout, "timeout"},
 		{"closed", listen(t, takesRequest(func(net.Conn) {})), http.StatusBadGateway, "connection closed"},
-		{"reset", listen(t, takesRequest(func(c net.Conn) { _ = c.(*net.TCPConn).SetLinger(0) })), http.StatusBadGateway, "connection reset"},
-		{"no HTTP", listen(t, takesRequest(func(c net.Conn) { _, _ = io.WriteString(c, "220 mail.secret-host ESMTP\r\n\r\n") })), http.StatusBadGateway, "no valid answer"},
-		{"no status", listen(t, takesRequest(func(c net.Conn) { _, _ = io.WriteString(c, "HTTP/1.1 099 x\r\nContent-Length: 0\r\n\r\n") })), http.StatusBadGateway, "status 099"},
+		{"reset", listen(
+			t, takesRequest(func(c net.Conn) { _ = c.(*net.TCPConn).SetLinger(0) }),
+		), http.StatusBadGateway, "connection reset"},
+		{"no HTTP", listen(
+			t, takesRequest(func(c net.Conn) { _, _ = io.WriteString(c, "220 mail.secret-host ESMTP\r\n\r\n") }),
+		), http.StatusBadGateway, "no valid answer"},
+		{"no status", listen(
+			t, takesRequest(func(c net.Conn) { _, _ = io.WriteString(c, "HTTP/1.1 099 x\r\nContent-Length: 0\r\n\r\n") }),
+		), http.StatusBadGateway, "status 099"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			base, err := url.Parse(c.upstream)
@@ -77,10 +85,14 @@ func TestFailures(t *testing.T) {
 			}
 			var log bytes.Buffer
 			p := newProxy(t, newEngine(t), func(o *proxy.Options) {
-				o.Upstream, o.Transport, o.Log = base, proxy.NewTransport(5*time.Second, 300*time.Millisecond), slog.New(slog.NewTextHandler(&log, nil))
+				o.Upstream, o.Transport = base, proxy.NewTransport(5*time.Second, 300*time.Millisecond)
+				o.Log = slog.New(slog.NewTextHandler(&log, nil))
 				o.RequestID = func(context.Context) string { return "the-id" }
 			})
-			for path, whose := range map[string]string{chatPath: "Backend error", "/v1/completions": "Inference engine backend error", "/v1/embeddings": "Inference engine backend error"} {
+			for path, whose := range map[string]string{
+				chatPath: "Backend error", "/v1/completions": "Inference engine backend error",
+				"/v1/embeddings": "Inference engine backend error",
+			} {
 				log.Reset()
 				w := post(p, path, "", chat("s", "q"))
 				var got struct{ Detail string }

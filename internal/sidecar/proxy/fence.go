@@ -26,7 +26,8 @@ func (it *item) opaque(d dialect) {
 	for _, o := range it.foreign(d) {
 		at := o.from
 		add := func(end int) {
-			it.texts = append(it.texts, text{Text: conversation.Text{Value: it.value.Raw[at:end], Role: conversation.Tool, Opaque: true}, from: at, to: end})
+			opaque := conversation.Text{Value: it.value.Raw[at:end], Role: conversation.Tool, Opaque: true}
+			it.texts = append(it.texts, text{Text: opaque, from: at, to: end})
 		}
 		for i := range texts { // in the order of the item
 			if tx := it.texts[i]; tx.from >= at && tx.to <= o.to {

@@ -22,7 +22,10 @@ type keeps struct{ went []byte }
 
 func (k *keeps) RoundTrip(r *http.Request) (*http.Response, error) {
 	k.went, _ = io.ReadAll(r.Body)
-	return &http.Response{StatusCode: http.StatusOK, Header: http.Header{}, Body: io.NopCloser(strings.NewReader("{}")), ContentLength: 2, Request: r, ProtoMajor: 1, ProtoMinor: 1}, nil
+	return &http.Response{
+		StatusCode: http.StatusOK, Header: http.Header{}, Body: io.NopCloser(strings.NewReader("{}")), ContentLength: 2, Request: r,
+		ProtoMajor: 1, ProtoMinor: 1,
+	}, nil
 }
 
 // FuzzForwarded: whatever a body is, JSON stays JSON, nothing but texts and fences changes, and what the reader understands is not lost.
@@ -40,9 +43,16 @@ func FuzzForwarded(f *testing.F) {
 			f.Add(i, raw)
 		}
 	}
-	f.Add(0, []byte(`{"messages":[{"role":"tool","content":[{"type":"text","text":"— iden"},{"type":"x","identical to":"a previous tool result"}]}]}`))
-	f.Add(1, []byte(`{"system":[{"type":"text","text":"[1] \ud800 [2] b"}],"messages":[{"role":"user","content":[{"type":"tool_result","content":{"a":1}}]}]}`))
-	f.Add(2, []byte(`{"input":[{"type":"x_call_output","output":["identical to a previous tool result",{"type":"input_text","text":"x"}]}]}`))
+	f.Add(0, []byte(
+		`{"messages":[{"role":"tool","content":[{"type":"text","text":"— iden"},{"type":"x","identical to":"a previous tool result"}]}]}`,
+	))
+	f.Add(1, []byte(
+		`{"system":[{"type":"text","text":"[1] \ud800 [2] b"}],"messages":[{"role":"user","content":[{"type":"tool_result",`+
+			`"content":{"a":1}}]}]}`,
+	))
+	f.Add(2, []byte(
+		`{"input":[{"type":"x_call_output","output":["identical to a previous tool result",{"type":"input_text","text":"x"}]}]}`,
+	))
 	f.Fuzz(forwardedWell)
 }
 
@@ -67,7 +77,9 @@ func TestForwardedWell(t *testing.T) {
 func forwardedWell(t *testing.T, which int, came []byte) {
 	t.Helper()
 	d := goldenDialects[uint(which)%uint(len(goldenDialects))]
-	pilot, err := contextpilot.New(contextpilot.Config{Dedup: contextpilot.DedupOff, Notes: contextpilot.Notes{Hint: contextpilot.HintNone}})
+	pilot, err := contextpilot.New(
+		contextpilot.Config{Dedup: contextpilot.DedupOff, Notes: contextpilot.Notes{Hint: contextpilot.HintNone}},
+	)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -109,7 +121,8 @@ func forwardedWell(t *testing.T, which int, came []byte) {
 		}
 		for _, part := range parts {
 			if x.Err == nil && part.Kind == conversationtest.Lost && !stands(went, part.Value) {
-				t.Fatalf("message %d, text %d: lost: %.200q\nsent %q\narrived %q", x.Message, x.Text, part.Value, r.Sent[x.Message].Texts[x.Text].Value, r.Arrived[x.Message].Texts[x.Text].Value)
+				sent, arrived := r.Sent[x.Message].Texts[x.Text].Value, r.Arrived[x.Message].Texts[x.Text].Value
+				t.Fatalf("message %d, text %d: lost: %.200q\nsent %q\narrived %q", x.Message, x.Text, part.Value, sent, arrived)
 			}
 		}
 	}

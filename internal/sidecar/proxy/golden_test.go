@@ -40,8 +40,8 @@ const (
 )
 
 // TestForwardedBytes sends 10,200 bodies of made-up conversations and compares what is forwarded with what was: the golden file has
-// one hash for each conversation, with two digits for each of its bodies. Where it differs on purpose, run it with -update; the counts at the
-// top of the file say how often each thing was done. With -keep on both sides, the bodies of two versions can be compared.
+// one hash for each conversation, with two digits for each of its bodies. Where it differs on purpose, run it with -update; the counts
+// at the top of the file say how often each thing was done. With -keep on both sides, the bodies of two versions can be compared.
 func TestForwardedBytes(t *testing.T) {
 	testkit.NotUnderRace(t)
 	if testing.Short() {
@@ -158,8 +158,8 @@ type sending struct {
 	all          [sha256.Size]byte // of what went in this and the earlier turns
 }
 
-// sendGroup sends the conversations of a group, and gives the bodies of each of them in order. What the group's proxy meets depends on its number: an
-// index with little room; a restart, with or without the orders that were chosen; request IDs; settings that change.
+// sendGroup sends the conversations of a group, and gives the bodies of each of them in order. What the group's proxy meets depends on
+// its number: an index with little room; a restart, with or without the orders that were chosen; request IDs; settings that change.
 func sendGroup(t *testing.T, compat bool, d goldenDialect, seed, group int, do func(sending)) {
 	t.Helper()
 	g := &goldenGroup{compat: compat, kind: group % 5, store: orders.NewMemory(0, 0)}
@@ -193,7 +193,9 @@ func sendGroup(t *testing.T, compat bool, d goldenDialect, seed, group int, do f
 			}
 			if *keep != "" {
 				name := filepath.Join(*keep, strings.ReplaceAll(s.conversation, "/", "-")+fmt.Sprintf("-%d", turn))
-				if err := cmp.Or(os.WriteFile(name+".came", []byte(s.came), 0o600), os.WriteFile(name+".went", []byte(s.went), 0o600)); err != nil {
+				if err := cmp.Or(
+					os.WriteFile(name+".came", []byte(s.came), 0o600), os.WriteFile(name+".went", []byte(s.went), 0o600),
+				); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -231,7 +233,8 @@ func (g *goldenGroup) start(t *testing.T) {
 	}
 	g.upstream = &wentThrough{}
 	o := proxy.Options{
-		Upstream: &url.URL{Scheme: "http", Host: "engine"}, Pilot: pilot, Orders: g.store, Transport: g.upstream, Now: now, Log: slog.New(slog.DiscardHandler),
+		Upstream: &url.URL{Scheme: "http", Host: "engine"}, Pilot: pilot, Orders: g.store, Transport: g.upstream, Now: now,
+		Log:  slog.New(slog.DiscardHandler),
 		Live: func() (bool, float64) { return false, g.heldOut },
 	}
 	if g.compat {
@@ -282,7 +285,10 @@ func (u *wentThrough) RoundTrip(r *http.Request) (*http.Response, error) {
 		status = http.StatusInternalServerError
 	}
 	n := len(u.went)
-	answer := fmt.Sprintf(`{"usage":{"prompt_tokens":%d,"input_tokens":%d,"completion_tokens":5,"prompt_tokens_details":{"cached_tokens":%d}}}`, n/4, n/4, n/8)
+	answer := fmt.Sprintf(
+		`{"usage":{"prompt_tokens":%d,"input_tokens":%d,"completion_tokens":5,"prompt_tokens_details":{"cached_tokens":%d}}}`, n/4, n/4,
+		n/8,
+	)
 	return &http.Response{
 		StatusCode: status, Header: http.Header{"Content-Type": {"application/json"}}, ContentLength: int64(len(answer)),
 		Body: io.NopCloser(strings.NewReader(answer)), Request: r, ProtoMajor: 1, ProtoMinor: 1,
@@ -293,7 +299,8 @@ func (u *wentThrough) RoundTrip(r *http.Request) (*http.Response, error) {
 type counted [10]int
 
 var countedKinds = [len(counted{})]string{
-	"bodies", "changed", "system ordered", "tools ordered", "in part left out", "left out", "whole results", "rows", "rows in system", "fenced",
+	"bodies", "changed", "system ordered", "tools ordered", "in part left out", "left out", "whole results", "rows", "rows in system",
+	"fenced",
 }
 
 func (c *counted) add(s sending) {

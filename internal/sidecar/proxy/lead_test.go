@@ -143,7 +143,8 @@ func TestBrokenOffAnswerBehindAGateway(t *testing.T) {
 		head   string
 		want   int64
 	}{
-		"begun": {http.StatusOK, "data: ", 1}, "headers only": {http.StatusOK, "", 0}, "an error": {http.StatusBadGateway, "Bad", 0}, "none": {0, "", 0},
+		"begun": {http.StatusOK, "data: ", 1}, "headers only": {http.StatusOK, "", 0}, "an error": {http.StatusBadGateway, "Bad", 0},
+		"none": {0, "", 0},
 	} {
 		a := ask(t, nil)
 		r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, chatPath, http.NoBody)
@@ -203,7 +204,9 @@ func TestEvictedWhileManySend(t *testing.T) {
 // What many send is not what is forgotten first.
 func TestHotPromptStays(t *testing.T) {
 	a := ask(t, func(o *proxy.Options) {
-		pilot, err := contextpilot.New(contextpilot.Config{MaxRequests: 3, Dedup: contextpilot.DedupOff, Notes: contextpilot.Notes{Hint: contextpilot.HintNone}})
+		pilot, err := contextpilot.New(
+			contextpilot.Config{MaxRequests: 3, Dedup: contextpilot.DedupOff, Notes: contextpilot.Notes{Hint: contextpilot.HintNone}},
+		)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -26,31 +26,33 @@ var malformed = map[string]struct {
 	answer string
 	begins bool // there is an answer, which breaks off
 }{
-	"text":                    {"CANARY said the model, and more\r\n\r\n", false},
-	"text without an end":     {"CANARY said the model, and more", false},
-	"an event":                {"data: {\"text\":\"CANARY\"}\n\n", false},
-	"a status line's end":     {"HTTP/1.1CANARY\r\n\r\n", false},
-	"a version":               {"CANARY/1.1 200 OK\r\n\r\n", false},
-	"another version":         {"HTTP/CANARY 200 OK\r\n\r\n", false},
-	"a status":                {"HTTP/1.1 CANARY OK\r\n\r\n", false},
-	"a long status":           {"HTTP/1.1 200CANARY OK\r\n\r\n", false},
-	"a negative status":       {"HTTP/1.1 -20 CANARY\r\n\r\n", false},
-	"a header line":           {"HTTP/1.1 200 OK\r\nCANARY said the model\r\n\r\n", false},
-	"the first header line":   {"HTTP/1.1 200 OK\r\n CANARY: x\r\n\r\n", false},
-	"no name":                 {"HTTP/1.1 200 OK\r\n: CANARY\r\n\r\n", false},
-	"a header's value":        {"HTTP/1.1 200 OK\r\nX: \x00CANARY\r\n\r\n", false},
-	"a length":                {"HTTP/1.1 200 OK\r\nContent-Length: CANARY\r\n\r\n", false},
-	"two lengths":             {"HTTP/1.1 200 OK\r\nContent-Length: 3\r\nContent-Length: 4CANARY\r\n\r\n", false},
-	"a transfer encoding":     {"HTTP/1.1 200 OK\r\nTransfer-Encoding: CANARY\r\n\r\n", false},
-	"two transfer encodings":  {"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nTransfer-Encoding: CANARY\r\n\r\n", false},
-	"a trailer's name":        {"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nTrailer: Content-Length, CANARY\r\n\r\n0\r\n\r\n", false},
-	"a protocol":              {"HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: CANARY\r\n\r\n", false},
-	"behind an interim":       {"HTTP/1.1 103 Early Hints\r\n\r\nCANARY said the model\r\n\r\n", false},
-	"a head that breaks off":  {"HTTP/1.1 200 OK\r\nX: CANARY", false},
-	"a chunk's length":        {"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nCANARY\r\n", true},
-	"a later chunk's length":  {"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\n{}\r\nCANARY\r\n", true},
-	"a chunk's end":           {"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\n{}CANARY\r\n", true},
-	"a trailer":               {"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nTrailer: X\r\n\r\n2\r\n{}\r\n0\r\nCANARY said the model\r\n\r\n", true},
+	"text":                   {"CANARY said the model, and more\r\n\r\n", false},
+	"text without an end":    {"CANARY said the model, and more", false},
+	"an event":               {"data: {\"text\":\"CANARY\"}\n\n", false},
+	"a status line's end":    {"HTTP/1.1CANARY\r\n\r\n", false},
+	"a version":              {"CANARY/1.1 200 OK\r\n\r\n", false},
+	"another version":        {"HTTP/CANARY 200 OK\r\n\r\n", false},
+	"a status":               {"HTTP/1.1 CANARY OK\r\n\r\n", false},
+	"a long status":          {"HTTP/1.1 200CANARY OK\r\n\r\n", false},
+	"a negative status":      {"HTTP/1.1 -20 CANARY\r\n\r\n", false},
+	"a header line":          {"HTTP/1.1 200 OK\r\nCANARY said the model\r\n\r\n", false},
+	"the first header line":  {"HTTP/1.1 200 OK\r\n CANARY: x\r\n\r\n", false},
+	"no name":                {"HTTP/1.1 200 OK\r\n: CANARY\r\n\r\n", false},
+	"a header's value":       {"HTTP/1.1 200 OK\r\nX: \x00CANARY\r\n\r\n", false},
+	"a length":               {"HTTP/1.1 200 OK\r\nContent-Length: CANARY\r\n\r\n", false},
+	"two lengths":            {"HTTP/1.1 200 OK\r\nContent-Length: 3\r\nContent-Length: 4CANARY\r\n\r\n", false},
+	"a transfer encoding":    {"HTTP/1.1 200 OK\r\nTransfer-Encoding: CANARY\r\n\r\n", false},
+	"two transfer encodings": {"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nTransfer-Encoding: CANARY\r\n\r\n", false},
+	"a trailer's name":       {"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nTrailer: Content-Length, CANARY\r\n\r\n0\r\n\r\n", false},
+	"a protocol":             {"HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: CANARY\r\n\r\n", false},
+	"behind an interim":      {"HTTP/1.1 103 Early Hints\r\n\r\nCANARY said the model\r\n\r\n", false},
+	"a head that breaks off": {"HTTP/1.1 200 OK\r\nX: CANARY", false},
+	"a chunk's length":       {"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nCANARY\r\n", true},
+	"a later chunk's length": {"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\n{}\r\nCANARY\r\n", true},
+	"a chunk's end":          {"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\n{}CANARY\r\n", true},
+	"a trailer": {
+		"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nTrailer: X\r\n\r\n2\r\n{}\r\n0\r\nCANARY said the model\r\n\r\n", true,
+	},
 	"a trailer's end":         {"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\nX: CANARY", true},
 	"a length of a long line": {"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n" + strings.Repeat("0", 5000) + canary, true},
 }
@@ -110,11 +112,12 @@ func arrives(r *bufio.Reader) bool {
 func TestMalformedAnswersAreNotQuoted(t *testing.T) {
 	secure := httptest.NewTLSServer(nil)
 	defer secure.Close()
+	config := &tls.Config{Certificates: secure.TLS.Certificates, MinVersion: tls.VersionTLS12}
 	short, long := chat("s", "q"), chat("s", strings.Repeat("a long question ", 20_000))
 	for _, way := range []struct {
 		name, body string
 		tls        *tls.Config
-	}{{"short", short, nil}, {"long", long, nil}, {"https", short, &tls.Config{Certificates: secure.TLS.Certificates, MinVersion: tls.VersionTLS12}}} {
+	}{{"short", short, nil}, {"long", long, nil}, {"https", short, config}} {
 		for name, c := range malformed {
 			t.Run(way.name+"/"+name, func(t *testing.T) {
 				transport := proxy.NewTransport(5*time.Second, 5*time.Second)
@@ -122,12 +125,14 @@ func TestMalformedAnswersAreNotQuoted(t *testing.T) {
 				defer transport.CloseIdleConnections()
 				var log bytes.Buffer
 				p := newProxy(t, newEngine(t), func(o *proxy.Options) {
-					o.Upstream, o.Transport, o.Log = rawEngine(t, c.answer, way.tls), transport, slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))
+					o.Upstream, o.Transport = rawEngine(t, c.answer, way.tls), transport
+					o.Log = slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))
 				})
 				for _, path := range []string{chatPath, "/v1/completions", "/v1/embeddings"} {
 					log.Reset()
 					w := post(p, path, "", way.body)
-					if !c.begins && (!strings.Contains(log.String(), "status=502 error=") || !strings.Contains(w.Body.String(), "ackend error: ")) {
+					if !c.begins && (!strings.Contains(log.String(), "status=502 error=") ||
+						!strings.Contains(w.Body.String(), "ackend error: ")) {
 						t.Errorf("%s: %d %s; log: %s", path, w.Code, w.Body, &log)
 					}
 					if c.begins && !strings.Contains(log.String(), "level=WARN") {

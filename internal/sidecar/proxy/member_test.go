@@ -45,13 +45,16 @@ func TestCompletionMembers(t *testing.T) {
 			t.Errorf("%s became %s with ID %s, model %q; want %s", in, c.body, c.id, c.model, want)
 		}
 	}
-	for in, shown := range map[string]string{`{"rid":7}`: "7", `{"request_id":["a","b"],"rid":"x"}`: `["a","b"]`, `{"rid":["` + strings.Repeat("x", 600) + `"]}`: "null"} {
+	for in, shown := range map[string]string{
+		`{"rid":7}`: "7", `{"request_id":["a","b"],"rid":"x"}`: `["a","b"]`, `{"rid":["` + strings.Repeat("x", 600) + `"]}`: "null",
+	} {
 		if c := withIDs([]byte(in), gjson.Parse(in), "", "header"); c.id != "" || string(c.body) != in || string(c.shown) != shown {
 			t.Errorf("%s became %s, is shown as %s: want it as it came", in, c.body, c.shown)
 		}
 	}
 	for other, prefix := range map[string]string{"": "req-", "header": "header"} {
-		if c := withIDs([]byte(`{"rid":""}`), gjson.Parse(`{"rid":""}`), "", other); !strings.HasPrefix(c.id, prefix) || string(c.body) != `{"rid":"`+c.id+`","request_id":"`+c.id+`"}` {
+		if c := withIDs([]byte(`{"rid":""}`), gjson.Parse(`{"rid":""}`), "", other); !strings.HasPrefix(c.id, prefix) ||
+			string(c.body) != `{"rid":"`+c.id+`","request_id":"`+c.id+`"}` {
 			t.Errorf("header %q: the ID became %s, the body %s", other, c.id, c.body)
 		}
 	}
@@ -59,7 +62,10 @@ func TestCompletionMembers(t *testing.T) {
 
 // FuzzMembers: other members keep their bytes, whatever they hold.
 func FuzzMembers(f *testing.F) {
-	for _, s := range []string{`{}`, `{"rid":1}`, `{"a":"}","rid":{"rid":[]}}`, `{"a":"\"rid\":1"}`, "{\"\\u0072id\":1,\n\"b\":2}", `{"system_prompt":[{}],"request_id":"y", "c":3,"rid":"x"}`} {
+	for _, s := range []string{
+		`{}`, `{"rid":1}`, `{"a":"}","rid":{"rid":[]}}`, `{"a":"\"rid\":1"}`, "{\"\\u0072id\":1,\n\"b\":2}",
+		`{"system_prompt":[{}],"request_id":"y", "c":3,"rid":"x"}`,
+	} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, s string) {
@@ -103,15 +109,18 @@ func TestWatcher(t *testing.T) {
 		want usage
 	}{
 		"chat": {
-			`{"choices":[],"usage":{"prompt_tokens":10,"completion_tokens":2,"total_tokens":12,"prompt_tokens_details":{"cached_tokens":4}}}`,
+			`{"choices":[],"usage":{"prompt_tokens":10,"completion_tokens":2,"total_tokens":12,` +
+				`"prompt_tokens_details":{"cached_tokens":4}}}`,
 			usage{prompt: 10, cached: 4, written: -1, written1h: -1, output: 2, total: 12},
 		},
 		"stream": {
-			filler + `data: {"usage":null}` + "\n\n" + `data: {"usage": {"prompt_tokens":10,"completion_tokens":2}}` + "\n\ndata: [DONE]\n\n",
+			filler + `data: {"usage":null}` + "\n\n" + `data: {"usage": {"prompt_tokens":10,` +
+				`"completion_tokens":2}}` + "\n\ndata: [DONE]\n\n",
 			usage{prompt: 10, cached: -1, written: -1, written1h: -1, output: 2, total: -1},
 		},
 		"Anthropic stream": {
-			`data: {"message":{"usage":{"input_tokens":5,"cache_read_input_tokens":7,"cache_creation_input_tokens":3}}}` + filler + `data: {"usage":{"output_tokens":9}}`,
+			`data: {"message":{"usage":{"input_tokens":5,"cache_read_input_tokens":7,` +
+				`"cache_creation_input_tokens":3}}}` + filler + `data: {"usage":{"output_tokens":9}}`,
 			usage{prompt: 5, cached: 7, written: 3, written1h: -1, output: 9, total: -1, apart: true},
 		},
 		"numbers that cannot be": {

@@ -41,8 +41,10 @@ type pieces struct {
 	files [][]string // lines
 }
 
-var vocabulary = strings.Fields("the pump valve motor is checked on first day of each month by two people who write down what they have found " +
-	"Überdruck naïve Größe данные 数据 検査 🚀 👩‍🔧 e\u0301 \u200bzero no\u00a0break \"quoted\" back\\slash <b>bold</b> R&amp;D a/b C:\\n {x} (see 3) --- #4")
+var vocabulary = strings.Fields("the pump valve motor is checked on first day of each month by two people who write down what they " +
+	"have found " +
+	"Überdruck naïve Größe данные 数据 検査 🚀 👩‍🔧 e\u0301 \u200bzero no\u00a0break \"quoted\" back\\slash <b>bold</b> R&amp;D a/b C:\\n " +
+	"{x} (see 3) --- #4")
 
 // hostile are words in documents that look like marks, markup or notes.
 var hostile = []string{
@@ -52,9 +54,12 @@ var hostile = []string{
 	"… - IDENTICAL\u200b to\n  12| earlier user message",
 	"once (quoted) — identical to earlier read result, see above ...]",
 	"results identical to earlier ones", "Please refer to [doc-1] in the previous conversation.", "Relevance: [a] > [b].",
-	"</document>", "<document>", "</documents>\n<documents>", "<documents><document>inner</document></documents>", "<doc forged>\nwords\n</doc>", "</doc>",
-	"<passage odd='>'>", "[1] one\n[2] two\n[3] three", "[7]", `{"results":[{"url":"u"},{"url":"v"}]}`, "\n---\n", "\n===\n", "\n# head\nwords\n## head\n",
-	"\n```\n# no head\n```\n", "\n```\n# never closed", `<<<EXTERNAL_UNTRUSTED_CONTENT id="00ff">>>`, "\ufffd", "\x00\x1c\u2028", "\r\n\t \v", "“ends with a dash — identical",
+	"</document>", "<document>", "</documents>\n<documents>", "<documents><document>inner</document></documents>",
+	"<doc forged>\nwords\n</doc>", "</doc>",
+	"<passage odd='>'>", "[1] one\n[2] two\n[3] three", "[7]", `{"results":[{"url":"u"},{"url":"v"}]}`, "\n---\n", "\n===\n",
+	"\n# head\nwords\n## head\n",
+	"\n```\n# no head\n```\n", "\n```\n# never closed", `<<<EXTERNAL_UNTRUSTED_CONTENT id="00ff">>>`, "\ufffd", "\x00\x1c\u2028",
+	"\r\n\t \v", "“ends with a dash — identical",
 }
 
 func newPieces(d dice) *pieces {
@@ -179,9 +184,11 @@ var forms = map[string][]func(d dice, docs []string) string{
 			}), ",") + `],"took":1.50}`
 		},
 		func(d dice, docs []string) string {
-			return " {\n  \"query\": " + string(compact(words(d, 2))) + ",\n  \"results\" : [\n" + strings.TrimSuffix(each(docs, func(_ int, doc string) string {
+			query := string(compact(words(d, 2)))
+			hits := each(docs, func(_ int, doc string) string {
 				return fmt.Sprintf("    { \"score\": 0.10, \"content\": %s } ,\n", compact(doc))
-			}), ",\n") + "\n  ]\n}\n"
+			})
+			return " {\n  \"query\": " + query + ",\n  \"results\" : [\n" + strings.TrimSuffix(hits, ",\n") + "\n  ]\n}\n"
 		},
 		func(_ dice, docs []string) string { return string(compact(map[string]any{"results": docs})) },
 	},

@@ -94,7 +94,9 @@ func TestForwardedBytesNeverChange(t *testing.T) {
 func called(n int, result string) []message {
 	id := fmt.Sprint("call", n)
 	return []message{
-		{"role": "assistant", "content": nil, "tool_calls": []message{{"id": id, "type": "function", "function": message{"name": "search", "arguments": "{}"}}}},
+		{"role": "assistant", "content": nil, "tool_calls": []message{
+			{"id": id, "type": "function", "function": message{"name": "search", "arguments": "{}"}},
+		}},
 		{"role": "tool", "tool_call_id": id, "content": result},
 	}
 }

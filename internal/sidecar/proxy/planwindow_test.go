@@ -61,7 +61,11 @@ func TestWindowPlansEverythingOnce(t *testing.T) {
 	w := &planWindow{pilot: p, wait: time.Millisecond, limit: 8}
 	var reqs []contextpilot.Request
 	for i := range 50 {
-		reqs = append(reqs, contextpilot.Request{ID: fmt.Sprint(i), Scope: contextpilot.Scope{Model: fmt.Sprint(i % 2)}, Blocks: texts("a", fmt.Sprint("b", i%5), "c")})
+		reqs = append(
+			reqs, contextpilot.Request{
+				ID: fmt.Sprint(i), Scope: contextpilot.Scope{Model: fmt.Sprint(i % 2)}, Blocks: texts("a", fmt.Sprint("b", i%5), "c"),
+			},
+		)
 	}
 	for i, plan := range together(t, w, reqs) {
 		if plan.RequestID != reqs[i].ID || len(plan.Items) != 3 || plan.Fault != nil {

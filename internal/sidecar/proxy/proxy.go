@@ -54,8 +54,8 @@ type Options struct {
 	// RequestID returns the ID under which the server logs a request; "": it has none.
 	RequestID func(context.Context) string
 	Modulus   int // of block de-duplication; 0: 13
-	// Compat keeps to what was recorded of another server: the order of the documents in first tool results, which it chooses, their layout,
-	// and notes that name nothing. Nil: tool results keep their order.
+	// Compat keeps to what was recorded of another server: the order of the documents in first tool results, which it chooses, their
+	// layout, and notes that name nothing. Nil: tool results keep their order.
 	Compat Compat
 	// Orders remembers which orders were chosen, for restarts and other replicas; nil: in memory.
 	Orders orders.Store
@@ -205,8 +205,8 @@ func (p *Proxy) cloudStats(w http.ResponseWriter, r *http.Request) {
 }
 
 // Forget drops what is kept of a tenant's conversation, as named by SessionHeader, or with an empty name all of the
-// tenant's, the index of its prompts too. Messages that another named conversation has sent too are kept for that one. It reports whether there was
-// anything.
+// tenant's, the index of its prompts too. Messages that another named conversation has sent too are kept for that one. It reports
+// whether there was anything.
 func (p *Proxy) Forget(tenant, session string) bool {
 	if session == "" && p.opt.Compat != nil {
 		p.opt.Compat.Forget(tenant)

@@ -46,7 +46,10 @@ func newEngine(t testing.TB) *engine {
 			return
 		}
 		w.Header().Set("Content-Type", "application/json")
-		fmt.Fprint(w, `{"choices":[{"message":{"role":"assistant","content":"ok"}}],"usage":{"prompt_tokens":100,"completion_tokens":5,"total_tokens":105,"prompt_tokens_details":{"cached_tokens":64}}}`)
+		fmt.Fprint(
+			w, `{"choices":[{"message":{"role":"assistant","content":"ok"}}],"usage":{"prompt_tokens":100,"completion_tokens":5,`+
+				`"total_tokens":105,"prompt_tokens_details":{"cached_tokens":64}}}`,
+		)
 	}))
 	t.Cleanup(e.Close)
 	return e
@@ -89,7 +92,9 @@ func newProxy(t testing.TB, e *engine, change func(*proxy.Options)) *proxy.Proxy
 	if err != nil {
 		t.Fatal(err)
 	}
-	pilot, err := contextpilot.New(contextpilot.Config{Dedup: contextpilot.DedupOff, Notes: contextpilot.Notes{Hint: contextpilot.HintNone}})
+	pilot, err := contextpilot.New(
+		contextpilot.Config{Dedup: contextpilot.DedupOff, Notes: contextpilot.Notes{Hint: contextpilot.HintNone}},
+	)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -133,7 +138,9 @@ func chat(system, question string, results ...string) string {
 	for i, r := range results {
 		id := fmt.Sprint("t", i)
 		messages = append(messages,
-			m{"role": "assistant", "content": nil, "tool_calls": []m{{"id": id, "type": "function", "function": m{"name": "search", "arguments": "{}"}}}},
+			m{"role": "assistant", "content": nil, "tool_calls": []m{
+				{"id": id, "type": "function", "function": m{"name": "search", "arguments": "{}"}},
+			}},
 			m{"role": "tool", "tool_call_id": id, "content": r})
 	}
 	text, _ := json.Marshal(m{"model": "m", "messages": messages})
@@ -166,7 +173,9 @@ func docs(names ...string) string {
 func TestOldBytesNeverChange(t *testing.T) {
 	e := newEngine(t)
 	p := newProxy(t, e, nil)
-	results := []string{docs("a a", "b b", "c c"), docs("c c", "d d", "a a"), docs("d d", "b b"), docs("e e", "f f"), docs("f f", "e e", "a a", "g g")}
+	results := []string{
+		docs("a a", "b b", "c c"), docs("c c", "d d", "a a"), docs("d d", "b b"), docs("e e", "f f"), docs("f f", "e e", "a a", "g g"),
+	}
 	want := []string{results[0], docs("d d"), "", docs("e e", "f f"), docs("g g")}
 	post(p, chatPath, "", chat("s", "another", docs("c c", "b b", "a a"))) // so that orders change
 	before := []string{}
@@ -252,15 +261,18 @@ func TestUntouched(t *testing.T) {
 		path, body string
 		header     []string
 	}{
-		"no messages":          {chatPath, `{"model": "m"}`, nil},
-		"messages are a text":  {chatPath, `{ "messages" : "zzz" }`, nil},
-		"a list":               {chatPath, `[1, 2]`, nil},
-		"a text":               {chatPath, `"x"`, nil},
-		"messages twice":       {chatPath, `{"messages":[],` + reordered[1:], nil},
-		"switched off":         {chatPath, reordered, []string{"X-ContextPilot-Enabled", "No"}},
-		"another scope":        {chatPath, reordered, []string{"X-ContextPilot-Scope", "system"}},
-		"one text":             {chatPath, chat("s", docs("c", "b", "a")), nil}, // a user's own words
-		"strange members":      {chatPath, `{"messages":[{"role":"tool","tool_call_id":7,"content":{"a":[1]}},5,null,"x",{"role":"tool","content":[7,{"type":"image"}]}], "x":1e999}`, nil},
+		"no messages":         {chatPath, `{"model": "m"}`, nil},
+		"messages are a text": {chatPath, `{ "messages" : "zzz" }`, nil},
+		"a list":              {chatPath, `[1, 2]`, nil},
+		"a text":              {chatPath, `"x"`, nil},
+		"messages twice":      {chatPath, `{"messages":[],` + reordered[1:], nil},
+		"switched off":        {chatPath, reordered, []string{"X-ContextPilot-Enabled", "No"}},
+		"another scope":       {chatPath, reordered, []string{"X-ContextPilot-Scope", "system"}},
+		"one text":            {chatPath, chat("s", docs("c", "b", "a")), nil}, // a user's own words
+		"strange members": {
+			chatPath, `{"messages":[{"role":"tool","tool_call_id":7,"content":{"a":[1]}},5,null,"x",{"role":"tool","content":[7,` +
+				`{"type":"image"}]}], "x":1e999}`, nil,
+		},
 		"lone surrogate":       {chatPath, chat("s", "q2", `SURR`+docs("c", "b", "a")), nil},
 		"white space":          {chatPath, " \n" + chat("s", "q") + "\n ", nil},
 		"other endpoint":       {"/v1/embeddings", `{"input": ["c","b"]}`, nil},
@@ -333,7 +345,9 @@ func TestOnlyPlannedTextsChange(t *testing.T) {
 	e := newEngine(t)
 	p := newProxy(t, e, nil)
 	post(p, chatPath, "", chat("s", "q0", docs("a", "b", "c")))
-	frame := "{ \"temperature\":1.0e0 ,\"messages\" : [\t{\"content\":\"\\u0041 \\/ \",\"role\":\"user\"},{\"role\":\"tool\",\"tool_call_id\":\"t\",\"content\":%s , \"x\":{\"content\":\"<document>\"}}],\"stop\":[ ]}"
+	frame := "{ \"temperature\":1.0e0 ,\"messages\" : [\t{\"content\":\"\\u0041 \\/ " +
+		"\",\"role\":\"user\"},{\"role\":\"tool\",\"tool_call_id\":\"t\",\"content\":%s , " +
+		"\"x\":{\"content\":\"<document>\"}}],\"stop\":[ ]}"
 	in, _ := json.Marshal(docs("c", "b", "a"))
 	post(p, chatPath, "", fmt.Sprintf(frame, in))
 	if got, want := e.last(), fmt.Sprintf(frame, strings.ReplaceAll(fmt.Sprintf("%q", docs("a", "b", "c")), `\u003c`, "<")); got != want {
@@ -385,7 +399,8 @@ func TestRequestIDHeader(t *testing.T) {
 		t.Errorf("completion with an ID of its own: header %q", header())
 	}
 	w := post(p, "/v1/completions", "", `{"prompt":"p","request_id":"запрос 🙂"}`)
-	if got := w.Header().Get(proxy.ResultHeader); got != `{"request_id":"\u0437\u0430\u043f\u0440\u043e\u0441 \ud83d\ude42","tokens_reported":105}` {
+	if got := w.Header().Get(proxy.ResultHeader); got != `{"request_id":"\u0437\u0430\u043f\u0440\u043e\u0441 \ud83d\ude42",`+
+		`"tokens_reported":105}` {
 		t.Errorf("an ID beyond ASCII is shown as %s", got)
 	}
 }
@@ -399,7 +414,8 @@ func TestStrangeCharacters(t *testing.T) {
 	if w := post(p, chatPath, "", body); w.Code != http.StatusOK || !slices.Contains(contents(t, e.last()), docs("a", "b", "c\uFFFD")) {
 		t.Errorf("status %d, sent %s", w.Code, e.last())
 	}
-	if w := post(p, chatPath, "", strings.ReplaceAll(body, "\uFFFD", `\ufffd`)); w.Code != http.StatusOK || !strings.Contains(e.last(), "<document>a") {
+	if w := post(p, chatPath, "", strings.ReplaceAll(body, "\uFFFD", `\ufffd`)); w.Code != http.StatusOK ||
+		!strings.Contains(e.last(), "<document>a") {
 		t.Errorf("status %d, sent %s", w.Code, e.last())
 	}
 }
@@ -466,7 +482,10 @@ func TestTenantsChooseTheSameID(t *testing.T) {
 func TestDeepNesting(t *testing.T) {
 	e := newEngine(t)
 	p := newProxy(t, e, nil)
-	for _, body := range []string{strings.Repeat("[", 16<<20), `{"messages":` + strings.Repeat(`{"a":`, 1<<20), strings.Repeat("[", 100_000) + strings.Repeat("]", 100_000)} {
+	for _, body := range []string{
+		strings.Repeat("[", 16<<20), `{"messages":` + strings.Repeat(`{"a":`, 1<<20),
+		strings.Repeat("[", 100_000) + strings.Repeat("]", 100_000),
+	} {
 		if w := post(p, chatPath, "", body); w.Code != http.StatusBadRequest {
 			t.Errorf("%.20s…: %d", body, w.Code)
 		}
@@ -499,7 +518,10 @@ func TestBodiesAreNotKept(t *testing.T) {
 	}
 	padding := strings.Repeat("something long that nobody will ever say again. ", 5000) // 240 KB
 	send := func(i int) {
-		body := chat(docs("a", fmt.Sprint("b", i), "c")+padding, fmt.Sprint("question ", i), docs("x", fmt.Sprint("y", i)), strings.Repeat(fmt.Sprint("read ", i), 50))
+		body := chat(
+			docs("a", fmt.Sprint("b", i), "c")+padding, fmt.Sprint("question ", i), docs("x", fmt.Sprint("y", i)),
+			strings.Repeat(fmt.Sprint("read ", i), 50),
+		)
 		body = strings.Replace(body, `"model":"m"`, fmt.Sprintf(`"model":"m","rid":"request-%d"`, i), 1)
 		if w := post(p, chatPath, "", body); w.Code != http.StatusOK {
 			t.Fatal(w.Code, w.Body)

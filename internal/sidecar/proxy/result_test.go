@@ -83,7 +83,10 @@ func TestListsOfParts(t *testing.T) {
 	text, _ := json.Marshal(listing("said", 45))
 	for role, want := range map[string]bool{"assistant": true, "user": false, "system": false} {
 		e := newEngine(t)
-		body := fmt.Sprintf(`{"messages":[{"role":%q,"content":[{"type":"text","text":%s}]},{"role":"user","content":"?"},{"role":"assistant","content":[{"type":"text","text":%s}]}]}`, role, text, text)
+		body := fmt.Sprintf(
+			`{"messages":[{"role":%q,"content":[{"type":"text","text":%s}]},{"role":"user","content":"?"},{"role":"assistant",`+
+				`"content":[{"type":"text","text":%s}]}]}`, role, text, text,
+		)
 		post(newProxy(t, e, nil), chatPath, "", body)
 		if replaced := strings.Contains(e.last(), "see above"); replaced != want {
 			t.Errorf("a repeat of a list of %s's is replaced: %t", role, replaced)
@@ -96,8 +99,10 @@ func TestToolsAreNamed(t *testing.T) {
 	text, _ := json.Marshal(listing("read", 45))
 	again, _ := json.Marshal("again:\n" + listing("read", 45))
 	for _, c := range []struct{ path, body, want string }{
-		{chatPath, `{"messages":[{"role":"tool","name":"read_file","tool_call_id":"1","content":%s},{"role":"user","content":"?"},{"role":"tool","tool_call_id":"2","content":%s}]}`, "earlier read_file result"},
-		{"/v1/responses", `{"input":[{"type":"function_call_output","call_id":"c1","output":%s},{"type":"function_call_output","call_id":"c2","output":%s}]}`, "earlier c1 result"},
+		{chatPath, `{"messages":[{"role":"tool","name":"read_file","tool_call_id":"1","content":%s},{"role":"user","content":"?"},` +
+			`{"role":"tool","tool_call_id":"2","content":%s}]}`, "earlier read_file result"},
+		{"/v1/responses", `{"input":[{"type":"function_call_output","call_id":"c1","output":%s},{"type":"function_call_output",` +
+			`"call_id":"c2","output":%s}]}`, "earlier c1 result"},
 	} {
 		e := newEngine(t)
 		post(newProxy(t, e, nil), c.path, "", fmt.Sprintf(c.body, text, again))

@@ -75,7 +75,9 @@ func (s *sidecar) Restart(keep bool) {
 	if !keep {
 		s.store = orders.NewMemory(0, 0)
 	}
-	pilot, err := contextpilot.New(contextpilot.Config{Dedup: contextpilot.DedupOff, Notes: contextpilot.Notes{Hint: contextpilot.HintNone}})
+	pilot, err := contextpilot.New(
+		contextpilot.Config{Dedup: contextpilot.DedupOff, Notes: contextpilot.Notes{Hint: contextpilot.HintNone}},
+	)
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -249,7 +251,8 @@ var wires = map[string]scriptWire{
 }
 
 var roleNames = map[conversationtest.Role]string{
-	conversationtest.System: "system", conversationtest.User: "user", conversationtest.Assistant: "assistant", conversationtest.Tool: "tool",
+	conversationtest.System: "system", conversationtest.User: "user", conversationtest.Assistant: "assistant",
+	conversationtest.Tool: "tool",
 }
 
 // read returns the messages of a body that arrived.

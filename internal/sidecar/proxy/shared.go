@@ -20,14 +20,19 @@ func (p *Proxy) refersToShared(tenant string, raw []byte) string {
 }
 
 // storedMembers are members whose text, or list of texts, names what is stored, at any depth of a body.
-var storedMembers = map[string]bool{"file_id": true, "file_ids": true, "vector_store_ids": true, "vector_store_id": true, "container_id": true, "skill_id": true}
+var storedMembers = map[string]bool{
+	"file_id": true, "file_ids": true, "vector_store_ids": true, "vector_store_id": true, "container_id": true, "skill_id": true,
+}
 
 // topMembers do so as members of the body itself; container in the description of a tool, too.
 var topMembers = map[string]bool{"previous_response_id": true, "conversation": true, "container": true, "prompt": true}
 
 // mayRefer passes over most bodies: they have none of the names, and no letter that is escaped.
 func mayRefer(raw []byte) bool {
-	for _, part := range []string{"file_id", "vector_store_id", "skill_id", "previous_response_id", `"conversation"`, `"container`, `"prompt"`, "item_reference", `"audio"`, `"input"`, `\u00`} {
+	for _, part := range []string{
+		"file_id", "vector_store_id", "skill_id", "previous_response_id", `"conversation"`, `"container`, `"prompt"`, "item_reference",
+		`"audio"`, `"input"`, `\u00`,
+	} {
 		if bytes.Contains(raw, []byte(part)) {
 			return true
 		}

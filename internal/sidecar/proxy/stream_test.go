@@ -164,13 +164,17 @@ func TestUpstreamDownAndSlow(t *testing.T) {
 		}
 	}
 	slow := newProxy(t, e, func(o *proxy.Options) { o.Transport = proxy.NewTransport(time.Second, 50*time.Millisecond) })
-	if w := post(slow, chatPath, "", chat("s", "q")); w.Code != http.StatusGatewayTimeout || !strings.Contains(w.Body.String(), `"detail":"Backend error: `) {
+	if w := post(slow, chatPath, "", chat("s", "q")); w.Code != http.StatusGatewayTimeout ||
+		!strings.Contains(w.Body.String(), `"detail":"Backend error: `) {
 		t.Errorf("slow: %d %s", w.Code, w.Body)
 	}
 	close(release)
 	e.Close()
 	down := newProxy(t, e, nil)
-	for path, want := range map[string]string{chatPath: `{"detail":"Backend error: `, "/v1/completions": `{"detail":"Inference engine backend error: `, "/v1/embeddings": `{"detail":"Inference engine backend error: `} {
+	for path, want := range map[string]string{
+		chatPath: `{"detail":"Backend error: `, "/v1/completions": `{"detail":"Inference engine backend error: `,
+		"/v1/embeddings": `{"detail":"Inference engine backend error: `,
+	} {
 		if w := post(down, path, "", chat("s", "q")); w.Code != http.StatusBadGateway || !strings.HasPrefix(w.Body.String(), want) {
 			t.Errorf("%s: %d %s", path, w.Code, w.Body)
 		}
@@ -245,14 +249,17 @@ func TestRequestsPass(t *testing.T) {
 	})
 	paths := []string{"/v1/lora/org%2Fname?a=1;b=2&c=%zz", "/v1/lora/x%20y%7E?", "/v1/files", chatPath + "?a;b"}
 	for _, path := range paths {
-		w := post(p, path, "", chat("s", "q"), "Forwarded", "for=10.1.2.3", "X-Forwarded-For", "10.1.2.3", "X-Forwarded-Host", "h", "X-Forwarded-Proto", "https")
+		w := post(p, path, "", chat("s", "q"),
+			"Forwarded", "for=10.1.2.3", "X-Forwarded-For", "10.1.2.3", "X-Forwarded-Host", "h", "X-Forwarded-Proto", "https")
 		if w.Code != http.StatusOK {
 			t.Fatalf("%s: %d %s", path, w.Code, w.Body)
 		}
 		if got, want := w.Header().Get("X-Target"), "/a%2Fb"+path; got != want {
 			t.Errorf("the engine was asked for %s, want %s", got, want)
 		}
-		for name, value := range map[string]string{"Forwarded": "for=10.1.2.3", "X-Forwarded-For": "10.1.2.3", "X-Forwarded-Host": "h", "X-Forwarded-Proto": "https"} {
+		for name, value := range map[string]string{
+			"Forwarded": "for=10.1.2.3", "X-Forwarded-For": "10.1.2.3", "X-Forwarded-Host": "h", "X-Forwarded-Proto": "https",
+		} {
 			if h := e.lastHead()[name]; !slices.Equal(h, []string{value}) {
 				t.Errorf("%s: header %s arrived as %q", path, name, h)
 			}

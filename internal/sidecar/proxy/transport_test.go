@@ -115,7 +115,9 @@ func TestUnusualAnswers(t *testing.T) {
 			if c.slow {
 				header = 100 * time.Millisecond
 			}
-			front := httptest.NewServer(proxyTo(t, connections(t, nil, func(conn net.Conn, r *bufio.Reader, _ int) { c.serve(conn, r) }), header))
+			front := httptest.NewServer(
+				proxyTo(t, connections(t, nil, func(conn net.Conn, r *bufio.Reader, _ int) { c.serve(conn, r) }), header),
+			)
 			defer front.Close()
 			resp := send(t.Context(), t, front, chatPath, chat("s", long(200_000))) //nolint:bodyclose // by t.Cleanup
 			if text, err := io.ReadAll(resp.Body); resp.StatusCode != c.code || !strings.HasPrefix(string(text), c.text) || err != nil {
@@ -150,7 +152,8 @@ func TestManyAtOnce(t *testing.T) {
 					}()
 					p.ServeHTTP(w, r)
 				}()
-				if text := w.Body.String(); w.Code == http.StatusOK && text != own && !strings.HasPrefix(own, text) || w.Code != http.StatusOK && i%7 != 0 {
+				if text := w.Body.String(); w.Code == http.StatusOK && text != own && !strings.HasPrefix(own, text) ||
+					w.Code != http.StatusOK && i%7 != 0 {
 					t.Errorf("%s: %d %s", own, w.Code, text)
 				}
 				cancel()

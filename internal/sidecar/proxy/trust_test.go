@@ -16,13 +16,18 @@ func TestDistrustIsOfTheWholeIndex(t *testing.T) {
 		a := ask(t, func(o *proxy.Options) {
 			o.Restored = true
 			for i := range 2 {
-				r := contextpilot.Request{ID: fmt.Sprint("before", i), Scope: restored, Blocks: []contextpilot.Block{{ID: "x", Tokens: 500}}}
+				r := contextpilot.Request{
+					ID: fmt.Sprint("before", i), Scope: restored, Blocks: []contextpilot.Block{{ID: "x", Tokens: 500}},
+				}
 				o.Pilot.Plan(r)
 				o.Pilot.Observe(contextpilot.Event{Kind: contextpilot.Served, Scope: restored, Request: r.ID})
 			}
 		})
 		a.engine.says(func(w http.ResponseWriter, _ *http.Request) {
-			fmt.Fprintf(w, `{"choices":[],"usage":{"prompt_tokens":6000,"completion_tokens":5,"prompt_tokens_details":{"cached_tokens":%d}}}`, cached)
+			fmt.Fprintf(
+				w, `{"choices":[],"usage":{"prompt_tokens":6000,"completion_tokens":5,"prompt_tokens_details":{"cached_tokens":%d}}}`,
+				cached,
+			)
 		})
 		for i := range 30 {
 			a.send(passagesOf("a", "b", fmt.Sprint(i)), "q")

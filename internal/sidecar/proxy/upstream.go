@@ -145,10 +145,12 @@ func (p *Proxy) keepForwarded(pr *httputil.ProxyRequest) {
 // namesClient reports whether proxies write the client's address into a header.
 func namesClient(name string) bool {
 	switch name {
-	case "Forwarded", "Via", "X-Real-Ip", "X-Client-Ip", "X-Cluster-Client-Ip", "X-Original-Forwarded-For", "True-Client-Ip", "Fastly-Client-Ip", "Client-Ip":
+	case "Forwarded", "Via", "X-Real-Ip", "X-Client-Ip", "X-Cluster-Client-Ip", "X-Original-Forwarded-For", "True-Client-Ip",
+		"Fastly-Client-Ip", "Client-Ip":
 		return true
 	}
-	return strings.HasPrefix(name, "X-Forwarded-") || strings.HasPrefix(name, "X-Envoy-") || strings.HasPrefix(name, "Cf-") || strings.HasPrefix(name, "X-Azure-")
+	return strings.HasPrefix(name, "X-Forwarded-") || strings.HasPrefix(name, "X-Envoy-") || strings.HasPrefix(name, "Cf-") ||
+		strings.HasPrefix(name, "X-Azure-")
 }
 
 // keepConnection leaves out what is between the client and us. Clients that offer HTTP/2 with every request are not taken at their

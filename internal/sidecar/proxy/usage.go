@@ -131,7 +131,9 @@ func readUsage(all []byte, at int) usage {
 		return -1
 	}
 	u := usage{
-		prompt: number("prompt_tokens", "input_tokens"), output: number("completion_tokens", "output_tokens"), total: number("total_tokens"),
+		prompt:  number("prompt_tokens", "input_tokens"),
+		output:  number("completion_tokens", "output_tokens"),
+		total:   number("total_tokens"),
 		cached:  number("prompt_tokens_details.cached_tokens", "input_tokens_details.cached_tokens"),
 		written: number("cache_creation_input_tokens"), written1h: number("cache_creation.ephemeral_1h_input_tokens"),
 	}

@@ -29,16 +29,24 @@ func TestWeights(t *testing.T) {
 		body   func(i int) string
 		header func(i int) []string
 	}{
-		{"tiny messages", 20_000, func(i int) string { return fmt.Sprintf(`{"model":"m","messages":[{"role":"user","content":"%d"}]}`, i) }, nil},
-		{"sessions", 20_000, func(int) string { return chat("s", "q") }, func(i int) []string { return []string{proxy.SessionHeader, fmt.Sprint("session ", i)} }},
+		{"tiny messages", 20_000, func(i int) string {
+			return fmt.Sprintf(`{"model":"m","messages":[{"role":"user","content":"%d"}]}`, i)
+		}, nil},
+		{"sessions", 20_000, func(int) string { return chat("s", "q") }, func(i int) []string {
+			return []string{proxy.SessionHeader, fmt.Sprint("session ", i)}
+		}},
 		{"tool calls", 5000, func(i int) string {
-			return fmt.Sprintf(`{"model":"m","messages":[{"role":"assistant","tool_calls":[{"id":"call_%d","function":{"name":"search"}}]}]}`, i)
+			return fmt.Sprintf(
+				`{"model":"m","messages":[{"role":"assistant","tool_calls":[{"id":"call_%d","function":{"name":"search"}}]}]}`, i,
+			)
 		}, nil},
 		{"documents in front", 3000, func(i int) string { return chat("s "+docs(many(i, 8)...), "q") }, nil},
 		{"many documents in front", 3000, func(i int) string { return chat("s "+docs(many(i, 30)...), "q") }, nil},
 		{"two documents in front", 5000, func(i int) string { return chat("s "+docs(many(i, 2)...), "q") }, nil},
 		{"tool results", 3000, func(i int) string { return chat("s", "q", docs(many(i, 8)...)) }, nil},
-		{"later tool results", 1500, func(i int) string { return chat("s", fmt.Sprint(i), docs(many(i, 4)...), docs(many(-i-1, 8)...)) }, nil},
+		{"later tool results", 1500, func(i int) string {
+			return chat("s", fmt.Sprint(i), docs(many(i, 4)...), docs(many(-i-1, 8)...))
+		}, nil},
 		{"single results", 5000, func(i int) string { return chat("s", "q", strings.Repeat(fmt.Sprint("result ", i, " "), 10)) }, nil},
 		{"lines", 3000, func(i int) string {
 			var text strings.Builder

@@ -144,7 +144,10 @@ func TestConnectionClose(t *testing.T) {
 			t.Run(path+" "+name, func(t *testing.T) {
 				e.says(answer)
 				w := dial(t, front)
-				fmt.Fprintf(w, "POST %s HTTP/1.1\r\nHost: x\r\nConnection: close, X-Hop\r\nX-Hop: 1\r\nContent-Length: %d\r\n\r\n%s", path, len(body), body)
+				fmt.Fprintf(
+					w, "POST %s HTTP/1.1\r\nHost: x\r\nConnection: close, X-Hop\r\nX-Hop: 1\r\nContent-Length: %d\r\n\r\n%s", path,
+					len(body), body,
+				)
 				got := w.read(t)
 				if got.code != http.StatusOK || !got.close || answer != nil && got.text != streamedText || !w.closed() {
 					t.Errorf("%+v", got)
@@ -168,7 +171,8 @@ func TestChunksWithTrailers(t *testing.T) {
 		t.Run(path, func(t *testing.T) {
 			w := dial(t, front)
 			for range 2 {
-				fmt.Fprintf(w, "POST %s HTTP/1.1\r\nHost: x\r\nTrailer: X-Sum\r\nTransfer-Encoding: chunked\r\n\r\n%x\r\n%s\r\n%x;ext=1\r\n%s\r\n0\r\nX-Sum: 1\r\nX-Other: 2\r\n\r\n",
+				fmt.Fprintf(w, "POST %s HTTP/1.1\r\nHost: x\r\nTrailer: X-Sum\r\nTransfer-Encoding: "+
+					"chunked\r\n\r\n%x\r\n%s\r\n%x;ext=1\r\n%s\r\n0\r\nX-Sum: 1\r\nX-Other: 2\r\n\r\n",
 					path, half, body[:half], len(body)-half, body[half:])
 				if got := w.read(t); got.code != http.StatusOK || !strings.Contains(got.text, `"usage"`) {
 					t.Errorf("%+v", got)

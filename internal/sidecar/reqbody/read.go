@@ -85,7 +85,8 @@ func fill(r io.Reader, part []byte) ([]byte, error) {
 	return part, nil
 }
 
-// Release gives back the bytes of what [ReadAll] returned, when it is not needed any more. The server does the same when the answer has ended.
+// Release gives back the bytes of what [ReadAll] returned, when it is not needed any more. The server does the same when the answer has
+// ended.
 func Release(r *http.Request) {
 	if holder, ok := r.Body.(Holder); ok {
 		holder.Release()

@@ -15,7 +15,8 @@ import (
 func counter(reg prometheus.Registerer) (*prometheus.CounterVec, error) {
 	c := prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "ragpilot_trace_spans_total",
-		Help: "Spans recorded, by what became of them: exported, failed (the collector did not take the batch, or not all of it), or dropped (the queue was full).",
+		Help: "Spans recorded, by what became of them: exported, failed (the collector did not take the batch, or not all of it), or " +
+			"dropped (the queue was full).",
 	}, []string{"result"})
 	for _, result := range []string{"exported", "failed", "dropped"} { // they stand at 0 before their first event
 		c.WithLabelValues(result)

@@ -56,7 +56,8 @@ func (x *transport) RoundTrip(r *http.Request) (*http.Response, error) {
 		ctx = propagation.TraceContext{}.Extract(ctx, carrier(r.Header))
 	}
 	method, _ := known(r.Method)
-	ctx, span := x.tracer.start(ctx, "forward", trace.SpanKindClient, attribute.String(Method, method), attribute.String(Address, r.URL.Hostname()))
+	host := attribute.String(Address, r.URL.Hostname())
+	ctx, span := x.tracer.start(ctx, "forward", trace.SpanKindClient, attribute.String(Method, method), host)
 	if port, err := strconv.Atoi(r.URL.Port()); err == nil {
 		span.Int(Port, port)
 	}

@@ -125,7 +125,8 @@ func TestTraceIsContinued(t *testing.T) {
 					}
 					return
 				}
-				if s := spans[0]; s.SpanKind != trace.SpanKindClient || s.SpanContext.SpanID().String() != found[2] || s.SpanContext.TraceID().String() != found[1] {
+				if s := spans[0]; s.SpanKind != trace.SpanKindClient || s.SpanContext.SpanID().String() != found[2] ||
+					s.SpanContext.TraceID().String() != found[1] {
 					t.Errorf("%v is not who asks: %s", s.SpanContext, found[0])
 				}
 			})
@@ -144,12 +145,22 @@ func TestForward(t *testing.T) {
 		want string
 		code codes.Code
 	}{
-		{"whole", &upstream{status: 200, body: &parts{left: []string{"", "a", "b"}, end: io.EOF}}, all, "http.response.status_code=200 (first byte)", codes.Unset},
+		{"whole", &upstream{
+			status: 200, body: &parts{left: []string{"", "a", "b"}, end: io.EOF},
+		}, all, "http.response.status_code=200 (first byte)", codes.Unset},
 		{"empty", &upstream{status: 204, body: http.NoBody}, all, "http.response.status_code=204", codes.Unset},
-		{"refused", &upstream{status: 429, body: &parts{left: []string{"hush"}, end: io.EOF}}, all, "http.response.status_code=429 error.type=429 (first byte)", codes.Error},
-		{"broken off", &upstream{status: 200, body: &parts{left: []string{"a"}, end: broken}}, all, "http.response.status_code=200 error.type=connection (first byte)", codes.Error},
-		{"late", &upstream{status: 200, body: &parts{end: context.DeadlineExceeded}}, all, "http.response.status_code=200 error.type=timeout", codes.Error},
-		{"not read to its end", &upstream{status: 200, body: &parts{left: []string{"a", "b"}, end: io.EOF}}, one, "http.response.status_code=200 error.type=aborted (first byte)", codes.Error},
+		{"refused", &upstream{
+			status: 429, body: &parts{left: []string{"hush"}, end: io.EOF},
+		}, all, "http.response.status_code=429 error.type=429 (first byte)", codes.Error},
+		{"broken off", &upstream{
+			status: 200, body: &parts{left: []string{"a"}, end: broken},
+		}, all, "http.response.status_code=200 error.type=connection (first byte)", codes.Error},
+		{"late", &upstream{
+			status: 200, body: &parts{end: context.DeadlineExceeded},
+		}, all, "http.response.status_code=200 error.type=timeout", codes.Error},
+		{"not read to its end", &upstream{
+			status: 200, body: &parts{left: []string{"a", "b"}, end: io.EOF},
+		}, one, "http.response.status_code=200 error.type=aborted (first byte)", codes.Error},
 		{"another protocol", &upstream{status: 101, body: &parts{}}, func(t *testing.T, b io.ReadCloser) {
 			if _, ok := b.(*parts); !ok {
 				t.Errorf("a connection was replaced by %T", b)

@@ -35,7 +35,8 @@ func TestCollector(t *testing.T) {
 		if err != nil {
 			t.Error(err)
 		}
-		g := got{r.URL.Path, r.Header.Get("X-Key"), r.Header.Get("X-Of"), r.Header.Get("Content-Type"), new(collector.ExportTraceServiceRequest)}
+		h := r.Header
+		g := got{r.URL.Path, h.Get("X-Key"), h.Get("X-Of"), h.Get("Content-Type"), new(collector.ExportTraceServiceRequest)}
 		if err := proto.Unmarshal(text, g.ExportTraceServiceRequest); err != nil {
 			t.Error(err)
 		}
@@ -65,7 +66,8 @@ func TestCollector(t *testing.T) {
 			}
 		}
 		s := batch.GetScopeSpans()[0].GetSpans()[0]
-		if a := s.GetAttributes(); s.GetName() != "plan" || len(a) != 1 || a[0].GetKey() != tracing.Documents || a[0].GetValue().GetIntValue() != 15 {
+		if a := s.GetAttributes(); s.GetName() != "plan" || len(a) != 1 || a[0].GetKey() != tracing.Documents ||
+			a[0].GetValue().GetIntValue() != 15 {
 			t.Errorf("%v", s)
 		}
 		if got := r.counted(t); got != "dropped 0, exported 1, failed 0" || r.log.String() != "" {
@@ -94,7 +96,8 @@ func TestCollectorThatIsNone(t *testing.T) {
 			}
 		}
 		text := r.log.String()
-		if n := strings.Count(text, "\n"); n != 1 || !strings.Contains(text, want) || !strings.Contains(text, "level=WARN") || strings.Contains(text, "hush") {
+		if n := strings.Count(text, "\n"); n != 1 || !strings.Contains(text, want) || !strings.Contains(text, "level=WARN") ||
+			strings.Contains(text, "hush") {
 			t.Errorf("%d lines: %s", n, text)
 		}
 		if got := r.counted(t); got != "dropped 0, exported 0, failed 3" {

@@ -95,7 +95,8 @@ func Open(ctx context.Context, o Options) (*Tracer, error) {
 		sdktrace.WithSpanProcessor(q), sdktrace.WithResource(who), sdktrace.WithRawSpanLimits(limits),
 		sdktrace.WithSampler(sdktrace.ParentBased(sdktrace.TraceIDRatioBased(o.Sample))),
 	)
-	return &Tracer{tracer: provider.Tracer(scope, trace.WithInstrumentationVersion(o.Version)), provider: provider, queue: q, exporter: e}, nil
+	t := provider.Tracer(scope, trace.WithInstrumentationVersion(o.Version))
+	return &Tracer{tracer: t, provider: provider, queue: q, exporter: e}, nil
 }
 
 // dial returns the exporter to a collector.

@@ -70,10 +70,12 @@ func TestSpan(t *testing.T) {
 		t.Fatal(len(spans))
 	}
 	o, p, s := spans[0], spans[1], spans[2]
-	if p.Parent.SpanID() != s.SpanContext.SpanID() || o.Parent.SpanID() != p.SpanContext.SpanID() || s.Parent.IsValid() || server.TraceID() != s.SpanContext.TraceID().String() {
+	if p.Parent.SpanID() != s.SpanContext.SpanID() || o.Parent.SpanID() != p.SpanContext.SpanID() || s.Parent.IsValid() ||
+		server.TraceID() != s.SpanContext.TraceID().String() {
 		t.Errorf("%v %v %v", o, p, s)
 	}
-	if got, want := attributes(s), "http.request.method=_OTHER http.route=/v1/* ragpilot.messages=3 http.response.status_code=404"; got != want || s.Name != "HTTP /v1/*" {
+	if got, want := attributes(s), "http.request.method=_OTHER http.route=/v1/* ragpilot.messages=3 "+
+		"http.response.status_code=404"; got != want || s.Name != "HTTP /v1/*" {
 		t.Errorf("%s: %s, want %s", s.Name, got, want)
 	}
 	if s.Status.Code != codes.Unset {
@@ -99,7 +101,9 @@ func TestService(t *testing.T) {
 	_, span := r.Start(t.Context(), "a")
 	span.End()
 	got := r.sent(t)[0].Resource.String()
-	for _, part := range []string{"service.name=rag-eu", "service.version=v1.2.3", "deployment.environment.name=test", "telemetry.sdk.language=go"} {
+	for _, part := range []string{
+		"service.name=rag-eu", "service.version=v1.2.3", "deployment.environment.name=test", "telemetry.sdk.language=go",
+	} {
 		if !strings.Contains(got, part) {
 			t.Errorf("%s is not in %s", part, got)
 		}

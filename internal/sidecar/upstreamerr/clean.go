@@ -67,7 +67,8 @@ func harmless(err error) bool {
 		return false
 	case Malformed, *url.Error, *net.OpError, *os.SyscallError:
 	case *net.DNSError, *net.AddrError, syscall.Errno, tls.AlertError, tls.RecordHeaderError, *http.MaxBytesError,
-		x509.CertificateInvalidError, x509.HostnameError, x509.UnknownAuthorityError, x509.SystemRootsError, *tls.CertificateVerificationError:
+		x509.CertificateInvalidError, x509.HostnameError, x509.UnknownAuthorityError, x509.SystemRootsError,
+		*tls.CertificateVerificationError:
 		return true
 	case net.Error:
 		if e.Timeout() {

@@ -39,7 +39,8 @@ func TestOthersBecomeKinds(t *testing.T) {
 		`malformed HTTP response "%s"`: "malformed status line",
 		`net/http: HTTP/1.x transport connection broken: malformed HTTP status code "%s"`: "malformed status code",
 		`malformed MIME header line: %s`: "malformed header line",
-		`http2: server sent GOAWAY and closed the connection; LastStreamID=1, ErrCode=NO_ERROR, debug="%s"`: "HTTP/2 connection ended by the server",
+		`http2: server sent GOAWAY and closed the connection; LastStreamID=1, ErrCode=NO_ERROR,` +
+			` debug="%s"`: "HTTP/2 connection ended by the server",
 		`%s`: "not a valid HTTP answer",
 	} {
 		for _, err := range []error{
