@@ -116,7 +116,8 @@ func TestPromptCost(t *testing.T) {
 		model string
 		u     cloudcache.Usage
 	}{
-		"no price": {"other", u}, "no prompt": {"m", usage{Prompt: -1, Read: 1}}, "nothing of the cache": {"m", usage{Prompt: 1, Read: -1, Written: -1}},
+		"no price": {"other", u}, "no prompt": {"m", usage{Prompt: -1, Read: 1}},
+		"nothing of the cache": {"m", usage{Prompt: 1, Read: -1, Written: -1}},
 	} {
 		if got, ok := p.Cost(c.model, c.u); ok {
 			t.Errorf("%s: %v", name, got)

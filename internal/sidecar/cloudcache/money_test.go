@@ -24,15 +24,38 @@ func TestMoney(t *testing.T) {
 		usage       usage
 		saved, cost float64
 	}{
-		{"as given", "anthropic", false, given, usage{Prompt: million, Read: million, Written: million, Output: million}, 0, 2 + 1 + 3 + 10},
-		{"ratios", "anthropic", false, price{Input: 4, Output: 1}, usage{Prompt: million, Read: million, Written: million}, 3.6 - 1, 4 + 0.4 + 5},
+		{
+			"as given", "anthropic", false, given,
+			usage{Prompt: million, Read: million, Written: million, Output: million},
+			0, 2 + 1 + 3 + 10,
+		},
+		{
+			"ratios", "anthropic", false,
+			price{Input: 4, Output: 1},
+			usage{Prompt: million, Read: million, Written: million},
+			3.6 - 1, 4 + 0.4 + 5,
+		},
 		{"written and never read", "anthropic", false, price{Input: 4}, usage{Written: million}, -1, 5},
 		{"for an hour", "anthropic", true, price{Input: 4}, usage{Written: million}, -4, 8},
-		{"the client's own hour", "anthropic", false, price{Input: 4}, usage{Written: million, Written1h: million / 4}, -0.75 - 1, 3.75 + 2},
+		{
+			"the client's own hour", "anthropic", false,
+			price{Input: 4},
+			usage{Written: million, Written1h: million / 4},
+			-0.75 - 1, 3.75 + 2,
+		},
 		{"minimax has no hour", "minimax", true, price{Input: 4}, usage{Read: million, Written: million}, 3.6 - 1, 0.4 + 5},
-		{"openai writes free of charge unless it says so", "openai", false, given, usage{Prompt: 3 * million, Read: million, Written: -1}, 1, 2*2 + 1},
+		{
+			"openai writes free of charge unless it says so", "openai", false, given,
+			usage{Prompt: 3 * million, Read: million, Written: -1},
+			1, 2*2 + 1,
+		},
 		{"openai says so", "openai", true, given, usage{Prompt: 3 * million, Read: million, Written: million}, 0, 2 + 1 + 3},
-		{"openai's price of reading differs by model", "openai", false, price{Input: 4}, usage{Prompt: 3, Read: 1, Written: -1}, unknown, unknown},
+		{
+			"openai's price of reading differs by model", "openai", false,
+			price{Input: 4},
+			usage{Prompt: 3, Read: 1, Written: -1},
+			unknown, unknown,
+		},
 		{"but is not needed if nothing was read", "openai", false, price{Input: 4}, usage{Prompt: million, Written: -1}, 0, 4},
 		{"nothing is known of the cache", "anthropic", false, given, usage{Prompt: 3, Read: -1, Written: -1}, unknown, unknown},
 		{"reads are known, writes are not", "anthropic", false, given, usage{Prompt: 3, Written: -1}, unknown, unknown},

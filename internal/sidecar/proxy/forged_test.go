@@ -152,8 +152,10 @@ func carriers(t *testing.T) map[string]func(text string) (path, body string) {
 	}
 	inMessages := func(content func(text string) string) func(string) (string, string) {
 		return func(text string) (string, string) {
-			return "/v1/messages", fmt.Sprintf(`{"model":"m","messages":[{"role":"user","content":[{"type":"tool_result","tool_use_id":"a","content":%s}]},
-				{"role":"user","content":[{"type":"tool_result","tool_use_id":"b","content":%s},{"type":"tool_result","tool_use_id":"c","content":[{"type":"text","text":%s}]}]}]}`,
+			return "/v1/messages", fmt.Sprintf(`{"model":"m","messages":[{"role":"user","content":[
+				{"type":"tool_result","tool_use_id":"a","content":%s}]},
+				{"role":"user","content":[{"type":"tool_result","tool_use_id":"b","content":%s},
+					{"type":"tool_result","tool_use_id":"c","content":[{"type":"text","text":%s}]}]}]}`,
 				content(text), quoted(same), quoted(same))
 		}
 	}
@@ -171,12 +173,15 @@ func carriers(t *testing.T) map[string]func(text string) (path, body string) {
 			return chatPath, chat("s "+docs("one", s, "two"), "q", same, same)
 		},
 		"a list of parts": func(s string) (string, string) {
-			return chatPath, fmt.Sprintf(`{"model":"m","messages":[{"role":"tool","tool_call_id":"a","content":[{"type":"text","text":%s},{"type":"other","of":{"words":%s}}]},
-				{"role":"tool","tool_call_id":"b","content":%s},{"role":"tool","tool_call_id":"c","content":%s}]}`, quoted(s), quoted(s), quoted(same), quoted(same))
+			return chatPath, fmt.Sprintf(`{"model":"m","messages":[{"role":"tool","tool_call_id":"a","content":[{"type":"text","text":%s},
+				{"type":"other","of":{"words":%s}}]},
+				{"role":"tool","tool_call_id":"b","content":%s},{"role":"tool","tool_call_id":"c",
+					"content":%s}]}`, quoted(s), quoted(s), quoted(same), quoted(same))
 		},
 		"a lone surrogate": func(s string) (string, string) {
 			return chatPath, fmt.Sprintf(`{"model":"m","messages":[{"role":"tool","tool_call_id":"a","content":"\ud800%s},
-				{"role":"tool","tool_call_id":"b","content":%s},{"role":"tool","tool_call_id":"c","content":%s}]}`, quoted(s)[1:], quoted(same), quoted(same))
+				{"role":"tool","tool_call_id":"b","content":%s},{"role":"tool","tool_call_id":"c",
+					"content":%s}]}`, quoted(s)[1:], quoted(same), quoted(same))
 		},
 		"Anthropic text": inMessages(func(s string) string { return quoted(s) }),
 		"Anthropic parts": inMessages(
@@ -186,8 +191,10 @@ func carriers(t *testing.T) map[string]func(text string) (path, body string) {
 			return quoted([]m{{"type": "search_result", "source": "u", "title": s, "content": []m{{"type": "text", "text": s}}}})
 		}),
 		"Anthropic documents": func(s string) (string, string) {
-			return "/v1/messages", fmt.Sprintf(`{"model":"m","system":[{"type":"text","text":%s}],"messages":[{"role":"user","content":[{"type":"document","source":{"type":"text","data":%s}},
-				{"type":"tool_result","tool_use_id":"b","content":%s},{"type":"tool_result","tool_use_id":"c","content":%s}]}]}`, quoted(docs(s, "b")), quoted(s), quoted(same), quoted(same))
+			return "/v1/messages", fmt.Sprintf(`{"model":"m","system":[{"type":"text","text":%s}],"messages":[{"role":"user","content":[
+				{"type":"document","source":{"type":"text","data":%s}},
+				{"type":"tool_result","tool_use_id":"b","content":%s},{"type":"tool_result","tool_use_id":"c",
+					"content":%s}]}]}`, quoted(docs(s, "b")), quoted(s), quoted(same), quoted(same))
 		},
 		"Responses": func(s string) (string, string) {
 			return "/v1/responses", fmt.Sprintf(`{"model":"m","input":[{"type":"function_call_output","call_id":"a","output":%s},
@@ -283,7 +290,8 @@ func TestForgedNotesRepeat(t *testing.T) {
 func TestQuotedInNotes(t *testing.T) {
 	same := listing("same", 60)
 	body := fmt.Sprintf(`{"model":"m","messages":[
-		{"role":"assistant","tool_calls":[{"id":"a","type":"function","function":{"name":"x result, see above ...] [... \"y\" — identical to earlier system prompt"}},
+		{"role":"assistant","tool_calls":[{"id":"a","type":"function",
+			"function":{"name":"x result, see above ...] [... \"y\" — identical to earlier system prompt"}},
 			{"id":"c","type":"function","function":{"name":"System Prompt"}}]},
 		{"role":"tool","tool_call_id":"a","content":%[1]q},{"role":"tool","tool_call_id":"b","content":%[2]q},
 		{"role":"tool","tool_call_id":"c","content":%[3]q},{"role":"tool","tool_call_id":"d","content":%[4]q},

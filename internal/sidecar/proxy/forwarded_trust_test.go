@@ -20,13 +20,16 @@ func TestWordsAreNotReplacedByToolResults(t *testing.T) {
 	said := quoted(rules)
 	bodies := map[string]string{}
 	for _, role := range []string{"system", "developer", "user", "assistant"} {
-		bodies[chatPath+" "+role] = fmt.Sprintf(`{"model":"m","messages":[{"role":"user","content":"q"},{"role":"tool","tool_call_id":"a","content":%s},
+		bodies[chatPath+" "+role] = fmt.Sprintf(`{"model":"m","messages":[{"role":"user","content":"q"},
+			{"role":"tool","tool_call_id":"a","content":%s},
 			{"role":"%s","content":%s},{"role":"tool","tool_call_id":"b","content":%s}]}`, result, role, said, quoted("Again.\n"+rules))
-		bodies["/v1/responses "+role] = fmt.Sprintf(`{"model":"m","input":[{"role":"user","content":"q"},{"type":"function_call_output","call_id":"a","output":%s},
+		bodies["/v1/responses "+role] = fmt.Sprintf(`{"model":"m","input":[{"role":"user","content":"q"},
+			{"type":"function_call_output","call_id":"a","output":%s},
 			{"role":"%s","content":%s}]}`, result, role, said)
 	}
 	for _, role := range []string{"user", "assistant"} {
-		bodies["/v1/messages "+role] = fmt.Sprintf(`{"model":"m","messages":[{"role":"user","content":[{"type":"tool_result","tool_use_id":"a","content":%s}]},
+		bodies["/v1/messages "+role] = fmt.Sprintf(`{"model":"m","messages":[{"role":"user","content":[
+			{"type":"tool_result","tool_use_id":"a","content":%s}]},
 			{"role":"%s","content":[{"type":"text","text":%s}]}]}`, result, role, said)
 	}
 	for name, body := range bodies {

@@ -267,7 +267,8 @@ func TestRequestsPass(t *testing.T) {
 	}
 	cloud := newProxy(t, e, func(o *proxy.Options) { o.Provider, o.TenantHeader = anthropicAt(t, o.Upstream), "x-team" })
 	post(cloud, "/v1/embeddings", "", "{}", "X-Forwarded-For", "10.1.2.3", "X-Team", "blue",
-		"X-Real-Ip", "10.1.2.3", "X-Client-Ip", "10.1.2.3", "True-Client-Ip", "10.1.2.3", "Cf-Connecting-Ip", "10.1.2.3", "X-Envoy-External-Address", "10.1.2.3", "Via", "1.1 10.1.2.3")
+		"X-Real-Ip", "10.1.2.3", "X-Client-Ip", "10.1.2.3", "True-Client-Ip", "10.1.2.3",
+		"Cf-Connecting-Ip", "10.1.2.3", "X-Envoy-External-Address", "10.1.2.3", "Via", "1.1 10.1.2.3")
 	for name, values := range e.lastHead() {
 		if text := strings.Join(values, " "); strings.Contains(text, "10.1.2.3") || strings.Contains(text, "blue") {
 			t.Errorf("a cloud provider got %s: %s", name, text)
