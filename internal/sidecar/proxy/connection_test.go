@@ -95,12 +95,7 @@ func TestUsageOfChunkedAnswers(t *testing.T) {
 // The time to the first token is known when it has come, also if the rest never does.
 func TestFirstTokenOfBrokenStreams(t *testing.T) {
 	e, x := newEngine(t), &index{}
-	e.answer = func(w http.ResponseWriter, _ *http.Request) {
-		w.Header().Set("Content-Type", "text/event-stream")
-		fmt.Fprint(w, "data: 1\n\n")
-		w.(http.Flusher).Flush()
-		panic(http.ErrAbortHandler)
-	}
+	e.answer = breaksOff
 	front := httptest.NewServer(newProxy(t, e, func(o *proxy.Options) { o.Index = x }))
 	defer front.Close()
 	resp := send(t.Context(), t, front, chatPath, chat("s", "q")) //nolint:bodyclose // by t.Cleanup

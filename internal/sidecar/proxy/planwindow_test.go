@@ -28,14 +28,25 @@ func texts(ids ...string) []contextpilot.Block {
 	return out
 }
 
-// waiting returns the number of requests in the open window.
-func (w *planWindow) waiting() int {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.open == nil {
-		return 0
+// await waits until there are n requests in the open window.
+func (w *planWindow) await(n int) {
+	for waiting := 0; waiting < n; time.Sleep(time.Millisecond) {
+		w.mu.Lock()
+		if w.open != nil {
+			waiting = len(w.open.callers)
+		}
+		w.mu.Unlock()
 	}
-	return len(w.open.callers)
+}
+
+// ask plans a request in a goroutine of its own.
+func (w *planWindow) ask(ctx context.Context, id string) <-chan error {
+	done := make(chan error, 1)
+	go func() {
+		_, err := w.Plan(ctx, contextpilot.Request{ID: id, Blocks: texts("a")})
+		done <- err
+	}()
+	return done
 }
 
 // together calls Plan for all requests at once, in order, and returns the plans.
@@ -101,26 +112,15 @@ func TestWindowOfACancelledCaller(t *testing.T) {
 	p := newPilot(t, contextpilot.Config{})
 	w := &planWindow{pilot: p, wait: time.Minute, limit: 3}
 	ctx, cancel := context.WithCancel(context.Background())
-	first := make(chan error)
-	plan := func(ctx context.Context, id string, done chan error) {
-		_, err := w.Plan(ctx, contextpilot.Request{ID: id, Blocks: texts("a")})
-		done <- err
-	}
-	leader := make(chan error)
-	go plan(context.Background(), "leader", leader)
-	for w.waiting() < 1 {
-		time.Sleep(time.Millisecond)
-	}
-	go plan(ctx, "gone", first)
-	for w.waiting() < 2 {
-		time.Sleep(time.Millisecond)
-	}
+	leader := w.ask(context.Background(), "leader")
+	w.await(1)
+	gone := w.ask(ctx, "gone")
+	w.await(2)
 	cancel()
-	if err := <-first; !errors.Is(err, context.Canceled) {
+	if err := <-gone; !errors.Is(err, context.Canceled) {
 		t.Errorf("error %v", err)
 	}
-	last := make(chan error)
-	go plan(context.Background(), "last", last) // fills the window
+	last := w.ask(context.Background(), "last") // fills the window
 	if a, b := <-leader, <-last; a != nil || b != nil {
 		t.Errorf("errors %v, %v", a, b)
 	}
@@ -137,24 +137,13 @@ func TestWindowOfACancelledLeader(t *testing.T) {
 	p := newPilot(t, contextpilot.Config{})
 	w := &planWindow{pilot: p, wait: time.Minute, limit: 64}
 	ctx, cancel := context.WithCancel(context.Background())
-	done := make(chan error)
-	go func() {
-		_, err := w.Plan(ctx, contextpilot.Request{ID: "leader", Blocks: texts("a")})
-		done <- err
-	}()
-	for w.waiting() < 1 {
-		time.Sleep(time.Millisecond)
-	}
-	go func() {
-		_, err := w.Plan(context.Background(), contextpilot.Request{ID: "other", Blocks: texts("a")})
-		done <- err
-	}()
-	for w.waiting() < 2 {
-		time.Sleep(time.Millisecond)
-	}
+	leader := w.ask(ctx, "leader")
+	w.await(1)
+	other := w.ask(context.Background(), "other")
+	w.await(2)
 	cancel()
-	if a, b := <-done, <-done; (a == nil) == (b == nil) {
-		t.Errorf("errors %v, %v: want one", a, b)
+	if a, b := <-leader, <-other; !errors.Is(a, context.Canceled) || b != nil {
+		t.Errorf("the one that gave up: %v; the other: %v", a, b)
 	}
 	if n := p.Stats().Plans; n != 1 {
 		t.Errorf("%d plans", n)
@@ -227,9 +216,7 @@ func TestWindowOfACallerThatLeavesLate(t *testing.T) {
 		_, err := w.Plan(context.Background(), contextpilot.Request{ID: "leader", Blocks: texts("a")})
 		done <- err
 	}()
-	for w.waiting() < 1 {
-		time.Sleep(time.Millisecond)
-	}
+	w.await(1)
 	go func() {
 		_, err := w.Plan(ctx, contextpilot.Request{ID: "gone", Blocks: texts("a")})
 		gone <- err

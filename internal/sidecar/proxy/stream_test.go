@@ -132,15 +132,18 @@ func TestCancellationReachesTheUpstream(t *testing.T) {
 	}
 }
 
+// breaksOff begins a stream and ends the connection.
+func breaksOff(w http.ResponseWriter, _ *http.Request) {
+	w.Header().Set("Content-Type", "text/event-stream")
+	fmt.Fprint(w, "data: 1\n\n")
+	w.(http.Flusher).Flush()
+	panic(http.ErrAbortHandler)
+}
+
 // An engine that dies in the middle of an answer: the client sees a broken answer, never a complete one.
 func TestUpstreamDiesMidStream(t *testing.T) {
 	e, rep := newEngine(t), newReports()
-	e.answer = func(w http.ResponseWriter, _ *http.Request) {
-		w.Header().Set("Content-Type", "text/event-stream")
-		fmt.Fprint(w, "data: 1\n\n")
-		w.(http.Flusher).Flush()
-		panic(http.ErrAbortHandler)
-	}
+	e.answer = breaksOff
 	front := httptest.NewServer(newProxy(t, e, func(o *proxy.Options) { o.Recorder = rep }))
 	defer front.Close()
 	resp := send(t.Context(), t, front, chatPath, chat("s", "q")) //nolint:bodyclose // by t.Cleanup

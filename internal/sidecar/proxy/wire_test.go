@@ -103,61 +103,60 @@ func TestExpectContinue(t *testing.T) {
 	}
 }
 
-// A client of HTTP/1.0 gets no chunks, and the end of its answer is the connection's, also of a stream.
-func TestHTTP10(t *testing.T) {
+// wholeAndStreamed runs a test for each kind of path, with an answer in one piece and with a stream.
+func wholeAndStreamed(t *testing.T, test func(t *testing.T, e *engine, front *httptest.Server, path string, stream bool)) {
+	t.Helper()
 	e := newEngine(t)
 	front := httptest.NewServer(newProxy(t, e, nil))
 	defer front.Close()
-	body := chat("s", "q")
 	for _, path := range wirePaths {
 		for name, answer := range map[string]http.HandlerFunc{"whole": nil, "stream": streamed} {
 			t.Run(path+" "+name, func(t *testing.T) {
 				e.says(answer)
-				w := dial(t, front)
-				fmt.Fprintf(w, "POST %s HTTP/1.0\r\nContent-Length: %d\r\n\r\n%s", path, len(body), body)
-				got := w.read(t)
-				if got.code != http.StatusOK || got.chunked || answer != nil && got.text != streamedText || !w.closed() {
-					t.Errorf("%+v", got)
-				}
-				if name == "whole" {
-					w = dial(t, front)
-					for range 2 {
-						fmt.Fprintf(w, "POST %s HTTP/1.0\r\nConnection: keep-alive\r\nContent-Length: %d\r\n\r\n%s", path, len(body), body)
-						if got := w.read(t); got.code != http.StatusOK || !strings.Contains(got.text, `"usage"`) {
-							t.Errorf("kept alive: %+v", got)
-						}
-					}
-				}
+				test(t, e, front, path, answer != nil)
 			})
 		}
 	}
 }
 
+// A client of HTTP/1.0 gets no chunks, and the end of its answer is the connection's, also of a stream.
+func TestHTTP10(t *testing.T) {
+	body := chat("s", "q")
+	wholeAndStreamed(t, func(t *testing.T, _ *engine, front *httptest.Server, path string, stream bool) {
+		w := dial(t, front)
+		fmt.Fprintf(w, "POST %s HTTP/1.0\r\nContent-Length: %d\r\n\r\n%s", path, len(body), body)
+		got := w.read(t)
+		if got.code != http.StatusOK || got.chunked || stream && got.text != streamedText || !w.closed() {
+			t.Errorf("%+v", got)
+		}
+		if stream {
+			return
+		}
+		w = dial(t, front)
+		for range 2 {
+			fmt.Fprintf(w, "POST %s HTTP/1.0\r\nConnection: keep-alive\r\nContent-Length: %d\r\n\r\n%s", path, len(body), body)
+			if got := w.read(t); got.code != http.StatusOK || !strings.Contains(got.text, `"usage"`) {
+				t.Errorf("kept alive: %+v", got)
+			}
+		}
+	})
+}
+
 // "Connection: close" ends the client's connection after its answer; it is nothing to the engine.
 func TestConnectionClose(t *testing.T) {
-	e := newEngine(t)
-	front := httptest.NewServer(newProxy(t, e, nil))
-	defer front.Close()
 	body := chat("s", "q")
-	for _, path := range wirePaths {
-		for name, answer := range map[string]http.HandlerFunc{"whole": nil, "stream": streamed} {
-			t.Run(path+" "+name, func(t *testing.T) {
-				e.says(answer)
-				w := dial(t, front)
-				fmt.Fprintf(
-					w, "POST %s HTTP/1.1\r\nHost: x\r\nConnection: close, X-Hop\r\nX-Hop: 1\r\nContent-Length: %d\r\n\r\n%s", path,
-					len(body), body,
-				)
-				got := w.read(t)
-				if got.code != http.StatusOK || !got.close || answer != nil && got.text != streamedText || !w.closed() {
-					t.Errorf("%+v", got)
-				}
-				if h := e.lastHead(); h.Get("Connection") != "" || h.Get("X-Hop") != "" {
-					t.Errorf("forwarded: %v", h)
-				}
-			})
+	wholeAndStreamed(t, func(t *testing.T, e *engine, front *httptest.Server, path string, stream bool) {
+		w := dial(t, front)
+		const head = "POST %s HTTP/1.1\r\nHost: x\r\nConnection: close, X-Hop\r\nX-Hop: 1\r\nContent-Length: %d\r\n\r\n%s"
+		fmt.Fprintf(w, head, path, len(body), body)
+		got := w.read(t)
+		if got.code != http.StatusOK || !got.close || stream && got.text != streamedText || !w.closed() {
+			t.Errorf("%+v", got)
 		}
-	}
+		if h := e.lastHead(); h.Get("Connection") != "" || h.Get("X-Hop") != "" {
+			t.Errorf("forwarded: %v", h)
+		}
+	})
 }
 
 // A body in chunks arrives whole, its trailers do no harm, and the connection serves the next request.

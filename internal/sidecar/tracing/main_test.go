@@ -1,12 +1,10 @@
 package tracing_test
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"log/slog"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -16,6 +14,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/ragpilot/ragpilot/internal/sidecar/tracing"
+	"github.com/ragpilot/ragpilot/internal/testkit"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -23,35 +22,17 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // patience is how long a test waits for what must happen. Nothing waits that long when all is well.
 const patience = 10 * time.Second
 
-// logs is a log that may be read while it is written.
-type logs struct {
-	mu   sync.Mutex
-	text bytes.Buffer
-}
-
-func (l *logs) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.Write(p)
-}
-
-func (l *logs) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.String()
-}
-
 // traced is a tracer, what it sent and said, and its counters.
 type traced struct {
 	*tracing.Tracer
 	spans    *tracetest.InMemoryExporter
-	log      *logs
+	log      *testkit.Log
 	registry *prometheus.Registry
 }
 
 func open(t testing.TB, change func(*tracing.Options)) *traced {
 	t.Helper()
-	r := &traced{spans: tracetest.NewInMemoryExporter(), log: new(logs), registry: prometheus.NewRegistry()}
+	r := &traced{spans: tracetest.NewInMemoryExporter(), log: new(testkit.Log), registry: prometheus.NewRegistry()}
 	o := tracing.Options{Sample: 1, Exporter: r.spans, Log: slog.New(slog.NewTextHandler(r.log, nil)), Registry: r.registry}
 	if change != nil {
 		change(&o)
