@@ -1,9 +1,11 @@
 package selfhosted
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"crypto/rand"
+	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
 	"slices"
@@ -145,4 +147,69 @@ func answerID(data []byte) string {
 		return ""
 	}
 	return chunk.ID
+}
+
+// MaxSalt is the length in characters that vLLM takes; it forbids '@', '/', '\' and NUL.
+const MaxSalt = 128
+
+// hashed is the front of salts that do not show their tenant.
+const hashed = "h-"
+
+// Salt returns the cache salt of a tenant: its name if that is short and of letters, digits, '_', '.' and '-', a hash of
+// it otherwise. Different tenants have different salts. No tenant has none.
+func Salt(tenant string) string {
+	if tenant == "" || plain(tenant) {
+		return tenant
+	}
+	sum := sha256.Sum256([]byte(tenant))
+	return hashed + hex.EncodeToString(sum[:])
+}
+
+func plain(s string) bool {
+	if len(s) > MaxSalt || len(s) >= len(hashed) && s[:len(hashed)] == hashed {
+		return false
+	}
+	for _, c := range []byte(s) {
+		switch {
+		case 'a' <= c && c <= 'z', 'A' <= c && c <= 'Z', '0' <= c && c <= '9', c == '_', c == '.', c == '-':
+		default:
+			return false
+		}
+	}
+	return true
+}
+
+// PromptTokens collects a prompt's tokens from the chunks of an answer. They stand in one chunk only, on its top level or in
+// the first choice.
+type PromptTokens struct {
+	Tokens []uint32
+	found  bool
+}
+
+var tokensMember = []byte(`"prompt_token_ids"`)
+
+// Chunk reads one chunk. A chunk that cannot be read has none.
+func (p *PromptTokens) Chunk(data []byte) {
+	if p.found || !bytes.Contains(data, tokensMember) {
+		return
+	}
+	var chunk struct {
+		Tokens  []uint32 `json:"prompt_token_ids"`
+		Choices []struct {
+			Index  int      `json:"index"`
+			Tokens []uint32 `json:"prompt_token_ids"`
+		} `json:"choices"`
+	}
+	if json.Unmarshal(data, &chunk) != nil {
+		return
+	}
+	tokens := chunk.Tokens
+	for _, c := range chunk.Choices {
+		if c.Index == 0 && tokens == nil {
+			tokens = c.Tokens
+		}
+	}
+	if tokens != nil { // null is no answer
+		p.Tokens, p.found = tokens, true
+	}
 }
