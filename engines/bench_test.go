@@ -15,8 +15,10 @@ import (
 func contexts(n, k int) [][]contextpilot.Block {
 	all := make([]contextpilot.Block, 20_000)
 	for i := range all {
-		all[i] = contextpilot.Block{ID: fmt.Sprintf("doc%d#0", i), Text: strings.Repeat(fmt.Sprintf("Sentence %d of a passage. ", i), 30),
-			Tokens: 200}
+		all[i] = contextpilot.Block{
+			ID: fmt.Sprintf("doc%d#0", i), Text: strings.Repeat(fmt.Sprintf("Sentence %d of a passage. ", i), 30),
+			Tokens: 200,
+		}
 	}
 	zipf := rand.NewZipf(rand.New(rand.NewPCG(1, uint64(k))), 1.1, 10, uint64(len(all)-1))
 	out := make([][]contextpilot.Block, n)

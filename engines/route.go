@@ -312,7 +312,8 @@ func (rt *Route) end(u Usage, err error) (unsent bool) {
 // Errors are those of engines. When no replica is left to try, that of one that is up and refused comes first; if none did,
 // it is [ErrNoReplica] together with the last replica's own.
 func (r *Router) Do(ctx context.Context, req contextpilot.Request, build func(*contextpilot.Plan) Request,
-	onText func(string) error) (Response, error) {
+	onText func(string) error,
+) (Response, error) {
 	var tried []string
 	var last error
 	read := false // a replica may have read it
@@ -360,7 +361,8 @@ var errAbandoned = errors.New("abandoned")
 
 // run sends the request; begun says that a piece of an answer has come.
 func (rt *Route) run(ctx context.Context, build func(*contextpilot.Plan) Request, onText func(string) error) (resp Response, begun bool,
-	err error) {
+	err error,
+) {
 	defer rt.Done(Usage{}, errAbandoned) // does nothing after the one below
 	if rt.Engine == nil {
 		return resp, false, fmt.Errorf("engines: replica %q has no engine", rt.Score.Replica)

@@ -372,8 +372,10 @@ func TestEventsFindTheirScope(t *testing.T) {
 	if st.EventsUnknown > 0 || st.LiveRequests > 10 || st.Events < 30 {
 		t.Errorf("%+v", st)
 	}
-	equal(t, "red's is lost", 0, pilot.Match(contextpilot.Request{Scope: contextpilot.Scope{Model: "m", Tenant: "red", Replica: "a"},
-		Blocks: longDocs("x")}).Tokens)
+	equal(t, "red's is lost", 0, pilot.Match(contextpilot.Request{
+		Scope:  contextpilot.Scope{Model: "m", Tenant: "red", Replica: "a"},
+		Blocks: longDocs("x"),
+	}).Tokens)
 	if err := r.Observe("a", contextpilot.Event{Kind: contextpilot.Served, Request: "a stranger's"}); err != nil {
 		t.Error(err)
 	}

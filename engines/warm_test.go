@@ -221,8 +221,10 @@ func TestWarmHistory(t *testing.T) {
 		x.Ready(&first)
 		w.pilot.Observe(contextpilot.Event{Kind: contextpilot.Served, Request: first.RequestID, Output: 10})
 
-		next := contextpilot.Request{Session: "s", HeadTokens: 135, Prior: []string{chat[1].Content, chat[2].Content},
-			Behind: first.End.Answered(10)}
+		next := contextpilot.Request{
+			Session: "s", HeadTokens: 135, Prior: []string{chat[1].Content, chat[2].Content},
+			Behind: first.End.Answered(10),
+		}
 		build := func(p *contextpilot.Plan) engines.Request {
 			return engines.Request{Messages: append(slices.Clone(chat), engines.Message{Role: engines.User, Content: p.Prompt("And in winter?")})}
 		}

@@ -150,8 +150,15 @@ func TestBusyReplicas(t *testing.T) {
 		a, b error
 		want string
 	}{
-		{nil, nil, "a b"}, {slow, slow, "a b"}, {slow, nil, "b"}, {nil, nil, "a b"}, {slow, refused, ""}, {refused, refused, ""},
-		{slow, slow, ""}, {slow, nil, "b"}, {slow, slow, ""},
+		{nil, nil, "a b"},
+		{slow, slow, "a b"},
+		{slow, nil, "b"},
+		{nil, nil, "a b"},
+		{slow, refused, ""},
+		{refused, refused, ""},
+		{slow, slow, ""},
+		{slow, nil, "b"},
+		{slow, slow, ""},
 	} {
 		errs["a"], errs["b"] = c.a, c.b
 		w.Look(t.Context())
@@ -379,8 +386,14 @@ func TestDNS(t *testing.T) {
 	if got["127.0.0.1:8000"] != "http://127.0.0.1:8000" && got["[::1]:8000"] != "http://[::1]:8000" {
 		t.Error(got)
 	}
-	for _, bad := range []discover.Source{discover.DNS{Port: 1}, discover.DNS{Host: "x"}, discover.DNS{Host: "x", Port: 70000},
-		discover.SRV{}, discover.Static{"a": "b"}, discover.Static{"": "http://b"}} {
+	for _, bad := range []discover.Source{
+		discover.DNS{Port: 1},
+		discover.DNS{Host: "x"},
+		discover.DNS{Host: "x", Port: 70000},
+		discover.SRV{},
+		discover.Static{"a": "b"},
+		discover.Static{"": "http://b"},
+	} {
 		if _, err := bad.Replicas(t.Context()); err == nil {
 			t.Errorf("%#v: no error", bad)
 		}

@@ -2,6 +2,7 @@ package discover
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -87,18 +88,14 @@ func (d DNS) Replicas(ctx context.Context) (map[string]string, error) {
 	if d.Host == "" || d.Port < 1 || d.Port > 65535 {
 		return nil, fmt.Errorf("discover: DNS: host %q, port %d: want both", d.Host, d.Port)
 	}
-	r := d.Resolver
-	if r == nil {
-		r = net.DefaultResolver
-	}
-	addresses, err := r.LookupNetIP(ctx, "ip", d.Host)
+	addresses, err := cmp.Or(d.Resolver, net.DefaultResolver).LookupNetIP(ctx, "ip", d.Host)
 	if err != nil {
 		return nil, fmt.Errorf("discover: %w", err)
 	}
 	out := make(map[string]string, len(addresses))
 	for _, a := range addresses {
 		host := netip.AddrPortFrom(a.Unmap(), uint16(d.Port)).String()
-		out[host] = defaultScheme(d.Scheme) + "://" + host
+		out[host] = cmp.Or(d.Scheme, "http") + "://" + host
 	}
 	return out, nil
 }
@@ -118,27 +115,16 @@ func (s SRV) Replicas(ctx context.Context) (map[string]string, error) {
 	if s.Name == "" {
 		return nil, errors.New("discover: SRV: the name is empty")
 	}
-	r := s.Resolver
-	if r == nil {
-		r = net.DefaultResolver
-	}
-	_, records, err := r.LookupSRV(ctx, "", "", s.Name)
+	_, records, err := cmp.Or(s.Resolver, net.DefaultResolver).LookupSRV(ctx, "", "", s.Name)
 	if err != nil {
 		return nil, fmt.Errorf("discover: %w", err)
 	}
 	out := make(map[string]string, len(records))
 	for _, rec := range records {
 		host := net.JoinHostPort(strings.TrimSuffix(rec.Target, "."), strconv.Itoa(int(rec.Port)))
-		out[host] = defaultScheme(s.Scheme) + "://" + host
+		out[host] = cmp.Or(s.Scheme, "http") + "://" + host
 	}
 	return out, nil
-}
-
-func defaultScheme(s string) string {
-	if s == "" {
-		return "http"
-	}
-	return s
 }
 
 // check returns an error if a replica's name or base URL is wrong.

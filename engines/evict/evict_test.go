@@ -197,17 +197,27 @@ func TestBadBodies(t *testing.T) {
 		{"a null list", `{"request_ids":null}`, 422, detail("list_type", `["body","request_ids"]`, "Input should be a valid list", `null`)},
 		{"no text", `{"request_ids":["a",1]}`, 422, detail("string_type", `["body","request_ids",1]`, "Input should be a valid string", "1")},
 		{"no prefix", `{"prefixes":[7]}`, 422, detail("model_attributes_type", `["body","prefixes",0]`, notObject, "7")},
-		{"no ID", `{"prefixes":[{"resident_tokens":1}]}`, 422,
-			detail("missing", `["body","prefixes",0,"request_id"]`, "Field required", `{"resident_tokens":1}`)},
-		{"no tokens", `{"prefixes":[{"request_id":"a"}]}`, 422,
-			detail("missing", `["body","prefixes",0,"resident_tokens"]`, "Field required", `{"request_id":"a"}`)},
-		{"part of a token", `{"prefixes":[{"request_id":"a","resident_tokens":1.5}]}`, 422,
-			detail("int_type", `["body","prefixes",0,"resident_tokens"]`, "Input should be a valid integer", "1.5")},
-		{"less than no tokens", `{"prefixes":[{"request_id":"a","resident_tokens":-1}]}`, 422,
-			detail("greater_than_equal", `["body","prefixes",0,"resident_tokens"]`, "Input should be greater than or equal to 0", "-1")},
-		{"too many tokens", `{"prefixes":[{"request_id":"a","resident_tokens":99999999999999999999}]}`, 422,
+		{
+			"no ID", `{"prefixes":[{"resident_tokens":1}]}`, 422,
+			detail("missing", `["body","prefixes",0,"request_id"]`, "Field required", `{"resident_tokens":1}`),
+		},
+		{
+			"no tokens", `{"prefixes":[{"request_id":"a"}]}`, 422,
+			detail("missing", `["body","prefixes",0,"resident_tokens"]`, "Field required", `{"request_id":"a"}`),
+		},
+		{
+			"part of a token", `{"prefixes":[{"request_id":"a","resident_tokens":1.5}]}`, 422,
+			detail("int_type", `["body","prefixes",0,"resident_tokens"]`, "Input should be a valid integer", "1.5"),
+		},
+		{
+			"less than no tokens", `{"prefixes":[{"request_id":"a","resident_tokens":-1}]}`, 422,
+			detail("greater_than_equal", `["body","prefixes",0,"resident_tokens"]`, "Input should be greater than or equal to 0", "-1"),
+		},
+		{
+			"too many tokens", `{"prefixes":[{"request_id":"a","resident_tokens":99999999999999999999}]}`, 422,
 			detail("int_parsing_size", `["body","prefixes",0,"resident_tokens"]`, "Unable to parse input as an integer, exceeded maximum size",
-				"99999999999999999999")},
+				"99999999999999999999"),
+		},
 		{"no text at all", "{\"request_ids\":[\"\xff\"]}", 400, `{"detail":"There was an error parsing the body"}`},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -13,7 +13,8 @@ import (
 // A filter that only looks, registered as Envoy expects it.
 func Example() {
 	server, err := extproc.New(extproc.Options{Decider: extproc.DeciderFunc(func(_ context.Context, r extproc.Request) (extproc.Decision,
-		error) {
+		error,
+	) {
 		fmt.Println(r.Path)
 		return extproc.Decision{}, nil // passes as it came
 	})})

@@ -101,8 +101,12 @@ func TestKindsOfAnswers(t *testing.T) {
 		{"empty body, replaced", messages{headers(false), body("", true)}, "new", `headers, body "new"`, `headers, piece "new" end`, true},
 		{"body", messages{headers(false), body("old", true)}, "", "headers, body", `headers, piece "old" end`, true},
 		{"body, replaced", messages{headers(false), body("old", true)}, "new", `headers, body "new"`, `headers, piece "new" end`, true},
-		{"trailers", messages{headers(false), body("old", false), trailers}, "new", `headers, body "new", trailers`,
-			`headers, piece "new", trailers`, true},
+		{
+			"trailers",
+			messages{headers(false), body("old", false), trailers},
+			"new", `headers, body "new", trailers`,
+			`headers, piece "new", trailers`, true,
+		},
 		{"trailers only", messages{headers(false), trailers}, "new", "headers, trailers", "headers, trailers", false},
 	} {
 		for _, duplex := range []bool{false, true} {

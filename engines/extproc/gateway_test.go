@@ -224,8 +224,10 @@ func (g *gateway) answer(answer string, send func(*pb.ProcessingRequest), recv f
 	apply(out.Client, recv().GetResponseHeaders().GetResponse().GetHeaderMutation())
 	parts := g.pieces(answer)
 	for i, p := range parts {
-		send(&pb.ProcessingRequest{Request: &pb.ProcessingRequest_ResponseBody{ResponseBody: &pb.HttpBody{Body: []byte(p),
-			EndOfStream: i == len(parts)-1}}})
+		send(&pb.ProcessingRequest{Request: &pb.ProcessingRequest_ResponseBody{ResponseBody: &pb.HttpBody{
+			Body:        []byte(p),
+			EndOfStream: i == len(parts)-1,
+		}}})
 		b := recv().GetResponseBody().GetResponse().GetBodyMutation()
 		if s := b.GetStreamedResponse(); s != nil {
 			p = string(s.GetBody())

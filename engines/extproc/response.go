@@ -15,11 +15,7 @@ func (x *exchange) responseHeaders(h *pb.HttpHeaders, meta *corev3.Metadata) []*
 	code := 0
 	for _, v := range h.GetHeaders().GetHeaders() {
 		if v.GetKey() == ":status" {
-			text := v.GetValue()
-			if len(v.GetRawValue()) > 0 {
-				text = string(v.GetRawValue())
-			}
-			code, _ = strconv.Atoi(text)
+			code, _ = strconv.Atoi(textOf(v))
 		}
 	}
 	again := x.began

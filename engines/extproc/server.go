@@ -1,6 +1,7 @@
 package extproc
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -116,7 +117,7 @@ func (x *exchange) take(msg *pb.ProcessingRequest) ([]*pb.ProcessingResponse, er
 	case *pb.ProcessingRequest_RequestHeaders:
 		x.readHeaders(m.RequestHeaders, msg.GetMetadataContext())
 		if m.RequestHeaders.GetEndOfStream() {
-			return x.decide(), nil
+			return x.decide(true), nil
 		}
 		if x.duplexRequest {
 			return nil, nil // answered together with the body, when all of it is here
@@ -142,10 +143,7 @@ func one(r *pb.ProcessingResponse) []*pb.ProcessingResponse { return []*pb.Proce
 func (x *exchange) readHeaders(h *pb.HttpHeaders, meta *corev3.Metadata) {
 	x.request.Header = http.Header{}
 	for _, v := range h.GetHeaders().GetHeaders() {
-		text := v.GetValue()
-		if len(v.GetRawValue()) > 0 {
-			text = string(v.GetRawValue())
-		}
+		text := textOf(v)
 		switch v.GetKey() {
 		case ":method":
 			x.request.Method = text
@@ -163,6 +161,9 @@ func (x *exchange) readHeaders(h *pb.HttpHeaders, meta *corev3.Metadata) {
 		x.request.Subset = addresses(hint)
 	}
 }
+
+// textOf returns a header's value, which is in one of two fields.
+func textOf(v *corev3.HeaderValue) string { return cmp.Or(string(v.GetRawValue()), v.GetValue()) }
 
 // addresses reads a list of endpoints, or a text of them with commas between.
 func addresses(v *structpb.Value) []string {
@@ -201,7 +202,7 @@ func (x *exchange) body(b *pb.HttpBody) []*pb.ProcessingResponse {
 		// Without the duplex mode every message asks for an answer; STREAMED is of no use here, as the beginning has to wait.
 		return one(requestBody(nil, nil))
 	}
-	return x.decide()
+	return x.decide(true)
 }
 
 // tooLong lets a body pass that is too long to be looked at.
@@ -225,18 +226,15 @@ func (x *exchange) requestTrailers() []*pb.ProcessingResponse {
 	switch {
 	case x.decided:
 	case x.duplexRequest:
-		out = x.decideBefore(false)
+		out = x.decide(false)
 	case x.request.Subset != nil:
 		return one(refuse(typev3.StatusCode_ServiceUnavailable, "no endpoint could be picked"))
 	}
 	return append(out, &pb.ProcessingResponse{Response: &pb.ProcessingResponse_RequestTrailers{RequestTrailers: &pb.TrailersResponse{}}})
 }
 
-// decide asks the decider and answers what is due.
-func (x *exchange) decide() []*pb.ProcessingResponse { return x.decideBefore(true) }
-
-// decideBefore is decide for a body that is the request's end, or has trailers behind it.
-func (x *exchange) decideBefore(end bool) []*pb.ProcessingResponse {
+// decide asks the decider and answers what is due. end says that the body is the request's end; otherwise trailers follow it.
+func (x *exchange) decide(end bool) []*pb.ProcessingResponse {
 	x.decided = true
 	d, err := x.ask()
 	switch {

@@ -130,7 +130,7 @@ const (
 //	behind a hole | answer ended | in vain    | then
 //	batches       | -            | < patience | askAgain
 //	batches       | -            | patience   | passHole
-//	nothing       | yes          | -          | askAgain if it was long and brought news: a socket drops the latest of many
+//	nothing       | yes          | -          | askAgain if it was long and brought news: sockets drop the latest of many
 //	nothing       | yes          | -          | finish
 //	nothing       | no           | < patience | askAgain
 //	nothing       | no           | patience   | giveUp
@@ -139,7 +139,7 @@ func (c *catching) step() step {
 	switch {
 	case holes && inVain:
 		return passHole
-	case !holes && c.ended && !(c.got >= sureAnswer && c.news && c.left > 0):
+	case !holes && c.ended && (c.got < sureAnswer || !c.news || c.left == 0):
 		return finish
 	case !holes && !c.ended && inVain:
 		return giveUp

@@ -70,8 +70,10 @@ func TestCannotListen(t *testing.T) {
 	}
 	defer l.Close()
 	sub, err := kvevents.New(kvevents.Config{
-		Sources: []kvevents.Source{{Name: "dials", Endpoint: freePort(t)},
-			{Name: "listens", Endpoint: "tcp://" + l.Addr().String(), Listen: true}},
+		Sources: []kvevents.Source{
+			{Name: "dials", Endpoint: freePort(t)},
+			{Name: "listens", Endpoint: "tcp://" + l.Addr().String(), Listen: true},
+		},
 		Sink: func(kvevents.Publisher) kvevents.Sink { return &tape{} },
 	})
 	if err != nil {

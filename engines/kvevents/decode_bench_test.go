@@ -34,8 +34,10 @@ func BenchmarkDecode(b *testing.B) {
 		})
 	}
 	b.Run("one removed", func(b *testing.B) {
-		payload := kvfake.Payload(kvfake.Map, 1, 0, kvevents.Event{Kind: kvevents.Removed, Hashes: []kvevents.Hash{kvevents.Uint(1 << 63)},
-			Medium: "GPU"})
+		payload := kvfake.Payload(kvfake.Map, 1, 0, kvevents.Event{
+			Kind: kvevents.Removed, Hashes: []kvevents.Hash{kvevents.Uint(1 << 63)},
+			Medium: "GPU",
+		})
 		var d kvevents.Decoder
 		b.ReportAllocs()
 		for b.Loop() {

@@ -49,8 +49,10 @@ var golden = []struct {
 }
 
 func vllmEvents(medium, session string) []kvevents.Event {
-	stored := kvevents.Event{Kind: kvevents.Stored, Hashes: []kvevents.Hash{kvevents.Uint(1 << 63), kvevents.Uint(0)}, Tokens: upTo(32),
-		BlockSize: 16, Medium: medium}
+	stored := kvevents.Event{
+		Kind: kvevents.Stored, Hashes: []kvevents.Hash{kvevents.Uint(1 << 63), kvevents.Uint(0)}, Tokens: upTo(32),
+		BlockSize: 16, Medium: medium,
+	}
 	if session != "" {
 		stored.Session = []byte(session)
 	}
@@ -149,19 +151,32 @@ func TestShapes(t *testing.T) {
 		{"nil rank", list{1.0, list{removed}, nil}, 1, 0, 0, kvevents.NoRank},
 		{"more than a rank", list{1.0, list{removed}, 4, "x", list{list{1}}}, 1, 0, 0, 4},
 		{"time as a whole number", list{1, list{}}, 0, 0, 0, kvevents.NoRank},
-		{"more fields than known", list{1.0, list{list{"BlockRemoved", list{1}, nil, nil, "x", map[string]any{"a": list{1}}}}}, 1, 0, 0,
-			kvevents.NoRank},
+		{
+			"more fields than known",
+			list{1.0, list{list{"BlockRemoved", list{1}, nil, nil, "x", map[string]any{"a": list{1}}}}},
+			1, 0, 0,
+			kvevents.NoRank,
+		},
 		{"fewer fields", list{1.0, list{list{"BlockStored", list{1}, nil, list{1, 2}, 2}}}, 1, 0, 0, kvevents.NoRank},
-		{"unknown keys", list{1.0, list{map[string]any{"type": "BlockRemoved", "block_hashes": list{1}, "why": map[string]any{"x": list{1}}}}},
-			1, 0, 0, kvevents.NoRank},
-		{"unknown type", list{1.0, list{list{"BlockMoved", list{1}, "GPU"}, removed,
-			map[string]any{"type": "BlockMoved", "block_hashes": list{1}}}}, 1, 2, 0, kvevents.NoRank},
+		{
+			"unknown keys",
+			list{1.0, list{map[string]any{"type": "BlockRemoved", "block_hashes": list{1}, "why": map[string]any{"x": list{1}}}}},
+			1, 0, 0, kvevents.NoRank,
+		},
+		{"unknown type", list{1.0, list{
+			list{"BlockMoved", list{1}, "GPU"},
+			removed,
+			map[string]any{"type": "BlockMoved", "block_hashes": list{1}},
+		}}, 1, 2, 0, kvevents.NoRank},
 		{"no type", list{1.0, list{map[string]any{"block_hashes": list{1}}, removed}}, 1, 1, 0, kvevents.NoRank},
 		{"hashes of another type", list{1.0, list{list{"BlockRemoved", list{"a"}}, removed}}, 1, 0, 1, kvevents.NoRank},
 		{"tokens without a size", list{1.0, list{list{"BlockStored", list{1}, nil, list{1, 2}}, removed}}, 1, 0, 1, kvevents.NoRank},
 		{"a size of 0", list{1.0, list{list{"BlockStored", list{1}, nil, list{1, 2}, 0}, removed}}, 1, 0, 1, kvevents.NoRank},
-		{"pairs that do not follow each other", list{1.0, list{list{"BlockStored", list{1}, nil, list{list{1, 2}, list{3, 4}}, 2}, removed}},
-			1, 0, 1, kvevents.NoRank},
+		{
+			"pairs that do not follow each other",
+			list{1.0, list{list{"BlockStored", list{1}, nil, list{list{1, 2}, list{3, 4}}, 2}, removed}},
+			1, 0, 1, kvevents.NoRank,
+		},
 		{"events that are numbers", list{1.0, list{3, removed}}, 1, 0, 1, kvevents.NoRank},
 	} {
 		t.Run(c.name, func(t *testing.T) {

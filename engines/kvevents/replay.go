@@ -21,7 +21,8 @@ import (
 // A [Subscriber] asks by itself, once it is connected. This is for programs that want to know whether an engine publishes at
 // all: it listens on its replay endpoint in any case. Errors about the endpoint wrap [ErrEndpoint].
 func Replay(ctx context.Context, endpoint string, from uint64, timeout time.Duration,
-	each func(seq uint64, payload []byte) bool) (finished bool, err error) {
+	each func(seq uint64, payload []byte) bool,
+) (finished bool, err error) {
 	to, err := zmtp.Parse(endpoint, false)
 	if err != nil {
 		return false, err

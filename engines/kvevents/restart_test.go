@@ -60,8 +60,10 @@ func TestRestartOnOneConnection(t *testing.T) {
 
 // TestSameProcessAfterABreak: what was known stays.
 func TestSameProcessAfterABreak(t *testing.T) {
-	for name, c := range map[string]struct{ replay, metrics bool }{"by replay": {true, false}, "by the start time": {false, true},
-		"by both": {true, true}} {
+	for name, c := range map[string]struct{ replay, metrics bool }{
+		"by replay": {true, false}, "by the start time": {false, true},
+		"by both": {true, true},
+	} {
 		t.Run(name, func(t *testing.T) {
 			r := newRig(t, func(cfg *kvevents.Config, _ *kvfake.Engine) {
 				if !c.replay {

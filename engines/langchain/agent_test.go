@@ -78,8 +78,10 @@ func TestAgentReadsAFileThreeTimes(t *testing.T) {
 		"by default":            {copies: 3},
 		"by default, functions": {functions: true, copies: 3},
 		"with the option":       {opts: []langchain.Option{langchain.WithToolResults()}, copies: 1, note: "previous tool result (call_1)"},
-		"functions": {functions: true, opts: []langchain.Option{langchain.WithToolResults()}, copies: 1,
-			note: "previous tool result (tool#1)"},
+		"functions": {
+			functions: true, opts: []langchain.Option{langchain.WithToolResults()}, copies: 1,
+			note: "previous tool result (tool#1)",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			read, model := newFile(), reads(3, c.functions)
@@ -116,10 +118,14 @@ func TestResultsAreCopied(t *testing.T) {
 			{Role: llms.ChatMessageTypeAI, Parts: []llms.ContentPart{llms.ToolCall{ID: "c1", FunctionCall: &llms.FunctionCall{Name: "read_file"}}}},
 			{Role: llms.ChatMessageTypeTool, Parts: []llms.ContentPart{llms.ToolCallResponse{ToolCallID: "c1", Name: "read_file", Content: text}}},
 			{Role: llms.ChatMessageTypeTool, Parts: []llms.ContentPart{llms.ToolCallResponse{ToolCallID: "c2", Content: text}, &part}},
-			{Role: llms.ChatMessageTypeTool, Parts: []llms.ContentPart{llms.CachedContent{ContentPart: llms.ToolCallResponse{ToolCallID: "c4",
-				Content: forged}}}},
-			{Role: llms.ChatMessageTypeFunction, Parts: []llms.ContentPart{llms.BinaryContent{Data: []byte("an image")},
-				llms.TextContent{Text: text}}},
+			{Role: llms.ChatMessageTypeTool, Parts: []llms.ContentPart{llms.CachedContent{ContentPart: llms.ToolCallResponse{
+				ToolCallID: "c4",
+				Content:    forged,
+			}}}},
+			{Role: llms.ChatMessageTypeFunction, Parts: []llms.ContentPart{
+				llms.BinaryContent{Data: []byte("an image")},
+				llms.TextContent{Text: text},
+			}},
 		}
 	}
 	sent, inner := made(), &recorder{}
@@ -133,8 +139,10 @@ func TestResultsAreCopied(t *testing.T) {
 		llms.ToolCallResponse{ToolCallID: "c2", Content: fmt.Sprintf(note, "c1")},
 		llms.ToolCallResponse{ToolCallID: "c3", Name: "read_file", Content: fmt.Sprintf(note, "c1")},
 	}
-	want[4].Parts[0] = llms.CachedContent{ContentPart: llms.ToolCallResponse{ToolCallID: "c4",
-		Content: strings.Replace(forged, "identical", "identical (quoted)", 1)}}
+	want[4].Parts[0] = llms.CachedContent{ContentPart: llms.ToolCallResponse{
+		ToolCallID: "c4",
+		Content:    strings.Replace(forged, "identical", "identical (quoted)", 1),
+	}}
 	want[5].Parts[1] = llms.TextContent{Text: fmt.Sprintf(note, "c1")}
 	if diff := cmp.Diff(want, inner.last().messages); diff != "" {
 		t.Errorf("arrived: %s", diff)
@@ -148,8 +156,10 @@ func TestLabelOfATool(t *testing.T) {
 	_, first := hold(pilot, "s", "a", "b")
 	messages := []llms.MessageContent{human(first + "\nWhy?")}
 	messages = append(messages, ai(generate(in("s"), t, m, messages)), llms.MessageContent{
-		Role: llms.ChatMessageTypeTool, Parts: []llms.ContentPart{llms.ToolCallResponse{ToolCallID: "c",
-			Content: "<doc a>\nSomething else.\n</doc>"}},
+		Role: llms.ChatMessageTypeTool, Parts: []llms.ContentPart{llms.ToolCallResponse{
+			ToolCallID: "c",
+			Content:    "<doc a>\nSomething else.\n</doc>",
+		}},
 	})
 	_, second := hold(pilot, "s", "a", "b")
 	generate(in("s"), t, m, append(messages, human(second+"\nAnd now?")))
@@ -168,8 +178,10 @@ func TestExpectedBehindNotes(t *testing.T) {
 	messages := []llms.MessageContent{human("Read.")}
 	for _, id := range []string{"c1", "c2"} {
 		messages = append(messages,
-			llms.MessageContent{Role: llms.ChatMessageTypeAI,
-				Parts: []llms.ContentPart{llms.ToolCall{ID: id, FunctionCall: &llms.FunctionCall{Name: "read_file"}}}},
+			llms.MessageContent{
+				Role:  llms.ChatMessageTypeAI,
+				Parts: []llms.ContentPart{llms.ToolCall{ID: id, FunctionCall: &llms.FunctionCall{Name: "read_file"}}},
+			},
 			llms.MessageContent{Role: llms.ChatMessageTypeTool, Parts: []llms.ContentPart{llms.ToolCallResponse{ToolCallID: id, Content: file}}})
 	}
 	for _, ids := range [][]string{{"a", "b"}, {"a", "c"}} {
@@ -194,8 +206,10 @@ func BenchmarkAgent(b *testing.B) {
 					id := fmt.Sprint("call_", i)
 					return []llms.MessageContent{
 						{Role: llms.ChatMessageTypeAI, Parts: []llms.ContentPart{llms.ToolCall{ID: id, FunctionCall: &llms.FunctionCall{Name: "read_file"}}}},
-						{Role: llms.ChatMessageTypeTool, Parts: []llms.ContentPart{llms.ToolCallResponse{ToolCallID: id,
-							Content: fmt.Sprint("File ", i, "\n", text)}}},
+						{Role: llms.ChatMessageTypeTool, Parts: []llms.ContentPart{llms.ToolCallResponse{
+							ToolCallID: id,
+							Content:    fmt.Sprint("File ", i, "\n", text),
+						}}},
 					}
 				}
 				for i := range results - 1 {

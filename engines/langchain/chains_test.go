@@ -237,7 +237,8 @@ func TestConversationalChainHasNotesAtTheFrontOnly(t *testing.T) {
 type talk struct{ llms.Model }
 
 func (m talk) GenerateContent(ctx context.Context, messages []llms.MessageContent, options ...llms.CallOption) (*llms.ContentResponse,
-	error) {
+	error,
+) {
 	return m.Model.GenerateContent(ctx, append([]llms.MessageContent{human("Hello."), ai("Hello, too.")}, messages...), options...)
 }
 

@@ -38,7 +38,8 @@ func (f *fakeCiter) Call(ctx context.Context, prompt string, options ...llms.Cal
 }
 
 func (f *fakeCiter) GenerateContent(ctx context.Context, messages []llms.MessageContent,
-	options ...llms.CallOption) (*llms.ContentResponse, error) {
+	options ...llms.CallOption,
+) (*llms.ContentResponse, error) {
 	f.labels, f.shown = nil, map[string]string{}
 	for i, m := range messages {
 		for r := range markup.Regions(textOf(m)) {
@@ -79,8 +80,10 @@ func drawDocuments(t *rapid.T) (docs []schema.Document) {
 	for i := range rapid.IntRange(1, 6).Draw(t, "documents") {
 		text := fmt.Sprint("Text ", rapid.IntRange(0, 7).Draw(t, "text"), ".")
 		d := schema.Document{PageContent: text, Metadata: map[string]any{"url": fmt.Sprint("http://example.com/", i)}}
-		if id := rapid.SampledFrom([]string{"", "a", "b", "a,b", "guide.md#3", "with space", "<doc b>", "日本",
-			strings.Repeat("long", 30)}).Draw(t, "id"); id != "" {
+		if id := rapid.SampledFrom([]string{
+			"", "a", "b", "a,b", "guide.md#3", "with space", "<doc b>", "日本",
+			strings.Repeat("long", 30),
+		}).Draw(t, "id"); id != "" {
 			d.Metadata["id"] = id
 		}
 		docs = append(docs, d)

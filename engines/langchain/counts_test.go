@@ -39,8 +39,10 @@ func TestBothWrappersCountWhatIsSent(t *testing.T) {
 						}
 					}
 					st := pilot.Stats()
-					got := []int64{st.Plans, st.BlocksSent, st.BlocksRef, st.LiveRequests, framework.OffersOf(pilot).Stats().Held,
-						framework.OffersOf(pilot).Stats().Unclaimed}
+					got := []int64{
+						st.Plans, st.BlocksSent, st.BlocksRef, st.LiveRequests, framework.OffersOf(pilot).Stats().Held,
+						framework.OffersOf(pilot).Stats().Unclaimed,
+					}
 					if want := []int64{8, blocks, refs, 8, 0, 0}; fmt.Sprint(got) != fmt.Sprint(want) {
 						t.Errorf("plans, blocks, references, live, held, unclaimed: %d, want %d", got, want)
 					}

@@ -111,14 +111,20 @@ func TestModelRefusesWhatAnEngineCannotTake(t *testing.T) {
 		option   llms.CallOption
 		want     string
 	}{
-		{"image", with(llms.ImageURLPart("http://example.com/private.png")), nil,
-			"message 2: unsupported operation by engines: part 2, an image URL"},
+		{
+			"image", with(llms.ImageURLPart("http://example.com/private.png")), nil,
+			"message 2: unsupported operation by engines: part 2, an image URL",
+		},
 		{"binary", with(llms.BinaryPart("image/png", []byte{1})), nil, `part 2, binary content of type "image/png"`},
 		{"tool call", with(llms.ToolCall{}), nil, "part 2, a tool call"},
 		{"tool response", with(llms.ToolCallResponse{}), nil, "part 2, a tool's response"},
 		{"marked image", with(llms.WithCacheControl(llms.ImageURLPart("x"), nil)), nil, "part 2, an image URL"},
-		{"role", []llms.MessageContent{llms.TextParts(llms.ChatMessageTypeTool, "x")}, nil,
-			`message 1: unsupported operation by engines: a message of role "tool"`},
+		{
+			"role",
+			[]llms.MessageContent{llms.TextParts(llms.ChatMessageTypeTool, "x")},
+			nil,
+			`message 1: unsupported operation by engines: a message of role "tool"`,
+		},
 		{"tools", text, llms.WithTools([]llms.Tool{{}}), "1 tools and functions"},
 		{"answers", text, llms.WithN(3), "3 answers to one request"},
 	} {

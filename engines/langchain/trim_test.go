@@ -156,10 +156,14 @@ func TestCutBehindResults(t *testing.T) {
 	for i := range 20 {
 		id := fmt.Sprint("call-", i)
 		c.messages = append(c.messages,
-			llms.MessageContent{Role: llms.ChatMessageTypeAI,
-				Parts: []llms.ContentPart{llms.ToolCall{ID: id, FunctionCall: &llms.FunctionCall{Name: "search"}}}},
-			llms.MessageContent{Role: llms.ChatMessageTypeTool,
-				Parts: []llms.ContentPart{llms.ToolCallResponse{ToolCallID: id, Content: strings.Repeat("found ", 60)}}})
+			llms.MessageContent{
+				Role:  llms.ChatMessageTypeAI,
+				Parts: []llms.ContentPart{llms.ToolCall{ID: id, FunctionCall: &llms.FunctionCall{Name: "search"}}},
+			},
+			llms.MessageContent{
+				Role:  llms.ChatMessageTypeTool,
+				Parts: []llms.ContentPart{llms.ToolCallResponse{ToolCallID: id, Content: strings.Repeat("found ", 60)}},
+			})
 		c.ask(fmt.Sprint("pump? ", i))
 		sent := inner.last().messages
 		if cut := len(sent) < kept+4; !cut && stands > 0 {

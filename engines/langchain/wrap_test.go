@@ -40,8 +40,10 @@ func TestPartPassesThrough(t *testing.T) {
 	for _, messages := range [][]llms.MessageContent{
 		{human("<doc a>\nText of a.\n</doc>\nAlone.")},
 		{human("Hello."), ai("Hm."), human("<doc b>\nText of b.\n</doc>\nAlone.")},
-		{{Role: llms.ChatMessageTypeHuman, Parts: []llms.ContentPart{llms.TextPart("<doc b>\nText of b.\n</doc>"),
-			llms.TextPart("<doc a>\nText of a.\n</doc>"), llms.TextPart("Both, apart.")}}},
+		{{Role: llms.ChatMessageTypeHuman, Parts: []llms.ContentPart{
+			llms.TextPart("<doc b>\nText of b.\n</doc>"),
+			llms.TextPart("<doc a>\nText of a.\n</doc>"), llms.TextPart("Both, apart."),
+		}}},
 	} {
 		plan, _ := hold(pilot, "s", "c", "b", "a")
 		before := pilot.Stats().LiveRequests - 1
@@ -147,8 +149,10 @@ func TestEverythingButTheBlocksIsUntouched(t *testing.T) {
 	call := llms.ToolCall{ID: "1", Type: "function", FunctionCall: &llms.FunctionCall{Name: "f", Arguments: "{}"}}
 	messages = append(messages,
 		llms.MessageContent{Role: llms.ChatMessageTypeAI, Parts: []llms.ContentPart{llms.TextPart("It is."), call}},
-		llms.MessageContent{Role: llms.ChatMessageTypeTool,
-			Parts: []llms.ContentPart{llms.ToolCallResponse{ToolCallID: "1", Name: "f", Content: "ok"}}},
+		llms.MessageContent{
+			Role:  llms.ChatMessageTypeTool,
+			Parts: []llms.ContentPart{llms.ToolCallResponse{ToolCallID: "1", Name: "f", Content: "ok"}},
+		},
 		llms.MessageContent{Role: llms.ChatMessageTypeHuman, Parts: []llms.ContentPart{
 			llms.TextPart("Look:"),
 			llms.ImageURLWithDetailPart("http://example.com/b.png", "low"),
@@ -156,8 +160,10 @@ func TestEverythingButTheBlocksIsUntouched(t *testing.T) {
 			llms.TextPart("Please."),
 		}},
 		llms.MessageContent{Role: llms.ChatMessageTypeAI, Parts: []llms.ContentPart{call}},
-		llms.MessageContent{Role: llms.ChatMessageTypeTool,
-			Parts: []llms.ContentPart{llms.ToolCallResponse{ToolCallID: "1", Name: "f", Content: "ok"}}},
+		llms.MessageContent{
+			Role:  llms.ChatMessageTypeTool,
+			Parts: []llms.ContentPart{llms.ToolCallResponse{ToolCallID: "1", Name: "f", Content: "ok"}},
+		},
 	)
 	before := deepCopy(messages)
 	generate(in("s"), t, m, messages)
@@ -296,8 +302,10 @@ func TestOutcome(t *testing.T) {
 			return &llms.ContentResponse{Choices: []*llms.ContentChoice{nil, {Content: "x"}}}, nil
 		}, 1, 0, false},
 		{"refused", false, func(context.Context, llms.CallOptions) (*llms.ContentResponse, error) { return nil, broken }, 0, 0, true},
-		{"refused while streaming", true, func(context.Context, llms.CallOptions) (*llms.ContentResponse, error) { return nil, broken }, 0, 0,
-			true},
+		{
+			"refused while streaming", true, func(context.Context, llms.CallOptions) (*llms.ContentResponse, error) { return nil, broken }, 0, 0,
+			true,
+		},
 		{"interrupted", true, func(ctx context.Context, o llms.CallOptions) (*llms.ContentResponse, error) {
 			return nil, errors.Join(chunk(ctx, o), broken)
 		}, 1, 0, true},

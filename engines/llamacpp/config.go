@@ -1,6 +1,7 @@
 package llamacpp
 
 import (
+	"cmp"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -71,28 +72,16 @@ func (c Config) withDefaults() (Config, error) {
 	case c.Patience < 0:
 		return c, fmt.Errorf("llamacpp: Config.Patience %v is negative", c.Patience)
 	}
-	if c.Similarity == 0 {
-		c.Similarity = DefaultSimilarity
-	}
-	c.Similarity = max(c.Similarity, 0)
-	if c.MaxRequests == 0 {
-		c.MaxRequests = DefaultMaxRequests
-	}
-	if c.SlotBytes == 0 {
-		c.SlotBytes = DefaultSlotBytes
-	}
-	if c.Patience == 0 {
-		c.Patience = DefaultPatience
-	}
+	c.Similarity = max(cmp.Or(c.Similarity, DefaultSimilarity), 0)
+	c.MaxRequests, c.SlotBytes = cmp.Or(c.MaxRequests, DefaultMaxRequests), cmp.Or(c.SlotBytes, DefaultSlotBytes)
+	c.Patience = cmp.Or(c.Patience, DefaultPatience)
 	if c.OnPredict == nil {
 		c.OnPredict = func(Prediction) {}
 	}
 	if c.Server.Now == nil {
 		c.Server.Now = time.Now
 	}
-	if c.Server.IDs == 0 {
-		c.Server.IDs = openai.IDNowhere
-	}
+	c.Server.IDs = cmp.Or(c.Server.IDs, openai.IDNowhere)
 	if u, err := url.Parse(c.Server.BaseURL); err == nil && c.Server.Label == "" {
 		c.Server.Label = "llama.cpp:" + u.Redacted()
 	}

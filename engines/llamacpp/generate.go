@@ -97,8 +97,10 @@ func (g *generation) admit(ctx context.Context) error {
 			prompt = nil // the request is sent blind
 		}
 		turn := e.turn()
-		g.lease = &lease{id: g.request.ID, prompt: prompt, reuse: g.options.reuse && g.options.simple,
-			private: g.options.salted || g.context != nil}
+		g.lease = &lease{
+			id: g.request.ID, prompt: prompt, reuse: g.options.reuse && g.options.simple,
+			private: g.options.salted || g.context != nil,
+		}
 		if err := e.admit(ctx, g.lease, g.options.slot); err != nil {
 			return err
 		}

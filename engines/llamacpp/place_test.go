@@ -38,11 +38,17 @@ func TestPlace(t *testing.T) {
 		{"its own conversation", []slot{held(prompt[:60], 3), held(numbers(600, 50), 1)}, chats(2), 0},
 		{"a fifth, and little is lost", []slot{held(beginning(20, 100), 3), held(numbers(600, 50), 1)}, &habits{}, 0},
 		{"a fifth, of a conversation that goes on", []slot{held(beginning(20, 100), 3), held(numbers(600, 50), 1)}, chats(2), 1},
-		{"a fifth, of one too old to go on", []slot{held(numbers(700, 50), 9), held(beginning(20, 100), 3), held(numbers(600, 50), 1)},
-			chats(3), 1},
+		{
+			"a fifth, of one too old to go on",
+			[]slot{held(numbers(700, 50), 9), held(beginning(20, 100), 3), held(numbers(600, 50), 1)},
+			chats(3), 1,
+		},
 		{"a few words more than the oldest has", []slot{held(beginning(12, 100), 3), held(beginning(10, 100), 1)}, &habits{}, 1},
-		{"busy", []slot{{tokens: prompt[:60], length: 60, used: 3, lease: busy}, held(numbers(600, 50), 2), held(numbers(700, 50), 1)},
-			&habits{}, 2},
+		{
+			"busy",
+			[]slot{{tokens: prompt[:60], length: 60, used: 3, lease: busy}, held(numbers(600, 50), 2), held(numbers(700, 50), 1)},
+			&habits{}, 2,
+		},
 		{"all busy", []slot{{lease: busy}}, &habits{}, -1},
 	} {
 		if got := test.habits.place(test.slots, prompt); got != test.want {

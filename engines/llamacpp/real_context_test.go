@@ -49,8 +49,10 @@ func factTexts(n int) (texts []factText) {
 			fact := fmt.Sprintf("The special magic number for %s is %s.", keys[k], value)
 			lines = slices.Insert(lines, r.IntN(len(lines)+1), fact)
 			notes += "- " + fact + "\n"
-			asked = append(asked, factText{ask: fmt.Sprintf("What is the special magic number for %s mentioned in the text?", keys[k]),
-				value: value})
+			asked = append(asked, factText{
+				ask:   fmt.Sprintf("What is the special magic number for %s mentioned in the text?", keys[k]),
+				value: value,
+			})
 		}
 		for _, x := range asked[:4] {
 			x.corpus, x.notes = strings.Join(lines, " "), notes

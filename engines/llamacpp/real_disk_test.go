@@ -214,8 +214,10 @@ func TestRealDiskWindows(t *testing.T) {
 			s := startServer(t, append(args, "--parallel", "2", "--cache-ram", "0", "--slot-save-path", dir)...)
 			engine, _ := s.engine(func(c *llamacpp.Config) { c.SlotDir = dir })
 			for i := range 6 {
-				ask(t.Context(), t, engine, engines.Request{ID: fmt.Sprint(i), MaxTokens: 2,
-					Messages: []engines.Message{{Role: engines.User, Content: strings.Repeat(passage(i%3), 40)}}})
+				ask(t.Context(), t, engine, engines.Request{
+					ID: fmt.Sprint(i), MaxTokens: 2,
+					Messages: []engines.Message{{Role: engines.User, Content: strings.Repeat(passage(i%3), 40)}},
+				})
 			}
 			wantDisk(t, engine, want)
 			if stats := engine.Stats(); stats.Disk.Restores > 0 || stats.Disk.Files > 0 {
@@ -252,8 +254,10 @@ func TestRealDiskOff(t *testing.T) {
 			s := startServer(t, args...)
 			engine, _ := s.engine(func(c *llamacpp.Config) { c.SlotDir = dir })
 			for i := range 6 {
-				ask(t.Context(), t, engine, engines.Request{ID: fmt.Sprint(i), MaxTokens: 2,
-					Messages: []engines.Message{{Role: engines.User, Content: strings.Repeat(passage(i%3), 4)}}})
+				ask(t.Context(), t, engine, engines.Request{
+					ID: fmt.Sprint(i), MaxTokens: 2,
+					Messages: []engines.Message{{Role: engines.User, Content: strings.Repeat(passage(i%3), 4)}},
+				})
 			}
 			wantDisk(t, engine, want)
 		})

@@ -9,7 +9,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"runtime"
@@ -18,6 +17,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/ragpilot/ragpilot/engines/internal/slotnote"
 	"github.com/ragpilot/ragpilot/internal/storage/durable"
 )
 
@@ -194,9 +194,7 @@ func (s *shelf) sum(name string) (size int64, sum string, err error) {
 		return 0, "", err
 	}
 	defer file.Close()
-	h := sha256.New()
-	size, err = io.Copy(h, file)
-	return size, hex.EncodeToString(h.Sum(nil)), err
+	return slotnote.SumOf(file)
 }
 
 // add enters a file that the server has just written, with a note that is made of it.

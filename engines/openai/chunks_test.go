@@ -14,8 +14,10 @@ func TestChunks(t *testing.T) {
 		answer script
 		want   []string
 	}{
-		"stream": {streams(piece("Be"), piece("cause."), stop, usage),
-			[]string{piece("Be"), "text Be", piece("cause."), "text cause.", stop, usage}},
+		"stream": {
+			streams(piece("Be"), piece("cause."), stop, usage),
+			[]string{piece("Be"), "text Be", piece("cause."), "text cause.", stop, usage},
+		},
 		"whole": {answers(200, "application/json", whole), []string{whole, "text Because."}},
 	} {
 		t.Run(name, func(t *testing.T) {

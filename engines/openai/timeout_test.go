@@ -38,8 +38,12 @@ func TestTimeouts(t *testing.T) {
 		{"no headers", hangs, openai.Timeouts{Header: time.Minute}, engines.ErrUnreachable, "no answer for 1m0s", "", time.Minute},
 		{"no headers, default", hangs, openai.Timeouts{}, engines.ErrUnreachable, "no answer for 5m0s", "", openai.DefaultHeader},
 		{"no first piece", hangsAfter(), openai.Timeouts{Idle: time.Second}, engines.ErrInterrupted, "no data for 1s", "", time.Second},
-		{"no more pieces", hangsAfter(piece("a")), openai.Timeouts{Idle: time.Second}, engines.ErrInterrupted, "no data for 1s", "a",
-			time.Second},
+		{
+			"no more pieces", hangsAfter(piece("a")),
+			openai.Timeouts{Idle: time.Second},
+			engines.ErrInterrupted, "no data for 1s", "a",
+			time.Second,
+		},
 		{"an error that does not end", func(w http.ResponseWriter, r *http.Request, _ int) {
 			w.WriteHeader(http.StatusInternalServerError)
 			hangsAfter("half")(w, r, 0)

@@ -72,8 +72,10 @@ func TestServerSchedule(t *testing.T) {
 		},
 		{
 			// the same prompt in the same step: 16 of its 16 tokens are a full block, but the last one is computed
-			name: "equal prompts in one step", sent: []engines.Request{prompt("c", c, 1), prompt("x", tokenText("b", 17), 1),
-				prompt("y", tokenText("b", 17), 1)},
+			name: "equal prompts in one step", sent: []engines.Request{
+				prompt("c", c, 1), prompt("x", tokenText("b", 17), 1),
+				prompt("y", tokenText("b", 17), 1),
+			},
 			// two run: c 8 + x 17 → 35; then y reads 16: 10+1 → 46
 			first: []int{35, 35, 46}, done: []int{35, 35, 46},
 		},
@@ -100,13 +102,15 @@ func TestServerSchedule(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			cost := tt.cost
 			cost.Step, cost.Prefill, cost.Decode = 10*millisecond, millisecond, 2*millisecond
-			s := sim.NewServer(sim.ServerOptions{BatchTokens: 32, MaxRunning: 2, StepCost: cost,
+			s := sim.NewServer(sim.ServerOptions{
+				BatchTokens: 32, MaxRunning: 2, StepCost: cost,
 				Options: sim.Options{CapacityTokens: 1000, Reply: func(req engines.Request) string {
 					if req.MaxTokens == 0 {
 						return ""
 					}
 					return endless(req)
-				}}})
+				}},
+			})
 			for i, req := range tt.sent {
 				at := time.Duration(0)
 				if i < len(tt.at) {
@@ -243,8 +247,10 @@ func TestServerModel(t *testing.T) {
 		}
 		batch, running, block := 8+rnd.IntN(60), 1+rnd.IntN(6), 4+rnd.IntN(8)
 		want := slowServer(sent, at, batch, running, block, cost)
-		s := sim.NewServer(sim.ServerOptions{BatchTokens: batch, MaxRunning: running, StepCost: cost,
-			Options: sim.Options{BlockTokens: block, Reply: endless}})
+		s := sim.NewServer(sim.ServerOptions{
+			BatchTokens: batch, MaxRunning: running, StepCost: cost,
+			Options: sim.Options{BlockTokens: block, Reply: endless},
+		})
 		got := map[string]sim.Served{}
 		take := func(served []sim.Served) {
 			for _, x := range served {

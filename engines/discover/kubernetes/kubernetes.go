@@ -56,12 +56,7 @@ func New(o Options) (*Source, error) {
 	if o.Service == "" {
 		return nil, errors.New("kubernetes: Options.Service is empty")
 	}
-	if o.Account == "" {
-		o.Account = serviceAccount
-	}
-	if o.Scheme == "" {
-		o.Scheme = "http"
-	}
+	o.Account, o.Scheme = cmp.Or(o.Account, serviceAccount), cmp.Or(o.Scheme, "http")
 	if o.Namespace == "" {
 		text, err := os.ReadFile(filepath.Join(o.Account, "namespace"))
 		if err != nil {

@@ -139,8 +139,10 @@ func FuzzList(f *testing.F) {
 			t.Skip() // for ever
 		}
 		client := &http.Client{Transport: says(text)}
-		source, err := kubernetes.New(kubernetes.Options{Service: "s", Namespace: "n", APIServer: "http://api", Account: t.TempDir(),
-			Client: client})
+		source, err := kubernetes.New(kubernetes.Options{
+			Service: "s", Namespace: "n", APIServer: "http://api", Account: t.TempDir(),
+			Client: client,
+		})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -165,8 +167,10 @@ func (s says) RoundTrip(r *http.Request) (*http.Response, error) {
 }
 
 func Example() {
-	source, err := kubernetes.New(kubernetes.Options{Service: "vllm", Namespace: "default", APIServer: "http://127.0.0.1:1",
-		Client: http.DefaultClient})
+	source, err := kubernetes.New(kubernetes.Options{
+		Service: "vllm", Namespace: "default", APIServer: "http://127.0.0.1:1",
+		Client: http.DefaultClient,
+	})
 	if err != nil {
 		panic(err)
 	}

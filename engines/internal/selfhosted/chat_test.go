@@ -24,14 +24,20 @@ func TestMembers(t *testing.T) {
 		req    selfhosted.Request
 		want   map[string]string // "" is not there
 	}{
-		{"nothing asked for", nil, selfhosted.Request{},
-			map[string]string{"cache_salt": "", "session_id": "", "priority": "", "return_token_ids": ""}},
+		{
+			"nothing asked for", nil,
+			selfhosted.Request{},
+			map[string]string{"cache_salt": "", "session_id": "", "priority": "", "return_token_ids": ""},
+		},
 		{"sessions are off", nil, selfhosted.Request{Session: "s"}, map[string]string{"session_id": ""}},
 		{"session", func(c *selfhosted.Config) { c.Sessions = true }, selfhosted.Request{Session: "s"}, map[string]string{"session_id": `"s"`}},
 		{"tenant", nil, selfhosted.Request{Tenant: "team-a"}, map[string]string{"cache_salt": `"team-a"`}},
 		{"tenant that is no salt", nil, selfhosted.Request{Tenant: "a@b/c"}, map[string]string{"cache_salt": asJSON(selfhosted.Salt("a@b/c"))}},
-		{"tenant of the scope", func(c *selfhosted.Config) { c.Server.Scope.Tenant = "b" }, selfhosted.Request{},
-			map[string]string{"cache_salt": `"b"`}},
+		{
+			"tenant of the scope", func(c *selfhosted.Config) { c.Server.Scope.Tenant = "b" },
+			selfhosted.Request{},
+			map[string]string{"cache_salt": `"b"`},
+		},
 		{
 			"shared by all", func(c *selfhosted.Config) { c.Salt = func(string) string { return "" } },
 			selfhosted.Request{Tenant: "a"},
@@ -148,8 +154,10 @@ func TestMembersOfTheRequest(t *testing.T) {
 			c.PromptTokens, c.Server.Scope = true, contextpilot.Scope{Tenant: "team"}
 			c.OnPrompt = func(p selfhosted.Prompt) { prompts = append(prompts, p) }
 		})
-		for id, extra := range map[string]string{"": "", "none": `{"` + k.tokens + `":false}`, "salted": `{"cache_salt":"own"}`,
-			"strange": `{"cache_salt":7}`} {
+		for id, extra := range map[string]string{
+			"": "", "none": `{"` + k.tokens + `":false}`, "salted": `{"cache_salt":"own"}`,
+			"strange": `{"cache_salt":7}`,
+		} {
 			q := question(id)
 			if extra != "" {
 				if err := json.Unmarshal([]byte(extra), &q.Extra); err != nil {

@@ -1,6 +1,7 @@
 package selfhosted
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net/url"
@@ -58,16 +59,12 @@ func New(dialect *Dialect, config Config) (*Engine, error) {
 	if config.Patience < 0 {
 		return nil, fmt.Errorf("%s: Config.Patience %v is negative", dialect.name, config.Patience)
 	}
-	if config.Patience == 0 {
-		config.Patience = DefaultPatience
-	}
+	config.Patience = cmp.Or(config.Patience, DefaultPatience)
 	if config.Salt == nil {
 		config.Salt = Salt
 	}
 	server := &config.Server
-	if server.IDs == 0 {
-		server.IDs = dialect.ids
-	}
+	server.IDs = cmp.Or(server.IDs, dialect.ids)
 	if u, err := url.Parse(server.BaseURL); err == nil && server.Label == "" && server.BaseURL != "" { // openai.New reports the error
 		server.Label = dialect.name + ":" + u.Redacted()
 	}

@@ -32,8 +32,10 @@ func TestMetrics(t *testing.T) {
 			Queries: 1000, Hits: 608, Cached: 608, Prompt: 1000, Usage: 0.5, Running: 3, Waiting: 4,
 			PrefixCaching: "True", BlockSize: 32, Blocks: 64, Started: time.Unix(1795292854, 440000057),
 		}},
-		{"vllm with old names", vllm, oldVLLMMetrics, 0.5,
-			selfhosted.Metrics{Queries: 10, Hits: 5, Usage: 0.5, PrefixCaching: "False", BlockSize: 16}},
+		{
+			"vllm with old names", vllm, oldVLLMMetrics, 0.5,
+			selfhosted.Metrics{Queries: 10, Hits: 5, Usage: 0.5, PrefixCaching: "False", BlockSize: 16},
+		},
 		{"sglang", sglang, sglangMetrics, 0.25, selfhosted.Metrics{
 			Queries: 1000, Hits: 250, Prompt: 1000, Cached: 250, Generated: 30, Evicted: 128, LoadedUp: 64, HitRate: 0.5, Usage: 0.3,
 			Available: 1000, Evictable: 500, Used: 70, HostUsed: 10, HostTotal: 2000, Running: 3, Waiting: 2,
@@ -208,8 +210,10 @@ func TestFollow(t *testing.T) {
 	if err := engine.Follow(ctx, source); !errors.Is(err, context.Canceled) {
 		t.Errorf("Follow ended with %v", err)
 	}
-	want := []contextpilot.Event{{Kind: contextpilot.Shrunk, Scope: scope, Request: "a", Tokens: 32},
-		{Kind: contextpilot.Gone, Scope: scope, Request: "b"}}
+	want := []contextpilot.Event{
+		{Kind: contextpilot.Shrunk, Scope: scope, Request: "a", Tokens: 32},
+		{Kind: contextpilot.Gone, Scope: scope, Request: "b"},
+	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}

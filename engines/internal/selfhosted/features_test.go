@@ -78,8 +78,10 @@ var vllmReleases = []release{
 	{
 		"nonsense everywhere",
 		map[string]string{"/version": "<html>", "/openapi.json": "<html>", "/kv_event_sources": "[]", "/metrics": "{"},
-		map[string]string{"session": "not known", "sources": "not known (GET /kv_event_sources was answered in another form)",
-			"metrics": "not known"},
+		map[string]string{
+			"session": "not known", "sources": "not known (GET /kv_event_sources was answered in another form)",
+			"metrics": "not known",
+		},
 		"cache_salt priority", 0,
 	},
 }
@@ -98,8 +100,10 @@ var sglangReleases = []release{
 	{
 		"0.5.23 without its schema",
 		map[string]string{"/server_info": sglangInfo},
-		map[string]string{"session": "yes (version 0.5.23", "salt": "yes (version", "key": "not known", "tokens": "yes (version",
-			"reset": "not known", "metrics": "no ("},
+		map[string]string{
+			"session": "yes (version 0.5.23", "salt": "yes (version", "key": "not known", "tokens": "yes (version",
+			"reset": "not known", "metrics": "no (",
+		},
 		"cache_salt priority return_prompt_token_ids session_id", 64,
 	},
 	{
@@ -121,8 +125,10 @@ var sglangReleases = []release{
 	},
 	{
 		"nothing is reported", nil,
-		map[string]string{"session": "not known", "sources": "no (GET /get_server_info is not there)", "cached": "not known",
-			"prefixes": "not known"},
+		map[string]string{
+			"session": "not known", "sources": "no (GET /get_server_info is not there)", "cached": "not known",
+			"prefixes": "not known",
+		},
 		"cache_salt priority", 0,
 	},
 	{

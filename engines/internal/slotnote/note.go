@@ -107,6 +107,11 @@ func Sum(file string) (size int64, sum string, err error) {
 		return 0, "", err
 	}
 	defer r.Close()
+	return SumOf(r)
+}
+
+// SumOf returns how many bytes r has, and their SHA-256.
+func SumOf(r io.Reader) (size int64, sum string, err error) {
 	h := sha256.New()
 	size, err = io.Copy(h, r)
 	return size, hex.EncodeToString(h.Sum(nil)), err

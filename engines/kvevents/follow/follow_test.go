@@ -272,8 +272,10 @@ func TestErrors(t *testing.T) {
 }
 
 func Example() {
-	follower, err := follow.New(follow.Config{Source: kvevents.Source{Name: "r0", Endpoint: "tcp://127.0.0.1:5557",
-		Replay: "tcp://127.0.0.1:5558"}})
+	follower, err := follow.New(follow.Config{Source: kvevents.Source{
+		Name: "r0", Endpoint: "tcp://127.0.0.1:5557",
+		Replay: "tcp://127.0.0.1:5558",
+	}})
 	if err != nil {
 		panic(err)
 	}
@@ -290,8 +292,10 @@ func TestFollowRanksAndTenants(t *testing.T) {
 	var sources []kvevents.Source
 	var ranks []*kvfake.Engine
 	for _, name := range []string{"dp0", "dp1"} {
-		s := kvevents.Source{Name: name, Endpoint: "ipc://" + filepath.Join(dir, name), Replay: "ipc://" + filepath.Join(dir, name+"r"),
-			Rank: kvevents.AnyRank}
+		s := kvevents.Source{
+			Name: name, Endpoint: "ipc://" + filepath.Join(dir, name), Replay: "ipc://" + filepath.Join(dir, name+"r"),
+			Rank: kvevents.AnyRank,
+		}
 		e := &kvfake.Engine{Topic: "kv"}
 		if err := e.Start(s.Endpoint, s.Replay); err != nil {
 			t.Fatal(err)

@@ -12,8 +12,10 @@ func BenchmarkPublish(b *testing.B) {
 	for i := range tokens {
 		tokens[i] = 1000 + i
 	}
-	events := []kvevents.Event{{Kind: kvevents.Stored, Hashes: []kvevents.Hash{kvevents.Uint(1 << 60)}, Parent: kvevents.Uint(1 << 61),
-		Tokens: tokens, BlockSize: 16}}
+	events := []kvevents.Event{{
+		Kind: kvevents.Stored, Hashes: []kvevents.Hash{kvevents.Uint(1 << 60)}, Parent: kvevents.Uint(1 << 61),
+		Tokens: tokens, BlockSize: 16,
+	}}
 	for _, followed := range []bool{false, true} {
 		b.Run(map[bool]string{false: "alone", true: "followed"}[followed], func(b *testing.B) {
 			p := listen(b, nil)

@@ -29,8 +29,10 @@ func count(n int) []int {
 // Byte for byte what vLLM sends.
 func TestGolden(t *testing.T) {
 	got, err := publish.Append(nil, publish.Map, &kvevents.Batch{Time: 1000, Events: []kvevents.Event{
-		{Kind: kvevents.Stored, Hashes: []kvevents.Hash{kvevents.Uint(1 << 63), kvevents.Uint(0)}, Tokens: count(32), BlockSize: 16,
-			Medium: "GPU"},
+		{
+			Kind: kvevents.Stored, Hashes: []kvevents.Hash{kvevents.Uint(1 << 63), kvevents.Uint(0)}, Tokens: count(32), BlockSize: 16,
+			Medium: "GPU",
+		},
 		{Kind: kvevents.Removed, Hashes: []kvevents.Hash{kvevents.Uint(0)}, Medium: "GPU"},
 	}})
 	if err != nil || hex.EncodeToString(got) != golden {
@@ -41,8 +43,10 @@ func TestGolden(t *testing.T) {
 // The salt is where vLLM has it: an extra key of a prompt's first block.
 func TestSalt(t *testing.T) {
 	salted := msgp.AppendString(msgp.AppendArrayHeader(nil, 1), "blue")
-	first := kvevents.Event{Kind: kvevents.Stored, Hashes: []kvevents.Hash{kvevents.Uint(1), kvevents.Uint(2)}, Tokens: count(4),
-		BlockSize: 2, Salt: []byte("blue")}
+	first := kvevents.Event{
+		Kind: kvevents.Stored, Hashes: []kvevents.Hash{kvevents.Uint(1), kvevents.Uint(2)}, Tokens: count(4),
+		BlockSize: 2, Salt: []byte("blue"),
+	}
 	later := first
 	later.Parent = kvevents.Uint(9)
 	payload, err := publish.Append(nil, publish.Map, &kvevents.Batch{Events: []kvevents.Event{first, later}})
@@ -62,8 +66,10 @@ func TestSalt(t *testing.T) {
 }
 
 func TestDigest(t *testing.T) {
-	_, err := publish.Append(nil, publish.Map, &kvevents.Batch{Events: []kvevents.Event{{Kind: kvevents.Removed,
-		Hashes: []kvevents.Hash{kvevents.Digest([]byte("x"))}}}})
+	_, err := publish.Append(nil, publish.Map, &kvevents.Batch{Events: []kvevents.Event{{
+		Kind:   kvevents.Removed,
+		Hashes: []kvevents.Hash{kvevents.Digest([]byte("x"))},
+	}}})
 	if !errors.Is(err, publish.ErrHash) {
 		t.Errorf("%v", err)
 	}

@@ -31,8 +31,10 @@ func Example() {
 		return
 	}
 	defer publisher.Close()
-	err = publisher.Publish([]kvevents.Event{{Kind: kvevents.Stored, Hashes: []kvevents.Hash{kvevents.Uint(7)}, Tokens: []int{1, 2, 3, 4},
-		BlockSize: 4}})
+	err = publisher.Publish([]kvevents.Event{{
+		Kind: kvevents.Stored, Hashes: []kvevents.Hash{kvevents.Uint(7)}, Tokens: []int{1, 2, 3, 4},
+		BlockSize: 4,
+	}})
 	if err != nil {
 		fmt.Println(err)
 		return

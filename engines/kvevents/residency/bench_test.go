@@ -55,8 +55,10 @@ func (e *engine) serve(tokens []int) []kvevents.Event {
 		e.first = e.names(2)
 		events = append(events, kvevents.Event{Kind: kvevents.Stored, Hashes: e.first, Tokens: e.system, BlockSize: e.block})
 	}
-	ev := kvevents.Event{Kind: kvevents.Stored, Hashes: e.names(n), Parent: e.first[1], Tokens: tokens[2*e.block : (n+2)*e.block],
-		BlockSize: e.block}
+	ev := kvevents.Event{
+		Kind: kvevents.Stored, Hashes: e.names(n), Parent: e.first[1], Tokens: tokens[2*e.block : (n+2)*e.block],
+		BlockSize: e.block,
+	}
 	e.held = append(e.held, ev.Hashes)
 	e.blocks += n
 	return append(events, ev)

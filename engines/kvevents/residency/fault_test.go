@@ -191,8 +191,10 @@ func (r *rig) fault(kinds []string) {
 	}
 }
 
-var faults = []string{"none", "none", "drop", "duplicate", "old duplicate", "disorder", "truncate", "corrupt", "wrong rank", "frames",
-	"break", "restart"}
+var faults = []string{
+	"none", "none", "drop", "duplicate", "old duplicate", "disorder", "truncate", "corrupt", "wrong rank", "frames",
+	"break", "restart",
+}
 
 // TestFaultsWithReplay: whatever happens on the way, the index ends up knowing everything, and is right.
 func TestFaultsWithReplay(t *testing.T) {

@@ -267,8 +267,13 @@ func TestScopes(t *testing.T) {
 	s.Add("forgotten", red)
 	s.Add("1", red)
 	s.Add("2", blue)
-	got := s.Events([]residency.Update{{RequestID: "forgotten", Lost: true}, {RequestID: "1", Resident: 32}, {RequestID: "2", Lost: true},
-		{RequestID: "2", Resident: 16}, {RequestID: "x"}})
+	got := s.Events([]residency.Update{
+		{RequestID: "forgotten", Lost: true},
+		{RequestID: "1", Resident: 32},
+		{RequestID: "2", Lost: true},
+		{RequestID: "2", Resident: 16},
+		{RequestID: "x"},
+	})
 	want := []contextpilot.Event{
 		{Kind: contextpilot.Shrunk, Scope: red, Request: "1", Tokens: 32},
 		{Kind: contextpilot.Gone, Scope: blue, Request: "2"},

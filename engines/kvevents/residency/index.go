@@ -49,8 +49,11 @@ func (c Config) withDefaults() Config {
 		v *int
 		d int
 	}{
-		{&c.MaxRequests, DefaultMaxRequests}, {&c.MaxBlocks, DefaultMaxBlocks}, {&c.MaxOrphans, DefaultMaxOrphans},
-		{&c.MaxWaiting, DefaultMaxWaiting}, {&c.Unseen, DefaultUnseen},
+		{&c.MaxRequests, DefaultMaxRequests},
+		{&c.MaxBlocks, DefaultMaxBlocks},
+		{&c.MaxOrphans, DefaultMaxOrphans},
+		{&c.MaxWaiting, DefaultMaxWaiting},
+		{&c.Unseen, DefaultUnseen},
 	} {
 		if *d.v <= 0 {
 			*d.v = d.d

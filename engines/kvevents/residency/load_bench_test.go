@@ -40,8 +40,10 @@ func planUnderEvents(b *testing.B, rate int) {
 		b.Fatal(err)
 	}
 	defer source.Stop()
-	sub, err := kvevents.New(kvevents.Config{Sources: []kvevents.Source{{Name: "r", Endpoint: endpoint}},
-		Sink: func(kvevents.Publisher) kvevents.Sink { return x }})
+	sub, err := kvevents.New(kvevents.Config{
+		Sources: []kvevents.Source{{Name: "r", Endpoint: endpoint}},
+		Sink:    func(kvevents.Publisher) kvevents.Sink { return x },
+	})
 	if err != nil {
 		b.Fatal(err)
 	}

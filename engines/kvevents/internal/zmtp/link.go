@@ -30,8 +30,10 @@ type Link struct {
 
 // Dial connects to an address. timeout bounds dialling, and the handshake; limit bounds a message in bytes.
 func Dial(ctx context.Context, kind zmq4.SocketType, to Address, timeout time.Duration, limit int) (*Link, error) {
-	d := net.Dialer{Timeout: timeout, KeepAliveConfig: net.KeepAliveConfig{Enable: true, Idle: 10 * time.Second, Interval: 5 * time.Second,
-		Count: 3}}
+	d := net.Dialer{Timeout: timeout, KeepAliveConfig: net.KeepAliveConfig{
+		Enable: true, Idle: 10 * time.Second, Interval: 5 * time.Second,
+		Count: 3,
+	}}
 	c, err := d.DialContext(ctx, to.Network, to.Addr)
 	if err != nil {
 		return nil, err
