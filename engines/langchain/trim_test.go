@@ -111,15 +111,7 @@ func TestTrimmedTools(t *testing.T) {
 
 // Behind a cut nothing of the old prompt is expected in the cache, also where the rest shows all blocks that the whole did.
 func TestCutIsSeen(t *testing.T) {
-	pilot, inner := newPilot(t, contextpilot.Config{Tokenizer: exact{}}), &recorder{}
-	var plan contextpilot.Plan
-	wrapped := langchain.Wrap(pilot, inner, langchain.WithPlans(func(p contextpilot.Plan) { plan = p }))
-	llm, err := langchain.Trim(pilot, wrapped, history.Config{Window: 800, Answer: 100, PerMessage: -1})
-	if err != nil {
-		t.Fatal(err)
-	}
-	c := newChat(t, "thread", pilot, inner)
-	c.model = llm
+	c, inner, plan := trimmedChat(t, 800)
 	cuts, kept := 0, 0
 	for i := range 20 {
 		c.ask(fmt.Sprint("pump ", i, strings.Repeat(" why", 20)))
@@ -142,15 +134,7 @@ func TestCutIsSeen(t *testing.T) {
 
 // What tools have returned counts in what is expected to be cached behind a cut.
 func TestCutBehindResults(t *testing.T) {
-	pilot, inner := newPilot(t, contextpilot.Config{Tokenizer: exact{}}), &recorder{}
-	var plan contextpilot.Plan
-	wrapped := langchain.Wrap(pilot, inner, langchain.WithPlans(func(p contextpilot.Plan) { plan = p }))
-	llm, err := langchain.Trim(pilot, wrapped, history.Config{Window: 1000, Answer: 100, PerMessage: -1})
-	if err != nil {
-		t.Fatal(err)
-	}
-	c := newChat(t, "thread", pilot, inner)
-	c.model = llm
+	c, inner, plan := trimmedChat(t, 1000)
 	checked := 0
 	kept, stands := 0, 0 // messages that were sent last, and tokens of them behind which the next turn goes on
 	for i := range 20 {
@@ -180,4 +164,19 @@ func TestCutBehindResults(t *testing.T) {
 	if checked < 2 {
 		t.Errorf("%d cuts were looked at", checked)
 	}
+}
+
+// trimmedChat is a conversation within a window; plan is that of the latest request.
+func trimmedChat(t *testing.T, window int) (c *chat, inner *recorder, plan *contextpilot.Plan) {
+	t.Helper()
+	pilot := newPilot(t, contextpilot.Config{Tokenizer: exact{}})
+	inner, plan = &recorder{}, new(contextpilot.Plan)
+	wrapped := langchain.Wrap(pilot, inner, langchain.WithPlans(func(p contextpilot.Plan) { *plan = p }))
+	llm, err := langchain.Trim(pilot, wrapped, history.Config{Window: window, Answer: 100, PerMessage: -1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c = newChat(t, "thread", pilot, inner)
+	c.model = llm
+	return c, inner, plan
 }

@@ -138,19 +138,8 @@ func TestCancelledWhileWaiting(t *testing.T) {
 	f := startFake(t, traits{slots: 1})
 	engine, _ := f.engine(nil)
 	ask(t.Context(), t, engine, question("before", "zero"))
-	held := make(chan struct{})
-	f.mu.Lock()
-	f.held = held
-	f.mu.Unlock()
 	var wait sync.WaitGroup
-	begun := make(chan struct{})
-	wait.Go(func() {
-		once := sync.OnceFunc(func() { close(begun) })
-		if _, err := engine.Generate(t.Context(), question("long", "one"), func(string) error { once(); return nil }); err != nil {
-			t.Error(err)
-		}
-	})
-	<-begun
+	held := f.hold(t, engine, question("long", "one"), &wait, nil)
 	ctx, cancel := context.WithCancelCause(t.Context())
 	reason := errors.New("no patience")
 	wait.Go(func() {
@@ -291,21 +280,8 @@ func TestRestartWhileWaiting(t *testing.T) {
 		c.Server.Retries, c.Server.RetryWait, c.Server.MaxRetryWait = 1000, time.Millisecond, time.Millisecond
 	})
 	ask(t.Context(), t, engine, question("before", "one two three"))
-	held := make(chan struct{})
-	defer close(held)
-	f.mu.Lock()
-	f.held = held
-	f.mu.Unlock()
 	var wait sync.WaitGroup
-	begun := make(chan struct{})
-	wait.Go(func() {
-		once := sync.OnceFunc(func() { close(begun) })
-		_, err := engine.Generate(t.Context(), question("broken", "one two"), func(string) error { once(); return nil })
-		if !errors.Is(err, engines.ErrInterrupted) {
-			t.Errorf("error %v", err)
-		}
-	})
-	<-begun
+	defer close(f.hold(t, engine, question("broken", "one two"), &wait, engines.ErrInterrupted))
 	for i := range 3 {
 		wait.Go(func() {
 			id := fmt.Sprint("waiting-", i)
@@ -369,4 +345,20 @@ func TestRefusedLeavesNoDoubt(t *testing.T) {
 	if p := l.of("again"); !p.Exact || p.Cached != response.Usage.CachedTokens || p.Cached == 0 {
 		t.Errorf("predicted %+v, usage %+v", p, response.Usage)
 	}
+}
+
+// hold sends a request whose answer begins and goes on once the returned channel is closed. want is how it ends.
+func (f *fake) hold(t *testing.T, engine *llamacpp.Engine, req engines.Request, wait *sync.WaitGroup, want error) chan struct{} {
+	held, begun := make(chan struct{}), make(chan struct{})
+	f.mu.Lock()
+	f.held = held
+	f.mu.Unlock()
+	wait.Go(func() {
+		once := sync.OnceFunc(func() { close(begun) })
+		if _, err := engine.Generate(t.Context(), req, func(string) error { once(); return nil }); !errors.Is(err, want) {
+			t.Errorf("error %v, want %v", err, want)
+		}
+	})
+	<-begun
+	return held
 }

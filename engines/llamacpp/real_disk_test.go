@@ -139,16 +139,13 @@ func TestRealDiskConversations(t *testing.T) {
 func TestRealDiskFaults(t *testing.T) {
 	s, dir := startSmolLM2(t, "--cache-ram", "0", "--parallel", "1")
 	engine, l := s.engine(func(c *llamacpp.Config) { c.SlotDir = dir })
-	req := func(i int) engines.Request {
-		return greedy(fmt.Sprint(i), []engines.Message{{Role: engines.User, Content: realText(i)}}, 8)
-	}
-	answer := ask(t.Context(), t, engine, req(0)).Text
+	answer := ask(t.Context(), t, engine, realRequest(0)).Text
 	for i, harm := range []func([]byte) []byte{
 		func(b []byte) []byte { return b[:len(b)/2] },
 		func(b []byte) []byte { b[len(b)/2] ^= 0x40; return b },
 		func([]byte) []byte { return nil },
 	} {
-		ask(t.Context(), t, engine, req(1))
+		ask(t.Context(), t, engine, realRequest(1))
 		names, err := filepath.Glob(filepath.Join(dir, "*.slot"))
 		if err != nil || len(names) == 0 {
 			t.Fatalf("files %v, error %v", names, err)
@@ -156,7 +153,7 @@ func TestRealDiskFaults(t *testing.T) {
 		for _, name := range names {
 			change(t, name, harm)
 		}
-		response := ask(t.Context(), t, engine, req(0))
+		response := ask(t.Context(), t, engine, realRequest(0))
 		// all have the same system prompt
 		if p := l.of("0"); response.Text != answer || p.Cached != response.Usage.CachedTokens || p.Cached > 30 {
 			t.Errorf("damage %d: %q, want %q; usage %+v, predicted %+v", i, response.Text, answer, response.Usage, p)
@@ -171,11 +168,8 @@ func TestRealDiskFaults(t *testing.T) {
 func TestRealDiskForeign(t *testing.T) {
 	s, dir := startSmolLM2(t, "--cache-ram", "0", "--parallel", "1")
 	engine, _ := s.engine(func(c *llamacpp.Config) { c.SlotDir = dir })
-	req := func(i int) engines.Request {
-		return greedy(fmt.Sprint(i), []engines.Message{{Role: engines.User, Content: realText(i)}}, 8)
-	}
-	answer := ask(t.Context(), t, engine, req(0)).Text
-	ask(t.Context(), t, engine, req(1))
+	answer := ask(t.Context(), t, engine, realRequest(0)).Text
+	ask(t.Context(), t, engine, realRequest(1))
 	if err := engine.Close(); err != nil {
 		t.Fatal(err)
 	}
@@ -193,7 +187,7 @@ func TestRealDiskForeign(t *testing.T) {
 	}
 	engine, l := s.engine(func(c *llamacpp.Config) { c.SlotDir = dir })
 	for range 2 { // the first one has overwritten what the slot had, too
-		response := ask(t.Context(), t, engine, req(0))
+		response := ask(t.Context(), t, engine, realRequest(0))
 		if p := l.of("0"); response.Text != answer || p.Cached != response.Usage.CachedTokens {
 			t.Errorf("%q, want %q; usage %+v, predicted %+v", response.Text, answer, response.Usage, p)
 		}
@@ -262,4 +256,9 @@ func TestRealDiskOff(t *testing.T) {
 			wantDisk(t, engine, want)
 		})
 	}
+}
+
+// realRequest asks for eight tokens behind a text of its own.
+func realRequest(i int) engines.Request {
+	return greedy(fmt.Sprint(i), []engines.Message{{Role: engines.User, Content: realText(i)}}, 8)
 }

@@ -125,15 +125,7 @@ func (c *cache) lose(id string) {
 func TestIndexIsTheCache(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c := newCache()
-		var lost []string
-		x := residency.New(residency.Config{OnUpdate: func(us []residency.Update) {
-			for _, u := range us {
-				if u.Lost {
-					lost = append(lost, u.RequestID)
-				}
-			}
-		}})
-		x.Complete(true)
+		x, lost := losing()
 		prompt := func(t *rapid.T) []int { return rapid.SliceOfN(rapid.IntRange(1, 2), 0, 9).Draw(t, "tokens") }
 		salt := func(t *rapid.T) string { return rapid.SampledFrom([]string{"", "", "a"}).Draw(t, "salt") }
 		known := func(t *rapid.T) string {
@@ -222,9 +214,9 @@ func TestIndexIsTheCache(t *testing.T) {
 						t.Fatalf("%s: as a prompt %d, as a request %d", id, n, got)
 					}
 				}
-				slices.Sort(lost)
+				slices.Sort(*lost)
 				slices.Sort(c.lost)
-				if diff := cmp.Diff(c.lost, lost); diff != "" {
+				if diff := cmp.Diff(c.lost, *lost); diff != "" {
 					t.Fatal(diff)
 				}
 				if s := x.Stats(); s.Unknown+s.Orphans+s.Conflicts+s.Overflow > 0 {

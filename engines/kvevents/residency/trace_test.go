@@ -162,15 +162,7 @@ func TestRecordedHits(t *testing.T) {
 // beginning.
 func TestRecordedSGLang(t *testing.T) {
 	lines := readTrace(t, "trace-sglang-0.5.23.jsonl")
-	var lost []string
-	x := residency.New(residency.Config{OnUpdate: func(us []residency.Update) {
-		for _, u := range us {
-			if u.Lost {
-				lost = append(lost, u.RequestID)
-			}
-		}
-	}})
-	x.Complete(true)
+	x, lost := losing()
 	last := len(lines) - 2 // the engine is reset there
 	replay(t, lines[:last], x)
 	if s := x.Stats(); s.Unknown+s.Orphans+s.Conflicts > 0 || s.BlockSize != 16 || !s.Complete {
@@ -182,12 +174,26 @@ func TestRecordedSGLang(t *testing.T) {
 	}
 	// The two evictions took the end of req-b, and then the leaves behind what they share.
 	if diff := cmp.Diff(map[string]int{"req-a": 64, "req-a-again": 64, "req-b": 64, "req-c": 64, "req-odd": 32}, got); diff != "" ||
-		len(lost) > 0 {
-		t.Errorf("%s lost %v", diff, lost)
+		len(*lost) > 0 {
+		t.Errorf("%s lost %v", diff, *lost)
 	}
 	replay(t, lines[last:], x)
-	slices.Sort(lost)
-	if !slices.Equal(lost, []string{"req-a", "req-a-again", "req-b", "req-c", "req-odd"}) {
-		t.Errorf("after the reset: lost %v", lost)
+	slices.Sort(*lost)
+	if !slices.Equal(*lost, []string{"req-a", "req-a-again", "req-b", "req-c", "req-odd"}) {
+		t.Errorf("after the reset: lost %v", *lost)
 	}
+}
+
+// losing returns a complete index, and the requests that it reports as lost.
+func losing() (x *residency.Index, lost *[]string) {
+	lost = new([]string)
+	x = residency.New(residency.Config{OnUpdate: func(us []residency.Update) {
+		for _, u := range us {
+			if u.Lost {
+				*lost = append(*lost, u.RequestID)
+			}
+		}
+	}})
+	x.Complete(true)
+	return x, lost
 }
