@@ -72,7 +72,9 @@ func (s *Subscriber) Run(ctx context.Context) error {
 		if err != nil {
 			return fmt.Errorf("source %q: %w", src.Name, err)
 		}
-		s.owners.Go(func() { s.serve(ctx, src, l) })
+		s.owners.Go(func() {
+			zmtp.Serve(ctx, l, 2*s.cfg.MaxPublishers, &s.owners, func(c net.Conn) { s.welcome(ctx, &src, c) })
+		})
 	}
 	<-ctx.Done()
 	return nil
@@ -279,17 +281,8 @@ func (s *Subscriber) follow(ctx context.Context, src Source, at zmtp.Address) {
 		if time.Since(began) > s.cfg.MaxBackoff {
 			wait = s.cfg.Backoff
 		}
-		sleep(ctx, wait-time.Duration(rand.Int64N(int64(wait)/2+1)))
+		zmtp.Sleep(ctx, wait-time.Duration(rand.Int64N(int64(wait)/2+1)))
 		wait = min(2*wait, s.cfg.MaxBackoff)
-	}
-}
-
-func sleep(ctx context.Context, d time.Duration) {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-ctx.Done():
-	case <-t.C:
 	}
 }
 
@@ -328,38 +321,12 @@ func (s *Subscriber) push(st *stream, conn uint64, src *Source, frames [][]byte)
 	st.push(item{conn, binary.BigEndian.Uint64(frames[1]), frames[2]})
 }
 
-// serve takes the connections of engines.
-func (s *Subscriber) serve(ctx context.Context, src Source, l net.Listener) {
-	defer context.AfterFunc(ctx, func() { _ = l.Close() })()
-	slots := make(chan struct{}, 2*s.cfg.MaxPublishers)
-	for ctx.Err() == nil {
-		c, err := l.Accept()
-		if err != nil {
-			if ctx.Err() == nil {
-				sleep(ctx, s.cfg.Backoff)
-			}
-			continue
-		}
-		select {
-		case slots <- struct{}{}:
-			s.owners.Go(func() {
-				defer func() { <-slots }()
-				s.welcome(ctx, &src, c)
-			})
-		default:
-			_ = c.Close()
-		}
-	}
-}
-
 // welcome follows a connection that an engine made to its end.
 func (s *Subscriber) welcome(ctx context.Context, src *Source, c net.Conn) {
 	l, err := zmtp.Open(ctx, c, zmq4.Sub, true, s.cfg.Timeout, s.cfg.MaxMessage)
 	if err != nil {
 		return
 	}
-	defer l.Close()
-	defer context.AfterFunc(ctx, func() { _ = l.Close() })()
 	if l.Send(append([]byte{1}, src.Topic...)) != nil {
 		return
 	}

@@ -185,49 +185,16 @@ func (p *Publisher) Stats() Stats {
 	}
 }
 
-// accept serves connections until ctx ends.
+// accept serves connections until ctx ends. What ends one of them is no error of ours.
 func (p *Publisher) accept(ctx context.Context, l net.Listener, own zmq4.SocketType, serve func(*zmtp.Link)) {
-	defer context.AfterFunc(ctx, func() { _ = l.Close() })()
-	places := make(chan struct{}, maxPeers)
-	for {
-		conn, err := l.Accept()
+	zmtp.Serve(ctx, l, maxPeers, &p.owners, func(conn net.Conn) {
+		x, err := zmtp.Open(ctx, conn, own, true, handshake, maxRequest)
 		if err != nil {
-			if ctx.Err() != nil || errors.Is(err, net.ErrClosed) {
-				return
-			}
-			sleep(ctx, 50*time.Millisecond) // out of file descriptors, say
-			continue
+			return
 		}
-		select {
-		case places <- struct{}{}:
-		default:
-			_ = conn.Close()
-			continue
-		}
-		p.owners.Go(func() {
-			defer func() { <-places }()
-			defer conn.Close()
-			defer context.AfterFunc(ctx, func() { _ = conn.Close() })()
-			p.welcome(ctx, conn, own, serve)
-		})
-	}
-}
-
-func sleep(ctx context.Context, d time.Duration) {
-	select {
-	case <-ctx.Done():
-	case <-time.After(d):
-	}
-}
-
-// welcome serves one connection to its end: what ends it is no error of ours.
-func (p *Publisher) welcome(ctx context.Context, conn net.Conn, own zmq4.SocketType, serve func(*zmtp.Link)) {
-	x, err := zmtp.Open(ctx, conn, own, true, handshake, maxRequest)
-	if err != nil {
-		return
-	}
-	x.Buffer(p.config.IOTimeout)
-	serve(x)
+		x.Buffer(p.config.IOTimeout)
+		serve(x)
+	})
 }
 
 // serveSubscriber sends a subscriber what is published.

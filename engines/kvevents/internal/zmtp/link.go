@@ -120,6 +120,41 @@ func Listen(ctx context.Context, at Address) (net.Listener, error) {
 	return lc.Listen(ctx, at.Network, at.Addr)
 }
 
+// Serve gives the connections of a listener to handle, at most limit at a time, until ctx ends; others are closed at once. It closes
+// each after handle, or when ctx ends. owners has the goroutines of handle.
+func Serve(ctx context.Context, l net.Listener, limit int, owners *sync.WaitGroup, handle func(net.Conn)) {
+	defer context.AfterFunc(ctx, func() { _ = l.Close() })()
+	places := make(chan struct{}, limit)
+	for ctx.Err() == nil {
+		c, err := l.Accept()
+		if err != nil {
+			Sleep(ctx, 50*time.Millisecond) // out of file descriptors, say
+			continue
+		}
+		select {
+		case places <- struct{}{}:
+			owners.Go(func() {
+				defer func() { <-places }()
+				defer c.Close()
+				defer context.AfterFunc(ctx, func() { _ = c.Close() })()
+				handle(c)
+			})
+		default:
+			_ = c.Close()
+		}
+	}
+}
+
+// Sleep waits, at most until ctx ends.
+func Sleep(ctx context.Context, d time.Duration) {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+	case <-t.C:
+	}
+}
+
 const (
 	greetingBytes = 64 // of ZMTP 3
 	maxFrames     = 16 // of one message; those that we want have 4 at most
