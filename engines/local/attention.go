@@ -6,7 +6,6 @@ import (
 	"maps"
 	"math"
 	"slices"
-	"sort"
 
 	"github.com/ragpilot/ragpilot/engines"
 	"github.com/ragpilot/ragpilot/engines/local/internal/llama"
@@ -27,7 +26,7 @@ func (a Attention) Overlap(share float64) float64 {
 	if n <= 0 {
 		return 1
 	}
-	s, g := most(a.Question, n), most(a.Answer, n)
+	s, g := compute.Largest(a.Question, n), compute.Largest(a.Answer, n)
 	both := 0
 	for _, i := range s {
 		if slices.Contains(g, i) {
@@ -35,16 +34,6 @@ func (a Attention) Overlap(share float64) float64 {
 		}
 	}
 	return float64(both) / float64(n)
-}
-
-// most returns the places of the n largest values.
-func most(values []float32, n int) []int {
-	all := make([]int, len(values))
-	for i := range all {
-		all[i] = i
-	}
-	sort.SliceStable(all, func(i, j int) bool { return values[all[i]] > values[all[j]] })
-	return all[:n]
 }
 
 // Attention computes a chat with its answer, beside all other requests and in memory of its own, and looks at what the question and the

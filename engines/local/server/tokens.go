@@ -3,7 +3,6 @@ package server
 import (
 	"net/http"
 
-	"github.com/ragpilot/ragpilot/engines/local"
 	"github.com/ragpilot/ragpilot/internal/openaiserver"
 )
 
@@ -30,18 +29,12 @@ func (s *Server) tokenize(w http.ResponseWriter, r *http.Request) {
 	}
 	b := body{len(tokens), s.engine.Context(), append([]int32{}, tokens...), nil}
 	if texts {
-		b.Texts = spelled(s.engine, tokens)
+		b.Texts = make([]string, len(tokens))
+		for i, t := range tokens {
+			b.Texts[i] = s.engine.Detokenize([]int32{t})
+		}
 	}
 	s.front.WriteJSON(w, b)
-}
-
-// spelled returns the text of each token.
-func spelled(engine *local.Engine, tokens []int32) []string {
-	texts := make([]string, len(tokens))
-	for i, t := range tokens {
-		texts[i] = engine.Detokenize([]int32{t})
-	}
-	return texts
 }
 
 func (s *Server) tokens(m members) ([]int32, error) {

@@ -20,6 +20,20 @@ type Heads struct{ Query, KV, Dim int }
 // tokens' first dimension, then the second, and in a head of values token after token.
 type Page struct{ Keys, Values []float32 }
 
+// HeadValues are those of one head of the token in a slot.
+func (p Page) HeadValues(h Heads, head, slot int) []float32 {
+	return p.Values[(head*PageTokens+slot)*h.Dim:][:h.Dim]
+}
+
+// ValueNorm is the Euclidean norm of one head's values of the token in a slot.
+func (p Page) ValueNorm(h Heads, head, slot int) float64 {
+	sum := 0.0
+	for _, v := range p.HeadValues(h, head, slot) {
+		sum += float64(v) * float64(v)
+	}
+	return math.Sqrt(sum)
+}
+
 // Put writes a token's keys and values (KV·Dim floats each) into slot, one of PageTokens.
 func (p Page) Put(h Heads, slot int, keys, values []float32) {
 	for head := range h.KV {
@@ -27,14 +41,14 @@ func (p Page) Put(h Heads, slot int, keys, values []float32) {
 		for d, k := range keys[head*h.Dim:][:h.Dim] {
 			to[d*PageTokens+slot] = k
 		}
-		copy(p.Values[(head*PageTokens+slot)*h.Dim:][:h.Dim], values[head*h.Dim:])
+		copy(p.HeadValues(h, head, slot), values[head*h.Dim:])
 	}
 }
 
 // Get reads one head's keys, or values, of the token in a slot.
 func (p Page) Get(h Heads, head, slot int, row []float32, values bool) {
 	if values {
-		copy(row, p.Values[(head*PageTokens+slot)*h.Dim:][:h.Dim])
+		copy(row, p.HeadValues(h, head, slot))
 		return
 	}
 	for d := range h.Dim {
@@ -54,7 +68,7 @@ func (p Page) CopyHead(h Heads, head, slot int, from Page, fromSlot int, rope *R
 	} else {
 		rope.move(to[slot:], keys[fromSlot:], angles)
 	}
-	copy(p.Values[(head*PageTokens+slot)*h.Dim:][:h.Dim], from.Values[(head*PageTokens+fromSlot)*h.Dim:][:h.Dim])
+	copy(p.HeadValues(h, head, slot), from.HeadValues(h, head, fromSlot))
 }
 
 // Run is a number of consecutive tokens of one sequence among the rows of a call: they are at Position, Position+1, …, and look at

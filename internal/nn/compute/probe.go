@@ -1,6 +1,9 @@
 package compute
 
-import "math"
+import (
+	"cmp"
+	"slices"
+)
 
 // Probe collects how much rows attend to the first tokens of their sequence: for each head of keys and values the sum over rows, and over
 // the queries that share the head, of attention weights. Results are the same bits on any number of threads. A probe is for one call of
@@ -39,14 +42,21 @@ func (p *Probe) weight(h Heads, t task, position int) float32 {
 	case Position:
 		return float32(position + 1)
 	case ValueNorm:
-		values := t.run.Pages[position/PageTokens].Values[(t.head*PageTokens+position%PageTokens)*h.Dim:][:h.Dim]
-		sum := 0.0
-		for _, v := range values {
-			sum += float64(v) * float64(v)
-		}
-		return float32(math.Sqrt(sum))
+		return float32(t.run.Pages[position/PageTokens].ValueNorm(h, t.head, position%PageTokens))
 	}
 	return 1
+}
+
+// Largest returns the places of the k largest values in ascending order. Of equal values the first are taken.
+func Largest(values []float32, k int) []int {
+	all := make([]int, len(values))
+	for i := range all {
+		all[i] = i
+	}
+	slices.SortStableFunc(all, func(a, b int) int { return cmp.Compare(values[b], values[a]) })
+	all = all[:k]
+	slices.Sort(all)
+	return all
 }
 
 // row takes the exponentials of one query's products, whose sum is given.

@@ -120,14 +120,14 @@ func TestNeedle(t *testing.T) {
 	for name, f := range map[string]form{"reference": reference, "paper": paper} {
 		for head := range shape.KV {
 			pages := randomPages(r, n+rows)
-			before := best(f.attend(q, pages, n, 1)[head*n:][:n], 1)
+			before := compute.Largest(f.attend(q, pages, n, 1)[head*n:][:n], 1)
 			query := q[(4*shape.Query+head*shape.Query/shape.KV)*shape.Dim:][:shape.Dim]
 			long := make([]float32, shape.Dim)
 			for i, x := range query {
 				long[i] = 3 * x
 			}
 			setKey(pages, head, needle, long)
-			if got := best(f.attend(q, pages, n, 1)[head*n:][:n], 1); got[0] != needle || before[0] == needle {
+			if got := compute.Largest(f.attend(q, pages, n, 1)[head*n:][:n], 1); got[0] != needle || before[0] == needle {
 				t.Errorf("%s, head %d: token %d is kept, want %d; before it was %d", name, head, got[0], needle, before[0])
 			}
 		}
@@ -161,8 +161,8 @@ func TestPermutation(t *testing.T) {
 	}
 }
 
-// TestBest: the best are exact, in ascending order, and of equal ones the first.
-func TestBest(t *testing.T) {
+// TestLargest: the largest are exact, in ascending order, and of equal ones the first.
+func TestLargest(t *testing.T) {
 	r := rand.New(rand.NewPCG(4, 4))
 	for range 200 {
 		scores := make([]float32, 1+r.IntN(60))
@@ -171,7 +171,7 @@ func TestBest(t *testing.T) {
 		}
 		scores[r.IntN(len(scores))] = Always
 		k := r.IntN(len(scores) + 1)
-		got := best(scores, k)
+		got := compute.Largest(scores, k)
 		if len(got) != k || !slices.IsSorted(got) {
 			t.Fatalf("%d of %v: %v", k, scores, got)
 		}
@@ -182,8 +182,8 @@ func TestBest(t *testing.T) {
 					better++
 				}
 			}
-			if slices.Contains(got, uint32(i)) != (better < k) {
-				t.Fatalf("the best %d of %v are %v", k, scores, got)
+			if slices.Contains(got, i) != (better < k) {
+				t.Fatalf("the largest %d of %v are %v", k, scores, got)
 			}
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/ragpilot/ragpilot/engines/local/internal/llama"
+	"github.com/ragpilot/ragpilot/internal/nn/compute"
 )
 
 // Kept are the keys and values that were chosen from a part. Slot i of a head has one token's, those of smaller positions first.
@@ -35,8 +36,8 @@ func (p *Part) Keep(scores Scores, slots int) (*Kept, error) {
 	}
 	for layer := range p.model.Layers {
 		for head := range h.KV {
-			for slot, i := range best(scores[layer][head*len(p.tokens):][p.head:len(p.tokens)], slots) {
-				at := p.head + int(i)
+			for slot, i := range compute.Largest(scores[layer][head*len(p.tokens):][p.head:len(p.tokens)], slots) {
+				at := p.head + i
 				page, in := slot/llama.PageTokens, slot%llama.PageTokens
 				from := p.model.Page(p.pages[at/llama.PageTokens], layer)
 				p.model.Page(k.Pages[page], layer).CopyHead(h, head, in, from, at%llama.PageTokens, nil, nil)

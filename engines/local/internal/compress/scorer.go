@@ -1,7 +1,6 @@
 package compress
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -82,20 +81,12 @@ func (f form) scores(p *compute.Probe, h compute.Heads, pages []compute.Page, ro
 		for i := range p.Tokens {
 			s := float64(p.Sums[head*p.Tokens+i]) / mean
 			if f.column {
-				s *= norm(pages[i/llama.PageTokens].Values[(head*llama.PageTokens+i%llama.PageTokens)*h.Dim:][:h.Dim])
+				s *= pages[i/llama.PageTokens].ValueNorm(h, head, i%llama.PageTokens)
 			}
 			out[head*p.Tokens+i] = float32(s)
 		}
 	}
 	return out
-}
-
-func norm(values []float32) float64 {
-	sum := 0.0
-	for _, v := range values {
-		sum += float64(v) * float64(v)
-	}
-	return math.Sqrt(sum)
 }
 
 // notes are scores by what notes attend to, or the prompt that asks for them.
@@ -137,16 +128,4 @@ func (s Scores) force(heads, tokens, from, to int) {
 			}
 		}
 	}
-}
-
-// best returns the k best of scores in ascending order. Of equal ones the first are better.
-func best(scores []float32, k int) []uint32 {
-	order := make([]uint32, len(scores))
-	for i := range order {
-		order[i] = uint32(i)
-	}
-	slices.SortStableFunc(order, func(a, b uint32) int { return cmp.Compare(scores[b], scores[a]) })
-	order = order[:k]
-	slices.Sort(order)
-	return order
 }

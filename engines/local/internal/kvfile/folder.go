@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path"
@@ -325,10 +326,7 @@ const touchEvery = time.Minute
 func (f *Folder) Read(id ID, page []float32) error {
 	name, buffer := f.name(id), f.buffers.Get().(*[]byte)
 	defer f.buffers.Put(buffer)
-	err := f.readFile(name, *buffer)
-	if err == nil && !matches(*buffer, f.identity, id) {
-		err = ErrDamaged
-	}
+	err := f.readFile(name, id, *buffer)
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	switch {
@@ -351,13 +349,26 @@ func (f *Folder) Read(id ID, page []float32) error {
 	return nil
 }
 
-func (f *Folder) readFile(name string, buffer []byte) error {
+// readFile fills buffer with the file of a page, which must be exactly as long.
+func (f *Folder) readFile(name string, id ID, buffer []byte) error {
 	r, err := f.root.Open(name)
 	if err != nil {
 		return err
 	}
 	defer r.Close()
-	return read(r, buffer)
+	info, err := r.Stat()
+	if err != nil {
+		return err
+	}
+	if !info.Mode().IsRegular() || info.Size() != int64(len(buffer)) {
+		return ErrDamaged
+	}
+	_, err = io.ReadFull(r, buffer)
+	if identity, got, ok := check(buffer); errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF) || // it was cut short meanwhile
+		err == nil && (!ok || identity != f.identity || got != id) {
+		return ErrDamaged
+	}
+	return err
 }
 
 // use notes that a file was used.

@@ -1,12 +1,9 @@
 package kvfile
 
 import (
-	"bytes"
 	"encoding/binary"
 	"errors"
 	"hash/crc32"
-	"io"
-	"io/fs"
 )
 
 // A page's file is magic, identity (32 bytes), salt (32), page (32), length of what follows (4), the numbers, and CRC-32C (4) of all
@@ -45,27 +42,4 @@ func check(file []byte) (identity [32]byte, id ID, ok bool) {
 	ok = binary.LittleEndian.Uint32(rest[96:]) == uint32(body-headSize) &&
 		binary.LittleEndian.Uint32(file[body:]) == crc32.Checksum(file[:body], castagnoli)
 	return identity, id, ok
-}
-
-// read fills buffer with a file that must be exactly as long.
-func read(f fs.File, buffer []byte) error {
-	info, err := f.Stat()
-	if err != nil {
-		return err
-	}
-	if !info.Mode().IsRegular() || info.Size() != int64(len(buffer)) {
-		return ErrDamaged
-	}
-	if _, err := io.ReadFull(f, buffer); errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF) {
-		return ErrDamaged // it was cut short meanwhile
-	} else if err != nil {
-		return err
-	}
-	return nil
-}
-
-// matches reports whether a file is whole and the page that is wanted.
-func matches(file []byte, identity [32]byte, id ID) bool {
-	gotIdentity, got, ok := check(file)
-	return ok && bytes.Equal(gotIdentity[:], identity[:]) && got == id
 }

@@ -28,8 +28,9 @@ func (a *assembly) compare(model *llama.Model, worker *llama.Worker) []float32 {
 		for head := range h.KV {
 			for t := range a.tail {
 				at := head*a.tail + t
-				was := values(model, a.pages, layer, head, t)
-				is := values(model, full.pages, layer, head, t)
+				page, slot := t/llama.PageTokens, t%llama.PageTokens
+				was := model.Page(a.pages[page], layer).HeadValues(h, head, slot)
+				is := model.Page(full.pages[page], layer).HeadValues(h, head, slot)
 				switch a.reuse.Selector {
 				case CacheBlend:
 					value[t] += squares(is, was, 1, 1)
@@ -79,12 +80,6 @@ func (a *assembly) observers(pages [][]float32, probes []*compute.Probe) (spans 
 		spans = append(spans, llama.Span{Tokens: a.tokens[i : i+1], Position: i, Pages: pages})
 	}
 	return append(spans, llama.Span{Tokens: a.tokens[a.tail:a.prompt], Position: a.tail, Pages: pages, Probes: probes})
-}
-
-// values are those of a token in a layer, of one head.
-func values(model *llama.Model, pages [][]float32, layer, head, token int) []float32 {
-	dim := model.Shape().Dim
-	return model.Page(pages[token/llama.PageTokens], layer).Values[(head*llama.PageTokens+token%llama.PageTokens)*dim:][:dim]
 }
 
 // squares is the squared norm of wx·x − wy·y.

@@ -290,16 +290,14 @@ func (a *assembly) rank(value []float32) {
 // top returns the tokens of the highest value that may be computed again, as many as the budget has, in order. Of equal ones the first is
 // taken.
 func (a *assembly) top(value []float32) []int {
-	all := make([]int, 0, a.tail)
+	copied, count := slices.Repeat([]float32{float32(math.Inf(-1))}, a.tail), 0
 	for i, s := range a.state {
 		if s == copiedToken {
-			all = append(all, i)
+			copied[i] = value[i]
+			count++
 		}
 	}
-	sort.SliceStable(all, func(i, j int) bool { return value[all[i]] > value[all[j]] })
-	all = all[:min(len(all), a.budget())]
-	sort.Ints(all)
-	return all
+	return compute.Largest(copied, min(count, a.budget()))
 }
 
 // spans returns the next of the phase's tokens, at most limit, as spans, and how many they are.

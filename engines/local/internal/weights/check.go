@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 )
 
 // Architectures that are read.
@@ -104,7 +103,7 @@ func (m *Model) Check() error {
 	if n := m.Tokenizer.Vocab(); n > m.Vocab {
 		return fmt.Errorf("%d tokens for %d rows of %q", n, m.Vocab, embedding)
 	}
-	left := len(m.Tensors)
+	known := make(map[string]bool, len(m.Tensors))
 	take := func(prefix string, shapes map[string]shape) error {
 		for _, name := range slices.Sorted(maps.Keys(shapes)) {
 			want := shapes[name]
@@ -117,7 +116,7 @@ func (m *Model) Check() error {
 			case t.Rows != want.rows || t.Cols != want.cols:
 				return t.shapeError(want.rows, want.cols)
 			}
-			left--
+			known[prefix+name] = true
 		}
 		return nil
 	}
@@ -130,31 +129,12 @@ func (m *Model) Check() error {
 			return err
 		}
 	}
-	if left > 0 {
-		return fmt.Errorf("tensor %q: architecture %q with %d layers has none of this name", m.stranger(), m.Architecture, m.Layers)
+	for _, name := range slices.Sorted(maps.Keys(m.Tensors)) {
+		if !known[name] {
+			return fmt.Errorf("tensor %q: architecture %q with %d layers has none of this name", name, m.Architecture, m.Layers)
+		}
 	}
 	return nil
-}
-
-// stranger returns the first tensor that Check has no use for.
-func (m *Model) stranger() string {
-	outer, layer := m.outer(), m.layer()
-	for _, name := range slices.Sorted(maps.Keys(m.Tensors)) {
-		if _, ok := outer[name]; ok {
-			continue
-		}
-		var n int
-		rest := ""
-		if parts := strings.SplitN(name, ".", 3); len(parts) == 3 && parts[0] == "blk" {
-			if _, err := fmt.Sscan(parts[1], &n); err == nil && n >= 0 && n < m.Layers && fmt.Sprint(n) == parts[1] {
-				rest = parts[2]
-			}
-		}
-		if _, ok := layer[rest]; !ok {
-			return name
-		}
-	}
-	return ""
 }
 
 // Far above what models have: a bound for what is allocated by these numbers.
