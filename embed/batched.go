@@ -22,13 +22,13 @@ func Batched(inner Embedder, size int) Embedder { return batched{inner, max(size
 // Name returns inner's name.
 func (b batched) Name() string { return NameOf(b.Embedder) }
 
-// EmbedDocuments embeds batch by batch; an empty list asks nobody.
+// EmbedDocuments embeds batch by batch; an empty list sends nothing.
 func (b batched) EmbedDocuments(ctx context.Context, texts []string) ([][]float32, error) {
 	return b.each(ctx, texts, func(int) {})
 }
 
-// each embeds batch by batch, and tells after each how many texts are done.
-func (b batched) each(ctx context.Context, texts []string, tell func(done int)) ([][]float32, error) {
+// each embeds batch by batch, and calls report after each with the number of texts that are done.
+func (b batched) each(ctx context.Context, texts []string, report func(done int)) ([][]float32, error) {
 	vectors := make([][]float32, 0, len(texts))
 	for batch := range slices.Chunk(texts, b.size) {
 		found, err := documents(ctx, b.Embedder, batch)
@@ -39,7 +39,7 @@ func (b batched) each(ctx context.Context, texts []string, tell func(done int)) 
 			return nil, fmt.Errorf("embed: text %d: %w", len(vectors), &DimensionError{Want: len(vectors[0]), Got: len(found[0])})
 		}
 		vectors = append(vectors, found...)
-		tell(len(vectors))
+		report(len(vectors))
 	}
 	return vectors, nil
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/zeebo/xxh3"
 )
 
-// DefaultDimensions is the length of [NewHashed]'s vectors unless told otherwise.
+// DefaultDimensions is the length of [NewHashed]'s vectors by default.
 const DefaultDimensions = 384
 
 // Weights of the features. A word is several trigrams: each of those counts less.
@@ -42,7 +42,7 @@ func NewHashed(dimensions int) Hashed {
 	return Hashed{dimensions}
 }
 
-// Name tells embedders of different lengths apart, and from those of a later version that hash otherwise.
+// Name has the length and the version of the hash, so that stores do not mix vectors.
 func (h Hashed) Name() string { return fmt.Sprintf("hashed-v1-%d", h.size()) }
 
 // EmbedDocuments embeds each text; it fails only if ctx has ended.
@@ -76,7 +76,7 @@ func (h Hashed) size() int {
 func (h Hashed) vector(text string) []float32 {
 	v := make([]float32, h.size())
 	words := strings.FieldsFunc(strings.ToLower(text), func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) })
-	var b []byte // a feature with what tells its kind: one buffer for all
+	var b []byte // a feature with a mark of its kind: one buffer for all
 	for i, word := range words {
 		b = append(append(b[:0], "w:"...), word...)
 		add(v, b, wordWeight)

@@ -11,7 +11,7 @@ import (
 // Progress says how far one call of EmbedDocuments has come, in texts.
 type Progress struct{ Done, Total int }
 
-// reported tells of each batch.
+// reported calls report after each batch.
 type reported struct {
 	batched
 	report func(Progress)

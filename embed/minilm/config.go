@@ -16,7 +16,7 @@ const (
 // maxTokenizerFile bounds the JSON files that are read whole, in bytes.
 const maxTokenizerFile = 64 << 20
 
-// config is what config.json tells of a BERT encoder.
+// config is what config.json says of a BERT encoder.
 type config struct {
 	ModelType         string  `json:"model_type"`
 	Activation        string  `json:"hidden_act"`

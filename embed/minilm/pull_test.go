@@ -23,7 +23,7 @@ import (
 	"github.com/ragpilot/ragpilot/internal/nn/pippull"
 )
 
-// fakePip is a fake of pip: a script that copies a file to where pip was told to download, and counts its calls.
+// fakePip is a fake of pip: a script that copies a file to the folder of --dest, and counts its calls.
 type fakePip struct{ script, file, calls string }
 
 func newFakePip(t *testing.T, name string, content []byte) fakePip {

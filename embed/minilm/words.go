@@ -78,7 +78,7 @@ func splitPunctuation(word string, yield func(string) bool) bool {
 	return start == len(word) || yield(word[start:])
 }
 
-// isDropped tells control, format and private characters, and what is no character, from text.
+// isDropped reports control, format and private characters, and what is no character.
 func isDropped(r rune) bool {
 	switch {
 	case r == '\t' || r == '\n' || r == '\r':

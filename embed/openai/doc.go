@@ -8,6 +8,6 @@
 // batches, one after the other. An answer is a vector for each text, all of one length, or an error: what is missing, doubled or
 // of another length is never passed on.
 //
-// Errors can be told apart with errors.Is: [ErrUnauthorized], [ErrNoModel], [ErrTooLong], [ErrUnavailable], [ErrRefused],
+// errors.Is distinguishes the errors: [ErrUnauthorized], [ErrNoModel], [ErrTooLong], [ErrUnavailable], [ErrRefused],
 // [ErrBadAnswer], embed.ErrCount and embed.ErrDimension. None of them contains the key.
 package openai

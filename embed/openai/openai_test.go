@@ -91,7 +91,7 @@ func TestBatches(t *testing.T) {
 	}
 }
 
-// Each way to refuse is told apart, and is asked again only if later may be better. No error has the key.
+// Each way to refuse has its own error, and a request is repeated only if that may help. No error has the key.
 func TestRefused(t *testing.T) {
 	const key = "sk-very-secret"
 	for _, c := range []struct {

@@ -105,7 +105,7 @@ func TestMoreContextsThanMemory(t *testing.T) {
 	}
 }
 
-// The pilot is told that what memory gives up can be loaded.
+// The pilot learns that what memory gives up can be loaded.
 func TestMovedToDisk(t *testing.T) {
 	e := open(t, 40, local.Config{Model: long(t), CacheDir: t.TempDir()})
 	moved := make(chan contextpilot.Event, 100)

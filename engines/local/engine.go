@@ -108,7 +108,7 @@ func open(config Config, file *weights.Model) (*Engine, error) {
 	return e, nil
 }
 
-// Close ends all requests with [ErrClosed], waits for what is being computed and told, and gives the model's memory
+// Close ends all requests with [ErrClosed], waits for the current step and for subscribers, and gives the model's memory
 // back. It may be called again. It must not be called by a subscriber, nor from [Config].OnCache: it would wait for its
 // caller.
 func (e *Engine) Close() error { return e.close() }
@@ -124,7 +124,7 @@ func (e *Engine) Model() string { return e.config.Served }
 // Context is how many tokens a prompt and its answer may have, behind no compressed context: see [Engine.Room].
 func (e *Engine) Context() int { return e.capacity }
 
-// Warnings tells what had to be assumed about the model, for example a chat template that is not known.
+// Warnings lists what had to be assumed about the model, for example a chat template that is not known.
 func (e *Engine) Warnings() []string { return slices.Clone(e.file.Warnings) }
 
 // Subscribe implements [engines.Engine]. The sink is called between two steps of the computation, or before a request
@@ -134,7 +134,7 @@ func (e *Engine) Subscribe(sink func(events ...contextpilot.Event)) (cancel func
 	return e.outbox.Subscribe(sink)
 }
 
-// Clear empties the cache in memory, but for what requests that run use; files stay. Subscribers have been told when it returns; it must not be called by
+// Clear empties the cache in memory, but for what requests that run use; files stay. Subscribers have had the event when it returns; it must not be called by
 // them, nor from [Config].OnCache.
 func (e *Engine) Clear() { e.runner.Clear() }
 
@@ -198,7 +198,7 @@ func (e *Engine) name(id string) string {
 	return id
 }
 
-// begin tells residency of a request. What it returns must be called when the request has ended, with the event of its answer if it
+// begin registers a request with residency. What it returns must be called when the request has ended, with the event of its answer if it
 // has one.
 func (e *Engine) begin(id string, request runner.Request) (end func(served *contextpilot.Event)) {
 	prompt := request.Prompt
@@ -224,7 +224,7 @@ func (e *Engine) begin(id string, request runner.Request) (end func(served *cont
 			e.resident.Served(id)
 		} else {
 			e.resident.Aborted(id)
-			if tokens, _ := e.resident.Resident(id); tokens == 0 { // it has not begun, or not come far: nobody need hear of it
+			if tokens, _ := e.resident.Resident(id); tokens == 0 { // it has not begun, or has nothing in the cache: there is nothing to report
 				e.resident.Drop(id)
 			}
 		}

@@ -251,7 +251,7 @@ func TestStopTokenCounts(t *testing.T) {
 			Messages: []engines.Message{{Role: engines.User, Content: "hello"}},
 		})
 		if got := e.Stats().GeneratedTokens - before; got != int64(r.Usage.OutputTokens) {
-			t.Errorf("seed %d: usage tells of %d tokens, counters of %d", seed, r.Usage.OutputTokens, got)
+			t.Errorf("seed %d: usage has %d tokens, counters have %d", seed, r.Usage.OutputTokens, got)
 		}
 		if r.Finish == "stop" {
 			ended++

@@ -56,7 +56,7 @@ func (l *ledger) requests(prompts map[string]int) func(...contextpilot.Event) {
 			case contextpilot.Served:
 				l.resident[e.Request] = prompts[e.Request] / 16 * 16
 			case contextpilot.Shrunk:
-				if served { // more may be left than was told: others have stored it again
+				if served { // more may be left than was reported: others have stored it again
 					l.resident[e.Request] = min(l.resident[e.Request], e.Tokens)
 				}
 			case contextpilot.Gone:
@@ -72,8 +72,8 @@ func (l *ledger) requests(prompts map[string]int) func(...contextpilot.Event) {
 	}
 }
 
-// What subscribers are told agrees with what the engine would find, request by request and block by block. That something is there
-// again, since another request has stored it, is not told of requests.
+// What subscribers receive agrees with what the engine would find, request by request and block by block. That something is there
+// again, since another request has stored it, is not reported.
 func TestEvents(t *testing.T) {
 	l := newLedger()
 	e := open(t, 24, local.Config{OnCache: l.cache})

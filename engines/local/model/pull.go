@@ -26,7 +26,7 @@ const (
 // tempPrefix begins the names of temporary folders.
 const tempPrefix = ".pull-"
 
-// Progress tells how far a pull is.
+// Progress says how far a pull is.
 type Progress struct {
 	Stage Stage
 	// Done of Total bytes.

@@ -190,7 +190,7 @@ func TestRefused(t *testing.T) {
 		{"logprobs", chatPath, `{"logprobs":true,` + m + `}`, 400, "logprobs", "logprobs true"},
 		{"logprobs of a completion", textPath, `{"logprobs":1,"prompt":"a"}`, 400, "logprobs", "logprobs 1"},
 		{"log probabilities of the prompt", textPath, `{"prompt_logprobs":1,"prompt":"a"}`, 400, "prompt_logprobs", "prompt_logprobs 1"},
-		{"what the template is told", chatPath, `{"chat_template_kwargs":{"enable_thinking":false},` + m + `}`, 400, "chat_template_kwargs", "chat_template_kwargs {"},
+		{"members of the template", chatPath, `{"chat_template_kwargs":{"enable_thinking":false},` + m + `}`, 400, "chat_template_kwargs", "chat_template_kwargs {"},
 		{"bad words", chatPath, `{"bad_words":["a"],` + m + `}`, 400, "bad_words", `bad_words ["a"]`},
 		{"allowed tokens", chatPath, `{"allowed_token_ids":[1],` + m + `}`, 400, "allowed_token_ids", "allowed_token_ids [1]"},
 		{"the stop text too", chatPath, `{"include_stop_str_in_output":true,` + m + `}`, 400, "include_stop_str_in_output", "include_stop_str_in_output true"},

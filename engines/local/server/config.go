@@ -19,12 +19,12 @@ const (
 type Config struct {
 	// Version is what /version says.
 	Version string
-	// Events publishes what the engine's cache stores and gives up; the server tells clients where. Nil: nobody does.
+	// Events publishes what the engine's cache stores and gives up; /kv_event_sources says where. Nil: they are not published.
 	Events *publish.Publisher
 	// MaxBody bounds the body of a request in bytes.
 	MaxBody int64
-	// MaxRequests bounds the completions that run or wait, and with them what the tokenizer is asked; the next one is told to come
-	// again (429).
+	// MaxRequests bounds the completions that run or wait, and the tokenizer's requests with them; the next one is refused
+	// (429).
 	MaxRequests int
 	// IOTimeout bounds the wait for a client to send its request, and each wait for it to take a piece of its answer.
 	IOTimeout time.Duration

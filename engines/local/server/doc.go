@@ -22,11 +22,11 @@
 // OpenAI's: without a temperature answers are greedy, and a chat's answer has at most the engine's own number of
 // tokens. The header X-Request-Id, or else request_id, comes back in the answer's id, as in vLLM.
 //
-// return_token_ids gives the prompt's tokens, not the answer's: the engine tells the text alone.
+// return_token_ids gives the prompt's tokens, not the answer's: the engine returns only its text.
 //
 // # When clients go
 //
 // A client that closes its connection, or takes nothing of its answer for Config.IOTimeout, ends its request; the
 // engine's memory for it is free at the end of the step that it is in. Others do not wait for a slow client. One whose
-// body has not come in that time is told 408.
+// body has not come in that time gets a 408.
 package server

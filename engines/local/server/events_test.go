@@ -129,7 +129,7 @@ func talk(t *testing.T, r *rig, random *rand.Rand, requests int) (prompts []prom
 	return prompts
 }
 
-// Events alone tell what the engine has: through evictions, an emptied cache, and a restart, also to one who comes late.
+// Events alone show what the engine has: through evictions, an emptied cache, and a restart, also to one who comes late.
 func TestResidentSetFromEvents(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	const pageBytes = 16 * 2 * 2 * 2 * 16 * 4 // tokens, layers, keys and values, heads, their length, bytes of a number

@@ -182,8 +182,8 @@ func TestShutdown(t *testing.T) {
 			if err := <-ended; (err == nil) != patient {
 				t.Errorf("shutdown: %v", err)
 			}
-			told := strings.Contains(string(rest), "shutting down")
-			if !strings.HasSuffix(string(rest), "data: [DONE]\n\n") || told == patient {
+			cut := strings.Contains(string(rest), "shutting down")
+			if !strings.HasSuffix(string(rest), "data: [DONE]\n\n") || cut == patient {
 				t.Errorf("the stream ends in %q", rest[max(0, len(rest)-300):])
 			}
 			await(t, "free blocks", func() bool { s := r.engine.Stats(); return s.Running == 0 && s.UsedBlocks == 0 })
@@ -229,7 +229,7 @@ func TestSlowBody(t *testing.T) {
 	}
 }
 
-// More than MaxRequests are told to come again.
+// More than MaxRequests get a 429.
 func TestTooMany(t *testing.T) {
 	r := start(t, func(s *settings) {
 		roomy(s)

@@ -106,7 +106,7 @@ func (s *Server) begin(request context.Context) (ctx context.Context, done func(
 }
 
 // Shutdown takes no more completions, nor texts for the tokenizer, and returns when none is left. Those that run when
-// ctx ends are cut short: they are told so, and ctx's error is returned. Call it once, before that of the
+// ctx ends are cut short with an error, and ctx's error is returned. Call it once, before that of the
 // [http.Server], which closes listeners: meanwhile /health says that the server is about to end, and the rest is
 // answered.
 func (s *Server) Shutdown(ctx context.Context) error {

@@ -8,9 +8,9 @@
 // It answers POST /v1/chat/completions and /v1/completions, streamed and not, GET /v1/models and GET /health. Usage has
 // prompt_tokens_details.cached_tokens. A request's ID is the header X-Request-Id, else the body's request_id, else
 // its rid, and the answer's ID is that behind "chatcmpl-" or "cmpl-", as vLLM has it. Members it does not know are
-// ignored. [Options] says how long answers are, what is in them and when they come.
+// ignored. [Options] sets how long answers are, what is in them and when they come.
 //
-// What the cache loses is told to [Options].Evict; a [Poster] sends it to a sidecar's POST /evict.
+// [Options].Evict receives what the cache loses; a [Poster] sends it to a sidecar's POST /evict.
 //
 // # What a prompt is
 //

@@ -43,7 +43,7 @@ const ledgerSize = 1 << 17
 type ledger struct {
 	rule      EvictRule
 	engineIDs bool
-	tell      func(lost ...Eviction)
+	report    func(lost ...Eviction)
 
 	mu sync.Mutex
 	at *lru.Cache[string, entry] // guarded by mu
@@ -53,11 +53,11 @@ type ledger struct {
 type entry struct {
 	kind   *openaiserver.Kind
 	cached int  // tokens of its prompt that others had stored before; -1: not known yet
-	told   bool // of its loss
+	lost   bool // its loss was reported
 }
 
-func newLedger(rule EvictRule, engineIDs bool, tell func(...Eviction)) *ledger {
-	return &ledger{rule: rule, engineIDs: engineIDs, tell: tell, at: lru.New[string, entry](ledgerSize)}
+func newLedger(rule EvictRule, engineIDs bool, report func(...Eviction)) *ledger {
+	return &ledger{rule: rule, engineIDs: engineIDs, report: report, at: lru.New[string, entry](ledgerSize)}
 }
 
 // begin makes a request known, and forgets an earlier one of this ID.
@@ -92,11 +92,11 @@ func (l *ledger) observe(events ...contextpilot.Event) {
 		}
 	}
 	if len(lost) > 0 {
-		l.tell(slices.Clip(lost)...)
+		l.report(slices.Clip(lost)...)
 	}
 }
 
-// judge reports whether a loss is to be told.
+// judge decides whether a loss is reported.
 func (l *ledger) judge(e contextpilot.Event) (Eviction, bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -110,22 +110,22 @@ func (l *ledger) judge(e contextpilot.Event) (Eviction, bool) {
 	}
 	if e.Kind == contextpilot.Gone {
 		l.at.Delete(e.Request)
-		return out, !known.told
+		return out, !known.lost
 	}
 	switch l.rule {
 	case EachLoss:
 		out.ResidentTokens = e.Tokens
 		return out, true
 	case OwnLost:
-		if known.told || known.cached < 0 || e.Tokens > known.cached {
+		if known.lost || known.cached < 0 || e.Tokens > known.cached {
 			return out, false
 		}
 	case FirstLoss:
-		if known.told {
+		if known.lost {
 			return out, false
 		}
 	}
-	known.told = true
+	known.lost = true
 	l.at.Put(e.Request, known)
 	return out, true
 }

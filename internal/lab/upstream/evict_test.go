@@ -74,7 +74,7 @@ func TestEvictionRules(t *testing.T) {
 						got = append(got, id)
 					}
 					if !slices.Equal(got, tt.want) {
-						t.Errorf("told of %v, want %v", got, tt.want)
+						t.Errorf("reported %v, want %v", got, tt.want)
 					}
 				})
 			}
@@ -82,7 +82,7 @@ func TestEvictionRules(t *testing.T) {
 	}
 }
 
-// TestEvictedOnce: with every rule but EachLoss a request is told of once, unless it was sent again.
+// TestEvictedOnce: with every rule but EachLoss a request is reported once, unless it was sent again.
 func TestEvictedOnce(t *testing.T) {
 	for _, rule := range []upstream.EvictRule{upstream.OwnLost, upstream.FirstLoss} {
 		var book lostBook

@@ -46,7 +46,7 @@ type Options struct {
 	// Stub answers every request with a fixed word at once, without cache, delays, IDs or the decoding of bodies.
 	Stub bool
 
-	// Evict, if not nil, is told what the cache has lost. It is called by one goroutine at a time and must not block.
+	// Evict, if not nil, receives what the cache has lost. It is called by one goroutine at a time and must not block.
 	// A cache without a capacity loses nothing.
 	Evict func(lost ...Eviction)
 	// EvictRule says when a request counts as lost; empty: [OwnLost].

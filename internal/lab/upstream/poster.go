@@ -100,16 +100,16 @@ func (p *Poster) Stats() PosterStats {
 
 // Run sends what is queued, in order, until ctx ends. What is then left is sent too, until a first call fails. Call it once.
 func (p *Poster) Run(ctx context.Context) {
-	told := int64(0) // overflows that were logged
+	logged := int64(0) // overflows
 	for ctx.Err() == nil {
 		select {
 		case e := <-p.queue:
 			p.deliver(ctx, p.fill(e))
 		case <-ctx.Done():
 		}
-		if n := p.overflowed.Load(); n > told {
-			p.options.Log.Warn("evictions dropped, queue full", "count", n-told)
-			told = n
+		if n := p.overflowed.Load(); n > logged {
+			p.options.Log.Warn("evictions dropped, queue full", "count", n-logged)
+			logged = n
 		}
 	}
 	for {

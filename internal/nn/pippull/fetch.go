@@ -99,7 +99,7 @@ func (p Package) arguments(into string) []string {
 	}
 }
 
-// watch runs a command and tells how much it has written into a folder.
+// watch runs a command and reports how much it has written into a folder.
 func watch(cmd *exec.Cmd, dir string, progress func(bytes int64)) error {
 	if err := cmd.Start(); err != nil {
 		return err

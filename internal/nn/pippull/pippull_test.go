@@ -102,7 +102,7 @@ func TestFetch(t *testing.T) {
 				t.Errorf("%q, %v", wheel, err)
 			}
 			if calls == 0 {
-				t.Error("no progress was told")
+				t.Error("progress was never called")
 			}
 			if diff := cmp.Diff(c.asked, said(t, asked, temp)); diff != "" {
 				t.Errorf("programs: -want +got:\n%s", diff)

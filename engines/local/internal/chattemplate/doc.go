@@ -1,6 +1,6 @@
 // Package chattemplate turns a chat into the text that a model was trained on.
 //
-// Model files carry a Jinja program for this. It is not run: [Recognize] tells its family by what it writes, and
+// Model files carry a Jinja program for this. It is not run: [Recognize] finds its family by what it writes, and
 // [Template.Render] does what the programs of that family do:
 //
 //	ChatML  <|im_start|>user\n…<|im_end|>\n<|im_start|>assistant\n             SmolLM2, Qwen 2, Qwen 3

@@ -318,7 +318,7 @@ func (f *Folder) Has(id ID) bool {
 	return f.files.Has(name)
 }
 
-// touchEvery is how old a file's time may become while it is used: after a restart times tell the order.
+// touchEvery is how old a file's time may become while it is used: after a restart the order is that of the times.
 const touchEvery = time.Minute
 
 // Read reads a page, which has all numbers of the shape. Errors are fs.ErrNotExist, ErrDamaged, and those of the disk; after the first

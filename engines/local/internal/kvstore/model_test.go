@@ -30,7 +30,7 @@ type machine struct {
 	below   map[ID][]float32
 	pages   map[ID][]float32
 	loads   []ID                   // that were begun
-	told    map[kvevents.Hash]bool // events say that the tier has it
+	inTier  map[kvevents.Hash]bool // events say that the tier has it
 	refuses bool                   // the tier would rather not
 	shared  map[*Sequence]int      // of private sequences: the first tokens, whose pages were found
 	closed  map[*Sequence]bool     // sequences that take no more tokens
@@ -78,7 +78,7 @@ func pinnedValue(id [32]byte, slot int) float32 { return -float32(1000*int(id[0]
 // own are a sequence's tokens behind its prefix.
 func own(q *Sequence) []int32 { return q.tokens[q.prefix*PageTokens:] }
 
-// block is a block of which an event told.
+// block is a block that an event reported.
 type block struct {
 	salt   string
 	tokens []int32 // all up to its last
@@ -102,7 +102,7 @@ func streams() [][]int32 {
 func (m *machine) init(t *rapid.T) {
 	m.store = New(rapid.IntRange(4, 14).Draw(t, "capacity"), PageTokens, m)
 	m.below, m.pages = map[ID][]float32{}, map[ID][]float32{}
-	m.told, m.prefixes = map[kvevents.Hash]bool{}, map[*Sequence][32]byte{}
+	m.inTier, m.prefixes = map[kvevents.Hash]bool{}, map[*Sequence][32]byte{}
 	m.shared, m.closed = map[*Sequence]int{}, map[*Sequence]bool{}
 	m.resident, m.blocks = map[string]bool{}, map[kvevents.Hash]block{}
 }
@@ -272,13 +272,13 @@ func (m *machine) Vanish(t *rapid.T) {
 
 func (m *machine) Refuse(t *rapid.T) { m.refuses = rapid.Bool().Draw(t, "refuses") }
 
-// prefix is vLLM's rule: whole blocks from the first on, and never the last token. Of blocks that were loaded events may not tell yet.
+// prefix is vLLM's rule: whole blocks from the first on, and never the last token. Of blocks that were loaded events may not report yet.
 func (m *machine) prefix(x *Prefix, tokens []int32, salt string) int {
 	n, hash := 0, x.root(salt)
 	for n+PageTokens <= len(tokens)-1 {
 		hash = chain(hash, tokens[n:n+PageTokens])
 		p := m.store.index[hash]
-		if loaded := p != nil && p.computed && p.untold != nil; !loaded && !m.resident[key(x.Salt(salt), tokens[:n+PageTokens])] {
+		if loaded := p != nil && p.computed && p.unreported != nil; !loaded && !m.resident[key(x.Salt(salt), tokens[:n+PageTokens])] {
 			break
 		}
 		n += PageTokens
@@ -384,7 +384,7 @@ func (m *machine) Close(t *rapid.T) {
 	pages := slices.Clone(q.pages)
 	q.Close()
 	for i, p := range slices.Backward(pages) { // the last page first
-		if p.indexed && p.refs == 0 && p.untold == nil {
+		if p.indexed && p.refs == 0 && p.unreported == nil {
 			m.order = append(m.order, key(q.salt, own(q)[:(i+1-q.prefix)*PageTokens]))
 		}
 	}
@@ -410,13 +410,13 @@ func (m *machine) fold(t *rapid.T) {
 	for _, e := range m.store.Events() {
 		switch {
 		case e.Medium != "":
-			if stored := e.Kind == kvevents.Stored; m.told[e.Hashes[0]] == stored {
+			if stored := e.Kind == kvevents.Stored; m.inTier[e.Hashes[0]] == stored {
 				t.Fatalf("%v of a page that the tier has: %v", e.Kind, !stored)
 			}
-			m.told[e.Hashes[0]] = e.Kind == kvevents.Stored
+			m.inTier[e.Hashes[0]] = e.Kind == kvevents.Stored
 			continue
 		case e.Kind == kvevents.Cleared:
-			clear(m.told)
+			clear(m.inTier)
 		}
 		switch e.Kind {
 		case kvevents.Stored:
@@ -454,8 +454,8 @@ func (m *machine) fold(t *rapid.T) {
 	for id := range m.below {
 		there[id.Page.event()] = true
 	}
-	for hash, told := range m.told {
-		if told && !there[hash] {
+	for hash, below := range m.inTier {
+		if below && !there[hash] {
 			t.Fatal("events say that the tier has a page that it has not")
 		}
 	}
@@ -466,7 +466,7 @@ func (m *machine) unuse() {
 	used := map[string]bool{}
 	for _, q := range m.open {
 		for i, p := range q.pages {
-			if p.indexed && p.computed && p.untold == nil {
+			if p.indexed && p.computed && p.unreported == nil {
 				used[key(q.salt, own(q)[:(i+1-q.prefix)*PageTokens])] = true
 			}
 		}
@@ -474,27 +474,27 @@ func (m *machine) unuse() {
 	m.order = slices.DeleteFunc(m.order, func(k string) bool { return used[k] })
 }
 
-// checkIndex: events tell exactly what can be found.
+// checkIndex: events report exactly what can be found.
 func (m *machine) checkIndex(t *rapid.T) {
 	computed := 0
 	for hash, p := range m.store.index {
 		if p.hash != hash || !p.indexed {
 			t.Fatal("a page stands in the index under another hash")
 		}
-		if p.untold != nil && (p.refs == 0 || p.owner != nil || p.computed == p.loading) {
-			t.Fatal("a page that was not told of is unused, or neither loading nor loaded")
+		if p.unreported != nil && (p.refs == 0 || p.owner != nil || p.computed == p.loading) {
+			t.Fatal("a page that was not reported is unused, or neither loading nor loaded")
 		}
-		if p.computed && p.untold == nil {
+		if p.computed && p.unreported == nil {
 			computed++
-			if _, told := m.blocks[hash.event()]; !told {
-				t.Fatal("a page can be found of which no event told")
+			if _, reported := m.blocks[hash.event()]; !reported {
+				t.Fatal("a page can be found that no event reported")
 			}
 		} else if p.refs == 0 {
-			t.Fatal("nobody uses a page in the index that is not computed")
+			t.Fatal("a page in the index is neither used nor computed")
 		}
 	}
 	if computed != len(m.blocks) || len(m.resident) != len(m.blocks) {
-		t.Fatalf("%d pages can be found, events tell of %d", computed, len(m.blocks))
+		t.Fatalf("%d pages can be found, events report %d", computed, len(m.blocks))
 	}
 	if len(m.order) != m.store.unused.Len() {
 		t.Fatalf("%d pages are unused, want %d", m.store.unused.Len(), len(m.order))
@@ -511,7 +511,7 @@ func (m *machine) checkPages(t *rapid.T) {
 				t.Fatalf("page %d is in the index, the one before it is not", i)
 			}
 			if p.loading && (p.owner != nil || p.computed || !slices.ContainsFunc(m.loads, func(id ID) bool { return id.Page == p.hash })) {
-				t.Fatalf("page %d waits for a load that nobody makes", i)
+				t.Fatalf("page %d waits for a load that was not asked for", i)
 			}
 			if p.owner != nil && !slices.Contains(m.open, p.owner) {
 				t.Fatalf("page %d belongs to a sequence that was closed", i)
@@ -567,7 +567,7 @@ func TestStore(t *testing.T) {
 			pinned += len(x.pages)
 		}
 		if s := m.store.Stats(); s.Used != pinned {
-			t.Fatalf("%d pages are in use by nobody", s.Used)
+			t.Fatalf("%d pages are in use, though all sequences are closed", s.Used)
 		}
 	})
 }

@@ -69,7 +69,7 @@ func (s *Store) Begin(x *Prefix, tokens []int32, looked int, salt string) *Seque
 			s.enter(p, q.hashes[i])
 			if below = below && s.tier.Has(q.id(i)); below {
 				stored := q.stored(i)
-				p.owner, p.loading, p.untold = nil, true, &stored
+				p.owner, p.loading, p.unreported = nil, true, &stored
 				s.loads = append(s.loads, q.id(i))
 			}
 		}
@@ -122,7 +122,7 @@ func (q *Sequence) Ready(limit int) int {
 	for i := q.computed / PageTokens; i < len(q.pages) && n < limit; i++ {
 		p := q.pages[i]
 		if p.owner == nil && !p.computed && !p.loading {
-			p.owner = q // whoever wanted to compute it has gone
+			p.owner = q // the sequence that wanted to compute it has gone
 		}
 		if p.owner != q {
 			break
@@ -138,12 +138,12 @@ func (q *Sequence) pass() {
 	q.computed += n
 	q.cached += n
 	q.store.stats.Hits += int64(n)
-	if p.untold != nil {
+	if p.unreported != nil {
 		if q.store.tier.Has(ID{q.root, p.hash}) { // it may have gone since it was loaded
-			q.store.below(p.hash, *p.untold)
+			q.store.reportBelow(p.hash, *p.unreported)
 		}
-		q.store.events = append(q.store.events, *p.untold)
-		p.untold = nil
+		q.store.events = append(q.store.events, *p.unreported)
+		p.unreported = nil
 	}
 }
 
@@ -196,7 +196,7 @@ func (s *Store) find(tokens []int32, first int, salt string) (q *Sequence, unuse
 	for i := range first / PageTokens {
 		q.hash(i, tokens)
 		p := s.index[q.hashes[i]]
-		if p == nil || !p.computed || p.untold != nil {
+		if p == nil || !p.computed || p.unreported != nil {
 			q.hashes = q.hashes[:i]
 			break
 		}
@@ -252,7 +252,7 @@ func (q *Sequence) full(i int) {
 	q.enter(i)
 }
 
-// enter tells of page i, which can be found from now on.
+// enter reports page i, which can be found from now on.
 func (q *Sequence) enter(i int) {
 	stored := q.stored(i)
 	q.store.events = append(q.store.events, stored)
@@ -265,7 +265,7 @@ func (q *Sequence) enter(i int) {
 func (q *Sequence) replace(i int, by *page) {
 	if !by.computed {
 		copy(by.memory, q.pages[i].memory)
-		by.computed, by.owner, by.loading, by.untold = true, nil, false, nil
+		by.computed, by.owner, by.loading, by.unreported = true, nil, false, nil
 		defer q.enter(i)
 	}
 	q.store.release(q.pages[i], q)

@@ -26,22 +26,22 @@ type Store struct {
 	loads   []ID
 	unsaved []*unsaved
 	rescued int           // floats of unsaved pages that were given up
-	told    map[Hash]bool // pages that events say are in the tier
+	below   map[Hash]bool // pages that events say are in the tier
 }
 
 // page is the memory of PageTokens tokens.
 type page struct {
-	memory   []float32
-	hash     Hash // of a page in the index
-	indexed  bool
-	computed bool            // all its tokens are
-	clears   int             // of the store, when the page was taken
-	owner    *Sequence       // who computes it; nil: it is computed or loaded, or nobody does though sequences wait for it
-	loading  bool            // it is in the index, is not computed, and a tier has it
-	untold   *kvevents.Event // of a page that is loading or was loaded: what to report when a sequence has all in front of it
-	unsaved  *unsaved        // of a page in the index that is computed
-	refs     int
-	place    *list.Element // in unused
+	memory     []float32
+	hash       Hash // of a page in the index
+	indexed    bool
+	computed   bool            // all its tokens are
+	clears     int             // of the store, when the page was taken
+	owner      *Sequence       // the sequence that computes it; nil: it is computed or loaded, or none computes it though some wait for it
+	loading    bool            // it is in the index, is not computed, and a tier has it
+	unreported *kvevents.Event // of a page that is loading or was loaded: what to report when a sequence has all in front of it
+	unsaved    *unsaved        // of a page in the index that is computed
+	refs       int
+	place      *list.Element // in unused
 }
 
 // Stats are counters, in pages unless they say tokens.
@@ -58,7 +58,7 @@ type Stats struct {
 
 // New returns an empty store of pages of floats numbers each, in front of a tier or of none (nil). Memory is allocated as it is needed.
 func New(pages, floats int, tier Tier) *Store {
-	return &Store{floats: floats, capacity: pages, index: map[Hash]*page{}, tier: tier, told: map[Hash]bool{}}
+	return &Store{floats: floats, capacity: pages, index: map[Hash]*page{}, tier: tier, below: map[Hash]bool{}}
 }
 
 // Stats returns the counters.
@@ -84,10 +84,10 @@ func (s *Store) Clear() {
 		s.drop(s.unused.Remove(e).(*page))
 	}
 	for _, p := range s.index {
-		p.indexed, p.loading, p.untold = false, false, nil
+		p.indexed, p.loading, p.unreported = false, false, nil
 	}
 	clear(s.index)
-	clear(s.told) // whoever follows the events forgets it, too
+	clear(s.below) // those who follow the events forget it, too
 	s.events = append(s.events, kvevents.Event{Kind: kvevents.Cleared})
 }
 
@@ -154,7 +154,7 @@ func (s *Store) release(p *page, from *Sequence) {
 		return
 	}
 	s.used--
-	if p.indexed && p.computed && p.untold == nil {
+	if p.indexed && p.computed && p.unreported == nil {
 		p.place = s.unused.PushBack(p)
 		return
 	}

@@ -68,7 +68,7 @@ func (s *Store) NotLoaded(hash Hash) bool {
 		return false
 	}
 	p := s.index[hash]
-	p.loading, p.untold = false, nil // the first sequence that is ready for it computes it
+	p.loading, p.unreported = false, nil // the first sequence that is ready for it computes it
 	return true
 }
 
@@ -108,12 +108,12 @@ func (s *Store) NextUnsaved(buffer []float32) (next Unsaved, ok bool) {
 }
 
 // Saved notes that a page is in the tier now.
-func (s *Store) Saved(u Unsaved) { s.below(u.ID.Page, u.stored) }
+func (s *Store) Saved(u Unsaved) { s.reportBelow(u.ID.Page, u.stored) }
 
-// below reports that a page is in the tier, once.
-func (s *Store) below(hash Hash, stored kvevents.Event) {
-	if !s.told[hash] {
-		s.told[hash] = true
+// reportBelow reports that a page is in the tier, once.
+func (s *Store) reportBelow(hash Hash, stored kvevents.Event) {
+	if !s.below[hash] {
+		s.below[hash] = true
 		stored.Medium = Medium
 		s.events = append(s.events, stored)
 	}
@@ -121,8 +121,8 @@ func (s *Store) below(hash Hash, stored kvevents.Event) {
 
 // Vanished notes that the tier has a page no more.
 func (s *Store) Vanished(hash Hash) {
-	if s.told[hash] {
-		delete(s.told, hash)
+	if s.below[hash] {
+		delete(s.below, hash)
 		s.events = append(s.events, kvevents.Event{Kind: kvevents.Removed, Hashes: []kvevents.Hash{hash.event()}, Medium: Medium})
 	}
 }

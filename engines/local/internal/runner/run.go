@@ -54,7 +54,7 @@ type Run struct {
 	// Written by the loop alone, while the run is in its step.
 	token  int32 // that was chosen
 	rows   int   // of logits, that the sequence has given; only if they are scored
-	scored int   // of these, those that were told
+	scored int   // of these, those that OnLogits has had
 	looks  bool  // Request.Watch is in the step
 	behind int   // the first token that Request.Watch has not seen
 

@@ -23,7 +23,7 @@ type Config struct {
 	OnEvents func([]kvevents.Event)
 	// Files is the tier below memory; nil: none. It must stay open until Close has returned.
 	Files Files
-	// SaltedFiles tells that pages of requests with a salt go there, too.
+	// SaltedFiles keeps pages of requests with a salt there, too.
 	SaltedFiles bool
 }
 
@@ -32,11 +32,12 @@ var ErrClosed = errors.New("closed")
 
 // Runner runs requests. All methods are safe for concurrent use. It has one goroutine until Close returns.
 type Runner struct {
-	config  Config
-	worker  *llama.Worker   // of the loop
-	done    chan struct{}   // closed when the loop has ended
-	spans   []llama.Span    // of the loop
-	telling []chan struct{} // of the loop: of the Clears whose events it is telling
+	config Config
+	worker *llama.Worker // of the loop
+	done   chan struct{} // closed when the loop has ended
+	spans  []llama.Span  // of the loop
+	// delivering, of the loop, are of the Clears whose events it is delivering.
+	delivering []chan struct{}
 
 	mu      sync.Mutex
 	changed *sync.Cond // guarded by mu: something for the loop to do
@@ -45,7 +46,7 @@ type Runner struct {
 	running []*Run     // in order of admission
 	step    []*Run     // those of which something is being computed; only the loop changes it
 	closed  bool
-	cleared []chan struct{} // closed when the events of a Clear have been told
+	cleared []chan struct{} // closed when the events of a Clear have been delivered
 	disk    *disk           // nil: none
 	pace    time.Duration   // that computing a token of a prompt takes, a moving mean; 0: unknown
 	stats   Stats
@@ -114,16 +115,16 @@ func (r *Runner) Pin(id [32]byte, pages [][]float32) *kvstore.Prefix {
 	return r.store.Pin(id, pages)
 }
 
-// Clear empties the cache, but for what runs use. OnEvents has been told of it when Clear returns; it must not be called from there.
+// Clear empties the cache, but for what runs use. OnEvents has had the event when Clear returns; it must not be called from there.
 func (r *Runner) Clear() {
-	told := make(chan struct{})
+	delivered := make(chan struct{})
 	r.mu.Lock()
 	r.store.Clear()
-	r.cleared = append(r.cleared, told)
+	r.cleared = append(r.cleared, delivered)
 	r.changed.Signal()
 	r.mu.Unlock()
 	select {
-	case <-told:
+	case <-delivered:
 	case <-r.done:
 	}
 }
@@ -148,8 +149,8 @@ func (r *Runner) loop() {
 		if events := r.finish(took); len(events) > 0 && r.config.OnEvents != nil {
 			r.config.OnEvents(events)
 		}
-		for _, told := range r.telling {
-			close(told)
+		for _, delivered := range r.delivering {
+			close(delivered)
 		}
 	}
 }
@@ -175,10 +176,10 @@ func (r *Runner) begin() bool {
 
 // ready makes the next step. It reports whether there is something to do: not if nothing runs, or all that runs waits for files.
 func (r *Runner) ready() bool {
-	r.telling, r.cleared = r.cleared, nil
+	r.delivering, r.cleared = r.cleared, nil
 	r.admit()
 	r.plan()
-	return len(r.step) > 0 || len(r.telling) > 0
+	return len(r.step) > 0 || len(r.delivering) > 0
 }
 
 // admit begins the sequences of waiting runs, in order, while there is room.

@@ -146,7 +146,7 @@ func TestPromptsShareTheStep(t *testing.T) {
 	}
 }
 
-// A run that others push out goes on where it was: nothing is drawn or told twice.
+// A run that others push out goes on where it was: nothing is drawn or reported twice.
 func TestPreempted(t *testing.T) {
 	r := newRunner(t, runner.Config{Pages: 14, Running: 8, Step: 64})
 	var runs []*runner.Run
@@ -167,7 +167,7 @@ func TestPreempted(t *testing.T) {
 	}
 }
 
-// A run that is scored and pushed out in the middle tells each logit once, and what was cached when it began first.
+// A run that is scored and pushed out in the middle reports each logit once, and what was cached when it began first.
 func TestPreemptedScore(t *testing.T) {
 	forced := prompt(7, 80)
 	var want, got [][]float32
@@ -201,7 +201,7 @@ func TestStopTokens(t *testing.T) {
 	}
 }
 
-// What is told of the cache after Clear begins with that, without any request.
+// Events of the cache after Clear begin with that of Clear, without any request.
 func TestClear(t *testing.T) {
 	events := make(chan kvevents.Event, 100)
 	r := newRunner(t, runner.Config{Pages: 10, Running: 2, Step: 32, OnEvents: func(all []kvevents.Event) {

@@ -43,14 +43,14 @@ type Params struct {
 	Layers, Hidden, Heads, KVHeads, HeadDim, FFN, Vocab, Context int
 	// RopeBase is the base of the rotary frequencies: frequency j of HeadDim/2 is RopeBase^(-2j/HeadDim).
 	RopeBase float64
-	// RopeInterleaved tells which elements of a head rotate together: 2j with 2j+1 if it is set, else j with
+	// RopeInterleaved: elements 2j and 2j+1 of a head rotate together; otherwise j with
 	// j+HeadDim/2.
 	RopeInterleaved bool
 	// RopeFactors divide the frequencies, one each (HeadDim/2 numbers); nil: none.
 	RopeFactors []float32
 	// Eps is what the norms add to the mean of squares.
 	Eps float32
-	// TiedOutput tells that there is no tensor output.weight and token_embd.weight takes its place.
+	// TiedOutput: there is no tensor output.weight, and token_embd.weight takes its place.
 	TiedOutput bool
 }
 
