@@ -39,7 +39,7 @@ var ErrCount = errors.New("another number of vectors than texts")
 // ErrNotReady is wrapped by errors of an embedder whose model is not there yet: later the same call may work.
 var ErrNotReady = errors.New("the embedding model is not ready")
 
-// DimensionError says that a vector does not have the length of those it is to be compared with.
+// DimensionError says that a vector has another length than those it is compared with.
 type DimensionError struct {
 	Want, Got int
 }

@@ -30,10 +30,10 @@ var (
 	_ embed.Named    = (*Model)(nil)
 )
 
-// Open reads a model from a folder, as [Pull] makes it: config.json, tokenizer.json and model.safetensors. The last is
-// mapped, and must not be changed while the model is used: 42 MB of it are in memory, which processes share; of the other half a text needs a few
-// rows. Beside it the model takes 3 MB. Any BERT encoder with an uncased WordPiece tokenizer, 32-bit weights and mean pooling
-// will do; for others an error names the file, the field and its value.
+// Open reads a model from a folder, as [Pull] makes it: config.json, tokenizer.json and model.safetensors. The last is mapped,
+// and must not be changed while the model is used: 42 MB of it are in memory, which processes share; of the other half a text
+// needs a few rows. Beside it the model takes 3 MB. Any BERT encoder with an uncased WordPiece tokenizer, 32-bit weights and
+// mean pooling will do; for others an error names the file, the field and its value.
 func Open(dir string) (*Model, error) {
 	m, err := open(dir)
 	if err != nil {
@@ -84,7 +84,8 @@ func (m *Model) EmbedDocuments(ctx context.Context, texts []string) ([][]float32
 	return vectors, nil
 }
 
-// EmbedQuery returns the vector of a question, which is computed before documents that wait. The model embeds questions as it does documents.
+// EmbedQuery returns the vector of a question, which is computed before documents that wait. The model embeds questions as it
+// does documents.
 func (m *Model) EmbedQuery(ctx context.Context, text string) ([]float32, error) {
 	vectors, err := m.embed(ctx, []string{text}, true)
 	if err != nil {

@@ -69,7 +69,7 @@ func (e *Embedder) pause(ctx context.Context, attempt int, err error) bool {
 	}
 }
 
-// again reports whether an error is one that may pass: nobody listens, or the server is overloaded, starting or broken.
+// again reports whether an error is one that may pass: the connection is refused, or the server is overloaded, starting or broken.
 func again(err error) bool {
 	if errors.Is(err, syscall.ECONNREFUSED) {
 		return true

@@ -161,7 +161,7 @@ func TestRetries(t *testing.T) {
 	}{
 		{"after the time asked for", func() (*http.Response, error) { return response(429, "", "Retry-After", "7"), nil }, true, 7 * time.Second, 2},
 		{"not if that is too long", func() (*http.Response, error) { return response(503, "", "Retry-After", "3600"), nil }, false, 0, 1},
-		{"if nobody listens", func() (*http.Response, error) { return nil, refused }, true, 100 * time.Millisecond, 2},
+		{"if the connection is refused", func() (*http.Response, error) { return nil, refused }, true, 100 * time.Millisecond, 2},
 		{"not if the connection breaks", func() (*http.Response, error) { return nil, errors.New("connection reset") }, false, 0, 1},
 		{"not if the answer is nonsense", func() (*http.Response, error) { return response(200, "{"), nil }, false, 0, 1},
 	} {
@@ -191,7 +191,7 @@ func TestRetries(t *testing.T) {
 	}
 }
 
-// Nobody waits longer than the context or the timeout allow.
+// No call waits longer than the context or the timeout allow.
 func TestTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		hangs := &http.Client{Transport: transport(func(r *http.Request) (*http.Response, error) {

@@ -53,7 +53,7 @@ type Options struct {
 	Batch, BatchBytes int
 	// Timeout bounds each attempt. 0: [DefaultTimeout]; below 0: only the context counts.
 	Timeout time.Duration
-	// Attempts bounds how often a request is sent: again after the statuses 429 and 5xx, and if nobody listens. 0:
+	// Attempts bounds how often a request is sent: again after the statuses 429 and 5xx, and if the connection is refused. 0:
 	// [DefaultAttempts]; 1: no retries.
 	Attempts int
 	// MaxWait bounds the wait in front of an attempt. A server that asks for more (Retry-After) is not asked again. 0:

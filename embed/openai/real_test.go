@@ -113,8 +113,8 @@ func TestRealLlamaServerWithoutEmbeddings(t *testing.T) {
 	}
 }
 
-// Nobody listens at a port that was just given back.
-func TestNobodyListens(t *testing.T) {
+// A port that was just given back refuses connections.
+func TestConnectionRefused(t *testing.T) {
 	address := testkit.FreeAddress(t)
 	e, err := openai.New(openai.Options{URL: "http://" + address, Client: client, MaxWait: time.Millisecond})
 	if err != nil {

@@ -7,7 +7,7 @@ import (
 	"github.com/ragpilot/ragpilot/engines/local/internal/bpe"
 )
 
-// answer is one answer as it comes.
+// answer is one answer while it is generated.
 type answer struct {
 	now    func() time.Time
 	stream *bpe.Stream

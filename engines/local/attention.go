@@ -19,8 +19,9 @@ type Attention struct {
 	Answer   []float32 // by the answer's tokens
 }
 
-// Overlap is |S ∩ G| / |G| (ProphetKV, §3): G is the share of the tokens that the answer attends to most, S as many that the question attends
-// to most. Of equal tokens the first counts as more. Tokens drawn at random overlap by the share. It is 1 if the share is of no token.
+// Overlap is |S ∩ G| / |G| (ProphetKV, §3): G is the share of the tokens that the answer attends to most, S as many that the
+// question attends to most. Of equal tokens the first counts as more. Tokens drawn at random overlap by the share. It is 1 if
+// the share is of no token.
 func (a Attention) Overlap(share float64) float64 {
 	n := min(len(a.Answer), int(math.Ceil(share*float64(len(a.Answer))-1e-9)))
 	if n <= 0 {

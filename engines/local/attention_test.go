@@ -33,8 +33,8 @@ func TestOverlap(t *testing.T) {
 	}
 }
 
-// TestAttention: each row's weights are 1 in each layer and head, of which blocks get most and not all; the cache stays as it is; steps and
-// threads change nothing.
+// TestAttention: each row's weights are 1 in each layer and head, and blocks get most of that and not all; the cache stays as
+// it is; steps and threads change nothing.
 func TestAttention(t *testing.T) {
 	req := blockRequest("a", 1, 2, 3)
 	e := open(t, 200, local.Config{Step: 128, Threads: 1})

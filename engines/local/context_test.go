@@ -66,7 +66,7 @@ func logits(t testing.TB, e *local.Engine, req engines.Request, answer string) (
 	return all
 }
 
-// TestContextOfAllTokens: of a corpus of which all is kept, answers are those with the documents in the system prompt, bit for bit.
+// TestContextOfAllTokens: if all of a corpus is kept, answers are those with the documents in the system prompt, bit for bit.
 func TestContextOfAllTokens(t *testing.T) {
 	model := reader(t)
 	for documents := range 3 {
@@ -165,7 +165,7 @@ func TestContextUnderPressure(t *testing.T) {
 	}
 }
 
-// TestContextRoom: what has no room behind a context is refused with numbers, and so is a context that has none.
+// TestContextRoom: a prompt or a context that is too long is refused, and the error has the numbers.
 func TestContextRoom(t *testing.T) {
 	model := reader(t)
 	r := compressed(t, local.Compression{Model: model})

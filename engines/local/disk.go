@@ -35,8 +35,9 @@ func (e *Engine) Forget(salt string) error { return e.runner.Forget(salt) }
 // DiskTier is the name, in events and in contextpilot's Config.LoadCost, of the tier of files: see [Config].CacheDir.
 const DiskTier = kvstore.Medium
 
-// DiskCost is what Config.LoadCost says of [DiskTier] in the commands: docs/load/disk-tier.sh measured that loading takes 1.4 % of the time
-// of computing (3,920 tokens of SmolLM2-135M), and 2 % is a round upper bound. An engine loads nothing while it takes longer than computing.
+// DiskCost is what Config.LoadCost says of [DiskTier] in the commands: docs/load/disk-tier.sh measured that loading takes 1.4 %
+// of the time of computing (3,920 tokens of SmolLM2-135M), and 2 % is a round upper bound. An engine loads nothing while it
+// takes longer than computing.
 const DiskCost = 0.02
 
 // DiskContents is what a folder of keys and values ([Config].CacheDir) holds of one model, computed by one kernel, in one format.

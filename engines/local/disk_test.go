@@ -20,8 +20,8 @@ import (
 	"github.com/ragpilot/ragpilot/engines/local/localtest"
 )
 
-// larger writes a model that reads 1024 tokens. Computing a block takes a millisecond or more, so that loading it is faster on a machine with other
-// work, too.
+// larger writes a model that reads 1024 tokens. Computing a block takes a millisecond or more, so that loading it is faster on
+// a machine with other work, too.
 func larger(t testing.TB) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "larger.gguf")

@@ -134,8 +134,8 @@ func (e *Engine) Subscribe(sink func(events ...contextpilot.Event)) (cancel func
 	return e.outbox.Subscribe(sink)
 }
 
-// Clear empties the cache in memory, but for what requests that run use; files stay. Subscribers have had the event when it returns; it must not be called by
-// them, nor from [Config].OnCache.
+// Clear empties the cache in memory, but for what requests that run use; files stay. Subscribers have had the event when it
+// returns; it must not be called by them, nor from [Config].OnCache.
 func (e *Engine) Clear() { e.runner.Clear() }
 
 // Prefix returns how many of a prompt's first tokens are in the cache, of requests with the same salt.

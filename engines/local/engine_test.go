@@ -95,7 +95,7 @@ func TestSaltsShareNothing(t *testing.T) {
 	}
 }
 
-// If the cache is too small for all requests that run, those that came last are computed again, and nobody sees it.
+// If the cache is too small for all requests that run, those that came last are computed again, and no client notices.
 func TestPreemption(t *testing.T) {
 	path := tiny(t)
 	requests := make([]engines.Request, 6)
@@ -264,7 +264,7 @@ func TestStopTokenCounts(t *testing.T) {
 	}
 }
 
-// Requests of which nothing came into the cache are not kept: such without a whole block, and such that were given up
+// Requests that left nothing in the cache are not kept: those without a whole block, and those that were given up
 // before they began.
 func TestNothingInTheCache(t *testing.T) {
 	began, release := make(chan bool), make(chan bool)

@@ -13,11 +13,12 @@ import (
 )
 
 // Generate implements [engines.Engine]. Of Request.Extra it understands temperature, top_p, seed, stop (a text or several),
-// max_tokens and max_completion_tokens, ignore_eos and cache_salt, with their usual meaning, and repetition_penalty (0.01 to 100; 1, the
-// default, is off) and no_repeat_ngram_size (in tokens; 0, the default, is off), with the meaning of Hugging Face transformers: the
-// prompt's tokens count as repeated, too. reuse, recompute and selector override the settings of the same names in [Config]. context names
-// one of [Config].Contexts, which stands in front of the chat as its first system prompt: its slots count as tokens of the prompt, and as
-// cached; penalties do not see them; blocks behind it are not reused; [engines.Response.Context] says how the answer fits it. Others are ignored. Without a temperature, or with 0, answers are
+// max_tokens and max_completion_tokens, ignore_eos and cache_salt, with their usual meaning, and repetition_penalty (0.01 to
+// 100; 1, the default, is off) and no_repeat_ngram_size (in tokens; 0, the default, is off), with the meaning of Hugging Face
+// transformers: the prompt's tokens count as repeated, too. reuse, recompute and selector override the settings of the same
+// names in [Config]. context names one of [Config].Contexts, which stands in front of the chat as its first system prompt: its
+// slots count as tokens of the prompt, and as cached; penalties do not see them; blocks behind it are not reused;
+// [engines.Response.Context] says how the answer fits it. Others are ignored. Without a temperature, or with 0, answers are
 // greedy. Usage counts the token that ends an answer, as vLLM does, though it is no text.
 //
 // Errors wrap [engines.ErrRefused] if the request is wrong (the message names the field and the value), [engines.ErrInterrupted] after
@@ -115,7 +116,7 @@ func (e *Engine) run(ctx context.Context, p prompt, a *answer, response *engines
 	return nil
 }
 
-// follow gives out the text as it comes. It reports true if one of the request's stop texts ended it.
+// follow gives out the text while it is generated. It reports true if one of the request's stop texts ended it.
 func (a *answer) follow(ctx context.Context, run *runner.Run) (stopped bool, err error) {
 	for {
 		tokens, done, err := run.Next(ctx)

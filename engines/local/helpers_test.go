@@ -101,6 +101,6 @@ func idle(t testing.TB, e *local.Engine) {
 	t.Helper()
 	eventually(t, "no request runs", func() bool { s := e.Stats(); return s.Running+s.Waiting == 0 })
 	if s := e.Stats(); s.UsedBlocks != 0 {
-		t.Errorf("%d blocks are used by nobody: %+v", s.UsedBlocks, s)
+		t.Errorf("%d blocks are in use, though no request runs: %+v", s.UsedBlocks, s)
 	}
 }

@@ -38,7 +38,7 @@ func (x *compressor) behind(p *corpusPart) float64 {
 	return 0
 }
 
-// plan weighs the parts that are to be computed.
+// plan weighs the parts to compute.
 func (x *compressor) plan(parts []*corpusPart) {
 	for _, p := range parts {
 		if p.cost = weigh(len(p.tokens), p.behind) + x.behind(p); p.whole || x.old[p.key] == nil {

@@ -41,8 +41,9 @@ func Selectors() []string { return slices.Clone(runner.SelectorNames) }
 // minBlock is how many tokens a block has at least that is kept by itself. Shorter ones are computed with what is around them.
 const minBlock = kvstore.PageTokens
 
-// TokenizeBlocks returns the tokens of a chat as Generate sends them to the model, and where its blocks are among them, as GenerateTokens takes
-// both: without reuse, or behind a context, no blocks. The error wraps [engines.ErrRefused] if the blocks are wrong.
+// TokenizeBlocks returns the tokens of a chat as Generate sends them to the model, and where its blocks are among them, as
+// GenerateTokens takes both: without reuse, or behind a context, no blocks. The error wraps [engines.ErrRefused] if the blocks
+// are wrong.
 func (e *Engine) TokenizeBlocks(req engines.Request) ([]int32, []engines.BlockSpan, error) {
 	messages, blocks := req.Messages, req.Blocks
 	if len(messages) == 0 {

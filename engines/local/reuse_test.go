@@ -24,7 +24,7 @@ func blockRequest(id string, seeds ...int) engines.Request {
 	return req
 }
 
-// TestReuseOff: as it comes, blocks change nothing.
+// TestReuseOff: by default blocks change nothing.
 func TestReuseOff(t *testing.T) {
 	e := open(t, 200, local.Config{})
 	req := blockRequest("with", 1, 2, 3)

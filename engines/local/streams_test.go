@@ -16,7 +16,7 @@ import (
 	"github.com/ragpilot/ragpilot/engines/local"
 )
 
-// Many streams at a time, in a cache that is too small for them, of which some break off anywhere: for five seconds, or a minute with
+// Many streams at a time, in a cache that is too small for them; some break off anywhere: for five seconds, or a minute with
 // RAGPILOT_FAULTS=1. Whatever the rest do, an answer is the one that the request gets alone.
 func TestStreams(t *testing.T) {
 	const streams = 64

@@ -66,6 +66,6 @@ func TestContext(t *testing.T) {
 		task = "other"
 	}
 	if counts["unknown"] != 1 || counts["same"]+counts["other"] != 3 || counts[task] < 2 { // a short chat; a text of 16 tokens, and the last two
-		t.Errorf("%v, of which two at least are %q", counts, task)
+		t.Errorf("%v, want two at least of %q", counts, task)
 	}
 }

@@ -84,7 +84,7 @@ func TestClientGone(t *testing.T) {
 	}
 }
 
-// A client that does not read its answer holds up nobody, and is let go.
+// A client that does not read its answer delays no other, and is dropped.
 func TestSlowClient(t *testing.T) {
 	r := start(t, func(s *settings) { s.server.IOTimeout = 300 * time.Millisecond })
 	prompts := strings.Repeat(`"The tide is in the harbour.",`, 15) + `"The boats are out."`
@@ -114,7 +114,7 @@ func TestSlowTokenizer(t *testing.T) {
 	await(t, "its end", func() bool { return r.post(t, "/tokenize", `{"prompt":"a"}`).status == http.StatusOK })
 }
 
-// deaf sends a request, at an address of its own where little is buffered, whose answer nobody reads.
+// deaf sends a request, at an address of its own where little is buffered, and does not read its answer.
 func (r *rig) deaf(t *testing.T, path, body string) {
 	t.Helper()
 	api := &http.Server{Handler: r.api, ReadHeaderTimeout: time.Minute}
@@ -191,7 +191,7 @@ func TestShutdown(t *testing.T) {
 	}
 }
 
-// A body that does not come in time is said to be late. At the end nobody waits for one.
+// A body that does not come in time gets a 408. The server's end does not wait for one.
 func TestSlowBody(t *testing.T) {
 	for _, c := range []struct {
 		name     string
@@ -297,7 +297,7 @@ func TestForget(t *testing.T) {
 	}
 }
 
-// Many streams at a time, some of which end early: each gets its own answer, the one that it gets alone.
+// Many streams at a time, and some end early: each gets its own answer, the one that it gets alone.
 func TestTogether(t *testing.T) {
 	r := start(t, nil)
 	body := func(i int) string {

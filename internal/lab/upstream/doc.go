@@ -16,7 +16,7 @@
 //
 // Tools come first, then each message's text and behind it its tool calls, all as package engines/sim cuts them into
 // tokens: no token reaches from one into the next, and there are none for roles. Text parts of one message are joined by line
-// feeds. A prompt of token IDs is a text of these numbers, each of which is one token if it has at most six digits.
+// feeds. A prompt of token IDs is a text of these numbers; each is one token if it has at most six digits.
 //
 // # Caveats
 //

@@ -156,7 +156,7 @@ func TestPoster(t *testing.T) {
 	}
 }
 
-// TestPosterEnds: what is queued when Run is to end is still sent, unless nobody takes it.
+// TestPosterEnds: what is queued when Run ends is still sent, unless the server does not take it.
 func TestPosterEnds(t *testing.T) {
 	for want, answer := range map[upstream.PosterStats]wire{
 		{Posted: 3, Calls: 2}: func(*http.Request) (*http.Response, error) { return status(http.StatusOK), nil },

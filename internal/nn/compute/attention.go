@@ -13,7 +13,7 @@ const PageTokens = 16
 // maxQueries is how many queries meet a page of keys at a time.
 const maxQueries = 4
 
-// Heads is the shape of an attention layer: Query heads of Dim dimensions each, of which Query/KV share a head of keys and values.
+// Heads is the shape of an attention layer: Query heads of Dim dimensions each; Query/KV of them share a head of keys and values.
 type Heads struct{ Query, KV, Dim int }
 
 // Page is one layer's keys and values of PageTokens tokens, each of KV·Dim·PageTokens floats: head after head, in a head of keys all
@@ -139,7 +139,8 @@ const (
 	blockPages   = 32
 )
 
-// ahead is how many steps before they are used pages are fetched: they lie anywhere in memory, so the processor cannot guess which comes next.
+// ahead is how many steps before they are used pages are fetched: they lie anywhere in memory, so the processor cannot guess
+// which comes next.
 const ahead = 2
 
 // workspace is what one thread needs.

@@ -16,8 +16,8 @@ import (
 // quad is 32 columns of the input. A row has one at least.
 type quad = [4 * lanes]float32
 
-// gemvVectors computes the products of one row of the input with a group that is still packed, or with two. It reports false for formats that it
-// does not know.
+// gemvVectors computes the products of one row of the input with a group that is still packed, or with two. It reports false
+// for formats that it does not know.
 func gemvVectors(t quant.Type, k int, a []float32, rows, next []byte, out *gemvSums) bool {
 	x, size, ok := gemvInput(k, a, rows, next, groupRows)
 	if !ok {
@@ -46,8 +46,8 @@ func gemvVectors(t quant.Type, k int, a []float32, rows, next []byte, out *gemvS
 	return true
 }
 
-// gemvWide does it with AVX-512, for two groups: half of the rows would be too few to keep the processor busy. Without packed weights memory
-// is all that it waits for.
+// gemvWide does it with AVX-512, for two groups: half of the rows would be too few to keep the processor busy. Without packed
+// weights memory is all that it waits for.
 func gemvWide(t quant.Type, k int, a []float32, rows, next []byte, out *gemvSums) bool {
 	x, size, ok := gemvInput(k, a, rows, next, 2*groupRows)
 	if !ok {

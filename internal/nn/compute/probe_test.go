@@ -75,7 +75,8 @@ func attended(h Heads, p Probe, q []float32, pages []Page, position int) []float
 	return sums
 }
 
-// TestProbeIsTheSameOnAnyThreads: the number of threads does not change the bits, nor do calls with whole tasks each, nor a probe the output.
+// TestProbeIsTheSameOnAnyThreads: the number of threads does not change the bits, nor do calls with whole tasks each, nor a
+// probe the output.
 func TestProbeIsTheSameOnAnyThreads(t *testing.T) {
 	h := Heads{Query: 9, KV: 3, Dim: 64}
 	const position, rows = 900, 100

@@ -15,8 +15,8 @@ func avx512() *kernels {
 	return k
 }
 
-// sums512 computes the sums of 4 rows of the input, of k columns each, a positive multiple of lanes, with the rows of 2 groups. The rows lie
-// behind each other, and so do the groups. The processor must have AVX-512.
+// sums512 computes the sums of 4 rows of the input, of k columns each, a positive multiple of lanes, with the rows of 2 groups.
+// The rows lie behind each other, and so do the groups. The processor must have AVX-512.
 //
 //go:noescape
 func sums512(k int, input, groups *float32, sums *[4][2 * groupRows]vec)

@@ -11,7 +11,7 @@ import (
 	"github.com/ragpilot/ragpilot/internal/nn/mmap"
 )
 
-// A pipe is refused at once: nobody waits for who writes to it.
+// A pipe is refused at once: opening one would wait for a writer.
 func TestPipe(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "pipe")
 	if err := syscall.Mkfifo(path, 0o600); err != nil {

@@ -34,7 +34,7 @@ func TestFetchCancelled(t *testing.T) {
 		if ctx.Err() != nil {
 			return
 		}
-		var begun [6]byte // as long as nobody writes, there is nothing to read
+		var begun [6]byte // until the other end writes, there is nothing to read
 		if n, _ := io.ReadFull(pipe, begun[:]); n > 0 {
 			cancel(reason)
 		}

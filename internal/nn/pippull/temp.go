@@ -32,7 +32,7 @@ func host() string {
 
 // RemoveStale removes the temporary folders, those that [NewTemp] makes within dir with this prefix, of processes of this
 // host that are gone, and those that are a day old: whether a process of another host runs cannot be seen. What cannot be
-// removed stays: nobody takes it for what was pulled.
+// removed stays: its name differs from that of what was pulled.
 func RemoveStale(dir, prefix string) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {

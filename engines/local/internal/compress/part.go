@@ -94,8 +94,8 @@ func (p *Part) forward(ctx context.Context, tokens []int32, position int, probes
 	return last, nil
 }
 
-// attended computes tokens at a position, and returns for each layer what they attended to of the first n tokens, each as one form of probe.
-// Behind the part they are not part of it.
+// attended computes tokens at a position, and returns for each layer what they attended to of the first n tokens, each as one
+// form of probe. Behind the part they are not part of it.
 func (p *Part) attended(ctx context.Context, tokens []int32, position, n int, form compute.Probe) ([]*compute.Probe, error) {
 	probes := p.model.NewProbes(n)
 	for _, probe := range probes {

@@ -241,7 +241,7 @@ func worse(a, than []outcome) (low, high float64) {
 	return diffs[rounds/40], diffs[rounds-1-rounds/40]
 }
 
-// TestSmolLM2 asks a real model questions whose answers stand in texts, of which it has all, or a share that was chosen in some way.
+// TestSmolLM2 asks a real model questions whose answers stand in texts: it has all of them, or a share that was chosen in some way.
 // RAGPILOT_COMPRESS_TEXTS is how many texts there are, RAGPILOT_COMPRESS_SHARES which shares; with either of them all methods are compared.
 func TestSmolLM2(t *testing.T) {
 	file, err := weights.Open(modeltest.Fast(t))

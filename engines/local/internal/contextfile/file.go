@@ -1,8 +1,9 @@
 // Package contextfile keeps what was chosen of a corpus in a file.
 //
-// A file is magic, the length of the header (4 bytes), the header as JSON, its CRC-32C, and pages one after the other, each with a CRC-32C
-// of its own. A page is the positions of its slots and, if the header says so, their profile, as [compress.Kept] has them, and the numbers, as [kvfile.Format] writes them. Keys are
-// as they were computed: what a document has in a file does not depend on what stands before it.
+// A file is magic, the length of the header (4 bytes), the header as JSON, its CRC-32C, and pages one after the other, each
+// with a CRC-32C of its own. A page is the positions of its slots and, if the header says so, their profile, as [compress.Kept]
+// has them, and the numbers, as [kvfile.Format] writes them. Keys are as they were computed: what a document has in a file does
+// not depend on what stands before it.
 package contextfile
 
 import (

@@ -15,8 +15,8 @@
 // wait for them as for pages that another one computes. The store moves nothing itself: who runs it takes [Store.Loads] and
 // [Store.NextUnsaved], and says what became of them.
 //
-// A private sequence holds keys and values that its tokens alone do not explain, such as those of blocks that were computed elsewhere. It may
-// begin with pages of the cache; its own pages are never found by others, saved or reported.
+// A private sequence holds keys and values that its tokens alone do not explain, such as those of blocks that were computed
+// elsewhere. It may begin with pages of the cache; its own pages are never found by others, saved or reported.
 //
 // A [Store] is for one goroutine at a time.
 package kvstore

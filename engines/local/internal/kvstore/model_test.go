@@ -65,7 +65,7 @@ func (m *machine) Pin(t *rapid.T) {
 	before := m.store.Stats()
 	x := m.store.Pin(id, pages)
 	if room := len(pages) <= before.Capacity-before.Used; room != (x != nil) {
-		t.Fatalf("%d pages are to be pinned of %d, %d are in use: %v", len(pages), before.Capacity, before.Used, x != nil)
+		t.Fatalf("pin %d pages of %d, %d are in use: %v", len(pages), before.Capacity, before.Used, x != nil)
 	}
 	if x != nil {
 		m.pinned = append(m.pinned, x)
@@ -84,7 +84,7 @@ type block struct {
 	tokens []int32 // all up to its last
 }
 
-// streams are the texts of which all sequences are pieces, so that they meet in many ways.
+// streams are the texts that all sequences are pieces of, so that they meet in many ways.
 func streams() [][]int32 {
 	all := make([][]int32, 3)
 	for i := range all {
@@ -251,7 +251,7 @@ func (m *machine) Save(t *rapid.T) {
 		t.Skip("nothing to save")
 	}
 	if want := m.pages[u.ID]; !slices.Equal(u.Memory, want) {
-		t.Fatalf("%v is to be saved, want %v", u.Memory, want)
+		t.Fatalf("the page to save has %v, want %v", u.Memory, want)
 	}
 	if rapid.IntRange(0, 4).Draw(t, "fails") > 0 {
 		m.below[u.ID] = u.Memory
@@ -286,7 +286,7 @@ func (m *machine) prefix(x *Prefix, tokens []int32, salt string) int {
 	return n
 }
 
-// needs is how many pages a sequence takes that nobody uses now.
+// needs is how many pages a sequence takes that no other uses now.
 func (m *machine) needs(x *Prefix, tokens []int32, looked int, salt string) int {
 	need, hash := pagesFor(len(tokens)), x.root(salt)
 	for n := PageTokens; n < looked; n += PageTokens {
@@ -535,7 +535,7 @@ func (m *machine) checkPages(t *rapid.T) {
 	}
 }
 
-// checkProgress: as long as something is to be computed, some sequence can.
+// checkProgress: as long as something is missing, some sequence can be computed.
 func (m *machine) checkProgress(t *rapid.T) {
 	todo := false
 	for _, q := range m.open {

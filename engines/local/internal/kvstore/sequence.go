@@ -21,7 +21,7 @@ type Sequence struct {
 	private  bool        // pages that were not found are never found by others
 }
 
-// Begin makes a sequence with pages for all tokens, of which the first looked are looked up. It returns nil, and changes nothing, if
+// Begin makes a sequence with pages for all tokens, and looks up the first ones, looked in number. It returns nil, and changes nothing, if
 // there is no room now; a sequence that needs more pages than Capacity will never have room. tokens is not kept.
 //
 // The page with the last of the tokens that are looked up is never found: that one's logits are needed.
@@ -219,7 +219,7 @@ func (q *Sequence) take() {
 	q.cached = q.computed
 }
 
-// Assembled notes that the first tokens of a private sequence are in place, of which n were computed for it.
+// Assembled notes that the first tokens of a private sequence are in place, and that n of them were computed for it.
 func (q *Sequence) Assembled(tokens, n int) {
 	hits := tokens - q.computed - n
 	q.cached += hits

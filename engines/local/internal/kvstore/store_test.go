@@ -91,7 +91,7 @@ func TestOnePageOfTwoSequences(t *testing.T) {
 	}
 	other := begin(t, s, upTo(1000, 3*PageTokens), "")
 	if n := s.Prefix(upTo(0, 3*PageTokens), ""); n != PageTokens {
-		t.Errorf("%d tokens are left of two pages of which one was given up", n)
+		t.Errorf("%d tokens are left after one of two pages was given up", n)
 	}
 	other.Close()
 }
@@ -199,7 +199,7 @@ func TestSalts(t *testing.T) {
 	if n := begin(t, s, prompt, "a").Cached(); n != 2*PageTokens {
 		t.Errorf("%d tokens found under the same salt", n)
 	}
-	// A salt that has the bytes of which a page's hash is made is still another root than that page.
+	// A salt with the bytes that a page's hash is made of still gives another root than that page.
 	h := root("x")
 	data := slices.Concat([]byte{ofPage}, h[:], make([]byte, 4*PageTokens))
 	if root(string(data[1:])) == chain(h, make([]int32, PageTokens)) || root(string(data)) == chain(h, make([]int32, PageTokens)) {

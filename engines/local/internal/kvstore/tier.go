@@ -41,7 +41,7 @@ type Unsaved struct {
 // maxRescued bounds the memory of pages that were given up before they were saved, in floats: 16 MiB.
 const maxRescued = 4 << 20
 
-// Loads returns the pages that are to be loaded, in order, each once. [Store.Loaded] or [Store.NotLoaded] must follow for each.
+// Loads returns the pages to load, in order, each once. [Store.Loaded] or [Store.NotLoaded] must follow for each.
 func (s *Store) Loads() []ID {
 	loads := s.loads
 	s.loads = nil
@@ -72,7 +72,7 @@ func (s *Store) NotLoaded(hash Hash) bool {
 	return true
 }
 
-// save notes that a full page of the index is to be saved, if the tier wants it.
+// save queues a full page of the index for the tier, if the tier wants it.
 func (s *Store) save(p *page, id ID, stored kvevents.Event) {
 	if s.tier == nil || p.unsaved != nil || !s.tier.Wants(id) {
 		return
@@ -84,7 +84,7 @@ func (s *Store) save(p *page, id ID, stored kvevents.Event) {
 	s.unsaved = append(s.unsaved, p.unsaved)
 }
 
-// HasUnsaved reports whether pages are to be saved.
+// HasUnsaved reports whether pages wait to be saved.
 func (s *Store) HasUnsaved() bool { return len(s.unsaved) > 0 }
 
 // NextUnsaved returns the page that has waited longest to be saved, as a copy in buffer or as memory that is the caller's now. ok is

@@ -11,7 +11,8 @@ type all struct{}
 func (all) Has(ID) bool   { return true }
 func (all) Wants(ID) bool { return false }
 
-// A page that is being loaded, and that another sequence comes to by generating the same tokens, is computed: what is loaded comes too late.
+// A page that is being loaded, and that another sequence comes to by generating the same tokens, is computed: what is loaded
+// comes too late.
 func TestComputedBeforeItIsLoaded(t *testing.T) {
 	s := New(4, PageTokens, all{})
 	text := upTo(0, PageTokens+1)

@@ -7,7 +7,7 @@ import (
 	"github.com/ragpilot/ragpilot/internal/nn/compute"
 )
 
-// Span is a run of one sequence's tokens that is to be computed. Several spans of a call may have the same pages, in any order: in each
+// Span is a run of one sequence's tokens to compute. Several spans of a call may have the same pages, in any order: in each
 // layer the keys and values of all are written before any token attends, each to what is at and before its own position.
 type Span struct {
 	Tokens   []int32
@@ -64,7 +64,8 @@ func (w *Worker) Forward(spans []Span) []float32 {
 	return w.logits
 }
 
-// KeysValues computes the keys and values of the first layers only, and writes them to the spans' pages. The rest of the pages stays as it is.
+// KeysValues computes the keys and values of the first layers only, and writes them to the spans' pages. The rest of the pages
+// stays as it is.
 func (w *Worker) KeysValues(spans []Span, layers int) {
 	rows, _ := w.begin(spans)
 	for i := range min(layers, len(w.model.layers)) {

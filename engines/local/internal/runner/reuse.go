@@ -178,7 +178,7 @@ func (a *assembly) work(model *llama.Model, worker *llama.Worker) {
 	}
 }
 
-// missing returns the positions before the tail of which nothing is there.
+// missing returns the positions before the tail that have nothing yet.
 func (a *assembly) missing() []int {
 	var all []int
 	for i, s := range a.state {
@@ -267,7 +267,7 @@ const (
 )
 
 // weigh counts the first tokens of a block for more: they have seen the least of it, and so change most with what comes to stand in front.
-// That is not in the paper. With both constants as they are, chosen on 12 texts (Go's own documentation, of which no test knows), the KL
+// That is not in the paper. With both constants as they are, chosen on 12 texts (Go's own documentation, which no test uses), the KL
 // divergence that a tenth computed again removes behind a head rose from 0.35 of naive reuse's to 0.47.
 func (a *assembly) weigh(value []float32) {
 	for _, b := range a.reuse.Blocks {

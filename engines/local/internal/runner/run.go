@@ -10,7 +10,7 @@ import (
 	"github.com/ragpilot/ragpilot/internal/nn/compute"
 )
 
-// Request is one sequence that is to be continued, or scored.
+// Request is one sequence to continue, or to score.
 type Request struct {
 	Prompt []int32 // at least one token; with Max, or Forced, not more than the cache holds. It is not kept
 	Salt   string  // requests with different salts share nothing

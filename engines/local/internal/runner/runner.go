@@ -44,7 +44,7 @@ type Runner struct {
 	store   *kvstore.Store
 	waiting *list.List // of *Run: those that were preempted, then the others in order of arrival
 	running []*Run     // in order of admission
-	step    []*Run     // those of which something is being computed; only the loop changes it
+	step    []*Run     // those in the step that is being computed; only the loop changes it
 	closed  bool
 	cleared []chan struct{} // closed when the events of a Clear have been delivered
 	disk    *disk           // nil: none
@@ -230,7 +230,8 @@ func (r *Runner) plan() {
 	}
 }
 
-// assemble adds at most limit tokens of a run's reused blocks, and returns how many. A run that has its blocks put in place is busy without.
+// assemble adds at most limit tokens of a run's reused blocks, and returns how many. A run that has its blocks put in place is
+// busy without.
 func (r *Runner) assemble(x *Run, limit int) int {
 	x.step, x.logits = 0, 0
 	if x.assembly.phase == copying {

@@ -247,7 +247,7 @@ func BenchmarkQueue(b *testing.B) {
 }
 
 // A run that waits for what another computes, since both have the same prompt, holds up none behind it.
-func TestSamePromptHoldsUpNobodyElse(t *testing.T) {
+func TestSamePromptDoesNotDelayOthers(t *testing.T) {
 	r := newRunner(t, runner.Config{Pages: 100, Running: 4, Step: 128})
 	began, submitted := make(chan bool), make(chan bool)
 	first := r.Submit(runner.Request{Prompt: prompt(1, 5), Max: 1, Sample: func(logits []float32) int32 {

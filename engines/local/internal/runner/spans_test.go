@@ -2,7 +2,8 @@ package runner
 
 import "testing"
 
-// TestObserversComeInBlocks: however small the steps are, what looks at the blocks comes in whole blocks of rows, which add up to the same bits.
+// TestObserversComeInBlocks: however small the steps are, what looks at the blocks comes in whole blocks of rows, which add up
+// to the same bits.
 func TestObserversComeInBlocks(t *testing.T) {
 	for limit := 16; limit < 70; limit++ {
 		a := &assembly{tokens: make([]int32, 200), tail: 101, prompt: 173, phase: observing, todo: []int{3, 4, 5, 40, 99, 100}}

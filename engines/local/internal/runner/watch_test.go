@@ -84,7 +84,7 @@ func alone(t *testing.T, seed int) []int32 {
 	return all(t, r.Submit(runner.Request{Prompt: prompt(seed, 300), Max: 20, Sample: greedy}))
 }
 
-// TestWatchCached: a prompt of which all but the last token is in the cache is not taken for a part of the answer.
+// TestWatchCached: a prompt that is in the cache up to its last token is not taken for a part of the answer.
 func TestWatchCached(t *testing.T) {
 	r, m := newRunner(t, runner.Config{Pages: 100, Running: 1, Step: 32}), newModel(t)
 	run := func() (sums []float32, result runner.Result) {

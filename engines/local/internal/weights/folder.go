@@ -84,7 +84,7 @@ func (m *Model) configure(dir string) error {
 		return err
 	}
 	ends := []int32(c.EOS)
-	var generation safetensors.Config // of which only the ids are there
+	var generation safetensors.Config // only its ids are read
 	if raw, err := readFile(filepath.Join(dir, "generation_config.json")); err == nil && json.Unmarshal(raw, &generation) == nil {
 		ends = append(ends, generation.EOS...)
 	}

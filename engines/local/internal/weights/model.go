@@ -112,8 +112,8 @@ func (m *Model) Tokens(pieces []chattemplate.Piece) []int32 {
 // Cut, in the content of a message, is where [Model.ChatCut] cuts. It is no character of any text.
 const Cut = "\xff"
 
-// ChatCut does what Chat does with each part of a text between two cuts encoded by itself. It also returns how many tokens stand in front of
-// each cut that the template has kept.
+// ChatCut does what Chat does with each part of a text between two cuts encoded by itself. It also returns how many tokens
+// stand in front of each cut that the template has kept.
 func (m *Model) ChatCut(chat []engines.Message, answer bool) (ids []int32, cuts []int) {
 	return m.tokens(m.Template.Render(chat, answer), func(text string) []string { return strings.Split(text, Cut) })
 }
@@ -156,7 +156,7 @@ func (m *Model) recognize(jinja string) {
 	}
 }
 
-// Text returns the tokens of a text that is to be continued: with BOS in front if the model wants it. Names of special
+// Text returns the tokens of a text to continue: with BOS in front if the model wants it. Names of special
 // tokens in the text are these tokens, as engines do it for completions.
 func (m *Model) Text(text string) []int32 {
 	ids := m.Tokenizer.Encode(text, true)
