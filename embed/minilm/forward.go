@@ -18,12 +18,10 @@ type scratch struct {
 
 // grow makes room for that many rows.
 func (s *scratch) grow(rows int, c config) {
-	for _, b := range []struct {
-		buffer *[]float32
-		width  int
-	}{{&s.hidden, c.Hidden}, {&s.next, c.Hidden}, {&s.q, c.Hidden}, {&s.k, c.Hidden}, {&s.v, c.Hidden}, {&s.mixed, c.Hidden}, {&s.wide, c.Intermediate}} {
-		*b.buffer = compute.Grow(*b.buffer, rows*b.width)
+	for _, b := range []*[]float32{&s.hidden, &s.next, &s.q, &s.k, &s.v, &s.mixed} {
+		*b = compute.Grow(*b, rows*c.Hidden)
 	}
+	s.wide = compute.Grow(s.wide, rows*c.Intermediate)
 }
 
 // forward computes the vectors of a batch. The rows of all its texts go through the layers together; only attention

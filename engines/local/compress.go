@@ -204,7 +204,8 @@ func (x *compressor) run(ctx context.Context) (Compressed, error) {
 		x.header.Slots += p.slots
 	}
 	if most := x.file.Context - 2*llama.PageTokens; x.header.Slots > most {
-		return Compressed{}, fmt.Errorf("Compression.Budget %s: %d tokens would be kept, a chat with this model has room for %d", x.Budget, x.header.Slots, most)
+		return Compressed{}, fmt.Errorf("Compression.Budget %s: %d tokens would be kept, a chat with this model has room for %d",
+			x.Budget, x.header.Slots, most)
 	}
 	if err := x.look(); err != nil {
 		return Compressed{}, err

@@ -89,7 +89,8 @@ func (c Config) withDefaults() (Config, error) {
 			return c, fmt.Errorf("local engine: %s %d: want 0 or more", f.name, f.value)
 		}
 	}
-	c.Reuse, c.Selector, c.Recompute = cmp.Or(c.Reuse, ReusePrefix), cmp.Or(c.Selector, runner.SelectorNames[0]), cmp.Or(c.Recompute, DefaultRecompute)
+	c.Reuse, c.Selector = cmp.Or(c.Reuse, ReusePrefix), cmp.Or(c.Selector, runner.SelectorNames[0])
+	c.Recompute = cmp.Or(c.Recompute, DefaultRecompute)
 	if err := checkReuse(c.Reuse, c.Selector, c.Recompute); err != nil {
 		return c, fmt.Errorf("local engine: %w", err)
 	}

@@ -104,7 +104,8 @@ func (e *Engine) attach(file *weights.Model, model *llama.Model, pages int) erro
 		}
 		pages -= f.Slots / kvstore.PageTokens
 		if f.Slots+2*kvstore.PageTokens > file.Context || pages < 2 {
-			return fmt.Errorf("%w: context %q has %d slots; for it, a prompt and an answer there is no room in %d bytes and %d tokens", ErrCacheTooSmall, name, f.Slots, e.config.CacheBytes, file.Context)
+			return fmt.Errorf("%w: context %q has %d slots; for it, a prompt and an answer there is no room in %d bytes and %d tokens",
+				ErrCacheTooSmall, name, f.Slots, e.config.CacheBytes, file.Context)
 		}
 		for _, t := range f.Rest {
 			if t < 0 || int(t) >= file.Vocab {

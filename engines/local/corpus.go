@@ -84,7 +84,8 @@ func (x *compressor) window() (int, error) {
 	}
 	window := min(x.Window, x.file.Context-behind)
 	if window < len(x.opening)+llama.PageTokens {
-		return 0, fmt.Errorf("Compression.Window %d: the model has room for %d tokens, %d of them behind the documents and %d in front", x.Window, x.file.Context, behind, len(x.opening))
+		return 0, fmt.Errorf("Compression.Window %d: the model has room for %d tokens, %d of them behind the documents and %d in front",
+			x.Window, x.file.Context, behind, len(x.opening))
 	}
 	return window / llama.PageTokens * llama.PageTokens, nil
 }
@@ -168,7 +169,8 @@ func (x *compressor) byDocument(documents []*corpusPart, window int) []*corpusPa
 // key is a hash of all that a part's slots depend on.
 func (x *compressor) key(p *corpusPart) string {
 	head := x.opening[:p.behind]
-	text := fmt.Sprintf("%d %t %s %s %s %s %d %t %d\n%v\n%v\n", x.header.Version, x.header.Profile, x.header.Identity, x.header.Kernel, x.Format, x.Scorer, p.slots, p.whole, p.behind, head, p.tokens)
+	text := fmt.Sprintf("%d %t %s %s %s %s %d %t %d\n%v\n%v\n", x.header.Version, x.header.Profile, x.header.Identity, x.header.Kernel,
+		x.Format, x.Scorer, p.slots, p.whole, p.behind, head, p.tokens)
 	if !p.whole {
 		text += fmt.Sprintf("%v\n%v\n%v\n%s %d", x.texts.Prompt, x.texts.Notes, x.texts.Repeat, x.header.Notes, x.MaxNotes)
 	}

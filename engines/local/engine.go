@@ -77,7 +77,8 @@ func open(config Config, file *weights.Model) (*Engine, error) {
 	pages := int(config.CacheBytes / int64(4*model.PageFloats()))
 	e.capacity = min(pages*kvstore.PageTokens, file.Context)
 	if e.capacity < 2*kvstore.PageTokens {
-		return nil, fmt.Errorf("%w: in %d bytes there is room for %d tokens, want at least %d", ErrCacheTooSmall, config.CacheBytes, e.capacity, 2*kvstore.PageTokens)
+		return nil, fmt.Errorf("%w: in %d bytes there is room for %d tokens, want at least %d",
+			ErrCacheTooSmall, config.CacheBytes, e.capacity, 2*kvstore.PageTokens)
 	}
 	settings := runner.Config{
 		Model: model, Threads: config.Threads, Pages: pages, Running: config.Running, Step: config.Step, OnEvents: e.changed,

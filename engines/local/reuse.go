@@ -60,7 +60,8 @@ func (e *Engine) TokenizeBlocks(req engines.Request) ([]int32, []engines.BlockSp
 		tokens, err := e.TokenizeBehind(o.Context, messages)
 		return tokens, nil, err
 	}
-	if len(blocks) == 0 || cmp.Or(o.Reuse, e.config.Reuse) == ReusePrefix || slices.ContainsFunc(messages, func(m engines.Message) bool { return strings.Contains(m.Content, weights.Cut) }) {
+	hasCut := func(m engines.Message) bool { return strings.Contains(m.Content, weights.Cut) }
+	if len(blocks) == 0 || cmp.Or(o.Reuse, e.config.Reuse) == ReusePrefix || slices.ContainsFunc(messages, hasCut) {
 		return e.TokenizeChat(messages), nil, nil
 	}
 	chat := slices.Clone(messages)

@@ -34,11 +34,12 @@ func (m members) messages() ([]engines.Message, error) {
 			return nil, openaiserver.Wrong("messages", "messages[%d].role: want a role", i)
 		}
 		var calls []json.RawMessage
+		const refusal = "messages[%d].%s %s: not supported by this server"
 		if openaiserver.Given(x.ToolCalls) && (json.Unmarshal(x.ToolCalls, &calls) != nil || len(calls) > 0) {
-			return nil, openaiserver.Wrong("messages", "messages[%d].tool_calls %s: not supported by this server", i, openaiserver.Excerpt(x.ToolCalls))
+			return nil, openaiserver.Wrong("messages", refusal, i, "tool_calls", openaiserver.Excerpt(x.ToolCalls))
 		}
 		if openaiserver.Given(x.Function) {
-			return nil, openaiserver.Wrong("messages", "messages[%d].function_call %s: not supported by this server", i, openaiserver.Excerpt(x.Function))
+			return nil, openaiserver.Wrong("messages", refusal, i, "function_call", openaiserver.Excerpt(x.Function))
 		}
 		text, err := openaiserver.Content(x.Content, i)
 		if err != nil {

@@ -236,7 +236,8 @@ func (w *workspace) score(h Heads, t task, first, last, from int) {
 		}
 		later := min(p+2*ahead, len(t.run.Pages)-1)
 		beyond := min(later+1, len(t.run.Pages)-1)
-		active.scores(h.Dim, w.queries[first*h.Dim:], keys(p), next, keys(later), keys(beyond), last-first, w.weights[first*w.stride+p*PageTokens:], w.stride)
+		out := w.weights[first*w.stride+p*PageTokens:]
+		active.scores(h.Dim, w.queries[first*h.Dim:], keys(p), next, keys(later), keys(beyond), last-first, out, w.stride)
 	}
 }
 

@@ -15,7 +15,8 @@ import (
 // arithmetic. Every function checks its slices' lengths before, and no pointer leaves its slice, not even behind the last step.
 func avx2() *kernels {
 	return &kernels{
-		name: "avx2", unpack: unpackVectors, tile: tileVectors, wide: threeRows, wideRows: 3, wideGroups: 1, gemv: gemvVectors, gemvGroups: 1, dot: dotVectors, scores: scoresVectors,
+		name: "avx2", unpack: unpackVectors, tile: tileVectors, wide: threeRows, wideRows: 3, wideGroups: 1,
+		gemv: gemvVectors, gemvGroups: 1, dot: dotVectors, scores: scoresVectors,
 		softmax: softmaxVectors, mix: mixVectors, gate: gateVectors, scale: scaleVectors,
 	}
 }

@@ -37,7 +37,8 @@ func OrCause(ctx context.Context, err error) error {
 func signs() []string {
 	return []string{
 		"Failed to establish a new connection", "Temporary failure in name resolution", "Name or service not known", "getaddrinfo failed",
-		"Network is unreachable", "Connection refused", "ConnectionError", "ConnectTimeout", "Read timed out", "timed out", "Cannot connect to proxy", "ProxyError",
+		"Network is unreachable", "Connection refused", "ConnectionError", "ConnectTimeout", "Read timed out", "timed out",
+		"Cannot connect to proxy", "ProxyError",
 	}
 }
 

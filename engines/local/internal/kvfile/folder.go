@@ -87,7 +87,8 @@ const rescan = 5 * time.Second
 // names the setting or the file.
 func Open(config Config) (*Folder, error) {
 	f := &Folder{config: config, files: newFiles(), ended: make(chan struct{})}
-	f.identity = sha256.Sum256(fmt.Appendf(nil, "%s %x %q %v %+v %d", magic, config.Hash, config.Kernel, config.Format, config.Shape, pageTokens))
+	f.identity = sha256.Sum256(fmt.Appendf(nil, "%s %x %q %v %+v %d",
+		magic, config.Hash, config.Kernel, config.Format, config.Shape, pageTokens))
 	f.close = sync.OnceValue(f.end)
 	f.model = hex.EncodeToString(f.identity[:8])
 	f.buffers.New = func() any { b := make([]byte, f.fileSize()); return &b }

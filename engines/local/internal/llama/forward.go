@@ -11,9 +11,10 @@ import (
 // layer the keys and values of all are written before any token attends, each to what is at and before its own position.
 type Span struct {
 	Tokens   []int32
-	Position int         // of the first of them in its sequence
-	Pages    [][]float32 // the sequence's pages of PageFloats each, from its first token to the span's last; the span's own keys are written there
-	Logits   int         // for how many of the last tokens logits are wanted
+	Position int // of the first of them in its sequence
+	// Pages are the sequence's, of PageFloats each, from its first token to the span's last. The span's own keys are written there.
+	Pages  [][]float32
+	Logits int // for how many of the last tokens logits are wanted
 	// Probes collect what the tokens attend to, in each layer; nil: none. An element may be nil, and several may be the same.
 	Probes []*compute.Probe
 }

@@ -32,7 +32,8 @@ type layer struct {
 // New makes a model of the weights in a file, which must stay open. The error names the tensor that cannot be used.
 func New(file *weights.Model) (*Model, error) {
 	if file.HeadDim%8 != 0 || file.Heads%file.KVHeads != 0 {
-		return nil, fmt.Errorf("%d heads of %d dimensions over %d of keys: want a multiple of 8 dimensions, and of heads", file.Heads, file.HeadDim, file.KVHeads)
+		return nil, fmt.Errorf("%d heads of %d dimensions over %d of keys: want a multiple of 8 dimensions, and of heads",
+			file.Heads, file.HeadDim, file.KVHeads)
 	}
 	m := &Model{
 		Params: file.Params,

@@ -85,7 +85,8 @@ func (x *Run) beginReuse(store *kvstore.Store) bool {
 	r := x.request.Reuse
 	a := &assembly{reuse: r, tokens: x.tokens, prompt: x.prompt, tail: r.Blocks[len(r.Blocks)-1].To}
 	// A run that waits is asked before each step: what hashes nothing comes first.
-	if own := (len(x.tokens)+kvstore.PageTokens-1)/kvstore.PageTokens - min(r.Exact, a.tail)/kvstore.PageTokens; len(x.runner.running) > 0 && !store.Room(own) {
+	own := (len(x.tokens)+kvstore.PageTokens-1)/kvstore.PageTokens - min(r.Exact, a.tail)/kvstore.PageTokens
+	if len(x.runner.running) > 0 && !store.Room(own) {
 		return false
 	}
 	if x.assembly != nil {

@@ -8,7 +8,8 @@ import (
 )
 
 // Template is the chat template of the models: plain ChatML.
-const Template = "{% for message in messages %}{{'<|im_start|>' + message['role'] + '\\n' + message['content'] + '<|im_end|>' + '\\n'}}{% endfor %}" +
+const Template = "{% for message in messages %}" +
+	"{{'<|im_start|>' + message['role'] + '\\n' + message['content'] + '<|im_end|>' + '\\n'}}{% endfor %}" +
 	"{% if add_generation_prompt %}{{ '<|im_start|>assistant\\n' }}{% endif %}"
 
 // zephyr is the chat template of models with a vocabulary of SentencePiece, as TinyLlama has it.

@@ -17,7 +17,8 @@ var others = map[string][]string{
 		"step35", "smallthinker",
 	},
 	"some layers have a state in place of attention": {
-		"qwen3next", "qwen3_next", "qwen35", "qwen35moe", "qwen3_5", "qwen3_5_text", "jamba", "falcon-h1", "falcon_h1", "granitehybrid", "granitemoehybrid",
+		"qwen3next", "qwen3_next", "qwen35", "qwen35moe", "qwen3_5", "qwen3_5_text", "jamba", "falcon-h1", "falcon_h1",
+		"granitehybrid", "granitemoehybrid",
 		"nemotron_h", "nemotron_h_moe", "lfm2", "lfm2moe", "plamo2", "kimi-linear",
 	},
 	"the layers have a state in place of attention": {"mamba", "mamba2", "rwkv6", "rwkv7"},
