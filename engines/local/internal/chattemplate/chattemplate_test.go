@@ -9,6 +9,20 @@ import (
 	"github.com/ragpilot/ragpilot/engines/local/internal/chattemplate"
 )
 
+// rendered renders a chat by a program's template, which must give a text.
+func rendered(t *testing.T, jinja string, chat []engines.Message, want string) []chattemplate.Piece {
+	t.Helper()
+	template, warning := chattemplate.Recognize(jinja)
+	if warning != "" {
+		t.Errorf("warning %q", warning)
+	}
+	pieces := template.Render(chat, true)
+	if got := joined(pieces); got != want {
+		t.Errorf("rendered as\n%q, want\n%q", got, want)
+	}
+	return pieces
+}
+
 // joined returns pieces as one text.
 func joined(pieces []chattemplate.Piece) (text string) {
 	for _, p := range pieces {
@@ -65,14 +79,7 @@ func TestRender(t *testing.T) {
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			template, warning := chattemplate.Recognize(c.jinja)
-			if warning != "" {
-				t.Errorf("warning %q", warning)
-			}
-			pieces := template.Render(c.chat, true)
-			if got := joined(pieces); got != c.want {
-				t.Errorf("rendered as\n%q, want\n%q", got, c.want)
-			}
+			pieces := rendered(t, c.jinja, c.chat, c.want)
 			for i, p := range pieces {
 				if p.Special && strings.Count(p.Text, "<|") != 1 {
 					t.Errorf("piece %d, %q, is no name of one token", i, p.Text)
@@ -103,14 +110,7 @@ func TestRenderRolesOfText(t *testing.T) {
 		"two systems":    {mistral1, "<s>[INST] be\n\nbe\n\n one [/INST]", []engines.Message{chat[0], chat[0], chat[1]}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			template, warning := chattemplate.Recognize(c.jinja)
-			if warning != "" {
-				t.Errorf("warning %q", warning)
-			}
-			pieces := template.Render(c.chat, true)
-			if got := joined(pieces); got != c.want {
-				t.Errorf("rendered as\n%q, want\n%q", got, c.want)
-			}
+			pieces := rendered(t, c.jinja, c.chat, c.want)
 			for _, p := range pieces {
 				if slices.Contains(special, p.Text) != p.Special || p.Text == "" {
 					t.Errorf("piece %q: special is %v", p.Text, p.Special)

@@ -5,31 +5,18 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"path/filepath"
 	"slices"
 	"testing"
 
 	"github.com/ragpilot/ragpilot/engines/local/internal/compress"
 	"github.com/ragpilot/ragpilot/engines/local/internal/llama"
+	"github.com/ragpilot/ragpilot/engines/local/internal/modeltest"
 	"github.com/ragpilot/ragpilot/engines/local/internal/tinymodel"
-	"github.com/ragpilot/ragpilot/engines/local/internal/weights"
 )
 
 func tiny(t testing.TB, options tinymodel.Options) *compress.Model {
 	t.Helper()
-	path := filepath.Join(t.TempDir(), "tiny.gguf")
-	if err := tinymodel.Write(path, options); err != nil {
-		t.Fatal(err)
-	}
-	file, err := weights.Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { file.Close() })
-	m, err := llama.New(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	_, m := modeltest.Tiny(t, options)
 	return compress.New(m, 1)
 }
 

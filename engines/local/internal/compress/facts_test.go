@@ -53,31 +53,21 @@ const introduction = "Read the text and remember the special magic numbers.\n\n"
 
 func (x text) corpus() string { return strings.Join(x.sentences, " ") + "\n\n" }
 
-// facts are notes with the answers; topics are notes that only say what the text has, without any answer.
-func (x text) facts() string {
-	var b strings.Builder
-	b.WriteString("Cheat sheet:\n")
-	for i, k := range x.keys {
-		fmt.Fprintf(&b, "- The special magic number for %s is %s.\n", k, x.values[i])
-	}
-	return b.String()
-}
+// facts are notes with the answers.
+func (x text) facts() string { return x.sheet("- The special magic number for %[1]s is %[2]s.\n") }
 
 // short are notes with the answers and little else.
-func (x text) short() string {
+func (x text) short() string { return x.sheet("- %[1]s: %[2]s\n") }
+
+// topics are notes that only say what the text has, without any answer.
+func (x text) topics() string { return x.sheet("- The special magic number for %[1]s\n") }
+
+// sheet has a line for each fact, by a format of its key and value.
+func (x text) sheet(line string) string {
 	var b strings.Builder
 	b.WriteString("Cheat sheet:\n")
 	for i, k := range x.keys {
-		fmt.Fprintf(&b, "- %s: %s\n", k, x.values[i])
-	}
-	return b.String()
-}
-
-func (x text) topics() string {
-	var b strings.Builder
-	b.WriteString("Cheat sheet:\n")
-	for _, k := range x.keys {
-		fmt.Fprintf(&b, "- The special magic number for %s\n", k)
+		b.WriteString(strings.NewReplacer("%[1]s", k, "%[2]s", x.values[i]).Replace(line))
 	}
 	return b.String()
 }

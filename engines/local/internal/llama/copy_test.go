@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/ragpilot/ragpilot/engines/local/internal/llama"
+	"github.com/ragpilot/ragpilot/engines/local/internal/modeltest"
 	"github.com/ragpilot/ragpilot/internal/nn/compute"
 )
 
@@ -13,7 +14,7 @@ import (
 func TestSpansThatSharePages(t *testing.T) {
 	for name, shape := range shapes {
 		t.Run(name, func(t *testing.T) {
-			_, m := tiny(t, shape)
+			_, m := modeltest.Tiny(t, shape)
 			const n = 75
 			tokens := randomTokens(n, m.Vocab, 5)
 			whole := pages(m, n)
@@ -62,7 +63,7 @@ func near(a, b float32, tolerance float64) bool {
 func TestCopy(t *testing.T) {
 	for name, shape := range shapes {
 		t.Run(name, func(t *testing.T) {
-			_, m := tiny(t, shape)
+			_, m := modeltest.Tiny(t, shape)
 			const n, at = 40, 53
 			tokens := randomTokens(n, m.Vocab, 6)
 			alone, moved, back := pages(m, n), pages(m, at+n), pages(m, n)
@@ -92,7 +93,7 @@ func TestCopy(t *testing.T) {
 
 // TestProbes: every layer is looked at, the last one too, whether logits are wanted or not; and the logits stay.
 func TestProbes(t *testing.T) {
-	_, m := tiny(t, shapes["llama"])
+	_, m := modeltest.Tiny(t, shapes["llama"])
 	const n, rows = 50, 9
 	tokens := randomTokens(n+rows, m.Vocab, 8)
 	memory := pages(m, n+rows)

@@ -5,12 +5,12 @@ import (
 	"maps"
 	"math"
 	"math/rand/v2"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/ragpilot/ragpilot/engines/local/internal/llama"
+	"github.com/ragpilot/ragpilot/engines/local/internal/modeltest"
 	"github.com/ragpilot/ragpilot/engines/local/internal/tinymodel"
 	"github.com/ragpilot/ragpilot/engines/local/internal/weights"
 	"github.com/ragpilot/ragpilot/internal/nn/quant"
@@ -23,29 +23,6 @@ var shapes = map[string]tinymodel.Options{
 	"llama 3": {RopeFactors: []float32{1, 1, 1, 2, 4, 8, 8, 8}, Untied: true, Seed: 2},
 	"qwen2":   {Architecture: "qwen2", Seed: 3},                                             // biases
 	"qwen3":   {Architecture: "qwen3", Heads: 4, KVHeads: 1, HeadDim: 24, FFN: 96, Seed: 4}, // norms of heads, which are wider than hidden together
-}
-
-func open(t testing.TB, path string) (*weights.Model, *llama.Model) {
-	t.Helper()
-	file, err := weights.Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { file.Close() })
-	m, err := llama.New(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return file, m
-}
-
-func tiny(t testing.TB, o tinymodel.Options) (*weights.Model, *llama.Model) {
-	t.Helper()
-	path := filepath.Join(t.TempDir(), "tiny.gguf")
-	if err := tinymodel.Write(path, o); err != nil {
-		t.Fatal(err)
-	}
-	return open(t, path)
 }
 
 func randomTokens(n, vocab int, seed uint64) []int32 {
@@ -84,7 +61,7 @@ func TestForwardInEveryFormat(t *testing.T) {
 			small = append(small, format)
 		case weights > 32:
 			t.Run(format.String(), func(t *testing.T) {
-				file, m := tiny(t, tinymodel.Options{Type: format, Hidden: weights, Heads: 4, HeadDim: 64, FFN: weights, Seed: 5})
+				file, m := modeltest.Tiny(t, tinymodel.Options{Type: format, Hidden: weights, Heads: 4, HeadDim: 64, FFN: weights, Seed: 5})
 				checkFormulas(t, file, m, 7)
 				checkExact(t, m, randomTokens(200, file.Vocab, 6), 200)
 			})
@@ -100,7 +77,7 @@ func TestForwardInEveryFormat(t *testing.T) {
 // feed-forward part and a small vocabulary.
 func TestForwardOfAMixture(t *testing.T) {
 	testkit.NotUnderRace(t)
-	file, m := tiny(t, tinymodel.Options{
+	file, m := modeltest.Tiny(t, tinymodel.Options{
 		Architecture: "qwen2", Hidden: 896, Heads: 14, KVHeads: 2, HeadDim: 64, FFN: 512, Seed: 6, Type: quant.Q5_0,
 		Types: map[string]quant.Type{
 			"token_embd.weight": quant.Q8_0, "blk.0.attn_v.weight": quant.Q8_0,
@@ -120,7 +97,7 @@ func eachModel(t *testing.T, formats []quant.Type, check func(t *testing.T, file
 		for _, format := range formats {
 			t.Run(fmt.Sprint(name, " ", format), func(t *testing.T) {
 				options.Type = format
-				file, m := tiny(t, options)
+				file, m := modeltest.Tiny(t, options)
 				check(t, file, m)
 			})
 		}
@@ -185,7 +162,7 @@ func checkSame(t *testing.T, way string, got, want []float32) {
 func decoding(m *llama.Model, tokens []int32) *llama.Span {
 	s := &llama.Span{Pages: pages(m, 80), Logits: 1}
 	first := m.NewWorker(1).Forward([]llama.Span{{Tokens: tokens[10:50], Pages: s.Pages, Logits: 1}})
-	s.Position, s.Tokens = 40, []int32{best(first)}
+	s.Position, s.Tokens = 40, []int32{modeltest.Greedy(first)}
 	return s
 }
 
@@ -204,26 +181,16 @@ func pieces(w *llama.Worker, memory [][]float32, tokens []int32, from, size, log
 		if decoding != nil {
 			skip = len(out) / (1 + wanted)
 			decoding.Position++
-			decoding.Tokens = []int32{best(out[:skip])}
+			decoding.Tokens = []int32{modeltest.Greedy(out[:skip])}
 		}
 		all = append(all, out[skip:]...)
 	}
 	return all
 }
 
-func best(logits []float32) int32 {
-	at := 0
-	for i, v := range logits {
-		if v > logits[at] {
-			at = i
-		}
-	}
-	return int32(at)
-}
-
 // Some spans need logits and some do not, in any order.
 func TestForwardOfManySpans(t *testing.T) {
-	file, m := tiny(t, tinymodel.Options{})
+	file, m := modeltest.Tiny(t, tinymodel.Options{})
 	tokens := randomTokens(60, file.Vocab, 7)
 	alone := func(at, n, logits int) []float32 {
 		return slices.Clone(m.NewWorker(1).Forward([]llama.Span{{Tokens: tokens[at : at+n], Pages: pages(m, n), Logits: logits}}))
@@ -248,7 +215,7 @@ func TestForwardOfManySpans(t *testing.T) {
 }
 
 func TestForwardRefusesMissingPages(t *testing.T) {
-	_, m := tiny(t, tinymodel.Options{})
+	_, m := modeltest.Tiny(t, tinymodel.Options{})
 	for name, span := range map[string]llama.Span{
 		"pages":  {Tokens: make([]int32, 17), Pages: pages(m, 16)},
 		"logits": {Tokens: make([]int32, 3), Pages: pages(m, 16), Logits: 4},
@@ -266,7 +233,7 @@ func TestForwardRefusesMissingPages(t *testing.T) {
 
 // What cannot be computed is refused, with the tensor's name.
 func TestNew(t *testing.T) {
-	file, _ := tiny(t, tinymodel.Options{})
+	file, _ := modeltest.Tiny(t, tinymodel.Options{})
 	for name, broken := range map[string]func(m *weights.Model){
 		"dimensions":         func(m *weights.Model) { m.HeadDim = 12 },
 		"blk.1.ffn_up":       func(m *weights.Model) { delete(m.Tensors, "blk.1.ffn_up.weight") },
@@ -296,7 +263,7 @@ func edit(m *weights.Model, name string, f func(*weights.Tensor)) {
 
 // Steps of a small model, for allocations: a prompt of 512 tokens, and one token behind it.
 func BenchmarkForward(b *testing.B) {
-	file, m := tiny(b, tinymodel.Options{Context: 1024})
+	file, m := modeltest.Tiny(b, tinymodel.Options{Context: 1024})
 	benchmark(b, file, m, 512)
 }
 

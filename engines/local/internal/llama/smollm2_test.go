@@ -12,13 +12,13 @@ import (
 // What two other programs, in Python and in C++, answer from the same file.
 func TestSmolLM2(t *testing.T) {
 	testkit.NotUnderRace(t)
-	_, m := open(t, modeltest.SmolLM2(t))
+	_, m := modeltest.Open(t, modeltest.SmolLM2(t))
 	prompt := []int32{1, 4093, 198, 1780, 314, 260, 3575, 282, 4649, 47, 2, 198, 1, 520, 9531, 198}
 	w, memory := m.NewWorker(2), pages(m, 32)
 	logits := w.Forward([]llama.Span{{Tokens: prompt, Pages: memory, Logits: 1}})
 	var answer []int32
 	for len(answer) < 8 {
-		answer = append(answer, best(logits))
+		answer = append(answer, modeltest.Greedy(logits))
 		position := len(prompt) + len(answer) - 1
 		logits = w.Forward([]llama.Span{{Tokens: answer[len(answer)-1:], Position: position, Pages: memory, Logits: 1}})
 	}
@@ -30,7 +30,7 @@ func TestSmolLM2(t *testing.T) {
 // All that the tests of small models do one by one, in two prompts' time.
 func TestSmolLM2IsExact(t *testing.T) {
 	testkit.NotUnderRace(t)
-	file, m := open(t, modeltest.SmolLM2(t))
+	file, m := modeltest.Open(t, modeltest.SmolLM2(t))
 	tokens := randomTokens(350, file.Vocab, 9)
 	whole := slices.Clone(m.NewWorker(1).Forward([]llama.Span{{Tokens: tokens, Pages: pages(m, len(tokens)), Logits: 3}}))
 	memory := pages(m, len(tokens))
@@ -40,6 +40,6 @@ func TestSmolLM2IsExact(t *testing.T) {
 }
 
 func BenchmarkSmolLM2(b *testing.B) {
-	file, m := open(b, modeltest.SmolLM2(b))
+	file, m := modeltest.Open(b, modeltest.SmolLM2(b))
 	benchmark(b, file, m, 512, 4096)
 }

@@ -1,10 +1,14 @@
-// Package modeltest finds the real model that tests of the local engine use.
+// Package modeltest opens the models that tests of the local engine use: the real one, and small random ones.
 package modeltest
 
 import (
 	"os"
+	"path/filepath"
 	"testing"
 
+	"github.com/ragpilot/ragpilot/engines/local/internal/llama"
+	"github.com/ragpilot/ragpilot/engines/local/internal/tinymodel"
+	"github.com/ragpilot/ragpilot/engines/local/internal/weights"
 	"github.com/ragpilot/ragpilot/engines/local/model"
 	"github.com/ragpilot/ragpilot/internal/nn/compute"
 	"github.com/ragpilot/ragpilot/internal/testkit"
@@ -38,3 +42,31 @@ func Fast(t testing.TB) string {
 	}
 	return path
 }
+
+// Tiny opens a small random model.
+func Tiny(t testing.TB, o tinymodel.Options) (*weights.Model, *llama.Model) {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "tiny.gguf")
+	if err := tinymodel.Write(path, o); err != nil {
+		t.Fatal(err)
+	}
+	return Open(t, path)
+}
+
+// Open opens a model's file for a test.
+func Open(t testing.TB, path string) (*weights.Model, *llama.Model) {
+	t.Helper()
+	file, err := weights.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { file.Close() })
+	m, err := llama.New(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return file, m
+}
+
+// Greedy is the token with the largest logit, of equal ones the first.
+func Greedy(logits []float32) int32 { return int32(compute.Largest(logits, 1)[0]) }

@@ -12,11 +12,7 @@ import (
 // A request that is sent again after it was cancelled is not late by the first one's clock.
 func TestLoadedForTheNextRequest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		files := newFakeFiles()
-		config := runner.Config{Pages: 60, Running: 2, Step: 32, Files: files}
-		first := newRunner(t, config)
-		answer(t, first, prompt(1, 400), "")
-		first.Close()
+		files, config := stored(t, runner.Config{Pages: 60, Running: 2, Step: 32}, 1)
 		files.read = func(n int) error {
 			if n == 3 {
 				time.Sleep(245 * time.Millisecond)
@@ -37,12 +33,7 @@ func TestLoadedForTheNextRequest(t *testing.T) {
 // Two prompts whose pages are loaded one after the other have the time that computing both takes.
 func TestTwoPromptsAreLoaded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		files := newFakeFiles()
-		config := runner.Config{Pages: 60, Running: 2, Step: 32, Files: files}
-		first := newRunner(t, config)
-		answer(t, first, prompt(1, 400), "")
-		answer(t, first, prompt(2, 400), "")
-		first.Close()
+		files, config := stored(t, runner.Config{Pages: 60, Running: 2, Step: 32}, 1, 2)
 		files.read = func(int) error { time.Sleep(15 * time.Millisecond); return nil }
 		r := newRunner(t, config)
 		one := r.Submit(runner.Request{Prompt: prompt(1, 400), Max: 8, Sample: greedy})

@@ -153,14 +153,23 @@ func TestDiskThatDoesNotAnswer(t *testing.T) {
 	}
 }
 
+// stored returns files that have the pages of the prompts of 400 tokens with these seeds, and the settings of a runner with them.
+func stored(t testing.TB, config runner.Config, seeds ...int) (*fakeFiles, runner.Config) {
+	t.Helper()
+	files := newFakeFiles()
+	config.Files = files
+	first := newRunner(t, config)
+	for _, seed := range seeds {
+		answer(t, first, prompt(seed, 400), "")
+	}
+	first.Close()
+	return files, config
+}
+
 // The first prompt after a start is loaded, though it is not known yet how long computing takes.
 func TestLoadsOfTheFirstPrompt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		files := newFakeFiles()
-		config := runner.Config{Pages: 40, Running: 2, Step: 32, Files: files}
-		first := newRunner(t, config)
-		answer(t, first, prompt(1, 400), "")
-		first.Close()
+		files, config := stored(t, runner.Config{Pages: 40, Running: 2, Step: 32}, 1)
 		files.read = func(int) error { time.Sleep(15 * time.Millisecond); return nil }
 		if _, cached := answer(t, newRunner(t, config), prompt(1, 400), ""); cached != 384 {
 			t.Errorf("%d tokens were loaded, want 384", cached)
@@ -171,11 +180,7 @@ func TestLoadsOfTheFirstPrompt(t *testing.T) {
 // A page that was loaded in time, given up and is being loaded again is not late by the first time's clock.
 func TestLoadedAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		files := newFakeFiles()
-		config := runner.Config{Pages: 30, Running: 2, Step: 32, Files: files}
-		first := newRunner(t, config)
-		answer(t, first, prompt(1, 400), "")
-		first.Close()
+		files, config := stored(t, runner.Config{Pages: 30, Running: 2, Step: 32}, 1)
 		r := newRunner(t, config)
 		answer(t, r, prompt(1, 400), "")
 		time.Sleep(150 * time.Millisecond)
@@ -195,12 +200,7 @@ func TestLoadedAgain(t *testing.T) {
 
 // Loading goes on when one page took long.
 func TestOneSlowPage(t *testing.T) {
-	files := newFakeFiles()
-	config := runner.Config{Pages: 60, Running: 3, Step: 32, Files: files}
-	first := newRunner(t, config)
-	answer(t, first, prompt(1, 400), "")
-	answer(t, first, prompt(2, 400), "")
-	first.Close()
+	files, config := stored(t, runner.Config{Pages: 60, Running: 3, Step: 32}, 1, 2)
 	files.read = func(n int) error {
 		if n == 1 {
 			time.Sleep(50 * time.Millisecond) // as long as many take to compute
@@ -217,12 +217,7 @@ func TestOneSlowPage(t *testing.T) {
 
 // Loading is given up for a while when computing is faster.
 func TestSlowDisk(t *testing.T) {
-	files := newFakeFiles()
-	config := runner.Config{Pages: 60, Running: 3, Step: 32, Files: files}
-	first := newRunner(t, config)
-	answer(t, first, prompt(1, 400), "")
-	answer(t, first, prompt(2, 400), "")
-	first.Close()
+	files, config := stored(t, runner.Config{Pages: 60, Running: 3, Step: 32}, 1, 2)
 	files.read = func(int) error { time.Sleep(50 * time.Millisecond); return nil } // a page takes about one to compute
 	r := newRunner(t, config)
 	answer(t, r, prompt(3, 100), "") // how long computing takes

@@ -3,7 +3,6 @@ package runner_test
 import (
 	"context"
 	"errors"
-	"path/filepath"
 	"slices"
 	"testing"
 
@@ -11,9 +10,9 @@ import (
 
 	"github.com/ragpilot/ragpilot/engines/kvevents"
 	"github.com/ragpilot/ragpilot/engines/local/internal/llama"
+	"github.com/ragpilot/ragpilot/engines/local/internal/modeltest"
 	"github.com/ragpilot/ragpilot/engines/local/internal/runner"
 	"github.com/ragpilot/ragpilot/engines/local/internal/tinymodel"
-	"github.com/ragpilot/ragpilot/engines/local/internal/weights"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -21,19 +20,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // newModel returns a small model, always the same one.
 func newModel(t testing.TB) *llama.Model {
 	t.Helper()
-	path := filepath.Join(t.TempDir(), "tiny.gguf")
-	if err := tinymodel.Write(path, tinymodel.Options{Seed: 1}); err != nil {
-		t.Fatal(err)
-	}
-	file, err := weights.Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { file.Close() })
-	m, err := llama.New(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	_, m := modeltest.Tiny(t, tinymodel.Options{Seed: 1})
 	return m
 }
 
@@ -64,15 +51,7 @@ func prompt(seed, length int) []int32 {
 	return tokens
 }
 
-func greedy(logits []float32) int32 {
-	best := 0
-	for i, v := range logits {
-		if v > logits[best] {
-			best = i
-		}
-	}
-	return int32(best)
-}
+var greedy = modeltest.Greedy
 
 // all returns everything that a run generates.
 func all(t testing.TB, x *runner.Run) []int32 {
