@@ -2,6 +2,7 @@ package upstream
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -18,8 +19,11 @@ const (
 	DefaultQueue       = 1 << 16
 	DefaultBatch       = 256
 	DefaultPostRetries = 3
-	DefaultPostWait    = 100 * time.Millisecond
-	DefaultPostTimeout = 2 * time.Second
+)
+
+const (
+	firstWait   = 100 * time.Millisecond // before a call is repeated for the first time; it doubles each time
+	postTimeout = 2 * time.Second        // for one call
 )
 
 // PosterOptions configures a [Poster]. Only URL is needed.
@@ -31,11 +35,8 @@ type PosterOptions struct {
 	// Queue is how many evictions wait at most; more are dropped. Batch is how many go into one call.
 	Queue, Batch int
 	// Retries is how often a call is repeated that did not arrive or was answered by 429 or 5xx. 0:
-	// [DefaultPostRetries]; negative: never. Wait is the time before the first repetition; it doubles for each further one.
+	// [DefaultPostRetries]; negative: never.
 	Retries int
-	Wait    time.Duration
-	// Timeout bounds one call.
-	Timeout time.Duration
 	// Log gets a warning for what is dropped; nil: none.
 	Log *slog.Logger
 }
@@ -65,21 +66,10 @@ func NewPoster(options PosterOptions) *Poster {
 	if options.Log == nil {
 		options.Log = slog.New(slog.DiscardHandler)
 	}
-	options.Queue = orElse(options.Queue, DefaultQueue)
-	options.Batch = orElse(options.Batch, DefaultBatch)
-	options.Wait = orElse(options.Wait, DefaultPostWait)
-	options.Timeout = orElse(options.Timeout, DefaultPostTimeout)
-	if options.Retries == 0 {
-		options.Retries = DefaultPostRetries
-	}
+	options.Queue = cmp.Or(max(options.Queue, 0), DefaultQueue)
+	options.Batch = cmp.Or(max(options.Batch, 0), DefaultBatch)
+	options.Retries = cmp.Or(options.Retries, DefaultPostRetries)
 	return &Poster{options: options, queue: make(chan Eviction, options.Queue)}
-}
-
-func orElse[T int | time.Duration](n, otherwise T) T {
-	if n <= 0 {
-		return otherwise
-	}
-	return n
 }
 
 // Add queues evictions. It is what [Options].Evict wants.
@@ -154,7 +144,7 @@ func (p *Poster) fill(first Eviction) []Eviction {
 // send posts a batch, again if there is hope and ctx has not ended. A call that was begun is not cut off.
 func (p *Poster) send(ctx context.Context, batch []Eviction) error {
 	body := evictBody(batch)
-	wait := p.options.Wait
+	wait := firstWait
 	for n := 0; ; n++ {
 		again, err := p.post(context.WithoutCancel(ctx), body)
 		if err == nil || !again || n >= p.options.Retries {
@@ -169,7 +159,7 @@ func (p *Poster) send(ctx context.Context, batch []Eviction) error {
 
 // post makes one call; again says whether a failed one is worth repeating.
 func (p *Poster) post(ctx context.Context, body []byte) (again bool, err error) {
-	ctx, cancel := context.WithTimeout(ctx, p.options.Timeout)
+	ctx, cancel := context.WithTimeout(ctx, postTimeout)
 	defer cancel()
 	r, err := http.NewRequestWithContext(ctx, http.MethodPost, p.options.URL, bytes.NewReader(body))
 	if err != nil {
