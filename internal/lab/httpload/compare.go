@@ -6,6 +6,8 @@ import (
 	"math"
 	"slices"
 	"time"
+
+	"github.com/ragpilot/ragpilot/internal/lab/figures"
 )
 
 // CompareConfig describes a comparison. Config.Target is the one of interest, Against what it is compared with; Duration
@@ -117,11 +119,11 @@ func differences(base, against *Histogram, basePairs, againstPairs [][]time.Dura
 		return out
 	}
 	for i, q := range compared {
-		d := Difference{Quantile: q, Pooled: micros(base.Quantile(q) - against.Quantile(q))}
+		d := Difference{Quantile: q, Pooled: figures.Micros(base.Quantile(q) - against.Quantile(q))}
 		var pairs []float64
 		for p := range basePairs {
 			if basePairs[p] != nil && againstPairs[p] != nil {
-				pairs = append(pairs, micros(basePairs[p][i]-againstPairs[p][i]))
+				pairs = append(pairs, figures.Micros(basePairs[p][i]-againstPairs[p][i]))
 			}
 		}
 		if d.Pairs = len(pairs); d.Pairs > 0 {

@@ -5,22 +5,19 @@ import (
 	"io"
 	"net/http"
 	"time"
-
-	"github.com/ragpilot/ragpilot/internal/sse"
 )
 
 // For tests of the package's outside.
 var (
 	MedianInterval = medianInterval
-	ParseResident  = parseResident
 	Watch          = watch
 )
 
 // ReadEvents returns the data of all events of a stream, the bytes read, and what ended it, io.EOF for a clean end.
 func ReadEvents(r io.Reader, buffer int) (data []string, n int64, err error) {
-	e := sse.NewReader(bufio.NewReaderSize(r, buffer), maxEvent)
+	e := newEvents(r, bufio.NewReaderSize(nil, buffer))
 	for {
-		d, err := nextData(e)
+		d, err := e.next()
 		if err != nil {
 			return data, e.Bytes(), err
 		}
@@ -28,7 +25,7 @@ func ReadEvents(r io.Reader, buffer int) (data []string, n int64, err error) {
 	}
 }
 
-// CheckStream tells what is wrong with a stream of so many tokens from a seed on, "": nothing.
+// CheckStream returns what is wrong with a stream of so many tokens from a seed on; empty: nothing.
 func CheckStream(body io.Reader, seed int64, tokens int) string {
 	var o outcome
 	c := streamCheck{text: numberCheck{seed: seed}, tokens: tokens}

@@ -28,7 +28,8 @@ func FuzzEvents(f *testing.F) {
 		if !slices.Equal(want, got) || n != m || n != int64(len(text)) || !errors.Is(err2, err) {
 			t.Errorf("%q %d %v in one piece, %q %d %v in many", want, n, err, got, m, err2)
 		}
-		if cut := len(text) > 0 && !bytes.ContainsAny(text[len(text)-1:], "\r\n"); cut != errors.Is(err, io.ErrUnexpectedEOF) {
+		lines := bytes.TrimPrefix(text, []byte("\xef\xbb\xbf"))
+		if cut := len(lines) > 0 && !bytes.ContainsAny(lines[len(lines)-1:], "\r\n"); cut != errors.Is(err, io.ErrUnexpectedEOF) {
 			t.Errorf("cut off %t: %v", cut, err)
 		}
 		httpload.CheckStream(bytes.NewReader(text), 7, 1)
@@ -58,17 +59,6 @@ func FuzzReadBodies(f *testing.F) {
 			if !json.Valid(b) || b[0] != '{' {
 				t.Errorf("%q", b)
 			}
-		}
-	})
-}
-
-// FuzzResident: no status makes a size below 0, or a panic.
-func FuzzResident(f *testing.F) {
-	f.Add([]byte("VmRSS:\t  12 kB\n"))
-	f.Add([]byte("VmRSS:\n"))
-	f.Fuzz(func(t *testing.T, status []byte) {
-		if n, err := httpload.ParseResident(status); n < 0 || err != nil && n != 0 {
-			t.Errorf("%d, %v", n, err)
 		}
 	})
 }

@@ -1,17 +1,15 @@
 package httpload
 
 import (
-	"bytes"
 	"errors"
-	"fmt"
-	"os"
 	"runtime"
-	"strconv"
 	"sync"
 	"time"
+
+	"github.com/ragpilot/ragpilot/internal/lab/figures"
 )
 
-// ErrNotMeasured: this system does not tell the memory of another process in a way that is known here.
+// ErrNotMeasured: the memory of another process is only known on Linux.
 var ErrNotMeasured = errors.New("not measured")
 
 // Memory is the resident size of a process in bytes.
@@ -37,7 +35,10 @@ func WatchMemory(pid int, every time.Duration) (*MemoryWatch, error) {
 	if runtime.GOOS != "linux" {
 		return nil, ErrNotMeasured
 	}
-	return watch(func() (int64, error) { return residentSize(pid) }, every)
+	return watch(func() (int64, error) {
+		now, _, err := figures.Memory(pid)
+		return now, err
+	}, every)
 }
 
 func watch(read func() (int64, error), every time.Duration) (*MemoryWatch, error) {
@@ -79,29 +80,4 @@ func (w *MemoryWatch) Stop() (Memory, error) {
 	w.done.Wait()
 	err := w.look()
 	return w.m, err
-}
-
-func residentSize(pid int) (int64, error) {
-	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
-	if err != nil {
-		return 0, err
-	}
-	return parseResident(status)
-}
-
-// parseResident finds VmRSS, which Linux tells in kB of 1024 bytes, in a process's status.
-func parseResident(status []byte) (int64, error) {
-	for line := range bytes.Lines(status) {
-		value, ok := bytes.CutPrefix(line, []byte("VmRSS:"))
-		if !ok {
-			continue
-		}
-		value, ok = bytes.CutSuffix(bytes.TrimSpace(value), []byte(" kB"))
-		n, err := strconv.ParseInt(string(bytes.TrimSpace(value)), 10, 64)
-		if !ok || err != nil || n < 0 || n > 1<<52 {
-			return 0, fmt.Errorf("VmRSS of a process's status: %q", line)
-		}
-		return n << 10, nil
-	}
-	return 0, errors.New("no VmRSS in the process's status: it has ended")
 }

@@ -12,22 +12,6 @@ import (
 	"github.com/ragpilot/ragpilot/internal/lab/httpload"
 )
 
-func TestParseResident(t *testing.T) {
-	for text, want := range map[string]int64{
-		"Name:\tx\nVmHWM:\t   99 kB\nVmRSS:\t    12 kB\nVmData:\t7 kB\n": 12 << 10,
-		"VmRSS:\t0 kB": 0, "VmRSS:\t12 MB\n": -1, "VmRSS:\t-1 kB\n": -1, "VmRSS: kB\n": -1, "Name:\tx\nState:\tZ (zombie)\n": -1, "": -1,
-		"VmRSS:\t9223372036854775807 kB\n": -1,
-	} {
-		got, err := httpload.ParseResident([]byte(text))
-		if err != nil {
-			got = -1
-		}
-		if got != want {
-			t.Errorf("%q: %d, want %d (%v)", text, got, want, err)
-		}
-	}
-}
-
 // TestMemoryWatch: in virtual time, what was first, the largest, and last.
 func TestMemoryWatch(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -36,7 +36,7 @@ func (c *numberCheck) add(piece string) error {
 		n := min(len(c.rest), len(piece))
 		for i := range n {
 			if c.rest[i] != piece[i] {
-				return fmt.Errorf("byte %d of the text: %q, want %q of token %d", c.bytes+i, piece[:n], c.rest, c.begun-1)
+				return fmt.Errorf("%w: byte %d of the text: %q, want %q of token %d", errCorrupt, c.bytes+i, piece[:n], c.rest, c.begun-1)
 			}
 		}
 		c.rest, piece = c.rest[n:], piece[n:]

@@ -1,6 +1,7 @@
 package httpload
 
 import (
+	"bufio"
 	"bytes"
 	"encoding/json"
 	"errors"
@@ -10,20 +11,55 @@ import (
 	"github.com/ragpilot/ragpilot/internal/sse"
 )
 
-// maxEvent bounds one line of a stream, in bytes.
+// maxEvent bounds an event of a stream, in bytes.
 const maxEvent = 1 << 20
 
-// nextData returns the data of the next event, valid until the next call. At the end it returns io.EOF, and
+// events reads the data of server-sent events.
+type events struct {
+	*sse.Reader
+	done bool // [DONE] has come
+}
+
+// newEvents reads through a buffer, which is reset.
+func newEvents(r io.Reader, buffer *bufio.Reader) *events {
+	buffer.Reset(r)
+	return &events{Reader: sse.NewReader(buffer, maxEvent)}
+}
+
+// next returns the data of the next event, valid until the next call. At the end it returns io.EOF, and
 // io.ErrUnexpectedEOF if the last line has no end.
-func nextData(events *sse.Reader) ([]byte, error) {
-	e, err := events.Next()
-	if events.Cut() {
-		err = io.ErrUnexpectedEOF
+func (e *events) next() ([]byte, error) {
+	event, err := e.Next()
+	if e.Cut() {
+		return nil, io.ErrUnexpectedEOF
 	}
-	if err != nil {
-		return nil, err
+	return bytes.TrimSpace(event.Data), err
+}
+
+// all gives the data of each event but [DONE] to take, and sets the problem if the stream is broken or goes on behind [DONE], which is
+// a problem of class behind. It reports whether the stream came to its end.
+func (e *events) all(o *outcome, behind string, take func(data []byte) error) bool {
+	for {
+		data, err := e.next()
+		o.in = e.Bytes()
+		switch {
+		case errors.Is(err, io.EOF):
+			return true
+		case err != nil:
+			o.fail(classOf(err), err)
+			return false
+		case e.done:
+			o.fail(behind, errors.New("more behind [DONE]"))
+			return false
+		case string(data) == "[DONE]":
+			e.done = true
+			continue
+		}
+		if err := take(data); err != nil {
+			o.fail(classOf(err), err)
+			return false
+		}
 	}
-	return bytes.TrimSpace(e.Data), nil
 }
 
 // chunk is what is read of one event.
@@ -53,6 +89,7 @@ func (c *chunk) text() string {
 var (
 	errInStream  = errors.New("error in stream")
 	errMalformed = errors.New("malformed chunk")
+	errCorrupt   = errors.New(corrupt)
 )
 
 func parseChunk(data []byte) (*chunk, error) {
@@ -65,5 +102,3 @@ func parseChunk(data []byte) (*chunk, error) {
 	}
 	return c, nil
 }
-
-func isDone(data []byte) bool { return string(data) == "[DONE]" }

@@ -5,12 +5,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"sync"
 	"time"
-
-	"github.com/ragpilot/ragpilot/internal/sse"
 )
 
 // Defaults of [StreamsConfig].
@@ -149,39 +146,22 @@ func (c *streamCheck) read(r *http.Response, o *outcome) {
 		o.fail(corrupt, fmt.Errorf("content type %q", r.Header.Get("Content-Type")))
 		return
 	}
-	e := sse.NewReader(bufio.NewReaderSize(r.Body, streamBuffer), maxEvent)
-	done := false
-	for {
-		data, err := nextData(e)
-		o.in = e.Bytes()
-		switch {
-		case errors.Is(err, io.EOF):
-			if err := c.end(done); err != nil {
-				o.fail(incomplete, err)
-			}
-			return
-		case err != nil:
-			o.fail(classOf(err), err)
-			return
-		case done:
-			o.fail(corrupt, errors.New("more behind [DONE]"))
-			return
-		case isDone(data):
-			done = true
-			continue
-		}
+	e := newEvents(r.Body, bufio.NewReaderSize(nil, streamBuffer))
+	complete := e.all(o, corrupt, func(data []byte) error {
 		chunk, err := parseChunk(data)
-		if err != nil {
-			o.fail(classOf(err), err)
-			return
+		if err == nil {
+			err = c.take(chunk)
 		}
-		if err := c.take(chunk); err != nil {
-			o.fail(corrupt, err)
-			return
-		}
-		if o.first.IsZero() && chunk.text() != "" {
+		if err == nil && o.first.IsZero() && chunk.text() != "" {
 			o.first = time.Now()
 		}
+		return err
+	})
+	if !complete {
+		return
+	}
+	if err := c.end(e.done); err != nil {
+		o.fail(incomplete, err)
 	}
 }
 
@@ -191,10 +171,10 @@ func (c *streamCheck) take(x *chunk) error {
 	case c.id == "":
 		c.id = x.ID
 	case c.id != x.ID:
-		return fmt.Errorf("a chunk of answer %q in answer %q", x.ID, c.id)
+		return fmt.Errorf("%w: a chunk of answer %q in answer %q", errCorrupt, x.ID, c.id)
 	}
 	if c.finish != "" && x.text() != "" {
-		return errors.New("text behind the finish reason")
+		return fmt.Errorf("%w: text behind the finish reason", errCorrupt)
 	}
 	if len(x.Choices) > 0 && x.Choices[0].Finish != "" {
 		c.finish = x.Choices[0].Finish

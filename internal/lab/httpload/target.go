@@ -14,8 +14,6 @@ import (
 	"strings"
 	"sync"
 	"time"
-
-	"github.com/ragpilot/ragpilot/internal/sse"
 )
 
 // Target is where requests go.
@@ -81,10 +79,11 @@ func classOf(err error) string {
 		return "cancelled"
 	case ok && op.Op == "dial":
 		return "no connection"
-	case errors.Is(err, errInStream):
-		return errInStream.Error()
-	case errors.Is(err, errMalformed):
-		return errMalformed.Error()
+	}
+	for _, class := range []error{errInStream, errMalformed, errCorrupt} {
+		if errors.Is(err, class) {
+			return class.Error()
+		}
 	}
 	return "broken connection"
 }
@@ -141,39 +140,22 @@ func (t *Target) shoot(ctx context.Context, body []byte, id string) outcome {
 // readStream reads a stream, whose last event must be [DONE]. Chunks are only decoded until one has text.
 func readStream(body io.Reader, o *outcome) {
 	buffer := readers.Get().(*bufio.Reader)
-	buffer.Reset(body)
 	defer func() {
 		buffer.Reset(nil)
 		readers.Put(buffer)
 	}()
-	e := sse.NewReader(buffer, maxEvent)
-	done := false
-	for {
-		data, err := nextData(e)
-		o.in = e.Bytes()
-		switch {
-		case errors.Is(err, io.EOF) && done:
-			return
-		case errors.Is(err, io.EOF):
-			o.fail("incomplete stream", errors.New("no [DONE]"))
-			return
-		case err != nil:
-			o.fail(classOf(err), err)
-			return
-		case done:
-			o.fail("incomplete stream", errors.New("more behind [DONE]"))
-			return
-		case isDone(data):
-			done = true
-		case o.first.IsZero() || bytes.HasPrefix(data, []byte(`{"error"`)):
-			c, err := parseChunk(data)
-			if err != nil {
-				o.fail(classOf(err), err)
-				return
-			}
-			if o.first.IsZero() && c.text() != "" {
-				o.first = time.Now()
-			}
+	e := newEvents(body, buffer)
+	complete := e.all(o, incomplete, func(data []byte) error {
+		if !o.first.IsZero() && !bytes.HasPrefix(data, []byte(`{"error"`)) {
+			return nil
 		}
+		c, err := parseChunk(data)
+		if err == nil && o.first.IsZero() && c.text() != "" {
+			o.first = time.Now()
+		}
+		return err
+	})
+	if complete && !e.done {
+		o.fail(incomplete, errors.New("no [DONE]"))
 	}
 }
