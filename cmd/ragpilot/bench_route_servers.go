@@ -5,11 +5,15 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
+	"net"
 	"net/http"
 	"os"
 	"os/exec"
 	"path"
+	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/spf13/pflag"
@@ -19,6 +23,8 @@ import (
 	"github.com/ragpilot/ragpilot/engines/llamacpp"
 	"github.com/ragpilot/ragpilot/engines/openai"
 	"github.com/ragpilot/ragpilot/internal/lab/load"
+	"github.com/ragpilot/ragpilot/internal/lab/trace"
+	"github.com/ragpilot/ragpilot/internal/prompt/tokens"
 )
 
 // serverFlags are the flags of bench route that name real replicas.
@@ -218,4 +224,128 @@ func counted(names []string) string {
 		i += n
 	}
 	return strings.Join(out, ", ")
+}
+
+// counts is a tokenizer that has asked a server for the texts of a trace beforehand, so that planning does not wait for one that is
+// busy. Other texts, such as notes, count as by [tokens.Count], in the server's measure on average.
+type counts struct {
+	known map[string]int
+	scale float64 // the server's tokens for each one of ours
+}
+
+var _ contextpilot.Tokenizer = counts{}
+
+func (c counts) Count(text string) int {
+	if n, ok := c.known[text]; ok {
+		return n
+	}
+	return int(math.Round(c.scale * float64(tokens.Count(text))))
+}
+
+// countTimeout bounds one question to the server.
+const countTimeout = 10 * time.Second
+
+// countAll asks for all texts that the job's prompts are made of.
+func countAll(server *openai.Engine, j load.Job) (counts, error) {
+	t, err := server.Tokenizer(openai.TokenizerConfig{Timeout: countTimeout})
+	if err != nil {
+		return counts{}, err
+	}
+	c := counts{known: map[string]int{}}
+	ours, theirs := 0, 0
+	count := func(text string) {
+		if _, ok := c.known[text]; !ok {
+			c.known[text] = t.Count(text)
+			ours += tokens.Count(text)
+			theirs += c.known[text]
+		}
+	}
+	count(trace.System)
+	for _, q := range j.Trace {
+		for _, id := range q.Docs {
+			if text, ok := j.Blocks.Text(id); ok {
+				count(trace.Doc(id, text))
+			}
+		}
+		count(trace.Question(q.Query))
+		count(trace.Answer(q))
+	}
+	if n := t.Stats().Estimated; n > 0 {
+		return counts{}, fmt.Errorf("%s: %d texts were not counted", server.Name(), n)
+	}
+	c.scale = float64(theirs) / float64(max(ours, 1))
+	return c, nil
+}
+
+// evictions takes what replicas' caches lose: POST /N/evict with the IDs of requests, as for a sidecar, from replica N.
+type evictions struct {
+	server *http.Server
+	ended  chan struct{} // closed when server serves no more
+	mu     sync.Mutex
+	to     []*openai.Engine // guarded by mu
+}
+
+// listenForEvictions serves until close is called.
+func listenForEvictions(address string) (*evictions, error) {
+	listener, err := (&net.ListenConfig{}).Listen(context.Background(), "tcp", address)
+	if err != nil {
+		return nil, err
+	}
+	x := &evictions{ended: make(chan struct{})}
+	mux := http.NewServeMux()
+	mux.HandleFunc("POST /{replica}/evict", x.serve)
+	x.server = &http.Server{Handler: mux, ReadHeaderTimeout: 10 * time.Second}
+	go func() {
+		defer close(x.ended)
+		_ = x.server.Serve(listener)
+	}()
+	return x, nil
+}
+
+func (x *evictions) close() {
+	_ = x.server.Close()
+	<-x.ended
+}
+
+// reportTo says which engines report the evictions from now on.
+func (x *evictions) reportTo(list []*openai.Engine) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.to = list
+}
+
+// maxEvictions bounds the body of one call in bytes.
+const maxEvictions = 16 << 20
+
+func (x *evictions) serve(w http.ResponseWriter, r *http.Request) {
+	var body struct {
+		IDs []string `json:"request_ids"`
+	}
+	if err := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxEvictions)).Decode(&body); err != nil {
+		http.Error(w, err.Error(), http.StatusBadRequest)
+		return
+	}
+	engine, err := x.engine(r.PathValue("replica"))
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusNotFound)
+		return
+	}
+	events := make([]contextpilot.Event, len(body.IDs))
+	for i, id := range body.IDs {
+		events[i] = contextpilot.Event{Kind: contextpilot.Gone, Request: id}
+	}
+	engine.Report(events...)
+}
+
+func (x *evictions) engine(number string) (*openai.Engine, error) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	n, err := strconv.Atoi(number)
+	if err != nil {
+		return nil, fmt.Errorf("replica %q: %w", number, errors.Unwrap(err))
+	}
+	if n < 0 || n >= len(x.to) {
+		return nil, fmt.Errorf("replica %d: there are %d", n, len(x.to))
+	}
+	return x.to[n], nil
 }
