@@ -4,13 +4,12 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"text/tabwriter"
-	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/ragpilot/ragpilot/contextpilot"
 	"github.com/ragpilot/ragpilot/internal/lab/cost"
+	"github.com/ragpilot/ragpilot/internal/lab/figures"
 	"github.com/ragpilot/ragpilot/internal/lab/trace"
 )
 
@@ -19,19 +18,12 @@ func newBench() *cobra.Command {
 	var policies []string
 	var timed, k int
 	var asJSON bool
-	cmd := &cobra.Command{
-		Use:   "bench --trace T --blocks B",
-		Short: "Measure what planning costs: time, allocations, memory",
-		Long: "Bench plans a trace, each request a first turn, and measures the last ones with the others live in the index.\n" +
-			"All contexts but 3 × --timed are live; the first --timed of the rest are timed one by one, the second are\n" +
-			"planned by one goroutine, the third by as many as there are processors.",
-		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			if timed < 1 {
-				return fmt.Errorf("--timed %d: must be at least 1", timed)
-			}
-			if k < 0 {
-				return fmt.Errorf("--k %d: must not be negative", k)
+	cmd := newCommand("bench --trace T --blocks B", "Measure what planning costs: time, allocations, memory",
+		"Bench plans a trace, each request a first turn, and measures the last ones with the others live in the index.\n"+
+			"All contexts but 3 × --timed are live; the first --timed of the rest are timed one by one, the second are\n"+
+			"planned by one goroutine, the third by as many as there are processors.", func(cmd *cobra.Command) error {
+			if err := checkLimits(limited{"timed", timed, 1}, limited{"k", k, 0}); err != nil {
+				return err
 			}
 			trc, blocks, err := trace.Load(traceFile, blocksFile)
 			if err != nil {
@@ -53,8 +45,7 @@ func newBench() *cobra.Command {
 				reports = append(reports, r)
 			}
 			return writeCosts(cmd.OutOrStdout(), reports, asJSON)
-		},
-	}
+		})
 	flags := cmd.Flags()
 	flags.StringVar(&traceFile, "trace", "", "trace `FILE`")
 	flags.StringVar(&blocksFile, "blocks", "", "blocks `FILE`")
@@ -74,8 +65,8 @@ func writeCosts(out io.Writer, reports []cost.Report, asJSON bool) error {
 		enc := json.NewEncoder(out)
 		for _, r := range reports {
 			if err := enc.Encode(map[string]any{
-				"policy": r.Policy, "live": r.Live, "plans": r.Plans, "p50_us": micros(r.P50), "p95_us": micros(r.P95),
-				"p99_us": micros(r.P99), "max_us": micros(r.Max), "allocs": r.Allocs, "alloc_bytes": r.AllocBytes,
+				"policy": r.Policy, "live": r.Live, "plans": r.Plans, "p50_us": figures.Micros(r.P50), "p95_us": figures.Micros(r.P95),
+				"p99_us": figures.Micros(r.P99), "max_us": figures.Micros(r.Max), "allocs": r.Allocs, "alloc_bytes": r.AllocBytes,
 				"bytes_per_live": r.BytesPerLive, "plans_per_second": r.PerSecond, "plans_per_second_all_cores": r.PerSecondAll,
 				"bounded": r.Bounded, "hit_blocks": r.HitBlocks,
 			}); err != nil {
@@ -84,13 +75,11 @@ func writeCosts(out io.Writer, reports []cost.Report, asJSON bool) error {
 		}
 		return nil
 	}
-	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
+	w := figures.Table(out)
 	fmt.Fprintln(w, "policy\tlive\tp50 µs\tp95 µs\tp99 µs\tmax µs\tallocs\tB allocated\tB/live\tplans/s\tplans/s, all cores\tbounded\thit blocks\t")
 	for _, r := range reports {
-		fmt.Fprintf(w, "%s\t%d\t%.1f\t%.1f\t%.1f\t%.1f\t%.1f\t%.0f\t%.0f\t%.0f\t%.0f\t%d\t%.2f\t\n", r.Policy, r.Live, micros(r.P50), micros(r.P95),
-			micros(r.P99), micros(r.Max), r.Allocs, r.AllocBytes, r.BytesPerLive, r.PerSecond, r.PerSecondAll, r.Bounded, r.HitBlocks)
+		fmt.Fprintf(w, "%s\t%d\t%.1f\t%.1f\t%.1f\t%.1f\t%.1f\t%.0f\t%.0f\t%.0f\t%.0f\t%d\t%.2f\t\n", r.Policy, r.Live, figures.Micros(r.P50), figures.Micros(r.P95),
+			figures.Micros(r.P99), figures.Micros(r.Max), r.Allocs, r.AllocBytes, r.BytesPerLive, r.PerSecond, r.PerSecondAll, r.Bounded, r.HitBlocks)
 	}
 	return w.Flush()
 }
-
-func micros(d time.Duration) float64 { return float64(d) / float64(time.Microsecond) }

@@ -1,21 +1,21 @@
 package main
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"os"
 	"slices"
-	"strconv"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/ragpilot/ragpilot/engines"
 	"github.com/ragpilot/ragpilot/engines/local"
+	"github.com/ragpilot/ragpilot/internal/lab/figures"
 )
 
 // benchLocalFlags are what the command line says.
@@ -28,14 +28,9 @@ type benchLocalFlags struct {
 
 func newBenchLocal() *cobra.Command {
 	var f benchLocalFlags
-	cmd := &cobra.Command{
-		Use:   "local",
-		Short: "Measure the engine in this process: tokens a second, and memory",
-		Long: "Local computes prompts of given lengths from an empty cache and generates an answer to each, several times in turn, and\n" +
-			"prints the best time of each in tokens a second, with the resident memory. No cache helps with the prompts.",
-		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return f.run(cmd) },
-	}
+	cmd := newCommand("local", "Measure the engine in this process: tokens a second, and memory",
+		"Local computes prompts of given lengths from an empty cache and generates an answer to each, several times in turn, and\n"+
+			"prints the best time of each in tokens a second, with the resident memory. No cache helps with the prompts.", f.run)
 	flags := cmd.Flags()
 	flags.StringVar(&f.model, "model", defaultModel, "GGUF `FILE`, folder, or the name of a model that can be pulled")
 	flags.IntVar(&f.threads, "threads", 1, "compute on `N` threads")
@@ -47,17 +42,16 @@ func newBenchLocal() *cobra.Command {
 }
 
 func (f *benchLocalFlags) run(cmd *cobra.Command) (err error) {
-	for name, v := range map[string]int{"threads": f.threads, "prompt": len(f.prompts), "answer": f.answer - 1, "runs": f.runs} {
-		if v < 1 {
-			return fmt.Errorf("--%s: want more", name)
-		}
+	if len(f.prompts) == 0 {
+		return errors.New("--prompt: want at least one")
 	}
-	if least := slices.Min(f.prompts); least < 1 {
-		return fmt.Errorf("--prompt %d: want more", least)
+	err = checkLimits(limited{"threads", f.threads, 1}, limited{"prompt", slices.Min(f.prompts), 1}, limited{"answer", f.answer, 2}, limited{"runs", f.runs, 1})
+	if err != nil {
+		return err
 	}
 	path, err := modelFile(cmd.Context(), f.model, cmd.ErrOrStderr())
 	if err != nil {
-		return fmt.Errorf("--model %q: %w", f.model, err)
+		return err
 	}
 	// A prompt is computed in one step, as elsewhere with a batch of its length.
 	engine, err := local.Open(local.Config{Model: path, Threads: f.threads, Step: slices.Max(f.prompts), CacheBytes: 2 * local.DefaultCacheBytes})
@@ -90,10 +84,10 @@ func (f *benchLocalFlags) run(cmd *cobra.Command) (err error) {
 		fmt.Fprintf(out, "prefill of %d tokens: %.1f tokens/s\ndecode of %d tokens behind them: %.1f tokens/s\n", n, prefill[i], f.answer, decode[i])
 	}
 	if info.Mode().IsRegular() {
-		fmt.Fprintf(out, "file: %.1f MB\n", megabytes(info.Size()))
+		fmt.Fprintf(out, "file: %.1f MB\n", figures.Megabytes(info.Size()))
 	}
-	if resident, ok := residentBytes(); ok {
-		fmt.Fprintf(out, "resident: %.1f MB, with %d blocks of keys and values\n", megabytes(resident), engine.Stats().CachedBlocks)
+	if resident, _, err := figures.Memory(os.Getpid()); err == nil {
+		fmt.Fprintf(out, "resident: %.1f MB, with %d blocks of keys and values\n", figures.Megabytes(resident), engine.Stats().CachedBlocks)
 	}
 	return nil
 }
@@ -123,21 +117,6 @@ func (f *benchLocalFlags) once(ctx context.Context, engine *local.Engine, n int)
 		err = fmt.Errorf("%d prompt tokens came from the cache", r.Usage.CachedTokens)
 	}
 	return r, err
-}
-
-// residentBytes is this process's resident memory, where the system tells it.
-func residentBytes() (int64, bool) {
-	status, err := os.ReadFile("/proc/self/status")
-	if err != nil {
-		return 0, false
-	}
-	for line := range bytes.Lines(status) {
-		if fields := bytes.Fields(line); len(fields) == 3 && string(fields[0]) == "VmRSS:" {
-			kilobytes, err := strconv.ParseInt(string(fields[1]), 10, 64)
-			return kilobytes << 10, err == nil
-		}
-	}
-	return 0, false
 }
 
 // blockBench measures the time to the first token of prompts that are made of blocks which the engine has computed before.

@@ -13,6 +13,7 @@ import (
 
 	"github.com/ragpilot/ragpilot/contextpilot"
 	"github.com/ragpilot/ragpilot/engines"
+	"github.com/ragpilot/ragpilot/internal/lab/figures"
 	"github.com/ragpilot/ragpilot/internal/lab/load"
 	"github.com/ragpilot/ragpilot/internal/lab/trace"
 	"github.com/ragpilot/ragpilot/internal/lab/workload"
@@ -35,25 +36,20 @@ type routeFlags struct {
 
 func newBenchRoute() *cobra.Command {
 	f := &routeFlags{}
-	cmd := &cobra.Command{
-		Use:   "route (--trace T --blocks B | --workload NAME) --arrivals KIND",
-		Short: "Compare ways to spread requests over replicas of an engine",
-		Long: "Route replays a trace on several replicas, in virtual time on simulated ones or in real time on those at --engine, and\n" +
-			"compares: order and replica chosen together (joint), the same order spread by load or in turn, and prompts as\n" +
-			"retrieved that go to where their prefix is (prefix-only). Every arm starts with empty caches. The table tells the\n" +
-			"prompt tokens that were computed, their part that was read from caches, the largest share of one replica of the\n" +
-			"computed tokens of 500 requests as a multiple of the mean, the time to the first token, and how many times as much\n" +
-			"as the first arm is computed.",
-		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
+	cmd := newCommand("route (--trace T --blocks B | --workload NAME) --arrivals KIND", "Compare ways to spread requests over replicas of an engine",
+		"Route replays a trace on several replicas, in virtual time on simulated ones or in real time on those at --engine, and\n"+
+			"compares: order and replica chosen together (joint), the same order spread by load or in turn, and prompts as\n"+
+			"retrieved that go to where their prefix is (prefix-only). Every arm starts with empty caches. The table tells the\n"+
+			"prompt tokens that were computed, their part that was read from caches, the largest share of one replica of the\n"+
+			"computed tokens of 500 requests as a multiple of the mean, the time to the first token, and how many times as much\n"+
+			"as the first arm is computed.", func(cmd *cobra.Command) error {
 			f.maxTokensSet = cmd.Flags().Changed("max-tokens")
 			arrivals, err := f.check(cmd.Flags())
 			if err != nil {
 				return err
 			}
 			return f.run(cmd.Context(), cmd.OutOrStdout(), arrivals)
-		},
-	}
+		})
 	flags := cmd.Flags()
 	f.register(flags)
 	flags.StringVar(&f.workload, "workload", "", fmt.Sprintf("in place of a trace, make a workload up: `NAME` of %v", workload.Names()))
@@ -89,19 +85,15 @@ func armNames() []string {
 	return names
 }
 
-// check tells what is wrong with the flags.
+// check returns the arrivals, or an error that names the wrong flag.
 func (f *routeFlags) check(flags *pflag.FlagSet) ([]load.Arrivals, error) {
 	arrivals, err := load.Parse(f.arrivals)
 	if err != nil {
 		return nil, fmt.Errorf("--arrivals %w", err)
 	}
-	for _, x := range []struct {
-		flag       string
-		value, min int
-	}{{"contexts", f.contexts, 0}, {"sessions", f.sessions, 0}, {"requests", f.requests, 0}, {"seeds", f.seeds, 1}, {"max-tokens", f.real.maxTokens, 1}} {
-		if x.value < x.min {
-			return nil, fmt.Errorf("--%s %d: want at least %d", x.flag, x.value, x.min)
-		}
+	if err := checkLimits(limited{"contexts", f.contexts, 0}, limited{"sessions", f.sessions, 0}, limited{"requests", f.requests, 0},
+		limited{"seeds", f.seeds, 1}, limited{"max-tokens", f.real.maxTokens, 1}); err != nil {
+		return nil, err
 	}
 	if f.think < 0 {
 		return nil, fmt.Errorf("--think %v: must not be negative", f.think)
@@ -130,15 +122,10 @@ func (f *routeFlags) check(flags *pflag.FlagSet) ([]load.Arrivals, error) {
 	if len(f.servers.urls) > 0 {
 		without, why = []string{"replicas", "engine-model", "capacity"}, "not with --engine"
 	}
-	for _, name := range without {
-		if flags.Changed(name) {
-			return nil, fmt.Errorf("--%s %s: %s", name, flags.Lookup(name).Value, why)
-		}
-	}
-	if err := f.servers.check(); err != nil {
+	if err := refuse(flags, why, without...); err != nil {
 		return nil, err
 	}
-	return arrivals, nil
+	return arrivals, f.servers.check()
 }
 
 // chosen returns the arms to compare.
@@ -290,15 +277,15 @@ func printRoutes(out io.Writer, engine string, points []load.RoutePoint) error {
 	fmt.Fprintf(out, "engines: %s\n", engine)
 	fmt.Fprintf(out, "%d requests, seeds: %d%s; times in ms; share: largest of one replica of the tokens computed for %d requests, × mean\n",
 		p.Requests, p.Seeds, plusMinus(p.Seeds), min(load.BalanceWindow, p.Requests))
-	w := aligned(out)
-	fmt.Fprintln(w, title("replicas", "arrivals", "arm", "computed", "hit ratio", "share", "TTFT p50", "p95", "of "+p.Against))
+	w := figures.Table(out)
+	fmt.Fprintln(w, figures.Row("replicas", "arrivals", "arm", "computed", "hit ratio", "share", "TTFT p50", "p95", "of "+p.Against))
 	for _, p := range points {
 		computed, hit, balance, factor := "?", "?", "?", "?"
 		if p.HitKnown {
 			computed, hit = p.Prefill.Show("%.0f"), p.Hit.Show("%.3f")
 			balance, factor = fmt.Sprintf("%.2f", p.Imbalance.Max), p.VsFirst.Show("%.3f")
 		}
-		fmt.Fprintln(w, title(fmt.Sprint(p.Replicas), p.Arrivals, p.Arm, computed, hit, balance, p.TTFT50.Show("%.0f"), p.TTFT95.Show("%.0f"), factor))
+		fmt.Fprintln(w, figures.Row(fmt.Sprint(p.Replicas), p.Arrivals, p.Arm, computed, hit, balance, p.TTFT50.Show("%.0f"), p.TTFT95.Show("%.0f"), factor))
 	}
 	return w.Flush()
 }

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -66,7 +65,7 @@ func (r *routes) drive() (closeAll func(), err error) {
 	closeAll = func() {}
 	if addr := r.flags.servers.evictions; addr != "" {
 		if s.lost, err = listenForEvictions(addr); err != nil {
-			return nil, fmt.Errorf("--evictions: %w", err)
+			return nil, err
 		}
 		closeAll = s.lost.close
 	}
@@ -287,7 +286,7 @@ type evictions struct {
 
 // listenForEvictions serves until close is called.
 func listenForEvictions(address string) (*evictions, error) {
-	listener, err := (&net.ListenConfig{}).Listen(context.Background(), "tcp", address)
+	listener, err := listen(context.Background(), "--evictions", address)
 	if err != nil {
 		return nil, err
 	}

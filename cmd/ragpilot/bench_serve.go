@@ -1,19 +1,18 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
-	"os"
-	"slices"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/ragpilot/ragpilot/internal/lab/figures"
 	"github.com/ragpilot/ragpilot/internal/lab/httpload"
 )
 
@@ -36,21 +35,16 @@ const memoryEvery = 100 * time.Millisecond
 
 func newBenchServe() *cobra.Command {
 	f := &serveLoadFlags{}
-	cmd := &cobra.Command{
-		Use:   "serve --base URL (--rate N | --clients N | --open-streams N)",
-		Short: "Load an OpenAI-compatible server and measure its latency",
-		Long: "Serve sends chat requests with documents and measures how long the answers take. At a --rate times count from when\n" +
-			"a request was due, so a stall is charged to all that it holds up. With --against both servers are loaded in turn, in\n" +
-			"short slices, and the difference is reported: what a sidecar at --base adds to the engine at --against.\n" +
-			"With --open-streams it holds streams of `ragpilot bench upstream` open and checks each token of each.",
-		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
+	cmd := newCommand("serve --base URL (--rate N | --clients N | --open-streams N)", "Load an OpenAI-compatible server and measure its latency",
+		"Serve sends chat requests with documents and measures how long the answers take. At a --rate times count from when\n"+
+			"a request was due, so a stall is charged to all that it holds up. With --against both servers are loaded in turn, in\n"+
+			"short slices, and the difference is reported: what a sidecar at --base adds to the engine at --against.\n"+
+			"With --open-streams it holds streams of `ragpilot bench upstream` open and checks each token of each.", func(cmd *cobra.Command) error {
 			if err := f.check(cmd.Flags()); err != nil {
 				return err
 			}
 			return f.run(cmd.Context(), cmd.OutOrStdout())
-		},
-	}
+		})
 	flags := cmd.Flags()
 	flags.StringVar(&f.base, "base", "", "base `URL` of the server to load")
 	flags.StringVar(&f.against, "against", "", "base `URL` of a second server to compare with")
@@ -86,22 +80,14 @@ func (f *serveLoadFlags) registerBody(flags *pflag.FlagSet) {
 	flags.Uint64Var(&b.Seed, "seed", 1, "`SEED` of the documents and of --arrivals poisson")
 }
 
-// check tells which flags make no sense together.
+// check returns an error that names flags which make no sense together.
 func (f *serveLoadFlags) check(flags *pflag.FlagSet) error {
-	refuse := func(why string, names ...string) error {
-		for _, name := range names {
-			if flags.Changed(name) {
-				return fmt.Errorf("--%s %s: %s", name, flags.Lookup(name).Value, why)
-			}
-		}
-		return nil
-	}
 	var faults []error
 	if f.bodies != "" {
-		faults = append(faults, refuse("not with --bodies, which are sent as they are", "model", "stream", "max-tokens", "documents", "k", "block-tokens", "place"))
+		faults = append(faults, refuse(flags, "not with --bodies, which are sent as they are", "model", "stream", "max-tokens", "documents", "k", "block-tokens", "place"))
 	}
 	if f.openStreams != 0 {
-		faults = append(faults, refuse("not with --open-streams", "against", "rate", "arrivals", "clients", "max-in-flight", "warm-up", "duration", "slice", "bodies"))
+		faults = append(faults, refuse(flags, "not with --open-streams", "against", "rate", "arrivals", "clients", "max-in-flight", "warm-up", "duration", "slice", "bodies"))
 		if f.openStreams < 0 {
 			faults = append(faults, fmt.Errorf("--open-streams %d: must not be negative", f.openStreams))
 		}
@@ -109,10 +95,10 @@ func (f *serveLoadFlags) check(flags *pflag.FlagSet) error {
 		faults = append(faults, fmt.Errorf("--rate %g, --clients %d: want one of the two above 0, or --open-streams", f.rate, f.clients))
 	}
 	if f.against == "" {
-		faults = append(faults, refuse("only with --against", "slice"))
+		faults = append(faults, refuse(flags, "only with --against", "slice"))
 	}
 	if f.clients > 0 {
-		faults = append(faults, refuse("not with --clients", "arrivals", "max-in-flight"))
+		faults = append(faults, refuse(flags, "not with --clients", "arrivals", "max-in-flight"))
 	}
 	if f.arrivals != "constant" && f.arrivals != "poisson" {
 		faults = append(faults, fmt.Errorf("--arrivals %q: want constant or poisson", f.arrivals))
@@ -120,10 +106,7 @@ func (f *serveLoadFlags) check(flags *pflag.FlagSet) error {
 	if f.timeout < 0 || f.pid < 0 {
 		faults = append(faults, fmt.Errorf("--timeout %v, --pid %d: must not be negative", f.timeout, f.pid))
 	}
-	if i := slices.IndexFunc(faults, func(err error) bool { return err != nil }); i >= 0 {
-		return faults[i]
-	}
-	return nil
+	return cmp.Or(faults...)
 }
 
 // target opens one of the servers.
@@ -148,16 +131,7 @@ func (f *serveLoadFlags) open() (httpload.Bodies, error) {
 	if f.bodies == "" {
 		return f.made()
 	}
-	file, err := os.Open(f.bodies)
-	if err != nil {
-		return nil, fmt.Errorf("--bodies: %w", err)
-	}
-	defer file.Close()
-	bodies, err := httpload.ReadBodies(file)
-	if err != nil {
-		return nil, fmt.Errorf("--bodies %s: %w", f.bodies, err)
-	}
-	return bodies, nil
+	return readFile("--bodies", f.bodies, func(r io.Reader) (httpload.Bodies, error) { return httpload.ReadBodies(r) })
 }
 
 // measured is what one call of the command came to.
@@ -282,16 +256,10 @@ func (m *measured) print(out io.Writer) error {
 		if m.Memory == nil {
 			fmt.Fprintf(out, "\nmemory of process %d: not measured on this system\n", m.PID)
 		} else {
-			fmt.Fprintf(out, "\nmemory of process %d in MB: %.1f before, at most %.1f, %.1f after\n", m.PID, megabytes(m.Memory.Before), megabytes(m.Memory.Peak), megabytes(m.Memory.After))
+			fmt.Fprintf(out, "\nmemory of process %d in MB: %.1f before, at most %.1f, %.1f after\n", m.PID, figures.Megabytes(m.Memory.Before), figures.Megabytes(m.Memory.Peak), figures.Megabytes(m.Memory.After))
 		}
 	}
 	return err
-}
-
-func megabytes(n int64) float64 { return float64(n) / 1e6 }
-
-func aligned(out io.Writer) *tabwriter.Writer {
-	return tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
 }
 
 // printReports writes the reports of one load; names tell them apart.
@@ -300,16 +268,16 @@ func printReports(out io.Writer, names []string, reports []httpload.Report) erro
 	for i, r := range reports {
 		fmt.Fprintf(out, "%starget %s\n", names[i], r.Target)
 	}
-	w := aligned(out)
-	fmt.Fprintln(w, title("", "requests", "ok", "errors", "ok/s", "MB sent", "MB received"))
+	w := figures.Table(out)
+	fmt.Fprintln(w, figures.Row("", "requests", "ok", "errors", "ok/s", "MB sent", "MB received"))
 	for i, r := range reports {
-		fmt.Fprintf(w, "%stotal\t%d\t%d\t%d\t%.1f\t%.2f\t%.2f\t\n", names[i], r.Requests, r.OK, r.Requests-r.OK, r.PerSec, megabytes(r.Sent), megabytes(r.Received))
+		fmt.Fprintf(w, "%stotal\t%d\t%d\t%d\t%.1f\t%.2f\t%.2f\t\n", names[i], r.Requests, r.OK, r.Requests-r.OK, r.PerSec, figures.Megabytes(r.Sent), figures.Megabytes(r.Received))
 	}
 	if err := w.Flush(); err != nil {
 		return err
 	}
-	w = aligned(out)
-	fmt.Fprintln(w, title("", "count", "mean", "p50", "p90", "p99", "p99.9", "max"))
+	w = figures.Table(out)
+	fmt.Fprintln(w, figures.Row("", "count", "mean", "p50", "p90", "p99", "p99.9", "max"))
 	for i, r := range reports {
 		printTimes(w, names[i]+"latency", r.Latency)
 		if r.TTFT.Count > 0 {
@@ -342,8 +310,8 @@ func printComparison(out io.Writer, c *httpload.Comparison) error {
 		return err
 	}
 	fmt.Fprintf(out, "\nbase less against, in ms\n")
-	w := aligned(out)
-	fmt.Fprintln(w, title("", "of all answers", "median of pairs", "from", "to", "confidence", "pairs"))
+	w := figures.Table(out)
+	fmt.Fprintln(w, figures.Row("", "of all answers", "median of pairs", "from", "to", "confidence", "pairs"))
 	for _, x := range []struct {
 		name string
 		of   []httpload.Difference
@@ -357,9 +325,9 @@ func printComparison(out io.Writer, c *httpload.Comparison) error {
 
 func printStreams(out io.Writer, s *httpload.StreamsReport) error {
 	fmt.Fprintf(out, "target %s\n", s.Target)
-	w := aligned(out)
-	fmt.Fprintln(w, title("streams", "intact", "errors", "open together", "tokens", "MB received", "s"))
-	fmt.Fprintf(w, "%d\t%d\t%d\t%d\t%d\t%.2f\t%.1f\t\n", s.Streams, s.Intact, s.Streams-s.Intact, s.PeakOpen, s.Tokens, megabytes(s.Received), s.Seconds)
+	w := figures.Table(out)
+	fmt.Fprintln(w, figures.Row("streams", "intact", "errors", "open together", "tokens", "MB received", "s"))
+	fmt.Fprintf(w, "%d\t%d\t%d\t%d\t%d\t%.2f\t%.1f\t\n", s.Streams, s.Intact, s.Streams-s.Intact, s.PeakOpen, s.Tokens, figures.Megabytes(s.Received), s.Seconds)
 	if err := w.Flush(); err != nil {
 		return err
 	}
@@ -368,8 +336,8 @@ func printStreams(out io.Writer, s *httpload.StreamsReport) error {
 		return nil
 	}
 	fmt.Fprintln(out, "times in ms")
-	w = aligned(out)
-	fmt.Fprintln(w, title("", "count", "mean", "p50", "p90", "p99", "p99.9", "max"))
+	w = figures.Table(out)
+	fmt.Fprintln(w, figures.Row("", "count", "mean", "p50", "p90", "p99", "p99.9", "max"))
 	printTimes(w, "TTFT", s.TTFT)
 	return w.Flush()
 }

@@ -2,11 +2,9 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"log/slog"
-	"net"
 	"net/http"
 	"sync"
 	"time"
@@ -25,16 +23,9 @@ type upstreamFlags struct {
 
 func newBenchUpstream() *cobra.Command {
 	f := &upstreamFlags{}
-	cmd := &cobra.Command{
-		Use:   "upstream",
-		Short: "Serve the simulated engine over HTTP, to stand behind a sidecar",
-		Long: "Upstream is an OpenAI-compatible server without a model: made-up answers, and a real prefix cache that reports\n" +
-			"cached tokens and, with --evict-url, what it loses. It runs until it is interrupted.",
-		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			return f.run(cmd.Context(), cmd.OutOrStdout(), cmd.ErrOrStderr())
-		},
-	}
+	cmd := newCommand("upstream", "Serve the simulated engine over HTTP, to stand behind a sidecar",
+		"Upstream is an OpenAI-compatible server without a model: made-up answers, and a real prefix cache that reports\n"+
+			"cached tokens and, with --evict-url, what it loses. It runs until it is interrupted.", f.run)
 	flags, o := cmd.Flags(), &f.options
 	flags.StringVar(&f.listen, "listen", "127.0.0.1:8000", "`ADDRESS` to listen on; port 0 takes a free one, and the address is printed")
 	flags.StringVar(&o.Model, "model", upstream.DefaultModel, "`MODEL` to be; requests may name any")
@@ -85,14 +76,15 @@ func (f *upstreamFlags) complete(log io.Writer) (*upstream.Poster, error) {
 	return poster, nil
 }
 
-func (f *upstreamFlags) run(ctx context.Context, out, log io.Writer) error {
+func (f *upstreamFlags) run(cmd *cobra.Command) error {
+	ctx, out, log := cmd.Context(), cmd.OutOrStdout(), cmd.ErrOrStderr()
 	poster, err := f.complete(log)
 	if err != nil {
 		return err
 	}
-	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", f.listen)
+	listener, err := listen(ctx, "--listen", f.listen)
 	if err != nil {
-		return fmt.Errorf("--listen: %w", err)
+		return err
 	}
 	fmt.Fprintf(out, "listening on http://%s\n", listener.Addr())
 
@@ -104,7 +96,7 @@ func (f *upstreamFlags) run(ctx context.Context, out, log io.Writer) error {
 		group.Go(func() { poster.Run(posting) })
 	}
 	handler := upstream.New(f.options)
-	if err := serveUntil(ctx, listener, handler); err != nil {
+	if err := serveUntil(ctx, listener, &http.Server{Handler: handler, ReadHeaderTimeout: 10 * time.Second}, func() {}); err != nil {
 		return err
 	}
 	stop()
@@ -118,30 +110,6 @@ func (f *upstreamFlags) run(ctx context.Context, out, log io.Writer) error {
 	if poster != nil {
 		p := poster.Stats()
 		fmt.Fprintf(out, "%d evictions posted in %d calls; dropped: %d as the queue was full, %d undeliverable\n", p.Posted, p.Calls, p.Overflowed, p.Failed)
-	}
-	return nil
-}
-
-// graceTime is how long answers under way may go on when the server is to end.
-const graceTime = time.Second
-
-// serveUntil serves until ctx ends. It returns when no request is left.
-func serveUntil(ctx context.Context, listener net.Listener, handler http.Handler) error {
-	server := &http.Server{Handler: handler, ReadHeaderTimeout: 10 * time.Second}
-	failed := make(chan error, 1)
-	go func() { failed <- server.Serve(listener) }()
-	select {
-	case err := <-failed:
-		return err
-	case <-ctx.Done():
-	}
-	grace, cancel := context.WithTimeout(context.WithoutCancel(ctx), graceTime)
-	defer cancel()
-	if server.Shutdown(grace) != nil {
-		_ = server.Close()
-	}
-	if err := <-failed; !errors.Is(err, http.ErrServerClosed) {
-		return err
 	}
 	return nil
 }

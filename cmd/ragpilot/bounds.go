@@ -21,20 +21,13 @@ type boundsFlags struct {
 
 func newBounds() *cobra.Command {
 	var f boundsFlags
-	cmd := &cobra.Command{
-		Use:   "bounds --trace T --blocks B",
-		Short: "Print how much of a trace the best plan could save",
-		Long: "Bounds prints upper bounds on the share of document tokens that any plan can save with an unlimited cache. Online,\n" +
-			"each request shares at most what it has in common with its nearest earlier request. Spread is the same for an\n" +
-			"order in which requests that are alike come late. Offline adds up the maximum spanning tree of all\n" +
-			"requests; groups also looks at triples and quadruples. Each figure includes the documents\n" +
-			"that a session retrieved before, which references save. Any is the smallest: no plan saves more, in whatever\n" +
-			"order the requests run.",
-		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			return f.run(cmd.Context(), cmd.OutOrStdout(), cmd.ErrOrStderr())
-		},
-	}
+	cmd := newCommand("bounds --trace T --blocks B", "Print how much of a trace the best plan could save",
+		"Bounds prints upper bounds on the share of document tokens that any plan can save with an unlimited cache. Online,\n"+
+			"each request shares at most what it has in common with its nearest earlier request. Spread is the same for an\n"+
+			"order in which requests that are alike come late. Offline adds up the maximum spanning tree of all\n"+
+			"requests; groups also looks at triples and quadruples. Each figure includes the documents\n"+
+			"that a session retrieved before, which references save. Any is the smallest: no plan saves more, in whatever\n"+
+			"order the requests run.", f.run)
 	flags := cmd.Flags()
 	flags.StringVar(&f.trace, "trace", "", "trace `FILE` (JSON lines, may end in .gz, - for standard input)")
 	flags.StringVar(&f.blocks, "blocks", "", "blocks `FILE` (JSON lines, may end in .gz)")
@@ -59,7 +52,8 @@ type boundsReport struct {
 	Any        float64  `json:"any"`
 }
 
-func (f *boundsFlags) run(ctx context.Context, out, notes io.Writer) error {
+func (f *boundsFlags) run(cmd *cobra.Command) error {
+	ctx, out, notes := cmd.Context(), cmd.OutOrStdout(), cmd.ErrOrStderr()
 	p, requests, err := f.load(ctx)
 	if err != nil {
 		return err
@@ -102,21 +96,11 @@ func (f *boundsFlags) run(ctx context.Context, out, notes io.Writer) error {
 
 // load reads what the flags name.
 func (f *boundsFlags) load(ctx context.Context) (p *bounds.Problem, requests int, err error) {
-	switch {
-	case f.trace == "":
-		return nil, 0, errors.New("--trace is required")
-	case f.blocks == "":
-		return nil, 0, errors.New("--blocks is required")
-	case f.trace == "-" && f.blocks == "-":
-		return nil, 0, errors.New("--trace and --blocks: only one can be standard input")
+	if err := checkTraceFiles(f.trace, f.blocks); err != nil {
+		return nil, 0, err
 	}
-	for _, x := range []struct {
-		name  string
-		value int
-	}{{"k", f.k}, {"offline-limit", f.pairs}, {"groups-limit", f.groups}} {
-		if x.value < 0 {
-			return nil, 0, fmt.Errorf("--%s %d: must not be negative", x.name, x.value)
-		}
+	if err := checkLimits(limited{"k", f.k, 0}, limited{"offline-limit", f.pairs, 0}, limited{"groups-limit", f.groups, 0}); err != nil {
+		return nil, 0, err
 	}
 	history, err := oneOf("--history", f.history, "full", "none")
 	if err != nil {
@@ -133,11 +117,8 @@ func (f *boundsFlags) load(ctx context.Context) (p *bounds.Problem, requests int
 	defer r.Close()
 	p = bounds.New(blocks, history)
 	for q, err := range r.All() {
-		if f.k > 0 && f.k < len(q.Docs) {
-			q.Docs = q.Docs[:f.k]
-		}
 		if err == nil {
-			err = p.Add(q)
+			err = p.Add(q.First(f.k))
 		}
 		if err = errors.Join(err, ctx.Err()); err != nil {
 			return nil, 0, err

@@ -4,24 +4,17 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
 	"github.com/ragpilot/ragpilot/engines/local"
+	"github.com/ragpilot/ragpilot/internal/lab/figures"
 )
 
 func newCache() *cobra.Command {
-	cmd := &cobra.Command{
-		Use:   "cache",
-		Short: "Look at what --cache-dir keeps, and delete it",
-		Long: "Cache is about the folder that --cache-dir names for a model in this process: its keys and values, which hold the\n" +
-			"texts of prompts and answers in another form.",
-		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
-	}
-	cmd.AddCommand(newCacheList(), newCacheRemove())
-	return cmd
+	return newGroup("cache", "Look at what --cache-dir keeps, and delete it",
+		"Cache is about the folder that --cache-dir names for a model in this process: its keys and values, which hold the\n"+
+			"texts of prompts and answers in another form.", newCacheList(), newCacheRemove())
 }
 
 func newCacheList() *cobra.Command {
@@ -42,7 +35,7 @@ func newCacheList() *cobra.Command {
 }
 
 func printCache(out io.Writer, all []local.DiskContents) error {
-	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	w := figures.LeftTable(out)
 	fmt.Fprintln(w, "FOLDER\tMODEL\tKERNEL\tFORMAT\tBLOCKS\tBYTES\tDAMAGED\tUNFINISHED")
 	for _, c := range all {
 		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%d\t%d\t%d\t%d\n", c.Folder, c.Model, c.Kernel, c.Format, c.Blocks, c.Bytes, c.Damaged, c.Temp)

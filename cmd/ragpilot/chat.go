@@ -37,17 +37,12 @@ type chatFlags struct {
 
 func newChat() *cobra.Command {
 	var f chatFlags
-	cmd := &cobra.Command{
-		Use:   "chat",
-		Short: "Chat about a folder of documents, with a model in this process or any engine",
-		Long: "Chat reads questions from the terminal, retrieves the best blocks of the documents for each, and streams the\n" +
-			"answer of a small model in this process, which is fetched once, or of the engine at --engine. Under each answer\n" +
-			"stand the blocks, with those that an earlier turn has shown in parentheses, and what was taken from the cache.\n" +
-			"Each question is sent with the whole conversation so far. An empty line is skipped; /new begins a new conversation; /quit, or the end of the input, ends. An interrupt\n" +
-			"ends the program.",
-		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return f.run(cmd) },
-	}
+	cmd := newCommand("chat", "Chat about a folder of documents, with a model in this process or any engine",
+		"Chat reads questions from the terminal, retrieves the best blocks of the documents for each, and streams the\n"+
+			"answer of a small model in this process, which is fetched once, or of the engine at --engine. Under each answer\n"+
+			"stand the blocks, with those that an earlier turn has shown in parentheses, and what was taken from the cache.\n"+
+			"Each question is sent with the whole conversation so far. An empty line is skipped; /new begins a new conversation; /quit, or the end of the input, ends. An interrupt\n"+
+			"ends the program.", f.run)
 	flags := cmd.Flags()
 	flags.StringVar(&f.docs, "docs", "", "folder of documents: text, Markdown, HTML, PDF; empty: a few short ones that are built in: `DIR`")
 	flags.StringVar(&f.context, "context", "", "compressed context (ragpilot compress) to answer from, of a model in this process, or, in the form of a slot file, of a llama.cpp server at --engine; retrieved blocks of --docs, if that is given, come behind it: `FILE`")
@@ -186,7 +181,7 @@ func (f *chatFlags) answerer(cmd *cobra.Command) (answerer, error) {
 	}
 	path, err := modelFile(cmd.Context(), f.model, cmd.ErrOrStderr())
 	if err != nil {
-		return answerer{}, fmt.Errorf("--model %q: %w", f.model, err)
+		return answerer{}, err
 	}
 	engine, err := openModel(path, f.local)
 	if err != nil {

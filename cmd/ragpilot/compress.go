@@ -31,18 +31,13 @@ const llamaSlot = "llama-slot"
 
 func newCompress() *cobra.Command {
 	f := &compressFlags{}
-	cmd := &cobra.Command{
-		Use:   "compress",
-		Short: "Compress a folder of documents for a task, for a model in this process or a llama-server",
-		Long: "Compress lets a model read a folder of documents once, keeps of what it computed the part that matters to a task, and\n" +
-			"writes it to a file. Chat --context and engine serve --context answer questions behind it at once. What matters is\n" +
-			"what notes on the documents attend to: notes of yours are far better than those of a small model (docs/compression.md).\n" +
-			"The file is for the same model and the same vector instructions. Anyone who can read it can find out what the documents\n" +
-			"say: only the user may read it.\n" +
-			"With --format llama-slot it is a slot file of llama-server, for the same GGUF file, with a note beside it (docs/llamacpp.md).",
-		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return f.run(cmd) },
-	}
+	cmd := newCommand("compress", "Compress a folder of documents for a task, for a model in this process or a llama-server",
+		"Compress lets a model read a folder of documents once, keeps of what it computed the part that matters to a task, and\n"+
+			"writes it to a file. Chat --context and engine serve --context answer questions behind it at once. What matters is\n"+
+			"what notes on the documents attend to: notes of yours are far better than those of a small model (docs/compression.md).\n"+
+			"The file is for the same model and the same vector instructions. Anyone who can read it can find out what the documents\n"+
+			"say: only the user may read it.\n"+
+			"With --format llama-slot it is a slot file of llama-server, for the same GGUF file, with a note beside it (docs/llamacpp.md).", f.run)
 	f.register(cmd.Flags())
 	return cmd
 }
@@ -120,7 +115,7 @@ func (f *compressFlags) run(cmd *cobra.Command) error {
 	}
 	var err error
 	if f.Model, err = modelFile(ctx, f.Model, log); err != nil {
-		return fmt.Errorf("--model: %w", err)
+		return err
 	}
 	f.Progress = left(log, time.Now)
 	done, err := f.compress(ctx)
@@ -196,14 +191,9 @@ func (f *compressFlags) read(ctx context.Context, log io.Writer) error {
 	if f.notes == "" {
 		return nil
 	}
-	file, err := os.Open(f.notes)
+	notes, err := readFile("--notes", f.notes, func(r io.Reader) ([]byte, error) { return io.ReadAll(io.LimitReader(r, maxNotesFile+1)) })
 	if err != nil {
-		return fmt.Errorf("--notes: %w", err)
-	}
-	defer file.Close()
-	notes, err := io.ReadAll(io.LimitReader(file, maxNotesFile+1))
-	if err != nil {
-		return fmt.Errorf("--notes: %w", err)
+		return err
 	}
 	if f.Notes = strings.TrimSpace(string(notes)); f.Notes == "" || len(notes) > maxNotesFile {
 		return fmt.Errorf("--notes %s: %d bytes of text, want some and at most %d", f.notes, len(f.Notes), maxNotesFile)

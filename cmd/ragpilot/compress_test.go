@@ -75,7 +75,7 @@ func TestCompress(t *testing.T) {
 		"--notes " + docs + "/0": {"--docs", docs, "--task", "a", "--out", out, "--notes", docs + "/0"},
 		"--out: ":                {"--docs", docs, "--task", "a", "--out", notes, "--notes", notes, "--model", model},
 		"--docs: ":               {"--docs", dir + "/none", "--task", "a", "--out", out},
-		"--model: ":              {"--docs", docs, "--task", "a", "--out", out, "--model", dir + "/none.gguf"},
+		"--model ":               {"--docs", docs, "--task", "a", "--out", out, "--model", dir + "/none.gguf"},
 	} {
 		if _, err := run(t, append([]string{"compress"}, args...)...); err == nil || !strings.HasPrefix(err.Error(), strings.Split(want, "/0")[0]) && !strings.HasPrefix(err.Error(), "--notes: ") {
 			t.Errorf("error %v, want one that begins with %q", err, want)

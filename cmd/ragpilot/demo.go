@@ -32,17 +32,12 @@ type demoFlags struct {
 
 func newDemo() *cobra.Command {
 	var f demoFlags
-	cmd := &cobra.Command{
-		Use:   "demo",
-		Short: "Run a chat over real documents without and with ragpilot, and show the saving",
-		Long: "Demo lets several users ask questions in turn, retrieves once for each question, and sends the same blocks twice:\n" +
-			"as retrieved and in full, and planned by ragpilot. Without flags a small language model runs in this process, over\n" +
-			"a few short documents; it is fetched once. Where that is not possible, and with --engine sim, the documents are\n" +
-			"ragpilot's own documentation and the engine is a simulator with a real prefix cache and a made-up clock. A table\n" +
-			"goes to standard output, a picture to a file.",
-		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return f.run(cmd) },
-	}
+	cmd := newCommand("demo", "Run a chat over real documents without and with ragpilot, and show the saving",
+		"Demo lets several users ask questions in turn, retrieves once for each question, and sends the same blocks twice:\n"+
+			"as retrieved and in full, and planned by ragpilot. Without flags a small language model runs in this process, over\n"+
+			"a few short documents; it is fetched once. Where that is not possible, and with --engine sim, the documents are\n"+
+			"ragpilot's own documentation and the engine is a simulator with a real prefix cache and a made-up clock. A table\n"+
+			"goes to standard output, a picture to a file.", f.run)
 	flags := cmd.Flags()
 	flags.StringVar(&f.docs, "docs", "", "folder of text and Markdown files in place of the built-in documentation: `DIR`")
 	flags.StringVar(&f.script, "script", "", "questions in place of the built-in ones: `FILE` with lines {\"user\",\"turn\",\"question\"} and, if known, \"answer\"")
@@ -156,7 +151,7 @@ func (f *demoFlags) chooseLocal(cmd *cobra.Command, c *demo.Config) (closeEngine
 	}
 	path, err := modelFile(cmd.Context(), f.model, cmd.ErrOrStderr())
 	if err != nil {
-		return nil, fmt.Errorf("--model %q: %w", f.model, err)
+		return nil, err
 	}
 	// Each side has an engine with an empty cache.
 	var engine *local.Engine

@@ -11,6 +11,7 @@ import (
 
 	"github.com/ragpilot/ragpilot/engines/local"
 	"github.com/ragpilot/ragpilot/internal/lab/doctor"
+	"github.com/ragpilot/ragpilot/internal/lab/figures"
 	"github.com/ragpilot/ragpilot/internal/sidecar/settings"
 )
 
@@ -78,8 +79,9 @@ func runDoctor(cmd *cobra.Command, cfg doctor.Config, cacheDir string, asJSON bo
 	var report *doctor.Report
 	var err error
 	if cfg.Engine == "local" {
-		if err := checkLocalFlags(cmd.Flags().Changed); err != nil {
-			return err
+		if err := refuse(cmd.Flags(), "not with --engine local", "api-key", "budget", "events", "replay", "topic", "serve", "serve-api-key",
+			"probe-tokens", "wait", "timeout"); err != nil {
+			return usageError{err}
 		}
 		report, err = examineLocal(cmd.Context(), cfg.Model, !cfg.NoProbe)
 	} else {
@@ -120,7 +122,7 @@ func checkFiles(dir string) []doctor.Check {
 	}
 	var checks []doctor.Check
 	for _, c := range all {
-		check := doctor.Check{Name: "cache folder", Result: doctor.OK, Saw: fmt.Sprintf("%s (%s, %s): %d blocks, %.1f MB in %s", c.Model, c.Kernel, c.Format, c.Blocks, megabytes(c.Bytes), c.Folder)}
+		check := doctor.Check{Name: "cache folder", Result: doctor.OK, Saw: fmt.Sprintf("%s (%s, %s): %d blocks, %.1f MB in %s", c.Model, c.Kernel, c.Format, c.Blocks, figures.Megabytes(c.Bytes), c.Folder)}
 		if c.Damaged > 0 {
 			check.Result = doctor.Warning
 			check.Saw += fmt.Sprintf("; %d damaged", c.Damaged)

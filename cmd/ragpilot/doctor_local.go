@@ -128,13 +128,3 @@ func judgeOverlap(overlaps []float64) doctor.Check {
 	}
 	return c
 }
-
-// checkLocalFlags wants no flags that are about servers.
-func checkLocalFlags(changed func(string) bool) error {
-	for _, name := range []string{"api-key", "budget", "events", "replay", "topic", "serve", "serve-api-key", "probe-tokens", "wait", "timeout"} {
-		if changed(name) {
-			return usageError{fmt.Errorf("--%s: not with --engine local", name)}
-		}
-	}
-	return nil
-}

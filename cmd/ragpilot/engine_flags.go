@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -61,21 +62,26 @@ func (f *engineFlags) open() (*openai.Engine, error) {
 const defaultModel = "smollm2"
 
 // modelFile returns the path of a model: a file's or folder's own, or that of a model by name, which is fetched if it is not there.
-// progress is shown how far that is if it is a terminal, else told once that it takes its time.
-func modelFile(ctx context.Context, name string, progress io.Writer) (string, error) {
-	if name == "" {
-		name = defaultModel
+// If progress is a terminal it shows how far that is, otherwise one line that it takes its time. Errors name the flag --model.
+func modelFile(ctx context.Context, name string, progress io.Writer) (path string, err error) {
+	name = cmp.Or(name, defaultModel)
+	_, err = os.Stat(name)
+	found, ok := model.Find(name)
+	switch {
+	case err == nil || strings.ContainsAny(name, `/\.`):
+		path = name
+	case ok:
+		path, err = found, nil
+	default:
+		if known(name) && !terminal(progress) {
+			fmt.Fprintf(progress, "fetching model %s\n", name)
+		}
+		path, err = pullModel(ctx, name, progress)
 	}
-	if _, err := os.Stat(name); err == nil || strings.ContainsAny(name, `/\.`) {
-		return name, err
+	if err != nil {
+		err = fmt.Errorf("--model %q: %w", name, err)
 	}
-	if path, ok := model.Find(name); ok {
-		return path, nil
-	}
-	if known(name) && !terminal(progress) {
-		fmt.Fprintf(progress, "fetching model %s\n", name)
-	}
-	return pullModel(ctx, name, progress)
+	return path, err
 }
 
 // known reports whether there is a model of this name to be fetched.

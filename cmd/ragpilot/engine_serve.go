@@ -47,17 +47,10 @@ type engineServeFlags struct {
 
 func newEngineServe() *cobra.Command {
 	f := &engineServeFlags{}
-	cmd := &cobra.Command{
-		Use:   "serve",
-		Short: "Serve the local engine over HTTP, as an inference server would",
-		Long: "Serve runs a small language model on this machine's processor and answers OpenAI's API for completions, with the\n" +
-			"tokenizer, the metrics and the cache events of a vLLM server: what talks to one can be tried without a GPU. It is\n" +
-			"not a fast engine. Without keys and without TLS: listen where you trust all. SIGTERM lets running answers end, a second one does not.",
-		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			return f.run(cmd.Context(), cmd.OutOrStdout(), cmd.ErrOrStderr())
-		},
-	}
+	cmd := newCommand("serve", "Serve the local engine over HTTP, as an inference server would",
+		"Serve runs a small language model on this machine's processor and answers OpenAI's API for completions, with the\n"+
+			"tokenizer, the metrics and the cache events of a vLLM server: what talks to one can be tried without a GPU. It is\n"+
+			"not a fast engine. Without keys and without TLS: listen where you trust all. SIGTERM lets running answers end, a second one does not.", f.run)
 	f.register(cmd.Flags())
 	return cmd
 }
@@ -94,28 +87,19 @@ func (f *engineServeFlags) name() string {
 
 // check refuses numbers by the names of their flags.
 func (f *engineServeFlags) check() error {
-	for _, n := range []struct {
-		name  string
-		value int64
-	}{
-		{"threads", int64(f.config.Threads)},
-		{"cache-bytes", f.config.CacheBytes},
-		{"cache-disk", f.config.DiskBytes},
-		{"max-tokens", int64(f.config.MaxTokens)},
-		{"running", int64(f.config.Running)},
-		{"kv-buffer", int64(f.events.Buffer)},
-	} {
-		if n.value < 0 {
-			return fmt.Errorf("--%s %d: want 0 or more", n.name, n.value)
-		}
+	if err := checkLimits(limited{"threads", f.config.Threads, 0}, limited{"cache-bytes", int(min(f.config.CacheBytes, 0)), 0},
+		limited{"cache-disk", int(min(f.config.DiskBytes, 0)), 0}, limited{"max-tokens", f.config.MaxTokens, 0}, limited{"running", f.config.Running, 0},
+		limited{"kv-buffer", f.events.Buffer, 0}); err != nil {
+		return err
 	}
 	if f.drain < 0 {
-		return fmt.Errorf("--drain %v: want 0 or more", f.drain)
+		return fmt.Errorf("--drain %v: want at least 0", f.drain)
 	}
 	return nil
 }
 
-func (f *engineServeFlags) run(ctx context.Context, out, log io.Writer) (err error) {
+func (f *engineServeFlags) run(cmd *cobra.Command) (err error) {
+	ctx, out, log := cmd.Context(), cmd.OutOrStdout(), cmd.ErrOrStderr()
 	if err := f.check(); err != nil {
 		return err
 	}
@@ -129,11 +113,11 @@ func (f *engineServeFlags) run(ctx context.Context, out, log io.Writer) (err err
 	f.model = cmp.Or(f.model, defaultModel) // the variable may be set to nothing
 	f.config.Served = f.name()
 	if f.config.Model, err = modelFile(ctx, f.model, log); err != nil {
-		return fmt.Errorf("--model: %w", err)
+		return err
 	}
-	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", f.listen)
+	listener, err := listen(ctx, "--listen", f.listen)
 	if err != nil {
-		return fmt.Errorf("--listen: %w", err)
+		return err
 	}
 	defer listener.Close()
 	options := server.Config{Version: "ragpilot " + cmp.Or(version, "devel"), Logger: logger}
@@ -196,35 +180,18 @@ func (f *engineServeFlags) announce(out io.Writer, logger *slog.Logger, engine *
 	fmt.Fprintf(out, "listening on http://%s\n", at)
 }
 
-// flush is the time for what answers still have to send once they have ended.
-const flush = time.Second
-
 // serve answers until ctx ends, and then lets running answers end, for a time. Meanwhile connections are taken, so that
-// who asks for the health of the server is told.
+// health checks are still answered.
 func (f *engineServeFlags) serve(ctx context.Context, listener net.Listener, api *server.Server, logger *slog.Logger) error {
-	quiet := slog.NewLogLogger(logger.Handler(), slog.LevelDebug) // what net/http says is about single connections
+	quiet := slog.NewLogLogger(logger.Handler(), slog.LevelDebug) // what net/http logs is about single connections
 	web := &http.Server{Handler: api, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute, ErrorLog: quiet}
-	failed := make(chan error, 1)
-	go func() { failed <- web.Serve(listener) }()
-	select {
-	case err := <-failed:
-		return errors.Join(err, web.Close())
-	case <-ctx.Done():
-	}
-	signal.Reset(os.Interrupt, syscall.SIGTERM) // the next one ends the process
-	grace, cancel := context.WithTimeout(context.WithoutCancel(ctx), f.drain)
-	defer cancel()
-	defer time.AfterFunc(f.drain+flush, func() { _ = web.Close() }).Stop() // of clients that do not take what they are told
-	if err := api.Shutdown(grace); err != nil {
-		logger.Warn("answers were cut short", "after", f.drain)
-	}
-	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), flush)
-	defer cancel()
-	if web.Shutdown(last) != nil {
-		_ = web.Close()
-	}
-	if err := <-failed; !errors.Is(err, http.ErrServerClosed) {
-		return err
-	}
-	return nil
+	return serveUntil(ctx, listener, web, func() {
+		signal.Reset(os.Interrupt, syscall.SIGTERM) // the next one ends the process
+		grace, cancel := context.WithTimeout(context.WithoutCancel(ctx), f.drain)
+		defer cancel()
+		defer time.AfterFunc(f.drain+graceTime, func() { _ = web.Close() }).Stop() // for clients that do not read their answers
+		if err := api.Shutdown(grace); err != nil {
+			logger.Warn("answers were cut short", "after", f.drain)
+		}
+	})
 }

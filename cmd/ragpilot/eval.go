@@ -79,16 +79,11 @@ func (f *generatorFlags) rows(n int) ([]eval.Row, error) {
 
 func newEval() *cobra.Command {
 	var f evalFlags
-	cmd := &cobra.Command{
-		Use:   "eval --engine E (--rows F | --generate N)",
-		Short: "Measure whether a model answers as well from another order, references and notes",
-		Long: "Eval asks a model the same questions from the same blocks in several layouts (arms) and compares each with plain\n" +
-			"retrieval order, row by row: exact match, F1 and, where the engine tells, the likelihood of the answer. A verdict\n" +
-			"says whether the interval of the difference excludes a loss of the margin.\n\n" +
-			"Arms: " + eval.ArmNames + ".",
-		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return f.run(cmd) },
-	}
+	cmd := newCommand("eval --engine E (--rows F | --generate N)", "Measure whether a model answers as well from another order, references and notes",
+		"Eval asks a model the same questions from the same blocks in several layouts (arms) and compares each with plain\n"+
+			"retrieval order, row by row: exact match, F1 and, where the engine tells, the likelihood of the answer. A verdict\n"+
+			"says whether the interval of the difference excludes a loss of the margin.\n\n"+
+			"Arms: "+eval.ArmNames+".", f.run)
 	flags := cmd.Flags()
 	f.register(flags, 32)
 	registerFiles(flags, &f.local)
@@ -118,15 +113,11 @@ func newEvalGenerate() *cobra.Command {
 	var f generatorFlags
 	var n int
 	var out string
-	cmd := &cobra.Command{
-		Use:   "generate --rows N",
-		Short: "Write made-up rows for eval",
-		Long: "Generate writes rows whose blocks state made-up facts, each row with one block that has the answer and others that say\n" +
-			"the same of other things. --task has harder ones: a corpus of people, projects and memberships whose questions join\n" +
-			"several blocks (CacheNotes), codes among sentences without facts, variables that hand on a value, and frequent words\n" +
-			"(the kinds of RULER). The same flags give the same bytes everywhere.",
-		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
+	cmd := newCommand("generate --rows N", "Write made-up rows for eval",
+		"Generate writes rows whose blocks state made-up facts, each row with one block that has the answer and others that say\n"+
+			"the same of other things. --task has harder ones: a corpus of people, projects and memberships whose questions join\n"+
+			"several blocks (CacheNotes), codes among sentences without facts, variables that hand on a value, and frequent words\n"+
+			"(the kinds of RULER). The same flags give the same bytes everywhere.", func(cmd *cobra.Command) error {
 			if n < 1 {
 				return fmt.Errorf("--rows %d: want at least 1", n)
 			}
@@ -138,8 +129,7 @@ func newEvalGenerate() *cobra.Command {
 				return eval.WriteRows(cmd.OutOrStdout(), rows)
 			}
 			return writeFile(out, func(w io.Writer) error { return eval.WriteRows(w, rows) })
-		},
-	}
+		})
 	flags := cmd.Flags()
 	flags.IntVar(&n, "rows", 2000, "`NUMBER` of rows")
 	flags.StringVar(&out, "out", "-", "`FILE` to write, - for standard output")
@@ -218,16 +208,7 @@ func (f *evalFlags) readRows() ([]eval.Row, error) {
 	if f.rows == "" {
 		return f.gen.rows(f.generate)
 	}
-	file, err := os.Open(f.rows)
-	if err != nil {
-		return nil, fmt.Errorf("--rows: %w", err)
-	}
-	defer file.Close()
-	rows, err := eval.ReadRows(file)
-	if err != nil {
-		return nil, fmt.Errorf("--rows %s: %w", f.rows, err)
-	}
-	return rows, nil
+	return readFile("--rows", f.rows, eval.ReadRows)
 }
 
 // readArms puts the plain arm in front.
@@ -306,11 +287,7 @@ func (f *evalFlags) write(r *eval.Report) error {
 	files := map[string]func(io.Writer) error{
 		"report.txt":  r.Text,
 		"quality.svg": func(w io.Writer) error { _, err := w.Write(r.Plot()); return err },
-		"report.json": func(w io.Writer) error {
-			enc := json.NewEncoder(w)
-			enc.SetIndent("", "  ")
-			return enc.Encode(r)
-		},
+		"report.json": func(w io.Writer) error { return encodeIndented(w, r) },
 	}
 	profile := filepath.Join(f.out, "profile.json")
 	if p, ok := r.Choice(); ok {
@@ -324,14 +301,6 @@ func (f *evalFlags) write(r *eval.Report) error {
 		}
 	}
 	return nil
-}
-
-func writeFile(path string, to func(io.Writer) error) error {
-	file, err := os.Create(path)
-	if err != nil {
-		return err
-	}
-	return errors.Join(to(file), file.Close())
 }
 
 // evalProgress is the time between two lines of progress.

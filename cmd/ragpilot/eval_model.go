@@ -16,7 +16,7 @@ func (f *evalFlags) scorer(ctx context.Context) (scorer eval.Scorer, done func()
 	case f.engine == "local":
 		path, err := modelFile(ctx, f.model, os.Stderr)
 		if err != nil {
-			return nil, nil, fmt.Errorf("--model %q: %w", f.model, err)
+			return nil, nil, err
 		}
 		engine, err := openLocal(ctx, path, f.local)
 		if err != nil {

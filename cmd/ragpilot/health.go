@@ -23,13 +23,9 @@ type healthFlags struct {
 
 func newHealth() *cobra.Command {
 	f := &healthFlags{}
-	cmd := &cobra.Command{
-		Use:   "health",
-		Short: "Ask a running server on this machine how it is",
-		Long: "Health asks the admin address of `ragpilot serve` on this machine, and exits 1 unless it answers that all is well.\n" +
-			"It is for containers without a shell.",
-		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
+	cmd := newCommand("health", "Ask a running server on this machine how it is",
+		"Health asks the admin address of `ragpilot serve` on this machine, and exits 1 unless it answers that all is well.\n"+
+			"It is for containers without a shell.", func(cmd *cobra.Command) error {
 			source := settings.Source{File: f.file, Env: os.LookupEnv, Flags: func(c *settings.Config) error {
 				if cmd.Flags().Changed("admin-addr") {
 					c.AdminAddr = f.admin
@@ -48,8 +44,7 @@ func newHealth() *cobra.Command {
 				path = "/readyz"
 			}
 			return askHealth(cmd.Context(), "http://"+cfg.AdminAddr+path, f.timeout)
-		},
-	}
+		})
 	flags := cmd.Flags()
 	flags.StringVar(&f.file, "config", "", "settings `FILE` of the server")
 	flags.StringVar(&f.admin, "admin-addr", settings.Default().AdminAddr, "the server's `HOST:PORT` for metrics")

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -35,17 +34,12 @@ type memoryBenchFlags struct {
 
 func newMemoryBench() *cobra.Command {
 	var f memoryBenchFlags
-	cmd := &cobra.Command{
-		Use:   "bench",
-		Short: "Measure whether memories are found, and what their prompts cost",
-		Long: "Bench states made-up facts of several users and asks paraphrased questions: after the facts alone, after updates\n" +
-			"and deletions, and after turns of chat. It prints the recall, the times, and for the chat the prompt tokens that an engine\n" +
-			"with a prefix cache computes: without a memory, with the whole history, with the top k, and with ragpilot's memory. No\n" +
-			"option of the memory is set. The same seed gives the same users everywhere.\n\n" +
-			"With --load it fills one user's store with many memories, and measures time, memory and disk.",
-		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return f.run(cmd) },
-	}
+	cmd := newCommand("bench", "Measure whether memories are found, and what their prompts cost",
+		"Bench states made-up facts of several users and asks paraphrased questions: after the facts alone, after updates\n"+
+			"and deletions, and after turns of chat. It prints the recall, the times, and for the chat the prompt tokens that an engine\n"+
+			"with a prefix cache computes: without a memory, with the whole history, with the top k, and with ragpilot's memory. No\n"+
+			"option of the memory is set. The same seed gives the same users everywhere.\n\n"+
+			"With --load it fills one user's store with many memories, and measures time, memory and disk.", f.run)
 	flags := cmd.Flags()
 	flags.StringVar(&f.data, "data", "", "`FILE` of conversations and questions (JSON lines, see docs/memory.md) in place of generated users")
 	flags.Uint64Var(&f.generator.Seed, "seed", 1, "`NUMBER` that all random choices follow from")
@@ -115,22 +109,10 @@ func (f *memoryBenchFlags) run(cmd *cobra.Command) error {
 
 // check reports what is wrong before anything runs.
 func (f *memoryBenchFlags) check() error {
-	for _, n := range []struct {
-		name       string
-		value, min int
-	}{
-		{"--users", f.generator.Users, 1},
-		{"--turns", f.generator.Turns, 0},
-		{"--k", f.k, 1},
-		{"--cache", f.cache, 1},
-		{"--answers", f.answers, 0},
-		{"--load", f.load, 0},
-		{"--writers", f.writers, 0},
-		{"--searches", f.searches, 1},
-	} {
-		if n.value < n.min {
-			return fmt.Errorf("%s %d: want at least %d", n.name, n.value, n.min)
-		}
+	if err := checkLimits(limited{"users", f.generator.Users, 1}, limited{"turns", f.generator.Turns, 0}, limited{"k", f.k, 1},
+		limited{"cache", f.cache, 1}, limited{"answers", f.answers, 0}, limited{"load", f.load, 0}, limited{"writers", f.writers, 0},
+		limited{"searches", f.searches, 1}); err != nil {
+		return err
 	}
 	switch {
 	case len(f.embedders) == 0:
@@ -167,15 +149,8 @@ func (f *memoryBenchFlags) read() (data *membench.Data, source string, err error
 		data, err = membench.Generate(generator)
 		return data, fmt.Sprintf("generated with seed %d, %d turns of chat each", f.generator.Seed, f.generator.Turns), err
 	}
-	file, err := os.Open(f.data)
-	if err != nil {
-		return nil, "", fmt.Errorf("--data: %w", err)
-	}
-	defer file.Close()
-	if data, err = membench.ReadRows(file); err != nil {
-		return nil, "", fmt.Errorf("--data %s: %w", f.data, err)
-	}
-	return data, filepath.Base(f.data), nil
+	data, err = readFile("--data", f.data, membench.ReadRows)
+	return data, filepath.Base(f.data), err
 }
 
 // prompts measures the prompts of the chat with each embedder.
@@ -184,7 +159,7 @@ func (f *memoryBenchFlags) prompts(cmd *cobra.Command, data *membench.Data, embe
 	if f.answers > 0 {
 		path, err := modelFile(cmd.Context(), f.model, cmd.ErrOrStderr())
 		if err != nil {
-			return nil, fmt.Errorf("--model %q: %w", f.model, err)
+			return nil, err
 		}
 		engine, err := openLocal(cmd.Context(), path, local.Config{})
 		if err != nil {
@@ -247,9 +222,7 @@ func (f *memoryBenchFlags) print(out io.Writer, tables func(io.Writer) error, re
 	if !f.json {
 		return tables(out)
 	}
-	enc := json.NewEncoder(out)
-	enc.SetIndent("", "  ")
-	return enc.Encode(report)
+	return encodeIndented(out, report)
 }
 
 // openEmbedders opens those that --embedder names.

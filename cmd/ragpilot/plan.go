@@ -20,15 +20,11 @@ func newPlan() *cobra.Command {
 	var policy, explain string
 	var offline bool
 	var concurrency int
-	cmd := &cobra.Command{
-		Use:   "plan --trace T --blocks B",
-		Short: "Plan a trace: one JSON line per request in execution order",
-		Long: "Plan reads recorded retrieval and writes how each request would be sent, one JSON line per request:\n" +
-			`{"id","session","turn","docs","refs","hint"}` + "\n\n" +
-			"Online (the default) line i depends on the first i lines of the trace only, and is written before line i+1\n" +
-			"is read. With --offline all requests are planned together and may run in another order.",
-		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
+	cmd := newCommand("plan --trace T --blocks B", "Plan a trace: one JSON line per request in execution order",
+		"Plan reads recorded retrieval and writes how each request would be sent, one JSON line per request:\n"+
+			`{"id","session","turn","docs","refs","hint"}`+"\n\n"+
+			"Online (the default) line i depends on the first i lines of the trace only, and is written before line i+1\n"+
+			"is read. With --offline all requests are planned together and may run in another order.", func(cmd *cobra.Command) error {
 			set, err := f.settings(policy)
 			if err != nil {
 				return err
@@ -66,8 +62,7 @@ func newPlan() *cobra.Command {
 				err = planOnline(cmd.Context(), planner, r, w)
 			}
 			return errors.Join(err, told.err())
-		},
-	}
+		})
 	flags := cmd.Flags()
 	f.register(flags)
 	flags.StringVar(&policy, "policy", contextpilot.DefaultPolicy, fmt.Sprintf("order `POLICY`: %v", contextpilot.PolicyNames()))

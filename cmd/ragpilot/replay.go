@@ -8,14 +8,13 @@ import (
 	"fmt"
 	"io"
 	"strings"
-	"text/tabwriter"
-	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/ragpilot/ragpilot/contextpilot"
 	"github.com/ragpilot/ragpilot/engines"
 	"github.com/ragpilot/ragpilot/engines/sim"
+	"github.com/ragpilot/ragpilot/internal/lab/figures"
 	"github.com/ragpilot/ragpilot/internal/lab/load"
 	"github.com/ragpilot/ragpilot/internal/lab/replay"
 	"github.com/ragpilot/ragpilot/internal/lab/trace"
@@ -31,25 +30,20 @@ type replayFlags struct {
 
 func newReplay() *cobra.Command {
 	var f replayFlags
-	cmd := &cobra.Command{
-		Use:   "replay --trace T --blocks B --policy P[,P…]",
-		Short: "Run a trace through an engine, policies side by side",
-		Long: "Replay plans a trace and sends it, one request at a time, to the simulator or to a real engine, once for each\n" +
-			"policy, and compares what was read from the prefix cache. The simulator keeps a real block-hash prefix cache;\n" +
-			"its times are a model. Every policy starts with an empty cache: a fresh simulator, or a first prompt line of\n" +
-			"its own on a real engine. Later turns resend the recorded answers.\n\n" +
-			"With --arrivals, conversations begin by a clock or by a number of users and wait for each other: in virtual time\n" +
-			"on the simulator, in real time on a real engine. Reported are times to the first and the last token, output\n" +
-			"tokens per second and hit ratios, and with --find-rate the rate that each policy sustains.",
-		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
+	cmd := newCommand("replay --trace T --blocks B --policy P[,P…]", "Run a trace through an engine, policies side by side",
+		"Replay plans a trace and sends it, one request at a time, to the simulator or to a real engine, once for each\n"+
+			"policy, and compares what was read from the prefix cache. The simulator keeps a real block-hash prefix cache;\n"+
+			"its times are a model. Every policy starts with an empty cache: a fresh simulator, or a first prompt line of\n"+
+			"its own on a real engine. Later turns resend the recorded answers.\n\n"+
+			"With --arrivals, conversations begin by a clock or by a number of users and wait for each other: in virtual time\n"+
+			"on the simulator, in real time on a real engine. Reported are times to the first and the last token, output\n"+
+			"tokens per second and hit ratios, and with --find-rate the rate that each policy sustains.", func(cmd *cobra.Command) error {
 			arrivals, err := f.load.check(cmd.Flags())
 			if err != nil {
 				return err
 			}
 			return f.run(cmd.Context(), cmd.OutOrStdout(), arrivals)
-		},
-	}
+		})
 	flags := cmd.Flags()
 	f.traceFlags.register(flags)
 	f.engineFlags.register(flags, 1)
@@ -83,7 +77,8 @@ func (f *replayFlags) run(ctx context.Context, out io.Writer, arrivals []load.Ar
 	if err != nil {
 		return fmt.Errorf("--capacity: %w", err)
 	}
-	table := newReplayTable(out, f.json)
+	var results []replay.Result
+	var engine string
 	for _, policy := range f.policies {
 		set.Policy = policy
 		job := replay.Job{Settings: set, Offline: f.offline, Model: f.model}
@@ -98,11 +93,17 @@ func (f *replayFlags) run(ctx context.Context, out io.Writer, arrivals []load.Ar
 		if err != nil {
 			return err
 		}
-		if err := table.row(job.Engine.Name(), res); err != nil {
+		engine = job.Engine.Name()
+		if !f.json {
+			results = append(results, res)
+		} else if err := printReplayJSON(out, engine, res); err != nil {
 			return err
 		}
 	}
-	return table.flush()
+	if f.json {
+		return nil
+	}
+	return printReplays(out, engine, results)
 }
 
 func (f *replayFlags) newEngine(trc []trace.Request, capacity int) (engines.Engine, error) {
@@ -121,9 +122,7 @@ func (f *replayFlags) newEngine(trc []trace.Request, capacity int) (engines.Engi
 
 func cut(trc []trace.Request, k int) {
 	for i := range trc {
-		if k > 0 && k < len(trc[i].Docs) {
-			trc[i].Docs = trc[i].Docs[:k]
-		}
+		trc[i] = trc[i].First(k)
 	}
 }
 
@@ -133,53 +132,28 @@ func nonce() string {
 	return hex.EncodeToString(b[:])
 }
 
-// replayTable writes one row per policy, as text or as JSON.
-type replayTable struct {
-	text    *tabwriter.Writer
-	json    *json.Encoder
-	started bool
+func printReplayJSON(out io.Writer, engine string, r replay.Result) error {
+	return json.NewEncoder(out).Encode(map[string]any{
+		"engine": engine, "policy": r.Policy, "requests": r.Requests, "prompt_tokens": r.PromptTokens,
+		"cached_tokens": r.CachedTokens, "cached_known": r.CachedKnown, "computed_tokens": r.Computed(),
+		"hit_ratio": r.HitRatio(), "doc_saved_ratio": r.DocSaved(), "doc_saved_known": r.DocTokens > 0,
+		"ttft_p50_ms": figures.Millis(r.Quantile(0.5)), "ttft_p95_ms": figures.Millis(r.Quantile(0.95)),
+	})
 }
 
-func newReplayTable(out io.Writer, asJSON bool) *replayTable {
-	t := &replayTable{}
-	if asJSON {
-		t.json = json.NewEncoder(out)
-	} else {
-		t.text = tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
-	}
-	return t
-}
-
-func (t *replayTable) row(engine string, r replay.Result) error {
-	if t.json != nil {
-		return t.json.Encode(map[string]any{
-			"engine": engine, "policy": r.Policy, "requests": r.Requests, "prompt_tokens": r.PromptTokens,
-			"cached_tokens": r.CachedTokens, "cached_known": r.CachedKnown, "computed_tokens": r.Computed(),
-			"hit_ratio": r.HitRatio(), "doc_saved_ratio": r.DocSaved(), "doc_saved_known": r.DocTokens > 0,
-			"ttft_p50_ms": millis(r.Quantile(0.5)), "ttft_p95_ms": millis(r.Quantile(0.95)),
-		})
-	}
-	if !t.started {
-		t.started = true
-		fmt.Fprintf(t.text, "engine: %s\n", engine)
-		fmt.Fprintln(t.text, strings.Join([]string{"policy", "hit ratio", "doc saved", "computed tokens", "TTFT p50 ms", "TTFT p95 ms"}, "\t")+"\t")
-	}
-	hit, saved, computed := "?", "?", "?"
-	if r.CachedKnown {
-		hit, computed = fmt.Sprintf("%.4f", r.HitRatio()), fmt.Sprint(r.Computed())
-		if r.DocTokens > 0 {
-			saved = fmt.Sprintf("%.4f", r.DocSaved())
+func printReplays(out io.Writer, engine string, results []replay.Result) error {
+	w := figures.Table(out)
+	fmt.Fprintf(w, "engine: %s\n", engine)
+	fmt.Fprintln(w, figures.Row("policy", "hit ratio", "doc saved", "computed tokens", "TTFT p50 ms", "TTFT p95 ms"))
+	for _, r := range results {
+		hit, saved, computed := "?", "?", "?"
+		if r.CachedKnown {
+			hit, computed = fmt.Sprintf("%.4f", r.HitRatio()), fmt.Sprint(r.Computed())
+			if r.DocTokens > 0 {
+				saved = fmt.Sprintf("%.4f", r.DocSaved())
+			}
 		}
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%.1f\t%.1f\t\n", r.Policy, hit, saved, computed, figures.Millis(r.Quantile(0.5)), figures.Millis(r.Quantile(0.95)))
 	}
-	_, err := fmt.Fprintf(t.text, "%s\t%s\t%s\t%s\t%.1f\t%.1f\t\n", r.Policy, hit, saved, computed, millis(r.Quantile(0.5)), millis(r.Quantile(0.95)))
-	return err
+	return w.Flush()
 }
-
-func (t *replayTable) flush() error {
-	if t.text == nil {
-		return nil
-	}
-	return t.text.Flush()
-}
-
-func millis(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }

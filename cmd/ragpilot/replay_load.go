@@ -10,14 +10,13 @@ import (
 	"path/filepath"
 	"runtime"
 	"slices"
-	"strings"
 	"sync"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/pflag"
 
 	"github.com/ragpilot/ragpilot/engines"
+	"github.com/ragpilot/ragpilot/internal/lab/figures"
 	"github.com/ragpilot/ragpilot/internal/lab/load"
 	"github.com/ragpilot/ragpilot/internal/lab/trace"
 )
@@ -46,20 +45,11 @@ func (f *loadFlags) register(flags *pflag.FlagSet) {
 	flags.BoolVar(&f.ignoreEOS, "ignore-eos", false, "under load: ask a real engine (vLLM, SGLang) not to end answers early")
 }
 
-// names are the flags that need --arrivals.
-func (*loadFlags) names() []string {
-	return []string{"sessions", "requests", "think", "seeds", "engine-model", "batch-tokens", "max-running", "find-rate", "slo", "plot", "ignore-eos"}
-}
-
-// check tells what is wrong with the flags, and returns the arrivals, none: no load.
+// check returns the arrivals, none without a load, or an error that names the wrong flag.
 func (f *loadFlags) check(flags *pflag.FlagSet) ([]load.Arrivals, error) {
 	if f.arrivals == "" {
-		for _, name := range f.names() {
-			if flags.Changed(name) {
-				return nil, fmt.Errorf("--%s %s: only with --arrivals", name, flags.Lookup(name).Value)
-			}
-		}
-		return nil, nil
+		return nil, refuse(flags, "only with --arrivals", "sessions", "requests", "think", "seeds", "engine-model", "batch-tokens", "max-running",
+			"find-rate", "slo", "plot", "ignore-eos")
 	}
 	if flags.Changed("offline") {
 		return nil, errors.New("--offline: not with --arrivals, under load every request is planned when it arrives")
@@ -68,13 +58,9 @@ func (f *loadFlags) check(flags *pflag.FlagSet) ([]load.Arrivals, error) {
 	if err != nil {
 		return nil, fmt.Errorf("--arrivals %w", err)
 	}
-	for _, x := range []struct {
-		flag       string
-		value, min int
-	}{{"sessions", f.sessions, 0}, {"requests", f.requests, 0}, {"seeds", f.seeds, 1}, {"batch-tokens", f.batchTokens, 0}, {"max-running", f.maxRunning, 0}} {
-		if x.value < x.min {
-			return nil, fmt.Errorf("--%s %d: want at least %d", x.flag, x.value, x.min)
-		}
+	if err := checkLimits(limited{"sessions", f.sessions, 0}, limited{"requests", f.requests, 0}, limited{"seeds", f.seeds, 1},
+		limited{"batch-tokens", f.batchTokens, 0}, limited{"max-running", f.maxRunning, 0}); err != nil {
+		return nil, err
 	}
 	if f.think < 0 {
 		return nil, fmt.Errorf("--think %v: must not be negative", f.think)
@@ -290,37 +276,25 @@ func firsts(trc []trace.Request, sessions, requests int) []trace.Request {
 	return trc
 }
 
-func encode[T any](out io.Writer, lines []T) error {
-	enc := json.NewEncoder(out)
-	for _, x := range lines {
-		if err := enc.Encode(x); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func title(columns ...string) string { return strings.Join(columns, "\t") + "\t" }
-
 func printPoints(out io.Writer, engine string, points []load.Point) error {
 	p := points[0]
 	fmt.Fprintf(out, "engine: %s\n", engine)
 	fmt.Fprintf(out, "%d requests, seeds: %d%s; times in ms\n", p.Requests, p.Seeds, plusMinus(p.Seeds))
-	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(w, title("arrivals", "policy", "TTFT p50", "p95", "p99", "latency p50", "p95", "tokens/s", "of "+p.Against, "hit ratio"))
+	w := figures.Table(out)
+	fmt.Fprintln(w, figures.Row("arrivals", "policy", "TTFT p50", "p95", "p99", "latency p50", "p95", "tokens/s", "of "+p.Against, "hit ratio"))
 	for _, p := range points {
 		hit := "?"
 		if p.HitKnown {
 			hit = p.Hit.Show("%.3f")
 		}
-		fmt.Fprintln(w, title(p.Arrivals, p.Policy, p.TTFT50.Show("%.0f"), p.TTFT95.Show("%.0f"), p.TTFT99.Show("%.0f"),
+		fmt.Fprintln(w, figures.Row(p.Arrivals, p.Policy, p.TTFT50.Show("%.0f"), p.TTFT95.Show("%.0f"), p.TTFT99.Show("%.0f"),
 			p.Total50.Show("%.0f"), p.Total95.Show("%.0f"), p.Output.Show("%.1f"), p.OutputVs.Show("%.3f"), hit))
 	}
 	if err := w.Flush(); err != nil || !p.HitKnown {
 		return err
 	}
 	fmt.Fprintf(out, "\nhit ratio of each tenth of the requests\n")
-	w = tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
+	w = figures.Table(out)
 	for _, p := range points {
 		fmt.Fprintf(w, "%s\t%s\t", p.Arrivals, p.Policy)
 		for _, h := range p.Progress {
@@ -335,10 +309,10 @@ func printSustained(out io.Writer, engine string, slo time.Duration, found []loa
 	fmt.Fprintf(out, "engine: %s\n", engine)
 	seeds := len(found[0].Rates)
 	fmt.Fprintf(out, "largest rate at which the 95th percentile of TTFT is at most %v, arrivals %s, seeds: %d%s\n", slo, found[0].Arrivals, seeds, plusMinus(seeds))
-	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(w, title("policy", "conversations/s", "of "+found[0].Policy))
+	w := figures.Table(out)
+	fmt.Fprintln(w, figures.Row("policy", "conversations/s", "of "+found[0].Policy))
 	for _, s := range found {
-		fmt.Fprintln(w, title(s.Policy, s.Rate.Show("%.3f"), s.VsFirst.Show("%.3f")))
+		fmt.Fprintln(w, figures.Row(s.Policy, s.Rate.Show("%.3f"), s.VsFirst.Show("%.3f")))
 	}
 	return w.Flush()
 }

@@ -190,7 +190,7 @@ func TestReplayLoadBadInput(t *testing.T) {
 		{[]string{"--arrivals", "poisson:2,4", "--find-rate"}, []string{"--find-rate", "poisson:2,4"}},
 		{[]string{"--arrivals", "poisson:2", "--find-rate", "--plot", "dir"}, []string{"--plot", "dir", "--find-rate"}},
 		{[]string{"--arrivals", "poisson:2", "--find-rate", "--slo", "1ns"}, []string{"--find-rate", "retrieval", "1ns"}},
-		{[]string{"--arrivals", "poisson:2", "--plot", "load_test.go"}, []string{"--plot", "load_test.go"}},
+		{[]string{"--arrivals", "poisson:2", "--plot", "replay_load_test.go"}, []string{"--plot", "load_test.go"}},
 		{[]string{"--arrivals", "poisson:2", "--engine", "localhost:9"}, []string{"--engine", "localhost:9"}},
 		{[]string{"--arrivals", "poisson:50", "--engine", refusedURL(t), "--model", "m"}, []string{"unreachable", "retrieval"}},
 		{[]string{"--seeds", "3"}, []string{"--seeds", "3", "--arrivals"}},

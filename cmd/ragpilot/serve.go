@@ -31,42 +31,44 @@ type serveFlags struct {
 	file, host, keyFile, cloudAPIKey, sharedState, traceHeaders string
 
 	port   portFlag
-	events eventFlags
 	config settings.Config // values of flags that are fields
 }
 
 func newServe() *cobra.Command {
 	f := serveFlags{config: settings.Default()}
-	cmd := &cobra.Command{
-		Use:   "serve",
-		Short: "Run the HTTP server that stands in front of an engine",
-		Long: "Serve answers the HTTP API of ContextPilot and forwards /v1/* to an engine or a cloud provider, with its context\n" +
-			"reordered. Settings come from --config, the reference's CONTEXTPILOT_* variables, RAGPILOT_* variables and flags;\n" +
-			"later ones win. SIGHUP reads them again: keys, limits, log level, hold-out share, shadow mode, engines whose cache\n" +
-			"events are followed, and certificates change without a restart. SIGTERM lets running answers end, a second one does not.",
-		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return f.run(cmd) },
-	}
+	cmd := newCommand("serve", "Run the HTTP server that stands in front of an engine",
+		"Serve answers the HTTP API of ContextPilot and forwards /v1/* to an engine or a cloud provider, with its context\n"+
+			"reordered. Settings come from --config, the reference's CONTEXTPILOT_* variables, RAGPILOT_* variables and flags;\n"+
+			"later ones win. SIGHUP reads them again: keys, limits, log level, hold-out share, shadow mode, engines whose cache\n"+
+			"events are followed, and certificates change without a restart. SIGTERM lets running answers end, a second one does not.", f.run)
 	f.register(cmd.Flags())
 	return cmd
 }
 
 func (f *serveFlags) register(flags *pflag.FlagSet) {
-	c := &f.config
 	flags.StringVar(&f.file, "config", "", "settings `FILE` in YAML, see packaging/ragpilot.yaml")
-	flags.StringVar(&c.Listen, "listen", c.Listen, "serve on `HOST:PORT`; port 0 takes a free one")
 	flags.StringVar(&f.host, "host", "127.0.0.1", "the host of --listen: `ADDRESS`")
 	flags.Var(&f.port, "port", "the port of --listen: `PORT`")
+	flags.StringVar(&f.cloudAPIKey, "cloud-api-key", "", "`KEY` for the provider; other users of the machine can read it here, RAGPILOT_CLOUD_API_KEY is safer")
+	flags.StringVar(&f.keyFile, "key-file", "", "`FILE` with a key that clients must present, beside those of --config")
+	flags.StringVar(&f.sharedState, "shared-state", "", "redis:// `URL` of what replicas share; with a password, RAGPILOT_SHARED_STATE is safer")
+	flags.StringVar(&f.traceHeaders, "trace-headers", "", "`NAME=VALUE,...` for the collector; with a key, RAGPILOT_TRACE_HEADERS is safer")
+	registerFields(flags, &f.config)
+	registerEvents(flags, &settings.Engine{Kind: "vllm"})
+}
+
+// registerFields adds the flags that are fields of a configuration, whose values are the defaults.
+func registerFields(flags *pflag.FlagSet, c *settings.Config) {
+	flags.StringVar(&c.Listen, "listen", c.Listen, "serve on `HOST:PORT`; port 0 takes a free one")
 	flags.BoolVar(&c.AllowAnonymous, "allow-anonymous", c.AllowAnonymous, "let --listen be an address that other machines can reach, without client keys")
-	flags.StringSliceVar(&c.AllowedHosts, "allowed-hosts", nil, "`NAMES` by which clients may ask, beside IP addresses, localhost and names without a dot; only needed without keys and TLS")
-	flags.StringSliceVar(&c.AllowedOrigins, "allowed-origins", nil, "web pages that may ask, such as https://chat.example.com: `ORIGINS`; *: all")
-	flags.StringSliceVar(&c.AllowedPaths, "allowed-paths", nil, "requests that are forwarded beside the usual ones: `\"METHOD /v1/PATH\",...`")
+	flags.StringSliceVar(&c.AllowedHosts, "allowed-hosts", c.AllowedHosts, "`NAMES` by which clients may ask, beside IP addresses, localhost and names without a dot; only needed without keys and TLS")
+	flags.StringSliceVar(&c.AllowedOrigins, "allowed-origins", c.AllowedOrigins, "web pages that may ask, such as https://chat.example.com: `ORIGINS`; *: all")
+	flags.StringSliceVar(&c.AllowedPaths, "allowed-paths", c.AllowedPaths, "requests that are forwarded beside the usual ones: `\"METHOD /v1/PATH\",...`")
 	flags.StringVar(&c.AdminAddr, "admin-addr", c.AdminAddr, "metrics and dashboard on `HOST:PORT`, without keys; empty: off")
-	flags.StringSliceVar(&c.AdminHosts, "admin-hosts", nil, "`NAMES` by which --admin-addr may be asked, beside IP addresses and localhost")
+	flags.StringSliceVar(&c.AdminHosts, "admin-hosts", c.AdminHosts, "`NAMES` by which --admin-addr may be asked, beside IP addresses and localhost")
 	flags.BoolVar(&c.Pprof, "pprof", c.Pprof, "serve profiles at /debug/pprof/ on --admin-addr")
 	flags.StringVar(&c.ExtProcAddr, "ext-proc-addr", c.ExtProcAddr, "answer an Envoy gateway's questions (ext_proc, gRPC) on `HOST:PORT`, without keys; empty: off")
 	flags.StringVar(&c.InferAPIURL, "infer-api-url", c.InferAPIURL, "base `URL` of the engine")
-	f.events.register(flags)
 	flags.BoolVar(&c.Stateless, "stateless", c.Stateless, "keep no index")
 	flags.BoolVar(&c.Compat, "compat", c.Compat, "change tool results as the reference does: order the first one's documents, lay texts out anew, and leave documents out without naming them")
 	flags.BoolVar(&c.CompatIncrementalOrder, "compat-incremental-order", c.CompatIncrementalOrder, "list reordered_contexts of later answers of /reorder in the order of the request")
@@ -76,8 +78,6 @@ func (f *serveFlags) register(flags *pflag.FlagSet) {
 	flags.StringVar(&c.Model, "model", c.Model, "for compatibility, without effect: `MODEL`")
 	flags.StringVar(&c.CloudProvider, "cloud-provider", c.CloudProvider, "forward to `anthropic|openai|minimax` in place of --infer-api-url")
 	flags.StringVar(&c.CloudBaseURL, "cloud-base-url", c.CloudBaseURL, "where the provider is, or who speaks its API, if not at its own `URL`")
-	flags.StringVar(&f.cloudAPIKey, "cloud-api-key", "", "`KEY` for the provider; other users of the machine can read it here, RAGPILOT_CLOUD_API_KEY is safer")
-	flags.StringVar(&f.keyFile, "key-file", "", "`FILE` with a key that clients must present, beside those of --config")
 	flags.BoolVar(&c.ExtendedCache, "extended-cache", c.ExtendedCache, "ask the provider for its longer cache")
 	flags.IntVar(&c.ChunkModulus, "chunk-modulus", c.ChunkModulus, "mean length of a deduplicated block in lines: `N`")
 	flags.IntVar(&c.MaxTokens, "max-tokens", c.MaxTokens, "size of the engine's cache as /health shows it, in tokens; bounds nothing: `N`")
@@ -93,13 +93,11 @@ func (f *serveFlags) register(flags *pflag.FlagSet) {
 	flags.StringVar(&c.Memory.Embedder, "memory-embedder", c.Memory.Embedder, "by what memories are found: `auto|minilm|minilm:DIR|lexical|URL`, where URL answers /v1/embeddings")
 	flags.StringVar(&c.Memory.EmbedderModel, "memory-embedder-model", c.Memory.EmbedderModel, "`MODEL` of the server that --memory-embedder names")
 	flags.StringVar(&c.StateDir, "state-dir", c.StateDir, "`FOLDER` for what a restart should know (hashes, no texts); empty: it begins anew")
-	flags.StringVar(&f.sharedState, "shared-state", "", "redis:// `URL` of what replicas share; with a password, RAGPILOT_SHARED_STATE is safer")
 	flags.StringVar(&c.TrustTenantHeader, "trust-tenant-header", c.TrustTenantHeader, "`HEADER` that holds the tenant; only behind a gateway that sets it")
 	flags.StringVar(&c.TLS.Cert, "tls-cert", c.TLS.Cert, "certificate `FILE` in PEM; with --tls-key: serve TLS")
 	flags.StringVar(&c.TLS.Key, "tls-key", c.TLS.Key, "`FILE` with the certificate's key")
 	flags.StringVar(&c.TLS.ClientCA, "tls-client-ca", c.TLS.ClientCA, "`FILE` with authorities of the certificates that clients must have")
 	flags.StringVar(&c.Trace.Endpoint, "trace-endpoint", c.Trace.Endpoint, "send traces to the collector at `URL` (OTLP over HTTP); empty: off")
-	flags.StringVar(&f.traceHeaders, "trace-headers", "", "`NAME=VALUE,...` for the collector; with a key, RAGPILOT_TRACE_HEADERS is safer")
 	flags.Float64Var(&c.Trace.Sample, "trace-sample", c.Trace.Sample, "`SHARE` of traces, 0 to 1, recorded where the client does not decide")
 	flags.DurationVar(&c.Plan.Window, "plan-window", c.Plan.Window, "`TIME` that prompts wait for others, to be planned together; 0: they do not")
 	flags.DurationVar(&c.Timeouts.LameDuck, "lame-duck", c.Timeouts.LameDuck, "`TIME` after SIGTERM in which requests are still taken, with /readyz at 503")
@@ -108,61 +106,24 @@ func (f *serveFlags) register(flags *pflag.FlagSet) {
 
 // apply puts the flags that were given over a configuration.
 func (f *serveFlags) apply(flags *pflag.FlagSet, c *settings.Config) error {
-	from := f.config
-	for name, set := range map[string]func(){ // each sets fields of its own: the order does not matter
-		"listen":                   func() { c.Listen = from.Listen },
-		"allow-anonymous":          func() { c.AllowAnonymous = from.AllowAnonymous },
-		"allowed-hosts":            func() { c.AllowedHosts = from.AllowedHosts },
-		"allowed-origins":          func() { c.AllowedOrigins = from.AllowedOrigins },
-		"allowed-paths":            func() { c.AllowedPaths = from.AllowedPaths },
-		"admin-hosts":              func() { c.AdminHosts = from.AdminHosts },
-		"pprof":                    func() { c.Pprof = from.Pprof },
-		"admin-addr":               func() { c.AdminAddr = from.AdminAddr },
-		"ext-proc-addr":            func() { c.ExtProcAddr = from.ExtProcAddr },
-		"infer-api-url":            func() { c.InferAPIURL = from.InferAPIURL },
-		"stateless":                func() { c.Stateless = from.Stateless },
-		"compat":                   func() { c.Compat = from.Compat },
-		"compat-incremental-order": func() { c.CompatIncrementalOrder = from.CompatIncrementalOrder },
-		"log-level":                func() { c.LogLevel = from.LogLevel },
-		"log-format":               func() { c.LogFormat = from.LogFormat },
-		"workers":                  func() { c.Workers = from.Workers },
-		"model":                    func() { c.Model = from.Model },
-		"cloud-provider":           func() { c.CloudProvider = from.CloudProvider },
-		"cloud-base-url":           func() { c.CloudBaseURL = from.CloudBaseURL },
-		"cloud-api-key":            func() { c.CloudAPIKey, c.CloudAPIKeyFile = settings.Secret(f.cloudAPIKey), "" },
-		"key-file":                 func() { c.Keys = append(c.Keys, settings.Key{File: f.keyFile}) },
-		"extended-cache":           func() { c.ExtendedCache = from.ExtendedCache },
-		"chunk-modulus":            func() { c.ChunkModulus = from.ChunkModulus },
-		"max-tokens":               func() { c.MaxTokens = from.MaxTokens },
-		"policy":                   func() { c.Policy = from.Policy },
-		"profile":                  func() { c.Profile = from.Profile },
-		"shadow":                   func() { c.Shadow = from.Shadow },
-		"hold-out":                 func() { c.HoldOut = from.HoldOut },
-		"recompute":                func() { c.Recompute = from.Recompute },
-		"keep-texts":               func() { c.KeepTexts = from.KeepTexts },
-		"state-dir":                func() { c.StateDir = from.StateDir },
-		"memory-dir":               func() { c.Memory.Dir = from.Memory.Dir },
-		"memory-extract":           func() { c.Memory.Extract = from.Memory.Extract },
-		"memory-model":             func() { c.Memory.Model = from.Memory.Model },
-		"memory-embedder":          func() { c.Memory.Embedder = from.Memory.Embedder },
-		"memory-embedder-model":    func() { c.Memory.EmbedderModel = from.Memory.EmbedderModel },
-		"shared-state":             func() { c.SharedState = settings.Secret(f.sharedState) },
-		"trust-tenant-header":      func() { c.TrustTenantHeader = from.TrustTenantHeader },
-		"tls-cert":                 func() { c.TLS.Cert = from.TLS.Cert },
-		"tls-key":                  func() { c.TLS.Key = from.TLS.Key },
-		"tls-client-ca":            func() { c.TLS.ClientCA = from.TLS.ClientCA },
-		"trace-endpoint":           func() { c.Trace.Endpoint = from.Trace.Endpoint },
-		"trace-headers":            func() { c.Trace.Headers, c.Trace.HeadersFile = settings.Secret(f.traceHeaders), "" },
-		"trace-sample":             func() { c.Trace.Sample = from.Trace.Sample },
-		"plan-window":              func() { c.Plan.Window = from.Plan.Window },
-		"lame-duck":                func() { c.Timeouts.LameDuck = from.Timeouts.LameDuck },
-		"drain":                    func() { c.Timeouts.Drain = from.Timeouts.Drain },
-	} {
-		if flags.Changed(name) {
-			set()
-		}
+	fields := pflag.NewFlagSet("", pflag.ContinueOnError)
+	registerFields(fields, c)
+	if err := copyGiven(fields, flags); err != nil {
+		return err
 	}
-	if err := f.events.apply(flags, c); err != nil {
+	if flags.Changed("cloud-api-key") {
+		c.CloudAPIKey, c.CloudAPIKeyFile = settings.Secret(f.cloudAPIKey), ""
+	}
+	if flags.Changed("key-file") {
+		c.Keys = append(c.Keys, settings.Key{File: f.keyFile})
+	}
+	if flags.Changed("shared-state") {
+		c.SharedState = settings.Secret(f.sharedState)
+	}
+	if flags.Changed("trace-headers") {
+		c.Trace.Headers, c.Trace.HeadersFile = settings.Secret(f.traceHeaders), ""
+	}
+	if err := applyEvents(flags, c); err != nil {
 		return err
 	}
 	host, port, err := net.SplitHostPort(c.Listen)
@@ -276,4 +237,40 @@ func (p *portFlag) Set(value string) error {
 	}
 	*p = portFlag(value)
 	return nil
+}
+
+// registerEvents adds the flags that say where the engine publishes its cache events; its values are the defaults. They describe one
+// engine; the configuration file can hold several.
+func registerEvents(flags *pflag.FlagSet, e *settings.Engine) {
+	flags.StringVar(&e.Events, "kv-events", e.Events, "follow the engine's cache events at `ENDPOINT`: tcp://HOST:PORT, ipc://PATH, or auto to ask the engine; empty: off")
+	flags.StringVar(&e.Replay, "kv-replay", e.Replay, "`ENDPOINT` where the engine can be asked for events that were missed")
+	flags.StringVar(&e.Kind, "kv-engine", e.Kind, "the engine that publishes them: `vllm|sglang`")
+	flags.StringVar(&e.Topic, "kv-topic", e.Topic, "`PREFIX` of their topics")
+	flags.BoolVar(&e.Listen, "kv-listen", e.Listen, "the engine connects to --kv-events, an address of this machine")
+	flags.IntVar(&e.Ranks, "kv-ranks", e.Ranks, "`N` data-parallel ranks, on ports that count from those of --kv-events and --kv-replay")
+}
+
+// applyEvents puts the flags that were given over a configuration's engine.
+func applyEvents(flags *pflag.FlagSet, c *settings.Config) error {
+	if flags.Changed("kv-events") && flags.Lookup("kv-events").Value.String() == "" {
+		c.Engines = nil
+		return nil
+	}
+	e := settings.Engine{Kind: "vllm"}
+	if len(c.Engines) > 0 {
+		e = c.Engines[0]
+	}
+	fields := pflag.NewFlagSet("", pflag.ContinueOnError)
+	registerEvents(fields, &e)
+	given := false
+	fields.VisitAll(func(x *pflag.Flag) { given = given || flags.Changed(x.Name) })
+	switch {
+	case !given:
+		return nil
+	case len(c.Engines) > 1:
+		return fmt.Errorf("%w: engines: --kv-* flags are for one engine, the file has %d", settings.ErrBadConfig, len(c.Engines))
+	}
+	err := copyGiven(fields, flags)
+	c.Engines = []settings.Engine{e}
+	return err
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -16,14 +17,7 @@ import (
 )
 
 func newTrace() *cobra.Command {
-	cmd := &cobra.Command{
-		Use:   "trace",
-		Short: "Make and cut traces",
-		Args:  cobra.NoArgs,
-		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
-	}
-	cmd.AddCommand(newTraceGen(), newTraceCut())
-	return cmd
+	return newGroup("trace", "Make and cut traces", "", newTraceGen(), newTraceCut())
 }
 
 // genFlags are the flags of trace gen. Values of opt count only if their flag was given.
@@ -35,36 +29,37 @@ type genFlags struct {
 
 func newTraceGen() *cobra.Command {
 	var f genFlags
-	cmd := &cobra.Command{
-		Use:   "gen --trace T --blocks B",
-		Short: "Make a synthetic trace and its blocks",
-		Long: "Gen writes a synthetic trace and its blocks. The same flags give the same bytes everywhere. Without --workload,\n" +
-			"requests come from topics, as the flags describe; flags also change named workloads. A summary goes to\n" +
-			"standard error.",
-		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return f.run(cmd) },
-	}
+	cmd := newCommand("gen --trace T --blocks B", "Make a synthetic trace and its blocks",
+		"Gen writes a synthetic trace and its blocks. The same flags give the same bytes everywhere. Without --workload,\n"+
+			"requests come from topics, as the flags describe; flags also change named workloads. A summary goes to\n"+
+			"standard error.", f.run)
 	flags := cmd.Flags()
 	flags.StringVar(&f.trace, "trace", "", "trace `FILE` to write (may end in .gz, - for standard output)")
 	flags.StringVar(&f.blocks, "blocks", "", "blocks `FILE` to write (may end in .gz, - for standard output)")
 	flags.StringVar(&f.workload, "workload", "topics", fmt.Sprintf("`NAME`: %v", workload.Names()))
-	flags.Uint64Var(&f.opt.Seed, "seed", 0, "`NUMBER` that all random choices follow from")
-	flags.IntVar(&f.opt.Contexts, "contexts", 0, "`NUMBER` of requests (default sessions x turns, or 1000)")
-	flags.IntVar(&f.opt.K, "k", 0, "mean `NUMBER` of blocks of a request (default 15)")
-	flags.IntVar(&f.opt.KSpread, "k-spread", 0, "let k vary by up to `N` up and down")
-	flags.IntVar(&f.opt.Pool, "pool", 0, "`NUMBER` of distinct blocks (default a third of contexts, at least 20 k for each tenant)")
-	flags.Float64Var(&f.opt.Zipf, "zipf", 0, "`EXPONENT` of the popularity of topics, one less than that of blocks within a topic (default 1)")
-	flags.IntVar(&f.opt.Topics, "topics", 0, "`NUMBER` of topics (default pool / 2k, with --growing pool / 4k)")
-	flags.Float64Var(&f.opt.Drift, "drift", 0, "`SHARE` of topics that become the most popular one for a time")
-	flags.IntVar(&f.opt.Bursts, "bursts", 0, "mean `LENGTH` of runs of requests on one topic")
-	flags.IntVar(&f.opt.Tenants, "tenants", 0, "`NUMBER` of tenants, which never share a block (default 1)")
-	flags.IntVar(&f.opt.Sessions, "sessions", 0, "`NUMBER` of sessions (default contexts / turns)")
-	flags.IntVar(&f.opt.Turns, "turns", 0, "`NUMBER` of turns of each session (default contexts / sessions, or 1)")
-	flags.IntVar(&f.opt.BlockTokens, "block-tokens", 0, "mean `LENGTH` of a block in tokens (default 100)")
-	flags.BoolVar(&f.opt.EqualBlocks, "equal-blocks", false, "make all blocks of the same length")
-	flags.BoolVar(&f.opt.Growing, "growing", false, "let the blocks of a topic appear as time goes on")
-	flags.Float64Var(&f.overlap, "overlap", 0, "mean `SHARE` of blocks that the request before on the topic or in the session had too;\n0: no block is ever shared (default: left to chance)")
+	flags.Float64Var(&f.overlap, "overlap", 0, "mean `SHARE` of blocks that the request before on the topic or in the session had too;\n"+
+		"0: no block is ever shared (default: left to chance)")
+	registerWorkload(flags, &f.opt)
 	return cmd
+}
+
+// registerWorkload adds the flags of a workload's options, whose values are the defaults.
+func registerWorkload(flags *pflag.FlagSet, o *workload.Options) {
+	flags.Uint64Var(&o.Seed, "seed", o.Seed, "`NUMBER` that all random choices follow from")
+	flags.IntVar(&o.Contexts, "contexts", o.Contexts, "`NUMBER` of requests (default sessions x turns, or 1000)")
+	flags.IntVar(&o.K, "k", o.K, "mean `NUMBER` of blocks of a request (default 15)")
+	flags.IntVar(&o.KSpread, "k-spread", o.KSpread, "let k vary by up to `N` up and down")
+	flags.IntVar(&o.Pool, "pool", o.Pool, "`NUMBER` of distinct blocks (default a third of contexts, at least 20 k for each tenant)")
+	flags.Float64Var(&o.Zipf, "zipf", o.Zipf, "`EXPONENT` of the popularity of topics, one less than that of blocks within a topic (default 1)")
+	flags.IntVar(&o.Topics, "topics", o.Topics, "`NUMBER` of topics (default pool / 2k, with --growing pool / 4k)")
+	flags.Float64Var(&o.Drift, "drift", o.Drift, "`SHARE` of topics that become the most popular one for a time")
+	flags.IntVar(&o.Bursts, "bursts", o.Bursts, "mean `LENGTH` of runs of requests on one topic")
+	flags.IntVar(&o.Tenants, "tenants", o.Tenants, "`NUMBER` of tenants, which never share a block (default 1)")
+	flags.IntVar(&o.Sessions, "sessions", o.Sessions, "`NUMBER` of sessions (default contexts / turns)")
+	flags.IntVar(&o.Turns, "turns", o.Turns, "`NUMBER` of turns of each session (default contexts / sessions, or 1)")
+	flags.IntVar(&o.BlockTokens, "block-tokens", o.BlockTokens, "mean `LENGTH` of a block in tokens (default 100)")
+	flags.BoolVar(&o.EqualBlocks, "equal-blocks", o.EqualBlocks, "make all blocks of the same length")
+	flags.BoolVar(&o.Growing, "growing", o.Growing, "let the blocks of a topic appear as time goes on")
 }
 
 // options returns the workload's options with those changed that were given as flags.
@@ -73,46 +68,25 @@ func (f *genFlags) options(flags *pflag.FlagSet) (workload.Options, error) {
 	if err != nil {
 		return opt, fmt.Errorf("--workload %w", err)
 	}
-	set := map[string]func(){
-		"seed":         func() { opt.Seed = f.opt.Seed },
-		"zipf":         func() { opt.Zipf = f.opt.Zipf },
-		"drift":        func() { opt.Drift = f.opt.Drift },
-		"equal-blocks": func() { opt.EqualBlocks = f.opt.EqualBlocks },
-		"growing":      func() { opt.Growing = f.opt.Growing },
-		"overlap":      func() { opt.Overlap = &f.overlap },
-		"k-spread":     func() { opt.KSpread = f.opt.KSpread },
-		"bursts":       func() { opt.Bursts = f.opt.Bursts },
-	}
-	counts := map[string]struct{ to, from *int }{ // at least 1 when given
-		"contexts":     {&opt.Contexts, &f.opt.Contexts},
-		"k":            {&opt.K, &f.opt.K},
-		"pool":         {&opt.Pool, &f.opt.Pool},
-		"topics":       {&opt.Topics, &f.opt.Topics},
-		"tenants":      {&opt.Tenants, &f.opt.Tenants},
-		"sessions":     {&opt.Sessions, &f.opt.Sessions},
-		"turns":        {&opt.Turns, &f.opt.Turns},
-		"block-tokens": {&opt.BlockTokens, &f.opt.BlockTokens},
-	}
-	flags.Visit(func(x *pflag.Flag) {
-		if s := set[x.Name]; s != nil {
-			s()
+	for _, x := range []limited{
+		{"contexts", f.opt.Contexts, 1}, {"k", f.opt.K, 1}, {"pool", f.opt.Pool, 1}, {"topics", f.opt.Topics, 1},
+		{"tenants", f.opt.Tenants, 1}, {"sessions", f.opt.Sessions, 1}, {"turns", f.opt.Turns, 1}, {"block-tokens", f.opt.BlockTokens, 1},
+	} {
+		if flags.Changed(x.flag) {
+			err = cmp.Or(err, checkLimits(x))
 		}
-		if c, ok := counts[x.Name]; ok {
-			if *c.from < 1 && err == nil {
-				err = fmt.Errorf("--%s %d: must be at least 1", x.Name, *c.from)
-			}
-			*c.to = *c.from
-		}
-	})
-	return opt, err
+	}
+	if flags.Changed("overlap") {
+		opt.Overlap = &f.overlap
+	}
+	changed := pflag.NewFlagSet("", pflag.ContinueOnError)
+	registerWorkload(changed, &opt)
+	return opt, cmp.Or(err, copyGiven(changed, flags))
 }
 
 func (f *genFlags) run(cmd *cobra.Command) error {
-	if f.trace == "" {
-		return errors.New("--trace is required")
-	}
-	if f.blocks == "" {
-		return errors.New("--blocks is required")
+	if err := required(cmd.Flags(), "trace", "blocks"); err != nil {
+		return err
 	}
 	if f.trace == f.blocks {
 		return fmt.Errorf("--trace and --blocks: both are %s", f.trace)
@@ -167,75 +141,65 @@ func writeTrace(out io.Writer, path string, lines func(*trace.Writer) error) err
 	return errors.Join(lines(w), w.Close())
 }
 
+// cutFlags are the flags of trace cut.
+type cutFlags struct {
+	trace, out            string
+	k, contexts, sessions int
+}
+
 func newTraceCut() *cobra.Command {
-	var in, out string
-	var k, contexts, sessions int
-	cmd := &cobra.Command{
-		Use:   "cut --trace T --out F",
-		Short: "Keep the first documents, requests or sessions of a trace",
-		Long: "Cut writes a trace with fewer documents or requests: of each request its first --k documents, the first --contexts\n" +
-			"requests, and of these the requests of the first --sessions sessions. A plan made with plan --k N belongs to the\n" +
-			"trace that cut --k N writes.",
-		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			switch {
-			case in == "":
-				return errors.New("--trace is required")
-			case out == "":
-				return errors.New("--out is required")
-			case sameFile(in, out):
-				return fmt.Errorf("--out %s: is the trace that is read", out)
-			}
-			for _, x := range []struct {
-				name  string
-				value int
-			}{{"k", k}, {"contexts", contexts}, {"sessions", sessions}} {
-				if x.value < 0 {
-					return fmt.Errorf("--%s %d: must not be negative", x.name, x.value)
-				}
-			}
-			if k == 0 && contexts == 0 && sessions == 0 {
-				return errors.New("--k, --contexts, --sessions: give at least one")
-			}
-			r, err := trace.Open(in, nil)
-			if err != nil {
-				return err
-			}
-			defer r.Close()
-			return writeTrace(cmd.OutOrStdout(), out, func(w *trace.Writer) error {
-				kept := map[string]bool{}
-				n := 0
-				for q, err := range r.All() {
-					if err = errors.Join(cmd.Context().Err(), err); err != nil {
-						return err
-					}
-					if n++; contexts > 0 && n > contexts {
-						return nil
-					}
-					if !kept[q.Session] {
-						if sessions > 0 && len(kept) == sessions {
-							continue
-						}
-						kept[q.Session] = true
-					}
-					if k > 0 && k < len(q.Docs) {
-						q.Docs = q.Docs[:k]
-					}
-					if err := w.WriteRequest(q); err != nil {
-						return err
-					}
-				}
-				return nil
-			})
-		},
-	}
+	var f cutFlags
+	cmd := newCommand("cut --trace T --out F", "Keep the first documents, requests or sessions of a trace",
+		"Cut writes a trace with fewer documents or requests: of each request its first --k documents, the first --contexts\n"+
+			"requests, and of these the requests of the first --sessions sessions. A plan made with plan --k N belongs to the\n"+
+			"trace that cut --k N writes.", f.run)
 	flags := cmd.Flags()
-	flags.StringVar(&in, "trace", "", "trace `FILE` (JSON lines, may end in .gz, - for standard input)")
-	flags.StringVar(&out, "out", "", "`FILE` to write (may end in .gz, - for standard output)")
-	flags.IntVar(&k, "k", 0, "keep the first `N` documents of each request (0: all)")
-	flags.IntVar(&contexts, "contexts", 0, "keep the first `N` requests (0: all)")
-	flags.IntVar(&sessions, "sessions", 0, "keep the first `N` sessions (0: all)")
+	flags.StringVar(&f.trace, "trace", "", "trace `FILE` (JSON lines, may end in .gz, - for standard input)")
+	flags.StringVar(&f.out, "out", "", "`FILE` to write (may end in .gz, - for standard output)")
+	flags.IntVar(&f.k, "k", 0, "keep the first `N` documents of each request (0: all)")
+	flags.IntVar(&f.contexts, "contexts", 0, "keep the first `N` requests (0: all)")
+	flags.IntVar(&f.sessions, "sessions", 0, "keep the first `N` sessions (0: all)")
 	return cmd
+}
+
+func (f *cutFlags) run(cmd *cobra.Command) error {
+	err := cmp.Or(required(cmd.Flags(), "trace", "out"), checkLimits(limited{"k", f.k, 0}, limited{"contexts", f.contexts, 0}, limited{"sessions", f.sessions, 0}))
+	switch {
+	case err != nil:
+		return err
+	case sameFile(f.trace, f.out):
+		return fmt.Errorf("--out %s: is the trace that is read", f.out)
+	case f.k == 0 && f.contexts == 0 && f.sessions == 0:
+		return errors.New("--k, --contexts, --sessions: give at least one")
+	}
+	r, err := trace.Open(f.trace, nil)
+	if err != nil {
+		return err
+	}
+	defer r.Close()
+	return writeTrace(cmd.OutOrStdout(), f.out, func(w *trace.Writer) error { return f.cut(cmd.Context(), r, w) })
+}
+
+// cut copies what is kept, request by request.
+func (f *cutFlags) cut(ctx context.Context, r *trace.Reader, w *trace.Writer) error {
+	kept := map[string]bool{} // sessions
+	read := 0
+	for q, err := range r.All() {
+		if err = errors.Join(ctx.Err(), err); err != nil {
+			return err
+		}
+		if read++; f.contexts > 0 && read > f.contexts {
+			return nil
+		}
+		if f.sessions > 0 && !kept[q.Session] && len(kept) == f.sessions {
+			continue
+		}
+		kept[q.Session] = true
+		if err := w.WriteRequest(q.First(f.k)); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // sameFile reports whether writing b would destroy a.

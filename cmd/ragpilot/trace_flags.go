@@ -40,22 +40,16 @@ func (f *traceFlags) register(flags *pflag.FlagSet) {
 // settings checks the flags' values.
 func (f *traceFlags) settings(policy string) (replay.Settings, error) {
 	s := replay.Settings{Policy: policy, K: f.k}
-	if f.trace == "" {
-		return s, errors.New("--trace is required")
-	}
-	if f.blocks == "" {
-		return s, errors.New("--blocks is required")
-	}
-	if f.trace == "-" && f.blocks == "-" {
-		return s, errors.New("--trace and --blocks: only one can be standard input")
+	if err := checkTraceFiles(f.trace, f.blocks); err != nil {
+		return s, err
 	}
 	if policy == "" {
 		return s, fmt.Errorf("--policy %q: want one of %v", policy, contextpilot.PolicyNames())
 	}
-	if f.k < 0 {
-		return s, fmt.Errorf("--k %d: must not be negative", f.k)
+	err := checkLimits(limited{"k", f.k, 0})
+	if err != nil {
+		return s, err
 	}
-	var err error
 	if s.Dedup, err = oneOf("--dedup", f.dedup, "on", "off"); err != nil {
 		return s, err
 	}
@@ -71,6 +65,19 @@ func (f *traceFlags) settings(policy string) (replay.Settings, error) {
 		s.Limits.Group = func(b contextpilot.Block) (document string, place int) { return numbered(b.ID, f.group) }
 	}
 	return s, nil
+}
+
+// checkTraceFiles wants both files, of which one may be standard input.
+func checkTraceFiles(trace, blocks string) error {
+	switch {
+	case trace == "":
+		return errors.New("--trace is required")
+	case blocks == "":
+		return errors.New("--blocks is required")
+	case trace == "-" && blocks == "-":
+		return errors.New("--trace and --blocks: only one can be standard input")
+	}
+	return nil
 }
 
 // hintForm reads --hint; top is 0 for the default number.

@@ -12,19 +12,14 @@ import (
 var version string
 
 func newVersion() *cobra.Command {
-	return &cobra.Command{
-		Use:   "version",
-		Short: "Print the version, the commit and the version of Go",
-		Args:  cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			info, ok := debug.ReadBuildInfo()
-			if !ok {
-				info = new(debug.BuildInfo)
-			}
-			_, err := fmt.Fprintln(cmd.OutOrStdout(), versionLine(version, info))
-			return err
-		},
-	}
+	return newCommand("version", "Print the version, the commit and the version of Go", "", func(cmd *cobra.Command) error {
+		info, ok := debug.ReadBuildInfo()
+		if !ok {
+			info = new(debug.BuildInfo)
+		}
+		_, err := fmt.Fprintln(cmd.OutOrStdout(), versionLine(version, info))
+		return err
+	})
 }
 
 // versionLine says what was built: "ragpilot v1.2.3 0123abcd (modified) go1.26.0", without what is not known. The version

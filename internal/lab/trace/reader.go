@@ -23,6 +23,14 @@ func (r Request) Plain() Plan {
 	return Plan{ID: r.ID, Session: r.Session, Turn: r.Turn, Docs: slices.Clone(r.Docs)}
 }
 
+// First returns the request with its first k documents; all of them if k is 0.
+func (r Request) First(k int) Request {
+	if k > 0 && k < len(r.Docs) {
+		r.Docs = r.Docs[:k]
+	}
+	return r
+}
+
 // Reader reads a trace one request at a time. It remembers the IDs and sessions it has seen, to check them.
 type Reader struct {
 	lines  *lines
