@@ -8,8 +8,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/ragpilot/ragpilot/contextpilot"
-	"github.com/ragpilot/ragpilot/internal/lab/cost"
 	"github.com/ragpilot/ragpilot/internal/lab/figures"
+	"github.com/ragpilot/ragpilot/internal/lab/replay"
 	"github.com/ragpilot/ragpilot/internal/lab/trace"
 )
 
@@ -29,16 +29,16 @@ func newBench() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			reqs := cost.Requests(trc, blocks, k)
+			reqs := replay.FirstTurns(trc, blocks, k)
 			if len(reqs) <= 3*timed {
 				return fmt.Errorf("--timed %d: the trace has %d requests, want more than 3 × %d", timed, len(reqs), timed)
 			}
-			var reports []cost.Report
+			var reports []replay.Cost
 			for _, policy := range policies {
 				if err := cmd.Context().Err(); err != nil {
 					return err
 				}
-				r, err := cost.Measure(contextpilot.Config{Policy: policy}, reqs, timed)
+				r, err := replay.MeasureCost(contextpilot.Config{Policy: policy}, reqs, timed)
 				if err != nil {
 					return fmt.Errorf("--policy: %w", err)
 				}
@@ -60,7 +60,7 @@ func newBench() *cobra.Command {
 	return cmd
 }
 
-func writeCosts(out io.Writer, reports []cost.Report, asJSON bool) error {
+func writeCosts(out io.Writer, reports []replay.Cost, asJSON bool) error {
 	if asJSON {
 		enc := json.NewEncoder(out)
 		for _, r := range reports {

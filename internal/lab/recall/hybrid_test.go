@@ -11,7 +11,6 @@ import (
 
 	"github.com/ragpilot/ragpilot/embed"
 	"github.com/ragpilot/ragpilot/embed/minilm"
-	"github.com/ragpilot/ragpilot/internal/lab/recall"
 	"github.com/ragpilot/ragpilot/internal/testkit/storetest"
 	"github.com/ragpilot/ragpilot/retriever"
 	"github.com/ragpilot/ragpilot/retriever/bleve"
@@ -38,18 +37,18 @@ func TestHybrid(t *testing.T) {
 	server, both := elasticsearch(t, nil), elasticsearch(t, vectors)
 	dense, mixed := collection(t, docs, vectors, nil), collection(t, docs, vectors, qdrant.Words{})
 
-	singles := []recall.Result{
+	singles := []Result{
 		measure(t, "bleve", words, docs, cases, depth),
 		measure(t, "Elasticsearch", server, docs, cases, depth),
 		measure(t, "Qdrant, MiniLM", dense, docs, cases, depth),
 	}
-	hybrids := []recall.Result{
+	hybrids := []Result{
 		fused(t, "bleve + Qdrant", nil, cases, depth, words, dense),
 		fused(t, "Elasticsearch + Qdrant", nil, cases, depth, server, dense),
 		measure(t, "Elasticsearch, hybrid", both, docs, cases, depth),
 	}
 	sparse := collection(t, docs, nil, qdrant.Words{})
-	others := []recall.Result{
+	others := []Result{
 		measure(t, "Qdrant, words", sparse, docs, cases, depth),
 		measure(t, "Qdrant, hybrid by RRF", mixed, docs, cases, depth),
 		fused(t, "bleve + Qdrant, scores", retriever.WeightedScores(), cases, depth, words, dense),
@@ -62,7 +61,7 @@ func TestHybrid(t *testing.T) {
 			fused(t, "bleve + Qdrant, "+name, retriever.RRF(constant), half, depth, words, dense),
 			fused(t, "Elasticsearch + Qdrant, "+name, retriever.RRF(constant), half, depth, server, dense))
 	}
-	t.Logf("%d documents\n%s", len(docs), recall.Table(slices.Concat(singles, hybrids, others)...))
+	t.Logf("%d documents\n%s", len(docs), Table(slices.Concat(singles, hybrids, others)...))
 	for i, k := range depth {
 		best := 0.0
 		for _, s := range singles {
@@ -76,8 +75,8 @@ func TestHybrid(t *testing.T) {
 	}
 }
 
-func everySecond(cases []recall.Case) []recall.Case {
-	var out []recall.Case
+func everySecond(cases []Case) []Case {
+	var out []Case
 	for i := 0; i < len(cases); i += 2 {
 		out = append(out, cases[i])
 	}
@@ -109,7 +108,7 @@ func sentences(t *testing.T) *kept {
 }
 
 // embedAll makes all vectors before a store waits for some.
-func embedAll(t *testing.T, e embed.Embedder, docs []store.Document, cases []recall.Case) {
+func embedAll(t *testing.T, e embed.Embedder, docs []store.Document, cases []Case) {
 	t.Helper()
 	var texts []string
 	for _, c := range cases {
@@ -157,13 +156,13 @@ func ids(docs []store.Document) []string {
 	return out
 }
 
-func fused(t *testing.T, name string, fusion retriever.Fusion, cases []recall.Case, depth []int, stores ...store.Searcher) recall.Result {
+func fused(t *testing.T, name string, fusion retriever.Fusion, cases []Case, depth []int, stores ...store.Searcher) Result {
 	t.Helper()
-	f, err := recall.Fuse(candidates, fusion, stores...)
+	f, err := Fuse(candidates, fusion, stores...)
 	if err != nil {
 		t.Fatal(err)
 	}
-	r, err := recall.Measure(t.Context(), name, f, cases, depth...)
+	r, err := Measure(t.Context(), name, f, cases, depth...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -179,7 +178,7 @@ func (gone) Search(context.Context, store.Query) ([]store.Hit, error) {
 
 // Recall of what half the stores find would be a wrong figure: one that fails is an error.
 func TestFuse(t *testing.T) {
-	f, err := recall.Fuse(3, nil, fixed{"a", "b", "c"}, fixed{"c", "a", "d"})
+	f, err := Fuse(3, nil, fixed{"a", "b", "c"}, fixed{"c", "a", "d"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -191,7 +190,7 @@ func TestFuse(t *testing.T) {
 	if want := []string{"a", "c", "b"}; err != nil || !slices.Equal(found, want) {
 		t.Errorf("%v, %v; want %v", found, err, want)
 	}
-	if f, err = recall.Fuse(3, nil, fixed{"a"}, gone{}); err != nil {
+	if f, err = Fuse(3, nil, fixed{"a"}, gone{}); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := f.Search(t.Context(), store.Query{Text: "x", K: 3}); !errors.Is(err, store.ErrUnavailable) {

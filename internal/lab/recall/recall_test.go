@@ -12,7 +12,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/ragpilot/ragpilot/internal/lab/recall"
 	"github.com/ragpilot/ragpilot/internal/lab/trace"
 	"github.com/ragpilot/ragpilot/internal/testkit"
 	"github.com/ragpilot/ragpilot/internal/testkit/storetest"
@@ -28,7 +27,7 @@ func TestByTitle(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	docs, cases := recall.ByTitle(blocks, []string{"Where is Old Mill Lane?", "An Old Millstone?", "Who owns Old Mill, and why?"})
+	docs, cases := ByTitle(blocks, []string{"Where is Old Mill Lane?", "An Old Millstone?", "Who owns Old Mill, and why?"})
 	var texts []string
 	for _, d := range docs {
 		texts = append(texts, d.ID+": "+d.Text)
@@ -60,11 +59,11 @@ func (f fixed) Search(_ context.Context, q store.Query) ([]store.Hit, error) {
 }
 
 func TestMeasure(t *testing.T) {
-	cases := []recall.Case{
+	cases := []Case{
 		{Question: "one", Relevant: map[string]bool{"a": true, "z": true}},
 		{Question: "two", Relevant: map[string]bool{"c": true}},
 	}
-	r, err := recall.Measure(t.Context(), "fake", fixed{"a", "b", "c"}, cases, 1, 3, 10)
+	r, err := Measure(t.Context(), "fake", fixed{"a", "b", "c"}, cases, 1, 3, 10)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -72,13 +71,13 @@ func TestMeasure(t *testing.T) {
 		t.Errorf("recall %v, want %v", r.At, want)
 	}
 	want := "  recall at     1     3    10  questions\n       fake  25.0  75.0  75.0          2\n"
-	if diff := cmp.Diff(want, recall.Table(r)); diff != "" {
+	if diff := cmp.Diff(want, Table(r)); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}
-	if _, err := recall.Measure(t.Context(), "fake", fixed{}, []recall.Case{{Question: "fail"}}, 1); !errors.Is(err, store.ErrUnavailable) {
+	if _, err := Measure(t.Context(), "fake", fixed{}, []Case{{Question: "fail"}}, 1); !errors.Is(err, store.ErrUnavailable) {
 		t.Errorf("err = %v, want that of the store", err)
 	}
-	if _, err := recall.Measure(t.Context(), "fake", fixed{}, nil, 1); err == nil {
+	if _, err := Measure(t.Context(), "fake", fixed{}, nil, 1); err == nil {
 		t.Error("no questions: no error")
 	}
 }
@@ -90,7 +89,7 @@ func TestAgainstElasticsearch(t *testing.T) {
 	}
 	docs, cases := multihop(t)
 	depth := []int{5, 15, 50}
-	var results []recall.Result
+	var results []Result
 	for _, analyzer := range []string{"standard", "en"} {
 		s, err := bleve.OpenStore(bleve.StoreOptions{Analyzer: analyzer})
 		if err != nil {
@@ -99,11 +98,11 @@ func TestAgainstElasticsearch(t *testing.T) {
 		t.Cleanup(func() { _ = s.Close() })
 		results = append(results, measure(t, "bleve "+analyzer, s, docs, cases, depth))
 	}
-	t.Logf("%d documents\n%s", len(docs), recall.Table(results...))
+	t.Logf("%d documents\n%s", len(docs), Table(results...))
 
 	server := elasticsearch(t, nil)
 	results = append(results, measure(t, "Elasticsearch standard", server, docs, cases, depth))
-	t.Logf("%d documents\n%s", len(docs), recall.Table(results...))
+	t.Logf("%d documents\n%s", len(docs), Table(results...))
 	for i, k := range depth {
 		if ours, theirs := results[0].At[i], results[2].At[i]; math.Abs(ours-theirs) > 0.01 && ours < theirs {
 			t.Errorf("recall at %d: %.4f, Elasticsearch has %.4f with the same words", k, ours, theirs)
@@ -111,7 +110,7 @@ func TestAgainstElasticsearch(t *testing.T) {
 	}
 }
 
-func multihop(t *testing.T) ([]store.Document, []recall.Case) {
+func multihop(t *testing.T) ([]store.Document, []Case) {
 	t.Helper()
 	blocks, err := trace.LoadBlocks(testkit.Shared(t, "traces", "multihop-2wiki", "blocks.jsonl"))
 	if err != nil {
@@ -128,7 +127,7 @@ func multihop(t *testing.T) ([]store.Document, []recall.Case) {
 		}
 		questions = append(questions, q.Query)
 	}
-	return recall.ByTitle(blocks, questions)
+	return ByTitle(blocks, questions)
 }
 
 // filled is a store that documents can be put into.
@@ -137,12 +136,12 @@ type filled interface {
 	Upsert(ctx context.Context, docs []store.Document) error
 }
 
-func measure(t *testing.T, name string, s filled, docs []store.Document, cases []recall.Case, depth []int) recall.Result {
+func measure(t *testing.T, name string, s filled, docs []store.Document, cases []Case, depth []int) Result {
 	t.Helper()
 	if err := s.Upsert(t.Context(), docs); err != nil {
 		t.Fatal(err)
 	}
-	r, err := recall.Measure(t.Context(), name, s, cases, depth...)
+	r, err := Measure(t.Context(), name, s, cases, depth...)
 	if err != nil {
 		t.Fatal(err)
 	}

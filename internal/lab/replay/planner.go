@@ -173,10 +173,7 @@ func (p *Planner) explain(q trace.Request, plan *contextpilot.Plan) {
 func RequestID(q trace.Request) string { return "r" + q.ID }
 
 func (p *Planner) request(q trace.Request) contextpilot.Request {
-	docs := q.Docs
-	if p.set.K > 0 && p.set.K < len(docs) {
-		docs = docs[:p.set.K]
-	}
+	docs := q.First(p.set.K).Docs
 	req := contextpilot.Request{ID: RequestID(q), Query: trace.Question(q.Query), HeadTokens: p.head, Session: "s" + q.Session, Blocks: make([]contextpilot.Block, len(docs))}
 	for i, id := range docs {
 		text, _ := p.blocks.Text(id)

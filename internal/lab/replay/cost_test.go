@@ -1,28 +1,29 @@
-package cost
+package replay_test
 
 import (
 	"fmt"
 	"testing"
 
 	"github.com/ragpilot/ragpilot/contextpilot"
+	"github.com/ragpilot/ragpilot/internal/lab/replay"
 	"github.com/ragpilot/ragpilot/internal/lab/workload"
 )
 
-// generated is `ragpilot trace gen --seed 1 --contexts n --k k --pool n/3 --zipf 1.0 --topics n/50`.
-func generated(tb testing.TB, n, k int) []contextpilot.Request {
+// firstTurns is `ragpilot trace gen --seed 1 --contexts n --k k --pool n/3 --zipf 1.0 --topics n/50`.
+func firstTurns(tb testing.TB, n, k int) []contextpilot.Request {
 	tb.Helper()
 	trc, blocks, err := workload.Generate(workload.Options{Seed: 1, Contexts: n, K: k, Pool: max(n/3, 2*k), Zipf: 1, Topics: max(n/50, 1)})
 	if err != nil {
 		tb.Fatal(err)
 	}
-	return Requests(trc, blocks, 0)
+	return replay.FirstTurns(trc, blocks, 0)
 }
 
 // BenchmarkPlan plans further requests with so many contexts live: every one drives out the oldest.
 func BenchmarkPlan(b *testing.B) {
 	for _, c := range []struct{ k, live int }{{15, 10_000}, {15, 100_000}, {100, 10_000}} {
 		b.Run(fmt.Sprintf("k=%d/live=%d", c.k, c.live), func(b *testing.B) {
-			reqs := generated(b, c.live+5000, c.k)
+			reqs := firstTurns(b, c.live+5000, c.k)
 			pilot, err := contextpilot.New(contextpilot.Config{MaxRequests: c.live})
 			if err != nil {
 				b.Fatal(err)
@@ -43,9 +44,9 @@ func BenchmarkPlan(b *testing.B) {
 	}
 }
 
-func TestMeasure(t *testing.T) {
-	reqs := generated(t, 400, 10)
-	r, err := Measure(contextpilot.Config{Policy: "best"}, reqs, 50)
+func TestMeasureCost(t *testing.T) {
+	reqs := firstTurns(t, 400, 10)
+	r, err := replay.MeasureCost(contextpilot.Config{Policy: "best"}, reqs, 50)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -53,10 +54,10 @@ func TestMeasure(t *testing.T) {
 		r.Allocs < 1 || r.PerSecond <= 0 || r.PerSecondAll <= 0 || r.HitBlocks <= 0 {
 		t.Errorf("%+v", r)
 	}
-	if _, err := Measure(contextpilot.Config{}, reqs, 200); err == nil {
+	if _, err := replay.MeasureCost(contextpilot.Config{}, reqs, 200); err == nil {
 		t.Error("too few requests: no error")
 	}
-	if _, err := Measure(contextpilot.Config{Policy: "none"}, reqs, 50); err == nil {
+	if _, err := replay.MeasureCost(contextpilot.Config{Policy: "none"}, reqs, 50); err == nil {
 		t.Error("unknown policy: no error")
 	}
 }
@@ -65,7 +66,7 @@ func TestMeasure(t *testing.T) {
 func BenchmarkPlanBatch(b *testing.B) {
 	for _, n := range []int{2_000, 10_000, 100_000} {
 		b.Run(fmt.Sprintf("k=15/n=%d", n), func(b *testing.B) {
-			reqs := generated(b, n, 15)
+			reqs := firstTurns(b, n, 15)
 			b.ReportAllocs()
 			for b.Loop() {
 				pilot, err := contextpilot.New(contextpilot.Config{})

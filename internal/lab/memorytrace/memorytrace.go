@@ -1,9 +1,16 @@
+// Package memorytrace drives a trace of recorded retrieval through memories: its blocks are stored as memories of users, each
+// request is a turn of a chain whose memory is memory.Wrap, and what comes out is a trace, blocks and a plan as the chain
+// would have sent them, for a judge to count.
+//
+// Who is a user follows from the trace: requests that have blocks in common are one user's.
 package memorytrace
 
 import (
 	"context"
 	"errors"
 	"fmt"
+	"path/filepath"
+	"strconv"
 	"strings"
 
 	"github.com/ragpilot/ragpilot/contextpilot"
@@ -144,4 +151,110 @@ func (p *Path) turn(q trace.Request) Turn {
 	}
 	t.Request.Docs = ranked
 	return t
+}
+
+// recorded is a store whose searches find what the trace has, in its order; all else is the store's own.
+type recorded struct {
+	memory.Store
+	found []string // IDs of memories, for the search that comes next
+}
+
+// Search returns the first k of what was recorded, with scores that fall.
+func (r *recorded) Search(ctx context.Context, _ memory.Scope, _ string, k int, _ memory.SearchOptions) ([]memory.Hit, error) {
+	n := min(k, len(r.found))
+	hits := make([]memory.Hit, n)
+	for i, id := range r.found[:n] {
+		m, err := r.Get(ctx, id)
+		if err != nil {
+			return nil, err
+		}
+		hits[i] = memory.Hit{Memory: m, Score: 1 - float64(i)/float64(n)}
+	}
+	return hits, nil
+}
+
+// nothing is a chain's memory without a history: each request of such a trace is a conversation of its own.
+type nothing struct{}
+
+func (nothing) GetMemoryKey(context.Context) string      { return "history" }
+func (nothing) MemoryVariables(context.Context) []string { return nil }
+func (nothing) Clear(context.Context) error              { return nil }
+
+func (nothing) LoadMemoryVariables(context.Context, map[string]any) (map[string]any, error) {
+	return map[string]any{}, nil
+}
+
+func (nothing) SaveContext(context.Context, map[string]any, map[string]any) error { return nil }
+
+// users tells whose a block is: two blocks that a request has together have one owner.
+type users map[string]string // block → a block of the same owner; an owner's first block → itself
+
+func newUsers(trc []trace.Request) users {
+	u := users{}
+	for _, q := range trc {
+		for _, id := range q.Docs {
+			if u[id] == "" {
+				u[id] = id
+			}
+			u[u.first(id)] = u.first(q.Docs[0])
+		}
+	}
+	return u
+}
+
+// first returns the block that stands for the owner.
+func (u users) first(id string) string {
+	for u[id] != id {
+		u[id] = u[u[id]]
+		id = u[id]
+	}
+	return id
+}
+
+// names numbers the owners by their first request.
+func (u users) names(trc []trace.Request) map[string]string {
+	names := map[string]string{}
+	for _, q := range trc {
+		if len(q.Docs) == 0 {
+			continue
+		}
+		if first := u.first(q.Docs[0]); names[first] == "" {
+			names[first] = "user-" + strconv.Itoa(len(names)+1)
+		}
+	}
+	return names
+}
+
+// Write writes folder/trace.jsonl, folder/blocks.jsonl and folder/plan.jsonl: the trace as it comes out of memories, under their
+// labels, and how it would be sent. The folder must exist.
+func Write(ctx context.Context, trc []trace.Request, blocks *trace.Blocks, opts Options, folder string) (err error) {
+	p, err := New(ctx, trc, blocks, opts)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, p.Close()) }()
+	writers := map[string]*trace.Writer{}
+	for _, name := range []string{"trace", "blocks", "plan"} {
+		w, createErr := trace.Create(filepath.Join(folder, name+".jsonl"))
+		if createErr != nil {
+			return createErr
+		}
+		defer func() { err = errors.Join(err, w.Close()) }()
+		writers[name] = w
+	}
+	for _, b := range p.Blocks {
+		if err := writers["blocks"].WriteBlock(b); err != nil {
+			return err
+		}
+	}
+	for _, q := range trc {
+		turn, err := p.Turn(ctx, q)
+		if err != nil {
+			return err
+		}
+		if err := errors.Join(writers["trace"].WriteRequest(turn.Request), writers["plan"].WritePlan(turn.Plan)); err != nil {
+			return err
+		}
+	}
+	return nil
 }

@@ -1,4 +1,4 @@
-package memorytrace_test
+package recall_test
 
 import (
 	"os"
@@ -6,7 +6,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/ragpilot/ragpilot/internal/lab/recall"
 	"github.com/ragpilot/ragpilot/internal/lab/trace"
 	"github.com/ragpilot/ragpilot/internal/testkit"
 	"github.com/ragpilot/ragpilot/memory"
@@ -35,7 +34,7 @@ func TestEntitiesKeepRecall(t *testing.T) {
 	for i := range min(asked, len(trc)) {
 		questions = append(questions, trc[i*len(trc)/min(asked, len(trc))].Query)
 	}
-	docs, cases := recall.ByTitle(blocks, questions)
+	docs, cases := ByTitle(blocks, questions)
 	with, without := make([]float64, len(depths)), make([]float64, len(depths))
 	for off, at := range map[bool][]float64{false: with, true: without} {
 		store, err := memory.New(inmem.New(), memory.Config{Embedder: memory.Lexical, NoEntities: off})

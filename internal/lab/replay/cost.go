@@ -1,6 +1,4 @@
-// Package cost measures what planning costs: time and allocations of each plan, memory of each live context. It is what
-// `ragpilot bench` runs.
-package cost
+package replay
 
 import (
 	"fmt"
@@ -10,12 +8,13 @@ import (
 	"time"
 
 	"github.com/ragpilot/ragpilot/contextpilot"
+	"github.com/ragpilot/ragpilot/internal/lab/figures"
 	"github.com/ragpilot/ragpilot/internal/lab/trace"
 	"github.com/ragpilot/ragpilot/internal/prompt/tokens"
 )
 
-// Report is what one run came to.
-type Report struct {
+// Cost is what planning costs: time and allocations of each plan, memory of each live context.
+type Cost struct {
 	Policy       string
 	Live         int // contexts in the index while plans were timed
 	Plans        int // timed one by one
@@ -30,15 +29,12 @@ type Report struct {
 	HitBlocks    float64 // mean number of blocks expected in the cache
 }
 
-// Requests makes the requests of a trace, as the pilot gets them: IDs, texts and token counts given, each a first turn.
-func Requests(trc []trace.Request, blocks *trace.Blocks, k int) []contextpilot.Request {
+// FirstTurns makes the requests of a trace, as the pilot gets them: IDs, texts and token counts given, each a first turn.
+func FirstTurns(trc []trace.Request, blocks *trace.Blocks, k int) []contextpilot.Request {
 	counts := map[string]int{}
 	reqs := make([]contextpilot.Request, len(trc))
 	for i, q := range trc {
-		docs := q.Docs
-		if k > 0 && k < len(docs) {
-			docs = docs[:k]
-		}
+		docs := q.First(k).Docs
 		reqs[i] = contextpilot.Request{ID: fmt.Sprint("r", i), Query: q.Query, Blocks: make([]contextpilot.Block, len(docs))}
 		for j, id := range docs {
 			text, _ := blocks.Text(id)
@@ -53,24 +49,24 @@ func Requests(trc []trace.Request, blocks *trace.Blocks, k int) []contextpilot.R
 	return reqs
 }
 
-// Measure plans all requests but the last 3 × timed ones, so that they are live, times each of the next timed ones, and
+// MeasureCost plans all requests but the last 3 × timed ones, so that they are live, times each of the next timed ones, and
 // plans the others for the throughput. len(reqs) must be above 3 × timed.
-func Measure(cfg contextpilot.Config, reqs []contextpilot.Request, timed int) (Report, error) {
+func MeasureCost(cfg contextpilot.Config, reqs []contextpilot.Request, timed int) (Cost, error) {
 	if len(reqs) <= 3*timed || timed < 1 {
-		return Report{}, fmt.Errorf("%d requests: want more than 3 × %d", len(reqs), timed)
+		return Cost{}, fmt.Errorf("%d requests: want more than 3 × %d", len(reqs), timed)
 	}
 	cfg.MaxRequests = len(reqs) - 3*timed
 	before := heap()
 	pilot, err := contextpilot.New(cfg)
 	if err != nil {
-		return Report{}, err
+		return Cost{}, err
 	}
 	load, rest := reqs[:cfg.MaxRequests], reqs[cfg.MaxRequests:]
 	for _, r := range load {
 		pilot.Plan(r)
 	}
 	held := heap() - before
-	res := Report{Live: int(pilot.Stats().LiveRequests), Plans: timed}
+	res := Cost{Live: int(pilot.Stats().LiveRequests), Plans: timed}
 	res.BytesPerLive = float64(held) / float64(max(res.Live, 1))
 	res.each(pilot, rest[:timed])
 	res.PerSecond = throughput(pilot, rest[timed:2*timed], 1)
@@ -79,7 +75,7 @@ func Measure(cfg contextpilot.Config, reqs []contextpilot.Request, timed int) (R
 }
 
 // each times plans one by one.
-func (r *Report) each(pilot *contextpilot.Pilot, reqs []contextpilot.Request) {
+func (r *Cost) each(pilot *contextpilot.Pilot, reqs []contextpilot.Request) {
 	took := make([]time.Duration, len(reqs))
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
@@ -98,8 +94,7 @@ func (r *Report) each(pilot *contextpilot.Pilot, reqs []contextpilot.Request) {
 	r.Allocs = float64(after.Mallocs-before.Mallocs) / n
 	r.AllocBytes = float64(after.TotalAlloc-before.TotalAlloc) / n
 	slices.Sort(took)
-	at := func(q float64) time.Duration { return took[min(int(q*n), len(took)-1)] }
-	r.P50, r.P95, r.P99, r.Max = at(0.5), at(0.95), at(0.99), took[len(took)-1]
+	r.P50, r.P95, r.P99, r.Max = figures.Quantile(took, 0.5), figures.Quantile(took, 0.95), figures.Quantile(took, 0.99), took[len(took)-1]
 }
 
 // throughput plans the requests with n goroutines and returns plans a second.
