@@ -131,30 +131,3 @@ func (x *exam) requestID() {
 		x.add(name, NotKnown, fmt.Sprintf("sent %s, answered %s", a.sent, a.id), "")
 	}
 }
-
-// mostSkew is how far clocks may be from each other: logs, traces and figures of both are compared by eye.
-const mostSkew = 5 * time.Second
-
-// clock compares the server's clock with ours.
-func (x *exam) clock() {
-	const name = "clock"
-	skew, wide, ok := x.seen.clock()
-	ahead := x.facts.started.Sub(x.cfg.Now())
-	switch {
-	case ok && max(skew, -skew)-wide > mostSkew:
-		x.add(name, Warning, fmt.Sprintf("the server is %s off, by its header Date", signed(skew)), "set both clocks by NTP: logs, traces and event times are compared")
-	case !x.facts.started.IsZero() && ahead > mostSkew:
-		x.add(name, Warning, fmt.Sprintf("the server was started %s from now, by its metrics", ahead.Round(time.Second)), "set both clocks by NTP: logs, traces and event times are compared")
-	case ok:
-		x.add(name, OK, fmt.Sprintf("within %s of ours", max(wide, time.Second).Round(time.Second)+max(skew, -skew).Truncate(time.Second)), "")
-	default:
-		x.add(name, NotKnown, "answers have no header Date", "")
-	}
-}
-
-func signed(d time.Duration) string {
-	if d > 0 {
-		return "+" + d.Round(time.Second).String()
-	}
-	return d.Round(time.Second).String()
-}

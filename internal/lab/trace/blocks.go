@@ -62,17 +62,7 @@ func readBlocks(l *lines) (*Blocks, error) {
 	}
 }
 
-func parseBlock(o object) (Block, error) {
-	id, err := o.id("id")
-	if err != nil {
-		return Block{}, err
-	}
-	text, err := o.text("text")
-	if err != nil {
-		return Block{}, fmt.Errorf("block %q: %w", id, err)
-	}
-	return Block{ID: id, Text: text}, nil
-}
+func parseBlock(m *members) Block { return Block{ID: m.name("block"), Text: m.text("text")} }
 
 func (b *Blocks) add(x Block) error {
 	if _, ok := b.at[x.ID]; ok {

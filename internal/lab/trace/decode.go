@@ -10,20 +10,35 @@ import (
 	"strings"
 )
 
-// object is one line's members, not yet decoded. A map is used rather than a struct because encoding/json
-// would match struct fields in any letter case, and because IDs may be strings or numbers.
-type object map[string]json.RawMessage
+// members are those of one line's object, not yet decoded. A map is used rather than a struct because encoding/json
+// would match struct fields in any letter case, and because IDs may be strings or numbers. The first fault is kept; what is
+// read after it is empty.
+type members struct {
+	all      map[string]json.RawMessage
+	what, id string // of the object, for faults; empty: not known yet
+	fault    error
+}
 
-func parseObject(line []byte) (object, error) {
-	var o object
-	err := json.Unmarshal(line, &o)
+func parseObject(line []byte) (*members, error) {
+	m := &members{}
+	err := json.Unmarshal(line, &m.all)
 	if syntax, ok := errors.AsType[*json.SyntaxError](err); ok {
 		return nil, fmt.Errorf("broken JSON at byte %d: %w", syntax.Offset, err)
 	}
-	if err != nil || o == nil { // a valid value, but not an object
+	if err != nil || m.all == nil { // a valid value, but not an object
 		return nil, fmt.Errorf("want a JSON object, found %s", kind(line))
 	}
-	return o, nil
+	return m, nil
+}
+
+// fail keeps the first fault.
+func (m *members) fail(format string, args ...any) {
+	if m.fault != nil {
+		return
+	}
+	if m.fault = fmt.Errorf(format, args...); m.what != "" {
+		m.fault = fmt.Errorf("%s %q: %w", m.what, m.id, m.fault)
+	}
 }
 
 // kind names the type of a JSON value for messages.
@@ -45,86 +60,97 @@ func kind(raw []byte) string {
 	return "a number"
 }
 
-// id returns a member that must be there.
-func (o object) id(name string) (string, error) {
-	raw, ok := o[name]
+// name reads the ID of what the object is, "request" or "block"; faults of other members name it.
+func (m *members) name(what string) string {
+	id := m.member("id")
+	m.what, m.id = what, id
+	return id
+}
+
+// member returns an ID that must be there.
+func (m *members) member(name string) string {
+	raw, ok := m.all[name]
 	if !ok {
-		return "", fmt.Errorf("%q is missing", name)
+		m.fail("%q is missing", name)
+		return ""
 	}
-	return parseID(name, raw)
+	return m.parseID(name, raw)
 }
 
 // text returns a string member that must be there.
-func (o object) text(name string) (string, error) {
-	if _, ok := o[name]; !ok {
-		return "", fmt.Errorf("%q is missing", name)
+func (m *members) text(name string) string {
+	raw, ok := m.all[name]
+	switch {
+	case !ok:
+		m.fail("%q is missing", name)
+	case kind(raw) == "null":
+		m.fail("%q is null, want a string", name)
 	}
-	if kind(o[name]) == "null" {
-		return "", fmt.Errorf("%q is null, want a string", name)
-	}
-	return o.optionalText(name)
+	return m.optionalText(name)
 }
 
 // optionalText returns a string member, "" when it is missing or null.
-func (o object) optionalText(name string) (string, error) {
-	raw, ok := o[name]
-	if !ok || kind(raw) == "null" {
-		return "", nil
+func (m *members) optionalText(name string) (s string) {
+	raw, ok := m.all[name]
+	if ok && kind(raw) != "null" && json.Unmarshal(raw, &s) != nil {
+		m.fail("%q is %s, want a string", name, kind(raw))
 	}
-	var s string
-	if err := json.Unmarshal(raw, &s); err != nil {
-		return "", fmt.Errorf("%q is %s, want a string", name, kind(raw))
-	}
-	return s, nil
+	return s
 }
 
-// ids returns a list of IDs; a missing or null list is an error if required, else empty.
-func (o object) ids(name string, required bool) ([]string, error) {
-	raw, ok := o[name]
+// ids returns a list of IDs; a missing or null list is a fault if required, else empty.
+func (m *members) ids(name string, required bool) []string {
+	raw, ok := m.all[name]
 	if !required && (!ok || kind(raw) == "null") {
-		return nil, nil
-	}
-	if !ok {
-		return nil, fmt.Errorf("%q is missing", name)
+		return nil
 	}
 	var list []json.RawMessage
-	if kind(raw) != "a list" || json.Unmarshal(raw, &list) != nil {
-		return nil, fmt.Errorf("%q is %s, want a list of IDs", name, kind(raw))
+	switch {
+	case !ok:
+		m.fail("%q is missing", name)
+	case kind(raw) != "a list" || json.Unmarshal(raw, &list) != nil:
+		m.fail("%q is %s, want a list of IDs", name, kind(raw))
 	}
 	out := make([]string, len(list))
 	for i, raw := range list {
-		id, err := parseID(fmt.Sprintf("%s[%d]", name, i), raw)
-		if err != nil {
-			return nil, err
-		}
-		out[i] = id
+		out[i] = m.parseID(fmt.Sprintf("%s[%d]", name, i), raw)
 	}
-	return out, nil
+	return out
 }
 
 // turn returns the member "turn", missing if there is none: an integer, possibly written as a string.
-func (o object) turn(missing int) (int, error) {
-	raw, ok := o["turn"]
+func (m *members) turn(missing int) int {
+	raw, ok := m.all["turn"]
 	if !ok {
-		return missing, nil
+		return missing
 	}
 	n, err := strconv.Atoi(strings.Trim(string(raw), `"`))
 	if err != nil {
-		return 0, fmt.Errorf("\"turn\" is %.40s, want an integer", raw)
+		m.fail("\"turn\" is %.40s, want an integer", raw)
 	}
-	return n, nil
+	return n
 }
 
-func parseID(name string, raw json.RawMessage) (string, error) {
+// session returns the member "session", missing if there is none.
+func (m *members) session(missing string) string {
+	if _, ok := m.all["session"]; !ok {
+		return missing
+	}
+	return m.member("session")
+}
+
+func (m *members) parseID(name string, raw json.RawMessage) (id string) {
 	switch kind(raw) {
 	case "a string":
-		var s string
-		err := json.Unmarshal(raw, &s)
-		return s, err
+		if err := json.Unmarshal(raw, &id); err != nil {
+			m.fail("%q: %w", name, err)
+		}
 	case "a number":
-		return pythonStr(string(raw)), nil
+		id = pythonStr(string(raw))
+	default:
+		m.fail("%q is %s, want a string or a number", name, kind(raw))
 	}
-	return "", fmt.Errorf("%q is %s, want a string or a number", name, kind(raw))
+	return id
 }
 
 // pythonStr returns a JSON number as str(json.loads(number)) prints it in Python: 7 is the same ID as "7", and 7.0

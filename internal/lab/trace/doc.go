@@ -8,7 +8,7 @@
 // IDs may be JSON strings or numbers; a number is read as Python's str would print it. A missing session is the
 // request's ID, a missing turn is 1, and members not named here are ignored.
 //
-// [Reader] gives a trace one [Request] at a time, [Blocks] holds the texts, [PlanReader] and [Writer] carry
+// [Reader] gives a trace one [Request] at a time, [Blocks] holds the texts, [LoadPlan] and [Writer] carry
 // [Plan] lines, [Prompts] makes the text that a request sends to an engine, and [CapacityTokens] understands cache
 // sizes such as "20%".
 //

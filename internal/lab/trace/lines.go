@@ -122,20 +122,19 @@ func (l *lines) fail(err error) error {
 	return l.err
 }
 
-// nextObject reads the object on the next line and lets parse check it.
-func nextObject[T any](l *lines, parse func(object) (T, error)) (T, error) {
-	var zero T
+// nextObject reads the object on the next line as parse does.
+func nextObject[T any](l *lines, parse func(*members) T) (value T, err error) {
 	line, err := l.next()
 	if err != nil {
-		return zero, err
+		return value, err
 	}
-	o, err := parseObject(line)
+	m, err := parseObject(line)
 	if err != nil {
-		return zero, l.fail(err)
+		return value, l.fail(err)
 	}
-	v, err := parse(o)
-	if err != nil {
-		return zero, l.fail(err)
+	if value = parse(m); m.fault != nil {
+		var none T
+		return none, l.fail(m.fault)
 	}
-	return v, nil
+	return value, nil
 }

@@ -93,7 +93,16 @@ func (r *Reader) Next() (Request, error) {
 }
 
 // All walks the requests that are left; it ends after the first error.
-func (r *Reader) All() iter.Seq2[Request, error] { return all(r.Next) }
+func (r *Reader) All() iter.Seq2[Request, error] {
+	return func(yield func(Request, error) bool) {
+		for {
+			q, err := r.Next()
+			if errors.Is(err, io.EOF) || !yield(q, err) || err != nil {
+				return
+			}
+		}
+	}
+}
 
 // Close closes the file that [Open] opened; for other Readers and for standard input it only ends the reading.
 func (r *Reader) Close() error { return r.lines.close() }
@@ -118,45 +127,12 @@ func (r *Reader) check(q Request) error {
 	return nil
 }
 
-func parseRequest(o object) (Request, error) {
-	var q Request
-	var err error
-	if q.ID, err = o.id("id"); err != nil {
-		return q, err
-	}
-	wrap := func(err error) (Request, error) { return q, fmt.Errorf("request %q: %w", q.ID, err) }
-	q.Session = q.ID
-	if _, ok := o["session"]; ok {
-		if q.Session, err = o.id("session"); err != nil {
-			return wrap(err)
-		}
-	}
-	if q.Turn, err = o.turn(1); err != nil {
-		return wrap(err)
-	}
-	if q.Query, err = o.text("query"); err != nil {
-		return wrap(err)
-	}
-	if q.Docs, err = o.ids("docs", true); err != nil {
-		return wrap(err)
-	}
+func parseRequest(m *members) Request {
+	q := Request{ID: m.name("request")}
+	q.Session, q.Turn, q.Query, q.Docs = m.session(q.ID), m.turn(1), m.text("query"), m.ids("docs", true)
 	if id, twice := repeated(q.Docs); twice {
-		return wrap(fmt.Errorf("document %q occurs twice", id))
+		m.fail("document %q occurs twice", id)
 	}
-	if q.Answer, err = o.optionalText("answer"); err != nil {
-		return wrap(err)
-	}
-	return q, nil
-}
-
-// all turns a next method into an iterator that ends at io.EOF and after the first other error.
-func all[T any](next func() (T, error)) iter.Seq2[T, error] {
-	return func(yield func(T, error) bool) {
-		for {
-			v, err := next()
-			if errors.Is(err, io.EOF) || !yield(v, err) || err != nil {
-				return
-			}
-		}
-	}
+	q.Answer = m.optionalText("answer")
+	return q
 }

@@ -2,6 +2,7 @@ package trace_test
 
 import (
 	"compress/gzip"
+	"encoding/json"
 	"errors"
 	"io"
 	"os"
@@ -167,12 +168,13 @@ func TestReaderOnPipe(t *testing.T) {
 		}
 		done <- server.Close()
 	}()
-	got := trace.NewPlanReader(answers, "answers")
+	got := json.NewDecoder(answers)
 	for i, line := range lines {
 		if _, err := io.WriteString(client, line+"\n"); err != nil {
 			t.Fatal(err)
 		}
-		p, err := got.Next()
+		var p trace.Plan
+		err := got.Decode(&p)
 		if err != nil || p.ID != string(rune('1'+i)) {
 			t.Fatalf("answer %d: %+v, %v", i+1, p, err)
 		}
@@ -180,7 +182,7 @@ func TestReaderOnPipe(t *testing.T) {
 	if err := client.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := got.Next(); !errors.Is(err, io.EOF) {
+	if err := got.Decode(&trace.Plan{}); !errors.Is(err, io.EOF) {
 		t.Errorf("after the last answer: %v, want io.EOF", err)
 	}
 	if err := <-done; err != nil {

@@ -1,8 +1,6 @@
 package trace_test
 
 import (
-	"errors"
-	"io"
 	"strings"
 	"testing"
 
@@ -48,7 +46,7 @@ func TestWriterLines(t *testing.T) {
 	}
 }
 
-func TestPlanReader(t *testing.T) {
+func TestReadPlan(t *testing.T) {
 	tests := []struct {
 		name, text string
 		want       []trace.Plan
@@ -70,14 +68,10 @@ func TestPlanReader(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			var got []trace.Plan
+			got, err := trace.ReadPlan(strings.NewReader(tt.text), "p")
 			message := ""
-			for p, err := range trace.NewPlanReader(strings.NewReader(tt.text), "p").All() {
-				if err != nil {
-					message = err.Error()
-					break
-				}
-				got = append(got, p)
+			if err != nil {
+				message = err.Error()
 			}
 			if diff := cmp.Diff(tt.want, got); diff != "" || message != tt.err {
 				t.Errorf("error %q, want %q; plan (-want +got):\n%s", message, tt.err, diff)
@@ -119,15 +113,11 @@ func FuzzReaders(f *testing.F) {
 				}
 			}
 		}
-		r := trace.NewPlanReader(strings.NewReader(text), "p")
-		for {
-			p, err := r.Next()
-			if err != nil {
-				if !errors.Is(err, io.EOF) && !strings.HasPrefix(err.Error(), "p:") {
-					t.Fatalf("error does not say where: %v", err)
-				}
-				return
-			}
+		plans, err := trace.ReadPlan(strings.NewReader(text), "p")
+		if err != nil && !strings.HasPrefix(err.Error(), "p:") {
+			t.Fatalf("error does not say where: %v", err)
+		}
+		for _, p := range plans {
 			out.Reset()
 			if err := w.WritePlan(p); err != nil || strings.Contains(out.String(), ":null") {
 				t.Fatalf("plan line %q, %v", out.String(), err)

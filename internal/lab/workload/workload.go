@@ -44,15 +44,6 @@ func Generate(opt Options) ([]trace.Request, *trace.Blocks, error) {
 	return requests, blocks, err
 }
 
-// Options returns the options with the defaults filled in.
-func (g *Generator) Options() Options {
-	o := g.opt
-	if o.Overlap != nil {
-		o.Overlap = new(*o.Overlap)
-	}
-	return o
-}
-
 // Requests walks the requests in order.
 func (g *Generator) Requests() iter.Seq[trace.Request] {
 	return func(yield func(trace.Request) bool) {
