@@ -1,8 +1,9 @@
 package bounds
 
 import (
-	"container/heap"
 	"context"
+
+	"github.com/ragpilot/ragpilot/internal/queue"
 )
 
 // SpanningTree returns another upper bound on what any plan can save: the weight of the maximum spanning tree of the
@@ -12,24 +13,28 @@ import (
 // It takes twice the time of adding up all posting lists and stops with the context's error.
 func (p *Problem) SpanningTree(ctx context.Context) (int, error) { // Prim's algorithm
 	t := newTaken(p)
-	edges := queue{before: func(a, b candidate) bool { return a.weight > b.weight }}
+	edges := queue.New(func(a, b *candidate) bool { return a.weight > b.weight }, placeOf)
 	sum, n := 0, 0
 	for root := range p.sets {
 		if t.done[root] {
 			continue
 		}
-		edges.list = append(edges.list[:0], candidate{request: int32(root)})
-		for len(edges.list) > 0 {
-			e := heap.Pop(&edges).(candidate)
-			if t.done[e.request] || e.weight < t.best[e.request] {
-				continue
-			}
+		edges.Push(&t.all[root])
+		for edges.Len() > 0 {
 			if err := interrupted(ctx, n); err != nil {
 				return 0, err
 			}
 			n++
+			e := edges.Top()
+			edges.Remove(e)
 			sum += int(e.weight)
-			t.take(e.request, func(j int32) { heap.Push(&edges, candidate{weight: t.best[j], request: j}) })
+			t.take(e.request, func(c *candidate, before int32) {
+				if before == 0 {
+					edges.Push(c)
+				} else {
+					edges.Moved(c)
+				}
+			})
 		}
 	}
 	return sum, nil
@@ -44,7 +49,7 @@ func (p *Problem) SpanningTree(ctx context.Context) (int, error) { // Prim's alg
 // Time and memory are those of [Problem.SpanningTree].
 func (p *Problem) Spread(ctx context.Context) (int, error) {
 	t := newTaken(p)
-	left := queue{before: func(a, b candidate) bool { // what has least in common with those taken, then with all
+	left := queue.New(func(a, b *candidate) bool { // what has least in common with those taken, then with all
 		switch {
 		case a.weight != b.weight:
 			return a.weight < b.weight
@@ -52,38 +57,42 @@ func (p *Problem) Spread(ctx context.Context) (int, error) {
 			return a.shared < b.shared
 		}
 		return a.request < b.request
-	}}
+	}, placeOf)
 	for i, set := range p.sets {
-		c := candidate{request: int32(i)}
+		c := &t.all[i]
 		for _, b := range set {
 			c.shared += int(p.weight[b]) * (len(t.of(b)) - 1)
 		}
-		left.list = append(left.list, c)
+		left.Push(c)
 	}
-	heap.Init(&left)
-	sum, n := 0, 0
-	for len(left.list) > 0 {
-		c := heap.Pop(&left).(candidate)
-		if c.weight < t.best[c.request] { // it has come nearer since
-			c.weight = t.best[c.request]
-			heap.Push(&left, c)
-			continue
-		}
+	sum := 0
+	for n := range p.sets {
 		if err := interrupted(ctx, n); err != nil {
 			return 0, err
 		}
-		n++
+		c := left.Top()
+		left.Remove(c)
 		sum += int(c.weight)
-		t.take(c.request, func(int32) {})
+		t.take(c.request, func(c *candidate, _ int32) { left.Moved(c) })
 	}
 	return sum, nil
 }
+
+// candidate is a request that was not taken yet.
+type candidate struct {
+	weight  int32 // most that it has in common with one that was taken
+	shared  int   // weight in common with all others together
+	request int32
+	place   int // in a queue
+}
+
+func placeOf(c *candidate) *int { return &c.place }
 
 // taken keeps, while requests are taken one by one, how near the others have come to them.
 type taken struct {
 	*Problem
 	postings
-	best   []int32 // of each request: most that it has in common with one that was taken
+	all    []candidate // by request
 	done   []bool
 	common []int32 // with the request that is taken
 	open   []int32 // requests with some in common
@@ -91,11 +100,15 @@ type taken struct {
 
 func newTaken(p *Problem) *taken {
 	n := len(p.sets)
-	return &taken{Problem: p, postings: p.postings(), best: make([]int32, n), done: make([]bool, n), common: make([]int32, n)}
+	t := &taken{Problem: p, postings: p.postings(), all: make([]candidate, n), done: make([]bool, n), common: make([]int32, n)}
+	for i := range t.all {
+		t.all[i].request = int32(i)
+	}
+	return t
 }
 
-// take takes a request and calls nearer for each of the others that has more in common with it than with those before.
-func (t *taken) take(i int32, nearer func(j int32)) {
+// take takes a request and calls nearer for each of the others that has more in common with it than before with any.
+func (t *taken) take(i int32, nearer func(c *candidate, before int32)) {
 	t.done[i] = true
 	for _, b := range t.sets[i] {
 		w := t.weight[b]
@@ -110,34 +123,11 @@ func (t *taken) take(i int32, nearer func(j int32)) {
 		}
 	}
 	for _, j := range t.open {
-		if t.common[j] > t.best[j] {
-			t.best[j] = t.common[j]
-			nearer(j)
+		if c, before := &t.all[j], t.all[j].weight; t.common[j] > before {
+			c.weight = t.common[j]
+			nearer(c, before)
 		}
 		t.common[j] = 0
 	}
 	t.open = t.open[:0]
-}
-
-// candidate is a request that was not taken yet. Its weight may be too small by now.
-type candidate struct {
-	weight  int32 // in common with one that was taken
-	shared  int   // weight in common with all others together
-	request int32
-}
-
-// queue is a heap of candidates.
-type queue struct {
-	before func(a, b candidate) bool
-	list   []candidate
-}
-
-func (q *queue) Len() int           { return len(q.list) }
-func (q *queue) Less(i, j int) bool { return q.before(q.list[i], q.list[j]) }
-func (q *queue) Swap(i, j int)      { q.list[i], q.list[j] = q.list[j], q.list[i] }
-func (q *queue) Push(x any)         { q.list = append(q.list, x.(candidate)) }
-func (q *queue) Pop() any {
-	last := q.list[len(q.list)-1]
-	q.list = q.list[:len(q.list)-1]
-	return last
 }

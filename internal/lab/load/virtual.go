@@ -1,7 +1,7 @@
 package load
 
 import (
-	"container/heap"
+	"cmp"
 	"context"
 	"fmt"
 	"time"
@@ -10,6 +10,7 @@ import (
 	"github.com/ragpilot/ragpilot/engines/sim"
 	"github.com/ragpilot/ragpilot/internal/lab/replay"
 	"github.com/ragpilot/ragpilot/internal/lab/trace"
+	"github.com/ragpilot/ragpilot/internal/queue"
 )
 
 // Simulate runs the job in virtual time on a fresh server. A request is planned at the moment of its arrival, with
@@ -22,7 +23,7 @@ func (j Job) Simulate(ctx context.Context, server *sim.Server) (Run, error) {
 // virtually runs the job in virtual time on servers.
 func (j Job) virtually(ctx context.Context, to *fleet) (Run, error) {
 	v := virtual{
-		job: j, to: to, conversations: j.conversations(), under: map[string]arrival{},
+		job: j, to: to, conversations: j.conversations(), calendar: newCalendar(), under: map[string]*arrival{},
 		run: Run{Policy: j.Settings.Policy, Arrivals: j.Arrivals, Seed: j.Seed, Sent: make([]Sent, 0, len(j.Trace))},
 	}
 	if err := v.loop(ctx); err != nil {
@@ -37,28 +38,17 @@ type arrival struct {
 	number       int // of the arrival
 	conversation int // next: the next one that has not begun
 	turn         int
-	place        int // in Run.Sent, once sent
+	sent         int // its place in Run.Sent, once sent
+	place        int // on the calendar
 }
 
 const next = -1
 
-// calendar is a heap of arrivals: by time, then in the order in which they were made.
-type calendar []arrival
-
-func (c calendar) Len() int { return len(c) }
-func (c calendar) Less(i, j int) bool {
-	if c[i].at != c[j].at {
-		return c[i].at < c[j].at
-	}
-	return c[i].number < c[j].number
-}
-func (c calendar) Swap(i, j int) { c[i], c[j] = c[j], c[i] }
-func (c *calendar) Push(x any)   { *c = append(*c, x.(arrival)) }
-func (c *calendar) Pop() any {
-	last := len(*c) - 1
-	x := (*c)[last]
-	*c = (*c)[:last]
-	return x
+// newCalendar orders arrivals by time, then in the order in which they were made.
+func newCalendar() *queue.Queue[*arrival] {
+	return queue.New(func(a, b *arrival) bool {
+		return cmp.Or(cmp.Compare(a.at, b.at), cmp.Compare(a.number, b.number)) < 0
+	}, func(a *arrival) *int { return &a.place })
 }
 
 // virtual is one run in virtual time.
@@ -66,10 +56,10 @@ type virtual struct {
 	job           Job
 	to            *fleet
 	conversations [][]trace.Request
-	calendar      calendar
-	arrivals      int                // made
-	begun         int                // conversations
-	under         map[string]arrival // requests under way, by ID
+	calendar      *queue.Queue[*arrival]
+	arrivals      int                 // made
+	begun         int                 // conversations
+	under         map[string]*arrival // requests under way, by ID
 	run           Run
 }
 
@@ -85,11 +75,13 @@ func (v *virtual) loop(ctx context.Context) error {
 	for {
 		at, working := v.to.next()
 		switch {
-		case len(v.calendar) > 0 && (!working || v.calendar[0].at <= at):
+		case v.calendar.Len() > 0 && (!working || v.calendar.Top().at <= at):
 			if err := ctx.Err(); err != nil {
 				return err
 			}
-			if err := v.send(heap.Pop(&v.calendar).(arrival)); err != nil {
+			due := v.calendar.Top()
+			v.calendar.Remove(due)
+			if err := v.send(due); err != nil {
 				return err
 			}
 		case working:
@@ -106,10 +98,10 @@ func (v *virtual) loop(ctx context.Context) error {
 func (v *virtual) note(a arrival) {
 	a.number = v.arrivals
 	v.arrivals++
-	heap.Push(&v.calendar, a)
+	v.calendar.Push(&a)
 }
 
-func (v *virtual) send(a arrival) error {
+func (v *virtual) send(a *arrival) error {
 	if a.conversation == next {
 		if v.begun == len(v.conversations) {
 			return nil // a user who has nothing left to ask
@@ -125,7 +117,7 @@ func (v *virtual) send(a arrival) error {
 	if err != nil {
 		return err
 	}
-	a.place = len(v.run.Sent)
+	a.sent = len(v.run.Sent)
 	v.run.Sent = append(v.run.Sent, Sent{ID: q.ID, Arrived: a.at})
 	v.under[id] = a
 	v.run.Peak = max(v.run.Peak, len(v.under))
@@ -136,7 +128,7 @@ func (v *virtual) answered(s sim.Served) {
 	a := v.under[s.ID]
 	delete(v.under, s.ID)
 	talk := v.conversations[a.conversation]
-	sent := &v.run.Sent[a.place]
+	sent := &v.run.Sent[a.sent]
 	sent.TTFT, sent.Total, sent.Usage = s.First-a.at, s.Done-a.at, s.Usage
 	v.to.answered(talk[a.turn], s)
 	at := s.Done + v.job.thinking(a.conversation, a.turn+1)
