@@ -179,7 +179,7 @@ func slotServer(t *testing.T, tokenizes bool) string {
 	return server.URL
 }
 
-// llama.cpp servers are told by their list of models, and their slots are followed.
+// llama.cpp servers are recognised by their list of models, and their slots are followed.
 func TestRouteFollowsSlots(t *testing.T) {
 	urls := []string{slotServer(t, true), slotServer(t, true)}
 	for want, args := range map[string][]string{
@@ -192,6 +192,6 @@ func TestRouteFollowsSlots(t *testing.T) {
 		}
 	}
 	if _, err := onReplicas(t, []string{slotServer(t, false)}); err == nil || !strings.Contains(err.Error(), "texts were not counted") {
-		t.Errorf("a server that does not tell its tokens: %v", err)
+		t.Errorf("a server that does not report its tokens: %v", err)
 	}
 }

@@ -262,7 +262,7 @@ func (m *measured) print(out io.Writer) error {
 	return err
 }
 
-// printReports writes the reports of one load; names tell them apart.
+// printReports writes the reports of one load; names distinguish them.
 func printReports(out io.Writer, names []string, reports []httpload.Report) error {
 	fmt.Fprintf(out, "%s, %.1f s; times in ms\n", reports[0].Load, reports[0].Seconds)
 	for i, r := range reports {

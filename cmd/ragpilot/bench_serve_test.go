@@ -181,14 +181,7 @@ func TestBenchUpstream(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	cmd := command(ctx, "bench", "upstream", "--listen", "127.0.0.1:0", "--capacity", "64", "--delay", "sim", "--evict-url", sidecar.URL)
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	lines := bufio.NewScanner(out)
+	lines := bufio.NewScanner(started(t, cmd, cmd.StdoutPipe))
 	lines.Scan()
 	url, ok := strings.CutPrefix(lines.Text(), "listening on ")
 	if !ok {

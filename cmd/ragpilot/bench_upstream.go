@@ -42,7 +42,7 @@ func newBenchUpstream() *cobra.Command {
 	return cmd
 }
 
-// complete takes the flags over into the options. The poster is nil if nobody is to be told.
+// complete takes the flags over into the options. The poster is nil without --evict-url.
 func (f *upstreamFlags) complete(log io.Writer) (*upstream.Poster, error) {
 	o := &f.options
 	o.Reply, o.EvictRule = upstream.Reply(f.reply), upstream.EvictRule(f.rule)

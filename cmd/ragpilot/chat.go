@@ -241,7 +241,7 @@ func (c *conversation) begin() {
 // maxQuestion bounds a line of input, in bytes.
 const maxQuestion = 1 << 20
 
-// read answers lines until there are none. A question that the engine does not answer is told, and the chat goes on.
+// read answers lines until there are none. If the engine does not answer a question, the error is printed and the chat goes on.
 func (c *conversation) read(ctx context.Context, in io.Reader) error {
 	ctx, end := context.WithCancel(ctx)
 	defer end()

@@ -93,7 +93,7 @@ func TestChatHistory(t *testing.T) {
 	}
 }
 
-// A question that is not answered is told, and the next one is asked all the same.
+// If a question is not answered, the error is printed and the next one is asked.
 func TestChatGoesOn(t *testing.T) {
 	server := serve(t, 1)
 	out, err := chatWith(t, "How long may a film be kept?\nAnd a book?\n", "--engine", server.URL, "--model", "m")
@@ -137,7 +137,7 @@ func TestChatInterrupted(t *testing.T) {
 	}
 }
 
-// writes is told what is written.
+// writes is called with what is written.
 type writes func(p []byte)
 
 func (w writes) Write(p []byte) (int, error) {

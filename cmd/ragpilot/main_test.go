@@ -13,13 +13,14 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/ragpilot/ragpilot/internal/testkit"
 )
 
-// TestMain lets a test run the command as a process of its own: the test binary, told so by an environment variable.
+// TestMain lets a test run the command as a process of its own: the test binary, with an environment variable.
 func TestMain(m *testing.M) {
 	if os.Getenv("RAGPILOT_TEST_AS_COMMAND") == "1" {
 		main()
@@ -81,11 +82,7 @@ func TestBadInput(t *testing.T) {
 	blocks, trc := write(t, "b.jsonl", someBlocks), write(t, "t.jsonl", someTrace)
 	missing := filepath.Join(t.TempDir(), "missing.jsonl")
 	refused := refusedURL(t)
-	tests := []struct {
-		name string
-		args []string
-		want []string // all in the message
-	}{
+	tests := []refusal{
 		{"no trace", []string{"plan", "--blocks", blocks}, []string{"--trace"}},
 		{"no blocks", []string{"plan", "--trace", trc}, []string{"--blocks"}},
 		{"missing trace", []string{"plan", "--trace", missing, "--blocks", blocks}, []string{missing}},
@@ -118,11 +115,24 @@ func TestBadInput(t *testing.T) {
 		{"replay: bad URL", []string{"replay", "--trace", trc, "--blocks", blocks, "--engine", "localhost:9"}, []string{"--engine", "localhost:9"}},
 		{"replay: unreachable", []string{"replay", "--trace", trc, "--blocks", blocks, "--engine", refused, "--model", "m"}, []string{refused, "unreachable"}},
 	}
+	checkRefused(t, nil, tests)
+}
+
+// refusal is a command line that is refused.
+type refusal struct {
+	name string
+	args []string
+	want []string // all in the message
+}
+
+// checkRefused runs each command line behind what all begin with.
+func checkRefused(t *testing.T, begin []string, tests []refusal) {
+	t.Helper()
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			out, err := run(t, tt.args...)
-			if err == nil {
-				t.Fatalf("no error; printed %q", out)
+			out, err := run(t, slices.Concat(begin, tt.args)...)
+			if err == nil || out != "" {
+				t.Fatalf("%v; printed %q", err, out)
 			}
 			for _, w := range tt.want {
 				if !strings.Contains(err.Error(), w) {
@@ -131,6 +141,19 @@ func TestBadInput(t *testing.T) {
 			}
 		})
 	}
+}
+
+// started starts the command and returns what it writes to the pipe.
+func started(t *testing.T, cmd *exec.Cmd, pipe func() (io.ReadCloser, error)) io.Reader {
+	t.Helper()
+	out, err := pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	return out
 }
 
 // many writes a trace of ten requests.
@@ -245,14 +268,7 @@ func TestPipe(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	answers := bufio.NewReader(out)
+	answers := bufio.NewReader(started(t, cmd, cmd.StdoutPipe))
 	for i, line := range strings.SplitAfter(strings.TrimSuffix(someTrace, "\n"), "\n") {
 		line = strings.TrimSuffix(line, "\n") + "\n"
 		if _, err := io.WriteString(in, line); err != nil {

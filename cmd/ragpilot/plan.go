@@ -49,10 +49,10 @@ func newPlan() *cobra.Command {
 			}
 			defer r.Close()
 			out := cmd.OutOrStdout()
-			var told *explained
+			var explanation *explained
 			if cmd.Flags().Changed("explain") {
-				told = &explained{id: explain, out: out}
-				planner.Explain = told.plan
+				explanation = &explained{id: explain, out: out}
+				planner.Explain = explanation.plan
 				out = io.Discard
 			}
 			w := trace.NewWriter(out)
@@ -61,7 +61,7 @@ func newPlan() *cobra.Command {
 			} else {
 				err = planOnline(cmd.Context(), planner, r, w)
 			}
-			return errors.Join(err, told.err())
+			return errors.Join(err, explanation.err())
 		})
 	flags := cmd.Flags()
 	f.register(flags)
@@ -88,7 +88,7 @@ func (e *explained) plan(q trace.Request, p *contextpilot.Plan) {
 	}
 }
 
-// err tells what went wrong; nil for nil.
+// err returns what went wrong; nil for nil.
 func (e *explained) err() error {
 	if e == nil {
 		return nil

@@ -176,7 +176,7 @@ func (f *serveFlags) run(cmd *cobra.Command) error {
 		return err
 	}
 	api.Admin(front.Admin())
-	// From the first signal on, the next one ends the process as if nobody listened for it; the server is told only then.
+	// From the first signal on, the next one ends the process at once; the server learns of the end only then.
 	ctx, stop := context.WithCancel(context.WithoutCancel(cmd.Context()))
 	defer stop()
 	defer context.AfterFunc(cmd.Context(), func() {

@@ -161,13 +161,7 @@ func TestServeProcess(t *testing.T) {
 	defer cancel()
 	file := write(t, "r.yaml", "listen: 127.0.0.1:0\nadmin_addr: 127.0.0.1:0\ncloud_provider: openai\ncloud_api_key: hush\n")
 	cmd := command(ctx, "serve", "--config", file, "--workers", "2")
-	pipe, err := cmd.StderrPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	pipe := started(t, cmd, cmd.StderrPipe)
 	lines := bufio.NewScanner(pipe)
 	var seen strings.Builder
 	until := func(pattern string) []string {

@@ -17,7 +17,7 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// TestServeTraces: the process, told of a collector as everybody tells it, sends the spans of its last request before it ends.
+// TestServeTraces: the process gets a collector from the usual variables, and sends the spans of its last request before it ends.
 func TestServeTraces(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("no signals")
@@ -40,13 +40,7 @@ func TestServeTraces(t *testing.T) {
 	defer receiver.Close()
 	cmd := command(ctx, "serve", "--listen", "127.0.0.1:0", "--admin-addr", "")
 	cmd.Env = append(cmd.Env, "OTEL_EXPORTER_OTLP_ENDPOINT="+receiver.URL, "OTEL_EXPORTER_OTLP_HEADERS=api-key=hush", "OTEL_SERVICE_NAME=rag-eu")
-	pipe, err := cmd.StderrPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	pipe := started(t, cmd, cmd.StderrPipe)
 	var seen strings.Builder
 	lines := bufio.NewScanner(pipe)
 	listening := regexp.MustCompile(`msg=listening addr=(\S+) `)

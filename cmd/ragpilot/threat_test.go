@@ -144,13 +144,7 @@ func startServe(t *testing.T, settings string, args ...string) threatServer {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), 2*time.Minute)
 	cmd := command(ctx, append([]string{"serve", "--config", write(t, "r.yaml", settings), "--listen", "127.0.0.1:0", "--admin-addr", "127.0.0.1:0", "--memory-dir", t.TempDir(), "--memory-embedder", "lexical"}, args...)...)
-	pipe, err := cmd.StderrPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	pipe := started(t, cmd, cmd.StderrPipe)
 	var mu sync.Mutex
 	var text strings.Builder
 	listening, ended := make(chan []string, 1), make(chan struct{})

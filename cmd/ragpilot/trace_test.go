@@ -109,11 +109,7 @@ func TestTraceBadInput(t *testing.T) {
 	blocks := filepath.Join(t.TempDir(), "b.jsonl")
 	gen := []string{"gen", "--trace", out, "--blocks", blocks}
 	cut := []string{"cut", "--trace", in, "--out", out}
-	tests := []struct {
-		name string
-		args []string
-		want []string // all in the message
-	}{
+	tests := []refusal{
 		{"gen: no trace", []string{"gen", "--blocks", blocks}, []string{"--trace"}},
 		{"gen: no blocks", []string{"gen", "--trace", out}, []string{"--blocks"}},
 		{"gen: one file", []string{"gen", "--trace", out, "--blocks", out}, []string{"--trace", "--blocks", out}},
@@ -142,19 +138,7 @@ func TestTraceBadInput(t *testing.T) {
 		{"cut: broken", []string{"cut", "--trace", write(t, "t.jsonl", someTrace+"broken\n"), "--out", out, "--k", "1"}, []string{"t.jsonl:4"}},
 		{"unknown", []string{"glue"}, []string{"glue"}},
 	}
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			printed, err := run(t, append([]string{"trace"}, tt.args...)...)
-			if err == nil {
-				t.Fatalf("no error; printed %q", printed)
-			}
-			for _, w := range tt.want {
-				if !strings.Contains(err.Error(), w) {
-					t.Errorf("%q does not name %s", err, w)
-				}
-			}
-		})
-	}
+	checkRefused(t, []string{"trace"}, tests)
 	if got, err := os.ReadFile(in); err != nil || string(got) != someTrace {
 		t.Errorf("the trace that was to be cut: %q, %v", got, err)
 	}

@@ -1,4 +1,4 @@
-// Package bounds tells how much of a trace's document tokens the best plan could save.
+// Package bounds computes how much of a trace's document tokens the best plan could save.
 //
 // A plan saves documents in two ways. The first turn of a session stands behind the system prompt, so that its documents
 // can continue a prefix that another request has sent. Later turns stand behind their session's history: they save

@@ -36,7 +36,7 @@ type Config struct {
 	MaxTokens int
 	// Temperature is passed to the engine.
 	Temperature *float64
-	// Progress, if not nil, is told before each request which side and which request it is.
+	// Progress, if not nil, is called before each request.
 	Progress func(side, request string)
 }
 

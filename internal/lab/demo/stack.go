@@ -55,7 +55,7 @@ func (r *Result) examples() []example {
 	var out []example
 	if order >= 0 {
 		out = append(out, r.example(order, "One prompt before and after: order",
-			"The same blocks, those that the cache holds first; the model is told the retriever's ranking behind them."))
+			"The same blocks, those that the cache holds first; the retriever's ranking stands behind them."))
 	}
 	if refs >= 0 {
 		out = append(out, r.example(refs, "One prompt before and after: references",

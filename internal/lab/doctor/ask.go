@@ -24,7 +24,7 @@ type answer struct {
 	err      error
 }
 
-func (a *answer) told() bool { return a.usage.PromptTokens > 0 }
+func (a *answer) counted() bool { return a.usage.PromptTokens > 0 }
 
 // ask sends one prompt. It is streamed, as ragpilot sends them, unless streams have shown to bring no usage.
 func (x *exam) ask(ctx context.Context, text string, extra map[string]json.RawMessage) answer {
@@ -102,7 +102,7 @@ func (x *exam) probe(ctx context.Context) {
 		x.add("answers", Problem, "a prompt is not answered: "+short(x.first.err), "see the server's log; a model that is not a chat model has no chat template")
 		return
 	}
-	streamed := x.first.told()
+	streamed := x.first.counted()
 	if !streamed {
 		x.plain = true
 		x.text = probeText(x.cfg.Nonce(), len(x.text))
@@ -120,7 +120,7 @@ func (x *exam) probe(ctx context.Context) {
 	switch {
 	case streamed:
 		x.add("streaming usage", OK, "the last chunk of a stream has usage", "")
-	case x.first.told():
+	case x.first.counted():
 		x.add("streaming usage", Problem, "streams have no usage, other answers have", "let stream_options.include_usage through to the engine: a gateway between drops it, or the release is too old")
 	default:
 		x.add("streaming usage", Problem, "answers have no usage, streamed or not", "give the address of the engine itself: a gateway between may drop it")

@@ -30,7 +30,7 @@ func (x *exam) repeated(ctx context.Context) bool {
 		x.add(name, Problem, "the server says that it is off", switchOn)
 	case x.cfg.NoProbe:
 		x.add(name, NotKnown, "not measured: no probes", "")
-	case x.first.err != nil || a.err != nil || !a.told():
+	case x.first.err != nil || a.err != nil || !a.counted():
 		x.add(name, NotKnown, "not measured: no answers with usage", "")
 	case x.moving:
 		x.add(name, NotKnown, "the chat template makes another prompt of the same text each time", "")
@@ -67,10 +67,10 @@ func (x *exam) onceMore(ctx context.Context, name string, n, cached int) bool {
 	return false
 }
 
-// byMetrics takes the engine's own counter where answers do not tell.
+// byMetrics takes the engine's own counter where answers do not report cached tokens.
 func (x *exam) byMetrics(ctx context.Context, name string, n int) bool {
 	if x.facts.hits == nil || x.hitsErr != nil {
-		x.add(name, NotKnown, "neither answers nor metrics tell what was cached", "")
+		x.add(name, NotKnown, "neither answers nor metrics report what was cached", "")
 		return false
 	}
 	after, err := x.facts.hits(ctx)
@@ -91,7 +91,7 @@ func (x *exam) byMetrics(ctx context.Context, name string, n int) bool {
 func (x *exam) shared(ctx context.Context) {
 	const name = "shared prefix"
 	if !x.second.usage.CachedKnown {
-		x.add(name, NotKnown, "answers do not tell what was cached", "")
+		x.add(name, NotKnown, "answers do not report what was cached", "")
 		return
 	}
 	a := x.ask(ctx, varied(x.text, x.cfg.Nonce()), nil)
@@ -119,7 +119,7 @@ func (x *exam) blocks() {
 	case x.kind == LlamaCPP:
 		x.add(name, OK, "none: reuse is counted in single tokens", "")
 	case b == 0:
-		x.add(name, NotKnown, "the server does not tell it; often 16: a shared prefix that is shorter is never reused", "")
+		x.add(name, NotKnown, "the server does not report it; often 16: a shared prefix that is shorter is never reused", "")
 	case x.cfg.Budget > 0 && b > x.cfg.Budget:
 		x.add(name, Problem, floor+fmt.Sprintf(", and the budget is %d", x.cfg.Budget), "lower --block-size (vLLM) or --page-size (SGLang); hybrid models have long blocks of their own")
 	case b > longBlock:
@@ -152,7 +152,7 @@ func (x *exam) metrics(ctx context.Context) {
 	}
 }
 
-// details looks whether answers tell what was cached. The second one counts: some releases leave a 0 out.
+// details checks whether answers report what was cached. The second one counts: some releases leave a 0 out.
 func (x *exam) details() {
 	const name = "token details"
 	flag := "start the server with " + x.facts.reportFlag
@@ -163,7 +163,7 @@ func (x *exam) details() {
 	switch {
 	case x.cfg.NoProbe:
 		x.add(name, NotKnown, "not asked: no probes", "")
-	case x.first.err != nil || a.err != nil || !a.told():
+	case x.first.err != nil || a.err != nil || !a.counted():
 		x.add(name, NotKnown, "no answers with usage", "")
 	case a.usage.CachedKnown:
 		x.add(name, OK, fmt.Sprintf("usage.prompt_tokens_details.cached_tokens: %d", a.usage.CachedTokens), "")

@@ -41,7 +41,7 @@ type Config struct {
 	// Model is the model that requests will name; empty: the first that is served.
 	Model  string
 	APIKey string
-	// Budget is how many tokens prompts are planned to have; 0: not told.
+	// Budget is how many tokens prompts are planned to have; 0: not known.
 	Budget int
 
 	// Events and Replay are the ZeroMQ endpoints of the engine's publisher as a subscriber reaches them; empty: the
@@ -57,7 +57,7 @@ type Config struct {
 
 	// NoProbe sends no prompts.
 	NoProbe bool
-	// ProbeTokens is about how long a prompt is. It grows to three cache blocks if the server tells their size, and
+	// ProbeTokens is about how long a prompt is. It grows to three cache blocks if the server reports their size, and
 	// shrinks to half of the model's window. 0: DefaultProbeTokens.
 	ProbeTokens int
 	// Counters are compared with the engine's count; nil: [contextpilot.Estimate].

@@ -89,7 +89,7 @@ func well(t *testing.T, kind doctor.Kind) *fake {
 
 func port(endpoint string) string { return endpoint[strings.LastIndexByte(endpoint, ':')+1:] }
 
-// point tells where events are, under a wildcard as engines that listen have it.
+// point is where events are published, under a wildcard as engines that listen have it.
 func (f *fake) point(events, replay string) {
 	if f.kind == doctor.SGLang {
 		f.sources = fmt.Sprintf(`{"publisher":"zmq","endpoint_host":"*","endpoint_port_base":%s,"block_size":%d,"dp_size":1`, port(events), f.block)

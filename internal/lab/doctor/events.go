@@ -227,7 +227,7 @@ func (l *listening) none() {
 	case !x.facts.publishes:
 		x.add("events", NotKnown, "this server does not say whether it publishes any", "give --events, if it does")
 	case x.facts.sourcesErr != nil:
-		x.add("events", NotKnown, "where they are is not told: "+short(x.facts.sourcesErr), "give --events, if the server publishes them; releases before vLLM 0.32 do not tell")
+		x.add("events", NotKnown, "the server does not say where they are: "+short(x.facts.sourcesErr), "give --events, if the server publishes them; releases before vLLM 0.32 do not say where")
 	default:
 		x.add("events", Warning, "the server publishes none: evictions are not heard of, the index ages prompts instead", publish)
 	}
@@ -311,7 +311,7 @@ func (l *listening) ours(ctx context.Context, name string, came uint64) {
 	case events == 0:
 		x.add(name, NotKnown, saw+": see event decoding", "")
 	case x.moving || x.strange:
-		x.add(name, OK, saw+"; whose they are cannot be told, see chat template and tokenizer", "")
+		x.add(name, OK, saw+"; whose they are is not known, see chat template and tokenizer", "")
 	case err != nil:
 		x.add(name, OK, saw, "")
 	case l.heard.of(prompt):

@@ -109,7 +109,7 @@ func (x *exam) run(ctx context.Context) {
 // health asks whether the server is there and well, and for its models.
 func (x *exam) health(ctx context.Context) bool {
 	body, err := x.chats.Do(ctx, http.MethodGet, "/v1/models", nil)
-	status, told := errors.AsType[*openai.StatusError](err)
+	status, refused := errors.AsType[*openai.StatusError](err)
 	switch {
 	case err == nil:
 		var list struct {
@@ -117,19 +117,19 @@ func (x *exam) health(ctx context.Context) bool {
 		}
 		_ = json.Unmarshal(body, &list) // what is no list of models names none
 		x.models = list.Data
-	case told && (status.Code == http.StatusUnauthorized || status.Code == http.StatusForbidden):
+	case refused && (status.Code == http.StatusUnauthorized || status.Code == http.StatusForbidden):
 		x.add("health", Problem, fmt.Sprintf("GET /v1/models: %d: the server refuses the key", status.Code), "give --api-key, or RAGPILOT_API_KEY")
 		return false
-	case !told:
+	case !refused:
 		x.add("health", Problem, short(err), "start the server, or correct --engine; from a container, localhost is the container itself")
 		return false
 	}
 	_, err = x.chats.Do(ctx, http.MethodGet, "/health", nil)
-	status, told = errors.AsType[*openai.StatusError](err)
+	status, refused = errors.AsType[*openai.StatusError](err)
 	switch {
 	case err == nil:
 		x.add("health", OK, "GET /health: 200", "")
-	case told && status.Code == http.StatusNotFound:
+	case refused && status.Code == http.StatusNotFound:
 		x.add("health", OK, "it answers, and has no /health", "")
 	default:
 		do := "wait until the model is loaded; else see the server's log"
@@ -146,8 +146,8 @@ func (x *exam) health(ctx context.Context) bool {
 func short(err error) string {
 	text := strings.Join(strings.Fields(err.Error()), " ")
 	if rest, ok := strings.CutPrefix(text, "engine at "); ok {
-		if _, told, ok := strings.Cut(rest, ": "); ok {
-			return told
+		if _, cause, ok := strings.Cut(rest, ": "); ok {
+			return cause
 		}
 	}
 	return text
@@ -177,7 +177,7 @@ func (x *exam) recognise(ctx context.Context) {
 	case x.kind == Other:
 		x.add("engine", NotKnown, "none of vLLM, SGLang and llama.cpp: only what answers show is checked", "if it is one of these, give the address of the engine itself, not of a gateway")
 	case x.facts.version == "":
-		x.add("engine", OK, x.kind.String()+", version not told", "")
+		x.add("engine", OK, x.kind.String()+", version not known", "")
 	default:
 		x.add("engine", OK, x.kind.String()+" "+x.facts.version, "")
 	}
@@ -219,27 +219,27 @@ func (x *exam) window() {
 		}
 	}
 	x.facts.window = w
-	told := fmt.Sprintf("%d tokens of prompt and answer", w)
+	size := fmt.Sprintf("%d tokens of prompt and answer", w)
 	switch {
 	case w == 0:
 		x.add("window", NotKnown, "the server does not say how much the model reads", "")
 	case budget > w:
-		x.add("window", Problem, fmt.Sprintf("%s, below the budget of %d: full prompts are refused", told, budget), "lower the budget, or raise the window (vLLM --max-model-len, SGLang --context-length, llama.cpp -c, which is divided among the slots)")
+		x.add("window", Problem, fmt.Sprintf("%s, below the budget of %d: full prompts are refused", size, budget), "lower the budget, or raise the window (vLLM --max-model-len, SGLang --context-length, llama.cpp -c, which is divided among the slots)")
 	case budget == w:
-		x.add("window", Warning, fmt.Sprintf("%s, all of it budget: no room for an answer", told), "lower the budget by the length of an answer")
+		x.add("window", Warning, fmt.Sprintf("%s, all of it budget: no room for an answer", size), "lower the budget by the length of an answer")
 	default:
-		x.add("window", OK, told, "")
+		x.add("window", OK, size, "")
 	}
 	if x.facts.slots != nil || x.facts.capacity == 0 {
 		return
 	}
 	need := cmp.Or(budget, x.cfg.ProbeTokens)
-	told = fmt.Sprintf("%d tokens in all", x.facts.capacity)
+	size = fmt.Sprintf("%d tokens in all", x.facts.capacity)
 	if x.facts.capacity < 2*need {
-		x.add("cache size", Warning, fmt.Sprintf("%s: less than two prompts of %d", told, need), "give the cache more memory (vLLM --gpu-memory-utilization, SGLang --mem-fraction-static)")
+		x.add("cache size", Warning, fmt.Sprintf("%s: less than two prompts of %d", size, need), "give the cache more memory (vLLM --gpu-memory-utilization, SGLang --mem-fraction-static)")
 		return
 	}
-	x.add("cache size", OK, told, "")
+	x.add("cache size", OK, size, "")
 }
 
 // message is a chat of one text.

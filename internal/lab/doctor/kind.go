@@ -16,7 +16,7 @@ import (
 // Kind is a kind of server.
 type Kind string
 
-// The kinds that are told apart.
+// The kinds that are recognised.
 const (
 	VLLM     Kind = "vllm"
 	SGLang   Kind = "sglang"

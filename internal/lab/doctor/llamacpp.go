@@ -106,8 +106,8 @@ func (x *exam) slotChecks(ctx context.Context) {
 		x.add("slots", OK, fmt.Sprintf("%d slots of %d tokens", s.n, s.context), "")
 	}
 	if x.first.err != nil || !x.first.usage.CachedKnown {
-		x.add("host cache", NotKnown, "no answers that tell cached tokens", "")
-		x.add("cache reuse", NotKnown, "no answers that tell cached tokens", "")
+		x.add("host cache", NotKnown, "no answers that report cached tokens", "")
+		x.add("cache reuse", NotKnown, "no answers that report cached tokens", "")
 		return
 	}
 	x.hostCache(ctx, s.n)

@@ -10,7 +10,7 @@ import (
 type Result string
 
 // The results. A problem is what must be changed before anything is reused, measured or heard; a warning is what costs
-// something, or may be meant. NotKnown is no finding at all: nothing told, or nothing was asked.
+// something, or may be meant. NotKnown is no finding at all: nothing was asked, or nothing was answered.
 const (
 	OK       Result = "ok"
 	Warning  Result = "warning"

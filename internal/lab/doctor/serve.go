@@ -31,7 +31,7 @@ func (x *exam) sidecar(ctx context.Context) {
 	}
 	x.add("sidecar", OK, at+"/healthz: 200", "")
 	if _, err := chats.Do(ctx, http.MethodGet, "/readyz", nil); err != nil {
-		x.add("sidecar ready", Problem, short(err), "it is starting or was told to stop: ask again, or start it")
+		x.add("sidecar ready", Problem, short(err), "it is starting or stopping: ask again, or start it")
 		return
 	}
 	x.add("sidecar ready", OK, "/readyz: 200", "")
@@ -46,11 +46,11 @@ func (x *exam) through(ctx context.Context, chats *openai.Engine) {
 		return
 	}
 	a := x.askAt(ctx, chats, x.text, nil)
-	status, told := errors.AsType[*openai.StatusError](a.err)
+	status, refused := errors.AsType[*openai.StatusError](a.err)
 	switch {
-	case told && status.Code == http.StatusNotFound:
+	case refused && status.Code == http.StatusNotFound:
 		x.add(name, NotKnown, "no chats at this address: it seems to be the admin address", "give the main address (port 8765 unless set) to see a request pass")
-	case told && status.Code == http.StatusUnauthorized:
+	case refused && status.Code == http.StatusUnauthorized:
 		x.add(name, Problem, short(a.err), "give --serve-api-key")
 	case a.err != nil:
 		x.add(name, Problem, short(a.err), "look at --infer-api-url of the sidecar and at its log")

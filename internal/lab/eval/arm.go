@@ -52,7 +52,7 @@ const (
 	Default = "default" // what contextpilot.Config{} does
 )
 
-// DefaultArms are the arms of a run that was not told which.
+// DefaultArms are the arms of a run without a choice of its own.
 var DefaultArms = []string{Plain, "order", "hint-before", "hint-after", Default}
 
 // ArmNames describes all names that [ParseArm] knows. Those from blocks-N on have the local engine reuse blocks, and compute N % of their

@@ -16,6 +16,6 @@
 //
 // Every arm is compared with plain row by row, so that the difficulty of rows cancels. Intervals are percentiles of a
 // [Bootstrap] over conversations; that of exact match must also agree with Tango's score interval, which does not collapse
-// where few rows differ. An arm is not inferior if the interval excludes a loss of the margin. [Power] tells how many rows that
+// where few rows differ. An arm is not inferior if the interval excludes a loss of the margin. [Power] computes how many rows that
 // takes. The tests plant known differences and count wrong verdicts.
 package eval

@@ -85,7 +85,7 @@ func checkRow(t *rapid.T, r *eval.Row, o eval.Options, texts map[string]string, 
 			t.Fatalf("row %s: %q in block %s of gold %s:\n%s", r.ID, fact, b.ID, r.Gold[0], b.Text)
 		}
 		if !strings.Contains(b.Text, kind+" of ") {
-			t.Fatalf("row %s: block %s does not tell %q: %s", r.ID, b.ID, kind, b.Text)
+			t.Fatalf("row %s: block %s does not state %q: %s", r.ID, b.ID, kind, b.Text)
 		}
 		if before != nil && slices.ContainsFunc(before.Blocks, func(x eval.Block) bool { return x.ID == b.ID }) {
 			again++

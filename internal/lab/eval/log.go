@@ -34,10 +34,10 @@ type Answer struct {
 	Layout
 	Text string `json:"text"`
 	Match
-	// NLL is the negative log likelihood of the row's answer, per token, in nats; nil: the scorer does not tell.
+	// NLL is the negative log likelihood of the row's answer, per token, in nats; nil: the scorer does not report it.
 	NLL *float64 `json:"nll,omitempty"`
 	// KL is the divergence from the plain arm's distribution to this one's at the answer's tokens, KL(plain ‖ arm), in nats per
-	// token; nil: the scorer does not tell.
+	// token; nil: the scorer does not report it.
 	KL *float64 `json:"kl,omitempty"`
 }
 

@@ -83,7 +83,7 @@ func newDesk(arm Arm, seed uint64, system string, count contextpilot.Tokenizer) 
 	return d, nil
 }
 
-// plan lays out the row at a place, and tells the pilot that it was answered.
+// plan lays out the row at a place, and reports to the pilot that it was answered.
 func (d *desk) plan(at int, row *Row) (prompt, error) {
 	talk := d.talks[row.Session]
 	req := contextpilot.Request{ID: row.ID, Query: row.Question, Fixed: d.arm.Shuffle != 0, Blocks: make([]contextpilot.Block, len(row.Blocks))}

@@ -61,7 +61,7 @@ type ArmReport struct {
 	Verdict Verdict `json:"verdict,omitempty"`
 }
 
-// Layouts tells what an arm did to prompts.
+// Layouts is what an arm did to prompts.
 type Layouts struct {
 	Same      float64 `json:"same"`      // share of rows whose messages are plain's
 	Reordered float64 `json:"reordered"` // share of rows whose blocks are not in the order retrieved

@@ -39,7 +39,7 @@ type Block struct {
 	Text string `json:"text"`
 }
 
-// GoldRank is the retriever's rank, from 1, of the first block that has the answer; 0 if the row does not tell.
+// GoldRank is the retriever's rank, from 1, of the first block that has the answer; 0 if the row does not name one.
 func (r *Row) GoldRank() int {
 	return 1 + slices.IndexFunc(r.Blocks, func(b Block) bool { return slices.Contains(r.Gold, b.ID) })
 }

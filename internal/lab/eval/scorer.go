@@ -22,7 +22,7 @@ type Scorer interface {
 // Answer. Both are joined by one space if there is a Lead.
 type Forced struct{ Lead, Answer string }
 
-// LikelihoodScorer is a [Scorer] that tells how likely an answer is.
+// LikelihoodScorer is a [Scorer] that measures how likely an answer is.
 type LikelihoodScorer interface {
 	Scorer
 	// Score returns the natural logarithm of the probability of each token of the answer, given the messages, the lead and the

@@ -136,7 +136,7 @@ func (t *table) exactDiff(i int, s Settings, boot Bootstrap) *Difference {
 	return d
 }
 
-// decides reports whether the rows can tell anything of quality.
+// decides reports whether the rows say anything about quality.
 func (t *table) decides() bool {
 	return t.groups >= MinGroups && t.mean(func(o *Outcome) float64 { return one(o.Arms[0].Exact) }) >= MinExact
 }

@@ -4,7 +4,7 @@ import (
 	"math"
 )
 
-// Verdict says what an interval tells of a loss of the margin.
+// Verdict says whether an interval excludes a loss of the margin.
 type Verdict string
 
 // The verdicts. With a 95 % interval, an arm that loses the margin is called not inferior in 2.5 % of all runs, and an arm

@@ -105,7 +105,7 @@ func TestTTFTCountsFromSchedule(t *testing.T) {
 }
 
 // TestStallIsCharged: a server that stalls once for a second. The open loop charges each request due meanwhile; the
-// closed loop of one client sees one slow request, which is why it is not what tells how a sidecar does.
+// closed loop of one client sees one slow request, so it does not show how a sidecar does.
 func TestStallIsCharged(t *testing.T) {
 	for _, tt := range []struct {
 		name     string

@@ -132,7 +132,7 @@ type streamCheck struct {
 	tokens int // wanted; 0: what the usage says
 
 	id, finish string // the chunks' ID, the finish reason
-	usage      int    // output tokens by the server's count; 0: not told yet
+	usage      int    // output tokens by the server's count; 0: not known yet
 }
 
 // What can be wrong with a stream.

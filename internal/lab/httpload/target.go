@@ -118,7 +118,7 @@ func (t *Target) do(ctx context.Context, body []byte, id string, read func(*http
 	return o
 }
 
-// isStream tells streams from other answers.
+// isStream reports whether an answer is a stream.
 func isStream(r *http.Response) bool {
 	return strings.HasPrefix(r.Header.Get("Content-Type"), "text/event-stream")
 }

@@ -173,7 +173,7 @@ func perSecond(n int, d time.Duration) float64 {
 // HitRatio returns the part of the prompt tokens that was read from the cache.
 func (r Run) HitRatio() float64 { return hitRatio(r.Sent) }
 
-// CachedKnown reports whether every answer told its cached tokens.
+// CachedKnown reports whether every answer reported its cached tokens.
 func (r Run) CachedKnown() bool {
 	return !slices.ContainsFunc(r.Sent, func(s Sent) bool { return !s.Usage.CachedKnown })
 }

@@ -5,7 +5,7 @@ import (
 	"github.com/ragpilot/ragpilot/internal/lab/figures"
 )
 
-// BalanceWindow is the number of requests in a row over which the share of prefill of one server is told.
+// BalanceWindow is the number of requests in a row over which the share of prefill of one server is reported.
 const BalanceWindow = 500
 
 // Arm is one way to order blocks and to spread requests over servers.

@@ -186,7 +186,7 @@ func (nothing) LoadMemoryVariables(context.Context, map[string]any) (map[string]
 
 func (nothing) SaveContext(context.Context, map[string]any, map[string]any) error { return nil }
 
-// users tells whose a block is: two blocks that a request has together have one owner.
+// users finds the owner of a block: two blocks that a request has together have one owner.
 type users map[string]string // block → a block of the same owner; an owner's first block → itself
 
 func newUsers(trc []trace.Request) users {

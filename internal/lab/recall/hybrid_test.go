@@ -19,7 +19,7 @@ import (
 )
 
 // candidates is how many hits each source of a hybrid search gives: what retriever/elastic and retriever/qdrant ask for unless
-// told otherwise.
+// their options say otherwise.
 const candidates = qdrant.DefaultCandidates
 
 // TestHybrid: words and meaning together find what the better of the two finds, within half a point, with the weights that

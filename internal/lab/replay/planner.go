@@ -96,7 +96,7 @@ func (p *Planner) PlanWith(q trace.Request, plan func(contextpilot.Request) cont
 	return p.record(q, &made, p.set.History)
 }
 
-// Answered tells that the request reached the engine and that the recorded answer follows its prompt.
+// Answered records that the request reached the engine and that the recorded answer follows its prompt.
 func (p *Planner) Answered(q trace.Request) { p.AnsweredIn(contextpilot.Scope{}, q) }
 
 // AnsweredIn is [Planner.Answered] for a request that was planned in a scope of its own.

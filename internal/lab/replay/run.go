@@ -21,7 +21,7 @@ type Job struct {
 	Engine engines.Engine
 	// Salt, if not empty, is the first line of every prompt: runs on one engine do not meet in its cache.
 	Salt string
-	// Exact tells that the engine cuts texts into tokens as the simulator does, so that documents can be accounted.
+	// Exact: the engine cuts texts into tokens as the simulator does, so that documents can be accounted.
 	Exact     bool
 	Model     string
 	MaxTokens int
@@ -34,7 +34,7 @@ type Result struct {
 	Requests     int
 	PromptTokens int
 	CachedTokens int
-	CachedKnown  bool // every answer told its cached tokens
+	CachedKnown  bool // every answer reported its cached tokens
 	DocTokens    int  // of this turn's documents sent in full
 	DocCached    int  // of those, read from the cache
 	RefTokens    int  // of documents replaced by references

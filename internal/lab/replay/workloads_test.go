@@ -67,7 +67,7 @@ func planned(t *testing.T, policy string, offline bool, trc []trace.Request, blo
 	return plans
 }
 
-// send runs plans on an engine that never tells the planner anything, as a plan file is judged.
+// send runs plans on an engine that never reports anything to the planner, as a plan file is judged.
 func send(t *testing.T, plans []trace.Plan, capacity int, trc []trace.Request, blocks *trace.Blocks) measured {
 	t.Helper()
 	byID := map[string]trace.Request{}

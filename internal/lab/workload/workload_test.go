@@ -330,7 +330,7 @@ func TestRank(t *testing.T) {
 	between(t, "mean place of a borderline block", b, 5, 8.5)
 }
 
-// topicOf tells topics apart in a trace that shares no blocks between them, by any of a request's blocks.
+// topicOf distinguishes topics in a trace that shares no blocks between them, by any of a request's blocks.
 func topicOf(requests []trace.Request) []int {
 	group := map[string]int{}
 	out := make([]int, len(requests))
