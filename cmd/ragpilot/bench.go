@@ -49,7 +49,8 @@ func newBench() *cobra.Command {
 	flags := cmd.Flags()
 	flags.StringVar(&traceFile, "trace", "", "trace `FILE`")
 	flags.StringVar(&blocksFile, "blocks", "", "blocks `FILE`")
-	flags.StringSliceVar(&policies, "policy", []string{contextpilot.DefaultPolicy}, fmt.Sprintf("order `POLICIES`: %v", contextpilot.PolicyNames()))
+	flags.StringSliceVar(&policies, "policy", []string{contextpilot.DefaultPolicy},
+		fmt.Sprintf("order `POLICIES`: %v", contextpilot.PolicyNames()))
 	flags.IntVar(&timed, "timed", 1000, "`N` plans are timed")
 	flags.IntVar(&k, "k", 0, "use the first `N` documents of each request (0: all)")
 	flags.BoolVar(&asJSON, "json", false, "one JSON object for each policy")
@@ -76,10 +77,13 @@ func writeCosts(out io.Writer, reports []replay.Cost, asJSON bool) error {
 		return nil
 	}
 	w := figures.Table(out)
-	fmt.Fprintln(w, "policy\tlive\tp50 µs\tp95 µs\tp99 µs\tmax µs\tallocs\tB allocated\tB/live\tplans/s\tplans/s, all cores\tbounded\thit blocks\t")
+	fmt.Fprintln(w, "policy\tlive\tp50 µs\tp95 µs\tp99 µs\tmax µs\tallocs\tB allocated\tB/live\tplans/s\tplans/s, all cores\tbounded\thit "+
+		"blocks\t")
 	for _, r := range reports {
-		fmt.Fprintf(w, "%s\t%d\t%.1f\t%.1f\t%.1f\t%.1f\t%.1f\t%.0f\t%.0f\t%.0f\t%.0f\t%d\t%.2f\t\n", r.Policy, r.Live, figures.Micros(r.P50), figures.Micros(r.P95),
-			figures.Micros(r.P99), figures.Micros(r.Max), r.Allocs, r.AllocBytes, r.BytesPerLive, r.PerSecond, r.PerSecondAll, r.Bounded, r.HitBlocks)
+		fmt.Fprintf(w, "%s\t%d\t%.1f\t%.1f\t%.1f\t%.1f\t%.1f\t%.0f\t%.0f\t%.0f\t%.0f\t%d\t%.2f\t\n", r.Policy, r.Live, figures.Micros(r.P50),
+			figures.Micros(r.P95),
+			figures.Micros(r.P99), figures.Micros(r.Max), r.Allocs, r.AllocBytes, r.BytesPerLive, r.PerSecond, r.PerSecondAll, r.Bounded,
+			r.HitBlocks)
 	}
 	return w.Flush()
 }

@@ -37,7 +37,8 @@ func newBenchLocal() *cobra.Command {
 	flags.IntSliceVar(&f.prompts, "prompt", []int{512}, "lengths of the prompts in `TOKENS`, with commas between them")
 	flags.IntVar(&f.answer, "answer", 64, "length of the answer in `TOKENS`")
 	flags.IntVar(&f.runs, "runs", 3, "measure `N` times")
-	flags.IntVar(&f.block, "block", 0, "measure instead how soon an answer begins to prompts made of blocks of `TOKENS` that were computed before; 0: do not")
+	flags.IntVar(&f.block, "block", 0,
+		"measure instead how soon an answer begins to prompts made of blocks of `TOKENS` that were computed before; 0: do not")
 	return cmd
 }
 
@@ -45,7 +46,8 @@ func (f *benchLocalFlags) run(cmd *cobra.Command) (err error) {
 	if len(f.prompts) == 0 {
 		return errors.New("--prompt: want at least one")
 	}
-	err = checkLimits(limited{"threads", f.threads, 1}, limited{"prompt", slices.Min(f.prompts), 1}, limited{"answer", f.answer, 2}, limited{"runs", f.runs, 1})
+	err = checkLimits(limited{"threads", f.threads, 1}, limited{"prompt", slices.Min(f.prompts), 1}, limited{"answer", f.answer, 2},
+		limited{"runs", f.runs, 1})
 	if err != nil {
 		return err
 	}
@@ -54,7 +56,8 @@ func (f *benchLocalFlags) run(cmd *cobra.Command) (err error) {
 		return err
 	}
 	// A prompt is computed in one step, as elsewhere with a batch of its length.
-	engine, err := local.Open(local.Config{Model: path, Threads: f.threads, Step: slices.Max(f.prompts), CacheBytes: 2 * local.DefaultCacheBytes})
+	engine, err := local.Open(local.Config{Model: path, Threads: f.threads, Step: slices.Max(f.prompts),
+		CacheBytes: 2 * local.DefaultCacheBytes})
 	if err != nil {
 		return err
 	}
@@ -81,7 +84,8 @@ func (f *benchLocalFlags) run(cmd *cobra.Command) (err error) {
 	out := cmd.OutOrStdout()
 	fmt.Fprintln(out, engine.Name())
 	for i, n := range f.prompts {
-		fmt.Fprintf(out, "prefill of %d tokens: %.1f tokens/s\ndecode of %d tokens behind them: %.1f tokens/s\n", n, prefill[i], f.answer, decode[i])
+		fmt.Fprintf(out, "prefill of %d tokens: %.1f tokens/s\ndecode of %d tokens behind them: %.1f tokens/s\n", n, prefill[i], f.answer,
+			decode[i])
 	}
 	if info.Mode().IsRegular() {
 		fmt.Fprintf(out, "file: %.1f MB\n", figures.Megabytes(info.Size()))
@@ -154,14 +158,17 @@ func (b *blockBench) run(ctx context.Context, length int) error {
 			}
 		}
 	}
-	fmt.Fprintf(b.out, "%d tokens in blocks of %d, and a question of %d: %.2f s to the first token\n", length, b.block, benchQuestion, best[0].Seconds())
+	fmt.Fprintf(b.out, "%d tokens in blocks of %d, and a question of %d: %.2f s to the first token\n", length, b.block, benchQuestion,
+		best[0].Seconds())
 	for i, share := range shares[1:] {
-		fmt.Fprintf(b.out, "  blocks computed before, %2.0f %% again: %.2f s, %.2f of it\n", 100*share, best[i+1].Seconds(), best[i+1].Seconds()/best[0].Seconds())
+		fmt.Fprintf(b.out, "  blocks computed before, %2.0f %% again: %.2f s, %.2f of it\n", 100*share, best[i+1].Seconds(),
+			best[i+1].Seconds()/best[0].Seconds())
 	}
 	return nil
 }
 
-func (b *blockBench) ask(ctx context.Context, prompt []int32, blocks []engines.BlockSpan, extra map[string]json.RawMessage) (engines.Response, error) {
+func (b *blockBench) ask(ctx context.Context, prompt []int32, blocks []engines.BlockSpan,
+	extra map[string]json.RawMessage) (engines.Response, error) {
 	return b.engine.GenerateTokens(ctx, engines.Request{MaxTokens: 1, Extra: extra, Blocks: blocks}, prompt, nil)
 }
 

@@ -36,7 +36,8 @@ type routeFlags struct {
 
 func newBenchRoute() *cobra.Command {
 	f := &routeFlags{}
-	cmd := newCommand("route (--trace T --blocks B | --workload NAME) --arrivals KIND", "Compare ways to spread requests over replicas of an engine",
+	cmd := newCommand("route (--trace T --blocks B | --workload NAME) --arrivals KIND",
+		"Compare ways to spread requests over replicas of an engine",
 		"Route replays a trace on several replicas, in virtual time on simulated ones or in real time on those at --engine, and\n"+
 			"compares: order and replica chosen together (joint), the same order spread by load or in turn, and prompts as\n"+
 			"retrieved that go to where their prefix is (prefix-only). Every arm starts with empty caches. The table tells the\n"+
@@ -58,7 +59,8 @@ func newBenchRoute() *cobra.Command {
 	flags.IntVar(&f.requests, "requests", 0, "use the first `N` requests of the trace (0: all)")
 	flags.StringSliceVar(&f.arms, "arms", armNames(), "`ARMS` to compare; the first one is what the others are compared with")
 	flags.IntSliceVar(&f.replicas, "replicas", []int{2, 4}, "numbers of simulated replicas, a `LIST`")
-	flags.StringVar(&f.arrivals, "arrivals", "poisson:3", "`KIND` poisson:RATE, bursts:RATE,SIZE or closed:USERS at each replica: all of them get N times as much; RATE and USERS may be lists")
+	flags.StringVar(&f.arrivals, "arrivals", "poisson:3",
+		"`KIND` poisson:RATE, bursts:RATE,SIZE or closed:USERS at each replica: all of them get N times as much; RATE and USERS may be lists")
 	flags.DurationVar(&f.think, "think", 0, "mean `TIME` between an answer and its user's next request")
 	flags.IntVar(&f.seeds, "seeds", 1, "`N` runs of each with other arrival times; reported are means and their 95 % t-intervals")
 	flags.StringVar(&f.model, "engine-model", "h100", "how fast the simulated replicas are: `h100|cpu-tiny|FILE.json`")
@@ -69,7 +71,8 @@ func newBenchRoute() *cobra.Command {
 	flags.StringVar(&f.real.requestID, "request-id", "all", "how real replicas are told a request's ID: `all|header|none`")
 	flags.IntVar(&f.real.maxTokens, "max-tokens", 16, "length of answers in `TOKENS` (simulated: as recorded, unless given)")
 	flags.IntVar(&f.router.Window, "window", 0, "`N` requests over which the router balances prefill (0: 500)")
-	flags.Float64Var(&f.router.MaxShare, "max-share", 0, "`BOUND` of a replica's prefill within the window, as a multiple of the mean (0: 1.15)")
+	flags.Float64Var(&f.router.MaxShare, "max-share", 0,
+		"`BOUND` of a replica's prefill within the window, as a multiple of the mean (0: 1.15)")
 	flags.Float64Var(&f.router.Affinity, "affinity", 0, "`WORTH` of a familiar token to the router (0: 0.3; negative: none)")
 	flags.Float64Var(&f.router.Queue, "queue", 0, "`COST` of a waiting token to the router (0: 0.3; negative: none)")
 	flags.BoolVar(&f.json, "json", false, "one JSON object for each line of the table")
@@ -285,7 +288,8 @@ func printRoutes(out io.Writer, engine string, points []load.RoutePoint) error {
 			computed, hit = p.Prefill.Show("%.0f"), p.Hit.Show("%.3f")
 			balance, factor = fmt.Sprintf("%.2f", p.Imbalance.Max), p.VsFirst.Show("%.3f")
 		}
-		fmt.Fprintln(w, figures.Row(fmt.Sprint(p.Replicas), p.Arrivals, p.Arm, computed, hit, balance, p.TTFT50.Show("%.0f"), p.TTFT95.Show("%.0f"), factor))
+		fmt.Fprintln(w, figures.Row(fmt.Sprint(p.Replicas), p.Arrivals, p.Arm, computed, hit, balance, p.TTFT50.Show("%.0f"),
+			p.TTFT95.Show("%.0f"), factor))
 	}
 	return w.Flush()
 }

@@ -35,9 +35,13 @@ type serverFlags struct {
 
 func (f *serverFlags) register(flags *pflag.FlagSet) {
 	flags.StringArrayVar(&f.urls, "engine", nil, "base `URL` of an OpenAI-compatible replica, in place of simulated ones; once for each")
-	flags.StringVar(&f.reset, "reset", "", "shell `COMMAND` that empties or restarts the real replicas, run before each run; without it the prompts of each run have a first line of their own")
-	flags.StringVar(&f.evictions, "evictions", "", "listen on `ADDRESS` for what real replicas lose, posted to /N/evict by the one of the Nth --engine, from 0")
-	flags.BoolVar(&f.followSlots, "follow-slots", true, "follow the slots of llama.cpp servers; without it they are believed to keep every prompt")
+	flags.StringVar(&f.reset, "reset", "",
+		"shell `COMMAND` that empties or restarts the real replicas, run before each run; without it the prompts of each run have a first "+
+			"line of their own")
+	flags.StringVar(&f.evictions, "evictions", "",
+		"listen on `ADDRESS` for what real replicas lose, posted to /N/evict by the one of the Nth --engine, from 0")
+	flags.BoolVar(&f.followSlots, "follow-slots", true,
+		"follow the slots of llama.cpp servers; without it they are believed to keep every prompt")
 }
 
 // names are the flags that need --engine.

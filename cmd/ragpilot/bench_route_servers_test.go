@@ -64,7 +64,8 @@ func TestRouteReset(t *testing.T) {
 	if _, err := onReplicas(t, []string{server.URL}); err != nil || salted.Load() == 0 {
 		t.Errorf("without a reset: %v, %d prompts have a first line of their run", err, salted.Load())
 	}
-	if _, err := onReplicas(t, []string{server.URL}, "--reset", "exit 3"); err == nil || !strings.Contains(err.Error(), `--reset "exit 3": exit status 3`) {
+	if _, err := onReplicas(t, []string{server.URL}, "--reset", "exit 3"); err == nil ||
+		!strings.Contains(err.Error(), `--reset "exit 3": exit status 3`) {
 		t.Errorf("a reset that fails: %v", err)
 	}
 }
@@ -167,7 +168,8 @@ func slotServer(t *testing.T, tokenizes bool) string {
 		mux.HandleFunc(path, func(w http.ResponseWriter, _ *http.Request) { _ = json.NewEncoder(w).Encode(v) })
 	}
 	page("/v1/models", map[string]any{"data": []any{map[string]string{"id": "m", "owned_by": "llamacpp"}}})
-	page("/props", map[string]any{"total_slots": 3, "model_path": "/some/where/m.gguf", "build_info": "b1", "default_generation_settings": map[string]int{"n_ctx": 4096}})
+	page("/props", map[string]any{"total_slots": 3, "model_path": "/some/where/m.gguf", "build_info": "b1",
+		"default_generation_settings": map[string]int{"n_ctx": 4096}})
 	page("/slots", []any{})
 	page("/apply-template", map[string]string{"prompt": "p"})
 	if tokenizes {

@@ -24,7 +24,8 @@ func routePoints(t *testing.T, out string) []load.RoutePoint {
 }
 
 func TestBenchRoute(t *testing.T) {
-	args := []string{"bench", "route", "--workload", "topics", "--contexts", "250", "--replicas", "2,3", "--arrivals", "poisson:1,4", "--seeds", "2"}
+	args := []string{"bench", "route", "--workload", "topics", "--contexts", "250", "--replicas", "2,3", "--arrivals", "poisson:1,4",
+		"--seeds", "2"}
 	out, err := run(t, append(args, "--json")...)
 	if err != nil {
 		t.Fatal(err)
@@ -35,7 +36,8 @@ func TestBenchRoute(t *testing.T) {
 	}
 	var got []string
 	for _, p := range points {
-		if p.Seeds != 2 || p.Requests != 250 || !p.Simulated || !p.HitKnown || p.Against != "joint" || p.Prefill.Mean <= 0 || p.TTFT95.Mean <= 0 || p.Imbalance.Mean < 1 || !strings.Contains(p.Engine, "h100") {
+		if p.Seeds != 2 || p.Requests != 250 || !p.Simulated || !p.HitKnown || p.Against != "joint" || p.Prefill.Mean <= 0 ||
+			p.TTFT95.Mean <= 0 || p.Imbalance.Mean < 1 || !strings.Contains(p.Engine, "h100") {
 			t.Errorf("%+v", p)
 		}
 		if (p.Arm == "joint") != (p.VsFirst.Mean == 1) || p.VsFirst.Mean < 1 {
@@ -76,7 +78,8 @@ func TestBenchRouteOnEngines(t *testing.T) {
 		t.Fatal(err)
 	}
 	points := routePoints(t, out)
-	if len(points) != 2 || points[0].Replicas != 2 || points[0].Arrivals != "closed:4" || points[0].Simulated || points[0].Engine != "2 × sim (ragpilot)" {
+	if len(points) != 2 || points[0].Replicas != 2 || points[0].Arrivals != "closed:4" || points[0].Simulated ||
+		points[0].Engine != "2 × sim (ragpilot)" {
 		t.Fatalf("%+v", points)
 	}
 	for _, p := range points { // both begin with empty caches: what comes first is computed

@@ -35,7 +35,8 @@ const memoryEvery = 100 * time.Millisecond
 
 func newBenchServe() *cobra.Command {
 	f := &serveLoadFlags{}
-	cmd := newCommand("serve --base URL (--rate N | --clients N | --open-streams N)", "Load an OpenAI-compatible server and measure its latency",
+	cmd := newCommand("serve --base URL (--rate N | --clients N | --open-streams N)",
+		"Load an OpenAI-compatible server and measure its latency",
 		"Serve sends chat requests with documents and measures how long the answers take. At a --rate times count from when\n"+
 			"a request was due, so a stall is charged to all that it holds up. With --against both servers are loaded in turn, in\n"+
 			"short slices, and the difference is reported: what a sidecar at --base adds to the engine at --against.\n"+
@@ -53,7 +54,8 @@ func newBenchServe() *cobra.Command {
 	flags.Float64Var(&f.rate, "rate", 0, "`N` requests due in a second, whatever becomes of those before")
 	flags.StringVar(&f.arrivals, "arrivals", "constant", "times between requests at a --rate: `constant|poisson`")
 	flags.IntVar(&f.clients, "clients", 0, "`N` clients, each of which sends a request when it has its last answer")
-	flags.IntVar(&f.maxInFlight, "max-in-flight", httpload.DefaultMaxInFlight, "at a --rate, `N` requests under way at a time; further ones wait, and are charged with it")
+	flags.IntVar(&f.maxInFlight, "max-in-flight", httpload.DefaultMaxInFlight,
+		"at a --rate, `N` requests under way at a time; further ones wait, and are charged with it")
 	flags.DurationVar(&f.warmUp, "warm-up", time.Second, "`TIME` that is not measured")
 	flags.DurationVar(&f.duration, "duration", 10*time.Second, "`TIME` that is; with --against for both together")
 	flags.DurationVar(&f.slice, "slice", 500*time.Millisecond, "with --against, `TIME` before it is the other's turn")
@@ -84,10 +86,14 @@ func (f *serveLoadFlags) registerBody(flags *pflag.FlagSet) {
 func (f *serveLoadFlags) check(flags *pflag.FlagSet) error {
 	var faults []error
 	if f.bodies != "" {
-		faults = append(faults, refuse(flags, "not with --bodies, which are sent as they are", "model", "stream", "max-tokens", "documents", "k", "block-tokens", "place"))
+		faults = append(faults,
+			refuse(flags, "not with --bodies, which are sent as they are", "model", "stream", "max-tokens", "documents", "k", "block-tokens",
+				"place"))
 	}
 	if f.openStreams != 0 {
-		faults = append(faults, refuse(flags, "not with --open-streams", "against", "rate", "arrivals", "clients", "max-in-flight", "warm-up", "duration", "slice", "bodies"))
+		faults = append(faults,
+			refuse(flags, "not with --open-streams", "against", "rate", "arrivals", "clients", "max-in-flight", "warm-up", "duration", "slice",
+				"bodies"))
 		if f.openStreams < 0 {
 			faults = append(faults, fmt.Errorf("--open-streams %d: must not be negative", f.openStreams))
 		}
@@ -220,7 +226,8 @@ func (m *measured) verdict() error {
 	var reports []httpload.Report
 	switch {
 	case m.Streams != nil && m.Streams.Intact < m.Streams.Streams:
-		return fmt.Errorf("%d of %d streams were not intact: %s", m.Streams.Streams-m.Streams.Intact, m.Streams.Streams, firstProblem(m.Streams.Errors))
+		return fmt.Errorf("%d of %d streams were not intact: %s", m.Streams.Streams-m.Streams.Intact, m.Streams.Streams,
+			firstProblem(m.Streams.Errors))
 	case m.Comparison != nil:
 		reports = []httpload.Report{m.Comparison.Base, m.Comparison.Against}
 	case m.Report != nil:
@@ -256,7 +263,8 @@ func (m *measured) print(out io.Writer) error {
 		if m.Memory == nil {
 			fmt.Fprintf(out, "\nmemory of process %d: not measured on this system\n", m.PID)
 		} else {
-			fmt.Fprintf(out, "\nmemory of process %d in MB: %.1f before, at most %.1f, %.1f after\n", m.PID, figures.Megabytes(m.Memory.Before), figures.Megabytes(m.Memory.Peak), figures.Megabytes(m.Memory.After))
+			fmt.Fprintf(out, "\nmemory of process %d in MB: %.1f before, at most %.1f, %.1f after\n", m.PID, figures.Megabytes(m.Memory.Before),
+				figures.Megabytes(m.Memory.Peak), figures.Megabytes(m.Memory.After))
 		}
 	}
 	return err
@@ -271,7 +279,8 @@ func printReports(out io.Writer, names []string, reports []httpload.Report) erro
 	w := figures.Table(out)
 	fmt.Fprintln(w, figures.Row("", "requests", "ok", "errors", "ok/s", "MB sent", "MB received"))
 	for i, r := range reports {
-		fmt.Fprintf(w, "%stotal\t%d\t%d\t%d\t%.1f\t%.2f\t%.2f\t\n", names[i], r.Requests, r.OK, r.Requests-r.OK, r.PerSec, figures.Megabytes(r.Sent), figures.Megabytes(r.Received))
+		fmt.Fprintf(w, "%stotal\t%d\t%d\t%d\t%.1f\t%.2f\t%.2f\t\n", names[i], r.Requests, r.OK, r.Requests-r.OK, r.PerSec,
+			figures.Megabytes(r.Sent), figures.Megabytes(r.Received))
 	}
 	if err := w.Flush(); err != nil {
 		return err
@@ -296,7 +305,8 @@ func printReports(out io.Writer, names []string, reports []httpload.Report) erro
 }
 
 func printTimes(w io.Writer, name string, s httpload.Summary) {
-	fmt.Fprintf(w, "%s\t%d\t%.3f\t%.3f\t%.3f\t%.3f\t%.3f\t%.3f\t\n", name, s.Count, s.Mean/1e3, s.P50/1e3, s.P90/1e3, s.P99/1e3, s.P999/1e3, s.Max/1e3)
+	fmt.Fprintf(w, "%s\t%d\t%.3f\t%.3f\t%.3f\t%.3f\t%.3f\t%.3f\t\n", name, s.Count, s.Mean/1e3, s.P50/1e3, s.P90/1e3, s.P99/1e3, s.P999/1e3,
+		s.Max/1e3)
 }
 
 func printErrors(out io.Writer, name string, problems []httpload.Error) {
@@ -317,7 +327,8 @@ func printComparison(out io.Writer, c *httpload.Comparison) error {
 		of   []httpload.Difference
 	}{{"latency", c.Latency}, {"TTFT", c.TTFT}, {"from sending", c.Service}} {
 		for _, d := range x.of {
-			fmt.Fprintf(w, "%s p%g\t%.3f\t%.3f\t%.3f\t%.3f\t%.3f\t%d\t\n", x.name, d.Quantile*100, d.Pooled/1e3, d.Median/1e3, d.Low/1e3, d.High/1e3, d.Confidence, d.Pairs)
+			fmt.Fprintf(w, "%s p%g\t%.3f\t%.3f\t%.3f\t%.3f\t%.3f\t%d\t\n", x.name, d.Quantile*100, d.Pooled/1e3, d.Median/1e3, d.Low/1e3, d.High/1e3,
+				d.Confidence, d.Pairs)
 		}
 	}
 	return w.Flush()
@@ -327,7 +338,8 @@ func printStreams(out io.Writer, s *httpload.StreamsReport) error {
 	fmt.Fprintf(out, "target %s\n", s.Target)
 	w := figures.Table(out)
 	fmt.Fprintln(w, figures.Row("streams", "intact", "errors", "open together", "tokens", "MB received", "s"))
-	fmt.Fprintf(w, "%d\t%d\t%d\t%d\t%d\t%.2f\t%.1f\t\n", s.Streams, s.Intact, s.Streams-s.Intact, s.PeakOpen, s.Tokens, figures.Megabytes(s.Received), s.Seconds)
+	fmt.Fprintf(w, "%d\t%d\t%d\t%d\t%d\t%.2f\t%.1f\t\n", s.Streams, s.Intact, s.Streams-s.Intact, s.PeakOpen, s.Tokens,
+		figures.Megabytes(s.Received), s.Seconds)
 	if err := w.Flush(); err != nil {
 		return err
 	}

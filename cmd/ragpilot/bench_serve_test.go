@@ -41,7 +41,8 @@ func benchServe(t *testing.T, args ...string) (measured, error) {
 
 func TestBenchServe(t *testing.T) {
 	url := simulated(t, upstream.Options{})
-	bodies := write(t, "bodies.jsonl", `{"messages":[{"role":"user","content":"a"}]}`+"\n"+`{"stream":true,"messages":[{"role":"user","content":"b"}]}`+"\n")
+	bodies := write(t, "bodies.jsonl",
+		`{"messages":[{"role":"user","content":"a"}]}`+"\n"+`{"stream":true,"messages":[{"role":"user","content":"b"}]}`+"\n")
 	for name, args := range map[string][]string{
 		"rate":     append(few, "--rate", "100"),
 		"poisson":  append(few, "--rate", "200", "--arrivals", "poisson", "--stream"),
@@ -73,7 +74,8 @@ func TestBenchServeAgainst(t *testing.T) {
 		t.Fatal(err)
 	}
 	c := m.Comparison
-	if c == nil || c.Base.Requests != 20 || c.Against.Requests != 20 || len(c.Latency) != 3 || c.Latency[0].Pairs != 5 || !strings.HasPrefix(c.Base.Target, slow) {
+	if c == nil || c.Base.Requests != 20 || c.Against.Requests != 20 || len(c.Latency) != 3 || c.Latency[0].Pairs != 5 ||
+		!strings.HasPrefix(c.Base.Target, slow) {
 		t.Errorf("%+v", c)
 	}
 	out, err := run(t, append([]string{"bench", "serve"}, args...)...)
@@ -148,7 +150,8 @@ func TestBenchServeBadFlags(t *testing.T) {
 		tests = append(tests, struct{ args, want string }{"--base " + url + " --rate 1 --pid 999999999", "--pid 999999999"})
 	}
 	for _, tt := range tests {
-		if _, err := run(t, append([]string{"bench", "serve"}, strings.Fields(tt.args)...)...); err == nil || !strings.Contains(err.Error(), tt.want) {
+		if _, err := run(t, append([]string{"bench", "serve"}, strings.Fields(tt.args)...)...); err == nil ||
+			!strings.Contains(err.Error(), tt.want) {
 			t.Errorf("%s: %v, want %s", tt.args, err, tt.want)
 		}
 	}
@@ -160,7 +163,8 @@ func TestBenchUpstreamBadFlags(t *testing.T) {
 		"--evict-ids mine": "--evict-ids", "--tokens 99999999": "--tokens", "--evict-url http://x": "--capacity", "--listen nowhere": "--listen",
 		"--token-delay -1s": "--token-delay",
 	} {
-		if _, err := run(t, append([]string{"bench", "upstream"}, strings.Fields(args)...)...); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := run(t, append([]string{"bench", "upstream"}, strings.Fields(args)...)...); err == nil ||
+			!strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %s", args, err, want)
 		}
 	}
@@ -189,7 +193,8 @@ func TestBenchUpstream(t *testing.T) {
 	}
 	for _, text := range []string{"one ", "two "} {
 		body := `{"messages":[{"role":"user","content":"` + strings.Repeat(text, 40) + `"}]}`
-		got, err := http.Post(url+"/v1/chat/completions", "application/json", strings.NewReader(body)) //nolint:noctx // the test's end ends the server
+		//nolint:noctx // the test's end ends the server
+		got, err := http.Post(url+"/v1/chat/completions", "application/json", strings.NewReader(body))
 		if err != nil || got.StatusCode != http.StatusOK {
 			t.Fatalf("%v, %v", got, err)
 		}
@@ -208,7 +213,8 @@ func TestBenchUpstream(t *testing.T) {
 	if err := cmd.Wait(); err != nil {
 		t.Errorf("it ended with %v", err)
 	}
-	if len(rest) != 2 || !strings.HasPrefix(rest[0], "2 requests, 80 prompt tokens") || !strings.HasPrefix(rest[1], "1 evictions posted in 1 calls") {
+	if len(rest) != 2 || !strings.HasPrefix(rest[0], "2 requests, 80 prompt tokens") ||
+		!strings.HasPrefix(rest[1], "1 evictions posted in 1 calls") {
 		t.Errorf("at its end it says %q", rest)
 	}
 }

@@ -31,14 +31,21 @@ func newBenchUpstream() *cobra.Command {
 	flags.StringVar(&o.Model, "model", upstream.DefaultModel, "`MODEL` to be; requests may name any")
 	flags.IntVar(&o.CapacityTokens, "capacity", 0, "size of the prefix cache in `TOKENS` (0: unlimited)")
 	flags.IntVar(&o.BlockTokens, "block-tokens", sim.DefaultBlockTokens, "size of a cache block in `TOKENS`")
-	flags.StringVar(&f.delay, "delay", "0s", "`TIME|sim`: the time to the first token, or by the simulator's cost model, which depends on what is cached")
+	flags.StringVar(&f.delay, "delay", "0s",
+		"`TIME|sim`: the time to the first token, or by the simulator's cost model, which depends on what is cached")
 	flags.DurationVar(&o.TokenDelay, "token-delay", 0, "`TIME` from one token to the next")
 	flags.IntVar(&o.Tokens, "tokens", 0, "length of answers in `TOKENS` (0: as many as a request's max_tokens, or 16)")
-	flags.StringVar(&f.reply, "reply", string(upstream.Numbered), fmt.Sprintf("`KIND` of answers: %v; numbered ones are what bench serve --open-streams checks, digest tells equal prompts from others", upstream.Replies()))
-	flags.BoolVar(&o.Stub, "stub", false, "answer with a fixed word at once, without cache, delays or decoding: for measuring what a proxy adds")
+	flags.StringVar(&f.reply, "reply", string(upstream.Numbered),
+		fmt.Sprintf("`KIND` of answers: %v; numbered ones are what bench serve --open-streams checks, digest tells equal prompts from others",
+			upstream.Replies()))
+	flags.BoolVar(&o.Stub, "stub", false,
+		"answer with a fixed word at once, without cache, delays or decoding: for measuring what a proxy adds")
 	flags.StringVar(&f.evict, "evict-url", "", "post what the cache loses to `URL`/evict")
-	flags.StringVar(&f.rule, "evict-rule", string(upstream.OwnLost), fmt.Sprintf("`RULE` for when a request is lost: %v: all that it newly stored, its first part, or each part with what is left", upstream.EvictRules()))
-	flags.StringVar(&f.ids, "evict-ids", "client", "post the IDs of `client|engine`: as they came, or as vLLM has them inside, chatcmpl-ID-HEX")
+	flags.StringVar(&f.rule, "evict-rule", string(upstream.OwnLost),
+		fmt.Sprintf("`RULE` for when a request is lost: %v: all that it newly stored, its first part, or each part with what is left",
+			upstream.EvictRules()))
+	flags.StringVar(&f.ids, "evict-ids", "client",
+		"post the IDs of `client|engine`: as they came, or as vLLM has them inside, chatcmpl-ID-HEX")
 	return cmd
 }
 
@@ -109,7 +116,8 @@ func (f *upstreamFlags) run(cmd *cobra.Command) error {
 		s.Requests, s.PromptTokens, s.HitRatio(), s.OutputTokens, s.EvictedBlocks)
 	if poster != nil {
 		p := poster.Stats()
-		fmt.Fprintf(out, "%d evictions posted in %d calls; dropped: %d as the queue was full, %d undeliverable\n", p.Posted, p.Calls, p.Overflowed, p.Failed)
+		fmt.Fprintf(out, "%d evictions posted in %d calls; dropped: %d as the queue was full, %d undeliverable\n", p.Posted, p.Calls,
+			p.Overflowed, p.Failed)
 	}
 	return nil
 }

@@ -142,6 +142,7 @@ func (r boundsReport) print(out io.Writer) error {
 		"spread           %s\n"+
 		"offline          %s\n"+
 		"groups           %s\n"+
-		"any              %.4f\n", r.Requests, r.FirstTurns, r.DocTokens, r.Repeated, r.Online, share(r.Spread), share(r.Offline), share(r.Groups), r.Any)
+		"any              %.4f\n", r.Requests, r.FirstTurns, r.DocTokens, r.Repeated, r.Online, share(r.Spread), share(r.Offline),
+		share(r.Groups), r.Any)
 	return err
 }

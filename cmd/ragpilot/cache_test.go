@@ -57,7 +57,8 @@ func TestCache(t *testing.T) {
 	}
 	server := httptest.NewServer(upstream.New(upstream.Options{}))
 	defer server.Close()
-	for folder, want := range map[string]string{dir: "; 1 damaged", t.TempDir(): "nothing of an engine", filepath.Join(dir, "none"): "is not there", pages[1]: "1 problems"} {
+	for folder, want := range map[string]string{dir: "; 1 damaged", t.TempDir(): "nothing of an engine",
+		filepath.Join(dir, "none"): "is not there", pages[1]: "1 problems"} {
 		out, err := run(t, "doctor", "--engine", server.URL, "--no-probe", "--cache-dir", folder)
 		if !strings.Contains(out, want) || (err != nil) != (folder == pages[1]) {
 			t.Errorf("doctor of %s: %v\n%s", folder, err, out)
@@ -105,7 +106,8 @@ func TestWarm(t *testing.T) {
 		t.Errorf("%d blocks: %d tokens computed, and %d by the next run", blocks, first, again)
 	}
 	const question = "How long may a film be kept on loan?\n"
-	out, err := chatWith(t, question+"/new\n"+question, "--model", model, "--cache-dir", dir, "--reuse", "blocks", "--recompute", "0.1", "--max-tokens", "3")
+	out, err := chatWith(t, question+"/new\n"+question, "--model", model, "--cache-dir", dir, "--reuse", "blocks", "--recompute", "0.1",
+		"--max-tokens", "3")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -116,7 +118,8 @@ func TestWarm(t *testing.T) {
 	for i, m := range all { // this process has sent the blocks before the second question alone
 		prompt, _ := strconv.Atoi(m[1])
 		cached, _ := strconv.Atoi(m[2])
-		if expected, _ := strconv.Atoi(m[3]); 10*cached < 7*prompt || i == 0 && expected > 0 || i == 1 && (2*expected < cached || expected > cached) {
+		if expected, _ := strconv.Atoi(m[3]); 10*cached < 7*prompt || i == 0 && expected > 0 || i == 1 &&
+			(2*expected < cached || expected > cached) {
 			t.Errorf("%d of %d tokens from the cache, %d expected:\n%s", cached, prompt, expected, out)
 		}
 	}

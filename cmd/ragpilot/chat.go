@@ -41,23 +41,30 @@ func newChat() *cobra.Command {
 		"Chat reads questions from the terminal, retrieves the best blocks of the documents for each, and streams the\n"+
 			"answer of a small model in this process, which is fetched once, or of the engine at --engine. Under each answer\n"+
 			"stand the blocks, with those that an earlier turn has shown in parentheses, and what was taken from the cache.\n"+
-			"Each question is sent with the whole conversation so far. An empty line is skipped; /new begins a new conversation; /quit, or the end of the input, ends. An interrupt\n"+
+			"Each question is sent with the whole conversation so far. An empty line is skipped; /new begins a new conversation; /quit, or the "+
+			"end of the input, ends. An interrupt\n"+
 			"ends the program.", f.run)
 	flags := cmd.Flags()
 	flags.StringVar(&f.docs, "docs", "", "folder of documents: text, Markdown, HTML, PDF; empty: a few short ones that are built in: `DIR`")
-	flags.StringVar(&f.context, "context", "", "compressed context (ragpilot compress) to answer from, of a model in this process, or, in the form of a slot file, of a llama.cpp server at --engine; retrieved blocks of --docs, if that is given, come behind it: `FILE`")
+	flags.StringVar(&f.context, "context", "",
+		"compressed context (ragpilot compress) to answer from, of a model in this process, or, in the form of a slot file, of a llama.cpp "+
+			"server at --engine; retrieved blocks of --docs, if that is given, come behind it: `FILE`")
 	flags.IntVar(&f.k, "k", demo.LibraryBlocks, "retrieve `N` blocks for each question")
-	flags.StringVar(&f.profile, "profile", "default", fmt.Sprintf("how prompts may differ from retrieval order: `NAME` or file: %v", profile.Names()))
+	flags.StringVar(&f.profile, "profile", "default",
+		fmt.Sprintf("how prompts may differ from retrieval order: `NAME` or file: %v", profile.Names()))
 	flags.StringArrayVar(&f.stop, "stop", nil, "`TEXT` that ends an answer and is not part of it; may be given several times")
 	f.register(flags, 128)
 	registerFiles(flags, &f.local)
 	registerReuse(flags, &f.local)
-	flags.StringVar(&f.slotDir, "slot-dir", "", "`DIR` that the llama.cpp server at --engine saves slots in, its --slot-save-path: what it computed is kept there for later runs; empty: nowhere")
+	flags.StringVar(&f.slotDir, "slot-dir", "",
+		"`DIR` that the llama.cpp server at --engine saves slots in, its --slot-save-path: what it computed is kept there for later runs; "+
+			"empty: nowhere")
 	flags.Int64Var(&f.slotBytes, "slot-bytes", llamacpp.DefaultSlotBytes, "size in `BYTES` of all slots' files in --slot-dir")
 	engine := flags.Lookup("engine")
 	engine.Usage = "`local|URL`: a model in this process, or the base URL of an OpenAI-compatible engine"
 	engine.DefValue, f.engine = "local", "local"
-	flags.Lookup("model").Usage = "`MODEL` to ask a real engine for; with local a GGUF file, a folder, or the name of a model that can be pulled"
+	flags.Lookup("model").Usage = "`MODEL` to ask a real engine for; with local a GGUF file, a folder, or the name of a model that can be " +
+		"pulled"
 	return cmd
 }
 
@@ -96,7 +103,8 @@ func (f *chatFlags) run(cmd *cobra.Command) (err error) {
 		return err
 	}
 	defer engine.Subscribe(pilot.Sink(contextpilot.Scope{}))()
-	c := &conversation{flags: f, pilot: pilot, engine: engine.Engine, index: index, extra: extra, out: cmd.OutOrStdout(), warnings: cmd.ErrOrStderr()}
+	c := &conversation{flags: f, pilot: pilot, engine: engine.Engine, index: index, extra: extra, out: cmd.OutOrStdout(),
+		warnings: cmd.ErrOrStderr()}
 	c.begin()
 	fmt.Fprintf(c.out, "engine: %s\n", engine.Name())
 	return c.read(cmd.Context(), cmd.InOrStdin())
@@ -171,7 +179,8 @@ func (f *chatFlags) answerer(cmd *cobra.Command) (answerer, error) {
 		return answerer{engine, tokenizer, engine.Close}, nil
 	}
 	if f.slotDir != "" {
-		return answerer{}, fmt.Errorf("--slot-dir %s: only with --engine URL of a llama.cpp server; a model in this process has --cache-dir", f.slotDir)
+		return answerer{},
+			fmt.Errorf("--slot-dir %s: only with --engine URL of a llama.cpp server; a model in this process has --cache-dir", f.slotDir)
 	}
 	if f.maxTokens < 1 {
 		return answerer{}, fmt.Errorf("--max-tokens %d: want at least 1", f.maxTokens)
@@ -190,7 +199,8 @@ func (f *chatFlags) answerer(cmd *cobra.Command) (answerer, error) {
 	return answerer{engine, engine, engine.Close}, nil
 }
 
-// withSlots returns an engine that keeps the server's slots in files, or has one restored that is a context. What keeps it from doing so is printed at the end.
+// withSlots returns an engine that keeps the server's slots in files, or has one restored that is a context. What keeps it from
+// doing so is printed at the end.
 func (f *chatFlags) withSlots(cmd *cobra.Command, chats *openai.Engine, tokenizer contextpilot.Tokenizer) (answerer, error) {
 	slots, err := llamacpp.New(llamacpp.Config{
 		Server:  openai.Config{BaseURL: f.engine, Model: f.model, APIKey: f.apiKey},
@@ -325,10 +335,11 @@ func (c *conversation) ask(ctx context.Context, question string) error {
 // askContext answers a question from a compressed context alone.
 func (c *conversation) askContext(ctx context.Context, question string) error {
 	messages := append(slices.Clip(c.messages), engines.Message{Role: engines.User, Content: question})
-	response, err := c.engine.Generate(ctx, engines.Request{Messages: messages, MaxTokens: c.flags.maxTokens, Extra: c.extra}, func(piece string) error {
-		_, err := io.WriteString(c.out, piece)
-		return err
-	})
+	response, err := c.engine.Generate(ctx, engines.Request{Messages: messages, MaxTokens: c.flags.maxTokens, Extra: c.extra},
+		func(piece string) error {
+			_, err := io.WriteString(c.out, piece)
+			return err
+		})
 	if err != nil {
 		return err
 	}
@@ -360,6 +371,7 @@ func (c *conversation) report(plan *contextpilot.Plan, r engines.Response) {
 	fmt.Fprintf(c.out, "\n  [%s; %d prompt tokens, %s from the cache; first token after %v]\n",
 		strings.Join(labels, " "), r.Usage.PromptTokens, cached, r.TTFT.Round(time.Millisecond))
 	if c.index == nil && r.Context != nil && r.Context.OtherTask { // what blocks answer draws attention from the context, too
-		fmt.Fprintf(c.warnings, "the context was made for another task, it seems (drift %.2f): what the question asks for may not be in it\n", r.Context.Drift)
+		fmt.Fprintf(c.warnings, "the context was made for another task, it seems (drift %.2f): what the question asks for may not be in it\n",
+			r.Context.Drift)
 	}
 }

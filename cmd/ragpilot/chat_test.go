@@ -32,7 +32,9 @@ func chatWith(t *testing.T, input string, args ...string) (string, error) {
 // Answers come with what was sent: what an earlier turn has shown is a reference, and in a new conversation it is not.
 func TestChat(t *testing.T) {
 	server := serve(t, 0)
-	out, err := chatWith(t, "How long may a film be kept on loan?\n\nHow long may a book be kept on loan?\n/new\nHow long may a film be kept on loan?\n/quit\nnot asked\n",
+	out, err := chatWith(t,
+		"How long may a film be kept on loan?\n\nHow long may a book be kept on loan?\n/new\nHow long may a film be kept on loan?\n/quit\nnot "+
+			"asked\n",
 		"--engine", server.URL, "--model", "m")
 	if err != nil {
 		t.Fatal(err)
@@ -41,7 +43,8 @@ func TestChat(t *testing.T) {
 	if len(turns) != 4 {
 		t.Fatalf("%d answers, want 3:\n%s", len(turns)-1, out)
 	}
-	if strings.Contains(turns[1], "(loans.md#0)") || !strings.Contains(turns[2], "(loans.md#0)") || strings.Contains(turns[3], "(loans.md#0)") {
+	if strings.Contains(turns[1], "(loans.md#0)") || !strings.Contains(turns[2], "(loans.md#0)") ||
+		strings.Contains(turns[3], "(loans.md#0)") {
 		t.Errorf("references only in the second turn are expected:\n%s", out)
 	}
 	if !strings.Contains(out, "640 prompt tokens, an unknown part of them from the cache") {
@@ -184,11 +187,13 @@ func TestChatWarnsOfAnotherTask(t *testing.T) {
 	for _, x := range []struct {
 		fit  *engines.ContextFit
 		want string
-	}{{&engines.ContextFit{Drift: 0.5, OtherTask: true}, "another task, it seems (drift 0.50)"}, {&engines.ContextFit{Drift: 0.1}, ""}, {nil, ""}} {
+	}{{&engines.ContextFit{Drift: 0.5, OtherTask: true}, "another task, it seems (drift 0.50)"}, {&engines.ContextFit{Drift: 0.1}, ""},
+		{nil, ""}} {
 		var out, warnings bytes.Buffer
 		c := conversation{flags: &chatFlags{context: "a"}, out: &out, warnings: &warnings}
 		c.report(&contextpilot.Plan{}, engines.Response{Context: x.fit})
-		if got := warnings.String(); (x.want == "") != (got == "") || !strings.Contains(got, x.want) || strings.Count(got, "\n") > 1 || strings.Contains(out.String(), "task") {
+		if got := warnings.String(); (x.want == "") != (got == "") || !strings.Contains(got, x.want) || strings.Count(got, "\n") > 1 ||
+			strings.Contains(out.String(), "task") {
 			t.Errorf("%v: %q beside %q", x.fit, got, out.String())
 		}
 	}

@@ -45,19 +45,25 @@ func newCompress() *cobra.Command {
 func (f *compressFlags) register(flags *pflag.FlagSet) {
 	flags.StringVar(&f.docs, "docs", "", "folder of documents: text, Markdown, HTML, PDF: `DIR`")
 	flags.StringVar(&f.Task, "task", "", "what the documents are for, as one would say it to the model: `TEXT`")
-	flags.StringVar(&f.Budget, "budget", local.DefaultBudget, "what is kept: a share, or a number of tokens, of all documents or, with --by-document, of each: `N|25%`")
+	flags.StringVar(&f.Budget, "budget", local.DefaultBudget,
+		"what is kept: a share, or a number of tokens, of all documents or, with --by-document, of each: `N|25%`")
 	flags.StringVar(&f.notes, "notes", "", "`FILE` with notes that say what matters; empty: the model writes them")
 	flags.StringVar(&f.keepNotes, "notes-out", "", "write the model's notes to `FILE`, to look at")
-	flags.StringVar(&f.NotesKind, "notes-kind", local.DefaultNotesKind, "the words that ask the model for notes: `"+strings.Join(local.NotesKinds(), "|")+"`")
+	flags.StringVar(&f.NotesKind, "notes-kind", local.DefaultNotesKind,
+		"the words that ask the model for notes: `"+strings.Join(local.NotesKinds(), "|")+"`")
 	flags.IntVar(&f.MaxNotes, "max-notes", local.DefaultMaxNotes, "the model's notes are at most so long, in `TOKENS`")
-	flags.BoolVar(&f.ByDocument, "by-document", false, "compute each document by itself, so that one that changes does not change the others; unchanged ones are taken from an earlier --out")
+	flags.BoolVar(&f.ByDocument, "by-document", false,
+		"compute each document by itself, so that one that changes does not change the others; unchanged ones are taken from an earlier --out")
 	flags.StringVar(&f.Scorer, "scorer", "reference", "how tokens are chosen: `"+strings.Join(local.Scorers(), "|")+"`")
-	flags.StringVar(&f.Format, "format", "int8", "`f32|f16|int8|llama-slot`: numbers in the file, or a slot file of llama-server to be written to its --slot-save-path")
-	flags.StringVar(&f.slot.Type, "slot-type", "f16", "`f16|f32`: keys and values of the server's cache, with --format llama-slot (its --cache-type-k and --cache-type-v)")
+	flags.StringVar(&f.Format, "format", "int8",
+		"`f32|f16|int8|llama-slot`: numbers in the file, or a slot file of llama-server to be written to its --slot-save-path")
+	flags.StringVar(&f.slot.Type, "slot-type", "f16",
+		"`f16|f32`: keys and values of the server's cache, with --format llama-slot (its --cache-type-k and --cache-type-v)")
 	flags.IntVar(&f.slot.Parallel, "parallel", 1, "`N` slots of the server, with --format llama-slot (its --parallel)")
 	flags.IntVar(&f.Window, "window", local.DefaultWindow, "`TOKENS` that are computed together; longer corpora are cut")
 	flags.StringVar(&f.Out, "out", "", "`FILE` to write")
-	flags.StringVar(&f.Model, "model", defaultModel, "`FILE|NAME`: a GGUF file, a folder with safetensors, or a model's name, which is fetched if it is not there")
+	flags.StringVar(&f.Model, "model", defaultModel,
+		"`FILE|NAME`: a GGUF file, a folder with safetensors, or a model's name, which is fetched if it is not there")
 	flags.IntVar(&f.Threads, "threads", 0, "`N` threads that compute; 0: one for each processor")
 }
 
@@ -158,14 +164,16 @@ func (f *compressFlags) compress(ctx context.Context) (done local.Compressed, er
 	if err != nil {
 		return done, slotNamed(err)
 	}
-	done.File, done.Bytes, done.Format = written.File, written.Bytes, fmt.Sprintf("%s, %s, for --parallel %d", llamaSlot, slot.Type, slot.Parallel)
+	done.File, done.Bytes, done.Format = written.File, written.Bytes,
+		fmt.Sprintf("%s, %s, for --parallel %d", llamaSlot, slot.Type, slot.Parallel)
 	return done, nil
 }
 
 // slotNamed has the flags' names in an error of WriteSlotFile.
 func slotNamed(err error) error {
 	text := strings.TrimPrefix(err.Error(), "slot file: ")
-	for _, f := range []struct{ field, flag string }{{"Type: type", "--slot-type"}, {"Parallel", "--parallel"}, {"Model", "--model"}, {"Out:", "--out:"}} {
+	for _, f := range []struct{ field, flag string }{{"Type: type", "--slot-type"}, {"Parallel", "--parallel"}, {"Model", "--model"},
+		{"Out:", "--out:"}} {
 		if rest, ok := strings.CutPrefix(text, f.field); ok {
 			text = f.flag + rest
 		}
@@ -229,14 +237,16 @@ func printCompressed(out io.Writer, c local.Compressed) {
 		mode = "by document"
 	}
 	fmt.Fprintf(out, "%s: %d documents, %s, scorer %s, notes: %s\n", c.File, c.Documents, mode, c.Scorer, c.CompressedContext.Notes)
-	fmt.Fprintf(out, "%d tokens → %d slots (%.1f %%), %d bytes (%s)\n", c.Tokens, c.Slots, 100*float64(c.Slots)/float64(c.Tokens), c.Bytes, c.Format)
+	fmt.Fprintf(out, "%d tokens → %d slots (%.1f %%), %d bytes (%s)\n", c.Tokens, c.Slots, 100*float64(c.Slots)/float64(c.Tokens), c.Bytes,
+		c.Format)
 	fmt.Fprintf(out, "%d tokens computed in %v", c.Computed, c.Took.Round(100*time.Millisecond))
 	if c.Reused > 0 {
 		fmt.Fprintf(out, "; %d of %d parts are as before", c.Reused, c.Parts)
 	}
 	fmt.Fprintln(out)
 	if n := c.Questions(); n > 0 {
-		fmt.Fprintf(out, "computing the documents once takes %v: it pays from %d questions on, if each computed them\n", c.Prefill.Round(100*time.Millisecond), n)
+		fmt.Fprintf(out, "computing the documents once takes %v: it pays from %d questions on, if each computed them\n",
+			c.Prefill.Round(100*time.Millisecond), n)
 	}
 	if c.CompressedContext.Notes == "model" && len(c.Notes) > 0 {
 		fmt.Fprintf(out, "the model wrote %d notes; look at them (--notes-out) before you rely on it\n", len(c.Notes))

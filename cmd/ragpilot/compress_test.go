@@ -42,11 +42,13 @@ func TestCompress(t *testing.T) {
 	if text, err = run(t, append(args, "--notes", notes, "--by-document")...); err != nil || !strings.Contains(text, "by document") {
 		t.Fatal(text, err)
 	}
-	if text, err = run(t, append(args, "--notes", notes, "--by-document")...); err != nil || !strings.Contains(text, "3 of 4 parts are as before") {
+	if text, err = run(t, append(args, "--notes", notes, "--by-document")...); err != nil ||
+		!strings.Contains(text, "3 of 4 parts are as before") {
 		t.Fatal(text, err)
 	}
 	slot := filepath.Join(dir, "lamps.slot")
-	text, err = run(t, "compress", "--docs", docs, "--task", "Answer questions about lamps.", "--out", slot, "--model", model, "--notes", notes, "--format", "llama-slot", "--parallel", "2")
+	text, err = run(t, "compress", "--docs", docs, "--task", "Answer questions about lamps.", "--out", slot, "--model", model, "--notes",
+		notes, "--format", "llama-slot", "--parallel", "2")
 	if err != nil || !strings.Contains(text, "llama-slot, f16, for --parallel 2") {
 		t.Fatal(text, err)
 	}
@@ -61,7 +63,8 @@ func TestCompress(t *testing.T) {
 		t.Errorf("%s\nerror %v", text, err)
 	}
 	text, err = chatWith(t, "Is the lamp lit?\n", append(chat, "--docs", docs, "--k", "1")...)
-	if err != nil || !strings.Contains(text, "[context 0.md#0; ") && !strings.Contains(text, "[context 1.md#0; ") && !strings.Contains(text, "[context 2.md#0; ") {
+	if err != nil || !strings.Contains(text, "[context 0.md#0; ") && !strings.Contains(text, "[context 1.md#0; ") &&
+		!strings.Contains(text, "[context 2.md#0; ") {
 		t.Errorf("%s\nerror %v", text, err)
 	}
 	for want, args := range map[string][]string{
@@ -77,11 +80,13 @@ func TestCompress(t *testing.T) {
 		"--docs: ":               {"--docs", dir + "/none", "--task", "a", "--out", out},
 		"--model ":               {"--docs", docs, "--task", "a", "--out", out, "--model", dir + "/none.gguf"},
 	} {
-		if _, err := run(t, append([]string{"compress"}, args...)...); err == nil || !strings.HasPrefix(err.Error(), strings.Split(want, "/0")[0]) && !strings.HasPrefix(err.Error(), "--notes: ") {
+		if _, err := run(t, append([]string{"compress"}, args...)...); err == nil ||
+			!strings.HasPrefix(err.Error(), strings.Split(want, "/0")[0]) && !strings.HasPrefix(err.Error(), "--notes: ") {
 			t.Errorf("error %v, want one that begins with %q", err, want)
 		}
 	}
-	if _, err := chatWith(t, "", "--context", out, "--engine", "http://127.0.0.1:1", "--model", "m"); err == nil || !strings.Contains(err.Error(), "--context") {
+	if _, err := chatWith(t, "", "--context", out, "--engine", "http://127.0.0.1:1", "--model", "m"); err == nil ||
+		!strings.Contains(err.Error(), "--context") {
 		t.Errorf("error %v of a context for another engine", err)
 	}
 	for _, value := range [][]string{{"a"}, {"=b"}, {"a=b", "a=c"}} {

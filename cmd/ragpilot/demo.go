@@ -40,17 +40,20 @@ func newDemo() *cobra.Command {
 			"goes to standard output, a picture to a file.", f.run)
 	flags := cmd.Flags()
 	flags.StringVar(&f.docs, "docs", "", "folder of text and Markdown files in place of the built-in documentation: `DIR`")
-	flags.StringVar(&f.script, "script", "", "questions in place of the built-in ones: `FILE` with lines {\"user\",\"turn\",\"question\"} and, if known, \"answer\"")
+	flags.StringVar(&f.script, "script", "",
+		"questions in place of the built-in ones: `FILE` with lines {\"user\",\"turn\",\"question\"} and, if known, \"answer\"")
 	flags.StringVar(&f.policy, "policy", contextpilot.DefaultPolicy, fmt.Sprintf("order `POLICY`: %v", contextpilot.PolicyNames()))
 	flags.IntVar(&f.k, "k", 8, "retrieve `N` blocks for each question")
 	flags.StringVar(&f.capacity, "capacity", "unlimited", "the simulator's cache in `TOKENS`")
 	f.register(flags, 64)
 	registerFiles(flags, &f.local)
 	engine := flags.Lookup("engine")
-	engine.Usage = "`auto|local|sim|URL`: a model in this process, the simulator, or the base URL of an OpenAI-compatible engine; auto is local " +
+	engine.Usage = "`auto|local|sim|URL`: a model in this process, the simulator, or the base URL of an OpenAI-compatible engine; auto is " +
+		"local " +
 		"for the built-in questions if that is possible, else sim"
 	engine.DefValue, f.engine = "auto", "auto"
-	flags.Lookup("model").Usage = "`MODEL` to ask a real engine for; with local a GGUF file, a folder, or the name of a model that can be pulled"
+	flags.Lookup("model").Usage = "`MODEL` to ask a real engine for; with local a GGUF file, a folder, or the name of a model that can be " +
+		"pulled"
 	flags.StringVar(&f.out, "out", "ragpilot-demo.html", "picture `FILE`; empty: none")
 	return cmd
 }

@@ -35,7 +35,8 @@ func TestDemo(t *testing.T) {
 func TestDemoOwnDocuments(t *testing.T) {
 	dir := t.TempDir()
 	for _, name := range []string{"pump", "valve", "boiler", "motor"} {
-		text := "# The " + name + "\n\n## Install\n\nPut the " + name + " in.\n\n## Run\n\nSwitch the " + name + " on.\n\n## Service\n\nOil the " + name + ".\n\n## Faults\n\nThe " + name + " rattles.\n"
+		text := "# The " + name + "\n\n## Install\n\nPut the " + name + " in.\n\n## Run\n\nSwitch the " + name +
+			" on.\n\n## Service\n\nOil the " + name + ".\n\n## Faults\n\nThe " + name + " rattles.\n"
 		if err := os.WriteFile(filepath.Join(dir, name+".md"), []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}

@@ -52,20 +52,24 @@ func newDoctor() *cobra.Command {
 	cmd.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
 	flags := cmd.Flags()
 	flags.StringVar(&cfg.Engine, "engine", settings.Default().InferAPIURL, "base `URL` of the engine, or local: a model in this process")
-	flags.StringVar(&cfg.Model, "model", "", "`MODEL` that requests will name; empty: the first that is served. With --engine local: a file, or a name; empty: "+defaultModel)
+	flags.StringVar(&cfg.Model, "model", "",
+		"`MODEL` that requests will name; empty: the first that is served. With --engine local: a file, or a name; empty: "+defaultModel)
 	flags.StringVar(&cfg.APIKey, "api-key", "", "`KEY` for the engine; RAGPILOT_API_KEY is safer")
 	flags.IntVar(&cfg.Budget, "budget", 0, "length of planned prompts in `TOKENS`, to compare with the model's window; 0: not told")
-	flags.StringVar(&cfg.Events, "events", "", "`ENDPOINT` of the engine's KV-cache events, tcp://HOST:PORT or ipc://PATH; empty: the engine is asked")
+	flags.StringVar(&cfg.Events, "events", "",
+		"`ENDPOINT` of the engine's KV-cache events, tcp://HOST:PORT or ipc://PATH; empty: the engine is asked")
 	flags.StringVar(&cfg.Replay, "replay", "", "with --events: `ENDPOINT` that past events can be asked from")
 	flags.StringVar(&cfg.Topic, "topic", "", "with --events: `PREFIX` of the events' topic")
 	flags.StringVar(&cfg.Serve, "serve", "", "`URL` of a ragpilot serve in front of the engine, to be examined too")
 	flags.StringVar(&cfg.ServeAPIKey, "serve-api-key", "", "`KEY` that it asks for; empty: that of --api-key; RAGPILOT_SERVE_API_KEY is safer")
 	flags.BoolVar(&cfg.NoProbe, "no-probe", false, "send no prompts, only questions")
-	flags.IntVar(&cfg.ProbeTokens, "probe-tokens", doctor.DefaultProbeTokens, "length of a made-up prompt in `TOKENS`; at least three cache blocks are taken, at most half of the window")
+	flags.IntVar(&cfg.ProbeTokens, "probe-tokens", doctor.DefaultProbeTokens,
+		"length of a made-up prompt in `TOKENS`; at least three cache blocks are taken, at most half of the window")
 	flags.DurationVar(&cfg.Wait, "wait", doctor.DefaultWait, "`TIME` to wait for events")
 	flags.DurationVar(&cfg.Timeout, "timeout", doctor.DefaultTimeout, "`TIME` that an answer may take")
 	flags.StringVar(&cacheDir, "cache-dir", "", "`DIR` that an engine of ragpilot keeps keys and values in, to be read and checked too")
-	flags.StringVar(&cfg.SlotDir, "slot-dir", "", "`DIR` that a llama.cpp server saves slots in, its --slot-save-path: whether that works is tried too")
+	flags.StringVar(&cfg.SlotDir, "slot-dir", "",
+		"`DIR` that a llama.cpp server saves slots in, its --slot-save-path: whether that works is tried too")
 	flags.BoolVar(&asJSON, "json", false, "print one JSON object")
 	return cmd
 }
@@ -116,13 +120,15 @@ func checkFiles(dir string) []doctor.Check {
 	case errors.Is(err, fs.ErrNotExist):
 		return []doctor.Check{{Name: "cache folder", Result: doctor.NotKnown, Saw: dir + " is not there: no engine has kept anything in it"}}
 	case err != nil:
-		return []doctor.Check{{Name: "cache folder", Result: doctor.Problem, Saw: err.Error(), Do: "mend the folder, or name another one in --cache-dir"}}
+		return []doctor.Check{{Name: "cache folder", Result: doctor.Problem, Saw: err.Error(),
+			Do: "mend the folder, or name another one in --cache-dir"}}
 	case len(all) == 0:
 		return []doctor.Check{{Name: "cache folder", Result: doctor.NotKnown, Saw: dir + " has nothing of an engine"}}
 	}
 	var checks []doctor.Check
 	for _, c := range all {
-		check := doctor.Check{Name: "cache folder", Result: doctor.OK, Saw: fmt.Sprintf("%s (%s, %s): %d blocks, %.1f MB in %s", c.Model, c.Kernel, c.Format, c.Blocks, figures.Megabytes(c.Bytes), c.Folder)}
+		check := doctor.Check{Name: "cache folder", Result: doctor.OK,
+			Saw: fmt.Sprintf("%s (%s, %s): %d blocks, %.1f MB in %s", c.Model, c.Kernel, c.Format, c.Blocks, figures.Megabytes(c.Bytes), c.Folder)}
 		if c.Damaged > 0 {
 			check.Result = doctor.Warning
 			check.Saw += fmt.Sprintf("; %d damaged", c.Damaged)

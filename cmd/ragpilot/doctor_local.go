@@ -102,7 +102,8 @@ func overlapRequest(row *eval.Row) engines.Request {
 		text.WriteString(b.Text + "\n")
 		req.Blocks = append(req.Blocks, engines.BlockSpan{Message: 1, From: from, To: text.Len()})
 	}
-	req.Messages = []engines.Message{{Role: engines.System, Content: eval.DefaultSystem}, {Role: engines.User, Content: text.String() + row.Question}}
+	req.Messages = []engines.Message{{Role: engines.System, Content: eval.DefaultSystem},
+		{Role: engines.User, Content: text.String() + row.Question}}
 	return req
 }
 
@@ -113,7 +114,8 @@ func judgeOverlap(overlaps []float64) doctor.Check {
 		mean += o / float64(len(overlaps))
 	}
 	c := doctor.Check{Name: blockReuse, Result: doctor.Warning}
-	c.Saw = fmt.Sprintf("of the %.0f %% of the blocks' tokens that the answer attends to most, the question's are %.0f %% (%.0f to %.0f in %d generated rows; random weights have up to %.0f): ",
+	c.Saw = fmt.Sprintf("of the %.0f %% of the blocks' tokens that the answer attends to most, the question's are %.0f %% (%.0f to %.0f in "+
+		"%d generated rows; random weights have up to %.0f): ",
 		100*overlapShare, 100*mean, 100*slices.Min(overlaps), 100*slices.Max(overlaps), len(overlaps), 100*fewOverlap)
 	switch {
 	case mean >= goodOverlap:

@@ -17,7 +17,8 @@ func TestDoctorLocal(t *testing.T) {
 		t.Fatal(err)
 	}
 	out, err := run(t, "doctor", "--engine", "local", "--model", model)
-	if err != nil || !strings.Contains(out, blockReuse) || !strings.Contains(out, "4 made-up prompts") || !strings.Contains(out, "random weights have up to 65") {
+	if err != nil || !strings.Contains(out, blockReuse) || !strings.Contains(out, "4 made-up prompts") ||
+		!strings.Contains(out, "random weights have up to 65") {
 		t.Errorf("%v\n%s", err, out)
 	}
 	if again, _ := run(t, "doctor", "--engine", "local", "--model", model); again != out {
@@ -25,7 +26,8 @@ func TestDoctorLocal(t *testing.T) {
 	}
 	out, err = run(t, "doctor", "--engine", "local", "--model", model, "--no-probe", "--json")
 	var report doctor.Report
-	if jsonErr := json.Unmarshal([]byte(out), &report); err != nil || jsonErr != nil || report.Kind != doctor.Local || report.Sent.Prompts != 0 {
+	if jsonErr := json.Unmarshal([]byte(out), &report); err != nil || jsonErr != nil || report.Kind != doctor.Local ||
+		report.Sent.Prompts != 0 {
 		t.Errorf("%v, %v: %s", err, jsonErr, out)
 	}
 	out, err = run(t, "doctor", "--engine", "local", "--model", write(t, "no.gguf", "nothing"))

@@ -30,7 +30,8 @@ func (f *engineFlags) register(flags *pflag.FlagSet, maxTokens int) {
 	flags.StringVar(&f.engine, "engine", "sim", "`sim|URL`: the simulator, or the base URL of an OpenAI-compatible engine")
 	flags.StringVar(&f.model, "model", "", "`MODEL` to ask a real engine for")
 	flags.StringVar(&f.apiKey, "api-key", "", "`KEY` for a real engine")
-	flags.StringVar(&f.requestID, "request-id", "all", "how a real engine is told the request's ID: `all|header|none`; hosted services may refuse unknown members of the body and want header")
+	flags.StringVar(&f.requestID, "request-id", "all",
+		"how a real engine is told the request's ID: `all|header|none`; hosted services may refuse unknown members of the body and want header")
 	flags.IntVar(&f.maxTokens, "max-tokens", maxTokens, "length of a real engine's answers in `TOKENS`")
 }
 
@@ -103,15 +104,19 @@ func loadCost() map[string]float64 { return map[string]float64{local.DiskTier: l
 
 // registerFiles adds the flags for the files of a local engine's keys and values.
 func registerFiles(flags *pflag.FlagSet, c *local.Config) {
-	flags.StringVar(&c.CacheDir, "cache-dir", "", "`DIR` where a model in this process keeps what it computed, for later runs; its files hold the texts in another form; empty: nowhere")
+	flags.StringVar(&c.CacheDir, "cache-dir", "",
+		"`DIR` where a model in this process keeps what it computed, for later runs; its files hold the texts in another form; empty: nowhere")
 	flags.Int64Var(&c.DiskBytes, "cache-disk", local.DefaultDiskBytes, "size in `BYTES` of all files in --cache-dir")
 	flags.StringVar(&c.DiskFormat, "cache-format", "f32", "`f32|f16|int8`: numbers in these files; f32 changes no answer, the others a little")
 }
 
 // registerReuse adds the flags for what requests have in common.
 func registerReuse(flags *pflag.FlagSet, c *local.Config) {
-	flags.StringVar(&c.Reuse, "reuse", local.ReusePrefix, "`prefix|blocks|hybrid`: reuse the beginning of prompts, which changes no answer; or also blocks at any place, which does (docs/block-reuse.md)")
-	flags.Float64Var(&c.Recompute, "recompute", local.DefaultRecompute, "`PART` of reused blocks that is computed again, above 0 and up to 1; with --reuse blocks or hybrid")
+	flags.StringVar(&c.Reuse, "reuse", local.ReusePrefix,
+		"`prefix|blocks|hybrid`: reuse the beginning of prompts, which changes no answer; or also blocks at any place, which does "+
+			"(docs/block-reuse.md)")
+	flags.Float64Var(&c.Recompute, "recompute", local.DefaultRecompute,
+		"`PART` of reused blocks that is computed again, above 0 and up to 1; with --reuse blocks or hybrid")
 }
 
 // openLocal opens a model in this process and lets it answer once, so that what it reads from its file is in memory.

@@ -50,26 +50,30 @@ func newEngineServe() *cobra.Command {
 	cmd := newCommand("serve", "Serve the local engine over HTTP, as an inference server would",
 		"Serve runs a small language model on this machine's processor and answers OpenAI's API for completions, with the\n"+
 			"tokenizer, the metrics and the cache events of a vLLM server: what talks to one can be tried without a GPU. It is\n"+
-			"not a fast engine. Without keys and without TLS: listen where you trust all. SIGTERM lets running answers end, a second one does not.", f.run)
+			"not a fast engine. Without keys and without TLS: listen where you trust all. SIGTERM lets running answers end, a second one does not.",
+		f.run)
 	f.register(cmd.Flags())
 	return cmd
 }
 
 func (f *engineServeFlags) register(flags *pflag.FlagSet) {
 	c, e := &f.config, &f.events
-	flags.StringVar(&f.model, "model", defaultModel, "`FILE|NAME`: a GGUF file, a folder with safetensors, or a model's name, which is fetched if it is not there")
+	flags.StringVar(&f.model, "model", defaultModel,
+		"`FILE|NAME`: a GGUF file, a folder with safetensors, or a model's name, which is fetched if it is not there")
 	flags.StringVar(&f.listen, "listen", "127.0.0.1:8000", "serve on `HOST:PORT`; port 0 takes a free one")
 	flags.StringVar(&c.Served, "served-name", "", "`NAME` that requests ask for; empty: the model's name, or its file's")
 	flags.IntVar(&c.Threads, "threads", 0, "`N` threads that compute; 0: one for each processor")
 	flags.Int64Var(&c.CacheBytes, "cache-bytes", local.DefaultCacheBytes, "memory for the prefix cache in `BYTES`")
 	registerFiles(flags, c)
 	registerReuse(flags, c)
-	flags.StringArrayVar(&f.contexts, "context", nil, "`NAME=FILE` of a compressed context (ragpilot compress) that requests may name; may be given several times")
+	flags.StringArrayVar(&f.contexts, "context", nil,
+		"`NAME=FILE` of a compressed context (ragpilot compress) that requests may name; may be given several times")
 	flags.BoolVar(&c.DiskSalted, "cache-salted", false, "keep in --cache-dir what requests with a cache salt computed, too")
 	flags.IntVar(&c.MaxTokens, "max-tokens", local.DefaultMaxTokens, "length in `TOKENS` of a chat's answer whose request does not say")
 	flags.BoolVar(&c.NoThinking, "no-thinking", false, "a model of Qwen 3 answers without thinking first")
 	flags.IntVar(&c.Running, "running", local.DefaultRunning, "`N` requests that are computed at a time; others wait")
-	flags.StringVar(&e.Endpoint, "kv-events", "", "publish cache events at `ENDPOINT`, to listen on: tcp://HOST:PORT or ipc://PATH; empty: off")
+	flags.StringVar(&e.Endpoint, "kv-events", "",
+		"publish cache events at `ENDPOINT`, to listen on: tcp://HOST:PORT or ipc://PATH; empty: off")
 	flags.StringVar(&e.Replay, "kv-replay", "", "`ENDPOINT` where past events can be asked for; empty: nowhere")
 	flags.StringVar(&e.Topic, "kv-topic", "", "`TOPIC` of the events; empty: kv@HOST:PORT@NAME")
 	flags.IntVar(&e.Buffer, "kv-buffer", publish.DefaultBuffer, "`N` batches of events that are kept for --kv-replay")
@@ -88,7 +92,8 @@ func (f *engineServeFlags) name() string {
 // check refuses numbers by the names of their flags.
 func (f *engineServeFlags) check() error {
 	if err := checkLimits(limited{"threads", f.config.Threads, 0}, limited{"cache-bytes", int(min(f.config.CacheBytes, 0)), 0},
-		limited{"cache-disk", int(min(f.config.DiskBytes, 0)), 0}, limited{"max-tokens", f.config.MaxTokens, 0}, limited{"running", f.config.Running, 0},
+		limited{"cache-disk", int(min(f.config.DiskBytes, 0)), 0}, limited{"max-tokens", f.config.MaxTokens, 0},
+		limited{"running", f.config.Running, 0},
 		limited{"kv-buffer", f.events.Buffer, 0}); err != nil {
 		return err
 	}
@@ -142,7 +147,8 @@ func (f *engineServeFlags) run(cmd *cobra.Command) (err error) {
 		return err
 	}
 	s := engine.Stats()
-	fmt.Fprintf(out, "%d of %d prompt tokens from the cache, %d tokens generated, %d blocks evicted\n", s.HitTokens, s.QueriedTokens, s.GeneratedTokens, s.Evictions)
+	fmt.Fprintf(out, "%d of %d prompt tokens from the cache, %d tokens generated, %d blocks evicted\n", s.HitTokens, s.QueriedTokens,
+		s.GeneratedTokens, s.Evictions)
 	return nil
 }
 

@@ -74,7 +74,8 @@ func TestEngineServe(t *testing.T) {
 	defer cancel()
 	base, said, ended := engineServe(ctx, t, "--kv-events", "tcp://127.0.0.1:0", "--kv-replay", "tcp://127.0.0.1:0")
 	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
-	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, base+"/v1/chat/completions", strings.NewReader(`{"model":"tiny","messages":[{"role":"user","content":"a"}],"max_tokens":2}`))
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, base+"/v1/chat/completions",
+		strings.NewReader(`{"model":"tiny","messages":[{"role":"user","content":"a"}],"max_tokens":2}`))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -98,7 +99,8 @@ func TestEngineServe(t *testing.T) {
 	if err := <-ended; err != nil {
 		t.Error(err)
 	}
-	if out := said.String(); !strings.Contains(out, "cache events at tcp://127.0.0.1:") || !strings.Contains(out, "prompt tokens from the cache") {
+	if out := said.String(); !strings.Contains(out, "cache events at tcp://127.0.0.1:") ||
+		!strings.Contains(out, "prompt tokens from the cache") {
 		t.Errorf("said:\n%s", out)
 	}
 }
@@ -214,14 +216,16 @@ func TestEngineServeContext(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(docs, "a.md"), []byte(strings.Repeat("The lamp is lit. ", 20)), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := run(t, "compress", "--docs", docs, "--task", "Answer.", "--scorer", "recent", "--out", out, "--model", tinyFile(t)); err != nil {
+	if _, err := run(t, "compress", "--docs", docs, "--task", "Answer.", "--scorer", "recent", "--out", out, "--model",
+		tinyFile(t)); err != nil {
 		t.Fatal(err)
 	}
 	ctx, end := context.WithCancel(t.Context())
 	base, said, ended := engineServe(ctx, t, "--context", "lamps="+out)
 	for body, want := range map[string]string{
 		`{"context":"lamps","messages":[{"role":"user","content":"Is it lit?"}],"max_tokens":3}`: `"cached_tokens":`,
-		`{"context":"none","messages":[{"role":"user","content":"Is it lit?"}],"max_tokens":3}`:  `context \"none\": not loaded; there are [\"lamps\"]`,
+		`{"context":"none","messages":[{"role":"user","content":"Is it lit?"}],"max_tokens":3}`: `context \"none\": not loaded; there are ` +
+			`[\"lamps\"]`,
 	} {
 		request, err := http.NewRequestWithContext(ctx, http.MethodPost, base+"/v1/chat/completions", strings.NewReader(body))
 		if err != nil {
@@ -232,7 +236,8 @@ func TestEngineServeContext(t *testing.T) {
 			t.Fatal(err)
 		}
 		data, err := io.ReadAll(response.Body)
-		if err != nil || response.Body.Close() != nil || !strings.Contains(string(data), want) || strings.Contains(string(data), `"cached_tokens":0`) {
+		if err != nil || response.Body.Close() != nil || !strings.Contains(string(data), want) ||
+			strings.Contains(string(data), `"cached_tokens":0`) {
 			t.Errorf("%s: %d %s, error %v", body, response.StatusCode, data, err)
 		}
 	}
@@ -243,8 +248,10 @@ func TestEngineServeContext(t *testing.T) {
 	if err := <-ended; err != nil {
 		t.Error(err)
 	}
-	for want, value := range map[string]string{"NAME=FILE": "lamps", "no such file": "lamps=" + out + "x", "damaged": "lamps=" + filepath.Join(docs, "a.md")} {
-		if _, err := run(t, "engine", "serve", "--model", tinyFile(t), "--listen", "127.0.0.1:0", "--context", value); err == nil || !strings.Contains(err.Error(), want) {
+	for want, value := range map[string]string{"NAME=FILE": "lamps", "no such file": "lamps=" + out + "x",
+		"damaged": "lamps=" + filepath.Join(docs, "a.md")} {
+		if _, err := run(t, "engine", "serve", "--model", tinyFile(t), "--listen", "127.0.0.1:0", "--context", value); err == nil ||
+			!strings.Contains(err.Error(), want) {
 			t.Errorf("%s: error %v", value, err)
 		}
 	}

@@ -35,7 +35,8 @@ func unknownVariables(flags *pflag.FlagSet, environ []string) []string {
 	for _, variable := range environ {
 		name, _, _ := strings.Cut(variable, "=")
 		flag, ours := strings.CutPrefix(name, "RAGPILOT_")
-		if !ours || name == minilm.FolderVariable || flags.Lookup(strings.ToLower(strings.ReplaceAll(flag, "_", "-"))) != nil || ofServices.MatchString(name) {
+		if !ours || name == minilm.FolderVariable || flags.Lookup(strings.ToLower(strings.ReplaceAll(flag, "_", "-"))) != nil ||
+			ofServices.MatchString(name) {
 			continue
 		}
 		w = append(w, name+" has no effect: there is no flag --"+strings.ToLower(strings.ReplaceAll(flag, "_", "-")))

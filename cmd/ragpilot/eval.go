@@ -54,10 +54,13 @@ func (f *generatorFlags) register(flags *pflag.FlagSet) {
 	flags.StringVar(&f.task, "task", string(eval.Facts), fmt.Sprintf("generated rows: `TASK`, one of %v", eval.Tasks()))
 	flags.IntVar(&f.k, "k", 5, "generated rows: `NUMBER` of blocks of each")
 	flags.Uint64Var(&f.seed, "seed", 1, "`NUMBER` that all random choices follow from")
-	flags.StringVar(&f.gold, "gold", string(eval.GoldRanked), "generated rows: rank of a block with the answer, `ranked|uniform`: rank r with weight 1/r, or all alike")
-	flags.Float64Var(&f.followUps, "follow-ups", 0.25, "generated rows: `SHARE` of conversations that have a second turn, which retrieves some of the same blocks; with --task facts")
+	flags.StringVar(&f.gold, "gold", string(eval.GoldRanked),
+		"generated rows: rank of a block with the answer, `ranked|uniform`: rank r with weight 1/r, or all alike")
+	flags.Float64Var(&f.followUps, "follow-ups", 0.25,
+		"generated rows: `SHARE` of conversations that have a second turn, which retrieves some of the same blocks; with --task facts")
 	flags.IntVar(&f.connectivity, "connectivity", 0, "generated rows: `NUMBER` of projects of a person, 1 to 8; 0: 2 with --task connectivity")
-	flags.IntVar(&f.blockTokens, "block-tokens", 0, "generated rows: length of blocks in `TOKENS` of four bytes; 0: 256 with all tasks but facts, whose blocks have 60 to 120")
+	flags.IntVar(&f.blockTokens, "block-tokens", 0,
+		"generated rows: length of blocks in `TOKENS` of four bytes; 0: 256 with all tasks but facts, whose blocks have 60 to 120")
 }
 
 func (f *generatorFlags) rows(n int) ([]eval.Row, error) {
@@ -79,7 +82,8 @@ func (f *generatorFlags) rows(n int) ([]eval.Row, error) {
 
 func newEval() *cobra.Command {
 	var f evalFlags
-	cmd := newCommand("eval --engine E (--rows F | --generate N)", "Measure whether a model answers as well from another order, references and notes",
+	cmd := newCommand("eval --engine E (--rows F | --generate N)",
+		"Measure whether a model answers as well from another order, references and notes",
 		"Eval asks a model the same questions from the same blocks in several layouts (arms) and compares each with plain\n"+
 			"retrieval order, row by row: exact match, F1 and, where the engine tells, the likelihood of the answer. A verdict\n"+
 			"says whether the interval of the difference excludes a loss of the margin.\n\n"+
@@ -88,7 +92,8 @@ func newEval() *cobra.Command {
 	f.register(flags, 32)
 	registerFiles(flags, &f.local)
 	engine := flags.Lookup("engine")
-	engine.Usage, engine.DefValue = "`local|URL`: a model in this process, which tells likelihoods, too, or the base URL of an OpenAI-compatible engine", ""
+	engine.Usage, engine.DefValue = "`local|URL`: a model in this process, which tells likelihoods, too, or the base URL of an "+
+		"OpenAI-compatible engine", ""
 	flags.Lookup("max-tokens").Usage = "length of answers in `TOKENS`"
 	flags.StringVar(&f.rows, "rows", "", "`FILE` of rows (JSON lines)")
 	flags.IntVar(&f.generate, "generate", 0, "generate `N` rows in place of a file")
@@ -102,7 +107,8 @@ func newEval() *cobra.Command {
 	flags.IntVar(&f.resamples, "resamples", standard.Resamples, "`N` resamples behind each interval")
 	flags.IntVar(&f.parallel, "parallel", 1, "`N` rows that are with the engine at a time")
 	flags.StringVar(&f.system, "system", eval.DefaultSystem, "`TEXT` of the system message")
-	flags.StringVar(&f.out, "out", "", "`DIR` for outcomes.jsonl, report.txt, report.json, quality.svg and, if an arm is not inferior, profile.json")
+	flags.StringVar(&f.out, "out", "",
+		"`DIR` for outcomes.jsonl, report.txt, report.json, quality.svg and, if an arm is not inferior, profile.json")
 	flags.BoolVar(&f.resume, "resume", false, "go on with the outcomes in --out")
 	flags.BoolVar(&f.json, "json", false, "print the report as JSON")
 	cmd.AddCommand(newEvalGenerate())
@@ -165,7 +171,8 @@ func (f *evalFlags) run(cmd *cobra.Command) error {
 	if err != nil {
 		return err
 	}
-	report, err := eval.Judge(head, outcomes, eval.Settings{Margin: f.margin / 100, NLLMargin: f.nllMargin, Resamples: f.resamples, Seed: f.gen.seed})
+	report, err := eval.Judge(head, outcomes,
+		eval.Settings{Margin: f.margin / 100, NLLMargin: f.nllMargin, Resamples: f.resamples, Seed: f.gen.seed})
 	if err != nil {
 		return err
 	}

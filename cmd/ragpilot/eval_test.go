@@ -33,7 +33,8 @@ func fakeReader(t *testing.T, limit int64) (url string, asked *atomic.Int64) {
 			Temperature *float64
 		}
 		data, err := io.ReadAll(r.Body)
-		if err != nil || json.Unmarshal(data, &body) != nil || body.Temperature == nil || *body.Temperature != 0 || body.Messages[0].Role != "system" {
+		if err != nil || json.Unmarshal(data, &body) != nil || body.Temperature == nil || *body.Temperature != 0 ||
+			body.Messages[0].Role != "system" {
 			http.Error(w, "not as expected", http.StatusBadRequest)
 			return
 		}
@@ -74,7 +75,8 @@ func TestEval(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"150 rows", "plain", "order", "default", "pin-2", "permute-2", "random orders: 2", "inferior", "rows needed", "reordered"} {
+	for _, want := range []string{"150 rows", "plain", "order", "default", "pin-2", "permute-2", "random orders: 2", "inferior", "rows needed",
+		"reordered"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("no %q in\n%s", want, text)
 		}
@@ -84,7 +86,8 @@ func TestEval(t *testing.T) {
 	for _, a := range report.Arms {
 		names = append(names, a.Name)
 	}
-	if want := []string{"plain", "order", "default", "pin-2", "permute-1", "permute-2"}; !reflect.DeepEqual(names, want) || report.Rows != 150 {
+	if want := []string{"plain", "order", "default", "pin-2", "permute-1", "permute-2"}; !reflect.DeepEqual(names, want) ||
+		report.Rows != 150 {
 		t.Errorf("%v, %d rows", names, report.Rows)
 	}
 	// The reader sees two documents: what keeps the first two in front keeps its answers.
@@ -176,7 +179,8 @@ func TestEvalProfile(t *testing.T) {
 	url, _ := fakeReader(t, 0)
 	mine := write(t, "mine.json", `{"pin":2,"hint":"none","dedup":"off"}`)
 	dir := t.TempDir()
-	if _, err := run(t, "eval", "--generate", "600", "--engine", url, "--parallel", "4", "--arms", "order", "--profile", mine, "--out", dir); err != nil {
+	if _, err := run(t, "eval", "--generate", "600", "--engine", url, "--parallel", "4", "--arms", "order", "--profile", mine, "--out",
+		dir); err != nil {
 		t.Fatal(err)
 	}
 	file, err := os.Open(filepath.Join(dir, "profile.json"))
@@ -231,7 +235,8 @@ func TestEvalErrors(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 	joined, err := run(t, "eval", "generate", "--rows", "2", "--task", "connectivity", "--connectivity", "3", "--block-tokens", "128")
-	if rows, e := eval.ReadRows(strings.NewReader(joined)); err != nil || e != nil || len(rows) != 2 || len(rows[1].Blocks) != 6 || len(rows[1].Blocks[0].Text) > 512 {
+	if rows, e := eval.ReadRows(strings.NewReader(joined)); err != nil || e != nil || len(rows) != 2 || len(rows[1].Blocks) != 6 ||
+		len(rows[1].Blocks[0].Text) > 512 {
 		t.Errorf("%v %v\n%s", err, e, joined)
 	}
 	one, err := run(t, "eval", "generate", "--rows", "3")

@@ -27,15 +27,17 @@ func main() {
 
 func newRoot() *cobra.Command {
 	root := &cobra.Command{
-		Use:           "ragpilot",
-		Short:         "Make inference engines reuse the context they have already read",
-		Long:          "ragpilot puts retrieved blocks into prompts so that the engine's prefix cache is reused:\nindex, reorder, dedup, annotate. Every flag can also be set as RAGPILOT_<FLAG>, for example RAGPILOT_POLICY.",
+		Use:   "ragpilot",
+		Short: "Make inference engines reuse the context they have already read",
+		Long: "ragpilot puts retrieved blocks into prompts so that the engine's prefix cache is reused:\nindex, reorder, dedup, " +
+			"annotate. Every flag can also be set as RAGPILOT_<FLAG>, for example RAGPILOT_POLICY.",
 		SilenceUsage:  true,
 		SilenceErrors: true,
 		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
 			return flagsFromEnv(cmd.Flags(), os.LookupEnv)
 		},
 	}
-	root.AddCommand(newBench(), newBounds(), newCache(), newChat(), newCompress(), newDemo(), newDoctor(), newEngine(), newEval(), newHealth(), newMemory(), newModel(), newPlan(), newReplay(), newServe(), newTrace(), newVersion(), newWarm())
+	root.AddCommand(newBench(), newBounds(), newCache(), newChat(), newCompress(), newDemo(), newDoctor(), newEngine(), newEval(), newHealth(),
+		newMemory(), newModel(), newPlan(), newReplay(), newServe(), newTrace(), newVersion(), newWarm())
 	return root
 }

@@ -87,33 +87,44 @@ func TestBadInput(t *testing.T) {
 		{"no blocks", []string{"plan", "--trace", trc}, []string{"--blocks"}},
 		{"missing trace", []string{"plan", "--trace", missing, "--blocks", blocks}, []string{missing}},
 		{"missing blocks", []string{"plan", "--trace", trc, "--blocks", missing}, []string{missing}},
-		{"broken JSON", []string{"plan", "--trace", write(t, "t.jsonl", someTrace+"{\"id\":\"4\",\n"), "--blocks", blocks}, []string{"t.jsonl", "4"}},
+		{"broken JSON", []string{"plan", "--trace", write(t, "t.jsonl", someTrace+"{\"id\":\"4\",\n"), "--blocks", blocks},
+			[]string{"t.jsonl", "4"}},
 		{"broken blocks", []string{"plan", "--trace", trc, "--blocks", write(t, "b.jsonl", someBlocks+"nonsense\n")}, []string{"b.jsonl", "4"}},
-		{"request twice", []string{"plan", "--trace", write(t, "t.jsonl", someTrace+someTrace), "--blocks", blocks}, []string{"t.jsonl", "4", `"1"`}},
-		{"document twice", []string{"plan", "--trace", write(t, "t.jsonl", `{"id":"1","query":"?","docs":["a","a"]}`), "--blocks", blocks}, []string{"t.jsonl", "1", `"a"`}},
-		{"block twice", []string{"plan", "--trace", trc, "--blocks", write(t, "b.jsonl", someBlocks+someBlocks)}, []string{"b.jsonl", "4", `"a"`}},
-		{"unknown block", []string{"plan", "--trace", write(t, "t.jsonl", `{"id":"1","query":"?","docs":["z"]}`), "--blocks", blocks}, []string{"t.jsonl", `"z"`}},
+		{"request twice", []string{"plan", "--trace", write(t, "t.jsonl", someTrace+someTrace), "--blocks", blocks},
+			[]string{"t.jsonl", "4", `"1"`}},
+		{"document twice", []string{"plan", "--trace", write(t, "t.jsonl", `{"id":"1","query":"?","docs":["a","a"]}`), "--blocks", blocks},
+			[]string{"t.jsonl", "1", `"a"`}},
+		{"block twice", []string{"plan", "--trace", trc, "--blocks", write(t, "b.jsonl", someBlocks+someBlocks)},
+			[]string{"b.jsonl", "4", `"a"`}},
+		{"unknown block", []string{"plan", "--trace", write(t, "t.jsonl", `{"id":"1","query":"?","docs":["z"]}`), "--blocks", blocks},
+			[]string{"t.jsonl", `"z"`}},
 		{"unknown policy", []string{"plan", "--trace", trc, "--blocks", blocks, "--policy", "zebra"}, []string{"--policy", `"zebra"`, "paper"}},
 		{"empty policy", []string{"plan", "--trace", trc, "--blocks", blocks, "--policy", ""}, []string{"--policy", `""`, "paper"}},
 		{"replay: no policy", []string{"replay", "--trace", trc, "--blocks", blocks, "--policy", ""}, []string{"--policy", `""`, "paper"}},
-		{"replay: bad ID place", []string{"replay", "--trace", trc, "--blocks", blocks, "--engine", refused, "--request-id", "body"}, []string{"--request-id", `"body"`, "header"}},
+		{"replay: bad ID place", []string{"replay", "--trace", trc, "--blocks", blocks, "--engine", refused, "--request-id", "body"},
+			[]string{"--request-id", `"body"`, "header"}},
 		{"bad switch", []string{"plan", "--trace", trc, "--blocks", blocks, "--dedup", "maybe"}, []string{"--dedup", `"maybe"`, "on"}},
 		{"bad capacity", []string{"plan", "--trace", trc, "--blocks", blocks, "--capacity", "lots"}, []string{"--capacity", `"lots"`}},
 		{"bad k", []string{"plan", "--trace", trc, "--blocks", blocks, "--k", "-2"}, []string{"--k", "-2"}},
 		{"bad hint", []string{"plan", "--trace", trc, "--blocks", blocks, "--hint", "top-0"}, []string{"--hint", `"top-0"`, "top-N"}},
 		{"bad limit", []string{"plan", "--trace", trc, "--blocks", blocks, "--pin", "-1"}, []string{"Pin", "-1"}},
-		{"limits against each other", []string{"plan", "--trace", trc, "--blocks", blocks, "--keep-top-at-end", "1", "--pin", "1"}, []string{"KeepTopAtEnd"}},
+		{"limits against each other", []string{"plan", "--trace", trc, "--blocks", blocks, "--keep-top-at-end", "1", "--pin", "1"},
+			[]string{"KeepTopAtEnd"}},
 		{"lanes online", []string{"plan", "--trace", trc, "--blocks", blocks, "--concurrency", "2"}, []string{"--concurrency", "2", "--offline"}},
 		{"no lanes", []string{"plan", "--trace", trc, "--blocks", blocks, "--offline", "--concurrency", "0"}, []string{"--concurrency", "0"}},
 		{"nothing to explain", []string{"plan", "--trace", trc, "--blocks", blocks, "--explain", "9"}, []string{"--explain", `"9"`}},
 		{"bench: too few requests", []string{"bench", "--trace", trc, "--blocks", blocks}, []string{"--timed", "3 requests"}},
 		{"bench: nothing timed", []string{"bench", "--trace", trc, "--blocks", blocks, "--timed", "0"}, []string{"--timed", "0"}},
-		{"bench: unknown policy", []string{"bench", "--trace", many(t), "--blocks", blocks, "--timed", "2", "--policy", "zebra"}, []string{"--policy", `"zebra"`}},
+		{"bench: unknown policy", []string{"bench", "--trace", many(t), "--blocks", blocks, "--timed", "2", "--policy", "zebra"},
+			[]string{"--policy", `"zebra"`}},
 		{"unknown flag", []string{"plan", "--tarce", trc}, []string{"--tarce"}},
-		{"replay: one unknown policy", []string{"replay", "--trace", trc, "--blocks", blocks, "--policy", "retrieval,zebra"}, []string{"--policy", `"zebra"`}},
+		{"replay: one unknown policy", []string{"replay", "--trace", trc, "--blocks", blocks, "--policy", "retrieval,zebra"},
+			[]string{"--policy", `"zebra"`}},
 		{"replay: bad capacity", []string{"replay", "--trace", trc, "--blocks", blocks, "--capacity", "much"}, []string{"--capacity", `"much"`}},
-		{"replay: bad URL", []string{"replay", "--trace", trc, "--blocks", blocks, "--engine", "localhost:9"}, []string{"--engine", "localhost:9"}},
-		{"replay: unreachable", []string{"replay", "--trace", trc, "--blocks", blocks, "--engine", refused, "--model", "m"}, []string{refused, "unreachable"}},
+		{"replay: bad URL", []string{"replay", "--trace", trc, "--blocks", blocks, "--engine", "localhost:9"},
+			[]string{"--engine", "localhost:9"}},
+		{"replay: unreachable", []string{"replay", "--trace", trc, "--blocks", blocks, "--engine", refused, "--model", "m"},
+			[]string{refused, "unreachable"}},
 	}
 	checkRefused(t, nil, tests)
 }
@@ -201,7 +212,8 @@ func TestPlanExplain(t *testing.T) {
 
 // Lines of two lanes alternate, as long as both last; a session stays in its lane.
 func TestPlanLanes(t *testing.T) {
-	out, err := run(t, "plan", "--trace", many(t), "--blocks", write(t, "b.jsonl", someBlocks), "--offline", "--concurrency", "2", "--policy", "retrieval")
+	out, err := run(t, "plan", "--trace", many(t), "--blocks", write(t, "b.jsonl", someBlocks), "--offline", "--concurrency", "2", "--policy",
+		"retrieval")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -345,11 +357,13 @@ func TestReplay(t *testing.T) {
 		if err := dec.Decode(&row); err != nil {
 			t.Fatal(err)
 		}
-		if row.Policy != policy || row.Requests != 3 || row.Cached <= 0 || row.Cached >= row.Prompt || row.TTFT <= 0 || !strings.Contains(row.Engine, "simulator") {
+		if row.Policy != policy || row.Requests != 3 || row.Cached <= 0 || row.Cached >= row.Prompt || row.TTFT <= 0 ||
+			!strings.Contains(row.Engine, "simulator") {
 			t.Errorf("%+v", row)
 		}
 	}
-	if out, err = run(t, "replay", "--trace", trc, "--blocks", blocks); err != nil || !strings.Contains(out, "simulator") || !strings.Contains(out, "best") {
+	if out, err = run(t, "replay", "--trace", trc, "--blocks", blocks); err != nil || !strings.Contains(out, "simulator") ||
+		!strings.Contains(out, "best") {
 		t.Errorf("%v\n%s", err, out)
 	}
 }
@@ -363,7 +377,8 @@ func TestReplayEngineDies(t *testing.T) {
 		panic(http.ErrAbortHandler)
 	}))
 	defer fake.Close()
-	out, err := run(t, "replay", "--trace", write(t, "t.jsonl", someTrace), "--blocks", write(t, "b.jsonl", someBlocks), "--engine", fake.URL, "--model", "m")
+	out, err := run(t, "replay", "--trace", write(t, "t.jsonl", someTrace), "--blocks", write(t, "b.jsonl", someBlocks), "--engine", fake.URL,
+		"--model", "m")
 	if err == nil || !strings.Contains(err.Error(), "interrupted") || !strings.Contains(err.Error(), fake.URL) {
 		t.Errorf("got %v", err)
 	}

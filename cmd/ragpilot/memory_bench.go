@@ -53,8 +53,10 @@ func newMemoryBench() *cobra.Command {
 	flags.Uint64Var(&f.generator.Seed, "seed", 1, "`NUMBER` that all random choices follow from")
 	flags.IntVar(&f.generator.Users, "users", membench.DefaultUsers, "`NUMBER` of generated users")
 	flags.IntVar(&f.generator.Turns, "turns", membench.DefaultTurns, "`NUMBER` of turns of chat of each generated user")
-	flags.StringSliceVar(&f.stores, "store", []string{"sqlite"}, "`STORES` to measure: inmem, sqlite, postgres://…, qdrant://HOST:PORT; the last two are emptied where this command keeps its memories")
-	flags.StringSliceVar(&f.embedders, "embedder", []string{"minilm", "lexical"}, "`EMBEDDERS` to measure: minilm, minilm:DIR, lexical, or the base URL of an OpenAI-compatible server; the first one's prompts are drawn")
+	flags.StringSliceVar(&f.stores, "store", []string{"sqlite"},
+		"`STORES` to measure: inmem, sqlite, postgres://…, qdrant://HOST:PORT; the last two are emptied where this command keeps its memories")
+	flags.StringSliceVar(&f.embedders, "embedder", []string{"minilm", "lexical"},
+		"`EMBEDDERS` to measure: minilm, minilm:DIR, lexical, or the base URL of an OpenAI-compatible server; the first one's prompts are drawn")
 	flags.StringVar(&f.embedderModel, "embedder-model", "", "`MODEL` to ask an embedder at a URL for")
 	flags.StringVar(&f.embedderKey, "embedder-key", "", "`KEY` for an embedder at a URL")
 	flags.IntVar(&f.k, "k", memory.DefaultK, "`NUMBER` of memories in a prompt")

@@ -28,7 +28,8 @@ func TestMemoryBench(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, want := range []string{
-		"generated with seed 1, 20 turns of chat each; 2 users", "have no content stem in common", "inmem   lexical   facts alone", "sqlite  lexical   after the chat",
+		"generated with seed 1, 20 turns of chat each; 2 users", "have no content stem in common", "inmem   lexical   facts alone",
+		"sqlite  lexical   after the chat",
 		"ADD P50", "whole history  40",
 	} {
 		if !strings.Contains(out, want) {

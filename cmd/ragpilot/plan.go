@@ -67,7 +67,8 @@ func newPlan() *cobra.Command {
 	f.register(flags)
 	flags.StringVar(&policy, "policy", contextpilot.DefaultPolicy, fmt.Sprintf("order `POLICY`: %v", contextpilot.PolicyNames()))
 	flags.BoolVar(&offline, "offline", false, "plan all requests together")
-	flags.IntVar(&concurrency, "concurrency", 1, "with --offline: `N` requests run side by side, so that none of them should share with another")
+	flags.IntVar(&concurrency, "concurrency", 1,
+		"with --offline: `N` requests run side by side, so that none of them should share with another")
 	flags.StringVar(&explain, "explain", "", "instead of plans, print why request `ID` is sent as it is")
 	flags.StringVar(&f.capacity, "capacity", "unlimited", "index capacity in `TOKENS`")
 	return cmd

@@ -48,7 +48,8 @@ func newReplay() *cobra.Command {
 	f.traceFlags.register(flags)
 	f.engineFlags.register(flags, 1)
 	f.load.register(flags)
-	flags.StringSliceVar(&f.policies, "policy", []string{"retrieval", contextpilot.DefaultPolicy}, fmt.Sprintf("`POLICIES` to compare: %v", contextpilot.PolicyNames()))
+	flags.StringSliceVar(&f.policies, "policy", []string{"retrieval", contextpilot.DefaultPolicy},
+		fmt.Sprintf("`POLICIES` to compare: %v", contextpilot.PolicyNames()))
 	flags.BoolVar(&f.offline, "offline", false, "plan all requests together")
 	flags.BoolVar(&f.json, "json", false, "one JSON line per policy instead of a table")
 	flags.StringVar(&f.capacity, "capacity", "unlimited", "simulator's cache: `TOKENS`, or a share of the trace such as 20%")
@@ -153,7 +154,8 @@ func printReplays(out io.Writer, engine string, results []replay.Result) error {
 				saved = fmt.Sprintf("%.4f", r.DocSaved())
 			}
 		}
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%.1f\t%.1f\t\n", r.Policy, hit, saved, computed, figures.Millis(r.Quantile(0.5)), figures.Millis(r.Quantile(0.95)))
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%.1f\t%.1f\t\n", r.Policy, hit, saved, computed, figures.Millis(r.Quantile(0.5)),
+			figures.Millis(r.Quantile(0.95)))
 	}
 	return w.Flush()
 }

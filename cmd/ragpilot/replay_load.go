@@ -31,15 +31,21 @@ type loadFlags struct {
 }
 
 func (f *loadFlags) register(flags *pflag.FlagSet) {
-	flags.StringVar(&f.arrivals, "arrivals", "", "replay under load: `KIND` poisson:RATE, bursts:RATE,SIZE or closed:USERS; RATE (conversations begun per second) and USERS may be lists")
+	flags.StringVar(&f.arrivals, "arrivals", "",
+		"replay under load: `KIND` poisson:RATE, bursts:RATE,SIZE or closed:USERS; RATE (conversations begun per second) and USERS may be lists")
 	flags.IntVar(&f.sessions, "sessions", 0, "under load: use the first `N` conversations of the trace (0: all)")
 	flags.IntVar(&f.requests, "requests", 0, "under load: use the first `N` requests of the trace (0: all)")
 	flags.DurationVar(&f.think, "think", 0, "under load: mean `TIME` between an answer and its user's next request")
-	flags.IntVar(&f.seeds, "seeds", 1, "under load: `N` runs of each point with other arrival times; reported are means and their 95 % t-intervals")
+	flags.IntVar(&f.seeds, "seeds", 1,
+		"under load: `N` runs of each point with other arrival times; reported are means and their 95 % t-intervals")
 	flags.StringVar(&f.engineModel, "engine-model", "h100", "under load: how fast the simulated engine is: `h100|cpu-tiny|FILE.json`")
-	flags.IntVar(&f.batchTokens, "batch-tokens", 0, "under load: `TOKENS` that a step of the simulated engine computes at most (0: the engine model's)")
-	flags.IntVar(&f.maxRunning, "max-running", 0, "under load: `N` requests that the simulated engine runs at a time at most (0: the engine model's)")
-	flags.BoolVar(&f.findRate, "find-rate", false, "under load: look for the largest rate at which the 95th percentile of the time to the first token is at most --slo, from the given rate on")
+	flags.IntVar(&f.batchTokens, "batch-tokens", 0,
+		"under load: `TOKENS` that a step of the simulated engine computes at most (0: the engine model's)")
+	flags.IntVar(&f.maxRunning, "max-running", 0,
+		"under load: `N` requests that the simulated engine runs at a time at most (0: the engine model's)")
+	flags.BoolVar(&f.findRate, "find-rate", false,
+		"under load: look for the largest rate at which the 95th percentile of the time to the first token is at most --slo, from the given "+
+			"rate on")
 	flags.DurationVar(&f.slo, "slo", 2*time.Second, "under load: the bound of --find-rate, a `TIME`")
 	flags.StringVar(&f.plot, "plot", "", "under load: write ttft.svg, output.svg and hits.svg into this `DIR`")
 	flags.BoolVar(&f.ignoreEOS, "ignore-eos", false, "under load: ask a real engine (vLLM, SGLang) not to end answers early")
@@ -281,7 +287,8 @@ func printPoints(out io.Writer, engine string, points []load.Point) error {
 	fmt.Fprintf(out, "engine: %s\n", engine)
 	fmt.Fprintf(out, "%d requests, seeds: %d%s; times in ms\n", p.Requests, p.Seeds, plusMinus(p.Seeds))
 	w := figures.Table(out)
-	fmt.Fprintln(w, figures.Row("arrivals", "policy", "TTFT p50", "p95", "p99", "latency p50", "p95", "tokens/s", "of "+p.Against, "hit ratio"))
+	fmt.Fprintln(w, figures.Row("arrivals", "policy", "TTFT p50", "p95", "p99", "latency p50", "p95", "tokens/s", "of "+p.Against,
+		"hit ratio"))
 	for _, p := range points {
 		hit := "?"
 		if p.HitKnown {
@@ -308,7 +315,8 @@ func printPoints(out io.Writer, engine string, points []load.Point) error {
 func printSustained(out io.Writer, engine string, slo time.Duration, found []load.Sustained) error {
 	fmt.Fprintf(out, "engine: %s\n", engine)
 	seeds := len(found[0].Rates)
-	fmt.Fprintf(out, "largest rate at which the 95th percentile of TTFT is at most %v, arrivals %s, seeds: %d%s\n", slo, found[0].Arrivals, seeds, plusMinus(seeds))
+	fmt.Fprintf(out, "largest rate at which the 95th percentile of TTFT is at most %v, arrivals %s, seeds: %d%s\n", slo, found[0].Arrivals,
+		seeds, plusMinus(seeds))
 	w := figures.Table(out)
 	fmt.Fprintln(w, figures.Row("policy", "conversations/s", "of "+found[0].Policy))
 	for _, s := range found {

@@ -32,7 +32,8 @@ func madeUp() []string {
 
 func TestReplayLoad(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "new", "plots")
-	args := append(madeUp(), "--arrivals", "poisson:2,6", "--sessions", "60", "--policy", "retrieval,paper", "--seeds", "3", "--engine-model", "cpu-tiny", "--capacity", "30%", "--think", "1s")
+	args := append(madeUp(), "--arrivals", "poisson:2,6", "--sessions", "60", "--policy", "retrieval,paper", "--seeds", "3", "--engine-model",
+		"cpu-tiny", "--capacity", "30%", "--think", "1s")
 	out, err := run(t, append(args, "--json", "--plot", dir)...)
 	if err != nil {
 		t.Fatal(err)
@@ -50,7 +51,8 @@ func TestReplayLoad(t *testing.T) {
 	}
 	for i, p := range points {
 		want := []string{"poisson:2 retrieval", "poisson:2 paper", "poisson:6 retrieval", "poisson:6 paper"}[i]
-		if p.Arrivals+" "+p.Policy != want || p.Against != "retrieval" || p.Seeds != 3 || p.Requests < 60 || !p.Simulated || p.TTFT.Mean <= 0 || p.TTFT.Min >= p.TTFT.Max ||
+		if p.Arrivals+" "+p.Policy != want || p.Against != "retrieval" || p.Seeds != 3 || p.Requests < 60 || !p.Simulated || p.TTFT.Mean <= 0 ||
+			p.TTFT.Min >= p.TTFT.Max ||
 			p.Output.Mean <= 0 || p.Hit.Mean <= 0 || len(p.Progress) != 10 || !strings.Contains(p.Engine, "cpu-tiny") {
 			t.Errorf("want %s, got %+v", want, p)
 		}
@@ -78,7 +80,8 @@ func TestReplayLoad(t *testing.T) {
 }
 
 func TestReplayFindRate(t *testing.T) {
-	args := append(madeUp(), "--arrivals", "poisson:1", "--find-rate", "--slo", "500ms", "--policy", "retrieval,paper", "--seeds", "2", "--engine-model", "cpu-tiny")
+	args := append(madeUp(), "--arrivals", "poisson:1", "--find-rate", "--slo", "500ms", "--policy", "retrieval,paper", "--seeds", "2",
+		"--engine-model", "cpu-tiny")
 	out, err := run(t, append(args, "--json")...)
 	if err != nil {
 		t.Fatal(err)
@@ -93,14 +96,17 @@ func TestReplayFindRate(t *testing.T) {
 		if err := dec.Decode(&s); err != nil {
 			t.Fatal(err)
 		}
-		if len(s.Rates) != 2 || s.Against != "retrieval" || s.Slo != 500 || s.Policy == "retrieval" && s.Vs.Mean != 1 || s.Policy != "retrieval" && s.Vs.Mean <= 1 {
+		if len(s.Rates) != 2 || s.Against != "retrieval" || s.Slo != 500 || s.Policy == "retrieval" && s.Vs.Mean != 1 ||
+			s.Policy != "retrieval" && s.Vs.Mean <= 1 {
 			t.Errorf("%+v", s)
 		}
 		// The rate found is within the bound, 3 % more is not.
 		if s.Policy == "retrieval" {
 			for factor, within := range map[float64]bool{1: true, 1.03: false} {
 				var p loadPoint
-				out, err := run(t, append(madeUp(), "--arrivals", fmt.Sprintf("poisson:%g", s.Rates[0]*factor), "--policy", "retrieval", "--engine-model", "cpu-tiny", "--json")...)
+				out, err := run(t,
+					append(madeUp(), "--arrivals", fmt.Sprintf("poisson:%g", s.Rates[0]*factor), "--policy", "retrieval", "--engine-model", "cpu-tiny",
+						"--json")...)
 				if err != nil || json.Unmarshal([]byte(out), &p) != nil || (p.TTFT.Mean <= 500) != within {
 					t.Errorf("at %g times the rate: %v, %f ms", factor, err, p.TTFT.Mean)
 				}
@@ -139,11 +145,15 @@ func TestReplayLoadEngine(t *testing.T) {
 			ignoring.Add(1)
 		}
 		w.Header().Set("Content-Type", "text/event-stream")
-		_, _ = io.WriteString(w, `data: {"choices":[{"delta":{"content":"some"}}]}`+"\n\n"+`data: {"choices":[{"delta":{},"finish_reason":"length"}]}`+"\n\n"+
-			fmt.Sprintf(`data: {"choices":[],"usage":{"prompt_tokens":100,"completion_tokens":%d,"prompt_tokens_details":{"cached_tokens":25}}}`, body.MaxTokens)+"\n\ndata: [DONE]\n\n")
+		_, _ = io.WriteString(w,
+			`data: {"choices":[{"delta":{"content":"some"}}]}`+"\n\n"+`data: {"choices":[{"delta":{},"finish_reason":"length"}]}`+"\n\n"+
+				fmt.Sprintf(`data: {"choices":[],"usage":{"prompt_tokens":100,"completion_tokens":%d,"prompt_tokens_details":{"cached_tokens":25}}}`,
+					body.MaxTokens)+"\n\ndata: [DONE]\n\n")
 	}))
 	defer fake.Close()
-	out, err := run(t, append(madeUp(), "--engine", fake.URL, "--model", "m", "--arrivals", "poisson:500", "--seeds", "2", "--policy", "retrieval,sorted", "--requests", "40", "--ignore-eos", "--json")...)
+	out, err := run(t,
+		append(madeUp(), "--engine", fake.URL, "--model", "m", "--arrivals", "poisson:500", "--seeds", "2", "--policy", "retrieval,sorted",
+			"--requests", "40", "--ignore-eos", "--json")...)
 	if err != nil {
 		t.Fatal(err)
 	}

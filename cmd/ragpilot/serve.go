@@ -49,9 +49,11 @@ func (f *serveFlags) register(flags *pflag.FlagSet) {
 	flags.StringVar(&f.file, "config", "", "settings `FILE` in YAML, see packaging/ragpilot.yaml")
 	flags.StringVar(&f.host, "host", "127.0.0.1", "the host of --listen: `ADDRESS`")
 	flags.Var(&f.port, "port", "the port of --listen: `PORT`")
-	flags.StringVar(&f.cloudAPIKey, "cloud-api-key", "", "`KEY` for the provider; other users of the machine can read it here, RAGPILOT_CLOUD_API_KEY is safer")
+	flags.StringVar(&f.cloudAPIKey, "cloud-api-key", "",
+		"`KEY` for the provider; other users of the machine can read it here, RAGPILOT_CLOUD_API_KEY is safer")
 	flags.StringVar(&f.keyFile, "key-file", "", "`FILE` with a key that clients must present, beside those of --config")
-	flags.StringVar(&f.sharedState, "shared-state", "", "redis:// `URL` of what replicas share; with a password, RAGPILOT_SHARED_STATE is safer")
+	flags.StringVar(&f.sharedState, "shared-state", "",
+		"redis:// `URL` of what replicas share; with a password, RAGPILOT_SHARED_STATE is safer")
 	flags.StringVar(&f.traceHeaders, "trace-headers", "", "`NAME=VALUE,...` for the collector; with a key, RAGPILOT_TRACE_HEADERS is safer")
 	registerFields(flags, &f.config)
 	registerEvents(flags, &settings.Engine{Kind: "vllm"})
@@ -60,18 +62,27 @@ func (f *serveFlags) register(flags *pflag.FlagSet) {
 // registerFields adds the flags that are fields of a configuration, whose values are the defaults.
 func registerFields(flags *pflag.FlagSet, c *settings.Config) {
 	flags.StringVar(&c.Listen, "listen", c.Listen, "serve on `HOST:PORT`; port 0 takes a free one")
-	flags.BoolVar(&c.AllowAnonymous, "allow-anonymous", c.AllowAnonymous, "let --listen be an address that other machines can reach, without client keys")
-	flags.StringSliceVar(&c.AllowedHosts, "allowed-hosts", c.AllowedHosts, "`NAMES` by which clients may ask, beside IP addresses, localhost and names without a dot; only needed without keys and TLS")
-	flags.StringSliceVar(&c.AllowedOrigins, "allowed-origins", c.AllowedOrigins, "web pages that may ask, such as https://chat.example.com: `ORIGINS`; *: all")
-	flags.StringSliceVar(&c.AllowedPaths, "allowed-paths", c.AllowedPaths, "requests that are forwarded beside the usual ones: `\"METHOD /v1/PATH\",...`")
+	flags.BoolVar(&c.AllowAnonymous, "allow-anonymous", c.AllowAnonymous,
+		"let --listen be an address that other machines can reach, without client keys")
+	flags.StringSliceVar(&c.AllowedHosts, "allowed-hosts", c.AllowedHosts,
+		"`NAMES` by which clients may ask, beside IP addresses, localhost and names without a dot; only needed without keys and TLS")
+	flags.StringSliceVar(&c.AllowedOrigins, "allowed-origins", c.AllowedOrigins,
+		"web pages that may ask, such as https://chat.example.com: `ORIGINS`; *: all")
+	flags.StringSliceVar(&c.AllowedPaths, "allowed-paths", c.AllowedPaths,
+		"requests that are forwarded beside the usual ones: `\"METHOD /v1/PATH\",...`")
 	flags.StringVar(&c.AdminAddr, "admin-addr", c.AdminAddr, "metrics and dashboard on `HOST:PORT`, without keys; empty: off")
-	flags.StringSliceVar(&c.AdminHosts, "admin-hosts", c.AdminHosts, "`NAMES` by which --admin-addr may be asked, beside IP addresses and localhost")
+	flags.StringSliceVar(&c.AdminHosts, "admin-hosts", c.AdminHosts,
+		"`NAMES` by which --admin-addr may be asked, beside IP addresses and localhost")
 	flags.BoolVar(&c.Pprof, "pprof", c.Pprof, "serve profiles at /debug/pprof/ on --admin-addr")
-	flags.StringVar(&c.ExtProcAddr, "ext-proc-addr", c.ExtProcAddr, "answer an Envoy gateway's questions (ext_proc, gRPC) on `HOST:PORT`, without keys; empty: off")
+	flags.StringVar(&c.ExtProcAddr, "ext-proc-addr", c.ExtProcAddr,
+		"answer an Envoy gateway's questions (ext_proc, gRPC) on `HOST:PORT`, without keys; empty: off")
 	flags.StringVar(&c.InferAPIURL, "infer-api-url", c.InferAPIURL, "base `URL` of the engine")
 	flags.BoolVar(&c.Stateless, "stateless", c.Stateless, "keep no index")
-	flags.BoolVar(&c.Compat, "compat", c.Compat, "change tool results as the reference does: order the first one's documents, lay texts out anew, and leave documents out without naming them")
-	flags.BoolVar(&c.CompatIncrementalOrder, "compat-incremental-order", c.CompatIncrementalOrder, "list reordered_contexts of later answers of /reorder in the order of the request")
+	flags.BoolVar(&c.Compat, "compat", c.Compat,
+		"change tool results as the reference does: order the first one's documents, lay texts out anew, and leave documents out without "+
+			"naming them")
+	flags.BoolVar(&c.CompatIncrementalOrder, "compat-incremental-order", c.CompatIncrementalOrder,
+		"list reordered_contexts of later answers of /reorder in the order of the request")
 	flags.StringVar(&c.LogLevel, "log-level", c.LogLevel, "`debug|info|warning|error`")
 	flags.StringVar(&c.LogFormat, "log-format", c.LogFormat, "`text|json`")
 	flags.IntVar(&c.Workers, "workers", c.Workers, "for compatibility, without effect: `N`")
@@ -81,26 +92,39 @@ func registerFields(flags *pflag.FlagSet, c *settings.Config) {
 	flags.BoolVar(&c.ExtendedCache, "extended-cache", c.ExtendedCache, "ask the provider for its longer cache")
 	flags.IntVar(&c.ChunkModulus, "chunk-modulus", c.ChunkModulus, "mean length of a deduplicated block in lines: `N`")
 	flags.IntVar(&c.MaxTokens, "max-tokens", c.MaxTokens, "size of the engine's cache as /health shows it, in tokens; bounds nothing: `N`")
-	flags.StringVar(&c.Policy, "policy", c.Policy, fmt.Sprintf("order `POLICY`: %v; empty: the profile's, else %s", contextpilot.PolicyNames(), contextpilot.DefaultPolicy))
-	flags.StringVar(&c.Profile, "profile", c.Profile, fmt.Sprintf("limits of the order by `NAME`, or a file: %v; empty: default", profile.Names()))
+	flags.StringVar(&c.Policy, "policy", c.Policy,
+		fmt.Sprintf("order `POLICY`: %v; empty: the profile's, else %s", contextpilot.PolicyNames(), contextpilot.DefaultPolicy))
+	flags.StringVar(&c.Profile, "profile", c.Profile,
+		fmt.Sprintf("limits of the order by `NAME`, or a file: %v; empty: default", profile.Names()))
 	flags.BoolVar(&c.Shadow, "shadow", c.Shadow, "plan and measure, but forward requests as they came")
-	flags.Float64Var(&c.HoldOut, "hold-out", c.HoldOut, "`SHARE` of sessions, 0 to 1, whose requests are forwarded as they came, to compare with")
-	flags.Float64Var(&c.Recompute, "recompute", c.Recompute, "for a ragpilot engine with --reuse: tell it where documents stand, and reckon with the `PART` of a known one that it computes again; 0: neither")
+	flags.Float64Var(&c.HoldOut, "hold-out", c.HoldOut,
+		"`SHARE` of sessions, 0 to 1, whose requests are forwarded as they came, to compare with")
+	flags.Float64Var(&c.Recompute, "recompute", c.Recompute,
+		"for a ragpilot engine with --reuse: tell it where documents stand, and reckon with the `PART` of a known one that it computes again; "+
+			"0: neither")
 	flags.BoolVar(&c.KeepTexts, "keep-texts", c.KeepTexts, "keep the last prompts in memory, for the dashboard")
 	flags.StringVar(&c.Memory.Dir, "memory-dir", c.Memory.Dir, "keep memories in `FOLDER`, and serve Mem0's REST API; empty: off")
-	flags.StringVar(&c.Memory.Extract, "memory-extract", c.Memory.Extract, "what is remembered of messages: `verbatim|everything|add-only|reconcile`; empty: verbatim")
-	flags.StringVar(&c.Memory.Model, "memory-model", c.Memory.Model, "`MODEL` that finds facts in messages, at the engine; for add-only and reconcile")
-	flags.StringVar(&c.Memory.Embedder, "memory-embedder", c.Memory.Embedder, "by what memories are found: `auto|minilm|minilm:DIR|lexical|URL`, where URL answers /v1/embeddings")
-	flags.StringVar(&c.Memory.EmbedderModel, "memory-embedder-model", c.Memory.EmbedderModel, "`MODEL` of the server that --memory-embedder names")
+	flags.StringVar(&c.Memory.Extract, "memory-extract", c.Memory.Extract,
+		"what is remembered of messages: `verbatim|everything|add-only|reconcile`; empty: verbatim")
+	flags.StringVar(&c.Memory.Model, "memory-model", c.Memory.Model,
+		"`MODEL` that finds facts in messages, at the engine; for add-only and reconcile")
+	flags.StringVar(&c.Memory.Embedder, "memory-embedder", c.Memory.Embedder,
+		"by what memories are found: `auto|minilm|minilm:DIR|lexical|URL`, where URL answers /v1/embeddings")
+	flags.StringVar(&c.Memory.EmbedderModel, "memory-embedder-model", c.Memory.EmbedderModel,
+		"`MODEL` of the server that --memory-embedder names")
 	flags.StringVar(&c.StateDir, "state-dir", c.StateDir, "`FOLDER` for what a restart should know (hashes, no texts); empty: it begins anew")
-	flags.StringVar(&c.TrustTenantHeader, "trust-tenant-header", c.TrustTenantHeader, "`HEADER` that holds the tenant; only behind a gateway that sets it")
+	flags.StringVar(&c.TrustTenantHeader, "trust-tenant-header", c.TrustTenantHeader,
+		"`HEADER` that holds the tenant; only behind a gateway that sets it")
 	flags.StringVar(&c.TLS.Cert, "tls-cert", c.TLS.Cert, "certificate `FILE` in PEM; with --tls-key: serve TLS")
 	flags.StringVar(&c.TLS.Key, "tls-key", c.TLS.Key, "`FILE` with the certificate's key")
 	flags.StringVar(&c.TLS.ClientCA, "tls-client-ca", c.TLS.ClientCA, "`FILE` with authorities of the certificates that clients must have")
-	flags.StringVar(&c.Trace.Endpoint, "trace-endpoint", c.Trace.Endpoint, "send traces to the collector at `URL` (OTLP over HTTP); empty: off")
+	flags.StringVar(&c.Trace.Endpoint, "trace-endpoint", c.Trace.Endpoint,
+		"send traces to the collector at `URL` (OTLP over HTTP); empty: off")
 	flags.Float64Var(&c.Trace.Sample, "trace-sample", c.Trace.Sample, "`SHARE` of traces, 0 to 1, recorded where the client does not decide")
-	flags.DurationVar(&c.Plan.Window, "plan-window", c.Plan.Window, "`TIME` that prompts wait for others, to be planned together; 0: they do not")
-	flags.DurationVar(&c.Timeouts.LameDuck, "lame-duck", c.Timeouts.LameDuck, "`TIME` after SIGTERM in which requests are still taken, with /readyz at 503")
+	flags.DurationVar(&c.Plan.Window, "plan-window", c.Plan.Window,
+		"`TIME` that prompts wait for others, to be planned together; 0: they do not")
+	flags.DurationVar(&c.Timeouts.LameDuck, "lame-duck", c.Timeouts.LameDuck,
+		"`TIME` after SIGTERM in which requests are still taken, with /readyz at 503")
 	flags.DurationVar(&c.Timeouts.Drain, "drain", c.Timeouts.Drain, "`TIME` that running answers get to end after that")
 }
 
@@ -171,7 +195,8 @@ func (f *serveFlags) run(cmd *cobra.Command) error {
 	hangup := make(chan os.Signal, 1)
 	signal.Notify(hangup, syscall.SIGHUP) // on Windows nobody sends it
 	defer signal.Stop(hangup)
-	front, err := server.New(cfg, api, server.Options{Logger: logger, Live: live, Registry: registry, Tracer: api.Tracer(), Load: source.Load, Hangup: hangup})
+	front, err := server.New(cfg, api,
+		server.Options{Logger: logger, Live: live, Registry: registry, Tracer: api.Tracer(), Load: source.Load, Hangup: hangup})
 	if err != nil {
 		return err
 	}
@@ -203,7 +228,8 @@ func (f *serveFlags) run(cmd *cobra.Command) error {
 
 // gateway opens the listener for an Envoy gateway, if there is to be one, and serves it until ctx ends. What it returns waits for
 // the end.
-func (f *serveFlags) gateway(ctx context.Context, api *sidecar.API, cfg settings.Config, logger *slog.Logger) (wait func() error, err error) {
+func (f *serveFlags) gateway(ctx context.Context, api *sidecar.API, cfg settings.Config, logger *slog.Logger) (wait func() error,
+	err error) {
 	if cfg.ExtProcAddr == "" {
 		return func() error { return nil }, nil
 	}
@@ -242,7 +268,8 @@ func (p *portFlag) Set(value string) error {
 // registerEvents adds the flags that say where the engine publishes its cache events; its values are the defaults. They describe one
 // engine; the configuration file can hold several.
 func registerEvents(flags *pflag.FlagSet, e *settings.Engine) {
-	flags.StringVar(&e.Events, "kv-events", e.Events, "follow the engine's cache events at `ENDPOINT`: tcp://HOST:PORT, ipc://PATH, or auto to ask the engine; empty: off")
+	flags.StringVar(&e.Events, "kv-events", e.Events,
+		"follow the engine's cache events at `ENDPOINT`: tcp://HOST:PORT, ipc://PATH, or auto to ask the engine; empty: off")
 	flags.StringVar(&e.Replay, "kv-replay", e.Replay, "`ENDPOINT` where the engine can be asked for events that were missed")
 	flags.StringVar(&e.Kind, "kv-engine", e.Kind, "the engine that publishes them: `vllm|sglang`")
 	flags.StringVar(&e.Topic, "kv-topic", e.Topic, "`PREFIX` of their topics")

@@ -30,7 +30,8 @@ func TestServeWarnings(t *testing.T) {
 	t.Setenv("RAGPILOT_CLOUD_KEY", "x")
 	t.Setenv("RAGPILOT_SERVICE_HOST", "10.0.0.1")
 	s := startServe(t, "", "--config", settings, "--key-file", key, "--cloud-provider", "openai", "--infer-api-url", "http://localhost:1")
-	for _, want := range []string{"RAGPILOT_CLOUD_KEY has no effect", key, settings, "keys[0].key has 5 characters", "infer_api_url has no effect with cloud_provider"} {
+	for _, want := range []string{"RAGPILOT_CLOUD_KEY has no effect", key, settings, "keys[0].key has 5 characters",
+		"infer_api_url has no effect with cloud_provider"} {
 		if !strings.Contains(s.log(), want) {
 			t.Errorf("no warning of %q in\n%s", want, s.log())
 		}
@@ -46,7 +47,8 @@ func TestUnknownVariables(t *testing.T) {
 	flags := pflag.NewFlagSet("x", pflag.ContinueOnError)
 	flags.String("key-file", "", "")
 	got := unknownVariables(flags, []string{
-		"RAGPILOT_KEY_FILE=a", "RAGPILOT_KEYFILE=b", "PATH=/bin", "RAGPILOT_PORT=tcp://10.0.0.1:1", "RAGPILOT_PORT_8765_TCP_ADDR=10.0.0.1", "RAGPILOT_UI_SERVICE_PORT=1", "OTHER_RAGPILOT_X=1",
+		"RAGPILOT_KEY_FILE=a", "RAGPILOT_KEYFILE=b", "PATH=/bin", "RAGPILOT_PORT=tcp://10.0.0.1:1", "RAGPILOT_PORT_8765_TCP_ADDR=10.0.0.1",
+		"RAGPILOT_UI_SERVICE_PORT=1", "OTHER_RAGPILOT_X=1",
 	})
 	if want := []string{"RAGPILOT_KEYFILE has no effect: there is no flag --keyfile"}; !slices.Equal(got, want) {
 		t.Errorf("got %q, want %q", got, want)
@@ -65,7 +67,8 @@ func TestServeLimits(t *testing.T) {
 		if got := red(); got.code == http.StatusTooManyRequests {
 			t.Errorf("the first: %d %s", got.code, got.text)
 		}
-		if got := red(); got.code != http.StatusTooManyRequests || got.header.Get("Retry-After") != "100" || !strings.Contains(got.text, "0.01 a second") {
+		if got := red(); got.code != http.StatusTooManyRequests || got.header.Get("Retry-After") != "100" ||
+			!strings.Contains(got.text, "0.01 a second") {
 			t.Errorf("the second: %d %v %s", got.code, got.header, got.text)
 		}
 		if got := ask(t, s.main, http.MethodGet, "/requests", "X-Api-Key", blueKey); got.code == http.StatusTooManyRequests {
@@ -100,7 +103,8 @@ func TestServeLimits(t *testing.T) {
 			}
 		}
 		text, err := io.ReadAll(dialTo(t, s.main))
-		if err != nil || !strings.HasPrefix(string(text), "HTTP/1.1 503 ") || !strings.HasSuffix(string(text), `{"detail":"Too many connections are open"}`) {
+		if err != nil || !strings.HasPrefix(string(text), "HTTP/1.1 503 ") ||
+			!strings.HasSuffix(string(text), `{"detail":"Too many connections are open"}`) {
 			t.Errorf("one more: %q %v", text, err)
 		}
 		if got := ask(t, s.admin, http.MethodGet, "/metrics"); !strings.Contains(got.text, `ragpilot_http_limited_total{limit="connections"} 1`) {

@@ -39,7 +39,8 @@ func TestServeTraces(t *testing.T) {
 	}))
 	defer receiver.Close()
 	cmd := command(ctx, "serve", "--listen", "127.0.0.1:0", "--admin-addr", "")
-	cmd.Env = append(cmd.Env, "OTEL_EXPORTER_OTLP_ENDPOINT="+receiver.URL, "OTEL_EXPORTER_OTLP_HEADERS=api-key=hush", "OTEL_SERVICE_NAME=rag-eu")
+	cmd.Env = append(cmd.Env, "OTEL_EXPORTER_OTLP_ENDPOINT="+receiver.URL, "OTEL_EXPORTER_OTLP_HEADERS=api-key=hush",
+		"OTEL_SERVICE_NAME=rag-eu")
 	pipe := started(t, cmd, cmd.StderrPipe)
 	var seen strings.Builder
 	lines := bufio.NewScanner(pipe)

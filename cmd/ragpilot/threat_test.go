@@ -143,7 +143,9 @@ type threatServer struct {
 func startServe(t *testing.T, settings string, args ...string) threatServer {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), 2*time.Minute)
-	cmd := command(ctx, append([]string{"serve", "--config", write(t, "r.yaml", settings), "--listen", "127.0.0.1:0", "--admin-addr", "127.0.0.1:0", "--memory-dir", t.TempDir(), "--memory-embedder", "lexical"}, args...)...)
+	cmd := command(ctx,
+		append([]string{"serve", "--config", write(t, "r.yaml", settings), "--listen", "127.0.0.1:0", "--admin-addr", "127.0.0.1:0",
+			"--memory-dir", t.TempDir(), "--memory-embedder", "lexical"}, args...)...)
 	pipe := started(t, cmd, cmd.StderrPipe)
 	var mu sync.Mutex
 	var text strings.Builder
@@ -192,7 +194,8 @@ type answered struct {
 // ask sends a request to an address; target is its path as it stands in the request line. Headers are names and values in turn.
 func ask(t *testing.T, address, method, target string, headers ...string) answered {
 	t.Helper()
-	req, err := http.NewRequestWithContext(t.Context(), method, "http://"+address, strings.NewReader(`{"model":"m","messages":[{"role":"user","content":"I said hello."}],"contexts":[[1,2]],"context":[1],"user_id":"u"}`))
+	req, err := http.NewRequestWithContext(t.Context(), method, "http://"+address,
+		strings.NewReader(`{"model":"m","messages":[{"role":"user","content":"I said hello."}],"contexts":[[1,2]],"context":[1],"user_id":"u"}`))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -239,7 +242,8 @@ var pages = map[string][]string{
 }
 
 // hosts are names that a page could give a loopback address.
-var hosts = []string{"evil.example", "evil.example:8765", "127.0.0.1.evil.example", "localhost.evil.example", "localhost.", "127.0.0.1:1@evil.example", "0x7f000001.evil.example"}
+var hosts = []string{"evil.example", "evil.example:8765", "127.0.0.1.evil.example", "localhost.evil.example", "localhost.",
+	"127.0.0.1:1@evil.example", "0x7f000001.evil.example"}
 
 // ofMem0 are paths that are there behind /mem0 too.
 var ofMem0 = regexp.MustCompile(`memories|^/v1/(feedback|exports|summary|webhooks|entities)/`)
@@ -295,7 +299,8 @@ func reached(t *testing.T, s threatServer, r route, path string) {
 	}
 	if r.address == "main" {
 		got := ask(t, s.main, r.method, path, "Origin", "https://chat.example", "Sec-Fetch-Site", "cross-site")
-		if allow := got.header.Values("Access-Control-Allow-Origin"); refusedBy(got) || !r.page && !slices.Equal(allow, []string{"https://chat.example"}) {
+		if allow := got.header.Values("Access-Control-Allow-Origin"); refusedBy(got) || !r.page &&
+			!slices.Equal(allow, []string{"https://chat.example"}) {
 			t.Errorf("an allowed page: %d %s, origins %q", got.code, got.text, allow)
 		}
 		if got := ask(t, s.main, r.method, path, "Host", "ragpilot:8765"); refusedBy(got) {
@@ -310,7 +315,8 @@ func reached(t *testing.T, s threatServer, r route, path string) {
 
 // refusedBy reports whether an answer says that the request was not let in, or that there is no such route.
 func refusedBy(a answered) bool {
-	return a.code == http.StatusUnauthorized || a.code == http.StatusForbidden || a.code == http.StatusMethodNotAllowed || strings.Contains(a.text, "Not Found")
+	return a.code == http.StatusUnauthorized || a.code == http.StatusForbidden || a.code == http.StatusMethodNotAllowed ||
+		strings.Contains(a.text, "Not Found")
 }
 
 func pagesAreRefused(t *testing.T, e *seenEngine, s threatServer, r route, path string) {
@@ -352,7 +358,8 @@ func keysAreAsked(t *testing.T, e *seenEngine, s threatServer, r route, path str
 	}
 	e.take()
 	for name, headers := range map[string][]string{
-		"none": nil, "wrong": {"Authorization", "Bearer wrong"}, "the engine's": {"Authorization", "Bearer " + engineKey}, "beginning": {"X-Api-Key", redKey[:10]}, "tenant's name": {"X-Api-Key", "red"},
+		"none": nil, "wrong": {"Authorization", "Bearer wrong"}, "the engine's": {"Authorization", "Bearer " + engineKey},
+		"beginning": {"X-Api-Key", redKey[:10]}, "tenant's name": {"X-Api-Key", "red"},
 	} {
 		if got := ask(t, s.main, r.method, path, headers...); got.code != http.StatusUnauthorized {
 			t.Errorf("key %s: %d %s, want 401", name, got.code, got.text)
@@ -361,17 +368,22 @@ func keysAreAsked(t *testing.T, e *seenEngine, s threatServer, r route, path str
 	if seen := e.take(); len(seen) > 0 {
 		t.Errorf("without a key the engine was asked for %s", seen[0].URL)
 	}
-	stored := strings.Contains(r.path, "files") || strings.Contains(r.path, "uploads") || strings.Contains(r.path, "batches") || strings.Contains(r.path, "conversations") ||
-		strings.Contains(r.path, "vector_stores") || r.method == http.MethodGet && (strings.HasPrefix(r.path, "/v1/responses") || strings.HasPrefix(r.path, "/v1/chat/"))
+	stored := strings.Contains(r.path, "files") || strings.Contains(r.path, "uploads") || strings.Contains(r.path, "batches") ||
+		strings.Contains(r.path, "conversations") ||
+		strings.Contains(r.path, "vector_stores") || r.method == http.MethodGet &&
+		(strings.HasPrefix(r.path, "/v1/responses") || strings.HasPrefix(r.path, "/v1/chat/"))
 	for name, headers := range map[string][]string{
-		"bearer":          {"Authorization", "Bearer " + redKey},
-		"x-api-key":       {"X-Api-Key", redKey},
-		"both":            {"Authorization", "Bearer " + redKey, "X-Api-Key", redKey},
-		"two keys":        {"Authorization", "Bearer " + redKey, "X-Api-Key", blueKey},
-		"in many places":  {"X-Api-Key", redKey, "Api-Key", redKey, "Cookie", "k=" + blueKey, "X-Other", "Token " + redKey, "Authorization", "Basic dTpyZWQtY2xpZW50LWtleS0wMTIzNDU2Nzg5"},
-		"odd cookies":     {"X-Api-Key", redKey, "Cookie", `a=b=` + blueKey + `; c="` + redKey + `"`, "Cookie", "d='" + redKey + "'"},
-		"in addresses":    {"X-Api-Key", redKey, "X-Forwarded-Uri", "/v1/models?api_key=" + redKey, "Referer", "http://h/?k=" + strings.ReplaceAll(redKey, "-", "%2D")},
-		"inside words":    {"X-Api-Key", redKey, "User-Agent", "app/" + redKey, "X-Auth", "key:" + redKey, "Sec-Websocket-Protocol", "realtime, openai-insecure-api-key." + redKey},
+		"bearer":    {"Authorization", "Bearer " + redKey},
+		"x-api-key": {"X-Api-Key", redKey},
+		"both":      {"Authorization", "Bearer " + redKey, "X-Api-Key", redKey},
+		"two keys":  {"Authorization", "Bearer " + redKey, "X-Api-Key", blueKey},
+		"in many places": {"X-Api-Key", redKey, "Api-Key", redKey, "Cookie", "k=" + blueKey, "X-Other", "Token " + redKey, "Authorization",
+			"Basic dTpyZWQtY2xpZW50LWtleS0wMTIzNDU2Nzg5"},
+		"odd cookies": {"X-Api-Key", redKey, "Cookie", `a=b=` + blueKey + `; c="` + redKey + `"`, "Cookie", "d='" + redKey + "'"},
+		"in addresses": {"X-Api-Key", redKey, "X-Forwarded-Uri", "/v1/models?api_key=" + redKey, "Referer",
+			"http://h/?k=" + strings.ReplaceAll(redKey, "-", "%2D")},
+		"inside words": {"X-Api-Key", redKey, "User-Agent", "app/" + redKey, "X-Auth", "key:" + redKey, "Sec-Websocket-Protocol",
+			"realtime, openai-insecure-api-key." + redKey},
 		"as a name":       {"X-Api-Key", redKey, redKey, "1"},
 		"odd spaces":      {"Authorization", "Bearer \u00a0" + redKey},
 		"beside a page's": {"X-Api-Key", redKey, "X-Forwarded-For", redKey},
@@ -414,8 +426,10 @@ func TestThreatPathsAndMethods(t *testing.T) {
 	e := newSeenEngine(t)
 	s := startServe(t, "infer_api_url: "+e.URL+"\ninfer_api_key: "+engineKey+"\nallowed_paths: [GET /v1/lora/*, POST /v1/audio/speech]\n")
 	for _, target := range []string{
-		"/v1/%2e%2e/metrics", "/v1/..%2fmetrics", "/v1/%2f../metrics", "/v1/x%2f..%2f..%2fmetrics", "/v1/models/../../metrics", "/v1/models/%2e%2e/%2e%2e/metrics", "/v1/.%2e/metrics",
-		"/v1/%252e%252e/metrics", "/v1/%25252e%25252e/metrics", "/v1/models/..;/metrics", "/v1/models/..%3bx/metrics", `/v1/models/..\..\metrics`, "/v1/models/..%5c..%5cmetrics", "/v1/models/%00", "/v1/models/a%0d%0aX-A:b",
+		"/v1/%2e%2e/metrics", "/v1/..%2fmetrics", "/v1/%2f../metrics", "/v1/x%2f..%2f..%2fmetrics", "/v1/models/../../metrics",
+		"/v1/models/%2e%2e/%2e%2e/metrics", "/v1/.%2e/metrics",
+		"/v1/%252e%252e/metrics", "/v1/%25252e%25252e/metrics", "/v1/models/..;/metrics", "/v1/models/..%3bx/metrics", `/v1/models/..\..\metrics`,
+		"/v1/models/..%5c..%5cmetrics", "/v1/models/%00", "/v1/models/a%0d%0aX-A:b",
 		"/v1/./models", "/v1/models/.", "/..", "/v1/..", "/v1/chat/completions/..", "/v1/lora/..%2f..%2fmetrics", "/%2e%2e/v1/models",
 	} {
 		for _, method := range []string{http.MethodGet, http.MethodPost, http.MethodDelete} {
@@ -466,8 +480,10 @@ func TestThreatPathsAndMethods(t *testing.T) {
 		t.Errorf("the engine was asked: %s %s", seen.Method, seen.RequestURI)
 	}
 	for target, want := range map[string]string{
-		"GET /v1//models": "/v1/models", "GET //v1/models/": "/v1/models", "GET /v1/%6dodels": "/v1/models", "GET /v1/models/org%2Fname": "/v1/models/org%2Fname",
-		"POST /v1/chat//completions/": "/v1/chat/completions", "GET /v1/lora/a/b": "/v1/lora/a/b", "POST /v1/audio/speech": "/v1/audio/speech", "HEAD /v1/models": "/v1/models",
+		"GET /v1//models": "/v1/models", "GET //v1/models/": "/v1/models", "GET /v1/%6dodels": "/v1/models",
+		"GET /v1/models/org%2Fname":   "/v1/models/org%2Fname",
+		"POST /v1/chat//completions/": "/v1/chat/completions", "GET /v1/lora/a/b": "/v1/lora/a/b", "POST /v1/audio/speech": "/v1/audio/speech",
+		"HEAD /v1/models": "/v1/models",
 	} {
 		method, path, _ := strings.Cut(target, " ")
 		got := ask(t, s.main, method, path)
@@ -500,7 +516,8 @@ func TestThreatTenants(t *testing.T) {
 	if id == nil {
 		t.Fatalf("no ID in %s", mine.text)
 	}
-	for _, request := range []string{"GET /memories/" + id[1], "DELETE /memories/" + id[1], "DELETE /memories?user_id=u", "POST /reset", "POST /mem0/reset", "POST /evict", "DELETE /v1/memories/" + id[1] + "/"} {
+	for _, request := range []string{"GET /memories/" + id[1], "DELETE /memories/" + id[1], "DELETE /memories?user_id=u", "POST /reset",
+		"POST /mem0/reset", "POST /evict", "DELETE /v1/memories/" + id[1] + "/"} {
 		method, path, _ := strings.Cut(request, " ")
 		as(blueKey, method, path)
 	}
@@ -520,21 +537,24 @@ func TestThreatAddresses(t *testing.T) {
 		args []string
 		want string // part of the error; "": it may start
 	}{
-		"default":                    {nil, ""},
-		"localhost":                  {[]string{"--host", "localhost"}, ""},
-		"IPv6 loopback":              {[]string{"--host", "::1"}, ""},
-		"all":                        {[]string{"--host", "0.0.0.0"}, "allow_anonymous"},
-		"all of IPv6":                {[]string{"--host", "::"}, "allow_anonymous"},
-		"all, written short":         {[]string{"--listen", ":8765"}, "allow_anonymous"},
-		"a name":                     {[]string{"--host", "gateway.example"}, "allow_anonymous"},
-		"all, with a key":            {[]string{"--host", "0.0.0.0", "--key-file", key}, ""},
-		"all, with certificates":     {[]string{"--host", "0.0.0.0", "--tls-cert", "c", "--tls-key", "k", "--tls-client-ca", "a"}, ""},
-		"all, with our certificate":  {[]string{"--host", "0.0.0.0", "--tls-cert", "c", "--tls-key", "k"}, "allow_anonymous"},
-		"all, on purpose":            {[]string{"--host", "0.0.0.0", "--allow-anonymous"}, ""},
-		"provider's key":             {[]string{"--host", "0.0.0.0", "--allow-anonymous", "--cloud-provider", "openai", "--cloud-api-key", engineKey}, "cloud_api_key"},
-		"provider's key, and ours":   {[]string{"--host", "0.0.0.0", "--cloud-provider", "openai", "--cloud-api-key", engineKey, "--key-file", key}, ""},
-		"provider, clients' keys":    {[]string{"--host", "0.0.0.0", "--allow-anonymous", "--cloud-provider", "openai"}, ""},
-		"engine's password":          {[]string{"--host", "0.0.0.0", "--allow-anonymous", "--infer-api-url", "http://u:" + engineKey + "@e"}, "infer_api_url"},
+		"default":                   {nil, ""},
+		"localhost":                 {[]string{"--host", "localhost"}, ""},
+		"IPv6 loopback":             {[]string{"--host", "::1"}, ""},
+		"all":                       {[]string{"--host", "0.0.0.0"}, "allow_anonymous"},
+		"all of IPv6":               {[]string{"--host", "::"}, "allow_anonymous"},
+		"all, written short":        {[]string{"--listen", ":8765"}, "allow_anonymous"},
+		"a name":                    {[]string{"--host", "gateway.example"}, "allow_anonymous"},
+		"all, with a key":           {[]string{"--host", "0.0.0.0", "--key-file", key}, ""},
+		"all, with certificates":    {[]string{"--host", "0.0.0.0", "--tls-cert", "c", "--tls-key", "k", "--tls-client-ca", "a"}, ""},
+		"all, with our certificate": {[]string{"--host", "0.0.0.0", "--tls-cert", "c", "--tls-key", "k"}, "allow_anonymous"},
+		"all, on purpose":           {[]string{"--host", "0.0.0.0", "--allow-anonymous"}, ""},
+		"provider's key": {[]string{"--host", "0.0.0.0", "--allow-anonymous", "--cloud-provider", "openai", "--cloud-api-key",
+			engineKey}, "cloud_api_key"},
+		"provider's key, and ours": {[]string{"--host", "0.0.0.0", "--cloud-provider", "openai", "--cloud-api-key", engineKey, "--key-file",
+			key}, ""},
+		"provider, clients' keys": {[]string{"--host", "0.0.0.0", "--allow-anonymous", "--cloud-provider", "openai"}, ""},
+		"engine's password": {[]string{"--host", "0.0.0.0", "--allow-anonymous", "--infer-api-url", "http://u:" + engineKey + "@e"},
+			"infer_api_url"},
 		"provider's key on loopback": {[]string{"--cloud-provider", "openai", "--cloud-api-key", engineKey}, ""},
 	} {
 		_, err := serveConfig(t, nil, c.args...)
@@ -558,7 +578,8 @@ func TestThreatSecretsInProcess(t *testing.T) {
 	s := startServe(t, "pprof: true\nkeys: [{tenant: red, key: "+redKey+"}]\n", "--cloud-provider", "openai", "--cloud-api-key", engineKey)
 	seen := map[string]string{}
 	for _, path := range []string{
-		"/metrics", "/figures", "/ui/", "/ui/data.json", "/debug/pprof/", "/debug/pprof/cmdline", "/debug/pprof/symbol", "/debug/pprof/goroutine?debug=2", "/debug/pprof/heap?debug=1", "/debug/pprof/allocs",
+		"/metrics", "/figures", "/ui/", "/ui/data.json", "/debug/pprof/", "/debug/pprof/cmdline", "/debug/pprof/symbol",
+		"/debug/pprof/goroutine?debug=2", "/debug/pprof/heap?debug=1", "/debug/pprof/allocs",
 		"/debug/pprof/trace?seconds=0.1", "/debug/vars", "/config", "/healthz", "/readyz",
 	} {
 		seen[path] = ask(t, s.admin, http.MethodGet, path).text
@@ -598,7 +619,9 @@ func TestThreatStoredAnswers(t *testing.T) {
 	shared := startServe(t, keys+"infer_api_key: "+engineKey+"\n")
 	lifted := startServe(t, keys+"infer_api_key: "+engineKey+"\nstored_objects: true\n")
 	own := startServe(t, keys)
-	for _, body := range []string{`{"model":"m","input":"x","previous_response_id":"resp_1"}`, `{"model":"m","input":"x","conversation":{"id":"c"}}`, `{"input":"x","previous\u005fresponse_id":"resp_1","previous_response_id":null}`, `{"input":"x","previous_response_id":null,"previous_response_id":"resp_1"}`} {
+	for _, body := range []string{`{"model":"m","input":"x","previous_response_id":"resp_1"}`,
+		`{"model":"m","input":"x","conversation":{"id":"c"}}`, `{"input":"x","previous\u005fresponse_id":"resp_1","previous_response_id":null}`,
+		`{"input":"x","previous_response_id":null,"previous_response_id":"resp_1"}`} {
 		got := []int{post(shared, redKey, body), post(shared, blueKey, body), post(lifted, redKey, body), post(own, redKey, body)}
 		if want := []int{403, 200, 200, 200}; !slices.Equal(got, want) {
 			t.Errorf("%s: tenant, no tenant, lifted, no key of ours: %v, want %v", body, got, want)
@@ -606,13 +629,19 @@ func TestThreatStoredAnswers(t *testing.T) {
 	}
 	for path, bodies := range map[string][]string{
 		"/v1/responses": {
-			`{"input":[{"type":"item_reference","id":"msg_1"}]}`, `{"input":[{"role":"user","content":[{"type":"input_file","file_id":"f"}]}]}`, `{"tools":[{"type":"file_search","vector_store_ids":["vs"]}],"input":"x"}`,
-			`{"input":"x","tools":[{"type":"code_interpreter","container":"c"}]}`, `{"input":"x","tools":[{"environment":{"type":"container_reference","container_id":"c"}}]}`, `{"input":[{"id":"msg_1"}]}`, `{"input":[{"id":"msg_1","type":null}]}`,
+			`{"input":[{"type":"item_reference","id":"msg_1"}]}`, `{"input":[{"role":"user","content":[{"type":"input_file","file_id":"f"}]}]}`,
+			`{"tools":[{"type":"file_search","vector_store_ids":["vs"]}],"input":"x"}`,
+			`{"input":"x","tools":[{"type":"code_interpreter","container":"c"}]}`,
+			`{"input":"x","tools":[{"environment":{"type":"container_reference","container_id":"c"}}]}`, `{"input":[{"id":"msg_1"}]}`,
+			`{"input":[{"id":"msg_1","type":null}]}`,
 			`{"input":"x","prompt":{"id":"p"}}`, `{"type":"tool_use","input":[{"role":"user","content":[{"type":"input_file","file_id":"f"}]}]}`,
 		},
-		"/v1/chat/completions":      {`{"messages":[{"role":"user","content":[{"type":"file","file":{"file_id":"f"}}]}]}`, `{"messages":[{"role":"assistant","audio":{"id":"a"}}]}`},
-		"/v1/messages":              {`{"messages":[{"role":"user","content":[{"type":"document","source":{"type":"file","file_id":"f"}}]}]}`, `{"container":"c","messages":[]}`},
-		"/v1/messages/count_tokens": {`{"messages":[{"role":"user","content":[{"type":"document","source":{"type":"file","fi\u006ce_id":"f"}}]}]}`},
+		"/v1/chat/completions": {`{"messages":[{"role":"user","content":[{"type":"file","file":{"file_id":"f"}}]}]}`,
+			`{"messages":[{"role":"assistant","audio":{"id":"a"}}]}`},
+		"/v1/messages": {`{"messages":[{"role":"user","content":[{"type":"document","source":{"type":"file","file_id":"f"}}]}]}`,
+			`{"container":"c","messages":[]}`},
+		"/v1/messages/count_tokens": {`{"messages":[{"role":"user","content":[{"type":"document","source":{"type":"file",` +
+			`"fi\u006ce_id":"f"}}]}]}`},
 	} {
 		for _, body := range bodies {
 			if got := []int{postTo(t, shared, redKey, path, body), postTo(t, own, redKey, path, body)}; !slices.Equal(got, []int{403, 200}) {
@@ -621,9 +650,12 @@ func TestThreatStoredAnswers(t *testing.T) {
 		}
 	}
 	for _, body := range []string{
-		`{"messages":[{"role":"user","content":"what is a file_id or a vector_store_id?"}],"tools":[{"type":"function","function":{"name":"f","parameters":{"properties":{"file_id":{"type":"string"}},"required":["file_id"]}}}]}`,
-		`{"messages":[{"role":"assistant","content":[{"type":"tool_use","id":"1","name":"f","input":{"file_id":"the application's"}}]}],"previous_response_id":null,"metadata":{"file_id":"x"}}`,
-		`{"messages":[{"role":"assistant","content":[{"type":"server_tool_use","id":"1","name":"f","input":{"file_id":"x"}}]}],"chat_template_kwargs":{"file_id":"x"},"response_format":{"json_schema":{"schema":{"default":{"file_id":"x"}}}}}`,
+		`{"messages":[{"role":"user","content":"what is a file_id or a vector_store_id?"}],"tools":[{"type":"function","function":{"name":"f",` +
+			`"parameters":{"properties":{"file_id":{"type":"string"}},"required":["file_id"]}}}]}`,
+		`{"messages":[{"role":"assistant","content":[{"type":"tool_use","id":"1","name":"f","input":{"file_id":"the application's"}}]}],` +
+			`"previous_response_id":null,"metadata":{"file_id":"x"}}`,
+		`{"messages":[{"role":"assistant","content":[{"type":"server_tool_use","id":"1","name":"f","input":{"file_id":"x"}}]}],` +
+			`"chat_template_kwargs":{"file_id":"x"},"response_format":{"json_schema":{"schema":{"default":{"file_id":"x"}}}}}`,
 	} {
 		if got := postTo(t, shared, redKey, "/v1/messages", body); got != 200 {
 			t.Errorf("%s: %d", body, got)

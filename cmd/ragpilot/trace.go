@@ -50,7 +50,8 @@ func registerWorkload(flags *pflag.FlagSet, o *workload.Options) {
 	flags.IntVar(&o.K, "k", o.K, "mean `NUMBER` of blocks of a request (default 15)")
 	flags.IntVar(&o.KSpread, "k-spread", o.KSpread, "let k vary by up to `N` up and down")
 	flags.IntVar(&o.Pool, "pool", o.Pool, "`NUMBER` of distinct blocks (default a third of contexts, at least 20 k for each tenant)")
-	flags.Float64Var(&o.Zipf, "zipf", o.Zipf, "`EXPONENT` of the popularity of topics, one less than that of blocks within a topic (default 1)")
+	flags.Float64Var(&o.Zipf, "zipf", o.Zipf,
+		"`EXPONENT` of the popularity of topics, one less than that of blocks within a topic (default 1)")
 	flags.IntVar(&o.Topics, "topics", o.Topics, "`NUMBER` of topics (default pool / 2k, with --growing pool / 4k)")
 	flags.Float64Var(&o.Drift, "drift", o.Drift, "`SHARE` of topics that become the most popular one for a time")
 	flags.IntVar(&o.Bursts, "bursts", o.Bursts, "mean `LENGTH` of runs of requests on one topic")
@@ -163,7 +164,8 @@ func newTraceCut() *cobra.Command {
 }
 
 func (f *cutFlags) run(cmd *cobra.Command) error {
-	err := cmp.Or(required(cmd.Flags(), "trace", "out"), checkLimits(limited{"k", f.k, 0}, limited{"contexts", f.contexts, 0}, limited{"sessions", f.sessions, 0}))
+	err := cmp.Or(required(cmd.Flags(), "trace", "out"),
+		checkLimits(limited{"k", f.k, 0}, limited{"contexts", f.contexts, 0}, limited{"sessions", f.sessions, 0}))
 	switch {
 	case err != nil:
 		return err

@@ -28,12 +28,14 @@ func (f *traceFlags) register(flags *pflag.FlagSet) {
 	flags.StringVar(&f.blocks, "blocks", "", "blocks `FILE` (JSON lines, may end in .gz)")
 	flags.StringVar(&f.dedup, "dedup", "on", "replace blocks shown earlier in the session by references: `on|off`")
 	flags.StringVar(&f.history, "history", "full", "what each turn resends: `full|none`")
-	flags.StringVar(&f.hint, "hint", "auto", "tell the model the retriever's order, where that costs less than the order sent saves: `auto|full|top-N|displaced-only|none`")
+	flags.StringVar(&f.hint, "hint", "auto",
+		"tell the model the retriever's order, where that costs less than the order sent saves: `auto|full|top-N|displaced-only|none`")
 	flags.BoolVar(&f.alwaysHint, "hint-always", false, "tell it whether it pays or not")
 	flags.IntVar(&f.limits.MaxDisplacement, "max-displacement", 0, "no block stands more than `N` places from its rank (0: no limit)")
 	flags.IntVar(&f.limits.Pin, "pin", 0, "the first `N` documents stay in front")
 	flags.IntVar(&f.limits.KeepTopAtEnd, "keep-top-at-end", 0, "the first `N` documents go to the end, the best one last")
-	flags.StringVar(&f.group, "group", "", "documents whose IDs are equal up to the last `SEPARATOR`, with a number behind it, stay in the order of these numbers")
+	flags.StringVar(&f.group, "group", "",
+		"documents whose IDs are equal up to the last `SEPARATOR`, with a number behind it, stay in the order of these numbers")
 	flags.IntVar(&f.k, "k", 0, "use the first `N` documents of each request (0: all)")
 }
 

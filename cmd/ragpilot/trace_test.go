@@ -42,7 +42,8 @@ func TestTraceGen(t *testing.T) {
 	if len(plain) != 90 || blocks.Len() != 200 || len(plain[0].Docs) != 5 {
 		t.Errorf("%d requests, %d blocks, first with %v", len(plain), blocks.Len(), plain[0].Docs)
 	}
-	if want := "90 requests, 90 sessions, mean k 5.00, "; !strings.HasPrefix(notes, want) || !strings.Contains(notes, " distinct blocks, overlap with the best earlier request 0.") || strings.Count(notes, "\n") != 1 {
+	if want := "90 requests, 90 sessions, mean k 5.00, "; !strings.HasPrefix(notes, want) ||
+		!strings.Contains(notes, " distinct blocks, overlap with the best earlier request 0.") || strings.Count(notes, "\n") != 1 {
 		t.Errorf("summary %q, want %s…", notes, want)
 	}
 	packed, _, _ := gen(".jsonl.gz", args...)
@@ -125,7 +126,8 @@ func TestTraceBadInput(t *testing.T) {
 		{"gen: no number", append(gen, "--zipf", "NaN"), []string{"--zipf NaN"}},
 		{"gen: tenants", append(gen, "--tenants", "7", "--topics", "3"), []string{"--tenants 7", "topics 3"}},
 		{"gen: topics", append(gen, "--topics", "500", "--pool", "400"), []string{"--topics 500", "pool 400"}},
-		{"gen: sessions", append(gen, "--sessions", "7", "--turns", "3", "--contexts", "100"), []string{"--sessions 7", "turns 3", "contexts 100"}},
+		{"gen: sessions", append(gen, "--sessions", "7", "--turns", "3", "--contexts", "100"),
+			[]string{"--sessions 7", "turns 3", "contexts 100"}},
 		{"gen: workload", append(gen, "--workload", "zebra"), []string{"--workload", `"zebra"`, "ragcachepp"}},
 		{"gen: not of this workload", append(gen, "--workload", "ragcachepp-geo", "--drift", "1"), []string{"--drift 1"}},
 		{"gen: argument", append(gen, "more"), []string{"more"}},

@@ -58,7 +58,8 @@ func (f *chatFlags) warm(cmd *cobra.Command) (err error) {
 	if err := warmBlocks(ctx, engine, blocks, cmd.ErrOrStderr()); err != nil {
 		return err
 	}
-	fmt.Fprintf(cmd.OutOrStdout(), "%d blocks, %d tokens computed in %.1f s\n", len(blocks), engine.Stats().PromptTokens, time.Since(began).Seconds())
+	fmt.Fprintf(cmd.OutOrStdout(), "%d blocks, %d tokens computed in %.1f s\n", len(blocks), engine.Stats().PromptTokens,
+		time.Since(began).Seconds())
 	return nil
 }
 

@@ -135,7 +135,8 @@ func TestEventIsNotHeldBack(t *testing.T) {
 // nothing. A parser as slow and plain as the standard's text agrees.
 func FuzzEvents(f *testing.F) {
 	for _, seed := range []string{
-		"data: a\n\n", "data: a\r\n\r\ndata: b\r\r", ": x\n\nevent: e\ndata\n\n", "\xef\xbb\xbfdata: a", "data: a\ndata: b\n\n\n", "\r\n\rdata:\r",
+		"data: a\n\n", "data: a\r\n\r\ndata: b\r\r", ": x\n\nevent: e\ndata\n\n", "\xef\xbb\xbfdata: a", "data: a\ndata: b\n\n\n",
+		"\r\n\rdata:\r",
 	} {
 		f.Add([]byte(seed))
 	}

@@ -53,7 +53,8 @@ func Derive(ctx context.Context, fsys fs.FS) (Script, error) {
 		return nil, err
 	}
 	if len(docs) == 0 {
-		return nil, fmt.Errorf("%w: %d files (*.md, *.markdown, *.txt), none with a heading or a paragraph to ask about; or give questions with a script",
+		return nil, fmt.Errorf("%w: %d files (*.md, *.markdown, *.txt), none with a heading or a paragraph to ask about; or give questions "+
+			"with a script",
 			ErrNoDocuments, files)
 	}
 	slices.SortStableFunc(docs, func(a, b document) int { // documents with enough sections first

@@ -22,7 +22,8 @@ func TestReadme(t *testing.T) {
 	saving, _ := r.Saving()
 	want := between(t, string(raw), "prompts", prompts(t, r))
 	want = between(t, want, "output", excerpt(table(t, r)))
-	want = regexp.MustCompile(`\*\*\d+ % fewer prompt tokens\*\*`).ReplaceAllString(want, fmt.Sprintf("**%.0f %% fewer prompt tokens**", 100*saving))
+	want = regexp.MustCompile(`\*\*\d+ % fewer prompt tokens\*\*`).ReplaceAllString(want,
+		fmt.Sprintf("**%.0f %% fewer prompt tokens**", 100*saving))
 	if !strings.Contains(want, "fewer prompt tokens**") {
 		t.Error("README.md does not say how much is saved")
 	}

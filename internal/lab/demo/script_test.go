@@ -24,9 +24,11 @@ func users(s demo.Script) []string {
 }
 
 func TestReadScript(t *testing.T) {
-	const good = `{"user":"a","turn":1,"question":"one?"}` + "\n\n" + `{"user":"b","turn":1,"question":"two?","answer":"2 days"}` + "\n" + `{"user":"a","turn":2,"question":"three?"}`
+	const good = `{"user":"a","turn":1,"question":"one?"}` + "\n\n" + `{"user":"b","turn":1,"question":"two?","answer":"2 days"}` + "\n" +
+		`{"user":"a","turn":2,"question":"three?"}`
 	s, err := demo.ReadScript(strings.NewReader(good), "f")
-	if err != nil || len(s) != 3 || !slices.Equal(users(s), []string{"a", "b"}) || s[2].ID() != "a-2" || s[0].Answer != "" || s[1].Answer != "2 days" {
+	if err != nil || len(s) != 3 || !slices.Equal(users(s), []string{"a", "b"}) || s[2].ID() != "a-2" || s[0].Answer != "" ||
+		s[1].Answer != "2 days" {
 		t.Errorf("%v, %v", s, err)
 	}
 }
@@ -120,8 +122,9 @@ func TestDerivePlainText(t *testing.T) {
 // A small folder gives a whole script, too: users share documents and no question is asked twice.
 func TestDeriveSmall(t *testing.T) {
 	for name, fsys := range map[string]fstest.MapFS{
-		"one line":       {"a.txt": {Data: []byte("Only this.")}},
-		"five pages":     {"a.md": shortPage("A"), "b.md": shortPage("B"), "c.md": shortPage("C"), "d.md": shortPage("D"), "e.md": shortPage("E")},
+		"one line": {"a.txt": {Data: []byte("Only this.")}},
+		"five pages": {"a.md": shortPage("A"), "b.md": shortPage("B"), "c.md": shortPage("C"), "d.md": shortPage("D"),
+			"e.md": shortPage("E")},
 		"two, one empty": {"a.md": shortPage("A"), "b.md": {}},
 	} {
 		s, err := demo.Derive(context.Background(), fsys)

@@ -99,7 +99,8 @@ func (x *exam) probe(ctx context.Context) {
 	}
 	x.first = x.ask(ctx, x.text, nil)
 	if x.first.err != nil {
-		x.add("answers", Problem, "a prompt is not answered: "+short(x.first.err), "see the server's log; a model that is not a chat model has no chat template")
+		x.add("answers", Problem, "a prompt is not answered: "+short(x.first.err),
+			"see the server's log; a model that is not a chat model has no chat template")
 		return
 	}
 	streamed := x.first.counted()
@@ -121,9 +122,11 @@ func (x *exam) probe(ctx context.Context) {
 	case streamed:
 		x.add("streaming usage", OK, "the last chunk of a stream has usage", "")
 	case x.first.counted():
-		x.add("streaming usage", Problem, "streams have no usage, other answers have", "let stream_options.include_usage through to the engine: a gateway between drops it, or the release is too old")
+		x.add("streaming usage", Problem, "streams have no usage, other answers have",
+			"let stream_options.include_usage through to the engine: a gateway between drops it, or the release is too old")
 	default:
-		x.add("streaming usage", Problem, "answers have no usage, streamed or not", "give the address of the engine itself: a gateway between may drop it")
+		x.add("streaming usage", Problem, "answers have no usage, streamed or not",
+			"give the address of the engine itself: a gateway between may drop it")
 	}
 }
 

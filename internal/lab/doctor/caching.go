@@ -18,7 +18,8 @@ func (x *exam) caching(ctx context.Context) {
 	x.metrics(ctx)
 }
 
-const switchOn = "switch prefix caching on: vLLM without --no-enable-prefix-caching, SGLang without --disable-radix-cache, llama.cpp without cache_prompt:false"
+const switchOn = "switch prefix caching on: vLLM without --no-enable-prefix-caching, SGLang without --disable-radix-cache, llama.cpp " +
+	"without cache_prompt:false"
 
 // repeated looks at the answer to the prompt that was sent twice. It returns whether prompts are reused.
 func (x *exam) repeated(ctx context.Context) bool {
@@ -37,7 +38,9 @@ func (x *exam) repeated(ctx context.Context) bool {
 	case !a.usage.CachedKnown:
 		return x.byMetrics(ctx, name, n)
 	case x.first.usage.CachedTokens > x.first.usage.PromptTokens/2:
-		x.add(name, Warning, fmt.Sprintf("%d of %d tokens of a new prompt are said to be cached: this count means something else", x.first.usage.CachedTokens, x.first.usage.PromptTokens), "give the address of the engine itself")
+		x.add(name, Warning,
+			fmt.Sprintf("%d of %d tokens of a new prompt are said to be cached: this count means something else", x.first.usage.CachedTokens,
+				x.first.usage.PromptTokens), "give the address of the engine itself")
 	case cached >= n-2*max(x.facts.block, 1) && cached > 0 || cached > n/2:
 		x.add(name, OK, fmt.Sprintf("the same prompt again: %d of %d tokens cached", cached, n), "")
 		return true
@@ -59,7 +62,8 @@ func (x *exam) onceMore(ctx context.Context, name string, n, cached int) bool {
 		}
 		counts = append(counts, a.usage.CachedTokens)
 		if a.usage.CachedTokens > n/2 {
-			x.add(name, Problem, fmt.Sprintf("the same prompt again: of %d tokens cached, in turn: %v", n, counts), "several engines seem to share this address: give each its own, or let the balancer keep a conversation on one of them")
+			x.add(name, Problem, fmt.Sprintf("the same prompt again: of %d tokens cached, in turn: %v", n, counts),
+				"several engines seem to share this address: give each its own, or let the balancer keep a conversation on one of them")
 			return false
 		}
 	}
@@ -100,7 +104,8 @@ func (x *exam) shared(ctx context.Context) {
 	case a.err != nil:
 		x.add(name, NotKnown, short(a.err), "")
 	case cached < n/2:
-		x.add(name, Problem, fmt.Sprintf("a prompt with the same first three quarters: %d of %d tokens cached, though a whole prompt is reused", cached, n),
+		x.add(name, Problem,
+			fmt.Sprintf("a prompt with the same first three quarters: %d of %d tokens cached, though a whole prompt is reused", cached, n),
 			"models with sliding windows or recurrent states keep few points to go on from; see the block size, or use a model with full attention")
 	default:
 		x.add(name, OK, fmt.Sprintf("a prompt with the same first three quarters: %d of %d tokens cached", cached, n), "")
@@ -121,9 +126,11 @@ func (x *exam) blocks() {
 	case b == 0:
 		x.add(name, NotKnown, "the server does not report it; often 16: a shared prefix that is shorter is never reused", "")
 	case x.cfg.Budget > 0 && b > x.cfg.Budget:
-		x.add(name, Problem, floor+fmt.Sprintf(", and the budget is %d", x.cfg.Budget), "lower --block-size (vLLM) or --page-size (SGLang); hybrid models have long blocks of their own")
+		x.add(name, Problem, floor+fmt.Sprintf(", and the budget is %d", x.cfg.Budget),
+			"lower --block-size (vLLM) or --page-size (SGLang); hybrid models have long blocks of their own")
 	case b > longBlock:
-		x.add(name, Warning, floor, "put more in front of what differs, or lower --block-size (vLLM) or --page-size (SGLang); hybrid models have long blocks of their own")
+		x.add(name, Warning, floor,
+			"put more in front of what differs, or lower --block-size (vLLM) or --page-size (SGLang); hybrid models have long blocks of their own")
 	case x.kind == SGLang && b == 1 && len(x.facts.sources) > 0:
 		x.add(name, Warning, "1 token: older releases send an event for each token", "start the server with --page-size 16")
 	default:
@@ -139,7 +146,8 @@ func (x *exam) metrics(ctx context.Context) {
 		return
 	}
 	hits, err := x.facts.hits(ctx)
-	flag := map[Kind]string{VLLM: "start the server without --disable-log-stats", SGLang: "start the server with --enable-metrics", LlamaCPP: "start the server with --metrics"}[x.kind]
+	flag := map[Kind]string{VLLM: "start the server without --disable-log-stats", SGLang: "start the server with --enable-metrics",
+		LlamaCPP: "start the server with --metrics"}[x.kind]
 	switch {
 	case errors.Is(err, engines.ErrUnreachable):
 		x.add(name, NotKnown, short(err), "")

@@ -57,9 +57,11 @@ func (x *exam) clock() {
 	ahead := x.facts.started.Sub(x.cfg.Now())
 	switch {
 	case ok && max(skew, -skew)-wide > mostSkew:
-		x.add(name, Warning, fmt.Sprintf("the server is %s off, by its header Date", signed(skew)), "set both clocks by NTP: logs, traces and event times are compared")
+		x.add(name, Warning, fmt.Sprintf("the server is %s off, by its header Date", signed(skew)),
+			"set both clocks by NTP: logs, traces and event times are compared")
 	case !x.facts.started.IsZero() && ahead > mostSkew:
-		x.add(name, Warning, fmt.Sprintf("the server was started %s from now, by its metrics", ahead.Round(time.Second)), "set both clocks by NTP: logs, traces and event times are compared")
+		x.add(name, Warning, fmt.Sprintf("the server was started %s from now, by its metrics", ahead.Round(time.Second)),
+			"set both clocks by NTP: logs, traces and event times are compared")
 	case ok:
 		x.add(name, OK, fmt.Sprintf("within %s of ours", max(wide, time.Second).Round(time.Second)+max(skew, -skew).Truncate(time.Second)), "")
 	default:

@@ -90,13 +90,16 @@ func contains(all, part []uint32) bool {
 	return false
 }
 
-const publish = `start the server with --kv-events-config '{"enable_kv_cache_events":true,"publisher":"zmq","endpoint":"tcp://*:5557","replay_endpoint":"tcp://*:5558","topic":"kv@HOST:PORT@MODEL"}'`
+const publish = `start the server with --kv-events-config ` +
+	`'{"enable_kv_cache_events":true,"publisher":"zmq","endpoint":"tcp://*:5557","replay_endpoint":"tcp://*:5558",` +
+	`"topic":"kv@HOST:PORT@MODEL"}'`
 
 // openEvents finds the engine's events and subscribes to them. It waits until all sources are connected, or Config.Wait.
 func (x *exam) openEvents(ctx context.Context) *listening {
 	l := &listening{exam: x, sources: x.facts.sources}
 	if x.cfg.Events != "" {
-		l.sources = []source{{endpoint: x.cfg.Events, replay: x.cfg.Replay, topic: x.cfg.Topic, mayDial: strings.HasPrefix(x.cfg.Events, "tcp://")}}
+		l.sources = []source{{endpoint: x.cfg.Events, replay: x.cfg.Replay, topic: x.cfg.Topic,
+			mayDial: strings.HasPrefix(x.cfg.Events, "tcp://")}}
 	}
 	if len(l.sources) == 0 {
 		return l
@@ -199,7 +202,8 @@ func (l *listening) close(ctx context.Context) {
 		list[i] = l.sources[i].name() + " at " + l.sources[i].endpoint
 	}
 	if l.sub == nil {
-		x.add("events", Problem, fmt.Sprintf("%s: %v", strings.Join(list, ", "), <-l.done), "correct the endpoint in the server's --kv-events-config, or --events")
+		x.add("events", Problem, fmt.Sprintf("%s: %v", strings.Join(list, ", "), <-l.done),
+			"correct the endpoint in the server's --kv-events-config, or --events")
 		return
 	}
 	defer func() {
@@ -227,7 +231,8 @@ func (l *listening) none() {
 	case !x.facts.publishes:
 		x.add("events", NotKnown, "this server does not say whether it publishes any", "give --events, if it does")
 	case x.facts.sourcesErr != nil:
-		x.add("events", NotKnown, "the server does not say where they are: "+short(x.facts.sourcesErr), "give --events, if the server publishes them; releases before vLLM 0.32 do not say where")
+		x.add("events", NotKnown, "the server does not say where they are: "+short(x.facts.sourcesErr),
+			"give --events, if the server publishes them; releases before vLLM 0.32 do not say where")
 	default:
 		x.add("events", Warning, "the server publishes none: evictions are not heard of, the index ages prompts instead", publish)
 	}
@@ -243,9 +248,11 @@ func (l *listening) connection(ctx context.Context, status []kvevents.Status) {
 		}
 		saw := fmt.Sprintf("%s: nobody listens at %s: %v", l.sources[i].name(), l.sources[i].endpoint, s.Err)
 		if l.connects(ctx, i) {
-			x.add(name, Problem, saw+", while its replay endpoint has batches: the engine connects to this address instead of listening there", l.listen(i))
+			x.add(name, Problem, saw+", while its replay endpoint has batches: the engine connects to this address instead of listening there",
+				l.listen(i))
 		} else {
-			x.add(name, Problem, saw, "let the port through (firewall, container), or correct the endpoint; an engine listens only on one with * or ipc://")
+			x.add(name, Problem, saw,
+				"let the port through (firewall, container), or correct the endpoint; an engine listens only on one with * or ipc://")
 		}
 		x.add(live, NotKnown, "no connection", "")
 		return
@@ -263,7 +270,8 @@ func (l *listening) connection(ctx context.Context, status []kvevents.Status) {
 	case came == 0 && x.facts.cacheOff:
 		x.add(live, NotKnown, "none while prefix caching is off", "")
 	case came == 0:
-		x.add(live, Problem, fmt.Sprintf("none within %v of the probes", x.cfg.Wait), `set "enable_kv_cache_events":true and "publisher":"zmq" in --kv-events-config; if a topic is given, it must be the engine's`)
+		x.add(live, Problem, fmt.Sprintf("none within %v of the probes", x.cfg.Wait),
+			`set "enable_kv_cache_events":true and "publisher":"zmq" in --kv-events-config; if a topic is given, it must be the engine's`)
 	default:
 		l.ours(ctx, live, came)
 	}
@@ -273,7 +281,8 @@ func (l *listening) connection(ctx context.Context, status []kvevents.Status) {
 func (l *listening) unheard(ctx context.Context, name string) bool {
 	all, from := l.came()
 	for i := range l.sources {
-		saw := fmt.Sprintf("%s: none within %v of the probes, while its replay endpoint has batches: who listens at %s is not this ", l.sources[i].name(), l.exam.cfg.Wait, l.sources[i].endpoint)
+		saw := fmt.Sprintf("%s: none within %v of the probes, while its replay endpoint has batches: who listens at %s is not this ",
+			l.sources[i].name(), l.exam.cfg.Wait, l.sources[i].endpoint)
 		switch {
 		case from[i] > 0:
 		case all == 0 && l.connects(ctx, i):
@@ -342,7 +351,8 @@ func (l *listening) published(ctx context.Context, i int) int {
 func (l *listening) listen(i int) string {
 	at := l.sources[i].endpoint
 	port := at[strings.LastIndexByte(at, ':')+1:]
-	return fmt.Sprintf(`in the server's --kv-events-config write "endpoint":"tcp://*:%s" (on one machine also "ipc:///PATH") and restart it; or keep %s and listen there (kvevents.Source.Listen)`, port, at)
+	return fmt.Sprintf(`in the server's --kv-events-config write "endpoint":"tcp://*:%s" (on one machine also "ipc:///PATH") and restart `+
+		`it; or keep %s and listen there (kvevents.Source.Listen)`, port, at)
 }
 
 func (l *listening) replay() {
@@ -353,13 +363,17 @@ func (l *listening) replay() {
 		err, p := l.replays[i], l.past[i]
 		switch {
 		case errors.Is(err, errNone):
-			x.add(name, Warning, l.sources[i].name()+" has no replay endpoint: a gap in the events cannot be filled", `add "replay_endpoint":"tcp://*:5558" to --kv-events-config; with --events give --replay, too`)
+			x.add(name, Warning, l.sources[i].name()+" has no replay endpoint: a gap in the events cannot be filled",
+				`add "replay_endpoint":"tcp://*:5558" to --kv-events-config; with --events give --replay, too`)
 			return
 		case err != nil:
-			x.add(name, Problem, fmt.Sprintf("%s, %s: %v", l.sources[i].name(), l.sources[i].replay, err), "let the port through (firewall, container), or correct the endpoint")
+			x.add(name, Problem, fmt.Sprintf("%s, %s: %v", l.sources[i].name(), l.sources[i].replay, err),
+				"let the port through (firewall, container), or correct the endpoint")
 			return
 		case p.holes > 0 || p.batches > 0 && p.first > 0:
-			x.add(name, Warning, fmt.Sprintf("%s: %d batches from number %d on, %d missing between: what the cache held before is not known", l.sources[i].name(), p.batches, p.first, p.holes), "start ragpilot with the engine, or raise buffer_steps")
+			x.add(name, Warning,
+				fmt.Sprintf("%s: %d batches from number %d on, %d missing between: what the cache held before is not known", l.sources[i].name(),
+					p.batches, p.first, p.holes), "start ragpilot with the engine, or raise buffer_steps")
 			return
 		}
 		batches += p.batches
@@ -387,9 +401,11 @@ func (l *listening) decoding(status []kvevents.Status) {
 	case c.Messages == 0 && past == 0:
 		l.exam.add(name, NotKnown, "nothing came", "")
 	case c.DecodeErrors+c.Malformed > 0 || bad > 0:
-		l.exam.add(name, Problem, fmt.Sprintf("%s, of which %d could not be read", saw, int(c.DecodeErrors+c.Malformed)+bad), "see which releases engines/kvevents reads; is it an engine's event publisher at all?")
+		l.exam.add(name, Problem, fmt.Sprintf("%s, of which %d could not be read", saw, int(c.DecodeErrors+c.Malformed)+bad),
+			"see which releases engines/kvevents reads; is it an engine's event publisher at all?")
 	case c.UnknownEvents > 0:
-		l.exam.add(name, Warning, fmt.Sprintf("%s, with %d events of unknown types", saw, c.UnknownEvents), "the release is newer than this ragpilot: what it adds is not followed")
+		l.exam.add(name, Warning, fmt.Sprintf("%s, with %d events of unknown types", saw, c.UnknownEvents),
+			"the release is newer than this ragpilot: what it adds is not followed")
 	default:
 		l.exam.add(name, OK, saw+" were read", "")
 	}

@@ -118,7 +118,8 @@ func (x *exam) health(ctx context.Context) bool {
 		_ = json.Unmarshal(body, &list) // what is no list of models names none
 		x.models = list.Data
 	case refused && (status.Code == http.StatusUnauthorized || status.Code == http.StatusForbidden):
-		x.add("health", Problem, fmt.Sprintf("GET /v1/models: %d: the server refuses the key", status.Code), "give --api-key, or RAGPILOT_API_KEY")
+		x.add("health", Problem, fmt.Sprintf("GET /v1/models: %d: the server refuses the key", status.Code),
+			"give --api-key, or RAGPILOT_API_KEY")
 		return false
 	case !refused:
 		x.add("health", Problem, short(err), "start the server, or correct --engine; from a container, localhost is the container itself")
@@ -175,7 +176,8 @@ func (x *exam) recognise(ctx context.Context) {
 	case err != nil:
 		x.add("engine", NotKnown, fmt.Sprintf("%s, which does not say more: %s", x.kind, short(err)), "")
 	case x.kind == Other:
-		x.add("engine", NotKnown, "none of vLLM, SGLang and llama.cpp: only what answers show is checked", "if it is one of these, give the address of the engine itself, not of a gateway")
+		x.add("engine", NotKnown, "none of vLLM, SGLang and llama.cpp: only what answers show is checked",
+			"if it is one of these, give the address of the engine itself, not of a gateway")
 	case x.facts.version == "":
 		x.add("engine", OK, x.kind.String()+", version not known", "")
 	default:
@@ -204,7 +206,8 @@ func (x *exam) served() {
 	case x.cfg.Model != "" && !slices.Contains(ids, x.cfg.Model) && x.kind == LlamaCPP:
 		x.add("models", OK, fmt.Sprintf("served: %s; llama.cpp answers for %q, too", list, x.cfg.Model), "")
 	case x.cfg.Model != "" && !slices.Contains(ids, x.cfg.Model):
-		x.add("models", Problem, fmt.Sprintf("%q is not served; served: %s", x.cfg.Model, list), "name one of these, or start the server with --served-model-name")
+		x.add("models", Problem, fmt.Sprintf("%q is not served; served: %s", x.cfg.Model, list),
+			"name one of these, or start the server with --served-model-name")
 	default:
 		x.add("models", OK, "served: "+list, "")
 	}
@@ -224,7 +227,8 @@ func (x *exam) window() {
 	case w == 0:
 		x.add("window", NotKnown, "the server does not say how much the model reads", "")
 	case budget > w:
-		x.add("window", Problem, fmt.Sprintf("%s, below the budget of %d: full prompts are refused", size, budget), "lower the budget, or raise the window (vLLM --max-model-len, SGLang --context-length, llama.cpp -c, which is divided among the slots)")
+		x.add("window", Problem, fmt.Sprintf("%s, below the budget of %d: full prompts are refused", size, budget),
+			"lower the budget, or raise the window (vLLM --max-model-len, SGLang --context-length, llama.cpp -c, which is divided among the slots)")
 	case budget == w:
 		x.add("window", Warning, fmt.Sprintf("%s, all of it budget: no room for an answer", size), "lower the budget by the length of an answer")
 	default:
@@ -236,7 +240,8 @@ func (x *exam) window() {
 	need := cmp.Or(budget, x.cfg.ProbeTokens)
 	size = fmt.Sprintf("%d tokens in all", x.facts.capacity)
 	if x.facts.capacity < 2*need {
-		x.add("cache size", Warning, fmt.Sprintf("%s: less than two prompts of %d", size, need), "give the cache more memory (vLLM --gpu-memory-utilization, SGLang --mem-fraction-static)")
+		x.add("cache size", Warning, fmt.Sprintf("%s: less than two prompts of %d", size, need),
+			"give the cache more memory (vLLM --gpu-memory-utilization, SGLang --mem-fraction-static)")
 		return
 	}
 	x.add("cache size", OK, size, "")

@@ -159,7 +159,8 @@ func (f *fake) metrics(w http.ResponseWriter, _ []byte) {
 		if f.noCache {
 			caching = "False"
 		}
-		fmt.Fprintf(w, "# TYPE vllm:cache_config_info gauge\nvllm:cache_config_info{block_size=\"%d\",enable_prefix_caching=%q,num_gpu_blocks=\"1000\"} 1\n", f.block, caching)
+		fmt.Fprintf(w, "# TYPE vllm:cache_config_info "+
+			"gauge\nvllm:cache_config_info{block_size=\"%d\",enable_prefix_caching=%q,num_gpu_blocks=\"1000\"} 1\n", f.block, caching)
 		fmt.Fprintf(w, "# TYPE vllm:prefix_cache_hits_total counter\nvllm:prefix_cache_hits_total{engine=\"0\"} %d\n", f.hits)
 	case doctor.SGLang:
 		fmt.Fprintf(w, "# TYPE sglang:cached_tokens_total counter\nsglang:cached_tokens_total %d\n", f.hits)
@@ -173,11 +174,13 @@ func (f *fake) info(w http.ResponseWriter, _ []byte) {
 	if f.sources != "" {
 		events = `,"kv_events":` + f.sources
 	}
-	fmt.Fprintf(w, `{"version":"0.5.23","page_size":%d,"max_total_num_tokens":100000,"enable_cache_report":%v,"disable_radix_cache":%v%s}`, f.block, !f.noDetails, f.noCache, events)
+	fmt.Fprintf(w, `{"version":"0.5.23","page_size":%d,"max_total_num_tokens":100000,"enable_cache_report":%v,"disable_radix_cache":%v%s}`,
+		f.block, !f.noDetails, f.noCache, events)
 }
 
 func (f *fake) props(w http.ResponseWriter, _ []byte) {
-	fmt.Fprintf(w, `{"total_slots":%d,"model_path":"m.gguf","build_info":"b9999","endpoint_slots":%v,"endpoint_metrics":true,"default_generation_settings":{"n_ctx":%d}}`, f.slots, !f.hideSlots, f.window)
+	fmt.Fprintf(w, `{"total_slots":%d,"model_path":"m.gguf","build_info":"b9999","endpoint_slots":%v,"endpoint_metrics":true,`+
+		`"default_generation_settings":{"n_ctx":%d}}`, f.slots, !f.hideSlots, f.window)
 }
 
 // words are the fake's tokens: a word each, so that equal texts have equal tokens. Their number is near that of the estimate.

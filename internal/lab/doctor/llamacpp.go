@@ -99,9 +99,12 @@ func (x *exam) slotChecks(ctx context.Context) {
 	}
 	switch {
 	case s.n == 1:
-		x.add("slots", Warning, "1 slot: conversations overwrite each other's cache", "start the server with --parallel N, and N times the context (-c is divided among the slots)")
+		x.add("slots", Warning, "1 slot: conversations overwrite each other's cache",
+			"start the server with --parallel N, and N times the context (-c is divided among the slots)")
 	case !s.visible:
-		x.add("slots", Warning, fmt.Sprintf("%d slots of %d tokens, and /slots is off: doubts about what they hold cannot be cleared up", s.n, s.context), "start the server with --slots")
+		x.add("slots", Warning,
+			fmt.Sprintf("%d slots of %d tokens, and /slots is off: doubts about what they hold cannot be cleared up", s.n, s.context),
+			"start the server with --slots")
 	default:
 		x.add("slots", OK, fmt.Sprintf("%d slots of %d tokens", s.n, s.context), "")
 	}
@@ -129,7 +132,8 @@ func (x *exam) slotFiles(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, x.cfg.Timeout)
 	defer cancel()
 	if err := x.facts.slots.files(ctx); err != nil {
-		x.add("slot files", Problem, "off: "+short(err), "start the server with --slot-save-path "+x.cfg.SlotDir+"; where the model does not allow it, leave slot files off")
+		x.add("slot files", Problem, "off: "+short(err),
+			"start the server with --slot-save-path "+x.cfg.SlotDir+"; where the model does not allow it, leave slot files off")
 		return
 	}
 	x.add("slot files", OK, "a slot was saved to "+x.cfg.SlotDir+", erased, restored, and its tokens were used", "")
@@ -155,9 +159,13 @@ func (x *exam) hostCache(ctx context.Context, n int) {
 	case a.err != nil:
 		x.add("host cache", NotKnown, short(a.err), "")
 	case a.usage.CachedTokens > a.usage.PromptTokens/2:
-		x.add("host cache", OK, fmt.Sprintf("on: %d of %d tokens came back after all slots were overwritten; predictions are lower bounds", a.usage.CachedTokens, a.usage.PromptTokens), "")
+		x.add("host cache", OK,
+			fmt.Sprintf("on: %d of %d tokens came back after all slots were overwritten; predictions are lower bounds", a.usage.CachedTokens,
+				a.usage.PromptTokens), "")
 	default:
-		x.add("host cache", OK, fmt.Sprintf("off: %d of %d tokens were left after all slots were overwritten; predictions are exact", a.usage.CachedTokens, a.usage.PromptTokens), "")
+		x.add("host cache", OK,
+			fmt.Sprintf("off: %d of %d tokens were left after all slots were overwritten; predictions are exact", a.usage.CachedTokens,
+				a.usage.PromptTokens), "")
 	}
 }
 
@@ -181,7 +189,9 @@ func (x *exam) cacheReuse(ctx context.Context) {
 	case after.err != nil:
 		x.add("cache reuse", NotKnown, short(after.err), "")
 	case cached > of/2:
-		x.add("cache reuse", Warning, fmt.Sprintf("on: %d of %d tokens of a prompt without some of its first lines were cached, moved: answers are approximations, and predictions too low", cached, of), "start the server without --cache-reuse unless this is meant")
+		x.add("cache reuse", Warning,
+			fmt.Sprintf("on: %d of %d tokens of a prompt without some of its first lines were cached, moved: answers are approximations, and "+
+				"predictions too low", cached, of), "start the server without --cache-reuse unless this is meant")
 	default:
 		x.add("cache reuse", OK, fmt.Sprintf("off: %d of %d tokens of a prompt without some of its first lines were cached", cached, of), "")
 	}

@@ -52,7 +52,8 @@ func llama(t *testing.T, program, file string, args ...string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.CommandContext(t.Context(), program, append([]string{"-m", file, "--host", host, "--port", port, "-t", "1", "-c", "8192", "--jinja"}, args...)...)
+	cmd := exec.CommandContext(t.Context(), program,
+		append([]string{"-m", file, "--host", host, "--port", port, "-t", "1", "-c", "8192", "--jinja"}, args...)...)
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}

@@ -14,7 +14,8 @@ func (x *exam) sidecar(ctx context.Context) {
 	if x.cfg.Serve == "" {
 		return
 	}
-	server := openai.Config{BaseURL: x.cfg.Serve, Model: x.model, APIKey: x.cfg.ServeAPIKey, HTTPClient: &http.Client{Transport: x.seen.next}, IDs: openai.IDHeader}
+	server := openai.Config{BaseURL: x.cfg.Serve, Model: x.model, APIKey: x.cfg.ServeAPIKey, HTTPClient: &http.Client{Transport: x.seen.next},
+		IDs: openai.IDHeader}
 	chats, err := openai.New(server)
 	if err != nil {
 		x.add("sidecar", Problem, err.Error(), "correct --serve")
@@ -49,7 +50,8 @@ func (x *exam) through(ctx context.Context, chats *openai.Engine) {
 	status, refused := errors.AsType[*openai.StatusError](a.err)
 	switch {
 	case refused && status.Code == http.StatusNotFound:
-		x.add(name, NotKnown, "no chats at this address: it seems to be the admin address", "give the main address (port 8765 unless set) to see a request pass")
+		x.add(name, NotKnown, "no chats at this address: it seems to be the admin address",
+			"give the main address (port 8765 unless set) to see a request pass")
 	case refused && status.Code == http.StatusUnauthorized:
 		x.add(name, Problem, short(a.err), "give --serve-api-key")
 	case a.err != nil:
@@ -57,7 +59,9 @@ func (x *exam) through(ctx context.Context, chats *openai.Engine) {
 	case !a.usage.CachedKnown || !x.second.usage.CachedKnown:
 		x.add(name, OK, "a probe was answered; by which engine is not known without token details", "")
 	case a.usage.CachedTokens < x.second.usage.CachedTokens/2:
-		x.add(name, Problem, fmt.Sprintf("%d of %d tokens cached, %d when asked directly: another engine answers, or the prompt is changed on its way", a.usage.CachedTokens, a.usage.PromptTokens, x.second.usage.CachedTokens), "set the sidecar's --infer-api-url to this engine")
+		x.add(name, Problem,
+			fmt.Sprintf("%d of %d tokens cached, %d when asked directly: another engine answers, or the prompt is changed on its way",
+				a.usage.CachedTokens, a.usage.PromptTokens, x.second.usage.CachedTokens), "set the sidecar's --infer-api-url to this engine")
 	default:
 		x.add(name, OK, fmt.Sprintf("the probe arrived at this engine: %d of %d tokens cached", a.usage.CachedTokens, a.usage.PromptTokens), "")
 	}

@@ -27,7 +27,9 @@ func (x *exam) tokenizer(ctx context.Context) {
 		if n, err := x.facts.count(ctx, text); err == nil && n > 0 {
 			if truth > 0 && n > truth {
 				x.strange = true
-				x.add(name, Problem, fmt.Sprintf("/tokenize gives %d tokens of a text, usage of the chat with it %d: they are not of one model", n, truth), "give the address of the engine itself; behind a gateway the tokenizer is another server's")
+				x.add(name, Problem,
+					fmt.Sprintf("/tokenize gives %d tokens of a text, usage of the chat with it %d: they are not of one model", n, truth),
+					"give the address of the engine itself; behind a gateway the tokenizer is another server's")
 				return
 			}
 			truth, by = n, "/tokenize"
@@ -54,7 +56,8 @@ func (x *exam) tokenizer(ctx context.Context) {
 	case by == "/tokenize":
 		x.add(name, OK, saw+"; the engine can be asked", "")
 	default:
-		x.add(name, Warning, saw, "configure a tokenizer that fits the model (engines/tiktoken, or one that asks the engine): budgets are off by as much")
+		x.add(name, Warning, saw,
+			"configure a tokenizer that fits the model (engines/tiktoken, or one that asks the engine): budgets are off by as much")
 	}
 }
 
@@ -85,11 +88,16 @@ func (x *exam) template(ctx context.Context) {
 	switch {
 	case err == nil && !slices.Equal(tokens, again):
 		x.moving = true
-		x.add(name, Problem, fmt.Sprintf("the same chat has other tokens a second later, from token %d on: nothing behind them is reused", differ(tokens, again)), "take the time out of the model's chat template")
+		x.add(name, Problem,
+			fmt.Sprintf("the same chat has other tokens a second later, from token %d on: nothing behind them is reused", differ(tokens, again)),
+			"take the time out of the model's chat template")
 	case used > 0 && len(tokens) != used:
-		x.add(name, Problem, fmt.Sprintf("the tokenizer gives %d tokens of a chat, its usage %d: what is predicted by tokens does not fit", len(tokens), used), "give the address of the engine itself, and ask for the model that it tokenizes for")
+		x.add(name, Problem,
+			fmt.Sprintf("the tokenizer gives %d tokens of a chat, its usage %d: what is predicted by tokens does not fit", len(tokens), used),
+			"give the address of the engine itself, and ask for the model that it tokenizes for")
 	case len(tokens)-n > mostTemplate:
-		x.add(name, Warning, fmt.Sprintf("it adds %d tokens to a text of %d", len(tokens)-n, n), "reckon with them in budgets; they are reused like any prefix")
+		x.add(name, Warning, fmt.Sprintf("it adds %d tokens to a text of %d", len(tokens)-n, n),
+			"reckon with them in budgets; they are reused like any prefix")
 	default:
 		x.add(name, OK, fmt.Sprintf("it adds %d tokens to a text of %d, the same each time", len(tokens)-n, n), "")
 	}
@@ -126,7 +134,8 @@ func (x *exam) requestID() {
 	case strings.Contains(a.id, a.sent):
 		x.add(name, OK, fmt.Sprintf("sent %s, answered %s", a.sent, a.id), "")
 	case x.facts.takesID:
-		x.add(name, Warning, fmt.Sprintf("sent %s, answered %s: evictions that name requests will not be recognised", a.sent, a.id), "let X-Request-Id and the body's request_id and rid through to the engine")
+		x.add(name, Warning, fmt.Sprintf("sent %s, answered %s: evictions that name requests will not be recognised", a.sent, a.id),
+			"let X-Request-Id and the body's request_id and rid through to the engine")
 	default:
 		x.add(name, NotKnown, fmt.Sprintf("sent %s, answered %s", a.sent, a.id), "")
 	}

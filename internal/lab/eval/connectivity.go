@@ -38,7 +38,8 @@ func newCorpus(r *draw.Random, level, tokens int) *corpus {
 	for i := range c.projects {
 		p := &c.projects[i]
 		p.title = fresh(func() string { return draw.Pick(r, words().Adjectives) + " " + capital(draw.Pick(r, words().Beasts)) })
-		p.domain, p.sponsor, p.year = draw.Pick(r, words().Domains), draw.Pick(r, words().Surnames)+" "+draw.Pick(r, words().SponsorKinds), strconv.Itoa(1950+r.Below(70))
+		p.domain, p.sponsor, p.year = draw.Pick(r, words().Domains), draw.Pick(r, words().Surnames)+" "+draw.Pick(r, words().SponsorKinds),
+			strconv.Itoa(1950+r.Below(70))
 		statements := []string{
 			"The domain of " + p.title + " is " + p.domain + ".", "The sponsor of " + p.title + " is the " + p.sponsor + ".",
 			"The project " + p.title + " began in " + p.year + ".", "The project " + draw.Pick(r, words().Goals) + ".",
@@ -50,8 +51,10 @@ func newCorpus(r *draw.Random, level, tokens int) *corpus {
 		p.name = fresh(func() string { return person(r) })
 		hobby := draw.Permutation[int](r, len(words().Hobbies))
 		statements := []string{
-			p.name + " is " + strconv.Itoa(20+r.Below(50)) + " years old.", "The occupation of " + p.name + " is " + draw.Pick(r, words().Trades) + ".",
-			p.name + " lives in " + draw.Pick(r, words().Cities) + ".", "The hobbies of " + p.name + " are " + words().Hobbies[hobby[0]] + " and " + words().Hobbies[hobby[1]] + ".",
+			p.name + " is " + strconv.Itoa(20+r.Below(50)) + " years old.",
+			"The occupation of " + p.name + " is " + draw.Pick(r, words().Trades) + ".",
+			p.name + " lives in " + draw.Pick(r, words().Cities) + ".",
+			"The hobbies of " + p.name + " are " + words().Hobbies[hobby[0]] + " and " + words().Hobbies[hobby[1]] + ".",
 		}
 		p.Block = Block{id("person", i), page(r, tokens, "This page is about "+p.name+".", draw.Shuffled(r, statements)...)}
 		p.projects = draw.Permutation[int](r, len(c.projects))[:level]
@@ -63,7 +66,8 @@ func newCorpus(r *draw.Random, level, tokens int) *corpus {
 				p.name + " is a member of the project " + title + ".", "The role of " + p.name + " in " + title + " is " + v[0] + ".",
 				"The department of " + p.name + " in " + title + " is " + v[1] + ".",
 			}
-			c.memberships = append(c.memberships, Block{id("membership", i*level+j), page(r, tokens, "This page is about a membership.", draw.Shuffled(r, statements)...)})
+			c.memberships = append(c.memberships,
+				Block{id("membership", i*level+j), page(r, tokens, "This page is about a membership.", draw.Shuffled(r, statements)...)})
 		}
 	}
 	return c

@@ -87,7 +87,8 @@ func (f *fakeTeller) Score(_ context.Context, req engines.Request, forced eval.F
 	return []float64{x, x}, nil
 }
 
-func (f *fakeTeller) Distribution(_ context.Context, req engines.Request, forced eval.Forced) (answer []float64, all [][]float32, err error) {
+func (f *fakeTeller) Distribution(_ context.Context, req engines.Request, forced eval.Forced) (answer []float64, all [][]float32,
+	err error) {
 	messages := req.Messages
 	p := f.likelihood(messages, forced)
 	line := []float32{float32(math.Log(p)), float32(math.Log(1 - p))}

@@ -112,7 +112,8 @@ func TestGenerateSpread(t *testing.T) {
 		for _, b := range rows[i].Blocks {
 			uses[b.ID]++
 		}
-		if i > 0 && rows[i].Session != "" && slices.ContainsFunc(rows[max(0, i-12):i], func(r eval.Row) bool { return r.Session == rows[i].Session }) {
+		if i > 0 && rows[i].Session != "" &&
+			slices.ContainsFunc(rows[max(0, i-12):i], func(r eval.Row) bool { return r.Session == rows[i].Session }) {
 			later++
 		}
 	}

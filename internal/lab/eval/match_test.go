@@ -80,7 +80,8 @@ func TestMatchText(t *testing.T) {
 	}
 	stops := eval.Row{Answers: []string{"St. John's", "3.5 km"}, Lead: "The port is"}
 	for text, want := range map[string]bool{
-		"The port is St. John's. The hull is red.": true, "the port is st. john's.": true, "St. John's. It is red.": true, "3.5 km. No more.": true,
+		"The port is St. John's. The hull is red.": true, "the port is st. john's.": true, "St. John's. It is red.": true,
+		"3.5 km. No more.":                           true,
 		"The port is St. John's harbour. It is red.": false, "3.5 kms. No more.": false, "The port is St. Johnson.": false,
 	} {
 		if got := eval.MatchText(text, &stops); got.Exact != want {

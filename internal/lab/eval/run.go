@@ -147,14 +147,16 @@ func (w *work) take() (*job, error) {
 // same reports whether an outcome is that of a job.
 func same(o *Outcome, arms []Arm, j *job) error {
 	if rank := j.row.GoldRank(); o.Session != j.row.Session || o.Turn != j.turn || o.GoldRank != rank {
-		return fmt.Errorf("row %q: recorded as turn %d of session %q with gold_rank %d, want %d, %q, %d", o.Row, o.Turn, o.Session, o.GoldRank, j.turn, j.row.Session, rank)
+		return fmt.Errorf("row %q: recorded as turn %d of session %q with gold_rank %d, want %d, %q, %d", o.Row, o.Turn, o.Session, o.GoldRank,
+			j.turn, j.row.Session, rank)
 	}
 	if len(o.Arms) != len(arms) {
 		return fmt.Errorf("row %q: recorded with %d arms, want %d", o.Row, len(o.Arms), len(arms))
 	}
 	for i, a := range o.Arms {
 		if a.Arm != arms[i].Name || a.Prompt != j.prompts[i].key {
-			return fmt.Errorf("row %q, arm %s: recorded with another prompt (%s %s, now %s): the settings or the program have changed", o.Row, arms[i].Name, a.Arm, a.Prompt, j.prompts[i].key)
+			return fmt.Errorf("row %q, arm %s: recorded with another prompt (%s %s, now %s): the settings or the program have changed", o.Row,
+				arms[i].Name, a.Arm, a.Prompt, j.prompts[i].key)
 		}
 	}
 	return nil

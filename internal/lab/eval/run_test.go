@@ -136,17 +136,21 @@ func checkReport(t *testing.T, r *eval.Report) {
 		by[a.Name] = a
 	}
 	plain, order := by[eval.Plain], by["order"]
-	if plain.Ranks[1].Exact != 1 || plain.Ranks[5].Exact > 0.3 || plain.Verdict != "" || plain.Layouts.Same != 1 || plain.Layouts.Reordered != 0 {
+	if plain.Ranks[1].Exact != 1 || plain.Ranks[5].Exact > 0.3 || plain.Verdict != "" || plain.Layouts.Same != 1 ||
+		plain.Layouts.Reordered != 0 {
 		t.Errorf("plain: %+v", plain)
 	}
-	if order.Layouts.Reordered < 0.5 || order.Layouts.Moved < 0.5 || order.Layouts.Computed >= plain.Layouts.Computed || order.Layouts.Same > 0.5 {
+	if order.Layouts.Reordered < 0.5 || order.Layouts.Moved < 0.5 || order.Layouts.Computed >= plain.Layouts.Computed ||
+		order.Layouts.Same > 0.5 {
 		t.Errorf("order: %+v", order.Layouts)
 	}
-	if by["hint-before"].Layouts.Hints == 0 || by[eval.Default].Layouts.Refs < 0.1 || by[eval.Default].Layouts.Tokens >= by["hint-before"].Layouts.Tokens {
+	if by["hint-before"].Layouts.Hints == 0 || by[eval.Default].Layouts.Refs < 0.1 ||
+		by[eval.Default].Layouts.Tokens >= by["hint-before"].Layouts.Tokens {
 		t.Errorf("hint-before %+v, default %+v", by["hint-before"].Layouts, by[eval.Default].Layouts)
 	}
 	// Gold stands in front in retrieval order; a reader who sees only the front loses by any other order.
-	if order.ExactDiff.High > -0.02 || order.Verdict != eval.Inferior || order.ExactDiff.Losses <= order.ExactDiff.Gains || *order.KL <= 0 || order.NLLDiff.Verdict != eval.Inferior {
+	if order.ExactDiff.High > -0.02 || order.Verdict != eval.Inferior || order.ExactDiff.Losses <= order.ExactDiff.Gains || *order.KL <= 0 ||
+		order.NLLDiff.Verdict != eval.Inferior {
 		t.Errorf("order: %+v, NLL %+v, %s", order.ExactDiff, order.NLLDiff, order.Verdict)
 	}
 	if d := order.ExactDiff; math.Abs(d.Mean-(order.Exact-plain.Exact)) > 1e-9 || d.Low > d.Mean || d.High < d.Mean {
@@ -340,7 +344,8 @@ func TestRunErrors(t *testing.T) {
 		return nil
 	}})
 	run.Parallel = 4
-	if _, err := run.Do(t.Context()); !errors.Is(err, broken) || !strings.Contains(err.Error(), "row \"r") || !strings.Contains(err.Error(), "arm ") {
+	if _, err := run.Do(t.Context()); !errors.Is(err, broken) || !strings.Contains(err.Error(), "row \"r") ||
+		!strings.Contains(err.Error(), "arm ") {
 		t.Errorf("%v", err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())

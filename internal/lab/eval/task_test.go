@@ -38,13 +38,16 @@ func TestTaskSameBytes(t *testing.T) {
 	}
 }
 
-// TestTasks: a reader who shares nothing with the generator finds the answer in the blocks, and finds another one, or none, without any of the
+// TestTasks: a reader who shares nothing with the generator finds the answer in the blocks, and finds another one, or none,
+// without any of the
 // blocks that are said to have it.
 func TestTasks(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		o := eval.Options{
-			Task: rapid.SampledFrom(eval.Tasks()[1:]).Draw(t, "task"), Rows: rapid.IntRange(1, 4).Draw(t, "rows"), Seed: rapid.Uint64().Draw(t, "seed"),
-			BlockTokens: rapid.SampledFrom([]int{0, 128, 200, 512}).Draw(t, "tokens"), Gold: rapid.SampledFrom([]eval.GoldRanks{eval.GoldRanked, eval.GoldUniform}).Draw(t, "gold"),
+			Task: rapid.SampledFrom(eval.Tasks()[1:]).Draw(t, "task"), Rows: rapid.IntRange(1, 4).Draw(t, "rows"),
+			Seed:        rapid.Uint64().Draw(t, "seed"),
+			BlockTokens: rapid.SampledFrom([]int{0, 128, 200, 512}).Draw(t, "tokens"),
+			Gold:        rapid.SampledFrom([]eval.GoldRanks{eval.GoldRanked, eval.GoldUniform}).Draw(t, "gold"),
 		}
 		least := 2
 		if o.Task == eval.Connectivity {
@@ -102,7 +105,8 @@ func checkTask(t *rapid.T, r *eval.Row, o eval.Options) {
 
 // repeated reports whether another block may give the same value of a list.
 func repeated(r *eval.Row, b eval.Block) bool {
-	return strings.Contains(r.Question, " the projects of ") && slices.Contains(r.Gold, b.ID) && 2*len(strings.Split(r.Answers[0], ", ")) < len(r.Gold)
+	return strings.Contains(r.Question, " the projects of ") && slices.Contains(r.Gold, b.ID) &&
+		2*len(strings.Split(r.Answers[0], ", ")) < len(r.Gold)
 }
 
 // read answers a question by the sentences of blocks alone.

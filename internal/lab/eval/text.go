@@ -10,8 +10,10 @@ import (
 // Text writes the report for people.
 func (r *Report) Text(w io.Writer) error {
 	fmt.Fprintf(w, "model: %s\n", r.Header.Scorer)
-	fmt.Fprintf(w, "%d rows in %d conversations, %d of them later turns; every arm is compared with %s, row by row\n", r.Rows, r.Conversations, r.LaterTurns, Plain)
-	fmt.Fprintf(w, "differences with %.0f %% intervals (%d resamples of conversations; of exact match Tango's score interval, too, and the wider bounds of both); margin %.1f points of exact match",
+	fmt.Fprintf(w, "%d rows in %d conversations, %d of them later turns; every arm is compared with %s, row by row\n", r.Rows, r.Conversations,
+		r.LaterTurns, Plain)
+	fmt.Fprintf(w, "differences with %.0f %% intervals (%d resamples of conversations; of exact match Tango's score interval, too, and the "+
+		"wider bounds of both); margin %.1f points of exact match",
 		100*r.Confidence, r.Settings.Resamples, 100*r.Settings.Margin)
 	if r.likelihoods() {
 		fmt.Fprintf(w, ", %.3f nats of NLL", r.Settings.NLLMargin)
@@ -21,7 +23,8 @@ func (r *Report) Text(w io.Writer) error {
 		return err
 	}
 	if exact := r.Arms[0].Exact; exact < MinExact {
-		fmt.Fprintf(w, "no verdict: %s is right in %s %% of the rows, so that hardly anything can be lost; want %.0f %%\n", Plain, percent(exact), 100*MinExact)
+		fmt.Fprintf(w, "no verdict: %s is right in %s %% of the rows, so that hardly anything can be lost; want %.0f %%\n", Plain, percent(exact),
+			100*MinExact)
 	}
 	if r.Conversations < MinGroups {
 		fmt.Fprintf(w, "no verdict: %d conversations are too few for intervals; want %d\n", r.Conversations, MinGroups)
@@ -41,7 +44,8 @@ func (r *Report) Text(w io.Writer) error {
 		return err
 	}
 	if o := r.Orders; o != nil {
-		fmt.Fprintf(w, "\nrandom orders: %d; exact match from %s to %s %%, in the mean %s points against %s; %s %% of the rows are right in some orders and wrong in others\n",
+		fmt.Fprintf(w, "\nrandom orders: %d; exact match from %s to %s %%, in the mean %s points against %s; %s %% of the rows are right in "+
+			"some orders and wrong in others\n",
 			o.N, percent(o.Min), percent(o.Max), points(o.Diff), Plain, percent(o.Unstable))
 	}
 	fmt.Fprintln(w)
@@ -107,10 +111,12 @@ func (r *Report) turns(out io.Writer) error {
 
 func (r *Report) prompts(out io.Writer) error {
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintf(w, "arm\tas %s %%\treordered %%\tplaces moved\torder note %%\treferences %%\tprompt tokens\tcomputed\tof %s's\t\n", Plain, Plain)
+	fmt.Fprintf(w, "arm\tas %s %%\treordered %%\tplaces moved\torder note %%\treferences %%\tprompt tokens\tcomputed\tof %s's\t\n", Plain,
+		Plain)
 	for _, a := range r.Arms {
 		l := a.Layouts
-		fmt.Fprintf(w, "%s\t%s\t%s\t%.2f\t%s\t%s\t%d\t%d\t%s %%\t\n", a.Name, percent(l.Same), percent(l.Reordered), l.Moved, percent(l.Hints), percent(l.Refs),
+		fmt.Fprintf(w, "%s\t%s\t%s\t%.2f\t%s\t%s\t%d\t%d\t%s %%\t\n", a.Name, percent(l.Same), percent(l.Reordered), l.Moved, percent(l.Hints),
+			percent(l.Refs),
 			l.Tokens, l.Computed, percent(float64(l.Computed)/max(1, float64(r.Arms[0].Layouts.Computed))))
 	}
 	if err := w.Flush(); err != nil {

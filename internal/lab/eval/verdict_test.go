@@ -47,7 +47,8 @@ func verdicts(t *testing.T, runs int, gain, loss float64) map[eval.Verdict]float
 	r := rand.New(rand.NewPCG(uint64(1000*gain), uint64(1000*loss)))
 	share := map[eval.Verdict]float64{}
 	for run := range runs {
-		report, err := eval.Judge(twoArms, planted(r, 2000, gain, loss), eval.Settings{Margin: 0.02, NLLMargin: 0.02, Resamples: 500, Seed: uint64(run)})
+		report, err := eval.Judge(twoArms, planted(r, 2000, gain, loss),
+			eval.Settings{Margin: 0.02, NLLMargin: 0.02, Resamples: 500, Seed: uint64(run)})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -101,7 +102,8 @@ func TestVerdictLikelihood(t *testing.T) {
 		rise      float64
 		want      eval.Verdict
 		low, high float64
-	}{{0.03, eval.NotInferior, 0, 0.01}, {0.02, eval.NotInferior, 0, 0.05}, {0, eval.NotInferior, 0.9, 1.01}, {0.04, eval.Inferior, 0.9, 1.01}, {-0.03, eval.NotInferior, 0.99, 1.01}} {
+	}{{0.03, eval.NotInferior, 0, 0.01}, {0.02, eval.NotInferior, 0, 0.05}, {0, eval.NotInferior, 0.9, 1.01}, {0.04, eval.Inferior, 0.9, 1.01},
+		{-0.03, eval.NotInferior, 0.99, 1.01}} {
 		got := 0.0
 		const runs = 200
 		for run := range runs {
@@ -174,7 +176,8 @@ func TestVerdictHopeless(t *testing.T) {
 	if err := report.Text(&text); err != nil {
 		t.Fatal(err)
 	}
-	if _, chosen := report.Choice(); chosen || report.Arms[1].Verdict != eval.Undecided || !strings.Contains(text.String(), "no verdict: plain is right in 5.0 % of the rows") {
+	if _, chosen := report.Choice(); chosen || report.Arms[1].Verdict != eval.Undecided ||
+		!strings.Contains(text.String(), "no verdict: plain is right in 5.0 % of the rows") {
 		t.Errorf("verdict %q, chosen %v\n%s", report.Arms[1].Verdict, chosen, text.String())
 	}
 }
@@ -252,7 +255,8 @@ func TestJudged(t *testing.T) {
 	for _, c := range []struct {
 		low, high float64
 		want      eval.Verdict
-	}{{-0.01, 0.5, eval.NotInferior}, {-0.02, 0, eval.Undecided}, {-0.05, -0.021, eval.Inferior}, {-0.05, -0.02, eval.Undecided}, {math.NaN(), math.NaN(), eval.Undecided}} {
+	}{{-0.01, 0.5, eval.NotInferior}, {-0.02, 0, eval.Undecided}, {-0.05, -0.021, eval.Inferior}, {-0.05, -0.02, eval.Undecided},
+		{math.NaN(), math.NaN(), eval.Undecided}} {
 		if got := eval.Judged(0.02, eval.Interval{Low: c.low, High: c.high}); got != c.want {
 			t.Errorf("[%v, %v]: %q, want %q", c.low, c.high, got, c.want)
 		}

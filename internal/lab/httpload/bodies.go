@@ -48,7 +48,8 @@ const shapes = 1000
 
 const (
 	instructions = "You are a careful assistant. Answer from the documents and say so if they do not hold the answer."
-	toolCall     = `{"role":"assistant","content":null,"tool_calls":[{"id":"call_1","type":"function","function":{"name":"search","arguments":"{}"}}]}`
+	toolCall     = `{"role":"assistant","content":null,"tool_calls":[{"id":"call_1","type":"function","function":{"name":"search",` +
+		`"arguments":"{}"}}]}`
 )
 
 // Made are made-up requests: what package internal/lab/workload draws, so that requests share documents as retrieval

@@ -33,7 +33,8 @@ func TestGenerate(t *testing.T) {
 	}{
 		{"none", httpload.BodyOptions{Model: `a"b`}, "system user", 0, 0},
 		{"in the system message", httpload.BodyOptions{Documents: 100, K: 5, BlockTokens: 60, Stream: true}, "system user", 0, 5},
-		{"in a tool's answer", httpload.BodyOptions{Documents: 20, K: 3, BlockTokens: 60, Place: httpload.InTool, MaxTokens: 7}, "system user assistant tool", 3, 3},
+		{"in a tool's answer", httpload.BodyOptions{Documents: 20, K: 3, BlockTokens: 60, Place: httpload.InTool, MaxTokens: 7},
+			"system user assistant tool", 3, 3},
 		{"one of one", httpload.BodyOptions{Documents: 1, K: 1, BlockTokens: 10}, "system user", 0, 1},
 		{"all of all", httpload.BodyOptions{Documents: 4, K: 4, BlockTokens: 10}, "system user", 0, 4},
 	}
@@ -56,14 +57,16 @@ func TestGenerate(t *testing.T) {
 					roles = append(roles, m.Role)
 				}
 				docs := strings.Split(got.Messages[tt.at].Content, "<document>\n")
-				if strings.Join(roles, " ") != tt.roles || len(docs)-1 != tt.documents || strings.Contains(docs[0], "<documents>") != (tt.documents > 0) {
+				if strings.Join(roles, " ") != tt.roles || len(docs)-1 != tt.documents ||
+					strings.Contains(docs[0], "<documents>") != (tt.documents > 0) {
 					t.Errorf("%s", body)
 				}
 				for _, d := range docs[1:] {
 					d, _, _ = strings.Cut(d, "\n</document>")
 					words += tokens.Count(d)
 				}
-				if got.Model != tt.o.Model || got.Stream != tt.o.Stream || (got.Options != nil) != tt.o.Stream || got.Max != tt.o.MaxTokens || got.Seed != i {
+				if got.Model != tt.o.Model || got.Stream != tt.o.Stream || (got.Options != nil) != tt.o.Stream || got.Max != tt.o.MaxTokens ||
+					got.Seed != i {
 					t.Errorf("%+v", got)
 				}
 				w := httptest.NewRecorder()
@@ -72,7 +75,8 @@ func TestGenerate(t *testing.T) {
 					t.Errorf("status %d", w.Code)
 				}
 			}
-			if mean := float64(words) / float64(max(1, 20*tt.documents)); mean < 0.6*float64(tt.o.BlockTokens) || mean > 1.6*float64(tt.o.BlockTokens) {
+			if mean := float64(words) / float64(max(1, 20*tt.documents)); mean < 0.6*float64(tt.o.BlockTokens) ||
+				mean > 1.6*float64(tt.o.BlockTokens) {
 				t.Errorf("%.0f tokens in a document, want %d", mean, tt.o.BlockTokens)
 			}
 			again, err := httpload.Generate(tt.o)

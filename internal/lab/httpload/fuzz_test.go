@@ -17,7 +17,8 @@ import (
 // is counted, and its check does not panic.
 func FuzzEvents(f *testing.F) {
 	for _, seed := range []string{
-		"data: a\n\ndata: [DONE]\n\n", "data:a\r\n\r\n: ping\nevent: x\ndata: {}\n", "data: cut", "\n\n", "data: " + strings.Repeat("x", 3000) + "\n",
+		"data: a\n\ndata: [DONE]\n\n", "data:a\r\n\r\n: ping\nevent: x\ndata: {}\n", "data: cut", "\n\n",
+		"data: " + strings.Repeat("x", 3000) + "\n",
 		`data: {"id":"a","choices":[{"delta":{"content":"7"},"finish_reason":"stop"}],"usage":{"completion_tokens":1}}` + "\n\ndata: [DONE]\n\n",
 	} {
 		f.Add([]byte(seed))

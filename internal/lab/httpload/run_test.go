@@ -98,7 +98,8 @@ func TestTTFTCountsFromSchedule(t *testing.T) {
 			Target: target, Bodies: fixed, Duration: 3 * time.Second, Load: httpload.Load{Rate: 1, MaxInFlight: 1},
 		})
 		// Two seconds each, due at 0, 1 and 2 s: sent at 0, 2 and 4 s.
-		if err != nil || report.OK != 3 || !near(report.TTFT.Max, 3000*ms) || !near(report.TTFT.P50, 2000*ms) || !near(report.Latency.Max, 4000*ms) {
+		if err != nil || report.OK != 3 || !near(report.TTFT.Max, 3000*ms) || !near(report.TTFT.P50, 2000*ms) ||
+			!near(report.Latency.Max, 4000*ms) {
 			t.Errorf("%+v, %v", report, err)
 		}
 	})
@@ -150,7 +151,8 @@ func TestWarmUp(t *testing.T) {
 				answersAfter(10*time.Millisecond)(w, r)
 			})
 			defer stop()
-			report, err := httpload.Run(t.Context(), httpload.Config{Target: target, Bodies: fixed, Load: load, WarmUp: time.Second, Duration: time.Second})
+			report, err := httpload.Run(t.Context(),
+				httpload.Config{Target: target, Bodies: fixed, Load: load, WarmUp: time.Second, Duration: time.Second})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -236,7 +238,8 @@ func TestNothingListens(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		target, stop := serve(t, nil)
 		stop()
-		report, err := httpload.Run(t.Context(), httpload.Config{Target: target, Bodies: fixed, Load: httpload.Load{Clients: 2}, Duration: time.Second})
+		report, err := httpload.Run(t.Context(),
+			httpload.Config{Target: target, Bodies: fixed, Load: httpload.Load{Clients: 2}, Duration: time.Second})
 		if err != nil || report.OK != 0 || report.Requests != 200 || report.Errors[0].What != "no connection" {
 			t.Errorf("%+v, %v", report, err)
 		}
@@ -301,7 +304,8 @@ func TestAgainstUpstream(t *testing.T) {
 		engine.ServeHTTP(w, r)
 	})
 	defer stop()
-	report, err := httpload.Run(t.Context(), httpload.Config{Target: target, Bodies: bodies, Load: httpload.Load{Clients: 2}, Duration: 200 * time.Millisecond})
+	report, err := httpload.Run(t.Context(),
+		httpload.Config{Target: target, Bodies: bodies, Load: httpload.Load{Clients: 2}, Duration: 200 * time.Millisecond})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -366,14 +370,16 @@ func TestTargets(t *testing.T) {
 		"http://a": "http://a/v1/chat/completions", "http://a/": "http://a/v1/chat/completions", "http://a/x/": "http://a/x/chat/completions",
 	} {
 		var got, key string
-		target, err := httpload.NewTarget(base, "/chat/completions", "sk", &http.Client{Transport: roundTrip(func(r *http.Request) (*http.Response, error) {
-			got, key = r.URL.String(), r.Header.Get("Authorization")
-			return nil, io.EOF
-		})})
+		target, err := httpload.NewTarget(base, "/chat/completions", "sk",
+			&http.Client{Transport: roundTrip(func(r *http.Request) (*http.Response, error) {
+				got, key = r.URL.String(), r.Header.Get("Authorization")
+				return nil, io.EOF
+			})})
 		if err != nil {
 			t.Fatal(err)
 		}
-		_, err = httpload.Run(t.Context(), httpload.Config{Target: target, Bodies: fixed, Load: httpload.Load{Rate: 100}, Duration: time.Millisecond})
+		_, err = httpload.Run(t.Context(),
+			httpload.Config{Target: target, Bodies: fixed, Load: httpload.Load{Rate: 100}, Duration: time.Millisecond})
 		if err != nil || got != want || key != "Bearer sk" {
 			t.Errorf("%s: %s %s %v", base, got, key, err)
 		}

@@ -33,7 +33,8 @@ func TestStreams(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		target, stop := serve(t, upstream.New(upstream.Options{Delay: time.Second, TokenDelay: 100 * time.Millisecond}).ServeHTTP)
 		defer stop()
-		got, err := httpload.Streams(t.Context(), httpload.StreamsConfig{Target: target, Bodies: streamBodies(t, 91), Streams: 100, Opening: 7, Tokens: 91})
+		got, err := httpload.Streams(t.Context(),
+			httpload.StreamsConfig{Target: target, Bodies: streamBodies(t, 91), Streams: 100, Opening: 7, Tokens: 91})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -74,7 +75,8 @@ func TestSpoiltStreams(t *testing.T) {
 		{"a token comes twice", func(e []string) []string { return slices.Insert(e, 3, e[3]) }, "corrupt stream"},
 		{"two tokens swapped", func(e []string) []string { e[4], e[5] = e[5], e[4]; return e }, "corrupt stream"},
 		{"a byte changed", func(e []string) []string { e[5] = strings.Replace(e[5], `" `, `"_`, 1); return e }, "corrupt stream"},
-		{"another answer's chunk", func(e []string) []string { e[4] = strings.Replace(e[4], "chatcmpl-", "chatcmpl-x", 1); return e }, "corrupt stream"},
+		{"another answer's chunk", func(e []string) []string { e[4] = strings.Replace(e[4], "chatcmpl-", "chatcmpl-x", 1); return e },
+			"corrupt stream"},
 		{"no finish reason", func(e []string) []string { return slices.Delete(e, 11, 12) }, "incomplete stream"},
 		{"no usage", func(e []string) []string { return slices.Delete(e, 12, 13) }, "incomplete stream"},
 		{"no end", func(e []string) []string { return e[:13] }, "incomplete stream"},
@@ -160,7 +162,8 @@ func TestAnyOtherTextIsCorrupt(t *testing.T) {
 // TestHalfAToken: a token of which a part came is not complete, even if the usage agrees.
 func TestHalfAToken(t *testing.T) {
 	for text, want := range map[string]string{"10 11": "", "10 11 ": "incomplete stream", "10 11 1": "incomplete stream"} {
-		body := fmt.Sprintf("data: {\"choices\":[{\"text\":%q,\"finish_reason\":\"stop\"}],\"usage\":{\"completion_tokens\":2}}\n\ndata: [DONE]\n\n", text)
+		body := fmt.Sprintf("data: {\"choices\":[{\"text\":%q,\"finish_reason\":\"stop\"}],\"usage\":{\"completion_tokens\":2}}\n\ndata: "+
+			"[DONE]\n\n", text)
 		if got := httpload.CheckStream(strings.NewReader(body), 10, 0); got != want {
 			t.Errorf("%q: %q, want %q", text, got, want)
 		}
@@ -176,7 +179,8 @@ func TestStreamsFail(t *testing.T) {
 			"timeout":        upstream.New(upstream.Options{TokenDelay: time.Hour}).ServeHTTP,
 		} {
 			target, stop := serve(t, h)
-			got, err := httpload.Streams(t.Context(), httpload.StreamsConfig{Target: target, Bodies: streamBodies(t, 3), Streams: 4, Opening: 1, Timeout: time.Minute})
+			got, err := httpload.Streams(t.Context(),
+				httpload.StreamsConfig{Target: target, Bodies: streamBodies(t, 3), Streams: 4, Opening: 1, Timeout: time.Minute})
 			if err != nil || got.Intact != 0 || len(got.Errors) != 1 || got.Errors[0].What != want || got.Errors[0].Count != 4 {
 				t.Errorf("want %s: %+v, %v", want, got, err)
 			}

@@ -25,7 +25,8 @@ func TestParse(t *testing.T) {
 		}
 	}
 	for _, text := range []string{
-		"", "poisson", "poisson:", "poisson:0", "poisson:-1", "poisson:x", "poisson:NaN", "poisson:Inf", "poisson:1,", "bursts:4", "bursts:4,0", "bursts:,4",
+		"", "poisson", "poisson:", "poisson:0", "poisson:-1", "poisson:x", "poisson:NaN", "poisson:Inf", "poisson:1,", "bursts:4", "bursts:4,0",
+		"bursts:,4",
 		"bursts:4,1.5", "closed:0", "closed:1.5", "closed:", "uniform:3", "Poisson:3",
 	} {
 		if got, err := load.Parse(text); err == nil || !strings.Contains(err.Error(), text) {

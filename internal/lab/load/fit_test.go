@@ -34,7 +34,8 @@ func made(cost sim.StepCost) []load.Sample {
 		}
 		for _, k := range []int{1, 4, 8} {
 			w := sim.Work{Steps: 1, Decodes: k, DecodeContext: k * (n + 24)}
-			out = append(out, load.Sample{Case: "decode" + strings.Repeat("+", n+k), Requests: k, Prompt: n, Output: 48, Millis: float64(cost.Duration(w)) / 1e6})
+			out = append(out,
+				load.Sample{Case: "decode" + strings.Repeat("+", n+k), Requests: k, Prompt: n, Output: 48, Millis: float64(cost.Duration(w)) / 1e6})
 		}
 	}
 	return out
@@ -119,7 +120,8 @@ func TestReadModel(t *testing.T) {
 		t.Errorf("%+v, %v", got, err)
 	}
 	for _, name := range []string{
-		"a100", filepath.Join(t.TempDir(), "missing.json"), write(`{"cost":{"step":5}}`), write(`{"cost":{"step_ns":-5}}`), write(`{}`), write(`nonsense`),
+		"a100", filepath.Join(t.TempDir(), "missing.json"), write(`{"cost":{"step":5}}`), write(`{"cost":{"step_ns":-5}}`), write(`{}`),
+		write(`nonsense`),
 	} {
 		if got, err := load.ReadModel(name); err == nil || !strings.Contains(err.Error(), name) {
 			t.Errorf("%s: %+v, %v", name, got, err)

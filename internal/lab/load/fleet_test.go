@@ -89,14 +89,17 @@ func TestFleetErrors(t *testing.T) {
 		"65 servers":       {65, load.RoundRobin},
 		`routing "nearest`: {2, "nearest"},
 	} {
-		if _, err := j.SimulateFleet(t.Context(), load.H100().Servers(c.n, 0, nil), c.routing, engines.RouterOptions{}); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := j.SimulateFleet(t.Context(), load.H100().Servers(c.n, 0, nil), c.routing, engines.RouterOptions{}); err == nil ||
+			!strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", want, err)
 		}
-		if _, err := j.DriveFleet(t.Context(), make([]engines.Engine, c.n), c.routing, engines.RouterOptions{}); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := j.DriveFleet(t.Context(), make([]engines.Engine, c.n), c.routing, engines.RouterOptions{}); err == nil ||
+			!strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", want, err)
 		}
 	}
-	if _, err := j.SimulateFleet(t.Context(), load.H100().Servers(2, 0, nil), load.Routed, engines.RouterOptions{MaxShare: 0.5}); err == nil || !strings.Contains(err.Error(), "MaxShare") {
+	if _, err := j.SimulateFleet(t.Context(), load.H100().Servers(2, 0, nil), load.Routed, engines.RouterOptions{MaxShare: 0.5}); err == nil ||
+		!strings.Contains(err.Error(), "MaxShare") {
 		t.Errorf("got %v", err)
 	}
 }
@@ -275,7 +278,8 @@ func TestSummariseRoutes(t *testing.T) {
 		p := load.SummariseRoutes(arm, runs, arms[0].Name, first)
 		mean := float64(runs[0].Prefill()+runs[1].Prefill()) / 2
 		vs := (float64(runs[0].Prefill())/float64(first[0].Prefill()) + float64(runs[1].Prefill())/float64(first[1].Prefill())) / 2
-		if p.Prefill.Mean != mean || p.VsFirst.Mean != vs || p.Replicas != 2 || p.Seeds != 2 || p.Requests != len(j.Trace) || p.Arm != arm.Name || p.Against != "joint" {
+		if p.Prefill.Mean != mean || p.VsFirst.Mean != vs || p.Replicas != 2 || p.Seeds != 2 || p.Requests != len(j.Trace) || p.Arm != arm.Name ||
+			p.Against != "joint" {
 			t.Errorf("%+v, want %g and %g", p, mean, vs)
 		}
 		if p.Imbalance.Mean < 1 || p.Imbalance.Mean > 2 || p.TTFT95.Mean < p.TTFT50.Mean || p.Policy != contextpilot.DefaultPolicy {

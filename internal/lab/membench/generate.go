@@ -232,7 +232,8 @@ func (g *generator) slots() *strings.Replacer {
 	people := texts().Lists["names"]
 	i := g.rand.IntN(len(people))
 	j := (i + 1 + g.rand.IntN(len(people)-1)) % len(people)
-	return strings.NewReplacer("{name}", people[i], "{name2}", people[j], "{city}", g.one("cities"), "{month}", g.one("months"), "{day}", g.one("days"))
+	return strings.NewReplacer("{name}", people[i], "{name2}", people[j], "{city}", g.one("cities"), "{month}", g.one("months"), "{day}",
+		g.one("days"))
 }
 
 // one draws from the list of a name.

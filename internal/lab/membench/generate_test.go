@@ -139,8 +139,10 @@ func checkCase(t *testing.T, c *Case) {
 			t.Errorf("%s never said %q", c.User, q.Needs[0])
 		}
 	}
-	if len(facts) < 50 || len(c.Statements) < len(facts)+40 || len(c.Updates) != updatesEach || len(c.Deleted) != deletedEach || len(c.Turns) != DefaultTurns {
-		t.Errorf("%s: %d facts, %d statements, %d updates, %d deletions, %d turns", c.User, len(facts), len(c.Statements), len(c.Updates), len(c.Deleted), len(c.Turns))
+	if len(facts) < 50 || len(c.Statements) < len(facts)+40 || len(c.Updates) != updatesEach || len(c.Deleted) != deletedEach ||
+		len(c.Turns) != DefaultTurns {
+		t.Errorf("%s: %d facts, %d statements, %d updates, %d deletions, %d turns", c.User, len(facts), len(c.Statements), len(c.Updates),
+			len(c.Deleted), len(c.Turns))
 	}
 	if len(c.Then) != len(c.First) {
 		t.Errorf("%s: %d and %d questions", c.User, len(c.First), len(c.Then))

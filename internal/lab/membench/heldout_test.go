@@ -28,7 +28,8 @@ func TestHeldOutMiniLM(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := r.Stages[0]
-	t.Logf("of %d questions %.1f %% have their fact first (%.1f %% by the cosine alone), %.1f %% among the first five; %d have no stem in common with it",
+	t.Logf("of %d questions %.1f %% have their fact first (%.1f %% by the cosine alone), %.1f %% among the first five; %d have no stem in "+
+		"common with it",
 		s.Questions, 100*s.At1, 100*byCosine(t, data, model), 100*s.At5, s.Disjoint)
 	if s.Questions != 200 || s.At1 < 0.75 || s.At5 < 0.95 {
 		t.Errorf("%+v", s)

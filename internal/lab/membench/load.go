@@ -88,7 +88,8 @@ func Load(ctx context.Context, target Target, opts LoadOptions) (_ Loaded, err e
 	}
 	l := &load{LoadOptions: opts, target: target, text: newLoadText(opts.Seed)}
 	l.out = Loaded{Store: target.Store, Embedder: target.Name, Memories: opts.Memories, Writers: opts.Writers, Pause: opts.Pause}
-	if _, err := target.Embedder.EmbedQuery(ctx, "What is the plan?"); err != nil && !errors.Is(err, embed.ErrNotReady) { // it has its memory from here on
+	// it has its memory from here on
+	if _, err := target.Embedder.EmbedQuery(ctx, "What is the plan?"); err != nil && !errors.Is(err, embed.ErrNotReady) {
 		return Loaded{}, err
 	}
 	l.out.Before, _ = resident()
@@ -159,8 +160,10 @@ func (l *load) write(w io.Writer) error {
 	enc := json.NewEncoder(&lines)
 	for i := range l.Memories {
 		at = at.Add(time.Minute)
-		m := memory.Memory{ID: fmt.Sprintf("m%09d", i), Text: l.text.next(), Scope: loadScope, Role: string(memory.User), CreatedAt: at, UpdatedAt: at}
-		r := memory.Revision{ID: fmt.Sprintf("r%09d", i), MemoryID: m.ID, Event: memory.Added, Scope: loadScope, New: m.Text, Role: m.Role, At: at}
+		m := memory.Memory{ID: fmt.Sprintf("m%09d", i), Text: l.text.next(), Scope: loadScope, Role: string(memory.User), CreatedAt: at,
+			UpdatedAt: at}
+		r := memory.Revision{ID: fmt.Sprintf("r%09d", i), MemoryID: m.ID, Event: memory.Added, Scope: loadScope, New: m.Text, Role: m.Role,
+			At: at}
 		lines.Reset()
 		err := errors.Join(
 			enc.Encode(struct {
@@ -316,7 +319,9 @@ func (f filler) EmbedQuery(ctx context.Context, text string) ([]float32, error) 
 
 // Write prints a table.
 func (l *Loaded) Write(out io.Writer) error {
-	fmt.Fprintf(out, "%d memories of one user; store %s, embedder %s; their vectors are random directions, those of questions and added facts the embedder's\n\n",
+	fmt.Fprintf(out,
+		"%d memories of one user; store %s, embedder %s; their vectors are random directions, those of questions and added facts the "+
+			"embedder's\n\n",
 		l.Memories, l.Store, l.Embedder)
 	w := figures.LeftTable(out)
 	fmt.Fprintln(w, "CALL\tTIMES\tP50\tP99")
@@ -337,7 +342,8 @@ func (l *Loaded) Write(out io.Writer) error {
 	fmt.Fprintf(w, "filling\t1\t%s\t\n", l.Filling.Round(10*time.Millisecond))
 	if l.After > 0 {
 		fmt.Fprintf(w, "\nresident memory before\t%s\n", mebibytes(l.Before))
-		fmt.Fprintf(w, "resident memory after the searches\t%s\t%d bytes a memory\n", mebibytes(l.After), max(l.After-l.Before, 0)/int64(l.Memories))
+		fmt.Fprintf(w, "resident memory after the searches\t%s\t%d bytes a memory\n", mebibytes(l.After),
+			max(l.After-l.Before, 0)/int64(l.Memories))
 		fmt.Fprintf(w, "resident memory, peak since filled\t%s\n", mebibytes(l.Peak))
 	}
 	if l.Disk > 0 {

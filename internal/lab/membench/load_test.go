@@ -36,11 +36,13 @@ func TestLoad(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got.Search.Count != 10 || got.Add.Count != 3 || got.SearchBusy.Count != 10 || got.AddBusy.Count < 2 || got.Disk < 300*384*4 || len(steps) != 4 {
+	if got.Search.Count != 10 || got.Add.Count != 3 || got.SearchBusy.Count != 10 || got.AddBusy.Count < 2 || got.Disk < 300*384*4 ||
+		len(steps) != 4 {
 		t.Errorf("%+v, steps %q", got, steps)
 	}
 	var out strings.Builder
-	if err := got.Write(&out); err != nil || !strings.Contains(out.String(), "search, 2 writers") || !strings.Contains(out.String(), "random directions") {
+	if err := got.Write(&out); err != nil || !strings.Contains(out.String(), "search, 2 writers") ||
+		!strings.Contains(out.String(), "random directions") {
 		t.Errorf("%v: %s", err, out.String())
 	}
 	backend, err := target.Open(t.Context())

@@ -237,7 +237,8 @@ func (s *Stage) see(stems *stems, c *Case, q Question, hits []memory.Hit, delete
 
 // say adds one statement of a user.
 func say(ctx context.Context, store memory.Store, user string, said Said) error {
-	_, err := store.Add(ctx, memory.Scope{User: user}, []memory.Message{{Role: memory.User, Name: said.Speaker, Content: said.Text}}, memory.AddOptions{})
+	_, err := store.Add(ctx, memory.Scope{User: user}, []memory.Message{{Role: memory.User, Name: said.Speaker, Content: said.Text}},
+		memory.AddOptions{})
 	return err
 }
 

@@ -24,10 +24,12 @@ type Report struct {
 func (r *Report) Write(out io.Writer) error {
 	fmt.Fprintf(out, "%s; %d users\n", r.Source, r.Users)
 	if r.Pairs > 0 {
-		fmt.Fprintf(out, "%d of %d pairs of question and fact (%s) have no content stem in common\n", r.Disjoint, r.Pairs, percent(float64(r.Disjoint)/float64(r.Pairs)))
+		fmt.Fprintf(out, "%d of %d pairs of question and fact (%s) have no content stem in common\n", r.Disjoint, r.Pairs,
+			percent(float64(r.Disjoint)/float64(r.Pairs)))
 	}
 	w := figures.LeftTable(out)
-	fmt.Fprintln(w, "\nSTORE\tEMBEDDER\tMOMENT\tQUESTIONS\tRECALL@1\t@3\t@5\tNO STEM IN COMMON\t@1\t@5\tNEWEST FIRST\tDELETED FOUND\tOTHERS' FOUND")
+	fmt.Fprintln(w, "\nSTORE\tEMBEDDER\tMOMENT\tQUESTIONS\tRECALL@1\t@3\t@5\tNO STEM IN COMMON\t@1\t@5\tNEWEST FIRST\tDELETED "+
+		"FOUND\tOTHERS' FOUND")
 	for i := range r.Recall {
 		for _, s := range r.Recall[i].Stages {
 			newest := "-"
@@ -35,15 +37,18 @@ func (r *Report) Write(out io.Writer) error {
 				newest = percent(s.NewestFirst)
 			}
 			fmt.Fprintf(w, "%s\t%s\t%s\t%d\t%s\t%s\t%s\t%d\t%s\t%s\t%s\t%d\t%d\n", r.Recall[i].Store, r.Recall[i].Embedder, s.Name, s.Questions,
-				percent(s.At1), percent(s.At3), percent(s.At5), s.Disjoint, percent(s.DisjointAt1), percent(s.DisjointAt5), newest, s.Deleted, s.Foreign)
+				percent(s.At1), percent(s.At3), percent(s.At5), s.Disjoint, percent(s.DisjointAt1), percent(s.DisjointAt5), newest, s.Deleted,
+				s.Foreign)
 		}
 		if lost, ok := r.Recall[i].lost(); ok {
-			fmt.Fprintf(w, "%s\t%s\tlost by use, points\t\t%+.1f\t%+.1f\t%+.1f\t\t\t\t\t\t\n", r.Recall[i].Store, r.Recall[i].Embedder, lost[0], lost[1], lost[2])
+			fmt.Fprintf(w, "%s\t%s\tlost by use, points\t\t%+.1f\t%+.1f\t%+.1f\t\t\t\t\t\t\n", r.Recall[i].Store, r.Recall[i].Embedder, lost[0],
+				lost[1], lost[2])
 		}
 	}
 	fmt.Fprintln(w, "\nSTORE\tEMBEDDER\tADD P50\tP99\tSEARCH P50\tP99")
 	for _, t := range r.Recall {
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\n", t.Store, t.Embedder, short(t.Add.P50), short(t.Add.P99), short(t.Search.P50), short(t.Search.P99))
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\n", t.Store, t.Embedder, short(t.Add.P50), short(t.Add.P99), short(t.Search.P50),
+			short(t.Search.P99))
 	}
 	for i := range r.Prompts {
 		r.Prompts[i].write(w)

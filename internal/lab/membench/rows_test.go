@@ -6,7 +6,8 @@ import (
 )
 
 const goodRow = `{"user":"ana","sessions":[{"id":"1","turns":[{"id":"D1:1","speaker":"Ana","text":"I live in Porto."},` +
-	`{"id":"D1:2","speaker":"Bo","text":"How nice."}]}],"questions":[{"question":"Where does Ana live?","answer":"Porto","evidence":["D1:1"]}]}`
+	`{"id":"D1:2","speaker":"Bo","text":"How nice."}]}],"questions":[{"question":"Where does Ana ` +
+	`live?","answer":"Porto","evidence":["D1:1"]}]}`
 
 func TestReadRows(t *testing.T) {
 	data, err := ReadRows(strings.NewReader(goodRow + "\n\n" + strings.Replace(goodRow, `"ana"`, `"bo"`, 1) + "\n"))
@@ -61,7 +62,8 @@ func FuzzReadRows(f *testing.F) {
 	f.Fuzz(func(t *testing.T, raw []byte) {
 		data, err := ReadRows(strings.NewReader(string(raw)))
 		if err != nil {
-			if data != nil || !strings.HasPrefix(err.Error(), "line ") && len(strings.TrimSpace(string(raw))) > 0 && !strings.Contains(err.Error(), "no line") {
+			if data != nil || !strings.HasPrefix(err.Error(), "line ") && len(strings.TrimSpace(string(raw))) > 0 &&
+				!strings.Contains(err.Error(), "no line") {
 				t.Fatalf("data %v, error %v", data, err)
 			}
 			return

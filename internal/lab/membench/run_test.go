@@ -59,7 +59,8 @@ func TestStoresAgree(t *testing.T) {
 			t.Errorf("%+v in memory, %+v in SQLite", a.Stages[i], b.Stages[i])
 		}
 	}
-	if len(a.Stages) != 3 || a.Add.Count != 2*(factsEach+othersEach+mattersEach+updatesEach) || a.Search.Count != 3*(len(data.Cases[0].First)+len(data.Cases[1].First)) {
+	if len(a.Stages) != 3 || a.Add.Count != 2*(factsEach+othersEach+mattersEach+updatesEach) ||
+		a.Search.Count != 3*(len(data.Cases[0].First)+len(data.Cases[1].First)) {
 		t.Errorf("%d stages, %d adds, %d searches", len(a.Stages), a.Add.Count, a.Search.Count)
 	}
 }

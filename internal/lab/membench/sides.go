@@ -105,8 +105,10 @@ func (s *wrappedSide) turn(ctx context.Context, turn Turn) error {
 
 // prompt is that of langchaingo's conversation chain.
 func prompt(history, input string) string {
-	return "The following is a friendly conversation between a human and an AI. The AI is talkative and provides lots of specific details from its context. " +
-		"If the AI does not know the answer to a question, it truthfully says it does not know.\n\nCurrent conversation:\n" + history + "\nHuman: " + input + "\nAI:"
+	return "The following is a friendly conversation between a human and an AI. The AI is talkative and provides lots of specific details " +
+		"from its context. " +
+		"If the AI does not know the answer to a question, it truthfully says it does not know.\n\nCurrent conversation:\n" + history +
+		"\nHuman: " + input + "\nAI:"
 }
 
 const historyKey = "history"

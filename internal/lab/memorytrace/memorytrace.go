@@ -100,7 +100,8 @@ func (p *Path) remember(ctx context.Context, b trace.Block) error {
 		return nil
 	}
 	scope := memory.Scope{User: p.names[p.users.first(b.ID)]}
-	done, err := p.store.Add(ctx, scope, []memory.Message{{Role: memory.User, Content: b.Text}}, memory.AddOptions{Extractor: memory.Everything{}})
+	done, err := p.store.Add(ctx, scope, []memory.Message{{Role: memory.User, Content: b.Text}},
+		memory.AddOptions{Extractor: memory.Everything{}})
 	if err != nil {
 		return err
 	}

@@ -77,7 +77,8 @@ func (c *Chart) SVG() []byte {
 			}
 			tip := fmt.Sprintf("%s, %s: %s ± %s", l.name, number(m.X), number(m.Y), number(m.Half))
 			if m.Hollow {
-				p.add(`<circle cx="%.1f" cy="%.1f" r="4" fill="#fff" stroke="%s" stroke-width="2"><title>%s</title></circle>`, x.at(m.X), y.at(m.Y), colour, tip)
+				p.add(`<circle cx="%.1f" cy="%.1f" r="4" fill="#fff" stroke="%s" stroke-width="2"><title>%s</title></circle>`, x.at(m.X), y.at(m.Y),
+					colour, tip)
 			} else {
 				p.add(`<circle cx="%.1f" cy="%.1f" r="3" fill="%s"><title>%s</title></circle>`, x.at(m.X), y.at(m.Y), colour, tip)
 			}

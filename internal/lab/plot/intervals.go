@@ -77,7 +77,8 @@ func (p *Panel) draw(out *picture, top int) {
 		y := top + panelTop + barHeight*i + 4
 		low, high := x(b.Low), x(b.High)
 		out.add(`<text x="%d" y="%d" text-anchor="end" fill="#111">%s</text>`, panelLeft-10, y+4, b.Name)
-		out.add(`<path d="M%.1f %dH%.1fM%.1f %dv8M%.1f %dv8" stroke="%s" stroke-width="2" fill="none"/>`, low, y, high, low, y-4, high, y-4, b.Colour)
+		out.add(`<path d="M%.1f %dH%.1fM%.1f %dv8M%.1f %dv8" stroke="%s" stroke-width="2" fill="none"/>`, low, y, high, low, y-4, high, y-4,
+			b.Colour)
 		out.add(`<circle cx="%.1f" cy="%d" r="4" fill="%s"><title>%s</title></circle>`, x(b.Mean), y, b.Colour,
 			fmt.Sprintf("%s: %+.3g, from %+.3g to %+.3g", b.Name, b.Mean, b.Low, b.High))
 		out.add(`<text x="%d" y="%d" fill="%s">%+.3g, %s</text>`, panelWidth-panelRight+14, y+4, b.Colour, b.Mean, b.Verdict)

@@ -153,7 +153,8 @@ func measure(t *testing.T, name string, s filled, docs []store.Document, cases [
 func elasticsearch(t *testing.T, embedder elastic.Embedder) *elastic.Index {
 	t.Helper()
 	x, err := elastic.Open(elastic.Options{
-		Addresses: []string{storetest.Elasticsearch(t)}, Index: fmt.Sprintf("ragpilot-test-recall-%d", time.Now().UnixNano()), Timeout: time.Minute,
+		Addresses: []string{storetest.Elasticsearch(t)}, Index: fmt.Sprintf("ragpilot-test-recall-%d", time.Now().UnixNano()),
+		Timeout:  time.Minute,
 		Embedder: embedder,
 	})
 	if err != nil {

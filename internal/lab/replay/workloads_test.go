@@ -223,7 +223,8 @@ func harm(t *testing.T, run string, bars harmBars, best, without measured) {
 	t.Logf("%s: helped %.1f %%, harmed %.1f %% of %d requests; %d tokens more, %d less (%.1f %%)",
 		run, 100*float64(helped)/n, 100*float64(harmed)/n, len(without.prompt), more, less, 100*cost)
 	if float64(harmed) > bars.requests*n || cost > bars.tokens {
-		t.Errorf("%s: %d of %d requests harmed, by %d tokens; %d tokens saved; want at most %v", run, harmed, len(without.prompt), more, less, bars)
+		t.Errorf("%s: %d of %d requests harmed, by %d tokens; %d tokens saved; want at most %v", run, harmed, len(without.prompt), more, less,
+			bars)
 	}
 }
 

@@ -22,7 +22,10 @@ func Names() []string {
 //
 //	topics               the generator of this package with its defaults and Zipf 1
 //	ragcachepp           Section 4.1, larger setup: 200 queries in bursts of 10, k 5, 50 regions of 10 blocks of 200 tokens, overlap 0.6
-//	ragcachepp-small     Section 4.1, smaller setup, which is also that of the overlap sweep in Section 4.4 (set Overlap): 100 queries, 10 regions
+//
+// ragcachepp-small     Section 4.1, smaller setup, which is also that of the overlap sweep in Section 4.4 (set Overlap): 100
+// queries, 10 regions
+//
 //	ragcachepp-disjoint  Section 4.4, the control: consecutive queries from different regions
 //	ragcachepp-geo       Section 4.7: 200 queries, 20 cities of 10 blocks
 //

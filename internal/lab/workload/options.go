@@ -189,7 +189,8 @@ func (o *Options) completePool() error {
 	case o.Growing && !o.shares():
 		return bad("overlap", *o.Overlap, "not together with growing: blocks that are never retrieved again need no topic that grows")
 	case o.Growing && o.Pool/o.Topics <= o.kMax():
-		return bad("pool", o.Pool, "growing topics need more blocks than the k %d of one request, topics %d have %d each", o.kMax(), o.Topics, o.Pool/o.Topics)
+		return bad("pool", o.Pool, "growing topics need more blocks than the k %d of one request, topics %d have %d each", o.kMax(), o.Topics,
+			o.Pool/o.Topics)
 	}
 	for a := range o.Tenants {
 		if lo, hi := o.tenantBlocks(a); o.shares() && hi-lo < o.kMax() {

@@ -49,7 +49,8 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	}
 	var samples []load.Sample
 	if *fit == "" {
-		engine, err := openai.New(openai.Config{BaseURL: *url, Model: *model, Retries: -1, Extra: map[string]json.RawMessage{"ignore_eos": json.RawMessage("true")}})
+		engine, err := openai.New(openai.Config{BaseURL: *url, Model: *model, Retries: -1,
+			Extra: map[string]json.RawMessage{"ignore_eos": json.RawMessage("true")}})
 		if err != nil {
 			return err
 		}
@@ -71,7 +72,8 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 		return err
 	}
 	for _, r := range residuals {
-		fmt.Fprintf(out, "%-14s %3d samples %9.2f ms measured %9.2f ms fitted %+6.1f %%\n", r.Case, r.Samples, r.Measured, r.Fitted, 100*r.Relative())
+		fmt.Fprintf(out, "%-14s %3d samples %9.2f ms measured %9.2f ms fitted %+6.1f %%\n", r.Case, r.Samples, r.Measured, r.Fitted,
+			100*r.Relative())
 	}
 	return json.NewEncoder(out).Encode(cost)
 }
@@ -156,7 +158,8 @@ func (m *meter) alone(ctx context.Context, name, text string) (load.Sample, erro
 		err = errors.New("the engine does not report cached tokens")
 	}
 	return load.Sample{
-		Case: name, Requests: 1, Prompt: r.Usage.PromptTokens, Cached: r.Usage.CachedTokens, Output: r.Usage.OutputTokens, Millis: figures.Millis(r.TTFT),
+		Case: name, Requests: 1, Prompt: r.Usage.PromptTokens, Cached: r.Usage.CachedTokens, Output: r.Usage.OutputTokens,
+		Millis: figures.Millis(r.TTFT),
 	}, err
 }
 

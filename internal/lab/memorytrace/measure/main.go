@@ -179,7 +179,8 @@ func report(out io.Writer, arms []*arm) error {
 		printf("| %s | %d | %d | %d | %.2f s | %.2f s |\n", a.name, n, a.prompt, a.computed, mean(a.ttft).Seconds(), median(a.ttft).Seconds())
 	}
 	plain, planned := arms[0], arms[1]
-	printf("| ratio | | %.2f | %.2f | %.2f | %.2f |\n", figures.Ratio(plain.prompt, planned.prompt), figures.Ratio(plain.computed, planned.computed),
+	printf("| ratio | | %.2f | %.2f | %.2f | %.2f |\n", figures.Ratio(plain.prompt, planned.prompt),
+		figures.Ratio(plain.computed, planned.computed),
 		mean(plain.ttft).Seconds()/mean(planned.ttft).Seconds(), median(plain.ttft).Seconds()/median(planned.ttft).Seconds())
 	return failed
 }
