@@ -300,19 +300,19 @@ func (c *conversation) read(ctx context.Context, in io.Reader) error {
 	}
 }
 
-// ask answers one question. If that fails, the turn is taken back.
+// ask answers one question, from retrieved blocks or from a compressed context alone. If that fails, the turn is taken back.
 func (c *conversation) ask(ctx context.Context, question string) error {
-	if c.index == nil {
-		return c.askContext(ctx, question)
+	prompt, plan := question, contextpilot.Plan{}
+	if c.index != nil {
+		blocks, err := c.index.Search(ctx, question, c.flags.k)
+		if err != nil {
+			return err
+		}
+		plan = c.pilot.Plan(contextpilot.Request{
+			Session: fmt.Sprintf("chat-%d", c.number), Query: question, Blocks: blocks, Prior: c.prior, Behind: c.end,
+		})
+		prompt = plan.Prompt(question)
 	}
-	blocks, err := c.index.Search(ctx, question, c.flags.k)
-	if err != nil {
-		return err
-	}
-	plan := c.pilot.Plan(contextpilot.Request{
-		Session: fmt.Sprintf("chat-%d", c.number), Query: question, Blocks: blocks, Prior: c.prior, Behind: c.end,
-	})
-	prompt := plan.Prompt(question)
 	messages := append(slices.Clip(c.messages), engines.Message{Role: engines.User, Content: prompt})
 	request := engines.Request{ID: plan.RequestID, Messages: messages, MaxTokens: c.flags.maxTokens, Extra: c.extra}
 	request.Blocks = append(slices.Clip(c.blocks), engines.BlockSpans(len(messages)-1, &plan)...)
@@ -321,7 +321,9 @@ func (c *conversation) ask(ctx context.Context, question string) error {
 		return err
 	})
 	if err != nil {
-		c.pilot.Observe(contextpilot.Event{Kind: contextpilot.Gone, Request: plan.RequestID})
+		if c.index != nil {
+			c.pilot.Observe(contextpilot.Event{Kind: contextpilot.Gone, Request: plan.RequestID})
+		}
 		return err
 	}
 	c.blocks = request.Blocks
@@ -329,22 +331,6 @@ func (c *conversation) ask(ctx context.Context, question string) error {
 	c.prior = append(c.prior, prompt, response.Text)
 	c.end = plan.End.Answered(response.Usage.OutputTokens)
 	c.report(&plan, response)
-	return nil
-}
-
-// askContext answers a question from a compressed context alone.
-func (c *conversation) askContext(ctx context.Context, question string) error {
-	messages := append(slices.Clip(c.messages), engines.Message{Role: engines.User, Content: question})
-	response, err := c.engine.Generate(ctx, engines.Request{Messages: messages, MaxTokens: c.flags.maxTokens, Extra: c.extra},
-		func(piece string) error {
-			_, err := io.WriteString(c.out, piece)
-			return err
-		})
-	if err != nil {
-		return err
-	}
-	c.messages = append(messages, engines.Message{Role: engines.Assistant, Content: response.Text})
-	c.report(&contextpilot.Plan{}, response)
 	return nil
 }
 

@@ -10,10 +10,10 @@ import (
 	"path/filepath"
 	"runtime"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/spf13/pflag"
+	"golang.org/x/sync/errgroup"
 
 	"github.com/ragpilot/ragpilot/engines"
 	"github.com/ragpilot/ragpilot/internal/lab/figures"
@@ -186,24 +186,12 @@ func (l *loader) eachSeed(f func(seed int) error) error {
 	if l.engine == nil {
 		workers = min(runtime.GOMAXPROCS(0), seeds)
 	}
-	faults := make([]error, seeds)
-	var group sync.WaitGroup
-	for w := range workers {
-		group.Go(func() {
-			for seed := w; seed < seeds; seed += workers {
-				if faults[seed] = f(seed); faults[seed] != nil {
-					return
-				}
-			}
-		})
+	var group errgroup.Group
+	group.SetLimit(workers)
+	for seed := range seeds {
+		group.Go(func() error { return f(seed) })
 	}
-	group.Wait()
-	for _, err := range faults {
-		if err != nil {
-			return err
-		}
-	}
-	return nil
+	return group.Wait()
 }
 
 func (l *loader) points(ctx context.Context, arrivals []load.Arrivals) ([]load.Point, error) {

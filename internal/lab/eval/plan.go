@@ -57,17 +57,15 @@ type desk struct {
 	arm   Arm
 	seed  uint64
 	pilot *contextpilot.Pilot
-	count contextpilot.Tokenizer
+	count contextpilot.Estimate
 	head  []engines.Message
 	talks map[string][]engines.Message     // without the head
 	ends  map[string]contextpilot.Position // of the talks
 	seen  map[string]bool                  // blocks by text; of arms that reuse them
 }
 
-func newDesk(arm Arm, seed uint64, system string, count contextpilot.Tokenizer) (*desk, error) {
-	if count == nil {
-		count = contextpilot.Estimate{}
-	}
+func newDesk(arm Arm, seed uint64, system string) (*desk, error) {
+	count := contextpilot.Estimate{}
 	config, err := arm.Profile.Apply(contextpilot.Config{Tokenizer: count, Now: func() time.Time { return time.Unix(0, 0) }})
 	if err != nil {
 		return nil, fmt.Errorf("arm %s: %w", arm.Name, err)

@@ -172,7 +172,7 @@ func (t *table) needed(r *Report) ([]Needed, error) {
 		if a.NLLDiff == nil || a.Shuffle != 0 {
 			continue
 		}
-		sd := deviation(t.sums(func(o *Outcome) float64 { return *o.Arms[i].NLL - *o.Arms[0].NLL }))
+		sd := deviation(t.sums(nllRise(i)))
 		p := MeanPower{SD: sd, Margin: r.Settings.NLLMargin, Alpha: (1 - Confidence) / 2, Power: 0.8}
 		if sd > 0 {
 			all = append(all, Needed{NLL: sd, Observed: a.Name, Rows: p.Rows(), Power: p.Of(r.Rows)})

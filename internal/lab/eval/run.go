@@ -2,11 +2,10 @@ package eval
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"sync"
 
-	"github.com/ragpilot/ragpilot/contextpilot"
+	"golang.org/x/sync/errgroup"
 )
 
 // Run asks a model every row in every arm. Rows are planned in their order by one pilot for each arm; answers may come in
@@ -23,8 +22,6 @@ type Run struct {
 	Seed uint64
 	// Parallel is the number of rows that are with the model at a time; 0: 1.
 	Parallel int
-	// Tokenizer counts for the pilots; nil: [contextpilot.Estimate].
-	Tokenizer contextpilot.Tokenizer
 	// Done are outcomes of an earlier part of the same run. The rows are planned again, so that pilots know them, and not asked.
 	Done []Outcome
 	// Record, if not nil, is called with each new outcome, one at a time. An error ends the run.
@@ -49,7 +46,6 @@ type work struct {
 	next     int
 	turns    map[string]int
 	outcomes []Outcome // by row
-	err      error
 }
 
 // Do returns the outcomes of all rows in their order, those of Done included. It ends at the first error; what was recorded
@@ -60,7 +56,7 @@ func (r *Run) Do(ctx context.Context) ([]Outcome, error) {
 	}
 	w := &work{Run: r, done: map[string]*Outcome{}, turns: map[string]int{}, outcomes: make([]Outcome, len(r.Rows))}
 	for _, a := range r.Arms {
-		d, err := newDesk(a, r.Seed, r.System, r.Tokenizer)
+		d, err := newDesk(a, r.Seed, r.System)
 		if err != nil {
 			return nil, err
 		}
@@ -72,23 +68,11 @@ func (r *Run) Do(ctx context.Context) ([]Outcome, error) {
 		}
 		w.done[r.Done[i].Row] = &r.Done[i]
 	}
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	var group sync.WaitGroup
+	group, ctx := errgroup.WithContext(ctx)
 	for range max(r.Parallel, 1) {
-		group.Go(func() {
-			if err := w.loop(ctx); err != nil {
-				cancel()
-				w.mu.Lock()
-				defer w.mu.Unlock()
-				if w.err == nil || errors.Is(w.err, context.Canceled) {
-					w.err = err
-				}
-			}
-		})
+		group.Go(func() error { return w.loop(ctx) })
 	}
-	group.Wait()
-	return w.outcomes, w.err
+	return w.outcomes, group.Wait()
 }
 
 // loop takes one row after the other to the model.

@@ -97,6 +97,16 @@ func (t *table) comparable(i int) bool {
 	return t.known(func(o *Outcome) *float64 { return o.Arms[i].NLL }) && t.known(func(o *Outcome) *float64 { return o.Arms[0].NLL })
 }
 
+// exactGain is how much better arm i matches than plain.
+func exactGain(i int) func(*Outcome) float64 {
+	return func(o *Outcome) float64 { return one(o.Arms[i].Exact) - one(o.Arms[0].Exact) }
+}
+
+// nllRise is how much less likely the answer is in arm i than in plain.
+func nllRise(i int) func(*Outcome) float64 {
+	return func(o *Outcome) float64 { return *o.Arms[i].NLL - *o.Arms[0].NLL }
+}
+
 // turnPart is 0 for a first turn and 1 for a later one.
 func turnPart(o *Outcome) int { return min(o.Turn, 2) - 1 }
 
@@ -107,10 +117,10 @@ func (t *table) turnDiffs(i int, turns []Part, boot Bootstrap) {
 		if len(some.outcomes) == 0 {
 			continue
 		}
-		exact, _ := boot.Mean(some.sums(func(o *Outcome) float64 { return one(o.Arms[i].Exact) - one(o.Arms[0].Exact) }))
+		exact, _ := boot.Mean(some.sums(exactGain(i)))
 		turns[part].ExactDiff = &exact
 		if some.comparable(i) {
-			nll, _ := boot.Mean(some.sums(func(o *Outcome) float64 { return *o.Arms[i].NLL - *o.Arms[0].NLL }))
+			nll, _ := boot.Mean(some.sums(nllRise(i)))
 			turns[part].NLLDiff = &nll
 		}
 	}
@@ -118,7 +128,7 @@ func (t *table) turnDiffs(i int, turns []Part, boot Bootstrap) {
 
 func (t *table) exactDiff(i int, s Settings, boot Bootstrap) *Difference {
 	d := &Difference{}
-	d.Interval, d.BCa = boot.Mean(t.sums(func(o *Outcome) float64 { return one(o.Arms[i].Exact) - one(o.Arms[0].Exact) }))
+	d.Interval, d.BCa = boot.Mean(t.sums(exactGain(i)))
 	for k := range t.outcomes {
 		switch a, plain := t.outcomes[k].Arms[i].Exact, t.outcomes[k].Arms[0].Exact; {
 		case a && !plain:
@@ -143,7 +153,7 @@ func (t *table) decides() bool {
 
 func (t *table) nllDiff(i int, s Settings, boot Bootstrap) *Difference {
 	d := &Difference{Verdict: Undecided}
-	d.Interval, d.BCa = boot.Mean(t.sums(func(o *Outcome) float64 { return *o.Arms[i].NLL - *o.Arms[0].NLL }))
+	d.Interval, d.BCa = boot.Mean(t.sums(nllRise(i)))
 	if t.decides() {
 		d.Verdict = judge(s.NLLMargin, Interval{-d.Mean, -d.High, -d.Low}) // a rise is a loss
 	}

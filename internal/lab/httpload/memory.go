@@ -24,9 +24,7 @@ type MemoryWatch struct {
 	read func() (int64, error)
 	stop chan struct{}
 	done sync.WaitGroup
-
-	mu sync.Mutex
-	m  Memory // guarded by mu
+	m    Memory // of the goroutine until done
 }
 
 // WatchMemory begins to watch a process. It returns [ErrNotMeasured] on systems other than Linux, another error if there
@@ -67,8 +65,6 @@ func (w *MemoryWatch) look() error {
 	if err != nil {
 		return err
 	}
-	w.mu.Lock()
-	defer w.mu.Unlock()
 	w.m.After = size
 	w.m.Peak = max(w.m.Peak, size)
 	return nil

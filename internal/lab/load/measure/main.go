@@ -18,7 +18,8 @@ import (
 	"os"
 	"os/signal"
 	"strings"
-	"sync"
+
+	"golang.org/x/sync/errgroup"
 
 	"github.com/ragpilot/ragpilot/engines"
 	"github.com/ragpilot/ragpilot/engines/openai"
@@ -173,17 +174,20 @@ func (m *meter) together(ctx context.Context, name string, k, n int) (load.Sampl
 			return load.Sample{}, err
 		}
 	}
-	responses, faults := make([]engines.Response, k), make([]error, k)
-	var wg sync.WaitGroup
+	responses := make([]engines.Response, k)
+	var group errgroup.Group
 	for i, text := range texts {
-		wg.Go(func() { responses[i], faults[i] = m.ask(ctx, text, output) })
+		group.Go(func() (err error) {
+			responses[i], err = m.ask(ctx, text, output)
+			return err
+		})
 	}
-	wg.Wait()
+	failed := group.Wait()
 	s := load.Sample{Case: name, Requests: k, Output: output}
 	for _, r := range responses {
 		s.Prompt += r.Usage.PromptTokens / k
 		s.Cached += r.Usage.CachedTokens / k
 		s.Millis += figures.Millis(r.Total-r.TTFT) / float64((r.Usage.OutputTokens-1)*k)
 	}
-	return s, errors.Join(faults...)
+	return s, failed
 }
