@@ -56,8 +56,10 @@ func (f *benchLocalFlags) run(cmd *cobra.Command) (err error) {
 		return err
 	}
 	// A prompt is computed in one step, as elsewhere with a batch of its length.
-	engine, err := local.Open(local.Config{Model: path, Threads: f.threads, Step: slices.Max(f.prompts),
-		CacheBytes: 2 * local.DefaultCacheBytes})
+	engine, err := local.Open(local.Config{
+		Model: path, Threads: f.threads, Step: slices.Max(f.prompts),
+		CacheBytes: 2 * local.DefaultCacheBytes,
+	})
 	if err != nil {
 		return err
 	}
@@ -168,7 +170,8 @@ func (b *blockBench) run(ctx context.Context, length int) error {
 }
 
 func (b *blockBench) ask(ctx context.Context, prompt []int32, blocks []engines.BlockSpan,
-	extra map[string]json.RawMessage) (engines.Response, error) {
+	extra map[string]json.RawMessage,
+) (engines.Response, error) {
 	return b.engine.GenerateTokens(ctx, engines.Request{MaxTokens: 1, Extra: extra, Blocks: blocks}, prompt, nil)
 }
 

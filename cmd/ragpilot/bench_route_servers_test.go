@@ -168,8 +168,10 @@ func slotServer(t *testing.T, tokenizes bool) string {
 		mux.HandleFunc(path, func(w http.ResponseWriter, _ *http.Request) { _ = json.NewEncoder(w).Encode(v) })
 	}
 	page("/v1/models", map[string]any{"data": []any{map[string]string{"id": "m", "owned_by": "llamacpp"}}})
-	page("/props", map[string]any{"total_slots": 3, "model_path": "/some/where/m.gguf", "build_info": "b1",
-		"default_generation_settings": map[string]int{"n_ctx": 4096}})
+	page("/props", map[string]any{
+		"total_slots": 3, "model_path": "/some/where/m.gguf", "build_info": "b1",
+		"default_generation_settings": map[string]int{"n_ctx": 4096},
+	})
 	page("/slots", []any{})
 	page("/apply-template", map[string]string{"prompt": "p"})
 	if tokenizes {

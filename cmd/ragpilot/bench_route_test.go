@@ -24,8 +24,10 @@ func routePoints(t *testing.T, out string) []load.RoutePoint {
 }
 
 func TestBenchRoute(t *testing.T) {
-	args := []string{"bench", "route", "--workload", "topics", "--contexts", "250", "--replicas", "2,3", "--arrivals", "poisson:1,4",
-		"--seeds", "2"}
+	args := []string{
+		"bench", "route", "--workload", "topics", "--contexts", "250", "--replicas", "2,3", "--arrivals", "poisson:1,4",
+		"--seeds", "2",
+	}
 	out, err := run(t, append(args, "--json")...)
 	if err != nil {
 		t.Fatal(err)

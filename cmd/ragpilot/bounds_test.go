@@ -22,8 +22,10 @@ any              0.4286
 `, ""},
 		{"json", "--json", `{"requests":3,"first_turns":2,"doc_tokens":63,"session_repeats":0.14285714285714285,"online":0.42857142857142855,` +
 			`"spread":0.42857142857142855,"offline":0.42857142857142855,"groups":0.42857142857142855,"any":0.42857142857142855}` + "\n", ""},
-		{"first document", "--k 1 --json",
-			`{"requests":3,"first_turns":2,"doc_tokens":27,"session_repeats":0,"online":0,"spread":0,"offline":0,"groups":0,"any":0}` + "\n", ""},
+		{
+			"first document", "--k 1 --json",
+			`{"requests":3,"first_turns":2,"doc_tokens":27,"session_repeats":0,"online":0,"spread":0,"offline":0,"groups":0,"any":0}` + "\n", "",
+		},
 		{
 			"without history", "--history none --groups-limit 2 --json",
 			`{"requests":3,"first_turns":3,"doc_tokens":63,"session_repeats":0,"online":0.5714285714285714,"spread":0.42857142857142855,` +
@@ -64,8 +66,11 @@ func TestBoundsBadInput(t *testing.T) {
 		{"one input", []string{"--trace", "-", "--blocks", "-"}, "standard input"},
 		{"missing", []string{"--trace", trc + "x", "--blocks", blocks}, trc + "x"},
 		{"missing blocks", []string{"--trace", trc, "--blocks", blocks + "x"}, blocks + "x"},
-		{"unknown block", []string{"--trace", write(t, "t.jsonl", `{"id":"1","query":"?","docs":["z"]}`), "--blocks", blocks},
-			`t.jsonl:1: request "1": names unknown block "z"`},
+		{
+			"unknown block",
+			[]string{"--trace", write(t, "t.jsonl", `{"id":"1","query":"?","docs":["z"]}`), "--blocks", blocks},
+			`t.jsonl:1: request "1": names unknown block "z"`,
+		},
 		{"history", []string{"--trace", trc, "--blocks", blocks, "--history", "half"}, `--history "half"`},
 		{"k", []string{"--trace", trc, "--blocks", blocks, "--k", "-1"}, "--k -1"},
 		{"limit", []string{"--trace", trc, "--blocks", blocks, "--groups-limit", "-1"}, "--groups-limit -1"},

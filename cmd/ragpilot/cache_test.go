@@ -57,8 +57,10 @@ func TestCache(t *testing.T) {
 	}
 	server := httptest.NewServer(upstream.New(upstream.Options{}))
 	defer server.Close()
-	for folder, want := range map[string]string{dir: "; 1 damaged", t.TempDir(): "nothing of an engine",
-		filepath.Join(dir, "none"): "is not there", pages[1]: "1 problems"} {
+	for folder, want := range map[string]string{
+		dir: "; 1 damaged", t.TempDir(): "nothing of an engine",
+		filepath.Join(dir, "none"): "is not there", pages[1]: "1 problems",
+	} {
 		out, err := run(t, "doctor", "--engine", server.URL, "--no-probe", "--cache-dir", folder)
 		if !strings.Contains(out, want) || (err != nil) != (folder == pages[1]) {
 			t.Errorf("doctor of %s: %v\n%s", folder, err, out)

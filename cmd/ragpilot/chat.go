@@ -103,8 +103,10 @@ func (f *chatFlags) run(cmd *cobra.Command) (err error) {
 		return err
 	}
 	defer engine.Subscribe(pilot.Sink(contextpilot.Scope{}))()
-	c := &conversation{flags: f, pilot: pilot, engine: engine.Engine, index: index, extra: extra, out: cmd.OutOrStdout(),
-		warnings: cmd.ErrOrStderr()}
+	c := &conversation{
+		flags: f, pilot: pilot, engine: engine.Engine, index: index, extra: extra, out: cmd.OutOrStdout(),
+		warnings: cmd.ErrOrStderr(),
+	}
 	c.begin()
 	fmt.Fprintf(c.out, "engine: %s\n", engine.Name())
 	return c.read(cmd.Context(), cmd.InOrStdin())

@@ -187,8 +187,11 @@ func TestChatWarnsOfAnotherTask(t *testing.T) {
 	for _, x := range []struct {
 		fit  *engines.ContextFit
 		want string
-	}{{&engines.ContextFit{Drift: 0.5, OtherTask: true}, "another task, it seems (drift 0.50)"}, {&engines.ContextFit{Drift: 0.1}, ""},
-		{nil, ""}} {
+	}{
+		{&engines.ContextFit{Drift: 0.5, OtherTask: true}, "another task, it seems (drift 0.50)"},
+		{&engines.ContextFit{Drift: 0.1}, ""},
+		{nil, ""},
+	} {
 		var out, warnings bytes.Buffer
 		c := conversation{flags: &chatFlags{context: "a"}, out: &out, warnings: &warnings}
 		c.report(&contextpilot.Plan{}, engines.Response{Context: x.fit})

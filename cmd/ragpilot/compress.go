@@ -172,8 +172,12 @@ func (f *compressFlags) compress(ctx context.Context) (done local.Compressed, er
 // slotNamed has the flags' names in an error of WriteSlotFile.
 func slotNamed(err error) error {
 	text := strings.TrimPrefix(err.Error(), "slot file: ")
-	for _, f := range []struct{ field, flag string }{{"Type: type", "--slot-type"}, {"Parallel", "--parallel"}, {"Model", "--model"},
-		{"Out:", "--out:"}} {
+	for _, f := range []struct{ field, flag string }{
+		{"Type: type", "--slot-type"},
+		{"Parallel", "--parallel"},
+		{"Model", "--model"},
+		{"Out:", "--out:"},
+	} {
 		if rest, ok := strings.CutPrefix(text, f.field); ok {
 			text = f.flag + rest
 		}

@@ -120,15 +120,19 @@ func checkFiles(dir string) []doctor.Check {
 	case errors.Is(err, fs.ErrNotExist):
 		return []doctor.Check{{Name: "cache folder", Result: doctor.NotKnown, Saw: dir + " is not there: no engine has kept anything in it"}}
 	case err != nil:
-		return []doctor.Check{{Name: "cache folder", Result: doctor.Problem, Saw: err.Error(),
-			Do: "mend the folder, or name another one in --cache-dir"}}
+		return []doctor.Check{{
+			Name: "cache folder", Result: doctor.Problem, Saw: err.Error(),
+			Do: "mend the folder, or name another one in --cache-dir",
+		}}
 	case len(all) == 0:
 		return []doctor.Check{{Name: "cache folder", Result: doctor.NotKnown, Saw: dir + " has nothing of an engine"}}
 	}
 	var checks []doctor.Check
 	for _, c := range all {
-		check := doctor.Check{Name: "cache folder", Result: doctor.OK,
-			Saw: fmt.Sprintf("%s (%s, %s): %d blocks, %.1f MB in %s", c.Model, c.Kernel, c.Format, c.Blocks, figures.Megabytes(c.Bytes), c.Folder)}
+		check := doctor.Check{
+			Name: "cache folder", Result: doctor.OK,
+			Saw: fmt.Sprintf("%s (%s, %s): %d blocks, %.1f MB in %s", c.Model, c.Kernel, c.Format, c.Blocks, figures.Megabytes(c.Bytes), c.Folder),
+		}
 		if c.Damaged > 0 {
 			check.Result = doctor.Warning
 			check.Saw += fmt.Sprintf("; %d damaged", c.Damaged)

@@ -102,8 +102,10 @@ func overlapRequest(row *eval.Row) engines.Request {
 		text.WriteString(b.Text + "\n")
 		req.Blocks = append(req.Blocks, engines.BlockSpan{Message: 1, From: from, To: text.Len()})
 	}
-	req.Messages = []engines.Message{{Role: engines.System, Content: eval.DefaultSystem},
-		{Role: engines.User, Content: text.String() + row.Question}}
+	req.Messages = []engines.Message{
+		{Role: engines.System, Content: eval.DefaultSystem},
+		{Role: engines.User, Content: text.String() + row.Question},
+	}
 	return req
 }
 

@@ -248,8 +248,10 @@ func TestEngineServeContext(t *testing.T) {
 	if err := <-ended; err != nil {
 		t.Error(err)
 	}
-	for want, value := range map[string]string{"NAME=FILE": "lamps", "no such file": "lamps=" + out + "x",
-		"damaged": "lamps=" + filepath.Join(docs, "a.md")} {
+	for want, value := range map[string]string{
+		"NAME=FILE": "lamps", "no such file": "lamps=" + out + "x",
+		"damaged": "lamps=" + filepath.Join(docs, "a.md"),
+	} {
 		if _, err := run(t, "engine", "serve", "--model", tinyFile(t), "--listen", "127.0.0.1:0", "--context", value); err == nil ||
 			!strings.Contains(err.Error(), want) {
 			t.Errorf("%s: error %v", value, err)

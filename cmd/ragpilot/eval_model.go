@@ -61,7 +61,8 @@ func (s *localScorer) Score(ctx context.Context, req engines.Request, forced eva
 
 // Distribution implements [eval.DistributionScorer].
 func (s *localScorer) Distribution(ctx context.Context, req engines.Request, forced eval.Forced) (answer []float64, all [][]float32,
-	err error) {
+	err error,
+) {
 	text, skip := s.answer(forced)
 	score, err := s.engine.Score(ctx, req, text, func(i int, logits []float32) {
 		if i >= skip {

@@ -75,8 +75,10 @@ func TestEval(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"150 rows", "plain", "order", "default", "pin-2", "permute-2", "random orders: 2", "inferior", "rows needed",
-		"reordered"} {
+	for _, want := range []string{
+		"150 rows", "plain", "order", "default", "pin-2", "permute-2", "random orders: 2", "inferior", "rows needed",
+		"reordered",
+	} {
 		if !strings.Contains(text, want) {
 			t.Errorf("no %q in\n%s", want, text)
 		}

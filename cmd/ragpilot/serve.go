@@ -229,7 +229,8 @@ func (f *serveFlags) run(cmd *cobra.Command) error {
 // gateway opens the listener for an Envoy gateway, if there is to be one, and serves it until ctx ends. What it returns waits for
 // the end.
 func (f *serveFlags) gateway(ctx context.Context, api *sidecar.API, cfg settings.Config, logger *slog.Logger) (wait func() error,
-	err error) {
+	err error,
+) {
 	if cfg.ExtProcAddr == "" {
 		return func() error { return nil }, nil
 	}

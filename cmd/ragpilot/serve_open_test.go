@@ -30,8 +30,10 @@ func TestServeWarnings(t *testing.T) {
 	t.Setenv("RAGPILOT_CLOUD_KEY", "x")
 	t.Setenv("RAGPILOT_SERVICE_HOST", "10.0.0.1")
 	s := startServe(t, "", "--config", settings, "--key-file", key, "--cloud-provider", "openai", "--infer-api-url", "http://localhost:1")
-	for _, want := range []string{"RAGPILOT_CLOUD_KEY has no effect", key, settings, "keys[0].key has 5 characters",
-		"infer_api_url has no effect with cloud_provider"} {
+	for _, want := range []string{
+		"RAGPILOT_CLOUD_KEY has no effect", key, settings, "keys[0].key has 5 characters",
+		"infer_api_url has no effect with cloud_provider",
+	} {
 		if !strings.Contains(s.log(), want) {
 			t.Errorf("no warning of %q in\n%s", want, s.log())
 		}

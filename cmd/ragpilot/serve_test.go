@@ -56,69 +56,118 @@ func TestServeLayers(t *testing.T) {
 		want      func(*settings.Config)
 	}{
 		{"nothing", nil, nil, func(*settings.Config) {}},
-		{"the reference's command line", nil,
+		{
+			"the reference's command line", nil,
 			strings.Fields("--host 127.0.0.1 --port 9 --infer-api-url http://e:1 --stateless --log-level warning --workers 4 --model m " +
 				"--cloud-provider anthropic --cloud-api-key k --extended-cache --chunk-modulus 7 --max-tokens 5"), func(c *settings.Config) {
 				c.Listen, c.InferAPIURL, c.Stateless, c.LogLevel, c.Workers, c.Model = "127.0.0.1:9", "http://e:1", true, "warning", 4, "m"
 				c.CloudProvider, c.CloudAPIKey, c.ExtendedCache, c.ChunkModulus, c.MaxTokens = "anthropic", "k", true, 7, 5
-			}},
-		{"the reference's variables",
+			},
+		},
+		{
+			"the reference's variables",
 			strings.Fields("CONTEXTPILOT_INFER_API_URL=http://e:2 CONTEXTPILOT_STATELESS_MODE=1 CONTEXTPILOT_MODEL_NAME=m"), nil,
 			func(c *settings.Config) {
 				c.InferAPIURL, c.Stateless, c.Model = "http://e:2", true, "m"
-			}},
-		{"our variables win over those",
+			},
+		},
+		{
+			"our variables win over those",
 			[]string{"CONTEXTPILOT_MODEL_NAME=theirs", "RAGPILOT_MODEL=ours", "CONTEXTPILOT_CLOUD_API_KEY=theirs", "RAGPILOT_CLOUD_API_KEY=ours"},
-			[]string{"--cloud-provider", "openai"}, func(c *settings.Config) {
+			[]string{"--cloud-provider", "openai"},
+			func(c *settings.Config) {
 				c.Model, c.CloudAPIKey, c.CloudProvider = "ours", "ours", "openai"
-			}},
-		{"flags win over variables", []string{"RAGPILOT_MODEL=variable", "RAGPILOT_SHADOW=true"}, []string{"--model", "flag", "--shadow=false"},
-			func(c *settings.Config) { c.Model = "flag" }},
+			},
+		},
+		{
+			"flags win over variables",
+			[]string{"RAGPILOT_MODEL=variable", "RAGPILOT_SHADOW=true"},
+			[]string{"--model", "flag", "--shadow=false"},
+			func(c *settings.Config) { c.Model = "flag" },
+		},
 		{"file", nil, []string{"--config", file}, func(c *settings.Config) {
 			c.Model, c.Policy, c.Listen, c.Shadow, c.CloudProvider, c.Keys = "file", "sorted", "127.0.0.1:1", true, "openai",
 				[]settings.Key{{Key: "a"}}
 		}},
-		{"a provider elsewhere", []string{"RAGPILOT_CLOUD_PROVIDER=openai"}, []string{"--cloud-base-url", "http://gateway/x"},
+		{
+			"a provider elsewhere",
+			[]string{"RAGPILOT_CLOUD_PROVIDER=openai"},
+			[]string{"--cloud-base-url", "http://gateway/x"},
 			func(c *settings.Config) {
 				c.CloudProvider, c.CloudBaseURL = "openai", "http://gateway/x"
-			}},
-		{"file under the rest", []string{"RAGPILOT_CONFIG=" + file, "RAGPILOT_POLICY="},
-			[]string{"--port=2", "--key-file", key, "--shadow=false", "--cloud-provider="}, func(c *settings.Config) {
+			},
+		},
+		{
+			"file under the rest",
+			[]string{"RAGPILOT_CONFIG=" + file, "RAGPILOT_POLICY="},
+			[]string{"--port=2", "--key-file", key, "--shadow=false", "--cloud-provider="},
+			func(c *settings.Config) {
 				c.Model, c.Listen, c.Keys = "file", "127.0.0.1:2", []settings.Key{{Key: "a"}, {Key: "from-file"}}
-			}},
-		{"OpenTelemetry's variables", []string{"OTEL_EXPORTER_OTLP_ENDPOINT=http://c:4318", "OTEL_EXPORTER_OTLP_HEADERS=a=theirs"}, nil,
+			},
+		},
+		{
+			"OpenTelemetry's variables",
+			[]string{"OTEL_EXPORTER_OTLP_ENDPOINT=http://c:4318", "OTEL_EXPORTER_OTLP_HEADERS=a=theirs"},
+			nil,
 			func(c *settings.Config) {
 				c.Trace = settings.Trace{Endpoint: "http://c:4318/v1/traces", Headers: "a=theirs", Sample: 1}
-			}},
-		{"our variables and flags win over those",
-			[]string{"OTEL_EXPORTER_OTLP_ENDPOINT=http://c:4318", "OTEL_EXPORTER_OTLP_HEADERS=a=theirs", "RAGPILOT_TRACE_HEADERS=a=ours",
-				"RAGPILOT_TRACE_SAMPLE=0.5"}, []string{"--trace-endpoint", "http://d:4318"}, func(c *settings.Config) {
+			},
+		},
+		{
+			"our variables and flags win over those",
+			[]string{
+				"OTEL_EXPORTER_OTLP_ENDPOINT=http://c:4318", "OTEL_EXPORTER_OTLP_HEADERS=a=theirs", "RAGPILOT_TRACE_HEADERS=a=ours",
+				"RAGPILOT_TRACE_SAMPLE=0.5",
+			},
+			[]string{"--trace-endpoint", "http://d:4318"},
+			func(c *settings.Config) {
 				c.Trace = settings.Trace{Endpoint: "http://d:4318", Headers: "a=ours", Sample: 0.5}
-			}},
-		{"switched off by a flag", []string{"OTEL_EXPORTER_OTLP_ENDPOINT=http://c:4318"}, []string{"--trace-endpoint="},
-			func(*settings.Config) {}},
-		{"host and port over listen", nil, strings.Fields("--listen 1.2.3.4:5 --host ::1 --port 0"),
-			func(c *settings.Config) { c.Listen = "[::1]:0" }},
+			},
+		},
+		{
+			"switched off by a flag",
+			[]string{"OTEL_EXPORTER_OTLP_ENDPOINT=http://c:4318"},
+			[]string{"--trace-endpoint="},
+			func(*settings.Config) {},
+		},
+		{
+			"host and port over listen", nil, strings.Fields("--listen 1.2.3.4:5 --host ::1 --port 0"),
+			func(c *settings.Config) { c.Listen = "[::1]:0" },
+		},
 		{"no admin", []string{"RAGPILOT_ADMIN_ADDR="}, nil, func(c *settings.Config) { c.AdminAddr = "" }},
-		{"Kubernetes beside a service ragpilot", []string{"RAGPILOT_PORT=tcp://10.0.0.1:8765", "RAGPILOT_SERVICE_HOST=10.0.0.1"}, nil,
-			func(*settings.Config) {}},
-		{"cache events", []string{"RAGPILOT_KV_REPLAY=tcp://e:2"},
+		{
+			"Kubernetes beside a service ragpilot",
+			[]string{"RAGPILOT_PORT=tcp://10.0.0.1:8765", "RAGPILOT_SERVICE_HOST=10.0.0.1"},
+			nil,
+			func(*settings.Config) {},
+		},
+		{
+			"cache events",
+			[]string{"RAGPILOT_KV_REPLAY=tcp://e:2"},
 			strings.Fields("--kv-events tcp://e:1 --kv-engine sglang --kv-topic kv --kv-ranks 2"), func(c *settings.Config) {
 				c.Engines = []settings.Engine{{Kind: "sglang", Events: "tcp://e:1", Replay: "tcp://e:2", Topic: "kv", Ranks: 2}}
-			}},
-		{"cache events of the file under flags", nil, []string{"--config", events, "--kv-events=ipc:///e", "--kv-listen"},
+			},
+		},
+		{
+			"cache events of the file under flags", nil,
+			[]string{"--config", events, "--kv-events=ipc:///e", "--kv-listen"},
 			func(c *settings.Config) {
 				c.Engines = []settings.Engine{{Kind: "vllm", Events: "ipc:///e", Name: "a", Listen: true}}
-			}},
+			},
+		},
 		{"no cache events, whatever the file says", nil, []string{"--config", events, "--kv-events="}, func(*settings.Config) {}},
-		{"the rest", nil,
-			[]string{"--admin-addr=:1", "--log-format=json", "--hold-out=0.5", "--trust-tenant-header=X-T", "--tls-cert=c", "--tls-key=k",
-				"--tls-client-ca=a", "--drain=5s", "--lame-duck=3s", "--plan-window=2ms", "--compat-incremental-order", "--compat"},
+		{
+			"the rest", nil,
+			[]string{
+				"--admin-addr=:1", "--log-format=json", "--hold-out=0.5", "--trust-tenant-header=X-T", "--tls-cert=c", "--tls-key=k",
+				"--tls-client-ca=a", "--drain=5s", "--lame-duck=3s", "--plan-window=2ms", "--compat-incremental-order", "--compat",
+			},
 			func(c *settings.Config) {
 				c.Timeouts.LameDuck, c.Plan.Window, c.CompatIncrementalOrder, c.Compat = 3*time.Second, 2*time.Millisecond, true, true
 				c.AdminAddr, c.LogFormat, c.HoldOut, c.TrustTenantHeader, c.TLS, c.Timeouts.Drain = ":1", "json", 0.5, "X-T",
 					settings.TLS{Cert: "c", Key: "k", ClientCA: "a"}, 5*time.Second
-			}},
+			},
+		},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
@@ -152,15 +201,23 @@ func TestServeBadConfig(t *testing.T) {
 		"unknown policy":   {nil, []string{"--policy", "zebra"}, []string{"policy", `"zebra"`, "paper"}},
 		"collector":        {nil, []string{"--trace-endpoint", "localhost:4318"}, []string{"trace.endpoint", `"localhost:4318"`, "http"}},
 		"share of traces":  {nil, []string{"--trace-sample", "2"}, []string{"trace.sample", "2"}},
-		"its headers": {[]string{"RAGPILOT_TRACE_HEADERS=key"}, []string{"--trace-endpoint", "http://h"},
-			[]string{"trace.headers", "[redacted]"}},
+		"its headers": {
+			[]string{"RAGPILOT_TRACE_HEADERS=key"},
+			[]string{"--trace-endpoint", "http://h"},
+			[]string{"trace.headers", "[redacted]"},
+		},
 		"cache events": {nil, []string{"--kv-events", "localhost:5557"}, []string{"engines[0].events", `"localhost:5557"`, "auto"}},
 		"replay alone": {nil, []string{"--kv-replay", "tcp://h:1"}, []string{"engines[0].events"}},
-		"unknown engine": {nil, []string{"--kv-events", "auto", "--kv-engine", "llamacpp"},
-			[]string{"engines[0].kind", `"llamacpp"`, "sglang"}},
-		"flags for two": {nil,
+		"unknown engine": {
+			nil,
+			[]string{"--kv-events", "auto", "--kv-engine", "llamacpp"},
+			[]string{"engines[0].kind", `"llamacpp"`, "sglang"},
+		},
+		"flags for two": {
+			nil,
 			[]string{"--kv-events", "auto", "--config", write(t, "two.yaml", "engines: [{kind: vllm, events: auto}, {kind: vllm, events: auto}]\n")},
-			[]string{"engines", "2"}},
+			[]string{"engines", "2"},
+		},
 		"certificate alone": {nil, []string{"--tls-cert", "c.pem"}, []string{"tls.key"}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -227,8 +284,10 @@ func TestServeProcess(t *testing.T) {
 		!strings.Contains(text, "ragpilot_http_requests_in_flight") {
 		t.Errorf("metrics: %d %.200s", code, text)
 	}
-	for text, want := range map[string]string{"hold_out: 7\n": "level=ERROR .*hold_out 7",
-		"listen: 127.0.0.1:0\nadmin_addr: 127.0.0.1:0\nhold_out: 0.5\n": `configuration reloaded" changed=\[hold_out\]`} {
+	for text, want := range map[string]string{
+		"hold_out: 7\n": "level=ERROR .*hold_out 7",
+		"listen: 127.0.0.1:0\nadmin_addr: 127.0.0.1:0\nhold_out: 0.5\n": `configuration reloaded" changed=\[hold_out\]`,
+	} {
 		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}

@@ -144,8 +144,10 @@ func startServe(t *testing.T, settings string, args ...string) threatServer {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), 2*time.Minute)
 	cmd := command(ctx,
-		append([]string{"serve", "--config", write(t, "r.yaml", settings), "--listen", "127.0.0.1:0", "--admin-addr", "127.0.0.1:0",
-			"--memory-dir", t.TempDir(), "--memory-embedder", "lexical"}, args...)...)
+		append([]string{
+			"serve", "--config", write(t, "r.yaml", settings), "--listen", "127.0.0.1:0", "--admin-addr", "127.0.0.1:0",
+			"--memory-dir", t.TempDir(), "--memory-embedder", "lexical",
+		}, args...)...)
 	pipe := started(t, cmd, cmd.StderrPipe)
 	var mu sync.Mutex
 	var text strings.Builder
@@ -242,8 +244,10 @@ var pages = map[string][]string{
 }
 
 // hosts are names that a page could give a loopback address.
-var hosts = []string{"evil.example", "evil.example:8765", "127.0.0.1.evil.example", "localhost.evil.example", "localhost.",
-	"127.0.0.1:1@evil.example", "0x7f000001.evil.example"}
+var hosts = []string{
+	"evil.example", "evil.example:8765", "127.0.0.1.evil.example", "localhost.evil.example", "localhost.",
+	"127.0.0.1:1@evil.example", "0x7f000001.evil.example",
+}
 
 // ofMem0 are paths that are there behind /mem0 too.
 var ofMem0 = regexp.MustCompile(`memories|^/v1/(feedback|exports|summary|webhooks|entities)/`)
@@ -377,13 +381,19 @@ func keysAreAsked(t *testing.T, e *seenEngine, s threatServer, r route, path str
 		"x-api-key": {"X-Api-Key", redKey},
 		"both":      {"Authorization", "Bearer " + redKey, "X-Api-Key", redKey},
 		"two keys":  {"Authorization", "Bearer " + redKey, "X-Api-Key", blueKey},
-		"in many places": {"X-Api-Key", redKey, "Api-Key", redKey, "Cookie", "k=" + blueKey, "X-Other", "Token " + redKey, "Authorization",
-			"Basic dTpyZWQtY2xpZW50LWtleS0wMTIzNDU2Nzg5"},
+		"in many places": {
+			"X-Api-Key", redKey, "Api-Key", redKey, "Cookie", "k=" + blueKey, "X-Other", "Token " + redKey, "Authorization",
+			"Basic dTpyZWQtY2xpZW50LWtleS0wMTIzNDU2Nzg5",
+		},
 		"odd cookies": {"X-Api-Key", redKey, "Cookie", `a=b=` + blueKey + `; c="` + redKey + `"`, "Cookie", "d='" + redKey + "'"},
-		"in addresses": {"X-Api-Key", redKey, "X-Forwarded-Uri", "/v1/models?api_key=" + redKey, "Referer",
-			"http://h/?k=" + strings.ReplaceAll(redKey, "-", "%2D")},
-		"inside words": {"X-Api-Key", redKey, "User-Agent", "app/" + redKey, "X-Auth", "key:" + redKey, "Sec-Websocket-Protocol",
-			"realtime, openai-insecure-api-key." + redKey},
+		"in addresses": {
+			"X-Api-Key", redKey, "X-Forwarded-Uri", "/v1/models?api_key=" + redKey, "Referer",
+			"http://h/?k=" + strings.ReplaceAll(redKey, "-", "%2D"),
+		},
+		"inside words": {
+			"X-Api-Key", redKey, "User-Agent", "app/" + redKey, "X-Auth", "key:" + redKey, "Sec-Websocket-Protocol",
+			"realtime, openai-insecure-api-key." + redKey,
+		},
 		"as a name":       {"X-Api-Key", redKey, redKey, "1"},
 		"odd spaces":      {"Authorization", "Bearer \u00a0" + redKey},
 		"beside a page's": {"X-Api-Key", redKey, "X-Forwarded-For", redKey},
@@ -516,8 +526,10 @@ func TestThreatTenants(t *testing.T) {
 	if id == nil {
 		t.Fatalf("no ID in %s", mine.text)
 	}
-	for _, request := range []string{"GET /memories/" + id[1], "DELETE /memories/" + id[1], "DELETE /memories?user_id=u", "POST /reset",
-		"POST /mem0/reset", "POST /evict", "DELETE /v1/memories/" + id[1] + "/"} {
+	for _, request := range []string{
+		"GET /memories/" + id[1], "DELETE /memories/" + id[1], "DELETE /memories?user_id=u", "POST /reset",
+		"POST /mem0/reset", "POST /evict", "DELETE /v1/memories/" + id[1] + "/",
+	} {
 		method, path, _ := strings.Cut(request, " ")
 		as(blueKey, method, path)
 	}
@@ -548,13 +560,19 @@ func TestThreatAddresses(t *testing.T) {
 		"all, with certificates":    {[]string{"--host", "0.0.0.0", "--tls-cert", "c", "--tls-key", "k", "--tls-client-ca", "a"}, ""},
 		"all, with our certificate": {[]string{"--host", "0.0.0.0", "--tls-cert", "c", "--tls-key", "k"}, "allow_anonymous"},
 		"all, on purpose":           {[]string{"--host", "0.0.0.0", "--allow-anonymous"}, ""},
-		"provider's key": {[]string{"--host", "0.0.0.0", "--allow-anonymous", "--cloud-provider", "openai", "--cloud-api-key",
-			engineKey}, "cloud_api_key"},
-		"provider's key, and ours": {[]string{"--host", "0.0.0.0", "--cloud-provider", "openai", "--cloud-api-key", engineKey, "--key-file",
-			key}, ""},
+		"provider's key": {[]string{
+			"--host", "0.0.0.0", "--allow-anonymous", "--cloud-provider", "openai", "--cloud-api-key",
+			engineKey,
+		}, "cloud_api_key"},
+		"provider's key, and ours": {[]string{
+			"--host", "0.0.0.0", "--cloud-provider", "openai", "--cloud-api-key", engineKey, "--key-file",
+			key,
+		}, ""},
 		"provider, clients' keys": {[]string{"--host", "0.0.0.0", "--allow-anonymous", "--cloud-provider", "openai"}, ""},
-		"engine's password": {[]string{"--host", "0.0.0.0", "--allow-anonymous", "--infer-api-url", "http://u:" + engineKey + "@e"},
-			"infer_api_url"},
+		"engine's password": {
+			[]string{"--host", "0.0.0.0", "--allow-anonymous", "--infer-api-url", "http://u:" + engineKey + "@e"},
+			"infer_api_url",
+		},
 		"provider's key on loopback": {[]string{"--cloud-provider", "openai", "--cloud-api-key", engineKey}, ""},
 	} {
 		_, err := serveConfig(t, nil, c.args...)
@@ -619,9 +637,11 @@ func TestThreatStoredAnswers(t *testing.T) {
 	shared := startServe(t, keys+"infer_api_key: "+engineKey+"\n")
 	lifted := startServe(t, keys+"infer_api_key: "+engineKey+"\nstored_objects: true\n")
 	own := startServe(t, keys)
-	for _, body := range []string{`{"model":"m","input":"x","previous_response_id":"resp_1"}`,
+	for _, body := range []string{
+		`{"model":"m","input":"x","previous_response_id":"resp_1"}`,
 		`{"model":"m","input":"x","conversation":{"id":"c"}}`, `{"input":"x","previous\u005fresponse_id":"resp_1","previous_response_id":null}`,
-		`{"input":"x","previous_response_id":null,"previous_response_id":"resp_1"}`} {
+		`{"input":"x","previous_response_id":null,"previous_response_id":"resp_1"}`,
+	} {
 		got := []int{post(shared, redKey, body), post(shared, blueKey, body), post(lifted, redKey, body), post(own, redKey, body)}
 		if want := []int{403, 200, 200, 200}; !slices.Equal(got, want) {
 			t.Errorf("%s: tenant, no tenant, lifted, no key of ours: %v, want %v", body, got, want)
@@ -636,10 +656,14 @@ func TestThreatStoredAnswers(t *testing.T) {
 			`{"input":[{"id":"msg_1","type":null}]}`,
 			`{"input":"x","prompt":{"id":"p"}}`, `{"type":"tool_use","input":[{"role":"user","content":[{"type":"input_file","file_id":"f"}]}]}`,
 		},
-		"/v1/chat/completions": {`{"messages":[{"role":"user","content":[{"type":"file","file":{"file_id":"f"}}]}]}`,
-			`{"messages":[{"role":"assistant","audio":{"id":"a"}}]}`},
-		"/v1/messages": {`{"messages":[{"role":"user","content":[{"type":"document","source":{"type":"file","file_id":"f"}}]}]}`,
-			`{"container":"c","messages":[]}`},
+		"/v1/chat/completions": {
+			`{"messages":[{"role":"user","content":[{"type":"file","file":{"file_id":"f"}}]}]}`,
+			`{"messages":[{"role":"assistant","audio":{"id":"a"}}]}`,
+		},
+		"/v1/messages": {
+			`{"messages":[{"role":"user","content":[{"type":"document","source":{"type":"file","file_id":"f"}}]}]}`,
+			`{"container":"c","messages":[]}`,
+		},
 		"/v1/messages/count_tokens": {`{"messages":[{"role":"user","content":[{"type":"document","source":{"type":"file",` +
 			`"fi\u006ce_id":"f"}}]}]}`},
 	} {

@@ -70,8 +70,14 @@ func (f *genFlags) options(flags *pflag.FlagSet) (workload.Options, error) {
 		return opt, fmt.Errorf("--workload %w", err)
 	}
 	for _, x := range []limited{
-		{"contexts", f.opt.Contexts, 1}, {"k", f.opt.K, 1}, {"pool", f.opt.Pool, 1}, {"topics", f.opt.Topics, 1},
-		{"tenants", f.opt.Tenants, 1}, {"sessions", f.opt.Sessions, 1}, {"turns", f.opt.Turns, 1}, {"block-tokens", f.opt.BlockTokens, 1},
+		{"contexts", f.opt.Contexts, 1},
+		{"k", f.opt.K, 1},
+		{"pool", f.opt.Pool, 1},
+		{"topics", f.opt.Topics, 1},
+		{"tenants", f.opt.Tenants, 1},
+		{"sessions", f.opt.Sessions, 1},
+		{"turns", f.opt.Turns, 1},
+		{"block-tokens", f.opt.BlockTokens, 1},
 	} {
 		if flags.Changed(x.flag) {
 			err = cmp.Or(err, checkLimits(x))

@@ -126,8 +126,10 @@ func TestTraceBadInput(t *testing.T) {
 		{"gen: no number", append(gen, "--zipf", "NaN"), []string{"--zipf NaN"}},
 		{"gen: tenants", append(gen, "--tenants", "7", "--topics", "3"), []string{"--tenants 7", "topics 3"}},
 		{"gen: topics", append(gen, "--topics", "500", "--pool", "400"), []string{"--topics 500", "pool 400"}},
-		{"gen: sessions", append(gen, "--sessions", "7", "--turns", "3", "--contexts", "100"),
-			[]string{"--sessions 7", "turns 3", "contexts 100"}},
+		{
+			"gen: sessions", append(gen, "--sessions", "7", "--turns", "3", "--contexts", "100"),
+			[]string{"--sessions 7", "turns 3", "contexts 100"},
+		},
 		{"gen: workload", append(gen, "--workload", "zebra"), []string{"--workload", `"zebra"`, "ragcachepp"}},
 		{"gen: not of this workload", append(gen, "--workload", "ragcachepp-geo", "--drift", "1"), []string{"--drift 1"}},
 		{"gen: argument", append(gen, "more"), []string{"more"}},

@@ -423,8 +423,10 @@ func TestCancel(t *testing.T) {
 	p := problem(t, requests("abc", "abd"), nil, true)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	for name, bound := range map[string]func(context.Context) (int, error){"nearest": p.Nearest, "spread": p.Spread, "tree": p.SpanningTree,
-		"groups": p.Groups} {
+	for name, bound := range map[string]func(context.Context) (int, error){
+		"nearest": p.Nearest, "spread": p.Spread, "tree": p.SpanningTree,
+		"groups": p.Groups,
+	} {
 		if _, err := bound(ctx); !errors.Is(err, context.Canceled) {
 			t.Errorf("%s: %v", name, err)
 		}

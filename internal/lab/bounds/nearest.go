@@ -55,8 +55,10 @@ type search struct {
 }
 
 func newSearch(p *Problem) *search {
-	return &search{Problem: p, postings: p.postings(), seen: make([]int, len(p.weight)), common: make([]int32, len(p.sets)),
-		rank: make([]int32, len(p.weight))}
+	return &search{
+		Problem: p, postings: p.postings(), seen: make([]int, len(p.weight)), common: make([]int32, len(p.sets)),
+		rank: make([]int32, len(p.weight)),
+	}
 }
 
 // firstGuesses is how many requests are compared block by block before any list is added up.

@@ -123,8 +123,10 @@ func TestDerivePlainText(t *testing.T) {
 func TestDeriveSmall(t *testing.T) {
 	for name, fsys := range map[string]fstest.MapFS{
 		"one line": {"a.txt": {Data: []byte("Only this.")}},
-		"five pages": {"a.md": shortPage("A"), "b.md": shortPage("B"), "c.md": shortPage("C"), "d.md": shortPage("D"),
-			"e.md": shortPage("E")},
+		"five pages": {
+			"a.md": shortPage("A"), "b.md": shortPage("B"), "c.md": shortPage("C"), "d.md": shortPage("D"),
+			"e.md": shortPage("E"),
+		},
 		"two, one empty": {"a.md": shortPage("A"), "b.md": {}},
 	} {
 		s, err := demo.Derive(context.Background(), fsys)

@@ -146,8 +146,10 @@ func (x *exam) metrics(ctx context.Context) {
 		return
 	}
 	hits, err := x.facts.hits(ctx)
-	flag := map[Kind]string{VLLM: "start the server without --disable-log-stats", SGLang: "start the server with --enable-metrics",
-		LlamaCPP: "start the server with --metrics"}[x.kind]
+	flag := map[Kind]string{
+		VLLM: "start the server without --disable-log-stats", SGLang: "start the server with --enable-metrics",
+		LlamaCPP: "start the server with --metrics",
+	}[x.kind]
 	switch {
 	case errors.Is(err, engines.ErrUnreachable):
 		x.add(name, NotKnown, short(err), "")

@@ -134,46 +134,79 @@ func TestOneThingWrong(t *testing.T) {
 	}{
 		{"loading", doctor.VLLM, set(func(f *fake) { f.sick = true }), []string{"problem: health"}, "503"},
 		{"key", doctor.VLLM, set(func(f *fake) { f.refuses = true }), []string{"problem: health"}, "--api-key"},
-		{"vLLM without details", doctor.VLLM, set(func(f *fake) { f.noDetails = true }), []string{"problem: token details"},
-			"--enable-prompt-tokens-details"},
-		{"SGLang without report", doctor.SGLang, set(func(f *fake) { f.noDetails = true }), []string{"problem: token details"},
-			"--enable-cache-report"},
-		{"vLLM without cache", doctor.VLLM, set(func(f *fake) { f.noCache = true }), []string{"problem: prefix caching"},
-			"--no-enable-prefix-caching"},
-		{"SGLang without cache", doctor.SGLang, set(func(f *fake) { f.noCache = true }), []string{"problem: prefix caching"},
-			"--disable-radix-cache"},
-		{"llama.cpp without cache", doctor.LlamaCPP, set(func(f *fake) { f.noCache = true }), []string{"problem: prefix caching"},
-			"cache_prompt"},
+		{
+			"vLLM without details", doctor.VLLM, set(func(f *fake) { f.noDetails = true }),
+			[]string{"problem: token details"},
+			"--enable-prompt-tokens-details",
+		},
+		{
+			"SGLang without report", doctor.SGLang, set(func(f *fake) { f.noDetails = true }),
+			[]string{"problem: token details"},
+			"--enable-cache-report",
+		},
+		{
+			"vLLM without cache", doctor.VLLM, set(func(f *fake) { f.noCache = true }),
+			[]string{"problem: prefix caching"},
+			"--no-enable-prefix-caching",
+		},
+		{
+			"SGLang without cache", doctor.SGLang, set(func(f *fake) { f.noCache = true }),
+			[]string{"problem: prefix caching"},
+			"--disable-radix-cache",
+		},
+		{
+			"llama.cpp without cache", doctor.LlamaCPP, set(func(f *fake) { f.noCache = true }),
+			[]string{"problem: prefix caching"},
+			"cache_prompt",
+		},
 		{"whole prompts only", doctor.VLLM, set(func(f *fake) { f.wholeOnly = true }), []string{"problem: shared prefix"}, "full attention"},
-		{"two behind one address", doctor.Other, set(func(f *fake) { f.replicas = 2 }), []string{"problem: prefix caching"},
-			"share this address"},
+		{
+			"two behind one address", doctor.Other, set(func(f *fake) { f.replicas = 2 }),
+			[]string{"problem: prefix caching"},
+			"share this address",
+		},
 		{"no usage", doctor.Other, set(func(f *fake) { f.noUsage = true }), []string{"problem: streaming usage"}, "gateway"},
-		{"no usage in streams", doctor.VLLM, set(func(f *fake) { f.noStreamUsage = true }), []string{"problem: streaming usage"},
-			"include_usage"},
+		{
+			"no usage in streams", doctor.VLLM, set(func(f *fake) { f.noStreamUsage = true }),
+			[]string{"problem: streaming usage"},
+			"include_usage",
+		},
 		{"other IDs", doctor.VLLM, set(func(f *fake) { f.otherIDs = true }), []string{"warning: request ID"}, "X-Request-Id"},
 		{"SGLang without metrics", doctor.SGLang, set(func(f *fake) { f.noMetrics = true }), []string{"warning: metrics"}, "--enable-metrics"},
 		{"other tokenizer", doctor.VLLM, set(func(f *fake) { f.otherTokenizer = true }), []string{"problem: tokenizer"}, "not of one model"},
-		{"clock in the template", doctor.SGLang, set(func(f *fake) { f.clockInTemplate = true }), []string{"problem: chat template"},
-			"chat template"},
+		{
+			"clock in the template", doctor.SGLang, set(func(f *fake) { f.clockInTemplate = true }),
+			[]string{"problem: chat template"},
+			"chat template",
+		},
 		{"slow clock", doctor.VLLM, set(func(f *fake) { f.skew = -time.Hour }), []string{"warning: clock"}, "-1h0m"},
 		{"long blocks", doctor.VLLM, set(func(f *fake) { f.block = 784 }), []string{"warning: block size"}, "784 tokens"},
-		{"other model", doctor.VLLM, func(_ *testing.T, _ *fake, c *doctor.Config) { c.Model = "huge" }, []string{"problem: models"},
-			`"huge" is not served; served: tiny`},
+		{
+			"other model", doctor.VLLM, func(_ *testing.T, _ *fake, c *doctor.Config) { c.Model = "huge" },
+			[]string{"problem: models"},
+			`"huge" is not served; served: tiny`,
+		},
 		{"budget", doctor.SGLang, func(_ *testing.T, _ *fake, c *doctor.Config) { c.Budget = 9000 }, []string{"problem: window"}, "8192"},
 		{"one slot", doctor.LlamaCPP, set(func(f *fake) { f.slots = 1 }), []string{"warning: slots"}, "--parallel"},
 		{"slots hidden", doctor.LlamaCPP, set(func(f *fake) { f.hideSlots = true }), []string{"warning: slots"}, "--slots"},
 		{"llama.cpp shifts", doctor.LlamaCPP, set(func(f *fake) { f.shifts = true }), []string{"warning: cache reuse"}, "--cache-reuse"},
 		{"llama.cpp without metrics", doctor.LlamaCPP, set(func(f *fake) { f.noMetrics = true }), []string{"warning: metrics"}, "--metrics"},
 
-		{"slot files off", doctor.LlamaCPP, func(t *testing.T, _ *fake, c *doctor.Config) { c.SlotDir = t.TempDir() },
-			[]string{"problem: slot files"}, "--slot-save-path"},
+		{
+			"slot files off", doctor.LlamaCPP, func(t *testing.T, _ *fake, c *doctor.Config) { c.SlotDir = t.TempDir() },
+			[]string{"problem: slot files"},
+			"--slot-save-path",
+		},
 		{"slot files not used", doctor.LlamaCPP, func(t *testing.T, f *fake, c *doctor.Config) {
 			c.SlotDir, f.windows = t.TempDir(), true
 			f.slotDir = c.SlotDir
 		}, []string{"problem: slot files"}, "#26676"},
-		{"slot files elsewhere", doctor.LlamaCPP,
-			func(t *testing.T, f *fake, c *doctor.Config) { c.SlotDir, f.slotDir = t.TempDir(), t.TempDir() }, []string{"problem: slot files"},
-			"another folder"},
+		{
+			"slot files elsewhere", doctor.LlamaCPP,
+			func(t *testing.T, f *fake, c *doctor.Config) { c.SlotDir, f.slotDir = t.TempDir(), t.TempDir() },
+			[]string{"problem: slot files"},
+			"another folder",
+		},
 
 		{"no events", doctor.VLLM, set(func(f *fake) { f.sources = "{}" }), []string{"warning: events"}, "--kv-events-config"},
 		{"nobody publishes", doctor.VLLM, func(t *testing.T, f *fake, _ *doctor.Config) {
@@ -191,10 +224,16 @@ func TestOneThingWrong(t *testing.T) {
 			f.pub = publish(t, at, "", false)
 			f.point(at, "")
 		}, []string{"warning: event replay"}, "replay_endpoint"},
-		{"nothing is published", doctor.VLLM, set(func(f *fake) { f.pub.mute = true }), []string{"problem: live events"},
-			"enable_kv_cache_events"},
-		{"events of another engine", doctor.SGLang, set(func(f *fake) { f.pub.foreign = true }), []string{"problem: live events"},
-			"another engine"},
+		{
+			"nothing is published", doctor.VLLM, set(func(f *fake) { f.pub.mute = true }),
+			[]string{"problem: live events"},
+			"enable_kv_cache_events",
+		},
+		{
+			"events of another engine", doctor.SGLang, set(func(f *fake) { f.pub.foreign = true }),
+			[]string{"problem: live events"},
+			"another engine",
+		},
 		{"no events at all", doctor.VLLM, set(func(f *fake) { f.pub.garbage = true }), []string{"problem: event decoding"}, "kvevents"},
 		{"replay closed", doctor.VLLM, func(t *testing.T, f *fake, _ *doctor.Config) {
 			at := freeTCP(t)
@@ -239,14 +278,30 @@ func TestRanks(t *testing.T) {
 			set  func(pub *publisher, l *listens)
 		}{
 			{"well", nil, "2 of 2 connected", func(*publisher, *listens) {}},
-			{"not there", []string{"problem: event connection", "problem: event replay"}, "nobody listens at %s",
-				func(_ *publisher, l *listens) { l.events, l.replay = freeTCP(t), freeTCP(t) }},
-			{"connects", []string{"problem: event connection"}, "nobody listens at %s",
-				func(_ *publisher, l *listens) { l.events, l.host = freeTCP(t), "127.0.0.1" }},
-			{"is not heard", []string{"problem: live events"}, "who listens at %s is not this rank",
-				func(pub *publisher, _ *listens) { pub.mute = true }},
-			{"is not heard, and names a host", []string{"problem: live events"}, "who listens at %s is not this rank",
-				func(pub *publisher, l *listens) { pub.mute, l.host = true, "127.0.0.1" }},
+			{
+				"not there",
+				[]string{"problem: event connection", "problem: event replay"},
+				"nobody listens at %s",
+				func(_ *publisher, l *listens) { l.events, l.replay = freeTCP(t), freeTCP(t) },
+			},
+			{
+				"connects",
+				[]string{"problem: event connection"},
+				"nobody listens at %s",
+				func(_ *publisher, l *listens) { l.events, l.host = freeTCP(t), "127.0.0.1" },
+			},
+			{
+				"is not heard",
+				[]string{"problem: live events"},
+				"who listens at %s is not this rank",
+				func(pub *publisher, _ *listens) { pub.mute = true },
+			},
+			{
+				"is not heard, and names a host",
+				[]string{"problem: live events"},
+				"who listens at %s is not this rank",
+				func(pub *publisher, l *listens) { pub.mute, l.host = true, "127.0.0.1" },
+			},
 		} {
 			t.Run(fmt.Sprintf("rank %d %s", bad, tt.name), func(t *testing.T) {
 				t.Parallel()
@@ -525,8 +580,10 @@ func TestJSON(t *testing.T) {
 	if err := json.Unmarshal(data, &got); err != nil || len(got.Checks) != len(r.Checks) || got.Kind != doctor.VLLM {
 		t.Errorf("%s: %v", data, err)
 	}
-	for _, member := range []string{`"engine":"http://`, `"kind":"vllm"`, `"version":"0.32.0"`, `"sent":{"prompts":0`,
-		`"check":"health","result":"ok","saw":`} {
+	for _, member := range []string{
+		`"engine":"http://`, `"kind":"vllm"`, `"version":"0.32.0"`, `"sent":{"prompts":0`,
+		`"check":"health","result":"ok","saw":`,
+	} {
 		if !bytes.Contains(data, []byte(member)) {
 			t.Errorf("no %s in %s", member, data)
 		}

@@ -98,8 +98,10 @@ const publish = `start the server with --kv-events-config ` +
 func (x *exam) openEvents(ctx context.Context) *listening {
 	l := &listening{exam: x, sources: x.facts.sources}
 	if x.cfg.Events != "" {
-		l.sources = []source{{endpoint: x.cfg.Events, replay: x.cfg.Replay, topic: x.cfg.Topic,
-			mayDial: strings.HasPrefix(x.cfg.Events, "tcp://")}}
+		l.sources = []source{{
+			endpoint: x.cfg.Events, replay: x.cfg.Replay, topic: x.cfg.Topic,
+			mayDial: strings.HasPrefix(x.cfg.Events, "tcp://"),
+		}}
 	}
 	if len(l.sources) == 0 {
 		return l

@@ -14,8 +14,10 @@ func (x *exam) sidecar(ctx context.Context) {
 	if x.cfg.Serve == "" {
 		return
 	}
-	server := openai.Config{BaseURL: x.cfg.Serve, Model: x.model, APIKey: x.cfg.ServeAPIKey, HTTPClient: &http.Client{Transport: x.seen.next},
-		IDs: openai.IDHeader}
+	server := openai.Config{
+		BaseURL: x.cfg.Serve, Model: x.model, APIKey: x.cfg.ServeAPIKey, HTTPClient: &http.Client{Transport: x.seen.next},
+		IDs: openai.IDHeader,
+	}
 	chats, err := openai.New(server)
 	if err != nil {
 		x.add("sidecar", Problem, err.Error(), "correct --serve")

@@ -88,7 +88,8 @@ func (f *fakeTeller) Score(_ context.Context, req engines.Request, forced eval.F
 }
 
 func (f *fakeTeller) Distribution(_ context.Context, req engines.Request, forced eval.Forced) (answer []float64, all [][]float32,
-	err error) {
+	err error,
+) {
 	messages := req.Messages
 	p := f.likelihood(messages, forced)
 	line := []float32{float32(math.Log(p)), float32(math.Log(1 - p))}

@@ -74,8 +74,10 @@ func newDesk(arm Arm, seed uint64, system string) (*desk, error) {
 	if err != nil {
 		return nil, fmt.Errorf("arm %s: %w", arm.Name, err)
 	}
-	d := &desk{arm: arm, seed: seed, pilot: pilot, count: count, talks: map[string][]engines.Message{},
-		ends: map[string]contextpilot.Position{}, seen: map[string]bool{}}
+	d := &desk{
+		arm: arm, seed: seed, pilot: pilot, count: count, talks: map[string][]engines.Message{},
+		ends: map[string]contextpilot.Position{}, seen: map[string]bool{},
+	}
 	if system != "" {
 		d.head = []engines.Message{{Role: engines.System, Content: system}}
 	}
@@ -85,8 +87,10 @@ func newDesk(arm Arm, seed uint64, system string) (*desk, error) {
 // plan lays out the row at a place, and reports to the pilot that it was answered.
 func (d *desk) plan(at int, row *Row) (prompt, error) {
 	talk := d.talks[row.Session]
-	req := contextpilot.Request{ID: row.ID, Query: row.Question, Fixed: d.arm.Shuffle != 0,
-		Blocks: make([]contextpilot.Block, len(row.Blocks))}
+	req := contextpilot.Request{
+		ID: row.ID, Query: row.Question, Fixed: d.arm.Shuffle != 0,
+		Blocks: make([]contextpilot.Block, len(row.Blocks)),
+	}
 	if row.Session != "" {
 		req.Session, req.Behind = "s"+row.Session, d.ends[row.Session]
 	}

@@ -141,10 +141,16 @@ func TestChoice(t *testing.T) {
 		want profile.Profile
 		ok   bool
 	}{
-		{"default", []eval.ArmReport{arm("plain", "", 9), arm("pin-1", good, 1), arm("default", good, 2)}, profile.Profile{Name: "default"},
-			true},
-		{"safe", []eval.ArmReport{arm("plain", "", 9), arm("pin-1", good, 3), arm("pin-2", good, 4), arm("order", bad, 1),
-			arm("default", bad, 2)}, profile.Profile{Name: "safe", Pin: 1}, true},
+		{
+			"default",
+			[]eval.ArmReport{arm("plain", "", 9), arm("pin-1", good, 1), arm("default", good, 2)},
+			profile.Profile{Name: "default"},
+			true,
+		},
+		{"safe", []eval.ArmReport{
+			arm("plain", "", 9), arm("pin-1", good, 3), arm("pin-2", good, 4), arm("order", bad, 1),
+			arm("default", bad, 2),
+		}, profile.Profile{Name: "safe", Pin: 1}, true},
 		{"none", []eval.ArmReport{arm("plain", "", 9), arm("default", eval.Inferior, 2), arm("permute-1", good, 1)}, profile.Profile{}, false},
 	} {
 		r := eval.Report{Arms: c.arms}

@@ -43,8 +43,10 @@ func TestReadRowsErrors(t *testing.T) {
 		{"no blocks", `{"id":"r","question":"q","answers":["x"]}`, "line 1: blocks []"},
 		{"block id", `{"id":"r","blocks":[{"text":"x"}],"question":"q","answers":["x"]}`, `line 1: blocks[0].id ""`},
 		{"block text", `{"id":"r","blocks":[{"id":"a"}],"question":"q","answers":["x"]}`, `line 1: blocks[0].text ""`},
-		{"block twice", `{"id":"r","blocks":[{"id":"a","text":"x"},{"id":"a","text":"y"}],"question":"q","answers":["x"]}`,
-			`line 1: blocks[1].id "a": is that of blocks[0]`},
+		{
+			"block twice", `{"id":"r","blocks":[{"id":"a","text":"x"},{"id":"a","text":"y"}],"question":"q","answers":["x"]}`,
+			`line 1: blocks[1].id "a": is that of blocks[0]`,
+		},
 		{"no question", `{"id":"r","blocks":[{"id":"a","text":"x"}],"answers":["x"]}`, `line 1: question ""`},
 		{"no answers", `{"id":"r","blocks":[{"id":"a","text":"x"}],"question":"q"}`, "line 1: answers []"},
 		{"nothing to compare", `{"id":"r","blocks":[{"id":"a","text":"x"}],"question":"q","answers":["x","The!"]}`, `line 1: answers[1] "The!"`},

@@ -102,8 +102,13 @@ func TestVerdictLikelihood(t *testing.T) {
 		rise      float64
 		want      eval.Verdict
 		low, high float64
-	}{{0.03, eval.NotInferior, 0, 0.01}, {0.02, eval.NotInferior, 0, 0.05}, {0, eval.NotInferior, 0.9, 1.01}, {0.04, eval.Inferior, 0.9, 1.01},
-		{-0.03, eval.NotInferior, 0.99, 1.01}} {
+	}{
+		{0.03, eval.NotInferior, 0, 0.01},
+		{0.02, eval.NotInferior, 0, 0.05},
+		{0, eval.NotInferior, 0.9, 1.01},
+		{0.04, eval.Inferior, 0.9, 1.01},
+		{-0.03, eval.NotInferior, 0.99, 1.01},
+	} {
 		got := 0.0
 		const runs = 200
 		for run := range runs {
@@ -255,8 +260,13 @@ func TestJudged(t *testing.T) {
 	for _, c := range []struct {
 		low, high float64
 		want      eval.Verdict
-	}{{-0.01, 0.5, eval.NotInferior}, {-0.02, 0, eval.Undecided}, {-0.05, -0.021, eval.Inferior}, {-0.05, -0.02, eval.Undecided},
-		{math.NaN(), math.NaN(), eval.Undecided}} {
+	}{
+		{-0.01, 0.5, eval.NotInferior},
+		{-0.02, 0, eval.Undecided},
+		{-0.05, -0.021, eval.Inferior},
+		{-0.05, -0.02, eval.Undecided},
+		{math.NaN(), math.NaN(), eval.Undecided},
+	} {
 		if got := eval.Judged(0.02, eval.Interval{Low: c.low, High: c.high}); got != c.want {
 			t.Errorf("[%v, %v]: %q, want %q", c.low, c.high, got, c.want)
 		}

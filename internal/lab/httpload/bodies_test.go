@@ -33,8 +33,11 @@ func TestGenerate(t *testing.T) {
 	}{
 		{"none", httpload.BodyOptions{Model: `a"b`}, "system user", 0, 0},
 		{"in the system message", httpload.BodyOptions{Documents: 100, K: 5, BlockTokens: 60, Stream: true}, "system user", 0, 5},
-		{"in a tool's answer", httpload.BodyOptions{Documents: 20, K: 3, BlockTokens: 60, Place: httpload.InTool, MaxTokens: 7},
-			"system user assistant tool", 3, 3},
+		{
+			"in a tool's answer",
+			httpload.BodyOptions{Documents: 20, K: 3, BlockTokens: 60, Place: httpload.InTool, MaxTokens: 7},
+			"system user assistant tool", 3, 3,
+		},
 		{"one of one", httpload.BodyOptions{Documents: 1, K: 1, BlockTokens: 10}, "system user", 0, 1},
 		{"all of all", httpload.BodyOptions{Documents: 4, K: 4, BlockTokens: 10}, "system user", 0, 4},
 	}

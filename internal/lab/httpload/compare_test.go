@@ -169,7 +169,9 @@ func TestBadCompare(t *testing.T) {
 	defer stop()
 	c := httpload.Config{Target: target, Bodies: fixed, Load: httpload.Load{Rate: 1}, Duration: time.Second}
 	for _, bad := range []httpload.CompareConfig{
-		{Config: c, Slice: time.Millisecond}, {Config: c, Against: target}, {Config: c, Against: target, Slice: time.Second},
+		{Config: c, Slice: time.Millisecond},
+		{Config: c, Against: target},
+		{Config: c, Against: target, Slice: time.Second},
 		{Against: target, Slice: 1},
 	} {
 		if _, err := httpload.Compare(t.Context(), bad); err == nil {

@@ -86,6 +86,8 @@ type Summary struct {
 // Summary returns the usual quantiles.
 func (h *Histogram) Summary() Summary {
 	at := func(q float64) float64 { return figures.Micros(h.Quantile(q)) }
-	return Summary{Count: h.Count(), Mean: figures.Micros(h.Mean()), P50: at(0.5), P90: at(0.9), P99: at(0.99), P999: at(0.999),
-		Max: figures.Micros(h.Max())}
+	return Summary{
+		Count: h.Count(), Mean: figures.Micros(h.Mean()), P50: at(0.5), P90: at(0.9), P99: at(0.99), P999: at(0.999),
+		Max: figures.Micros(h.Max()),
+	}
 }

@@ -75,8 +75,10 @@ func TestSpoiltStreams(t *testing.T) {
 		{"a token comes twice", func(e []string) []string { return slices.Insert(e, 3, e[3]) }, "corrupt stream"},
 		{"two tokens swapped", func(e []string) []string { e[4], e[5] = e[5], e[4]; return e }, "corrupt stream"},
 		{"a byte changed", func(e []string) []string { e[5] = strings.Replace(e[5], `" `, `"_`, 1); return e }, "corrupt stream"},
-		{"another answer's chunk", func(e []string) []string { e[4] = strings.Replace(e[4], "chatcmpl-", "chatcmpl-x", 1); return e },
-			"corrupt stream"},
+		{
+			"another answer's chunk", func(e []string) []string { e[4] = strings.Replace(e[4], "chatcmpl-", "chatcmpl-x", 1); return e },
+			"corrupt stream",
+		},
 		{"no finish reason", func(e []string) []string { return slices.Delete(e, 11, 12) }, "incomplete stream"},
 		{"no usage", func(e []string) []string { return slices.Delete(e, 12, 13) }, "incomplete stream"},
 		{"no end", func(e []string) []string { return e[:13] }, "incomplete stream"},

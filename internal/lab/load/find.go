@@ -86,6 +86,8 @@ func Sustain(policy string, bound time.Duration, rates []float64, against string
 	for i, r := range rates {
 		ratios[i] = figures.Ratio(r, first[i])
 	}
-	return Sustained{Policy: policy, Bound: figures.Millis(bound), Rates: rates, Rate: figures.NewInterval(rates), Against: against,
-		VsFirst: figures.NewInterval(ratios)}
+	return Sustained{
+		Policy: policy, Bound: figures.Millis(bound), Rates: rates, Rate: figures.NewInterval(rates), Against: against,
+		VsFirst: figures.NewInterval(ratios),
+	}
 }

@@ -42,8 +42,10 @@ func (e *slowEngine) Generate(ctx context.Context, req engines.Request, onText f
 }
 
 func newSlow(j load.Job) *slowEngine {
-	return &slowEngine{Engine: sim.New(sim.Options{Reply: load.Replies(j.Trace, 0)}), first: 50 * time.Millisecond,
-		rest: 150 * time.Millisecond}
+	return &slowEngine{
+		Engine: sim.New(sim.Options{Reply: load.Replies(j.Trace, 0)}), first: 50 * time.Millisecond,
+		rest: 150 * time.Millisecond,
+	}
 }
 
 func TestDrive(t *testing.T) {

@@ -51,8 +51,10 @@ func TestSummary(t *testing.T) {
 	if _, err := json.Marshal(one); err != nil {
 		t.Error(err)
 	}
-	for name, x := range map[string]float64{"TTFT": float64(load.Run{}.TTFT(0.5)), "rate": load.Run{}.OutputRate(),
-		"hits": load.Run{}.HitRatio()} {
+	for name, x := range map[string]float64{
+		"TTFT": float64(load.Run{}.TTFT(0.5)), "rate": load.Run{}.OutputRate(),
+		"hits": load.Run{}.HitRatio(),
+	} {
 		if x != 0 {
 			t.Errorf("%s of an empty run: %f", name, x)
 		}

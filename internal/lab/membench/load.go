@@ -160,10 +160,14 @@ func (l *load) write(w io.Writer) error {
 	enc := json.NewEncoder(&lines)
 	for i := range l.Memories {
 		at = at.Add(time.Minute)
-		m := memory.Memory{ID: fmt.Sprintf("m%09d", i), Text: l.text.next(), Scope: loadScope, Role: string(memory.User), CreatedAt: at,
-			UpdatedAt: at}
-		r := memory.Revision{ID: fmt.Sprintf("r%09d", i), MemoryID: m.ID, Event: memory.Added, Scope: loadScope, New: m.Text, Role: m.Role,
-			At: at}
+		m := memory.Memory{
+			ID: fmt.Sprintf("m%09d", i), Text: l.text.next(), Scope: loadScope, Role: string(memory.User), CreatedAt: at,
+			UpdatedAt: at,
+		}
+		r := memory.Revision{
+			ID: fmt.Sprintf("r%09d", i), MemoryID: m.ID, Event: memory.Added, Scope: loadScope, New: m.Text, Role: m.Role,
+			At: at,
+		}
 		lines.Reset()
 		err := errors.Join(
 			enc.Encode(struct {
@@ -383,7 +387,7 @@ func (l *loadText) next() string {
 func (l *loadText) questions() []string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	var all []string
+	all := make([]string, 0, 2*len(texts().Patterns))
 	for i := range texts().Patterns {
 		all = append(all, l.g.fact(&texts().Patterns[i]).ask...)
 	}

@@ -101,8 +101,10 @@ func (p *Planner) Answered(q trace.Request) { p.AnsweredIn(contextpilot.Scope{},
 
 // AnsweredIn is [Planner.Answered] for a request that was planned in a scope of its own.
 func (p *Planner) AnsweredIn(scope contextpilot.Scope, q trace.Request) {
-	p.pilot.Observe(contextpilot.Event{Kind: contextpilot.Served, Scope: scope, Request: RequestID(q),
-		Output: p.set.Tokenizer.Count(trace.Answer(q))})
+	p.pilot.Observe(contextpilot.Event{
+		Kind: contextpilot.Served, Scope: scope, Request: RequestID(q),
+		Output: p.set.Tokenizer.Count(trace.Answer(q)),
+	})
 }
 
 // PlanAll plans a whole trace offline and returns the plans in execution order. First turns are planned as one
@@ -175,8 +177,10 @@ func RequestID(q trace.Request) string { return "r" + q.ID }
 
 func (p *Planner) request(q trace.Request) contextpilot.Request {
 	docs := q.First(p.set.K).Docs
-	req := contextpilot.Request{ID: RequestID(q), Query: trace.Question(q.Query), HeadTokens: p.head, Session: "s" + q.Session,
-		Blocks: make([]contextpilot.Block, len(docs))}
+	req := contextpilot.Request{
+		ID: RequestID(q), Query: trace.Question(q.Query), HeadTokens: p.head, Session: "s" + q.Session,
+		Blocks: make([]contextpilot.Block, len(docs)),
+	}
 	for i, id := range docs {
 		text, _ := p.blocks.Text(id)
 		req.Blocks[i] = contextpilot.Block{ID: id, Text: text, Tokens: p.lookup(id).tokens}

@@ -96,8 +96,10 @@ func TestReferencesAndHints(t *testing.T) {
 	if refs, hints := count(replay.Settings{Policy: "paper", History: true, Dedup: true}); refs == 0 || hints == 0 {
 		t.Errorf("%d references, %d hints", refs, hints)
 	}
-	if refs, hints := count(replay.Settings{Policy: "paper", History: true,
-		Notes: contextpilot.Notes{Hint: contextpilot.HintNone}}); refs != 0 || hints != 0 {
+	if refs, hints := count(replay.Settings{
+		Policy: "paper", History: true,
+		Notes: contextpilot.Notes{Hint: contextpilot.HintNone},
+	}); refs != 0 || hints != 0 {
 		t.Errorf("off: %d references, %d hints", refs, hints)
 	}
 	if refs, hints := count(replay.Settings{Policy: "retrieval", Dedup: true}); refs != 0 || hints != 0 {

@@ -100,16 +100,22 @@ func TestReaderErrors(t *testing.T) {
 		{"null query", `{"id":"q","query":null,"docs":[]}`, `t.jsonl:1: request "q": "query" is null, want a string`},
 		{"no docs", `{"id":"q","query":"x"}`, `t.jsonl:1: request "q": "docs" is missing`},
 		{"docs of another type", `{"id":"q","query":"x","docs":"a"}`, `t.jsonl:1: request "q": "docs" is a string, want a list of IDs`},
-		{"doc of another type", `{"id":"q","query":"x","docs":["a",true]}`,
-			`t.jsonl:1: request "q": "docs[1]" is a boolean, want a string or a number`},
-		{"session of another type", `{"id":"q","session":{},"query":"x","docs":[]}`,
-			`t.jsonl:1: request "q": "session" is an object, want a string or a number`},
+		{
+			"doc of another type", `{"id":"q","query":"x","docs":["a",true]}`,
+			`t.jsonl:1: request "q": "docs[1]" is a boolean, want a string or a number`,
+		},
+		{
+			"session of another type", `{"id":"q","session":{},"query":"x","docs":[]}`,
+			`t.jsonl:1: request "q": "session" is an object, want a string or a number`,
+		},
 		{"turn of another type", `{"id":"q","turn":1.5,"query":"x","docs":[]}`, `t.jsonl:1: request "q": "turn" is 1.5, want an integer`},
 		{"answer of another type", `{"id":"q","query":"x","docs":[],"answer":[]}`, `t.jsonl:1: request "q": "answer" is a list, want a string`},
 		{"document twice", `{"id":"q","query":"x","docs":["1","a",1]}`, `t.jsonl:1: request "q": document "1" occurs twice`},
 		{"request twice", ok + "\n" + ok, `t.jsonl:3: request "q1": occurs twice, first on line 1`},
-		{"turn not rising", ok + `{"id":"q2","session":"s","turn":2,"query":"x","docs":[]}`,
-			`t.jsonl:2: request "q2": turn 2 of session "s" comes after turn 2`},
+		{
+			"turn not rising", ok + `{"id":"q2","session":"s","turn":2,"query":"x","docs":[]}`,
+			`t.jsonl:2: request "q2": turn 2 of session "s" comes after turn 2`,
+		},
 		{"unknown block", ok + `{"id":"q2","query":"x","docs":["a","zz"]}`, `t.jsonl:2: request "q2": names unknown block "zz"`},
 	}
 	for _, tt := range tests {

@@ -48,13 +48,17 @@ func TestGolden(t *testing.T) {
 		opt        workload.Options
 	}{
 		{"zero options", "3650d05e61b41f0d5c58537020ec82d6", workload.Options{}},
-		{"topics", "ea3c629727ffbee995819f7a6fc183ae",
-			workload.Options{Seed: 1, Contexts: 500, Pool: 300, Topics: 20, Zipf: 1, KSpread: 3, Drift: 0.5, Bursts: 4}},
+		{
+			"topics", "ea3c629727ffbee995819f7a6fc183ae",
+			workload.Options{Seed: 1, Contexts: 500, Pool: 300, Topics: 20, Zipf: 1, KSpread: 3, Drift: 0.5, Bursts: 4},
+		},
 		{"odd zipf", "164818c79c513a0abac7dcfb88a448d3", workload.Options{Seed: 2, Contexts: 300, K: 5, Zipf: 0.83}},
 		{"conversations", "8296d0b415d50e4bb309b1aea7ab3630", workload.Options{Seed: 3, Sessions: 60, Turns: 5, Tenants: 3, Zipf: 1}},
 		{"overlap", "5ea3674f18dcf75e346bb8ebfec88e68", workload.Options{Seed: 4, Contexts: 300, Zipf: 1, Turns: 2, Overlap: new(0.55)}},
-		{"nothing shared", "3313f15b4c7976274c99f1146a74cf42",
-			workload.Options{Seed: 5, Contexts: 100, KSpread: 2, Tenants: 4, Turns: 3, Zipf: 1, Overlap: new(0.0)}},
+		{
+			"nothing shared", "3313f15b4c7976274c99f1146a74cf42",
+			workload.Options{Seed: 5, Contexts: 100, KSpread: 2, Tenants: 4, Turns: 3, Zipf: 1, Overlap: new(0.0)},
+		},
 		{"growing", "0bf81fe4368cb7b1bcc5dfcce9b2436a", workload.Options{Seed: 6, Contexts: 300, K: 20, Topics: 6, Growing: true}},
 		{"ragcachepp", "a2894ec6265e39e11c42d81770c351b5", named(t, "ragcachepp", nil)},
 		{"ragcachepp-small", "dcbf5029e42675265716942020779ea7", named(t, "ragcachepp-small", nil)},
@@ -184,8 +188,10 @@ func TestErrors(t *testing.T) {
 		{"overlap", workload.Options{Overlap: new(1.5)}, "overlap", "overlap 1.5: want a number from 0 to 1"},
 		{"no number", workload.Options{Zipf: math.NaN()}, "zipf", "zipf NaN: want a number from 0 to 8"},
 		{"drift", workload.Options{Drift: -0.5}, "drift", "drift -0.5: want a number from 0 to 1"},
-		{"region too small", named(t, "ragcachepp", func(o *workload.Options) { o.K = 11 }), "pool",
-			"topics 50 have 10 blocks each, fewer than k 11"},
+		{
+			"region too small", named(t, "ragcachepp", func(o *workload.Options) { o.K = 11 }), "pool",
+			"topics 50 have 10 blocks each, fewer than k 11",
+		},
 		{"one region", named(t, "ragcachepp-disjoint", func(o *workload.Options) { o.Topics = 1 }), "topics", "need two"},
 		{"zipf of cities", func() workload.Options { o := geo; o.Zipf = 1; return o }(), "zipf", "no such thing"},
 		{"turns of cities", func() workload.Options { o := geo; o.Turns = 2; return o }(), "turns", "no such thing"},

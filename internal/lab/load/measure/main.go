@@ -50,8 +50,10 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	}
 	var samples []load.Sample
 	if *fit == "" {
-		engine, err := openai.New(openai.Config{BaseURL: *url, Model: *model, Retries: -1,
-			Extra: map[string]json.RawMessage{"ignore_eos": json.RawMessage("true")}})
+		engine, err := openai.New(openai.Config{
+			BaseURL: *url, Model: *model, Retries: -1,
+			Extra: map[string]json.RawMessage{"ignore_eos": json.RawMessage("true")},
+		})
 		if err != nil {
 			return err
 		}
