@@ -8,6 +8,8 @@ import (
 
 	"github.com/ragpilot/ragpilot/contextpilot"
 	"github.com/ragpilot/ragpilot/engines"
+	"github.com/ragpilot/ragpilot/engines/sim"
+	"github.com/ragpilot/ragpilot/internal/prompt/tokens"
 )
 
 // Config says what is run. What has no default is needed.
@@ -108,3 +110,19 @@ func (c Config) retrieve(ctx context.Context) ([]retrieved, error) {
 // NotPages are the files of the documentation's folder that the demonstration does not read: tables of figures,
 // which change with every measurement and answer no question in words.
 func NotPages() []string { return []string{"results.md"} }
+
+var _ contextpilot.Tokenizer = SimTokenizer{}
+
+// SimTokenizer counts as the simulator does.
+type SimTokenizer struct{}
+
+// Count returns the number of tokens of text.
+func (SimTokenizer) Count(text string) int { return tokens.Count(text) }
+
+// NewSimulator returns the simulator with a cache of so many tokens, 0: unlimited. Its answers depend on the
+// request's ID alone, so that both sides of a run get the same history.
+func NewSimulator(capacity int) *sim.Engine {
+	return sim.New(sim.Options{CapacityTokens: capacity, Reply: func(q engines.Request) string {
+		return fmt.Sprintf("This stands for the answer to request %s. A simulator has read the prompt and has nothing to say about it.", q.ID)
+	}})
+}
