@@ -168,36 +168,21 @@ const maxEvent = 1 << 20
 
 // events reads the data of server-sent events.
 type events struct {
-	r     *sse.Reader
-	bytes int64 // read so far
-	done  bool  // [DONE] has come
+	*sse.Reader
+	done bool // [DONE] has come
 }
 
 // newEvents reads through a buffer, which is reset.
 func newEvents(r io.Reader, buffer *bufio.Reader) *events {
-	e := &events{}
-	buffer.Reset(counted{r, &e.bytes})
-	e.r = sse.NewReader(buffer, maxEvent)
-	return e
-}
-
-// counted counts the bytes that are read.
-type counted struct {
-	io.Reader
-	bytes *int64
-}
-
-func (c counted) Read(p []byte) (int, error) {
-	n, err := c.Reader.Read(p)
-	*c.bytes += int64(n)
-	return n, err
+	buffer.Reset(r)
+	return &events{Reader: sse.NewReader(buffer, maxEvent)}
 }
 
 // next returns the data of the next event, valid until the next call. At the end it returns io.EOF, and
 // io.ErrUnexpectedEOF if the last line has no end.
 func (e *events) next() ([]byte, error) {
-	event, err := e.r.Next()
-	if e.r.Cut() {
+	event, err := e.Next()
+	if e.Cut() {
 		return nil, io.ErrUnexpectedEOF
 	}
 	return bytes.TrimSpace(event.Data), err
@@ -208,7 +193,7 @@ func (e *events) next() ([]byte, error) {
 func (e *events) all(o *outcome, behind string, take func(data []byte) error) bool {
 	for {
 		data, err := e.next()
-		o.in = e.bytes
+		o.in = e.Bytes()
 		switch {
 		case errors.Is(err, io.EOF):
 			return true
