@@ -24,11 +24,7 @@ type FleetRun struct {
 // SimulateFleet runs the job in virtual time on several fresh servers. All have the same pilot, with an index for each.
 // The Pilot of o is filled in; o is of [Routed] only.
 func (j Job) SimulateFleet(ctx context.Context, servers []*sim.Server, routing Routing, o engines.RouterOptions) (FleetRun, error) {
-	d, err := newDesk(j)
-	if err != nil {
-		return FleetRun{}, err
-	}
-	to, err := newSpread(d, len(servers), routing, o)
+	to, err := newSpread(j, len(servers), routing, o)
 	if err != nil {
 		return FleetRun{}, err
 	}

@@ -21,11 +21,7 @@ func (j Job) Drive(ctx context.Context, engine engines.Engine) (Run, error) {
 
 // DriveFleet is [Job.Drive] on several engines. The Pilot of o is filled in; o is of [Routed] only.
 func (j Job) DriveFleet(ctx context.Context, list []engines.Engine, routing Routing, o engines.RouterOptions) (FleetRun, error) {
-	d, err := newDesk(j)
-	if err != nil {
-		return FleetRun{}, err
-	}
-	to, err := newSpread(d, len(list), routing, o)
+	to, err := newSpread(j, len(list), routing, o)
 	if err != nil {
 		return FleetRun{}, err
 	}

@@ -41,7 +41,11 @@ type sentTo struct {
 	route  *engines.Route // nil: not the router's
 }
 
-func newSpread(d *desk, servers int, routing Routing, o engines.RouterOptions) (*spread, error) {
+func newSpread(j Job, servers int, routing Routing, o engines.RouterOptions) (*spread, error) {
+	d, err := newDesk(j)
+	if err != nil {
+		return nil, err
+	}
 	if servers < 1 || servers > MaxServers {
 		return nil, fmt.Errorf("%d servers: want 1 to %d", servers, MaxServers)
 	}
@@ -53,7 +57,6 @@ func newSpread(d *desk, servers int, routing Routing, o engines.RouterOptions) (
 		s.choose, s.weighs = s.leastLoaded, true
 	case Routed:
 		o.Pilot = d.planner.Pilot()
-		var err error
 		if s.router, err = engines.NewRouter(o); err != nil {
 			return nil, err
 		}
