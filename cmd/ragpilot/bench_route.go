@@ -230,19 +230,11 @@ func (f *routeFlags) run(ctx context.Context, out io.Writer, arrivals []load.Arr
 
 // simulate prepares runs in virtual time.
 func (r *routes) simulate() (closeAll func(), err error) {
-	model, err := load.ReadModel(r.flags.model)
+	model, capacity, about, err := simulatedEngine(r.flags.model, r.flags.capacity, "caches", &r.job)
 	if err != nil {
-		return nil, fmt.Errorf("--engine-model %w", err)
+		return nil, err
 	}
-	capacity, err := trace.CapacityTokens(r.flags.capacity, r.job.Trace, r.job.Blocks, r.job.Settings.History)
-	if err != nil {
-		return nil, fmt.Errorf("--capacity: %w", err)
-	}
-	cache := "unlimited caches"
-	if capacity > 0 {
-		cache = fmt.Sprintf("caches of %d tokens", capacity)
-	}
-	r.engine = fmt.Sprintf("simulators in virtual time, %s (%s), %s", model.Name, model.Origin, cache)
+	r.engine = "simulators in virtual time, " + about
 	r.counts = r.flags.replicas
 	replies := load.Replies(r.job.Trace, r.job.MaxTokens)
 	r.run = func(ctx context.Context, j load.Job, n int, arm load.Arm) (load.FleetRun, error) {

@@ -67,27 +67,22 @@ func (f *compressFlags) register(flags *pflag.FlagSet) {
 	flags.IntVar(&f.Threads, "threads", 0, "`N` threads that compute; 0: one for each processor")
 }
 
-// fields are the flags of what Compression has other names for.
+// fields are the flags of what Compression and SlotFile have other names for.
 var fields = []struct{ field, flag string }{
-	{"NotesKind", "--notes-kind"},
-	{"MaxNotes", "--max-notes"},
-	{"Documents", "--docs"},
-	{"Threads", "--threads"},
-	{"Budget", "--budget"},
-	{"Scorer: scorer", "--scorer"},
-	{"Format: format", "--format"},
-	{"Window", "--window"},
-	{"Model", "--model"},
-	{"Task", "--task"},
-	{"Out:", "--out:"},
+	{"NotesKind", "--notes-kind"}, {"MaxNotes", "--max-notes"}, {"Documents", "--docs"}, {"Threads", "--threads"}, {"Budget", "--budget"},
+	{"Scorer: scorer", "--scorer"}, {"Format: format", "--format"}, {"Window", "--window"}, {"Model", "--model"}, {"Task", "--task"},
+	{"Out:", "--out:"}, {"Type: type", "--slot-type"}, {"Parallel", "--parallel"},
 }
 
-// named has the flags' names in an error of Compress.
+// named has the flags' names in an error of Compress or WriteSlotFile.
 func named(err error) error {
-	text := strings.TrimPrefix(strings.TrimPrefix(err.Error(), "compress: "), "Compression.")
+	text := err.Error()
+	for _, prefix := range []string{"compress: ", "slot file: ", "Compression."} {
+		text = strings.TrimPrefix(text, prefix)
+	}
 	for _, f := range fields {
 		if rest, ok := strings.CutPrefix(text, f.field); ok {
-			text = f.flag + rest
+			return renamed{f.flag + rest, err}
 		}
 	}
 	return renamed{text, err}
@@ -155,34 +150,18 @@ func (f *compressFlags) compress(ctx context.Context) (done local.Compressed, er
 	c.Format, c.Out = "f32", filepath.Join(dir, "context") // rounded once, for the server
 	slot.Context = c.Out
 	if err := slot.Check(); err != nil {
-		return done, slotNamed(err)
+		return done, named(err)
 	}
 	if done, err = local.Compress(ctx, c); err != nil {
 		return done, named(err)
 	}
 	written, err := local.WriteSlotFile(slot)
 	if err != nil {
-		return done, slotNamed(err)
+		return done, named(err)
 	}
 	done.File, done.Bytes, done.Format = written.File, written.Bytes,
 		fmt.Sprintf("%s, %s, for --parallel %d", llamaSlot, slot.Type, slot.Parallel)
 	return done, nil
-}
-
-// slotNamed has the flags' names in an error of WriteSlotFile.
-func slotNamed(err error) error {
-	text := strings.TrimPrefix(err.Error(), "slot file: ")
-	for _, f := range []struct{ field, flag string }{
-		{"Type: type", "--slot-type"},
-		{"Parallel", "--parallel"},
-		{"Model", "--model"},
-		{"Out:", "--out:"},
-	} {
-		if rest, ok := strings.CutPrefix(text, f.field); ok {
-			text = f.flag + rest
-		}
-	}
-	return renamed{text, err}
 }
 
 // maxNotesFile bounds a file of notes, in bytes.

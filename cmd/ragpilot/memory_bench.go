@@ -251,19 +251,19 @@ func (f *memoryBenchFlags) openEmbedders(cmd *cobra.Command) ([]namedEmbedder, e
 // withStore runs f with a store that is empty, and removes what it left.
 func withStore(name string, f func(target membench.Target, size func() (int64, error)) error) (err error) {
 	target := membench.Target{Store: storeName(name)}
-	switch target.Store {
-	case "sqlite":
-		var dir string
-		if dir, err = os.MkdirTemp("", "ragpilot-memory-bench-"); err != nil {
-			return err
-		}
-		defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
-		target.Open = func(ctx context.Context) (memory.Backend, error) { return openSQLite(ctx, dir) }
-		return f(target, func() (int64, error) { return folderSize(dir) })
-	default:
+	if target.Store != "sqlite" {
 		target.Open = func(ctx context.Context) (memory.Backend, error) { return openStore(ctx, name) }
 		return f(target, nil)
 	}
+	dir, err := os.MkdirTemp("", "ragpilot-memory-bench-")
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	target.Open = func(ctx context.Context) (memory.Backend, error) {
+		return sqlite.Open(ctx, filepath.Join(dir, "memories.db"), sqlite.Options{})
+	}
+	return f(target, func() (int64, error) { return folderSize(dir) })
 }
 
 // folderSize returns the bytes of the files in a folder.
@@ -297,11 +297,6 @@ func storeName(value string) string {
 		return value
 	}
 	return ""
-}
-
-// openSQLite opens a file in the folder.
-func openSQLite(ctx context.Context, dir string) (memory.Backend, error) {
-	return sqlite.Open(ctx, filepath.Join(dir, "memories.db"), sqlite.Options{})
 }
 
 // openStore opens a store other than SQLite's, empties it, and has it empty itself when it is closed.

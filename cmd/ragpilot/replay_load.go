@@ -149,9 +149,10 @@ func (l *loader) open() error {
 		}
 		return nil
 	}
+	var about string
 	var err error
-	if l.model, err = load.ReadModel(f.load.engineModel); err != nil {
-		return fmt.Errorf("--engine-model %w", err)
+	if l.model, l.capacity, about, err = simulatedEngine(f.load.engineModel, f.capacity, "cache", &l.job); err != nil {
+		return err
 	}
 	if f.load.batchTokens > 0 {
 		l.model.BatchTokens = f.load.batchTokens
@@ -159,15 +160,23 @@ func (l *loader) open() error {
 	if f.load.maxRunning > 0 {
 		l.model.MaxRunning = f.load.maxRunning
 	}
-	if l.capacity, err = trace.CapacityTokens(f.capacity, l.job.Trace, l.job.Blocks, l.job.Settings.History); err != nil {
-		return fmt.Errorf("--capacity: %w", err)
-	}
-	cache := "unlimited cache"
-	if l.capacity > 0 {
-		cache = fmt.Sprintf("cache of %d tokens", l.capacity)
-	}
-	l.name = fmt.Sprintf("simulator in virtual time, %s (%s), %s", l.model.Name, l.model.Origin, cache)
+	l.name = "simulator in virtual time, " + about
 	return nil
+}
+
+// simulatedEngine returns how fast a simulated engine is, the tokens of its cache, 0 for unlimited, and both in words.
+func simulatedEngine(name, capacity, cache string, j *load.Job) (model load.EngineModel, tokens int, about string, err error) {
+	if model, err = load.ReadModel(name); err != nil {
+		return model, 0, "", fmt.Errorf("--engine-model %w", err)
+	}
+	if tokens, err = trace.CapacityTokens(capacity, j.Trace, j.Blocks, j.Settings.History); err != nil {
+		return model, 0, "", fmt.Errorf("--capacity: %w", err)
+	}
+	size := "unlimited " + cache
+	if tokens > 0 {
+		size = fmt.Sprintf("%s of %d tokens", cache, tokens)
+	}
+	return model, tokens, fmt.Sprintf("%s (%s), %s", model.Name, model.Origin, size), nil
 }
 
 func (l *loader) run(ctx context.Context, policy string, a load.Arrivals, seed int) (load.Run, error) {
