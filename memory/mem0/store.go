@@ -2,6 +2,7 @@ package mem0
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -17,6 +18,13 @@ import (
 )
 
 type object = map[string]any
+
+// named says in an error which method failed.
+func named(method string, err *error) {
+	if *err != nil {
+		*err = fmt.Errorf("mem0: %s: %w", method, *err)
+	}
+}
 
 // remembered is a memory as servers show it; unknown members are ignored.
 type remembered struct {
@@ -38,12 +46,9 @@ type remembered struct {
 
 func (r *remembered) memory() memory.Memory {
 	m := memory.Memory{
-		ID: r.ID, Text: r.Memory, Scope: memory.Scope{User: r.User, Agent: r.Agent, Run: r.Run}, Role: r.Role, Actor: r.Actor,
+		ID: r.ID, Text: cmp.Or(r.Memory, r.Text), Scope: memory.Scope{User: r.User, Agent: r.Agent, Run: r.Run}, Role: r.Role, Actor: r.Actor,
 		Metadata:  r.Metadata,
 		CreatedAt: time.Time(r.CreatedAt), UpdatedAt: time.Time(r.UpdatedAt),
-	}
-	if m.Text == "" {
-		m.Text = r.Text
 	}
 	m.Hash = memory.HashOf(m.Text) // servers have hashes of their own
 	if last, err := time.Parse(time.DateOnly, r.Expiration); err == nil {
@@ -110,9 +115,12 @@ func (c *Client) filter(s memory.Scope, f memory.Filter) any {
 
 // Add sends messages. The server extracts as it is configured, or with Everything nothing; what Verbatim keeps is found here and
 // sent like that.
-func (c *Client) Add(ctx context.Context, scope memory.Scope, messages []memory.Message, o memory.AddOptions) ([]memory.Change, error) {
+func (c *Client) Add(
+	ctx context.Context, scope memory.Scope, messages []memory.Message, o memory.AddOptions,
+) (_ []memory.Change, err error) {
+	defer named("add", &err)
 	if err := scope.Validate(); err != nil {
-		return nil, fmt.Errorf("mem0: add: %w", err)
+		return nil, err
 	}
 	in := members(object{"messages": messages, "infer": true}, scope)
 	switch extractor := o.Extractor.(type) {
@@ -126,7 +134,7 @@ func (c *Client) Add(ctx context.Context, scope memory.Scope, messages []memory.
 		}
 		in["messages"], in["infer"] = kept, false
 	default:
-		return nil, fmt.Errorf("mem0: add: %w: an extractor of type %T", ErrUnsupported, o.Extractor)
+		return nil, fmt.Errorf("%w: an extractor of type %T", ErrUnsupported, o.Extractor)
 	}
 	if len(o.Metadata) > 0 {
 		in["metadata"] = o.Metadata
@@ -146,7 +154,7 @@ func (c *Client) Add(ctx context.Context, scope memory.Scope, messages []memory.
 		} `json:"results"`
 	}
 	if err := c.call(ctx, http.MethodPost, c.routes.add, nil, in, &out); err != nil {
-		return nil, fmt.Errorf("mem0: add: %w", err)
+		return nil, err
 	}
 	changes := make([]memory.Change, len(out.Results))
 	for i, r := range out.Results {
@@ -172,9 +180,10 @@ func said(ctx context.Context, v memory.Verbatim, messages []memory.Message) ([]
 func lastDay(t time.Time) string { return t.UTC().Add(-time.Nanosecond).Format(time.DateOnly) }
 
 // Search asks the server. The parts of a hit's score are unknown.
-func (c *Client) Search(ctx context.Context, scope memory.Scope, text string, k int, o memory.SearchOptions) ([]memory.Hit, error) {
+func (c *Client) Search(ctx context.Context, scope memory.Scope, text string, k int, o memory.SearchOptions) (_ []memory.Hit, err error) {
+	defer named("search", &err)
 	if err := scope.Validate(); err != nil {
-		return nil, fmt.Errorf("mem0: search: %w", err)
+		return nil, err
 	}
 	if k < 1 {
 		k = memory.DefaultK
@@ -191,7 +200,7 @@ func (c *Client) Search(ctx context.Context, scope memory.Scope, text string, k 
 	}
 	found, err := c.found(ctx, http.MethodPost, c.routes.search, nil, in)
 	if err != nil {
-		return nil, fmt.Errorf("mem0: search: %w", err)
+		return nil, err
 	}
 	hits := make([]memory.Hit, len(found))
 	for i := range found {
@@ -208,15 +217,15 @@ func (c *Client) found(ctx context.Context, method, path string, q url.Values, i
 }
 
 // GetAll asks for the scope's memories and brings them into the store's order.
-func (c *Client) GetAll(ctx context.Context, scope memory.Scope, o memory.ListOptions) ([]memory.Memory, error) {
+func (c *Client) GetAll(ctx context.Context, scope memory.Scope, o memory.ListOptions) (_ []memory.Memory, err error) {
+	defer named("get all", &err)
 	if err := scope.Validate(); err != nil {
-		return nil, fmt.Errorf("mem0: get all: %w", err)
+		return nil, err
 	}
 	if err := o.Filter.Validate(); err != nil {
-		return nil, fmt.Errorf("mem0: get all: %w", err)
+		return nil, err
 	}
 	var found []remembered
-	var err error
 	if c.routes.listByGet {
 		q := query(scope)
 		q.Set("top_k", strconv.Itoa(maxListed))
@@ -228,7 +237,7 @@ func (c *Client) GetAll(ctx context.Context, scope memory.Scope, o memory.ListOp
 		found, err = c.pages(ctx, object{"filters": c.filter(scope, o.Filter), "show_expired": o.Expired})
 	}
 	if err != nil {
-		return nil, fmt.Errorf("mem0: get all: %w", err)
+		return nil, err
 	}
 	out := make([]memory.Memory, 0, len(found))
 	for i := range found {
@@ -237,10 +246,7 @@ func (c *Client) GetAll(ctx context.Context, scope memory.Scope, o memory.ListOp
 		}
 	}
 	slices.SortStableFunc(out, func(a, b memory.Memory) int {
-		if d := a.CreatedAt.Compare(b.CreatedAt); d != 0 {
-			return d
-		}
-		return strings.Compare(a.ID, b.ID)
+		return cmp.Or(a.CreatedAt.Compare(b.CreatedAt), strings.Compare(a.ID, b.ID))
 	})
 	if o.Limit > 0 && len(out) > o.Limit {
 		out = out[:o.Limit]
@@ -323,17 +329,15 @@ func (c *Client) Update(ctx context.Context, id string, u memory.Update) (memory
 }
 
 // Delete removes a memory. Whether its history keeps the text is the server's decision: opts must be the zero value.
-func (c *Client) Delete(ctx context.Context, id string, opts memory.DeleteOptions) error {
+func (c *Client) Delete(ctx context.Context, id string, opts memory.DeleteOptions) (err error) {
+	defer named("delete", &err)
 	if opts.KeepHistory {
-		return fmt.Errorf("mem0: delete: %w: KeepHistory", ErrUnsupported)
+		return fmt.Errorf("%w: KeepHistory", ErrUnsupported)
 	}
 	if id == "" {
-		return fmt.Errorf("mem0: delete: %w", memory.ErrNotFound)
+		return memory.ErrNotFound
 	}
-	if err := c.call(ctx, http.MethodDelete, c.one(c.routes.one, id), nil, nil, nil); err != nil {
-		return fmt.Errorf("mem0: delete: %w", err)
-	}
-	return nil
+	return c.call(ctx, http.MethodDelete, c.one(c.routes.one, id), nil, nil, nil)
 }
 
 // DeleteAll removes the memories of a scope, which it counts before.
@@ -352,9 +356,10 @@ func (c *Client) DeleteAll(ctx context.Context, scope memory.Scope, opts memory.
 }
 
 // History asks for the revisions of a memory.
-func (c *Client) History(ctx context.Context, id string) ([]memory.Revision, error) {
+func (c *Client) History(ctx context.Context, id string) (_ []memory.Revision, err error) {
+	defer named("history", &err)
 	if id == "" {
-		return nil, fmt.Errorf("mem0: history: %w", memory.ErrNotFound)
+		return nil, memory.ErrNotFound
 	}
 	var rows []struct {
 		ID       string       `json:"id"`
@@ -367,10 +372,10 @@ func (c *Client) History(ctx context.Context, id string) ([]memory.Revision, err
 		Role     string       `json:"role"`
 	}
 	if err := c.call(ctx, http.MethodGet, c.one(c.routes.history, id), nil, nil, &rows); err != nil {
-		return nil, fmt.Errorf("mem0: history: %w", err)
+		return nil, err
 	}
 	if len(rows) == 0 { // Mem0's own server does not say that there never was one
-		return nil, fmt.Errorf("mem0: history: memory %q: %w", id, memory.ErrNotFound)
+		return nil, fmt.Errorf("memory %q: %w", id, memory.ErrNotFound)
 	}
 	out := make([]memory.Revision, len(rows))
 	for i, r := range rows {
@@ -383,14 +388,12 @@ func (c *Client) History(ctx context.Context, id string) ([]memory.Revision, err
 }
 
 // Reset removes everything; the hosted dialects cannot.
-func (c *Client) Reset(ctx context.Context) error {
+func (c *Client) Reset(ctx context.Context) (err error) {
+	defer named("reset", &err)
 	if c.opt.Dialect != SelfHosted {
-		return fmt.Errorf("mem0: reset: %w: %s", ErrUnsupported, c.opt.Dialect)
+		return fmt.Errorf("%w: %s", ErrUnsupported, c.opt.Dialect)
 	}
-	if err := c.call(ctx, http.MethodPost, "/reset", nil, nil, nil); err != nil {
-		return fmt.Errorf("mem0: reset: %w", err)
-	}
-	return nil
+	return c.call(ctx, http.MethodPost, "/reset", nil, nil, nil)
 }
 
 // results are memories in an object's member "results", or as a bare list.

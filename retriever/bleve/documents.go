@@ -9,6 +9,7 @@ import (
 
 	bleveapi "github.com/blevesearch/bleve_index_api"
 
+	"github.com/ragpilot/ragpilot/retriever/internal/remote"
 	"github.com/ragpilot/ragpilot/retriever/store"
 )
 
@@ -57,14 +58,7 @@ func OpenStore(o StoreOptions) (*Store, error) {
 
 // Search finds documents, as [store.Searcher] says.
 func (s *Store) Search(ctx context.Context, q store.Query) ([]store.Hit, error) {
-	if err := q.Check(false); err != nil {
-		return nil, fmt.Errorf("bleve: search: %w", err)
-	}
-	hits, err := s.core.hits(ctx, q, found.document)
-	if err != nil {
-		return nil, fmt.Errorf("bleve: search: %w", err)
-	}
-	return hits, nil
+	return s.core.hits(ctx, q, found.document)
 }
 
 // document is what others see of a document that was found.
@@ -80,21 +74,15 @@ func (f found) document() (store.Hit, error) {
 // stored if one of them is bad (store.ErrBadDocument). When ctx ends, some may be stored: up to 500 are written at once,
 // in the order given. After Upsert has returned, searches find them.
 func (s *Store) Upsert(ctx context.Context, docs []store.Document) error {
-	last := make(map[string]int, len(docs))
-	for i, d := range docs {
-		if err := d.Check(false); err != nil {
-			return fmt.Errorf("bleve: upsert: docs[%d]: %w", i, err)
-		}
-		last[d.ID] = i
+	docs, err := remote.LastOfEach(docs, false)
+	if err != nil {
+		return fmt.Errorf("bleve: upsert: %w", err)
 	}
-	entries := make([]entry, 0, len(last))
-	for i, d := range docs {
-		if last[d.ID] != i {
-			continue
-		}
+	entries := make([]entry, 0, len(docs))
+	for _, d := range docs {
 		e := entry{id: d.ID, text: store.ValidText(d.Text), analyzer: s.analyzer, record: record{Metadata: d.Metadata}}
 		if _, err := e.document(); err != nil { // metadata that cannot be stored
-			return fmt.Errorf("bleve: upsert: docs[%d]: %w", i, err)
+			return fmt.Errorf("bleve: upsert: %w", err)
 		}
 		entries = append(entries, e)
 	}

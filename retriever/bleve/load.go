@@ -61,43 +61,44 @@ func read(fsys fs.FS, name string, limit int64) (raw []byte, err error) {
 	return raw, nil
 }
 
-// split cuts one file into blocks, by its format. IDs count the file's blocks from 0.
-func split(name string, raw []byte, opts Options) ([]entry, error) {
-	lim := chunk.Limits{Target: opts.TargetBytes, Max: opts.MaxBytes}
-	var out []entry
-	add := func(text string, page int) {
-		id := name + "#" + strconv.Itoa(len(out))
-		out = append(out, entry{id: id, text: text, analyzer: opts.analyzerOf(name), record: record{Page: page}})
-	}
-	extension := strings.ToLower(path.Ext(name))
-	if extension == ".pdf" {
-		pages, err := pdftext.Pages(raw)
-		if err != nil {
-			return nil, fmt.Errorf("%s: %w", name, err)
+// texts returns a file's text, by its format: HTML as Markdown, and of a PDF one text a page. markdown: headings may be in it.
+func texts(name string, raw []byte) (pages []string, markdown bool, err error) {
+	var text string
+	switch extension := strings.ToLower(path.Ext(name)); extension {
+	case ".pdf":
+		pages, err = pdftext.Pages(raw)
+	default:
+		markdown = slices.Contains([]string{".md", ".markdown", ".html", ".htm"}, extension)
+		if text, err = chunk.Normalize(raw); err == nil && markdown && strings.HasPrefix(extension, ".htm") {
+			text, err = htmltext.Markdown(text)
 		}
-		for i, text := range pages {
-			for _, c := range chunk.Plain(text, lim) {
-				add(c.Text(text), i+1)
-			}
-		}
-		return out, nil
+		pages = []string{text}
 	}
-	text, err := chunk.Normalize(raw)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", name, err)
+		return nil, false, fmt.Errorf("%s: %w", name, err)
+	}
+	return pages, markdown, nil
+}
+
+// split cuts one file into blocks, by its format. IDs count the file's blocks from 0.
+func split(name string, raw []byte, opts Options) (out []entry, err error) {
+	pages, markdown, err := texts(name, raw)
+	if err != nil {
+		return nil, err
 	}
 	cut := chunk.Plain
-	switch extension {
-	case ".md", ".markdown":
-		cut = chunk.Markdown
-	case ".html", ".htm":
-		if text, err = htmltext.Markdown(text); err != nil {
-			return nil, fmt.Errorf("%s: %w", name, err)
-		}
+	if markdown {
 		cut = chunk.Markdown
 	}
-	for _, c := range cut(text, lim) {
-		add(c.Text(text), 0)
+	for i, text := range pages {
+		var r record
+		if strings.EqualFold(path.Ext(name), ".pdf") {
+			r.Page = i + 1
+		}
+		for _, c := range cut(text, chunk.Limits{Target: opts.TargetBytes, Max: opts.MaxBytes}) {
+			id := name + "#" + strconv.Itoa(len(out))
+			out = append(out, entry{id: id, text: c.Text(text), analyzer: opts.analyzerOf(name), record: r})
+		}
 	}
 	return out, nil
 }

@@ -1,6 +1,7 @@
 package bleve
 
 import (
+	"cmp"
 	"fmt"
 	"path"
 	"strings"
@@ -69,18 +70,10 @@ func (o Options) withDefaults() (Options, error) {
 	if len(o.Include) == 0 {
 		o.Include = []string{"*.md", "*.markdown", "*.txt"}
 	}
-	if o.TargetBytes == 0 {
-		o.TargetBytes = DefaultTargetBytes
-	}
-	if o.MaxBytes == 0 {
-		o.MaxBytes = 2 * o.TargetBytes
-	}
-	if o.MaxFileBytes == 0 {
-		o.MaxFileBytes = DefaultMaxFileBytes
-	}
-	if o.Analyzer == "" {
-		o.Analyzer = DefaultAnalyzer
-	}
+	o.TargetBytes = cmp.Or(o.TargetBytes, DefaultTargetBytes)
+	o.MaxBytes = cmp.Or(o.MaxBytes, 2*o.TargetBytes)
+	o.MaxFileBytes = cmp.Or(o.MaxFileBytes, DefaultMaxFileBytes)
+	o.Analyzer = cmp.Or(o.Analyzer, DefaultAnalyzer)
 	if o.Progress == nil {
 		o.Progress = func(Progress) {}
 	}
@@ -104,10 +97,9 @@ func (o Options) withPatterns() (Options, error) {
 	if o.Exclude, err = patterns("Options.Exclude", o.Exclude); err != nil {
 		return o, err
 	}
-	rules := make([]FileAnalyzer, len(o.Analyzers))
-	for i, r := range o.Analyzers {
-		field := fmt.Sprintf("Options.Analyzers[%d].Pattern", i)
-		if rules[i], err = r.checked(field); err != nil {
+	rules := append([]FileAnalyzer{}, o.Analyzers...) // never nil: it is part of the fingerprint
+	for i, r := range rules {
+		if rules[i].Pattern, err = pattern(fmt.Sprintf("Options.Analyzers[%d].Pattern", i), r.Pattern); err != nil {
 			return o, err
 		}
 	}
@@ -115,24 +107,23 @@ func (o Options) withPatterns() (Options, error) {
 	return o, nil
 }
 
-func (r FileAnalyzer) checked(field string) (FileAnalyzer, error) {
-	if _, err := path.Match(r.Pattern, ""); err != nil || r.Pattern == "" {
-		return r, fmt.Errorf("%s = %q: %w", field, r.Pattern, path.ErrBadPattern)
-	}
-	r.Pattern = strings.ToLower(r.Pattern)
-	return r, nil
-}
-
 // patterns returns the patterns in lower case, or an error that names the field and the bad one.
 func patterns(field string, in []string) ([]string, error) {
 	out := make([]string, len(in))
 	for i, p := range in {
-		if _, err := path.Match(p, ""); err != nil || p == "" {
-			return nil, fmt.Errorf("%s[%d] = %q: %w", field, i, p, path.ErrBadPattern)
+		var err error
+		if out[i], err = pattern(fmt.Sprintf("%s[%d]", field, i), p); err != nil {
+			return nil, err
 		}
-		out[i] = strings.ToLower(p)
 	}
 	return out, nil
+}
+
+func pattern(field, p string) (string, error) {
+	if _, err := path.Match(p, ""); err != nil || p == "" {
+		return "", fmt.Errorf("%s = %q: %w", field, p, path.ErrBadPattern)
+	}
+	return strings.ToLower(p), nil
 }
 
 // wants reports whether the file at the slash-separated path name is to be read.

@@ -42,18 +42,19 @@ type searcher struct{ index *Index }
 
 // Search finds blocks. The index has no tenants.
 func (s searcher) Search(ctx context.Context, q store.Query) ([]store.Hit, error) {
-	if err := q.Check(false); err != nil {
-		return nil, fmt.Errorf("bleve: search: %w", err)
-	}
-	hits, err := s.index.core.hits(ctx, q, found.hit)
-	if err != nil {
-		return nil, fmt.Errorf("bleve: search: %w", err)
-	}
-	return hits, nil
+	return s.index.core.hits(ctx, q, found.hit)
 }
 
-// hits searches, and filters by the metadata that hit gives.
-func (c *core) hits(ctx context.Context, q store.Query, hit func(found) (store.Hit, error)) ([]store.Hit, error) {
+// hits searches without tenants, and filters by the metadata that hit gives.
+func (c *core) hits(ctx context.Context, q store.Query, hit func(found) (store.Hit, error)) (out []store.Hit, err error) {
+	defer func() {
+		if err != nil {
+			out, err = nil, fmt.Errorf("bleve: search: %w", err)
+		}
+	}()
+	if err := q.Check(false); err != nil {
+		return nil, err
+	}
 	var keep func(found) (bool, error)
 	if q.Filter.Op != store.OpTrue {
 		keep = func(f found) (bool, error) {
@@ -65,7 +66,7 @@ func (c *core) hits(ctx context.Context, q store.Query, hit func(found) (store.H
 	if err != nil {
 		return nil, err
 	}
-	out := make([]store.Hit, len(all))
+	out = make([]store.Hit, len(all))
 	for i, f := range all {
 		if out[i], err = hit(f); err != nil {
 			return nil, err

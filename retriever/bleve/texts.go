@@ -4,14 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
-	"path"
 	"strings"
-
-	"github.com/ragpilot/ragpilot/retriever/bleve/internal/chunk"
-	"github.com/ragpilot/ragpilot/retriever/bleve/internal/htmltext"
-	"github.com/ragpilot/ragpilot/retriever/bleve/internal/pdftext"
 )
 
 // Text is a file as text: HTML as Markdown, and the pages of a PDF with empty lines between them.
@@ -36,12 +30,16 @@ func Texts(ctx context.Context, opts Options) (all []Text, skipped []Skipped, er
 		if ctx.Err() != nil {
 			return nil, nil, context.Cause(ctx)
 		}
-		text, err := whole(root.FS(), name, opts.MaxFileBytes)
-		switch {
-		case err == nil && strings.TrimSpace(text) == "":
+		var pages []string
+		raw, err := read(root.FS(), name, opts.MaxFileBytes)
+		if err == nil {
+			pages, _, err = texts(name, raw)
+		}
+		switch text := strings.TrimSpace(strings.Join(pages, "\n\n")); {
+		case err == nil && text == "":
 			skipped = append(skipped, Skipped{Path: name, Err: ErrNoText})
 		case err == nil:
-			all = append(all, Text{name, strings.TrimSpace(text)})
+			all = append(all, Text{name, text})
 		case skippable(err):
 			skipped = append(skipped, Skipped{Path: name, Err: err})
 		default:
@@ -52,24 +50,4 @@ func Texts(ctx context.Context, opts Options) (all []Text, skipped []Skipped, er
 		return nil, skipped, fmt.Errorf("%q: %w", opts.Dir, ErrNoText)
 	}
 	return all, skipped, nil
-}
-
-// whole returns a file's text.
-func whole(fsys fs.FS, name string, limit int64) (text string, err error) {
-	raw, err := read(fsys, name, limit)
-	if err != nil {
-		return "", err
-	}
-	extension := strings.ToLower(path.Ext(name))
-	if extension == ".pdf" {
-		var pages []string
-		pages, err = pdftext.Pages(raw)
-		text = strings.Join(pages, "\n\n")
-	} else if text, err = chunk.Normalize(raw); err == nil && (extension == ".html" || extension == ".htm") {
-		text, err = htmltext.Markdown(text)
-	}
-	if err != nil {
-		return "", fmt.Errorf("%s: %w", name, err)
-	}
-	return text, nil
 }

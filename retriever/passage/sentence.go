@@ -253,16 +253,7 @@ func footnote(text string) int {
 	return 0
 }
 
-func skipSpace(text string, at int) int {
-	for at < len(text) {
-		r, size := utf8.DecodeRuneInString(text[at:])
-		if !unicode.IsSpace(r) {
-			break
-		}
-		at += size
-	}
-	return at
-}
+func skipSpace(text string, at int) int { return skip(text, at, unicode.IsSpace) }
 
 // firstLetter returns the first character that is neither an opening quote nor a bracket nor a dash.
 func firstLetter(text string) rune {
