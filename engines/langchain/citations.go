@@ -14,12 +14,12 @@ import (
 // streamed, or when it is complete. Labels that earlier turns of the conversation showed are known as well. f is called by
 // the goroutine that generates and with the context of its call.
 func WithCitations(f func(ctx context.Context, c citation.Citation)) Option {
-	return option(func(s *settings) { s.cited = f })
+	return func(s *settings) { s.cited = f }
 }
 
 // WithRewrittenCitations replaces citations in streamed chunks and in the answer, see [citation.Options].
 func WithRewrittenCitations(rewrite func(text string, cited []citation.Citation) string) Option {
-	return option(func(s *settings) { s.recite = rewrite })
+	return func(s *settings) { s.recite = rewrite }
 }
 
 // reader looks for citations in one answer. nil: no citations are asked for.

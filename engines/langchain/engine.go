@@ -13,26 +13,22 @@ import (
 )
 
 // ModelOption changes what [Model] does.
-type ModelOption interface{ applyModel(*engineModel) }
-
-type modelOption func(*engineModel)
-
-func (f modelOption) applyModel(m *engineModel) { f(m) }
+type ModelOption func(*engineModel)
 
 // WithModelName sets the served model's name for calls that do not choose one.
 func WithModelName(name string) ModelOption {
-	return modelOption(func(m *engineModel) { m.name = name })
+	return func(m *engineModel) { m.name = name }
 }
 
 // WithMaxTokens bounds the answers of calls that do not set a bound.
 func WithMaxTokens(n int) ModelOption {
-	return modelOption(func(m *engineModel) { m.maxTokens = n })
+	return func(m *engineModel) { m.maxTokens = n }
 }
 
 // WithContext has every call answered behind a compressed context of the local engine, by its name in the engine's Config.Contexts. Other
 // engines refuse the member "context", or pass it over.
 func WithContext(name string) ModelOption {
-	return modelOption(func(m *engineModel) { m.context = name })
+	return func(m *engineModel) { m.context = name }
 }
 
 // engineModel is an engine as langchaingo sees it.
@@ -57,7 +53,7 @@ var _ llms.Model = (*engineModel)(nil)
 func Model(engine engines.Engine, opts ...ModelOption) llms.Model {
 	m := &engineModel{engine: engine}
 	for _, o := range opts {
-		o.applyModel(m)
+		o(m)
 	}
 	return m
 }

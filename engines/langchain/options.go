@@ -8,11 +8,7 @@ import (
 )
 
 // Option changes what [Wrap] does.
-type Option interface{ apply(*settings) }
-
-type option func(*settings)
-
-func (f option) apply(s *settings) { f(s) }
+type Option func(*settings)
 
 type settings struct {
 	scope  *contextpilot.Scope // nil: that of the plan
@@ -32,7 +28,7 @@ func newSettings(opts []Option) settings {
 		plans:  func(contextpilot.Plan) {},
 	}
 	for _, o := range opts {
-		o.apply(&s)
+		o(&s)
 	}
 	return s
 }
@@ -40,13 +36,13 @@ func newSettings(opts []Option) settings {
 // WithScope says which cache the model has, where the retriever cannot know: with several models or replicas behind one
 // retriever. A plan for another scope is taken back there, made again for this one, and the prompt rewritten to it.
 func WithScope(scope contextpilot.Scope) Option {
-	return option(func(s *settings) { s.scope = &scope })
+	return func(s *settings) { s.scope = &scope }
 }
 
 // WithoutHint leaves the order hint out. One that the program has put into the prompt itself, as
 // [contextpilot.Plan.Hint] gives it, is kept up to date in any case.
 func WithoutHint() Option {
-	return option(func(s *settings) { s.noHint = true })
+	return func(s *settings) { s.noHint = true }
 }
 
 // WithToolResults puts notes in place of what a tool returns again in a conversation: a whole result, the documents of one, rows of
@@ -57,26 +53,26 @@ func WithoutHint() Option {
 // Without it results reach inner as they are, but for what has the form of such a note in them: that is fenced in any case, since a
 // tool's result must not be able to say what was shown.
 func WithToolResults() Option {
-	return option(func(s *settings) { s.toolResults = true })
+	return func(s *settings) { s.toolResults = true }
 }
 
 // WithRequestID has f put the request ID into the context of the inner model's call, for clients that read it from
 // there under a key of their own. It is only called for requests that are tied to a plan. [RequestID] and [Transport]
 // work without it.
 func WithRequestID(f func(ctx context.Context, id string) context.Context) Option {
-	return option(func(s *settings) {
+	return func(s *settings) {
 		if f != nil {
 			s.withID = f
 		}
-	})
+	}
 }
 
 // WithPlans has f called with the plan whose rendering is sent, just before it is. Where the wrapper planned
 // anew, blocks over the retriever's budget are missing from it, so that its ranks may differ from the retriever's.
 func WithPlans(f func(contextpilot.Plan)) Option {
-	return option(func(s *settings) {
+	return func(s *settings) {
 		if f != nil {
 			s.plans = f
 		}
-	})
+	}
 }
