@@ -63,7 +63,7 @@ func (sc *scope) query(d *draft) Query {
 		continued: len(d.start) > 0, gate: d.gate,
 	}
 	if len(d.start)+len(d.pinned) > 0 {
-		front := sc.front(d, d.pinned)
+		front := sc.pathOf(d, d.pinned)
 		n, steps, _ := sc.tree.Walk(front)
 		if q.From = n; steps < len(front) {
 			q.From = NoNode
@@ -72,9 +72,9 @@ func (sc *scope) query(d *draft) Query {
 	return q
 }
 
-// front returns the path of a prompt that goes on with these blocks behind what precedes them; valid until the next
+// pathOf returns the path of a prompt that goes on with these blocks behind what precedes them; valid until the next
 // call.
-func (sc *scope) front(d *draft, blocks []int) []tree.Elem {
+func (sc *scope) pathOf(d *draft, blocks []int) []tree.Elem {
 	sc.path = append(sc.path[:0], d.start...)
 	for _, i := range blocks {
 		sc.path = append(sc.path, tree.Elem{Key: uint64(d.ids[i].key), Tokens: d.tokens[i]})
@@ -85,7 +85,7 @@ func (sc *scope) front(d *draft, blocks []int) []tree.Elem {
 // resident returns the number of prompt tokens in whole engine blocks that are expected to be in the cache if the
 // draft's blocks are sent in this order.
 func (sc *scope) resident(d *draft, order []int) int {
-	front := sc.front(d, order)
+	front := sc.pathOf(d, order)
 	tokens, resident := 0, 0
 	if sc.head >= 0 {
 		_, _, resident = sc.tree.Walk(front)

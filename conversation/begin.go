@@ -15,8 +15,8 @@ import (
 	"github.com/ragpilot/ragpilot/internal/prompt/repeat"
 )
 
-// Turn is a request as it is to be forwarded.
-type Turn struct {
+// Forward is a request as it is to be forwarded.
+type Forward struct {
 	Edits   []Edit // in no order
 	Plans   []Plan
 	Scope   *contextpilot.Scope // whose index the beginning of the prompt is in; nil: none
@@ -30,7 +30,7 @@ type Turn struct {
 	dryRun bool
 }
 
-// Plan is a prompt that the pilot's index takes for sent from now on, until [Turn.Done] says otherwise.
+// Plan is a prompt that the pilot's index takes for sent from now on, until [Forward.Done] says otherwise.
 type Plan struct {
 	Scope    contextpilot.Scope
 	ID       string
@@ -49,7 +49,7 @@ type request struct {
 	e      *Engine
 	c      Conversation
 	source Source
-	turn   *Turn
+	out    *Forward
 	texts  map[[2]int]keptText // that were looked at, by message and text
 	came   int                 // the bytes of the text as it came: fences make it longer
 	parts  []string            // the texts of the message, those of tools, without what was replaced by a note
@@ -57,12 +57,12 @@ type request struct {
 
 // seen is what the messages so far have shown.
 type seen struct {
-	multi bool                // some result held several documents
-	links []*link             // with documents or calls
-	table *visible            // nil: not made yet
-	tools map[string][]called // tools' names by the calls' IDs, in the order of the messages
-	rows  repeat.Memory       // blocks of lines
-	front bool                // nothing but system messages so far
+	multi      bool                // some result held several documents
+	links      []*link             // with documents or calls
+	table      *visible            // nil: not made yet
+	tools      map[string][]called // tools' names by the calls' IDs, in the order of the messages
+	rows       repeat.Memory       // blocks of lines
+	systemOnly bool                // nothing but system messages so far
 }
 
 // call notes that a message makes a call.
@@ -91,20 +91,20 @@ func (s *seen) tool(id string, message int) string {
 
 // Begin decides how a request is forwarded: its edits are the same as before for messages that were sent before. The error is the
 // context's; then nothing more is planned or remembered.
-func (e *Engine) Begin(ctx context.Context, c Conversation, m Source) (*Turn, error) {
+func (e *Engine) Begin(ctx context.Context, c Conversation, m Source) (*Forward, error) {
 	t := e.tenant(c.Tenant)
 	by := t.session(c.Name, e.opt.Budget)
-	x := &request{ctx: ctx, e: e, c: c, source: m, turn: &Turn{engine: e, dryRun: c.Mode == DryRun}}
+	x := &request{ctx: ctx, e: e, c: c, source: m, out: &Forward{engine: e, dryRun: c.Mode == DryRun}}
 	chains := chainsOf(&x.c, m, c.Mode != Planned)
 	if c.Mode == AsCame {
 		t.memo.pass(chains, m, by)
-		return x.turn, nil
+		return x.out, nil
 	}
 	if err := x.plan(t.memo, chains, m, by); err != nil {
-		x.turn.Done(Outcome{Gone: true}) // nothing of it is sent
+		x.out.Done(Outcome{Gone: true}) // nothing of it is sent
 		return nil, err
 	}
-	return x.turn, nil
+	return x.out, nil
 }
 
 // plan decides about the messages that are not remembered, and collects what is to be done with all.
@@ -116,18 +116,18 @@ func (x *request) plan(remembered *memo, chains []chain, m Source, by *session) 
 			return err
 		}
 	}
-	remembered.sent(last, by, x.turn.dryRun)
+	remembered.sent(last, by, x.out.dryRun)
 	for ; last != nil; last = last.before {
 		i := last.messages - 1
 		for _, e := range last.edits {
-			x.turn.Edits = append(x.turn.Edits, Edit{Message: i, Text: e.text, At: e.at, With: e.with})
+			x.out.Edits = append(x.out.Edits, Edit{Message: i, Text: e.text, At: e.at, With: e.with})
 		}
-		x.turn.Lines.add(last.lines)
+		x.out.Lines.add(last.lines)
 		if last.scope != nil {
-			x.turn.Scope = last.scope // in the end that of the first documents
+			x.out.Scope = last.scope // in the end that of the first documents
 		}
 		if i >= known {
-			x.turn.Replaced += last.lines.Replaced
+			x.out.Replaced += last.lines.Replaced
 			continue
 		}
 		for _, l := range last.leads {
@@ -149,8 +149,8 @@ func (x *request) learn(remembered *memo, last *link, known int, chains []chain,
 		if err := x.message(next, s, i, &msg); err != nil {
 			return nil, err
 		}
-		s.front = s.front && msg.Role == System
-		next.front, next.multi, next.rows = s.front, s.multi, next.rows.And(s.rows.Fresh())
+		s.systemOnly = s.systemOnly && msg.Role == System
+		next.systemOnly, next.multi, next.rows = s.systemOnly, s.multi, next.rows.And(s.rows.Fresh())
 		if i+1 < len(chains) && next.plain() {
 			continue // the next one takes over its numbers of lines
 		}
@@ -162,7 +162,7 @@ func (x *request) learn(remembered *memo, last *link, known int, chains []chain,
 
 // recall collects what the messages up to l have shown.
 func recall(l *link) *seen {
-	out := &seen{front: l == nil || l.front}
+	out := &seen{systemOnly: l == nil || l.systemOnly}
 	for ; l != nil; l = l.before {
 		out.multi = out.multi || l.multi
 		out.rows.Know(l.rows)
@@ -256,12 +256,12 @@ func (x *request) text(next *link, s *seen, i, j int, tx *Text) string {
 	out := tx.Value
 	switch {
 	case tx.Fixed:
-		x.turn.Found += len(found.docs)
-	case tx.Role == System && s.front:
-		x.turn.Found += len(found.docs)
+		x.out.Found += len(found.docs)
+	case tx.Role == System && s.systemOnly:
+		x.out.Found += len(found.docs)
 		out = x.system(next, i, j, tx.At, &found, placeOf(next.chain, j))
 	case tx.Role == Tool || tx.Role == User:
-		x.turn.Found += len(found.docs)
+		x.out.Found += len(found.docs)
 		out, drop = x.known(next, s, i, j, tx, &found, placeOf(next.chain, j))
 	}
 	shorter := out

@@ -12,7 +12,7 @@
 //	mode.go      dry runs, and requests that pass as they came
 //	done.go      outcomes
 //
-// A front end makes a [Source] of its messages, calls [Engine.Begin], applies the edits, and calls [Turn.Done] when the answer has
+// A front end makes a [Source] of its messages, calls [Engine.Begin], applies the edits, and calls [Forward.Done] when the answer has
 // ended.
 //
 // Edits follow from the bytes of the messages alone; only chosen orders are remembered, in memory or in a store that replicas

@@ -11,7 +11,7 @@ type Outcome struct {
 }
 
 // Done gives the pilot's index the outcome of a request. It is called once, when the answer has ended.
-func (t *Turn) Done(o Outcome) {
+func (t *Forward) Done(o Outcome) {
 	for _, p := range t.Plans {
 		if o.Gone {
 			t.engine.gone(p.Scope, p.ID)

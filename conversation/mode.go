@@ -36,11 +36,11 @@ func begins(m Source) bool {
 func (m *memo) pass(chains []chain, from Source, by *session) {
 	last, known := m.longest(chains, by)
 	if n := len(chains); known < n {
-		front := last == nil || last.front
+		front := last == nil || last.systemOnly
 		for i := known; front && i < n; i++ {
 			front = from.Role(i) == System
 		}
-		last = m.add(&link{chain: chains[n-1], before: last, messages: n, front: front}, by)
+		last = m.add(&link{chain: chains[n-1], before: last, messages: n, systemOnly: front}, by)
 	}
 	m.sent(last, by, true)
 }

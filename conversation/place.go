@@ -21,7 +21,7 @@ const MaxDocuments = 4096
 func (x *request) system(next *link, message, text int, at uint64, found *found, place orders.Key) string {
 	// What stands in front of the documents decides which caches can be shared at all.
 	scope := contextpilot.Scope{Model: x.c.Model, Tenant: x.c.Tenant, Replica: fmt.Sprintf("%016x", xxh3.HashString(found.Prefix))}
-	if x.turn.dryRun {
+	if x.out.dryRun {
 		scope.Replica += dryRunScope
 	}
 	if next.scope == nil {
@@ -29,16 +29,16 @@ func (x *request) system(next *link, message, text int, at uint64, found *found,
 	}
 	// The client's layout stays, as it does where nothing moves: prompts in two layouts have no prefix in common. A label is what the
 	// model cites a document by, and the client knows which document it was: it goes with it.
-	order, l := x.front(scope, place, blocksOf(found.Found))
+	order, l := x.orderFront(scope, place, blocksOf(found.Found))
 	if order == nil {
 		return found.text
 	}
 	l.plan.Message, l.plan.Text, l.plan.At = message, text, at
 	l.plan.Size, l.plan.Before, l.plan.After = len(found.text), len(found.Prefix), len(found.Suffix)
-	x.turn.Plans = append(x.turn.Plans, l.plan)
-	l.named = x.c.EvictedByID && l.plan.ID == x.turn.Plans[0].ID
+	x.out.Plans = append(x.out.Plans, l.plan)
+	l.named = x.c.EvictedByID && l.plan.ID == x.out.Plans[0].ID
 	next.leads = append(next.leads, l)
-	changes := x.turn.Changes
+	changes := x.out.Changes
 	out := x.reorder(found, order, false, Change{Message: message, Role: System})
 	if out == found.text {
 		return out
@@ -51,7 +51,7 @@ func (x *request) system(next *link, message, text int, at uint64, found *found,
 	first, _ := found.Span(0)
 	_, last := found.Span(len(found.docs) - 1) // as they stand in the text, which has the same length
 	if notes.FenceWhere(out, func(at int) bool { return at > first && at <= last }) != out {
-		x.turn.Changes = changes
+		x.out.Changes = changes
 		return found.text
 	}
 	return out
@@ -68,9 +68,9 @@ type lead struct {
 	now    atomic.Pointer[string] // the ID under which the pilot was given it last
 }
 
-// front orders documents that stand at the front of the prompt, and gives the pilot what is sent: what the index holds must be
+// orderFront orders documents that stand at the front of the prompt, and gives the pilot what is sent: what the index holds must be
 // what the engine gets, also where the order was chosen earlier, or by another replica. Nil if the context has ended.
-func (x *request) front(scope contextpilot.Scope, place orders.Key, blocks []contextpilot.Block) ([]int, *lead) {
+func (x *request) orderFront(scope contextpilot.Scope, place orders.Key, blocks []contextpilot.Block) ([]int, *lead) {
 	x.e.opt.Expire()
 	id := x.promptID()
 	req := contextpilot.Request{ID: id, Scope: scope, Blocks: blocks}
@@ -116,7 +116,7 @@ func (x *request) again(l *lead, message int) {
 		x.e.remember(id, scope, len(l.blocks))
 		return
 	}
-	if l.named && len(x.turn.Plans) == 0 { // the engine reports its eviction by the request that brings it back
+	if l.named && len(x.out.Plans) == 0 { // the engine reports its eviction by the request that brings it back
 		id = x.promptID()
 		l.now.Store(&id)
 	}
@@ -128,7 +128,7 @@ func (x *request) again(l *lead, message int) {
 	}
 	p := l.plan
 	p.ID, p.Expected, p.Message = id, plan.Prefix.Tokens, message
-	x.turn.Plans = append(x.turn.Plans, p)
+	x.out.Plans = append(x.out.Plans, p)
 }
 
 // ordered returns the order that was chosen for a place, or chooses one. Nil, which is not remembered, if the context has
@@ -139,7 +139,7 @@ func (x *request) ordered(place orders.Key, n int, choose func() []int) []int {
 			x.c.Ordered(n, known)
 		}
 	}
-	if x.turn.dryRun {
+	if x.out.dryRun {
 		defer done(false)
 		return choose()
 	}
@@ -199,7 +199,7 @@ func (x *request) reorder(found *found, order []int, rebuilt bool, c Change) str
 		return found.text
 	}
 	c.Kind, c.Documents, c.Order = Ordered, len(order), order
-	x.turn.Changes = append(x.turn.Changes, c)
+	x.out.Changes = append(x.out.Changes, c)
 	if rebuilt {
 		return found.Rebuild(order)
 	}

@@ -17,7 +17,7 @@ func newID() string {
 
 // promptID is the ID of a prompt that is about to be planned: the request's for the first one.
 func (x *request) promptID() string {
-	if x.c.Request == "" || len(x.turn.Plans) > 0 {
+	if x.c.Request == "" || len(x.out.Plans) > 0 {
 		return newID()
 	}
 	return x.c.Request

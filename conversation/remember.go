@@ -57,18 +57,18 @@ func chainsOf(c *Conversation, m Source, asCame bool) []chain {
 // conversations that begin alike share their links, a client may go back to any point, and two requests at a time do no
 // harm. Only the names under which the pilot knows its leads are the latest.
 type link struct {
-	chain    chain
-	before   *link
-	messages int // of the conversation, up to and including this one
-	edits    []edit
-	front    bool // nothing but system messages up to here
-	multi    bool // an earlier or this result held several documents
-	calls    []Call
-	shown    []shownAs
-	rows     repeat.Known
-	scope    *contextpilot.Scope // whose index its documents at the front of the prompt are in; nil: it has none
-	leads    []*lead             // these, one for each text
-	lines    Lines
+	chain      chain
+	before     *link
+	messages   int // of the conversation, up to and including this one
+	edits      []edit
+	systemOnly bool // nothing but system messages up to here
+	multi      bool // an earlier or this result held several documents
+	calls      []Call
+	shown      []shownAs
+	rows       repeat.Known
+	scope      *contextpilot.Scope // whose index its documents at the front of the prompt are in; nil: it has none
+	leads      []*lead             // these, one for each text
+	lines      Lines
 }
 
 // edit is a text's of the message.
@@ -225,7 +225,7 @@ func (m *memo) went(chains []chain, by *session) (asCame, known bool) {
 // ended reports whether a request ended with a link that is not the system's. The lock is held.
 func (m *memo) ended(c chain) bool {
 	e, ok := m.entries.Peek(c)
-	return ok && e.ended && !e.link.front
+	return ok && e.ended && !e.link.systemOnly
 }
 
 // dropOldest is for the budget.

@@ -84,7 +84,7 @@ func (x *request) refer(next *link, s *seen, message, text int, tx *Text, found 
 		next.lines.Before += utf8.RuneCountInString(found.text)
 		next.lines.After += utf8.RuneCountInString(out)
 	}
-	x.turn.Changes = append(x.turn.Changes, c)
+	x.out.Changes = append(x.out.Changes, c)
 	return out, drop
 }
 
@@ -118,7 +118,7 @@ func (x *request) leaveOut(next *link, s *seen, message int, tx *Text, found *fo
 	if c.Gone == 0 {
 		return found.text, nil
 	}
-	defer func() { x.turn.Changes = append(x.turn.Changes, c) }()
+	defer func() { x.out.Changes = append(x.out.Changes, c) }()
 	if len(keep) > 0 {
 		if found.Plain() {
 			return notes.Fence(found.Rebuild(keep)), drop
@@ -153,7 +153,7 @@ func (x *request) result(next *link, s *seen, message, text int, tx *Text) strin
 		note := notes.Duplicate(first.Call)
 		shorter := len(note) < x.came && !notes.Only(tx.Value) || x.c.Recorded
 		if t.doc == whole && shorter && first.Call != tx.Call && repeat.WithoutIDs(first.Value) == repeat.WithoutIDs(tx.Value) {
-			x.turn.Changes = append(x.turn.Changes, Change{Kind: Referred, Message: message, Role: Tool, Documents: 1, Gone: 1})
+			x.out.Changes = append(x.out.Changes, Change{Kind: Referred, Message: message, Role: Tool, Documents: 1, Gone: 1})
 			return note
 		}
 	}

@@ -19,14 +19,14 @@ type claimed struct {
 }
 
 // claim looks for the blocks of a held plan in the last user message.
-func (m *Turns) claim(t *turn) (claimed, bool) {
+func (m *Calls) claim(t *transcript) (claimed, bool) {
 	for i, at := range t.texts {
 		plan, start, end, ok := m.offers.claim(m.tenant(), t.session, at.text)
 		if !ok {
 			continue
 		}
 		c := claimed{plan, at, newSpan(at.text, &plan, start, end), t.prior, contextpilot.Position{}}
-		if front, n := m.sent.front(&at, start); n > 0 { // a text that has grown
+		if front, n := m.sent.beginning(&at, start); n > 0 { // a text that has grown
 			if c.behind = front.end; c.behind == (contextpilot.Position{}) { // it was not answered yet
 				c.behind = m.pilot.Restore(m.behind(t), front.of(at.text[:n]))
 			}
@@ -43,7 +43,7 @@ func (m *Turns) claim(t *turn) (claimed, bool) {
 
 // shownBeside returns what shows blocks in front of a plan in its own message, behind others. Nothing refers to these, but a label that they
 // give to another text names two.
-func (t *turn) shownBeside(text int, before string) (out []string) {
+func (t *transcript) shownBeside(text int, before string) (out []string) {
 	if len(t.prior) == 0 {
 		return nil
 	}
@@ -60,7 +60,7 @@ func (t *turn) shownBeside(text int, before string) (out []string) {
 
 // part looks for some of a held plan's blocks in the last user message, and plans what is sent as it stands: outside of
 // the conversation, of which a step of a chain is no turn.
-func (m *Turns) part(t *turn) (plan, of contextpilot.Plan, ok bool) {
+func (m *Calls) part(t *transcript) (plan, of contextpilot.Plan, ok bool) {
 	var texts []string
 	for i := range t.texts {
 		if !t.more || !t.texts[i].known { // in an agent's next step the blocks are those of a plan before
@@ -85,13 +85,13 @@ func (m *Turns) part(t *turn) (plan, of contextpilot.Plan, ok bool) {
 
 // settle decides what is sent, works it into the messages, and makes the index say the same. The retriever planned as if the
 // blocks stood at the beginning of a prompt.
-func (m *Turns) settle(t *turn, c *claimed) contextpilot.Plan {
+func (m *Calls) settle(t *transcript, c *claimed) contextpilot.Plan {
 	plan, text := m.replan(t, c)
 	if text != c.at.sent { // sent is not the caller's text if the same call was made, and rewritten, before
 		t.replace(t.last, c.at.index, text)
 		c.at.sent = text
 	}
-	c.at.front, c.at.behind = c.span.hint == hintNone, len(c.span.after)
+	c.at.reusable, c.at.behind = c.span.hint == hintNone, len(c.span.after)
 	if !c.at.known { // a call that fails may be made again, and another one may not wait for its end
 		m.sent.remember(&c.at, contextpilot.Position{}, 0)
 	}
@@ -100,7 +100,7 @@ func (m *Turns) settle(t *turn, c *claimed) contextpilot.Plan {
 
 // replan returns the plan to be sent and the text that holds it. Where the blocks stand at the front of the prompt the plan is what is
 // sent, with its hint. Behind other texts no order gains anything: they stand as they were retrieved.
-func (m *Turns) replan(t *turn, c *claimed) (contextpilot.Plan, string) {
+func (m *Calls) replan(t *transcript, c *claimed) (contextpilot.Plan, string) {
 	scope := m.scopeOf(&c.plan)
 	moved, behind := scope != c.plan.Scope, len(c.prior) > 0
 	noHint := m.noHint || moved || behind
@@ -140,11 +140,11 @@ func (m *Turns) replan(t *turn, c *claimed) (contextpilot.Plan, string) {
 }
 
 // again reports whether the text was sent before and has been answered: an agent goes on, whose tool may have found the same blocks.
-func (c *claimed) again(t *turn) bool { return c.at.known && t.more }
+func (c *claimed) again(t *transcript) bool { return c.at.known && t.more }
 
 // asBefore keeps an agent's question as its first step sent it. It returns the text of that step if only the order hint differs, and gives the
 // plan that hint; else it returns text.
-func (c *claimed) asBefore(t *turn, plan *contextpilot.Plan, text string) string {
+func (c *claimed) asBefore(t *transcript, plan *contextpilot.Plan, text string) string {
 	if !c.again(t) || text == c.at.sent || c.span.hint != hintNone {
 		return text
 	}
@@ -165,14 +165,14 @@ func (c *claimed) asBefore(t *turn, plan *contextpilot.Plan, text string) string
 }
 
 // instead plans a request in place of a plan that was not sent, so that what is sent is counted once. It has the old plan's ID.
-func (m *Turns) instead(old *contextpilot.Plan, req contextpilot.Request) contextpilot.Plan {
+func (m *Calls) instead(old *contextpilot.Plan, req contextpilot.Request) contextpilot.Plan {
 	m.pilot.TakeBack(old)
 	req.ID = old.RequestID
 	return m.pilot.Plan(req)
 }
 
 // scopeOf returns the cache that a plan's prompt goes to.
-func (m *Turns) scopeOf(plan *contextpilot.Plan) contextpilot.Scope {
+func (m *Calls) scopeOf(plan *contextpilot.Plan) contextpilot.Scope {
 	if m.scope != nil {
 		return *m.scope
 	}
@@ -180,7 +180,7 @@ func (m *Turns) scopeOf(plan *contextpilot.Plan) contextpilot.Scope {
 }
 
 // tenant returns whose calls all are, or "".
-func (m *Turns) tenant() string {
+func (m *Calls) tenant() string {
 	if m.scope == nil {
 		return ""
 	}
@@ -188,7 +188,7 @@ func (m *Turns) tenant() string {
 }
 
 // again is the claimed request, to be planned for where it really stands, with those of its blocks that the text has.
-func (m *Turns) again(t *turn, c *claimed, scope contextpilot.Scope, blocks []contextpilot.Block) contextpilot.Request {
+func (m *Calls) again(t *transcript, c *claimed, scope contextpilot.Scope, blocks []contextpilot.Block) contextpilot.Request {
 	req := c.plan.Request()
 	req.Session, req.Scope, req.Prior, req.Behind, req.Blocks, req.Budget = t.session, scope, c.prior, c.behind, blocks, 0
 	return req

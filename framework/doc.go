@@ -1,8 +1,8 @@
 // Package framework is what the model wrappers of all frameworks share. A retriever's wrapper offers a plan
-// ([Offers]); [Turns] finds that plan's blocks again in the messages of a call, and says which texts are to
+// ([Offers]); [Calls] finds that plan's blocks again in the messages of a call, and says which texts are to
 // be replaced so that blocks which the messages show already become references.
 //
-//	call := turns.Begin(session, messages)     // messages: roles, texts and calls, nothing of the framework
+//	call := calls.Begin(session, messages)     // messages: roles, texts and calls, nothing of the framework
 //	messages = … with call.Replacements …
 //	answer, err := inner.Generate(messages)
 //	call.End(…)                                // served with so many cached tokens, or gone
@@ -11,8 +11,8 @@
 // anything: they are given back the retriever's, without a hint. Of a plan of which a call has some blocks only nothing is changed
 // in the texts; the call is planned as it stands.
 //
-// Turns replace a user's text from the first block of a plan to the plan's hint, and nothing else of it. Where the plan is lost, as after a
-// restart, they replace at most the part from the first block to the last. What was sent for a text is sent again while the messages up
+// Calls replaces a user's text from the first block of a plan to the plan's hint, and nothing else of it. Where the plan is lost, as after a
+// restart, it replaces at most the part from the first block to the last. What was sent for a text is sent again while the messages up
 // to there are the same, or the text has grown at its end. Otherwise the engine would see another history in every turn, and find nothing
 // in its cache.
 //

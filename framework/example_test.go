@@ -15,7 +15,7 @@ func Example() {
 	if err != nil {
 		panic(err)
 	}
-	turns := framework.NewTurns(pilot, framework.Options{ToolResults: true})
+	turns := framework.NewCalls(pilot, framework.Options{ToolResults: true})
 	file := strings.Repeat("A line of a file that an agent reads.\n", 8)
 	result := func(call string) framework.Message {
 		return framework.Message{Role: conversation.Tool, Texts: []conversation.Text{{Value: file, Role: conversation.Tool, Call: call}}}

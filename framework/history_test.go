@@ -14,10 +14,10 @@ import (
 	"github.com/ragpilot/ragpilot/framework"
 )
 
-// chatter is a program that retrieves for a pilot and sends what Turns say.
+// chatter is a program that retrieves for a pilot and sends what Calls say.
 type chatter struct {
 	pilot *contextpilot.Pilot
-	turns *framework.Turns
+	turns *framework.Calls
 }
 
 func newChatter(t *testing.T, cfg contextpilot.Config) *chatter {
@@ -26,7 +26,7 @@ func newChatter(t *testing.T, cfg contextpilot.Config) *chatter {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &chatter{pilot, framework.NewTurns(pilot, framework.Options{})}
+	return &chatter{pilot, framework.NewCalls(pilot, framework.Options{})}
 }
 
 // retrieve offers a plan of documents and returns them as a program puts them into its text.
@@ -283,13 +283,13 @@ func TestTenantsOfOneName(t *testing.T) {
 	}
 	for _, session := range []string{"", "s"} {
 		var ids []string
-		var turns []*framework.Turns
+		var turns []*framework.Calls
 		for _, tenant := range []string{"one", "two"} {
 			scope := contextpilot.Scope{Tenant: tenant}
 			plan := pilot.Plan(contextpilot.Request{Scope: scope, Blocks: []contextpilot.Block{{ID: "a", Text: "Text of a."}}})
 			plan.Session = session
 			framework.OffersOf(pilot).Offer(plan)
-			ids, turns = append(ids, plan.RequestID), append(turns, framework.NewTurns(pilot, framework.Options{Scope: &scope}))
+			ids, turns = append(ids, plan.RequestID), append(turns, framework.NewCalls(pilot, framework.Options{Scope: &scope}))
 		}
 		for _, i := range []int{1, 0} {
 			call := turns[i].Begin(session, []framework.Message{human("<doc a>\nText of a.\n</doc>\nWhat?")})

@@ -13,7 +13,7 @@ import (
 // Offers keeps plans between a retriever, which plans, and a model, which sends and sees only text. All wrappers of a pilot share
 // one. It holds a few hundred plans; older ones of the tenant that has most go. Safe for concurrent use.
 //
-// Where no model claims plans, each counts as sent. Where one does, see [NewTurns], a plan that is not claimed was not sent: it is
+// Where no model claims plans, each counts as sent. Where one does, see [NewCalls], a plan that is not claimed was not sent: it is
 // taken back ([contextpilot.Pilot.TakeBack]) if its conversation calls the model without it and then offers another plan, after ten
 // minutes, or when it goes to make room.
 type Offers struct {

@@ -34,7 +34,7 @@ func newToolResults(pilot *contextpilot.Pilot, o *Options) toolResults {
 }
 
 // edit decides about the results in the first n messages, all of which are as they are sent but for results.
-func (r *toolResults) edit(t *turn, n int) {
+func (r *toolResults) edit(t *transcript, n int) {
 	for n > 0 && !hasResult(&t.messages[n-1]) {
 		n--
 	}
@@ -45,12 +45,12 @@ func (r *toolResults) edit(t *turn, n int) {
 		t.nameCalls()
 	}
 	t.edited = n
-	turn, err := r.engine.Begin(context.Background(), r.as, &source{turn: t, n: n, seed: r.seed, replace: r.replace})
+	out, err := r.engine.Begin(context.Background(), r.as, &source{transcript: t, n: n, seed: r.seed, replace: r.replace})
 	if err != nil {
 		return // it is the context's, which does not end
 	}
-	t.edits = make(map[at]string, len(turn.Edits))
-	for _, e := range turn.Edits { // of results: all else is fixed
+	t.edits = make(map[at]string, len(out.Edits))
+	for _, e := range out.Edits { // of results: all else is fixed
 		t.edits[at{e.Message, e.Text}] = e.With
 	}
 }
@@ -65,7 +65,7 @@ func hasResult(m *Message) bool {
 }
 
 // nameCalls names results that say no call: by tool and number.
-func (t *turn) nameCalls() {
+func (t *transcript) nameCalls() {
 	n := map[string]int{}
 	for i := range t.messages {
 		for j, text := range t.messages[i].Texts {
@@ -79,9 +79,9 @@ func (t *turn) nameCalls() {
 	}
 }
 
-// source is the beginning of a turn's messages, for the engine.
+// source is the beginning of a transcript, for the engine.
 type source struct {
-	*turn
+	*transcript
 	n    int
 	seed uint64
 

@@ -18,12 +18,12 @@ import (
 	"github.com/ragpilot/ragpilot/framework"
 )
 
-func newTurns(t interface{ Fatal(args ...any) }, o framework.Options) *framework.Turns {
+func newTurns(t interface{ Fatal(args ...any) }, o framework.Options) *framework.Calls {
 	pilot, err := contextpilot.New(contextpilot.Config{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	return framework.NewTurns(pilot, o)
+	return framework.NewCalls(pilot, o)
 }
 
 // lines are those of a file, from one to another.
@@ -119,7 +119,7 @@ func say(role conversationtest.Role, text string) conversationtest.Message {
 }
 
 // arrive returns what is sent of messages.
-func arrive(turns *framework.Turns, messages []conversationtest.Message) []conversationtest.Message {
+func arrive(turns *framework.Calls, messages []conversationtest.Message) []conversationtest.Message {
 	in, out := make([]framework.Message, len(messages)), slices.Clone(messages)
 	for i, m := range messages {
 		in[i].Role = conversation.Role(m.Role)
@@ -157,7 +157,7 @@ func TestAgentsAtOnce(t *testing.T) {
 		if conversationtest.Same(want, messages) == o.ToolResults {
 			t.Fatalf("with %+v arrived %q", o, want)
 		}
-		turns := framework.NewTurns(pilot, o)
+		turns := framework.NewCalls(pilot, o)
 		for range 8 {
 			all.Go(func() {
 				for n := range messages {

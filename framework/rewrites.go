@@ -13,14 +13,14 @@ import (
 	"github.com/ragpilot/ragpilot/internal/prompt/markup"
 )
 
-// maxRewrites bounds the texts that Turns remembers, the least recently used go first; a turn with its documents is one
+// maxRewrites bounds the texts that Calls remembers, the least recently used go first; a turn with its documents is one
 // and its front another, of the same bytes, and both again for the conversation's name. A turn has some 10 KB: 40 MB when full. One that
 // is forgotten is sent in full again: slower, not wrong.
 const maxRewrites = 4 * 4096
 
 // restate decides about a user's text that no plan is known for, as after a restart: its blocks stay in the order in which they stand,
 // and references take the place of those that users' texts in front show.
-func (m *Turns) restate(t *turn, message int, p *place) {
+func (m *Calls) restate(t *transcript, message int, p *place) {
 	if p.known || p.sent != p.text {
 		return
 	}
@@ -34,9 +34,9 @@ func (m *Turns) restate(t *turn, message int, p *place) {
 	m.sent.put(p, p.key, p.text, p.sent, rewrite{})
 }
 
-func (m *Turns) restated(t *turn, message int, value string, found []markup.Region) string {
+func (m *Calls) restated(t *transcript, message int, value string, found []markup.Region) string {
 	m.goOn(t, message)
-	req := contextpilot.Request{Blocks: make([]contextpilot.Block, len(found)), Behind: t.front.end, Prior: t.front.of(found)}
+	req := contextpilot.Request{Blocks: make([]contextpilot.Block, len(found)), Behind: t.earlier.end, Prior: t.earlier.of(found)}
 	if len(req.Prior) == 0 {
 		return value
 	}
@@ -72,8 +72,8 @@ func (m *Turns) restated(t *turn, message int, value string, found []markup.Regi
 	return s.rewrite(&plan, true)
 }
 
-// front is what the texts of the first messages show, of which restate asks.
-type front struct {
+// earlier is what the texts of the first messages show, of which restate asks.
+type earlier struct {
 	messages int
 	end      contextpilot.Position
 	named    map[string]naming // by label
@@ -92,9 +92,9 @@ type shown struct {
 	labels map[string]bool // those before it, nil: none
 }
 
-// goOn takes what t.front knows on to the messages in front of one.
-func (m *Turns) goOn(t *turn, message int) {
-	f := &t.front
+// goOn takes what t.earlier knows on to the messages in front of one.
+func (m *Calls) goOn(t *transcript, message int) {
+	f := &t.earlier
 	if f.named == nil {
 		f.named, f.shown = map[string]naming{}, map[string]shown{}
 	}
@@ -116,7 +116,7 @@ func (m *Turns) goOn(t *turn, message int) {
 }
 
 // show notes a block.
-func (f *front) show(r *markup.Region, user bool) {
+func (f *earlier) show(r *markup.Region, user bool) {
 	if n, ok := f.named[r.Label]; !ok {
 		f.named[r.Label] = naming{text: r.Text}
 	} else if n.text != r.Text {
@@ -139,7 +139,7 @@ func (f *front) show(r *markup.Region, user bool) {
 
 // of returns what of the messages in front matters for blocks: those that have their texts, and for labels of several texts some that
 // say so. Each is looked at in a time that depends on the blocks alone.
-func (f *front) of(found []markup.Region) (prior []string) {
+func (f *earlier) of(found []markup.Region) (prior []string) {
 	for i := range found {
 		text := found[i].Text
 		s, ok := f.shown[text]
@@ -201,7 +201,7 @@ func (r *rewrites) again(p *place) (whole rewrite, sent string, known bool) {
 	if ok {
 		return whole, whole.of(p.text), true
 	}
-	front, n := r.front(p, len(p.text))
+	front, n := r.beginning(p, len(p.text))
 	// Documents that follow at once are other documents of one prompt.
 	if rest := p.text[n:]; n > 0 && !strings.HasPrefix(strings.TrimLeft(rest, " \n\t"), "<doc ") {
 		return whole, front.of(p.text[:n]) + rest, false
@@ -209,13 +209,13 @@ func (r *rewrites) again(p *place) (whole rewrite, sent string, known bool) {
 	return whole, p.text, false
 }
 
-// front returns what was sent for the longest part of text[:limit] that a plan's last block ends and that was sent before; end is 0 if
+// beginning returns what was sent for the longest part of text[:limit] that a plan's last block ends and that was sent before; end is 0 if
 // none was.
-func (r *rewrites) front(p *place, limit int) (sent rewrite, end int) {
+func (r *rewrites) beginning(p *place, limit int) (sent rewrite, end int) {
 	if !strings.Contains(p.text[:limit], "</doc") {
 		return sent, 0
 	}
-	h := r.frontHash(p)
+	h := r.beginningHash(p)
 	for at := 0; ; {
 		i := strings.Index(p.text[at:limit], "</doc")
 		if i < 0 {
@@ -238,8 +238,8 @@ func (r *rewrites) front(p *place, limit int) (sent rewrite, end int) {
 func (r *rewrites) remember(p *place, end contextpilot.Position, answer int) {
 	was := rewrite{end: end.Answered(answer), counted: answer > 0}
 	r.put(p, p.key, p.text, p.sent, was)
-	if end := len(p.text) - p.behind; p.front && end > 0 {
-		h := r.frontHash(p)
+	if end := len(p.text) - p.behind; p.reusable && end > 0 {
+		h := r.beginningHash(p)
 		_, _ = h.WriteString(p.text[:end])
 		r.put(p, h.Sum128(), p.text[:end], p.sent[:len(p.sent)-p.behind], was)
 	}
@@ -283,8 +283,8 @@ func (r *rewrites) put(p *place, key rewriteKey, text, sent string, was rewrite)
 	}
 }
 
-// frontHash returns a hash of all in front of the text, for its own front. No key of a whole text begins so.
-func (r *rewrites) frontHash(p *place) *xxh3.Hasher {
+// beginningHash returns a hash of all in front of the text, for its own front. No key of a whole text begins so.
+func (r *rewrites) beginningHash(p *place) *xxh3.Hasher {
 	h := xxh3.NewSeed(r.seed)
 	before := p.before.Bytes()
 	_, _ = h.WriteString("front:")

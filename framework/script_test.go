@@ -12,7 +12,7 @@ import (
 	"github.com/ragpilot/ragpilot/framework/frameworktest"
 )
 
-// A program without a framework of its own keeps its messages and asks Turns what to send.
+// A program without a framework of its own keeps its messages and asks Calls what to send.
 func TestScript(t *testing.T) {
 	today := map[bool]conversationtest.Today{
 		false: { // as it comes
@@ -28,7 +28,7 @@ func TestScript(t *testing.T) {
 	for _, replace := range []bool{false, true} {
 		t.Run(fmt.Sprint("replace=", replace), func(t *testing.T) {
 			conversationtest.Run(t, frameworktest.New("plain program", func(pilot *contextpilot.Pilot, scope contextpilot.Scope) frameworktest.Ask {
-				turns := framework.NewTurns(pilot, framework.Options{Scope: &scope, ToolResults: replace})
+				turns := framework.NewCalls(pilot, framework.Options{Scope: &scope, ToolResults: replace})
 				return func(ctx context.Context, messages []conversationtest.Message) error {
 					mine := toMessages(messages)
 					call := turns.Begin(framework.ConversationFrom(ctx), mine)

@@ -17,7 +17,7 @@ func TestShared(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	a, b, other := NewTurns(pilots[0], Options{}), NewTurns(pilots[0], Options{ToolResults: true}), NewTurns(pilots[1], Options{})
+	a, b, other := NewCalls(pilots[0], Options{}), NewCalls(pilots[0], Options{ToolResults: true}), NewCalls(pilots[1], Options{})
 	if a.tools.engine != b.tools.engine || a.tools.engine == other.tools.engine {
 		t.Error("want one engine for each pilot")
 	}
@@ -55,15 +55,15 @@ func TestSums(t *testing.T) {
 	}
 	names := map[conversation.Sum]string{}
 	for name, m := range messages {
-		s := &source{turn: &turn{messages: []Message{{}, m}}, n: 2, seed: 7}
+		s := &source{transcript: &transcript{messages: []Message{{}, m}}, n: 2, seed: 7}
 		if other, ok := names[s.Sum(1)]; ok {
 			t.Errorf("%q and %q have one sum", name, other)
 		}
 		names[s.Sum(1)] = name
-		if again := (&source{turn: &turn{messages: []Message{m}}, n: 1, seed: 7}); again.Sum(0) != s.Sum(1) {
+		if again := (&source{transcript: &transcript{messages: []Message{m}}, n: 1, seed: 7}); again.Sum(0) != s.Sum(1) {
 			t.Errorf("%q has two sums", name)
 		}
-		if other := (&source{turn: &turn{messages: []Message{m}}, n: 1, seed: 8}); other.Sum(0) == s.Sum(1) {
+		if other := (&source{transcript: &transcript{messages: []Message{m}}, n: 1, seed: 8}); other.Sum(0) == s.Sum(1) {
 			t.Errorf("%q has one sum for all", name)
 		}
 	}

@@ -29,9 +29,9 @@ func NewWrapOptions[F ~func(*WrapOptions)](set []F) (o WrapOptions) {
 	return o
 }
 
-// Turns returns Turns of a model with these options.
-func (o WrapOptions) Turns(pilot *contextpilot.Pilot) *Turns {
-	return NewTurns(pilot, Options{Scope: &o.Scope, NoHint: o.NoHint, ToolResults: o.ToolResults})
+// Calls returns the calls of a model with these options.
+func (o WrapOptions) Calls(pilot *contextpilot.Pilot) *Calls {
+	return NewCalls(pilot, Options{Scope: &o.Scope, NoHint: o.NoHint, ToolResults: o.ToolResults})
 }
 
 // Planner plans what a retriever finds. It is safe for concurrent use.

@@ -28,14 +28,14 @@ type ModelOptions struct {
 
 type llm struct {
 	model.LLM
-	turns *framework.Turns
+	turns *framework.Calls
 }
 
 // Model returns a model that calls inner and keeps the pilot informed; see the package's documentation. Keep one for all
 // calls: it remembers what it sent in earlier turns. It is safe for concurrent use if inner is. The caller's request is not
 // changed.
 func Model(pilot *contextpilot.Pilot, inner model.LLM, o ModelOptions) model.LLM {
-	return &llm{inner, framework.WrapOptions{Scope: o.Scope, NoHint: o.NoHint, ToolResults: o.ToolResults}.Turns(pilot)}
+	return &llm{inner, framework.WrapOptions{Scope: o.Scope, NoHint: o.NoHint, ToolResults: o.ToolResults}.Calls(pilot)}
 }
 
 // GenerateContent calls inner, with the request's plan worked into the contents if there is one. The outcome is

@@ -16,7 +16,7 @@ import (
 
 type chat struct {
 	inner model.BaseChatModel
-	turns *framework.Turns
+	turns *framework.Calls
 }
 
 // toolChat is a chat whose inner model can be given tools; only it has the method, so that a graph that looks for it gets
@@ -34,7 +34,7 @@ var (
 // ChatModel returns a model that calls inner and keeps the pilot informed; see the package's documentation. It is safe for
 // concurrent use if inner is, and implements [model.ToolCallingChatModel] if inner does.
 func ChatModel(pilot *contextpilot.Pilot, inner model.BaseChatModel, opts ...Option) model.BaseChatModel {
-	c := &chat{inner: inner, turns: framework.NewWrapOptions(opts).Turns(pilot)}
+	c := &chat{inner: inner, turns: framework.NewWrapOptions(opts).Calls(pilot)}
 	if tools, ok := inner.(model.ToolCallingChatModel); ok {
 		return toolChat{c, tools}
 	}

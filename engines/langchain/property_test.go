@@ -78,7 +78,7 @@ func TestIndexHoldsWhatWasSent(t *testing.T) {
 		pilot := newPilot(t, contextpilot.Config{Policy: rapid.SampledFrom(contextpilot.PolicyNames()).Draw(t, "policy")})
 		inner := &recorder{}
 		m := langchain.Wrap(pilot, inner)
-		other := framework.NewTurns(pilot, framework.Options{}) // another model of the conversation
+		other := framework.NewCalls(pilot, framework.Options{}) // another model of the conversation
 		var messages []llms.MessageContent
 		find := rapid.Custom(func(t *rapid.T) []string {
 			return rapid.SliceOfNDistinct(rapid.SampledFrom([]string{"a", "b", "c", "d", "e"}), 1, 4, rapid.ID[string]).Draw(t, "found")

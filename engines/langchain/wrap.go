@@ -14,7 +14,7 @@ import (
 type model struct {
 	settings
 	inner llms.Model
-	turns *framework.Turns
+	turns *framework.Calls
 }
 
 // reasoning is a model that says whether the one behind it reasons. Only it has the method, so that callers who ask for the
@@ -42,7 +42,7 @@ var _ llms.ReasoningModel = reasoning{}
 // concurrent use if inner is, and implements [llms.ReasoningModel] if inner does.
 func Wrap(pilot *contextpilot.Pilot, inner llms.Model, opts ...Option) llms.Model {
 	s := newSettings(opts)
-	return inFrontOf(inner, &model{settings: s, inner: inner, turns: framework.NewTurns(pilot, framework.Options{
+	return inFrontOf(inner, &model{settings: s, inner: inner, turns: framework.NewCalls(pilot, framework.Options{
 		Scope: s.scope, NoHint: s.noHint, Cite: s.cited != nil || s.recite != nil, ToolResults: s.toolResults,
 	})})
 }

@@ -2,11 +2,11 @@ package online
 
 import "slices"
 
-// A [History] remembers the last Window requests, as far as these have no more than MaxBlocks blocks; the last one whatever
+// A [History] remembers the last Remembered requests, as far as these have no more than MaxBlocks blocks; the last one whatever
 // it has.
 const (
-	Window    = 1 << 14
-	MaxBlocks = 64 * Window
+	Remembered = 1 << 14
+	MaxBlocks  = 64 * Remembered
 )
 
 // Block is one block of a request, in retrieval order.
@@ -22,7 +22,7 @@ type History struct {
 	blocks  []block          // by number
 	at      []int32          // by number: position + 1 in the request in hand
 	free    []int32          // numbers of forgotten blocks
-	ring    []record         // request n stands at n % Window
+	ring    []record         // request n stands at n % Remembered
 	count   uint32           // requests remembered so far
 	oldest  uint32           // of those not forgotten
 	held    int              // blocks of the requests not forgotten
@@ -69,10 +69,10 @@ func (h *History) Remember() {
 	if len(o.blocks) == 0 {
 		return
 	}
-	for h.Len() > 0 && (h.Len() == Window || h.held+len(o.blocks) > MaxBlocks) {
+	for h.Len() > 0 && (h.Len() == Remembered || h.held+len(o.blocks) > MaxBlocks) {
 		h.forget()
 	}
-	place := h.count % Window
+	place := h.count % Remembered
 	if int(place) == len(h.ring) {
 		h.ring = append(h.ring, record{})
 		h.shared = append(h.shared, 0)
@@ -108,7 +108,7 @@ func (h *History) number(key uint64) int32 {
 
 // forget takes the oldest request out.
 func (h *History) forget() {
-	r := &h.ring[h.oldest%Window]
+	r := &h.ring[h.oldest%Remembered]
 	for _, d := range r.blocks {
 		b := &h.blocks[d]
 		if b.uses = b.uses[1:]; len(b.uses) == 0 {

@@ -139,22 +139,22 @@ func TestCreditFollowsWhatWouldHaveBeenFound(t *testing.T) {
 // The window bounds memory, and what is forgotten leaves nothing behind.
 func TestWindow(t *testing.T) {
 	h := New()
-	for i := range uint64(2*Window + 10) {
+	for i := range uint64(2*Remembered + 10) {
 		h.Look(request(i, i+1, i%7+1<<40))
 		h.Remember()
 	}
-	if h.Len() != Window {
-		t.Errorf("%d requests remembered, want %d", h.Len(), Window)
+	if h.Len() != Remembered {
+		t.Errorf("%d requests remembered, want %d", h.Len(), Remembered)
 	}
-	if n := len(h.ids); n > Window+1+7 {
-		t.Errorf("%d blocks known, %d requests remember at most %d", n, Window, Window+1+7)
+	if n := len(h.ids); n > Remembered+1+7 {
+		t.Errorf("%d blocks known, %d requests remember at most %d", n, Remembered, Remembered+1+7)
 	}
 	uses := 0
 	for _, b := range h.blocks {
 		uses += len(b.uses)
 	}
-	if uses != 3*Window {
-		t.Errorf("%d uses listed, want %d", uses, 3*Window)
+	if uses != 3*Remembered {
+		t.Errorf("%d uses listed, want %d", uses, 3*Remembered)
 	}
 	if o := h.Look(request(3)); o.Neighbours() != 0 {
 		t.Error("a forgotten request is a neighbour")

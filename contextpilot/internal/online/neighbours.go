@@ -103,7 +103,7 @@ func (o *Outlook) find() {
 		uses := h.blocks[d].uses
 		t := int32(max(o.blocks[i].Tokens, 1))
 		for _, n := range uses[max(0, len(uses)-limit):] {
-			place := int32(n % Window)
+			place := int32(n % Remembered)
 			if h.shared[place] == 0 {
 				h.touched = append(h.touched, place)
 			}
@@ -143,7 +143,7 @@ func (o *Outlook) findWaiting() {
 // numberAt returns the number of the request that stands at a place of the ring.
 func (h *History) numberAt(place int32) uint32 {
 	last := h.count - 1
-	return last - (last-uint32(place))%Window
+	return last - (last-uint32(place))%Remembered
 }
 
 // offer keeps the nearest, the newer of equals first.

@@ -207,13 +207,13 @@ func isJSON(text string) bool {
 
 // shorten writes one text and adds its blocks to those seen.
 func (m *Memory) shorten(ctx context.Context, t Text, b body, lines, modulus int, r *Result) (out string, changed bool, err error) {
-	s := shortening{m: m, t: t, b: b, modulus: modulus, r: r, start: m.lines - lines}
+	s := shortening{t: t, b: b, modulus: modulus, start: m.lines - lines}
 	n, from := 0, s.start
 	for p := range b.pieces(modulus) {
 		if n++; n%mostBlocks == 0 && ctx.Err() != nil {
 			return "", false, ctx.Err()
 		}
-		s.block(p, from)
+		m.block(&s, p, from, r)
 		from += p.lines
 	}
 	if s.copied == 0 {
@@ -224,11 +224,9 @@ func (m *Memory) shorten(ctx context.Context, t Text, b body, lines, modulus int
 
 // shortening is a text of which the first blocks are written.
 type shortening struct {
-	m       *Memory
 	t       Text
 	b       body
 	modulus int
-	r       *Result
 	start   int    // the number of the text's first line
 	out     []byte // the text up to copied, with references
 	copied  int    // bytes of the text; 0: no reference was written yet
@@ -245,8 +243,8 @@ type shortening struct {
 //	otherwise                                          a reference stands for it
 //
 // The ends of lines of all that stays are entered.
-func (s *shortening) block(p piece, from int) {
-	m, t := s.m, &s.t
+func (m *Memory) block(s *shortening, p piece, from int, r *Result) {
+	t := &s.t
 	before := s.row
 	s.row = nil
 	full := s.b.compared(p.from, p.to)
@@ -255,7 +253,7 @@ func (s *shortening) block(p piece, from int) {
 		m.ends(*t, block, from, s.modulus)
 		return
 	}
-	s.r.BlocksTotal++
+	r.BlocksTotal++
 	k := m.keyOf(block)
 	here := source{
 		label: t.Label, message: t.Message, kind: t.Kind, text: int32(s.start), from: int32(from), to: int32(from + p.lines),
@@ -278,13 +276,13 @@ func (s *shortening) block(p piece, from int) {
 		return
 	}
 	if src.kind == System {
-		s.r.SystemBlocksMatched++
+		r.SystemBlocksMatched++
 	}
 	ref := reference(block, "", src.label)
 	switch {
 	case before != nil && m.endsOnly(src, block) && before.take(block, src, here, min(runes(ref), runes(full))):
 		s.out = append(s.out[:before.at], s.b.quote(before.ref)...)
-		s.r.Cuts[len(s.r.Cuts)-1][1] = p.to
+		r.Cuts[len(r.Cuts)-1][1] = p.to
 		s.row = before
 	case runes(ref) >= runes(full):
 		m.ends(*t, block, from, s.modulus)
@@ -295,9 +293,9 @@ func (s *shortening) block(p piece, from int) {
 			s.row = newRow(block, ref, len(s.out), src, here)
 		}
 		s.out = append(s.out, s.b.quote(ref)...)
-		s.r.Cuts = append(s.r.Cuts, [2]int{p.from, p.to})
+		r.Cuts = append(r.Cuts, [2]int{p.from, p.to})
 	}
-	s.r.BlocksDeduped++
+	r.BlocksDeduped++
 	s.copied = p.to
 }
 

@@ -39,7 +39,7 @@ type sending struct {
 	session   string
 	id        string // request ID for the engine; "": none
 	indexed   bool   // the index endpoints know it by its ID
-	turn      *conversation.Turn
+	turn      *conversation.Forward
 	result    result
 	rewritten bool        // texts were changed, now or in earlier turns
 	send      []byte      // as it goes
@@ -63,7 +63,7 @@ func (p *Proxy) receive(w http.ResponseWriter, r *http.Request, d dialect) *exch
 	return &exchange{
 		p:        p,
 		received: received{w: w, r: r, dialect: d, began: p.opt.Now(), tenant: tenantOf(r), control: readControl(r.Header)},
-		sending:  sending{turn: new(conversation.Turn)},
+		sending:  sending{turn: new(conversation.Forward)},
 	}
 }
 

@@ -70,7 +70,7 @@ type blocks struct {
 }
 
 // count takes in what was done to a body.
-func (r *result) count(t *conversation.Turn, b *body) {
+func (r *result) count(t *conversation.Forward, b *body) {
 	l := t.Lines
 	r.Blocks = blocks{Deduped: l.Replaced, Total: l.Total, System: l.System, Saved: l.Saved}
 	r.CharsBefore, r.CharsAfter, r.CharsSaved = l.Before, l.After, l.Before-l.After

@@ -41,8 +41,8 @@ type Replacement struct {
 	With          string
 }
 
-// Turns knows the calls that are made of one model. Safe for concurrent use.
-type Turns struct {
+// Calls knows the calls that are made of one model. Safe for concurrent use.
+type Calls struct {
 	pilot  *contextpilot.Pilot
 	offers *Offers
 	scope  *contextpilot.Scope
@@ -52,7 +52,7 @@ type Turns struct {
 	tools  toolResults
 }
 
-// Options change what Turns does.
+// Options change what Calls does.
 type Options struct {
 	// Scope is the cache that the model has, where the retriever cannot know; nil: that of the plan. A plan for another
 	// scope is taken back there and made again for this one.
@@ -65,10 +65,10 @@ type Options struct {
 	ToolResults bool
 }
 
-// NewTurns returns Turns of a model that the pilot plans for. From now on a plan that was offered and no model claims was not
+// NewCalls returns the Calls of a model that the pilot plans for. From now on a plan that was offered and no model claims was not
 // sent, see [Offers].
-func NewTurns(pilot *contextpilot.Pilot, o Options) *Turns {
-	t := &Turns{pilot: pilot, scope: o.Scope, noHint: o.NoHint, sent: newRewrites(sharedOf(pilot).seed), tools: newToolResults(pilot, &o)}
+func NewCalls(pilot *contextpilot.Pilot, o Options) *Calls {
+	t := &Calls{pilot: pilot, scope: o.Scope, noHint: o.NoHint, sent: newRewrites(sharedOf(pilot).seed), tools: newToolResults(pilot, &o)}
 	t.offers = &t.tools.offers
 	t.offers.expectClaims()
 	if o.Cite {
@@ -87,14 +87,14 @@ type Call struct {
 	// Sources knows what the labels that the model sees in this call stand for; nil without Options.Cite or a plan.
 	Sources *citation.Sources
 
-	turns *Turns
+	turns *Calls
 	at    *place // nil: the plan has some of the retrieved blocks only, and no text is changed for it
 }
 
 // Begin looks for a held plan in the last user message, and works it into the messages. Of a plan of which some blocks stand
 // there nothing is worked in: what is sent is planned as it stands. What the conversation has retrieved besides was not sent so far.
 // What tools have returned is fenced, and replaced as far as Options say. The messages are not changed.
-func (m *Turns) Begin(session string, messages []Message) *Call {
+func (m *Calls) Begin(session string, messages []Message) *Call {
 	t := m.read(session, messages)
 	call := &Call{turns: m}
 	defer m.offers.passedOver(m.tenant(), session)
@@ -141,8 +141,8 @@ func (c *Call) End(ev contextpilot.Event) {
 	}
 }
 
-// turn is one call's messages, read once.
-type turn struct {
+// transcript is one call's messages, read once.
+type transcript struct {
 	session string
 	caller  []Message
 	// messages are the caller's with the texts that are sent, but for those of tools: these are sent as edits say, if they do.
@@ -154,7 +154,7 @@ type turn struct {
 	known    rewrite            // the last turn in front whose plan is known
 	from     int                // prior[from:] stands behind that turn
 	user     []bool             // of prior: which are the user's
-	front    front              // for restate
+	earlier  earlier            // for restate
 	last     int                // index of the last user message; −1: none
 	more     bool               // messages follow it
 	texts    []place            // texts of that message, as the caller gave them
@@ -165,20 +165,20 @@ type at struct{ message, text int }
 
 // place is a text of the last user message.
 type place struct {
-	index  int
-	by     xxh3.Uint128 // hash of the conversation's name; zero: it has none
-	before xxh3.Uint128 // hash of all in front of it
-	key    rewriteKey
-	text   string // the caller's
-	sent   string // what goes out in its place, often the same
-	known  bool   // it was sent before, with a plan
-	behind int    // bytes behind the plan's last block
-	front  bool   // what was sent up to there can be had again without the rest
+	index    int
+	by       xxh3.Uint128 // hash of the conversation's name; zero: it has none
+	before   xxh3.Uint128 // hash of all in front of it
+	key      rewriteKey
+	text     string // the caller's
+	sent     string // what goes out in its place, often the same
+	known    bool   // it was sent before, with a plan
+	behind   int    // bytes behind the plan's last block
+	reusable bool   // what was sent up to there can be had again without the rest
 }
 
 // read walks through the messages and repeats the rewriting of earlier calls.
-func (m *Turns) read(session string, messages []Message) *turn {
-	t := &turn{session: session, caller: messages, messages: slices.Clone(messages), last: -1}
+func (m *Calls) read(session string, messages []Message) *transcript {
+	t := &transcript{session: session, caller: messages, messages: slices.Clone(messages), last: -1}
 	for i, msg := range messages {
 		if msg.Role == conversation.User {
 			t.last = i
@@ -207,7 +207,7 @@ func (m *Turns) read(session string, messages []Message) *turn {
 
 // userTexts iterates over the texts of users. Each is known by a hash of all that the caller put in front of it, and of its own, which
 // leaves out system messages: roles, and texts behind their lengths.
-func (m *Turns) userTexts(session string, messages []Message) iter.Seq2[at, place] {
+func (m *Calls) userTexts(session string, messages []Message) iter.Seq2[at, place] {
 	return func(yield func(at, place) bool) {
 		var by xxh3.Uint128
 		if session != "" {
@@ -240,7 +240,7 @@ func (m *Turns) userTexts(session string, messages []Message) iter.Seq2[at, plac
 }
 
 // readPrior collects the texts in front of the last user message as they are sent. known is the text with the last plan among them.
-func (t *turn) readPrior(known at) {
+func (t *transcript) readPrior(known at) {
 	for i := range max(t.last, 0) {
 		msg := &t.caller[i]
 		if msg.Role == conversation.System {
@@ -261,7 +261,7 @@ func (t *turn) readPrior(known at) {
 
 // behind returns the position behind the texts in front of the last user message: that of the last turn whose plan is known, and
 // the texts behind its answer.
-func (m *Turns) behind(t *turn) contextpilot.Position {
+func (m *Calls) behind(t *transcript) contextpilot.Position {
 	pos, from := t.known.end, t.from
 	if t.known.counted && from < len(t.prior) && !t.user[from] {
 		from++ // the answer
@@ -278,10 +278,10 @@ func (m *Turns) behind(t *turn) contextpilot.Position {
 }
 
 // replace notes what is sent for a text.
-func (t *turn) replace(message, text int, with string) { t.own(message)[text].Value = with }
+func (t *transcript) replace(message, text int, with string) { t.own(message)[text].Value = with }
 
 // own returns the texts of a message that are not the caller's.
-func (t *turn) own(message int) []conversation.Text {
+func (t *transcript) own(message int) []conversation.Text {
 	m := &t.messages[message]
 	if &m.Texts[0] == &t.caller[message].Texts[0] {
 		m.Texts = slices.Clone(m.Texts)
@@ -290,7 +290,7 @@ func (t *turn) own(message int) []conversation.Text {
 }
 
 // sent returns what is sent for a text.
-func (t *turn) sent(a at) string {
+func (t *transcript) sent(a at) string {
 	if with, ok := t.edits[a]; ok {
 		return with
 	}
@@ -298,7 +298,7 @@ func (t *turn) sent(a at) string {
 }
 
 // replacements returns the texts that are not sent as the caller gave them.
-func (t *turn) replacements() (out []Replacement) {
+func (t *transcript) replacements() (out []Replacement) {
 	for i := range t.caller {
 		for j := range t.caller[i].Texts {
 			if with := t.sent(at{i, j}); with != t.caller[i].Texts[j].Value {
@@ -321,7 +321,7 @@ func Apply(messages []Message, with []Replacement) []Message {
 }
 
 // EachMessage calls do for each message that has replacements, with what is to be sent for its texts when it is asked for each of
-// them in the order in which they were given to [Turns.Begin].
+// them in the order in which they were given to [Calls.Begin].
 func EachMessage(with []Replacement, do func(message int, text func(conversation.Text) string)) {
 	for len(with) > 0 {
 		message, n := with[0].Message, 0

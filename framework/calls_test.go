@@ -19,7 +19,7 @@ func TestTurns(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	turns := framework.NewTurns(pilot, framework.Options{})
+	turns := framework.NewCalls(pilot, framework.Options{})
 	hold := func(ids ...string) string {
 		var blocks []contextpilot.Block
 		for _, id := range ids {
@@ -66,7 +66,7 @@ func TestPlace(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	turns := framework.NewTurns(pilot, framework.Options{Cite: true})
+	turns := framework.NewCalls(pilot, framework.Options{Cite: true})
 	one := func(id string) string { return "<doc " + id + ">\nText of " + id + ".\n</doc>" }
 	user := func(text string) framework.Message { return message(conversation.User, text) }
 	hello := []framework.Message{message(conversation.System, "Be brief."), user("Hello."), message(conversation.Assistant, "Hello.")}
