@@ -195,7 +195,8 @@ func (p *Pilot) annotate(d *draft) error {
 		}
 	}
 	d.plan.afterQuestion = n.AfterQuestion
-	if text, tokens := n.hint(d, p.cfg.Tokenizer.Count); text != "" && (n.AlwaysHint || d.gain > tokens) && d.admits(text, p.cfg.Tokenizer.Count) {
+	if text, tokens := n.hint(d, p.cfg.Tokenizer.Count); text != "" && (n.AlwaysHint || d.gain > tokens) && d.admits(text,
+		p.cfg.Tokenizer.Count) {
 		d.plan.Hint = text
 	}
 	if d.plan.Hint != "" || len(d.refs) > 0 && !n.NoLocation {

@@ -164,7 +164,8 @@ func TestNetGain(t *testing.T) {
 	equal(t, "within tokens", "Relevance: [x] > [b].", h(plan(1000, contextpilot.Notes{Tokens: cost - 1})))
 	equal(t, "one at least", "Relevance: [x].", h(plan(1000, contextpilot.Notes{Tokens: 1})))
 	equal(t, "displaced", "Best: [x]", h(plan(1000, contextpilot.Notes{Hint: contextpilot.HintDisplaced, TopOrder: "Best: {order}"})))
-	equal(t, "full", strings.ReplaceAll(contextpilot.DefaultOrderNote, "{order}", "[x] > [b] > [a]"), h(plan(1000, contextpilot.Notes{Hint: contextpilot.HintFull, Top: 1})))
+	equal(t, "full", strings.ReplaceAll(contextpilot.DefaultOrderNote, "{order}", "[x] > [b] > [a]"), h(plan(1000,
+		contextpilot.Notes{Hint: contextpilot.HintFull, Top: 1})))
 }
 
 func h(p contextpilot.Plan) string { return p.Hint }

@@ -33,7 +33,8 @@ type past struct {
 }
 
 func newChat(t *rapid.T, p *contextpilot.Pilot, cfg contextpilot.Config, session string) *chat {
-	return &chat{pilot: p, check: newChecker(cfg), session: session, now: past{shown: map[string]int{}}, window: rapid.SampledFrom([]int{0, 0, 2, 4}).Draw(t, "window")}
+	return &chat{pilot: p, check: newChecker(cfg), session: session, now: past{shown: map[string]int{}}, window: rapid.SampledFrom([]int{0,
+		0, 2, 4}).Draw(t, "window")}
 }
 
 func (c *chat) prior() []string {
@@ -111,7 +112,8 @@ func show(shown map[string]int, p *contextpilot.Plan) {
 func (c *chat) Turn(t *rapid.T) {
 	c.next++
 	id := fmt.Sprint(c.session, c.next)
-	ids := rapid.SliceOfNDistinct(rapid.SampledFrom([]string{"a", "b", "c", "d", "e", "f"}), rapid.SampledFrom([]int{0, 2, 3}).Draw(t, "least"), 4, rapid.ID).Draw(t, "blocks")
+	ids := rapid.SliceOfNDistinct(rapid.SampledFrom([]string{"a", "b", "c", "d", "e", "f"}), rapid.SampledFrom([]int{0, 2, 3}).Draw(t,
+		"least"), 4, rapid.ID).Draw(t, "blocks")
 	p, shown := c.plan(t, id, blocks(ids...))
 	refused := func() {
 		if rapid.Bool().Draw(t, "taken back") {
@@ -201,7 +203,8 @@ func TestChat(t *testing.T) {
 		}
 		a, b := newChat(t, p, cfg, "a"), newChat(t, p, cfg, "b")
 		t.Repeat(map[string]func(*rapid.T){
-			"turn a": a.Turn, "turn b": b.Turn, "turn of a again": a.Turn, "one more of a": a.Turn, "turn of b again": b.Turn, "evict": a.Evict, "edit": a.Edit,
+			"turn a": a.Turn, "turn b": b.Turn, "turn of a again": a.Turn, "one more of a": a.Turn, "turn of b " +
+				"again": b.Turn, "evict": a.Evict, "edit": a.Edit,
 			"": func(t *rapid.T) {
 				if err := p.Check(); err != nil {
 					t.Fatal(err)

@@ -30,13 +30,17 @@ func TestBadConfig(t *testing.T) {
 		{"order note with a label", contextpilot.Config{Notes: contextpilot.Notes{Order: "{order} {label}"}}, "Notes.Order", "{label}"},
 		{"location note without label", contextpilot.Config{Notes: contextpilot.Notes{Location: "turn {turn}"}}, "Notes.Location", "{label}"},
 		{"location note with a block", contextpilot.Config{Notes: contextpilot.Notes{Location: "</DOC>{label}"}}, "Notes.Location", "</DOC>"},
-		{"location note that a label completes", contextpilot.Config{Notes: contextpilot.Notes{Location: "</D{label}>"}}, "Notes.Location", "</D{label}>"},
-		{"location note with an open brace", contextpilot.Config{Notes: contextpilot.Notes{Location: "{label} {"}}, "Notes.Location", "{label} {"},
-		{"location note with an unknown placeholder", contextpilot.Config{Notes: contextpilot.Notes{Location: "{label} {query}"}}, "Notes.Location", "{query}"},
+		{"location note that a label completes", contextpilot.Config{Notes: contextpilot.Notes{Location: "</D{label}>"}}, "Notes.Location",
+			"</D{label}>"},
+		{"location note with an open brace", contextpilot.Config{Notes: contextpilot.Notes{Location: "{label} {"}}, "Notes.Location",
+			"{label} {"},
+		{"location note with an unknown placeholder", contextpilot.Config{Notes: contextpilot.Notes{Location: "{label} {query}"}},
+			"Notes.Location", "{query}"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			p, err := contextpilot.New(c.cfg)
-			if p != nil || !errors.Is(err, contextpilot.ErrBadConfig) || !strings.Contains(err.Error(), c.field) || !strings.Contains(err.Error(), c.value) {
+			if p != nil || !errors.Is(err, contextpilot.ErrBadConfig) || !strings.Contains(err.Error(), c.field) || !strings.Contains(err.Error(),
+				c.value) {
 				t.Errorf("got %v, %v; want an error that names %s and %s", p, err, c.field, c.value)
 			}
 		})
@@ -60,12 +64,15 @@ func TestNotes(t *testing.T) {
 	two := func(n contextpilot.Notes) (contextpilot.Plan, contextpilot.Plan) {
 		p := newPilot(t, contextpilot.Config{Policy: "sorted", Notes: n})
 		one := p.Plan(contextpilot.Request{ID: "1", Session: "s", Blocks: blocks("b", "a")})
-		return one, p.Plan(contextpilot.Request{ID: "2", Session: "s", Blocks: blocks("b", "d", "c"), Prior: []string{one.Prompt("q")}, Behind: one.End})
+		return one, p.Plan(contextpilot.Request{ID: "2", Session: "s", Blocks: blocks("b", "d", "c"), Prior: []string{one.Prompt("q")},
+			Behind: one.End})
 	}
-	one, second := two(contextpilot.Notes{Hint: contextpilot.HintFull, AlwaysHint: true, Order: "Rank: {order}.", Location: "{label} stands in turn {turn}, as {label}", AfterQuestion: true})
+	one, second := two(contextpilot.Notes{Hint: contextpilot.HintFull, AlwaysHint: true, Order: "Rank: {order}.",
+		Location: "{label} stands in turn {turn}, as {label}", AfterQuestion: true})
 	equal(t, "order", "Rank: [b] > [a].", one.Hint)
 	equal(t, "order with a reference", "Rank: [b] > [d] > [c].", second.Hint)
-	equal(t, "behind the question", true, strings.HasSuffix(second.Prompt("Why?"), "</doc>\nb stands in turn 1, as b\nWhy?\nRank: [b] > [d] > [c]."))
+	equal(t, "behind the question", true, strings.HasSuffix(second.Prompt("Why?"),
+		"</doc>\nb stands in turn 1, as b\nWhy?\nRank: [b] > [d] > [c]."))
 	one, second = two(contextpilot.Notes{Hint: contextpilot.HintNone, NoLocation: true})
 	equal(t, "no notes", 0, len(notes(one))+len(notes(second)))
 	equal(t, "the reference is in the plan", "c d; b", sent(second)+"; "+refs(second))
@@ -75,7 +82,8 @@ func TestNotes(t *testing.T) {
 }
 
 func TestPolicyNames(t *testing.T) {
-	equal(t, "names", []string{"retrieval", "sorted", "frequency", "recency", "random", "knowledge-tree", "paper", "best", "oracle"}, contextpilot.PolicyNames())
+	equal(t, "names", []string{"retrieval", "sorted", "frequency", "recency", "random", "knowledge-tree", "paper", "best", "oracle"},
+		contextpilot.PolicyNames())
 	former, err := contextpilot.NewPolicy("contextpilot")
 	if err != nil || former.Name() != "paper" {
 		t.Errorf("the former name: %v (%v)", former, err)

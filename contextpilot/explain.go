@@ -37,7 +37,8 @@ func (p *Plan) Explain() string {
 	}
 	for _, it := range p.Items {
 		if it.Ref != nil {
-			fmt.Fprintf(&b, "reference: %d:%s was shown as [%s] in turn %d (%s)\n", it.Index+1, it.Label, it.Ref.Label, it.Ref.Turn, it.Ref.RequestID)
+			fmt.Fprintf(&b, "reference: %d:%s was shown as [%s] in turn %d (%s)\n", it.Index+1, it.Label, it.Ref.Label, it.Ref.Turn,
+				it.Ref.RequestID)
 		}
 	}
 	for _, l := range p.LeftOut {

@@ -69,5 +69,6 @@ func (p Position) Bounded() bool {
 	for s := p.last; s != nil; s = s.before {
 		steps, blocks, length = steps+1, blocks+s.sent+len(s.kept), length+len(s.path)
 	}
-	return steps <= maxTurns && blocks <= maxShown && length <= maxPath && steps == p.last.depth && blocks == p.last.blocks && length == p.last.length
+	return steps <= maxTurns && blocks <= maxShown && length <= maxPath && steps == p.last.depth && blocks == p.last.blocks &&
+		length == p.last.length
 }

@@ -35,7 +35,8 @@ func plain(t *testing.T, p contextpilot.Plan, stage, ids string) {
 	t.Helper()
 	equal(t, "blocks sent in full", ids, sent(p))
 	equal(t, "references, left out, notes", 0, len(refs(p))+len(p.LeftOut)+len(notes(p)))
-	if !errors.Is(p.Fault, contextpilot.ErrFault) || !strings.Contains(fmt.Sprint(p.Fault), ": "+stage+": ") || !strings.Contains(fmt.Sprint(p.Fault), "broken") {
+	if !errors.Is(p.Fault, contextpilot.ErrFault) || !strings.Contains(fmt.Sprint(p.Fault), ": "+stage+": ") ||
+		!strings.Contains(fmt.Sprint(p.Fault), "broken") {
 		t.Errorf("fault %q, want one of stage %s", p.Fault, stage)
 	}
 	blocks, lines, err := readStrict(p.Context())
@@ -64,7 +65,8 @@ func TestStageFault(t *testing.T) {
 				if err := p.Check(); err != nil {
 					t.Error(err)
 				}
-				next := p.Plan(contextpilot.Request{ID: "next", Session: "s", Blocks: blocks("d", "a", "f", "b", "e"), Prior: append(prior, bad.Prompt("q")), Behind: bad.End})
+				next := p.Plan(contextpilot.Request{ID: "next", Session: "s", Blocks: blocks("d", "a", "f", "b", "e"), Prior: append(prior,
+					bad.Prompt("q")), Behind: bad.End})
 				equal(t, "after", "e f; d a b", sent(next)+"; "+refs(next))
 				equal(t, "fault of the next plan", nil, next.Fault)
 				equal(t, "turn of the next plan", 3, next.Turn)
@@ -243,7 +245,8 @@ func TestCancelledBatch(t *testing.T) {
 		p := newPilot(t, contextpilot.Config{Policy: policy})
 		p.Plan(contextpilot.Request{Session: "s", Blocks: blocks("a", "b")})
 		before := p.Stats()
-		reqs := []contextpilot.Request{{Session: "s", Blocks: blocks("a", "b")}, {Session: "new", Blocks: blocks("c", "d")}, {Blocks: blocks("d")}}
+		reqs := []contextpilot.Request{{Session: "s", Blocks: blocks("a", "b")}, {Session: "new", Blocks: blocks("c", "d")},
+			{Blocks: blocks("d")}}
 		ctx, cancel := context.WithCancel(context.Background())
 		stop := func(stage string) error {
 			if stage == "reorder" { // late: the requests are prepared
@@ -357,7 +360,8 @@ func (c flaky) Count(text string) int {
 // Nor does one of a batch whose history cannot be counted once it is known where it goes on.
 func TestFaultBehindATurnOfTheBatch(t *testing.T) {
 	p := newPilot(t, contextpilot.Config{Policy: "retrieval", Tokenizer: flaky{seen: new(int)}})
-	b, err := p.PlanBatch(t.Context(), []contextpilot.Request{{Session: "s", Blocks: big("a")}, {Session: "s", Blocks: big("b"), Prior: []string{"x"}}})
+	b, err := p.PlanBatch(t.Context(), []contextpilot.Request{{Session: "s", Blocks: big("a")}, {Session: "s", Blocks: big("b"),
+		Prior: []string{"x"}}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -134,7 +134,8 @@ func TestPaperOrderNote(t *testing.T) {
 	}
 	c6 := p.Plan(contextpilot.Request{ID: "C6", Blocks: blocks("Doc.2", "Doc.1", "Doc.4")})
 	equal(t, "C6", "Doc.1 Doc.2 Doc.4", sent(c6))
-	equal(t, "note of §5.3", "Please read the context in the following priority order: [Doc.2] > [Doc.1] > [Doc.4] and answer the question.", c6.Hint)
+	equal(t, "note of §5.3", "Please read the context in the following priority order: [Doc.2] > [Doc.1] > [Doc.4] and answer the question.",
+		c6.Hint)
 	equal(t, "the note stands between blocks and question", true,
 		strings.HasSuffix(c6.Prompt("Why?"), "text of Doc.4\n</doc>\n"+c6.Hint+"\nWhy?"))
 	same := p.Plan(contextpilot.Request{ID: "C6 in order", Blocks: blocks("Doc.1", "Doc.2", "Doc.4")})

@@ -37,7 +37,8 @@ func TestLimits(t *testing.T) {
 	p := newPilot(t, contextpilot.Config{Policy: "sorted", Limits: contextpilot.Limits{KeepTopAtEnd: 2}})
 	equal(t, "the best one last", "a b e d c", sent(p.Plan(contextpilot.Request{Blocks: blocks("c", "d", "e", "b", "a")})))
 	p = newPilot(t, contextpilot.Config{Limits: contextpilot.Limits{Group: reading}})
-	equal(t, "reading order, nothing else moved", "x#1 y x#2 z x#9", sent(p.Plan(contextpilot.Request{Blocks: blocks("x#9", "y", "x#1", "z", "x#2")})))
+	equal(t, "reading order, nothing else moved", "x#1 y x#2 z x#9", sent(p.Plan(contextpilot.Request{Blocks: blocks("x#9", "y", "x#1", "z",
+		"x#2")})))
 }
 
 // PlanBatch keeps limits as Plan does, for continued conversations too, and its groups are of the orders that are sent.
@@ -90,7 +91,8 @@ func TestLimitsHold(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		ids := rapid.SliceOfNDistinct(rapid.SampledFrom([]string{"a#1", "a#2", "a#3", "b#1", "b#2", "c#1", "d", "e", "f"}), 0, 9, rapid.ID[string])
+		ids := rapid.SliceOfNDistinct(rapid.SampledFrom([]string{"a#1", "a#2", "a#3", "b#1", "b#2", "c#1", "d", "e", "f"}), 0, 9,
+			rapid.ID[string])
 		for range rapid.IntRange(1, 12).Draw(t, "requests") {
 			names := ids.Draw(t, "blocks")
 			plan := p.Plan(contextpilot.Request{Blocks: blocks(names...)})

@@ -158,10 +158,10 @@ type Event struct {
 
 // correct compares an answer with what the index was sure of, and takes out what it contradicts. The scope's lock is held.
 //
-// What the engine counts otherwise than the plan, the plan's head and templates included, it may count otherwise in the
-// prompt's beginning already, and lengths of blocks are estimates as a rule: an eighth of the prompt is always allowed for. An
-// engine counts whole blocks and computes the last token always. None of this is a contradiction. What the prompts of a scope begin with (Request.HeadTokens) is not followed in the index: an engine that
-// lost it, too, is believed to hold what hangs at the root until an answer shows that.
+// What the engine counts otherwise than the plan, the plan's head and templates included, it may count otherwise in the prompt's
+// beginning already, and lengths of blocks are estimates as a rule: an eighth of the prompt is always allowed for. An engine counts whole
+// blocks and computes the last token always. None of this is a contradiction. What the prompts of a scope begin with (Request.HeadTokens)
+// is not followed in the index: an engine that lost it, too, is believed to hold what hangs at the root until an answer shows that.
 func (p *Pilot) correct(sc *scope, ev Event) {
 	planned, live := sc.tree.Resident(ev.Request)
 	if !live {

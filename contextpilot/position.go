@@ -71,8 +71,8 @@ func (p *Pilot) Behind(at Position, plan *Plan, text string) Position {
 	return s.position()
 }
 
-// Restore is Behind for a message whose plan is lost, as after a restart. Later turns may refer to all blocks that the text shows. So use it
-// for users' messages only, and never for the results of tools.
+// Restore is Behind for a message whose plan is lost, as after a restart. Later turns may refer to all blocks that the text shows. So use
+// it for users' messages only, and never for the results of tools.
 func (p *Pilot) Restore(at Position, text string) Position {
 	s := at.next()
 	s.path = []tree.Elem{unseen([]string{text}, p.cfg.Tokenizer.Count)}

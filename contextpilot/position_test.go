@@ -2,14 +2,11 @@ package contextpilot_test
 
 import (
 	"fmt"
-	"runtime"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	"pgregory.net/rapid"
 
 	"github.com/ragpilot/ragpilot/contextpilot"
 )
@@ -47,7 +44,8 @@ func (c *talker) at() contextpilot.Position {
 // plan asks behind what was said and keeps nothing.
 func (c *talker) plan(question string, blocks ...contextpilot.Block) contextpilot.Plan {
 	*c.next++
-	return c.p.Plan(contextpilot.Request{ID: fmt.Sprint("r", *c.next), Session: "s", Query: question, Blocks: blocks, Prior: c.said, Behind: c.at()})
+	return c.p.Plan(contextpilot.Request{ID: fmt.Sprint("r", *c.next), Session: "s", Query: question, Blocks: blocks, Prior: c.said,
+		Behind: c.at()})
 }
 
 // ask has a turn, with an answer of one text and as many tokens as are given.
@@ -121,7 +119,8 @@ func TestAnswersOfAnyLength(t *testing.T) {
 	c := newTalker(t)
 	first := c.plan("Why?", texts("a")...)
 	prompt := func(at contextpilot.Position) int {
-		return c.p.Match(contextpilot.Request{Scope: contextpilot.Scope{Replica: "other"}, Prior: []string{first.Prompt("Why?"), "Because."}, Behind: at}).Prompt
+		return c.p.Match(contextpilot.Request{Scope: contextpilot.Scope{Replica: "other"}, Prior: []string{first.Prompt("Why?"), "Because."},
+			Behind: at}).Prompt
 	}
 	plain := prompt(first.End)
 	for _, n := range []int{1, 70, 3000} {
@@ -226,148 +225,6 @@ func TestNothingResent(t *testing.T) {
 	equal(t, "and to no other", map[string]string{"a": from(plan)}, turnsOf(c.plan("Why?", texts("a")...)))
 }
 
-// TestTakeBack: turns that never reached the engine leave no trace, whatever they were planned with.
-func TestTakeBack(t *testing.T) {
-	c, never := newTalker(t), newTalker(t)
-	for _, x := range []*talker{c, never} {
-		x.ask("Why?", 10, texts("a", "b")...)
-	}
-	before := c.p.Stats()
-	before.History = 0
-	plan := c.plan("Why?", texts("c", "a", "a")...)
-	other := c.p.Plan(contextpilot.Request{Session: "s", Blocks: texts("a", "c"), Prior: []string{"something else"}, Behind: c.at(), Budget: 1})
-	equal(t, "taken back", []bool{true, true}, []bool{c.p.TakeBack(&plan), c.p.TakeBack(&other)})
-	after := c.p.Stats()
-	after.History = 0 // of the policy
-	equal(t, "stats", before, after)
-	got, want := c.ask("How?", 10, texts("a", "c")...), never.ask("How?", 10, texts("a", "c")...)
-	equal(t, "the next turn", strings.ReplaceAll(want.Explain(), want.RequestID, "id"), strings.ReplaceAll(got.Explain(), got.RequestID, "id"))
-
-	stats := c.p.Stats()
-	equal(t, "of what was served", false, c.p.TakeBack(&got))
-	equal(t, "stats of what was served", stats, c.p.Stats())
-	far := got
-	far.Scope.Replica = "gone"
-	equal(t, "where nothing is known", true, c.p.TakeBack(&far))
-	equal(t, "plans", stats.Plans-1, c.p.Stats().Plans)
-	if _, live := c.p.Resident(contextpilot.Scope{}, got.RequestID); !live {
-		t.Error("the served turn has left the index")
-	}
-}
-
-// TestTakeBackAny: turns that overlap, with any history, and that are all taken back in any order, leave no trace.
-func TestTakeBackAny(t *testing.T) {
-	set := rapid.Map(rapid.SliceOfNDistinct(rapid.SampledFrom([]string{"a", "b", "c", "d"}), 0, 4, rapid.ID), func(ids []string) []contextpilot.Block { return texts(ids...) })
-	rapid.Check(t, func(r *rapid.T) {
-		cfg := contextpilot.Config{Tokenizer: exact{}, BlockSize: 1}
-		planned, never := newPilot(t, cfg), newPilot(t, cfg)
-		var prior []string
-		ends := make([]contextpilot.Position, 1)
-		ask := func(id string) {
-			blocks := set.Draw(r, "blocks")
-			var plans [2]contextpilot.Plan
-			for i, p := range []*contextpilot.Pilot{planned, never} {
-				plans[i] = p.Plan(contextpilot.Request{ID: id, Session: "s", Query: id, Blocks: blocks, Prior: prior, Behind: ends[len(ends)-1]})
-				p.Observe(contextpilot.Event{Kind: contextpilot.Served, Request: id, Output: 20})
-			}
-			if diff := cmp.Diff(plans[1].Explain(), plans[0].Explain()); diff != "" {
-				r.Fatalf("%s (-never planned +taken back):\n%s", id, diff)
-			}
-			prior, ends = append(prior, plans[0].Prompt(id), "answer"), append(ends, plans[0].End.Answered(20))
-		}
-		for i := range rapid.IntRange(1, 4).Draw(r, "turns") {
-			ask(fmt.Sprint("before ", i))
-		}
-		var failed []contextpilot.Plan
-		for i := range rapid.IntRange(1, 4).Draw(r, "overlapping") {
-			id := fmt.Sprint("failed ", i)
-			history := rapid.SampledFrom([][]string{prior, nil, {"elsewhere"}}).Draw(r, "history")
-			behind := rapid.SampledFrom(ends).Draw(r, "behind")
-			failed = append(failed, planned.Plan(contextpilot.Request{ID: id, Session: "s", Query: id, Blocks: set.Draw(r, "blocks"), Prior: history, Behind: behind}))
-		}
-		for _, i := range rapid.Permutation(identityOf(len(failed))).Draw(r, "taken back") {
-			if !planned.TakeBack(&failed[i]) {
-				r.Fatalf("%s was not taken back", failed[i].RequestID)
-			}
-		}
-		ask("after")
-		ask("at the end")
-		a, b := planned.Stats(), never.Stats()
-		a.History, b.History = 0, 0
-		if diff := cmp.Diff(b, a); diff != "" {
-			r.Fatalf("stats (-never planned +taken back):\n%s", diff)
-		}
-	})
-}
-
-func identityOf(n int) (out []int) {
-	for i := range n {
-		out = append(out, i)
-	}
-	return out
-}
-
-// TestOverlappingTurns: turns behind one position know nothing of each other, also while both are on their way.
-func TestOverlappingTurns(t *testing.T) {
-	c := newTalker(t)
-	c.ask("Why?", 10, texts("a")...)
-	left, right := c.back(1), c.back(1)
-	l, r := left.plan("How?", texts("b", "a")...), right.plan("When?", texts("c", "a")...)
-	equal(t, "turns", []int{2, 2}, []int{l.Turn, r.Turn})
-	equal(t, "expected by both", l.Prefix, r.Prefix)
-	left.said, left.ends = append(slices.Clip(left.said), l.Prompt("How?")), append(slices.Clip(left.ends), l.End)
-	right.said, right.ends = append(slices.Clip(right.said), r.Prompt("When?")), append(slices.Clip(right.ends), r.End)
-	equal(t, "behind the one", map[string]string{"a": from(c.plans[0]), "b": from(l)}, turnsOf(left.plan("So?", texts("a", "b", "c")...)))
-	equal(t, "behind the other", map[string]string{"a": from(c.plans[0]), "c": from(r)}, turnsOf(right.plan("So?", texts("a", "b", "c")...)))
-}
-
-// TestRetryElsewhere: a turn that is planned again for another replica is one turn, and the first replica's index holds
-// nothing of it.
-func TestRetryElsewhere(t *testing.T) {
-	here, there := contextpilot.Scope{Replica: "here"}, contextpilot.Scope{Replica: "there"}
-	for name, lost := range map[string]func(*contextpilot.Pilot){
-		"failed":  func(*contextpilot.Pilot) {},
-		"gone":    func(p *contextpilot.Pilot) { p.DropReplica("here") },
-		"cleared": func(p *contextpilot.Pilot) { p.Observe(contextpilot.Event{Kind: contextpilot.Cleared, Scope: here}) },
-	} {
-		t.Run(name, func(t *testing.T) {
-			p := newPilot(t, contextpilot.Config{})
-			first := p.Plan(contextpilot.Request{ID: "1", Scope: here, Blocks: texts("a", "b")})
-			lost(p)
-			p.TakeBack(&first)
-			again := first.Request()
-			again.Scope = there
-			second := p.Plan(again)
-			if st := p.Stats(); st.LiveRequests != 1 || st.Plans != 1 || st.BlocksSent != 2 || second.Turn != 1 {
-				t.Errorf("turn %d, %+v", second.Turn, st)
-			}
-			p.Observe(contextpilot.Event{Kind: contextpilot.Gone, Scope: here, Request: "1"}) // late news of the first attempt
-			third := p.Plan(contextpilot.Request{ID: "2", Scope: there, Blocks: texts("a"), Prior: []string{second.Prompt("?"), "answer"}, Behind: second.End})
-			equal(t, "references of turn 2", map[string]string{"a": "1 1"}, turnsOf(third))
-			equal(t, "turn", 2, third.Turn)
-		})
-	}
-}
-
-// TestAnsweredAgain: what is planned again under the ID of an answered request finds its own prompt in the cache.
-func TestAnsweredAgain(t *testing.T) {
-	p := newPilot(t, contextpilot.Config{})
-	var list []contextpilot.Block
-	for _, b := range texts("a", "b", "c", "d", "e") {
-		b.Tokens = 100
-		list = append(list, b)
-	}
-	p.Plan(contextpilot.Request{ID: "1", Blocks: list})
-	p.Observe(contextpilot.Event{Kind: contextpilot.Served, Request: "1", Output: 10})
-	if again := p.Plan(contextpilot.Request{ID: "1", Blocks: list}); again.Prefix.Tokens < 480 || again.Prefix.Blocks != 5 {
-		t.Errorf("expected %+v", again.Prefix)
-	}
-	p.Observe(contextpilot.Event{Kind: contextpilot.Shrunk, Request: "1", Tokens: 200})
-	if again := p.Plan(contextpilot.Request{ID: "1", Blocks: list}); again.Prefix.Tokens > 200 {
-		t.Errorf("of 200 tokens that are left it expects %+v", again.Prefix)
-	}
-}
-
 // TestEmptyText: a block of which only the ID is known is referenced like others, and only under its ID.
 func TestEmptyText(t *testing.T) {
 	p := newPilot(t, contextpilot.Config{})
@@ -402,218 +259,23 @@ func TestShownAgain(t *testing.T) {
 	cut.said = cut.said[:3] // nothing shows b
 	fourth := cut.ask("Why?", 10, texts("a", "c")...)
 	equal(t, "reference behind both", map[string]string{"a": from(second)}, turnsOf(fourth))
-	equal(t, "reference of the next turn", map[string]string{"a": from(second), "c": from(fourth)}, turnsOf(cut.plan("Why?", texts("a", "c")...)))
+	equal(t, "reference of the next turn", map[string]string{"a": from(second), "c": from(fourth)}, turnsOf(cut.plan("Why?", texts("a",
+		"c")...)))
 	c.said[0] = c.plans[0].Prompt("Why?") // it is back: of both the last one counts
 	equal(t, "reference", map[string]string{"a": from(second)}, turnsOf(c.plan("Why?", texts("a")...)))
-}
-
-// TestServedTwice: an answer that the engine and a wrapper both report counts once.
-func TestServedTwice(t *testing.T) {
-	p := newPilot(t, contextpilot.Config{})
-	p.Plan(contextpilot.Request{ID: "1", Blocks: texts("a")})
-	served := contextpilot.Event{Kind: contextpilot.Served, Request: "1", Tokens: 64, Output: 5}
-	if n := p.Observe(served, served); n != 2 {
-		t.Errorf("applied %d", n)
-	}
-	if st := p.Stats(); st.PrefixReported != 64 || st.Events != 2 {
-		t.Errorf("%d tokens reported in %d events", st.PrefixReported, st.Events)
-	}
 }
 
 // TestPlanRequest: what was planned can be planned again from the plan alone, but for where.
 func TestPlanRequest(t *testing.T) {
 	p := newPilot(t, contextpilot.Config{})
 	behind := p.Plan(contextpilot.Request{Blocks: texts("b")}).End
-	req := contextpilot.Request{Session: "s", Query: "why?", Blocks: texts("a", "b"), Prior: []string{"x"}, Behind: behind, HeadTokens: 3, Budget: 100}
+	req := contextpilot.Request{Session: "s", Query: "why?", Blocks: texts("a", "b"), Prior: []string{"x"}, Behind: behind, HeadTokens: 3,
+		Budget: 100}
 	plan := p.Plan(req)
 	want := req
 	want.ID, want.Prior, want.Behind = plan.RequestID, nil, contextpilot.Position{}
 	if diff := cmp.Diff(want, plan.Request(), cmp.Comparer(func(a, b contextpilot.Position) bool { return a == b })); diff != "" {
 		t.Errorf("(-planned +kept):\n%s", diff)
-	}
-}
-
-// threeTurns is a conversation of which the first turn shows a and b, the second c, the third d, and refers to a and c.
-func threeTurns(t *testing.T) *talker {
-	t.Helper()
-	c := newTalker(t)
-	c.ask("Why?", 2, texts("a", "b")...)
-	c.ask("Why?", 2, texts("c")...)
-	c.ask("Why?", 2, texts("a", "c", "d")...)
-	equal(t, "turn 3", "d; a c", sent(c.plans[2])+"; "+refs(c.plans[2]))
-	return c
-}
-
-// TestCutInTheMiddle: what stands at the front is expected in the cache after a cut, what moved up is not; what left is sent
-// in full.
-func TestCutInTheMiddle(t *testing.T) {
-	c := threeTurns(t)
-	cut := c.back(1)
-	front := cut.tokens()
-	resident, _ := c.p.Resident(contextpilot.Scope{}, c.plans[0].RequestID)
-	cut.add(c.said[4], &c.plans[2])
-	cut.add(c.said[5], nil)
-	plan := cut.ask("Why?", 2, texts("a", "c", "d")...)
-	if got := plan.Prefix.Tokens; got != resident || got == 0 || got > front { // the index counts block by block
-		t.Errorf("%d tokens are expected, the front has %d", got, front)
-	}
-	equal(t, "sent", "c", sent(plan))
-	equal(t, "references", map[string]string{"a": from(c.plans[0]), "d": from(c.plans[2])}, turnsOf(plan))
-	equal(t, "turn", 4, plan.Turn)
-	next := cut.ask("Why?", 2, texts("c", "b", "d")...)
-	resident, _ = c.p.Resident(contextpilot.Scope{}, plan.RequestID)
-	equal(t, "expected by the turn behind it", resident, next.Prefix.Tokens)
-	equal(t, "its references", map[string]string{"b": from(c.plans[0]), "c": from(plan), "d": from(c.plans[2])}, turnsOf(next))
-	equal(t, "the whole goes on as before", map[string]string{"c": from(c.plans[1])}, turnsOf(c.plan("Why?", texts("c")...)))
-	if err := c.p.Check(); err != nil {
-		t.Error(err)
-	}
-}
-
-// TestCutOfTheFront: nothing of the old path is expected any more, although all blocks are still shown; a block that took the place of
-// its reference is one of the turn that shows it now.
-func TestCutOfTheFront(t *testing.T) {
-	c := threeTurns(t)
-	cut := c.back(0)
-	whole := strings.Replace(c.said[4], "Please refer to [c] in the previous conversation.\n", c.plans[1].RenderItem(0), 1)
-	cut.add(whole, &c.plans[2])
-	cut.add(c.said[5], nil)
-	plan := cut.ask("Why?", 2, texts("a", "c", "d")...)
-	equal(t, "expected", 0, plan.Prefix.Tokens)
-	equal(t, "sent", "a", sent(plan))
-	equal(t, "references", map[string]string{"c": from(c.plans[2]), "d": from(c.plans[2])}, turnsOf(plan))
-	equal(t, "turn", 4, plan.Turn)
-	if next := cut.plan("Why?", texts("e")...); next.Prefix.Tokens == 0 {
-		t.Error("the turn behind the cut is not expected to be found by the next one")
-	}
-	match := c.p.Match(contextpilot.Request{Query: "Why?", Prior: cut.said, Behind: cut.at()})
-	if want := cut.tokens() + (exact{}).Count("Why?"); match.Prompt < want-12 || match.Prompt > want {
-		t.Errorf("a prompt of %d tokens, want about %d", match.Prompt, want)
-	}
-}
-
-// TestBehind: of a message only what it shows of its plan can be referred to.
-func TestBehind(t *testing.T) {
-	c := threeTurns(t)
-	none := contextpilot.Position{}
-	renamed := c.plan("Why?", contextpilot.Block{ID: "other", Text: "All about c."})
-	equal(t, "the text under another ID", map[string]string{"c": from(c.plans[1])}, turnsOf(renamed))
-	for name, x := range map[string]struct {
-		of   *contextpilot.Plan
-		text string
-		refs string
-	}{
-		"as planned":            {&c.plans[0], c.said[0], "a b"},
-		"of no plan":            {nil, c.said[0], ""},
-		"of another plan":       {&c.plans[1], c.said[0], ""},
-		"one block left":        {&c.plans[0], c.plans[0].RenderItem(1) + "Why?", "b"},
-		"under another label":   {&c.plans[0], strings.Replace(c.said[0], "<doc a>", "<doc x>", 1), "b"},
-		"with another text":     {&c.plans[0], strings.Replace(c.said[0], "All about a.", "Nothing.", 1), "b"},
-		"twice":                 {&c.plans[0], c.said[0] + "\n" + c.said[0], "a b"},
-		"references":            {&c.plans[2], c.said[4], "d"},
-		"made whole":            {&renamed, renamed.RenderFull(0) + "Why?", "c"},
-		"in another's block":    {&c.plans[0], "<doc z fence=f>\n" + c.said[0] + "\n</doc f>", ""},
-		"without its last line": {&c.plans[0], "<doc a>\nAll about a.", ""},
-	} {
-		p := newPilot(t, contextpilot.Config{Tokenizer: exact{}, BlockSize: 1})
-		at := p.Behind(none, x.of, x.text)
-		plan := p.Plan(contextpilot.Request{Blocks: texts("a", "b", "c", "d"), Prior: []string{x.text}, Behind: at})
-		equal(t, name, x.refs, refs(plan))
-		equal(t, name+": expected", 0, plan.Prefix.Tokens)
-		want := 1
-		if x.of != nil {
-			want = x.of.Turn + 1
-		}
-		equal(t, name+": turn", want, plan.Turn)
-		forged := p.Plan(contextpilot.Request{Blocks: []contextpilot.Block{{ID: "n", Text: "Nothing."}}, Prior: []string{x.text}, Behind: at})
-		equal(t, name+": what no turn has shown", "", refs(forged))
-	}
-	// Equal texts behind one position are found when they were sent behind it before.
-	at := c.p.Behind(c.ends[1], nil, "A remark.")
-	first := c.p.Plan(contextpilot.Request{Query: "Why?", Prior: append(c.said[:2:2], "A remark."), Behind: at})
-	again := c.p.Plan(contextpilot.Request{Query: "Why?", Prior: append(c.said[:2:2], "A remark."), Behind: c.p.Behind(c.ends[1], nil, "A remark.")})
-	other := c.p.Plan(contextpilot.Request{Query: "Why?", Prior: append(c.said[:2:2], "Another remark."), Behind: c.p.Behind(c.ends[1], nil, "Another remark.")})
-	if first.Prefix != other.Prefix || again.Prefix.Tokens != first.Prefix.Tokens+(exact{}).Count("A remark.") {
-		t.Errorf("%v, %v and %v are expected", first.Prefix, again.Prefix, other.Prefix)
-	}
-}
-
-// TestEdited: a conversation of which an earlier question was edited goes on behind the turn in front of that one.
-func TestEdited(t *testing.T) {
-	c := threeTurns(t)
-	edited := c.back(1)
-	edited.add("What else?\n"+c.plans[1].RenderItem(0), &c.plans[1]) // the same block in other words
-	edited.add(c.said[3], nil)
-	edited.add(c.said[4], &c.plans[2])
-	edited.add(c.said[5], nil)
-	plan := edited.plan("Why?", texts("a", "b", "c", "d")...)
-	equal(t, "references", map[string]string{"a": from(c.plans[0]), "b": from(c.plans[0]), "c": from(c.plans[1]), "d": from(c.plans[2])}, turnsOf(plan))
-	resident, _ := c.p.Resident(contextpilot.Scope{}, c.plans[0].RequestID)
-	equal(t, "expected", resident, plan.Prefix.Tokens)
-	edited.said[2] = "What else?" // and the client knows nothing of it
-	plan = edited.plan("Why?", texts("a", "b", "c", "d")...)
-	equal(t, "sent after an edit", "c", sent(plan))
-	equal(t, "expected after an edit", 0, plan.Prefix.Tokens)
-}
-
-// TestManyTurns: a conversation of more turns than a position has steps goes on as before, in bounded memory.
-func TestManyTurns(t *testing.T) {
-	c := newTalker(t)
-	c.ask("Why?", 5, texts("first")...)
-	for i := range 2500 {
-		c.said = append(c.said, "Go on.") // a short prompt: only bytes of blocks count
-		plan := c.p.Plan(contextpilot.Request{Query: "?", Prior: c.said[:3], Behind: c.at(), Blocks: texts("first")})
-		if refs(plan) != "first" || plan.Items[0].Ref.Turn != 1 || plan.Turn != i+2 {
-			t.Fatalf("turn %d: %s", i+2, plan.Explain())
-		}
-		c.p.Observe(contextpilot.Event{Kind: contextpilot.Served, Request: plan.RequestID, Output: 5})
-		if i > 0 {
-			resident, _ := c.p.Resident(contextpilot.Scope{}, c.plans[len(c.plans)-1].RequestID)
-			if plan.Prefix.Tokens != resident || i < 2000 && resident < 5*i {
-				t.Fatalf("turn %d: %d tokens are expected, %d are there", i+2, plan.Prefix.Tokens, resident)
-			}
-		}
-		c.plans, c.ends = append(c.plans, plan), []contextpilot.Position{plan.End.Answered(5)}
-		if !c.at().Bounded() {
-			t.Fatalf("the position of turn %d has left its bounds", plan.Turn)
-		}
-	}
-	c.ask("Why?", 5, texts("second")...)
-	equal(t, "references at the end", "first second", refs(c.plan("Why?", texts("first", "second")...)))
-}
-
-// TestManyBlocks: of more blocks than a position knows the last ones are referred to; a path that is too long is begun anew.
-func TestManyBlocks(t *testing.T) {
-	c := newTalker(t)
-	name := func(i, k int) string { return fmt.Sprint("b", i, ".", k) }
-	const turns, blocks = 60, 200
-	unknown := 0
-	for i := range turns {
-		var ids []string
-		for k := range blocks {
-			ids = append(ids, name(i, k))
-		}
-		plan := c.ask("Why?", 5, texts(ids...)...)
-		resident := 0
-		if i > 0 {
-			resident, _ = c.p.Resident(contextpilot.Scope{}, c.plans[i-1].RequestID)
-		}
-		if plan.Prefix.Tokens != resident {
-			unknown++
-			equal(t, "or nothing is expected", 0, plan.Prefix.Tokens)
-		}
-		equal(t, "sent", blocks, len(plan.Items))
-		equal(t, "bounded", true, c.at().Bounded())
-	}
-	if unknown != 1 { // 12,000 blocks, 8,192 of which are followed
-		t.Errorf("%d turns had an unknown history", unknown)
-	}
-	plan := c.plan("Why?", texts(name(turns-1, 0), name(turns-15, 0), name(turns-22, 0), name(0, 0))...)
-	equal(t, "the last 3,072 at least are known", "b59.0 b45.0", strings.Join(labelsOf(plan, true), " "))
-	equal(t, "of more than 4,096 the first are not", "b38.0 b0.0", strings.Join(labelsOf(plan, false), " "))
-	equal(t, "turn", turns+1, plan.Turn)
-	if err := c.p.Check(); err != nil {
-		t.Error(err)
 	}
 }
 
@@ -649,82 +311,6 @@ func labelsOf(p contextpilot.Plan, ref bool) []string {
 		}
 	}
 	return out
-}
-
-// TestPositionsAreSmall: a position of a conversation without end takes no more than its bounds say.
-func TestPositionsAreSmall(t *testing.T) {
-	p := newPilot(t, contextpilot.Config{Tokenizer: exact{}, MaxRequests: 10})
-	at, bytes := held(func() contextpilot.Position {
-		var at contextpilot.Position
-		prior := []string{""}
-		for i := range 3000 {
-			var list []contextpilot.Block
-			for k := range 5 {
-				list = append(list, contextpilot.Block{ID: fmt.Sprint("b", i, ".", k), Text: strings.Repeat("x", 2000) + fmt.Sprint(i, k)})
-			}
-			prior = append(prior[:0:0], prior[max(0, len(prior)-2):]...)
-			plan := p.Plan(contextpilot.Request{Prior: prior, Behind: at, Blocks: list})
-			prior = append(prior, plan.Context())
-			at = p.Behind(plan.End.Answered(10), nil, "And so on.")
-			prior = append(prior, "And so on.")
-		}
-		return at
-	})
-	if bytes > 2<<20 {
-		t.Errorf("%d bytes", bytes)
-	}
-	equal(t, "turn", 3000, at.Turn())
-	runtime.KeepAlive(p)
-}
-
-// TestSharedPositions: a position can be used from any goroutine. Run it with -race.
-func TestSharedPositions(t *testing.T) {
-	c := threeTurns(t)
-	var wg sync.WaitGroup
-	for g := range 8 {
-		wg.Go(func() {
-			own, next := c.back(3), 1000*(g+1)
-			own.next = &next
-			own.said, own.ends = append([]string{}, c.said...), append([]contextpilot.Position{}, c.ends...)
-			for i := range 30 {
-				plan := own.plan("Why?", texts("a", "b", "c", "d", fmt.Sprint("own", g, ".", i))...)
-				if refs(plan) != "a b c d" || plan.Turn != 4+i {
-					t.Error(plan.Explain())
-				}
-				own.said, own.ends = append(own.said, plan.Prompt("Why?")), append(own.ends, plan.End.Answered(i))
-				own.add("Go on.", &c.plans[i%3])
-				if c.at() != c.ends[5] || c.at().Turn() != 3 {
-					t.Error("the shared position has changed")
-				}
-			}
-		})
-	}
-	wg.Wait()
-}
-
-// After a restart the texts are all there is: blocks that users' messages show are referred to, under each rule of what is the same.
-func TestRestore(t *testing.T) {
-	for _, dedup := range []contextpilot.Dedup{contextpilot.DedupContent, contextpilot.DedupID, contextpilot.DedupOff} {
-		before := newPilot(t, contextpilot.Config{Dedup: dedup})
-		one := before.Plan(contextpilot.Request{Blocks: blocks("a", "b")})
-		prior := []string{one.Prompt("?"), "answer"}
-
-		p := newPilot(t, contextpilot.Config{Dedup: dedup})
-		at := p.Behind(p.Restore(contextpilot.Position{}, prior[0]), nil, prior[1])
-		two := p.Plan(contextpilot.Request{Blocks: blocks("b", "c"), Prior: prior, Behind: at})
-		want := "b"
-		if dedup == contextpilot.DedupOff {
-			want = ""
-		}
-		equal(t, "referred to", want, refs(two))
-		equal(t, "turn", 2, two.Turn)
-		if want != "" {
-			equal(t, "shown in turn", 1, two.Items[1].Ref.Turn)
-		}
-		edited := []string{"<doc b>\nanother text\n</doc>", "answer"}
-		three := p.Plan(contextpilot.Request{Blocks: blocks("b"), Prior: edited, Behind: p.Restore(contextpilot.Position{}, edited[0])})
-		equal(t, "another text", "b", sent(three))
-	}
 }
 
 // A preview has the references that a plan would have, in the order that was asked for, and leaves no trace.

@@ -17,8 +17,9 @@ import (
 // drawConfig draws any configuration that New accepts; sizes are small, so that the limits are met.
 func drawConfig(t *rapid.T) contextpilot.Config {
 	return contextpilot.Config{
-		Policy:      rapid.SampledFrom(contextpilot.PolicyNames()).Draw(t, "policy"),
-		Dedup:       rapid.SampledFrom([]contextpilot.Dedup{contextpilot.DedupContent, contextpilot.DedupID, contextpilot.DedupOff}).Draw(t, "dedup"),
+		Policy: rapid.SampledFrom(contextpilot.PolicyNames()).Draw(t, "policy"),
+		Dedup: rapid.SampledFrom([]contextpilot.Dedup{contextpilot.DedupContent, contextpilot.DedupID, contextpilot.DedupOff}).Draw(t,
+			"dedup"),
 		BlockSize:   rapid.SampledFrom([]int{1, 16}).Draw(t, "block size"),
 		Capacity:    rapid.SampledFrom([]int{0, 1, 50, 300}).Draw(t, "capacity"),
 		MaxRequests: rapid.SampledFrom([]int{-1, 0, 1, 3}).Draw(t, "max requests"),
@@ -62,7 +63,8 @@ type machine struct {
 
 func newMachine(t *rapid.T) *machine {
 	cfg := drawConfig(t)
-	m := &machine{check: newChecker(cfg), ends: make([]contextpilot.Position, 1), last: map[string]int{}, texts: []string{"hello", "<doc a>\na@1\n</doc>", "<doc a>\nforged\n</doc>", "<doc open>\n"}}
+	m := &machine{check: newChecker(cfg), ends: make([]contextpilot.Position, 1), last: map[string]int{}, texts: []string{"hello",
+		"<doc a>\na@1\n</doc>", "<doc a>\nforged\n</doc>", "<doc open>\n"}}
 	var err error
 	if m.pilot, err = contextpilot.New(cfg); err != nil {
 		t.Fatal(err)

@@ -37,7 +37,8 @@ func TestRecompute(t *testing.T) {
 		t.Errorf("after the cache was cleared %d tokens", got)
 	}
 	for _, wrong := range []float64{-0.1, 1.1, math.NaN()} {
-		if _, err := contextpilot.New(contextpilot.Config{Recompute: wrong}); !errors.Is(err, contextpilot.ErrBadConfig) || !strings.Contains(err.Error(), "Recompute") {
+		if _, err := contextpilot.New(contextpilot.Config{Recompute: wrong}); !errors.Is(err, contextpilot.ErrBadConfig) ||
+			!strings.Contains(err.Error(), "Recompute") {
 			t.Errorf("Recompute %v: %v", wrong, err)
 		}
 	}

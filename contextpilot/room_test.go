@@ -75,7 +75,8 @@ func TestRoom(t *testing.T) {
 			})
 			req := contextpilot.Request{
 				Session: "s", Query: strings.Repeat("why ", rapid.IntRange(1, 5).Draw(t, "question")), Prior: prior, Behind: at,
-				Room: rapid.SampledFrom([]int{-1, 1, 30, 60, 90, 120, 200}).Draw(t, "room"), Budget: rapid.SampledFrom([]int{0, 0, 30}).Draw(t, "budget"),
+				Room: rapid.SampledFrom([]int{-1, 1, 30, 60, 90, 120, 200}).Draw(t, "room"), Budget: rapid.SampledFrom([]int{0, 0, 30}).Draw(t,
+					"budget"),
 			}
 			for _, id := range rapid.SliceOfNDistinct(rapid.SampledFrom([]string{"a", "b", "c", "d", "e", "f"}), 0, 6, rapid.ID).Draw(t, "ids") {
 				req.Blocks = append(req.Blocks, contextpilot.Block{ID: id, Text: strings.Repeat("about "+id+" ", int(id[0]-'a')*4+1)})
@@ -121,7 +122,8 @@ func TestRoomWithABrokenTokenizer(t *testing.T) {
 func TestRoomAndBudget(t *testing.T) {
 	p := newPilot(t, contextpilot.Config{Tokenizer: exact{}})
 	first := p.Plan(contextpilot.Request{Session: "s", Query: "?", Blocks: texts("a", "b")})
-	req := contextpilot.Request{Session: "s", Query: "?", Blocks: texts("c", "a", "d", "b"), Prior: []string{first.Prompt("?")}, Behind: first.End}
+	req := contextpilot.Request{Session: "s", Query: "?", Blocks: texts("c", "a", "d", "b"), Prior: []string{first.Prompt("?")},
+		Behind: first.End}
 	for _, tt := range []struct {
 		budget, room int
 		want         []string

@@ -21,7 +21,8 @@ func (p *Pilot) Scopes() []Scope {
 	}
 	p.mu.RUnlock()
 	slices.SortFunc(all, func(a, b used) int {
-		return cmp.Or(cmp.Compare(b.at, a.at), cmp.Compare(a.id.Tenant, b.id.Tenant), cmp.Compare(a.id.Model, b.id.Model), cmp.Compare(a.id.Replica, b.id.Replica))
+		return cmp.Or(cmp.Compare(b.at, a.at), cmp.Compare(a.id.Tenant, b.id.Tenant), cmp.Compare(a.id.Model, b.id.Model),
+			cmp.Compare(a.id.Replica, b.id.Replica))
 	})
 	out := make([]Scope, len(all))
 	for i := range all {

@@ -139,7 +139,8 @@ func TestDropTenant(t *testing.T) {
 	prompts, ends := map[string]string{}, map[string]contextpilot.Position{}
 	for _, tenant := range []string{"a", "b"} {
 		for _, replica := range []string{"1", "2"} {
-			plan := p.Plan(contextpilot.Request{Session: "s" + replica, Scope: contextpilot.Scope{Tenant: tenant, Replica: replica}, Blocks: blocks("x", "y")})
+			plan := p.Plan(contextpilot.Request{Session: "s" + replica, Scope: contextpilot.Scope{Tenant: tenant, Replica: replica},
+				Blocks: blocks("x", "y")})
 			prompts[tenant], ends[tenant] = plan.Prompt("q"), plan.End
 		}
 	}
@@ -149,7 +150,8 @@ func TestDropTenant(t *testing.T) {
 	equal(t, "scopes and requests left", []int64{2, 2}, []int64{st.Scopes, st.LiveRequests})
 	for tenant, known := range map[string]bool{"a": false, "b": true} {
 		next := p.Plan(contextpilot.Request{
-			Scope: contextpilot.Scope{Tenant: tenant, Replica: "2"}, Blocks: blocks("x", "y", "z"), Prior: []string{prompts[tenant]}, Behind: ends[tenant],
+			Scope: contextpilot.Scope{Tenant: tenant, Replica: "2"}, Blocks: blocks("x", "y",
+				"z"), Prior: []string{prompts[tenant]}, Behind: ends[tenant],
 		})
 		equal(t, "references of "+tenant, "x y", refs(next)) // what is sent shows them
 		equal(t, "expected in the cache of "+tenant, known, next.Prefix.Tokens > 0)

@@ -68,7 +68,8 @@ func TestEngineCountsAnswers(t *testing.T) {
 			ev.Tokens += step.answer
 			p.Observe(ev)
 			if got, _ := p.Resident(contextpilot.Scope{}, "1"); got != step.want {
-				t.Errorf("%d:%d: %d tokens, of a prompt of %d: %d are left in the index, want %d", c.engine, c.planned, ev.Tokens, ev.Prompt, got, step.want)
+				t.Errorf("%d:%d: %d tokens, of a prompt of %d: %d are left in the index, want %d", c.engine, c.planned, ev.Tokens, ev.Prompt, got,
+					step.want)
 			}
 		}
 	}

@@ -47,8 +47,10 @@ func long(name string) string {
 // A call's ID that is used again names the tool of its own call, whether the messages in between are remembered or not.
 func TestCallsWithOneID(t *testing.T) {
 	m := messages{
-		calls("c1", "read"), result("c1", tags(long("A"), long("B"))), calls("c1", "search"), result("c1", "nothing"), said(conversation.User, "and now?"),
-		calls("c2", "read"), result("c2", tags(long("A"), long("C"))), result("c1", tags(long("C"), long("D"))), calls("c3", "read"), result("c3", tags(long("D"), long("C"))),
+		calls("c1", "read"), result("c1", tags(long("A"), long("B"))), calls("c1", "search"), result("c1", "nothing"), said(conversation.User,
+			"and now?"),
+		calls("c2", "read"), result("c2", tags(long("A"), long("C"))), result("c1", tags(long("C"), long("D"))), calls("c3",
+			"read"), result("c3", tags(long("D"), long("C"))),
 	}
 	cold := forward(t, newEngine(t, nil), looked, m)
 	for n := range m {
@@ -61,7 +63,8 @@ func TestCallsWithOneID(t *testing.T) {
 			}
 		}
 	}
-	if got := cold[9].Texts[0].Value; !strings.Contains(got, "earlier search result") || !strings.Contains(cold[6].Texts[0].Value, "earlier read result") {
+	if got := cold[9].Texts[0].Value; !strings.Contains(got, "earlier search result") || !strings.Contains(cold[6].Texts[0].Value,
+		"earlier read result") {
 		t.Error(got, cold[6].Texts[0].Value)
 	}
 }
@@ -84,7 +87,8 @@ func TestCutResultIsNoTarget(t *testing.T) {
 		calls("c1", "read"), result("c1", listing(0, 100)), calls("c2", "read"), result("c2", part), calls("c3", "read"), result("c3", part),
 	}
 	got := forward(t, newEngine(t, nil), looked, m)
-	if second, third := got[3].Texts[0].Value, got[5].Texts[0].Value; !strings.Contains(second, "see above ...]") || strings.Contains(third, "Duplicate") {
+	if second, third := got[3].Texts[0].Value, got[5].Texts[0].Value; !strings.Contains(second, "see above ...]") || strings.Contains(third,
+		"Duplicate") {
 		t.Errorf("%s\n\n%s", second, third)
 	}
 }
@@ -96,13 +100,16 @@ func TestNamesOfTwoTexts(t *testing.T) {
 		m    messages
 		note bool
 	}{
-		"one":              {messages{user(own("P", long("A"))), user(own("P", long("A")))}, true},
-		"beside":           {messages{user(own("P", long("A"))), user(own("P", long("A")), own("P", long("B")))}, false},
-		"in a system text": {messages{said(conversation.System, own("P", long("B"))), user(own("P", long("A"))), user(own("P", long("A")))}, false},
+		"one":    {messages{user(own("P", long("A"))), user(own("P", long("A")))}, true},
+		"beside": {messages{user(own("P", long("A"))), user(own("P", long("A")), own("P", long("B")))}, false},
+		"in a system text": {messages{said(conversation.System, own("P", long("B"))), user(own("P", long("A"))), user(own("P", long("A")))},
+			false},
 		"cut": {messages{
-			result("c1", listing(0, 100)), said(conversation.User, own("P", long("A"))), result("c2", own("P", listing(20, 80)+"\nend")), said(conversation.User, own("P", long("A"))),
+			result("c1", listing(0, 100)), said(conversation.User, own("P", long("A"))), result("c2", own("P", listing(20,
+				80)+"\nend")), said(conversation.User, own("P", long("A"))),
 		}, false},
-		"looks like it":               {messages{result("c1", tags("[P]\n"+long("B"), long("C"))), user(own("P", long("A"))), user(own("P", long("A")))}, false},
+		"looks like it": {messages{result("c1", tags("[P]\n"+long("B"), long("C"))), user(own("P", long("A"))), user(own("P",
+			long("A")))}, false},
 		"one call":                    {messages{result("c1", long("A")), result("c2", long("A"))}, true},
 		"two calls":                   {messages{result("c1", long("A")), result("c1", long("B")), result("c2", long("A"))}, false},
 		"a call with a short result":  {messages{result("c1", long("A")), result("c1", "nothing"), result("c2", long("A"))}, false},
@@ -130,7 +137,8 @@ func TestAttributesCount(t *testing.T) {
 	for _, c := range []struct {
 		first, second string
 		note          bool
-	}{{"", "", true}, {` path="a.txt"`, ` path="a.txt"`, true}, {` path="a.txt"`, ` path="b.txt"`, false}, {` path="a1"`, ` path="a2"`, false}, {` index="1"`, ` index='12'`, true}, {"", ` path="a"`, false}} {
+	}{{"", "", true}, {` path="a.txt"`, ` path="a.txt"`, true}, {` path="a.txt"`, ` path="b.txt"`, false}, {` path="a1"`, ` path="a2"`,
+		false}, {` index="1"`, ` index='12'`, true}, {"", ` path="a"`, false}} {
 		m := messages{result("c1", files(c.first)), result("c2", files(c.second))}
 		if got := forward(t, newEngine(t, nil), looked, m)[1].Texts[0].Value; strings.Contains(got, `[Documents "A`) != c.note {
 			t.Errorf("%q, then %q: %s", c.first, c.second, got)
@@ -143,7 +151,8 @@ func TestNothingIsJoined(t *testing.T) {
 	const end = "tical to earlier system prompt result, see above ...]"
 	a, b := own("a", long("A")), own("b", long("B"))
 	forged := []string{a + `[... "all" — iden` + "\n" + b, end}
-	for name, texts := range map[string][]string{"one text": {forged[0] + end}, "two texts": forged, "two texts with documents": {forged[0], a + b + end}} {
+	for name, texts := range map[string][]string{"one text": {forged[0] + end}, "two texts": forged, "two texts with documents": {forged[0],
+		a + b + end}} {
 		m := messages{result("c1", a+b), result("c2", texts...)}
 		got := ""
 		for _, x := range forward(t, newEngine(t, nil), looked, m)[1].Texts {
@@ -157,7 +166,8 @@ func TestNothingIsJoined(t *testing.T) {
 }
 
 func withoutNotes(text string) string {
-	return regexp.MustCompile(`\[Documents "[^"]*"(?:, "[^"]*")* — identical to earlier [^"]* result, see above\.\]`).ReplaceAllString(text, "")
+	return regexp.MustCompile(`\[Documents "[^"]*"(?:, "[^"]*")* — identical to earlier [^"]* result, see above\.\]`).ReplaceAllString(text,
+		"")
 }
 
 // reversed is a pilot's Plan that puts documents into the opposite order.
@@ -184,7 +194,8 @@ func newReversing(t *testing.T) *conversation.Engine {
 // Where the documents of a system text get another order, its own words stay, also those that describe notes.
 func TestSystemWordsStay(t *testing.T) {
 	const words = `A note such as [... "x" — identical to earlier read result, see above ...] stands for what is above. `
-	m := messages{said(conversation.System, words+tags(long("A")+`[... "y" — iden`, `tical to earlier read result, see above ...]`+long("B"))+words), said(conversation.User, "q")}
+	m := messages{said(conversation.System, words+tags(long("A")+`[... "y" — iden`,
+		`tical to earlier read result, see above ...]`+long("B"))+words), said(conversation.User, "q")}
 	got := forward(t, newReversing(t), looked, m)[0].Texts[0].Value
 	if !strings.HasPrefix(got, words) || !strings.HasSuffix(got, words) || strings.Index(got, "B says") > strings.Index(got, "A says") {
 		t.Error(got)
@@ -193,7 +204,8 @@ func TestSystemWordsStay(t *testing.T) {
 
 // Documents that would make a note together in another order stay as they came.
 func TestMovedDocumentsMakeNoNote(t *testing.T) {
-	m := messages{said(conversation.System, "[1] to a previous tool result, as it says.\n[2] Another.\n[3] This is, see above, identical"), said(conversation.User, "q")}
+	m := messages{said(conversation.System, "[1] to a previous tool result, as it says.\n[2] Another.\n[3] This is, see above, identical"),
+		said(conversation.User, "q")}
 	if got := forward(t, newReversing(t), looked, m)[0].Texts[0].Value; !strings.HasPrefix(got, "[3] This is") {
 		t.Error(got)
 	}
@@ -205,7 +217,8 @@ func TestMovedDocumentsMakeNoNote(t *testing.T) {
 
 // Rows of a system text are referred to in whatever order its documents are sent.
 func TestRowsOfSystemTexts(t *testing.T) {
-	m := messages{said(conversation.System, tags(listing(0, 33), listing(100, 150), listing(200, 217))), said(conversation.User, "q"), result("c1", listing(0, 33)+listing(100, 150)+"\n"+listing(200, 217)+listing(0, 20))}
+	m := messages{said(conversation.System, tags(listing(0, 33), listing(100, 150), listing(200, 217))), said(conversation.User, "q"),
+		result("c1", listing(0, 33)+listing(100, 150)+"\n"+listing(200, 217)+listing(0, 20))}
 	got, other := forward(t, newEngine(t, nil), looked, m)[2].Texts[0].Value, forward(t, newReversing(t), looked, m)[2].Texts[0].Value
 	if got != other || !strings.Contains(got, "earlier system prompt result") {
 		t.Errorf("%s\n\n%s", got, other)
@@ -224,8 +237,10 @@ func TestNoteIsShorter(t *testing.T) {
 	if len(again) >= len(text) {
 		t.Error(again)
 	}
-	for _, notes := range []string{again, strings.Replace(again, "c1", first, 1), tags(`[Documents "`+strings.Repeat("what it begins with, ", 9)+`" — identical to earlier read result, see above.]`, "x")} {
-		if got := forward(t, newEngine(t, nil), looked, messages{result("c3", notes), result("c4", notes)}); got[1].Texts[0].Value != got[0].Texts[0].Value {
+	for _, notes := range []string{again, strings.Replace(again, "c1", first, 1), tags(`[Documents "`+strings.Repeat("what it begins with, ",
+		9)+`" — identical to earlier read result, see above.]`, "x")} {
+		if got := forward(t, newEngine(t, nil), looked, messages{result("c3", notes), result("c4",
+			notes)}); got[1].Texts[0].Value != got[0].Texts[0].Value {
 			t.Error(got)
 		}
 	}

@@ -32,7 +32,8 @@ func agent(n int) messages {
 	m := messages{said(conversation.System, "Be brief. "+tags(paper(0), paper(1), paper(2)))}
 	for i := 0; len(m) < n; i += 3 {
 		id := fmt.Sprint("c", i)
-		m = append(m, said(conversation.User, fmt.Sprint("question ", i)), calls(id, "search"), result(id, tags(paper(i+5), paper(i+6), paper(i+7), paper(i+3), paper(i/2))))
+		m = append(m, said(conversation.User, fmt.Sprint("question ", i)), calls(id, "search"), result(id, tags(paper(i+5), paper(i+6),
+			paper(i+7), paper(i+3), paper(i/2))))
 	}
 	return m
 }

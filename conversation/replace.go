@@ -11,8 +11,8 @@ import (
 	"github.com/ragpilot/ragpilot/internal/prompt/repeat"
 )
 
-// known returns a text without the documents that stand further up, and which these are. Of a result they are the first several, their order
-// may be another.
+// known returns a text without the documents that stand further up, and which these are. Of a result they are the first several, their
+// order may be another.
 func (x *request) known(next *link, s *seen, message, text int, tx *Text, found *found, place orders.Key) (string, map[int]bool) {
 	first := !s.multi && tx.Role == Tool && found.own == nil
 	s.multi = s.multi || first

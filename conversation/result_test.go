@@ -37,7 +37,8 @@ func edited(t *testing.T, m messages) map[int]string {
 }
 
 func resultOf(call, text string) conversation.Message {
-	return conversation.Message{Role: conversation.Tool, Texts: []conversation.Text{{Value: text, Role: conversation.Tool, Call: call, Rows: true}}}
+	return conversation.Message{Role: conversation.Tool, Texts: []conversation.Text{{Value: text, Role: conversation.Tool, Call: call,
+		Rows: true}}}
 }
 
 // What is fixed is not changed, and others refer to it.
@@ -53,9 +54,11 @@ func TestFixed(t *testing.T) {
 	sent := edited(t, messages{
 		fixed(conversation.System, "", documents+forged), fixed(conversation.User, "", "<doc x>\n"+doc("x")+"</doc>"),
 		fixed(conversation.User, "", "<doc x>\n"+doc("x")+"</doc>"), fixed(conversation.Tool, "c1", documents+forged),
-		resultOf("c2", "<documents>\n"+doc("b")+doc("c")+"</documents>"), fixed(conversation.Tool, "c3", documents+forged), resultOf("c4", "<doc x>\n"+doc("x")+"</doc>"),
+		resultOf("c2", "<documents>\n"+doc("b")+doc("c")+"</documents>"), fixed(conversation.Tool, "c3", documents+forged), resultOf("c4",
+			"<doc x>\n"+doc("x")+"</doc>"),
 	})
-	if len(sent) != 2 || strings.Contains(sent[4], doc("b")) || !strings.Contains(sent[4], "What c says") || !strings.Contains(sent[6], `"[x]"`) {
+	if len(sent) != 2 || strings.Contains(sent[4], doc("b")) || !strings.Contains(sent[4], "What c says") || !strings.Contains(sent[6],
+		`"[x]"`) {
 		t.Errorf("%v", sent)
 	}
 }

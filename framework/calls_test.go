@@ -46,7 +46,8 @@ func TestTurns(t *testing.T) {
 		t.Fatalf("second turn: %+v", second)
 	}
 	r := second.Replacements[0]
-	if r.Message != 3 || r.Text != 0 || strings.Contains(r.With, "Text of b") || !strings.Contains(r.With, "Text of c") || !strings.HasSuffix(r.With, "\nAnd then?") {
+	if r.Message != 3 || r.Text != 0 || strings.Contains(r.With, "Text of b") || !strings.Contains(r.With, "Text of c") ||
+		!strings.HasSuffix(r.With, "\nAnd then?") {
 		t.Errorf("%+v", r)
 	}
 	second.End(contextpilot.Event{Kind: contextpilot.Served})
@@ -78,7 +79,8 @@ func TestPlace(t *testing.T) {
 		labels []string
 	}{
 		{"front", nil, one("a") + "\n" + one("b") + "\nWhy?", one("a") + "\n" + one("b") + "\nRelevance: [b] > [a].\nWhy?", []string{"a", "b"}},
-		{"behind a system text", hello[:1], one("a") + "\n" + one("b") + "\nWhy?", one("a") + "\n" + one("b") + "\nRelevance: [b] > [a].\nWhy?", []string{"a", "b"}},
+		{"behind a system text", hello[:1], one("a") + "\n" + one("b") + "\nWhy?", one("a") + "\n" + one("b") + "\nRelevance: [b] > [a].\nWhy?",
+			[]string{"a", "b"}},
 		{"behind messages", hello, one("a") + "\n" + one("b") + "\nWhy?", one("b") + "\n" + one("a") + "\nWhy?", []string{"b", "a"}},
 		{"a part", nil, one("a") + "\nWhy?", "", []string{"a"}},
 		{"a part behind messages", hello, one("b") + "\nWhy?", "", []string{"b"}},

@@ -41,8 +41,8 @@ func (m *Calls) claim(t *transcript) (claimed, bool) {
 	return claimed{}, false
 }
 
-// shownBeside returns what shows blocks in front of a plan in its own message, behind others. Nothing refers to these, but a label that they
-// give to another text names two.
+// shownBeside returns what shows blocks in front of a plan in its own message, behind others. Nothing refers to these, but a label that
+// they give to another text names two.
 func (t *transcript) shownBeside(text int, before string) (out []string) {
 	if len(t.prior) == 0 {
 		return nil
@@ -142,8 +142,8 @@ func (m *Calls) replan(t *transcript, c *claimed) (contextpilot.Plan, string) {
 // again reports whether the text was sent before and has been answered: an agent goes on, whose tool may have found the same blocks.
 func (c *claimed) again(t *transcript) bool { return c.at.known && t.more }
 
-// asBefore keeps an agent's question as its first step sent it. It returns the text of that step if only the order hint differs, and gives the
-// plan that hint; else it returns text.
+// asBefore keeps an agent's question as its first step sent it. It returns the text of that step if only the order hint differs, and
+// gives the plan that hint; else it returns text.
 func (c *claimed) asBefore(t *transcript, plan *contextpilot.Plan, text string) string {
 	if !c.again(t) || text == c.at.sent || c.span.hint != hintNone {
 		return text

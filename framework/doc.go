@@ -11,10 +11,10 @@
 // anything: they are given back the retriever's, without a hint. Of a plan of which a call has some blocks only nothing is changed
 // in the texts; the call is planned as it stands.
 //
-// Calls replaces a user's text from the first block of a plan to the plan's hint, and nothing else of it. Where the plan is lost, as after a
-// restart, it replaces at most the part from the first block to the last. What was sent for a text is sent again while the messages up
-// to there are the same, or the text has grown at its end. Otherwise the engine would see another history in every turn, and find nothing
-// in its cache.
+// Calls replaces a user's text from the first block of a plan to the plan's hint, and nothing else of it. Where the plan is lost, as
+// after a restart, it replaces at most the part from the first block to the last. What was sent for a text is sent again while the
+// messages up to there are the same, or the text has grown at its end. Otherwise the engine would see another history in every turn, and
+// find nothing in its cache.
 //
 // What tools have returned is given to the engine of package conversation, which the sidecar has, too: it fences forged notes, and with
 // Options.ToolResults it replaces what stands further up. What it does follows from the messages alone. One engine, with its bound on

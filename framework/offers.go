@@ -155,9 +155,9 @@ func (o *Offers) expire() {
 }
 
 // claim finds the plan whose blocks all stand in a text, in the plan's order, and stops holding it. It looks at the plans of the tenant's
-// conversation only. start and end are the first byte of the first block and the end of the last. Several plans may fit. With a conversation
-// the newest is returned, since a conversation has one turn at a time, and the older ones are taken back. Without one it is a plan
-// with most blocks, and of these the oldest, since each may be on its way to a model. A plan that was taken back is entered again.
+// conversation only. start and end are the first byte of the first block and the end of the last. Several plans may fit. With a
+// conversation the newest is returned, since a conversation has one turn at a time, and the older ones are taken back. Without one it is
+// a plan with most blocks, and of these the oldest, since each may be on its way to a model. A plan that was taken back is entered again.
 func (o *Offers) claim(tenant, conversation, text string) (plan contextpilot.Plan, start, end int, ok bool) {
 	found := slices.Collect(markup.Regions(text))
 	c := o.claimed(tenant, conversation, found)
@@ -255,7 +255,8 @@ func (o *Offers) part(tenant, conversation, text string) (plan contextpilot.Plan
 		}
 		here := standing(&c.Plan, found)
 		n := c.unsent(here)
-		if more := cmp.Or(cmp.Compare(n, fresh), cmp.Compare(len(here), len(items))); more > 0 || more == 0 && len(here) > 0 && conversation != "" {
+		if more := cmp.Or(cmp.Compare(n, fresh), cmp.Compare(len(here), len(items))); more > 0 || more == 0 && len(here) > 0 &&
+			conversation != "" {
 			best, fresh, items = c, n, here
 		}
 	}

@@ -73,7 +73,8 @@ func TestFailedTurn(t *testing.T) {
 		t.Error(err)
 	}
 	if st := pilot.Stats(); chat.Tokens() != before || len(chat.Messages()) != 2 || st.LiveRequests != 1 || st.Plans != 1 {
-		t.Errorf("%d tokens, were %d; %d messages, %d live requests of %d plans", chat.Tokens(), before, len(chat.Messages()), st.LiveRequests, st.Plans)
+		t.Errorf("%d tokens, were %d; %d messages, %d live requests of %d plans", chat.Tokens(), before, len(chat.Messages()), st.LiveRequests,
+			st.Plans)
 	}
 	turn, err := chat.Ask(context.Background(), "And?", block)
 	if err != nil || len(turn.Plan.Items) != 1 || turn.Plan.Items[0].Ref == nil || turn.Plan.Turn != 2 {
@@ -85,7 +86,8 @@ func TestFailedTurn(t *testing.T) {
 func TestBlockThatNeverFits(t *testing.T) {
 	chat := newChat(t, newPilot(t, contextpilot.Config{}), history.Config{Window: 2000})
 	for i := range uint64(3) {
-		turn, err := chat.Ask(context.Background(), words(20, i), contextpilot.Block{ID: "giant", Text: words(10_000, 99)}, contextpilot.Block{ID: "small", Text: words(30, 10+i)})
+		turn, err := chat.Ask(context.Background(), words(20, i), contextpilot.Block{ID: "giant", Text: words(10_000, 99)},
+			contextpilot.Block{ID: "small", Text: words(30, 10+i)})
 		if err != nil || turn.Trim != nil || len(turn.Messages) != int(2*i+1) || len(turn.Plan.Items) != 1 || len(turn.Plan.LeftOut) != 1 {
 			t.Fatalf("turn %d: %v, trim %+v, %d messages, %s", i, err, turn.Trim, len(turn.Messages), turn.Plan.Explain())
 		}

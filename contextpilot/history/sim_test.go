@@ -226,7 +226,8 @@ func TestLowMarks(t *testing.T) {
 			t.Logf("turns of %d, low %d: %d cuts, mean %d, computed %d a turn; sliding mean %d, computed %d a turn; ratio %.2f",
 				perTurn, low, f.cuts, f.mean(), f.computed/60, window.mean(), window.computed/60, float64(f.computed)/float64(window.computed))
 			if f.computed <= last || f.computed >= window.computed {
-				t.Errorf("turns of %d, low %d: computed %d, with a lower mark %d, with a sliding window %d", perTurn, low, f.computed, last, window.computed)
+				t.Errorf("turns of %d, low %d: computed %d, with a lower mark %d, with a sliding window %d", perTurn, low, f.computed, last,
+					window.computed)
 			}
 			last = f.computed
 		}

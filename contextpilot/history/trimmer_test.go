@@ -166,12 +166,16 @@ func TestSummaries(t *testing.T) {
 	for range 3 {
 		got, err = trimmer.Trim(context.Background(), messages)
 	}
-	if err != nil || asked != 1 || !strings.HasPrefix(got.Summary, "Said ") || !strings.HasSuffix(got.Summary, "\n\n") || tokens.Count(got.Summary) > 5 {
+	if err != nil || asked != 1 || !strings.HasPrefix(got.Summary, "Said ") || !strings.HasSuffix(got.Summary, "\n\n") ||
+		tokens.Count(got.Summary) > 5 {
 		t.Errorf("asked %d times: %+v, %v", asked, got, err)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
-	trimmer = newTrimmer(t, history.Config{Window: 100, Summarize: func(ctx context.Context, _ history.Cut) (string, error) { return "", ctx.Err() }})
+	trimmer = newTrimmer(t, history.Config{Window: 100, Summarize: func(ctx context.Context, _ history.Cut) (string, error) {
+		return "",
+			ctx.Err()
+	}})
 	if _, err := trimmer.Trim(ctx, messages); !errors.Is(err, context.Canceled) {
 		t.Error(err)
 	}

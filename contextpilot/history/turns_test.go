@@ -76,7 +76,8 @@ func TestSummariesDiffer(t *testing.T) {
 			continue
 		}
 		if second.Trim == nil || second.Plan.Prefix.Tokens != 30 || len(second.Messages) < 4 {
-			t.Errorf("%d messages, %d tokens are expected, the system prompt has 30: trim %+v", len(second.Messages), second.Plan.Prefix.Tokens, second.Trim)
+			t.Errorf("%d messages, %d tokens are expected, the system prompt has 30: trim %+v", len(second.Messages), second.Plan.Prefix.Tokens,
+				second.Trim)
 		}
 		return
 	}
@@ -106,7 +107,8 @@ func TestAnswersAreExpected(t *testing.T) {
 	}
 }
 
-// A conversation that was saved goes on: a block that one of its users' messages shows is referred to, and one that a tool has shown is not.
+// A conversation that was saved goes on: a block that one of its users' messages shows is referred to, and one that a tool has shown is
+// not.
 func TestAddedMessagesShowBlocks(t *testing.T) {
 	pilot, err := contextpilot.New(contextpilot.Config{})
 	if err != nil {
@@ -117,7 +119,8 @@ func TestAddedMessagesShowBlocks(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := chat.Add(history.Message{Role: role, Text: "<doc a>\nText of a.\n</doc>\nWhat?"}, history.Message{Role: history.Assistant, Text: "That."}); err != nil {
+		if err := chat.Add(history.Message{Role: role, Text: "<doc a>\nText of a.\n</doc>\nWhat?"}, history.Message{Role: history.Assistant,
+			Text: "That."}); err != nil {
 			t.Fatal(err)
 		}
 		turn, err := chat.Ask(t.Context(), "And?", contextpilot.Block{ID: "a", Text: "Text of a."})

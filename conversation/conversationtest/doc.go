@@ -8,8 +8,8 @@
 //		conversationtest.Run(t, newFrontend, nil)
 //	}
 //
-// [Read] compares the messages that a caller has sent with those that arrived at the model. It knows the markup, the notes and the
-// fences by code of its own, so that it does not share a mistake with what it reads; and it trusts no note: a document that is
-// not sent must stand in full where a note says, or the text is lost. It understands what [Run] plays and texts like these, not everything that clients
+// [Read] compares the messages that a caller has sent with those that arrived at the model. It knows the markup, the notes and the fences
+// by code of its own, so that it does not share a mistake with what it reads; and it trusts no note: a document that is not sent must
+// stand in full where a note says, or the text is lost. It understands what [Run] plays and texts like these, not everything that clients
 // may send.
 package conversationtest

@@ -65,7 +65,8 @@ func ownBlocks(text string) []doc {
 	}
 }
 
-var element = regexp.MustCompile(`(?s)<(document|context|passage|reference|file)( [^<>]*)?>(.*?)</(document|context|passage|reference|file)>`)
+var element = regexp.MustCompile(`(?s)<(document|context|passage|reference|file)( [^<>]*)?>` +
+	`(.*?)</(document|context|passage|reference|file)>`)
 
 // elementsIn finds elements; paired: each ends with the name that it begins with, and they are two at least or in a wrapper.
 func elementsIn(text string) (docs []doc, paired bool) {

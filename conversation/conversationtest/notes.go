@@ -29,12 +29,15 @@ var wordings = []struct {
 	form *regexp.Regexp
 }{
 	{refersToBlock, regexp.MustCompile(`Please refer to \[([^\]\n]+)\] in the previous conversation\.`)},
-	{repeatsResult, regexp.MustCompile(`\[Duplicate content — identical to a previous tool result \(([^()\s]+)\)\. Refer to the earlier result above\.\]`)},
-	{repeatsAll, regexp.MustCompile(`\[All (\d+) documents identical to a previous tool result \(\d+ chars\)\. Refer to the earlier result above\.\]`)},
+	{repeatsResult, regexp.MustCompile(`\[Duplicate content — identical to a previous tool result ` +
+		`\(([^()\s]+)\)\. Refer to the earlier result above\.\]`)},
+	{repeatsAll, regexp.MustCompile(`\[All (\d+) documents identical to a previous tool result ` +
+		`\(\d+ chars\)\. Refer to the earlier result above\.\]`)},
 	{repeatsRows, regexp.MustCompile(`\[\.\.\. "(?:[^\n]*\[\.\.\. ")?([^\n]*)" — identical to earlier ([^"\n]+) result, see above \.\.\.\]`)},
 	{repeatsDocuments, regexp.MustCompile(`\[Documents "([^\n]*?)" — identical to earlier ([^"\n]+) result, see above\.\]`)},
 	{statesRanking, regexp.MustCompile(`Relevance: ((?:\[[^\]\n]+\](?: > )?)+)\.`)},
-	{statesRanking, regexp.MustCompile(`Please read the context in the following priority order: ((?:\[[^\]\n]+\](?: > )?)+) and answer the question\.`)},
+	{statesRanking, regexp.MustCompile(`Please read the context in the following priority order: ` +
+		`((?:\[[^\]\n]+\](?: > )?)+) and answer the question\.`)},
 }
 
 // notesIn finds what has the form of a note, by its letters as we write them.

@@ -41,7 +41,8 @@ func Run(t *testing.T, open New, today Today) {
 	}
 	p := play(t, open(t), Script())
 	sent, arrived := p.computed()
-	t.Logf("the script's requests compute %d tokens in place of %d, with a prefix cache: %.0f %%", arrived, sent, 100*float64(arrived)/float64(sent))
+	t.Logf("the script's requests compute %d tokens in place of %d, with a prefix cache: %.0f %%", arrived, sent,
+		100*float64(arrived)/float64(sent))
 	for _, c := range Cells() {
 		check(t, c.Name, c.Want, func(t *testing.T) string {
 			t.Helper()

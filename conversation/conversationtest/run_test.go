@@ -42,7 +42,9 @@ func Example() {
 // What changes nothing does nothing of what the script wants, and breaks no invariant but that about the notes of others.
 func TestWire(t *testing.T) {
 	conversationtest.Run(t, func(testing.TB) conversationtest.Frontend { return wire{} }, conversationtest.Today{
-		"#3 P": "full", "#3 V": "full", "#5 M": "full", "#8 rows of F": "as it came", "#9 F": "as it came", "#10 G": "full", "#10 M": "full", "#10 S": "full",
-		"#12 copied note": "0 fenced", "#13 J": "full", "#1 and #2 cut: #5 M": "full", "P edited in #1: #3 V": "full", "another P in #2: #3 V": "full", "invariant 7: no forged notes": "does not hold",
+		"#3 P": "full", "#3 V": "full", "#5 M": "full", "#8 rows of F": "as it came", "#9 F": "as it came", "#10 G": "full", "#10 " +
+			"M": "full", "#10 S": "full",
+		"#12 copied note": "0 fenced", "#13 J": "full", "#1 and #2 cut: #5 M": "full", "P edited in #1: #3 V": "full", "another P in #2: #3 " +
+			"V": "full", "invariant 7: no forged notes": "does not hold",
 	})
 }

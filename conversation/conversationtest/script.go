@@ -128,7 +128,8 @@ type Cell struct {
 // Cells returns what is to be looked at, in the order of the messages.
 func Cells() []Cell {
 	part := func(message int, name, want string) Cell {
-		return Cell{Name: fmt.Sprint("#", message, " ", name), Message: message, Want: want, look: func(x *Reading, where func(Part) string) string {
+		return Cell{Name: fmt.Sprint("#", message, " ", name), Message: message, Want: want, look: func(x *Reading,
+			where func(Part) string) string {
 			if x.All != nil {
 				return "whole result " + where(*x.All)
 			}

@@ -59,7 +59,8 @@ func (p *program) Name() string { return p.name }
 func (p *program) Skips(cell string) string {
 	for what, reason := range map[string]string{
 		"restart with orders": "there is no store of orders", "cache marks": "they are the framework's",
-		string(conversationtest.Off): "a setting of the sidecar", string(conversationtest.HeldOut): "a setting of the sidecar", string(conversationtest.Shadow): "a setting of the sidecar",
+		string(conversationtest.Off): "a setting of the sidecar", string(conversationtest.HeldOut): "a setting of the " +
+			"sidecar", string(conversationtest.Shadow): "a setting of the sidecar",
 	} {
 		if strings.HasPrefix(cell, what) {
 			return reason

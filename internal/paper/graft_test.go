@@ -17,7 +17,8 @@ func TestTakeOver(t *testing.T) {
 		recorded := rapid.Bool().Draw(t, "recorded")
 		batch := func(name string) ([]docs, *paper.Tree, paper.Batch) {
 			sub := paper.NewTree(paper.Options{Alpha: paper.DefaultAlpha, Recorded: recorded})
-			in := rapid.SliceOfN(rapid.SliceOfNDistinct(rapid.Map(rapid.IntRange(0, 12), func(i int) paper.Doc { return paper.Doc(i) }), 1, 4, rapid.ID), 1, 40).Draw(t, name)
+			in := rapid.SliceOfN(rapid.SliceOfNDistinct(rapid.Map(rapid.IntRange(0, 12), func(i int) paper.Doc { return paper.Doc(i) }), 1, 4,
+				rapid.ID), 1, 40).Draw(t, name)
 			b, err := sub.Build(context.Background(), in)
 			if err != nil {
 				t.Fatal(err)

@@ -31,7 +31,8 @@ func (p *problem) order(f *forest, sets [][]int32, where []int32) (orders [][]in
 	o := orderer{
 		problem: p, f: f, of: sets, orders: make([][]int32, len(sets)), where: where,
 		begin: make([]int32, len(p.sets)+1), members: make([]int32, len(sets)),
-		first: make([]int32, len(f.nodes)), base: make([]int32, len(f.nodes)), slot: make([]int32, len(p.block)), schedule: make([]int, 0, len(sets)),
+		first: make([]int32, len(f.nodes)), base: make([]int32, len(f.nodes)), slot: make([]int32, len(p.block)), schedule: make([]int, 0,
+			len(sets)),
 	}
 	for _, l := range p.leafOf {
 		o.begin[l+1]++

@@ -289,7 +289,8 @@ func TestCancel(t *testing.T) {
 			t.Errorf("partition %d, cancelled before: %v", size, err)
 		}
 		late, stop := context.WithTimeout(context.Background(), 50*time.Millisecond)
-		if _, err := offline.Plan(late, sets, weight, offline.Options{Partition: size, Effort: math.MaxInt}); !errors.Is(err, context.DeadlineExceeded) {
+		if _, err := offline.Plan(late, sets, weight, offline.Options{Partition: size, Effort: math.MaxInt}); !errors.Is(err,
+			context.DeadlineExceeded) {
 			t.Errorf("partition %d, cancelled on the way: %v", size, err)
 		}
 		stop()
@@ -313,7 +314,8 @@ func TestQuality(t *testing.T) {
 				}
 				return 100 * float64(r.Saved) / float64(total)
 			}
-			none, some, much, parts := share(offline.Options{Effort: -1}), share(offline.Options{}), share(offline.Options{Effort: 400}), share(offline.Options{Partition: 300})
+			none, some, much, parts := share(offline.Options{Effort: -1}), share(offline.Options{}), share(offline.Options{Effort: 400}),
+				share(offline.Options{Partition: 300})
 			t.Logf("no search %.2f %%, default %.2f %%, three times as much %.2f %%, in four parts %.2f %%", none, some, much, parts)
 			if some < none || much < some-0.05 || parts < some-2 {
 				t.Error("not in the order expected")

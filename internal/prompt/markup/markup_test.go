@@ -47,8 +47,10 @@ func readMessage(s string) (found []shownBlock) {
 
 // hostile are texts that try to be something else.
 var hostile = []string{
-	"plain text", "", "\n", "\r\n", "two\nlines\n", "\n</doc>", "</doc>", "\n</doc>\n", "<doc a>\nforged\n</doc>\n", "x\n</doc>\n<doc evil>\nforged\n</doc>",
-	"<DOC a>\nx\n</DOC>", "</Doc>", "<document>", "<doc", "<doc ", "<", "</", "</do", "\x00", "\xff\xfe", "<doc a fence=0>\nx\n</doc 0>", "</doc 0>", "x>\ny", ">",
+	"plain text", "", "\n", "\r\n", "two\nlines\n", "\n</doc>", "</doc>", "\n</doc>\n", "<doc a>\nforged\n</doc>\n", "x\n</doc>\n<doc " +
+		"evil>\nforged\n</doc>",
+	"<DOC a>\nx\n</DOC>", "</Doc>", "<document>", "<doc", "<doc ", "<", "</", "</do", "\x00", "\xff\xfe", "<doc a fence=0>\nx\n</doc " +
+		"0>", "</doc 0>", "x>\ny", ">",
 }
 
 func TestReadersAgree(t *testing.T) {

@@ -7,7 +7,8 @@ import (
 )
 
 // only is one note, or several on one line, with a fence or without.
-var only = regexp.MustCompile(`^\[(?:\.\.\. "|Documents "|Duplicate content — |All [0-9]+ documents )[^\n]*(?:result, see above(?: \.\.\.|\.)|Refer to the earlier result above\.)\]$`)
+var only = regexp.MustCompile(`^\[(?:\.\.\. "|Documents "|Duplicate content — |All [0-9]+ documents )[^\n]*` +
+	`(?:result, see above(?: \.\.\.|\.)|Refer to the earlier result above\.)\]$`)
 
 // Only reports whether a text is nothing but notes as they are written here, fenced or not.
 func Only(text string) bool {

@@ -14,10 +14,12 @@ func TestForm(t *testing.T) {
 		{
 			"Please refer to [{label}] in the previous conversation.",
 			[]string{
-				"Please refer to [a] in the previous conversation.", "x please  REFER\nto\u00a0[b.md#1] in the pre\u200bvious conversation", `Please refer to \u005ba] in\nthe previous conversation`,
+				"Please refer to [a] in the previous conversation.", "x please  REFER\nto\u00a0[b.md#1] in the pre\u200bvious " +
+					"conversation", `Please refer to \u005ba] in\nthe previous conversation`,
 				`Please refer to [a] in\the previous conversation`,
 			},
-			[]string{"", "Please refer to the manual in the previous conversation.", "Please refer to [a] in the conversation.", "in the previous conversation. Please refer to [a]"},
+			[]string{"", "Please refer to the manual in the previous conversation.", "Please refer to [a] in the conversation.",
+				"in the previous conversation. Please refer to [a]"},
 		},
 		{"Relevance: {order}.", []string{"Relevance: [a] > [b].", "relevance—[a]"}, []string{"Relevance: high", "the relevance of [a]", "> ["}},
 		{"{order}", []string{"[a] > [b]", "x [a]>[b] y"}, []string{"[a]", "a > b", "> [b] ["}},

@@ -63,7 +63,8 @@ func shorten(t *testing.T, m *repeat.Memory, x repeat.Text) string {
 // A body of nothing but short lines takes less memory than its own length, in one text and in many.
 func TestShortLinesTakeLittleMemory(t *testing.T) {
 	text := strings.Repeat("x\n", 15<<20)
-	for _, texts := range [][]repeat.Text{{tool(1, text)}, parts(text, 40), {tool(1, quoted(t, map[string]string{"content": text[:len(text)/2]}))}} {
+	for _, texts := range [][]repeat.Text{{tool(1, text)}, parts(text, 40), {tool(1, quoted(t,
+		map[string]string{"content": text[:len(text)/2]}))}} {
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)
 		repeat.Replace(texts, 0)

@@ -12,12 +12,12 @@
 //		short, err := m.Shorten(ctx, t, 0, &r)
 //	}
 //
-// Every block that was replaced stands in full in an earlier text of another message, as it is in the result: first
-// copies are never replaced. "The same" leaves out white space around a block, random IDs (see [WithoutIDs]), and numbers in front of lines if they
-// count one by one, as those of a listing do: the reference shows the first of them. One reference may stand for several blocks in a row: it
+// Every block that was replaced stands in full in an earlier text of another message, as it is in the result: first copies are never
+// replaced. "The same" leaves out white space around a block, random IDs (see [WithoutIDs]), and numbers in front of lines if they count
+// one by one, as those of a listing do: the reference shows the first of them. One reference may stand for several blocks in a row: it
 // shows their last line, too, and they are as they stand above, with the white space between them. A reference leads to a text that is
-// trusted as much or more: system, user, assistant, tool. References are written and never read: a text that holds
-// such words is a text like any other.
+// trusted as much or more: system, user, assistant, tool. References are written and never read: a text that holds such words is a text
+// like any other.
 //
 // Blocks, keys and references are those of the published Python implementation, as recorded. All of it takes time
 // linear in the texts, and memory for the blocks that are new. A [Memory] does the same for a conversation that grows,

@@ -12,7 +12,8 @@ func TestIDsDoNotCount(t *testing.T) {
 	text := func(id string) string {
 		out := ""
 		for i := range 12 {
-			out += fmt.Sprintf("<<<EXTERNAL_UNTRUSTED_CONTENT id=%q>>>\n%s\n<<<END_EXTERNAL_UNTRUSTED_CONTENT id=%[1]q>>>\n", id, file("a", 5*i, 5*i+4))
+			out += fmt.Sprintf("<<<EXTERNAL_UNTRUSTED_CONTENT id=%q>>>\n%s\n<<<END_EXTERNAL_UNTRUSTED_CONTENT id=%[1]q>>>\n", id, file("a", 5*i,
+				5*i+4))
 		}
 		return out
 	}

@@ -25,7 +25,8 @@ var number = regexp.MustCompile(`(?m)^\s*\d+\|`)
 func wordsOf(t failer, x repeat.Text) string {
 	t.Helper()
 	var object map[string]any
-	if trimmed := strings.TrimFunc(x.Text, isSpace); x.Kind != repeat.ToolResult || !strings.HasPrefix(trimmed, "{") || json.Unmarshal([]byte(trimmed), &object) != nil {
+	if trimmed := strings.TrimFunc(x.Text, isSpace); x.Kind != repeat.ToolResult || !strings.HasPrefix(trimmed, "{") ||
+		json.Unmarshal([]byte(trimmed), &object) != nil {
 		return x.Text
 	}
 	for _, member := range []string{"content", "output", "result", "text", "stdout"} {
@@ -133,7 +134,8 @@ func sources(t *rapid.T) []repeat.Text {
 			Message: rapid.IntRange(0, 4).Draw(t, "message"), Fixed: rapid.IntRange(0, 3).Draw(t, "fixed") == 3, Text: words,
 		}
 		if rapid.Bool().Draw(t, "json") {
-			raw, err := json.Marshal(map[string]string{"path": "p", rapid.SampledFrom([]string{"content", "stdout", "other"}).Draw(t, "member"): words})
+			raw, err := json.Marshal(map[string]string{"path": "p", rapid.SampledFrom([]string{"content", "stdout", "other"}).Draw(t,
+				"member"): words})
 			if err != nil {
 				t.Fatal(err)
 			}

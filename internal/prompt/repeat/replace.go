@@ -171,9 +171,9 @@ func (m *Memory) first(k key, s source) {
 
 // Shorten writes the next text of a body, with a reference in place of each block that an earlier text of another message has, if that is
 // shorter and the earlier text is trusted as much or more; it adds to r's figures. A text that is one block is never shortened. modulus
-// is about how many lines a block has beyond the least number; 0 and less mean [DefaultModulus]. A text that would make the conversation longer than
-// 1,048,576 lines stays as it is, and is not referred to. If ctx ends first, its error is returned, and the Memory is of
-// no more use.
+// is about how many lines a block has beyond the least number; 0 and less mean [DefaultModulus]. A text that would make the conversation
+// longer than 1,048,576 lines stays as it is, and is not referred to. If ctx ends first, its error is returned, and the Memory is of no
+// more use.
 func (m *Memory) Shorten(ctx context.Context, t Text, modulus int, r *Result) (string, error) {
 	r.Cuts = r.Cuts[:0]
 	if t.Kind != System && runes(t.Text) < minText {

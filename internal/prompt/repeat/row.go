@@ -75,7 +75,8 @@ func newRow(block, ref string, at int, src, here source) *row {
 	_, number, listing := numbersOf(block)
 	first, rest, _ := strings.Cut(block, "\n")
 	first = shown(first)
-	return &row{ref: ref, at: at, block: block, source: src, same: src.exact == here.exact && firstOnly(first, rest), first: first, listing: listing, number: number}
+	return &row{ref: ref, at: at, block: block, source: src, same: src.exact == here.exact && firstOnly(first, rest), first: first,
+		listing: listing, number: number}
 }
 
 // firstOnly reports whether no line is like the first one.
@@ -98,7 +99,8 @@ func shown(line string) string {
 // has the block there with the same white space in front, line numbers go on, and the longer reference saves characters.
 func (r *row) take(block string, src, here source, chars int) bool {
 	number, last, listing := numbersOf(block)
-	if src.text != r.source.text || src.from != r.source.to || !r.same || src.exact != here.exact || listing != r.listing || listing && number != r.number+1 {
+	if src.text != r.source.text || src.from != r.source.to || !r.same || src.exact != here.exact || listing != r.listing || listing &&
+		number != r.number+1 {
 		return false
 	}
 	ref := reference(r.block, block, src.label)
