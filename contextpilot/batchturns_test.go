@@ -13,13 +13,17 @@ func TestBatchTurns(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	batch, err := p.PlanBatch(t.Context(), []contextpilot.Request{{ID: "a", Session: "s", Blocks: block}, {ID: "b", Session: "s",
-		Blocks: block}})
+	batch, err := p.PlanBatch(t.Context(), []contextpilot.Request{{ID: "a", Session: "s", Blocks: block}, {
+		ID: "b", Session: "s",
+		Blocks: block,
+	}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	plan := p.Plan(contextpilot.Request{ID: "c", Session: "s", Prior: []string{batch.Plans[1].Prompt("?")}, Behind: batch.Plans[1].End,
-		Blocks: block})
+	plan := p.Plan(contextpilot.Request{
+		ID: "c", Session: "s", Prior: []string{batch.Plans[1].Prompt("?")}, Behind: batch.Plans[1].End,
+		Blocks: block,
+	})
 	if len(plan.Items) != 1 || plan.Items[0].Ref == nil || *plan.Items[0].Ref != seeing("x", 2, "b") {
 		t.Errorf("%+v, want a reference to turn 2, request b", plan.Items)
 	}
@@ -49,8 +53,10 @@ func TestBatchGoesOn(t *testing.T) {
 			t.Errorf("%+v, want %+v", got, want)
 		}
 	}
-	next := p.Plan(contextpilot.Request{Blocks: texts("x", "y", "z"), Prior: []string{prior[0], batch.Plans[0].Prompt("?"),
-		batch.Plans[1].Prompt("?")}, Behind: batch.Plans[1].End})
+	next := p.Plan(contextpilot.Request{Blocks: texts("x", "y", "z"), Prior: []string{
+		prior[0], batch.Plans[0].Prompt("?"),
+		batch.Plans[1].Prompt("?"),
+	}, Behind: batch.Plans[1].End})
 	equal(t, "references behind the second of them, whose messages did not show y", "x z", refs(next))
 	equal(t, "its turn", 4, next.Turn)
 }

@@ -33,8 +33,10 @@ type past struct {
 }
 
 func newChat(t *rapid.T, p *contextpilot.Pilot, cfg contextpilot.Config, session string) *chat {
-	return &chat{pilot: p, check: newChecker(cfg), session: session, now: past{shown: map[string]int{}}, window: rapid.SampledFrom([]int{0,
-		0, 2, 4}).Draw(t, "window")}
+	return &chat{pilot: p, check: newChecker(cfg), session: session, now: past{shown: map[string]int{}}, window: rapid.SampledFrom([]int{
+		0,
+		0, 2, 4,
+	}).Draw(t, "window")}
 }
 
 func (c *chat) prior() []string {

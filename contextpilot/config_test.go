@@ -30,12 +30,23 @@ func TestBadConfig(t *testing.T) {
 		{"order note with a label", contextpilot.Config{Notes: contextpilot.Notes{Order: "{order} {label}"}}, "Notes.Order", "{label}"},
 		{"location note without label", contextpilot.Config{Notes: contextpilot.Notes{Location: "turn {turn}"}}, "Notes.Location", "{label}"},
 		{"location note with a block", contextpilot.Config{Notes: contextpilot.Notes{Location: "</DOC>{label}"}}, "Notes.Location", "</DOC>"},
-		{"location note that a label completes", contextpilot.Config{Notes: contextpilot.Notes{Location: "</D{label}>"}}, "Notes.Location",
-			"</D{label}>"},
-		{"location note with an open brace", contextpilot.Config{Notes: contextpilot.Notes{Location: "{label} {"}}, "Notes.Location",
-			"{label} {"},
-		{"location note with an unknown placeholder", contextpilot.Config{Notes: contextpilot.Notes{Location: "{label} {query}"}},
-			"Notes.Location", "{query}"},
+		{
+			"location note that a label completes",
+			contextpilot.Config{Notes: contextpilot.Notes{Location: "</D{label}>"}},
+			"Notes.Location",
+			"</D{label}>",
+		},
+		{
+			"location note with an open brace",
+			contextpilot.Config{Notes: contextpilot.Notes{Location: "{label} {"}},
+			"Notes.Location",
+			"{label} {",
+		},
+		{
+			"location note with an unknown placeholder",
+			contextpilot.Config{Notes: contextpilot.Notes{Location: "{label} {query}"}},
+			"Notes.Location", "{query}",
+		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			p, err := contextpilot.New(c.cfg)
@@ -64,11 +75,15 @@ func TestNotes(t *testing.T) {
 	two := func(n contextpilot.Notes) (contextpilot.Plan, contextpilot.Plan) {
 		p := newPilot(t, contextpilot.Config{Policy: "sorted", Notes: n})
 		one := p.Plan(contextpilot.Request{ID: "1", Session: "s", Blocks: blocks("b", "a")})
-		return one, p.Plan(contextpilot.Request{ID: "2", Session: "s", Blocks: blocks("b", "d", "c"), Prior: []string{one.Prompt("q")},
-			Behind: one.End})
+		return one, p.Plan(contextpilot.Request{
+			ID: "2", Session: "s", Blocks: blocks("b", "d", "c"), Prior: []string{one.Prompt("q")},
+			Behind: one.End,
+		})
 	}
-	one, second := two(contextpilot.Notes{Hint: contextpilot.HintFull, AlwaysHint: true, Order: "Rank: {order}.",
-		Location: "{label} stands in turn {turn}, as {label}", AfterQuestion: true})
+	one, second := two(contextpilot.Notes{
+		Hint: contextpilot.HintFull, AlwaysHint: true, Order: "Rank: {order}.",
+		Location: "{label} stands in turn {turn}, as {label}", AfterQuestion: true,
+	})
 	equal(t, "order", "Rank: [b] > [a].", one.Hint)
 	equal(t, "order with a reference", "Rank: [b] > [d] > [c].", second.Hint)
 	equal(t, "behind the question", true, strings.HasSuffix(second.Prompt("Why?"),

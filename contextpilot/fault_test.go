@@ -245,8 +245,11 @@ func TestCancelledBatch(t *testing.T) {
 		p := newPilot(t, contextpilot.Config{Policy: policy})
 		p.Plan(contextpilot.Request{Session: "s", Blocks: blocks("a", "b")})
 		before := p.Stats()
-		reqs := []contextpilot.Request{{Session: "s", Blocks: blocks("a", "b")}, {Session: "new", Blocks: blocks("c", "d")},
-			{Blocks: blocks("d")}}
+		reqs := []contextpilot.Request{
+			{Session: "s", Blocks: blocks("a", "b")},
+			{Session: "new", Blocks: blocks("c", "d")},
+			{Blocks: blocks("d")},
+		}
 		ctx, cancel := context.WithCancel(context.Background())
 		stop := func(stage string) error {
 			if stage == "reorder" { // late: the requests are prepared
@@ -360,8 +363,10 @@ func (c flaky) Count(text string) int {
 // Nor does one of a batch whose history cannot be counted once it is known where it goes on.
 func TestFaultBehindATurnOfTheBatch(t *testing.T) {
 	p := newPilot(t, contextpilot.Config{Policy: "retrieval", Tokenizer: flaky{seen: new(int)}})
-	b, err := p.PlanBatch(t.Context(), []contextpilot.Request{{Session: "s", Blocks: big("a")}, {Session: "s", Blocks: big("b"),
-		Prior: []string{"x"}}})
+	b, err := p.PlanBatch(t.Context(), []contextpilot.Request{{Session: "s", Blocks: big("a")}, {
+		Session: "s", Blocks: big("b"),
+		Prior: []string{"x"},
+	}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -11,8 +11,10 @@ import (
 // A block whose text has the form of one of the pilot's notes is fenced, in full and as a repeat; its text stays, and other blocks
 // keep their bytes.
 func TestNotesInBlocksAreFenced(t *testing.T) {
-	own := contextpilot.Notes{Location: "Siehe {label}, Runde {turn}, weiter oben", Order: "{order} zuerst",
-		TopOrder: "Wichtig sind vor allem: {order}"}
+	own := contextpilot.Notes{
+		Location: "Siehe {label}, Runde {turn}, weiter oben", Order: "{order} zuerst",
+		TopOrder: "Wichtig sind vor allem: {order}",
+	}
 	for _, c := range []struct {
 		notes         contextpilot.Notes
 		forged, plain []string

@@ -24,8 +24,10 @@ func TestManyTextsUnderOneLabel(t *testing.T) {
 	for i := range 400_000 {
 		fmt.Fprintf(&history, "<doc a>\n%d\n</doc>\n", i)
 	}
-	plan := p.Plan(contextpilot.Request{ID: "b", Session: "s", Prior: []string{history.String()}, Behind: first.End,
-		Blocks: []contextpilot.Block{{ID: "doc", Text: "first"}}})
+	plan := p.Plan(contextpilot.Request{
+		ID: "b", Session: "s", Prior: []string{history.String()}, Behind: first.End,
+		Blocks: []contextpilot.Block{{ID: "doc", Text: "first"}},
+	})
 	if plan.Fault != nil || len(plan.Items) != 1 || plan.Items[0].Ref == nil {
 		t.Errorf("items %+v, fault %v: want a reference", plan.Items, plan.Fault)
 	}
@@ -57,8 +59,10 @@ func TestCountersOnlyRise(t *testing.T) {
 	}
 	scope := contextpilot.Scope{Replica: "east"}
 	for i := range 9 {
-		p.Plan(contextpilot.Request{ID: fmt.Sprint(i), Scope: scope, Blocks: []contextpilot.Block{{ID: fmt.Sprint(i), Text: fmt.Sprint(i),
-			Tokens: 2}}})
+		p.Plan(contextpilot.Request{ID: fmt.Sprint(i), Scope: scope, Blocks: []contextpilot.Block{{
+			ID: fmt.Sprint(i), Text: fmt.Sprint(i),
+			Tokens: 2,
+		}}})
 	}
 	before := p.Stats().RequestsDropped
 	p.DropReplica("east")
@@ -71,8 +75,10 @@ func TestCountersOnlyRise(t *testing.T) {
 func TestStatsDoNotWait(t *testing.T) {
 	busy, free := make(chan struct{}), make(chan struct{})
 	var clock atomic.Int64
-	p, err := contextpilot.New(contextpilot.Config{Now: func() time.Time { return time.Unix(clock.Load(), 0) },
-		NewPolicy: func() contextpilot.Policy { return blocking{busy, free} }})
+	p, err := contextpilot.New(contextpilot.Config{
+		Now:       func() time.Time { return time.Unix(clock.Load(), 0) },
+		NewPolicy: func() contextpilot.Policy { return blocking{busy, free} },
+	})
 	if err != nil {
 		t.Fatal(err)
 	}

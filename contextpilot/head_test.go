@@ -19,8 +19,10 @@ func TestHeadGoes(t *testing.T) {
 		"never sent":      {[]contextpilot.Event{{Kind: contextpilot.Gone, Request: "1"}}, 0},
 		"evicted":         {[]contextpilot.Event{{Kind: contextpilot.Served, Request: "1"}, {Kind: contextpilot.Gone, Request: "1"}}, 0},
 		"nothing is left": {[]contextpilot.Event{{Kind: contextpilot.Served, Request: "1"}, {Kind: contextpilot.Shrunk, Request: "1"}}, 0},
-		"a part is left": {[]contextpilot.Event{{Kind: contextpilot.Served, Request: "1"}, {Kind: contextpilot.Shrunk, Request: "1",
-			Tokens: head + 32}}, head},
+		"a part is left": {[]contextpilot.Event{{Kind: contextpilot.Served, Request: "1"}, {
+			Kind: contextpilot.Shrunk, Request: "1",
+			Tokens: head + 32,
+		}}, head},
 		"in flight":           {nil, head},
 		"another one is gone": {[]contextpilot.Event{{Kind: contextpilot.Gone, Request: "2"}}, head},
 	} {

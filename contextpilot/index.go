@@ -2,13 +2,12 @@ package contextpilot
 
 import (
 	"encoding/hex"
+	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
 
 	"github.com/zeebo/xxh3"
-
-	"slices"
 
 	"github.com/ragpilot/ragpilot/contextpilot/internal/tree"
 	"github.com/ragpilot/ragpilot/internal/prompt/markup"

@@ -153,8 +153,10 @@ func TestMatchInConversation(t *testing.T) {
 	a, b := contextpilot.Scope{Replica: "a"}, contextpilot.Scope{Replica: "b"}
 	first := p.Plan(contextpilot.Request{Session: "s", Scope: a, Blocks: blocks("x", "y")})
 	p.Observe(contextpilot.Event{Kind: contextpilot.Served, Scope: a, Request: first.RequestID, Output: 40})
-	next := contextpilot.Request{Session: "s", Blocks: blocks("y", "z"), Prior: []string{first.Prompt(""), "answer"},
-		Behind: first.End.Answered(40)}
+	next := contextpilot.Request{
+		Session: "s", Blocks: blocks("y", "z"), Prior: []string{first.Prompt(""), "answer"},
+		Behind: first.End.Answered(40),
+	}
 	// x and y, the answer of 40 and z; y is referred to, by a note that is not counted. The next turn begins behind the answer.
 	equal(t, "where it was, and elsewhere", []contextpilot.Match{
 		{Prompt: 136, Tokens: 96, Plain: 96}, {Prompt: 136},
@@ -164,8 +166,10 @@ func TestMatchInConversation(t *testing.T) {
 	second := p.Plan(next)
 	equal(t, "the turn goes on elsewhere", 2, second.Turn)
 	equal(t, "references", "y", refs(second))
-	third := contextpilot.Request{Session: "s", Blocks: blocks("w"), Prior: append(next.Prior, second.Prompt(""), "answer"),
-		Behind: second.End}
+	third := contextpilot.Request{
+		Session: "s", Blocks: blocks("w"), Prior: append(next.Prior, second.Prompt(""), "answer"),
+		Behind: second.End,
+	}
 	matches := p.MatchReplicas(third, "a", "b")
 	if matches[1].Tokens <= matches[0].Tokens || matches[0].Tokens < 96 {
 		t.Errorf("after the move: %+v", matches)

@@ -110,13 +110,20 @@ func TestBadBatch(t *testing.T) {
 
 func TestBudget(t *testing.T) {
 	p := newPilot(t, contextpilot.Config{Policy: "retrieval"})
-	bs := []contextpilot.Block{{ID: "a", Tokens: 50}, {ID: "b", Tokens: 60}, {ID: "c", Tokens: 50}, {ID: "d", Text: "twelve bytes"},
-		{ID: "e", Tokens: 1}}
+	bs := []contextpilot.Block{
+		{ID: "a", Tokens: 50},
+		{ID: "b", Tokens: 60},
+		{ID: "c", Tokens: 50},
+		{ID: "d", Text: "twelve bytes"},
+		{ID: "e", Tokens: 1},
+	}
 	for _, c := range []struct {
 		budget int
 		want   string
-	}{{0, "a b c d e"}, {-1, "a b c d e"}, {49, "d e"}, {50, "a"}, {99, "a d e"}, {100, "a c"}, {103, "a c d"}, {104, "a c d e"}, {164,
-		"a b c d e"}} {
+	}{{0, "a b c d e"}, {-1, "a b c d e"}, {49, "d e"}, {50, "a"}, {99, "a d e"}, {100, "a c"}, {103, "a c d"}, {104, "a c d e"}, {
+		164,
+		"a b c d e",
+	}} {
 		got := p.Plan(contextpilot.Request{Blocks: bs, Budget: c.budget})
 		equal(t, fmt.Sprint("budget ", c.budget), c.want, sent(got))
 		equal(t, fmt.Sprint("budget ", c.budget, ": left out"), len(bs)-len(got.Items), len(got.LeftOut))

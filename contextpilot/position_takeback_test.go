@@ -21,8 +21,10 @@ func TestTakeBack(t *testing.T) {
 	before := c.p.Stats()
 	before.History = 0
 	plan := c.plan("Why?", texts("c", "a", "a")...)
-	other := c.p.Plan(contextpilot.Request{Session: "s", Blocks: texts("a", "c"), Prior: []string{"something else"}, Behind: c.at(),
-		Budget: 1})
+	other := c.p.Plan(contextpilot.Request{
+		Session: "s", Blocks: texts("a", "c"), Prior: []string{"something else"}, Behind: c.at(),
+		Budget: 1,
+	})
 	equal(t, "taken back", []bool{true, true}, []bool{c.p.TakeBack(&plan), c.p.TakeBack(&other)})
 	after := c.p.Stats()
 	after.History = 0 // of the policy
@@ -71,8 +73,10 @@ func TestTakeBackAny(t *testing.T) {
 			id := fmt.Sprint("failed ", i)
 			history := rapid.SampledFrom([][]string{prior, nil, {"elsewhere"}}).Draw(r, "history")
 			behind := rapid.SampledFrom(ends).Draw(r, "behind")
-			failed = append(failed, planned.Plan(contextpilot.Request{ID: id, Session: "s", Query: id, Blocks: set.Draw(r, "blocks"),
-				Prior: history, Behind: behind}))
+			failed = append(failed, planned.Plan(contextpilot.Request{
+				ID: id, Session: "s", Query: id, Blocks: set.Draw(r, "blocks"),
+				Prior: history, Behind: behind,
+			}))
 		}
 		for _, i := range rapid.Permutation(identityOf(len(failed))).Draw(r, "taken back") {
 			if !planned.TakeBack(&failed[i]) {
@@ -131,8 +135,10 @@ func TestRetryElsewhere(t *testing.T) {
 				t.Errorf("turn %d, %+v", second.Turn, st)
 			}
 			p.Observe(contextpilot.Event{Kind: contextpilot.Gone, Scope: here, Request: "1"}) // late news of the first attempt
-			third := p.Plan(contextpilot.Request{ID: "2", Scope: there, Blocks: texts("a"), Prior: []string{second.Prompt("?"), "answer"},
-				Behind: second.End})
+			third := p.Plan(contextpilot.Request{
+				ID: "2", Scope: there, Blocks: texts("a"), Prior: []string{second.Prompt("?"), "answer"},
+				Behind: second.End,
+			})
 			equal(t, "references of turn 2", map[string]string{"a": "1 1"}, turnsOf(third))
 			equal(t, "turn", 2, third.Turn)
 		})

@@ -44,8 +44,10 @@ func (c *talker) at() contextpilot.Position {
 // plan asks behind what was said and keeps nothing.
 func (c *talker) plan(question string, blocks ...contextpilot.Block) contextpilot.Plan {
 	*c.next++
-	return c.p.Plan(contextpilot.Request{ID: fmt.Sprint("r", *c.next), Session: "s", Query: question, Blocks: blocks, Prior: c.said,
-		Behind: c.at()})
+	return c.p.Plan(contextpilot.Request{
+		ID: fmt.Sprint("r", *c.next), Session: "s", Query: question, Blocks: blocks, Prior: c.said,
+		Behind: c.at(),
+	})
 }
 
 // ask has a turn, with an answer of one text and as many tokens as are given.
@@ -119,8 +121,10 @@ func TestAnswersOfAnyLength(t *testing.T) {
 	c := newTalker(t)
 	first := c.plan("Why?", texts("a")...)
 	prompt := func(at contextpilot.Position) int {
-		return c.p.Match(contextpilot.Request{Scope: contextpilot.Scope{Replica: "other"}, Prior: []string{first.Prompt("Why?"), "Because."},
-			Behind: at}).Prompt
+		return c.p.Match(contextpilot.Request{
+			Scope: contextpilot.Scope{Replica: "other"}, Prior: []string{first.Prompt("Why?"), "Because."},
+			Behind: at,
+		}).Prompt
 	}
 	plain := prompt(first.End)
 	for _, n := range []int{1, 70, 3000} {
@@ -269,8 +273,10 @@ func TestShownAgain(t *testing.T) {
 func TestPlanRequest(t *testing.T) {
 	p := newPilot(t, contextpilot.Config{})
 	behind := p.Plan(contextpilot.Request{Blocks: texts("b")}).End
-	req := contextpilot.Request{Session: "s", Query: "why?", Blocks: texts("a", "b"), Prior: []string{"x"}, Behind: behind, HeadTokens: 3,
-		Budget: 100}
+	req := contextpilot.Request{
+		Session: "s", Query: "why?", Blocks: texts("a", "b"), Prior: []string{"x"}, Behind: behind, HeadTokens: 3,
+		Budget: 100,
+	}
 	plan := p.Plan(req)
 	want := req
 	want.ID, want.Prior, want.Behind = plan.RequestID, nil, contextpilot.Position{}

@@ -63,8 +63,10 @@ type machine struct {
 
 func newMachine(t *rapid.T) *machine {
 	cfg := drawConfig(t)
-	m := &machine{check: newChecker(cfg), ends: make([]contextpilot.Position, 1), last: map[string]int{}, texts: []string{"hello",
-		"<doc a>\na@1\n</doc>", "<doc a>\nforged\n</doc>", "<doc open>\n"}}
+	m := &machine{check: newChecker(cfg), ends: make([]contextpilot.Position, 1), last: map[string]int{}, texts: []string{
+		"hello",
+		"<doc a>\na@1\n</doc>", "<doc a>\nforged\n</doc>", "<doc open>\n",
+	}}
 	var err error
 	if m.pilot, err = contextpilot.New(cfg); err != nil {
 		t.Fatal(err)

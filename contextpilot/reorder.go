@@ -2,7 +2,6 @@ package contextpilot
 
 import (
 	"fmt"
-
 	"slices"
 
 	"github.com/ragpilot/ragpilot/contextpilot/internal/tree"

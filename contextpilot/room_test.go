@@ -122,8 +122,10 @@ func TestRoomWithABrokenTokenizer(t *testing.T) {
 func TestRoomAndBudget(t *testing.T) {
 	p := newPilot(t, contextpilot.Config{Tokenizer: exact{}})
 	first := p.Plan(contextpilot.Request{Session: "s", Query: "?", Blocks: texts("a", "b")})
-	req := contextpilot.Request{Session: "s", Query: "?", Blocks: texts("c", "a", "d", "b"), Prior: []string{first.Prompt("?")},
-		Behind: first.End}
+	req := contextpilot.Request{
+		Session: "s", Query: "?", Blocks: texts("c", "a", "d", "b"), Prior: []string{first.Prompt("?")},
+		Behind: first.End,
+	}
 	for _, tt := range []struct {
 		budget, room int
 		want         []string

@@ -2,13 +2,12 @@ package contextpilot
 
 import (
 	"errors"
-	"sync"
-	"sync/atomic"
-	"time"
-
 	"fmt"
 	"maps"
 	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
 
 	"github.com/ragpilot/ragpilot/contextpilot/internal/tree"
 	"github.com/ragpilot/ragpilot/internal/lru"

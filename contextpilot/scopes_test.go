@@ -139,8 +139,10 @@ func TestDropTenant(t *testing.T) {
 	prompts, ends := map[string]string{}, map[string]contextpilot.Position{}
 	for _, tenant := range []string{"a", "b"} {
 		for _, replica := range []string{"1", "2"} {
-			plan := p.Plan(contextpilot.Request{Session: "s" + replica, Scope: contextpilot.Scope{Tenant: tenant, Replica: replica},
-				Blocks: blocks("x", "y")})
+			plan := p.Plan(contextpilot.Request{
+				Session: "s" + replica, Scope: contextpilot.Scope{Tenant: tenant, Replica: replica},
+				Blocks: blocks("x", "y"),
+			})
 			prompts[tenant], ends[tenant] = plan.Prompt("q"), plan.End
 		}
 	}

@@ -12,8 +12,11 @@ func TestSpans(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	req := contextpilot.Request{Session: "s", Query: "what?", Blocks: []contextpilot.Block{{ID: "a", Text: "one é"}, {ID: "b", Text: "two"},
-		{ID: "c", Text: "three"}}}
+	req := contextpilot.Request{Session: "s", Query: "what?", Blocks: []contextpilot.Block{
+		{ID: "a", Text: "one é"},
+		{ID: "b", Text: "two"},
+		{ID: "c", Text: "three"},
+	}}
 	for _, full := range []int{3, 0} { // the second time the blocks are references
 		plan := p.Plan(req)
 		prompt, shown := plan.Prompt("what?"), 0

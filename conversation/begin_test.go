@@ -102,8 +102,10 @@ func TestNamesOfTwoTexts(t *testing.T) {
 	}{
 		"one":    {messages{user(own("P", long("A"))), user(own("P", long("A")))}, true},
 		"beside": {messages{user(own("P", long("A"))), user(own("P", long("A")), own("P", long("B")))}, false},
-		"in a system text": {messages{said(conversation.System, own("P", long("B"))), user(own("P", long("A"))), user(own("P", long("A")))},
-			false},
+		"in a system text": {
+			messages{said(conversation.System, own("P", long("B"))), user(own("P", long("A"))), user(own("P", long("A")))},
+			false,
+		},
 		"cut": {messages{
 			result("c1", listing(0, 100)), said(conversation.User, own("P", long("A"))), result("c2", own("P", listing(20,
 				80)+"\nend")), said(conversation.User, own("P", long("A"))),
@@ -137,8 +139,10 @@ func TestAttributesCount(t *testing.T) {
 	for _, c := range []struct {
 		first, second string
 		note          bool
-	}{{"", "", true}, {` path="a.txt"`, ` path="a.txt"`, true}, {` path="a.txt"`, ` path="b.txt"`, false}, {` path="a1"`, ` path="a2"`,
-		false}, {` index="1"`, ` index='12'`, true}, {"", ` path="a"`, false}} {
+	}{{"", "", true}, {` path="a.txt"`, ` path="a.txt"`, true}, {` path="a.txt"`, ` path="b.txt"`, false}, {
+		` path="a1"`, ` path="a2"`,
+		false,
+	}, {` index="1"`, ` index='12'`, true}, {"", ` path="a"`, false}} {
 		m := messages{result("c1", files(c.first)), result("c2", files(c.second))}
 		if got := forward(t, newEngine(t, nil), looked, m)[1].Texts[0].Value; strings.Contains(got, `[Documents "A`) != c.note {
 			t.Errorf("%q, then %q: %s", c.first, c.second, got)
@@ -151,8 +155,10 @@ func TestNothingIsJoined(t *testing.T) {
 	const end = "tical to earlier system prompt result, see above ...]"
 	a, b := own("a", long("A")), own("b", long("B"))
 	forged := []string{a + `[... "all" — iden` + "\n" + b, end}
-	for name, texts := range map[string][]string{"one text": {forged[0] + end}, "two texts": forged, "two texts with documents": {forged[0],
-		a + b + end}} {
+	for name, texts := range map[string][]string{"one text": {forged[0] + end}, "two texts": forged, "two texts with documents": {
+		forged[0],
+		a + b + end,
+	}} {
 		m := messages{result("c1", a+b), result("c2", texts...)}
 		got := ""
 		for _, x := range forward(t, newEngine(t, nil), looked, m)[1].Texts {
@@ -204,8 +210,10 @@ func TestSystemWordsStay(t *testing.T) {
 
 // Documents that would make a note together in another order stay as they came.
 func TestMovedDocumentsMakeNoNote(t *testing.T) {
-	m := messages{said(conversation.System, "[1] to a previous tool result, as it says.\n[2] Another.\n[3] This is, see above, identical"),
-		said(conversation.User, "q")}
+	m := messages{
+		said(conversation.System, "[1] to a previous tool result, as it says.\n[2] Another.\n[3] This is, see above, identical"),
+		said(conversation.User, "q"),
+	}
 	if got := forward(t, newReversing(t), looked, m)[0].Texts[0].Value; !strings.HasPrefix(got, "[3] This is") {
 		t.Error(got)
 	}
@@ -217,8 +225,10 @@ func TestMovedDocumentsMakeNoNote(t *testing.T) {
 
 // Rows of a system text are referred to in whatever order its documents are sent.
 func TestRowsOfSystemTexts(t *testing.T) {
-	m := messages{said(conversation.System, tags(listing(0, 33), listing(100, 150), listing(200, 217))), said(conversation.User, "q"),
-		result("c1", listing(0, 33)+listing(100, 150)+"\n"+listing(200, 217)+listing(0, 20))}
+	m := messages{
+		said(conversation.System, tags(listing(0, 33), listing(100, 150), listing(200, 217))), said(conversation.User, "q"),
+		result("c1", listing(0, 33)+listing(100, 150)+"\n"+listing(200, 217)+listing(0, 20)),
+	}
 	got, other := forward(t, newEngine(t, nil), looked, m)[2].Texts[0].Value, forward(t, newReversing(t), looked, m)[2].Texts[0].Value
 	if got != other || !strings.Contains(got, "earlier system prompt result") {
 		t.Errorf("%s\n\n%s", got, other)

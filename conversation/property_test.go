@@ -59,7 +59,8 @@ func newTurning(t rapid.TB, store orders.Store) *conversation.Engine {
 	}
 	turned := 0
 	e, err := conversation.New(pilot, conversation.Options{Orders: store, Plan: func(_ context.Context,
-		r contextpilot.Request) (contextpilot.Plan, error) {
+		r contextpilot.Request,
+	) (contextpilot.Plan, error) {
 		p := pilot.Plan(r)
 		turned++
 		n := len(p.Items)

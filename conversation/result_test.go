@@ -37,8 +37,10 @@ func edited(t *testing.T, m messages) map[int]string {
 }
 
 func resultOf(call, text string) conversation.Message {
-	return conversation.Message{Role: conversation.Tool, Texts: []conversation.Text{{Value: text, Role: conversation.Tool, Call: call,
-		Rows: true}}}
+	return conversation.Message{Role: conversation.Tool, Texts: []conversation.Text{{
+		Value: text, Role: conversation.Tool, Call: call,
+		Rows: true,
+	}}}
 }
 
 // What is fixed is not changed, and others refer to it.

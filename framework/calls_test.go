@@ -79,8 +79,10 @@ func TestPlace(t *testing.T) {
 		labels []string
 	}{
 		{"front", nil, one("a") + "\n" + one("b") + "\nWhy?", one("a") + "\n" + one("b") + "\nRelevance: [b] > [a].\nWhy?", []string{"a", "b"}},
-		{"behind a system text", hello[:1], one("a") + "\n" + one("b") + "\nWhy?", one("a") + "\n" + one("b") + "\nRelevance: [b] > [a].\nWhy?",
-			[]string{"a", "b"}},
+		{
+			"behind a system text", hello[:1], one("a") + "\n" + one("b") + "\nWhy?", one("a") + "\n" + one("b") + "\nRelevance: [b] > [a].\nWhy?",
+			[]string{"a", "b"},
+		},
 		{"behind messages", hello, one("a") + "\n" + one("b") + "\nWhy?", one("b") + "\n" + one("a") + "\nWhy?", []string{"b", "a"}},
 		{"a part", nil, one("a") + "\nWhy?", "", []string{"a"}},
 		{"a part behind messages", hello, one("b") + "\nWhy?", "", []string{"b"}},

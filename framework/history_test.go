@@ -122,8 +122,10 @@ func TestHistoryIsSentAgain(t *testing.T) {
 func TestWordsBetweenBlocks(t *testing.T) {
 	c := newChatter(t, contextpilot.Config{})
 	text := "Compare\n<doc a>\nText of a.\n</doc>\nwith this, but not the prices:\n<doc b>\nText of b.\n</doc>\nWell?"
-	sent := c.send("s", []framework.Message{human("<doc a>\nText of a.\n</doc>\nWhat?"), message(conversation.Assistant, "That."),
-		human(text)})
+	sent := c.send("s", []framework.Message{
+		human("<doc a>\nText of a.\n</doc>\nWhat?"), message(conversation.Assistant, "That."),
+		human(text),
+	})
 	if got := sent[2].Texts[0].Value; !strings.Contains(got, "with this, but not the prices:") {
 		t.Errorf("%q", got)
 	}

@@ -139,8 +139,10 @@ func TestUnclaimedPlansOfAnAgent(t *testing.T) {
 		o.claim("", "s", "I saw the documents in another message.")
 	}
 	st := p.Stats()
-	equal(t, "plans, blocks, live, held, unclaimed", []int64{4, 8, 4, 3, 9}, []int64{st.Plans, st.BlocksSent, st.LiveRequests,
-		o.Stats().Held, o.Stats().Unclaimed})
+	equal(t, "plans, blocks, live, held, unclaimed", []int64{4, 8, 4, 3, 9}, []int64{
+		st.Plans, st.BlocksSent, st.LiveRequests,
+		o.Stats().Held, o.Stats().Unclaimed,
+	})
 	for _, plan := range append(other, claimed) {
 		equal(t, "live", 1, p.Observe(contextpilot.Event{Kind: contextpilot.Served, Request: plan.RequestID}))
 	}
@@ -173,8 +175,10 @@ func TestUnclaimedPlansGoForTheirNumber(t *testing.T) {
 	o.expectClaims()
 	retrieve(o, "", 300)
 	st := p.Stats()
-	equal(t, "plans, live, held, unclaimed", []int64{256, 256, 256, 44}, []int64{st.Plans, st.LiveRequests, o.Stats().Held,
-		o.Stats().Unclaimed})
+	equal(t, "plans, live, held, unclaimed", []int64{256, 256, 256, 44}, []int64{
+		st.Plans, st.LiveRequests, o.Stats().Held,
+		o.Stats().Unclaimed,
+	})
 }
 
 // TestClaimPlannedAgain: a request that was planned twice under the pilot's own ID is one request: it is claimed once, and lives.

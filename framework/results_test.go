@@ -218,14 +218,18 @@ func TestOutput(t *testing.T) {
 		"nothing":              {},
 		"a text":               {value: "abc", want: "ABC", texts: []string{"abc"}},
 		"an object's one text": {value: map[string]any{"output": "abc"}, want: map[string]any{"output": "ABC"}, texts: []string{"abc"}},
-		"with something else": {value: map[string]any{"stdout": "abc", "code": 1}, want: map[string]any{"stdout": "ABC", "code": 1},
-			texts: []string{"abc", `{"code":1}`}},
+		"with something else": {
+			value: map[string]any{"stdout": "abc", "code": 1}, want: map[string]any{"stdout": "ABC", "code": 1},
+			texts: []string{"abc", `{"code":1}`},
+		},
 		"two texts":              {value: map[string]any{"text": "abc", "result": "def"}, texts: []string{`{"result":"def","text":"abc"}`}},
 		"a text of another name": {value: map[string]any{"title": "abc"}, texts: []string{`{"title":"abc"}`}},
 		"a list":                 {value: []string{"abc"}, texts: []string{`["abc"]`}},
 		"what cannot be JSON":    {value: map[string]any{"f": func() {}}},
-		"a text beside what can't": {value: map[string]any{"text": "abc", "f": 1i}, want: map[string]any{"text": "ABC", "f": 1i},
-			texts: []string{"abc"}},
+		"a text beside what can't": {
+			value: map[string]any{"text": "abc", "f": 1i}, want: map[string]any{"text": "ABC", "f": 1i},
+			texts: []string{"abc"},
+		},
 		"a forged note beside it": {
 			value: map[string]any{"text": "abc", "by": []any{forged}}, want: map[string]any{"text": "ABC", "by": []any{fenced}},
 			texts: []string{"abc", `{"by":["` + forged + `"]}`},

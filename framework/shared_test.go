@@ -47,8 +47,10 @@ func TestSums(t *testing.T) {
 	text := func(texts ...conversation.Text) Message { return Message{Role: conversation.Tool, Texts: texts} }
 	messages := map[string]Message{
 		"nothing": {}, "role": {Role: conversation.Tool}, "empty text": text(conversation.Text{}), "text": text(conversation.Text{Value: "ab"}),
-		"two texts": text(conversation.Text{Value: "a"}, conversation.Text{Value: "b"}), "its role": text(conversation.Text{Value: "ab",
-			Role: conversation.User}),
+		"two texts": text(conversation.Text{Value: "a"}, conversation.Text{Value: "b"}), "its role": text(conversation.Text{
+			Value: "ab",
+			Role:  conversation.User,
+		}),
 		"its call": text(conversation.Text{Value: "ab", Call: "c"}), "its tool": text(conversation.Text{Value: "ab", Tool: "c"}),
 		"opaque": text(conversation.Text{Value: "ab", Opaque: true}), "call": {Calls: []conversation.Call{{ID: "c", Tool: "ab"}}},
 		"another": {Calls: []conversation.Call{{ID: "ca", Tool: "b"}}}, "string": {Other: []any{"image"}},

@@ -119,8 +119,10 @@ func TestAddedMessagesShowBlocks(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := chat.Add(history.Message{Role: role, Text: "<doc a>\nText of a.\n</doc>\nWhat?"}, history.Message{Role: history.Assistant,
-			Text: "That."}); err != nil {
+		if err := chat.Add(history.Message{Role: role, Text: "<doc a>\nText of a.\n</doc>\nWhat?"}, history.Message{
+			Role: history.Assistant,
+			Text: "That.",
+		}); err != nil {
 			t.Fatal(err)
 		}
 		turn, err := chat.Ask(t.Context(), "And?", contextpilot.Block{ID: "a", Text: "Text of a."})

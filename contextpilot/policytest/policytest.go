@@ -36,8 +36,10 @@ func pilot(t *testing.T, policy func() contextpilot.Policy) *contextpilot.Pilot 
 func blocks(ids ...int) []contextpilot.Block {
 	out := make([]contextpilot.Block, len(ids))
 	for i, id := range ids {
-		out[i] = contextpilot.Block{ID: fmt.Sprint("b", id), Text: fmt.Sprintf("Text of block %d.", id), Tokens: 10 + id%90,
-			Score: 1 / float64(i+1)}
+		out[i] = contextpilot.Block{
+			ID: fmt.Sprint("b", id), Text: fmt.Sprintf("Text of block %d.", id), Tokens: 10 + id%90,
+			Score: 1 / float64(i+1),
+		}
 	}
 	return out
 }
@@ -84,8 +86,10 @@ func sequence(t *testing.T, policy func() contextpilot.Policy) {
 		if rnd.IntN(2) == 0 {
 			session = fmt.Sprint("s", rnd.IntN(6))
 		}
-		req := contextpilot.Request{ID: fmt.Sprint(i), Session: session, Blocks: blocks(draw(rnd, 12)...), Prior: prior[session],
-			Behind: at[session]}
+		req := contextpilot.Request{
+			ID: fmt.Sprint(i), Session: session, Blocks: blocks(draw(rnd, 12)...), Prior: prior[session],
+			Behind: at[session],
+		}
 		plans := [2]contextpilot.Plan{}
 		for j, p := range twins {
 			plans[j] = p.Plan(req)

@@ -16,8 +16,10 @@ import (
 )
 
 func TestProfileApply(t *testing.T) {
-	p := profile.Profile{Policy: "frequency", MaxDisplacement: 2, Pin: 1, Hint: "top-2", HintAlways: true, HintAfterQuestion: true,
-		Dedup: "id", NoLocation: true}
+	p := profile.Profile{
+		Policy: "frequency", MaxDisplacement: 2, Pin: 1, Hint: "top-2", HintAlways: true, HintAfterQuestion: true,
+		Dedup: "id", NoLocation: true,
+	}
 	got, err := p.Apply(contextpilot.Config{MaxScopes: 7, Notes: contextpilot.Notes{Location: "see {label}"}})
 	if err != nil {
 		t.Fatal(err)
@@ -35,8 +37,10 @@ func TestProfileApply(t *testing.T) {
 func TestProfileRoundTrip(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := profile.Profile{
-			Name: rapid.SampledFrom([]string{"", "safe", "a: b"}).Draw(t, "name"), Policy: rapid.SampledFrom([]string{"", "best",
-				"retrieval"}).Draw(t, "policy"),
+			Name: rapid.SampledFrom([]string{"", "safe", "a: b"}).Draw(t, "name"), Policy: rapid.SampledFrom([]string{
+				"", "best",
+				"retrieval",
+			}).Draw(t, "policy"),
 			MaxDisplacement: rapid.IntRange(0, 9).Draw(t, "displacement"), Pin: rapid.IntRange(0, 9).Draw(t, "pin"),
 			Hint: rapid.SampledFrom([]string{"", "auto", "full", "top-4", "displaced-only", "none"}).Draw(t,
 				"hint"), HintAlways: rapid.Bool().Draw(t, "always"),
@@ -156,8 +160,10 @@ func TestSafeProfile(t *testing.T) {
 		t.Fatal(err)
 	}
 	for range 3 {
-		plan := pilot.Plan(contextpilot.Request{Blocks: []contextpilot.Block{{ID: "a", Text: "one"}, {ID: "b", Text: "two"}, {ID: "c",
-			Text: "three"}}})
+		plan := pilot.Plan(contextpilot.Request{Blocks: []contextpilot.Block{{ID: "a", Text: "one"}, {ID: "b", Text: "two"}, {
+			ID:   "c",
+			Text: "three",
+		}}})
 		if last := plan.Items[len(plan.Items)-1]; len(plan.Items) != 3 || last.Index != 0 {
 			t.Errorf("items: %+v", plan.Items)
 		}

@@ -65,10 +65,15 @@ func TestRead(t *testing.T) {
 		"moved":                 {chat(elements("x", "y"), "q"), chat(elements("y", "x"), "q"), "", nil},
 		"left out, and nowhere": {chat("s", "q", elements("x", "y")), chat("s", "q", elements("x")), "lost permutation", []string{"lost 0"}},
 		"twice":                 {chat("s", "q", elements("x", "y")), chat("s", "q", elements("x", "y", "x")), "lost permutation", nil},
-		"another": {chat("s", "q", elements("x", "y")), chat("s", "q", elements("x", "z")), "lost permutation",
-			[]string{"lost 0"}},
-		"left out": {chat("s", "q", elements("x", "y"), elements("y", "z")), chat("s", "q", elements("x", "y"), elements("z")),
-			"named", []string{"left out 3"}},
+		"another": {
+			chat("s", "q", elements("x", "y")), chat("s", "q", elements("x", "z")), "lost permutation",
+			[]string{"lost 0"},
+		},
+		"left out": {
+			chat("s", "q", elements("x", "y"), elements("y", "z")), chat("s", "q", elements("x", "y"), elements("z")),
+			"named",
+			[]string{"left out 3"},
+		},
 		"all, noted": {chat("s", "q", elements("x", "y"), elements("y", "x")), chat("s", "q", elements("x", "y"),
 			elements(allTwo)), "named", []string{"noted 3", "noted 3"}},
 		"all, noted, one nowhere": {chat("s", "q", elements("x", "y"), elements("y", "z")), chat("s", "q", elements("x", "y"),
@@ -76,17 +81,23 @@ func TestRead(t *testing.T) {
 		"words around are lost": {chat("s", "q", "see "+elements("x", "y")), chat("s", "q", elements("x", "y")), "lost permutation", nil},
 		"whole result":          {chat("s", "q", long, long), chat("s", "q", long, duplicateOfC1), "", []string{"reference 3"}},
 		"another whole result":  {chat("s", "q", long, long+"!"), chat("s", "q", long, duplicateOfC1), "lost", []string{"lost 0"}},
-		"below": {chat("s", "q", long, long), chat("s", "q", strings.Replace(duplicateOfC1, "c1", "c2", 1), long), "lost",
-			[]string{"lost 0"}},
+		"below": {
+			chat("s", "q", long, long), chat("s", "q", strings.Replace(duplicateOfC1, "c1", "c2", 1), long), "lost",
+			[]string{"lost 0"},
+		},
 		"note to a note": {chat("s", "q", long, long, long), chat("s", "q", long, duplicateOfC1, strings.Replace(duplicateOfC1, "c1",
 			"c2", 1)), "targets", []string{"reference 3", "reference 5"}},
-		"rows": {chat("s", "q", rows, "a\n"+some+"\nb"), chat("s", "q", rows, "a\n"+rowsNote+"\nb"), "",
-			[]string{"reference 3"}},
+		"rows": {
+			chat("s", "q", rows, "a\n"+some+"\nb"), chat("s", "q", rows, "a\n"+rowsNote+"\nb"), "",
+			[]string{"reference 3"},
+		},
 		"rows that were not said": {chat("s", "q", rows, "a\n"+some+"!\nb"), chat("s", "q", rows, "a\n"+rowsNote+"\nb"), "lost", nil},
 		"rows of another":         {chat("s", rows, long, "a\n"+some+"\nb"), chat("s", rows, long, "a\n"+rowsNote+"\nb"), "lost", nil},
 		"rows of a document": {
-			chat("s", "q", rows, elements("a\n"+some+"\nb", "x")), chat("s", "q", rows, elements("a\n"+rowsNote+"\nb", "x")), "", []string{"cut 0",
-				"reference 3"},
+			chat("s", "q", rows, elements("a\n"+some+"\nb", "x")), chat("s", "q", rows, elements("a\n"+rowsNote+"\nb", "x")), "", []string{
+				"cut 0",
+				"reference 3",
+			},
 		},
 		"left out, but cut there": {
 			chat("s", "q", rows, elements("a\n"+some+"\nb", "x"), elements("a\n"+some+"\nb", "y")), chat("s", "q", rows,
@@ -99,17 +110,27 @@ func TestRead(t *testing.T) {
 				"user message result", 1)+"\nb"), "",
 			[]string{"reference 1"},
 		},
-		"block": {chat("s", block("a", "A"), block("a", "A")+block("b", "B")), chat("s", block("a", "A"), block("b", "B")+seeA),
-			"", []string{"reference 1"}},
+		"block": {
+			chat("s", block("a", "A"), block("a", "A")+block("b", "B")), chat("s", block("a", "A"), block("b", "B")+seeA),
+			"",
+			[]string{"reference 1"},
+		},
 		"block with a label": {chat("s", block("a", "A"), block("x", "A")), chat("s", block("a", "A"), seeA), "", []string{"reference 1"}},
-		"another block": {chat("s", block("a", "A"), block("a", "B")), chat("s", block("a", "A"), seeA), "lost permutation",
-			[]string{"lost 0"}},
-		"two texts, a label": {chat("s", block("a", "A")+block("a", "B"), block("a", "A")), chat("s", block("a", "A")+block("a", "B"), seeA),
-			"label", []string{"reference 1"}},
+		"another block": {
+			chat("s", block("a", "A"), block("a", "B")), chat("s", block("a", "A"), seeA), "lost permutation",
+			[]string{"lost 0"},
+		},
+		"two texts, a label": {
+			chat("s", block("a", "A")+block("a", "B"), block("a", "A")), chat("s", block("a", "A")+block("a", "B"), seeA),
+			"label",
+			[]string{"reference 1"},
+		},
 		"ranking":             {chat("s", block("a", "A")+"q"), chat("s", block("a", "A")+"Relevance: [a].\nq"), "", nil},
 		"words beside blocks": {chat("s", block("a", "A")+"q"), chat("s", block("a", "A")+"r"), "lost permutation", nil},
-		"a system text's": {chat(block("a", "A")+block("a", "A"), "q"), chat(block("a", "A")+seeA, "q"), "lost permutation",
-			[]string{"lost 0"}},
+		"a system text's": {
+			chat(block("a", "A")+block("a", "A"), "q"), chat(block("a", "A")+seeA, "q"), "lost permutation",
+			[]string{"lost 0"},
+		},
 		"forged":            {chat("s", "q", "see: "+duplicateOfC1), nil, "forged", nil},
 		"forged in a block": {chat("s", block("a", seeA)), nil, "forged", nil},
 		"fenced block":      {chat("s", "<doc a fence=w>\n"+seeA+"\n</doc w>\n"), nil, "", nil},
@@ -173,8 +194,10 @@ func TestOtherMessages(t *testing.T) {
 	for name, arrived := range map[string][]conversationtest.Message{
 		"one less": sent[:3], "another role": append(slices.Clone(sent[:3]), sent[0]), "no texts": append(slices.Clone(sent[:3]),
 			conversationtest.Message{Role: conversationtest.Tool}),
-		"another call": append(slices.Clone(sent[:3]), conversationtest.Message{Role: conversationtest.Tool,
-			Texts: []conversationtest.Text{{Value: "r", Call: "c9"}}}),
+		"another call": append(slices.Clone(sent[:3]), conversationtest.Message{
+			Role:  conversationtest.Tool,
+			Texts: []conversationtest.Text{{Value: "r", Call: "c9"}},
+		}),
 	} {
 		if _, err := conversationtest.Read(sent, arrived); err == nil {
 			t.Errorf("%s: no error", name)

@@ -129,7 +129,8 @@ type Cell struct {
 func Cells() []Cell {
 	part := func(message int, name, want string) Cell {
 		return Cell{Name: fmt.Sprint("#", message, " ", name), Message: message, Want: want, look: func(x *Reading,
-			where func(Part) string) string {
+			where func(Part) string,
+		) string {
 			if x.All != nil {
 				return "whole result " + where(*x.All)
 			}

@@ -37,8 +37,10 @@ type modelReq struct {
 }
 
 func newModel(capacity, limit int) *model {
-	return &model{capacity: capacity, max: limit, tokens: map[string]int{}, part: map[string]bool{}, used: map[string]int{},
-		sure: map[string]bool{}}
+	return &model{
+		capacity: capacity, max: limit, tokens: map[string]int{}, part: map[string]bool{}, used: map[string]int{},
+		sure: map[string]bool{},
+	}
 }
 
 // prefixes names every prefix of a path.

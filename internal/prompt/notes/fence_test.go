@@ -129,8 +129,10 @@ func FuzzFence(f *testing.F) {
 func TestFenceIsLinear(t *testing.T) {
 	testkit.NotUnderRace(t)
 	start := time.Now()
-	for _, piece := range []string{"c", "identic", "- identical to earlier ", " (quoted-9)", "\\", `\u0069`, "ic al", "c\n\n\n", "\xef", "ｃ",
-		"identica\\l to ear"} {
+	for _, piece := range []string{
+		"c", "identic", "- identical to earlier ", " (quoted-9)", "\\", `\u0069`, "ic al", "c\n\n\n", "\xef", "ｃ",
+		"identica\\l to ear",
+	} {
 		notes.Fence(strings.Repeat(piece, 1<<20) + notes.Duplicate("x"))
 		notes.Fence("c" + strings.Repeat(" ", 1<<20) + strings.Repeat(piece, 1<<10))
 	}

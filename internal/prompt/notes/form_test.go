@@ -18,8 +18,10 @@ func TestForm(t *testing.T) {
 					"conversation", `Please refer to \u005ba] in\nthe previous conversation`,
 				`Please refer to [a] in\the previous conversation`,
 			},
-			[]string{"", "Please refer to the manual in the previous conversation.", "Please refer to [a] in the conversation.",
-				"in the previous conversation. Please refer to [a]"},
+			[]string{
+				"", "Please refer to the manual in the previous conversation.", "Please refer to [a] in the conversation.",
+				"in the previous conversation. Please refer to [a]",
+			},
 		},
 		{"Relevance: {order}.", []string{"Relevance: [a] > [b].", "relevance—[a]"}, []string{"Relevance: high", "the relevance of [a]", "> ["}},
 		{"{order}", []string{"[a] > [b]", "x [a]>[b] y"}, []string{"[a]", "a > b", "> [b] ["}},

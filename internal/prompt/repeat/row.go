@@ -75,8 +75,10 @@ func newRow(block, ref string, at int, src, here source) *row {
 	_, number, listing := numbersOf(block)
 	first, rest, _ := strings.Cut(block, "\n")
 	first = shown(first)
-	return &row{ref: ref, at: at, block: block, source: src, same: src.exact == here.exact && firstOnly(first, rest), first: first,
-		listing: listing, number: number}
+	return &row{
+		ref: ref, at: at, block: block, source: src, same: src.exact == here.exact && firstOnly(first, rest), first: first,
+		listing: listing, number: number,
+	}
 }
 
 // firstOnly reports whether no line is like the first one.
