@@ -77,7 +77,7 @@ func (a *API) decide(ctx context.Context, r extproc.Request, tenantHeader string
 	req.Header = r.Header
 	made := a.proxy.Rewrite(req, r.Body)
 	d := extproc.Decision{Answer: made.Answer, Ended: func(head, tail []byte, err error) {
-		if errors.Is(err, extproc.ErrNoBody) { // it was answered, and nobody says how
+		if errors.Is(err, extproc.ErrNoBody) { // it was answered, and how is not known
 			err = nil
 		}
 		made.Ended(head, tail, err)

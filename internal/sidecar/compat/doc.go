@@ -17,6 +17,6 @@
 //	                                 ├► recorded.Chains: who was shown what, by request ID
 //	                                 └► times to the first token
 //
-// A state has one lock. It is held for some milliseconds at most: whoever has more to do lets others in between, and
+// A state has one lock. It is held for some milliseconds at most: longer work lets others in between, and
 // clusters without it. Every table is bounded; the oldest entries leave.
 package compat

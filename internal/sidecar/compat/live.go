@@ -59,7 +59,7 @@ func (s *state) Unlock() { s.mu.Unlock() }
 func (s *state) Pause() {
 	if time.Since(s.since) > holdFor {
 		s.Unlock()
-		s.Lock() // whoever waited for more than a millisecond gets it first
+		s.Lock() // a waiter of more than a millisecond gets it first
 	}
 }
 

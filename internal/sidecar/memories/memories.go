@@ -147,7 +147,7 @@ func (f *Folder) loaded(b *book) {
 	f.filler.opened()
 }
 
-// closeIdle closes the store that nobody has used for longest, and reports whether there was one. f.mu is held.
+// closeIdle closes the store that has been unused for longest, and reports whether there was one. f.mu is held.
 func (f *Folder) closeIdle() bool {
 	oldest := ""
 	var idle *book

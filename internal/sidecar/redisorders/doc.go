@@ -21,7 +21,7 @@
 // knows no order from before.
 //
 // An operation whose budget is used up goes on in the background for a second: connections are made, keys exchanged and
-// answers remembered, although nobody waits. So the budget can be shorter than what a new connection takes, and clients
+// answers remembered, although no request waits. So the budget can be shorter than what a new connection takes, and clients
 // that go away do not cost connections. At most 64 operations are under way; more are skipped. What Redis stores late for
 // such a Put is replaced by the order that was used.
 //

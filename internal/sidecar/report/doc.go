@@ -9,7 +9,7 @@
 // # Caveats
 //
 //   - Planned requests, those held out, those of shadow mode and those that were not to be touched are counted apart:
-//     a ratio over all of them would be nobody's.
+//     a ratio over all of them would mean nothing.
 //   - What shadow mode would have done stands under would_have and nowhere else. Nothing is saved in it, and its requests
 //     are no samples of what planning saves.
 //   - Samples are those of the present hold-out share. When it changes they begin anew: groups of different times do not

@@ -20,7 +20,7 @@ type answer struct {
 	stall   stall
 
 	// refusal is what ended the body before its end, a status of 400 or more: the handler's complaint about a broken
-	// body becomes that. Set by whoever reads the body.
+	// body becomes that. Set by the reader of the body.
 	refusal atomic.Int32
 }
 

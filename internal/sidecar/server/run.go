@@ -87,7 +87,7 @@ func (s *Server) serveMain(l net.Listener) error {
 	return s.mainServer.Serve(l)
 }
 
-// reloads calls Reload for each signal. Nobody waits for its error, so it is logged here.
+// reloads calls Reload for each signal. No caller gets its error, so it is logged here.
 func (s *Server) reloads(stop <-chan struct{}) {
 	for {
 		select {

@@ -29,7 +29,7 @@ type Options struct {
 	Registry *prometheus.Registry
 	// Load returns the configuration that [Server.Reload] takes over, as [Source.Load] does. Nil: nothing to reload.
 	Load func() (settings.Config, error)
-	// Tracer makes a span of every request but probes, and is flushed when the last answer has ended; whoever opened it
+	// Tracer makes a span of every request but probes, and is flushed when the last answer has ended; its owner
 	// closes it. Nil: none.
 	Tracer *tracing.Tracer
 	// Hangup makes Run call Reload for each value; nil: never.
@@ -38,7 +38,7 @@ type Options struct {
 
 // Server runs an API until its context ends. All methods may be called concurrently; Run only once.
 type Server struct {
-	// What New sets and nobody changes.
+	// Set by New and never changed.
 	options      Options
 	log          *slog.Logger
 	live         *settings.Live

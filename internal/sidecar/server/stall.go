@@ -19,7 +19,7 @@ type stall struct {
 	patience    time.Duration
 	stalled     func()    // is called for each that was ended
 	deadline    time.Time // that is set; zero: none
-	multiplexed bool      // HTTP/2, where a deadline ends also answers that nobody is writing
+	multiplexed bool      // HTTP/2, where a deadline also ends answers that are not being written
 	pending     int       // bytes since the last flush, at most
 	ended       bool
 }

@@ -15,7 +15,7 @@ type Config struct {
 	// Listen is the main address, host:port; port 0 takes a free one.
 	Listen string `yaml:"listen"`
 	// AllowAnonymous lets Listen be an address that other machines can reach without Keys. It is refused where the server holds
-	// a key of the engine or of a provider: whoever reaches the address could use it.
+	// a key of the engine or of a provider: everyone who reaches the address could use it.
 	AllowAnonymous bool `yaml:"allow_anonymous"`
 	// AllowedHosts are names by which clients may ask, beside IP addresses, localhost and names without a dot. They are checked
 	// only where there are neither Keys nor TLS: a web page can give this server's address a name of its own.
@@ -107,7 +107,7 @@ type Config struct {
 	// Keys are those that clients may present; none: everybody may ask.
 	Keys []Key `yaml:"keys"`
 	// TrustTenantHeader names a header that holds the tenant of requests whose key has none; empty: no header is
-	// trusted. Whoever can reach the server can then claim any tenant.
+	// trusted. Every client that reaches the server can then claim any tenant.
 	TrustTenantHeader string `yaml:"trust_tenant_header"`
 	// CacheSaltKey is a secret from which each tenant's cache_salt is made, so that engines that take one (vLLM, SGLang) share
 	// nothing between tenants; empty: they get none. Replicas must have the same.

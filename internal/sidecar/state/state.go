@@ -48,7 +48,7 @@ type plan struct {
 	ID     string             `json:"id"`
 	Scope  contextpilot.Scope `json:"s"`
 	Blocks []block            `json:"b,omitempty"`
-	// Fixed says that the blocks were sent as they stand here, and nobody ordered them.
+	// Fixed says that the blocks were sent as they stand here, without being ordered.
 	Fixed bool `json:"x,omitempty"`
 	// Sent is the order in which they were sent otherwise; without it, that in which they would be planned again.
 	Sent []int `json:"o,omitempty"`

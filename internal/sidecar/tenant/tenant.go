@@ -1,4 +1,4 @@
-// Package tenant carries the tenant of an HTTP request through its context. Whoever authenticates the request sets
+// Package tenant carries the tenant of an HTTP request through its context. Authentication sets
 // it; everything that keeps state keeps it apart by tenant. The zero tenant "" is the only one of most servers.
 package tenant
 

@@ -10,6 +10,9 @@ import (
 	"time"
 
 	"github.com/go-zeromq/zmq4"
+
+	"github.com/ragpilot/ragpilot/engines/kvevents"
+	"github.com/ragpilot/ragpilot/engines/kvevents/publish"
 )
 
 // Engine publishes over a PUB socket, numbers its messages from 0 on, buffers them, and answers replay requests over
@@ -163,3 +166,21 @@ func (e *Engine) reply(client []byte, topic string, seq, payload []byte) {
 
 // Reset makes a stopped engine ready for Start as the same process: it keeps its numbers and its buffer.
 func (e *Engine) Reset() { e.pub, e.router = nil, nil }
+
+// Form is an encoding of events.
+type Form = publish.Encoding
+
+// The two encodings that engines use.
+const (
+	Map   = publish.Map
+	Array = publish.Array
+)
+
+// Payload encodes a batch as engines do. Hashes must have been made of numbers.
+func Payload(form Form, time float64, rank int, events ...kvevents.Event) []byte {
+	b, err := publish.Append(nil, form, &kvevents.Batch{Time: time, Rank: rank, Events: events})
+	if err != nil {
+		panic("kvfake: " + err.Error())
+	}
+	return b
+}

@@ -20,7 +20,7 @@ func (x *Index) Track(id string) {
 		x.bare.Put(id, struct{}{})
 	}
 	if !known {
-		x.trim(nobody{})
+		x.trim(noLock{})
 	}
 }
 

@@ -143,7 +143,7 @@ func (x *Index) Add(ctx context.Context, contexts [][]paper.Doc) (Step, error) {
 		x.next++
 		ids[i] = fmt.Sprintf("r%d", x.next)
 	}
-	return x.Reorder(ctx, nobody{}, Job{Contexts: contexts, IDs: ids, Options: x.opt})
+	return x.Reorder(ctx, noLock{}, Job{Contexts: contexts, IDs: ids, Options: x.opt})
 }
 
 // Insert enters a context of distinct docs as it is: below the node that the path leads to, beside it if that is a
@@ -158,7 +158,7 @@ func (x *Index) Insert(id string, c []paper.Doc, path []int, tokens int) Place {
 	m := paper.Match{Node: at, Prefix: at != paper.None && !x.tree.Leaf(at)}
 	x.stats.Insertions++
 	p := x.insert(id, c, m, tokens)
-	x.trim(nobody{})
+	x.trim(noLock{})
 	return p
 }
 

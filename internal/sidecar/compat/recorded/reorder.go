@@ -16,12 +16,12 @@ type Lock interface {
 	Pause()
 }
 
-// nobody is the lock of an index of one goroutine.
-type nobody struct{}
+// noLock is the lock of an index of one goroutine.
+type noLock struct{}
 
-func (nobody) Lock()   {}
-func (nobody) Unlock() {}
-func (nobody) Pause()  {}
+func (noLock) Lock()   {}
+func (noLock) Unlock() {}
+func (noLock) Pause()  {}
 
 // Job is a batch for a live index. The contexts' docs must be distinct within a context.
 type Job struct {
@@ -61,7 +61,7 @@ func (x *Index) Reorder(ctx context.Context, lock Lock, job Job) (Step, error) {
 	if job.Cluster == nil {
 		job.Cluster = Cluster
 	}
-	job.Options.Hold = nil // a clustering belongs to nobody until it is taken over
+	job.Options.Hold = nil // a clustering has no owner until it is taken over
 	lock.Lock()
 	live := x.live
 	lock.Unlock()
@@ -288,7 +288,7 @@ func (c commit) run(named [][]paper.Doc, matches []match, alone []int, clustered
 }
 
 // merge moves the children of a clustering's root below ours and returns where its nodes are now. Their contexts are not
-// remembered yet, so nobody can remove them meanwhile.
+// remembered yet, so they cannot be removed meanwhile.
 func (x *Index) merge(lock Lock, c *Clustering, tokens int) map[paper.NodeID]paper.NodeID {
 	if c == nil {
 		return nil

@@ -48,5 +48,5 @@
 // The checksums find accidents, not forgeries: who can write to the directory can write records. Bytes in a record that
 // imitate another record come to light as one when the real one is damaged. Text without zero bytes, such as JSON, cannot
 // imitate any. Files are made with mode 0600, the directory with 0700. A lock excludes other processes of one machine, and,
-// on a network's file system, perhaps nobody.
+// on a network's file system, perhaps none.
 package journal

@@ -23,7 +23,7 @@ func (j *Journal) room(size int64) error {
 	return j.begin()
 }
 
-// seal ends the active segment. It stays open for the next Sync: whoever appends does not wait for a full segment to
+// seal ends the active segment. It stays open for the next Sync: an Append does not wait for a full segment to
 // reach the disk.
 func (j *Journal) seal() {
 	if j.f == nil {
