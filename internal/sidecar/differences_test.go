@@ -104,41 +104,11 @@ var differences = []wiretest.Rule{
 		Check:   asForwarded,
 		Why:     oldTurns,
 	},
-	{
-		Example: "intercept/turns-dedup-second-tool-result",
-		Steps:   []int{2},
-		At:      "header/x-contextpilot-result/chars_before_slim",
-		Want:    137.0,
-		Why:     oldTurns,
-	},
-	{
-		Example: "intercept/turns-dedup-second-tool-result",
-		Steps:   []int{2},
-		At:      "header/x-contextpilot-result/chars_after_slim",
-		Want:    101.0,
-		Why:     oldTurns,
-	},
-	{
-		Example: "intercept/turns-dedup-second-tool-result",
-		Steps:   []int{2},
-		At:      "header/x-contextpilot-result/chars_saved",
-		Want:    36.0,
-		Why:     oldTurns,
-	},
-	{
-		Example: "intercept/turns-dedup-second-tool-result",
-		Steps:   []int{2},
-		At:      "header/x-contextpilot-result/documents_[ds][el]*",
-		Want:    2.0,
-		Why:     oldTurns,
-	},
-	{
-		Example: "intercept/turns-dedup-second-tool-result",
-		Steps:   []int{2},
-		At:      "header/x-contextpilot-result/sources/tool_results",
-		Want:    1.0,
-		Why:     oldTurns,
-	},
+	oldTurn("header/x-contextpilot-result/chars_before_slim", 137.0),
+	oldTurn("header/x-contextpilot-result/chars_after_slim", 101.0),
+	oldTurn("header/x-contextpilot-result/chars_saved", 36.0),
+	oldTurn("header/x-contextpilot-result/documents_[ds][el]*", 2.0),
+	oldTurn("header/x-contextpilot-result/sources/tool_results", 1.0),
 	{
 		Example: "intercept/turns-dedup-second-tool-result", Steps: []int{2}, At: "header/x-contextpilot-result/reorder_details", Why: oldTurns,
 		Want: []any{object{"source": "tool_result[9]", "count": 1.0, "deduped": 2.0}},
@@ -244,4 +214,9 @@ func says(what string) func(wiretest.Exchange, any) error {
 		}
 		return nil
 	}
+}
+
+// oldTurn is a difference in the turn whose tool result repeats an earlier one.
+func oldTurn(at string, want any) wiretest.Rule {
+	return wiretest.Rule{Example: "intercept/turns-dedup-second-tool-result", Steps: []int{2}, At: at, Want: want, Why: oldTurns}
 }

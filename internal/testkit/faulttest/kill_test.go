@@ -109,19 +109,7 @@ func TestSidecarKilled(t *testing.T) {
 
 			arrivals := e.arrivals(t)
 			s.ledger.account(t, arrivals, false) // some answers were cut: clients have less than was said
-			replaced, changed := 0, 0
-			forwarded := map[string][]byte{}
-			for _, a := range arrivals {
-				replaced += notes(a.Body)
-				forwarded[a.ID] = a.Body
-			}
-			for _, c := range talks {
-				for i := 1; i < len(c.ids); i++ {
-					if !bytes.HasPrefix(forwarded[c.ids[i]], allButEnd(forwarded[c.ids[i-1]])) {
-						changed++
-					}
-				}
-			}
+			replaced, changed := steady(talks, arrivals)
 			t.Logf("%d kills, %d requests upstream, %d notes in them; %d times were earlier bytes changed", kills, len(arrivals), replaced, changed)
 			if replaced == 0 {
 				t.Error("nothing was replaced: this test shows nothing")

@@ -3,7 +3,6 @@
 package faulttest_test
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -12,28 +11,14 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
+
+	"github.com/ragpilot/ragpilot/internal/testkit"
 )
 
 // logs is what a process has written; it may be read meanwhile.
-type logs struct {
-	mu   sync.Mutex
-	text bytes.Buffer // guarded by mu
-}
-
-func (l *logs) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.Write(p)
-}
-
-func (l *logs) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.String()
-}
+type logs struct{ testkit.Log }
 
 // until waits for a line and returns its submatches.
 func (l *logs) until(t *testing.T, pattern string) []string {
