@@ -45,6 +45,7 @@ func (l *Live) Level() slog.Level {
 	}
 }
 
+// Store makes the reloadable part of a configuration the present one.
 func (l *Live) Store(c Config) {
 	l.now.Store(&Reloadable{
 		LogLevel: c.LogLevel, Keys: slices.Clone(c.Keys), Limits: c.Limits, HoldOut: c.HoldOut, Shadow: c.Shadow, Engines: named(c.Engines),

@@ -95,7 +95,8 @@ func (c Config) accessWarnings() []warning {
 }
 
 func (c Config) engineWarnings() []warning {
-	w := []warning{{len(c.Engines) > 0 && c.CloudProvider != "", "engines have no effect with cloud_provider"}}
+	w := append(make([]warning, 0, 1+2*len(c.Engines)),
+		warning{len(c.Engines) > 0 && c.CloudProvider != "", "engines have no effect with cloud_provider"})
 	for i, e := range c.Engines {
 		address, tcp := strings.CutPrefix(e.Events, "tcp://")
 		w = append(w, warning{

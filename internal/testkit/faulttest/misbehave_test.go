@@ -252,11 +252,9 @@ func (s *sidecar) take(t *testing.T, path string) (int64, []byte) {
 }
 
 // post sends a chat to a script.
-func (s *sidecar) post(
-	t *testing.T,
-	ctx context.Context,
-	path, script string,
-) *http.Response { //nolint:revive // the test comes first everywhere
+//
+//nolint:revive // the test comes first everywhere
+func (s *sidecar) post(t *testing.T, ctx context.Context, path, script string) *http.Response {
 	t.Helper()
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, s.url+path, strings.NewReader(`{"messages":[]}`))
 	if err != nil {
