@@ -261,7 +261,7 @@ func TestCountsAgree(t *testing.T) {
 					}
 					for i := range 7 { // ActiveEntries to Additions
 						n := reflect.ValueOf(&sum).Elem().Field(i)
-						n.SetInt(n.Int() + reflect.ValueOf(c).Field(i).Int())
+						n.SetInt(n.Int() + reflect.ValueOf(c.Counts).Field(i).Int())
 					}
 				}
 				if sum != all.Counts || all.ActiveEntries > limit {
