@@ -281,9 +281,13 @@ func keys(maps ...map[string]string) func(func(string) bool) {
 
 func provider(t testing.TB, o cloudcache.Options) *cloudcache.Provider {
 	t.Helper()
-	p, err := cloudcache.New(o)
+	return must(cloudcache.New(o))
+}
+
+// must returns a value that is there, since its error would be one of the test.
+func must[T any](v T, err error) T {
 	if err != nil {
-		t.Fatal(err)
+		panic(err)
 	}
-	return p
+	return v
 }

@@ -12,21 +12,12 @@ func TestOptionsErrors(t *testing.T) {
 	for want, o := range map[string]cloudcache.Options{
 		`provider ""`:             {},
 		`provider "bedrock"`:      {Provider: "bedrock"},
-		`base "http://u:xxxxx@h"`: {Provider: "openai", Base: address(t, "http://u:secret@h")},
+		`base "http://u:xxxxx@h"`: {Provider: "openai", Base: must(url.Parse("http://u:secret@h"))},
 	} {
 		if _, err := cloudcache.New(o); err == nil || !strings.HasPrefix(err.Error(), want) {
 			t.Errorf("%v, want %s…", err, want)
 		}
 	}
-}
-
-func address(t *testing.T, s string) *url.URL {
-	t.Helper()
-	u, err := url.Parse(s)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return u
 }
 
 func TestProvider(t *testing.T) {
@@ -45,7 +36,7 @@ func TestProvider(t *testing.T) {
 
 // A provider may be asked at another address, which the caller may change meanwhile.
 func TestBase(t *testing.T) {
-	base := address(t, "http://localhost:1/api")
+	base := must(url.Parse("http://localhost:1/api"))
 	p := provider(t, cloudcache.Options{Provider: "anthropic", Base: base})
 	base.Path = "/changed"
 	if got := p.Base().String(); got != "http://localhost:1/api" {

@@ -11,11 +11,11 @@ import (
 	"github.com/ragpilot/ragpilot/contextpilot"
 )
 
-func newPilot(t *testing.T, cfg contextpilot.Config) *contextpilot.Pilot {
-	t.Helper()
+// newPilot returns a pilot; its configuration is one of the test.
+func newPilot(cfg contextpilot.Config) *contextpilot.Pilot {
 	p, err := contextpilot.New(cfg)
 	if err != nil {
-		t.Fatal(err)
+		panic(err)
 	}
 	return p
 }
@@ -68,7 +68,7 @@ func together(t *testing.T, w *planWindow, reqs []contextpilot.Request) []contex
 }
 
 func TestWindowPlansEverythingOnce(t *testing.T) {
-	p := newPilot(t, contextpilot.Config{})
+	p := newPilot(contextpilot.Config{})
 	w := &planWindow{pilot: p, wait: time.Millisecond, limit: 8}
 	var reqs []contextpilot.Request
 	for i := range 50 {
@@ -90,7 +90,7 @@ func TestWindowPlansEverythingOnce(t *testing.T) {
 
 // Four requests share b and c, which none of them could know: planned together, they put them in front.
 func TestWindowKnowsWhatFollows(t *testing.T) {
-	p := newPilot(t, contextpilot.Config{})
+	p := newPilot(contextpilot.Config{})
 	w := &planWindow{pilot: p, wait: time.Minute, limit: 4}
 	var reqs []contextpilot.Request
 	for i := range 4 {
@@ -109,7 +109,7 @@ func TestWindowKnowsWhatFollows(t *testing.T) {
 
 // A caller that gives up while it waits gets its error at once and is not planned; the others are.
 func TestWindowOfACancelledCaller(t *testing.T) {
-	p := newPilot(t, contextpilot.Config{})
+	p := newPilot(contextpilot.Config{})
 	w := &planWindow{pilot: p, wait: time.Minute, limit: 3}
 	ctx, cancel := context.WithCancel(context.Background())
 	leader := w.ask(context.Background(), "leader")
@@ -134,7 +134,7 @@ func TestWindowOfACancelledCaller(t *testing.T) {
 
 // The first caller of a window gives up: the others do not wait for its time.
 func TestWindowOfACancelledLeader(t *testing.T) {
-	p := newPilot(t, contextpilot.Config{})
+	p := newPilot(contextpilot.Config{})
 	w := &planWindow{pilot: p, wait: time.Minute, limit: 64}
 	ctx, cancel := context.WithCancel(context.Background())
 	leader := w.ask(ctx, "leader")
@@ -152,7 +152,7 @@ func TestWindowOfACancelledLeader(t *testing.T) {
 
 // What users bring along may panic: the plan is retrieval order, and no caller waits for ever.
 func TestWindowSurvivesAPanic(t *testing.T) {
-	p := newPilot(t, contextpilot.Config{Limits: contextpilot.Limits{Group: func(contextpilot.Block) (string, int) { panic("no") }}})
+	p := newPilot(contextpilot.Config{Limits: contextpilot.Limits{Group: func(contextpilot.Block) (string, int) { panic("no") }}})
 	w := &planWindow{pilot: p, wait: time.Minute, limit: 2}
 	for _, plan := range together(t, w, []contextpilot.Request{{Blocks: texts("b", "a")}, {Blocks: texts("d", "c")}}) {
 		if plan.Fault == nil || len(plan.Items) != 2 {
@@ -170,10 +170,7 @@ func (panicking) Observed(contextpilot.Event, bool) {}
 
 // TestWindowPanics: if planning for a window panics, its other callers get an error, not an empty plan.
 func TestWindowPanics(t *testing.T) {
-	p, err := contextpilot.New(contextpilot.Config{Recorder: panicking{}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := newPilot(contextpilot.Config{Recorder: panicking{}})
 	w := &planWindow{pilot: p, wait: time.Hour, limit: 2}
 	results := make(chan error, 2)
 	for i := range 2 {
@@ -202,7 +199,7 @@ func (f onPlan) Observed(contextpilot.Event, bool)                              
 func TestWindowOfACallerThatLeavesLate(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	gone, left := make(chan error, 1), false
-	p := newPilot(t, contextpilot.Config{Recorder: onPlan(func(*contextpilot.Plan) {
+	p := newPilot(contextpilot.Config{Recorder: onPlan(func(*contextpilot.Plan) {
 		if cancel(); !left {
 			left = true
 			if err := <-gone; !errors.Is(err, context.Canceled) {

@@ -254,10 +254,10 @@ func TestRequestIDHeader(t *testing.T) {
 
 // A replacement character is no reason to leave a text alone.
 func TestStrangeCharacters(t *testing.T) {
+	first, body := chat("s", "q0", docs("a", "b", "c\uFFFD")), chat("s", "q1", docs("c\uFFFD", "b", "a"))
 	e := newEngine(t)
 	p := newProxy(t, e, nil)
-	post(p, chatPath, "", chat("s", "q0", docs("a", "b", "c\uFFFD")))
-	body := chat("s", "q1", docs("c\uFFFD", "b", "a"))
+	post(p, chatPath, "", first)
 	if w := post(p, chatPath, "", body); w.Code != http.StatusOK || !slices.Contains(contents(t, e.last()), docs("a", "b", "c\uFFFD")) {
 		t.Errorf("status %d, sent %s", w.Code, e.last())
 	}
