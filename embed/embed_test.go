@@ -129,7 +129,8 @@ func TestCosine(t *testing.T) {
 		}
 	}
 	_, err := embed.Cosine([]float32{1}, []float32{1, 2})
-	if dimension, ok := errors.AsType[*embed.DimensionError](err); !ok || !errors.Is(err, embed.ErrDimension) || dimension.Want != 1 || dimension.Got != 2 {
+	if dimension, ok := errors.AsType[*embed.DimensionError](err); !ok || !errors.Is(err, embed.ErrDimension) || dimension.Want != 1 ||
+		dimension.Got != 2 {
 		t.Errorf("other lengths = %v", err)
 	}
 }

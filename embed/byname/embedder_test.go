@@ -44,7 +44,8 @@ func TestSetting(t *testing.T) {
 		if want == "" {
 			continue
 		}
-		if _, err := byname.Open(byname.Setting{Value: value}, byname.Options{}); !strings.HasSuffix(message(err), `": `+want) || strings.Contains(message(err), "secret") {
+		if _, err := byname.Open(byname.Setting{Value: value}, byname.Options{}); !strings.HasSuffix(message(err), `": `+want) ||
+			strings.Contains(message(err), "secret") {
 			t.Errorf("%q is opened: %v", value, err)
 		}
 	}

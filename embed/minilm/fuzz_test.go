@@ -22,7 +22,11 @@ func file(t testing.TB, name string) []byte {
 // FuzzWeights: a file is refused, or each of its tensors has as many numbers as its shape says.
 func FuzzWeights(f *testing.F) {
 	f.Add(file(f, weightsFile))
-	f.Add([]byte("\x3d\x00\x00\x00\x00\x00\x00\x00" + `{"a":{"dtype":"F32","shape":[2,1],"data_offsets":[0,8]}}     ` + "\x00\x00\x80\x3f\x00\x00\x00\x40"))
+	f.Add(
+		[]byte(
+			"\x3d\x00\x00\x00\x00\x00\x00\x00" + `{"a":{"dtype":"F32","shape":[2,1],"data_offsets":[0,8]}}     ` + "\x00\x00\x80\x3f\x00\x00\x00\x40",
+		),
+	)
 	f.Fuzz(func(t *testing.T, data []byte) {
 		list, err := safetensors.Parse(data)
 		if err != nil {

@@ -141,7 +141,8 @@ func TestLazyFolder(t *testing.T) {
 				l := newLazy(s, opts)
 				defer l.Close()
 				err := l.Load(t.Context())
-				if !errors.Is(err, fs.ErrNotExist) || !strings.Contains(err.Error(), dir) || !strings.Contains(err.Error(), "ragpilot model pull minilm") {
+				if !errors.Is(err, fs.ErrNotExist) || !strings.Contains(err.Error(), dir) ||
+					!strings.Contains(err.Error(), "ragpilot model pull minilm") {
 					t.Errorf("an empty folder: %v", err)
 				}
 				if err := os.CopyFS(dir, os.DirFS("testdata/tiny")); err != nil {
@@ -159,7 +160,8 @@ func TestLazyFolder(t *testing.T) {
 				}
 				cut := newLazy(s, opts)
 				defer cut.Close()
-				if err := cut.Load(t.Context()); err == nil || !strings.Contains(err.Error(), weightsFile+" is not that of the model: 10 bytes, want ") {
+				if err := cut.Load(t.Context()); err == nil ||
+					!strings.Contains(err.Error(), weightsFile+" is not that of the model: 10 bytes, want ") {
 					t.Errorf("a file that was cut off: %v", err)
 				}
 			})

@@ -203,7 +203,8 @@ func TestTime(t *testing.T) {
 			t.Fatal(err)
 		}
 		start := time.Now()
-		if _, err := e.EmbedQuery(t.Context(), "a"); !errors.Is(err, openai.ErrUnavailable) || !errors.Is(err, context.DeadlineExceeded) || time.Since(start) != time.Second {
+		if _, err := e.EmbedQuery(t.Context(), "a"); !errors.Is(err, openai.ErrUnavailable) || !errors.Is(err, context.DeadlineExceeded) ||
+			time.Since(start) != time.Second {
 			t.Errorf("err = %v after %v", err, time.Since(start))
 		}
 		reason := errors.New("reason")
@@ -259,7 +260,10 @@ func TestBadAnswers(t *testing.T) {
 		})
 	}
 	f := newFake(t, nil, says(200, `{"data":[{"embedding":[1]}]}`))
-	if _, err := embedder(t, f, func(o *openai.Options) { o.Batch = 1 }).EmbedDocuments(t.Context(), []string{"a", "b"}); !errors.Is(err, embed.ErrDimension) {
+	if _, err := embedder(t, f, func(o *openai.Options) { o.Batch = 1 }).EmbedDocuments(t.Context(), []string{"a", "b"}); !errors.Is(
+		err,
+		embed.ErrDimension,
+	) {
 		t.Errorf("another length in the second batch: %v", err)
 	}
 	f = newFake(t, says(200, one))

@@ -89,7 +89,8 @@ func TestContextOfAllTokens(t *testing.T) {
 		if u := generate(t, e, behind("corpus", "What is 3?", 1)).Usage; u.PromptTokens != all || u.CachedTokens < r.Slots {
 			t.Errorf("%d documents: usage %+v, of the whole chat %d tokens", documents+1, u, all)
 		}
-		if info := e.Contexts(); len(info) != 1 || info[0].Slots != r.Slots || info[0].Documents != documents+1 || info[0].Task != "Answer questions about numbers." {
+		if info := e.Contexts(); len(info) != 1 || info[0].Slots != r.Slots || info[0].Documents != documents+1 ||
+			info[0].Task != "Answer questions about numbers." {
 			t.Errorf("%+v", info)
 		}
 	}
@@ -183,13 +184,17 @@ func TestContextRoom(t *testing.T) {
 	if got, err := e.GenerateTokens(t.Context(), request, prompt[:room-10], nil); err != nil || got.Usage.OutputTokens != 10 {
 		t.Errorf("%+v, error %v", got.Usage, err)
 	}
-	if _, err := e.GenerateTokens(t.Context(), request, prompt[:room-9], nil); !errors.Is(err, engines.ErrRefused) || !strings.Contains(err.Error(), fmt.Sprint(r.Slots+80)) {
+	if _, err := e.GenerateTokens(t.Context(), request, prompt[:room-9], nil); !errors.Is(err, engines.ErrRefused) ||
+		!strings.Contains(err.Error(), fmt.Sprint(r.Slots+80)) {
 		t.Errorf("error %v", err)
 	}
 	if err := e.Check(request, prompt[:room-9]); !errors.Is(err, engines.ErrRefused) {
 		t.Errorf("error %v of a check", err)
 	}
-	if _, err := local.Open(local.Config{Model: model, CacheBytes: int64((r.Slots/16 + 1) * pageBytes), Contexts: map[string]string{"c": r.File}}); !errors.Is(err, local.ErrCacheTooSmall) {
+	if _, err := local.Open(local.Config{Model: model, CacheBytes: int64((r.Slots/16 + 1) * pageBytes), Contexts: map[string]string{"c": r.File}}); !errors.Is(
+		err,
+		local.ErrCacheTooSmall,
+	) {
 		t.Errorf("error %v of a cache that the context fills", err)
 	}
 }
@@ -207,7 +212,8 @@ func TestContextRefused(t *testing.T) {
 		},
 		func(q engines.Request) error { return e.Check(q, []int32{1, 2}) },
 	} {
-		if err := run(behind("other", "a", 1)); !errors.Is(err, engines.ErrRefused) || !strings.Contains(err.Error(), `context "other": not loaded; there are ["manual"]`) {
+		if err := run(behind("other", "a", 1)); !errors.Is(err, engines.ErrRefused) ||
+			!strings.Contains(err.Error(), `context "other": not loaded; there are ["manual"]`) {
 			t.Errorf("error %v", err)
 		}
 	}
@@ -240,17 +246,21 @@ func TestContextEvents(t *testing.T) {
 	r := compressed(t, local.Compression{Model: model})
 	book := newLedger()
 	salts := map[string]bool{}
-	e := open(t, 200, local.Config{Model: model, CacheDir: dir, Contexts: map[string]string{"c": r.File}, OnCache: func(events []kvevents.Event) {
-		book.cache(slices.DeleteFunc(slices.Clone(events), func(e kvevents.Event) bool { return e.Medium != "" }))
-		for _, e := range events {
-			if e.Kind == kvevents.Stored && e.Parent.IsZero() {
-				salts[string(e.Salt)] = true
+	e := open(
+		t,
+		200,
+		local.Config{Model: model, CacheDir: dir, Contexts: map[string]string{"c": r.File}, OnCache: func(events []kvevents.Event) {
+			book.cache(slices.DeleteFunc(slices.Clone(events), func(e kvevents.Event) bool { return e.Medium != "" }))
+			for _, e := range events {
+				if e.Kind == kvevents.Stored && e.Parent.IsZero() {
+					salts[string(e.Salt)] = true
+				}
+				if slices.Contains(e.Tokens, -1) {
+					t.Errorf("%+v", e)
+				}
 			}
-			if slices.Contains(e.Tokens, -1) {
-				t.Errorf("%+v", e)
-			}
-		}
-	}})
+		}},
+	)
 	req := behind("c", text(1, 200), 4)
 	req.ID = "x"
 	var lost []contextpilot.Event
@@ -363,7 +373,8 @@ func TestCompressShapes(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			x.c.Model = model
 			r := compressed(t, x.c)
-			if r.Slots%16 != 0 || r.Slots == 0 || r.Slots > r.Tokens || x.parts > 0 && r.Parts != x.parts || x.slots != nil && r.Slots != x.slots(r.Tokens) {
+			if r.Slots%16 != 0 || r.Slots == 0 || r.Slots > r.Tokens || x.parts > 0 && r.Parts != x.parts ||
+				x.slots != nil && r.Slots != x.slots(r.Tokens) {
 				t.Errorf("%+v", r)
 			}
 			e := open(t, 300, local.Config{Model: model, Contexts: map[string]string{"c": r.File}})
@@ -374,7 +385,14 @@ func TestCompressShapes(t *testing.T) {
 
 // TestCompressNotes: the model writes notes if none are given, and progress comes to its end.
 func TestCompressNotes(t *testing.T) {
-	c := local.Compression{Model: reader(t), Documents: corpus(2, 100), Task: "Numbers.", Out: filepath.Join(t.TempDir(), "x"), MaxNotes: 20, ByDocument: true}
+	c := local.Compression{
+		Model:      reader(t),
+		Documents:  corpus(2, 100),
+		Task:       "Numbers.",
+		Out:        filepath.Join(t.TempDir(), "x"),
+		MaxNotes:   20,
+		ByDocument: true,
+	}
 	last, falls := 0.0, false
 	c.Progress = func(done float64) { falls, last = falls || done < last-0.2, done }
 	r, err := local.Compress(t.Context(), c)
@@ -421,7 +439,10 @@ func TestCompressRefused(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	out := filepath.Join(dir, "out")
-	if _, err := local.Compress(ctx, local.Compression{Model: model, Task: "x", Documents: corpus(1, 100), Notes: "1", Out: out}); !errors.Is(err, context.Canceled) {
+	if _, err := local.Compress(ctx, local.Compression{Model: model, Task: "x", Documents: corpus(1, 100), Notes: "1", Out: out}); !errors.Is(
+		err,
+		context.Canceled,
+	) {
 		t.Errorf("error %v after an interruption", err)
 	}
 	if _, err := os.Stat(out); err == nil {

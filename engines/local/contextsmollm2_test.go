@@ -46,7 +46,10 @@ func whole(documents []local.Document, question string) engines.Request {
 	for _, d := range documents {
 		system += d.Text + "\n\n"
 	}
-	return engines.Request{Messages: []engines.Message{{Role: engines.System, Content: system}, {Role: engines.User, Content: question}}, Extra: extra("ignore_eos", true)}
+	return engines.Request{
+		Messages: []engines.Message{{Role: engines.System, Content: system}, {Role: engines.User, Content: question}},
+		Extra:    extra("ignore_eos", true),
+	}
 }
 
 // TestSmolLM2ContextSpeed: behind a quarter of a corpus of 4,096 tokens answers come at 1.3 times the rate or more, its file has 0.08 of
@@ -54,7 +57,17 @@ func whole(documents []local.Document, question string) engines.Request {
 func TestSmolLM2ContextSpeed(t *testing.T) {
 	model := modeltest.Fast(t)
 	documents := documentation(t, 4096)
-	r, err := local.Compress(t.Context(), local.Compression{Model: model, Documents: documents, Task: about, Notes: "Settings and their defaults.", Window: 5000, Out: filepath.Join(t.TempDir(), "x")})
+	r, err := local.Compress(
+		t.Context(),
+		local.Compression{
+			Model:     model,
+			Documents: documents,
+			Task:      about,
+			Notes:     "Settings and their defaults.",
+			Window:    5000,
+			Out:       filepath.Join(t.TempDir(), "x"),
+		},
+	)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -184,7 +197,15 @@ func TestSmolLM2ContextTable(t *testing.T) {
 		documents := documentation(t, tokens)
 		files := map[string]string{}
 		for _, budget := range []string{"25%", "100%"} {
-			c := local.Compression{Model: model, Documents: documents, Task: about, Notes: "Settings and their defaults.", Window: 8000, Budget: budget, Out: filepath.Join(t.TempDir(), "x")}
+			c := local.Compression{
+				Model:     model,
+				Documents: documents,
+				Task:      about,
+				Notes:     "Settings and their defaults.",
+				Window:    8000,
+				Budget:    budget,
+				Out:       filepath.Join(t.TempDir(), "x"),
+			}
 			if budget == "100%" {
 				c.Format = "f32"
 			}
@@ -193,7 +214,14 @@ func TestSmolLM2ContextTable(t *testing.T) {
 				t.Fatal(err)
 			}
 			files[budget] = r.File
-			t.Logf("%6d  compress %s: %v, of them prefill %v, %d bytes", r.Tokens, budget, r.Took.Round(time.Millisecond), r.Prefill.Round(time.Millisecond), r.Bytes)
+			t.Logf(
+				"%6d  compress %s: %v, of them prefill %v, %d bytes",
+				r.Tokens,
+				budget,
+				r.Took.Round(time.Millisecond),
+				r.Prefill.Round(time.Millisecond),
+				r.Bytes,
+			)
 		}
 		for _, x := range []struct {
 			name string
@@ -224,7 +252,16 @@ func TestSmolLM2ContextTable(t *testing.T) {
 			if err := json.NewDecoder(bytes.NewReader(line)).Decode(&m); err != nil {
 				t.Fatalf("%v: %s", err, out)
 			}
-			t.Logf("%6d  %-22s %7d %7.2f %9.1f %9.2f %9.0f", tokens, x.name, m.Prompt, m.TTFT.Seconds(), 1000*m.Token, m.Open.Seconds(), float64(m.Peak)/1e6)
+			t.Logf(
+				"%6d  %-22s %7d %7.2f %9.1f %9.2f %9.0f",
+				tokens,
+				x.name,
+				m.Prompt,
+				m.TTFT.Seconds(),
+				1000*m.Token,
+				m.Open.Seconds(),
+				float64(m.Peak)/1e6,
+			)
 		}
 	}
 }
@@ -242,7 +279,11 @@ func printCell(t *testing.T, c cell) {
 	}
 	defer e.Close()
 	m := measured{Open: time.Since(began)}
-	generate(t, e, engines.Request{MaxTokens: 2, Messages: []engines.Message{{Role: engines.User, Content: strings.Repeat("Hello. ", 20)}}}) // reads the weights
+	generate(
+		t,
+		e,
+		engines.Request{MaxTokens: 2, Messages: []engines.Message{{Role: engines.User, Content: strings.Repeat("Hello. ", 20)}}},
+	) // reads the weights
 	e.Clear()
 	req := whole(documents, "What is the default?")
 	if !c.Whole {

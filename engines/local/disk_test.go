@@ -63,7 +63,13 @@ func TestChatOverARestart(t *testing.T) {
 			t.Errorf("turn %d: answer %q, without files %q", turn, got.Text, want.Text)
 		}
 		if got.Usage.CachedTokens != want.Usage.CachedTokens {
-			t.Errorf("turn %d: %d of %d tokens cached, in one process %d", turn, got.Usage.CachedTokens, got.Usage.PromptTokens, want.Usage.CachedTokens)
+			t.Errorf(
+				"turn %d: %d of %d tokens cached, in one process %d",
+				turn,
+				got.Usage.CachedTokens,
+				got.Usage.PromptTokens,
+				want.Usage.CachedTokens,
+			)
 		}
 		if computed, added := with.Stats().PromptTokens-before, int64(got.Usage.PromptTokens-known); turn > 0 && computed > added+31 {
 			t.Errorf("turn %d: %d prompt tokens were computed, %d were new", turn, computed, added)

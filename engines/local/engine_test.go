@@ -171,7 +171,8 @@ func TestBrokenOff(t *testing.T) {
 					}
 				}()
 				r, err := e.Generate(ctx, question, func(string) error { return onText(cancel) })
-				if !errors.Is(err, engines.ErrInterrupted) || !errors.Is(err, context.Canceled) && !errors.Is(err, enough) || r.Text == "" || r.Finish != "" {
+				if !errors.Is(err, engines.ErrInterrupted) || !errors.Is(err, context.Canceled) && !errors.Is(err, enough) || r.Text == "" ||
+					r.Finish != "" {
 					t.Errorf("%+v, error %v", r, err)
 				}
 			}()
@@ -286,7 +287,10 @@ func TestNothingInTheCache(t *testing.T) {
 	defer cancel()
 	for i := range 20 {
 		waiting.Go(func() {
-			if _, err := e.Generate(ctx, ask(fmt.Sprint("waiting-", i), fmt.Sprint("boat ", i, text(i, 100)), 3), nil); !errors.Is(err, context.Canceled) {
+			if _, err := e.Generate(ctx, ask(fmt.Sprint("waiting-", i), fmt.Sprint("boat ", i, text(i, 100)), 3), nil); !errors.Is(
+				err,
+				context.Canceled,
+			) {
 				t.Errorf("error %v", err)
 			}
 		})
@@ -343,19 +347,22 @@ func TestRefused(t *testing.T) {
 		req := engines.Request{ID: "r", Messages: []engines.Message{{Role: engines.User, Content: "hello"}}}
 		change(&req)
 		r, err := e.Generate(t.Context(), req, nil)
-		if !errors.Is(err, engines.ErrRefused) || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "request r") || r.ID != "r" {
+		if !errors.Is(err, engines.ErrRefused) || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "request r") ||
+			r.ID != "r" {
 			t.Errorf("want %s refused: %v", want, err)
 		}
 	}
 	for want, prompt := range map[string][]int32{
 		"prompt []": nil, "token 1 is -5": {3, -5}, "token 0 is 320": {320},
 	} {
-		if _, err := e.GenerateTokens(t.Context(), engines.Request{}, prompt, nil); !errors.Is(err, engines.ErrRefused) || !strings.Contains(err.Error(), want) {
+		if _, err := e.GenerateTokens(t.Context(), engines.Request{}, prompt, nil); !errors.Is(err, engines.ErrRefused) ||
+			!strings.Contains(err.Error(), want) {
 			t.Errorf("want %s refused: %v", want, err)
 		}
 	}
 	for want, answer := range map[string]string{`answer ""`: "", "answer of 300": strings.Repeat("0", 300)} {
-		if _, err := e.Score(t.Context(), ask("", "hello", 1), answer, nil); !errors.Is(err, engines.ErrRefused) || !strings.Contains(err.Error(), want) {
+		if _, err := e.Score(t.Context(), ask("", "hello", 1), answer, nil); !errors.Is(err, engines.ErrRefused) ||
+			!strings.Contains(err.Error(), want) {
 			t.Errorf("want %s refused: %v", want, err)
 		}
 	}

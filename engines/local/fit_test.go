@@ -22,7 +22,10 @@ func TestContextFit(t *testing.T) {
 	two := compressed(t, local.Compression{Model: model, Window: 400, Notes: notes})
 	files := map[string]string{
 		"notes": with.File, "parts": two.File,
-		"documents": compressed(t, local.Compression{Model: model, ByDocument: true, Notes: notes}).File, "short": compressed(t, local.Compression{Model: model}).File,
+		"documents": compressed(
+			t,
+			local.Compression{Model: model, ByDocument: true, Notes: notes},
+		).File, "short": compressed(t, local.Compression{Model: model}).File,
 		"no notes": compressed(t, local.Compression{Model: model, Scorer: "recent"}).File,
 	}
 	if two.Parts < 2 {
@@ -77,7 +80,11 @@ func TestContextFit(t *testing.T) {
 // TestContextFitStopped: of an answer that a text ends, as much is known as was given out.
 func TestContextFitStopped(t *testing.T) {
 	model := reader(t)
-	e := open(t, 400, local.Config{Model: model, Contexts: map[string]string{"notes": compressed(t, local.Compression{Model: model, Notes: text(9, 60)}).File}})
+	e := open(
+		t,
+		400,
+		local.Config{Model: model, Contexts: map[string]string{"notes": compressed(t, local.Compression{Model: model, Notes: text(9, 60)}).File}},
+	)
 	question := text(5, 40)
 	seen := map[bool]bool{}
 	for seed := 1; seed < 9 && len(seen) < 2; seed++ {

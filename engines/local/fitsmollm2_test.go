@@ -140,9 +140,25 @@ func TestSmolLM2ContextFit(t *testing.T) {
 	for _, kind := range order {
 		all := slices.Sorted(slices.Values(got[kind]))
 		n := len(all)
-		t.Logf("%-36s %3d answers, %3.0f %% warned of; drift %.2f, %.2f to %.2f", kind, n, 100*float64(warned[kind])/float64(n), all[n/2], all[n/20], all[n-1-n/20])
+		t.Logf(
+			"%-36s %3d answers, %3.0f %% warned of; drift %.2f, %.2f to %.2f",
+			kind,
+			n,
+			100*float64(warned[kind])/float64(n),
+			all[n/2],
+			all[n/20],
+			all[n-1-n/20],
+		)
 	}
-	right, wrong := float64(warned["other task"])/float64(len(got["other task"])), float64(warned["in the notes"])/float64(len(got["in the notes"]))
+	right, wrong := float64(
+		warned["other task"],
+	)/float64(
+		len(got["other task"]),
+	), float64(
+		warned["in the notes"],
+	)/float64(
+		len(got["in the notes"]),
+	)
 	if os.Getenv("RAGPILOT_FIT_BUDGET") == "" && (right < 0.6 || wrong > 0.2) {
 		t.Errorf("%.2f of the questions of another task are warned of, and %.2f of those that notes answer", right, wrong)
 	}

@@ -59,7 +59,8 @@ func TestReuse(t *testing.T) {
 			}
 			req.Extra = extra("ignore_eos", true, "recompute", 0.1)
 			got := generate(t, e, req)
-			if question := len(tokens) - blocks[2].To; got.Usage.CachedTokens < (len(tokens)-question)*8/10 || got.Usage.PromptTokens != len(tokens) {
+			if question := len(tokens) - blocks[2].To; got.Usage.CachedTokens < (len(tokens)-question)*8/10 ||
+				got.Usage.PromptTokens != len(tokens) {
 				t.Errorf("%+v of %d tokens, %d behind the blocks", got.Usage, len(tokens), question)
 			}
 			score, err := e.Score(t.Context(), req, "one two", nil)
@@ -108,7 +109,9 @@ func TestReuseIsNoPrefix(t *testing.T) {
 	generate(t, e, req)
 	mu.Lock()
 	defer mu.Unlock()
-	if len(events) < 2 || events[0].Kind != contextpilot.Served || events[1].Kind != contextpilot.Shrunk || events[1].Tokens != blocks[0].From || events[1].Prompt != len(tokens) {
+	if len(events) < 2 || events[0].Kind != contextpilot.Served || events[1].Kind != contextpilot.Shrunk ||
+		events[1].Tokens != blocks[0].From ||
+		events[1].Prompt != len(tokens) {
 		t.Errorf("%+v", events)
 	}
 	if n := e.Prefix(tokens, ""); n > blocks[0].To {

@@ -25,7 +25,8 @@ func TestSmolLM2(t *testing.T) {
 	defer e.Close()
 	prompt := []int32{1, 4093, 198, 1780, 314, 260, 3575, 282, 4649, 47, 2, 198, 1, 520, 9531, 198}
 	r, err := e.GenerateTokens(t.Context(), engines.Request{}, prompt, nil)
-	if err != nil || r.Text != "The capital of France is Paris." || r.Finish != "stop" || r.Usage.OutputTokens != 8 { // with the one that ends it
+	if err != nil || r.Text != "The capital of France is Paris." || r.Finish != "stop" ||
+		r.Usage.OutputTokens != 8 { // with the one that ends it
 		t.Errorf("%+v, error %v", r, err)
 	}
 	chat := engines.Request{Messages: []engines.Message{{Role: engines.User, Content: "What is the capital of France?"}}}
@@ -62,7 +63,14 @@ func TestSmolLM2Memory(t *testing.T) {
 		t.Fatal(err)
 	}
 	size, rest := file.Size(), resident-pool
-	t.Logf("%s%.1f MB resident, of them %.1f MB keys and values: %.2f of the file and %.1f MB", out, float64(resident)/1e6, float64(pool)/1e6, float64(rest)/float64(size), float64(rest-size)/1e6)
+	t.Logf(
+		"%s%.1f MB resident, of them %.1f MB keys and values: %.2f of the file and %.1f MB",
+		out,
+		float64(resident)/1e6,
+		float64(pool)/1e6,
+		float64(rest)/float64(size),
+		float64(rest-size)/1e6,
+	)
 	if most := size*16/10 + 64<<20; rest > most {
 		t.Errorf("%d bytes without keys and values, want at most %d", rest, most)
 	}

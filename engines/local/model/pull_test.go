@@ -148,7 +148,12 @@ func TestPullFails(t *testing.T) {
 		want    error
 		says    string
 	}{
-		"no network":     {`echo "WARNING: Failed to establish a new connection"; echo "ERROR: no matching distribution"; exit 1`, content, model.ErrNetwork, "ERROR: no matching distribution"},
+		"no network": {
+			`echo "WARNING: Failed to establish a new connection"; echo "ERROR: no matching distribution"; exit 1`,
+			content,
+			model.ErrNetwork,
+			"ERROR: no matching distribution",
+		},
 		"other failure":  {`echo "ERROR: disk full" >&2; exit 3`, content, model.ErrDownload, "exit status 3: ERROR: disk full"},
 		"nothing came":   {`exit 0`, content, model.ErrDownload, "0 wheels"},
 		"no zip":         {`echo nonsense > "$dest/x.whl"`, content, model.ErrDownload, "zip"},

@@ -62,11 +62,13 @@ func TestBlocksRefused(t *testing.T) {
 		`{` + ask + `,"blocks":[{"from":"a"}]}`:            "blocks",
 		`{` + ask + `,"blocks":[{"from":-1,"to":` + `1}]}`: "blocks[0] from -1",
 	} {
-		if got := r.post(t, chatPath, body); got.status != http.StatusBadRequest || !strings.Contains(strings.ReplaceAll(string(got.body), `\\\"`, `\"`), want) {
+		if got := r.post(t, chatPath, body); got.status != http.StatusBadRequest ||
+			!strings.Contains(strings.ReplaceAll(string(got.body), `\\\"`, `\"`), want) {
 			t.Errorf("status %d: %s, want %s", got.status, got.body, want)
 		}
 	}
-	if got := r.post(t, textPath, `{"prompt":"a","max_tokens":1,"blocks":[{"from":0,"to":1}]}`); got.status != http.StatusBadRequest || !strings.Contains(string(got.body), "blocks") {
+	if got := r.post(t, textPath, `{"prompt":"a","max_tokens":1,"blocks":[{"from":0,"to":1}]}`); got.status != http.StatusBadRequest ||
+		!strings.Contains(string(got.body), "blocks") {
 		t.Errorf("status %d: %s", got.status, got.body)
 	}
 }

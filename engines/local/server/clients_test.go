@@ -70,14 +70,21 @@ func TestVLLMClient(t *testing.T) {
 	if f.Session.Has || f.Priority.Has { // what there is not
 		t.Errorf("session %s, priority %s", f.Session, f.Priority)
 	}
-	if f.BlockSize != 16 || f.Window != r.engine.Context() || f.Blocks != r.engine.Stats().Blocks || f.Version != "test" || !slices.Equal(f.Models, []string{"tiny"}) || time.Since(f.Started) > time.Hour {
+	if f.BlockSize != 16 || f.Window != r.engine.Context() || f.Blocks != r.engine.Stats().Blocks || f.Version != "test" ||
+		!slices.Equal(f.Models, []string{"tiny"}) ||
+		time.Since(f.Started) > time.Hour {
 		t.Errorf("%+v", f)
 	}
 	sources, err := engine.EventSources(t.Context())
-	if at := r.publisher.Config(); err != nil || len(sources) != 1 || sources[0].Endpoint != at.Endpoint || sources[0].Replay != at.Replay || sources[0].Topic != at.Topic {
+	if at := r.publisher.Config(); err != nil || len(sources) != 1 || sources[0].Endpoint != at.Endpoint || sources[0].Replay != at.Replay ||
+		sources[0].Topic != at.Topic {
 		t.Errorf("%+v, %v", sources, err)
 	}
-	req := engines.Request{ID: "ID with-odd_characters.1:2/3", MaxTokens: 4, Messages: []engines.Message{{Role: engines.User, Content: strings.Repeat("Tides and boats. ", 20)}}}
+	req := engines.Request{
+		ID:        "ID with-odd_characters.1:2/3",
+		MaxTokens: 4,
+		Messages:  []engines.Message{{Role: engines.User, Content: strings.Repeat("Tides and boats. ", 20)}},
+	}
 	chat := func(tenant string) vllm.Response {
 		t.Helper()
 		response, err := engine.Chat(t.Context(), vllm.Request{Request: req, Tenant: tenant}, nil)
@@ -88,7 +95,8 @@ func TestVLLMClient(t *testing.T) {
 	}
 	cold, warm, other := chat(""), chat(""), chat("blue")
 	n := len(cold.PromptTokens)
-	if cold.Usage.CachedTokens != 0 || warm.Usage.CachedTokens != (n-1)/16*16 || other.Usage.CachedTokens != 0 || cold.Usage.PromptTokens != n {
+	if cold.Usage.CachedTokens != 0 || warm.Usage.CachedTokens != (n-1)/16*16 || other.Usage.CachedTokens != 0 ||
+		cold.Usage.PromptTokens != n {
 		t.Errorf("%d tokens; cached %d, %d, of another tenant %d", n, cold.Usage.CachedTokens, warm.Usage.CachedTokens, other.Usage.CachedTokens)
 	}
 	tokens, err := engine.TokenizeChat(t.Context(), req.Messages)
@@ -99,7 +107,8 @@ func TestVLLMClient(t *testing.T) {
 		t.Errorf("%+v", f)
 	}
 	m, err := engine.Metrics(t.Context())
-	if err != nil || m.Hits != int64(warm.Usage.CachedTokens) || m.Queries != int64(3*n) || m.Prompt != int64(3*n) || m.Generated != 12 || m.Cached != m.Hits {
+	if err != nil || m.Hits != int64(warm.Usage.CachedTokens) || m.Queries != int64(3*n) || m.Prompt != int64(3*n) || m.Generated != 12 ||
+		m.Cached != m.Hits {
 		t.Errorf("%+v, %v", m, err)
 	}
 	if err := engine.ResetCache(t.Context()); err != nil {

@@ -28,11 +28,18 @@ func TestShapes(t *testing.T) {
 			if chat {
 				text, object, prefix = at(whole, "choices", 0, "message", "content"), "chat.completion", "chatcmpl-"
 			}
-			if whole["id"] != prefix+"abc" || whole["object"] != object || whole["model"] != "tiny" || at(whole, "choices", 0, "finish_reason") != "length" || text == "" {
+			if whole["id"] != prefix+"abc" || whole["object"] != object || whole["model"] != "tiny" ||
+				at(whole, "choices", 0, "finish_reason") != "length" ||
+				text == "" {
 				t.Errorf("%v", whole)
 			}
 			prompt := at(whole, "usage", "prompt_tokens").(float64)
-			want := map[string]any{"prompt_tokens": prompt, "completion_tokens": 12., "total_tokens": prompt + 12, "prompt_tokens_details": map[string]any{"cached_tokens": 0.}}
+			want := map[string]any{
+				"prompt_tokens":         prompt,
+				"completion_tokens":     12.,
+				"total_tokens":          prompt + 12,
+				"prompt_tokens_details": map[string]any{"cached_tokens": 0.},
+			}
 			if fmt.Sprint(whole["usage"]) != fmt.Sprint(want) {
 				t.Errorf("usage %v, want %v", whole["usage"], want)
 			}
@@ -61,7 +68,8 @@ func TestShapes(t *testing.T) {
 			}
 			last := chunks[len(chunks)-1]
 			cached := float64((int(prompt) - 1) / 16 * 16)
-			if len(last["choices"].([]any)) != 0 || at(last, "usage", "prompt_tokens_details", "cached_tokens") != cached || at(last, "usage", "total_tokens") != prompt+12 {
+			if len(last["choices"].([]any)) != 0 || at(last, "usage", "prompt_tokens_details", "cached_tokens") != cached ||
+				at(last, "usage", "total_tokens") != prompt+12 {
 				t.Errorf("last chunk %v, want %v cached", last, cached)
 			}
 			if at(chunks[len(chunks)-2], "choices", 0, "finish_reason") != "length" {
@@ -101,10 +109,15 @@ func TestPrompts(t *testing.T) {
 		}
 	}
 	other := answer(quote(strings.Replace(text, "boats", "coats", 1)))
-	several := `{"ignore_eos":true,"prompt":[` + quote(text) + `,` + quote(strings.Replace(text, "boats", "coats", 1)) + `,` + list + `],"return_token_ids":true`
+	several := `{"ignore_eos":true,"prompt":[` + quote(
+		text,
+	) + `,` + quote(
+		strings.Replace(text, "boats", "coats", 1),
+	) + `,` + list + `],"return_token_ids":true`
 	o := r.post(t, textPath, several+`}`).object(t)
 	for i, w := range []string{want, other, want} {
-		if at(o, "choices", i, "text") != w || at(o, "choices", i, "index") != float64(i) || len(at(o, "choices", i, "prompt_token_ids").([]any)) != len(tokens) {
+		if at(o, "choices", i, "text") != w || at(o, "choices", i, "index") != float64(i) ||
+			len(at(o, "choices", i, "prompt_token_ids").([]any)) != len(tokens) {
 			t.Errorf("choice %d: %v, want %q", i, at(o, "choices", i), w)
 		}
 	}
@@ -116,7 +129,8 @@ func TestPrompts(t *testing.T) {
 	if got != [3]string{want, other, want} {
 		t.Errorf("streamed %q", got)
 	}
-	parts := r.post(t, chatPath, `{"messages":[{"role":"user","content":[{"type":"text","text":"a"},{"type":"text","text":"b"}]}],"max_tokens":1,"return_token_ids":true}`).object(t)
+	parts := r.post(t, chatPath, `{"messages":[{"role":"user","content":[{"type":"text","text":"a"},{"type":"text","text":"b"}]}],"max_tokens":1,"return_token_ids":true}`).
+		object(t)
 	plain := r.post(t, chatPath, `{"messages":[{"role":"user","content":"a\nb"}],"max_completion_tokens":1,"return_token_ids":true}`).object(t)
 	if fmt.Sprint(parts["prompt_token_ids"]) != fmt.Sprint(plain["prompt_token_ids"]) || plain["prompt_token_ids"] == nil {
 		t.Errorf("%v\n%v", parts, plain)
@@ -244,7 +258,8 @@ func TestRefused(t *testing.T) {
 			o := got.object(t)
 			message, _ := at(o, "error", "message").(string)
 			param, _ := at(o, "error", "param").(string)
-			if got.status != c.status || at(o, "error", "code") != float64(c.status) || at(o, "error", "type") == "" || param != c.param || !strings.Contains(message, c.want) {
+			if got.status != c.status || at(o, "error", "code") != float64(c.status) || at(o, "error", "type") == "" || param != c.param ||
+				!strings.Contains(message, c.want) {
 				t.Errorf("status %d: %s\nwant %d about %q with %q", got.status, got.body, c.status, c.param, c.want)
 			}
 			if strings.Contains(message, "engine") || len(message) > 600 {
@@ -321,7 +336,8 @@ func TestTokens(t *testing.T) {
 	const text = "Ebbe & <Flut> 🌊 at 6:15"
 	got := r.post(t, "/tokenize", `{"model":"tiny","prompt":`+quote(text)+`,"return_token_strs":true}`).object(t)
 	tokens := got["tokens"].([]any)
-	if got["count"] != float64(len(tokens)) || got["max_model_len"] != float64(r.engine.Context()) || len(tokens) == 0 || len(got["token_strs"].([]any)) != len(tokens) {
+	if got["count"] != float64(len(tokens)) || got["max_model_len"] != float64(r.engine.Context()) || len(tokens) == 0 ||
+		len(got["token_strs"].([]any)) != len(tokens) {
 		t.Errorf("%v", got)
 	}
 	list := strings.Join(strings.Fields(fmt.Sprint(tokens)), ",")

@@ -34,7 +34,9 @@ func TestContext(t *testing.T) {
 		plain := r.post(t, path, `{`+body+`}`).object(t)["usage"].(map[string]any)
 		behind := r.post(t, path, `{"context":"manual",`+body+`}`).object(t)["usage"].(map[string]any)
 		cached := behind["prompt_tokens_details"].(map[string]any)["cached_tokens"].(float64)
-		if got := behind["prompt_tokens"].(float64); got < float64(slots)+1 || cached != float64(slots) || plain["prompt_tokens"].(float64) > 100 || behind["completion_tokens"] != plain["completion_tokens"] {
+		if got := behind["prompt_tokens"].(float64); got < float64(slots)+1 || cached != float64(slots) ||
+			plain["prompt_tokens"].(float64) > 100 ||
+			behind["completion_tokens"] != plain["completion_tokens"] {
 			t.Errorf("%s: %v, without a context %v; it has %d slots", path, behind, plain, slots)
 		}
 		for _, x := range []struct{ name, want string }{{`"other"`, `context "other": not loaded; there are ["manual"]`}, {`7`, "context 7: want a text"}} {
@@ -65,7 +67,8 @@ func TestContext(t *testing.T) {
 	if at(fit, "other_task") == true {
 		task = "other"
 	}
-	if counts["unknown"] != 1 || counts["same"]+counts["other"] != 3 || counts[task] < 2 { // a short chat; a text of 16 tokens, and the last two
+	if counts["unknown"] != 1 || counts["same"]+counts["other"] != 3 ||
+		counts[task] < 2 { // a short chat; a text of 16 tokens, and the last two
 		t.Errorf("%v, want two at least of %q", counts, task)
 	}
 }

@@ -91,7 +91,9 @@ func talk(t *testing.T, r *rig, random *rand.Rand, requests int) (prompts []prom
 	t.Helper()
 	var documents [6][]int32
 	for i := range documents {
-		documents[i] = r.engine.Tokenize(fmt.Sprintf("Document %d says that boat %d leaves the harbour with tide number %d of the day.", i, 7*i, 11*i))
+		documents[i] = r.engine.Tokenize(
+			fmt.Sprintf("Document %d says that boat %d leaves the harbour with tide number %d of the day.", i, 7*i, 11*i),
+		)
 	}
 	salts := []string{"", "", "blue", "red"}
 	for range requests {
@@ -107,7 +109,9 @@ func talk(t *testing.T, r *rig, random *rand.Rand, requests int) (prompts []prom
 		limit <- struct{}{}
 		group.Go(func() {
 			defer func() { <-limit }()
-			body, err := json.Marshal(map[string]any{"prompt": p.tokens, "cache_salt": p.salt, "max_tokens": 1 + i%40, "ignore_eos": true, "stream": true})
+			body, err := json.Marshal(
+				map[string]any{"prompt": p.tokens, "cache_salt": p.salt, "max_tokens": 1 + i%40, "ignore_eos": true, "stream": true},
+			)
 			if err != nil {
 				t.Error(err)
 				return

@@ -98,7 +98,8 @@ func TestSlowClient(t *testing.T) {
 	}
 	await(t, "its end", func() bool {
 		s := r.engine.Stats()
-		return s.Running == 0 && s.UsedBlocks == 0 && !strings.Contains(string(r.do(t, http.MethodGet, "/metrics", "").body), `finished_reason="abort",model_name="tiny"} 0`)
+		return s.Running == 0 && s.UsedBlocks == 0 &&
+			!strings.Contains(string(r.do(t, http.MethodGet, "/metrics", "").body), `finished_reason="abort",model_name="tiny"} 0`)
 	})
 	if got := r.post(t, chatPath, `{`+ask+`}`); got.status != http.StatusOK {
 		t.Errorf("status %d: %s", got.status, got.body)
@@ -301,7 +302,11 @@ func TestForget(t *testing.T) {
 func TestTogether(t *testing.T) {
 	r := start(t, nil)
 	body := func(i int) string {
-		return fmt.Sprintf(`{"prompt":"%s Boat %d goes out with the tide.","max_tokens":40,"ignore_eos":true,"stream":true}`, strings.Repeat("The harbour. ", i%4), i%8)
+		return fmt.Sprintf(
+			`{"prompt":"%s Boat %d goes out with the tide.","max_tokens":40,"ignore_eos":true,"stream":true}`,
+			strings.Repeat("The harbour. ", i%4),
+			i%8,
+		)
 	}
 	text := func(a answered) string {
 		var b strings.Builder

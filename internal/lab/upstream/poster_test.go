@@ -30,7 +30,12 @@ func status(code int) *http.Response {
 }
 
 // runPoster runs a Poster whose n-th call, from 0, is answered by answer, and returns the bodies that arrived.
-func runPoster(t *testing.T, o upstream.PosterOptions, lost []upstream.Eviction, answer func(n int) (*http.Response, error)) ([]string, upstream.PosterStats) {
+func runPoster(
+	t *testing.T,
+	o upstream.PosterOptions,
+	lost []upstream.Eviction,
+	answer func(n int) (*http.Response, error),
+) ([]string, upstream.PosterStats) {
 	t.Helper()
 	var bodies []string
 	o.URL = "http://sidecar/"

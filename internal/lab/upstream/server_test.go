@@ -79,9 +79,19 @@ func TestAccepted(t *testing.T) {
 		{"string", chat, `{"messages":[{"role":"user","content":"one two three"}]}`, 3},
 		{"parts", chat, `{"messages":[{"role":"user","content":[{"type":"text","text":"one"},{"type":"text","text":"two"}]}]}`, 2},
 		{"no parts", chat, `{"messages":[{"role":"user","content":[]}]}`, 0},
-		{"tool message", chat, `{"messages":[{"role":"user","content":"one"},{"role":"assistant","content":null,"tool_calls":[7]},{"role":"tool","tool_call_id":"x","content":"two"}]}`, 5},
+		{
+			"tool message",
+			chat,
+			`{"messages":[{"role":"user","content":"one"},{"role":"assistant","content":null,"tool_calls":[7]},{"role":"tool","tool_call_id":"x","content":"two"}]}`,
+			5,
+		},
 		{"tools", chat, `{"tools":["one"],"messages":[{"role":"user","content":"two"}]}`, 6},
-		{"null everywhere", chat, `{"tools":null,"stream":null,"max_tokens":null,"stream_options":null,"rid":null,"messages":[{"role":"user","content":"two"}]}`, 1},
+		{
+			"null everywhere",
+			chat,
+			`{"tools":null,"stream":null,"max_tokens":null,"stream_options":null,"rid":null,"messages":[{"role":"user","content":"two"}]}`,
+			1,
+		},
 		{"unknown members", chat, `{"zebra":{"a":[1]},"temperature":0.5,"messages":[{"role":"user","content":"two","name":"x"}]}`, 1},
 		{"list of IDs as rid", chat, `{"rid":["a","b"],"messages":[{"role":"user","content":"two"}]}`, 1},
 		{"prompt", text, `{"prompt":"one two"}`, 2},
@@ -208,7 +218,12 @@ func TestReplies(t *testing.T) {
 		{"lorem", upstream.Options{Reply: upstream.Lorem, Tokens: 2}, `{`, "lorem ipsum"},
 		{"echo", upstream.Options{Reply: upstream.Echo}, `{`, "what is it?"},
 		{"echo, cut", upstream.Options{Reply: upstream.Echo, Tokens: 2}, `{`, "what is"},
-		{"digest", upstream.Options{Reply: upstream.Digest}, `{`, "digest " + upstream.DigestOf([]engines.Message{{Role: engines.User, Content: "what is it?"}})},
+		{
+			"digest",
+			upstream.Options{Reply: upstream.Digest},
+			`{`,
+			"digest " + upstream.DigestOf([]engines.Message{{Role: engines.User, Content: "what is it?"}}),
+		},
 		{"unknown", upstream.Options{Reply: "zebra", Tokens: 1}, `{`, "0"},
 	}
 	for _, tt := range tests {
@@ -265,7 +280,11 @@ func TestDelays(t *testing.T) {
 	}{
 		{"at once", upstream.Options{}, []time.Duration{0, 0}},
 		{"fixed", upstream.Options{Delay: time.Second}, []time.Duration{time.Second, time.Second}},
-		{"each token", upstream.Options{Delay: time.Second, TokenDelay: time.Minute}, []time.Duration{time.Second + 2*time.Minute, time.Second + 2*time.Minute}},
+		{
+			"each token",
+			upstream.Options{Delay: time.Second, TokenDelay: time.Minute},
+			[]time.Duration{time.Second + 2*time.Minute, time.Second + 2*time.Minute},
+		},
 		{"by cost", upstream.Options{Cost: &cost}, []time.Duration{47 * time.Millisecond, 15 * time.Millisecond}},
 	}
 	for _, tt := range tests {

@@ -16,7 +16,8 @@ func TestStub(t *testing.T) {
 	for name, change := range map[string]func(*openai.Config){"streamed": nil, "whole": nothingStreamed} {
 		t.Run(name, func(t *testing.T) {
 			engine := start(t, upstream.Options{Stub: true}, change)
-			if got := ask(t, engine, "", long, 0); got.Text != "ok" || got.Finish != "stop" || got.Usage.OutputTokens != 1 || !got.Usage.CachedKnown {
+			if got := ask(t, engine, "", long, 0); got.Text != "ok" || got.Finish != "stop" || got.Usage.OutputTokens != 1 ||
+				!got.Usage.CachedKnown {
 				t.Errorf("%+v", got)
 			}
 		})

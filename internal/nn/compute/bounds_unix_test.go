@@ -230,7 +230,13 @@ func TestKernelBounds(t *testing.T) {
 		dims := []int{8, 16, 24, 32, 40, 48, 64, 72, 80, 96, 128, 256}
 		dim, tokens := dims[i%len(dims)], 1+random.IntN(PageTokens)
 		stride := 2 * PageTokens * (1 + random.IntN(3))
-		queries, keys, next := f.copied(randomFloats(dim*maxQueries, random.Uint64())), f.copied(randomFloats(dim*PageTokens, random.Uint64())), f.copied(randomFloats(dim*PageTokens, random.Uint64()))
+		queries, keys, next := f.copied(
+			randomFloats(dim*maxQueries, random.Uint64()),
+		), f.copied(
+			randomFloats(dim*PageTokens, random.Uint64()),
+		), f.copied(
+			randomFloats(dim*PageTokens, random.Uint64()),
+		)
 		if random.IntN(3) == 0 {
 			next = nil
 		}

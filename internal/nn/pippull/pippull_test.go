@@ -138,7 +138,8 @@ func TestFetchFails(t *testing.T) {
 	}
 	given := wanted
 	given.Program = []string{"no-such-program-of-the-tests"}
-	if _, err := given.Fetch(t.Context(), t.TempDir(), nil); !errors.Is(err, pippull.ErrNoTool) || !strings.Contains(err.Error(), given.Program[0]) {
+	if _, err := given.Fetch(t.Context(), t.TempDir(), nil); !errors.Is(err, pippull.ErrNoTool) ||
+		!strings.Contains(err.Error(), given.Program[0]) {
 		t.Errorf("a given program that is not there: %v", err)
 	}
 }

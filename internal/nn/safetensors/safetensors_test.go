@@ -24,8 +24,11 @@ func TestParse(t *testing.T) {
 		{Name: "c", DType: "I64", Shape: []int{}, Data: bytes.Repeat([]byte{3}, 8)},
 		{Name: "d", DType: "F16", Shape: []int{0, 4}, Data: nil},
 	}
-	data := file(`{"__metadata__":{"format":"pt"},"d":{"dtype":"F16","shape":[0,4],"data_offsets":[42,42]},"a":{"dtype":"F32","shape":[2,3],"data_offsets":[0,24]},`+
-		`"b":{"dtype":"BF16","shape":[5],"data_offsets":[24,34]},"c":{"dtype":"I64","shape":[],"data_offsets":[34,42]}}`, 0)
+	data := file(
+		`{"__metadata__":{"format":"pt"},"d":{"dtype":"F16","shape":[0,4],"data_offsets":[42,42]},"a":{"dtype":"F32","shape":[2,3],"data_offsets":[0,24]},`+
+			`"b":{"dtype":"BF16","shape":[5],"data_offsets":[24,34]},"c":{"dtype":"I64","shape":[],"data_offsets":[34,42]}}`,
+		0,
+	)
 	for _, tensor := range want {
 		data = append(data, tensor.Data...)
 	}
@@ -54,17 +57,23 @@ var broken = map[string]struct {
 	"header too long": {file(`{}`, 0)[:9], "a header of 2 bytes in a file of 9"},
 	"huge header":     {binary.LittleEndian.AppendUint64(nil, math.MaxUint64), "18446744073709551615"},
 	"no object":       {file(`[]`, 0), "want an object"},
-	"twice":           {file(`{"a":{"dtype":"F32","shape":[0],"data_offsets":[0,0]},"a":{"dtype":"F32","shape":[0],"data_offsets":[0,0]}}`, 0), `"a" twice`},
-	"outside":         {file(`{"a":{"dtype":"F32","shape":[2],"data_offsets":[0,8]}}`, 4), "bytes 0 to 8 of 4"},
-	"backwards":       {file(`{"a":{"dtype":"F32","shape":[1],"data_offsets":[4,0]}}`, 4), "bytes 4 to 0 of 4"},
+	"twice": {
+		file(`{"a":{"dtype":"F32","shape":[0],"data_offsets":[0,0]},"a":{"dtype":"F32","shape":[0],"data_offsets":[0,0]}}`, 0),
+		`"a" twice`,
+	},
+	"outside":   {file(`{"a":{"dtype":"F32","shape":[2],"data_offsets":[0,8]}}`, 4), "bytes 0 to 8 of 4"},
+	"backwards": {file(`{"a":{"dtype":"F32","shape":[1],"data_offsets":[4,0]}}`, 4), "bytes 4 to 0 of 4"},
 	"overlap": {
 		file(`{"a":{"dtype":"F32","shape":[2],"data_offsets":[0,8]},"b":{"dtype":"F32","shape":[2],"data_offsets":[4,12]}}`, 12),
 		`"b": bytes 4 to 12: those up to 8 are another tensor's`,
 	},
-	"hole":         {file(`{"a":{"dtype":"F32","shape":[1],"data_offsets":[4,8]}}`, 8), "those from 0 on belong to no tensor"},
-	"rest":         {file(`{"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}}`, 8), "8 bytes of tensors, and the header says 4"},
-	"wrong shape":  {file(`{"a":{"dtype":"F16","shape":[1],"data_offsets":[0,4]}}`, 4), "shape [1] of F16: 4 bytes, want 2"},
-	"huge shape":   {file(`{"a":{"dtype":"F32","shape":[4294967296,4294967296,4],"data_offsets":[0,4]}}`, 4), "shape [4294967296 4294967296 4]"},
+	"hole":        {file(`{"a":{"dtype":"F32","shape":[1],"data_offsets":[4,8]}}`, 8), "those from 0 on belong to no tensor"},
+	"rest":        {file(`{"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}}`, 8), "8 bytes of tensors, and the header says 4"},
+	"wrong shape": {file(`{"a":{"dtype":"F16","shape":[1],"data_offsets":[0,4]}}`, 4), "shape [1] of F16: 4 bytes, want 2"},
+	"huge shape": {
+		file(`{"a":{"dtype":"F32","shape":[4294967296,4294967296,4],"data_offsets":[0,4]}}`, 4),
+		"shape [4294967296 4294967296 4]",
+	},
 	"negative":     {file(`{"a":{"dtype":"F32","shape":[-1],"data_offsets":[0,4]}}`, 4), "shape [-1]"},
 	"unknown type": {file(`{"a":{"dtype":"F4","shape":[1],"data_offsets":[0,4]}}`, 4), `dtype "F4"`},
 	"two objects":  {file(`{}{}`, 0), "something follows"},
@@ -108,8 +117,10 @@ func FuzzParse(f *testing.F) {
 
 // The factors of Llama 3.1 8B: the first frequencies stay, the last are divided by 8.
 func TestLlama3Frequencies(t *testing.T) {
-	c, err := safetensors.ParseConfig([]byte(`{"hidden_size":4096,"num_attention_heads":32,"rope_theta":500000,"bos_token_id":null,"eos_token_id":[1,2],
-		"rope_scaling":{"rope_type":"llama3","factor":8,"low_freq_factor":1,"high_freq_factor":4,"original_max_position_embeddings":8192}}`))
+	c, err := safetensors.ParseConfig(
+		[]byte(`{"hidden_size":4096,"num_attention_heads":32,"rope_theta":500000,"bos_token_id":null,"eos_token_id":[1,2],
+		"rope_scaling":{"rope_type":"llama3","factor":8,"low_freq_factor":1,"high_freq_factor":4,"original_max_position_embeddings":8192}}`),
+	)
 	if err != nil {
 		t.Fatal(err)
 	}

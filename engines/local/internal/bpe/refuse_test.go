@@ -19,8 +19,11 @@ func TestUnsupportedFilesAreRefused(t *testing.T) {
 		patch func(doc map[string]json.RawMessage, model map[string]any)
 		want  string
 	}{
-		"model":     {func(_ map[string]json.RawMessage, m map[string]any) { m["type"] = "Unigram" }, `model.type "Unigram"`},
-		"fallback":  {func(_ map[string]json.RawMessage, m map[string]any) { m["byte_fallback"] = true }, `pre_tokenizer "Sequence" with model.byte_fallback`},
+		"model": {func(_ map[string]json.RawMessage, m map[string]any) { m["type"] = "Unigram" }, `model.type "Unigram"`},
+		"fallback": {
+			func(_ map[string]json.RawMessage, m map[string]any) { m["byte_fallback"] = true },
+			`pre_tokenizer "Sequence" with model.byte_fallback`,
+		},
 		"dropout":   {func(_ map[string]json.RawMessage, m map[string]any) { m["dropout"] = .1 }, "dropout 0.1"},
 		"prefix":    {func(_ map[string]json.RawMessage, m map[string]any) { m["continuing_subword_prefix"] = "##" }, `"##"`},
 		"suffix":    {func(_ map[string]json.RawMessage, m map[string]any) { m["end_of_word_suffix"] = "</w>" }, `"</w>"`},
@@ -30,7 +33,9 @@ func TestUnsupportedFilesAreRefused(t *testing.T) {
 			d["pre_tokenizer"] = raw(`{"type":"ByteLevel","add_prefix_space":true}`)
 		}, "add_prefix_space"},
 		"expression": {func(d map[string]json.RawMessage, _ map[string]any) {
-			d["pre_tokenizer"] = raw(`{"type":"Sequence","pretokenizers":[{"type":"Split","pattern":{"Regex":"\\w+"},"behavior":"Isolated"},{"type":"ByteLevel","use_regex":false}]}`)
+			d["pre_tokenizer"] = raw(
+				`{"type":"Sequence","pretokenizers":[{"type":"Split","pattern":{"Regex":"\\w+"},"behavior":"Isolated"},{"type":"ByteLevel","use_regex":false}]}`,
+			)
 		}, `\\w+`},
 		"normalizer": {func(d map[string]json.RawMessage, _ map[string]any) { d["normalizer"] = raw(`{"type":"Lowercase"}`) }, "Lowercase"},
 		"decoder":    {func(d map[string]json.RawMessage, _ map[string]any) { d["decoder"] = raw(`{"type":"WordPiece"}`) }, "WordPiece"},
@@ -98,7 +103,9 @@ func TestUnknownBytes(t *testing.T) {
 
 func TestFirstToken(t *testing.T) {
 	tok := small(t, func(d map[string]json.RawMessage, _ map[string]any) {
-		d["post_processor"] = json.RawMessage(`{"type":"Sequence","processors":[{"type":"ByteLevel"},{"type":"TemplateProcessing","single":[{"SpecialToken":{"id":"<|im_start|>"}},{"Sequence":{"id":"A"}}]}]}`)
+		d["post_processor"] = json.RawMessage(
+			`{"type":"Sequence","processors":[{"type":"ByteLevel"},{"type":"TemplateProcessing","single":[{"SpecialToken":{"id":"<|im_start|>"}},{"Sequence":{"id":"A"}}]}]}`,
+		)
 	})
 	want, _ := tok.ID("<|im_start|>")
 	if id, ok := tok.First(); id != want || !ok {

@@ -268,7 +268,10 @@ func TestBrokenVocabulariesOfPieces(t *testing.T) {
 func TestOtherKindsOfVocabularies(t *testing.T) {
 	for _, kind := range []string{"gemma4", "bert", "t5", "rwkv", "plamo2", "no_vocab", ""} {
 		_, err := bpe.FromGGUF(metadata(t, least().pairs(map[string]any{"tokenizer.ggml.model": kind})...))
-		if want := fmt.Sprintf(`key "tokenizer.ggml.model": %q: not supported; want "gpt2" or "llama"`, kind); !errors.Is(err, bpe.ErrUnsupported) ||
+		if want := fmt.Sprintf(`key "tokenizer.ggml.model": %q: not supported; want "gpt2" or "llama"`, kind); !errors.Is(
+			err,
+			bpe.ErrUnsupported,
+		) ||
 			!strings.Contains(err.Error(), want) {
 			t.Errorf("the error is %v, want one with %s", err, want)
 		}

@@ -62,10 +62,22 @@ func TestRender(t *testing.T) {
 	}{
 		"chatml": {chatML, chat, "<|im_start|>user\n one<|im_end|>\n<|im_start|>assistant\n<think>\nhm\n</think>\n\ntwo<|im_end|>\n" +
 			"<|im_start|>user\nthree\n<|im_end|>\n<|im_start|>assistant\n"},
-		"default system":       {chatMLWithSystem, chat[:1], "<|im_start|>system\nYou are a test<|im_end|>\n<|im_start|>user\n one<|im_end|>\n<|im_start|>assistant\n"},
-		"default system given": {chatMLWithSystem, withSystem, "<|im_start|>system\nbe <|im_end|>\n<|im_start|>user\nhi<|im_end|>\n<|im_start|>assistant\n"},
+		"default system": {
+			chatMLWithSystem,
+			chat[:1],
+			"<|im_start|>system\nYou are a test<|im_end|>\n<|im_start|>user\n one<|im_end|>\n<|im_start|>assistant\n",
+		},
+		"default system given": {
+			chatMLWithSystem,
+			withSystem,
+			"<|im_start|>system\nbe <|im_end|>\n<|im_start|>user\nhi<|im_end|>\n<|im_start|>assistant\n",
+		},
 		"default system empty": {chatMLWithSystem, nil, "<|im_start|>assistant\n"},
-		"escaped":              {chatMLEscaped, chat[:1], "<|im_start|>system\nYou are two\nlines.<|im_end|>\n<|im_start|>user\n one<|im_end|>\n<|im_start|>assistant\n"},
+		"escaped": {
+			chatMLEscaped,
+			chat[:1],
+			"<|im_start|>system\nYou are two\nlines.<|im_end|>\n<|im_start|>user\n one<|im_end|>\n<|im_start|>assistant\n",
+		},
 		"thinking": {thinking, chat, "<|im_start|>user\n one<|im_end|>\n<|im_start|>assistant\ntwo<|im_end|>\n" +
 			"<|im_start|>user\nthree\n<|im_end|>\n<|im_start|>assistant\n"},
 		"llama 3": {
@@ -73,9 +85,17 @@ func TestRender(t *testing.T) {
 			"<|begin_of_text|><|start_header_id|>system<|end_header_id|>\n\nbe<|eot_id|><|start_header_id|>user<|end_header_id|>\n\none<|eot_id|>" +
 				"<|start_header_id|>user<|end_header_id|>\n\nthree<|eot_id|><|start_header_id|>assistant<|end_header_id|>\n\n",
 		},
-		"llama 3 without system": {llama3, chat[:1], "<|begin_of_text|><|start_header_id|>user<|end_header_id|>\n\none<|eot_id|><|start_header_id|>assistant<|end_header_id|>\n\n"},
-		"llama 3.1": {llama31, chat[:1], "<|begin_of_text|><|start_header_id|>system<|end_header_id|>\n\nCutting Knowledge Date: December 2023\nToday Date: 26 Jul 2024\n\n<|eot_id|>" +
-			"<|start_header_id|>user<|end_header_id|>\n\none<|eot_id|><|start_header_id|>assistant<|end_header_id|>\n\n"},
+		"llama 3 without system": {
+			llama3,
+			chat[:1],
+			"<|begin_of_text|><|start_header_id|>user<|end_header_id|>\n\none<|eot_id|><|start_header_id|>assistant<|end_header_id|>\n\n",
+		},
+		"llama 3.1": {
+			llama31,
+			chat[:1],
+			"<|begin_of_text|><|start_header_id|>system<|end_header_id|>\n\nCutting Knowledge Date: December 2023\nToday Date: 26 Jul 2024\n\n<|eot_id|>" +
+				"<|start_header_id|>user<|end_header_id|>\n\none<|eot_id|><|start_header_id|>assistant<|end_header_id|>\n\n",
+		},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {

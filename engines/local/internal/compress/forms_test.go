@@ -146,7 +146,15 @@ func TestPermutation(t *testing.T) {
 	}
 	for to, from := range order {
 		for head := range shape.KV {
-			mixed[to/compute.PageTokens].CopyHead(shape, head, to%compute.PageTokens, pages[from/compute.PageTokens], from%compute.PageTokens, nil, nil)
+			mixed[to/compute.PageTokens].CopyHead(
+				shape,
+				head,
+				to%compute.PageTokens,
+				pages[from/compute.PageTokens],
+				from%compute.PageTokens,
+				nil,
+				nil,
+			)
 		}
 	}
 	for name, f := range map[string]form{"reference": reference, "paper": paper} {

@@ -162,7 +162,10 @@ func (j *judge) answer(x text, shares []float64) {
 		asked(fmt.Sprintf("facts, 4 documents %g%%", 100*share), pages, slots)
 		budget := int(share * float64(n))
 		for _, i := range x.asked {
-			p := j.part(x.retrieved(question(x.keys[i]), budget-len(compress.Opening(j.file, introduction)), j.file.Tokenizer.Count), compress.Texts{})
+			p := j.part(
+				x.retrieved(question(x.keys[i]), budget-len(compress.Opening(j.file, introduction)), j.file.Tokenizer.Count),
+				compress.Texts{},
+			)
 			j.ask(fmt.Sprintf("retrieved %g%%", 100*share), p.Pages(), p.Tokens(), x.keys[i], x.values[i])
 		}
 	}

@@ -69,7 +69,10 @@ func makeContext(t testing.TB, format string) *made {
 	m.header = contextfile.Header{
 		Model: m.file.Name, Identity: hex.EncodeToString(identity[:]), Kernel: "test", Layers: m.file.Layers, KV: m.file.KVHeads, Dim: m.file.HeadDim,
 		Format: format, Mode: contextfile.Joint, Scorer: "reference", Task: "answer", Notes: "given", Tokens: 80, Slots: 32, Profile: true, Rest: []int32{1, 2},
-		Parts: []contextfile.Part{{Key: "a", Tokens: 40, Slots: 16, Sources: []contextfile.Source{{Name: "a.txt", Tokens: 40}}}, {Key: "b", Slots: 16}},
+		Parts: []contextfile.Part{
+			{Key: "a", Tokens: 40, Slots: 16, Sources: []contextfile.Source{{Name: "a.txt", Tokens: 40}}},
+			{Key: "b", Slots: 16},
+		},
 	}
 	pages, err := m.header.Encode(m.kept)
 	if err != nil {
@@ -102,7 +105,8 @@ func TestFile(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if f.Task != "answer" || f.Parts[0].Sources[0].Name != "a.txt" || !slices.Equal(f.Rest, []int32{1, 2}) || f.Bytes != int64(len(m.read(t))) {
+			if f.Task != "answer" || f.Parts[0].Sources[0].Name != "a.txt" || !slices.Equal(f.Rest, []int32{1, 2}) ||
+				f.Bytes != int64(len(m.read(t))) {
 				t.Errorf("%+v", f.Header)
 			}
 			if err := f.Fits(m.file.Identity(), "test", m.model); err != nil {

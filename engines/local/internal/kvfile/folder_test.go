@@ -183,7 +183,8 @@ func TestDamage(t *testing.T) {
 		}
 		err := f.Read(id(1), make([]float32, floats))
 		_, gone := os.Stat(name)
-		if s := f.Stats(); !errors.Is(err, kvfile.ErrDamaged) || f.Has(id(1)) || s.Damaged != 1 || s.Bytes != 0 || !errors.Is(gone, fs.ErrNotExist) {
+		if s := f.Stats(); !errors.Is(err, kvfile.ErrDamaged) || f.Has(id(1)) || s.Damaged != 1 || s.Bytes != 0 ||
+			!errors.Is(gone, fs.ErrNotExist) {
 			t.Fatalf("%s: %v, %+v, %v", what, err, s, gone)
 		}
 		damaged++
@@ -434,7 +435,8 @@ func TestInspectAndRemove(t *testing.T) {
 	if err != nil || len(all) != 1 {
 		t.Fatal(all, err)
 	}
-	if c := all[0]; c.Model != "tiny" || c.Kernel != "avx2" || c.Format != "f32" || c.Pages != 2 || c.Damaged != 1 || c.Temp != 1 || c.Bytes != 4*floats+112+50 {
+	if c := all[0]; c.Model != "tiny" || c.Kernel != "avx2" || c.Format != "f32" || c.Pages != 2 || c.Damaged != 1 || c.Temp != 1 ||
+		c.Bytes != 4*floats+112+50 {
 		t.Errorf("%+v", c)
 	}
 	if err := kvfile.Remove(dir, all[0].Folder); err == nil {

@@ -531,7 +531,15 @@ func (m *machine) checkPages(t *rapid.T) {
 	}
 	stats := s.Stats()
 	if stats.Used != len(refs) || stats.Used+stats.Cached+len(s.free) != s.made || s.made > s.capacity {
-		t.Fatalf("%d pages of %d were made: %d in use, counted %d, %d unused, %d free", s.made, s.capacity, len(refs), stats.Used, stats.Cached, len(s.free))
+		t.Fatalf(
+			"%d pages of %d were made: %d in use, counted %d, %d unused, %d free",
+			s.made,
+			s.capacity,
+			len(refs),
+			stats.Used,
+			stats.Cached,
+			len(s.free),
+		)
 	}
 }
 

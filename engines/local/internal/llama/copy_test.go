@@ -21,7 +21,11 @@ func TestSpansThatSharePages(t *testing.T) {
 			want := slices.Clone(m.NewWorker(1).Forward([]llama.Span{{Tokens: tokens, Pages: whole, Logits: 1}}))
 			memory := pages(m, n)
 			w := m.NewWorker(3)
-			first := []llama.Span{{Tokens: tokens[:10], Pages: memory}, {Tokens: tokens[10:33], Position: 10, Pages: memory}, {Tokens: tokens[33:60], Position: 33, Pages: memory}}
+			first := []llama.Span{
+				{Tokens: tokens[:10], Pages: memory},
+				{Tokens: tokens[10:33], Position: 10, Pages: memory},
+				{Tokens: tokens[33:60], Position: 33, Pages: memory},
+			}
 			slices.Reverse(first)
 			w.Forward(first)
 			got := w.Forward([]llama.Span{
@@ -47,7 +51,15 @@ func check(t *testing.T, m *llama.Model, got, want [][]float32, from, to int, to
 				key := i*llama.PageTokens + at%llama.PageTokens
 				value := (i/h.Dim*llama.PageTokens+at%llama.PageTokens)*h.Dim + i%h.Dim
 				if !near(g.Keys[key], w.Keys[key], tolerance) || !near(g.Values[value], w.Values[value], tolerance) {
-					t.Fatalf("token %d, layer %d: key %g, want %g; value %g, want %g", at, layer, g.Keys[key], w.Keys[key], g.Values[value], w.Values[value])
+					t.Fatalf(
+						"token %d, layer %d: key %g, want %g; value %g, want %g",
+						at,
+						layer,
+						g.Keys[key],
+						w.Keys[key],
+						g.Values[value],
+						w.Values[value],
+					)
 				}
 			}
 		}

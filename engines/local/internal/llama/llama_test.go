@@ -21,8 +21,15 @@ import (
 var shapes = map[string]tinymodel.Options{
 	"llama":   {Seed: 1},
 	"llama 3": {RopeFactors: []float32{1, 1, 1, 2, 4, 8, 8, 8}, Untied: true, Seed: 2},
-	"qwen2":   {Architecture: "qwen2", Seed: 3},                                             // biases
-	"qwen3":   {Architecture: "qwen3", Heads: 4, KVHeads: 1, HeadDim: 24, FFN: 96, Seed: 4}, // norms of heads, which are wider than hidden together
+	"qwen2":   {Architecture: "qwen2", Seed: 3}, // biases
+	"qwen3": {
+		Architecture: "qwen3",
+		Heads:        4,
+		KVHeads:      1,
+		HeadDim:      24,
+		FFN:          96,
+		Seed:         4,
+	}, // norms of heads, which are wider than hidden together
 }
 
 func randomTokens(n, vocab int, seed uint64) []int32 {
@@ -84,7 +91,8 @@ func TestForwardOfAMixture(t *testing.T) {
 			"blk.0.ffn_down.weight": quant.Q6_K, "blk.1.ffn_down.weight": quant.Q4_K,
 		},
 	})
-	if t0, t1 := file.Tensors["blk.0.ffn_down.weight"], file.Tensors["blk.1.attn_q.weight"]; t0.Type != quant.Q6_K || t1.Type != quant.Q5_0 || t1.Cols != 896 {
+	if t0, t1 := file.Tensors["blk.0.ffn_down.weight"], file.Tensors["blk.1.attn_q.weight"]; t0.Type != quant.Q6_K || t1.Type != quant.Q5_0 ||
+		t1.Cols != 896 {
 		t.Fatalf("tensors %v, and %v with rows of %d", t0.Type, t1.Type, t1.Cols)
 	}
 	checkFormulas(t, file, m, 7)
@@ -143,7 +151,12 @@ func checkExact(t *testing.T, m *llama.Model, tokens []int32, logits int) {
 		checkSame(t, fmt.Sprintf("pieces of 77, %d threads", threads), pieces(w, pages(m, len(tokens)), tokens, 0, 77, logits, nil), whole)
 		checkSame(t, fmt.Sprintf("whole, %d threads", threads), pieces(w, pages(m, len(tokens)), tokens, 0, len(tokens), logits, nil), whole)
 	}
-	checkSame(t, "while another request decodes", pieces(m.NewWorker(2), pages(m, len(tokens)), tokens, 0, 77, logits, decoding(m, tokens)), whole)
+	checkSame(
+		t,
+		"while another request decodes",
+		pieces(m.NewWorker(2), pages(m, len(tokens)), tokens, 0, 77, logits, decoding(m, tokens)),
+		whole,
+	)
 	// The first 10 pages come from another sequence that began alike.
 	w, other := m.NewWorker(1), pages(m, 200)
 	w.Forward([]llama.Span{{Tokens: slices.Concat(tokens[:170], tokens[:30]), Pages: other}})

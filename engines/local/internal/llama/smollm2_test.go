@@ -34,9 +34,19 @@ func TestSmolLM2IsExact(t *testing.T) {
 	tokens := randomTokens(350, file.Vocab, 9)
 	whole := slices.Clone(m.NewWorker(1).Forward([]llama.Span{{Tokens: tokens, Pages: pages(m, len(tokens)), Logits: 3}}))
 	memory := pages(m, len(tokens))
-	checkSame(t, "pieces of 77 on 2 threads while another request decodes", pieces(m.NewWorker(2), memory, tokens, 0, 77, 3, decoding(m, tokens)), whole)
+	checkSame(
+		t,
+		"pieces of 77 on 2 threads while another request decodes",
+		pieces(m.NewWorker(2), memory, tokens, 0, 77, 3, decoding(m, tokens)),
+		whole,
+	)
 	// What lies behind the first 10 pages is computed once more.
-	checkSame(t, "on a reused prefix", pieces(m.NewWorker(1), append(memory[:10:10], pages(m, len(tokens))[10:]...), tokens, 160, 350, 3, nil), whole)
+	checkSame(
+		t,
+		"on a reused prefix",
+		pieces(m.NewWorker(1), append(memory[:10:10], pages(m, len(tokens))[10:]...), tokens, 160, 350, 3, nil),
+		whole,
+	)
 }
 
 func BenchmarkSmolLM2(b *testing.B) {

@@ -47,7 +47,15 @@ func (l layout) warm(r *runner.Runner, salt string, which ...int) {
 // logits scores the answer.
 func logits(t testing.TB, r *runner.Runner, prompt []int32, salt string, reuse *runner.Reuse) (rows [][]float32, cached int) {
 	t.Helper()
-	x := r.Submit(runner.Request{Prompt: prompt, Salt: salt, Reuse: reuse, Forced: forced, OnLogits: func(l []float32) { rows = append(rows, slices.Clone(l)) }})
+	x := r.Submit(
+		runner.Request{
+			Prompt:   prompt,
+			Salt:     salt,
+			Reuse:    reuse,
+			Forced:   forced,
+			OnLogits: func(l []float32) { rows = append(rows, slices.Clone(l)) },
+		},
+	)
 	x.Wait()
 	if len(rows) != len(forced)+1 {
 		t.Fatalf("%d rows of logits", len(rows))
@@ -145,7 +153,8 @@ func TestStepsDoNotMatter(t *testing.T) {
 					t.Errorf("blocks %v, %s, step %d: other logits", warmed, name, config.Step)
 				}
 			}
-			if exact, _ := logits(t, newRunner(t, runner.Config{Pages: 100, Running: 2, Step: 64}), l.prompt, "", nil); len(warmed) == 0 && !equal(want, exact) {
+			if exact, _ := logits(t, newRunner(t, runner.Config{Pages: 100, Running: 2, Step: 64}), l.prompt, "", nil); len(warmed) == 0 &&
+				!equal(want, exact) {
 				t.Errorf("%s: without any block the logits are not those of a prefill", name)
 			}
 		}
@@ -196,11 +205,13 @@ func TestTheAnswerChoosesNothing(t *testing.T) {
 	var want []float32
 	for i := range 8 {
 		var first []float32
-		x := r.Submit(runner.Request{Prompt: l.prompt, Reuse: l.reuse(0.1, runner.Prophet), Forced: prompt(31*i, 1+40*i), OnLogits: func(l []float32) {
-			if first == nil {
-				first = slices.Clone(l)
-			}
-		}})
+		x := r.Submit(
+			runner.Request{Prompt: l.prompt, Reuse: l.reuse(0.1, runner.Prophet), Forced: prompt(31*i, 1+40*i), OnLogits: func(l []float32) {
+				if first == nil {
+					first = slices.Clone(l)
+				}
+			}},
+		)
 		if x.Wait(); want == nil {
 			want = first
 		}
@@ -261,7 +272,10 @@ func TestReuseInLittleRoom(t *testing.T) {
 func TestExactAmongReuse(t *testing.T) {
 	fresh := map[string][][]float32{}
 	rapid.Check(t, func(rt *rapid.T) {
-		r := newRunner(t, runner.Config{Pages: rapid.IntRange(30, 80).Draw(rt, "pages"), Running: 3, Step: rapid.IntRange(16, 80).Draw(rt, "step")})
+		r := newRunner(
+			t,
+			runner.Config{Pages: rapid.IntRange(30, 80).Draw(rt, "pages"), Running: 3, Step: rapid.IntRange(16, 80).Draw(rt, "step")},
+		)
 		type scored struct {
 			run  *runner.Run
 			want [][]float32
@@ -269,7 +283,12 @@ func TestExactAmongReuse(t *testing.T) {
 		}
 		var runs []*scored
 		for range rapid.IntRange(1, 6).Draw(rt, "requests") {
-			l := layOut(rapid.SampledFrom([]int{16, 37}).Draw(rt, "head"), []int{40, 33}, rapid.IntRange(0, 2).Draw(rt, "first"), rapid.IntRange(0, 2).Draw(rt, "second"))
+			l := layOut(
+				rapid.SampledFrom([]int{16, 37}).Draw(rt, "head"),
+				[]int{40, 33},
+				rapid.IntRange(0, 2).Draw(rt, "first"),
+				rapid.IntRange(0, 2).Draw(rt, "second"),
+			)
 			salt := rapid.SampledFrom([]string{"", "a"}).Draw(rt, "salt")
 			for i := range l.blocks {
 				if rapid.Bool().Draw(rt, "warm") {
@@ -291,7 +310,15 @@ func TestExactAmongReuse(t *testing.T) {
 				}
 				s.want = fresh[key]
 			}
-			s.run = r.Submit(runner.Request{Prompt: l.prompt, Salt: salt, Reuse: reuse, Forced: forced, OnLogits: func(l []float32) { s.got = append(s.got, slices.Clone(l)) }})
+			s.run = r.Submit(
+				runner.Request{
+					Prompt:   l.prompt,
+					Salt:     salt,
+					Reuse:    reuse,
+					Forced:   forced,
+					OnLogits: func(l []float32) { s.got = append(s.got, slices.Clone(l)) },
+				},
+			)
 			runs = append(runs, s)
 		}
 		for i, s := range runs {

@@ -151,7 +151,11 @@ func TestPreemptedScore(t *testing.T) {
 	forced := prompt(7, 80)
 	var want, got [][]float32
 	request := func(rows *[][]float32) runner.Request {
-		return runner.Request{Prompt: prompt(3, 20), Forced: forced, OnLogits: func(logits []float32) { *rows = append(*rows, slices.Clone(logits)) }}
+		return runner.Request{
+			Prompt:   prompt(3, 20),
+			Forced:   forced,
+			OnLogits: func(logits []float32) { *rows = append(*rows, slices.Clone(logits)) },
+		}
 	}
 	newRunner(t, runner.Config{Pages: 20, Running: 2, Step: 64}).Submit(request(&want)).Wait()
 

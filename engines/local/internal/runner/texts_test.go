@@ -29,7 +29,11 @@ const (
 	scoredTokens   = 32
 )
 
-var sweepTexts = flag.Int("sweep-texts", 0, "number of texts for TestBlockSizes, up to 24; 0: it is not run, and TestTexts has no more than its bars need")
+var sweepTexts = flag.Int(
+	"sweep-texts",
+	0,
+	"number of texts for TestBlockSizes, up to 24; 0: it is not run, and TestTexts has no more than its bars need",
+)
 
 // head is what stands in front of blocks in a chat.
 const head = "<|im_start|>system\nUse the documents to answer the question.<|im_end|>\n<|im_start|>user\n"
@@ -151,7 +155,8 @@ func divergences(t *testing.T, path, head string, methods []method, size int, al
 
 // distributions are the logits in front of each token of the answer.
 func distributions(r *runner.Runner, l layout, salt string, answer []int32, reuse *runner.Reuse) (rows [][]float32) {
-	r.Submit(runner.Request{Prompt: l.prompt, Salt: salt, Reuse: reuse, Forced: answer, OnLogits: func(l []float32) { rows = append(rows, slices.Clone(l)) }}).Wait()
+	r.Submit(runner.Request{Prompt: l.prompt, Salt: salt, Reuse: reuse, Forced: answer, OnLogits: func(l []float32) { rows = append(rows, slices.Clone(l)) }}).
+		Wait()
 	return rows[:len(answer)]
 }
 

@@ -123,7 +123,12 @@ func TestFolderErrors(t *testing.T) {
 		want           string
 	}{
 		"architecture": {"config.json", `"model_type":"llama"`, `"model_type":"gpt9"`, `"gpt9"`},
-		"window":       {"config.json", `"model_type":"llama"`, `"model_type":"gemma2","hidden_act":"gelu"`, `"gemma2" is not supported (in some layers attention sees a window only)`},
+		"window": {
+			"config.json",
+			`"model_type":"llama"`,
+			`"model_type":"gemma2","hidden_act":"gelu"`,
+			`"gemma2" is not supported (in some layers attention sees a window only)`,
+		},
 		"layers":       {"config.json", `"num_hidden_layers":2`, `"num_hidden_layers":3`, `"blk.2.attn_k.weight"`},
 		"fewer layers": {"config.json", `"num_hidden_layers":2`, `"num_hidden_layers":1`, `"blk.1.attn_k.weight"`},
 		"hidden":       {"config.json", `"hidden_size":64`, `"hidden_size":96`, `"output_norm.weight": 1 rows of 64, want 1 of 96`},

@@ -96,7 +96,8 @@ func TestTensorsBesideTheLayers(t *testing.T) {
 	}
 	// One with a bias that llama has none of.
 	m.Tensors["blk.1.attn_output.bias"] = weights.Tensor{Rows: 1, Cols: 64}
-	if err := m.Check(); err == nil || !strings.Contains(err.Error(), `tensor "blk.1.attn_output.bias": architecture "llama" with 2 layers has none`) {
+	if err := m.Check(); err == nil ||
+		!strings.Contains(err.Error(), `tensor "blk.1.attn_output.bias": architecture "llama" with 2 layers has none`) {
 		t.Errorf("an unknown tensor: %v", err)
 	}
 }

@@ -88,7 +88,9 @@ func tokenizerOf(o tinymodel.Options) map[string]any {
 		bytelevel["use_regex"] = false
 		split = map[string]any{
 			"type": "Split", "behavior": "Isolated", "invert": false,
-			"pattern": map[string]string{"Regex": `(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+`},
+			"pattern": map[string]string{
+				"Regex": `(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+`,
+			},
 		}
 		normalizer = map[string]string{"type": "NFC"}
 	}
