@@ -205,31 +205,25 @@ func (v Value) Texts() iter.Seq2[int, []byte] {
 
 // Floats returns the numbers of an array of float32. Nothing for other values.
 func (v Value) Floats() iter.Seq2[int, float32] {
-	return func(yield func(int, float32) bool) {
-		if v.Kind != Array || v.Elem != Float32 {
-			return
-		}
-		for i := range v.Len {
-			if !yield(i, math.Float32frombits(binary.LittleEndian.Uint32(v.raw[4*i:]))) {
-				return
-			}
-		}
-	}
+	return elements(v, v.Elem == Float32, func(raw []byte) float32 { return math.Float32frombits(binary.LittleEndian.Uint32(raw)) })
 }
 
 // Ints returns the integers of an array of any width; those that do not fit are -1. Nothing for other values.
 func (v Value) Ints() iter.Seq2[int, int64] {
-	return func(yield func(int, int64) bool) {
-		size := v.Elem.size()
-		if v.Kind != Array || size == 0 {
-			return
+	return elements(v, v.Elem.size() > 0, func(raw []byte) int64 {
+		if n, ok := integer(v.Elem, raw); ok {
+			return n
 		}
-		for i := range v.Len {
-			n, ok := integer(v.Elem, v.raw[i*size:])
-			if !ok {
-				n = -1
-			}
-			if !yield(i, n) {
+		return -1
+	})
+}
+
+// elements reads an array of values of one size, if they are of the kind that is wanted.
+func elements[T any](v Value, wanted bool, read func(raw []byte) T) iter.Seq2[int, T] {
+	return func(yield func(int, T) bool) {
+		size := v.Elem.size()
+		for i := 0; wanted && v.Kind == Array && i < v.Len; i++ {
+			if !yield(i, read(v.raw[i*size:])) {
 				return
 			}
 		}
