@@ -30,9 +30,8 @@ func llamaServer(t *testing.T, args ...string) string {
 	address := testkit.FreeAddress(t)
 	host, port, _ := net.SplitHostPort(address)
 	var log bytes.Buffer
-	cmd := exec.Command(
-		program,
-		append([]string{"-m", model, "--host", host, "--port", port, "-t", "1", "-c", "2048"}, args...)...) //nolint:noctx // it is killed below
+	args = append([]string{"-m", model, "--host", host, "--port", port, "-t", "1", "-c", "2048"}, args...)
+	cmd := exec.Command(program, args...) //nolint:noctx // it is killed below
 	cmd.Stdout, cmd.Stderr = &log, &log
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
