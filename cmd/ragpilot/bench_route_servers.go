@@ -82,7 +82,7 @@ func (r *routes) drive() (closeAll func(), err error) {
 	return closeAll, nil
 }
 
-// run is one run on replicas whose caches know nothing of it.
+// run is one run; no replica has its prompts in the cache.
 func (s *servers) run(ctx context.Context, j load.Job, arm load.Arm) (load.FleetRun, error) {
 	if command := s.flags.servers.reset; command == "" {
 		j.Salt = "Run " + nonce() + "."
@@ -109,7 +109,7 @@ func reset(ctx context.Context, command string) error {
 	return nil
 }
 
-// open returns the replicas' engines, which know nothing of an earlier run.
+// open returns new engines for the replicas, without state of an earlier run.
 func (s *servers) open(ctx context.Context, j load.Job) (list []engines.Engine, closeAll func(), err error) {
 	var closers []func() error
 	closeThem := func() {
@@ -199,7 +199,7 @@ func (m served) String() string {
 	return fmt.Sprintf("%s (%s)", m.ID, m.Owner)
 }
 
-// modelOf returns the first model of a server's list; of one that has no list, its name. The error is that it is not there.
+// modelOf returns the first model of a server's list; of one that has no list, its name. It fails only if the server cannot be reached.
 func modelOf(ctx context.Context, chats *openai.Engine) (served, error) {
 	var models struct {
 		Data []served `json:"data"`

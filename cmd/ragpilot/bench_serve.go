@@ -140,7 +140,7 @@ func (f *serveLoadFlags) open() (httpload.Bodies, error) {
 	return readFile("--bodies", f.bodies, func(r io.Reader) (httpload.Bodies, error) { return httpload.ReadBodies(r) })
 }
 
-// measured is what one call of the command came to.
+// measured is the result of one call of the command.
 type measured struct {
 	Report     *httpload.Report        `json:"report,omitempty"`
 	Comparison *httpload.Comparison    `json:"comparison,omitempty"`
@@ -221,7 +221,7 @@ func (f *serveLoadFlags) measure(ctx context.Context, base *httpload.Target, m *
 	return err
 }
 
-// verdict is an error if what was measured is of no use: a server that answered nothing, or streams that were not intact.
+// verdict returns an error if a server answered nothing, or if streams were not intact.
 func (m *measured) verdict() error {
 	var reports []httpload.Report
 	switch {

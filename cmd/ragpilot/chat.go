@@ -225,7 +225,7 @@ func (f *chatFlags) withSlots(cmd *cobra.Command, chats *openai.Engine, tokenize
 	}}, nil
 }
 
-// conversation is what was said so far.
+// conversation is the chat so far.
 type conversation struct {
 	flags    *chatFlags
 	pilot    *contextpilot.Pilot
@@ -241,7 +241,7 @@ type conversation struct {
 	end      contextpilot.Position // behind the last turn
 }
 
-// begin forgets what was said.
+// begin starts a new conversation.
 func (c *conversation) begin() {
 	c.number++
 	c.messages, c.prior, c.blocks, c.end = nil, nil, nil, contextpilot.Position{}
@@ -278,7 +278,7 @@ func (c *conversation) read(ctx context.Context, in io.Reader) error {
 		more := false
 		select {
 		case line, more = <-lines:
-		case <-ctx.Done(): // whoever types is not waited for
+		case <-ctx.Done(): // do not wait for input
 			return ctx.Err()
 		}
 		if !more {

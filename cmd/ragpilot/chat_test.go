@@ -121,7 +121,7 @@ func TestChatSlots(t *testing.T) {
 	}
 }
 
-// A chat ends when it is interrupted, though nobody types.
+// A chat ends when it is interrupted, even without input.
 func TestChatInterrupted(t *testing.T) {
 	server := serve(t, 0)
 	ctx, interrupt := context.WithCancel(t.Context())

@@ -15,12 +15,12 @@ import (
 	"github.com/ragpilot/ragpilot/internal/sidecar/settings"
 )
 
-// usageError is a command line that makes no sense: exit status 2 where 1 says something else.
+// usageError is an error in the command line: the exit status is 2, because 1 stands for problems found.
 type usageError struct{ error }
 
 func (e usageError) Unwrap() error { return e.error }
 
-// exitStatus is what the process ends with.
+// exitStatus returns the exit status of the process.
 func exitStatus(err error) int {
 	if _, ok := errors.AsType[usageError](err); ok {
 		return 2

@@ -21,7 +21,7 @@ const (
 	overlapBlocks = 4
 	overlapShare  = local.DefaultRecompute
 	fewOverlap    = 0.65 // models with random weights have up to so much
-	goodOverlap   = 0.75 // between those and SmolLM2, 0.83, of which it is known what reuse mends
+	goodOverlap   = 0.75 // between those and SmolLM2 with 0.83, whose answers reuse is known to keep
 )
 
 // examineLocal examines a model in this process.

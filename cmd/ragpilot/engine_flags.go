@@ -139,7 +139,7 @@ func openModel(path string, config local.Config) (*local.Engine, error) {
 	return local.Open(config)
 }
 
-// fast reports whether a model in this process answers in reasonable time, and if not why.
+// fast returns nil if a model in this process answers in reasonable time, otherwise the reason.
 func fast() error {
 	if compute.Kernel() == "portable" {
 		return errors.New("without vector instructions a model is too slow: build with GOEXPERIMENT=simd on amd64, and use a processor with AVX2")

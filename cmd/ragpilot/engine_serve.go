@@ -80,7 +80,7 @@ func (f *engineServeFlags) register(flags *pflag.FlagSet) {
 	flags.DurationVar(&f.drain, "drain", 10*time.Second, "`TIME` that running answers get to end")
 }
 
-// name is what the model is called if nobody says.
+// name is what the model is called: --served-name, or the name of its file.
 func (f *engineServeFlags) name() string {
 	model := f.model
 	if path, err := filepath.Abs(model); err == nil { // "." is a folder with a name

@@ -161,7 +161,7 @@ func TestEngineServeEnds(t *testing.T) {
 	}
 }
 
-// TestEngineServeFetches: where nobody sees progress, it is said that a model is being fetched; and what is needed for that.
+// TestEngineServeFetches: without a terminal, a line says that a model is fetched; an error says what fetching needs.
 func TestEngineServeFetches(t *testing.T) {
 	t.Setenv("RAGPILOT_MODELS", t.TempDir())
 	t.Setenv("PATH", t.TempDir())

@@ -10,7 +10,7 @@ import (
 	"github.com/ragpilot/ragpilot/internal/lab/eval"
 )
 
-// scorer makes the model under test from --engine. done gives back what it holds.
+// scorer makes the model under test from --engine. done closes it.
 func (f *evalFlags) scorer(ctx context.Context) (scorer eval.Scorer, done func(), err error) {
 	switch {
 	case f.engine == "local":

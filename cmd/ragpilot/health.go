@@ -37,7 +37,7 @@ func newHealth() *cobra.Command {
 				return err
 			}
 			if cfg.AdminAddr == "" {
-				return errors.New("--admin-addr is empty: there is nobody to ask")
+				return errors.New("--admin-addr is empty: there is no address to ask")
 			}
 			path := "/healthz"
 			if f.ready {

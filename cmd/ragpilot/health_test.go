@@ -30,7 +30,7 @@ func TestHealth(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	t.Run("nobody", func(t *testing.T) {
+	t.Run("no server", func(t *testing.T) {
 		if _, err := run(t, "health", "--admin-addr", strings.TrimPrefix(refusedURL(t), "http://")); err == nil {
 			t.Error("no error")
 		}

@@ -426,7 +426,7 @@ func TestVersion(t *testing.T) {
 	}
 }
 
-// refusedURL is an address on this machine where nobody listens.
+// refusedURL is an address on this machine without a listener.
 func refusedURL(t *testing.T) string {
 	t.Helper()
 	return "http://" + testkit.FreeAddress(t)

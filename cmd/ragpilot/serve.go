@@ -193,7 +193,7 @@ func (f *serveFlags) run(cmd *cobra.Command) error {
 		}
 	}()
 	hangup := make(chan os.Signal, 1)
-	signal.Notify(hangup, syscall.SIGHUP) // on Windows nobody sends it
+	signal.Notify(hangup, syscall.SIGHUP) // Windows does not have it
 	defer signal.Stop(hangup)
 	front, err := server.New(cfg, api,
 		server.Options{Logger: logger, Live: live, Registry: registry, Tracer: api.Tracer(), Load: source.Load, Hangup: hangup})
@@ -226,7 +226,7 @@ func (f *serveFlags) run(cmd *cobra.Command) error {
 	return nil
 }
 
-// gateway opens the listener for an Envoy gateway, if there is to be one, and serves it until ctx ends. What it returns waits for
+// gateway opens the listener for an Envoy gateway, if one is configured, and serves it until ctx ends. What it returns waits for
 // the end.
 func (f *serveFlags) gateway(ctx context.Context, api *sidecar.API, cfg settings.Config, logger *slog.Logger) (wait func() error,
 	err error,

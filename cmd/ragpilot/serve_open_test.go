@@ -16,7 +16,7 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// TestServeWarnings: what has no effect or leaves a door open is in the log when the program starts.
+// TestServeWarnings: at the start the log names settings without effect and settings that leave a door open.
 func TestServeWarnings(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("no signals, other rights of files")

@@ -69,7 +69,7 @@ func (f *traceFlags) settings(policy string) (replay.Settings, error) {
 	return s, nil
 }
 
-// checkTraceFiles wants both files, of which one may be standard input.
+// checkTraceFiles wants both files; one of them may be standard input.
 func checkTraceFiles(trace, blocks string) error {
 	switch {
 	case trace == "":

@@ -12,7 +12,7 @@ import (
 	"github.com/ragpilot/ragpilot/internal/prompt/tokens"
 )
 
-// Config says what is run. What has no default is needed.
+// Config says what is run. Fields without a default are required.
 type Config struct {
 	Script Script
 	// Search returns the K best blocks for a question, best first. It is asked once for each question.

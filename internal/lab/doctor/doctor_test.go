@@ -272,13 +272,13 @@ func TestRanks(t *testing.T) {
 			{
 				"not there",
 				[]string{"problem: event connection", "problem: event replay"},
-				"nobody listens at %s",
+				"no listener at %s",
 				func(_ *publisher, l *listens) { l.events, l.replay = freeTCP(t), freeTCP(t) },
 			},
 			{
 				"connects",
 				[]string{"problem: event connection"},
-				"nobody listens at %s",
+				"no listener at %s",
 				func(_ *publisher, l *listens) { l.events, l.host = freeTCP(t), "127.0.0.1" },
 			},
 			{

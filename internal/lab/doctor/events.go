@@ -248,7 +248,7 @@ func (l *listening) connection(ctx context.Context, status []kvevents.Status) {
 		if s.Connected {
 			continue
 		}
-		saw := fmt.Sprintf("%s: nobody listens at %s: %v", l.sources[i].name(), l.sources[i].endpoint, s.Err)
+		saw := fmt.Sprintf("%s: no listener at %s: %v", l.sources[i].name(), l.sources[i].endpoint, s.Err)
 		if l.connects(ctx, i) {
 			x.add(name, Problem, saw+", while its replay endpoint has batches: the engine connects to this address instead of listening there",
 				l.listen(i))
@@ -403,7 +403,7 @@ func (l *listening) decoding(status []kvevents.Status) {
 	case c.Messages == 0 && past == 0:
 		l.exam.add(name, NotKnown, "nothing came", "")
 	case c.DecodeErrors+c.Malformed > 0 || bad > 0:
-		l.exam.add(name, Problem, fmt.Sprintf("%s, of which %d could not be read", saw, int(c.DecodeErrors+c.Malformed)+bad),
+		l.exam.add(name, Problem, fmt.Sprintf("%s, %d of them could not be read", saw, int(c.DecodeErrors+c.Malformed)+bad),
 			"see which releases engines/kvevents reads; is it an engine's event publisher at all?")
 	case c.UnknownEvents > 0:
 		l.exam.add(name, Warning, fmt.Sprintf("%s, with %d events of unknown types", saw, c.UnknownEvents),

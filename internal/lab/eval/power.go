@@ -12,7 +12,7 @@ import (
 //
 // The number of rows is that of the Wald test on paired differences, n = (z₁₋α + z₁₋β)² (ψ − d²) / (margin + d)² with the share ψ of
 // rows that are right in one arm only and the true difference d (Lu and Bean 1995; Liu, Hsueh, Hsieh and Chen 2002, Statistics
-// in Medicine 21:231). Connor's (1987, Biometrics 43:207) for a test against no difference, with the margin as what is to be
+// in Medicine 21:231). Connor's (1987, Biometrics 43:207) for a test against no difference, with the margin as the loss to be
 // excluded, is within a few rows of it.
 type Power struct {
 	// Discordance is the share of rows that are right in exactly one of the two arms.

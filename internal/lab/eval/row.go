@@ -29,7 +29,7 @@ type Row struct {
 	// with it; and likelihood is that of an answer behind it, since a model that likes to speak in sentences says little about
 	// the answer in its first token. Empty: the answer stands alone.
 	Lead string `json:"lead,omitempty"`
-	// Gold holds the IDs of the blocks that have the answer; it may be empty, where nobody knows.
+	// Gold holds the IDs of the blocks that have the answer; empty if that is not known.
 	Gold []string `json:"gold,omitempty"`
 }
 

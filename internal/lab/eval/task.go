@@ -39,7 +39,7 @@ const (
 	keysPerBlock      = 4   // things with a code in each block of NeedleKeys
 	valuesOfNeedle    = 4   // codes of the one thing of NeedleValues
 	variablesPerChain = 5
-	chains            = 2 // of which one is asked for
+	chains            = 2 // one of them is asked for
 	commonWords       = 10
 	commonRatio       = 10 // a common word is so many times as frequent as others
 )

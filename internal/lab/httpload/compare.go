@@ -44,7 +44,7 @@ type Difference struct {
 	Confidence float64 `json:"confidence"`
 }
 
-// compared are the quantiles of which differences are reported.
+// compared are the quantiles whose differences are reported.
 var compared = []float64{0.5, 0.9, 0.99}
 
 // side is one target of a comparison.

@@ -14,7 +14,7 @@ import (
 	"github.com/ragpilot/ragpilot/internal/lab/httpload"
 )
 
-// TestCompare: two servers of which one takes 2 ms longer, on a machine on which everything takes 50 ms longer in
+// TestCompare: two servers, one of them 2 ms slower, on a machine on which everything takes 50 ms longer in
 // its second half. The medians of either are useless, that of the differences is not.
 func TestCompare(t *testing.T) {
 	for _, load := range []httpload.Load{{Rate: 200}, {Clients: 3}} {

@@ -89,7 +89,7 @@ func (t *tally) failed(what, detail string, n int) {
 	t.errors = append(t.errors, Error{What: what, Count: n, First: strings.ToValidUTF8(strings.TrimSpace(detail), "?")})
 }
 
-// add takes over what another tally has, which nobody else uses any more.
+// add takes over what another tally has. No other goroutine may use that one any more.
 func (t *tally) add(other *tally) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -209,7 +209,7 @@ func (c *streamCheck) end(done bool) error {
 // one space between them.
 type numberCheck struct {
 	seed  int64
-	begun int    // tokens of which a byte may have come
+	begun int    // tokens that have begun to arrive
 	rest  string // of the last of these, to come
 	bytes int    // of text so far
 }

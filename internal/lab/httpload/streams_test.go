@@ -161,7 +161,7 @@ func TestAnyOtherTextIsCorrupt(t *testing.T) {
 	})
 }
 
-// TestHalfAToken: a token of which a part came is not complete, even if the usage agrees.
+// TestHalfAToken: a token that arrived in part is not complete, even if the usage agrees.
 func TestHalfAToken(t *testing.T) {
 	for text, want := range map[string]string{"10 11": "", "10 11 ": "incomplete stream", "10 11 1": "incomplete stream"} {
 		body := fmt.Sprintf("data: {\"choices\":[{\"text\":%q,\"finish_reason\":\"stop\"}],\"usage\":{\"completion_tokens\":2}}\n\ndata: "+

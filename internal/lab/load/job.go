@@ -43,7 +43,7 @@ type Sent struct {
 	Usage   engines.Usage
 }
 
-// Run is what a job came to.
+// Run is the result of a job.
 type Run struct {
 	Policy   string
 	Arrivals Arrivals

@@ -27,7 +27,7 @@ type Job struct {
 	MaxTokens int
 }
 
-// Result is what a run came to. Document tokens are counted with the simulator's tokeniser; on another engine
+// Result is the result of a run. Document tokens are counted with the simulator's tokeniser; on another engine
 // they are only known to the request's total, and DocTokens is 0.
 type Result struct {
 	Policy       string
