@@ -69,9 +69,19 @@ func (f *compressFlags) register(flags *pflag.FlagSet) {
 
 // fields are the flags of what Compression and SlotFile have other names for.
 var fields = []struct{ field, flag string }{
-	{"NotesKind", "--notes-kind"}, {"MaxNotes", "--max-notes"}, {"Documents", "--docs"}, {"Threads", "--threads"}, {"Budget", "--budget"},
-	{"Scorer: scorer", "--scorer"}, {"Format: format", "--format"}, {"Window", "--window"}, {"Model", "--model"}, {"Task", "--task"},
-	{"Out:", "--out:"}, {"Type: type", "--slot-type"}, {"Parallel", "--parallel"},
+	{"NotesKind", "--notes-kind"},
+	{"MaxNotes", "--max-notes"},
+	{"Documents", "--docs"},
+	{"Threads", "--threads"},
+	{"Budget", "--budget"},
+	{"Scorer: scorer", "--scorer"},
+	{"Format: format", "--format"},
+	{"Window", "--window"},
+	{"Model", "--model"},
+	{"Task", "--task"},
+	{"Out:", "--out:"},
+	{"Type: type", "--slot-type"},
+	{"Parallel", "--parallel"},
 }
 
 // named has the flags' names in an error of Compress or WriteSlotFile.
