@@ -2,7 +2,6 @@ package framework_test
 
 import (
 	"context"
-	"fmt"
 	"testing"
 
 	"github.com/ragpilot/ragpilot/contextpilot"
@@ -14,31 +13,16 @@ import (
 
 // A program without a framework of its own keeps its messages and asks Calls what to send.
 func TestScript(t *testing.T) {
-	today := map[bool]conversationtest.Today{
-		false: { // as it comes
-			// Tools' results are only fenced.
-			"#5 M": "full", "#8 rows of F": "as it came", "#9 F": "as it came", "#10 G": "full", "#10 M": "full", "#10 S": "full", "#13 J": "full",
-			"#1 and #2 cut: #5 M": "full",
-			// What stood for users' blocks is remembered.
-		},
-		true: {
-			"invariant 8: idempotent": "does not hold", // notes that come back are fenced
-		},
-	}
-	for _, replace := range []bool{false, true} {
-		t.Run(fmt.Sprint("replace=", replace), func(t *testing.T) {
-			conversationtest.Run(t, frameworktest.New("plain program", func(pilot *contextpilot.Pilot, scope contextpilot.Scope) frameworktest.Ask {
-				turns := framework.NewCalls(pilot, framework.Options{Scope: &scope, ToolResults: replace})
-				return func(ctx context.Context, messages []conversationtest.Message) error {
-					mine := toMessages(messages)
-					call := turns.Begin(framework.ConversationFrom(ctx), mine)
-					err := frameworktest.Arrive(ctx, fromMessages(framework.Apply(mine, call.Replacements)))
-					call.End(framework.Outcome(err == nil, 0, 0))
-					return err
-				}
-			}), today[replace])
-		})
-	}
+	frameworktest.Run(t, "plain program", func(pilot *contextpilot.Pilot, scope contextpilot.Scope, replace bool) frameworktest.Ask {
+		turns := framework.NewCalls(pilot, framework.Options{Scope: &scope, ToolResults: replace})
+		return func(ctx context.Context, messages []conversationtest.Message) error {
+			mine := toMessages(messages)
+			call := turns.Begin(framework.ConversationFrom(ctx), mine)
+			err := frameworktest.Arrive(ctx, fromMessages(framework.Apply(mine, call.Replacements)))
+			call.End(framework.Outcome(err == nil, 0, 0))
+			return err
+		}
+	})
 }
 
 var scriptRoles = map[conversationtest.Role]conversation.Role{

@@ -43,11 +43,7 @@ func (a addOnly) Extract(ctx context.Context, in Extraction) ([]Action, error) {
 		"Earlier messages", transcript(in.Recent),
 		"New messages", talk,
 	)
-	answer, err := ask(ctx, a.model, "new memories", addOnlyPrompt, prompt)
-	if err != nil {
-		return nil, err
-	}
-	found, err := readItems(answer, "memory")
+	found, err := ask(ctx, a.model, "new memories", "memory", addOnlyPrompt, prompt)
 	if err != nil {
 		return nil, err
 	}

@@ -41,11 +41,11 @@ func (m llmModel) Complete(ctx context.Context, system, user string) (string, er
 	return response.Choices[0].Content, nil
 }
 
-// ask completes and says in its error what for.
-func ask(ctx context.Context, m Model, what, system, user string) (string, error) {
+// ask completes, and reads the items of the list at member of the answer. Its error says what they were wanted for.
+func ask(ctx context.Context, m Model, what, member, system, user string) ([]item, error) {
 	answer, err := m.Complete(ctx, system, user)
 	if err != nil {
-		return "", fmt.Errorf("%w: %s: %w", ErrExtraction, what, err)
+		return nil, fmt.Errorf("%w: %s: %w", ErrExtraction, what, err)
 	}
-	return answer, nil
+	return readItems(answer, member)
 }

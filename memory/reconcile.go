@@ -42,11 +42,7 @@ func (r reconcile) Extract(ctx context.Context, in Extraction) ([]Action, error)
 		"Stored memories", numbered(stored),
 		"New facts", dashed(facts),
 	)
-	answer, err := ask(ctx, r.model, "decisions about stored memories", reconcilePrompt, prompt)
-	if err != nil {
-		return nil, err
-	}
-	items, err := readItems(answer, "memory")
+	items, err := ask(ctx, r.model, "decisions about stored memories", "memory", reconcilePrompt, prompt)
 	if err != nil {
 		return nil, err
 	}
@@ -60,11 +56,7 @@ func (r reconcile) facts(ctx context.Context, in Extraction) ([]string, error) {
 		return nil, nil
 	}
 	prompt := sections("Additional instructions", in.Instructions, "Messages", talk)
-	answer, err := ask(ctx, r.model, "facts", factsPrompt, prompt)
-	if err != nil {
-		return nil, err
-	}
-	items, err := readItems(answer, "facts")
+	items, err := ask(ctx, r.model, "facts", "facts", factsPrompt, prompt)
 	if err != nil {
 		return nil, err
 	}

@@ -8,6 +8,7 @@ import (
 	"github.com/tmc/langchaingo/schema"
 
 	"github.com/ragpilot/ragpilot/contextpilot"
+	"github.com/ragpilot/ragpilot/internal/testkit"
 )
 
 // literal finds the same documents for every question.
@@ -52,9 +53,5 @@ func get(ctx context.Context, t testing.TB, r schema.Retriever) []schema.Documen
 
 // texts returns the documents' texts.
 func texts(docs []schema.Document) []string {
-	out := make([]string, len(docs))
-	for i, d := range docs {
-		out[i] = d.PageContent
-	}
-	return out
+	return testkit.Map(docs, func(d schema.Document) string { return d.PageContent })
 }

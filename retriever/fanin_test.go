@@ -17,6 +17,7 @@ import (
 
 	"github.com/ragpilot/ragpilot/contextpilot"
 	"github.com/ragpilot/ragpilot/framework"
+	"github.com/ragpilot/ragpilot/internal/testkit"
 	"github.com/ragpilot/ragpilot/retriever"
 )
 
@@ -56,11 +57,7 @@ func fanIn(t testing.TB, cfg retriever.FanInConfig) *retriever.FanIn {
 }
 
 func ids(docs []schema.Document) []string {
-	out := make([]string, len(docs))
-	for i, d := range docs {
-		out[i], _ = d.Metadata["id"].(string)
-	}
-	return out
+	return testkit.Map(docs, func(d schema.Document) string { id, _ := d.Metadata["id"].(string); return id })
 }
 
 func TestReciprocalRankFusion(t *testing.T) {

@@ -22,6 +22,7 @@ import (
 	"github.com/ragpilot/ragpilot/adapters/adk"
 	"github.com/ragpilot/ragpilot/contextpilot"
 	"github.com/ragpilot/ragpilot/framework"
+	"github.com/ragpilot/ragpilot/framework/frameworktest"
 	"github.com/ragpilot/ragpilot/memory"
 	"github.com/ragpilot/ragpilot/memory/inmem"
 )
@@ -64,15 +65,6 @@ func (f *fakeLLM) GenerateContent(_ context.Context, req *model.LLMRequest, stre
 	}
 }
 
-func newPilot(t testing.TB) *contextpilot.Pilot {
-	t.Helper()
-	p, err := contextpilot.New(contextpilot.Config{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return p
-}
-
 // question holds a plan for the documents and returns a message with them.
 func question(pilot *contextpilot.Pilot, ids string) *genai.Content {
 	var blocks []contextpilot.Block
@@ -98,7 +90,7 @@ func ask(ctx context.Context, m model.LLM, contents []*genai.Content, stream boo
 // A second turn that resends the first refers to its documents, streamed or not; the caller's contents stay.
 func TestLaterTurnsRefer(t *testing.T) {
 	for _, stream := range []bool{false, true} {
-		pilot, inner := newPilot(t), &fakeLLM{}
+		pilot, inner := frameworktest.Pilot(t), &fakeLLM{}
 		m := adk.Model(pilot, inner, adk.ModelOptions{})
 		ctx := framework.WithConversation(t.Context(), "thread-7")
 		var contents []*genai.Content
@@ -136,7 +128,7 @@ func TestLaterTurnsRefer(t *testing.T) {
 
 func TestFailuresAreTakenBack(t *testing.T) {
 	for after, live := range []int64{0, 1} {
-		pilot := newPilot(t)
+		pilot := frameworktest.Pilot(t)
 		m := adk.Model(pilot, &fakeLLM{after: after, err: io.ErrUnexpectedEOF}, adk.ModelOptions{})
 		ctx := framework.WithConversation(t.Context(), "thread-7")
 		if _, err := ask(ctx, m, []*genai.Content{question(pilot, "a b")}, true); !errors.Is(err, io.ErrUnexpectedEOF) {
@@ -161,7 +153,7 @@ func newStore(t testing.TB) memory.Store {
 // What was said in one session is recalled in another, by a real agent of the kit with its own memory tool; adding a session
 // twice changes nothing; another user's memories are not found.
 func TestMemoryOfAnAgent(t *testing.T) {
-	pilot, inner, store := newPilot(t), &fakeLLM{}, newStore(t)
+	pilot, inner, store := frameworktest.Pilot(t), &fakeLLM{}, newStore(t)
 	memories := adk.Memory(pilot, store, adk.MemoryOptions{K: 5})
 	sessions := session.InMemoryService()
 	a, err := llmagent.New(llmagent.Config{
@@ -210,7 +202,7 @@ func TestMemoryOfAnAgent(t *testing.T) {
 
 // The same memories come in the same order, however the question ranks them, and say no time.
 func TestMemoriesInTheCachesOrder(t *testing.T) {
-	pilot, store := newPilot(t), newStore(t)
+	pilot, store := frameworktest.Pilot(t), newStore(t)
 	memories := adk.Memory(pilot, store, adk.MemoryOptions{})
 	scope := memory.Scope{User: "ana", Agent: "app", Run: "1"}
 	said := []memory.Message{{Role: memory.User, Content: "I keep bees in the garden."},

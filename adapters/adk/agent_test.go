@@ -18,6 +18,7 @@ import (
 	"google.golang.org/genai"
 
 	"github.com/ragpilot/ragpilot/adapters/adk"
+	"github.com/ragpilot/ragpilot/framework/frameworktest"
 )
 
 // reader is a model that reads a file three times, a named fake. Its calls have no IDs, as Gemini's have none.
@@ -56,7 +57,7 @@ func TestAgentReadsAFileThreeTimes(t *testing.T) {
 			t.Fatal(err)
 		}
 		inner := &reader{}
-		a, err := llmagent.New(llmagent.Config{Name: "helper", Instruction: "Be brief.", Model: adk.Model(newPilot(t), inner, o),
+		a, err := llmagent.New(llmagent.Config{Name: "helper", Instruction: "Be brief.", Model: adk.Model(frameworktest.Pilot(t), inner, o),
 			Tools: []tool.Tool{read}})
 		if err != nil {
 			t.Fatal(err)
@@ -109,7 +110,7 @@ func TestResultsAreCopied(t *testing.T) {
 		}
 	}
 	inner, sent := &fakeLLM{}, made()
-	for _, err := range adk.Model(newPilot(t), inner, adk.ModelOptions{}).GenerateContent(t.Context(), sent, false) {
+	for _, err := range adk.Model(frameworktest.Pilot(t), inner, adk.ModelOptions{}).GenerateContent(t.Context(), sent, false) {
 		if err != nil {
 			t.Fatal(err)
 		}

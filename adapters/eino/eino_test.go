@@ -7,7 +7,6 @@ import (
 	"io"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/cloudwego/eino/components/model"
@@ -18,6 +17,7 @@ import (
 	"github.com/ragpilot/ragpilot/adapters/eino"
 	"github.com/ragpilot/ragpilot/contextpilot"
 	"github.com/ragpilot/ragpilot/framework"
+	"github.com/ragpilot/ragpilot/framework/frameworktest"
 )
 
 // shelf is a retriever that finds what a question names.
@@ -83,15 +83,6 @@ func (f toolModel) WithTools(tools []*schema.ToolInfo) (model.ToolCallingChatMod
 	return toolModel{&fakeModel{tools: len(tools)}}, nil
 }
 
-func newPilot(t testing.TB) *contextpilot.Pilot {
-	t.Helper()
-	p, err := contextpilot.New(contextpilot.Config{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return p
-}
-
 // prompt asks for documents and puts them into a user message.
 func prompt(ctx context.Context, t testing.TB, r retriever.Retriever, question string) *schema.Message {
 	t.Helper()
@@ -107,7 +98,7 @@ func prompt(ctx context.Context, t testing.TB, r retriever.Retriever, question s
 }
 
 func TestDocumentsAreLaidOut(t *testing.T) {
-	pilot := newPilot(t)
+	pilot := frameworktest.Pilot(t)
 	r := eino.Retriever(pilot, shelf{})
 	docs, err := r.Retrieve(t.Context(), "a b a c")
 	if err != nil {
@@ -145,7 +136,7 @@ func TestDocumentsAreLaidOut(t *testing.T) {
 // sends the same bytes for both; the caller's messages stay as they are.
 func TestLaterTurnsRefer(t *testing.T) {
 	for _, stream := range []bool{false, true} {
-		pilot, inner := newPilot(t), &fakeModel{}
+		pilot, inner := frameworktest.Pilot(t), &fakeModel{}
 		r, m := eino.Retriever(pilot, shelf{}), eino.ChatModel(pilot, inner)
 		ctx := framework.WithConversation(t.Context(), "thread-7")
 		ask := func(messages []*schema.Message) *schema.Message {
@@ -211,7 +202,7 @@ func TestLaterTurnsRefer(t *testing.T) {
 }
 
 func TestFailuresAreTakenBack(t *testing.T) {
-	pilot := newPilot(t)
+	pilot := frameworktest.Pilot(t)
 	r := eino.Retriever(pilot, shelf{})
 	for i, c := range []struct {
 		name  string
@@ -253,7 +244,7 @@ func ended(p *contextpilot.Pilot, events int64) contextpilot.Stats {
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 func TestToolsStayPossible(t *testing.T) {
-	pilot := newPilot(t)
+	pilot := frameworktest.Pilot(t)
 	if _, ok := eino.ChatModel(pilot, &fakeModel{}).(model.ToolCallingChatModel); ok {
 		t.Error("a model without tools has become one with")
 	}
@@ -272,7 +263,7 @@ func TestToolsStayPossible(t *testing.T) {
 
 // Parts of a message are looked at one by one, and other parts stay.
 func TestPartsOfAMessage(t *testing.T) {
-	pilot, inner := newPilot(t), &fakeModel{}
+	pilot, inner := frameworktest.Pilot(t), &fakeModel{}
 	r, m := eino.Retriever(pilot, shelf{}), eino.ChatModel(pilot, inner)
 	ctx := framework.WithConversation(t.Context(), "c")
 	image := schema.MessageInputPart{Type: schema.ChatMessagePartTypeImageURL}
@@ -295,28 +286,14 @@ func TestPartsOfAMessage(t *testing.T) {
 	}
 }
 
-// Plans that no wrapped model claims count as not sent after ten minutes; those that are not held are no concern of the
-// model's, and stay.
 func TestWithoutHold(t *testing.T) {
-	for _, c := range []struct {
-		options []eino.Option
-		left    int64
-	}{{nil, 0}, {[]eino.Option{eino.WithoutHold()}, 2}} {
-		synctest.Test(t, func(t *testing.T) {
-			pilot, err := contextpilot.New(contextpilot.Config{})
-			if err != nil {
-				t.Fatal(err)
-			}
-			eino.ChatModel(pilot, &fakeModel{}) // another model, which these documents do not go to
-			r := eino.Retriever(pilot, shelf{}, c.options...)
-			for range 2 {
-				prompt(t.Context(), t, r, "a b")
-			}
-			time.Sleep(10 * time.Minute)
-			held := framework.OffersOf(pilot).Stats().Held
-			if st := pilot.Stats(); st.Plans != c.left || st.LiveRequests != c.left || held != 0 {
-				t.Errorf("%d plans and %d live, %d held, want %d, %d and 0", st.Plans, st.LiveRequests, held, c.left, c.left)
-			}
-		})
-	}
+	frameworktest.RunUnclaimed(t, func(t *testing.T, pilot *contextpilot.Pilot, hold bool) func() {
+		eino.ChatModel(pilot, &fakeModel{}) // another model, which these documents do not go to
+		var opts []eino.Option
+		if !hold {
+			opts = append(opts, eino.WithoutHold())
+		}
+		r := eino.Retriever(pilot, shelf{}, opts...)
+		return func() { prompt(t.Context(), t, r, "a b") }
+	})
 }

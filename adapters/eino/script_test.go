@@ -3,7 +3,6 @@ package eino_test
 import (
 	"context"
 	"errors"
-	"fmt"
 	"testing"
 
 	"github.com/cloudwego/eino/components/model"
@@ -15,29 +14,8 @@ import (
 	"github.com/ragpilot/ragpilot/framework/frameworktest"
 )
 
-// today is what the script wants and the wrapper does not do yet, by whether tools' results are replaced.
-var today = map[bool]conversationtest.Today{
-	false: { // as it comes
-		// Tools' results are only fenced.
-		"#5 M": "full", "#8 rows of F": "as it came", "#9 F": "as it came", "#10 G": "full", "#10 M": "full", "#10 S": "full", "#13 J": "full",
-		"#1 and #2 cut: #5 M": "full",
-		// References of users' blocks need what is remembered of the conversation, by its name.
-	},
-	true: {
-		// Notes that come back are fenced.
-		"invariant 8: idempotent": "does not hold",
-		// As above.
-	},
-}
-
 func TestScript(t *testing.T) {
-	for _, replace := range []bool{false, true} {
-		t.Run(fmt.Sprint("replace=", replace), func(t *testing.T) { testScript(t, replace) })
-	}
-}
-
-func testScript(t *testing.T, replace bool) {
-	conversationtest.Run(t, frameworktest.New("Eino", func(pilot *contextpilot.Pilot, scope contextpilot.Scope) frameworktest.Ask {
+	frameworktest.Run(t, "Eino", func(pilot *contextpilot.Pilot, scope contextpilot.Scope, replace bool) frameworktest.Ask {
 		opts := []eino.Option{eino.WithScope(scope)}
 		if replace {
 			opts = append(opts, eino.WithToolResults())
@@ -47,7 +25,7 @@ func testScript(t *testing.T, replace bool) {
 			_, err := m.Generate(ctx, toMessages(messages))
 			return err
 		}
-	}), today[replace])
+	})
 }
 
 // arrivals is a model that says what arrived, a named fake.

@@ -11,6 +11,7 @@ import (
 	firebase "github.com/firebase/genkit/go/genkit"
 
 	"github.com/ragpilot/ragpilot/adapters/genkit"
+	"github.com/ragpilot/ragpilot/framework/frameworktest"
 )
 
 // reader is a model that reads a file three times, a named fake.
@@ -36,7 +37,7 @@ func TestAgentReadsAFileThreeTimes(t *testing.T) {
 					inner.generate)
 				read := firebase.DefineTool(g, "read_file", "Reads a file.", func(*ai.ToolContext, string) (any, error) { return output, nil })
 				_, err := firebase.Generate(t.Context(), g, ai.WithModel(model), ai.WithTools(read), ai.WithPrompt("What does it do?"),
-					ai.WithMiddleware(genkit.Middleware(newPilot(t), opts...)))
+					ai.WithMiddleware(genkit.Middleware(frameworktest.Pilot(t), opts...)))
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -77,7 +78,7 @@ func TestResultsAreCopied(t *testing.T) {
 		}}
 	}
 	inner, sent := &fakeModel{}, made()
-	if _, err := genkit.Middleware(newPilot(t))(inner.generate)(t.Context(), sent, nil); err != nil {
+	if _, err := genkit.Middleware(frameworktest.Pilot(t))(inner.generate)(t.Context(), sent, nil); err != nil {
 		t.Fatal(err)
 	}
 	if !reflect.DeepEqual(sent, made()) {

@@ -7,8 +7,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"testing/synctest"
-	"time"
 
 	"github.com/firebase/genkit/go/ai"
 	"go.uber.org/goleak"
@@ -16,6 +14,7 @@ import (
 	"github.com/ragpilot/ragpilot/adapters/genkit"
 	"github.com/ragpilot/ragpilot/contextpilot"
 	"github.com/ragpilot/ragpilot/framework"
+	"github.com/ragpilot/ragpilot/framework/frameworktest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -69,17 +68,8 @@ func (f *fakeModel) generate(ctx context.Context, req *ai.ModelRequest, stream a
 	}, nil
 }
 
-func newPilot(t testing.TB) *contextpilot.Pilot {
-	t.Helper()
-	p, err := contextpilot.New(contextpilot.Config{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return p
-}
-
 func TestDocumentsAreLaidOut(t *testing.T) {
-	pilot := newPilot(t)
+	pilot := frameworktest.Pilot(t)
 	r := genkit.Retriever(pilot, shelf())
 	if r.Name() != "ragpilot/test/shelf" {
 		t.Errorf("named %q", r.Name())
@@ -118,7 +108,7 @@ func TestDocumentsAreLaidOut(t *testing.T) {
 // Documents go in front of the question; a second turn that resends the first refers to its documents, and the history
 // is sent as it was.
 func TestLaterTurnsRefer(t *testing.T) {
-	pilot, inner := newPilot(t), &fakeModel{}
+	pilot, inner := frameworktest.Pilot(t), &fakeModel{}
 	r := genkit.Retriever(pilot, shelf())
 	model := genkit.Middleware(pilot)(inner.generate)
 	ctx := framework.WithConversation(t.Context(), "thread-7")
@@ -159,7 +149,7 @@ func TestLaterTurnsRefer(t *testing.T) {
 
 func TestFailuresAreTakenBack(t *testing.T) {
 	for _, streamed := range []bool{false, true} {
-		pilot := newPilot(t)
+		pilot := frameworktest.Pilot(t)
 		docs, err := find(t.Context(), genkit.Retriever(pilot, shelf()), "a b")
 		if err != nil {
 			t.Fatal(err)
@@ -180,30 +170,18 @@ func TestFailuresAreTakenBack(t *testing.T) {
 	}
 }
 
-// Plans that no model claims count as not sent after ten minutes; those that are not held are no concern of the
-// middleware's, and stay.
 func TestWithoutHold(t *testing.T) {
-	for _, c := range []struct {
-		options []genkit.Option
-		left    int64
-	}{{nil, 0}, {[]genkit.Option{genkit.WithoutHold()}, 2}} {
-		synctest.Test(t, func(t *testing.T) {
-			pilot, err := contextpilot.New(contextpilot.Config{})
-			if err != nil {
+	frameworktest.RunUnclaimed(t, func(t *testing.T, pilot *contextpilot.Pilot, hold bool) func() {
+		genkit.Middleware(pilot) // for another model, which these documents do not go to
+		var opts []genkit.Option
+		if !hold {
+			opts = append(opts, genkit.WithoutHold())
+		}
+		r := genkit.Retriever(pilot, shelf(), opts...)
+		return func() {
+			if _, err := find(t.Context(), r, "a b"); err != nil {
 				t.Fatal(err)
 			}
-			genkit.Middleware(pilot) // for another model, which these documents do not go to
-			r := genkit.Retriever(pilot, shelf(), c.options...)
-			for range 2 {
-				if _, err := find(t.Context(), r, "a b"); err != nil {
-					t.Fatal(err)
-				}
-			}
-			time.Sleep(10 * time.Minute)
-			held := framework.OffersOf(pilot).Stats().Held
-			if st := pilot.Stats(); st.Plans != c.left || st.LiveRequests != c.left || held != 0 {
-				t.Errorf("%d plans and %d live, %d held, want %d, %d and 0", st.Plans, st.LiveRequests, held, c.left, c.left)
-			}
-		})
-	}
+		}
+	})
 }

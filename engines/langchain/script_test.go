@@ -2,7 +2,6 @@ package langchain_test
 
 import (
 	"context"
-	"fmt"
 	"testing"
 
 	"github.com/tmc/langchaingo/llms"
@@ -13,29 +12,8 @@ import (
 	"github.com/ragpilot/ragpilot/framework/frameworktest"
 )
 
-// today is what the script wants and the wrapper does not do yet, by whether tools' results are replaced.
-var today = map[bool]conversationtest.Today{
-	false: { // by default
-		// Tools' results are only fenced.
-		"#5 M": "full", "#8 rows of F": "as it came", "#9 F": "as it came", "#10 G": "full", "#10 M": "full", "#10 S": "full", "#13 J": "full",
-		"#1 and #2 cut: #5 M": "full",
-		// References of users' blocks need what is remembered of the conversation, by its name.
-	},
-	true: {
-		// Notes that come back are fenced.
-		"invariant 8: idempotent": "does not hold",
-		// As above.
-	},
-}
-
 func TestScript(t *testing.T) {
-	for _, replace := range []bool{false, true} {
-		t.Run(fmt.Sprint("replace=", replace), func(t *testing.T) { testScript(t, replace) })
-	}
-}
-
-func testScript(t *testing.T, replace bool) {
-	conversationtest.Run(t, frameworktest.New("langchaingo", func(pilot *contextpilot.Pilot, scope contextpilot.Scope) frameworktest.Ask {
+	frameworktest.Run(t, "langchaingo", func(pilot *contextpilot.Pilot, scope contextpilot.Scope, replace bool) frameworktest.Ask {
 		opts := []langchain.Option{langchain.WithScope(scope)}
 		if replace {
 			opts = append(opts, langchain.WithToolResults())
@@ -45,7 +23,7 @@ func testScript(t *testing.T, replace bool) {
 			_, err := model.GenerateContent(ctx, toContents(messages))
 			return err
 		}
-	}), today[replace])
+	})
 }
 
 // arrivals is a model that says what arrived, a named fake.

@@ -59,10 +59,7 @@ func newState() state {
 func (b *Backend) Change(ctx context.Context, f func(tx memory.Tx) error) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.closed {
-		return errClosed
-	}
-	if err := ctx.Err(); err != nil {
+	if err := b.ready(ctx); err != nil {
 		return err
 	}
 	t := &tx{state: &b.state}
@@ -90,14 +87,19 @@ func (b *Backend) Change(ctx context.Context, f func(tx memory.Tx) error) error 
 func (b *Backend) read(ctx context.Context, f func(*state)) error {
 	b.mu.RLock()
 	defer b.mu.RUnlock()
-	if b.closed {
-		return errClosed
-	}
-	if err := ctx.Err(); err != nil {
+	if err := b.ready(ctx); err != nil {
 		return err
 	}
 	f(&b.state)
 	return nil
+}
+
+// ready is an error after Close and at the end of the context; the caller holds mu.
+func (b *Backend) ready(ctx context.Context) error {
+	if b.closed {
+		return errClosed
+	}
+	return ctx.Err()
 }
 
 // Get returns the memories that exist.

@@ -41,12 +41,7 @@ func (c conn) Each(ctx context.Context, query string, args []any, f func(sqlstor
 		return wrapped(err)
 	}
 	defer rows.Close()
-	for more := true; more && rows.Next(); {
-		if more, err = f(rows); err != nil {
-			return wrapped(err)
-		}
-	}
-	return wrapped(rows.Err())
+	return wrapped(sqlstore.Each(rows, f))
 }
 
 // Exec implements sqlstore.Conn.

@@ -11,6 +11,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/ragpilot/ragpilot/internal/testkit"
 	"github.com/ragpilot/ragpilot/internal/testkit/storetest"
 	"github.com/ragpilot/ragpilot/memory"
 	"github.com/ragpilot/ragpilot/memory/postgres"
@@ -28,15 +29,7 @@ func filled(t *testing.T, dsn string, opts postgres.Options) *memory.Local {
 	if err != nil {
 		t.Fatal(err)
 	}
-	store, err := memory.New(backend, memory.Config{Embedder: memory.Lexical})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := store.Close(); err != nil {
-			t.Error(err)
-		}
-	})
+	store := testkit.Opened[*memory.Local](t)(memory.New(backend, memory.Config{Embedder: memory.Lexical}))
 	if err := ask(t.Context(), store, true); err != nil {
 		t.Fatal(err)
 	}
@@ -100,67 +93,65 @@ func waiting(ctx context.Context, t *testing.T, admin *pgx.Conn, schema string) 
 	}
 }
 
-// TestSlow: the server answers nothing for as long as another program holds the tables. A call ends with its context; when
-// the tables are free, all goes on.
-func TestSlow(t *testing.T) {
+// whileHeld calls f for a search and for an addition while another program holds the tables; wait returns the process of the server
+// that waits for them. Afterwards both work.
+func whileHeld(t *testing.T, connections int,
+	f func(ctx context.Context, t *testing.T, call func(context.Context) error, admin *pgx.Conn, wait func() (pid int)),
+) {
 	dsn := storetest.Postgres(t)
 	for name, change := range map[string]bool{"search": false, "add": true} {
 		t.Run(name, func(t *testing.T) {
 			schema := schema(t, dsn)
-			store := filled(t, dsn, postgres.Options{Schema: schema, Connections: 2})
+			store := filled(t, dsn, postgres.Options{Schema: schema, Connections: connections})
 			admin, release := held(t, dsn, schema)
 			defer release()
 			ctx, cancel := context.WithTimeout(t.Context(), patience)
 			defer cancel()
-			for range 5 { // more than there are connections
-				called, end := context.WithCancel(ctx)
-				result := make(chan error, 1)
-				go func() { result <- ask(called, store, change) }()
-				waiting(ctx, t, admin, schema)
-				end()
-				if err := <-result; !errors.Is(err, context.Canceled) || errors.Is(err, postgres.ErrUnavailable) || ctx.Err() != nil {
-					t.Errorf("%v, want Canceled alone", err)
-				}
-			}
-			late, over := context.WithTimeout(ctx, 100*time.Millisecond)
-			defer over()
-			if err := ask(late, store, change); !errors.Is(err, context.DeadlineExceeded) || ctx.Err() != nil {
-				t.Errorf("%v, want DeadlineExceeded", err)
-			}
+			call := func(ctx context.Context) error { return ask(ctx, store, change) }
+			f(ctx, t, call, admin, func() int { return waiting(ctx, t, admin, schema) })
 			release()
-			if err := ask(ctx, store, change); err != nil {
+			if err := call(ctx); err != nil {
 				t.Errorf("afterwards: %v", err)
 			}
 		})
 	}
 }
 
+// TestSlow: the server answers nothing for as long as another program holds the tables. A call ends with its context; when
+// the tables are free, all goes on.
+func TestSlow(t *testing.T) {
+	whileHeld(t, 2, func(ctx context.Context, t *testing.T, call func(context.Context) error, _ *pgx.Conn, wait func() int) {
+		for range 5 { // more than there are connections
+			called, end := context.WithCancel(ctx)
+			result := make(chan error, 1)
+			go func() { result <- call(called) }()
+			wait()
+			end()
+			if err := <-result; !errors.Is(err, context.Canceled) || errors.Is(err, postgres.ErrUnavailable) || ctx.Err() != nil {
+				t.Errorf("%v, want Canceled alone", err)
+			}
+		}
+		late, over := context.WithTimeout(ctx, 100*time.Millisecond)
+		defer over()
+		if err := call(late); !errors.Is(err, context.DeadlineExceeded) || ctx.Err() != nil {
+			t.Errorf("%v, want DeadlineExceeded", err)
+		}
+	})
+}
+
 // TestTerminated: the server ends the connection of a query that is under way. That is an error that says so; the next call
 // has a new connection.
 func TestTerminated(t *testing.T) {
-	dsn := storetest.Postgres(t)
-	for name, change := range map[string]bool{"search": false, "add": true} {
-		t.Run(name, func(t *testing.T) {
-			schema := schema(t, dsn)
-			store := filled(t, dsn, postgres.Options{Schema: schema})
-			admin, release := held(t, dsn, schema)
-			defer release()
-			ctx, cancel := context.WithTimeout(t.Context(), patience)
-			defer cancel()
-			result := make(chan error, 1)
-			go func() { result <- ask(ctx, store, change) }()
-			if _, err := admin.Exec(ctx, "SELECT pg_terminate_backend($1)", waiting(ctx, t, admin, schema)); err != nil {
-				t.Fatal(err)
-			}
-			if err := <-result; !errors.Is(err, postgres.ErrUnavailable) {
-				t.Errorf("%v, want ErrUnavailable", err)
-			}
-			release()
-			if err := ask(ctx, store, change); err != nil {
-				t.Errorf("afterwards: %v", err)
-			}
-		})
-	}
+	whileHeld(t, 0, func(ctx context.Context, t *testing.T, call func(context.Context) error, admin *pgx.Conn, wait func() int) {
+		result := make(chan error, 1)
+		go func() { result <- call(ctx) }()
+		if _, err := admin.Exec(ctx, "SELECT pg_terminate_backend($1)", wait()); err != nil {
+			t.Fatal(err)
+		}
+		if err := <-result; !errors.Is(err, postgres.ErrUnavailable) {
+			t.Errorf("%v, want ErrUnavailable", err)
+		}
+	})
 }
 
 // TestUnknownOutcome: the server ends the connection at the commit. Whether it was made cannot be known.

@@ -13,6 +13,7 @@ import (
 	api "github.com/qdrant/go-client/qdrant"
 	"go.uber.org/goleak"
 
+	"github.com/ragpilot/ragpilot/internal/testkit"
 	"github.com/ragpilot/ragpilot/internal/testkit/storetest"
 	"github.com/ragpilot/ragpilot/memory"
 	"github.com/ragpilot/ragpilot/memory/memorytest"
@@ -79,16 +80,7 @@ func TestConformance(t *testing.T) {
 // open opens the store of that name as another process does.
 func open(t testing.TB, opts qdrant.Options) *qdrant.Backend {
 	t.Helper()
-	backend, err := qdrant.Open(t.Context(), opts)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := backend.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	return backend
+	return testkit.Opened[*qdrant.Backend](t)(qdrant.Open(t.Context(), opts))
 }
 
 // Two processes with one name are two backends with one name: what both add is stored once, and no change is lost.

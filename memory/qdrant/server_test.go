@@ -7,6 +7,8 @@ import (
 
 	api "github.com/qdrant/go-client/qdrant"
 	"google.golang.org/grpc"
+
+	"github.com/ragpilot/ragpilot/internal/testkit"
 )
 
 // dial returns a client of its own that is closed after the test.
@@ -21,14 +23,5 @@ func dial(t testing.TB, addr string, opts ...grpc.DialOption) *api.Client {
 		t.Fatal(err)
 	}
 	opts = append(opts, grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(64<<20)))
-	client, err := api.NewClient(&api.Config{Host: host, Port: port, PoolSize: 1, SkipCompatibilityCheck: true, GrpcOptions: opts})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := client.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	return client
+	return testkit.Opened[*api.Client](t)(api.NewClient(&api.Config{Host: host, Port: port, PoolSize: 1, SkipCompatibilityCheck: true, GrpcOptions: opts}))
 }

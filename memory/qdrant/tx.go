@@ -3,6 +3,7 @@ package qdrant
 import (
 	"context"
 	"fmt"
+	"iter"
 	"maps"
 	"slices"
 
@@ -235,6 +236,24 @@ func stored(vector []float32) []float32 {
 	return vector
 }
 
+// changed are the entries that differ from their points, sorted by ID; the points are added to gone.
+func changed[T any](entries map[string]*entry[T], gone *[]string) iter.Seq[*entry[T]] {
+	return func(yield func(*entry[T]) bool) {
+		for _, id := range sortedKeys(entries) {
+			e := entries[id]
+			if !e.dirty {
+				continue
+			}
+			if e.point != "" {
+				*gone = append(*gone, e.point)
+			}
+			if !yield(e) {
+				return
+			}
+		}
+	}
+}
+
 // points returns what the transaction writes, by collection, and the points that it replaces or removes.
 func (t *tx) points(next *head) (points map[string][]*api.PointStruct, gone []string, err error) {
 	points, gone = map[string][]*api.PointStruct{}, slices.Clone(t.gone)
@@ -244,14 +263,7 @@ func (t *tx) points(next *head) (points map[string][]*api.PointStruct, gone []st
 			Id: api.NewIDUUID(uuid.NewString()), Payload: payload, Vectors: vectors,
 		})
 	}
-	for _, id := range sortedKeys(t.records) {
-		e := t.records[id]
-		if !e.dirty {
-			continue
-		}
-		if e.point != "" {
-			gone = append(gone, e.point)
-		}
+	for e := range changed(t.records, &gone) {
 		if !e.there {
 			continue
 		}
@@ -262,14 +274,7 @@ func (t *tx) points(next *head) (points map[string][]*api.PointStruct, gone []st
 		vector := stored(e.value.Vector)
 		add(t.b.vectors(len(vector)), api.NewVectorsDense(vector), payload)
 	}
-	for _, id := range sortedKeys(t.rows) {
-		e := t.rows[id]
-		if !e.dirty {
-			continue
-		}
-		if e.point != "" {
-			gone = append(gone, e.point)
-		}
+	for e := range changed(t.rows, &gone) {
 		add(t.b.opts.Collection, noVectors(), revisionPayload(&e.value.Revision, e.value.place))
 	}
 	for log, messages := range t.logs {

@@ -56,12 +56,7 @@ func (c conn) Each(ctx context.Context, query string, args []any, f func(sqlstor
 		return failed(err)
 	}
 	defer rows.Close()
-	for more := true; more && rows.Next(); {
-		if more, err = f(rows); err != nil {
-			return failed(err)
-		}
-	}
-	return failed(rows.Err())
+	return failed(sqlstore.Each(rows, f))
 }
 
 // Exec implements sqlstore.Conn.

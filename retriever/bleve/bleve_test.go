@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/ragpilot/ragpilot/contextpilot"
+	"github.com/ragpilot/ragpilot/internal/testkit"
 	"github.com/ragpilot/ragpilot/retriever/bleve"
 )
 
@@ -27,16 +28,7 @@ func files(pairs ...string) fstest.MapFS {
 
 func open(t testing.TB, fsys fs.FS, opts bleve.Options) *bleve.Index {
 	t.Helper()
-	x, err := bleve.New(fsys, opts)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := x.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	return x
+	return testkit.Opened[*bleve.Index](t)(bleve.New(fsys, opts))
 }
 
 func find(t testing.TB, x *bleve.Index, query string, k int) []contextpilot.Block {
@@ -49,11 +41,7 @@ func find(t testing.TB, x *bleve.Index, query string, k int) []contextpilot.Bloc
 }
 
 func ids(blocks []contextpilot.Block) []string {
-	out := make([]string, len(blocks))
-	for i, b := range blocks {
-		out[i] = b.ID
-	}
-	return out
+	return testkit.Map(blocks, func(b contextpilot.Block) string { return b.ID })
 }
 
 func TestOpenFolder(t *testing.T) {

@@ -73,16 +73,7 @@ func TestConformance(t *testing.T) {
 
 func open(t testing.TB, opts elastic.Options) *elastic.Index {
 	t.Helper()
-	x, err := elastic.Open(opts)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := x.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	return x
+	return testkit.Opened[*elastic.Index](t)(elastic.Open(opts))
 }
 
 var indexes atomic.Int64

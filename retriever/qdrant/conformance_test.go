@@ -124,16 +124,7 @@ func with(opts, server qdrant.Options) qdrant.Options {
 
 func open(t testing.TB, opts qdrant.Options) *qdrant.Index {
 	t.Helper()
-	x, err := qdrant.Open(opts)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := x.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	return x
+	return testkit.Opened[*qdrant.Index](t)(qdrant.Open(opts))
 }
 
 // create opens an index and makes its collection. Nothing is refused for its time: documents of 10 MB take theirs on a

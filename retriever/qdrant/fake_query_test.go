@@ -11,32 +11,29 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
+
+	"github.com/ragpilot/ragpilot/internal/testkit"
 )
 
 func (f fakePoints) Query(_ context.Context, r *api.QueryPoints) (*api.QueryResponse, error) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.queries = append(f.queries, proto.CloneOf(r))
-	c, err := f.collection(r.GetCollectionName())
-	if err != nil {
-		return nil, err
-	}
-	var scores []fakeScore
-	if len(r.GetPrefetch()) == 0 {
-		scores, err = c.nearest(r.GetQuery().GetNearest(), r.GetUsing(), r.GetFilter())
-	} else {
-		scores, err = c.fuse(r)
-	}
-	if err != nil {
-		return nil, err
-	}
-	var out []*api.ScoredPoint
-	for _, s := range scores[:min(len(scores), int(r.GetLimit()))] {
-		out = append(out, &api.ScoredPoint{
-			Id: pointOf(s.point.id), Score: float32(s.score), Payload: chosen(s.point.payload, r.GetWithPayload()),
-		})
-	}
-	return &api.QueryResponse{Result: out}, nil
+	return within(f.fake, r, func(c *fakeCollection) (*api.QueryResponse, error) {
+		f.queries = append(f.queries, proto.CloneOf(r))
+		find := c.fuse
+		if len(r.GetPrefetch()) == 0 {
+			find = func(r *api.QueryPoints) ([]fakeScore, error) {
+				return c.nearest(r.GetQuery().GetNearest(), r.GetUsing(), r.GetFilter())
+			}
+		}
+		scores, err := find(r)
+		if err != nil {
+			return nil, err
+		}
+		return &api.QueryResponse{Result: testkit.Map(scores[:min(len(scores), int(r.GetLimit()))], func(s fakeScore) *api.ScoredPoint {
+			return &api.ScoredPoint{
+				Id: pointOf(s.point.id), Score: float32(s.score), Payload: chosen(s.point.payload, r.GetWithPayload()),
+			}
+		})}, nil
+	})
 }
 
 type fakeScore struct {

@@ -14,6 +14,8 @@ import (
 	"google.golang.org/grpc/status"
 	"google.golang.org/grpc/test/bufconn"
 	"google.golang.org/protobuf/proto"
+
+	"github.com/ragpilot/ragpilot/internal/testkit"
 )
 
 // fake is a fake of a Qdrant server: it answers what this package asks, by comparing with every point. Ties it gives in
@@ -63,6 +65,12 @@ func newFake(t testing.TB, intercept grpc.UnaryServerInterceptor) (*fake, *api.C
 	pipe := bufconn.Listen(1 << 20)
 	served := make(chan error, 1)
 	go func() { served <- server.Serve(pipe) }()
+	t.Cleanup(func() {
+		server.Stop()
+		if err := <-served; err != nil {
+			t.Error(err)
+		}
+	})
 	client, err := api.NewClient(&api.Config{
 		Host: "passthrough:///fake", PoolSize: 1, SkipCompatibilityCheck: true, KeepAliveTime: -1,
 		GrpcOptions: []grpc.DialOption{
@@ -71,28 +79,21 @@ func newFake(t testing.TB, intercept grpc.UnaryServerInterceptor) (*fake, *api.C
 			grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return pipe.DialContext(ctx) }),
 		},
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := client.Close(); err != nil {
-			t.Error(err)
-		}
-		server.Stop()
-		if err := <-served; err != nil {
-			t.Error(err)
-		}
-	})
-	return f, client
+	return f, testkit.Opened[*api.Client](t)(client, err)
 }
 
-func (f *fake) collection(name string) (*fakeCollection, error) {
-	c, ok := f.collections[name]
+// within answers a request from its collection, one request at a time.
+func within[T any](f *fake, r interface{ GetCollectionName() string }, answer func(*fakeCollection) (T, error)) (out T, err error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	c, ok := f.collections[r.GetCollectionName()]
 	if !ok {
-		return nil, status.Errorf(codes.NotFound, "no collection %q", name)
+		return out, status.Errorf(codes.NotFound, "no collection %q", r.GetCollectionName())
 	}
-	return c, nil
+	return answer(c)
 }
+
+var updated = &api.PointsOperationResponse{Result: &api.UpdateResult{}}
 
 // lastQuery returns a copy of the latest query.
 func (f *fake) lastQuery() *api.QueryPoints {
@@ -119,21 +120,17 @@ func (f fakeCollections) CollectionExists(_ context.Context, r *api.CollectionEx
 }
 
 func (f fakePoints) Upsert(_ context.Context, r *api.UpsertPoints) (*api.PointsOperationResponse, error) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	c, err := f.collection(r.GetCollectionName())
-	if err != nil {
-		return nil, err
-	}
-	for _, p := range r.GetPoints() {
-		point, err := c.point(p)
-		if err != nil {
-			return nil, err
+	return within(f.fake, r, func(c *fakeCollection) (*api.PointsOperationResponse, error) {
+		for _, p := range r.GetPoints() {
+			point, err := c.point(p)
+			if err != nil {
+				return nil, err
+			}
+			c.remove(point.id)
+			c.points = append(c.points, point)
 		}
-		c.remove(point.id)
-		c.points = append(c.points, point)
-	}
-	return &api.PointsOperationResponse{Result: &api.UpdateResult{}}, nil
+		return updated, nil
+	})
 }
 
 func (c *fakeCollection) point(p *api.PointStruct) (*fakePoint, error) {
@@ -179,67 +176,47 @@ func (c *fakeCollection) remove(id string) {
 }
 
 func (f fakePoints) Delete(_ context.Context, r *api.DeletePoints) (*api.PointsOperationResponse, error) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	c, err := f.collection(r.GetCollectionName())
-	if err != nil {
-		return nil, err
-	}
-	for _, id := range r.GetPoints().GetPoints().GetIds() {
-		c.remove(nameOf(id))
-	}
-	return &api.PointsOperationResponse{Result: &api.UpdateResult{}}, nil
+	return within(f.fake, r, func(c *fakeCollection) (*api.PointsOperationResponse, error) {
+		for _, id := range r.GetPoints().GetPoints().GetIds() {
+			c.remove(nameOf(id))
+		}
+		return updated, nil
+	})
 }
 
 func (f fakePoints) Get(_ context.Context, r *api.GetPoints) (*api.GetResponse, error) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	c, err := f.collection(r.GetCollectionName())
-	if err != nil {
-		return nil, err
-	}
-	var out []*api.RetrievedPoint
-	for _, p := range c.points {
-		for _, id := range r.GetIds() {
-			if nameOf(id) == p.id {
-				out = append(out, &api.RetrievedPoint{Id: pointOf(p.id), Payload: p.payload})
+	return within(f.fake, r, func(c *fakeCollection) (*api.GetResponse, error) {
+		var out []*api.RetrievedPoint
+		for _, p := range c.points {
+			for _, id := range r.GetIds() {
+				if nameOf(id) == p.id {
+					out = append(out, &api.RetrievedPoint{Id: pointOf(p.id), Payload: p.payload})
+				}
 			}
 		}
-	}
-	return &api.GetResponse{Result: out}, nil
+		return &api.GetResponse{Result: out}, nil
+	})
 }
 
 func (f fakePoints) Count(_ context.Context, r *api.CountPoints) (*api.CountResponse, error) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	c, err := f.collection(r.GetCollectionName())
-	if err != nil {
-		return nil, err
-	}
-	return &api.CountResponse{Result: &api.CountResult{Count: uint64(len(c.points))}}, nil
+	return within(f.fake, r, func(c *fakeCollection) (*api.CountResponse, error) {
+		return &api.CountResponse{Result: &api.CountResult{Count: uint64(len(c.points))}}, nil
+	})
 }
 
 func (f fakePoints) CreateFieldIndex(_ context.Context, r *api.CreateFieldIndexCollection) (*api.PointsOperationResponse, error) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	c, err := f.collection(r.GetCollectionName())
-	if err != nil {
-		return nil, err
-	}
-	c.indexes = append(c.indexes, r)
-	return &api.PointsOperationResponse{Result: &api.UpdateResult{}}, nil
+	return within(f.fake, r, func(c *fakeCollection) (*api.PointsOperationResponse, error) {
+		c.indexes = append(c.indexes, r)
+		return updated, nil
+	})
 }
 
 func (f fakeCollections) Get(_ context.Context, r *api.GetCollectionInfoRequest) (*api.GetCollectionInfoResponse, error) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	c, err := f.collection(r.GetCollectionName())
-	if err != nil {
-		return nil, err
-	}
-	return &api.GetCollectionInfoResponse{Result: &api.CollectionInfo{Config: &api.CollectionConfig{
-		Params: &api.CollectionParams{VectorsConfig: c.config.GetVectorsConfig()},
-	}}}, nil
+	return within(f.fake, r, func(c *fakeCollection) (*api.GetCollectionInfoResponse, error) {
+		return &api.GetCollectionInfoResponse{Result: &api.CollectionInfo{Config: &api.CollectionConfig{
+			Params: &api.CollectionParams{VectorsConfig: c.config.GetVectorsConfig()},
+		}}}, nil
+	})
 }
 
 // nameOf returns a point's ID as text, and pointOf the ID of that text.

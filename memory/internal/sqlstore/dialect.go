@@ -35,6 +35,21 @@ type Dialect struct {
 // Row is the current row of a result.
 type Row interface{ Scan(dest ...any) error }
 
+// Each calls f for each row until it returns false or an error.
+func Each[R interface {
+	Row
+	Next() bool
+	Err() error
+}](rows R, f func(Row) (more bool, err error)) error {
+	for more := true; more && rows.Next(); {
+		var err error
+		if more, err = f(rows); err != nil {
+			return err
+		}
+	}
+	return rows.Err()
+}
+
 // Conn is a connection or a transaction. Its errors say which database they come from.
 type Conn interface {
 	// Each calls f for each row of a result until it returns false or an error.
