@@ -89,7 +89,7 @@ func agent(ctx context.Context, baseURL string) (promptTokens int, err error) {
 	if err != nil {
 		return 0, err
 	}
-	history := []llms.MessageContent{ //nolint:prealloc // it grows as the agent goes on
+	history := []llms.MessageContent{
 		llms.TextParts(llms.ChatMessageTypeSystem, "You keep a lighthouse."),
 		llms.TextParts(llms.ChatMessageTypeHuman, "Why is the lamp out?"),
 	}

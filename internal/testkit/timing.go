@@ -9,8 +9,7 @@ import (
 // On a machine that others use, the mean of a call of some microseconds is mostly what the others did. So benchmarks report
 // medians:
 //
-//	b.Run("search", func(b *testing.B) { testkit.Median(b, search) })
-//	b.Run("added", func(b *testing.B) { testkit.Added(b, bare, search) })
+//	testkit.Beside(b, "search", bare, search)
 
 // Median calls f for as long as the benchmark lasts, and reports the median time of a call as p50-ns/op beside the mean and
 // the allocations. Reading the clock is in it, some 50 ns.
@@ -50,4 +49,12 @@ func Added(b *testing.B, base, ours func()) {
 func report(b *testing.B, took []time.Duration, unit string) {
 	slices.Sort(took)
 	b.ReportMetric(float64(took[len(took)/2].Nanoseconds()), unit)
+}
+
+// Beside reports the medians of bare and of ours, which does more, and what ours adds, as name/bare, name/ours and name/added.
+func Beside(b *testing.B, name string, bare, ours func()) {
+	b.Helper()
+	b.Run(name+"/bare", func(b *testing.B) { Median(b, bare) })
+	b.Run(name+"/ours", func(b *testing.B) { Median(b, ours) })
+	b.Run(name+"/added", func(b *testing.B) { Added(b, bare, ours) })
 }

@@ -72,11 +72,8 @@ func BenchmarkOverhead(b *testing.B) {
 				b.Fatal(err)
 			}
 		}
-		b.Run(fmt.Sprintf("k=%d/bleve", k), func(b *testing.B) { testkit.Median(b, bare) })
-		b.Run(fmt.Sprintf("k=%d/search", k), func(b *testing.B) { testkit.Median(b, ours) })
-		b.Run(fmt.Sprintf("k=%d/search/added", k), func(b *testing.B) { testkit.Added(b, bare, ours) })
-		b.Run(fmt.Sprintf("k=%d/documents", k), func(b *testing.B) { testkit.Median(b, langchaingo) })
-		b.Run(fmt.Sprintf("k=%d/documents/added", k), func(b *testing.B) { testkit.Added(b, bare, langchaingo) })
+		testkit.Beside(b, fmt.Sprintf("k=%d", k), bare, ours)
+		testkit.Beside(b, fmt.Sprintf("k=%d/documents", k), bare, langchaingo)
 	}
 }
 

@@ -113,9 +113,7 @@ func BenchmarkOverhead(b *testing.B) {
 			b.Fatalf("the client sends %s %s, the index %s %s: not the same call", path, want, f.last.URL.Path, f.sent)
 		}
 		b.Run(fmt.Sprintf("k=%d/bytes", k), func(b *testing.B) { testkit.Median(b, bytes) })
-		b.Run(fmt.Sprintf("k=%d/client", k), func(b *testing.B) { testkit.Median(b, bare) })
-		b.Run(fmt.Sprintf("k=%d/search", k), func(b *testing.B) { testkit.Median(b, ours) })
-		b.Run(fmt.Sprintf("k=%d/added", k), func(b *testing.B) { testkit.Added(b, bare, ours) })
+		testkit.Beside(b, fmt.Sprintf("k=%d", k), bare, ours)
 	}
 }
 

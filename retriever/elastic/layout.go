@@ -41,8 +41,12 @@ var (
 
 func (l Layout) check() error {
 	return remote.CheckLayout([]remote.Field{
-		{Field: "ID", Name: l.ID}, {Field: "Text", Name: l.Text}, {Field: "Version", Name: l.Version}, {Field: "Metadata", Name: l.Metadata},
-		{Field: "Tenant", Name: l.Tenant}, {Field: "Vector", Name: l.Vector},
+		{Field: "ID", Name: l.ID},
+		{Field: "Text", Name: l.Text},
+		{Field: "Version", Name: l.Version},
+		{Field: "Metadata", Name: l.Metadata},
+		{Field: "Tenant", Name: l.Tenant},
+		{Field: "Vector", Name: l.Vector},
 	}, map[string]string{facetsField: "what filters ask for", numbersField: "what filters ask for"}, func(name string) bool {
 		return plainName.MatchString(name) || l.Mapped && dottedName.MatchString(name)
 	})

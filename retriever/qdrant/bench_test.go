@@ -72,10 +72,8 @@ func BenchmarkOverhead(b *testing.B) {
 				b.Fatal(err)
 			}
 		}
-		b.Run(fmt.Sprintf("client/k=%d", k), func(b *testing.B) { testkit.Median(b, bare) })
-		b.Run(fmt.Sprintf("index/k=%d", k), func(b *testing.B) { testkit.Median(b, search) })
-		b.Run(fmt.Sprintf("added/k=%d", k), func(b *testing.B) { testkit.Added(b, bare, search) })
-		b.Run(fmt.Sprintf("index/k=%d/parallel", k), func(b *testing.B) {
+		testkit.Beside(b, fmt.Sprintf("k=%d", k), bare, search)
+		b.Run(fmt.Sprintf("k=%d/parallel", k), func(b *testing.B) {
 			b.ReportAllocs()
 			b.RunParallel(func(pb *testing.PB) {
 				for pb.Next() {

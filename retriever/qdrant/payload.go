@@ -131,7 +131,10 @@ var plainKey = regexp.MustCompile(`^[A-Za-z0-9_-]+$`)
 
 func (l Layout) check() error {
 	return remote.CheckLayout([]remote.Field{
-		{Field: "ID", Name: l.ID}, {Field: "Text", Name: l.Text}, {Field: "Version", Name: l.Version}, {Field: "Metadata", Name: l.Metadata},
+		{Field: "ID", Name: l.ID},
+		{Field: "Text", Name: l.Text},
+		{Field: "Version", Name: l.Version},
+		{Field: "Metadata", Name: l.Metadata},
 		{Field: "Tenant", Name: l.Tenant},
 	}, map[string]string{}, plainKey.MatchString)
 }

@@ -22,7 +22,7 @@ type Number struct {
 func CheckNumbers(numbers ...Number) error {
 	for _, n := range numbers {
 		if n.Value < 0 {
-			return fmt.Errorf("Options.%s = %d, want at least 0", n.Name, n.Value)
+			return fmt.Errorf("%s = %d, want at least 0", "Options."+n.Name, n.Value)
 		}
 	}
 	return nil
