@@ -3,7 +3,6 @@ package docs_test
 import (
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 
@@ -44,25 +43,6 @@ func TestReadmeResults(t *testing.T) {
 	}
 	if len(want) < 9 {
 		t.Errorf("only %d rows", len(want))
-	}
-	if diff := cmp.Diff(want, shown); diff != "" {
-		t.Errorf("README.md does not show the figures of docs/results.md (-results +README):\n%s", diff)
-	}
-}
-
-// The README's table of held-out workloads shows columns of the table in docs/results.md.
-func TestReadmeHeldOut(t *testing.T) {
-	shown := tableRows(t, marked(t, filepath.Join("..", "README.md"), "<!-- held out -->", "<!-- /held out -->"))
-	measured := tableRows(t, marked(t, "results.md", "<!-- held out: begin -->", "<!-- held out: end -->"))
-	var want [][]string
-	for _, row := range measured {
-		var cells []string
-		for i, cell := range row {
-			if slices.Contains(shown[0], measured[0][i]) {
-				cells = append(cells, cell)
-			}
-		}
-		want = append(want, cells)
 	}
 	if diff := cmp.Diff(want, shown); diff != "" {
 		t.Errorf("README.md does not show the figures of docs/results.md (-results +README):\n%s", diff)

@@ -11,29 +11,39 @@ import (
 	"github.com/ragpilot/ragpilot/internal/lab/demo"
 )
 
-// The README shows this demonstration. Its figures are taken from a run here, and rewritten with -update.
+// The README names the saving of this demonstration, and docs/results.md shows its output. Both are rewritten with -update.
 func TestReadme(t *testing.T) {
-	name := filepath.Join("..", "..", "..", "README.md")
+	r := run(t, config(t))
+	saving, _ := r.Saving()
+	root := filepath.Join("..", "..", "..")
+	compare(t, filepath.Join(root, "README.md"), func(text string) string {
+		want := fmt.Sprintf("**%.0f %% fewer prompt tokens**", 100*saving)
+		text = regexp.MustCompile(`\*\*\d+ % fewer prompt tokens\*\*`).ReplaceAllString(text, want)
+		if !strings.Contains(text, want) {
+			t.Error("README.md does not say how much is saved")
+		}
+		return text
+	})
+	compare(t, filepath.Join(root, "docs", "results.md"), func(text string) string {
+		return between(t, between(t, text, "prompts", prompts(t, r)), "output", excerpt(table(t, r)))
+	})
+}
+
+// compare fails if a page is not what want makes of it. With -update it rewrites the page.
+func compare(t *testing.T, name string, want func(text string) string) {
+	t.Helper()
 	raw, err := os.ReadFile(name)
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := run(t, config(t))
-	saving, _ := r.Saving()
-	want := between(t, string(raw), "prompts", prompts(t, r))
-	want = between(t, want, "output", excerpt(table(t, r)))
-	want = regexp.MustCompile(`\*\*\d+ % fewer prompt tokens\*\*`).ReplaceAllString(want,
-		fmt.Sprintf("**%.0f %% fewer prompt tokens**", 100*saving))
-	if !strings.Contains(want, "fewer prompt tokens**") {
-		t.Error("README.md does not say how much is saved")
-	}
-	if want == string(raw) {
+	text := want(string(raw))
+	if text == string(raw) {
 		return
 	}
 	if !*update {
-		t.Fatal("README.md does not show what the demonstration prints (run with -update)")
+		t.Fatalf("%s does not show what the demonstration prints (run with -update)", filepath.Base(name))
 	}
-	if err := os.WriteFile(name, []byte(want), 0o644); err != nil {
+	if err := os.WriteFile(name, []byte(text), 0o644); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -66,7 +76,7 @@ func between(t *testing.T, text, name, body string) string {
 	before, rest, ok := strings.Cut(text, "<!-- "+name+" -->\n")
 	_, after, ok2 := strings.Cut(rest, "<!-- /"+name+" -->\n")
 	if !ok || !ok2 {
-		t.Fatalf("README.md lacks the marks %s", name)
+		t.Fatalf("the page lacks the marks %s", name)
 	}
 	return before + "<!-- " + name + " -->\n```\n" + body + "```\n<!-- /" + name + " -->\n" + after
 }
