@@ -58,7 +58,7 @@ def judge(binary, shared, trace, policy, mode, plan_flags=(), eval_flags=(), cap
 
 
 def bound(binary, shared, trace):
-    """What no order can pass."""
+    """The upper bound for any order."""
     folder = os.path.join(shared, "traces", trace)
     out = subprocess.run([binary, "bounds", "--trace", os.path.join(folder, "trace.jsonl"), "--blocks", os.path.join(folder, "blocks.jsonl"), "--json"],
                          stdout=subprocess.PIPE, check=True)
@@ -79,13 +79,13 @@ def policies(run, low, bounds):
                 floor = FLOORS.get((policy, mode), [None] * 3)[i]
                 floors = floor if isinstance(floor, list) else [floor, None, None]
                 if saved[0] > bounds[i]:
-                    low.append("%s, %s, %s: doc saved %.5f is above what no order can pass, %.5f" % (trace, policy, mode, saved[0], bounds[i]))
+                    low.append("%s, %s, %s: doc saved %.5f is above the upper bound for any order, %.5f" % (trace, policy, mode, saved[0], bounds[i]))
                 for capacity, got, want in zip(CAPACITIES, saved, floors):
                     if want is not None and got < want:
                         low.append("%s, %s, %s, %s: doc saved %.5f is below %.3f" % (trace, policy, mode, capacity, got, want))
             rows.append("| `%s` | %s | %s |" % (policy, mode, " | ".join(cells)))
     rows += ["| *%s* | %s | %s |" % (name, mode, " | ".join(cells)) for name, mode, cells in BASELINES]
-    rows.append("| *what no order can pass (`ragpilot bounds`)* | both | %s |" % " | ".join("%.3f" % b for b in bounds))
+    rows.append("| *upper bound for any order (`ragpilot bounds`)* | both | %s |" % " | ".join("%.3f" % b for b in bounds))
     rows += ["", "Prompt tokens that have to be computed per request, unlimited cache, order notes included:", "",
              "| policy | mode | " + " | ".join(TRACES) + " |", "|---|---|" + "---|" * len(TRACES)]
     for mode in ("online", "offline"):

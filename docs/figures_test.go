@@ -21,8 +21,8 @@ func TestReadmeResults(t *testing.T) {
 			policy, mode = name+"`", "offline"
 		}
 		policy, _, _ = strings.Cut(policy, " (") // a remark
-		if policy == "what no order can pass" {
-			policy, mode = "*what no order can pass (`ragpilot bounds`)*", "both"
+		if policy == "upper bound for any order" {
+			policy, mode = "*upper bound for any order (`ragpilot bounds`)*", "both"
 		}
 		found := false
 		for _, j := range judged {
