@@ -12,8 +12,8 @@ import (
 // ticked matches what stands in backticks on one line.
 var ticked = regexp.MustCompile("`([^`\n]+)`")
 
-// rooms are the top-level folders. A name in backticks that begins with one of them is a path.
-func rooms(t *testing.T) map[string]bool {
+// folders are those at the top level. A name in backticks that begins with one of them is a path.
+func folders(t *testing.T) map[string]bool {
 	t.Helper()
 	entries, err := os.ReadDir("..")
 	if err != nil {
@@ -33,12 +33,12 @@ var drawn = regexp.MustCompile(`[\w/]+\.go\b`)
 
 // missing returns the paths in backticks, and the files in pictures, that do not exist. A path may have *. It is skipped if it has <name>,
 // which the reader chooses.
-func missing(page string, rooms map[string]bool, files string) (paths int, missing []string) {
+func missing(page string, folders map[string]bool, files string) (paths int, missing []string) {
 	for _, m := range ticked.FindAllStringSubmatch(page, -1) {
 		path := m[1]
-		room, _, deep := strings.Cut(path, "/")
+		folder, _, deep := strings.Cut(path, "/")
 		file := !deep && strings.HasSuffix(path, ".go")
-		if strings.ContainsAny(path, " <>()=") || !rooms[room] && !file {
+		if strings.ContainsAny(path, " <>()=") || !folders[folder] && !file {
 			continue
 		}
 		paths++
@@ -87,7 +87,7 @@ func TestPaths(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		paths, wrong := missing(string(raw), rooms(t), goFiles(t))
+		paths, wrong := missing(string(raw), folders(t), goFiles(t))
 		for _, path := range wrong {
 			t.Errorf("%s: there is no %s", page, path)
 		}
@@ -99,10 +99,10 @@ func TestPaths(t *testing.T) {
 
 // TestPathsFindsWrongOnes: a wrong path is reported, and other text in backticks is not.
 func TestPathsFindsWrongOnes(t *testing.T) {
-	page := "`contextpilot/pilot.go`, `contextpilot/policy_*.go`, `internal/no-such-room`, `nowhere.go`, `contextpilot/policy_<name>.go`, " +
+	page := "`contextpilot/pilot.go`, `contextpilot/policy_*.go`, `internal/no-such-folder`, `nowhere.go`, `contextpilot/policy_<name>.go`, " +
 		"`Plan.Fault`, `POST /evict`\n```\nsettings ► auth.go ► lost.go\n```\n```diff\n+++ b/new.go\n```\n"
-	paths, wrong := missing(page, rooms(t), goFiles(t))
-	if got := strings.Join(wrong, " "); paths != 6 || got != "internal/no-such-room nowhere.go lost.go" {
+	paths, wrong := missing(page, folders(t), goFiles(t))
+	if got := strings.Join(wrong, " "); paths != 6 || got != "internal/no-such-folder nowhere.go lost.go" {
 		t.Errorf("%d paths, wrong are %q", paths, got)
 	}
 }
