@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The README's commands in a fresh clone of HEAD. What the README shows of their output is a test of internal/lab/demo.
+# The README's commands in a fresh clone of HEAD. What the README and docs/results.md show of their output is a test of internal/lab/demo.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 

@@ -17,7 +17,7 @@ import (
 )
 
 // An agent that reads overlapping parts of the same files again and again: what it read before becomes references, the
-// engine computes 0.27 of what it would, as the README says, and every line that a reference stands for is in the prompt.
+// engine computes 0.27 of what it would, as docs/results.md says, and every line that a reference stands for is in the prompt.
 func TestAgentThatRereadsFiles(t *testing.T) {
 	for name, a := range map[string]struct {
 		path string
