@@ -106,3 +106,32 @@ func TestPathsFindsWrongOnes(t *testing.T) {
 		t.Errorf("%d paths, wrong are %q", paths, got)
 	}
 }
+
+// TestEveryFolderIsOnTheMap: architecture.md has a row for each folder with packages, at the top level and below internal.
+func TestEveryFolderIsOnTheMap(t *testing.T) {
+	page, err := os.ReadFile("architecture.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	checked := map[string]bool{}
+	for path := range strings.Lines(goFiles(t)) {
+		parts := strings.Split(strings.TrimPrefix(path, "/../"), "/")
+		if len(parts) < 2 || strings.HasPrefix(parts[0], ".") {
+			continue
+		}
+		folder := parts[0]
+		if folder == "internal" || folder == "cmd" {
+			folder += "/" + parts[1]
+		}
+		if checked[folder] {
+			continue
+		}
+		checked[folder] = true
+		if !strings.Contains(string(page), "\n| `"+folder+"`") {
+			t.Errorf("architecture.md has no row for %s", folder)
+		}
+	}
+	if len(checked) < 15 {
+		t.Errorf("only the folders %v were found", checked)
+	}
+}
