@@ -49,9 +49,8 @@ func Example_five() {
 	pilot, _ := contextpilot.New(contextpilot.Config{})
 	bees, err := llmagent.New(llmagent.Config{Name: "bees", Model: adk.Model(pilot, model, adk.ModelOptions{})})
 	check(err)
-	memories := adk.Memory(pilot, store, adk.MemoryOptions{})
-	r, err := runner.New(runner.Config{AppName: "app", Agent: bees, SessionService: session.InMemoryService(), MemoryService: memories,
-		AutoCreateSession: true})
+	r, err := runner.New(runner.Config{AppName: "app", Agent: bees, SessionService: session.InMemoryService(),
+		MemoryService: adk.Memory(pilot, store, adk.MemoryOptions{}), AutoCreateSession: true})
 
 	check(err)
 	fmt.Println(said(ctx, r, "monday", "Do I keep bees?"))

@@ -37,11 +37,10 @@ func Example_five() {
 	inner, question := shelf(), "seine louvre" // the shelf finds what a question names
 
 	pilot, _ := contextpilot.New(contextpilot.Config{})
-	docs, planned := genkit.Retriever(pilot, inner), genkit.Middleware(pilot)
+	docs, planned := genkit.Retriever(pilot, inner), ai.WithMiddleware(genkit.Middleware(pilot))
 	found, err := docs.Retrieve(ctx, &ai.RetrieverRequest{Query: ai.DocumentFromText(question, nil)})
 	check(err)
-	answer, err := firebase.Generate(ctx, g, ai.WithModel(model), ai.WithMiddleware(planned), ai.WithDocs(found.Documents...),
-		ai.WithPrompt(question))
+	answer, err := firebase.Generate(ctx, g, ai.WithModel(model), planned, ai.WithDocs(found.Documents...), ai.WithPrompt(question))
 
 	check(err)
 	fmt.Println(answer.Text())

@@ -23,9 +23,9 @@ func main() {
 		log.Fatal(err)
 	}
 	defer done()
+	buffer := memory.NewConversationBuffer()
 	pilot, _ := contextpilot.New(contextpilot.Config{})
-	qa := chains.NewConversationalRetrievalQAFromLLM(langchain.Wrap(pilot, llm), retriever.Wrap(pilot, documents),
-		memory.NewConversationBuffer())
+	qa := chains.NewConversationalRetrievalQAFromLLM(langchain.Wrap(pilot, llm), retriever.Wrap(pilot, documents), buffer)
 	for _, question := range []string{
 		"May I open the upper gates of the chamber myself?",
 		"How do I wind up the paddles of the upper gates?",

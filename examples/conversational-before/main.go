@@ -20,7 +20,8 @@ func main() {
 		log.Fatal(err)
 	}
 	defer done()
-	qa := chains.NewConversationalRetrievalQAFromLLM(llm, documents, memory.NewConversationBuffer())
+	buffer := memory.NewConversationBuffer()
+	qa := chains.NewConversationalRetrievalQAFromLLM(llm, documents, buffer)
 	for _, question := range []string{
 		"May I open the upper gates of the chamber myself?",
 		"How do I wind up the paddles of the upper gates?",
