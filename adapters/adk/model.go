@@ -19,10 +19,9 @@ type ModelOptions struct {
 	Scope contextpilot.Scope
 	// NoHint leaves out the line that states the documents' order of relevance.
 	NoHint bool
-	// ToolResults puts notes in place of what a tool returns again in a conversation: a whole result, the documents of one, rows of
-	// lines. So an agent that reads a file three times sends it once. What is replaced follows from the contents of the request
-	// alone. Off as it comes, as it was not measured how well models answer with such notes; what has their form in a result is
-	// fenced in any case.
+	// ToolResults replaces repeated text in tool results by notes: a whole result, the documents of one, rows of lines. So an agent
+	// that reads a file three times sends it once. The replacements depend on the contents of the request alone. Off by default,
+	// because it was not measured how well models answer with such notes. Text with the form of a note in a result is always fenced.
 	ToolResults bool
 }
 

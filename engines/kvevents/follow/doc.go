@@ -14,8 +14,8 @@
 //	}
 //
 // A request is reported as lost only once it has ended, since until then its first blocks may still be on their way: engines report
-// their answers to the follower, and the program reports requests that ended without one ([Follower.Aborted]). One of which it hears
-// neither stays until it is the oldest of too many.
+// their answers to the follower, and the program reports requests that ended without one ([Follower.Aborted]). A request
+// with neither is kept until there are too many, and it is the oldest.
 //
 // A server with several ranks has a source for each (Config.Sources), and one with several tenants needs the scope of each prompt
 // ([Follower.PromptIn]).
