@@ -45,12 +45,13 @@ func Example_five() {
 	store, err := memory.New(inmem.New(), memory.Config{})
 	check(err)
 	defer store.Close()
+	sessions := session.InMemoryService()
 
 	pilot, _ := contextpilot.New(contextpilot.Config{})
 	bees, err := llmagent.New(llmagent.Config{Name: "bees", Model: adk.Model(pilot, model, adk.ModelOptions{})})
 	check(err)
-	r, err := runner.New(runner.Config{AppName: "app", Agent: bees, SessionService: session.InMemoryService(),
-		MemoryService: adk.Memory(pilot, store, adk.MemoryOptions{}), AutoCreateSession: true})
+	recall := adk.Memory(pilot, store, adk.MemoryOptions{})
+	r, err := runner.New(runner.Config{AppName: "app", Agent: bees, SessionService: sessions, MemoryService: recall, AutoCreateSession: true})
 
 	check(err)
 	fmt.Println(said(ctx, r, "monday", "Do I keep bees?"))
@@ -65,18 +66,17 @@ func Example_fifteen() {
 	sessions := session.InMemoryService()
 
 	pilot, _ := contextpilot.New(contextpilot.Config{})
-	memories := adk.Memory(pilot, store, adk.MemoryOptions{K: 5})
+	recall := adk.Memory(pilot, store, adk.MemoryOptions{K: 5})
 	bees, err := llmagent.New(llmagent.Config{
 		Name: "bees", Model: adk.Model(pilot, model, adk.ModelOptions{}), Tools: []tool.Tool{preloadmemorytool.New()},
 	})
 	check(err)
-	r, err := runner.New(runner.Config{AppName: "app", Agent: bees, SessionService: sessions, MemoryService: memories,
-		AutoCreateSession: true})
+	r, err := runner.New(runner.Config{AppName: "app", Agent: bees, SessionService: sessions, MemoryService: recall, AutoCreateSession: true})
 	check(err)
 	said(framework.WithConversation(ctx, "monday"), r, "monday", "I keep bees.")
 	got, err := sessions.Get(ctx, &session.GetRequest{AppName: "app", UserID: "ana", SessionID: "monday"})
 	check(err)
-	err = memories.AddSessionToMemory(ctx, got.Session)
+	err = recall.AddSessionToMemory(ctx, got.Session)
 	check(err)
 	fmt.Println(said(framework.WithConversation(ctx, "friday"), r, "friday", "Which animals do I keep?"))
 
