@@ -23,5 +23,7 @@ func dial(t testing.TB, addr string, opts ...grpc.DialOption) *api.Client {
 		t.Fatal(err)
 	}
 	opts = append(opts, grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(64<<20)))
-	return testkit.Opened[*api.Client](t)(api.NewClient(&api.Config{Host: host, Port: port, PoolSize: 1, SkipCompatibilityCheck: true, GrpcOptions: opts}))
+	return testkit.Opened[*api.Client](t)(api.NewClient(&api.Config{
+		Host: host, Port: port, PoolSize: 1, SkipCompatibilityCheck: true, GrpcOptions: opts,
+	}))
 }

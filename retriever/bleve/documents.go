@@ -9,7 +9,7 @@ import (
 
 	bleveapi "github.com/blevesearch/bleve_index_api"
 
-	"github.com/ragpilot/ragpilot/retriever/internal/remote"
+	"github.com/ragpilot/ragpilot/retriever/internal/vectorstore"
 	"github.com/ragpilot/ragpilot/retriever/store"
 )
 
@@ -74,7 +74,7 @@ func (f found) document() (store.Hit, error) {
 // stored if one of them is bad (store.ErrBadDocument). When ctx ends, some may be stored: up to 500 are written at once,
 // in the order given. After Upsert has returned, searches find them.
 func (s *Store) Upsert(ctx context.Context, docs []store.Document) error {
-	docs, err := remote.LastOfEach(docs, false)
+	docs, err := vectorstore.LastOfEach(docs, false)
 	if err != nil {
 		return fmt.Errorf("bleve: upsert: %w", err)
 	}

@@ -9,7 +9,7 @@ import (
 	"github.com/elastic/go-elasticsearch/v8/typedapi/core/search"
 	"github.com/elastic/go-elasticsearch/v8/typedapi/types"
 
-	"github.com/ragpilot/ragpilot/retriever/internal/remote"
+	"github.com/ragpilot/ragpilot/retriever/internal/vectorstore"
 	"github.com/ragpilot/ragpilot/retriever/store"
 )
 
@@ -18,11 +18,11 @@ const maxKnown = 1000
 
 // known returns the _ids under which the server has documents, in their order. Another program may have chosen them; in an
 // index that is not Layout.Mapped they are those of serverID, and the server is not asked.
-func (x *Index) known(ctx context.Context, docs []remote.Name) (map[remote.Name][]string, error) {
+func (x *Index) known(ctx context.Context, docs []vectorstore.Name) (map[vectorstore.Name][]string, error) {
 	if !x.opts.Layout.Mapped {
 		return nil, nil
 	}
-	asked, out := make(map[remote.Name]bool, len(docs)), map[remote.Name][]string{}
+	asked, out := make(map[vectorstore.Name]bool, len(docs)), map[vectorstore.Name][]string{}
 	for part := range slices.Chunk(docs, maxKnown) {
 		ids := make([]string, len(part))
 		for i, d := range part {
@@ -65,7 +65,7 @@ func (x *Index) named(ctx context.Context, ids []string) (a answer, err error) {
 }
 
 // owner returns the name of a document as searches give it; false: it has none.
-func (x *Index) owner(raw *rawHit) (d remote.Name, ok bool) {
+func (x *Index) owner(raw *rawHit) (d vectorstore.Name, ok bool) {
 	l := x.opts.Layout
 	if take(raw.Source, l.ID, &d.ID) != nil || l.tenants() && take(raw.Source, l.Tenant, &d.Tenant) != nil {
 		return d, false

@@ -13,6 +13,7 @@ import (
 	"strings"
 
 	"github.com/ragpilot/ragpilot/retriever/internal/remote"
+	"github.com/ragpilot/ragpilot/retriever/internal/vectorstore"
 	"github.com/ragpilot/ragpilot/retriever/store"
 )
 
@@ -41,9 +42,9 @@ func (x *Index) Delete(ctx context.Context, tenant string, ids ...string) error 
 		if x.opts.Layout.tenants() != (tenant != "") {
 			return fmt.Errorf("%w: tenant = %q, and the index has tenants: %t", store.ErrBadQuery, tenant, x.opts.Layout.tenants())
 		}
-		names := make([]remote.Name, len(ids))
+		names := make([]vectorstore.Name, len(ids))
 		for i, id := range ids {
-			names[i] = remote.Name{Tenant: tenant, ID: id}
+			names[i] = vectorstore.Name{Tenant: tenant, ID: id}
 		}
 		known, err := x.known(ctx, names)
 		if err != nil {
@@ -79,7 +80,7 @@ func (x *Index) refresh(ctx context.Context) error {
 }
 
 func (x *Index) put(ctx context.Context, docs []store.Document) error {
-	docs, err := remote.LastOfEach(docs, x.opts.Layout.tenants())
+	docs, err := vectorstore.LastOfEach(docs, x.opts.Layout.tenants())
 	if err != nil {
 		return err
 	}
@@ -169,9 +170,9 @@ func (x *Index) putBatch(ctx context.Context, docs []store.Document, sources []m
 	if err := x.embed(ctx, docs, sources); err != nil {
 		return err
 	}
-	names := make([]remote.Name, len(docs))
+	names := make([]vectorstore.Name, len(docs))
 	for i, d := range docs {
-		names[i] = remote.NameOf(d)
+		names[i] = vectorstore.NameOf(d)
 	}
 	known, err := x.known(ctx, names)
 	if err != nil {

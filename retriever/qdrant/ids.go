@@ -7,7 +7,7 @@ import (
 	"github.com/google/uuid"
 	api "github.com/qdrant/go-client/qdrant"
 
-	"github.com/ragpilot/ragpilot/retriever/internal/remote"
+	"github.com/ragpilot/ragpilot/retriever/internal/vectorstore"
 	"github.com/ragpilot/ragpilot/retriever/store"
 )
 
@@ -45,7 +45,7 @@ func named(name string) *api.PointId {
 
 // foreign returns, by tenant and ID, the points of those documents that searches know by the ID of their point, because
 // another program wrote them. It asks the server only for IDs that have the form of a point's. An argument that the server refused is bad.
-func (x *Index) foreign(ctx context.Context, docs []store.Document, bad error) (map[remote.Name]*api.PointId, error) {
+func (x *Index) foreign(ctx context.Context, docs []store.Document, bad error) (map[vectorstore.Name]*api.PointId, error) {
 	var ids []*api.PointId
 	for _, d := range docs {
 		if id := named(d.ID); id != nil {
@@ -64,13 +64,13 @@ func (x *Index) foreign(ctx context.Context, docs []store.Document, bad error) (
 	if err != nil {
 		return nil, err
 	}
-	asked := make(map[remote.Name]bool, len(docs))
+	asked := make(map[vectorstore.Name]bool, len(docs))
 	for _, d := range docs {
-		asked[remote.NameOf(d)] = true
+		asked[vectorstore.NameOf(d)] = true
 	}
-	out := make(map[remote.Name]*api.PointId, len(points))
+	out := make(map[vectorstore.Name]*api.PointId, len(points))
 	for _, p := range points {
-		name := remote.Name{ID: pointName(p.GetId())}
+		name := vectorstore.Name{ID: pointName(p.GetId())}
 		if l.tenants() {
 			name.Tenant = p.GetPayload()[l.Tenant].GetStringValue()
 		}

@@ -10,6 +10,7 @@ import (
 	"go.opentelemetry.io/otel/attribute"
 
 	"github.com/ragpilot/ragpilot/retriever/internal/remote"
+	"github.com/ragpilot/ragpilot/retriever/internal/vectorstore"
 	"github.com/ragpilot/ragpilot/retriever/store"
 )
 
@@ -24,7 +25,7 @@ const maxBatchBytes = 8 << 20
 // before are stored. Upserting all of them again is the right answer to any error that passes: it stores the same points.
 func (x *Index) Upsert(ctx context.Context, docs []store.Document) error {
 	return x.call(ctx, "upsert", func(ctx context.Context) error {
-		docs, err := remote.LastOfEach(docs, x.opts.Layout.tenants())
+		docs, err := vectorstore.LastOfEach(docs, x.opts.Layout.tenants())
 		if err != nil {
 			return err
 		}
@@ -64,7 +65,7 @@ func (x *Index) upsert(ctx context.Context, docs []store.Document) error {
 		if err != nil {
 			return err
 		}
-		id, known := foreign[remote.NameOf(d)]
+		id, known := foreign[vectorstore.NameOf(d)]
 		if !known {
 			id = api.NewIDUUID(PointID(d.Tenant, d.ID))
 		}

@@ -76,3 +76,27 @@ func made(d schema.Document) (string, error) {
 	sum := sha256.Sum256(fmt.Appendf(nil, "%d:%s%s", len(text), text, metadata))
 	return strings.ToLower(base32.StdEncoding.EncodeToString(sum[:idBytes])), nil
 }
+
+// Name is that of a document: tenants may use the same IDs.
+type Name struct{ Tenant, ID string }
+
+// NameOf returns the name of a document.
+func NameOf(d store.Document) Name { return Name{d.Tenant, d.ID} }
+
+// LastOfEach checks the documents and leaves out those that a later one replaces.
+func LastOfEach(docs []store.Document, tenants bool) ([]store.Document, error) {
+	last := make(map[Name]int, len(docs))
+	for i, d := range docs {
+		if err := d.Check(tenants); err != nil {
+			return nil, fmt.Errorf("docs[%d]: %w", i, err)
+		}
+		last[NameOf(d)] = i
+	}
+	out := make([]store.Document, 0, len(last))
+	for i, d := range docs {
+		if last[NameOf(d)] == i {
+			out = append(out, d)
+		}
+	}
+	return out, nil
+}
