@@ -150,7 +150,7 @@ func TestPlanIsForContextAndScope(t *testing.T) {
 	if plan.Session != "thread" || plan.Scope != scope {
 		t.Errorf("planned for session %q, scope %+v", plan.Session, plan.Scope)
 	}
-	turns := framework.NewTurns(pilot, framework.Options{})
+	turns := framework.NewCalls(pilot, framework.Options{})
 	messages := []framework.Message{{Role: conversation.User, Texts: []conversation.Text{{Value: docs[0].PageContent}}}}
 	if turns.Begin("another thread", messages).Planned {
 		t.Error("another conversation could claim the plan")
