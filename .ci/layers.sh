@@ -30,7 +30,28 @@ expect engines engines "$module/retriever/bleve"
 expect engines engines github.com/tmc/langchaingo/schema
 expect retriever/bleve bleve "$module/engines"
 expect retriever/bleve bleve github.com/spf13/cobra
+expect engines engines "$module/internal/lab/trace"
+expect engines engines "$module/internal/sidecar/tenant"
 expect internal/sidecar/proxy proxy "$module/internal/sidecar/settings"
+expect internal/sidecar/proxy proxy "$module/internal/lab/trace"
+expect memory memory "$module/internal/testkit"
+expect examples/batch main "$module/internal/prompt/tokens"
+
+# Adapters are modules of their own, which the rules above do not cover.
+if git grep -n "\"$module/internal/" -- adapters; then
+	echo "adapters must not import internal packages"
+	exit 1
+fi
+echo "adapters import no internal package"
+
+# A program with these three compiles the client of no store, browser or collector.
+heavy=$(go list -deps ./contextpilot ./retriever ./engines/langchain |
+	grep -E 'bleve|qdrant|elastic|sqlite|jackc/pgx|redis|chromedp|prometheus|go.opentelemetry.io/otel/sdk' || true)
+if [[ -n $heavy ]]; then
+	printf 'contextpilot, retriever or engines/langchain depends on:\n%s\n' "$heavy"
+	exit 1
+fi
+echo "contextpilot, retriever and engines/langchain need the client of no store"
 
 # The hash module brings one of its own.
 foreign=$(go list -deps -f '{{if not .Standard}}{{.ImportPath}}{{end}}' ./contextpilot |

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/ragpilot/ragpilot/contextpilot/internal/tree"
-	"github.com/ragpilot/ragpilot/internal/lru"
+	"github.com/ragpilot/ragpilot/internal/base/lru"
 )
 
 // Pilot plans requests and keeps the index of what engines hold. It is safe for concurrent use, does no I/O and

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/ragpilot/ragpilot/contextpilot/internal/tree"
-	"github.com/ragpilot/ragpilot/internal/lru"
+	"github.com/ragpilot/ragpilot/internal/base/lru"
 )
 
 // scope is the index of one cache, guarded by mu.

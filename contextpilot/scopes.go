@@ -5,7 +5,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/ragpilot/ragpilot/internal/lru"
+	"github.com/ragpilot/ragpilot/internal/base/lru"
 )
 
 // Scopes returns the scopes that have an index, the one that was planned for last first.

@@ -8,8 +8,8 @@ import (
 	"sync"
 
 	"github.com/ragpilot/ragpilot/contextpilot"
-	"github.com/ragpilot/ragpilot/internal/lru"
-	"github.com/ragpilot/ragpilot/internal/lru/budget"
+	"github.com/ragpilot/ragpilot/internal/base/budget"
+	"github.com/ragpilot/ragpilot/internal/base/lru"
 	"github.com/ragpilot/ragpilot/internal/prompt/extract"
 	"github.com/ragpilot/ragpilot/internal/prompt/orders"
 )

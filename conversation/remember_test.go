@@ -8,7 +8,7 @@ import (
 	"github.com/zeebo/xxh3"
 	"pgregory.net/rapid"
 
-	"github.com/ragpilot/ragpilot/internal/lru/budget"
+	"github.com/ragpilot/ragpilot/internal/base/budget"
 )
 
 // Whatever is sent and forgotten: all that is remembered is reached through what is remembered, in a list in which turns

@@ -5,8 +5,8 @@ import (
 	"sync"
 
 	"github.com/ragpilot/ragpilot/contextpilot"
-	"github.com/ragpilot/ragpilot/internal/lru"
-	"github.com/ragpilot/ragpilot/internal/lru/budget"
+	"github.com/ragpilot/ragpilot/internal/base/budget"
+	"github.com/ragpilot/ragpilot/internal/base/lru"
 )
 
 // tenant is what is kept of a tenant. All of it counts in the budget.

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/ragpilot/ragpilot/internal/lru"
+	"github.com/ragpilot/ragpilot/internal/base/lru"
 )
 
 // Cache is an embedder that remembers vectors. Make it with [Cached].

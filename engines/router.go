@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/ragpilot/ragpilot/contextpilot"
-	"github.com/ragpilot/ragpilot/internal/lru"
+	"github.com/ragpilot/ragpilot/internal/base/lru"
 )
 
 // RouterOptions configures a [Router]. Zero values are the recommended setup.

@@ -11,7 +11,7 @@ import (
 	"sync/atomic"
 
 	"github.com/ragpilot/ragpilot/contextpilot"
-	"github.com/ragpilot/ragpilot/internal/lru"
+	"github.com/ragpilot/ragpilot/internal/base/lru"
 )
 
 // WarmerOptions configures a [Warmer]. Zero values are the recommended setup.

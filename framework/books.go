@@ -5,7 +5,7 @@ import (
 
 	"github.com/ragpilot/ragpilot/citation"
 	"github.com/ragpilot/ragpilot/contextpilot"
-	"github.com/ragpilot/ragpilot/internal/lru"
+	"github.com/ragpilot/ragpilot/internal/base/lru"
 )
 
 // maxBooks bounds the conversations whose labels are known, the least recently used go first; maxBookPlans the turns of

@@ -11,7 +11,7 @@ import (
 
 	"github.com/ragpilot/ragpilot/contextpilot"
 	"github.com/ragpilot/ragpilot/conversation"
-	"github.com/ragpilot/ragpilot/internal/storage/strictjson"
+	"github.com/ragpilot/ragpilot/internal/base/strictjson"
 )
 
 // toolResults decide what of tools' results is sent.

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/ragpilot/ragpilot/internal/lru"
+	"github.com/ragpilot/ragpilot/internal/base/lru"
 	"github.com/ragpilot/ragpilot/memory/internal/index"
 )
 

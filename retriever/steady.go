@@ -12,7 +12,7 @@ import (
 	"github.com/zeebo/xxh3"
 
 	"github.com/ragpilot/ragpilot/framework"
-	"github.com/ragpilot/ragpilot/internal/lru"
+	"github.com/ragpilot/ragpilot/internal/base/lru"
 )
 
 // Defaults of [SteadyOptions].

@@ -205,8 +205,11 @@ func TestMemoriesInTheCachesOrder(t *testing.T) {
 	pilot, store := frameworktest.Pilot(t), newStore(t)
 	memories := adk.Memory(pilot, store, adk.MemoryOptions{})
 	scope := memory.Scope{User: "ana", Agent: "app", Run: "1"}
-	said := []memory.Message{{Role: memory.User, Content: "I keep bees in the garden."},
-		{Role: memory.User, Content: "My garden is in Porto."}, {Role: memory.Assistant, Content: "Porto has mild winters."}}
+	said := []memory.Message{
+		{Role: memory.User, Content: "I keep bees in the garden."},
+		{Role: memory.User, Content: "My garden is in Porto."},
+		{Role: memory.Assistant, Content: "Porto has mild winters."},
+	}
 	if _, err := store.Add(t.Context(), scope, said, memory.AddOptions{Extractor: memory.Everything{}}); err != nil {
 		t.Fatal(err)
 	}

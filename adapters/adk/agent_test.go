@@ -57,8 +57,10 @@ func TestAgentReadsAFileThreeTimes(t *testing.T) {
 			t.Fatal(err)
 		}
 		inner := &reader{}
-		a, err := llmagent.New(llmagent.Config{Name: "helper", Instruction: "Be brief.", Model: adk.Model(frameworktest.Pilot(t), inner, o),
-			Tools: []tool.Tool{read}})
+		a, err := llmagent.New(llmagent.Config{
+			Name: "helper", Instruction: "Be brief.", Model: adk.Model(frameworktest.Pilot(t), inner, o),
+			Tools: []tool.Tool{read},
+		})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -53,8 +53,10 @@ func toRequest(messages []conversationtest.Message) *model.LLMRequest {
 		case conversationtest.Assistant:
 			content.Role = genai.RoleModel
 		case conversationtest.Tool:
-			content.Parts = []*genai.Part{{FunctionResponse: &genai.FunctionResponse{ID: text.Call, Name: "tool_" + text.Call,
-				Response: map[string]any{"output": text.Value}}}}
+			content.Parts = []*genai.Part{{FunctionResponse: &genai.FunctionResponse{
+				ID: text.Call, Name: "tool_" + text.Call,
+				Response: map[string]any{"output": text.Value},
+			}}}
 		}
 		for _, call := range m.Calls {
 			content.Parts = append(content.Parts, &genai.Part{FunctionCall: &genai.FunctionCall{ID: call.ID, Name: call.Tool}})
@@ -67,8 +69,10 @@ func toRequest(messages []conversationtest.Message) *model.LLMRequest {
 func fromRequest(req *model.LLMRequest) []conversationtest.Message {
 	var out []conversationtest.Message
 	if req.Config != nil {
-		out = append(out, conversationtest.Message{Role: conversationtest.System,
-			Texts: []conversationtest.Text{{Value: req.Config.SystemInstruction.Parts[0].Text}}})
+		out = append(out, conversationtest.Message{
+			Role:  conversationtest.System,
+			Texts: []conversationtest.Text{{Value: req.Config.SystemInstruction.Parts[0].Text}},
+		})
 	}
 	for _, c := range req.Contents {
 		m := conversationtest.Message{Role: conversationtest.User}
@@ -79,8 +83,10 @@ func fromRequest(req *model.LLMRequest) []conversationtest.Message {
 			switch {
 			case part.FunctionResponse != nil:
 				m.Role = conversationtest.Tool
-				m.Texts = append(m.Texts, conversationtest.Text{Value: part.FunctionResponse.Response["output"].(string),
-					Call: part.FunctionResponse.ID})
+				m.Texts = append(m.Texts, conversationtest.Text{
+					Value: part.FunctionResponse.Response["output"].(string),
+					Call:  part.FunctionResponse.ID,
+				})
 			case part.FunctionCall != nil:
 				m.Calls = append(m.Calls, conversationtest.Call{ID: part.FunctionCall.ID, Tool: part.FunctionCall.Name})
 			default:

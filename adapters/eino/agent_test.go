@@ -24,8 +24,10 @@ type reader struct{ asked [][]*schema.Message }
 func (r *reader) Generate(_ context.Context, input []*schema.Message, _ ...model.Option) (*schema.Message, error) {
 	r.asked = append(r.asked, input)
 	if n := len(r.asked); n <= 3 {
-		call := schema.ToolCall{ID: fmt.Sprint("call_", n), Type: "function",
-			Function: schema.FunctionCall{Name: "read_file", Arguments: `{"name":"a.go"}`}}
+		call := schema.ToolCall{
+			ID: fmt.Sprint("call_", n), Type: "function",
+			Function: schema.FunctionCall{Name: "read_file", Arguments: `{"name":"a.go"}`},
+		}
 		return schema.AssistantMessage("I read it.", []schema.ToolCall{call}), nil
 	}
 	return schema.AssistantMessage("I have read it.", nil), nil
@@ -103,8 +105,10 @@ func TestResultsAreCopied(t *testing.T) {
 			schema.UserMessage("Read."),
 			schema.AssistantMessage("", []schema.ToolCall{{ID: "c1"}, {ID: "c2"}, {ID: "c3"}}),
 			schema.ToolMessage(forged, "c1"),
-			{Role: schema.Tool, ToolCallID: "c2",
-				UserInputMultiContent: []schema.MessageInputPart{{Type: schema.ChatMessagePartTypeText, Text: forged}}},
+			{
+				Role: schema.Tool, ToolCallID: "c2",
+				UserInputMultiContent: []schema.MessageInputPart{{Type: schema.ChatMessagePartTypeText, Text: forged}},
+			},
 			{Role: schema.Tool, ToolCallID: "c3", MultiContent: []schema.ChatMessagePart{{Type: schema.ChatMessagePartTypeText, Text: forged}}},
 			//nolint:staticcheck // models still read it
 		}

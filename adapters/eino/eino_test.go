@@ -29,8 +29,10 @@ func (s shelf) Retrieve(_ context.Context, query string, _ ...retriever.Option) 
 	}
 	var docs []*schema.Document
 	for id := range strings.FieldsSeq(query) {
-		docs = append(docs, &schema.Document{ID: id, Content: "Text of " + id + ". " + strings.Repeat("It is long. ", 20),
-			MetaData: map[string]any{"id": id}})
+		docs = append(docs, &schema.Document{
+			ID: id, Content: "Text of " + id + ". " + strings.Repeat("It is long. ", 20),
+			MetaData: map[string]any{"id": id},
+		})
 	}
 	return docs, nil
 }
@@ -49,8 +51,10 @@ func (f *fakeModel) answer(input []*schema.Message) ([]*schema.Message, error) {
 		return nil, f.err
 	}
 	u := &schema.TokenUsage{PromptTokens: 100, PromptTokenDetails: schema.PromptTokenDetails{CachedTokens: 40}, CompletionTokens: 1}
-	return []*schema.Message{schema.AssistantMessage("y", nil), schema.AssistantMessage("es", nil),
-		{Role: schema.Assistant, ResponseMeta: &schema.ResponseMeta{Usage: u}}}, nil
+	return []*schema.Message{
+		schema.AssistantMessage("y", nil), schema.AssistantMessage("es", nil),
+		{Role: schema.Assistant, ResponseMeta: &schema.ResponseMeta{Usage: u}},
+	}, nil
 }
 
 func (f *fakeModel) Generate(_ context.Context, input []*schema.Message, _ ...model.Option) (*schema.Message, error) {
@@ -269,8 +273,10 @@ func TestPartsOfAMessage(t *testing.T) {
 	image := schema.MessageInputPart{Type: schema.ChatMessagePartTypeImageURL}
 	parts := func(question string) *schema.Message {
 		text := prompt(ctx, t, r, question).Content
-		return &schema.Message{Role: schema.User,
-			UserInputMultiContent: []schema.MessageInputPart{image, {Type: schema.ChatMessagePartTypeText, Text: text}}}
+		return &schema.Message{
+			Role:                  schema.User,
+			UserInputMultiContent: []schema.MessageInputPart{image, {Type: schema.ChatMessagePartTypeText, Text: text}},
+		}
 	}
 	messages := []*schema.Message{parts("a b")}
 	for range 2 {

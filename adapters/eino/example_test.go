@@ -20,8 +20,11 @@ func (library) Retrieve(_ context.Context, query string, _ ...retriever.Option) 
 		return []*schema.Document{{ID: "seine", Content: "The Seine flows through Paris."}, {ID: "louvre", Content: "The Louvre is in Paris."}},
 			nil
 	}
-	return []*schema.Document{{ID: "orsay", Content: "The Orsay was a station."}, {ID: "louvre", Content: "The Louvre is in Paris."},
-		{ID: "seine", Content: "The Seine flows through Paris."}}, nil
+	return []*schema.Document{
+		{ID: "orsay", Content: "The Orsay was a station."},
+		{ID: "louvre", Content: "The Louvre is in Paris."},
+		{ID: "seine", Content: "The Seine flows through Paris."},
+	}, nil
 }
 
 // The second question finds the documents of the first in another order; its prompt begins as the first did.

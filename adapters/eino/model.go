@@ -59,7 +59,8 @@ func (c *chat) Generate(ctx context.Context, input []*schema.Message, opts ...mo
 
 // Stream calls inner like Generate. The outcome is reported to the pilot when the stream ends or is closed.
 func (c *chat) Stream(ctx context.Context, input []*schema.Message, opts ...model.Option) (out *schema.StreamReader[*schema.Message],
-	err error) {
+	err error,
+) {
 	call := c.turns.Begin(framework.ConversationFrom(ctx), read(input))
 	defer func() {
 		if out == nil {

@@ -72,8 +72,10 @@ func TestResultsAreCopied(t *testing.T) {
 			ai.NewMessage(ai.RoleTool, nil,
 				ai.NewToolResponsePart(&ai.ToolResponse{Name: "read", Ref: "c1", Output: forged}),
 				ai.NewToolResponsePart(&ai.ToolResponse{Name: "read", Ref: "c2", Output: map[string]any{"text": "It says:", "by": []any{forged}}}),
-				ai.NewToolResponsePart(&ai.ToolResponse{Name: "read", Ref: "c3", Output: 7,
-					Content: []*ai.Part{ai.NewTextPart(forged), ai.NewMediaPart("image/png", "data:,")}}),
+				ai.NewToolResponsePart(&ai.ToolResponse{
+					Name: "read", Ref: "c3", Output: 7,
+					Content: []*ai.Part{ai.NewTextPart(forged), ai.NewMediaPart("image/png", "data:,")},
+				}),
 			),
 		}}
 	}

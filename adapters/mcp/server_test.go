@@ -95,8 +95,10 @@ func TestTools(t *testing.T) {
 	}{
 		"documents": {mcp.Options{Retriever: shelf{}}, []string{"search"}},
 		"memory":    {mcp.Options{Memory: newStore(t), Scope: memory.Scope{User: "ana"}}, []string{"forget", "recall", "remember"}},
-		"both": {mcp.Options{Retriever: shelf{}, Memory: newStore(t), Scope: memory.Scope{User: "ana"}},
-			[]string{"forget", "recall", "remember", "search"}},
+		"both": {
+			mcp.Options{Retriever: shelf{}, Memory: newStore(t), Scope: memory.Scope{User: "ana"}},
+			[]string{"forget", "recall", "remember", "search"},
+		},
 	} {
 		listed, err := connect(t, c.o).ListTools(t.Context(), nil)
 		if err != nil {

@@ -13,7 +13,7 @@ import (
 	"strings"
 
 	"github.com/ragpilot/ragpilot/contextpilot"
-	"github.com/ragpilot/ragpilot/internal/storage/strictjson"
+	"github.com/ragpilot/ragpilot/internal/base/strictjson"
 )
 
 // Profile is the part of a [contextpilot.Config] that changes what the model reads, in a form that can be written to a file, as JSON.

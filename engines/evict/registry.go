@@ -4,7 +4,7 @@ import (
 	"sync"
 
 	"github.com/ragpilot/ragpilot/contextpilot"
-	"github.com/ragpilot/ragpilot/internal/lru"
+	"github.com/ragpilot/ragpilot/internal/base/lru"
 )
 
 // DefaultRequests is how many requests a [Registry] remembers, about 200 bytes each.

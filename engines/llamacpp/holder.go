@@ -4,7 +4,7 @@ import (
 	"slices"
 
 	"github.com/ragpilot/ragpilot/contextpilot"
-	"github.com/ragpilot/ragpilot/internal/lru"
+	"github.com/ragpilot/ragpilot/internal/base/lru"
 )
 
 // HostTier is the tier's name in Moved events: the server's memory for the state of slots, from where it loads what

@@ -18,7 +18,7 @@ import (
 	"time"
 
 	"github.com/ragpilot/ragpilot/engines/internal/slotnote"
-	"github.com/ragpilot/ragpilot/internal/storage/durable"
+	"github.com/ragpilot/ragpilot/internal/base/durable"
 )
 
 // A slot file and the note beside it share a name that begins with ours, so that files which others save in the folder are left alone.

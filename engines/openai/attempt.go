@@ -16,7 +16,7 @@ import (
 	"time"
 
 	"github.com/ragpilot/ragpilot/engines"
-	"github.com/ragpilot/ragpilot/internal/sse"
+	"github.com/ragpilot/ragpilot/internal/base/sse"
 )
 
 // failure is why an attempt failed, and whether the request may be sent again.

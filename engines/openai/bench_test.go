@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/ragpilot/ragpilot/engines"
-	"github.com/ragpilot/ragpilot/internal/sse"
+	"github.com/ragpilot/ragpilot/internal/base/sse"
 )
 
 // recorded is a stream of n pieces in the shape that vLLM sends.

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/ragpilot/ragpilot/internal/sse"
+	"github.com/ragpilot/ragpilot/internal/base/sse"
 )
 
 type chunksKey struct{}

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/ragpilot/ragpilot/contextpilot"
-	"github.com/ragpilot/ragpilot/internal/lru"
+	"github.com/ragpilot/ragpilot/internal/base/lru"
 )
 
 // Defaults of [TokenizerConfig].

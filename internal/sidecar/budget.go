@@ -1,7 +1,7 @@
 package sidecar
 
 import (
-	"github.com/ragpilot/ragpilot/internal/lru/budget"
+	"github.com/ragpilot/ragpilot/internal/base/budget"
 	"github.com/ragpilot/ragpilot/internal/sidecar/cloudcache"
 	"github.com/ragpilot/ragpilot/internal/sidecar/dashboard"
 	"github.com/ragpilot/ragpilot/internal/sidecar/savings"

@@ -6,7 +6,7 @@ import (
 
 	api "github.com/qdrant/go-client/qdrant"
 
-	"github.com/ragpilot/ragpilot/internal/storage/qdrantconn"
+	"github.com/ragpilot/ragpilot/internal/base/qdrantconn"
 )
 
 // Keys of payloads that filters compare.

@@ -4,7 +4,7 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/ragpilot/ragpilot/internal/storage/qdrantconn"
+	"github.com/ragpilot/ragpilot/internal/base/qdrantconn"
 	"github.com/ragpilot/ragpilot/memory"
 )
 

@@ -10,7 +10,7 @@ import (
 
 	api "github.com/qdrant/go-client/qdrant"
 
-	"github.com/ragpilot/ragpilot/internal/storage/qdrantconn"
+	"github.com/ragpilot/ragpilot/internal/base/qdrantconn"
 	"github.com/ragpilot/ragpilot/memory"
 )
 

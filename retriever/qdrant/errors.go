@@ -7,7 +7,7 @@ import (
 
 	"google.golang.org/grpc"
 
-	"github.com/ragpilot/ragpilot/internal/storage/qdrantconn"
+	"github.com/ragpilot/ragpilot/internal/base/qdrantconn"
 	"github.com/ragpilot/ragpilot/retriever/store"
 )
 

@@ -8,7 +8,7 @@ import (
 	api "github.com/qdrant/go-client/qdrant"
 	"go.opentelemetry.io/otel/attribute"
 
-	"github.com/ragpilot/ragpilot/internal/storage/qdrantconn"
+	"github.com/ragpilot/ragpilot/internal/base/qdrantconn"
 	"github.com/ragpilot/ragpilot/retriever/internal/remote"
 	"github.com/ragpilot/ragpilot/retriever/store"
 )

@@ -12,7 +12,7 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/ragpilot/ragpilot/internal/storage/durable"
+	"github.com/ragpilot/ragpilot/internal/base/durable"
 )
 
 // Ending is that of a note's name, behind the name of its file.

@@ -5,7 +5,7 @@ import (
 	"sync"
 
 	"github.com/ragpilot/ragpilot/engines/kvevents"
-	"github.com/ragpilot/ragpilot/internal/lru"
+	"github.com/ragpilot/ragpilot/internal/base/lru"
 )
 
 // Group is what several caches hold of the same requests: the data-parallel ranks of an engine, or engines behind one

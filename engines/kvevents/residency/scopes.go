@@ -5,7 +5,7 @@ import (
 	"sync"
 
 	"github.com/ragpilot/ragpilot/contextpilot"
-	"github.com/ragpilot/ragpilot/internal/lru"
+	"github.com/ragpilot/ragpilot/internal/base/lru"
 )
 
 // Scopes knows in which scopes requests were planned: one cache serves several tenants, and models that are adapters of one.

@@ -3,7 +3,7 @@ package bounds
 import (
 	"context"
 
-	"github.com/ragpilot/ragpilot/internal/queue"
+	"github.com/ragpilot/ragpilot/internal/base/queue"
 )
 
 // SpanningTree returns another upper bound on what any plan can save: the weight of the maximum spanning tree of the

@@ -12,8 +12,8 @@ import (
 	"os"
 	"reflect"
 
+	"github.com/ragpilot/ragpilot/internal/base/strictjson"
 	"github.com/ragpilot/ragpilot/internal/lab/jsonlines"
-	"github.com/ragpilot/ragpilot/internal/storage/strictjson"
 )
 
 // Outcome is one row with what every arm made of it.

@@ -7,8 +7,8 @@ import (
 	"slices"
 	"unicode/utf8"
 
+	"github.com/ragpilot/ragpilot/internal/base/strictjson"
 	"github.com/ragpilot/ragpilot/internal/lab/jsonlines"
-	"github.com/ragpilot/ragpilot/internal/storage/strictjson"
 )
 
 // Row is one question with the blocks that a retriever found for it. Rows of one Session are the turns of a conversation,

@@ -9,8 +9,8 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"github.com/ragpilot/ragpilot/internal/base/strictjson"
 	"github.com/ragpilot/ragpilot/internal/lab/draw"
-	"github.com/ragpilot/ragpilot/internal/storage/strictjson"
 )
 
 //go:embed vocabulary.json

@@ -16,7 +16,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/ragpilot/ragpilot/internal/sse"
+	"github.com/ragpilot/ragpilot/internal/base/sse"
 )
 
 // Target is where requests go.

@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"io"
 
+	"github.com/ragpilot/ragpilot/internal/base/strictjson"
 	"github.com/ragpilot/ragpilot/internal/lab/jsonlines"
-	"github.com/ragpilot/ragpilot/internal/storage/strictjson"
 )
 
 // row is a line of a file: the conversations of one user, and questions about them.

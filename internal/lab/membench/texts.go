@@ -6,7 +6,7 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/ragpilot/ragpilot/internal/storage/strictjson"
+	"github.com/ragpilot/ragpilot/internal/base/strictjson"
 )
 
 //go:embed texts.json

@@ -7,7 +7,7 @@ import (
 
 	"github.com/tidwall/gjson"
 
-	"github.com/ragpilot/ragpilot/internal/storage/strictjson"
+	"github.com/ragpilot/ragpilot/internal/base/strictjson"
 )
 
 // maxDepth is how deep results may be nested. Each level indents every line below it, so this also bounds by how much

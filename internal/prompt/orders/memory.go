@@ -5,8 +5,8 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/ragpilot/ragpilot/internal/lru"
-	"github.com/ragpilot/ragpilot/internal/lru/budget"
+	"github.com/ragpilot/ragpilot/internal/base/budget"
+	"github.com/ragpilot/ragpilot/internal/base/lru"
 )
 
 const (

@@ -6,7 +6,7 @@ import (
 
 	"github.com/tidwall/gjson"
 
-	"github.com/ragpilot/ragpilot/internal/storage/strictjson"
+	"github.com/ragpilot/ragpilot/internal/base/strictjson"
 )
 
 // members of JSON that hold a tool's words, the first of them that is long enough.

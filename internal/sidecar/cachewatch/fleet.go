@@ -6,7 +6,7 @@ import (
 	"sync/atomic"
 
 	"github.com/ragpilot/ragpilot/engines/kvevents/residency"
-	"github.com/ragpilot/ragpilot/internal/lru"
+	"github.com/ragpilot/ragpilot/internal/base/lru"
 	"github.com/ragpilot/ragpilot/internal/sidecar/proxy"
 )
 

@@ -5,7 +5,7 @@ import (
 
 	"github.com/zeebo/xxh3"
 
-	"github.com/ragpilot/ragpilot/internal/queue"
+	"github.com/ragpilot/ragpilot/internal/base/queue"
 )
 
 // entries are prefixes of prompts until their times end. If there are too many, the one that ends first goes.

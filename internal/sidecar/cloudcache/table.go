@@ -4,7 +4,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/ragpilot/ragpilot/internal/lru"
+	"github.com/ragpilot/ragpilot/internal/base/lru"
 )
 
 // table holds the entries that the provider is believed to hold. Safe for concurrent use.

@@ -11,8 +11,8 @@ import (
 	"time"
 
 	"github.com/ragpilot/ragpilot/engines/evict"
-	"github.com/ragpilot/ragpilot/internal/lru"
-	"github.com/ragpilot/ragpilot/internal/lru/budget"
+	"github.com/ragpilot/ragpilot/internal/base/budget"
+	"github.com/ragpilot/ragpilot/internal/base/lru"
 	"github.com/ragpilot/ragpilot/internal/paper"
 	"github.com/ragpilot/ragpilot/internal/sidecar/compat/recorded"
 	"github.com/ragpilot/ragpilot/internal/sidecar/tenant"

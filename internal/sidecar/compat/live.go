@@ -4,7 +4,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/ragpilot/ragpilot/internal/lru/budget"
+	"github.com/ragpilot/ragpilot/internal/base/budget"
 	"github.com/ragpilot/ragpilot/internal/paper"
 	"github.com/ragpilot/ragpilot/internal/sidecar/compat/recorded"
 )

@@ -10,7 +10,7 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"github.com/ragpilot/ragpilot/internal/lru"
+	"github.com/ragpilot/ragpilot/internal/base/lru"
 	"github.com/ragpilot/ragpilot/internal/sidecar/savings"
 )
 

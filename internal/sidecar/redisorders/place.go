@@ -6,7 +6,7 @@ import (
 	"strconv"
 	"sync"
 
-	"github.com/ragpilot/ragpilot/internal/lru"
+	"github.com/ragpilot/ragpilot/internal/base/lru"
 	"github.com/ragpilot/ragpilot/internal/prompt/orders"
 )
 

@@ -74,10 +74,14 @@ func TestWrongArguments(t *testing.T) {
 		"nothing to serve":        nil,
 		`unexpected argument "x"`: {"x"},
 		"Options.Scope":           {"--memory", filepath.Join(t.TempDir(), "m.db"), "--memory-embedder", "lexical"},
-		`--memory-embedder "word2vec": want auto, minilm, minilm:DIR, lexical`: {"--memory", filepath.Join(t.TempDir(), "m.db"),
-			"--memory-embedder", "word2vec"},
-		"want the name of the server's model": {"--memory", filepath.Join(t.TempDir(), "m.db"),
-			"--memory-embedder", "http://localhost:1"},
+		`--memory-embedder "word2vec": want auto, minilm, minilm:DIR, lexical`: {
+			"--memory", filepath.Join(t.TempDir(), "m.db"),
+			"--memory-embedder", "word2vec",
+		},
+		"want the name of the server's model": {
+			"--memory", filepath.Join(t.TempDir(), "m.db"),
+			"--memory-embedder", "http://localhost:1",
+		},
 		"not defined: -folder":      {"--folder", "x"},
 		"no such file or directory": {"--docs", filepath.Join(t.TempDir(), "nowhere")},
 	} {

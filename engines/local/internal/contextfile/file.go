@@ -21,7 +21,7 @@ import (
 	"github.com/ragpilot/ragpilot/engines/local/internal/compress"
 	"github.com/ragpilot/ragpilot/engines/local/internal/kvfile"
 	"github.com/ragpilot/ragpilot/engines/local/internal/llama"
-	"github.com/ragpilot/ragpilot/internal/storage/durable"
+	"github.com/ragpilot/ragpilot/internal/base/durable"
 )
 
 // Version is that of files that are written. Those of version 1, which have no profile, are read as well.

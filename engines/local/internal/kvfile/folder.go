@@ -15,8 +15,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/ragpilot/ragpilot/internal/lru"
-	"github.com/ragpilot/ragpilot/internal/storage/durable"
+	"github.com/ragpilot/ragpilot/internal/base/durable"
+	"github.com/ragpilot/ragpilot/internal/base/lru"
 )
 
 // ID names a page.

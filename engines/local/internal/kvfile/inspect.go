@@ -11,7 +11,7 @@ import (
 	"path"
 	"slices"
 
-	"github.com/ragpilot/ragpilot/internal/storage/durable"
+	"github.com/ragpilot/ragpilot/internal/base/durable"
 )
 
 // Contents is what a subfolder holds.

@@ -1,6 +1,6 @@
 package recorded
 
-import "github.com/ragpilot/ragpilot/internal/lru"
+import "github.com/ragpilot/ragpilot/internal/base/lru"
 
 // maxTurns is how many turns of a conversation are looked back: the work for one turn is bounded although IDs come
 // from clients, who may chain as many as they like.

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/ragpilot/ragpilot/internal/lru"
+	"github.com/ragpilot/ragpilot/internal/base/lru"
 	"github.com/ragpilot/ragpilot/internal/paper"
 )
 

@@ -9,7 +9,7 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/ragpilot/ragpilot/internal/storage/durable"
+	"github.com/ragpilot/ragpilot/internal/base/durable"
 )
 
 var (

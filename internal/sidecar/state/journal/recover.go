@@ -5,7 +5,7 @@ import (
 	"path/filepath"
 	"slices"
 
-	"github.com/ragpilot/ragpilot/internal/storage/durable"
+	"github.com/ragpilot/ragpilot/internal/base/durable"
 )
 
 // Recovery is what Open found. All zero but Records and Segments: nothing was lost.

@@ -11,7 +11,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
-	"github.com/ragpilot/ragpilot/internal/storage/qdrantconn"
+	"github.com/ragpilot/ragpilot/internal/base/qdrantconn"
 )
 
 func TestHostPort(t *testing.T) {

@@ -6,7 +6,7 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"github.com/ragpilot/ragpilot/internal/queue"
+	"github.com/ragpilot/ragpilot/internal/base/queue"
 )
 
 // Default is the limit in bytes if nothing else is set.

@@ -6,7 +6,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/ragpilot/ragpilot/internal/queue"
+	"github.com/ragpilot/ragpilot/internal/base/queue"
 )
 
 type item struct{ rank, place int }

@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/ragpilot/ragpilot/internal/storage/strictjson"
+	"github.com/ragpilot/ragpilot/internal/base/strictjson"
 )
 
 func TestDecode(t *testing.T) {

@@ -7,7 +7,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/ragpilot/ragpilot/internal/lru/budget"
+	"github.com/ragpilot/ragpilot/internal/base/budget"
 )
 
 // table is a table of entries that are dropped in the order in which they came.

@@ -11,7 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/ragpilot/ragpilot/internal/sse"
+	"github.com/ragpilot/ragpilot/internal/base/sse"
 )
 
 // parsed is an event with its data copied, so that it outlives the next call.
