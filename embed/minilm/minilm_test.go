@@ -139,18 +139,45 @@ func TestOpenRefuses(t *testing.T) {
 	for _, c := range []struct{ name, file, old, new, want string }{
 		{"another kind", "config.json", `"bert"`, `"llama"`, `config.json: model_type = "llama", want "bert"`},
 		{"another activation", "config.json", `"gelu"`, `"relu"`, `config.json: hidden_act = "relu", want "gelu"`},
-		{"no heads", "config.json", `"num_attention_heads": 3`, `"num_attention_heads": 0`, "config.json: num_attention_heads = 0, want 1 to 256"},
-		{"heads that do not fit", "config.json", `"num_attention_heads": 3`, `"num_attention_heads": 5`, "config.json: num_attention_heads = 5, and hidden_size = 12 is not a multiple of it"},
-		{"more layers than there are", "config.json", `"num_hidden_layers": 2`, `"num_hidden_layers": 3`, `model.safetensors: tensor "encoder.layer.2.attention.self.query.weight" is missing`},
-		{"another width", "config.json", `"intermediate_size": 20`, `"intermediate_size": 24`, `tensor "encoder.layer.0.intermediate.dense.weight": shape [20 12], want [24 12]`},
+		{
+			"no heads", "config.json", `"num_attention_heads": 3`, `"num_attention_heads": 0`,
+			"config.json: num_attention_heads = 0, want 1 to 256",
+		},
+		{
+			"heads that do not fit", "config.json", `"num_attention_heads": 3`, `"num_attention_heads": 5`,
+			"config.json: num_attention_heads = 5, and hidden_size = 12 is not a multiple of it",
+		},
+		{
+			"more layers than there are", "config.json", `"num_hidden_layers": 2`, `"num_hidden_layers": 3`,
+			`model.safetensors: tensor "encoder.layer.2.attention.self.query.weight" is missing`,
+		},
+		{
+			"another width", "config.json", `"intermediate_size": 20`, `"intermediate_size": 24`,
+			`tensor "encoder.layer.0.intermediate.dense.weight": shape [20 12], want [24 12]`,
+		},
 		{"not JSON", "config.json", "{", "", "config.json: "},
 		{"another tokenizer", "tokenizer.json", `"WordPiece"`, `"BPE"`, `tokenizer.json: model.type = "BPE", want "WordPiece"`},
-		{"a token beyond the vocabulary", "tokenizer.json", `"[PAD]": 0`, `"[PAD]": 1000`, `tokenizer.json: model.vocab: "[PAD]" has the number 1000 of`},
+		{
+			"a token beyond the vocabulary", "tokenizer.json", `"[PAD]": 0`, `"[PAD]": 1000`,
+			`tokenizer.json: model.vocab: "[PAD]" has the number 1000 of`,
+		},
 		{"no [CLS]", "tokenizer.json", `"[CLS]": 2`, `"[XLS]": 2`, `tokenizer.json: model.vocab has no "[CLS]"`},
-		{"a stripped special token", "tokenizer.json", `"lstrip": false`, `"lstrip": true`, `added_tokens: "[PAD]" is single_word, lstrip, rstrip or normalized`},
-		{"16-bit weights", "model.safetensors", `"dtype": "F32", "shape": [12], "data_offsets": [8112, 8160]`, `"dtype": "F16", "shape": [24], "data_offsets": [8112, 8160]`, "dtype F16, want F32"},
-		{"a shape that lies", "model.safetensors", `"shape": [12], "data_offsets": [8112`, `"shape": [99], "data_offsets": [8112`, "shape [99] of F32: 48 bytes, want 396"},
-		{"tensors that overlap", "model.safetensors", "[8160, 8208]", "[8112, 8160]", "bytes 8112 to 8160: those up to 8160 are another tensor's"},
+		{
+			"a stripped special token", "tokenizer.json", `"lstrip": false`, `"lstrip": true`,
+			`added_tokens: "[PAD]" is single_word, lstrip, rstrip or normalized`,
+		},
+		{
+			"16-bit weights", "model.safetensors", `"dtype": "F32", "shape": [12], "data_offsets": [8112, 8160]`,
+			`"dtype": "F16", "shape": [24], "data_offsets": [8112, 8160]`, "dtype F16, want F32",
+		},
+		{
+			"a shape that lies", "model.safetensors", `"shape": [12], "data_offsets": [8112`, `"shape": [99], "data_offsets": [8112`,
+			"shape [99] of F32: 48 bytes, want 396",
+		},
+		{
+			"tensors that overlap", "model.safetensors", "[8160, 8208]", "[8112, 8160]",
+			"bytes 8112 to 8160: those up to 8160 are another tensor's",
+		},
 		{"a cut file", "model.safetensors", "*cut*", "", "bytes 17632 to 17680 of 17679"},
 		{"no file", "model.safetensors", "*gone*", "", "no such file"},
 		{"an empty file", "model.safetensors", "*empty*", "", "0 bytes"},

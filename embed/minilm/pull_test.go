@@ -151,18 +151,39 @@ func TestPullRefuses(t *testing.T) {
 		want   string
 		kind   error // nil: none of the package's
 	}{
-		"another package":  {func(_ *source, w *[]byte, _ *[]string) { (*w)[100] ^= 1 }, "tiny-1-py3-none-any.whl: wrong checksum: ", ErrChecksum},
-		"no archive":       {func(s *source, w *[]byte, _ *[]string) { *w = []byte("x"); s.wheel.SHA256 = sum(*w) }, "not a valid zip file", nil},
-		"another file":     {func(s *source, _ *[]byte, _ *[]string) { s.files[2].SHA256 = strings.Repeat("0", 64) }, "model.safetensors: wrong checksum: ", ErrChecksum},
-		"a larger file":    {func(s *source, _ *[]byte, _ *[]string) { s.files[0].Size-- }, "config.json: wrong checksum: more than", ErrChecksum},
-		"a larger archive": {func(s *source, _ *[]byte, _ *[]string) { s.archive.Size = 10 }, "tiny/model.zip: wrong checksum: more than 10 bytes", ErrChecksum},
-		"a file less":      {func(s *source, _ *[]byte, _ *[]string) { s.files[0].Name = "absent" }, "absent: file does not exist", nil},
-		"another name":     {func(s *source, _ *[]byte, _ *[]string) { s.wheel.Name = "other.whl" }, "pip has not downloaded other.whl", ErrDownload},
-		"pip fails":        {func(_ *source, _ *[]byte, p *[]string) { *p = []string{"sh", "-c", "echo no such package >&2; exit 3"} }, "exit status 3: no such package", ErrDownload},
+		"another package": {
+			func(_ *source, w *[]byte, _ *[]string) { (*w)[100] ^= 1 }, "tiny-1-py3-none-any.whl: wrong checksum: ",
+			ErrChecksum,
+		},
+		"no archive": {func(s *source, w *[]byte, _ *[]string) { *w = []byte("x"); s.wheel.SHA256 = sum(*w) }, "not a valid zip file", nil},
+		"another file": {
+			func(s *source, _ *[]byte, _ *[]string) { s.files[2].SHA256 = strings.Repeat("0", 64) },
+			"model.safetensors: wrong checksum: ", ErrChecksum,
+		},
+		"a larger file": {
+			func(s *source, _ *[]byte, _ *[]string) { s.files[0].Size-- }, "config.json: wrong checksum: more than",
+			ErrChecksum,
+		},
+		"a larger archive": {
+			func(s *source, _ *[]byte, _ *[]string) { s.archive.Size = 10 },
+			"tiny/model.zip: wrong checksum: more than 10 bytes", ErrChecksum,
+		},
+		"a file less": {func(s *source, _ *[]byte, _ *[]string) { s.files[0].Name = "absent" }, "absent: file does not exist", nil},
+		"another name": {
+			func(s *source, _ *[]byte, _ *[]string) { s.wheel.Name = "other.whl" }, "pip has not downloaded other.whl",
+			ErrDownload,
+		},
+		"pip fails": {
+			func(_ *source, _ *[]byte, p *[]string) { *p = []string{"sh", "-c", "echo no such package >&2; exit 3"} },
+			"exit status 3: no such package", ErrDownload,
+		},
 		"no network": {func(_ *source, _ *[]byte, p *[]string) {
 			*p = []string{"sh", "-c", "echo Network is unreachable; exit 1"}
 		}, "unreachable", ErrNetwork},
-		"there is no pip":     {func(_ *source, _ *[]byte, p *[]string) { *p = []string{"ragpilot-no-such-program"} }, "executable file not found", ErrNoTool},
+		"there is no pip": {
+			func(_ *source, _ *[]byte, p *[]string) { *p = []string{"ragpilot-no-such-program"} },
+			"executable file not found", ErrNoTool,
+		},
 		"a folder in its way": {func(*source, *[]byte, *[]string) {}, "is there, and is not the model", nil},
 	} {
 		t.Run(name, func(t *testing.T) {

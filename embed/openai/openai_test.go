@@ -104,10 +104,13 @@ func TestRefused(t *testing.T) {
 		{"forbidden", `no`, 403, openai.ErrUnauthorized, 1},
 		{"no model", `{"error":{"message":"The model does not exist","code":"model_not_found"}}`, 404, openai.ErrNoModel, 1},
 		{"no model, as 400", `{"error":{"message":"unknown","code":"model_not_found"}}`, 400, openai.ErrNoModel, 1},
-		{"no embeddings (llama.cpp)", `{"error":{"code":501,"message":"This server does not support embeddings. Start it with ` + "`--embeddings`" + `","type":"not_supported_error"}}`, 501, openai.ErrNoModel, 1},
+		{"no embeddings (llama.cpp)", `{"error":{"code":501,"message":"This server does not support embeddings. Start it with ` +
+			"`--embeddings`" + `","type":"not_supported_error"}}`, 501, openai.ErrNoModel, 1},
 		{"too long (vLLM)", `{"error":{"message":"This model's maximum context length is 512 tokens","code":400}}`, 400, openai.ErrTooLong, 1},
-		{"too long (llama.cpp)", `{"error":{"code":500,"message":"input (9000 tokens) is too large to process. increase the physical batch size","type":"server_error"}}`, 500, openai.ErrTooLong, 1},
-		{"too long (llama.cpp, context)", `{"error":{"code":400,"message":"request (9000 tokens) exceeds the available context size (512 tokens), try increasing it","type":"exceed_context_size_error"}}`, 400, openai.ErrTooLong, 1},
+		{"too long (llama.cpp)", `{"error":{"code":500,"message":"input (9000 tokens) is too large to process. increase the physical ` +
+			`batch size","type":"server_error"}}`, 500, openai.ErrTooLong, 1},
+		{"too long (llama.cpp, context)", `{"error":{"code":400,"message":"request (9000 tokens) exceeds the available context size ` +
+			`(512 tokens), try increasing it","type":"exceed_context_size_error"}}`, 400, openai.ErrTooLong, 1},
 		{"too large", ``, 413, openai.ErrTooLong, 1},
 		{"bad dimensions", `{"detail":"Model does not support matryoshka representation"}`, 400, openai.ErrRefused, 1},
 		{"busy", `{"message":"slow down"}`, 429, openai.ErrUnavailable, 3},
@@ -159,7 +162,10 @@ func TestRetries(t *testing.T) {
 		atLeast  time.Duration
 		requests int
 	}{
-		{"after the time asked for", func() (*http.Response, error) { return response(429, "", "Retry-After", "7"), nil }, true, 7 * time.Second, 2},
+		{
+			"after the time asked for", func() (*http.Response, error) { return response(429, "", "Retry-After", "7"), nil }, true,
+			7 * time.Second, 2,
+		},
 		{"not if that is too long", func() (*http.Response, error) { return response(503, "", "Retry-After", "3600"), nil }, false, 0, 1},
 		{"if the connection is refused", func() (*http.Response, error) { return nil, refused }, true, 100 * time.Millisecond, 2},
 		{"not if the connection breaks", func() (*http.Response, error) { return nil, errors.New("connection reset") }, false, 0, 1},

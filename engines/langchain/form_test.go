@@ -26,7 +26,8 @@ func TestFormOfThePromptIsKept(t *testing.T) {
 		{
 			name:   "hint behind the question",
 			format: "%s, %s, %s; %s\nWhy?\nPlease read the context in the following priority order: [d] > [a] > [c] > [b] and answer the question.",
-			want: "<doc d>\nText of d.\n</doc>, <doc c>\nText of c.\n</doc>, <doc b>\nText of b.\n</doc>\nPlease refer to [a] in the previous conversation.\n" +
+			want: "<doc d>\nText of d.\n</doc>, <doc c>\nText of c.\n</doc>, <doc b>\nText of b.\n</doc>\nPlease refer to [a] in the " +
+				"previous conversation.\n" +
 				"Why?\n",
 		},
 	} {

@@ -29,7 +29,8 @@ type factText struct{ corpus, notes, ask, value string }
 
 // factTexts are made by a rule. Each has six numbers, and is asked for four of them: there are four entries for each text.
 func factTexts(n int) (texts []factText) {
-	keys := strings.Fields("apple river candle mountain violin harbor pepper lantern orchid tunnel falcon marble ginger pocket saddle walnut anchor ribbon copper meadow")
+	keys := strings.Fields("apple river candle mountain violin harbor pepper lantern orchid tunnel falcon marble ginger pocket " +
+		"saddle walnut anchor ribbon copper meadow")
 	filling := []string{
 		"The market opens early on Saturday.", "A train left the old station.", "Several birds crossed the quiet lake.",
 		"The teacher closed the window.",
@@ -275,7 +276,8 @@ func TestRealContextAnswers(t *testing.T) {
 					}
 				}
 			}
-			t.Logf("compressed contexts: %s %s: %d questions: exact %d, local engine %d (%d answers the same); %d of %d prompt tokens computed, %v a question",
+			t.Logf("compressed contexts: %s %s: %d questions: exact %d, local engine %d (%d answers the same); %d of %d prompt tokens "+
+				"computed, %v a question",
 				budget, kind, len(texts), exact, exactHere, sameHere, computed, prompt, (took / time.Duration(len(texts))).Round(time.Millisecond))
 			if budget == "100%" {
 				t.Logf("compressed contexts: %s %s: answers as after the server's own prefill: %d of %d, exact there %d", budget, kind, same,

@@ -191,7 +191,10 @@ func TestContextRoom(t *testing.T) {
 	if err := e.Check(request, prompt[:room-9]); !errors.Is(err, engines.ErrRefused) {
 		t.Errorf("error %v of a check", err)
 	}
-	if _, err := local.Open(local.Config{Model: model, CacheBytes: int64((r.Slots/16 + 1) * pageBytes), Contexts: map[string]string{"c": r.File}}); !errors.Is(
+	if _, err := local.Open(local.Config{
+		Model: model, CacheBytes: int64((r.Slots/16 + 1) * pageBytes),
+		Contexts: map[string]string{"c": r.File},
+	}); !errors.Is(
 		err,
 		local.ErrCacheTooSmall,
 	) {
@@ -362,11 +365,14 @@ func TestCompressShapes(t *testing.T) {
 		parts int
 		slots func(tokens int) int
 	}{
-		"joint":     {local.Compression{Documents: corpus(3, 200)}, 1, func(n int) int { return (n/16*16/4 + 8) / 16 * 16 }},
-		"number":    {local.Compression{Documents: corpus(3, 200), Budget: "100"}, 1, func(int) int { return 96 }},
-		"too many":  {local.Compression{Documents: corpus(3, 200), Budget: "9999"}, 1, func(n int) int { return n / 16 * 16 }},
-		"windows":   {local.Compression{Documents: corpus(3, 400), Window: 400, Notes: "1 2 3", Scorer: "recent"}, 0, nil},
-		"short":     {local.Compression{Documents: []local.Document{{Text: "1"}, {Text: "2"}, {Text: text(1, 50)}, {Text: "3"}}, ByDocument: true}, 0, nil},
+		"joint":    {local.Compression{Documents: corpus(3, 200)}, 1, func(n int) int { return (n/16*16/4 + 8) / 16 * 16 }},
+		"number":   {local.Compression{Documents: corpus(3, 200), Budget: "100"}, 1, func(int) int { return 96 }},
+		"too many": {local.Compression{Documents: corpus(3, 200), Budget: "9999"}, 1, func(n int) int { return n / 16 * 16 }},
+		"windows":  {local.Compression{Documents: corpus(3, 400), Window: 400, Notes: "1 2 3", Scorer: "recent"}, 0, nil},
+		"short": {local.Compression{
+			Documents:  []local.Document{{Text: "1"}, {Text: "2"}, {Text: text(1, 50)}, {Text: "3"}},
+			ByDocument: true,
+		}, 0, nil},
 		"only tiny": {local.Compression{Documents: []local.Document{{Text: "1"}}}, 1, nil},
 		"long":      {local.Compression{Documents: corpus(2, 700), ByDocument: true, Window: 400, Scorer: "paper"}, 0, nil},
 	} {

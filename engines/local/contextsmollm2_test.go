@@ -141,7 +141,8 @@ func TestSmolLM2ContextFormats(t *testing.T) {
 	text := documentation(t, 1000)[0].Text
 	distributions := func(name string) (all [][]float32) {
 		req := engines.Request{Messages: []engines.Message{{Role: engines.User, Content: "What comes next?"}}, Extra: extra("context", name)}
-		if _, err := e.Score(t.Context(), req, text[len(text)-600:], func(_ int, l []float32) { all = append(all, local.LogProbs(l)) }); err != nil {
+		if _, err := e.Score(t.Context(), req, text[len(text)-600:],
+			func(_ int, l []float32) { all = append(all, local.LogProbs(l)) }); err != nil {
 			t.Fatal(err)
 		}
 		return all

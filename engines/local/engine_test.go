@@ -460,7 +460,8 @@ func TestSeed(t *testing.T) {
 	if a, b := answer("temperature", 50, "seed", 7), answer("temperature", 50, "seed", 8); a == b {
 		t.Errorf("two seeds give %q", a)
 	}
-	if a, b := answer("temperature", 50), answer("temperature", 50); a == b { // hot enough for letters: bytes that are no text all look the same
+	if a, b := answer("temperature", 50), answer("temperature",
+		50); a == b { // hot enough for letters: bytes that are no text all look the same
 		t.Errorf("no seed gives %q twice", a)
 	}
 	if a, b := answer("temperature", 1, "top_p", 1e-9), answer(); a != b {

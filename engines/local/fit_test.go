@@ -68,7 +68,8 @@ func TestContextFit(t *testing.T) {
 		t.Errorf("another question has the same drift, %v", other.Context)
 	}
 	for name, req := range map[string]engines.Request{
-		"several parts": behind("parts", question, 20), "documents by themselves": behind("documents", question, 20), "no notes": behind("no notes", question, 20), "short notes": behind("short", question, 20),
+		"several parts": behind("parts", question, 20), "documents by themselves": behind("documents", question, 20),
+		"no notes": behind("no notes", question, 20), "short notes": behind("short", question, 20),
 		"a short answer": behind("notes", question, 6), "no context": ask("", question, 20),
 	} {
 		if got := generate(t, e, req); got.Context != nil {

@@ -96,7 +96,8 @@ func TestSmolLM2ContextFit(t *testing.T) {
 	for i, c := range corpora {
 		var err error
 		made, err = local.Compress(t.Context(), local.Compression{
-			Model: model, Documents: c.documents, Task: "Answer questions.", Notes: c.notes, Budget: os.Getenv("RAGPILOT_FIT_BUDGET"), Out: filepath.Join(t.TempDir(), fmt.Sprint(i)),
+			Model: model, Documents: c.documents, Task: "Answer questions.", Notes: c.notes, Budget: os.Getenv("RAGPILOT_FIT_BUDGET"),
+			Out: filepath.Join(t.TempDir(), fmt.Sprint(i)),
 		})
 		if err != nil {
 			t.Fatal(err)

@@ -96,7 +96,10 @@ func evaluated(t *testing.T) (arms []eval.Arm) {
 func prefilled(t *testing.T, chats [][]engines.Message) (computed int) {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "tiny.gguf")
-	if err := tinymodel.Write(file, tinymodel.Options{Seed: 1, Context: 8192, Layers: 1, Hidden: 32, Heads: 2, KVHeads: 1, FFN: 32}); err != nil {
+	if err := tinymodel.Write(file, tinymodel.Options{
+		Seed: 1, Context: 8192, Layers: 1, Hidden: 32, Heads: 2, KVHeads: 1,
+		FFN: 32,
+	}); err != nil {
 		t.Fatal(err)
 	}
 	e, err := local.Open(local.Config{Model: file, CacheBytes: 1 << 30})

@@ -45,7 +45,8 @@ func TestAModelWithSentencePiece(t *testing.T) {
 		t.Errorf("in tokens, the answer is %+v, want %q: %v", continued, first.Text, err)
 	}
 	req.Messages = append(req.Messages, engines.Message{Role: engines.Assistant, Content: "two"})
-	if got := e.Detokenize(e.TokenizeChat(req.Messages)); got != "<s> <|user|>\nwhich block is kept</s> \n<|assistant|>\ntwo</s> \n<|assistant|>\n" {
+	if got := e.Detokenize(e.TokenizeChat(req.Messages)); got != "<s> <|user|>\nwhich block is "+
+		"kept</s> \n<|assistant|>\ntwo</s> \n<|assistant|>\n" {
 		t.Errorf("the chat is %q", got)
 	}
 }

@@ -128,7 +128,8 @@ func TestSmolLM2DiskFormats(t *testing.T) {
 			all = nil
 			for _, text := range texts {
 				question := engines.Request{Messages: []engines.Message{{Role: engines.User, Content: text[:2400]}}}
-				if _, err := e.Score(t.Context(), question, text[2400:], func(_ int, logits []float32) { all = append(all, local.LogProbs(logits)) }); err != nil {
+				if _, err := e.Score(t.Context(), question, text[2400:],
+					func(_ int, logits []float32) { all = append(all, local.LogProbs(logits)) }); err != nil {
 					t.Fatal(err)
 				}
 			}

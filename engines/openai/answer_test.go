@@ -31,10 +31,12 @@ func TestAnswers(t *testing.T) {
 		{
 			name: "vLLM",
 			kind: sse + "; charset=utf-8",
-			body: `data: {"id":"chatcmpl-1","object":"chat.completion.chunk","choices":[{"index":0,"delta":{"role":"assistant","content":""},"logprobs":null,"finish_reason":null}]}` + "\n\n" +
+			body: `data: {"id":"chatcmpl-1","object":"chat.completion.chunk","choices":[{"index":0,"delta":{"role":"assistant",` +
+				`"content":""},"logprobs":null,"finish_reason":null}]}` + "\n\n" +
 				`data: {"id":"chatcmpl-1","choices":[{"index":0,"delta":{"content":"Be"},"finish_reason":null}]}` + "\n\n" +
 				`data: {"id":"chatcmpl-1","choices":[{"index":0,"delta":{"content":"cause"},"finish_reason":"stop","stop_reason":null}]}` + "\n\n" +
-				`data: {"id":"chatcmpl-1","choices":[],"usage":{"prompt_tokens":384,"total_tokens":386,"completion_tokens":2,"prompt_tokens_details":{"cached_tokens":352,"created_cache_tokens":null,"multimodal_tokens":null}}}` + "\n\n" +
+				`data: {"id":"chatcmpl-1","choices":[],"usage":{"prompt_tokens":384,"total_tokens":386,"completion_tokens":2,` +
+				`"prompt_tokens_details":{"cached_tokens":352,"created_cache_tokens":null,"multimodal_tokens":null}}}` + "\n\n" +
 				"data: [DONE]\n\n",
 			pieces: []string{"Be", "cause"}, finish: "stop", id: "chatcmpl-1",
 			usage: engines.Usage{PromptTokens: 384, OutputTokens: 2, CachedTokens: 352, CachedKnown: true},
@@ -50,15 +52,17 @@ func TestAnswers(t *testing.T) {
 		{
 			name: "a reported zero is known",
 			kind: sse,
-			body: finishing + `data: {"id":"c","choices":[],"usage":{"prompt_tokens":9,"completion_tokens":1,"prompt_tokens_details":{"cached_tokens":0}}}` + "\n\ndata: [DONE]\n\n",
-			id:   "c", finish: "length",
+			body: finishing + `data: {"id":"c","choices":[],"usage":{"prompt_tokens":9,"completion_tokens":1,` +
+				`"prompt_tokens_details":{"cached_tokens":0}}}` + "\n\ndata: [DONE]\n\n",
+			id: "c", finish: "length",
 			usage: engines.Usage{PromptTokens: 9, OutputTokens: 1, CachedKnown: true},
 		},
 		{
 			name: "running totals: the last counts",
 			kind: sse,
 			body: `data: {"id":"c","choices":[{"index":0,"delta":{"content":"a"}}],"usage":{"prompt_tokens":9,"completion_tokens":1}}` + "\n\n" +
-				`data: {"id":"c","choices":[{"index":0,"delta":{"content":"b"},"finish_reason":"stop"}],"usage":{"prompt_tokens":9,"completion_tokens":2}}` + "\n\ndata: [DONE]\n\n",
+				`data: {"id":"c","choices":[{"index":0,"delta":{"content":"b"},"finish_reason":"stop"}],"usage":{"prompt_tokens":9,` +
+				`"completion_tokens":2}}` + "\n\ndata: [DONE]\n\n",
 			pieces: []string{"a", "b"}, finish: "stop", id: "c",
 			usage: engines.Usage{PromptTokens: 9, OutputTokens: 2},
 		},
@@ -66,22 +70,25 @@ func TestAnswers(t *testing.T) {
 			name: "llama.cpp: timings in place of usage",
 			kind: sse,
 			body: `data: {"id":"c","choices":[{"index":0,"delta":{"content":"a"}}]}` + "\n\n" +
-				`data: {"id":"c","choices":[{"index":0,"delta":{},"finish_reason":"stop"}],"timings":{"cache_n":900,"prompt_n":100,"prompt_ms":151.2,"predicted_n":7}}` + "\n\ndata: [DONE]\n\n",
+				`data: {"id":"c","choices":[{"index":0,"delta":{},"finish_reason":"stop"}],"timings":{"cache_n":900,"prompt_n":100,` +
+				`"prompt_ms":151.2,"predicted_n":7}}` + "\n\ndata: [DONE]\n\n",
 			pieces: []string{"a"}, finish: "stop", id: "c",
 			usage: engines.Usage{PromptTokens: 1000, OutputTokens: 7, CachedTokens: 900, CachedKnown: true},
 		},
 		{
 			name: "usage wins over timings",
 			kind: sse,
-			body: finishing + `data: {"id":"c","choices":[],"usage":{"prompt_tokens":10,"completion_tokens":3,"prompt_tokens_details":{"cached_tokens":8}},"timings":{"cache_n":1,"prompt_n":1,"predicted_n":1}}` + "\n\ndata: [DONE]\n\n",
-			id:   "c", finish: "length",
+			body: finishing + `data: {"id":"c","choices":[],"usage":{"prompt_tokens":10,"completion_tokens":3,` +
+				`"prompt_tokens_details":{"cached_tokens":8}},"timings":{"cache_n":1,"prompt_n":1,"predicted_n":1}}` + "\n\ndata: [DONE]\n\n",
+			id: "c", finish: "length",
 			usage: engines.Usage{PromptTokens: 10, OutputTokens: 3, CachedTokens: 8, CachedKnown: true},
 		},
 		{
 			name: "counts that make no sense are cut to sense",
 			kind: sse,
-			body: finishing + `data: {"id":"c","choices":[],"usage":{"prompt_tokens":10,"completion_tokens":-3,"prompt_tokens_details":{"cached_tokens":80}}}` + "\n\ndata: [DONE]\n\n",
-			id:   "c", finish: "length",
+			body: finishing + `data: {"id":"c","choices":[],"usage":{"prompt_tokens":10,"completion_tokens":-3,` +
+				`"prompt_tokens_details":{"cached_tokens":80}}}` + "\n\ndata: [DONE]\n\n",
+			id: "c", finish: "length",
 			usage: engines.Usage{PromptTokens: 10, CachedTokens: 10, CachedKnown: true},
 		},
 		{
@@ -99,15 +106,17 @@ func TestAnswers(t *testing.T) {
 			pieces: []string{"yes"}, finish: "stop", id: "c",
 		},
 		{
-			name:   "only the first choice",
-			kind:   sse,
-			body:   `data: {"id":"c","choices":[{"index":1,"delta":{"content":"B"},"finish_reason":"stop"},{"index":0,"delta":{"content":"A"},"finish_reason":"length"}]}` + "\n\ndata: [DONE]\n\n",
+			name: "only the first choice",
+			kind: sse,
+			body: `data: {"id":"c","choices":[{"index":1,"delta":{"content":"B"},"finish_reason":"stop"},{"index":0,` +
+				`"delta":{"content":"A"},"finish_reason":"length"}]}` + "\n\ndata: [DONE]\n\n",
 			pieces: []string{"A"}, finish: "length", id: "c",
 		},
 		{
-			name:   "CRLF, comments, other fields, data over lines, no space after the colon",
-			kind:   sse,
-			body:   ": ping\r\n\r\nevent: message\r\nid: 7\r\nretry: 10\r\ndata:{\"id\":\"c\",\r\ndata:\"choices\":[{\"index\":0,\"delta\":{\"content\":\"a\"},\r\ndata: \"finish_reason\":\"stop\"}]}\r\n\r\ndata: [DONE]\r\n\r\n",
+			name: "CRLF, comments, other fields, data over lines, no space after the colon",
+			kind: sse,
+			body: ": ping\r\n\r\nevent: message\r\nid: 7\r\nretry: " +
+				"10\r\ndata:{\"id\":\"c\",\r\ndata:\"choices\":[{\"index\":0,\"delta\":{\"content\":\"a\"},\r\ndata: \"finish_reason\":\"stop\"}]}\r\n\r\ndata: [DONE]\r\n\r\n",
 			pieces: []string{"a"}, finish: "stop", id: "c",
 		},
 		{
@@ -129,9 +138,10 @@ func TestAnswers(t *testing.T) {
 			pieces: []string{"a"}, id: "c",
 		},
 		{
-			name:   "a server that does not stream",
-			kind:   "application/json",
-			body:   `{"id":"chatcmpl-9","choices":[{"index":0,"message":{"role":"assistant","content":"Because.","reasoning_content":"hm"},"finish_reason":"stop"}],"usage":{"prompt_tokens":4,"completion_tokens":2}}`,
+			name: "a server that does not stream",
+			kind: "application/json",
+			body: `{"id":"chatcmpl-9","choices":[{"index":0,"message":{"role":"assistant","content":"Because.",` +
+				`"reasoning_content":"hm"},"finish_reason":"stop"}],"usage":{"prompt_tokens":4,"completion_tokens":2}}`,
 			pieces: []string{"Because."}, finish: "stop", id: "chatcmpl-9",
 			usage: engines.Usage{PromptTokens: 4, OutputTokens: 2},
 		},

@@ -18,7 +18,8 @@ import (
 func TestDo(t *testing.T) {
 	var asked []string
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		asked = append(asked, r.Method+" "+r.URL.RequestURI()+" "+r.Header.Get("Authorization")+" "+r.Header.Get("X-Team")+" "+r.Header.Get("Content-Type"))
+		asked = append(asked, r.Method+" "+r.URL.RequestURI()+" "+r.Header.Get("Authorization")+" "+r.Header.Get("X-Team")+" "+
+			r.Header.Get("Content-Type"))
 		w.WriteHeader(http.StatusAccepted)
 		_, _ = w.Write([]byte("fine"))
 	}))

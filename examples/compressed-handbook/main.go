@@ -21,20 +21,19 @@ var handbook string
 
 func main() {
 	model, file := os.TempDir()+"/ragpilot-ferry-model.gguf", os.TempDir()+"/ragpilot-ferry.context"
-	check(localtest.WriteModel(model, 1))
-	documents := []local.Document{{Name: "handbook.md", Text: handbook}}
-	c, err := local.Compress(context.Background(), local.Compression{Model: model, Documents: documents, Task: "Answer passengers.", Notes: "Times and fares.", Out: file})
-	check(err)
-	engine, err := local.Open(local.Config{Model: model, MaxTokens: 8, Contexts: map[string]string{"handbook": file}})
-	check(err)
+	must(model, localtest.WriteModel(model, 1))
+	how := local.Compression{Model: model, Task: "Answer passengers.", Notes: "Times and fares.", Out: file}
+	how.Documents = []local.Document{{Name: "handbook.md", Text: handbook}}
+	c := must(local.Compress(context.Background(), how))
+	engine := must(local.Open(local.Config{Model: model, MaxTokens: 8, Contexts: map[string]string{"handbook": file}}))
 	chain := chains.NewLLMChain(langchain.Model(engine, langchain.WithContext("handbook")), prompts.NewPromptTemplate("{{.q}}", []string{"q"}))
-	_, err = chains.Run(context.Background(), chain, "When does the ferry leave?")
-	check(err)
+	_ = must(chains.Run(context.Background(), chain, "When does the ferry leave?"))
 	fmt.Println(c.Slots, "of", c.Tokens, "tokens kept;", engine.Stats().PromptTokens, "prompt tokens computed for the question")
 }
 
-func check(err error) {
+func must[T any](v T, err error) T {
 	if err != nil {
 		log.Fatal(err)
 	}
+	return v
 }

@@ -20,7 +20,7 @@ import (
 //go:embed notes
 var notes embed.FS
 
-// search is the agent's tool. What it returns stands in the agent's messages until the run ends: there is one for each run.
+// search is the agent's tool: one for each run, because what it returns stays in the agent's messages until the run ends.
 type search struct {
 	index *bleve.Index
 	pilot *contextpilot.Pilot  // nil: results are as they were found
@@ -36,8 +36,8 @@ func (s *search) Call(ctx context.Context, query string) (result string, err err
 	}
 	if s.pilot != nil {
 		plan := s.pilot.Plan(contextpilot.Request{Query: query, Blocks: blocks, Prior: s.next.Prior, Behind: s.next.Behind})
-		result = plan.Prompt("") // the documents and a line on their order
-		s.next.Prior, s.next.Behind = append(s.next.Prior, result), plan.End
+		result, s.next.Behind = plan.Prompt(""), plan.End // the documents and a line on their order
+		s.next.Prior = append(s.next.Prior, result)
 	}
 	fmt.Printf("  %d documents, %d as references: %s\n", len(blocks), strings.Count(result, "Please refer to ["), query)
 	return result, err
@@ -46,9 +46,9 @@ func (s *search) Call(ctx context.Context, query string) (result string, err err
 func main() {
 	for _, pilot := range []*contextpilot.Pilot{nil, must(contextpilot.New(contextpilot.Config{}))} {
 		model := fake{Engine: sim.New(sim.Options{})}
-		agent := agents.NewExecutor(agents.NewOpenAIFunctionsAgent(model, []tools.Tool{&search{index: must(bleve.New(notes, bleve.Options{})), pilot: pilot}}))
-		answer := must(chains.Run(context.Background(), agent, "Who works the gates for my boat?"))
-		fmt.Printf("%s With ragpilot: %t; prompt tokens: %d, of them cached: %d\n", answer, pilot != nil, model.Stats().PromptTokens, model.Stats().HitTokens)
+		agent := agents.NewOpenAIFunctionsAgent(model, []tools.Tool{&search{index: must(bleve.New(notes, bleve.Options{})), pilot: pilot}})
+		answer, used := must(chains.Run(context.Background(), agents.NewExecutor(agent), "Who works the gates for my boat?")), model.Stats()
+		fmt.Printf("%s With ragpilot: %t; prompt tokens: %d, of them cached: %d\n", answer, pilot != nil, used.PromptTokens, used.HitTokens)
 	}
 }
 

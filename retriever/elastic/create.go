@@ -213,7 +213,8 @@ func (x *Index) targets(ctx context.Context) ([]string, error) {
 // nextNumber returns a number that no index behind this alias, and none left behind by a rebuild that was killed, has.
 func (x *Index) nextNumber(ctx context.Context) (int, error) {
 	var a map[string]json.RawMessage
-	err := x.read(ctx, x.client.Indices.GetSettings().Index(x.opts.Index+"-*").FilterPath("*.settings.index.uuid").Perform, store.ErrBadQuery, &a)
+	ask := x.client.Indices.GetSettings().Index(x.opts.Index + "-*").FilterPath("*.settings.index.uuid")
+	err := x.read(ctx, ask.Perform, store.ErrBadQuery, &a)
 	if err != nil {
 		return 0, err
 	}

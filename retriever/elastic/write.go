@@ -264,7 +264,8 @@ func (x *Index) send(ctx context.Context, b *batch) error {
 	b.ids = nil
 	return x.calls.Retry(ctx, tooBusy, func() error {
 		var a bulkAnswer
-		err := x.once(ctx, x.client.Bulk().Index(x.opts.Index).RequireAlias(x.needsAlias()).Raw(bytes.NewReader(body)).Perform, store.ErrBadDocument, &a)
+		send := x.client.Bulk().Index(x.opts.Index).RequireAlias(x.needsAlias()).Raw(bytes.NewReader(body))
+		err := x.once(ctx, send.Perform, store.ErrBadDocument, &a)
 		if err != nil {
 			return err
 		}

@@ -60,7 +60,8 @@ func (x *Index) foreign(ctx context.Context, docs []store.Document, bad error) (
 	if l.tenants() {
 		keys = append(keys, l.Tenant)
 	}
-	points, err := read(ctx, x, bad, x.client.Get, &api.GetPoints{CollectionName: x.opts.Collection, Ids: ids, WithPayload: api.NewWithPayloadInclude(keys...)})
+	get := &api.GetPoints{CollectionName: x.opts.Collection, Ids: ids, WithPayload: api.NewWithPayloadInclude(keys...)}
+	points, err := read(ctx, x, bad, x.client.Get, get)
 	if err != nil {
 		return nil, err
 	}

@@ -61,8 +61,9 @@ func TestMatches(t *testing.T) {
 		"nested": {store.Eq("m.k", "v"), true}, "through a string": {store.Eq("s.k", "v"), false}, "dot": {store.Eq("a.b", "flat"), false},
 		"nil": {store.Eq("nil", "x"), false}, "missing": {store.Not(store.Eq("missing", "x")), true},
 		"range": {store.Between("f", 0.5, 1), true}, "above": {store.Between("n", 4, math.Inf(1)), false},
-		"range of string": {store.Between("s", 0, 9), false},
-		"all":             {store.All(store.Eq("s", "x"), store.Eq("n", 4)), false}, "any": {store.Any(store.Eq("s", "y"), store.Eq("n", 3)), true},
+		"range of string":      {store.Between("s", 0, 9), false},
+		"all":                  {store.All(store.Eq("s", "x"), store.Eq("n", 4)), false},
+		"any":                  {store.Any(store.Eq("s", "y"), store.Eq("n", 3)), true},
 		"list equal to a list": {store.Filter{Op: store.OpIn, Key: "l", Values: []any{[]any{"x"}}}, false},
 	} {
 		if got := test.f.Matches(metadata); got != test.want {

@@ -140,7 +140,8 @@ func TestMetrics(t *testing.T) {
 	r.post(t, chatPath, `{`+ask+`}`)
 	text := string(r.do(t, "GET", "/metrics", "").body)
 	for _, name := range []string{
-		"vllm:num_requests_running", "vllm:num_requests_waiting", "vllm:kv_cache_usage_perc", "vllm:prefix_cache_queries_total", "vllm:prefix_cache_hits_total",
+		"vllm:num_requests_running", "vllm:num_requests_waiting", "vllm:kv_cache_usage_perc", "vllm:prefix_cache_queries_total",
+		"vllm:prefix_cache_hits_total",
 		"vllm:prompt_tokens_total", "vllm:generation_tokens_total", "vllm:num_preemptions_total", "vllm:time_to_first_token_seconds_bucket",
 		"vllm:e2e_request_latency_seconds_count", "vllm:cache_config_info", "process_start_time_seconds",
 	} {
@@ -149,7 +150,8 @@ func TestMetrics(t *testing.T) {
 		}
 	}
 	for _, line := range []string{
-		`vllm:request_success_total{engine="0",finished_reason="length",model_name="tiny"} 1`, `vllm:time_to_first_token_seconds_count{engine="0",model_name="tiny"} 1`,
+		`vllm:request_success_total{engine="0",finished_reason="length",model_name="tiny"} 1`,
+		`vllm:time_to_first_token_seconds_count{engine="0",model_name="tiny"} 1`,
 		`vllm:num_requests_running{engine="0",model_name="tiny"} 0`, `vllm:generation_tokens_total{engine="0",model_name="tiny"} 12`,
 	} {
 		if !strings.Contains(text, line+"\n") {

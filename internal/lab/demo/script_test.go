@@ -108,7 +108,8 @@ func TestDerive(t *testing.T) {
 func TestDerivePlainText(t *testing.T) {
 	fsys := fstest.MapFS{}
 	for _, name := range []string{"a", "b", "c", "d"} {
-		fsys["notes/"+name+"_log.txt"] = &fstest.MapFile{Data: []byte("First thing.\nmore\n\nSecond thing!\n\nThird thing\n\n4\n\nFourth thing\n")}
+		fsys["notes/"+name+"_log.txt"] = &fstest.MapFile{Data: []byte("First thing.\nmore\n\nSecond thing!\n\nThird " +
+			"thing\n\n4\n\nFourth thing\n")}
 	}
 	s, err := demo.Derive(context.Background(), fsys)
 	if err != nil || len(s) != 16 {

@@ -11,7 +11,10 @@ import (
 // per weight and row.
 func BenchmarkMatMul(b *testing.B) {
 	const rows, cols = 1536, 768
-	for _, t := range []quant.Type{quant.F32, quant.F16, quant.Q8_0, quant.Q4_0, quant.Q4_1, quant.Q5_0, quant.Q5_1, quant.Q3_K, quant.Q4_K, quant.Q5_K, quant.Q6_K, quant.IQ4_NL} {
+	for _, t := range []quant.Type{
+		quant.F32, quant.F16, quant.Q8_0, quant.Q4_0, quant.Q4_1, quant.Q5_0, quant.Q5_1, quant.Q3_K, quant.Q4_K,
+		quant.Q5_K, quant.Q6_K, quant.IQ4_NL,
+	} {
 		w := randomMatrix(b, t, rows, cols)
 		for _, m := range []int{1, 16, 512} {
 			a, out := randomFloats(m*cols, 1), make([]float32, m*rows)

@@ -68,7 +68,16 @@ func same(a, b []float32) bool {
 func TestMatMul(t *testing.T) {
 	eachKernel(t, func(t *testing.T) {
 		for _, format := range quant.Types() {
-			for _, shape := range [][3]int{{1, 1, 256}, {1, 3, 256}, {1, 5, 256}, {1, 23, 512}, {1, 64, 768}, {5, 17, 256}, {33, 23, 512}, {2, 64, 768}} {
+			for _, shape := range [][3]int{
+				{1, 1, 256},
+				{1, 3, 256},
+				{1, 5, 256},
+				{1, 23, 512},
+				{1, 64, 768},
+				{5, 17, 256},
+				{33, 23, 512},
+				{2, 64, 768},
+			} {
 				m, n, k := shape[0], shape[1], shape[2]
 				w, a := randomMatrix(t, format, n, k), randomFloats(m*k, 9)
 				out := make([]float32, m*n)
@@ -208,7 +217,12 @@ func TestDotAnywhere(t *testing.T) {
 // Attention is softmax(q·k/√d)·v over the tokens up to the row's own.
 func TestAttend(t *testing.T) {
 	eachKernel(t, func(t *testing.T) {
-		for _, h := range []Heads{{Query: 9, KV: 3, Dim: 64}, {Query: 4, KV: 4, Dim: 32}, {Query: 6, KV: 1, Dim: 72}, {Query: 2, KV: 2, Dim: 128}} {
+		for _, h := range []Heads{
+			{Query: 9, KV: 3, Dim: 64},
+			{Query: 4, KV: 4, Dim: 32},
+			{Query: 6, KV: 1, Dim: 72},
+			{Query: 2, KV: 2, Dim: 128},
+		} {
 			const position, rows = 21, 20
 			pages, width := randomPages(h, position+rows), h.Query*h.Dim
 			q := randomFloats(rows*width, 8)
@@ -299,7 +313,13 @@ func TestAttendIsTheSameInKernelsOfOneName(t *testing.T) {
 		before := active
 		active = k
 		var all [][]float32
-		for _, h := range []Heads{{Query: 9, KV: 3, Dim: 64}, {Query: 8, KV: 1, Dim: 128}, {Query: 6, KV: 1, Dim: 72}, {Query: 2, KV: 2, Dim: 8}, {Query: 5, KV: 1, Dim: 40}} {
+		for _, h := range []Heads{
+			{Query: 9, KV: 3, Dim: 64},
+			{Query: 8, KV: 1, Dim: 128},
+			{Query: 6, KV: 1, Dim: 72},
+			{Query: 2, KV: 2, Dim: 8},
+			{Query: 5, KV: 1, Dim: 40},
+		} {
 			for _, run := range []Run{{Rows: 1, Position: 0}, {Rows: 1, Position: 700}, {Rows: 37, Position: 5}, {Rows: 20, Position: 1100}} {
 				run.Pages = spoil(h, randomPages(h, run.Position+run.Rows), run.Position+run.Rows)
 				q := randomFloats(run.Rows*h.Query*h.Dim, 8)

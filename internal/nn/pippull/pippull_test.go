@@ -69,7 +69,8 @@ const (
 )
 
 func TestFetch(t *testing.T) {
-	const arguments = "download --no-deps --only-binary=:all: --no-cache-dir --disable-pip-version-check --no-input --progress-bar off --retries 2"
+	const arguments = "download --no-deps --only-binary=:all: --no-cache-dir --disable-pip-version-check --no-input --progress-bar " +
+		"off --retries 2"
 	for name, c := range map[string]struct {
 		scripts map[string]string
 		change  func(p *pippull.Package)
@@ -118,12 +119,18 @@ func TestFetchFails(t *testing.T) {
 		want error
 		says string
 	}{
-		"no network":    {probed + `echo "WARNING: Failed to establish a new connection"; echo "ERROR: no matching distribution"; exit 1`, pippull.ErrNetwork, "ERROR: no matching distribution"},
+		"no network": {
+			probed + `echo "WARNING: Failed to establish a new connection"; echo "ERROR: no matching distribution"; exit 1`,
+			pippull.ErrNetwork, "ERROR: no matching distribution",
+		},
 		"other failure": {probed + `echo "ERROR: disk full" >&2; exit 3`, pippull.ErrDownload, "pip: exit status 3: ERROR: disk full"},
 		"nothing came":  {`exit 0`, pippull.ErrDownload, "pip left 0 wheels"},
 		"two came":      {probed + `echo >"$dest/a.whl"; echo >"$dest/b.whl"`, pippull.ErrDownload, "pip left 2 wheels"},
-		"much is said":  {probed + `i=0; while [ $i -lt 5000 ]; do echo "line $i of some length"; i=$((i+1)); done; echo last; exit 1`, pippull.ErrDownload, "exit status 1: last"},
-		"none works":    {broken, pippull.ErrNoTool, "looked for pip, pip3, python3 -m pip, python -m pip, uv tool run pip"},
+		"much is said": {
+			probed + `i=0; while [ $i -lt 5000 ]; do echo "line $i of some length"; i=$((i+1)); done; echo last; exit 1`,
+			pippull.ErrDownload, "exit status 1: last",
+		},
+		"none works": {broken, pippull.ErrNoTool, "looked for pip, pip3, python3 -m pip, python -m pip, uv tool run pip"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			fakes(t, map[string]string{"pip": c.body})

@@ -29,7 +29,8 @@ func (v *vocabulary) add(text string, score float32, kind int32) {
 // pairs are the lines of a GGUF file, and more in the place of those of the same key. One of nil is left out.
 func (v vocabulary) pairs(more map[string]any) []gguf.Pair {
 	lines := map[string]any{
-		"tokenizer.ggml.model": "llama", "tokenizer.ggml.tokens": v.Tokens, "tokenizer.ggml.token_type": v.Types, "tokenizer.ggml.scores": v.Scores,
+		"tokenizer.ggml.model": "llama", "tokenizer.ggml.tokens": v.Tokens, "tokenizer.ggml.token_type": v.Types,
+		"tokenizer.ggml.scores": v.Scores,
 	}
 	maps.Copy(lines, more)
 	var pairs []gguf.Pair

@@ -37,19 +37,28 @@ func say(role, content string) engines.Message {
 
 // Programs of each family, as short as they can be, and what their chats look like.
 const (
-	chatML = "{% for message in messages %}{{'<|im_start|>' + message['role'] + '\n' + message['content'] + '<|im_end|>' + '\n'}}{% endfor %}{% if add_generation_prompt %}{{ '<|im_start|>assistant\n' }}{% endif %}"
+	chatML = "{% for message in messages %}{{'<|im_start|>' + message['role'] + '\n' + message['content'] + '<|im_end|>' + '\n'}}{% " +
+		"endfor %}{% if add_generation_prompt %}{{ '<|im_start|>assistant\n' }}{% endif %}"
 	// As SmolLM2 and Qwen 2 have it: a system turn in one string.
 	chatMLWithSystem = "{% if messages[0]['role'] != 'system' %}{{ '<|im_start|>system\nYou are a test<|im_end|>\n' }}{% endif %}" + chatML
 	// As Qwen 2.5 has it: the line ends are written as such.
 	chatMLEscaped = `{{- '<|im_start|>system\nYou are two\nlines.<|im_end|>\n' }}` + chatML
 	thinking      = "{% set content = content.split('</think>')[-1] %}" + chatML
 	llama3        = "{{ '<|start_header_id|>' + message['role'] + '<|end_header_id|>\n\n' + message['content'] | trim + '<|eot_id|>' }}"
-	zephyr        = "{% for message in messages %}\n{% if message['role'] == 'user' %}\n{{ '<|user|>\n' + message['content'] + eos_token }}\n{% elif message['role'] == 'system' %}\n{{ '<|system|>\n' + message['content'] + eos_token }}\n{% elif message['role'] == 'assistant' %}\n{{ '<|assistant|>\n'  + message['content'] + eos_token }}\n{% endif %}\n{% if loop.last and add_generation_prompt %}\n{{ '<|assistant|>' }}\n{% endif %}\n{% endfor %}"
+	zephyr        = "{% for message in messages %}\n{% if message['role'] == 'user' %}\n{{ '<|user|>\n' + message['content'] + " +
+		"eos_token }}\n{% elif message['role'] == 'system' %}\n{{ '<|system|>\n' + message['content'] + eos_token }}\n{% elif " +
+		"message['role'] == 'assistant' %}\n{{ '<|assistant|>\n'  + message['content'] + eos_token }}\n{% endif %}\n{% if loop.last " +
+		"and add_generation_prompt %}\n{{ '<|assistant|>' }}\n{% endif %}\n{% endfor %}"
 	// Mistral 7B v0.1 and v0.2, and their later versions, which have blanks elsewhere.
-	mistral1 = "{{ bos_token }}{% for message in messages %}{% if message['role'] == 'user' %}{{ '[INST] ' + message['content'] + ' [/INST]' }}{% elif message['role'] == 'assistant' %}{{ message['content'] + eos_token}}{% endif %}{% endfor %}"
-	mistral2 = `{{- bos_token }}{%- if loop.first and system_message is defined %}{{- " [INST] " + system_message + "\n\n" + message["content"] + " [/INST]" }}{%- else %}{{- " [INST] " + message["content"] + " [/INST]" }}{%- endif %}{{- " " + message["content"] + eos_token}}`
-	mistral3 = `{{- bos_token }}{%- if loop.first and system_message is defined %}{{- "[INST] " + system_message + "\n\n" + message["content"] + "[/INST]" }}{%- else %}{{- "[INST] " + message["content"] + "[/INST]" }}{%- endif %}{{- " " + message["content"]|trim + eos_token}}`
-	llama31  = "{{ 'Cutting Knowledge Date: December 2023\n' }}" + llama3
+	mistral1 = "{{ bos_token }}{% for message in messages %}{% if message['role'] == 'user' %}{{ '[INST] ' + message['content'] + ' " +
+		"[/INST]' }}{% elif message['role'] == 'assistant' %}{{ message['content'] + eos_token}}{% endif %}{% endfor %}"
+	mistral2 = `{{- bos_token }}{%- if loop.first and system_message is defined %}{{- " [INST] " + system_message + "\n\n" + ` +
+		`message["content"] + " [/INST]" }}{%- else %}{{- " [INST] " + message["content"] + " [/INST]" }}{%- endif %}{{- " " + ` +
+		`message["content"] + eos_token}}`
+	mistral3 = `{{- bos_token }}{%- if loop.first and system_message is defined %}{{- "[INST] " + system_message + "\n\n" + ` +
+		`message["content"] + "[/INST]" }}{%- else %}{{- "[INST] " + message["content"] + "[/INST]" }}{%- endif %}{{- " " + ` +
+		`message["content"]|trim + eos_token}}`
+	llama31 = "{{ 'Cutting Knowledge Date: December 2023\n' }}" + llama3
 )
 
 func TestRender(t *testing.T) {
@@ -93,7 +102,8 @@ func TestRender(t *testing.T) {
 		"llama 3.1": {
 			llama31,
 			chat[:1],
-			"<|begin_of_text|><|start_header_id|>system<|end_header_id|>\n\nCutting Knowledge Date: December 2023\nToday Date: 26 Jul 2024\n\n<|eot_id|>" +
+			"<|begin_of_text|><|start_header_id|>system<|end_header_id|>\n\nCutting Knowledge Date: December 2023\nToday Date: 26 Jul " +
+				"2024\n\n<|eot_id|>" +
 				"<|start_header_id|>user<|end_header_id|>\n\none<|eot_id|><|start_header_id|>assistant<|end_header_id|>\n\n",
 		},
 	}
@@ -120,14 +130,20 @@ func TestRenderRolesOfText(t *testing.T) {
 		jinja, want string
 		chat        []engines.Message
 	}{
-		"zephyr":         {zephyr, "<s><|system|>\nbe</s>\n<|user|>\n one</s>\n<|assistant|>\n two\n</s>\n<|user|>\nthree</s>\n<|assistant|>\n", chat},
+		"zephyr": {
+			zephyr, "<s><|system|>\nbe</s>\n<|user|>\n one</s>\n<|assistant|>\n two\n</s>\n<|user|>\nthree</s>\n<|assistant|>\n",
+			chat,
+		},
 		"zephyr escaped": {strings.ReplaceAll(zephyr, "\n", `\n`), "<s><|user|>\nhi</s>\n<|assistant|>\n", []engines.Message{say("user", "hi")}},
 		"mistral 1":      {mistral1, "<s>[INST] be\n\n one [/INST] two\n</s>[INST] three [/INST]", chat},
 		"mistral 2":      {mistral2, "<s> [INST] be\n\n one [/INST] two</s> [INST] three [/INST]", chat},
 		"mistral 3":      {mistral3, "<s>[INST] be\n\n one[/INST] two</s>[INST] three[/INST]", chat},
-		"mistral 0":      {strings.ReplaceAll(mistral1, "eos_token", "eos_token + ' '"), "<s>[INST] be\n\n one [/INST] two\n</s> [INST] three [/INST]", chat},
-		"system only":    {mistral1, "<s>[INST] be [/INST]", chat[:1]},
-		"two systems":    {mistral1, "<s>[INST] be\n\nbe\n\n one [/INST]", []engines.Message{chat[0], chat[0], chat[1]}},
+		"mistral 0": {
+			strings.ReplaceAll(mistral1, "eos_token", "eos_token + ' '"),
+			"<s>[INST] be\n\n one [/INST] two\n</s> [INST] three [/INST]", chat,
+		},
+		"system only": {mistral1, "<s>[INST] be [/INST]", chat[:1]},
+		"two systems": {mistral1, "<s>[INST] be\n\nbe\n\n one [/INST]", []engines.Message{chat[0], chat[0], chat[1]}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			pieces := rendered(t, c.jinja, c.chat, c.want)

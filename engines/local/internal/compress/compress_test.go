@@ -102,7 +102,10 @@ func TestSteps(t *testing.T) {
 // TestPlaced: what is kept stands at positions 0 to k-1. In the first layer keys depend on the token and its position alone, so that they
 // must be those of the same tokens computed there.
 func TestPlaced(t *testing.T) {
-	for name, options := range map[string]tinymodel.Options{"llama": {Seed: 3}, "qwen3": {Architecture: "qwen3", Heads: 4, KVHeads: 1, HeadDim: 24, FFN: 96, Seed: 4}} {
+	for name, options := range map[string]tinymodel.Options{
+		"llama": {Seed: 3},
+		"qwen3": {Architecture: "qwen3", Heads: 4, KVHeads: 1, HeadDim: 24, FFN: 96, Seed: 4},
+	} {
 		t.Run(name, func(t *testing.T) {
 			m := tiny(t, options)
 			all, h := tokens(3, 150), m.Shape()

@@ -16,13 +16,18 @@ type text struct {
 
 var (
 	keyWords = strings.Fields(
-		"apple river candle mountain violin harbor pepper lantern orchid tunnel falcon marble ginger pocket saddle walnut anchor ribbon copper meadow",
+		"apple river candle mountain violin harbor pepper lantern orchid tunnel falcon marble ginger pocket saddle walnut anchor " +
+			"ribbon copper meadow",
 	)
 	filling = []string{
-		"The market opens early on Saturday.", "A train left the old station.", "Several birds crossed the quiet lake.", "The teacher closed the window.",
-		"Fresh bread was sold near the bridge.", "The committee met again in spring.", "Rain fell for most of the night.", "The library has a new reading room.",
-		"Two boats were repaired in the yard.", "The mayor thanked the volunteers.", "Snow covered the northern road.", "A choir practised in the hall.",
-		"The gardener planted young trees.", "Visitors waited in front of the museum.", "The baker hired an assistant.", "Children painted the long fence.",
+		"The market opens early on Saturday.", "A train left the old station.", "Several birds crossed the quiet lake.",
+		"The teacher closed the window.",
+		"Fresh bread was sold near the bridge.", "The committee met again in spring.", "Rain fell for most of the night.",
+		"The library has a new reading room.",
+		"Two boats were repaired in the yard.", "The mayor thanked the volunteers.", "Snow covered the northern road.",
+		"A choir practised in the hall.",
+		"The gardener planted young trees.", "Visitors waited in front of the museum.", "The baker hired an assistant.",
+		"Children painted the long fence.",
 	}
 )
 

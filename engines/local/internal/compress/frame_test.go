@@ -15,7 +15,12 @@ import (
 func TestFrame(t *testing.T) {
 	file, _ := modeltest.Tiny(t, tinymodel.Options{Seed: 1})
 	for _, template := range []chattemplate.Template{
-		{}, {System: "Default."}, {Family: chattemplate.Llama3, Dated: true}, {Family: chattemplate.Llama3}, {Family: chattemplate.Zephyr}, {Family: chattemplate.Mistral},
+		{},
+		{System: "Default."},
+		{Family: chattemplate.Llama3, Dated: true},
+		{Family: chattemplate.Llama3},
+		{Family: chattemplate.Zephyr},
+		{Family: chattemplate.Mistral},
 	} {
 		file.Template = template
 		const corpus = "<corpus>"

@@ -172,7 +172,10 @@ func (j *judge) answer(x text, shares []float64) {
 	if !j.all {
 		return
 	}
-	for _, m := range []struct{ name, notes string }{{"facts as text", x.facts()}, {"own notes as text", j.file.Tokenizer.Decode(own, false)}} {
+	for _, m := range []struct{ name, notes string }{
+		{"facts as text", x.facts()},
+		{"own notes as text", j.file.Tokenizer.Decode(own, false)},
+	} {
 		p := j.part(m.notes+"\n\n", compress.Texts{})
 		asked(m.name, p.Pages(), p.Tokens())
 	}

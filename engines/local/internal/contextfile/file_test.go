@@ -67,8 +67,10 @@ func makeContext(t testing.TB, format string) *made {
 	}
 	identity := m.file.Identity()
 	m.header = contextfile.Header{
-		Model: m.file.Name, Identity: hex.EncodeToString(identity[:]), Kernel: "test", Layers: m.file.Layers, KV: m.file.KVHeads, Dim: m.file.HeadDim,
-		Format: format, Mode: contextfile.Joint, Scorer: "reference", Task: "answer", Notes: "given", Tokens: 80, Slots: 32, Profile: true, Rest: []int32{1, 2},
+		Model: m.file.Name, Identity: hex.EncodeToString(identity[:]), Kernel: "test", Layers: m.file.Layers, KV: m.file.KVHeads,
+		Dim:    m.file.HeadDim,
+		Format: format, Mode: contextfile.Joint, Scorer: "reference", Task: "answer", Notes: "given", Tokens: 80, Slots: 32, Profile: true,
+		Rest: []int32{1, 2},
 		Parts: []contextfile.Part{
 			{Key: "a", Tokens: 40, Slots: 16, Sources: []contextfile.Source{{Name: "a.txt", Tokens: 40}}},
 			{Key: "b", Slots: 16},
@@ -159,7 +161,10 @@ func TestRefuses(t *testing.T) {
 		}
 	}
 	data := m.read(t)
-	for version, want := range map[string]string{"0": "version 0: want 1 to 2", "3": "version 3: want 1 to 2", "1": "version 1 with a profile"} {
+	for version, want := range map[string]string{
+		"0": "version 0: want 1 to 2", "3": "version 3: want 1 to 2",
+		"1": "version 1 with a profile",
+	} {
 		other := bytes.Replace(data, []byte(`"version":2`), []byte(`"version":`+version), 1)
 		if _, err := contextfile.Read(bytes.NewReader(repair(other)), int64(len(other))); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("error %v of version %s", err, version)
@@ -241,7 +246,10 @@ func FuzzRead(f *testing.F) {
 	f.Add(data)
 	f.Add(data[:100])
 	f.Add([]byte("RPCONTXT\x02\x00\x00\x00{}"))
-	for from, to := range map[string]string{`"layers":2`: `"layers":9`, `"slots":32`: `"slots":48`, `"format":"int8"`: `"format":"f32"`, `"kv_heads":2`: `"kv_heads":-2`} {
+	for from, to := range map[string]string{
+		`"layers":2`: `"layers":9`, `"slots":32`: `"slots":48`, `"format":"int8"`: `"format":"f32"`,
+		`"kv_heads":2`: `"kv_heads":-2`,
+	} {
 		f.Add(bytes.Replace(data, []byte(from), []byte(to), 1))
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {

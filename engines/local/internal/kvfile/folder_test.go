@@ -428,7 +428,8 @@ func TestInspectAndRemove(t *testing.T) {
 	write(t, f, 2)
 	model := filepath.Dir(files(t, dir)[0])
 	mine := filepath.Join(dir, "notes.txt")
-	if err := errors.Join(os.Truncate(files(t, dir)[0], 50), os.WriteFile(filepath.Join(model, "temp-1"), nil, 0o600), os.WriteFile(mine, nil, 0o600)); err != nil {
+	if err := errors.Join(os.Truncate(files(t, dir)[0], 50), os.WriteFile(filepath.Join(model, "temp-1"), nil, 0o600),
+		os.WriteFile(mine, nil, 0o600)); err != nil {
 		t.Fatal(err)
 	}
 	all, err := kvfile.Inspect(dir)

@@ -564,8 +564,9 @@ func TestStore(t *testing.T) {
 		m := &machine{}
 		m.init(t)
 		t.Repeat(map[string]func(*rapid.T){
-			"Begin": m.Begin, "BeginPrivate": m.BeginPrivate, "Assemble": m.Assemble, "Step": m.Step, "Append": m.Append, "Close": m.Close, "Clear": m.Clear,
-			"Load": m.Load, "Save": m.Save, "Vanish": m.Vanish, "Refuse": m.Refuse, "Pin": m.Pin, "": m.Check,
+			"Begin": m.Begin, "BeginPrivate": m.BeginPrivate, "Assemble": m.Assemble, "Step": m.Step, "Append": m.Append, "Close": m.Close,
+			"Clear": m.Clear,
+			"Load":  m.Load, "Save": m.Save, "Vanish": m.Vanish, "Refuse": m.Refuse, "Pin": m.Pin, "": m.Check,
 		})
 		for _, q := range m.open {
 			q.Close()

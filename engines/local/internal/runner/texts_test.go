@@ -155,7 +155,10 @@ func divergences(t *testing.T, path, head string, methods []method, size int, al
 
 // distributions are the logits in front of each token of the answer.
 func distributions(r *runner.Runner, l layout, salt string, answer []int32, reuse *runner.Reuse) (rows [][]float32) {
-	r.Submit(runner.Request{Prompt: l.prompt, Salt: salt, Reuse: reuse, Forced: answer, OnLogits: func(l []float32) { rows = append(rows, slices.Clone(l)) }}).
+	r.Submit(runner.Request{
+		Prompt: l.prompt, Salt: salt, Reuse: reuse, Forced: answer,
+		OnLogits: func(l []float32) { rows = append(rows, slices.Clone(l)) },
+	}).
 		Wait()
 	return rows[:len(answer)]
 }

@@ -31,7 +31,10 @@ func open(t testing.TB, o tinymodel.Options) *weights.Model {
 
 func TestOpenGGUF(t *testing.T) {
 	for _, arch := range []string{"llama", "qwen2", "qwen3"} {
-		for _, format := range []quant.Type{quant.F32, quant.F16, quant.BF16, quant.Q8_0, quant.Q4_0, quant.Q4_1, quant.Q5_0, quant.Q5_1, quant.IQ4_NL} {
+		for _, format := range []quant.Type{
+			quant.F32, quant.F16, quant.BF16, quant.Q8_0, quant.Q4_0, quant.Q4_1, quant.Q5_0, quant.Q5_1,
+			quant.IQ4_NL,
+		} {
 			t.Run(arch+" "+format.String(), func(t *testing.T) {
 				m := open(t, tinymodel.Options{Architecture: arch, Type: format, Untied: arch == "qwen2", Seed: 3})
 				want := weights.Params{
