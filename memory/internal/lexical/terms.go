@@ -1,4 +1,5 @@
-// Package lexical cuts texts into terms and scores them with BM25.
+// Package lexical cuts texts into terms and scores them with BM25. It stands apart from its one importer because users read its rules
+// in docs/memory.md and its fuzz targets need no index.
 package lexical
 
 import (

@@ -1,4 +1,4 @@
-// Package quanttest makes packed weights for tests, also in formats that [quant.Quantize] cannot write.
+// Package quanttest makes packed weights for tests, also in formats that [quant.Quantize] cannot write. Tests of several packages use it.
 package quanttest
 
 import (

@@ -1,5 +1,6 @@
 // Package htmltext makes Markdown of HTML pages: headings, paragraphs, list items, table rows and preformatted text, as
-// far as they matter for cutting a page into passages. Links, emphasis and pictures leave only their text.
+// far as they matter for cutting a page into passages. Links, emphasis and pictures leave only their text. It is a package of
+// its own because it reads input from outside: it has its own bounds and its own fuzz targets.
 package htmltext
 
 import (
