@@ -49,10 +49,9 @@ func TestAgentReadsAFileThreeTimes(t *testing.T) {
 	text := strings.Repeat("A line of the file that is read.\n", 20)
 	for copies, o := range map[int]adk.ModelOptions{3: {}, 1: {ToolResults: true}} {
 		read, err := functiontool.New(functiontool.Config{Name: "read_file", Description: "Reads a file."},
-			func(tool.Context, args) (result, error) {
-				return result{text, len(text)},
-					nil
-			}) //nolint:staticcheck // what it is to become is not there in 1.4.0
+			func(tool.Context, args) (result, error) { //nolint:staticcheck // its replacement is not in 1.4.0
+				return result{text, len(text)}, nil
+			})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -109,8 +109,11 @@ func TestResultsAreCopied(t *testing.T) {
 				Role: schema.Tool, ToolCallID: "c2",
 				UserInputMultiContent: []schema.MessageInputPart{{Type: schema.ChatMessagePartTypeText, Text: forged}},
 			},
-			{Role: schema.Tool, ToolCallID: "c3", MultiContent: []schema.ChatMessagePart{{Type: schema.ChatMessagePartTypeText, Text: forged}}},
-			//nolint:staticcheck // models still read it
+			{
+				Role: schema.Tool, ToolCallID: "c3",
+				//nolint:staticcheck // models still read it
+				MultiContent: []schema.ChatMessagePart{{Type: schema.ChatMessagePartTypeText, Text: forged}},
+			},
 		}
 	}
 	pilot, err := contextpilot.New(contextpilot.Config{})

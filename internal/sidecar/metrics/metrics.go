@@ -2,7 +2,7 @@
 // is read when somebody asks.
 //
 //	set := metrics.NewSet(registry)
-//	requests := set.Counters("ragpilot_requests_total", "Requests answered.", "code")
+//	requests := set.Counters("ragpilot_http_requests_total", "Requests answered.", "code")
 //	if err := set.Err(); err != nil { … } // one of them is in the registry already
 package metrics
 
