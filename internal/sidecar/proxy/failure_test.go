@@ -330,7 +330,8 @@ func TestUnusualAnswers(t *testing.T) {
 		text  string // the answer begins with it
 		slow  bool   // its body takes longer than its headers may
 	}{
-		"before the request was read": {func(c net.Conn, _ *bufio.Reader) {
+		"before the body was read": {func(c net.Conn, r *bufio.Reader) {
+			_, _ = r.ReadString('\n')
 			_, _ = io.WriteString(c, "HTTP/1.1 413 Too Large\r\nConnection: close\r\nContent-Length: 3\r\n\r\nbig")
 			_ = c.(*net.TCPConn).CloseWrite()
 			_, _ = io.Copy(io.Discard, c)
