@@ -234,7 +234,7 @@ func TestMalformedAnswersAreNotQuoted(t *testing.T) {
 		for name, c := range malformed {
 			t.Run(way.name+"/"+name, func(t *testing.T) {
 				transport := proxy.NewTransport(5*time.Second, 5*time.Second)
-				transport.TLSClientConfig = secure.Client().Transport.(*http.Transport).TLSClientConfig.Clone()
+				transport.Other.(*http.Transport).TLSClientConfig = secure.Client().Transport.(*http.Transport).TLSClientConfig.Clone()
 				defer transport.CloseIdleConnections()
 				var log bytes.Buffer
 				p := newProxy(t, newEngine(t), func(o *proxy.Options) {

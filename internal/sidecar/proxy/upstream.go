@@ -12,6 +12,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/ragpilot/ragpilot/internal/sidecar/h1"
 	"github.com/ragpilot/ragpilot/internal/sidecar/reqbody"
 )
 
@@ -180,18 +181,23 @@ func (p *pool) Get() []byte {
 func (p *pool) Put(b []byte) { p.Pool.Put(&b) }
 
 // NewTransport returns a transport for many requests to few upstreams. Answers pass as the upstream sent them, so it
-// asks for no compression of its own. A request with a body is sent again only if nothing of it was written, or if the client has
-// given it an idempotency key. header is how long an upstream may think before it begins to answer.
-func NewTransport(connect, header time.Duration) *http.Transport {
-	return &http.Transport{
-		DialContext:           (&net.Dialer{Timeout: connect, KeepAlive: 30 * time.Second}).DialContext,
-		Proxy:                 http.ProxyFromEnvironment,
-		MaxIdleConns:          4096,
-		MaxIdleConnsPerHost:   1024,
-		IdleConnTimeout:       90 * time.Second,
-		TLSHandshakeTimeout:   connect,
-		ResponseHeaderTimeout: header,
-		DisableCompression:    true,
-		ForceAttemptHTTP2:     true,
+// asks for no compression of its own. header is how long an upstream may think before it begins to answer.
+func NewTransport(connect, header time.Duration) *h1.Transport {
+	dial := (&net.Dialer{Timeout: connect, KeepAlive: 30 * time.Second}).DialContext
+	return &h1.Transport{
+		Dial:          dial,
+		HeaderTimeout: header,
+		Proxy:         http.ProxyFromEnvironment,
+		Other: &http.Transport{
+			DialContext:           dial,
+			Proxy:                 http.ProxyFromEnvironment,
+			MaxIdleConns:          4096,
+			MaxIdleConnsPerHost:   1024,
+			IdleConnTimeout:       90 * time.Second,
+			TLSHandshakeTimeout:   connect,
+			ResponseHeaderTimeout: header,
+			DisableCompression:    true,
+			ForceAttemptHTTP2:     true,
+		},
 	}
 }
