@@ -42,7 +42,7 @@ func (b *Batch) Lanes(n int) [][]int {
 // PlanBatch plans many requests of one scope together (ContextPilot's offline mode, §7.1): it orders them with
 // the policy's batch algorithm if it has one, otherwise one by one in input order, and schedules them so that
 // requests that share a prefix run next to each other. Requests of one session keep their order, and the index has
-// each behind the one before it unless Behind says otherwise. Requests that continue a conversation (Prior is set) share with nobody;
+// each behind the one before it unless Behind says otherwise. Requests that continue a conversation (Prior is set) share with no other;
 // they keep retrieval order, as far as Limits allow.
 //
 // The index is left as Plan on each request in Order would leave it. The batch algorithm runs without any lock,

@@ -121,7 +121,7 @@ type session struct {
 
 // memo remembers a tenant's links as long as the budget has room; those that were not sent for longest are forgotten
 // first, ends of conversations before their beginnings. Whatever is remembered has all links before it remembered too, so what is
-// forgotten can be reached by nobody, and its memory is free when the requests that use it have ended. A forgotten link
+// forgotten cannot be reached, and its memory is free when the requests that use it have ended. A forgotten link
 // is planned again: all references come out the same, as they follow from the body alone; only an order may differ.
 // Safe for concurrent use.
 type memo struct {

@@ -48,7 +48,7 @@ type Calls struct {
 	scope  *contextpilot.Scope
 	noHint bool
 	sent   *rewrites
-	books  *books // nil: nobody asks for citations
+	books  *books // nil: no citations are wanted
 	tools  toolResults
 }
 

@@ -215,7 +215,7 @@ func (a *adding) update(ctx context.Context, tx Tx, i int) error {
 	switch other, taken, err := tx.Find(ctx, old.Scope, HashOf(act.Text)); {
 	case err != nil:
 		return err
-	case taken && other.Expired(a.now): // nobody finds it any more: this one says it from now on
+	case taken && other.Expired(a.now): // no search finds it any more: this one replaces it
 		if err := a.remove(ctx, tx, other.ID); err != nil {
 			return err
 		}

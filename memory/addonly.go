@@ -27,7 +27,7 @@ func AddOnly(model Model) Extractor { return addOnly{model} }
 // Window returns how many earlier messages the prompt shows.
 func (addOnly) Window() int { return addOnlyWindow }
 
-// Extract asks the model. Messages without text ask nobody.
+// Extract asks the model. Messages without text cause no call.
 func (a addOnly) Extract(ctx context.Context, in Extraction) ([]Action, error) {
 	talk := transcript(in.Messages)
 	if talk == "" {

@@ -85,7 +85,7 @@ func (x *Indexes) changed(s *scopeIndex) {
 	}
 }
 
-// weigh counts an index anew, and lets go of those that were not used for longest. x.mu is held, and nobody changes the index.
+// weigh counts an index anew, and lets go of those that were not used for longest. x.mu is held, and the index does not change.
 func (x *Indexes) weigh(s *scopeIndex) {
 	bytes := s.index.Bytes() + scopeIndexBytes + int64(len(s.key.scope.User)+len(s.key.scope.Agent)+len(s.key.scope.Run))
 	x.bytes += bytes - s.bytes

@@ -19,7 +19,7 @@ var _ Extractor = reconcile{}
 // contradict each other the newest stays. If nothing related is stored there is no second call.
 func Reconcile(model Model) Extractor { return reconcile{model} }
 
-// Extract asks the model. Messages without text ask nobody.
+// Extract asks the model. Messages without text cause no call.
 func (r reconcile) Extract(ctx context.Context, in Extraction) ([]Action, error) {
 	facts, err := r.facts(ctx, in)
 	if err != nil || len(facts) == 0 {

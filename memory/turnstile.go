@@ -12,7 +12,7 @@ type turnstile struct {
 }
 
 type gate struct {
-	free    chan struct{} // holds one token while nobody is inside
+	free    chan struct{} // holds one token while no caller is inside
 	waiting int           // callers inside or in front; guarded by turnstile.mu
 }
 

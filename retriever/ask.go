@@ -49,7 +49,7 @@ func (f *FanIn) ask(ctx context.Context, query string) ([]answer, error) {
 
 // start asks one source. Its answer will be in the channel, or the returned context will be over.
 func (f *FanIn) start(ctx context.Context, i int, query string) (<-chan answer, context.Context, func()) {
-	wait := make(chan answer, 1) // an answer that nobody waits for any more is dropped with it
+	wait := make(chan answer, 1) // an answer without a waiting caller is dropped with it
 	if f.late[i].Load() >= maxLate {
 		wait <- answer{err: fmt.Errorf("%w: %d calls are late", ErrBusy, maxLate)}
 		return wait, ctx, func() {}

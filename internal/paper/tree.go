@@ -22,7 +22,7 @@ type Options struct {
 	// Less orders the docs of a shared prefix (the "sorted intersection" of §4.1); nil: by number.
 	Less func(a, b Doc) bool
 	// Hold is called with the docs that a node starts (+1) and ceases (−1) to hold, so that the caller knows when a number
-	// is free again; nil: nobody.
+	// is free again; nil: no call.
 	Hold func(docs []Doc, delta int)
 	// Recorded follows the published implementation where it differs from the paper.
 	Recorded bool

@@ -106,7 +106,7 @@ func checkFollow(b *backendBench) {
 	ana.check(first)
 }
 
-// checkFollowForgets: more removals than a backend lists leave nobody with what is gone.
+// checkFollowForgets: more removals than a backend lists leave no follower with removed memories.
 func checkFollowForgets(b *backendBench) {
 	if testing.Short() {
 		b.Skip("writes 5,000 rows")

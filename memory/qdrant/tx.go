@@ -21,7 +21,7 @@ type tx struct {
 	space *memory.Space // nil: unchanged
 	count int           // places given
 
-	records map[string]*entry[memory.Record] // by ID; there is false for IDs that nobody has
+	records map[string]*entry[memory.Record] // by ID; there is false for IDs without a record
 	rows    map[string]*entry[revision]      // by the revision's ID
 	rowsOf  map[string][]string              // IDs of revisions by memory, for memories that are loaded
 	logs    map[memory.Log]*[]message        // logs that are loaded

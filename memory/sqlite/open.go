@@ -34,7 +34,7 @@ type Backend struct {
 	writer *sql.DB // one connection: transactions one after the other
 	reader *sql.DB
 
-	// readers lets the log be emptied while nobody reads: reading holds it shared, emptying alone.
+	// readers lets the log be emptied while there is no reader: reading holds it shared, emptying alone.
 	readers sync.RWMutex
 
 	path string

@@ -110,7 +110,7 @@ func checkVectorStore(t *testing.T, s Subject) {
 	}
 }
 
-// checkEdited: a document that was found is added again with another text, and is stored as one that nobody has found.
+// checkEdited: a document that was found is added again with another text, and is stored as one that was never found.
 func checkEdited(t *testing.T, x Store, v vectorstores.VectorStore, id string) {
 	t.Helper()
 	const text = "A city in England, and its port"

@@ -42,7 +42,7 @@ func (c *checker) walk(n Node) error {
 		}
 	}
 	if n != Root && x.first == 0 {
-		return fmt.Errorf("node %d is used by nobody", n)
+		return fmt.Errorf("node %d is not used", n)
 	}
 	kids := t.Children(nil, n)
 	if len(kids) != t.Fanout(n) {

@@ -381,7 +381,7 @@ func (s *shadow) failed(format string, args ...any) {
 		return
 	}
 	message += "\n" + string(debug.Stack())
-	go panic(message) // nobody can recover from it
+	go panic(message) // no caller can recover from it
 	select {}
 }
 

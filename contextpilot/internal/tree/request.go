@@ -168,7 +168,7 @@ func (t *Tree) end(r int32, n Node) (live bool) {
 	return true
 }
 
-// prune removes n and what is above it, up to the node to, as long as nobody uses it.
+// prune removes n and what is above it, up to the node to, as long as no request uses it.
 func (t *Tree) prune(n, to Node) {
 	for n != to && t.node(n).first == 0 {
 		parent := t.node(n).parent

@@ -11,7 +11,7 @@ import (
 const sharingViolation = syscall.Errno(32)
 
 // Lock takes a directory's lock, which ends with the process or when unlock is called: a file that is opened
-// to be shared with nobody. The error is [ErrLocked] if another one has it.
+// exclusively. The error is [ErrLocked] if another one has it.
 func Lock(dir string) (unlock func() error, err error) {
 	path := filepath.Join(dir, "lock")
 	name, err := syscall.UTF16PtrFromString(path)

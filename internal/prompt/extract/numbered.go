@@ -36,7 +36,7 @@ func labelled(prefix string, first int) layout {
 }
 
 // findNumbered looks for labels. Either two or more begin lines and count one by one: then a number inside a line is
-// a citation. Or all numbers of the text are labels and count from 1: one more, in brackets, and nobody knows which
+// a citation. Or all numbers of the text are labels and count from 1: one more, in brackets, and it is unknown which
 // of them are citations. If not even the first one begins a line there must be least of them, as two may be citations
 // that happen to be first and second.
 func findNumbered(text string, least int) (Found, bool) {

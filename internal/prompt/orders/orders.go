@@ -14,7 +14,7 @@ type Key [16]byte
 type Store interface {
 	// Get returns the order of a place, or false if none is known. It waits for ctx at most.
 	Get(ctx context.Context, tenant string, k Key) (order []int, ok bool)
-	// Put remembers an order for a place that has none, and returns the one to use: that of whoever was first, or the given
+	// Put remembers an order for a place that has none, and returns the one to use: the first one that was put, or the given
 	// one if it was first or if the place's has another length (the first one stays). A store that does not know returns an order
 	// that all such stores choose alike. An order that Valid refuses is not remembered; nil is returned.
 	Put(ctx context.Context, tenant string, k Key, order []int) (winner []int)

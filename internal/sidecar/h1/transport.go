@@ -76,7 +76,7 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	}
 }
 
-// CloseIdleConnections closes connections that nobody uses.
+// CloseIdleConnections closes unused connections.
 func (t *Transport) CloseIdleConnections() {
 	t.pool.close()
 	if o, ok := t.Other.(interface{ CloseIdleConnections() }); ok {
@@ -131,7 +131,7 @@ func (t *Transport) try(req *http.Request) (resp *http.Response, old bool, err e
 		}
 		return nil, c.used && !c.answered, err
 	}
-	switching := resp.StatusCode == http.StatusSwitchingProtocols // nobody asked for it
+	switching := resp.StatusCode == http.StatusSwitchingProtocols // it was not asked for
 	b := &body{src: resp.Body, conn: c, t: t, ctx: ctx, stop: stop, keep: !resp.Close && !req.Close && !c.broken && !switching}
 	if resp.Body == http.NoBody || switching {
 		b.end(b.keep)

@@ -160,8 +160,8 @@ type Snapshot struct {
 	Caches *cachewatch.Snapshot `json:"caches,omitempty"`
 }
 
-// Cloud is what a provider's cache has done. Its accounts' saved money is against the same prompts without a cache, whoever
-// laid them out; what planning adds is in Snapshot.
+// Cloud is what a provider's cache has done. Its accounts' saved money is against the same prompts without a cache, in
+// any layout; what planning adds is in Snapshot.
 type Cloud struct {
 	Provider string              `json:"provider"`
 	Total    cloudcache.Account  `json:"total"`

@@ -131,7 +131,7 @@ func (p *problems) checkEngineKeys(c Config) {
 	}
 	n := len(c.CacheSaltKey)
 	p.want(n == 0 || n >= minSaltKey, "cache_salt_key", c.CacheSaltKey,
-		fmt.Sprintf("want at least %d characters, since whoever guesses it knows every tenant's salt", minSaltKey))
+		fmt.Sprintf("want at least %d characters, because a client that guesses it knows every tenant's salt", minSaltKey))
 }
 
 const minSaltKey = 16

@@ -102,7 +102,7 @@ func (c Config) engineWarnings() []warning {
 		w = append(w, warning{
 			tcp && e.Listen && !loopback(address),
 			fmt.Sprintf("engines[%d].events %s can be reached from other machines and asks for no key: "+
-				"whoever connects can say what is cached", i, e.Events),
+				"any client can connect and report what is cached", i, e.Events),
 		}, warning{
 			e.Events != autoEvents && e.Replay == "",
 			fmt.Sprintf("engines[%d] has no replay: after a lost message or connection its cache is not known until it is cleared", i),

@@ -23,7 +23,7 @@ type vectors struct {
 	scratch []float32 // of append; zeros in between
 }
 
-// add appends a row. A vector of another length than the first counts as missing: whoever fills the index compares lengths.
+// add appends a row. A vector of another length than the first counts as missing: the caller compares lengths.
 func (v *vectors) add(vector []float32) {
 	v.rows++
 	if v.columns == 0 && len(vector) > 0 {
