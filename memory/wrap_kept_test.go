@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -22,26 +20,6 @@ import (
 	"github.com/ragpilot/ragpilot/framework"
 	"github.com/ragpilot/ragpilot/memory"
 )
-
-// message returns a message of a call as text, with its role.
-func message(m llms.MessageContent) string {
-	text := string(m.Role) + ": "
-	for _, part := range m.Parts {
-		text += part.(llms.TextContent).Text
-	}
-	return text
-}
-
-// begins reports whether a call begins with all that another one sent.
-func begins(call, before []llms.MessageContent) bool {
-	if len(call) == 1 && len(before) == 1 {
-		return strings.HasPrefix(message(call[0]), message(before[0]))
-	}
-	if len(call) < len(before) {
-		return false
-	}
-	return slices.EqualFunc(call[:len(before)], before, func(a, b llms.MessageContent) bool { return message(a) == message(b) })
-}
 
 // What a model is sent at a turn begins with all that it was sent at the turn before, and has the k best memories, each once.
 func TestWithinHistory(t *testing.T) {
@@ -90,54 +68,6 @@ func TestWithinHistory(t *testing.T) {
 				t.Errorf("a note stands among the memories:\n%s", last)
 			}
 		})
-	}
-}
-
-// talk is a conversation of which the history is read turn by turn.
-type talk struct {
-	t     *testing.T
-	ctx   context.Context
-	inner schema.Memory
-	m     schema.Memory
-}
-
-// newTalk wraps a buffer, or inner if it is not nil; nothing is stored of the turns.
-func newTalk(t *testing.T, inner schema.Memory, store memory.Store, opts ...memory.Option) *talk {
-	if inner == nil {
-		inner = lcmemory.NewConversationBuffer()
-	}
-	opts = append([]memory.Option{memory.WithoutSaving(), memory.WithHeading("Known:")}, opts...)
-	ctx := memory.WithScope(framework.WithConversation(t.Context(), "thread-7"), ana)
-	return &talk{t: t, ctx: ctx, inner: inner, m: memory.Wrap(newPilot(t), inner, store, opts...)}
-}
-
-// load returns the history for an input.
-func (c *talk) load(input string) string {
-	c.t.Helper()
-	vars, err := c.m.LoadMemoryVariables(c.ctx, map[string]any{"input": input})
-	if err != nil {
-		c.t.Fatal(err)
-	}
-	return vars["history"].(string)
-}
-
-// turn loads, and saves an answer.
-func (c *talk) turn(input string) string {
-	c.t.Helper()
-	history := c.load(input)
-	if err := c.m.SaveContext(c.ctx, map[string]any{"input": input}, map[string]any{"text": "I see."}); err != nil {
-		c.t.Fatal(err)
-	}
-	return history
-}
-
-// has checks how many times texts stand in a history.
-func has(t *testing.T, history string, texts map[string]int) {
-	t.Helper()
-	for text, want := range texts {
-		if n := strings.Count(history, text); n != want {
-			t.Errorf("%q stands %d times, want %d:\n%s", text, n, want, history)
-		}
 	}
 }
 
@@ -280,12 +210,6 @@ func TestKeptExpectsNothing(t *testing.T) {
 	}
 }
 
-// shown returns the best memory as it stands in a prompt.
-func shown(t *testing.T, store memory.Store, input string) string {
-	t.Helper()
-	return newTalk(t, &changing{Memory: lcmemory.NewSimple()}, store, memory.WithK(1), memory.WithHeading("")).load(input)
-}
-
 // After Clear nothing of the conversation is left, in this one only.
 func TestKeptAndClear(t *testing.T) {
 	store := newStore(t, memory.Config{})
@@ -325,60 +249,6 @@ func TestKeptOfOneTurnTwice(t *testing.T) {
 	}
 	if others == 0 {
 		t.Error("another input has what was found for the first")
-	}
-}
-
-// word is a word that has no two letters in a row with those of other numbers in common but for few.
-func word(i int) string {
-	return strings.Repeat(string(rune('b'+i/20)), 3) + strings.Repeat(string(rune('b'+i%20)), 3)
-}
-
-// The memories of a conversation have bounds, and begin anew beyond them.
-func TestKeptBounds(t *testing.T) {
-	store := newStore(t, memory.Config{})
-	var texts []string
-	for i := range 100 {
-		texts = append(texts, fmt.Sprintf("Fact number %s.", word(i)))
-	}
-	mustAdd(t, store, texts...)
-	long := strings.Repeat("tea ", 1<<13)
-	for i := range 4 {
-		if _, err := store.Add(t.Context(), ana, said(fmt.Sprintf("Long text l%d: %s", i, long)),
-			memory.AddOptions{Extractor: memory.Everything{}}); err != nil {
-			t.Fatal(err)
-		}
-	}
-	count := func(history string) int { return strings.Count(history, "Fact number ") }
-	c := newTalk(t, nil, store, memory.WithK(1))
-	for i := range 64 {
-		if n := count(c.turn(word(i))); n != i+1 {
-			t.Fatalf("turn %d shows %d memories", i, n)
-		}
-	}
-	if n := count(c.turn(word(63))); n != 64 {
-		t.Errorf("%d memories are shown, want the 64 that stood there", n)
-	}
-	if n := count(c.turn(word(64))); n != 1 {
-		t.Errorf("beyond the bound %d memories are shown, want the best one", n)
-	}
-	tokens := newPilot(t).Tokenizer().Count("Fact number " + word(1) + ".")
-	c = newTalk(t, nil, store, memory.WithK(1), memory.WithBudget(10*tokens))
-	most := 0
-	for i := range 30 {
-		n := count(c.turn(word(i)))
-		if n == 0 {
-			t.Fatalf("turn %d shows nothing", i)
-		}
-		most = max(most, n)
-	}
-	if most < 2 || most > 10 {
-		t.Errorf("with a budget for ten memories up to %d are shown", most)
-	}
-	c = newTalk(t, nil, store, memory.WithK(1))
-	for i := range 4 { // two of them are 64 KiB
-		if n := strings.Count(c.turn(fmt.Sprintf("l%d", i)), "Long text"); n != 1+i%2 {
-			t.Errorf("turn %d shows %d long texts", i, n)
-		}
 	}
 }
 
@@ -505,46 +375,6 @@ func TestKeptConcurrently(t *testing.T) {
 	inner.history += "\nHuman: Another?\nAI: I see."
 	if second := c.load(questions[1]); !strings.HasPrefix(second, first) {
 		t.Errorf("of\n%s\nthis is not the beginning:\n%s", second, first)
-	}
-}
-
-// A text that several scopes within the searched one have stands in a conversation once, and counts once among the k best.
-func TestKeptTextOfSeveralScopes(t *testing.T) {
-	store := newStore(t, memory.Config{})
-	for _, run := range []string{"", "1", "2"} {
-		if _, err := store.Add(t.Context(), memory.Scope{User: "ana", Run: run}, said("I am allergic to peanuts."),
-			memory.AddOptions{}); err != nil {
-			t.Fatal(err)
-		}
-	}
-	mustAdd(t, store, "Peanuts grow in the garden of my aunt.")
-	c := newTalk(t, nil, store, memory.WithK(2))
-	for _, input := range []string{"What of peanuts?", "And what of nuts and peanuts?", "And what?"} {
-		has(t, c.turn(input), map[string]int{"I am allergic to peanuts.": 1, "Peanuts grow in the garden of my aunt.": 1})
-	}
-}
-
-// All memories may be asked for.
-func TestKeptAll(t *testing.T) {
-	store := newStore(t, memory.Config{})
-	mustAdd(t, store, "I am allergic to peanuts.", "I keep bees.")
-	has(t, newTalk(t, nil, store, memory.WithK(math.MaxInt)).load("What of peanuts?"),
-		map[string]int{"I am allergic to peanuts.": 1, "I keep bees.": 1})
-}
-
-// The same question asked again within a budget that is full leaves the prompt as it begins.
-func TestKeptFullBudget(t *testing.T) {
-	store := newStore(t, memory.Config{})
-	facts, questions := fifty(t)
-	mustAdd(t, store, facts...)
-	c := newTalk(t, nil, store, memory.WithBudget(60))
-	before := c.turn(questions[0])
-	for range 5 {
-		history := c.turn(questions[0])
-		if !strings.HasPrefix(history, before) {
-			t.Fatalf("the prompt began\n%s\nand begins\n%s", before, history)
-		}
-		before = history
 	}
 }
 

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -241,30 +240,6 @@ func TestClose(t *testing.T) {
 	}
 }
 
-// The token that ends an answer was generated: it counts, in the answer's usage as in the engine's counters.
-func TestStopTokenCounts(t *testing.T) {
-	e := open(t, 100, local.Config{})
-	ended := 0
-	for seed := range 10 { // of a hot random model, some come to the end soon
-		before := e.Stats().GeneratedTokens
-		r := generate(t, e, engines.Request{
-			MaxTokens: 200, Extra: extra("temperature", 5, "seed", seed),
-			Messages: []engines.Message{{Role: engines.User, Content: "hello"}},
-		})
-		if got := e.Stats().GeneratedTokens - before; got != int64(r.Usage.OutputTokens) {
-			t.Errorf("seed %d: usage has %d tokens, counters have %d", seed, r.Usage.OutputTokens, got)
-		}
-		if r.Finish == "stop" {
-			ended++
-		} else if r.Usage.OutputTokens != 200 {
-			t.Errorf("seed %d: %+v", seed, r)
-		}
-	}
-	if ended == 0 {
-		t.Error("no answer has come to its end")
-	}
-}
-
 // Requests that left nothing in the cache are not kept: those without a whole block, and those that were given up
 // before they began.
 func TestNothingInTheCache(t *testing.T) {
@@ -314,136 +289,6 @@ func TestNothingInTheCache(t *testing.T) {
 	e.Clear()
 	if n := e.Stats().ResidentRequests; n != 0 {
 		t.Errorf("%d requests have something in an empty cache", n)
-	}
-}
-
-// What is wrong with a request is said with the field's name and its value.
-func TestRefused(t *testing.T) {
-	e := open(t, 10, local.Config{Served: "tiny"})
-	bad := -1.0
-	for want, change := range map[string]func(r *engines.Request){
-		`model "huge"`:                func(r *engines.Request) { r.Model = "huge" },
-		`messages []`:                 func(r *engines.Request) { r.Messages = nil },
-		`temperature -1`:              func(r *engines.Request) { r.Temperature = &bad },
-		`temperature 101`:             func(r *engines.Request) { r.Extra = extra("temperature", 101) },
-		`repetition_penalty 0`:        func(r *engines.Request) { r.Extra = extra("repetition_penalty", 0) },
-		`no_repeat_ngram_size -2`:     func(r *engines.Request) { r.Extra = extra("no_repeat_ngram_size", -2) },
-		`temperature "hot"`:           func(r *engines.Request) { r.Extra = extra("temperature", "hot") },
-		`top_p 0`:                     func(r *engines.Request) { r.Extra = extra("top_p", 0) },
-		`top_p 1.5`:                   func(r *engines.Request) { r.Extra = extra("top_p", 1.5) },
-		`seed 1.5`:                    func(r *engines.Request) { r.Extra = extra("seed", 1.5) },
-		`stop ["a",5]`:                func(r *engines.Request) { r.Extra = extra("stop", []any{"a", 5}) },
-		`stop ["a" ""]`:               func(r *engines.Request) { r.Extra = extra("stop", []any{"a", ""}) },
-		`max_tokens -3`:               func(r *engines.Request) { r.MaxTokens = -3 },
-		`max_tokens 0`:                func(r *engines.Request) { r.Extra = extra("max_tokens", 0) },
-		`max_tokens 500`:              func(r *engines.Request) { r.MaxTokens = 500 },
-		`max_completion_tokens -1`:    func(r *engines.Request) { r.Extra = extra("max_completion_tokens", -1) },
-		`max_tokens "many"`:           func(r *engines.Request) { r.Extra = extra("max_tokens", "many") },
-		`prompt of 415 tokens`:        func(r *engines.Request) { r.Messages[0].Content = strings.Repeat("0", 400) },
-		`ignore_eos 1`:                func(r *engines.Request) { r.Extra = extra("ignore_eos", 1) },
-		`cache_salt 7`:                func(r *engines.Request) { r.Extra = extra("cache_salt", 7) },
-		`max_completion_tokens "one"`: func(r *engines.Request) { r.Extra = extra("max_completion_tokens", "one") },
-	} {
-		req := engines.Request{ID: "r", Messages: []engines.Message{{Role: engines.User, Content: "hello"}}}
-		change(&req)
-		r, err := e.Generate(t.Context(), req, nil)
-		if !errors.Is(err, engines.ErrRefused) || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "request r") ||
-			r.ID != "r" {
-			t.Errorf("want %s refused: %v", want, err)
-		}
-	}
-	for want, prompt := range map[string][]int32{
-		"prompt []": nil, "token 1 is -5": {3, -5}, "token 0 is 320": {320},
-	} {
-		if _, err := e.GenerateTokens(t.Context(), engines.Request{}, prompt, nil); !errors.Is(err, engines.ErrRefused) ||
-			!strings.Contains(err.Error(), want) {
-			t.Errorf("want %s refused: %v", want, err)
-		}
-	}
-	for want, answer := range map[string]string{`answer ""`: "", "answer of 300": strings.Repeat("0", 300)} {
-		if _, err := e.Score(t.Context(), ask("", "hello", 1), answer, nil); !errors.Is(err, engines.ErrRefused) ||
-			!strings.Contains(err.Error(), want) {
-			t.Errorf("want %s refused: %v", want, err)
-		}
-	}
-	if s := e.Stats(); s.QueriedTokens != 0 || s.ResidentRequests != 0 {
-		t.Errorf("refused requests have come to the model: %+v", s)
-	}
-}
-
-func TestOpenRefuses(t *testing.T) {
-	path := tiny(t)
-	text := filepath.Join(t.TempDir(), "text")
-	if err := os.WriteFile(text, []byte("no model"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	for want, config := range map[string]local.Config{
-		"Threads -1":       {Model: path, Threads: -1},
-		"CacheBytes -1":    {Model: path, CacheBytes: -1},
-		"in 9000 bytes":    {Model: path, CacheBytes: 9000},
-		"no such file":     {Model: path + "x"},
-		text:               {Model: text},
-		"Step -2":          {Model: path, Step: -2},
-		"Running -3":       {Model: path, Running: -3},
-		"MaxTokens -4":     {Model: path, MaxTokens: -4},
-		"local engine: ":   {},
-		"want at least 32": {Model: path, CacheBytes: 1},
-	} {
-		if e, err := local.Open(config); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("want %q: error %v", want, err)
-			if err == nil {
-				e.Close()
-			}
-		}
-	}
-}
-
-// Stop texts end an answer wherever they come, though they come in several tokens, and are not given out.
-func TestStop(t *testing.T) {
-	e := open(t, 100, local.Config{})
-	whole := generate(t, e, ask("", text(1, 50), 60)).Text
-	if len(whole) < 40 {
-		t.Fatalf("the model's answer %q is too short for this test", whole)
-	}
-	for at := 5; at+8 < len(whole) && at < 40; at += 7 {
-		stop := strings.ToValidUTF8(whole[at:at+6], "")
-		if stop == "" || strings.Contains(stop, "\uFFFD") {
-			continue
-		}
-		want := whole[:strings.Index(whole, stop)]
-		req := ask(fmt.Sprint("stop-", at), text(1, 50), 60)
-		req.Extra = extra("ignore_eos", true, "stop", []string{"never to be seen", stop})
-		var given strings.Builder
-		r, err := e.Generate(t.Context(), req, func(piece string) error { given.WriteString(piece); return nil })
-		if err != nil || r.Text != want || given.String() != want || r.Finish != "stop" {
-			t.Errorf("stop at %q: %+v, error %v, want %q of %q", stop, r, err, want, whole)
-		}
-		if r.Usage.CachedTokens <= 0 || r.Usage.OutputTokens >= 60 && !strings.HasSuffix(whole, stop) {
-			t.Errorf("stop at %q: usage %+v", stop, r.Usage)
-		}
-	}
-	idle(t, e)
-}
-
-func TestMaxTokens(t *testing.T) {
-	e := open(t, 20, local.Config{MaxTokens: 9})
-	req := ask("", "hello", 0)
-	if n := generate(t, e, req).Usage.OutputTokens; n != 9 {
-		t.Errorf("%d tokens by default", n)
-	}
-	req.MaxTokens = 5
-	if n := generate(t, e, req).Usage.OutputTokens; n != 5 {
-		t.Errorf("%d tokens, want 5", n)
-	}
-	req.Extra["max_completion_tokens"] = extra("", 1)[""]
-	if n := generate(t, e, req).Usage.OutputTokens; n != 1 {
-		t.Errorf("%d tokens, want 1", n)
-	}
-	// An answer may fill the cache to its last token.
-	room := e.Context() - len(e.TokenizeChat(req.Messages))
-	req.Extra["max_completion_tokens"] = extra("", room)[""]
-	if n := generate(t, e, req).Usage.OutputTokens; n != room {
-		t.Errorf("%d tokens, want %d", n, room)
 	}
 }
 

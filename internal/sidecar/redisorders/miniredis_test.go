@@ -2,11 +2,9 @@ package redisorders_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
-	"net/url"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -292,68 +290,6 @@ func impatient(addr string) redisorders.Options {
 	return redisorders.Options{URL: "redis://" + addr, Budget: time.Millisecond, Failures: 1 << 30}
 }
 
-// forgetting starts a Forget of the tenant "".
-func forgetting(t testing.TB, s *redisorders.Store) <-chan error {
-	done := make(chan error, 1)
-	go func() { done <- s.Forget(t.Context(), "") }()
-	return done
-}
-
-// A Put that has returned, but is still under way, does not bring back a tenant that is forgotten then.
-func TestFakeForgetWaitsForPuts(t *testing.T) {
-	fake := miniredis.RunT(t)
-	g := newGate(t, fake.Addr(), requests, nothing)
-	s := open(t, impatient(g.addr))
-	s.Put(t.Context(), "", key(1), []int{1, 0})
-	done := forgetting(t, s)
-	until(t, "Forget waits", func() bool {
-		s.Get(t.Context(), "another", key(1)) // is skipped then
-		select {
-		case err := <-done:
-			t.Fatalf("Forget has not waited: %v", err)
-		default:
-		}
-		return s.Stats().Skipped > 0
-	})
-	g.open()
-	if err := <-done; err != nil {
-		t.Fatal(err)
-	}
-	if len(places(fake)) != 0 {
-		t.Errorf("keys: %q", fake.Keys())
-	}
-}
-
-// What is read while a tenant is being forgotten is forgotten with it.
-func TestFakeForgetAndGetAtATime(t *testing.T) {
-	fake := miniredis.RunT(t)
-	open(t, patient("redis://"+fake.Addr())).Put(t.Context(), "", key(1), []int{1, 0})
-	g := newGate(t, fake.Addr(), requests, nothing)
-	s := open(t, patient("redis://"+g.addr))
-	done := forgetting(t, s)
-	until(t, "Forget has a connection", func() bool { return g.accepted() == 1 })
-	if _, ok := s.Get(t.Context(), "", key(1)); !ok {
-		t.Fatal("gone before it was removed")
-	}
-	g.open()
-	if err := <-done; err != nil {
-		t.Fatal(err)
-	}
-	if got, ok := s.Get(t.Context(), "", key(1)); ok {
-		t.Errorf("got %v", got)
-	}
-}
-
-func TestFakeForgetEndsWithItsContext(t *testing.T) {
-	fake := miniredis.RunT(t)
-	s := open(t, patient("redis://"+fake.Addr()))
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-	if err := s.Forget(ctx, ""); !errors.Is(err, context.Canceled) {
-		t.Errorf("Forget with a cancelled context: %v", err)
-	}
-}
-
 func TestOperationsUnderWayAreBounded(t *testing.T) {
 	fake := miniredis.RunT(t)
 	g := newGate(t, fake.Addr(), answers)
@@ -385,54 +321,6 @@ func TestAfterCloseTheMemoryAnswers(t *testing.T) {
 	}
 }
 
-func TestOptions(t *testing.T) {
-	for _, o := range []redisorders.Options{
-		{},
-		{URL: "http://localhost"},
-		{URL: "localhost:6379"},
-		{URL: "redis://localhost", TTL: -1},
-		{URL: "redis://localhost", TTL: time.Microsecond},
-		{URL: "redis://localhost", Budget: -1},
-		{URL: "redis://localhost", Failures: -1},
-		{URL: "redis://localhost", Pause: -1},
-		{URL: "redis://localhost/one"},
-		{URL: "redis://localhost/?unheard_of=1"},
-		{URL: "redis://localhost/?budget=20"},
-		{URL: "redis://localhost/?budget=0s"},
-		{URL: "redis://localhost/?budget=20ms&unheard_of=1"},
-	} {
-		if s, err := redisorders.Open(o); err == nil {
-			_ = s.Close()
-			t.Errorf("%+v was accepted", o)
-		}
-	}
-}
-
-// TestBudgetOfURL: the URL's budget counts where the options have none, and the rest of the URL stays what it was.
-func TestBudgetOfURL(t *testing.T) {
-	fake := miniredis.RunT(t)
-	fake.RequireAuth("a p@ss/w?rd")
-	const password = ":a%20p%40ss%2Fw%3Frd@"
-	if err := open(t, redisorders.Options{URL: "redis://" + password + fake.Addr() + "/1?budget=1m"}).Ping(t.Context()); err != nil {
-		t.Errorf("the URL was changed: %v", err)
-	}
-	g := newGate(t, fake.Addr(), answers)
-	took := func(o redisorders.Options) time.Duration {
-		begun := time.Now()
-		if _, ok := open(t, o).Get(t.Context(), "", key(1)); ok {
-			t.Error("an answer, though none was let through")
-		}
-		return time.Since(begun)
-	}
-	const budget = 200 * time.Millisecond
-	if d := took(redisorders.Options{URL: "redis://" + password + g.addr + "?budget=" + budget.String()}); d < budget {
-		t.Errorf("waited for %v", d)
-	}
-	if d := took(redisorders.Options{URL: "redis://" + password + g.addr + "?budget=1h", Budget: time.Millisecond}); d > time.Minute {
-		t.Errorf("waited for %v, though the options say another budget", d)
-	}
-}
-
 func TestPingTellsThatThePasswordIsWrong(t *testing.T) {
 	fake := miniredis.RunT(t)
 	fake.RequireAuth("right")
@@ -443,33 +331,6 @@ func TestPingTellsThatThePasswordIsWrong(t *testing.T) {
 	if err := open(t, patient("redis://:right@"+fake.Addr())).Ping(t.Context()); err != nil {
 		t.Errorf("with the right one: %v", err)
 	}
-}
-
-// FuzzURL: wherever a password stands in whatever is given as a URL, the error does not show it.
-func FuzzURL(f *testing.F) {
-	const word = "pa55w0rd"
-	for _, u := range []string{
-		"redis://:%s@localhost", "redis://user:%s@localhost:port", "redis://:12/%s@host", "redis://:%%zz%s@host",
-		"rediss://:x?%s@host", "redis://:x#%s@host:1", "unix://:%s@/tmp/redis.sock?db=x", "%s", "redis://a:b/%s", ":%s",
-		"redis://host/0?db=%s", "redis://host/0?%s=1", "redis://host?budget=%s", "%s://host", "redis://[%s", "redis://:\x7f%s@host",
-	} {
-		before, after, _ := strings.Cut(fmt.Sprintf(u, word), word)
-		f.Add(before, after)
-	}
-	f.Fuzz(func(t *testing.T, before, after string) {
-		given := before + word + after
-		s, err := redisorders.Open(redisorders.Options{URL: given})
-		if err != nil {
-			if strings.Contains(strings.ToLower(err.Error()), word) {
-				t.Fatalf("%q: %v", given, err)
-			}
-			return
-		}
-		_ = s.Close()
-		if _, err := url.Parse(given); err != nil {
-			t.Fatalf("%q was accepted: %v", given, err)
-		}
-	})
 }
 
 func BenchmarkFake(b *testing.B) {
