@@ -141,6 +141,15 @@ func (c *Call) End(ev contextpilot.Event) {
 	}
 }
 
+// Outcome says what became of a request: one of which nothing was heard is gone, any other was computed, cached tokens of it
+// read from the engine's cache and output tokens made. Models that know nothing of a cache say 0, too.
+func Outcome(heard bool, cached, output int) contextpilot.Event {
+	if !heard {
+		return contextpilot.Event{Kind: contextpilot.Gone}
+	}
+	return contextpilot.Event{Kind: contextpilot.Served, Tokens: max(cached, 0), CachedKnown: cached > 0, Output: max(output, 0)}
+}
+
 // transcript is one call's messages, read once.
 type transcript struct {
 	session string

@@ -57,6 +57,24 @@ func (p *Planner) Plan(ctx context.Context, query string, blocks []contextpilot.
 	return Layout(&plan)
 }
 
+// Unambiguous takes away the IDs that stand for more than one text, as they would for the model; such blocks are known by
+// their texts. It changes blocks and returns it.
+func Unambiguous(blocks []contextpilot.Block) []contextpilot.Block {
+	first, twice := make(map[string]string, len(blocks)), map[string]bool{}
+	for _, b := range blocks {
+		if text, ok := first[b.ID]; ok && text != b.Text {
+			twice[b.ID] = true
+		}
+		first[b.ID] = b.Text
+	}
+	for i := range blocks {
+		if twice[blocks[i].ID] {
+			blocks[i].ID = ""
+		}
+	}
+	return blocks
+}
+
 // Documents makes documents of what a plan lays out. document gets those that were left out with a document.
 func Documents[D any](laid []Laid, document func(l Laid, leftOut []D) D) []D {
 	docs := make([]D, len(laid))

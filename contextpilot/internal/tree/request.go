@@ -1,5 +1,7 @@
 package tree
 
+import "iter"
+
 type request struct {
 	id           string
 	end          Node
@@ -21,6 +23,20 @@ func (t *Tree) Len() int { return t.byID.n }
 
 // Dropped returns how many requests have left the index for its capacity or for their number.
 func (t *Tree) Dropped() int { return t.dropped }
+
+// Latest goes through the live requests, the one that came last first, and yields their IDs and the nodes that they end
+// at. The tree must not be changed meanwhile. O(1) a request.
+func (t *Tree) Latest() iter.Seq2[string, Node] {
+	return func(yield func(string, Node) bool) {
+		for r := t.newest; r != 0; {
+			x := t.reqs.at(r)
+			if !yield(x.id, x.end) {
+				return
+			}
+			r = x.older
+		}
+	}
+}
 
 // Resident returns the number of tokens of the request's path that are still in the index.
 func (t *Tree) Resident(id string) (tokens int, ok bool) {

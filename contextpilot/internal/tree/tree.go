@@ -134,6 +134,9 @@ func (t *Tree) Key(n Node) uint64 { return t.node(n).key }
 // Fanout returns the number of n's children. O(1).
 func (t *Tree) Fanout(n Node) int { return int(t.node(n).fan &^ marks) }
 
+// Parent returns the node in front of n; -1 in front of the [Root].
+func (t *Tree) Parent(n Node) Node { return t.node(n).parent }
+
 // Children appends n's children to dst, the newest first.
 func (t *Tree) Children(dst []Node, n Node) []Node {
 	for c := t.node(n).first; c > 0; c = t.nodes.at(c).next {
