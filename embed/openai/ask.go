@@ -12,6 +12,8 @@ import (
 	"net/url"
 	"syscall"
 	"time"
+
+	"github.com/ragpilot/ragpilot/internal/base/pause"
 )
 
 // firstWait is how long the second attempt waits at most, if the server does not say. The wait doubles with each attempt.
@@ -59,14 +61,7 @@ func (e *Embedder) pause(ctx context.Context, attempt int, err error) bool {
 	if end, ok := ctx.Deadline(); ok && time.Until(end) <= wait {
 		return false
 	}
-	timer := time.NewTimer(wait)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return false
-	case <-timer.C:
-		return true
-	}
+	return pause.For(ctx, wait)
 }
 
 // again reports whether an error is one that may pass: the connection is refused, or the server is overloaded, starting or broken.

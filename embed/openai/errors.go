@@ -6,10 +6,11 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"strconv"
 	"strings"
 	"time"
 	"unicode"
+
+	"github.com/ragpilot/ragpilot/internal/base/pause"
 )
 
 // Errors of an [Embedder], for errors.Is.
@@ -66,7 +67,7 @@ func (e *Embedder) refused(res *http.Response) error {
 		message = strings.ReplaceAll(message, e.opts.Key, "[key]")
 	}
 	return &StatusError{
-		Status: res.StatusCode, Message: oneLine(message), RetryAfter: retryAfter(res.Header.Get("Retry-After"), time.Now()),
+		Status: res.StatusCode, Message: oneLine(message), RetryAfter: pause.RetryAfter(res.Header.Get("Retry-After"), time.Now()),
 		kind: kindOf(res.StatusCode, message, code),
 	}
 }
@@ -130,17 +131,6 @@ func tooLong(lower string) bool {
 		}
 	}
 	return false
-}
-
-// retryAfter reads the header's two forms, seconds and a date. Unreadable or past: 0.
-func retryAfter(value string, now time.Time) time.Duration {
-	if seconds, err := strconv.ParseInt(value, 10, 32); err == nil {
-		return max(time.Duration(seconds)*time.Second, 0)
-	}
-	if date, err := http.ParseTime(value); err == nil {
-		return max(date.Sub(now), 0)
-	}
-	return 0
 }
 
 // oneLine makes server text fit for a log.

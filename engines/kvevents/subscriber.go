@@ -15,6 +15,7 @@ import (
 	"github.com/go-zeromq/zmq4"
 
 	"github.com/ragpilot/ragpilot/engines/kvevents/internal/zmtp"
+	"github.com/ragpilot/ragpilot/internal/base/pause"
 )
 
 // Subscriber follows the events of engines and gives them to sinks: in order, without repetition, and without holes
@@ -281,7 +282,7 @@ func (s *Subscriber) follow(ctx context.Context, src Source, at zmtp.Address) {
 		if time.Since(began) > s.cfg.MaxBackoff {
 			wait = s.cfg.Backoff
 		}
-		zmtp.Sleep(ctx, wait-time.Duration(rand.Int64N(int64(wait)/2+1)))
+		pause.For(ctx, wait-time.Duration(rand.Int64N(int64(wait)/2+1)))
 		wait = min(2*wait, s.cfg.MaxBackoff)
 	}
 }

@@ -6,11 +6,11 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
-	"time"
 
 	"github.com/ragpilot/ragpilot/contextpilot"
 	"github.com/ragpilot/ragpilot/engines"
 	"github.com/ragpilot/ragpilot/engines/internal/outbox"
+	"github.com/ragpilot/ragpilot/internal/base/pause"
 )
 
 // Engine sends chats to one OpenAI-compatible server. It is safe for concurrent use and keeps no goroutine
@@ -135,7 +135,7 @@ func (e *Engine) deliver(ctx context.Context, c call, a *answer) error {
 			}
 			return fault.err
 		}
-		if !sleep(ctx, wait) {
+		if !pause.For(ctx, wait) {
 			return fmt.Errorf("%w while waiting to repeat it: %w", endedErr(ctx), fault.err)
 		}
 	}
@@ -154,16 +154,4 @@ func root(base string) string {
 		u.Path = u.Path[:n]
 	}
 	return u.String()
-}
-
-// sleep waits, and reports false if ctx ended first.
-func sleep(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return false
-	case <-timer.C:
-		return true
-	}
 }

@@ -13,6 +13,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/ragpilot/ragpilot/engines"
+	"github.com/ragpilot/ragpilot/internal/base/pause"
 )
 
 // Bounds of what is kept of an error answer.
@@ -84,7 +85,7 @@ func readStatusError(response *http.Response, now time.Time) *StatusError {
 	return &StatusError{
 		Code:       response.StatusCode,
 		Message:    errorMessage(body, response.Header.Get("Content-Type")),
-		RetryAfter: retryAfter(response.Header.Get("Retry-After"), now),
+		RetryAfter: pause.RetryAfter(response.Header.Get("Retry-After"), now),
 	}
 }
 
@@ -135,17 +136,6 @@ func parseReported(raw json.RawMessage) *StatusError {
 		code = 0
 	}
 	return &StatusError{Code: code, Message: excerpt(object.Message, maxErrorMessage)}
-}
-
-// retryAfter reads the header's two forms, seconds and a date. Unreadable or past: 0.
-func retryAfter(value string, now time.Time) time.Duration {
-	if seconds, err := strconv.ParseInt(value, 10, 32); err == nil {
-		return max(time.Duration(seconds)*time.Second, 0)
-	}
-	if date, err := http.ParseTime(value); err == nil {
-		return max(date.Sub(now), 0)
-	}
-	return 0
 }
 
 // excerpt makes server text fit for one line of a log: no control characters, no runs of spaces, at most limit

@@ -2,16 +2,11 @@ package qdrantconn
 
 import (
 	"context"
-	"math/rand/v2"
-	"time"
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
-)
 
-const (
-	firstPause = 50 * time.Millisecond
-	maxPause   = time.Second
+	"github.com/ragpilot/ragpilot/internal/base/pause"
 )
 
 // Unavailable reports whether asking again may help.
@@ -21,7 +16,7 @@ func Unavailable(err error) bool { return status.Code(err) == codes.Unavailable 
 // half to all of a time that doubles. again, if it is not nil, is called before each repeat. Only for
 // what may be done twice.
 func Retry[T any](ctx context.Context, attempts int, again func(attempt int, err error), f func(context.Context) (T, error)) (T, error) {
-	pause := firstPause
+	var pauses pause.Retries
 	for attempt := 1; ; attempt++ {
 		out, err := f(ctx)
 		if err == nil || !Unavailable(err) || attempt >= attempts {
@@ -30,13 +25,8 @@ func Retry[T any](ctx context.Context, attempts int, again func(attempt int, err
 		if again != nil {
 			again(attempt, err)
 		}
-		wait := time.NewTimer(pause/2 + rand.N(pause/2)) //nolint:gosec // spreads load, hides nothing
-		select {
-		case <-ctx.Done():
-			wait.Stop()
+		if !pauses.Wait(ctx) {
 			return out, err
-		case <-wait.C:
 		}
-		pause = min(2*pause, maxPause)
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/ragpilot/ragpilot/engines/kvevents"
+	"github.com/ragpilot/ragpilot/internal/base/pause"
 )
 
 // source is where one rank publishes.
@@ -174,7 +175,7 @@ func (l *listening) status() []kvevents.Status {
 func (l *listening) await(ctx context.Context, ok func() bool) {
 	limit := time.Now().Add(l.exam.cfg.Wait)
 	for ctx.Err() == nil && time.Now().Before(limit) && !ok() {
-		sleep(ctx, 10*time.Millisecond)
+		pause.For(ctx, 10*time.Millisecond)
 	}
 }
 

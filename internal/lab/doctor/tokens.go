@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/ragpilot/ragpilot/internal/base/pause"
 )
 
 // mostOff is how far a count may be from the engine's, in hundredths, before budgets and predictions suffer.
@@ -83,7 +85,7 @@ func (x *exam) template(ctx context.Context) {
 		x.add(name, NotKnown, "tokens of a text: "+short(err), "")
 		return
 	}
-	sleep(ctx, min(time.Second, x.cfg.Wait/5)) // a clock in the template shows
+	pause.For(ctx, min(time.Second, x.cfg.Wait/5)) // a clock in the template shows
 	again, err := x.facts.template(ctx, message(x.text))
 	switch {
 	case err == nil && !slices.Equal(tokens, again):
@@ -111,15 +113,6 @@ func differ(a, b []uint32) int {
 		}
 	}
 	return min(len(a), len(b))
-}
-
-func sleep(ctx context.Context, d time.Duration) {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-ctx.Done():
-	case <-t.C:
-	}
 }
 
 // requestID looks whether an answer has the request's ID.

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/ragpilot/ragpilot/internal/base/pause"
 	"github.com/ragpilot/ragpilot/internal/lab/load"
 )
 
@@ -135,7 +136,7 @@ func (r *runner) closed(ctx context.Context, w window) {
 					return
 				}
 				if !r.send(ctx, w, now, body, n) {
-					sleepUntil(ctx, now.Add(afterFailure))
+					pause.Until(ctx, now.Add(afterFailure))
 				}
 			}
 		})
@@ -169,29 +170,13 @@ const timerLate = 1500 * time.Microsecond
 // wait waits until a request is due, and returns false if ctx ended first.
 func (r *runner) wait(ctx context.Context, due time.Time) bool {
 	if !r.Precise {
-		return sleepUntil(ctx, due)
+		return pause.Until(ctx, due)
 	}
-	ok := sleepUntil(ctx, due.Add(-timerLate))
+	ok := pause.Until(ctx, due.Add(-timerLate))
 	for left := time.Until(due); ok && left > 0; left = time.Until(due) {
 		nap(left)
 	}
 	return ok && ctx.Err() == nil
-}
-
-// sleepUntil waits, and returns false if ctx ended first.
-func sleepUntil(ctx context.Context, due time.Time) bool {
-	wait := time.Until(due)
-	if wait <= 0 {
-		return ctx.Err() == nil
-	}
-	timer := time.NewTimer(wait)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return false
-	case <-timer.C:
-		return true
-	}
 }
 
 // Defaults of [Load] and [Config].

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/ragpilot/ragpilot/engines"
+	"github.com/ragpilot/ragpilot/internal/base/pause"
 	"github.com/ragpilot/ragpilot/internal/lab/trace"
 )
 
@@ -161,12 +162,5 @@ func (r *driver) now() time.Duration { return time.Since(r.start) }
 
 // wait waits until a time of the run, and reports false if ctx ended first.
 func (r *driver) wait(ctx context.Context, until time.Duration) bool {
-	timer := time.NewTimer(until - r.now())
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return false
-	case <-timer.C:
-		return ctx.Err() == nil
-	}
+	return pause.For(ctx, until-r.now())
 }

@@ -12,6 +12,8 @@ import (
 	"strings"
 	"sync/atomic"
 	"time"
+
+	"github.com/ragpilot/ragpilot/internal/base/pause"
 )
 
 // Defaults of [PosterOptions].
@@ -150,7 +152,7 @@ func (p *Poster) send(ctx context.Context, batch []Eviction) error {
 		if err == nil || !again || n >= p.options.Retries {
 			return err
 		}
-		if waitUntil(ctx, time.Now().Add(wait)) != nil {
+		if !pause.For(ctx, wait) {
 			return err
 		}
 		wait *= 2

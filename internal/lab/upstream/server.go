@@ -11,6 +11,7 @@ import (
 
 	"github.com/ragpilot/ragpilot/engines"
 	"github.com/ragpilot/ragpilot/engines/sim"
+	"github.com/ragpilot/ragpilot/internal/base/pause"
 	"github.com/ragpilot/ragpilot/internal/openaiserver"
 	"github.com/ragpilot/ragpilot/internal/prompt/tokens"
 )
@@ -134,8 +135,8 @@ func (s *Server) ask(ctx context.Context, q *question, k *openaiserver.Kind, say
 		} else {
 			due = due.Add(s.options.TokenDelay)
 		}
-		if err := waitUntil(ctx, due); err != nil {
-			return err
+		if !pause.Until(ctx, due) {
+			return ctx.Err()
 		}
 		return say(piece)
 	})
@@ -143,20 +144,4 @@ func (s *Server) ask(ctx context.Context, q *question, k *openaiserver.Kind, say
 		s.ledger.read(q.id, response.Usage.CachedTokens) // no Served event will come
 	}
 	return response, err
-}
-
-// waitUntil waits, and returns ctx's error if it ends first.
-func waitUntil(ctx context.Context, due time.Time) error {
-	wait := time.Until(due)
-	if wait <= 0 {
-		return ctx.Err()
-	}
-	timer := time.NewTimer(wait)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-timer.C:
-		return nil
-	}
 }

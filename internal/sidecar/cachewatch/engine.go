@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/ragpilot/ragpilot/engines/kvevents"
+	"github.com/ragpilot/ragpilot/internal/base/pause"
 )
 
 // engine is one engine that is followed.
@@ -80,12 +81,7 @@ type backoff time.Duration
 func (b *backoff) sleep(ctx context.Context) {
 	d := max(time.Duration(*b), firstWait)
 	*b = backoff(min(2*d, longWait))
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-ctx.Done():
-	case <-t.C:
-	}
+	pause.For(ctx, d)
 }
 
 // look has detect look once more.

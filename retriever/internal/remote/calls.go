@@ -9,7 +9,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"sync/atomic"
 	"time"
 
@@ -18,6 +17,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 	"go.opentelemetry.io/otel/trace/noop"
 
+	"github.com/ragpilot/ragpilot/internal/base/pause"
 	"github.com/ragpilot/ragpilot/retriever/store"
 )
 
@@ -113,15 +113,10 @@ func WithCause(ctx context.Context, err error) error {
 	return fmt.Errorf("%w: %w", context.Cause(ctx), err)
 }
 
-const (
-	firstPause = 50 * time.Millisecond
-	maxPause   = time.Second
-)
-
 // Retry calls f until repeat is false for its error, Attempts times at most. Between two attempts it waits for half to all of a
 // time that doubles. The repeats are noted in the context's span.
 func (c *Calls) Retry(ctx context.Context, repeat func(error) bool, f func() error) error {
-	pause := firstPause
+	var pauses pause.Retries
 	for attempt := 1; ; attempt++ {
 		err := f()
 		if err == nil || !repeat(err) || attempt >= c.Attempts || ctx.Err() != nil {
@@ -129,14 +124,9 @@ func (c *Calls) Retry(ctx context.Context, repeat func(error) bool, f func() err
 		}
 		trace.SpanFromContext(ctx).AddEvent("retry", trace.WithAttributes(
 			attribute.Int("attempt", attempt), attribute.String("error.type", errorType(err))))
-		wait := time.NewTimer(pause/2 + rand.N(pause/2)) //nolint:gosec // spreads load, hides nothing
-		select {
-		case <-ctx.Done():
-			wait.Stop()
+		if !pauses.Wait(ctx) {
 			return err
-		case <-wait.C:
 		}
-		pause = min(2*pause, maxPause)
 	}
 }
 

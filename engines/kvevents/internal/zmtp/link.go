@@ -15,6 +15,8 @@ import (
 
 	"github.com/go-zeromq/zmq4"
 	"github.com/go-zeromq/zmq4/security/null"
+
+	"github.com/ragpilot/ragpilot/internal/base/pause"
 )
 
 // Link is one ZeroMQ connection. Reading and writing may be done at the same time, each by one goroutine. The library's
@@ -128,7 +130,7 @@ func Serve(ctx context.Context, l net.Listener, limit int, owners *sync.WaitGrou
 	for ctx.Err() == nil {
 		c, err := l.Accept()
 		if err != nil {
-			Sleep(ctx, 50*time.Millisecond) // out of file descriptors, say
+			pause.For(ctx, 50*time.Millisecond) // out of file descriptors, say
 			continue
 		}
 		select {
@@ -142,16 +144,6 @@ func Serve(ctx context.Context, l net.Listener, limit int, owners *sync.WaitGrou
 		default:
 			_ = c.Close()
 		}
-	}
-}
-
-// Sleep waits, at most until ctx ends.
-func Sleep(ctx context.Context, d time.Duration) {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-ctx.Done():
-	case <-t.C:
 	}
 }
 
