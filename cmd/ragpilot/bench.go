@@ -19,9 +19,9 @@ func newBench() *cobra.Command {
 	var timed, k int
 	var asJSON bool
 	cmd := newCommand("bench --trace T --blocks B", "Measure what planning costs: time, allocations, memory",
-		"Bench plans a trace, each request a first turn, and measures the last ones with the others live in the index.\n"+
-			"All contexts but 3 × --timed are live; the first --timed of the rest are timed one by one, the second are\n"+
-			"planned by one goroutine, the third by as many as there are processors.", func(cmd *cobra.Command) error {
+		`Bench plans a trace, each request a first turn, and measures the last ones with the others live in the index.
+All contexts but 3 × --timed are live; the first --timed of the rest are timed one by one, the second are
+planned by one goroutine, the third by as many as there are processors.`, func(cmd *cobra.Command) error {
 			if err := checkLimits(limited{"timed", timed, 1}, limited{"k", k, 0}); err != nil {
 				return err
 			}

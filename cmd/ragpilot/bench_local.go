@@ -29,8 +29,8 @@ type benchLocalFlags struct {
 func newBenchLocal() *cobra.Command {
 	var f benchLocalFlags
 	cmd := newCommand("local", "Measure the engine in this process: tokens a second, and memory",
-		"Local computes prompts of given lengths from an empty cache and generates an answer to each, several times in turn, and\n"+
-			"prints the best time of each in tokens a second, with the resident memory. No cache helps with the prompts.", f.run)
+		`Local computes prompts of given lengths from an empty cache and generates an answer to each, several times in turn, and
+prints the best time of each in tokens a second, with the resident memory. No cache helps with the prompts.`, f.run)
 	flags := cmd.Flags()
 	flags.StringVar(&f.model, "model", defaultModel, "GGUF `FILE`, folder, or the name of a model that can be pulled")
 	flags.IntVar(&f.threads, "threads", 1, "compute on `N` threads")

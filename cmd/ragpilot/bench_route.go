@@ -38,12 +38,12 @@ func newBenchRoute() *cobra.Command {
 	f := &routeFlags{}
 	cmd := newCommand("route (--trace T --blocks B | --workload NAME) --arrivals KIND",
 		"Compare ways to spread requests over replicas of an engine",
-		"Route replays a trace on several replicas, in virtual time on simulated ones or in real time on those at --engine, and\n"+
-			"compares: order and replica chosen together (joint), the same order spread by load or in turn, and prompts as\n"+
-			"retrieved that go to where their prefix is (prefix-only). Every arm starts with empty caches. The table tells the\n"+
-			"prompt tokens that were computed, their part that was read from caches, the largest share of one replica of the\n"+
-			"computed tokens of 500 requests as a multiple of the mean, the time to the first token, and how many times as much\n"+
-			"as the first arm is computed.", func(cmd *cobra.Command) error {
+		`Route replays a trace on several replicas, in virtual time on simulated ones or in real time on those at --engine, and
+compares: order and replica chosen together (joint), the same order spread by load or in turn, and prompts as
+retrieved that go to where their prefix is (prefix-only). Every arm starts with empty caches. The table tells the
+prompt tokens that were computed, their part that was read from caches, the largest share of one replica of the
+computed tokens of 500 requests as a multiple of the mean, the time to the first token, and how many times as much
+as the first arm is computed.`, func(cmd *cobra.Command) error {
 			f.maxTokensSet = cmd.Flags().Changed("max-tokens")
 			arrivals, err := f.check(cmd.Flags())
 			if err != nil {

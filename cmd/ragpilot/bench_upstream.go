@@ -24,8 +24,8 @@ type upstreamFlags struct {
 func newBenchUpstream() *cobra.Command {
 	f := &upstreamFlags{}
 	cmd := newCommand("upstream", "Serve the simulated engine over HTTP, to stand behind a sidecar",
-		"Upstream is an OpenAI-compatible server without a model: made-up answers, and a real prefix cache that reports\n"+
-			"cached tokens and, with --evict-url, what it loses. It runs until it is interrupted.", f.run)
+		`Upstream is an OpenAI-compatible server without a model: made-up answers, and a real prefix cache that reports
+cached tokens and, with --evict-url, what it loses. It runs until it is interrupted.`, f.run)
 	flags, o := cmd.Flags(), &f.options
 	flags.StringVar(&f.listen, "listen", "127.0.0.1:8000", "`ADDRESS` to listen on; port 0 takes a free one, and the address is printed")
 	flags.StringVar(&o.Model, "model", upstream.DefaultModel, "`MODEL` to be; requests may name any")

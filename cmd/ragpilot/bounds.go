@@ -22,12 +22,12 @@ type boundsFlags struct {
 func newBounds() *cobra.Command {
 	var f boundsFlags
 	cmd := newCommand("bounds --trace T --blocks B", "Print how much of a trace the best plan could save",
-		"Bounds prints upper bounds on the share of document tokens that any plan can save with an unlimited cache. Online,\n"+
-			"each request shares at most what it has in common with its nearest earlier request. Spread is the same for an\n"+
-			"order in which requests that are alike come late. Offline adds up the maximum spanning tree of all\n"+
-			"requests; groups also looks at triples and quadruples. Each figure includes the documents\n"+
-			"that a session retrieved before, which references save. Any is the smallest: no plan saves more, in whatever\n"+
-			"order the requests run.", f.run)
+		`Bounds prints upper bounds on the share of document tokens that any plan can save with an unlimited cache. Online,
+each request shares at most what it has in common with its nearest earlier request. Spread is the same for an
+order in which requests that are alike come late. Offline adds up the maximum spanning tree of all
+requests; groups also looks at triples and quadruples. Each figure includes the documents
+that a session retrieved before, which references save. Any is the smallest: no plan saves more, in whatever
+order the requests run.`, f.run)
 	flags := cmd.Flags()
 	flags.StringVar(&f.trace, "trace", "", "trace `FILE` (JSON lines, may end in .gz, - for standard input)")
 	flags.StringVar(&f.blocks, "blocks", "", "blocks `FILE` (JSON lines, may end in .gz)")

@@ -13,16 +13,16 @@ import (
 
 func newCache() *cobra.Command {
 	return newGroup("cache", "Look at what --cache-dir keeps, and delete it",
-		"Cache is about the folder that --cache-dir names for a model in this process: its keys and values, which hold the\n"+
-			"texts of prompts and answers in another form.", newCacheList(), newCacheRemove())
+		`Cache is about the folder that --cache-dir names for a model in this process: its keys and values, which hold the
+texts of prompts and answers in another form.`, newCacheList(), newCacheRemove())
 }
 
 func newCacheList() *cobra.Command {
 	return &cobra.Command{
 		Use:   "ls DIR",
 		Short: "List models, blocks and damage, with every checksum checked",
-		Long: "Ls reads all of the folder, also while an engine uses it. A block is the keys and values of 16 tokens. Damaged\n" +
-			"blocks do no harm: an engine computes them again. Exit status: 0, also with damage; 1 if the folder cannot be read.",
+		Long: `Ls reads all of the folder, also while an engine uses it. A block is the keys and values of 16 tokens. Damaged
+blocks do no harm: an engine computes them again. Exit status: 0, also with damage; 1 if the folder cannot be read.`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			all, err := local.InspectDisk(args[0])
@@ -48,8 +48,8 @@ func newCacheRemove() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "rm DIR (FOLDER | --all)",
 		Short: "Delete what engines have written: one FOLDER of the list, or all",
-		Long: "Rm deletes the files of one line of ls, or of all. Files that no engine wrote stay. It is refused while an engine\n" +
-			"writes to the folder.",
+		Long: `Rm deletes the files of one line of ls, or of all. Files that no engine wrote stay. It is refused while an engine
+writes to the folder.`,
 		Args: cobra.RangeArgs(1, 2),
 		RunE: func(_ *cobra.Command, args []string) error {
 			switch {

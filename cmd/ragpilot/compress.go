@@ -32,12 +32,12 @@ const llamaSlot = "llama-slot"
 func newCompress() *cobra.Command {
 	f := &compressFlags{}
 	cmd := newCommand("compress", "Compress a folder of documents for a task, for a model in this process or a llama-server",
-		"Compress lets a model read a folder of documents once, keeps of what it computed the part that matters to a task, and\n"+
-			"writes it to a file. Chat --context and engine serve --context answer questions behind it at once. What matters is\n"+
-			"what notes on the documents attend to: notes of yours are far better than those of a small model (docs/compression.md).\n"+
-			"The file is for the same model and the same vector instructions. Anyone who can read it can find out what the documents\n"+
-			"say: only the user may read it.\n"+
-			"With --format llama-slot it is a slot file of llama-server, for the same GGUF file, with a note beside it (docs/llamacpp.md).", f.run)
+		`Compress lets a model read a folder of documents once, keeps of what it computed the part that matters to a task, and
+writes it to a file. Chat --context and engine serve --context answer questions behind it at once. What matters is
+what notes on the documents attend to: notes of yours are far better than those of a small model (docs/compression.md).
+The file is for the same model and the same vector instructions. Anyone who can read it can find out what the documents
+say: only the user may read it.
+With --format llama-slot it is a slot file of llama-server, for the same GGUF file, with a note beside it (docs/llamacpp.md).`, f.run)
 	f.register(cmd.Flags())
 	return cmd
 }

@@ -33,11 +33,11 @@ type demoFlags struct {
 func newDemo() *cobra.Command {
 	var f demoFlags
 	cmd := newCommand("demo", "Run a chat over real documents without and with ragpilot, and show the saving",
-		"Demo lets several users ask questions in turn, retrieves once for each question, and sends the same blocks twice:\n"+
-			"as retrieved and in full, and planned by ragpilot. Without flags a small language model runs in this process, over\n"+
-			"a few short documents; it is fetched once. Where that is not possible, and with --engine sim, the documents are\n"+
-			"ragpilot's own documentation and the engine is a simulator with a real prefix cache and a made-up clock. A table\n"+
-			"goes to standard output, a picture to a file.", f.run)
+		`Demo lets several users ask questions in turn, retrieves once for each question, and sends the same blocks twice:
+as retrieved and in full, and planned by ragpilot. Without flags a small language model runs in this process, over
+a few short documents; it is fetched once. Where that is not possible, and with --engine sim, the documents are
+ragpilot's own documentation and the engine is a simulator with a real prefix cache and a made-up clock. A table
+goes to standard output, a picture to a file.`, f.run)
 	flags := cmd.Flags()
 	flags.StringVar(&f.docs, "docs", "", "folder of text and Markdown files in place of the built-in documentation: `DIR`")
 	flags.StringVar(&f.script, "script", "",

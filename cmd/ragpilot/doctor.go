@@ -35,12 +35,14 @@ func newDoctor() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "doctor [--engine URL|local]",
 		Short: "Find out why an engine reuses nothing",
-		Long: "Doctor asks an engine (vLLM, SGLang, llama.cpp, or any OpenAI-compatible server) what it is and how it was started,\n" +
-			"sends it a few made-up prompts, and says what keeps it from reusing prefixes, from telling so, or from telling\n" +
-			"what it evicts. No prompt of a user is sent. llama.cpp's slots are overwritten by the probes.\n\n" +
-			"With --engine local it examines a model in this process, and says whether the model suits --reuse blocks: how far the\n" +
-			"tokens that a question attends to most are those that the answer attends to.\n\n" +
-			"Exit status: 0 without problems, 1 with some, 2 for a command line that makes no sense.",
+		Long: `Doctor asks an engine (vLLM, SGLang, llama.cpp, or any OpenAI-compatible server) what it is and how it was started,
+sends it a few made-up prompts, and says what keeps it from reusing prefixes, from telling so, or from telling
+what it evicts. No prompt of a user is sent. llama.cpp's slots are overwritten by the probes.
+
+With --engine local it examines a model in this process, and says whether the model suits --reuse blocks: how far the
+tokens that a question attends to most are those that the answer attends to.
+
+Exit status: 0 without problems, 1 with some, 2 for a command line that makes no sense.`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if err := cobra.NoArgs(cmd, args); err != nil {
 				return usageError{err}

@@ -48,9 +48,9 @@ type engineServeFlags struct {
 func newEngineServe() *cobra.Command {
 	f := &engineServeFlags{}
 	cmd := newCommand("serve", "Serve the local engine over HTTP, as an inference server would",
-		"Serve runs a small language model on this machine's processor and answers OpenAI's API for completions, with the\n"+
-			"tokenizer, the metrics and the cache events of a vLLM server: what talks to one can be tried without a GPU. It is\n"+
-			"not a fast engine. Without keys and without TLS: listen where you trust all. SIGTERM lets running answers end, a second one does not.",
+		`Serve runs a small language model on this machine's processor and answers OpenAI's API for completions, with the
+tokenizer, the metrics and the cache events of a vLLM server: what talks to one can be tried without a GPU. It is
+not a fast engine. Without keys and without TLS: listen where you trust all. SIGTERM lets running answers end, a second one does not.`,
 		f.run)
 	f.register(cmd.Flags())
 	return cmd

@@ -120,10 +120,10 @@ func newEvalGenerate() *cobra.Command {
 	var n int
 	var out string
 	cmd := newCommand("generate --rows N", "Write made-up rows for eval",
-		"Generate writes rows whose blocks state made-up facts, each row with one block that has the answer and others that say\n"+
-			"the same of other things. --task has harder ones: a corpus of people, projects and memberships whose questions join\n"+
-			"several blocks (CacheNotes), codes among sentences without facts, variables that hand on a value, and frequent words\n"+
-			"(the kinds of RULER). The same flags give the same bytes everywhere.", func(cmd *cobra.Command) error {
+		`Generate writes rows whose blocks state made-up facts, each row with one block that has the answer and others that say
+the same of other things. --task has harder ones: a corpus of people, projects and memberships whose questions join
+several blocks (CacheNotes), codes among sentences without facts, variables that hand on a value, and frequent words
+(the kinds of RULER). The same flags give the same bytes everywhere.`, func(cmd *cobra.Command) error {
 			if n < 1 {
 				return fmt.Errorf("--rows %d: want at least 1", n)
 			}

@@ -34,8 +34,8 @@ func newRoot() *cobra.Command {
 	root := &cobra.Command{
 		Use:   "ragpilot",
 		Short: "Make inference engines reuse the context they have already read",
-		Long: "ragpilot puts retrieved blocks into prompts so that the engine's prefix cache is reused:\nindex, reorder, dedup, " +
-			"annotate. Every flag can also be set as RAGPILOT_<FLAG>, for example RAGPILOT_POLICY.",
+		Long: `ragpilot puts retrieved blocks into prompts so that the engine's prefix cache is reused:
+index, reorder, dedup, annotate. Every flag can also be set as RAGPILOT_<FLAG>, for example RAGPILOT_POLICY.`,
 		SilenceUsage:  true,
 		SilenceErrors: true,
 		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {

@@ -43,11 +43,12 @@ type memoryBenchFlags struct {
 func newMemoryBench() *cobra.Command {
 	var f memoryBenchFlags
 	cmd := newCommand("bench", "Measure whether memories are found, and what their prompts cost",
-		"Bench states made-up facts of several users and asks paraphrased questions: after the facts alone, after updates\n"+
-			"and deletions, and after turns of chat. It prints the recall, the times, and for the chat the prompt tokens that an engine\n"+
-			"with a prefix cache computes: without a memory, with the whole history, with the top k, and with ragpilot's memory. No\n"+
-			"option of the memory is set. The same seed gives the same users everywhere.\n\n"+
-			"With --load it fills one user's store with many memories, and measures time, memory and disk.", f.run)
+		`Bench states made-up facts of several users and asks paraphrased questions: after the facts alone, after updates
+and deletions, and after turns of chat. It prints the recall, the times, and for the chat the prompt tokens that an engine
+with a prefix cache computes: without a memory, with the whole history, with the top k, and with ragpilot's memory. No
+option of the memory is set. The same seed gives the same users everywhere.
+
+With --load it fills one user's store with many memories, and measures time, memory and disk.`, f.run)
 	flags := cmd.Flags()
 	flags.StringVar(&f.data, "data", "", "`FILE` of conversations and questions (JSON lines, see docs/memory.md) in place of generated users")
 	flags.Uint64Var(&f.generator.Seed, "seed", 1, "`NUMBER` that all random choices follow from")

@@ -27,10 +27,11 @@ func newMemoryReembed() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "reembed FILE|FOLDER",
 		Short: "Make the vectors of stored memories anew, with another embedder",
-		Long: "Reembed brings a SQLite store of memories, or every store (*.db) in the folder of serve's --memory-dir, to an embedder.\n" +
-			"Vectors of another one are removed, all at once, and made anew; until one is, its memory is found by its words. A store\n" +
-			"that is the embedder's already only has missing vectors made. If it is interrupted, running it again goes on.\n\n" +
-			"Servers may go on using the stores. One with another embedder fails from then on, or searches by words with auto.",
+		Long: `Reembed brings a SQLite store of memories, or every store (*.db) in the folder of serve's --memory-dir, to an embedder.
+Vectors of another one are removed, all at once, and made anew; until one is, its memory is found by its words. A store
+that is the embedder's already only has missing vectors made. If it is interrupted, running it again goes on.
+
+Servers may go on using the stores. One with another embedder fails from then on, or searches by words with auto.`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error { return reembed(cmd, args[0], s) },
 	}

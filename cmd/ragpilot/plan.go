@@ -21,10 +21,11 @@ func newPlan() *cobra.Command {
 	var offline bool
 	var concurrency int
 	cmd := newCommand("plan --trace T --blocks B", "Plan a trace: one JSON line per request in execution order",
-		"Plan reads recorded retrieval and writes how each request would be sent, one JSON line per request:\n"+
-			`{"id","session","turn","docs","refs","hint"}`+"\n\n"+
-			"Online (the default) line i depends on the first i lines of the trace only, and is written before line i+1\n"+
-			"is read. With --offline all requests are planned together and may run in another order.", func(cmd *cobra.Command) error {
+		`Plan reads recorded retrieval and writes how each request would be sent, one JSON line per request:
+{"id","session","turn","docs","refs","hint"}
+
+Online (the default) line i depends on the first i lines of the trace only, and is written before line i+1
+is read. With --offline all requests are planned together and may run in another order.`, func(cmd *cobra.Command) error {
 			set, err := f.settings(policy)
 			if err != nil {
 				return err

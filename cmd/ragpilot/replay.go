@@ -31,13 +31,14 @@ type replayFlags struct {
 func newReplay() *cobra.Command {
 	var f replayFlags
 	cmd := newCommand("replay --trace T --blocks B --policy P[,P…]", "Run a trace through an engine, policies side by side",
-		"Replay plans a trace and sends it, one request at a time, to the simulator or to a real engine, once for each\n"+
-			"policy, and compares what was read from the prefix cache. The simulator keeps a real block-hash prefix cache;\n"+
-			"its times are a model. Every policy starts with an empty cache: a fresh simulator, or a first prompt line of\n"+
-			"its own on a real engine. Later turns resend the recorded answers.\n\n"+
-			"With --arrivals, conversations begin by a clock or by a number of users and wait for each other: in virtual time\n"+
-			"on the simulator, in real time on a real engine. Reported are times to the first and the last token, output\n"+
-			"tokens per second and hit ratios, and with --find-rate the rate that each policy sustains.", func(cmd *cobra.Command) error {
+		`Replay plans a trace and sends it, one request at a time, to the simulator or to a real engine, once for each
+policy, and compares what was read from the prefix cache. The simulator keeps a real block-hash prefix cache;
+its times are a model. Every policy starts with an empty cache: a fresh simulator, or a first prompt line of
+its own on a real engine. Later turns resend the recorded answers.
+
+With --arrivals, conversations begin by a clock or by a number of users and wait for each other: in virtual time
+on the simulator, in real time on a real engine. Reported are times to the first and the last token, output
+tokens per second and hit ratios, and with --find-rate the rate that each policy sustains.`, func(cmd *cobra.Command) error {
 			arrivals, err := f.load.check(cmd.Flags())
 			if err != nil {
 				return err

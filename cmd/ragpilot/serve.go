@@ -37,10 +37,10 @@ type serveFlags struct {
 func newServe() *cobra.Command {
 	f := serveFlags{config: settings.Default()}
 	cmd := newCommand("serve", "Run the HTTP server that stands in front of an engine",
-		"Serve answers the HTTP API of ContextPilot and forwards /v1/* to an engine or a cloud provider, with its context\n"+
-			"reordered. Settings come from --config, the reference's CONTEXTPILOT_* variables, RAGPILOT_* variables and flags;\n"+
-			"later ones win. SIGHUP reads them again: keys, limits, log level, hold-out share, shadow mode, engines whose cache\n"+
-			"events are followed, and certificates change without a restart. SIGTERM lets running answers end, a second one does not.", f.run)
+		`Serve answers the HTTP API of ContextPilot and forwards /v1/* to an engine or a cloud provider, with its context
+reordered. Settings come from --config, the reference's CONTEXTPILOT_* variables, RAGPILOT_* variables and flags;
+later ones win. SIGHUP reads them again: keys, limits, log level, hold-out share, shadow mode, engines whose cache
+events are followed, and certificates change without a restart. SIGTERM lets running answers end, a second one does not.`, f.run)
 	f.register(cmd.Flags())
 	return cmd
 }

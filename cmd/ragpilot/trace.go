@@ -30,9 +30,9 @@ type genFlags struct {
 func newTraceGen() *cobra.Command {
 	var f genFlags
 	cmd := newCommand("gen --trace T --blocks B", "Make a synthetic trace and its blocks",
-		"Gen writes a synthetic trace and its blocks. The same flags give the same bytes everywhere. Without --workload,\n"+
-			"requests come from topics, as the flags describe; flags also change named workloads. A summary goes to\n"+
-			"standard error.", f.run)
+		`Gen writes a synthetic trace and its blocks. The same flags give the same bytes everywhere. Without --workload,
+requests come from topics, as the flags describe; flags also change named workloads. A summary goes to
+standard error.`, f.run)
 	flags := cmd.Flags()
 	flags.StringVar(&f.trace, "trace", "", "trace `FILE` to write (may end in .gz, - for standard output)")
 	flags.StringVar(&f.blocks, "blocks", "", "blocks `FILE` to write (may end in .gz, - for standard output)")
@@ -157,9 +157,9 @@ type cutFlags struct {
 func newTraceCut() *cobra.Command {
 	var f cutFlags
 	cmd := newCommand("cut --trace T --out F", "Keep the first documents, requests or sessions of a trace",
-		"Cut writes a trace with fewer documents or requests: of each request its first --k documents, the first --contexts\n"+
-			"requests, and of these the requests of the first --sessions sessions. A plan made with plan --k N belongs to the\n"+
-			"trace that cut --k N writes.", f.run)
+		`Cut writes a trace with fewer documents or requests: of each request its first --k documents, the first --contexts
+requests, and of these the requests of the first --sessions sessions. A plan made with plan --k N belongs to the
+trace that cut --k N writes.`, f.run)
 	flags := cmd.Flags()
 	flags.StringVar(&f.trace, "trace", "", "trace `FILE` (JSON lines, may end in .gz, - for standard input)")
 	flags.StringVar(&f.out, "out", "", "`FILE` to write (may end in .gz, - for standard output)")

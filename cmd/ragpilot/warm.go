@@ -18,9 +18,9 @@ import (
 func newWarm() *cobra.Command {
 	var f chatFlags
 	cmd := newCommand("warm", "Compute all blocks of a folder of documents once, for chat with --reuse blocks",
-		"Warm cuts the documents into blocks as chat does, computes each behind the beginning of chat's prompts, and keeps the\n"+
-			"keys and values in --cache-dir. chat with the same --docs, --cache-dir and --model, and with --reuse blocks or hybrid, then\n"+
-			"answers without computing them. Blocks that are there already are not computed again, so that an interrupted run goes on.", f.warm)
+		`Warm cuts the documents into blocks as chat does, computes each behind the beginning of chat's prompts, and keeps the
+keys and values in --cache-dir. chat with the same --docs, --cache-dir and --model, and with --reuse blocks or hybrid, then
+answers without computing them. Blocks that are there already are not computed again, so that an interrupted run goes on.`, f.warm)
 	flags := cmd.Flags()
 	flags.StringVar(&f.docs, "docs", "", "folder of documents: text, Markdown, HTML, PDF; empty: a few short ones that are built in: `DIR`")
 	flags.StringVar(&f.model, "model", "", "a GGUF file, a folder, or the name of a model that can be pulled: `MODEL`; empty: "+defaultModel)
