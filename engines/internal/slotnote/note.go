@@ -64,16 +64,7 @@ func Write(file string, n Note) error {
 	if err != nil {
 		return err
 	}
-	dir, name := filepath.Split(filepath.Clean(file))
-	if dir == "" {
-		dir = "."
-	}
-	root, err := os.OpenRoot(dir)
-	if err != nil {
-		return err
-	}
-	defer root.Close()
-	return durable.WriteFile(root, name+Ending, name+Ending+".tmp", append(data, '\n'))
+	return durable.WritePath(filepath.Clean(file)+Ending, append(data, '\n'))
 }
 
 // Read reads the note of a file.

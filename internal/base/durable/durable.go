@@ -53,3 +53,14 @@ func WriteFile(root *os.Root, name, temp string, data []byte) error {
 	}
 	return nil
 }
+
+// WritePath is [WriteFile] for a file that is named by its path.
+func WritePath(path string, data []byte) error {
+	dir, name := filepath.Dir(path), filepath.Base(path)
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return err
+	}
+	defer root.Close()
+	return WriteFile(root, name, name+".tmp", data)
+}

@@ -173,19 +173,11 @@ func Write(path string, h Header, pages [][]byte) error {
 	for _, p := range pages {
 		data = append(data, p...)
 	}
-	dir, name := filepath.Split(filepath.Clean(path))
-	if dir == "" {
-		dir = "."
-	}
-	root, err := os.OpenRoot(dir)
-	if err != nil {
+	path = filepath.Clean(path)
+	if err := durable.WritePath(path, data); err != nil {
 		return err
 	}
-	defer root.Close()
-	if err := durable.WriteFile(root, name, name+".tmp", data); err != nil {
-		return err
-	}
-	return durable.SyncDir(dir)
+	return durable.SyncDir(filepath.Dir(path))
 }
 
 // File is an open context. It is all in memory.
