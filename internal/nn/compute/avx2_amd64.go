@@ -216,12 +216,17 @@ func softmaxVectors(x []float32) float32 {
 	for i := lanes; i < len(x); i += lanes {
 		most = most.Max(load((*vec)(x[i:])))
 	}
-	most = most.Max(most.Select128FromPair(1, 0, most))
-	most = most.Max(most.SelectFromPairGrouped(2, 3, 0, 1, most))
-	most = most.Max(most.SelectFromPairGrouped(1, 0, 3, 2, most))
 	var sums vec
-	exps256(&x[0], len(x), most.GetLo().GetElem(0), &sums)
+	exps256(&x[0], len(x), largest(most), &sums)
 	return addVec(&sums)
+}
+
+// largest returns the largest lane.
+func largest(v vector) float32 {
+	v = v.Max(v.Select128FromPair(1, 0, v))
+	v = v.Max(v.SelectFromPairGrouped(2, 3, 0, 1, v))
+	v = v.Max(v.SelectFromPairGrouped(1, 0, 3, 2, v))
+	return v.GetLo().GetElem(0)
 }
 
 // exps256 replaces the n numbers of x, a positive multiple of 8, by e to their differences from the largest, and adds them up in 8 lanes.

@@ -77,11 +77,8 @@ func softmaxWide(x []float32) float32 {
 		wide = wide.Max(loadWide((*wideVec)(x[i:])))
 	}
 	most := wide.GetLo().Max(wide.GetHi())
-	most = most.Max(most.Select128FromPair(1, 0, most))
-	most = most.Max(most.SelectFromPairGrouped(2, 3, 0, 1, most))
-	most = most.Max(most.SelectFromPairGrouped(1, 0, 3, 2, most))
 	var sums vec
-	exps512(&x[0], len(x), most.GetLo().GetElem(0), &sums)
+	exps512(&x[0], len(x), largest(most), &sums)
 	return addVec(&sums)
 }
 
