@@ -1,6 +1,7 @@
 package elastic
 
 import (
+	"cmp"
 	"regexp"
 
 	"github.com/ragpilot/ragpilot/retriever/internal/remote"
@@ -39,15 +40,12 @@ var (
 	dottedName = regexp.MustCompile(`^[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*$`)
 )
 
-func (l Layout) check() error {
-	return remote.CheckLayout([]remote.Field{
-		{Field: "ID", Name: l.ID},
-		{Field: "Text", Name: l.Text},
-		{Field: "Version", Name: l.Version},
-		{Field: "Metadata", Name: l.Metadata},
-		{Field: "Tenant", Name: l.Tenant},
-		{Field: "Vector", Name: l.Vector},
-	}, map[string]string{facetsField: "what filters ask for", numbersField: "what filters ask for"}, func(name string) bool {
+// complete fills in what is empty, and checks the names.
+func (l *Layout) complete() error {
+	l.Vector = cmp.Or(l.Vector, "vector")
+	fields := append(remote.Layout(&l.ID, &l.Text, &l.Version, &l.Metadata, l.Tenant), remote.Field{Field: "Vector", Name: l.Vector})
+	taken := map[string]string{facetsField: "what filters ask for", numbersField: "what filters ask for"}
+	return remote.CheckLayout(fields, taken, func(name string) bool {
 		return plainName.MatchString(name) || l.Mapped && dottedName.MatchString(name)
 	})
 }

@@ -100,11 +100,7 @@ const maxCandidates = 10_000
 
 // withDefaults returns a checked copy of o with all fields set.
 func (o Options) withDefaults() (Options, error) {
-	o.Layout.ID = cmp.Or(o.Layout.ID, "id")
-	o.Layout.Text = cmp.Or(o.Layout.Text, "text")
-	o.Layout.Version = cmp.Or(o.Layout.Version, "version")
-	o.Layout.Metadata = cmp.Or(o.Layout.Metadata, "metadata")
-	o.Layout.Vector = cmp.Or(o.Layout.Vector, "vector")
+	layout := o.Layout.complete()
 	o.Candidates = cmp.Or(o.Candidates, DefaultCandidates)
 	o.RankConstant = cmp.Or(o.RankConstant, DefaultRankConstant)
 	o.Passages.Characters = cmp.Or(o.Passages.Characters, 150)
@@ -121,7 +117,7 @@ func (o Options) withDefaults() (Options, error) {
 			o.Mode = store.Hybrid
 		}
 	}
-	return o, errors.Join(o.checkServer(), o.checkSearch(), o.Layout.check())
+	return o, errors.Join(o.checkServer(), o.checkSearch(), layout)
 }
 
 func (o Options) checkServer() error {

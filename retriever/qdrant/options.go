@@ -107,10 +107,7 @@ type Options struct {
 
 // withDefaults returns a checked copy of o with all fields set.
 func (o Options) withDefaults() (Options, error) {
-	o.Layout.ID = cmp.Or(o.Layout.ID, "id")
-	o.Layout.Text = cmp.Or(o.Layout.Text, "text")
-	o.Layout.Version = cmp.Or(o.Layout.Version, "version")
-	o.Layout.Metadata = cmp.Or(o.Layout.Metadata, "metadata")
+	layout := o.Layout.complete()
 	o.SparseVector = cmp.Or(o.SparseVector, DefaultSparseVector)
 	o.Candidates = cmp.Or(o.Candidates, DefaultCandidates)
 	o.Timeout = cmp.Or(o.Timeout, DefaultTimeout)
@@ -120,7 +117,7 @@ func (o Options) withDefaults() (Options, error) {
 	if o.Mode == store.Auto {
 		o.Mode = o.modeOfEmbedders()
 	}
-	return o, errors.Join(o.checkServer(), o.checkSearch(), o.Layout.check())
+	return o, errors.Join(o.checkServer(), o.checkSearch(), layout)
 }
 
 func (o Options) modeOfEmbedders() store.Mode {

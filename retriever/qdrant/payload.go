@@ -129,14 +129,10 @@ type Layout struct {
 
 var plainKey = regexp.MustCompile(`^[A-Za-z0-9_-]+$`)
 
-func (l Layout) check() error {
-	return remote.CheckLayout([]remote.Field{
-		{Field: "ID", Name: l.ID},
-		{Field: "Text", Name: l.Text},
-		{Field: "Version", Name: l.Version},
-		{Field: "Metadata", Name: l.Metadata},
-		{Field: "Tenant", Name: l.Tenant},
-	}, map[string]string{}, plainKey.MatchString)
+// complete fills in what is empty, and checks the names.
+func (l *Layout) complete() error {
+	fields := remote.Layout(&l.ID, &l.Text, &l.Version, &l.Metadata, l.Tenant)
+	return remote.CheckLayout(fields, map[string]string{}, plainKey.MatchString)
 }
 
 // tenants reports whether documents have owners.

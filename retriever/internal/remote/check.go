@@ -1,6 +1,7 @@
 package remote
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -30,6 +31,12 @@ func CheckNumbers(numbers ...Number) error {
 
 // Field is a field of Options.Layout, and what it names.
 type Field struct{ Field, Name string }
+
+// Layout gives the fields that every layout has their defaults where they are empty, and returns them.
+func Layout(id, text, version, metadata *string, tenant string) []Field {
+	*id, *text, *version, *metadata = cmp.Or(*id, "id"), cmp.Or(*text, "text"), cmp.Or(*version, "version"), cmp.Or(*metadata, "metadata")
+	return []Field{{"ID", *id}, {"Text", *text}, {"Version", *version}, {"Metadata", *metadata}, {"Tenant", tenant}}
+}
 
 // CheckLayout returns an error if a name is not valid or is given to two fields. taken has what names mean already.
 func CheckLayout(fields []Field, taken map[string]string, valid func(name string) bool) error {
