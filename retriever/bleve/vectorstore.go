@@ -30,10 +30,8 @@ func (s *Store) SimilaritySearch(
 	return vectorstore.Search(ctx, s.backend, query, numDocuments, options)
 }
 
-func (s *Store) backend(o *vectorstores.Options) (vectorstore.Backend, error) {
-	b := vectorstore.Backend{Package: "bleve", Store: s, NoTenants: "open a store for each owner"}
-	if o.Embedder != nil {
-		return b, vectorstore.Refused("WithEmbedder", "the store compares words, and has no vectors")
+func (s *Store) backend(*vectorstores.Options) vectorstore.Backend {
+	return vectorstore.Backend{
+		Package: "bleve", Store: s, NoTenants: "open a store for each owner", NoEmbedder: "the store compares words, and has no vectors",
 	}
-	return b, nil
 }

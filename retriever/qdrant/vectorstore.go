@@ -40,22 +40,18 @@ func (x *Index) SimilaritySearch(
 	return vectorstore.Search(ctx, x.backend, query, numDocuments, options)
 }
 
-func (x *Index) backend(o *vectorstores.Options) (vectorstore.Backend, error) {
+func (x *Index) backend(o *vectorstores.Options) vectorstore.Backend {
 	y := *x // a connection, and the options of one call
 	b := vectorstore.Backend{
 		Package: "qdrant", Store: &y, Tenants: x.opts.Layout.tenants(), Name: x.opts.Collection,
-		NoTenants: "set Options.Layout.Tenant", Words: x.opts.Mode == store.Lexical, Similarities: x.opts.Mode == store.Dense,
-	}
-	if o.Embedder != nil {
-		if x.opts.Embedder == nil {
-			return b, vectorstore.Refused("WithEmbedder", "the collection is opened without dense vectors: set Options.Embedder")
-		}
-		y.opts.Embedder = o.Embedder
+		NoTenants: "set Options.Layout.Tenant",
+		Embedder:  &y.opts.Embedder, NoEmbedder: "the collection is opened without dense vectors: set Options.Embedder",
+		Words: x.opts.Mode == store.Lexical, Similarities: x.opts.Mode == store.Dense,
 	}
 	if f, own := o.Filters.(*api.Filter); own {
 		y.filter, o.Filters = both(x.filter, f), nil
 	}
-	return b, nil
+	return b
 }
 
 // both is the condition that both filters fit; a nil one restricts nothing.

@@ -24,21 +24,21 @@ func filter(v any) (store.Filter, error) {
 	}
 	var fields map[string]any
 	if reflect.TypeOf(v).Kind() != reflect.Map {
-		return store.Filter{}, Refused("WithFilters", "a %T, want a store.Filter or a map", v)
+		return store.Filter{}, refused("WithFilters", "a %T, want a store.Filter or a map", v)
 	}
 	raw, err := json.Marshal(v)
 	if err == nil {
 		fields, err = decoded(raw)
 	}
 	if err != nil {
-		return store.Filter{}, Refused("WithFilters", "a %T: %v", v, err)
+		return store.Filter{}, refused("WithFilters", "a %T: %v", v, err)
 	}
 	f, err := clauses(fields)
 	if err == nil {
 		err = f.Check()
 	}
 	if err != nil {
-		return f, Refused("WithFilters", "%v", err)
+		return f, refused("WithFilters", "%v", err)
 	}
 	return f, nil
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/tmc/langchaingo/schema"
 	"github.com/tmc/langchaingo/vectorstores"
 
+	"github.com/ragpilot/ragpilot/embed"
 	"github.com/ragpilot/ragpilot/retriever/store"
 )
 
@@ -29,26 +30,41 @@ type Backend struct {
 	Name    string
 	// NoTenants says how to get tenants.
 	NoTenants string
+	// Embedder is where the store has its embedder, which the call's takes the place of. NoEmbedder says why there is none.
+	Embedder   *embed.Embedder
+	NoEmbedder string
 	// Words says that Options.Mode lets searches compare words alone.
 	Words bool
 	// Similarities says that scores are similarities with a scale of their own. Others are given as shares of the best.
 	Similarities bool
 }
 
-// Open returns the backend for options. It takes what the store honours itself, WithEmbedder and filters in the terms of
-// its server, out of them.
-type Open func(*vectorstores.Options) (Backend, error)
+// Open returns the backend for options. It takes filters in the terms of the store's server out of them.
+type Open func(*vectorstores.Options) Backend
+
+// with opens the backend for one call, with the call's embedder.
+func (open Open) with(o *vectorstores.Options) (Backend, error) {
+	b := open(o)
+	switch {
+	case o.Embedder == nil:
+	case b.Embedder == nil || *b.Embedder == nil:
+		return b, refused("WithEmbedder", "%s", b.NoEmbedder)
+	default:
+		*b.Embedder = o.Embedder
+	}
+	return b, nil
+}
 
 // Add stores documents and returns their IDs, without those that the deduplicater knows.
 func Add(ctx context.Context, open Open, docs []schema.Document, options []vectorstores.Option) ([]string, error) {
 	o := read(options)
-	b, err := open(&o)
+	b, err := open.with(&o)
 	if err == nil {
 		switch {
 		case o.ScoreThreshold != 0:
-			err = Refused("WithScoreThreshold", "it is for SimilaritySearch")
+			err = refused("WithScoreThreshold", "it is for SimilaritySearch")
 		case o.Filters != nil:
-			err = Refused("WithFilters", "it is for SimilaritySearch")
+			err = refused("WithFilters", "it is for SimilaritySearch")
 		}
 	}
 	if err != nil {
@@ -77,7 +93,7 @@ func Add(ctx context.Context, open Open, docs []schema.Document, options []vecto
 // Search returns the n documents that fit best, best first, of those that score at least the threshold.
 func Search(ctx context.Context, open Open, text string, n int, options []vectorstores.Option) ([]schema.Document, error) {
 	o := read(options)
-	b, err := open(&o)
+	b, err := open.with(&o)
 	if err != nil {
 		return nil, fmt.Errorf("%s: similarity search: %w", b.Package, err)
 	}
@@ -93,11 +109,11 @@ func (b Backend) query(o vectorstores.Options, text string, n int) (q store.Quer
 	case n < 1:
 		return q, fmt.Errorf("%w: numDocuments = %d, want at least 1", store.ErrBadQuery, n)
 	case !(o.ScoreThreshold >= 0 && o.ScoreThreshold <= 1): // NaN is neither
-		return q, Refused("WithScoreThreshold", "%v, want 0 to 1", o.ScoreThreshold)
+		return q, refused("WithScoreThreshold", "%v, want 0 to 1", o.ScoreThreshold)
 	case o.Deduplicater != nil:
-		return q, Refused("WithDeduplicater", "it is for AddDocuments")
+		return q, refused("WithDeduplicater", "it is for AddDocuments")
 	case o.Embedder != nil && b.Words:
-		return q, Refused("WithEmbedder", "Options.Mode is store.Lexical: the search compares words, and no vectors")
+		return q, refused("WithEmbedder", "Options.Mode is store.Lexical: the search compares words, and no vectors")
 	}
 	q = store.Query{Text: text, K: n}
 	if q.Tenant, err = b.tenant(o); err != nil {
@@ -142,17 +158,17 @@ func share(score, best float64) float64 {
 func (b Backend) tenant(o vectorstores.Options) (string, error) {
 	switch {
 	case b.Tenants && o.NameSpace == "":
-		return "", Refused("WithNameSpace", "it is not set, and the store has tenants: the name space says whose documents are meant")
+		return "", refused("WithNameSpace", "it is not set, and the store has tenants: the name space says whose documents are meant")
 	case !b.Tenants && o.NameSpace != "" && o.NameSpace != b.Name:
-		return "", Refused("WithNameSpace", "%q, and the store has no tenants: %s", o.NameSpace, b.NoTenants)
+		return "", refused("WithNameSpace", "%q, and the store has no tenants: %s", o.NameSpace, b.NoTenants)
 	case b.Tenants:
 		return o.NameSpace, nil
 	}
 	return "", nil
 }
 
-// Refused is the error about an option of package vectorstores.
-func Refused(option, format string, args ...any) error {
+// refused is the error about an option of package vectorstores.
+func refused(option, format string, args ...any) error {
 	return fmt.Errorf("%w: vectorstores.%s: %s", store.ErrBadOption, option, fmt.Sprintf(format, args...))
 }
 
