@@ -14,6 +14,7 @@ import (
 	"github.com/ragpilot/ragpilot/contextpilot"
 	"github.com/ragpilot/ragpilot/contextpilot/history"
 	"github.com/ragpilot/ragpilot/internal/prompt/markup"
+	"github.com/ragpilot/ragpilot/internal/testkit"
 )
 
 type fataler interface {
@@ -23,11 +24,7 @@ type fataler interface {
 
 func newPilot(t fataler) *contextpilot.Pilot {
 	t.Helper()
-	pilot, err := contextpilot.New(contextpilot.Config{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return pilot
+	return testkit.Must(contextpilot.New(contextpilot.Config{}))(t)
 }
 
 func block(id, text string) contextpilot.Block { return contextpilot.Block{ID: id, Text: text} }

@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/ragpilot/ragpilot/contextpilot"
+	"github.com/ragpilot/ragpilot/internal/testkit"
 )
 
 // blocks makes blocks of IDs; equal IDs are equal blocks.
@@ -22,11 +23,7 @@ func blocks(ids ...string) []contextpilot.Block {
 
 func newPilot(t testing.TB, cfg contextpilot.Config) *contextpilot.Pilot {
 	t.Helper()
-	p, err := contextpilot.New(cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return p
+	return testkit.Must(contextpilot.New(cfg))(t)
 }
 
 // sent returns the labels of the blocks sent in full, shown those of the references.

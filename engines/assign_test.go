@@ -10,6 +10,7 @@ import (
 
 	"github.com/ragpilot/ragpilot/contextpilot"
 	"github.com/ragpilot/ragpilot/engines"
+	"github.com/ragpilot/ragpilot/internal/testkit"
 )
 
 func agents(n int) []contextpilot.Scope {
@@ -41,20 +42,12 @@ func read(t testing.TB, p *contextpilot.Pilot, scope contextpilot.Scope, list st
 
 func assign(t testing.TB, p *contextpilot.Pilot, reqs []contextpilot.Request, scopes []contextpilot.Scope) engines.Assignment {
 	t.Helper()
-	a, err := engines.Assign(p, reqs, scopes)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return a
+	return testkit.Must(engines.Assign(p, reqs, scopes))(t)
 }
 
 func exactPilot(t testing.TB) *contextpilot.Pilot {
 	t.Helper()
-	p, err := contextpilot.New(contextpilot.Config{BlockSize: 1})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return p
+	return testkit.Must(contextpilot.New(contextpilot.Config{BlockSize: 1}))(t)
 }
 
 // A document goes to the agent that has read it; where two want the same agent, the longer one stays.

@@ -8,6 +8,7 @@ import (
 
 	"github.com/ragpilot/ragpilot/contextpilot"
 	"github.com/ragpilot/ragpilot/engines"
+	"github.com/ragpilot/ragpilot/internal/testkit"
 )
 
 // docs makes blocks of 100 tokens of the words in list.
@@ -52,11 +53,7 @@ func newRouter(t testing.TB, o engines.RouterOptions, names ...string) (*engines
 
 func route(t testing.TB, r *engines.Router, req contextpilot.Request, except ...string) *engines.Route {
 	t.Helper()
-	rt, err := r.Route(req, except...)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return rt
+	return testkit.Must(r.Route(req, except...))(t)
 }
 
 // serve routes a request and ends it at once, as an engine would that finds what the plan expects.

@@ -35,11 +35,7 @@ func inFile(t *testing.T, path string, cfg memory.Config) *memory.Local {
 // inScope stores statements in a scope.
 func inScope(t testing.TB, store memory.Store, scope memory.Scope, texts ...string) []memory.Change {
 	t.Helper()
-	changes, err := store.Add(t.Context(), scope, said(texts...), memory.AddOptions{Extractor: memory.Everything{}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return changes
+	return testkit.Must(store.Add(t.Context(), scope, said(texts...), memory.AddOptions{Extractor: memory.Everything{}}))(t)
 }
 
 // first is the text that a search finds first, empty if there is none.

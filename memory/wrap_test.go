@@ -19,16 +19,13 @@ import (
 	"github.com/ragpilot/ragpilot/engines/langchain"
 	"github.com/ragpilot/ragpilot/engines/sim"
 	"github.com/ragpilot/ragpilot/framework"
+	"github.com/ragpilot/ragpilot/internal/testkit"
 	"github.com/ragpilot/ragpilot/memory"
 )
 
 func newPilot(t testing.TB) *contextpilot.Pilot {
 	t.Helper()
-	pilot, err := contextpilot.New(contextpilot.Config{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return pilot
+	return testkit.Must(contextpilot.New(contextpilot.Config{}))(t)
 }
 
 // recording returns a model over a simulator that answers "Noted." in the form that prompts ask for, and its prompts.

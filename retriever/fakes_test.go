@@ -44,11 +44,7 @@ func newPilot(t testing.TB, cfg contextpilot.Config) *contextpilot.Pilot {
 
 func get(ctx context.Context, t testing.TB, r schema.Retriever) []schema.Document {
 	t.Helper()
-	docs, err := r.GetRelevantDocuments(ctx, "a question")
-	if err != nil {
-		t.Fatal(err)
-	}
-	return docs
+	return testkit.Must(r.GetRelevantDocuments(ctx, "a question"))(t)
 }
 
 // texts returns the documents' texts.

@@ -49,11 +49,7 @@ func scored(id string, score float32) schema.Document {
 
 func fanIn(t testing.TB, cfg retriever.FanInConfig) *retriever.FanIn {
 	t.Helper()
-	f, err := retriever.NewFanIn(cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return f
+	return testkit.Must(retriever.NewFanIn(cfg))(t)
 }
 
 func ids(docs []schema.Document) []string {

@@ -15,6 +15,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/ragpilot/ragpilot/framework"
+	"github.com/ragpilot/ragpilot/internal/testkit"
 	"github.com/ragpilot/ragpilot/retriever"
 )
 
@@ -27,11 +28,7 @@ func (m *mutable) GetRelevantDocuments(context.Context, string) ([]schema.Docume
 
 func steady(t testing.TB, inner schema.Retriever, opts retriever.SteadyOptions) *retriever.Steady {
 	t.Helper()
-	s, err := retriever.NewSteady(inner, opts)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return s
+	return testkit.Must(retriever.NewSteady(inner, opts))(t)
 }
 
 // byScore is what a store does.

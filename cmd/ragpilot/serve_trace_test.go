@@ -15,6 +15,8 @@ import (
 
 	collector "go.opentelemetry.io/proto/otlp/collector/trace/v1"
 	"google.golang.org/protobuf/proto"
+
+	"github.com/ragpilot/ragpilot/internal/testkit"
 )
 
 // TestServeTraces: the process gets a collector from the usual variables, and sends the spans of its last request before it ends.
@@ -77,9 +79,5 @@ func TestServeTraces(t *testing.T) {
 
 func mustGet(ctx context.Context, t *testing.T, url string) *http.Request {
 	t.Helper()
-	r, err := http.NewRequestWithContext(ctx, http.MethodGet, url, http.NoBody)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return r
+	return testkit.Must(http.NewRequestWithContext(ctx, http.MethodGet, url, http.NoBody))(t)
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/ragpilot/ragpilot/engines"
 	"github.com/ragpilot/ragpilot/engines/sim"
 	"github.com/ragpilot/ragpilot/internal/prompt/tokens"
+	"github.com/ragpilot/ragpilot/internal/testkit"
 )
 
 // exact counts as the simulator does.
@@ -40,11 +41,7 @@ func newPilot(t tb, cfg contextpilot.Config) *contextpilot.Pilot {
 
 func newChat(t tb, pilot *contextpilot.Pilot, cfg history.Config) *history.Chat {
 	t.Helper()
-	chat, err := history.New(pilot, cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return chat
+	return testkit.Must(history.New(pilot, cfg))(t)
 }
 
 // words returns n tokens, the same for the same seed and different ones for different seeds.

@@ -12,6 +12,7 @@ import (
 
 	"github.com/ragpilot/ragpilot/contextpilot/history"
 	"github.com/ragpilot/ragpilot/internal/prompt/tokens"
+	"github.com/ragpilot/ragpilot/internal/testkit"
 )
 
 // apply returns what a history becomes.
@@ -111,11 +112,7 @@ func TestTrimAnyHistory(t *testing.T) {
 
 func newTrimmer(t tb, cfg history.Config) *history.Trimmer {
 	t.Helper()
-	trimmer, err := history.NewTrimmer(exact{}, cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return trimmer
+	return testkit.Must(history.NewTrimmer(exact{}, cfg))(t)
 }
 
 // A Trimmer computes what a Chat does, within what a reference is shorter than a block.

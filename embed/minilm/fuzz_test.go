@@ -8,15 +8,12 @@ import (
 	"unicode/utf8"
 
 	"github.com/ragpilot/ragpilot/internal/nn/safetensors"
+	"github.com/ragpilot/ragpilot/internal/testkit"
 )
 
 func file(t testing.TB, name string) []byte {
 	t.Helper()
-	data, err := os.ReadFile("testdata/tiny/" + name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return data
+	return testkit.Must(os.ReadFile("testdata/tiny/" + name))(t)
 }
 
 // FuzzWeights: a file is refused, or each of its tensors has as many numbers as its shape says.

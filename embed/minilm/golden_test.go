@@ -33,11 +33,7 @@ func goldens(t testing.TB, path string) []golden {
 
 func open(t testing.TB, dir string) *minilm.Model {
 	t.Helper()
-	m, err := minilm.Open(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return m
+	return testkit.Must(minilm.Open(dir))(t)
 }
 
 // published opens the model that RAGPILOT_MINILM names, that Pull has fetched, or that it fetches now if

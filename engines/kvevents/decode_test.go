@@ -12,6 +12,7 @@ import (
 	"github.com/tinylib/msgp/msgp"
 
 	"github.com/ragpilot/ragpilot/engines/kvevents"
+	"github.com/ragpilot/ragpilot/internal/testkit"
 	"github.com/ragpilot/ragpilot/internal/testkit/kvfake"
 )
 
@@ -70,22 +71,14 @@ func sglangEvents() []kvevents.Event {
 
 func unhex(t testing.TB, s string) []byte {
 	t.Helper()
-	b, err := hex.DecodeString(s)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return b
+	return testkit.Must(hex.DecodeString(s))(t)
 }
 
 var byHash = cmp.Comparer(func(a, b kvevents.Hash) bool { return a == b })
 
 func decoded(t *testing.T, payload []byte) *kvevents.Batch {
 	t.Helper()
-	b, err := new(kvevents.Decoder).Decode(payload)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return b
+	return testkit.Must(new(kvevents.Decoder).Decode(payload))(t)
 }
 
 func TestGoldenMessages(t *testing.T) {
@@ -130,11 +123,7 @@ func TestEncodings(t *testing.T) {
 // object makes MessagePack of Go values, for messages that no engine of today sends.
 func object(t *testing.T, v any) []byte {
 	t.Helper()
-	b, err := msgp.AppendIntf(nil, v)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return b
+	return testkit.Must(msgp.AppendIntf(nil, v))(t)
 }
 
 type list = []any

@@ -12,6 +12,7 @@ import (
 	"github.com/ragpilot/ragpilot/engines"
 	"github.com/ragpilot/ragpilot/engines/local"
 	"github.com/ragpilot/ragpilot/engines/local/internal/tinymodel"
+	"github.com/ragpilot/ragpilot/internal/testkit"
 )
 
 // pageBytes is what a block takes in the tiny model: 16 tokens' keys and values, 2 heads of 16 in 2 layers.
@@ -77,11 +78,7 @@ func text(seed, tokens int) string {
 
 func generate(t testing.TB, e *local.Engine, req engines.Request) engines.Response {
 	t.Helper()
-	response, err := e.Generate(context.Background(), req, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return response
+	return testkit.Must(e.Generate(context.Background(), req, nil))(t)
 }
 
 // eventually waits for something that must happen, however long it takes on a busy machine.

@@ -10,15 +10,12 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/ragpilot/ragpilot/engines"
+	"github.com/ragpilot/ragpilot/internal/testkit"
 )
 
 func newSampler(t *testing.T, temperature, topP float64, seed int64) func([]float32) int32 {
 	t.Helper()
-	sample, err := sampler(&temperature, &topP, &seed)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return sample
+	return testkit.Must(sampler(&temperature, &topP, &seed))(t)
 }
 
 // Tokens are drawn by softmax(logits/temperature), restricted to the smallest set that has topP: χ² with 4 degrees of freedom at most,

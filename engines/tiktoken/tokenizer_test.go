@@ -8,15 +8,12 @@ import (
 	"testing"
 
 	"github.com/ragpilot/ragpilot/engines/tiktoken"
+	"github.com/ragpilot/ragpilot/internal/testkit"
 )
 
 func newTokenizer(t testing.TB, name string) *tiktoken.Tokenizer {
 	t.Helper()
-	tokenizer, err := tiktoken.New(name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return tokenizer
+	return testkit.Must(tiktoken.New(name))(t)
 }
 
 // TestCount: the first rows are published counts (OpenAI's guide to counting tokens), the others follow from the

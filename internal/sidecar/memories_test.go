@@ -10,6 +10,7 @@ import (
 
 	"github.com/ragpilot/ragpilot/internal/sidecar"
 	"github.com/ragpilot/ragpilot/internal/sidecar/settings"
+	"github.com/ragpilot/ragpilot/internal/testkit"
 	"github.com/ragpilot/ragpilot/memory"
 	"github.com/ragpilot/ragpilot/memory/mem0"
 )
@@ -25,22 +26,14 @@ func (name as) RoundTrip(r *http.Request) (*http.Response, error) {
 
 func memoriesOf(t *testing.T, l live, tenant string) memory.Store {
 	t.Helper()
-	c, err := mem0.New(l.front.URL, mem0.Options{Dialect: mem0.Hosted, HTTP: &http.Client{Transport: as(tenant)}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return c
+	return testkit.Must(mem0.New(l.front.URL, mem0.Options{Dialect: mem0.Hosted, HTTP: &http.Client{Transport: as(tenant)}}))(t)
 }
 
 var ana = memory.Scope{User: "ana"}
 
 func remember(t *testing.T, s memory.Store, text string) []memory.Change {
 	t.Helper()
-	changes, err := s.Add(t.Context(), ana, []memory.Message{{Role: memory.User, Content: text}}, memory.AddOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return changes
+	return testkit.Must(s.Add(t.Context(), ana, []memory.Message{{Role: memory.User, Content: text}}, memory.AddOptions{}))(t)
 }
 
 // recall asks what a tenant's store has of Ana.

@@ -31,3 +31,20 @@ func Map[T, R any](in []T, f func(T) R) []R {
 	}
 	return out
 }
+
+// Must takes what a function returned, as in Must(os.ReadFile(name))(t). It ends the test at an error.
+func Must[T any](x T, err error) func(t Fataler) T {
+	return func(t Fataler) T {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return x
+	}
+}
+
+// Fataler is a test, also one of package rapid.
+type Fataler interface {
+	Helper()
+	Fatal(args ...any)
+}

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/ragpilot/ragpilot/internal/testkit"
 	"github.com/ragpilot/ragpilot/memory"
 	"github.com/ragpilot/ragpilot/memory/memorytest"
 	"github.com/ragpilot/ragpilot/memory/sqlite"
@@ -46,11 +47,7 @@ func said(texts ...string) []memory.Message {
 
 func mustAdd(t testing.TB, store memory.Store, scope memory.Scope, texts ...string) []memory.Change {
 	t.Helper()
-	changes, err := store.Add(t.Context(), scope, said(texts...), memory.AddOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return changes
+	return testkit.Must(store.Add(t.Context(), scope, said(texts...), memory.AddOptions{}))(t)
 }
 
 func TestReopened(t *testing.T) {

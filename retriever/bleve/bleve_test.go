@@ -33,11 +33,7 @@ func open(t testing.TB, fsys fs.FS, opts bleve.Options) *bleve.Index {
 
 func find(t testing.TB, x *bleve.Index, query string, k int) []contextpilot.Block {
 	t.Helper()
-	blocks, err := x.Search(t.Context(), query, k)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return blocks
+	return testkit.Must(x.Search(t.Context(), query, k))(t)
 }
 
 func ids(blocks []contextpilot.Block) []string {

@@ -50,11 +50,7 @@ func (f *fakeServer) RoundTrip(r *http.Request) (*http.Response, error) {
 
 func (f *fakeServer) client(t testing.TB) *elasticsearch.TypedClient {
 	t.Helper()
-	c, err := elasticsearch.NewTypedClient(elasticsearch.Config{Transport: f, DisableRetry: true, DisableMetaHeader: true})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return c
+	return testkit.Must(elasticsearch.NewTypedClient(elasticsearch.Config{Transport: f, DisableRetry: true, DisableMetaHeader: true}))(t)
 }
 
 // hitsOf is a server's answer with n documents of about 800 bytes.

@@ -4,16 +4,13 @@ import (
 	"math"
 	"testing"
 
+	"github.com/ragpilot/ragpilot/internal/testkit"
 	"github.com/ragpilot/ragpilot/retriever/qdrant"
 )
 
 func words(t *testing.T, text string) qdrant.SparseVector {
 	t.Helper()
-	v, err := qdrant.Words{}.SparseQuery(t.Context(), text)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return v
+	return testkit.Must(qdrant.Words{}.SparseQuery(t.Context(), text))(t)
 }
 
 func TestWords(t *testing.T) {

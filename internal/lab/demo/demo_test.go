@@ -16,6 +16,7 @@ import (
 	"github.com/ragpilot/ragpilot/engines"
 	"github.com/ragpilot/ragpilot/engines/sim"
 	"github.com/ragpilot/ragpilot/internal/lab/demo"
+	"github.com/ragpilot/ragpilot/internal/testkit"
 	"github.com/ragpilot/ragpilot/retriever/bleve"
 )
 
@@ -41,11 +42,7 @@ func config(t *testing.T) demo.Config {
 
 func run(t *testing.T, c demo.Config) *demo.Result {
 	t.Helper()
-	r, err := demo.Run(context.Background(), c)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return r
+	return testkit.Must(demo.Run(context.Background(), c))(t)
 }
 
 func table(t *testing.T, r *demo.Result) string {

@@ -12,15 +12,12 @@ import (
 
 	"github.com/ragpilot/ragpilot/contextpilot"
 	"github.com/ragpilot/ragpilot/internal/lab/eval"
+	"github.com/ragpilot/ragpilot/internal/testkit"
 )
 
 func generate(t testing.TB, o eval.Options) []eval.Row {
 	t.Helper()
-	rows, err := eval.Generate(o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return rows
+	return testkit.Must(eval.Generate(o))(t)
 }
 
 // TestGenerateSameBytes: a change that changes rows makes runs incomparable; it must be seen.

@@ -16,6 +16,7 @@ import (
 	"github.com/ragpilot/ragpilot/contextpilot/profile"
 	"github.com/ragpilot/ragpilot/engines"
 	"github.com/ragpilot/ragpilot/internal/lab/eval"
+	"github.com/ragpilot/ragpilot/internal/testkit"
 )
 
 func arms(t testing.TB, names ...string) []eval.Arm {
@@ -41,11 +42,7 @@ func newRun(t testing.TB, rows int, s eval.Scorer) *eval.Run {
 
 func do(t testing.TB, r *eval.Run) []eval.Outcome {
 	t.Helper()
-	outcomes, err := r.Do(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	return outcomes
+	return testkit.Must(r.Do(t.Context()))(t)
 }
 
 // TestRun: arms lay the rows out as they say, and what the model overlooks shows.

@@ -87,11 +87,7 @@ func TestVerdictErrorRates(t *testing.T) {
 
 func promised(t *testing.T, difference, discordance float64) float64 {
 	t.Helper()
-	p, err := eval.Power{Discordance: discordance, Difference: difference, Margin: 0.02, Alpha: 0.025}.Of(2000)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return p
+	return testkit.Must(eval.Power{Discordance: discordance, Difference: difference, Margin: 0.02, Alpha: 0.025}.Of(2000))(t)
 }
 
 // TestVerdictLikelihood: the same for a rise of the mean NLL, with a margin of 0.02.

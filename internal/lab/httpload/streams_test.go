@@ -17,15 +17,12 @@ import (
 
 	"github.com/ragpilot/ragpilot/internal/lab/httpload"
 	"github.com/ragpilot/ragpilot/internal/lab/upstream"
+	"github.com/ragpilot/ragpilot/internal/testkit"
 )
 
 func streamBodies(t testing.TB, tokens int) *httpload.Made {
 	t.Helper()
-	made, err := httpload.Generate(httpload.BodyOptions{Stream: true, MaxTokens: tokens})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return made
+	return testkit.Must(httpload.Generate(httpload.BodyOptions{Stream: true, MaxTokens: tokens}))(t)
 }
 
 // TestStreams: in virtual time, a hundred streams that last ten seconds are open together and arrive whole.

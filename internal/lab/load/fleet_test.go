@@ -23,11 +23,8 @@ import (
 
 func simulateFleet(t testing.TB, j load.Job, n, capacity int, routing load.Routing) load.FleetRun {
 	t.Helper()
-	run, err := j.SimulateFleet(t.Context(), load.CPUTiny().Servers(n, capacity, load.Replies(j.Trace, 0)), routing, engines.RouterOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return run
+	servers := load.CPUTiny().Servers(n, capacity, load.Replies(j.Trace, 0))
+	return testkit.Must(j.SimulateFleet(t.Context(), servers, routing, engines.RouterOptions{}))(t)
 }
 
 var routings = []load.Routing{load.RoundRobin, load.LeastLoad, load.Routed}

@@ -19,6 +19,7 @@ import (
 	"github.com/ragpilot/ragpilot/internal/lab/replay"
 	"github.com/ragpilot/ragpilot/internal/lab/trace"
 	"github.com/ragpilot/ragpilot/internal/prompt/tokens"
+	"github.com/ragpilot/ragpilot/internal/testkit"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -45,11 +46,7 @@ func job(t testing.TB, policy, arrivals string) load.Job {
 
 func simulate(t testing.TB, j load.Job, capacity int) load.Run {
 	t.Helper()
-	run, err := j.Simulate(t.Context(), load.CPUTiny().Server(capacity, load.Replies(j.Trace, j.MaxTokens)))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return run
+	return testkit.Must(j.Simulate(t.Context(), load.CPUTiny().Server(capacity, load.Replies(j.Trace, j.MaxTokens))))(t)
 }
 
 // TestConservation: every request is answered once and in full, turns of a conversation follow each other, and conversations

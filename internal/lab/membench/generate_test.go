@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/ragpilot/ragpilot/internal/testkit"
 )
 
 // golden is the SHA-256 of the data of seed 1 as JSON.
@@ -14,20 +16,12 @@ const golden = "9b58e68af855912b70ebd59cb45b1c15dc34de85ebdd06935110d1f5b4405a93
 
 func generate(t *testing.T, opts Options) *Data {
 	t.Helper()
-	data, err := Generate(opts)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return data
+	return testkit.Must(Generate(opts))(t)
 }
 
 func bytesOf(t *testing.T, data *Data) []byte {
 	t.Helper()
-	raw, err := json.Marshal(data)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return raw
+	return testkit.Must(json.Marshal(data))(t)
 }
 
 func TestSameSeedSameBytes(t *testing.T) {

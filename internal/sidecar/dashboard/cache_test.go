@@ -11,15 +11,12 @@ import (
 
 	"github.com/ragpilot/ragpilot/contextpilot"
 	"github.com/ragpilot/ragpilot/internal/sidecar/dashboard"
+	"github.com/ragpilot/ragpilot/internal/testkit"
 )
 
 func newPilot(t testing.TB, cfg contextpilot.Config) *contextpilot.Pilot {
 	t.Helper()
-	p, err := contextpilot.New(cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return p
+	return testkit.Must(contextpilot.New(cfg))(t)
 }
 
 func passages(ids ...string) []contextpilot.Block {

@@ -21,6 +21,7 @@ import (
 	"github.com/ragpilot/ragpilot/internal/sidecar/compat/recorded"
 	"github.com/ragpilot/ragpilot/internal/sidecar/proxy"
 	"github.com/ragpilot/ragpilot/internal/sidecar/tenant"
+	"github.com/ragpilot/ragpilot/internal/testkit"
 )
 
 // engine is a scripted upstream, a named fake: it answers and keeps what it got.
@@ -220,9 +221,5 @@ func (e *engine) lastHead() http.Header {
 // anthropicAt is Anthropic at another address, with a key of the server's own.
 func anthropicAt(t *testing.T, base *url.URL) *cloudcache.Provider {
 	t.Helper()
-	p, err := cloudcache.New(cloudcache.Options{Provider: "anthropic", Base: base, Key: "key"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return p
+	return testkit.Must(cloudcache.New(cloudcache.Options{Provider: "anthropic", Base: base, Key: "key"}))(t)
 }

@@ -9,17 +9,14 @@ import (
 	"github.com/ragpilot/ragpilot/contextpilot"
 	"github.com/ragpilot/ragpilot/internal/prompt/orders"
 	"github.com/ragpilot/ragpilot/internal/sidecar/state"
+	"github.com/ragpilot/ragpilot/internal/testkit"
 )
 
 var scope = contextpilot.Scope{Model: "m", Tenant: "t", Replica: "r"}
 
 func open(t *testing.T, dir string) *state.State {
 	t.Helper()
-	s, err := state.Open(dir, slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return s
+	return testkit.Must(state.Open(dir, slog.New(slog.DiscardHandler)))(t)
 }
 
 // again closes a state and opens it once more.

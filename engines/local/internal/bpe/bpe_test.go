@@ -12,6 +12,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/ragpilot/ragpilot/engines/local/internal/bpe"
+	"github.com/ragpilot/ragpilot/internal/testkit"
 )
 
 // golden is what Hugging Face's tokenizers make of texts, with one way of splitting.
@@ -47,11 +48,7 @@ func read(t testing.TB, name string, into any) {
 // small returns the small vocabulary, with the parts of its file that patch names replaced.
 func small(t testing.TB, patch func(doc map[string]json.RawMessage, model map[string]any)) *bpe.Tokenizer {
 	t.Helper()
-	tok, err := bpe.FromJSON(smallJSON(t, patch))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return tok
+	return testkit.Must(bpe.FromJSON(smallJSON(t, patch)))(t)
 }
 
 func smallJSON(t testing.TB, patch func(doc map[string]json.RawMessage, model map[string]any)) []byte {

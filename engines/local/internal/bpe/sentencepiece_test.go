@@ -12,6 +12,7 @@ import (
 
 	"github.com/ragpilot/ragpilot/engines/local/internal/bpe"
 	"github.com/ragpilot/ragpilot/engines/local/internal/gguf"
+	"github.com/ragpilot/ragpilot/internal/testkit"
 )
 
 // vocabulary is what a GGUF file has of one.
@@ -44,11 +45,7 @@ func (v vocabulary) pairs(more map[string]any) []gguf.Pair {
 
 func (v vocabulary) tokenizer(t testing.TB, more map[string]any) *bpe.Tokenizer {
 	t.Helper()
-	tok, err := bpe.FromGGUF(metadata(t, v.pairs(more)...))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return tok
+	return testkit.Must(bpe.FromGGUF(metadata(t, v.pairs(more)...)))(t)
 }
 
 // least is a vocabulary of the bytes and some letters. The first of them is token 259.

@@ -12,6 +12,7 @@ import (
 	"github.com/ragpilot/ragpilot/engines/local/internal/llama"
 	"github.com/ragpilot/ragpilot/engines/local/internal/modeltest"
 	"github.com/ragpilot/ragpilot/engines/local/internal/tinymodel"
+	"github.com/ragpilot/ragpilot/internal/testkit"
 )
 
 func tiny(t testing.TB, options tinymodel.Options) *compress.Model {
@@ -32,11 +33,7 @@ var texts = compress.Texts{Prompt: tokens(5, 20), Notes: tokens(6, 45), Repeat: 
 
 func part(t testing.TB, m *compress.Model, head *compress.Part, tokens []int32) *compress.Part {
 	t.Helper()
-	p, err := m.Part(t.Context(), head, tokens, texts)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return p
+	return testkit.Must(m.Part(t.Context(), head, tokens, texts))(t)
 }
 
 func keep(t testing.TB, p *compress.Part, scorer string, slots int) *compress.Kept {

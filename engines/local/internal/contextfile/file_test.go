@@ -17,6 +17,7 @@ import (
 	"github.com/ragpilot/ragpilot/engines/local/internal/llama"
 	"github.com/ragpilot/ragpilot/engines/local/internal/tinymodel"
 	"github.com/ragpilot/ragpilot/engines/local/internal/weights"
+	"github.com/ragpilot/ragpilot/internal/testkit"
 )
 
 // made is a context of a tiny model.
@@ -88,11 +89,7 @@ func makeContext(t testing.TB, format string) *made {
 
 func (m *made) read(t testing.TB) []byte {
 	t.Helper()
-	data, err := os.ReadFile(m.path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return data
+	return testkit.Must(os.ReadFile(m.path))(t)
 }
 
 // TestFile: what was written is read again, with f32 bit for bit, and stands at its place.

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/ragpilot/ragpilot/internal/sidecar/compat/recorded"
+	"github.com/ragpilot/ragpilot/internal/testkit"
 )
 
 func add(t *testing.T, c *recorded.Chains[string], id, parent string, docs ...string) recorded.Deduped[string] {
@@ -14,11 +15,7 @@ func add(t *testing.T, c *recorded.Chains[string], id, parent string, docs ...st
 
 func hint(t *testing.T, template string) recorded.Hint {
 	t.Helper()
-	h, err := recorded.ParseHint(template)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return h
+	return testkit.Must(recorded.ParseHint(template))(t)
 }
 
 func TestChain(t *testing.T) {
