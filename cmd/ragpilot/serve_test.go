@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"context"
 	"errors"
-	"io"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -18,6 +17,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/ragpilot/ragpilot/internal/sidecar/settings"
+	"github.com/ragpilot/ragpilot/internal/testkit"
 )
 
 // serveConfig is what `ragpilot serve` makes of flags and variables (NAME=value).
@@ -262,20 +262,8 @@ func TestServeProcess(t *testing.T) {
 	found := until(`msg=listening addr=(\S+) admin_addr=(\S+) `)
 	get := func(url string) (int, string) {
 		t.Helper()
-		req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, http.NoBody)
-		if err != nil {
-			t.Fatal(err)
-		}
-		res, err := http.DefaultClient.Do(req)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer res.Body.Close()
-		text, err := io.ReadAll(res.Body)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return res.StatusCode, string(text)
+		code, _, text := testkit.Ask(t, http.DefaultClient, testkit.Request(t, http.MethodGet, url, http.NoBody).WithContext(ctx))
+		return code, text
 	}
 	if code, text := get("http://" + found[1] + "/readyz"); code != http.StatusOK {
 		t.Errorf("readyz: %d %s", code, text)

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/ragpilot/ragpilot/internal/testkit"
 )
 
 // TestThreatPathsAndMethods: what is not in the table reaches no engine, however it is written.
@@ -195,10 +197,7 @@ func TestThreatSecretsInProcess(t *testing.T) {
 // postTo sends a body with a key and returns the status.
 func postTo(t *testing.T, s threatServer, key, path, body string) int {
 	t.Helper()
-	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://"+s.main+path, strings.NewReader(body))
-	if err != nil {
-		t.Fatal(err)
-	}
+	req := testkit.Request(t, http.MethodPost, "http://"+s.main+path, strings.NewReader(body))
 	req.Header.Set("X-Api-Key", key)
 	res, err := http.DefaultClient.Do(req)
 	if err != nil {

@@ -16,6 +16,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/ragpilot/ragpilot/internal/testkit"
 )
 
 // The keys that no answer, no log and no upstream may ever see, but for the engine's own.
@@ -195,11 +197,8 @@ type answered struct {
 // ask sends a request to an address; target is its path as it stands in the request line. Headers are names and values in turn.
 func ask(t *testing.T, address, method, target string, headers ...string) answered {
 	t.Helper()
-	req, err := http.NewRequestWithContext(t.Context(), method, "http://"+address,
+	req := testkit.Request(t, method, "http://"+address,
 		strings.NewReader(`{"model":"m","messages":[{"role":"user","content":"I said hello."}],"contexts":[[1,2]],"context":[1],"user_id":"u"}`))
-	if err != nil {
-		t.Fatal(err)
-	}
 	if req.URL.Opaque = target; strings.HasPrefix(target, "//") {
 		req.URL.Opaque, req.URL.Path = "", target
 	}

@@ -65,10 +65,7 @@ func (s *server) start() {
 	}(s.process)
 	probe := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: time.Second}
 	for limit := time.Now().Add(30 * time.Second); ; {
-		request, err := http.NewRequestWithContext(s.t.Context(), http.MethodGet, "http://"+s.address+"/health", http.NoBody)
-		if err != nil {
-			s.t.Fatal(err)
-		}
+		request := testkit.Request(s.t, http.MethodGet, "http://"+s.address+"/health", http.NoBody)
 		response, err := probe.Do(request)
 		if err == nil {
 			response.Body.Close()
@@ -125,10 +122,7 @@ func (s *server) engine(change func(*llamacpp.Config)) (*llamacpp.Engine, *ledge
 func (s *server) post(path, body string) {
 	s.t.Helper()
 	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
-	request, err := http.NewRequestWithContext(s.t.Context(), http.MethodPost, "http://"+s.address+path, strings.NewReader(body))
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	request := testkit.Request(s.t, http.MethodPost, "http://"+s.address+path, strings.NewReader(body))
 	response, err := client.Do(request)
 	if err != nil {
 		s.t.Fatal(err)

@@ -2,7 +2,6 @@ package sidecar_test
 
 import (
 	"context"
-	"io"
 	"net/http"
 	"strings"
 	"testing"
@@ -10,6 +9,7 @@ import (
 
 	"github.com/chromedp/chromedp"
 
+	"github.com/ragpilot/ragpilot/internal/testkit"
 	"github.com/ragpilot/ragpilot/internal/testkit/browsertest"
 )
 
@@ -23,23 +23,8 @@ type reply struct {
 // request sends a request; header holds names and values in turn.
 func request(t testing.TB, method, address, body string, header ...string) reply {
 	t.Helper()
-	req, err := http.NewRequestWithContext(t.Context(), method, address, strings.NewReader(body))
-	if err != nil {
-		t.Fatal(err)
-	}
-	for i := 0; i+1 < len(header); i += 2 {
-		req.Header.Add(header[i], header[i+1])
-	}
-	resp, err := http.DefaultClient.Do(req)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer resp.Body.Close()
-	text, err := io.ReadAll(resp.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return reply{resp.StatusCode, resp.Header, string(text)}
+	code, got, text := testkit.Ask(t, http.DefaultClient, testkit.Request(t, method, address, strings.NewReader(body), header...))
+	return reply{code, got, text}
 }
 
 // browse opens a page in a real browser. until waits for an expression to hold there.

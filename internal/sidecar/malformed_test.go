@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/ragpilot/ragpilot/internal/sidecar/settings"
+	"github.com/ragpilot/ragpilot/internal/testkit"
 )
 
 // An engine that sends the text of an answer where a head is expected has nothing of it in the log: not when it is asked what it can
@@ -60,10 +61,7 @@ func TestMalformedHeadsAreNotLogged(t *testing.T) {
 	for range answers {
 		for path, body := range readPaths {
 			if strings.HasPrefix(path, "/v1/") || path == "/memories" {
-				req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, front.URL+path, strings.NewReader(body))
-				if err != nil {
-					t.Fatal(err)
-				}
+				req := testkit.Request(t, http.MethodPost, front.URL+path, strings.NewReader(body))
 				resp, err := http.DefaultClient.Do(req)
 				if err != nil {
 					continue // it broke off

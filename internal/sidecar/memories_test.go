@@ -191,10 +191,7 @@ func TestMem0RoutesStayHere(t *testing.T) {
 		} {
 			for _, prefix := range []string{"", "/mem0"} {
 				for _, method := range []string{http.MethodGet, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete} {
-					req, err := http.NewRequestWithContext(t.Context(), method, l.front.URL+prefix+path, strings.NewReader("{}"))
-					if err != nil {
-						t.Fatal(err)
-					}
+					req := testkit.Request(t, method, l.front.URL+prefix+path, strings.NewReader("{}"))
 					res, err := as("a").RoundTrip(req)
 					if err != nil {
 						t.Fatal(err)

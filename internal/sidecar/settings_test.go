@@ -113,10 +113,7 @@ func TestErrorsUnderCloud(t *testing.T) {
 		{"POST", "/cloud/", "", `404 {"detail":"Not Found"}`},
 		{"GET", "/cloud/stats", "", `404 {"detail":"Cloud proxy mode not enabled. Start with --cloud-provider."}`},
 	} {
-		req, err := http.NewRequestWithContext(t.Context(), c.method, s.url+c.path, http.NoBody)
-		if err != nil {
-			t.Fatal(err)
-		}
+		req := testkit.Request(t, c.method, s.url+c.path, http.NoBody)
 		resp, err := http.DefaultClient.Do(req)
 		if err != nil {
 			t.Fatal(err)

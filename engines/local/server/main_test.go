@@ -19,6 +19,7 @@ import (
 	"github.com/ragpilot/ragpilot/engines/local"
 	"github.com/ragpilot/ragpilot/engines/local/internal/tinymodel"
 	"github.com/ragpilot/ragpilot/engines/local/server"
+	"github.com/ragpilot/ragpilot/internal/testkit"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -130,23 +131,8 @@ func (a answered) events(t testing.TB) (chunks []map[string]any) {
 
 func (r *rig) do(t testing.TB, method, path, body string, header ...string) answered {
 	t.Helper()
-	req, err := http.NewRequestWithContext(t.Context(), method, r.http.URL+path, strings.NewReader(body))
-	if err != nil {
-		t.Fatal(err)
-	}
-	for i := 0; i < len(header); i += 2 {
-		req.Header.Set(header[i], header[i+1])
-	}
-	resp, err := r.http.Client().Do(req)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer resp.Body.Close()
-	data, err := io.ReadAll(resp.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return answered{resp.StatusCode, resp.Header, data}
+	status, got, text := testkit.Ask(t, r.http.Client(), testkit.Request(t, method, r.http.URL+path, strings.NewReader(body), header...))
+	return answered{status, got, []byte(text)}
 }
 
 func (r *rig) post(t testing.TB, path, body string, header ...string) answered {

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/ragpilot/ragpilot/internal/lab/doctor"
+	"github.com/ragpilot/ragpilot/internal/testkit"
 )
 
 // TestRealLlamaCPP examines a llama-server. It needs the program and a model.
@@ -64,10 +65,7 @@ func llama(t *testing.T, program, file string, args ...string) string {
 	url := "http://" + address
 	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
 	for limit := time.Now().Add(time.Minute); time.Now().Before(limit); time.Sleep(50 * time.Millisecond) {
-		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url+"/health", http.NoBody)
-		if err != nil {
-			t.Fatal(err)
-		}
+		request := testkit.Request(t, http.MethodGet, url+"/health", http.NoBody)
 		response, err := client.Do(request)
 		if err != nil {
 			continue

@@ -14,6 +14,8 @@ import (
 	"testing/iotest"
 
 	"pgregory.net/rapid"
+
+	"github.com/ragpilot/ragpilot/internal/testkit"
 )
 
 // pieces reads a text in pieces of given lengths.
@@ -167,10 +169,7 @@ func TestFilterLengthOfAStream(t *testing.T) {
 		_, _ = io.Copy(w, resp.Body)
 	}))
 	defer front.Close()
-	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, front.URL, http.NoBody)
-	if err != nil {
-		t.Fatal(err)
-	}
+	req := testkit.Request(t, http.MethodGet, front.URL, http.NoBody)
 	resp, err := front.Client().Do(req)
 	if err != nil {
 		t.Fatal(err)

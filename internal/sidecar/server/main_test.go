@@ -87,23 +87,8 @@ type reply struct {
 // ask sends a request; header holds names and values in turn.
 func (r *running) ask(t *testing.T, method, url string, body io.Reader, header ...string) reply {
 	t.Helper()
-	req, err := http.NewRequestWithContext(t.Context(), method, url, body)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for i := 0; i < len(header); i += 2 {
-		req.Header.Add(header[i], header[i+1])
-	}
-	res, err := r.client.Do(req)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer res.Body.Close()
-	text, err := io.ReadAll(res.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return reply{res.StatusCode, res.Header, string(text)}
+	code, got, text := testkit.Ask(t, r.client, testkit.Request(t, method, url, body, header...))
+	return reply{code, got, text}
 }
 
 func (r *running) get(t *testing.T, url string, header ...string) reply {

@@ -43,10 +43,7 @@ func TestPanic(t *testing.T) {
 		}
 	}
 	for _, path := range []string{"/insert", "/evict"} { // an answer that has begun must not look complete
-		req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, r.url+path, http.NoBody)
-		if err != nil {
-			t.Fatal(err)
-		}
+		req := testkit.Request(t, http.MethodPost, r.url+path, http.NoBody)
 		res, err := r.client.Do(req)
 		if err == nil {
 			_, err = io.ReadAll(res.Body)

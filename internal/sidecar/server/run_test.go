@@ -18,10 +18,7 @@ import (
 // stream asks for an answer that is read by the caller.
 func (r *running) stream(t *testing.T, path string) io.Reader {
 	t.Helper()
-	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, r.url+path, strings.NewReader("{}"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	req := testkit.Request(t, http.MethodPost, r.url+path, strings.NewReader("{}"))
 	res, err := r.client.Do(req)
 	if err != nil {
 		t.Fatal(err)

@@ -210,10 +210,7 @@ func BenchmarkToken(b *testing.B) {
 		}
 	}
 	read := func(b *testing.B, r *running) {
-		req, err := http.NewRequestWithContext(b.Context(), http.MethodGet, r.url+"/v1/models", http.NoBody)
-		if err != nil {
-			b.Fatal(err)
-		}
+		req := testkit.Request(b, http.MethodGet, r.url+"/v1/models", http.NoBody)
 		res, err := r.client.Do(req)
 		if err != nil {
 			b.Fatal(err)

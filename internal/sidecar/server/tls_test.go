@@ -132,10 +132,7 @@ func TestTLS(t *testing.T) {
 		t.Errorf("limit over HTTP/2: %d %s", got.code, got.body)
 	}
 	plain := &http.Client{Transport: &http.Transport{}, Timeout: testkit.Patience}
-	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+r.Addr(), http.NoBody)
-	if err != nil {
-		t.Fatal(err)
-	}
+	req := testkit.Request(t, http.MethodGet, "http://"+r.Addr(), http.NoBody)
 	if res, err := plain.Do(req); err == nil {
 		_ = res.Body.Close()
 		if res.StatusCode != http.StatusBadRequest {
@@ -189,10 +186,7 @@ func TestMutualTLS(t *testing.T) {
 	foreign := stranger.client("client")
 	foreign.Transport.(*http.Transport).TLSClientConfig.RootCAs = a.pool()
 	for name, client := range map[string]*http.Client{"without a certificate": a.client(""), "with a stranger's": foreign} {
-		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, r.url+"/healthz", http.NoBody)
-		if err != nil {
-			t.Fatal(err)
-		}
+		req := testkit.Request(t, http.MethodGet, r.url+"/healthz", http.NoBody)
 		if res, err := client.Do(req); err == nil {
 			_ = res.Body.Close()
 			t.Errorf("%s: %d", name, res.StatusCode)

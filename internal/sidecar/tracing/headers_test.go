@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/ragpilot/ragpilot/internal/sidecar/tracing"
+	"github.com/ragpilot/ragpilot/internal/testkit"
 )
 
 func TestParseHeaders(t *testing.T) {
@@ -56,10 +57,7 @@ func FuzzParseHeaders(f *testing.F) {
 		if err != nil {
 			return
 		}
-		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, server.URL, http.NoBody)
-		if err != nil {
-			t.Fatal(err)
-		}
+		r := testkit.Request(t, http.MethodGet, server.URL, http.NoBody)
 		for name, value := range headers {
 			if !strings.EqualFold(name, "Content-Length") && !strings.EqualFold(name, "Transfer-Encoding") {
 				r.Header.Set(name, value)

@@ -14,6 +14,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/ragpilot/ragpilot/internal/sidecar/tracing"
+	"github.com/ragpilot/ragpilot/internal/testkit"
 )
 
 // upstream is a RoundTripper, a named fake, that keeps the headers it got.
@@ -216,10 +217,7 @@ func BenchmarkRequest(b *testing.B) {
 			}
 			u := &upstream{status: http.StatusOK, body: http.NoBody}
 			transport := r.Transport(u)
-			req, err := http.NewRequestWithContext(b.Context(), http.MethodPost, "http://engine:8000/v1/chat/completions", http.NoBody)
-			if err != nil {
-				b.Fatal(err)
-			}
+			req := testkit.Request(b, http.MethodPost, "http://engine:8000/v1/chat/completions", http.NoBody)
 			req.Header.Set("Traceparent", "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-"+c.flag)
 			b.ReportAllocs()
 			for b.Loop() {

@@ -12,7 +12,6 @@ import (
 	"crypto/x509/pkix"
 	"encoding/pem"
 	"fmt"
-	"io"
 	"math/big"
 	"net"
 	"net/http"
@@ -22,6 +21,8 @@ import (
 	"strconv"
 	"testing"
 	"time"
+
+	"github.com/ragpilot/ragpilot/internal/testkit"
 )
 
 // sidecar is a running `ragpilot serve`.
@@ -94,21 +95,10 @@ func newClient(t *testing.T, authorities *x509.CertPool) *http.Client {
 // ask reads a page of the admin address, over a connection of its own.
 func (s *sidecar) ask(t *testing.T, path string) (int, string) {
 	t.Helper()
-	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, s.admin+path, http.NoBody)
-	if err != nil {
-		t.Fatal(err)
-	}
+	req := testkit.Request(t, http.MethodGet, s.admin+path, http.NoBody)
 	req.Close = true
-	res, err := http.DefaultClient.Do(req)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer res.Body.Close()
-	text, err := io.ReadAll(res.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return res.StatusCode, string(text)
+	code, _, text := testkit.Ask(t, http.DefaultClient, req)
+	return code, text
 }
 
 var goroutineCount = regexp.MustCompile(`^goroutine profile: total (\d+)\n`)

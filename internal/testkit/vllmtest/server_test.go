@@ -143,10 +143,7 @@ func (s *server) await(limit time.Duration) {
 			s.t.Fatalf("vLLM ended: %v\n%s", cmd.ProcessState, s.tail())
 		default:
 		}
-		request, err := http.NewRequestWithContext(s.t.Context(), http.MethodGet, s.url()+"/health", http.NoBody)
-		if err != nil {
-			s.t.Fatal(err)
-		}
+		request := testkit.Request(s.t, http.MethodGet, s.url()+"/health", http.NoBody)
 		response, err := client.Do(request)
 		if err != nil {
 			continue
