@@ -1,11 +1,9 @@
 package openai_test
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"slices"
@@ -17,6 +15,7 @@ import (
 
 	"github.com/ragpilot/ragpilot/engines"
 	"github.com/ragpilot/ragpilot/engines/openai"
+	"github.com/ragpilot/ragpilot/internal/testkit"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -132,54 +131,15 @@ func question(id string) engines.Request {
 	return engines.Request{ID: id, Messages: []engines.Message{{Role: engines.User, Content: "Why?"}}}
 }
 
-// network is an in-memory network, so that tests under testing/synctest wait on nothing outside their bubble.
-type network struct {
-	conns  chan net.Conn
-	closed chan struct{}
-	once   sync.Once
-}
-
-func newNetwork() *network {
-	return &network{conns: make(chan net.Conn), closed: make(chan struct{})}
-}
-
-func (n *network) Accept() (net.Conn, error) {
-	select {
-	case c := <-n.conns:
-		return c, nil
-	case <-n.closed:
-		return nil, net.ErrClosed
-	}
-}
-
-func (n *network) Close() error {
-	n.once.Do(func() { close(n.closed) })
-	return nil
-}
-
-func (n *network) Addr() net.Addr { return &net.UnixAddr{Name: "memory"} }
-
-func (n *network) dial(ctx context.Context, _, _ string) (net.Conn, error) {
-	client, server := net.Pipe()
-	select {
-	case n.conns <- server:
-		return client, nil
-	case <-n.closed:
-		return nil, &net.OpError{Op: "dial", Err: net.ErrClosed}
-	case <-ctx.Done():
-		return nil, ctx.Err()
-	}
-}
-
 // inMemory starts a fake on a network of its own. The returned function ends everything that was started; it must
 // run before the bubble ends.
 func inMemory(t *testing.T, s script, change func(*openai.Config)) (*fake, *openai.Engine, func()) {
 	t.Helper()
 	f := &fake{URL: "http://fake"}
-	n := newNetwork()
+	n := testkit.NewNetwork()
 	server := &http.Server{Handler: f.handler(s)}
 	go func() { _ = server.Serve(n) }()
-	transport := &http.Transport{DialContext: n.dial}
+	transport := &http.Transport{DialContext: n.Dial}
 	config := openai.Config{BaseURL: f.URL, HTTPClient: &http.Client{Transport: transport}}
 	if change != nil {
 		change(&config)

@@ -275,7 +275,7 @@ func TestNotTaken(t *testing.T) {
 // TestConnectionRefusedThenServed: an engine that comes up while the request waits gets it.
 func TestConnectionRefusedThenServed(t *testing.T) {
 	f, tries := &fake{}, 0
-	n := newNetwork()
+	n := testkit.NewNetwork()
 	server := &http.Server{Handler: f.handler(streams(piece("ok"), stop))}
 	defer server.Close()
 	go func() { _ = server.Serve(n) }()
@@ -284,7 +284,7 @@ func TestConnectionRefusedThenServed(t *testing.T) {
 		if tries < 3 {
 			return nil, &net.OpError{Op: "dial", Net: network, Err: errors.New("connection refused")}
 		}
-		return n.dial(ctx, network, address)
+		return n.Dial(ctx, network, address)
 	}}
 	defer transport.CloseIdleConnections()
 	engine := newEngine(t, openai.Config{BaseURL: "http://fake", HTTPClient: &http.Client{Transport: transport}, RetryWait: 1})
