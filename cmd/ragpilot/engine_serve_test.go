@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"io"
@@ -10,30 +9,12 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
 	"github.com/ragpilot/ragpilot/engines/local/localtest"
+	"github.com/ragpilot/ragpilot/internal/testkit"
 )
-
-// lines is what a command says, to be read while it runs.
-type lines struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (l *lines) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.Write(p)
-}
-
-func (l *lines) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.String()
-}
 
 var engineAddress = regexp.MustCompile(`listening on (http://\S+)`)
 
@@ -48,9 +29,9 @@ func tinyFile(t *testing.T) string {
 }
 
 // engineServe runs the command until ctx ends, and returns where it listens.
-func engineServe(ctx context.Context, t *testing.T, args ...string) (base string, said *lines, ended <-chan error) {
+func engineServe(ctx context.Context, t *testing.T, args ...string) (base string, said *testkit.Log, ended <-chan error) {
 	t.Helper()
-	said = new(lines)
+	said = new(testkit.Log)
 	cmd := newRoot()
 	cmd.SetOut(said)
 	cmd.SetErr(io.Discard)
@@ -74,11 +55,8 @@ func TestEngineServe(t *testing.T) {
 	defer cancel()
 	base, said, ended := engineServe(ctx, t, "--kv-events", "tcp://127.0.0.1:0", "--kv-replay", "tcp://127.0.0.1:0")
 	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
-	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, base+"/v1/chat/completions",
+	req := testkit.Request(t, http.MethodPost, base+"/v1/chat/completions",
 		strings.NewReader(`{"model":"tiny","messages":[{"role":"user","content":"a"}],"max_tokens":2}`))
-	if err != nil {
-		t.Fatal(err)
-	}
 	resp, err := client.Do(req)
 	if err != nil {
 		t.Fatal(err)
@@ -88,7 +66,7 @@ func TestEngineServe(t *testing.T) {
 		t.Errorf("%+v, %v", answer, err)
 	}
 	_ = resp.Body.Close()
-	var report lines
+	var report testkit.Log
 	doctor := newRoot()
 	doctor.SetOut(&report)
 	doctor.SetArgs([]string{"doctor", "--engine", base, "--probe-tokens", "200"})
@@ -165,7 +143,7 @@ func TestEngineServeEnds(t *testing.T) {
 func TestEngineServeFetches(t *testing.T) {
 	t.Setenv("RAGPILOT_MODELS", t.TempDir())
 	t.Setenv("PATH", t.TempDir())
-	var log lines
+	var log testkit.Log
 	cmd := newRoot()
 	cmd.SetOut(io.Discard)
 	cmd.SetErr(&log)

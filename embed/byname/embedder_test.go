@@ -1,14 +1,12 @@
 package byname_test
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -17,6 +15,7 @@ import (
 	"github.com/ragpilot/ragpilot/embed"
 	"github.com/ragpilot/ragpilot/embed/byname"
 	"github.com/ragpilot/ragpilot/embed/minilm"
+	"github.com/ragpilot/ragpilot/internal/testkit"
 	"github.com/ragpilot/ragpilot/internal/testkit/minilmtest"
 	"github.com/ragpilot/ragpilot/memory"
 )
@@ -61,27 +60,9 @@ func message(err error) string {
 	return err.Error()
 }
 
-// log is what was logged, for goroutines that go on.
-type log struct {
-	mu   sync.Mutex
-	text bytes.Buffer // guarded by mu
-}
-
-func (l *log) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.Write(p)
-}
-
-func (l *log) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.String()
-}
-
-func open(t *testing.T, s byname.Setting, o byname.Options) (*byname.Source, *log) {
+func open(t *testing.T, s byname.Setting, o byname.Options) (*byname.Source, *testkit.Log) {
 	t.Helper()
-	l := new(log)
+	l := new(testkit.Log)
 	o.Log = slog.New(slog.NewTextHandler(l, nil))
 	src, err := byname.Open(s, o)
 	if err != nil {
