@@ -22,6 +22,7 @@ import (
 
 	"github.com/ragpilot/ragpilot/internal/sidecar"
 	"github.com/ragpilot/ragpilot/internal/sidecar/settings"
+	"github.com/ragpilot/ragpilot/internal/testkit"
 )
 
 // While the store that two replicas share is frozen, and when it goes on, whichever of them takes a turn forwards the earlier
@@ -173,38 +174,8 @@ func (d *dialogue) documents(n int) string {
 // startRedis starts a server that keeps nothing on disk. Without a program the test is skipped.
 func startRedis(t *testing.T) (server *os.Process, addr string) {
 	t.Helper()
-	program := os.Getenv("RAGPILOT_REDIS_SERVER")
-	for _, name := range []string{"valkey-server", "redis-server"} {
-		if path, err := exec.LookPath(name); program == "" && err == nil {
-			program = path
-		}
-	}
-	if program == "" {
-		t.Skip("needs valkey-server or redis-server: on PATH or in RAGPILOT_REDIS_SERVER; .ci/redis.sh finds one")
-	}
-	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	addr = l.Addr().String()
-	_ = l.Close()
-	_, port, _ := net.SplitHostPort(addr)
-	cmd := exec.CommandContext(
-		context.Background(),
-		program,
-		"--port",
-		port,
-		"--bind",
-		"127.0.0.1",
-		"--dir",
-		t.TempDir(),
-		"--save",
-		"",
-		"--appendonly",
-		"no",
-		"--daemonize",
-		"no",
-	)
+	command, addr := testkit.Redis(t)
+	cmd := exec.CommandContext(context.Background(), command[0], command[1:]...)
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}

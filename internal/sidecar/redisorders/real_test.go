@@ -36,38 +36,18 @@ import (
 
 // server is a real one that the test owns.
 type server struct {
-	program, addr, dir string
-	args               []string
-	cmd                *exec.Cmd
-	ended              chan struct{}
-	out                bytes.Buffer // of all starts; not to be read before it has ended
-}
-
-// program is valkey-server or redis-server: what RAGPILOT_REDIS_SERVER names, else what is on PATH; without one it skips.
-func program(t testing.TB) string {
-	t.Helper()
-	if path := os.Getenv("RAGPILOT_REDIS_SERVER"); path != "" {
-		return path
-	}
-	for _, name := range []string{"valkey-server", "redis-server"} {
-		if path, err := exec.LookPath(name); err == nil {
-			return path
-		}
-	}
-	t.Skip("needs valkey-server or redis-server, to stop and kill it: on PATH or in RAGPILOT_REDIS_SERVER; .ci/redis.sh finds one")
-	return ""
+	command []string
+	addr    string
+	cmd     *exec.Cmd
+	ended   chan struct{}
+	out     bytes.Buffer // of all starts; not to be read before it has ended
 }
 
 // startServer starts a server on a free port. More arguments may follow.
 func startServer(t testing.TB, args ...string) *server {
 	t.Helper()
-	s := &server{program: program(t), dir: t.TempDir()}
-	s.addr = testkit.FreeAddress(t)
-	_, port, _ := net.SplitHostPort(s.addr)
-	s.args = append([]string{
-		"--port", port, "--bind", "127.0.0.1", "--dir", s.dir, "--save", "", "--appendonly", "no",
-		"--daemonize", "no",
-	}, args...)
+	command, addr := testkit.Redis(t)
+	s := &server{command: append(command, args...), addr: addr}
 	s.start(t)
 	t.Cleanup(s.kill)
 	return s
@@ -76,7 +56,7 @@ func startServer(t testing.TB, args ...string) *server {
 // start starts it, again after kill, and waits until it accepts connections.
 func (s *server) start(t testing.TB) {
 	t.Helper()
-	s.cmd = exec.CommandContext(context.Background(), s.program, s.args...)
+	s.cmd = exec.CommandContext(context.Background(), s.command[0], s.command[1:]...)
 	s.cmd.Stdout, s.cmd.Stderr = &s.out, &s.out
 	if err := s.cmd.Start(); err != nil {
 		t.Fatal(err)
@@ -91,7 +71,7 @@ func (s *server) start(t testing.TB) {
 	until(t, "the server accepts connections", func() bool {
 		select {
 		case <-ended:
-			t.Fatalf("%s has ended:\n%s", s.program, &s.out)
+			t.Fatalf("%s has ended:\n%s", s.command[0], &s.out)
 		default:
 		}
 		c, err := dialer.DialContext(t.Context(), "tcp", s.addr)
@@ -270,10 +250,10 @@ func TestRealTLSAndPassword(t *testing.T) {
 // knowsTLS skips where the server was built without TLS.
 func knowsTLS(t *testing.T) {
 	t.Helper()
-	path := program(t)
-	out, _ := exec.CommandContext(t.Context(), path, "--port", "0", "--tls-port", "0").CombinedOutput() // listens nowhere, ends
+	command, _ := testkit.Redis(t)
+	out, _ := exec.CommandContext(t.Context(), command[0], "--port", "0", "--tls-port", "0").CombinedOutput() // listens nowhere, ends
 	if bytes.Contains(out, []byte("Bad directive")) {
-		t.Skipf("%s was built without TLS", path)
+		t.Skipf("%s was built without TLS", command[0])
 	}
 }
 

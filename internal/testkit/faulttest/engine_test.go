@@ -182,23 +182,3 @@ func recorded(t *testing.T, record string) (all []*arrival) {
 		all = append(all, a)
 	}
 }
-
-// steadyAddr returns an address whose port nobody gets by chance: below those that the system gives to connections.
-func steadyAddr(t *testing.T) string {
-	t.Helper()
-	for port := 20_000 + os.Getpid()%5000; port < 32_000; port++ {
-		addr := fmt.Sprintf("127.0.0.1:%d", port)
-		if _, taken := steadyPorts.LoadOrStore(addr, true); taken {
-			continue
-		}
-		if l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", addr); err == nil {
-			_ = l.Close()
-			return addr
-		}
-	}
-	t.Fatal("no free port")
-	return ""
-}
-
-// steadyPorts are those that a test has taken.
-var steadyPorts sync.Map

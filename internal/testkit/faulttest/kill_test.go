@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/ragpilot/ragpilot/internal/lab/upstream"
+	"github.com/ragpilot/ragpilot/internal/testkit"
 )
 
 // TestUpstreamKilled: an engine that is killed breaks the answers that run, for clients to see, and nothing else. When
@@ -23,7 +24,7 @@ func TestUpstreamKilled(t *testing.T) {
 	for name, start := range map[string]func(*testing.T, string, string, ...string) *sidecar{"HTTP 1": serve, "HTTP 2": serveTLS} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			addr, record := steadyAddr(t), filepath.Join(t.TempDir(), "record")
+			addr, record := testkit.FreeAddress(t), filepath.Join(t.TempDir(), "record")
 			up := launchEngine(t, record, addr, "20ms")
 			s := start(t, "http://"+addr, "")
 			before := s.atRest(t, nil)

@@ -4,9 +4,6 @@ package faulttest_test
 
 import (
 	"bytes"
-	"net"
-	"os"
-	"os/exec"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -15,6 +12,7 @@ import (
 	"time"
 
 	"github.com/ragpilot/ragpilot/internal/lab/upstream"
+	"github.com/ragpilot/ragpilot/internal/testkit"
 )
 
 // TestRollingDeploy: two replicas that share orders in Redis are replaced one after the other while conversations go on,
@@ -34,7 +32,7 @@ func TestRollingDeploy(t *testing.T) {
 			}
 			var replicas []*sidecar
 			for range 2 {
-				replicas = append(replicas, serve(t, e.URL, settings, "--listen", steadyAddr(t)))
+				replicas = append(replicas, serve(t, e.URL, settings, "--listen", testkit.FreeAddress(t)))
 			}
 			f := newFront(t, replicas[0].addr, replicas[1].addr)
 			c := newChatter(t, f.client(t), 12)
@@ -186,34 +184,8 @@ type redisProcess struct {
 // launchRedis starts a server that keeps nothing on disk, and waits until it listens. Without a program it skips.
 func launchRedis(t *testing.T) *redisProcess {
 	t.Helper()
-	name := os.Getenv("RAGPILOT_REDIS_SERVER")
-	for _, known := range []string{"valkey-server", "redis-server"} {
-		if path, err := exec.LookPath(known); name == "" && err == nil {
-			name = path
-		}
-	}
-	if name == "" {
-		t.Skip("needs valkey-server or redis-server: on PATH or in RAGPILOT_REDIS_SERVER; .ci/redis.sh finds one")
-	}
-	addr := steadyAddr(t)
-	_, port, _ := net.SplitHostPort(addr)
-	p := launch(
-		t,
-		nil,
-		name,
-		"--port",
-		port,
-		"--bind",
-		"127.0.0.1",
-		"--dir",
-		t.TempDir(),
-		"--save",
-		"",
-		"--appendonly",
-		"no",
-		"--daemonize",
-		"no",
-	)
+	command, addr := testkit.Redis(t)
+	p := launch(t, nil, command[0], command[1:]...)
 	p.log.until(t, "[Rr]eady to accept connections")
 	return &redisProcess{p, addr}
 }

@@ -17,6 +17,7 @@ import (
 
 	"github.com/ragpilot/ragpilot/internal/lab/httpload"
 	"github.com/ragpilot/ragpilot/internal/lab/upstream"
+	"github.com/ragpilot/ragpilot/internal/testkit"
 )
 
 // TestCancellationStorm: of 500 clients nine in ten leave, each at a moment of its own, and what they left behind goes too.
@@ -88,7 +89,7 @@ func storm(t *testing.T) (all []*httpload.Made) {
 // was.
 func TestUpstreamRefuses(t *testing.T) {
 	faults(t)
-	addr := steadyAddr(t)
+	addr := testkit.FreeAddress(t)
 	up := launchBench(t, addr)
 	s := serve(t, "http://"+addr, "")
 	s.alive(t)
