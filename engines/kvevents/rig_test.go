@@ -1,7 +1,6 @@
 package kvevents_test
 
 import (
-	"context"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -120,19 +119,8 @@ func newRig(t *testing.T, change func(*kvevents.Config, *kvfake.Engine)) *rig {
 // run runs a subscriber until the test ends.
 func run(t *testing.T, cfg kvevents.Config) *kvevents.Subscriber {
 	t.Helper()
-	sub, err := kvevents.New(cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithCancel(context.Background())
-	done := make(chan error, 1)
-	go func() { done <- sub.Run(ctx) }()
-	t.Cleanup(func() {
-		cancel()
-		if err := <-done; err != nil {
-			t.Error(err)
-		}
-	})
+	sub := testkit.Must(kvevents.New(cfg))(t)
+	testkit.Run(t, sub.Run)
 	return sub
 }
 

@@ -2,7 +2,6 @@ package publish_test
 
 import (
 	"bytes"
-	"context"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -22,6 +21,7 @@ import (
 
 	"github.com/ragpilot/ragpilot/engines/kvevents"
 	"github.com/ragpilot/ragpilot/engines/kvevents/publish"
+	"github.com/ragpilot/ragpilot/internal/testkit"
 )
 
 func listen(t testing.TB, change func(*publish.Config)) *publish.Publisher {
@@ -241,23 +241,12 @@ func (s *tape) has(n int) bool {
 func follow(t testing.TB, p *publish.Publisher) (*tape, *kvevents.Subscriber) {
 	t.Helper()
 	s := &tape{}
-	sub, err := kvevents.New(kvevents.Config{
+	sub := testkit.Must(kvevents.New(kvevents.Config{
 		Sources: []kvevents.Source{{Name: "r", Endpoint: p.Config().Endpoint, Replay: p.Config().Replay}},
 		Sink:    func(kvevents.Publisher) kvevents.Sink { return s },
 		Probe:   50 * time.Millisecond, Timeout: 5 * time.Second, Backoff: 5 * time.Millisecond, MaxBackoff: 20 * time.Millisecond,
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithCancel(context.Background())
-	done := make(chan error, 1)
-	go func() { done <- sub.Run(ctx) }()
-	t.Cleanup(func() {
-		cancel()
-		if err := <-done; err != nil {
-			t.Error(err)
-		}
-	})
+	}))(t)
+	testkit.Run(t, sub.Run)
 	return s, sub
 }
 

@@ -12,6 +12,7 @@ import (
 	"github.com/ragpilot/ragpilot/engines/kvevents"
 	"github.com/ragpilot/ragpilot/engines/kvevents/publish"
 	"github.com/ragpilot/ragpilot/engines/kvevents/residency"
+	"github.com/ragpilot/ragpilot/internal/testkit"
 )
 
 // prompt is what was sent to a server once.
@@ -32,23 +33,12 @@ func (p prompt) ints() []int {
 func follow(t testing.TB, at publish.Config) *residency.Index {
 	t.Helper()
 	index := residency.New(residency.Config{})
-	sub, err := kvevents.New(kvevents.Config{
+	sub := testkit.Must(kvevents.New(kvevents.Config{
 		Sources: []kvevents.Source{{Name: "r0", Endpoint: at.Endpoint, Replay: at.Replay, Topic: at.Topic}},
 		Sink:    func(kvevents.Publisher) kvevents.Sink { return index },
 		Probe:   50 * time.Millisecond, Backoff: 5 * time.Millisecond, MaxBackoff: 50 * time.Millisecond,
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithCancel(context.Background())
-	done := make(chan error, 1)
-	go func() { done <- sub.Run(ctx) }()
-	t.Cleanup(func() {
-		cancel()
-		if err := <-done; err != nil {
-			t.Error(err)
-		}
-	})
+	}))(t)
+	testkit.Run(t, sub.Run)
 	return index
 }
 
