@@ -47,11 +47,7 @@ func toMessages(messages []conversationtest.Message) []framework.Message {
 func fromMessages(messages []framework.Message) []conversationtest.Message {
 	out := make([]conversationtest.Message, len(messages))
 	for i, m := range messages {
-		for role, ours := range scriptRoles {
-			if ours == m.Role {
-				out[i].Role = role
-			}
-		}
+		out[i].Role = frameworktest.RoleOf(scriptRoles, m.Role)
 		for _, text := range m.Texts {
 			out[i].Texts = append(out[i].Texts, conversationtest.Text{Value: text.Value, Call: text.Call})
 		}

@@ -61,11 +61,7 @@ func toMessages(messages []conversationtest.Message) []*schema.Message {
 func fromMessages(messages []*schema.Message) []conversationtest.Message {
 	out := make([]conversationtest.Message, len(messages))
 	for i, m := range messages {
-		for role, name := range scriptRoles {
-			if name == m.Role {
-				out[i].Role = role
-			}
-		}
+		out[i].Role = frameworktest.RoleOf(scriptRoles, m.Role)
 		out[i].Texts = []conversationtest.Text{{Value: m.Content, Call: m.ToolCallID}}
 		for _, call := range m.ToolCalls {
 			out[i].Calls = append(out[i].Calls, conversationtest.Call{ID: call.ID, Tool: call.Function.Name})

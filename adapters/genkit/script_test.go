@@ -58,11 +58,7 @@ func toMessages(messages []conversationtest.Message) []*ai.Message {
 func fromMessages(messages []*ai.Message) []conversationtest.Message {
 	out := make([]conversationtest.Message, len(messages))
 	for i, m := range messages {
-		for role, name := range scriptRoles {
-			if name == m.Role {
-				out[i].Role = role
-			}
-		}
+		out[i].Role = frameworktest.RoleOf(scriptRoles, m.Role)
 		for _, part := range m.Content {
 			switch {
 			case part.IsToolResponse():

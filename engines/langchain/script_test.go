@@ -66,11 +66,7 @@ func toContents(messages []conversationtest.Message) []llms.MessageContent {
 func fromContents(messages []llms.MessageContent) []conversationtest.Message {
 	out := make([]conversationtest.Message, len(messages))
 	for i, m := range messages {
-		for role, name := range scriptRoles {
-			if name == m.Role {
-				out[i].Role = role
-			}
-		}
+		out[i].Role = frameworktest.RoleOf(scriptRoles, m.Role)
 		for _, part := range m.Parts {
 			switch p := part.(type) {
 			case llms.TextContent:

@@ -65,3 +65,13 @@ func RunUnclaimed(t *testing.T, wrap func(t *testing.T, pilot *contextpilot.Pilo
 		})
 	}
 }
+
+// RoleOf returns the role for which a framework has a name.
+func RoleOf[R comparable](names map[conversationtest.Role]R, name R) (role conversationtest.Role) {
+	for r, known := range names {
+		if known == name {
+			role = r
+		}
+	}
+	return role
+}
