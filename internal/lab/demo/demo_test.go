@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"flag"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -129,16 +128,7 @@ func TestTable(t *testing.T) {
 		t.Error("two runs print different tables")
 	}
 	golden := filepath.Join("testdata", "table.txt")
-	if *update {
-		if err := os.WriteFile(golden, []byte(got), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(golden)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got != string(want) {
+	if got != testkit.Golden(t, *update, golden, got) {
 		t.Errorf("table is not %s (run with -update after a change of documentation, script or policy):\n%s", golden, got)
 	}
 	for _, s := range slices.Concat(r.Without, r.With) {

@@ -16,6 +16,7 @@ import (
 
 	"github.com/ragpilot/ragpilot/internal/lab/doctor"
 	"github.com/ragpilot/ragpilot/internal/lab/upstream"
+	"github.com/ragpilot/ragpilot/internal/testkit"
 )
 
 func TestHostCache(t *testing.T) {
@@ -178,24 +179,15 @@ func TestTable(t *testing.T) {
 	f.noDetails = true
 	url := serve(t, f)
 	got := stable(examine(t, doctor.Config{Engine: url}), f, url)
-	golden := filepath.Join("testdata", "table.txt")
-	if *update {
-		if err := os.WriteFile(golden, []byte(got), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(golden)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got != string(want) {
+	want := testkit.Golden(t, *update, filepath.Join("testdata", "table.txt"), got)
+	if got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
 	doc, err := os.ReadFile(filepath.Join("..", "..", "..", "docs", "doctor.md"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !bytes.Contains(doc, want) {
+	if !strings.Contains(string(doc), want) {
 		t.Error("docs/doctor.md does not show this table")
 	}
 }

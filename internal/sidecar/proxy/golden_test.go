@@ -77,19 +77,9 @@ func forwardedBytes(t *testing.T, compat bool, file string) {
 			t.Errorf("%d bodies are counted as %q: the golden file would say little of it", n, kind)
 		}
 	}
-	path := filepath.Join("testdata", file)
 	got := counts.String() + hashes.String()
-	if *update {
-		if err := os.WriteFile(path, []byte(got), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got != string(want) {
-		explain(t, compat, string(want), got)
+	if want := testkit.Golden(t, *update, filepath.Join("testdata", file), got); got != want {
+		explain(t, compat, want, got)
 	}
 }
 
