@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"net"
-	"os"
 	"os/exec"
 	"strings"
 	"testing"
@@ -22,10 +21,7 @@ import (
 // llamaServer starts a real llama-server, which ends with the test, and returns how to reach it, and an engine that knows its cache.
 func llamaServer(t testing.TB, args ...string) (openai.Config, *llamacpp.Engine) {
 	t.Helper()
-	program, model := os.Getenv("RAGPILOT_LLAMA_SERVER"), os.Getenv("RAGPILOT_LLAMA_MODEL")
-	if program == "" || model == "" {
-		t.Skip("needs a llama-server: RAGPILOT_LLAMA_SERVER and RAGPILOT_LLAMA_MODEL name the program and a GGUF file")
-	}
+	program, model := testkit.Llama(t)
 	address := testkit.FreeAddress(t)
 	host, port, _ := net.SplitHostPort(address)
 	args = append([]string{

@@ -7,7 +7,6 @@ import (
 	"math"
 	"net"
 	"net/http"
-	"os"
 	"os/exec"
 	"slices"
 	"strings"
@@ -23,10 +22,7 @@ import (
 // the program and a model are.
 func llamaServer(t *testing.T, args ...string) string {
 	t.Helper()
-	program, model := os.Getenv("RAGPILOT_LLAMA_SERVER"), os.Getenv("RAGPILOT_LLAMA_MODEL")
-	if program == "" || model == "" {
-		t.Skip("needs a llama-server: RAGPILOT_LLAMA_SERVER and RAGPILOT_LLAMA_MODEL name the program and a GGUF file")
-	}
+	program, model := testkit.Llama(t)
 	address := testkit.FreeAddress(t)
 	host, port, _ := net.SplitHostPort(address)
 	var log bytes.Buffer

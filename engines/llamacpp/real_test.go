@@ -7,7 +7,6 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"os"
 	"os/exec"
 	"strings"
 	"sync"
@@ -35,10 +34,7 @@ type server struct {
 // startServer starts a server with further arguments. It ends with the test.
 func startServer(t testing.TB, args ...string) *server {
 	t.Helper()
-	program, model := os.Getenv("RAGPILOT_LLAMA_SERVER"), os.Getenv("RAGPILOT_LLAMA_MODEL")
-	if program == "" || model == "" {
-		t.Skip("needs a llama-server: RAGPILOT_LLAMA_SERVER and RAGPILOT_LLAMA_MODEL name the program and a GGUF file")
-	}
+	program, model := testkit.Llama(t)
 	s := &server{t: t, address: testkit.FreeAddress(t)}
 	host, port, _ := net.SplitHostPort(s.address)
 	s.args = append([]string{program, "-m", model, "--host", host, "--port", port, "-t", "1", "-c", "8192", "--metrics", "--jinja"}, args...)

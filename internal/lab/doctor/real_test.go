@@ -16,10 +16,7 @@ import (
 
 // TestRealLlamaCPP examines a llama-server. It needs the program and a model.
 func TestRealLlamaCPP(t *testing.T) {
-	program, file := os.Getenv("RAGPILOT_LLAMA_SERVER"), os.Getenv("RAGPILOT_LLAMA_MODEL")
-	if program == "" || file == "" {
-		t.Skip("needs a llama-server: RAGPILOT_LLAMA_SERVER and RAGPILOT_LLAMA_MODEL name the program and a GGUF file")
-	}
+	program, file := testkit.Llama(t)
 	for _, tt := range []struct {
 		name string
 		args []string
