@@ -3,13 +3,13 @@ package contextpilot_test
 import (
 	"context"
 	"fmt"
-	"math/rand/v2"
 	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
 
 	"github.com/ragpilot/ragpilot/contextpilot"
+	"github.com/ragpilot/ragpilot/internal/testkit"
 )
 
 // corpus is 20,000 blocks of about 800 bytes, with IDs and token counts.
@@ -23,22 +23,7 @@ func corpus() []contextpilot.Block {
 }
 
 // contexts draws sets of k blocks by Zipf's law.
-func contexts(n, k int) [][]contextpilot.Block {
-	all := corpus()
-	r := rand.New(rand.NewPCG(1, uint64(k)))
-	zipf := rand.NewZipf(r, 1.1, 10, uint64(len(all)-1))
-	out := make([][]contextpilot.Block, n)
-	for i := range out {
-		taken := map[uint64]bool{}
-		for len(out[i]) < k {
-			if d := zipf.Uint64(); !taken[d] {
-				taken[d] = true
-				out[i] = append(out[i], all[d])
-			}
-		}
-	}
-	return out
-}
+func contexts(n, k int) [][]contextpilot.Block { return testkit.Zipf(corpus(), n, k) }
 
 // ids of benchmark requests, made beforehand.
 func names(prefix string, n int) []string {

@@ -2,13 +2,13 @@ package engines_test
 
 import (
 	"fmt"
-	"math/rand/v2"
 	"strings"
 	"sync/atomic"
 	"testing"
 
 	"github.com/ragpilot/ragpilot/contextpilot"
 	"github.com/ragpilot/ragpilot/engines"
+	"github.com/ragpilot/ragpilot/internal/testkit"
 )
 
 // contexts draws sets of k blocks of about 800 bytes by Zipf's law.
@@ -20,18 +20,7 @@ func contexts(n, k int) [][]contextpilot.Block {
 			Tokens: 200,
 		}
 	}
-	zipf := rand.NewZipf(rand.New(rand.NewPCG(1, uint64(k))), 1.1, 10, uint64(len(all)-1))
-	out := make([][]contextpilot.Block, n)
-	for i := range out {
-		taken := map[uint64]bool{}
-		for len(out[i]) < k {
-			if d := zipf.Uint64(); !taken[d] {
-				taken[d] = true
-				out[i] = append(out[i], all[d])
-			}
-		}
-	}
-	return out
+	return testkit.Zipf(all, n, k)
 }
 
 // fleetOf returns a router whose replicas have so many live contexts together, and keep that number.
