@@ -89,12 +89,7 @@ func anyConversation(t *rapid.T, d *drawer, fewHashes bool) {
 	if d.chance("another conversation before") {
 		forward(t, first, looked, d.conversation())
 	}
-	var arrived messages
-	for n := 1; n <= len(m); n++ {
-		now := forward(t, first, looked, m[:n])
-		same(t, "a later request", arrived, now[:n-1], conversation.Other)
-		arrived = now
-	}
+	arrived := inTurns(t, first, looked, m)
 	same(t, "another replica", arrived, forward(t, newEngine(t, store), looked, m), conversation.Other)
 	forgetful := newForgetful(t, store, int64(1+d.int(3000, "memory")))
 	for n := 1; n <= len(m); n++ {
@@ -131,6 +126,17 @@ func anyConversation(t *rapid.T, d *drawer, fewHashes bool) {
 	}
 }
 
+// inTurns forwards a conversation message by message. What has arrived stays as it is. It returns what arrives at last.
+func inTurns(t *rapid.T, e *conversation.Engine, c conversation.Conversation, m messages) (arrived messages) {
+	t.Helper()
+	for n := 1; n <= len(m); n++ {
+		now := forward(t, e, c, m[:n])
+		same(t, "a later request", arrived, now[:n-1], conversation.Other)
+		arrived = now
+	}
+	return arrived
+}
+
 // Recorded rules: what is left out stands further up, and earlier turns never change.
 func TestAnyRecordedConversation(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
@@ -146,13 +152,7 @@ func TestAnyRecordedConversation(t *testing.T) {
 			return out
 		}
 		store := orders.NewMemory(0, 0)
-		first := newEngine(t, store)
-		var arrived messages
-		for n := 1; n <= len(m); n++ {
-			now := forward(t, first, c, m[:n])
-			same(t, "a later request", arrived, now[:n-1], conversation.Other)
-			arrived = now
-		}
+		arrived := inTurns(t, newEngine(t, store), c, m)
 		same(t, "another replica", arrived, forward(t, newEngine(t, store), c, m), conversation.Other)
 		checkRecorded(t, m, arrived)
 	})

@@ -35,11 +35,7 @@ func newPilot(t testing.TB, cfg contextpilot.Config) *contextpilot.Pilot {
 	if cfg.Notes.Hint == contextpilot.HintTop {
 		cfg.Notes.Hint, cfg.Notes.AlwaysHint = contextpilot.HintFull, true // short texts would not earn a note
 	}
-	pilot, err := contextpilot.New(cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return pilot
+	return testkit.Must(contextpilot.New(cfg))(t)
 }
 
 func get(ctx context.Context, t testing.TB, r schema.Retriever) []schema.Document {

@@ -12,6 +12,7 @@ import (
 	"github.com/ragpilot/ragpilot/contextpilot"
 	"github.com/ragpilot/ragpilot/engines/langchain"
 	"github.com/ragpilot/ragpilot/framework"
+	"github.com/ragpilot/ragpilot/internal/testkit"
 )
 
 // tb is what a *testing.T, a *testing.B and a *rapid.T have in common.
@@ -93,11 +94,7 @@ func newPilot(t tb, cfg contextpilot.Config) *contextpilot.Pilot {
 	if cfg.Notes.Hint == contextpilot.HintTop {
 		cfg.Notes.Hint, cfg.Notes.AlwaysHint = contextpilot.HintFull, true // short texts would not earn a note
 	}
-	pilot, err := contextpilot.New(cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return pilot
+	return testkit.Must(contextpilot.New(cfg))(t)
 }
 
 // hold plans blocks named and texted after ids, as the retriever's wrapper does, and returns the plan and its text.

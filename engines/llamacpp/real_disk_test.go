@@ -207,16 +207,22 @@ func TestRealDiskWindows(t *testing.T) {
 			dir := t.TempDir()
 			s := startServer(t, append(args, "--parallel", "2", "--cache-ram", "0", "--slot-save-path", dir)...)
 			engine, _ := s.engine(func(c *llamacpp.Config) { c.SlotDir = dir })
-			for i := range 6 {
-				ask(t.Context(), t, engine, engines.Request{
-					ID: fmt.Sprint(i), MaxTokens: 2,
-					Messages: []engines.Message{{Role: engines.User, Content: strings.Repeat(passage(i%3), 40)}},
-				})
-			}
+			askInTurns(t, engine, 40)
 			wantDisk(t, engine, want)
 			if stats := engine.Stats(); stats.Disk.Restores > 0 || stats.Disk.Files > 0 {
 				t.Errorf("stats %+v", stats)
 			}
+		})
+	}
+}
+
+// askInTurns asks twice about each of three prompts, which repeat a passage.
+func askInTurns(t *testing.T, engine *llamacpp.Engine, repeat int) {
+	t.Helper()
+	for i := range 6 {
+		ask(t.Context(), t, engine, engines.Request{
+			ID: fmt.Sprint(i), MaxTokens: 2,
+			Messages: []engines.Message{{Role: engines.User, Content: strings.Repeat(passage(i%3), repeat)}},
 		})
 	}
 }
@@ -247,12 +253,7 @@ func TestRealDiskOff(t *testing.T) {
 			}
 			s := startServer(t, args...)
 			engine, _ := s.engine(func(c *llamacpp.Config) { c.SlotDir = dir })
-			for i := range 6 {
-				ask(t.Context(), t, engine, engines.Request{
-					ID: fmt.Sprint(i), MaxTokens: 2,
-					Messages: []engines.Message{{Role: engines.User, Content: strings.Repeat(passage(i%3), 4)}},
-				})
-			}
+			askInTurns(t, engine, 4)
 			wantDisk(t, engine, want)
 		})
 	}

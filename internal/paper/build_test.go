@@ -221,14 +221,7 @@ func TestBuild(t *testing.T) {
 				x.Remove(i)
 			}
 		}
-		for d, n := range held {
-			if n != 0 {
-				t.Fatalf("doc %d is held %d times by an empty index", d, n)
-			}
-		}
-		if x.Len() != 1 {
-			t.Fatalf("%d nodes are left", x.Len())
-		}
+		isEmpty(t, x, held)
 	})
 }
 

@@ -127,6 +127,19 @@ func checkTree(t *paper.Tree, held map[paper.Doc]int, built bool) error {
 	return nil
 }
 
+// isEmpty checks that all was removed.
+func isEmpty(t *rapid.T, x *paper.Tree, held map[paper.Doc]int) {
+	t.Helper()
+	for d, n := range held {
+		if n != 0 {
+			t.Fatalf("doc %d is held %d times by an empty index", d, n)
+		}
+	}
+	if x.Len() != 1 {
+		t.Fatalf("%d nodes are left", x.Len())
+	}
+}
+
 func holding(held map[paper.Doc]int) func([]paper.Doc, int) {
 	return func(ds []paper.Doc, delta int) {
 		for _, d := range ds {
@@ -174,14 +187,7 @@ func TestSearchAgainstNaive(t *testing.T) {
 		for _, l := range rapid.Permutation(leaves).Draw(t, "removal order") {
 			x.Remove(l)
 		}
-		for d, n := range held {
-			if n != 0 {
-				t.Errorf("doc %d is held %d times by an empty index", d, n)
-			}
-		}
-		if x.Len() != 1 {
-			t.Errorf("%d nodes are left", x.Len())
-		}
+		isEmpty(t, x, held)
 	})
 	if widest < 30 && !testing.Short() { // which tries fewer
 		t.Errorf("the widest node has %d children: posting lists are not tested", widest)

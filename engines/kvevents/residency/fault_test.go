@@ -196,20 +196,38 @@ var faults = []string{
 	"break", "restart",
 }
 
-// TestFaultsWithReplay: whatever happens on the way, the index ends up knowing everything, and is right.
-func TestFaultsWithReplay(t *testing.T) {
+// onRigs checks what holds of every rig.
+func onRigs(t *testing.T, replay bool, check func(t *rapid.T, r *rig)) {
+	t.Helper()
 	dir := t.TempDir()
 	rapid.Check(t, func(t *rapid.T) {
-		r := newRig(t, dir, true)
+		r := newRig(t, dir, replay)
 		defer r.end()
+		check(t, r)
+	})
+}
+
+// trouble is some work with faults on the way.
+func (r *rig) trouble() {
+	for range rapid.IntRange(1, 8).Draw(r.t, "steps") {
+		r.work()
+		r.fault(faults)
+	}
+}
+
+// complete waits until the index knows everything, and checks it.
+func (r *rig) complete() {
+	r.await("completeness", func() bool { return r.index.Stats().Complete })
+	r.right()
+}
+
+// TestFaultsWithReplay: whatever happens on the way, the index ends up knowing everything, and is right.
+func TestFaultsWithReplay(t *testing.T) {
+	onRigs(t, true, func(t *rapid.T, r *rig) {
 		for range rapid.IntRange(1, 4).Draw(t, "rounds") {
-			for range rapid.IntRange(1, 8).Draw(t, "steps") {
-				r.work()
-				r.fault(faults)
-			}
+			r.trouble()
 			r.settle()
-			r.await("completeness", func() bool { return r.index.Stats().Complete })
-			r.right()
+			r.complete()
 		}
 	})
 }
@@ -217,15 +235,9 @@ func TestFaultsWithReplay(t *testing.T) {
 // TestFaultsWithoutReplay: the index is right whenever it says that it knows everything, and it does so again as soon
 // as the cache is cleared.
 func TestFaultsWithoutReplay(t *testing.T) {
-	dir := t.TempDir()
-	rapid.Check(t, func(t *rapid.T) {
-		r := newRig(t, dir, false)
-		defer r.end()
+	onRigs(t, false, func(t *rapid.T, r *rig) {
 		for range rapid.IntRange(1, 4).Draw(t, "rounds") {
-			for range rapid.IntRange(1, 8).Draw(t, "steps") {
-				r.work()
-				r.fault(faults)
-			}
+			r.trouble()
 			if r.settle() {
 				r.right()
 			}
@@ -244,28 +256,21 @@ func TestFaultsWithoutReplay(t *testing.T) {
 
 // TestWrongNumbers: a number that is far off looks like a gap and then like a restart. The index gets over it.
 func TestWrongNumbers(t *testing.T) {
-	dir := t.TempDir()
-	rapid.Check(t, func(t *rapid.T) {
-		r := newRig(t, dir, true)
-		defer r.end()
+	onRigs(t, true, func(t *rapid.T, r *rig) {
 		for range rapid.IntRange(1, 4).Draw(t, "steps") {
 			r.work()
 			r.fault([]string{"none", "wrong number"})
 		}
 		r.work()
 		r.settle()
-		r.await("completeness", func() bool { return r.index.Stats().Complete })
-		r.right()
+		r.complete()
 	})
 }
 
 // TestFlippedBits: a payload that is still readable may say anything. Nothing breaks, and asking for the history once
 // more repairs it.
 func TestFlippedBits(t *testing.T) {
-	dir := t.TempDir()
-	rapid.Check(t, func(t *rapid.T) {
-		r := newRig(t, dir, true)
-		defer r.end()
+	onRigs(t, true, func(t *rapid.T, r *rig) {
 		for range rapid.IntRange(1, 6).Draw(t, "steps") {
 			r.work()
 			p := r.payload()
@@ -279,8 +284,7 @@ func TestFlippedBits(t *testing.T) {
 		r.sub.Resync("r")
 		r.await("the history", func() bool { return r.sub.Status()[0].Resyncs > before })
 		r.settle()
-		r.await("completeness", func() bool { return r.index.Stats().Complete })
-		r.right()
+		r.complete()
 	})
 }
 

@@ -20,6 +20,20 @@ func generate(t testing.TB, o eval.Options) []eval.Row {
 	return testkit.Must(eval.Generate(o))(t)
 }
 
+// readable generates rows and checks that the strict reader takes them.
+func readable(t *rapid.T, o eval.Options) []eval.Row {
+	t.Helper()
+	rows := testkit.Must(eval.Generate(o))(t)
+	var b bytes.Buffer
+	if err := eval.WriteRows(&b, rows); err != nil {
+		t.Fatal(err)
+	}
+	if again, err := eval.ReadRows(&b); err != nil || len(again) != o.Rows {
+		t.Fatalf("the strict reader takes %d of %d rows: %v", len(again), o.Rows, err)
+	}
+	return rows
+}
+
 // TestGenerateSameBytes: a change that changes rows makes runs incomparable; it must be seen.
 func TestGenerateSameBytes(t *testing.T) {
 	sum := sha256.New()
@@ -40,17 +54,7 @@ func TestGenerateRows(t *testing.T) {
 			Rows: rapid.IntRange(1, 120).Draw(t, "rows"), K: rapid.IntRange(2, 20).Draw(t, "k"), Seed: rapid.Uint64().Draw(t, "seed"),
 			Gold: rapid.SampledFrom([]eval.GoldRanks{eval.GoldRanked, eval.GoldUniform}).Draw(t, "gold"), FollowUps: &share,
 		}
-		rows, err := eval.Generate(o)
-		if err != nil {
-			t.Fatal(err)
-		}
-		var b bytes.Buffer
-		if err := eval.WriteRows(&b, rows); err != nil {
-			t.Fatal(err)
-		}
-		if again, err := eval.ReadRows(&b); err != nil || len(again) != o.Rows {
-			t.Fatalf("the strict reader takes %d of %d rows: %v", len(again), o.Rows, err)
-		}
+		rows := readable(t, o)
 		texts := map[string]string{}
 		before := map[string]*eval.Row{}
 		for i := range rows {

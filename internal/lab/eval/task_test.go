@@ -1,7 +1,6 @@
 package eval_test
 
 import (
-	"bytes"
 	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
@@ -55,17 +54,7 @@ func TestTasks(t *testing.T) {
 			least = 2 * o.Connectivity
 		}
 		o.K = rapid.SampledFrom([]int{least, least + 1, max(5, least), max(40, least), 128}).Draw(t, "k")
-		rows, err := eval.Generate(o)
-		if err != nil {
-			t.Fatal(err)
-		}
-		var b bytes.Buffer
-		if err := eval.WriteRows(&b, rows); err != nil {
-			t.Fatal(err)
-		}
-		if again, err := eval.ReadRows(&b); err != nil || len(again) != o.Rows {
-			t.Fatalf("the strict reader takes %d of %d rows: %v", len(again), o.Rows, err)
-		}
+		rows := readable(t, o)
 		for i := range rows {
 			checkTask(t, &rows[i], o)
 		}

@@ -198,31 +198,35 @@ func TestLoadedAgain(t *testing.T) {
 	})
 }
 
+// loadedFrom returns how many tokens of a prompt are loaded from a disk that is read like this.
+func loadedFrom(t *testing.T, read func(n int) error) int {
+	t.Helper()
+	files, config := stored(t, runner.Config{Pages: 60, Running: 3, Step: 32}, 1, 2)
+	files.read = read
+	r := newRunner(t, config)
+	answer(t, r, prompt(3, 100), "") // how long computing takes
+	answer(t, r, prompt(1, 400), "")
+	_, cached := answer(t, r, prompt(2, 400), "")
+	return cached
+}
+
 // Loading goes on when one page took long.
 func TestOneSlowPage(t *testing.T) {
-	files, config := stored(t, runner.Config{Pages: 60, Running: 3, Step: 32}, 1, 2)
-	files.read = func(n int) error {
+	cached := loadedFrom(t, func(n int) error {
 		if n == 1 {
 			time.Sleep(50 * time.Millisecond) // as long as many take to compute
 		}
 		return nil
-	}
-	r := newRunner(t, config)
-	answer(t, r, prompt(3, 100), "") // how long computing takes
-	answer(t, r, prompt(1, 400), "")
-	if _, cached := answer(t, r, prompt(2, 400), ""); cached != 384 {
+	})
+	if cached != 384 {
 		t.Errorf("%d tokens were loaded, want 384", cached)
 	}
 }
 
 // Loading is given up for a while when computing is faster.
 func TestSlowDisk(t *testing.T) {
-	files, config := stored(t, runner.Config{Pages: 60, Running: 3, Step: 32}, 1, 2)
-	files.read = func(int) error { time.Sleep(50 * time.Millisecond); return nil } // a page takes about one to compute
-	r := newRunner(t, config)
-	answer(t, r, prompt(3, 100), "") // how long computing takes
-	answer(t, r, prompt(1, 400), "")
-	if _, cached := answer(t, r, prompt(2, 400), ""); cached != 0 {
+	cached := loadedFrom(t, func(int) error { time.Sleep(50 * time.Millisecond); return nil }) // a page takes about one to compute
+	if cached != 0 {
 		t.Errorf("%d tokens were loaded", cached)
 	}
 }
