@@ -85,7 +85,7 @@ func TestWeights(t *testing.T) {
 			grown, said := heapBytes()-first, b.Held("")-counted
 			ratio := float64(grown) / float64(said)
 			t.Logf("%d bytes of heap and %d counted for each: %.2f", grown/int64(c.number), said/int64(c.number), ratio)
-			if ratio > 1.3 || ratio < .7 {
+			if ratio > 1.3 || ratio < .6 { // counting too much is safe, and a map has up to half of its places free
 				t.Errorf("%d bytes of heap, %d counted: %.2f; %+v", grown, said, ratio, b.Tables())
 			}
 			runtime.KeepAlive(p)
