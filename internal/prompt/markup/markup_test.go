@@ -16,7 +16,10 @@ import (
 // shownBlock is a block as the readers below find it.
 type shownBlock struct{ Label, Text string }
 
-var opening = regexp.MustCompile(`<doc ([^ <>\n]+)( fence=([^ <>\n]*))?>\n`)
+// echoOf is the label of an echo, as the readers name it.
+func echoOf(label string) string { return "echo of " + label }
+
+var opening = regexp.MustCompile(`<doc ([^ <>\n]+)( again)?( fence=([^ <>\n]*))?>\n`)
 
 // readMessage finds the blocks in a message as docs/markup words it: the opening tag may follow anything, the text
 // runs to the first closing tag of its kind at the beginning of a line, and what is not closed is no block.
@@ -27,8 +30,8 @@ func readMessage(s string) (found []shownBlock) {
 			return found
 		}
 		end := "\n</doc>"
-		if m[6] >= 0 && m[6] < m[7] {
-			end = "\n</doc " + s[m[6]:m[7]] + ">"
+		if m[8] >= 0 && m[8] < m[9] {
+			end = "\n</doc " + s[m[8]:m[9]] + ">"
 		}
 		// the line feed of the opening tag may be that of the closing tag
 		n := strings.Index(s[m[1]-1:], end)
@@ -40,7 +43,11 @@ func readMessage(s string) (found []shownBlock) {
 		if n > 0 {
 			text = s[m[1] : m[1]-1+n]
 		}
-		found = append(found, shownBlock{s[m[2]:m[3]], text})
+		label := s[m[2]:m[3]]
+		if m[4] >= 0 {
+			label = echoOf(label)
+		}
+		found = append(found, shownBlock{label, text})
 		s = s[m[1]-1+n+len(end):]
 	}
 }
@@ -81,10 +88,32 @@ func TestReadersAgree(t *testing.T) {
 }
 
 func scanned(text string) (found []shownBlock) {
-	for r := range markup.Regions(text) {
-		found = append(found, shownBlock{r.Label, r.Text})
+	for r := range markup.All(text) {
+		label := r.Label
+		if r.Echo {
+			label = echoOf(label)
+		}
+		found = append(found, shownBlock{label, r.Text})
 	}
 	return found
+}
+
+// Echoes are no blocks, and nothing in them is one.
+func TestEcho(t *testing.T) {
+	for _, text := range hostile {
+		in := markup.Render("a", "x"+text, false) + markup.RenderEcho("a", text, false) + markup.Render("b", text, false)
+		want := []shownBlock{{"a", "x" + text}, {echoOf("a"), text}, {"b", text}}
+		if got := scanned(in); !slices.Equal(got, want) {
+			t.Errorf("%q is found as %q", in, got)
+		}
+		var blocks []string
+		for r := range markup.Regions(in) {
+			blocks = append(blocks, r.Label)
+		}
+		if !slices.Equal(blocks, []string{"a", "b"}) {
+			t.Errorf("%q has the blocks %q", in, blocks)
+		}
+	}
 }
 
 // What is rendered is found again, whatever the text says and stands beside it.
@@ -143,6 +172,8 @@ func FuzzScan(f *testing.F) {
 	}
 	f.Add("<doc a>\nx\n</doc>\n<doc b fence=k>\n</doc>\n</doc k>\nrest")
 	f.Add("<doc a>\n</doc><doc b>\n\n</doc>")
+	f.Add("<doc a again>\n<doc b>\n</doc>\n<doc c again fence=k>\n</doc>\n</doc k>\n<doc again>\n\n</doc>")
+	f.Add("<doc a again again>\nx\n</doc>")
 	f.Add("<doc a fence=>\nx\n</doc>")
 	f.Add("<doc a fence=x fence=y>\nx\n</doc x fence=y>\n</doc y>")
 	f.Add("<doc a fence=q>\n<doc b fence=r>\n</doc r>\n</doc p>")
@@ -155,7 +186,7 @@ func FuzzScan(f *testing.F) {
 			t.Fatalf("%q (-reader +scanner):\n%s", s, diff)
 		}
 		end := 0
-		for r := range markup.Regions(s) {
+		for r := range markup.All(s) {
 			if r.Start < end || r.End > len(s) || !strings.HasPrefix(s[r.Start:], "<doc ") || s[r.End-1] != '>' {
 				t.Fatalf("%q: region %+v", s, r)
 			}

@@ -13,11 +13,24 @@ const MaxLabel = 64
 type Region struct {
 	Label, Text string
 	Start, End  int
+	// Echo says that it is a part of a block that stands elsewhere, see [RenderEcho].
+	Echo bool
 }
 
-// Regions walks over the rendered blocks that stand in a text, outside of other blocks, from left to right. Markup that is not
-// closed is passed over. Linear in the length of the text.
+// Regions walks over the rendered blocks that stand in a text, outside of other blocks, from left to right. Echoes and markup that is not
+// closed are passed over. Linear in the length of the text.
 func Regions(text string) iter.Seq[Region] {
+	return func(yield func(Region) bool) {
+		for r := range All(text) {
+			if !r.Echo && !yield(r) {
+				return
+			}
+		}
+	}
+}
+
+// All is [Regions] with the echoes.
+func All(text string) iter.Seq[Region] {
 	return func(yield func(Region) bool) {
 		var closings map[string]int // where the last closing tag of each word is; made when one is first missed
 		for at := 0; ; {
@@ -74,6 +87,7 @@ func parseBlock(text string, at int, closings map[string]int) (r Region, missed,
 		return Region{}, false, false
 	}
 	label, f, _ := strings.Cut(head[:eol-1], fenceKey)
+	label, echo := strings.CutSuffix(label, echoKey)
 	if label == "" || strings.ContainsAny(label, " <>") || strings.ContainsAny(f, " <>") {
 		return Region{}, false, false
 	}
@@ -90,7 +104,7 @@ func parseBlock(text string, at int, closings map[string]int) (r Region, missed,
 		return Region{}, true, false
 	}
 	stop := body - 1 + n
-	r = Region{Label: label, Start: at, End: stop + 1 + len(end)}
+	r = Region{Label: label, Start: at, End: stop + 1 + len(end), Echo: echo}
 	if stop >= body { // an empty text shares its line feed with the opening tag only in foreign markup
 		r.Text = text[body:stop]
 	}

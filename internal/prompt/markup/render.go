@@ -10,6 +10,7 @@ import (
 const (
 	openTag  = "<doc "
 	closeTag = "</doc"
+	echoKey  = " again"
 	fenceKey = " fence="
 )
 
@@ -21,6 +22,11 @@ func Render(label, text string, fenced bool) string {
 		return openTag + label + fenceKey + f + ">\n" + text + "\n</doc " + f + ">\n"
 	}
 	return openTag + label + ">\n" + text + "\n</doc>\n"
+}
+
+// RenderEcho returns a part of a block that is shown once more, with its line feed: as [Render] does, with a word in the opening tag.
+func RenderEcho(label, text string, fenced bool) string {
+	return openTag + label + echoKey + strings.TrimPrefix(Render(label, text, fenced), openTag+label)
 }
 
 // fence returns a word made from a text that does not occur in it.
