@@ -180,7 +180,12 @@ func formsOf(n Notes) noteForms {
 // renderBlock returns the block as it stands in a prompt, with its line feed. A text that has what has the form of a note is fenced,
 // so that it cannot stand outside as a reference.
 func renderBlock(forms noteForms, label, text string) string {
-	return markup.Render(label, text, slices.ContainsFunc(forms, func(f notes.Form) bool { return f.In(text) }))
+	return markup.Render(label, text, forms.in(text))
+}
+
+// in reports whether a text has the form of a note.
+func (n noteForms) in(text string) bool {
+	return slices.ContainsFunc(n, func(f notes.Form) bool { return f.In(text) })
 }
 
 // annotate adds the notes. The order note costs tokens now, while the order may pay later only: it is added if what
@@ -199,7 +204,7 @@ func (p *Pilot) annotate(d *draft) error {
 		p.cfg.Tokenizer.Count) {
 		d.plan.Hint = text
 	}
-	if d.plan.Hint != "" || len(d.refs) > 0 && !n.NoLocation {
+	if d.plan.Hint != "" || d.plan.Echo != nil || len(d.refs) > 0 && !n.NoLocation {
 		d.closeWith(d.plan.closing(), p.cfg.Tokenizer.Count)
 	}
 	return nil

@@ -154,7 +154,9 @@ func (p *Pilot) orderBatch(ctx context.Context, drafts []*draft) (groups [][]int
 		for i, d := range drafts {
 			d.setOrder(orders[i])
 		}
-		if groups = runs; slices.ContainsFunc(drafts, func(d *draft) bool { return p.cfg.Limits.set() || d.plan.req.Fixed }) {
+		groups = runs
+		moved := p.nearestOfAll(drafts, schedule)
+		if moved || slices.ContainsFunc(drafts, func(d *draft) bool { return p.cfg.Limits.set() || d.plan.req.Fixed }) {
 			_, groups = depthFirst(keysOf(drafts))
 		}
 		return nil

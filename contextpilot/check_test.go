@@ -4,8 +4,10 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/ragpilot/ragpilot/contextpilot"
+	"github.com/ragpilot/ragpilot/internal/prompt/markup"
 )
 
 // checker holds what must agree between all plans that it sees: a block's label and its rendered bytes.
@@ -30,7 +32,33 @@ func identity(b contextpilot.Block) contextpilot.Block {
 
 // check returns what is wrong with the plan of a request.
 func (c *checker) check(req contextpilot.Request, p contextpilot.Plan) error {
-	return errors.Join(c.partition(req, p), c.rendering(req, p), c.references(req, p), c.citations(p), c.numbers(p))
+	return errors.Join(c.partition(req, p), c.rendering(req, p), c.references(req, p), c.citations(p), c.numbers(p), c.echo(req, p))
+}
+
+// echo: at most one block is shown once more, of those that are sent in full, word for word, next to the question.
+func (c *checker) echo(req contextpilot.Request, p contextpilot.Plan) error {
+	text := p.RenderEcho()
+	if !strings.HasPrefix(p.Prompt("?"), p.Context()+text) {
+		return fmt.Errorf("prompt %q does not have the echo %q behind the blocks", p.Prompt("?"), text)
+	}
+	if p.Echo == nil {
+		return nil
+	}
+	e := *p.Echo
+	at := slices.IndexFunc(p.Items, func(it contextpilot.Item) bool { return it.Index == e.Index && it.Ref == nil })
+	switch {
+	case at < 0 || p.Items[at].Label != e.Label:
+		return fmt.Errorf("echo of %d %q, which is not sent in full under that label: %+v", e.Index, e.Label, p.Items)
+	case !strings.Contains(req.Blocks[e.Index].Text, e.Text):
+		return fmt.Errorf("echo %q does not stand in %q", e.Text, req.Blocks[e.Index].Text)
+	case p.Fault != nil || req.Fixed || req.NoEcho:
+		return fmt.Errorf("an echo after a fault, of a fixed order or where none can be shown: %+v", e)
+	}
+	found := slices.Collect(markup.All(text))
+	if len(found) != 1 || !found[0].Echo || found[0].Label != e.Label || found[0].Text != e.Text || found[0].End != len(text)-1 {
+		return fmt.Errorf("echo %+v is rendered as %q and read as %+v", e, text, found)
+	}
+	return nil
 }
 
 // partition: every retrieved block stands in Items or in LeftOut, once.

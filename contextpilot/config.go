@@ -32,6 +32,10 @@ type Config struct {
 	Dedup Dedup
 	// Limits bound how far an order may depart from the retriever's.
 	Limits Limits
+	// Top says how the retriever's best block is brought next to the question, and EchoTokens bounds the length of an echo in tokens.
+	// 0: [DefaultEchoTokens]; [EchoWhole]: echoes are whole blocks.
+	Top        Top
+	EchoTokens int
 	// Notes words the order and location notes, and switches them.
 	Notes Notes
 	// Tokenizer counts tokens of blocks that come without a count; nil: [Estimate].
@@ -125,6 +129,16 @@ func (c Config) withDefaults() (Config, error) {
 			return c, fmt.Errorf("%w: %s %d is negative", ErrBadConfig, f.name, f.value)
 		}
 	}
+	if c.Top > TopNear {
+		return c, fmt.Errorf("%w: Top %d", ErrBadConfig, c.Top)
+	}
+	if c.EchoTokens < EchoWhole {
+		return c, fmt.Errorf("%w: EchoTokens %d", ErrBadConfig, c.EchoTokens)
+	}
+	if c.Policy == "retrieval" && c.Top == TopNear || c.Top == TopAuto {
+		c.Top = TopAnywhere
+	}
+	c.EchoTokens = cmp.Or(c.EchoTokens, DefaultEchoTokens)
 	if !(c.Recompute >= 0 && c.Recompute <= 1) {
 		return c, fmt.Errorf("%w: Recompute %v: want 0 to 1", ErrBadConfig, c.Recompute)
 	}

@@ -2,6 +2,7 @@ package contextpilot
 
 import (
 	"slices"
+	"strings"
 
 	"github.com/ragpilot/ragpilot/internal/prompt/markup"
 )
@@ -29,8 +30,13 @@ func (v *visible) has(k Key) bool {
 
 // visibleIn returns the blocks that stand in the texts, in one pass.
 func visibleIn(texts []string) (v visible) {
+	var echoes []markup.Region
 	for _, t := range texts {
-		for r := range markup.Regions(t) {
+		for r := range markup.All(t) {
+			if r.Echo {
+				echoes = append(echoes, r)
+				continue
+			}
 			if v.blocks == nil {
 				v = visible{blocks: map[Key]seenBlock{}, many: map[string]int{}}
 			}
@@ -44,7 +50,23 @@ func visibleIn(texts []string) (v visible) {
 			}
 		}
 	}
+	for i := range echoes {
+		v.echoed(&echoes[i])
+	}
 	return v
+}
+
+// echoed counts an echo whose text is not in a block of its label as another text of that label.
+func (v *visible) echoed(r *markup.Region) {
+	if v.many[r.Label] == 0 {
+		return
+	}
+	for _, b := range v.blocks {
+		if b.label == r.Label && strings.Contains(b.text, r.Text) {
+			return
+		}
+	}
+	v.many[r.Label]++
 }
 
 // look compares what the turns in front have shown with what is really being sent.

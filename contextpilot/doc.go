@@ -28,6 +28,7 @@
 //	pilot.go       Pilot, and the stages in their order
 //	index.go       blocks get keys and labels; dedup.go finds those that are shown already
 //	reorder.go     a policy chooses the order: reorder_policy.go, _best*.go, _paper.go, _simple.go; reorder_limits.go bounds it
+//	nearest.go     the best block goes next to the question, or is shown once more there
 //	annotate.go    references and order notes; room.go leaves out what does not fit
 //	scope*.go      the index of each cache; observe.go what engines report
 //	position.go    what a conversation has shown; match.go, batch.go, plan.go, explain.go what callers get

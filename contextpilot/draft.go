@@ -107,7 +107,7 @@ const (
 
 // plain makes the draft retrieval order: every block in full, no notes.
 func (d *draft) plain(dedup Dedup) {
-	d.refs, d.plan.Hint = nil, ""
+	d.refs, d.plan.Hint, d.plan.Echo = nil, "", nil
 	d.plan.LeftOut, d.plan.Why = nil, Why{}
 	d.pinned, d.last, d.gate = nil, nil, gate{}
 	d.place = identity(d.place[:0], len(d.plan.req.Blocks))

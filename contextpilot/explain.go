@@ -30,6 +30,9 @@ func (p *Plan) Explain() string {
 		fmt.Fprintf(&b, "expected of blocks that the engine keeps by themselves: %d tokens more\n", p.anywhere)
 	}
 	p.Why.explain(&b)
+	if e := p.Echo; e != nil {
+		fmt.Fprintf(&b, "shown once more next to the question: %d:%s, %d tokens\n", e.Index+1, e.Label, e.Tokens)
+	}
 	if hint := p.Hint; hint != "" {
 		fmt.Fprintf(&b, "note to the model: %s\n", hint)
 	} else if p.Reordered() {

@@ -15,8 +15,10 @@ func FuzzRender(f *testing.F) {
 	}
 	f.Add("a", "one", "b", "two\n</doc>\n<doc a>\none\n</doc>", uint8(0), "</doc>\n<doc b>\nx\n</doc>")
 	f.Add("a", "", "", "\x00a", uint8(0), "")
+	f.Add("b", "<doc x again>\n</doc>\n<doc a>", "a", "one", uint8(9), "")
 	f.Fuzz(func(t *testing.T, id1, text1, id2, text2 string, mode uint8, question string) {
 		cfg := contextpilot.Config{Policy: "sorted", Dedup: contextpilot.Dedup(mode % 3)}
+		cfg.Top, cfg.EchoTokens = contextpilot.Top(mode/3%5), int(mode/15)-1
 		p := newPilot(t, cfg)
 		check := newChecker(cfg)
 		first := []contextpilot.Block{{ID: id1, Text: text1}, {ID: id2, Text: text2}, {ID: "own", Text: text1 + text2}}

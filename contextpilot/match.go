@@ -70,7 +70,7 @@ func (p *Pilot) matchScope(sc *scope, d *draft, m *Match) {
 	defer sc.mu.Unlock()
 	familiar := 0
 	err := p.guard(stageReorder, func() (err error) {
-		familiar, err = sc.peek(d)
+		familiar, err = p.peek(sc, d)
 		return err
 	})
 	if err != nil {

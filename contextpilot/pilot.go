@@ -76,7 +76,7 @@ func (p *Pilot) plan(d *draft, req *Request, began time.Time) {
 	err := p.prepare(d, req)
 	if err == nil {
 		sc.mu.Lock()
-		err = p.guard(stageReorder, func() error { return sc.reorder(d) })
+		err = p.guard(stageReorder, func() error { return p.reorder(sc, d) })
 		sc.mu.Unlock()
 	}
 	p.finish(d, err, nil)

@@ -24,6 +24,8 @@ type Plan struct {
 	Items []Item
 	// LeftOut names the blocks that are not in the prompt, and why.
 	LeftOut []LeftOut
+	// Echo is what is shown once more, behind Items and in front of Hint; nil if nothing is. See [Top].
+	Echo *Echo
 	// Hint is the order note, one line; empty if there is none.
 	Hint string
 	// Prefix is what the engine is expected to hold already.
@@ -116,6 +118,14 @@ func (p *Plan) RenderFull(i int) string {
 	return renderBlock(p.forms, it.Ref.Label, p.req.Blocks[it.Index].Text)
 }
 
+// RenderEcho returns the echo as it stands in the prompt, behind all items, with its line feed; "" if there is none.
+func (p *Plan) RenderEcho() string {
+	if p.Echo == nil {
+		return ""
+	}
+	return renderEcho(p.forms, p.Echo)
+}
+
 // Context returns all items, rendered in prompt order.
 func (p *Plan) Context() string {
 	var b strings.Builder
@@ -144,15 +154,16 @@ func (p *Plan) Prompt(question string) string {
 	return p.Context() + p.ending(question)
 }
 
-// ending is the question with the order note.
+// ending is the question with what stands between it and the items.
 func (p *Plan) ending(question string) string {
+	echo := p.RenderEcho()
 	switch {
 	case p.Hint == "":
-		return question
+		return echo + question
 	case p.afterQuestion:
-		return question + "\n" + p.Hint
+		return echo + question + "\n" + p.Hint
 	}
-	return p.Hint + "\n" + question
+	return echo + p.Hint + "\n" + question
 }
 
 // closing returns what stands behind the blocks: references, order note and question, in the order of the prompt.

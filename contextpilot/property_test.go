@@ -23,6 +23,8 @@ func drawConfig(t *rapid.T) contextpilot.Config {
 		BlockSize:   rapid.SampledFrom([]int{1, 16}).Draw(t, "block size"),
 		Capacity:    rapid.SampledFrom([]int{0, 1, 50, 300}).Draw(t, "capacity"),
 		MaxRequests: rapid.SampledFrom([]int{-1, 0, 1, 3}).Draw(t, "max requests"),
+		Top:         contextpilot.Top(rapid.IntRange(0, int(contextpilot.TopNear)).Draw(t, "top")),
+		EchoTokens:  rapid.SampledFrom([]int{0, 1, 3, contextpilot.EchoWhole}).Draw(t, "echo"),
 		Now:         func() time.Time { return time.Unix(1_700_000_000, 0) },
 	}
 }

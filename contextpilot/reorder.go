@@ -8,28 +8,30 @@ import (
 )
 
 // reorder asks the policy. The scope's lock is held.
-func (sc *scope) reorder(d *draft) error {
+func (p *Pilot) reorder(sc *scope, d *draft) error {
 	if err := sc.take(d, sc.policy.Order(sc.order[:0], sc.query(d))); err != nil {
 		return err
 	}
 	if r, ok := sc.policy.(reasoner); ok {
 		d.plan.Why = r.Why()
 	}
+	p.nearest(d, func(order []int) int { return sc.resident(d, order) })
 	sc.foretell(d)
 	return nil
 }
 
 // peek is reorder for a draft that is not going to be sent. The scope's lock is held.
-func (sc *scope) peek(d *draft) (familiar int, err error) {
+func (p *Pilot) peek(sc *scope, d *draft) (familiar int, err error) {
 	var order []int
-	if p, ok := sc.policy.(peeker); ok {
-		order, familiar = p.Peek(sc.order[:0], sc.query(d))
+	if peeking, ok := sc.policy.(peeker); ok {
+		order, familiar = peeking.Peek(sc.order[:0], sc.query(d))
 	} else {
 		order = sc.policy.Order(sc.order[:0], sc.query(d))
 	}
 	if err := sc.take(d, order); err != nil {
 		return 0, err
 	}
+	p.nearest(d, func(order []int) int { return sc.resident(d, order) })
 	sc.foretell(d)
 	return familiar, nil
 }

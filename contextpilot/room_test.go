@@ -55,6 +55,8 @@ func TestRoom(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p, err := contextpilot.New(contextpilot.Config{
 			Tokenizer: exact{}, Policy: rapid.SampledFrom(contextpilot.PolicyNames()).Draw(t, "policy"),
+			Top:        contextpilot.Top(rapid.IntRange(0, int(contextpilot.TopNear)).Draw(t, "top")),
+			EchoTokens: rapid.SampledFrom([]int{0, 2, contextpilot.EchoWhole}).Draw(t, "echo"),
 			Notes: contextpilot.Notes{
 				AlwaysHint: rapid.Bool().Draw(t, "always hint"), NoLocation: rapid.Bool().Draw(t, "no location"),
 				AfterQuestion: rapid.Bool().Draw(t, "after question"), Hint: rapid.SampledFrom([]contextpilot.Hint{0, 1, 2, 3}).Draw(t, "hint"),

@@ -112,15 +112,14 @@ func (m *Calls) replan(t *transcript, c *claimed) (contextpilot.Plan, string) {
 			req.Blocks, req.Fixed = asSent(&c.plan, req.Blocks, c.at.sent), true
 		}
 		plan := m.instead(&c.plan, req)
-		return plan, c.asBefore(t, &plan, c.span.rewrite(&plan, m.noHint))
+		return plan, m.asBefore(t, c, &plan, c.span.rewrite(&plan, m.noHint))
 	case moved || behind:
 		// The text stays, only its place in the index is put right: the blocks are given in the order
 		// in which they stand, so that the policy, asked about the same state, keeps it. Where it does not, because limits take the
 		// order for the retriever's or others have been planned since, it is not asked.
 		req := m.again(t, c, scope, inPlace(&c.plan))
-		if hint := c.span.says(noHint); hint != "" {
-			req.Query = hint + "\n" + req.Query
-		}
+		req.Query = c.span.says(noHint) + req.Query
+		req.NoEcho = true // the text has what it has
 		placed := m.instead(&c.plan, req)
 		if placed.Reordered() {
 			req.Fixed = true
@@ -136,15 +135,15 @@ func (m *Calls) replan(t *transcript, c *claimed) (contextpilot.Plan, string) {
 		c.plan.Scope, c.plan.Turn, c.plan.End = scope, placed.Turn, placed.End
 	}
 	c.plan.Session = t.session
-	return c.plan, c.asBefore(t, &c.plan, c.span.hinted(noHint))
+	return c.plan, m.asBefore(t, c, &c.plan, c.span.hinted(noHint))
 }
 
 // again reports whether the text was sent before and has been answered: an agent goes on, whose tool may have found the same blocks.
 func (c *claimed) again(t *transcript) bool { return c.at.known && t.more }
 
-// asBefore keeps an agent's question as its first step sent it. It returns the text of that step if only the order hint differs, and
-// gives the plan that hint; else it returns text.
-func (c *claimed) asBefore(t *transcript, plan *contextpilot.Plan, text string) string {
+// asBefore keeps an agent's question as its first step sent it. It returns the text of that step if only the echo and the order hint
+// differ, and gives the plan these; else it returns text.
+func (m *Calls) asBefore(t *transcript, c *claimed, plan *contextpilot.Plan, text string) string {
 	if !c.again(t) || text == c.at.sent || c.span.hint != hintNone {
 		return text
 	}
@@ -152,16 +151,39 @@ func (c *claimed) asBefore(t *transcript, plan *contextpilot.Plan, text string) 
 	if plan.Hint != "" {
 		front = strings.TrimSuffix(front, "\n"+plan.Hint)
 	}
+	if echo := echoOf(plan); echo != "" {
+		front = strings.TrimSuffix(front, "\n"+echo)
+	}
 	rest, ok := strings.CutPrefix(c.at.sent, front)
 	if !ok {
 		return text
 	}
 	hint, ok := strings.CutSuffix(rest, c.span.after)
-	if !ok || hint != "" && (hint[0] != '\n' || strings.Contains(hint[1:], "\n")) {
+	if !ok {
 		return text
 	}
-	plan.Hint = strings.TrimPrefix(hint, "\n")
+	echo, hint := m.cutEcho(plan, hint)
+	if hint != "" && (hint[0] != '\n' || strings.Contains(hint[1:], "\n")) {
+		return text
+	}
+	plan.Hint, plan.Echo = strings.TrimPrefix(hint, "\n"), echo
 	return c.at.sent
+}
+
+// cutEcho takes an echo of one of the plan's blocks from the beginning of what stands behind the blocks.
+func (m *Calls) cutEcho(plan *contextpilot.Plan, text string) (echo *contextpilot.Echo, rest string) {
+	for r := range markup.All(text) {
+		if r.Start != 1 || !r.Echo {
+			break
+		}
+		it, ok := plan.Cite(r.Label)
+		if !ok || !strings.Contains(plan.Block(it.Index).Text, r.Text) {
+			break
+		}
+		tokens := m.pilot.Tokenizer().Count(text[r.Start:r.End] + "\n")
+		return &contextpilot.Echo{Index: it.Index, Label: r.Label, Text: r.Text, Tokens: tokens}, text[r.End:]
+	}
+	return nil, text
 }
 
 // instead plans a request in place of a plan that was not sent, so that what is sent is counted once. It has the old plan's ID.

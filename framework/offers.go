@@ -218,6 +218,7 @@ func (o *Offers) enterAgain(plan *contextpilot.Plan) {
 	if hint := plan.Hint; hint != "" {
 		req.Query = hint + "\n" + req.Query
 	}
+	req.Query = plan.RenderEcho() + req.Query
 	req.Blocks = inPlace(plan)
 	again := o.pilot.Plan(req)
 	plan.Prefix, plan.End = again.Prefix, again.End

@@ -15,6 +15,7 @@ type span struct {
 	whole         []string // by the blocks' indices: as they stand there; nil: as they are rendered
 	hint          hintPlace
 	oldHint       string
+	echo          string // the plan's, without a line feed; it stands on the line behind the blocks and is part of the span
 }
 
 // hintPlace says where the plan's order hint stands.
@@ -28,7 +29,10 @@ const (
 
 // newSpan takes a text apart. text[start:end] runs from the first to the last block.
 func newSpan(text string, plan *contextpilot.Plan, start, end int) span {
-	s := span{before: text[:start], blocks: text[start:end], after: text[end:], oldHint: plan.Hint}
+	s := span{before: text[:start], blocks: text[start:end], after: text[end:], oldHint: plan.Hint, echo: echoOf(plan)}
+	if s.echo != "" {
+		s.after = strings.TrimPrefix(s.after, "\n"+s.echo)
+	}
 	if s.oldHint != "" {
 		rest, behind := strings.CutPrefix(s.after, "\n"+s.oldHint)
 		switch {
@@ -57,6 +61,9 @@ func newSpan(text string, plan *contextpilot.Plan, start, end int) span {
 	return s
 }
 
+// echoOf returns the plan's echo as it stands in a text, without a line feed.
+func echoOf(plan *contextpilot.Plan) string { return strings.TrimSuffix(plan.RenderEcho(), "\n") }
+
 // between reports whether a gap may stand between any two blocks: it has no words, or those that stand in front of the first block, too,
 // but for numbers. Others are captions of a block, or the author's own.
 func between(before, gap string) bool {
@@ -77,21 +84,27 @@ func between(before, gap string) bool {
 // known reports whether the span can be rewritten.
 func (s *span) known() bool { return s.gaps != nil }
 
-// hinted returns the text as it is, with the plan's hint behind the blocks if it stands nowhere.
+// hinted returns the text as it is, with the plan's echo behind the blocks, and its hint if it stands nowhere.
 func (s *span) hinted(noHint bool) string {
 	text := s.before + s.blocks
+	if s.echo != "" {
+		text += "\n" + s.echo
+	}
 	if s.oldHint != "" && (s.hint == hintBehind || s.hint == hintNone && !noHint) {
 		text += "\n" + s.oldHint
 	}
 	return text + s.after
 }
 
-// says returns the hint that the text of hinted has, or "".
-func (s *span) says(noHint bool) string {
-	if s.hint == hintNone && noHint {
-		return ""
+// says returns the echo and the hint that the text of hinted has, each with a line feed.
+func (s *span) says(noHint bool) (text string) {
+	if s.echo != "" {
+		text = s.echo + "\n"
 	}
-	return s.oldHint
+	if s.oldHint != "" && (s.hint != hintNone || !noHint) {
+		text += s.oldHint + "\n"
+	}
+	return text
 }
 
 // rewrite returns the text with another plan of the same blocks, or of some of them, in the span. Blocks sent in full
@@ -118,6 +131,9 @@ func (s *span) rewrite(plan *contextpilot.Plan, noHint bool) string {
 			}
 			b.WriteString(text)
 		}
+	}
+	if echo := echoOf(plan); echo != "" {
+		line(echo)
 	}
 	before, after, hint := s.before, s.after, plan.Hint
 	switch {

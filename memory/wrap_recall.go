@@ -117,6 +117,7 @@ func (w *wrapped) plan(ctx context.Context, query string, hits []Hit, req contex
 		req.Blocks[i] = contextpilot.Block{ID: hits[i].Memory.BlockID(), Text: hits[i].Memory.Text, Score: hits[i].Score}
 	}
 	// As in retriever.Wrap, the conversation is left to the model wrapper, which sees the messages.
+	req.NoEcho = true // memories stand in the prompts of later turns as well
 	req.Scope, req.Query, req.HeadTokens, req.Budget = w.cache, query, w.headTokens, w.budget
 	plan := w.pilot.Plan(req)
 	plan.Session = framework.ConversationFrom(ctx)

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/ragpilot/ragpilot/contextpilot"
+	"github.com/ragpilot/ragpilot/contextpilot/profile"
 	"github.com/ragpilot/ragpilot/internal/lab/replay"
 )
 
@@ -20,10 +21,12 @@ type traceFlags struct {
 	k                    int
 	alwaysHint           bool
 	limits               contextpilot.Limits
-	group                string
+	group, profile       string
+	flags                *pflag.FlagSet // on which these are registered
 }
 
 func (f *traceFlags) register(flags *pflag.FlagSet) {
+	f.flags = flags
 	flags.StringVar(&f.trace, "trace", "", "trace `FILE` (JSON lines, may end in .gz, - for standard input)")
 	flags.StringVar(&f.blocks, "blocks", "", "blocks `FILE` (JSON lines, may end in .gz)")
 	flags.StringVar(&f.dedup, "dedup", "on", "replace blocks shown earlier in the session by references: `on|off`")
@@ -36,6 +39,8 @@ func (f *traceFlags) register(flags *pflag.FlagSet) {
 	flags.IntVar(&f.limits.KeepTopAtEnd, "keep-top-at-end", 0, "the first `N` documents go to the end, the best one last")
 	flags.StringVar(&f.group, "group", "",
 		"documents whose IDs are equal up to the last `SEPARATOR`, with a number behind it, stay in the order of these numbers")
+	flags.StringVar(&f.profile, "profile", "default",
+		fmt.Sprintf("policy, limits and notes by `NAME` or file: %v; flags that are given win", profile.Names()))
 	flags.IntVar(&f.k, "k", 0, "use the first `N` documents of each request (0: all)")
 }
 
@@ -58,15 +63,48 @@ func (f *traceFlags) settings(policy string) (replay.Settings, error) {
 	if s.History, err = oneOf("--history", f.history, "full", "none"); err != nil {
 		return s, err
 	}
-	if s.Notes.Hint, s.Notes.Top, err = hintForm(f.hint); err != nil {
+	if err := f.layout(&s); err != nil {
 		return s, err
 	}
-	s.Notes.AlwaysHint = f.alwaysHint
-	s.Limits = f.limits
 	if f.group != "" {
 		s.Limits.Group = func(b contextpilot.Block) (document string, place int) { return numbered(b.ID, f.group) }
 	}
 	return s, nil
+}
+
+// layout fills in what the model reads: the profile's settings, and those of the flags that are given.
+func (f *traceFlags) layout(s *replay.Settings) error {
+	p, err := profile.Load(f.profile)
+	if err != nil {
+		return fmt.Errorf("--profile: %w", err)
+	}
+	c, err := p.Apply(contextpilot.Config{})
+	if err != nil {
+		return fmt.Errorf("--profile %s: %w", f.profile, err)
+	}
+	given := f.flags.Changed
+	if given("hint") {
+		if c.Notes.Hint, c.Notes.Top, err = hintForm(f.hint); err != nil {
+			return err
+		}
+	}
+	if given("hint-always") {
+		c.Notes.AlwaysHint = f.alwaysHint
+	}
+	for name, limit := range map[string][2]*int{
+		"max-displacement": {&c.Limits.MaxDisplacement, &f.limits.MaxDisplacement},
+		"pin":              {&c.Limits.Pin, &f.limits.Pin},
+		"keep-top-at-end":  {&c.Limits.KeepTopAtEnd, &f.limits.KeepTopAtEnd},
+	} {
+		if given(name) {
+			*limit[0] = *limit[1]
+		}
+	}
+	if c.Policy != "" && !given("policy") {
+		s.Policy = c.Policy
+	}
+	s.Notes, s.Limits, s.Top, s.EchoTokens = c.Notes, c.Limits, c.Top, c.EchoTokens
+	return nil
 }
 
 // checkTraceFiles wants both files; one of them may be standard input.

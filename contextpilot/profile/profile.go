@@ -27,6 +27,9 @@ type Profile struct {
 	MaxDisplacement int `json:"max_displacement,omitempty"`
 	Pin             int `json:"pin,omitempty"`
 	KeepTopAtEnd    int `json:"keep_top_at_end,omitempty"`
+	// Top is Config.Top: anywhere, moves, echoes or near. Empty: the default. EchoTokens is Config.EchoTokens.
+	Top        string `json:"top,omitempty"`
+	EchoTokens int    `json:"echo_tokens,omitempty"`
 	// Hint is the form of the order note: auto, full, top-N, displaced-only or none. Empty: auto.
 	Hint string `json:"hint,omitempty"`
 	// HintAlways adds the order note whether it pays or not.
@@ -122,10 +125,23 @@ func (p Profile) Apply(c contextpilot.Config) (contextpilot.Config, error) {
 	default:
 		return c, fmt.Errorf("dedup %q: want content, id or off", p.Dedup)
 	}
+	if c.Top, err = topOf(p.Top); err != nil {
+		return c, err
+	}
+	c.EchoTokens = p.EchoTokens
 	c.Policy, c.NewPolicy = p.Policy, nil
 	c.Limits.MaxDisplacement, c.Limits.Pin, c.Limits.KeepTopAtEnd = p.MaxDisplacement, p.Pin, p.KeepTopAtEnd
 	c.Notes.AlwaysHint, c.Notes.AfterQuestion, c.Notes.NoLocation = p.HintAlways, p.HintAfterQuestion, p.NoLocation
 	return c, nil
+}
+
+// topOf reads Profile.Top.
+func topOf(value string) (contextpilot.Top, error) {
+	names := []string{"", "anywhere", "moves", "echoes", "near"}
+	if i := slices.Index(names, value); i >= 0 {
+		return contextpilot.Top(i), nil
+	}
+	return 0, fmt.Errorf("top %q: want one of %v", value, names[1:])
 }
 
 // hintForm reads Profile.Hint; top is 0 for the default number.

@@ -131,6 +131,9 @@ func (a *arm) sent(plan *contextpilot.Plan, prompt string, before []engines.Mess
 	for _, l := range plan.LeftOut {
 		s.LeftOut = append(s.LeftOut, plan.Block(l.Index).ID)
 	}
+	if plan.Echo != nil {
+		s.Parts = append(s.Parts, Part{Kind: NotePart, Tokens: plan.Echo.Tokens})
+	}
 	if hint := plan.Hint; hint != "" {
 		s.Parts = append(s.Parts, Part{Kind: NotePart, Tokens: count(hint)})
 	}

@@ -21,6 +21,9 @@ type Settings struct {
 	Capacity int  // index capacity in tokens; 0: unlimited
 	Notes    contextpilot.Notes
 	Limits   contextpilot.Limits
+	// Top and EchoTokens are those of a pilot's Config.
+	Top        contextpilot.Top
+	EchoTokens int
 	// Tokenizer counts texts as the engine does that reports its cache in tokens; nil: as the simulator and the judge of plans do.
 	Tokenizer contextpilot.Tokenizer
 }
@@ -59,7 +62,7 @@ func NewPlanner(set Settings, blocks *trace.Blocks) (*Planner, error) {
 	}
 	cfg := contextpilot.Config{
 		Policy: set.Policy, Dedup: contextpilot.DedupOff, Capacity: set.Capacity, MaxRequests: -1,
-		Notes: set.Notes, Limits: set.Limits, Tokenizer: set.Tokenizer,
+		Notes: set.Notes, Limits: set.Limits, Top: set.Top, EchoTokens: set.EchoTokens, Tokenizer: set.Tokenizer,
 	}
 	cfg.Notes.Location = reference
 	if set.Dedup {
@@ -223,6 +226,14 @@ func (p *Planner) record(q trace.Request, plan *contextpilot.Plan, more bool) tr
 			p.known[id] = k
 		}
 		said = append(said, k.text)
+	}
+	if e := plan.Echo; e != nil {
+		id := plan.Block(e.Index).ID
+		line.Echo = []string{id}
+		if e.Text != plan.Block(e.Index).Text {
+			line.EchoText = map[string]string{id: e.Text}
+		}
+		said = append(said, plan.RenderEcho())
 	}
 	if more {
 		t, _ := p.talks.Get(q.Session)

@@ -230,6 +230,15 @@ func (m *members) optionalText(name string) (s string) {
 	return s
 }
 
+// texts returns an object of strings, nil when it is missing or null.
+func (m *members) texts(name string) (texts map[string]string) {
+	raw, ok := m.all[name]
+	if ok && kind(raw) != "null" && (kind(raw) != "an object" || json.Unmarshal(raw, &texts) != nil) {
+		m.fail("%q is %s, want an object of strings", name, kind(raw))
+	}
+	return texts
+}
+
 // ids returns a list of IDs; a missing or null list is a fault if required, else empty.
 func (m *members) ids(name string, required bool) []string {
 	raw, ok := m.all[name]

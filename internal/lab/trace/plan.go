@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 )
 
 // Plan is the line of a plan file that says how one request was sent.
@@ -13,7 +14,10 @@ type Plan struct {
 	Turn    int      `json:"turn"`    // 0 when a file that was read does not give it
 	Docs    []string `json:"docs"`    // block IDs kept, in prompt order
 	Refs    []string `json:"refs"`    // block IDs replaced by a reference to an earlier turn
-	Hint    string   `json:"hint"`    // text put in front of the question, without a line end
+	// Echo are block IDs of Docs that are sent once more in front of Hint, and EchoText the part of each that is, if it is not the whole.
+	Echo     []string          `json:"echo,omitempty"`
+	EchoText map[string]string `json:"echo_text,omitempty"`
+	Hint     string            `json:"hint"` // text put in front of the question, without a line end
 }
 
 // LoadPlan reads a whole plan file; path may end in ".gz" or be "-".
@@ -53,6 +57,20 @@ func parsePlan(m *members) Plan {
 	p.Session, p.Turn, p.Docs, p.Refs = m.session(""), m.turn(0), m.ids("docs", true), m.ids("refs", false)
 	if id, twice := repeated(p.Docs, p.Refs); twice {
 		m.fail("document %q occurs twice in docs and refs", id)
+	}
+	p.Echo, p.EchoText = m.ids("echo", false), m.texts("echo_text")
+	if id, twice := repeated(p.Echo, nil); twice {
+		m.fail("document %q occurs twice in echo", id)
+	}
+	for _, id := range p.Echo {
+		if !slices.Contains(p.Docs, id) {
+			m.fail("document %q is in echo, but not in docs", id)
+		}
+	}
+	for id := range p.EchoText {
+		if !slices.Contains(p.Echo, id) {
+			m.fail("document %q is in echo_text, but not in echo", id)
+		}
 	}
 	p.Hint = m.optionalText("hint")
 	return p

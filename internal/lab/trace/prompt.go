@@ -42,6 +42,15 @@ func (t Prompts) User(q Request, p Plan) (string, error) {
 		b.WriteString(id)
 		b.WriteString(" see above>\n")
 	}
+	for _, id := range p.Echo {
+		text, ok := p.EchoText[id]
+		if !ok {
+			if text, ok = t.Blocks.Text(id); !ok {
+				return "", fmt.Errorf("request %q: unknown block %q", q.ID, id)
+			}
+		}
+		writeDoc(&b, id, text)
+	}
 	if p.Hint != "" {
 		b.WriteString(p.Hint)
 		b.WriteByte('\n')

@@ -59,6 +59,18 @@ func TestReadPlan(t *testing.T) {
 		},
 		{"only what must be there", `{"id":"q","docs":[],"refs":null,"hint":null}`, []trace.Plan{{ID: "q", Docs: []string{}}}, ""},
 		{"no docs", `{"id":"q"}`, nil, `p:1: request "q": "docs" is missing`},
+		{
+			"echoes", `{"id":"q","docs":["a","b"],"echo":["b","a"],"echo_text":{"b":"of"}}`,
+			[]trace.Plan{{ID: "q", Docs: []string{"a", "b"}, Echo: []string{"b", "a"}, EchoText: map[string]string{"b": "of"}}},
+			"",
+		},
+		{"echo of nothing", `{"id":"q","docs":["a"],"echo":["b"]}`, nil, `p:1: request "q": document "b" is in echo, but not in docs`},
+		{"echoed twice", `{"id":"q","docs":["a"],"echo":["a","a"]}`, nil, `p:1: request "q": document "a" occurs twice in echo`},
+		{"text without echo", `{"id":"q","docs":["a"],"echo_text":{"a":"x"}}`, nil, `p:1: request "q": document "a" is in echo_text, but not in echo`},
+		{
+			"text of another type", `{"id":"q","docs":["a"],"echo":["a"],"echo_text":["x"]}`, nil,
+			`p:1: request "q": "echo_text" is a list, want an object of strings`,
+		},
 		{"kept and referred to", `{"id":"q","docs":["a"],"refs":["a"]}`, nil, `p:1: request "q": document "a" occurs twice in docs and refs`},
 		{
 			"request twice", `{"id":"q","docs":[]}` + "\n" + `{"id":"q","docs":[]}`,
@@ -85,7 +97,7 @@ func FuzzReaders(f *testing.F) {
 	for _, s := range []string{
 		`{"id":7,"session":-0.0,"turn":"2","query":"x","docs":[1e5,"a"],"answer":"y"}`,
 		`{"id":"a","text":"\ud800\u2028<"}` + "\n\n" + `{"id":"b","text":""}`,
-		`{"id":1,"docs":[],"refs":["a"],"hint":"h"}`, "{", "null", "\xff\n", `{"id":1e999,"text":""}`,
+		`{"id":1,"docs":[],"refs":["a"],"hint":"h"}`, `{"id":1,"docs":["a"],"echo":["a"],"echo_text":{"a":"b"}}`, "{", "null", "\xff\n", `{"id":1e999,"text":""}`,
 	} {
 		f.Add([]byte(s))
 	}

@@ -1,0 +1,191 @@
+package contextpilot_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/ragpilot/ragpilot/contextpilot"
+)
+
+// prose is a block of so many tokens whose first sentence names it.
+func prose(id string, tokens int) contextpilot.Block {
+	text := "This is about " + id + "."
+	for i := 0; contextpilot.Estimate.Count(contextpilot.Estimate{}, text) < tokens; i++ {
+		text += fmt.Sprintf(" Sentence %d says more.", i)
+	}
+	return contextpilot.Block{ID: id, Text: text, Tokens: tokens}
+}
+
+// ending is what stands behind the blocks of a prompt.
+func ending(p contextpilot.Plan) string { return strings.TrimPrefix(p.Prompt("Why?"), p.Context()) }
+
+const (
+	echoOfX  = "<doc x again>\nThis is about x.\n</doc>\nWhy?"
+	question = "Why?"
+)
+
+// Where the best block has gone to the middle, it goes last if that costs less than to show it once more, else it is shown once more.
+func TestTop(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		top    contextpilot.Top
+		before []string // blocks of an earlier request
+		ask    []string
+		sent   string
+		ending string
+	}{
+		{"left", contextpilot.TopAuto, []string{"a", "x", "b"}, []string{"x", "b", "a"}, "a x b", question},
+		{"moved", contextpilot.TopMoves, []string{"a", "x", "b"}, []string{"x", "b", "a"}, "a b x", question},
+		{"echoed", contextpilot.TopEchoes, []string{"a", "x", "b"}, []string{"x", "b", "a"}, "a x b", echoOfX},
+		{"resident: an echo costs less", contextpilot.TopNear, []string{"a", "x", "b"}, []string{"x", "b", "a"}, "a x b", echoOfX},
+		{"not resident: to move costs nothing", contextpilot.TopNear, []string{"a", "b", "c"}, []string{"x", "b", "a", "y"}, "a b y x", question},
+		{"last already", contextpilot.TopNear, []string{"a", "b", "x"}, []string{"x", "b", "a"}, "a b x", question},
+		{"first, as retrieved", contextpilot.TopNear, []string{"x", "b"}, []string{"x", "a", "b"}, "x b a", question},
+		{"first, but to be echoed", contextpilot.TopEchoes, []string{"x", "b"}, []string{"x", "a", "b"}, "x b a", echoOfX},
+		{"alone", contextpilot.TopNear, nil, []string{"x"}, "x", question},
+	} {
+		p := newPilot(t, contextpilot.Config{Top: c.top, EchoTokens: 5, Notes: contextpilot.Notes{Hint: contextpilot.HintNone}})
+		request := func(ids []string) contextpilot.Request {
+			r := contextpilot.Request{Query: "Why?"}
+			for _, id := range ids {
+				r.Blocks = append(r.Blocks, prose(id, 100))
+			}
+			return r
+		}
+		if c.before != nil {
+			first := request(c.before)
+			first.Fixed = true
+			p.Plan(first)
+		}
+		plan := p.Plan(request(c.ask))
+		equal(t, c.name, c.sent, sent(plan))
+		equal(t, c.name+": behind the blocks", c.ending, ending(plan))
+	}
+}
+
+// The policy `retrieval` and requests whose order is fixed stay as they are.
+func TestTopOfOrdersThatStay(t *testing.T) {
+	ask := contextpilot.Request{Blocks: []contextpilot.Block{prose("x", 9), prose("a", 9), prose("b", 9)}}
+	p := newPilot(t, contextpilot.Config{Policy: "retrieval", Top: contextpilot.TopNear})
+	equal(t, "retrieval", "x a b", sent(p.Plan(ask)))
+	ask.Fixed = true
+	p = newPilot(t, contextpilot.Config{Top: contextpilot.TopMoves})
+	equal(t, "fixed", "x a b", sent(p.Plan(ask)))
+}
+
+// Behind a conversation nothing is shared: the best block goes last at no cost.
+func TestTopBehindAHistory(t *testing.T) {
+	p := newPilot(t, contextpilot.Config{Top: contextpilot.TopNear})
+	one := p.Plan(contextpilot.Request{Blocks: []contextpilot.Block{prose("a", 50)}})
+	two := p.Plan(contextpilot.Request{
+		Blocks: []contextpilot.Block{prose("x", 50), prose("b", 50), prose("a", 50)}, Prior: []string{one.Prompt("Why?"), "So."}, Behind: one.End,
+	})
+	equal(t, "sent", "b x", sent(two))
+	equal(t, "references", "a", refs(two))
+}
+
+// An echo counts: in Budget, in Room, in what the next request finds, and in the explanation.
+func TestEchoCounts(t *testing.T) {
+	p := newPilot(t, contextpilot.Config{Top: contextpilot.TopEchoes, EchoTokens: 5, BlockSize: 1})
+	ask := contextpilot.Request{Query: "Why?", Blocks: []contextpilot.Block{prose("x", 100), prose("a", 100), prose("b", 100)}}
+	for name, c := range map[string]struct {
+		change func(*contextpilot.Request)
+		echo   bool
+	}{
+		"no limit":      {func(*contextpilot.Request) {}, true},
+		"budget":        {func(r *contextpilot.Request) { r.Budget = 320 }, true},
+		"small budget":  {func(r *contextpilot.Request) { r.Budget = 305 }, false},
+		"room":          {func(r *contextpilot.Request) { r.Room = 330 }, true},
+		"small room":    {func(r *contextpilot.Request) { r.Room = 305 }, false},
+		"cannot show":   {func(r *contextpilot.Request) { r.NoEcho = true }, false},
+		"without texts": {func(r *contextpilot.Request) { r.Blocks[0].Text = " " }, false},
+	} {
+		r := ask
+		r.Blocks = append([]contextpilot.Block(nil), ask.Blocks...)
+		c.change(&r)
+		if plan := p.Plan(r); (plan.Echo != nil) != c.echo || len(plan.Items) != 3 {
+			t.Errorf("%s: echo %+v of %d blocks", name, plan.Echo, len(plan.Items))
+		}
+	}
+	plan := p.Plan(ask)
+	if want := contextpilot.Estimate.Count(contextpilot.Estimate{}, plan.RenderEcho()); plan.Echo.Tokens != want {
+		t.Errorf("%d tokens, want %d", plan.Echo.Tokens, want)
+	}
+	if text := plan.Explain(); !strings.Contains(text, "shown once more next to the question: 1:x, ") {
+		t.Error(text)
+	}
+	again := p.Plan(ask)
+	if got, want := again.Prefix.Tokens, 300; got < want {
+		t.Errorf("the same request again finds %d tokens", got)
+	}
+}
+
+// A batch is planned for what its requests share with those that run beside them.
+func TestTopInABatch(t *testing.T) {
+	p := newPilot(t, contextpilot.Config{Top: contextpilot.TopNear, EchoTokens: 5, Notes: contextpilot.Notes{Hint: contextpilot.HintNone}})
+	batch, err := p.PlanBatch(context.Background(), []contextpilot.Request{
+		{Query: "Why?", Blocks: []contextpilot.Block{prose("x", 100), prose("a", 100), prose("b", 100)}},
+		{Query: "Why?", Blocks: []contextpilot.Block{prose("a", 100), prose("x", 100), prose("c", 100), prose("b", 100)}},
+		{Query: "Why?", Blocks: []contextpilot.Block{prose("z", 100), prose("y", 100)}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, plan := range batch.Plans {
+		first := plan.Block(0).ID
+		last := plan.Block(plan.Items[len(plan.Items)-1].Index).ID
+		at := plan.Block(plan.Items[0].Index).ID
+		if plan.Echo == nil && first != last && first != at {
+			t.Errorf("request %d: %s is neither first nor last nor shown once more: %s", i, first, sent(plan))
+		}
+	}
+}
+
+func TestBadTop(t *testing.T) {
+	for _, cfg := range []contextpilot.Config{{Top: contextpilot.TopNear + 1}, {EchoTokens: -2}} {
+		if _, err := contextpilot.New(cfg); !errors.Is(err, contextpilot.ErrBadConfig) {
+			t.Errorf("%+v: %v", cfg, err)
+		}
+	}
+}
+
+// An excerpt has the sentences that have most of the question's words.
+func TestExcerpt(t *testing.T) {
+	const text = "The port is Oslo. The captain is Ann Lee. It left in May.\nIts cargo is salt, e.g. 3.5 tons of it!"
+	for _, c := range []struct {
+		question string
+		limit    int
+		want     string
+	}{
+		{"Who is the captain?", 6, "The captain is Ann Lee."},
+		{"What is the cargo?", 12, "Its cargo is salt, e.g. 3.5 tons of it!"},
+		{"Hm?", 6, "The port is Oslo."},
+		{"Who is the captain, and when did it leave the port?", 12, "The port is Oslo. The captain is Ann Lee."},
+		{"", 2, "The port"},
+		{"Hm?", 100, text},
+		{"Hm?", 0, ""},
+	} {
+		if got := contextpilot.Excerpt(text, c.question, c.limit, contextpilot.Estimate{}.Count); got != c.want {
+			t.Errorf("%q within %d tokens: %q, want %q", c.question, c.limit, got, c.want)
+		}
+	}
+}
+
+// An excerpt stands in its text, and is no longer than it may be.
+func TestAnyExcerpt(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		part := rapid.SampledFrom([]string{"Oslo", "is", ".", " ", "\n", "!", "。", "é", "\xff", "wordswithoutspaces"})
+		text := strings.Join(rapid.SliceOf(part).Draw(t, "text"), "")
+		question := rapid.SampledFrom([]string{"", "is Oslo", "é"}).Draw(t, "question")
+		limit := rapid.IntRange(0, 20).Draw(t, "limit")
+		got := contextpilot.Excerpt(text, question, limit, contextpilot.Estimate{}.Count)
+		if !strings.Contains(text, got) || contextpilot.Estimate.Count(contextpilot.Estimate{}, got) > limit {
+			t.Fatalf("%q of %q within %d", got, text, limit)
+		}
+	})
+}
