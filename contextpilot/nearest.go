@@ -134,8 +134,7 @@ func sharedFront(d *draft, order []int, other *draft) (tokens int) {
 // mayMove reports whether the limits let the block stand last.
 func (p *Pilot) mayMove(d *draft, top int) bool {
 	l := &p.cfg.Limits
-	return l.Group == nil && l.KeepTopAtEnd == 0 && l.Pin == 0 && (l.MaxDisplacement == 0 || len(d.order)-1 <= l.MaxDisplacement) &&
-		slices.Contains(d.free, top)
+	return l.Group == nil && (l.MaxDisplacement == 0 || len(d.order)-1 <= l.MaxDisplacement) && slices.Contains(d.free, top)
 }
 
 // echo returns what to show of a block once more; nil if it does not fit.

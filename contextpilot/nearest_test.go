@@ -68,9 +68,69 @@ func TestTop(t *testing.T) {
 	}
 }
 
+// whole plans requests one after the other with TopNear and echoes of whole blocks, and returns the last plan.
+func whole(t *testing.T, requests ...[]contextpilot.Block) contextpilot.Plan {
+	t.Helper()
+	p := newPilot(t, contextpilot.Config{
+		Top: contextpilot.TopNear, EchoTokens: contextpilot.EchoWhole, Notes: contextpilot.Notes{Hint: contextpilot.HintNone}, BlockSize: 1,
+	})
+	for i, blocks := range requests {
+		req := contextpilot.Request{Query: "Why?", Blocks: blocks, Fixed: i < len(requests)-1}
+		if plan := p.Plan(req); i == len(requests)-1 {
+			return plan
+		}
+	}
+	panic("no request")
+}
+
+// The cheapest of three: an echo, moving the block, retrieval order.
+func TestTopCosts(t *testing.T) {
+	b := func(id string, tokens int) contextpilot.Block { return prose(id, tokens) }
+	list := func(blocks ...contextpilot.Block) []contextpilot.Block { return blocks }
+	for _, c := range []struct {
+		name, sent string
+		echo       bool
+		plan       contextpilot.Plan
+	}{
+		{"what stands behind is worth more than an echo", "a x c", true, whole(t,
+			list(b("a", 100), b("x", 100), b("c", 300)), list(b("x", 100), b("a", 100), b("c", 300)))},
+		{"what stands behind is worth less", "a c x", false, whole(t,
+			list(b("a", 100), b("x", 100), b("c", 1)), list(b("x", 100), b("a", 100), b("c", 1)))},
+		{"retrieval order finds as much", "x a b", false, whole(t,
+			list(b("x", 100), b("y", 100)), list(b("a", 100), b("x", 100), b("z", 100)), list(b("x", 100), b("a", 100), b("b", 100)))},
+	} {
+		equal(t, c.name, c.sent, sent(c.plan))
+		equal(t, c.name+": echo", c.echo, c.plan.Echo != nil)
+	}
+}
+
+// If nothing is resident, there is nothing that retrieval order finds: what the policy arranged for later requests stays.
+func TestTopOfNothingResident(t *testing.T) {
+	p := newPilot(t, contextpilot.Config{Top: contextpilot.TopNear, BlockSize: 1})
+	p.Plan(contextpilot.Request{ID: "other", Blocks: []contextpilot.Block{prose("o", 50)}, HeadTokens: 20})
+	p.Plan(contextpilot.Request{ID: "gone", Blocks: []contextpilot.Block{prose("a", 50), prose("b", 50)}, HeadTokens: 20})
+	p.Observe(contextpilot.Event{Kind: contextpilot.Gone, Request: "gone"})
+	plan := p.Plan(contextpilot.Request{Blocks: []contextpilot.Block{prose("x", 50), prose("a", 50), prose("b", 50)}, HeadTokens: 20})
+	equal(t, "sent", "a b x", sent(plan))
+}
+
+// Limits bound where the block may go.
+func TestTopWithinLimits(t *testing.T) {
+	ask := contextpilot.Request{Blocks: []contextpilot.Block{prose("x", 50), prose("a", 50), prose("b", 50)}}
+	group := func(contextpilot.Block) (string, int) { return "", 0 }
+	for name, limits := range map[string]contextpilot.Limits{
+		"pin": {Pin: 1}, "displacement": {MaxDisplacement: 1}, "group": {Group: group},
+	} {
+		p := newPilot(t, contextpilot.Config{Top: contextpilot.TopMoves, Limits: limits})
+		equal(t, name, "x a b", sent(p.Plan(ask)))
+	}
+	p := newPilot(t, contextpilot.Config{Top: contextpilot.TopMoves, Limits: contextpilot.Limits{MaxDisplacement: 2}})
+	equal(t, "far enough", "a b x", sent(p.Plan(ask)))
+}
+
 // The policy `retrieval` and requests whose order is fixed stay as they are.
 func TestTopOfOrdersThatStay(t *testing.T) {
-	ask := contextpilot.Request{Blocks: []contextpilot.Block{prose("x", 9), prose("a", 9), prose("b", 9)}}
+	ask := contextpilot.Request{Blocks: []contextpilot.Block{prose("x", 9), prose("a", 9), prose("b", 9)}, Prior: []string{"Hello."}}
 	p := newPilot(t, contextpilot.Config{Policy: "retrieval", Top: contextpilot.TopNear})
 	equal(t, "retrieval", "x a b", sent(p.Plan(ask)))
 	ask.Fixed = true
@@ -125,23 +185,43 @@ func TestEchoCounts(t *testing.T) {
 	}
 }
 
-// A batch is planned for what its requests share with those that run beside them.
+// The note about the order gets what room the echo has left.
+func TestEchoAndNoteInOneRoom(t *testing.T) {
+	p := newPilot(t, contextpilot.Config{
+		Policy: "sorted", Top: contextpilot.TopEchoes, EchoTokens: 5, Notes: contextpilot.Notes{AlwaysHint: true},
+	})
+	ask := contextpilot.Request{Query: "Why?", Blocks: []contextpilot.Block{prose("x", 100), prose("a", 100), prose("y", 100)}}
+	for room, note := range map[int]bool{330: true, 315: false} {
+		ask.Room = room
+		if plan := p.Plan(ask); plan.Echo == nil || (plan.Hint != "") != note {
+			t.Errorf("room of %d: echo %+v, note %q", room, plan.Echo, plan.Hint)
+		}
+	}
+}
+
+// A batch is planned for what its requests share with those that run beside them: the block stays where both share it.
 func TestTopInABatch(t *testing.T) {
 	p := newPilot(t, contextpilot.Config{Top: contextpilot.TopNear, EchoTokens: 5, Notes: contextpilot.Notes{Hint: contextpilot.HintNone}})
-	batch, err := p.PlanBatch(context.Background(), []contextpilot.Request{
-		{Query: "Why?", Blocks: []contextpilot.Block{prose("x", 100), prose("a", 100), prose("b", 100)}},
-		{Query: "Why?", Blocks: []contextpilot.Block{prose("a", 100), prose("x", 100), prose("c", 100), prose("b", 100)}},
-		{Query: "Why?", Blocks: []contextpilot.Block{prose("z", 100), prose("y", 100)}},
-	})
+	reqs := []contextpilot.Request{{Query: "Why?"}, {Query: "Why?"}}
+	for _, id := range []string{"x", "a", "y", "c"} {
+		reqs[0].Blocks = append(reqs[0].Blocks, prose(id, 100))
+	}
+	for _, id := range []string{"y", "x", "a", "d"} {
+		reqs[1].Blocks = append(reqs[1].Blocks, prose(id, 100))
+	}
+	batch, err := p.PlanBatch(context.Background(), reqs)
 	if err != nil {
 		t.Fatal(err)
 	}
+	shared := 0
+	for shared < 4 && batch.Plans[0].RenderItem(shared) == batch.Plans[1].RenderItem(shared) {
+		shared++
+	}
+	equal(t, "shared blocks", 3, shared)
 	for i, plan := range batch.Plans {
-		first := plan.Block(0).ID
-		last := plan.Block(plan.Items[len(plan.Items)-1].Index).ID
-		at := plan.Block(plan.Items[0].Index).ID
-		if plan.Echo == nil && first != last && first != at {
-			t.Errorf("request %d: %s is neither first nor last nor shown once more: %s", i, first, sent(plan))
+		first := plan.Block(plan.Items[0].Index).ID
+		if plan.Echo == nil && first != plan.Block(0).ID {
+			t.Errorf("request %d: the best block is neither first nor shown once more: %s", i, sent(plan))
 		}
 	}
 }
