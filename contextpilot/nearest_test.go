@@ -108,10 +108,18 @@ func TestTopCosts(t *testing.T) {
 func TestTopOfNothingResident(t *testing.T) {
 	p := newPilot(t, contextpilot.Config{Top: contextpilot.TopNear, BlockSize: 1})
 	p.Plan(contextpilot.Request{ID: "other", Blocks: []contextpilot.Block{prose("o", 50)}, HeadTokens: 20})
-	p.Plan(contextpilot.Request{ID: "gone", Blocks: []contextpilot.Block{prose("a", 50), prose("b", 50)}, HeadTokens: 20})
-	p.Observe(contextpilot.Event{Kind: contextpilot.Gone, Request: "gone"})
-	plan := p.Plan(contextpilot.Request{Blocks: []contextpilot.Block{prose("x", 50), prose("a", 50), prose("b", 50)}, HeadTokens: 20})
-	equal(t, "sent", "a b x", sent(plan))
+	for i, ids := range []string{"ab", "ab", "xab"} {
+		req := contextpilot.Request{ID: fmt.Sprint("gone", i), HeadTokens: 20}
+		for _, id := range ids {
+			req.Blocks = append(req.Blocks, prose(string(id), 50))
+		}
+		p.Plan(req)
+	}
+	for i := range 3 {
+		p.Observe(contextpilot.Event{Kind: contextpilot.Gone, Request: fmt.Sprint("gone", i)})
+	}
+	ask := contextpilot.Request{Blocks: []contextpilot.Block{prose("x", 50), prose("y", 50), prose("a", 50), prose("b", 50)}, HeadTokens: 20}
+	equal(t, "sent", "a b y x", sent(p.Plan(ask)))
 }
 
 // Limits bound where the block may go.
