@@ -159,7 +159,7 @@ func TestTopBehindAHistory(t *testing.T) {
 
 // An echo counts: in Budget, in Room, in what the next request finds, and in the explanation.
 func TestEchoCounts(t *testing.T) {
-	p := newPilot(t, contextpilot.Config{Top: contextpilot.TopEchoes, EchoTokens: 5, BlockSize: 1})
+	cfg := contextpilot.Config{Top: contextpilot.TopEchoes, EchoTokens: 5, BlockSize: 1}
 	ask := contextpilot.Request{Query: "Why?", Blocks: []contextpilot.Block{prose("x", 100), prose("a", 100), prose("b", 100)}}
 	for name, c := range map[string]struct {
 		change func(*contextpilot.Request)
@@ -176,10 +176,11 @@ func TestEchoCounts(t *testing.T) {
 		r := ask
 		r.Blocks = append([]contextpilot.Block(nil), ask.Blocks...)
 		c.change(&r)
-		if plan := p.Plan(r); (plan.Echo != nil) != c.echo || len(plan.Items) != 3 {
+		if plan := newPilot(t, cfg).Plan(r); (plan.Echo != nil) != c.echo || len(plan.Items) != 3 {
 			t.Errorf("%s: echo %+v of %d blocks", name, plan.Echo, len(plan.Items))
 		}
 	}
+	p := newPilot(t, cfg)
 	plan := p.Plan(ask)
 	if want := contextpilot.Estimate.Count(contextpilot.Estimate{}, plan.RenderEcho()); plan.Echo.Tokens != want {
 		t.Errorf("%d tokens, want %d", plan.Echo.Tokens, want)
