@@ -83,6 +83,10 @@ func (h *history) catchUp(ctx context.Context, from uint64) answer {
 	c := catching{history: h, start: from, from: from, behind: ahead{batches: make(map[uint64][]byte)}, left: maxAsks}
 	for c.left > 0 && ctx.Err() == nil {
 		c.ask(ctx)
+		if c.other {
+			h.forget()
+			return h.catchUp(ctx, 0)
+		}
 		for c.step() == passHole {
 			c.passHole()
 		}
@@ -111,6 +115,8 @@ type catching struct {
 
 	// The latest answer:
 	got   int  // batches in it
+	broke bool // it broke off
+	other bool // it came from another process than the batches before
 	ended bool // the engine marked its end
 	news  bool // it brought the batch that was asked for
 }
@@ -147,11 +153,21 @@ func (c *catching) step() step {
 	return askAgain
 }
 
-// ask asks one question.
+// ask asks one question. Behind an answer that broke off another process may answer: then the last batch that is known is asked for as
+// well, and must be the same.
 func (c *catching) ask(ctx context.Context) {
 	c.left--
 	c.got = 0
-	c.ended, _ = c.history.ask(ctx, c.from, func(seq uint64, payload []byte) bool {
+	from := c.from
+	if c.broke && c.any && from == c.next() {
+		from = c.last
+	}
+	var err error
+	c.ended, err = c.history.ask(ctx, from, func(seq uint64, payload []byte) bool {
+		if seq < c.from {
+			c.other = c.other || seq == c.last && c.recent.look(seq, sum(payload)) == different
+			return !c.other
+		}
 		c.got++
 		if next := c.next(); seq > next && seq >= c.from {
 			c.behind.put(seq, payload)
@@ -160,6 +176,7 @@ func (c *catching) ask(ctx context.Context) {
 		}
 		return ctx.Err() == nil
 	})
+	c.broke = err != nil
 	c.news = c.next() > c.from
 	c.from = c.next()
 	c.idle++

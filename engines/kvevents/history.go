@@ -320,10 +320,15 @@ func (h *history) apply(seq uint64, payload []byte) outcome {
 
 // restart begins anew, with another process.
 func (h *history) restart(ctx context.Context) {
+	h.forget()
+	h.catchUp(ctx, 0)
+}
+
+// forget is called when another process has taken the place of the one that is known.
+func (h *history) forget() {
 	h.note(func(s *Status) { s.Restarts++ })
 	h.noStart, h.unanswered, h.repairs = false, false, 0
 	h.clear(Restarted)
-	h.catchUp(ctx, 0)
 }
 
 // clear forgets everything.

@@ -3,6 +3,7 @@ package kvevents
 import (
 	"context"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"math"
 	"path/filepath"
@@ -179,5 +180,32 @@ func TestMessagesBehindTwoReplays(t *testing.T) {
 	}
 	if s := h.snapshot(); s.Restarts > 0 || s.Overlaps != n || s.Batches != n {
 		t.Errorf("%d restarts, %d overlaps, %d batches, want 0, %d, %d", s.Restarts, s.Overlaps, s.Batches, n, n)
+	}
+}
+
+// restarting is a replayer whose process ends while it answers the first question; another process, with other batches, answers the
+// next ones.
+type restarting struct{ questions int }
+
+func (r *restarting) ask(_ context.Context, from uint64, each func(uint64, []byte) bool) (bool, error) {
+	r.questions++
+	if r.questions == 1 {
+		each(0, batch(100))
+		return false, errors.New("broke off")
+	}
+	for seq := from; seq < 3; seq++ {
+		if !each(seq, batch(seq)) {
+			return false, nil
+		}
+	}
+	return true, nil
+}
+
+// TestRestartInAReplay: what one process has begun to answer is not continued with what another one has.
+func TestRestartInAReplay(t *testing.T) {
+	h := newHistory(Publisher{}, nowhere{}, new(restarting), time.Now)
+	h.connected(t.Context())
+	if s := h.snapshot(); s.Restarts != 1 || s.Batches != 4 || s.LastSeq != 2 || !s.Complete {
+		t.Errorf("%d restarts, %d batches up to %d, complete %v, want 1, 4, 2, true", s.Restarts, s.Batches, s.LastSeq, s.Complete)
 	}
 }
