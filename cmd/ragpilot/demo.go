@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/ragpilot/ragpilot/contextpilot"
+	"github.com/ragpilot/ragpilot/contextpilot/profile"
 	"github.com/ragpilot/ragpilot/docs"
 	"github.com/ragpilot/ragpilot/engines"
 	"github.com/ragpilot/ragpilot/engines/local"
@@ -23,10 +24,10 @@ import (
 
 // demoFlags are what the command line says.
 type demoFlags struct {
-	docs, script, policy, capacity string
-	k                              int
-	out                            string
-	local                          local.Config
+	docs, script, policy, profile, capacity string
+	k                                       int
+	out                                     string
+	local                                   local.Config
 	engineFlags
 }
 
@@ -43,6 +44,8 @@ goes to standard output, a picture to a file.`, f.run)
 	flags.StringVar(&f.script, "script", "",
 		"questions in place of the built-in ones: `FILE` with lines {\"user\",\"turn\",\"question\"} and, if known, \"answer\"")
 	flags.StringVar(&f.policy, "policy", contextpilot.DefaultPolicy, fmt.Sprintf("order `POLICY`: %v", contextpilot.PolicyNames()))
+	flags.StringVar(&f.profile, "profile", "default",
+		fmt.Sprintf("policy, limits and notes by `NAME` or file: %v; --policy wins", profile.Names()))
 	flags.IntVar(&f.k, "k", 8, "retrieve `N` blocks for each question")
 	flags.StringVar(&f.capacity, "capacity", "unlimited", "the simulator's cache in `TOKENS`")
 	f.register(flags, 64)
@@ -71,7 +74,14 @@ func (f *demoFlags) run(cmd *cobra.Command) error {
 			return fmt.Errorf("--out: %w", err)
 		}
 	}
-	config := demo.Config{Policy: f.policy, K: f.k, LoadCost: loadCost()}
+	layout, err := profile.Load(f.profile)
+	if err != nil {
+		return fmt.Errorf("--profile: %w", err)
+	}
+	if cmd.Flags().Changed("policy") {
+		layout.Policy = f.policy
+	}
+	config := demo.Config{Profile: layout, K: f.k, LoadCost: loadCost()}
 	closeEngine, err := f.choose(cmd, &config)
 	if err != nil {
 		return err

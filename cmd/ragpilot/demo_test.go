@@ -92,6 +92,7 @@ func TestDemoErrors(t *testing.T) {
 		args []string
 		want []string
 	}{
+		{"profile", []string{"--profile", "reckless"}, []string{"--profile", "reckless", "most-reuse"}},
 		{"policy", []string{"--policy", "best-guess"}, []string{"--policy", "best-guess", "sorted"}},
 		{"k", []string{"--k", "0"}, []string{"--k 0"}},
 		{"capacity", []string{"--capacity", "much"}, []string{"--capacity", "much"}},

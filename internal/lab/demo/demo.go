@@ -7,6 +7,7 @@ import (
 	"fmt"
 
 	"github.com/ragpilot/ragpilot/contextpilot"
+	"github.com/ragpilot/ragpilot/contextpilot/profile"
 	"github.com/ragpilot/ragpilot/engines"
 	"github.com/ragpilot/ragpilot/engines/sim"
 	"github.com/ragpilot/ragpilot/internal/prompt/tokens"
@@ -18,8 +19,9 @@ type Config struct {
 	// Search returns the K best blocks for a question, best first. It is asked once for each question.
 	Search func(ctx context.Context, question string, k int) ([]contextpilot.Block, error)
 	K      int
-	// Policy names the order policy of the side with a pilot.
-	Policy string
+	// Profile is what the side with a pilot may change, and Policy, if not empty, its order policy.
+	Profile profile.Profile
+	Policy  string
 	// LoadCost is that of the side with a pilot, see [contextpilot.Config].
 	LoadCost map[string]float64
 	// NewEngine returns the engine of one side; it is called twice. Two engines that share a cache need a Tag.
@@ -60,7 +62,12 @@ func Run(ctx context.Context, c Config) (*Result, error) {
 		return nil, err
 	}
 	c.System = cmp.Or(c.System, System)
-	r := &Result{K: c.K, Policy: c.Policy, System: c.System}
+	layout, err := c.Profile.Apply(contextpilot.Config{LoadCost: c.LoadCost})
+	if err != nil {
+		return nil, fmt.Errorf("profile: %w", err)
+	}
+	layout.Policy = cmp.Or(c.Policy, layout.Policy, contextpilot.DefaultPolicy)
+	r := &Result{K: c.K, Policy: layout.Policy, System: c.System}
 	r.catalog(questions)
 	for _, side := range []struct {
 		name  string
@@ -70,7 +77,7 @@ func Run(ctx context.Context, c Config) (*Result, error) {
 		// Without: the blocks as retrieved and in full, every turn. A pilot that may do nothing renders them, so that
 		// both sides have the same markup.
 		{"without", contextpilot.Config{Policy: "retrieval", Dedup: contextpilot.DedupOff}, &r.Without},
-		{"with", contextpilot.Config{Policy: c.Policy, LoadCost: c.LoadCost}, &r.With},
+		{"with", layout, &r.With},
 	} {
 		side.pilot.Tokenizer = c.Tokenizer
 		a, err := newArm(c, side.name, side.pilot)

@@ -11,10 +11,12 @@ import (
 	"testing"
 
 	"github.com/ragpilot/ragpilot/contextpilot"
+	"github.com/ragpilot/ragpilot/contextpilot/profile"
 	"github.com/ragpilot/ragpilot/docs"
 	"github.com/ragpilot/ragpilot/engines"
 	"github.com/ragpilot/ragpilot/engines/sim"
 	"github.com/ragpilot/ragpilot/internal/lab/demo"
+	"github.com/ragpilot/ragpilot/internal/prompt/markup"
 	"github.com/ragpilot/ragpilot/internal/testkit"
 	"github.com/ragpilot/ragpilot/retriever/bleve"
 )
@@ -153,6 +155,42 @@ func TestEveryPolicy(t *testing.T) {
 			if saving, ok := r.Saving(); !ok || saving <= 0 {
 				t.Errorf("%s, capacity %d: saving %.3f, known %v", policy, capacity, saving, ok)
 			}
+		}
+	}
+}
+
+// Every profile: all blocks are shown, and parts of prompts add up with echoes, too.
+func TestEveryProfile(t *testing.T) {
+	for _, name := range append(profile.Names(), "echoes") {
+		c := config(t)
+		c.Policy = ""
+		if name == "echoes" {
+			c.Profile = profile.Profile{Top: "echoes"}
+		} else {
+			c.Profile = testkit.Must(profile.Load(name))(t)
+		}
+		r := run(t, c)
+		if saving, ok := r.Saving(); !ok || saving <= 0 || r.Policy != contextpilot.DefaultPolicy {
+			t.Errorf("%s: saving %.3f, known %v, policy %s", name, saving, ok, r.Policy)
+		}
+		echoes := 0
+		for i := range r.With {
+			s := &r.With[i]
+			n := 0
+			for _, p := range s.Parts {
+				n += p.Tokens
+			}
+			if n != s.Prompt {
+				t.Errorf("%s: parts have %d tokens, the simulator counts %d", name, n, s.Prompt)
+			}
+			for r := range markup.All(s.Text) {
+				if r.Echo {
+					echoes++
+				}
+			}
+		}
+		if name != "near" && (echoes > 0) != (name == "echoes") { // near may find that to move costs nothing
+			t.Errorf("%s: %d echoes", name, echoes)
 		}
 	}
 }
