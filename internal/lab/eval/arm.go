@@ -57,7 +57,7 @@ var DefaultArms = []string{Plain, "order", "hint-before", "hint-after", Default}
 
 // ArmNames describes all names that [ParseArm] knows. Those from blocks-N on have the local engine reuse blocks, and compute N % of their
 // tokens again.
-const ArmNames = "plain, order, hint-before, hint-after, hint-always, default, pin-N, displace-N, top-at-end-N, " +
+const ArmNames = "plain, order, hint-before, hint-after, hint-always, default, pin-N, displace-N, top-at-end-N, echo-N, near-N, " +
 	"blocks-N, hybrid-N, attention-N, epic-N, cacheblend-N, kvshare-N, random-N, ideal-N, ranked-N, none-N"
 
 // fixed are the arms without a number. All but the default one send every block in full.
@@ -70,7 +70,8 @@ var fixed = map[string]profile.Profile{
 	Default:       {},
 }
 
-// ParseArm returns the arm of a name. Those with a number are the default with a limit on how far blocks may move.
+// ParseArm returns the arm of a name. Those with a number are the default with a limit on how far blocks may move, or on the length of
+// echoes.
 func ParseArm(name string) (Arm, error) {
 	if p, ok := fixed[name]; ok {
 		p.Name = name
@@ -80,6 +81,8 @@ func ParseArm(name string) (Arm, error) {
 		"pin-":        func(p *profile.Profile, n int) { p.Pin = n },
 		"displace-":   func(p *profile.Profile, n int) { p.MaxDisplacement = n },
 		"top-at-end-": func(p *profile.Profile, n int) { p.KeepTopAtEnd = n },
+		"echo-":       func(p *profile.Profile, n int) { p.Top, p.EchoTokens, p.Hint = "echoes", n, "none" },
+		"near-":       func(p *profile.Profile, n int) { p.Top, p.EchoTokens, p.Hint = "near", n, "none" },
 	} {
 		if digits, ok := strings.CutPrefix(name, prefix); ok {
 			if n, err := strconv.Atoi(digits); err == nil && n > 0 && strconv.Itoa(n) == digits {

@@ -25,6 +25,8 @@ type Layout struct {
 	LeftOut []int `json:"left_out,omitempty"`
 	// Hint reports whether there is an order note.
 	Hint bool `json:"hint,omitempty"`
+	// Echo reports whether a block is shown once more.
+	Echo bool `json:"echo,omitempty"`
 	// Tokens is the estimated length of the messages, Expected the part that the pilot expects in the engine's cache.
 	Tokens   int `json:"tokens"`
 	Expected int `json:"expected"`
@@ -110,7 +112,7 @@ func (d *desk) plan(at int, row *Row) (prompt, error) {
 	if plan.Fault != nil {
 		return prompt{}, fmt.Errorf("arm %s, row %q: %w", d.arm.Name, row.ID, plan.Fault)
 	}
-	p := prompt{layout: Layout{Hint: plan.Hint != "", Expected: plan.Prefix.Tokens}}
+	p := prompt{layout: Layout{Hint: plan.Hint != "", Echo: plan.Echo != nil, Expected: plan.Prefix.Tokens}}
 	for _, it := range plan.Items {
 		if it.Ref == nil {
 			p.layout.Sent = append(p.layout.Sent, from[it.Index])

@@ -69,6 +69,7 @@ type Layouts struct {
 	Moved     float64 `json:"moved"`     // mean places that a block of these rows stands from its rank
 	Hints     float64 `json:"hints"`     // share of rows with an order note
 	Refs      float64 `json:"refs"`      // share of rows with a reference
+	Echoes    float64 `json:"echoes"`    // share of rows with an echo
 	Tokens    int     `json:"tokens"`    // estimated length of all prompts
 	Computed  int     `json:"computed"`  // part of it that the pilot does not expect in a cache without limit
 }

@@ -198,6 +198,7 @@ func (t *table) layouts(i int) Layouts {
 		l.Same += one(a.Prompt == plain.Prompt)
 		l.Hints += one(a.Hint)
 		l.Refs += one(len(a.Refs) > 0)
+		l.Echoes += one(a.Echo)
 		if !slices.IsSorted(a.Sent) {
 			l.Reordered++
 			moved += a.Moved()
@@ -207,7 +208,7 @@ func (t *table) layouts(i int) Layouts {
 		l.Moved = moved / l.Reordered
 	}
 	n := float64(len(t.outcomes))
-	l.Same, l.Hints, l.Refs, l.Reordered = l.Same/n, l.Hints/n, l.Refs/n, l.Reordered/n
+	l.Same, l.Hints, l.Refs, l.Echoes, l.Reordered = l.Same/n, l.Hints/n, l.Refs/n, l.Echoes/n, l.Reordered/n
 	return l
 }
 
