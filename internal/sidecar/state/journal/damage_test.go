@@ -283,7 +283,7 @@ func FuzzScan(f *testing.F) {
 		}
 		data = data[:min(int(size), len(data))]
 		var got [][]byte
-		s, err := scan(data, seq, 3, func(rec []byte) error {
+		s, err := scan(bytes.NewReader(data), int64(len(data)), seq, 3, func(rec []byte) error {
 			got = append(got, bytes.Clone(rec))
 			return nil
 		})

@@ -33,7 +33,8 @@
 // the version in Options, which its records confirm or not. The damaged segment stays as it is, and goes on being appended
 // to if it is the last.
 //
-// Open and Replay read one segment after the other into memory, and take time in proportion to the bytes, whatever these are.
+// Open and Replay read record by record, and from a damage on the rest of the segment into memory. They take time in proportion to the
+// bytes, whatever these are.
 //
 // A segment of another version or of an earlier format is set aside and the journal starts empty.
 //

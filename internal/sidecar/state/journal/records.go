@@ -2,6 +2,7 @@ package journal
 
 import (
 	"cmp"
+	"io"
 	"math"
 	"slices"
 )
@@ -12,12 +13,17 @@ type found struct {
 	number  uint32
 }
 
-// read gives fn all sound records of a segment's bytes behind its header, wherever they stand by now, and counts what is damaged.
-func (s *segment) read(rest []byte, fn func(rec []byte) error) error {
+// salvage reads what walk could not: all sound records behind s.good, wherever they stand by now. What stands there is
+// read into memory. It counts what is damaged.
+func (s *segment) salvage(r io.ReaderAt, fn func(rec []byte) error) error {
+	rest := make([]byte, s.size-s.good)
+	if _, err := io.ReadFull(io.NewSectionReader(r, s.good, s.size-s.good), rest); err != nil {
+		return err
+	}
 	all := s.sums.search(rest)
 	tail := s.count(all, rest)
+	records := unique(all, s.last)
 	s.skipped = int64(len(rest)) - s.torn
-	records := unique(all)
 	for _, x := range records {
 		s.skipped -= int64(x.end - x.at)
 	}
@@ -38,7 +44,7 @@ func (s *segment) read(rest []byte, fn func(rec []byte) error) error {
 
 // count counts the places where records do not follow each other, and returns how many bytes stand behind the last.
 func (s *segment) count(all []found, rest []byte) (tail int) {
-	end, number := 0, uint32(0)
+	end, number := 0, s.last
 	if s.good == 0 { // the header is damaged, wherever the first record stands
 		s.damages++
 		if len(all) > 0 {
@@ -101,9 +107,10 @@ func (s sums) search(data []byte) (out []found) {
 	return out
 }
 
-// unique returns records in the order in which they were appended, each once.
-func unique(all []found) []found {
+// unique returns records in the order in which they were appended, each once, without those up to a number.
+func unique(all []found, last uint32) []found {
 	out := slices.Clone(all)
 	slices.SortStableFunc(out, func(a, b found) int { return cmp.Compare(a.number, b.number) })
-	return slices.CompactFunc(out, func(a, b found) bool { return a.number == b.number })
+	out = slices.CompactFunc(out, func(a, b found) bool { return a.number == b.number })
+	return slices.DeleteFunc(out, func(x found) bool { return x.number <= last })
 }

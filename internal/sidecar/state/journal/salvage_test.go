@@ -366,7 +366,7 @@ func TestHostileBytesTakeLinearTime(t *testing.T) {
 	}
 	data = s.appendRecord(data, 2, nil)
 	for _, data := range [][]byte{data, append(header(1, 0), make([]byte, size)...)} {
-		got, err := scan(data, 1, 0, func([]byte) error { return nil })
+		got, err := scan(bytes.NewReader(data), int64(len(data)), 1, 0, func([]byte) error { return nil })
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -404,7 +404,7 @@ func FuzzSearch(f *testing.F) {
 		}
 		segment := append(header(1, 0), data...)
 		records, total := 0, 0
-		got, err := scan(segment, 1, 0, func(rec []byte) error {
+		got, err := scan(bytes.NewReader(segment), int64(len(segment)), 1, 0, func(rec []byte) error {
 			records, total = records+1, total+recordHead+len(rec)
 			return nil
 		})

@@ -1,9 +1,11 @@
 package journal
 
 import (
+	"bufio"
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"strconv"
 	"strings"
@@ -119,23 +121,71 @@ func (s sums) parseHead(b []byte) (h recordHeader, ok bool) {
 
 // scan reads the segment of a number and gives fn each sound record in the order in which they were appended. A
 // segment whose header is sound and names another format or version is foreign and not read. One whose header is
-// damaged is taken to have the version. Errors are fn's; damage is none.
-func scan(data []byte, seq uint64, version uint32, fn func(rec []byte) error) (segment, error) {
-	s := segment{seq: seq, size: int64(len(data)), sums: sumsOf(seq, version)}
-	if named, has, made, err := parseHeader(data); err == nil && named == seq {
-		s.good = headSize
-		if s.foreign = made != format || has != version; s.foreign {
-			return s, nil
-		}
+// damaged is taken to have the version. Errors are fn's and the reader's; damage is none.
+func scan(r io.ReaderAt, size int64, seq uint64, version uint32, fn func(rec []byte) error) (segment, error) {
+	s := segment{seq: seq, size: size, sums: sumsOf(seq, version)}
+	head := make([]byte, min(headSize, size))
+	if _, err := r.ReadAt(head, 0); err != nil && !errors.Is(err, io.EOF) {
+		return s, err
 	}
-	return s, s.read(data[s.good:], fn)
+	named, has, made, err := parseHeader(head)
+	if err != nil || named != seq {
+		return s, s.salvage(r, fn)
+	}
+	s.foreign = made != format || has != version
+	s.good = headSize
+	if s.foreign {
+		return s, nil
+	}
+	if err := s.walk(r, fn); err != nil || s.good == size {
+		return s, err
+	}
+	return s, s.salvage(r, fn)
+}
+
+// walk reads records as long as each one follows the one before it.
+func (s *segment) walk(r io.ReaderAt, fn func(rec []byte) error) error {
+	br := bufio.NewReaderSize(io.NewSectionReader(r, s.good, s.size-s.good), 64<<10)
+	var buf []byte
+	var head [recordHead]byte
+	for s.size-s.good >= recordHead {
+		if _, err := io.ReadFull(br, head[:]); err != nil {
+			return err
+		}
+		h, ok := s.sums.parseHead(head[:])
+		if !ok || h.number != s.last+1 || h.length > s.size-s.good-recordHead {
+			return nil
+		}
+		if int64(cap(buf)) < h.length {
+			buf = make([]byte, h.length)
+		}
+		rec := buf[:h.length]
+		if _, err := io.ReadFull(br, rec); err != nil {
+			return err
+		}
+		if s.sums.ofRecord(h.number, rec) != h.sum {
+			return nil
+		}
+		if err := fn(rec); err != nil {
+			return err
+		}
+		s.records++
+		s.last = h.number
+		s.good += recordHead + h.length
+	}
+	return nil
 }
 
 // scanFile scans a segment on disk.
 func scanFile(path string, seq uint64, version uint32, fn func(rec []byte) error) (segment, error) {
-	data, err := os.ReadFile(path)
+	f, err := os.Open(path)
 	if err != nil {
 		return segment{}, err
 	}
-	return scan(data, seq, version, fn)
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return segment{}, err
+	}
+	return scan(f, info.Size(), seq, version, fn)
 }
