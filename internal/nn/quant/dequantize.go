@@ -29,7 +29,7 @@ func Dequantize(t Type, dst []float32, src []byte) {
 
 func decodeF32(dst []float32, src []byte) {
 	for i := range dst {
-		dst[i] = math.Float32frombits(binary.LittleEndian.Uint32(src[4*i:]))
+		dst[i] = math.Float32frombits(binary.LittleEndian.Uint32(src[4*i : 4*i+4]))
 	}
 }
 
