@@ -113,8 +113,8 @@ func (r *Report) turns(out io.Writer) error {
 
 func (r *Report) prompts(out io.Writer) error {
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintf(w, "arm\tas %s %%\treordered %%\tplaces moved\torder note %%\treferences %%\techoes %%\tprompt tokens\tcomputed\tof %s's\t\n", Plain,
-		Plain)
+	fmt.Fprintf(w, "arm\tas %s %%\treordered %%\tplaces moved\torder note %%\treferences %%\techoes %%\tprompt tokens\tcomputed\tof %s's\t\n",
+		Plain, Plain)
 	for _, a := range r.Arms {
 		l := a.Layouts
 		fmt.Fprintf(w, "%s\t%s\t%s\t%.2f\t%s\t%s\t%s\t%d\t%d\t%s %%\t\n", a.Name, percent(l.Same), percent(l.Reordered), l.Moved,
