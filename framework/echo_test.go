@@ -90,3 +90,18 @@ func TestForgedEcho(t *testing.T) {
 		}
 	}
 }
+
+// A plan that was taken back, since a call was made without it, is entered again as it is sent: with its echo.
+func TestEchoIsEnteredAgain(t *testing.T) {
+	c := newChatter(t, echoing)
+	text := c.retrieve("s", "b", "c", "a") + "\nOne?"
+	planned := c.pilot.Stats().IndexTokens
+	c.send("s", []framework.Message{human("Hello.")})
+	if n := c.pilot.Stats().IndexTokens; n >= planned {
+		t.Fatalf("%d of %d tokens are in the index behind a call without the plan", n, planned)
+	}
+	c.send("s", []framework.Message{human(text)})
+	if n := c.pilot.Stats().IndexTokens; n != planned {
+		t.Errorf("%d tokens in the index, planned were %d", n, planned)
+	}
+}
