@@ -38,6 +38,7 @@ type Result struct {
 	DocTokens    int  // of this turn's documents sent in full
 	DocCached    int  // of those, read from the cache
 	RefTokens    int  // of documents replaced by references
+	EchoTokens   int  // of what is shown once more
 	TTFT         []time.Duration
 	Cached       []int // by request in execution order
 }
@@ -45,9 +46,10 @@ type Result struct {
 // HitRatio is the share of prompt tokens that were read from the cache.
 func (r Result) HitRatio() float64 { return figures.Ratio(r.CachedTokens, r.PromptTokens) }
 
-// DocSaved is the share of retrieved document tokens that were read from the cache or replaced by references.
+// DocSaved is the share of retrieved document tokens that were read from the cache or replaced by references, less what was shown once
+// more.
 func (r Result) DocSaved() float64 {
-	return figures.Ratio(r.DocCached+r.RefTokens, r.DocTokens+r.RefTokens)
+	return figures.Ratio(r.DocCached+r.RefTokens-r.EchoTokens, r.DocTokens+r.RefTokens)
 }
 
 // Computed is the number of prompt tokens that had to be computed.
@@ -139,6 +141,13 @@ func (r *runner) account(q trace.Request, p trace.Plan, resp engines.Response) {
 	}
 	for _, id := range p.Refs {
 		res.RefTokens += r.planner.lookup(id).tokens
+	}
+	for _, id := range p.Echo {
+		text, part := p.EchoText[id]
+		if !part {
+			text, _ = r.planner.blocks.Text(id)
+		}
+		res.EchoTokens += tokens.Count(trace.Doc(id, text))
 	}
 	res.DocTokens += docs
 	res.DocCached += min(max(u.CachedTokens-r.lengths[q.Session], 0), docs)
