@@ -85,7 +85,8 @@ func (h *history) catchUp(ctx context.Context, from uint64) answer {
 		c.ask(ctx)
 		if c.other {
 			h.forget()
-			return h.catchUp(ctx, 0)
+			c = catching{history: h, behind: ahead{batches: make(map[uint64][]byte)}, left: c.left}
+			continue
 		}
 		for c.step() == passHole {
 			c.passHole()

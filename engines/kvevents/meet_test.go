@@ -209,3 +209,29 @@ func TestRestartInAReplay(t *testing.T) {
 		t.Errorf("%d restarts, %d batches up to %d, complete %v, want 1, 4, 2, true", s.Restarts, s.Batches, s.LastSeq, s.Complete)
 	}
 }
+
+// unsteady is a replayer whose process ends in each answer.
+type unsteady struct{ questions int }
+
+func (u *unsteady) ask(_ context.Context, from uint64, each func(uint64, []byte) bool) (bool, error) {
+	u.questions++
+	if u.questions > 10*maxAsks {
+		panic("no end of questions")
+	}
+	for seq := from; seq < from+2; seq++ {
+		if !each(seq, batch(uint64(u.questions))) {
+			return false, nil
+		}
+	}
+	return false, errors.New("broke off")
+}
+
+// TestRestartsInAReplay: an engine that ends again and again is not asked for ever.
+func TestRestartsInAReplay(t *testing.T) {
+	u := new(unsteady)
+	h := newHistory(Publisher{}, nowhere{}, u, time.Now)
+	h.connected(t.Context())
+	if s := h.snapshot(); s.Restarts < 2 || u.questions > maxAsks || s.Complete {
+		t.Errorf("%d restarts, %d questions, complete %v", s.Restarts, u.questions, s.Complete)
+	}
+}
