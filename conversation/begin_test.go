@@ -268,3 +268,14 @@ func TestJSONStaysJSON(t *testing.T) {
 		t.Error(got)
 	}
 }
+
+// A system text with an echo was laid out by a planner: its blocks stay in their order.
+func TestEchoInASystemText(t *testing.T) {
+	blocks := "<doc a>\n" + long("A") + "\n</doc>\n<doc b>\n" + long("B") + "\n</doc>\n"
+	for echo, moved := range map[string]bool{"": true, "<doc a again>\nA says\n</doc>\n": false} {
+		m := messages{said(conversation.System, blocks+echo), said(conversation.User, "q")}
+		if got := forward(t, newReversing(t), looked, m)[0].Texts[0].Value; (got != blocks+echo) != moved {
+			t.Errorf("with %q: %s", echo, got)
+		}
+	}
+}

@@ -83,6 +83,16 @@ func ownBlocks(text string) (f found, ok bool) {
 	return f, len(f.own) > 0 && len(f.own) <= MaxDocuments
 }
 
+// hasEcho reports whether a text has an echo of a block in our own markup.
+func hasEcho(text string) bool {
+	for r := range markup.All(text) {
+		if r.Echo {
+			return true
+		}
+	}
+	return false
+}
+
 // documents returns the documents of a text that are looked at. JSON is not laid out anew unless the client has asked for the form.
 func (x *request) documents(tx *Text) (f found, ok bool) {
 	switch {
@@ -95,6 +105,9 @@ func (x *request) documents(tx *Text) (f found, ok bool) {
 		}
 	}
 	if tx.Role == User || tx.Role == Assistant {
+		return f, false
+	}
+	if !x.c.Recorded && hasEcho(tx.Value) { // a planner has laid it out
 		return f, false
 	}
 	form := x.c.Look.Form
