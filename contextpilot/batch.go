@@ -85,6 +85,7 @@ func (p *Pilot) PlanBatch(ctx context.Context, reqs []Request) (Batch, error) {
 	}
 	for _, i := range rest {
 		groups = append(groups, []int{i})
+		p.nearestAlone(drafts[i])
 	}
 	b.Order, b.Groups = keepTurns(reqs, groups)
 	ends := map[string]Position{} // by session

@@ -32,7 +32,7 @@ type Config struct {
 	Dedup Dedup
 	// Limits bound how far an order may depart from the retriever's.
 	Limits Limits
-	// Top says how the retriever's best block is brought next to the question, and EchoTokens bounds the length of an echo in tokens.
+	// Top says how the retriever's best block is brought next to the question. EchoTokens is the upper bound of an echo's text in tokens;
 	// 0: [DefaultEchoTokens]; [EchoWhole]: echoes are whole blocks.
 	Top        Top
 	EchoTokens int
@@ -135,7 +135,7 @@ func (c Config) withDefaults() (Config, error) {
 	if c.EchoTokens < EchoWhole {
 		return c, fmt.Errorf("%w: EchoTokens %d", ErrBadConfig, c.EchoTokens)
 	}
-	if c.Policy == "retrieval" && c.Top == TopNear || c.Top == TopAuto {
+	if c.Policy == "retrieval" || c.Top == TopAuto {
 		c.Top = TopAnywhere
 	}
 	c.EchoTokens = cmp.Or(c.EchoTokens, DefaultEchoTokens)

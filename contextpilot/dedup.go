@@ -50,23 +50,34 @@ func visibleIn(texts []string) (v visible) {
 			}
 		}
 	}
-	for i := range echoes {
-		v.echoed(&echoes[i])
-	}
+	v.echoed(echoes)
 	return v
 }
 
-// echoed counts an echo whose text is not in a block of its label as another text of that label.
-func (v *visible) echoed(r *markup.Region) {
-	if v.many[r.Label] == 0 {
+// echoed counts an echo whose text is not in the block of its label as another text of that label, and so more of one label than
+// conversations have turns: each costs a search of the block.
+func (v *visible) echoed(echoes []markup.Region) {
+	if len(echoes) == 0 {
 		return
 	}
+	texts := map[string]string{} // of labels that name one text
 	for _, b := range v.blocks {
-		if b.label == r.Label && strings.Contains(b.text, r.Text) {
-			return
+		if v.many[b.label] == 1 {
+			texts[b.label] = b.text
 		}
 	}
-	v.many[r.Label]++
+	looked := map[string]int{}
+	for i := range echoes {
+		r := &echoes[i]
+		text, one := texts[r.Label]
+		if !one {
+			continue
+		}
+		if looked[r.Label]++; looked[r.Label] > maxTurns || !strings.Contains(text, r.Text) {
+			v.many[r.Label]++
+			delete(texts, r.Label)
+		}
+	}
 }
 
 // look compares what the turns in front have shown with what is really being sent.

@@ -5,12 +5,14 @@ import (
 	"sort"
 	"strings"
 	"unicode"
+	"unicode/utf8"
 
 	"github.com/ragpilot/ragpilot/internal/prompt/markup"
 )
 
-// Top says what is done so that the block that the retriever ranks first, of those that are sent in full, stands next to the
-// question, where many models read best. Nothing is done if it stands last already, if the request is Fixed, or after a fault.
+// Top says how the best block, the one that the retriever ranks first of those that are sent in full, is brought next to the question,
+// where many models read best. The order stays as it is if that block stands last already, if the request is Fixed, after a fault, and
+// with the policy `retrieval`.
 type Top uint8
 
 const (
@@ -22,7 +24,8 @@ const (
 	TopMoves
 	// TopEchoes leaves the block and shows it once more behind the others, see Echo.
 	TopEchoes
-	// TopNear does what is expected to cost fewer computed tokens in this request: TopMoves or TopEchoes.
+	// TopNear does what TopMoves or TopEchoes does, or sends retrieval order, whichever is expected to compute the fewest tokens in this
+	// request. A block that stands first, as retrieved, stays there.
 	TopNear
 )
 
@@ -63,9 +66,7 @@ func (p *Pilot) nearest(d *draft, resident func(order []int) int) {
 		}
 	}
 	d.order = append(d.order[:0], best.order...)
-	if d.plan.Echo = best.echo; best.echo != nil && d.plan.req.Room != 0 {
-		d.room -= best.echo.Tokens
-	}
+	d.plan.Echo = best.echo
 }
 
 // strays reports whether the top block stands where something is to be done about it.
@@ -118,6 +119,13 @@ func (p *Pilot) nearestOfAll(drafts []*draft, schedule []int) (moved bool) {
 		moved = moved || !slices.Equal(was, d.order)
 	}
 	return moved
+}
+
+// nearestAlone brings the top block of a draft that continues a conversation next to its question: no order of it finds anything.
+func (p *Pilot) nearestAlone(d *draft) {
+	if d.plan.Fault == nil {
+		d.plan.Fault = p.guard(stageReorder, func() error { p.nearest(d, func([]int) int { return 0 }); return nil })
+	}
 }
 
 // sharedFront returns the tokens of the blocks with which both orders begin.
@@ -175,59 +183,94 @@ func renderEcho(forms noteForms, e *Echo) string {
 	return markup.RenderEcho(e.Label, e.Text, forms.in(e.Text))
 }
 
+// longestRead bounds the bytes of a block that an excerpt is taken from: it is made while the scope's lock is held.
+const longestRead = 16 << 10
+
 // excerpt returns the run of whole sentences of a text with at most limit tokens that has most of the question's words; a word that
 // many sentences have counts less. Of equals it is the first that begins with most of them. A sentence that is too long alone is cut behind
-// a word.
+// a word. Linear in the length of the text.
 func excerpt(text, question string, limit int, count func(string) int) string {
-	parts := sentences(text)
-	weights := weigh(text, parts, question)
-	best, most := "", -1
-	for from, part := range parts {
-		end := part[0]
-		for _, next := range parts[from:] {
-			if count(strings.TrimSpace(text[part[0]:next[1]])) > limit {
-				break
-			}
-			end = next[1]
+	for end := longestRead; len(text) > longestRead; end-- {
+		if utf8.RuneStart(text[end]) {
+			text = text[:end]
 		}
-		run := strings.TrimSpace(text[part[0]:end])
-		if run == "" {
-			run = cutWords(strings.TrimSpace(text[part[0]:part[1]]), limit, count)
+	}
+	all := sentences(text, words(question), count)
+	w := window{in: map[string]int{}, weights: weigh(all)}
+	best, most := "", -1
+	for from := range all {
+		for w.to < len(all) && w.tokens+all[w.to].tokens <= limit {
+			w.change(&all[w.to], 1)
+			w.to++
+		}
+		first := w.weights.of(all[from].asked)
+		run, worth := "", w.worth
+		if w.to == from {
+			run = cutWords(text[all[from].start:all[from].end], limit, count)
+			for word := range words(run) {
+				worth += w.weights[word]
+			}
 		}
 		// Of runs with the same words, the one that begins with most of them.
-		if worth := 2*weights.of(run) + weights.of(text[part[0]:part[1]]); worth > most {
-			best, most = run, worth
+		if value := 2*worth + first; value > most && (run != "" || w.to > from) {
+			if w.to > from {
+				run = text[all[from].start:all[w.to-1].end]
+			}
+			best, most = run, value
 		}
+		if w.to > from {
+			w.change(&all[from], -1)
+		} else {
+			w.to++
+		}
+	}
+	if count(best) > limit { // a tokenizer that makes more of a text than of its parts
+		return cutWords(best, limit, count)
 	}
 	return best
 }
 
-// wordWeights are the weights of a question's words.
+// window is a run of sentences that moves over a text.
+type window struct {
+	to      int // behind the last one
+	tokens  int
+	in      map[string]int // how many of its sentences have a word
+	weights wordWeights
+	worth   int // weights of the words that are in
+}
+
+// change takes a sentence in, or with −1 out.
+func (w *window) change(s *sentence, by int) {
+	w.tokens += by * s.tokens
+	for _, word := range s.asked {
+		if w.in[word] += by; by > 0 && w.in[word] == 1 || by < 0 && w.in[word] == 0 {
+			w.worth += by * w.weights[word]
+		}
+	}
+}
+
+// wordWeights are the weights of a question's words: each is divided by the number of sentences that have it.
 type wordWeights map[string]int
 
-func (w wordWeights) of(text string) (sum int) {
-	for word := range words(text) {
+func weigh(all []sentence) wordWeights {
+	const unit = 1 << 16
+	in := wordWeights{}
+	for i := range all {
+		for _, word := range all[i].asked {
+			in[word]++
+		}
+	}
+	for word, n := range in {
+		in[word] = max(unit/n, 1)
+	}
+	return in
+}
+
+func (w wordWeights) of(words []string) (sum int) {
+	for _, word := range words {
 		sum += w[word]
 	}
 	return sum
-}
-
-// weigh gives each word of the question a weight that is divided by the number of sentences that have it.
-func weigh(text string, parts [][2]int, question string) wordWeights {
-	const unit = 1 << 16
-	in := map[string]int{}
-	for _, p := range parts {
-		for w := range words(text[p[0]:p[1]]) {
-			in[w]++
-		}
-	}
-	weights := wordWeights{}
-	for w := range words(question) {
-		if n := in[w]; n > 0 {
-			weights[w] = max(unit/n, 1)
-		}
-	}
-	return weights
 }
 
 // cutWords returns the beginning of a text up to a space, with at most limit tokens; "" if the first word has more.
@@ -256,20 +299,43 @@ func words(text string) map[string]bool {
 	return out
 }
 
-// sentences returns where the sentences of a text begin and end.
-func sentences(text string) (out [][2]int) {
+// sentence is text[start:end], without white space around it.
+type sentence struct {
+	start, end int
+	tokens     int // with the white space in front of the next one
+	asked      []string
+}
+
+// sentences returns the sentences of a text, with those words of them that are asked for.
+func sentences(text string, asked map[string]bool, count func(string) int) (all []sentence) {
 	start := 0
+	end := func(at int) {
+		if s := strings.TrimSpace(text[start:at]); s != "" {
+			first := start + strings.Index(text[start:at], s)
+			all = append(all, sentence{start: first, end: first + len(s)})
+		}
+		start = at
+	}
 	for i, r := range text {
 		next := i + len(string(r))
-		ends := r == '\n' || strings.ContainsRune("。！？", r) ||
-			strings.ContainsRune(".!?", r) && (next == len(text) || text[next] == ' ' || text[next] == '\n')
-		if ends {
-			out = append(out, [2]int{start, next})
-			start = next
+		if r == '\n' || strings.ContainsRune("。！？", r) ||
+			strings.ContainsRune(".!?", r) && (next == len(text) || text[next] == ' ' || text[next] == '\n') {
+			end(next)
 		}
 	}
-	if start < len(text) {
-		out = append(out, [2]int{start, len(text)})
+	end(len(text))
+	for i := range all {
+		s := &all[i]
+		next := s.end
+		if i+1 < len(all) {
+			next = all[i+1].start
+		}
+		s.tokens = count(text[s.start:next])
+		for word := range words(text[s.start:s.end]) {
+			if asked[word] {
+				s.asked = append(s.asked, word)
+			}
+		}
 	}
-	return out
+	return all
 }

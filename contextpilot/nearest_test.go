@@ -278,3 +278,56 @@ func TestAnyExcerpt(t *testing.T) {
 		}
 	})
 }
+
+// Replicas with the same cache match alike, also where the room holds one echo only.
+func TestEchoOfReplicas(t *testing.T) {
+	p := newPilot(t, contextpilot.Config{Top: contextpilot.TopNear, EchoTokens: 5, BlockSize: 1})
+	names := []string{"a", "b", "c"}
+	blocks := func(ids ...string) (out []contextpilot.Block) {
+		for _, id := range ids {
+			out = append(out, prose(id, 100))
+		}
+		return out
+	}
+	ask := contextpilot.Request{Query: "Why?", Room: 450, Blocks: blocks("x", "a", "b")}
+	for _, name := range append(names, "tried") {
+		p.Plan(contextpilot.Request{Scope: contextpilot.Scope{Replica: name}, Blocks: blocks("a", "x", "b"), Fixed: true})
+	}
+	ask.Scope.Replica = "tried"
+	for try := ask; p.Plan(try).Echo != nil; try.Room-- {
+		ask.Room = try.Room // at last the smallest room with an echo
+	}
+	matches := p.MatchReplicas(ask, names...)
+	for i, name := range names {
+		ask.Scope.Replica = name
+		plan := p.Plan(ask)
+		if plan.Echo == nil || plan.Prefix.Tokens != matches[i].Tokens || matches[i] != matches[0] {
+			t.Errorf("replica %s: matched %+v, planned %s", name, matches[i], plan.Explain())
+		}
+	}
+}
+
+// A request of a batch that continues a conversation is planned as alone.
+func TestTopOfABatchBehindAHistory(t *testing.T) {
+	ask := contextpilot.Request{ID: "two", Blocks: []contextpilot.Block{prose("x", 50), prose("b", 50)}, Prior: []string{"Hello.", "So."}}
+	cfg := contextpilot.Config{Top: contextpilot.TopNear}
+	batch, err := newPilot(t, cfg).PlanBatch(context.Background(), []contextpilot.Request{ask})
+	if err != nil {
+		t.Fatal(err)
+	}
+	equal(t, "in a batch", "b x", sent(batch.Plans[0]))
+	equal(t, "alone", "b x", sent(newPilot(t, cfg).Plan(ask)))
+}
+
+// Conversations have an echo of a block in each turn at most. More are not ours: the block is sent again.
+func TestManyEchoes(t *testing.T) {
+	for echoes, references := range map[int]string{1: "a", 3000: ""} {
+		p := newPilot(t, contextpilot.Config{})
+		one := p.Plan(contextpilot.Request{Blocks: []contextpilot.Block{prose("a", 20)}})
+		two := p.Plan(contextpilot.Request{
+			Blocks: []contextpilot.Block{prose("a", 20)}, Behind: one.End,
+			Prior: []string{one.Prompt("Why?"), strings.Repeat("<doc a again>\nabout a\n</doc>\n", echoes)},
+		})
+		equal(t, fmt.Sprint(echoes, " echoes"), references, refs(two))
+	}
+}

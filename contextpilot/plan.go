@@ -166,7 +166,7 @@ func (p *Plan) ending(question string) string {
 	return echo + p.Hint + "\n" + question
 }
 
-// closing returns what stands behind the blocks: references, order note and question, in the order of the prompt.
+// closing returns what stands behind the blocks: references, echo, order note and question, in the order of the prompt.
 func (p *Plan) closing() string {
 	var b strings.Builder
 	for i, it := range p.Items {

@@ -34,7 +34,7 @@ type Request struct {
 	// Fixed keeps the blocks in the order in which they stand here, whatever the policy: for a prompt whose order is decided, such
 	// as one that is sent again after its cache was evicted. Limits do not matter then.
 	Fixed bool
-	// NoEcho is for a caller that cannot show a [Plan]'s Echo: see [Top].
+	// NoEcho is for a caller that cannot show a [Plan]'s Echo. Where an echo would be made, [TopNear] moves the block.
 	NoEcho bool
 	// Prior holds the texts of the conversation that the prompt being sent has in front of these blocks,
 	// oldest first, without the shared system prompt. A block is replaced by a reference only if its rendered

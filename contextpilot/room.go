@@ -51,9 +51,13 @@ func (d *draft) rendered(i int, count func(string) int) int {
 	return count(renderBlock(d.plan.forms, d.ids[i].label, b.Text))
 }
 
-// admits reports whether the order note fits the room that the blocks have left.
+// admits reports whether the order note fits the room that the blocks and the echo have left.
 func (d *draft) admits(note string, count func(string) int) bool {
-	return d.plan.req.Room == 0 || count(note+"\n") <= d.room
+	room := d.room
+	if d.plan.Echo != nil {
+		room -= d.plan.Echo.Tokens
+	}
+	return d.plan.req.Room == 0 || count(note+"\n") <= room
 }
 
 // plain makes the draft retrieval order after a fault. Budget and notes are given up, the room is not: a prompt that

@@ -84,9 +84,9 @@ func WithCallbacks(handler callbacks.Handler) Option {
 	})
 }
 
-// WithPlans has f called with each plan, before the documents are returned and by the goroutine that retrieves. The order hint
-// of a plan ([contextpilot.Plan.Hint]) is in none of the documents: a wrapped model adds it; a program without one that wants it puts it
-// into its prompt.
+// WithPlans has f called with each plan, before the documents are returned and by the goroutine that retrieves. The echo and
+// the order hint of a plan ([contextpilot.Plan.RenderEcho], Hint) are in none of the documents: a wrapped model adds them; a program
+// without one that wants them puts them into its prompt.
 func WithPlans(f func(contextpilot.Plan)) Option {
 	return option(func(s *settings) {
 		if f != nil {
