@@ -147,6 +147,7 @@ func TestBadInput(t *testing.T) {
 			[]string{"replay", "--trace", trc, "--blocks", blocks, "--policy", "retrieval,zebra"},
 			[]string{"--policy", `"zebra"`},
 		},
+		{"replay: unknown profile", []string{"replay", "--trace", trc, "--blocks", blocks, "--profile", "zebra"}, []string{"--profile", "zebra", "safe"}},
 		{"replay: bad capacity", []string{"replay", "--trace", trc, "--blocks", blocks, "--capacity", "much"}, []string{"--capacity", `"much"`}},
 		{
 			"replay: bad URL",

@@ -22,7 +22,7 @@ func newPlan() *cobra.Command {
 	var concurrency int
 	cmd := newCommand("plan --trace T --blocks B", "Plan a trace: one JSON line per request in execution order",
 		`Plan reads recorded retrieval and writes how each request would be sent, one JSON line per request:
-{"id","session","turn","docs","refs","hint"}
+{"id","session","turn","docs","refs","echo","echo_text","hint"}
 
 Online (the default) line i depends on the first i lines of the trace only, and is written before line i+1
 is read. With --offline all requests are planned together and may run in another order.`, func(cmd *cobra.Command) error {

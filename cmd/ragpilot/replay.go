@@ -58,9 +58,13 @@ tokens per second and hit ratios, and with --find-rate the rate that each policy
 }
 
 func (f *replayFlags) run(ctx context.Context, out io.Writer, arrivals []load.Arrivals) error {
-	set, err := f.settings(strings.Join(f.policies, ","))
+	joined := strings.Join(f.policies, ",")
+	set, err := f.settings(joined)
 	if err != nil {
 		return err
+	}
+	if !f.flags.Changed("policy") && set.Policy != joined {
+		f.policies = []string{"retrieval", set.Policy} // the profile's
 	}
 	for _, p := range f.policies {
 		if _, err := contextpilot.NewPolicy(p); err != nil {

@@ -19,9 +19,8 @@ type Config struct {
 	// Search returns the K best blocks for a question, best first. It is asked once for each question.
 	Search func(ctx context.Context, question string, k int) ([]contextpilot.Block, error)
 	K      int
-	// Profile is what the side with a pilot may change, and Policy, if not empty, its order policy.
+	// Profile is what the side with a pilot may change.
 	Profile profile.Profile
-	Policy  string
 	// LoadCost is that of the side with a pilot, see [contextpilot.Config].
 	LoadCost map[string]float64
 	// NewEngine returns the engine of one side; it is called twice. Two engines that share a cache need a Tag.
@@ -66,7 +65,7 @@ func Run(ctx context.Context, c Config) (*Result, error) {
 	if err != nil {
 		return nil, fmt.Errorf("profile: %w", err)
 	}
-	layout.Policy = cmp.Or(c.Policy, layout.Policy, contextpilot.DefaultPolicy)
+	layout.Policy = cmp.Or(layout.Policy, contextpilot.DefaultPolicy)
 	r := &Result{K: c.K, Policy: layout.Policy, System: c.System}
 	r.catalog(questions)
 	for _, side := range []struct {

@@ -36,7 +36,7 @@ func config(t *testing.T) demo.Config {
 		t.Fatal(err)
 	}
 	return demo.Config{
-		Script: script, Search: index.Search, K: 8, Policy: contextpilot.DefaultPolicy, Tokenizer: demo.SimTokenizer{},
+		Script: script, Search: index.Search, K: 8, Tokenizer: demo.SimTokenizer{},
 		NewEngine: func() (engines.Engine, error) { return demo.NewSimulator(0), nil },
 	}
 }
@@ -149,7 +149,7 @@ func TestEveryPolicy(t *testing.T) {
 	for _, policy := range contextpilot.PolicyNames() {
 		for _, capacity := range []int{0, 12_000} {
 			c := config(t)
-			c.Policy = policy
+			c.Profile.Policy = policy
 			c.NewEngine = func() (engines.Engine, error) { return demo.NewSimulator(capacity), nil }
 			r := run(t, c)
 			if saving, ok := r.Saving(); !ok || saving <= 0 {
@@ -163,7 +163,6 @@ func TestEveryPolicy(t *testing.T) {
 func TestEveryProfile(t *testing.T) {
 	for _, name := range append(profile.Names(), "echoes") {
 		c := config(t)
-		c.Policy = ""
 		if name == "echoes" {
 			c.Profile = profile.Profile{Top: "echoes"}
 		} else {
@@ -234,7 +233,7 @@ func TestBadConfig(t *testing.T) {
 	}{
 		{"no questions", "no questions", func(c *demo.Config) { c.Script = nil }},
 		{"no blocks asked for", "k = 0", func(c *demo.Config) { c.K = 0 }},
-		{"unknown policy", "unknown policy", func(c *demo.Config) { c.Policy = "best-guess" }},
+		{"unknown policy", "unknown policy", func(c *demo.Config) { c.Profile.Policy = "best-guess" }},
 		{"retriever fails", "retrieve for ana-1: no index", func(c *demo.Config) {
 			c.Search = func(context.Context, string, int) ([]contextpilot.Block, error) { return nil, broken }
 		}},
