@@ -202,6 +202,7 @@ func TestPage(t *testing.T) {
 	t.Run("the keyboard reaches everything", func(t *testing.T) {
 		s := newSample(12, dashboard.Options{TextBytes: 1 << 10})
 		p := open(b, t, dashboard.Handler(s), "")
+		p.wait(`document.querySelector("[role=treeitem]") !== null`)
 		p.run(`document.getElementById("pause").click(); document.activeElement.blur()`)
 		p.reaches(25)
 		p.key(kb.Home)

@@ -33,7 +33,7 @@ async function ask() {
   if (paused) return;
   data = next;
   overview(data);
-  picture(get);
+  picture(get, () => paused);
   say(at("notice"), data.notice ?? "");
   at("notice").hidden = !data.notice;
   say(at("state"), `Updated ${time(data.now)}`);

@@ -43,17 +43,18 @@ function engineRow(e) {
 
 let ask = null; // how an engine's picture is got
 
-// picture gets what the chosen engine holds and draws it. get is asked for the path of a picture.
-export function picture(get) {
+// picture gets what the chosen engine holds and draws it. get is asked for the path of a picture. A picture in place of another is not
+// drawn if the page was stopped meanwhile: what has the focus would be another element.
+export function picture(get, stopped) {
   ask = get;
-  return refresh();
+  return refresh(stopped);
 }
 
-async function refresh() {
+async function refresh(stopped = () => false) {
   const id = chosen;
   if (id === null || !ask) return;
   const found = await ask(`engines/${encodeURIComponent(id)}.json`).catch(() => undefined);
-  if (id === chosen && found !== undefined) show(found);
+  if (id === chosen && found !== undefined && !(last && stopped())) show(found);
 }
 
 function show(p) {
