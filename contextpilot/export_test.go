@@ -8,11 +8,6 @@ type BestOptions = bestOptions
 // NewBest is newBest.
 func NewBest(o BestOptions) Policy { return newBest(o) }
 
-// Excerpt is excerpt.
-func Excerpt(text, question string, limit int, count func(string) int) string {
-	return excerpt(text, question, limit, count)
-}
-
 // SetInject makes every stage call f first; an error or a panic of f is the stage's. nil: no faults.
 func (p *Pilot) SetInject(f func(stage string) error) { p.inject = f }
 

@@ -7,8 +7,6 @@ import (
 	"strings"
 	"testing"
 
-	"pgregory.net/rapid"
-
 	"github.com/ragpilot/ragpilot/contextpilot"
 )
 
@@ -246,42 +244,6 @@ func TestBadTop(t *testing.T) {
 			t.Errorf("%+v: %v", cfg, err)
 		}
 	}
-}
-
-// An excerpt has the sentences that have most of the question's words.
-func TestExcerpt(t *testing.T) {
-	const text = "The port is Oslo. The captain is Ann Lee. It left in May.\nIts cargo is salt, e.g. 3.5 tons of it!"
-	for _, c := range []struct {
-		question string
-		limit    int
-		want     string
-	}{
-		{"Who is the captain?", 6, "The captain is Ann Lee."},
-		{"What is the cargo?", 12, "Its cargo is salt, e.g. 3.5 tons of it!"},
-		{"Hm?", 6, "The port is Oslo."},
-		{"Who is the captain, and when did it leave the port?", 12, "The port is Oslo. The captain is Ann Lee."},
-		{"", 2, "The port"},
-		{"Hm?", 100, text},
-		{"Hm?", 0, ""},
-	} {
-		if got := contextpilot.Excerpt(text, c.question, c.limit, contextpilot.Estimate{}.Count); got != c.want {
-			t.Errorf("%q within %d tokens: %q, want %q", c.question, c.limit, got, c.want)
-		}
-	}
-}
-
-// An excerpt stands in its text, and is no longer than it may be.
-func TestAnyExcerpt(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		part := rapid.SampledFrom([]string{"Oslo", "is", ".", " ", "\n", "!", "。", "é", "\xff", "wordswithoutspaces"})
-		text := strings.Join(rapid.SliceOf(part).Draw(t, "text"), "")
-		question := rapid.SampledFrom([]string{"", "is Oslo", "é"}).Draw(t, "question")
-		limit := rapid.IntRange(0, 20).Draw(t, "limit")
-		got := contextpilot.Excerpt(text, question, limit, contextpilot.Estimate{}.Count)
-		if !strings.Contains(text, got) || contextpilot.Estimate.Count(contextpilot.Estimate{}, got) > limit {
-			t.Fatalf("%q of %q within %d", got, text, limit)
-		}
-	})
 }
 
 // Replicas with the same cache match alike, also where the room holds one echo only.

@@ -234,3 +234,11 @@ func recovered(f func() error) (err error) {
 
 // Tokenizer returns the tokenizer that the pilot counts with, for what is counted beside its plans.
 func (p *Pilot) Tokenizer() Tokenizer { return p.cfg.Tokenizer }
+
+// Echoes returns how long an echo may be in tokens, or [EchoWhole]; 0: the Pilot makes none.
+func (p *Pilot) Echoes() int {
+	if p.cfg.Top != TopEchoes && p.cfg.Top != TopNear {
+		return 0
+	}
+	return p.cfg.EchoTokens
+}

@@ -36,6 +36,9 @@ type Request struct {
 	Fixed bool
 	// NoEcho is for a caller that cannot show a [Plan]'s Echo. Where an echo would be made, [TopNear] moves the block.
 	NoEcho bool
+	// EchoText returns what an echo of a block without Text shows; "": nothing can be shown. It is called for one block at most, and must not
+	// call the Pilot. Nil: such blocks have no echo.
+	EchoText func(block int) string
 	// Prior holds the texts of the conversation that the prompt being sent has in front of these blocks,
 	// oldest first, without the shared system prompt. A block is replaced by a reference only if its rendered
 	// text is found in here, and a turn up to Behind has shown it. Empty: nothing earlier is resent, so every block is sent in full.
