@@ -255,7 +255,7 @@ func (x *request) text(next *link, s *seen, i, j int, tx *Text) string {
 	var drop map[int]bool
 	out := tx.Value
 	switch {
-	case tx.Fixed:
+	case tx.Fixed, !x.c.Recorded && tx.Role == System && hasEcho(tx.Value): // a planner has laid it out
 		x.out.Found += len(found.docs)
 	case tx.Role == System && s.systemOnly:
 		x.out.Found += len(found.docs)

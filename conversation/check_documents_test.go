@@ -18,12 +18,15 @@ import (
 func (c *checker) system(i, j int) error {
 	s, a := c.sent[i].Texts[j].Value, c.arrived[i].Texts[j].Value
 	list := c.pieces(i, j)
-	was := plain(s, a)
+	was, err := plain(s, a), error(nil)
 	if len(list) == 1 { // where it is not sure which the documents are, all may be fenced
 		if was != s {
 			return fmt.Errorf("words of a system text were changed")
 		}
 		return nil
+	}
+	if a, was, err = c.withoutEcho(i, j, a, was); err != nil {
+		return err
 	}
 	head, tail := list[0].text, list[len(list)-1].text
 	if !strings.HasPrefix(a, head) || !strings.HasSuffix(a, tail) {
@@ -64,6 +67,40 @@ func (c *checker) system(i, j int) error {
 		return fmt.Errorf("a system text has other documents")
 	}
 	return nil
+}
+
+// withoutEcho takes an echo out of a system text as it arrived, and as it was without fences. It is a part of the first document, stands
+// behind the last one, and that document stands neither first nor last.
+func (c *checker) withoutEcho(i, j int, a, was string) (string, string, error) {
+	if strings.Contains(c.sent[i].Texts[j].Value, " again") {
+		return a, was, nil
+	}
+	list := c.pieces(i, j)
+	for r := range markup.All(a) {
+		if !r.Echo {
+			continue
+		}
+		echo := "\n" + strings.TrimSuffix(a[r.Start:r.End], "\n")
+		var documents []string
+		for _, p := range list {
+			if p.isDocument {
+				documents = append(documents, p.text)
+			}
+		}
+		front := a[:r.Start-1]
+		switch first := documents[0]; {
+		case !strings.Contains(plain(first, first), r.Text):
+			return a, was, fmt.Errorf("%q is shown once more and stands in no document", r.Text)
+		case strings.Count(was, echo) != 1:
+			return a, was, fmt.Errorf("an echo of %q is fenced, or stands there twice", r.Text)
+		case !strings.HasSuffix(a, echo+list[len(list)-1].text):
+			return a, was, fmt.Errorf("an echo of %q stands not behind the documents", r.Text)
+		case strings.HasSuffix(front, first) || strings.HasPrefix(front, list[0].text+first):
+			return a, was, fmt.Errorf("an echo of %q, which stands first or last", r.Text)
+		}
+		return strings.Replace(a, echo, "", 1), strings.Replace(was, echo, "", 1), nil
+	}
+	return a, was, nil
 }
 
 // solid returns a text without white space and commas: what parts documents goes with them.

@@ -93,6 +93,7 @@ type Look struct {
 type Engine struct {
 	pilot *contextpilot.Pilot
 	opt   Options
+	echo  int // Pilot.Echoes
 
 	mu      sync.Mutex
 	tenants *lru.Cache[string, *tenant]
@@ -130,7 +131,7 @@ func New(p *contextpilot.Pilot, o Options) (*Engine, error) {
 	if o.MaxTenants <= 0 {
 		o.MaxTenants = 64
 	}
-	return &Engine{pilot: p, opt: o, tenants: lru.New[string, *tenant](o.MaxTenants)}, nil
+	return &Engine{pilot: p, opt: o, echo: p.Echoes(), tenants: lru.New[string, *tenant](o.MaxTenants)}, nil
 }
 
 // Forget drops what is kept of a tenant's conversation of that name, or with an empty name all of the tenant's, the index of its

@@ -9,7 +9,9 @@ import (
 )
 
 func newEngine(t tester, store orders.Store) *conversation.Engine {
-	pilot, err := contextpilot.New(contextpilot.Config{Dedup: contextpilot.DedupOff, Notes: contextpilot.Notes{Hint: contextpilot.HintNone}})
+	pilot, err := contextpilot.New(contextpilot.Config{
+		Top: contextpilot.TopNear, Dedup: contextpilot.DedupOff, Notes: contextpilot.Notes{Hint: contextpilot.HintNone},
+	})
 	if err != nil {
 		t.Fatal(err)
 	}

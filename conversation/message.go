@@ -84,6 +84,7 @@ type Change struct {
 	Documents int   // of the text
 	Order     []int // of Ordered: the document that is sent first, second, …, numbered as they came
 	Gone      int   // documents, or results, that are not sent
+	Echo      bool  // of Ordered: the beginning of the first document is shown once more, behind the last one
 }
 
 // Lines counts blocks of lines, and characters of texts that were made shorter.

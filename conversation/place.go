@@ -29,7 +29,12 @@ func (x *request) system(next *link, message, text int, at uint64, found *found,
 	}
 	// The client's layout stays, as it does where nothing moves: prompts in two layouts have no prefix in common. A label is what the
 	// model cites a document by, and the client knows which document it was: it goes with it.
-	order, l := x.orderFront(scope, place, blocksOf(found.Found))
+	var again func(int) string
+	if x.echoes(found) {
+		first := found.docs[0].Text
+		again = func(int) string { return x.excerpt(first) }
+	}
+	order, l := x.orderFront(contextpilot.Request{Scope: scope, Blocks: blocksOf(found.Found), EchoText: again}, place)
 	if order == nil {
 		return found.text
 	}
@@ -46,10 +51,15 @@ func (x *request) system(next *link, message, text int, at uint64, found *found,
 	if x.c.Recorded {
 		return notes.Fence(out)
 	}
-	// Documents that were apart may make a note together. They stay as they came: a fence would make them targets in one order and
-	// none in another.
 	first, _ := found.Span(0)
 	_, last := found.Span(len(found.docs) - 1) // as they stand in the text, which has the same length
+	if echo := x.echo(found, order); echo != "" {
+		out = out[:last] + echo + out[last:]
+		last += len(echo)
+		x.out.Changes[len(x.out.Changes)-1].Echo = true
+	}
+	// Documents that were apart may make a note together. They stay as they came: a fence would make them targets in one order and
+	// none in another.
 	if notes.FenceWhere(out, func(at int) bool { return at > first && at <= last }) != out {
 		x.out.Changes = changes
 		return found.text
@@ -70,10 +80,10 @@ type lead struct {
 
 // orderFront orders documents that stand at the front of the prompt, and gives the pilot what is sent: what the index holds must be
 // what the engine gets, also where the order was chosen earlier, or by another replica. Nil if the context has ended.
-func (x *request) orderFront(scope contextpilot.Scope, place orders.Key, blocks []contextpilot.Block) ([]int, *lead) {
+func (x *request) orderFront(req contextpilot.Request, place orders.Key) ([]int, *lead) {
 	x.e.opt.Expire()
-	id := x.promptID()
-	req := contextpilot.Request{ID: id, Scope: scope, Blocks: blocks}
+	scope, blocks, id := req.Scope, req.Blocks, x.promptID()
+	req.ID = id
 	var plan contextpilot.Plan
 	var chosen []int // nil: the order was known
 	order := x.ordered(place, len(blocks), func() []int {

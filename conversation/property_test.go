@@ -33,7 +33,7 @@ func TestEqualHashes(t *testing.T) {
 
 // newForgetful is newEngine with little room.
 func newForgetful(t rapid.TB, store orders.Store, memory int64) *conversation.Engine {
-	pilot, err := contextpilot.New(contextpilot.Config{Dedup: contextpilot.DedupOff})
+	pilot, err := contextpilot.New(contextpilot.Config{Top: contextpilot.TopNear, Dedup: contextpilot.DedupOff})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -53,7 +53,7 @@ func newEngineBehind(t *rapid.T, store orders.Store, c conversation.Conversation
 
 // newTurning is newEngine with a pilot that turns documents round, each time by one more: only what is remembered keeps their order.
 func newTurning(t rapid.TB, store orders.Store) *conversation.Engine {
-	pilot, err := contextpilot.New(contextpilot.Config{Dedup: contextpilot.DedupOff})
+	pilot, err := contextpilot.New(contextpilot.Config{Top: contextpilot.TopNear, Dedup: contextpilot.DedupOff})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -107,9 +107,6 @@ func (x *request) documents(tx *Text) (f found, ok bool) {
 	if tx.Role == User || tx.Role == Assistant {
 		return f, false
 	}
-	if !x.c.Recorded && hasEcho(tx.Value) { // a planner has laid it out
-		return f, false
-	}
 	form := x.c.Look.Form
 	f.text = tx.Value
 	f.Found, ok = extract.Find(tx.Value, form)

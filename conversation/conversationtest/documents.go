@@ -3,6 +3,7 @@ package conversationtest
 import (
 	"encoding/json"
 	"regexp"
+	"slices"
 	"strings"
 )
 
@@ -97,6 +98,25 @@ func jsonResults(text string) []doc {
 		out, at = append(out, d), d.to
 	}
 	return out
+}
+
+var echoOpening = regexp.MustCompile(`\n<doc [^ <>\n]+ again(?: fence=([^ <>\n]+))?>\n`)
+
+// withoutEcho takes one echo of a document out of a text that has no other blocks of our own markup.
+func withoutEcho(text string, docs []doc) string {
+	m := echoOpening.FindStringSubmatchIndex(text)
+	if m == nil {
+		return text
+	}
+	closing := "\n</doc>"
+	if m[2] >= 0 {
+		closing = "\n</doc " + text[m[2]:m[3]] + ">"
+	}
+	shown, behind, ok := strings.Cut(text[m[1]:], closing)
+	if !ok || !slices.ContainsFunc(docs, func(d doc) bool { return strings.Contains(d.text, shown) }) {
+		return text
+	}
+	return text[:m[0]] + behind
 }
 
 // around returns a text without its documents and what parts them: white space and commas.

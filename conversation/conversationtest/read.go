@@ -277,6 +277,7 @@ func (r *Report) findNotedAt(p *Part, n note, at place) {
 
 // foreign explains a text whose documents are marked otherwise.
 func (r *Report) foreign(x *Reading, sent, arrived string, form form, docs []doc) {
+	arrived = withoutEcho(arrived, docs)
 	there := find(form, arrived)
 	everything := false // a note stands for all documents, and names none
 	if len(there) == 1 {

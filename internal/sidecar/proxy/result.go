@@ -60,6 +60,7 @@ type detail struct {
 	Original  []int  `json:"original_order,omitempty"`
 	Reordered []int  `json:"reordered_order,omitempty"`
 	Deduped   int    `json:"deduped,omitempty"`
+	Echoed    bool   `json:"echoed,omitempty"` // document 0 is shown once more
 }
 
 type blocks struct {
@@ -84,6 +85,7 @@ func (r *result) count(t *conversation.Forward, b *body) {
 		case conversation.Ordered:
 			r.Reordered = true
 			r.Documents += c.Documents
+			d.Echoed = c.Echo
 			d.Original, d.Reordered = make([]int, c.Documents), c.Order
 			for i := range d.Original {
 				d.Original[i] = i
