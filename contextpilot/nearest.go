@@ -14,7 +14,7 @@ import (
 type Top uint8
 
 const (
-	// TopAuto is the default: TopAnywhere.
+	// TopAuto is the default: TopNear with the policy `best`, else TopAnywhere.
 	TopAuto Top = iota
 	// TopAnywhere leaves the block where the policy puts it.
 	TopAnywhere
@@ -60,8 +60,9 @@ func (p *Pilot) nearest(d *draft, resident func(order []int) int) {
 	}
 	best := p.bringNear(d, d.place[0], resident)
 	if p.cfg.Top == TopNear && len(d.start) == 0 {
-		if plain := resident(d.place); plain > d.head && plain >= best.found { // nothing is gained by another order
-			best = layout{order: d.place}
+		asRetrieved := slices.Concat(d.pinned, d.free, d.last)                     // with limits
+		if plain := resident(asRetrieved); plain > d.head && plain >= best.found { // nothing is gained by another order
+			best = layout{order: asRetrieved}
 		}
 	}
 	if least := d.plan.Why.Retrieval; p.cfg.Top == TopNear && least > 0 && best.found < d.head+least {

@@ -15,7 +15,7 @@ func (p *Pilot) reorder(sc *scope, d *draft) error {
 	if r, ok := sc.policy.(reasoner); ok {
 		d.plan.Why = r.Why()
 	}
-	p.nearest(d, func(order []int) int { return sc.resident(d, order) })
+	p.nearest(d, func(order []int) int { return sc.inFront(d, order) })
 	sc.foretell(d)
 	return nil
 }
@@ -31,7 +31,7 @@ func (p *Pilot) peek(sc *scope, d *draft) (familiar int, err error) {
 	if err := sc.take(d, order); err != nil {
 		return 0, err
 	}
-	p.nearest(d, func(order []int) int { return sc.resident(d, order) })
+	p.nearest(d, func(order []int) int { return sc.inFront(d, order) })
 	sc.foretell(d)
 	return familiar, nil
 }
@@ -83,16 +83,27 @@ func (sc *scope) pathOf(d *draft, blocks []int) []tree.Elem {
 	return sc.path
 }
 
-// resident returns the number of prompt tokens in whole engine blocks that are expected to be in the cache if the
-// draft's blocks are sent in this order.
+// resident returns the number of prompt tokens that are expected to be in the cache if the draft's blocks are sent in this order: in whole
+// engine blocks at its beginning, and behind them with Config.Recompute.
 func (sc *scope) resident(d *draft, order []int) int {
+	tokens, found := sc.walk(d, order)
+	return tokens + sc.anywhere(sc.path, found)
+}
+
+// inFront is resident without what is found behind the beginning of the prompt: an order does not depend on that.
+func (sc *scope) inFront(d *draft, order []int) int {
+	tokens, _ := sc.walk(d, order)
+	return tokens
+}
+
+// walk returns how much of a prompt's beginning is resident: with its head in whole engine blocks, and of its path, which sc.path is.
+func (sc *scope) walk(d *draft, order []int) (tokens, found int) {
 	front := sc.pathOf(d, order)
-	tokens, resident := 0, 0
 	if sc.head >= 0 {
-		_, _, resident = sc.tree.Walk(front)
-		tokens = resident + d.head
+		_, _, found = sc.tree.Walk(front)
+		tokens = found + d.head
 	}
-	return tokens - tokens%sc.block + sc.anywhere(front, resident)
+	return tokens - tokens%sc.block, found
 }
 
 // anywhere returns how many tokens of a path behind those that are resident need not be computed, since they are of blocks that were
