@@ -23,8 +23,7 @@ const (
 	// TopEchoes leaves the block and shows it once more behind the others, see Echo.
 	TopEchoes
 	// TopNear does what TopMoves or TopEchoes does, or sends retrieval order, whichever is expected to compute the fewest tokens in this
-	// request. A block that stands first, as retrieved, stays there. With the policy `best` a request of few blocks leaves retrieval order
-	// only for much more reuse, so that few requests compute more than without this package.
+	// request. A block that stands first, as retrieved, stays there.
 	TopNear
 )
 
@@ -64,9 +63,6 @@ func (p *Pilot) nearest(d *draft, resident func(order []int) int) {
 		if plain := resident(asRetrieved); plain > d.head && plain >= best.found { // nothing is gained by another order
 			best = layout{order: asRetrieved}
 		}
-	}
-	if least := d.plan.Why.Retrieval; p.cfg.Top == TopNear && least > 0 && best.found < d.head+least {
-		best.echo = nil // with it the request would compute more than without ragpilot
 	}
 	d.order = append(d.order[:0], best.order...)
 	d.plan.Echo = best.echo

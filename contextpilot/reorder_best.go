@@ -35,7 +35,6 @@ type best struct {
 	asked   string // request of the last Order, whose outlook Sent will remember
 	blocks  []online.Block
 	aside   []online.Block // of peek
-	harmed  float64        // share of requests of few blocks that computed more than in retrieval order
 }
 
 func newBest(o bestOptions) Policy {
@@ -44,7 +43,7 @@ func newBest(o bestOptions) Policy {
 	if o.Visits <= 0 {
 		o.Visits = 512
 	}
-	return &best{opt: o, history: online.New(), harmed: harmedFirst}
+	return &best{opt: o, history: online.New()}
 }
 
 // defaultTo returns v, def for 0, and 0 for less.
@@ -66,17 +65,12 @@ func (b *best) Order(dst []int, q Query) []int {
 	}
 	out := b.look(q)
 	path := b.search.run(q, out, b.opt)
+	dst, rule := out.Arrange(dst, path)
+	b.asked = q.Request
 	b.why = Why{
-		Neighbours: out.Neighbours(), Path: len(path), PathTokens: b.search.tokens, Longest: b.search.longest,
+		Neighbours: out.Neighbours(), Rule: rule, Path: len(path), PathTokens: b.search.tokens, Longest: b.search.longest,
 		Visited: b.search.visited, Bounded: b.search.visited >= b.opt.Visits,
 	}
-	r := b.beginning(q, b.blocks, b.search.tokens)
-	if b.why.Retrieval, b.why.Stays = r.retrieval, r.stays; r.stays {
-		b.why.Path, b.why.PathTokens = r.blocks, r.tokens
-		path = identity(nil, len(q.Blocks))
-	}
-	dst, b.why.Rule = out.Arrange(dst, path)
-	b.asked = q.Request
 	return dst
 }
 
@@ -100,7 +94,6 @@ func (b *best) Sent(request string, q Query, _ []int) {
 		return
 	}
 	if b.asked == request {
-		b.learn(q)
 		b.history.Remember()
 	} else {
 		b.read(q)
@@ -139,11 +132,7 @@ func (b *best) Peek(dst []int, q Query) (order []int, familiar int) {
 	}
 	b.aside = foreseen(b.aside[:0], q)
 	out := b.history.Peek(b.aside)
-	path := b.search.run(q, out, b.opt)
-	if b.beginning(q, b.aside, b.search.tokens).stays {
-		path = identity(nil, len(q.Blocks))
-	}
-	dst, _ = out.Arrange(dst, path)
+	dst, _ = out.Arrange(dst, b.search.run(q, out, b.opt))
 	return dst, b.history.Familiar(b.aside)
 }
 
