@@ -15,8 +15,10 @@ import (
 type Hint uint8
 
 const (
-	// HintTop names the best blocks only, see Notes.Top. The default.
-	HintTop Hint = iota
+	// HintAuto is the default: HintNone with [TopNear], which shows where the best block is, else HintTop.
+	HintAuto Hint = iota
+	// HintTop names the best blocks only, see Notes.Top.
+	HintTop
 	// HintFull names all blocks, as in ContextPilot §5.3. With many blocks it costs more than the order gains.
 	HintFull
 	// HintDisplaced names the blocks, of the best, that stand further back than the retriever ranked them.

@@ -171,7 +171,7 @@ func TestNetGain(t *testing.T) {
 func h(p contextpilot.Plan) string { return p.Hint }
 
 func TestExplainTellsWhy(t *testing.T) {
-	p := newPilot(t, contextpilot.Config{})
+	p := newPilot(t, contextpilot.Config{Top: contextpilot.TopAnywhere})
 	p.Plan(contextpilot.Request{Blocks: big("a", "b", "c")})
 	plan := p.Plan(contextpilot.Request{ID: "two", Blocks: big("c", "x", "b", "a")})
 	text := plan.Explain()

@@ -43,7 +43,7 @@ func TestScopes(t *testing.T) {
 	one := plan("1", contextpilot.Scope{Tenant: "x"}, contextpilot.Position{})
 	shown := one.Prompt("q")
 	other := plan("2", contextpilot.Scope{Tenant: "y"}, contextpilot.Position{}, shown)
-	equal(t, "another conversation of that session", "a b; ", sent(other)+"; "+refs(other))
+	equal(t, "another conversation of that session", "b a; ", sent(other)+"; "+refs(other))
 	moved := plan("4", contextpilot.Scope{Tenant: "x", Replica: "2"}, one.End, shown)
 	equal(t, "the conversation on another replica", "; a b", sent(moved)+"; "+refs(moved))
 	equal(t, "events name their scope", 0, p.Observe(contextpilot.Event{Kind: contextpilot.Gone, Request: "1"}))

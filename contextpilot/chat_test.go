@@ -235,7 +235,7 @@ func TestWindow(t *testing.T) {
 	equal(t, "turn 2", "c; b", sent(two)+"; "+refs(two))
 	messages = append(messages, two.Prompt("q"), "answer")
 	three := ask("3", messages[2:], "a", "b", "c")
-	equal(t, "turn 3, without the first turn's messages", "a b; c", sent(three)+"; "+refs(three))
+	equal(t, "turn 3, without the first turn's messages", "b a; c", sent(three)+"; "+refs(three))
 	four := ask("4", nil, "a", "c")
 	equal(t, "turn 4, alone", "a c; ", sent(four)+"; "+refs(four))
 	behind := at

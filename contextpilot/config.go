@@ -103,11 +103,9 @@ const (
 )
 
 func (c Config) withDefaults() (Config, error) {
+	name := ""
 	if c.NewPolicy == nil {
-		name := c.Policy
-		if name == "" {
-			name = DefaultPolicy
-		}
+		name = cmp.Or(c.Policy, DefaultPolicy)
 		if _, err := NewPolicy(name); err != nil {
 			return c, fmt.Errorf("%w: Policy: %w", ErrBadConfig, err)
 		}
@@ -135,8 +133,17 @@ func (c Config) withDefaults() (Config, error) {
 	if c.EchoTokens < EchoWhole {
 		return c, fmt.Errorf("%w: EchoTokens %d", ErrBadConfig, c.EchoTokens)
 	}
-	if c.Policy == "retrieval" || c.Top == TopAuto {
+	switch {
+	case name == "retrieval", c.Top == TopAuto && name != DefaultPolicy:
 		c.Top = TopAnywhere
+	case c.Top == TopAuto:
+		c.Top = TopNear
+	}
+	if c.Notes.Hint == HintAuto {
+		c.Notes.Hint = HintTop
+		if c.Top == TopNear {
+			c.Notes.Hint = HintNone
+		}
 	}
 	c.EchoTokens = cmp.Or(c.EchoTokens, DefaultEchoTokens)
 	if !(c.Recompute >= 0 && c.Recompute <= 1) {

@@ -79,6 +79,10 @@ type Why struct {
 	// Plain is the number of prompt tokens, in whole engine blocks, that retrieval order would find in the cache, head
 	// and history included.
 	Plain int
+	// Retrieval is the number of tokens that this request would find if all were sent in retrieval order. Stays: it is sent in that order,
+	// because another one finds too little more; then Path are its resident blocks. Both only with [TopNear], policy `best` and few blocks.
+	Retrieval int
+	Stays     bool
 }
 
 // reasoner is a Policy that can explain its last order.
@@ -99,6 +103,10 @@ func (w Why) explain(b *strings.Builder) {
 		fmt.Fprintf(b, "; given up: %d tokens, for later requests or because they are likely to be gone from the engine", given)
 	}
 	b.WriteString("\n")
+	if w.Stays {
+		b.WriteString("retrieval order: another path finds too little more to leave it, as later requests may begin so\n")
+		return
+	}
 	if w.Rule == "" {
 		b.WriteString("behind the path: as retrieved (no earlier request shares a block)\n")
 	} else {

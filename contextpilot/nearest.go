@@ -9,8 +9,8 @@ import (
 )
 
 // Top says how the best block, the one that the retriever ranks first of those that are sent in full, is brought next to the question,
-// where many models read best. The order stays as it is if that block stands last already, if the request is Fixed, after a fault, and
-// with the policy `retrieval`.
+// where many models read best. The order stays as it is if that block, or one with the same score, stands last already, if the request is
+// Fixed, after a fault, and with the policy `retrieval`.
 type Top uint8
 
 const (
@@ -64,6 +64,9 @@ func (p *Pilot) nearest(d *draft, resident func(order []int) int) {
 			best = layout{order: asRetrieved}
 		}
 	}
+	if least := d.plan.Why.Retrieval; p.cfg.Top == TopNear && least > 0 && best.found < d.head+least {
+		best.echo = nil // with it the request would compute more than without ragpilot
+	}
 	d.order = append(d.order[:0], best.order...)
 	d.plan.Echo = best.echo
 }
@@ -73,9 +76,11 @@ func (p *Pilot) strays(d *draft) bool {
 	if p.cfg.Top <= TopAnywhere || d.plan.req.Fixed || len(d.place) == 0 || len(d.order) < 2 {
 		return false
 	}
-	top := d.place[0]
-	asRetrieved := p.cfg.Top == TopNear && d.order[0] == top && len(d.start) == 0
-	return d.order[len(d.order)-1] != top && !asRetrieved
+	top, first, last := d.place[0], d.order[0], d.order[len(d.order)-1]
+	asRetrieved := p.cfg.Top == TopNear && first == top && len(d.start) == 0
+	blocks := d.plan.req.Blocks
+	asGood := blocks[last].Score == blocks[top].Score && blocks[last].Score != 0 // a retriever ranks those in any order
+	return last != top && !asGood && !asRetrieved
 }
 
 // bringNear chooses between the ways that the configuration and the limits allow.
@@ -90,7 +95,10 @@ func (p *Pilot) bringNear(d *draft, top int, resident func(order []int) int) lay
 			return moved
 		}
 	}
-	if !d.plan.req.NoEcho && p.cfg.Top != TopMoves {
+	if d.plan.req.NoEcho {
+		return stay
+	}
+	if p.cfg.Top != TopMoves { // which may not move it
 		if stay.echo = p.echo(d, top); stay.echo != nil {
 			stay.found -= stay.echo.Tokens
 		}

@@ -29,6 +29,7 @@ const (
 
 // Where the best block has gone to the middle, it goes last if that costs less than to show it once more, else it is shown once more.
 func TestTop(t *testing.T) {
+	list := strings.Fields
 	for _, c := range []struct {
 		name   string
 		top    contextpilot.Top
@@ -37,11 +38,12 @@ func TestTop(t *testing.T) {
 		sent   string
 		ending string
 	}{
-		{"left", contextpilot.TopAuto, []string{"a", "x", "b"}, []string{"x", "b", "a"}, "a x b", question},
+		{"left", contextpilot.TopAnywhere, []string{"a", "x", "b"}, []string{"x", "b", "a"}, "a x b", question},
 		{"moved", contextpilot.TopMoves, []string{"a", "x", "b"}, []string{"x", "b", "a"}, "a b x", question},
 		{"echoed", contextpilot.TopEchoes, []string{"a", "x", "b"}, []string{"x", "b", "a"}, "a x b", echoOfX},
+		{"by default", contextpilot.TopAuto, list("a x b"), list("x b a"), "a x b", echoOfX},
 		{"resident: an echo costs less", contextpilot.TopNear, []string{"a", "x", "b"}, []string{"x", "b", "a"}, "a x b", echoOfX},
-		{"not resident: to move costs nothing", contextpilot.TopNear, []string{"a", "b", "c"}, []string{"x", "b", "a", "y"}, "a b y x", question},
+		{"not resident: to move costs nothing", contextpilot.TopNear, list("a b c"), list("x b a y"), "a b y x", question},
 		{"last already", contextpilot.TopNear, []string{"a", "b", "x"}, []string{"x", "b", "a"}, "a b x", question},
 		{"first, as retrieved", contextpilot.TopNear, []string{"x", "b"}, []string{"x", "a", "b"}, "x b a", question},
 		{"first, but to be echoed", contextpilot.TopEchoes, []string{"x", "b"}, []string{"x", "a", "b"}, "x b a", echoOfX},
@@ -106,7 +108,7 @@ func TestTopCosts(t *testing.T) {
 func TestTopOfNothingResident(t *testing.T) {
 	p := newPilot(t, contextpilot.Config{Top: contextpilot.TopNear, BlockSize: 1})
 	p.Plan(contextpilot.Request{ID: "other", Blocks: []contextpilot.Block{prose("o", 50)}, HeadTokens: 20})
-	for i, ids := range []string{"ab", "ab", "xab"} {
+	for i, ids := range []string{"ab", "ab", "xabcdefg"} {
 		req := contextpilot.Request{ID: fmt.Sprint("gone", i), HeadTokens: 20}
 		for _, id := range ids {
 			req.Blocks = append(req.Blocks, prose(string(id), 50))
@@ -116,8 +118,11 @@ func TestTopOfNothingResident(t *testing.T) {
 	for i := range 3 {
 		p.Observe(contextpilot.Event{Kind: contextpilot.Gone, Request: fmt.Sprint("gone", i)})
 	}
-	ask := contextpilot.Request{Blocks: []contextpilot.Block{prose("x", 50), prose("y", 50), prose("a", 50), prose("b", 50)}, HeadTokens: 20}
-	equal(t, "sent", "a b y x", sent(p.Plan(ask)))
+	ask := contextpilot.Request{HeadTokens: 20}
+	for id := range strings.FieldsSeq("x y a b q r s t") {
+		ask.Blocks = append(ask.Blocks, prose(id, 50))
+	}
+	equal(t, "sent", "a b y q r s t x", sent(p.Plan(ask)))
 }
 
 // Limits bound where the block may go.

@@ -61,7 +61,7 @@ func (sc *scope) query(d *draft) Query {
 	sc.cands = d.query(sc.cands[:0])
 	q := Query{
 		Request: d.plan.RequestID, Blocks: sc.cands, Tree: View{t: sc.tree, tiers: sc.tiers}, From: Root,
-		continued: len(d.start) > 0, gate: d.gate,
+		continued: len(d.start) > 0, careful: sc.careful, gate: d.gate,
 	}
 	if len(d.start)+len(d.pinned) > 0 {
 		front := sc.pathOf(d, d.pinned)

@@ -65,12 +65,17 @@ func (b *best) Order(dst []int, q Query) []int {
 	}
 	out := b.look(q)
 	path := b.search.run(q, out, b.opt)
-	dst, rule := out.Arrange(dst, path)
-	b.asked = q.Request
 	b.why = Why{
-		Neighbours: out.Neighbours(), Rule: rule, Path: len(path), PathTokens: b.search.tokens, Longest: b.search.longest,
+		Neighbours: out.Neighbours(), Path: len(path), PathTokens: b.search.tokens, Longest: b.search.longest,
 		Visited: b.search.visited, Bounded: b.search.visited >= b.opt.Visits,
 	}
+	r := b.beginning(q, b.blocks, b.search.tokens)
+	if b.why.Retrieval, b.why.Stays = r.retrieval, r.stays; r.stays {
+		b.why.Path, b.why.PathTokens = r.blocks, r.tokens
+		path = identity(nil, len(q.Blocks))
+	}
+	dst, b.why.Rule = out.Arrange(dst, path)
+	b.asked = q.Request
 	return dst
 }
 
@@ -132,7 +137,11 @@ func (b *best) Peek(dst []int, q Query) (order []int, familiar int) {
 	}
 	b.aside = foreseen(b.aside[:0], q)
 	out := b.history.Peek(b.aside)
-	dst, _ = out.Arrange(dst, b.search.run(q, out, b.opt))
+	path := b.search.run(q, out, b.opt)
+	if b.beginning(q, b.aside, b.search.tokens).stays {
+		path = identity(nil, len(q.Blocks))
+	}
+	dst, _ = out.Arrange(dst, path)
 	return dst, b.history.Familiar(b.aside)
 }
 

@@ -51,6 +51,7 @@ type Query struct {
 	From Node
 
 	continued bool
+	careful   bool // a request should not compute more than if all were in retrieval order: Config.Top is TopNear
 	gate      gate
 }
 

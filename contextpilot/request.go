@@ -34,7 +34,7 @@ type Request struct {
 	// Fixed keeps the blocks in the order in which they stand here, whatever the policy: for a prompt whose order is decided, such
 	// as one that is sent again after its cache was evicted. Limits do not matter then.
 	Fixed bool
-	// NoEcho is for a caller that cannot show a [Plan]'s Echo. Where an echo would be made, [TopNear] moves the block.
+	// NoEcho is for a caller that cannot show a [Plan]'s Echo. Where an echo would be made, the block stays as it is.
 	NoEcho bool
 	// EchoText returns what an echo of a block without Text shows; "": nothing can be shown. It is called for one block at most, and must not
 	// call the Pilot. Nil: such blocks have no echo.

@@ -21,9 +21,11 @@ type scope struct {
 	name   string // the policy's
 	head   int    // tokens in front of every prompt; −1: no request yet, so it is not resident
 	block  int    // engine block in tokens
-	tiers  *tiers
-	kept   float64                      // 1 − Config.Recompute, 0: blocks are not kept by themselves
-	sent   *lru.Cache[uint64, struct{}] // keys of blocks that were sent, anywhere; nil: kept is 0
+	// careful is that of queries.
+	careful bool
+	tiers   *tiers
+	kept    float64                      // 1 − Config.Recompute, 0: blocks are not kept by themselves
+	sent    *lru.Cache[uint64, struct{}] // keys of blocks that were sent, anywhere; nil: kept is 0
 
 	path  []tree.Elem // scratch
 	order []int
@@ -60,7 +62,7 @@ type rememberer interface {
 }
 
 func newScope(p *Pilot) *scope {
-	sc := &scope{block: p.cfg.BlockSize, tiers: p.tiers}
+	sc := &scope{block: p.cfg.BlockSize, tiers: p.tiers, careful: p.cfg.Top == TopNear}
 	sc.live.all, sc.nodes.all, sc.past.all = &p.live, &p.nodes, &p.past
 	if p.cfg.Recompute > 0 {
 		sc.kept = 1 - p.cfg.Recompute

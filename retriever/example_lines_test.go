@@ -170,5 +170,5 @@ func Example_vectorStoreFifteen() {
 	// Output:
 	// When is the pump checked? It says so.
 	// How does the motor drive the pump? It says so.
-	// 96 of 316 prompt tokens read from the cache
+	// 64 of 295 prompt tokens read from the cache
 }

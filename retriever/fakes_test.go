@@ -32,7 +32,7 @@ func doc(id, text string) schema.Document {
 
 func newPilot(t testing.TB, cfg contextpilot.Config) *contextpilot.Pilot {
 	t.Helper()
-	if cfg.Notes.Hint == contextpilot.HintTop {
+	if cfg.Notes.Hint == contextpilot.HintAuto {
 		cfg.Notes.Hint, cfg.Notes.AlwaysHint = contextpilot.HintFull, true // short texts would not earn a note
 	}
 	return testkit.Must(contextpilot.New(cfg))(t)

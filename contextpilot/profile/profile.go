@@ -148,7 +148,7 @@ func topOf(value string) (contextpilot.Top, error) {
 func hintForm(value string) (form contextpilot.Hint, top int, err error) {
 	switch value {
 	case "", "auto":
-		return contextpilot.HintTop, 0, nil
+		return contextpilot.HintAuto, 0, nil
 	case "full":
 		return contextpilot.HintFull, 0, nil
 	case "displaced-only":

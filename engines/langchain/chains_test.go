@@ -78,12 +78,11 @@ func TestRetrievalChainAfterAReorderedRetrieval(t *testing.T) {
 			t.Fatal(err)
 		}
 		text := textOf(inner.last().messages[0])
-		blocks := text[:strings.LastIndex(text, "</doc>")]
 		if i == 0 {
-			head = blocks
+			head = text[:strings.LastIndex(text, "</doc>")]
 		}
-		if blocks != head {
-			t.Errorf("order %v gives\n%s\nwant\n%s", order, blocks, head)
+		if !strings.HasPrefix(text, head) {
+			t.Errorf("order %v gives\n%s\nwant\n%s", order, text, head)
 		}
 		for j, d := range retriever.Sources(out["source_documents"].([]schema.Document)) {
 			if d.PageContent != found[j].PageContent {

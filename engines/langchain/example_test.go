@@ -57,7 +57,7 @@ func Example() {
 	}
 	// Output:
 	// This is simulated answer b627f1. 0 of 241 tokens read from the cache so far
-	// This is simulated answer 998569. 224 of 502 tokens read from the cache so far
+	// This is simulated answer 7c673e. 224 of 483 tokens read from the cache so far
 }
 
 // A chain with a memory asks the model to rephrase the second question; that request has no documents and passes

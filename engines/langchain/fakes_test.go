@@ -91,7 +91,7 @@ func machines() bySubject {
 
 func newPilot(t tb, cfg contextpilot.Config) *contextpilot.Pilot {
 	t.Helper()
-	if cfg.Notes.Hint == contextpilot.HintTop {
+	if cfg.Notes.Hint == contextpilot.HintAuto {
 		cfg.Notes.Hint, cfg.Notes.AlwaysHint = contextpilot.HintFull, true // short texts would not earn a note
 	}
 	return testkit.Must(contextpilot.New(cfg))(t)

@@ -110,6 +110,9 @@ func keepsTheText(t *testing.T, cfg contextpilot.Config, session string) {
 		if hint != "" {
 			hint = "\n" + hint
 		}
+		if echo := strings.TrimSuffix(plan.RenderEcho(), "\n"); echo != "" {
+			hint = "\n" + echo + hint
+		}
 		generate(in(session), t, m, []llms.MessageContent{human("Use this:\n\n" + text + "\n\nQuestion: why?")})
 		want := []llms.MessageContent{human("Use this:\n\n" + text + hint + "\n\nQuestion: why?")}
 		if diff := cmp.Diff(want, inner.last().messages); diff != "" {

@@ -151,3 +151,30 @@ func (h *History) Familiar(blocks []Block) (tokens int) {
 	}
 	return tokens
 }
+
+// compared bounds the requests that Retrieved looks at.
+const compared = 256
+
+// Retrieved returns how many of the first blocks an earlier request had in the same retrieval order: what a prompt in retrieval order would
+// share if all were sent so. It looks at the newest requests that have the first block. O(k) for each of them.
+func (h *History) Retrieved(blocks []Block) (most int) {
+	if len(blocks) == 0 {
+		return 0
+	}
+	first, ok := h.ids[blocks[0].Key]
+	if !ok {
+		return 0
+	}
+	uses := h.blocks[first].uses
+	for _, use := range uses[max(0, len(uses)-compared):] {
+		n := 0
+		for _, d := range h.ring[use%Remembered].blocks {
+			if n == len(blocks) || h.blocks[d].key != blocks[n].Key {
+				break
+			}
+			n++
+		}
+		most = max(most, n)
+	}
+	return most
+}

@@ -316,3 +316,35 @@ func TestWeightFallsWithWhatIsShared(t *testing.T) {
 		}
 	}
 }
+
+// Retrieved is the longest beginning that a remembered request shares in retrieval order.
+func TestRetrieved(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		h := New()
+		var before [][]Block
+		for range rapid.IntRange(0, 60).Draw(t, "requests") {
+			blocks := request(rapid.SliceOfNDistinct(rapid.Uint64Range(0, 5), 0, 4, rapid.ID).Draw(t, "blocks")...)
+			want := 0
+			for _, b := range before {
+				n := 0
+				for n < min(len(b), len(blocks)) && b[n].Key == blocks[n].Key {
+					n++
+				}
+				want = max(want, n)
+			}
+			if got := h.Retrieved(blocks); got != want {
+				t.Fatalf("%d blocks of %v behind %v, want %d", got, blocks, before, want)
+			}
+			serve(h, blocks)
+			before = append(before, blocks)
+			if forget := rapid.IntRange(0, 20).Draw(t, "forget"); forget < 3 && h.Len() > 0 {
+				left := h.Held() - len(before[0])
+				h.Forget(len(before[0]))
+				if h.Held() != left {
+					t.Fatalf("%d blocks held, want %d", h.Held(), left)
+				}
+				before = before[1:]
+			}
+		}
+	})
+}
