@@ -2,10 +2,10 @@ package contextpilot
 
 import "github.com/ragpilot/ragpilot/contextpilot/internal/online"
 
-// smallRequest is the number of blocks up to which retrieval order reuses much by itself. A request that leaves it, for a resident path, is not
-// there for later requests that begin as it does, and these compute more than without ragpilot. So a request of few blocks stays in
-// retrieval order if a path finds no more than that, or less more than the first block is long, if that is not resident. See
-// docs/adr/0030-few-blocks.md.
+// smallRequest is the number of blocks up to which retrieval order reuses much by itself. A request that leaves it, for a resident path, is
+// not there for later requests that begin as it does, and these compute more than without ragpilot. So a request of few blocks stays in
+// retrieval order if a path finds no more than that, or less more than the first block is long while that is not resident; unless requests
+// are known to follow, which decide then. See docs/adr/0030-few-blocks.md.
 const smallRequest = 7
 
 // beginning is what a request in retrieval order finds.
@@ -18,7 +18,7 @@ type beginning struct {
 
 // beginning looks at a request of few blocks, which are those of q. A path with found tokens is there for it.
 func (b *best) beginning(q Query, blocks []online.Block, found int) (r beginning) {
-	if !q.careful || len(blocks) > smallRequest || q.From == NoNode {
+	if !q.careful || len(blocks) > smallRequest || q.From == NoNode || b.history.Awaits() {
 		return r
 	}
 	r.retrieval = total(blocks[:b.history.Retrieved(blocks)])

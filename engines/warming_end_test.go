@@ -136,7 +136,7 @@ func TestRetrieve(t *testing.T) {
 				return pages("a", "b", "c"), nil
 			})
 		request := w.build(&plan)
-		if err != nil || blocksOf(request) != "b a c" || plan.Session != "s" || plan.Turn != 1 {
+		if err != nil || blocksOf(request) != "b a c a again" || plan.Session != "s" || plan.Turn != 1 {
 			t.Errorf("%q, %v: %s", blocksOf(request), err, plan.Explain())
 		}
 		if guess := w.engine.seen(t, 2)[1]; !guess.wanted() {

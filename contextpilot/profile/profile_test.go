@@ -26,7 +26,9 @@ func TestProfileApply(t *testing.T) {
 	}
 	want := contextpilot.Config{
 		MaxScopes: 7, Policy: "frequency", Dedup: contextpilot.DedupID, Limits: contextpilot.Limits{MaxDisplacement: 2, Pin: 1},
-		Notes: contextpilot.Notes{Hint: contextpilot.HintTop, Location: "see {label}", Top: 2, AlwaysHint: true, AfterQuestion: true, NoLocation: true},
+		Notes: contextpilot.Notes{
+			Hint: contextpilot.HintTop, Location: "see {label}", Top: 2, AlwaysHint: true, AfterQuestion: true, NoLocation: true,
+		},
 	}
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("%+v", got)

@@ -257,7 +257,11 @@ const maxRequests = 100_000
 // newPilot makes the pilot that orders documents. Those inside of texts have no names that a note could use, and references are made by
 // the proxy.
 func newPilot(cfg settings.Config, most bounds, cost map[string]float64) (*contextpilot.Pilot, error) {
-	profile, err := profile.Load(cmp.Or(cfg.Profile, "default"))
+	name := "default"
+	if cfg.Compat { // the reference shows no document twice
+		name = "most-reuse"
+	}
+	profile, err := profile.Load(cmp.Or(cfg.Profile, name))
 	if err != nil {
 		return nil, fmt.Errorf("profile %q: %w", cfg.Profile, err)
 	}

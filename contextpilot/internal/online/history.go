@@ -142,6 +142,9 @@ func (h *History) Forget(blocks int) (requests int) {
 // requests is kept.
 func (h *History) Await(requests [][]uint64) { h.waiting = requests }
 
+// Awaits reports whether requests are known to follow.
+func (h *History) Awaits() bool { return len(h.waiting) > 0 }
+
 // Familiar returns the tokens of those blocks that a remembered request has. O(k).
 func (h *History) Familiar(blocks []Block) (tokens int) {
 	for _, b := range blocks {

@@ -60,13 +60,14 @@ var DefaultArms = []string{Plain, "order", "hint-before", "hint-after", Default}
 const ArmNames = "plain, order, hint-before, hint-after, hint-always, default, pin-N, displace-N, top-at-end-N, echo-N, near-N, " +
 	"blocks-N, hybrid-N, attention-N, epic-N, cacheblend-N, kvshare-N, random-N, ideal-N, ranked-N, none-N"
 
-// fixed are the arms without a number. All but the default one send every block in full.
+// fixed are the arms without a number. All but the default one send every block in full. Those of the order note are about the order that
+// reuses most.
 var fixed = map[string]profile.Profile{
 	Plain:         {Policy: "retrieval", Hint: "none", Dedup: "off"},
-	"order":       {Hint: "none", Dedup: "off"},
-	"hint-before": {Dedup: "off"},
-	"hint-after":  {Dedup: "off", HintAfterQuestion: true},
-	"hint-always": {Dedup: "off", HintAlways: true},
+	"order":       {Top: "anywhere", Hint: "none", Dedup: "off"},
+	"hint-before": {Top: "anywhere", Dedup: "off"},
+	"hint-after":  {Top: "anywhere", Dedup: "off", HintAfterQuestion: true},
+	"hint-always": {Top: "anywhere", Dedup: "off", HintAlways: true},
 	Default:       {},
 }
 

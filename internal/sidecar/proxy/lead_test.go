@@ -15,6 +15,7 @@ import (
 	"github.com/ragpilot/ragpilot/contextpilot"
 	"github.com/ragpilot/ragpilot/internal/prompt/orders"
 	"github.com/ragpilot/ragpilot/internal/sidecar/proxy"
+	"github.com/ragpilot/ragpilot/internal/testkit"
 )
 
 // passage is a document long enough to be worth a prediction.
@@ -321,7 +322,9 @@ func TestMovedDocumentsKeepTheLayout(t *testing.T) {
 				}
 				return "Answer from these.\n\n" + strings.Join(items, layout[2]) + "\n\nBe brief."
 			}
-			a := ask(t, nil)
+			a := ask(t, func(o *proxy.Options) {
+				o.Pilot = testkit.Must(contextpilot.New(contextpilot.Config{Top: contextpilot.TopAnywhere, Dedup: contextpilot.DedupOff}))(t)
+			})
 			for _, names := range [][]string{{"x", "y", "z"}, {"z", "y", "x"}, {"v", "y", "x"}, {"y", "w", "x", "z"}} {
 				want := names
 				switch names[0] {

@@ -79,8 +79,8 @@ type Config struct {
 	ChunkModulus int `yaml:"chunk_modulus"`
 	// Policy is the order policy, see contextpilot.PolicyNames; empty: the profile's.
 	Policy string `yaml:"policy"`
-	// Profile is a profile's name, or a file, see profile.Load; empty: default. Of a profile, policy and limits hold
-	// for a server, which adds no order notes and makes references in its own way.
+	// Profile is a profile's name, or a file, see profile.Load; empty: default, or most-reuse with Compat. Of a profile, policy, limits and
+	// the place of the best block hold for a server, which adds no order notes and makes references in its own way.
 	Profile string `yaml:"profile"`
 	// Plan says how prompts are planned.
 	Plan Plan `yaml:"plan"`
