@@ -95,7 +95,7 @@ func registerFields(flags *pflag.FlagSet, c *settings.Config) {
 	flags.StringVar(&c.Policy, "policy", c.Policy,
 		fmt.Sprintf("order `POLICY`: %v; empty: the profile's, else %s", contextpilot.PolicyNames(), contextpilot.DefaultPolicy))
 	flags.StringVar(&c.Profile, "profile", c.Profile,
-		fmt.Sprintf("limits of the order by `NAME`, or a file: %v; empty: default", profile.Names()))
+		fmt.Sprintf("limits of the order by `NAME`, or a file: %v; empty: default, most-reuse with --compat", profile.Names()))
 	flags.BoolVar(&c.Shadow, "shadow", c.Shadow, "plan and measure, but forward requests as they came")
 	flags.Float64Var(&c.HoldOut, "hold-out", c.HoldOut,
 		"`SHARE` of sessions, 0 to 1, whose requests are forwarded as they came, to compare with")

@@ -10,8 +10,8 @@ if [[ ! -s $work/outcomes.jsonl && -f $kept/outcomes.jsonl.gz ]]; then
 	mv "$work/outcomes.new" "$work/outcomes.jsonl"
 fi
 GOEXPERIMENT=simd CGO_ENABLED=0 go build -o "$work/ragpilot" ./cmd/ragpilot
-"$work/ragpilot" eval --engine local --generate 2000 --k 5 --seed 2 --max-tokens 24 --parallel 3 --arms plain,default \
-	--profile "$kept/best-last.json" --profile "$kept/as-retrieved.json" --out "$work" --resume
+"$work/ragpilot" eval --engine local --generate 2000 --k 5 --seed 2 --max-tokens 24 --parallel 3 --arms plain \
+	--profile most-reuse --profile "$kept/best-last.json" --profile "$kept/as-retrieved.json" --out "$work" --resume
 gzip -9n <"$work/outcomes.jsonl" >"$work/outcomes.jsonl.gz"
 mv "$work/outcomes.jsonl.gz" "$kept/"
 cp "$work/report.txt" "$work/report.json" "$work/quality.svg" "$kept/"

@@ -30,7 +30,7 @@ func (c *chats) Generate(_ context.Context, req engines.Request, _ int) (string,
 // does not depend on what the model knows, so that a tiny one does.
 func TestLayouts(t *testing.T) {
 	if testing.Short() {
-		t.Skip("computes 8,000 prompts")
+		t.Skip("computes 10,000 prompts")
 	}
 	testkit.NotUnderRace(t)
 	rows, err := eval.Generate(eval.Options{Rows: 2000, K: 5, Seed: 2})
@@ -58,7 +58,7 @@ func TestLayouts(t *testing.T) {
 		t.Fatal(err)
 	}
 	plain := 0
-	for i, names := range []string{"plain", "`default`", "`safe`", "references only"} {
+	for i, names := range []string{"plain", "`default`", "`most-reuse`", "`safe`", "references only"} {
 		computed := prefilled(t, sent[i])
 		if i == 0 {
 			plain = computed
@@ -82,12 +82,13 @@ func evaluated(t *testing.T) (arms []eval.Arm) {
 		}
 		arms = append(arms, arm)
 	}
-	for _, name := range []string{"best-last", "as-retrieved"} {
-		profile, err := profile.Load(filepath.Join("..", "..", "docs", "load", "quality", name+".json"))
+	kept := filepath.Join("..", "..", "docs", "load", "quality")
+	for _, name := range []string{"most-reuse", filepath.Join(kept, "best-last.json"), filepath.Join(kept, "as-retrieved.json")} {
+		profile, err := profile.Load(name)
 		if err != nil {
 			t.Fatal(err)
 		}
-		arms = append(arms, eval.Arm{Name: name, Profile: profile})
+		arms = append(arms, eval.Arm{Name: profile.Name, Profile: profile})
 	}
 	return arms
 }
