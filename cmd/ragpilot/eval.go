@@ -28,6 +28,7 @@ type evalFlags struct {
 	arms         []string
 	profiles     []string
 	permute      int
+	positions    int
 	margin       float64
 	nllMargin    float64
 	resamples    int
@@ -101,6 +102,7 @@ func newEval() *cobra.Command {
 	flags.StringSliceVar(&f.arms, "arms", eval.DefaultArms, "`ARMS` to compare; plain is always one of them")
 	flags.StringSliceVar(&f.profiles, "profile", nil, "profile `NAMES` or files, each adds an arm")
 	flags.IntVar(&f.permute, "permute", 0, "`N` additional arms that send the blocks of each row in random orders")
+	flags.IntVar(&f.positions, "positions", 0, "`N` additional arms that put the block with the answer at N places from the first to the last")
 	standard := eval.DefaultSettings()
 	flags.Float64Var(&f.margin, "margin", 100*standard.Margin, "`POINTS` of exact match that may be lost")
 	flags.Float64Var(&f.nllMargin, "nll-margin", standard.NLLMargin, "`NATS` per token by which the likelihood of answers may fall")
@@ -108,7 +110,8 @@ func newEval() *cobra.Command {
 	flags.IntVar(&f.parallel, "parallel", 1, "`N` rows that are with the engine at a time")
 	flags.StringVar(&f.system, "system", eval.DefaultSystem, "`TEXT` of the system message")
 	flags.StringVar(&f.out, "out", "",
-		"`DIR` for outcomes.jsonl, report.txt, report.json, quality.svg and, if an arm is not inferior, profile.json")
+		"`DIR` for outcomes.jsonl, report.txt, report.json, quality.svg and, if an arm is not inferior, profile.json; with --positions also "+
+			"positions.svg and positions.json, a profile")
 	flags.BoolVar(&f.resume, "resume", false, "go on with the outcomes in --out")
 	flags.BoolVar(&f.json, "json", false, "print the report as JSON")
 	cmd.AddCommand(newEvalGenerate())
@@ -195,6 +198,8 @@ func (f *evalFlags) check() error {
 		return fmt.Errorf("--generate %d: must not be negative", f.generate)
 	case f.permute < 0 || f.permute > 1000:
 		return fmt.Errorf("--permute %d: want 0 to 1000", f.permute)
+	case f.positions != 0 && (f.positions < 2 || f.positions > 100):
+		return fmt.Errorf("--positions %d: want 0, or 2 to 100", f.positions)
 	case !(f.margin > 0 && f.margin < 100):
 		return fmt.Errorf("--margin %v: want more than 0 and less than 100 points", f.margin)
 	case !(f.nllMargin > 0):
@@ -244,7 +249,7 @@ func (f *evalFlags) readArms() ([]eval.Arm, error) {
 		}
 		arms = append(arms, eval.Arm{Name: p.Name, Profile: p})
 	}
-	arms = append(arms, eval.Permutations(f.permute)...)
+	arms = append(append(arms, eval.Permutations(f.permute)...), eval.Positions(f.positions)...)
 	if err := eval.CheckArms(arms); err != nil {
 		return nil, fmt.Errorf("--arms, --profile: %w", err)
 	}
@@ -295,6 +300,10 @@ func (f *evalFlags) write(r *eval.Report) error {
 		"report.txt":  r.Text,
 		"quality.svg": func(w io.Writer) error { _, err := w.Write(r.Plot()); return err },
 		"report.json": func(w io.Writer) error { return encodeIndented(w, r) },
+	}
+	if p := r.Reading; p != nil {
+		files["positions.svg"] = func(w io.Writer) error { _, err := w.Write(p.Plot(r.Header.Scorer)); return err }
+		files["positions.json"] = p.Profile().Write
 	}
 	profile := filepath.Join(f.out, "profile.json")
 	if p, ok := r.Choice(); ok {

@@ -70,7 +70,7 @@ func TestEval(t *testing.T) {
 	}
 	url, asked := fakeReader(t, 0)
 	dir := filepath.Join(t.TempDir(), "new", "out")
-	args := []string{"eval", "--rows", rows, "--permute", "2", "--parallel", "4", "--arms", "order,default,pin-2"}
+	args := []string{"eval", "--rows", rows, "--permute", "2", "--parallel", "4", "--positions", "2", "--arms", "order,default,pin-2"}
 	text, err := run(t, append(args, "--engine", url, "--out", dir)...)
 	if err != nil {
 		t.Fatal(err)
@@ -88,13 +88,16 @@ func TestEval(t *testing.T) {
 	for _, a := range report.Arms {
 		names = append(names, a.Name)
 	}
-	if want := []string{"plain", "order", "default", "pin-2", "permute-1", "permute-2"}; !reflect.DeepEqual(names, want) ||
+	if want := []string{"plain", "order", "default", "pin-2", "permute-1", "permute-2", "place-1/2", "place-2/2"}; !reflect.DeepEqual(names, want) ||
 		report.Rows != 150 {
 		t.Errorf("%v, %d rows", names, report.Rows)
 	}
 	// The reader sees two documents: what keeps the first two in front keeps its answers.
 	if report.Arms[1].Verdict != eval.Inferior || report.Arms[3].ExactDiff.Losses != 0 {
 		t.Errorf("order %s, pin-2 %+v", report.Arms[1].Verdict, report.Arms[3].ExactDiff)
+	}
+	if p, err := profile.Load(filepath.Join(dir, "positions.json")); err != nil || p.Pin != 1 { // the reader sees the first place
+		t.Errorf("%+v, %v", p, err)
 	}
 	if svg, err := os.ReadFile(filepath.Join(dir, "quality.svg")); err != nil || !strings.HasPrefix(string(svg), "<svg") {
 		t.Errorf("%v", err)
@@ -218,6 +221,7 @@ func TestEvalErrors(t *testing.T) {
 		{"--resamples 99", []string{"--generate", "1", "--resamples", "99"}},
 		{"--parallel 0", []string{"--generate", "1", "--parallel", "0"}},
 		{"--permute -1", []string{"--generate", "1", "--permute", "-1"}},
+		{"--positions 1", []string{"--generate", "1", "--positions", "1"}},
 		{"--generate -1", []string{"--generate", "-1"}},
 		{"--resume", []string{"--generate", "1", "--resume"}},
 		{"--max-tokens 0", []string{"--generate", "1", "--engine", url, "--max-tokens", "0"}},

@@ -19,6 +19,8 @@ type Arm struct {
 	// Shuffle, if not 0, sends each row's blocks in the random order that follows from the seed, the row and this number, in place
 	// of the profile's policy.
 	Shuffle int `json:"shuffle,omitempty"`
+	// Place, if not nil, is where the block with the answer is put, in place of the profile's policy.
+	Place *Place `json:"place,omitempty"`
 	// Reuse, if not nil, has an engine take blocks from where it computed them before, in the retriever's order.
 	Reuse *Reuse `json:"reuse,omitempty"`
 }
@@ -29,6 +31,9 @@ type Reuse struct {
 	Recompute float64 `json:"recompute"`
 	Selector  string  `json:"selector"`
 }
+
+// probes reports whether the arm is about the model, and no way to send prompts.
+func (a *Arm) probes() bool { return a.Shuffle != 0 || a.Place != nil }
 
 // members are those of a request.
 func (r Reuse) members() map[string]json.RawMessage {

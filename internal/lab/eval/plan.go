@@ -90,13 +90,13 @@ func newDesk(arm Arm, seed uint64, system string) (*desk, error) {
 func (d *desk) plan(at int, row *Row) (prompt, error) {
 	talk := d.talks[row.Session]
 	req := contextpilot.Request{
-		ID: row.ID, Query: row.Question, Fixed: d.arm.Shuffle != 0,
+		ID: row.ID, Query: row.Question, Fixed: d.arm.probes(),
 		Blocks: make([]contextpilot.Block, len(row.Blocks)),
 	}
 	if row.Session != "" {
 		req.Session, req.Behind = "s"+row.Session, d.ends[row.Session]
 	}
-	from := d.order(at, len(row.Blocks))
+	from := d.order(at, row)
 	for i, k := range from {
 		req.Blocks[i] = contextpilot.Block{ID: row.Blocks[k].ID, Text: row.Blocks[k].Text}
 	}
@@ -141,7 +141,11 @@ func (d *desk) plan(at int, row *Row) (prompt, error) {
 }
 
 // order is the order in which a row's blocks are handed to the pilot.
-func (d *desk) order(at, n int) []int {
+func (d *desk) order(at int, row *Row) []int {
+	n := len(row.Blocks)
+	if d.arm.Place != nil {
+		return d.arm.Place.order(n, row.GoldRank())
+	}
 	if d.arm.Shuffle != 0 {
 		return draw.Permutation[int](draw.New(d.seed, uint64(at)<<16^uint64(d.arm.Shuffle)), n)
 	}

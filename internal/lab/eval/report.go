@@ -36,6 +36,8 @@ type Report struct {
 	Arms          []ArmReport `json:"arms"`
 	// Orders is nil without random orders.
 	Orders *Orders `json:"orders,omitempty"`
+	// Reading is nil without the arms of Positions.
+	Reading *Reading `json:"reading,omitempty"`
 	// Needed is what the number of rows rests on.
 	Needed []Needed `json:"needed"`
 }
@@ -146,7 +148,7 @@ func Judge(h Header, outcomes []Outcome, s Settings) (*Report, error) {
 	for i, a := range h.Arms {
 		r.Arms = append(r.Arms, t.arm(i, a, s))
 	}
-	r.Orders = t.orders(h.Arms, s)
+	r.Orders, r.Reading = t.orders(h.Arms, s), t.reading(h.Arms, s)
 	var err error
 	r.Needed, err = t.needed(r)
 	return r, err
@@ -156,7 +158,7 @@ func Judge(h Header, outcomes []Outcome, s Settings) (*Report, error) {
 func (t *table) needed(r *Report) ([]Needed, error) {
 	all := []Needed{{Discordance: 0.05}, {Discordance: 0.1}, {Discordance: 0.2}}
 	for _, a := range r.Arms {
-		if a.ExactDiff != nil && a.Shuffle == 0 && a.ExactDiff.Gains+a.ExactDiff.Losses > 0 {
+		if a.ExactDiff != nil && !a.probes() && a.ExactDiff.Gains+a.ExactDiff.Losses > 0 {
 			all = append(all, Needed{Discordance: float64(a.ExactDiff.Gains+a.ExactDiff.Losses) / float64(r.Rows), Observed: a.Name})
 		}
 	}
@@ -171,7 +173,7 @@ func (t *table) needed(r *Report) ([]Needed, error) {
 		}
 	}
 	for i, a := range r.Arms {
-		if a.NLLDiff == nil || a.Shuffle != 0 {
+		if a.NLLDiff == nil || a.probes() {
 			continue
 		}
 		sd := deviation(t.sums(nllRise(i)))
@@ -184,12 +186,12 @@ func (t *table) needed(r *Report) ([]Needed, error) {
 }
 
 // Choice is the profile that a report speaks for: the default, if its arm is not inferior; otherwise, named "safe", that of
-// the arm that is not inferior and computes fewest tokens. Random orders are no choice. False: there is none.
+// the arm that is not inferior and computes fewest tokens. Random orders and places of a block are no choice. False: there is none.
 func (r *Report) Choice() (profile.Profile, bool) {
 	var best *ArmReport
 	for i := range r.Arms {
 		a := &r.Arms[i]
-		if a.Verdict != NotInferior || a.Shuffle != 0 || a.Name == Plain {
+		if a.Verdict != NotInferior || a.probes() || a.Name == Plain {
 			continue
 		}
 		if a.Name == Default {

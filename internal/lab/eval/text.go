@@ -50,6 +50,10 @@ func (r *Report) Text(w io.Writer) error {
 			"some orders and wrong in others\n",
 			o.N, percent(o.Min), percent(o.Max), points(o.Diff), Plain, percent(o.Unstable))
 	}
+	if p := r.Reading; p != nil {
+		fmt.Fprintf(w, "\nthe block with the answer at %d places, the others as retrieved: exact match at the last %s points against the first\n",
+			len(p.Exact), points(p.Last))
+	}
 	fmt.Fprintln(w)
 	return r.power(w)
 }
