@@ -48,6 +48,7 @@ type generatorFlags struct {
 	followUps    float64
 	connectivity int
 	blockTokens  int
+	hops         int
 }
 
 func (f *generatorFlags) register(flags *pflag.FlagSet) {
@@ -59,6 +60,7 @@ func (f *generatorFlags) register(flags *pflag.FlagSet) {
 		"generated rows: rank of a block with the answer, `ranked|uniform`: rank r with weight 1/r, or all alike")
 	flags.Float64Var(&f.followUps, "follow-ups", 0.25,
 		"generated rows: `SHARE` of conversations that have a second turn, which retrieves some of the same blocks; with --task facts")
+	flags.IntVar(&f.hops, "hops", 1, "generated rows: `NUMBER` of blocks that an answer takes, 1 or 2; with --task facts")
 	flags.IntVar(&f.connectivity, "connectivity", 0, "generated rows: `NUMBER` of projects of a person, 1 to 8; 0: 2 with --task connectivity")
 	flags.IntVar(&f.blockTokens, "block-tokens", 0,
 		"generated rows: length of blocks in `TOKENS` of four bytes; 0: 256 with all tasks but facts, whose blocks have 60 to 120")
@@ -67,6 +69,7 @@ func (f *generatorFlags) register(flags *pflag.FlagSet) {
 func (f *generatorFlags) rows(n int) ([]eval.Row, error) {
 	options := eval.Options{
 		Task: eval.Task(f.task), Rows: n, Seed: f.seed, Gold: eval.GoldRanks(f.gold), Connectivity: f.connectivity, BlockTokens: f.blockTokens,
+		Hops: f.hops,
 	}
 	if f.flags.Changed("k") {
 		options.K = f.k

@@ -88,8 +88,8 @@ func TestEval(t *testing.T) {
 	for _, a := range report.Arms {
 		names = append(names, a.Name)
 	}
-	if want := []string{"plain", "order", "default", "pin-2", "permute-1", "permute-2", "place-1/2", "place-2/2"}; !reflect.DeepEqual(names, want) ||
-		report.Rows != 150 {
+	want := []string{"plain", "order", "default", "pin-2", "permute-1", "permute-2", "place-1/2", "place-2/2"}
+	if !reflect.DeepEqual(names, want) || report.Rows != 150 {
 		t.Errorf("%v, %d rows", names, report.Rows)
 	}
 	// The reader sees two documents: what keeps the first two in front keeps its answers.

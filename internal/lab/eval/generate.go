@@ -21,6 +21,9 @@ type Options struct {
 	Connectivity int
 	// BlockTokens is the length of blocks of tasks other than [Facts], 128 to 2048 tokens of four bytes; 0: 256.
 	BlockTokens int
+	// Hops is the number of blocks that an answer of [Facts] takes, 1 by default: with 2 one block says which thing the question is about,
+	// as the partner of another, and a second one what is asked of it.
+	Hops int
 	// Seed is what all random choices follow from.
 	Seed uint64
 	// Gold says at which rank a block with the answer stands.
@@ -68,7 +71,14 @@ func (o *Options) complete() error {
 		share := 0.25
 		o.FollowUps = &share
 	}
+	if o.Hops == 0 {
+		o.Hops = 1
+	}
 	switch {
+	case o.Hops != 1 && o.Hops != 2:
+		return fmt.Errorf("hops %d: want 1 or 2", o.Hops)
+	case o.Hops == 2 && o.Task != Facts:
+		return fmt.Errorf("hops %d: only with task %s", o.Hops, Facts)
 	case o.Rows < 1 || o.Rows > maxRows:
 		return fmt.Errorf("rows %d: want 1 to %d", o.Rows, maxRows)
 	case o.Gold != GoldRanked && o.Gold != GoldUniform:
@@ -108,6 +118,7 @@ type generator struct {
 	r        *draw.Random
 	pool     [][]chunk // by topic, the most popular chunk first
 	topic    harmonic
+	partner  [][]int // by topic and chunk, with two hops: the chunk whose partner it is
 	chunk    harmonic
 	rank     harmonic
 	waiting  []turn // second turns to come, soonest first
@@ -137,7 +148,39 @@ func newGenerator(o Options) *generator {
 		}
 		g.pool = append(g.pool, chunks)
 	}
+	if o.Hops == 2 {
+		g.pair(r)
+	}
 	return g
+}
+
+// pair makes each chunk of a topic the partner of another one, which says so.
+func (g *generator) pair(r *draw.Random) {
+	for _, chunks := range g.pool {
+		ring := draw.Permutation[int](r, len(chunks))
+		of := make([]int, len(chunks))
+		for i, from := range ring {
+			to := ring[(i+1)%len(ring)]
+			of[to] = from
+			chunks[from].Text += " The partner of " + chunks[from].entity + " is " + chunks[to].entity + "."
+		}
+		g.partner = append(g.partner, of)
+	}
+}
+
+// bridge puts the chunk that names a chunk's partner in place of another one, if it is not there, and returns it.
+func (g *generator) bridge(topic int, order []int, gold int) (with []int, from int) {
+	from = g.partner[topic][order[gold]]
+	if slices.Contains(order, from) {
+		return order, from
+	}
+	at := g.r.Below(len(order) - 1)
+	if at >= gold {
+		at++
+	}
+	with = slices.Clone(order)
+	with[at] = from
+	return with, from
 }
 
 // next draws the row at a place: a second turn whose time has come, or a new conversation.
@@ -187,10 +230,14 @@ func (g *generator) again(t turn) []int {
 }
 
 // ask draws a question about one of the chunks, whose answer stands in no other of them, and puts that chunk at a rank.
-func (g *generator) ask(id string, topic int, order []int, before [2]int) (row Row, ranked []int, asked [2]int) {
+func (g *generator) ask(id string, topic int, retrieved []int, before [2]int) (row Row, ranked []int, asked [2]int) {
 	f := &words().Families[topic%len(words().Families)]
 	for {
+		order, from := retrieved, 0
 		gold := g.r.Below(len(order))
+		if g.partner != nil {
+			order, from = g.bridge(topic, order, gold)
+		}
 		asked = [2]int{order[gold], g.r.Below(len(f.Relations))}
 		c := &g.pool[topic][asked[0]]
 		answer := c.values[asked[1]]
@@ -199,8 +246,12 @@ func (g *generator) ask(id string, topic int, order []int, before [2]int) (row R
 		}
 		ranked = slices.Delete(slices.Clone(order), gold, gold+1)
 		ranked = slices.Insert(ranked, g.goldRank(), asked[0])
-		rel := &f.Relations[asked[1]]
-		row = Row{ID: id, Question: rel.question(c.entity), Answers: []string{answer}, Lead: rel.lead(c.entity), Gold: []string{c.ID}}
+		rel, of, blocks := &f.Relations[asked[1]], c.entity, []string{c.ID}
+		if g.partner != nil {
+			other := &g.pool[topic][from]
+			of, blocks = "the partner of "+other.entity, append(blocks, other.ID)
+		}
+		row = Row{ID: id, Question: rel.question(of), Answers: []string{answer}, Lead: rel.lead(of), Gold: blocks}
 		for _, i := range ranked {
 			row.Blocks = append(row.Blocks, g.pool[topic][i].Block)
 		}

@@ -101,6 +101,34 @@ func checkRow(t *rapid.T, r *eval.Row, o eval.Options, texts map[string]string, 
 }
 
 // TestGenerateSpread: ranks of gold blocks, popularity of blocks and lengths are as described.
+// TestTwoHops: one block names the thing that is asked about, as another's partner, and a second one has the answer.
+func TestTwoHops(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		o := eval.Options{Rows: 60, K: rapid.IntRange(2, 20).Draw(t, "k"), Seed: rapid.Uint64().Draw(t, "seed"), Hops: 2}
+		for _, row := range readable(t, o) {
+			text := map[string]string{}
+			for _, b := range row.Blocks {
+				text[b.ID] = b.Text
+			}
+			if len(text) != o.K || len(row.Gold) != 2 {
+				t.Fatalf("row %s: %d different blocks, gold %v", row.ID, len(text), row.Gold)
+			}
+			partner := row.Question[strings.Index(row.Question, "the partner of ")+len("the ") : len(row.Question)-1]
+			_, rest, ok := strings.Cut(text[row.Gold[1]], partner+" is ")
+			name, _, _ := strings.Cut(rest, ".")
+			noun, _, _ := strings.Cut(strings.TrimPrefix(row.Lead, "The "), " of the partner of ")
+			if fact := "The " + noun + " of " + name + " is " + row.Answers[0] + "."; !ok || !strings.Contains(text[row.Gold[0]], fact) {
+				t.Fatalf("row %s: %q of %q and %q", row.ID, row.Question, text[row.Gold[0]], text[row.Gold[1]])
+			}
+			for id := range text {
+				if id != row.Gold[0] && strings.Contains(text[id], row.Answers[0]) {
+					t.Fatalf("row %s: the answer stands in %s, too", row.ID, id)
+				}
+			}
+		}
+	})
+}
+
 func TestGenerateSpread(t *testing.T) {
 	rows := generate(t, eval.Options{Rows: 4000, K: 5, Seed: 7})
 	ranks := make([]float64, 6)
@@ -162,6 +190,8 @@ func TestGenerateErrors(t *testing.T) {
 		{eval.Options{K: 21}, "k 21"},
 		{eval.Options{Gold: "best"}, `gold "best"`},
 		{eval.Options{FollowUps: &much}, "follow-ups 1.5"},
+		{eval.Options{Hops: 3}, "hops 3"},
+		{eval.Options{Hops: 2, Task: eval.Connectivity}, "hops 2: only with task facts"},
 	} {
 		if _, err := eval.Generate(c.o); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%+v: %v", c.o, err)
