@@ -95,15 +95,13 @@ func (p *Pilot) bringNear(d *draft, top int, resident func(order []int) int) lay
 			return moved
 		}
 	}
-	if d.plan.req.NoEcho {
+	if d.plan.req.NoEcho || p.cfg.Top == TopMoves { // which may not move it
 		return stay
 	}
-	if p.cfg.Top != TopMoves { // which may not move it
-		if stay.echo = p.echo(d, top); stay.echo != nil {
-			stay.found -= stay.echo.Tokens
-		}
+	if stay.echo = p.echo(d, top); stay.echo == nil {
+		return stay
 	}
-	if mayMove && (stay.echo == nil || moved.found >= stay.found) {
+	if stay.found -= stay.echo.Tokens; mayMove && moved.found >= stay.found {
 		return moved
 	}
 	return stay
@@ -121,7 +119,7 @@ func (p *Pilot) nearestOfAll(drafts []*draft, schedule []int) (moved bool) {
 					tokens = max(tokens, sharedFront(d, order, drafts[schedule[next]]))
 				}
 			}
-			return tokens
+			return d.head + tokens
 		})
 		moved = moved || !slices.Equal(was, d.order)
 	}
@@ -159,7 +157,9 @@ func (p *Pilot) echo(d *draft, block int) *Echo {
 	if text == "" && req.EchoText != nil {
 		text = req.EchoText(block)
 	} else if limit := p.cfg.EchoTokens; limit > 0 && int(d.tokens[block]) > limit {
-		text = excerpt.Of(text, req.Query, limit, p.cfg.Tokenizer.Count)
+		// The tokenizer may ask an engine, and the scope is locked: it counts what an estimate has chosen.
+		text = excerpt.Of(text, req.Query, limit, Estimate{}.Count)
+		text = excerpt.Cut(text, limit, p.cfg.Tokenizer.Count)
 	}
 	if strings.TrimSpace(text) == "" {
 		return nil

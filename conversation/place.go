@@ -34,7 +34,7 @@ func (x *request) system(next *link, message, text int, at uint64, found *found,
 		first := found.docs[0].Text
 		again = func(int) string { return x.excerpt(first) }
 	}
-	order, l := x.orderFront(contextpilot.Request{Scope: scope, Blocks: blocksOf(found.Found), EchoText: again}, place)
+	order, l := x.orderFront(contextpilot.Request{Scope: scope, Blocks: blocksOf(found.Found), EchoText: again, NoEcho: again == nil}, place)
 	if order == nil {
 		return found.text
 	}

@@ -49,7 +49,9 @@ func NewPlanner(pilot *contextpilot.Pilot, o WrapOptions) *Planner {
 // Plan lays out the blocks that were found for a query, and offers the plan to the pilot's models. It may change the blocks' IDs.
 // The session is left to the model's wrapper, which sees the messages that are sent.
 func (p *Planner) Plan(ctx context.Context, query string, blocks []contextpilot.Block) []Laid {
-	plan := p.pilot.Plan(contextpilot.Request{Scope: p.o.Scope, Query: query, Blocks: Unambiguous(blocks), Budget: p.o.Budget})
+	plan := p.pilot.Plan(contextpilot.Request{
+		Scope: p.o.Scope, Query: query, Blocks: Unambiguous(blocks), Budget: p.o.Budget, NoEcho: p.o.NoHold,
+	})
 	plan.Session = ConversationFrom(ctx)
 	if len(plan.Items) > 0 && !p.o.NoHold { // without blocks there is nothing to find it by
 		p.offers.Offer(plan)

@@ -48,7 +48,7 @@ func (w *wrapped) planned(ctx context.Context, query string, found []schema.Docu
 	// shown so far would be forgotten.
 	blocks, what := w.blocks(found)
 	plan := w.pilot.Plan(contextpilot.Request{
-		Scope: w.scope, Query: query, Blocks: blocks, HeadTokens: w.headTokens, Budget: w.budget,
+		Scope: w.scope, Query: query, Blocks: blocks, HeadTokens: w.headTokens, Budget: w.budget, NoEcho: w.noHold,
 	})
 	plan.Session = framework.ConversationFrom(ctx)
 	w.plans(plan)

@@ -84,7 +84,7 @@ func (s *service) SearchMemory(ctx context.Context, req *adkmemory.SearchRequest
 	for i, h := range hits {
 		blocks[i] = contextpilot.Block{ID: h.Memory.BlockID(), Text: h.Memory.Text, Score: h.Score}
 	}
-	plan := s.pilot.Plan(contextpilot.Request{Scope: s.Scope, Query: req.Query, Blocks: blocks})
+	plan := s.pilot.Plan(contextpilot.Request{Scope: s.Scope, Query: req.Query, Blocks: blocks, NoEcho: true})
 	// The agent puts the texts where it likes: the plan cannot be found again, so it is taken for sent.
 	s.pilot.Observe(contextpilot.Event{Kind: contextpilot.Served, Scope: plan.Scope, Request: plan.RequestID})
 	for _, item := range plan.Items {

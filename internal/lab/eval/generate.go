@@ -246,12 +246,11 @@ func (g *generator) ask(id string, topic int, retrieved []int, before [2]int) (r
 		}
 		ranked = slices.Delete(slices.Clone(order), gold, gold+1)
 		ranked = slices.Insert(ranked, g.goldRank(), asked[0])
-		rel, of, blocks := &f.Relations[asked[1]], c.entity, []string{c.ID}
+		rel, of := &f.Relations[asked[1]], c.entity
 		if g.partner != nil {
-			other := &g.pool[topic][from]
-			of, blocks = "the partner of "+other.entity, append(blocks, other.ID)
+			of = "the partner of " + g.pool[topic][from].entity
 		}
-		row = Row{ID: id, Question: rel.question(of), Answers: []string{answer}, Lead: rel.lead(of), Gold: blocks}
+		row = Row{ID: id, Question: rel.question(of), Answers: []string{answer}, Lead: rel.lead(of), Gold: []string{c.ID}}
 		for _, i := range ranked {
 			row.Blocks = append(row.Blocks, g.pool[topic][i].Block)
 		}

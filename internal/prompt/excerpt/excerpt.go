@@ -16,7 +16,7 @@ const longestRead = 16 << 10
 // a word. Linear in the length of the text.
 func Of(text, question string, limit int, count func(string) int) string {
 	for end := longestRead; len(text) > longestRead; end-- {
-		if utf8.RuneStart(text[end]) {
+		if utf8.RuneStart(text[end]) || end == longestRead-utf8.UTFMax {
 			text = text[:end]
 		}
 	}
@@ -49,10 +49,15 @@ func Of(text, question string, limit int, count func(string) int) string {
 			w.to++
 		}
 	}
-	if count(best) > limit { // a tokenizer that makes more of a text than of its parts
-		return cutWords(best, limit, count)
+	return Cut(best, limit, count) // a tokenizer may make more of a text than of its parts
+}
+
+// Cut returns a text of more than limit tokens up to a space in front of which it has no more, "" if the first word has more.
+func Cut(text string, limit int, count func(string) int) string {
+	if count(text) <= limit {
+		return text
 	}
-	return best
+	return cutWords(text, limit, count)
 }
 
 // window is a run of sentences that moves over a text.

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
 
 	"github.com/ragpilot/ragpilot/internal/prompt/markup"
 )
@@ -197,4 +198,25 @@ func FuzzScan(f *testing.F) {
 
 func longHead(s string) bool {
 	return slices.ContainsFunc(strings.Split(s, "\n"), func(line string) bool { return len(line) > 300 })
+}
+
+// An echo behind any text is an echo, and the text has the blocks that it had.
+func TestEchoBehindAnyText(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		part := rapid.SampledFrom([]string{
+			"<doc a>\n", "\n</doc>", "<doc b fence=x>\n", "\n</doc x>", "<DOC c>\n", "word", "\n", "<document>", " ", "</doc",
+		})
+		around := strings.Join(rapid.SliceOf(part).Draw(t, "around"), "")
+		text := strings.Join(rapid.SliceOfN(rapid.SampledFrom([]string{"word", " ", "\n", "<document>"}), 1, 5).Draw(t, "text"), "")
+		var before, after []markup.Region
+		for r := range markup.All(around) {
+			before = append(before, r)
+		}
+		for r := range markup.All(around + "\n" + markup.RenderEchoIn("a", text, around)) {
+			after = append(after, r)
+		}
+		if n := len(after) - 1; n < 0 || !after[n].Echo || after[n].Text != text || !slices.Equal(before, after[:n]) {
+			t.Fatalf("%+v and %+v", before, after)
+		}
+	})
 }

@@ -1,6 +1,7 @@
 package markup
 
 import (
+	"regexp"
 	"strconv"
 	"strings"
 
@@ -27,6 +28,19 @@ func Render(label, text string, fenced bool) string {
 // RenderEcho returns a part of a block that is shown once more, with its line feed: as [Render] does, with a word in the opening tag.
 func RenderEcho(label, text string, fenced bool) string {
 	return openTag + label + echoKey + strings.TrimPrefix(Render(label, text, fenced), openTag+label)
+}
+
+// ourTag is what begins or ends a block, or nearly: a tag of that name, in any case.
+var ourTag = regexp.MustCompile(`(?i)</?doc[\s>]`)
+
+// RenderEchoIn returns a part of a block, without markup of its own, that is shown once more in a text that may have some, maybe unclosed:
+// then it is fenced, and the fence's word stands nowhere in that text.
+func RenderEchoIn(label, text, around string) string {
+	if !ourTag.MatchString(around) {
+		return RenderEcho(label, text, false)
+	}
+	f := fence(around + text)
+	return openTag + label + echoKey + fenceKey + f + ">\n" + text + "\n</doc " + f + ">\n"
 }
 
 // fence returns a word made from a text that does not occur in it.
