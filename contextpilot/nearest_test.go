@@ -298,3 +298,25 @@ func TestManyEchoes(t *testing.T) {
 		equal(t, fmt.Sprint(echoes, " echoes"), references, refs(two))
 	}
 }
+
+// counting counts its calls: each may be a request to an engine, and the scope is locked meanwhile.
+type counting struct{ calls int }
+
+func (c *counting) Count(text string) int {
+	c.calls++
+	return contextpilot.Estimate{}.Count(text)
+}
+
+// Long blocks with many sentences take few calls of the tokenizer.
+func TestEchoCallsTheTokenizerRarely(t *testing.T) {
+	count := &counting{}
+	p := newPilot(t, contextpilot.Config{Top: contextpilot.TopEchoes, Tokenizer: count})
+	text := strings.Repeat("It is so. ", 1600)
+	plan := p.Plan(contextpilot.Request{Query: "Is it so?", Blocks: []contextpilot.Block{
+		{ID: "a", Text: text, Tokens: 4000}, {ID: "b", Text: text + "b", Tokens: 4000}, {ID: "c", Text: text + "c", Tokens: 4000},
+	}})
+	p.Plan(contextpilot.Request{Blocks: []contextpilot.Block{{ID: "x", Text: text, Tokens: 4000}, {ID: "a", Text: text, Tokens: 4000}}})
+	if plan.Fault != nil || count.calls > 40 {
+		t.Errorf("%d calls: %v", count.calls, plan.Fault)
+	}
+}

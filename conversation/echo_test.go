@@ -150,3 +150,31 @@ func TestEchoIsCounted(t *testing.T) {
 		t.Errorf("the first document is not resident: %s", got)
 	}
 }
+
+// Where no echo can be made, as in JSON, the document does not move out of what is cached.
+func TestNoEchoInJSON(t *testing.T) {
+	pilot, err := contextpilot.New(contextpilot.Config{Top: contextpilot.TopNear, BlockSize: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	e, err := conversation.New(pilot, conversation.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	results := func(names string) string {
+		var list []string
+		for name := range strings.FieldsSeq(names) {
+			list = append(list, `{"text":"`+long(name)+`"}`)
+		}
+		return `{"results":[` + strings.Join(list, ",") + "]}"
+	}
+	looked := looked
+	looked.Look.Form.Mode = extract.JSONResults
+	ask := func(names string) string {
+		return forward(t, e, looked, messages{said(conversation.System, results(names)), said(conversation.User, "q")})[0].Texts[0].Value
+	}
+	ask("X A B C D E F G H")
+	if got := ask("B X A C D E F G H"); got != results("X A B C D E F G H") {
+		t.Error(got)
+	}
+}

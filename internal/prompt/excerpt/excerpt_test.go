@@ -45,3 +45,11 @@ func TestAnyExcerpt(t *testing.T) {
 		}
 	})
 }
+
+// A text that is no UTF-8 is cut somewhere.
+func TestExcerptOfBytes(t *testing.T) {
+	text := strings.Repeat("\x80", 40_000)
+	if got := excerpt.Of(text, "", 5, tokens.Count); !strings.HasPrefix(text, got) {
+		t.Errorf("%d bytes", len(got))
+	}
+}
