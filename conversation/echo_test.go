@@ -11,6 +11,7 @@ import (
 	"github.com/ragpilot/ragpilot/internal/prompt/extract"
 	"github.com/ragpilot/ragpilot/internal/prompt/markup"
 	"github.com/ragpilot/ragpilot/internal/prompt/orders"
+	"github.com/ragpilot/ragpilot/internal/testkit"
 )
 
 // echoing returns an engine that sends three documents in an order.
@@ -123,16 +124,15 @@ func TestEcho(t *testing.T) {
 	}
 }
 
+// nearing returns an engine whose pilot brings the best block near, and counts every token.
+func nearing(t *testing.T) *conversation.Engine {
+	pilot := testkit.Must(contextpilot.New(contextpilot.Config{Top: contextpilot.TopNear, BlockSize: 1}))(t)
+	return testkit.Must(conversation.New(pilot, conversation.Options{}))(t)
+}
+
 // The pilot counts an echo: where it costs more than moving the document, the document moves.
 func TestEchoIsCounted(t *testing.T) {
-	pilot, err := contextpilot.New(contextpilot.Config{Top: contextpilot.TopNear, BlockSize: 1})
-	if err != nil {
-		t.Fatal(err)
-	}
-	e, err := conversation.New(pilot, conversation.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	e := nearing(t)
 	ask := func(names ...string) string {
 		var list []string
 		for _, n := range names {
@@ -153,14 +153,7 @@ func TestEchoIsCounted(t *testing.T) {
 
 // Where no echo can be made, as in JSON, the document does not move out of what is cached.
 func TestNoEchoInJSON(t *testing.T) {
-	pilot, err := contextpilot.New(contextpilot.Config{Top: contextpilot.TopNear, BlockSize: 1})
-	if err != nil {
-		t.Fatal(err)
-	}
-	e, err := conversation.New(pilot, conversation.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	e := nearing(t)
 	results := func(names string) string {
 		var list []string
 		for name := range strings.FieldsSeq(names) {

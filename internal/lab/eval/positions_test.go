@@ -48,14 +48,7 @@ func TestPositions(t *testing.T) {
 				}
 			}
 		}
-		head, err := run.Header()
-		if err != nil {
-			t.Fatal(err)
-		}
-		report, err := eval.Judge(head, outcomes, eval.DefaultSettings())
-		if err != nil {
-			t.Fatal(err)
-		}
+		report := judged(t, run, outcomes)
 		if p := report.Reading.Profile(); !reflect.DeepEqual(p, c.want) || !slices.Equal(report.Reading.Exact, c.exact) {
 			t.Errorf("%s: %+v of %+v", name, p, report.Reading)
 		}

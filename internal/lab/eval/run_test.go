@@ -45,6 +45,12 @@ func do(t testing.TB, r *eval.Run) []eval.Outcome {
 	return testkit.Must(r.Do(t.Context()))(t)
 }
 
+// judged is the report of a run.
+func judged(t testing.TB, r *eval.Run, outcomes []eval.Outcome) *eval.Report {
+	t.Helper()
+	return testkit.Must(eval.Judge(testkit.Must(r.Header())(t), outcomes, eval.DefaultSettings()))(t)
+}
+
 // TestRun: arms lay the rows out as they say, and what the model overlooks shows.
 func TestRun(t *testing.T) {
 	fake := &fakeTeller{fakeReader{sight: 2}}
@@ -64,15 +70,7 @@ func TestRun(t *testing.T) {
 			t.Fatalf("asked %d times:\n%s", n, prompt)
 		}
 	}
-	head, err := run.Header()
-	if err != nil {
-		t.Fatal(err)
-	}
-	report, err := eval.Judge(head, outcomes, eval.DefaultSettings())
-	if err != nil {
-		t.Fatal(err)
-	}
-	checkReport(t, report)
+	checkReport(t, judged(t, run, outcomes))
 }
 
 func checkAnswer(t *testing.T, row *eval.Row, arm eval.Arm, o *eval.Outcome, a *eval.Answer) {

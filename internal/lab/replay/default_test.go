@@ -1,7 +1,6 @@
 package replay_test
 
 import (
-	"path/filepath"
 	"testing"
 
 	"github.com/ragpilot/ragpilot/engines/sim"
@@ -66,11 +65,7 @@ func TestDefaultOnOpenTraces(t *testing.T) {
 	for _, name := range testkit.Traces() {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			dir := testkit.Shared(t, "traces", name)
-			trc, blocks, err := trace.Load(filepath.Join(dir, "trace.jsonl"), filepath.Join(dir, "blocks.jsonl"))
-			if err != nil {
-				t.Fatal(err)
-			}
+			trc, blocks := openTrace(t, name)
 			var p price
 			p.add(t, trc, blocks)
 			p.check(t, 1, 0.04, 0.02, 1)

@@ -2,14 +2,12 @@ package replay_test
 
 import (
 	"context"
-	"path/filepath"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/ragpilot/ragpilot/contextpilot"
 	"github.com/ragpilot/ragpilot/internal/lab/replay"
-	"github.com/ragpilot/ragpilot/internal/lab/trace"
 	"github.com/ragpilot/ragpilot/internal/testkit"
 )
 
@@ -19,11 +17,7 @@ func TestOpenTraces(t *testing.T) {
 	testkit.NotUnderRace(t)
 	for _, name := range testkit.Traces() {
 		t.Run(name, func(t *testing.T) {
-			dir := testkit.Shared(t, "traces", name)
-			trc, blocks, err := trace.Load(filepath.Join(dir, "trace.jsonl"), filepath.Join(dir, "blocks.jsonl"))
-			if err != nil {
-				t.Fatal(err)
-			}
+			trc, blocks := openTrace(t, name)
 			for _, policy := range contextpilot.PolicyNames() {
 				t.Run(policy, func(t *testing.T) {
 					set := replay.Settings{Policy: policy, History: true, Dedup: true}

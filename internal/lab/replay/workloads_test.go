@@ -160,17 +160,24 @@ var exceptions = map[string]map[string]harmBars{
 	"k 5": {"unlimited": {0.043, 0.030}, "20%": {0.040, 0.022}, "5%": {0.040, 0.036}},
 }
 
+// openTrace loads an open trace.
+func openTrace(t *testing.T, name string) ([]trace.Request, *trace.Blocks) {
+	t.Helper()
+	dir := testkit.Shared(t, "traces", name)
+	trc, blocks, err := trace.Load(filepath.Join(dir, "trace.jsonl"), filepath.Join(dir, "blocks.jsonl"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return trc, blocks
+}
+
 // The same on the open traces.
 func TestBestOnOpenTraces(t *testing.T) {
 	testkit.NotUnderRace(t)
 	for _, name := range testkit.Traces() {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			dir := testkit.Shared(t, "traces", name)
-			trc, blocks, err := trace.Load(filepath.Join(dir, "trace.jsonl"), filepath.Join(dir, "blocks.jsonl"))
-			if err != nil {
-				t.Fatal(err)
-			}
+			trc, blocks := openTrace(t, name)
 			compare(t, trc, blocks, nil)
 		})
 	}
