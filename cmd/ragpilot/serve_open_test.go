@@ -83,8 +83,12 @@ func TestServeLimits(t *testing.T) {
 	t.Run("at a time", func(t *testing.T) {
 		e := newSeenEngine(t)
 		s := startServe(t, "infer_api_url: "+e.URL+"\n"+keys+"limits: {concurrent_requests: 1}\n")
-		conn := dialHeld(t, s.main, redKey)
+		var conn net.Conn
 		waitFor(t, "the first request runs", func() bool {
+			if conn != nil { // it may have been refused, as the question below was still running
+				_ = conn.Close()
+			}
+			conn = dialHeld(t, s.main, redKey)
 			return ask(t, s.main, http.MethodGet, "/requests", "X-Api-Key", redKey).code == http.StatusTooManyRequests
 		})
 		if got := ask(t, s.main, http.MethodGet, "/requests", "X-Api-Key", blueKey); got.code == http.StatusTooManyRequests {
