@@ -12,7 +12,10 @@ type prompt struct {
 	// Set when admitted.
 	blocks   []int32 // the blocks it pins, first to last; none if it was too large
 	hits     int     // how many of them were read from the cache
+	loaded   int     // how many of these from lower tiers
+	disk     int     // how many of these from the disk
 	computed int     // tokens of the prompt that are in the cache or being computed; all of them once prefill is over
+	named    int     // blocks of it that others can read
 	last     int32   // node of the last full block among the computed
 	epoch    int     // of the cache at the time
 	seen     *seen   // nil: not followed
@@ -40,6 +43,16 @@ type cache struct {
 	epoch       int     // number of resets
 	lost        []int32 // nodes whose last block was taken during the current admission
 	evicted     int     // blocks that lost their key to another request
+
+	// Of a [Server] only.
+	lower     []*lower // slower tiers, the host's memory first
+	writeBack bool
+	prefetch  bool
+	delayed   bool    // blocks are named by publish, not when they are computed
+	load      []int32 // scratch of below
+	moves     Transfers
+	step      moved // since the last step began
+	version   int   // changes when blocks may be somewhere else
 }
 
 func newCache(o Options) cache {
@@ -63,7 +76,7 @@ func (c *cache) fits(p *prompt) bool { return c.pool.limit == 0 || p.size() <= c
 func (c *cache) hits(p *prompt, blocks []int32) []int32 {
 	for _, k := range p.chain.keys[:max(0, p.tokens-1)/c.blockTokens] {
 		n, ok := c.index.at[k]
-		if !ok {
+		if !ok || c.index.nodes[n].oldest == none {
 			break
 		}
 		blocks = append(blocks, c.index.nodes[n].oldest)
@@ -76,8 +89,10 @@ func (c *cache) hits(p *prompt, blocks []int32) []int32 {
 // too few blocks are free. What was evicted is added to events.
 func (c *cache) admit(p *prompt, budget int, events []contextpilot.Event) ([]contextpilot.Event, bool) {
 	p.blocks = c.hits(p, p.blocks[:0])
-	p.hits = len(p.blocks)
-	need := p.size() - p.hits
+	resident := len(p.blocks)
+	load, disk := c.below(p, resident)
+	p.hits, p.loaded, p.disk = resident+len(load), len(load), disk
+	need := p.size() - resident
 	idle := 0
 	for _, b := range p.blocks {
 		if c.pool.blocks[b].users == 0 {
@@ -87,6 +102,7 @@ func (c *cache) admit(p *prompt, budget int, events []contextpilot.Event) ([]con
 	if need > c.pool.free()-idle {
 		return events, false
 	}
+	c.version++
 	p.last, p.epoch, p.seen = root, c.epoch, nil
 	c.tracker.replace(&c.index, p.id)
 	for _, b := range p.blocks {
@@ -101,11 +117,21 @@ func (c *cache) admit(p *prompt, budget int, events []contextpilot.Event) ([]con
 		c.pool.blocks[b].users = 1
 		p.blocks = append(p.blocks, b)
 	}
-	p.computed = p.cached() + min(budget, p.tokens-p.cached())
-	p.last = c.name(p, p.hits, p.computed/c.blockTokens, p.last)
+	for i, n := range load {
+		c.hold(n, p.blocks[resident+i])
+		p.last = n
+	}
+	c.step.host += len(load)
+	c.step.disk += disk
+	c.moves.Host += len(load) * c.blockTokens
+	c.moves.Disk += disk * c.blockTokens
+	p.computed, p.named = p.cached(), p.hits
+	c.compute(p, min(budget, p.tokens-p.cached()))
 	for _, n := range c.lost {
-		if c.index.nodes[n].oldest == none { // this prompt may just have computed it again
-			c.tracker.evicted(&c.index, n)
+		if c.index.nodes[n].oldest == none { // this prompt may just have computed or loaded it again
+			c.demote(n)
+		} else {
+			c.index.nodes[n].leaving = false
 		}
 	}
 	c.lost = c.lost[:0]
@@ -116,22 +142,32 @@ func (c *cache) admit(p *prompt, budget int, events []contextpilot.Event) ([]con
 	return events, true
 }
 
-// compute makes the blocks visible to others that the next n tokens of an admitted prompt fill.
+// compute computes the next n tokens of an admitted prompt, and makes the blocks visible to others that they fill.
 func (c *cache) compute(p *prompt, n int) {
-	from := p.computed / c.blockTokens
 	p.computed += n
-	if p.oversize || p.epoch != c.epoch {
+	if !c.delayed {
+		c.publish(p, p.computed)
+	}
+}
+
+// publish makes the blocks of an admitted prompt visible to others that its first tokens fill.
+func (c *cache) publish(p *prompt, tokens int) {
+	from, to := p.named, tokens/c.blockTokens
+	if to <= from || p.oversize || p.epoch != c.epoch {
 		return
 	}
-	p.last = c.name(p, from, p.computed/c.blockTokens, p.last)
+	c.version++
+	p.last, p.named = c.name(p, from, to, p.last), to
 	if p.seen != nil && c.tracker.byID[p.id] == p.seen {
 		p.seen.moveTo(&c.index, p.last)
 	}
+	c.keep(p, from, to)
 }
 
 // bypass is admit for a prompt that does not fit the empty cache.
 func (c *cache) bypass(p *prompt) {
-	p.blocks, p.hits, p.computed, p.epoch, p.seen = p.blocks[:0], 0, 0, c.epoch, nil
+	p.blocks, p.hits, p.computed, p.named, p.epoch, p.seen = p.blocks[:0], 0, 0, 0, c.epoch, nil
+	p.loaded, p.disk = 0, 0
 	c.tracker.replace(&c.index, p.id)
 }
 
@@ -144,7 +180,14 @@ func (c *cache) release(p *prompt, output int, events []contextpilot.Event) []co
 		}
 		return events
 	}
-	last := c.name(p, p.full(), p.kv(output)/c.blockTokens, p.last)
+	c.publish(p, p.computed)
+	c.version++
+	last, end := p.last, p.named
+	if p.computed == p.tokens {
+		end = max(end, p.kv(output)/c.blockTokens)
+		last = c.name(p, p.named, end, p.last)
+	}
+	c.keep(p, p.named, end)
 	c.pool.unpin(p.blocks)
 	if p.seen == nil {
 		return events
@@ -199,6 +242,7 @@ func (c *cache) drop(b int32) {
 		c.pool.blocks[x.newer].older = x.older
 	}
 	if d.oldest == none {
+		d.leaving = true
 		c.lost = append(c.lost, x.node)
 	}
 	x.node, x.older, x.newer = none, none, none
@@ -209,5 +253,8 @@ func (c *cache) drop(b int32) {
 func (c *cache) reset() {
 	c.pool.strip()
 	c.index, c.tracker = newIndex(), newTracker()
+	for i, l := range c.lower {
+		c.lower[i] = newLower(l.limit)
+	}
 	c.epoch++
 }

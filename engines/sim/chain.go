@@ -33,12 +33,44 @@ func (c *chain) add(text string) {
 	for _, piece := range tokens.Pieces(text) {
 		c.buf = append(append(c.buf, piece...), ' ')
 		c.tokens++
-		if c.tokens%c.blockTokens == 0 {
-			k := xxh3.Hash128(c.buf)
-			c.keys = append(c.keys, k)
-			binary.LittleEndian.PutUint64(c.buf, k.Lo)
-			binary.LittleEndian.PutUint64(c.buf[8:], k.Hi)
-			c.buf = c.buf[:parentBytes]
-		}
+		c.cut()
+	}
+}
+
+// cut ends a block if it is full.
+func (c *chain) cut() {
+	if c.tokens%c.blockTokens != 0 {
+		return
+	}
+	k := xxh3.Hash128(c.buf)
+	c.keys = append(c.keys, k)
+	binary.LittleEndian.PutUint64(c.buf, k.Lo)
+	binary.LittleEndian.PutUint64(c.buf[8:], k.Hi)
+	c.buf = c.buf[:parentBytes]
+}
+
+// Segment is a part of a prompt without text. Two prompts share it if its ID is the same and all segments before it are; of two lengths, as
+// much as the shorter one has.
+type Segment struct {
+	ID     uint64
+	Tokens int
+}
+
+// Prompt is a request without text, for [Server.SubmitPrompt].
+type Prompt struct {
+	ID       string
+	Segments []Segment
+	Answer   Segment
+}
+
+func (c *chain) addSegment(s Segment) {
+	for at := 0; at < s.Tokens; {
+		n := min(s.Tokens-at, c.blockTokens-c.tokens%c.blockTokens)
+		c.buf = binary.LittleEndian.AppendUint64(c.buf, s.ID)
+		c.buf = binary.LittleEndian.AppendUint64(c.buf, uint64(at))
+		c.buf = binary.LittleEndian.AppendUint64(c.buf, uint64(n))
+		c.tokens += n
+		at += n
+		c.cut()
 	}
 }

@@ -153,6 +153,16 @@ func (p *prompt) fill(req engines.Request, answer string, blockTokens int) {
 	p.answer = p.chain.tokens - p.tokens
 }
 
+func (p *prompt) fillSegments(from Prompt, blockTokens int) {
+	p.chain.reset(blockTokens)
+	for _, g := range from.Segments {
+		p.chain.addSegment(g)
+	}
+	p.tokens = p.chain.tokens
+	p.chain.addSegment(from.Answer)
+	p.answer = p.chain.tokens - p.tokens
+}
+
 // cached returns how many tokens of an admitted prompt were read from the cache.
 func (p *prompt) cached() int { return p.hits * p.chain.blockTokens }
 

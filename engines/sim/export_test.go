@@ -63,3 +63,41 @@ func (c *cache) checkIdle() error {
 	}
 	return nil
 }
+
+// CheckTiers returns an error if a block is in a slower place than one behind it, if a tier holds more than it may, or if a key is nowhere.
+func (s *Server) CheckTiers() error {
+	c := &s.cache
+	for i, l := range c.lower {
+		n := 0
+		for at, last := l.oldest, none; at != none; last, at = at, l.links[at].newer {
+			if n++; l.links[at].older != last || !l.has(at) || n > l.held {
+				return fmt.Errorf("tier %d: node %d is linked wrongly", i, at)
+			}
+		}
+		if n != l.held || n > l.limit {
+			return fmt.Errorf("tier %d: %d nodes, counted %d, limit %d", i, n, l.held, l.limit)
+		}
+	}
+	for _, n := range c.index.at {
+		level, parent := c.level(n), c.index.nodes[n].parent
+		if level > len(c.lower) {
+			return fmt.Errorf("node %d is nowhere", n)
+		}
+		if parent != root && c.level(parent) > level {
+			return fmt.Errorf("node %d is at level %d, and the one before it at %d", n, level, c.level(parent))
+		}
+	}
+	return nil
+}
+
+// MostOvertaken returns how many later requests were admitted before one that waits, at most.
+func (s *Server) MostOvertaken() int {
+	most := 0
+	for _, j := range s.queue {
+		most = max(most, j.overtaken)
+	}
+	return most
+}
+
+// Nanos is how long so many blocks take.
+func (c Copy) Nanos(blocks, blockBytes int) float64 { return c.nanos(blocks, blockBytes) }

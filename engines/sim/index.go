@@ -8,7 +8,8 @@ type node struct {
 	key            key
 	oldest, newest int32 // blocks that hold the key; the oldest serves hits
 	parent         int32 // the key before it
-	depth          int   // blocks from the start of the prompt, itself included
+	depth          int32 // blocks from the start of the prompt, itself included
+	leaving        bool  // its last block was taken during the current admission
 	ends           *seen // requests whose resident prefix, as reported, ends here
 }
 

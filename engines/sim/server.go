@@ -28,6 +28,14 @@ type ServerOptions struct {
 	MaxRunning int
 	// StepCost is how long steps take. With the zero value everything happens at once.
 	StepCost StepCost
+	// Order says which of the waiting requests are admitted first; zero: first come, first served.
+	Order Order
+	// Tiers hold what the engine's memory gives up.
+	Tiers Tiers
+	// Publish says when others can read the blocks that a step computes: 0 in that step already (vLLM); 1 when it has ended; 2 one step
+	// later, because the next step is prepared before this one has ended (SGLang's overlapped scheduler). What a request has
+	// computed can always be read when the request has ended.
+	Publish int
 }
 
 // Served is a request that a [Server] has answered.
@@ -38,6 +46,9 @@ type Served struct {
 	First  time.Duration // when its first token, or its empty answer, was there
 	Done   time.Duration // when its last token was
 	Usage  engines.Usage
+	// Loaded are those of Usage.CachedTokens that were loaded from lower tiers, Disk those of Loaded that came from the disk in the
+	// step that admitted the request. See [Tiers].
+	Loaded, Disk int
 }
 
 // Server is a simulated inference server in virtual time: requests wait, are computed together, and slow each other
@@ -68,9 +79,16 @@ type Server struct {
 	work    Work // so far
 
 	now     time.Duration
-	waiting []*job // by queued, then by order of submission
+	waiting []*job // on their way to the queue, by the time at which they are there
 	running []*job // by admission
 	batch   []*job // of the step under way, part of running
+	queue   []*job // waiting, and arrived
+	spare   []*job // scratch
+	loading []*job // of running: admitted, but what they need is still being loaded
+	loaded  time.Duration
+	arrived int           // requests that came into the queue
+	fetched time.Duration // until when the disk has read ahead
+	rest    float64       // nanoseconds that were not enough for a block
 	ends    time.Duration
 	busy    bool // a step is under way
 	last    int  // number of the last request without an ID
@@ -82,6 +100,15 @@ type job struct {
 	served Served
 	output int // tokens generated
 	chunk  int // tokens of the prompt in the step under way; 0: it decodes
+
+	number    int // of its arrival in the queue
+	overtaken int // later requests that were admitted before it
+	queued    bool
+	deferred  bool // in the last step
+	loading   bool // admitted, but not yet computed: see Order.Fill
+	cancelled bool
+	before    int   // tokens computed before the last step
+	match     match // where its blocks are
 }
 
 func (j *job) complete() bool {
@@ -97,7 +124,19 @@ func NewServer(options ServerOptions) *Server {
 	if options.MaxRunning <= 0 {
 		options.MaxRunning = DefaultMaxRunning
 	}
-	return &Server{options: options, cache: newCache(options.Options)}
+	s := &Server{options: options, cache: newCache(options.Options)}
+	s.cache.delayed, s.cache.writeBack, s.cache.prefetch = options.Publish > 0, options.Tiers.WriteBack, options.Tiers.Prefetch
+	if options.CapacityTokens <= 0 {
+		return s
+	}
+	for _, t := range []Tier{options.Tiers.Host, options.Tiers.Disk} {
+		n := t.CapacityTokens / options.BlockTokens
+		if n <= 0 {
+			break
+		}
+		s.cache.lower = append(s.cache.lower, newLower(n))
+	}
+	return s
 }
 
 // Subscribe registers a sink for what happens to the cache, see the package's documentation. It is called by Step.
@@ -111,20 +150,97 @@ func (s *Server) OnFirst(f func(id string)) { s.first = f }
 // Submit sends a request at a time that must not be before that of an earlier Submit or Step; if it is, it counts
 // as sent at the time of these. The prompt is tokenised and hashed, O(its length).
 func (s *Server) Submit(at time.Duration, req engines.Request) {
-	s.now = max(s.now, at)
-	if req.ID == "" {
-		s.last++
-		req.ID = "sim-" + strconv.Itoa(s.last)
-	}
+	req.ID = s.name(req.ID)
 	text, _ := truncate(s.options.Reply(req), req.MaxTokens)
 	j := &job{}
 	j.prompt.fill(req, text, s.options.BlockTokens)
+	s.submit(at, j)
+}
+
+// SubmitPrompt is Submit for a prompt without text. It is hashed, O(its blocks).
+func (s *Server) SubmitPrompt(at time.Duration, p Prompt) {
+	j := &job{}
+	j.prompt.id = s.name(p.ID)
+	j.prompt.fillSegments(p, s.options.BlockTokens)
+	s.submit(at, j)
+}
+
+func (s *Server) name(id string) string {
+	if id == "" {
+		s.last++
+		id = "sim-" + strconv.Itoa(s.last)
+	}
+	return id
+}
+
+func (s *Server) submit(at time.Duration, j *job) {
+	s.now = max(s.now, at)
 	queued := s.now + s.options.StepCost.Delay(j.prompt.tokens)
-	j.served = Served{ID: req.ID, At: s.now, Queued: queued, First: -1}
+	j.served = Served{ID: j.prompt.id, At: s.now, Queued: queued, First: -1}
 	i, _ := slices.BinarySearchFunc(s.waiting, queued, func(w *job, t time.Duration) int {
 		return cmp.Or(cmp.Compare(w.served.Queued, t), -1) // behind those of the same time
 	})
 	s.waiting = slices.Insert(s.waiting, i, j)
+}
+
+// Warm puts the full blocks of a prompt into the host's memory, as if an earlier run had left them there. Without such a tier it does nothing.
+func (s *Server) Warm(p Prompt) {
+	if len(s.cache.lower) == 0 {
+		return
+	}
+	var x prompt
+	x.fillSegments(p, s.options.BlockTokens)
+	nodes := make([]int32, 0, x.full())
+	last := root
+	for _, k := range x.chain.keys[:min(x.full(), s.cache.lower[0].limit)] {
+		last = s.cache.index.add(k, last)
+		nodes = append(nodes, last)
+	}
+	// None of them must have to make room for those behind it.
+	host := s.cache.lower[0]
+	for _, n := range slices.Backward(nodes) {
+		s.cache.index.nodes[n].leaving = true
+		if host.has(n) {
+			host.use(n)
+		}
+	}
+	for _, n := range slices.Backward(nodes) {
+		s.cache.put(0, n)
+	}
+	for _, n := range nodes {
+		s.cache.index.nodes[n].leaving = false
+	}
+}
+
+// Cancel takes back a request, and reports whether it was there: one that waits leaves the queue, one that runs gives its
+// blocks back when the step under way has ended, or the one that computes what is being loaded for it. It is not returned by Step.
+func (s *Server) Cancel(id string) bool {
+	for _, list := range []*[]*job{&s.waiting, &s.queue} {
+		if i := slices.IndexFunc(*list, func(j *job) bool { return j.prompt.id == id }); i >= 0 {
+			*list = slices.Delete(*list, i, i+1)
+			return true
+		}
+	}
+	i := slices.IndexFunc(s.running, func(j *job) bool { return j.prompt.id == id && !j.cancelled })
+	if i < 0 {
+		return false
+	}
+	if s.running[i].cancelled = true; !s.busy {
+		s.drop()
+		s.outbox.Deliver()
+	}
+	return true
+}
+
+// drop ends the cancelled requests.
+func (s *Server) drop() {
+	gone := func(j *job) bool { return j.cancelled && !j.loading }
+	for _, j := range s.running {
+		if gone(j) {
+			s.put(s.cache.release(&j.prompt, j.output, nil))
+		}
+	}
+	s.running = slices.DeleteFunc(s.running, gone)
 }
 
 // Next returns when the server does something next, and false if it has nothing to do. It begins steps lazily: requests
@@ -133,7 +249,7 @@ func (s *Server) Next() (at time.Duration, ok bool) {
 	switch {
 	case s.busy:
 		return s.ends, true
-	case len(s.running) > 0:
+	case len(s.running) > 0 || len(s.queue) > 0:
 		return s.now, true
 	case len(s.waiting) > 0:
 		return max(s.now, s.waiting[0].served.Queued), true
@@ -162,19 +278,158 @@ func (s *Server) Step() []Served {
 func (s *Server) Stats() Stats {
 	c := s.stats
 	c.EvictedBlocks, c.ResidentBlocks, c.CapacityBlocks = s.cache.evicted, len(s.cache.index.at), s.cache.pool.limit
-	c.Running, c.Waiting, c.Followed = len(s.running), len(s.waiting), len(s.cache.tracker.byID)
+	c.Running, c.Waiting, c.Followed = len(s.running), len(s.waiting)+len(s.queue), len(s.cache.tracker.byID)
 	return c
 }
+
+// Transfers returns what was moved between the tiers so far.
+func (s *Server) Transfers() Transfers { return s.cache.moves }
 
 // Work returns what the steps so far computed, the one under way included.
 func (s *Server) Work() Work { return s.work }
 
 func (s *Server) begin() {
+	s.publish()
+	s.arrive()
+	s.fetch()
 	w := Work{Steps: 1}
 	budget := s.options.BatchTokens
+	for _, j := range s.loading {
+		budget -= j.chunk
+	}
 	s.batch = s.batch[:0]
+	s.goOn(&w, budget)
+	budget -= w.PrefillTokens + w.Decodes
+	if len(s.loading) > 0 {
+		s.goOnLoading(w)
+		return
+	}
+	alone, others := w, len(s.batch)
+	for budget > 0 && len(s.running) < s.options.MaxRunning && len(s.queue) > 0 {
+		before := len(s.queue)
+		s.admitQueued(func(j *job) bool {
+			if budget <= 0 || len(s.running) >= s.options.MaxRunning || !s.admit(j, budget) {
+				return false
+			}
+			j.chunk = j.prompt.computed - j.prompt.cached()
+			w.prefill(j.prompt.cached(), j.chunk)
+			budget -= j.chunk
+			s.running, s.batch = append(s.running, j), append(s.batch, j)
+			return true
+		})
+		if len(s.queue) == before || s.options.Order != (Order{}) {
+			break
+		}
+	}
+	m := s.cache.step
+	s.cache.step = moved{}
+	blockBytes := s.cache.blockTokens * s.options.Tiers.TokenBytes
+	load := s.options.Tiers.load(m, blockBytes)
+	s.cache.moves.Load += time.Duration(load)
+	if s.options.Order.Fill && alone.Decodes > 0 && load > float64(s.options.StepCost.Duration(w)) {
+		s.loading = append(s.loading[:0], s.batch[others:]...)
+		for _, j := range s.loading {
+			j.loading = true
+		}
+		s.loaded, s.batch, w = s.now+time.Duration(load), s.batch[:others], alone
+	}
+	s.start(w, load, s.options.Tiers.Host.Store.nanos(m.stored, blockBytes))
+}
+
+// goOnLoading goes on with a step while a batch is being loaded, or with the batch when that is nearly there.
+func (s *Server) goOnLoading(w Work) {
+	with := w
+	for _, j := range s.loading {
+		with.prefill(j.prompt.cached(), j.chunk)
+	}
+	left := float64(max(0, s.loaded-s.now))
+	if w.Decodes == 0 || left <= float64(s.options.StepCost.Duration(with)) {
+		for _, j := range s.loading {
+			j.loading = false
+		}
+		s.batch = append(s.batch, s.loading...)
+		s.loading, w = s.loading[:0], with
+	}
+	s.start(w, left, 0)
+}
+
+// start begins a step with the work w, while loading and storing take so many nanoseconds.
+func (s *Server) start(w Work, load, store float64) {
+	s.work.add(w)
+	d := s.options.StepCost.Duration(w)
+	if len(s.loading) > 0 { // loading goes on behind it
+		load = min(load, float64(d))
+	}
+	if load > 0 || store > 0 {
+		with := time.Duration(s.options.Tiers.overlapped(w, float64(d), load, store))
+		if len(s.loading) > 0 { // what is not hidden now may be so later
+			with = d + time.Duration(s.options.Tiers.Host.Load.Decode*load)
+		}
+		s.cache.moves.Stall += with - d
+		d = with
+	}
+	s.busy, s.ends = true, s.now+d
+}
+
+// publish makes the blocks visible that earlier steps have computed, see [ServerOptions].Publish.
+func (s *Server) publish() {
+	if s.options.Publish == 0 {
+		return
+	}
 	for _, j := range s.running {
-		if budget == 0 {
+		if j.prompt.named == j.prompt.full() || j.prompt.oversize {
+			continue
+		}
+		done := j.prompt.computed
+		if j.loading {
+			done = 0
+		}
+		if s.options.Publish > 1 {
+			done, j.before = j.before, done
+		}
+		s.cache.publish(&j.prompt, done)
+	}
+}
+
+// arrive moves requests into the queue that have arrived.
+func (s *Server) arrive() {
+	n := 0
+	for ; n < len(s.waiting) && s.waiting[n].served.Queued <= s.now; n++ {
+		j := s.waiting[n]
+		j.number, j.queued = s.arrived, true
+		s.arrived++
+		s.queue = append(s.queue, j)
+	}
+	s.waiting = slices.Delete(s.waiting, 0, n)
+}
+
+// fetch reads from the disk what queued requests need, for as long as has passed.
+func (s *Server) fetch() {
+	t := &s.options.Tiers
+	if !t.Prefetch || len(s.cache.lower) < 2 {
+		return
+	}
+	left := float64(s.now-s.fetched) + s.rest
+	s.fetched, s.rest = s.now, 0
+	blockTime := t.Disk.Load.nanos(1, s.cache.blockTokens*t.TokenBytes)
+	for _, j := range s.queue[:min(len(s.queue), window)] {
+		if left < blockTime {
+			break
+		}
+		before := left
+		if left = s.cache.fetch(&j.prompt, left, blockTime); left < blockTime && before >= blockTime {
+			s.rest = left
+		}
+	}
+}
+
+// goOn adds the work of the running requests to a step: budget tokens at most.
+func (s *Server) goOn(w *Work, budget int) {
+	for _, j := range s.running {
+		if j.loading {
+			continue
+		}
+		if budget <= 0 {
 			break
 		}
 		if left := j.prompt.tokens - j.prompt.computed; left > 0 {
@@ -189,19 +444,6 @@ func (s *Server) begin() {
 		}
 		s.batch = append(s.batch, j)
 	}
-	for budget > 0 && len(s.running) < s.options.MaxRunning && len(s.waiting) > 0 && s.waiting[0].served.Queued <= s.now {
-		j := s.waiting[0]
-		if !s.admit(j, budget) {
-			break
-		}
-		s.waiting = slices.Delete(s.waiting, 0, 1)
-		j.chunk = j.prompt.computed - j.prompt.cached()
-		w.prefill(j.prompt.cached(), j.chunk)
-		budget -= j.chunk
-		s.running, s.batch = append(s.running, j), append(s.batch, j)
-	}
-	s.work.add(w)
-	s.busy, s.ends = true, s.now+s.options.StepCost.Duration(w)
 }
 
 func (s *Server) admit(j *job, budget int) bool {
@@ -225,10 +467,11 @@ func (s *Server) admit(j *job, budget int) bool {
 
 func (s *Server) end() []Served {
 	s.busy = false
+	s.drop()
 	var done []Served
 	for _, j := range s.batch {
 		p := &j.prompt
-		if p.computed < p.tokens {
+		if p.computed < p.tokens || j.cancelled {
 			continue
 		}
 		if j.served.First < 0 {
@@ -246,6 +489,7 @@ func (s *Server) end() []Served {
 		}
 		j.served.Done = s.now
 		j.served.Usage = engines.Usage{PromptTokens: p.tokens, OutputTokens: j.output, CachedTokens: p.cached(), CachedKnown: true}
+		j.served.Loaded, j.served.Disk = p.loaded*s.cache.blockTokens, p.disk*s.cache.blockTokens
 		done = append(done, j.served)
 		s.put(s.cache.release(p, j.output, []contextpilot.Event{{
 			Kind: contextpilot.Served, Request: p.id, Tokens: p.cached(), Output: j.output, Prompt: p.tokens,

@@ -99,7 +99,7 @@ func (t *tracker) report(x *index, events []contextpilot.Event, blockTokens int)
 		if s.node == root {
 			t.forget(x, s)
 		} else {
-			e.Kind, e.Tokens = contextpilot.Shrunk, x.nodes[s.node].depth*blockTokens
+			e.Kind, e.Tokens = contextpilot.Shrunk, int(x.nodes[s.node].depth)*blockTokens
 		}
 		events = append(events, e)
 	}
