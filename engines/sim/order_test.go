@@ -110,7 +110,7 @@ func drawOptions(t *rapid.T) sim.ServerOptions {
 			LongestPrefix: rapid.Bool().Draw(t, "lpm"), Defer: rapid.Bool().Draw(t, "defer"),
 			Balance: rapid.Bool().Draw(t, "balance"), Fill: rapid.Bool().Draw(t, "fill"),
 		},
-		Publish: rapid.IntRange(0, 2).Draw(t, "publish"),
+		Publish: rapid.IntRange(0, 2).Draw(t, "publish"), PrefillFirst: rapid.Bool().Draw(t, "prefill first"),
 		Tiers: sim.Tiers{
 			Host: sim.Tier{
 				CapacityTokens: rapid.SampledFrom([]int{0, 20, 300, 3000}).Draw(t, "host"),
@@ -341,7 +341,7 @@ func TestCopy(t *testing.T) {
 		{"DMA, 32 tokens, GH200 (§3.1)", rate(sim.DMA(gh200, 32), 8192, 32, llama8B) / 384, 0.05},
 		{"DMA, pieces of 1 MiB (§3.1: 75 to 80 % from 1 to 2 MiB)", rate(sim.DMA(pcie5, 32), 8192, 512, llama8B) / 64, 0.73},
 		{"DMA, pieces of 2 MiB", rate(sim.DMA(pcie5, 32), 8192, 1024, llama8B) / 64, 0.79},
-		{"two thread blocks (Fig. 5)", rate(sim.GPUAssisted(pcie5, 2), 8192, 1, llama8B) / 50, 1},
+		{"two thread blocks (Fig. 5)", rate(sim.GPUAssisted(pcie5, 25e9, 2), 8192, 1, llama8B) / 50, 1},
 	} {
 		if x.got < x.want-0.015 || x.got > x.want+0.015 {
 			t.Errorf("%s: %.3f, want %.2f", x.name, x.got, x.want)

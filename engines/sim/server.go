@@ -36,6 +36,9 @@ type ServerOptions struct {
 	// later, because the next step is prepared before this one has ended (SGLang's overlapped scheduler). What a request has
 	// computed can always be read when the request has ended.
 	Publish int
+	// PrefillFirst keeps prompts and decoding apart: a step that computes prompts does nothing else (SGLang's default). Otherwise running
+	// requests decode in each step (vLLM).
+	PrefillFirst bool
 }
 
 // Served is a request that a [Server] has answered.
@@ -305,6 +308,23 @@ func (s *Server) begin() {
 		return
 	}
 	alone, others := w, len(s.batch)
+	s.admitAll(&w, budget)
+	if s.options.PrefillFirst && w.PrefillTokens == 0 {
+		s.decode(&w, budget)
+	}
+	m := s.cache.step
+	s.cache.step = moved{}
+	blockBytes := s.cache.blockTokens * s.options.Tiers.TokenBytes
+	load := s.options.Tiers.load(m, blockBytes)
+	s.cache.moves.Load += time.Duration(load)
+	if s.options.Order.Fill && load > float64(s.options.StepCost.Duration(w)) && s.wait(&alone, others, load) {
+		w = alone
+	}
+	s.start(w, load, s.options.Tiers.Host.Store.nanos(m.stored, blockBytes))
+}
+
+// admitAll adds waiting requests to a step of which budget tokens are left.
+func (s *Server) admitAll(w *Work, budget int) {
 	for budget > 0 && len(s.running) < s.options.MaxRunning && len(s.queue) > 0 {
 		before := len(s.queue)
 		s.admitQueued(func(j *job) bool {
@@ -321,19 +341,28 @@ func (s *Server) begin() {
 			break
 		}
 	}
-	m := s.cache.step
-	s.cache.step = moved{}
-	blockBytes := s.cache.blockTokens * s.options.Tiers.TokenBytes
-	load := s.options.Tiers.load(m, blockBytes)
-	s.cache.moves.Load += time.Duration(load)
-	if s.options.Order.Fill && alone.Decodes > 0 && load > float64(s.options.StepCost.Duration(w)) {
-		s.loading = append(s.loading[:0], s.batch[others:]...)
-		for _, j := range s.loading {
-			j.loading = true
-		}
-		s.loaded, s.batch, w = s.now+time.Duration(load), s.batch[:others], alone
+}
+
+// wait takes the requests out of the step that were admitted behind the first others ones, and has running requests decode while what
+// they need is loaded. It returns false if none decodes.
+func (s *Server) wait(alone *Work, others int, load float64) bool {
+	admitted := slices.Clone(s.batch[others:])
+	s.batch = s.batch[:others]
+	for _, j := range admitted {
+		j.loading = true
 	}
-	s.start(w, load, s.options.Tiers.Host.Store.nanos(m.stored, blockBytes))
+	if s.options.PrefillFirst && alone.PrefillTokens == 0 {
+		s.decode(alone, s.options.BatchTokens)
+	}
+	if alone.Decodes == 0 {
+		for _, j := range admitted {
+			j.loading = false
+		}
+		s.batch = append(s.batch[:others], admitted...)
+		return false
+	}
+	s.loading, s.loaded = admitted, s.now+time.Duration(load)
+	return true
 }
 
 // goOnLoading goes on with a step while a batch is being loaded, or with the batch when that is nearly there.
@@ -342,20 +371,27 @@ func (s *Server) goOnLoading(w Work) {
 	for _, j := range s.loading {
 		with.prefill(j.prompt.cached(), j.chunk)
 	}
+	others := len(s.batch)
+	if s.options.PrefillFirst && w.PrefillTokens == 0 {
+		s.decode(&w, s.options.BatchTokens)
+	}
 	left := float64(max(0, s.loaded-s.now))
 	if w.Decodes == 0 || left <= float64(s.options.StepCost.Duration(with)) {
 		for _, j := range s.loading {
 			j.loading = false
 		}
+		if s.options.PrefillFirst {
+			s.batch = s.batch[:others]
+		}
 		s.batch = append(s.batch, s.loading...)
-		s.loading, w = s.loading[:0], with
+		s.loading, w = nil, with
 	}
 	s.start(w, left, 0)
 }
 
 // start begins a step with the work w, while loading and storing take so many nanoseconds.
 func (s *Server) start(w Work, load, store float64) {
-	s.work.add(w)
+	s.work.Add(w)
 	d := s.options.StepCost.Duration(w)
 	if len(s.loading) > 0 { // loading goes on behind it
 		load = min(load, float64(d))
@@ -426,24 +462,42 @@ func (s *Server) fetch() {
 // goOn adds the work of the running requests to a step: budget tokens at most.
 func (s *Server) goOn(w *Work, budget int) {
 	for _, j := range s.running {
-		if j.loading {
-			continue
-		}
-		if budget <= 0 {
-			break
-		}
-		if left := j.prompt.tokens - j.prompt.computed; left > 0 {
+		left := j.prompt.tokens - j.prompt.computed
+		switch {
+		case j.loading || s.options.PrefillFirst && left == 0:
+		case budget <= 0:
+			return
+		case left > 0:
 			j.chunk = min(left, budget)
 			w.prefill(j.prompt.computed, j.chunk)
 			s.cache.compute(&j.prompt, j.chunk)
 			budget -= j.chunk
-		} else {
-			j.chunk = 0
-			w.decode(j.prompt.tokens + j.output)
+			s.batch = append(s.batch, j)
+		default:
 			budget--
+			s.decodeOne(w, j)
 		}
-		s.batch = append(s.batch, j)
 	}
+}
+
+// decode adds the decoding of running requests to a step without prompts: budget tokens at most.
+func (s *Server) decode(w *Work, budget int) {
+	for _, j := range s.running {
+		if j.loading || j.prompt.computed < j.prompt.tokens {
+			continue
+		}
+		if budget <= 0 {
+			return
+		}
+		budget--
+		s.decodeOne(w, j)
+	}
+}
+
+func (s *Server) decodeOne(w *Work, j *job) {
+	j.chunk = 0
+	w.decode(j.prompt.tokens + j.output)
+	s.batch = append(s.batch, j)
 }
 
 func (s *Server) admit(j *job, budget int) bool {

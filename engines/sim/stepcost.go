@@ -38,8 +38,8 @@ func (c StepCost) Delay(promptTokens int) time.Duration {
 	return time.Duration(c.Arrival + c.ArrivalToken*float64(promptTokens))
 }
 
-// add adds further work.
-func (w *Work) add(x Work) {
+// Add adds further work.
+func (w *Work) Add(x Work) {
 	w.Steps += x.Steps
 	w.PrefillTokens += x.PrefillTokens
 	w.PrefillContext += x.PrefillContext

@@ -44,13 +44,13 @@ type Copy struct {
 // The ways to copy between the memory of a GPU and that of its host. The engine's memory lies layer by layer, keys apart from values, so a
 // block is 2 × layers pieces there.
 const (
-	// dmaPiece is what a copy command costs: with it and pcie5, blocks of 32 tokens of Llama-3.1-8B (pieces of 64 KiB) reach 22 % of the
+	// dmaPiece is what a copy command costs: with it and 55 GB/s, blocks of 32 tokens of Llama-3.1-8B (pieces of 64 KiB) reach 22 % of the
 	// 64 GB/s of PCIe 5.0, as in Strata's Fig. 3. The other two figures of §3.1 follow: 5 % of the 384 GB/s of a GH200 there, and 73 and
 	// 79 % of PCIe 5.0 with pieces of 1 and 2 MiB (75 to 80 in the paper).
 	dmaPiece = 3460
-	// A kernel's two thread blocks move nearly 50 GB/s at the cost of less than 5 % of prefill and 10 % of decoding (Fig. 5).
-	// We take half of it for one of them, which is our assumption.
-	blockRate, blockPrefill, blockDecode = 25e9, 0.025, 0.05
+	// A kernel's two thread blocks slow prefill down by less than 5 % and decoding by 10 % (Fig. 5). We take half of it for one of
+	// them, and add up further ones, which is our assumption.
+	blockPrefill, blockDecode = 0.025, 0.05
 	// maxBlocks are as many as the model takes to add up.
 	maxBlocks = 8
 )
@@ -60,11 +60,12 @@ func DMA(link float64, layers int) Copy {
 	return Copy{BytesPerSecond: link, Pieces: 2 * layers, Piece: dmaPiece}
 }
 
-// GPUAssisted copies with a kernel of so many thread blocks, which also converts between the engine's layout and one where
-// blocks are contiguous (Strata, §4.2): small pieces cost nothing, but computing becomes slower. More than 8 thread blocks count as 8.
-func GPUAssisted(link float64, threadBlocks int) Copy {
+// GPUAssisted copies with a kernel of so many thread blocks, each of which moves rate bytes a second, over a link with so many. The kernel also
+// converts between the engine's layout and one where blocks are contiguous (Strata, §4.2): small pieces cost nothing, but computing
+// becomes slower. More than 8 thread blocks count as 8.
+func GPUAssisted(link, rate float64, threadBlocks int) Copy {
 	n := float64(min(threadBlocks, maxBlocks))
-	return Copy{BytesPerSecond: min(link, n*blockRate), Prefill: n * blockPrefill, Decode: n * blockDecode}
+	return Copy{BytesPerSecond: min(link, n*rate), Prefill: n * blockPrefill, Decode: n * blockDecode}
 }
 
 // nanos returns how long so many blocks take.
@@ -88,18 +89,23 @@ type Transfers struct {
 	Deferred    int
 }
 
+// Add adds what another server moved.
+func (t *Transfers) Add(x Transfers) {
+	t.Host += x.Host
+	t.Disk += x.Disk
+	t.Stored += x.Stored
+	t.Spill += x.Spill
+	t.Ahead += x.Ahead
+	t.Stall += x.Stall
+	t.Load += x.Load
+	t.Deferred += x.Deferred
+}
+
 // moved is what one step moves, in blocks.
 type moved struct {
 	host, disk int // to load
 	back       int // to write back before the step begins
 	stored     int // in the background
-}
-
-func (m *moved) add(x moved) {
-	m.host += x.host
-	m.disk += x.disk
-	m.back += x.back
-	m.stored += x.stored
 }
 
 // load returns how long loading takes before or while the step computes, in nanoseconds.

@@ -41,10 +41,19 @@ func (j Job) SimulateFleet(ctx context.Context, servers []*sim.Server, routing R
 type fleet struct {
 	spread  *spread
 	servers []*sim.Server
+	talks   [][]trace.Request // conversations
 	under   map[string]*sentTo
 }
 
-func (f *fleet) submit(at time.Duration, q trace.Request) (string, error) {
+func (f *fleet) conversations() int      { return len(f.talks) }
+func (f *fleet) turns(i int) int         { return len(f.talks[i]) }
+func (f *fleet) name(i, turn int) string { return f.talks[i][turn].ID }
+
+func (f *fleet) submit(at time.Duration, conversation, turn int) (string, error) {
+	q := f.talks[conversation][turn]
+	if _, twice := f.under[replay.RequestID(q)]; twice {
+		return "", fmt.Errorf("request %s is under way already", q.ID)
+	}
 	req, to, err := f.spread.plan(q)
 	if err != nil {
 		return "", err
@@ -75,8 +84,8 @@ func (f *fleet) step() []sim.Served {
 	return f.servers[i].Step()
 }
 
-func (f *fleet) answered(q trace.Request, s sim.Served) {
-	f.spread.answered(f.under[s.ID], q, s.Usage)
+func (f *fleet) answered(conversation, turn int, s sim.Served) {
+	f.spread.answered(f.under[s.ID], f.talks[conversation][turn], s.Usage)
 	delete(f.under, s.ID)
 }
 
@@ -115,12 +124,14 @@ func (j Job) Simulate(ctx context.Context, server *sim.Server) (Run, error) {
 
 // virtually runs the job in virtual time on servers.
 func (j Job) virtually(ctx context.Context, to *fleet) (Run, error) {
-	v := virtual{
-		job: j, to: to, conversations: j.conversations(), calendar: newCalendar(), under: map[string]*arrival{},
-		run: Run{Policy: j.Settings.Policy, Arrivals: j.Arrivals, Seed: j.Seed, Sent: make([]Sent, 0, len(j.Trace))},
-	}
+	to.talks = j.conversations()
+	v := newVirtual(to, j, len(j.Trace))
 	if err := v.loop(ctx); err != nil {
 		return Run{}, err
+	}
+	for _, s := range to.servers {
+		v.run.Transfers.Add(s.Transfers())
+		v.run.Work.Add(s.Work())
 	}
 	return v.run, v.run.check(len(j.Trace))
 }
@@ -144,16 +155,34 @@ func newCalendar() *queue.Queue[*arrival] {
 	}, func(a *arrival) *int { return &a.place })
 }
 
+// requests are what a run in virtual time sends, and what answers them.
+type requests interface {
+	conversations() int
+	turns(conversation int) int
+	name(conversation, turn int) string
+	submit(at time.Duration, conversation, turn int) (id string, err error)
+	answered(conversation, turn int, s sim.Served)
+	next() (time.Duration, bool) // see [sim.Server.Next]
+	step() []sim.Served
+}
+
 // virtual is one run in virtual time.
 type virtual struct {
-	job           Job
-	to            *fleet
-	conversations [][]trace.Request
-	calendar      *queue.Queue[*arrival]
-	arrivals      int                 // made
-	begun         int                 // conversations
-	under         map[string]*arrival // requests under way, by ID
-	run           Run
+	job      Job // arrivals, seed, thinking and limit
+	to       requests
+	calendar *queue.Queue[*arrival]
+	held     []*arrival          // due, but as many requests are under way as may be
+	arrivals int                 // made
+	begun    int                 // conversations
+	under    map[string]*arrival // requests under way, by ID
+	run      Run
+}
+
+func newVirtual(to requests, j Job, requests int) *virtual {
+	return &virtual{
+		job: j, to: to, calendar: newCalendar(), under: map[string]*arrival{},
+		run: Run{Policy: j.Settings.Policy, Arrivals: j.Arrivals, Seed: j.Seed, Sent: make([]Sent, 0, requests)},
+	}
 }
 
 func (v *virtual) loop(ctx context.Context) error {
@@ -162,7 +191,7 @@ func (v *virtual) loop(ctx context.Context) error {
 			v.note(arrival{conversation: next})
 		}
 	}
-	for _, at := range v.job.Arrivals.Starts(len(v.conversations), v.job.Seed) {
+	for _, at := range v.job.Arrivals.Starts(v.to.conversations(), v.job.Seed) {
 		v.note(arrival{at: at, conversation: next})
 	}
 	for {
@@ -174,12 +203,17 @@ func (v *virtual) loop(ctx context.Context) error {
 			}
 			due := v.calendar.Top()
 			v.calendar.Remove(due)
-			if err := v.send(due); err != nil {
+			if v.full() {
+				v.held = append(v.held, due)
+			} else if err := v.send(due.at, due); err != nil {
 				return err
 			}
 		case working:
 			for _, s := range v.to.step() {
 				v.answered(s)
+				if err := v.sendHeld(s.Done); err != nil {
+					return err
+				}
 			}
 		default:
 			return nil
@@ -194,24 +228,34 @@ func (v *virtual) note(a arrival) {
 	v.calendar.Push(&a)
 }
 
-func (v *virtual) send(a *arrival) error {
+func (v *virtual) full() bool { return v.job.InFlight > 0 && len(v.under) >= v.job.InFlight }
+
+// sendHeld sends what waits for its place among the requests under way.
+func (v *virtual) sendHeld(now time.Duration) error {
+	for len(v.held) > 0 && !v.full() {
+		a := v.held[0]
+		v.held = slices.Delete(v.held, 0, 1)
+		if err := v.send(now, a); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (v *virtual) send(now time.Duration, a *arrival) error {
 	if a.conversation == next {
-		if v.begun == len(v.conversations) {
+		if v.begun == v.to.conversations() {
 			return nil // a user who has nothing left to ask
 		}
 		a.conversation = v.begun
 		v.begun++
 	}
-	q := v.conversations[a.conversation][a.turn]
-	if _, twice := v.under[replay.RequestID(q)]; twice {
-		return fmt.Errorf("request %s is under way already", q.ID)
-	}
-	id, err := v.to.submit(a.at, q)
+	id, err := v.to.submit(now, a.conversation, a.turn)
 	if err != nil {
 		return err
 	}
 	a.sent = len(v.run.Sent)
-	v.run.Sent = append(v.run.Sent, Sent{ID: q.ID, Arrived: a.at})
+	v.run.Sent = append(v.run.Sent, Sent{ID: v.to.name(a.conversation, a.turn), Arrived: a.at})
 	v.under[id] = a
 	v.run.Peak = max(v.run.Peak, len(v.under))
 	return nil
@@ -220,12 +264,11 @@ func (v *virtual) send(a *arrival) error {
 func (v *virtual) answered(s sim.Served) {
 	a := v.under[s.ID]
 	delete(v.under, s.ID)
-	talk := v.conversations[a.conversation]
 	sent := &v.run.Sent[a.sent]
 	sent.TTFT, sent.Total, sent.Usage = s.First-a.at, s.Done-a.at, s.Usage
-	v.to.answered(talk[a.turn], s)
+	v.to.answered(a.conversation, a.turn, s)
 	at := s.Done + v.job.thinking(a.conversation, a.turn+1)
-	if a.turn+1 < len(talk) {
+	if a.turn+1 < v.to.turns(a.conversation) {
 		v.note(arrival{at: at, conversation: a.conversation, turn: a.turn + 1})
 	} else if v.job.Arrivals.Kind == Closed {
 		v.note(arrival{at: at, conversation: next})

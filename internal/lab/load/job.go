@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/ragpilot/ragpilot/engines"
+	"github.com/ragpilot/ragpilot/engines/sim"
 	"github.com/ragpilot/ragpilot/internal/lab/figures"
 	"github.com/ragpilot/ragpilot/internal/lab/replay"
 	"github.com/ragpilot/ragpilot/internal/lab/trace"
@@ -24,6 +25,9 @@ type Job struct {
 	// Closed also before a user's next conversation. 0: none.
 	Think time.Duration
 	Seed  uint64 // of the arrivals and the thinking
+	// InFlight is the number of requests that are under way at a time at most; those that are due then wait, and their times count from
+	// when they were due. 0: any number. Only in virtual time.
+	InFlight int
 	// MaxTokens is the length of all answers; 0: that of the recorded ones.
 	MaxTokens int
 	// Salt, if not empty, is the first line of every prompt: runs on one engine do not meet in its cache.
@@ -50,6 +54,9 @@ type Run struct {
 	Seed     uint64
 	Sent     []Sent // by arrival
 	Peak     int    // requests under way at a time, at most
+	// Transfers and Work are those of simulated servers.
+	Transfers sim.Transfers
+	Work      sim.Work
 }
 
 // conversations are the requests of a trace by session.
@@ -123,6 +130,15 @@ func Replies(trc []trace.Request, n int) func(engines.Request) string {
 // TTFT returns the time to the first token that the share q of requests does not exceed.
 func (r Run) TTFT(q float64) time.Duration {
 	return quantile(r.Sent, q, func(s Sent) time.Duration { return s.TTFT })
+}
+
+// MeanTTFT returns the mean time to the first token.
+func (r Run) MeanTTFT() time.Duration {
+	sum := 0.0
+	for _, s := range r.Sent {
+		sum += float64(s.TTFT)
+	}
+	return time.Duration(sum / float64(max(1, len(r.Sent))))
 }
 
 // Total returns the time to the last token that the share q of requests does not exceed.

@@ -1,6 +1,8 @@
 package load
 
 import (
+	"cmp"
+	"errors"
 	"fmt"
 	"os"
 	"strings"
@@ -19,6 +21,14 @@ type EngineModel struct {
 	BatchTokens int          `json:"batch_tokens"` // of a step at most
 	MaxRunning  int          `json:"max_running"`  // requests at a time
 	BlockTokens int          `json:"block_tokens"` // of a cache block
+	// CapacityTokens is the room for keys and values in its memory, where no other is asked for; 0: unlimited.
+	CapacityTokens int `json:"capacity_tokens"`
+	// Publish is that of [sim.ServerOptions].
+	Publish int `json:"publish"`
+	// PrefillFirst is that of [sim.ServerOptions].
+	PrefillFirst bool `json:"prefill_first"`
+	// Memory are the places behind the engine's memory; nil: none are known.
+	Memory *Memory `json:"memory"`
 }
 
 // H100 stands for Qwen3-32B on four H100 GPUs. Only the prefill constant is published, the rest is arithmetic:
@@ -45,20 +55,22 @@ func H100() EngineModel {
 			DecodeContext: 64 * 8 * 128 * 2 * 2 / (4 * 3.35e12) * 1e9,
 		},
 		BatchTokens: sim.DefaultBatchTokens, MaxRunning: sim.DefaultMaxRunning, BlockTokens: sim.DefaultBlockTokens,
+		Memory: &Memory{HostTokens: int(terabyte) / (64 * 8 * 128 * 2 * 2), TokenBytes: 64 * 8 * 128 * 2 * 2, Layers: 64, Link: 4 * pcie5, BlockRate: 4 * pcieBlock},
 	}
 }
 
 // ReadModel returns the preset of a name, or reads a model from a JSON file.
 func ReadModel(name string) (EngineModel, error) {
+	presets := append([]EngineModel{H100(), CPUTiny()}, StrataMachines()...)
 	var names []string
-	for _, m := range []EngineModel{H100(), CPUTiny()} {
+	for _, m := range presets {
 		if m.Name == name {
 			return m, nil
 		}
 		names = append(names, m.Name)
 	}
 	if !strings.HasSuffix(name, ".json") {
-		return EngineModel{}, fmt.Errorf("%q: want %s, or a file whose name ends in .json", name, strings.Join(names, " or "))
+		return EngineModel{}, fmt.Errorf("%q: want %s, or a file whose name ends in .json", name, strings.Join(names, ", "))
 	}
 	data, err := os.ReadFile(name)
 	if err != nil {
@@ -68,20 +80,64 @@ func ReadModel(name string) (EngineModel, error) {
 	if err := strictjson.Decode(data, &m); err != nil {
 		return EngineModel{}, fmt.Errorf("%s: %w", name, err)
 	}
-	c := m.Cost
-	if min(c.Step, c.Prefill, c.PrefillContext, c.Decode, c.DecodeContext, c.Arrival, c.ArrivalToken) < 0 || c == (sim.StepCost{}) {
-		return EngineModel{}, fmt.Errorf("%s: the cost must not be negative, nor 0 altogether", name)
+	if err := m.check(); err != nil {
+		return EngineModel{}, fmt.Errorf("%s: %w", name, err)
 	}
 	return m, nil
 }
 
-// Server returns a server as fast as the model, with an empty cache of so many tokens, 0: unlimited. It answers each
+func (m *EngineModel) check() error {
+	c := m.Cost
+	if min(c.Step, c.Prefill, c.PrefillContext, c.Decode, c.DecodeContext, c.Arrival, c.ArrivalToken) < 0 || c == (sim.StepCost{}) {
+		return errors.New("the cost must not be negative, nor 0 altogether")
+	}
+	if m.Publish < 0 || m.Publish > 2 {
+		return fmt.Errorf("publish %d: want 0, 1 or 2", m.Publish)
+	}
+	if m.Memory == nil {
+		return nil
+	}
+	return m.Memory.check()
+}
+
+// Setup is a way to run a model's engine.
+type Setup struct {
+	Capacity int // tokens of its cache; 0: the model's
+	Page     int // tokens of a block; 0: the model's
+	Copying  Copying
+	Order    sim.Order
+}
+
+// String names the setup in tables.
+func (s Setup) String() string {
+	name := string(cmp.Or(s.Copying, NoTiers))
+	if s.Page > 0 {
+		name += fmt.Sprintf("/%d", s.Page)
+	}
+	return name + "/" + s.Order.String()
+}
+
+// Server returns a server as fast as the model, with an empty cache of so many tokens, 0: the model's. It answers each
 // request of a [Job] with as many tokens as the request allows.
 func (m EngineModel) Server(capacity int, reply func(engines.Request) string) *sim.Server {
-	return sim.NewServer(sim.ServerOptions{
-		Options:     sim.Options{CapacityTokens: capacity, BlockTokens: m.BlockTokens, Reply: reply},
-		BatchTokens: m.BatchTokens, MaxRunning: m.MaxRunning, StepCost: m.Cost,
-	})
+	s, _ := m.ServerOf(Setup{Capacity: capacity}, reply) // without tiers there is no error
+	return s
+}
+
+// ServerOf returns a server that runs in a setup. It is an error if the model lacks what the setup needs.
+func (m EngineModel) ServerOf(s Setup, reply func(engines.Request) string) (*sim.Server, error) {
+	tiers, err := m.tiers(s.Copying)
+	if err != nil {
+		return nil, err
+	}
+	o := sim.ServerOptions{
+		Options:     sim.Options{CapacityTokens: cmp.Or(s.Capacity, m.CapacityTokens), BlockTokens: cmp.Or(s.Page, m.BlockTokens), Reply: reply},
+		BatchTokens: m.BatchTokens, MaxRunning: m.MaxRunning, StepCost: m.Cost, Publish: m.Publish, PrefillFirst: m.PrefillFirst, Order: s.Order, Tiers: tiers,
+	}
+	if o.CapacityTokens == 0 && s.Copying != NoTiers && s.Copying != "" {
+		return nil, fmt.Errorf("tiers %s: the cache is unlimited, so nothing is evicted", s.Copying)
+	}
+	return sim.NewServer(o), nil
 }
 
 // Servers returns n of them, see [EngineModel.Server].
