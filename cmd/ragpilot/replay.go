@@ -30,7 +30,7 @@ type replayFlags struct {
 
 func newReplay() *cobra.Command {
 	var f replayFlags
-	cmd := newCommand("replay --trace T --blocks B --policy P[,P…]", "Run a trace through an engine, policies side by side",
+	cmd := newCommand("replay (--trace T --blocks B --policy P[,P…] | --workload NAME)", "Run a trace through an engine, policies side by side",
 		`Replay plans a trace and sends it, one request at a time, to the simulator or to a real engine, once for each
 policy, and compares what was read from the prefix cache. The simulator keeps a real block-hash prefix cache;
 its times are a model. Every policy starts with an empty cache: a fresh simulator, or a first prompt line of
@@ -38,7 +38,8 @@ its own on a real engine. Later turns resend the recorded answers.
 
 With --arrivals, conversations begin by a clock or by a number of users and wait for each other: in virtual time
 on the simulator, in real time on a real engine. Reported are times to the first and the last token, output
-tokens per second and hit ratios, and with --find-rate the rate that each policy sustains.`, func(cmd *cobra.Command) error {
+tokens per second and hit ratios, and with --find-rate the rate that each policy sustains. With --tiers the
+simulator's cache goes on in its host's memory, and --order says which waiting requests it admits first.`, func(cmd *cobra.Command) error {
 			arrivals, err := f.load.check(cmd.Flags())
 			if err != nil {
 				return err
@@ -58,6 +59,9 @@ tokens per second and hit ratios, and with --find-rate the rate that each policy
 }
 
 func (f *replayFlags) run(ctx context.Context, out io.Writer, arrivals []load.Arrivals) error {
+	if f.load.tiers.workload != "" {
+		return f.runLoad(ctx, out, load.Job{}, arrivals)
+	}
 	joined := strings.Join(f.policies, ",")
 	set, err := f.settings(joined)
 	if err != nil {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -10,6 +11,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/pflag"
@@ -27,6 +29,7 @@ type loadFlags struct {
 	sessions, requests, seeds         int
 	batchTokens, maxRunning           int
 	think, slo                        time.Duration
+	tiers                             tierFlags
 	findRate, ignoreEOS, maxTokensSet bool
 }
 
@@ -34,11 +37,11 @@ func (f *loadFlags) register(flags *pflag.FlagSet) {
 	flags.StringVar(&f.arrivals, "arrivals", "",
 		"replay under load: `KIND` poisson:RATE, bursts:RATE,SIZE or closed:USERS; RATE (conversations begun per second) and USERS may be lists")
 	flags.IntVar(&f.sessions, "sessions", 0, "under load: use the first `N` conversations of the trace (0: all)")
-	flags.IntVar(&f.requests, "requests", 0, "under load: use the first `N` requests of the trace (0: all)")
+	flags.IntVar(&f.requests, "requests", 0, "under load: use the first `N` requests of the trace, or make N of the workload (0: all)")
 	flags.DurationVar(&f.think, "think", 0, "under load: mean `TIME` between an answer and its user's next request")
 	flags.IntVar(&f.seeds, "seeds", 1,
 		"under load: `N` runs of each point with other arrival times; reported are means and their 95 % t-intervals")
-	flags.StringVar(&f.engineModel, "engine-model", "h100", "under load: how fast the simulated engine is: `h100|cpu-tiny|FILE.json`")
+	flags.StringVar(&f.engineModel, "engine-model", "h100", "under load: how fast the simulated engine is: `NAME` or FILE.json; "+strings.Join(load.ModelNames(), ", "))
 	flags.IntVar(&f.batchTokens, "batch-tokens", 0,
 		"under load: `TOKENS` that a step of the simulated engine computes at most (0: the engine model's)")
 	flags.IntVar(&f.maxRunning, "max-running", 0,
@@ -48,6 +51,7 @@ func (f *loadFlags) register(flags *pflag.FlagSet) {
 			"rate on")
 	flags.DurationVar(&f.slo, "slo", 2*time.Second, "under load: the bound of --find-rate, a `TIME`")
 	flags.StringVar(&f.plot, "plot", "", "under load: write ttft.svg, output.svg and hits.svg into this `DIR`")
+	f.tiers.register(flags)
 	flags.BoolVar(&f.ignoreEOS, "ignore-eos", false, "under load: ask a real engine (vLLM, SGLang) not to end answers early")
 }
 
@@ -55,7 +59,7 @@ func (f *loadFlags) register(flags *pflag.FlagSet) {
 func (f *loadFlags) check(flags *pflag.FlagSet) ([]load.Arrivals, error) {
 	if f.arrivals == "" {
 		return nil, refuse(flags, "only with --arrivals", "sessions", "requests", "think", "seeds", "engine-model", "batch-tokens", "max-running",
-			"find-rate", "slo", "plot", "ignore-eos")
+			"find-rate", "slo", "plot", "ignore-eos", "order", "tiers", "page", "in-flight", "workload", "distance", "warm")
 	}
 	if flags.Changed("offline") {
 		return nil, errors.New("--offline: not with --arrivals, under load every request is planned when it arrives")
@@ -83,13 +87,14 @@ func (f *loadFlags) check(flags *pflag.FlagSet) ([]load.Arrivals, error) {
 		return nil, fmt.Errorf("--plot %s: not with --find-rate", f.plot)
 	}
 	f.maxTokensSet = flags.Changed("max-tokens")
-	return arrivals, nil
+	return arrivals, f.tiers.check(flags)
 }
 
 // loader runs jobs for the command.
 type loader struct {
 	flags    *replayFlags
 	job      load.Job // without policy, arrivals and seed
+	arms     []loadArm
 	capacity int
 	engine   engines.Engine // nil: simulated
 	model    load.EngineModel
@@ -98,9 +103,9 @@ type loader struct {
 
 // runLoad replays under load.
 func (f *replayFlags) runLoad(ctx context.Context, out io.Writer, job load.Job, arrivals []load.Arrivals) error {
-	l := loader{flags: f, job: job}
+	l := loader{flags: f, job: job, arms: f.load.tiers.arms(f.policies)}
 	l.job.Trace = firsts(job.Trace, f.load.sessions, f.load.requests)
-	l.job.Think = f.load.think
+	l.job.Think, l.job.InFlight = f.load.think, f.load.tiers.inFlight
 	if f.load.maxTokensSet {
 		if f.maxTokens < 1 {
 			return fmt.Errorf("--max-tokens %d: want at least 1", f.maxTokens)
@@ -132,6 +137,9 @@ func (f *replayFlags) runLoad(ctx context.Context, out io.Writer, job load.Job, 
 	if f.json {
 		return encode(out, points)
 	}
+	if f.load.tiers.used() {
+		return printTiers(out, l.name, points)
+	}
 	return printPoints(out, l.name, points)
 }
 
@@ -139,6 +147,9 @@ func (f *replayFlags) runLoad(ctx context.Context, out io.Writer, job load.Job, 
 func (l *loader) open() error {
 	f := l.flags
 	if !f.simulated() {
+		if err := f.load.tiers.refuseReal(f.flags); err != nil {
+			return err
+		}
 		engine, err := f.open()
 		if err != nil {
 			return err
@@ -160,6 +171,12 @@ func (l *loader) open() error {
 	if f.load.maxRunning > 0 {
 		l.model.MaxRunning = f.load.maxRunning
 	}
+	for i := range l.arms {
+		l.arms[i].setup.Capacity = l.capacity
+		if _, err := l.model.ServerOf(l.arms[i].setup, nil); err != nil {
+			return fmt.Errorf("--%w", err)
+		}
+	}
 	l.name = "simulator in virtual time, " + about
 	return nil
 }
@@ -172,6 +189,7 @@ func simulatedEngine(name, capacity, cache string, j *load.Job) (model load.Engi
 	if tokens, err = trace.CapacityTokens(capacity, j.Trace, j.Blocks, j.Settings.History); err != nil {
 		return model, 0, "", fmt.Errorf("--capacity: %w", err)
 	}
+	tokens = cmp.Or(tokens, model.CapacityTokens)
 	size := "unlimited " + cache
 	if tokens > 0 {
 		size = fmt.Sprintf("%s of %d tokens", cache, tokens)
@@ -179,14 +197,23 @@ func simulatedEngine(name, capacity, cache string, j *load.Job) (model load.Engi
 	return model, tokens, fmt.Sprintf("%s (%s), %s", model.Name, model.Origin, size), nil
 }
 
-func (l *loader) run(ctx context.Context, policy string, a load.Arrivals, seed int) (load.Run, error) {
+func (l *loader) run(ctx context.Context, arm loadArm, a load.Arrivals, seed int) (load.Run, error) {
+	if l.flags.load.tiers.workload != "" {
+		return l.runContexts(ctx, arm, a, seed)
+	}
 	job := l.job
-	job.Settings.Policy, job.Arrivals, job.Seed = policy, a, uint64(seed)
+	job.Settings.Policy, job.Arrivals, job.Seed = arm.policy, a, uint64(seed)
 	if l.engine != nil {
 		job.Salt = "Run " + nonce() + "."
 		return job.Drive(ctx, l.engine)
 	}
-	return job.Simulate(ctx, l.model.Server(l.capacity, load.Replies(job.Trace, job.MaxTokens)))
+	server, err := l.model.ServerOf(arm.setup, load.Replies(job.Trace, job.MaxTokens))
+	if err != nil {
+		return load.Run{}, err
+	}
+	run, err := job.Simulate(ctx, server)
+	run.Policy = arm.name
+	return run, err
 }
 
 // eachSeed calls f for each seed: in virtual time several at once, on a real engine one after the other.
@@ -207,10 +234,10 @@ func (l *loader) points(ctx context.Context, arrivals []load.Arrivals) ([]load.P
 	var out []load.Point
 	for _, a := range arrivals {
 		var first []load.Run
-		for _, policy := range l.flags.policies {
+		for _, arm := range l.arms {
 			runs := make([]load.Run, l.flags.load.seeds)
 			err := l.eachSeed(func(seed int) (err error) {
-				runs[seed], err = l.run(ctx, policy, a, seed+1)
+				runs[seed], err = l.run(ctx, arm, a, seed+1)
 				return err
 			})
 			if err != nil {
@@ -229,7 +256,7 @@ func (l *loader) points(ctx context.Context, arrivals []load.Arrivals) ([]load.P
 
 func (l *loader) findRates(ctx context.Context, out io.Writer, start load.Arrivals) error {
 	var found []load.Sustained
-	for _, policy := range l.flags.policies {
+	for _, arm := range l.arms {
 		rates := make([]float64, l.flags.load.seeds)
 		err := l.eachSeed(func(seed int) (err error) {
 			from := start.Rate
@@ -239,19 +266,19 @@ func (l *loader) findRates(ctx context.Context, out io.Writer, start load.Arriva
 			rates[seed], err = load.FindRate(from, l.flags.load.slo, func(rate float64) (load.Run, error) {
 				a := start
 				a.Rate = rate
-				return l.run(ctx, policy, a, seed+1)
+				return l.run(ctx, arm, a, seed+1)
 			})
 			return err
 		})
 		if err != nil {
-			return fmt.Errorf("--find-rate: policy %s: %w", policy, err)
+			return fmt.Errorf("--find-rate: %s: %w", arm.name, err)
 		}
 		first := rates
-		against := policy
+		against := arm.name
 		if len(found) > 0 {
 			first, against = found[0].Rates, found[0].Policy
 		}
-		s := load.Sustain(policy, l.flags.load.slo, rates, against, first)
+		s := load.Sustain(arm.name, l.flags.load.slo, rates, against, first)
 		s.Arrivals, s.Engine = string(start.Kind), l.name
 		found = append(found, s)
 	}

@@ -14,7 +14,8 @@
 //	fmt.Println(response.Usage.CachedTokens, response.TTFT)
 //
 // [Server] is the same cache behind a scheduler, in virtual time: requests wait for each other and share the engine's
-// steps, whose times follow a [StepCost]. Package internal/lab/load replays traces on it.
+// steps, whose times follow a [StepCost]. It can have slower [Tiers] behind its cache, and admit requests in another [Order].
+// Package internal/lab/load replays traces on it.
 //
 // # What a prompt is
 //

@@ -55,3 +55,31 @@ func ExampleEngine_Subscribe() {
 	// pumps shrunk 48
 	// valves served 0
 }
+
+// Two contexts take turns in an engine that has room for one of them. With tiers the other one is loaded from the host's memory instead of
+// being computed again.
+func ExampleServer_tiers() {
+	for _, host := range []int{0, 10_000} {
+		server := sim.NewServer(sim.ServerOptions{
+			Options:  sim.Options{CapacityTokens: 1200},
+			StepCost: sim.StepCost{Step: 5e6, Prefill: 60e3}, // 5 ms a step, and 60 µs a token
+			Tiers: sim.Tiers{
+				Host:       sim.Tier{CapacityTokens: host, Load: sim.GPUAssisted(55e9, 25e9, 2)},
+				TokenBytes: 196_608, Layers: 48,
+			},
+		})
+		for i := range 6 {
+			server.SubmitPrompt(0, sim.Prompt{
+				Segments: []sim.Segment{{ID: uint64(i % 2), Tokens: 960}, {ID: uint64(10 + i), Tokens: 40}},
+				Answer:   sim.Segment{ID: uint64(20 + i), Tokens: 1},
+			})
+			for _, ok := server.Next(); ok; _, ok = server.Next() {
+				server.Step()
+			}
+		}
+		fmt.Printf("%d tokens computed, %d loaded\n", server.Work().PrefillTokens, server.Transfers().Host)
+	}
+	// Output:
+	// 5232 tokens computed, 0 loaded
+	// 2160 tokens computed, 3072 loaded
+}

@@ -208,6 +208,14 @@ func (c *cache) keep(p *prompt, from, to int) {
 // returns the rest of the time, 0 if the prompt has more to read.
 func (c *cache) fetch(p *prompt, left, blockTime float64) float64 {
 	reach := c.levels(p)
+	if reach[1] == reach[2] || left < blockTime {
+		return left
+	}
+	for i := reach[1] - 1; i >= 0; i-- { // what is read takes the place of other prompts' blocks, not of this one's
+		if n := c.index.at[p.chain.keys[i]]; c.lower[0].has(n) {
+			c.lower[0].use(n)
+		}
+	}
 	for i := reach[1]; i < reach[2]; i++ {
 		n, ok := c.index.at[p.chain.keys[i]]
 		if !ok || c.level(n) != 2 {

@@ -298,6 +298,37 @@ func TestFill(t *testing.T) {
 	}
 }
 
+// TestPrefetch: while a request waits, its context is read from the disk; what is not there when it is admitted is computed. Without prefetch
+// the step that admits it waits for all of it.
+func TestPrefetch(t *testing.T) {
+	for _, prefetch := range []bool{true, false} {
+		s := sim.NewServer(sim.ServerOptions{
+			Options: sim.Options{CapacityTokens: 1 << 14}, MaxRunning: 1, StepCost: sim.StepCost{Step: 1e6, Prefill: 1e4},
+			Tiers: sim.Tiers{
+				Host:       sim.Tier{CapacityTokens: 3200},
+				Disk:       sim.Tier{CapacityTokens: 1 << 14, Load: sim.Copy{BytesPerSecond: 16e3}}, // a block of 16 tokens a millisecond
+				TokenBytes: 1, Prefetch: prefetch,
+			},
+		})
+		s.Warm(sim.Prompt{Segments: []sim.Segment{{ID: 1, Tokens: 3200}}})
+		s.Warm(sim.Prompt{Segments: []sim.Segment{{ID: 2, Tokens: 1600}}}) // half of the first context goes to the disk
+		s.SubmitPrompt(0, sim.Prompt{ID: "first", Segments: []sim.Segment{{ID: 3, Tokens: 100}}, Answer: sim.Segment{ID: 4, Tokens: 40}})
+		s.SubmitPrompt(0, sim.Prompt{ID: "second", Segments: []sim.Segment{{ID: 1, Tokens: 3200}, {ID: 5, Tokens: 16}}, Answer: sim.Segment{ID: 6, Tokens: 1}})
+		done := drain(s)
+		got, waited := done[1], done[0].Done
+		// Six blocks of the first request took the place of as many of the context in the host's memory.
+		if want := 1600 - 6*16 + int(waited/time.Millisecond)*16; prefetch && (got.Usage.CachedTokens != want || got.Disk != 0) {
+			t.Errorf("waited %v: %d tokens were there, %d of them from the disk, want %d", waited, got.Usage.CachedTokens, got.Disk, want)
+		}
+		if !prefetch && (got.Usage.CachedTokens != 3200 || got.Disk < 1600 || got.First-waited < 100*time.Millisecond) {
+			t.Errorf("without prefetch: %+v", got)
+		}
+		if err := s.CheckTiers(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
 // TestMaxOvertaken: a request whose context has to be loaded is not passed over for ever, however many come that need not.
 func TestMaxOvertaken(t *testing.T) {
 	s := sim.NewServer(sim.ServerOptions{
@@ -347,4 +378,20 @@ func TestCopy(t *testing.T) {
 			t.Errorf("%s: %.3f, want %.2f", x.name, x.got, x.want)
 		}
 	}
+}
+
+// FuzzParseOrder: what is read is written so that it is read as the same.
+func FuzzParseOrder(f *testing.F) {
+	for _, text := range []string{"fifo", "strata", "lpm+defer+balance+bubble", "bubble+bubble", "", "+"} {
+		f.Add(text)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		o, err := sim.ParseOrder(text)
+		if err != nil {
+			return
+		}
+		if again, err := sim.ParseOrder(o.String()); err != nil || again != o {
+			t.Errorf("%q is %+v, and %q is %+v, %v", text, o, o.String(), again, err)
+		}
+	})
 }

@@ -64,6 +64,9 @@ type Served struct {
 // that are admitted later in the same step too. The step in which the rest of a prompt is computed yields the
 // first token.
 //
+// [ServerOptions].Order changes which waiting requests are admitted, Tiers keep what the cache evicts in slower memory, Publish and
+// PrefillFirst make it work as SGLang does.
+//
 // Unlike vLLM it reserves room for the answer at admission, so it never preempts a running request, and requests that do not
 // fit the empty cache are computed without it. Next and Step drive it:
 //

@@ -60,6 +60,18 @@ func ContextsByName(name string) (Contexts, error) {
 	return Contexts{}, fmt.Errorf("%q: want %s", name, strings.Join(names, ", "))
 }
 
+// Of returns the workload with so many queries, 0: its own number. Conversations are as long as before.
+func (c Contexts) Of(queries int) Contexts {
+	if queries <= 0 {
+		return c
+	}
+	if c.Talk {
+		c.Contexts = max(1, c.Contexts*queries/c.Queries)
+	}
+	c.Queries = queries
+	return c
+}
+
 // spreadOf is the standard deviation of the logarithms of lengths; longest bounds them, as multiples of the mean.
 const spreadOf, longest = 0.4, 2.3
 

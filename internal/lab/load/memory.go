@@ -24,8 +24,8 @@ type Copying string
 // The ways of [Copying].
 const (
 	NoTiers Copying = "none" // not at all: what is evicted is gone
-	DMA     Copying = "dma"  // a command for each piece of a page
-	GPU     Copying = "gpu"  // a kernel of two thread blocks, and of one on the way back (Strata, §4.2)
+	DMA     Copying = "dma"  // a command for each piece of a page; layer by layer in all places
+	GPU     Copying = "gpu"  // a kernel of two thread blocks, and of one on the way back; pages in one piece outside of the engine (Strata, §4.2)
 )
 
 func (m *Memory) check() error {
@@ -62,8 +62,12 @@ func (m EngineModel) tiers(c Copying) (sim.Tiers, error) {
 	switch c {
 	case DMA:
 		t.Host.Load, t.Host.Store = sim.DMA(x.Link, x.Layers), sim.DMA(x.Link, x.Layers)
+		t.Disk.Load.Pieces, t.Disk.Load.Piece = 2*x.Layers, diskPiece
+		t.Disk.Store = t.Disk.Load
 	case GPU:
 		t.Host.Load, t.Host.Store = sim.GPUAssisted(x.Link, x.BlockRate, 2), sim.GPUAssisted(x.Link, x.BlockRate, 1)
+		t.Disk.Load.Piece = diskPiece
+		t.Disk.Store = t.Disk.Load
 	default:
 		return sim.Tiers{}, fmt.Errorf("tiers %q: want %s, %s or %s", c, NoTiers, DMA, GPU)
 	}
@@ -76,6 +80,9 @@ const (
 	pcie5, nvlink = 55e9, 330e9
 	// Two thread blocks move nearly 50 GB/s on an H200 (Strata, Fig. 5). On a GH200 the paper reports 150 GB/s sustained.
 	pcieBlock, nvlinkBlock = 25e9, 75e9
+	// diskPiece are nanoseconds for each piece that is read from a disk: with them pages of 32 tokens of Llama-3.1-8B take up to 4 times as
+	// long layer by layer as in one piece (Strata, §5.3.4), on a disk of 3.5e9 bytes/s, which is our assumption.
+	diskPiece = 57e3
 )
 
 // shape are the published sizes of a model.

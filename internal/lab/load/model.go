@@ -59,18 +59,26 @@ func H100() EngineModel {
 	}
 }
 
+// ModelNames returns the names that [ReadModel] knows.
+func ModelNames() []string {
+	var names []string
+	for _, m := range presets() {
+		names = append(names, m.Name)
+	}
+	return names
+}
+
+func presets() []EngineModel { return append([]EngineModel{H100(), CPUTiny()}, StrataMachines()...) }
+
 // ReadModel returns the preset of a name, or reads a model from a JSON file.
 func ReadModel(name string) (EngineModel, error) {
-	presets := append([]EngineModel{H100(), CPUTiny()}, StrataMachines()...)
-	var names []string
-	for _, m := range presets {
+	for _, m := range presets() {
 		if m.Name == name {
 			return m, nil
 		}
-		names = append(names, m.Name)
 	}
 	if !strings.HasSuffix(name, ".json") {
-		return EngineModel{}, fmt.Errorf("%q: want %s, or a file whose name ends in .json", name, strings.Join(names, ", "))
+		return EngineModel{}, fmt.Errorf("%q: want %s, or a file whose name ends in .json", name, strings.Join(ModelNames(), ", "))
 	}
 	data, err := os.ReadFile(name)
 	if err != nil {

@@ -14,31 +14,36 @@ const Slices = 10
 
 // Point is one policy at one load.
 type Point struct {
-	Policy    string             `json:"policy"`
-	Arrivals  string             `json:"arrivals"`
-	Level     float64            `json:"level"` // rate, or users
-	Seeds     int                `json:"seeds"`
-	Requests  int                `json:"requests"`
-	Peak      figures.Interval   `json:"peak_in_flight"`
-	TTFT50    figures.Interval   `json:"ttft_p50_ms"`
-	TTFT95    figures.Interval   `json:"ttft_p95_ms"`
-	TTFT99    figures.Interval   `json:"ttft_p99_ms"`
-	Total50   figures.Interval   `json:"latency_p50_ms"`
-	Total95   figures.Interval   `json:"latency_p95_ms"`
-	Total99   figures.Interval   `json:"latency_p99_ms"`
-	Output    figures.Interval   `json:"output_tokens_per_s"`
-	Rate      figures.Interval   `json:"requests_per_s"`
-	Prompt    figures.Interval   `json:"prompt_tokens"`
-	Computed  figures.Interval   `json:"computed_tokens"`
-	Hit       figures.Interval   `json:"hit_ratio"`
-	HitKnown  bool               `json:"hit_known"`
-	Progress  []figures.Interval `json:"hit_ratio_progress"`
-	Against   string             `json:"against"`                // the first policy
-	OutputVs  figures.Interval   `json:"output_tokens_vs_first"` // seed by seed
-	TTFT95Vs  figures.Interval   `json:"ttft_p95_vs_first"`      // seed by seed
-	Simulated bool               `json:"simulated"`
-	Engine    string             `json:"engine"`
-	Think     string             `json:"think"`
+	Policy     string             `json:"policy"`
+	Arrivals   string             `json:"arrivals"`
+	Level      float64            `json:"level"` // rate, or users
+	Seeds      int                `json:"seeds"`
+	Requests   int                `json:"requests"`
+	Peak       figures.Interval   `json:"peak_in_flight"`
+	TTFTMean   figures.Interval   `json:"ttft_mean_ms"`
+	TTFT50     figures.Interval   `json:"ttft_p50_ms"`
+	TTFT95     figures.Interval   `json:"ttft_p95_ms"`
+	TTFT99     figures.Interval   `json:"ttft_p99_ms"`
+	Total50    figures.Interval   `json:"latency_p50_ms"`
+	Total95    figures.Interval   `json:"latency_p95_ms"`
+	Total99    figures.Interval   `json:"latency_p99_ms"`
+	Output     figures.Interval   `json:"output_tokens_per_s"`
+	Rate       figures.Interval   `json:"requests_per_s"`
+	Prompt     figures.Interval   `json:"prompt_tokens"`
+	Computed   figures.Interval   `json:"computed_tokens"`
+	Hit        figures.Interval   `json:"hit_ratio"`
+	HitKnown   bool               `json:"hit_known"`
+	Progress   []figures.Interval `json:"hit_ratio_progress"`
+	Against    string             `json:"against"`                // the first policy
+	OutputVs   figures.Interval   `json:"output_tokens_vs_first"` // seed by seed
+	TTFT95Vs   figures.Interval   `json:"ttft_p95_vs_first"`      // seed by seed
+	TTFTMeanVs figures.Interval   `json:"ttft_mean_vs_first"`     // seed by seed
+	RateVs     figures.Interval   `json:"requests_vs_first"`      // seed by seed
+	Stall      figures.Interval   `json:"stall"`                  // share of the time in which steps of a simulated engine wait for loading
+	Loaded     figures.Interval   `json:"loaded_mtokens"`         // millions of tokens that a simulated engine loaded from its host
+	Simulated  bool               `json:"simulated"`
+	Engine     string             `json:"engine"`
+	Think      string             `json:"think"`
 }
 
 // Summarise takes the runs of one policy at one load together, one for each seed, and compares each with the run of the
@@ -51,6 +56,11 @@ func Summarise(runs, first []Run) Point {
 	at := func(q float64, of func(Run, float64) time.Duration) figures.Interval {
 		return each(runs, func(_ int, r Run) float64 { return figures.Millis(of(r, q)) })
 	}
+	p.TTFTMean = each(runs, func(_ int, r Run) float64 { return figures.Millis(r.MeanTTFT()) })
+	p.TTFTMeanVs = each(runs, func(i int, r Run) float64 { return figures.Ratio(float64(r.MeanTTFT()), float64(first[i].MeanTTFT())) })
+	p.RateVs = each(runs, func(i int, r Run) float64 { return figures.Ratio(r.RequestRate(), first[i].RequestRate()) })
+	p.Stall = each(runs, func(_ int, r Run) float64 { return figures.Ratio(r.Transfers.Stall.Seconds(), r.Span().Seconds()) })
+	p.Loaded = each(runs, func(_ int, r Run) float64 { return float64(r.Transfers.Host) / 1e6 })
 	p.TTFT50, p.TTFT95, p.TTFT99 = at(0.5, Run.TTFT), at(0.95, Run.TTFT), at(0.99, Run.TTFT)
 	p.Total50, p.Total95, p.Total99 = at(0.5, Run.Total), at(0.95, Run.Total), at(0.99, Run.Total)
 	p.Peak = each(runs, func(_ int, r Run) float64 { return float64(r.Peak) })
