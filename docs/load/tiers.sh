@@ -27,9 +27,14 @@ loogle="--workload loogle --engine-model h200-qwen2.5-14b --page 32 --seeds 5"
 	part ideas $loogle --arrivals closed:128 --tiers dma,gpu --order fifo,lpm,defer,balance,bubble,strata
 	# Fig. 9: curves.
 	part curves $loogle --arrivals poisson:0.5,1,2,3,4,6,8 --in-flight 128 --tiers none,dma,gpu --order fifo,strata --plot .cache/tiers
-	# Fig. 11: distances.
+	# Fig. 11: distances. The first setup of each part is what the others are compared with.
 	for distance in minimal shuffled maximal; do
-		part "$distance" $loogle --distance $distance --arrivals closed:128 --tiers none,dma,gpu --order fifo,defer,defer+balance,strata
+		at="$loogle --distance $distance --arrivals closed:128"
+		part "$distance-deferral" $at --tiers none --order fifo,defer
+		part "$distance-tiers" $at --tiers none,dma,gpu --order fifo
+		part "$distance-copies" $at --tiers dma,gpu --order fifo
+		part "$distance-batches" $at --tiers gpu --order defer,defer+balance
+		part "$distance-bubbles" $at --tiers gpu --order defer+balance,strata
 	done
 	# Fig. 10: page sizes.
 	for page in 16 32 64 128 256 512 1024; do

@@ -126,20 +126,28 @@ func (c *cache) admit(p *prompt, budget int, events []contextpilot.Event) ([]con
 	c.moves.Host += len(load) * c.blockTokens
 	c.moves.Disk += disk * c.blockTokens
 	p.computed, p.named = p.cached(), p.hits
+	if len(c.lower) > 0 {
+		c.settle() // what is computed is copied to the host, too, and must not push out what is just about to go there
+	}
 	c.compute(p, min(budget, p.tokens-p.cached()))
+	c.settle()
+	events = c.tracker.report(&c.index, events, c.blockTokens)
+	if c.pool.limit > 0 && p.full() > 0 {
+		p.seen = c.tracker.start(&c.index, p.id, p.last)
+	}
+	return events, true
+}
+
+// settle takes care of the nodes whose last block was taken.
+func (c *cache) settle() {
 	for _, n := range c.lost {
-		if c.index.nodes[n].oldest == none { // this prompt may just have computed or loaded it again
+		if c.index.nodes[n].oldest == none { // the prompt may just have computed or loaded it again
 			c.demote(n)
 		} else {
 			c.index.nodes[n].leaving = false
 		}
 	}
 	c.lost = c.lost[:0]
-	events = c.tracker.report(&c.index, events, c.blockTokens)
-	if c.pool.limit > 0 && p.full() > 0 {
-		p.seen = c.tracker.start(&c.index, p.id, p.last)
-	}
-	return events, true
 }
 
 // compute computes the next n tokens of an admitted prompt, and makes the blocks visible to others that they fill.

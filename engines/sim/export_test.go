@@ -78,6 +78,11 @@ func (s *Server) CheckTiers() error {
 			return fmt.Errorf("tier %d: %d nodes, counted %d, limit %d", i, n, l.held, l.limit)
 		}
 	}
+	for _, j := range s.queue {
+		if j.match.version == c.version+1 && j.match.reach != c.levels(&j.prompt) {
+			return fmt.Errorf("%s: blocks moved unnoticed: %v, now %v", j.prompt.id, j.match.reach, c.levels(&j.prompt))
+		}
+	}
 	for _, n := range c.index.at {
 		level, parent := c.level(n), c.index.nodes[n].parent
 		if level > len(c.lower) {
