@@ -275,7 +275,7 @@ func (rt *Route) end(u Usage, err error) (unsent bool) {
 		rt.replica.trial = false
 	}
 	unsent = err != nil && !rt.begun && !errors.Is(err, ErrInterrupted)
-	gaveUp := errors.Is(err, errAbandoned) || errors.Is(err, context.Canceled)
+	gaveUp := errors.Is(err, errAbandoned) || errors.Is(err, context.Canceled) || heldInVain(err)
 	late := errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, ErrUnreachable) // the caller's deadline, not a client's own
 	// An answer that has begun and breaks off says nothing: the caller may take no more of it.
 	switch {
@@ -305,6 +305,8 @@ func (rt *Route) end(u Usage, err error) (unsent bool) {
 //   - after any other [ErrUnreachable] that is no timeout, once: the request may have been read, and may be what broke the engine.
 //     So a prompt that crashes engines costs two of them at most.
 //
+// A request may be held back before it is sent, see [HoldOptions].
+//
 // Everything else is returned at once, also a timeout ([os.ErrDeadlineExceeded]): the replica may be slow because all
 // are. A replica that was unreachable, but for a timeout, is down until [Router.SetUp] says otherwise, and its index is
 // dropped; one that refused or was slow stays as it is.
@@ -327,6 +329,9 @@ func (r *Router) Do(ctx context.Context, req contextpilot.Request, build func(*c
 			return Response{}, errors.Join(err, last)
 		}
 		resp, begun, err := rt.run(ctx, build, onText)
+		if heldInVain(err) && ctx.Err() == nil {
+			continue
+		}
 		unread, unreachable := errors.Is(err, ErrNotTaken), errors.Is(err, ErrUnreachable)
 		broke := unreachable && (unread || !errors.Is(err, os.ErrDeadlineExceeded))
 		if begun || ctx.Err() != nil || !unread && !broke {
@@ -352,7 +357,7 @@ func (r *Router) lost(rep *replica) {
 	lost := r.setUp(rep, false)
 	r.mu.Unlock()
 	if lost {
-		r.opt.Pilot.DropReplica(rep.name)
+		r.forget(rep)
 	}
 }
 
@@ -367,10 +372,18 @@ func (rt *Route) run(ctx context.Context, build func(*contextpilot.Plan) Request
 	if rt.Engine == nil {
 		return resp, false, fmt.Errorf("engines: replica %q has no engine", rt.Score.Replica)
 	}
-	resp, err = rt.Engine.Generate(ctx, build(&rt.Plan), func(piece string) error {
+	req := build(&rt.Plan)
+	pass, err := rt.enter(ctx, &req)
+	if err != nil {
+		rt.Done(Usage{}, err)
+		return resp, false, err
+	}
+	defer pass.Done(false, -1) // does nothing after the one below
+	resp, err = rt.Engine.Generate(ctx, req, func(piece string) error {
 		if !begun {
 			begun = true
 			rt.First()
+			pass.First()
 		}
 		if onText == nil {
 			return nil
@@ -378,5 +391,6 @@ func (rt *Route) run(ctx context.Context, build func(*contextpilot.Plan) Request
 		return onText(piece)
 	})
 	rt.Done(resp.Usage, err)
+	endPass(pass, resp.Usage, err)
 	return resp, begun, err
 }

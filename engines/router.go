@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/ragpilot/ragpilot/contextpilot"
+	"github.com/ragpilot/ragpilot/internal/base/holdback"
 	"github.com/ragpilot/ragpilot/internal/base/lru"
 )
 
@@ -27,6 +28,8 @@ type RouterOptions struct {
 	Affinity float64
 	// Queue is what a token of prefill that waits before the request costs against one of its own; 0: 0.3; negative: nothing.
 	Queue float64
+	// Hold says when requests are held back.
+	Hold HoldOptions
 }
 
 // Router chooses for each request a replica together with the order of its blocks: the best order differs from replica
@@ -60,6 +63,7 @@ type replica struct {
 	name    string                       // never changes
 	engine  Engine                       // never changes
 	cancel  func()                       // never changes; ends the subscription to the engine's events
+	gate    *holdback.Gate               // never changes, has a lock of its own; nil: nothing is held
 	in      bool                         // it is one of the router's
 	down    bool                         //
 	pending int                          // prefill tokens of requests without their first token
@@ -98,6 +102,9 @@ func NewRouter(o RouterOptions) (*Router, error) {
 	if !(o.MaxShare >= 1) { // also not a number
 		return nil, fmt.Errorf("engines: RouterOptions.MaxShare %g: must be at least 1", o.MaxShare)
 	}
+	if err := o.Hold.check(); err != nil {
+		return nil, err
+	}
 	o.Affinity, o.Queue = weight(o.Affinity, 0.3), weight(o.Queue, 0.3)
 	r := &Router{opt: o, window: window{size: o.Window}, now: time.Now}
 	r.window.reset()
@@ -124,7 +131,11 @@ func (r *Router) add(name string, engine Engine, down bool) error {
 	if name == "" {
 		return errors.New("engines: replica without a name")
 	}
-	rep := &replica{name: name, engine: engine, down: down, cancel: func() {}, sent: lru.New[string, followed](maxFollowed)}
+	gate, err := r.opt.Hold.gate(engine)
+	if err != nil {
+		return fmt.Errorf("engines: RouterOptions.Hold: %w", err)
+	}
+	rep := &replica{name: name, engine: engine, down: down, cancel: func() {}, gate: gate, sent: lru.New[string, followed](maxFollowed)}
 	if engine != nil {
 		rep.cancel = engine.Subscribe(func(events ...contextpilot.Event) { r.observe(rep, events) })
 	}
@@ -180,8 +191,16 @@ func (r *Router) Remove(name string) error {
 		return err
 	}
 	rep.cancel()
-	r.opt.Pilot.DropReplica(name)
+	r.forget(rep)
 	return nil
+}
+
+// forget drops what is known of a replica's cache. What is held for it is sent elsewhere.
+func (r *Router) forget(rep *replica) {
+	r.opt.Pilot.DropReplica(rep.name)
+	if rep.gate != nil {
+		rep.gate.Reset()
+	}
 }
 
 // SetUp says whether a replica is up; for health checks. One that goes down takes no requests, and what is known of its cache is
@@ -192,7 +211,7 @@ func (r *Router) SetUp(name string, up bool) error {
 	lost := err == nil && r.setUp(rep, up)
 	r.mu.Unlock()
 	if lost {
-		r.opt.Pilot.DropReplica(name)
+		r.forget(rep)
 	}
 	return err
 }
@@ -214,6 +233,7 @@ type ReplicaState struct {
 	Pending int // prefill tokens of requests without their first token
 	Under   int // requests under way
 	Prefill int // tokens computed for the last [RouterOptions.Window] requests, or since a replica last came or went
+	Hold    HoldStats
 }
 
 // Replicas returns the state of all replicas, by name.
@@ -223,6 +243,10 @@ func (r *Router) Replicas() []ReplicaState {
 	out := make([]ReplicaState, len(r.replicas))
 	for i, rep := range r.replicas {
 		out[i] = ReplicaState{Name: rep.name, Up: !rep.down, Pending: rep.pending, Under: rep.under, Prefill: r.window.of(rep)}
+		if rep.gate != nil {
+			h := rep.gate.Stats()
+			out[i].Hold = HoldStats{Held: h.Held, Late: h.Late, Waited: h.Waited}
+		}
 	}
 	return out
 }
@@ -245,7 +269,7 @@ func (r *Router) observe(rep *replica, events []contextpilot.Event) {
 		switch {
 		case !ok:
 		case ev.Kind == contextpilot.Cleared: // of all its scopes
-			r.opt.Pilot.DropReplica(rep.name)
+			r.forget(rep)
 		default:
 			ev.Scope = scope
 			r.opt.Pilot.Observe(ev)

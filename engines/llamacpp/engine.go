@@ -36,7 +36,10 @@ type Engine struct {
 	suspicions, cleared uint64
 }
 
-var _ engines.Engine = (*Engine)(nil)
+var (
+	_ engines.Engine   = (*Engine)(nil)
+	_ engines.Unshared = (*Engine)(nil)
+)
 
 // New returns an engine for the server at config.Server.BaseURL, which is not contacted. The configuration is copied. An
 // error names the field at fault and its value.
@@ -144,6 +147,19 @@ func (e *Engine) Slots() []Slot {
 		slots = append(slots, Slot{Tokens: len(s.tokens), Length: s.length, Busy: s.lease != nil, Requests: len(s.holders)})
 	}
 	return slots
+}
+
+// usualSlots is what llama-server has if its user does not say.
+const usualSlots = 4
+
+// UnsharedSlots implements [engines.Unshared]: the number of the server's slots, 4 before it was asked.
+func (e *Engine) UnsharedSlots() int {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.book.slots == nil {
+		return usualSlots
+	}
+	return len(e.book.slots)
 }
 
 // Stats returns the counters.
