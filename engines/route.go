@@ -275,7 +275,7 @@ func (rt *Route) end(u Usage, err error) (unsent bool) {
 		rt.replica.trial = false
 	}
 	unsent = err != nil && !rt.begun && !errors.Is(err, ErrInterrupted)
-	gaveUp := errors.Is(err, errAbandoned) || errors.Is(err, context.Canceled) || heldInVain(err)
+	gaveUp := errors.Is(err, errAbandoned) || errors.Is(err, context.Canceled)
 	late := errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, ErrUnreachable) // the caller's deadline, not a client's own
 	// An answer that has begun and breaks off says nothing: the caller may take no more of it.
 	switch {
@@ -361,7 +361,7 @@ func (r *Router) lost(rep *replica) {
 	}
 }
 
-// errAbandoned ends a request whose caller has panicked.
+// errAbandoned ends a request that was not sent, or whose caller has panicked.
 var errAbandoned = errors.New("abandoned")
 
 // run sends the request; begun says that a piece of an answer has come.
@@ -375,7 +375,6 @@ func (rt *Route) run(ctx context.Context, build func(*contextpilot.Plan) Request
 	req := build(&rt.Plan)
 	pass, err := rt.enter(ctx, &req)
 	if err != nil {
-		rt.Done(Usage{}, err)
 		return resp, false, err
 	}
 	defer pass.Done(false, -1) // does nothing after the one below

@@ -123,6 +123,10 @@ func registerFields(flags *pflag.FlagSet, c *settings.Config) {
 	flags.Float64Var(&c.Trace.Sample, "trace-sample", c.Trace.Sample, "`SHARE` of traces, 0 to 1, recorded where the client does not decide")
 	flags.DurationVar(&c.Plan.Window, "plan-window", c.Plan.Window,
 		"`TIME` that prompts wait for others, to be planned together; 0: they do not")
+	flags.StringVar(&c.Hold.Until, "hold", c.Hold.Until,
+		"hold a prompt back while another one computes its beginning, until what it waits for: `auto|off|first-token|answer`; auto: answer for "+
+			"llama.cpp with several slots, else off")
+	flags.DurationVar(&c.Hold.Longest, "hold-longest", c.Hold.Longest, "`TIME` that a prompt is held back at most")
 	flags.DurationVar(&c.Timeouts.LameDuck, "lame-duck", c.Timeouts.LameDuck,
 		"`TIME` after SIGTERM in which requests are still taken, with /readyz at 503")
 	flags.DurationVar(&c.Timeouts.Drain, "drain", c.Timeouts.Drain, "`TIME` that running answers get to end after that")

@@ -3,6 +3,7 @@ package sidecar
 import (
 	"context"
 	"slices"
+	"sync"
 
 	"github.com/ragpilot/ragpilot/contextpilot"
 	"github.com/ragpilot/ragpilot/internal/sidecar/cachewatch"
@@ -59,8 +60,13 @@ func cleared(pilot *contextpilot.Pilot, journal proxy.Journal, models []string) 
 	}
 }
 
-// Run follows the engines' cache events until ctx ends. Without it the API answers all the same.
+// Run follows the engines' cache events until ctx ends, and asks the engine for its slots. Without it the API answers all the same.
 func (a *API) Run(ctx context.Context) {
+	var own sync.WaitGroup
+	defer own.Wait()
+	if a.slots != nil {
+		own.Go(func() { a.slots.run(ctx) })
+	}
 	if a.events != nil {
 		a.events.Run(ctx)
 	}

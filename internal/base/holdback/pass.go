@@ -82,7 +82,7 @@ func (p *Pass) Done(computed bool, cached int) {
 	}
 	p.over = true
 	if !p.begun.IsZero() {
-		mean(&g.answer, time.Now().Sub(p.begun).Seconds())
+		mean(&g.answer, time.Since(p.begun).Seconds())
 		computed = true
 	}
 	p.settle(computed)

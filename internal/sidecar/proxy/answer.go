@@ -52,7 +52,13 @@ func (x *exchange) headers() http.Header {
 // its end for that; a stream is not waited for.
 func (x *exchange) watch(resp *http.Response, early func(usage)) error {
 	ok := resp.StatusCode < 300
-	w := &watcher{first: func() { x.start(ok) }, done: func(u usage, err error) {
+	stream := isStream(resp.Header)
+	w := &watcher{first: func() {
+		x.start(ok)
+		if ok && stream { // other answers come in one piece, at their end
+			x.pass.First()
+		}
+	}, done: func(u usage, err error) {
 		if err == nil && !ok {
 			err = errStatus
 		}
@@ -158,6 +164,7 @@ func (x *exchange) end(u usage, err error) {
 	}
 	x.ended = true
 	computed := err == nil || x.reached(u, err)
+	x.pass.Done(computed, u.cached)
 	x.turn.Done(conversation.Outcome{Gone: !computed, Prompt: u.whole(), Cached: u.cached, Output: u.output})
 	for _, pl := range x.turn.Plans {
 		if computed && !x.mode.shadow() && x.p.trust.answered(pl.Expected, u.cached) {

@@ -29,11 +29,12 @@ func (p *Proxy) chat(d dialect) http.HandlerFunc {
 			return
 		}
 		x.raw = raw
-		if err := x.prepare(); err != nil { // the client has left before anything was sent for it
-			x.leave("client gone")
-			x.sent = p.opt.Now()
-			x.end(unknown, err)
-			writeError(w, statusGone, "The client has gone")
+		if err := x.prepare(); err != nil {
+			x.abandon(err)
+			return
+		}
+		if err := x.hold(); err != nil {
+			x.abandon(err)
 			return
 		}
 		if p.opt.Provider != nil {
@@ -50,6 +51,14 @@ func (p *Proxy) chat(d dialect) http.HandlerFunc {
 			return func(u usage) { x.settle(u, resp.Header) }
 		})
 	}
+}
+
+// abandon answers a client that has left before anything was sent for it.
+func (x *exchange) abandon(err error) {
+	x.leave("client gone")
+	x.sent = x.p.opt.Now()
+	x.end(unknown, err)
+	writeError(x.w, statusGone, "The client has gone")
 }
 
 // prepare makes the bytes to send. An error is the context's.

@@ -39,6 +39,11 @@ func (p *Proxy) completions(w http.ResponseWriter, r *http.Request) {
 	x.mode, x.send, x.id, x.model = unplanned, c.body, c.id, c.model
 	x.indexed = x.id != "" && p.opt.Index != nil && p.opt.Index.HasIndex(x.tenant)
 	x.track()
+	if err := x.hold(); err != nil {
+		x.abandon(err)
+		return
+	}
+	x.leave("")
 	x.follow(true)
 	x.sent = x.began // nothing was planned
 	x.forward(unreachableEngine, func(resp *http.Response) func(usage) {

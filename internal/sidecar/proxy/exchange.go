@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/ragpilot/ragpilot/conversation"
+	"github.com/ragpilot/ragpilot/internal/base/holdback"
 	"github.com/ragpilot/ragpilot/internal/sidecar/cloudcache"
 	"github.com/ragpilot/ragpilot/internal/sidecar/tracing"
 )
@@ -47,7 +48,8 @@ type sending struct {
 	would     []byte      // in shadow mode what would have been sent, if texts are kept
 	sent      time.Time
 	cache     cloudcache.Handle
-	followed  Followed // nil: it is not followed in the engine's cache
+	followed  Followed       // nil: it is not followed in the engine's cache
+	pass      *holdback.Pass // nil: it was not looked at whether to hold it
 }
 
 // answered is what the engine answered, and how fast.

@@ -17,6 +17,7 @@ import (
 	"github.com/ragpilot/ragpilot/contextpilot"
 	"github.com/ragpilot/ragpilot/conversation"
 	"github.com/ragpilot/ragpilot/internal/base/budget"
+	"github.com/ragpilot/ragpilot/internal/base/holdback"
 	"github.com/ragpilot/ragpilot/internal/prompt/orders"
 	"github.com/ragpilot/ragpilot/internal/prompt/repeat"
 	"github.com/ragpilot/ragpilot/internal/sidecar/cloudcache"
@@ -71,6 +72,8 @@ type Options struct {
 	Caches Caches
 	// Window is how long a prompt that begins with documents waits for others, to be planned together; 0: not at all.
 	Window time.Duration
+	// Hold holds prompts back while another one computes their beginning; nil: nothing does.
+	Hold *holdback.Gate
 	// AllowedPaths are requests that are forwarded beside the usual ones: "METHOD /v1/path", with * as the last segment for
 	// any.
 	AllowedPaths []string

@@ -24,6 +24,9 @@ func TestBadValues(t *testing.T) {
 	}{
 		{"listen", func(c *settings.Config) { c.Listen = "8765" }, []string{`listen "8765"`, "host:port"}},
 		{"listen empty", func(c *settings.Config) { c.Listen = "" }, []string{`listen ""`}},
+		{"hold", func(c *settings.Config) { c.Hold.Until = "later" }, []string{`hold.until "later"`, "first-token"}},
+		{"held for ever", func(c *settings.Config) { c.Hold.Longest = 0 }, []string{"hold.longest 0s", "more than 0s"}},
+		{"held for nothing", func(c *settings.Config) { c.Hold.Tokens = 0 }, []string{"hold.tokens 0", "at least 1"}},
 		{"port", func(c *settings.Config) { c.Listen = "0.0.0.0:70000" }, []string{`listen "0.0.0.0:70000"`, "65535"}},
 		{"port by name", func(c *settings.Config) { c.Listen = "localhost:http" }, []string{`listen "localhost:http"`}},
 		{"admin", func(c *settings.Config) { c.AdminAddr = "here" }, []string{`admin_addr "here"`}},

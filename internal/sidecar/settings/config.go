@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/ragpilot/ragpilot/embed/byname"
+	"github.com/ragpilot/ragpilot/internal/base/holdback"
 )
 
 // Config says how a server runs. Start from [Default]: the zero Config is not valid. Fields are described in
@@ -84,6 +85,8 @@ type Config struct {
 	Profile string `yaml:"profile"`
 	// Plan says how prompts are planned.
 	Plan Plan `yaml:"plan"`
+	// Hold says when a prompt is held back while another one computes its beginning.
+	Hold Hold `yaml:"hold"`
 	// Workers and MaxTokens are options of the reference. The first has no effect here, see [Config.Warnings]; the second is shown
 	// by /health and bounds nothing.
 	Workers   int `yaml:"workers"`
@@ -140,6 +143,25 @@ type Plan struct {
 	// does not wait.
 	Window time.Duration `yaml:"window"`
 }
+
+// Hold says when a prompt is held back while another one computes its beginning, and would compute it again.
+type Hold struct {
+	// Until is what a held prompt waits for: answer (the end of the other one's answer: engines whose slots share nothing), first-token
+	// (its first piece: engines with a paged cache), auto (answer for a llama.cpp server with several slots, else off) or off.
+	Until string `yaml:"until"`
+	// Longest bounds how long a prompt is held.
+	Longest time.Duration `yaml:"longest"`
+	// Tokens is how many tokens the other one must be computing, as estimated at four bytes each.
+	Tokens int `yaml:"tokens"`
+}
+
+// What Hold.Until can be.
+const (
+	HoldAuto       = "auto"
+	HoldOff        = "off"
+	HoldFirstToken = "first-token"
+	HoldAnswer     = "answer"
+)
 
 // TLS names PEM files. Cert and Key are given together; they are read again on [Server.Reload].
 type TLS struct {
@@ -224,6 +246,7 @@ func Default() Config {
 		LogFormat:    "text",
 		ChunkModulus: 13,
 		Trace:        Trace{Sample: 1},
+		Hold:         Hold{Until: HoldAuto, Longest: holdback.DefaultLongest, Tokens: holdback.DefaultTokens},
 		Memory:       Memory{Extract: "verbatim", Embedder: byname.Auto},
 		Limits: Limits{
 			BodyBytes:     64 << 20,

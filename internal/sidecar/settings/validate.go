@@ -63,6 +63,7 @@ func (c Config) Validate() error {
 	p.checkEngineKeys(c)
 	p.oneOf("log_level", c.LogLevel, "debug", "info", "warning", "error")
 	p.oneOf("log_format", c.LogFormat, "text", "json")
+	p.oneOf("hold.until", c.Hold.Until, HoldAuto, HoldOff, HoldFirstToken, HoldAnswer)
 	p.oneOf("cloud_provider", c.CloudProvider, "", "anthropic", "openai", "minimax")
 	if c.CloudBaseURL != "" {
 		p.checkBase("cloud_base_url", c.CloudBaseURL)
@@ -185,6 +186,7 @@ func (p *problems) checkNumbers(c Config) {
 	}{
 		{"chunk_modulus", int64(c.ChunkModulus), 1},
 		{"workers", int64(c.Workers), 0},
+		{"hold.tokens", int64(c.Hold.Tokens), 1},
 		{"max_tokens", int64(c.MaxTokens), 0},
 		{"limits.body_bytes", c.Limits.BodyBytes, 1},
 		{"limits.in_flight_bytes", c.Limits.InFlightBytes, 1},
@@ -217,6 +219,7 @@ func (p *problems) checkNumbers(c Config) {
 		{"timeouts.lame_duck", t.LameDuck, true},
 		{"timeouts.drain", t.Drain, true},
 		{"plan.window", c.Plan.Window, true},
+		{"hold.longest", c.Hold.Longest, false},
 	} {
 		want := "want more than 0s"
 		if d.zero {

@@ -1,0 +1,224 @@
+package proxy_test
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/ragpilot/ragpilot/internal/base/holdback"
+	"github.com/ragpilot/ragpilot/internal/sidecar/proxy"
+	"github.com/ragpilot/ragpilot/internal/sidecar/tenant"
+)
+
+// held is a proxy that holds requests back, in front of a scripted engine that answers each request when it may.
+type held struct {
+	*proxy.Proxy
+	gate   *holdback.Gate
+	came   chan string       // bodies, as the engine gets them
+	answer chan func(answer) // how the engine answers the next request
+}
+
+// answer is what a script answers with.
+type answer struct {
+	http.ResponseWriter
+	r *http.Request
+}
+
+func (a answer) piece(text string) {
+	a.Header().Set("Content-Type", "text/event-stream")
+	fmt.Fprintf(a, "data: {\"choices\":[{\"delta\":{\"content\":%q}}]}\n\n", text)
+	a.ResponseWriter.(http.Flusher).Flush()
+}
+
+func newHeld(t *testing.T, o holdback.Options) *held {
+	gate, err := holdback.New(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	h := &held{gate: gate, came: make(chan string, 10), answer: make(chan func(answer), 10)}
+	e := newEngine(t)
+	e.answer = func(w http.ResponseWriter, r *http.Request) {
+		h.came <- e.last()
+		select {
+		case script := <-h.answer:
+			script(answer{w, r})
+		case <-r.Context().Done():
+		}
+	}
+	h.Proxy = newProxy(t, e, func(o *proxy.Options) { o.Hold = gate })
+	return h
+}
+
+// send sends a body, and returns where the status of the answer will come.
+func (h *held) send(ctx context.Context, path, who, body string) <-chan int {
+	code := make(chan int, 1)
+	go func() {
+		r := httptest.NewRequestWithContext(tenant.With(ctx, who), http.MethodPost, path, strings.NewReader(body))
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, r)
+		code <- w.Code
+	}()
+	return code
+}
+
+// waits waits until so many requests are held.
+func (h *held) waits(t *testing.T, n int) {
+	t.Helper()
+	for limit := time.Now().Add(10 * time.Second); h.gate.Stats().Waiting != n; time.Sleep(time.Millisecond) {
+		if time.Now().After(limit) {
+			t.Fatalf("%+v, want %d waiting", h.gate.Stats(), n)
+		}
+	}
+}
+
+// want reads a status.
+func want(t *testing.T, code <-chan int, status int) {
+	t.Helper()
+	select {
+	case got := <-code:
+		if got != status {
+			t.Errorf("status %d, want %d", got, status)
+		}
+	case <-time.After(10 * time.Second):
+		t.Fatal("no answer after 10 s")
+	}
+}
+
+func ends(a answer) { a.piece("all") }
+
+var longSystem = strings.Repeat("The same system text for all. ", 200)
+
+// A prompt is held while another one computes its beginning on a slot, and sent when that one has ended, however it has.
+func TestHeldUntilTheOtherEnds(t *testing.T) {
+	slots := holdback.Options{Slots: func() int { return 4 }, Longest: time.Minute}
+	paths := map[string][2]string{
+		chatPath:          {chat(longSystem, "one"), chat(longSystem, "two")},
+		"/v1/completions": {`{"prompt":"` + longSystem + `one"}`, `{"prompt":"` + longSystem + `two"}`},
+		"/v1/messages":    {`{"system":"` + longSystem + `","messages":[]}`, `{"max_tokens":5,"system":"` + longSystem + `","messages":[]}`},
+	}
+	for name, c := range map[string]struct {
+		script func(answer)
+		status int // of the first one
+	}{
+		"answered":   {ends, 200},
+		"refused":    {func(a answer) { a.WriteHeader(500) }, 500},
+		"breaks off": {func(a answer) { a.piece("a"); panic(http.ErrAbortHandler) }, 200},
+		"lost":       {func(answer) { panic(http.ErrAbortHandler) }, 502},
+	} {
+		for path, bodies := range paths {
+			t.Run(name+" "+path, func(t *testing.T) {
+				h := newHeld(t, slots)
+				first := h.send(t.Context(), path, "", bodies[0])
+				<-h.came
+				second := h.send(t.Context(), path, "", bodies[1])
+				h.waits(t, 1)
+				h.answer <- c.script
+				<-h.came
+				h.answer <- ends
+				want(t, second, 200)
+				if name != "breaks off" { // the recorder's server panics there
+					want(t, first, c.status)
+				}
+				if s := h.gate.Stats(); s.Held != 1 || s.Served != 1 || s.Waiting != 0 {
+					t.Errorf("%+v", s)
+				}
+			})
+		}
+	}
+}
+
+// In front of a paged cache the first piece of a stream is enough.
+func TestHeldUntilTheFirstPiece(t *testing.T) {
+	h := newHeld(t, holdback.Options{Longest: time.Minute})
+	first := h.send(t.Context(), chatPath, "", chat(longSystem, "one"))
+	<-h.came
+	second := h.send(t.Context(), chatPath, "", chat(longSystem, "two"))
+	h.waits(t, 1)
+	end := make(chan struct{})
+	h.answer <- func(a answer) {
+		a.piece("first")
+		<-end
+	}
+	<-h.came // although the first one goes on
+	h.answer <- ends
+	want(t, second, 200)
+	close(end)
+	want(t, first, 200)
+}
+
+// The clients of both may leave, and the bound may be reached.
+func TestHeldAndLeft(t *testing.T) {
+	slots := func() int { return 4 }
+	t.Run("the first leaves", func(t *testing.T) {
+		h := newHeld(t, holdback.Options{Slots: slots, Longest: time.Minute})
+		ctx, cancel := context.WithCancel(t.Context())
+		first := h.send(ctx, chatPath, "", chat(longSystem, "one"))
+		<-h.came
+		second := h.send(t.Context(), chatPath, "", chat(longSystem, "two"))
+		h.waits(t, 1)
+		cancel()
+		<-h.came
+		h.answer <- ends
+		want(t, second, 200)
+		want(t, first, 499)
+	})
+	t.Run("the second leaves", func(t *testing.T) {
+		h := newHeld(t, holdback.Options{Slots: slots, Longest: time.Minute})
+		first := h.send(t.Context(), chatPath, "", chat(longSystem, "one"))
+		<-h.came
+		ctx, cancel := context.WithCancel(t.Context())
+		second := h.send(ctx, chatPath, "", chat(longSystem, "two"))
+		h.waits(t, 1)
+		cancel()
+		want(t, second, 499)
+		h.answer <- ends
+		want(t, first, 200)
+		if len(h.came) > 0 {
+			t.Error("the engine was sent a request whose client had left")
+		}
+	})
+	t.Run("the bound", func(t *testing.T) {
+		h := newHeld(t, holdback.Options{Slots: slots, Longest: 20 * time.Millisecond})
+		first := h.send(t.Context(), chatPath, "", chat(longSystem, "one"))
+		<-h.came
+		second := h.send(t.Context(), chatPath, "", chat(longSystem, "two"))
+		<-h.came // the first one has no answer
+		h.answer <- ends
+		h.answer <- ends
+		want(t, first, 200)
+		want(t, second, 200)
+		if s := h.gate.Stats(); s.Late != 1 {
+			t.Errorf("%+v", s)
+		}
+	})
+}
+
+// What has no long beginning in common is not held: other texts, other models or tools, other tenants.
+func TestNotHeld(t *testing.T) {
+	body := chat(longSystem, "one")
+	for name, other := range map[string][2]string{
+		"text":   {"", chat("Another text. "+longSystem, "one")},
+		"model":  {"", strings.Replace(body, `"model":"m"`, `"model":"n"`, 1)},
+		"tools":  {"", strings.Replace(body, `"model":"m"`, `"model":"m","tools":[]`, 1)},
+		"tenant": {"blue", body},
+		"short":  {"", chat("Short.", "one")},
+	} {
+		h := newHeld(t, holdback.Options{Longest: time.Minute})
+		first := h.send(t.Context(), chatPath, "", body)
+		<-h.came
+		second := h.send(t.Context(), chatPath, other[0], other[1])
+		select {
+		case <-h.came:
+		case <-time.After(10 * time.Second):
+			t.Errorf("%s: held: %+v", name, h.gate.Stats())
+		}
+		h.answer <- ends
+		h.answer <- ends
+		want(t, first, 200)
+		want(t, second, 200)
+	}
+}
