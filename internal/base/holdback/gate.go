@@ -100,6 +100,7 @@ func (g *Gate) Enter(ctx context.Context, p Prompt) (*Pass, error) {
 	}
 	select {
 	case <-w.ready:
+		pass.held = true
 	case <-ctx.Done():
 		g.leave(w, ctx.Err())
 	}

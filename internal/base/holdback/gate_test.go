@@ -61,7 +61,11 @@ func play(t *testing.T, g *holdback.Gate, runs ...run) []time.Duration {
 				ctx, cancel = context.WithTimeout(ctx, r.leaves)
 				defer cancel()
 			}
+			came := time.Now()
 			pass, err := g.Enter(ctx, r.prompt)
+			if waited := time.Since(came) > 0; err == nil && pass.Held() != waited {
+				t.Errorf("request %d: held %v, waited %v", i, pass.Held(), waited)
+			}
 			if went[i] = time.Since(start); err != nil {
 				went[i] = -1
 				return

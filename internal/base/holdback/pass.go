@@ -11,6 +11,7 @@ type Pass struct {
 	taken   []*prefix // by element of the chain
 	uses    int       // the first of them, which are copies that it uses; the others it makes
 	paged   bool
+	held    bool // never changes after Enter
 	sent    time.Time
 	begun   time.Time // zero: First was not called
 	settled bool      // what it makes is there, or will not come
@@ -43,6 +44,9 @@ func (p *Pass) take(now time.Time) {
 		}
 	}
 }
+
+// Held reports whether the request was held.
+func (p *Pass) Held() bool { return p != nil && p.held }
 
 // First reports that the answer has begun: the prompt is computed. Requests whose answers come in one piece need not call it. Calls
 // after the first do nothing.
@@ -123,15 +127,15 @@ func (p *Pass) correct(cached int) {
 	}
 }
 
-// hurry bounds the waits for an answer that has begun on a slot: they take no longer than the work that they save. So at worst a
-// request comes as late again as if it had not waited. g.mu is held.
+// hurry bounds the waits for an answer that has begun on a slot: they take no longer than the work that they save, which is that of all
+// that wait, if they were sent now. So at worst they come about as late again as if they had not waited. g.mu is held.
 func (g *Gate) hurry(p *Pass) {
 	if g.pace == 0 {
 		return
 	}
 	now := time.Now()
 	slots := g.slots()
-	for i, w := range g.held {
+	for _, w := range g.held {
 		both := 0
 		for both < min(len(w.pass.prompt.Chain), len(p.prompt.Chain)) && w.pass.prompt.Chain[both] == p.prompt.Chain[both] {
 			both++
@@ -141,7 +145,7 @@ func (g *Gate) hurry(p *Pass) {
 			continue
 		}
 		w.armed = true
-		until := now.Add(time.Duration(g.work(both-free, i+1) * float64(time.Second)))
+		until := now.Add(time.Duration(g.work(both-free, len(g.held)) * float64(time.Second)))
 		if until.Before(w.until) {
 			w.until = until
 			w.timer.Reset(until.Sub(now))

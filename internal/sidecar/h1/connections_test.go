@@ -189,3 +189,33 @@ func TestParallel(t *testing.T) {
 	}
 	wg.Wait()
 }
+
+// A request may ask for a new connection, where an old one may be closed at this moment.
+func TestFreshConnection(t *testing.T) {
+	var connections atomic.Int32
+	address := server(t, func(c net.Conn, r *bufio.Reader, _ int) {
+		connections.Add(1)
+		for {
+			if _, err := request(r); err != nil {
+				return
+			}
+			fmt.Fprint(c, "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
+		}
+	})
+	c, _ := client(t, nil)
+	for i, ctx := range []context.Context{t.Context(), t.Context(), h1.WithFresh(t.Context())} {
+		req, err := http.NewRequestWithContext(ctx, http.MethodPost, address, strings.NewReader("x"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp, err := c.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, _ = io.Copy(io.Discard, resp.Body)
+		resp.Body.Close()
+		if n, want := connections.Load(), int32(1+i/2); n != want {
+			t.Errorf("request %d: %d connections, want %d", i, n, want)
+		}
+	}
+}

@@ -172,9 +172,18 @@ func (t *Transport) exchange(c *conn, req *http.Request) (*http.Response, error)
 }
 
 // conn returns a connection that was kept, or a new one.
+// fresh is the key of a context whose requests are sent over new connections.
+type fresh struct{}
+
+// WithFresh returns a context whose requests are sent over new connections. It is for requests that are sent at the moment when another
+// answer has ended: llama-server closes a connection after a streamed answer without saying so, and the request would meet that.
+func WithFresh(ctx context.Context) context.Context { return context.WithValue(ctx, fresh{}, true) }
+
 func (t *Transport) conn(ctx context.Context, address string) (*conn, error) {
-	if c := t.pool.take(address); c != nil {
-		return c, nil
+	if ctx.Value(fresh{}) == nil {
+		if c := t.pool.take(address); c != nil {
+			return c, nil
+		}
 	}
 	nc, err := t.Dial(ctx, "tcp", address)
 	if err != nil {

@@ -24,7 +24,7 @@ var (
 // headers.
 func (x *exchange) forward(failed string, headers func(*http.Response) (early func(usage))) {
 	x.p.forward(x.w, x.r, outgoing{
-		base: x.p.opt.Upstream, body: x.send, header: x.headers(), failed: failed,
+		base: x.p.opt.Upstream, body: x.send, header: x.headers(), failed: failed, fresh: x.pass.Held(),
 		answer: func(resp *http.Response) error {
 			if !x.p.opt.KeepTexts {
 				x.raw, x.send, x.body = nil, nil, nil // they were sent, and the answer may take minutes

@@ -24,6 +24,7 @@ type outgoing struct {
 	answer func(*http.Response) error
 	failed string // what an unreachable upstream is called in the error
 	ownKey bool   // the client's key is sent, not ours
+	fresh  bool   // over a new connection
 }
 
 // forward sends a request upstream and passes the answer on as it arrives: event streams and answers of unknown length
@@ -34,6 +35,9 @@ func (p *Proxy) forward(w http.ResponseWriter, r *http.Request, out outgoing) {
 		BufferPool: &p.buffers,
 		ErrorLog:   p.errorLog,
 		Rewrite: func(pr *httputil.ProxyRequest) {
+			if out.fresh {
+				pr.Out = pr.Out.WithContext(h1.WithFresh(pr.Out.Context()))
+			}
 			pr.Out.URL.Scheme, pr.Out.URL.Host = out.base.Scheme, out.base.Host
 			pr.Out.URL.Path = strings.TrimSuffix(out.base.Path, "/") + r.URL.Path
 			pr.Out.URL.RawPath = strings.TrimSuffix(out.base.EscapedPath(), "/") + r.URL.EscapedPath()
