@@ -28,7 +28,9 @@ type slow struct {
 	sent []time.Time // when requests came
 }
 
-func newSlow() *slow { return &slow{Engine: sim.New(sim.Options{}), slots: 4, first: time.Second, end: time.Second} }
+func newSlow() *slow {
+	return &slow{Engine: sim.New(sim.Options{}), slots: 4, first: time.Second, end: time.Second}
+}
 
 func (s *slow) UnsharedSlots() int { return s.slots }
 
