@@ -65,12 +65,12 @@ func (h *held) send(ctx context.Context, path, who, body string) <-chan int {
 	return code
 }
 
-// waits waits until so many requests are held.
-func (h *held) waits(t *testing.T, n int) {
+// waits waits until a request is held.
+func (h *held) waits(t *testing.T) {
 	t.Helper()
-	for limit := time.Now().Add(10 * time.Second); h.gate.Stats().Waiting != n; time.Sleep(time.Millisecond) {
+	for limit := time.Now().Add(10 * time.Second); h.gate.Stats().Waiting != 1; time.Sleep(time.Millisecond) {
 		if time.Now().After(limit) {
-			t.Fatalf("%+v, want %d waiting", h.gate.Stats(), n)
+			t.Fatalf("none is held: %+v", h.gate.Stats())
 		}
 	}
 }
@@ -105,7 +105,7 @@ func TestHeldUntilTheOtherEnds(t *testing.T) {
 		status int // of the first one
 	}{
 		"answered":   {ends, 200},
-		"refused":    {func(a answer) { a.WriteHeader(500) }, 500},
+		"refused":    {func(a answer) { a.WriteHeader(http.StatusInternalServerError) }, http.StatusInternalServerError},
 		"breaks off": {func(a answer) { a.piece("a"); panic(http.ErrAbortHandler) }, 200},
 		"lost":       {func(answer) { panic(http.ErrAbortHandler) }, 502},
 	} {
@@ -115,7 +115,7 @@ func TestHeldUntilTheOtherEnds(t *testing.T) {
 				first := h.send(t.Context(), path, "", bodies[0])
 				<-h.came
 				second := h.send(t.Context(), path, "", bodies[1])
-				h.waits(t, 1)
+				h.waits(t)
 				h.answer <- c.script
 				<-h.came
 				h.answer <- ends
@@ -137,7 +137,7 @@ func TestHeldUntilTheFirstPiece(t *testing.T) {
 	first := h.send(t.Context(), chatPath, "", chat(longSystem, "one"))
 	<-h.came
 	second := h.send(t.Context(), chatPath, "", chat(longSystem, "two"))
-	h.waits(t, 1)
+	h.waits(t)
 	end := make(chan struct{})
 	h.answer <- func(a answer) {
 		a.piece("first")
@@ -159,7 +159,7 @@ func TestHeldAndLeft(t *testing.T) {
 		first := h.send(ctx, chatPath, "", chat(longSystem, "one"))
 		<-h.came
 		second := h.send(t.Context(), chatPath, "", chat(longSystem, "two"))
-		h.waits(t, 1)
+		h.waits(t)
 		cancel()
 		<-h.came
 		h.answer <- ends
@@ -172,7 +172,7 @@ func TestHeldAndLeft(t *testing.T) {
 		<-h.came
 		ctx, cancel := context.WithCancel(t.Context())
 		second := h.send(ctx, chatPath, "", chat(longSystem, "two"))
-		h.waits(t, 1)
+		h.waits(t)
 		cancel()
 		want(t, second, 499)
 		h.answer <- ends
