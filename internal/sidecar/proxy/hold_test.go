@@ -19,6 +19,7 @@ type held struct {
 	*proxy.Proxy
 	gate   *holdback.Gate
 	came   chan string       // bodies, as the engine gets them
+	gone   chan struct{}     // the engine's client has left before the answer
 	answer chan func(answer) // how the engine answers the next request
 }
 
@@ -39,7 +40,7 @@ func newHeld(t *testing.T, o holdback.Options) *held {
 	if err != nil {
 		t.Fatal(err)
 	}
-	h := &held{gate: gate, came: make(chan string, 10), answer: make(chan func(answer), 10)}
+	h := &held{gate: gate, came: make(chan string, 10), gone: make(chan struct{}, 10), answer: make(chan func(answer), 10)}
 	e := newEngine(t)
 	e.answer = func(w http.ResponseWriter, r *http.Request) {
 		h.came <- e.last()
@@ -47,6 +48,7 @@ func newHeld(t *testing.T, o holdback.Options) *held {
 		case script := <-h.answer:
 			script(answer{w, r})
 		case <-r.Context().Done():
+			h.gone <- struct{}{}
 		}
 	}
 	h.Proxy = newProxy(t, e, func(o *proxy.Options) { o.Hold = gate })
@@ -161,6 +163,7 @@ func TestHeldAndLeft(t *testing.T) {
 		second := h.send(t.Context(), chatPath, "", chat(longSystem, "two"))
 		h.waits(t)
 		cancel()
+		<-h.gone // it would take the second one's answer
 		<-h.came
 		h.answer <- ends
 		want(t, second, 200)
