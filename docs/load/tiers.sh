@@ -43,9 +43,9 @@ loogle="--workload loogle --engine-model h200-qwen2.5-14b --page 32 --seeds 5"
 	# Fig. 8: the largest rate at which the 95th percentile of the time to the first token is within a bound.
 	for machine in h200-llama-3.1-8b h200-qwen2.5-14b h200x4-llama-3.1-70b gh200-llama-3.1-8b; do
 		rate="--engine-model $machine --page 32 --seeds 5 --in-flight 128 --tiers dma,gpu --order fifo,strata --find-rate"
-		part "loogle-$machine" --workload loogle $rate --arrivals poisson:2 --slo 30s
-		part "narrativeqa-$machine" --workload narrativeqa --warm $rate --arrivals poisson:1 --slo 2s
-		part "reviewmt-$machine" --workload reviewmt $rate --arrivals poisson:0.5 --slo 20s
+		part "loogle-$machine" --workload loogle --warm $rate --arrivals poisson:4 --slo 10s
+		part "narrativeqa-$machine" --workload narrativeqa --warm $rate --arrivals poisson:1 --slo 10s
+		part "reviewmt-$machine" --workload reviewmt $rate --arrivals poisson:0.3 --slo 10s
 	done
 	# Short contexts.
 	part sharegpt --workload sharegpt --engine-model h200-llama-3.1-8b --capacity 500000 --seeds 5 --in-flight 128 --tiers dma,gpu --order fifo,strata \
