@@ -45,13 +45,17 @@ func TestTiersFigures(t *testing.T) {
 	text.WriteString("\nThe largest rate at which the 95th percentile of TTFT is within 10 s, compared with slow copies and `fifo`:\n\n" +
 		"| machine | workload | the order | fast copies | both | paper, both |\n|---|---|---|---|---|---|\n")
 	for _, r := range []struct{ name, machine, workload, paper string }{
-		{"H200, Llama-3.1-8B", "h200-llama-3.1-8b", "loogle", "up to 3.2"}, {"", "h200-llama-3.1-8b", "narrativeqa", ""},
+		{"H200, Llama-3.1-8B", "h200-llama-3.1-8b", "loogle", "up to 3.2"},
+		{"", "h200-llama-3.1-8b", "narrativeqa", ""},
 		{"", "h200-llama-3.1-8b", "reviewmt", "1.7"},
-		{"H200, Qwen2.5-14B", "h200-qwen2.5-14b", "loogle", "up to 3.9"}, {"", "h200-qwen2.5-14b", "narrativeqa", ""},
+		{"H200, Qwen2.5-14B", "h200-qwen2.5-14b", "loogle", "up to 3.9"},
+		{"", "h200-qwen2.5-14b", "narrativeqa", ""},
 		{"", "h200-qwen2.5-14b", "reviewmt", ""},
-		{"4 × H200, Llama-3.1-70B", "h200x4-llama-3.1-70b", "loogle", "up to 5"}, {"", "h200x4-llama-3.1-70b", "narrativeqa", ""},
+		{"4 × H200, Llama-3.1-70B", "h200x4-llama-3.1-70b", "loogle", "up to 5"},
+		{"", "h200x4-llama-3.1-70b", "narrativeqa", ""},
 		{"", "h200x4-llama-3.1-70b", "reviewmt", ""},
-		{"GH200, Llama-3.1-8B", "gh200-llama-3.1-8b", "loogle", ""}, {"", "gh200-llama-3.1-8b", "narrativeqa", ""},
+		{"GH200, Llama-3.1-8B", "gh200-llama-3.1-8b", "loogle", ""},
+		{"", "gh200-llama-3.1-8b", "narrativeqa", ""},
 		{"", "gh200-llama-3.1-8b", "reviewmt", ""},
 	} {
 		of := func(arm string) string { return tierCells(t, r.workload+"-"+r.machine, arm)[2] }

@@ -30,7 +30,8 @@ type replayFlags struct {
 
 func newReplay() *cobra.Command {
 	var f replayFlags
-	cmd := newCommand("replay (--trace T --blocks B --policy P[,P…] | --workload NAME)", "Run a trace through an engine, policies side by side",
+	cmd := newCommand("replay (--trace T --blocks B --policy P[,P…] | --workload NAME)",
+		"Run a trace through an engine, policies side by side",
 		`Replay plans a trace and sends it, one request at a time, to the simulator or to a real engine, once for each
 policy, and compares what was read from the prefix cache. The simulator keeps a real block-hash prefix cache;
 its times are a model. Every policy starts with an empty cache: a fresh simulator, or a first prompt line of

@@ -41,7 +41,8 @@ func (f *loadFlags) register(flags *pflag.FlagSet) {
 	flags.DurationVar(&f.think, "think", 0, "under load: mean `TIME` between an answer and its user's next request")
 	flags.IntVar(&f.seeds, "seeds", 1,
 		"under load: `N` runs of each point with other arrival times; reported are means and their 95 % t-intervals")
-	flags.StringVar(&f.engineModel, "engine-model", "h100", "under load: how fast the simulated engine is: `NAME` or FILE.json; "+strings.Join(load.ModelNames(), ", "))
+	flags.StringVar(&f.engineModel, "engine-model", "h100",
+		"under load: how fast the simulated engine is: `NAME` or FILE.json; "+strings.Join(load.ModelNames(), ", "))
 	flags.IntVar(&f.batchTokens, "batch-tokens", 0,
 		"under load: `TOKENS` that a step of the simulated engine computes at most (0: the engine model's)")
 	flags.IntVar(&f.maxRunning, "max-running", 0,

@@ -27,14 +27,15 @@ type tierFlags struct {
 
 func (f *tierFlags) register(flags *pflag.FlagSet) {
 	flags.StringSliceVar(&f.orders, "order", []string{"fifo"},
-		"under load: `ORDERS` in which the simulated engine admits requests, to compare: fifo, strata, or lpm, defer, balance, bubble joined by +")
+		"under load: `ORDERS` in which the simulated engine admits requests: fifo, strata, or lpm, defer, balance, bubble joined by +")
 	flags.StringSliceVar(&f.tiers, "tiers", []string{"none"},
 		"under load: `WAYS` to copy between the simulated engine's memory and its host's, to compare: none, dma, gpu")
 	flags.IntVar(&f.page, "page", 0, "under load: `TOKENS` of a page of the simulated engine's cache (0: the engine model's)")
 	flags.IntVar(&f.inFlight, "in-flight", 0, "under load: `N` requests that are under way at a time at most; others wait (0: no limit)")
 	flags.StringVar(&f.workload, "workload", "",
 		"under load: replay a `WORKLOAD` without text instead of a trace: loogle, narrativeqa, reviewmt, sharegpt")
-	flags.StringVar(&f.distance, "distance", "shuffled", "of --workload: `shuffled|minimal|maximal` distance of requests about the same context")
+	flags.StringVar(&f.distance, "distance", "shuffled",
+		"of --workload: `shuffled|minimal|maximal` distance of requests about the same context")
 	flags.BoolVar(&f.warm, "warm", false, "of --workload: the host's memory holds all contexts at the beginning")
 }
 
@@ -64,7 +65,8 @@ func (f *tierFlags) check(flags *pflag.FlagSet) error {
 	if f.workload == "" {
 		return refuse(flags, "only with --workload", "distance", "warm")
 	}
-	if err := refuse(flags, "not with --workload, which has neither text nor plans", "trace", "blocks", "policy", "sessions", "max-tokens", "k"); err != nil {
+	if err := refuse(flags, "not with --workload, which has neither text nor plans", "trace", "blocks", "policy", "sessions",
+		"max-tokens", "k"); err != nil {
 		return err
 	}
 	var err error
@@ -95,10 +97,10 @@ type loadArm struct {
 
 // arms returns each policy with each setup; without policies the setups.
 func (f *tierFlags) arms(policies []string) []loadArm {
-	var out []loadArm
 	if f.workload != "" {
 		policies = []string{""}
 	}
+	out := make([]loadArm, 0, len(policies)*len(f.setups))
 	for _, policy := range policies {
 		for _, setup := range f.setups {
 			name := policy
@@ -114,7 +116,10 @@ func (f *tierFlags) arms(policies []string) []loadArm {
 // runContexts runs a workload without text.
 func (l *loader) runContexts(ctx context.Context, arm loadArm, a load.Arrivals, seed int) (load.Run, error) {
 	f := &l.flags.load
-	job := load.ContextsJob{Contexts: f.tiers.contexts.Of(f.requests), Arrivals: a, Seed: uint64(seed), InFlight: f.tiers.inFlight, Warm: f.tiers.warm}
+	job := load.ContextsJob{
+		Contexts: f.tiers.contexts.Of(f.requests), Arrivals: a, Seed: uint64(seed), InFlight: f.tiers.inFlight,
+		Warm: f.tiers.warm,
+	}
 	if l.flags.flags.Changed("think") {
 		job.Think = f.think
 	}
@@ -130,11 +135,12 @@ func (l *loader) runContexts(ctx context.Context, arm loadArm, a load.Arrivals, 
 func printTiers(out io.Writer, engine string, points []load.Point) error {
 	p := points[0]
 	fmt.Fprintf(out, "engine: %s\n", engine)
-	fmt.Fprintf(out, "%d requests, seeds: %d%s; times in ms; stall: share of the time in which steps wait for loading; loaded: M tokens\n", p.Requests,
+	fmt.Fprintf(out,
+		"%d requests, seeds: %d%s; times in ms; stall: share of the time in which steps wait for loading; loaded: M tokens\n", p.Requests,
 		p.Seeds, plusMinus(p.Seeds))
 	w := figures.Table(out)
-	fmt.Fprintln(w, figures.Row("arrivals", "tiers/order", "TTFT mean", "of "+p.Against, "p95", "requests/s", "of "+p.Against, "hit ratio", "stall",
-		"loaded"))
+	fmt.Fprintln(w, figures.Row("arrivals", "tiers/order", "TTFT mean", "of "+p.Against, "p95", "requests/s", "of "+p.Against,
+		"hit ratio", "stall", "loaded"))
 	for _, p := range points {
 		fmt.Fprintln(w, figures.Row(p.Arrivals, p.Policy, p.TTFTMean.Show("%.0f"), p.TTFTMeanVs.Show("%.3f"), p.TTFT95.Show("%.0f"),
 			p.Rate.Show("%.2f"), p.RateVs.Show("%.3f"), p.Hit.Show("%.3f"), p.Stall.Show("%.2f"), p.Loaded.Show("%.1f")))

@@ -9,7 +9,10 @@ import (
 )
 
 func TestReplayTiers(t *testing.T) {
-	loogle := []string{"replay", "--workload", "loogle", "--engine-model", "h200-qwen2.5-14b", "--arrivals", "closed:32", "--requests", "300", "--page", "64"}
+	loogle := []string{
+		"replay", "--workload", "loogle", "--engine-model", "h200-qwen2.5-14b", "--arrivals", "closed:32",
+		"--requests", "300", "--page", "64",
+	}
 	out, err := run(t, append(loogle, "--tiers", "none,gpu", "--order", "fifo,strata", "--json", "--in-flight", "20")...)
 	if err != nil {
 		t.Fatal(err)
@@ -47,8 +50,10 @@ func TestReplayTiers(t *testing.T) {
 		t.Errorf("%v\n%s", err, text)
 	}
 	// Traces have policies, too.
-	text, err = run(t, append(madeUp(), "--policy", "retrieval,best", "--arrivals", "poisson:2", "--capacity", "20%", "--tiers", "gpu", "--order", "strata")...)
-	if err != nil || !strings.Contains(text, "retrieval gpu/defer+balance+bubble") || !strings.Contains(text, "best gpu/defer+balance+bubble") {
+	text, err = run(t, append(madeUp(), "--policy", "retrieval,best", "--arrivals", "poisson:2", "--capacity", "20%", "--tiers",
+		"gpu", "--order", "strata")...)
+	if err != nil || !strings.Contains(text, "retrieval gpu/defer+balance+bubble") ||
+		!strings.Contains(text, "best gpu/defer+balance+bubble") {
 		t.Errorf("%v\n%s", err, text)
 	}
 }
@@ -84,7 +89,8 @@ func TestReplayTiersRefused(t *testing.T) {
 			t.Errorf("%q: %v\n%s", args, err, out)
 		}
 	}
-	if _, err := run(t, append(madeUp(), "--arrivals", "poisson:1", "--warm")...); err == nil || !strings.Contains(err.Error(), "only with --workload") {
+	if _, err := run(t, append(madeUp(), "--arrivals", "poisson:1", "--warm")...); err == nil ||
+		!strings.Contains(err.Error(), "only with --workload") {
 		t.Errorf("--warm: %v", err)
 	}
 	if _, err := run(t, append(madeUp(), "--order", "strata")...); err == nil || !strings.Contains(err.Error(), "only with --arrivals") {

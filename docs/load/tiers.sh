@@ -16,8 +16,8 @@ part() {
 	{
 		echo "\$ ragpilot replay $*"
 		.cache/ragpilot-tiers replay "$@"
-	} >"$out/$name.new"
-	mv "$out/$name.new" "$out/$name.txt"
+	} >".cache/tiers-$name"
+	mv ".cache/tiers-$name" "$out/$name.txt"
 	echo "$name"
 }
 loogle="--workload loogle --engine-model h200-qwen2.5-14b --page 32 --seeds 5"

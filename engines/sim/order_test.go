@@ -103,7 +103,9 @@ func (l load) run(s *sim.Server, check func()) map[string]sim.Served {
 
 func drawOptions(t *rapid.T) sim.ServerOptions {
 	o := sim.ServerOptions{
-		Options:     sim.Options{CapacityTokens: rapid.IntRange(50, 1500).Draw(t, "capacity"), BlockTokens: rapid.IntRange(1, 16).Draw(t, "block")},
+		Options: sim.Options{
+			CapacityTokens: rapid.IntRange(50, 1500).Draw(t, "capacity"), BlockTokens: rapid.IntRange(1, 16).Draw(t, "block"),
+		},
 		BatchTokens: rapid.IntRange(1, 600).Draw(t, "batch"), MaxRunning: rapid.IntRange(1, 12).Draw(t, "running"),
 		StepCost: sim.StepCost{Step: 2e6, Prefill: 50e3, Decode: 1e5, PrefillContext: 10},
 		Order: sim.Order{
@@ -218,7 +220,10 @@ func TestDeferral(t *testing.T) {
 			BatchTokens: 1 << 20,
 		})
 		for i := range 8 {
-			s.SubmitPrompt(0, sim.Prompt{Segments: []sim.Segment{{ID: 1, Tokens: 2000}, {ID: uint64(10 + i), Tokens: 20}}, Answer: sim.Segment{ID: 2, Tokens: 5}})
+			s.SubmitPrompt(0, sim.Prompt{
+				Segments: []sim.Segment{{ID: 1, Tokens: 2000}, {ID: uint64(10 + i), Tokens: 20}},
+				Answer:   sim.Segment{ID: 2, Tokens: 5},
+			})
 		}
 		drain(s)
 		return s.Work().PrefillTokens
@@ -255,9 +260,11 @@ func tieredPublish(o sim.Order, ids, publish int) *sim.Server {
 func TestBalance(t *testing.T) {
 	first := func(o sim.Order) []string {
 		s := tiered(o, 2)
-		ask := func(id string, context, new int) {
-			s.SubmitPrompt(0, sim.Prompt{ID: id, Segments: []sim.Segment{{ID: uint64(context), Tokens: 3200}, {ID: 99, Tokens: new}},
-				Answer: sim.Segment{ID: 98, Tokens: 1}})
+		ask := func(id string, context, own int) {
+			s.SubmitPrompt(0, sim.Prompt{
+				ID: id, Segments: []sim.Segment{{ID: uint64(context), Tokens: 3200}, {ID: 99, Tokens: own}},
+				Answer: sim.Segment{ID: 98, Tokens: 1},
+			})
 		}
 		ask("loads", 0, 10)
 		ask("loads another", 1, 10)
@@ -287,8 +294,10 @@ func TestFill(t *testing.T) {
 		for range 10 {
 			s.Step()
 		}
-		s.SubmitPrompt(0, sim.Prompt{ID: "loads", Segments: []sim.Segment{{ID: 0, Tokens: 3200}, {ID: 72, Tokens: 10}},
-			Answer: sim.Segment{ID: 73, Tokens: 1}})
+		s.SubmitPrompt(0, sim.Prompt{
+			ID: "loads", Segments: []sim.Segment{{ID: 0, Tokens: 3200}, {ID: 72, Tokens: 10}},
+			Answer: sim.Segment{ID: 73, Tokens: 1},
+		})
 		for {
 			for _, x := range s.Step() {
 				if x.ID == "loads" {
@@ -322,7 +331,10 @@ func TestPrefetch(t *testing.T) {
 		s.Warm(sim.Prompt{Segments: []sim.Segment{{ID: 1, Tokens: 3200}}})
 		s.Warm(sim.Prompt{Segments: []sim.Segment{{ID: 2, Tokens: 1600}}}) // half of the first context goes to the disk
 		s.SubmitPrompt(0, sim.Prompt{ID: "first", Segments: []sim.Segment{{ID: 3, Tokens: 100}}, Answer: sim.Segment{ID: 4, Tokens: 40}})
-		s.SubmitPrompt(0, sim.Prompt{ID: "second", Segments: []sim.Segment{{ID: 1, Tokens: 3200}, {ID: 5, Tokens: 16}}, Answer: sim.Segment{ID: 6, Tokens: 1}})
+		s.SubmitPrompt(0, sim.Prompt{
+			ID: "second", Segments: []sim.Segment{{ID: 1, Tokens: 3200}, {ID: 5, Tokens: 16}},
+			Answer: sim.Segment{ID: 6, Tokens: 1},
+		})
 		done := drain(s)
 		got, waited := done[1], done[0].Done
 		// Six blocks of the first request took the place of as many of the context in the host's memory.
@@ -345,7 +357,10 @@ func TestMaxOvertaken(t *testing.T) {
 		StepCost: sim.StepCost{Step: 1e6},
 	})
 	ask := func(id string, at time.Duration, context, question uint64) {
-		s.SubmitPrompt(at, sim.Prompt{ID: id, Segments: []sim.Segment{{ID: context, Tokens: 320}, {ID: question, Tokens: 10}}, Answer: sim.Segment{Tokens: 1}})
+		s.SubmitPrompt(at, sim.Prompt{
+			ID: id, Segments: []sim.Segment{{ID: context, Tokens: 320}, {ID: question, Tokens: 10}},
+			Answer: sim.Segment{Tokens: 1},
+		})
 	}
 	ask("popular", 0, 1, 5)
 	drain(s)

@@ -189,7 +189,8 @@ func (s *Server) submit(at time.Duration, j *job) {
 	s.waiting = slices.Insert(s.waiting, i, j)
 }
 
-// Warm puts the full blocks of a prompt into the host's memory, as if an earlier run had left them there. Without such a tier it does nothing.
+// Warm puts the full blocks of a prompt into the host's memory, as if an earlier run had left them there. Without such a tier it does
+// nothing.
 func (s *Server) Warm(p Prompt) {
 	if len(s.cache.lower) == 0 {
 		return

@@ -60,9 +60,9 @@ func DMA(link float64, layers int) Copy {
 	return Copy{BytesPerSecond: link, Pieces: 2 * layers, Piece: dmaPiece}
 }
 
-// GPUAssisted copies with a kernel of so many thread blocks, each of which moves rate bytes a second, over a link with so many. The kernel also
-// converts between the engine's layout and one where blocks are contiguous (Strata, §4.2): small pieces cost nothing, but computing
-// becomes slower. More than 8 thread blocks count as 8.
+// GPUAssisted copies with a kernel of so many thread blocks, each of which moves rate bytes a second, over a link with so many. The
+// kernel also converts between the engine's layout and one where blocks are contiguous (Strata, §4.2): small pieces cost nothing, but
+// computing becomes slower. More than 8 thread blocks count as 8.
 func GPUAssisted(link, rate float64, threadBlocks int) Copy {
 	n := float64(min(threadBlocks, maxBlocks))
 	return Copy{BytesPerSecond: min(link, n*rate), Prefill: n * blockPrefill, Decode: n * blockDecode}

@@ -122,7 +122,8 @@ func TestPublish(t *testing.T) {
 // TestDeferredFirst: a deferred request is the next when what it waits for is there, before others that came earlier.
 func TestDeferredFirst(t *testing.T) {
 	s := sim.NewServer(sim.ServerOptions{
-		Options: sim.Options{CapacityTokens: 1 << 14}, StepCost: sim.StepCost{Step: 1e6}, BatchTokens: 320, Publish: 1, Order: sim.Order{Defer: true},
+		Options: sim.Options{CapacityTokens: 1 << 14}, StepCost: sim.StepCost{Step: 1e6}, BatchTokens: 320, Publish: 1,
+		Order: sim.Order{Defer: true},
 	})
 	for _, p := range []sim.Prompt{one("a", 1, 300, 20), one("bb", 2, 310, 10), one("ccc", 1, 300, 20), one("dddd", 4, 310, 10)} {
 		s.SubmitPrompt(0, p)

@@ -39,8 +39,10 @@ func TestContextsAreAsInThePaper(t *testing.T) {
 		in, out  float64
 		tolerant float64 // of 50 contexts the mean is less certain than of 105
 	}{
-		{"loogle", 2410, 21613, 15.60, 0.03}, {"narrativeqa", 1461, 54797, 13, 0.05},
-		{"reviewmt", 1092, 17708, 208.3, 0.03}, {"sharegpt", 0, 680.9, 260.9, 0.03},
+		{"loogle", 2410, 21613, 15.60, 0.03},
+		{"narrativeqa", 1461, 54797, 13, 0.05},
+		{"reviewmt", 1092, 17708, 208.3, 0.03},
+		{"sharegpt", 0, 680.9, 260.9, 0.03},
 	} {
 		in, out, n := 0.0, 0.0, 0
 		for seed := uint64(1); seed <= 4; seed++ {
@@ -74,13 +76,18 @@ func TestOrderDoesNoHarm(t *testing.T) {
 		capacity int // 0: the machine's
 		most     float64
 	}{
-		{"loogle", []float64{0.3, 1, 4}, 0, 0, 1.01}, {"narrativeqa", []float64{0.1, 0.5, 2}, 700, 0, 1.01},
-		{"reviewmt", []float64{0.05, 0.3, 1}, 0, 0, 1.01}, {"sharegpt", []float64{1, 10, 20}, 4000, 100_000, 1.02},
+		{"loogle", []float64{0.3, 1, 4}, 0, 0, 1.01},
+		{"narrativeqa", []float64{0.1, 0.5, 2}, 700, 0, 1.01},
+		{"reviewmt", []float64{0.05, 0.3, 1}, 0, 0, 1.01},
+		{"sharegpt", []float64{1, 10, 20}, 4000, 100_000, 1.02},
 	} {
 		for _, rate := range x.rates {
 			var fifo, strata time.Duration
 			for seed := uint64(1); seed <= 2; seed++ {
-				job := load.ContextsJob{Contexts: contextsOf(t, x.name).Of(x.queries), Arrivals: load.Arrivals{Kind: load.Poisson, Rate: rate}, InFlight: 128, Seed: seed}
+				job := load.ContextsJob{
+					Contexts: contextsOf(t, x.name).Of(x.queries), Arrivals: load.Arrivals{Kind: load.Poisson, Rate: rate},
+					InFlight: 128, Seed: seed,
+				}
 				a, b := side(t, load.GPU, "fifo"), side(t, load.GPU, "strata")
 				a.Capacity, b.Capacity = x.capacity, x.capacity
 				fifo += contexts(t, job, a).MeanTTFT()
@@ -139,7 +146,8 @@ func TestStrataDirections(t *testing.T) {
 
 // TestInFlight: no more requests are under way than may be, and the others count from when they were due.
 func TestInFlight(t *testing.T) {
-	run := contexts(t, load.ContextsJob{Contexts: contextsOf(t, "loogle").Of(100), Arrivals: load.Arrivals{Kind: load.Poisson, Rate: 1e3}, InFlight: 5},
+	many := load.Arrivals{Kind: load.Poisson, Rate: 1e3}
+	run := contexts(t, load.ContextsJob{Contexts: contextsOf(t, "loogle").Of(100), Arrivals: many, InFlight: 5},
 		side(t, load.NoTiers, "fifo"))
 	if run.Peak != 5 || len(run.Sent) != 100 {
 		t.Errorf("%d of %d requests under way at a time", run.Peak, len(run.Sent))
@@ -172,7 +180,8 @@ func TestTiersOnTraces(t *testing.T) {
 			return testkit.Must(job.Simulate(context.Background(), server))(t)
 		}
 		none, fifo, strata := run(side(t, load.NoTiers, "fifo")), run(side(t, load.GPU, "fifo")), run(side(t, load.GPU, "strata"))
-		t.Logf("%s: hit ratio %.3f, %.3f with tiers; mean TTFT %v, %v, %v with Strata's order", name, none.HitRatio(), fifo.HitRatio(), none.MeanTTFT(),
+		t.Logf("%s: hit ratio %.3f, %.3f with tiers; mean TTFT %v, %v, %v with Strata's order", name, none.HitRatio(),
+			fifo.HitRatio(), none.MeanTTFT(),
 			fifo.MeanTTFT(), strata.MeanTTFT())
 		if fifo.HitRatio() < none.HitRatio()+0.02 || fifo.MeanTTFT() > none.MeanTTFT() {
 			t.Errorf("%s: tiers do not help", name)
@@ -190,7 +199,10 @@ func TestDiskLayout(t *testing.T) {
 	model.CapacityTokens = 200_000
 	ahead := func(c load.Copying) int {
 		server := testkit.Must(model.ServerOf(load.Setup{Copying: c, Page: 32}, nil))(t)
-		job := load.ContextsJob{Contexts: contextsOf(t, "loogle").Of(400), Arrivals: load.Arrivals{Kind: load.Poisson, Rate: 1}, InFlight: 128, Seed: 1}
+		job := load.ContextsJob{
+			Contexts: contextsOf(t, "loogle").Of(400), Arrivals: load.Arrivals{Kind: load.Poisson, Rate: 1},
+			InFlight: 128, Seed: 1,
+		}
 		return testkit.Must(job.Simulate(context.Background(), server))(t).Transfers.Ahead
 	}
 	if pages, layers := ahead(load.GPU), ahead(load.DMA); layers == 0 || pages < 2*layers {

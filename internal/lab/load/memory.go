@@ -25,13 +25,13 @@ type Copying string
 const (
 	NoTiers Copying = "none" // not at all: what is evicted is gone
 	DMA     Copying = "dma"  // a command for each piece of a page; layer by layer in all places
-	GPU     Copying = "gpu"  // a kernel of two thread blocks, and of one on the way back; pages in one piece outside of the engine (Strata, §4.2)
+	GPU     Copying = "gpu"  // a kernel of two thread blocks, of one on the way back; pages in one piece elsewhere (Strata, §4.2)
 )
 
 func (m *Memory) check() error {
 	if min(m.HostTokens, m.TokenBytes, m.Layers) < 1 || m.DiskTokens < 0 {
-		return fmt.Errorf("memory: host_tokens %d, token_bytes %d, layers %d: want at least 1; disk_tokens %d: at least 0", m.HostTokens, m.TokenBytes,
-			m.Layers, m.DiskTokens)
+		return fmt.Errorf("memory: host_tokens %d, token_bytes %d, layers %d: want at least 1; disk_tokens %d: at least 0",
+			m.HostTokens, m.TokenBytes, m.Layers, m.DiskTokens)
 	}
 	for _, x := range []struct {
 		name  string
@@ -127,7 +127,8 @@ func machine(name string, m shape, gpus, rate, size, host, link, block float64) 
 			Step: m.params * 2 / read, Prefill: 2 * m.params / speed, PrefillContext: 4 * float64(m.hidden*m.layers) / speed,
 			DecodeContext: float64(tokenBytes) / read,
 		},
-		BatchTokens: sim.DefaultBatchTokens, MaxRunning: sim.DefaultMaxRunning, BlockTokens: sim.DefaultBlockTokens, Publish: 2, PrefillFirst: true,
+		BatchTokens: sim.DefaultBatchTokens, MaxRunning: sim.DefaultMaxRunning, BlockTokens: sim.DefaultBlockTokens, Publish: 2,
+		PrefillFirst:   true,
 		CapacityTokens: int((gpus*size*used - m.params*2) / float64(tokenBytes)),
 		Memory: &Memory{
 			HostTokens: int(host) / tokenBytes, TokenBytes: tokenBytes, Layers: m.layers, Link: gpus * link, BlockRate: gpus * block,

@@ -55,15 +55,19 @@ func H100() EngineModel {
 			DecodeContext: 64 * 8 * 128 * 2 * 2 / (4 * 3.35e12) * 1e9,
 		},
 		BatchTokens: sim.DefaultBatchTokens, MaxRunning: sim.DefaultMaxRunning, BlockTokens: sim.DefaultBlockTokens,
-		Memory: &Memory{HostTokens: int(terabyte) / (64 * 8 * 128 * 2 * 2), TokenBytes: 64 * 8 * 128 * 2 * 2, Layers: 64, Link: 4 * pcie5, BlockRate: 4 * pcieBlock},
+		Memory: &Memory{
+			HostTokens: int(terabyte) / (64 * 8 * 128 * 2 * 2), TokenBytes: 64 * 8 * 128 * 2 * 2, Layers: 64,
+			Link: 4 * pcie5, BlockRate: 4 * pcieBlock,
+		},
 	}
 }
 
 // ModelNames returns the names that [ReadModel] knows.
 func ModelNames() []string {
-	var names []string
-	for _, m := range presets() {
-		names = append(names, m.Name)
+	all := presets()
+	names := make([]string, len(all))
+	for i, m := range all {
+		names[i] = m.Name
 	}
 	return names
 }
@@ -140,7 +144,8 @@ func (m EngineModel) ServerOf(s Setup, reply func(engines.Request) string) (*sim
 	}
 	o := sim.ServerOptions{
 		Options:     sim.Options{CapacityTokens: cmp.Or(s.Capacity, m.CapacityTokens), BlockTokens: cmp.Or(s.Page, m.BlockTokens), Reply: reply},
-		BatchTokens: m.BatchTokens, MaxRunning: m.MaxRunning, StepCost: m.Cost, Publish: m.Publish, PrefillFirst: m.PrefillFirst, Order: s.Order, Tiers: tiers,
+		BatchTokens: m.BatchTokens, MaxRunning: m.MaxRunning, StepCost: m.Cost, Publish: m.Publish, PrefillFirst: m.PrefillFirst,
+		Order: s.Order, Tiers: tiers,
 	}
 	if o.CapacityTokens == 0 && s.Copying != NoTiers && s.Copying != "" {
 		return nil, fmt.Errorf("tiers %s: the cache is unlimited, so nothing is evicted", s.Copying)
