@@ -166,8 +166,16 @@ func (g *Gate) holds(w *waiter) bool {
 	if beyond < g.need {
 		return false
 	}
-	// Answers are waited for one after the other. That must not take longer than the work that it saves.
+	// Answers are waited for one after the other. That must not take longer than the work that it saves, nor, with the prefill
+	// before it, longer than a request may be held: it would wait in vain.
 	ahead := g.ahead(w, chain[free+g.need-1])
+	wait := g.pace * float64(beyond)
+	if slots > 0 {
+		wait += float64(ahead+1) * g.answer
+	}
+	if wait > g.opt.Longest.Seconds() {
+		return false
+	}
 	return slots == 0 || g.pace == 0 || float64(ahead+1)*g.answer <= g.work(beyond, ahead+1)
 }
 

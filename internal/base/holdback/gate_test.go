@@ -123,6 +123,16 @@ func TestWhoWaits(t *testing.T) {
 		{"computed before", []time.Duration{0, 5 * second}, []time.Duration{0, 5 * second}, []run{leader, later(5*second, shared, "b")}},
 		{"the leader fails", []time.Duration{0, 2 * second}, []time.Duration{0, 2 * second}, []run{failing, later(second, shared)}},
 		{"the leader hangs", []time.Duration{0, 11 * second}, []time.Duration{0, 11 * second}, []run{endless, later(second, shared)}},
+		{
+			"prompts are known to take longer than the bound",
+			[]time.Duration{0, 30 * second, 31 * second},
+			[]time.Duration{0, 30 * second, 31 * second},
+			[]run{
+				{first: 20 * second, prompt: prompt(text("other", 2100))},
+				{at: 30 * second, first: 20 * second, prompt: prompt(shared, text("a", 100))},
+				later(31*second, shared, "b"),
+			},
+		},
 		{"gone", []time.Duration{0, -1}, []time.Duration{0, -1}, []run{leader, gone}},
 	} {
 		for kind, want := range map[string][]time.Duration{"paged": c.paged, "slots": c.slots} {
