@@ -17,7 +17,7 @@ import (
 type HoldOptions struct {
 	// Tokens is how many tokens of a prompt another request must be computing; about, as they are estimated at four bytes each. 0: 100.
 	Tokens int
-	// Longest bounds how long a request is held; 0: 10 s; negative: none is held.
+	// Longest bounds how long a request is held; 0: a minute; negative: none is held.
 	Longest time.Duration
 	// All holds requests also before engines that are not [Unshared], until the first piece of the other's answer. It is for engines
 	// with a paged cache that compute the same prefix twice. vLLM, SGLang and the local engine share or wait themselves.

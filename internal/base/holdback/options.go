@@ -10,9 +10,9 @@ const (
 	// DefaultTokens is Strata's (section 4.3.1). A prefill of 100 tokens takes about as long as a few decoding steps: for less,
 	// waiting gains nothing.
 	DefaultTokens = 100
-	// DefaultLongest is more than a prefill of some thousand tokens takes on most machines, and no more than the time after which
-	// people think that a program hangs.
-	DefaultLongest = 10 * time.Second
+	// DefaultLongest is more than a prefill of some thousand tokens takes on one core, where waiting saves most. It matters where the other
+	// request hangs, or before anything was measured: see [Gate].
+	DefaultLongest = time.Minute
 )
 
 // Bounds of a Gate: prefixes known, some 100 bytes each, and requests held at a time. Beyond the latter nothing is held.
