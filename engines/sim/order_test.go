@@ -316,6 +316,37 @@ func TestFill(t *testing.T) {
 	}
 }
 
+// TestFillFits: decoding does not begin where a step of it takes longer than loading leaves the engine idle: the prompt would wait for it.
+func TestFillFits(t *testing.T) {
+	first := func(o sim.Order) time.Duration {
+		s := sim.NewServer(sim.ServerOptions{
+			Options: sim.Options{CapacityTokens: 1 << 14}, Order: o, PrefillFirst: true, Publish: 1,
+			StepCost: sim.StepCost{Prefill: 1e5, Decode: 5e6}, // 1 ms for ten tokens, 5 ms for a step of decoding
+			Tiers: sim.Tiers{
+				Host:       sim.Tier{CapacityTokens: 1 << 14, Load: sim.Copy{BytesPerSecond: 1e6}}, // 3.2 ms
+				TokenBytes: 1, Layers: 1000,
+			},
+		})
+		s.Warm(sim.Prompt{Segments: []sim.Segment{{ID: 1, Tokens: 3200}}})
+		s.SubmitPrompt(0, sim.Prompt{ID: "writes", Segments: []sim.Segment{{ID: 2, Tokens: 20}}, Answer: sim.Segment{ID: 3, Tokens: 50}})
+		for range 6 {
+			s.Step()
+		}
+		s.SubmitPrompt(0, sim.Prompt{
+			ID: "loads", Segments: []sim.Segment{{ID: 1, Tokens: 3200}, {ID: 4, Tokens: 10}}, Answer: sim.Segment{ID: 5, Tokens: 1},
+		})
+		for _, x := range drain(s) {
+			if x.ID == "loads" {
+				return x.First - x.At
+			}
+		}
+		return 0
+	}
+	if plain, filled := first(sim.Order{}), first(sim.Order{Fill: true}); plain == 0 || filled != plain {
+		t.Errorf("the first token came after %v, %v without", filled, plain)
+	}
+}
+
 // TestPrefetch: while a request waits, its context is read from the disk; what is not there when it is admitted is computed. Without prefetch
 // the step that admits it waits for all of it.
 func TestPrefetch(t *testing.T) {

@@ -321,7 +321,7 @@ func (s *Server) begin() {
 	blockBytes := s.cache.blockTokens * s.options.Tiers.TokenBytes
 	load := s.options.Tiers.load(m, blockBytes)
 	s.cache.moves.Load += time.Duration(load)
-	if s.options.Order.Fill && load > float64(s.options.StepCost.Duration(w)) && s.wait(&alone, others, load) {
+	if s.options.Order.Fill && load > 0 && s.wait(&alone, w, others, load) {
 		w = alone
 	}
 	s.start(w, load, s.options.Tiers.Host.Store.nanos(m.stored, blockBytes))
@@ -347,26 +347,33 @@ func (s *Server) admitAll(w *Work, budget int) {
 	}
 }
 
-// wait takes the requests out of the step that were admitted behind the first others ones, and has running requests decode while what
-// they need is loaded. It returns false if none decodes.
-func (s *Server) wait(alone *Work, others int, load float64) bool {
+// wait takes the requests out of a step with the work w that were admitted behind the first others ones, and has running requests decode
+// while what they need is loaded. It returns false, and changes nothing, if none decodes, or if a step of it takes longer than
+// loading leaves the engine idle.
+func (s *Server) wait(alone *Work, w Work, others int, load float64) bool {
 	admitted := slices.Clone(s.batch[others:])
 	s.batch = s.batch[:others]
 	for _, j := range admitted {
 		j.loading = true
 	}
-	if s.options.PrefillFirst && alone.PrefillTokens == 0 {
-		s.decode(alone, s.options.BatchTokens)
+	decoding := *alone
+	if s.options.PrefillFirst && decoding.PrefillTokens == 0 {
+		s.decode(&decoding, s.options.BatchTokens)
 	}
-	if alone.Decodes == 0 {
+	if !s.fits(decoding, w, load) {
 		for _, j := range admitted {
 			j.loading = false
 		}
 		s.batch = append(s.batch[:others], admitted...)
 		return false
 	}
-	s.loading, s.loaded = admitted, s.now+time.Duration(load)
+	*alone, s.loading, s.loaded = decoding, admitted, s.now+time.Duration(load)
 	return true
+}
+
+// fits reports whether a step of decoding fits into the time that the step with is idle for, if it begins now and loading takes so long.
+func (s *Server) fits(decoding, with Work, load float64) bool {
+	return decoding.Decodes > 0 && load >= float64(s.options.StepCost.Duration(with)+s.options.StepCost.Duration(decoding))
 }
 
 // goOnLoading goes on with a step while a batch is being loaded, or with the batch when that is nearly there.
@@ -380,7 +387,7 @@ func (s *Server) goOnLoading(w Work) {
 		s.decode(&w, s.options.BatchTokens)
 	}
 	left := float64(max(0, s.loaded-s.now))
-	if w.Decodes == 0 || left <= float64(s.options.StepCost.Duration(with)) {
+	if !s.fits(w, with, left) {
 		for _, j := range s.loading {
 			j.loading = false
 		}
