@@ -33,6 +33,7 @@ func contextsOf(t *testing.T, name string) load.Contexts {
 
 // TestContextsAreAsInThePaper: the lengths are those of Strata's Table 1, and most of what long prompts hold was sent before.
 func TestContextsAreAsInThePaper(t *testing.T) {
+	testkit.NotUnderRace(t)
 	for _, x := range []struct {
 		name     string
 		queries  int
@@ -66,6 +67,7 @@ func TestContextsAreAsInThePaper(t *testing.T) {
 // TestOrderDoesNoHarm: with Strata's order the mean time to the first token is not above that of first come, first served, on any workload and
 // at any rate from idle to overload: 1 % is allowed, 2 % with short contexts.
 func TestOrderDoesNoHarm(t *testing.T) {
+	testkit.NotUnderRace(t)
 	if testing.Short() {
 		t.Skip("takes 20 s")
 	}
@@ -108,6 +110,7 @@ func TestOrderDoesNoHarm(t *testing.T) {
 
 // TestStrataDirections: what Strata's figures 9 to 11 show at peak throughput holds in the model, too.
 func TestStrataDirections(t *testing.T) {
+	testkit.NotUnderRace(t)
 	if testing.Short() {
 		t.Skip("takes 20 s")
 	}
@@ -200,6 +203,7 @@ func TestTiersOnTraces(t *testing.T) {
 
 // TestDiskLayout: pages that lie in one piece are read up to 4 times as fast from a disk (Strata, §5.3.4), and fast enough to be worth it.
 func TestDiskLayout(t *testing.T) {
+	testkit.NotUnderRace(t)
 	model := testkit.Must(load.ReadModel("h200-llama-3.1-8b"))(t)
 	model.Memory.HostTokens, model.Memory.DiskTokens, model.Memory.DiskRate = 400_000, 10_000_000, 3.5e9
 	model.CapacityTokens = 200_000
