@@ -79,6 +79,7 @@ func TestReplayTiersRefused(t *testing.T) {
 		`--policy [best]: not with --workload`: {"--policy", "best"},
 		`engine model cpu-tiny says nothing`:   {"--engine-model", "cpu-tiny", "--capacity", "100000", "--tiers", "gpu"},
 		`the cache is unlimited`:               {"--engine-model", "h100", "--tiers", "dma"},
+		`block_tokens -1: want at least 0`:     {"--engine-model", file("block.json", `{`+cost+`"block_tokens":-1}`)},
 		`publish 3: want 0, 1 or 2`:            {"--engine-model", file("publish.json", `{`+cost+`"publish":3}`)},
 		`memory: link 0: want bytes a second`:  {"--engine-model", file("link.json", `{`+cost+`"memory":{"host_tokens":1,"token_bytes":1,"layers":1}}`)},
 		`memory: host_tokens 0`:                {"--engine-model", file("host.json", `{`+cost+`"memory":{"token_bytes":1,"layers":1,"link":1}}`)},

@@ -103,6 +103,16 @@ func (m *EngineModel) check() error {
 	if min(c.Step, c.Prefill, c.PrefillContext, c.Decode, c.DecodeContext, c.Arrival, c.ArrivalToken) < 0 || c == (sim.StepCost{}) {
 		return errors.New("the cost must not be negative, nor 0 altogether")
 	}
+	for _, x := range []struct {
+		name  string
+		value int
+	}{
+		{"batch_tokens", m.BatchTokens}, {"max_running", m.MaxRunning}, {"block_tokens", m.BlockTokens}, {"capacity_tokens", m.CapacityTokens},
+	} {
+		if x.value < 0 {
+			return fmt.Errorf("%s %d: want at least 0", x.name, x.value)
+		}
+	}
 	if m.Publish < 0 || m.Publish > 2 {
 		return fmt.Errorf("publish %d: want 0, 1 or 2", m.Publish)
 	}
