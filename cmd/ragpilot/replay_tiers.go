@@ -47,6 +47,9 @@ func (f *tierFlags) check(flags *pflag.FlagSet) error {
 	if err := checkLimits(limited{"page", f.page, 0}, limited{"in-flight", f.inFlight, 0}); err != nil {
 		return err
 	}
+	if len(f.tiers) == 0 || len(f.orders) == 0 {
+		return fmt.Errorf("--tiers %q, --order %q: want at least one of each", f.tiers, f.orders)
+	}
 	for _, tiers := range f.tiers {
 		switch load.Copying(tiers) {
 		case load.NoTiers, load.DMA, load.GPU:

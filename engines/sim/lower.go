@@ -146,7 +146,7 @@ func (c *cache) demote(n int32) {
 		c.tracker.evicted(&c.index, n)
 		return
 	}
-	if !c.lower[0].has(n) {
+	if c.level(n) > len(c.lower) { // in none of them
 		c.step.back++
 		c.moves.Stored += c.blockTokens
 	}
@@ -205,11 +205,11 @@ func (c *cache) keep(p *prompt, from, to int) {
 }
 
 // fetch reads blocks of a waiting prompt from the disk into the host's memory for left nanoseconds, each of which takes blockTime. It
-// returns the rest of the time, 0 if the prompt has more to read.
-func (c *cache) fetch(p *prompt, left, blockTime float64) float64 {
+// returns the rest of the time, and whether the prompt has more to read.
+func (c *cache) fetch(p *prompt, left, blockTime float64) (rest float64, more bool) {
 	reach := c.levels(p)
 	if reach[1] == reach[2] || left < blockTime {
-		return left
+		return left, reach[1] < reach[2]
 	}
 	for i := reach[1] - 1; i >= 0; i-- { // what is read takes the place of other prompts' blocks, not of this one's
 		if n := c.index.at[p.chain.keys[i]]; c.lower[0].has(n) {
@@ -222,7 +222,7 @@ func (c *cache) fetch(p *prompt, left, blockTime float64) float64 {
 			break // what the host gave up for it took its place on the disk
 		}
 		if left < blockTime {
-			return 0
+			return left, true
 		}
 		c.lower[0].useBefore(n, c.index.nodes[n].parent)
 		if c.shrink(0); !c.lower[0].has(n) {
@@ -232,5 +232,5 @@ func (c *cache) fetch(p *prompt, left, blockTime float64) float64 {
 		left -= blockTime
 		c.moves.Ahead += c.blockTokens
 	}
-	return left
+	return left, false
 }

@@ -441,6 +441,9 @@ func (s *Server) publish() {
 // arrive moves requests into the queue that have arrived.
 func (s *Server) arrive() {
 	n := 0
+	if len(s.queue) == 0 && len(s.waiting) > 0 { // until now there was nothing to read ahead
+		s.fetched, s.rest = max(s.fetched, min(s.now, s.waiting[0].served.Queued)), 0
+	}
 	for ; n < len(s.waiting) && s.waiting[n].served.Queued <= s.now; n++ {
 		j := s.waiting[n]
 		j.number, j.queued = s.arrived, true
@@ -460,12 +463,10 @@ func (s *Server) fetch() {
 	s.fetched, s.rest = s.now, 0
 	blockTime := t.Disk.Load.nanos(1, s.cache.blockTokens*t.TokenBytes)
 	for _, j := range s.queue[:min(len(s.queue), window)] {
-		if left < blockTime {
+		var more bool
+		if left, more = s.cache.fetch(&j.prompt, left, blockTime); more {
+			s.rest = left // of the next block
 			break
-		}
-		before := left
-		if left = s.cache.fetch(&j.prompt, left, blockTime); left < blockTime && before >= blockTime {
-			s.rest = left
 		}
 	}
 }

@@ -88,8 +88,8 @@ func (s *slots) run(ctx context.Context) {
 		case err == nil:
 			s.known.Store(int64(info.Slots))
 			return
-		case status != nil && status.Code == http.StatusServiceUnavailable: // it loads its model
-		case !errors.Is(err, engines.ErrUnreachable):
+		case status != nil && status.Code >= http.StatusInternalServerError: // it loads its model, or a proxy waits for it
+		case !errors.Is(err, engines.ErrUnreachable) && !errors.Is(err, engines.ErrInterrupted):
 			return
 		}
 		select {

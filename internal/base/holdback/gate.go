@@ -163,12 +163,12 @@ func (g *Gate) holds(w *waiter) bool {
 		free = max(free, w.pass.prompt.Found/pieceTokens)
 	}
 	beyond := under - free
-	if beyond < g.need {
+	if beyond < g.need || slots > 0 && 10*under <= len(chain) { // llama.cpp takes a slot that has more than a tenth of a prompt
 		return false
 	}
 	// Answers are waited for one after the other. That must not take longer than the work that it saves, nor, with the prefill
 	// before it, longer than a request may be held: it would wait in vain.
-	ahead := g.ahead(w, chain[free+g.need-1])
+	ahead := g.ahead(w, free+g.need-1)
 	wait := g.pace * float64(beyond)
 	if slots > 0 {
 		wait += float64(ahead+1) * g.answer
@@ -176,16 +176,16 @@ func (g *Gate) holds(w *waiter) bool {
 	if wait > g.opt.Longest.Seconds() {
 		return false
 	}
-	return slots == 0 || g.pace == 0 || float64(ahead+1)*g.answer <= g.work(beyond, ahead+1)
+	return slots == 0 || g.pace == 0 && g.answer == 0 || float64(ahead+1)*g.answer <= g.work(beyond, ahead+1)
 }
 
-// ahead counts the requests held before w that wait for the same prefix. g.mu is held.
-func (g *Gate) ahead(w *waiter, prefix uint64) (n int) {
+// ahead counts the requests held before w whose prompts are the same up to the piece at. g.mu is held.
+func (g *Gate) ahead(w *waiter, at int) (n int) {
 	for _, other := range g.held {
 		if other == w {
 			break
 		}
-		if slices.Contains(other.pass.prompt.Chain, prefix) {
+		if c := other.pass.prompt.Chain; at < len(c) && c[at] == w.pass.prompt.Chain[at] {
 			n++
 		}
 	}

@@ -199,6 +199,7 @@ func TestCacheHasLostIt(t *testing.T) {
 			}
 			a := enter()
 			b := enter() // late
+			a.First()
 			a.Done(true, -1)
 			b.Done(true, -1)
 			enter().Done(true, cached) // two copies, as far as is known
@@ -412,6 +413,33 @@ func TestGoneWhenLetGo(t *testing.T) {
 			}
 			if s := g.Stats(); s.Held > 1 {
 				t.Fatalf("another request was held: %+v", s)
+			}
+		}
+	})
+}
+
+// Answers that come in one piece do not say what computing the prompt took. Once one has ended, in front of slots none is held.
+func TestAnswersInOnePiece(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := newGate(t, holdback.Options{Slots: slots(4)})
+		for burst, want := range []time.Duration{60 * second, 30 * second, 30 * second} {
+			start, ends := time.Now(), make(chan struct{})
+			for i := range 4 {
+				go func() {
+					pass, err := g.Enter(t.Context(), prompt(text(fmt.Sprint("burst ", burst), 2000), fmt.Sprint(i)))
+					if err != nil {
+						t.Error(err)
+					}
+					time.Sleep(30 * second)
+					pass.Done(true, -1)
+					ends <- struct{}{}
+				}()
+			}
+			for range 4 {
+				<-ends
+			}
+			if got := time.Since(start); got != want {
+				t.Errorf("burst %d took %v, want %v", burst, got, want)
 			}
 		}
 	})

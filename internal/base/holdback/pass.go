@@ -88,6 +88,8 @@ func (p *Pass) Done(computed bool, cached int) {
 	if !p.begun.IsZero() {
 		mean(&g.answer, time.Since(p.begun).Seconds())
 		computed = true
+	} else if computed { // it came in one piece: what it saved is not known, but how long others waited
+		mean(&g.answer, time.Since(p.sent).Seconds())
 	}
 	p.settle(computed)
 	if computed && cached >= 0 {

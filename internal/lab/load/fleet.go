@@ -209,6 +209,9 @@ func (v *virtual) loop(ctx context.Context) error {
 				return err
 			}
 		case working:
+			if err := ctx.Err(); err != nil {
+				return err
+			}
 			for _, s := range v.to.step() {
 				v.answered(s)
 				if err := v.sendHeld(s.Done); err != nil {

@@ -33,13 +33,16 @@ func (m *Memory) check() error {
 		return fmt.Errorf("memory: host_tokens %d, token_bytes %d, layers %d: want at least 1; disk_tokens %d: at least 0",
 			m.HostTokens, m.TokenBytes, m.Layers, m.DiskTokens)
 	}
+	if m.Layers > 1e6 || m.TokenBytes > 1<<30 {
+		return fmt.Errorf("memory: layers %d: want at most a million; token_bytes %d: at most 1 GiB", m.Layers, m.TokenBytes)
+	}
 	for _, x := range []struct {
 		name  string
 		value float64
 		none  bool // may be 0
 	}{{"link", m.Link, false}, {"block_rate", m.BlockRate, false}, {"disk_rate", m.DiskRate, m.DiskTokens == 0}} {
-		if math.IsNaN(x.value) || math.IsInf(x.value, 0) || x.value < 0 || x.value == 0 && !x.none {
-			return fmt.Errorf("memory: %s %v: want bytes a second above 0", x.name, x.value)
+		if math.IsNaN(x.value) || math.IsInf(x.value, 0) || x.value < 0 || x.value < 1 && !x.none {
+			return fmt.Errorf("memory: %s %v: want at least 1 byte a second", x.name, x.value)
 		}
 	}
 	return nil
