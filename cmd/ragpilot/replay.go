@@ -55,7 +55,8 @@ simulator's cache goes on in its host's memory, and --order says which waiting r
 		fmt.Sprintf("`POLICIES` to compare: %v", contextpilot.PolicyNames()))
 	flags.BoolVar(&f.offline, "offline", false, "plan all requests together")
 	flags.BoolVar(&f.json, "json", false, "one JSON line per policy instead of a table")
-	flags.StringVar(&f.capacity, "capacity", "unlimited", "simulator's cache: `TOKENS`, or a share of the trace such as 20%")
+	flags.StringVar(&f.capacity, "capacity", "unlimited",
+		"simulator's cache: `TOKENS`, or a share of the trace such as 20%; unlimited: what the engine model says, if it does")
 	return cmd
 }
 

@@ -71,8 +71,8 @@ func TestReplayTiersRefused(t *testing.T) {
 	for want, args := range map[string][]string{
 		`--order "lifo"`:                       {"--order", "lifo"},
 		`--tiers "ssd"`:                        {"--tiers", "gpu,ssd"},
-		`--tiers []`:  {"--tiers", ""},
-		`layers 2000000`: {"--engine-model", file("layers.json", `{`+cost+`"memory":{"host_tokens":1,"token_bytes":1,"layers":2000000,"link":1,"block_rate":1}}`)},
+		`--tiers []`:                           {"--tiers", ""},
+		`layers 2000000`:                       {"--engine-model", file("layers.json", `{`+cost+`"memory":{"host_tokens":1,"token_bytes":1,"layers":2000000,"link":1,"block_rate":1}}`)},
 		`--page -1`:                            {"--page", "-1"},
 		`--in-flight -1`:                       {"--in-flight", "-1"},
 		`--workload "novels"`:                  {"--workload", "novels"},
@@ -83,7 +83,7 @@ func TestReplayTiersRefused(t *testing.T) {
 		`the cache is unlimited`:               {"--engine-model", "h100", "--tiers", "dma"},
 		`block_tokens -1: want at least 0`:     {"--engine-model", file("block.json", `{`+cost+`"block_tokens":-1}`)},
 		`publish 3: want 0, 1 or 2`:            {"--engine-model", file("publish.json", `{`+cost+`"publish":3}`)},
-		`memory: link 0: want at least 1 byte`:  {"--engine-model", file("link.json", `{`+cost+`"memory":{"host_tokens":1,"token_bytes":1,"layers":1}}`)},
+		`memory: link 0: want at least 1 byte`: {"--engine-model", file("link.json", `{`+cost+`"memory":{"host_tokens":1,"token_bytes":1,"layers":1}}`)},
 		`memory: host_tokens 0`:                {"--engine-model", file("host.json", `{`+cost+`"memory":{"token_bytes":1,"layers":1,"link":1}}`)},
 		`only on the simulator`:                {"--engine", "http://127.0.0.1:1", "--model", "m"},
 	} {
