@@ -171,7 +171,6 @@ func (t *Transport) exchange(c *conn, req *http.Request) (*http.Response, error)
 	return resp, nil
 }
 
-// conn returns a connection that was kept, or a new one.
 // fresh is the key of a context whose requests are sent over new connections.
 type fresh struct{}
 
@@ -179,6 +178,7 @@ type fresh struct{}
 // answer has ended: llama-server closes a connection after a streamed answer without saying so, and the request would meet that.
 func WithFresh(ctx context.Context) context.Context { return context.WithValue(ctx, fresh{}, true) }
 
+// conn returns a connection that was kept, or a new one.
 func (t *Transport) conn(ctx context.Context, address string) (*conn, error) {
 	if ctx.Value(fresh{}) == nil {
 		if c := t.pool.take(address); c != nil {

@@ -206,7 +206,7 @@ func (x *exchange) report(u usage, err error) Report {
 		ID: cmp.Or(x.id, newID()), At: x.began, Tenant: x.tenant, Path: x.r.URL.Path, Session: x.session, Model: x.model,
 		Planned: x.mode.planned(), HeldOut: x.mode.heldOut(), Carried: x.mode.carried(), Scope: x.turn.Scope, Share: x.share,
 		Shadow: x.mode.shadow(), Failed: err != nil,
-		TTFT: x.first, Planning: x.sent.Sub(x.began), Total: x.p.opt.Now().Sub(x.began),
+		TTFT: x.first, Planning: x.ready.Sub(x.began), Total: x.p.opt.Now().Sub(x.began),
 		Prompt: u.whole(), Cached: u.cached, Predicted: -1, Usage: u.counts(),
 		Documents: x.turn.Found, LeftOut: x.result.Deduplicated, Replaced: x.turn.Replaced, CharsSaved: x.result.CharsSaved,
 	}

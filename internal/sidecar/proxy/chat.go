@@ -33,6 +33,7 @@ func (p *Proxy) chat(d dialect) http.HandlerFunc {
 			x.abandon(err)
 			return
 		}
+		x.ready = p.opt.Now()
 		if err := x.hold(); err != nil {
 			x.abandon(err)
 			return
@@ -42,7 +43,6 @@ func (p *Proxy) chat(d dialect) http.HandlerFunc {
 		}
 		x.follow(true)
 		x.leave("")
-		x.sent = p.opt.Now()
 		x.forward("Backend error", func(resp *http.Response) func(usage) {
 			x.setResult(resp.Header)
 			if p.opt.Provider == nil || resp.StatusCode >= 300 {
@@ -56,7 +56,7 @@ func (p *Proxy) chat(d dialect) http.HandlerFunc {
 // abandon answers a client that has left before anything was sent for it.
 func (x *exchange) abandon(err error) {
 	x.leave("client gone")
-	x.sent = x.p.opt.Now()
+	x.ready = x.p.opt.Now()
 	x.end(unknown, err)
 	writeError(x.w, statusGone, "The client has gone")
 }

@@ -45,7 +45,7 @@ func (p *Proxy) completions(w http.ResponseWriter, r *http.Request) {
 	}
 	x.leave("")
 	x.follow(true)
-	x.sent = x.began // nothing was planned
+	x.ready = x.began // nothing was planned
 	x.forward(unreachableEngine, func(resp *http.Response) func(usage) {
 		show := func(u usage) {
 			if resp.StatusCode == http.StatusOK {

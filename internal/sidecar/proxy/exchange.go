@@ -46,7 +46,7 @@ type sending struct {
 	send      []byte      // as it goes
 	header    http.Header // in place of the client's, where set
 	would     []byte      // in shadow mode what would have been sent, if texts are kept
-	sent      time.Time
+	ready     time.Time   // planned; from then on it may be held
 	cache     cloudcache.Handle
 	followed  Followed       // nil: it is not followed in the engine's cache
 	pass      *holdback.Pass // nil: it was not looked at whether to hold it

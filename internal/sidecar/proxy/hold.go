@@ -10,9 +10,12 @@ import (
 )
 
 // hold waits while another request computes the beginning of this one, see [Options.Hold]. An error is the context's: the client has
-// left, and nothing was sent.
+// left, and nothing was sent. Requests that are switched off, held out to compare with, or in shadow mode go on as if the sidecar were not there.
 func (x *exchange) hold() (err error) {
-	if x.p.opt.Hold == nil || !x.p.opt.Hold.On() {
+	if x.p.opt.Hold == nil || !x.p.opt.Hold.On() || x.control.off || x.mode.asCame() {
+		return nil
+	}
+	if inShadow, _ := x.p.opt.Live(); inShadow {
 		return nil
 	}
 	x.enter("hold")
@@ -33,10 +36,10 @@ var promptMembers = []string{"system", "instructions", "prompt", "messages", "in
 var kindMembers = []string{"model", "tools", "tool_choice", "chat_template", "chat_template_kwargs", "cache_salt", "lora", "id_slot"}
 
 // chainOf names the beginnings of a body's prompt. Tenants have nothing in common: none may learn of another one's prompt by the time
-// that its own takes. A body that is not understood has no chain.
+// that its own takes. A body that is not understood, or whose prompt the engine must not look for in its cache, has no chain.
 func chainOf(tenant string, body []byte) []uint64 {
 	root := gjson.ParseBytes(body)
-	if !root.IsObject() {
+	if !root.IsObject() || root.Get("cache_prompt").Type == gjson.False {
 		return nil
 	}
 	members := map[string]string{}

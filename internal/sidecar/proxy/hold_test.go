@@ -35,7 +35,7 @@ func (a answer) piece(text string) {
 	a.ResponseWriter.(http.Flusher).Flush()
 }
 
-func newHeld(t *testing.T, o holdback.Options) *held {
+func newHeld(t *testing.T, o holdback.Options, more ...func(*proxy.Options)) *held {
 	gate, err := holdback.New(o)
 	if err != nil {
 		t.Fatal(err)
@@ -51,7 +51,12 @@ func newHeld(t *testing.T, o holdback.Options) *held {
 			h.gone <- struct{}{}
 		}
 	}
-	h.Proxy = newProxy(t, e, func(o *proxy.Options) { o.Hold = gate })
+	h.Proxy = newProxy(t, e, func(o *proxy.Options) {
+		o.Hold = gate
+		for _, f := range more {
+			f(o)
+		}
+	})
 	return h
 }
 
@@ -204,11 +209,12 @@ func TestHeldAndLeft(t *testing.T) {
 func TestNotHeld(t *testing.T) {
 	body := chat(longSystem, "one")
 	for name, other := range map[string][2]string{
-		"text":   {"", chat("Another text. "+longSystem, "one")},
-		"model":  {"", strings.Replace(body, `"model":"m"`, `"model":"n"`, 1)},
-		"tools":  {"", strings.Replace(body, `"model":"m"`, `"model":"m","tools":[]`, 1)},
-		"tenant": {"blue", body},
-		"short":  {"", chat("Short.", "one")},
+		"text":     {"", chat("Another text. "+longSystem, "one")},
+		"model":    {"", strings.Replace(body, `"model":"m"`, `"model":"n"`, 1)},
+		"tools":    {"", strings.Replace(body, `"model":"m"`, `"model":"m","tools":[]`, 1)},
+		"tenant":   {"blue", body},
+		"short":    {"", chat("Short.", "one")},
+		"no cache": {"", strings.Replace(body, `"model":"m"`, `"model":"m","cache_prompt":false`, 1)},
 	} {
 		h := newHeld(t, holdback.Options{Longest: time.Minute})
 		first := h.send(t.Context(), chatPath, "", body)
@@ -223,5 +229,35 @@ func TestNotHeld(t *testing.T) {
 		h.answer <- ends
 		want(t, first, 200)
 		want(t, second, 200)
+	}
+}
+
+// In shadow mode, and of sessions that are held out, nothing is held: they are to be as without the sidecar.
+func TestNotHeldInShadow(t *testing.T) {
+	for name, live := range map[string]func() (bool, float64){
+		"shadow":   func() (bool, float64) { return true, 0 },
+		"held out": func() (bool, float64) { return false, 1 },
+	} {
+		for path, bodies := range map[string][2]string{
+			chatPath:          {chat(longSystem, "one"), chat(longSystem, "two")},
+			"/v1/completions": {`{"prompt":"` + longSystem + `one"}`, `{"prompt":"` + longSystem + `two"}`},
+		} {
+			if name == "held out" && path != chatPath {
+				continue // it has no session
+			}
+			h := newHeld(t, holdback.Options{Longest: time.Minute}, func(o *proxy.Options) { o.Live = live })
+			first := h.send(t.Context(), path, "", bodies[0])
+			<-h.came
+			second := h.send(t.Context(), path, "", bodies[1])
+			select {
+			case <-h.came:
+			case <-time.After(10 * time.Second):
+				t.Errorf("%s, %s: held: %+v", name, path, h.gate.Stats())
+			}
+			h.answer <- ends
+			h.answer <- ends
+			want(t, first, 200)
+			want(t, second, 200)
+		}
 	}
 }

@@ -121,7 +121,7 @@ type Report struct {
 	Carried      bool    // forwarded as its conversation began, though the settings are others now: it compares with nothing
 	Failed       bool
 	TTFT         time.Duration // to the first byte of the answer
-	Planning     time.Duration // until the request was forwarded
+	Planning     time.Duration // until the request could be forwarded; what it was held comes behind that
 	Total        time.Duration
 	Prompt       int // tokens of the whole prompt
 	Cached       int // of them from the engine's cache

@@ -35,7 +35,7 @@ func (p *Proxy) Rewrite(r *http.Request, raw []byte) Rewritten {
 	if err == nil {
 		x.follow(false)
 	}
-	x.sent = p.opt.Now()
+	x.ready = p.opt.Now()
 	if err != nil { // the gateway has gone
 		x.end(unknown, err)
 		return untouched
