@@ -212,7 +212,7 @@ func TestOrderLoadsOnce(t *testing.T) {
 	})
 }
 
-// TestDeferral: of requests that share a context that nobody has computed, one computes it; without deferral all of a step do.
+// TestDeferral: of requests that share a context which is in no tier, one computes it; without deferral all of a step do.
 func TestDeferral(t *testing.T) {
 	run := func(o sim.Order, publish int) int {
 		s := sim.NewServer(sim.ServerOptions{
@@ -347,40 +347,6 @@ func TestFillFits(t *testing.T) {
 	}
 }
 
-// TestPrefetch: while a request waits, its context is read from the disk; what is not there when it is admitted is computed. Without prefetch
-// the step that admits it waits for all of it.
-func TestPrefetch(t *testing.T) {
-	for _, prefetch := range []bool{true, false} {
-		s := sim.NewServer(sim.ServerOptions{
-			Options: sim.Options{CapacityTokens: 1 << 14}, MaxRunning: 1, StepCost: sim.StepCost{Step: 1e6, Prefill: 1e4},
-			Tiers: sim.Tiers{
-				Host:       sim.Tier{CapacityTokens: 3200},
-				Disk:       sim.Tier{CapacityTokens: 1 << 14, Load: sim.Copy{BytesPerSecond: 16e3}}, // a block of 16 tokens a millisecond
-				TokenBytes: 1, Prefetch: prefetch,
-			},
-		})
-		s.Warm(sim.Prompt{Segments: []sim.Segment{{ID: 1, Tokens: 3200}}})
-		s.Warm(sim.Prompt{Segments: []sim.Segment{{ID: 2, Tokens: 1600}}}) // half of the first context goes to the disk
-		s.SubmitPrompt(0, sim.Prompt{ID: "first", Segments: []sim.Segment{{ID: 3, Tokens: 100}}, Answer: sim.Segment{ID: 4, Tokens: 40}})
-		s.SubmitPrompt(0, sim.Prompt{
-			ID: "second", Segments: []sim.Segment{{ID: 1, Tokens: 3200}, {ID: 5, Tokens: 16}},
-			Answer: sim.Segment{ID: 6, Tokens: 1},
-		})
-		done := drain(s)
-		got, waited := done[1], done[0].Done
-		// Six blocks of the first request took the place of as many of the context in the host's memory.
-		if want := 1600 - 6*16 + int(waited/time.Millisecond)*16; prefetch && (got.Usage.CachedTokens != want || got.Disk != 0) {
-			t.Errorf("waited %v: %d tokens were there, %d of them from the disk, want %d", waited, got.Usage.CachedTokens, got.Disk, want)
-		}
-		if !prefetch && (got.Usage.CachedTokens != 3200 || got.Disk < 1600 || got.First-waited < 100*time.Millisecond) {
-			t.Errorf("without prefetch: %+v", got)
-		}
-		if err := s.CheckTiers(); err != nil {
-			t.Error(err)
-		}
-	}
-}
-
 // TestMaxOvertaken: a request whose context has to be loaded is not passed over for ever, however many come that need not.
 func TestMaxOvertaken(t *testing.T) {
 	s := sim.NewServer(sim.ServerOptions{
@@ -406,32 +372,6 @@ func TestMaxOvertaken(t *testing.T) {
 	}
 	if at := slices.Index(order, "rare"); at < sim.MaxOvertaken/2 || at > sim.MaxOvertaken+2 {
 		t.Errorf("the rare request was number %d of %d, want about %d", at, len(order), sim.MaxOvertaken)
-	}
-}
-
-// TestCopy: the copies' constants give the figures that they are taken from, and those that were not used.
-func TestCopy(t *testing.T) {
-	const (
-		pcie5, gh200 = 55e9, 300e9 // of 64 and 384 GB/s: what large copies reach
-		llama8B      = 32 * 8 * 128 * 2 * 2
-	)
-	rate := func(c sim.Copy, tokens, blockTokens, tokenBytes int) float64 {
-		blocks := tokens / blockTokens
-		return float64(tokens*tokenBytes) / c.Nanos(blocks, blockTokens*tokenBytes) // GB/s
-	}
-	for _, x := range []struct {
-		name      string
-		got, want float64 // of the link's nominal rate
-	}{
-		{"DMA, 32 tokens, PCIe 5.0 (Fig. 3)", rate(sim.DMA(pcie5, 32), 8192, 32, llama8B) / 64, 0.22},
-		{"DMA, 32 tokens, GH200 (§3.1)", rate(sim.DMA(gh200, 32), 8192, 32, llama8B) / 384, 0.05},
-		{"DMA, pieces of 1 MiB (§3.1: 75 to 80 % from 1 to 2 MiB)", rate(sim.DMA(pcie5, 32), 8192, 512, llama8B) / 64, 0.73},
-		{"DMA, pieces of 2 MiB", rate(sim.DMA(pcie5, 32), 8192, 1024, llama8B) / 64, 0.79},
-		{"two thread blocks (Fig. 5)", rate(sim.GPUAssisted(pcie5, 25e9, 2), 8192, 1, llama8B) / 50, 1},
-	} {
-		if x.got < x.want-0.015 || x.got > x.want+0.015 {
-			t.Errorf("%s: %.3f, want %.2f", x.name, x.got, x.want)
-		}
 	}
 }
 

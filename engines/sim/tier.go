@@ -26,7 +26,8 @@ type Tiers struct {
 type Tier struct {
 	// CapacityTokens is its size in tokens, rounded down to whole blocks; less than one block: there is no such tier.
 	CapacityTokens int
-	// Load is the way up: from the host into the engine's memory, or from the disk into the host's. Store is the way down.
+	// Load is the way up: from the host into the engine's memory, or from the disk into the host's. Store is the way down to the host;
+	// writing to the disk is not modelled.
 	Load, Store Copy
 }
 
@@ -113,8 +114,8 @@ func (t *Tiers) load(m moved, blockBytes int) float64 {
 	return t.Host.Load.nanos(m.host, blockBytes) + t.Disk.Load.nanos(m.disk, blockBytes) + t.Host.Store.nanos(m.back, blockBytes)
 }
 
-// overlapped returns how long a step takes whose computing and loading take so long by themselves.
-func (t *Tiers) overlapped(w Work, compute, load, store float64) float64 {
+// slowed returns how long computing takes while so much loading and storing goes on.
+func (t *Tiers) slowed(w Work, compute, load, store float64) float64 {
 	slow := func(c Copy, d float64) float64 {
 		share := c.Decode
 		if w.PrefillTokens > 0 {
@@ -122,7 +123,11 @@ func (t *Tiers) overlapped(w Work, compute, load, store float64) float64 {
 		}
 		return share * min(d, compute)
 	}
-	compute += slow(t.Host.Load, load) + slow(t.Host.Store, store)
+	return compute + slow(t.Host.Load, load) + slow(t.Host.Store, store)
+}
+
+// overlapped returns how long a step takes whose computing and loading take so long by themselves.
+func (t *Tiers) overlapped(compute, load float64) float64 {
 	if t.Layers == 0 {
 		return compute + load
 	}

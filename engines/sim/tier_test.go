@@ -2,6 +2,7 @@ package sim_test
 
 import (
 	"testing"
+	"time"
 
 	"github.com/ragpilot/ragpilot/engines/sim"
 )
@@ -185,6 +186,91 @@ func TestSegments(t *testing.T) {
 		s.SubmitPrompt(0, sim.Prompt{Segments: x.second})
 		if got := drain(s)[0].Usage.CachedTokens; got != x.want {
 			t.Errorf("%v: %d tokens were read, want %d", x.second, got, x.want)
+		}
+	}
+}
+
+// TestCopy: the copies' constants give the figures that they are taken from, and those that were not used.
+func TestCopy(t *testing.T) {
+	const (
+		pcie5, gh200 = 55e9, 300e9 // of 64 and 384 GB/s: what large copies reach
+		llama8B      = 32 * 8 * 128 * 2 * 2
+	)
+	rate := func(c sim.Copy, tokens, blockTokens, tokenBytes int) float64 {
+		blocks := tokens / blockTokens
+		return float64(tokens*tokenBytes) / c.Nanos(blocks, blockTokens*tokenBytes) // GB/s
+	}
+	for _, x := range []struct {
+		name      string
+		got, want float64 // of the link's nominal rate
+	}{
+		{"DMA, 32 tokens, PCIe 5.0 (Fig. 3)", rate(sim.DMA(pcie5, 32), 8192, 32, llama8B) / 64, 0.22},
+		{"DMA, 32 tokens, GH200 (§3.1)", rate(sim.DMA(gh200, 32), 8192, 32, llama8B) / 384, 0.05},
+		{"DMA, pieces of 1 MiB (§3.1: 75 to 80 % from 1 to 2 MiB)", rate(sim.DMA(pcie5, 32), 8192, 512, llama8B) / 64, 0.73},
+		{"DMA, pieces of 2 MiB", rate(sim.DMA(pcie5, 32), 8192, 1024, llama8B) / 64, 0.79},
+		{"two thread blocks (Fig. 5)", rate(sim.GPUAssisted(pcie5, 25e9, 2), 8192, 1, llama8B) / 50, 1},
+	} {
+		if x.got < x.want-0.015 || x.got > x.want+0.015 {
+			t.Errorf("%s: %.3f, want %.2f", x.name, x.got, x.want)
+		}
+	}
+}
+
+// TestPrefetch: while a request waits, its context is read from the disk; what is not there when it is admitted is computed. Without prefetch
+// the step that admits it waits for all of it.
+func TestPrefetch(t *testing.T) {
+	for _, prefetch := range []bool{true, false} {
+		s := sim.NewServer(sim.ServerOptions{
+			Options: sim.Options{CapacityTokens: 1 << 14}, MaxRunning: 1, StepCost: sim.StepCost{Step: 1e6, Prefill: 1e4},
+			Tiers: sim.Tiers{
+				Host:       sim.Tier{CapacityTokens: 3200},
+				Disk:       sim.Tier{CapacityTokens: 1 << 14, Load: sim.Copy{BytesPerSecond: 16e3}}, // a block of 16 tokens a millisecond
+				TokenBytes: 1, Prefetch: prefetch,
+			},
+		})
+		s.Warm(sim.Prompt{Segments: []sim.Segment{{ID: 1, Tokens: 3200}}})
+		s.Warm(sim.Prompt{Segments: []sim.Segment{{ID: 2, Tokens: 1600}}}) // half of the first context goes to the disk
+		s.SubmitPrompt(0, sim.Prompt{ID: "first", Segments: []sim.Segment{{ID: 3, Tokens: 100}}, Answer: sim.Segment{ID: 4, Tokens: 40}})
+		s.SubmitPrompt(0, sim.Prompt{
+			ID: "second", Segments: []sim.Segment{{ID: 1, Tokens: 3200}, {ID: 5, Tokens: 16}},
+			Answer: sim.Segment{ID: 6, Tokens: 1},
+		})
+		done := drain(s)
+		got, waited := done[1], done[0].Done
+		// Six blocks of the first request took the place of as many of the context in the host's memory.
+		if want := 1600 - 6*16 + int(waited/time.Millisecond)*16; prefetch && (got.Usage.CachedTokens != want || got.Disk != 0) {
+			t.Errorf("waited %v: %d tokens were there, %d of them from the disk, want %d", waited, got.Usage.CachedTokens, got.Disk, want)
+		}
+		if !prefetch && (got.Usage.CachedTokens != 3200 || got.Disk < 1600 || got.First-waited < 100*time.Millisecond) {
+			t.Errorf("without prefetch: %+v", got)
+		}
+		if err := s.CheckTiers(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// TestPrefetchTakesTime: reading ahead begins when a request comes, and goes on with the rest of a block in the next step.
+func TestPrefetchTakesTime(t *testing.T) {
+	for _, x := range []struct {
+		at, block time.Duration
+		want      int // blocks read ahead in 50 ms of waiting
+	}{{0, time.Millisecond, 50}, {10 * time.Second, time.Millisecond, 50}, {0, 1500 * time.Microsecond, 33}, {time.Hour, 2500 * time.Microsecond, 20}} {
+		s := sim.NewServer(sim.ServerOptions{
+			Options: sim.Options{CapacityTokens: 1 << 14}, MaxRunning: 1, StepCost: sim.StepCost{Step: 1e6},
+			Tiers: sim.Tiers{
+				Host:       sim.Tier{CapacityTokens: 3200},
+				Disk:       sim.Tier{CapacityTokens: 1 << 14, Load: sim.Copy{Piece: float64(x.block), BytesPerSecond: 1e18}},
+				TokenBytes: 1, Prefetch: true,
+			},
+		})
+		s.Warm(sim.Prompt{Segments: []sim.Segment{{ID: 1, Tokens: 3200}}})
+		s.Warm(sim.Prompt{Segments: []sim.Segment{{ID: 2, Tokens: 1600}}})
+		s.SubmitPrompt(x.at, sim.Prompt{Segments: []sim.Segment{{ID: 3, Tokens: 8}}, Answer: sim.Segment{ID: 4, Tokens: 50}})
+		s.SubmitPrompt(x.at, sim.Prompt{Segments: []sim.Segment{{ID: 1, Tokens: 3200}, {ID: 5, Tokens: 16}}, Answer: sim.Segment{ID: 6, Tokens: 1}})
+		drain(s)
+		if got := s.Transfers().Ahead / 16; got < x.want-1 || got > x.want+1 {
+			t.Errorf("came at %v, %v a block: %d blocks were read ahead, want %d", x.at, x.block, got, x.want)
 		}
 	}
 }

@@ -59,18 +59,16 @@ func (m EngineModel) tiers(c Copying) (sim.Tiers, error) {
 	}
 	t := sim.Tiers{
 		Host: sim.Tier{CapacityTokens: x.HostTokens}, TokenBytes: x.TokenBytes, Layers: x.Layers,
-		Disk:     sim.Tier{CapacityTokens: x.DiskTokens, Load: sim.Copy{BytesPerSecond: x.DiskRate}, Store: sim.Copy{BytesPerSecond: x.DiskRate}},
+		Disk:     sim.Tier{CapacityTokens: x.DiskTokens, Load: sim.Copy{BytesPerSecond: x.DiskRate}},
 		Prefetch: x.DiskTokens > 0,
 	}
 	switch c {
 	case DMA:
 		t.Host.Load, t.Host.Store = sim.DMA(x.Link, x.Layers), sim.DMA(x.Link, x.Layers)
 		t.Disk.Load.Pieces, t.Disk.Load.Piece = 2*x.Layers, diskPiece
-		t.Disk.Store = t.Disk.Load
 	case GPU:
 		t.Host.Load, t.Host.Store = sim.GPUAssisted(x.Link, x.BlockRate, 2), sim.GPUAssisted(x.Link, x.BlockRate, 1)
 		t.Disk.Load.Piece = diskPiece
-		t.Disk.Store = t.Disk.Load
 	default:
 		return sim.Tiers{}, fmt.Errorf("tiers %q: want %s, %s or %s", c, NoTiers, DMA, GPU)
 	}
