@@ -25,6 +25,19 @@ type loadPoint struct {
 	Peak                              struct{ Mean float64 }           `json:"peak_in_flight"`
 }
 
+// jsonLines reads what a command printed with --json.
+func jsonLines[T any](t *testing.T, out string) (lines []T) {
+	t.Helper()
+	for dec := json.NewDecoder(strings.NewReader(out)); dec.More(); {
+		var x T
+		if err := dec.Decode(&x); err != nil {
+			t.Fatal(err)
+		}
+		lines = append(lines, x)
+	}
+	return lines
+}
+
 func madeUp() []string {
 	const dir = "../../docs/load/made-up/"
 	return []string{"replay", "--trace", dir + "trace.jsonl", "--blocks", dir + "blocks.jsonl"}
@@ -38,14 +51,7 @@ func TestReplayLoad(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var points []loadPoint
-	for dec := json.NewDecoder(strings.NewReader(out)); dec.More(); {
-		var p loadPoint
-		if err := dec.Decode(&p); err != nil {
-			t.Fatal(err)
-		}
-		points = append(points, p)
-	}
+	points := jsonLines[loadPoint](t, out)
 	if len(points) != 4 {
 		t.Fatalf("%d lines:\n%s", len(points), out)
 	}

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"encoding/json"
 	"os"
 	"path/filepath"
 	"strings"
@@ -24,14 +23,7 @@ func TestReplayTiers(t *testing.T) {
 		Tokens   struct{ Mean float64 } `json:"loaded_mtokens"`
 		MeanTTFT struct{ Mean float64 } `json:"ttft_mean_ms"`
 	}
-	var points []point
-	for dec := json.NewDecoder(strings.NewReader(out)); dec.More(); {
-		var p point
-		if err := dec.Decode(&p); err != nil {
-			t.Fatal(err)
-		}
-		points = append(points, p)
-	}
+	points := jsonLines[point](t, out)
 	if len(points) != 4 {
 		t.Fatalf("%d lines:\n%s", len(points), out)
 	}

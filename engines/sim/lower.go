@@ -30,7 +30,7 @@ func (l *lower) use(n int32) {
 	l.insert(n, none)
 }
 
-// useBefore adds n as the node next to be removed after those that are less recently used than its parent.
+// useBefore adds n with the rank of its parent: it leaves the tier just before the parent does.
 func (l *lower) useBefore(n, parent int32) {
 	if !l.has(parent) {
 		parent = none

@@ -84,8 +84,8 @@ type Transfers struct {
 	Stored int // copied from the engine's memory to the host
 	Spill  int // written to the disk
 	Ahead  int // read from the disk ahead of a request
-	// Stall is the time that steps took longer than computing, Load the time that loading took. Deferred counts how often a
-	// request was passed over because another one computes or waits to compute its beginning, once a step.
+	// Stall is the time by which steps took longer than computing alone, Load the time that loading took. Deferred counts, for each step,
+	// the requests that waited for another one to compute their prefix.
 	Stall, Load time.Duration
 	Deferred    int
 }

@@ -192,8 +192,8 @@ func (g *Gate) ahead(w *waiter, at int) (n int) {
 	return n
 }
 
-// work returns the seconds that n requests take to compute pieces each, if all are sent at once: an engine computes them together, as
-// many as it has slots beside the one that has them. g.mu is held.
+// work returns the seconds that n requests take to compute so many pieces each, if all are sent at once. One slot has the pieces; the
+// engine computes as many requests at the same time as it has other slots. g.mu is held.
 func (g *Gate) work(pieces, n int) float64 {
 	return g.pace * float64(pieces) * float64(min(n, g.slots()-1))
 }

@@ -129,8 +129,8 @@ func (p *Pass) correct(cached int) {
 	}
 }
 
-// hurry bounds the waits for an answer that has begun on a slot: they take no longer than the work that they save, which is that of all
-// that wait, if they were sent now. So at worst they come about as late again as if they had not waited. g.mu is held.
+// hurry bounds the waits for an answer that has begun on a slot. A request waits at most as long as computing the prefix for all waiting
+// requests would take now, which is what waiting saves. So at worst it takes twice as long as without waiting. g.mu is held.
 func (g *Gate) hurry(p *Pass) {
 	if g.pace == 0 {
 		return

@@ -39,8 +39,8 @@ func drawStory(t *rapid.T) story {
 	return s
 }
 
-// tell plays one request, and returns how long it was held.
-func (s *story) tell(t *rapid.T, g *holdback.Gate) time.Duration {
+// ask sends one request, and returns how long it was held.
+func (s *story) ask(t *rapid.T, g *holdback.Gate) time.Duration {
 	time.Sleep(s.at)
 	ctx := context.Background()
 	if s.fate == "leaves" {
@@ -92,7 +92,7 @@ func TestHeldRequestsGoOn(t *testing.T) {
 			}
 			held := make(chan time.Duration)
 			for _, s := range stories {
-				go func() { held <- s.tell(rt, g) }()
+				go func() { held <- s.ask(rt, g) }()
 			}
 			sum := time.Duration(0)
 			for range stories {
@@ -132,7 +132,7 @@ func TestComputedOnce(t *testing.T) {
 					}
 				}
 				go func() {
-					s.tell(rt, g)
+					s.ask(rt, g)
 					done <- struct{}{}
 				}()
 			}

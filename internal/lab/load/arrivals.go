@@ -19,6 +19,9 @@ const (
 	Closed  Kind = "closed"  // a fixed number of users, each beginning the next one when the last has ended
 )
 
+// minRate is the smallest rate: with it a trace of 20,000 conversations takes six years, and virtual time does not overflow.
+const minRate = 1e-4
+
 // Arrivals say when conversations begin.
 type Arrivals struct {
 	Kind Kind
@@ -58,8 +61,8 @@ func Parse(text string) ([]Arrivals, error) {
 	}
 	for _, f := range fields {
 		rate, err := strconv.ParseFloat(f, 64)
-		if err != nil || math.IsNaN(rate) || math.IsInf(rate, 0) || rate <= 0 {
-			return nil, fmt.Errorf("%q: want a RATE above 0, in conversations a second, not %q", text, f)
+		if err != nil || math.IsNaN(rate) || math.IsInf(rate, 0) || rate < minRate {
+			return nil, fmt.Errorf("%q: want a RATE of at least %g, in conversations a second, not %q", text, minRate, f)
 		}
 		out = append(out, Arrivals{Kind: Kind(kind), Rate: rate, Size: size})
 	}

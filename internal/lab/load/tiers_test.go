@@ -38,7 +38,7 @@ import (
 //   - The engine takes a page into memory that is being written; one that memory gave up before it was written may have to be computed
 //     again. Here the next request is sent when all is written.
 //
-// Loading takes so little of the time that these tests cannot tell whether it overlaps with computing, nor 0.3 ms a page from nothing.
+// Loading takes so little of the time that these tests do not show whether it overlaps with computing, nor 0.3 ms a page from nothing.
 
 const pageTokens = 16
 
