@@ -111,7 +111,8 @@ func (s *Server) goOnLoading(w Work) {
 	s.start(w, left, 0)
 }
 
-// start begins a step with the work w, while loading and storing take so many nanoseconds. It waits for loading unless that is for a later step.
+// start begins a step with the work w, while loading and storing take so many nanoseconds. It waits for loading, unless that is for a
+// later step.
 func (s *Server) start(w Work, load, store float64) {
 	s.work.Add(w)
 	d := s.options.StepCost.Duration(w)

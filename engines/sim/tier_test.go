@@ -255,7 +255,12 @@ func TestPrefetchTakesTime(t *testing.T) {
 	for _, x := range []struct {
 		at, block time.Duration
 		want      int // blocks read ahead in 50 ms of waiting
-	}{{0, time.Millisecond, 50}, {10 * time.Second, time.Millisecond, 50}, {0, 1500 * time.Microsecond, 33}, {time.Hour, 2500 * time.Microsecond, 20}} {
+	}{
+		{0, time.Millisecond, 50},
+		{10 * time.Second, time.Millisecond, 50},
+		{0, 1500 * time.Microsecond, 33},
+		{time.Hour, 2500 * time.Microsecond, 20},
+	} {
 		s := sim.NewServer(sim.ServerOptions{
 			Options: sim.Options{CapacityTokens: 1 << 14}, MaxRunning: 1, StepCost: sim.StepCost{Step: 1e6},
 			Tiers: sim.Tiers{
@@ -267,7 +272,9 @@ func TestPrefetchTakesTime(t *testing.T) {
 		s.Warm(sim.Prompt{Segments: []sim.Segment{{ID: 1, Tokens: 3200}}})
 		s.Warm(sim.Prompt{Segments: []sim.Segment{{ID: 2, Tokens: 1600}}})
 		s.SubmitPrompt(x.at, sim.Prompt{Segments: []sim.Segment{{ID: 3, Tokens: 8}}, Answer: sim.Segment{ID: 4, Tokens: 50}})
-		s.SubmitPrompt(x.at, sim.Prompt{Segments: []sim.Segment{{ID: 1, Tokens: 3200}, {ID: 5, Tokens: 16}}, Answer: sim.Segment{ID: 6, Tokens: 1}})
+		s.SubmitPrompt(x.at, sim.Prompt{
+			Segments: []sim.Segment{{ID: 1, Tokens: 3200}, {ID: 5, Tokens: 16}}, Answer: sim.Segment{ID: 6, Tokens: 1},
+		})
 		drain(s)
 		if got := s.Transfers().Ahead / 16; got < x.want-1 || got > x.want+1 {
 			t.Errorf("came at %v, %v a block: %d blocks were read ahead, want %d", x.at, x.block, got, x.want)

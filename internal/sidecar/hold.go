@@ -46,7 +46,8 @@ func holdMetrics(set *metrics.Set, stats func() holdback.Stats) {
 	} {
 		metrics.Read(set, "ragpilot_held_requests_total",
 			"Requests that were held back while another one computed the same prefix, by how that ended: served went on because the other one "+
-				"had ended, or because waiting would have taken longer than computing, late because a bound was reached, and of gone the client has left.",
+				"had ended, or because waiting would have taken longer than computing, late because a bound was reached, and of gone the client "+
+				"has left.",
 			func() int64 { return n(stats()) }, "end", end)
 	}
 	metrics.Read(set, "ragpilot_held_seconds_total", "How long requests were held back, all together.",
@@ -88,7 +89,8 @@ func (s *slots) run(ctx context.Context) {
 		case err == nil:
 			s.known.Store(int64(info.Slots))
 			return
-		case status != nil && status.Code >= http.StatusInternalServerError && status.Code != http.StatusNotImplemented: // it loads its model, or a proxy waits for it
+		case status != nil && status.Code >= http.StatusInternalServerError && status.Code != http.StatusNotImplemented:
+			// It loads its model, or a proxy in front of it waits for it.
 		case !errors.Is(err, engines.ErrUnreachable) && !errors.Is(err, engines.ErrInterrupted):
 			return
 		}

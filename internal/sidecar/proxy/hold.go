@@ -10,7 +10,8 @@ import (
 )
 
 // hold waits while another request computes the beginning of this one, see [Options.Hold]. An error is the context's: the client has
-// left, and nothing was sent. Requests that are switched off, held out to compare with, or in shadow mode go on as if the sidecar were not there.
+// left, and nothing was sent. Requests that are switched off, held out to compare with, or in shadow mode go on as if the sidecar were not
+// there.
 func (x *exchange) hold() (err error) {
 	if x.p.opt.Hold == nil || !x.p.opt.Hold.On() || x.control.off || x.mode.asCame() {
 		return nil
