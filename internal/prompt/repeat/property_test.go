@@ -19,7 +19,8 @@ type failer interface {
 	Fatalf(format string, args ...any)
 }
 
-var number = regexp.MustCompile(`(?m)^\s*\d+\|`)
+// number is a line number with the white space in front of it, which is what isSpace says.
+var number = regexp.MustCompile(`(?m)^[\t\v\f\r \x1c-\x1f\x{85}\p{Z}]*\p{Nd}+\|`)
 
 // wordsOf returns what a text says: the text, or the member of JSON that a tool's words are in.
 func wordsOf(t failer, x repeat.Text) string {
@@ -166,6 +167,7 @@ func FuzzReplace(f *testing.F) {
 	f.Add(a, a, false, 0)
 	f.Add("x\n"+a, `{"content": `+quoted(f, a)+`}`, true, 13)
 	f.Add(numbered(a, 1, 1), numbered(a, 9, 1)+"\n\x1c", false, 1)
+	f.Add(numbered(a, 1, 1), strings.Replace(numbered(a, 9, 1), "    42|", " \x1e  42|", 1), false, 0)
 	f.Add(`{"output":"`+strings.Repeat(`\u000a\ud800\u000a\\n\"`, 90)+`"}`, strings.Repeat("\n\ufffd\n\\n\"", 90), true, 2)
 	f.Fuzz(func(t *testing.T, a, b string, system bool, modulus int) {
 		if !utf8.ValidString(a) || !utf8.ValidString(b) {
