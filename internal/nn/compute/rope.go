@@ -63,3 +63,9 @@ func (r *Rope) Rotate(row, angles []float32) {
 		}
 	}
 }
+
+// Dim is the number of dimensions of a head.
+func (r *Rope) Dim() int { return r.dim }
+
+// Interleaved reports whether the pairs that turn are neighbours.
+func (r *Rope) Interleaved() bool { return r.interleaved }
