@@ -3,9 +3,14 @@
 package selftest
 
 import (
+	"bytes"
+	"errors"
 	"fmt"
 	"math"
+	"os"
+	"os/exec"
 	"runtime"
+	"strings"
 	"testing"
 	"unsafe"
 
@@ -83,7 +88,8 @@ func (d *device) stream() cu.Stream {
 	return s
 }
 
-func launch(d *device, kernel string, grid, threads int, s cu.Stream, arguments ...uint64) error {
+// tryLaunch passes each argument in 8 bytes.
+func (d *device) tryLaunch(kernel string, grid, threads, shared int, s cu.Stream, arguments ...uint64) error {
 	d.t.Helper()
 	f, err := d.module.Function(kernel)
 	check(d.t, err)
@@ -91,15 +97,21 @@ func launch(d *device, kernel string, grid, threads int, s cu.Stream, arguments 
 	for i := range arguments {
 		p[i] = unsafe.Pointer(&arguments[i])
 	}
-	return f.Launch(grid, 1, 1, threads, 1, 1, 0, s, p)
+	return f.Launch(grid, 1, 1, threads, 1, 1, shared, s, p)
 }
 
 func (d *device) launch(kernel string, grid, threads int, s cu.Stream, arguments ...uint64) {
 	d.t.Helper()
-	check(d.t, launch(d, kernel, grid, threads, s, arguments...))
+	check(d.t, d.tryLaunch(kernel, grid, threads, 0, s, arguments...))
 }
 
-func bitsOf(f float32) uint64 { return uint64(math.Float32bits(f)) }
+// add adds by to each of n numbers.
+func (d *device) add(s cu.Stream, x cu.DevicePtr, by float32, n int) {
+	d.t.Helper()
+	d.launch("sample_add", (n+block-1)/block, block, s, uint64(x), uint64(math.Float32bits(by)), uint64(n))
+}
+
+func lazy() bool { return os.Getenv("RP_EMU_ORDER") != "eager" }
 
 func TestSum(t *testing.T) {
 	d := open(t, 0)
@@ -113,5 +125,453 @@ func TestSum(t *testing.T) {
 	d.launch("sample_sum", 5, block, cu.NoStream, uint64(d.upload(x)), uint64(sums), uint64(len(x)))
 	if got := d.download(sums, 5); fmt.Sprint(got) != fmt.Sprint(want) {
 		t.Errorf("got %v, want %v", got, want)
+	}
+}
+
+func TestLanes(t *testing.T) {
+	d := open(t, 0)
+	const n = 64
+	out := d.alloc(8 * n)
+	d.launch("sample_lanes", 1, n, cu.NoStream, uint64(out))
+	for i, f := range d.download(out, 8*n) {
+		thread, got := i/8, int(math.Float32bits(f))
+		lane, warp := thread%32, thread/32
+		var ballot uint32
+		for l := range 32 {
+			if (32*warp+l)%3 == 0 {
+				ballot |= 1 << l
+			}
+		}
+		bit := map[bool]int{true: 1}
+		want := []int{
+			thread - 3, thread + 3, 32*warp + 5, thread/8*8 + 5, int(ballot), thread ^ 1, bit[warp == 1], bit[warp == 0],
+		}[i%8]
+		switch {
+		case i%8 == 0 && lane < 3, i%8 == 1 && lane >= 29:
+			want = thread
+		case i%8 == 5 && lane >= 16:
+			want = 0
+		}
+		if got != want {
+			t.Errorf("thread %d: number %d is %#x, want %#x", thread, i%8, got, want)
+		}
+	}
+}
+
+func TestThreadsThatEnd(t *testing.T) {
+	d := open(t, 0)
+	out := d.alloc(1)
+	d.launch("sample_leave", 1, 128, cu.NoStream, uint64(out))
+	if got := math.Float32bits(d.download(out, 1)[0]); got != 128 {
+		t.Errorf("%d threads counted, want 128", got)
+	}
+}
+
+func TestSharedMemory(t *testing.T) {
+	d := open(t, 0)
+	x := d.upload([]float32{1, 2, 3, 4, 5, 6, 7, 8})
+	check(t, d.tryLaunch("sample_dynamic", 1, 8, 4*8, cu.NoStream, uint64(x), 8))
+	if got := fmt.Sprint(d.download(x, 8)); got != "[8 7 6 5 4 3 2 1]" {
+		t.Errorf("reversed: %s", got)
+	}
+	if err := d.tryLaunch("sample_dynamic", 1, 8, 1<<20, cu.NoStream, uint64(x), 8); !errors.Is(err, cu.InvalidValue) {
+		t.Errorf("a megabyte of shared memory: %v", err)
+	}
+	out := d.alloc(32)
+	d.launch("sample_stale", 1, 32, cu.NoStream, uint64(out))
+	got := d.download(out, 32)
+	if got[0] != 1 || !math.IsNaN(float64(got[1])) || !math.IsNaN(float64(got[31])) {
+		t.Errorf("shared memory that nobody has written: %v", got)
+	}
+	if err := d.tryLaunch("sample_stale", 1, 1025, 0, cu.NoStream, uint64(out)); !errors.Is(err, cu.InvalidValue) {
+		t.Errorf("1025 threads: %v", err)
+	}
+}
+
+func TestVectors(t *testing.T) {
+	d := open(t, 0)
+	x := make([]float32, 128)
+	for i := range x {
+		x[i] = float32(i % 4)
+	}
+	out := d.alloc(32)
+	d.launch("sample_vector", 1, 32, cu.NoStream, uint64(d.upload(x)), uint64(out))
+	for i, v := range d.download(out, 32) {
+		if math.Abs(float64(v)-(32*6*0.5+1)) > 1e-5 {
+			t.Errorf("thread %d: %v", i, v)
+		}
+	}
+}
+
+// TestWait: without an event between two streams the second may be first, and is.
+func TestWait(t *testing.T) {
+	for _, wait := range []bool{false, true} {
+		d := open(t, 0)
+		first, second := d.stream(), d.stream()
+		x, y := d.upload(make([]float32, 4)), d.alloc(4)
+		event, err := cu.MakeEvent(cu.DisableTiming)
+		check(t, err)
+		d.add(first, x, 1, 4)
+		check(t, event.Record(first))
+		if wait {
+			check(t, second.Wait(event, 0))
+		}
+		check(t, cu.MemcpyDtoDAsync(y, x, 16, second))
+		check(t, second.Synchronize())
+		want := float32(1)
+		if !wait && lazy() {
+			want = 0
+		}
+		if got := d.download(y, 4)[0]; got != want {
+			t.Errorf("wait %v: got %v, want %v", wait, got, want)
+		}
+		if got := d.download(x, 4)[0]; got != 1 {
+			t.Errorf("wait %v: the first stream's operation has not run: %v", wait, got)
+		}
+	}
+}
+
+// TestNull: the stream NULL waits for no stream that is NonBlocking.
+func TestNull(t *testing.T) {
+	d := open(t, 0)
+	s := d.stream()
+	x := d.upload(make([]float32, 4))
+	d.add(s, x, 1, 4)
+	out := make([]float32, 4)
+	check(t, cu.MemcpyDtoH(unsafe.Pointer(&out[0]), x, 16))
+	if lazy() != (out[0] == 0) {
+		t.Errorf("a copy that waits for nothing: %v", out)
+	}
+	blocking, err := cu.MakeStream(cu.DefaultStream)
+	check(t, err)
+	d.add(blocking, x, 1, 4)
+	check(t, cu.MemcpyDtoH(unsafe.Pointer(&out[0]), x, 16))
+	if want := map[bool]float32{true: 1, false: 2}[lazy()]; out[0] != want {
+		t.Errorf("behind a stream that blocks: %v, want %v", out, want)
+	}
+}
+
+// TestHostMemory: pinned memory is read when the copy runs, other memory when it is called.
+func TestHostMemory(t *testing.T) {
+	d := open(t, 0)
+	s := d.stream()
+	host, free := pinned(4)
+	defer free()
+	pageable := []float32{1, 1, 1, 1}
+	copy(host, pageable)
+	x, y := d.alloc(4), d.alloc(4)
+	check(t, cu.MemcpyHtoDAsync(x, unsafe.Pointer(&host[0]), 16, s))
+	check(t, cu.MemcpyHtoDAsync(y, unsafe.Pointer(&pageable[0]), 16, s))
+	host[0], pageable[0] = 2, 2
+	check(t, s.Synchronize())
+	if want := map[bool]float32{true: 2, false: 1}[lazy()]; d.download(x, 4)[0] != want {
+		t.Errorf("pinned memory that was changed too early: want %v", want)
+	}
+	if d.download(y, 4)[0] != 1 {
+		t.Error("pageable memory was read too late")
+	}
+
+	d.add(s, x, 3, 4)
+	check(t, cu.MemcpyDtoHAsync(unsafe.Pointer(&host[0]), x, 16, s))
+	if lazy() && host[1] != 1 {
+		t.Error("a copy to pinned memory was done before it was waited for")
+	}
+	check(t, cu.MemcpyDtoHAsync(unsafe.Pointer(&pageable[0]), x, 16, s))
+	if pageable[1] != 4 || host[1] != 4 {
+		t.Errorf("a copy to pageable memory does not wait: %v, %v", pageable, host)
+	}
+}
+
+func TestEvents(t *testing.T) {
+	d := open(t, 0)
+	s := d.stream()
+	x := d.upload(make([]float32, 4))
+	var events [2]cu.Event
+	for i := range events {
+		var err error
+		events[i], err = cu.MakeEvent(cu.DefaultEvent)
+		check(t, err)
+		check(t, events[i].Record(s))
+		d.add(s, x, 1, 4)
+	}
+	if _, err := events[0].Elapsed(events[1]); lazy() && !errors.Is(err, cu.NotReady) {
+		t.Errorf("time of an event that has not come: %v", err)
+	}
+	n := 0
+	for errors.Is(events[1].Query(), cu.NotReady) {
+		if n++; n > 10 {
+			t.Fatal("asking again and again does not end")
+		}
+	}
+	if ms, err := events[0].Elapsed(events[1]); err != nil || ms < 0 {
+		t.Errorf("%v ms, %v", ms, err)
+	}
+}
+
+func TestMemory(t *testing.T) {
+	t.Setenv("RP_EMU_MEMORY", "4096")
+	d := open(t, 0)
+	x := d.alloc(512)
+	if free, total, err := cu.MemInfo(); err != nil || free != 2048 || total != 4096 {
+		t.Errorf("free %d, total %d, %v", free, total, err)
+	}
+	if _, err := cu.MemAlloc(2049); !errors.Is(err, cu.OutOfMemory) {
+		t.Errorf("more than there is: %v", err)
+	}
+	if v := d.download(x, 512); !math.IsNaN(float64(v[0])) || !math.IsNaN(float64(v[511])) {
+		t.Errorf("memory without contents: %v", v[:4])
+	}
+	check(t, cu.MemFree(x))
+	if free, _, _ := cu.MemInfo(); free != 4096 {
+		t.Errorf("%d bytes free", free)
+	}
+	if err := cu.MemFree(x); !errors.Is(err, cu.InvalidValue) {
+		t.Errorf("freed twice: %v", err)
+	}
+}
+
+func TestDevices(t *testing.T) {
+	t.Setenv("RP_EMU_DEVICES", "2")
+	zero, one := open(t, 0), open(t, 1)
+	if n, err := cu.NumDevices(); n != 2 || err != nil {
+		t.Fatalf("%d devices, %v", n, err)
+	}
+	if name, err := cu.Device(1).Name(); name != "Emulated device 1" || err != nil {
+		t.Errorf("name %q, %v", name, err)
+	}
+	major, minor, err := cu.Device(1).ComputeCapability()
+	if major != 8 || minor != 0 || err != nil {
+		t.Errorf("compute capability %d.%d, %v", major, minor, err)
+	}
+	before := emulator.Count(1)
+	one.alloc(100)
+	if after := emulator.Count(1); after.DeviceBytes != before.DeviceBytes+400 {
+		t.Errorf("device 1: %+v, then %+v", before, after)
+	}
+	if free, total, _ := cu.MemInfo(); total-free != 400 {
+		t.Errorf("device 1 has %d bytes in use", total-free)
+	}
+	check(t, cu.SetCurrentContext(zero.ctx))
+	if free, total, _ := cu.MemInfo(); total != free {
+		t.Errorf("device 0 has %d bytes in use", total-free)
+	}
+}
+
+func TestLive(t *testing.T) {
+	before := emulator.Live{}
+	if emulator.Present() {
+		before = emulator.Count(0)
+	}
+	d := open(t, 0)
+	x := d.alloc(10)
+	host, free := pinned(5)
+	host[0] = 1
+	s := d.stream()
+	event, err := cu.MakeEvent(cu.DefaultEvent)
+	check(t, err)
+	want := before
+	want.DeviceBytes += 40
+	want.HostBytes += 20
+	want.Streams++
+	want.Events++
+	want.Modules++
+	if got := emulator.Count(0); got != want {
+		t.Errorf("live %+v, want %+v", got, want)
+	}
+	check(t, cu.MemFree(x))
+	free()
+	check(t, cu.DestroyEvent(&event))
+	check(t, s.Destroy())
+	check(t, d.module.Unload())
+	if got := emulator.Count(0); got != before {
+		t.Errorf("live at the end %+v, want %+v", got, before)
+	}
+	d.stream()
+	check(t, d.ctx.Destroy())
+	if got := emulator.Count(0); got.Streams != before.Streams+1 {
+		t.Errorf("a stream that the context took with it is not counted: %+v", got)
+	}
+	d.ctx, err = cu.Device(0).MakeContext(cu.SchedAuto)
+	check(t, err)
+}
+
+func TestLaunchFault(t *testing.T) {
+	d := open(t, 0)
+	x := d.upload(make([]float32, 4))
+	t.Setenv("RP_EMU_FAULT", "launch:sample_add:2:701")
+	arguments := []uint64{uint64(x), uint64(math.Float32bits(1)), 4}
+	for i, want := range []error{nil, cu.LaunchOutOfResources, nil} {
+		if err := d.tryLaunch("sample_add", 1, block, 0, cu.NoStream, arguments...); !errors.Is(err, want) {
+			t.Errorf("launch %d: %v, want %v", i, err, want)
+		}
+	}
+	if got := d.download(x, 4)[0]; got != 2 {
+		t.Errorf("two launches of three have run, and the sum is %v", got)
+	}
+	t.Setenv("RP_EMU_FAULT", "launch:*:1:1;copy:1:999")
+	if err := d.tryLaunch("sample_add", 1, block, 0, cu.NoStream, arguments...); !errors.Is(err, cu.InvalidValue) {
+		t.Errorf("a launch of any kernel: %v", err)
+	}
+	out := make([]float32, 4)
+	if err := cu.MemcpyDtoH(unsafe.Pointer(&out[0]), x, 16); !errors.Is(err, cu.Unknown) {
+		t.Errorf("a copy: %v", err)
+	}
+}
+
+// TestAsyncFault: the error comes with what waits, and stays.
+func TestAsyncFault(t *testing.T) {
+	t.Setenv("RP_EMU_DEVICES", "2")
+	d, other := open(t, 0), open(t, 1)
+	check(t, cu.SetCurrentContext(d.ctx))
+	before := emulator.Count(0)
+	s := d.stream()
+	x := d.upload(make([]float32, 4))
+	t.Setenv("RP_EMU_FAULT", "async:sample_add:1:700")
+	d.add(s, x, 1, 4)
+	if lazy() {
+		d.add(s, x, 1, 4)
+	}
+	if err := s.Synchronize(); !errors.Is(err, cu.IllegalAddress) {
+		t.Errorf("synchronize: %v", err)
+	}
+	_, err := cu.MemAlloc(4)
+	if !errors.Is(err, cu.IllegalAddress) {
+		t.Errorf("allocation afterwards: %v", err)
+	}
+	if err := cu.MemFree(x); !errors.Is(err, cu.IllegalAddress) {
+		t.Errorf("free afterwards: %v", err)
+	}
+	check(t, cu.SetCurrentContext(other.ctx))
+	other.alloc(1)
+	check(t, cu.SetCurrentContext(d.ctx))
+	check(t, d.ctx.Destroy())
+	before.Modules-- // of d
+	if got := emulator.Count(0); got != before {
+		t.Errorf("live when a failed context is gone: %+v, want %+v", got, before)
+	}
+	d.ctx, err = cu.Device(0).MakeContext(cu.SchedAuto)
+	check(t, err)
+}
+
+func TestAllocationFault(t *testing.T) {
+	open(t, 0)
+	for range 2 { // the count begins again with each change
+		t.Setenv("RP_EMU_FAULT", "alloc:2:2")
+		for i, want := range []error{nil, cu.OutOfMemory, nil} {
+			if _, err := cu.MemAlloc(4); !errors.Is(err, want) {
+				t.Errorf("allocation %d: %v, want %v", i, err, want)
+			}
+		}
+		t.Setenv("RP_EMU_FAULT", "")
+		_, err := cu.MemAlloc(4)
+		check(t, err)
+	}
+}
+
+func TestLoadFault(t *testing.T) {
+	d := open(t, 0)
+	t.Setenv("RP_EMU_FAULT", "load:1:218")
+	log := cu.JITErrorLogBuffer{Buffer: make([]byte, 200)}
+	if _, err := cu.LoadDataEx(image, &log); !errors.Is(err, cu.InvalidPtx) {
+		t.Errorf("load: %v", err)
+	}
+	if !bytes.HasPrefix(log.Buffer, []byte("ptxas")) {
+		t.Errorf("log: %q", log.Buffer)
+	}
+	if _, err := cu.LoadDataEx("nonsense", &log); !errors.Is(err, cu.InvalidPtx) || !bytes.Contains(log.Buffer, []byte("Missing .version")) {
+		t.Errorf("nonsense: %v, %q", err, log.Buffer)
+	}
+	for _, kernel := range []string{"sample_absent", "sample", "other"} {
+		if _, err := d.module.Function(kernel); !errors.Is(err, cu.NotFound) {
+			t.Errorf("kernel %s: %v", kernel, err)
+		}
+	}
+}
+
+func TestNotEmulated(t *testing.T) {
+	open(t, 0)
+	if _, err := cu.MemAllocManaged(4, cu.AttachGlobal); err == nil || !strings.Contains(err.Error(), "34") {
+		t.Errorf("a call that is not emulated: %v", err)
+	}
+}
+
+// mistakes end the program, with what it prints.
+var mistakes = map[string]struct {
+	do   func(d *device)
+	want string
+}{
+	"behind": {func(d *device) {
+		d.launch("sample_write", 1, 1, cu.NoStream, uint64(d.alloc(10)), 10)
+		_ = cu.Synchronize()
+	}, "bytes behind an allocation of 40 bytes of device memory"},
+	"in front": {func(d *device) {
+		d.launch("sample_write", 1, 1, cu.NoStream, uint64(d.alloc(10)), uint64(math.MaxUint32))
+		_ = cu.Synchronize()
+	}, "in front of an allocation of 40 bytes"},
+	"behind pinned memory": {func(*device) {
+		host, free := pinned(3)
+		*(*float32)(unsafe.Add(unsafe.Pointer(&host[0]), 12)) = 1
+		free()
+	}, "behind an allocation of 12 bytes of pinned memory"},
+	"freed": {func(d *device) {
+		x := d.alloc(10)
+		check(d.t, cu.MemFree(x))
+		d.launch("sample_write", 1, 1, cu.NoStream, uint64(x), 0)
+	}, "it was freed, and had 40 bytes"},
+	"in freed memory": {func(d *device) {
+		x, y := d.alloc(1024), d.alloc(1024)
+		check(d.t, cu.MemFree(y))
+		d.launch("sample_write", 1, 1, cu.NoStream, uint64(x), uint64((y-x)/4))
+		check(d.t, cu.Synchronize())
+		emulator.Check()
+	}, "freed memory was written: 4096 bytes"},
+	"no memory": {func(d *device) {
+		d.launch("sample_write", 1, 1, cu.NoStream, uint64(d.alloc(10)), 1<<30)
+		_ = cu.Synchronize()
+	}, "kernel sample_write, block (0, 0, 0), thread (0, 0, 0): signal 11"},
+	"copy": {func(d *device) {
+		x := make([]float32, 11)
+		_ = cu.MemcpyHtoD(d.alloc(10), unsafe.Pointer(&x[0]), 44)
+	}, "a copy to the device: 44 bytes"},
+	"host memory": {func(d *device) {
+		x := new([10]float32)
+		d.launch("sample_write", 1, 1, cu.NoStream, uint64(uintptr(unsafe.Pointer(x))), 0)
+	}, "kernel sample_write, argument 0"},
+	"other device": {func(d *device) {
+		x := d.alloc(10)
+		open(d.t, 1).launch("sample_write", 1, 1, cu.NoStream, uint64(x), 0)
+	}, "0 bytes into 40 bytes of device memory of device 0"},
+	"stuck": {func(d *device) {
+		d.launch("sample_stuck", 1, 64, cu.NoStream, uint64(d.alloc(10)))
+		_ = cu.Synchronize()
+	}, "kernel sample_stuck, block (0, 0, 0): threads wait for each other"},
+}
+
+func TestMistakes(t *testing.T) {
+	if name := os.Getenv("RAGPILOT_TEST_MISTAKE"); name != "" {
+		mistakes[name].do(open(t, 0))
+		return
+	}
+	open(t, 0)
+	for name, m := range mistakes {
+		t.Run(name, func(t *testing.T) {
+			c := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestMistakes$")
+			c.Env = append(os.Environ(), "RAGPILOT_TEST_MISTAKE="+name, "RP_EMU_DEVICES=2")
+			out, err := c.CombinedOutput()
+			if err == nil || !strings.Contains(string(out), "emulated driver: ") || !strings.Contains(string(out), m.want) {
+				t.Errorf("%v: %.1000s", err, out)
+			}
+		})
+	}
+}
+
+func TestNoDevice(t *testing.T) {
+	open(t, 0)
+	for variable, value := range map[string]string{"RP_EMU_FAULT": "init:0:100", "RP_EMU_DEVICES": "0"} {
+		c := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^$")
+		c.Env = append(os.Environ(), variable+"="+value)
+		if out, err := c.CombinedOutput(); err == nil || !strings.Contains(string(out), "NoDevice") {
+			t.Errorf("%s=%s: %v, %s", variable, value, err, out)
+		}
 	}
 }
