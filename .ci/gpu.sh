@@ -1,0 +1,102 @@
+#!/usr/bin/env bash
+# The kernels for cards, and all code with the tag cuda, on a machine without a card. CUDA's compiler makes the PTX that is committed, and
+# ptxas code for two kinds of cards, without registers in memory. The tests run with an emulated driver (internal/nn/gpu/cuda/emulator), which
+# runs the kernels on the CPU: streams as late as can be, and at once with threads in the opposite order. The program is built with headers
+# of CUDA 12 and 13. ".ci/gpu.sh -update" writes internal/nn/gpu/cuda/kernels.ptx and does nothing else.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+export LC_ALL=C
+
+cuda=internal/nn/gpu/cuda
+tmp=$(mktemp -d)
+trap 'rm -rf "$tmp"' EXIT
+
+missing() {
+	echo "not run: kernels and the tag cuda ($1)"
+	exit 77
+}
+
+# took NAME COMMAND...: runs it and prints its seconds.
+took() {
+	local name=$1 start=$SECONDS
+	shift
+	"$@"
+	echo "ok      $name ($((SECONDS - start)) s)"
+}
+
+ptx() { # update or check
+	python3 .ci/gpu/nvrtc.py "$1" "$wheels/nvidia_cuda_nvrtc_cu12/nvidia/cuda_nvrtc/lib" $cuda/kernels.ptx $cuda/kernels/*.cu
+}
+
+# assemble compiles for two kinds of cards at once and prints the most registers. Registers that do not fit ("spills") make a kernel slow.
+assemble() {
+	local arch pids=()
+	for arch in sm_80 sm_90; do
+		"$wheels/nvidia_cuda_nvcc_cu12/nvidia/cuda_nvcc/bin/ptxas" -v -arch=$arch -o "$tmp/$arch.o" $cuda/kernels.ptx >"$tmp/$arch" 2>&1 &
+		pids+=($!)
+	done
+	for arch in sm_80 sm_90; do
+		wait "${pids[0]}" || { cat "$tmp/$arch" && return 1; }
+		pids=("${pids[@]:1}")
+		awk -v arch=$arch '
+			/Function properties for/ { name = $NF }
+			/bytes stack frame/ && !/ 0 bytes spill stores, 0 bytes spill loads/ { print "kernel " name " for " arch " spills: " $0; failed = 1 }
+			/Used [0-9]+ registers/ {
+				n++
+				for (i = 1; i <= NF; i++) if ($i == "Used") used = $(i + 1)
+				if (used >= 64) many = many " " name " " used
+				if (used > most) most = used
+			}
+			/warning/ { print; failed = 1 }
+			END {
+				if (!n) { print "ptxas named no kernel for " arch; failed = 1 }
+				print "        " arch ": " n " kernels, at most " most " registers, no spills; 64 and more:" (many ? many : " none")
+				exit failed
+			}' "$tmp/$arch"
+	done
+}
+
+emulate() {
+	emulator=$($cuda/emulator/libcuda/build.sh)
+}
+
+# tests runs them twice at once: the emulated driver uses one core.
+tests() {
+	local code=0 lazy
+	go build -C .ci/tools -o "$tmp/testreport" ./testreport
+	LD_LIBRARY_PATH=$emulator go test -tags cuda -run '^$' ./internal/nn/gpu/... >/dev/null 2>&1 || true # compiles them once
+	once() { # ORDER THREADS
+		LD_LIBRARY_PATH=$emulator RP_EMU_ORDER=$1 RP_EMU_THREADS=$2 go test -tags cuda -json -count=1 -timeout 8m ./internal/nn/gpu/... \
+			2>"$tmp/$1.stderr" | "$tmp/testreport" -forbid-skip "emulated driver" || { cat "$tmp/$1.stderr" && return 1; }
+	}
+	once lazy ascending >"$tmp/lazy" &
+	lazy=$!
+	once eager descending >"$tmp/eager" || code=1
+	wait "$lazy" || code=1
+	for order in lazy eager; do sed "s/^/$order: /; s/^$order: not run/not run/" "$tmp/$order"; done
+	return "$code"
+}
+
+build_for() {
+	local variables
+	variables=$(.ci/gpu/driver.sh "$1")
+	eval "$variables"
+	go build -tags cuda -o "$tmp/ragpilot-$1" ./cmd/ragpilot
+	LD_LIBRARY_PATH=$emulator "$tmp/ragpilot-$1" --help >/dev/null
+}
+
+wheels=$(.ci/gpu/wheels.sh) || exit
+if [[ ${1:-} == -update ]]; then
+	ptx update
+	exit
+fi
+command -v "${CXX:-g++}" >/dev/null || missing "no C++ compiler ${CXX:-g++}"
+took "PTX is what the kernels compile to" ptx check
+took "code for cards" assemble
+took "emulated driver" emulate
+variables=$(.ci/gpu/driver.sh) || exit
+eval "$variables"
+took "vet" go vet -tags cuda ./internal/nn/gpu/... ./cmd/ragpilot
+took "tests" tests
+took "program with CUDA 12" build_for 12
+took "program with CUDA 13" build_for 13
