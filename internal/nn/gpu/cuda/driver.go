@@ -65,15 +65,21 @@ func newPinned(n int) (*pinned, error) {
 }
 
 // free must be called by the device's goroutine.
-func (p *pinned) free() error { return result(C.cuMemFreeHost(unsafe.Pointer(unsafe.SliceData(p.bytes)))) }
+func (p *pinned) free() error {
+	return result(C.cuMemFreeHost(unsafe.Pointer(unsafe.SliceData(p.bytes))))
+}
 
 // at is a place in p.
 func (p *pinned) at(offset int) unsafe.Pointer { return unsafe.Pointer(&p.bytes[offset]) }
 
 // handle is the pointer that a type of gorgonia.org/cu consists of.
-func handle[T cu.CUContext | cu.Stream | cu.Event](x T) unsafe.Pointer { return *(*unsafe.Pointer)(unsafe.Pointer(&x)) }
+func handle[T cu.CUContext | cu.Stream | cu.Event](x T) unsafe.Pointer {
+	return *(*unsafe.Pointer)(unsafe.Pointer(&x))
+}
 
-func waitStream(c cu.CUContext, s cu.Stream) error { return result(C.wait_stream(handle(c), handle(s))) }
+func waitStream(c cu.CUContext, s cu.Stream) error {
+	return result(C.wait_stream(handle(c), handle(s)))
+}
 
 func waitEvent(c cu.CUContext, e cu.Event) error { return result(C.wait_event(handle(c), handle(e))) }
 

@@ -53,7 +53,8 @@ type half struct {
 	pages  *pinned
 	table  uint64   // on the card
 	room   int      // pages
-	fresh  []uint64 // addresses of those that wait
+	fresh  []uint64 // addresses of those that wait: each once, since a kernel copies all of them in any order
+	place  map[uint64]int
 	done   cu.Event // behind the last copy out of it
 	copied bool     // done has been recorded
 }
@@ -125,7 +126,7 @@ func (p *pool) prepare() error {
 		if halves[i].table, err = p.d.alloc("page", "staging", int64(8*room)); err != nil {
 			break
 		}
-		halves[i].room = room
+		halves[i].room, halves[i].place = room, map[uint64]int{}
 	}
 	if err == nil {
 		err = p.d.do(func() (err error) {
@@ -202,6 +203,10 @@ func (p *pool) Write(to gpu.Page, floats []float32) error {
 		return err
 	}
 	h := &p.halves[p.now]
+	if i, ok := h.place[to.Addr]; ok {
+		copy(h.page(i, 4*p.floats), view(floats))
+		return nil
+	}
 	if len(h.fresh) == h.room {
 		if err := p.copyIn(); err != nil {
 			return err
@@ -214,10 +219,14 @@ func (p *pool) Write(to gpu.Page, floats []float32) error {
 		}
 		h.copied = false
 	}
-	copy(h.pages.bytes[8*h.room+4*p.floats*len(h.fresh):][:4*p.floats], view(floats))
+	h.place[to.Addr] = len(h.fresh)
 	h.fresh = append(h.fresh, to.Addr)
+	copy(h.page(len(h.fresh)-1, 4*p.floats), view(floats))
 	return nil
 }
+
+// page is the memory of page i.
+func (h *half) page(i, bytes int) []byte { return h.pages.bytes[8*h.room+bytes*i:][:bytes] }
 
 // copyIn starts the copies of pages that wait. It is called with mu.
 func (p *pool) copyIn() error {
@@ -228,6 +237,7 @@ func (p *pool) copyIn() error {
 	n := len(h.fresh)
 	copy(h.pages.bytes, view(h.fresh))
 	h.fresh = h.fresh[:0]
+	clear(h.place)
 	err := p.d.do(func() error {
 		if err := p.d.isLost(); err != nil {
 			return err
