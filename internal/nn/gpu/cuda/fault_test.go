@@ -26,6 +26,17 @@ func emulated(t *testing.T) {
 	}
 }
 
+var faults int
+
+// fault makes a call fail. The emulated driver counts calls anew when the text is another.
+func fault(t *testing.T, text string) {
+	faults++
+	if text != "" {
+		text += fmt.Sprintf(";none:%d:0", faults)
+	}
+	t.Setenv("RP_EMU_FAULT", text)
+}
+
 // failure demands an error of the device that wraps reason and names what it should.
 func failure(t *testing.T, err, reason error, names ...string) {
 	t.Helper()
@@ -62,7 +73,7 @@ func TestLaunchFails(t *testing.T) {
 	if err := s.Sync(); err != nil {
 		t.Fatal(err)
 	}
-	t.Setenv("RP_EMU_FAULT", "launch:norm:1:701")
+	fault(t, "launch:norm:1:701")
 	s.Norm(x, x, w, 0)
 	s.Add(x, x) // does nothing
 	s.Read(got, x)
@@ -74,7 +85,7 @@ func TestLaunchFails(t *testing.T) {
 	if err := s.Sync(); err != nil || got[7] != 8 {
 		t.Errorf("after a failure: %v, %v", got, err)
 	}
-	t.Setenv("RP_EMU_FAULT", "copy:1:1")
+	fault(t, "copy:1:1")
 	s.Write(w, got)
 	failure(t, s.Sync(), nil, "write", "blk.3.attn_norm.weight")
 	s.Close()
@@ -90,11 +101,11 @@ func TestLost(t *testing.T) {
 	pool := d.NewPool(compute.Heads{Query: 1, KV: 1, Dim: 8}, 2)
 	page := must[gpu.Page](t)(pool.New())
 	s.Write(x, make([]float32, 8))
-	t.Setenv("RP_EMU_FAULT", "async:gate:1:700")
+	fault(t, "async:gate:1:700")
 	s.Add(x, x)
 	s.Gate(u, x)
 	failure(t, s.Sync(), gpu.ErrLost, "gate", "blk.2.ffn_gate", "last kernels: add, gate")
-	t.Setenv("RP_EMU_FAULT", "")
+	fault(t, "")
 	other.Add(x, x)
 	failure(t, other.Sync(), gpu.ErrLost)
 	_, err := d.Alloc("more", 8)
@@ -116,7 +127,7 @@ func TestLostWhileCopying(t *testing.T) {
 	s := must[gpu.Stream](t)(d.NewStream(1))
 	pool := d.NewPool(compute.Heads{Query: 1, KV: 1, Dim: 8}, 2)
 	page := must[gpu.Page](t)(pool.New())
-	t.Setenv("RP_EMU_FAULT", "async:kv_copy:1:719")
+	fault(t, "async:kv_copy:1:719")
 	if err := pool.Write(page, make([]float32, pool.Floats())); err != nil {
 		t.Fatal(err)
 	}
@@ -160,14 +171,14 @@ func TestMemory(t *testing.T) {
 	}
 	used = d.Memory().Used
 	for _, what := range []string{"a matrix", "a buffer"} {
-		t.Setenv("RP_EMU_FAULT", "alloc:1:2")
+		fault(t, "alloc:1:2")
 		if what == "a matrix" {
 			_, err = d.Matrix(what, quant.F32, 1, 8, make([]byte, 32))
 		} else {
 			_, err = d.Alloc(what, 8)
 		}
 		failure(t, err, gpu.ErrMemory, what)
-		t.Setenv("RP_EMU_FAULT", "")
+		fault(t, "")
 	}
 	if now := d.Memory().Used; now != used {
 		t.Errorf("%d bytes are used, and %d were before", now, used)
@@ -228,32 +239,32 @@ func scenario(d gpu.Device) error {
 // TestEachCallFails lets each allocation, copy and launch fail, one after the other: the error is the device's, and all is given back.
 func TestEachCallFails(t *testing.T) {
 	emulated(t)
-	for _, fault := range []string{"alloc:%d:2", "hostalloc:%d:2", "copy:%d:1", "launch:*:%d:701"} {
+	for _, kind := range []string{"alloc:%d:2", "hostalloc:%d:2", "copy:%d:1", "launch:*:%d:701"} {
 		n := 1
 		for ; n < 200; n++ {
-			t.Setenv("RP_EMU_FAULT", fmt.Sprintf(fault, n))
+			fault(t, fmt.Sprintf(kind, n))
 			d, err := Open(0, gpu.Options{})
 			if err == nil {
 				err = scenario(d)
-				t.Setenv("RP_EMU_FAULT", "")
+				fault(t, "")
 				if e := d.Close(); e != nil {
-					t.Errorf("%s, %d: close: %v", fault, n, e)
+					t.Errorf("%s, %d: close: %v", kind, n, e)
 				}
 			}
 			if live := emulator.Count(0); live != (emulator.Live{}) {
-				t.Fatalf("%s, %d: left after %v: %+v", fault, n, err, live)
+				t.Fatalf("%s, %d: left after %v: %+v", kind, n, err, live)
 			}
 			if err == nil {
 				break
 			}
 			reason := gpu.ErrMemory
-			if !strings.Contains(fault, "alloc") {
+			if !strings.Contains(kind, "alloc") {
 				reason = nil
 			}
 			failure(t, err, reason)
 		}
 		if n < 3 || n == 200 {
-			t.Errorf("%s: %d calls", fault, n)
+			t.Errorf("%s: %d calls", kind, n)
 		}
 	}
 }
@@ -278,7 +289,7 @@ func TestTwoCards(t *testing.T) {
 			t.Errorf("card %d: %v, %v", i, got[i], err)
 		}
 	}
-	t.Setenv("RP_EMU_FAULT", "async:add:1:719")
+	fault(t, "async:add:1:719")
 	s[0].Add(x[0], x[0])
 	failure(t, s[0].Sync(), gpu.ErrLost)
 	s[1].Add(x[1], x[1])
@@ -309,10 +320,10 @@ func TestOpen(t *testing.T) {
 	if !emulator.Present() {
 		return
 	}
-	t.Setenv("RP_EMU_FAULT", "load:1:218")
+	fault(t, "load:1:218")
 	_, err = Open(0, gpu.Options{})
 	failure(t, err, nil, "218", "compile the kernels")
-	t.Setenv("RP_EMU_FAULT", "")
+	fault(t, "")
 	t.Setenv("RP_EMU_DRIVER", "11080")
 	if _, err = Open(0, gpu.Options{}); !errors.Is(err, gpu.ErrNoDevice) || !strings.Contains(err.Error(), "11.8") {
 		t.Errorf("an old driver: %v", err)
