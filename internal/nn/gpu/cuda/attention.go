@@ -14,7 +14,7 @@ import (
 // As in kernels/attention.cu.
 const (
 	queries = 16
-	chunk   = 256
+	chunk   = 128
 	maxDim  = 256
 )
 

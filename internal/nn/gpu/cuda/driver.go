@@ -104,6 +104,9 @@ func number(err error) int {
 	return -1
 }
 
+// stub is what libraries say that only have the names of the driver's functions.
+const stub = 34
+
 // lost reports whether nothing works any more after an error of that number.
 func lost(number int) bool {
 	switch number {
@@ -117,6 +120,9 @@ func lost(number int) bool {
 func reason(err error) error {
 	n := number(err)
 	text := fmt.Sprintf("CUDA error %d (%v)", n, err)
+	if n == stub {
+		text = fmt.Sprintf("CUDA error %d (libcuda.so.1 is not a driver's)", n)
+	}
 	switch {
 	case n < 0:
 		return err
@@ -124,7 +130,7 @@ func reason(err error) error {
 		return fmt.Errorf("%w: %s", gpu.ErrMemory, text)
 	case lost(n):
 		return fmt.Errorf("%w: %s", gpu.ErrLost, text)
-	case n == 34 || n == 100 || n == 101:
+	case n == stub || n == 100 || n == 101:
 		return fmt.Errorf("%w: %s", gpu.ErrNoDevice, text)
 	}
 	return errors.New(text)

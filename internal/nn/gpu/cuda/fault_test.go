@@ -395,3 +395,41 @@ func TestChunks(t *testing.T) {
 		}
 	}
 }
+
+// TestLayers: operations on a layer do not wait until pages are written in later ones.
+func TestLayers(t *testing.T) {
+	emulated(t)
+	if os.Getenv("RP_EMU_ORDER") == "eager" {
+		t.Skip("not run: copies are made at once in this order")
+	}
+	d := card(t, 0, gpu.Options{})
+	s := must[gpu.Stream](t)(d.NewStream(1))
+	for _, layers := range []int{2, 16, 40} {
+		pool := d.NewPool(compute.Heads{Query: 1, KV: 1, Dim: 8}, layers)
+		pages := []gpu.Page{must[gpu.Page](t)(pool.New()), must[gpu.Page](t)(pool.New())}
+		floats := make([]float32, pool.Floats())
+		for i := range floats {
+			floats[i] = 1
+		}
+		for _, page := range pages {
+			if err := pool.Write(page, floats); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if layers == 40 {
+			fault(t, "async:kv_copy:2:719") // the second group of layers: it runs when it is waited for
+		}
+		norms := make([]float64, 20)
+		s.ValueNorms(norms, pool, 0, pages, 20)
+		if err := s.Sync(); err != nil || norms[19] != math.Sqrt(8) {
+			t.Fatalf("the first of %d layers: %v, %v", layers, norms, err)
+		}
+		s.ValueNorms(norms, pool, layers-1, pages, 20)
+		err := s.Sync()
+		if layers == 40 {
+			failure(t, err, gpu.ErrLost)
+		} else if err != nil || norms[19] != math.Sqrt(8) {
+			t.Errorf("the last of %d layers: %v, %v", layers, norms, err)
+		}
+	}
+}

@@ -8,7 +8,8 @@
 
 static int result = 34; // CUDA_ERROR_STUB_LIBRARY
 
-int cuInit(unsigned flags) {
+// It is this program's alone: libraries that it loads find the driver's.
+__attribute__((visibility("hidden"))) int cuInit(unsigned flags) {
 	int (*driver)(unsigned) = (int (*)(unsigned))dlsym(RTLD_NEXT, "cuInit");
 	if (driver) result = driver(flags);
 	return 0;

@@ -131,7 +131,7 @@ func (p *pool) prepare() error {
 	if err == nil {
 		err = p.d.do(func() (err error) {
 			for i := range halves {
-				if halves[i].pages, err = p.d.pin((4*p.floats + 8) * room); err != nil {
+				if halves[i].pages, err = p.d.pin(4*p.floats*room + tableBytes(room)); err != nil {
 					return err
 				}
 				if halves[i].done, err = p.d.event(); err != nil {
@@ -226,7 +226,10 @@ func (p *pool) Write(to gpu.Page, floats []float32) error {
 }
 
 // page is the memory of page i.
-func (h *half) page(i, bytes int) []byte { return h.pages.bytes[8*h.room+bytes*i:][:bytes] }
+func (h *half) page(i, bytes int) []byte { return h.pages.bytes[tableBytes(h.room)+bytes*i:][:bytes] }
+
+// tableBytes is what n addresses take in front of pages, which kernels read 16 bytes at a time.
+func tableBytes(n int) int { return (8*n + 255) / 256 * 256 }
 
 // copyIn starts the copies of pages that wait. It is called with mu.
 func (p *pool) copyIn() error {
@@ -246,7 +249,7 @@ func (p *pool) copyIn() error {
 			return err
 		}
 		for i, e := range p.events {
-			o := p.copyOf(h.pages.address+uint64(8*h.room), h.table, n, i*p.group, min((i+1)*p.group, p.layers), false)
+			o := p.copyOf(h.pages.address+uint64(tableBytes(h.room)), h.table, n, i*p.group, min((i+1)*p.group, p.layers), false)
 			if err := p.d.launch(o, p.d.in); err != nil {
 				return err
 			}

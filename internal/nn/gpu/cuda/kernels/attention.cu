@@ -2,7 +2,7 @@
 #include "common.h"
 
 const u32 QUERIES = 16; // of a block; each of its four warps has four
-const u32 CHUNK = 256;  // tokens whose sums are kept by themselves, so that different blocks may compute them
+const u32 CHUNK = 128;  // tokens whose sums are kept by themselves, so that different blocks may compute them
 
 // Sums of a query over a chunk, or over all so far: the largest product, and relative to it the sum of exponentials.
 struct Softmax { float most, sum; };
@@ -45,7 +45,7 @@ template <int J>
 __device__ __forceinline__ void attend(float* out, float* sums, const float* q, const u32* tasks, const u64* rows, const u64* pages,
                                        float* partial, u64 layer, u64 heads, u64 kv, u64 dim, u64 limit, u64 scale, u64 chunks) {
   __shared__ __align__(16) float scaled[QUERIES][32 * J];
-  __shared__ float weights[QUERIES][32];
+  __shared__ __align__(16) float weights[QUERIES][32];
   Queries w;
   queries_of(w, tasks + 2 * blockIdx.x, rows, heads, kv, limit);
   if (w.count == 0) return;
@@ -79,11 +79,17 @@ __device__ __forceinline__ void attend(float* out, float* sums, const float* q, 
       u32 t = t0 + lane, page = t / PAGE, final = (w.most - 1) / PAGE;
       const float* key = layer_of(table[page < final ? page : final], layer) + head * dim * PAGE + t % PAGE;
       float s[4] = {0, 0, 0, 0};
-#pragma unroll 8
-      for (u32 d = 0; d < dim; d++) {
-        float k = key[d * PAGE];
+#pragma unroll 4
+      for (u32 d = 0; d < dim; d += 4) {
+        float k0 = key[d * PAGE], k1 = key[(d + 1) * PAGE], k2 = key[(d + 2) * PAGE], k3 = key[(d + 3) * PAGE];
 #pragma unroll
-        for (int i = 0; i < 4; i++) s[i] = fmaf(scaled[mine + i][d], k, s[i]);
+        for (int i = 0; i < 4; i++) {
+          f4 x = *(const f4*)(scaled[mine + i] + d);
+          s[i] = fmaf(x.x, k0, s[i]);
+          s[i] = fmaf(x.y, k1, s[i]);
+          s[i] = fmaf(x.z, k2, s[i]);
+          s[i] = fmaf(x.w, k3, s[i]);
+        }
       }
 #pragma unroll
       for (int i = 0; i < 4; i++) {
@@ -99,14 +105,27 @@ __device__ __forceinline__ void attend(float* out, float* sums, const float* q, 
       __syncwarp();
       u32 count = end - t0 < 32 ? end - t0 : 32;
       if (out) {
-#pragma unroll 4
-        for (u32 n = 0; n < count; n++) {
-          const float* value = layer_of(table[(t0 + n) / PAGE], layer) + ((kv + head) * PAGE + (t0 + n) % PAGE) * dim;
+        for (u32 n = 0; n < count; n += 4) {
+          f4 p[4];
+          float v[4][J];
 #pragma unroll
-          for (int j = 0; j < J; j++) {
-            float v = lane + 32 * j < dim ? value[lane + 32 * j] : 0;
+          for (int i = 0; i < 4; i++) p[i] = *(const f4*)(weights[mine + i] + n);
 #pragma unroll
-            for (int i = 0; i < 4; i++) acc[i][j] = fmaf(weights[mine + i][n], v, acc[i][j]);
+          for (u32 m = 0; m < 4; m++) {
+            u32 token = t0 + (n + m < count ? n + m : n); // of those behind the last, the weights are zero
+            const float* value = layer_of(table[token / PAGE], layer) + ((kv + head) * PAGE + token % PAGE) * dim;
+#pragma unroll
+            for (int j = 0; j < J; j++) v[m][j] = lane + 32 * j < dim ? value[lane + 32 * j] : 0;
+          }
+#pragma unroll
+          for (int i = 0; i < 4; i++) {
+#pragma unroll
+            for (int j = 0; j < J; j++) {
+              acc[i][j] = fmaf(p[i].x, v[0][j], acc[i][j]);
+              acc[i][j] = fmaf(p[i].y, v[1][j], acc[i][j]);
+              acc[i][j] = fmaf(p[i].z, v[2][j], acc[i][j]);
+              acc[i][j] = fmaf(p[i].w, v[3][j], acc[i][j]);
+            }
           }
         }
       }
@@ -167,6 +186,7 @@ extern "C" __global__ void attend_join(float* out, float* sums, const float* par
   float all[8] = {0, 0, 0, 0, 0, 0, 0, 0};
   Softmax total;
   total.most = -infinity_(), total.sum = 0;
+#pragma unroll 4
   for (u32 c = 0; c < count; c++) {
     const float* from = partial + c * (dim + 2);
     Softmax part;

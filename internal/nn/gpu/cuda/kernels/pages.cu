@@ -100,6 +100,7 @@ __device__ __forceinline__ void place_unit(u64 i, u64 n, u64 units, u64 first, u
 
 // kv_copy copies layers first to last−1 of n pages between the host's memory, where a page is all its layers, and the pool. out: to the
 // host. Few blocks do it, so that most of the card stays free; four loads of each thread are on their way at a time.
+extern "C" __global__ void __launch_bounds__(1024) kv_copy(u64, const u64*, u64, u64, u64, u64, u64, u64, u64);
 extern "C" __global__ void kv_copy(u64 host, const u64* pages, u64 n, u64 units, u64 first, u64 last, u64 layers, u64 stride, u64 out) {
   u64 all = n * (last - first) * units, step = (u64)gridDim.x * blockDim.x;
   for (u64 i = (u64)blockIdx.x * blockDim.x + threadIdx.x; i < all; i += 4 * step) {
