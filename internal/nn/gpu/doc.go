@@ -4,6 +4,6 @@
 // [CPU] is a device in Go, in every build: package compute does the arithmetic, and buffers are slices. Package cuda has the device for
 // cards of NVIDIA, in builds with the tag cuda. Package gputest has the suite that each device passes.
 //
-// Operations of a [Stream] return no errors: they may run later. The first one that fails makes the stream fail, those behind it do nothing,
-// and [Stream.Sync] returns an [*Error] that names the operation and the tensor.
+// Operations of a [Stream] return no errors: they may run later. The first one that fails makes the stream fail, those behind it do
+// nothing, and [Stream.Sync] returns an [*Error] that names the operation and the tensor.
 package gpu

@@ -66,7 +66,7 @@ func Open(name string, o Options) (d Device, fallback string, err error) {
 	case name == "auto":
 		d, err := openCUDA(0, o)
 		if err != nil {
-			return CPU{}, err.Error(), nil
+			return CPU{}, err.Error(), nil //nolint:nilerr // the caller gets the reason as text
 		}
 		return d, "", nil
 	case kind == "cuda":

@@ -269,6 +269,26 @@ func TestEachCallFails(t *testing.T) {
 	}
 }
 
+// TestClosed: a closed device says so, and closing it again does nothing.
+func TestClosed(t *testing.T) {
+	d := card(t, 0, gpu.Options{})
+	s := must[gpu.Stream](t)(d.NewStream(1))
+	x := must[gpu.Buffer](t)(d.Alloc("x", 8))
+	if err := d.Close(); err != nil {
+		t.Fatal(err)
+	}
+	s.Add(x, x)
+	failure(t, s.Sync(), errClosed)
+	if _, err := d.Alloc("y", 8); !errors.Is(err, errClosed) {
+		t.Errorf("%v", err)
+	}
+	s.Close()
+	d.Free(x)
+	if m := d.Memory(); m.Used != 0 {
+		t.Errorf("%+v", m)
+	}
+}
+
 func TestTwoCards(t *testing.T) {
 	emulated(t)
 	t.Setenv("RP_EMU_DEVICES", "2")
@@ -382,8 +402,10 @@ func TestChunks(t *testing.T) {
 			enoughBlocks = 1000 * i
 			sums[i] = compute.NewProbe(h, 500)
 			sums[i].Within = true
-			b := s.Batch(0, pool, []gpu.Run{{Rows: 3, Position: 254, Pages: pages, Probes: []*compute.Probe{sums[i]}},
-				{Rows: 4, Position: 795, Pages: pages, Probes: []*compute.Probe{sums[i]}}})
+			b := s.Batch(0, pool, []gpu.Run{
+				{Rows: 3, Position: 254, Pages: pages, Probes: []*compute.Probe{sums[i]}},
+				{Rows: 4, Position: 795, Pages: pages, Probes: []*compute.Probe{sums[i]}},
+			})
 			s.Attend(b, 0, out, q)
 			s.Read(results[i], out)
 			if err := s.Sync(); err != nil {

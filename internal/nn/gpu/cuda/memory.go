@@ -34,8 +34,7 @@ func (d *device) Memory() gpu.Memory {
 
 // failure makes an error of the driver's a [gpu.Error], and remembers if the device is lost.
 func (d *device) failure(operation, what string, err error) error {
-	var known *gpu.Error
-	if errors.As(err, &known) {
+	if _, ok := errors.AsType[*gpu.Error](err); ok {
 		return err
 	}
 	if number(err) >= 0 {

@@ -3,6 +3,8 @@
 package cuda
 
 import (
+	"slices"
+
 	"github.com/ragpilot/ragpilot/internal/nn/compute"
 	"github.com/ragpilot/ragpilot/internal/nn/gpu"
 )
@@ -30,7 +32,7 @@ func (s *stream) Move(of gpu.Pool, to []gpu.Page, at int, from []gpu.Page, fromA
 	bytes, angles := view(words), uint64(0)
 	if by != nil {
 		angles = uint64(len(bytes))
-		bytes = append(bytes[:len(bytes):len(bytes)], view(by[:p.heads.Dim])...)
+		bytes = append(slices.Clip(bytes), view(by[:p.heads.Dim])...)
 	}
 	s.await(p, -1)
 	table := s.lend(bytes, "pages")
@@ -63,7 +65,7 @@ func (s *stream) Gather(of gpu.Pool, to, from []gpu.Page, chosen [][][]int) {
 	words := append(addresses(to, most), addresses(from, last+1)...)
 	bytes := view(words)
 	source, list := 8*blocks(most, compute.PageTokens), len(bytes)
-	bytes = append(bytes[:len(bytes):len(bytes)], view(starts)...)
+	bytes = append(slices.Clip(bytes), view(starts)...)
 	bytes = append(bytes, view(numbers)...)
 	s.await(p, -1)
 	table := s.lend(bytes, "chosen tokens")

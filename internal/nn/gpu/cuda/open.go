@@ -4,6 +4,7 @@ package cuda
 
 import (
 	_ "embed"
+	"errors"
 	"fmt"
 	"runtime"
 	"strings"
@@ -108,15 +109,38 @@ func (d *device) loop() {
 	runtime.LockOSThread()
 	defer close(d.ended)
 	for call := range d.calls {
+		if call == nil {
+			return
+		}
 		call()
+	}
+}
+
+// errClosed is what calls return when the device has been closed.
+var errClosed = errors.New("the device is closed")
+
+// post hands f to the device's goroutine. It reports false if the device is closed.
+func (d *device) post(f func()) bool {
+	select {
+	case d.calls <- f:
+		return true
+	case <-d.ended:
+		return false
 	}
 }
 
 // do runs f on the device's goroutine.
 func (d *device) do(f func() error) error {
 	result := make(chan error, 1)
-	d.calls <- func() { result <- f() }
-	return <-result
+	if !d.post(func() { result <- f() }) {
+		return errClosed
+	}
+	select {
+	case err := <-result:
+		return err
+	case <-d.ended:
+		return errClosed
+	}
 }
 
 // start makes the context and loads the kernels.
@@ -182,11 +206,11 @@ func (d *device) load() (err error) {
 
 // kernelNames are all that streams and pools launch.
 func kernelNames() []string {
-	names := []string{
+	types := quant.Types()
+	names := append(make([]string, 0, 32+4*len(types)),
 		"norm", "add", "add_row", "gate", "fill", "rotate", "keep", "argmax", "top_k", "store", "move", "turn", "value_norms", "row_norms",
-		"kv_copy", "page_copy", "attend_64", "attend_128", "attend_256", "attend_join", "probe",
-	}
-	for _, t := range quant.Types() {
+		"kv_copy", "page_copy", "attend_64", "attend_128", "attend_256", "attend_join", "probe")
+	for _, t := range types {
 		for _, kind := range []string{"gemv_", "gemv8_", "tile_", "rows_"} {
 			names = append(names, kind+strings.ToLower(t.String()))
 		}
@@ -232,7 +256,7 @@ func (d *device) Close() error {
 		note(d.context.Destroy())
 		return nil
 	})
-	close(d.calls)
+	d.post(nil)
 	<-d.ended
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -22,9 +22,9 @@ const (
 
 // pool implements [gpu.Pool].
 //
-// A written page waits in pinned memory until a stream's operation needs it or the memory is full. Then all such pages are copied, a group of
-// layers after the other, on a stream for copies, with an event behind each group: so the first layers of all pages come first, and the
-// operations on them need not wait for the others.
+// A written page waits in pinned memory until a stream's operation needs it or the memory is full. Then all such pages are copied, a group
+// of layers after the other, on a stream for copies, with an event behind each group: so the first layers of all pages come first, and
+// the operations on them need not wait for the others.
 type pool struct {
 	d       *device
 	heads   compute.Heads

@@ -3,6 +3,7 @@
 package cuda
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -187,7 +188,7 @@ func (s *stream) flush() {
 	if len(queue) == 0 {
 		return
 	}
-	s.d.calls <- func() { s.start(queue) }
+	s.d.post(func() { s.start(queue) })
 }
 
 // start starts operations. It is called by the device's goroutine.
@@ -260,7 +261,7 @@ func (s *stream) late(err error) {
 	if number(err) >= 0 {
 		err = reason(err)
 	}
-	if names == "" {
+	if errors.Is(err, errClosed) || names == "" {
 		s.fail("sync", "", err)
 		return
 	}

@@ -11,7 +11,11 @@ import (
 
 // shapes of heads, with few and many queries that share one.
 var shapes = []compute.Heads{
-	{Query: 4, KV: 2, Dim: 64}, {Query: 3, KV: 1, Dim: 40}, {Query: 40, KV: 2, Dim: 16}, {Query: 2, KV: 2, Dim: 128}, {Query: 1, KV: 1, Dim: 256},
+	{Query: 4, KV: 2, Dim: 64},
+	{Query: 3, KV: 1, Dim: 40},
+	{Query: 40, KV: 2, Dim: 16},
+	{Query: 2, KV: 2, Dim: 128},
+	{Query: 1, KV: 1, Dim: 256},
 }
 
 // exact is attention in float64: the results, and the weights of each query of each row, query after query.
@@ -70,7 +74,10 @@ func (s *suite) attention() {
 		pool := s.d.NewPool(h, 2)
 		a, b := s.fill(pool, h, 2, 3), s.fill(pool, h, 2, 20)
 		runs := []gpu.Run{
-			{Rows: 1, Position: 299, Pages: b.pages}, {Rows: 19, Position: 0, Pages: a.pages}, {Rows: 0}, {Rows: 2, Position: 40, Pages: a.pages},
+			{Rows: 1, Position: 299, Pages: b.pages},
+			{Rows: 19, Position: 0, Pages: a.pages},
+			{Rows: 0},
+			{Rows: 2, Position: 40, Pages: a.pages},
 			{Rows: 3, Position: 254, Pages: b.pages},
 		}
 		rows, width := 25, h.Query*h.Dim

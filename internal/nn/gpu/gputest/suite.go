@@ -1,5 +1,5 @@
-// Package gputest has the tests that each [gpu.Device] passes. They compare with sums in float64, with package compute, or with what must be
-// the same bits. Shapes are small, because devices may be emulated.
+// Package gputest has the tests that each [gpu.Device] passes. They compare with sums in float64, with package compute, or with what must
+// be the same bits. Shapes are small, because devices may be emulated.
 package gputest
 
 import (
