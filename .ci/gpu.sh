@@ -81,6 +81,7 @@ build_for() {
 	local variables
 	variables=$(.ci/gpu/driver.sh "$1")
 	eval "$variables"
+	go build -tags cuda ./internal/nn/gpu/...
 	go build -tags cuda -o "$tmp/ragpilot-$1" ./cmd/ragpilot
 	LD_LIBRARY_PATH=$emulator "$tmp/ragpilot-$1" --help >/dev/null
 }

@@ -15,6 +15,7 @@
 #include <mutex>
 #include <pthread.h>
 #include <set>
+#include <sys/mman.h>
 
 namespace rp_emu {
 
@@ -264,12 +265,13 @@ void check_guards() {
 	for (auto& [p, a] : allocations) check(a);
 }
 
+size_t block_size_of(size_t n) { return guard_bytes + padded(n) + guard_bytes; }
+
 Allocation allocate(Kind kind, size_t n, Context* c) {
-	constexpr size_t line = 4096;
-	size_t whole = guard_bytes + padded(n) + guard_bytes;
-	auto block = static_cast<char*>(aligned_alloc(line, (whole + line - 1) / line * line));
-	if (!block) fail("no memory for an allocation of %zu bytes", n);
-	// It begins at a multiple of 1024 bytes and not of a page: a little more than cards promise.
+	// Addresses are above 2^32, as those of cards are: numbers are not taken for them. They are multiples of 1024 and not of a page's
+	// size: a little more than cards promise.
+	auto block = static_cast<char*>(mmap(nullptr, block_size_of(n), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+	if (block == MAP_FAILED) fail("no memory for an allocation of %zu bytes", n);
 	Allocation a{kind, block, block + guard_bytes, n, c};
 	fill(block, guard_bytes, guard_pattern);
 	fill(a.begin, n, fresh_pattern);
@@ -290,7 +292,7 @@ void release(uint64_t p) {
 	while (kept_size > kept_bytes) {
 		check_kept(kept.front());
 		kept_size -= kept.front().size;
-		free(kept.front().block);
+		munmap(kept.front().block, block_size_of(kept.front().size));
 		kept.pop_front();
 	}
 }
@@ -303,9 +305,15 @@ const Allocation* find(uint64_t p) {
 	return p <= i->second.end() ? &i->second : nullptr;
 }
 
-std::string describe(uint64_t p) {
+// freed returns the allocation that p was in.
+const Allocation* freed(uint64_t p) {
 	for (auto& a : kept)
-		if (p >= uint64_t(a.begin) && p < a.end()) return "it was freed, and had " + std::to_string(a.size) + " bytes";
+		if (p >= uint64_t(a.begin) && p < a.end()) return &a;
+	return nullptr;
+}
+
+std::string describe(uint64_t p) {
+	if (auto a = freed(p)) return "it was freed, and had " + std::to_string(a->size) + " bytes";
 	auto a = find(p);
 	if (!a) return "it is in no allocation";
 	return "it is " + std::to_string(p - uint64_t(a->begin)) + " bytes into " + std::to_string(a->size) + " bytes of " + name_of(a->kind) +
@@ -519,9 +527,10 @@ struct Launch {
 	void check_pointers() const {
 		for (size_t i = 0; i < offsets.size(); i++) {
 			uint64_t p = 0;
-			if (!kernel->pointers[i]) continue;
+			if (kernel->sizes[i] != sizeof p) continue;
 			memcpy(&p, arguments.data() + offsets[i], sizeof p);
-			if (!p) continue;
+			// A number may be an address, too. It is one for sure if it is that of an allocation.
+			if (!p || (!kernel->pointers[i] && (p >> 32 == 0 || (!find(p) && !freed(p))))) continue;
 			auto what = std::string("kernel ") + kernel->name + ", argument " + std::to_string(i);
 			on_device(what.c_str(), p, 0, context);
 		}

@@ -23,7 +23,7 @@ import (
 const image = `.version 8.1
 .target sm_80
 .entry sample_sum( .entry sample_add( .entry sample_write( .entry sample_stale( .entry sample_lanes( .entry sample_leave(
-.entry sample_stuck( .entry sample_dynamic( .entry sample_vector( .entry sample_absent(
+.entry sample_stuck( .entry sample_dynamic( .entry sample_vector( .entry sample_absent( .entry sample_race( .entry sample_number(
 `
 
 const block = 256
@@ -185,6 +185,25 @@ func TestSharedMemory(t *testing.T) {
 	}
 	if err := d.tryLaunch("sample_stale", 1, 1025, 0, cu.NoStream, uint64(out)); !errors.Is(err, cu.InvalidValue) {
 		t.Errorf("1025 threads: %v", err)
+	}
+}
+
+// TestRace: a barrier that is missing is seen in either order of threads.
+func TestRace(t *testing.T) {
+	for _, order := range []string{"ascending", "descending"} {
+		t.Setenv("RP_EMU_THREADS", order)
+		d := open(t, 0)
+		out := d.alloc(64)
+		d.launch("sample_race", 1, 64, cu.NoStream, uint64(out))
+		wrong := 0
+		for i, v := range d.download(out, 64) {
+			if v != float32(63-i) {
+				wrong++
+			}
+		}
+		if wrong != 32 {
+			t.Errorf("%s: %d threads got what was not yet written, want 32", order, wrong)
+		}
 	}
 }
 
@@ -518,6 +537,12 @@ var mistakes = map[string]struct {
 		check(d.t, cu.MemFree(x))
 		d.launch("sample_write", 1, 1, cu.NoStream, uint64(x), 0)
 	}, "it was freed, and had 40 bytes"},
+	"freed, as a number": {func(d *device) {
+		x := d.alloc(10)
+		d.launch("sample_number", 1, 1, cu.NoStream, uint64(x))
+		check(d.t, cu.MemFree(x))
+		d.launch("sample_number", 1, 1, cu.NoStream, uint64(x))
+	}, "kernel sample_number, argument 0: 0 bytes"},
 	"in freed memory": {func(d *device) {
 		x, y := d.alloc(1024), d.alloc(1024)
 		check(d.t, cu.MemFree(y))

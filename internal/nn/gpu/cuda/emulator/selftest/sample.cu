@@ -33,6 +33,16 @@ extern "C" __global__ void sample_stale(float* out) {
 	out[threadIdx.x] = a[threadIdx.x];
 }
 
+// sample_race reads what another thread writes, without a barrier.
+extern "C" __global__ void sample_race(float* out) {
+	__shared__ float a[64];
+	a[threadIdx.x] = threadIdx.x;
+	out[threadIdx.x] = a[63 - threadIdx.x];
+}
+
+// sample_number takes an address as a number.
+extern "C" __global__ void sample_number(unsigned long long x) { *(float*)x = 1; }
+
 // sample_lanes tries what lanes of a warp can ask of each other: 8 numbers for each thread.
 extern "C" __global__ void sample_lanes(unsigned* out) {
 	unsigned t = threadIdx.x, *o = out + 8 * t;
