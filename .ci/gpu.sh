@@ -60,6 +60,12 @@ emulate() {
 	emulator=$($cuda/emulator/libcuda/build.sh)
 }
 
+lint() {
+	local bin
+	bin=$(.ci/tools.sh)
+	"$bin/golangci-lint" run --build-tags cuda ./internal/nn/gpu/...
+}
+
 # tests runs them twice at once: the emulated driver uses one core.
 tests() {
 	local code=0 lazy
@@ -98,6 +104,7 @@ took "emulated driver" emulate
 variables=$(.ci/gpu/driver.sh) || exit
 eval "$variables"
 took "vet" go vet -tags cuda ./internal/nn/gpu/... ./cmd/ragpilot
+took "linter" lint
 took "tests" tests
 took "program with CUDA 12" build_for 12
 took "program with CUDA 13" build_for 13

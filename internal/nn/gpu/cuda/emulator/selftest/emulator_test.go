@@ -105,10 +105,10 @@ func (d *device) launch(kernel string, grid, threads int, s cu.Stream, arguments
 	check(d.t, d.tryLaunch(kernel, grid, threads, 0, s, arguments...))
 }
 
-// add adds by to each of n numbers.
-func (d *device) add(s cu.Stream, x cu.DevicePtr, by float32, n int) {
+// add adds by to each of four numbers.
+func (d *device) add(s cu.Stream, x cu.DevicePtr, by float32) {
 	d.t.Helper()
-	d.launch("sample_add", (n+block-1)/block, block, s, uint64(x), uint64(math.Float32bits(by)), uint64(n))
+	d.launch("sample_add", 1, block, s, uint64(x), uint64(math.Float32bits(by)), 4)
 }
 
 func lazy() bool { return os.Getenv("RP_EMU_ORDER") != "eager" }
@@ -230,7 +230,7 @@ func TestWait(t *testing.T) {
 		x, y := d.upload(make([]float32, 4)), d.alloc(4)
 		event, err := cu.MakeEvent(cu.DisableTiming)
 		check(t, err)
-		d.add(first, x, 1, 4)
+		d.add(first, x, 1)
 		check(t, event.Record(first))
 		if wait {
 			check(t, second.Wait(event, 0))
@@ -255,7 +255,7 @@ func TestNull(t *testing.T) {
 	d := open(t, 0)
 	s := d.stream()
 	x := d.upload(make([]float32, 4))
-	d.add(s, x, 1, 4)
+	d.add(s, x, 1)
 	out := make([]float32, 4)
 	check(t, cu.MemcpyDtoH(unsafe.Pointer(&out[0]), x, 16))
 	if lazy() != (out[0] == 0) {
@@ -263,7 +263,7 @@ func TestNull(t *testing.T) {
 	}
 	blocking, err := cu.MakeStream(cu.DefaultStream)
 	check(t, err)
-	d.add(blocking, x, 1, 4)
+	d.add(blocking, x, 1)
 	check(t, cu.MemcpyDtoH(unsafe.Pointer(&out[0]), x, 16))
 	if want := map[bool]float32{true: 1, false: 2}[lazy()]; out[0] != want {
 		t.Errorf("behind a stream that blocks: %v, want %v", out, want)
@@ -290,7 +290,7 @@ func TestHostMemory(t *testing.T) {
 		t.Error("pageable memory was read too late")
 	}
 
-	d.add(s, x, 3, 4)
+	d.add(s, x, 3)
 	check(t, cu.MemcpyDtoHAsync(unsafe.Pointer(&host[0]), x, 16, s))
 	if lazy() && host[1] != 1 {
 		t.Error("a copy to pinned memory was done before it was waited for")
@@ -311,7 +311,7 @@ func TestEvents(t *testing.T) {
 		events[i], err = cu.MakeEvent(cu.DefaultEvent)
 		check(t, err)
 		check(t, events[i].Record(s))
-		d.add(s, x, 1, 4)
+		d.add(s, x, 1)
 	}
 	if _, err := events[0].Elapsed(events[1]); lazy() && !errors.Is(err, cu.NotReady) {
 		t.Errorf("time of an event that has not come: %v", err)
@@ -446,9 +446,9 @@ func TestAsyncFault(t *testing.T) {
 	s := d.stream()
 	x := d.upload(make([]float32, 4))
 	t.Setenv("RP_EMU_FAULT", "async:sample_add:1:700")
-	d.add(s, x, 1, 4)
+	d.add(s, x, 1)
 	if lazy() {
-		d.add(s, x, 1, 4)
+		d.add(s, x, 1)
 	}
 	if err := s.Synchronize(); !errors.Is(err, cu.IllegalAddress) {
 		t.Errorf("synchronize: %v", err)
