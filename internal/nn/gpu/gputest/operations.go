@@ -115,6 +115,20 @@ func (s *suite) rows() {
 		}
 		s.same(t.String(), s.down(out), want)
 	}
+	numbers := make([]byte, 0, 2<<16) // all that 16 bits can be
+	for i := range 1 << 16 {
+		numbers = append(numbers, byte(i), byte(i>>8))
+	}
+	for _, t := range []quant.Type{quant.F16, quant.BF16} {
+		w, err := s.d.Matrix("all numbers", t, 1, 1<<16, numbers)
+		if err != nil {
+			s.Fatal(err)
+		}
+		out, want := s.alloc(1<<16), make([]float32, 1<<16)
+		s.s.Rows(out, &w, []int32{0})
+		w.Row(want, 0)
+		s.same(t.String(), s.down(out), want)
+	}
 }
 
 // products: near to sums in float64, and a row's are the same bits whatever other rows there are.
