@@ -13,8 +13,8 @@ import (
 func (s *suite) pages() {
 	for _, h := range []compute.Heads{{Query: 1, KV: 1, Dim: 8}, {Query: 6, KV: 3, Dim: 20}} {
 		for _, layers := range []int{1, 3, 19} {
-			for _, n := range []int{1, 2, 7, 70} {
-				if n == 70 && layers == 19 {
+			for _, n := range []int{1, 2, 7, 70, 400} {
+				if n*layers*h.KV > 400 {
 					continue // many floats
 				}
 				pool := s.d.NewPool(h, layers)
