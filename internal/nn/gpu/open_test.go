@@ -34,7 +34,8 @@ func TestError(t *testing.T) {
 	if got, want := err.Error(), "device cuda:0: alloc of blk.3.attn_q.weight: out of memory"; got != want || !errors.Is(err, gpu.ErrMemory) {
 		t.Errorf("%q, want %q", got, want)
 	}
-	if got, want := (&gpu.Error{Device: "cuda:0", Operation: "sync", Err: gpu.ErrLost}).Error(), "device cuda:0: sync: the device is lost"; got != want {
+	err = &gpu.Error{Device: "cuda:0", Operation: "sync", Err: gpu.ErrLost}
+	if got, want := err.Error(), "device cuda:0: sync: the device is lost"; got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
 }

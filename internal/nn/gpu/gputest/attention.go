@@ -144,7 +144,8 @@ func (s *suite) probes() {
 			probe := compute.NewProbe(h, tokens)
 			probe.Rows, probe.Within, probe.Most = weight, within, most
 			runs := []gpu.Run{
-				{Rows: 18, Position: 30, Pages: a.pages, Probes: []*compute.Probe{probe, probe}}, {Rows: 5, Position: 3, Pages: a.pages},
+				{Rows: 18, Position: 30, Pages: a.pages, Probes: []*compute.Probe{probe, probe}},
+				{Rows: 5, Position: 3, Pages: a.pages},
 				{Rows: 2, Position: 20, Pages: b.pages, Probes: []*compute.Probe{nil, probe}},
 			}
 			want, scale := make([]float64, h.KV*tokens), make([]float64, h.KV*tokens)
