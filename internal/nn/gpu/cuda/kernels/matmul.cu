@@ -12,7 +12,7 @@ __device__ __forceinline__ void gemv(float* out, const float* a, const u8* w, u6
   float sums[NR];
 #pragma unroll
   for (int r = 0; r < NR; r++) sums[r] = 0;
-#pragma unroll 4
+#pragma unroll(NR > 1 ? 2 : 4)
   for (u32 k = 4 * part; k < cols; k += 32) {
     f4 v = weights<T>(row, k);
 #pragma unroll
@@ -80,7 +80,9 @@ __device__ __forceinline__ void tile(float* out, const float* a, const u8* w, u6
     }
   }
   // The tree over the groups, one half of the warps after the other: the shared memory has room for four groups' sums.
+#pragma unroll 1 // this is done once, and would be most of the code
   for (u32 h = 0; h < 2; h++) {
+#pragma unroll 1
     for (u32 m = 4; m; m >>= 1) {
       __syncthreads();
       if (half == h && group >= m && group < 2 * m) {
@@ -94,15 +96,17 @@ __device__ __forceinline__ void tile(float* out, const float* a, const u8* w, u6
       }
     }
   }
-  if (group != 0) return;
+  // Through shared memory, so that neighbours write to neighbours.
+  __syncthreads();
+  if (group == 0) {
 #pragma unroll
-  for (int i = 0; i < 8; i++) {
-    u64 r = r0 + x + i / 4 * 16 + i % 4;
-#pragma unroll
-    for (int j = 0; j < 8; j++) {
-      u64 n = n0 + y + j / 4 * 32 + j % 4;
-      if (r < rows && n < wrows) out[r * wrows + n] = sums[i][j];
-    }
+    for (int i = 0; i < 64; i++) memory[(x + i / 32 * 16 + i / 8 % 4) * LINE + y + i % 8 / 4 * 32 + i % 4] = sums[i / 8][i % 8];
+  }
+  __syncthreads();
+#pragma unroll 1
+  for (u32 i = t; i < TILE * TILE; i += 512) {
+    u64 r = r0 + i / TILE, n = n0 + i % TILE;
+    if (r < rows && n < wrows) out[r * wrows + n] = memory[i / TILE * LINE + i % TILE];
   }
 }
 
