@@ -39,6 +39,7 @@ func Run(t *testing.T, open func(t *testing.T) gpu.Device) {
 		{"gather", (*suite).gather},
 		{"turn", (*suite).turn},
 		{"value norms", (*suite).valueNorms},
+		{"forward pass", (*suite).forwardPass},
 		{"goroutines", (*suite).goroutines},
 	} {
 		t.Run(test.name, func(t *testing.T) {
