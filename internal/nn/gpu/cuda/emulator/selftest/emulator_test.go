@@ -327,6 +327,58 @@ func TestEvents(t *testing.T) {
 	}
 }
 
+func TestOtherCalls(t *testing.T) {
+	d := open(t, 0)
+	s := d.stream()
+	x := d.alloc(4)
+	check(t, cu.MemsetD32Async(x, uint(math.Float32bits(2)), 4, s))
+	check(t, s.Synchronize())
+	if code := addPacked(*(*uintptr)(unsafe.Pointer(&d.module)), uint64(x), 3); code != 0 {
+		t.Errorf("packed arguments: %d", code)
+	}
+	if got := d.download(x, 4)[3]; got != 5 {
+		t.Errorf("got %v, want 5", got)
+	}
+	check(t, cu.MemsetD8(x, 0, 16))
+	if got := d.download(x, 4)[3]; got != 0 {
+		t.Errorf("got %v, want 0", got)
+	}
+
+	host := []float32{1, 2, 3, 4}
+	p, release := registered(host)
+	d.add(s, cu.DevicePtr(p), 1)
+	if code := release(); code != 0 || host[3] != 5 {
+		t.Errorf("registered memory: %d, %v", code, host)
+	}
+	if code := release(); code != 713 {
+		t.Errorf("registered no more: %d", code)
+	}
+
+	f, err := d.module.Function("sample_add")
+	check(t, err)
+	if n, err := f.Attribute(cu.FnMaxThreadsPerBlock); n != 1024 || err != nil {
+		t.Errorf("%d threads a block, %v", n, err)
+	}
+	if n, err := cu.Device(0).Attribute(cu.WarpSize); n != 32 || err != nil {
+		t.Errorf("%d threads a warp, %v", n, err)
+	}
+	if n := cu.Version(); n != 13000 {
+		t.Errorf("version %d", n)
+	}
+	first, err := cu.Device(0).RetainPrimaryCtx()
+	check(t, err)
+	second, err := cu.Device(0).RetainPrimaryCtx()
+	check(t, err)
+	if first != second {
+		t.Error("a device has two primary contexts")
+	}
+	check(t, cu.Device(0).ReleasePrimaryCtx())
+	check(t, cu.Device(0).ReleasePrimaryCtx())
+	if err := cu.Device(0).ReleasePrimaryCtx(); !errors.Is(err, cu.InvalidContext) {
+		t.Errorf("released once more: %v", err)
+	}
+}
+
 func TestMemory(t *testing.T) {
 	t.Setenv("RP_EMU_MEMORY", "4096")
 	d := open(t, 0)
