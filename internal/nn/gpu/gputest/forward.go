@@ -88,8 +88,8 @@ func (s *suite) forward(m *model, stream gpu.Stream, pages []gpu.Page, position 
 	return on.down(logits)
 }
 
-// forwardPass: near to the CPU's, and the same bits whether a sequence is computed at once, in pieces, or behind pages that were kept by the
-// host.
+// forwardPass: near to the CPU's, and the same bits whether a sequence is computed at once, in pieces, or behind pages that were kept by
+// the host.
 func (s *suite) forwardPass() {
 	const n = 45
 	tokens := make([]int32, n)
