@@ -3,7 +3,6 @@
 package cuda
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -206,7 +205,7 @@ func (s *stream) start(queue []operation) {
 			}
 		}
 		if err != nil {
-			s.fail(o.name, o.what, err)
+			s.fail(o.name, o.what, s.blame(err))
 			return
 		}
 		s.mu.Lock()
@@ -253,19 +252,25 @@ func (s *stream) drain() {
 	s.mu.Unlock()
 }
 
-// late takes an error that came when the stream was waited for: one of the last kernels has failed.
+// late takes an error that came when the stream was waited for. It is that of one of the last operations.
 func (s *stream) late(err error) {
 	s.mu.Lock()
-	names, last := strings.Join(s.recent, ", "), s.last
+	last := s.last
 	s.mu.Unlock()
-	if number(err) >= 0 {
-		err = reason(err)
+	if last.name == "" {
+		last.name = "sync"
 	}
-	if errors.Is(err, errClosed) || names == "" {
-		s.fail("sync", "", err)
-		return
+	s.fail(last.name, last.what, s.blame(err))
+}
+
+// blame adds to an error by which the device is lost what may be the cause: one of the last kernels, whichever call returned it.
+func (s *stream) blame(err error) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !lost(number(err)) || len(s.recent) == 0 {
+		return err
 	}
-	s.fail(last.name, last.what, fmt.Errorf("%w; last kernels: %s", err, names))
+	return fmt.Errorf("%w; last kernels: %s", reason(err), strings.Join(s.recent, ", "))
 }
 
 // Sync implements [gpu.Stream].
