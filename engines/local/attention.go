@@ -60,11 +60,16 @@ func (e *Engine) attention(ctx context.Context, req engines.Request, answer stri
 	blocks, prompt := p.request.Reuse.Blocks, len(p.request.Prompt)
 	tail := blocks[len(blocks)-1].To
 	tokens := append(slices.Clone(p.request.Prompt), p.request.Forced...)
-	pages := make([][]float32, (len(tokens)+llama.PageTokens-1)/llama.PageTokens)
-	for i := range pages {
-		pages[i] = make([]float32, e.model.PageFloats())
+	pages, err := e.model.NewPages((len(tokens) + llama.PageTokens - 1) / llama.PageTokens)
+	if err != nil {
+		return a, err
 	}
-	worker := e.model.NewWorker(e.config.Threads)
+	defer e.model.FreePages(pages)
+	worker, err := e.model.NewWorker(e.config.Threads)
+	if err != nil {
+		return a, err
+	}
+	defer worker.Close()
 	question, answered := compute.NewProbe(e.model.Shape(), tail), compute.NewProbe(e.model.Shape(), tail)
 	const step = DefaultStep // fixed, so that sums are the same bits with any settings
 	for from := 0; from < len(tokens); {
@@ -82,7 +87,9 @@ func (e *Engine) attention(ctx context.Context, req engines.Request, answer stri
 		if probe != nil {
 			span.Probes = slices.Repeat([]*compute.Probe{probe}, e.model.Layers)
 		}
-		worker.Forward([]llama.Span{span})
+		if _, err := worker.Forward([]llama.Span{span}); err != nil {
+			return a, err
+		}
 		from = to
 	}
 	for _, b := range blocks {

@@ -23,7 +23,7 @@ import (
 	"github.com/ragpilot/ragpilot/engines/local/internal/kvfile"
 	"github.com/ragpilot/ragpilot/engines/local/internal/llama"
 	"github.com/ragpilot/ragpilot/engines/local/internal/weights"
-	"github.com/ragpilot/ragpilot/internal/nn/compute"
+	"github.com/ragpilot/ragpilot/internal/nn/gpu"
 )
 
 // Defaults of Compression.
@@ -41,7 +41,8 @@ type Document struct{ Name, Text string }
 type Compression struct {
 	// Model is the path of a model, as in [Config]. The file is for this model and for engines with the same kernel.
 	Model   string
-	Threads int // 0: one for each processor
+	Device  string // that computes: see [Config]
+	Threads int    // 0: one for each processor
 	// Documents are the corpus, in this order.
 	Documents []Document
 	// Task says what the corpus is for. It stands in front of the documents.
@@ -95,6 +96,7 @@ func Scorers() []string { return compress.Names() }
 func NotesKinds() []string { return slices.Sorted(maps.Keys(compress.Prompts)) }
 
 func (c Compression) withDefaults() (Compression, error) {
+	c.Device = cmp.Or(c.Device, DefaultDevice)
 	c.Threads = cmp.Or(c.Threads, runtime.GOMAXPROCS(0))
 	c.Budget = cmp.Or(c.Budget, DefaultBudget)
 	c.MaxNotes = cmp.Or(c.MaxNotes, DefaultMaxNotes)
@@ -160,9 +162,13 @@ func Compress(ctx context.Context, c Compression) (Compressed, error) {
 	if err != nil {
 		return Compressed{}, fmt.Errorf("compress: %w", err)
 	}
-	x := &compressor{Compression: c, file: file}
+	device, _, err := gpu.Open(c.Device, gpu.Options{})
+	if err != nil {
+		return Compressed{}, fmt.Errorf("compress: %w", errors.Join(err, file.Close()))
+	}
+	x := &compressor{Compression: c, file: file, device: device}
 	result, err := x.run(ctx)
-	if err = errors.Join(err, file.Close()); err != nil {
+	if err = errors.Join(err, device.Close(), file.Close()); err != nil {
 		return Compressed{}, fmt.Errorf("compress: %w", err)
 	}
 	result.Took = time.Since(began)
@@ -173,6 +179,7 @@ func Compress(ctx context.Context, c Compression) (Compressed, error) {
 type compressor struct {
 	Compression
 	file   *weights.Model
+	device gpu.Device
 	model  *compress.Model
 	scorer compress.Scorer
 	header contextfile.Header
@@ -186,11 +193,14 @@ type compressor struct {
 }
 
 func (x *compressor) run(ctx context.Context) (Compressed, error) {
-	model, err := llama.New(x.file)
+	model, err := llama.New(x.file, x.device)
 	if err != nil {
 		return Compressed{}, fmt.Errorf("model %s: %w", x.Model, err)
 	}
-	x.model = compress.New(model, x.Threads)
+	if x.model, err = compress.New(model, x.Threads); err != nil {
+		return Compressed{}, err
+	}
+	defer x.model.Close()
 	x.model.Progress = x.progress
 	if x.scorer, err = compress.ByName(x.Scorer); err != nil {
 		return Compressed{}, err
@@ -213,6 +223,11 @@ func (x *compressor) run(ctx context.Context) (Compressed, error) {
 	x.plan(parts)
 	var pages [][]byte
 	var head *compress.Part
+	defer func() {
+		if head != nil {
+			head.Close()
+		}
+	}()
 	for _, p := range parts {
 		encoded := x.old[p.key]
 		if encoded == nil || p.whole {
@@ -251,7 +266,7 @@ func (x *compressor) prepare() {
 	x.texts = compress.Texts{Prompt: user(compress.Prompts[x.NotesKind]), Repeat: user(compress.Repeat)}
 	identity := x.file.Identity()
 	x.header = contextfile.Header{
-		Version: contextfile.Version, Model: x.file.Name, Identity: hex.EncodeToString(identity[:]), Kernel: compute.Kernel(),
+		Version: contextfile.Version, Model: x.file.Name, Identity: hex.EncodeToString(identity[:]), Kernel: x.device.Kernel(),
 		Layers: x.file.Layers, KV: x.file.KVHeads, Dim: x.file.HeadDim,
 		Format: x.Format, Mode: contextfile.Joint, Scorer: x.Scorer, Task: strings.TrimSpace(x.Task), Notes: "none",
 	}
@@ -294,13 +309,14 @@ func (x *compressor) part(ctx context.Context, head **compress.Part, p *corpusPa
 		if *head, err = x.model.Head(ctx, p.tokens); err != nil {
 			return nil, err
 		}
-		return (*head).Whole(), nil
+		return (*head).Whole()
 	}
 	began := time.Now()
 	part, err := x.model.Part(ctx, *head, p.tokens, x.texts)
 	if err != nil {
 		return nil, err
 	}
+	defer part.Close()
 	x.measure(p, time.Since(began))
 	if x.header.Notes == "model" {
 		if part.Notes, err = part.Continue(ctx, part.Prompt, x.writer()); err != nil {

@@ -21,6 +21,7 @@ const (
 	DefaultStep       = 128
 	DefaultDiskBytes  = 4 << 30
 	DefaultRecompute  = 0.2
+	DefaultDevice     = "auto"
 )
 
 // Config holds the settings of an Engine; zero values stand for the defaults.
@@ -29,6 +30,12 @@ type Config struct {
 	Model string
 	// Served is the name that requests may ask for; empty: the model's own.
 	Served string
+	// Device is what computes: "cpu"; "cuda:0" and so on, a card, in programs built with the tag cuda; or "auto", the default: the first
+	// card, or the processor where there is none that can be used. Keys and values of different devices are not the same bits, and files of
+	// one are not read by the other.
+	Device string
+	// DeviceBytes bounds the memory of a card that is used, for weights and CacheBytes; 0: nine tenths of what is free.
+	DeviceBytes int64
 	// Threads is how many threads compute; 0: one for each processor.
 	Threads int
 	// CacheBytes bounds the memory for keys and values, which is allocated as it is needed. What it holds must be enough for one
@@ -84,6 +91,7 @@ func (c Config) withDefaults() (Config, error) {
 		{"Running", int64(c.Running)},
 		{"Step", int64(c.Step)},
 		{"DiskBytes", c.DiskBytes},
+		{"DeviceBytes", c.DeviceBytes},
 	} {
 		if f.value < 0 {
 			return c, fmt.Errorf("local engine: %s %d: want 0 or more", f.name, f.value)
@@ -94,6 +102,7 @@ func (c Config) withDefaults() (Config, error) {
 	if err := checkReuse(c.Reuse, c.Selector, c.Recompute); err != nil {
 		return c, fmt.Errorf("local engine: %w", err)
 	}
+	c.Device = cmp.Or(c.Device, DefaultDevice)
 	c.Threads = cmp.Or(c.Threads, runtime.GOMAXPROCS(0))
 	c.CacheBytes = cmp.Or(c.CacheBytes, DefaultCacheBytes)
 	c.MaxTokens = cmp.Or(c.MaxTokens, DefaultMaxTokens)

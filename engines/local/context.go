@@ -12,7 +12,6 @@ import (
 	"github.com/ragpilot/ragpilot/engines/local/internal/llama"
 	"github.com/ragpilot/ragpilot/engines/local/internal/runner"
 	"github.com/ragpilot/ragpilot/engines/local/internal/weights"
-	"github.com/ragpilot/ragpilot/internal/nn/compute"
 )
 
 // CompressedContext is a corpus that [Compress] has compressed, as its file says.
@@ -97,7 +96,7 @@ func (e *Engine) attach(file *weights.Model, model *llama.Model, pages int) erro
 		path := e.config.Contexts[name]
 		f, err := contextfile.Open(path)
 		if err == nil {
-			err = f.Fits(identity, compute.Kernel(), model)
+			err = f.Fits(identity, e.device.Kernel(), model)
 		}
 		if err != nil {
 			return fmt.Errorf("context %q: %s: %w", name, path, err)
@@ -118,6 +117,7 @@ func (e *Engine) attach(file *weights.Model, model *llama.Model, pages int) erro
 		}
 		prefix := e.runner.Pin(f.Hash, memory)
 		if prefix == nil {
+			model.FreePages(memory)
 			return fmt.Errorf("%w: context %q", ErrCacheTooSmall, name)
 		}
 		e.contexts[name] = &attached{info: describe(name, path, f), rest: f.Rest, prefix: prefix, shares: f.Shares(), own: f.NotesDrift}

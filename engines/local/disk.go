@@ -4,17 +4,16 @@ import (
 	"github.com/ragpilot/ragpilot/engines/local/internal/kvfile"
 	"github.com/ragpilot/ragpilot/engines/local/internal/kvstore"
 	"github.com/ragpilot/ragpilot/engines/local/internal/weights"
-	"github.com/ragpilot/ragpilot/internal/nn/compute"
 )
 
 // openFolder opens the files of a model's keys and values.
-func openFolder(config Config, file *weights.Model) (*kvfile.Folder, error) {
+func openFolder(config Config, file *weights.Model, kernel string) (*kvfile.Folder, error) {
 	format, err := kvfile.FormatByName(config.DiskFormat)
 	if err != nil {
 		return nil, err
 	}
 	return kvfile.Open(kvfile.Config{
-		Dir: config.CacheDir, Bytes: config.DiskBytes, Model: file.Name, Hash: file.Identity(), Kernel: compute.Kernel(),
+		Dir: config.CacheDir, Bytes: config.DiskBytes, Model: file.Name, Hash: file.Identity(), Kernel: kernel,
 		Shape: kvfile.Shape{Layers: file.Layers, KV: file.KVHeads, Dim: file.HeadDim}, Format: format,
 	})
 }

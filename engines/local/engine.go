@@ -18,7 +18,7 @@ import (
 	"github.com/ragpilot/ragpilot/engines/local/internal/llama"
 	"github.com/ragpilot/ragpilot/engines/local/internal/runner"
 	"github.com/ragpilot/ragpilot/engines/local/internal/weights"
-	"github.com/ragpilot/ragpilot/internal/nn/compute"
+	"github.com/ragpilot/ragpilot/internal/nn/gpu"
 )
 
 var (
@@ -32,6 +32,8 @@ var (
 type Engine struct {
 	config   Config
 	file     *weights.Model
+	device   gpu.Device
+	fallback string // why no card is used; empty: one is, or none was looked for
 	model    *llama.Model
 	runner   *runner.Runner
 	folder   *kvfile.Folder   // nil: there is none
@@ -55,15 +57,37 @@ func Open(config Config) (*Engine, error) {
 	if err != nil {
 		return nil, fmt.Errorf("local engine: %w", err)
 	}
-	e, err := open(config, file)
+	e, err := openDevice(config, file)
 	if err != nil {
 		return nil, fmt.Errorf("local engine: model %s: %w", config.Model, errors.Join(err, file.Close()))
 	}
 	return e, nil
 }
 
-func open(config Config, file *weights.Model) (*Engine, error) {
-	model, err := llama.New(file)
+// openDevice opens an engine on the device of the settings. Where any device will do, and the model does not fit into a card's memory, that is
+// the processor.
+func openDevice(config Config, file *weights.Model) (*Engine, error) {
+	device, fallback, err := gpu.Open(config.Device, gpu.Options{Budget: config.DeviceBytes})
+	if err != nil {
+		return nil, err
+	}
+	e, err := open(config, file, device)
+	if failed, ok := errors.AsType[*gpu.Error](err); ok && config.Device == DefaultDevice {
+		fallback = errors.Join(failed, device.Close()).Error()
+		device = gpu.CPU{}
+		e, err = open(config, file, device)
+	}
+	if err != nil {
+		return nil, errors.Join(err, device.Close())
+	}
+	if gpu.Built() {
+		e.fallback = fallback
+	}
+	return e, nil
+}
+
+func open(config Config, file *weights.Model, device gpu.Device) (*Engine, error) {
+	model, err := llama.New(file, device)
 	if err != nil {
 		return nil, err
 	}
@@ -71,7 +95,7 @@ func open(config Config, file *weights.Model) (*Engine, error) {
 		config.Served = file.Name
 	}
 	file.Template.NoThinking = config.NoThinking
-	e := &Engine{config: config, file: file, model: model}
+	e := &Engine{config: config, file: file, device: device, model: model}
 	e.resident = residency.New(residency.Config{Replica: e.config.Served, BlockSize: kvstore.PageTokens, OnUpdate: e.lost})
 	e.resident.Complete(true)
 	pages := int(config.CacheBytes / int64(4*model.PageFloats()))
@@ -85,19 +109,24 @@ func open(config Config, file *weights.Model) (*Engine, error) {
 		SaltedFiles: config.DiskSalted,
 	}
 	if config.CacheDir != "" {
-		if e.folder, err = openFolder(config, file); err != nil {
+		if e.folder, err = openFolder(config, file, device.Kernel()); err != nil {
 			return nil, fmt.Errorf("CacheDir: %w", err)
 		}
 		settings.Files = e.folder
 	}
-	e.runner = runner.New(settings)
+	if e.runner, err = runner.New(settings); err != nil {
+		if e.folder != nil {
+			err = errors.Join(err, e.folder.Close())
+		}
+		return nil, err
+	}
 	e.close = sync.OnceValue(func() error {
 		e.runner.Close()
 		var err error
 		if e.folder != nil {
 			err = e.folder.Close()
 		}
-		return errors.Join(err, e.file.Close())
+		return errors.Join(err, e.device.Close(), e.file.Close())
 	})
 	if err := e.attach(file, model, pages); err != nil {
 		e.runner.Close()
@@ -116,8 +145,14 @@ func (e *Engine) Close() error { return e.close() }
 
 // Name says which model answers, and how it is computed.
 func (e *Engine) Name() string {
-	return fmt.Sprintf("local %s (%s, %d threads)", e.config.Served, compute.Kernel(), e.config.Threads)
+	if name := e.device.Name(); name != (gpu.CPU{}).Name() {
+		return fmt.Sprintf("local %s (%s)", e.config.Served, name)
+	}
+	return fmt.Sprintf("local %s (%s, %d threads)", e.config.Served, e.device.Kernel(), e.config.Threads)
 }
+
+// Device is what computes: "cpu", or "cuda:0" and so on.
+func (e *Engine) Device() string { return e.device.Name() }
 
 // Model is the name that requests may ask for.
 func (e *Engine) Model() string { return e.config.Served }
@@ -125,8 +160,14 @@ func (e *Engine) Model() string { return e.config.Served }
 // Context is how many tokens a prompt and its answer may have, behind no compressed context: see [Engine.Room].
 func (e *Engine) Context() int { return e.capacity }
 
-// Warnings lists what had to be assumed about the model, for example a chat template that is not known.
-func (e *Engine) Warnings() []string { return slices.Clone(e.file.Warnings) }
+// Warnings lists what had to be assumed about the model, for example a chat template that is not known, and why no card is used.
+func (e *Engine) Warnings() []string {
+	warnings := slices.Clone(e.file.Warnings)
+	if e.fallback != "" {
+		warnings = append(warnings, "the processor computes: "+e.fallback)
+	}
+	return warnings
+}
 
 // Subscribe implements [engines.Engine]. The sink is called between two steps of the computation, or before a request
 // returns: as long as it takes, all requests wait. It may call the engine, but for Close, Clear, and methods that run a

@@ -11,7 +11,9 @@ import (
 	"github.com/ragpilot/ragpilot/contextpilot"
 	"github.com/ragpilot/ragpilot/engines/local"
 	"github.com/ragpilot/ragpilot/engines/local/internal/llama"
+	"github.com/ragpilot/ragpilot/engines/local/internal/modeltest"
 	"github.com/ragpilot/ragpilot/engines/local/internal/weights"
+	"github.com/ragpilot/ragpilot/internal/nn/gpu"
 )
 
 // A score is the logarithm of softmax of what the formulas give, and the same bits whatever the cache has.
@@ -30,16 +32,13 @@ func TestScore(t *testing.T) {
 	}
 	defer file.Close()
 	prompt := e.TokenizeChat(req.Messages)
-	model, err := llama.New(file)
+	model, err := llama.New(file, gpu.CPU{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	tokens, sum := slices.Concat(prompt, first.Tokens), 0.0
-	pages := make([][]float32, len(tokens)/llama.PageTokens+1)
-	for i := range pages {
-		pages[i] = make([]float32, model.PageFloats())
-	}
-	logits := model.NewWorker(1).Forward([]llama.Span{{Tokens: tokens, Pages: pages, Logits: len(tokens)}})
+	pages := modeltest.Pages(t, model, len(tokens))
+	logits := modeltest.NewWorker(t, model, 1).Forward([]llama.Span{{Tokens: tokens, Pages: pages, Logits: len(tokens)}})
 	for i, token := range first.Tokens {
 		total := 0.0
 		row := logits[(len(prompt)+i-1)*model.Vocab:][:model.Vocab]

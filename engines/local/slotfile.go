@@ -17,7 +17,7 @@ import (
 	"github.com/ragpilot/ragpilot/engines/local/internal/kvfile"
 	"github.com/ragpilot/ragpilot/engines/local/internal/llama"
 	"github.com/ragpilot/ragpilot/engines/local/internal/weights"
-	"github.com/ragpilot/ragpilot/internal/nn/compute"
+	"github.com/ragpilot/ragpilot/internal/nn/gpu"
 )
 
 // SlotFile is what [WriteSlotFile] does. Model, Context and Out must be set; other zero values stand for the defaults.
@@ -91,13 +91,13 @@ func (s SlotFile) write() (w WrittenSlot, err error) {
 		return w, fmt.Errorf("slot file: Model: %w", err)
 	}
 	defer func() { err = errors.Join(err, file.Close()) }()
-	model, err := llama.New(file)
+	model, err := llama.New(file, gpu.CPU{}) // its memory is the program's
 	if err != nil {
 		return w, fmt.Errorf("slot file: Model %s: %w", s.Model, err)
 	}
 	context, err := contextfile.Open(s.Context)
 	if err == nil {
-		err = context.Fits(file.Identity(), compute.Kernel(), model)
+		err = context.Fits(file.Identity(), gpu.CPU{}.Kernel(), model)
 	}
 	if err != nil {
 		return w, fmt.Errorf("slot file: Context: %w", err)
@@ -111,7 +111,7 @@ func (s SlotFile) write() (w WrittenSlot, err error) {
 		format: format, streams: s.Parallel, layers: model.Layers, width: heads.KV * heads.Dim,
 		tokens: placeholders(file, context.Hash, context.Slots),
 		row: func(row []float32, layer, cell int, values bool) {
-			page, at := model.Page(pages[cell/llama.PageTokens], layer), cell%llama.PageTokens
+			page, at := model.Page(pages[cell/llama.PageTokens].Host, layer), cell%llama.PageTokens
 			for head := range heads.KV {
 				page.Get(heads, head, at, row[head*heads.Dim:][:heads.Dim], values)
 			}

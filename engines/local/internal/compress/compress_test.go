@@ -18,7 +18,9 @@ import (
 func tiny(t testing.TB, options tinymodel.Options) *compress.Model {
 	t.Helper()
 	_, m := modeltest.Tiny(t, options)
-	return compress.New(m, 1)
+	c := testkit.Must(compress.New(m, 1))(t)
+	t.Cleanup(c.Close)
+	return c
 }
 
 func tokens(seed, n int) []int32 {
@@ -34,6 +36,11 @@ var texts = compress.Texts{Prompt: tokens(5, 20), Notes: tokens(6, 45), Repeat: 
 func part(t testing.TB, m *compress.Model, head *compress.Part, tokens []int32) *compress.Part {
 	t.Helper()
 	return testkit.Must(m.Part(t.Context(), head, tokens, texts))(t)
+}
+
+func whole(t testing.TB, p *compress.Part) *compress.Kept {
+	t.Helper()
+	return testkit.Must(p.Whole())(t)
 }
 
 func keep(t testing.TB, p *compress.Part, scorer string, slots int) *compress.Kept {
@@ -64,11 +71,11 @@ func eachScorer(t *testing.T, test func(t *testing.T, scorer string)) {
 func TestAll(t *testing.T) {
 	m := tiny(t, tinymodel.Options{Seed: 1})
 	const n = 160
-	plain := part(t, m, nil, tokens(1, n)).Whole()
+	plain := whole(t, part(t, m, nil, tokens(1, n)))
 	eachScorer(t, func(t *testing.T, scorer string) {
 		k := keep(t, part(t, m, nil, tokens(1, n)), scorer, n)
 		for i, page := range k.Pages {
-			compress.Place(m.Model, page, k.Positions[i], i*llama.PageTokens)
+			page = modeltest.Placed(t, m.Model, page, k.Positions[i], i*llama.PageTokens)
 			if !slices.Equal(page, plain.Pages[i]) || !slices.Equal(k.Positions[i], plain.Positions[i]) {
 				t.Fatalf("page %d is another", i)
 			}
@@ -117,10 +124,9 @@ func TestPlaced(t *testing.T) {
 					chosen[slot] = all[at(0)]
 					differ = differ || at(0) != at(1)
 				}
-				want := part(t, m, nil, chosen).Whole()
+				want := whole(t, part(t, m, nil, chosen))
 				for i := range k.Pages {
-					page := slices.Clone(k.Pages[i])
-					compress.Place(m.Model, page, k.Positions[i], i*llama.PageTokens)
+					page := modeltest.Placed(t, m.Model, k.Pages[i], k.Positions[i], i*llama.PageTokens)
 					got, want := m.Page(page, 0), m.Page(want.Pages[i], 0)
 					from, to := head*h.Dim*llama.PageTokens, (head+1)*h.Dim*llama.PageTokens
 					for j := from; j < to; j++ {
@@ -161,14 +167,14 @@ func TestBehindAHead(t *testing.T) {
 	first, second := tokens(10, 32), tokens(11, 90)
 	eachScorer(t, func(t *testing.T, scorer string) {
 		head := part(t, m, nil, first)
-		before := fmt.Sprint(head.Whole())
+		before := fmt.Sprint(whole(t, head))
 		keep(t, part(t, m, head, tokens(12, 70)), scorer, 32)
 		k := keep(t, part(t, m, head, second), scorer, 32)
 		alone := keep(t, part(t, m, part(t, m, nil, first), second), scorer, 32)
 		if !slices.EqualFunc(k.Pages, alone.Pages, slices.Equal) || !slices.EqualFunc(k.Positions, alone.Positions, slices.Equal) {
 			t.Error("a part depends on one before it")
 		}
-		if slices.Min(k.Positions[0]) < 32 || fmt.Sprint(head.Whole()) != before {
+		if slices.Min(k.Positions[0]) < 32 || fmt.Sprint(whole(t, head)) != before {
 			t.Error("the head was changed, or kept")
 		}
 	})

@@ -59,7 +59,11 @@ func (f form) attend(q []float32, pages []compute.Page, n, threads int) []float3
 	probe.Rows, probe.Within = f.Rows, f.Within
 	run := compute.Run{Rows: rows, Position: n, Pages: pages, Probe: probe}
 	compute.NewCrew(threads).Attend(make([]float32, len(q)), q, shape, []compute.Run{run})
-	return f.scores(probe, shape, pages, rows)
+	norms := make([]float64, shape.KV*n)
+	for i := range norms {
+		norms[i] = valueNorm(pages, i/n, i%n)
+	}
+	return f.scores(probe, shape, norms, rows)
 }
 
 // dense is the formula, with the whole matrix of weights in float64: CacheNotes Eq. 3 to 5, and the authors' code.

@@ -4,7 +4,7 @@ import (
 	"fmt"
 
 	"github.com/ragpilot/ragpilot/engines/local/internal/llama"
-	"github.com/ragpilot/ragpilot/internal/nn/compute"
+	"github.com/ragpilot/ragpilot/internal/nn/gpu"
 )
 
 // Kept are the keys and values that were chosen from a part. Slot i of a head has one token's, those of smaller positions first.
@@ -21,7 +21,7 @@ type Kept struct {
 }
 
 // Slots returns how many tokens each head keeps.
-func (k *Kept) Slots() int { return len(k.Pages) * llama.PageTokens }
+func (k *Kept) Slots() int { return len(k.Positions) * llama.PageTokens }
 
 // Keep gathers the best slots tokens of the part, without those of its head. slots is a multiple of 16, and not more than there are.
 func (p *Part) Keep(scores Scores, slots int) (*Kept, error) {
@@ -31,51 +31,71 @@ func (p *Part) Keep(scores Scores, slots int) (*Kept, error) {
 	}
 	k := &Kept{}
 	for range slots / llama.PageTokens {
-		k.Pages = append(k.Pages, make([]float32, p.model.PageFloats()))
 		k.Positions = append(k.Positions, make([]uint32, p.model.Layers*h.KV*llama.PageTokens))
 	}
-	for layer := range p.model.Layers {
+	chosen := make([][][]int, p.model.Layers)
+	for layer := range chosen {
+		var values []float32
 		for head := range h.KV {
-			for slot, i := range compute.Largest(scores[layer][head*len(p.tokens):][p.head:len(p.tokens)], slots) {
-				at := p.head + i
-				page, in := slot/llama.PageTokens, slot%llama.PageTokens
-				from := p.model.Page(p.pages[at/llama.PageTokens], layer)
-				p.model.Page(k.Pages[page], layer).CopyHead(h, head, in, from, at%llama.PageTokens, nil, nil)
-				k.Positions[page][(layer*h.KV+head)*llama.PageTokens+in] = uint32(at)
+			values = append(values, scores[layer][head*len(p.tokens):][p.head:len(p.tokens)]...)
+		}
+		var err error
+		if chosen[layer], err = p.model.worker.Largest(values, own, slots); err != nil {
+			return nil, err
+		}
+		for head, tokens := range chosen[layer] {
+			for slot := range tokens {
+				tokens[slot] += p.head
+				k.Positions[slot/llama.PageTokens][(layer*h.KV+head)*llama.PageTokens+slot%llama.PageTokens] = uint32(tokens[slot])
 			}
 		}
 	}
-	return k, nil
+	pages, err := p.model.NewPages(slots / llama.PageTokens)
+	if err != nil {
+		return nil, err
+	}
+	defer p.model.FreePages(pages)
+	p.model.worker.Gather(pages, p.pages, chosen)
+	if err := p.model.worker.Sync(); err != nil {
+		return nil, err
+	}
+	return k, k.read(p.model.Model, pages)
+}
+
+// read takes what pages have.
+func (k *Kept) read(m *llama.Model, pages []gpu.Page) error {
+	for _, page := range pages {
+		floats, err := m.Floats(page)
+		if err != nil {
+			return err
+		}
+		k.Pages = append(k.Pages, floats)
+	}
+	return nil
 }
 
 // Whole keeps all of the part: whole pages, those of its head too.
-func (p *Part) Whole() *Kept {
-	k, h := &Kept{}, p.model.Shape()
-	for i, page := range p.pages[:len(p.tokens)/llama.PageTokens] {
+func (p *Part) Whole() (*Kept, error) {
+	k, h, pages := &Kept{}, p.model.Shape(), p.pages[:len(p.tokens)/llama.PageTokens]
+	for i := range pages {
 		positions := make([]uint32, p.model.Layers*h.KV*llama.PageTokens)
 		for j := range positions {
 			positions[j] = uint32(i*llama.PageTokens + j%llama.PageTokens)
 		}
-		k.Pages, k.Positions = append(k.Pages, page), append(k.Positions, positions)
+		k.Positions = append(k.Positions, positions)
 	}
-	return k
+	return k, k.read(p.model.Model, pages)
 }
 
-// Place turns the keys of a page whose slots are to stand at position at and behind it. Where a token stays the bits do.
-func Place(m *llama.Model, page []float32, positions []uint32, at int) {
-	h, angles := m.Shape(), map[int][]float32{}
-	for layer := range m.Layers {
-		for head := range h.KV {
-			for slot, from := range positions[(layer*h.KV+head)*llama.PageTokens:][:llama.PageTokens] {
-				by := at + slot - int(from)
-				if by == 0 {
-					continue
-				}
-				if angles[by] == nil {
-					angles[by] = m.Angles(by)
-				}
-				m.Turn(layer, head, page, slot, angles[by])
-			}
-		}
+// Place brings the keys and values of a page to the device, with its slots at position at and behind it. Where a token stays the bits do.
+func Place(w *llama.Worker, m *llama.Model, to gpu.Page, floats []float32, positions []uint32, at int) error {
+	if err := m.Pool().Write(to, floats); err != nil {
+		return err
 	}
+	steps := make([]int32, len(positions))
+	for i, from := range positions {
+		steps[i] = int32(at + i%llama.PageTokens - int(from))
+	}
+	w.Turn(to, steps)
+	return w.Sync()
 }

@@ -5,6 +5,7 @@ import (
 
 	"github.com/ragpilot/ragpilot/engines/local/internal/llama"
 	"github.com/ragpilot/ragpilot/internal/nn/compute"
+	"github.com/ragpilot/ragpilot/internal/nn/gpu"
 )
 
 // DefaultStep is how many tokens are computed at a time.
@@ -21,10 +22,17 @@ type Model struct {
 	worker *llama.Worker
 }
 
-// New returns a Model that computes with threads.
-func New(model *llama.Model, threads int) *Model {
-	return &Model{Model: model, Step: DefaultStep, worker: model.NewWorker(threads)}
+// New returns a Model that computes with threads. It must be closed.
+func New(model *llama.Model, threads int) (*Model, error) {
+	worker, err := model.NewWorker(threads)
+	if err != nil {
+		return nil, err
+	}
+	return &Model{Model: model, Step: DefaultStep, worker: worker}, nil
 }
+
+// Close gives the memory of the computation back. Parts must be closed before.
+func (m *Model) Close() { m.worker.Close() }
 
 // Texts are what a scorer may let the model read behind a part.
 type Texts struct {
@@ -33,13 +41,14 @@ type Texts struct {
 	Repeat []int32 // asks to repeat the text
 }
 
-// Part is a number of tokens of a corpus that were computed behind its head.
+// Part is a number of tokens of a corpus that were computed behind its head. It must be closed.
 type Part struct {
 	Texts
 	model  *Model
 	tokens []int32 // with the head
 	head   int
-	pages  [][]float32
+	pages  []gpu.Page
+	shared int // of them, which are the head's
 }
 
 // Head computes what stands in front of all parts: whole pages.
@@ -53,29 +62,34 @@ func (m *Model) Part(ctx context.Context, head *Part, tokens []int32, texts Text
 	if head != nil {
 		p.head = len(head.tokens)
 		p.tokens = append(p.tokens, head.tokens...)
-		p.pages = append(p.pages, head.pages[:p.head/llama.PageTokens]...)
+		p.shared = p.head / llama.PageTokens
+		p.pages = append(p.pages, head.pages[:p.shared]...)
 	}
 	p.tokens = append(p.tokens, tokens...)
-	_, err := p.forward(ctx, tokens, p.head, nil, 0)
-	return p, err
+	if _, err := p.forward(ctx, tokens, p.head, nil, 0); err != nil {
+		p.Close()
+		return nil, err
+	}
+	return p, nil
+}
+
+// Close gives the part's pages back. What was kept of it stays.
+func (p *Part) Close() {
+	p.model.FreePages(p.pages[p.shared:])
+	p.pages = p.pages[:p.shared]
 }
 
 // Tokens returns how many tokens the part has, those of the head included.
 func (p *Part) Tokens() int { return len(p.tokens) }
 
-// Layer returns a layer's keys and values.
-func (p *Part) Layer(layer int) []compute.Page {
-	pages := make([]compute.Page, (len(p.tokens)+llama.PageTokens-1)/llama.PageTokens)
-	for i := range pages {
-		pages[i] = p.model.Page(p.pages[i], layer)
-	}
-	return pages
-}
-
 // forward computes tokens at a position. It returns the logits of the last ones.
 func (p *Part) forward(ctx context.Context, tokens []int32, position int, probes []*compute.Probe, logits int) (last []float32, err error) {
-	for len(p.pages)*llama.PageTokens < position+len(tokens) {
-		p.pages = append(p.pages, make([]float32, p.model.PageFloats()))
+	if missing := (position+len(tokens)+llama.PageTokens-1)/llama.PageTokens - len(p.pages); missing > 0 {
+		pages, err := p.model.NewPages(missing)
+		if err != nil {
+			return nil, err
+		}
+		p.pages = append(p.pages, pages...)
 	}
 	for at := 0; at < len(tokens); at += p.model.Step {
 		if err := ctx.Err(); err != nil {
@@ -86,7 +100,9 @@ func (p *Part) forward(ctx context.Context, tokens []int32, position int, probes
 		if at+n == len(tokens) {
 			span.Logits = logits
 		}
-		last = p.model.worker.Forward([]llama.Span{span})
+		if last, err = p.model.worker.Forward([]llama.Span{span}); err != nil {
+			return nil, err
+		}
 		if p.model.Progress != nil {
 			p.model.Progress(n, position+at)
 		}
@@ -123,6 +139,3 @@ func (p *Part) Continue(ctx context.Context, tokens []int32, next func(logits []
 		tokens = chosen[len(chosen)-1:]
 	}
 }
-
-// Pages returns the part's keys and values as they are. They are the part's.
-func (p *Part) Pages() [][]float32 { return p.pages }

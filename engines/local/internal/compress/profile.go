@@ -3,7 +3,6 @@ package compress
 import (
 	"context"
 	"math"
-	"slices"
 
 	"github.com/ragpilot/ragpilot/engines/local/internal/llama"
 	"github.com/ragpilot/ragpilot/internal/nn/compute"
@@ -22,10 +21,15 @@ func (p *Part) Look(ctx context.Context, k *Kept) (bool, error) {
 		return false, nil
 	}
 	behind := &Part{model: p.model, tokens: make([]int32, k.Slots())} // the slots' tokens are not looked at
+	var err error
+	if behind.pages, err = p.model.NewPages(len(k.Pages)); err != nil {
+		return false, err
+	}
+	defer behind.Close()
 	for i, page := range k.Pages {
-		page = slices.Clone(page)
-		Place(p.model.Model, page, k.Positions[i], i*llama.PageTokens)
-		behind.pages = append(behind.pages, page)
+		if err := Place(p.model.worker, p.model.Model, behind.pages[i], page, k.Positions[i], i*llama.PageTokens); err != nil {
+			return false, err
+		}
 	}
 	if _, err := behind.forward(ctx, p.Prompt, k.Slots(), nil, 0); err != nil {
 		return false, err

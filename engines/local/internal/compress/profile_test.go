@@ -7,6 +7,7 @@ import (
 
 	"github.com/ragpilot/ragpilot/engines/local/internal/compress"
 	"github.com/ragpilot/ragpilot/engines/local/internal/llama"
+	"github.com/ragpilot/ragpilot/engines/local/internal/modeltest"
 	"github.com/ragpilot/ragpilot/engines/local/internal/tinymodel"
 )
 
@@ -25,16 +26,11 @@ func TestProfile(t *testing.T) {
 		t.Error("what was kept has changed")
 	}
 	// The same in one go, by the model itself.
-	var pages [][]float32
+	pages := modeltest.Pages(t, m.Model, slots+len(texts.Prompt)+len(texts.Notes))
 	for i, page := range k.Pages {
-		page = slices.Clone(page)
-		compress.Place(m.Model, page, k.Positions[i], i*llama.PageTokens)
-		pages = append(pages, page)
+		pages[i].Host = modeltest.Placed(t, m.Model, page, k.Positions[i], i*llama.PageTokens)
 	}
-	for len(pages)*llama.PageTokens < slots+len(texts.Prompt)+len(texts.Notes) {
-		pages = append(pages, make([]float32, m.PageFloats()))
-	}
-	worker, probes, other := m.NewWorker(1), m.NewProbes(slots), m.NewProbes(slots)
+	worker, probes, other := modeltest.NewWorker(t, m.Model, 1), m.NewProbes(slots), m.NewProbes(slots)
 	worker.Forward([]llama.Span{{Tokens: part.Prompt, Position: slots, Pages: pages, Probes: other}})
 	worker.Forward([]llama.Span{{Tokens: part.Notes, Position: slots + len(part.Prompt), Pages: pages, Probes: probes}})
 	kv := m.Shape().KV

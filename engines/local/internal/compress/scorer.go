@@ -8,7 +8,6 @@ import (
 	"math"
 	"slices"
 
-	"github.com/ragpilot/ragpilot/engines/local/internal/llama"
 	"github.com/ragpilot/ragpilot/internal/nn/compute"
 )
 
@@ -74,14 +73,14 @@ var (
 )
 
 // scores makes a layer's scores of what so many rows attended to.
-func (f form) scores(p *compute.Probe, h compute.Heads, pages []compute.Page, rows int) []float32 {
+func (f form) scores(p *compute.Probe, h compute.Heads, norms []float64, rows int) []float32 {
 	out := make([]float32, len(p.Sums))
 	mean := float64(rows) * float64(h.Query/h.KV)
 	for head := range h.KV {
 		for i := range p.Tokens {
 			s := float64(p.Sums[head*p.Tokens+i]) / mean
 			if f.column {
-				s *= pages[i/llama.PageTokens].ValueNorm(h, head, i%llama.PageTokens)
+				s *= norms[head*p.Tokens+i]
 			}
 			out[head*p.Tokens+i] = float32(s)
 		}
@@ -113,7 +112,13 @@ func (s notes) Score(ctx context.Context, p *Part) (Scores, error) {
 	}
 	all := make(Scores, len(probes))
 	for layer, probe := range probes {
-		all[layer] = s.form.scores(probe, h, p.Layer(layer), len(rows))
+		var norms []float64
+		if s.form.column {
+			if norms, err = p.model.worker.ValueNorms(layer, p.pages, n); err != nil {
+				return nil, err
+			}
+		}
+		all[layer] = s.form.scores(probe, h, norms, len(rows))
 	}
 	all.force(h.KV, n, 0, sinks)
 	return all, nil

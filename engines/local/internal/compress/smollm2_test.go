@@ -15,6 +15,7 @@ import (
 	"github.com/ragpilot/ragpilot/engines/local/internal/llama"
 	"github.com/ragpilot/ragpilot/engines/local/internal/modeltest"
 	"github.com/ragpilot/ragpilot/engines/local/internal/weights"
+	"github.com/ragpilot/ragpilot/internal/nn/gpu"
 )
 
 // outcome is how one question was answered: the mean negative logarithm of the probability of the answer's tokens, and whether all of
@@ -29,7 +30,7 @@ type judge struct {
 	t      *testing.T
 	file   *weights.Model
 	model  *compress.Model
-	worker *llama.Worker
+	worker modeltest.Worker
 	all    bool                 // methods, those too that are only for the table
 	got    map[string][]outcome // by method: question after question
 	order  []string
@@ -42,17 +43,15 @@ func user(text string) []engines.Message {
 func (j *judge) encode(s string) []int32 { return j.file.Tokenizer.Encode(s, false) }
 
 // ask takes a question behind n tokens, or slots, whose pages are given. They stay as they are.
-func (j *judge) ask(method string, pages [][]float32, n int, key, value string) {
+func (j *judge) ask(method string, pages []gpu.Page, n int, key, value string) {
 	tokens := append(compress.Behind(j.file, user(question(key))), j.encode(answerBegins(key))...)
 	answer := j.encode(" " + value)
 	tokens = append(tokens, answer[:len(answer)-1]...)
 	pages = slices.Clone(pages[:(n+15)/16])
 	if n%16 > 0 {
-		pages[n/16] = slices.Clone(pages[n/16])
+		pages[n/16] = gpu.HostPage(slices.Clone(pages[n/16].Host))
 	}
-	for len(pages)*16 < n+len(tokens) {
-		pages = append(pages, make([]float32, j.model.PageFloats()))
-	}
+	pages = append(pages, modeltest.Pages(j.t, j.model.Model, max(0, n+len(tokens)-16*len(pages)))...)
 	logits := j.worker.Forward([]llama.Span{{Tokens: tokens, Position: n, Pages: pages, Logits: len(answer)}})
 	o := outcome{exact: true}
 	for i, token := range answer {
@@ -80,7 +79,7 @@ func (j *judge) part(corpus string, texts compress.Texts) *compress.Part {
 }
 
 // placed keeps a share of a part by a scorer, and returns its pages.
-func (j *judge) placed(p *compress.Part, scorer string, share float64) (pages [][]float32, slots int) {
+func (j *judge) placed(p *compress.Part, scorer string, share float64) (pages []gpu.Page, slots int) {
 	slots = int(math.Round(share*float64(p.Tokens())/16)) * 16
 	s, err := compress.ByName(scorer)
 	if err != nil {
@@ -95,9 +94,9 @@ func (j *judge) placed(p *compress.Part, scorer string, share float64) (pages []
 		j.t.Fatal(err)
 	}
 	for i, page := range k.Pages {
-		compress.Place(j.model.Model, page, k.Positions[i], i*16)
+		pages = append(pages, gpu.HostPage(modeltest.Placed(j.t, j.model.Model, page, k.Positions[i], i*16)))
 	}
-	return k.Pages, slots
+	return pages, slots
 }
 
 // write has the model write notes itself.
@@ -125,7 +124,7 @@ func (j *judge) answer(x text, shares []float64) {
 		own = j.write(full, 200)
 	}
 	whole := full.Pages()
-	asked := func(method string, pages [][]float32, slots int) {
+	asked := func(method string, pages []gpu.Page, slots int) {
 		for _, i := range x.asked {
 			j.ask(method, pages, slots, x.keys[i], x.values[i])
 		}
@@ -182,7 +181,7 @@ func (j *judge) answer(x text, shares []float64) {
 }
 
 // byDocument keeps a share of each quarter of a text, which is computed behind the opening alone.
-func (j *judge) byDocument(x text, prompt []int32, share float64) (pages [][]float32, slots int) {
+func (j *judge) byDocument(x text, prompt []int32, share float64) (pages []gpu.Page, slots int) {
 	opening := compress.Opening(j.file, introduction)
 	whole := len(opening) / 16 * 16
 	head, err := j.model.Head(j.t.Context(), opening[:whole])
@@ -212,8 +211,7 @@ func (j *judge) byDocument(x text, prompt []int32, share float64) (pages [][]flo
 			j.t.Fatal(err)
 		}
 		for at, page := range k.Pages {
-			compress.Place(j.model.Model, page, k.Positions[at], len(pages)*16)
-			pages = append(pages, page)
+			pages = append(pages, gpu.HostPage(modeltest.Placed(j.t, j.model.Model, page, k.Positions[at], len(pages)*16)))
 		}
 	}
 	return pages, len(pages) * 16
@@ -255,7 +253,7 @@ func TestSmolLM2(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer file.Close()
-	m, err := llama.New(file)
+	m, err := llama.New(file, gpu.CPU{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -277,7 +275,12 @@ func TestSmolLM2(t *testing.T) {
 			shares = append(shares, x)
 		}
 	}
-	j := &judge{t: t, file: file, model: compress.New(m, 2), worker: m.NewWorker(2), all: all, got: map[string][]outcome{}}
+	model, err := compress.New(m, 2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer model.Close()
+	j := &judge{t: t, file: file, model: model, worker: modeltest.NewWorker(t, m, 2), all: all, got: map[string][]outcome{}}
 	for _, x := range makeTexts(count, 48) {
 		j.answer(x, shares)
 	}

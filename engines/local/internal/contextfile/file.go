@@ -22,6 +22,7 @@ import (
 	"github.com/ragpilot/ragpilot/engines/local/internal/kvfile"
 	"github.com/ragpilot/ragpilot/engines/local/internal/llama"
 	"github.com/ragpilot/ragpilot/internal/base/durable"
+	"github.com/ragpilot/ragpilot/internal/nn/gpu"
 )
 
 // Version is that of files that are written. Those of version 1, which have no profile, are read as well.
@@ -297,21 +298,32 @@ func (f *File) Pages(part int) [][]byte {
 	return f.pages[at : at+f.Parts[part].Slots/llama.PageTokens]
 }
 
-// Load returns all pages with their slots at positions 0 and behind. The model must be one that the file fits.
-func (f *File) Load(m *llama.Model) ([][]float32, error) {
+// Load brings all pages to the model's device, with their slots at positions 0 and behind. The model must be one that the file fits.
+func (f *File) Load(m *llama.Model) ([]gpu.Page, error) {
 	format, err := kvfile.FormatByName(f.Format)
 	if err != nil {
 		return nil, err
 	}
-	out := make([][]float32, len(f.pages))
+	worker, err := m.NewWorker(1)
+	if err != nil {
+		return nil, err
+	}
+	defer worker.Close()
+	out, err := m.NewPages(len(f.pages))
+	if err != nil {
+		return nil, err
+	}
+	floats := make([]float32, f.shape().Floats())
 	positions := make([]uint32, f.positions())
 	for i, b := range f.pages {
 		for j := range positions {
 			positions[j] = binary.LittleEndian.Uint32(b[4*j:])
 		}
-		out[i] = make([]float32, f.shape().Floats())
-		format.Decode(out[i], f.shape(), b[f.before():len(b)-sumSize])
-		compress.Place(m, out[i], positions, i*llama.PageTokens)
+		format.Decode(floats, f.shape(), b[f.before():len(b)-sumSize])
+		if err := compress.Place(worker, m, out[i], floats, positions, i*llama.PageTokens); err != nil {
+			m.FreePages(out)
+			return nil, err
+		}
 	}
 	return out, nil
 }

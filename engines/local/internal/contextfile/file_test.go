@@ -15,8 +15,10 @@ import (
 	"github.com/ragpilot/ragpilot/engines/local/internal/compress"
 	"github.com/ragpilot/ragpilot/engines/local/internal/contextfile"
 	"github.com/ragpilot/ragpilot/engines/local/internal/llama"
+	"github.com/ragpilot/ragpilot/engines/local/internal/modeltest"
 	"github.com/ragpilot/ragpilot/engines/local/internal/tinymodel"
 	"github.com/ragpilot/ragpilot/engines/local/internal/weights"
+	"github.com/ragpilot/ragpilot/internal/nn/gpu"
 	"github.com/ragpilot/ragpilot/internal/testkit"
 )
 
@@ -41,14 +43,19 @@ func makeContext(t testing.TB, format string) *made {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { m.file.Close() })
-	if m.model, err = llama.New(m.file); err != nil {
+	if m.model, err = llama.New(m.file, gpu.CPU{}); err != nil {
 		t.Fatal(err)
 	}
 	tokens := make([]int32, 80)
 	for i := range tokens {
 		tokens[i] = int32(i * i % 300)
 	}
-	part, err := compress.New(m.model, 1).Part(t.Context(), nil, tokens, compress.Texts{Prompt: tokens[:20], Notes: tokens[:40]})
+	computed, err := compress.New(m.model, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer computed.Close()
+	part, err := computed.Part(t.Context(), nil, tokens, compress.Texts{Prompt: tokens[:20], Notes: tokens[:40]})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -116,12 +123,11 @@ func TestFile(t *testing.T) {
 				t.Fatal(err)
 			}
 			for i, page := range m.kept.Pages {
-				want := slices.Clone(page)
-				compress.Place(m.model, want, m.kept.Positions[i], i*llama.PageTokens)
-				if format == "f32" && !slices.Equal(pages[i], want) {
+				want := modeltest.Placed(t, m.model, page, m.kept.Positions[i], i*llama.PageTokens)
+				if format == "f32" && !slices.Equal(pages[i].Host, want) {
 					t.Errorf("page %d has other numbers", i)
 				}
-				for j, x := range pages[i] {
+				for j, x := range pages[i].Host {
 					if d := x - want[j]; max(d, -d) > 0.05 {
 						t.Fatalf("page %d, number %d: %g, want %g", i, j, x, want[j])
 					}

@@ -11,6 +11,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/ragpilot/ragpilot/engines/kvevents"
+	"github.com/ragpilot/ragpilot/internal/nn/gpu"
 )
 
 // machine runs a store beside a plain picture of it, which knows blocks by all tokens up to their last, as text.
@@ -63,7 +64,7 @@ func (m *machine) Pin(t *rapid.T) {
 		}
 	}
 	before := m.store.Stats()
-	x := m.store.Pin(id, pages)
+	x := m.store.Pin(id, gpu.HostPages(pages))
 	if room := len(pages) <= before.Capacity-before.Used; room != (x != nil) {
 		t.Fatalf("pin %d pages of %d, %d are in use: %v", len(pages), before.Capacity, before.Used, x != nil)
 	}
@@ -100,7 +101,7 @@ func streams() [][]int32 {
 }
 
 func (m *machine) init(t *rapid.T) {
-	m.store = New(rapid.IntRange(4, 14).Draw(t, "capacity"), PageTokens, m)
+	m.store = New(rapid.IntRange(4, 14).Draw(t, "capacity"), floats(PageTokens), m)
 	m.below, m.pages = map[ID][]float32{}, map[ID][]float32{}
 	m.inTier, m.prefixes = map[kvevents.Hash]bool{}, map[*Sequence][32]byte{}
 	m.shared, m.closed = map[*Sequence]int{}, map[*Sequence]bool{}
@@ -325,7 +326,7 @@ func (m *machine) Step(t *rapid.T) {
 // compute looks at everything that stands in front, and writes what the sequence may compute now.
 func (m *machine) compute(t *rapid.T, q *Sequence, n int, written map[*float32]bool) {
 	for i := range q.Computed() + n {
-		slot := &q.Pages()[i/PageTokens][i%PageTokens]
+		slot := &q.Pages()[i/PageTokens].Host[i%PageTokens]
 		if first := q.prefix * PageTokens; i < first {
 			if want := pinnedValue(m.prefixes[q], i); *slot != want || i >= q.Computed() {
 				t.Fatalf("slot %d of a prefix has %g, want %g; %d tokens are computed", i, *slot, want, q.Computed())

@@ -3,6 +3,8 @@ package kvstore
 import (
 	"crypto/sha256"
 	"encoding/hex"
+
+	"github.com/ragpilot/ragpilot/internal/nn/gpu"
 )
 
 // Prefix is pages that were not computed here and stand in front of sequences: a context by name. They are in no index, are no one's to
@@ -17,13 +19,14 @@ const Placeholder = -1
 
 // Pin makes a prefix of full pages, which are the store's from now on. id must be another for other pages. It returns nil, and changes
 // nothing, if there is no room.
-func (s *Store) Pin(id [sha256.Size]byte, pages [][]float32) *Prefix {
+func (s *Store) Pin(id [sha256.Size]byte, pages []gpu.Page) *Prefix {
 	if !s.Room(len(pages)) {
 		return nil
 	}
 	x := &Prefix{id: id}
 	for _, memory := range pages {
 		p := s.take()
+		s.pool.Free(p.memory)
 		p.memory, p.computed = memory, true
 		x.pages = append(x.pages, p)
 	}

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/ragpilot/ragpilot/engines/kvevents"
+	"github.com/ragpilot/ragpilot/internal/nn/gpu"
 )
 
 // Sequence is the tokens of one request and the pages that hold what was computed of them.
@@ -14,11 +15,11 @@ type Sequence struct {
 	prefix   int // pages of a Prefix in front
 	tokens   []int32
 	pages    []*page
-	memory   [][]float32 // of pages
-	hashes   []Hash      // of the first full pages
-	computed int         // tokens
-	cached   int         // of them, those that the sequence did not compute
-	private  bool        // pages that were not found are never found by others
+	memory   []gpu.Page // of pages
+	hashes   []Hash     // of the first full pages
+	computed int        // tokens
+	cached   int        // of them, those that the sequence did not compute
+	private  bool       // pages that were not found are never found by others
 }
 
 // Begin makes a sequence with pages for all tokens, and looks up the first ones, looked in number. It returns nil, and changes nothing, if
@@ -50,7 +51,7 @@ func (s *Store) Begin(x *Prefix, tokens []int32, looked int, salt string) *Seque
 		return nil
 	}
 	q.tokens = append(make([]int32, 0, len(tokens)+PageTokens), tokens...)
-	q.pages, q.memory = make([]*page, 0, need+1), make([][]float32, 0, need+1)
+	q.pages, q.memory = make([]*page, 0, need+1), make([]gpu.Page, 0, need+1)
 	q.behind(x)
 	for _, hash := range q.hashes[first:found] {
 		p := s.index[hash]
@@ -104,7 +105,7 @@ func (q *Sequence) add(p *page) {
 func (q *Sequence) Tokens() []int32 { return q.tokens }
 
 // Pages returns the memory of the sequence's pages in order. It is valid until the store or a sequence of it is changed.
-func (q *Sequence) Pages() [][]float32 { return q.memory }
+func (q *Sequence) Pages() []gpu.Page { return q.memory }
 
 // Computed returns how many of the first tokens are computed.
 func (q *Sequence) Computed() int { return q.computed }
@@ -264,7 +265,9 @@ func (q *Sequence) enter(i int) {
 // replace gives a page back for one with the same tokens. If that one is not computed yet, it gets what was computed here.
 func (q *Sequence) replace(i int, by *page) {
 	if !by.computed {
-		copy(by.memory, q.pages[i].memory)
+		if q.store.pool.Copy(by.memory, q.pages[i].memory) != nil {
+			return // whoever waits for it computes it; this one stays out of the index
+		}
 		by.computed, by.owner, by.loading, by.unreported = true, nil, false, nil
 		defer q.enter(i)
 	}

@@ -4,6 +4,7 @@ import (
 	"container/list"
 
 	"github.com/ragpilot/ragpilot/engines/kvevents"
+	"github.com/ragpilot/ragpilot/internal/nn/gpu"
 )
 
 // PageTokens is how many tokens' keys and values lie in a page.
@@ -11,7 +12,7 @@ const PageTokens = 16
 
 // Store is a cache of a fixed number of pages.
 type Store struct {
-	floats   int // of a page
+	pool     gpu.Pool
 	capacity int
 	made     int // pages whose memory was allocated
 	free     []*page
@@ -31,7 +32,7 @@ type Store struct {
 
 // page is the memory of PageTokens tokens.
 type page struct {
-	memory     []float32
+	memory     gpu.Page
 	hash       Hash // of a page in the index
 	indexed    bool
 	computed   bool            // all its tokens are
@@ -56,9 +57,22 @@ type Stats struct {
 	Lost      int64 // pages that were given up before they were saved
 }
 
-// New returns an empty store of pages of floats numbers each, in front of a tier or of none (nil). Memory is allocated as it is needed.
-func New(pages, floats int, tier Tier) *Store {
-	return &Store{floats: floats, capacity: pages, index: map[Hash]*page{}, tier: tier, below: map[Hash]bool{}}
+// New returns an empty store of pages of a pool, in front of a tier or of none (nil). Memory is allocated as it is needed.
+func New(pages int, pool gpu.Pool, tier Tier) *Store {
+	return &Store{pool: pool, capacity: pages, index: map[Hash]*page{}, tier: tier, below: map[Hash]bool{}}
+}
+
+// Reserve allocates all pages now. It must be called before any other method, on a device that may have no room for them later.
+func (s *Store) Reserve() error {
+	for s.made < s.capacity {
+		memory, err := s.pool.New()
+		if err != nil {
+			return err
+		}
+		s.made++
+		s.free = append(s.free, &page{memory: memory})
+	}
+	return nil
 }
 
 // Stats returns the counters.
@@ -118,8 +132,12 @@ func (s *Store) take() *page {
 		return p
 	}
 	if s.made < s.capacity {
+		memory, err := s.pool.New()
+		if err != nil {
+			panic("kvstore: no page, and none was reserved: " + err.Error())
+		}
 		s.made++
-		return &page{memory: make([]float32, s.floats), refs: 1, clears: s.clears}
+		return &page{memory: memory, refs: 1, clears: s.clears}
 	}
 	p := s.unused.Remove(s.unused.Front()).(*page)
 	delete(s.index, p.hash)

@@ -5,9 +5,24 @@ import (
 	"testing"
 
 	"github.com/ragpilot/ragpilot/engines/kvevents"
+	"github.com/ragpilot/ragpilot/internal/nn/gpu"
 )
 
 // upTo returns tokens from first on.
+// floats is a pool of pages of so many floats, in the program's memory.
+type floats int
+
+func (n floats) Floats() int                              { return int(n) }
+func (n floats) New() (gpu.Page, error)                   { return gpu.HostPage(make([]float32, n)), nil }
+func (floats) Free(gpu.Page)                              {}
+func (floats) Copy(to, from gpu.Page) error               { copy(to.Host, from.Host); return nil }
+func (floats) Write(to gpu.Page, floats []float32) error  { copy(to.Host, floats); return nil }
+func (floats) Read(floats []float32, from gpu.Page) error { copy(floats, from.Host); return nil }
+func (n floats) Take(p *gpu.Page) (taken []float32, _ error) {
+	taken, p.Host = p.Host, make([]float32, n)
+	return taken, nil
+}
+
 func upTo(first, count int) []int32 {
 	tokens := make([]int32, count)
 	for i := range tokens {
@@ -42,7 +57,7 @@ func finish(t testing.TB, q *Sequence) int {
 
 // A prompt in flight is computed once; who waits for it takes over in the middle if the first gives up.
 func TestInFlight(t *testing.T) {
-	s := New(20, 1, nil)
+	s := New(20, floats(1), nil)
 	prompt := upTo(0, 5*PageTokens)
 	first := begin(t, s, prompt, "")
 	second, third := begin(t, s, prompt, ""), begin(t, s, prompt, "")
@@ -74,7 +89,7 @@ func TestInFlight(t *testing.T) {
 // A prompt of whole pages is computed twice at its end, since its last token's logits are needed. What comes behind stays findable
 // as long as the page itself.
 func TestOnePageOfTwoSequences(t *testing.T) {
-	s := New(4, 1, nil)
+	s := New(4, floats(1), nil)
 	for range 2 {
 		q := begin(t, s, upTo(0, PageTokens), "")
 		finish(t, q)
@@ -98,20 +113,20 @@ func TestOnePageOfTwoSequences(t *testing.T) {
 
 // A sequence that comes to the tokens that another one is about to compute gives it what it has computed.
 func TestOvertaken(t *testing.T) {
-	s := New(20, PageTokens, nil)
+	s := New(20, floats(PageTokens), nil)
 	fast := begin(t, s, upTo(0, PageTokens-1), "")
 	finish(t, fast)
 	slow, waiting := begin(t, s, upTo(0, 3*PageTokens), ""), begin(t, s, upTo(0, 3*PageTokens), "")
 	slow.Advance(slow.Ready(10))
 	fast.Append(PageTokens - 1)
-	fast.Pages()[0][3] = 42
+	fast.Pages()[0].Host[3] = 42
 	finish(t, fast)
 	for name, q := range map[string]*Sequence{"overtaken": slow, "waiting": waiting} {
-		if q.Ready(1); q.Computed() != PageTokens || q.Pages()[0][3] != 42 {
-			t.Errorf("the %s sequence has %d tokens, page %v", name, q.Computed(), q.Pages()[0])
+		if q.Ready(1); q.Computed() != PageTokens || q.Pages()[0].Host[3] != 42 {
+			t.Errorf("the %s sequence has %d tokens, page %v", name, q.Computed(), q.Pages()[0].Host)
 		}
 	}
-	if &fast.Pages()[0][0] != &slow.Pages()[0][0] {
+	if &fast.Pages()[0].Host[0] != &slow.Pages()[0].Host[0] {
 		t.Error("two pages have the same tokens")
 	}
 	if events := s.Events(); len(events) != 1 {
@@ -121,7 +136,7 @@ func TestOvertaken(t *testing.T) {
 
 // What is in use when the cache is cleared is not found any more, nor is what comes behind it; its sequence goes on.
 func TestClearInUse(t *testing.T) {
-	s := New(20, 1, nil)
+	s := New(20, floats(1), nil)
 	prompt := upTo(0, 4*PageTokens)
 	q, waiting := begin(t, s, prompt, ""), begin(t, s, prompt, "")
 	q.Advance(q.Ready(2*PageTokens + 3))
@@ -149,7 +164,7 @@ func TestClearInUse(t *testing.T) {
 // Clear while a prompt's beginning is being computed: what was taken before it never comes behind a page that came after it. Else
 // that page could be in a sequence without the page before it, and outlive that one.
 func TestClearBetweenPages(t *testing.T) {
-	s := New(6, 1, nil)
+	s := New(6, floats(1), nil)
 	const tokens = 2*PageTokens + 8
 	first, waiting := begin(t, s, upTo(0, tokens), ""), begin(t, s, upTo(0, tokens), "")
 	s.Clear()
@@ -189,7 +204,7 @@ func TestClearBetweenPages(t *testing.T) {
 }
 
 func TestSalts(t *testing.T) {
-	s := New(20, 1, nil)
+	s := New(20, floats(1), nil)
 	prompt := upTo(0, 3*PageTokens)
 	finish(t, begin(t, s, prompt, ""))
 	finish(t, begin(t, s, prompt, "a"))
@@ -211,7 +226,7 @@ func TestSalts(t *testing.T) {
 func BenchmarkBegin(b *testing.B) {
 	prompt := upTo(0, 2000)
 	b.Run("warm", func(b *testing.B) {
-		s := New(200, 1, nil)
+		s := New(200, floats(1), nil)
 		q := begin(b, s, prompt, "")
 		finish(b, q)
 		q.Close()
@@ -221,14 +236,14 @@ func BenchmarkBegin(b *testing.B) {
 		}
 	})
 	b.Run("cold", func(b *testing.B) {
-		s := New(200, 1, nil)
+		s := New(200, floats(1), nil)
 		b.ReportAllocs()
 		for b.Loop() {
 			begin(b, s, prompt, "").Close()
 		}
 	})
 	b.Run("evicting", func(b *testing.B) { // all pages of another prompt
-		s := New(130, 1, nil)
+		s := New(130, floats(1), nil)
 		b.ReportAllocs()
 		for i := 0; b.Loop(); i++ {
 			prompt[0] = int32(i)

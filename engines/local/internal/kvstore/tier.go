@@ -48,13 +48,16 @@ func (s *Store) Loads() []ID {
 	return loads
 }
 
-// Loaded takes a page's memory, and copies it. It does nothing if no sequence waits for the page any more.
-func (s *Store) Loaded(hash Hash, memory []float32) {
+// Loaded takes a page's floats, and copies them. It does nothing if no sequence waits for the page any more.
+func (s *Store) Loaded(hash Hash, floats []float32) {
 	if !s.Loading(hash) {
 		return
 	}
 	p := s.index[hash]
-	copy(p.memory, memory)
+	if s.pool.Write(p.memory, floats) != nil {
+		s.NotLoaded(hash)
+		return
+	}
 	s.stats.Loaded++
 	p.computed, p.loading = true, false
 }
@@ -77,7 +80,7 @@ func (s *Store) save(p *page, id ID, stored kvevents.Event) {
 	if s.tier == nil || p.unsaved != nil || !s.tier.Wants(id) {
 		return
 	}
-	if len(s.unsaved) > 2*s.capacity+maxRescued/s.floats { // most of them were lost
+	if len(s.unsaved) > 2*s.capacity+maxRescued/s.pool.Floats() { // most of them were lost
 		s.unsaved = slices.DeleteFunc(s.unsaved, func(u *unsaved) bool { return u.page == nil && u.memory == nil })
 	}
 	p.unsaved = &unsaved{id: id, page: p, stored: stored}
@@ -96,10 +99,13 @@ func (s *Store) NextUnsaved(buffer []float32) (next Unsaved, ok bool) {
 		switch {
 		case u.page != nil:
 			u.page.unsaved = nil
-			copy(buffer, u.page.memory)
+			if s.pool.Read(buffer, u.page.memory) != nil {
+				s.stats.Lost++
+				continue
+			}
 			return Unsaved{u.id, buffer, u.stored}, true
 		case u.memory != nil:
-			s.rescued -= s.floats
+			s.rescued -= s.pool.Floats()
 			return Unsaved{u.id, u.memory, u.stored}, true
 		}
 	}
@@ -134,12 +140,17 @@ func (s *Store) rescue(p *page) {
 		return
 	}
 	u.page = nil
-	if s.rescued+s.floats > maxRescued {
+	if s.rescued+s.pool.Floats() > maxRescued {
 		s.stats.Lost++
 		return
 	}
-	s.rescued += s.floats
-	u.memory, p.memory = p.memory, make([]float32, s.floats)
+	var err error
+	if u.memory, err = s.pool.Take(&p.memory); err != nil {
+		u.memory = nil
+		s.stats.Lost++
+		return
+	}
+	s.rescued += s.pool.Floats()
 }
 
 // forgetUnsaved drops all pages that wait to be saved.

@@ -8,6 +8,7 @@ import (
 	"github.com/ragpilot/ragpilot/engines/local/internal/llama"
 	"github.com/ragpilot/ragpilot/engines/local/internal/modeltest"
 	"github.com/ragpilot/ragpilot/internal/nn/compute"
+	"github.com/ragpilot/ragpilot/internal/nn/gpu"
 )
 
 // TestSpansThatSharePages: tokens in any number of spans of one call, with gaps that were computed before, are as in one piece.
@@ -17,10 +18,10 @@ func TestSpansThatSharePages(t *testing.T) {
 			_, m := modeltest.Tiny(t, shape)
 			const n = 75
 			tokens := randomTokens(n, m.Vocab, 5)
-			whole := pages(m, n)
-			want := slices.Clone(m.NewWorker(1).Forward([]llama.Span{{Tokens: tokens, Pages: whole, Logits: 1}}))
-			memory := pages(m, n)
-			w := m.NewWorker(3)
+			whole := pages(t, m, n)
+			want := slices.Clone(modeltest.NewWorker(t, m, 1).Forward([]llama.Span{{Tokens: tokens, Pages: whole, Logits: 1}}))
+			memory := pages(t, m, n)
+			w := modeltest.NewWorker(t, m, 3)
 			first := []llama.Span{
 				{Tokens: tokens[:10], Pages: memory},
 				{Tokens: tokens[10:33], Position: 10, Pages: memory},
@@ -41,12 +42,12 @@ func TestSpansThatSharePages(t *testing.T) {
 }
 
 // check compares the keys and values of tokens from to to-1.
-func check(t *testing.T, m *llama.Model, got, want [][]float32, from, to int, tolerance float64) {
+func check(t *testing.T, m *llama.Model, got, want []gpu.Page, from, to int, tolerance float64) {
 	t.Helper()
 	h := m.Shape()
 	for at := from; at < to; at++ {
 		for layer := range m.Layers {
-			g, w := m.Page(got[at/llama.PageTokens], layer), m.Page(want[at/llama.PageTokens], layer)
+			g, w := m.Page(got[at/llama.PageTokens].Host, layer), m.Page(want[at/llama.PageTokens].Host, layer)
 			for i := range h.KV * h.Dim {
 				key := i*llama.PageTokens + at%llama.PageTokens
 				value := (i/h.Dim*llama.PageTokens+at%llama.PageTokens)*h.Dim + i%h.Dim
@@ -78,21 +79,21 @@ func TestCopy(t *testing.T) {
 			_, m := modeltest.Tiny(t, shape)
 			const n, at = 40, 53
 			tokens := randomTokens(n, m.Vocab, 6)
-			alone, moved, back := pages(m, n), pages(m, at+n), pages(m, n)
-			w := m.NewWorker(1)
+			alone, moved, back := pages(t, m, n), pages(t, m, at+n), pages(t, m, n)
+			w := modeltest.NewWorker(t, m, 1)
 			w.Forward([]llama.Span{{Tokens: tokens, Pages: alone}})
-			m.Copy(moved, at, alone, 0, n)
-			m.Copy(back, 0, moved, at, n)
+			w.Copy(moved, at, alone, 0, n)
+			w.Copy(back, 0, moved, at, n)
 			check(t, m, back, alone, 0, n, 1e-6)
-			same := pages(m, n)
-			m.Copy(same, 0, alone, 0, n)
+			same := pages(t, m, n)
+			w.Copy(same, 0, alone, 0, n)
 			check(t, m, same, alone, 0, n, 0)
 			// In the first layer a token's keys and values depend on the token and its position alone.
-			there := pages(m, at+n)
+			there := pages(t, m, at+n)
 			w.Forward([]llama.Span{{Tokens: append(randomTokens(at, m.Vocab, 7), tokens...), Pages: there}})
 			h := m.Shape()
 			for i := at; i < at+n; i++ {
-				g, want := m.Page(moved[i/llama.PageTokens], 0), m.Page(there[i/llama.PageTokens], 0)
+				g, want := m.Page(moved[i/llama.PageTokens].Host, 0), m.Page(there[i/llama.PageTokens].Host, 0)
 				for d := range h.KV * h.Dim {
 					if x, y := g.Keys[d*llama.PageTokens+i%llama.PageTokens], want.Keys[d*llama.PageTokens+i%llama.PageTokens]; !near(x, y, 1e-5) {
 						t.Fatalf("token %d: %g in the first layer, want %g", i, x, y)
@@ -108,8 +109,8 @@ func TestProbes(t *testing.T) {
 	_, m := modeltest.Tiny(t, shapes["llama"])
 	const n, rows = 50, 9
 	tokens := randomTokens(n+rows, m.Vocab, 8)
-	memory := pages(m, n+rows)
-	w := m.NewWorker(2)
+	memory := pages(t, m, n+rows)
+	w := modeltest.NewWorker(t, m, 2)
 	want := slices.Clone(w.Forward([]llama.Span{{Tokens: tokens, Pages: memory, Logits: 2}}))
 	h := m.Shape()
 	for _, logits := range []int{0, 2} {

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/ragpilot/ragpilot/internal/nn/compute"
+	"github.com/ragpilot/ragpilot/internal/nn/gpu"
 )
 
 // Span is a run of one sequence's tokens to compute. Several spans of a call may have the same pages, in any order: in each
@@ -12,8 +13,8 @@ import (
 type Span struct {
 	Tokens   []int32
 	Position int // of the first of them in its sequence
-	// Pages are the sequence's, of PageFloats each, from its first token to the span's last. The span's own keys are written there.
-	Pages  [][]float32
+	// Pages are the sequence's, of the model's Pool, from its first token to the span's last. The span's own keys are written there.
+	Pages  []gpu.Page
 	Logits int // for how many of the last tokens logits are wanted
 	// Probes collect what the tokens attend to, in each layer; nil: none. An element may be nil, and several may be the same.
 	Probes []*compute.Probe
@@ -21,220 +22,282 @@ type Span struct {
 
 // Worker computes forward passes, one at a time. Its memory grows to the largest call's.
 type Worker struct {
-	model *Model
-	crew  *compute.Crew
+	model  *Model
+	stream gpu.Stream
 
-	x, h, q, k, v, sum, gate, up []float32
-	angles, logits               []float32
-	runs                         []compute.Run
-	lists                        [][]compute.Page // of runs
+	// What the rows of a call need, and the memory that it lies in.
+	x, h, q, k, v, sum, gate, up, angles gpu.Buffer
+	memory                               [10]gpu.Buffer
+	turns                                []float32 // that angles get
+	logits                               []float32 // of a device with memory of its own
+	tokens, kept                         []int32
+	runs                                 [2][]gpu.Run
 }
 
-// NewWorker returns a worker that spreads its work over threads.
-func (m *Model) NewWorker(threads int) *Worker {
-	return &Worker{model: m, crew: compute.NewCrew(threads)}
+// NewWorker returns a worker that spreads its work over threads, where the device has any. It must be closed.
+func (m *Model) NewWorker(threads int) (*Worker, error) {
+	stream, err := m.device.NewStream(threads)
+	if err != nil {
+		return nil, err
+	}
+	return &Worker{model: m, stream: stream}, nil
+}
+
+// Close gives the worker's memory back.
+func (w *Worker) Close() {
+	w.stream.Close()
+	for _, b := range w.memory {
+		w.model.device.Free(b)
+	}
+	w.memory = [10]gpu.Buffer{}
 }
 
 // Forward computes the spans and returns the wanted logits, a row of Vocab floats for each, in the spans' order. They are valid
-// until the next call. It panics if a token is not in the vocabulary or pages are missing: the caller knows both.
-func (w *Worker) Forward(spans []Span) []float32 {
-	rows, wanted := w.begin(spans)
-	if rows == 0 {
-		return nil
+// until the next call. It panics if a token is not in the vocabulary or pages are missing: the caller knows both. An error is the device's;
+// what the pages have of the spans' tokens is not known then.
+func (w *Worker) Forward(spans []Span) ([]float32, error) {
+	rows, wanted, err := w.begin(spans)
+	if rows == 0 || err != nil {
+		return nil, err
 	}
 	probed := slices.ContainsFunc(spans, func(s Span) bool { return s.Probes != nil })
+	all, some := w.batches(spans, wanted > 0 && !probed)
 	for i := range w.model.layers {
 		last := i == len(w.model.layers)-1
-		w.attention(i, spans, last && !probed)
+		w.attention(i, all, some, last && !probed)
 		if last {
 			if rows = wanted; probed {
-				w.keep(spans)
+				w.keep()
 			}
 		}
 		if rows > 0 {
 			w.feedForward(i, rows)
 		}
 	}
+	return w.results(wanted)
+}
+
+// results returns the logits of the wanted rows.
+func (w *Worker) results(wanted int) ([]float32, error) {
 	m := w.model
-	w.logits = compute.Grow(w.logits, wanted*m.Vocab)
-	if wanted > 0 {
-		x := w.x[:wanted*m.Hidden]
-		w.crew.Norm(x, x, m.norm, m.Eps)
-		w.crew.MatMul(w.logits, x, wanted, &m.output)
+	if wanted == 0 {
+		return nil, w.stream.Sync()
 	}
-	return w.logits
+	logits, err := w.room(9, "logits", wanted*m.Vocab)
+	if err != nil {
+		return nil, err
+	}
+	x := w.x.First(wanted * m.Hidden)
+	w.stream.Norm(x, x, m.norm, m.Eps)
+	w.stream.MatMul(logits, x, wanted, &m.output)
+	if logits.Host != nil {
+		return logits.Host, w.stream.Sync()
+	}
+	w.logits = compute.Grow(w.logits, wanted*m.Vocab)
+	w.stream.Read(w.logits, logits)
+	return w.logits, w.stream.Sync()
 }
 
 // KeysValues computes the keys and values of the first layers only, and writes them to the spans' pages. The rest of the pages
 // stays as it is.
-func (w *Worker) KeysValues(spans []Span, layers int) {
-	rows, _ := w.begin(spans)
+func (w *Worker) KeysValues(spans []Span, layers int) error {
+	rows, _, err := w.begin(spans)
+	if rows == 0 || err != nil {
+		return err
+	}
+	all, _ := w.batches(spans, false)
 	for i := range min(layers, len(w.model.layers)) {
-		if rows == 0 {
-			return
-		}
 		if i == layers-1 {
-			w.keysValues(i, spans)
-			return
+			w.keysValues(i, all)
+			break
 		}
-		w.attention(i, spans, false)
+		w.attention(i, all, gpu.Batch{}, false)
 		w.feedForward(i, rows)
 	}
+	return w.stream.Sync()
+}
+
+// room returns n floats of the worker's own, number at.
+func (w *Worker) room(at int, what string, n int) (gpu.Buffer, error) {
+	if w.memory[at].N < n {
+		more := min(2*w.memory[at].N, n+n/4) // so that it does not grow with each call of a growing number of rows
+		w.model.device.Free(w.memory[at])
+		var err error
+		if w.memory[at], err = w.model.device.Alloc(what, max(n, more)); err != nil {
+			w.memory[at] = gpu.Buffer{}
+			return gpu.Buffer{}, err
+		}
+	}
+	return w.memory[at].First(n), nil
 }
 
 // begin looks up the tokens' vectors and the angles of their positions, and makes room. It returns the number of tokens, and of those
 // for which logits are wanted.
-func (w *Worker) begin(spans []Span) (rows, wanted int) {
+func (w *Worker) begin(spans []Span) (rows, wanted int, err error) {
 	m := w.model
+	w.kept = w.kept[:0]
 	for i := range spans {
 		s := &spans[i]
 		if need := (s.Position + len(s.Tokens) + PageTokens - 1) / PageTokens; len(s.Pages) < need || s.Logits > len(s.Tokens) {
 			panic(fmt.Sprintf("llama: span of %d tokens at %d: %d pages, logits of %d", len(s.Tokens), s.Position, len(s.Pages), s.Logits))
 		}
 		rows, wanted = rows+len(s.Tokens), wanted+s.Logits
-	}
-	width, shared := m.heads.Query*m.heads.Dim, m.heads.KV*m.heads.Dim
-	w.x, w.sum, w.h = compute.Grow(w.x, rows*m.Hidden), compute.Grow(w.sum, rows*m.Hidden), compute.Grow(w.h, rows*max(m.Hidden, width))
-	w.q, w.k, w.v = compute.Grow(w.q, rows*width), compute.Grow(w.k, rows*shared), compute.Grow(w.v, rows*shared)
-	w.gate, w.up = compute.Grow(w.gate, rows*m.FFN), compute.Grow(w.up, rows*m.FFN)
-	w.angles = w.angles[:0]
-	row := 0
-	for _, s := range spans {
-		for i, token := range s.Tokens {
-			m.embedding.Row(w.x[row*m.Hidden:][:m.Hidden], int(token))
-			w.angles = m.rope.Angles(w.angles, s.Position+i)
-			row++
+		for row := rows - s.Logits; row < rows; row++ {
+			w.kept = append(w.kept, int32(row))
 		}
 	}
-	return rows, wanted
+	width, shared := m.heads.Query*m.heads.Dim, m.heads.KV*m.heads.Dim
+	for i, b := range []struct {
+		to   *gpu.Buffer
+		what string
+		n    int
+	}{
+		{&w.x, "hidden", m.Hidden},
+		{&w.sum, "sums", m.Hidden},
+		{&w.h, "attended", max(m.Hidden, width)},
+		{&w.q, "queries", width},
+		{&w.k, "keys", shared},
+		{&w.v, "values", shared},
+		{&w.gate, "gate", m.FFN},
+		{&w.up, "up", m.FFN},
+		{&w.angles, "angles", m.heads.Dim},
+	} {
+		if *b.to, err = w.room(i, b.what, rows*b.n); err != nil {
+			return 0, 0, err
+		}
+	}
+	w.turns, w.tokens = w.turns[:0], w.tokens[:0]
+	for _, s := range spans {
+		w.tokens = append(w.tokens, s.Tokens...)
+		for i := range s.Tokens {
+			w.turns = m.rope.Angles(w.turns, s.Position+i)
+		}
+	}
+	if rows > 0 {
+		w.stream.Rows(w.x, &m.embedding, w.tokens)
+		w.stream.Write(w.angles, w.turns)
+	}
+	return rows, wanted, nil
+}
+
+// batches returns what all rows look at, and, if that is asked for, what the wanted rows look at.
+func (w *Worker) batches(spans []Span, last bool) (all, some gpu.Batch) {
+	for i := range w.runs {
+		w.runs[i] = w.runs[i][:0]
+	}
+	for _, s := range spans {
+		r := gpu.Run{Rows: len(s.Tokens), Position: s.Position, Pages: s.Pages, Probes: s.Probes}
+		w.runs[0] = append(w.runs[0], r)
+		r.Rows, r.Position = s.Logits, s.Position+len(s.Tokens)-s.Logits
+		w.runs[1] = append(w.runs[1], r)
+	}
+	all = w.stream.Batch(0, w.model.pool, w.runs[0])
+	if last {
+		some = w.stream.Batch(1, w.model.pool, w.runs[1])
+	}
+	return all, some
 }
 
 // attention adds a layer's attention to x. In the last layer only the wanted rows go on; they are moved together.
-func (w *Worker) attention(at int, spans []Span, last bool) {
+func (w *Worker) attention(at int, all, some gpu.Batch, last bool) {
 	m, l := w.model, &w.model.layers[at]
-	w.keysValues(at, spans)
-	rows, angles := len(w.x)/m.Hidden, w.angles
+	w.keysValues(at, all)
+	rows, angles := w.x.N/m.Hidden, w.angles
 	if last {
-		rows, angles = w.keep(spans)
-		if rows == 0 {
+		if rows = len(w.kept); rows == 0 {
 			return
 		}
+		w.keep()
+		angles, all = w.angles.First(rows*m.heads.Dim), some
 	}
-	q := w.q[:rows*m.heads.Query*m.heads.Dim]
-	w.crew.MatMul(q, w.h[:rows*m.Hidden], rows, &l.query)
+	q := w.q.First(rows * m.heads.Query * m.heads.Dim)
+	w.stream.MatMul(q, w.h.First(rows*m.Hidden), rows, &l.query)
 	w.adjust(q, l.queryBias, l.queryNorm)
-	w.rotate(q, angles)
-	out := w.h[:len(q)]
-	w.crew.Attend(out, q, m.heads, w.pages(at, spans, last))
-	sum := w.sum[:rows*m.Hidden]
-	w.crew.MatMul(sum, out, rows, &l.attended)
-	compute.Add(w.x[:rows*m.Hidden], sum)
+	w.stream.Rotate(q, angles, m.rope)
+	out := w.h.First(q.N)
+	w.stream.Attend(all, at, out, q)
+	sum := w.sum.First(rows * m.Hidden)
+	w.stream.MatMul(sum, out, rows, &l.attended)
+	w.stream.Add(w.x.First(rows*m.Hidden), sum)
 }
 
 // keysValues computes a layer's keys and values of all rows, and stores them. The rows' normalised vectors are left in h.
-func (w *Worker) keysValues(at int, spans []Span) {
+func (w *Worker) keysValues(at int, all gpu.Batch) {
 	m, l := w.model, &w.model.layers[at]
-	rows := len(w.x) / m.Hidden
-	h := w.h[:rows*m.Hidden]
-	w.crew.Norm(h, w.x, l.attentionNorm, m.Eps)
-	w.crew.MatMul(w.k, h, rows, &l.key)
-	w.crew.MatMul(w.v, h, rows, &l.value)
+	rows := w.x.N / m.Hidden
+	h := w.h.First(rows * m.Hidden)
+	w.stream.Norm(h, w.x, l.attentionNorm, m.Eps)
+	w.stream.MatMul(w.k, h, rows, &l.key)
+	w.stream.MatMul(w.v, h, rows, &l.value)
 	w.adjust(w.k, l.keyBias, l.keyNorm)
-	w.adjust(w.v, l.valBias, nil)
-	w.rotate(w.k, w.angles)
-	w.store(at, spans)
+	w.adjust(w.v, l.valBias, gpu.Buffer{})
+	w.stream.Rotate(w.k, w.angles, m.rope)
+	w.stream.Store(all, at, w.k, w.v)
 }
 
 // adjust adds a bias and normalises heads, where there is such.
-func (w *Worker) adjust(rows, bias, norm []float32) {
-	if bias != nil {
-		compute.AddRow(rows, bias)
+func (w *Worker) adjust(rows, bias, norm gpu.Buffer) {
+	if bias.N > 0 {
+		w.stream.AddRow(rows, bias)
 	}
-	if norm != nil {
-		w.crew.Norm(rows, rows, norm, w.model.Eps)
+	if norm.N > 0 {
+		w.stream.Norm(rows, rows, norm, w.model.Eps)
 	}
 }
 
-// rotate turns all heads of all rows by their positions' angles.
-func (w *Worker) rotate(x, angles []float32) {
-	dim := w.model.heads.Dim
-	rows := len(angles) / dim
-	width := len(x) / rows
-	w.crew.Each(rows, 4*len(x), func(from, to int) {
-		for i := from; i < to; i++ {
-			w.model.rope.Rotate(x[i*width:][:width], angles[i*dim:][:dim])
-		}
-	})
-}
-
-// store writes the rows' keys and values into their pages.
-func (w *Worker) store(layer int, spans []Span) {
+// keep moves the wanted rows of x, h and the angles together.
+func (w *Worker) keep() {
 	m := w.model
-	width, row := m.heads.KV*m.heads.Dim, 0
-	for _, s := range spans {
-		for i := range s.Tokens {
-			at := s.Position + i
-			page := m.Page(s.Pages[at/PageTokens], layer)
-			page.Put(m.heads, at%PageTokens, w.k[row*width:][:width], w.v[row*width:][:width])
-			row++
-		}
-	}
-}
-
-// keep moves the wanted rows of x and h together and returns their number and their angles.
-func (w *Worker) keep(spans []Span) (rows int, angles []float32) {
-	n, dim, row := w.model.Hidden, w.model.heads.Dim, 0
-	for _, s := range spans {
-		row += len(s.Tokens)
-		for from := row - s.Logits; from < row; from++ {
-			copy(w.x[rows*n:][:n], w.x[from*n:][:n])
-			copy(w.h[rows*n:][:n], w.h[from*n:][:n])
-			copy(w.angles[rows*dim:][:dim], w.angles[from*dim:][:dim])
-			rows++
-		}
-	}
-	return rows, w.angles[:rows*dim]
-}
-
-// pages returns what each span's rows look at, in the last layer only the wanted rows. Spans with the same pages share the list.
-func (w *Worker) pages(layer int, spans []Span, last bool) []compute.Run {
-	w.runs = w.runs[:0]
-	lists := 0
-	for i, s := range spans {
-		r := compute.Run{Rows: len(s.Tokens), Position: s.Position}
-		if s.Probes != nil {
-			r.Probe = s.Probes[layer]
-		}
-		if last {
-			r.Rows, r.Position = s.Logits, s.Position+len(s.Tokens)-s.Logits
-		}
-		if i > 0 && len(s.Pages) > 0 && len(s.Pages) == len(spans[i-1].Pages) && &s.Pages[0] == &spans[i-1].Pages[0] {
-			r.Pages = w.runs[i-1].Pages
-		} else {
-			if lists == len(w.lists) {
-				w.lists = append(w.lists, nil)
-			}
-			list := w.lists[lists][:0]
-			for _, memory := range s.Pages {
-				list = append(list, w.model.Page(memory, layer))
-			}
-			w.lists[lists], r.Pages = list, list
-			lists++
-		}
-		w.runs = append(w.runs, r)
-	}
-	return w.runs
+	w.stream.Keep(w.x, m.Hidden, w.kept)
+	w.stream.Keep(w.h, m.Hidden, w.kept)
+	w.stream.Keep(w.angles, m.heads.Dim, w.kept)
 }
 
 // feedForward adds a layer's feed-forward part to the first rows of x.
 func (w *Worker) feedForward(at, rows int) {
 	m, l := w.model, &w.model.layers[at]
-	x, h := w.x[:rows*m.Hidden], w.h[:rows*m.Hidden]
-	gate, up := w.gate[:rows*m.FFN], w.up[:rows*m.FFN]
-	w.crew.Norm(h, x, l.feedForwardNorm, m.Eps)
-	w.crew.MatMul(gate, h, rows, &l.gate)
-	w.crew.MatMul(up, h, rows, &l.up)
-	w.crew.Gate(gate, up)
-	w.crew.MatMul(h, gate, rows, &l.down)
-	compute.Add(x, h)
+	x, h := w.x.First(rows*m.Hidden), w.h.First(rows*m.Hidden)
+	gate, up := w.gate.First(rows*m.FFN), w.up.First(rows*m.FFN)
+	w.stream.Norm(h, x, l.feedForwardNorm, m.Eps)
+	w.stream.MatMul(gate, h, rows, &l.gate)
+	w.stream.MatMul(up, h, rows, &l.up)
+	w.stream.Gate(gate, up)
+	w.stream.MatMul(h, gate, rows, &l.down)
+	w.stream.Add(x, h)
 }
+
+// Copy copies the keys and values of n tokens from one sequence's pages to another's, which may not be the same. Where the tokens come to
+// stand elsewhere their keys are turned to the new positions: rotations add, so that is exact but for rounding (CacheNotes §3.3, ProphetKV
+// §4.1). At the same position the bits are the same. The next Forward, or Sync, has its error.
+func (w *Worker) Copy(to []gpu.Page, at int, from []gpu.Page, fromAt, n int) {
+	var angles []float32
+	if at != fromAt {
+		angles = w.model.rope.Angles(nil, at-fromAt)
+	}
+	w.stream.Move(w.model.pool, to, at, from, fromAt, n, angles, w.model.rope)
+}
+
+// Gather copies chosen tokens of each head to the first places of to: see [gpu.Stream].
+func (w *Worker) Gather(to, from []gpu.Page, chosen [][][]int) {
+	w.stream.Gather(w.model.pool, to, from, chosen)
+}
+
+// Turn turns the keys of a page in place: see [gpu.Stream].
+func (w *Worker) Turn(page gpu.Page, steps []int32) {
+	w.stream.Turn(w.model.pool, page, steps, w.model.rope)
+}
+
+// ValueNorms returns the norms of the first n tokens' values in a layer, head after head.
+func (w *Worker) ValueNorms(layer int, pages []gpu.Page, n int) ([]float64, error) {
+	norms := make([]float64, w.model.heads.KV*n)
+	w.stream.ValueNorms(norms, w.model.pool, layer, pages, n)
+	return norms, w.stream.Sync()
+}
+
+// Largest returns for each row of values, of width floats, the places of the k largest in ascending order.
+func (w *Worker) Largest(values []float32, width, k int) ([][]int, error) {
+	return w.stream.Largest(values, width, k)
+}
+
+// Sync waits for what was begun.
+func (w *Worker) Sync() error { return w.stream.Sync() }

@@ -13,6 +13,7 @@ import (
 	"github.com/ragpilot/ragpilot/engines/local/internal/modeltest"
 	"github.com/ragpilot/ragpilot/engines/local/internal/tinymodel"
 	"github.com/ragpilot/ragpilot/engines/local/internal/weights"
+	"github.com/ragpilot/ragpilot/internal/nn/gpu"
 	"github.com/ragpilot/ragpilot/internal/nn/quant"
 	"github.com/ragpilot/ragpilot/internal/testkit"
 )
@@ -42,12 +43,9 @@ func randomTokens(n, vocab int, seed uint64) []int32 {
 }
 
 // pages are for so many tokens. What is in them before is not a number: nothing may look at it.
-func pages(m *llama.Model, tokens int) [][]float32 {
-	all := make([][]float32, (tokens+llama.PageTokens-1)/llama.PageTokens)
-	for i := range all {
-		all[i] = slices.Repeat([]float32{float32(math.NaN())}, m.PageFloats())
-	}
-	return all
+func pages(t testing.TB, m *llama.Model, tokens int) []gpu.Page {
+	t.Helper()
+	return modeltest.Pages(t, m, tokens)
 }
 
 // A matrix that is used as it is, and one in blocks, in all architectures; the other formats are for runs without the race detector.
@@ -121,7 +119,7 @@ func checkFormulas37(t *testing.T, file *weights.Model, m *llama.Model) {
 func checkFormulas(t *testing.T, file *weights.Model, m *llama.Model, n int) {
 	t.Helper()
 	tokens := randomTokens(n, file.Vocab, 5)
-	got := m.NewWorker(2).Forward([]llama.Span{{Tokens: tokens, Pages: pages(m, len(tokens)), Logits: len(tokens)}})
+	got := modeltest.NewWorker(t, m, 2).Forward([]llama.Span{{Tokens: tokens, Pages: pages(t, m, len(tokens)), Logits: len(tokens)}})
 	largest := 0.0
 	for i, row := range wantLogits(file, tokens) {
 		for j, want := range row {
@@ -145,22 +143,22 @@ func checkExact350(t *testing.T, file *weights.Model, m *llama.Model) {
 // checkExact computes the last logits of tokens in one go, and in all other ways.
 func checkExact(t *testing.T, m *llama.Model, tokens []int32, logits int) {
 	t.Helper()
-	whole := slices.Clone(m.NewWorker(1).Forward([]llama.Span{{Tokens: tokens, Pages: pages(m, len(tokens)), Logits: logits}}))
+	whole := slices.Clone(modeltest.NewWorker(t, m, 1).Forward([]llama.Span{{Tokens: tokens, Pages: pages(t, m, len(tokens)), Logits: logits}}))
 	for _, threads := range []int{1, 2} {
-		w := m.NewWorker(threads)
-		checkSame(t, fmt.Sprintf("pieces of 77, %d threads", threads), pieces(w, pages(m, len(tokens)), tokens, 0, 77, logits, nil), whole)
-		checkSame(t, fmt.Sprintf("whole, %d threads", threads), pieces(w, pages(m, len(tokens)), tokens, 0, len(tokens), logits, nil), whole)
+		w := modeltest.NewWorker(t, m, threads)
+		checkSame(t, fmt.Sprintf("pieces of 77, %d threads", threads), pieces(w, pages(t, m, len(tokens)), tokens, 0, 77, logits, nil), whole)
+		checkSame(t, fmt.Sprintf("whole, %d threads", threads), pieces(w, pages(t, m, len(tokens)), tokens, 0, len(tokens), logits, nil), whole)
 	}
 	checkSame(
 		t,
 		"while another request decodes",
-		pieces(m.NewWorker(2), pages(m, len(tokens)), tokens, 0, 77, logits, decoding(m, tokens)),
+		pieces(modeltest.NewWorker(t, m, 2), pages(t, m, len(tokens)), tokens, 0, 77, logits, decoding(t, m, tokens)),
 		whole,
 	)
 	// The first 10 pages come from another sequence that began alike.
-	w, other := m.NewWorker(1), pages(m, 200)
+	w, other := modeltest.NewWorker(t, m, 1), pages(t, m, 200)
 	w.Forward([]llama.Span{{Tokens: slices.Concat(tokens[:170], tokens[:30]), Pages: other}})
-	rest := pieces(w, append(other[:10:10], pages(m, len(tokens))[10:]...), tokens, 160, len(tokens), min(logits, len(tokens)-160), nil)
+	rest := pieces(w, append(other[:10:10], pages(t, m, len(tokens))[10:]...), tokens, 160, len(tokens), min(logits, len(tokens)-160), nil)
 	checkSame(t, "on a reused prefix", rest, whole[len(whole)-len(rest):])
 }
 
@@ -172,15 +170,15 @@ func checkSame(t *testing.T, way string, got, want []float32) {
 }
 
 // decoding is a request that has a prompt behind it.
-func decoding(m *llama.Model, tokens []int32) *llama.Span {
-	s := &llama.Span{Pages: pages(m, 80), Logits: 1}
-	first := m.NewWorker(1).Forward([]llama.Span{{Tokens: tokens[10:50], Pages: s.Pages, Logits: 1}})
+func decoding(t testing.TB, m *llama.Model, tokens []int32) *llama.Span {
+	s := &llama.Span{Pages: pages(t, m, 80), Logits: 1}
+	first := modeltest.NewWorker(t, m, 1).Forward([]llama.Span{{Tokens: tokens[10:50], Pages: s.Pages, Logits: 1}})
 	s.Position, s.Tokens = 40, []int32{modeltest.Greedy(first)}
 	return s
 }
 
 // pieces computes tokens from a position on, some at a time, beside a request that decodes. It returns the last logits.
-func pieces(w *llama.Worker, memory [][]float32, tokens []int32, from, size, logits int, decoding *llama.Span) []float32 {
+func pieces(w modeltest.Worker, memory []gpu.Page, tokens []int32, from, size, logits int, decoding *llama.Span) []float32 {
 	var all []float32
 	for at := from; at < len(tokens); at += size {
 		end := min(at+size, len(tokens))
@@ -206,12 +204,12 @@ func TestForwardOfManySpans(t *testing.T) {
 	file, m := modeltest.Tiny(t, tinymodel.Options{})
 	tokens := randomTokens(60, file.Vocab, 7)
 	alone := func(at, n, logits int) []float32 {
-		return slices.Clone(m.NewWorker(1).Forward([]llama.Span{{Tokens: tokens[at : at+n], Pages: pages(m, n), Logits: logits}}))
+		return slices.Clone(modeltest.NewWorker(t, m, 1).Forward([]llama.Span{{Tokens: tokens[at : at+n], Pages: pages(t, m, n), Logits: logits}}))
 	}
 	span := func(at, n, logits int) llama.Span {
-		return llama.Span{Tokens: tokens[at : at+n], Pages: pages(m, n), Logits: logits}
+		return llama.Span{Tokens: tokens[at : at+n], Pages: pages(t, m, n), Logits: logits}
 	}
-	w := m.NewWorker(1)
+	w := modeltest.NewWorker(t, m, 1)
 	for range 2 { // the second time in memory that was used
 		got := w.Forward([]llama.Span{span(0, 20, 0), span(20, 3, 2), span(23, 17, 0), span(40, 1, 1), span(41, 19, 19)})
 		want := slices.Concat(alone(20, 3, 2), alone(40, 1, 1), alone(41, 19, 19))
@@ -230,8 +228,8 @@ func TestForwardOfManySpans(t *testing.T) {
 func TestForwardRefusesMissingPages(t *testing.T) {
 	_, m := modeltest.Tiny(t, tinymodel.Options{})
 	for name, span := range map[string]llama.Span{
-		"pages":  {Tokens: make([]int32, 17), Pages: pages(m, 16)},
-		"logits": {Tokens: make([]int32, 3), Pages: pages(m, 16), Logits: 4},
+		"pages":  {Tokens: make([]int32, 17), Pages: pages(t, m, 16)},
+		"logits": {Tokens: make([]int32, 3), Pages: pages(t, m, 16), Logits: 4},
 	} {
 		t.Run(name, func(t *testing.T) {
 			defer func() {
@@ -239,7 +237,7 @@ func TestForwardRefusesMissingPages(t *testing.T) {
 					t.Error("no panic")
 				}
 			}()
-			m.NewWorker(1).Forward([]llama.Span{span})
+			modeltest.NewWorker(t, m, 1).Forward([]llama.Span{span})
 		})
 	}
 }
@@ -262,7 +260,7 @@ func TestNew(t *testing.T) {
 		m := *file
 		m.Tensors = maps.Clone(file.Tensors)
 		broken(&m)
-		if _, err := llama.New(&m); err == nil || !strings.Contains(err.Error(), name) {
+		if _, err := llama.New(&m, gpu.CPU{}); err == nil || !strings.Contains(err.Error(), name) {
 			t.Errorf("%s: error %v", name, err)
 		}
 	}
@@ -283,9 +281,9 @@ func BenchmarkForward(b *testing.B) {
 // benchmark computes prompts, and one token behind each, whose keys and values are random.
 func benchmark(b *testing.B, file *weights.Model, m *llama.Model, prompts ...int) {
 	for _, n := range prompts {
-		tokens, memory := randomTokens(n+1, file.Vocab, 8), pages(m, n+1)
+		tokens, memory := randomTokens(n+1, file.Vocab, 8), pages(b, m, n+1)
 		for _, threads := range []int{1, 2} {
-			w := m.NewWorker(threads)
+			w := modeltest.NewWorker(b, m, threads)
 			b.Run(fmt.Sprintf("prefill=%d/threads=%d", n, threads), func(b *testing.B) {
 				b.ReportAllocs()
 				for b.Loop() {

@@ -14,7 +14,7 @@ func TestSmolLM2(t *testing.T) {
 	testkit.NotUnderRace(t)
 	_, m := modeltest.Open(t, modeltest.SmolLM2(t))
 	prompt := []int32{1, 4093, 198, 1780, 314, 260, 3575, 282, 4649, 47, 2, 198, 1, 520, 9531, 198}
-	w, memory := m.NewWorker(2), pages(m, 32)
+	w, memory := modeltest.NewWorker(t, m, 2), pages(t, m, 32)
 	logits := w.Forward([]llama.Span{{Tokens: prompt, Pages: memory, Logits: 1}})
 	var answer []int32
 	for len(answer) < 8 {
@@ -32,19 +32,19 @@ func TestSmolLM2IsExact(t *testing.T) {
 	testkit.NotUnderRace(t)
 	file, m := modeltest.Open(t, modeltest.SmolLM2(t))
 	tokens := randomTokens(350, file.Vocab, 9)
-	whole := slices.Clone(m.NewWorker(1).Forward([]llama.Span{{Tokens: tokens, Pages: pages(m, len(tokens)), Logits: 3}}))
-	memory := pages(m, len(tokens))
+	whole := slices.Clone(modeltest.NewWorker(t, m, 1).Forward([]llama.Span{{Tokens: tokens, Pages: pages(t, m, len(tokens)), Logits: 3}}))
+	memory := pages(t, m, len(tokens))
 	checkSame(
 		t,
 		"pieces of 77 on 2 threads while another request decodes",
-		pieces(m.NewWorker(2), memory, tokens, 0, 77, 3, decoding(m, tokens)),
+		pieces(modeltest.NewWorker(t, m, 2), memory, tokens, 0, 77, 3, decoding(t, m, tokens)),
 		whole,
 	)
 	// What lies behind the first 10 pages is computed once more.
 	checkSame(
 		t,
 		"on a reused prefix",
-		pieces(m.NewWorker(1), append(memory[:10:10], pages(m, len(tokens))[10:]...), tokens, 160, 350, 3, nil),
+		pieces(modeltest.NewWorker(t, m, 1), append(memory[:10:10], pages(t, m, len(tokens))[10:]...), tokens, 160, 350, 3, nil),
 		whole,
 	)
 }

@@ -6,11 +6,13 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/ragpilot/ragpilot/engines/local/internal/compress"
 	"github.com/ragpilot/ragpilot/engines/local/internal/llama"
 	"github.com/ragpilot/ragpilot/engines/local/internal/tinymodel"
 	"github.com/ragpilot/ragpilot/engines/local/internal/weights"
 	"github.com/ragpilot/ragpilot/engines/local/model"
 	"github.com/ragpilot/ragpilot/internal/nn/compute"
+	"github.com/ragpilot/ragpilot/internal/nn/gpu"
 	"github.com/ragpilot/ragpilot/internal/testkit"
 )
 
@@ -61,11 +63,59 @@ func Open(t testing.TB, path string) (*weights.Model, *llama.Model) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { file.Close() })
-	m, err := llama.New(file)
+	m, err := llama.New(file, gpu.CPU{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	return file, m
+}
+
+// Worker is one whose device does not fail.
+type Worker struct {
+	*llama.Worker
+	t testing.TB
+}
+
+// NewWorker returns a worker for the time of a test.
+func NewWorker(t testing.TB, m *llama.Model, threads int) Worker {
+	t.Helper()
+	w, err := m.NewWorker(threads)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(w.Close)
+	return Worker{w, t}
+}
+
+// Forward computes spans and returns the wanted logits.
+func (w Worker) Forward(spans []llama.Span) []float32 {
+	w.t.Helper()
+	logits, err := w.Worker.Forward(spans)
+	if err != nil {
+		w.t.Error(err)
+	}
+	return logits
+}
+
+// Pages returns pages for so many tokens, for the time of a test.
+func Pages(t testing.TB, m *llama.Model, tokens int) []gpu.Page {
+	t.Helper()
+	pages, err := m.NewPages((tokens + llama.PageTokens - 1) / llama.PageTokens)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { m.FreePages(pages) })
+	return pages
+}
+
+// Placed are a page's floats with its slots at position at and behind it: see [compress.Place].
+func Placed(t testing.TB, m *llama.Model, floats []float32, positions []uint32, at int) []float32 {
+	t.Helper()
+	page := Pages(t, m, llama.PageTokens)[0]
+	if err := compress.Place(NewWorker(t, m, 1).Worker, m, page, floats, positions, at); err != nil {
+		t.Fatal(err)
+	}
+	return page.Host
 }
 
 // Greedy is the token with the largest logit, of equal ones the first.

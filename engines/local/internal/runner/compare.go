@@ -5,6 +5,7 @@ import (
 
 	"github.com/ragpilot/ragpilot/engines/local/internal/llama"
 	"github.com/ragpilot/ragpilot/internal/nn/compute"
+	"github.com/ragpilot/ragpilot/internal/nn/gpu"
 )
 
 // lowLayers are those that CacheBlend and KVShare compare: the values of the second are the first that depend on other tokens.
@@ -12,13 +13,27 @@ const lowLayers = 2
 
 // compare values tokens by how far what was copied is from what a prefill of the whole prompt computes. It needs memory for the prompt's
 // pages a second time.
-func (a *assembly) compare(model *llama.Model, worker *llama.Worker) []float32 {
-	h := model.Shape()
-	full, own := a.observed(model, worker), []*compute.Probe(nil)
+func (a *assembly) compare(model *llama.Model, worker *llama.Worker) ([]float32, error) {
+	h, own := model.Shape(), []*compute.Probe(nil)
+	full, err := a.observed(model, worker)
+	defer model.FreePages(full.pages)
+	if err != nil {
+		return nil, err
+	}
 	value := make([]float32, a.tail)
 	if a.reuse.Selector != CacheBlend {
 		own = model.NewProbes(a.tail)
-		worker.Forward(a.observers(a.pages, own))
+		if _, err := worker.Forward(a.observers(a.pages, own)); err != nil {
+			return nil, err
+		}
+	}
+	before, err := floats(model, a.pages)
+	if err != nil {
+		return nil, err
+	}
+	after, err := floats(model, full.pages)
+	if err != nil {
+		return nil, err
 	}
 	first, last := lowLayers-1, lowLayers
 	if a.reuse.Selector == Ideal {
@@ -29,8 +44,8 @@ func (a *assembly) compare(model *llama.Model, worker *llama.Worker) []float32 {
 			for t := range a.tail {
 				at := head*a.tail + t
 				page, slot := t/llama.PageTokens, t%llama.PageTokens
-				was := model.Page(a.pages[page], layer).HeadValues(h, head, slot)
-				is := model.Page(full.pages[page], layer).HeadValues(h, head, slot)
+				was := model.Page(before[page], layer).HeadValues(h, head, slot)
+				is := model.Page(after[page], layer).HeadValues(h, head, slot)
 				switch a.reuse.Selector {
 				case CacheBlend:
 					value[t] += squares(is, was, 1, 1)
@@ -43,39 +58,53 @@ func (a *assembly) compare(model *llama.Model, worker *llama.Worker) []float32 {
 			}
 		}
 	}
-	return value
+	return value, nil
+}
+
+// floats are what pages have.
+func floats(model *llama.Model, pages []gpu.Page) ([][]float32, error) {
+	all := make([][]float32, len(pages))
+	for i, p := range pages {
+		var err error
+		if all[i], err = model.Floats(p); err != nil {
+			return nil, err
+		}
+	}
+	return all, nil
 }
 
 // truth is what a prefill of the whole prompt computes.
 type truth struct {
-	pages  [][]float32
+	pages  []gpu.Page
 	probes []*compute.Probe
 }
 
-// observed computes what the selector compares with.
-func (a *assembly) observed(model *llama.Model, worker *llama.Worker) truth {
-	t := truth{pages: make([][]float32, len(a.pages))}
-	for i := range t.pages {
-		t.pages[i] = make([]float32, model.PageFloats())
+// observed computes what the selector compares with. Its pages must be given back.
+func (a *assembly) observed(model *llama.Model, worker *llama.Worker) (t truth, err error) {
+	if t.pages, err = model.NewPages(len(a.pages)); err != nil {
+		return t, err
 	}
 	const step = 128
 	for from := 0; from < a.tail; from += step {
 		span := []llama.Span{{Tokens: a.tokens[from:min(from+step, a.tail)], Position: from, Pages: t.pages}}
 		if a.reuse.Selector == Ideal {
-			worker.Forward(span)
+			_, err = worker.Forward(span)
 		} else {
-			worker.KeysValues(span, lowLayers)
+			err = worker.KeysValues(span, lowLayers)
+		}
+		if err != nil {
+			return t, err
 		}
 	}
 	if a.reuse.Selector == Ideal {
 		t.probes = model.NewProbes(a.tail)
-		worker.Forward([]llama.Span{{Tokens: a.tokens[a.tail:a.prompt], Position: a.tail, Pages: t.pages, Probes: t.probes}})
+		_, err = worker.Forward([]llama.Span{{Tokens: a.tokens[a.tail:a.prompt], Position: a.tail, Pages: t.pages, Probes: t.probes}})
 	}
-	return t
+	return t, err
 }
 
 // observers are the spans of what is missing, and of the tail, which looks at everything.
-func (a *assembly) observers(pages [][]float32, probes []*compute.Probe) (spans []llama.Span) {
+func (a *assembly) observers(pages []gpu.Page, probes []*compute.Probe) (spans []llama.Span) {
 	for _, i := range a.missing() {
 		spans = append(spans, llama.Span{Tokens: a.tokens[i : i+1], Position: i, Pages: pages})
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/ragpilot/ragpilot/engines/local/internal/kvstore"
 	"github.com/ragpilot/ragpilot/engines/local/internal/llama"
 	"github.com/ragpilot/ragpilot/internal/nn/compute"
+	"github.com/ragpilot/ragpilot/internal/nn/gpu"
 )
 
 // Reuse has the blocks of a prompt taken from where they were computed before, at any position, and a part of their tokens computed again
@@ -51,7 +52,7 @@ type assembly struct {
 	reuse   *Reuse
 	tokens  []int32 // prompt, and what was generated or is forced
 	prompt  int     // tokens of it
-	pages   [][]float32
+	pages   []gpu.Page
 	exact   int // tokens that were found as in any other request
 	tail    int // the first token behind the last block
 	sources []source
@@ -156,27 +157,30 @@ func (a *assembly) close() {
 }
 
 // copy puts what the blocks' pages have in its place.
-func (a *assembly) copy(model *llama.Model) {
+func (a *assembly) copy(worker *llama.Worker) {
 	for i, s := range a.sources {
 		if s.found == 0 {
 			continue
 		}
 		head, from := a.reuse.Head, s.block.From
 		if i == 0 && from == head && a.exact < head {
-			model.Copy(a.pages, a.exact, s.sequence.Pages(), a.exact, head-a.exact)
+			worker.Copy(a.pages, a.exact, s.sequence.Pages(), a.exact, head-a.exact)
 		}
 		if skip := max(0, a.exact-from); skip < s.found {
-			model.Copy(a.pages, from+skip, s.sequence.Pages(), head+skip, s.found-skip)
+			worker.Copy(a.pages, from+skip, s.sequence.Pages(), head+skip, s.found-skip)
 		}
 	}
 }
 
 // work does what needs no step of its own: it puts the blocks in place, and chooses tokens where what the tail looks at does not decide.
-func (a *assembly) work(model *llama.Model, worker *llama.Worker) {
-	a.copy(model)
+func (a *assembly) work(model *llama.Model, worker *llama.Worker) error {
+	a.copy(worker)
 	if a.chosen == nil {
-		a.study(model, worker)
+		if err := a.study(model, worker); err != nil {
+			return err
+		}
 	}
+	return worker.Sync()
 }
 
 // missing returns the positions before the tail that have nothing yet.
@@ -345,15 +349,15 @@ const (
 var SelectorNames = []string{"prophet", "attention", "none", "random", "epic", "cacheblend", "kvshare", "ideal", "ranked"}
 
 // study chooses tokens by anything but the tail's attention in a step of its own.
-func (a *assembly) study(model *llama.Model, worker *llama.Worker) {
+func (a *assembly) study(model *llama.Model, worker *llama.Worker) (err error) {
 	value := make([]float32, a.tail)
 	switch s := a.reuse.Selector; {
 	case a.budget() == 0 || s == None || !slices.Contains(a.state, copiedToken):
 		a.chosen = []int{}
-		return
+		return nil
 	case a.reuse.Share >= 1: // all, whatever their value
 	case s == Prophet || s == Attention || s == Ranked:
-		return
+		return nil
 	case s == Random:
 		random := rand.New(rand.NewPCG(uint64(a.tail), uint64(a.prompt)))
 		for i := range value {
@@ -366,7 +370,10 @@ func (a *assembly) study(model *llama.Model, worker *llama.Worker) {
 			}
 		}
 	default:
-		value = a.compare(model, worker)
+		if value, err = a.compare(model, worker); err != nil {
+			return err
+		}
 	}
 	a.chosen = a.top(value)
+	return nil
 }

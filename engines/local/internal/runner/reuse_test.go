@@ -10,6 +10,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/ragpilot/ragpilot/engines/local/internal/llama"
+	"github.com/ragpilot/ragpilot/engines/local/internal/modeltest"
 	"github.com/ragpilot/ragpilot/engines/local/internal/runner"
 )
 
@@ -115,13 +116,13 @@ func TestNothingComputedAgain(t *testing.T) {
 func (l layout) naive(t *testing.T) (rows [][]float32) {
 	m := newModel(t)
 	tokens := append(slices.Clone(l.prompt), forced...)
-	memory, w := memoryFor(m, len(tokens)), m.NewWorker(1)
+	memory, w := modeltest.Pages(t, m, len(tokens)), modeltest.NewWorker(t, m, 1)
 	w.Forward([]llama.Span{{Tokens: tokens[:l.head], Pages: memory}})
 	gaps := []llama.Span{}
 	for i, b := range l.blocks {
-		own := memoryFor(m, l.head+b.To-b.From)
+		own := modeltest.Pages(t, m, l.head+b.To-b.From)
 		w.Forward([]llama.Span{{Tokens: append(slices.Clone(tokens[:l.head]), tokens[b.From:b.To]...), Pages: own}})
-		m.Copy(memory, b.From, own, l.head, b.To-b.From)
+		w.Copy(memory, b.From, own, l.head, b.To-b.From)
 		if i+1 < len(l.blocks) && b.To < l.blocks[i+1].From {
 			gaps = append(gaps, llama.Span{Tokens: tokens[b.To:l.blocks[i+1].From], Position: b.To, Pages: memory})
 		}

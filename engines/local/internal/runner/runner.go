@@ -3,6 +3,7 @@ package runner
 import (
 	"container/list"
 	"errors"
+	"fmt"
 	"slices"
 	"sync"
 	"time"
@@ -10,6 +11,7 @@ import (
 	"github.com/ragpilot/ragpilot/engines/kvevents"
 	"github.com/ragpilot/ragpilot/engines/local/internal/kvstore"
 	"github.com/ragpilot/ragpilot/engines/local/internal/llama"
+	"github.com/ragpilot/ragpilot/internal/nn/gpu"
 )
 
 // Config holds the settings of a Runner. All must be set but OnEvents and Files.
@@ -62,22 +64,31 @@ type Stats struct {
 	Preemptions      int64
 }
 
-// New returns a Runner that waits for requests.
-func New(config Config) *Runner {
-	r := &Runner{
-		config: config, worker: config.Model.NewWorker(config.Threads), done: make(chan struct{}),
-		waiting: list.New(),
+// New returns a Runner that waits for requests. On a device with memory of its own all pages are allocated now.
+func New(config Config) (*Runner, error) {
+	worker, err := config.Model.NewWorker(config.Threads)
+	if err != nil {
+		return nil, err
 	}
+	r := &Runner{config: config, worker: worker, done: make(chan struct{}), waiting: list.New()}
 	r.changed = sync.NewCond(&r.mu)
+	var tier kvstore.Tier
 	if config.Files != nil {
 		r.disk = newDisk(r)
-		r.store = kvstore.New(config.Pages, config.Model.PageFloats(), r.disk)
+		tier = r.disk
+	}
+	r.store = kvstore.New(config.Pages, config.Model.Pool(), tier)
+	if config.Model.Device().Name() != gpu.CPU.Name(gpu.CPU{}) {
+		if err := r.store.Reserve(); err != nil {
+			worker.Close()
+			return nil, fmt.Errorf("%d pages of keys and values: %w", config.Pages, err)
+		}
+	}
+	if r.disk != nil {
 		r.disk.start()
-	} else {
-		r.store = kvstore.New(config.Pages, config.Model.PageFloats(), nil)
 	}
 	go r.loop()
-	return r
+	return r, nil
 }
 
 // Close ends all runs with ErrClosed and waits for the step that is being computed, and until pages are in their files.
@@ -90,6 +101,7 @@ func (r *Runner) Close() {
 	if r.disk != nil {
 		r.disk.close()
 	}
+	r.worker.Close()
 }
 
 // Stats returns the counters.
@@ -109,7 +121,7 @@ func (r *Runner) Prefix(tokens []int32, salt string) int {
 }
 
 // Pin keeps pages that requests may have in front of their prompts, as [kvstore.Store.Pin] does. nil: there is no room.
-func (r *Runner) Pin(id [32]byte, pages [][]float32) *kvstore.Prefix {
+func (r *Runner) Pin(id [32]byte, pages []gpu.Page) *kvstore.Prefix {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.store.Pin(id, pages)
@@ -133,26 +145,52 @@ func (r *Runner) Clear() {
 func (r *Runner) loop() {
 	defer close(r.done)
 	for r.begin() {
-		for _, x := range r.step {
-			if x.assembling() && x.assembly.phase == copying {
-				x.assembly.work(r.config.Model, r.worker)
-			}
-		}
 		began := time.Now()
-		logits := r.worker.Forward(r.spans)
+		logits, err := r.compute()
 		took := time.Since(began)
-		for _, x := range r.step {
-			n := x.logits * r.config.Model.Vocab
-			x.choose(logits[:n], r.config.Model.Vocab)
-			logits = logits[n:]
+		var events []kvevents.Event
+		if err == nil {
+			for _, x := range r.step {
+				n := x.logits * r.config.Model.Vocab
+				x.choose(logits[:n], r.config.Model.Vocab)
+				logits = logits[n:]
+			}
+			events = r.finish(took)
+		} else {
+			events = r.fail(err)
 		}
-		if events := r.finish(took); len(events) > 0 && r.config.OnEvents != nil {
+		if len(events) > 0 && r.config.OnEvents != nil {
 			r.config.OnEvents(events)
 		}
 		for _, delivered := range r.delivering {
 			close(delivered)
 		}
 	}
+}
+
+// compute does what the step needs, and returns its logits. An error is the device's.
+func (r *Runner) compute() ([]float32, error) {
+	for _, x := range r.step {
+		if x.assembling() && x.assembly.phase == copying {
+			if err := x.assembly.work(r.config.Model, r.worker); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return r.worker.Forward(r.spans)
+}
+
+// fail ends the runs of a step that could not be computed, and returns what the cache gave up. What other requests wait for in their pages,
+// these compute.
+func (r *Runner) fail(err error) []kvevents.Event {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, x := range r.step {
+		x.step, x.busy, x.looks = 0, false, false
+		r.end(x, err)
+	}
+	r.step = r.step[:0]
+	return r.store.Events()
 }
 
 // begin waits for something to do and makes the next step of it. It reports false when the Runner is closed and all runs have ended.

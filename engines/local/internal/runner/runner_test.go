@@ -24,20 +24,14 @@ func newModel(t testing.TB) *llama.Model {
 	return m
 }
 
-// memoryFor is pages for so many tokens.
-func memoryFor(m *llama.Model, tokens int) [][]float32 {
-	all := make([][]float32, (tokens+llama.PageTokens-1)/llama.PageTokens)
-	for i := range all {
-		all[i] = make([]float32, m.PageFloats())
-	}
-	return all
-}
-
 func newRunner(t testing.TB, config runner.Config) *runner.Runner {
 	t.Helper()
 	config.Model = newModel(t)
 	config.Threads = max(config.Threads, 1)
-	r := runner.New(config)
+	r, err := runner.New(config)
+	if err != nil {
+		t.Fatal(err)
+	}
 	t.Cleanup(r.Close)
 	return r
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/ragpilot/ragpilot/engines/local/internal/modeltest"
 	"github.com/ragpilot/ragpilot/engines/local/internal/runner"
 	"github.com/ragpilot/ragpilot/engines/local/internal/weights"
+	"github.com/ragpilot/ragpilot/internal/nn/gpu"
 )
 
 // texts are 24 pieces of this project's documents as they once were, from which nothing was tuned.
@@ -115,11 +116,14 @@ func divergences(t *testing.T, path, head string, methods []method, size int, al
 		t.Fatal(err)
 	}
 	defer file.Close()
-	model, err := llama.New(file)
+	model, err := llama.New(file, gpu.CPU{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := runner.New(runner.Config{Model: model, Threads: runtime.GOMAXPROCS(0), Pages: 400, Running: 4, Step: 128})
+	r, err := runner.New(runner.Config{Model: model, Threads: runtime.GOMAXPROCS(0), Pages: 400, Running: 4, Step: 128})
+	if err != nil {
+		t.Fatal(err)
+	}
 	defer r.Close()
 	sums := make([]float64, len(methods))
 	for i, text := range all {

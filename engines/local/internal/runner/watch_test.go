@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/ragpilot/ragpilot/engines/local/internal/llama"
+	"github.com/ragpilot/ragpilot/engines/local/internal/modeltest"
 	"github.com/ragpilot/ragpilot/engines/local/internal/runner"
 	"github.com/ragpilot/ragpilot/internal/nn/compute"
 )
@@ -60,8 +61,8 @@ func TestWatch(t *testing.T) {
 		t.Error("beside others another answer, or other sums")
 	}
 	m := newModel(t)
-	pages := memoryFor(m, len(tokens)+runner.Watched)
-	worker, probes := m.NewWorker(1), make([]*compute.Probe, m.Layers)
+	pages := modeltest.Pages(t, m, len(tokens)+runner.Watched)
+	worker, probes := modeltest.NewWorker(t, m, 1), make([]*compute.Probe, m.Layers)
 	for i := range probes {
 		probes[i] = compute.NewProbe(m.Shape(), looked)
 	}
