@@ -57,7 +57,7 @@ planned by one goroutine, the third by as many as there are processors.`, func(c
 	for _, name := range []string{"trace", "blocks"} {
 		_ = cmd.MarkFlagRequired(name)
 	}
-	cmd.AddCommand(newBenchLocal(), newBenchRoute(), newBenchServe(), newBenchUpstream())
+	cmd.AddCommand(newBenchGPU(), newBenchLocal(), newBenchRoute(), newBenchServe(), newBenchUpstream())
 	return cmd
 }
 

@@ -24,6 +24,8 @@ type benchLocalFlags struct {
 	prompts               []int
 	threads, answer, runs int
 	block                 int
+	device                string
+	deviceMemory          int64
 }
 
 func newBenchLocal() *cobra.Command {
@@ -34,6 +36,7 @@ prints the best time of each in tokens a second, with the resident memory. No ca
 	flags := cmd.Flags()
 	flags.StringVar(&f.model, "model", defaultModel, "GGUF `FILE`, folder, or the name of a model that can be pulled")
 	flags.IntVar(&f.threads, "threads", 1, "compute on `N` threads")
+	registerDevice(flags, &f.device, &f.deviceMemory)
 	flags.IntSliceVar(&f.prompts, "prompt", []int{512}, "lengths of the prompts in `TOKENS`, with commas between them")
 	flags.IntVar(&f.answer, "answer", 64, "length of the answer in `TOKENS`")
 	flags.IntVar(&f.runs, "runs", 3, "measure `N` times")
@@ -58,7 +61,7 @@ func (f *benchLocalFlags) run(cmd *cobra.Command) (err error) {
 	// A prompt is computed in one step, as elsewhere with a batch of its length.
 	engine, err := local.Open(local.Config{
 		Model: path, Threads: f.threads, Step: slices.Max(f.prompts),
-		CacheBytes: 2 * local.DefaultCacheBytes,
+		CacheBytes: 2 * local.DefaultCacheBytes, Device: f.device, DeviceBytes: f.deviceMemory,
 	})
 	if err != nil {
 		return err

@@ -56,6 +56,7 @@ func newChat() *cobra.Command {
 	f.register(flags, 128)
 	registerFiles(flags, &f.local)
 	registerReuse(flags, &f.local)
+	registerDevice(flags, &f.local.Device, &f.local.DeviceBytes)
 	flags.StringVar(&f.slotDir, "slot-dir", "",
 		"`DIR` that the llama.cpp server at --engine saves slots in, its --slot-save-path: what it computed is kept there for later runs; "+
 			"empty: nowhere")

@@ -65,6 +65,7 @@ func (f *compressFlags) register(flags *pflag.FlagSet) {
 	flags.StringVar(&f.Model, "model", defaultModel,
 		"`FILE|NAME`: a GGUF file, a folder with safetensors, or a model's name, which is fetched if it is not there")
 	flags.IntVar(&f.Threads, "threads", 0, "`N` threads that compute; 0: one for each processor")
+	registerDevice(flags, &f.Device, &f.DeviceBytes)
 }
 
 // fields are the flags of what Compression and SlotFile have other names for.
@@ -73,6 +74,7 @@ var fields = []struct{ field, flag string }{
 	{"MaxNotes", "--max-notes"},
 	{"Documents", "--docs"},
 	{"Threads", "--threads"},
+	{"DeviceBytes", "--device-memory"},
 	{"Budget", "--budget"},
 	{"Scorer: scorer", "--scorer"},
 	{"Format: format", "--format"},

@@ -11,6 +11,7 @@ import (
 	"github.com/ragpilot/ragpilot/engines/local"
 	"github.com/ragpilot/ragpilot/internal/lab/doctor"
 	"github.com/ragpilot/ragpilot/internal/lab/eval"
+	"github.com/ragpilot/ragpilot/internal/nn/gpu"
 )
 
 const blockReuse = "block reuse"
@@ -42,6 +43,7 @@ func examineLocal(ctx context.Context, name string, probe bool) (*doctor.Report,
 	}
 	defer func() { _ = engine.Close() }()
 	add("model", doctor.OK, engine.Name(), "")
+	report.Checks = append(report.Checks, checkCards(gpu.Diagnose(), engine.Device())...)
 	for _, w := range engine.Warnings() {
 		add("assumption", doctor.Warning, w, "")
 	}
@@ -65,6 +67,37 @@ func examineLocal(ctx context.Context, name string, probe bool) (*doctor.Report,
 		report.Checks = append(report.Checks, judgeOverlap(overlaps))
 	}
 	return report, nil
+}
+
+// checkCards says what cards there are, and which device computes.
+func checkCards(found gpu.Diagnosis, computes string) []doctor.Check {
+	if !gpu.Built() {
+		return []doctor.Check{{Name: "device", Result: doctor.OK, Saw: computes + ": " + found.Problem}}
+	}
+	device := doctor.Check{Name: "device", Result: doctor.OK, Saw: computes}
+	if found.Driver != "" {
+		device.Saw += ", driver " + found.Driver
+	}
+	if found.Problem != "" {
+		device.Result = doctor.Problem
+		device.Saw += ": " + found.Problem
+		device.Do = "install NVIDIA's driver, or use a program built without the tag cuda"
+	}
+	checks := []doctor.Check{device}
+	for _, c := range found.Cards {
+		check := doctor.Check{Name: c.Device, Result: doctor.OK, Saw: fmt.Sprintf("%s, compute capability %s, %.1f of %.1f GB free", c.Model,
+			c.Capability, float64(c.Memory.Free)/1e9, float64(c.Memory.Total)/1e9)}
+		if log := strings.TrimSpace(c.Log); log != "" {
+			check.Saw += "; the driver says of the kernels: " + log
+		}
+		if c.Problem != "" {
+			check.Result = doctor.Problem
+			check.Saw += ": " + c.Problem
+			check.Do = "use another card in --device, or the processor: --device cpu"
+		}
+		checks = append(checks, check)
+	}
+	return checks
 }
 
 // overlap measures generated rows.

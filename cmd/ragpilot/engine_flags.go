@@ -18,6 +18,7 @@ import (
 	"github.com/ragpilot/ragpilot/engines/local/model"
 	"github.com/ragpilot/ragpilot/engines/openai"
 	"github.com/ragpilot/ragpilot/internal/nn/compute"
+	"github.com/ragpilot/ragpilot/internal/nn/gpu"
 )
 
 // engineFlags are the flags that name a real engine in place of the simulator.
@@ -110,6 +111,13 @@ func registerFiles(flags *pflag.FlagSet, c *local.Config) {
 	flags.StringVar(&c.DiskFormat, "cache-format", "f32", "`f32|f16|int8`: numbers in these files; f32 changes no answer, the others a little")
 }
 
+// registerDevice adds the flags for what computes.
+func registerDevice(flags *pflag.FlagSet, device *string, memory *int64) {
+	flags.StringVar(device, "device", local.DefaultDevice,
+		"`auto|cpu|cuda:N`: what a model in this process computes on; auto: the first card, in a program built for cards, or the processor")
+	flags.Int64Var(memory, "device-memory", 0, "`BYTES` of a card's memory that are used at most; 0: nine tenths of what is free")
+}
+
 // registerReuse adds the flags for what requests have in common.
 func registerReuse(flags *pflag.FlagSet, c *local.Config) {
 	flags.StringVar(&c.Reuse, "reuse", local.ReusePrefix,
@@ -141,7 +149,7 @@ func openModel(path string, config local.Config) (*local.Engine, error) {
 
 // fast returns nil if a model in this process answers in reasonable time, otherwise the reason.
 func fast() error {
-	if compute.Kernel() == "portable" {
+	if compute.Kernel() == "portable" && gpu.Diagnose().Problem != "" {
 		return errors.New("without vector instructions a model is too slow: build with GOEXPERIMENT=simd on amd64, and use a processor with AVX2")
 	}
 	return nil

@@ -63,6 +63,7 @@ func (f *engineServeFlags) register(flags *pflag.FlagSet) {
 	flags.StringVar(&f.listen, "listen", "127.0.0.1:8000", "serve on `HOST:PORT`; port 0 takes a free one")
 	flags.StringVar(&c.Served, "served-name", "", "`NAME` that requests ask for; empty: the model's name, or its file's")
 	flags.IntVar(&c.Threads, "threads", 0, "`N` threads that compute; 0: one for each processor")
+	registerDevice(flags, &c.Device, &c.DeviceBytes)
 	flags.Int64Var(&c.CacheBytes, "cache-bytes", local.DefaultCacheBytes, "memory for the prefix cache in `BYTES`")
 	registerFiles(flags, c)
 	registerReuse(flags, c)
@@ -92,7 +93,7 @@ func (f *engineServeFlags) name() string {
 // check refuses numbers by the names of their flags.
 func (f *engineServeFlags) check() error {
 	if err := checkLimits(limited{"threads", f.config.Threads, 0}, limited{"cache-bytes", int(min(f.config.CacheBytes, 0)), 0},
-		limited{"cache-disk", int(min(f.config.DiskBytes, 0)), 0}, limited{"max-tokens", f.config.MaxTokens, 0},
+		limited{"cache-disk", int(min(f.config.DiskBytes, 0)), 0}, limited{"device-memory", int(min(f.config.DeviceBytes, 0)), 0}, limited{"max-tokens", f.config.MaxTokens, 0},
 		limited{"running", f.config.Running, 0},
 		limited{"kv-buffer", f.events.Buffer, 0}); err != nil {
 		return err

@@ -41,8 +41,10 @@ type Document struct{ Name, Text string }
 type Compression struct {
 	// Model is the path of a model, as in [Config]. The file is for this model and for engines with the same kernel.
 	Model   string
-	Device  string // that computes: see [Config]
-	Threads int    // 0: one for each processor
+	Threads int // 0: one for each processor
+	// Device is what computes, with at most DeviceBytes of its memory: see [Config].
+	Device      string
+	DeviceBytes int64
 	// Documents are the corpus, in this order.
 	Documents []Document
 	// Task says what the corpus is for. It stands in front of the documents.
@@ -129,6 +131,9 @@ func (c Compression) withDefaults() (Compression, error) {
 			return c, fmt.Errorf("%s %d: want at least %d", f.name, f.value, f.want)
 		}
 	}
+	if c.DeviceBytes < 0 {
+		return c, fmt.Errorf("Compression.DeviceBytes %d: want 0 or more", c.DeviceBytes)
+	}
 	if len(c.Documents) == 0 {
 		return c, errors.New("Compression.Documents: there is none")
 	}
@@ -162,7 +167,7 @@ func Compress(ctx context.Context, c Compression) (Compressed, error) {
 	if err != nil {
 		return Compressed{}, fmt.Errorf("compress: %w", err)
 	}
-	device, _, err := gpu.Open(c.Device, gpu.Options{})
+	device, _, err := gpu.Open(c.Device, gpu.Options{Budget: c.DeviceBytes})
 	if err != nil {
 		return Compressed{}, fmt.Errorf("compress: %w", errors.Join(err, file.Close()))
 	}

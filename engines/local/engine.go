@@ -145,8 +145,8 @@ func (e *Engine) Close() error { return e.close() }
 
 // Name says which model answers, and how it is computed.
 func (e *Engine) Name() string {
-	if name := e.device.Name(); name != (gpu.CPU{}).Name() {
-		return fmt.Sprintf("local %s (%s)", e.config.Served, name)
+	if gpu.OwnMemory(e.device) {
+		return fmt.Sprintf("local %s (%s)", e.config.Served, e.device.Name())
 	}
 	return fmt.Sprintf("local %s (%s, %d threads)", e.config.Served, e.device.Kernel(), e.config.Threads)
 }

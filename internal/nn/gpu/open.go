@@ -1,6 +1,7 @@
 package gpu
 
 import (
+	"context"
 	"fmt"
 	"strconv"
 	"strings"
@@ -18,6 +19,8 @@ type Driver struct {
 	Open func(n int, o Options) (Device, error)
 	// Diagnose says what there is: see [Diagnosis].
 	Diagnose func() Diagnosis
+	// Measure measures the operations of device n; progress is called with what comes next.
+	Measure func(ctx context.Context, n int, progress func(next string)) (Measurements, error)
 }
 
 // Diagnosis is what a driver finds on this machine.
@@ -45,6 +48,20 @@ func RegisterCUDA(d Driver) { cuda = &d }
 
 // Built reports whether this program was built with a driver for cards.
 func Built() bool { return cuda != nil }
+
+// OwnMemory reports whether a device has memory of its own: what is there must be allocated before it is needed, and may not be enough.
+func OwnMemory(d Device) bool {
+	_, host := d.(CPU)
+	return !host
+}
+
+// Measure measures the operations of the first card. The error wraps [ErrNoDevice] if there is none.
+func Measure(ctx context.Context, progress func(next string)) (Measurements, error) {
+	if cuda == nil {
+		return Measurements{}, fmt.Errorf("%w: %s", ErrNoDevice, notBuilt)
+	}
+	return cuda.Measure(ctx, 0, progress)
+}
 
 // Diagnose says what cards there are. In a program without a driver only Problem is set.
 func Diagnose() Diagnosis {

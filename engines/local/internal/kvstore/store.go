@@ -62,17 +62,30 @@ func New(pages int, pool gpu.Pool, tier Tier) *Store {
 	return &Store{pool: pool, capacity: pages, index: map[Hash]*page{}, tier: tier, below: map[Hash]bool{}}
 }
 
-// Reserve allocates all pages now. It must be called before any other method, on a device that may have no room for them later.
+// Reserve allocates all pages now, or none of them if it returns an error. It must be called before any other method, on a device that may
+// have no room for them later.
 func (s *Store) Reserve() error {
 	for s.made < s.capacity {
 		memory, err := s.pool.New()
 		if err != nil {
+			s.Close()
 			return err
 		}
 		s.made++
 		s.free = append(s.free, &page{memory: memory})
 	}
 	return nil
+}
+
+// Close gives all pages back. No sequence may be open, and nothing may be called afterwards.
+func (s *Store) Close() {
+	for _, p := range s.free {
+		s.pool.Free(p.memory)
+	}
+	for _, p := range s.index {
+		s.pool.Free(p.memory)
+	}
+	s.free, s.index = nil, nil
 }
 
 // Stats returns the counters.

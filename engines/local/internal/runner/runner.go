@@ -78,7 +78,7 @@ func New(config Config) (*Runner, error) {
 		tier = r.disk
 	}
 	r.store = kvstore.New(config.Pages, config.Model.Pool(), tier)
-	if config.Model.Device().Name() != gpu.CPU.Name(gpu.CPU{}) {
+	if gpu.OwnMemory(config.Model.Device()) {
 		if err := r.store.Reserve(); err != nil {
 			worker.Close()
 			return nil, fmt.Errorf("%d pages of keys and values: %w", config.Pages, err)
@@ -102,6 +102,9 @@ func (r *Runner) Close() {
 		r.disk.close()
 	}
 	r.worker.Close()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.store.Close()
 }
 
 // Stats returns the counters.
