@@ -132,7 +132,7 @@ func machine(name string, m shape, gpus, rate, size, host, link, block float64) 
 		PrefillFirst:   true,
 		CapacityTokens: int((gpus*size*used - m.params*2) / float64(tokenBytes)),
 		Memory: &Memory{
-			HostTokens: int(host) / tokenBytes, TokenBytes: tokenBytes, Layers: m.layers, Link: gpus * link, BlockRate: gpus * block,
+			HostTokens: int(host / float64(tokenBytes)), TokenBytes: tokenBytes, Layers: m.layers, Link: gpus * link, BlockRate: gpus * block,
 		},
 	}
 }

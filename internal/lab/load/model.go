@@ -56,7 +56,7 @@ func H100() EngineModel {
 		},
 		BatchTokens: sim.DefaultBatchTokens, MaxRunning: sim.DefaultMaxRunning, BlockTokens: sim.DefaultBlockTokens,
 		Memory: &Memory{
-			HostTokens: int(terabyte) / (64 * 8 * 128 * 2 * 2), TokenBytes: 64 * 8 * 128 * 2 * 2, Layers: 64,
+			HostTokens: int(int64(terabyte) / (64 * 8 * 128 * 2 * 2)), TokenBytes: 64 * 8 * 128 * 2 * 2, Layers: 64,
 			Link: 4 * pcie5, BlockRate: 4 * pcieBlock,
 		},
 	}
