@@ -97,7 +97,7 @@ func (s SlotFile) write() (w WrittenSlot, err error) {
 	}
 	context, err := contextfile.Open(s.Context)
 	if err == nil {
-		err = context.Fits(file.Identity(), gpu.CPU{}.Kernel(), model)
+		err = context.Fits(file.Identity(), context.Kernel, model) // the server computes with kernels of its own, whatever these were
 	}
 	if err != nil {
 		return w, fmt.Errorf("slot file: Context: %w", err)
