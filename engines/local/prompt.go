@@ -101,7 +101,8 @@ func (e *Engine) prepare(req engines.Request, tokens []int32, blocks []engines.B
 	if err != nil {
 		return prompt{}, err
 	}
-	sample, err := sampler(cmp.Or(o.Temperature, req.Temperature), o.TopP, o.Seed)
+	temperature := cmp.Or(o.Temperature, req.Temperature)
+	sample, err := sampler(temperature, o.TopP, o.Seed)
 	if err != nil {
 		return prompt{}, err
 	}
@@ -109,7 +110,10 @@ func (e *Engine) prepare(req engines.Request, tokens []int32, blocks []engines.B
 	if err != nil {
 		return prompt{}, err
 	}
-	p := prompt{options: o, request: runner.Request{Prompt: tokens, Salt: o.CacheSalt, Stop: e.file.Stop, Sample: penalties.wrap(sample)}}
+	p := prompt{options: o, request: runner.Request{Prompt: tokens, Salt: o.CacheSalt, Stop: e.file.Stop}}
+	if penalties.tokens != nil || temperature != nil && *temperature != 0 {
+		p.request.Sample = penalties.wrap(sample)
+	}
 	if p.context, err = e.context(o.Context); err != nil {
 		return prompt{}, err
 	}

@@ -16,6 +16,9 @@ type Span struct {
 	// Pages are the sequence's, of the model's Pool, from its first token to the span's last. The span's own keys are written there.
 	Pages  []gpu.Page
 	Logits int // for how many of the last tokens logits are wanted
+	// Best gets the token of the largest of the last logits, of equal ones the first, in place of all logits of the span; nil: they are
+	// wanted themselves.
+	Best *int32
 	// Probes collect what the tokens attend to, in each layer; nil: none. An element may be nil, and several may be the same.
 	Probes []*compute.Probe
 }
@@ -30,7 +33,7 @@ type Worker struct {
 	memory                               [10]gpu.Buffer
 	turns                                []float32 // that angles get
 	logits                               []float32 // of a device with memory of its own
-	tokens, kept                         []int32
+	tokens, kept, best                   []int32
 	runs                                 [2][]gpu.Run
 }
 
@@ -52,8 +55,8 @@ func (w *Worker) Close() {
 	w.memory = [10]gpu.Buffer{}
 }
 
-// Forward computes the spans and returns the wanted logits, a row of Vocab floats for each, in the spans' order. They are valid
-// until the next call. It panics if a token is not in the vocabulary or pages are missing: the caller knows both. An error is the device's;
+// Forward computes the spans and returns the wanted logits, a row of Vocab floats for each, in the spans' order, without those of spans with
+// Best. They are valid until the next call. It panics if a token is not in the vocabulary or pages are missing: the caller knows both. An error is the device's;
 // what the pages have of the spans' tokens is not known then.
 func (w *Worker) Forward(spans []Span) ([]float32, error) {
 	rows, wanted, err := w.begin(spans)
@@ -74,11 +77,11 @@ func (w *Worker) Forward(spans []Span) ([]float32, error) {
 			w.feedForward(i, rows)
 		}
 	}
-	return w.results(wanted)
+	return w.results(spans, wanted)
 }
 
 // results returns the logits of the wanted rows.
-func (w *Worker) results(wanted int) ([]float32, error) {
+func (w *Worker) results(spans []Span, wanted int) ([]float32, error) {
 	m := w.model
 	if wanted == 0 {
 		return nil, w.stream.Sync()
@@ -90,12 +93,34 @@ func (w *Worker) results(wanted int) ([]float32, error) {
 	x := w.x.First(wanted * m.Hidden)
 	w.stream.Norm(x, x, m.norm, m.Eps)
 	w.stream.MatMul(logits, x, wanted, &m.output)
-	if logits.Host != nil {
+	best := func(s Span) bool { return s.Best != nil }
+	if logits.Host != nil && !slices.ContainsFunc(spans, best) {
 		return logits.Host, w.stream.Sync()
 	}
 	w.logits = compute.Grow(w.logits, wanted*m.Vocab)
-	w.stream.Read(w.logits, logits)
-	return w.logits, w.stream.Sync()
+	w.best = slices.Grow(w.best[:0], len(spans))[:len(spans)]
+	read := 0
+	for i, s := range spans {
+		n := s.Logits * m.Vocab
+		switch own := logits.First(n); {
+		case n == 0:
+		case s.Best != nil:
+			w.stream.Argmax(w.best[i:i+1], own.Slice(n-m.Vocab, n), m.Vocab)
+		default:
+			w.stream.Read(w.logits[read:read+n], own)
+			read += n
+		}
+		logits = logits.Slice(n, logits.N)
+	}
+	if err := w.stream.Sync(); err != nil {
+		return nil, err
+	}
+	for i, s := range spans {
+		if s.Best != nil && s.Logits > 0 {
+			*s.Best = w.best[i]
+		}
+	}
+	return w.logits[:read], nil
 }
 
 // KeysValues computes the keys and values of the first layers only, and writes them to the spans' pages. The rest of the pages

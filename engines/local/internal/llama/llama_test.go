@@ -301,3 +301,41 @@ func benchmark(b *testing.B, file *weights.Model, m *llama.Model, prompts ...int
 		}
 	}
 }
+
+// TestBest: spans may have the best token in place of their logits, beside others that have logits.
+func TestBest(t *testing.T) {
+	file, m := modeltest.Tiny(t, shapes["llama"])
+	span := func(seed uint64, n, logits int) llama.Span {
+		return llama.Span{Tokens: randomTokens(n, file.Vocab, seed), Pages: pages(t, m, n), Logits: logits}
+	}
+	spans := []llama.Span{span(1, 20, 2), span(2, 17, 1), span(3, 9, 0), span(4, 12, 3)}
+	w := modeltest.NewWorker(t, m, 2)
+	all := slices.Clone(w.Forward(spans))
+	var best [4]int32
+	for _, chosen := range [][]int{{0}, {1, 2}, {3, 0}, {0, 1, 2, 3}} {
+		var want []float32
+		row := 0
+		for i, s := range spans {
+			spans[i].Best, best[i] = nil, -1
+			own := all[row*m.Vocab:][:s.Logits*m.Vocab]
+			row += s.Logits
+			if slices.Contains(chosen, i) {
+				spans[i].Best = &best[i]
+				continue
+			}
+			want = append(want, own...)
+		}
+		checkSame(t, fmt.Sprint("best of ", chosen), w.Forward(spans), want)
+		row = 0
+		for i, s := range spans {
+			row += s.Logits
+			want := int32(-1)
+			if s.Logits > 0 && s.Best != nil {
+				want = modeltest.Greedy(all[(row-1)*m.Vocab:][:m.Vocab])
+			}
+			if best[i] != want {
+				t.Errorf("best of %v: span %d has %d, want %d", chosen, i, best[i], want)
+			}
+		}
+	}
+}

@@ -22,7 +22,7 @@ type Request struct {
 	Max   int     // tokens to generate, at least one
 	Stop  []int32 // tokens that end the answer and are not part of it
 	// Sample chooses a token by its logits, which it may change. It is called for each token once, in order, by one
-	// goroutine at a time, under no lock.
+	// goroutine at a time, under no lock. nil: the token of the largest logit, of equal ones the first.
 	Sample func(logits []float32) int32
 	// Forced is the answer to be scored. If it is not nil nothing is generated: OnLogits is called with the logits
 	// after the prompt and after each token of Forced, each once and in order, as Sample is; they are valid during the
@@ -203,11 +203,25 @@ func (x *Run) span(n int) llama.Span {
 	}
 	x.step = n
 	span := llama.Span{Tokens: q.Tokens()[from : from+n], Position: from, Pages: q.Pages(), Logits: x.logits}
+	if x.greedy() {
+		span.Best = &x.token
+	}
 	// One at a time: the rows that a preempted run computes once more are in longer spans.
 	if x.looks = x.request.Watch != nil && n == 1 && from >= max(x.prompt, x.behind) && x.result.Watched < Watched; x.looks {
 		span.Probes, x.behind = x.request.Watch, from+1
 	}
 	return span
+}
+
+// greedy reports whether the device chooses the run's tokens.
+func (x *Run) greedy() bool { return x.request.Sample == nil && x.request.Forced == nil }
+
+// rowsOfStep is how many rows of logits the run gets of a step.
+func (x *Run) rowsOfStep() int {
+	if x.greedy() {
+		return 0
+	}
+	return x.logits
 }
 
 // choose takes the logits of a step.

@@ -154,7 +154,7 @@ func (r *Runner) loop() {
 		var events []kvevents.Event
 		if err == nil {
 			for _, x := range r.step {
-				n := x.logits * r.config.Model.Vocab
+				n := x.rowsOfStep() * r.config.Model.Vocab
 				x.choose(logits[:n], r.config.Model.Vocab)
 				logits = logits[n:]
 			}
