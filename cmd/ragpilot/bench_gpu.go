@@ -45,6 +45,7 @@ Without a card it says "not run".`, func(cmd *cobra.Command) error {
 // benchGPUHead is what stands above the table in a file.
 const benchGPUHead = `# Measurements on a card
 
-What each operation of the [local engine on a card](gpu.md) takes, as ` + "`" + `ragpilot bench gpu --out docs/gpu-results.md` + "`" + ` wrote it.
+What each operation of the [local engine on a card](gpu.md) takes. This page was written by
+` + "`" + `ragpilot bench gpu --out docs/gpu-results.md` + "`" + `.
 
 `

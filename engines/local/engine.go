@@ -64,8 +64,8 @@ func Open(config Config) (*Engine, error) {
 	return e, nil
 }
 
-// openDevice opens an engine on the device of the settings. Where any device will do, and the model does not fit into a card's memory, that is
-// the processor.
+// openDevice opens an engine on the device of the settings. Where any device will do, and the card cannot have the model, that is the
+// processor.
 func openDevice(config Config, file *weights.Model) (*Engine, error) {
 	device, fallback, err := gpu.Open(config.Device, gpu.Options{Budget: config.DeviceBytes})
 	if err != nil {

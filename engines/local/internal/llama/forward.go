@@ -55,9 +55,9 @@ func (w *Worker) Close() {
 	w.memory = [10]gpu.Buffer{}
 }
 
-// Forward computes the spans and returns the wanted logits, a row of Vocab floats for each, in the spans' order, without those of spans with
-// Best. They are valid until the next call. It panics if a token is not in the vocabulary or pages are missing: the caller knows both. An error is the device's;
-// what the pages have of the spans' tokens is not known then.
+// Forward computes the spans and returns the wanted logits, a row of Vocab floats for each, in the spans' order, without those of spans
+// with Best. They are valid until the next call. It panics if a token is not in the vocabulary or pages are missing: the caller knows
+// both. An error is the device's; what the pages have of the spans' tokens is not known then.
 func (w *Worker) Forward(spans []Span) ([]float32, error) {
 	rows, wanted, err := w.begin(spans)
 	if rows == 0 || err != nil {

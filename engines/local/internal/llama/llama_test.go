@@ -143,7 +143,8 @@ func checkExact350(t *testing.T, file *weights.Model, m *llama.Model) {
 // checkExact computes the last logits of tokens in one go, and in all other ways.
 func checkExact(t *testing.T, m *llama.Model, tokens []int32, logits int) {
 	t.Helper()
-	whole := slices.Clone(modeltest.NewWorker(t, m, 1).Forward([]llama.Span{{Tokens: tokens, Pages: pages(t, m, len(tokens)), Logits: logits}}))
+	memory := pages(t, m, len(tokens))
+	whole := slices.Clone(modeltest.NewWorker(t, m, 1).Forward([]llama.Span{{Tokens: tokens, Pages: memory, Logits: logits}}))
 	for _, threads := range []int{1, 2} {
 		w := modeltest.NewWorker(t, m, threads)
 		checkSame(t, fmt.Sprintf("pieces of 77, %d threads", threads), pieces(w, pages(t, m, len(tokens)), tokens, 0, 77, logits, nil), whole)
@@ -204,7 +205,8 @@ func TestForwardOfManySpans(t *testing.T) {
 	file, m := modeltest.Tiny(t, tinymodel.Options{})
 	tokens := randomTokens(60, file.Vocab, 7)
 	alone := func(at, n, logits int) []float32 {
-		return slices.Clone(modeltest.NewWorker(t, m, 1).Forward([]llama.Span{{Tokens: tokens[at : at+n], Pages: pages(t, m, n), Logits: logits}}))
+		own := llama.Span{Tokens: tokens[at : at+n], Pages: pages(t, m, n), Logits: logits}
+		return slices.Clone(modeltest.NewWorker(t, m, 1).Forward([]llama.Span{own}))
 	}
 	span := func(at, n, logits int) llama.Span {
 		return llama.Span{Tokens: tokens[at : at+n], Pages: pages(t, m, n), Logits: logits}
