@@ -75,6 +75,9 @@ func TestFailedStep(t *testing.T) {
 		if failed == 0 {
 			t.Errorf("step %d fails, and no request does", fails)
 		}
+		if n := r.Prefix(prompt(1, 70), ""); failed == 2 && n != 0 {
+			t.Errorf("step %d fails: %d tokens are still found", fails, n)
+		}
 		if got := answered(t, r, prompt(1, 70)); !slices.Equal(got, want) {
 			t.Errorf("after step %d failed: tokens %v, want %v", fails, got, want)
 		}
@@ -165,4 +168,45 @@ type smallStream struct{ gpu.Stream }
 
 func (s smallStream) Batch(kind int, pool gpu.Pool, runs []gpu.Run) gpu.Batch {
 	return s.Stream.Batch(kind, pool.(smallPool).Pool, runs)
+}
+
+// What was in the cache when a device failed is not used again: the operation that failed may have written it. A request that was not in the
+// step begins again, and has its answer.
+func TestNothingIsTrustedAfterAFailure(t *testing.T) {
+	file, _ := modeltest.Tiny(t, tinymodel.Options{Seed: 1})
+	device := &failing{}
+	model, err := llama.New(file, device)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := runner.New(runner.Config{Model: model, Threads: 1, Pages: 60, Running: 2, Step: 16})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	want := answered(t, r, prompt(2, 90))
+	answered(t, r, prompt(3, 90))
+	if r.Prefix(prompt(2, 90), "") == 0 || r.Prefix(prompt(3, 90), "") == 0 {
+		t.Fatal("nothing is cached")
+	}
+	// The second prompt has its prefix, and waits for its part of a step until the first one is computed.
+	device.syncs.Store(3)
+	first := r.Submit(runner.Request{Prompt: prompt(1, 90), Max: 8, Sample: modeltest.Greedy})
+	second := r.Submit(runner.Request{Prompt: append(prompt(2, 90), prompt(7, 40)...), Max: 8, Sample: modeltest.Greedy})
+	if _, err := outcome(first); !errors.Is(err, gpu.ErrMemory) {
+		t.Errorf("the first request: %v", err)
+	}
+	got, err := outcome(second)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := r.Prefix(prompt(3, 90), ""); n != 0 {
+		t.Errorf("%d tokens of a prompt from before the failure are found", n)
+	}
+	if again := answered(t, r, append(prompt(2, 90), prompt(7, 40)...)); !slices.Equal(got, again) {
+		t.Errorf("the second request: tokens %v, want %v", got, again)
+	}
+	if again := answered(t, r, prompt(2, 90)); !slices.Equal(again, want) {
+		t.Errorf("after the failure: tokens %v, want %v", again, want)
+	}
 }

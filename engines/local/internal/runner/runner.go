@@ -183,16 +183,20 @@ func (r *Runner) compute() ([]float32, error) {
 	return r.worker.Forward(r.spans)
 }
 
-// fail ends the runs of a step that could not be computed, and returns what the cache gave up. What other requests wait for in their pages,
-// these compute.
+// fail ends the runs of a step that could not be computed, and returns what the cache gave up. The operation that failed may have been a
+// copy to any page: so the cache is emptied, and runs that were not in the step begin again.
 func (r *Runner) fail(err error) []kvevents.Event {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	r.store.Clear()
 	for _, x := range r.step {
 		x.step, x.busy, x.looks = 0, false, false
 		r.end(x, err)
 	}
 	r.step = r.step[:0]
+	for len(r.running) > 0 {
+		r.preempt(r.running[len(r.running)-1])
+	}
 	return r.store.Events()
 }
 
