@@ -63,7 +63,7 @@ emulate() {
 lint() {
 	local bin
 	bin=$(.ci/tools.sh)
-	"$bin/golangci-lint" run --build-tags cuda ./internal/nn/gpu/...
+	"$bin/golangci-lint" run --build-tags cuda ./internal/nn/gpu/... ./engines/local/...
 }
 
 # tests runs them twice at once: the emulated driver uses one core.
@@ -81,6 +81,13 @@ tests() {
 	wait "$lazy" || code=1
 	for order in lazy eager; do sed "s/^/$order: /; s/^$order: not run/not run/" "$tmp/$order"; done
 	return "$code"
+}
+
+# engine runs the local engine on the emulated card: what is only for cards, and some of what holds on any device.
+engine() {
+	LD_LIBRARY_PATH=$emulator go test -tags cuda -json -count=1 -timeout 8m ./engines/local ./engines/local/internal/llama ./cmd/ragpilot \
+		-run 'CUDA|Card|^Test(Reuse|ContextOfAllTokens|TogetherIsOnce|Preemption|MovedToDisk|Attention|Score|Best)$' \
+		-skip SmolLM2 2>"$tmp/engine.stderr" | "$tmp/testreport" -forbid-skip "emulated driver" || { cat "$tmp/engine.stderr" && return 1; }
 }
 
 build_for() {
@@ -103,8 +110,9 @@ took "code for cards" assemble
 took "emulated driver" emulate
 variables=$(.ci/gpu/driver.sh) || exit
 eval "$variables"
-took "vet" go vet -tags cuda ./internal/nn/gpu/... ./cmd/ragpilot
+took "vet" go vet -tags cuda ./internal/nn/gpu/... ./engines/local/... ./cmd/ragpilot
 took "linter" lint
 took "tests" tests
+took "engine" engine
 took "program with CUDA 12" build_for 12
 took "program with CUDA 13" build_for 13

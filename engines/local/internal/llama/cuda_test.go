@@ -24,10 +24,10 @@ func TestCUDA(t *testing.T) {
 	}
 }
 
-// TestSmolLM2OnCUDA does it with a real model: by hand, since the emulated driver takes minutes for it.
+// TestSmolLM2OnCUDA does it with a real model, by hand.
 func TestSmolLM2OnCUDA(t *testing.T) {
 	if os.Getenv("RAGPILOT_CUDA_SMOLLM2") == "" {
-		t.Skip("not run: takes minutes with the emulated driver; set RAGPILOT_CUDA_SMOLLM2=1")
+		t.Skip("not run: computes for half a minute; set RAGPILOT_CUDA_SMOLLM2=1")
 	}
 	file, cpu := modeltest.Open(t, modeltest.SmolLM2(t))
 	card := modeltest.OnCard(t, file)
