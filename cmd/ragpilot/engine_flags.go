@@ -101,13 +101,17 @@ func pullModel(ctx context.Context, name string, progress io.Writer) (string, er
 }
 
 // loadCost is for the pilots of all commands: what the local engine has in files is loaded for nearly nothing.
-func loadCost() map[string]float64 { return map[string]float64{local.DiskTier: local.DiskCost} }
+func loadCost() map[string]float64 {
+	return map[string]float64{local.DiskTier: local.DiskCost, local.HostTier: local.DiskCost}
+}
 
 // registerFiles adds the flags for the files of a local engine's keys and values.
 func registerFiles(flags *pflag.FlagSet, c *local.Config) {
 	flags.StringVar(&c.CacheDir, "cache-dir", "",
 		"`DIR` where a model in this process keeps what it computed, for later runs; its files hold the texts in another form; empty: nowhere")
 	flags.Int64Var(&c.DiskBytes, "cache-disk", local.DefaultDiskBytes, "size in `BYTES` of all files in --cache-dir")
+	flags.Int64Var(&c.HostBytes, "host-cache", 0,
+		"`BYTES` of this program's memory for what has no room in a card's; 0: 4 GiB with a card, none without; 1: none")
 	flags.StringVar(&c.DiskFormat, "cache-format", "f32", "`f32|f16|int8`: numbers in these files; f32 changes no answer, the others a little")
 }
 

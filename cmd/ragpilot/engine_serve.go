@@ -93,7 +93,8 @@ func (f *engineServeFlags) name() string {
 // check refuses numbers by the names of their flags.
 func (f *engineServeFlags) check() error {
 	if err := checkLimits(limited{"threads", f.config.Threads, 0}, limited{"cache-bytes", int(min(f.config.CacheBytes, 0)), 0},
-		limited{"cache-disk", int(min(f.config.DiskBytes, 0)), 0}, limited{"device-memory", int(min(f.config.DeviceBytes, 0)), 0},
+		limited{"cache-disk", int(min(f.config.DiskBytes, 0)), 0},
+		limited{"host-cache", int(min(f.config.HostBytes, 0)), 0}, limited{"device-memory", int(min(f.config.DeviceBytes, 0)), 0},
 		limited{"max-tokens", f.config.MaxTokens, 0},
 		limited{"running", f.config.Running, 0},
 		limited{"kv-buffer", f.events.Buffer, 0}); err != nil {

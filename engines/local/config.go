@@ -20,6 +20,7 @@ const (
 	DefaultRunning    = 16
 	DefaultStep       = 128
 	DefaultDiskBytes  = 4 << 30
+	DefaultHostBytes  = 4 << 30
 	DefaultRecompute  = 0.2
 	DefaultDevice     = "auto"
 )
@@ -56,6 +57,9 @@ type Config struct {
 	CacheDir string
 	// DiskBytes bounds the files in CacheDir, those of all models together. What was used longest ago is deleted first.
 	DiskBytes int64
+	// HostBytes bounds the program's memory for keys and values that have no room in a card's: what is given up there is copied back in place
+	// of being computed again. 0: DefaultHostBytes with a card, and none without; less than a block takes: none.
+	HostBytes int64
 	// DiskFormat is what numbers are in files: "f32", the default, with which answers are those without files, bit for bit; "f16",
 	// half as large, and "int8", about a quarter, change answers a little.
 	DiskFormat string
@@ -92,6 +96,7 @@ func (c Config) withDefaults() (Config, error) {
 		{"Step", int64(c.Step)},
 		{"DiskBytes", c.DiskBytes},
 		{"DeviceBytes", c.DeviceBytes},
+		{"HostBytes", c.HostBytes},
 	} {
 		if f.value < 0 {
 			return c, fmt.Errorf("local engine: %s %d: want 0 or more", f.name, f.value)

@@ -115,6 +115,26 @@ func TestCUDAFiles(t *testing.T) {
 	}
 }
 
+// What a card has no room for is kept in the program's memory, and copied back.
+func TestCUDAHostMemory(t *testing.T) {
+	cpu, card := both(t, 30, local.Config{})
+	for round := range 2 {
+		for i := range 4 {
+			req := ask("", text(i, 150), 6)
+			got, want := generate(t, card, req), generate(t, cpu, req)
+			if got.Text != want.Text {
+				t.Errorf("request %d: %q, want %q", i, got.Text, want.Text)
+			}
+			if round > 0 && got.Usage.CachedTokens < 128 {
+				t.Errorf("request %d: %d tokens cached", i, got.Usage.CachedTokens)
+			}
+		}
+	}
+	if s := card.Stats(); s.Evictions == 0 || s.LoadedBlocks == 0 || s.HostBlocks == 0 || cpu.Stats().HostBlocks != 0 {
+		t.Errorf("%+v", s)
+	}
+}
+
 // A card that fails ends the requests of a step with an error that names the kernel and the tensor. Later requests are answered, unless
 // the card is lost. Nothing stays in use.
 func TestCUDAFaults(t *testing.T) {

@@ -4,6 +4,7 @@ import (
 	"github.com/ragpilot/ragpilot/engines/local/internal/kvfile"
 	"github.com/ragpilot/ragpilot/engines/local/internal/kvstore"
 	"github.com/ragpilot/ragpilot/engines/local/internal/weights"
+	"github.com/ragpilot/ragpilot/internal/nn/gpu"
 )
 
 // openFolder opens the files of a model's keys and values.
@@ -16,6 +17,19 @@ func openFolder(config Config, file *weights.Model, kernel string) (*kvfile.Fold
 		Dir: config.CacheDir, Bytes: config.DiskBytes, Model: file.Name, Hash: file.Identity(), Kernel: kernel,
 		Shape: kvfile.Shape{Layers: file.Layers, KV: file.KVHeads, Dim: file.HeadDim}, Format: format,
 	})
+}
+
+// openMemory makes the tier in the program's memory, in front of a folder or of none. nil: there is none.
+func openMemory(config Config, device gpu.Device, pageFloats int, folder *kvfile.Folder) *kvfile.Memory {
+	bytes := config.HostBytes
+	if bytes == 0 && gpu.OwnMemory(device) {
+		bytes = DefaultHostBytes
+	}
+	pages := bytes / int64(4*pageFloats)
+	if pages < 1 {
+		return nil
+	}
+	return kvfile.NewMemory(int(pages), folder, config.DiskSalted)
 }
 
 // DiskStats are the files of [Config].CacheDir. Counters are since the engine was opened.
@@ -32,7 +46,10 @@ type DiskStats struct {
 func (e *Engine) Forget(salt string) error { return e.runner.Forget(salt) }
 
 // DiskTier is the name, in events and in contextpilot's Config.LoadCost, of the tier of files: see [Config].CacheDir.
-const DiskTier = kvstore.Medium
+const DiskTier = kvstore.Disk
+
+// HostTier is that of the tier in the program's memory, where there are no files: see [Config].HostBytes.
+const HostTier = kvstore.Host
 
 // DiskCost is what Config.LoadCost says of [DiskTier] in the commands: docs/load/disk-tier.sh measured that loading takes 1.4 %
 // of the time of computing (3,920 tokens of SmolLM2-135M), and 2 % is a round upper bound. An engine loads nothing while it

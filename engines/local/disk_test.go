@@ -276,3 +276,58 @@ func TestEngineKilled(t *testing.T) {
 	}
 	t.Logf("killed %d times, %d blocks loaded after it", times, loaded)
 }
+
+// What memory has no room for is kept in the tier in front of files, or of none: each context is computed once.
+func TestHostMemory(t *testing.T) {
+	model := larger(t)
+	ask := func(e *local.Engine, n, question int) engines.Response {
+		return generate(t, e, engines.Request{
+			MaxTokens: 4, Extra: extra("ignore_eos", true),
+			Messages: []engines.Message{{Role: engines.System, Content: text(n, 400)}, {Role: engines.User, Content: fmt.Sprint(question)}},
+		})
+	}
+	plain := open(t, 400, local.Config{Model: model})
+	for name, dir := range map[string]string{"alone": "", "in front of files": t.TempDir()} {
+		t.Run(name, func(t *testing.T) {
+			e := open(t, 60, local.Config{Model: model, HostBytes: 200 << 20, CacheDir: dir})
+			tiers := make(chan string, 1000)
+			e.Subscribe(func(events ...contextpilot.Event) {
+				for _, ev := range events {
+					if ev.Kind == contextpilot.Moved {
+						tiers <- ev.Tier
+					}
+				}
+			})
+			const contexts = 6
+			for round := range 3 {
+				for n := range contexts {
+					got, want := ask(e, n, round), ask(plain, n, round)
+					if got.Text != want.Text {
+						t.Errorf("context %d: %q, want %q", n, got.Text, want.Text)
+					}
+					if round > 0 && got.Usage.CachedTokens < 380 {
+						t.Errorf("context %d: %d tokens cached", n, got.Usage.CachedTokens)
+					}
+				}
+			}
+			if dir != "" {
+				eventually(t, "blocks are in files", func() bool { return e.Stats().Disk.Written > 0 })
+			}
+			s := e.Stats()
+			if s.Evictions == 0 || s.LoadedBlocks == 0 || s.HostBlocks < 25*contexts || (s.Disk.Written > 0) != (dir != "") {
+				t.Errorf("%+v", s)
+			}
+			want := local.HostTier
+			if dir != "" {
+				want = local.DiskTier
+			}
+			if got := <-tiers; got != want {
+				t.Errorf("moved to %q, want %q", got, want)
+			}
+			e.Clear()
+			if s := e.Stats(); s.HostBlocks != 0 {
+				t.Errorf("%d blocks are kept", s.HostBlocks)
+			}
+		})
+	}
+}

@@ -37,6 +37,7 @@ type Engine struct {
 	model    *llama.Model
 	runner   *runner.Runner
 	folder   *kvfile.Folder   // nil: there is none
+	memory   *kvfile.Memory   // below a card's; nil: there is none
 	resident *residency.Index // what requests have in the cache
 	outbox   outbox.Outbox
 	capacity int // tokens of one sequence, behind no context
@@ -114,28 +115,35 @@ func open(config Config, file *weights.Model, device gpu.Device) (*Engine, error
 		}
 		settings.Files = e.folder
 	}
-	if e.runner, err = runner.New(settings); err != nil {
-		if e.folder != nil {
-			err = errors.Join(err, e.folder.Close())
+	if e.memory = openMemory(config, device, model.PageFloats(), e.folder); e.memory != nil {
+		settings.Files, settings.SaltedFiles = e.memory, true // it knows what the folder may have
+		if e.folder == nil {
+			settings.Medium = kvstore.Host
 		}
-		return nil, err
+	}
+	if e.runner, err = runner.New(settings); err != nil {
+		return nil, errors.Join(err, e.closeTiers())
 	}
 	e.close = sync.OnceValue(func() error {
 		e.runner.Close()
-		var err error
-		if e.folder != nil {
-			err = e.folder.Close()
-		}
-		return errors.Join(err, e.device.Close(), e.file.Close())
+		return errors.Join(e.closeTiers(), e.device.Close(), e.file.Close())
 	})
 	if err := e.attach(file, model, pages); err != nil {
 		e.runner.Close()
-		if e.folder != nil {
-			err = errors.Join(err, e.folder.Close())
-		}
-		return nil, err
+		return nil, errors.Join(err, e.closeTiers())
 	}
 	return e, nil
+}
+
+// closeTiers ends the tiers below the cache.
+func (e *Engine) closeTiers() error {
+	if e.memory != nil {
+		e.memory.Close()
+	}
+	if e.folder != nil {
+		return e.folder.Close()
+	}
+	return nil
 }
 
 // Close ends all requests with [ErrClosed], waits for the current step and for subscribers, and gives the model's memory
@@ -178,7 +186,13 @@ func (e *Engine) Subscribe(sink func(events ...contextpilot.Event)) (cancel func
 
 // Clear empties the cache in memory, but for what requests that run use; files stay. Subscribers have had the event when it
 // returns; it must not be called by them, nor from [Config].OnCache.
-func (e *Engine) Clear() { e.runner.Clear() }
+func (e *Engine) Clear() {
+	e.runner.Clear()
+	if e.memory != nil {
+		e.runner.Saved()
+		e.memory.Clear()
+	}
+}
 
 // Prefix returns how many of a prompt's first tokens are in the cache, of requests with the same salt.
 func (e *Engine) Prefix(tokens []int32, salt string) int { return e.runner.Prefix(tokens, salt) }
@@ -197,8 +211,9 @@ type Stats struct {
 	Preemptions      int64
 	Steps            int64
 	ResidentRequests int   // that have something in the cache
-	LoadedBlocks     int64 // from files
-	LostBlocks       int64 // given up before they were in a file
+	LoadedBlocks     int64 // from the program's memory below a card's, or from files
+	LostBlocks       int64 // given up before they were there
+	HostBlocks       int   // in the program's memory below a card's
 	Disk             DiskStats
 }
 
@@ -210,6 +225,9 @@ func (e *Engine) Stats() Stats {
 		Evictions: s.Evictions, QueriedTokens: s.Queried, HitTokens: s.Hits, PromptTokens: s.Prompt, GeneratedTokens: s.Generated,
 		Preemptions: s.Preemptions, Steps: s.Steps, ResidentRequests: e.resident.Stats().Requests,
 		LoadedBlocks: s.Loaded, LostBlocks: s.Lost,
+	}
+	if e.memory != nil {
+		stats.HostBlocks = e.memory.Pages()
 	}
 	if e.folder != nil {
 		d := e.folder.Stats()

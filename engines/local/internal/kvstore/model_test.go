@@ -39,6 +39,8 @@ type machine struct {
 
 func (m *machine) Has(id ID) bool { return m.asked(id) && m.below[id] != nil && !m.refuses }
 
+func (*machine) Medium() string { return Disk }
+
 func (m *machine) Wants(id ID) bool { return m.asked(id) && m.below[id] == nil && !m.refuses }
 
 // asked: the tier is never asked for what stands behind a prefix.

@@ -6,8 +6,11 @@ import (
 	"github.com/ragpilot/ragpilot/engines/kvevents"
 )
 
-// Medium is where events say that pages of the tier lie.
-const Medium = "DISK"
+// Where events say that pages of a tier lie.
+const (
+	Disk = "DISK"
+	Host = "CPU" // the program's memory, below a card's
+)
 
 // ID names a page in a tier below memory. Salt is what all pages of one salt have in common, zero without a salt.
 type ID struct{ Salt, Page Hash }
@@ -21,6 +24,8 @@ type Tier interface {
 	Has(id ID) bool
 	// Wants reports whether a page that was computed should be saved.
 	Wants(id ID) bool
+	// Medium is where its pages lie, as events say: Disk or Host.
+	Medium() string
 }
 
 // unsaved is a full page that a tier wants.
@@ -120,7 +125,7 @@ func (s *Store) Saved(u Unsaved) { s.reportBelow(u.ID.Page, u.stored) }
 func (s *Store) reportBelow(hash Hash, stored kvevents.Event) {
 	if !s.below[hash] {
 		s.below[hash] = true
-		stored.Medium = Medium
+		stored.Medium = s.tier.Medium()
 		s.events = append(s.events, stored)
 	}
 }
@@ -129,7 +134,7 @@ func (s *Store) reportBelow(hash Hash, stored kvevents.Event) {
 func (s *Store) Vanished(hash Hash) {
 	if s.below[hash] {
 		delete(s.below, hash)
-		s.events = append(s.events, kvevents.Event{Kind: kvevents.Removed, Hashes: []kvevents.Hash{hash.event()}, Medium: Medium})
+		s.events = append(s.events, kvevents.Event{Kind: kvevents.Removed, Hashes: []kvevents.Hash{hash.event()}, Medium: s.tier.Medium()})
 	}
 }
 

@@ -8,8 +8,9 @@ import (
 // all is a tier that has every page, and wants none.
 type all struct{}
 
-func (all) Has(ID) bool   { return true }
-func (all) Wants(ID) bool { return false }
+func (all) Has(ID) bool    { return true }
+func (all) Wants(ID) bool  { return false }
+func (all) Medium() string { return Disk }
 
 // A page that is being loaded, and that another sequence comes to by generating the same tokens, is computed: what is loaded
 // comes too late.

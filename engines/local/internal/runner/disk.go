@@ -1,6 +1,7 @@
 package runner
 
 import (
+	"cmp"
 	"slices"
 	"sync"
 	"time"
@@ -9,7 +10,7 @@ import (
 	"github.com/ragpilot/ragpilot/engines/local/internal/kvstore"
 )
 
-// Files keeps pages beyond memory: a [kvfile.Folder]. Its methods are called by several goroutines; Has and Writable return at once.
+// Files keeps pages beyond the store's memory: a [kvfile.Folder] or a [kvfile.Memory]. Its methods are called by several goroutines; Has and Writable return at once.
 type Files interface {
 	Writable() bool
 	Has(id kvfile.ID) bool
@@ -29,7 +30,7 @@ const (
 	flushTime  = 20 * time.Second       // for writing at the end
 )
 
-// disk is the tier of pages in files. One goroutine loads and one saves, so that no step waits for a file.
+// disk is the tier of pages in files, or in the host's memory below a card's. One goroutine loads and one saves, so that no step waits for a file.
 type disk struct {
 	runner *Runner
 	files  Files
@@ -67,6 +68,9 @@ func (d *disk) Has(id kvstore.ID) bool {
 func (d *disk) Wants(id kvstore.ID) bool {
 	return d.keeps(id) && d.files.Writable() && time.Now().After(d.noWrites) && !d.files.Has(kvfile.ID{Salt: id.Salt, Page: id.Page})
 }
+
+// Medium implements [kvstore.Tier].
+func (d *disk) Medium() string { return cmp.Or(d.runner.config.Medium, kvstore.Disk) }
 
 func (d *disk) keeps(id kvstore.ID) bool { return d.salted || id.Salt == kvstore.Hash{} }
 
@@ -228,10 +232,15 @@ func (r *Runner) Forget(salt string) error {
 	if r.disk == nil {
 		return nil
 	}
+	r.Saved()
+	return r.disk.files.Forget(kvstore.SaltOf(salt))
+}
+
+// Saved waits until the page that is being saved is in its place.
+func (r *Runner) Saved() {
 	r.mu.Lock()
-	for r.disk.saving {
+	defer r.mu.Unlock()
+	for r.disk != nil && r.disk.saving {
 		r.disk.work.Wait()
 	}
-	r.mu.Unlock()
-	return r.disk.files.Forget(kvstore.SaltOf(salt))
 }

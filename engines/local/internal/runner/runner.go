@@ -27,6 +27,8 @@ type Config struct {
 	Files Files
 	// SaltedFiles keeps pages of requests with a salt there, too.
 	SaltedFiles bool
+	// Medium is where events say that the tier's pages lie; empty: [kvstore.Disk].
+	Medium string
 }
 
 // ErrClosed is the error of runs that a closed Runner ends.
