@@ -10,6 +10,10 @@ trap 'rm -rf "$tmp"' EXIT
 go test -C .ci/tools ./... # of these scripts themselves
 go build -C .ci/tools -o "$tmp/testreport" ./testreport
 
+# Tests of real models run in the step "local", with vector instructions: without them, and where the model is in the cache folder, they would
+# take ten minutes here.
+export RAGPILOT_MODELS=$tmp/models
+
 forbid=""
 if [[ -d ../shared ]]; then
 	export RAGPILOT_REQUIRE_SHARED=1
