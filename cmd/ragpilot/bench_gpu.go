@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"io"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -17,29 +19,49 @@ func newBenchGPU() *cobra.Command {
 		`Gpu measures each operation of the local engine on the first card by the card's own clock, in the same run as what bounds
 it: a copy of as many bytes, or the card's peak in arithmetic. It checks that the results are those of the processor, and prints a table.
 Without a card it says "not run".`, func(cmd *cobra.Command) error {
-			var table bytes.Buffer
 			m, err := gpu.Measure(cmd.Context(), func(next string) { fmt.Fprintln(cmd.ErrOrStderr(), "measuring", next) })
-			switch {
-			case errors.Is(err, gpu.ErrNoDevice):
-				fmt.Fprintf(&table, "not run: %v\n", err)
-			case err != nil:
-				return err
-			default:
-				if err := m.WriteTable(&table); err != nil {
-					return err
-				}
-			}
-			if out != "" {
-				page := append([]byte(benchGPUHead), table.Bytes()...)
-				if err := durable.WritePath(out, page); err != nil {
-					return fmt.Errorf("--out: %w", err)
-				}
-			}
-			_, err = cmd.OutOrStdout().Write(table.Bytes())
-			return err
+			return reportGPU(cmd.OutOrStdout(), out, m, err)
 		})
 	cmd.Flags().StringVar(&out, "out", "", "write the table to `FILE`, too, as docs/gpu-results.md has it; empty: do not")
 	return cmd
+}
+
+// reportGPU prints what was measured, or why nothing was, and writes it to the file out, if that has a name. Wrong results are an error;
+// goals that were not reached are not.
+func reportGPU(w io.Writer, out string, m gpu.Measurements, err error) error {
+	var table bytes.Buffer
+	switch {
+	case errors.Is(err, gpu.ErrNoDevice):
+		fmt.Fprintf(&table, "not run: %v\n", err)
+	case err != nil:
+		return err
+	default:
+		if err := m.WriteTable(&table); err != nil {
+			return err
+		}
+	}
+	if _, err := w.Write(table.Bytes()); err != nil {
+		return err
+	}
+	var wrong, written error
+	if names := m.Wrong(); len(names) > 0 {
+		wrong = fmt.Errorf("wrong results: %s", strings.Join(names, "; "))
+	}
+	if out != "" {
+		written = writeBenchGPU(out, m.Emulated, table.Bytes())
+	}
+	return errors.Join(wrong, written)
+}
+
+// writeBenchGPU writes a page with the table, if it is not of the emulated driver.
+func writeBenchGPU(name string, emulated bool, table []byte) error {
+	if emulated {
+		return errors.New("--out: not written: the figures are of the emulated driver and say nothing about a card")
+	}
+	if err := durable.WritePath(name, append([]byte(benchGPUHead), table...)); err != nil {
+		return fmt.Errorf("--out: %w", err)
+	}
+	return nil
 }
 
 // benchGPUHead is what stands above the table in a file.

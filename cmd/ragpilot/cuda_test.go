@@ -5,8 +5,12 @@ package main
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"io"
+	"io/fs"
 	"net/http"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -87,5 +91,39 @@ func TestDoctorOfCards(t *testing.T) {
 	out, err = run(t, "doctor", "--engine", "local", "--model", tinyFile(t), "--no-probe")
 	if err != nil || !strings.Contains(out, "the processor computes: device cuda:0: open: compile the kernels: CUDA error 218") {
 		t.Errorf("%v\n%s", err, out)
+	}
+}
+
+// TestBenchGPU: the table has the emulated driver's name on it, and is not written where those of cards are.
+func TestBenchGPU(t *testing.T) {
+	card(t)
+	if !emulator.Present() {
+		t.Skip("not run: ragpilot bench gpu measures a card")
+	}
+	name := filepath.Join(t.TempDir(), "results.md")
+	out, err := run(t, "bench", "gpu", "--out", name)
+	if err == nil || !strings.Contains(err.Error(), "emulated driver") {
+		t.Errorf("--out: %v", err)
+	}
+	if _, err := os.Stat(name); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("the file: %v", err)
+	}
+	for _, want := range []string{
+		"These figures are of the emulated driver. They say nothing about a card.\n\nCard: Emulated device 0", "\n| kv_copy to the card | ",
+		"\n| interference | ",
+	} {
+		if !strings.Contains(out, want) {
+			t.Errorf("no %q in\n%s", want, out)
+		}
+	}
+	if strings.Contains(out, "wrong results") {
+		t.Errorf("wrong results:\n%s", out)
+	}
+	if _, err := run(t, "bench", "gpu"); err != nil {
+		t.Errorf("goals that are not reached: %v", err)
+	}
+	t.Setenv("RP_EMU_FAULT", "launch:gate:1:701")
+	if _, err := run(t, "bench", "gpu"); err == nil || !strings.Contains(err.Error(), "cuda:0: gate") {
+		t.Errorf("a kernel that fails: %v", err)
 	}
 }

@@ -11,7 +11,9 @@ import (
 type Measurements struct {
 	Card   string // model and memory
 	Driver string
-	Rows   []Measurement
+	// Emulated: no card computed. The times are of the emulated driver.
+	Emulated bool
+	Rows     []Measurement
 }
 
 // Measurement is one operation beside what bounds it, in the same run: the card's own clock, after a warm-up, over buffers that no cache of
@@ -19,11 +21,11 @@ type Measurements struct {
 type Measurement struct {
 	Operation string
 	Shape     string
-	Bytes     int64         // that are read and written; 0: arithmetic is the bound
+	Bytes     int64         // that are read and written, or go between the card and the host; 0: arithmetic is the bound
 	Flops     int64         // multiplications and additions; 0: memory is the bound
 	Median    time.Duration // of a launch
 	Min       time.Duration
-	Bound     time.Duration // that one copy of as many bytes took, or the arithmetic takes at the card's peak
+	Bound     time.Duration // that one copy that moves as many bytes took, or the arithmetic takes at the card's peak
 	Goal      float64       // least Efficiency that is wanted; 0: none
 	Right     bool          // results are those of the CPU
 	Sum       string        // of the results' bits
@@ -50,9 +52,23 @@ func (m Measurement) verdict() string {
 	return "**not reached**"
 }
 
+// Wrong names the operations whose results are wrong.
+func (m Measurements) Wrong() []string {
+	var names []string
+	for _, r := range m.Rows {
+		if !r.Right {
+			names = append(names, r.Operation)
+		}
+	}
+	return names
+}
+
 // WriteTable writes measurements as a table in Markdown.
 func (m Measurements) WriteTable(w io.Writer) error {
 	var b strings.Builder
+	if m.Emulated {
+		b.WriteString("These figures are of the emulated driver. They say nothing about a card.\n\n")
+	}
 	fmt.Fprintf(&b, "Card: %s. Driver: %s.\n\n", m.Card, m.Driver)
 	b.WriteString("| operation | shape | MB | GFLOP | median µs | least µs | of the bound | goal | result | sum |\n")
 	b.WriteString("|---|---|---|---|---|---|---|---|---|---|\n")

@@ -133,8 +133,10 @@ func (d *device) unpin(p *pinned) {
 }
 
 // event makes an event that Close destroys. It must be called by the device's goroutine.
-func (d *device) event() (cu.Event, error) {
-	e, err := cu.MakeEvent(cu.DisableTiming)
+func (d *device) event() (cu.Event, error) { return d.eventWith(cu.DisableTiming) }
+
+func (d *device) eventWith(flags cu.EventFlags) (cu.Event, error) {
+	e, err := cu.MakeEvent(flags)
 	if err == nil {
 		d.mu.Lock()
 		d.events[handle(e)] = e

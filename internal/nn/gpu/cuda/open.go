@@ -23,7 +23,7 @@ var ptx string
 // needed is the oldest version of the driver's interface that knows our PTX.
 const needed = 12010
 
-func init() { gpu.RegisterCUDA(gpu.Driver{Open: Open, Diagnose: Diagnose}) }
+func init() { gpu.RegisterCUDA(gpu.Driver{Open: Open, Diagnose: Diagnose, Measure: Measure}) }
 
 // device is a card.
 type device struct {

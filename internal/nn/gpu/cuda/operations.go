@@ -141,7 +141,7 @@ func (s *stream) Largest(values []float32, width, k int) ([][]int, error) {
 	places := make([]int32, rows*k)
 	if len(places) > 0 && s.need(&s.numbers, 4*len(places)) {
 		list := s.lend(view(values[:rows*width]), "values")
-		s.launch("top_k", "values", [3]int{rows, 1, 1}, 1024, s.numbers.address, list, uint64(width), uint64(k))
+		s.topK(s.numbers.address, list, rows, width, k)
 		s.read(view(places), s.numbers.address, "values")
 	}
 	s.drain()
@@ -156,6 +156,11 @@ func (s *stream) Largest(values []float32, width, k int) ([][]int, error) {
 		}
 	}
 	return all, nil
+}
+
+// topK writes the places of the k largest numbers of rows of width floats.
+func (s *stream) topK(places, values uint64, rows, width, k int) {
+	s.launch("top_k", "values", [3]int{rows, 1, 1}, 1024, places, values, uint64(width), uint64(k))
 }
 
 // Argmax implements [gpu.Stream].

@@ -278,6 +278,11 @@ func (p *pool) copyOf(host, table uint64, n, first, last int, out bool) operatio
 	}}
 }
 
+// pageCopy is the kernel that copies a page within the pool.
+func (p *pool) pageCopy(to, from gpu.Page) operation {
+	return operation{name: "page_copy", grid: [3]int{4, p.layers, 1}, block: threads, args: []uint64{to.Addr, from.Addr, p.units(), p.stride}}
+}
+
 // await makes the stream's next operations wait for writes to a layer, or to all of them: −1.
 func (s *stream) await(p *pool, layer int) {
 	p.mu.Lock()
@@ -333,8 +338,7 @@ func (p *pool) Copy(to, from gpu.Page) error {
 				return err
 			}
 		}
-		o := operation{name: "page_copy", grid: [3]int{4, p.layers, 1}, block: threads, args: []uint64{to.Addr, from.Addr, p.units(), p.stride}}
-		if err := p.d.launch(o, p.d.in); err != nil {
+		if err := p.d.launch(p.pageCopy(to, from), p.d.in); err != nil {
 			return err
 		}
 		for _, e := range p.events {

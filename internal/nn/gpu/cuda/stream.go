@@ -59,6 +59,8 @@ type stream struct {
 
 	partial, sums, within, norms, kept, large, numbers memory
 
+	trace func(operation) // nil, or told of each kernel that was started, by the device's goroutine
+
 	sending sync.Mutex
 
 	mu     sync.Mutex // of the following
@@ -216,6 +218,9 @@ func (s *stream) start(queue []operation) {
 			s.recent, s.last = append(s.recent, o.name), o
 		}
 		s.mu.Unlock()
+		if o.run == nil && s.trace != nil {
+			s.trace(o)
+		}
 	}
 }
 
