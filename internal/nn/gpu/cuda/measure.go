@@ -63,9 +63,9 @@ type measuring struct {
 	rows []gpu.Measurement // results
 }
 
-// Measure measures the operations of card n. Each kernel is timed by events around one launch, and so is what bounds it, in turn. Both come
-// behind a kernel that reads a lot: while it runs the program hands the rest to the driver, and what the caches have is the same
-// for both. Different launches have different memory.
+// Measure measures the operations of card n. Each is timed by events around one launch, or the two launches of attention that is split, and
+// so is the copy that bounds it, in turn. Both come behind a kernel that reads a lot: while it runs the program hands the rest to the
+// driver, and what the caches have is the same for both. Different launches have different memory.
 func Measure(ctx context.Context, n int, progress func(next string)) (gpu.Measurements, error) {
 	d, err := open(n, gpu.Options{})
 	if err != nil {
