@@ -51,7 +51,7 @@ func (f *benchLocalFlags) run(cmd *cobra.Command) (err error) {
 	}
 	err = checkLimits(limited{"threads", f.threads, 1}, limited{"prompt", slices.Min(f.prompts), 1}, limited{"answer", f.answer, 2},
 		limited{"runs", f.runs, 1})
-	if err != nil {
+	if err = cmp.Or(err, checkDevice(f.device, f.deviceMemory)); err != nil {
 		return err
 	}
 	path, err := modelFile(cmd.Context(), f.model, cmd.ErrOrStderr())
@@ -88,6 +88,9 @@ func (f *benchLocalFlags) run(cmd *cobra.Command) (err error) {
 	}
 	out := cmd.OutOrStdout()
 	fmt.Fprintln(out, engine.Name())
+	for _, w := range engine.Warnings() {
+		fmt.Fprintln(cmd.ErrOrStderr(), w)
+	}
 	for i, n := range f.prompts {
 		fmt.Fprintf(out, "prefill of %d tokens: %.1f tokens/s\ndecode of %d tokens behind them: %.1f tokens/s\n", n, prefill[i], f.answer,
 			decode[i])

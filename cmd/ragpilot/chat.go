@@ -83,6 +83,9 @@ func (f *chatFlags) run(cmd *cobra.Command) (err error) {
 	if f.k < 1 {
 		return fmt.Errorf("--k %d: want at least 1", f.k)
 	}
+	if err := checkDevice(f.local.Device, f.local.DeviceBytes); err != nil {
+		return err
+	}
 	extra, err := f.extra()
 	if err != nil {
 		return err
@@ -188,9 +191,6 @@ func (f *chatFlags) answerer(cmd *cobra.Command) (answerer, error) {
 	if f.maxTokens < 1 {
 		return answerer{}, fmt.Errorf("--max-tokens %d: want at least 1", f.maxTokens)
 	}
-	if err := fast(); err != nil {
-		fmt.Fprintf(cmd.ErrOrStderr(), "answers take long: %v\n", err)
-	}
 	path, err := modelFile(cmd.Context(), f.model, cmd.ErrOrStderr())
 	if err != nil {
 		return answerer{}, err
@@ -198,6 +198,12 @@ func (f *chatFlags) answerer(cmd *cobra.Command) (answerer, error) {
 	engine, err := openModel(path, f.local)
 	if err != nil {
 		return answerer{}, err
+	}
+	for _, w := range engine.Warnings() {
+		fmt.Fprintln(cmd.ErrOrStderr(), w)
+	}
+	if err := slow(engine); err != nil {
+		fmt.Fprintf(cmd.ErrOrStderr(), "answers take long: %v\n", err)
 	}
 	return answerer{engine, engine, engine.Close}, nil
 }

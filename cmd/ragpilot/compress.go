@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/ragpilot/ragpilot/engines/local"
+	"github.com/ragpilot/ragpilot/internal/nn/gpu"
 	"github.com/ragpilot/ragpilot/retriever/bleve"
 )
 
@@ -123,7 +124,10 @@ func (f *compressFlags) run(cmd *cobra.Command) error {
 	if err := f.read(ctx, log); err != nil {
 		return err
 	}
-	if err := fast(); err != nil {
+	if err := checkDevice(f.Device, f.DeviceBytes); err != nil {
+		return err
+	}
+	if err := fast(); err != nil && (f.Device == "cpu" || !gpu.Built()) {
 		fmt.Fprintf(log, "this takes long: %v\n", err)
 	}
 	var err error
@@ -134,6 +138,9 @@ func (f *compressFlags) run(cmd *cobra.Command) error {
 	done, err := f.compress(ctx)
 	if err != nil {
 		return err
+	}
+	if done.Fallback != "" {
+		fmt.Fprintln(log, "the processor computed:", done.Fallback)
 	}
 	if f.keepNotes != "" {
 		if err := os.WriteFile(f.keepNotes, []byte(strings.Join(done.Notes, "\n\n")+"\n"), 0o600); err != nil {

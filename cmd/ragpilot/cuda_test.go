@@ -87,9 +87,10 @@ func TestDoctorOfCards(t *testing.T) {
 	if !emulator.Present() {
 		t.Skip("not run: faults come from the emulated driver")
 	}
-	t.Setenv("RP_EMU_FAULT", "load:1:218")
+	t.Setenv("RP_EMU_FAULT", "load:1:218;load:2:218")
 	out, err = run(t, "doctor", "--engine", "local", "--model", tinyFile(t), "--no-probe")
-	if err != nil || !strings.Contains(out, "the processor computes: device cuda:0: open: compile the kernels: CUDA error 218") {
+	if err == nil || !strings.Contains(out, "the processor computes: device cuda:0: open: compile the kernels: CUDA error 218") ||
+		!strings.Contains(out, "problem    cuda:0") {
 		t.Errorf("%v\n%s", err, out)
 	}
 }

@@ -36,6 +36,7 @@ func examineLocal(ctx context.Context, name string, probe bool) (*doctor.Report,
 		add("model", doctor.Problem, err.Error(), "name a GGUF file, a folder in the form of Hugging Face, or smollm2 in --model")
 		return report, ctx.Err()
 	}
+	cards := gpu.Diagnose() // before a card is used: some let only one program in
 	engine, err := openModel(path, local.Config{})
 	if err != nil {
 		add("model", doctor.Problem, err.Error(), "use a model of an architecture that docs/local-engine.md lists")
@@ -43,13 +44,14 @@ func examineLocal(ctx context.Context, name string, probe bool) (*doctor.Report,
 	}
 	defer func() { _ = engine.Close() }()
 	add("model", doctor.OK, engine.Name(), "")
-	report.Checks = append(report.Checks, checkCards(gpu.Diagnose(), engine.Device())...)
+	report.Checks = append(report.Checks, checkCards(cards, engine.Device())...)
 	for _, w := range engine.Warnings() {
 		add("assumption", doctor.Warning, w, "")
 	}
-	if err := fast(); err != nil {
+	switch err := slow(engine); {
+	case err != nil:
 		add("speed", doctor.Warning, err.Error(), "")
-	} else {
+	case engine.Device() == "cpu":
 		add("speed", doctor.OK, "vector instructions are used", "")
 	}
 	add("window", doctor.OK, fmt.Sprintf("%d tokens of prompt and answer", engine.Context()), "")
@@ -79,9 +81,8 @@ func checkCards(found gpu.Diagnosis, computes string) []doctor.Check {
 		device.Saw += ", driver " + found.Driver
 	}
 	if found.Problem != "" {
-		device.Result = doctor.Problem
+		device.Result = doctor.Warning
 		device.Saw += ": " + found.Problem
-		device.Do = "install NVIDIA's driver, or use a program built without the tag cuda"
 	}
 	checks := []doctor.Check{device}
 	for _, c := range found.Cards {

@@ -122,6 +122,14 @@ func registerDevice(flags *pflag.FlagSet, device *string, memory *int64) {
 	flags.Int64Var(memory, "device-memory", 0, "`BYTES` of a card's memory that are used at most; 0: nine tenths of what is free")
 }
 
+// checkDevice refuses what no device can be, by the names of the flags.
+func checkDevice(device string, memory int64) error {
+	if err := gpu.CheckName(device); err != nil {
+		return fmt.Errorf("--device: %w", err)
+	}
+	return checkLimits(limited{"device-memory", int(min(memory, 0)), 0})
+}
+
 // registerReuse adds the flags for what requests have in common.
 func registerReuse(flags *pflag.FlagSet, c *local.Config) {
 	flags.StringVar(&c.Reuse, "reuse", local.ReusePrefix,
@@ -151,9 +159,17 @@ func openModel(path string, config local.Config) (*local.Engine, error) {
 	return local.Open(config)
 }
 
-// fast returns nil if a model in this process answers in reasonable time, otherwise the reason.
+// slow returns why an engine takes long to answer; nil: it does not.
+func slow(engine *local.Engine) error {
+	if engine.Device() != "cpu" {
+		return nil
+	}
+	return fast()
+}
+
+// fast returns nil if the processor answers in reasonable time, otherwise the reason.
 func fast() error {
-	if compute.Kernel() == "portable" && gpu.Diagnose().Problem != "" {
+	if compute.Kernel() == "portable" {
 		return errors.New("without vector instructions a model is too slow: build with GOEXPERIMENT=simd on amd64, and use a processor with AVX2")
 	}
 	return nil

@@ -94,10 +94,13 @@ func (f *engineServeFlags) name() string {
 func (f *engineServeFlags) check() error {
 	if err := checkLimits(limited{"threads", f.config.Threads, 0}, limited{"cache-bytes", int(min(f.config.CacheBytes, 0)), 0},
 		limited{"cache-disk", int(min(f.config.DiskBytes, 0)), 0},
-		limited{"host-cache", int(min(f.config.HostBytes, 0)), 0}, limited{"device-memory", int(min(f.config.DeviceBytes, 0)), 0},
+		limited{"host-cache", int(min(f.config.HostBytes, 0)), 0},
 		limited{"max-tokens", f.config.MaxTokens, 0},
 		limited{"running", f.config.Running, 0},
 		limited{"kv-buffer", f.events.Buffer, 0}); err != nil {
+		return err
+	}
+	if err := checkDevice(f.config.Device, f.config.DeviceBytes); err != nil {
 		return err
 	}
 	if f.drain < 0 {
@@ -175,7 +178,7 @@ func (f *engineServeFlags) announce(out io.Writer, logger *slog.Logger, engine *
 	for _, w := range engine.Warnings() {
 		logger.Warn("model", "model", f.config.Model, "warning", w)
 	}
-	if err := fast(); err != nil {
+	if err := slow(engine); err != nil {
 		logger.Warn("this will be slow", "reason", err)
 	}
 	fmt.Fprintf(out, "%s: %d tokens of prompt and answer, %d cache blocks\n", engine.Name(), engine.Context(), engine.Stats().Blocks)

@@ -77,6 +77,7 @@ type Compressed struct {
 	CompressedContext
 	Parts, Reused int           // parts, and how many of them an earlier file had
 	Computed      int           // tokens, those of notes included
+	Fallback      string        // why no card computed; empty: one did, or none was looked for
 	Notes         []string      // what the model wrote, part by part; none if they were given, or not needed
 	Took          time.Duration // all of it
 	Prefill       time.Duration // that computing the whole corpus once takes, by the pace that was measured; 0: nothing was computed
@@ -99,6 +100,9 @@ func NotesKinds() []string { return slices.Sorted(maps.Keys(compress.Prompts)) }
 
 func (c Compression) withDefaults() (Compression, error) {
 	c.Device = cmp.Or(c.Device, DefaultDevice)
+	if err := gpu.CheckName(c.Device); err != nil {
+		return c, fmt.Errorf("Compression.Device: %w", err)
+	}
 	c.Threads = cmp.Or(c.Threads, runtime.GOMAXPROCS(0))
 	c.Budget = cmp.Or(c.Budget, DefaultBudget)
 	c.MaxNotes = cmp.Or(c.MaxNotes, DefaultMaxNotes)
@@ -167,15 +171,18 @@ func Compress(ctx context.Context, c Compression) (Compressed, error) {
 	if err != nil {
 		return Compressed{}, fmt.Errorf("compress: %w", err)
 	}
-	device, _, err := gpu.Open(c.Device, gpu.Options{Budget: c.DeviceBytes})
-	if err != nil {
-		return Compressed{}, fmt.Errorf("compress: %w", errors.Join(err, file.Close()))
-	}
-	x := &compressor{Compression: c, file: file, device: device}
-	result, err := x.run(ctx)
-	if err = errors.Join(err, device.Close(), file.Close()); err != nil {
+	var result Compressed
+	fallback, err := onDevice(c.Device, c.DeviceBytes, func(device gpu.Device) (err error) {
+		x := &compressor{Compression: c, file: file, device: device}
+		if result, err = x.run(ctx); err == nil {
+			err = device.Close()
+		}
+		return err
+	})
+	if err = errors.Join(err, file.Close()); err != nil {
 		return Compressed{}, fmt.Errorf("compress: %w", err)
 	}
+	result.Fallback = fallback
 	result.Took = time.Since(began)
 	return result, nil
 }

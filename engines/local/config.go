@@ -11,6 +11,7 @@ import (
 	"github.com/ragpilot/ragpilot/engines/kvevents"
 	"github.com/ragpilot/ragpilot/engines/local/internal/kvfile"
 	"github.com/ragpilot/ragpilot/engines/local/internal/runner"
+	"github.com/ragpilot/ragpilot/internal/nn/gpu"
 )
 
 // Defaults of Config.
@@ -108,6 +109,9 @@ func (c Config) withDefaults() (Config, error) {
 		return c, fmt.Errorf("local engine: %w", err)
 	}
 	c.Device = cmp.Or(c.Device, DefaultDevice)
+	if err := gpu.CheckName(c.Device); err != nil {
+		return c, fmt.Errorf("local engine: Device: %w", err)
+	}
 	c.Threads = cmp.Or(c.Threads, runtime.GOMAXPROCS(0))
 	c.CacheBytes = cmp.Or(c.CacheBytes, DefaultCacheBytes)
 	c.MaxTokens = cmp.Or(c.MaxTokens, DefaultMaxTokens)

@@ -115,6 +115,33 @@ func TestCUDAFiles(t *testing.T) {
 	}
 }
 
+// An engine that opens has room for its requests: with whatever budget, it is refused or it answers.
+func TestCUDABudgets(t *testing.T) {
+	modeltest.Card(t)
+	model, opened, refused := tiny(t), 0, 0
+	for budget := int64(4 << 20); budget < 14<<20; budget += 200_000 {
+		e, err := local.Open(local.Config{Model: model, Device: "cuda:0", DeviceBytes: budget, CacheBytes: 60 * pageBytes, HostBytes: 1})
+		if err != nil {
+			if refused++; !errors.Is(err, gpu.ErrMemory) {
+				t.Fatal(err)
+			}
+			continue
+		}
+		opened++
+		for _, n := range []int{20, 400} {
+			if _, err := e.Generate(context.Background(), ask("", text(1, n), 8), nil); err != nil {
+				t.Errorf("budget of %d bytes, %d tokens: %v", budget, n, err)
+			}
+		}
+		if err := e.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+	if opened == 0 || refused == 0 {
+		t.Errorf("%d engines opened, %d were refused", opened, refused)
+	}
+}
+
 // What a card has no room for is kept in the program's memory, and copied back.
 func TestCUDAHostMemory(t *testing.T) {
 	cpu, card := both(t, 30, local.Config{})

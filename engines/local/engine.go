@@ -68,23 +68,41 @@ func Open(config Config) (*Engine, error) {
 // openDevice opens an engine on the device of the settings. Where any device will do, and the card cannot have the model, that is the
 // processor.
 func openDevice(config Config, file *weights.Model) (*Engine, error) {
-	device, fallback, err := gpu.Open(config.Device, gpu.Options{Budget: config.DeviceBytes})
+	var e *Engine
+	fallback, err := onDevice(config.Device, config.DeviceBytes, func(device gpu.Device) (err error) {
+		e, err = open(config, file, device)
+		return err
+	})
 	if err != nil {
 		return nil, err
 	}
-	e, err := open(config, file, device)
-	if failed, ok := errors.AsType[*gpu.Error](err); ok && config.Device == DefaultDevice {
-		fallback = errors.Join(failed, device.Close()).Error()
+	e.fallback = fallback
+	return e, nil
+}
+
+// onDevice calls f with a device, which it closes if f returns an error. With "auto" that is the first card, or the processor if there is none
+// or f fails on it for the card's reasons: fallback says why, in programs that could use a card.
+func onDevice(name string, budget int64, f func(gpu.Device) error) (fallback string, err error) {
+	device, fallback, err := gpu.Open(name, gpu.Options{Budget: budget})
+	if err != nil {
+		return "", err
+	}
+	err = f(device)
+	if _, ok := errors.AsType[*gpu.Error](err); ok && name == DefaultDevice {
+		fallback = errors.Join(err, device.Close()).Error()
 		device = gpu.CPU{}
-		e, err = open(config, file, device)
+		err = f(device)
+	}
+	if !gpu.Built() {
+		fallback = ""
+	}
+	if err != nil && fallback != "" {
+		err = fmt.Errorf("%w; no card computes: %s", err, fallback)
 	}
 	if err != nil {
-		return nil, errors.Join(err, device.Close())
+		return "", errors.Join(err, device.Close())
 	}
-	if gpu.Built() {
-		e.fallback = fallback
-	}
-	return e, nil
+	return fallback, nil
 }
 
 func open(config Config, file *weights.Model, device gpu.Device) (*Engine, error) {
@@ -128,7 +146,10 @@ func open(config Config, file *weights.Model, device gpu.Device) (*Engine, error
 		e.runner.Close()
 		return errors.Join(e.closeTiers(), e.device.Close(), e.file.Close())
 	})
-	if err := e.attach(file, model, pages); err != nil {
+	if err = e.attach(file, model, pages); err == nil {
+		err = e.runner.Reserve()
+	}
+	if err != nil {
 		e.runner.Close()
 		return nil, errors.Join(err, e.closeTiers())
 	}

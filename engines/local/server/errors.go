@@ -24,15 +24,15 @@ func (s *Server) refusalOf(ctx context.Context, err error) *openaiserver.Refusal
 	if known, ok := errors.AsType[*openaiserver.Refusal](err); ok {
 		return known
 	}
-	var failed *gpu.Error
+	if failed, ok := errors.AsType[*gpu.Error](err); ok {
+		s.config.Logger.ErrorContext(ctx, "the device failed", "error", err)
+		return &openaiserver.Refusal{Status: http.StatusServiceUnavailable, Message: failed.Error()}
+	}
 	switch {
 	case errors.Is(context.Cause(ctx), errShutdown), errors.Is(err, local.ErrClosed):
 		return closing()
 	case ctx.Err() != nil:
 		return nil //nolint:nilerr // that there is no answer is the result
-	case errors.As(err, &failed):
-		s.config.Logger.ErrorContext(ctx, "the device failed", "error", err)
-		return &openaiserver.Refusal{Status: http.StatusServiceUnavailable, Message: failed.Error()}
 	case errors.Is(err, engines.ErrRefused):
 		_, message, _ := strings.Cut(err.Error(), engines.ErrRefused.Error()+": ")
 		param, _, _ := strings.Cut(message, " ")

@@ -73,27 +73,42 @@ func Diagnose() Diagnosis {
 
 const notBuilt = "this program was built without the tag cuda"
 
+// CheckName refuses a name that no device can have.
+func CheckName(name string) error {
+	if name == "cpu" || name == "auto" {
+		return nil
+	}
+	_, err := cardNumber(name)
+	return err
+}
+
+func cardNumber(name string) (int, error) {
+	number, ok := strings.CutPrefix(name, "cuda:")
+	n, err := strconv.Atoi(number)
+	if !ok || err != nil || n < 0 {
+		return 0, fmt.Errorf("device %q: want auto, cpu, or cuda:N", name)
+	}
+	return n, nil
+}
+
 // Open opens a device by its name: "cpu", "cuda:N", or "auto", the first card, or the CPU with the reason why no card can be used in
 // fallback.
 func Open(name string, o Options) (d Device, fallback string, err error) {
-	kind, number, _ := strings.Cut(name, ":")
-	switch {
-	case name == "cpu":
+	switch name {
+	case "cpu":
 		return CPU{}, "", nil
-	case name == "auto":
+	case "auto":
 		d, err := openCUDA(0, o)
 		if err != nil {
-			return CPU{}, err.Error(), nil //nolint:nilerr // the caller gets the reason as text
+			return CPU{}, err.Error(), nil
 		}
 		return d, "", nil
-	case kind == "cuda":
-		n, err := strconv.Atoi(number)
-		if err == nil && n >= 0 {
-			d, err = openCUDA(n, o)
-			return d, "", err
-		}
 	}
-	return nil, "", fmt.Errorf("device %q: want auto, cpu, or cuda:N", name)
+	n, err := cardNumber(name)
+	if err == nil {
+		d, err = openCUDA(n, o)
+	}
+	return d, "", err
 }
 
 func openCUDA(n int, o Options) (Device, error) {

@@ -281,7 +281,7 @@ func (f *File) Fits(identity [sha256.Size]byte, kernel string, m *llama.Model) e
 		return fmt.Errorf("model %s (identity %.16s): this model's identity is %.16s", f.Model, f.Identity, want)
 	}
 	if f.Kernel != kernel {
-		return fmt.Errorf("kernel %s: this process computes with %s", f.Kernel, kernel)
+		return fmt.Errorf("kernel %s: this process computes with %s; compress it again on this device, or choose the other one", f.Kernel, kernel)
 	}
 	if got, want := f.shape(), (kvfile.Shape{Layers: m.Layers, KV: m.KVHeads, Dim: m.HeadDim}); got != want {
 		return fmt.Errorf("shape %+v: the model has %+v", got, want)

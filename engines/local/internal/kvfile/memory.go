@@ -33,8 +33,8 @@ const (
 	flushTime   = 20 * time.Second // for writing at the end
 )
 
-// NewMemory returns an empty tier of at most so many pages, at least one. folder may be nil, and must stay open until Close has returned; with
-// salted it gets pages with a salt, too.
+// NewMemory returns an empty tier of at most so many pages, at least one. folder may be nil, and must stay open until Close has returned.
+// With salted it gets pages with a salt, too.
 func NewMemory(pages int, folder *Folder, salted bool) *Memory {
 	m := &Memory{folder: folder, salted: salted, pages: lru.New[ID, []float32](max(pages, 1)), ended: make(chan struct{})}
 	m.changed = sync.NewCond(&m.mu)
@@ -207,9 +207,10 @@ func (m *Memory) Removed() (removed [][32]byte) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for _, id := range m.gone {
-		if !m.pages.Has(id) && !(m.below(id) && m.folder.Has(id)) {
-			removed = append(removed, id.Page)
+		if m.pages.Has(id) || m.below(id) && m.folder.Has(id) {
+			continue
 		}
+		removed = append(removed, id.Page)
 	}
 	m.gone = m.gone[:0]
 	if len(below) == 0 {

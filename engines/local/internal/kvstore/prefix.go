@@ -25,11 +25,18 @@ func (s *Store) Pin(id [sha256.Size]byte, pages []gpu.Page) *Prefix {
 	}
 	x := &Prefix{id: id}
 	for _, memory := range pages {
-		p := s.take()
-		s.pool.Free(p.memory)
+		p := &page{refs: 1, clears: s.clears}
+		if s.made < s.capacity {
+			s.made++
+			s.used++
+		} else {
+			p = s.take()
+			s.pool.Free(p.memory)
+		}
 		p.memory, p.computed = memory, true
 		x.pages = append(x.pages, p)
 	}
+	s.pinned = append(s.pinned, x.pages...)
 	return x
 }
 

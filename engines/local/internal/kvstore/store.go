@@ -2,6 +2,7 @@ package kvstore
 
 import (
 	"container/list"
+	"slices"
 
 	"github.com/ragpilot/ragpilot/engines/kvevents"
 	"github.com/ragpilot/ragpilot/internal/nn/gpu"
@@ -17,6 +18,7 @@ type Store struct {
 	made     int // pages whose memory was allocated
 	free     []*page
 	index    map[Hash]*page
+	pinned   []*page   // of prefixes
 	unused   list.List // of *page: those in index with no sequence; the first is given up first
 	used     int       // pages that sequences have
 	clears   int
@@ -62,8 +64,8 @@ func New(pages int, pool gpu.Pool, tier Tier) *Store {
 	return &Store{pool: pool, capacity: pages, index: map[Hash]*page{}, tier: tier, below: map[Hash]bool{}}
 }
 
-// Reserve allocates all pages now, or none of them if it returns an error. It must be called before any other method, on a device that may
-// have no room for them later.
+// Reserve allocates all pages that are not there yet, or returns an error: the store is closed then. It is for devices that may have no room
+// for them later.
 func (s *Store) Reserve() error {
 	for s.made < s.capacity {
 		memory, err := s.pool.New()
@@ -77,15 +79,15 @@ func (s *Store) Reserve() error {
 	return nil
 }
 
-// Close gives all pages back. No sequence may be open, and nothing may be called afterwards.
+// Close gives all pages back, those of prefixes too. No sequence may be open, and nothing may be called afterwards.
 func (s *Store) Close() {
-	for _, p := range s.free {
+	for _, p := range slices.Concat(s.free, s.pinned) {
 		s.pool.Free(p.memory)
 	}
 	for _, p := range s.index {
 		s.pool.Free(p.memory)
 	}
-	s.free, s.index = nil, nil
+	s.free, s.pinned, s.index = nil, nil, nil
 }
 
 // Stats returns the counters.

@@ -8,7 +8,6 @@ import (
 	"github.com/ragpilot/ragpilot/internal/nn/gpu"
 )
 
-// upTo returns tokens from first on.
 // floats is a pool of pages of so many floats, in the program's memory.
 type floats int
 
@@ -23,6 +22,7 @@ func (n floats) Take(p *gpu.Page) (taken []float32, _ error) {
 	return taken, nil
 }
 
+// upTo returns tokens from first on.
 func upTo(first, count int) []int32 {
 	tokens := make([]int32, count)
 	for i := range tokens {

@@ -29,12 +29,12 @@ type Worker struct {
 	stream gpu.Stream
 
 	// What the rows of a call need, and the memory that it lies in.
-	x, h, q, k, v, sum, gate, up, angles gpu.Buffer
-	memory                               [10]gpu.Buffer
-	turns                                []float32 // that angles get
-	logits                               []float32 // of a device with memory of its own
-	tokens, kept, best                   []int32
-	runs                                 [2][]gpu.Run
+	x, h, q, k, v, sum, gate, up, angles, results gpu.Buffer
+	memory                                        [10]gpu.Buffer
+	turns                                         []float32 // that angles get
+	logits                                        []float32 // of a device with memory of its own
+	tokens, kept, best                            []int32
+	runs                                          [2][]gpu.Run
 }
 
 // NewWorker returns a worker that spreads its work over threads, where the device has any. It must be closed.
@@ -52,7 +52,7 @@ func (w *Worker) Close() {
 	for _, b := range w.memory {
 		w.model.device.Free(b)
 	}
-	w.memory = [10]gpu.Buffer{}
+	clear(w.memory[:])
 }
 
 // Forward computes the spans and returns the wanted logits, a row of Vocab floats for each, in the spans' order, without those of spans
@@ -77,27 +77,29 @@ func (w *Worker) Forward(spans []Span) ([]float32, error) {
 			w.feedForward(i, rows)
 		}
 	}
-	return w.results(spans, wanted)
+	return w.finish(spans, wanted)
 }
 
-// results returns the logits of the wanted rows.
-func (w *Worker) results(spans []Span, wanted int) ([]float32, error) {
+// finish returns the logits of the wanted rows.
+func (w *Worker) finish(spans []Span, wanted int) ([]float32, error) {
 	m := w.model
 	if wanted == 0 {
 		return nil, w.stream.Sync()
 	}
-	logits, err := w.room(9, "logits", wanted*m.Vocab)
-	if err != nil {
-		return nil, err
-	}
-	x := w.x.First(wanted * m.Hidden)
+	logits, x := w.results, w.x.First(wanted*m.Hidden)
 	w.stream.Norm(x, x, m.norm, m.Eps)
 	w.stream.MatMul(logits, x, wanted, &m.output)
 	best := func(s Span) bool { return s.Best != nil }
 	if logits.Host != nil && !slices.ContainsFunc(spans, best) {
 		return logits.Host, w.stream.Sync()
 	}
-	w.logits = compute.Grow(w.logits, wanted*m.Vocab)
+	rows := 0
+	for _, s := range spans {
+		if s.Best == nil {
+			rows += s.Logits
+		}
+	}
+	w.logits = compute.Grow(w.logits, rows*m.Vocab)
 	w.best = slices.Grow(w.best[:0], len(spans))[:len(spans)]
 	read := 0
 	for i, s := range spans {
@@ -177,18 +179,19 @@ func (w *Worker) begin(spans []Span) (rows, wanted int, err error) {
 		what string
 		n    int
 	}{
-		{&w.x, "hidden", m.Hidden},
-		{&w.sum, "sums", m.Hidden},
-		{&w.h, "attended", max(m.Hidden, width)},
-		{&w.q, "queries", width},
-		{&w.k, "keys", shared},
-		{&w.v, "values", shared},
-		{&w.gate, "gate", m.FFN},
-		{&w.up, "up", m.FFN},
-		{&w.angles, "angles", m.heads.Dim},
+		{&w.x, "hidden", rows * m.Hidden},
+		{&w.sum, "sums", rows * m.Hidden},
+		{&w.h, "attended", rows * max(m.Hidden, width)},
+		{&w.q, "queries", rows * width},
+		{&w.k, "keys", rows * shared},
+		{&w.v, "values", rows * shared},
+		{&w.gate, "gate", rows * m.FFN},
+		{&w.up, "up", rows * m.FFN},
+		{&w.angles, "angles", rows * m.heads.Dim},
+		{&w.results, "logits", wanted * m.Vocab},
 	} {
-		if *b.to, err = w.room(i, b.what, rows*b.n); err != nil {
-			return 0, 0, err
+		if *b.to, err = w.room(i, b.what, b.n); err != nil {
+			return 0, 0, err // nothing was begun
 		}
 	}
 	w.turns, w.tokens = w.turns[:0], w.tokens[:0]

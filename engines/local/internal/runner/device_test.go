@@ -115,14 +115,24 @@ func TestNoRoomForPages(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r, err := runner.New(runner.Config{Model: model, Threads: 1, Pages: 40, Running: 4, Step: 32})
-	if err == nil {
+	for pages, want := range map[int]string{40: "40 blocks", 500: "500 blocks"} {
+		r, err := runner.New(runner.Config{Model: model, Threads: 1, Pages: pages, Running: 4, Step: 32})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := r.Reserve(); !errors.Is(err, gpu.ErrMemory) || !strings.Contains(err.Error(), want) {
+			t.Errorf("error %v", err)
+		}
 		r.Close()
+		if device.pages != 30 {
+			t.Errorf("%d of 30 pages were given back", device.pages)
+		}
 	}
-	if !errors.Is(err, gpu.ErrMemory) || !strings.Contains(err.Error(), "40 pages") {
-		t.Errorf("error %v", err)
+	r, err := runner.New(runner.Config{Model: model, Threads: 1, Pages: 30, Running: 4, Step: 32})
+	if err != nil {
+		t.Fatal(err)
 	}
-	if r, err = runner.New(runner.Config{Model: model, Threads: 1, Pages: 30, Running: 4, Step: 32}); err != nil {
+	if err := r.Reserve(); err != nil {
 		t.Fatal(err)
 	}
 	if len(answered(t, r, prompt(1, 29*kvstore.PageTokens))) == 0 {

@@ -10,7 +10,8 @@ import (
 	"github.com/ragpilot/ragpilot/engines/local/internal/kvstore"
 )
 
-// Files keeps pages beyond the store's memory: a [kvfile.Folder] or a [kvfile.Memory]. Its methods are called by several goroutines; Has and Writable return at once.
+// Files keeps pages beyond the store's memory: a [kvfile.Folder] or a [kvfile.Memory]. Its methods are called by several goroutines; Has
+// and Writable return at once.
 type Files interface {
 	Writable() bool
 	Has(id kvfile.ID) bool
@@ -30,7 +31,8 @@ const (
 	flushTime  = 20 * time.Second       // for writing at the end
 )
 
-// disk is the tier of pages in files, or in the host's memory below a card's. One goroutine loads and one saves, so that no step waits for a file.
+// disk is the tier of pages in files, or in the host's memory below a card's. One goroutine loads and one saves, so that no step waits for
+// a file.
 type disk struct {
 	runner *Runner
 	files  Files

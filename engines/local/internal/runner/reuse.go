@@ -4,7 +4,6 @@ import (
 	"math"
 	"math/rand/v2"
 	"slices"
-	"sort"
 
 	"github.com/ragpilot/ragpilot/engines/local/internal/kvstore"
 	"github.com/ragpilot/ragpilot/engines/local/internal/llama"
@@ -223,7 +222,7 @@ func (a *assembly) advance(model *llama.Model, n int) {
 	case a.phase == repairing:
 		a.phase = assembled
 	default:
-		a.counted = len(a.missing())
+		computed := a.missing()
 		if a.phase == observing {
 			value := sumHeads(a.probe)
 			if a.reuse.Selector != Attention {
@@ -236,13 +235,19 @@ func (a *assembly) advance(model *llama.Model, n int) {
 			a.settle()
 		}
 		a.close()
-		a.counted += len(a.chosen)
-		a.phase, a.probe, a.done, a.todo = repairing, nil, 0, append(a.missing(), a.chosen...)
-		sort.Ints(a.todo)
+		a.phase, a.probe, a.done = repairing, nil, 0
+		a.todo, a.counted = union(a.missing(), a.chosen), len(union(computed, a.chosen))
 		if len(a.todo) == 0 {
 			a.phase = assembled
 		}
 	}
+}
+
+// union returns the numbers that are in either, in order. A run that begins again may miss what it has chosen.
+func union(x, y []int) []int {
+	both := slices.Concat(x, y)
+	slices.Sort(both)
+	return slices.Compact(both)
 }
 
 // settle notes that tokens which were computed behind exact ones alone are exact.

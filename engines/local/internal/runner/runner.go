@@ -66,7 +66,7 @@ type Stats struct {
 	Preemptions      int64
 }
 
-// New returns a Runner that waits for requests. On a device with memory of its own all pages are allocated now.
+// New returns a Runner that waits for requests. On a device with memory of its own [Runner.Reserve] must follow.
 func New(config Config) (*Runner, error) {
 	worker, err := config.Model.NewWorker(config.Threads)
 	if err != nil {
@@ -80,12 +80,6 @@ func New(config Config) (*Runner, error) {
 		tier = r.disk
 	}
 	r.store = kvstore.New(config.Pages, config.Model.Pool(), tier)
-	if gpu.OwnMemory(config.Model.Device()) {
-		if err := r.store.Reserve(); err != nil {
-			worker.Close()
-			return nil, fmt.Errorf("%d pages of keys and values: %w", config.Pages, err)
-		}
-	}
 	if r.disk != nil {
 		r.disk.start()
 	}
@@ -125,6 +119,33 @@ func (r *Runner) Prefix(tokens []int32, salt string) int {
 	return r.store.Prefix(tokens, salt)
 }
 
+// Reserve allocates what requests will need on a device with memory of its own: all pages that are not there yet, and the memory of a step. It
+// must be called before the first request, and behind the last Pin. On other devices it does nothing.
+func (r *Runner) Reserve() error {
+	m := r.config.Model
+	if !gpu.OwnMemory(m.Device()) {
+		return nil
+	}
+	tokens := r.config.Step + r.config.Running
+	pages, err := m.NewPages((tokens + llama.PageTokens - 1) / llama.PageTokens)
+	if err == nil {
+		span := llama.Span{Tokens: make([]int32, tokens), Pages: pages, Logits: min(tokens, max(r.config.Running, maxRows))}
+		if err = m.Pool().Write(pages[0], make([]float32, m.PageFloats())); err == nil {
+			_, err = r.worker.Forward([]llama.Span{span})
+		}
+		m.FreePages(pages) // the store gets them
+	}
+	if err != nil {
+		return fmt.Errorf("a step of %d tokens: %w", tokens, err)
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if err := r.store.Reserve(); err != nil {
+		return fmt.Errorf("%d blocks of keys and values: %w", r.config.Pages, err)
+	}
+	return nil
+}
+
 // Pin keeps pages that requests may have in front of their prompts, as [kvstore.Store.Pin] does. nil: there is no room.
 func (r *Runner) Pin(id [32]byte, pages []gpu.Page) *kvstore.Prefix {
 	r.mu.Lock()
@@ -150,9 +171,7 @@ func (r *Runner) Clear() {
 func (r *Runner) loop() {
 	defer close(r.done)
 	for r.begin() {
-		began := time.Now()
-		logits, err := r.compute()
-		took := time.Since(began)
+		logits, took, err := r.compute()
 		var events []kvevents.Event
 		if err == nil {
 			for _, x := range r.step {
@@ -173,16 +192,24 @@ func (r *Runner) loop() {
 	}
 }
 
-// compute does what the step needs, and returns its logits. An error is the device's.
-func (r *Runner) compute() ([]float32, error) {
+// compute does what the step needs, and returns its logits and how long its forward pass took. An error is the device's; nothing of the step
+// is being computed any more then.
+func (r *Runner) compute() (logits []float32, took time.Duration, err error) {
+	defer func() {
+		if err != nil {
+			_ = r.worker.Sync() // what was begun may write to pages, and to probes
+		}
+	}()
 	for _, x := range r.step {
 		if x.assembling() && x.assembly.phase == copying {
 			if err := x.assembly.work(r.config.Model, r.worker); err != nil {
-				return nil, err
+				return nil, 0, err
 			}
 		}
 	}
-	return r.worker.Forward(r.spans)
+	began := time.Now()
+	logits, err = r.worker.Forward(r.spans)
+	return logits, time.Since(began), err
 }
 
 // fail ends the runs of a step that could not be computed, and returns what the cache gave up. The operation that failed may have been a
@@ -193,11 +220,15 @@ func (r *Runner) fail(err error) []kvevents.Event {
 	r.store.Clear()
 	for _, x := range r.step {
 		x.step, x.busy, x.looks = 0, false, false
-		r.end(x, err)
+		reason := err
+		if x.cancelled {
+			reason = x.err
+		}
+		r.end(x, reason)
 	}
 	r.step = r.step[:0]
 	for len(r.running) > 0 {
-		r.preempt(r.running[len(r.running)-1])
+		r.again(r.running[len(r.running)-1])
 	}
 	return r.store.Events()
 }
@@ -370,6 +401,11 @@ func (r *Runner) next(x *Run) {
 // preempt makes a run wait again, before all others. What it has generated is kept.
 func (r *Runner) preempt(x *Run) {
 	r.stats.Preemptions++
+	r.again(x)
+}
+
+// again has a run begin again.
+func (r *Runner) again(x *Run) {
 	r.leave(x)
 	x.again = true
 	x.place = r.waiting.PushFront(x)
