@@ -121,6 +121,34 @@ func TestLost(t *testing.T) {
 	s.Close()
 }
 
+// TestCopyTriedAgain: a page that was written has what was written, though the copy to the card failed at first.
+func TestCopyTriedAgain(t *testing.T) {
+	emulated(t)
+	d := card(t, 0, gpu.Options{})
+	pool := d.NewPool(compute.Heads{Query: 1, KV: 1, Dim: 8}, 3)
+	var pages [2]gpu.Page
+	want, got := make([]float32, pool.Floats()), make([]float32, pool.Floats())
+	for i := range want {
+		want[i] = float32(i)
+	}
+	for i := range pages {
+		pages[i] = must[gpu.Page](t)(pool.New())
+		if err := pool.Write(pages[i], want); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for n := 1; n <= 3; n++ {
+		fault(t, fmt.Sprintf("launch:kv_copy:%d:701", n))
+		failure(t, pool.Read(got, pages[0]), nil, "kv_copy", "701")
+	}
+	fault(t, "")
+	for i, page := range pages {
+		if err := pool.Read(got, page); err != nil || !slices.Equal(got, want) {
+			t.Errorf("page %d: %v, or it has something else", i, err)
+		}
+	}
+}
+
 func TestLostWhileCopying(t *testing.T) {
 	emulated(t)
 	d := card(t, 0, gpu.Options{})

@@ -231,7 +231,7 @@ func (h *half) page(i, bytes int) []byte { return h.pages.bytes[tableBytes(h.roo
 // tableBytes is what n addresses take in front of pages, which kernels read 16 bytes at a time.
 func tableBytes(n int) int { return (8*n + 255) / 256 * 256 }
 
-// copyIn starts the copies of pages that wait. It is called with mu.
+// copyIn starts the copies of pages that wait. If that fails, the next call tries again. It is called with mu.
 func (p *pool) copyIn() error {
 	if p.events == nil || len(p.halves[p.now].fresh) == 0 {
 		return nil
@@ -239,8 +239,6 @@ func (p *pool) copyIn() error {
 	h := &p.halves[p.now]
 	n := len(h.fresh)
 	copy(h.pages.bytes, view(h.fresh))
-	h.fresh = h.fresh[:0]
-	clear(h.place)
 	err := p.d.do(func() error {
 		if err := p.d.isLost(); err != nil {
 			return err
@@ -259,11 +257,12 @@ func (p *pool) copyIn() error {
 		}
 		return h.done.Record(p.d.in)
 	})
-	h.copied = err == nil
-	p.now, p.writes = 1-p.now, p.writes+1
-	if err != nil {
+	if err != nil { // the pages still wait: writes of them have succeeded
 		return p.d.failure("kv_copy", "keys and values", err)
 	}
+	h.fresh, h.copied = h.fresh[:0], true
+	clear(h.place)
+	p.now, p.writes = 1-p.now, p.writes+1
 	return nil
 }
 
