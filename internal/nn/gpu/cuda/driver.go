@@ -110,7 +110,7 @@ const stub = 34
 // lost reports whether nothing works any more after an error of that number.
 func lost(number int) bool {
 	switch number {
-	case 4, 201, 214, 220, 700, 702, 709, 710, 714, 715, 716, 717, 718, 719:
+	case 4, 201, 214, 220, 226, 700, 702, 709, 710, 714, 715, 716, 717, 718, 719, 721, 806, 810, 999:
 		return true
 	}
 	return false
@@ -130,7 +130,7 @@ func reason(err error) error {
 		return fmt.Errorf("%w: %s", gpu.ErrMemory, text)
 	case lost(n):
 		return fmt.Errorf("%w: %s", gpu.ErrLost, text)
-	case n == stub || n == 100 || n == 101:
+	case n == stub || n == 46 || n == 100 || n == 101:
 		return fmt.Errorf("%w: %s", gpu.ErrNoDevice, text)
 	}
 	return errors.New(text)

@@ -390,12 +390,14 @@ func TestNoCard(t *testing.T) {
 		return
 	}
 	emulated(t)
-	program := exec.CommandContext(t.Context(), os.Args[0], "-test.run", "^TestNoCard$")
-	program.Env = append(os.Environ(), "RP_TEST_NO_CARD=1", "RP_EMU_FAULT=init:1:100")
-	out, err := program.CombinedOutput()
-	if err != nil || !strings.Contains(string(out), "<nil>, true") || strings.Count(string(out), "no device: CUDA error 100") != 2 ||
-		!strings.Contains(string(out), "driver for CUDA 12.1") {
-		t.Errorf("%v: %s", err, out)
+	for _, code := range []string{"100", "803", "999"} {
+		program := exec.CommandContext(t.Context(), os.Args[0], "-test.run", "^TestNoCard$")
+		program.Env = append(os.Environ(), "RP_TEST_NO_CARD=1", "RP_EMU_FAULT=init:1:"+code)
+		out, err := program.CombinedOutput()
+		if err != nil || !strings.Contains(string(out), "<nil>, true") || strings.Count(string(out), "no device: CUDA error "+code) != 2 ||
+			!strings.Contains(string(out), "driver for CUDA 12.1") {
+			t.Errorf("%s: %v: %s", code, err, out)
+		}
 	}
 }
 

@@ -87,7 +87,11 @@ func open(n int, o gpu.Options) (*device, error) {
 // usable says why there is no card n.
 func usable(n int) error {
 	if err := started(); err != nil {
-		return fmt.Errorf("%w; it needs a card of NVIDIA and its driver for CUDA 12.1 or newer", reason(err))
+		why := reason(err)
+		if !errors.Is(why, gpu.ErrNoDevice) { // such as 803: the driver's library is newer than what the kernel has loaded
+			why = fmt.Errorf("%w: CUDA error %d (%s)", gpu.ErrNoDevice, number(err), err.Error())
+		}
+		return fmt.Errorf("%w; it needs a card of NVIDIA and its driver for CUDA 12.1 or newer", why)
 	}
 	if v := cu.Version(); v < needed {
 		return fmt.Errorf("%w: the driver is for CUDA %s, want 12.1 or newer", gpu.ErrNoDevice, version(v))
