@@ -1,5 +1,6 @@
-/* gorgonia.org/cu v0.9.6 is written for CUDA 12. CUDA 13 has other parameters for five of the functions that it calls. This file is found in
-   front of CUDA's cuda.h and declares the old ones, which the driver still has. With CUDA 12 it changes nothing. */
+/* gorgonia.org/cu v0.9.6 is written for CUDA 12. CUDA 13 has other parameters for five of the functions that it calls, and another name for
+   one that drivers before CUDA 12.8 do not have. This file is found in front of CUDA's cuda.h and declares the old ones, which the driver
+   still has. With CUDA 12 it changes nothing. */
 #ifndef RAGPILOT_CUDA_H
 #define RAGPILOT_CUDA_H
 
@@ -31,6 +32,9 @@ CUresult CUDAAPI ragpilot_cuGraphAddDependencies(CUgraph graph, const CUgraphNod
 #undef cuGraphGetEdges
 CUresult CUDAAPI ragpilot_cuGraphGetEdges(CUgraph graph, CUgraphNode *from, CUgraphNode *to, size_t *n) __asm__("cuGraphGetEdges");
 #define cuGraphGetEdges ragpilot_cuGraphGetEdges
+
+#undef cuEventElapsedTime
+CUresult CUDAAPI cuEventElapsedTime(float *milliseconds, CUevent from, CUevent to);
 
 #ifdef __cplusplus
 }
