@@ -3,7 +3,8 @@
 package cuda
 
 /*
-#cgo LDFLAGS: -lcuda -ldl
+#cgo CFLAGS: -I/usr/local/cuda/include -I/opt/cuda/include
+#cgo LDFLAGS: -L/usr/local/cuda/lib64/stubs -L/opt/cuda/lib64/stubs -lcuda -ldl
 #include <cuda.h>
 #include <stdlib.h>
 
