@@ -137,10 +137,12 @@ func (s *stream) attend(b *batch, layer, first, last int, out, sums, q uint64, l
 	tasks, heads := b.task[last]-b.task[first], h.KV*groups(h)
 	chunks, split := blocks(min(b.seen, limit), chunk), 1
 	if bytes := 4 * b.count * h.Query * chunks * (h.Dim + 2); chunks > 1 && tasks*heads < enoughBlocks && bytes <= maxPartial {
-		if !s.need(&s.partial, bytes) {
-			return
+		if s.grow(&s.partial, bytes) == nil { // otherwise one block takes all chunks, which gives the same bits
+			split = chunks
 		}
-		split = chunks
+	}
+	if s.failed() {
+		return
 	}
 	s.launch(kernel, what, [3]int{tasks, heads, split}, 128, out, sums, q, b.tasks+uint64(8*b.task[first]), b.rows, b.tables.address,
 		s.partial.address, b.pool.layer(layer), uint64(h.Query), uint64(h.KV), uint64(h.Dim), uint64(limit), scale(h), uint64(chunks))

@@ -309,20 +309,27 @@ func (s *stream) Sync() error {
 
 // need makes m at least so large. Its contents are lost if it grows. It reports false if the stream has failed.
 func (s *stream) need(m *memory, bytes int) bool {
-	if bytes > m.bytes {
-		if m.address != 0 {
-			s.drain()
-			s.d.release(m.address)
-			*m = memory{what: m.what}
-		}
-		address, err := s.d.alloc("alloc", m.what, int64(bytes))
-		if err != nil {
-			s.fail("alloc", m.what, err)
-			return false
-		}
-		m.address, m.bytes = address, bytes
+	if err := s.grow(m, bytes); err != nil {
+		s.fail("alloc", m.what, err)
 	}
 	return !s.failed()
+}
+
+// grow makes m at least so large, or empty if there is no room.
+func (s *stream) grow(m *memory, bytes int) error {
+	if bytes <= m.bytes {
+		return nil
+	}
+	if m.address != 0 {
+		s.drain()
+		s.d.release(m.address)
+		*m = memory{what: m.what}
+	}
+	address, err := s.d.alloc("alloc", m.what, int64(bytes))
+	if err == nil {
+		m.address, m.bytes = address, bytes
+	}
+	return err
 }
 
 // stage returns the place of n bytes of the ring, which stay until the stream is waited for.
