@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -32,7 +33,7 @@ func reportGPU(w io.Writer, out string, m gpu.Measurements, err error) error {
 	var table bytes.Buffer
 	switch {
 	case errors.Is(err, gpu.ErrNoDevice):
-		fmt.Fprintf(&table, "not run: %v\n", err)
+		fmt.Fprintf(&table, "%s%v\n", notRun, err)
 	case err != nil:
 		return err
 	default:
@@ -53,8 +54,14 @@ func reportGPU(w io.Writer, out string, m gpu.Measurements, err error) error {
 	return errors.Join(wrong, written)
 }
 
-// writeBenchGPU writes a page with the table, if it is not of the emulated driver.
+// notRun begins what stands in place of a table where nothing was measured.
+const notRun = "not run: "
+
+// writeBenchGPU writes a page with the table, if it is not of the emulated driver. Measurements are not overwritten by none.
 func writeBenchGPU(name string, emulated bool, table []byte) error {
+	if old, err := os.ReadFile(name); err == nil && bytes.HasPrefix(table, []byte(notRun)) && !bytes.Contains(old, []byte(notRun)) {
+		return fmt.Errorf("--out %s: not written: it has measurements", name)
+	}
 	if emulated {
 		return errors.New("--out: not written: the figures are of the emulated driver and say nothing about a card")
 	}

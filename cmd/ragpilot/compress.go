@@ -36,7 +36,7 @@ func newCompress() *cobra.Command {
 		`Compress lets a model read a folder of documents once, keeps of what it computed the part that matters to a task, and
 writes it to a file. Chat --context and engine serve --context answer questions behind it at once. What matters is
 what notes on the documents attend to: notes of yours are far better than those of a small model (docs/compression.md).
-The file is for the same model and the same vector instructions. Anyone who can read it can find out what the documents
+The file is for the same model and the same kind of processor or card. Anyone who can read it can find out what the documents
 say: only the user may read it.
 With --format llama-slot it is a slot file of llama-server, for the same GGUF file, with a note beside it (docs/llamacpp.md).`, f.run)
 	f.register(cmd.Flags())

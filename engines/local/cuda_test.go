@@ -119,7 +119,7 @@ func TestCUDAFiles(t *testing.T) {
 func TestCUDABudgets(t *testing.T) {
 	modeltest.Card(t)
 	model, opened, refused := tiny(t), 0, 0
-	for budget := int64(4 << 20); budget < 14<<20; budget += 200_000 {
+	for budget := int64(4 << 20); budget < 14<<20; budget += 600_000 {
 		e, err := local.Open(local.Config{Model: model, Device: "cuda:0", DeviceBytes: budget, CacheBytes: 60 * pageBytes, HostBytes: 1})
 		if err != nil {
 			if refused++; !errors.Is(err, gpu.ErrMemory) {

@@ -3,14 +3,18 @@
 package llama_test
 
 import (
+	"errors"
+	"fmt"
 	"math"
 	"os"
+	"slices"
 	"testing"
 
 	"github.com/ragpilot/ragpilot/engines/local/internal/llama"
 	"github.com/ragpilot/ragpilot/engines/local/internal/modeltest"
 	"github.com/ragpilot/ragpilot/internal/nn/gpu"
 	_ "github.com/ragpilot/ragpilot/internal/nn/gpu/cuda" // the device under test
+	"github.com/ragpilot/ragpilot/internal/nn/gpu/cuda/emulator"
 )
 
 // TestCUDA compares a card with the CPU: a prompt in pieces, and an answer token by token, each token what the CPU chooses.
@@ -70,5 +74,39 @@ func compareDevices(t *testing.T, cpu, card *llama.Model, prompt []int32, answer
 	t.Logf("logits differ by at most %.2g", worst)
 	if worst > 1e-4 {
 		t.Errorf("logits differ by %g", worst)
+	}
+}
+
+// TestRoomFailsOnCUDA: a call that finds no room leaves nothing behind that would run later, when its memory is others'.
+func TestRoomFailsOnCUDA(t *testing.T) {
+	if !emulator.Present() {
+		t.Skip("not run: faults come from the emulated driver")
+	}
+	file, _ := modeltest.Tiny(t, shapes["llama"])
+	card := modeltest.OnCard(t, file)
+	tokens := randomTokens(40, file.Vocab, 3)
+	pages := modeltest.Pages(t, card, len(tokens))
+	call := func(w modeltest.Worker, n int) ([]float32, error) {
+		return w.Worker.Forward([]llama.Span{{Tokens: tokens[:n], Pages: pages, Logits: 1}})
+	}
+	want, err := call(modeltest.NewWorker(t, card, 1), len(tokens))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want = slices.Clone(want)
+	for n := 1; ; n++ {
+		w := modeltest.NewWorker(t, card, 1)
+		t.Setenv("RP_EMU_FAULT", fmt.Sprintf("alloc:%d:2", n))
+		_, err := call(w, 8)
+		t.Setenv("RP_EMU_FAULT", "")
+		if err != nil && !errors.Is(err, gpu.ErrMemory) {
+			t.Errorf("allocation %d: %v", n, err)
+		}
+		if got, err := call(w, len(tokens)); err != nil || !slices.Equal(got, want) {
+			t.Errorf("behind allocation %d: %v, or other logits", n, err)
+		}
+		if err == nil {
+			break
+		}
 	}
 }
