@@ -80,8 +80,8 @@ func openDevice(config Config, file *weights.Model) (*Engine, error) {
 	return e, nil
 }
 
-// onDevice calls f with a device, which it closes if f returns an error. With "auto" that is the first card, or the processor if there is none
-// or f fails on it for the card's reasons: fallback says why, in programs that could use a card.
+// onDevice calls f with a device, which it closes if f returns an error. With "auto" that is the first card, or the processor if there is
+// none or f fails on it for the card's reasons: fallback says why, in programs that could use a card.
 func onDevice(name string, budget int64, f func(gpu.Device) error) (fallback string, err error) {
 	device, fallback, err := gpu.Open(name, gpu.Options{Budget: budget})
 	if err != nil {

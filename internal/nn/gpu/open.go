@@ -100,7 +100,7 @@ func Open(name string, o Options) (d Device, fallback string, err error) {
 	case "auto":
 		d, err := openCUDA(0, o)
 		if err != nil {
-			return CPU{}, err.Error(), nil
+			return CPU{}, err.Error(), nil //nolint:nilerr // that no card can be used is the result
 		}
 		return d, "", nil
 	}

@@ -64,8 +64,8 @@ func New(pages int, pool gpu.Pool, tier Tier) *Store {
 	return &Store{pool: pool, capacity: pages, index: map[Hash]*page{}, tier: tier, below: map[Hash]bool{}}
 }
 
-// Reserve allocates all pages that are not there yet, or returns an error: the store is closed then. It is for devices that may have no room
-// for them later.
+// Reserve allocates all pages that are not there yet, or returns an error: the store is closed then. It is for devices that may have no
+// room for them later.
 func (s *Store) Reserve() error {
 	for s.made < s.capacity {
 		memory, err := s.pool.New()

@@ -119,8 +119,8 @@ func (r *Runner) Prefix(tokens []int32, salt string) int {
 	return r.store.Prefix(tokens, salt)
 }
 
-// Reserve allocates what requests will need on a device with memory of its own: all pages that are not there yet, and the memory of a step. It
-// must be called before the first request, and behind the last Pin. On other devices it does nothing.
+// Reserve allocates what requests will need on a device with memory of its own: all pages that are not there yet, and the memory of a step.
+// It must be called before the first request, and behind the last Pin. On other devices it does nothing.
 func (r *Runner) Reserve() error {
 	m := r.config.Model
 	if !gpu.OwnMemory(m.Device()) {
@@ -192,8 +192,8 @@ func (r *Runner) loop() {
 	}
 }
 
-// compute does what the step needs, and returns its logits and how long its forward pass took. An error is the device's; nothing of the step
-// is being computed any more then.
+// compute does what the step needs, and returns its logits and how long its forward pass took. An error is the device's; nothing of the
+// step is being computed any more then.
 func (r *Runner) compute() (logits []float32, took time.Duration, err error) {
 	defer func() {
 		if err != nil {
