@@ -80,7 +80,8 @@ for file in "${files[@]}"; do
 	start "kernels$n" "$tmp/kernels$n.cpp"
 done
 # Memory of a size that the launch says. It is not initialized, so it is of the size that any launch may ask for.
-sort -u "$tmp/shared" | sed -E 's/.*/extern "C" { alignas(16) thread_local unsigned char rp_emu_dynamic_&[48 << 10] __asm__("&"); }/' >"$tmp/dynamic.cpp"
+echo 'extern "C" int rp_emu_missing(const char*);' >"$tmp/dynamic.cpp" # a file without a line has no key
+sort -u "$tmp/shared" | sed -E 's/.*/extern "C" { alignas(16) thread_local unsigned char rp_emu_dynamic_&[48 << 10] __asm__("&"); }/' >>"$tmp/dynamic.cpp"
 start dynamic "$tmp/dynamic.cpp"
 for pid in "${pids[@]}"; do wait "$pid"; done
 
