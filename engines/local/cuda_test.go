@@ -173,7 +173,7 @@ func TestCUDAFaults(t *testing.T) {
 		fault, names string
 		lost         bool
 	}{
-		{"launch:attend_64:1:701", "attend_64", false},
+		{"launch:attend_64:1:701", "attend_64 of queries of layer 0", false},
 		{"launch:*:20:1", "cuda:0", false},
 		{"copy:2:1", "write", false},
 		{"async:*:30:700", "last kernels", true},

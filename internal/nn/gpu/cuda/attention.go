@@ -92,8 +92,8 @@ func (s *stream) Store(of gpu.Batch, layer int, keys, values gpu.Buffer) {
 	want("store", keys, b.count*h.KV*h.Dim)
 	want("store", values, b.count*h.KV*h.Dim)
 	s.await(b.pool, layer)
-	s.launch("store", fmt.Sprintf("layer %d", layer), [3]int{b.count, 1, 1}, threads, keys.Addr, values.Addr, b.rows, b.tables.address,
-		b.pool.layer(layer), uint64(h.KV), uint64(h.Dim))
+	what := fmt.Sprintf("keys and values of layer %d", layer)
+	s.launch("store", what, [3]int{b.count, 1, 1}, threads, keys.Addr, values.Addr, b.rows, b.tables.address, b.pool.layer(layer), uint64(h.KV), uint64(h.Dim))
 }
 
 // Attend implements [gpu.Stream].
@@ -127,7 +127,7 @@ func (s *stream) Attend(of gpu.Batch, layer int, out, q gpu.Buffer) {
 // attend launches the attention of runs first to last−1. out may be 0.
 func (s *stream) attend(b *batch, layer, first, last int, out, sums, q uint64, limit int) {
 	h := b.pool.heads
-	kernel, what := "attend_256", fmt.Sprintf("layer %d", layer)
+	kernel, what := "attend_256", fmt.Sprintf("queries of layer %d", layer)
 	switch {
 	case h.Dim <= 64:
 		kernel = "attend_64"
@@ -179,7 +179,7 @@ func (s *stream) probe(b *batch, layer, run int, r gpu.Run, q uint64) {
 		logs = s.within.address
 		s.attend(b, layer, run, run+1, 0, logs, q, p.Tokens)
 	}
-	what, kv, dim := fmt.Sprintf("layer %d", layer), uint64(h.KV), uint64(h.Dim)
+	what, kv, dim := fmt.Sprintf("queries of layer %d", layer), uint64(h.KV), uint64(h.Dim)
 	if p.Rows == compute.ValueNorm {
 		if !s.need(&s.norms, 4*b.count*h.KV) {
 			return
