@@ -93,7 +93,8 @@ func (s *stream) Store(of gpu.Batch, layer int, keys, values gpu.Buffer) {
 	want("store", values, b.count*h.KV*h.Dim)
 	s.await(b.pool, layer)
 	what := fmt.Sprintf("keys and values of layer %d", layer)
-	s.launch("store", what, [3]int{b.count, 1, 1}, threads, keys.Addr, values.Addr, b.rows, b.tables.address, b.pool.layer(layer), uint64(h.KV), uint64(h.Dim))
+	s.launch("store", what, [3]int{b.count, 1, 1}, threads, keys.Addr, values.Addr, b.rows, b.tables.address,
+		b.pool.layer(layer), uint64(h.KV), uint64(h.Dim))
 }
 
 // Attend implements [gpu.Stream].
