@@ -20,6 +20,7 @@ type Memory struct {
 	mu      sync.Mutex // guards what follows
 	changed *sync.Cond
 	pages   *lru.Cache[ID, []float32] // what is in them is never changed
+	clears  int                       // how many times pages were given up at once
 	gone    []ID
 	queue   []ID // to be written to the folder
 	writing bool
@@ -123,6 +124,7 @@ func (m *Memory) Has(id ID) bool {
 func (m *Memory) Read(id ID, page []float32) error {
 	m.mu.Lock()
 	kept, ok := m.pages.Get(id)
+	clears := m.clears
 	m.mu.Unlock()
 	if ok {
 		copy(page, kept) // what is kept is never changed
@@ -134,16 +136,21 @@ func (m *Memory) Read(id ID, page []float32) error {
 	if err := m.folder.Read(id, page); err != nil {
 		return err
 	}
-	m.put(id, page)
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.clears == clears { // otherwise it may have been forgotten meanwhile
+		m.put(id, page)
+	}
 	return nil
 }
 
 // Write keeps a page in memory, and has it written to the folder. It does not fail.
 func (m *Memory) Write(id ID, page []float32) error {
+	save := m.below(id) && m.folder.Writable() && !m.folder.Has(id)
+	m.mu.Lock()
+	defer m.mu.Unlock()
 	m.put(id, page)
-	if m.below(id) && m.folder.Writable() && !m.folder.Has(id) {
-		m.mu.Lock()
-		defer m.mu.Unlock()
+	if save {
 		if len(m.queue) > 2*m.pages.Len()+maxQueue { // most of them have gone
 			m.queue = slices.DeleteFunc(m.queue, func(id ID) bool { return !m.pages.Has(id) })
 		}
@@ -153,9 +160,8 @@ func (m *Memory) Write(id ID, page []float32) error {
 	return nil
 }
 
+// put is called with mu.
 func (m *Memory) put(id ID, page []float32) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
 	gone, _, full := m.pages.Put(id, slices.Clone(page))
 	if full && len(m.gone) < maxGone {
 		m.gone = append(m.gone, gone)
@@ -166,6 +172,7 @@ func (m *Memory) put(id ID, page []float32) {
 func (m *Memory) Clear() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	m.clears++
 	for id := range m.pages.All() {
 		if len(m.gone) < maxGone {
 			m.gone = append(m.gone, id)
@@ -178,7 +185,20 @@ func (m *Memory) Clear() {
 
 // Forget deletes all pages of a salt, in the folder those of all models. The error is the folder's.
 func (m *Memory) Forget(salt [32]byte) error {
+	m.forget(salt) // so that none is written to the folder any more
+	if m.folder == nil {
+		return nil
+	}
+	err := m.folder.Forget(salt)
+	m.forget(salt) // what was read from there meanwhile
+	return err
+}
+
+// forget takes a salt's pages out of memory, and waits until none is being written.
+func (m *Memory) forget(salt [32]byte) {
 	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.clears++
 	var forgotten []ID
 	for id := range m.pages.All() {
 		if id.Salt == salt {
@@ -191,11 +211,6 @@ func (m *Memory) Forget(salt [32]byte) error {
 	for m.writing { // it may be one of them
 		m.changed.Wait()
 	}
-	m.mu.Unlock()
-	if m.folder == nil {
-		return nil
-	}
-	return m.folder.Forget(salt)
 }
 
 // Removed returns the pages, by ID.Page, that have gone from memory or from the folder since the last call and are in neither.

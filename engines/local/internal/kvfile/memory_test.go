@@ -4,6 +4,7 @@ import (
 	"errors"
 	"io/fs"
 	"slices"
+	"sync"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -150,4 +151,31 @@ func TestMemory(t *testing.T) {
 		defer m.tier.Close()
 		rt.Repeat(rapid.StateMachineActions(m))
 	})
+}
+
+// TestForgetWhileReading: a page that is read from the folder while its salt is forgotten does not stay in memory.
+func TestForgetWhileReading(t *testing.T) {
+	folder := open(t, config(t.TempDir()))
+	m := kvfile.NewMemory(4, folder, true)
+	defer m.Close()
+	x := id(1)
+	x.Salt = [32]byte{9}
+	for range 50 {
+		if err := m.Write(x, page(1)); err != nil {
+			t.Fatal(err)
+		}
+		m.Flush()
+		m.Clear()
+		var reads sync.WaitGroup
+		for range 4 {
+			reads.Go(func() { _ = m.Read(x, make([]float32, floats)) })
+		}
+		if err := m.Forget(x.Salt); err != nil {
+			t.Fatal(err)
+		}
+		reads.Wait()
+		if m.Has(x) {
+			t.Fatal("a page that was forgotten is there")
+		}
+	}
 }
