@@ -235,6 +235,7 @@ type Stats struct {
 	LoadedBlocks     int64 // from the program's memory below a card's, or from files
 	LostBlocks       int64 // given up before they were there
 	HostBlocks       int   // in the program's memory below a card's
+	DeviceBytes      int64 // allocated on a card
 	Disk             DiskStats
 }
 
@@ -247,6 +248,7 @@ func (e *Engine) Stats() Stats {
 		Preemptions: s.Preemptions, Steps: s.Steps, ResidentRequests: e.resident.Stats().Requests,
 		LoadedBlocks: s.Loaded, LostBlocks: s.Lost,
 	}
+	stats.DeviceBytes = e.device.Memory().Used
 	if e.memory != nil {
 		stats.HostBlocks = e.memory.Pages()
 	}

@@ -50,15 +50,6 @@ func (CPU) Close() error { return nil }
 // HostPage is a page in the program's own memory.
 func HostPage(floats []float32) Page { return Page{Host: floats} }
 
-// HostPages are pages in the program's own memory.
-func HostPages(floats [][]float32) []Page {
-	pages := make([]Page, len(floats))
-	for i, f := range floats {
-		pages[i].Host = f
-	}
-	return pages
-}
-
 // hostPool allocates each page by itself.
 type hostPool struct {
 	heads  compute.Heads

@@ -58,15 +58,15 @@ func (m *machine) Pin(t *rapid.T) {
 	}
 	m.pins++
 	id := [32]byte{m.pins}
-	pages := make([][]float32, rapid.IntRange(1, 2).Draw(t, "pages"))
+	pages := make([]gpu.Page, rapid.IntRange(1, 2).Draw(t, "pages"))
 	for i := range pages {
-		pages[i] = make([]float32, PageTokens)
-		for j := range pages[i] {
-			pages[i][j] = pinnedValue(id, i*PageTokens+j)
+		pages[i] = gpu.HostPage(make([]float32, PageTokens))
+		for j := range pages[i].Host {
+			pages[i].Host[j] = pinnedValue(id, i*PageTokens+j)
 		}
 	}
 	before := m.store.Stats()
-	x := m.store.Pin(id, gpu.HostPages(pages))
+	x := m.store.Pin(id, pages)
 	if room := len(pages) <= before.Capacity-before.Used; room != (x != nil) {
 		t.Fatalf("pin %d pages of %d, %d are in use: %v", len(pages), before.Capacity, before.Used, x != nil)
 	}

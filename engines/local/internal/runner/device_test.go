@@ -40,22 +40,30 @@ func (s failingStream) Sync() error {
 	return s.Stream.Sync()
 }
 
+// failingRunner returns a runner whose device can be made to fail.
+func failingRunner(t *testing.T, config runner.Config) (*failing, *runner.Runner) {
+	t.Helper()
+	file, _ := modeltest.Tiny(t, tinymodel.Options{Seed: 1})
+	device := &failing{}
+	model, err := llama.New(file, device)
+	if err != nil {
+		t.Fatal(err)
+	}
+	config.Model, config.Threads = model, 1
+	r, err := runner.New(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(r.Close)
+	return device, r
+}
+
 // A device that fails in a step ends the requests of the step with its error. The next requests are answered as ever, also one that waited
 // for pages of those, and no page is lost.
 func TestFailedStep(t *testing.T) {
 	want := answered(t, newRunner(t, runner.Config{Pages: 40, Running: 4, Step: 32}), prompt(1, 70))
 	for fails := range 6 {
-		file, _ := modeltest.Tiny(t, tinymodel.Options{Seed: 1})
-		device := &failing{}
-		model, err := llama.New(file, device)
-		if err != nil {
-			t.Fatal(err)
-		}
-		r, err := runner.New(runner.Config{Model: model, Threads: 1, Pages: 40, Running: 4, Step: 32})
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer r.Close()
+		device, r := failingRunner(t, runner.Config{Pages: 40, Running: 4, Step: 32})
 		device.syncs.Store(int64(fails) + 1)
 		request := runner.Request{Prompt: prompt(1, 70), Max: 8, Sample: modeltest.Greedy}
 		first, second := r.Submit(request), r.Submit(request) // the second waits for the first one's pages
@@ -183,17 +191,7 @@ func (s smallStream) Batch(kind int, pool gpu.Pool, runs []gpu.Run) gpu.Batch {
 // What was in the cache when a device failed is not used again: the operation that failed may have written it. A request that was not in the
 // step begins again, and has its answer.
 func TestNothingIsTrustedAfterAFailure(t *testing.T) {
-	file, _ := modeltest.Tiny(t, tinymodel.Options{Seed: 1})
-	device := &failing{}
-	model, err := llama.New(file, device)
-	if err != nil {
-		t.Fatal(err)
-	}
-	r, err := runner.New(runner.Config{Model: model, Threads: 1, Pages: 60, Running: 2, Step: 16})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer r.Close()
+	device, r := failingRunner(t, runner.Config{Pages: 60, Running: 2, Step: 16})
 	want := answered(t, r, prompt(2, 90))
 	answered(t, r, prompt(3, 90))
 	if r.Prefix(prompt(2, 90), "") == 0 || r.Prefix(prompt(3, 90), "") == 0 {
