@@ -16,7 +16,7 @@ type Device interface {
 	Kernel() string
 	// Memory says how much there is, and how much this Device has allocated.
 	Memory() Memory
-	// Alloc returns n floats of any value. what names them in errors.
+	// Alloc returns n floats with undefined values. what names them in errors.
 	Alloc(what string, n int) (Buffer, error)
 	// Free gives a buffer back, once all operations on it have ended. A zero Buffer is ignored.
 	Free(b Buffer)
@@ -79,7 +79,7 @@ type Page struct {
 type Pool interface {
 	// Floats is the size of a page.
 	Floats() int
-	// New returns a page of any contents.
+	// New returns a page with undefined contents.
 	New() (Page, error)
 	// Free takes a page back.
 	Free(p Page)
@@ -88,9 +88,9 @@ type Pool interface {
 	// Write sets a page. Operations of streams that begin later see it; they may wait for it layer by layer. The floats may be changed when
 	// Write has returned.
 	Write(to Page, floats []float32) error
-	// Read gets a page as it is behind all operations that have been synchronised.
+	// Read gets a page's floats. Operations on it must have been waited for with Sync.
 	Read(floats []float32, from Page) error
-	// Take gets a page as Read does, in memory that is the caller's now. What the page has afterwards is any contents.
+	// Take gets a page as Read does, in memory that is the caller's now. The page's contents are undefined afterwards.
 	Take(p *Page) ([]float32, error)
 }
 

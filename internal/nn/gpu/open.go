@@ -49,7 +49,7 @@ func RegisterCUDA(d Driver) { cuda = &d }
 // Built reports whether this program was built with a driver for cards.
 func Built() bool { return cuda != nil }
 
-// OwnMemory reports whether a device has memory of its own: what is there must be allocated before it is needed, and may not be enough.
+// OwnMemory reports whether a device has memory of its own. It can run out, so it is allocated before requests need it.
 func OwnMemory(d Device) bool {
 	_, host := d.(CPU)
 	return !host

@@ -10,8 +10,8 @@ import (
 )
 
 // Memory keeps pages in the program's memory, in front of a folder or of none: the tier below a card's memory (Strata, §4). What was used
-// longest ago is given up first. A goroutine writes pages to the folder; one that is given up before its turn is not written. All methods
-// are safe for concurrent use.
+// longest ago is given up first. A goroutine writes pages to the folder. A page that memory gives up before that is not written. All
+// methods are safe for concurrent use.
 type Memory struct {
 	folder *Folder // nil: none
 	salted bool    // pages with a salt go to the folder, too
