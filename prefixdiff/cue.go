@@ -1,0 +1,97 @@
+package prefixdiff
+
+import (
+	"strings"
+	"unicode"
+)
+
+// cue is what the words in front of a difference say about it.
+type cue uint8
+
+const (
+	noCue cue = iota
+	who       // a user
+	when      // a time
+	key       // an identifier
+	count     // a number that grows
+)
+
+// The words that are cues, in lower case.
+var (
+	whoWords = wordSet("user username user_name name named called customer client member patient student employee caller guest account owner " +
+		"hello hi hey dear welcome mr mrs ms dr login handle firstname first_name lastname full_name user_id userid customer_id email mail " +
+		"recipient sender benutzer kunde hallo herr frau utilisateur bonjour nom monsieur madame usuario hola nombre señor señora utente cliente")
+	whenWords = wordSet("time date today now clock timestamp datetime day datum uhrzeit heute jetzt aujourd'hui fecha hoy ora oggi uptime elapsed " +
+		"ago generated updated")
+	keyWords = wordSet("id uuid guid request_id requestid request-id trace trace_id session session_id sessionid nonce token hash commit sha " +
+		"correlation correlation_id key run_id build")
+	countWords = wordSet("turn step request requests attempt iteration message messages count counter round visit visits number no nr total " +
+		"remaining left used so calls call try retry page version revision budget tokens queue position seq sequence index score")
+)
+
+func wordSet(words string) map[string]bool {
+	m := map[string]bool{}
+	for _, w := range strings.Fields(words) {
+		m[w] = true
+	}
+	return m
+}
+
+// cueReach is how many words in front of a difference are looked at.
+const cueReach = 4
+
+// cue returns what the words in front of the difference say, the nearest first, and then those behind it.
+func (g *gap) cue() cue {
+	at := int(g.at[min(g.from, len(g.at)-1)])
+	before := g.text[max(0, at-80):at]
+	if i := strings.LastIndexByte(strings.TrimRight(before, " \t"), '\n'); i >= 0 {
+		before = before[i+1:]
+	}
+	before = strings.ToLower(before)
+	near := strings.FieldsFunc(before, func(r rune) bool {
+		return !unicode.IsLetter(r) && !unicode.IsNumber(r) && r != '_' && r != '-' && r != '\''
+	})
+	for i := len(near) - 1; i >= max(0, len(near)-cueReach); i-- {
+		if c := cueOf(near[i]); c != noCue {
+			return c
+		}
+	}
+	return noCue
+}
+
+func cueOf(w string) cue {
+	switch {
+	case keyWords[w] || strings.HasSuffix(w, "_id") || strings.HasSuffix(w, "-id"):
+		if whoWords[w] {
+			return who
+		}
+		return key
+	case whoWords[w]:
+		return who
+	case whenWords[w]:
+		return when
+	case countWords[w]:
+		return count
+	}
+	return noCue
+}
+
+// personal are the words that stand in front of a person's name.
+var personal = wordSet("with to for assist assisting help helping am i'm serve serving address addressing greet greeting behalf")
+
+// whoseName reports whether the text around the difference is about a person: words such as "with" in front of it, or 's
+// behind it.
+func (g *gap) whoseName() bool {
+	at := int(g.at[min(g.from, len(g.at)-1)])
+	before := strings.Fields(strings.ToLower(g.text[max(0, at-40):at]))
+	behind := g.text[at:min(len(g.text), at+48)]
+	if i := strings.IndexAny(behind, "'’"); i > 0 && strings.HasPrefix(strings.TrimLeft(behind[i:], "'’"), "s ") && !strings.ContainsAny(behind[:i], ".\n") {
+		return true
+	}
+	for i := len(before) - 1; i >= max(0, len(before)-2); i-- {
+		if personal[strings.Trim(before[i], ":,.(\"")] {
+			return true
+		}
+	}
+	return false
+}

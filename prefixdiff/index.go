@@ -1,0 +1,232 @@
+package prefixdiff
+
+import (
+	"crypto/rand"
+	"encoding/binary"
+	"fmt"
+	"slices"
+	"sync"
+)
+
+// Config is how an index remembers prompts. The zero value suits a program: hashes only, in at most 64 MiB.
+type Config struct {
+	// MaxBytes bounds the memory in bytes, about; 0: 64 MiB. The oldest prompts are forgotten first.
+	MaxBytes int64
+	// Load returns an earlier prompt once more, by the number that Add gave it. With it the index keeps hashes of chunks alone, and a
+	// file of any length can be compared. It must be safe for concurrent use.
+	Load func(number int) (Prompt, error)
+	// KeepTexts keeps the texts of prompts, so that findings quote them.
+	KeepTexts bool
+	// Key is mixed into all hashes; 0: a random one, new in each process.
+	Key uint64
+}
+
+// defaultBytes is the memory of an index without MaxBytes.
+const defaultBytes = 64 << 20
+
+// Index remembers prompts, and finds for a new one the earlier one with the longest common prefix. Time for a prompt is linear in its
+// length, whatever the number of earlier ones. It is safe for concurrent use.
+type Index struct {
+	cfg Config
+	splitter
+
+	mu       sync.Mutex
+	next     int
+	prefixes *aging[uint64, uint32]   // by the hash of a prefix: the last prompt with it
+	branches *aging[uint64, []uint64] // by the hash of a prefix: the prefixes that go on from it, where there are several
+	contents *aging[uint64, uint32]   // by the hash of a chunk: the last prompt with it
+	prompts  *aging[uint32, *stored]
+	parts    *aging[uint64, *view] // what prompts share is kept once
+}
+
+// stored is an earlier prompt.
+type stored struct {
+	views   []view
+	texts   *Prompt // if texts are kept
+	replica string
+}
+
+// New returns an empty index. It returns an error for a negative bound.
+func New(cfg Config) (*Index, error) {
+	if cfg.MaxBytes < 0 {
+		return nil, fmt.Errorf("prefixdiff: MaxBytes is %d", cfg.MaxBytes)
+	}
+	if cfg.MaxBytes == 0 {
+		cfg.MaxBytes = defaultBytes
+	}
+	for cfg.Key == 0 {
+		var b [8]byte
+		rand.Read(b[:])
+		cfg.Key = binary.LittleEndian.Uint64(b[:])
+	}
+	x := &Index{cfg: cfg, splitter: splitter{seed: cfg.Key}}
+	maps := cfg.MaxBytes / 2
+	if cfg.Load != nil {
+		maps = cfg.MaxBytes
+	}
+	x.prefixes = newAging[uint64, uint32](maps * 2 / 5)
+	x.contents = newAging[uint64, uint32](maps * 2 / 5)
+	x.branches = newAging[uint64, []uint64](maps / 5)
+	x.prompts = newAging[uint32, *stored](cfg.MaxBytes / 8)
+	x.parts = newAging[uint64, *view](cfg.MaxBytes * 3 / 8)
+	return x, nil
+}
+
+// Request is a prompt on its way into an index, see [Index.Prepare].
+type Request struct {
+	x      *Index
+	prompt Prompt
+	chunks []chunk
+	number int
+	near   []uint32 // earlier prompts that may have the longest prefix, or the most in common
+	seen   Seen
+}
+
+// Prepare does what takes the most time and depends on the prompt alone. Several can be prepared at a time.
+func (x *Index) Prepare(p Prompt) *Request {
+	r := &Request{x: x, prompt: p}
+	if !p.Partial {
+		r.chunks = x.chunks(&r.prompt)
+	}
+	return r
+}
+
+// Add compares a prompt with the earlier ones and then remembers it. It returns false if nothing is lost: the prompt is the first
+// of its kind, or only its end is new.
+func (x *Index) Add(p Prompt) (Finding, bool) {
+	r := x.Prepare(p)
+	r.Insert()
+	return r.Explain()
+}
+
+// maxBranches bounds how many ways to go on are remembered at one place.
+const maxBranches = 8
+
+// Insert remembers the prompt and returns its number, from 0. Calls decide which prompts are earlier.
+func (r *Request) Insert() int {
+	x := r.x
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	r.number = x.next
+	x.next++
+	if r.prompt.Partial {
+		return r.number
+	}
+	r.find()
+	for _, c := range r.chunks {
+		x.contents.put(c.hash, uint32(r.number), mapEntry)
+	}
+	x.grow(r)
+	if x.cfg.Load == nil {
+		x.remember(r)
+	}
+	return r.number
+}
+
+// Sizes in bytes of what is remembered, about: an entry of a map, and what a prompt takes beside its parts.
+const (
+	mapEntry   = 28
+	promptSize = 160
+)
+
+// grow adds the path of the prompt.
+func (x *Index) grow(r *Request) {
+	const root = 1
+	parent, known := uint64(root), true
+	for _, c := range r.chunks {
+		if _, ok := x.prefixes.get(c.prefix); !ok && known {
+			known = false
+			if list, _ := x.branches.get(parent); !slices.Contains(list, c.prefix) {
+				if len(list) >= maxBranches {
+					list = list[1:]
+				}
+				list = append(slices.Clone(list), c.prefix)
+				x.branches.put(parent, list, mapEntry+8*int64(len(list)))
+			}
+		}
+		x.prefixes.put(c.prefix, uint32(r.number), mapEntry)
+		parent = c.prefix
+	}
+}
+
+// find collects the earlier prompts that are worth a comparison.
+func (r *Request) find() {
+	x := r.x
+	const root = 1
+	at, deepest := uint64(root), 0
+	for i, c := range r.chunks {
+		if _, ok := x.prefixes.get(c.prefix); !ok {
+			break
+		}
+		at, deepest = c.prefix, i+1
+	}
+	add := func(n uint32) {
+		if !slices.Contains(r.near, n) {
+			r.near = append(r.near, n)
+		}
+	}
+	if n, ok := r.like(deepest); ok {
+		add(n)
+	}
+	if deepest == len(r.chunks) && deepest > 0 { // all of it is there
+		n, _ := x.prefixes.get(at)
+		r.near = []uint32{n}
+		return
+	}
+	if at != root {
+		if n, ok := x.prefixes.get(at); ok {
+			add(n)
+		}
+	}
+	list, _ := x.branches.get(at)
+	for _, next := range slices.Backward(list) {
+		if n, ok := x.prefixes.get(next); ok {
+			add(n)
+		}
+	}
+}
+
+// like returns the earlier prompt that has most of what stands behind the first chunks.
+func (r *Request) like(from int) (uint32, bool) {
+	votes := map[uint32]int{}
+	best, most := uint32(0), 0
+	for _, c := range r.chunks[from:] {
+		n, ok := r.x.contents.get(c.hash)
+		if !ok {
+			continue
+		}
+		votes[n] += int(c.bytes) + 1
+		if v := votes[n]; v > most || v == most && n > best {
+			best, most = n, v
+		}
+	}
+	return best, most > 0
+}
+
+// remember keeps what a comparison needs of the prompt.
+func (x *Index) remember(r *Request) {
+	views := x.see(&r.prompt)
+	size := int64(promptSize)
+	for i := range views {
+		key := mix(views[i].hash, uint64(views[i].kind))
+		if v, ok := x.parts.get(key); ok {
+			turn, role := views[i].turn, views[i].role
+			views[i] = *v
+			views[i].turn, views[i].role = turn, role
+		} else {
+			x.describe(&views[i], &r.prompt.Parts[i])
+			v := views[i]
+			x.parts.put(key, &v, v.bytes())
+		}
+		size += 64
+	}
+	s := &stored{views: views, replica: r.seen.Replica}
+	if x.cfg.KeepTexts {
+		p := r.prompt
+		s.texts = &p
+		for i := range p.Parts {
+			size += int64(len(p.Parts[i].Text) + len(p.Parts[i].Path))
+		}
+	}
+	x.prompts.put(uint32(r.number), s, size)
+}

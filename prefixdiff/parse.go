@@ -1,0 +1,399 @@
+package prefixdiff
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/tidwall/gjson"
+)
+
+// ErrUnknown is returned for JSON that is no request to a language model.
+var ErrUnknown = errors.New("prefixdiff: no messages, input, contents, prompt or text")
+
+// ErrInvalid is returned for what is no JSON.
+var ErrInvalid = errors.New("prefixdiff: invalid JSON")
+
+// Parse reads the body of a request: OpenAI's chat completions, completions and responses, Anthropic's messages, Gemini's
+// generateContent, SGLang's generate, or a list of messages, also those of langchaingo. The line of a batch file or of a log is read,
+// too, if the body is its member body, params, request or input. Parts share memory with the body, which must not change.
+// Members that are not part of the prompt, such as temperature or metadata, are left out.
+func Parse(body []byte) (Prompt, error) {
+	if !valid(body) {
+		return Prompt{}, ErrInvalid
+	}
+	root := gjson.ParseBytes(body)
+	if root.IsArray() {
+		r := reader{}
+		r.messages("", root)
+		if len(r.parts) == 0 {
+			return Prompt{}, ErrUnknown
+		}
+		return Prompt{Parts: r.parts}, nil
+	}
+	return parseObject(root, "", 0)
+}
+
+// valid reports whether raw is JSON. gjson knows no limit of nesting, encoding/json does.
+func valid(raw []byte) bool {
+	if bytes.Count(raw, []byte{'['})+bytes.Count(raw, []byte{'{'}) > 10_000 {
+		return json.Valid(raw)
+	}
+	return gjson.ValidBytes(raw)
+}
+
+// maxWrapped is how deep a body may be wrapped in others.
+const maxWrapped = 3
+
+func parseObject(root gjson.Result, prefix string, depth int) (Prompt, error) {
+	if !root.IsObject() {
+		return Prompt{}, ErrUnknown
+	}
+	r := reader{prefix: prefix}
+	r.find(root)
+	switch {
+	case r.member("messages").IsArray():
+		r.chat()
+	case r.member("contents").Exists():
+		r.gemini()
+	case r.member("prompt").Exists():
+		r.completion("prompt")
+	case r.member("input").Exists() && (r.member("model").Exists() || r.member("instructions").Exists()):
+		r.responses()
+	default:
+		for _, name := range [...]string{"body", "params", "request", "input"} {
+			inner := r.member(name)
+			if inner.Type == gjson.String && gjson.Valid(inner.Str) {
+				inner = gjson.Parse(inner.Str)
+			}
+			if inner.IsObject() && depth < maxWrapped {
+				if p, err := parseObject(inner, prefix+name+".", depth+1); err == nil {
+					return p, nil
+				}
+			}
+		}
+		for _, name := range [...]string{"input_ids", "text"} {
+			if r.member(name).Exists() {
+				r.completion(name)
+				break
+			}
+		}
+	}
+	if len(r.parts) == 0 && !r.partial {
+		return Prompt{}, ErrUnknown
+	}
+	return Prompt{Parts: r.parts, Partial: r.partial}, nil
+}
+
+// reader collects the parts of one body.
+type reader struct {
+	prefix  string
+	members map[string]gjson.Result
+	parts   []Part
+	partial bool
+	turn    int
+}
+
+// find notes the members of the body. Of two with one name, the last one counts, as in most servers.
+func (r *reader) find(root gjson.Result) {
+	r.members = make(map[string]gjson.Result, 16)
+	root.ForEach(func(key, value gjson.Result) bool {
+		r.members[key.Str] = value
+		return true
+	})
+}
+
+func (r *reader) member(name string) gjson.Result { return r.members[name] }
+
+// first returns the first of some members that is there, and its name.
+func (r *reader) first(names ...string) (gjson.Result, string) {
+	for _, name := range names {
+		if v := r.member(name); v.Exists() && v.Type != gjson.Null {
+			return v, name
+		}
+	}
+	return gjson.Result{}, ""
+}
+
+func (r *reader) add(path string, kind Kind, role Role, turn int, text string) {
+	if kind.json() && strings.ContainsAny(text, " \n\t") {
+		text = compact(text)
+	}
+	r.parts = append(r.parts, Part{Path: r.prefix + path, Kind: kind, Role: role, Turn: turn, Text: text})
+}
+
+// compact removes white space from JSON. What is no JSON stays as it is: some models write calls that are none.
+func compact(text string) string {
+	if text == "" || text[0] != '{' && text[0] != '[' {
+		return text
+	}
+	var b bytes.Buffer
+	if json.Compact(&b, []byte(text)) != nil || b.Len() == len(text) {
+		return text
+	}
+	return b.String()
+}
+
+// settings adds members that decide which cache is asked, as far as they are there.
+func (r *reader) settings(names ...string) {
+	for _, name := range names {
+		v := r.member(name)
+		if !v.Exists() || v.Type == gjson.Null {
+			continue
+		}
+		text := v.Str
+		if v.Type != gjson.String {
+			text = v.Raw
+		}
+		r.add(name, Setting, System, Front, text)
+	}
+}
+
+// salts are the members by which users keep caches apart.
+var salts = []string{"cache_salt", "extra_key", "prompt_cache_key"}
+
+// chat reads OpenAI's chat completions and Anthropic's messages.
+func (r *reader) chat() {
+	r.settings("model", "lora_path")
+	r.settings(salts...)
+	r.settings("reasoning_effort", "verbosity", "speed", "chat_template", "chat_template_kwargs")
+	r.schema("response_format", "output_config", "output_format")
+	tools, name := r.first("tools", "functions")
+	r.tools(name, tools)
+	if v := r.member("system"); v.Exists() {
+		r.content("system", v, System, Front)
+		r.settings("tool_choice", "thinking") // of Anthropic's API, where they stand in front of the messages
+	}
+	r.messages("messages", r.member("messages"))
+}
+
+// schema adds the schema of a structured answer.
+func (r *reader) schema(names ...string) {
+	if v, name := r.first(names...); v.IsObject() {
+		r.add(name, Schema, System, Front, v.Raw)
+	}
+}
+
+// tools adds the definitions of tools. Gemini has lists in the list.
+func (r *reader) tools(path string, list gjson.Result) {
+	i := 0
+	list.ForEach(func(_, tool gjson.Result) bool {
+		at := path + "[" + strconv.Itoa(i) + "]"
+		i++
+		for _, name := range [...]string{"functionDeclarations", "function_declarations"} {
+			if inner := tool.Get(name); inner.IsArray() {
+				r.tools(at+"."+name, inner)
+				return true
+			}
+		}
+		r.add(at, Function, System, Front, tool.Raw)
+		return true
+	})
+}
+
+// messages adds the messages of a list, whose place is path.
+func (r *reader) messages(path string, list gjson.Result) {
+	list.ForEach(func(_, m gjson.Result) bool {
+		at := path + "[" + strconv.Itoa(r.turn) + "]"
+		switch {
+		case m.Type == gjson.String: // a list of texts
+			r.add(at, Text, User, r.turn, m.Str)
+		case m.IsObject():
+			r.message(at, m)
+		}
+		r.turn++
+		return true
+	})
+}
+
+// message adds one chat message.
+func (r *reader) message(at string, m gjson.Result) {
+	role := roleOf(m.Get("role").Str)
+	var calls gjson.Result
+	before := len(r.parts)
+	m.ForEach(func(key, value gjson.Result) bool {
+		switch key.Str {
+		case "content", "parts", "text":
+			r.content(at+"."+key.Str, value, role, r.turn)
+		case "tool_calls":
+			calls = value
+		case "name":
+			r.add(at+".name", Name, role, r.turn, value.Str)
+		case "tool_call_id":
+			r.add(at+".tool_call_id", Ident, role, r.turn, value.Str)
+		}
+		return true
+	})
+	i := 0
+	calls.ForEach(func(_, c gjson.Result) bool {
+		r.call(at+".tool_calls["+strconv.Itoa(i)+"]", c)
+		i++
+		return true
+	})
+	if call := m.Get("function_call"); call.IsObject() {
+		r.call(at+".function_call", call)
+	}
+	if len(r.parts) == before {
+		r.add(at, Opaque, role, r.turn, "")
+	}
+}
+
+// call adds a call of a tool in a message of OpenAI's chat.
+func (r *reader) call(at string, c gjson.Result) {
+	if id := c.Get("id"); id.Str != "" {
+		r.add(at+".id", Ident, Assistant, r.turn, id.Str)
+	}
+	if f := c.Get("function"); f.IsObject() {
+		c = f
+		at += ".function"
+	}
+	r.add(at+".name", Name, Assistant, r.turn, c.Get("name").Str)
+	r.arguments(at+".arguments", c.Get("arguments"))
+}
+
+// arguments adds those of a call: an object, or a string that is one.
+func (r *reader) arguments(at string, v gjson.Result) {
+	if v.Type == gjson.String { // its white space is part of the prompt
+		r.parts = append(r.parts, Part{Path: r.prefix + at, Kind: Arguments, Role: Assistant, Turn: r.turn, Text: v.Str})
+		return
+	}
+	r.add(at, Arguments, Assistant, r.turn, v.Raw)
+}
+
+func roleOf(s string) Role {
+	switch s {
+	case "system", "developer":
+		return System
+	case "assistant", "model", "ai":
+		return Assistant
+	case "tool", "function", "toolResult":
+		return Tool
+	}
+	return User
+}
+
+// content adds a text, or a list of parts. A list of one text is the same prompt as the text.
+func (r *reader) content(at string, v gjson.Result, role Role, turn int) {
+	switch {
+	case v.Type == gjson.String:
+		if v.Str != "" {
+			r.add(at, Text, role, turn, v.Str)
+		}
+	case v.IsArray():
+		i := 0
+		v.ForEach(func(_, part gjson.Result) bool {
+			r.part(at+"["+strconv.Itoa(i)+"]", part, role, turn)
+			i++
+			return true
+		})
+	case v.IsObject():
+		r.part(at, v, role, turn)
+	}
+}
+
+// part adds one part of a message's content.
+func (r *reader) part(at string, p gjson.Result, role Role, turn int) {
+	if p.Type == gjson.String {
+		r.add(at, Text, role, turn, p.Str)
+		return
+	}
+	kind := p.Get("type").Str
+	switch kind {
+	case "", "text", "input_text", "output_text", "refusal":
+		if t := p.Get("text"); t.Type == gjson.String {
+			r.add(at+".text", Text, role, turn, t.Str)
+			return
+		}
+		if r.geminiPart(at, p, role, turn) {
+			return
+		}
+	case "thinking":
+		r.add(at+".thinking", Text, role, turn, p.Get("thinking").Str)
+		return
+	case "redacted_thinking":
+		r.add(at+".data", Opaque, role, turn, p.Get("data").Str)
+		return
+	case "tool_use", "server_tool_use":
+		r.use(at, p, turn)
+		return
+	case "tool_result":
+		r.add(at+".tool_use_id", Ident, Tool, turn, p.Get("tool_use_id").Str)
+		r.content(at+".content", p.Get("content"), Tool, turn)
+		return
+	}
+	if path, text, ok := media(p); ok {
+		r.add(at+path, Media, role, turn, text)
+		return
+	}
+	r.opaque(at, p, role, turn)
+}
+
+// use adds a call of a tool in a message of Anthropic's API.
+func (r *reader) use(at string, p gjson.Result, turn int) {
+	r.add(at+".id", Ident, Assistant, turn, p.Get("id").Str)
+	r.add(at+".name", Name, Assistant, turn, p.Get("name").Str)
+	r.add(at+".input", Arguments, Assistant, turn, p.Get("input").Raw)
+}
+
+// opaque adds what is not known, without the marks of a cache, which are no part of the prompt.
+func (r *reader) opaque(at string, p gjson.Result, role Role, turn int) {
+	p.ForEach(func(key, value gjson.Result) bool {
+		switch key.Str {
+		case "cache_control", "prompt_cache_breakpoint":
+		default:
+			text := value.Raw
+			if value.Type == gjson.String {
+				text = value.Str
+			}
+			r.add(at+"."+key.Str, Opaque, role, turn, text)
+		}
+		return true
+	})
+}
+
+// media returns where the data of a picture, sound or file stands in a part.
+func media(p gjson.Result) (path, data string, ok bool) {
+	for _, name := range [...]string{
+		"image_url.url", "image_url", "source.data", "source.url", "source.file_id", "input_audio.data", "file.file_data", "file.file_id",
+		"video_url.url", "audio_url.url", "file_data", "file_url", "file_id", "image", "inlineData.data", "inline_data.data", "fileData.fileUri",
+		"file_data.file_uri", "binary.data",
+	} {
+		if v := p.Get(name); v.Type == gjson.String {
+			return "." + name, v.Str, true
+		}
+	}
+	return "", "", false
+}
+
+// completion adds a prompt without messages: a text, tokens, or a list of one of these.
+func (r *reader) completion(name string) {
+	r.settings("model", "lora_path")
+	r.settings(salts...)
+	v := r.member(name)
+	switch {
+	case v.Type == gjson.String:
+		r.add(name, Text, User, 0, v.Str)
+	case v.IsArray():
+		list := v.Array()
+		switch {
+		case len(list) > 1 && list[0].Type != gjson.Number: // several prompts
+			r.partial = true
+		case len(list) > 0 && list[0].Type == gjson.String:
+			r.add(name+"[0]", Text, User, 0, list[0].Str)
+		default:
+			r.add(name, Opaque, User, 0, v.Raw)
+		}
+	}
+}
+
+// String returns a kind as it is written in messages.
+func (k Kind) String() string {
+	names := [...]string{"text", "setting", "function", "schema", "arguments", "name", "identifier", "media", "other"}
+	if int(k) < len(names) {
+		return names[k]
+	}
+	return fmt.Sprintf("Kind(%d)", k)
+}

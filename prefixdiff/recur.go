@@ -1,0 +1,162 @@
+package prefixdiff
+
+// shingle is the number of words in a row by which texts are compared.
+const shingle = 4
+
+// shingles returns the hashes of all runs of words.
+func shingles(set map[uint64]struct{}, words []word) {
+	for i := 0; i+shingle <= len(words); i++ {
+		set[runOf(words[i:i+shingle])] = struct{}{}
+	}
+}
+
+func runOf(words []word) uint64 {
+	var h uint64
+	for _, w := range words {
+		h = mix(h, uint64(w&^spaceBit))
+	}
+	return h
+}
+
+// covered counts the words that stand in a run of the set, and returns the end of the last such run.
+func covered(set map[uint64]struct{}, words []word) (n, end int) {
+	for i := 0; i+shingle <= len(words); i++ {
+		if _, ok := set[runOf(words[i:i+shingle])]; ok {
+			from := max(i, end)
+			end = i + shingle
+			n += end - from
+		}
+	}
+	return n, end
+}
+
+// recurring counts what the prompts have in common behind the difference: it would have been reused without that.
+func (c *pair) recurring(d *difference) {
+	rest := map[uint64]int{}
+	for i := d.part; i < len(c.a); i++ {
+		rest[c.a[i].hash]++
+	}
+	var open []int // parts of the later prompt that the earlier one has not
+	for j := d.part; j < len(c.b); j++ {
+		if h := c.b[j].hash; rest[h] > 0 {
+			rest[h]--
+		} else {
+			open = append(open, j)
+		}
+	}
+	set := map[uint64]struct{}{}
+	if len(open) > 0 {
+		for i := d.part; i < len(c.a); i++ {
+			if h := c.a[i].hash; rest[h] > 0 {
+				rest[h]--
+				c.describeA(i)
+				words := c.a[i].words
+				if i == d.part && i < len(c.b) {
+					words = words[min(sameWords(words, c.b[i].words), len(words)):]
+				}
+				shingles(set, words)
+			}
+		}
+	}
+	at, last := 0, 0
+	for j := d.part; j < len(c.b); j++ {
+		n := c.p.Parts[j].tokens()
+		if j == d.part && d.at > 0 {
+			n -= whole(c.p.Parts[j].Text, d.at)
+		}
+		if len(open) == 0 || open[0] != j {
+			d.recurs += n
+			at += n
+			last = at
+			continue
+		}
+		open = open[1:]
+		if len(set) > 0 && n >= shingle {
+			c.splitter.describe(&c.b[j], &c.p.Parts[j])
+			words := c.b[j].words
+			if j == d.part && j < len(c.a) {
+				words = words[min(sameWords(words, c.a[j].words), len(words)):]
+			}
+			if m, end := covered(set, words); m > 0 {
+				d.recurs += m * n / len(words)
+				last = at + end*n/len(words)
+			}
+		}
+		at += n
+	}
+	if last > 0 {
+		d.coverage = float64(d.recurs) / float64(last)
+	}
+}
+
+// similar reports whether the parts that differ are two versions of one text.
+func (c *pair) similar(i int) bool {
+	if i >= len(c.a) || i >= len(c.b) {
+		return false
+	}
+	c.describe(i)
+	x, y := c.a[i].words, c.b[i].words
+	return share(x, y) >= 0.5 || share(y, x) >= 0.5
+}
+
+// share is the part of the words of y that stand in runs of x.
+func share(x, y []word) float64 {
+	if len(y) == 0 {
+		return 0
+	}
+	set := map[uint64]struct{}{}
+	shingles(set, x)
+	n, _ := covered(set, y)
+	return float64(n) / float64(len(y))
+}
+
+// turnsOf returns a hash for each turn from one on.
+func turnsOf(views []view, from int32) []uint64 {
+	var turns []uint64
+	last := from - 1
+	for i := range views {
+		v := &views[i]
+		if v.turn < from {
+			continue
+		}
+		if v.turn != last {
+			turns, last = append(turns, 0), v.turn
+		}
+		t := &turns[len(turns)-1]
+		*t = mix(*t, mix(v.hash, uint64(v.kind)<<8|uint64(v.role)))
+	}
+	return turns
+}
+
+// moved reports whether the message at the difference is another message of the other prompt: one was left out or put in.
+func (c *pair) moved(d *difference) bool {
+	a, b := &c.a[d.part], &c.b[d.part]
+	turn := min(a.turn, b.turn)
+	if turn < 0 || a.role == System && b.role == System {
+		return false
+	}
+	x, y := turnsOf(c.a, turn), turnsOf(c.b, turn)
+	return len(x) > 0 && len(y) > 0 && x[0] != y[0] && (in(y[1:], x[0]) || in(x[1:], y[0]))
+}
+
+// goesOn reports whether the later prompt has the last message of the earlier one behind the difference.
+func (c *pair) goesOn(d *difference) bool {
+	if d.part >= len(c.a) {
+		return false
+	}
+	turn := max(c.a[d.part].turn, 0)
+	x := turnsOf(c.a, turn)
+	if d.part >= len(c.b) || len(x) == 0 {
+		return false
+	}
+	return in(turnsOf(c.b, max(c.b[d.part].turn, 0)), x[len(x)-1])
+}
+
+func in(list []uint64, h uint64) bool {
+	for _, v := range list {
+		if v == h {
+			return true
+		}
+	}
+	return false
+}
