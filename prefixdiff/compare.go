@@ -116,6 +116,8 @@ func (c *pair) why(d *difference) {
 		c.tools(d, a, b)
 	case a == nil || b == nil:
 		d.cause = Other
+	case c.swapped(d):
+		d.cause, d.certain = DocumentOrder, true
 	case a.kind == Media || b.kind == Media:
 		d.cause, d.certain = Image, true
 	case c.moved(d):
@@ -145,10 +147,47 @@ func is(v *view, k Kind) bool { return v != nil && v.kind == k }
 // edited is the cause of a difference without a better one: of the instructions, or of what was said.
 func (c *pair) edited(d *difference) Cause {
 	b := &c.b[d.part]
-	if b.role == System || c.single() {
+	switch {
+	case b.role == System:
+		return Template
+	case c.single() && !inTranscript(c.p.Parts[d.part].Text, d.at):
 		return Template
 	}
 	return EditedHistory
+}
+
+// inTranscript reports whether byte at stands behind the beginning of a conversation that is written out in a text.
+func inTranscript(text string, at int) bool {
+	first, n := -1, 0
+	for i := 0; i < len(text); {
+		line := text[i:]
+		if end := strings.IndexByte(line, '\n'); end >= 0 {
+			line = line[:end]
+		}
+		if speaks(line) {
+			if n++; first < 0 {
+				first = i
+			}
+		}
+		i += len(line) + 1
+	}
+	return n >= 2 && first <= at
+}
+
+// speakers begin the lines of a conversation that is written out.
+var speakers = []string{
+	"human:", "user:", "ai:", "assistant:", "bot:", "q:", "a:", "question:", "answer:", "<|im_start|>user", "<|im_start|>assistant", "[inst]",
+	"### user", "### human", "### assistant", "<|start_header_id|>user", "<start_of_turn>",
+}
+
+func speaks(line string) bool {
+	line = strings.ToLower(strings.TrimLeft(line[:min(len(line), 64)], " \t*>"))
+	for _, s := range speakers {
+		if strings.HasPrefix(line, s) {
+			return true
+		}
+	}
+	return false
 }
 
 // single reports whether the prompt has one message that is not of the system: it is a template that was filled in.

@@ -57,11 +57,15 @@ func (r *Request) Explain() (Finding, bool) {
 			best, against, text, known = &d, n, c.text, d.part < len(c.a)
 		}
 	}
-	if best == nil || best.common+best.recurs <= longest {
+	r.common = max(longest, 0)
+	if best == nil || best.common < longest && best.common+best.recurs <= longest+max(leastSure, longest/8) {
 		return Finding{}, false
 	}
 	return r.finding(best, int(against), known, text), true
 }
+
+// Common returns the tokens of the longest common prefix with an earlier prompt, once Explain has returned.
+func (r *Request) Common() int { return r.common }
 
 // better reports whether the first difference explains more. With equal ones, the longer prefix counts, then the later prompt,
 // which is looked at first.
@@ -95,8 +99,8 @@ func (r *Request) pair(n uint32) (*pair, bool) {
 	return c, true
 }
 
-// Least numbers of tokens that are worth a word: in the front and in the history, where nothing ought to change, and in the last
-// message, which is new as a rule.
+// Least numbers of tokens that are worth a word: in the history, where nothing ought to change, and in the last message, which is new as
+// a rule: there in a template that was filled in, and behind a system text.
 const (
 	leastHistory = 4
 	leastSure    = 16
@@ -105,9 +109,6 @@ const (
 
 // counts reports whether a difference is a loss. Two requests that have little in common are two programs, or two conversations.
 func (c *pair) counts(d *difference) bool {
-	if d.recurs < 1 {
-		return false
-	}
 	part := min(d.part, len(c.b)-1)
 	if part < 0 {
 		return false
@@ -115,15 +116,150 @@ func (c *pair) counts(d *difference) bool {
 	b := &c.b[part]
 	switch {
 	case b.turn == Front || b.role == System && !c.spoken(part):
-		return d.coverage >= 0.5 || d.certain && d.coverage >= 0.2
-	case b.turn >= c.tail():
-		least := leastEnd
-		if d.certain {
-			least = leastSure
+		if !c.sameProgram() {
+			return false
 		}
-		return d.recurs >= least && d.coverage >= 0.5
+		return d.certain || d.recurs >= 1 && d.coverage >= 0.5
+	case b.turn >= c.tail():
+		return c.endCounts(d, part)
 	}
-	return d.recurs >= leastHistory && d.coverage >= 0.5 && (d.certain || c.similar(d.part) || c.goesOn(d))
+	if c.shortened(d) {
+		return true
+	}
+	switch {
+	case d.recurs < leastHistory:
+		return false
+	case c.goesOn(d):
+		return true
+	case d.certain:
+		return d.coverage >= 0.5 && c.sameMessage(d, part)
+	}
+	return d.coverage >= 0.5 && b.role != User && c.similar(d.part)
+}
+
+// endCounts reports whether a difference in the last message is a loss. That message is new as a rule, also where it has documents of
+// another one behind another question. Without a system text it is a template that was filled in.
+func (c *pair) endCounts(d *difference, part int) bool {
+	filledIn := len(c.systemWords(c.b, false)) == 0
+	least := leastEnd
+	if d.certain && filledIn {
+		least = leastSure
+	}
+	if d.recurs < least || d.coverage < 0.5 || !c.sameMessage(d, part) {
+		return false
+	}
+	return d.certain || filledIn && d.coverage >= 0.8
+}
+
+// sameMessage reports whether the part is an earlier text but for the difference.
+func (c *pair) sameMessage(d *difference, part int) bool {
+	switch {
+	case d.cause == DocumentOrder, d.cause == MapOrder, d.cause == ToolOrder:
+		return true
+	case d.part >= len(c.a) || c.a[d.part].kind != c.b[part].kind:
+		return d.cause != Image // an image that is gone leaves the rest
+	}
+	switch c.b[part].kind {
+	case Media, Ident, Name, Opaque:
+		return true
+	}
+	c.describe(d.part)
+	x, y := c.a[d.part].words, c.b[part].words
+	n := sameWords(x, y)
+	x, y = x[n:], y[n:]
+	i, j := align(x, y)
+	if len(y)-j < shingle {
+		return n >= len(y)
+	}
+	return alike(x[i:], y[j:]) >= 0.8
+}
+
+// sameProgram reports whether the system texts are two versions of one text. Programs may have tools in common.
+func (c *pair) sameProgram() bool {
+	x, y := c.systemWords(c.a, true), c.systemWords(c.b, false)
+	if len(x) == 0 || len(y) == 0 {
+		return len(x) == len(y)
+	}
+	return alike(x, y) >= 0.5 || alike(y, x) >= 0.5
+}
+
+// systemWords returns the words of the system text.
+func (c *pair) systemWords(views []view, earlier bool) []word {
+	var words []word
+	for i := range views {
+		v := &views[i]
+		if v.kind != Text || v.role != System {
+			if v.turn != Front && v.role != System {
+				break
+			}
+			continue
+		}
+		if earlier {
+			c.describeA(i)
+		} else {
+			c.splitter.describe(v, &c.p.Parts[i])
+		}
+		words = append(words, v.words...)
+	}
+	return words
+}
+
+// fewWords is the length up to which texts are compared by single words.
+const fewWords = 40
+
+// alike is the part of the words of y that x has, too: in runs, or one by one if there are few.
+func alike(x, y []word) float64 {
+	if len(y) > fewWords {
+		return share(x, y)
+	}
+	bag := map[word]int{}
+	for _, w := range x {
+		bag[w&^spaceBit]++
+	}
+	n, all := 0, 0
+	for _, w := range y {
+		if c := w.class(); c == sign || c == blank {
+			continue
+		}
+		all++
+		if k := w &^ spaceBit; bag[k] > 0 {
+			bag[k]--
+			n++
+		}
+	}
+	if all == 0 {
+		return 1
+	}
+	return float64(n) / float64(all)
+}
+
+// shortened reports whether an earlier answer or result of a tool was cut: the text stops, or goes on with a few words that say so.
+func (c *pair) shortened(d *difference) bool {
+	if d.part >= len(c.a) || d.part >= len(c.b) {
+		return false
+	}
+	a, b := &c.a[d.part], &c.b[d.part]
+	if a.kind != Text && a.kind != Arguments || b.kind != a.kind || b.role == User || b.role == System || a.role != b.role {
+		return false
+	}
+	c.describe(d.part)
+	n := sameWords(a.words, b.words)
+	const marker = 16
+	return len(b.words)-n <= marker && len(a.words)-n > len(b.words)-n && (n >= marker || b.role == Tool && c.sameCall(d.part))
+}
+
+// sameCall reports whether part i is, in both prompts, the result of the same call of a tool.
+func (c *pair) sameCall(i int) bool {
+	ident := func(views []view) uint64 {
+		for j := range views {
+			if v := &views[j]; v.kind == Ident && v.turn == views[i].turn {
+				return v.hash
+			}
+		}
+		return 0
+	}
+	h := ident(c.b)
+	return h != 0 && h == ident(c.a)
 }
 
 // spoken reports whether a message that is not of the system stands in front of part i.

@@ -80,6 +80,7 @@ type Request struct {
 	number int
 	near   []uint32 // earlier prompts that may have the longest prefix, or the most in common
 	seen   Seen
+	common int
 }
 
 // Prepare does what takes the most time and depends on the prompt alone. Several can be prepared at a time.

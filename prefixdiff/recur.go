@@ -59,6 +59,9 @@ func (c *pair) recurring(d *difference) {
 		}
 	}
 	at, last := 0, 0
+	if d.cause == Image && d.part < len(c.b) && c.b[d.part].kind == Media && c.b[d.part].turn < c.tail() {
+		d.recurs, last = mediaTokens, mediaTokens // the picture is the same to the user
+	}
 	for j := d.part; j < len(c.b); j++ {
 		n := c.p.Parts[j].tokens()
 		if j == d.part && d.at > 0 {
@@ -67,7 +70,7 @@ func (c *pair) recurring(d *difference) {
 		if len(open) == 0 || open[0] != j {
 			d.recurs += n
 			at += n
-			last = at
+			last = max(last, at)
 			continue
 		}
 		open = open[1:]
@@ -79,7 +82,7 @@ func (c *pair) recurring(d *difference) {
 			}
 			if m, end := covered(set, words); m > 0 {
 				d.recurs += m * n / len(words)
-				last = at + end*n/len(words)
+				last = max(last, at+end*n/len(words))
 			}
 		}
 		at += n
@@ -150,6 +153,20 @@ func (c *pair) goesOn(d *difference) bool {
 		return false
 	}
 	return in(turnsOf(c.b, max(c.b[d.part].turn, 0)), x[len(x)-1])
+}
+
+// swapped reports whether two parts of one message have changed places.
+func (c *pair) swapped(d *difference) bool {
+	a, b := &c.a[d.part], &c.b[d.part]
+	later := func(views []view, v *view) bool {
+		for i := d.part + 1; i < len(views) && views[i].turn == v.turn; i++ {
+			if views[i].hash == v.hash && views[i].kind == v.kind {
+				return true
+			}
+		}
+		return false
+	}
+	return a.turn == b.turn && a.role == b.role && a.kind != Ident && a.kind != Name && later(c.a, b) && later(c.b, a)
 }
 
 func in(list []uint64, h uint64) bool {
