@@ -38,30 +38,39 @@ func (p Prices) Cost(tokens int) (money float64, wait time.Duration) {
 // Explain says whether and why the prompt has less in common with the earlier ones than it could have. It may be called once Insert
 // was, from any goroutine.
 func (r *Request) Explain() (Finding, bool) {
-	var best *difference
-	var against uint32
-	var text func(int) string
-	var known bool
-	longest := -1
+	var best candidate
+	longest, with := -1, uint32(0)
 	for _, n := range r.near {
 		c, ok := r.pair(n)
 		if !ok {
 			continue
 		}
 		d, differ := c.compare()
-		longest = max(longest, d.common)
-		if !differ || !c.counts(&d) {
-			continue
+		if d.common > longest {
+			longest, with = d.common, n
 		}
-		if best == nil || better(&d, best) {
-			best, against, text, known = &d, n, c.text, d.part < len(c.a)
+		if differ && c.counts(&d) && (best.pair == nil || better(&d, &best.difference)) {
+			best = candidate{difference: d, pair: c, number: n}
 		}
 	}
 	r.common = max(longest, 0)
-	if best == nil || best.common < longest && best.common+best.recurs <= longest+max(leastSure, longest/8) {
-		return Finding{}, false
+	if best.pair != nil && best.common < longest && best.common+best.recurs <= longest+max(leastSure, longest/8) {
+		best.pair = nil // the engine has nearly as much of another request
 	}
-	return r.finding(best, int(against), known, text), true
+	if best.pair != nil && !r.seen.reused(&best.difference) {
+		return r.finding(&best), true
+	}
+	if cause, ok := r.missed(r.common, with); ok && longest > 0 {
+		return Finding{Number: r.number, Against: int(with), Cause: cause, Turn: Front, LostTokens: r.common}, true
+	}
+	return Finding{}, false
+}
+
+// candidate is a difference from an earlier prompt.
+type candidate struct {
+	difference
+	pair   *pair
+	number uint32
 }
 
 // Common returns the tokens of the longest common prefix with an earlier prompt, once Explain has returned.
@@ -295,15 +304,15 @@ func (c *pair) tail() int32 {
 const maxQuote = 120
 
 // finding makes the report of a difference.
-func (r *Request) finding(d *difference, against int, known bool, text func(int) string) Finding {
+func (r *Request) finding(d *candidate) Finding {
 	f := Finding{
-		Number: r.number, Against: against, Cause: d.cause, Path: d.path, Turn: Front, Offset: d.at, Token: d.common, LostTokens: d.recurs,
+		Number: r.number, Against: int(d.number), Cause: d.cause, Path: d.path, Turn: Front, Offset: d.at, Token: d.common, LostTokens: d.recurs,
 	}
 	if d.part < len(r.prompt.Parts) {
 		p := &r.prompt.Parts[d.part]
 		f.Part, f.Turn = p.Kind, p.Turn
-		if text != nil && known {
-			f.Is, f.Was = quotes(p.Text, text(d.part), d.at)
+		if d.pair.text != nil && d.part < len(d.pair.a) {
+			f.Is, f.Was = quotes(p.Text, d.pair.text(d.part), d.at)
 		}
 	}
 	return f
