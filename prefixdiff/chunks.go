@@ -7,7 +7,7 @@ const (
 	maxChunk = 4 << 10
 	// fineBytes of a part are cut into short chunks, as prompts often part near the beginning of a text.
 	fineBytes            = 1 << 10
-	fineMask, coarseMask = 1<<6 - 1, 1<<9 - 1
+	fineMask, coarseMask = 1<<6 - 1, 1<<8 - 1
 )
 
 // gears are the numbers of the hash by which chunks end (Gear, as in FastCDC).
@@ -24,29 +24,42 @@ var gears = func() (g [256]uint64) {
 
 // chunk is a piece of a prompt.
 type chunk struct {
-	hash   uint64 // of its bytes and its place's kind
+	piece
 	prefix uint64 // of it and all in front of it
-	bytes  uint32
 	part   uint32
+}
+
+// piece is a chunk wherever it stands.
+type piece struct {
+	hash  uint64 // of its bytes, its kind and its author
+	bytes uint32
+}
+
+// pieces cuts a part.
+func (s splitter) pieces(part *Part, out []piece) []piece {
+	text, at := part.Text, 0
+	for first := true; first || at < len(text); first = false {
+		n := cut(text[at:], at)
+		out = append(out, piece{mix(s.hash(text[at:at+n]), uint64(part.Kind)<<8|uint64(part.Role)), uint32(n)})
+		at += n
+	}
+	return out
 }
 
 // chunks cuts a prompt.
 func (s splitter) chunks(p *Prompt) []chunk {
-	out := make([]chunk, 0, 16)
+	out := make([]chunk, 0, 64)
 	prefix := s.seed
+	var pieces []piece
 	for i := range p.Parts {
-		part := &p.Parts[i]
-		text, at := part.Text, 0
-		for first := true; first || at < len(text); first = false {
-			n := cut(text[at:], at)
-			h := mix(s.hash(text[at:at+n]), uint64(part.Kind)<<8|uint64(part.Role))
-			same := h
-			if first {
-				same ^= uint64(part.Turn+2) << 20
+		pieces = s.pieces(&p.Parts[i], pieces[:0])
+		for j, piece := range pieces {
+			h := piece.hash
+			if j == 0 {
+				h ^= uint64(p.Parts[i].Turn+2) << 20
 			}
-			prefix = mix(prefix, same)
-			out = append(out, chunk{hash: h, prefix: prefix, bytes: uint32(n), part: uint32(i)})
-			at += n
+			prefix = mix(prefix, h)
+			out = append(out, chunk{piece: piece, prefix: prefix, part: uint32(i)})
 		}
 	}
 	return out

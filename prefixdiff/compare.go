@@ -9,10 +9,47 @@ import (
 // pair is an earlier prompt beside a later one.
 type pair struct {
 	splitter
-	a    []view // the earlier one
-	text func(i int) string
-	b    []view
-	p    *Prompt // the later one
+	number uint32
+	a      []view // the earlier one
+	text   func(i int) string
+	b      []view
+	p      *Prompt // the later one
+	toks   []int32 // of its parts; -1: not counted yet
+}
+
+// tokens returns those of part i of the later prompt.
+func (c *pair) tokens(i int) int {
+	if c.toks[i] < 0 {
+		c.toks[i] = int32(c.p.Parts[i].tokens())
+	}
+	return int(c.toks[i])
+}
+
+// common returns the tokens in front of the first difference.
+func (c *pair) common() int {
+	i, n := c.part(), 0
+	for j := range i {
+		n += c.tokens(j)
+	}
+	if i == len(c.a) || i == len(c.b) || c.a[i].kind != c.b[i].kind || c.b[i].kind == Media || c.b[i].kind == Setting {
+		return n
+	}
+	text := c.p.Parts[i].Text
+	if c.text != nil {
+		return n + whole(text, sameBytes(c.text(i), text))
+	}
+	c.describe(i)
+	_, at := c.split(text, nil, nil)
+	return n + whole(text, int(at[sameWords(c.a[i].words, c.b[i].words)]))
+}
+
+func sameBytes(a, b string) int {
+	n := min(len(a), len(b))
+	i := 0
+	for i < n && a[i] == b[i] {
+		i++
+	}
+	return i
 }
 
 // difference is where two prompts part.
@@ -64,7 +101,7 @@ func (c *pair) compare() (d difference, ok bool) {
 	i := c.part()
 	d.part = i
 	for j := range i {
-		d.common += c.p.Parts[j].tokens()
+		d.common += c.tokens(j)
 	}
 	if i == len(c.a) || i == len(c.b) {
 		if !c.frontEnds(i) {

@@ -36,45 +36,88 @@ func (p Prices) Cost(tokens int) (money float64, wait time.Duration) {
 }
 
 // Explain says whether and why the prompt has less in common with the earlier ones than it could have. It may be called once Insert
-// was, from any goroutine.
+// was, from any goroutine, but from one at a time.
 func (r *Request) Explain() (Finding, bool) {
+	if r.nothingLost() {
+		return Finding{}, false
+	}
+	pairs, first := r.pairs()
 	var best candidate
-	longest, with := -1, uint32(0)
-	for _, n := range r.near {
-		c, ok := r.pair(n)
-		if !ok {
+	for i, c := range pairs {
+		if i != first && !(i == 0 && r.like) {
 			continue
 		}
 		d, differ := c.compare()
-		if d.common > longest {
-			longest, with = d.common, n
-		}
 		if differ && c.counts(&d) && (best.pair == nil || better(&d, &best.difference)) {
-			best = candidate{difference: d, pair: c, number: n}
+			best = candidate{difference: d, pair: c}
 		}
 	}
-	r.common = max(longest, 0)
-	if best.pair != nil && best.common < longest && best.common+best.recurs <= longest+max(leastSure, longest/8) {
+	if best.pair != nil && best.common < r.common && best.common+best.recurs <= r.common+max(leastSure, r.common/8) {
 		best.pair = nil // the engine has nearly as much of another request
 	}
 	if best.pair != nil && !r.seen.reused(&best.difference) {
 		return r.finding(&best), true
 	}
-	if cause, ok := r.missed(r.common, with); ok && longest > 0 {
-		return Finding{Number: r.number, Against: int(with), Cause: cause, Turn: Front, LostTokens: r.common}, true
+	if first < 0 {
+		return Finding{}, false
+	}
+	if cause, ok := r.missed(r.common, pairs[first].number); ok {
+		return Finding{Number: r.number, Against: int(pairs[first].number), Cause: cause, Turn: Front, LostTokens: r.common}, true
 	}
 	return Finding{}, false
+}
+
+// Common returns the tokens of the longest common prefix with an earlier prompt.
+func (r *Request) Common() int {
+	if r.common < 0 {
+		r.pairs()
+	}
+	return r.common
+}
+
+// nothingLost reports whether it is clear without a comparison that only the end is new: the prompt goes on in a message of the user, and
+// no earlier prompt has any of what follows.
+func (r *Request) nothingLost() bool {
+	switch {
+	case len(r.near) == 0:
+		r.common = 0
+		return true
+	case r.seen != Seen{} || r.like:
+		return false
+	case r.known == len(r.chunks):
+		return true
+	}
+	part := &r.prompt.Parts[r.chunks[r.known].part]
+	rest := 0
+	for _, c := range r.chunks[r.known:] {
+		rest += int(c.bytes)
+	}
+	return part.Role == User && part.Turn != Front && rest > longText // short texts may have no whole chunk in common
+}
+
+// pairs returns this prompt beside the earlier ones, and which of these has the longest prefix; -1: there is none.
+func (r *Request) pairs() (pairs []*pair, first int) {
+	first = -1
+	for i, n := range r.near {
+		c, ok := r.pair(n)
+		if !ok {
+			r.like = r.like && i > 0
+			continue
+		}
+		if common := c.common(); common > r.common {
+			r.common, first = common, len(pairs)
+		}
+		pairs = append(pairs, c)
+	}
+	r.common = max(r.common, 0)
+	return pairs, first
 }
 
 // candidate is a difference from an earlier prompt.
 type candidate struct {
 	difference
-	pair   *pair
-	number uint32
+	pair *pair
 }
-
-// Common returns the tokens of the longest common prefix with an earlier prompt, once Explain has returned.
-func (r *Request) Common() int { return r.common }
 
 // better reports whether the first difference explains more. With equal ones, the longer prefix counts, then the later prompt,
 // which is looked at first.
@@ -85,7 +128,7 @@ func better(d, than *difference) bool {
 // pair returns the earlier prompt beside this one.
 func (r *Request) pair(n uint32) (*pair, bool) {
 	x := r.x
-	c := &pair{splitter: x.splitter, p: &r.prompt, b: x.see(&r.prompt)}
+	c := &pair{splitter: x.splitter, number: n, p: &r.prompt, b: r.views, toks: r.tokens}
 	if x.cfg.Load != nil {
 		earlier, err := x.cfg.Load(int(n))
 		if err != nil {
@@ -306,7 +349,7 @@ const maxQuote = 120
 // finding makes the report of a difference.
 func (r *Request) finding(d *candidate) Finding {
 	f := Finding{
-		Number: r.number, Against: int(d.number), Cause: d.cause, Path: d.path, Turn: Front, Offset: d.at, Token: d.common, LostTokens: d.recurs,
+		Number: r.number, Against: int(d.pair.number), Cause: d.cause, Path: d.path, Turn: Front, Offset: d.at, Token: d.common, LostTokens: d.recurs,
 	}
 	if d.part < len(r.prompt.Parts) {
 		p := &r.prompt.Parts[d.part]

@@ -76,18 +76,28 @@ func New(cfg Config) (*Index, error) {
 type Request struct {
 	x      *Index
 	prompt Prompt
+	views  []view
+	tokens []int32 // of the parts; -1: not counted yet
 	chunks []chunk
+	known  int // chunks in front that some earlier prompt begins with
 	number int
 	near   []uint32 // earlier prompts that may have the longest prefix, or the most in common
+	like   bool     // the first of near was found by what it has behind the prefix
 	seen   Seen
-	common int
+	common int // tokens; -1: not counted yet
 }
 
 // Prepare does what takes the most time and depends on the prompt alone. Several can be prepared at a time.
 func (x *Index) Prepare(p Prompt) *Request {
-	r := &Request{x: x, prompt: p}
-	if !p.Partial {
-		r.chunks = x.chunks(&r.prompt)
+	r := &Request{x: x, prompt: p, common: -1}
+	if p.Partial {
+		return r
+	}
+	r.chunks = x.chunks(&r.prompt)
+	r.views = x.see(&r.prompt)
+	r.tokens = make([]int32, len(p.Parts))
+	for i := range r.tokens {
+		r.tokens[i] = -1
 	}
 	return r
 }
@@ -166,7 +176,9 @@ func (r *Request) find() {
 			r.near = append(r.near, n)
 		}
 	}
-	if n, ok := r.like(deepest); ok {
+	r.known = deepest
+	if n, ok := r.most(deepest); ok {
+		r.like = true
 		add(n)
 	}
 	if deepest == len(r.chunks) && deepest > 0 { // all of it is there
@@ -187,8 +199,8 @@ func (r *Request) find() {
 	}
 }
 
-// like returns the earlier prompt that has most of what stands behind the first chunks.
-func (r *Request) like(from int) (uint32, bool) {
+// most returns the earlier prompt that has most of what stands behind the first chunks.
+func (r *Request) most(from int) (uint32, bool) {
 	votes := map[uint32]int{}
 	best, most := uint32(0), 0
 	for _, c := range r.chunks[from:] {
@@ -206,20 +218,28 @@ func (r *Request) like(from int) (uint32, bool) {
 
 // remember keeps what a comparison needs of the prompt.
 func (x *Index) remember(r *Request) {
-	views := x.see(&r.prompt)
 	size := int64(promptSize)
+	at := 0
+	views := slices.Clone(r.views)
 	for i := range views {
-		key := mix(views[i].hash, uint64(views[i].kind))
+		from := at
+		for at < len(r.chunks) && r.chunks[at].part == uint32(i) {
+			at++
+		}
+		key := mix(views[i].hash, uint64(views[i].kind)<<8|uint64(views[i].role))
 		if v, ok := x.parts.get(key); ok {
-			turn, role := views[i].turn, views[i].role
+			turn := views[i].turn
 			views[i] = *v
-			views[i].turn, views[i].role = turn, role
+			views[i].turn = turn
 		} else {
 			x.describe(&views[i], &r.prompt.Parts[i])
+			for _, c := range r.chunks[from:at] {
+				views[i].chunks = append(views[i].chunks, c.piece)
+			}
 			v := views[i]
 			x.parts.put(key, &v, v.bytes())
 		}
-		size += 64
+		size += 96
 	}
 	s := &stored{views: views, replica: r.seen.Replica}
 	if x.cfg.KeepTexts {

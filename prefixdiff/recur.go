@@ -30,6 +30,83 @@ func covered(set map[uint64]struct{}, words []word) (n, end int) {
 	return n, end
 }
 
+// longText is the length in bytes from which texts are compared by chunks and not by words, as that takes less time.
+const longText = 4 << 10
+
+// later is what the earlier prompt has behind a difference, in parts that are not equal to one of the later prompt.
+type later struct {
+	runs   map[uint64]struct{} // of the words of short parts
+	chunks map[uint64]struct{}
+}
+
+// open collects what the unequal parts of the earlier prompt have. Rest counts their hashes.
+func (c *pair) open(d *difference, rest map[uint64]int) later {
+	l := later{map[uint64]struct{}{}, map[uint64]struct{}{}}
+	for i := d.part; i < len(c.a); i++ {
+		v := &c.a[i]
+		if rest[v.hash] == 0 {
+			continue
+		}
+		rest[v.hash]--
+		if v.size <= longText {
+			c.describeA(i)
+			words := v.words
+			if i == d.part && i < len(c.b) && c.b[i].words != nil {
+				words = words[sameWords(words, c.b[i].words):]
+			}
+			shingles(l.runs, words)
+		}
+		for _, p := range c.piecesA(i) {
+			l.chunks[p.hash] = struct{}{}
+		}
+	}
+	return l
+}
+
+// piecesA returns the chunks of part i of the earlier prompt.
+func (c *pair) piecesA(i int) []piece {
+	v := &c.a[i]
+	if v.chunks == nil && c.text != nil {
+		v.chunks = c.pieces(&Part{Kind: v.kind, Role: v.role, Text: c.text(i)}, nil)
+	}
+	return v.chunks
+}
+
+// of returns how much of part j of the later prompt the earlier one has, as a share, and the share behind which there is no more of it.
+func (l *later) of(c *pair, d *difference, j int) (share, end float64) {
+	part := &c.p.Parts[j]
+	from := 0
+	if j == d.part {
+		from = d.at
+	}
+	if len(part.Text)-from > longText {
+		n, last, at := 0, 0, 0
+		for _, p := range c.pieces(part, nil) {
+			at += int(p.bytes)
+			if at-int(p.bytes) < from {
+				continue
+			}
+			if _, ok := l.chunks[p.hash]; ok {
+				n, last = n+int(p.bytes), at-from
+			}
+		}
+		return float64(n) / float64(len(part.Text)-from), float64(last) / float64(len(part.Text)-from)
+	}
+	if len(l.runs) == 0 {
+		return 0, 0
+	}
+	c.splitter.describe(&c.b[j], part)
+	words := c.b[j].words
+	if j == d.part && j < len(c.a) && c.a[j].words != nil {
+		words = words[sameWords(words, c.a[j].words):]
+	}
+	if len(words) < shingle {
+		return 0, 0
+	}
+	n, last := covered(l.runs, words)
+	return float64(n) / float64(len(words)), float64(last) / float64(len(words))
+}
+
 // recurring counts what the prompts have in common behind the difference: it would have been reused without that.
 func (c *pair) recurring(d *difference) {
 	rest := map[uint64]int{}
@@ -44,26 +121,16 @@ func (c *pair) recurring(d *difference) {
 			open = append(open, j)
 		}
 	}
-	set := map[uint64]struct{}{}
+	var l later
 	if len(open) > 0 {
-		for i := d.part; i < len(c.a); i++ {
-			if h := c.a[i].hash; rest[h] > 0 {
-				rest[h]--
-				c.describeA(i)
-				words := c.a[i].words
-				if i == d.part && i < len(c.b) {
-					words = words[min(sameWords(words, c.b[i].words), len(words)):]
-				}
-				shingles(set, words)
-			}
-		}
+		l = c.open(d, rest)
 	}
 	at, last := 0, 0
 	if d.cause == Image && d.part < len(c.b) && c.b[d.part].kind == Media && c.b[d.part].turn < c.tail() {
 		d.recurs, last = mediaTokens, mediaTokens // the picture is the same to the user
 	}
 	for j := d.part; j < len(c.b); j++ {
-		n := c.p.Parts[j].tokens()
+		n := c.tokens(j)
 		if j == d.part && d.at > 0 {
 			n -= whole(c.p.Parts[j].Text, d.at)
 		}
@@ -74,15 +141,10 @@ func (c *pair) recurring(d *difference) {
 			continue
 		}
 		open = open[1:]
-		if len(set) > 0 && n >= shingle {
-			c.splitter.describe(&c.b[j], &c.p.Parts[j])
-			words := c.b[j].words
-			if j == d.part && j < len(c.a) {
-				words = words[min(sameWords(words, c.a[j].words), len(words)):]
-			}
-			if m, end := covered(set, words); m > 0 {
-				d.recurs += m * n / len(words)
-				last = max(last, at+end*n/len(words))
+		if n >= shingle {
+			if share, end := l.of(c, d, j); share > 0 {
+				d.recurs += int(share * float64(n))
+				last = max(last, at+int(end*float64(n)))
 			}
 		}
 		at += n

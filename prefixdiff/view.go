@@ -12,15 +12,16 @@ type view struct {
 	kind   Kind
 	role   Role
 	turn   int32
-	tokens int32
+	size   int32  // in bytes
 	hash   uint64 // of its bytes
 	loose  uint64 // of JSON: whatever the order of members
 	name   uint64 // of a tool or a setting
 	words  []word // nil: not split yet
+	chunks []piece
 }
 
 // bytes is about what a view takes in memory.
-func (v *view) bytes() int64 { return 64 + 4*int64(cap(v.words)) }
+func (v *view) bytes() int64 { return 96 + 4*int64(cap(v.words)) + 16*int64(cap(v.chunks)) }
 
 // json reports whether a part of this kind is JSON.
 func (k Kind) json() bool { return k == Function || k == Schema || k == Arguments }
@@ -31,7 +32,7 @@ func (s splitter) see(p *Prompt) []view {
 	for i := range p.Parts {
 		part := &p.Parts[i]
 		v := &views[i]
-		*v = view{kind: part.Kind, role: part.Role, turn: int32(part.Turn), hash: s.hash(part.Text), name: nameOf(s, part)}
+		*v = view{kind: part.Kind, role: part.Role, turn: int32(part.Turn), size: int32(len(part.Text)), hash: s.hash(part.Text), name: nameOf(s, part)}
 	}
 	return views
 }
@@ -53,7 +54,6 @@ func (s splitter) describe(v *view, part *Part) {
 		return
 	}
 	v.words, _ = s.split(part.Text, make([]word, 0, len(part.Text)/5+4), nil)
-	v.tokens = int32(part.tokens())
 	if !part.Kind.json() {
 		return
 	}

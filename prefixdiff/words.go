@@ -71,6 +71,11 @@ func (s splitter) split(text string, words []word, at []int32) ([]word, []int32)
 		if len(spans) > 0 {
 			end = spans[0].From
 		}
+		if text[i] == ' ' && !spaced && i > 0 && i+1 < end && letters[text[i+1]] != 0 {
+			spaced = true
+			i++
+			continue
+		}
 		c, n := next(text[i:end])
 		if c == blank && n == 1 && text[i] == ' ' && !spaced && i > 0 && i+1 < len(text) {
 			spaced = true
@@ -97,12 +102,33 @@ func classOf(k volatile.Kind) class {
 
 func (s splitter) hash(text string) uint64 { return xxh3.HashStringSeed(text, s.seed) }
 
+// letters are the bytes of words: 1 for small letters, 2 for capital ones, 3 for digits.
+var letters = func() (l [256]uint8) {
+	for c := 'a'; c <= 'z'; c++ {
+		l[c], l[c-'a'+'A'] = 1, 2
+	}
+	for c := '0'; c <= '9'; c++ {
+		l[c] = 3
+	}
+	l['_'] = 1
+	return l
+}()
+
 // next returns the class and the length of the word at the beginning of text.
 func next(text string) (class, int) {
-	r, n := rune(text[0]), 1
-	if r >= utf8.RuneSelf {
-		r, n = utf8.DecodeRuneInString(text)
+	n := 0
+	for n < len(text) && letters[text[n]] != 0 {
+		n++
 	}
+	if n > 0 && (n == len(text) || text[n] < utf8.RuneSelf) {
+		return [...]class{sign, plain, capital, digits}[letters[text[0]]], n
+	}
+	return nextRune(text)
+}
+
+// nextRune is next for text that may begin with any character.
+func nextRune(text string) (class, int) {
+	r, n := utf8.DecodeRuneInString(text)
 	switch {
 	case isBlank(r):
 		for n < len(text) {

@@ -17,6 +17,16 @@ var (
 	zones = set("utc gmt z cet cest est edt cst cdt mst mdt pst pdt bst ist jst am pm a.m p.m uhr")
 )
 
+// lengths has, for each first byte of a name, a bit for each of its lengths in bytes.
+var lengths = func() (l [256]uint32) {
+	for _, names := range []map[string]bool{days, months, zones} {
+		for name := range names {
+			l[name[0]|0x20] |= 1 << len(name)
+		}
+	}
+	return l
+}()
+
 func set(words string) map[string]bool {
 	m := map[string]bool{}
 	for _, w := range strings.Fields(words) {

@@ -28,11 +28,14 @@ type Span struct {
 func Find(text string) []Span {
 	var spans []Span
 	for i := 0; i < len(text); {
-		from, to := nextWord(text, i)
+		from, to, dull := nextWord(text, i)
 		if from < 0 {
 			break
 		}
 		i = to
+		if dull {
+			continue
+		}
 		kind, end := classify(text, from, to)
 		if kind == 0 {
 			continue
@@ -60,44 +63,87 @@ func keep(text string, spans []Span) []Span {
 	return kept
 }
 
+// Classes of bytes.
+const (
+	other   = iota
+	letter  // a to z
+	upper   // A to Z
+	digit   // 0 to 9
+	innerOf // a sign that stands inside of times, identifiers and addresses
+	wide    // of a character beyond ASCII
+)
+
+var classes = func() (c [256]uint8) {
+	for i := range c {
+		switch b := byte(i); {
+		case b >= 'a' && b <= 'z':
+			c[i] = letter
+		case b >= 'A' && b <= 'Z':
+			c[i] = upper
+		case b >= '0' && b <= '9':
+			c[i] = digit
+		case b >= utf8.RuneSelf:
+			c[i] = wide
+		}
+	}
+	for _, b := range []byte(":.-_/+@") {
+		c[b] = innerOf
+	}
+	return c
+}()
+
 // nextWord returns the next run of characters of which a volatile word may consist: letters, digits, and signs between
-// two of these. From is -1 at the end.
-func nextWord(text string, i int) (from, to int) {
+// two of these. From is -1 at the end. Dull says that it is an ordinary word.
+func nextWord(text string, i int) (from, to int, dull bool) {
 	for i < len(text) && !starts(text, i) {
 		i += width(text, i)
 	}
 	if i >= len(text) {
-		return -1, -1
+		return -1, -1, true
 	}
 	from = i
-	wide := false // the last character is not ASCII: scripts without spaces have numbers in the middle of a run
+	for i < len(text) && classes[text[i]] == letter { // most words are nothing else
+		i++
+	}
+	if i > from && (i == len(text) || classes[text[i]] == other) {
+		return from, i, !maybeNamed(text[from], i-from)
+	}
+	beyond := false // the last character is not ASCII: scripts without spaces have numbers in the middle of a run
+	plain := true
 	for i < len(text) {
+		c := classes[text[i]]
+		if c == letter || c == upper {
+			i++
+			beyond = false
+			continue
+		}
 		w := width(text, i)
-		if !starts(text, i) && (!inner(text[i]) || !startsAt(text, i+w)) || wide && text[i] >= '0' && text[i] <= '9' {
+		if !starts(text, i) && (c != innerOf || !startsAt(text, i+w)) || beyond && c == digit {
 			break
 		}
-		wide = w > 1
+		beyond = w > 1
+		plain = plain && c == wide
 		i += w
 	}
-	return from, i
+	return from, i, plain && i-from < 16 && !maybeNamed(text[from], i-from) && !beyond
 }
 
-// inner are the signs that stand inside of times, identifiers and addresses.
-func inner(c byte) bool {
-	switch c {
-	case ':', '.', '-', '_', '/', '+', '@':
-		return true
-	}
-	return false
+// maybeNamed reports whether the table of names has one with that first letter and length.
+func maybeNamed(first byte, n int) bool {
+	return n <= maxName && lengths[first|0x20]&(1<<n) != 0
 }
 
 func starts(text string, i int) bool {
-	c := text[i]
-	if c < utf8.RuneSelf {
-		return c >= '0' && c <= '9' || c|0x20 >= 'a' && c|0x20 <= 'z' || c == '@' && startsAt(text, i+1)
+	switch classes[text[i]] {
+	case letter, upper, digit:
+		return true
+	case innerOf:
+		return text[i] == '@' && startsAt(text, i+1)
+	case wide:
+		r, _ := utf8.DecodeRuneInString(text[i:])
+		return unicode.IsLetter(r) || unicode.IsNumber(r)
 	}
-	r, _ := utf8.DecodeRuneInString(text[i:])
-	return unicode.IsLetter(r) || unicode.IsNumber(r)
+	return false
 }
 
 func startsAt(text string, i int) bool { return i < len(text) && text[i] != '@' && starts(text, i) }
