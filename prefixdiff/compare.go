@@ -15,6 +15,7 @@ type pair struct {
 	b      []view
 	p      *Prompt // the later one
 	toks   []int32 // of its parts; -1: not counted yet
+	lcp    int     // tokens of the common prefix
 }
 
 // tokens returns those of part i of the later prompt.

@@ -48,6 +48,7 @@ func (r *Request) Explain() (Finding, bool) {
 			continue
 		}
 		d, differ := c.compare()
+		d.common = max(d.common, c.lcp)
 		if differ && c.counts(&d) && (best.pair == nil || better(&d, &best.difference)) {
 			best = candidate{difference: d, pair: c}
 		}
@@ -104,8 +105,8 @@ func (r *Request) pairs() (pairs []*pair, first int) {
 			r.like = r.like && i > 0
 			continue
 		}
-		if common := c.common(); common > r.common {
-			r.common, first = common, len(pairs)
+		if c.lcp = c.common(); c.lcp > r.common {
+			r.common, first = c.lcp, len(pairs)
 		}
 		pairs = append(pairs, c)
 	}
