@@ -93,24 +93,30 @@ var plantedCases = []planted{
 }
 
 func TestPlantedCauses(t *testing.T) {
-	for _, keep := range []bool{false, true} {
-		for _, c := range plantedCases {
-			x, err := prefixdiff.New(prefixdiff.Config{KeepTexts: keep})
+	for _, c := range plantedCases {
+		first, second := parse(t, c.first), parse(t, c.second)
+		for name, cfg := range map[string]prefixdiff.Config{
+			"hashes": {}, "texts": {KeepTexts: true}, "loaded": {Load: func(int) (prefixdiff.Prompt, error) { return parse(t, c.first), nil }},
+		} {
+			x, err := prefixdiff.New(cfg)
 			if err != nil {
 				t.Fatal(err)
 			}
-			if f, ok := x.Add(parse(t, c.first)); ok {
-				t.Errorf("%s: the first request: %+v", c.name, f)
+			if f, ok := x.Add(first); ok {
+				t.Errorf("%s, %s: the first request: %+v", c.name, name, f)
 			}
-			f, ok := x.Add(parse(t, c.second))
+			f, ok := x.Add(second)
 			if ok != (c.cause != "") || f.Cause != c.cause || f.Path != c.path {
-				t.Errorf("%s: %v %s at %q, want %q at %q (%+v)", c.name, ok, f.Cause, f.Path, c.cause, c.path, f)
+				t.Errorf("%s, %s: %v %s at %q, want %q at %q (%+v)", c.name, name, ok, f.Cause, f.Path, c.cause, c.path, f)
+			}
+			if name == "hashes" && (f.Was != "" || f.Is != "") {
+				t.Errorf("%s: texts without KeepTexts: %+v", c.name, f)
 			}
 		}
 	}
 }
 
-func parse(t *testing.T, body string) prefixdiff.Prompt {
+func parse(t testing.TB, body string) prefixdiff.Prompt {
 	t.Helper()
 	p, err := prefixdiff.Parse([]byte(body))
 	if err != nil {

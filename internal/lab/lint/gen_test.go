@@ -16,20 +16,23 @@ import (
 // words are the vocabulary of made-up texts.
 var words = strings.Fields("order battery station refund contract delivery window morning river paper garden letter number colour market " +
 	"bridge winter summer doctor engine mountain village kitchen answer question customer manager signal bottle candle because without " +
-	"between through another several perhaps quickly slowly always never before after under over while until")
+	"between through another several perhaps quickly slowly always never before after under over while until above below ticket animal " +
+	"harbour island silver golden purple stone")[:64:64]
 
+// prose returns a made-up text of n words, as it stands in JSON.
 func prose(r *rand.Rand, n int) string {
-	var b strings.Builder
+	b := make([]byte, 0, n*8)
+	var bits uint64
 	for i := range n {
-		if i > 0 {
-			b.WriteByte(' ')
+		if i%10 == 0 {
+			bits = r.Uint64()
 		}
-		b.WriteString(words[r.IntN(len(words))])
-		if r.IntN(12) == 0 {
-			b.WriteString(".\\n")
+		b = append(append(b, words[bits%64]...), ' ')
+		if bits >>= 6; bits%16 == 0 {
+			b = append(b, ".\\n"...)
 		}
 	}
-	return b.String()
+	return string(b)
 }
 
 // write makes requests of about 8,000 tokens each: of some programs, with new conversations and conversations that go on. One in so many

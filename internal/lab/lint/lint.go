@@ -43,7 +43,8 @@ type Finding struct {
 // Summary counts what was read.
 type Summary struct {
 	Requests, Templates, Findings, Lost int
-	Bad                                 []error // lines and files that could not be read
+	Bad                                 []error // lines and files that could not be read: the first ones
+	BadCount                            int
 }
 
 // linter is a check under way.
@@ -189,9 +190,10 @@ func (l *linter) found(f prefixdiff.Finding, at Finding) error {
 }
 
 // maxBad bounds the errors that are kept.
-const maxBad = 100
+const maxBad = 10
 
 func (l *linter) bad(err error) {
+	l.summary.BadCount++
 	if len(l.summary.Bad) < maxBad {
 		l.summary.Bad = append(l.summary.Bad, err)
 	}

@@ -149,7 +149,7 @@ func (l *linter) lines(name string, in io.Reader, x *prefixdiff.Index, insert fu
 		}
 	}
 	l.summary.Requests += requests
-	if requests == 0 && len(l.summary.Bad) == 0 {
+	if requests == 0 && l.summary.BadCount == 0 {
 		l.bad(fmt.Errorf("%s: %w", name, ErrEmpty))
 	}
 	return nil
