@@ -35,6 +35,7 @@ expect engines engines "$module/internal/sidecar/tenant"
 expect internal/sidecar/proxy proxy "$module/internal/sidecar/settings"
 expect internal/sidecar/proxy proxy "$module/internal/lab/trace"
 expect memory memory "$module/internal/testkit"
+expect prefixdiff prefixdiff "$module/contextpilot"
 expect examples/batch main "$module/internal/prompt/tokens"
 
 # Adapters are modules of their own, which the rules above do not cover.

@@ -40,7 +40,7 @@ func (c *pair) common() int {
 		return n + whole(text, sameBytes(c.text(i), text))
 	}
 	c.describe(i)
-	_, at := c.split(text, nil, nil)
+	_, at := c.split(text, nil)
 	return n + whole(text, int(at[sameWords(c.a[i].words, c.b[i].words)]))
 }
 
@@ -327,7 +327,7 @@ func (c *pair) members(d *difference, a, b *view) {
 func (c *pair) first(a, b *view) int {
 	text := c.p.Parts[c.index(b)].Text
 	n := sameWords(a.words, b.words)
-	_, at := c.split(text, nil, nil)
+	_, at := c.split(text, nil)
 	return int(at[min(n, len(at)-1)])
 }
 

@@ -18,20 +18,22 @@ const (
 
 // The words that are cues, in lower case.
 var (
-	whoWords = wordSet("user username user_name name named called customer client member patient student employee caller guest account owner " +
-		"hello hi hey dear welcome mr mrs ms dr login handle firstname first_name lastname full_name user_id userid customer_id email mail " +
-		"recipient sender benutzer kunde hallo herr frau utilisateur bonjour nom monsieur madame usuario hola nombre señor señora utente cliente")
-	whenWords = wordSet("time date today now clock timestamp datetime day datum uhrzeit heute jetzt aujourd'hui fecha hoy ora oggi uptime elapsed " +
-		"ago generated updated")
-	keyWords = wordSet("id uuid guid request_id requestid request-id trace trace_id session session_id sessionid nonce token hash commit sha " +
-		"correlation correlation_id key run_id build")
-	countWords = wordSet("turn step request requests attempt iteration message messages count counter round visit visits number no nr total " +
-		"remaining left used so calls call try retry page version revision budget tokens queue position seq sequence index score")
+	whoWords = wordSet("user username user_name name named called customer client member patient student employee caller " +
+		"guest account owner hello hi hey dear welcome mr mrs ms dr login handle firstname first_name lastname " +
+		"full_name user_id userid customer_id email mail recipient sender benutzer kunde hallo herr frau " +
+		"utilisateur bonjour nom monsieur madame usuario hola nombre señor señora utente cliente")
+	whenWords = wordSet("time date today now clock timestamp datetime day datum uhrzeit heute jetzt aujourd'hui fecha hoy ora " +
+		"oggi uptime elapsed ago generated updated")
+	keyWords = wordSet("id uuid guid request_id requestid request-id trace trace_id session session_id sessionid nonce token " +
+		"hash commit sha correlation correlation_id key run_id build")
+	countWords = wordSet("turn step request requests attempt iteration message messages count counter round visit visits number " +
+		"no nr total remaining left used so calls call try retry page version revision budget tokens queue " +
+		"position seq sequence index score")
 )
 
 func wordSet(words string) map[string]bool {
 	m := map[string]bool{}
-	for _, w := range strings.Fields(words) {
+	for w := range strings.FieldsSeq(words) {
 		m[w] = true
 	}
 	return m
@@ -85,8 +87,10 @@ func (g *gap) whoseName() bool {
 	at := int(g.at[min(g.from, len(g.at)-1)])
 	before := strings.Fields(strings.ToLower(g.text[max(0, at-40):at]))
 	behind := g.text[at:min(len(g.text), at+48)]
-	if i := strings.IndexAny(behind, "'’"); i > 0 && strings.HasPrefix(strings.TrimLeft(behind[i:], "'’"), "s ") && !strings.ContainsAny(behind[:i], ".\n") {
-		return true
+	if i := strings.IndexAny(behind, "'’"); i > 0 && !strings.ContainsAny(behind[:i], ".\n") {
+		if strings.HasPrefix(strings.TrimLeft(behind[i:], "'’"), "s ") {
+			return true
+		}
 	}
 	for i := len(before) - 1; i >= max(0, len(before)-2); i-- {
 		if personal[strings.Trim(before[i], ":,.(\"")] {

@@ -44,7 +44,7 @@ func (r *Request) Explain() (Finding, bool) {
 	pairs, first := r.pairs()
 	var best candidate
 	for i, c := range pairs {
-		if i != first && !(i == 0 && r.like) {
+		if i != first && (i != 0 || !r.like) {
 			continue
 		}
 		d, differ := c.compare()
@@ -233,7 +233,10 @@ func (c *pair) sameProgram() bool {
 	if len(x) == 0 || len(y) == 0 {
 		return len(x) == len(y)
 	}
-	return alike(x, y) >= 0.5 || alike(y, x) >= 0.5
+	if len(x) <= fewWords || len(y) <= fewWords { // words of a short text stand in any long one
+		return bag(x, y) >= 0.5 && bag(y, x) >= 0.5
+	}
+	return share(x, y) >= 0.5 || share(y, x) >= 0.5
 }
 
 // systemWords returns the words of the system text.
@@ -260,14 +263,19 @@ func (c *pair) systemWords(views []view, earlier bool) []word {
 // fewWords is the length up to which texts are compared by single words.
 const fewWords = 40
 
-// alike is the part of the words of y that x has, too: in runs, or one by one if there are few.
+// alike is the part of the words of y that x has, too: in runs, or one by one if y is short.
 func alike(x, y []word) float64 {
 	if len(y) > fewWords {
 		return share(x, y)
 	}
-	bag := map[word]int{}
+	return bag(x, y)
+}
+
+// bag is the part of the words of y that x has, too.
+func bag(x, y []word) float64 {
+	counts := map[word]int{}
 	for _, w := range x {
-		bag[w&^spaceBit]++
+		counts[w&^spaceBit]++
 	}
 	n, all := 0, 0
 	for _, w := range y {
@@ -275,8 +283,8 @@ func alike(x, y []word) float64 {
 			continue
 		}
 		all++
-		if k := w &^ spaceBit; bag[k] > 0 {
-			bag[k]--
+		if k := w &^ spaceBit; counts[k] > 0 {
+			counts[k]--
 			n++
 		}
 	}
@@ -350,7 +358,8 @@ const maxQuote = 120
 // finding makes the report of a difference.
 func (r *Request) finding(d *candidate) Finding {
 	f := Finding{
-		Number: r.number, Against: int(d.pair.number), Cause: d.cause, Path: d.path, Turn: Front, Offset: d.at, Token: d.common, LostTokens: d.recurs,
+		Number: r.number, Against: int(d.pair.number), Cause: d.cause, Path: d.path, Turn: Front,
+		Offset: d.at, Token: d.common, LostTokens: d.recurs,
 	}
 	if d.part < len(r.prompt.Parts) {
 		p := &r.prompt.Parts[d.part]

@@ -23,7 +23,8 @@ func index(t testing.TB, cfg prefixdiff.Config) *prefixdiff.Index {
 
 // sentence returns a made-up sentence of words that say nothing.
 func sentence(r *rand.Rand) string {
-	words := strings.Fields("river paper garden winter doctor mountain kitchen because without another slowly never bridge summer village quickly bottle")
+	words := strings.Fields("river paper garden winter doctor mountain kitchen because without another slowly never bridge " +
+		"summer village quickly bottle")
 	n := 6 + r.IntN(12)
 	out := make([]string, n)
 	for i := range out {
@@ -108,8 +109,11 @@ func TestSeen(t *testing.T) {
 		{"evicted", prefixdiff.Seen{}, prefixdiff.Seen{Known: true, Evicted: true}, [2]string{first, second}, prefixdiff.Evicted},
 		{"evicted, and yet there", prefixdiff.Seen{}, prefixdiff.Seen{Known: true, Cached: n - 16, Evicted: true}, [2]string{first, second}, ""},
 		{
-			"another replica", prefixdiff.Seen{Replica: "a"}, prefixdiff.Seen{Known: true, Replica: "b"},
-			[2]string{first, second}, prefixdiff.Replica,
+			"another replica",
+			prefixdiff.Seen{Replica: "a"},
+			prefixdiff.Seen{Known: true, Replica: "b"},
+			[2]string{first, second},
+			prefixdiff.Replica,
 		},
 		{"the same replica", prefixdiff.Seen{Replica: "a"}, prefixdiff.Seen{Known: true, Replica: "a"}, [2]string{first, second}, prefixdiff.Other},
 		{"below a block", prefixdiff.Seen{}, prefixdiff.Seen{BlockSize: 784}, [2]string{first, second}, prefixdiff.BelowBlock},

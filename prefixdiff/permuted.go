@@ -16,7 +16,7 @@ type ends struct{ stop, wide word }
 
 func (s splitter) ends() ends {
 	one := func(text string) word {
-		w, _ := s.split(text, nil, nil)
+		w, _ := s.split(text, nil)
 		return w[0] &^ spaceBit
 	}
 	return ends{stop: one("."), wide: one("。")}

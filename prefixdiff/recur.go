@@ -1,5 +1,7 @@
 package prefixdiff
 
+import "slices"
+
 // shingle is the number of words in a row by which texts are compared.
 const shingle = 4
 
@@ -201,7 +203,7 @@ func (c *pair) moved(d *difference) bool {
 		return false
 	}
 	x, y := turnsOf(c.a, turn), turnsOf(c.b, turn)
-	return len(x) > 0 && len(y) > 0 && x[0] != y[0] && (in(y[1:], x[0]) || in(x[1:], y[0]))
+	return len(x) > 0 && len(y) > 0 && x[0] != y[0] && (slices.Contains(y[1:], x[0]) || slices.Contains(x[1:], y[0]))
 }
 
 // goesOn reports whether the later prompt has the last message of the earlier one behind the difference.
@@ -214,7 +216,7 @@ func (c *pair) goesOn(d *difference) bool {
 	if d.part >= len(c.b) || len(x) == 0 {
 		return false
 	}
-	return in(turnsOf(c.b, max(c.b[d.part].turn, 0)), x[len(x)-1])
+	return slices.Contains(turnsOf(c.b, max(c.b[d.part].turn, 0)), x[len(x)-1])
 }
 
 // swapped reports whether two parts of one message have changed places.
@@ -229,13 +231,4 @@ func (c *pair) swapped(d *difference) bool {
 		return false
 	}
 	return a.turn == b.turn && a.role == b.role && a.kind != Ident && a.kind != Name && later(c.a, b) && later(c.b, a)
-}
-
-func in(list []uint64, h uint64) bool {
-	for _, v := range list {
-		if v == h {
-			return true
-		}
-	}
-	return false
 }

@@ -7,7 +7,7 @@ import (
 // texts compares two texts.
 func (c *pair) texts(d *difference, a, b *view) {
 	part := &c.p.Parts[d.part]
-	_, at := c.split(part.Text, nil, nil)
+	_, at := c.split(part.Text, nil)
 	x, y := a.words, b.words
 	n := sameWords(x, y)
 	d.at = int(at[min(n, len(at)-1)])

@@ -32,7 +32,10 @@ func (s splitter) see(p *Prompt) []view {
 	for i := range p.Parts {
 		part := &p.Parts[i]
 		v := &views[i]
-		*v = view{kind: part.Kind, role: part.Role, turn: int32(part.Turn), size: int32(len(part.Text)), hash: s.hash(part.Text), name: nameOf(s, part)}
+		*v = view{
+			kind: part.Kind, role: part.Role, turn: int32(part.Turn),
+			size: int32(len(part.Text)), hash: s.hash(part.Text), name: nameOf(s, part),
+		}
 	}
 	return views
 }
@@ -53,7 +56,7 @@ func (s splitter) describe(v *view, part *Part) {
 	if v.words != nil {
 		return
 	}
-	v.words, _ = s.split(part.Text, make([]word, 0, len(part.Text)/5+4), nil)
+	v.words, _ = s.split(part.Text, make([]word, 0, len(part.Text)/5+4))
 	if !part.Kind.json() {
 		return
 	}

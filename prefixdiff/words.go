@@ -47,7 +47,8 @@ func (c class) volatile() bool { return c >= clock }
 type splitter struct{ seed uint64 }
 
 // split returns the words of text, and where each begins. The second slice has one more element, the length of the text.
-func (s splitter) split(text string, words []word, at []int32) ([]word, []int32) {
+func (s splitter) split(text string, words []word) ([]word, []int32) {
+	at := make([]int32, 0, cap(words)+1)
 	spans := volatile.Find(text)
 	spaced := false
 	add := func(c class, from, to int) {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -54,7 +55,8 @@ Exit status: 0 without findings, 1 with some, 2 for a file or a line that cannot
 	flags.BoolVar(&f.opt.KeepTexts, "keep-texts", false, "quote the texts around a difference")
 	flags.BoolVar(&f.fix, "fix", false, "bring members of tools' schemas into a fixed order in the files; nothing else is changed")
 	flags.IntVar(&f.opt.Least, "min-lost", 0, "leave out findings that lose fewer `TOKENS`")
-	flags.IntVar(&f.opt.BlockSize, "block-size", 0, "`TOKENS` in a block of the engine's cache: a shared prefix that is shorter is a finding; 0: not known")
+	flags.IntVar(&f.opt.BlockSize, "block-size", 0,
+		"`TOKENS` in a block of the engine's cache: a shared prefix that is shorter is a finding; 0: not known")
 	flags.Float64Var(&f.prices.Input, "input-price", 0, "`PRICE` of a million prompt tokens")
 	flags.Float64Var(&f.prices.Cached, "cached-price", 0, "`PRICE` of a million prompt tokens from the cache")
 	flags.Float64Var(&f.prices.Speed, "prefill-speed", 0, "`TOKENS` of a prompt that the engine computes in a second; 0: not known")
@@ -147,21 +149,16 @@ func printFinding(out io.Writer, f lint.Finding) error {
 	case f.Against > 0:
 		against = fmt.Sprintf(" against line %d", f.Against)
 	}
-	if _, err := fmt.Fprintf(out, "%s:%d: %s at %s, token %d: %d tokens lost%s\n", f.File, f.Line, f.Cause, orWhole(f.Path), f.Token, f.Lost, against); err != nil {
+	_, err := fmt.Fprintf(out, "%s:%d: %s at %s, token %d: %d tokens lost%s\n",
+		f.File, f.Line, f.Cause, cmp.Or(f.Path, "the whole prompt"), f.Token, f.Lost, against)
+	if err != nil {
 		return err
 	}
 	if f.Was == "" && f.Is == "" {
 		return nil
 	}
-	_, err := fmt.Fprintf(out, "\twas %q\n\tis  %q\n", f.Was, f.Is)
+	_, err = fmt.Fprintf(out, "\twas %q\n\tis  %q\n", f.Was, f.Is)
 	return err
-}
-
-func orWhole(path string) string {
-	if path == "" {
-		return "the whole prompt"
-	}
-	return path
 }
 
 // printLosses prints a table of the causes, the most expensive one first.

@@ -7,14 +7,22 @@ import (
 	"testing"
 )
 
-const lintBodies = `{"model":"m","messages":[{"role":"system","content":"It is 2026-11-27T04:14:05Z. Answer every question about the garden in one short sentence."},{"role":"user","content":"Hello SECRETWORD"}]}
+// lintBody is a request with a time in its system text.
+func lintBody(time, more string) string {
+	return `{"model":"m","messages":[{"role":"system","content":"It is 2026-11-27T` + time +
+		`Z. Answer every question about the garden in one short sentence."},{"role":"user","content":"Hello SECRETWORD"}` + more + "]}\n"
+}
 
-{"model":"m","messages":[{"role":"system","content":"It is 2026-11-27T04:15:11Z. Answer every question about the garden in one short sentence."},{"role":"user","content":"Hello SECRETWORD"},{"role":"assistant","content":"Good morning"},{"role":"user","content":"When do plums ripen?"}]}
-`
+var lintBodies = lintBody("04:14:05", "") + "\n" +
+	lintBody("04:15:11", `,{"role":"assistant","content":"Good morning"},{"role":"user","content":"When do plums ripen?"}`)
 
-const lintTools = `{"model":"m","messages":[{"role":"user","content":"Where is it?"}],"tools":[{"type":"function","function":{"name":"f","parameters":{"type":"object","properties":{"b":{"type":"number","maximum":1.50},"a":{"type":"string"}}}}}]}
-{"model":"m","messages":[{"role":"user","content":"Where is it?"}],"tools":[{"type":"function","function":{"name":"f","parameters":{"properties":{"a":{"type":"string"},"b":{"maximum":1.50,"type":"number"}},"type":"object"}}}]}
-`
+func lintTool(schema string) string {
+	return `{"model":"m","messages":[{"role":"user","content":"Where is it?"}],` +
+		`"tools":[{"type":"function","function":{"name":"f","parameters":` + schema + "}}]}\n"
+}
+
+var lintTools = lintTool(`{"type":"object","properties":{"b":{"type":"number","maximum":1.50},"a":{"type":"string"}}}`) +
+	lintTool(`{"properties":{"a":{"type":"string"},"b":{"maximum":1.50,"type":"number"}},"type":"object"}`)
 
 func lintFile(t *testing.T, name, text string) string {
 	t.Helper()
@@ -35,7 +43,8 @@ func TestLint(t *testing.T) {
 	}{
 		{"json", []string{"--json", path}, `{"line":3,"against":1,"cause":"clock","path":"messages[0].content","token":8,"lost_tokens":24}` + "\n", 1},
 		{
-			"prices", []string{"--json", "--input-price", "3", "--cached-price", "1", "--prefill-speed", "100", path},
+			"prices",
+			[]string{"--json", "--input-price", "3", "--cached-price", "1", "--prefill-speed", "100", path},
 			`{"line":3,"against":1,"cause":"clock","path":"messages[0].content","token":8,"lost_tokens":24,"cost":0.000048,"seconds":0.24}` + "\n", 1,
 		},
 		{"least", []string{"--min-lost", "25", path}, "2 requests, 0 findings, 0 tokens lost\n", 0},
@@ -115,7 +124,9 @@ func TestLintBadInput(t *testing.T) {
 func TestLintFolder(t *testing.T) {
 	dir := t.TempDir()
 	rules := strings.Repeat("Answer every question about the garden in one short sentence.\n", 9)
-	for name, text := range map[string]string{"a.golden": "Be brief.\nIt is 04:14:05.\n" + rules, "b.golden": "Be brief.\nIt is 04:15:11.\n" + rules, "c.png": "no"} {
+	for name, text := range map[string]string{
+		"a.golden": "Be brief.\nIt is 04:14:05.\n" + rules, "b.golden": "Be brief.\nIt is 04:15:11.\n" + rules, "c.png": "no",
+	} {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}

@@ -17,7 +17,7 @@ import (
 var words = strings.Fields("order battery station refund contract delivery window morning river paper garden letter number colour market " +
 	"bridge winter summer doctor engine mountain village kitchen answer question customer manager signal bottle candle because without " +
 	"between through another several perhaps quickly slowly always never before after under over while until above below ticket animal " +
-	"harbour island silver golden purple stone")[:64:64]
+	"harbour island silver golden purple stone thunder velvet copper walnut pepper saddle lantern")[:64:64]
 
 // prose returns a made-up text of n words, as it stands in JSON.
 func prose(r *rand.Rand, n int) string {

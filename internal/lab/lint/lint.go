@@ -56,8 +56,8 @@ type linter struct {
 
 // Run checks files and folders, and reports each finding in the order of the requests. A file whose name ends in .jsonl, .ndjson,
 // .json, .log or none of the endings below has a request body in each line; one of .tmpl, .gotmpl, .tpl or .gohtml is a Go template;
-// in folders, files of .txt, .md, .prompt and .golden are prompts. The name "-" is in. Lines that are no requests are in the summary; an error
-// is one of reading, or of report.
+// in folders, files of .txt, .md, .prompt and .golden are prompts. The name "-" is in. Lines that are no requests are in the summary; an
+// error is one of reading, or of report.
 func Run(names []string, in io.Reader, opt Options, report func(Finding) error) (Summary, error) {
 	if opt.MaxBytes == 0 {
 		opt.MaxBytes = defaultBytes

@@ -1,6 +1,7 @@
 package volatile
 
 import (
+	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -248,13 +249,7 @@ func joins(text string, a, b Span) bool {
 
 // clockWordEnd reports whether a number may go on a time: "November" and 27, "November 27" and 2026.
 func clockWordEnd(s string) bool {
-	words := strings.FieldsFunc(s, func(r rune) bool { return r == ' ' || r == ',' || r == '.' })
-	for _, w := range words {
-		if clockWord(w) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(strings.FieldsFunc(s, func(r rune) bool { return r == ' ' || r == ',' || r == '.' }), clockWord)
 }
 
 // monthAlone reports whether a span is the name of a month and nothing else.
