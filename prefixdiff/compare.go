@@ -63,6 +63,8 @@ type difference struct {
 	recurs   int // tokens behind it that the earlier prompt has, too
 	coverage float64
 	certain  bool // the cause is sure, however little recurs
+	blank    bool // white space alone differs
+	moved    bool // a message is gone, or new
 }
 
 // part returns the first part that is not equal.
@@ -110,12 +112,25 @@ func (c *pair) compare() (d difference, ok bool) {
 		}
 	}
 	c.describe(i)
+	if c.continues(i) {
+		return d, false
+	}
 	c.why(&d)
 	if d.part < len(c.b) && d.at > 0 {
 		d.common += whole(c.p.Parts[d.part].Text, d.at)
 	}
 	c.recurring(&d)
 	return d, true
+}
+
+// continues reports whether the later prompt goes on where the earlier one ends, in the middle of a text.
+func (c *pair) continues(i int) bool {
+	if i != len(c.a)-1 || i >= len(c.b) {
+		return false
+	}
+	a, b := &c.a[i], &c.b[i]
+	return a.kind == Text && b.kind == Text && a.turn == b.turn && a.role == b.role && a.role != System &&
+		sameWords(a.words, b.words) == len(a.words)
 }
 
 // frontEnds reports whether one of the prompts has no message behind its front: a tool may be missing there.
@@ -159,10 +174,10 @@ func (c *pair) why(d *difference) {
 	case a.kind == Media || b.kind == Media:
 		d.cause, d.certain = Image, true
 	case c.moved(d):
-		d.cause = EditedHistory
+		d.cause, d.moved = EditedHistory, true
 		d.path = messagePath(d.path)
 	case a.kind != b.kind || a.role != b.role || a.turn != b.turn:
-		d.cause = c.edited(d)
+		d.cause, d.moved = c.edited(d), true
 		d.path = messagePath(d.path)
 	case b.kind == Ident:
 		d.cause, d.certain = RandomID, true
@@ -185,47 +200,10 @@ func is(v *view, k Kind) bool { return v != nil && v.kind == k }
 // edited is the cause of a difference without a better one: of the instructions, or of what was said.
 func (c *pair) edited(d *difference) Cause {
 	b := &c.b[d.part]
-	switch {
-	case b.role == System:
-		return Template
-	case c.single() && !inTranscript(c.p.Parts[d.part].Text, d.at):
+	if b.role == System || c.single() && len(spoken(c.p.Parts[d.part].Text)) < 2 {
 		return Template
 	}
 	return EditedHistory
-}
-
-// inTranscript reports whether byte at stands behind the beginning of a conversation that is written out in a text.
-func inTranscript(text string, at int) bool {
-	first, n := -1, 0
-	for i := 0; i < len(text); {
-		line := text[i:]
-		if end := strings.IndexByte(line, '\n'); end >= 0 {
-			line = line[:end]
-		}
-		if speaks(line) {
-			if n++; first < 0 {
-				first = i
-			}
-		}
-		i += len(line) + 1
-	}
-	return n >= 2 && first <= at
-}
-
-// speakers begin the lines of a conversation that is written out.
-var speakers = []string{
-	"human:", "user:", "ai:", "assistant:", "bot:", "q:", "a:", "question:", "answer:", "<|im_start|>user", "<|im_start|>assistant", "[inst]",
-	"### user", "### human", "### assistant", "<|start_header_id|>user", "<start_of_turn>",
-}
-
-func speaks(line string) bool {
-	line = strings.ToLower(strings.TrimLeft(line[:min(len(line), 64)], " \t*>"))
-	for _, s := range speakers {
-		if strings.HasPrefix(line, s) {
-			return true
-		}
-	}
-	return false
 }
 
 // single reports whether the prompt has one message that is not of the system: it is a template that was filled in.

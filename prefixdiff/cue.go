@@ -21,7 +21,8 @@ var (
 	whoWords = wordSet("user username user_name name named called customer client member patient student employee caller " +
 		"guest account owner hello hi hey dear welcome mr mrs ms dr login handle firstname first_name lastname " +
 		"full_name user_id userid customer_id email mail recipient sender benutzer kunde hallo herr frau " +
-		"utilisateur bonjour nom monsieur madame usuario hola nombre señor señora utente cliente")
+		"utilisateur bonjour nom monsieur madame usuario hola nombre señor señora utente cliente " +
+		"пользователь пользователя клиент клиента имя имени nom nome vorname nachname prénom")
 	whenWords = wordSet("time date today now clock timestamp datetime day datum uhrzeit heute jetzt aujourd'hui fecha hoy ora " +
 		"oggi uptime elapsed ago generated updated")
 	keyWords = wordSet("id uuid guid request_id requestid request-id trace trace_id session session_id sessionid nonce token " +
@@ -55,10 +56,32 @@ func (g *gap) cue() cue {
 	})
 	for i := len(near) - 1; i >= max(0, len(near)-cueReach); i-- {
 		if c := cueOf(near[i]); c != noCue {
+			g.near = i == len(near)-1
 			return c
 		}
 	}
+	for _, w := range whoWide {
+		if i := strings.LastIndex(before, w); i >= 0 && len(before)-i-len(w) <= 6 {
+			g.near = true
+			return who
+		}
+	}
 	return noCue
+}
+
+// whoWide are words for users that no space stands behind.
+var whoWide = []string{
+	"/home/", "/users/", "用户", "姓名", "客户", "顾客", "先生", "女士", "名前", "氏名", "お客様", "ユーザー", "顧客", "사용자", "이름", "고객",
+}
+
+// titles stand in front of a person's name.
+var titles = wordSet("mr mrs ms dr prof herr frau m mme mlle monsieur madame sr sra señor señora signor signora")
+
+// titled reports whether the words that differ begin with a title.
+func (g *gap) titled() bool {
+	at := int(g.at[min(g.from, len(g.at)-1)])
+	first, _, _ := strings.Cut(g.text[at:min(len(g.text), at+16)], " ")
+	return titles[strings.ToLower(strings.Trim(first, ".:"))]
 }
 
 func cueOf(w string) cue {
@@ -91,6 +114,9 @@ func (g *gap) whoseName() bool {
 		if strings.HasPrefix(strings.TrimLeft(behind[i:], "'’"), "s ") {
 			return true
 		}
+	}
+	if len(before) == 0 || strings.ContainsAny(before[len(before)-1][len(before[len(before)-1])-1:], ".!?") {
+		return false // the beginning of a sentence has a capital letter, too
 	}
 	for i := len(before) - 1; i >= max(0, len(before)-2); i-- {
 		if personal[strings.Trim(before[i], ":,.(\"")] {

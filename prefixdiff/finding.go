@@ -93,8 +93,11 @@ func (r *Request) nothingLost() bool {
 	for _, c := range r.chunks[r.known:] {
 		rest += int(c.bytes)
 	}
-	return part.Role == User && part.Turn != Front && rest > longText // short texts may have no whole chunk in common
+	return part.Role == User && part.Turn != Front && rest > fewBytes // short texts may have no whole chunk in common
 }
+
+// fewBytes is the length up to which texts may have much in common and yet no chunk.
+const fewBytes = 4 << 10
 
 // pairs returns this prompt beside the earlier ones, and which of these has the longest prefix; -1: there is none.
 func (r *Request) pairs() (pairs []*pair, first int) {
@@ -155,7 +158,10 @@ func (r *Request) pair(n uint32) (*pair, bool) {
 // Least numbers of tokens that are worth a word: in the history, where nothing ought to change, and in the last message, which is new as
 // a rule: there in a template that was filled in, and behind a system text.
 const (
+	leastName    = 3 // in the front: a time or an identifier is another one in each request, and counts whatever follows
+	leastFront   = 8 // the same for other words
 	leastHistory = 4
+	leastAgain   = 512 // where a message of the user differs
 	leastSure    = 16
 	leastEnd     = 32
 )
@@ -172,11 +178,14 @@ func (c *pair) counts(d *difference) bool {
 		if !c.sameProgram() {
 			return false
 		}
-		return d.certain || d.recurs >= 1 && d.coverage >= 0.5
+		if d.certain && d.cause != UserName || d.recurs > 0 && c.goesOn(d) {
+			return true
+		}
+		return d.certain && d.recurs >= leastName || d.recurs >= leastFront && d.coverage >= 0.5
 	case b.turn >= c.tail():
 		return c.endCounts(d, part)
 	}
-	if c.shortened(d) {
+	if c.changed(d) {
 		return true
 	}
 	switch {
@@ -185,9 +194,12 @@ func (c *pair) counts(d *difference) bool {
 	case c.goesOn(d):
 		return true
 	case d.certain:
-		return d.coverage >= 0.5 && c.sameMessage(d, part)
+		return d.coverage >= 0.5 && c.sameness(d, part) >= 0.9
 	}
-	return d.coverage >= 0.5 && b.role != User && c.similar(d.part)
+	if b.role == User { // other words of a user are another conversation, unless nearly everything behind them is the same
+		return d.recurs >= leastAgain && d.coverage >= 0.9 && c.similar(d.part)
+	}
+	return d.coverage >= 0.5 && c.similar(d.part)
 }
 
 // endCounts reports whether a difference in the last message is a loss. That message is new as a rule, also where it has documents of
@@ -198,33 +210,44 @@ func (c *pair) endCounts(d *difference, part int) bool {
 	if d.certain && filledIn {
 		least = leastSure
 	}
-	if d.recurs < least || d.coverage < 0.5 || !c.sameMessage(d, part) {
+	same := 0.9
+	if d.certain && filledIn {
+		same = 0.6 // the question is another one, too
+	}
+	if d.recurs < least || d.coverage < 0.5 || c.sameness(d, part) < same {
 		return false
 	}
 	return d.certain || filledIn && d.coverage >= 0.8
 }
 
-// sameMessage reports whether the part is an earlier text but for the difference.
-func (c *pair) sameMessage(d *difference, part int) bool {
+// sameness says how much of the part behind the difference is an earlier text, as a share.
+func (c *pair) sameness(d *difference, part int) float64 {
+	all := func(yes bool) float64 {
+		if yes {
+			return 1
+		}
+		return 0
+	}
 	switch {
-	case d.cause == DocumentOrder, d.cause == MapOrder, d.cause == ToolOrder:
-		return true
+	case d.cause == DocumentOrder, d.cause == MapOrder, d.cause == ToolOrder, d.cause == WhiteSpace:
+		return 1
 	case d.part >= len(c.a) || c.a[d.part].kind != c.b[part].kind:
-		return d.cause != Image // an image that is gone leaves the rest
+		return all(d.cause != Image) // an image that is gone leaves the rest
 	}
 	switch c.b[part].kind {
 	case Media, Ident, Name, Opaque:
-		return true
+		return 1
 	}
 	c.describe(d.part)
 	x, y := c.a[d.part].words, c.b[part].words
 	n := sameWords(x, y)
 	x, y = x[n:], y[n:]
 	i, j := align(x, y)
-	if len(y)-j < shingle {
-		return n >= len(y)
+	x, y = x[i:], y[j:]
+	if len(y) < shingle {
+		return all(n >= len(y))
 	}
-	return alike(x[i:], y[j:]) >= 0.8
+	return alike(x, y)
 }
 
 // sameProgram reports whether the system texts are two versions of one text. Programs may have tools in common.
@@ -294,19 +317,57 @@ func bag(x, y []word) float64 {
 	return float64(n) / float64(all)
 }
 
-// shortened reports whether an earlier answer or result of a tool was cut: the text stops, or goes on with a few words that say so.
-func (c *pair) shortened(d *difference) bool {
+// changed reports whether an earlier message was cut, or has lost or gained a text at one of its ends, so that nothing behind it needs to
+// be in the earlier prompt: an answer or a result of a tool that stops early, or goes on with a few words that say so; documents or a
+// reminder that are only in the last message. The engine has the answer to it in its cache, too.
+func (c *pair) changed(d *difference) bool {
 	if d.part >= len(c.a) || d.part >= len(c.b) {
 		return false
 	}
 	a, b := &c.a[d.part], &c.b[d.part]
-	if a.kind != Text && a.kind != Arguments || b.kind != a.kind || b.role == User || b.role == System || a.role != b.role {
+	if a.kind != Text && a.kind != Arguments || b.kind != a.kind || a.role != b.role || a.turn != b.turn || b.role == System {
 		return false
 	}
 	c.describe(d.part)
-	n := sameWords(a.words, b.words)
+	x, y := a.words, b.words
+	n := sameWords(x, y)
 	const marker = 16
-	return len(b.words)-n <= marker && len(a.words)-n > len(b.words)-n && (n >= marker || b.role == Tool && c.sameCall(d.part))
+	switch {
+	case b.role == User:
+		last := c.a[len(c.a)-1].turn
+		if a.turn != last || !within(x, y) && !within(y, x) {
+			return false
+		}
+	case len(y)-n > marker || len(x)-n <= len(y)-n || n < marker && (b.role != Tool || !c.sameCall(d.part)):
+		return false
+	}
+	if d.recurs == 0 {
+		for j := d.part; j < len(c.b) && c.b[j].turn <= b.turn+1; j++ {
+			if c.b[j].role == Assistant {
+				d.recurs += c.tokens(j)
+			}
+		}
+	}
+	return true
+}
+
+// within reports whether all words of a text stand in another one, in a row.
+func within(long, short []word) bool {
+	const least = 3
+	short = trimBlank(short)
+	if len(short) < least || len(long) <= len(short) {
+		return false
+	}
+	for i := 0; i+len(short) <= len(long); i++ {
+		j := 0
+		for j < len(short) && long[i+j].same(short[j]) {
+			j++
+		}
+		if j == len(short) {
+			return true
+		}
+	}
+	return false
 }
 
 // sameCall reports whether part i is, in both prompts, the result of the same call of a tool.
@@ -363,7 +424,7 @@ func (r *Request) finding(d *candidate) Finding {
 	}
 	if d.part < len(r.prompt.Parts) {
 		p := &r.prompt.Parts[d.part]
-		f.Part, f.Turn = p.Kind, p.Turn
+		f.Part, f.Turn, f.Offset = p.Kind, p.Turn, p.At+d.at
 		if d.pair.text != nil && d.part < len(d.pair.a) {
 			f.Is, f.Was = quotes(p.Text, d.pair.text(d.part), d.at)
 		}

@@ -168,6 +168,26 @@ func (r *reader) chat() {
 		r.settings("tool_choice", "thinking") // of Anthropic's API, where they stand in front of the messages
 	}
 	r.messages("messages", r.member("messages"))
+	r.written()
+}
+
+// written reads a conversation that a program has written into its only message.
+func (r *reader) written() {
+	last := len(r.parts) - 1
+	if last < 0 || r.parts[last].Kind != Text || r.parts[last].Role != User || r.parts[last].At != 0 {
+		return
+	}
+	for i := range last {
+		if p := &r.parts[i]; p.Turn != Front && p.Role != System {
+			return
+		}
+	}
+	p := r.parts[last]
+	if len(spoken(p.Text)) < 3 {
+		return
+	}
+	r.parts, r.turn = r.parts[:last], p.Turn
+	r.transcript(strings.TrimPrefix(p.Path, r.prefix), p.Text)
 }
 
 // schema adds the schema of a structured answer.
@@ -189,10 +209,28 @@ func (r *reader) tools(path string, list gjson.Result) {
 				return true
 			}
 		}
-		r.add(at, Function, System, Front, tool.Raw)
+		r.add(at, Function, System, Front, unmarked(tool))
 		return true
 	})
 }
+
+// unmarked returns the JSON of a tool without the marks of a cache, which are no part of the prompt.
+func unmarked(tool gjson.Result) string {
+	if !strings.Contains(tool.Raw, `"cache_control"`) && !strings.Contains(tool.Raw, `"prompt_cache_breakpoint"`) {
+		return tool.Raw
+	}
+	var b strings.Builder
+	tool.ForEach(func(key, value gjson.Result) bool {
+		if !isMark(key.Str) {
+			b.WriteString(strings.Repeat(",", min(b.Len(), 1)) + key.Raw + ":" + value.Raw)
+		}
+		return true
+	})
+	return "{" + b.String() + "}"
+}
+
+// isMark reports whether a member says what to cache.
+func isMark(name string) bool { return name == "cache_control" || name == "prompt_cache_breakpoint" }
 
 // messages adds the messages of a list, whose place is path.
 func (r *reader) messages(path string, list gjson.Result) {
@@ -216,7 +254,7 @@ func (r *reader) message(at string, m gjson.Result) {
 	before := len(r.parts)
 	m.ForEach(func(key, value gjson.Result) bool {
 		switch key.Str {
-		case "content", "parts", "text":
+		case "content", "parts", "text", "reasoning_content", "reasoning":
 			r.content(at+"."+key.Str, value, role, r.turn)
 		case "tool_calls":
 			calls = value
@@ -341,13 +379,11 @@ func (r *reader) use(at string, p gjson.Result, turn int) {
 // opaque adds what is not known, without the marks of a cache, which are no part of the prompt.
 func (r *reader) opaque(at string, p gjson.Result, role Role, turn int) {
 	p.ForEach(func(key, value gjson.Result) bool {
-		switch key.Str {
-		case "cache_control", "prompt_cache_breakpoint":
-		default:
-			text := value.Raw
-			if value.Type == gjson.String {
-				text = value.Str
-			}
+		text := value.Raw
+		if value.Type == gjson.String {
+			text = value.Str
+		}
+		if !isMark(key.Str) {
 			r.add(at+"."+key.Str, Opaque, role, turn, text)
 		}
 		return true
@@ -375,14 +411,14 @@ func (r *reader) completion(name string) {
 	v := r.member(name)
 	switch {
 	case v.Type == gjson.String:
-		r.add(name, Text, User, 0, v.Str)
+		r.transcript(name, v.Str)
 	case v.IsArray():
 		list := v.Array()
 		switch {
 		case len(list) > 1 && list[0].Type != gjson.Number: // several prompts
 			r.partial = true
 		case len(list) > 0 && list[0].Type == gjson.String:
-			r.add(name+"[0]", Text, User, 0, list[0].Str)
+			r.transcript(name+"[0]", list[0].Str)
 		default:
 			r.add(name, Opaque, User, 0, v.Raw)
 		}

@@ -12,15 +12,18 @@ type unit struct {
 }
 
 // ends are the words behind which a unit ends.
-type ends struct{ stop, wide word }
+type ends struct{ stop, wide, brace word }
 
 func (s splitter) ends() ends {
 	one := func(text string) word {
 		w, _ := s.split(text, nil)
 		return w[0] &^ spaceBit
 	}
-	return ends{stop: one("."), wide: one("。")}
+	return ends{stop: one("."), wide: one("。"), brace: one("}")}
 }
+
+// labelled is how many words of a unit may stand in front of its number, as in "Source 3:": documents are numbered anew where they go.
+const labelled = 3
 
 // units cuts words into lines and sentences of at least two words.
 func (g *gap) units(words []word) []unit {
@@ -32,7 +35,7 @@ func (g *gap) units(words []word) []unit {
 		n, leading := 0, true
 		for _, w := range words[from:to] {
 			switch c := w.class(); {
-			case c == blank, leading && (c == sign || c == number):
+			case c == blank, n < labelled && c == number, leading && c == sign:
 				continue
 			}
 			leading = false
@@ -48,7 +51,7 @@ func (g *gap) units(words []word) []unit {
 		next := i + 1
 		switch {
 		case w.class() == blank,
-			w&^spaceBit == e.wide,
+			w&^spaceBit == e.wide, w&^spaceBit == e.brace,
 			w&^spaceBit == e.stop && next < len(words) && words[next]&spaceBit != 0:
 			cut(next)
 		}
@@ -57,11 +60,8 @@ func (g *gap) units(words []word) []unit {
 	return units
 }
 
-// permuted reports whether the first difference is that two texts have the same units, or the same words, in another order.
-func (g *gap) permuted() bool {
-	if g.sameBag() {
-		return true
-	}
+// unitsMoved reports whether the first difference is that two texts have the same units in another order.
+func (g *gap) unitsMoved() bool {
 	// The words in front of the difference may be the beginning of a unit.
 	back := min(g.from, 64)
 	ub := g.units(append(slices.Clone(g.head(back)), g.y...))
@@ -92,57 +92,76 @@ func (g *gap) sameBag() bool {
 	for len(x) > 0 && len(y) > 0 && x[len(x)-1].same(y[len(y)-1]) {
 		x, y = x[:len(x)-1], y[:len(y)-1]
 	}
-	bag := func(words []word) []word {
+	visible := func(words []word) []word {
 		var out []word
 		for _, w := range words {
 			if c := w.class(); c != blank && c != sign {
 				out = append(out, w&^spaceBit)
 			}
 		}
-		slices.Sort(out)
 		return out
 	}
-	p, q := bag(x), bag(y)
-	return len(p) >= 2 && slices.Equal(p, q)
+	p, q := visible(x), visible(y)
+	if len(p) < 2 || len(p) != len(q) || slices.Equal(p, q) {
+		return false
+	}
+	slices.Sort(p)
+	slices.Sort(q)
+	return slices.Equal(p, q)
 }
 
-// order says what is in another order: the members of a map, tools, or documents.
+// order says what is in another order: the members of a map, tools, or documents; "": it is no order.
 func (g *gap) order() Cause {
+	moved, bag := g.unitsMoved(), g.sameBag()
+	if !moved && !bag {
+		return ""
+	}
 	at := int(g.at[min(g.from, len(g.at)-1)])
-	if inObject(g.text, at) {
+	if inside := enclosing(g.text, at); inside != 0 {
+		switch {
+		case inside == '{' && !isKey(g.text, at) && moved && g.inToolList():
+			return ToolOrder
+		case inside == '{' && !isKey(g.text, at):
+			return DocumentOrder
+		}
 		return MapOrder
 	}
+	if g.inToolList() {
+		return ToolOrder
+	}
 	line := strings.LastIndexByte(g.text[:at], '\n') + 1
-	lead := strings.ToLower(g.text[max(0, line-300):at])
 	rest := g.text[line:]
 	if end := strings.Index(rest, "\n\n"); end >= 0 {
 		rest = rest[:end]
 	}
-	short, listed := pairs(rest)
-	if strings.Contains(lead, "tool") && (short || listed) {
-		return ToolOrder
-	}
-	if short {
+	switch {
+	case !moved: // words of one line
+		if first, _, _ := strings.Cut(rest, "\n"); strings.Count(first, "=")+strings.Count(first, ",")+strings.Count(first, "&") < 2 {
+			return ""
+		}
+		return MapOrder
+	case short(rest):
 		return MapOrder
 	}
 	return DocumentOrder
 }
 
-// pairs reports whether lines are members of a map, "key: value" with different keys, and whether they are items of any list.
-func pairs(text string) (short, listed bool) {
+// shortLine is the length in bytes up to which a line is a member of a map rather than a document.
+const shortLine = 48
+
+// short reports whether lines are members of a map: short, or "key: value" with different keys.
+func short(text string) bool {
 	keys := map[string]bool{}
-	lines, members, items := 0, 0, 0
+	lines, members, bytes := 0, 0, 0
 	for line := range strings.Lines(text) {
 		line = strings.TrimSpace(line)
 		if line == "" {
 			continue
 		}
 		lines++
-		item := strings.TrimLeft(line, "-*•>0123456789.) \t`\"'")
-		if item != line {
-			items++
-		}
-		i := strings.IndexAny(item, ":=")
+		bytes += len(line)
+		item := strings.TrimLeft(line, "-*•・|>0123456789.) \t`\"'")
+		i := strings.IndexAny(item, ":=|")
 		if i <= 0 || i > 40 || len(line) > 160 || strings.Contains(item[:i], ". ") {
 			continue
 		}
@@ -151,27 +170,79 @@ func pairs(text string) (short, listed bool) {
 			members++
 		}
 	}
-	if lines == 1 && strings.Count(text, ",") > 0 && len(text) < 400 {
-		listed = true
-	}
-	return lines >= 2 && members*10 >= lines*8, listed || lines >= 2 && items*10 >= lines*8
+	return lines >= 2 && (members*10 >= lines*8 || bytes <= lines*shortLine)
 }
 
-// inObject reports whether byte at stands in an object of JSON, or of another language with braces and quoted names.
-func inObject(text string, at int) bool {
+// enclosing returns the bracket of the JSON object or list that byte at stands in, also in other languages' notation; 0: none.
+func enclosing(text string, at int) byte {
 	depth := 0
 	for i := at - 1; i >= max(0, at-16<<10); i-- {
 		switch text[i] {
-		case '}':
+		case '}', ']':
 			depth++
-		case '{':
+		case '{', '[':
 			if depth > 0 {
 				depth--
 				continue
 			}
-			inner := strings.TrimLeft(text[i+1:min(len(text), i+64)], " \n\t\r")
-			return strings.HasPrefix(inner, `"`) || strings.HasPrefix(inner, `'`) || strings.HasPrefix(inner, `\"`)
+			inner := strings.TrimLeft(text[i+1:min(len(text), i+64)], " \n\t\r\\")
+			if inner == "" || inner[0] != '"' && inner[0] != '\'' && (text[i] == '{' || inner[0] != '{') {
+				if strings.HasSuffix(text[:i], "map") {
+					return '[' // of Go
+				}
+				return 0
+			}
+			if rest := strings.TrimLeft(inner[1:], `"'`); text[i] == '{' {
+				if end := strings.IndexAny(rest, `"'`); end >= 0 && strings.HasPrefix(strings.TrimLeft(rest[end+1:], " "), ",") {
+					return '[' // a set of Python
+				}
+			}
+			return text[i]
 		}
 	}
-	return strings.LastIndex(text[:at], "map[") > strings.LastIndexByte(text[:at], ']')
+	return 0
+}
+
+// isKey reports whether byte at of an object belongs to the name of a member.
+func isKey(text string, at int) bool {
+	rest := strings.TrimLeft(text[at:], `"'`)
+	end := strings.IndexAny(rest, `"'`)
+	return end >= 0 && end < 128 && strings.HasPrefix(strings.TrimLeft(rest[end+1:], " "), ":")
+}
+
+// toolWords name a list of tools, in lower case.
+var toolWords = []string{"tool", "function", "werkzeug", "outil", "herramienta", "strument", "ferramenta", "инструмент", "工具", "ツール", "도구"}
+
+// maxLines is how many lines in front of a difference are looked at.
+const maxLines = 64
+
+// inToolList reports whether the difference stands in a list of tools that is written out: the nearest heading is about tools.
+func (g *gap) inToolList() bool {
+	at := int(g.at[min(g.from, len(g.at)-1)])
+	before := g.text[:at]
+	for range maxLines {
+		i := strings.LastIndexByte(before, '\n')
+		line := strings.ToLower(strings.TrimSpace(before[i+1:]))
+		if heads(line) {
+			for _, w := range toolWords {
+				if strings.Contains(line, w) {
+					return true
+				}
+			}
+			if strings.HasPrefix(line, "# ") || strings.HasPrefix(line, "## ") {
+				return false
+			}
+		}
+		if i < 0 {
+			return false
+		}
+		before = before[:i]
+	}
+	return false
+}
+
+// heads reports whether a line may be the heading of a list.
+func heads(line string) bool {
+	return len(line) <= 120 && (strings.HasSuffix(line, ":") || strings.HasPrefix(line, "#") || strings.HasPrefix(line, "<")) ||
+		strings.HasPrefix(line, "tools: ") || strings.HasPrefix(line, "tools=")
 }

@@ -37,6 +37,7 @@ type Part struct {
 	Kind Kind
 	Role Role
 	Turn int // which message, from 0; -1: none
+	At   int // where it begins in the text at Path, in bytes, if that has several messages
 	Text string
 }
 
@@ -51,9 +52,12 @@ type Prompt struct {
 	Partial bool
 }
 
-// FromText returns a prompt that is one text.
+// FromText returns the prompt of a text. If it has several messages, in a model's chat template or behind names such as "Human:", each
+// is a part.
 func FromText(text string) Prompt {
-	return Prompt{Parts: []Part{{Path: "prompt", Role: User, Text: text}}}
+	var r reader
+	r.transcript("prompt", text)
+	return Prompt{Parts: r.parts}
 }
 
 // mediaTokens is what a picture counts, as its size is not known.

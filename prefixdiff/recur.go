@@ -3,7 +3,7 @@ package prefixdiff
 import "slices"
 
 // shingle is the number of words in a row by which texts are compared.
-const shingle = 4
+const shingle = 6
 
 // shingles returns the hashes of all runs of words.
 func shingles(set map[uint64]struct{}, words []word) {
@@ -33,7 +33,7 @@ func covered(set map[uint64]struct{}, words []word) (n, end int) {
 }
 
 // longText is the length in bytes from which texts are compared by chunks and not by words, as that takes less time.
-const longText = 4 << 10
+const longText = 16 << 10
 
 // later is what the earlier prompt has behind a difference, in parts that are not equal to one of the later prompt.
 type later struct {
@@ -50,7 +50,11 @@ func (c *pair) open(d *difference, rest map[uint64]int) later {
 			continue
 		}
 		rest[v.hash]--
-		if v.size <= longText {
+		size := int(v.size)
+		if i == d.part {
+			size -= d.at
+		}
+		if size <= 2*longText {
 			c.describeA(i)
 			words := v.words
 			if i == d.part && i < len(c.b) && c.b[i].words != nil {
@@ -79,7 +83,9 @@ func (l *later) of(c *pair, d *difference, j int) (share, end float64) {
 	part := &c.p.Parts[j]
 	from := 0
 	if j == d.part {
-		from = d.at
+		if from = d.at; d.blank {
+			return 1, 1
+		}
 	}
 	if len(part.Text)-from > longText {
 		n, last, at := 0, 0, 0
@@ -206,17 +212,25 @@ func (c *pair) moved(d *difference) bool {
 	return len(x) > 0 && len(y) > 0 && x[0] != y[0] && (slices.Contains(y[1:], x[0]) || slices.Contains(x[1:], y[0]))
 }
 
-// goesOn reports whether the later prompt has the last message of the earlier one behind the difference.
+// goesOn reports whether the later prompt has the last message of the user in the earlier one behind the difference: it is the same
+// conversation. Where a user's message differs, another one's answers are no sign of that.
 func (c *pair) goesOn(d *difference) bool {
-	if d.part >= len(c.a) {
+	if d.part >= len(c.a) || d.part >= len(c.b) {
 		return false
 	}
-	turn := max(c.a[d.part].turn, 0)
-	x := turnsOf(c.a, turn)
-	if d.part >= len(c.b) || len(x) == 0 {
+	last := c.a[len(c.a)-1].turn
+	if c.b[d.part].role == User && !d.moved {
+		for i := len(c.a) - 1; i >= 0 && c.a[i].role != User; i-- {
+			last = c.a[max(i-1, 0)].turn
+		}
+	}
+	from := max(c.a[d.part].turn, 0)
+	x := turnsOf(c.a, from)
+	if last < from || len(x) == 0 {
 		return false
 	}
-	return slices.Contains(turnsOf(c.b, max(c.b[d.part].turn, 0)), x[len(x)-1])
+	i := len(x) - 1 - int(c.a[len(c.a)-1].turn-last)
+	return i >= 0 && slices.Contains(turnsOf(c.b, max(c.b[d.part].turn, 0)), x[i])
 }
 
 // swapped reports whether two parts of one message have changed places.

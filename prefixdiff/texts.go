@@ -13,7 +13,7 @@ func (c *pair) texts(d *difference, a, b *view) {
 	d.at = int(at[min(n, len(at)-1)])
 	g := gap{pair: c, text: part.Text, at: at, x: x[n:], y: y[n:], from: n, index: d.part, otherwise: c.edited(d)}
 	d.cause = g.cause()
-	d.certain = g.certain
+	d.certain, d.blank = g.certain, g.blank
 	if d.cause == Template || d.cause == EditedHistory {
 		if c.dataBefore(part.Text, d.at) {
 			d.cause, d.certain = Image, true
@@ -39,22 +39,29 @@ type gap struct {
 
 	otherwise Cause // if it is other words
 	certain   bool
+	blank     bool
+	near      bool // the cue is the word in front
 }
 
 // cause names the cause.
 func (g *gap) cause() Cause {
 	if blankOnly(g.x, g.y) {
-		g.certain = true
+		g.certain, g.blank = true, true
 		return WhiteSpace
 	}
-	if g.permuted() {
+	if cause := g.order(); cause != "" {
 		g.certain = true
-		return g.order()
+		return cause
 	}
 	i, j := align(g.x, g.y)
-	if c := g.small(g.x[:i], g.y[:j]); c != "" {
+	x, y := trimBlank(g.x[:i]), trimBlank(g.y[:j])
+	if !firstVolatile(x).volatile() && !firstVolatile(y).volatile() && g.otherwise == Template && g.inToolList() {
 		g.certain = true
-		return c
+		return ToolSet
+	}
+	if cause := g.small(x, y); cause != "" {
+		g.certain = g.otherwise == Template || steady(x) <= maxSteady && steady(y) <= maxSteady
+		return cause
 	}
 	return g.otherwise
 }
@@ -109,7 +116,6 @@ func agree(x, y []word) bool {
 
 // small names the cause of a small difference; "": it is other words.
 func (g *gap) small(x, y []word) Cause {
-	x, y = trimBlank(x), trimBlank(y)
 	if len(x) == 0 && len(y) == 0 {
 		return WhiteSpace
 	}
@@ -139,17 +145,33 @@ func (g *gap) small(x, y []word) Cause {
 		return Clock
 	case cue == key && len(x) <= 3 && len(y) <= 3:
 		return RandomID
-	case cue == who && len(x) <= 5 && len(y) <= 5, names(x) && names(y) && g.whoseName():
+	case cue == who && len(x) <= 5 && len(y) <= 5, name(x) && name(y) && (g.whoseName() || g.titled()):
 		return UserName
 	}
 	return ""
+}
+
+// maxSteady is how many ordinary words may differ beside a time or a number in a message, which is another message otherwise.
+const maxSteady = 8
+
+// steady counts the words that do not change by their nature.
+func steady(words []word) int {
+	n := 0
+	for _, w := range words {
+		if c := w.class(); !c.volatile() && c != sign && c != blank {
+			n++
+		}
+	}
+	return n
 }
 
 // counted names the cause where numbers differ.
 func (g *gap) counted(cue cue) Cause {
 	switch cue {
 	case who:
-		return UserName
+		if g.near {
+			return UserName
+		}
 	case when:
 		return Clock
 	case key:
@@ -157,11 +179,14 @@ func (g *gap) counted(cue cue) Cause {
 	case count:
 		return Counter
 	}
-	if g.otherwise == Template {
+	if g.otherwise == Template || g.from <= fewInFront {
 		return Counter
 	}
 	return ""
 }
+
+// fewInFront is the number of words in front of a number that counts messages, such as "[3/10]" or "(4 of 10 used)".
+const fewInFront = 4
 
 func trimBlank(w []word) []word {
 	for len(w) > 0 && w[0].class() == blank {
@@ -185,17 +210,18 @@ func firstVolatile(words []word) class {
 	return plain
 }
 
-// names reports whether words are a name: up to four, each with a capital letter.
-func names(words []word) bool {
+// name reports whether words begin with a name: up to four words, each with a capital letter.
+func name(words []word) bool {
 	n := 0
 	for _, w := range words {
 		switch w.class() {
 		case capital:
 			n++
+			continue
 		case sign, blank:
-		default:
-			return false
+			continue
 		}
+		break
 	}
-	return n > 0 && n <= 4
+	return n > 0 && n <= 6 && words[0].class() == capital
 }

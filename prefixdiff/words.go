@@ -140,6 +140,8 @@ func nextRune(text string) (class, int) {
 			n += w
 		}
 		return blank, n
+	case r >= 0x2E80 && !isLetter(r):
+		return sign, n
 	case r >= 0x2E80 && !unicode.Is(unicode.Hangul, r): // scripts without spaces: each character is a word
 		return plain, n
 	}

@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"os"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"text/tabwriter"
@@ -76,6 +78,9 @@ func (f *lintFlags) check() error {
 	return nil
 }
 
+// lintMemory is the size in bytes from which memory is collected more often: hashes take most of it.
+const lintMemory = 768 << 20
+
 // errFindings is the error of a check that has found something.
 type errFindings int
 
@@ -89,6 +94,9 @@ func (e errFindings) Error() string {
 func runLint(cmd *cobra.Command, names []string, f lintFlags) error {
 	if err := f.check(); err != nil {
 		return usageError{err}
+	}
+	if os.Getenv("GOMEMLIMIT") == "" {
+		defer debug.SetMemoryLimit(debug.SetMemoryLimit(lintMemory))
 	}
 	out := cmd.OutOrStdout()
 	if f.fix {

@@ -17,12 +17,12 @@ import (
 type Options struct {
 	BlockSize int   // tokens of a block of the engine's cache; 0: not known
 	KeepTexts bool  // findings quote the texts
-	MaxBytes  int64 // memory for hashes; 0: 512 MiB
+	MaxBytes  int64 // memory for hashes; 0: 384 MiB
 	Least     int   // findings that lose fewer tokens are left out
 }
 
-// defaultBytes is the memory for hashes: enough for 100,000 requests of 8,000 tokens that have nothing in common.
-const defaultBytes = 512 << 20
+// defaultBytes is the memory for hashes: enough for some 50,000 requests of 8,000 tokens that have nothing in common.
+const defaultBytes = 384 << 20
 
 // Finding is what was found in a file.
 type Finding struct {

@@ -20,7 +20,7 @@ import (
 const (
 	maxLine   = 64 << 20
 	batchSize = 128
-	keptBytes = 64 << 20
+	keptBytes = 32 << 20
 )
 
 // request is one line on its way.

@@ -1,19 +1,27 @@
 package volatile
 
-import "strings"
+import (
+	"strings"
+	"unicode/utf8"
+)
 
 // names of days and months, in lower case: English, German, French, Spanish, Italian, Portuguese, Dutch, and short English forms.
 var (
 	days = set("monday tuesday wednesday thursday friday saturday sunday mon tue tues wed thu thur thurs fri sat sun " +
 		"montag dienstag mittwoch donnerstag freitag samstag sonnabend sonntag lundi mardi mercredi jeudi vendredi samedi dimanche " +
 		"lunes martes miércoles jueves viernes sábado domingo lunedì martedì mercoledì giovedì venerdì sabato domenica " +
-		"segunda-feira terça-feira quarta-feira quinta-feira sexta-feira maandag dinsdag woensdag donderdag vrijdag zaterdag zondag")
+		"segunda-feira terça-feira quarta-feira quinta-feira sexta-feira maandag dinsdag woensdag donderdag vrijdag zaterdag zondag " +
+		"понедельник вторник среда четверг пятница суббота воскресенье poniedziałek wtorek środa czwartek piątek sobota niedziela " +
+		"pazartesi salı çarşamba perşembe cuma cumartesi pazar")
 	months = set("january february march april may june july august september october november december " +
 		"jan feb mar apr jun jul aug sep sept oct nov dec " +
 		"januar februar märz mai juni juli oktober dezember janvier février mars avril juin juillet août septembre octobre novembre décembre " +
 		"enero febrero marzo abril mayo junio julio agosto septiembre octubre noviembre diciembre " +
 		"gennaio febbraio aprile maggio giugno luglio settembre ottobre dicembre " +
-		"janeiro fevereiro março maio junho julho setembro outubro novembro dezembro januari februari maart mei augustus")
+		"janeiro fevereiro março maio junho julho setembro outubro novembro dezembro januari februari maart mei augustus " +
+		"января февраля марта апреля мая июня июля августа сентября октября ноября декабря " +
+		"stycznia lutego marca kwietnia maja czerwca lipca sierpnia września października listopada grudnia " +
+		"ocak şubat mart nisan mayıs haziran temmuz ağustos eylül ekim kasım aralık")
 	zones = set("utc gmt z cet cest est edt cst cdt mst mdt pst pdt bst ist jst am pm a.m p.m uhr")
 )
 
@@ -22,6 +30,7 @@ var lengths = func() (l [256]uint32) {
 	for _, names := range []map[string]bool{days, months, zones} {
 		for name := range names {
 			l[name[0]|0x20] |= 1 << len(name)
+			l[strings.ToUpper(name)[0]|0x20] |= 1 << len(name)
 		}
 	}
 	return l
@@ -36,7 +45,7 @@ func set(words string) map[string]bool {
 }
 
 // maxName bounds the length of a name in the tables, in bytes.
-const maxName = 16
+const maxName = 24
 
 // clockWord reports whether a word is the name of a day, of a month or of a time zone. Short names and zones count with a
 // capital letter only, since "sun", "may" and "est" are words.
@@ -53,6 +62,9 @@ func named(names map[string]bool, w string) bool {
 	capital := false
 	for i := range len(w) {
 		c := w[i]
+		if c >= utf8.RuneSelf {
+			return names[strings.ToLower(w)]
+		}
 		if c >= 'A' && c <= 'Z' {
 			c |= 0x20
 			capital = true
@@ -72,6 +84,9 @@ func zone(w string) bool {
 
 // dateTime returns the length of the date or time at the beginning of s; 0: there is none.
 func dateTime(s string) int {
+	if n := week(s); n > 0 {
+		return n
+	}
 	if n := date(s); n > 0 {
 		if n < len(s) && (s[n] == 'T' || s[n] == 't' || s[n] == '_' || s[n] == '-') {
 			if m := timeOfDay(s[n+1:]); m > 0 {
@@ -81,6 +96,21 @@ func dateTime(s string) int {
 		return n
 	}
 	return timeOfDay(s)
+}
+
+// week reads 2026-W48 and 2026W48.
+func week(s string) int {
+	n := 4
+	if len(s) < 7 || digits(s) != 4 || !year(s) {
+		return 0
+	}
+	if s[n] == '-' {
+		n++
+	}
+	if (s[n] == 'W' || s[n] == 'w') && digits(s[n+1:]) == 2 {
+		return n + 3
+	}
+	return 0
 }
 
 // date reads 2026-11-27, 2026/11/27, 2026.11.27, 27.11.2026, 11/27/2026, 27-11-2026, 27-Nov-2026 and 2026-11.
@@ -183,11 +213,11 @@ func offset(s string) int {
 	return 0
 }
 
-// unixTime reports whether a number is a time since 1970, in seconds, milliseconds, microseconds or nanoseconds, between 2001 and
-// 2033.
+// unixTime reports whether a number is a time since 1970, in seconds, milliseconds or microseconds, between 2001 and 2033. Numbers of 19
+// digits are identifiers more often than nanoseconds.
 func unixTime(s string) bool {
 	switch len(s) {
-	case 10, 13, 16, 19:
+	case 10, 13, 16:
 		return s[0] == '1'
 	}
 	return false

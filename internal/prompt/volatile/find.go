@@ -197,6 +197,9 @@ func number(word string, from, to int) (Kind, int) {
 		if unixTime(word) {
 			return Clock, to
 		}
+		if n >= 15 {
+			return ID, to
+		}
 		return Number, to
 	case ordinal(word[n:]):
 		return Number, to
@@ -231,6 +234,9 @@ func joins(text string, a, b Span) bool {
 	if b.Kind == Number && a.Kind == Clock && gap == " +" && b.To-b.From == 4 {
 		return true // the offset of a time zone
 	}
+	if strings.TrimSpace(gap) == "h" && a.Kind == Clock && b.Kind == Number {
+		return true // 16 h 05
+	}
 	switch strings.ToLower(strings.Trim(gap, " ,.\t")) {
 	case "", "at", "of", "the", "um", "den", "le", "à", "de", "el", "t", "|", "(", "/", "-", "+":
 	default:
@@ -249,7 +255,8 @@ func joins(text string, a, b Span) bool {
 
 // clockWordEnd reports whether a number may go on a time: "November" and 27, "November 27" and 2026.
 func clockWordEnd(s string) bool {
-	return slices.ContainsFunc(strings.FieldsFunc(s, func(r rune) bool { return r == ' ' || r == ',' || r == '.' }), clockWord)
+	words := strings.FieldsFunc(s, func(r rune) bool { return r == ' ' || r == ',' || r == '.' })
+	return slices.ContainsFunc(words, clockWord)
 }
 
 // monthAlone reports whether a span is the name of a month and nothing else.

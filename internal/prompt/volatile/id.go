@@ -53,6 +53,9 @@ func identifier(w string) bool {
 		last = class
 	}
 	n := letters + numbers
+	if n >= 5 && lower == 0 && upper > 1 && numbers > 1 && turns >= 2 && len(w) <= 16 { // A93-XK2
+		return true
+	}
 	switch {
 	case n != len(w) && strings.Count(w, "-")+strings.Count(w, "_") > 4:
 		return false
