@@ -48,7 +48,7 @@ type sequence []item
 
 // add appends an item. Two texts become one.
 func (s sequence) add(items ...item) sequence {
-	s = s[:len(s):len(s)]
+	s = slices.Clip(s)
 	for _, i := range items {
 		if n := len(s); i.node == nil && n > 0 && s[n-1].node == nil {
 			s = append(s[:n-1:n-1], item{text: s[n-1].text + i.text})
@@ -136,7 +136,7 @@ func (f *found) better(than *found) bool {
 func (s sequence) find(text string, at int, all []sequence) (best found, ok bool) {
 	for from := 0; from < len(s); {
 		to := from
-		for to < len(s) && !(s[to].node == nil && strong(s[to].text)) {
+		for to < len(s) && (s[to].node != nil || !strong(s[to].text)) {
 			to++
 		}
 		if c, hit := s.between(from, to, text, at, all); hit && (!ok || c.better(&best)) {
@@ -202,7 +202,7 @@ const leastWords = 4
 
 func strong(text string) bool {
 	n := 0
-	for _, word := range strings.Fields(text) {
+	for word := range strings.FieldsSeq(text) {
 		n += len(word)
 	}
 	return n >= leastWords
