@@ -1,7 +1,9 @@
 package ragpilottest
 
 import (
+	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -16,32 +18,47 @@ import (
 // the prompts.
 func AssertReuse(t testing.TB, least float64, run func(rec *Recorder), opts ...Option) Report {
 	t.Helper()
-	if !(least > 0 && least <= 1) {
-		t.Fatalf("ragpilottest: least is %v, want a share above 0 and up to 1", least)
-	}
-	rec := NewRecorder(t, opts...)
-	run(rec)
-	rec.mu.Lock()
-	problems := rec.problems
-	rec.mu.Unlock()
-	for _, p := range problems {
-		t.Errorf("ragpilottest: %s", p)
-	}
-	report := rec.Report()
-	share, of, base := report.Share(), "that repeat an earlier request", report.Common+report.Lost
-	if rec.config.all {
-		share, of, base = report.ShareOfAll(), "behind the first request", report.Prompt
-	}
-	switch {
-	case report.Requests < 2:
-		t.Errorf("ragpilottest: requests recorded: %d; at least 2 are needed to compare", report.Requests)
-	case base == 0:
-		t.Errorf("ragpilottest: %d requests repeat nothing of an earlier one", report.Requests)
-	case share < least:
-		t.Errorf("ragpilottest: %s of the prompt tokens %s are in a reusable prefix, want at least %s: %d of %d tokens in %d requests%s",
-			percent(share), of, percent(least), report.Common, base, report.Requests, rec.explain())
+	report, err := CheckReuse(t, least, run, opts...)
+	if err != nil {
+		t.Errorf("ragpilottest: %v", err)
 	}
 	return report
+}
+
+// CheckReuse is [AssertReuse] without the failure: it returns it.
+func CheckReuse(t testing.TB, least float64, run func(rec *Recorder), opts ...Option) (Report, error) {
+	t.Helper()
+	if !(least > 0 && least <= 1) { // not a number, too
+		return Report{}, fmt.Errorf("least is %v, want a share above 0 and up to 1", least)
+	}
+	rec, err := newRecorder(t, opts)
+	if err != nil {
+		return Report{}, err
+	}
+	run(rec)
+	rec.mu.Lock()
+	errs := slices.Clone(rec.problems)
+	rec.mu.Unlock()
+	report := rec.Report()
+	return report, errors.Join(append(errs, rec.judge(report, least))...)
+}
+
+// judge returns the failure of a report.
+func (rec *Recorder) judge(r Report, least float64) error {
+	share, of, base := r.Share(), "that repeat an earlier request", r.Common+r.Lost
+	if rec.config.all {
+		share, of, base = r.ShareOfAll(), "behind the first request", r.Prompt
+	}
+	switch {
+	case r.Requests < 2:
+		return fmt.Errorf("requests recorded: %d; at least 2 are needed to compare", r.Requests)
+	case base == 0:
+		return fmt.Errorf("%d requests repeat nothing of an earlier one", r.Requests)
+	case share < least:
+		return fmt.Errorf("%s of the prompt tokens %s are in a reusable prefix, want at least %s: %d of %d tokens in %d requests%s",
+			percent(share), of, percent(least), r.Common, base, r.Requests, rec.explain())
+	}
+	return nil
 }
 
 // Report says how much of what requests repeat an engine's prefix cache can serve. The first request counts nothing. Of each later one

@@ -38,15 +38,28 @@ func (f *failing) Fatalf(format string, args ...any) {
 	runtime.Goexit()
 }
 
-// said runs an assertion and returns what it says.
-func said(t *testing.T, f func(t testing.TB)) string {
-	fake, done := &failing{TB: t}, make(chan struct{})
-	go func() {
-		defer close(done)
-		f(fake)
-	}()
-	<-done
-	return fake.said.String()
+// A failure fails the test, and so does a recorder that cannot be made.
+func TestFailingTest(t *testing.T) {
+	bad := ragpilottest.TemplateText("clerk", "a\n{{.Now")
+	for name, c := range map[string]struct {
+		f    func(t testing.TB)
+		want string
+	}{
+		"assert": {func(t testing.TB) {
+			ragpilottest.AssertReuse(t, 0.9, func(*ragpilottest.Recorder) {})
+		}, "ragpilottest: requests recorded: 0; at least 2 are needed to compare\n"},
+		"recorder": {func(t testing.TB) { ragpilottest.NewRecorder(t, bad) }, "ragpilottest: TemplateText: template: clerk:2: unclosed action\n"},
+	} {
+		fake, done := &failing{TB: t}, make(chan struct{})
+		go func() {
+			defer close(done)
+			c.f(fake)
+		}()
+		<-done
+		if got := fake.said.String(); got != c.want {
+			t.Errorf("%s: got %q, want %q", name, got, c.want)
+		}
+	}
 }
 
 // golden compares with a file of testdata.
@@ -187,11 +200,11 @@ func TestFailures(t *testing.T) {
 			if c.run != nil {
 				run = c.run(t)
 			}
-			got := said(t, func(t testing.TB) { ragpilottest.AssertReuse(t, c.least, run, c.opts...) })
-			if got == "" {
-				t.Error("nothing failed")
+			_, err := ragpilottest.CheckReuse(t, c.least, run, c.opts...)
+			if err == nil {
+				t.Fatal("nothing failed")
 			}
-			golden(t, name, got)
+			golden(t, name, err.Error()+"\n")
 		})
 	}
 }

@@ -23,7 +23,7 @@ type Recorder struct {
 	mu       sync.Mutex
 	index    *prefixdiff.Index
 	requests []Request
-	problems []string
+	problems []error
 }
 
 // Request is a recorded request.
@@ -42,19 +42,27 @@ type Request struct {
 // NewRecorder starts a recorder on the loopback address. It ends with the test.
 func NewRecorder(t testing.TB, opts ...Option) *Recorder {
 	t.Helper()
-	index, err := prefixdiff.New(prefixdiff.Config{MaxBytes: 1 << 30, KeepTexts: true})
+	rec, err := newRecorder(t, opts)
 	if err != nil {
 		t.Fatalf("ragpilottest: %v", err)
+	}
+	return rec
+}
+
+func newRecorder(t testing.TB, opts []Option) (*Recorder, error) {
+	index, err := prefixdiff.New(prefixdiff.Config{MaxBytes: 1 << 30, KeepTexts: true})
+	if err != nil {
+		return nil, err
 	}
 	rec := &Recorder{index: index}
 	for _, o := range opts {
 		if err := o(&rec.config); err != nil {
-			t.Fatalf("ragpilottest: %v", err)
+			return nil, err
 		}
 	}
 	rec.server = httptest.NewServer(rec)
 	t.Cleanup(rec.server.Close)
-	return rec
+	return rec, nil
 }
 
 // URL is the address of the recorder, http://127.0.0.1:PORT. OpenAI's clients take it with /v1, those of Anthropic and Gemini as it is.
@@ -102,7 +110,7 @@ func (rec *Recorder) record(r *Request) {
 	r.Tokens, r.Common = r.Prompt.Tokens(), entry.Common()
 	rec.requests = append(rec.requests, *r)
 	if r.Prompt.Partial {
-		rec.problems = append(rec.problems, fmt.Sprintf(
+		rec.problems = append(rec.problems, fmt.Errorf(
 			"request %d has only a part of its prompt: the rest is stored at the provider (previous_response_id, conversation, cachedContent)",
 			r.Number))
 	}
@@ -110,11 +118,11 @@ func (rec *Recorder) record(r *Request) {
 
 // problem keeps what the test must know, and returns the answer that the client gets.
 func (rec *Recorder) problem(status int, format string, args ...any) *response {
-	text := fmt.Sprintf(format, args...)
+	err := fmt.Errorf(format, args...)
 	rec.mu.Lock()
-	rec.problems = append(rec.problems, text)
+	rec.problems = append(rec.problems, err)
 	rec.mu.Unlock()
-	return failure(status, text)
+	return failure(status, err.Error())
 }
 
 // ServeHTTP records a request and answers it.
