@@ -149,8 +149,11 @@ func (rec *Recorder) explain() string {
 			break
 		}
 		c.describe(&b, first[c], &requests[first[c].Finding.Against])
-		if more[c] > 0 {
-			fmt.Fprintf(&b, "\n    the same in %d more requests: %d tokens lost", more[c], lost[c])
+		switch n := more[c]; {
+		case n == 1:
+			fmt.Fprintf(&b, "\n    the same in another request: %d tokens lost", lost[c])
+		case n > 1:
+			fmt.Fprintf(&b, "\n    the same in %d more requests: %d tokens lost", n, lost[c])
 		}
 	}
 	return b.String()

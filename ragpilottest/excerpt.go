@@ -2,6 +2,7 @@ package ragpilottest
 
 import (
 	"strconv"
+	"strings"
 	"unicode/utf8"
 
 	"github.com/ragpilot/ragpilot/internal/prompt/gotemplate"
@@ -22,7 +23,7 @@ func excerpt(text string, at int) string {
 	for to < len(text) && !utf8.RuneStart(text[to]) {
 		to++
 	}
-	out := strconv.Quote(text[from:to])
+	out := quote(text[from:to])
 	if from > 0 {
 		out = "…" + out
 	}
@@ -30,6 +31,14 @@ func excerpt(text string, at int) string {
 		out += "…"
 	}
 	return out
+}
+
+// quote puts a text in quotes, in back quotes if it has others.
+func quote(text string) string {
+	if strings.Contains(text, `"`) && strconv.CanBackquote(text) {
+		return "`" + text + "`"
+	}
+	return strconv.Quote(text)
 }
 
 // place returns the action of a template that wrote the first difference of two texts.

@@ -39,8 +39,12 @@ func main() {
 	engine := sim.New(sim.Options{})
 	defer engine.Subscribe(pilot.Sink(contextpilot.Scope{}))()
 	fmt.Println("engine:", engine.Name())
+	talk(pilot, engine, "You are a patient cook.")
+}
 
-	messages := []engines.Message{{Role: engines.System, Content: "You are a patient cook."}}
+// talk has a conversation of four turns.
+func talk(pilot *contextpilot.Pilot, engine engines.Engine, system string) {
+	messages := []engines.Message{{Role: engines.System, Content: system}}
 	var prior []string            // texts of the messages so far, without the system prompt
 	var end contextpilot.Position // behind the last of them
 	say := func(role engines.Role, text string) {

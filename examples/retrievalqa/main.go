@@ -53,21 +53,27 @@ func main() {
 // ask runs all questions through a chain and prints what the engine counted.
 func ask(title string, engine *sim.Engine, llm llms.Model, documents schema.Retriever) {
 	fmt.Printf("%s, engine: %s\n", title, engine.Name())
-	qa := chains.NewRetrievalQAFromLLM(llm, documents)
-	qa.ReturnSourceDocuments = true
 	before := engine.Stats()
 	for _, question := range questions() {
-		out, err := chains.Call(context.Background(), qa, map[string]any{"query": question})
-		if err != nil {
-			log.Fatal(err)
-		}
+		sources := answer(llm, documents, question)
 		after := engine.Stats()
 		prompt, cached := after.PromptTokens-before.PromptTokens, after.HitTokens-before.HitTokens
 		fmt.Printf("  %3d of %3d tokens cached  %s\n", cached, prompt, question)
-		for _, d := range out["source_documents"].([]schema.Document) {
+		for _, d := range sources {
 			fmt.Printf("      %s\n", d.Metadata["source"])
 		}
 		before = after
 	}
 	fmt.Printf("  computed: %d tokens\n\n", before.PromptTokens-before.HitTokens)
+}
+
+// answer asks one question and returns the documents that the model read.
+func answer(llm llms.Model, documents schema.Retriever, question string) []schema.Document {
+	qa := chains.NewRetrievalQAFromLLM(llm, documents)
+	qa.ReturnSourceDocuments = true
+	out, err := chains.Call(context.Background(), qa, map[string]any{"query": question})
+	if err != nil {
+		log.Fatal(err)
+	}
+	return out["source_documents"].([]schema.Document)
 }

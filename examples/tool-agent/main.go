@@ -8,10 +8,6 @@ import (
 	"log"
 	"strings"
 
-	"github.com/tmc/langchaingo/agents"
-	"github.com/tmc/langchaingo/chains"
-	"github.com/tmc/langchaingo/tools"
-
 	"github.com/ragpilot/ragpilot/contextpilot"
 	"github.com/ragpilot/ragpilot/engines/sim"
 	"github.com/ragpilot/ragpilot/retriever/bleve"
@@ -46,8 +42,7 @@ func (s *search) Call(ctx context.Context, query string) (result string, err err
 func main() {
 	for _, pilot := range []*contextpilot.Pilot{nil, must(contextpilot.New(contextpilot.Config{}))} {
 		model := fake{Engine: sim.New(sim.Options{})}
-		agent := agents.NewOpenAIFunctionsAgent(model, []tools.Tool{&search{index: must(bleve.New(notes, bleve.Options{})), pilot: pilot}})
-		answer, used := must(chains.Run(context.Background(), agents.NewExecutor(agent), "Who works the gates for my boat?")), model.Stats()
+		answer, used := run(model, &search{index: must(bleve.New(notes, bleve.Options{})), pilot: pilot}), model.Stats()
 		fmt.Printf("%s With ragpilot: %t; prompt tokens: %d, of them cached: %d\n", answer, pilot != nil, used.PromptTokens, used.HitTokens)
 	}
 }

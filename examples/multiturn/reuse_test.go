@@ -1,0 +1,42 @@
+package main
+
+import (
+	"os"
+	"testing"
+
+	"github.com/ragpilot/ragpilot/contextpilot"
+	"github.com/ragpilot/ragpilot/engines/openai"
+	"github.com/ragpilot/ragpilot/ragpilottest"
+)
+
+// Two conversations repeat the instructions, and each turn repeats the ones before.
+func TestPromptsCanBeCached(t *testing.T) {
+	ragpilottest.AssertReuse(t, 0.99, func(rec *ragpilottest.Recorder) {
+		talkTo(t, rec, "You are a patient cook.")
+		talkTo(t, rec, "You are a patient cook.")
+	})
+}
+
+// The contract bites: a clock in the instructions fails it, with this message.
+func TestClock(t *testing.T) {
+	_, err := ragpilottest.CheckReuse(t, 0.99, func(rec *ragpilottest.Recorder) {
+		talkTo(t, rec, "It is 04:14. You are a patient cook.")
+		talkTo(t, rec, "It is 04:15. You are a patient cook.")
+	}, ragpilottest.TemplateText("instructions", "It is {{.Now}}. You are a patient cook."))
+	want, readErr := os.ReadFile("testdata/clock.txt")
+	if readErr != nil || err == nil || err.Error()+"\n" != string(want) {
+		t.Errorf("%v; the message is\n%v\nwant\n%s", readErr, err, want)
+	}
+}
+
+func talkTo(t *testing.T, rec *ragpilottest.Recorder, system string) {
+	pilot, err := contextpilot.New(contextpilot.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	engine, err := openai.New(openai.Config{BaseURL: rec.URL(), Model: "m"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	talk(pilot, engine, system)
+}
