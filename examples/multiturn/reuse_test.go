@@ -1,6 +1,7 @@
 package main
 
 import (
+	"flag"
 	"os"
 	"testing"
 
@@ -23,10 +24,7 @@ func TestClock(t *testing.T) {
 		talkTo(t, rec, "It is 04:14. You are a patient cook.")
 		talkTo(t, rec, "It is 04:15. You are a patient cook.")
 	}, ragpilottest.TemplateText("instructions", "It is {{.Now}}. You are a patient cook."))
-	want, readErr := os.ReadFile("testdata/clock.txt")
-	if readErr != nil || err == nil || err.Error()+"\n" != string(want) {
-		t.Errorf("%v; the message is\n%v\nwant\n%s", readErr, err, want)
-	}
+	golden(t, "testdata/clock.txt", err)
 }
 
 func talkTo(t *testing.T, rec *ragpilottest.Recorder, system string) {
@@ -39,4 +37,24 @@ func talkTo(t *testing.T, rec *ragpilottest.Recorder, system string) {
 		t.Fatal(err)
 	}
 	talk(pilot, engine, system)
+}
+
+var update = flag.Bool("update", false, "write the golden files")
+
+// golden compares the message of a failure with a file.
+func golden(t *testing.T, file string, err error) {
+	t.Helper()
+	if err == nil {
+		t.Fatal("nothing failed")
+	}
+	got := err.Error() + "\n"
+	if *update {
+		if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(file)
+	if err != nil || got != string(want) {
+		t.Errorf("%v; the message is\n%s\nwant\n%s", err, got, want)
+	}
 }

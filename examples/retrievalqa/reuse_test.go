@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"flag"
 	"math/rand/v2"
 	"os"
 	"testing"
@@ -33,10 +34,7 @@ func TestShuffledDocuments(t *testing.T) {
 	_, err := ragpilottest.CheckReuse(t, 0.95, func(rec *ragpilottest.Recorder) {
 		askAll(model(t, rec), shuffled{notesOf(t).Retriever(3), rand.New(rand.NewPCG(1, 2))})
 	}, ragpilottest.TemplateText("RetrievalQA", "an answer.\n\n{{.context}}\n\nQuestion: {{.question}}\nHelpful Answer:"))
-	want, readErr := os.ReadFile("testdata/shuffled.txt")
-	if readErr != nil || err == nil || err.Error()+"\n" != string(want) {
-		t.Errorf("%v; the message is\n%v\nwant\n%s", readErr, err, want)
-	}
+	golden(t, "testdata/shuffled.txt", err)
 }
 
 func askAll(llm llms.Model, documents schema.Retriever) {
@@ -72,4 +70,24 @@ func (s shuffled) GetRelevantDocuments(ctx context.Context, query string) ([]sch
 	found, err := s.Retriever.GetRelevantDocuments(ctx, query)
 	s.random.Shuffle(len(found), func(i, j int) { found[i], found[j] = found[j], found[i] })
 	return found, err
+}
+
+var update = flag.Bool("update", false, "write the golden files")
+
+// golden compares the message of a failure with a file.
+func golden(t *testing.T, file string, err error) {
+	t.Helper()
+	if err == nil {
+		t.Fatal("nothing failed")
+	}
+	got := err.Error() + "\n"
+	if *update {
+		if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(file)
+	if err != nil || got != string(want) {
+		t.Errorf("%v; the message is\n%s\nwant\n%s", err, got, want)
+	}
 }

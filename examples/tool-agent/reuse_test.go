@@ -1,6 +1,7 @@
 package main
 
 import (
+	"flag"
 	"os"
 	"testing"
 
@@ -26,10 +27,7 @@ func TestShuffledTools(t *testing.T) {
 		ask(rec, newSearch(), tools.Calculator{})
 		ask(rec, tools.Calculator{}, newSearch())
 	}, steps)
-	want, readErr := os.ReadFile("testdata/shuffled.txt")
-	if readErr != nil || err == nil || err.Error()+"\n" != string(want) {
-		t.Errorf("%v; the message is\n%v\nwant\n%s", readErr, err, want)
-	}
+	golden(t, "testdata/shuffled.txt", err)
 }
 
 // steps are what the model says: it searches twice before it answers.
@@ -45,4 +43,24 @@ func ask(rec *ragpilottest.Recorder, list ...tools.Tool) {
 
 func newSearch() *search {
 	return &search{index: must(bleve.New(notes, bleve.Options{})), pilot: must(contextpilot.New(contextpilot.Config{}))}
+}
+
+var update = flag.Bool("update", false, "write the golden files")
+
+// golden compares the message of a failure with a file.
+func golden(t *testing.T, file string, err error) {
+	t.Helper()
+	if err == nil {
+		t.Fatal("nothing failed")
+	}
+	got := err.Error() + "\n"
+	if *update {
+		if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(file)
+	if err != nil || got != string(want) {
+		t.Errorf("%v; the message is\n%s\nwant\n%s", err, got, want)
+	}
 }
