@@ -1,14 +1,197 @@
 package lint
 
-import "github.com/ragpilot/ragpilot/prefixdiff"
+import (
+	"cmp"
+	"slices"
+	"strings"
+	"text/template/parse"
+
+	"github.com/ragpilot/ragpilot/internal/prompt/gotemplate"
+	"github.com/ragpilot/ragpilot/internal/prompt/tokens"
+	"github.com/ragpilot/ragpilot/prefixdiff"
+)
 
 // TemplateFinding is an action of a Go template whose value changes from request to request.
 type TemplateFinding struct {
 	Line       int
 	Cause      prefixdiff.Cause
-	Expr       string
-	LostTokens int
+	Expr       string // {{.Now}}
+	LostTokens int    // of the template's own text behind it
 }
 
-// Templates checks a Go template.
-func Templates(name, text string) ([]TemplateFinding, error) { return nil, nil }
+// leastFollowing is how many tokens of the template have to follow.
+const leastFollowing = 16
+
+// Templates checks a Go template, and those that are defined in it. It knows an action by its name, such as .Now or .Session.ID, so it
+// finds nothing in what a template gets under another name. The elements of a range are documents or tools as a rule: their names and
+// identifiers are no findings, and keys of a map have an order. Functions that are not known are no errors.
+func Templates(name, text string) ([]TemplateFinding, error) {
+	f, err := gotemplate.Parse(name, text)
+	if err != nil {
+		return nil, err
+	}
+	var out []TemplateFinding
+	for _, t := range f.Trees {
+		if t.Root == nil {
+			continue
+		}
+		w := walker{file: f, variables: map[string]origin{"$": {}}}
+		w.list(t.Root, origin{}, 0)
+		out = append(out, w.found...)
+	}
+	slices.SortStableFunc(out, func(a, b TemplateFinding) int { return cmp.Compare(a.Line, b.Line) })
+	return out, nil
+}
+
+// origin is where a value comes from.
+type origin struct {
+	names   []string // of fields and functions
+	element bool     // of a list or map
+}
+
+// of returns the value that some more names lead to.
+func (o origin) of(names ...string) origin {
+	return origin{slices.Concat(o.names, names), o.element}
+}
+
+// walker walks through one template.
+type walker struct {
+	file      *gotemplate.File
+	variables map[string]origin
+	found     []TemplateFinding
+}
+
+// list walks through a list. Behind it follow that many tokens of the template.
+func (w *walker) list(list *parse.ListNode, dot origin, behind int) {
+	if list == nil {
+		return
+	}
+	following := make([]int, len(list.Nodes)) // tokens behind each node
+	n := behind
+	for i, node := range slices.Backward(list.Nodes) {
+		following[i] = n
+		n += own(node)
+	}
+	for i, node := range list.Nodes {
+		switch node := node.(type) {
+		case *parse.ActionNode:
+			value := w.pipe(node.Pipe, dot)
+			w.declare(node.Pipe, value)
+			if len(node.Pipe.Decl) > 0 {
+				continue // it writes nothing
+			}
+			if following[i] < leastFollowing || i > 0 && ownName(list.Nodes[i-1]) {
+				continue
+			}
+			if cause, ok := value.cause(); ok {
+				w.found = append(w.found, TemplateFinding{w.file.Line(node), cause, gotemplate.Source(node), following[i]})
+			}
+		case *parse.IfNode:
+			w.declare(node.Pipe, w.pipe(node.Pipe, dot))
+			w.list(node.List, dot, following[i])
+			w.list(node.ElseList, dot, following[i])
+		case *parse.WithNode:
+			value := w.pipe(node.Pipe, dot)
+			w.declare(node.Pipe, value)
+			w.list(node.List, value, following[i])
+			w.list(node.ElseList, dot, following[i])
+		case *parse.RangeNode:
+			value := w.pipe(node.Pipe, dot)
+			value.element = true
+			w.declare(node.Pipe, value)
+			w.list(node.List, value, following[i])
+			w.list(node.ElseList, dot, following[i])
+		}
+	}
+}
+
+// ownName reports whether a text is followed by the model's own name: You are {{.Name}}.
+func ownName(n parse.Node) bool {
+	text, ok := n.(*parse.TextNode)
+	if !ok {
+		return false
+	}
+	low := strings.ToLower(strings.TrimSpace(string(text.Text)))
+	return slices.ContainsFunc([]string{"you are", "your name is", "named", "called", "i am", "act as"}, func(end string) bool {
+		return strings.HasSuffix(low, end)
+	})
+}
+
+// own counts the tokens of a node's own text. Of two branches the shorter one counts, and a loop may run not at all.
+func own(node parse.Node) int {
+	sum := func(list *parse.ListNode) int {
+		n := 0
+		if list != nil {
+			for _, node := range list.Nodes {
+				n += own(node)
+			}
+		}
+		return n
+	}
+	switch node := node.(type) {
+	case *parse.TextNode:
+		return tokens.Count(string(node.Text))
+	case *parse.IfNode:
+		return min(sum(node.List), sum(node.ElseList))
+	case *parse.WithNode:
+		return min(sum(node.List), sum(node.ElseList))
+	case *parse.RangeNode:
+		return min(sum(node.List), sum(node.ElseList))
+	}
+	return 0
+}
+
+// declare notes where variables come from.
+func (w *walker) declare(p *parse.PipeNode, value origin) {
+	for _, v := range p.Decl {
+		w.variables[v.Ident[0]] = value
+	}
+}
+
+// pipe returns where the value of a pipeline comes from: all names in it, with those of its arguments.
+func (w *walker) pipe(p *parse.PipeNode, dot origin) origin {
+	var all origin
+	if p == nil {
+		return all
+	}
+	for _, c := range p.Cmds {
+		length := false
+		for _, arg := range c.Args {
+			if id, ok := arg.(*parse.IdentifierNode); ok && (len(c.Args) > 1 || len(p.Cmds) > 1) && !isSource(id.Ident) {
+				length = length || id.Ident == "len"
+				continue // it changes the form of its arguments alone
+			}
+			o := w.value(arg, dot)
+			all = origin{slices.Concat(all.names, o.names), all.element || o.element}
+		}
+		if length {
+			all = all.of("len")
+		}
+	}
+	return all
+}
+
+// isSource reports whether a function makes a value that is new each time, whatever its arguments.
+func isSource(name string) bool {
+	low := strings.ToLower(name)
+	return low == "now" || strings.HasPrefix(low, "uuid") || strings.HasPrefix(low, "rand")
+}
+
+// value returns where an argument comes from.
+func (w *walker) value(n parse.Node, dot origin) origin {
+	switch n := n.(type) {
+	case *parse.DotNode:
+		return dot
+	case *parse.FieldNode:
+		return dot.of(n.Ident...)
+	case *parse.VariableNode:
+		return w.variables[n.Ident[0]].of(n.Ident[1:]...)
+	case *parse.IdentifierNode:
+		return origin{names: []string{n.Ident}}
+	case *parse.ChainNode:
+		return w.value(n.Node, dot).of(n.Field...)
+	case *parse.PipeNode:
+		return w.pipe(n, dot)
+	}
+	return origin{}
+}
