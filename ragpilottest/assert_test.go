@@ -137,6 +137,7 @@ var docs = []string{
 // What fails, and what it says.
 func TestFailures(t *testing.T) {
 	files := fstest.MapFS{"prompts/clerk.tmpl": {Data: []byte(clerk)}}
+	program := fstest.MapFS{"prompts/clerk.go": {Data: []byte("package prompts\n\nconst clerk = `" + clerk + "`\n")}}
 	for name, c := range map[string]struct {
 		least float64
 		run   func(t testing.TB) func(*ragpilottest.Recorder)
@@ -148,6 +149,9 @@ func TestFailures(t *testing.T) {
 		"documents": {0.9, func(t testing.TB) func(*ragpilottest.Recorder) {
 			return sends(t, chat(render(t, "noon", docs...), "Hi"), chat(render(t, "noon", docs[1], docs[2], docs[0]), "Hi"))
 		}, []ragpilottest.Option{ragpilottest.TemplateText("clerk", clerk)}},
+		"program": {0.9, func(t testing.TB) func(*ragpilottest.Recorder) {
+			return sends(t, chat(render(t, "4:14:05"), "Hi"), chat(render(t, "4:15:09"), "Hi"))
+		}, []ragpilottest.Option{ragpilottest.Templates(program)}},
 		"history": {0.9, func(t testing.TB) func(*ragpilottest.Recorder) {
 			return sends(t, chat(rules, "Where is the parcel?", "What can I do for you?", "Where is my order?"),
 				chat(rules, "Where is my parcel, please?", "What can I do for you?", "Where is my order?", "In the post.", "Good."))
@@ -220,5 +224,21 @@ func TestReport(t *testing.T) {
 	}
 	if got.ShareOfAll() != float64(2*n+1)/float64(2*n+12) {
 		t.Errorf("share of all: %v", got.ShareOfAll())
+	}
+}
+
+// What is lost counts from the longest prefix, which another request may have than the one that has the rest.
+func TestReportOfTwoEarlierRequests(t *testing.T) {
+	got := ragpilottest.AssertReuse(t, 0.1, func(rec *ragpilottest.Recorder) {
+		rec.AddText("It is 4:14. " + rules)
+		rec.AddText("It is 4:15. Which fruit is first?")
+		rec.AddText("It is 4:15. " + rules)
+	})
+	if len(got.Findings) != 1 || got.Findings[0].Against != 0 {
+		t.Fatalf("%+v", got)
+	}
+	f, common := got.Findings[0], prefixdiff.FromText("It is 4:15.").Tokens() // with the second request
+	if want := f.Token + f.LostTokens - common; got.Lost != want || f.Token >= common {
+		t.Errorf("%d lost, want %d; %+v", got.Lost, want, f)
 	}
 }

@@ -188,3 +188,14 @@ func TestConcurrent(t *testing.T) {
 		t.Errorf("%d requests, (-want +got):\n%s", len(numbers), diff)
 	}
 }
+
+// The calls of a conversation have identifiers of their own, which are the same in each run.
+func TestIdentifiers(t *testing.T) {
+	rec := ragpilottest.NewRecorder(t, ragpilottest.Answers(search))
+	_, first := post(t, rec, "/v1/chat/completions/", `{"messages":[{"role":"user","content":"Hi"}]}`)
+	_, second := post(t, rec, "/v1/chat/completions", `{"messages":[{"role":"user","content":"Hi"},{"role":"assistant","tool_calls":[
+		{"id":"call_1","type":"function","function":{"name":"search","arguments":"{}"}}]},{"role":"tool","tool_call_id":"call_1","content":"Plums."}]}`)
+	if !strings.Contains(first, `"id":"call_1"`) || !strings.Contains(second, `"id":"call_2"`) || strings.Contains(second, `"id":"call_1"`) {
+		t.Errorf("first %s\nsecond %s", first, second)
+	}
+}

@@ -54,7 +54,7 @@ func (o origin) cause() (prefixdiff.Cause, bool) {
 	switch end := last[len(last)-1]; {
 	case isClock(last) || slices.ContainsFunc(before, func(name string) bool { return isClock(split(name)) }): // also .Now.Format
 		return prefixdiff.Clock, true
-	case randoms.any(last) || randoms.any(owner) && !settled.any(last):
+	case randoms.any(last) || randoms.any(owner):
 		return prefixdiff.RandomID, true
 	case settled.any(last) || settled.any(owner):
 		return "", false

@@ -54,15 +54,15 @@ func TestTemplateNames(t *testing.T) {
 func TestTemplatePlaces(t *testing.T) {
 	for name, c := range map[string]struct{ text, want string }{
 		"end":       {rest + "\nIt is {{.Now}}.", ""},
-		"two":       {"a {{.Now}}\nb {{.User}}" + rest, "1 clock {{.Now}} 27;2 user-name {{.User}} 26;"},
-		"branch":    {"{{if .A}}\n{{.Now}}\n{{end}}" + rest, "2 clock {{.Now}} 26;"},
+		"two":       {"a {{.Now}}\nb {{.User}}" + rest, "1 clock {{.Now}} 28;2 user-name {{.User}} 27;"},
+		"branch":    {"{{if .A}}\n{{.Now}}\n{{end}}" + rest, "2 clock {{.Now}} 27;"},
 		"else":      {"{{if .A}}" + rest + "{{else}}\n{{.Now}}{{end}}", ""},
-		"in branch": {"{{if .A}}{{.Now}}" + rest + "{{end}}", "1 clock {{.Now}} 26;"},
+		"in branch": {"{{if .A}}{{.Now}}" + rest + "{{end}}", "1 clock {{.Now}} 27;"},
 		"optional":  {"{{.Now}}{{if .A}}" + rest + "{{end}}{{range .B}}" + rest + "{{end}}", ""},
-		"both":      {"{{.Now}}{{if .A}}" + rest + "{{else}}" + rest + "{{end}}", "1 clock {{.Now}} 26;"},
-		"defined":   {"{{define \"s\"}}It is {{.Now}}." + rest + "{{end}}{{template \"s\" .}}", "1 clock {{.Now}} 27;"},
-		"trimmed":   {"a\n{{- .Now -}}\n" + rest, "2 clock {{.Now}} 26;"},
-		"loop":      {"{{range .Docs}}{{.Text}}{{$.Now}}" + rest + "{{end}}", "1 clock {{$.Now}} 26;"},
+		"both":      {"{{.Now}}{{if .A}}" + rest + "{{else}}" + rest + "{{end}}", "1 clock {{.Now}} 27;"},
+		"defined":   {"{{define \"s\"}}It is {{.Now}}." + rest + "{{end}}{{template \"s\" .}}", "1 clock {{.Now}} 28;"},
+		"trimmed":   {"a\n{{- .Now -}}\n" + rest, "2 clock {{.Now}} 27;"},
+		"loop":      {"{{range .Docs}}{{.Text}}{{$.Now}}" + rest + "{{end}}", "1 clock {{$.Now}} 27;"},
 		"empty":     {"", ""},
 	} {
 		found, err := lint.Templates("t", c.text)

@@ -83,6 +83,18 @@ func TestFind(t *testing.T) {
 	}
 }
 
+// White space at both ends of what a template wrote may be cut off.
+func TestFindTrimmed(t *testing.T) {
+	f, err := gotemplate.Parse("t", "\n\n  It is {{.Now}}. Be brief.\n\n")
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, ok := gotemplate.Find([]*gotemplate.File{f}, "It is 4:14. Be brief.", 8)
+	if want := (gotemplate.Place{File: "t", Line: 3, Action: "{{.Now}}"}); !ok || got != want {
+		t.Errorf("got %v, %t", got, ok)
+	}
+}
+
 // Nothing is found in a text that the template did not write, or in its own words.
 func TestFindNothing(t *testing.T) {
 	f, err := gotemplate.Parse("t", "It is {{.Now}}. Answer briefly.")
