@@ -48,7 +48,7 @@ func TestFailingTest(t *testing.T) {
 		"assert": {func(t testing.TB) {
 			ragpilottest.AssertReuse(t, 0.9, func(*ragpilottest.Recorder) {})
 		}, "ragpilottest: requests recorded: 0; at least 2 are needed to compare\n"},
-		"recorder": {func(t testing.TB) { ragpilottest.NewRecorder(t, bad) }, "ragpilottest: TemplateText: template: clerk:2: unclosed action\n"},
+		"recorder": {func(t testing.TB) { ragpilottest.NewRecorder(t, bad) }, "ragpilottest: TemplateText: clerk:2: unclosed action\n"},
 	} {
 		fake, done := &failing{TB: t}, make(chan struct{})
 		go func() {

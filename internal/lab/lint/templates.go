@@ -2,6 +2,7 @@ package lint
 
 import (
 	"cmp"
+	"errors"
 	"slices"
 	"strings"
 	"text/template/parse"
@@ -24,10 +25,14 @@ const leastFollowing = 16
 
 // Templates checks a Go template, and those that are defined in it. It knows an action by its name, such as .Now or .Session.ID, so it
 // finds nothing in what a template gets under another name. The elements of a range are documents or tools as a rule: their names and
-// identifiers are no findings, and keys of a map have an order. Functions that are not known are no errors.
+// identifiers are no findings, and keys of a map have an order. An action that is repeated is found once, where it stands first. What
+// is lost behind a second action is lost behind the first one, too. Functions that are not known are no errors. An error names the line.
 func Templates(name, text string) ([]TemplateFinding, error) {
 	f, err := gotemplate.Parse(name, text)
 	if err != nil {
+		if at, ok := strings.CutPrefix(err.Error(), name+":"); ok {
+			err = errors.New("line " + at)
+		}
 		return nil, err
 	}
 	var out []TemplateFinding
@@ -80,11 +85,11 @@ func (w *walker) list(list *parse.ListNode, dot origin, behind int) {
 			if len(node.Pipe.Decl) > 0 {
 				continue // it writes nothing
 			}
-			if following[i] < leastFollowing || i > 0 && ownName(list.Nodes[i-1]) {
+			if following[i] < leastFollowing || isName(value) && !(i > 0 && names(list.Nodes[i-1])) {
 				continue
 			}
 			if cause, ok := value.cause(); ok {
-				w.found = append(w.found, TemplateFinding{w.file.Line(node), cause, gotemplate.Source(node), following[i]})
+				w.add(TemplateFinding{w.file.Line(node), cause, gotemplate.Source(node), following[i]})
 			}
 		case *parse.IfNode:
 			w.declare(node.Pipe, w.pipe(node.Pipe, dot))
@@ -105,15 +110,28 @@ func (w *walker) list(list *parse.ListNode, dot origin, behind int) {
 	}
 }
 
-// ownName reports whether a text is followed by the model's own name: You are {{.Name}}.
-func ownName(n parse.Node) bool {
+// add appends a finding, unless the same action stands further up.
+func (w *walker) add(f TemplateFinding) {
+	same := func(g TemplateFinding) bool { return g.Expr == f.Expr }
+	if !slices.ContainsFunc(w.found, same) {
+		w.found = append(w.found, f)
+	}
+}
+
+// isName reports whether a value is .Name alone, which may be the name of anything.
+func isName(o origin) bool { return len(o.names) == 1 && strings.EqualFold(o.names[0], "name") }
+
+// names reports whether a text says on its last line that a user's name follows: Hello {{.Name}}, but not You are {{.Name}}.
+func names(n parse.Node) bool {
 	text, ok := n.(*parse.TextNode)
 	if !ok {
 		return false
 	}
-	low := strings.ToLower(strings.TrimSpace(string(text.Text)))
-	return slices.ContainsFunc([]string{"you are", "your name is", "named", "called", "i am", "act as"}, func(end string) bool {
-		return strings.HasSuffix(low, end)
+	low := strings.ToLower(string(text.Text))
+	line := strings.Fields(low[strings.LastIndexByte(low, '\n')+1:])
+	return slices.ContainsFunc(line, func(w string) bool {
+		w = strings.Trim(w, ".,:;!?\"'()")
+		return users[w] || greetings[w]
 	})
 }
 

@@ -26,6 +26,7 @@ var (
 	randoms     = words("uuid guid ulid nonce rand random")
 	sessions    = words("session")
 	users       = words("user username customer caller visitor guest")
+	greetings   = words("hello hi dear user's customer's client talk talking speak speaking chatting help assist")
 	people      = words("name email mail login handle phone address id ids")
 	counters    = words("turn counter round step iteration attempt retry")
 	countExtras = words("current number no nr num index idx count this the")

@@ -20,14 +20,14 @@ func TestTemplateNames(t *testing.T) {
 		"{{if $d := .Date}}{{$d}}{{end}}": "clock", `{{printf "%s" .Timestamp}}`: "clock", "{{date}}": "clock",
 		"{{.UUID}}": "random-id", "{{uuidv4}}": "random-id", "{{.SessionID}}": "random-id", "{{.session_id}}": "random-id",
 		"{{.Session.ID}}": "random-id", "{{.ID}}": "random-id", "{{.RequestId | upper}}": "random-id", "{{randAlpha 8}}": "random-id",
-		"{{.User}}": "user-name", "{{.User.Name}}": "user-name", "{{.userEmail}}": "user-name", "{{.Name}}": "user-name",
+		"{{.User}}": "user-name", "{{.User.Name}}": "user-name", "{{.userEmail}}": "user-name", "Hello {{.Name}}": "user-name", "The user's name: {{.Name}}": "user-name",
 		"{{with .Customer}}{{.FirstName}}{{end}}": "user-name", "{{.FullName}}": "user-name", "{{.UserID}}": "user-name",
 		"{{.Turn}}": "counter", "{{.StepNumber}}": "counter", "{{.MessageCount}}": "counter", "{{len .Messages}}": "counter",
 		"{{.Turn.Number}}": "counter",
 
 		"{{.Rules}}": "", "{{.Timeout}}": "", "{{.TimeZone}}": "", "{{.DateFormat}}": "", "{{.ReleaseDate}}": "", "{{.ToolName}}": "",
 		"{{.Tool.Name}}": "", "{{.ModelID}}": "", "{{.UserQuestion}}": "", "{{.UserInput}}": "", "{{.Session.Topic}}": "",
-		"{{.MaxTurnCount}}": "", "{{.TurnText}}": "", "{{.Turn.Text}}": "", "{{len .Tools}}": "", "You are {{.Name}}": "", `{{"now"}}`: "",
+		"{{.MaxTurnCount}}": "", "{{.TurnText}}": "", "{{.Turn.Text}}": "", "{{len .Tools}}": "", "You are {{.Name}}": "", "type {{.Name}} struct": "", "{{.Name}}": "", "Hello\n{{.Name}}": "", `{{"now"}}`: "",
 		"{{range $k, $v := .Map}}{{$k}}: {{$v}}{{end}}": "", "{{range .Docs}}{{.ID}} {{.Name}} {{.Date}}{{end}}": "",
 		"{{range $i, $d := .Docs}}{{$i}} {{$d.ID}}{{end}}": "", "{{$now := .Now}}": "", "{{/* .Now */}}": "", "{{if .User}}you{{end}}": "",
 		`{{date "2006" .Published}}`: "", "{{.Identity}}": "", "{{.Nickel}}": "", "{{template \"x\" .Now}}": "",
@@ -63,6 +63,7 @@ func TestTemplatePlaces(t *testing.T) {
 		"defined":   {"{{define \"s\"}}It is {{.Now}}." + rest + "{{end}}{{template \"s\" .}}", "1 clock {{.Now}} 28;"},
 		"trimmed":   {"a\n{{- .Now -}}\n" + rest, "2 clock {{.Now}} 27;"},
 		"loop":      {"{{range .Docs}}{{.Text}}{{$.Now}}" + rest + "{{end}}", "1 clock {{$.Now}} 27;"},
+		"repeated":  {"{{.Now}}\n{{.Now}} {{ .Now }}" + rest, "1 clock {{.Now}} 27;"},
 		"empty":     {"", ""},
 	} {
 		found, err := lint.Templates("t", c.text)
@@ -77,7 +78,7 @@ func TestTemplatePlaces(t *testing.T) {
 			t.Errorf("%s: got %q, want %q", name, got.String(), c.want)
 		}
 	}
-	if _, err := lint.Templates("bad.tmpl", "a\n{{.Now"); err == nil || !strings.Contains(err.Error(), "bad.tmpl:2") {
+	if _, err := lint.Templates("bad.tmpl", "a\n{{.Now"); err == nil || err.Error() != "line 2: unclosed action" {
 		t.Errorf("the error is %v", err)
 	}
 }

@@ -3,6 +3,7 @@
 package gotemplate
 
 import (
+	"errors"
 	"maps"
 	"slices"
 	"strings"
@@ -34,7 +35,7 @@ func parseAt(name, text string, lines []segment) (*File, error) {
 	t.Mode = parse.SkipFuncCheck
 	trees := map[string]*parse.Tree{}
 	if _, err := t.Parse(text, "", "", trees); err != nil {
-		return nil, err
+		return nil, errors.New(strings.TrimPrefix(err.Error(), "template: ")) // what follows is name:line
 	}
 	f := &File{Name: name, lines: lines}
 	for _, key := range slices.Sorted(maps.Keys(trees)) {
