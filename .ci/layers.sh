@@ -35,6 +35,7 @@ expect engines engines "$module/internal/sidecar/tenant"
 expect internal/sidecar/proxy proxy "$module/internal/sidecar/settings"
 expect internal/sidecar/proxy proxy "$module/internal/lab/trace"
 expect memory memory "$module/internal/testkit"
+expect ragpilottest ragpilottest "$module/contextpilot"
 expect prefixdiff prefixdiff "$module/contextpilot"
 expect examples/batch main "$module/internal/prompt/tokens"
 

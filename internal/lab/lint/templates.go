@@ -85,7 +85,7 @@ func (w *walker) list(list *parse.ListNode, dot origin, behind int) {
 			if len(node.Pipe.Decl) > 0 {
 				continue // it writes nothing
 			}
-			if following[i] < leastFollowing || isName(value) && !(i > 0 && names(list.Nodes[i-1])) {
+			if following[i] < leastFollowing || isName(value) && (i == 0 || !names(list.Nodes[i-1])) {
 				continue
 			}
 			if cause, ok := value.cause(); ok {
