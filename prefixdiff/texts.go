@@ -1,6 +1,7 @@
 package prefixdiff
 
 import (
+	"slices"
 	"strings"
 )
 
@@ -119,7 +120,11 @@ func (g *gap) small(x, y []word) Cause {
 	if len(x) == 0 && len(y) == 0 {
 		return WhiteSpace
 	}
-	if len(x) == 0 || len(y) == 0 {
+	switch {
+	case len(x) > 0 && len(y) > 0:
+	case g.b[g.index].role == System:
+		return onlyOne(append(slices.Clone(x), y...))
+	default:
 		return ""
 	}
 	cue := g.cue()
@@ -147,6 +152,22 @@ func (g *gap) small(x, y []word) Cause {
 		return RandomID
 	case cue == who && len(x) <= 5 && len(y) <= 5, name(x) && name(y) && (g.whoseName() || g.titled()):
 		return UserName
+	}
+	return ""
+}
+
+// onlyOne names the cause where words stand in one of the texts alone: a line with a time that is not in each request.
+func onlyOne(words []word) Cause {
+	if len(words) > maxGap/2 {
+		return ""
+	}
+	for _, w := range words {
+		switch w.class() {
+		case clock:
+			return Clock
+		case random:
+			return RandomID
+		}
 	}
 	return ""
 }
