@@ -83,6 +83,24 @@ func (w *worker) only(n int, state map[string]any) {
 	w.turn(n, state)
 }
 
+// instruct sets a system text in which braces have no meaning.
+func (w *worker) instruct(text string) {
+	w.config.InstructionProvider = func(agent.ReadonlyContext) (string, error) { return text, nil }
+}
+
+// converse asks the last of several questions; the others were answered.
+func (w *worker) converse(questions []string) {
+	last := len(questions) - 1
+	w.before(func(req *model.LLMRequest) {
+		var contents []*genai.Content
+		for _, q := range questions[:last] {
+			contents = append(contents, genai.NewContentFromText(q, genai.RoleUser), genai.NewContentFromText(answered, genai.RoleModel))
+		}
+		req.Contents = append(contents, req.Contents...)
+	})
+	w.say(genai.NewContentFromText(questions[last], genai.RoleUser), nil)
+}
+
 func instruction(line, against int, cause string) []Label {
 	return []Label{{Line: line, Against: against, Cause: cause, Path: "systemInstruction.parts[0].text"}}
 }

@@ -24,6 +24,8 @@ type Case struct {
 	Name string
 	Run  func(r *Run)
 	Want []Label // in the sick run; a healthy run has no findings
+
+	Labels func() []Label // in place of Want, for a case whose labels are known after its run
 }
 
 // Run is what a program of a case may use.

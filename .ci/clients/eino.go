@@ -89,6 +89,17 @@ func (t *einoTalk) turn(n int) {
 	t.messages = append(t.messages, must(t.model.Generate(t, t.messages)))
 }
 
+// converse asks the last of several questions; the others were answered.
+func (t *einoTalk) converse(questions []string) {
+	for i, q := range questions {
+		t.messages = append(t.messages, schema.UserMessage(q))
+		if i < len(questions)-1 {
+			t.messages = append(t.messages, schema.AssistantMessage(answered, nil))
+		}
+	}
+	must(t.model.Generate(t, t.messages))
+}
+
 // formatted asks two questions behind a template of Eino.
 func formatted(r *Run, template string, healthy, sick map[string]any) {
 	p := prompt.FromMessages(schema.FString, schema.SystemMessage(template), schema.UserMessage("{question}"))

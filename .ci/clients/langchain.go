@@ -58,6 +58,17 @@ func (t *talk) turn(n int) {
 	t.messages = append(t.messages, llms.TextParts(llms.ChatMessageTypeAI, out.Choices[0].Content))
 }
 
+// converse asks the last of several questions; the others were answered.
+func (t *talk) converse(questions []string) {
+	for i, q := range questions {
+		t.messages = append(t.messages, llms.TextParts(llms.ChatMessageTypeHuman, q))
+		if i < len(questions)-1 {
+			t.messages = append(t.messages, llms.TextParts(llms.ChatMessageTypeAI, answered))
+		}
+	}
+	must(t.model.GenerateContent(t, t.messages, t.options...))
+}
+
 func (t *talk) only(n int) {
 	t.messages = t.messages[:1]
 	t.turn(n)

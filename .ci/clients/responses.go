@@ -47,6 +47,10 @@ func said(text string) responses.ResponseInputItemUnionParam {
 	return responses.ResponseInputItemParamOfMessage(text, responses.EasyInputMessageRoleUser)
 }
 
+func spoken(text string) responses.ResponseInputItemUnionParam {
+	return responses.ResponseInputItemParamOfMessage(text, responses.EasyInputMessageRoleAssistant)
+}
+
 func (d *dialog) send() {
 	d.params.Input = responses.ResponseNewParamsInputUnion{OfInputItemList: d.items}
 	out := must(d.client.Responses.New(d, d.params))
@@ -54,7 +58,7 @@ func (d *dialog) send() {
 		if o.Type == "function_call" {
 			d.items = append(d.items, responses.ResponseInputItemParamOfFunctionCall(o.Arguments.OfString, o.CallID, o.Name))
 		} else {
-			d.items = append(d.items, responses.ResponseInputItemParamOfMessage(out.OutputText(), responses.EasyInputMessageRoleAssistant))
+			d.items = append(d.items, spoken(out.OutputText()))
 		}
 	}
 }

@@ -26,13 +26,16 @@ type Recorded struct {
 // All runs all cases, healthy and sick, and all stable programs.
 func All(ctx context.Context) ([]Recorded, error) {
 	var out []Recorded
-	for _, c := range Cases() {
+	for _, c := range append(Cases(), Grid()...) {
 		for _, sick := range []bool{true, false} {
 			bodies, err := Record(ctx, c.Name, c.Run, sick)
 			if err != nil {
 				return nil, err
 			}
 			r := Recorded{Name: c.Name, Bodies: bodies, Want: c.Want}
+			if c.Labels != nil {
+				r.Want = c.Labels()
+			}
 			if !sick {
 				r = Recorded{Name: c.Name + "-healthy", Bodies: bodies, Pairs: len(bodies) - 1}
 			} else if err := also(&r); err != nil {
