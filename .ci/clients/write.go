@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 )
 
 // Expected is a line of expected.jsonl: the findings of one file.
@@ -26,7 +27,7 @@ type Recorded struct {
 // All runs all cases, healthy and sick, and all stable programs.
 func All(ctx context.Context) ([]Recorded, error) {
 	var out []Recorded
-	for _, c := range append(Cases(), Grid()...) {
+	for _, c := range slices.Concat(Cases(), Grid(), GridTools(), GridHistory()) {
 		for _, sick := range []bool{true, false} {
 			bodies, err := Record(ctx, c.Name, c.Run, sick)
 			if err != nil {
@@ -44,7 +45,7 @@ func All(ctx context.Context) ([]Recorded, error) {
 			out = append(out, r)
 		}
 	}
-	for _, s := range Stable() {
+	for _, s := range slices.Concat(Stable(), moreStable) {
 		bodies, err := Record(ctx, s.Name, s.Run, false)
 		if err != nil {
 			return nil, err
