@@ -26,7 +26,8 @@ func found(t *testing.T, r Recorded, cfg prefixdiff.Config) (labels []Label) {
 			continue
 		}
 		labels = append(labels, Label{Line: f.Number + 1, Against: f.Against + 1, Cause: string(f.Cause), Path: f.Path})
-		if f.LostTokens < 0 || f.Token < 0 || f.Token+f.LostTokens > p.Tokens() {
+		// What is estimated piece by piece may add up to a little more.
+		if f.LostTokens < 0 || f.Token < 0 || f.Token+f.LostTokens > p.Tokens()*102/100 {
 			t.Errorf("%s, line %d: %d tokens lost behind %d, of %d", r.Name, i+1, f.LostTokens, f.Token, p.Tokens())
 		}
 	}
@@ -59,24 +60,19 @@ func wrong(got, want []Label) (faults []string) {
 	return faults
 }
 
-// open are faults that are known: a label says one thing and the code another. One that is gone must be taken off the list.
-var open = map[string]string{
-	"chat-a-tool-described-anew":             "line 2: path tools[1].function.description, want tools[1]",
-	"anthropic-a-schema-with-a-new-property": "line 2: path tools[1].input_schema.properties, want tools[1]",
-	"mcp-a-server-that-describes-anew":       "line 2: path tools[2].function.description, want tools[2]",
-}
-
 // An index finds what is planted, and nothing else; with texts and without.
 func TestFindings(t *testing.T) {
 	for _, cfg := range []prefixdiff.Config{{}, {KeepTexts: true}} {
 		sick, right, pairs, none := 0, 0, 0, 0
 		for _, r := range all(t) {
 			faults := wrong(found(t, r, cfg), r.Want)
-			if known := open[r.Name]; known != "" && !slices.Contains(faults, known) {
-				t.Errorf("%s (texts kept: %t): it is no longer so that %s", r.Name, cfg.KeepTexts, known)
+			for _, known := range open[r.Name] {
+				if !slices.Contains(faults, known) {
+					t.Errorf("%s (texts kept: %t): it is no longer so that %s", r.Name, cfg.KeepTexts, known)
+				}
 			}
 			for _, f := range faults {
-				if f == open[r.Name] {
+				if slices.Contains(open[r.Name], f) {
 					t.Logf("open: %s: %s", r.Name, f)
 					continue
 				}
