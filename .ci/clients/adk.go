@@ -92,7 +92,7 @@ func (w *worker) instruct(text string) {
 func (w *worker) converse(questions []string) {
 	last := len(questions) - 1
 	w.before(func(req *model.LLMRequest) {
-		var contents []*genai.Content
+		contents := make([]*genai.Content, 0, 2*last+len(req.Contents))
 		for _, q := range questions[:last] {
 			contents = append(contents, genai.NewContentFromText(q, genai.RoleUser), genai.NewContentFromText(answered, genai.RoleModel))
 		}
@@ -107,10 +107,11 @@ func instruction(line, against int, cause string) []Label {
 
 // before changes each request before it is sent.
 func (w *worker) before(change func(*model.LLMRequest)) {
-	w.config.BeforeModelCallbacks = append(w.config.BeforeModelCallbacks, func(_ agent.CallbackContext, req *model.LLMRequest) (*model.LLMResponse, error) {
-		change(req)
-		return nil, nil
-	})
+	w.config.BeforeModelCallbacks = append(w.config.BeforeModelCallbacks,
+		func(_ agent.CallbackContext, req *model.LLMRequest) (*model.LLMResponse, error) {
+			change(req)
+			return nil, nil
+		})
 }
 
 var adkCases = []Case{
@@ -187,7 +188,10 @@ var adkCases = []Case{
 	}, Want: []Label{{Line: 3, Against: 2, Cause: "edited-history", Path: "contents[2]", Within: true}}},
 	{Name: "adk-picture-encoded-again", Run: func(r *Run) {
 		w := newWorker(r, deskText, nil)
-		w.say(genai.NewContentFromParts([]*genai.Part{genai.NewPartFromText("What is this?"), genai.NewPartFromBytes(picture(4, 90), "image/jpeg")}, genai.RoleUser), nil)
+		w.say(genai.NewContentFromParts([]*genai.Part{
+			genai.NewPartFromText("What is this?"),
+			genai.NewPartFromBytes(picture(4, 90), "image/jpeg"),
+		}, genai.RoleUser), nil)
 		if r.Sick {
 			w.before(func(req *model.LLMRequest) {
 				req.Contents[0].Parts[1] = genai.NewPartFromBytes(picture(4, 70), "image/jpeg")

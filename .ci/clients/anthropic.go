@@ -17,7 +17,7 @@ type claude struct {
 
 func newClaude(r *Run, model, text string, tools []Tool) *claude {
 	c := &claude{Run: r, text: text, client: anthropic.NewClient(option.WithBaseURL(r.URL), option.WithAPIKey("k"), option.WithMaxRetries(0))}
-	c.params = anthropic.MessageNewParams{Model: anthropic.Model(model), MaxTokens: 1024}
+	c.params = anthropic.MessageNewParams{Model: model, MaxTokens: 1024}
 	c.system(text)
 	c.tools(tools)
 	return c
@@ -70,7 +70,7 @@ func (c *claude) only(n int) {
 func (c *claude) used(result string, calls ...Call) {
 	c.Script(Answer{Text: "I look that up.", Calls: calls})
 	c.send()
-	var blocks []anthropic.ContentBlockParamUnion
+	blocks := make([]anthropic.ContentBlockParamUnion, 0, len(calls))
 	for _, call := range calls {
 		blocks = append(blocks, anthropic.NewToolResultBlock(call.ID, result, false))
 	}
@@ -143,7 +143,8 @@ var anthropicCases = []Case{
 		}
 		if r.Sick {
 			c.params.Messages = append([]anthropic.MessageParam{
-				anthropic.NewUserMessage(anthropic.NewTextBlock("Summary so far: two adults and two children, Aarhus to Porto, night train from Basel, hotel in Turin.")),
+				anthropic.NewUserMessage(anthropic.NewTextBlock("Summary so far: two adults and two children, Aarhus to Porto, night train from " +
+					"Basel, hotel in Turin.")),
 				anthropic.NewAssistantMessage(anthropic.NewTextBlock("Understood.")),
 			}, c.params.Messages[6:]...)
 		}

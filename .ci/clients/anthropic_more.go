@@ -46,7 +46,8 @@ var anthropicMoreCases = []Case{
 		c := newClaude(r, "claude-sonnet-4-5", cookText, nil)
 		for _, name := range []string{"Ingrid", "Rashid"} {
 			c.params.Messages = nil
-			c.user(anthropic.NewTextBlock("Hello, I am " + If(r.Sick, name, "the cook") + ". I have the kitchen of the school today, with eighty children and one helper."))
+			c.user(anthropic.NewTextBlock("Hello, I am " + If(r.Sick, name, "the cook") +
+				". I have the kitchen of the school today, with eighty children and one helper."))
 			c.add(anthropic.NewAssistantMessage(anthropic.NewTextBlock("Welcome. What do you want to cook, and what was delivered?")))
 			c.turn(0)
 		}
@@ -54,7 +55,8 @@ var anthropicMoreCases = []Case{
 	{Name: "anthropic-picture-encoded-again", Run: func(r *Run) {
 		c := newClaude(r, "claude-sonnet-4-5", deskText, nil)
 		look := func(quality int) anthropic.MessageParam {
-			return anthropic.NewUserMessage(anthropic.NewImageBlockBase64("image/jpeg", base64Picture(3, quality)), anthropic.NewTextBlock("What is broken here?"))
+			return anthropic.NewUserMessage(anthropic.NewImageBlockBase64("image/jpeg", base64Picture(3, quality)),
+				anthropic.NewTextBlock("What is broken here?"))
 		}
 		c.add(look(90))
 		c.send()
@@ -65,7 +67,7 @@ var anthropicMoreCases = []Case{
 	{Name: "anthropic-another-model", Run: func(r *Run) {
 		c := newClaude(r, "claude-opus-4-1", opsText, opsTools)
 		c.turn(0)
-		c.params.Model = anthropic.Model(If(r.Sick, "claude-haiku-4-5", "claude-opus-4-1"))
+		c.params.Model = If(r.Sick, "claude-haiku-4-5", "claude-opus-4-1")
 		c.turn(1)
 	}, Want: []Label{{Line: 2, Against: 1, Cause: "model", Path: "model"}}},
 	{Name: "anthropic-a-schema-with-a-new-property", Run: func(r *Run) {

@@ -117,7 +117,8 @@ func (r *Run) NanoID() string {
 
 // Cases returns all cases.
 func Cases() []Case {
-	return slices.Concat(chatCases, chatMoreCases, responsesCases, anthropicCases, anthropicMoreCases, langchainCases, einoCases, adkCases, mcpCases)
+	return slices.Concat(chatCases, chatMoreCases, responsesCases, anthropicCases, anthropicMoreCases, langchainCases, einoCases,
+		adkCases, mcpCases)
 }
 
 // Record runs a program and returns the bodies that it sent.

@@ -46,7 +46,8 @@ var chatMoreCases = []Case{
 		twice(r, reviewText, strings.Replace(reviewText, "ten percent", "ten\u00a0percent", 1))
 	}, Want: systemText(2, 1, "whitespace")},
 	{Name: "chat-template-version", Run: func(r *Run) {
-		twice(r, "Prompt desk/v14.\n"+deskText, "Prompt desk/v15.\n"+strings.Replace(deskText, "the hotline answers at any hour", "the hotline is 0800 1100", 1))
+		twice(r, "Prompt desk/v14.\n"+deskText, "Prompt desk/v15.\n"+strings.Replace(deskText, "the hotline answers at any hour",
+			"the hotline is 0800 1100", 1))
 	}, Want: systemText(2, 1, "template")},
 	{Name: "chat-e-mail-address-in-the-system-text", Run: func(r *Run) {
 		twice(r, strings.Replace(deskText, "\n\nRules", "\nThe customer is signed in as m.okafor@example.org.\n\nRules", 1),
@@ -130,7 +131,8 @@ var chatMoreCases = []Case{
 	{Name: "chat-an-answer-cut-later", Run: func(r *Run) {
 		c := newChat(r, "llama-3.3-70b", travelText, nil)
 		long := "Take the 8:12 to Hamburg, then the night train to Basel. From there two trains to Lyon, and the fast one to Barcelona. " +
-			"The fourth day goes along the coast to Valencia and over the hills to Madrid, the fifth to Porto by way of Vigo. Seats must be booked for three of them."
+			"The fourth day goes along the coast to Valencia and over the hills to Madrid, the fifth to Porto by way of Vigo. Seats must be " +
+			"booked for three of them."
 		c.Script(Answer{Text: long})
 		c.turn(0)
 		c.turn(4)

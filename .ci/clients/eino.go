@@ -18,7 +18,10 @@ import (
 )
 
 func einoModel(r *Run, name string, extra map[string]any) *openai.ChatModel {
-	return must(openai.NewChatModel(r, &openai.ChatModelConfig{BaseURL: r.URL + "/v1", APIKey: "k", Model: name, ExtraFields: extra, Timeout: time.Minute}))
+	return must(openai.NewChatModel(r, &openai.ChatModelConfig{
+		BaseURL: r.URL + "/v1", APIKey: "k", Model: name, ExtraFields: extra,
+		Timeout: time.Minute,
+	}))
 }
 
 // einoInfo describes a tool whose properties come in an order.
@@ -56,16 +59,17 @@ func einoInfos(list []Tool) (out []*schema.ToolInfo) {
 }
 
 // reactor runs a react agent of Eino: a question, a call of the first tool, an answer.
-func reactor(r *Run, infos []*schema.ToolInfo, modifier react.MessageModifier, history []*schema.Message) *schema.Message {
-	var list []tool.BaseTool
+func reactor(r *Run, infos []*schema.ToolInfo, modifier react.MessageModifier, history []*schema.Message) {
+	list := make([]tool.BaseTool, 0, len(infos))
 	for _, info := range infos {
 		list = append(list, utils.NewTool(info, func(context.Context, map[string]any) (string, error) { return podList, nil }))
 	}
 	a := must(react.NewAgent(r, &react.AgentConfig{
 		ToolCallingModel: einoModel(r, "deepseek-chat", nil), ToolsConfig: compose.ToolsNodeConfig{Tools: list}, MessageModifier: modifier,
 	}))
-	r.Script(Answer{Calls: []Call{{"call_" + r.Hex(8), infos[0].Name, `{"namespace":"shop"}`}}}, Answer{Text: "checkout restarts; it cannot reserve."})
-	return must(a.Generate(r, history))
+	r.Script(Answer{Calls: []Call{{"call_" + r.Hex(8), infos[0].Name, `{"namespace":"shop"}`}}},
+		Answer{Text: "checkout restarts; it cannot reserve."})
+	must(a.Generate(r, history))
 }
 
 // einoTalk is a program that calls a model of Eino with messages.
@@ -127,7 +131,8 @@ var einoCases = []Case{
 			map[string]any{"rules": "Prices include the deposit for batteries of 40 euros."})
 	}, Want: systemText(2, 1, "template")},
 	{Name: "eino-documents-in-the-system-text", Run: func(r *Run) {
-		formatted(r, deskText+"\n\n{documents}", map[string]any{"documents": joined([]int{2, 4, 5})}, map[string]any{"documents": joined([]int{5, 2, 4})})
+		formatted(r, deskText+"\n\n{documents}", map[string]any{"documents": joined([]int{2, 4, 5})},
+			map[string]any{"documents": joined([]int{5, 2, 4})})
 	}, Want: systemText(2, 1, "document-order")},
 	{Name: "eino-agent-with-tools-of-a-map", Run: func(r *Run) {
 		for n := range 2 {
@@ -147,7 +152,7 @@ var einoCases = []Case{
 		var modifier react.MessageModifier
 		if r.Sick { // what a tool returned is shortened in requests that come later
 			modifier = func(_ context.Context, in []*schema.Message) []*schema.Message {
-				var out []*schema.Message
+				out := make([]*schema.Message, 0, len(in))
 				for i, m := range in {
 					if m.Role == schema.Tool && i < len(in)-1 {
 						short := *m
@@ -159,8 +164,14 @@ var einoCases = []Case{
 				return out
 			}
 		}
-		call := schema.AssistantMessage("", []schema.ToolCall{{ID: "call_e1", Type: "function", Function: schema.FunctionCall{Name: "list_pods", Arguments: `{"namespace":"shop"}`}}})
-		history := []*schema.Message{schema.SystemMessage(opsText), schema.UserMessage(ask(opsText, 0)), call, schema.ToolMessage(podList, "call_e1")}
+		call := schema.AssistantMessage("", []schema.ToolCall{{
+			ID: "call_e1", Type: "function",
+			Function: schema.FunctionCall{Name: "list_pods", Arguments: `{"namespace":"shop"}`},
+		}})
+		history := []*schema.Message{
+			schema.SystemMessage(opsText), schema.UserMessage(ask(opsText, 0)), call,
+			schema.ToolMessage(podList, "call_e1"),
+		}
 		reactor(r, einoInfos(opsTools), modifier, history)
 	}, Want: []Label{{Line: 2, Against: 1, Cause: "edited-history", Path: "messages[3]", Within: true}}},
 	{Name: "eino-cache-salt", Run: func(r *Run) {

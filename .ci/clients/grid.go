@@ -33,16 +33,19 @@ func described(tools []Tool, description string) []Tool {
 }
 
 var askers = []asker{
-	{"chat", "messages[0].content", "tools[0].function.description", "messages[%d].content", func(r *Run, system, description string, questions []string) {
-		c := newChat(r, "gpt-4.1", system, described(opsTools, description))
-		for i, q := range questions {
-			c.add(openai.UserMessage(q))
-			if i < len(questions)-1 {
-				c.add(openai.AssistantMessage(answered))
+	{
+		"chat", "messages[0].content", "tools[0].function.description", "messages[%d].content",
+		func(r *Run, system, description string, questions []string) {
+			c := newChat(r, "gpt-4.1", system, described(opsTools, description))
+			for i, q := range questions {
+				c.add(openai.UserMessage(q))
+				if i < len(questions)-1 {
+					c.add(openai.AssistantMessage(answered))
+				}
 			}
-		}
-		c.send()
-	}},
+			c.send()
+		},
+	},
 	{"responses", "instructions", "tools[0].description", "input[%d].content", func(r *Run, system, description string, questions []string) {
 		d := newDialog(r, "gpt-5", system, described(deskTools, description))
 		for i, q := range questions {
@@ -53,33 +56,44 @@ var askers = []asker{
 		}
 		d.send()
 	}},
-	{"anthropic", "system[0].text", "tools[0].description", "messages[%d].content[0].text", func(r *Run, system, description string, questions []string) {
-		c := newClaude(r, "claude-sonnet-4-5", system, described(travelTools, description))
-		for i, q := range questions {
-			c.user(anthropic.NewTextBlock(q))
-			if i < len(questions)-1 {
-				c.add(anthropic.NewAssistantMessage(anthropic.NewTextBlock(answered)))
+	{
+		"anthropic", "system[0].text", "tools[0].description", "messages[%d].content[0].text",
+		func(r *Run, system, description string, questions []string) {
+			c := newClaude(r, "claude-sonnet-4-5", system, described(travelTools, description))
+			for i, q := range questions {
+				c.user(anthropic.NewTextBlock(q))
+				if i < len(questions)-1 {
+					c.add(anthropic.NewAssistantMessage(anthropic.NewTextBlock(answered)))
+				}
 			}
-		}
-		c.send()
-	}},
-	{"langchaingo", "system", "tools[0].description", "messages[%d].content[0].text", func(r *Run, system, description string, questions []string) {
-		t := newTalk(r, langchainAnthropic(r), system)
-		if description != "" {
-			t.tools(langchainTools(described(opsTools, description), sorted)...)
-		}
-		t.converse(questions)
-	}},
-	{"eino", "messages[0].content", "tools[0].function.description", "messages[%d].content", func(r *Run, system, description string, questions []string) {
-		t := newEino(r, system, einoInfos(described(deskTools, description)), nil)
-		t.converse(questions)
-	}},
-	{"adk", "systemInstruction.parts[0].text", "tools[0].functionDeclarations[0].description", "contents[%d].parts[0].text",
+			c.send()
+		},
+	},
+	{
+		"langchaingo", "system", "tools[0].description", "messages[%d].content[0].text",
+		func(r *Run, system, description string, questions []string) {
+			t := newTalk(r, langchainAnthropic(r), system)
+			if description != "" {
+				t.tools(langchainTools(described(opsTools, description), sorted)...)
+			}
+			t.converse(questions)
+		},
+	},
+	{
+		"eino", "messages[0].content", "tools[0].function.description", "messages[%d].content",
+		func(r *Run, system, description string, questions []string) {
+			t := newEino(r, system, einoInfos(described(deskTools, description)), nil)
+			t.converse(questions)
+		},
+	},
+	{
+		"adk", "systemInstruction.parts[0].text", "tools[0].functionDeclarations[0].description", "contents[%d].parts[0].text",
 		func(r *Run, system, description string, questions []string) {
 			w := newWorker(r, "", described(travelTools, description))
 			w.instruct(system)
 			w.converse(questions)
-		}},
+		},
+	},
 }
 
 // offset is the index of the first question among the messages.
@@ -112,7 +126,10 @@ var places = []struct {
 		return a.description
 	}},
 	{"history", func(a asker, r *Run, v string, n int) string {
-		questions := []string{"<info>" + v + "</info>\nI run a shop for used bikes, and I need help with my customers.", ask(deskText, 1), ask(deskText, 2)}
+		questions := []string{
+			"<info>" + v + "</info>\nI run a shop for used bikes, and I need help with my customers.", ask(deskText, 1),
+			ask(deskText, 2),
+		}
 		a.ask(r, deskText, "", questions[:n+2])
 		return fmt.Sprintf(a.question, a.offset())
 	}},
@@ -131,8 +148,10 @@ func Grid() (cases []Case) {
 				askers[0].ask(r, "Translate what the user says into Norwegian. Keep names.", "", []string{"Where is the harbour?"})
 				p.put(a, r, If(r.Sick, v.at(r, 1), fixed), 1)
 			}
-			cases = append(cases, Case{Name: fmt.Sprintf("grid-%s-%s-%s-%s", v.cause, v.name, p.name, a.name), Run: program,
-				Labels: func() []Label { return []Label{{Line: 3, Against: 1, Cause: v.cause, Path: probe}} }})
+			cases = append(cases, Case{
+				Name: fmt.Sprintf("grid-%s-%s-%s-%s", v.cause, v.name, p.name, a.name), Run: program,
+				Labels: func() []Label { return []Label{{Line: 3, Against: 1, Cause: v.cause, Path: probe}} },
+			})
 		}
 	}
 	for i, e := range edits {

@@ -37,7 +37,8 @@ var changes = []struct {
 	{"middle-dropped", 3, func(m []chatMessage) []chatMessage { return slices.Delete(m, 2, 6) }},
 	{"one-dropped", 4, func(m []chatMessage) []chatMessage { return slices.Delete(m, 3, 4) }},
 	{"summary-first", 1, func(m []chatMessage) []chatMessage {
-		return append([]chatMessage{openai.UserMessage("Summary of the talk: the customer asked about a battery and a refund, both are settled.")}, m[6:]...)
+		return append([]chatMessage{openai.UserMessage("Summary of the talk: the customer asked about a battery and a refund, both are " +
+			"settled.")}, m[6:]...)
 	}},
 	{"summary-beside", 1, func(m []chatMessage) []chatMessage {
 		return slices.Insert(m, 0, openai.AssistantMessage("Memory: the customer lives in Kassel and rides to work."))
@@ -106,7 +107,7 @@ func documentCases() (cases []Case) {
 		for k, n := range []int{2, 3, 6} {
 			a := askers[(i+k)%len(askers)]
 			text := func(order []int) string {
-				parts := []string{}
+				parts := make([]string, 0, len(order))
 				for _, d := range order {
 					parts = append(parts, styles[style](d))
 				}

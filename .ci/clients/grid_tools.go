@@ -22,7 +22,8 @@ func (r *Run) invented(n int) (tools []map[string]any) {
 		i := len(tools)
 		name := verbs[i%len(verbs)] + "_" + nouns[(i*7+i/len(verbs))%len(nouns)]
 		tools = append(tools, map[string]any{
-			"name": name, "description": fmt.Sprintf("Use this to %s. It needs the right %q.", strings.ReplaceAll(name, "_", " an entry of the kind "), name),
+			"name": name, "description": fmt.Sprintf("Use this to %s. It needs the right %q.",
+				strings.ReplaceAll(name, "_", " an entry of the kind "), name),
 			"parameters": r.schema(2),
 		})
 	}
@@ -125,7 +126,10 @@ func GridTools() (cases []Case) {
 					})
 					c.only(k)
 				}
-			}, Want: []Label{{Line: 2, Against: 1, Cause: "map-order", Path: fmt.Sprintf("tools[%d].function.parameters.%s", at, strings.Join(steps, "."))}}})
+			}, Want: []Label{{
+				Line: 2, Against: 1, Cause: "map-order",
+				Path: fmt.Sprintf("tools[%d].function.parameters.%s", at, strings.Join(steps, ".")),
+			}}})
 		}
 	}
 	return append(cases, toolLists()...)
@@ -159,11 +163,17 @@ func toolLists() (cases []Case) {
 			{"tool-order", "all", 0, func(r *Run, l []map[string]any) []map[string]any { return Pick(l, r.Shuffled(len(l), 0)) }},
 			{"tool-set", "less", middle, func(_ *Run, l []map[string]any) []map[string]any { return slices.Delete(l, middle, middle+1) }},
 			{"tool-set", "more", middle, func(_ *Run, l []map[string]any) []map[string]any {
-				extra := map[string]any{"name": "ping", "description": "Says whether the server is there.", "parameters": map[string]any{"type": "object", "properties": map[string]any{}}}
+				extra := map[string]any{
+					"name": "ping", "description": "Says whether the server is there.",
+					"parameters": map[string]any{"type": "object", "properties": map[string]any{}},
+				}
 				return slices.Insert(l, middle, extra)
 			}},
 			{"tool-set", "last", n, func(_ *Run, l []map[string]any) []map[string]any {
-				return append(l, map[string]any{"name": "ping", "description": "Says whether the server is there.", "parameters": map[string]any{"type": "object", "properties": map[string]any{}}})
+				return append(l, map[string]any{
+					"name": "ping", "description": "Says whether the server is there.",
+					"parameters": map[string]any{"type": "object", "properties": map[string]any{}},
+				})
 			}},
 			{"tool-set", "renamed", middle, func(_ *Run, l []map[string]any) []map[string]any {
 				l[middle] = maps.Clone(l[middle])
@@ -180,7 +190,10 @@ func toolLists() (cases []Case) {
 					c.raw(change.do(r, slices.Clone(list)), plain)
 				}
 				c.turn(1)
-			}, Want: []Label{{Line: 2, Against: 1, Cause: change.cause, Path: fmt.Sprintf("tools[%d]", change.path), Within: change.name == "renamed"}}})
+			}, Want: []Label{{
+				Line: 2, Against: 1, Cause: change.cause, Path: fmt.Sprintf("tools[%d]", change.path),
+				Within: change.name == "renamed",
+			}}})
 		}
 	}
 	return cases

@@ -22,9 +22,12 @@ func formats(layouts map[string]string) (out []value) {
 
 var clocks = append(formats(map[string]string{
 	"rfc3339": time.RFC3339, "rfc3339-nano": time.RFC3339Nano, "rfc1123": time.RFC1123, "rfc1123z": time.RFC1123Z, "rfc850": time.RFC850,
-	"ansic": time.ANSIC, "unix-date": time.UnixDate, "ruby-date": time.RubyDate, "kitchen": time.Kitchen, "minutes": "15:04", "seconds": "15:04:05",
-	"day": "2006-01-02", "day-with-dots": "02.01.2006", "day-with-slashes": "02/01/2006", "american": "01/02/2006 03:04:05 PM", "short-month": "Jan 2, 2006",
-	"british": "2 January 2006", "spoken": "January 2, 2006 at 3:04 PM (MST)", "log": "02/Jan/2006:15:04:05 -0700", "short-day": "Mon 2 Jan",
+	"ansic": time.ANSIC, "unix-date": time.UnixDate, "ruby-date": time.RubyDate, "kitchen": time.Kitchen, "minutes": "15:04",
+	"seconds": "15:04:05",
+	"day":     "2006-01-02", "day-with-dots": "02.01.2006", "day-with-slashes": "02/01/2006", "american": "01/02/2006 03:04:05 PM",
+	"short-month": "Jan 2, 2006",
+	"british":     "2 January 2006",
+	"spoken":      "January 2, 2006 at 3:04 PM (MST)", "log": "02/Jan/2006:15:04:05 -0700", "short-day": "Mon 2 Jan",
 	"chinese": "2006年1月2日 15:04", "compact": "20060102T150405Z", "month": "January 2006 (Monday)",
 }), []value{
 	{"clock", "seconds-since-1970", func(r *Run, n int) string { return fmt.Sprint(r.Time(n).Unix()) }},
@@ -42,8 +45,8 @@ var clocks = append(formats(map[string]string{
 
 const base62 = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 
-func id(name string, make func(r *Run) string) value {
-	return value{"random-id", name, func(r *Run, _ int) string { return make(r) }}
+func id(name string, draw func(r *Run) string) value {
+	return value{"random-id", name, func(r *Run, _ int) string { return draw(r) }}
 }
 
 var identifiers = []value{
@@ -70,24 +73,31 @@ func count(name, format string) value {
 }
 
 var counters = []value{
-	count("turn", "Turn %d"), count("step", "Step %d of 12"), count("message", "This is message #%d of the conversation."), count("attempt", "attempt %d/9"),
-	count("requests", "requests served: %d"), count("calls", "You have used %d of 20 calls of tools."), count("iteration", "Iteration: %d"), count("round", "round %d"),
+	count("turn", "Turn %d"), count("step", "Step %d of 12"), count("message", "This is message #%d of the conversation."),
+	count("attempt", "attempt %d/9"),
+	count("requests", "requests served: %d"), count("calls", "You have used %d of 20 calls of tools."),
+	count("iteration", "Iteration: %d"), count("round", "round %d"),
 	count("json", `{"turn": %d}`),
 }
 
 var people = [][2]string{
-	{"Amelia Forsythe", "Giorgos Papadakis"}, {"Dr. Nadia Rahman", "Prof. Lukas Steiner"}, {"Jean-Luc Moreau", "Siobhan O'Leary"}, {"李娜", "王小明"},
+	{"Amelia Forsythe", "Giorgos Papadakis"},
+	{"Dr. Nadia Rahman", "Prof. Lukas Steiner"},
+	{"Jean-Luc Moreau", "Siobhan O'Leary"},
+	{"李娜", "王小明"},
 }
 
 func person(name, format string) value {
-	return value{"user-name", name, func(r *Run, n int) string {
+	return value{"user-name", name, func(_ *Run, n int) string {
 		return fmt.Sprintf(format, people[len(name)%len(people)][n%2])
 	}}
 }
 
 var names = []value{
-	person("user", "User: %s"), person("assisting", "You are assisting %s today."), person("name", "name=%s"), person("hello", "Greet the user with: Hello %s!"),
-	person("the-users-name", "The user's name is %s."), person("customer", "Customer: %s"), person("german", "Du sprichst mit %s."), person("talk-to", "You talk to %s"),
+	person("user", "User: %s"), person("assisting", "You are assisting %s today."), person("name", "name=%s"),
+	person("hello", "Greet the user with: Hello %s!"),
+	person("the-users-name", "The user's name is %s."), person("customer", "Customer: %s"), person("german", "Du sprichst mit %s."),
+	person("talk-to", "You talk to %s"),
 	{"user-name", "address", func(_ *Run, n int) string {
 		return "Signed in: " + []string{"amelia@forsythe.example", "g.papadakis@mail.example"}[n%2]
 	}},

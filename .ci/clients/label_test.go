@@ -34,7 +34,8 @@ func TestCauses(t *testing.T) {
 			by[w.Cause][client] = true
 		}
 	}
-	for _, cause := range strings.Fields("clock random-id map-order tool-order tool-set edited-history document-order counter user-name template whitespace image model salt") {
+	for cause := range strings.FieldsSeq("clock random-id map-order tool-order tool-set edited-history document-order counter user-name " +
+		"template whitespace image model salt") {
 		if len(by[cause]) < 2 {
 			t.Errorf("%s is planted with %d clients", cause, len(by[cause]))
 		}

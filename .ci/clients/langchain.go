@@ -85,7 +85,7 @@ func (d deskTool) Call(_ context.Context, input string) (string, error) {
 
 // functions runs a functions agent, which uses one tool and answers.
 func functions(r *Run, order []int, question string) {
-	var list []tools.Tool
+	list := make([]tools.Tool, 0, len(order))
 	for _, t := range Pick(deskTools, order) {
 		list = append(list, deskTool{t})
 	}
@@ -111,7 +111,7 @@ func rendered(r *Run, template string, healthy, sick map[string]any) {
 
 // stuffed answers from documents by the chain that puts them all into one message.
 func stuffed(r *Run, question string, order ...int) {
-	var docs []schema.Document
+	docs := make([]schema.Document, 0, len(order))
 	for _, n := range order {
 		docs = append(docs, schema.Document{PageContent: documents[n]})
 	}
@@ -120,11 +120,13 @@ func stuffed(r *Run, question string, order ...int) {
 
 var langchainCases = []Case{
 	{Name: "langchaingo-date-in-a-template", Run: func(r *Run) {
-		rendered(r, "It is {{.now}}.\n"+deskText, map[string]any{"now": r.Time(0).Format("02.01.2006 15:04")}, map[string]any{"now": r.Time(1).Format("02.01.2006 15:04")})
+		rendered(r, "It is {{.now}}.\n"+deskText, map[string]any{"now": r.Time(0).Format("02.01.2006 15:04")},
+			map[string]any{"now": r.Time(1).Format("02.01.2006 15:04")})
 	}, Want: systemText(2, 1, "clock")},
 	{Name: "langchaingo-blank-lines-of-a-template", Run: func(r *Run) {
 		rendered(r, opsText+"\n{{if .vip}}The service is one of the payment group.\n{{end}}\n{{range .notes}}- {{.}}\n{{end}}Be brief.",
-			map[string]any{"notes": []string{"cart was moved yesterday"}, "vip": false}, map[string]any{"notes": []string{"cart was moved yesterday\n"}, "vip": false})
+			map[string]any{"notes": []string{"cart was moved yesterday"}, "vip": false},
+			map[string]any{"notes": []string{"cart was moved yesterday\n"}, "vip": false})
 	}, Want: systemText(2, 1, "whitespace")},
 	{Name: "langchaingo-request-in-a-template", Run: func(r *Run) {
 		rendered(r, travelText+"\nrequest={{.id}}", map[string]any{"id": r.Hex(16)}, map[string]any{"id": r.Hex(16)})

@@ -16,9 +16,10 @@ func served(r *Run, list []Tool) []*mcp.Tool {
 	for _, t := range list {
 		s := new(jsonschema.Schema)
 		check(json.Unmarshal(must(json.Marshal(t.Schema())), s))
-		server.AddTool(&mcp.Tool{Name: t.Name, Description: t.Description, InputSchema: s}, func(context.Context, *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
-			return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: "done"}}}, nil
-		})
+		server.AddTool(&mcp.Tool{Name: t.Name, Description: t.Description, InputSchema: s},
+			func(context.Context, *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+				return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: "done"}}}, nil
+			})
 	}
 	here, there := mcp.NewInMemoryTransports()
 	serving := must(server.Connect(r, there, nil))

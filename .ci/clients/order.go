@@ -54,7 +54,8 @@ func also(r *Recorded) error {
 			switch got := of(n); {
 			case n == w.Against || got < best-near || got < best*3/4 || got >= len(lines[n-1])-1: // a request that goes on is not found
 			case got > best+near:
-				return fmt.Errorf("case %s: line %d shares %d bytes with line %d, and %d with line %d of the label", r.Name, w.Line, got, n, best, w.Against)
+				return fmt.Errorf("case %s: line %d shares %d bytes with line %d, and %d with line %d of the label", r.Name, w.Line, got, n, best,
+					w.Against)
 			default:
 				w.Also = append(w.Also, n)
 			}

@@ -3,6 +3,7 @@ package clients
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -53,8 +54,8 @@ func before(a, b []byte, path string) (bool, error) {
 		item := fmt.Sprintf("%s[%d]", parent(path), i)
 		x, errA := at(a, item)
 		y, errB := at(b, item)
-		if errA != nil || errB != nil || !bytes.Equal(x, y) || x == nil {
-			return false, nil
+		if err := errors.Join(errA, errB); err != nil || x == nil || !bytes.Equal(x, y) {
+			return false, err
 		}
 	}
 	return true, err

@@ -90,7 +90,7 @@ type object = map[string]any
 func chatAnswer(a Answer, n int) object {
 	message, reason := object{"role": "assistant", "content": a.Text}, "stop"
 	if len(a.Calls) > 0 {
-		calls := []object{}
+		calls := make([]object, 0, len(a.Calls))
 		for _, c := range a.Calls {
 			calls = append(calls, object{"id": c.ID, "type": "function", "function": object{"name": c.Name, "arguments": c.Args}})
 		}

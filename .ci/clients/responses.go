@@ -21,7 +21,8 @@ type dialog struct {
 }
 
 func newDialog(r *Run, model, text string, tools []Tool) *dialog {
-	d := &dialog{Run: r, text: text, client: openai.NewClient(option.WithBaseURL(r.URL+"/v1"), option.WithAPIKey("k"), option.WithMaxRetries(0))}
+	d := &dialog{Run: r, text: text, client: openai.NewClient(option.WithBaseURL(r.URL+"/v1"), option.WithAPIKey("k"),
+		option.WithMaxRetries(0))}
 	d.params = responses.ResponseNewParams{Model: model, Store: openai.Bool(false)}
 	d.instructions(text)
 	d.tools(tools)
@@ -115,7 +116,8 @@ var responsesCases = []Case{
 		instructed(r, "Thread "+r.NanoID()+".\n"+travelText, "Thread "+r.NanoID()+".\n"+travelText, nil)
 	}, Want: instructions("random-id")},
 	{Name: "responses-template-version", Run: func(r *Run) {
-		instructed(r, cookText, strings.Replace(cookText, "there is fish or a dish without meat", "there is fish, or once a month pancakes", 1), nil)
+		instructed(r, cookText, strings.Replace(cookText, "there is fish or a dish without meat", "there is fish, or once a month pancakes",
+			1), nil)
 	}, Want: instructions("template")},
 	{Name: "responses-step-counter", Run: func(r *Run) {
 		d := newDialog(r, "gpt-5", opsText+"\n\nStep 1 of 9.", opsTools)

@@ -30,8 +30,10 @@ type shop struct {
 var shops = []shop{{deskText, deskTools}, {opsText, opsTools}, {travelText, travelTools}, {reviewText, nil}, {cookText, nil}}
 
 var details = []string{
-	"It is urgent.", "Please answer in one line.", "I have asked a colleague before.", "The order is from last year.", "We are in Kassel.", "Money is not the problem.",
-	"I am on a phone.", "A table would help.", "Somebody said the opposite.", "It worked until yesterday.", "My name is Anton.", "It is 16:40 here.", "Take your time.",
+	"It is urgent.", "Please answer in one line.", "I have asked a colleague before.", "The order is from last year.",
+	"We are in Kassel.", "Money is not the problem.",
+	"I am on a phone.", "A table would help.", "Somebody said the opposite.", "It worked until yesterday.", "My name is Anton.",
+	"It is 16:40 here.", "Take your time.",
 }
 
 // question is one that was not asked before in this run.
@@ -91,7 +93,8 @@ func mixed(r *Run, requests int, begin func(about shop) *conversation) {
 
 // answer writes the next answer.
 func (r *Run) answer() {
-	r.Script(Answer{Text: "That is so: " + details[r.rand.IntN(len(details))] + " " + documents[r.rand.IntN(len(documents))][:60+r.rand.IntN(80)]})
+	r.Script(Answer{Text: "That is so: " + details[r.rand.IntN(len(details))] + " " +
+		documents[r.rand.IntN(len(documents))][:60+r.rand.IntN(80)]})
 }
 
 // Stable returns programs in which no request may be found.
@@ -101,8 +104,13 @@ func Stable() (all []Program) {
 		runs, lines int
 		begin       func(r *Run) func(shop) *conversation
 	}{
-		{"chat", 14, 121, stableChat}, {"responses", 8, 101, stableResponses}, {"anthropic", 10, 101, stableAnthropic}, {"langchaingo", 7, 81, stableLangchain},
-		{"eino", 7, 81, stableEino}, {"adk", 4, 81, stableADK}, {"mcp", 3, 81, stableMCP},
+		{"chat", 14, 121, stableChat},
+		{"responses", 8, 101, stableResponses},
+		{"anthropic", 10, 101, stableAnthropic},
+		{"langchaingo", 7, 81, stableLangchain},
+		{"eino", 7, 81, stableEino},
+		{"adk", 4, 81, stableADK},
+		{"mcp", 3, 81, stableMCP},
 	} {
 		for n := range p.runs {
 			all = append(all, Program{fmt.Sprintf("stable-%s-%d", p.name, n+1), func(r *Run) { mixed(r, p.lines, p.begin(r)) }})

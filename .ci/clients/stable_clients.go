@@ -1,6 +1,8 @@
 package clients
 
 import (
+	"slices"
+
 	"github.com/anthropics/anthropic-sdk-go"
 	"github.com/cloudwego/eino/components/model"
 	"github.com/cloudwego/eino/schema"
@@ -123,7 +125,8 @@ func stableLangchain(r *Run) func(shop) *conversation {
 			},
 			again: func() { must(m.GenerateContent(r, last, t.options...)) },
 			tune: func() {
-				t.options = append(fixed[:len(fixed):len(fixed)], llms.WithTemperature(float64(r.rand.IntN(10))/10), llms.WithMaxTokens(256+r.rand.IntN(512)))
+				t.options = append(slices.Clip(fixed), llms.WithTemperature(float64(r.rand.IntN(10))/10),
+					llms.WithMaxTokens(256+r.rand.IntN(512)))
 			},
 		}
 	}
@@ -162,7 +165,7 @@ func stableADK(r *Run) func(shop) *conversation {
 			again: func() { say("Go on.") }, // a runner repeats nothing
 			tune: func() {
 				w.config.GenerateContentConfig = &genai.GenerateContentConfig{
-					Temperature: genai.Ptr(float32(r.rand.IntN(10)) / 10), MaxOutputTokens: int32(256 + r.rand.IntN(512)),
+					Temperature: new(float32(r.rand.IntN(10)) / 10), MaxOutputTokens: int32(256 + r.rand.IntN(512)),
 				}
 			},
 		}

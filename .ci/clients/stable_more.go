@@ -12,7 +12,8 @@ import (
 
 // sentence is a few words that no other call returns.
 func (r *Run) sentence() string {
-	return fmt.Sprintf("The %s of %s is %s %d.", nameless[r.rand.IntN(len(nameless))], nouns[r.rand.IntN(len(nouns))], verbs[r.rand.IntN(len(verbs))], r.rand.IntN(100000))
+	return fmt.Sprintf("The %s of %s is %s %d.", nameless[r.rand.IntN(len(nameless))], nouns[r.rand.IntN(len(nouns))],
+		verbs[r.rand.IntN(len(verbs))], r.rand.IntN(100000))
 }
 
 func (r *Run) sentences(n int) string {
@@ -47,7 +48,8 @@ func forms(r *Run) {
 	first := strings.Fields("Anna Bert Carla Deniz Emil Farida Georg Hanna Igor Jana")
 	for n := range 60 {
 		c.params.Messages = nil
-		c.user(anthropic.NewTextBlock(fmt.Sprintf("Name: %s\nOrder: B-%d\nDate: %s\nTicket: %s\n\n%s", first[r.rand.IntN(len(first))], 20000+r.rand.IntN(9999),
+		c.user(anthropic.NewTextBlock(fmt.Sprintf("Name: %s\nOrder: B-%d\nDate: %s\nTicket: %s\n\n%s", first[r.rand.IntN(len(first))],
+			20000+r.rand.IntN(9999),
 			r.Time(n).Format("2006-01-02 15:04"), r.UUID(), r.sentences(2))))
 		c.send()
 	}
@@ -62,15 +64,15 @@ func titles(r *Run) {
 	title := newDialog(r, "gpt-5-nano", titleText, nil)
 	for range 30 {
 		d.items = nil
-		transcript := ""
+		var transcript strings.Builder
 		for range 1 + r.rand.IntN(3) {
 			q := r.sentences(2)
-			transcript += "USER: " + q + "\nASSISTANT: " + answered + "\n"
+			transcript.WriteString("USER: " + q + "\nASSISTANT: " + answered + "\n")
 			d.items = append(d.items, said(q))
 			d.send()
 		}
 		title.items = nil
-		title.items = append(title.items, said("Conversation:\n"+transcript))
+		title.items = append(title.items, said("Conversation:\n"+transcript.String()))
 		title.send()
 	}
 }
@@ -93,7 +95,10 @@ func branches(r *Run) {
 func code(r *Run) {
 	tools := []Tool{
 		{"read_file", "Reads a file of the repository.", []Prop{{Name: "path", Type: "string", Description: "The file.", Required: true}}},
-		{"write_file", "Writes a file.", []Prop{{Name: "path", Type: "string", Description: "The file."}, {Name: "text", Type: "string", Description: "The text."}}},
+		{"write_file", "Writes a file.", []Prop{
+			{Name: "path", Type: "string", Description: "The file."},
+			{Name: "text", Type: "string", Description: "The text."},
+		}},
 	}
 	for range 4 {
 		t := newEino(r, "You change programs. Read before you write. Keep changes small, and run the tests.", einoInfos(tools), nil)
@@ -126,7 +131,7 @@ func scratch(r *Run) {
 // retrieved asks with other documents each time, in front of the question.
 func retrieved(r *Run) {
 	for range 60 {
-		var docs []string
+		docs := make([]string, 0, 3)
 		for range 3 {
 			docs = append(docs, "<doc>"+r.sentences(6)+"</doc>")
 		}
@@ -137,7 +142,7 @@ func retrieved(r *Run) {
 // family has five agents with the same tools and texts of their own.
 func family(r *Run) {
 	roles := []string{"reviewer", "planner", "tester", "writer", "archivist"}
-	var agents []*claude
+	agents := make([]*claude, 0, len(roles))
 	for i, role := range roles {
 		text := fmt.Sprintf("%s is your role. %s", strings.ToUpper(role[:1])+role[1:], shops[i].text)
 		agents = append(agents, newClaude(r, "claude-sonnet-4-5", text, travelTools))
@@ -154,6 +159,12 @@ func family(r *Run) {
 
 // moreStable are programs of other kinds than mixed conversations.
 var moreStable = []Program{
-	{"stable-classify", classify}, {"stable-forms", forms}, {"stable-titles", titles}, {"stable-branches", branches}, {"stable-code", code},
-	{"stable-scratch", scratch}, {"stable-retrieved", retrieved}, {"stable-family", family},
+	{"stable-classify", classify},
+	{"stable-forms", forms},
+	{"stable-titles", titles},
+	{"stable-branches", branches},
+	{"stable-code", code},
+	{"stable-scratch", scratch},
+	{"stable-retrieved", retrieved},
+	{"stable-family", family},
 }

@@ -94,7 +94,10 @@ var deskTools = []Tool{
 	{"book_workshop", "Books a place in a workshop for a repair or a yearly inspection.", []Prop{
 		{Name: "shop", Type: "string", Description: "The shop.", Required: true},
 		{Name: "day", Type: "string", Description: "The day of the visit.", Required: true},
-		{Name: "work", Type: "string", Description: "What is to be done.", Required: true, Enum: []string{"inspection", "brakes", "battery", "motor"}},
+		{
+			Name: "work", Type: "string", Description: "What is to be done.", Required: true,
+			Enum: []string{"inspection", "brakes", "battery", "motor"},
+		},
 		{Name: "loan_bike", Type: "boolean", Description: "Whether the customer needs a bike for the day."},
 		{Name: "note", Type: "string", Description: "What the mechanic should know."},
 	}},
