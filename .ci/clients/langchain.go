@@ -177,7 +177,7 @@ var langchainCases = []Case{
 		for n := range 4 {
 			must(chains.Run(r, &c, ask(travelText, n)))
 		}
-	}, Want: systemText(4, 3, "edited-history")},
+	}, Want: []Label{{Line: 4, Against: 3, Cause: "edited-history", Path: "messages[0]", Within: true}}},
 	{Name: "langchaingo-anthropic-address-of-the-user", Run: func(r *Run) {
 		t := newTalk(r, langchainAnthropic(r), reviewText)
 		for n, who := range []string{"petra.hagen@pumps.example", "d.silva@pumps.example"} {
