@@ -1,6 +1,7 @@
 package clients
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -58,7 +59,7 @@ func (r *Recorder) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	if err == nil && !json.Valid(body) {
 		err = fmt.Errorf("the body of %s is not JSON: %.80q", req.URL.Path, body)
 	}
-	r.bodies = append(r.bodies, body)
+	r.bodies = append(r.bodies, bytes.TrimSpace(body)) // some clients end a body by a newline
 	a := Answer{Text: fmt.Sprintf("Answer %d: that is possible, and I have noted it for the next step.", len(r.bodies))}
 	if len(r.script) > 0 {
 		a, r.script = r.script[0], r.script[1:]
