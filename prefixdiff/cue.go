@@ -40,8 +40,11 @@ func wordSet(words string) map[string]bool {
 	return m
 }
 
-// cueReach is how many words in front of a difference are looked at.
-const cueReach = 4
+// How many words in front of a difference are looked at.
+const (
+	cueReach  = 4
+	nameReach = 6 // "the customer of this talk is"
+)
 
 // cue returns what the words in front of the difference say, the nearest first, and then those behind it.
 func (g *gap) cue() cue {
@@ -54,8 +57,8 @@ func (g *gap) cue() cue {
 	near := strings.FieldsFunc(before, func(r rune) bool {
 		return !unicode.IsLetter(r) && !unicode.IsNumber(r) && r != '_' && r != '-' && r != '\''
 	})
-	for i := len(near) - 1; i >= max(0, len(near)-cueReach); i-- {
-		if c := cueOf(near[i]); c != noCue {
+	for i := len(near) - 1; i >= max(0, len(near)-nameReach); i-- {
+		if c := cueOf(near[i]); c != noCue && (c == who || i >= len(near)-cueReach) {
 			g.near = i == len(near)-1
 			return c
 		}
@@ -102,7 +105,7 @@ func cueOf(w string) cue {
 }
 
 // personal are the words that stand in front of a person's name.
-var personal = wordSet("with to for assist assisting help helping am i'm serve serving address addressing greet greeting behalf")
+var personal = wordSet("with to for assist assisting help helping am i'm serve serving address addressing greet greeting behalf mit für avec pour con para com met")
 
 // whoseName reports whether the text around the difference is about a person: words such as "with" in front of it, or 's
 // behind it.

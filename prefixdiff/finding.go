@@ -48,7 +48,9 @@ func (r *Request) Explain() (Finding, bool) {
 			continue
 		}
 		d, differ := c.compare()
-		d.common = max(d.common, c.lcp)
+		if more := c.lcp - d.common; more > 0 {
+			d.common, d.recurs = c.lcp, max(d.recurs-more, 0)
+		}
 		if differ && c.counts(&d) && (best.pair == nil || better(&d, &best.difference)) {
 			best = candidate{difference: d, pair: c}
 		}
@@ -178,10 +180,13 @@ func (c *pair) counts(d *difference) bool {
 		if !c.sameProgram() {
 			return false
 		}
-		if d.certain && d.cause != UserName || d.recurs > 0 && c.goesOn(d) {
+		switch {
+		case d.recurs > 0 && c.goesOn(d):
 			return true
+		case d.certain && d.cause == UserName: // a user's own requests all have the same name
+			return d.recurs >= leastName
 		}
-		return d.certain && d.recurs >= leastName || d.recurs >= leastFront && d.coverage >= 0.5
+		return d.certain || d.recurs >= leastFront && d.coverage >= 0.5
 	case b.turn >= c.tail():
 		return c.endCounts(d, part)
 	}

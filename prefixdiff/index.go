@@ -33,7 +33,7 @@ type Index struct {
 	mu       sync.Mutex
 	next     int
 	prefixes *aging[uint64, uint32]   // by the hash of a prefix: the last prompt with it
-	branches *aging[uint64, []uint64] // by the hash of a prefix: the prefixes that go on from it, where there are several
+	branches *aging[uint64, []branch] // by the hash of a prefix: how prompts go on from it, where they do so in several ways
 	contents *aging[uint64, uint32]   // by the hash of a chunk: the last prompt with it
 	prompts  *aging[uint32, *stored]
 	parts    *aging[uint64, *view] // what prompts share is kept once
@@ -66,7 +66,7 @@ func New(cfg Config) (*Index, error) {
 	}
 	x.prefixes = newAging[uint64, uint32](maps * 2 / 5)
 	x.contents = newAging[uint64, uint32](maps * 2 / 5)
-	x.branches = newAging[uint64, []uint64](maps / 5)
+	x.branches = newAging[uint64, []branch](maps / 5)
 	x.prompts = newAging[uint32, *stored](cfg.MaxBytes / 8)
 	x.parts = newAging[uint64, *view](cfg.MaxBytes * 3 / 8)
 	return x, nil
@@ -111,7 +111,7 @@ func (x *Index) Add(p Prompt) (Finding, bool) {
 }
 
 // maxBranches bounds how many ways to go on are remembered at one place.
-const maxBranches = 8
+const maxBranches = 4
 
 // Insert remembers the prompt and returns its number, from 0. Calls decide which prompts are earlier.
 func (r *Request) Insert() int {
@@ -140,24 +140,38 @@ const (
 	promptSize = 160
 )
 
+// branch is a way to go on from a prefix.
+type branch struct {
+	prefix uint64 // the longer one
+	number uint32 // the prompt that was the only one to go on, whose longer prefix is not known, if prefix is 0
+}
+
 // grow adds the path of the prompt.
 func (x *Index) grow(r *Request) {
 	const root = 1
-	parent, known := uint64(root), true
+	parent, last, known := uint64(root), uint32(max(r.number-1, 0)), r.number > 0
 	for _, c := range r.chunks {
-		if _, ok := x.prefixes.get(c.prefix); !ok && known {
+		number, ok := x.prefixes.get(c.prefix)
+		if !ok && known {
 			known = false
-			if list, _ := x.branches.get(parent); !slices.Contains(list, c.prefix) {
-				if len(list) >= maxBranches {
-					list = list[1:]
-				}
-				list = append(slices.Clone(list), c.prefix)
-				x.branches.put(parent, list, mapEntry+8*int64(len(list)))
-			}
+			x.branch(parent, last, c.prefix)
 		}
 		x.prefixes.put(c.prefix, uint32(r.number), mapEntry)
-		parent = c.prefix
+		parent, last = c.prefix, number
 	}
+}
+
+// branch notes a new way to go on from a prefix, whose last prompt was number.
+func (x *Index) branch(from uint64, number uint32, to uint64) {
+	list, ok := x.branches.get(from)
+	if !ok {
+		list = []branch{{number: number}}
+	}
+	if len(list) >= maxBranches {
+		list = list[1:]
+	}
+	list = append(slices.Clone(list), branch{prefix: to})
+	x.branches.put(from, list, mapEntry+16*int64(len(list)))
 }
 
 // find collects the earlier prompts that are worth a comparison.
@@ -193,8 +207,10 @@ func (r *Request) find() {
 	}
 	list, _ := x.branches.get(at)
 	for _, next := range slices.Backward(list) {
-		if n, ok := x.prefixes.get(next); ok {
+		if n, ok := x.prefixes.get(next.prefix); ok {
 			add(n)
+		} else if next.prefix == 0 {
+			add(next.number)
 		}
 	}
 }

@@ -92,7 +92,7 @@ func (g *gap) sameBag() bool {
 	for len(x) > 0 && len(y) > 0 && x[len(x)-1].same(y[len(y)-1]) {
 		x, y = x[:len(x)-1], y[:len(y)-1]
 	}
-	visible := func(words []word) []word {
+	plain := func(words []word) []word {
 		var out []word
 		for _, w := range words {
 			if c := w.class(); c != blank && c != sign {
@@ -101,7 +101,7 @@ func (g *gap) sameBag() bool {
 		}
 		return out
 	}
-	p, q := visible(x), visible(y)
+	p, q := plain(x), plain(y)
 	if len(p) < 2 || len(p) != len(q) || slices.Equal(p, q) {
 		return false
 	}
@@ -218,6 +218,9 @@ const maxLines = 64
 
 // inToolList reports whether the difference stands in a list of tools that is written out: the nearest heading is about tools.
 func (g *gap) inToolList() bool {
+	if g.b[g.index].kind != Text {
+		return false
+	}
 	at := int(g.at[min(g.from, len(g.at)-1)])
 	before := g.text[:at]
 	for range maxLines {

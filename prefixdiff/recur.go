@@ -5,8 +5,20 @@ import "slices"
 // shingle is the number of words in a row by which texts are compared.
 const shingle = 6
 
-// shingles returns the hashes of all runs of words.
+// visible leaves out white space.
+func visible(words []word) []word {
+	out := make([]word, 0, len(words))
+	for _, w := range words {
+		if w.class() != blank {
+			out = append(out, w)
+		}
+	}
+	return out
+}
+
+// shingles adds the hashes of all runs of words. White space does not count.
 func shingles(set map[uint64]struct{}, words []word) {
+	words = visible(words)
 	for i := 0; i+shingle <= len(words); i++ {
 		set[runOf(words[i:i+shingle])] = struct{}{}
 	}
@@ -20,8 +32,13 @@ func runOf(words []word) uint64 {
 	return h
 }
 
-// covered counts the words that stand in a run of the set, and returns the end of the last such run.
-func covered(set map[uint64]struct{}, words []word) (n, end int) {
+// covered returns the share of the words that stand in a run of the set, and the share behind which there is no such run.
+func covered(set map[uint64]struct{}, words []word) (share, last float64) {
+	words = visible(words)
+	if len(words) == 0 {
+		return 0, 0
+	}
+	n, end := 0, 0
 	for i := 0; i+shingle <= len(words); i++ {
 		if _, ok := set[runOf(words[i:i+shingle])]; ok {
 			from := max(i, end)
@@ -29,7 +46,7 @@ func covered(set map[uint64]struct{}, words []word) (n, end int) {
 			n += end - from
 		}
 	}
-	return n, end
+	return float64(n) / float64(len(words)), float64(end) / float64(len(words))
 }
 
 // longText is the length in bytes from which texts are compared by chunks and not by words, as that takes less time.
@@ -111,8 +128,7 @@ func (l *later) of(c *pair, d *difference, j int) (share, end float64) {
 	if len(words) < shingle {
 		return 0, 0
 	}
-	n, last := covered(l.runs, words)
-	return float64(n) / float64(len(words)), float64(last) / float64(len(words))
+	return covered(l.runs, words)
 }
 
 // recurring counts what the prompts have in common behind the difference: it would have been reused without that.
@@ -174,13 +190,10 @@ func (c *pair) similar(i int) bool {
 
 // share is the part of the words of y that stand in runs of x.
 func share(x, y []word) float64 {
-	if len(y) == 0 {
-		return 0
-	}
 	set := map[uint64]struct{}{}
 	shingles(set, x)
-	n, _ := covered(set, y)
-	return float64(n) / float64(len(y))
+	part, _ := covered(set, y)
+	return part
 }
 
 // turnsOf returns a hash for each turn from one on.

@@ -150,7 +150,7 @@ func (g *gap) small(x, y []word) Cause {
 		return Clock
 	case cue == key && len(x) <= 3 && len(y) <= 3:
 		return RandomID
-	case cue == who && len(x) <= 5 && len(y) <= 5, name(x) && name(y) && (g.whoseName() || g.titled()):
+	case cue == who && len(x) <= 5 && len(y) <= 5, isName(x) && isName(y) && (g.whoseName() || g.titled()):
 		return UserName
 	}
 	return ""
@@ -231,18 +231,21 @@ func firstVolatile(words []word) class {
 	return plain
 }
 
-// name reports whether words begin with a name: up to four words, each with a capital letter.
-func name(words []word) bool {
-	n := 0
+// isName reports whether words begin with a name: up to six words, each with a capital letter, or a few signs of a script that has none.
+func isName(words []word) bool {
+	n, wide := 0, 0
 	for _, w := range words {
 		switch w.class() {
 		case capital:
 			n++
+			continue
+		case ideograph:
+			wide++
 			continue
 		case sign, blank:
 			continue
 		}
 		break
 	}
-	return n > 0 && n <= 6 && words[0].class() == capital
+	return wide > 0 && wide <= 6 && n == 0 || n > 0 && n <= 6 && words[0].class() == capital
 }

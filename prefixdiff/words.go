@@ -24,11 +24,12 @@ const (
 type class uint8
 
 const (
-	plain   class = iota
-	capital       // begins with a capital letter
-	digits        // begins with a digit, and is no whole number
-	sign          // anything visible that is no letter or digit
-	blank         // white space, other than one space between words
+	plain     class = iota
+	capital         // begins with a capital letter
+	digits          // begins with a digit, and is no whole number
+	sign            // anything visible that is no letter or digit
+	blank           // white space, other than one space between words
+	ideograph       // of a script without spaces: each character is a word
 	clock
 	random
 	number
@@ -142,8 +143,8 @@ func nextRune(text string) (class, int) {
 		return blank, n
 	case r >= 0x2E80 && !isLetter(r):
 		return sign, n
-	case r >= 0x2E80 && !unicode.Is(unicode.Hangul, r): // scripts without spaces: each character is a word
-		return plain, n
+	case r >= 0x2E80 && !unicode.Is(unicode.Hangul, r):
+		return ideograph, n
 	}
 	c := plain
 	switch {

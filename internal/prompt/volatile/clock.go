@@ -87,6 +87,9 @@ func dateTime(s string) int {
 	if n := week(s); n > 0 {
 		return n
 	}
+	if len(s) >= 15 && digits(s) == 8 && (s[8] == 'T' || s[8] == '_' || s[8] == '-') && digits(s[9:]) == 6 && year(s[:4]) && value(s[4:6]) <= 12 {
+		return 15 + offset(s[15:]) // 20261127T041405Z
+	}
 	if n := date(s); n > 0 {
 		if n < len(s) && (s[n] == 'T' || s[n] == 't' || s[n] == '_' || s[n] == '-') {
 			if m := timeOfDay(s[n+1:]); m > 0 {

@@ -36,6 +36,7 @@ func TestFind(t *testing.T) {
 		{"现在是2026年11月27日16时14分。", "clock(2026年11月27日16时14分)"},
 		{"Nous sommes le vendredi 27 novembre 2026, 16 h 05.", "clock(vendredi 27 novembre 2026, 16 h 05)"},
 		{"Сегодня Пятница, 27 ноября 2026 г.", "clock(Пятница, 27 ноября 2026)"},
+		{"at 20261127T041405Z or 20261127-041405", "clock(20261127T041405Z) clock(20261127-041405)"},
 		{"Kalenderwoche 2026-W48", "clock(2026-W48)"},
 		{"Ticket #A93-XK2 and 1861730284710412288", "id(A93-XK2) id(1861730284710412288)"},
 		{"November 27th, 2026", "clock(November 27th, 2026)"},
